@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config.h"
+
+#include <gst/gst.h>
+
+#include "fanout/fanoutsink.h"
+#include "fanout/rtprelaypay.h"
+
+static gboolean
+plugin_init (GstPlugin *plugin)
+{
+  gboolean ok = TRUE;
+
+  ok &= GST_ELEMENT_REGISTER (fanoutsink, plugin);
+  ok &= GST_ELEMENT_REGISTER (rtprelaypay, plugin);
+  return ok;
+}
+
+#define PACKAGE "weir"
+GST_PLUGIN_DEFINE (GST_VERSION_MAJOR, GST_VERSION_MINOR, weir, "Serving one stream to many readers",
+    plugin_init, PACKAGE_VERSION, "LGPL", "Weir", "Weir, a GStreamer plugin set and media proxy")

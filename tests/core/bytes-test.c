@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "bytes.h"
+#include "tap.h"
+
+static const uint8_t data[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18 };
+
+static void
+reads_big_endian (void)
+{
+  WeirBytes b = weir_bytes (data, sizeof data);
+  uint8_t u8;
+  uint16_t u16;
+  uint32_t u24, u32;
+  uint64_t u64;
+
+  CHECK (weir_bytes_u8 (&b, &u8) && u8 == 1);
+  CHECK (weir_bytes_u16 (&b, &u16) && u16 == 0x0203);
+  CHECK (weir_bytes_u24 (&b, &u24) && u24 == 0x040506);
+  CHECK (weir_bytes_u32 (&b, &u32) && u32 == 0x0708090a);
+  CHECK (weir_bytes_u64 (&b, &u64) && u64 == UINT64_C (0x0b0c0d0e0f101112));
+  CHECK_INT (weir_bytes_left (&b), 0);
+  CHECK (!b.failed);
+}
+
+// At every length, what fits is read and what doesn't fails, and so does everything after it.
+static void
+failure_sticks (void)
+{
+  for (size_t len = 0; len < 8; len++) {
+    WeirBytes b = weir_bytes (data, len);
+    uint64_t value = 1;
+    uint8_t u8 = 1;
+
+    CHECK (!weir_bytes_u64 (&b, &value) && value == 0);
+    CHECK (!weir_bytes_u8 (&b, &u8) && u8 == 0);
+    CHECK (!weir_bytes_skip (&b, 0));
+    CHECK_INT (weir_bytes_left (&b), 0);
+  }
+}
+
+static void
+takes_and_skips (void)
+{
+  WeirBytes b = weir_bytes (data, sizeof data);
+  const uint8_t *p;
+
+  CHECK (weir_bytes_skip (&b, 4) && weir_bytes_take (&b, 4, &p) && p == data + 4);
+  CHECK (weir_bytes_take (&b, sizeof data - 8, &p) && weir_bytes_take (&b, 0, &p));
+  CHECK (!weir_bytes_skip (&b, SIZE_MAX) && b.failed);
+  b = weir_bytes (NULL, 0);
+  CHECK (weir_bytes_skip (&b, 0) && !weir_bytes_skip (&b, 1));
+}
+
+int
+main (void)
+{
+  RUN (reads_big_endian);
+  RUN (failure_sticks);
+  RUN (takes_and_skips);
+  return tap_done ();
+}

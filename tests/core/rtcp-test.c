@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "rtcp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tap.h"
+
+#define SSRC 0x11223344
+#define NTP UINT64_C (0xe0000000c0000000)
+#define TIMESTAMP 0x89abcdef
+
+static void
+put (uint8_t *at, uint64_t value, int size)
+{
+  while (size-- > 0) {
+    at[size] = (uint8_t) value;
+    value >>= 8;
+  }
+}
+
+static uint64_t
+get (const uint8_t *at, int size)
+{
+  uint64_t value = 0;
+
+  while (size-- > 0)
+    value = value << 8 | *at++;
+  return value;
+}
+
+// Each of these writes one packet of a compound and returns its size.
+
+static size_t
+put_header (uint8_t *at, int count, int type, size_t size)
+{
+  at[0] = (uint8_t) (0x80 | count);
+  at[1] = (uint8_t) type;
+  put (at + 2, size / 4 - 1, 2);
+  return size;
+}
+
+static void
+put_blocks (uint8_t *at, int n_blocks)
+{
+  for (int i = 0; i < n_blocks * 24; i++)
+    at[i] = (uint8_t) (i * 7 + 1);
+}
+
+static size_t
+put_sr (uint8_t *at, int n_blocks)
+{
+  put (at + 4, SSRC, 4);
+  put (at + 8, NTP, 8);
+  put (at + 16, TIMESTAMP, 4);
+  put (at + 20, 1000, 4);
+  put (at + 24, 123456, 4);
+  put_blocks (at + 28, n_blocks);
+  return put_header (at, n_blocks, 200, 28 + 24 * (size_t) n_blocks);
+}
+
+static size_t
+put_rr (uint8_t *at, int n_blocks)
+{
+  put (at + 4, 0x55667788, 4);
+  put_blocks (at + 8, n_blocks);
+  return put_header (at, n_blocks, 201, 8 + 24 * (size_t) n_blocks);
+}
+
+static size_t
+put_sdes (uint8_t *at)
+{
+  put (at + 4, SSRC, 4);
+  memcpy (at + 8, "\1\5a@b.c\0\0\0\0\0", 12);
+  return put_header (at, 1, 202, 20);
+}
+
+static size_t
+put_bye (uint8_t *at)
+{
+  put (at + 4, SSRC, 4);
+  return put_header (at, 1, 203, 8);
+}
+
+// "s": a sender report, "S": one with 31 blocks, "2": one with two; "r", "d", "b": the others.
+static size_t
+put_compound (uint8_t *at, const char *parts)
+{
+  size_t len = 0;
+
+  for (; *parts; parts++) {
+    switch (*parts) {
+      case 's':
+        len += put_sr (at + len, 0);
+        break;
+      case '2':
+        len += put_sr (at + len, 2);
+        break;
+      case 'S':
+        len += put_sr (at + len, 31);
+        break;
+      case 'r':
+        len += put_rr (at + len, 1);
+        break;
+      case 'd':
+        len += put_sdes (at + len);
+        break;
+      case 'b':
+        len += put_bye (at + len);
+        break;
+    }
+  }
+  return len;
+}
+
+static const WeirNtpMap untouched = { true, 1, 2, 3 };
+
+// In a piece of memory of just its size, so that a sanitizer sees a read past its end.
+static int
+find (const uint8_t *packet, size_t len, WeirNtpMap *map)
+{
+  uint8_t *exact = malloc (len ? len : 1);
+  int ret;
+
+  memcpy (exact, packet, len);
+  *map = untouched;
+  ret = weir_rtcp_find_sr (exact, len, map);
+  CHECK (!memcmp (exact, packet, len));
+  free (exact);
+  if (ret == 0) {
+    CHECK (map->known);
+    CHECK_INT (map->ssrc, SSRC);
+    CHECK (map->ntp == NTP);
+    CHECK_INT (map->timestamp, TIMESTAMP);
+  } else {
+    CHECK (map->known && map->ntp == untouched.ntp && map->timestamp == untouched.timestamp
+           && map->ssrc == untouched.ssrc);
+  }
+  return ret;
+}
+
+static size_t
+rewrite (uint8_t *packet, size_t len, const WeirNtpMap *map, uint32_t clock_rate)
+{
+  uint8_t *exact = malloc (len ? len : 1);
+  size_t out;
+
+  memcpy (exact, packet, len);
+  out = weir_rtcp_rewrite_sr (exact, len, map, clock_rate);
+  CHECK (out <= len);
+  memcpy (packet, exact, out);
+  free (exact);
+  return out;
+}
+
+static void
+finds_the_report_in_a_compound (void)
+{
+  static const struct {
+    const char *parts;
+    int ret;
+  } cases[] = {
+    { "s", 0 },
+    { "sd", 0 },
+    { "2d", 0 },
+    { "S", 0 },
+    { "rs", 0 },
+    { "rsd", 0 },
+    { "ds", 0 },
+    { "drbS", 0 },
+    { "r", -ENOENT },
+    { "rd", -ENOENT },
+    { "dbr", -ENOENT },
+    { "", -EBADMSG },
+  };
+  uint8_t packet[1500];
+
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    WeirNtpMap map;
+    size_t len = put_compound (packet, cases[c].parts);
+
+    CHECK_INT (find (packet, len, &map), cases[c].ret);
+  }
+}
+
+static void
+find_survives_truncation (void)
+{
+  static const char *const compounds[] = { "s", "2", "Sd", "rs", "dsb", "rd" };
+  uint8_t packet[1500];
+
+  for (size_t c = 0; c < sizeof compounds / sizeof *compounds; c++) {
+    size_t full = put_compound (packet, compounds[c]);
+
+    for (size_t len = 0; len < full; len++) {
+      WeirNtpMap map;
+      int ret = find (packet, len, &map);
+
+      CHECK (ret == 0 || ret == -EBADMSG || ret == -ENOENT);
+      // Nothing is found in a report that isn't all there.
+      if (len < 28)
+        CHECK (ret < 0);
+    }
+  }
+}
+
+// Every value of the length field, at the packet's real size; and every version.
+static void
+find_survives_lies (void)
+{
+  uint8_t packet[1500];
+  WeirNtpMap map;
+  size_t len = put_compound (packet, "2d");
+
+  for (unsigned words = 0; words <= 0xffff; words++) {
+    int ret;
+
+    put (packet + 2, words, 2);
+    ret = find (packet, len, &map);
+    if (words < 4 || (words + 1) * 4 > len)
+      CHECK_INT (ret, -EBADMSG);
+    else if (words >= 6)
+      CHECK_INT (ret, 0);
+  }
+  len = put_compound (packet, "rs");
+  for (unsigned words = 0; words <= 0xffff; words++) {
+    put (packet + 2, words, 2);
+    if ((words + 1) * 4 > len)
+      CHECK_INT (find (packet, len, &map), -EBADMSG);
+    else
+      find (packet, len, &map);
+  }
+  for (int version = 0; version < 4; version++) {
+    len = put_compound (packet, "s");
+    packet[0] = (uint8_t) (version << 6);
+    CHECK_INT (find (packet, len, &map), version == 2 ? 0 : -EBADMSG);
+  }
+  // A count of blocks that are not there does not matter to what is read.
+  len = put_compound (packet, "s");
+  packet[0] |= 31;
+  CHECK_INT (find (packet, len, &map), 0);
+}
+
+// The report's timestamp is TIMESTAMP; the map's is that many ticks away.
+static void
+a_known_map_gives_the_time (void)
+{
+  static const struct {
+    uint32_t rate;
+    int32_t ticks; // from the map's timestamp to the report's
+    int64_t ntp;   // the same as 32.32 s
+  } cases[] = {
+    { 90000, 0, 0 },
+    { 90000, 90000, INT64_C (1) << 32 },
+    { 90000, -90000, -(INT64_C (1) << 32) },
+    { 90000, 45000, INT64_C (1) << 31 },
+    { 90000, -45000, -(INT64_C (1) << 31) },
+    { 90000, 1, 47721 },
+    { 90000, 2147400000, INT64_C (23860) << 32 },
+    { 90000, -2147400000, -(INT64_C (23860) << 32) },
+    { 48000, 48000 * 3600, INT64_C (3600) << 32 },
+    { 48000, -12000, -(INT64_C (1) << 30) },
+    { 48000, 1, 89478 },
+    { 8000, 8000, INT64_C (1) << 32 },
+    { 8000, 1000, INT64_C (1) << 29 },
+    { 8000, -8000 * 7, -(INT64_C (7) << 32) },
+    // -2^31 / 8000 s is -2^57 / 125 in 32.32.
+    { 8000, INT32_MIN, -(INT64_C (1) << 57) / 125 },
+    { 1, -3, -(INT64_C (3) << 32) },
+    { 0, 90000, INT64_C (1) << 32 },
+  };
+
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    uint8_t packet[200], before[200];
+    WeirNtpMap map = { true, UINT64_C (0xd123456789abcdef), TIMESTAMP - (uint32_t) cases[c].ticks,
+      9 };
+    size_t len = put_compound (packet, "2d");
+
+    memcpy (before, packet, len);
+    CHECK_INT (rewrite (packet, len, &map, cases[c].rate), len);
+    CHECK_INT (get (packet + 8, 8) - map.ntp, cases[c].ntp);
+    // Nothing but the NTP time is touched.
+    CHECK (!memcmp (packet, before, 8) && !memcmp (packet + 16, before + 16, len - 16));
+  }
+}
+
+// The map's timestamp lies before the wrap and the report's behind it, and the other way round.
+static void
+a_known_map_over_the_wrap (void)
+{
+  static const struct {
+    uint32_t map, report;
+    int64_t seconds;
+  } cases[] = {
+    { UINT32_MAX - 89999, 0, 1 },
+    { UINT32_MAX - 44999, 45000, 1 },
+    { 45000, UINT32_MAX - 44999, -1 },
+    { UINT32_MAX - 180000 + 1, 90000, 3 },
+  };
+
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    uint8_t packet[100];
+    WeirNtpMap map = { true, NTP, cases[c].map, 9 };
+    size_t len = put_compound (packet, "s");
+
+    put (packet + 16, cases[c].report, 4);
+    CHECK_INT (rewrite (packet, len, &map, 90000), len);
+    CHECK (get (packet + 8, 8) == NTP + (uint64_t) (cases[c].seconds * (INT64_C (1) << 32)));
+  }
+}
+
+static void
+without_a_map_it_becomes_a_receiver_report (void)
+{
+  static const struct {
+    const char *parts;
+    int n_blocks;
+  } cases[] = { { "s", 0 }, { "sd", 0 }, { "2", 2 }, { "2d", 2 }, { "2db", 2 }, { "S", 31 },
+    { "Sdb", 31 } };
+  const WeirNtpMap unknown = { 0 };
+
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    uint8_t packet[1500], before[1500];
+    size_t len = put_compound (packet, cases[c].parts), out;
+    WeirNtpMap map;
+
+    memcpy (before, packet, len);
+    out = rewrite (packet, len, &unknown, 90000);
+    CHECK_INT (out, len - WEIR_RTCP_SENDER_INFO);
+    CHECK_INT (packet[0], before[0]);
+    CHECK_INT (packet[1], 201);
+    CHECK_INT (get (packet + 2, 2), 1 + 6 * cases[c].n_blocks);
+    CHECK_INT (get (packet + 4, 4), SSRC);
+    // The blocks and whatever follows.
+    CHECK (!memcmp (packet + 8, before + 28, out - 8));
+    CHECK_INT (find (packet, out, &map), -ENOENT);
+  }
+}
+
+static void
+what_is_no_sender_report_is_untouched (void)
+{
+  static const char *const compounds[] = { "r", "rd", "d", "rs", "ds", "b", "" };
+  const WeirNtpMap maps[] = { { 0 }, { true, 1, 2, 3 } };
+
+  for (size_t m = 0; m < 2; m++) {
+    uint8_t packet[1500], before[1500];
+    size_t len;
+
+    for (size_t c = 0; c < sizeof compounds / sizeof *compounds; c++) {
+      len = put_compound (packet, compounds[c]);
+      memcpy (before, packet, len);
+      CHECK_INT (rewrite (packet, len, &maps[m], 90000), len);
+      CHECK (!memcmp (packet, before, len));
+    }
+
+    // Nor is a sender report that is cut off, at any length, or whose length field is wrong.
+    len = put_compound (packet, "2");
+    memcpy (before, packet, len);
+    for (size_t cut = 0; cut < len; cut++) {
+      CHECK_INT (rewrite (packet, cut, &maps[m], 90000), cut);
+      CHECK (!memcmp (packet, before, len));
+    }
+    for (unsigned words = 0; words <= 0xffff; words++) {
+      if (words >= 6 && (words + 1) * 4 <= len)
+        continue;
+      put (packet + 2, words, 2);
+      memcpy (before, packet, len);
+      CHECK_INT (rewrite (packet, len, &maps[m], 90000), len);
+      CHECK (!memcmp (packet, before, len));
+    }
+  }
+}
+
+static void
+ntp_from_unix (void)
+{
+  static const struct {
+    int64_t unix_ns;
+    uint64_t ntp;
+  } cases[] = {
+    { 0, UINT64_C (2208988800) << 32 },
+    { 1000000000, UINT64_C (2208988801) << 32 },
+    { 500000000, UINT64_C (2208988800) << 32 | 0x80000000 },
+    { 250000000, UINT64_C (2208988800) << 32 | 0x40000000 },
+    { 1, UINT64_C (2208988800) << 32 | 4 },
+    { 999999999, UINT64_C (2208988800) << 32 | 4294967291 },
+    // 2025-01-01, and the second in which era 0 ends: 2036-02-07 06:28:15 and a half.
+    { INT64_C (1735689600) * 1000000000, UINT64_C (3944678400) << 32 },
+    { INT64_C (2085978495) * 1000000000 + 500000000, UINT64_C (0xffffffff80000000) },
+    { INT64_C (2085978496) * 1000000000, 0 },
+  };
+
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+    CHECK (weir_ntp_from_unix (cases[c].unix_ns) == cases[c].ntp);
+}
+
+int
+main (void)
+{
+  RUN (finds_the_report_in_a_compound);
+  RUN (find_survives_truncation);
+  RUN (find_survives_lies);
+  RUN (a_known_map_gives_the_time);
+  RUN (a_known_map_over_the_wrap);
+  RUN (without_a_map_it_becomes_a_receiver_report);
+  RUN (what_is_no_sender_report_is_untouched);
+  RUN (ntp_from_unix);
+  return tap_done ();
+}

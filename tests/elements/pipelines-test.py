@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Runs the lines in pipelines/ the way their comments say."""
+
+import contextlib
+import pathlib
+import re
+import signal
+import socket
+import struct
+import subprocess
+import time
+
+from tap import run, test
+
+PIPELINES = pathlib.Path(__file__).resolve().parents[2] / 'pipelines'
+GROUP = '239.255.77.1'
+PATIENCE = 20
+
+
+def line_of(name, changes=()):
+    text = (PIPELINES / name).read_text()
+    text = '\n'.join(line for line in text.splitlines() if not line.startswith('#'))
+    for old, new in changes:
+        assert old in text, f'{name} has no {old!r} any more'
+        text = text.replace(old, new)
+    return text
+
+
+@contextlib.contextmanager
+def running(line):
+    """A line as a shell runs it. Ends it with Ctrl-C and wants a clean exit."""
+    process = subprocess.Popen(
+        ['sh', '-c', f'exec gst-launch-1.0 {line.strip()}'],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        yield process
+        assert process.poll() is None, f'ended by itself: {process.stdout.read()}'
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, output
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def free_ports(n):
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(n)]
+    try:
+        for each in sockets:
+            each.bind(('', 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def listen(port=0, group=None):
+    reader = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    reader.settimeout(PATIENCE)
+    reader.bind(('', port))
+    if group:
+        reader.setsockopt(
+            socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP,
+            socket.inet_aton(group) + socket.inet_aton('127.0.0.1'))
+    return reader
+
+
+def expect_frames(reader, n):
+    """RTP without a gap, until n frames are whole."""
+    last = None
+    while n > 0:
+        packet = reader.recv(65536)
+        first, second, seq = struct.unpack('!BBH', packet[:4])
+        assert first >> 6 == 2, 'not RTP'
+        assert last is None or seq == (last + 1) % 65536, f'{seq} after {last}'
+        last = seq
+        n -= second >> 7
+
+
+@test
+def serve_udp():
+    """serve-udp.launch: two readers get frames without a gap"""
+    with listen() as one, listen() as two:
+        ports = [each.getsockname()[1] for each in (one, two)]
+        with running(line_of('serve-udp.launch', [('5004', str(ports[0])), ('5006', str(ports[1]))])):
+            expect_frames(one, 20)
+            expect_frames(two, 20)
+
+
+@test
+def serve_multicast():
+    """serve-multicast.launch: the group gets frames without a gap"""
+    with listen(group=GROUP) as reader:
+        port = str(reader.getsockname()[1])
+        with running(line_of('serve-multicast.launch', [('5008', port)])):
+            expect_frames(reader, 20)
+
+
+def watch(serve, serve_port, receive_changes):
+    """Serves and receives; the receiver ends by itself after 20 pictures."""
+    port, other = free_ports(2)
+    shown = line_of('receive-udp.launch', receive_changes(port) + [
+        ('autovideosink', 'identity eos-after=20 ! fakesink silent=false')])
+    changes = [(serve_port, str(port))]
+    if '5006' in line_of(serve):
+        changes.append(('5006', str(other)))
+    with running(line_of(serve, changes)):
+        done = subprocess.run(
+            ['sh', '-c', f'exec gst-launch-1.0 -v {shown.strip()}'],
+            capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(re.findall(r'last-message = chain', done.stdout)) >= 19, done.stdout
+
+
+@test
+def receive():
+    """receive-udp.launch: shows what serve-udp.launch sends"""
+    watch('serve-udp.launch', '5004', lambda port: [('port=5004', f'port={port}')])
+
+
+@test
+def receive_multicast():
+    """receive-udp.launch: shows what serve-multicast.launch sends, changed as its comment says"""
+    watch('serve-multicast.launch', '5008', lambda port: [
+        ('port=5004', f'address={GROUP} port={port} multicast-iface=lo')])
+
+
+@test
+def readme():
+    """every launch file stands in the README and says how to run it"""
+    text = (PIPELINES / 'README.md').read_text()
+    for path in sorted(PIPELINES.glob('*.launch')):
+        assert f']({path.name})' in text, path.name
+        assert f"gst-launch-1.0 $(grep -v '^#' pipelines/{path.name})" in path.read_text(), path.name
+
+
+@test
+def as_typed():
+    """a line runs just as its comment says, through sh"""
+    root = PIPELINES.parent
+    process = subprocess.Popen(
+        ['sh', '-c', '''exec sh -c "exec gst-launch-1.0 $(grep -v '^#' pipelines/serve-udp.launch)"'''],
+        cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        time.sleep(1.5)
+        assert process.poll() is None, process.stdout.read()
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0 and 'PLAYING' in output, output
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+if __name__ == '__main__':
+    run()

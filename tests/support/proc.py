@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Child processes, ports and a raw RTSP client for end-to-end tests.
+
+No child outlives the test: each is in a context manager, and dies with this process whatever
+ends it.
+"""
+
+import atexit
+import ctypes
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+from tap import Skip
+
+PR_SET_PDEATHSIG = 1
+TERMINATE_WAIT = 5
+
+_libc = ctypes.CDLL(None)
+_children = []
+
+
+def _die_with_parent():
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _kill_all():
+    for child in list(_children):
+        child.kill()
+
+
+def _on_sigterm(_signal, _frame):
+    _kill_all()
+    sys.exit(128 + signal.SIGTERM)
+
+
+atexit.register(_kill_all)
+signal.signal(signal.SIGTERM, _on_sigterm)
+
+
+class Proc:
+    """A child whose output, both streams in one, is kept line by line in .lines."""
+
+    def __init__(self, *command, env=None, cwd=None):
+        self.command = [str(word) for word in command]
+        self.lines = []
+        self._changed = threading.Condition()
+        self._ended = False
+        self._child = subprocess.Popen(
+            self.command,
+            env=env,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors='replace',
+            preexec_fn=_die_with_parent,
+        )
+        _children.append(self)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, _error, _trace):
+        self.stop()
+        if kind:
+            self.dump()
+
+    @property
+    def pid(self):
+        return self._child.pid
+
+    def _read(self):
+        for line in self._child.stdout:
+            with self._changed:
+                self.lines.append(line.rstrip('\n'))
+                self._changed.notify_all()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def output(self):
+        with self._changed:
+            return '\n'.join(self.lines)
+
+    def dump(self):
+        """Prints the output as TAP diagnostics."""
+        print(f'# {" ".join(self.command)}: exit status {self._child.returncode}')
+        for line in self.output().splitlines():
+            print(f'#   {line}')
+
+    def wait_for_line(self, regex, timeout=10, start=0):
+        """Returns the match in the first line, of those from number start on, that has one."""
+        pattern = re.compile(regex)
+        deadline = time.monotonic() + timeout
+        seen = start
+        with self._changed:
+            while True:
+                for line in self.lines[seen:]:
+                    if match := pattern.search(line):
+                        return match
+                seen = max(seen, len(self.lines))
+                left = deadline - time.monotonic()
+                if self._ended:
+                    raise AssertionError(f'{self.command[0]} ended without a line like {regex!r}')
+                if left <= 0:
+                    raise AssertionError(
+                        f'{self.command[0]} printed no line like {regex!r} in {timeout} s'
+                    )
+                self._changed.wait(left)
+
+    def running(self):
+        return self._child.poll() is None
+
+    def wait(self, timeout=10):
+        """Waits for the child to end by itself; returns its exit status (-N: signal N)."""
+        try:
+            status = self._child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f'{self.command[0]} still runs after {timeout} s') from None
+        self._finish()
+        return status
+
+    def signal(self, number):
+        self._child.send_signal(number)
+
+    def stop(self):
+        """Asks the child to end, insists after a while, and returns its exit status."""
+        if self.running():
+            self._child.terminate()
+            try:
+                self._child.wait(TERMINATE_WAIT)
+            except subprocess.TimeoutExpired:
+                self._child.kill()
+        status = self._child.wait()
+        self._finish()
+        return status
+
+    def kill(self):
+        if self.running():
+            self._child.kill()
+        self._child.wait()
+        self._finish()
+
+    def _finish(self):
+        # A grandchild can hold the pipe open: don't wait for it.
+        self._reader.join(1)
+        if self in _children:
+            _children.remove(self)
+
+
+def interop():
+    """The program of tests/interop; without it the test is skipped."""
+    program = os.environ.get('WEIR_INTEROP')
+    if not program:
+        raise Skip(os.environ.get('WEIR_INTEROP_LACK', 'WEIR_INTEROP is not set'))
+    return program
+
+
+def free_port():
+    """A TCP port of 127.0.0.1 that was free just now."""
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+def free_udp_pair():
+    """Two bound UDP sockets of 127.0.0.1 on an even port and the one after it."""
+    for _ in range(100):
+        rtp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        rtcp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            rtp.bind(('127.0.0.1', 0))
+            port = rtp.getsockname()[1]
+            if port % 2 == 0:
+                rtcp.bind(('127.0.0.1', port + 1))
+                return rtp, rtcp
+        except OSError:
+            pass
+        rtp.close()
+        rtcp.close()
+    raise AssertionError('no free pair of UDP ports')
+
+
+class Rtsp:
+    """An RTSP client that sends what it is told, sound or not."""
+
+    def __init__(self, port, host='127.0.0.1', timeout=10):
+        self.socket = socket.create_connection((host, port), timeout)
+        self.cseq = 0
+        self.session = None
+        self.frames = []
+        self._buffer = b''
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def request(self, method, url, headers=None, body=b''):
+        """Sends a request and returns its answer as (status, headers, body).
+
+        Header names come back in lower case. CSeq and, once a SETUP gave one, Session are added
+        unless headers has them. Interleaved frames on the way go to .frames.
+        """
+        self.cseq += 1
+        fields = {'CSeq': self.cseq}
+        if self.session:
+            fields['Session'] = self.session
+        if body:
+            fields['Content-Length'] = len(body)
+        fields.update(headers or {})
+        head = ''.join(f'{name}: {value}\r\n' for name, value in fields.items())
+        self.send(f'{method} {url} RTSP/1.0\r\n{head}\r\n'.encode() + body)
+        answer = self.answer()
+        if 'session' in answer[1]:
+            self.session = answer[1]['session'].split(';')[0].strip()
+        return answer
+
+    def answer(self):
+        """Reads the next answer, keeping the frames before it."""
+        while self._peek(1) == b'$':
+            self.frames.append(self._read_frame())
+        lines = self._read_until(b'\r\n\r\n').decode('utf-8', 'replace').split('\r\n')
+        status = int(lines[0].split()[1])
+        headers = {}
+        for line in lines[1:]:
+            name, colon, value = line.partition(':')
+            if colon:
+                headers[name.strip().lower()] = value.strip()
+        return status, headers, self._take(int(headers.get('content-length', 0)))
+
+    def frame(self):
+        """The next interleaved frame, as (channel, payload)."""
+        if self.frames:
+            return self.frames.pop(0)
+        if self._peek(1) != b'$':
+            raise AssertionError(f'not an interleaved frame: {self._buffer[:40]!r}')
+        return self._read_frame()
+
+    def send_frame(self, channel, payload):
+        self.send(struct.pack('>cBH', b'$', channel, len(payload)) + payload)
+
+    def closed(self):
+        """Reads on until the server closes; False if it doesn't within the timeout."""
+        try:
+            while self.socket.recv(65536):
+                pass
+        except ConnectionResetError:
+            pass
+        except TimeoutError:
+            return False
+        return True
+
+    def _read_frame(self):
+        _, channel, size = struct.unpack('>cBH', self._take(4))
+        return channel, self._take(size)
+
+    def _more(self):
+        data = self.socket.recv(65536)
+        if not data:
+            raise ConnectionError(f'the server closed; unread: {self._buffer[:80]!r}')
+        self._buffer += data
+
+    def _peek(self, size):
+        while len(self._buffer) < size:
+            self._more()
+        return self._buffer[:size]
+
+    def _take(self, size):
+        data = self._peek(size)
+        self._buffer = self._buffer[size:]
+        return data
+
+    def _read_until(self, end):
+        while end not in self._buffer:
+            self._more()
+        data, _, self._buffer = self._buffer.partition(end)
+        return data

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Reads meson's testlog.json and says what happened, subtest by subtest.
+
+Prints the log of each failed test, one line for each skip with its reason, and closes with
+'N passed, N failed, N skipped'. Exits 1 if anything failed or nothing ran.
+
+meson's JUnit file isn't used: it leaves out time-outs, crashes after the last subtest, all but
+the last of repeated runs, and the reasons of skips.
+"""
+
+import json
+import re
+import sys
+
+LOG_LINES = 100
+RESULT = re.compile(r'^(ok|not ok) +\d+(?: *-)? *(.*?)(?: *# *(SKIP|TODO)\S* *(.*))?$', re.IGNORECASE)
+NO_PLAN = re.compile(r'^1\.\.0 *(?:# *(?:SKIP\S*)? *(.*))?$', re.IGNORECASE)
+
+
+def last_line(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1].strip() if lines else 'no reason given'
+
+
+def read(test):
+    """Returns (number passed, failures, skips); the latter two as lists of text."""
+    name, result = test['name'], test['result']
+    out, err = test.get('stdout') or '', test.get('stderr') or ''
+    passed, failed, skipped = 0, [], []
+    for line in out.splitlines():
+        if match := RESULT.match(line):
+            ok, subtest, directive, reason = match.groups()
+            if directive:
+                skipped.append(f'{name}: {subtest}: {reason or "no reason given"}')
+            elif ok == 'ok':
+                passed += 1
+            else:
+                failed.append(f'{name}: {subtest}')
+        elif match := NO_PLAN.match(line):
+            skipped.append(f'{name}: {match[1] or "no reason given"}')
+    if result not in ('OK', 'EXPECTEDFAIL', 'SKIP'):
+        if not failed:
+            failed.append(f'{name}: {result}, exit status {test.get("returncode")}')
+    elif passed + len(failed) + len(skipped) == 0:
+        if result == 'SKIP':
+            skipped.append(f'{name}: {last_line(out or err)}')
+        else:
+            passed = 1
+    return passed, failed, skipped
+
+
+def tail(text):
+    lines = text.splitlines()
+    if len(lines) > LOG_LINES:
+        print(f'({len(lines) - LOG_LINES} lines before this)')
+    print('\n'.join(lines[-LOG_LINES:]))
+
+
+def main(path):
+    passed, failed, skipped = 0, [], []
+    try:
+        with open(path, encoding='utf-8', errors='replace') as log:
+            tests = [json.loads(line) for line in log]
+    except FileNotFoundError:
+        tests = []
+    for test in tests:
+        more, bad, left = read(test)
+        passed += more
+        failed += bad
+        skipped += left
+        if bad:
+            print(f'\n==== {test["name"]}: {" ".join(test.get("command", []))}')
+            for stream in ('stdout', 'stderr'):
+                if test.get(stream):
+                    print(f'---- {stream}')
+                    tail(test[stream])
+    print()
+    for line in skipped:
+        print(f'skipped: {line}')
+    for line in failed:
+        print(f'failed: {line}')
+    print(f'{passed} passed, {len(failed)} failed, {len(skipped)} skipped')
+    return 1 if failed or passed == 0 else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A small TAP producer for end-to-end tests.
+
+    from tap import Skip, run, test
+
+    @test
+    def a_reader_gets_the_stream():
+        ...
+
+    if __name__ == '__main__':
+        run()
+
+A test passes by returning, fails by raising and is skipped by raising Skip('reason'). Its name is
+its docstring's first line, or the function's name.
+The command line picks the tests whose function or name contains one of its arguments.
+"""
+
+import signal
+import sys
+import traceback
+
+TIMEOUT = 60
+
+_tests = []
+
+
+class Skip(Exception):
+    pass
+
+
+class TimedOut(BaseException):
+    """Not an Exception, so that a test's own 'except Exception' can't swallow it."""
+
+
+def test(function=None, *, timeout=TIMEOUT):
+    def add(function):
+        doc = (function.__doc__ or '').strip()
+        name = doc.splitlines()[0] if doc else function.__name__.replace('_', ' ')
+        _tests.append((name.replace('#', ''), function, timeout))
+        return function
+
+    return add(function) if function else add
+
+
+def _alarm(_signal, _frame):
+    raise TimedOut('timed out')
+
+
+def _one(function, timeout):
+    """Returns (ok, directive)."""
+    signal.alarm(timeout)
+    try:
+        function()
+        return True, ''
+    except Skip as skip:
+        return True, f' # SKIP {skip}'
+    except (Exception, TimedOut):
+        for line in traceback.format_exc().splitlines():
+            print(f'# {line}')
+        return False, ''
+    finally:
+        signal.alarm(0)
+
+
+def run(filters=None):
+    """Runs the tests in order and exits. Filters are the command line's unless given."""
+    filters = sys.argv[1:] if filters is None else filters
+    chosen = [
+        (name, function, timeout)
+        for name, function, timeout in _tests
+        if not filters or any(f in name or f in function.__name__ for f in filters)
+    ]
+    signal.signal(signal.SIGALRM, _alarm)
+    failed = 0
+    print(f'1..{len(chosen)}', flush=True)
+    for number, (name, function, timeout) in enumerate(chosen, 1):
+        ok, directive = _one(function, timeout)
+        failed += not ok
+        print(f'{"ok" if ok else "not ok"} {number} - {name}{directive}', flush=True)
+    sys.exit(1 if failed else 0)
