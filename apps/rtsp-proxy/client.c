@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "client.h"
+
+#include "log.h"
+
+#include <gio/gio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REQUEST_BODY_MAX (64 * 1024)
+
+typedef struct {
+  GstRTSPClient parent;
+  ClientFindMountFunc find;
+  gpointer find_data;
+  GstRTSPSessionPool *pool; // for its signal
+  gchar *peer;              // "127.0.0.1:5004"
+
+  GMutex lock;           // all below
+  GMainContext *context; // of the client's thread
+  Mount *mount;          // in use
+  gchar *session;        // that plays
+  const gchar *transport;
+  gchar *leave_reason;
+} Client;
+
+typedef struct {
+  GstRTSPClientClass parent_class;
+} ClientClass;
+
+static gint n_playing; // atomic
+
+GType client_get_type (void);
+G_DEFINE_TYPE (Client, client, GST_TYPE_RTSP_CLIENT)
+
+guint
+client_n_playing (void)
+{
+  return (guint) g_atomic_int_get (&n_playing);
+}
+
+// ---- which mount ----
+
+static gboolean
+names_track (const gchar *segment)
+{
+  return g_str_has_prefix (segment, "/stream=") && g_ascii_isdigit (segment[8])
+         && segment[9] == '\0';
+}
+
+// "/cam" and "/cam/" name a mount, "/cam/stream=0" a track of it; anything else is another path.
+static Mount *
+find_mount (Client *self, const GstRTSPUrl *url)
+{
+  gchar *path, *slash;
+  Mount *mount;
+
+  if (!url || !url->abspath || url->query)
+    return NULL;
+  path = g_strdup (url->abspath);
+  slash = strrchr (path, '/');
+  if (slash && slash != path && (slash[1] == '\0' || names_track (slash)))
+    *slash = '\0';
+  mount = self->find (path, self->find_data);
+  g_free (path);
+  return mount;
+}
+
+static void
+remember_context (Client *self)
+{
+  GSource *source = g_main_current_source ();
+
+  if (source && !self->context)
+    self->context = g_main_context_ref (g_source_get_context (source));
+}
+
+static void
+use_mount (Client *self, Mount *mount)
+{
+  Mount *old;
+
+  g_mutex_lock (&self->lock);
+  remember_context (self);
+  old = self->mount;
+  self->mount = mount;
+  g_mutex_unlock (&self->lock);
+  if (old == mount)
+    return;
+  if (mount)
+    mount_use (mount);
+  if (old)
+    mount_unuse (old);
+}
+
+// Before the library looks at a DESCRIBE or a SETUP, so that neither can build anything for a path
+// that is not served, nor wait inside of the library for an upstream.
+static GstRTSPStatusCode
+on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
+{
+  Client *self = (Client *) client;
+  Mount *mount = find_mount (self, ctx->uri);
+
+  if (!mount) {
+    log_event ("reader %s: there is no %s", self->peer,
+        ctx->uri && ctx->uri->abspath ? ctx->uri->abspath : "such path");
+    return GST_RTSP_STS_NOT_FOUND;
+  }
+  use_mount (self, mount);
+  if (!mount_wait_known (mount)) {
+    log_event ("reader %s: refused, %s has no media now", self->peer, mount_get_path (mount));
+    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  }
+  return GST_RTSP_STS_OK;
+}
+
+// ---- PLAY ----
+
+// The library asserts that every stream of a PLAY has a segment, and the same rates
+// (gst_rtsp_media_get_rates()): that must be so before it looks.
+static GstRTSPStatusCode
+client_adjust_play_mode (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPTimeRange **range,
+    GstSeekFlags *flags, gdouble *rate, GstClockTime *trickmode_interval,
+    gboolean *enable_rate_control)
+{
+  if (*rate != 1.0)
+    return GST_RTSP_STS_PARAMETER_NOT_UNDERSTOOD;
+
+  for (guint i = 0; i < gst_rtsp_media_n_streams (ctx->media); i++) {
+    GstRTSPStream *stream = gst_rtsp_media_get_stream (ctx->media, i);
+    gdouble stream_rate, applied;
+
+    if (!gst_rtsp_stream_is_complete (stream) || !gst_rtsp_stream_is_sender (stream))
+      continue;
+    if (!gst_rtsp_stream_get_rates (stream, &stream_rate, &applied) || stream_rate != 1.0
+        || applied != 1.0)
+      return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  }
+  return GST_RTSP_STS_OK;
+}
+
+// What the library knows of a track may be nothing yet, and then it says zeros. The relay knows
+// what comes next, or that nothing can be said.
+static GstRTSPStatusCode
+client_adjust_play_response (GstRTSPClient *client, GstRTSPContext *ctx)
+{
+  Relay *relay = mount_get_relay (((Client *) client)->mount);
+  GString *ours = g_string_new (NULL);
+  gchar *info = NULL;
+  gchar **items;
+
+  gst_rtsp_message_get_header (ctx->response, GST_RTSP_HDR_RTP_INFO, &info, 0);
+  items = g_strsplit (info ? info : "", ",", 0);
+  for (guint i = 0; items[i]; i++) {
+    gchar *item = g_strstrip (items[i]);
+    const gchar *track = strstr (item, "/stream=");
+    guint16 seq;
+    guint32 timestamp;
+
+    if (!track || !relay_get_rtp_info (relay, (guint) atoi (track + 8), &seq, &timestamp))
+      continue;
+    g_string_append_printf (ours, "%s%.*s;seq=%u;rtptime=%u", ours->len ? ", " : "",
+        (int) strcspn (item, ";"), item, seq, timestamp);
+  }
+  g_strfreev (items);
+  gst_rtsp_message_remove_header (ctx->response, GST_RTSP_HDR_RTP_INFO, -1);
+  if (ours->len)
+    gst_rtsp_message_add_header (ctx->response, GST_RTSP_HDR_RTP_INFO, ours->str);
+  g_string_free (ours, TRUE);
+  return GST_RTSP_STS_OK;
+}
+
+static const gchar *
+transport_name (GstRTSPSessionMedia *media)
+{
+  guint n = gst_rtsp_media_n_streams (gst_rtsp_session_media_get_media (media));
+
+  for (guint i = 0; i < n; i++) {
+    GstRTSPStreamTransport *transport = gst_rtsp_session_media_get_transport (media, i);
+    const GstRTSPTransport *t =
+        transport ? gst_rtsp_stream_transport_get_transport (transport) : NULL;
+
+    if (t)
+      return t->lower_transport == GST_RTSP_LOWER_TRANS_TCP ? "TCP" : "UDP";
+  }
+  return "nothing";
+}
+
+static void
+on_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
+{
+  Client *self = (Client *) client;
+  gboolean first;
+
+  g_mutex_lock (&self->lock);
+  first = !self->session;
+  if (first) {
+    self->session = g_strdup (gst_rtsp_session_get_sessionid (ctx->session));
+    self->transport = transport_name (ctx->sessmedia);
+  }
+  g_mutex_unlock (&self->lock);
+  if (first) {
+    g_atomic_int_inc (&n_playing);
+    log_event (
+        "reader %s in: %s over %s", self->peer, mount_get_path (self->mount), self->transport);
+  }
+}
+
+// ---- leaving ----
+
+static void
+left (Client *self, const gchar *reason)
+{
+  gchar *why = NULL;
+
+  g_mutex_lock (&self->lock);
+  if (self->session) {
+    why = self->leave_reason ? g_strdup (self->leave_reason) : g_strdup (reason);
+    g_clear_pointer (&self->session, g_free);
+    g_clear_pointer (&self->leave_reason, g_free);
+  }
+  g_mutex_unlock (&self->lock);
+  if (why) {
+    g_atomic_int_add (&n_playing, -1);
+    log_event ("reader %s out: %s: %s", self->peer, mount_get_path (self->mount), why);
+    g_free (why);
+  }
+}
+
+static void
+set_leave_reason (Client *self, const gchar *reason)
+{
+  g_mutex_lock (&self->lock);
+  if (!self->leave_reason)
+    self->leave_reason = g_strdup (reason);
+  g_mutex_unlock (&self->lock);
+}
+
+static void
+on_teardown (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
+{
+  left ((Client *) client, "TEARDOWN");
+}
+
+static void
+on_closed (GstRTSPClient *client, gpointer unused)
+{
+  left ((Client *) client, "connection closed");
+}
+
+static GPrivate cleaning_up;
+
+void
+client_cleanup_sessions (GstRTSPSessionPool *pool)
+{
+  g_private_set (&cleaning_up, pool);
+  gst_rtsp_session_pool_cleanup (pool);
+  g_private_set (&cleaning_up, NULL);
+}
+
+static void
+on_session_removed (GstRTSPSessionPool *pool, GstRTSPSession *session, Client *self)
+{
+  gboolean ours;
+
+  g_mutex_lock (&self->lock);
+  ours = self->session && g_str_equal (self->session, gst_rtsp_session_get_sessionid (session));
+  g_mutex_unlock (&self->lock);
+  if (ours)
+    left (self, g_private_get (&cleaning_up) ? "session timed out" : "connection closed");
+}
+
+static gboolean
+close_here (gpointer data)
+{
+  gst_rtsp_client_close (data);
+  return G_SOURCE_REMOVE;
+}
+
+void
+client_close (GstRTSPClient *client, Mount *mount, const gchar *reason)
+{
+  Client *self = (Client *) client;
+  GMainContext *context = NULL;
+  gboolean ours;
+
+  g_mutex_lock (&self->lock);
+  ours = !mount || self->mount == mount;
+  if (self->context)
+    context = g_main_context_ref (self->context);
+  g_mutex_unlock (&self->lock);
+  if (!ours) {
+    g_clear_pointer (&context, g_main_context_unref);
+    return;
+  }
+  set_leave_reason (self, reason);
+  if (!context) { // it has not asked for anything yet
+    gst_rtsp_client_close (client);
+    return;
+  }
+  g_main_context_invoke_full (
+      context, G_PRIORITY_DEFAULT, close_here, g_object_ref (self), g_object_unref);
+  g_main_context_unref (context);
+}
+
+// ---- making ----
+
+static gchar *
+peer_name (GstRTSPClient *client)
+{
+  GstRTSPConnection *connection = gst_rtsp_client_get_connection (client);
+  GSocket *socket = connection ? gst_rtsp_connection_get_read_socket (connection) : NULL;
+  GSocketAddress *address = socket ? g_socket_get_remote_address (socket, NULL) : NULL;
+  gchar *name = NULL;
+
+  if (address && G_IS_INET_SOCKET_ADDRESS (address))
+    name = g_socket_connectable_to_string (G_SOCKET_CONNECTABLE (address));
+  g_clear_object (&address);
+  return name ? name : g_strdup ("?");
+}
+
+void
+client_connected (GstRTSPClient *client)
+{
+  ((Client *) client)->peer = peer_name (client);
+}
+
+GstRTSPClient *
+client_new (GstRTSPServer *server, ClientFindMountFunc find, gpointer data)
+{
+  GstRTSPClient *client = g_object_new (client_get_type (), NULL);
+  Client *self = (Client *) client;
+  GstRTSPMountPoints *mounts = gst_rtsp_server_get_mount_points (server);
+  GstRTSPThreadPool *threads = gst_rtsp_server_get_thread_pool (server);
+
+  self->find = find;
+  self->find_data = data;
+  self->pool = gst_rtsp_server_get_session_pool (server);
+  gst_rtsp_client_set_session_pool (client, self->pool);
+  gst_rtsp_client_set_mount_points (client, mounts);
+  gst_rtsp_client_set_thread_pool (client, threads);
+  gst_rtsp_client_set_content_length_limit (client, REQUEST_BODY_MAX);
+  g_object_unref (mounts);
+  g_object_unref (threads);
+
+  g_signal_connect (client, "pre-describe-request", G_CALLBACK (on_pre_request), NULL);
+  g_signal_connect (client, "pre-setup-request", G_CALLBACK (on_pre_request), NULL);
+  g_signal_connect (client, "play-request", G_CALLBACK (on_play), NULL);
+  g_signal_connect (client, "teardown-request", G_CALLBACK (on_teardown), NULL);
+  g_signal_connect (client, "closed", G_CALLBACK (on_closed), NULL);
+  g_signal_connect_object (
+      self->pool, "session-removed", G_CALLBACK (on_session_removed), client, 0);
+  return client;
+}
+
+static void
+client_init (Client *self)
+{
+  g_mutex_init (&self->lock);
+}
+
+static void
+client_finalize (GObject *object)
+{
+  Client *self = (Client *) object;
+  Mount *mount = self->mount;
+
+  left (self, "connection closed");
+  g_clear_object (&self->pool);
+  g_clear_pointer (&self->context, g_main_context_unref);
+  g_free (self->leave_reason);
+  g_free (self->peer);
+  g_mutex_clear (&self->lock);
+  G_OBJECT_CLASS (client_parent_class)->finalize (object);
+  // Last: now the client has let its media go.
+  if (mount)
+    mount_unuse (mount);
+}
+
+static void
+client_class_init (ClientClass *klass)
+{
+  G_OBJECT_CLASS (klass)->finalize = client_finalize;
+  GST_RTSP_CLIENT_CLASS (klass)->adjust_play_mode = client_adjust_play_mode;
+  GST_RTSP_CLIENT_CLASS (klass)->adjust_play_response = client_adjust_play_response;
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// The head of one track in a media of the RTSP library: a live source element whose src pad gives
+// what a relay pushes into it. It has no thread and no queue of its own: packets pass in the thread
+// of the upstream.
+//
+// As soon as it is PAUSED it sends its caps, its segment and a gap. The gap alone makes the library
+// take the media for prepared, so that a DESCRIBE never waits for a packet of each track (sparse
+// tracks have none for minutes), and every stream has its segment before a PLAY can ask for it.
+
+#include <gst/gst.h>
+
+typedef struct _Feed Feed;
+
+// Returns a floating element. `caps`: application/x-rtp of the track.
+Feed *feed_new (GstCaps *caps);
+
+// Gives the packet a time and pushes it. Dropped until the gap has gone through, and once the media
+// is being taken down. Does not take the buffer. Any thread.
+void feed_push (Feed *self, GstBuffer *packet);

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "media.h"
+
+#include "feed.h"
+
+#include <gst/base/gstbasesink.h>
+
+// Sender reports come this often, so that a reader which joins is in step within a second or so.
+#define RTCP_INTERVAL GST_SECOND
+
+typedef struct {
+  GstRTSPMediaFactory parent;
+  Mount *mount;
+} MediaFactory;
+
+typedef struct {
+  GstRTSPMediaFactoryClass parent_class;
+} MediaFactoryClass;
+
+typedef struct {
+  Relay *relay;
+  guint track;
+} MediaTrack;
+
+GType media_factory_get_type (void);
+G_DEFINE_TYPE (MediaFactory, media_factory, GST_TYPE_RTSP_MEDIA_FACTORY)
+
+static gchar *
+media_factory_gen_key (GstRTSPMediaFactory *factory, const GstRTSPUrl *url)
+{
+  return mount_dup_media_key (((MediaFactory *) factory)->mount);
+}
+
+// For a SETUP the library comes here before anybody asks whether there is such a mount now.
+static GstRTSPMedia *
+media_factory_construct (GstRTSPMediaFactory *factory, const GstRTSPUrl *url)
+{
+  if (relay_n_tracks (mount_get_relay (((MediaFactory *) factory)->mount)) == 0)
+    return NULL;
+  return GST_RTSP_MEDIA_FACTORY_CLASS (media_factory_parent_class)->construct (factory, url);
+}
+
+static GstElement *
+media_factory_create_element (GstRTSPMediaFactory *factory, const GstRTSPUrl *url)
+{
+  Relay *relay = mount_get_relay (((MediaFactory *) factory)->mount);
+  guint n = relay_n_tracks (relay);
+  GstElement *bin;
+
+  if (n == 0)
+    return NULL;
+  bin = gst_bin_new (NULL);
+  for (guint i = 0; i < n; i++) {
+    GstCaps *caps = relay_dup_caps (relay, i);
+    gchar *feed_name = g_strdup_printf ("feed%u", i);
+    gchar *pay_name = g_strdup_printf ("pay%u", i);
+    GstElement *feed = caps ? (GstElement *) feed_new (caps) : NULL;
+    GstElement *pay = gst_element_factory_make ("rtprelaypay", pay_name);
+
+    if (feed && pay) {
+      gst_object_set_name (GST_OBJECT (feed), feed_name);
+      gst_bin_add_many (GST_BIN (bin), feed, pay, NULL);
+      gst_element_link (feed, pay);
+    }
+    gst_clear_caps (&caps);
+    g_free (feed_name);
+    g_free (pay_name);
+  }
+  return bin;
+}
+
+// ---- a media's life ----
+
+static gboolean
+on_sending_rtcp (GObject *session, GstBuffer *packet, gboolean early, gpointer data)
+{
+  MediaTrack *track = data;
+  GstMapInfo map;
+  gsize len;
+
+  if (!gst_buffer_map (packet, &map, GST_MAP_READWRITE))
+    return FALSE;
+  len = relay_rewrite_sr (track->relay, track->track, map.data, map.size);
+  gst_buffer_unmap (packet, &map);
+  if (len != map.size)
+    gst_buffer_set_size (packet, (gssize) len);
+  return FALSE;
+}
+
+static void
+free_track (gpointer data, GClosure *closure)
+{
+  MediaTrack *track = data;
+
+  relay_unref (track->relay);
+  g_free (track);
+}
+
+static Feed *
+find_feed (GstRTSPMedia *media, guint i)
+{
+  GstElement *bin = gst_rtsp_media_get_element (media);
+  gchar *name = g_strdup_printf ("feed%u", i);
+  GstElement *feed = gst_bin_get_by_name (GST_BIN (bin), name);
+
+  g_free (name);
+  gst_object_unref (bin);
+  return (Feed *) feed;
+}
+
+static void
+on_prepared (GstRTSPMedia *media, gpointer data)
+{
+  MediaFactory *self = data;
+  Relay *relay = mount_get_relay (self->mount);
+
+  // Each DESCRIBE emits this, several threads at once; the streams are to be let go once.
+  if (!g_object_replace_data (G_OBJECT (media), "opened", NULL, media, NULL, NULL))
+    return;
+
+  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
+    GstRTSPStream *stream = gst_rtsp_media_get_stream (media, i);
+    GObject *session = gst_rtsp_stream_get_rtpsession (stream);
+    Feed *feed = find_feed (media, i);
+
+    if (session) {
+      MediaTrack *track = g_new (MediaTrack, 1);
+
+      *track = (MediaTrack) { relay_ref (relay), i };
+      g_object_set (session, "rtcp-min-interval", (guint64) RTCP_INTERVAL, NULL);
+      g_signal_connect_data (
+          session, "on-sending-rtcp", G_CALLBACK (on_sending_rtcp), track, free_track, 0);
+      g_object_unref (session);
+    }
+    if (feed) {
+      relay_attach (relay, i, feed);
+      gst_object_unref (feed);
+    }
+    // Streams that stay blocked until the first PLAY would hold back the upstream's thread and give
+    // that reader what was current when it said DESCRIBE.
+    gst_rtsp_stream_set_blocked (stream, FALSE);
+  }
+  mount_keep_media (self->mount, media);
+}
+
+static void
+on_unprepared (GstRTSPMedia *media, gpointer data)
+{
+  MediaFactory *self = data;
+  Relay *relay = mount_get_relay (self->mount);
+
+  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
+    Feed *feed = find_feed (media, i);
+
+    if (feed) {
+      relay_detach (relay, i, feed);
+      gst_object_unref (feed);
+    }
+  }
+}
+
+// A reader's RTCP under the SSRC of a track would be a collision to the library's RTP session,
+// which then ends that track for everybody.
+static GstPadProbeReturn
+on_reader_rtcp (GstPad *pad, GstPadProbeInfo *info, gpointer relay)
+{
+  guint8 header[8];
+
+  if (gst_buffer_extract (GST_PAD_PROBE_INFO_BUFFER (info), 0, header, sizeof header)
+          < sizeof header
+      || relay_has_ssrc (relay, GST_READ_UINT32_BE (header + 4)))
+    return GST_PAD_PROBE_DROP;
+  return GST_PAD_PROBE_OK;
+}
+
+static void
+on_rtpbin_pad (GstElement *rtpbin, GstPad *pad, gpointer relay)
+{
+  if (g_str_has_prefix (GST_PAD_NAME (pad), "recv_rtcp_sink_"))
+    gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, on_reader_rtcp, relay_ref (relay),
+        (GDestroyNotify) relay_unref);
+}
+
+static void
+on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, gpointer relay)
+{
+  GstElementFactory *factory = gst_element_get_factory (element);
+
+  if (factory && g_str_equal (GST_OBJECT_NAME (factory), "rtpbin"))
+    g_signal_connect (element, "pad-added", G_CALLBACK (on_rtpbin_pad), relay);
+  if (!GST_IS_BASE_SINK (element))
+    return;
+  // Packets are sent when they come. Their times are those of their arrival, so a sink that waited
+  // for them, or for its deadline, would only add delay.
+  gst_base_sink_set_sync (GST_BASE_SINK (element), FALSE);
+  // Nor does a sink that joins take the pipeline, and with it all readers, back to PAUSED.
+  gst_base_sink_set_async_enabled (GST_BASE_SINK (element), FALSE);
+  gst_base_sink_set_processing_deadline (GST_BASE_SINK (element), 0);
+}
+
+static GstElement *
+media_factory_create_pipeline (GstRTSPMediaFactory *factory, GstRTSPMedia *media)
+{
+  GstElement *pipeline =
+      GST_RTSP_MEDIA_FACTORY_CLASS (media_factory_parent_class)->create_pipeline (factory, media);
+
+  if (pipeline)
+    g_signal_connect (pipeline, "deep-element-added", G_CALLBACK (on_element_added),
+        mount_get_relay (((MediaFactory *) factory)->mount));
+  return pipeline;
+}
+
+static void
+media_factory_configure (GstRTSPMediaFactory *factory, GstRTSPMedia *media)
+{
+  GST_RTSP_MEDIA_FACTORY_CLASS (media_factory_parent_class)->configure (factory, media);
+  g_signal_connect_object (media, "prepared", G_CALLBACK (on_prepared), factory, 0);
+  g_signal_connect_object (media, "unprepared", G_CALLBACK (on_unprepared), factory, 0);
+}
+
+static void
+media_factory_init (MediaFactory *self)
+{
+}
+
+static void
+media_factory_class_init (MediaFactoryClass *klass)
+{
+  GstRTSPMediaFactoryClass *factory_class = GST_RTSP_MEDIA_FACTORY_CLASS (klass);
+
+  factory_class->gen_key = media_factory_gen_key;
+  factory_class->construct = media_factory_construct;
+  factory_class->create_element = media_factory_create_element;
+  factory_class->create_pipeline = media_factory_create_pipeline;
+  factory_class->configure = media_factory_configure;
+}
+
+GstRTSPMediaFactory *
+media_factory_new (Mount *mount)
+{
+  MediaFactory *self = g_object_new (media_factory_get_type (), NULL);
+  GstRTSPMediaFactory *factory = GST_RTSP_MEDIA_FACTORY (self);
+
+  self->mount = mount;
+  gst_rtsp_media_factory_set_shared (factory, TRUE);
+  // Its clock is not ours to publish: the upstream's is carried through in the sender reports.
+  gst_rtsp_media_factory_set_publish_clock_mode (factory, GST_RTSP_PUBLISH_CLOCK_MODE_NONE);
+  // Multicast would let any reader choose a group and a TTL.
+  gst_rtsp_media_factory_set_protocols (
+      factory, GST_RTSP_LOWER_TRANS_UDP | GST_RTSP_LOWER_TRANS_TCP);
+  return factory;
+}

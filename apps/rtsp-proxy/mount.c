@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "mount.h"
+
+#include "log.h"
+#include "upstream.h"
+
+struct _Mount {
+  MountConfig *config;
+  gchar *shown_uri; // without credentials
+  Relay *relay;
+  Upstream *upstream; // main thread only
+  gboolean started;   // main thread only
+  guint linger;       // main thread only
+  MountCloseReadersFunc close_readers;
+  gpointer close_readers_data;
+
+  GMutex lock; // all below
+  GCond changed;
+  guint n_users;
+  gboolean known;       // media has flowed, so the tracks are real
+  gint64 failing_until; // ns: the last attempt failed and the next comes then; 0 while one runs
+  gboolean stopped;
+  guint media_generation;
+  GstRTSPMedia *media; // the one that is kept prepared
+};
+
+// ---- media ----
+
+gchar *
+mount_dup_media_key (Mount *self)
+{
+  gchar *key;
+
+  g_mutex_lock (&self->lock);
+  key = g_strdup_printf ("%s#%u", self->config->path, self->media_generation);
+  g_mutex_unlock (&self->lock);
+  return key;
+}
+
+void
+mount_keep_media (Mount *self, GstRTSPMedia *media)
+{
+  gboolean keep;
+
+  g_mutex_lock (&self->lock);
+  keep = !self->media && !self->stopped;
+  if (keep)
+    self->media = g_object_ref (media);
+  g_mutex_unlock (&self->lock);
+  // Prepared as it is, this counts one more user of it.
+  if (keep)
+    gst_rtsp_media_prepare (media, NULL);
+}
+
+static void
+retire_media (Mount *self)
+{
+  GstRTSPMedia *media;
+
+  g_mutex_lock (&self->lock);
+  media = g_steal_pointer (&self->media);
+  self->media_generation++;
+  g_mutex_unlock (&self->lock);
+  if (media) {
+    gst_rtsp_media_unprepare (media);
+    g_object_unref (media);
+  }
+}
+
+// ---- upstream ----
+
+static void
+on_connecting (gpointer owner)
+{
+  Mount *self = owner;
+
+  g_mutex_lock (&self->lock);
+  self->failing_until = 0;
+  g_mutex_unlock (&self->lock);
+}
+
+static void
+on_up (gpointer owner)
+{
+  Mount *self = owner;
+
+  log_event ("mount %s up: %s, %u tracks", self->config->path, self->shown_uri,
+      relay_n_tracks (self->relay));
+  g_mutex_lock (&self->lock);
+  self->known = TRUE;
+  g_cond_broadcast (&self->changed);
+  g_mutex_unlock (&self->lock);
+}
+
+static void
+on_changed (gpointer owner)
+{
+  Mount *self = owner;
+
+  retire_media (self);
+  self->close_readers (self, "the upstream came back with other tracks", self->close_readers_data);
+}
+
+static void
+on_down (gpointer owner, const gchar *reason, guint retry_ms)
+{
+  Mount *self = owner;
+
+  log_event ("mount %s down: %s: %s; next try in %.1f s", self->config->path, self->shown_uri,
+      reason, retry_ms / 1000.0);
+  g_mutex_lock (&self->lock);
+  self->failing_until = pull_now () + (gint64) retry_ms * GST_MSECOND;
+  g_cond_broadcast (&self->changed);
+  g_mutex_unlock (&self->lock);
+}
+
+static const UpstreamCallbacks upstream_callbacks = { on_connecting, on_up, on_changed, on_down };
+
+// ---- users ----
+
+static gboolean
+linger_over (gpointer data)
+{
+  Mount *self = data;
+  gboolean idle;
+
+  self->linger = 0;
+  g_mutex_lock (&self->lock);
+  idle = self->n_users == 0;
+  g_mutex_unlock (&self->lock);
+  if (idle) {
+    log_event ("mount %s down: no readers for %.1f s", self->config->path,
+        self->config->linger_ms / 1000.0);
+    self->started = FALSE;
+    upstream_stop (self->upstream);
+    retire_media (self);
+  }
+  return G_SOURCE_REMOVE;
+}
+
+// On the main thread after the number of users went to or from none.
+static gboolean
+update (gpointer data)
+{
+  Mount *self = data;
+  gboolean wanted, stopped;
+
+  g_mutex_lock (&self->lock);
+  stopped = self->stopped;
+  wanted = self->n_users > 0 || !self->config->on_demand;
+  g_mutex_unlock (&self->lock);
+
+  g_clear_handle_id (&self->linger, g_source_remove);
+  if (stopped)
+    return G_SOURCE_REMOVE;
+  if (wanted) {
+    self->started = TRUE;
+    upstream_start (self->upstream);
+  } else if (self->started)
+    self->linger = g_timeout_add (self->config->linger_ms, linger_over, self);
+  return G_SOURCE_REMOVE;
+}
+
+void
+mount_use (Mount *self)
+{
+  gboolean first;
+
+  g_mutex_lock (&self->lock);
+  first = self->n_users++ == 0;
+  g_mutex_unlock (&self->lock);
+  if (first)
+    g_idle_add_full (G_PRIORITY_DEFAULT, update, self, NULL);
+}
+
+void
+mount_unuse (Mount *self)
+{
+  gboolean last;
+
+  g_mutex_lock (&self->lock);
+  last = --self->n_users == 0;
+  g_mutex_unlock (&self->lock);
+  if (last)
+    g_idle_add_full (G_PRIORITY_DEFAULT, update, self, NULL);
+}
+
+gboolean
+mount_wait_known (Mount *self)
+{
+  gint64 deadline = g_get_monotonic_time () + (gint64) self->config->start_timeout_ms * 1000;
+  gboolean known;
+
+  g_mutex_lock (&self->lock);
+  while (!self->known && !self->stopped && pull_now () >= self->failing_until) {
+    if (!g_cond_wait_until (&self->changed, &self->lock, deadline))
+      break;
+  }
+  known = self->known && !self->stopped;
+  g_mutex_unlock (&self->lock);
+  return known;
+}
+
+// ---- outside ----
+
+const gchar *
+mount_get_path (Mount *self)
+{
+  return self->config->path;
+}
+
+Relay *
+mount_get_relay (Mount *self)
+{
+  return self->relay;
+}
+
+void
+mount_start (Mount *self)
+{
+  update (self);
+}
+
+void
+mount_stop (Mount *self)
+{
+  g_mutex_lock (&self->lock);
+  self->stopped = TRUE;
+  g_cond_broadcast (&self->changed);
+  g_mutex_unlock (&self->lock);
+  g_clear_handle_id (&self->linger, g_source_remove);
+  upstream_stop (self->upstream);
+  retire_media (self);
+}
+
+Mount *
+mount_new (MountConfig *config, MountCloseReadersFunc close_readers, gpointer data)
+{
+  Mount *self = g_new0 (Mount, 1);
+
+  self->config = config;
+  self->shown_uri = log_redact (config->pull.uri);
+  self->relay = relay_new ();
+  self->upstream = upstream_new (&config->pull, self->relay, &upstream_callbacks, self);
+  self->close_readers = close_readers;
+  self->close_readers_data = data;
+  g_mutex_init (&self->lock);
+  g_cond_init (&self->changed);
+  return self;
+}
+
+void
+mount_free (Mount *self)
+{
+  mount_stop (self);
+  while (g_idle_remove_by_data (self))
+    ;
+  upstream_free (self->upstream);
+  relay_unref (self->relay);
+  g_mutex_clear (&self->lock);
+  g_cond_clear (&self->changed);
+  g_free (self->shown_uri);
+  g_free (self);
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// A path that the proxy serves: its upstream, its relay, and the one media of the RTSP library that
+// all of its readers share. Any thread may call what does not say otherwise.
+
+#include <gst/rtsp-server/rtsp-server.h>
+
+#include "pull.h"
+#include "relay.h"
+
+typedef struct {
+  gchar *path; // "/cam"
+  PullConfig pull;
+  gboolean on_demand;
+  guint linger_ms;
+  guint start_timeout_ms;
+} MountConfig;
+
+typedef struct _Mount Mount;
+
+// Called on the main thread when the mount's readers can't go on.
+typedef void (*MountCloseReadersFunc) (Mount *mount, const gchar *reason, gpointer data);
+
+// Takes over `config`. Main thread.
+Mount *mount_new (MountConfig *config, MountCloseReadersFunc close_readers, gpointer data);
+void mount_free (Mount *self);
+
+const gchar *mount_get_path (Mount *self);
+Relay *mount_get_relay (Mount *self);
+
+// For a mount that is not on-demand: starts the upstream now. Main thread.
+void mount_start (Mount *self);
+
+// Ends the upstream and takes no more users. Main thread.
+void mount_stop (Mount *self);
+
+// A reader came (starts the upstream where needed), a reader went (starts the linger).
+void mount_use (Mount *self);
+void mount_unuse (Mount *self);
+
+// Waits until it is known what the upstream gives, for start-timeout at most. FALSE: the attempt
+// failed, or the time is over. Blocks the calling thread, so not for the main thread.
+gboolean mount_wait_known (Mount *self);
+
+// Names the media that new readers share; another one after each mount_retire_media().
+gchar *mount_dup_media_key (Mount *self);
+
+// The media was prepared: keeps it prepared until the mount has no more use for it, so that it
+// never goes away under a reader that is just coming.
+void mount_keep_media (Mount *self, GstRTSPMedia *media);

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config.h"
+
+#include "options.h"
+
+#include <gst/gst.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define EXIT_USAGE 2
+
+static const gchar how_to_start[] =
+    "rtsp-proxy: no mount and no configuration. To start it:\n"
+    "  rtsp-proxy --mount /cam=rtsp://192.0.2.7/stream      one camera as /cam\n"
+    "  rtsp-proxy --mount /demo=file:///path/to/clip.mp4    a clip, looped, as /demo\n"
+    "  rtsp-proxy --config rtsp-proxy.yaml                  whatever the file says\n"
+    "rtsp-proxy --help tells the rest.\n";
+
+static const gchar summary[] =
+    "Relays RTSP: one connection to each upstream, however many readers.";
+
+static const gchar description[] =
+    "Examples:\n"
+    "  rtsp-proxy --mount /cam=rtsp://192.0.2.7/stream --listen 0.0.0.0:8554\n"
+    "  rtsp-proxy --config rtsp-proxy.yaml --check-config\n"
+    "\n"
+    "Configuration (YAML; only upstream must be there, the others show their defaults):\n"
+    "  listen: 127.0.0.1:8554\n"
+    "  mounts:\n"
+    "    /cam:\n"
+    "      upstream: rtsp://192.0.2.7/stream   rtsp://, rtsps:// or file://\n"
+    "      user: viewer                        and one of:\n"
+    "      password-file: /etc/rtsp-proxy/cam  password, password-file, password-env\n"
+    "      transport: auto                     auto (UDP, then TCP), udp or tcp\n"
+    "      on-demand: yes                      no: the upstream runs without readers too\n"
+    "      linger: 10s                         it runs on for this long after the last one\n"
+    "      start-timeout: 10s                  a reader waits this long for an upstream\n"
+    "      connect-timeout: 5s                 an upstream has this long to answer\n"
+    "      read-timeout: 10s                   and is reconnected after this long in silence\n"
+    "\n"
+    "Credentials belong in the file, or in a file or variable that it names: arguments are shown\n"
+    "by ps. Exit status: 0 after SIGINT or SIGTERM, 1 if it could not start, 2 for wrong\n"
+    "arguments or a wrong configuration.\n";
+
+gboolean
+options_parse (Options *self, int *argc, char ***argv, int *status)
+{
+  gboolean version = FALSE;
+  GError *error = NULL;
+  gboolean ok;
+  const GOptionEntry entries[] = {
+    { "mount", 'm', 0, G_OPTION_ARG_STRING_ARRAY, &self->mounts,
+        "Serve the upstream URI under /PATH (repeatable)", "/PATH=URI" },
+    { "listen", 'l', 0, G_OPTION_ARG_STRING, &self->listen,
+        "Listen there (default 127.0.0.1:8554; port 0: any free one)", "ADDR:PORT" },
+    { "config", 'c', 0, G_OPTION_ARG_FILENAME, &self->file, "Read this YAML file", "FILE" },
+    { "check-config", 0, 0, G_OPTION_ARG_NONE, &self->check_config,
+        "Check the configuration and exit", NULL },
+    { "version", 0, 0, G_OPTION_ARG_NONE, &version, "Print the version and exit", NULL },
+    { NULL },
+  };
+  GOptionContext *context = g_option_context_new (NULL);
+
+  g_option_context_set_summary (context, summary);
+  g_option_context_set_description (context, description);
+  g_option_context_add_main_entries (context, entries, NULL);
+  g_option_context_add_group (context, gst_init_get_option_group ());
+  ok = g_option_context_parse (context, argc, argv, &error);
+  g_option_context_free (context);
+
+  if (!ok) {
+    fprintf (stderr, "rtsp-proxy: %s\n", error->message);
+    g_error_free (error);
+    *status = EXIT_USAGE;
+    return FALSE;
+  }
+  if (version) {
+    gchar *gst = gst_version_string ();
+
+    printf ("rtsp-proxy %s (%s)\n", PACKAGE_VERSION, gst);
+    g_free (gst);
+    *status = EXIT_SUCCESS;
+    return FALSE;
+  }
+  if (*argc > 1) {
+    fprintf (stderr, "rtsp-proxy: \"%s\" is no option; --help tells them\n", (*argv)[1]);
+    *status = EXIT_USAGE;
+    return FALSE;
+  }
+  if (!self->mounts && !self->file) {
+    fputs (how_to_start, stderr);
+    *status = EXIT_USAGE;
+    return FALSE;
+  }
+  return TRUE;
+}
+
+void
+options_clear (Options *self)
+{
+  g_clear_pointer (&self->mounts, g_strfreev);
+  g_clear_pointer (&self->listen, g_free);
+  g_clear_pointer (&self->file, g_free);
+}
+
+static gboolean
+build (const Options *self, ProxyConfig *config, GError **error)
+{
+  if (self->file && !proxy_config_load (config, self->file, error))
+    return FALSE;
+  if (self->listen && !proxy_config_set_listen (config, self->listen, error))
+    return FALSE;
+  for (guint i = 0; self->mounts && self->mounts[i]; i++) {
+    gboolean has_password = FALSE;
+
+    if (!proxy_config_add_mount (config, self->mounts[i], &has_password, error))
+      return FALSE;
+    if (has_password)
+      fprintf (stderr, "rtsp-proxy: warning: ps shows the password in --mount to every user of "
+                       "this machine; a configuration file keeps it (password-file)\n");
+  }
+  if (config->mounts->len == 0) {
+    g_set_error (
+        error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_KEY, "%s: it has no mounts", self->file);
+    return FALSE;
+  }
+  return TRUE;
+}
+
+ProxyConfig *
+options_build_config (const Options *self, int *status)
+{
+  ProxyConfig *config = proxy_config_new ();
+  GError *error = NULL;
+
+  if (!build (self, config, &error)) {
+    fprintf (stderr, "rtsp-proxy: %s\n", error->message);
+    g_error_free (error);
+    proxy_config_free (config);
+    *status = EXIT_USAGE;
+    return NULL;
+  }
+  if (self->check_config)
+    printf ("The configuration is good: %u mounts.\n", config->mounts->len);
+  *status = EXIT_SUCCESS;
+  return config;
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+#include "proxy_config.h"
+
+typedef struct {
+  gchar **mounts;
+  gchar *listen;
+  gchar *file;
+  gboolean check_config;
+} Options;
+
+// FALSE: there is nothing to run; exit with `status`.
+gboolean options_parse (Options *self, int *argc, char ***argv, int *status);
+void options_clear (Options *self);
+
+// The whole configuration, checked; NULL and the exit status where it is not good. What is wrong
+// has been printed.
+ProxyConfig *options_build_config (const Options *self, int *status);

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "server.h"
+
+#include "client.h"
+#include "log.h"
+#include "media.h"
+#include "upstream.h"
+
+#include <string.h>
+
+#define BACKLOG 512
+#define CLEANUP_INTERVAL_S 2
+
+typedef struct {
+  GstRTSPServer parent;
+  Server *server;
+} Listener;
+
+typedef struct {
+  GstRTSPServerClass parent_class;
+} ListenerClass;
+
+struct _Server {
+  Listener *listener;
+  GstRTSPSessionPool *pool;
+  GHashTable *mounts; // path -> Mount; unchanged while the server runs
+  GSocket *socket;
+  GSource *accept;
+  guint cleanup;
+  gchar *address;
+};
+
+GType listener_get_type (void);
+G_DEFINE_TYPE (Listener, listener, GST_TYPE_RTSP_SERVER)
+
+static Mount *
+find_mount (const gchar *path, gpointer data)
+{
+  return g_hash_table_lookup (((Server *) data)->mounts, path);
+}
+
+static GstRTSPClient *
+listener_create_client (GstRTSPServer *server)
+{
+  return client_new (server, find_mount, ((Listener *) server)->server);
+}
+
+static void
+listener_client_connected (GstRTSPServer *server, GstRTSPClient *client)
+{
+  client_connected (client);
+}
+
+static void
+listener_init (Listener *self)
+{
+}
+
+static void
+listener_class_init (ListenerClass *klass)
+{
+  GST_RTSP_SERVER_CLASS (klass)->create_client = listener_create_client;
+  GST_RTSP_SERVER_CLASS (klass)->client_connected = listener_client_connected;
+}
+
+// ---- closing readers ----
+
+typedef struct {
+  Mount *mount;
+  const gchar *reason;
+} Closing;
+
+static GstRTSPFilterResult
+close_reader (GstRTSPServer *server, GstRTSPClient *client, gpointer data)
+{
+  Closing *closing = data;
+
+  client_close (client, closing->mount, closing->reason);
+  return GST_RTSP_FILTER_KEEP;
+}
+
+static void
+close_readers (Mount *mount, const gchar *reason, gpointer data)
+{
+  Server *self = data;
+  Closing closing = { mount, reason };
+  GList *none =
+      gst_rtsp_server_client_filter (GST_RTSP_SERVER (self->listener), close_reader, &closing);
+
+  g_list_free_full (none, g_object_unref);
+}
+
+static GstRTSPFilterResult
+count_client (GstRTSPServer *server, GstRTSPClient *client, gpointer data)
+{
+  ++*(guint *) data;
+  return GST_RTSP_FILTER_KEEP;
+}
+
+static guint
+n_clients (Server *self)
+{
+  guint n = 0;
+
+  g_list_free_full (
+      gst_rtsp_server_client_filter (GST_RTSP_SERVER (self->listener), count_client, &n),
+      g_object_unref);
+  return n;
+}
+
+static GstRTSPFilterResult
+close_any (GstRTSPServer *server, GstRTSPClient *client, gpointer data)
+{
+  client_close (client, NULL, data);
+  return GST_RTSP_FILTER_KEEP;
+}
+
+// ---- life ----
+
+static gboolean
+cleanup_sessions (gpointer data)
+{
+  client_cleanup_sessions (((Server *) data)->pool);
+  return G_SOURCE_CONTINUE;
+}
+
+static void
+add_mount (Server *self, MountConfig *config)
+{
+  GstRTSPMountPoints *points = gst_rtsp_server_get_mount_points (GST_RTSP_SERVER (self->listener));
+  Mount *mount = mount_new (config, close_readers, self);
+
+  g_hash_table_insert (self->mounts, g_strdup (config->path), mount);
+  gst_rtsp_mount_points_add_factory (points, config->path, media_factory_new (mount));
+  g_object_unref (points);
+}
+
+Server *
+server_new (ProxyConfig *config, GError **error)
+{
+  Server *self = g_new0 (Server, 1);
+  GstRTSPServer *listener;
+  GstRTSPThreadPool *threads;
+  GHashTableIter iter;
+  gpointer mount;
+  gchar *port = g_strdup_printf ("%u", config->port);
+
+  self->listener = g_object_new (listener_get_type (), NULL);
+  self->listener->server = self;
+  listener = GST_RTSP_SERVER (self->listener);
+  self->mounts =
+      g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) mount_free);
+  gst_rtsp_server_set_address (listener, config->address);
+  gst_rtsp_server_set_service (listener, port);
+  gst_rtsp_server_set_backlog (listener, BACKLOG);
+  self->pool = gst_rtsp_server_get_session_pool (listener);
+  g_free (port);
+
+  // A thread for each connection: a request may wait for an upstream and must hold up nobody else.
+  threads = gst_rtsp_server_get_thread_pool (listener);
+  gst_rtsp_thread_pool_set_max_threads (threads, -1);
+  g_object_unref (threads);
+
+  for (guint i = 0; i < config->mounts->len; i++)
+    add_mount (self, g_ptr_array_index (config->mounts, i));
+
+  self->address = g_strdup (config->address);
+  self->socket = gst_rtsp_server_create_socket (listener, NULL, error);
+  if (!self->socket) {
+    server_free (self);
+    return NULL;
+  }
+  self->accept = g_socket_create_source (self->socket, G_IO_IN | G_IO_ERR | G_IO_HUP, NULL);
+  g_source_set_callback (
+      self->accept, (GSourceFunc) (void (*) (void)) gst_rtsp_server_io_func, listener, NULL);
+  g_source_attach (self->accept, NULL);
+  self->cleanup = g_timeout_add_seconds (CLEANUP_INTERVAL_S, cleanup_sessions, self);
+
+  g_hash_table_iter_init (&iter, self->mounts);
+  while (g_hash_table_iter_next (&iter, NULL, &mount))
+    mount_start (mount);
+  return self;
+}
+
+gchar *
+server_dup_base_url (Server *self)
+{
+  const gchar *form = strchr (self->address, ':') ? "rtsp://[%s]:%u" : "rtsp://%s:%u";
+  GSocketAddress *bound = g_socket_get_local_address (self->socket, NULL);
+  guint port = bound ? g_inet_socket_address_get_port (G_INET_SOCKET_ADDRESS (bound)) : 0;
+  GString *url = g_string_new (NULL);
+
+  g_clear_object (&bound);
+  g_string_printf (url, form, self->address, port);
+  return g_string_free (url, FALSE);
+}
+
+static gboolean
+wake (gpointer data)
+{
+  return G_SOURCE_CONTINUE;
+}
+
+gboolean
+server_stop (Server *self, guint timeout_ms)
+{
+  gint64 deadline = g_get_monotonic_time () + (gint64) timeout_ms * 1000;
+  guint waker;
+  gboolean closed;
+  GHashTableIter iter;
+  gpointer mount;
+
+  g_source_destroy (self->accept);
+  g_socket_close (self->socket, NULL);
+  g_list_free_full (gst_rtsp_server_client_filter (GST_RTSP_SERVER (self->listener), close_any,
+                        (gpointer) "the proxy is going down"),
+      g_object_unref);
+  g_hash_table_iter_init (&iter, self->mounts);
+  while (g_hash_table_iter_next (&iter, NULL, &mount))
+    mount_stop (mount);
+
+  waker = g_timeout_add (20, wake, NULL);
+  while (!(closed = n_clients (self) == 0 && upstream_n_closing () == 0)
+         && g_get_monotonic_time () < deadline)
+    g_main_context_iteration (NULL, TRUE);
+  g_source_remove (waker);
+  return closed;
+}
+
+void
+server_free (Server *self)
+{
+  if (self->cleanup)
+    g_source_remove (self->cleanup);
+  g_clear_pointer (&self->accept, g_source_unref);
+  g_clear_object (&self->socket);
+  g_clear_object (&self->pool);
+  g_clear_object (&self->listener);
+  g_hash_table_unref (self->mounts);
+  g_free (self->address);
+  g_free (self);
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// A YAML document as libyaml reads it, with errors that name file, line, column and key.
+
+#include <glib.h>
+#include <yaml.h>
+
+typedef struct _YamlReader YamlReader;
+typedef yaml_node_t YamlNode;
+
+// NULL and an error if the file can't be read or is no YAML.
+YamlReader *yaml_reader_open (const gchar *file, GError **error);
+void yaml_reader_free (YamlReader *self);
+
+// NULL for an empty document.
+YamlNode *yaml_root (YamlReader *self);
+
+gboolean yaml_is_mapping (const YamlNode *node);
+
+// The text of a scalar that is not empty; NULL for anything else.
+const gchar *yaml_text (YamlReader *self, const YamlNode *node);
+
+// The value of a key of a mapping, or NULL.
+YamlNode *yaml_get (YamlReader *self, const YamlNode *mapping, const gchar *key);
+
+// The i-th pair of a mapping; FALSE beyond its end.
+gboolean yaml_pair (
+    YamlReader *self, const YamlNode *mapping, guint i, YamlNode **key, YamlNode **value);
+
+// FALSE and an error unless `node` is a mapping whose keys are all in `keys` (NULL-terminated) and
+// none of which is there twice. `name` names the mapping, or is NULL for the whole document.
+gboolean yaml_check_keys (YamlReader *self, const YamlNode *node, const gchar *name,
+    const gchar *const *keys, GError **error);
+
+// Sets the error "FILE:LINE:COLUMN: key: text" and returns FALSE. `key` may be NULL.
+gboolean yaml_fail (YamlReader *self, const YamlNode *node, const gchar *key, gint code,
+    GError **error, const gchar *text);
+gboolean yaml_fail_take (YamlReader *self, const YamlNode *node, const gchar *key, gint code,
+    GError **error, gchar *text);

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The proxy's configuration and arguments: every mistake is named with its place, before anything is
+listened on."""
+
+import os
+import subprocess
+import tempfile
+
+from tap import run, test
+
+PROXY = os.environ['WEIR_RTSP_PROXY']
+URI = 'rtsp://192.0.2.7/x'
+MOUNT = f'mounts:\n  /cam:\n    upstream: {URI}\n'
+NO_TIME = 'is not a time from {}ms to 24h like 10s or 500ms'
+NO_URI = 'upstream: not a valid RTSP URI'
+NO_TEXT = 'a single value belongs here'
+
+
+def proxy(*args):
+    """What it printed to both, and its status. It must end by itself."""
+    env = {k: v for k, v in os.environ.items() if k != 'WEIR_TEST_UNSET'}
+    done = subprocess.run([PROXY, *args], capture_output=True, timeout=20, env=env,
+                          stdin=subprocess.DEVNULL)
+    return done.stdout.decode(), done.stderr.decode(errors='replace'), done.returncode
+
+
+def load(content, *args):
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, 'c.yaml')
+        with open(path, 'wb') as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
+        out, err, status = proxy('--config', path, *args)
+        return out, err.replace(path, 'FILE'), status
+
+
+def refused(cases, args=()):
+    wrong = []
+    for content, expected in cases:
+        got = load(content, *args)
+        if got != ('', f'rtsp-proxy: {expected}\n', 2):
+            wrong.append(f'{content[:200]!r}: {got}, expected {expected!r}')
+    assert not wrong, '\n'.join(wrong)
+
+
+def mount(lines):
+    return f'{MOUNT}    {lines}\n'
+
+
+def upstream(uri):
+    return f'mounts:\n  /cam:\n    upstream: {uri}\n'
+
+
+@test
+def wrong_keys_are_named():
+    twice = '"{}" is there twice'
+    refused([
+        ('listne: 1\n', 'FILE:1:1: unknown key "listne"; the nearest known one is "listen"'),
+        (mount('transprot: tcp'),
+         'FILE:4:5: /cam: unknown key "transprot"; the nearest known one is "transport"'),
+        (mount('linger: 1\n    linger: 2'), 'FILE:5:5: /cam: ' + twice.format('linger')),
+        ('listen: a\nlisten: b\n', 'FILE:2:1: ' + twice.format('listen')),
+        (MOUNT + f'  /cam:\n    upstream: {URI}\n', 'FILE:4:3: /cam: ' + twice.format('/cam')),
+        ('mounts:\n  /cam:\n    transport: tcp\n',
+         'FILE:2:3: /cam: its upstream is missing (upstream: rtsp://host/path)'),
+    ])
+
+
+@test
+def wrong_paths_are_named():
+    cases = [(f'mounts:\n  "{p}":\n    upstream: {URI}\n',
+              f'FILE:2:3: {p}: "{p}" is not a path like /cam') for p in ('cam', '/', '/a/', '//a')]
+    cases += [(f'mounts:\n  "{p}":\n    upstream: {URI}\n',
+               f'FILE:2:3: {p}: "{p}" holds a character that is not one of A-Z a-z 0-9 / - _ . ~')
+              for p in ('/a b', '/a?b', '/a%20b', '/stream=0')]
+    cases += [(f'mounts:\n  {p}:\n    upstream: {URI}\n', "FILE:2:3: a mount's path is missing")
+              for p in ('""', '{a: b}')]
+    refused(cases)
+
+
+@test
+def wrong_addresses_are_named():
+    refused([(f'listen: {text}\n{MOUNT}', f'FILE:1:9: listen: {wrong}') for text, wrong in [
+        ('127.0.0.1', '"127.0.0.1" is not ADDR:PORT'),
+        ('127.0.0.1:x', '"x" is not a port'),
+        ('127.0.0.1:70000', '"70000" is not a port'),
+        ('127.0.0.1:-1', '"-1" is not a port'),
+        ('host:80', '"host" is not an IP address'),
+        ('999.1.1.1:80', '"999.1.1.1" is not an IP address'),
+        ('[a]', 'ADDR:PORT belongs here'),
+    ]])
+
+
+@test
+def wrong_upstreams_are_named():
+    kind = 'upstream: not a URI of a kind that can be pulled: rtsp://, rtsps:// or file://'
+    cases = [(upstream(uri), f'FILE:3:15: {NO_URI}') for uri in (
+        'rtsp://', 'rtsp://:554/x', 'rtsp://u:p@ss@h/x', 'rtsp://u:p/w@h/x', 'rtsp://h:99999/x',
+        'rtsp://h:x/y', 'rtsp://h:0/y', 'rtsp://[::1/x', 'rtsp://u@h/x', '"rtsp://h/a b"',
+        '"rtsp://h/a\\r\\nb"')]
+    cases += [(upstream(uri), f'FILE:3:15: {kind}') for uri in ('http://h/x', 'h', '/clip.mp4')]
+    cases += [
+        (upstream('file:///no/such.mp4'), 'FILE:3:15: upstream: there is no file /no/such.mp4'),
+        (upstream('file:x'), 'FILE:3:15: upstream: not a file URI like file:///dir/clip.mp4'),
+        (upstream('[a]'), f'FILE:3:15: upstream: {NO_TEXT}'),
+    ]
+    refused(cases)
+
+
+@test
+def wrong_values_are_named():
+    cases = [(mount(f'linger: "{t}"'), f'FILE:4:13: linger: "{t}" {NO_TIME.format(0)}') for t in (
+        'x', '-1s', '25h', '1441m', '0x10s', '1e3s', '.5s', '10 s', '9' * 400, 'nan')]
+    cases += [(mount(f'read-timeout: {t}'), f'FILE:4:19: read-timeout: "{t}" {NO_TIME.format(100)}')
+              for t in ('0', '99ms')]
+    cases += [
+        (mount('transport: sctp'), 'FILE:4:16: transport: "sctp" is not auto, udp or tcp'),
+        (mount('on-demand: maybe'), 'FILE:4:16: on-demand: "maybe" is not yes or no'),
+        (mount('on-demand: [no]'), f'FILE:4:16: on-demand: {NO_TEXT}'),
+        (mount('password: a\n    password-env: B'), 'FILE:5:19: password-env: only one of password, '
+         'password-file and password-env can be there'),
+        (mount('password-env: WEIR_TEST_UNSET'),
+         'FILE:4:19: password-env: the environment has no variable WEIR_TEST_UNSET'),
+        (mount('password-file: /no/such'), 'FILE:4:20: password-file: '
+         'Failed to open file \u201c/no/such\u201d: No such file or directory'),
+    ]
+    refused(cases)
+
+
+@test
+def what_is_no_configuration_is_named():
+    lines = '"key: value" lines belong here'
+    paths = 'mounts: paths with their upstreams belong here'
+    refused([
+        ('', 'FILE: it has no mounts'),
+        ('# nothing\n', 'FILE: it has no mounts'),
+        ('mounts: {}\n', 'FILE: it has no mounts'),
+        ('mounts:\n\t/cam: x\n', 'FILE:2:1: found character that cannot start any token'),
+        ("listen: 'abc\n", 'FILE:2:1: found unexpected end of stream'),
+        (b'\x00\x01\x02', 'FILE:1:1: control characters are not allowed'),
+        (b'listen: x\na: \xff\n', 'FILE:2:4: invalid leading UTF-8 octet'),
+        ('- a\n', f'FILE:1:1: {lines}'),
+        ('mounts: [a]\n', f'FILE:1:9: {paths}'),
+        ('mounts:\n  /cam: [a]\n', f'FILE:2:9: /cam: {lines}'),
+        ('mounts: *a\n', 'FILE:1:9: found undefined alias'),
+        ('- ' * 100000, f'FILE:1:1: {lines}'),
+        ('k' * (1 << 20) + ': x\n',
+         'FILE:1:1048577: mapping values are not allowed in this context'),
+        ('? ' + 'k' * (1 << 20) + '\n: x\n', f'FILE:1:3: unknown key "{"k" * 64}"; '
+         'the nearest known one is "listen"'),
+    ])
+    _, err, status = load('[' * 5000)
+    assert status == 2 and err.startswith('rtsp-proxy: FILE:'), (err, status)
+
+
+@test
+def a_missing_file_is_named():
+    assert proxy('--config', '/no/such.yaml') == ('', 'rtsp-proxy: Failed to open file '
+        '\u201c/no/such.yaml\u201d: No such file or directory\n', 2)
+
+
+@test
+def good_configurations_are_good():
+    good = 'The configuration is good: 1 mounts.\n'
+    for content in (MOUNT, 'listen: "[::1]:8554"\n' + MOUNT, 'listen: :0\n' + MOUNT,
+                    mount('linger: 24h'), mount('linger: 1.5s'), mount('linger: 0'),
+                    mount('user: a\n    password: b\n    transport: udp\n    on-demand: no'),
+                    upstream('rtsps://u:p%40w@[::1]:322/x?a=b:c'), upstream('rtsp://h:554')):
+        got = load(content, '--check-config')
+        assert got == (good, '', 0), (content, got)
+
+
+@test
+def arguments_go_before_the_file():
+    # --listen is checked after the file's, and one that is wrong counts.
+    assert load(MOUNT, '--listen', 'x')[1:] == ('rtsp-proxy: --listen: "x" is not ADDR:PORT\n', 2)
+    # 192.0.2.1 is nobody's: where it is tried to listen tells which one was taken.
+    out, err, status = load(f'listen: 127.0.0.1:0\n{MOUNT}', '--listen', '192.0.2.1:9')
+    assert status == 1 and "can't listen on 192.0.2.1 port 9" in err, (out, err, status)
+    assert load(MOUNT, '--mount', f'/b={URI}', '--check-config')[0].endswith('2 mounts.\n')
+
+
+@test
+def wrong_mounts_are_named():
+    for args, wrong in [
+            (['x'], '/path=rtsp://host/path belongs here'),
+            ([f'a={URI}'], 'a: "a" is not a path like /cam'),
+            ([f'={URI}'], ': "" is not a path like /cam'),
+            (['/a=rtsp://'], '/a: not a valid RTSP URI'),
+            ([f'/a={URI}', f'/a={URI}'], '/a: "/a" is there twice')]:
+        got = proxy(*[f'--mount={a}' for a in args])
+        assert got == ('', f'rtsp-proxy: --mount: {wrong}\n', 2), (args, got)
+    _, err, status = proxy('--mount=/a=rtsp://u:secret@h/x', '--check-config')
+    assert status == 0 and 'warning: ps shows' in err and 'secret' not in err, err
+
+
+@test
+def without_arguments_it_tells_how_to_start():
+    for args in ([], ['--listen', '127.0.0.1:0'], ['--check-config']):
+        out, err, status = proxy(*args)
+        assert status == 2 and not out and 'To start it:\n  rtsp-proxy --mount' in err, (out, err)
+
+
+@test
+def wrong_arguments_are_named():
+    for args, wrong in [(['--bogus'], 'Unknown option --bogus'),
+                        (['--listen'], 'Missing argument for --listen'),
+                        (['-m', f'/a={URI}', 'stray'], '"stray" is no option; --help tells them')]:
+        assert proxy(*args) == ('', f'rtsp-proxy: {wrong}\n', 2), args
+
+
+@test
+def version_and_help():
+    out, err, status = proxy('--version')
+    assert status == 0 and not err and out.startswith('rtsp-proxy '), (out, err)
+    out, err, status = proxy('--help')
+    assert status == 0 and not err and '--check-config' in out, (out, err)
+
+
+if __name__ == '__main__':
+    run()

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Credentials of upstreams are used, and shown to nobody."""
+
+import os
+import tempfile
+
+from proc import Rtsp
+from proxy import Origin, Proxy, Read, matches
+from tap import run, test
+
+USER = 'user'
+CANARY = 'S3cr3tCanary'
+
+SILENT = {'GST_DEBUG': '', 'G_MESSAGES_DEBUG': ''}
+VERBOSE = {'GST_DEBUG': '*:6', 'GST_DEBUG_NO_COLOR': '1', 'G_MESSAGES_DEBUG': 'all'}
+
+
+def check_hidden(proxy, origin, env):
+    with Rtsp(proxy.port) as rtsp:
+        for method in 'OPTIONS', 'DESCRIBE':
+            answer = rtsp.request(method, proxy.url())
+            assert answer[0] == 200, answer
+            assert CANARY not in str(answer), answer
+    Read(proxy.url(), transport='udp', duration=1).result()
+    # To have what it says about an upstream that's gone.
+    origin.kill()
+    proxy.wait_for_line(r' mount /cam down: .*next try in', 15)
+    if env is SILENT:
+        assert not [line for line in proxy.lines if f'{USER}:' in line], 'the user is shown'
+    proxy.stop()
+    shown = [line for line in proxy.lines if CANARY in line]
+    if shown:
+        proxy.lines = shown[:10]  # of a hundred thousand
+    assert not shown, f'{len(shown)} lines with the password'
+
+
+def with_settings(settings, auth='digest', env=SILENT, extra=None):
+    with Origin(user=USER, password=CANARY, auth=auth) as origin:
+        mount = {'upstream': origin.url, 'read-timeout': '2s', 'linger': '20s', **settings}
+        with Proxy({'/cam': mount}, env={**env, **(extra or {})}) as proxy:
+            check_hidden(proxy, origin, env)
+
+
+@test
+def password_in_the_configuration():
+    with_settings({'user': USER, 'password': CANARY})
+
+
+@test
+def password_in_the_configuration_with_basic_authentication():
+    with_settings({'user': USER, 'password': CANARY}, auth='basic')
+
+
+@test
+def password_in_a_file():
+    with tempfile.NamedTemporaryFile('w', encoding='utf-8') as file:
+        os.chmod(file.name, 0o600)
+        file.write(CANARY + '\n')
+        file.flush()
+        with_settings({'user': USER, 'password-file': file.name})
+
+
+@test
+def password_in_the_environment():
+    with_settings({'user': USER, 'password-env': 'WEIR_TEST_PASSWORD'},
+                  extra={'WEIR_TEST_PASSWORD': CANARY})
+
+
+def with_url(auth, env):
+    with Origin(user=USER, password=CANARY, auth=auth) as origin:
+        url = origin.url.replace('rtsp://', f'rtsp://{USER}:{CANARY}@')
+        with Proxy(['--mount', f'/cam={url}'], env=env) as proxy:
+            # It comes with the start, and does not say what it is about.
+            assert matches(proxy, 'warning: ps shows the password in --mount'), proxy.output()
+            Read(proxy.url(), duration=1).result()
+            assert CANARY not in proxy.output()
+            origin.kill()
+            proxy.wait_for_line(r' mount /cam down: .*next try in', 15)
+            assert CANARY not in proxy.output()
+            assert USER + ':' not in proxy.output()
+
+
+@test
+def password_on_the_command_line():
+    for auth in 'digest', 'basic':
+        with_url(auth, SILENT)
+
+
+@test
+def no_warning_for_a_url_without_one():
+    with Origin() as origin, Proxy(['--mount', f'/cam={origin.url}']) as proxy:
+        Read(proxy.url(), duration=1).result()
+        assert 'warning' not in proxy.output(), proxy.output()
+
+
+@test
+def a_wrong_password_is_not_shown_either():
+    with Origin(user=USER, password='another', auth='digest') as origin:
+        mount = {'upstream': origin.url, 'user': USER, 'password': CANARY}
+        with Proxy({'/cam': mount}, env=SILENT) as proxy:
+            assert proxy.ask('DESCRIBE')[0] == 503
+            proxy.wait_for_line(r' mount /cam down: .*next try in', 5)
+            assert CANARY not in proxy.output()
+
+
+@test
+def nor_with_gstreamer_at_its_most_talkative():
+    with_settings({'user': USER, 'password': CANARY}, env=VERBOSE)
+
+
+if __name__ == '__main__':
+    run()

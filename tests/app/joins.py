@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Readers that come and go while the upstream starts and stops, and ask for what there isn't."""
+
+import signal
+
+from proc import Rtsp
+from proxy import QUICK, Origin, Proxy, Read, matches, wait_until
+from tap import run, test
+
+ROUNDS = 6
+
+
+@test(timeout=120)
+def readers_that_come_at_once_while_the_upstream_starts():
+    with Origin() as origin:
+        with Proxy({'/cam': {'upstream': origin.url, 'linger': '100ms'}}) as proxy:
+            for n in range(1, ROUNDS + 1):
+                reads = [
+                    Read(proxy.url(), '--stagger', 5 * (n % 3), '--min-aus', 0,
+                         transport=transport, readers=12, duration=0.5)
+                    for transport in ('udp', 'tcp')
+                ]
+                for read in reads:
+                    total = read.result(None)['totals']
+                    assert total['statuses'] == {'ok': 12}, (n, total)
+                    assert total['lost'] == 0, (n, total)
+                wait_until(lambda n=n: origin.count('teardown') >= n, 5, f'teardown {n}')
+                proxy.check_alive()
+            assert origin.count('play') == ROUNDS, origin.output()
+            ins, outs = (len(matches(proxy, rf' reader \S+ {way}: ')) for way in ('in', 'out'))
+            assert ins == outs == 24 * ROUNDS, (ins, outs)
+            proxy.check_leaves(signal.SIGTERM)
+
+
+@test
+def readers_that_leave_without_a_word_while_the_upstream_starts():
+    with Origin() as origin:
+        with Proxy({'/cam': {'upstream': origin.url, 'linger': '0ms'}}) as proxy:
+            for _ in range(ROUNDS):
+                # DESCRIBE and away: the answer finds nobody.
+                for _ in range(12):
+                    with Rtsp(proxy.port) as rtsp:
+                        rtsp.send(f'DESCRIBE {proxy.url()} RTSP/1.0\r\nCSeq: 1\r\n\r\n'.encode())
+                Read(proxy.url(), '--no-teardown', readers=4, duration=0.2).result(None)
+            proxy.check_alive()
+            result = Read(proxy.url(), readers=2, duration=1).result()
+            assert result['totals']['ok'] == 2, result
+            proxy.check_leaves(signal.SIGTERM)
+
+
+def set_up(rtsp, url):
+    """DESCRIBE and SETUP of both tracks, interleaved."""
+    assert rtsp.request('DESCRIBE', url, {'Accept': 'application/sdp'})[0] == 200
+    for n in 0, 1:
+        transport = f'RTP/AVP/TCP;unicast;interleaved={2 * n}-{2 * n + 1}'
+        answer = rtsp.request('SETUP', f'{url}/stream={n}', {'Transport': transport})
+        assert answer[0] == 200, answer
+
+
+@test
+def no_play_at_another_speed():
+    with Origin() as origin, Proxy({'/cam': {'upstream': origin.url}}) as proxy:
+        for name, value in (('Scale', '2'), ('Speed', '2'), ('Scale', '-1'), ('Speed', '0'),
+                            ('Scale', 'x'), ('Speed', '1e300'), ('Range', 'npt=5-'),
+                            ('Range', 'npt=now-')):
+            with Rtsp(proxy.port) as rtsp:
+                set_up(rtsp, proxy.url())
+                status, headers, _ = rtsp.request('PLAY', proxy.url(), {name: value})
+                assert status == 200 or 400 <= status < 600, (name, value, status)
+                if status == 200:
+                    for speed in 'scale', 'speed':
+                        assert float(headers.get(speed, 1)) == 1, (name, value, headers)
+                    rtsp.frame()
+            proxy.check_alive()
+        # The connection that one of them spoilt is no other's.
+        assert Read(proxy.url(), duration=1, expect=origin.expect).result()['totals']['ok'] == 1
+
+
+UNKNOWN = ('/nope', '/', '/cam/a', '/cam?x=1', '/cam/%2e%2e', '/%63am/x', '/cam/stream=9x',
+           '/cam/stream=', '/CAM', '/cam/stream=0/stream=0', '/' + 'x' * 3000)
+
+
+@test
+def an_unknown_path_starts_nothing():
+    with Origin() as origin, Proxy({'/cam': {'upstream': origin.url}}) as proxy:
+        transport = {'Transport': 'RTP/AVP/TCP;unicast;interleaved=0-1'}
+        for path in UNKNOWN:
+            for method, headers in (('DESCRIBE', None), ('SETUP', transport)):
+                status = proxy.ask(method, path, headers=headers)[0]
+                assert status in (400, 404, 454), (method, path, status)
+        assert origin.count('connect') == 0, origin.output()
+        proxy.check_alive()
+
+
+@test
+def a_track_that_is_not_there():
+    with Origin() as origin, Proxy({'/cam': serve(origin)}) as proxy:
+        transport = {'Transport': 'RTP/AVP/TCP;unicast;interleaved=0-1'}
+        for track in 'stream=9', 'stream=2', 'stream=-1':
+            status = proxy.ask('SETUP', f'/cam/{track}', headers=transport)[0]
+            assert status in (400, 404, 454, 459), (track, status)
+        assert Read(proxy.url(), duration=1).result()['totals']['ok'] == 1
+        # What those have used has been let go.
+        origin.wait_for('teardown', 5)
+
+
+def serve(origin):
+    return {'upstream': origin.url, **QUICK}
+
+
+SDP = (b'v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=x\r\nt=0 0\r\nm=video 0 RTP/AVP 96\r\n'
+       b'a=rtpmap:96 H264/90000\r\na=control:stream=0\r\n')
+
+
+@test
+def nobody_may_publish():
+    with Origin() as origin, Proxy({'/cam': serve(origin)}) as proxy:
+        with Rtsp(proxy.port) as rtsp:
+            options = rtsp.request('OPTIONS', proxy.url())
+            assert options[0] == 200
+            status = rtsp.request('ANNOUNCE', proxy.url(), {'Content-Type': 'application/sdp'},
+                                  SDP)[0]
+            assert 400 <= status < 600, status
+            record = {'Transport': 'RTP/AVP/TCP;unicast;interleaved=0-1;mode=record'}
+            status = rtsp.request('SETUP', f'{proxy.url()}/stream=0', record)[0]
+            assert 400 <= status < 600, status
+            status = rtsp.request('RECORD', proxy.url())[0]
+            assert 400 <= status < 600, status
+        assert Read(proxy.url(), duration=1).result()['totals']['ok'] == 1
+
+
+if __name__ == '__main__':
+    run()

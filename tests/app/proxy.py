@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""rtsp-proxy, and the origin and the readers of tests/interop around it."""
+
+import json
+import os
+import re
+import tempfile
+import time
+
+from proc import Proc, Rtsp, interop
+from tap import Skip
+
+CLIP = os.path.join(os.environ['WEIR_DATA'], 'bigbuckbunny.mp4')
+
+# Short, so that a test of what a time-out does is short too.
+QUICK = {
+    'start-timeout': '2s', 'connect-timeout': '1s', 'read-timeout': '1s', 'linger': '200ms'
+}
+
+
+def program():
+    path = os.environ.get('WEIR_RTSP_PROXY')
+    if not path:
+        raise Skip('WEIR_RTSP_PROXY is not set')
+    return path
+
+
+def yaml(mounts):
+    """The configuration of {path: {key: value}}, or of {path: upstream URL}."""
+    lines = ['listen: 127.0.0.1:0', 'mounts:']
+    for path, settings in mounts.items():
+        lines.append(f'  {path}:')
+        if isinstance(settings, str):
+            settings = {'upstream': settings}
+        lines += [f'    {key}: {json.dumps(value)}' for key, value in settings.items()]
+    return '\n'.join(lines) + '\n'
+
+
+def environment(extra=None):
+    return {**os.environ, **(extra or {})}
+
+
+class Proxy(Proc):
+    """The proxy, listening.
+
+    What it is to serve is a dictionary for yaml(), or the words of its command line.
+    """
+
+    def __init__(self, mounts, *words, env=None):
+        with tempfile.TemporaryDirectory() as directory:
+            if isinstance(mounts, dict):
+                path = os.path.join(directory, 'proxy.yaml')
+                with open(path, 'w', encoding='utf-8') as file:
+                    file.write(yaml(mounts))
+                words = ('--config', path, *words)
+            else:
+                words = ('--listen', '127.0.0.1:0', *mounts, *words)
+            super().__init__(program(), *words, env=environment(env))
+            try:
+                self.port = int(self.wait_for_line(r' ready rtsp://127\.0\.0\.1:(\d+)/')[1])
+            except BaseException:
+                self.kill()
+                self.dump()
+                raise
+
+    def url(self, path='/cam'):
+        return f'rtsp://127.0.0.1:{self.port}{path}'
+
+    def ask(self, method, path='/cam', timeout=10, headers=None):
+        """One request on a connection of its own; returns the status and the seconds it took."""
+        start = time.monotonic()
+        with Rtsp(self.port, timeout=timeout) as rtsp:
+            status = rtsp.request(method, self.url(path), headers)[0]
+        return status, time.monotonic() - start
+
+    def check_alive(self):
+        assert self.running(), f'the proxy is gone: {self.command}'
+
+    def check_leaves(self, number, timeout=5):
+        """Sends the signal; the proxy must end well, in time."""
+        self.signal(number)
+        status = self.wait(timeout)
+        assert status == 0, f'exit status {status}'
+
+
+class Origin(Proc):
+    """The upstream. One that comes after another takes its port and its dump."""
+
+    def __init__(self, misbehave=None, after=None, user=None, password=None, auth=None):
+        self._directory = after._directory if after else tempfile.TemporaryDirectory()
+        self.expect = os.path.join(self._directory.name, 'dump')
+        words = ['--clip', CLIP, '--dump', self.expect]
+        words += ['--listen', f'127.0.0.1:{after.port if after else 0}']
+        if misbehave:
+            words += ['--misbehave', misbehave]
+        if user:
+            words += ['--user', user, '--password', password, '--auth', auth]
+        super().__init__(interop(), 'origin', *words)
+        try:
+            ready = self.wait_for_line(r'^READY (rtsp://127\.0\.0\.1:(\d+)/\S+)')
+        except BaseException:
+            self.kill()
+            self.dump()
+            raise
+        self.url, self.port = ready[1], int(ready[2])
+
+    def count(self, event):
+        return len(matches(self, rf'\bevent={event}\b'))
+
+    def wait_for(self, event, timeout=10, start=0):
+        return self.wait_for_line(rf'\bevent={event}\b', timeout, start)
+
+
+class Read(Proc):
+    """Readers at work."""
+
+    def __init__(self, url, *words, transport='tcp', readers=1, duration=4, expect=None):
+        words = [*words, '--transport', transport, '--readers', readers, '--duration', duration]
+        if expect:
+            words += ['--expect', expect]
+        self.duration = duration
+        super().__init__(interop(), 'read', '--json', *words, url)
+
+    def result(self, status=0):
+        """What they found. None for a status takes any."""
+        ended = self.wait(self.duration + 20)
+        assert status is None or ended == status, f'read ended with {ended}: {self.output()}'
+        text = self.output()
+        return json.loads(text[text.index('{'):text.rindex('}') + 1])
+
+
+def matches(proc, regex, start=0):
+    """The matches in all lines so far, from number start on."""
+    pattern = re.compile(regex)
+    return [match for line in proc.lines[start:] if (match := pattern.search(line))]
+
+
+def wait_until(true, timeout, what):
+    """For what no line tells."""
+    deadline = time.monotonic() + timeout
+    while not true():
+        assert time.monotonic() < deadline, f'not in {timeout} s: {what}'
+        time.sleep(0.02)
+
+
+def wait_for_readers(proxy, number, timeout=10, start=0):
+    """Waits until so many have begun to play."""
+    wait_until(lambda: len(matches(proxy, r' reader \S+ in: ', start)) >= number, timeout,
+               f'{number} readers play')
+
+
+def tracks(result):
+    """(reader, name, track) of all."""
+    return [
+        (reader['reader'], name, track)
+        for reader in result['readers'] for name, track in reader['tracks'].items()
+    ]
+
+
+def check_whole(result, readers):
+    """Every reader has every packet of both tracks, bit by bit, at its time."""
+    total = result['totals']
+    assert total['readers'] == readers and total['ok'] == readers, total
+    for key in ('lost', 'mismatched', 'reordered', 'duplicates', 'ssrc_changes', 'ts_backward',
+                'decode_errors', 'jumps'):
+        assert total[key] == 0, (key, total)
+    assert 0 <= total['av_offset_error_max_us'] < 1000, total
+    for reader in result['readers']:
+        assert set(reader['tracks']) == {'video', 'audio'}, reader
+    for number, name, track in tracks(result):
+        where = (number, name, track)
+        assert track['matched'] > 0, where
+        assert track['ntp_compared'] > 0, where
+        assert track['ts_delta_constant'], where

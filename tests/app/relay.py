@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Readers get through the proxy what the origin sends, bit by bit, over one connection to it."""
+
+import os
+import shutil
+import subprocess
+
+from proxy import Origin, Proxy, Read, check_whole, matches
+from tap import Skip, run, test
+
+LONG = 'WEIR_LONG' in os.environ
+MANY = 60 if LONG else 4
+
+
+def relay(readers, seconds):
+    """readers: {transport: number}, all at once."""
+    with Origin() as origin, Proxy({'/cam': origin.url}) as proxy:
+        reads = [
+            Read(proxy.url(), transport=transport, readers=number, duration=seconds,
+                 expect=origin.expect)
+            for transport, number in readers.items()
+        ]
+        for read, number in zip(reads, readers.values()):
+            check_whole(read.result(), number)
+        assert origin.count('play') == 1, origin.output()
+        for transport, number in readers.items():
+            began = matches(proxy, rf' reader \S+ in: /cam over {transport.upper()}$')
+            assert len(began) == number, (transport, len(began))
+
+
+@test
+def one_reader_over_tcp():
+    relay({'tcp': 1}, 4)
+
+
+@test
+def one_reader_over_udp():
+    relay({'udp': 1}, 4)
+
+
+@test
+def fifty_readers_over_tcp():
+    relay({'tcp': 50}, 4)
+
+
+@test
+def fifty_readers_over_udp():
+    relay({'udp': 50}, 4)
+
+
+@test(timeout=120)
+def twenty_readers_over_each_at_once():
+    relay({'udp': 20, 'tcp': 20}, MANY)
+
+
+def frame_hashes(url, transport, seconds):
+    """{stream: hashes of its frames, in order}, as FFmpeg gets them."""
+    ffmpeg = shutil.which('ffmpeg')
+    if not ffmpeg:
+        raise Skip('there is no ffmpeg here')
+    done = subprocess.run(
+        [ffmpeg, '-nostdin', '-loglevel', 'error', '-rtsp_transport', transport,
+         '-buffer_size', '4194304', '-i', url, '-copyinkf',
+         '-t', str(seconds), '-map', '0', '-c', 'copy', '-f', 'framehash', '-hash', 'sha256',
+         '-'],
+        capture_output=True, text=True, timeout=seconds + 20, check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    streams = {}
+    for line in done.stdout.splitlines():
+        if not line.startswith('#'):
+            fields = [field.strip() for field in line.split(',')]
+            streams.setdefault(fields[0], []).append(fields[5])
+    return streams
+
+
+@test
+def ffmpeg_gets_the_frames_of_the_origin_in_their_order():
+    with Origin() as origin, Proxy({'/cam': origin.url}) as proxy:
+        # Over twice the clip's length: with its end, after which it begins again.
+        direct = frame_hashes(origin.url, 'tcp', 12)
+        for transport in 'udp', 'tcp':
+            through = frame_hashes(proxy.url(), transport, 3)
+            assert set(through) == set(direct) == {'0', '1'}, (transport, set(through))
+            for stream, frames in through.items():
+                # The first may be what is left of one that was on the way at the PLAY.
+                pairs = set(zip(frames[1:], frames[2:]))
+                known = set(zip(direct[stream][1:], direct[stream][2:]))
+                assert len(frames) > 40, (transport, stream, len(frames))
+                assert pairs <= known, (transport, stream, len(pairs - known), len(pairs))
+
+
+@test
+def all_udp_goes_through_fanoutsink():
+    with Origin() as origin:
+        # GStreamer names an element after its type, whatever factory it was asked for.
+        with Proxy({'/cam': origin.url}, env={'GST_DEBUG': 'GST_STATES:4',
+                                              'GST_DEBUG_NO_COLOR': '1'}) as proxy:
+            Read(proxy.url(), transport='udp', readers=2, duration=1).result()
+            Read(proxy.url(), transport='tcp', readers=2, duration=1).result()
+            sinks = {match[1] for match in matches(proxy, r'<([^>:]*udpsink[^>:]*|weirfanout[^>:]*)>')}
+    ours = {name for name in sinks if name.startswith('weirfanoutsink')}
+    # RTP and RTCP of two tracks; udpsinks are only the doors of rtspsrc to its upstream.
+    assert len(ours) >= 4, sinks
+    assert not {name for name in sinks if name.startswith(('multiudpsink', 'dynudpsink'))}, sinks
+
+
+if __name__ == '__main__':
+    run()

@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Upstreams that go, come back, misbehave or aren't there, and what readers notice of it."""
+
+import socket
+import threading
+import time
+
+from proc import Rtsp, free_port
+from proxy import QUICK, Origin, Proxy, Read, matches, tracks, wait_for_readers
+from tap import run, test
+
+# After the read time-out of QUICK: the first wait of the back-off and what a start needs.
+BACK = 4
+
+
+def serve(url, **settings):
+    return {'upstream': url, **QUICK, **{k.replace('_', '-'): v for k, v in settings.items()}}
+
+
+def check_continuous(result, readers):
+    """Nobody noticed anything but a gap. A unit that a splice cut is no fault."""
+    total = result['totals']
+    assert total['readers'] == readers and total['statuses'] == {'ok': readers}, result
+    for key in ('lost', 'reordered', 'duplicates', 'ssrc_changes', 'ts_backward'):
+        assert total[key] == 0, (key, total)
+    assert total['max_gap_ms'] < (1 + BACK) * 1000, total
+    for number, name, track in tracks(result):
+        assert track['packets'] > 0, (number, name, track)
+
+
+# ---- away and back ----
+
+
+def killed_and_back(how):
+    with Origin() as origin, Proxy({'/cam': serve(origin.url)}) as proxy:
+        reads = [
+            Read(proxy.url(), '--tolerate-gaps', transport=transport, readers=5, duration=7,
+                 expect=origin.expect)
+            for transport in ('udp', 'tcp')
+        ]
+        wait_for_readers(proxy, 10)
+        how(origin, proxy)
+        origin.kill()
+        with Origin(after=origin) as second:
+            proxy.wait_for_line(r' mount /cam up: ', BACK, mark(proxy, r' mount /cam down: '))
+            for read in reads:
+                result = read.result(None)
+                check_continuous(result, 5)
+                for number, name, track in tracks(result):
+                    assert track['matched'] > 40, (number, name, track)
+            assert second.count('play') == 1, second.output()
+        assert not matches(proxy, r' out: /cam: (?!TEARDOWN)'), proxy.output()
+
+
+def mark(proc, regex, timeout=6):
+    """The number of lines up to the first with the expression, for which it waits."""
+    proc.wait_for_line(regex, timeout)
+    return next(n for n, line in enumerate(proc.lines, 1) if matches_line(regex, line))
+
+
+def matches_line(regex, line):
+    class One:
+        lines = [line]
+
+    return matches(One, regex)
+
+
+@test
+def a_killed_upstream_comes_back_and_readers_go_on():
+    killed_and_back(lambda origin, proxy: None)
+
+
+@test
+def a_reader_that_joins_while_the_upstream_is_away_gets_it():
+    with Origin() as origin, Proxy({'/cam': serve(origin.url, linger='20s')}) as proxy:
+        Read(proxy.url(), duration=1).result()
+        origin.kill()
+        proxy.wait_for_line(r' mount /cam down: ', 6)
+        read = Read(proxy.url(), '--tolerate-gaps', duration=6)
+        wait_for_readers(proxy, 2)
+        with Origin(after=origin):
+            check_continuous(read.result(None), 1)
+
+
+@test
+def one_with_other_tracks_costs_the_readers_their_connection():
+    with Origin() as origin, Proxy({'/cam': serve(origin.url)}) as proxy:
+        reads = [
+            Read(proxy.url(), transport=transport, readers=3, duration=10)
+            for transport in ('udp', 'tcp')
+        ]
+        wait_for_readers(proxy, 6)
+        origin.kill()
+        with Origin('other-tracks', after=origin):
+            proxy.wait_for_line(
+                r' reader \S+ out: /cam: the upstream came back with other tracks$', 8)
+            for read in reads:
+                result = read.result(None)
+                assert result['totals']['statuses'] == {'disconnected': 3}, result
+            out = matches(proxy, r' out: /cam: the upstream came back with other tracks$')
+            assert len(out) == 6, proxy.output()
+            again = Read(proxy.url(), duration=2).result()
+            assert set(again['readers'][0]['tracks']) == {'video'}, again
+
+
+@test
+def one_that_closes_again_and_again():
+    with Origin('close-after=1') as origin, Proxy({'/cam': serve(origin.url)}) as proxy:
+        result = Read(proxy.url(), '--tolerate-gaps', readers=2, duration=6).result(None)
+        check_continuous(result, 2)
+        assert origin.count('play') >= 2, origin.output()
+
+
+@test
+def one_that_falls_silent_is_asked_again():
+    with Origin('silent-after=1') as origin, Proxy({'/cam': serve(origin.url)}) as proxy:
+        result = Read(proxy.url(), '--tolerate-gaps', readers=2, duration=6).result(None)
+        check_continuous(result, 2)
+        assert origin.count('play') >= 2, origin.output()
+        proxy.wait_for_line(r' mount /cam down: .*: no media for 1\.0 s; next try in ')
+
+
+@test
+def one_with_a_silent_track_is_relayed_for_the_other():
+    with Origin('one-silent-track') as origin, Proxy({'/cam': serve(origin.url)}) as proxy:
+        for transport in 'udp', 'tcp':
+            read = Read(proxy.url(), '--min-aus', 0, transport=transport, duration=3)
+            result = read.result()
+            video = result['readers'][0]['tracks']['video']
+            assert video['aus'] > 40 and video['lost'] == 0, result
+        assert not matches(proxy, ' down: .*next try'), proxy.output()
+
+
+# ---- down ----
+
+
+def down(origin_url, reason, origin=None, **settings):
+    """DESCRIBE is refused in time, the log says why, and another mount is served meanwhile."""
+    with Origin() as good:
+        mounts = {'/bad': serve(origin_url, linger='20s', **settings), '/good': good.url}
+        with Proxy(mounts) as proxy:
+            assert proxy.ask('DESCRIBE', '/good')[0] == 200
+            answers = []
+            asking = threading.Thread(target=lambda: answers.append(proxy.ask('DESCRIBE', '/bad')))
+            asking.start()
+            worst = 0
+            while asking.is_alive():
+                status, seconds = proxy.ask('DESCRIBE', '/good')
+                worst = max(worst, seconds)
+                assert status == 200, status
+                asking.join(0.1)
+            assert worst < 1, worst
+            assert answers and answers[0][0] == 503, answers
+            assert answers[0][1] < 2.7, answers  # the start time-out of QUICK is 2 s
+            proxy.wait_for_line(
+                rf' mount /bad down: rtsp://\S+: {reason}; next try in 0\.[2-5] s$', 5)
+            assert not matches(proxy, ' mount /bad up: '), proxy.output()
+            assert not matches(proxy, ' mount /good down: '), proxy.output()
+            proxy.check_alive()
+
+
+def misbehaving(mode, reason, **settings):
+    with Origin(mode) as origin:
+        down(origin.url, reason, **settings)
+
+
+@test
+def down_silent():
+    misbehaving('silent', '.+')
+
+
+@test
+def down_silent_over_tcp():
+    misbehaving('silent', r'no media for \d\.\d s', transport='tcp')
+
+
+@test
+def down_hanging():
+    misbehaving('hang', r'(no answer within 1\.0 s|Could not read from resource\.)')
+
+
+@test
+def down_for_want_of_credentials():
+    misbehaving('401', '.*([Uu]nauthorized|[Aa]uthenticat).*')
+
+
+@test
+def down_not_found():
+    misbehaving('404', '.*[Nn]ot found.*')
+
+
+@test
+def down_with_a_garbled_description():
+    misbehaving('garbage-sdp', '.+')
+
+
+@test
+def down_without_udp_where_only_udp_will_do():
+    misbehaving('no-udp', '.+', transport='udp')
+
+
+@test
+def down_connection_refused():
+    down(f'rtsp://127.0.0.1:{free_port()}/cam', '.*')
+
+
+@test
+def tcp_is_taken_where_udp_is_refused():
+    with Origin('no-udp') as origin, Proxy({'/cam': serve(origin.url)}) as proxy:
+        Read(proxy.url(), duration=2).result()
+        assert matches(origin, 'event=play .*transport=tcp'), origin.output()
+
+
+@test
+def a_redirect_to_another_place_is_not_followed():
+    asked = []
+    listening = socket.create_server(('127.0.0.1', 0))
+    other = listening.getsockname()[1]
+
+    def accept():
+        while True:
+            try:
+                peer = listening.accept()[0]
+                peer.settimeout(3)
+                asked.append(peer.recv(4096))
+                peer.close()
+            except TimeoutError:
+                pass
+            except OSError:
+                return
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        misbehaving(f'redirect=rtsp://127.0.0.1:{other}/x',
+                    'redirected to another host, which is not followed')
+    finally:
+        listening.close()
+    assert not [data for data in asked if data], asked
+
+
+def hammer(proxy, path, seconds, readers=20):
+    """DESCRIBEs, one after the other on connections of their own, from so many at once."""
+    end = time.monotonic() + seconds
+    statuses = []
+
+    def ask():
+        while time.monotonic() < end:
+            statuses.append(proxy.ask('DESCRIBE', path)[0])
+            time.sleep(0.02)
+
+    threads = [threading.Thread(target=ask) for _ in range(readers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(seconds + 10)
+        assert not thread.is_alive()
+    return statuses
+
+
+def attempts_under_hammer(**settings):
+    with Origin('404') as origin, Proxy({'/cam': serve(origin.url, **settings)}) as proxy:
+        statuses = hammer(proxy, '/cam', 4)
+        attempts = origin.count('connect')
+        told = len(matches(proxy, r' mount /cam down: .*next try in'))
+        assert set(statuses) == {503} and len(statuses) >= 20, set(statuses)
+        assert told <= attempts <= told + 1, (told, attempts)
+        # Waits of at least 0.25, 0.5, 1 and 2 s.
+        assert 2 <= attempts <= 5, (attempts, proxy.output())
+
+
+@test
+def readers_cannot_hasten_the_next_try():
+    attempts_under_hammer(linger='20s')
+
+
+@test
+def a_reader_that_goes_and_comes_cannot_hasten_the_next_try():
+    """a reader that leaves and comes back cannot hasten the next try"""
+    with Origin('404') as origin:
+        with Proxy({'/cam': serve(origin.url, linger='0ms')}) as proxy:
+            statuses = hammer(proxy, '/cam', 3, readers=1)
+            attempts = origin.count('connect')
+            assert set(statuses) == {503}, set(statuses)
+            assert attempts <= 5, f'{attempts} connections in 3 s'
+
+
+# ---- the description is remembered ----
+
+
+def described(proxy):
+    status, seconds = proxy.ask('DESCRIBE')
+    assert status == 200, status
+    assert seconds < 0.5, seconds
+
+
+@test
+def a_description_is_remembered_while_readers_wait():
+    with Origin() as origin, Proxy({'/cam': serve(origin.url)}) as proxy:
+        with Read(proxy.url(), duration=60):
+            wait_for_readers(proxy, 1)
+            origin.kill()
+            described(proxy)
+            proxy.wait_for_line(r' mount /cam down: ', 6)
+            described(proxy)
+
+
+@test
+def a_description_is_remembered_while_the_upstream_lingers():
+    with Origin() as origin, Proxy({'/cam': serve(origin.url, linger='20s')}) as proxy:
+        Read(proxy.url(), duration=1).result()
+        origin.kill()
+        proxy.wait_for_line(r' mount /cam down: ', 6)
+        described(proxy)
+
+
+# ---- on demand ----
+
+
+@test
+def the_upstream_is_let_go_when_the_last_reader_has_gone():
+    with Origin() as origin, Proxy({'/cam': serve(origin.url, linger='500ms')}) as proxy:
+        Read(proxy.url(), readers=2, duration=1).result()
+        assert origin.count('teardown') == 0, origin.output()
+        start = time.monotonic()
+        origin.wait_for('teardown', 3)
+        assert time.monotonic() - start > 0.3
+        proxy.wait_for_line(r' mount /cam down: no readers for 0\.5 s$')
+        # And it starts again.
+        Read(proxy.url(), duration=1).result()
+        assert origin.count('play') == 2, origin.output()
+
+
+@test
+def a_reader_within_the_linger_time_finds_the_upstream_running():
+    with Origin() as origin, Proxy({'/cam': serve(origin.url, linger='1500ms')}) as proxy:
+        for transport in 'udp', 'tcp', 'udp':
+            Read(proxy.url(), transport=transport, duration=1).result()
+        assert origin.count('play') == 1 and origin.count('connect') == 1, origin.output()
+        origin.wait_for('teardown', 5)
+
+
+@test
+def nobody_asks_nothing_is_started():
+    with Origin() as origin, Proxy({'/cam': serve(origin.url)}) as proxy:
+        with Rtsp(proxy.port) as rtsp:
+            assert rtsp.request('OPTIONS', proxy.url())[0] == 200
+        assert origin.count('connect') == 0, origin.output()
+
+
+@test
+def not_on_demand_it_plays_without_readers():
+    with Origin() as origin, Proxy({'/cam': serve(origin.url, on_demand='no')}) as proxy:
+        origin.wait_for('play', 5)
+        proxy.wait_for_line(' mount /cam up: ')
+        Read(proxy.url(), duration=1).result()
+        time.sleep(0.7)  # over the linger time: there's no line for what must not happen
+        assert origin.count('teardown') == 0 and origin.count('play') == 1, origin.output()
+
+
+if __name__ == '__main__':
+    run()
