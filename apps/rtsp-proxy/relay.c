@@ -11,6 +11,9 @@
 // At the least this far ahead of the last packet of one life begins the next, so that timestamps
 // grow over the splice.
 #define SPLICE_GAP (20 * GST_MSECOND)
+// Another SSRC takes a track over once the one before has been silent for so long: a stray packet,
+// or two sources at once, must not make the numbers flap.
+#define SSRC_SILENCE (100 * GST_MSECOND)
 // A track this far behind the others has nothing to send now.
 #define SPARSE_AFTER GST_SECOND
 // RTP-Info that is further from the first packet than this is not believed.
@@ -21,9 +24,8 @@ typedef struct {
   GstCaps *caps;
   guint32 ssrc;
   guint32 upstream_ssrc; // of this life, once `alive`
-  guint32 replaced_ssrc; // the one before, where the upstream changed it within a life
   gboolean alive;        // this life has had a packet
-  gboolean ssrc_replaced;
+  gint64 last_arrival;   // now of its last packet
   WeirSplice splice;
   WeirNtpMap ntp;   // in outgoing timestamps
   GPtrArray *feeds; // of Feed; replaced, never changed, so that it can be walked without the lock
@@ -207,7 +209,6 @@ relay_begin (Relay *self, GPtrArray *caps)
   self->life_open = FALSE;
   for (guint i = 0; i < self->n_tracks; i++) {
     self->tracks[i].alive = FALSE;
-    self->tracks[i].ssrc_replaced = FALSE;
     self->tracks[i].ntp.known = FALSE;
   }
   g_mutex_unlock (&self->lock);
@@ -332,8 +333,6 @@ replace_ssrc (Relay *self, Track *track, const WeirRtp *rtp, gint64 now)
   gint64 start =
       weir_splice_end (&track->splice) + MAX (now - self->last_arrival, (gint64) SPLICE_GAP);
 
-  track->replaced_ssrc = track->upstream_ssrc;
-  track->ssrc_replaced = TRUE;
   track->upstream_ssrc = rtp->ssrc;
   track->ntp.known = FALSE;
   weir_splice_begin (&track->splice, rtp->timestamp, start);
@@ -347,13 +346,13 @@ renumber (Relay *self, Track *track, const WeirRtp *rtp, gint64 now, guint64 bas
   if (!track->alive) {
     begin_track (self, track, rtp, now, base);
   } else if (rtp->ssrc != track->upstream_ssrc) {
-    if (track->ssrc_replaced && rtp->ssrc == track->replaced_ssrc) {
+    if (now - track->last_arrival < (gint64) SSRC_SILENCE) {
       self->stats.n_stale++;
       return FALSE;
     }
     replace_ssrc (self, track, rtp, now);
   }
-  self->last_arrival = now;
+  self->last_arrival = track->last_arrival = now;
   if (weir_splice_map (&track->splice, rtp->seq, rtp->timestamp, seq, timestamp) < 0) {
     self->stats.n_stale++;
     return FALSE;

@@ -61,7 +61,7 @@ void relay_detach (Relay *self, guint track, Feed *feed);
 
 typedef struct {
   guint64 n_packets; // taken from the upstream
-  guint64 n_stale;   // dropped: reordered over a splice
+  guint64 n_stale;   // dropped: reordered over a splice, or of another SSRC than the current
   guint64 n_bad;     // dropped: no RTP
 } RelayStats;
 

@@ -108,6 +108,22 @@ same_host (RtspPull *self, const gchar *uri)
   return same;
 }
 
+// FALSE: there have been too many.
+static gboolean
+begin_session (RtspPull *self)
+{
+  gboolean ok;
+
+  g_mutex_lock (&self->lock);
+  ok = ++self->n_describes <= MAX_DESCRIBES;
+  g_ptr_array_set_size (self->caps, 0);
+  g_array_set_size (self->stream_ids, 0);
+  self->begun = FALSE;
+  self->n_eos = 0;
+  g_mutex_unlock (&self->lock);
+  return ok;
+}
+
 static gboolean
 on_before_send (GstElement *src, GstRTSPMessage *message, gpointer data)
 {
@@ -121,15 +137,10 @@ on_before_send (GstElement *src, GstRTSPMessage *message, gpointer data)
     return TRUE;
 
   if (method == GST_RTSP_DESCRIBE || method == GST_RTSP_OPTIONS) {
-    g_mutex_lock (&self->lock);
-    if (method == GST_RTSP_DESCRIBE && ++self->n_describes > MAX_DESCRIBES)
+    // A DESCRIBE begins a session (OPTIONS may be a keep-alive): rtspsrc opens a second one over
+    // TCP where UDP brought nothing.
+    if (method == GST_RTSP_DESCRIBE && !begin_session (self))
       reason = g_strdup ("too many redirects");
-    // A new session: rtspsrc may open a second one over TCP where UDP brought nothing.
-    g_ptr_array_set_size (self->caps, 0);
-    g_array_set_size (self->stream_ids, 0);
-    self->begun = FALSE;
-    self->n_eos = 0;
-    g_mutex_unlock (&self->lock);
     if (!reason && !same_host (self, uri))
       reason = g_strdup ("redirected to another host, which is not followed");
   } else if (method == GST_RTSP_PLAY) {

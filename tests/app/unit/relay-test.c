@@ -149,10 +149,15 @@ ssrc_changes_within_a_life (Fixture *f, gconstpointer unused)
     push (f, (guint16) (5000 + i), 777 + i * FRAME, 0xbbbb, 2 * SECOND + i);
     expect (f, (guint16) (5000 + i), ++out, 90000 + i * FRAME);
   }
+  // Nor does a stray one.
+  push (f, 1, 1, 0xcccc, 2 * SECOND + 21);
   g_assert_null (pull (f, 0));
+  // When it is alone again it is taken again, after the silence.
+  push (f, 300, 0, 0xaaaa, 3 * SECOND + 20);
+  expect (f, 300, ++out, 90000 + 20 * FRAME + 90000);
   relay_get_stats (f->relay, &stats);
-  g_assert_cmpuint (stats.n_stale, ==, 20);
-  g_assert_cmpuint (stats.n_packets, ==, 42);
+  g_assert_cmpuint (stats.n_stale, ==, 21);
+  g_assert_cmpuint (stats.n_packets, ==, 44);
 }
 
 static void
