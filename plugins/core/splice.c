@@ -21,7 +21,8 @@ ns_to_ticks (const WeirSplice *splice, int64_t ns)
 {
   int64_t rate = splice->clock_rate;
 
-  return ns / SECOND * rate + ns % SECOND * rate / SECOND;
+  // To the nearest: ticks_to_ns() has rounded down.
+  return ns / SECOND * rate + (ns % SECOND * rate + SECOND / 2) / SECOND;
 }
 
 void
