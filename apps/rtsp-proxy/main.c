@@ -64,8 +64,10 @@ main (int argc, char **argv)
   GError *error = NULL;
   int status;
 
-  if (!options_parse (&options, &argc, &argv, &status))
+  if (!options_parse (&options, &argc, &argv, &status)) {
+    options_clear (&options);
     return status;
+  }
   log_init ();
   config = options_build_config (&options, &status);
   if (!config || options.check_config) {

@@ -141,7 +141,8 @@ options_build_config (const Options *self, int *status)
     return NULL;
   }
   if (self->check_config)
-    printf ("The configuration is good: %u mounts.\n", config->mounts->len);
+    printf ("The configuration is good: %u mount%s.\n", config->mounts->len,
+        config->mounts->len == 1 ? "" : "s");
   *status = EXIT_SUCCESS;
   return config;
 }

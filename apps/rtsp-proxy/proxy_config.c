@@ -436,7 +436,8 @@ proxy_config_add_mount (
   gchar *path, *wrong;
   MountConfig *mount;
 
-  if (!equals) {
+  // What has no path is not repeated: it may be a URI with a password in it.
+  if (text[0] != '/' || !equals) {
     g_set_error (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_VALUE,
         "--mount: /path=rtsp://host/path belongs here");
     return FALSE;

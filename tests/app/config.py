@@ -160,7 +160,7 @@ def a_missing_file_is_named():
 
 @test
 def good_configurations_are_good():
-    good = 'The configuration is good: 1 mounts.\n'
+    good = 'The configuration is good: 1 mount.\n'
     for content in (MOUNT, 'listen: "[::1]:8554"\n' + MOUNT, 'listen: :0\n' + MOUNT,
                     mount('linger: 24h'), mount('linger: 1.5s'), mount('linger: 0'),
                     mount('user: a\n    password: b\n    transport: udp\n    on-demand: no'),
@@ -183,8 +183,9 @@ def arguments_go_before_the_file():
 def wrong_mounts_are_named():
     for args, wrong in [
             (['x'], '/path=rtsp://host/path belongs here'),
-            ([f'a={URI}'], 'a: "a" is not a path like /cam'),
-            ([f'={URI}'], ': "" is not a path like /cam'),
+            ([f'a={URI}'], '/path=rtsp://host/path belongs here'),
+            (['rtsp://u:secret@h/s?x=1'], '/path=rtsp://host/path belongs here'),
+            ([f'/a/={URI}'], '/a/: "/a/" is not a path like /cam'),
             (['/a=rtsp://'], '/a: not a valid RTSP URI'),
             ([f'/a={URI}', f'/a={URI}'], '/a: "/a" is there twice')]:
         got = proxy(*[f'--mount={a}' for a in args])

@@ -4,7 +4,7 @@
 import signal
 
 from proc import Rtsp
-from proxy import QUICK, Origin, Proxy, Read, matches, wait_until
+from proxy import QUICK, Origin, Proxy, Read, check_whole, matches, wait_until
 from tap import run, test
 
 ROUNDS = 6
@@ -74,6 +74,28 @@ def no_play_at_another_speed():
             proxy.check_alive()
         # The connection that one of them spoilt is no other's.
         assert Read(proxy.url(), duration=1, expect=origin.expect).result()['totals']['ok'] == 1
+
+
+@test
+def a_reader_that_takes_the_name_of_a_track():
+    """A report or a BYE under a track's own SSRC would be a collision, and end the track."""
+    with Origin() as origin, Proxy({'/cam': origin.url}) as proxy:
+        reads = Read(proxy.url(), readers=2, duration=4, expect=origin.expect)
+        with Rtsp(proxy.port) as rtsp:
+            set_up(rtsp, proxy.url())
+            assert rtsp.request('PLAY', proxy.url())[0] == 200
+            ssrcs = {}
+            while len(ssrcs) < 2:
+                channel, packet = rtsp.frame()
+                if channel % 2 == 0:
+                    ssrcs[channel] = packet[8:12]
+            for _ in range(20):
+                for channel, ssrc in ssrcs.items():
+                    report = b'\x80\xc9\x00\x01' + ssrc
+                    bye = b'\x81\xcb\x00\x01' + ssrc
+                    rtsp.send_frame(channel + 1, report + bye)
+                    rtsp.frame()
+        check_whole(reads.result(), 2)
 
 
 UNKNOWN = ('/nope', '/', '/cam/a', '/cam?x=1', '/cam/%2e%2e', '/%63am/x', '/cam/stream=9x',
