@@ -57,8 +57,8 @@ void weir_conn_unref (WeirConn *conn);
 // part may still wait here. Fewer than n: there is no room, and every watcher is called when there
 // is. Negative: -EMSGSIZE if one is longer than WEIR_CONN_PACKET_MAX (none is taken), any other
 // errno is what the connection broke by, and stays.
-int weir_conn_send (WeirConn *conn, WeirFraming framing, uint8_t channel,
-    const struct iovec *packets, size_t n);
+int weir_conn_send (
+    WeirConn *conn, WeirFraming framing, uint8_t channel, const struct iovec *packets, size_t n);
 
 // Sends bytes of another kind, such as the answer to a request: after the packet that was begun,
 // before any that is sent later. What finds no room is copied and kept. 0, -ENOBUFS if more than
@@ -74,8 +74,8 @@ int weir_conn_error (WeirConn *conn);
 
 void weir_conn_counters (WeirConn *conn, WeirConnCounters *counters);
 
-// `writable` is called when what waited is out and there is room again, and once when the
-// connection has broken: from the thread that watches for room, without a lock, so it may call
+// `writable` is called when what waited is out and there is room again, and when the connection has
+// broken: from the thread that watches for room, without a lock, so it may call
 // anything here. It should be short, as all connections share that thread. Watchers take turns in
 // being the first. False if there is no memory.
 bool weir_conn_watch (WeirConn *conn, void (*writable) (void *data), void *data);
