@@ -3,6 +3,7 @@
 
 #include <gst/gst.h>
 
+#include "fanout/connection.h"
 #include "fanout/fanoutsink.h"
 #include "fanout/rtprelaypay.h"
 
@@ -11,6 +12,8 @@ plugin_init (GstPlugin *plugin)
 {
   gboolean ok = TRUE;
 
+  // No element: registered for programs that know it by its name.
+  g_type_ensure (WEIR_TYPE_CONNECTION);
   ok &= GST_ELEMENT_REGISTER (fanoutsink, plugin);
   ok &= GST_ELEMENT_REGISTER (rtprelaypay, plugin);
   return ok;

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "connection.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define TOKEN_BYTES 16
+
+// What outlives the object for whoever still holds a pointer to it: the table, and the thread that
+// watches connections.
+typedef struct {
+  GWeakRef object;
+  WeirConn *conn;
+} Link;
+
+struct _WeirConnection {
+  GObject parent;
+  GSocket *socket;
+  gchar *token;
+  Link *link; // NULL if it was never connected
+
+  GMutex lock; // all below
+  gchar *reason;
+  gboolean told;
+};
+
+enum { PROP_0, PROP_SOCKET, PROP_TOKEN, N_PROPS };
+static GParamSpec *props[N_PROPS];
+
+enum { SIGNAL_SEND, SIGNAL_CLOSE, SIGNAL_CLOSED, N_SIGNALS };
+static guint signals[N_SIGNALS];
+
+G_DEFINE_FINAL_TYPE (WeirConnection, weir_connection, G_TYPE_OBJECT)
+
+// ---- the table ----
+
+static GMutex table_lock;
+static GHashTable *table; // token -> Link
+
+static void
+table_add (const gchar *token, Link *link)
+{
+  g_mutex_lock (&table_lock);
+  if (!table)
+    table = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  g_hash_table_insert (table, g_strdup (token), link);
+  g_mutex_unlock (&table_lock);
+}
+
+static void
+table_remove (const gchar *token)
+{
+  g_mutex_lock (&table_lock);
+  if (table)
+    g_hash_table_remove (table, token);
+  g_mutex_unlock (&table_lock);
+}
+
+gboolean
+weir_connection_is_token (const gchar *host)
+{
+  return strlen (host) == 2 * TOKEN_BYTES && strspn (host, "0123456789abcdef") == 2 * TOKEN_BYTES;
+}
+
+WeirConn *
+weir_connection_lookup (const gchar *token)
+{
+  WeirConn *conn = NULL;
+  Link *link;
+
+  g_mutex_lock (&table_lock);
+  link = table ? g_hash_table_lookup (table, token) : NULL;
+  if (link && !weir_conn_error (link->conn))
+    conn = weir_conn_ref (link->conn);
+  g_mutex_unlock (&table_lock);
+  return conn;
+}
+
+static void close_for (WeirConnection *self, const gchar *reason);
+
+void
+weir_connection_close (const gchar *token, const gchar *reason)
+{
+  WeirConnection *self;
+  Link *link;
+
+  g_mutex_lock (&table_lock);
+  link = table ? g_hash_table_lookup (table, token) : NULL;
+  self = link ? g_weak_ref_get (&link->object) : NULL;
+  g_mutex_unlock (&table_lock);
+  if (self) {
+    close_for (self, reason);
+    g_object_unref (self);
+  }
+}
+
+// ---- closing ----
+
+static void
+close_for (WeirConnection *self, const gchar *reason)
+{
+  if (!self->link)
+    return;
+  g_mutex_lock (&self->lock);
+  if (!self->reason && !self->told)
+    self->reason = g_strdup (reason);
+  g_mutex_unlock (&self->lock);
+  table_remove (self->token);
+  weir_conn_break (self->link->conn, ECANCELED);
+}
+
+// Called when there is room, which is nothing to us, and when it has broken.
+static void
+on_writable (void *data)
+{
+  Link *link = data;
+  int error = weir_conn_error (link->conn);
+  WeirConnection *self = error ? g_weak_ref_get (&link->object) : NULL;
+  gboolean tell;
+  gchar *reason;
+
+  if (!self)
+    return;
+  g_mutex_lock (&self->lock);
+  tell = !self->told;
+  self->told = TRUE;
+  reason = self->reason ? g_steal_pointer (&self->reason) : g_strdup (g_strerror (error));
+  g_mutex_unlock (&self->lock);
+  if (tell) {
+    table_remove (self->token);
+    g_signal_emit (self, signals[SIGNAL_CLOSED], 0, reason);
+  }
+  g_free (reason);
+  g_object_unref (self);
+}
+
+static void
+weir_connection_close_action (WeirConnection *self, const gchar *reason)
+{
+  close_for (self, reason);
+}
+
+static gboolean
+weir_connection_send_action (WeirConnection *self, GBytes *bytes)
+{
+  gsize len;
+  gconstpointer data;
+  int r;
+
+  if (!self->link || !bytes)
+    return FALSE;
+  data = g_bytes_get_data (bytes, &len);
+  r = weir_conn_send_control (self->link->conn, data, len);
+  if (r == -ENOBUFS)
+    close_for (self, "it does not read its answers");
+  return r == 0;
+}
+
+// ---- life ----
+
+static gchar *
+make_token (void)
+{
+  guint8 random[TOKEN_BYTES];
+  gchar *token = g_malloc (2 * TOKEN_BYTES + 1);
+
+  // Once seeded, it gives so few bytes at once and whole.
+  while (getrandom (random, sizeof random, 0) != sizeof random)
+    ;
+  for (guint i = 0; i < TOKEN_BYTES; i++)
+    g_snprintf (token + 2 * i, 3, "%02x", random[i]);
+  return token;
+}
+
+static void
+weir_connection_constructed (GObject *object)
+{
+  WeirConnection *self = WEIR_CONNECTION (object);
+  WeirConn *conn = self->socket ? weir_conn_new (g_socket_get_fd (self->socket), NULL) : NULL;
+
+  G_OBJECT_CLASS (weir_connection_parent_class)->constructed (object);
+  self->token = make_token ();
+  if (!conn)
+    return;
+  self->link = g_new0 (Link, 1);
+  self->link->conn = conn;
+  g_weak_ref_init (&self->link->object, self);
+  if (!weir_conn_watch (conn, on_writable, self->link))
+    weir_conn_break (conn, ENOMEM);
+  table_add (self->token, self->link);
+}
+
+static void
+weir_connection_finalize (GObject *object)
+{
+  WeirConnection *self = WEIR_CONNECTION (object);
+
+  if (self->link) {
+    table_remove (self->token);
+    weir_conn_unwatch (self->link->conn, on_writable, self->link);
+    weir_conn_break (self->link->conn, ECANCELED);
+    weir_conn_unref (self->link->conn);
+    g_weak_ref_clear (&self->link->object);
+    g_free (self->link);
+  }
+  g_clear_object (&self->socket);
+  g_free (self->reason);
+  g_free (self->token);
+  g_mutex_clear (&self->lock);
+  G_OBJECT_CLASS (weir_connection_parent_class)->finalize (object);
+}
+
+static void
+weir_connection_set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
+{
+  if (id == PROP_SOCKET)
+    WEIR_CONNECTION (object)->socket = g_value_dup_object (value);
+  else
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+}
+
+static void
+weir_connection_get_property (GObject *object, guint id, GValue *value, GParamSpec *pspec)
+{
+  if (id == PROP_TOKEN)
+    g_value_set_string (value, WEIR_CONNECTION (object)->token);
+  else
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+}
+
+static void
+weir_connection_init (WeirConnection *self)
+{
+  g_mutex_init (&self->lock);
+}
+
+static void
+weir_connection_class_init (WeirConnectionClass *klass)
+{
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+  const GType type = G_TYPE_FROM_CLASS (klass);
+  const GSignalFlags action = G_SIGNAL_RUN_LAST | G_SIGNAL_ACTION;
+
+  object_class->constructed = weir_connection_constructed;
+  object_class->finalize = weir_connection_finalize;
+  object_class->set_property = weir_connection_set_property;
+  object_class->get_property = weir_connection_get_property;
+
+  props[PROP_SOCKET] = g_param_spec_object ("socket", "Socket",
+      "The connected stream socket. The caller may read from it, but not write to it",
+      G_TYPE_SOCKET, G_PARAM_WRITABLE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS);
+  props[PROP_TOKEN] = g_param_spec_string ("token", "Token",
+      "Names this connection to sinks, in the place of a host", NULL,
+      G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  g_object_class_install_properties (object_class, N_PROPS, props);
+
+  signals[SIGNAL_SEND] = g_signal_new_class_handler ("send", type, action,
+      G_CALLBACK (weir_connection_send_action), NULL, NULL, NULL, G_TYPE_BOOLEAN, 1, G_TYPE_BYTES);
+  signals[SIGNAL_CLOSE] = g_signal_new_class_handler ("close", type, action,
+      G_CALLBACK (weir_connection_close_action), NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_STRING);
+  signals[SIGNAL_CLOSED] = g_signal_new (
+      "closed", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_STRING);
+}
