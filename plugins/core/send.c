@@ -2,95 +2,94 @@
 #include "send.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <netinet/udp.h>
 #include <string.h>
-#include <time.h>
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
 #endif
 
 #define SEND_FLAGS (MSG_DONTWAIT | MSG_NOSIGNAL)
-#define NS_PER_MS 1000000
 
-static int64_t
-system_now_ns (void)
-{
-  struct timespec t;
-
-  clock_gettime (CLOCK_MONOTONIC, &t);
-  return (int64_t) t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static const WeirSendOps system_ops = { sendmsg, sendmmsg, poll, system_now_ns };
+static const WeirSendOps system_ops = { sendmsg, sendmmsg };
 
 void
-weir_sender_init (WeirSender *sender, WeirGso gso, const WeirSendOps *ops)
+weir_sender_init (WeirSender *sender, const WeirSendOps *ops)
 {
   memset (sender, 0, sizeof *sender);
-  atomic_init (&sender->cancelled, false);
   sender->ops = ops ? ops : &system_ops;
-  sender->gso = gso;
 }
 
-void
-weir_sender_set_gso (WeirSender *sender, WeirGso gso)
-{
-  if (sender->gso == gso)
-    return;
-  sender->gso = gso;
-  sender->no_gso[0] = sender->no_gso[1] = false;
-}
-
-// Lays out the messages of a batch, once for all readers.
 static void
-lay_out (WeirSender *sender, const WeirBatch *batch)
+lay_out_singles (WeirSender *sender)
 {
-  size_t first = 0;
+  const WeirBurst *burst = &sender->burst;
 
-  for (size_t i = 0; i < batch->n; i++) {
+  for (size_t i = 0; i < burst->n; i++) {
     sender->single_iov[i] = (struct iovec) {
-      .iov_base = (void *) (batch->data + batch->offset[i]),
-      .iov_len = weir_batch_len (batch, i),
+      .iov_base = (void *) (burst->data + burst->offset[i]),
+      .iov_len = weir_burst_len (burst, i),
     };
     sender->singles[i] = (struct mmsghdr) {
       .msg_hdr = { .msg_iov = &sender->single_iov[i], .msg_iovlen = 1 },
     };
   }
+}
 
-  for (sender->n_runs = 0; first < batch->n; sender->n_runs++) {
+static void
+set_segment (WeirSender *sender, size_t run, size_t size)
+{
+  struct msghdr *msg = &sender->runs[run].msg_hdr;
+  uint16_t segment = (uint16_t) size;
+  struct cmsghdr *cmsg;
+
+  msg->msg_control = sender->run_control[run].bytes;
+  msg->msg_controllen = sizeof sender->run_control[run].bytes;
+  cmsg = CMSG_FIRSTHDR (msg);
+  cmsg->cmsg_level = SOL_UDP;
+  cmsg->cmsg_type = UDP_SEGMENT;
+  cmsg->cmsg_len = CMSG_LEN (sizeof segment);
+  memcpy (CMSG_DATA (cmsg), &segment, sizeof segment);
+}
+
+static void
+lay_out_runs (WeirSender *sender)
+{
+  const WeirBurst *burst = &sender->burst;
+  size_t first = 0;
+
+  for (sender->n_runs = 0; first < burst->n; sender->n_runs++) {
     size_t run = sender->n_runs;
-    size_t size = weir_batch_len (batch, first);
+    size_t size = weir_burst_len (burst, first);
     size_t end = first + 1;
-    struct msghdr *msg = &sender->runs[run].msg_hdr;
 
-    while (end < batch->n && weir_batch_len (batch, end) == size)
+    while (end < burst->n && weir_burst_len (burst, end) == size)
       end++;
-    if (end < batch->n && weir_batch_len (batch, end) < size)
+    if (end < burst->n && weir_burst_len (burst, end) < size)
       end++;
 
     sender->run_first[run] = first;
     sender->run_iov[run] = (struct iovec) {
-      .iov_base = (void *) (batch->data + batch->offset[first]),
-      .iov_len = batch->offset[end] - batch->offset[first],
+      .iov_base = (void *) (burst->data + burst->offset[first]),
+      .iov_len = burst->offset[end] - burst->offset[first],
     };
-    *msg = (struct msghdr) { .msg_iov = &sender->run_iov[run], .msg_iovlen = 1 };
-    if (end - first > 1) {
-      uint16_t segment = (uint16_t) size;
-      struct cmsghdr *cmsg;
-
-      msg->msg_control = sender->run_control[run].bytes;
-      msg->msg_controllen = sizeof sender->run_control[run].bytes;
-      cmsg = CMSG_FIRSTHDR (msg);
-      cmsg->cmsg_level = SOL_UDP;
-      cmsg->cmsg_type = UDP_SEGMENT;
-      cmsg->cmsg_len = CMSG_LEN (sizeof segment);
-      memcpy (CMSG_DATA (cmsg), &segment, sizeof segment);
-    }
+    sender->runs[run] =
+        (struct mmsghdr) { .msg_hdr = { .msg_iov = &sender->run_iov[run], .msg_iovlen = 1 } };
+    if (end - first > 1)
+      set_segment (sender, run, size);
     first = end;
   }
-  sender->run_first[sender->n_runs] = batch->n;
+  sender->run_first[sender->n_runs] = burst->n;
+}
+
+void
+weir_sender_load (WeirSender *sender, const WeirBurst *burst)
+{
+  sender->burst.data = burst->data;
+  sender->burst.n = burst->n;
+  memcpy (sender->burst.offset, burst->offset, (burst->n + 1) * sizeof burst->offset[0]);
+  lay_out_singles (sender);
+  lay_out_runs (sender);
 }
 
 // Messages sent, at least one, or a negative errno which belongs to the first of them.
@@ -110,30 +109,6 @@ transmit (WeirSender *sender, int fd, struct mmsghdr *msgs, size_t n)
   return r == 0 ? -EIO : r;
 }
 
-// Waits for room, and takes what it waited from the budget. False if there is none in time.
-static bool
-wait_for_room (WeirSender *sender, int fd, int64_t *budget_ns)
-{
-  struct pollfd pfd = { .fd = fd, .events = POLLOUT };
-
-  sender->n_waits++;
-  while (*budget_ns > 0 && !atomic_load_explicit (&sender->cancelled, memory_order_relaxed)) {
-    int64_t before = sender->ops->now_ns ();
-    int64_t ms = (*budget_ns + NS_PER_MS - 1) / NS_PER_MS;
-    int r = sender->ops->poll (&pfd, 1, ms > 1000 ? 1000 : (int) ms);
-    int error = errno;
-    int64_t waited = sender->ops->now_ns () - before;
-
-    // A socket that says it is writable and then is not must not keep the pass going for ever.
-    *budget_ns -= waited > 0 ? waited : 1;
-    if (r > 0)
-      return true;
-    if (r < 0 && error != EINTR)
-      return false;
-  }
-  return false;
-}
-
 static bool
 refuses_gso (int error)
 {
@@ -141,129 +116,162 @@ refuses_gso (int error)
 }
 
 static void
-count_sent (WeirSender *sender, const struct mmsghdr *msgs, const struct iovec *iov, size_t n,
-    WeirSendResult *result)
+count_send (WeirSendCounters *counters, size_t packets)
 {
-  for (size_t i = 0; i < n; i++) {
-    result->bytes += iov[i].iov_len;
-    sender->n_gso_sends += msgs[i].msg_hdr.msg_controllen > 0;
-  }
-  sender->n_sends += n;
+  size_t class = 0;
+
+  while (class < WEIR_SEGMENT_CLASSES - 1 && packets >> (class + 1))
+    class ++;
+  counters->segments[class]++;
+  counters->sends++;
+  counters->gso_sends += packets > 1;
 }
 
-// Where an attempt ended: every packet before `packet` is accounted.
+// Messages to send, as runs or as single packets, and what tells their packets.
 typedef struct {
-  size_t packet;
-  bool gso_failed;
-} Attempt;
+  struct mmsghdr *msgs;
+  const size_t *first; // NULL: message i is packet i
+} Messages;
 
-// Sends packets from `packet` on, as runs or as single packets; `packet` has to begin a run in the
-// former case, which it does as only the first packet is asked for.
-static Attempt
-attempt (WeirSender *sender, const WeirBatch *batch, const WeirSendTarget *target, bool gso,
-    size_t packet, int64_t *budget_ns, WeirSendResult *result)
+static size_t
+first_packet (const Messages *messages, size_t message)
 {
-  struct mmsghdr *msgs = gso ? sender->runs : sender->singles;
-  const struct iovec *iov = gso ? sender->run_iov : sender->single_iov;
-  size_t n = gso ? sender->n_runs : batch->n;
-  size_t at = gso ? 0 : packet;
+  return messages->first ? messages->first[message] : message;
+}
+
+static void
+count_sent (
+    WeirSender *sender, const Messages *messages, size_t from, size_t end, WeirSendResult *result)
+{
+  for (size_t m = from; m < end; m++) {
+    size_t first = first_packet (messages, m), next = first_packet (messages, m + 1);
+
+    count_send (&sender->counters, next - first);
+    result->packets += next - first;
+    result->bytes += sender->burst.offset[next] - sender->burst.offset[first];
+  }
+}
+
+typedef enum { GO_ON, SKIP, GIVE_UP, BLOCKED, REFUSED } Verdict;
+
+// What an error means for the packets of one message, and for what comes after.
+static Verdict
+judge (int error, bool segmented, bool retried, WeirDrop *reason)
+{
+  if (segmented && refuses_gso (error))
+    return REFUSED;
+  *reason = WEIR_DROP_ERROR;
+  switch (error) {
+    case EAGAIN:
+      return BLOCKED;
+    case EMSGSIZE:
+      *reason = WEIR_DROP_TOO_BIG;
+      return SKIP;
+    case ENOBUFS:
+    case ENOMEM:
+      *reason = WEIR_DROP_NO_BUFFERS;
+      return SKIP;
+    case ECONNREFUSED:
+      // What an earlier packet met, maybe of another reader: asking takes it off the socket.
+      return retried ? SKIP : GO_ON;
+    default:
+      return GIVE_UP; // it would meet the next packet just so
+  }
+}
+
+// Sends messages `at` to `end` - 1, and returns the first packet that is not settled. `refused` is
+// set, and stays so, if a segmented one was refused: that is where it stops.
+static size_t
+send_messages (WeirSender *sender, int fd, const Messages *messages, size_t at, size_t end,
+    bool *refused, WeirSendResult *result)
+{
   bool retried = false;
 
-  while (at < n) {
-    size_t first = gso ? sender->run_first[at] : at;
-    size_t next = gso ? sender->run_first[at + 1] : at + 1;
-    int r = transmit (sender, target->fd, msgs + at, n - at);
+  while (at < end) {
+    int r = transmit (sender, fd, messages->msgs + at, end - at);
+    size_t first = first_packet (messages, at), next = first_packet (messages, at + 1);
+    WeirDrop reason = WEIR_DROP_ERROR;
 
     if (r > 0) {
-      size_t end = at + (size_t) r < n ? at + (size_t) r : n;
+      size_t sent = at + (size_t) r < end ? at + (size_t) r : end;
 
-      count_sent (sender, msgs + at, iov + at, end - at, result);
-      result->packets += (gso ? sender->run_first[end] : end) - first;
-      at = end;
+      count_sent (sender, messages, at, sent, result);
+      at = sent;
       retried = false;
       continue;
     }
-
-    if (msgs[at].msg_hdr.msg_controllen > 0 && refuses_gso (-r)) {
-      sender->n_fallbacks++;
-      return (Attempt) { first, true };
+    switch (judge (-r, next - first > 1, retried, &reason)) {
+      case GO_ON:
+        retried = true;
+        break;
+      case SKIP:
+        result->dropped[reason] += next - first;
+        at++;
+        retried = false;
+        break;
+      case GIVE_UP:
+        result->dropped[reason] += first_packet (messages, end) - first;
+        return first_packet (messages, end);
+      case BLOCKED:
+        sender->counters.blocked++;
+        return first;
+      case REFUSED:
+        sender->counters.fallbacks++;
+        result->gso_error = -r;
+        *refused = true;
+        return first;
     }
-
-    switch (-r) {
-      case EAGAIN:
-        if (wait_for_room (sender, target->fd, budget_ns))
-          continue;
-        result->dropped[WEIR_DROP_WOULD_BLOCK] += batch->n - first;
-        return (Attempt) { batch->n, false };
-      case EMSGSIZE:
-        result->dropped[WEIR_DROP_TOO_BIG] += next - first;
-        break;
-      case ENOBUFS:
-      case ENOMEM:
-        result->dropped[WEIR_DROP_NO_BUFFERS] += next - first;
-        break;
-      case ECONNREFUSED:
-        // What an earlier packet met, maybe of another reader: asking takes it off the socket.
-        if (!retried) {
-          retried = true;
-          continue;
-        }
-        result->dropped[WEIR_DROP_ERROR] += next - first;
-        break;
-      default:
-        // It would meet the next packet just so.
-        result->dropped[WEIR_DROP_ERROR] += batch->n - first;
-        return (Attempt) { batch->n, false };
-    }
-    at++;
-    retried = false;
   }
-  return (Attempt) { batch->n, false };
+  return first_packet (messages, end);
 }
 
 static void
-send_once (WeirSender *sender, const WeirBatch *batch, const WeirSendTarget *target,
-    int64_t *budget_ns, WeirSendResult *result)
+set_address (struct mmsghdr *msgs, size_t from, size_t end, const WeirAddress *address)
 {
-  bool *no_gso = &sender->no_gso[target->address.ss_family == AF_INET6];
-  bool gso = sender->gso == WEIR_GSO_ON || (sender->gso == WEIR_GSO_AUTO && !*no_gso);
-  Attempt done = attempt (sender, batch, target, gso, 0, budget_ns, result);
-
-  if (done.gso_failed) {
-    *no_gso = true;
-    attempt (sender, batch, target, false, done.packet, budget_ns, result);
+  for (size_t i = from; i < end; i++) {
+    msgs[i].msg_hdr.msg_name = (void *) address;
+    msgs[i].msg_hdr.msg_namelen = weir_address_len (address);
   }
 }
 
-static void
-set_address (struct mmsghdr *msgs, size_t n, const WeirSendTarget *target)
+static size_t
+send_singles (WeirSender *sender, int fd, const WeirAddress *address, size_t from, size_t end,
+    WeirSendResult *result)
 {
-  for (size_t i = 0; i < n; i++) {
-    msgs[i].msg_hdr.msg_name = (void *) &target->address;
-    msgs[i].msg_hdr.msg_namelen = target->address_len;
-  }
+  const Messages messages = { sender->singles, NULL };
+  bool refused = false;
+
+  set_address (sender->singles, from, end, address);
+  return send_messages (sender, fd, &messages, from, end, &refused, result);
 }
 
-void
-weir_send_pass (WeirSender *sender, const WeirBatch *batch, const WeirSendTarget *targets, size_t n,
-    size_t start, int64_t budget_ns, WeirSendResult *results)
+size_t
+weir_sender_send (WeirSender *sender, int fd, const WeirAddress *address, bool gso, size_t from,
+    WeirSendResult *result)
 {
-  lay_out (sender, batch);
-  for (size_t k = 0; k < n; k++) {
-    size_t i = (start % n + k) % n;
-    const WeirSendTarget *target = &targets[i];
-    WeirSendResult *result = &results[i];
+  const Messages runs = { sender->runs, sender->run_first };
+  size_t n = sender->burst.n;
+  size_t run = 0;
+  bool refused = false;
 
-    *result = (WeirSendResult) { 0 };
-    set_address (sender->runs, sender->n_runs, target);
-    set_address (sender->singles, batch->n, target);
-    for (uint32_t t = 0; t < target->times; t++) {
-      if (target->fd < 0)
-        result->dropped[WEIR_DROP_ERROR] += batch->n;
-      else if (atomic_load_explicit (&sender->cancelled, memory_order_relaxed))
-        result->dropped[WEIR_DROP_FLUSHED] += batch->n;
-      else
-        send_once (sender, batch, target, &budget_ns, result);
-    }
+  if (fd < 0) {
+    result->dropped[WEIR_DROP_ERROR] += n - from;
+    return n;
   }
+  if (!gso)
+    return send_singles (sender, fd, address, from, n, result);
+
+  // What an earlier call left in the middle of a run goes packet by packet.
+  while (sender->run_first[run] < from)
+    run++;
+  if (sender->run_first[run] > from) {
+    size_t next = sender->run_first[run];
+
+    from = send_singles (sender, fd, address, from, next, result);
+    if (from < next)
+      return from;
+  }
+  set_address (sender->runs, run, sender->n_runs, address);
+  from = send_messages (sender, fd, &runs, run, sender->n_runs, &refused, result);
+  return refused ? send_singles (sender, fd, address, from, n, result) : from;
 }

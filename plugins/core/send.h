@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Sends a batch to many readers over UDP.
+// Sends a burst of packets over UDP, to one reader after the other.
 //
 // What it costs: the price is per send, not per packet. Measured on one core, 1200-byte packets,
 // 500 readers, in ns of CPU per delivered packet: 780 for one message a packet, whether by sendto
@@ -10,29 +10,28 @@
 // several messages into one sendmmsg gains nothing by itself; making several packets one message
 // does.
 //
-// A batch is therefore cut into runs: packets of one size, the last of which may be shorter. A run
-// of two or more is one message that the kernel (or the device) segments. Where that is not
-// possible (EINVAL, EIO, EMSGSIZE, EOPNOTSUPP) the sender goes over to one message a packet, for
-// good, for that address family, beginning with the very run that failed: a reader loses nothing.
+// A burst is therefore cut into runs: packets of one size, the last of which may be shorter. A run
+// of two or more is one message that the kernel (or the device) segments. Where that is refused
+// (EINVAL, EIO, EMSGSIZE, EOPNOTSUPP) what is left of the burst goes as one message a packet: a
+// reader loses nothing by it, and the caller is told, so as not to try again.
 //
-// For every reader, every packet ends in exactly one of WeirSendResult's counters.
+// For every reader, every packet that is settled is in exactly one of WeirSendResult's counters.
 //
-// A sender belongs to one thread. It allocates nothing and takes no lock.
+// A sender belongs to one thread at a time. It allocates nothing, takes no lock and never waits.
 
-#include <poll.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "batch.h"
-#include "readers.h"
+#include "address.h"
+#include "drops.h"
+#include "window.h"
 
 typedef enum {
   WEIR_GSO_AUTO, // segmented sends until one fails
-  WEIR_GSO_ON,   // tries again with the next batch after one failed
+  WEIR_GSO_ON,   // tries again with the next burst after one failed
   WEIR_GSO_OFF
 } WeirGso;
 
@@ -40,57 +39,62 @@ typedef enum {
 typedef struct {
   ssize_t (*sendmsg) (int fd, const struct msghdr *msg, int flags);
   int (*sendmmsg) (int fd, struct mmsghdr *msgs, unsigned n, int flags);
-  int (*poll) (struct pollfd *fds, nfds_t n, int timeout_ms);
-  int64_t (*now_ns) (void); // monotonic; asked only around a poll
 } WeirSendOps;
 
-// One line of the snapshot over which a pass goes.
+// Packets back to back. Packet i is the bytes from offset[i] to offset[i + 1].
 typedef struct {
-  struct sockaddr_storage address; // in the family of fd: IPv4-mapped where an IPv6 socket serves
-  socklen_t address_len;
-  int fd;         // -1 if there is no socket that reaches it
-  uint32_t times; // how often every packet is due
-  WeirReaderHandle handle;
-} WeirSendTarget;
+  const uint8_t *data;
+  size_t n;
+  uint32_t offset[WEIR_STAGE_PACKETS + 1];
+} WeirBurst;
+
+static inline size_t
+weir_burst_len (const WeirBurst *burst, size_t i)
+{
+  return burst->offset[i + 1] - burst->offset[i];
+}
 
 typedef struct {
-  uint64_t packets;
+  uint64_t packets; // sent
   uint64_t bytes;
   uint64_t dropped[WEIR_N_DROPS];
+  int gso_error; // 0, or the errno with which a segmented send was refused
 } WeirSendResult;
+
+#define WEIR_SEGMENT_CLASSES 7 // sends of 1, 2 to 3, 4 to 7, ... 32 to 63, and 64 packets
+
+typedef struct {
+  uint64_t sends;     // messages sent
+  uint64_t gso_sends; // of those, segmented
+  uint64_t fallbacks; // segmented sends that were refused
+  uint64_t blocked;   // times that a socket had no room
+  uint64_t segments[WEIR_SEGMENT_CLASSES];
+} WeirSendCounters;
 
 typedef struct {
   const WeirSendOps *ops;
-  WeirGso gso;
-  bool no_gso[2]; // IPv4, IPv6: segmented sends failed
-  // Set from any thread: the rest of the pass is dropped as flushed.
-  atomic_bool cancelled;
+  WeirSendCounters counters; // the caller's to read and to clear
+  WeirBurst burst;
 
-  uint64_t n_sends;     // messages sent
-  uint64_t n_gso_sends; // of those, segmented
-  uint64_t n_fallbacks; // segmented sends that failed
-  uint64_t n_waits;     // times it waited for room in the socket
-
-  // The messages of the batch in hand, for all readers alike but for the address. Private.
-  struct mmsghdr runs[WEIR_BATCH_PACKETS], singles[WEIR_BATCH_PACKETS];
-  struct iovec run_iov[WEIR_BATCH_PACKETS], single_iov[WEIR_BATCH_PACKETS];
-  size_t run_first[WEIR_BATCH_PACKETS + 1]; // the first packet of each run
+  // The messages of the burst, for all readers alike but for the address. Private.
+  struct mmsghdr runs[WEIR_STAGE_PACKETS], singles[WEIR_STAGE_PACKETS];
+  struct iovec run_iov[WEIR_STAGE_PACKETS], single_iov[WEIR_STAGE_PACKETS];
+  size_t run_first[WEIR_STAGE_PACKETS + 1]; // the first packet of each run
   size_t n_runs;
   union {
     struct cmsghdr align;
     uint8_t bytes[CMSG_SPACE (sizeof (uint16_t))];
-  } run_control[WEIR_BATCH_PACKETS];
+  } run_control[WEIR_STAGE_PACKETS];
 } WeirSender;
 
 // `ops` NULL is the system itself.
-void weir_sender_init (WeirSender *sender, WeirGso gso, const WeirSendOps *ops);
+void weir_sender_init (WeirSender *sender, const WeirSendOps *ops);
 
-// Changing the mode forgets that segmented sends failed.
-void weir_sender_set_gso (WeirSender *sender, WeirGso gso);
+// Takes a burst in hand. Its bytes stay the caller's, who may change them between two sends.
+void weir_sender_load (WeirSender *sender, const WeirBurst *burst);
 
-// Sends the batch to all targets, beginning with targets[start % n] and going round, so that an
-// owner who moves `start` on leaves no reader always last. The pass waits `budget_ns` at most, in
-// all, for room in a socket. results[i] is set for targets[i]: packets sent plus packets dropped
-// make batch->n * targets[i].times.
-void weir_send_pass (WeirSender *sender, const WeirBatch *batch, const WeirSendTarget *targets,
-    size_t n, size_t start, int64_t budget_ns, WeirSendResult *results);
+// Sends the packets of the burst from number `from` on, to an address in the family of the socket
+// `fd` (-1: there is none that reaches it). Adds what it did to `result` and returns the number of
+// the first packet that is not settled: less than burst.n if the socket has no room now.
+size_t weir_sender_send (WeirSender *sender, int fd, const WeirAddress *address, bool gso,
+    size_t from, WeirSendResult *result);

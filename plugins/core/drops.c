@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "drops.h"
+
+const char *
+weir_drop_name (WeirDrop reason)
+{
+  static const char *const names[WEIR_N_DROPS] = {
+    [WEIR_DROP_WOULD_BLOCK] = "would-block",
+    [WEIR_DROP_NO_BUFFERS] = "no-buffers",
+    [WEIR_DROP_TOO_BIG] = "too-big",
+    [WEIR_DROP_ERROR] = "error",
+    [WEIR_DROP_FLUSHED] = "flushed",
+    [WEIR_DROP_OVERRUN] = "overrun",
+    [WEIR_DROP_THINNED] = "thinned",
+    [WEIR_DROP_CATCH_UP] = "catch-up",
+  };
+
+  return (unsigned) reason < WEIR_N_DROPS ? names[reason] : "unknown";
+}

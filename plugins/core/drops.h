@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Why a packet that was due to a reader was not sent.
+typedef enum {
+  WEIR_DROP_WOULD_BLOCK, // the socket's buffer stayed full for longer than a packet may wait
+  WEIR_DROP_NO_BUFFERS,  // the kernel had no memory for it, or the device's queue is full
+  WEIR_DROP_TOO_BIG,     // larger than the path takes
+  WEIR_DROP_ERROR,       // refused, unreachable, not permitted, no socket of that family
+  WEIR_DROP_FLUSHED,     // thrown away because the owner stopped
+  WEIR_DROP_OVERRUN,     // the reader fell out of the window
+  WEIR_DROP_THINNED,     // left out because the reader lags
+  WEIR_DROP_CATCH_UP,    // discardable, left out while the reader caught up
+  WEIR_N_DROPS
+} WeirDrop;
+
+// The reason's name as statistics show it: "would-block", ...
+const char *weir_drop_name (WeirDrop reason);

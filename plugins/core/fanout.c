@@ -1,0 +1,834 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fanout.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fanout_private.h"
+
+// What is kept where nobody could ask for more: for UDP readers that join at the live edge.
+#define LIVE_ONLY_NS 1000000000LL
+// A plan is for a reader that comes at once.
+#define PLAN_NS 2000000000LL
+
+const char *
+weir_reader_state_name (WeirReaderState state)
+{
+  static const char *const names[] = {
+    [WEIR_READER_OK] = "ok",
+    [WEIR_READER_NO_UPPER_LAYERS] = "no-upper-layers",
+    [WEIR_READER_REFERENCES] = "references",
+    [WEIR_READER_KEYFRAMES] = "keyframes",
+    [WEIR_READER_CLOSED] = "closed",
+  };
+
+  return (unsigned) state <= WEIR_READER_CLOSED ? names[state] : "unknown";
+}
+
+// ---- readers ----
+
+static WeirReader *
+reader_new (void)
+{
+  WeirReader *reader = calloc (1, sizeof *reader);
+
+  if (!reader)
+    return NULL;
+  atomic_init (&reader->refs, 1);
+  atomic_init (&reader->times, 1);
+  reader->fd = -1;
+  return reader;
+}
+
+WeirReader *
+weir_reader_new_udp (void)
+{
+  return reader_new ();
+}
+
+WeirReader *
+weir_reader_new_conn (WeirConn *conn, WeirFraming framing, uint8_t channel)
+{
+  WeirReader *reader = reader_new ();
+
+  if (!reader)
+    return NULL;
+  reader->conn = weir_conn_ref (conn);
+  reader->framing = framing;
+  reader->channel = channel;
+  return reader;
+}
+
+WeirReader *
+weir_reader_ref (WeirReader *reader)
+{
+  atomic_fetch_add_explicit (&reader->refs, 1, memory_order_relaxed);
+  return reader;
+}
+
+void
+weir_reader_unref (WeirReader *reader)
+{
+  if (atomic_fetch_sub_explicit (&reader->refs, 1, memory_order_acq_rel) != 1)
+    return;
+  if (reader->conn)
+    weir_conn_unref (reader->conn);
+  free (reader);
+}
+
+void
+weir_reader_set_route (WeirReader *reader, int fd, const WeirAddress *address)
+{
+  reader->fd = fd;
+  reader->address = *address;
+}
+
+void
+weir_reader_set_times (WeirReader *reader, unsigned times)
+{
+  atomic_store_explicit (&reader->times, times, memory_order_relaxed);
+}
+
+// ---- lists of readers. With the lock held. ----
+
+static void
+add_reader (WeirFanoutCounters *sum, const WeirReader *reader)
+{
+  sum->due += atomic_load_explicit (&reader->due, memory_order_relaxed);
+  sum->packets += atomic_load_explicit (&reader->packets, memory_order_relaxed);
+  sum->bytes += atomic_load_explicit (&reader->bytes, memory_order_relaxed);
+  for (size_t i = 0; i < WEIR_N_DROPS; i++)
+    sum->dropped[i] += atomic_load_explicit (&reader->dropped[i], memory_order_relaxed);
+}
+
+static void
+list_put (ReaderList *list, WeirReader *reader)
+{
+  list->readers[list->n++] = weir_reader_ref (reader);
+  reader->n_lists++;
+}
+
+static void
+list_drop (WeirFanout *fanout, WeirReader *reader)
+{
+  // No pass can send to it any more: what it counted is final.
+  if (--reader->n_lists == 0)
+    add_reader (&fanout->counters, reader);
+  weir_reader_unref (reader);
+}
+
+static void
+list_unref (WeirFanout *fanout, ReaderList *list)
+{
+  if (!list || --list->refs > 0)
+    return;
+  for (size_t i = 0; i < list->n; i++)
+    list_drop (fanout, list->readers[i]);
+  free (list);
+}
+
+// The shard's list, to be changed: a new one if a pass goes over the old one. NULL: no memory.
+static ReaderList *
+list_to_change (Shard *shard)
+{
+  ReaderList *old = shard->list, *list;
+
+  if (old && old->refs == 1)
+    return old;
+  if (!(list = malloc (sizeof *list)))
+    return NULL;
+  list->refs = 1;
+  list->n = 0;
+  for (size_t i = 0; old && i < old->n; i++)
+    list_put (list, old->readers[i]);
+  list_unref (shard->fanout, old);
+  shard->list = list;
+  return list;
+}
+
+// ---- a pass ----
+
+static void
+add_sends (WeirSendCounters *sum, WeirSendCounters *n)
+{
+  sum->sends += n->sends;
+  sum->gso_sends += n->gso_sends;
+  sum->fallbacks += n->fallbacks;
+  sum->blocked += n->blocked;
+  for (size_t i = 0; i < WEIR_SEGMENT_CLASSES; i++)
+    sum->segments[i] += n->segments[i];
+  memset (n, 0, sizeof *n);
+}
+
+static int64_t
+pass_over (Shard *shard, Server *server, int64_t now_ns)
+{
+  WeirFanout *fanout = shard->fanout;
+  Pass pass = { .fanout = fanout, .server = server, .now_ns = now_ns };
+  int64_t next_ns = WEIR_NEVER;
+  ReaderList *list;
+  size_t first;
+
+  server_init (server, fanout->ops);
+  pthread_mutex_lock (&fanout->lock);
+  list = shard->list;
+  if (!list || list->n == 0 || !fanout->running) {
+    pthread_mutex_unlock (&fanout->lock);
+    return WEIR_NEVER;
+  }
+  list->refs++;
+  fanout->n_passes++;
+  first = shard->next_first++ % list->n;
+  pass.head = fanout->window.head;
+  pass.settings = fanout->settings;
+  pthread_mutex_unlock (&fanout->lock);
+
+  for (size_t i = 0; i < list->n; i++) {
+    size_t at = first + i < list->n ? first + i : first + i - list->n;
+    int64_t due = serve_reader (&pass, list->readers[at]);
+
+    if (due < next_ns)
+      next_ns = due;
+  }
+  server_clear (server);
+
+  pthread_mutex_lock (&fanout->lock);
+  for (size_t i = 0; i < 2; i++)
+    add_sends (&fanout->counters.sends, &server->loads[i].sender.counters);
+  list_unref (fanout, list);
+  fanout->n_passes--;
+  if (fanout->n_draining > 0 || !fanout->running)
+    pthread_cond_broadcast (&fanout->passed);
+  pthread_mutex_unlock (&fanout->lock);
+  return next_ns;
+}
+
+static int64_t
+run_shard (WeirTask *task, void *scratch, int64_t now_ns)
+{
+  return pass_over ((Shard *) ((char *) task - offsetof (Shard, task)), scratch, now_ns);
+}
+
+// A reader's connection has room again, or broke.
+static void
+on_writable (void *data)
+{
+  Shard *shard = atomic_load (&((WeirReader *) data)->shard);
+
+  if (shard->fanout->workers)
+    weir_task_wake (&shard->task);
+}
+
+// Has all shards served: here, if there are few readers and `here` is somewhere to work; else by
+// the workers, one after the other where passes are spread.
+static void
+serve_all (WeirFanout *fanout, void *here, int64_t now_ns)
+{
+  Shard *shards;
+  int64_t n, i = 0, spread_ns;
+
+  if (!fanout->workers)
+    return;
+  pthread_mutex_lock (&fanout->lock);
+  shards = fanout->shards;
+  n = (int64_t) fanout->n_shards;
+  spread_ns = fanout->settings.spread_ns;
+  if (fanout->n_readers > fanout->settings.inline_readers)
+    here = NULL;
+  pthread_mutex_unlock (&fanout->lock);
+
+  // Shards are only ever put in front, and stay for as long as the engine.
+  for (Shard *shard = shards; shard; shard = shard->next) {
+    if (spread_ns > 0)
+      weir_task_wake_at (&shard->task, now_ns + spread_ns * i++ / n);
+    else if (here)
+      weir_task_run_here (&shard->task, here);
+    else
+      weir_task_wake (&shard->task);
+  }
+}
+
+int64_t
+weir_fanout_run (WeirFanout *fanout, int64_t now_ns)
+{
+  int64_t next_ns = WEIR_NEVER;
+
+  for (Shard *shard = fanout->shards; shard; shard = shard->next) {
+    int64_t due = pass_over (shard, &fanout->here, now_ns);
+
+    if (due < next_ns)
+      next_ns = due;
+  }
+  return next_ns;
+}
+
+// ---- the writer ----
+
+// Where the slowest reader is. With the lock held.
+static int64_t
+slowest (const WeirFanout *fanout)
+{
+  int64_t slowest = INT64_MAX;
+
+  for (const Shard *shard = fanout->shards; shard; shard = shard->next) {
+    for (size_t i = 0; shard->list && i < shard->list->n; i++) {
+      const WeirReader *reader = shard->list->readers[i];
+      int64_t cursor = atomic_load_explicit (&reader->cursor, memory_order_relaxed);
+
+      if (cursor < slowest && !reader_is (reader, WEIR_READER_CLOSED))
+        slowest = cursor;
+    }
+  }
+  return slowest;
+}
+
+// With the writer's lock held.
+static void
+publish (WeirFanout *fanout)
+{
+  WeirWindow *window = &fanout->window;
+
+  fanout->urgent = false;
+  if (window->n_staged == 0)
+    return;
+  pthread_mutex_lock (&fanout->lock);
+  fanout->counters.packets_opaque = window->n_opaque;
+  if (fanout->settings.overrun == WEIR_OVERRUN_TAIL_DROP
+      && slowest (fanout) < weir_window_tail_after (window)) {
+    fanout->counters.packets_refused += weir_window_drop_stage (window);
+  } else if (weir_window_publish (window, &fanout->counters.packets_refused)) {
+    fanout->counters.bursts++;
+    fanout->published = true;
+  }
+  pthread_mutex_unlock (&fanout->lock);
+}
+
+// Publishes what has waited long enough for the rest of its frame.
+static int64_t
+run_flush (WeirTask *task, void *scratch, int64_t now_ns)
+{
+  WeirFanout *fanout = (WeirFanout *) ((char *) task - offsetof (WeirFanout, flush));
+  int64_t due_ns = WEIR_NEVER;
+  bool published;
+
+  (void) scratch;
+  pthread_mutex_lock (&fanout->writer);
+  fanout->published = false;
+  if (fanout->window.n_staged > 0)
+    due_ns = fanout->window.staged_ns + fanout->settings.coalesce_ns;
+  if (due_ns <= now_ns) {
+    publish (fanout);
+    due_ns = WEIR_NEVER;
+  }
+  published = fanout->published;
+  fanout->flush_armed = due_ns != WEIR_NEVER;
+  pthread_mutex_unlock (&fanout->writer);
+  if (published)
+    serve_all (fanout, NULL, now_ns);
+  return due_ns;
+}
+
+void
+weir_fanout_set_codec (WeirFanout *fanout, WeirCodec codec)
+{
+  pthread_mutex_lock (&fanout->writer);
+  fanout->window.layers = (WeirLayers) { .codec = codec };
+  pthread_mutex_unlock (&fanout->writer);
+}
+
+bool
+weir_fanout_begin (WeirFanout *fanout)
+{
+  bool wanted;
+
+  pthread_mutex_lock (&fanout->writer);
+  pthread_mutex_lock (&fanout->lock);
+  wanted = fanout->running && (fanout->n_readers > 0 || fanout->settings.join_at_keyframe);
+  pthread_mutex_unlock (&fanout->lock);
+  if (!wanted)
+    pthread_mutex_unlock (&fanout->writer);
+  fanout->published = false;
+  return wanted;
+}
+
+uint8_t *
+weir_fanout_reserve (WeirFanout *fanout, size_t len)
+{
+  uint8_t *room;
+
+  if (fanout->window.n_staged == WEIR_STAGE_PACKETS)
+    publish (fanout);
+  room = weir_window_reserve (&fanout->window, len);
+  if (!room)
+    fanout->n_refused++;
+  return room;
+}
+
+void
+weir_fanout_commit (WeirFanout *fanout, size_t len, int64_t now_ns)
+{
+  fanout->n_in++;
+  fanout->bytes_in += len;
+  switch (weir_window_stage (&fanout->window, len, now_ns)) {
+    case WEIR_STAGE_FRAME:
+    case WEIR_STAGE_FULL:
+      publish (fanout);
+      break;
+    case WEIR_STAGE_URGENT:
+      fanout->urgent = true;
+      break;
+    case WEIR_STAGE_MORE:
+      break;
+  }
+}
+
+void
+weir_fanout_end (WeirFanout *fanout, int64_t now_ns)
+{
+  WeirWindow *window = &fanout->window;
+  bool published;
+  int64_t due_ns = WEIR_NEVER;
+
+  if (fanout->urgent || fanout->settings.coalesce_ns == 0)
+    publish (fanout);
+  if (window->n_staged > 0 && !fanout->flush_armed && fanout->workers) {
+    fanout->flush_armed = true;
+    due_ns = window->staged_ns + fanout->settings.coalesce_ns;
+  }
+  pthread_mutex_lock (&fanout->lock);
+  fanout->counters.packets_in += fanout->n_in;
+  fanout->counters.bytes_in += fanout->bytes_in;
+  fanout->counters.packets_refused += fanout->n_refused;
+  pthread_mutex_unlock (&fanout->lock);
+  fanout->n_in = fanout->bytes_in = fanout->n_refused = 0;
+  published = fanout->published;
+  pthread_mutex_unlock (&fanout->writer);
+
+  if (due_ns != WEIR_NEVER)
+    weir_task_wake_at (&fanout->flush, due_ns);
+  if (published)
+    serve_all (fanout, &fanout->here, now_ns);
+}
+
+// ---- who comes and goes ----
+
+// With the lock held. NULL: no memory.
+static Shard *
+shard_with_room (WeirFanout *fanout, unsigned class)
+{
+  Shard *shard = fanout->open[class];
+
+  if (shard && (!shard->list || shard->list->n < SHARD_READERS))
+    return shard;
+  for (shard = fanout->shards; shard; shard = shard->next) {
+    if (shard->class == class && (!shard->list || shard->list->n < SHARD_READERS))
+      return fanout->open[class] = shard;
+  }
+
+  if (!(shard = calloc (1, sizeof *shard)))
+    return NULL;
+  shard->fanout = fanout;
+  shard->class = class;
+  if (fanout->workers && weir_task_init (&shard->task, fanout->workers, class, run_shard) < 0) {
+    free (shard);
+    return NULL;
+  }
+  shard->next = fanout->shards;
+  fanout->shards = shard;
+  fanout->n_shards++;
+  return fanout->open[class] = shard;
+}
+
+// With the lock held.
+static int
+put_in_shard (WeirFanout *fanout, WeirReader *reader, unsigned class)
+{
+  Shard *shard = shard_with_room (fanout, class < WEIR_CLASSES ? class : WEIR_CLASSES - 1);
+  ReaderList *list = shard ? list_to_change (shard) : NULL;
+
+  if (!list)
+    return -ENOMEM;
+  list_put (list, reader);
+  atomic_store (&reader->shard, shard);
+  return 0;
+}
+
+// With the lock held.
+static int
+take_from_shard (Shard *shard, WeirReader *reader)
+{
+  ReaderList *list = shard->list ? list_to_change (shard) : NULL;
+
+  for (size_t i = 0; list && i < list->n; i++) {
+    if (list->readers[i] == reader) {
+      list->readers[i] = list->readers[--list->n];
+      list_drop (shard->fanout, reader);
+      shard->fanout->open[shard->class] = shard;
+      return 0;
+    }
+  }
+  return list ? -ENOENT : -ENOMEM;
+}
+
+// What is kept: all that the settings say only if somebody can ask for it. With the lock held.
+static void
+set_bounds (WeirFanout *fanout)
+{
+  WeirWindowBounds *bounds = &fanout->window.bounds;
+
+  *bounds = fanout->settings.bounds;
+  bounds->keep_join = fanout->settings.join_at_keyframe;
+  if (!bounds->keep_join && fanout->n_conns == 0 && bounds->time_ns > LIVE_ONLY_NS)
+    bounds->time_ns = LIVE_ONLY_NS;
+}
+
+// With the lock held. The position is where a newcomer begins; the rest may be nothing.
+static WeirPlan
+make_plan (const WeirFanout *fanout, bool at_keyframe, int64_t now_ns)
+{
+  const WeirWindow *window = &fanout->window;
+  bool join = at_keyframe && window->last_join != WEIR_NO_POSITION;
+  WeirPlan plan = { .position = join ? window->last_join : weir_window_live (window),
+    .made_ns = now_ns,
+    .live_time = window->newest_time };
+  const WeirPacket *packet;
+
+  if (plan.position < window->head) {
+    int64_t time;
+
+    packet = weir_window_at (window, plan.position);
+    time = packet->rtp_time;
+    if (join && fanout->settings.catch_up_live && plan.live_time > time)
+      time = plan.live_time;
+    plan.seq = packet->seq;
+    plan.rtp_time = (uint32_t) time;
+    plan.known = plan.rtp_time_known = packet->flags & WEIR_PACKET_RTP;
+  } else if (window->head > window->tail) {
+    packet = weir_window_at (window, window->head - 1);
+    plan.seq = (uint16_t) (packet->seq + 1);
+    plan.known = packet->flags & WEIR_PACKET_RTP;
+  }
+  return plan;
+}
+
+bool
+weir_fanout_plan (WeirFanout *fanout, int64_t now_ns, WeirPlan *plan)
+{
+  pthread_mutex_lock (&fanout->lock);
+  *plan = make_plan (fanout, fanout->settings.join_at_keyframe, now_ns);
+  pthread_mutex_unlock (&fanout->lock);
+  return plan->known;
+}
+
+// With the lock held.
+static void
+place (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now_ns)
+{
+  const WeirWindow *window = &fanout->window;
+  bool alone = reader->conn || !weir_address_is_multicast (&reader->address);
+  WeirPlan fresh;
+  const WeirPacket *packet;
+
+  if (!plan || plan->position < window->tail || now_ns - plan->made_ns > PLAN_NS) {
+    fresh = make_plan (fanout, fanout->settings.join_at_keyframe && alone, now_ns);
+    plan = &fresh;
+  }
+  atomic_store_explicit (&reader->cursor, plan->position, memory_order_relaxed);
+  reader->join = (WeirJoin) { .position = plan->position };
+  if (plan->position == window->head || plan->position == weir_window_live (window))
+    return;
+  packet = weir_window_at (window, plan->position);
+  reader->join = (WeirJoin) {
+    .position = plan->position,
+    .begun_ns = now_ns,
+    .from_arrival = packet->arrival_ns,
+    .from_time = packet->rtp_time,
+    .live_time = plan->live_time,
+    .rate = fanout->settings.catch_up_rate,
+    .compress = fanout->settings.catch_up_live && packet->flags & WEIR_PACKET_RTP,
+  };
+  atomic_store_explicit (&reader->joining, true, memory_order_relaxed);
+}
+
+int
+weir_fanout_add (
+    WeirFanout *fanout, WeirReader *reader, unsigned class, const WeirPlan *plan, int64_t now_ns)
+{
+  int r;
+
+  pthread_mutex_lock (&fanout->lock);
+  place (fanout, reader, plan, now_ns);
+  r = put_in_shard (fanout, reader, class);
+  if (r == 0) {
+    fanout->n_readers++;
+    fanout->n_conns += reader->conn != NULL;
+    set_bounds (fanout);
+  }
+  pthread_mutex_unlock (&fanout->lock);
+  if (r < 0)
+    return r;
+  if (reader->conn && !weir_conn_watch (reader->conn, on_writable, reader)) {
+    weir_fanout_remove (fanout, reader);
+    return -ENOMEM;
+  }
+  if (fanout->workers)
+    weir_task_wake (&atomic_load (&reader->shard)->task);
+  return 0;
+}
+
+void
+weir_fanout_remove (WeirFanout *fanout, WeirReader *reader)
+{
+  atomic_store (&reader->gone, true);
+  if (reader->conn)
+    weir_conn_unwatch (reader->conn, on_writable, reader);
+  pthread_mutex_lock (&fanout->lock);
+  // Without memory for a shorter list it stays in the old one, which passes over it.
+  take_from_shard (atomic_load (&reader->shard), reader);
+  fanout->n_readers--;
+  fanout->n_conns -= reader->conn != NULL;
+  set_bounds (fanout);
+  pthread_mutex_unlock (&fanout->lock);
+}
+
+int
+weir_fanout_set_class (WeirFanout *fanout, WeirReader *reader, unsigned class)
+{
+  Shard *old;
+  int r;
+
+  pthread_mutex_lock (&fanout->lock);
+  old = atomic_load (&reader->shard);
+  r = old->class == class ? 0 : put_in_shard (fanout, reader, class);
+  if (r == 0 && old->class != class)
+    r = take_from_shard (old, reader);
+  pthread_mutex_unlock (&fanout->lock);
+  return r;
+}
+
+// ---- as a whole ----
+
+size_t
+weir_fanout_scratch_size (void)
+{
+  return sizeof (Server);
+}
+
+WeirFanout *
+weir_fanout_new (WeirWorkers *workers, const WeirSendOps *ops, const WeirFanoutSettings *settings)
+{
+  WeirFanout *fanout = calloc (1, sizeof *fanout);
+  pthread_condattr_t monotonic;
+
+  if (!fanout)
+    return NULL;
+  if (weir_window_init (&fanout->window, settings->bounds, WEIR_CODEC_OPAQUE) < 0
+      || (workers && weir_task_init (&fanout->flush, workers, 0, run_flush) < 0)) {
+    weir_window_free (&fanout->window);
+    free (fanout);
+    return NULL;
+  }
+  fanout->workers = workers;
+  fanout->ops = ops;
+  fanout->settings = *settings;
+  pthread_mutex_init (&fanout->writer, NULL);
+  pthread_mutex_init (&fanout->lock, NULL);
+  pthread_condattr_init (&monotonic);
+  pthread_condattr_setclock (&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init (&fanout->passed, &monotonic);
+  pthread_condattr_destroy (&monotonic);
+  set_bounds (fanout);
+  return fanout;
+}
+
+void
+weir_fanout_free (WeirFanout *fanout)
+{
+  Shard *shard;
+
+  if (fanout->workers)
+    weir_task_clear (&fanout->flush);
+  while ((shard = fanout->shards)) {
+    fanout->shards = shard->next;
+    if (fanout->workers)
+      weir_task_clear (&shard->task);
+    list_unref (fanout, shard->list);
+    free (shard);
+  }
+  weir_window_free (&fanout->window);
+  pthread_mutex_destroy (&fanout->writer);
+  pthread_mutex_destroy (&fanout->lock);
+  pthread_cond_destroy (&fanout->passed);
+  free (fanout);
+}
+
+void
+weir_fanout_set (WeirFanout *fanout, const WeirFanoutSettings *settings)
+{
+  pthread_mutex_lock (&fanout->writer);
+  pthread_mutex_lock (&fanout->lock);
+  if (settings->gso != fanout->settings.gso) {
+    atomic_store (&fanout->no_gso[0], false);
+    atomic_store (&fanout->no_gso[1], false);
+    for (Shard *shard = fanout->shards; shard; shard = shard->next) {
+      for (size_t i = 0; shard->list && i < shard->list->n; i++)
+        atomic_store (&shard->list->readers[i]->no_gso, false);
+    }
+  }
+  fanout->settings = *settings;
+  set_bounds (fanout);
+  pthread_mutex_unlock (&fanout->lock);
+  pthread_mutex_unlock (&fanout->writer);
+}
+
+static void
+clear_reader (WeirReader *reader)
+{
+  atomic_store (&reader->due, 0);
+  atomic_store (&reader->packets, 0);
+  atomic_store (&reader->bytes, 0);
+  for (size_t i = 0; i < WEIR_N_DROPS; i++)
+    atomic_store (&reader->dropped[i], 0);
+}
+
+void
+weir_fanout_start (WeirFanout *fanout)
+{
+  pthread_mutex_lock (&fanout->lock);
+  memset (&fanout->counters, 0, sizeof fanout->counters);
+  for (Shard *shard = fanout->shards; shard; shard = shard->next) {
+    for (size_t i = 0; shard->list && i < shard->list->n; i++)
+      clear_reader (shard->list->readers[i]);
+  }
+  fanout->running = true;
+  pthread_mutex_unlock (&fanout->lock);
+}
+
+// Nothing runs: what the reader has still before it is thrown away.
+static void
+flush_reader (WeirReader *reader, int64_t head)
+{
+  int64_t cursor = atomic_load (&reader->cursor);
+  uint64_t n = head > cursor ? (uint64_t) (head - cursor) * atomic_load (&reader->times) : 0;
+
+  atomic_fetch_add (&reader->due, n);
+  atomic_fetch_add (&reader->dropped[WEIR_DROP_FLUSHED], n);
+  atomic_store (&reader->cursor, head);
+  atomic_store (&reader->joining, false);
+  reader->join.rate = 0;
+  reader->blocked_since = 0;
+}
+
+void
+weir_fanout_stop (WeirFanout *fanout)
+{
+  pthread_mutex_lock (&fanout->writer);
+  publish (fanout);
+  pthread_mutex_unlock (&fanout->writer);
+
+  pthread_mutex_lock (&fanout->lock);
+  fanout->running = false;
+  while (fanout->n_passes > 0)
+    pthread_cond_wait (&fanout->passed, &fanout->lock);
+  for (Shard *shard = fanout->shards; shard; shard = shard->next) {
+    for (size_t i = 0; shard->list && i < shard->list->n; i++)
+      flush_reader (shard->list->readers[i], fanout->window.head);
+  }
+  weir_window_flush (&fanout->window);
+  pthread_mutex_unlock (&fanout->lock);
+}
+
+// With the lock held.
+static bool
+all_sent (const WeirFanout *fanout, int64_t head)
+{
+  return slowest (fanout) >= head;
+}
+
+bool
+weir_fanout_drain (WeirFanout *fanout, int64_t deadline_ns)
+{
+  struct timespec deadline = { deadline_ns / 1000000000, deadline_ns % 1000000000 };
+  int64_t head;
+  bool sent;
+  int r = 0;
+
+  pthread_mutex_lock (&fanout->writer);
+  fanout->published = false;
+  publish (fanout);
+  pthread_mutex_unlock (&fanout->writer);
+  serve_all (fanout, NULL, weir_now_ns ());
+
+  pthread_mutex_lock (&fanout->lock);
+  head = fanout->window.head;
+  fanout->n_draining++;
+  while (!(sent = all_sent (fanout, head)) && !fanout->interrupted && r == 0)
+    r = pthread_cond_timedwait (&fanout->passed, &fanout->lock, &deadline);
+  fanout->n_draining--;
+  pthread_mutex_unlock (&fanout->lock);
+  return sent;
+}
+
+void
+weir_fanout_interrupt (WeirFanout *fanout, bool interrupted)
+{
+  pthread_mutex_lock (&fanout->lock);
+  fanout->interrupted = interrupted;
+  pthread_cond_broadcast (&fanout->passed);
+  pthread_mutex_unlock (&fanout->lock);
+}
+
+// ---- what is counted ----
+
+void
+weir_fanout_counters (WeirFanout *fanout, WeirFanoutCounters *counters)
+{
+  pthread_mutex_lock (&fanout->lock);
+  *counters = fanout->counters;
+  for (Shard *shard = fanout->shards; shard; shard = shard->next) {
+    for (size_t i = 0; shard->list && i < shard->list->n; i++)
+      add_reader (counters, shard->list->readers[i]);
+  }
+  pthread_mutex_unlock (&fanout->lock);
+}
+
+size_t
+weir_fanout_n_readers (WeirFanout *fanout)
+{
+  size_t n;
+
+  pthread_mutex_lock (&fanout->lock);
+  n = fanout->n_readers;
+  pthread_mutex_unlock (&fanout->lock);
+  return n;
+}
+
+void
+weir_reader_counters (
+    WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirReaderCounters *counters)
+{
+  const WeirWindow *window = &fanout->window;
+  WeirFanoutCounters sums = { 0 };
+  int64_t cursor;
+
+  pthread_mutex_lock (&fanout->lock);
+  add_reader (&sums, reader);
+  cursor = atomic_load_explicit (&reader->cursor, memory_order_relaxed);
+  *counters = (WeirReaderCounters) {
+    .due = sums.due,
+    .packets = sums.packets,
+    .bytes = sums.bytes,
+    .state = (WeirReaderState) atomic_load_explicit (&reader->state, memory_order_relaxed),
+    .class = atomic_load (&reader->shard) ? atomic_load (&reader->shard)->class : 0,
+    .catching_up = atomic_load_explicit (&reader->joining, memory_order_relaxed),
+  };
+  memcpy (counters->dropped, sums.dropped, sizeof sums.dropped);
+  if (cursor < window->head) {
+    int64_t at = cursor < window->tail ? window->tail : cursor;
+
+    counters->lag_packets = (uint64_t) (window->head - cursor);
+    counters->lag_ns = now_ns - weir_window_at (window, at)->arrival_ns;
+  }
+  pthread_mutex_unlock (&fanout->lock);
+}

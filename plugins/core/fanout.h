@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// The fan-out engine: one stream, kept in a window, to many readers over UDP and TCP, each with a
+// cursor of its own.
+//
+// What it costs: a packet is copied once, into the window. Then a reader costs a send for a frame,
+// whatever its packets (send.h); numbers of its own cost a copy of the frame for each pass over a
+// shard and 6 bytes a packet; a reader that is thinned costs a copy for each choice of packets.
+// Nothing is allocated for a packet but a block of the window once in a while.
+//
+// Readers stand in shards of up to 64. A shard is served by one thread at a time: by the writer's
+// own while there are few readers, else by the workers. One lock guards the window's index and the
+// lists of readers; it is never held across a system call.
+//
+// For every reader: due = sent + dropped, where due is how far its cursor has gone (times how often
+// it is to get each packet), and the rest of the window is still before it.
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "address.h"
+#include "conn.h"
+#include "drops.h"
+#include "send.h"
+#include "window.h"
+#include "workers.h"
+
+typedef enum {
+  WEIR_OVERRUN_TO_JOIN,  // slowest-sink-drop: a reader that falls out goes to the next join point
+  WEIR_OVERRUN_TO_TAIL,  // head drop: it goes to the oldest packet there is
+  WEIR_OVERRUN_TAIL_DROP // tail drop: packets that would push a reader out are refused
+} WeirOverrun;
+
+// What keeps a reader from getting everything, from mild to final.
+typedef enum {
+  WEIR_READER_OK,
+  WEIR_READER_NO_UPPER_LAYERS, // only spatial, quality and temporal layer 0
+  WEIR_READER_REFERENCES,      // nor discardable frames
+  WEIR_READER_KEYFRAMES,       // key frames only
+  WEIR_READER_CLOSED           // its connection broke, or took nothing for too long
+} WeirReaderState;
+
+typedef struct {
+  WeirGso gso;
+  bool send_duplicates;    // to a reader that was added n times, n times
+  bool join_at_keyframe;   // a newcomer begins at the newest join point, else at the live edge
+  bool catch_up_live;      // with compressed timestamps (join.h), else with those of the stream
+  unsigned catch_up_rate;  // at least 2
+  unsigned inline_readers; // so many are served in the writer's thread
+  int64_t spread_ns;       // a pass over all readers is spread over this time
+  int64_t coalesce_ns;     // how long a packet may wait for the rest of its frame
+  WeirWindowBounds bounds;
+  WeirOverrun overrun;
+} WeirFanoutSettings;
+
+typedef struct {
+  uint64_t packets_in, bytes_in;
+  uint64_t packets_refused; // too large, or no memory, or tail drop
+  uint64_t packets_opaque;  // neither RTP nor RTCP
+  uint64_t bursts;          // published
+  // Sums over all readers, also those who left.
+  uint64_t due, packets, bytes, dropped[WEIR_N_DROPS];
+  WeirSendCounters sends;
+} WeirFanoutCounters;
+
+typedef struct {
+  uint64_t due, packets, bytes, dropped[WEIR_N_DROPS];
+  uint64_t lag_packets;
+  int64_t lag_ns; // 0 at the live edge
+  WeirReaderState state;
+  unsigned class;
+  bool catching_up;
+} WeirReaderCounters;
+
+typedef struct weir_fanout WeirFanout;
+typedef struct weir_reader WeirReader;
+
+// What a reader who is about to be added will begin with.
+typedef struct {
+  int64_t position;
+  int64_t made_ns;
+  int64_t live_time;
+  bool known; // whether the rest is anything
+  uint16_t seq;
+  bool rtp_time_known;
+  uint32_t rtp_time;
+} WeirPlan;
+
+const char *weir_reader_state_name (WeirReaderState state);
+
+// What weir_workers_new() is to give each thread.
+size_t weir_fanout_scratch_size (void);
+
+// `workers` NULL: nothing is sent but by weir_fanout_run(). `ops` NULL is the system itself. NULL
+// if there is no memory. Calls from many threads, unless it says otherwise.
+WeirFanout *weir_fanout_new (
+    WeirWorkers *workers, const WeirSendOps *ops, const WeirFanoutSettings *settings);
+void weir_fanout_free (WeirFanout *fanout); // stopped
+
+void weir_fanout_set (WeirFanout *fanout, const WeirFanoutSettings *settings);
+void weir_fanout_counters (WeirFanout *fanout, WeirFanoutCounters *counters);
+size_t weir_fanout_n_readers (WeirFanout *fanout);
+
+// Stopped, nothing is sent. Stopping waits for sends under way, and counts what readers had still
+// before them as flushed. Starting sets all counters to 0.
+void weir_fanout_start (WeirFanout *fanout);
+void weir_fanout_stop (WeirFanout *fanout);
+
+// ---- the writer: one thread ----
+
+// What a packet's payload is, from the next packet on.
+void weir_fanout_set_codec (WeirFanout *fanout, WeirCodec codec);
+
+// Between begin and end: room for a packet of `len` bytes (NULL: it is refused, and counted), and
+// taking the packet when it has been written there. begin gives false, and then nothing else is
+// called, if nobody needs packets now. A packet that does not end its frame waits for the rest of
+// it; end serves the readers here if there are few.
+bool weir_fanout_begin (WeirFanout *fanout);
+uint8_t *weir_fanout_reserve (WeirFanout *fanout, size_t len);
+void weir_fanout_commit (WeirFanout *fanout, size_t len, int64_t now_ns);
+void weir_fanout_end (WeirFanout *fanout, int64_t now_ns);
+
+// Waits until all readers have all that there is; false if the deadline (CLOCK_MONOTONIC) comes
+// first. Readers whose connection has no room are not waited for beyond `deadline_ns` either.
+bool weir_fanout_drain (WeirFanout *fanout, int64_t deadline_ns);
+
+// Wakes whoever waits in weir_fanout_drain(), which then gives up; until set to false.
+void weir_fanout_interrupt (WeirFanout *fanout, bool interrupted);
+
+// ---- readers ----
+
+// NULL if there is no memory. Of the owner's reference; the engine takes its own.
+WeirReader *weir_reader_new_udp (void);
+WeirReader *weir_reader_new_conn (WeirConn *conn, WeirFraming framing, uint8_t channel);
+WeirReader *weir_reader_ref (WeirReader *reader);
+void weir_reader_unref (WeirReader *reader);
+
+// Where a UDP reader is and the socket that reaches it (-1: none does). Only while it is in no
+// running engine. The address is in the family of the socket.
+void weir_reader_set_route (WeirReader *reader, int fd, const WeirAddress *address);
+
+// Every packet goes to it so many times, if duplicates are sent.
+void weir_reader_set_times (WeirReader *reader, unsigned times);
+
+// Where a reader added now would begin. False if there is nothing yet.
+bool weir_fanout_plan (WeirFanout *fanout, int64_t now_ns, WeirPlan *plan);
+
+// `plan` may be NULL, or one that was made earlier: the reader begins with what it told, if that is
+// still there. 0, or -ENOMEM.
+int weir_fanout_add (
+    WeirFanout *fanout, WeirReader *reader, unsigned class, const WeirPlan *plan, int64_t now_ns);
+
+// Nothing is sent to it by passes that begin later. What is before it is not due to it any more.
+void weir_fanout_remove (WeirFanout *fanout, WeirReader *reader);
+
+int weir_fanout_set_class (WeirFanout *fanout, WeirReader *reader, unsigned class);
+
+void weir_reader_counters (
+    WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirReaderCounters *counters);
+
+// For tests: one pass over all readers, in this thread, at that time. Returns when there would be
+// more to do, or WEIR_NEVER.
+int64_t weir_fanout_run (WeirFanout *fanout, int64_t now_ns);

@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// How one reader is served: which packets are its turn, which of them it gets, and the send.
+#include <errno.h>
+#include <string.h>
+
+#include "fanout_private.h"
+#include "rtp.h"
+
+#define MS 1000000LL
+
+// A reader that has not got a packet so long after it came goes without (see WeirReaderState).
+#define LAG_NO_UPPER_LAYERS (250 * MS)
+#define LAG_REFERENCES (500 * MS)
+#define LAG_KEYFRAMES (1000 * MS)
+// It gets more again after it has been nearer to the live edge than this for so long.
+#define LAG_WELL (100 * MS)
+#define WELL_TIME (5000 * MS)
+// A connection that takes nothing for so long is closed.
+#define STALL_TIME (10000 * MS)
+
+// When a UDP socket has no room it is asked again so soon, and a reader that waited so long goes to
+// the live edge.
+#define UDP_RETRY (1 * MS)
+#define UDP_PATIENCE (100 * MS)
+#define UDP_BLOCKED_MOST 4 // sends without room in a pass, after which it is no use to go on
+
+// Frames that are shown before the first one that is at the live edge may come after it.
+#define JOIN_SETTLE (1000 * MS)
+
+void
+server_init (Server *server, const WeirSendOps *ops)
+{
+  if (server->ready)
+    return;
+  for (size_t i = 0; i < 2; i++)
+    weir_sender_init (&server->loads[i].sender, ops);
+  server->ready = true;
+}
+
+void
+server_clear (Server *server)
+{
+  weir_span_clear (&server->span);
+  server->loads[0].valid = server->loads[1].valid = false;
+}
+
+static int64_t
+get_cursor (const WeirReader *reader)
+{
+  return atomic_load_explicit (&reader->cursor, memory_order_relaxed);
+}
+
+static void
+add_to (_Atomic uint64_t *counter, uint64_t n)
+{
+  // One thread writes, others read.
+  atomic_store_explicit (
+      counter, atomic_load_explicit (counter, memory_order_relaxed) + n, memory_order_relaxed);
+}
+
+// Every packet from the cursor to `position` is settled; `n` of them are dropped.
+static void
+advance (const Pass *pass, WeirReader *reader, int64_t position, uint64_t n, WeirDrop reason)
+{
+  unsigned times = pass->times;
+
+  add_to (&reader->due, (uint64_t) (position - get_cursor (reader)) * times);
+  if (n > 0)
+    add_to (&reader->dropped[reason], n * times);
+  atomic_store_explicit (&reader->cursor, position, memory_order_relaxed);
+}
+
+// ---- the span in hand ----
+
+// Where a reader that can't go on at its cursor goes on. With the lock held.
+static int64_t
+move_on (const WeirFanout *fanout)
+{
+  const WeirWindow *window = &fanout->window;
+  int64_t join;
+
+  if (fanout->settings.overrun != WEIR_OVERRUN_TO_JOIN)
+    return window->tail;
+  join = weir_window_next_join (window, window->tail);
+  return join != WEIR_NO_POSITION ? join : weir_window_live (window);
+}
+
+// Takes the packets from the reader's cursor on in hand. False if there are none.
+static bool
+take_span (Pass *pass, WeirReader *reader)
+{
+  WeirFanout *fanout = pass->fanout;
+  WeirSpan *span = &pass->server->span;
+  int64_t cursor = get_cursor (reader), to = cursor;
+  WeirDrop reason = WEIR_DROP_OVERRUN;
+
+  bool late =
+      !reader->conn && reader->blocked_since && pass->now_ns - reader->blocked_since > UDP_PATIENCE;
+
+  if (span->n > 0 && span->first == cursor && !late)
+    return true;
+  server_clear (pass->server);
+
+  pthread_mutex_lock (&fanout->lock);
+  if (late) {
+    to = weir_window_live (&fanout->window);
+    reason = WEIR_DROP_WOULD_BLOCK;
+  }
+  if (to < cursor)
+    to = cursor;
+  if (to < fanout->window.tail) {
+    to = move_on (fanout);
+    reason = WEIR_DROP_OVERRUN;
+  }
+  if (to < pass->head && to < fanout->window.head)
+    weir_window_span (&fanout->window, to, pass->head, span);
+  pthread_mutex_unlock (&fanout->lock);
+
+  if (to > cursor) {
+    reader->blocked_since = 0;
+    advance (pass, reader, to, (uint64_t) (to - cursor), reason);
+  }
+  return span->n > 0;
+}
+
+// ---- which packets ----
+
+static void
+judge_lag (const Pass *pass, WeirReader *reader, int64_t lag_ns)
+{
+  WeirReaderState wanted = WEIR_READER_OK;
+
+  if (atomic_load_explicit (&reader->joining, memory_order_relaxed))
+    return;
+  if (lag_ns >= LAG_KEYFRAMES)
+    wanted = WEIR_READER_KEYFRAMES;
+  else if (lag_ns >= LAG_REFERENCES)
+    wanted = WEIR_READER_REFERENCES;
+  else if (lag_ns >= LAG_NO_UPPER_LAYERS)
+    wanted = WEIR_READER_NO_UPPER_LAYERS;
+
+  if (wanted > reader->wanted)
+    reader->wanted = wanted;
+  if (lag_ns > LAG_WELL) {
+    reader->well_since = 0;
+  } else if (reader->well_since == 0) {
+    reader->well_since = pass->now_ns;
+  } else if (reader->wanted > WEIR_READER_OK && pass->now_ns - reader->well_since >= WELL_TIME) {
+    reader->wanted--;
+    reader->well_since = pass->now_ns;
+  }
+}
+
+// A frame is never cut: the state changes where one begins, to a better one only where a decoder
+// can start.
+static void
+adopt_state (WeirReader *reader, const WeirPacket *packet)
+{
+  WeirReaderState state =
+      (WeirReaderState) atomic_load_explicit (&reader->state, memory_order_relaxed);
+
+  if (!(packet->flags & WEIR_PACKET_START) || reader->wanted == state)
+    return;
+  if (reader->wanted > state || packet->flags & WEIR_PACKET_JOIN)
+    atomic_store_explicit (&reader->state, (int) reader->wanted, memory_order_relaxed);
+}
+
+static bool
+is_thinned (const WeirReader *reader, const WeirPacket *packet)
+{
+  WeirReaderState state =
+      (WeirReaderState) atomic_load_explicit (&reader->state, memory_order_relaxed);
+
+  if (state == WEIR_READER_OK || !(packet->flags & WEIR_PACKET_RTP))
+    return false;
+  if (packet->spatial > 0 || packet->quality > 0 || packet->temporal > 0)
+    return true;
+  if (state >= WEIR_READER_REFERENCES && packet->flags & WEIR_PACKET_DISCARDABLE)
+    return true;
+  return state >= WEIR_READER_KEYFRAMES && !(packet->flags & WEIR_PACKET_KEY);
+}
+
+typedef struct {
+  size_t n;      // packets of the span whose time has come
+  uint64_t mask; // of them, those the reader gets
+  int64_t next_ns;
+  uint64_t n_catch_up; // left out of the first n
+  uint64_t n_thinned;
+} Choice;
+
+static uint64_t
+first_bits (size_t n)
+{
+  return n >= 64 ? UINT64_MAX : (UINT64_C (1) << n) - 1;
+}
+
+static bool
+is_plain (const WeirReader *reader)
+{
+  return reader->join.rate == 0 && reader->wanted == WEIR_READER_OK
+         && reader_is (reader, WEIR_READER_OK);
+}
+
+// Also takes a reader out of its joining when it has come to the live edge.
+static Choice
+choose (Pass *pass, WeirReader *reader)
+{
+  const WeirSpan *span = &pass->server->span;
+  bool joining = atomic_load_explicit (&reader->joining, memory_order_relaxed);
+  Choice choice = { .next_ns = WEIR_NEVER };
+
+  judge_lag (pass, reader, pass->now_ns - span->packets[0].arrival_ns);
+  if (is_plain (reader))
+    return (Choice) { .n = span->n, .mask = first_bits (span->n), .next_ns = WEIR_NEVER };
+
+  for (size_t i = 0; i < span->n; i++) {
+    const WeirPacket *packet = &span->packets[i];
+
+    if (joining) {
+      int64_t due = weir_join_due (&reader->join, packet->arrival_ns);
+
+      if (due > pass->now_ns) {
+        choice.next_ns = due;
+        break;
+      }
+      if (due == packet->arrival_ns) {
+        joining = false;
+        atomic_store_explicit (&reader->joining, false, memory_order_relaxed);
+      }
+    }
+    adopt_state (reader, packet);
+    choice.n++;
+    if (joining && packet->flags & WEIR_PACKET_DISCARDABLE)
+      choice.n_catch_up++;
+    else if (is_thinned (reader, packet))
+      choice.n_thinned++;
+    else
+      choice.mask |= UINT64_C (1) << i;
+  }
+  if (!joining && reader->join.rate > 0
+      && pass->now_ns - reader->join.begun_ns
+             > reader->join.begun_ns - reader->join.from_arrival + JOIN_SETTLE)
+    reader->join.rate = 0;
+  return choice;
+}
+
+// ---- the burst ----
+
+// Lays the chosen packets out for the sender: where they lie, or in the copy, to be changed.
+static Load *
+load (Server *server, uint64_t mask, bool copy)
+{
+  const WeirSpan *span = &server->span;
+  Load *loaded = &server->loads[copy];
+  WeirBurst burst;
+
+  if (loaded->valid && loaded->mask == mask)
+    return loaded;
+  burst.data = copy ? server->copy : weir_packet_data (&span->packets[0]);
+  burst.n = 0;
+  burst.offset[0] = 0;
+  for (size_t i = 0; i < span->n; i++) {
+    const WeirPacket *packet = &span->packets[i];
+
+    if (!(mask >> i & 1))
+      continue;
+    loaded->picked[burst.n] = (uint8_t) i;
+    if (copy)
+      memcpy (server->copy + burst.offset[burst.n], weir_packet_data (packet), packet->length);
+    burst.offset[burst.n + 1] = burst.offset[burst.n] + packet->length;
+    burst.n++;
+  }
+  weir_sender_load (&loaded->sender, &burst);
+  loaded->mask = mask;
+  loaded->valid = true;
+  return loaded;
+}
+
+// Writes the reader's own numbers into the copy. A packet that it is not given takes no number.
+static void
+patch (Server *server, const WeirReader *reader)
+{
+  const Load *copy = &server->loads[1];
+  const WeirBurst *burst = &copy->sender.burst;
+  bool compress = reader->join.rate > 0 && reader->join.compress;
+
+  for (size_t k = 0; k < burst->n; k++) {
+    const WeirPacket *packet = &server->span.packets[copy->picked[k]];
+    uint8_t *data = server->copy + burst->offset[k];
+    size_t n_skipped = copy->picked[k] - k;
+    int64_t time = packet->rtp_time;
+
+    if (!(packet->flags & WEIR_PACKET_RTP))
+      continue;
+    if (compress)
+      time = weir_join_time (&reader->join, time);
+    weir_rtp_set_seq (data, (uint16_t) (packet->seq + reader->seq_delta - n_skipped));
+    weir_rtp_set_timestamp (data, (uint32_t) time);
+  }
+}
+
+// ---- the send ----
+
+static void
+book (WeirReader *reader, const WeirSendResult *result)
+{
+  add_to (&reader->packets, result->packets);
+  add_to (&reader->bytes, result->bytes);
+  for (size_t reason = 0; reason < WEIR_N_DROPS; reason++) {
+    if (result->dropped[reason] > 0)
+      add_to (&reader->dropped[reason], result->dropped[reason]);
+  }
+}
+
+static bool
+uses_gso (const Pass *pass, const WeirReader *reader)
+{
+  size_t family = reader->address.any.sa_family == AF_INET6;
+
+  if (pass->settings.gso != WEIR_GSO_AUTO)
+    return pass->settings.gso == WEIR_GSO_ON;
+  return !atomic_load_explicit (&reader->no_gso, memory_order_relaxed)
+         && !atomic_load_explicit (&pass->fanout->no_gso[family], memory_order_relaxed);
+}
+
+// What the system can't do at all, it can't do for the next reader either; a burst that the path to
+// one reader does not take, the path to the next may.
+static void
+remember_refusal (const Pass *pass, WeirReader *reader, int error)
+{
+  size_t family = reader->address.any.sa_family == AF_INET6;
+
+  if (error == EIO || error == EOPNOTSUPP)
+    atomic_store_explicit (&pass->fanout->no_gso[family], true, memory_order_relaxed);
+  else
+    atomic_store_explicit (&reader->no_gso, true, memory_order_relaxed);
+}
+
+// These send the burst, and return how many of its packets are settled.
+
+static size_t
+send_udp (Pass *pass, WeirReader *reader, WeirSender *sender)
+{
+  unsigned times = pass->times;
+  size_t settled = 0;
+
+  for (unsigned t = 0; t < times; t++) {
+    WeirSendResult result = { 0 };
+
+    settled = weir_sender_send (
+        sender, reader->fd, &reader->address, uses_gso (pass, reader), 0, &result);
+    if (result.gso_error)
+      remember_refusal (pass, reader, result.gso_error);
+    // Nobody keeps account of how far each copy has gone.
+    if (times > 1) {
+      result.dropped[WEIR_DROP_WOULD_BLOCK] += sender->burst.n - settled;
+      settled = sender->burst.n;
+    }
+    book (reader, &result);
+  }
+  return settled;
+}
+
+static size_t
+send_conn (WeirReader *reader, const WeirBurst *burst)
+{
+  WeirSendResult result = { 0 };
+  struct iovec packets[WEIR_STAGE_PACKETS];
+  int taken;
+
+  for (size_t i = 0; i < burst->n; i++)
+    packets[i] = (struct iovec) {
+      .iov_base = (void *) (burst->data + burst->offset[i]),
+      .iov_len = weir_burst_len (burst, i),
+    };
+  taken = weir_conn_send (reader->conn, reader->framing, reader->channel, packets, burst->n);
+  if (taken < 0) {
+    result.dropped[WEIR_DROP_ERROR] = burst->n;
+    atomic_store_explicit (&reader->state, WEIR_READER_CLOSED, memory_order_relaxed);
+    taken = (int) burst->n;
+  } else {
+    result.packets = (uint64_t) taken;
+    result.bytes = burst->offset[taken];
+  }
+  book (reader, &result);
+  return (size_t) taken;
+}
+
+// The reader's cursor goes to packet number `end` of the span; `n_skipped` of the packets before it
+// were not given to it.
+static void
+settle (const Pass *pass, WeirReader *reader, const Choice *choice, size_t end, uint64_t n_skipped)
+{
+  // Where both reasons meet in one span, which is hardly ever, the sum is what counts.
+  WeirDrop reason = choice->n_catch_up > 0 ? WEIR_DROP_CATCH_UP : WEIR_DROP_THINNED;
+
+  reader->seq_delta = (uint16_t) (reader->seq_delta - n_skipped);
+  advance (pass, reader, pass->server->span.first + (int64_t) end, n_skipped, reason);
+}
+
+// False if there was no room for all of it.
+static bool
+send_choice (Pass *pass, WeirReader *reader, const Choice *choice)
+{
+  bool own = reader->seq_delta != 0 || (reader->join.rate > 0 && reader->join.compress);
+  size_t settled, end;
+  Load *loaded;
+
+  if (choice->mask == 0) {
+    settle (pass, reader, choice, choice->n, choice->n);
+    return true;
+  }
+  own = own || choice->mask != first_bits (choice->n);
+  loaded = load (pass->server, choice->mask, own);
+  if (own)
+    patch (pass->server, reader);
+  settled = reader->conn ? send_conn (reader, &loaded->sender.burst)
+                         : send_udp (pass, reader, &loaded->sender);
+  if (settled > 0)
+    reader->blocked_since = 0;
+  end = settled < loaded->sender.burst.n ? loaded->picked[settled] : choice->n;
+  settle (pass, reader, choice, end, end - settled);
+  return settled == loaded->sender.burst.n;
+}
+
+// Nothing more fits. Says when to try again.
+static int64_t
+wait_for_room (Pass *pass, WeirReader *reader)
+{
+  if (reader->blocked_since == 0)
+    reader->blocked_since = pass->now_ns;
+  if (!reader->conn) {
+    pass->n_blocked++;
+    return pass->now_ns + UDP_RETRY;
+  }
+  if (pass->now_ns - reader->blocked_since > STALL_TIME) {
+    atomic_store_explicit (&reader->state, WEIR_READER_CLOSED, memory_order_relaxed);
+    weir_conn_break (reader->conn, ETIMEDOUT);
+  }
+  return WEIR_NEVER; // the connection tells
+}
+
+static int64_t
+serve (Pass *pass, WeirReader *reader)
+{
+  while (get_cursor (reader) < pass->head) {
+    Choice choice;
+
+    if (!reader->conn && pass->n_blocked >= UDP_BLOCKED_MOST)
+      return pass->now_ns + UDP_RETRY;
+    if (atomic_load_explicit (&reader->gone, memory_order_relaxed)
+        || reader_is (reader, WEIR_READER_CLOSED) || !take_span (pass, reader))
+      return WEIR_NEVER;
+    choice = choose (pass, reader);
+    if (choice.n > 0 && !send_choice (pass, reader, &choice))
+      return wait_for_room (pass, reader);
+    if (choice.next_ns != WEIR_NEVER)
+      return choice.next_ns;
+  }
+  return WEIR_NEVER;
+}
+
+int64_t
+serve_reader (Pass *pass, WeirReader *reader)
+{
+  int64_t next_ns;
+
+  // A reader that changes its class is in two shards for a moment.
+  if (atomic_flag_test_and_set_explicit (&reader->busy, memory_order_acquire))
+    return pass->now_ns + UDP_RETRY;
+  // It may change at any time, and a packet counts as often as it is sent.
+  pass->times = pass->settings.send_duplicates
+                    ? atomic_load_explicit (&reader->times, memory_order_relaxed)
+                    : 1;
+  next_ns = serve (pass, reader);
+  atomic_flag_clear_explicit (&reader->busy, memory_order_release);
+  return next_ns;
+}

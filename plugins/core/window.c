@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "window.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rtp.h"
+
+#define FIRST_CAPACITY 128
+#define RTCP_SR 200
+
+struct weir_block {
+  atomic_uint refs;
+  uint32_t size;
+  uint8_t data[];
+};
+
+static WeirBlock *
+block_new (void)
+{
+  WeirBlock *block = malloc (sizeof *block + WEIR_WINDOW_BLOCK);
+
+  if (!block)
+    return NULL;
+  atomic_init (&block->refs, 1);
+  block->size = WEIR_WINDOW_BLOCK;
+  return block;
+}
+
+static WeirBlock *
+block_ref (WeirBlock *block)
+{
+  atomic_fetch_add_explicit (&block->refs, 1, memory_order_relaxed);
+  return block;
+}
+
+static void
+block_unref (WeirBlock *block)
+{
+  if (block && atomic_fetch_sub_explicit (&block->refs, 1, memory_order_acq_rel) == 1)
+    free (block);
+}
+
+int
+weir_window_init (WeirWindow *window, WeirWindowBounds bounds, WeirCodec codec)
+{
+  memset (window, 0, sizeof *window);
+  window->bounds = bounds;
+  window->last_join = WEIR_NO_POSITION;
+  window->last_rtp_time = WEIR_UNWRAP_START;
+  window->newest_time = INT64_MIN;
+  window->layers.codec = codec;
+  window->capacity = FIRST_CAPACITY;
+  window->index = malloc (window->capacity * sizeof *window->index);
+  return window->index ? 0 : -ENOMEM;
+}
+
+static WeirPacket *
+entry (WeirWindow *window, int64_t position)
+{
+  return &window->index[(uint64_t) position & (window->capacity - 1)];
+}
+
+// Each packet in the index or in the stage holds a reference to its block.
+static void
+let_go_oldest (WeirWindow *window)
+{
+  WeirPacket *oldest = entry (window, window->tail);
+
+  window->bytes -= oldest->length;
+  block_unref (oldest->block);
+  if (window->last_join == window->tail)
+    window->last_join = WEIR_NO_POSITION;
+  window->tail++;
+}
+
+size_t
+weir_window_drop_stage (WeirWindow *window)
+{
+  size_t n = window->n_staged;
+
+  for (size_t i = 0; i < n; i++)
+    block_unref (window->stage[i].block);
+  window->n_staged = 0;
+  window->in_frame = false;
+  return n;
+}
+
+void
+weir_window_flush (WeirWindow *window)
+{
+  while (window->tail < window->head)
+    let_go_oldest (window);
+  weir_window_drop_stage (window);
+}
+
+void
+weir_window_free (WeirWindow *window)
+{
+  weir_window_flush (window);
+  block_unref (window->block);
+  free (window->index);
+  memset (window, 0, sizeof *window);
+}
+
+// ---- the writer ----
+
+uint8_t *
+weir_window_reserve (WeirWindow *window, size_t len)
+{
+  if (len == 0 || len > WEIR_PACKET_MAX || window->n_staged == WEIR_STAGE_PACKETS)
+    return NULL;
+  if (!window->block || window->block->size - window->block_used < len) {
+    WeirBlock *block = block_new ();
+
+    if (!block)
+      return NULL;
+    block_unref (window->block);
+    window->block = block;
+    window->block_used = 0;
+  }
+  return window->block->data + window->block_used;
+}
+
+static void
+read_rtp (WeirWindow *window, WeirPacket *packet, const uint8_t *data, const WeirRtp *rtp)
+{
+  int64_t position = window->head + (int64_t) window->n_staged;
+  WeirLayer layer;
+
+  packet->seq = rtp->seq;
+  packet->rtp_time = weir_unwrap32 (&window->last_rtp_time, rtp->timestamp);
+  packet->flags = WEIR_PACKET_RTP | (rtp->marker ? WEIR_PACKET_MARKER : 0);
+  if (!window->in_frame || packet->rtp_time != window->frame_rtp_time) {
+    packet->flags |= WEIR_PACKET_START;
+    window->frame_start = position;
+    window->frame_rtp_time = packet->rtp_time;
+    window->in_frame = true;
+    window->frame_key = window->frame_join = false;
+  }
+
+  weir_layers_read (&window->layers, data + rtp->payload_offset, rtp->payload_length, &layer);
+  packet->spatial = layer.spatial;
+  packet->quality = layer.quality;
+  packet->temporal = layer.temporal;
+  if (layer.discardable)
+    packet->flags |= WEIR_PACKET_DISCARDABLE;
+  window->frame_key = window->frame_key || layer.keyframe || layer.parameters;
+  if (window->frame_key)
+    packet->flags |= WEIR_PACKET_KEY;
+  if (layer.keyframe && !window->frame_join) {
+    window->frame_join = true;
+    // If its beginning is out already, publishing marks it: that takes the lock.
+    if (window->frame_start >= window->head)
+      window->stage[window->frame_start - window->head].flags |= WEIR_PACKET_JOIN;
+  }
+  // Audio has no frames of several packets, and its marker means another thing.
+  if (rtp->marker || window->layers.codec == WEIR_CODEC_AUDIO)
+    window->in_frame = false;
+}
+
+WeirStageState
+weir_window_stage (WeirWindow *window, size_t len, int64_t now_ns)
+{
+  const uint8_t *data = window->block->data + window->block_used;
+  WeirPacket *packet = &window->stage[window->n_staged];
+  bool rtcp = weir_rtp_is_rtcp (data, len);
+  bool whole = true;
+  WeirRtp rtp;
+
+  *packet = (WeirPacket) {
+    .block = block_ref (window->block),
+    .offset = (uint32_t) window->block_used,
+    .length = (uint32_t) len,
+    .arrival_ns = now_ns,
+  };
+  if (!rtcp && weir_rtp_parse (data, len, &rtp) == 0) {
+    read_rtp (window, packet, data, &rtp);
+    whole = rtp.marker;
+  } else if (!rtcp) {
+    window->n_opaque++;
+  } else if (data[1] == RTCP_SR) {
+    // It tells a newcomer how the tracks belong together, so it begins with the newest.
+    packet->flags = WEIR_PACKET_START | WEIR_PACKET_JOIN | WEIR_PACKET_KEY;
+  }
+  if (window->n_staged++ == 0)
+    window->staged_ns = now_ns;
+  window->block_used += len;
+
+  if (!(packet->flags & WEIR_PACKET_RTP))
+    return WEIR_STAGE_URGENT;
+  if (whole)
+    return WEIR_STAGE_FRAME;
+  return window->n_staged == WEIR_STAGE_PACKETS ? WEIR_STAGE_FULL : WEIR_STAGE_MORE;
+}
+
+// ---- publishing ----
+
+static bool
+grow (WeirWindow *window)
+{
+  size_t capacity = window->capacity * 2;
+  WeirPacket *index = malloc (capacity * sizeof *index);
+
+  if (!index)
+    return false;
+  for (int64_t p = window->tail; p < window->head; p++)
+    index[(uint64_t) p & (capacity - 1)] = *entry (window, p);
+  free (window->index);
+  window->index = index;
+  window->capacity = capacity;
+  return true;
+}
+
+static bool
+is_too_old (const WeirWindow *window, int64_t position, int64_t newest_ns, int64_t last_join)
+{
+  const WeirWindowBounds *bounds = &window->bounds;
+
+  if (newest_ns - weir_window_at (window, position)->arrival_ns <= bounds->time_ns)
+    return false;
+  return !bounds->keep_join || last_join == WEIR_NO_POSITION || position < last_join;
+}
+
+static void
+let_go (WeirWindow *window)
+{
+  int64_t newest_ns = weir_window_at (window, window->head - 1)->arrival_ns;
+
+  // The newest packet stays whatever the bounds.
+  while (window->head - window->tail > 1
+         && (window->bytes > window->bounds.bytes
+             || (uint64_t) (window->head - window->tail) > window->bounds.packets
+             || is_too_old (window, window->tail, newest_ns, window->last_join)))
+    let_go_oldest (window);
+}
+
+int64_t
+weir_window_tail_after (const WeirWindow *window)
+{
+  size_t bytes = window->bytes;
+  int64_t head = window->head + (int64_t) window->n_staged;
+  int64_t last_join = window->last_join, newest_ns, tail;
+
+  if (window->n_staged == 0)
+    return window->tail;
+  newest_ns = window->stage[window->n_staged - 1].arrival_ns;
+  for (size_t i = 0; i < window->n_staged; i++) {
+    bytes += window->stage[i].length;
+    if (window->stage[i].flags & WEIR_PACKET_JOIN)
+      last_join = window->head + (int64_t) i;
+  }
+  for (tail = window->tail; tail < window->head; tail++) {
+    if (bytes <= window->bounds.bytes && (uint64_t) (head - tail) <= window->bounds.packets
+        && !is_too_old (window, tail, newest_ns, last_join))
+      break;
+    bytes -= weir_window_at (window, tail)->length;
+  }
+  return tail;
+}
+
+bool
+weir_window_publish (WeirWindow *window, uint64_t *lost)
+{
+  if (window->n_staged == 0)
+    return false;
+  while (window->capacity < (uint64_t) (window->head - window->tail) + window->n_staged) {
+    if (!grow (window)) {
+      *lost += weir_window_drop_stage (window);
+      return false;
+    }
+  }
+  if (window->frame_join && window->frame_start >= window->tail
+      && window->frame_start < window->head) {
+    entry (window, window->frame_start)->flags |= WEIR_PACKET_JOIN;
+    window->last_join = window->frame_start;
+  }
+  for (size_t i = 0; i < window->n_staged; i++) {
+    *entry (window, window->head) = window->stage[i];
+    window->bytes += window->stage[i].length;
+    if (window->stage[i].flags & WEIR_PACKET_JOIN)
+      window->last_join = window->head;
+    if (window->stage[i].flags & WEIR_PACKET_RTP && window->stage[i].rtp_time > window->newest_time)
+      window->newest_time = window->stage[i].rtp_time;
+    window->head++;
+  }
+  window->n_staged = 0;
+  let_go (window);
+  return true;
+}
+
+int64_t
+weir_window_next_join (const WeirWindow *window, int64_t position)
+{
+  if (window->last_join == WEIR_NO_POSITION || position > window->last_join)
+    return WEIR_NO_POSITION;
+  if (position < window->tail)
+    position = window->tail;
+  while (!(weir_window_at (window, position)->flags & WEIR_PACKET_JOIN))
+    position++;
+  return position;
+}
+
+int64_t
+weir_window_live (const WeirWindow *window)
+{
+  int64_t position = window->head;
+
+  if (position == window->tail
+      || (weir_window_at (window, position - 1)->flags & (WEIR_PACKET_MARKER | WEIR_PACKET_RTP))
+             != WEIR_PACKET_RTP)
+    return position;
+  while (position > window->tail
+         && !(weir_window_at (window, position - 1)->flags & WEIR_PACKET_START))
+    position--;
+  return position > window->tail ? position - 1 : position;
+}
+
+// ---- reading ----
+
+void
+weir_window_span (const WeirWindow *window, int64_t position, int64_t end, WeirSpan *span)
+{
+  const WeirPacket *first = weir_window_at (window, position);
+  size_t bytes = 0;
+
+  span->block = block_ref (first->block);
+  span->first = position;
+  span->n = 0;
+  if (end > window->head)
+    end = window->head;
+  for (; position < end && span->n < WEIR_STAGE_PACKETS; position++) {
+    const WeirPacket *packet = weir_window_at (window, position);
+
+    bytes += packet->length;
+    if (packet->block != first->block || bytes > WEIR_PACKET_MAX)
+      break;
+    span->packets[span->n++] = *packet;
+  }
+}
+
+void
+weir_span_clear (WeirSpan *span)
+{
+  block_unref (span->block);
+  span->block = NULL;
+  span->n = 0;
+}
+
+const uint8_t *
+weir_packet_data (const WeirPacket *packet)
+{
+  return packet->block->data + packet->offset;
+}

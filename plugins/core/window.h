@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// The window: a bounded piece of one stream, shared by all who read it, each from a place (a
+// cursor) of its own. A cursor is a packet's position: packets are counted from 0 in the order in
+// which they came, for as long as the window lives.
+//
+// Packets lie back to back in blocks, which are never written again once their packets are
+// published. Whoever sends from a block holds a reference to it, so the writer never waits: it lets
+// the oldest packets go and takes a new block. Memory is bounded by the bounds below, one block,
+// and the blocks that are just being sent from.
+//
+// The writer reserves, fills and stages packets alone, without a lock; everything else happens
+// under a lock of the owner's. Blocks are counted atomically.
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "layers.h"
+
+#define WEIR_PACKET_MAX 65507          // the largest UDP payload over IPv4
+#define WEIR_WINDOW_BLOCK (256 * 1024) // bytes in a block
+#define WEIR_WINDOW_BYTES_MIN WEIR_WINDOW_BLOCK
+#define WEIR_STAGE_PACKETS 64 // the most that are published at once
+#define WEIR_NO_POSITION INT64_MAX
+
+typedef struct weir_block WeirBlock;
+
+typedef enum {
+  WEIR_PACKET_RTP = 1 << 0,         // else opaque bytes, or RTCP
+  WEIR_PACKET_MARKER = 1 << 1,      // ends a frame
+  WEIR_PACKET_START = 1 << 2,       // begins a frame
+  WEIR_PACKET_JOIN = 1 << 3,        // a decoder can start here
+  WEIR_PACKET_KEY = 1 << 4,         // belongs to a frame that begins with a join point
+  WEIR_PACKET_DISCARDABLE = 1 << 5, // no other frame needs it
+} WeirPacketFlags;
+
+typedef struct {
+  WeirBlock *block;
+  uint32_t offset, length;
+  int64_t arrival_ns;
+  int64_t rtp_time; // unwrapped, in ticks of the clock rate
+  uint16_t seq;
+  uint8_t flags;
+  uint8_t spatial, quality, temporal;
+} WeirPacket;
+
+// How much of a stream is kept at most.
+typedef struct {
+  size_t bytes;
+  size_t packets;
+  int64_t time_ns;
+  // Time does not take the newest join point, nor what came after it: it stays for those who come.
+  bool keep_join;
+} WeirWindowBounds;
+
+typedef enum {
+  WEIR_STAGE_MORE,   // the frame is not whole
+  WEIR_STAGE_FRAME,  // the packet ended a frame
+  WEIR_STAGE_URGENT, // nothing tells that more is to come (RTCP, or not RTP at all): don't wait
+  WEIR_STAGE_FULL    // no other packet can be staged: publish
+} WeirStageState;
+
+typedef struct {
+  WeirWindowBounds bounds;
+  // Packets tail to head - 1 are here. Positions never go back.
+  int64_t tail, head;
+  int64_t last_join;   // WEIR_NO_POSITION if there is none in the window
+  int64_t newest_time; // the latest RTP time, ever
+  size_t bytes;        // of the packets here
+  uint64_t n_opaque;   // packets, ever, that were neither RTP nor RTCP
+
+  // Private from here on. A ring: the packet at position p is index[p & (capacity - 1)].
+  WeirPacket *index;
+  size_t capacity;
+
+  // The writer's.
+  WeirBlock *block;
+  size_t block_used;
+  WeirPacket stage[WEIR_STAGE_PACKETS];
+  size_t n_staged;
+  int64_t staged_ns; // when the first of them came
+  WeirLayers layers;
+  int64_t frame_start; // of the frame in hand
+  bool in_frame, frame_key, frame_join;
+  int64_t last_rtp_time; // unwrapping
+  int64_t frame_rtp_time;
+} WeirWindow;
+
+// 0, or -ENOMEM. `codec` tells how join points are recognised.
+int weir_window_init (WeirWindow *window, WeirWindowBounds bounds, WeirCodec codec);
+void weir_window_free (WeirWindow *window);
+
+// Empties it. Positions go on.
+void weir_window_flush (WeirWindow *window);
+
+// ---- the writer, without the lock ----
+
+// Room for a packet of 1 to WEIR_PACKET_MAX bytes. NULL if there is no memory, if the length is
+// not one of these, or if WEIR_STAGE_PACKETS are staged.
+uint8_t *weir_window_reserve (WeirWindow *window, size_t len);
+
+// Takes the packet written into the reserved room, which came at `now_ns`.
+WeirStageState weir_window_stage (WeirWindow *window, size_t len, int64_t now_ns);
+
+// ---- under the lock ----
+
+// Makes what is staged readable, and lets go what exceeds the bounds. False if there was nothing,
+// or if there is no memory for the index: then what is staged is lost, and counted in `lost`.
+bool weir_window_publish (WeirWindow *window, uint64_t *lost);
+
+// What the tail would be after publishing. And instead of publishing: how many packets were staged,
+// and are not any more.
+int64_t weir_window_tail_after (const WeirWindow *window);
+size_t weir_window_drop_stage (WeirWindow *window);
+
+static inline const WeirPacket *
+weir_window_at (const WeirWindow *window, int64_t position)
+{
+  return &window->index[(uint64_t) position & (window->capacity - 1)];
+}
+
+// The first join point from `position` on, or WEIR_NO_POSITION.
+int64_t weir_window_next_join (const WeirWindow *window, int64_t position);
+
+// The beginning of the frame to which the newest packet belongs, or the head after its last packet.
+int64_t weir_window_live (const WeirWindow *window);
+
+// ---- reading ----
+
+// Packets of one block, back to back, that one send may take: at most WEIR_STAGE_PACKETS of them,
+// and WEIR_PACKET_MAX bytes.
+typedef struct {
+  WeirBlock *block; // a reference
+  int64_t first;
+  size_t n;
+  WeirPacket packets[WEIR_STAGE_PACKETS];
+} WeirSpan;
+
+// The packets from `position` on, which has to be in the window, up to `end` at most. Under the
+// lock. The span is let go with weir_span_clear().
+void weir_window_span (const WeirWindow *window, int64_t position, int64_t end, WeirSpan *span);
+void weir_span_clear (WeirSpan *span); // without the lock
+
+const uint8_t *weir_packet_data (const WeirPacket *packet);

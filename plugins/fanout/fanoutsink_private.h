@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// What the files of fanoutsink share: fanoutsink.c (data, start and stop), readers.c (who the
+// readers are), properties.c.
+
+#include <gst/base/gstbasesink.h>
+
+#include "connection.h"
+#include "core/fanout.h"
+#include "fanoutsink.h"
+#include "udpsockets.h"
+
+#define DEFAULT_CLASS 4
+
+// A reader under the name by which it was added: a host and a port, or the token of a connection
+// and a channel.
+typedef struct {
+  gchar *key; // "host port"
+  gchar *host;
+  gint port;
+  guint count;        // how often it was added, less how often it was removed
+  GInetAddress *inet; // NULL: a connection
+  WeirAddress address;
+  WeirReader *reader;
+  WeirConnection *connection; // made here for a socket that was given, and closed with the reader
+  gint64 connect_ns, disconnect_ns; // since the epoch; 0: it is connected
+  GList link;                       // in self->names
+} Name;
+
+struct _WeirFanoutSink {
+  GstBaseSink parent;
+
+  // Order: control, lock, object lock. None is held across a send, a signal, or a look-up of a
+  // name. Nobody who streams takes `control`, under which readers come and go and sockets are set
+  // up.
+  GMutex control;
+  GMutex lock;
+
+  WeirFanout *fanout;
+
+  // Under `control`; read under `lock` too.
+  WeirUdpSockets sockets;
+  gboolean started;
+  GHashTable *by_key; // Name.key -> Name
+  GQueue names;       // of Name, as added
+
+  // Under `lock`.
+  Name *leaving;             // for get-stats from within client-removed
+  GHashTable *plans;         // key -> WeirPlan, for readers about to be added
+  GCancellable *cancellable; // made new under `lock`
+  WeirFanoutSettings settings;
+  guint class;
+
+  // The streaming thread's.
+  gboolean warned_too_big;
+
+  // Under the object lock.
+  GSocket *socket;
+  GSocket *socket_v6;
+  gboolean close_socket;
+  gboolean auto_multicast;
+  gchar *multicast_iface;
+  gint ttl;
+  gint ttl_mc;
+  gboolean loop;
+  gboolean force_ipv4;
+  gint qos_dscp;
+  gint buffer_size;
+  gchar *bind_address;
+  gint bind_port;
+};
+
+// ---- readers.c ----
+
+void fanout_readers_init (WeirFanoutSink *self);
+void fanout_readers_finalize (WeirFanoutSink *self);
+void fanout_readers_install_signals (GType type);
+
+// Tells each reader the socket that reaches it, and joins groups. With `control` held.
+gboolean fanout_readers_start (WeirFanoutSink *self, const WeirUdpConfig *config, GError **error);
+
+void fanout_readers_clear (WeirFanoutSink *self);
+gchar *fanout_readers_get_clients (WeirFanoutSink *self);
+void fanout_readers_set_clients (WeirFanoutSink *self, const gchar *clients);
+GstStructure *fanout_readers_get_sums (WeirFanoutSink *self);
+
+// ---- properties.c ----
+
+void fanout_properties_init (WeirFanoutSink *self);
+void fanout_properties_finalize (WeirFanoutSink *self);
+void fanout_properties_install (GObjectClass *klass);
+
+// The sockets' configuration as it is now, with references and copies of its own.
+WeirUdpConfig fanout_properties_get_udp (WeirFanoutSink *self);
+void fanout_properties_clear_udp (WeirUdpConfig *config);

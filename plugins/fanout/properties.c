@@ -1,0 +1,707 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fanoutsink_private.h"
+
+enum {
+  PROP_0,
+  PROP_BYTES_TO_SERVE,
+  PROP_BYTES_SERVED,
+  PROP_SOCKET,
+  PROP_SOCKET_V6,
+  PROP_CLOSE_SOCKET,
+  PROP_USED_SOCKET,
+  PROP_USED_SOCKET_V6,
+  PROP_CLIENTS,
+  PROP_AUTO_MULTICAST,
+  PROP_MULTICAST_IFACE,
+  PROP_TTL,
+  PROP_TTL_MC,
+  PROP_LOOP,
+  PROP_FORCE_IPV4,
+  PROP_QOS_DSCP,
+  PROP_SEND_DUPLICATES,
+  PROP_BUFFER_SIZE,
+  PROP_BIND_ADDRESS,
+  PROP_BIND_PORT,
+  PROP_GSO,
+  PROP_MAX_COALESCE,
+  PROP_JOIN,
+  PROP_CATCH_UP,
+  PROP_CATCH_UP_RATE,
+  PROP_WINDOW_BYTES,
+  PROP_WINDOW_PACKETS,
+  PROP_WINDOW_TIME,
+  PROP_DROP_POLICY,
+  PROP_CLASS,
+  PROP_INLINE_READERS,
+  PROP_SPREAD,
+  PROP_FANOUT_STATS,
+};
+
+#define DEFAULT_CLOSE_SOCKET TRUE
+#define DEFAULT_AUTO_MULTICAST TRUE
+#define DEFAULT_TTL 64
+#define DEFAULT_TTL_MC 1
+#define DEFAULT_LOOP TRUE
+#define DEFAULT_FORCE_IPV4 FALSE
+#define DEFAULT_QOS_DSCP -1
+#define DEFAULT_SEND_DUPLICATES TRUE
+#define DEFAULT_BUFFER_SIZE 0
+#define DEFAULT_BIND_PORT 0
+#define DEFAULT_GSO WEIR_GSO_AUTO
+#define DEFAULT_MAX_COALESCE (2 * GST_MSECOND)
+#define DEFAULT_JOIN JOIN_LIVE
+#define DEFAULT_CATCH_UP CATCH_UP_LIVE
+#define DEFAULT_CATCH_UP_RATE 8
+#define DEFAULT_WINDOW_BYTES (8 * 1024 * 1024)
+#define DEFAULT_WINDOW_PACKETS 65536
+#define DEFAULT_WINDOW_TIME (10 * GST_SECOND)
+#define DEFAULT_DROP_POLICY WEIR_OVERRUN_TO_JOIN
+#define DEFAULT_INLINE_READERS 32
+#define DEFAULT_SPREAD 0
+
+#define WEIR_TYPE_FANOUT_SINK_GSO (enum_type (&gso_type, "WeirFanoutSinkGso", gso_values))
+#define WEIR_TYPE_FANOUT_SINK_JOIN (enum_type (&join_type, "WeirFanoutSinkJoin", join_values))
+#define WEIR_TYPE_FANOUT_SINK_CATCH_UP                                                             \
+  (enum_type (&catch_up_type, "WeirFanoutSinkCatchUp", catch_up_values))
+#define WEIR_TYPE_FANOUT_SINK_DROP_POLICY                                                          \
+  (enum_type (&drop_policy_type, "WeirFanoutSinkDropPolicy", drop_policy_values))
+
+static gsize gso_type, join_type, catch_up_type, drop_policy_type;
+
+static const GEnumValue gso_values[] = {
+  { WEIR_GSO_AUTO, "Segmented sends, until one is refused", "auto" },
+  { WEIR_GSO_ON, "Segmented sends, tried again after one is refused", "on" },
+  { WEIR_GSO_OFF, "One message a packet", "off" },
+  { 0, NULL, NULL },
+};
+
+enum { JOIN_LIVE, JOIN_KEYFRAME };
+static const GEnumValue join_values[] = {
+  { JOIN_LIVE, "With the frame that is coming in", "live" },
+  { JOIN_KEYFRAME, "With the newest keyframe", "keyframe" },
+  { 0, NULL, NULL },
+};
+
+enum { CATCH_UP_LIVE, CATCH_UP_DELAY };
+static const GEnumValue catch_up_values[] = {
+  { CATCH_UP_LIVE, "Timestamps are compressed to end at the live edge", "live" },
+  { CATCH_UP_DELAY, "Timestamps stay as they were", "delay" },
+  { 0, NULL, NULL },
+};
+
+static const GEnumValue drop_policy_values[] = {
+  { WEIR_OVERRUN_TO_JOIN, "The slowest reader goes on at the next keyframe", "slowest" },
+  { WEIR_OVERRUN_TO_TAIL, "The slowest reader loses the oldest packets", "head" },
+  { WEIR_OVERRUN_TAIL_DROP, "New packets are refused while a reader needs old ones", "tail" },
+  { 0, NULL, NULL },
+};
+
+static GType
+enum_type (gsize *type, const gchar *name, const GEnumValue *values)
+{
+  if (g_once_init_enter (type))
+    g_once_init_leave (type, g_enum_register_static (name, values));
+  return *type;
+}
+
+// The configuration as it is now, with references and copies of its own.
+WeirUdpConfig
+fanout_properties_get_udp (WeirFanoutSink *self)
+{
+  WeirUdpConfig config;
+
+  GST_OBJECT_LOCK (self);
+  config = (WeirUdpConfig) {
+    .socket = self->socket ? g_object_ref (self->socket) : NULL,
+    .socket_v6 = self->socket_v6 ? g_object_ref (self->socket_v6) : NULL,
+    .bind_address = g_strdup (self->bind_address),
+    .bind_port = self->bind_port,
+    .buffer_size = self->buffer_size,
+    .qos_dscp = self->qos_dscp,
+    .multicast_iface = g_strdup (self->multicast_iface),
+    .auto_multicast = self->auto_multicast,
+    .ttl = self->ttl,
+    .ttl_mc = self->ttl_mc,
+    .loop = self->loop,
+  };
+  GST_OBJECT_UNLOCK (self);
+  return config;
+}
+
+void
+fanout_properties_clear_udp (WeirUdpConfig *config)
+{
+  g_clear_object (&config->socket);
+  g_clear_object (&config->socket_v6);
+  g_free ((gchar *) config->bind_address);
+  g_free ((gchar *) config->multicast_iface);
+}
+
+static void
+set_socket (WeirFanoutSink *self, GSocket **which, const GValue *value)
+{
+  GSocket *old;
+  gboolean close;
+
+  g_mutex_lock (&self->lock);
+  GST_OBJECT_LOCK (self);
+  old = g_steal_pointer (which);
+  *which = g_value_dup_object (value);
+  close = self->close_socket && old && old != *which && old != self->sockets.v4
+          && old != self->sockets.v6;
+  GST_OBJECT_UNLOCK (self);
+  g_mutex_unlock (&self->lock);
+  if (close)
+    g_socket_close (old, NULL);
+  g_clear_object (&old);
+}
+
+static void
+set_qos (WeirFanoutSink *self, gint qos_dscp)
+{
+  GST_OBJECT_LOCK (self);
+  self->qos_dscp = qos_dscp;
+  GST_OBJECT_UNLOCK (self);
+  g_mutex_lock (&self->control);
+  weir_udp_sockets_set_qos (&self->sockets, qos_dscp);
+  g_mutex_unlock (&self->control);
+}
+
+// What the engine is told. False: it is another property.
+static gboolean
+set_setting (WeirFanoutSink *self, guint id, const GValue *value)
+{
+  WeirFanoutSettings *settings = &self->settings;
+  gboolean ours = TRUE;
+
+  g_mutex_lock (&self->lock);
+  switch (id) {
+    case PROP_SEND_DUPLICATES:
+      settings->send_duplicates = g_value_get_boolean (value);
+      break;
+    case PROP_GSO:
+      settings->gso = (WeirGso) g_value_get_enum (value);
+      break;
+    case PROP_MAX_COALESCE:
+      settings->coalesce_ns = (gint64) g_value_get_uint64 (value);
+      break;
+    case PROP_JOIN:
+      settings->join_at_keyframe = g_value_get_enum (value) == JOIN_KEYFRAME;
+      break;
+    case PROP_CATCH_UP:
+      settings->catch_up_live = g_value_get_enum (value) == CATCH_UP_LIVE;
+      break;
+    case PROP_CATCH_UP_RATE:
+      settings->catch_up_rate = g_value_get_uint (value);
+      break;
+    case PROP_WINDOW_BYTES:
+      settings->bounds.bytes = g_value_get_uint64 (value);
+      break;
+    case PROP_WINDOW_PACKETS:
+      settings->bounds.packets = g_value_get_uint64 (value);
+      break;
+    case PROP_WINDOW_TIME:
+      settings->bounds.time_ns = (gint64) g_value_get_uint64 (value);
+      break;
+    case PROP_DROP_POLICY:
+      settings->overrun = (WeirOverrun) g_value_get_enum (value);
+      break;
+    case PROP_INLINE_READERS:
+      settings->inline_readers = g_value_get_uint (value);
+      break;
+    case PROP_SPREAD:
+      settings->spread_ns = (gint64) g_value_get_uint64 (value);
+      break;
+    case PROP_CLASS:
+      self->class = g_value_get_uint (value);
+      break;
+    default:
+      ours = FALSE;
+      break;
+  }
+  if (ours)
+    weir_fanout_set (self->fanout, settings);
+  g_mutex_unlock (&self->lock);
+  return ours;
+}
+
+static gboolean
+get_setting (WeirFanoutSink *self, guint id, GValue *value)
+{
+  const WeirFanoutSettings *settings = &self->settings;
+  gboolean ours = TRUE;
+
+  g_mutex_lock (&self->lock);
+  switch (id) {
+    case PROP_SEND_DUPLICATES:
+      g_value_set_boolean (value, settings->send_duplicates);
+      break;
+    case PROP_GSO:
+      g_value_set_enum (value, settings->gso);
+      break;
+    case PROP_MAX_COALESCE:
+      g_value_set_uint64 (value, (guint64) settings->coalesce_ns);
+      break;
+    case PROP_JOIN:
+      g_value_set_enum (value, settings->join_at_keyframe ? JOIN_KEYFRAME : JOIN_LIVE);
+      break;
+    case PROP_CATCH_UP:
+      g_value_set_enum (value, settings->catch_up_live ? CATCH_UP_LIVE : CATCH_UP_DELAY);
+      break;
+    case PROP_CATCH_UP_RATE:
+      g_value_set_uint (value, settings->catch_up_rate);
+      break;
+    case PROP_WINDOW_BYTES:
+      g_value_set_uint64 (value, settings->bounds.bytes);
+      break;
+    case PROP_WINDOW_PACKETS:
+      g_value_set_uint64 (value, settings->bounds.packets);
+      break;
+    case PROP_WINDOW_TIME:
+      g_value_set_uint64 (value, (guint64) settings->bounds.time_ns);
+      break;
+    case PROP_DROP_POLICY:
+      g_value_set_enum (value, settings->overrun);
+      break;
+    case PROP_INLINE_READERS:
+      g_value_set_uint (value, settings->inline_readers);
+      break;
+    case PROP_SPREAD:
+      g_value_set_uint64 (value, (guint64) settings->spread_ns);
+      break;
+    case PROP_CLASS:
+      g_value_set_uint (value, self->class);
+      break;
+    default:
+      ours = FALSE;
+      break;
+  }
+  g_mutex_unlock (&self->lock);
+  return ours;
+}
+
+static void
+set_simple (WeirFanoutSink *self, guint id, const GValue *value, GParamSpec *pspec)
+{
+  GST_OBJECT_LOCK (self);
+  switch (id) {
+    case PROP_CLOSE_SOCKET:
+      self->close_socket = g_value_get_boolean (value);
+      break;
+    case PROP_AUTO_MULTICAST:
+      self->auto_multicast = g_value_get_boolean (value);
+      break;
+    case PROP_MULTICAST_IFACE:
+      g_free (self->multicast_iface);
+      self->multicast_iface = g_value_dup_string (value);
+      break;
+    case PROP_TTL:
+      self->ttl = g_value_get_int (value);
+      break;
+    case PROP_TTL_MC:
+      self->ttl_mc = g_value_get_int (value);
+      break;
+    case PROP_LOOP:
+      self->loop = g_value_get_boolean (value);
+      break;
+    case PROP_FORCE_IPV4:
+      self->force_ipv4 = g_value_get_boolean (value);
+      break;
+    case PROP_BUFFER_SIZE:
+      self->buffer_size = g_value_get_int (value);
+      break;
+    case PROP_BIND_ADDRESS:
+      g_free (self->bind_address);
+      self->bind_address = g_value_dup_string (value);
+      break;
+    case PROP_BIND_PORT:
+      self->bind_port = g_value_get_int (value);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (self, id, pspec);
+      break;
+  }
+  GST_OBJECT_UNLOCK (self);
+}
+
+static void
+set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
+{
+  WeirFanoutSink *self = WEIR_FANOUT_SINK (object);
+
+  switch (id) {
+    case PROP_SOCKET:
+      set_socket (self, &self->socket, value);
+      break;
+    case PROP_SOCKET_V6:
+      set_socket (self, &self->socket_v6, value);
+      break;
+    case PROP_CLIENTS:
+      fanout_readers_set_clients (self, g_value_get_string (value));
+      break;
+    case PROP_QOS_DSCP:
+      set_qos (self, g_value_get_int (value));
+      break;
+    default:
+      if (!set_setting (self, id, value))
+        set_simple (self, id, value, pspec);
+      break;
+  }
+}
+
+static void
+get_simple (WeirFanoutSink *self, guint id, GValue *value, GParamSpec *pspec)
+{
+  WeirFanoutCounters counters;
+
+  weir_fanout_counters (self->fanout, &counters);
+  g_mutex_lock (&self->lock);
+  GST_OBJECT_LOCK (self);
+  switch (id) {
+    case PROP_BYTES_TO_SERVE:
+      g_value_set_uint64 (value, counters.bytes_in);
+      break;
+    case PROP_BYTES_SERVED:
+      g_value_set_uint64 (value, counters.bytes);
+      break;
+    case PROP_SOCKET:
+      g_value_set_object (value, self->socket);
+      break;
+    case PROP_SOCKET_V6:
+      g_value_set_object (value, self->socket_v6);
+      break;
+    case PROP_CLOSE_SOCKET:
+      g_value_set_boolean (value, self->close_socket);
+      break;
+    case PROP_USED_SOCKET:
+      g_value_set_object (value, self->sockets.v4);
+      break;
+    case PROP_USED_SOCKET_V6:
+      g_value_set_object (value, self->sockets.v6);
+      break;
+    case PROP_AUTO_MULTICAST:
+      g_value_set_boolean (value, self->auto_multicast);
+      break;
+    case PROP_MULTICAST_IFACE:
+      g_value_set_string (value, self->multicast_iface);
+      break;
+    case PROP_TTL:
+      g_value_set_int (value, self->ttl);
+      break;
+    case PROP_TTL_MC:
+      g_value_set_int (value, self->ttl_mc);
+      break;
+    case PROP_LOOP:
+      g_value_set_boolean (value, self->loop);
+      break;
+    case PROP_FORCE_IPV4:
+      g_value_set_boolean (value, self->force_ipv4);
+      break;
+    case PROP_QOS_DSCP:
+      g_value_set_int (value, self->qos_dscp);
+      break;
+    case PROP_BUFFER_SIZE:
+      g_value_set_int (value, self->buffer_size);
+      break;
+    case PROP_BIND_ADDRESS:
+      g_value_set_string (value, self->bind_address);
+      break;
+    case PROP_BIND_PORT:
+      g_value_set_int (value, self->bind_port);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (self, id, pspec);
+      break;
+  }
+  GST_OBJECT_UNLOCK (self);
+  g_mutex_unlock (&self->lock);
+}
+
+static void
+get_property (GObject *object, guint id, GValue *value, GParamSpec *pspec)
+{
+  WeirFanoutSink *self = WEIR_FANOUT_SINK (object);
+
+  switch (id) {
+    case PROP_CLIENTS:
+      g_value_take_string (value, fanout_readers_get_clients (self));
+      break;
+    case PROP_FANOUT_STATS:
+      g_value_take_boxed (value, fanout_readers_get_sums (self));
+      break;
+    default:
+      if (!get_setting (self, id, value))
+        get_simple (self, id, value, pspec);
+      break;
+  }
+}
+
+void
+fanout_properties_init (WeirFanoutSink *self)
+{
+  self->close_socket = DEFAULT_CLOSE_SOCKET;
+  self->auto_multicast = DEFAULT_AUTO_MULTICAST;
+  self->ttl = DEFAULT_TTL;
+  self->ttl_mc = DEFAULT_TTL_MC;
+  self->loop = DEFAULT_LOOP;
+  self->force_ipv4 = DEFAULT_FORCE_IPV4;
+  self->qos_dscp = DEFAULT_QOS_DSCP;
+  self->buffer_size = DEFAULT_BUFFER_SIZE;
+  self->bind_port = DEFAULT_BIND_PORT;
+  self->class = DEFAULT_CLASS;
+  self->settings = (WeirFanoutSettings) {
+    .gso = DEFAULT_GSO,
+    .send_duplicates = DEFAULT_SEND_DUPLICATES,
+    .join_at_keyframe = DEFAULT_JOIN == JOIN_KEYFRAME,
+    .catch_up_live = DEFAULT_CATCH_UP == CATCH_UP_LIVE,
+    .catch_up_rate = DEFAULT_CATCH_UP_RATE,
+    .inline_readers = DEFAULT_INLINE_READERS,
+    .spread_ns = DEFAULT_SPREAD,
+    .coalesce_ns = DEFAULT_MAX_COALESCE,
+    .bounds = { .bytes = DEFAULT_WINDOW_BYTES,
+        .packets = DEFAULT_WINDOW_PACKETS,
+        .time_ns = DEFAULT_WINDOW_TIME },
+    .overrun = DEFAULT_DROP_POLICY,
+  };
+}
+
+void
+fanout_properties_finalize (WeirFanoutSink *self)
+{
+  g_clear_object (&self->socket);
+  g_clear_object (&self->socket_v6);
+  g_free (self->multicast_iface);
+  g_free (self->bind_address);
+}
+
+static void
+install_multiudpsink_properties (GObjectClass *klass)
+{
+  const GParamFlags ro = G_PARAM_READABLE | G_PARAM_STATIC_STRINGS;
+  const GParamFlags rw = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS;
+
+  g_object_class_install_property (klass, PROP_BYTES_TO_SERVE,
+      g_param_spec_uint64 ("bytes-to-serve", "Bytes to serve",
+          "Bytes that came in to be served to readers", 0, G_MAXUINT64, 0, ro));
+  g_object_class_install_property (klass, PROP_BYTES_SERVED,
+      g_param_spec_uint64 ("bytes-served", "Bytes served", "Bytes sent, to all readers together", 0,
+          G_MAXUINT64, 0, ro));
+  g_object_class_install_property (klass, PROP_SOCKET,
+      g_param_spec_object ("socket", "Socket Handle",
+          "Socket to send from (NULL = one is made). Read when the element starts", G_TYPE_SOCKET,
+          rw));
+  g_object_class_install_property (klass, PROP_SOCKET_V6,
+      g_param_spec_object ("socket-v6", "Socket Handle IPv6",
+          "Socket to send from over IPv6 (NULL = one is made). Read when the element starts",
+          G_TYPE_SOCKET, rw));
+  g_object_class_install_property (klass, PROP_CLOSE_SOCKET,
+      g_param_spec_boolean ("close-socket", "Close socket",
+          "Close a socket that was given when the element stops", DEFAULT_CLOSE_SOCKET, rw));
+  g_object_class_install_property (klass, PROP_USED_SOCKET,
+      g_param_spec_object ("used-socket", "Used Socket Handle",
+          "Socket in use (NULL = none, the element is stopped)", G_TYPE_SOCKET, ro));
+  g_object_class_install_property (klass, PROP_USED_SOCKET_V6,
+      g_param_spec_object ("used-socket-v6", "Used Socket Handle IPv6",
+          "Socket in use for IPv6 (NULL = none)", G_TYPE_SOCKET, ro));
+  /**
+   * WeirFanoutSink:clients:
+   *
+   * Readers as `host:port`, separated by commas; an IPv6 address stands in brackets. Setting it
+   * removes the readers there are.
+   */
+  g_object_class_install_property (klass, PROP_CLIENTS,
+      g_param_spec_string (
+          "clients", "Clients", "Readers as host:port, separated by commas", NULL, rw));
+  g_object_class_install_property (klass, PROP_AUTO_MULTICAST,
+      g_param_spec_boolean ("auto-multicast", "Automatically join/leave multicast groups",
+          "Join a multicast group when a reader in it is added", DEFAULT_AUTO_MULTICAST, rw));
+  g_object_class_install_property (klass, PROP_MULTICAST_IFACE,
+      g_param_spec_string ("multicast-iface", "Multicast Interface",
+          "Network interface to send from and to join multicast groups on", NULL, rw));
+  g_object_class_install_property (klass, PROP_TTL,
+      g_param_spec_int ("ttl", "Unicast TTL", "Hops for unicast; taken when a reader is added", 0,
+          255, DEFAULT_TTL, rw));
+  g_object_class_install_property (klass, PROP_TTL_MC,
+      g_param_spec_int ("ttl-mc", "Multicast TTL",
+          "Hops for multicast; taken when a reader is added", 0, 255, DEFAULT_TTL_MC, rw));
+  g_object_class_install_property (klass, PROP_LOOP,
+      g_param_spec_boolean ("loop", "Multicast Loopback",
+          "Let this machine receive its own multicast; taken when a reader is added", DEFAULT_LOOP,
+          rw));
+  g_object_class_install_property (klass, PROP_FORCE_IPV4,
+      g_param_spec_boolean ("force-ipv4", "Force IPv4", "Has no effect (deprecated)",
+          DEFAULT_FORCE_IPV4, rw | G_PARAM_DEPRECATED));
+  g_object_class_install_property (klass, PROP_QOS_DSCP,
+      g_param_spec_int ("qos-dscp", "QoS diff srv code point",
+          "Differentiated services code point (-1 = leave as it is)", -1, 63, DEFAULT_QOS_DSCP,
+          rw));
+  g_object_class_install_property (klass, PROP_SEND_DUPLICATES,
+      g_param_spec_boolean ("send-duplicates", "Send Duplicates",
+          "Send to a reader as many times as it was added", DEFAULT_SEND_DUPLICATES, rw));
+  g_object_class_install_property (klass, PROP_BUFFER_SIZE,
+      g_param_spec_int ("buffer-size", "Buffer Size",
+          "Size of the kernel's send buffer in bytes (0 = the system's default)", 0, G_MAXINT,
+          DEFAULT_BUFFER_SIZE, rw));
+  g_object_class_install_property (klass, PROP_BIND_ADDRESS,
+      g_param_spec_string ("bind-address", "Bind Address", "Address to send from", NULL, rw));
+  g_object_class_install_property (klass, PROP_BIND_PORT,
+      g_param_spec_int ("bind-port", "Bind Port", "Port to send from (0 = any)", 0, G_MAXUINT16,
+          DEFAULT_BIND_PORT, rw));
+}
+
+static void
+install_sending (GObjectClass *klass)
+{
+  const GParamFlags rw = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_PLAYING;
+
+  /**
+   * WeirFanoutSink:gso:
+   *
+   * Whether several packets go to a reader in one segmented send. `auto` stops doing so, for good,
+   * for a reader whose path refused one, and for an address family for which the system did; `on`
+   * tries again with the next frame. Either way what was refused is sent packet by packet. Setting
+   * another value begins anew.
+   */
+  g_object_class_install_property (klass, PROP_GSO,
+      g_param_spec_enum ("gso", "Segmented sends", "Send several packets in one segmented send",
+          WEIR_TYPE_FANOUT_SINK_GSO, DEFAULT_GSO, rw));
+  /**
+   * WeirFanoutSink:max-coalesce:
+   *
+   * The longest time in ns that a packet waits for the rest of its frame. 0: never longer than for
+   * the rest of the buffer list with which it came.
+   */
+  g_object_class_install_property (klass, PROP_MAX_COALESCE,
+      g_param_spec_uint64 ("max-coalesce", "Longest coalescing",
+          "Longest time a packet waits for the rest of its frame, in ns (0 = none)", 0,
+          10 * GST_SECOND, DEFAULT_MAX_COALESCE, rw));
+  /**
+   * WeirFanoutSink:class:
+   *
+   * The class of readers added from now on: 0 goes first, 7 last. When there is more to send than
+   * time, readers of a lower class wait for those of a higher one, and are the first to lag and to
+   * be thinned. See also #WeirFanoutSink::set-class.
+   */
+  g_object_class_install_property (klass, PROP_CLASS,
+      g_param_spec_uint ("class", "Class", "Class of new readers (0 = first, 7 = last)", 0,
+          WEIR_CLASSES - 1, DEFAULT_CLASS, rw));
+  /**
+   * WeirFanoutSink:inline-readers:
+   *
+   * Up to so many readers are served by the streaming thread, which saves waking another; more are
+   * served by the shared threads. 0: all are.
+   */
+  g_object_class_install_property (klass, PROP_INLINE_READERS,
+      g_param_spec_uint ("inline-readers", "Inline readers",
+          "Up to so many readers are served by the streaming thread", 0, G_MAXUINT,
+          DEFAULT_INLINE_READERS, rw));
+  /**
+   * WeirFanoutSink:spread:
+   *
+   * A pass over all readers is spread over this time in ns, 64 readers at a time, so that thousands
+   * of them do not make one burst on the line. At most half of a frame's interval, or frames pile
+   * up. 0: as fast as it goes.
+   */
+  g_object_class_install_property (klass, PROP_SPREAD,
+      g_param_spec_uint64 ("spread", "Spread",
+          "Spread each pass over the readers over this time, in ns (0 = don't)", 0, GST_SECOND,
+          DEFAULT_SPREAD, rw));
+}
+
+static void
+install_window (GObjectClass *klass)
+{
+  const GParamFlags rw = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_PLAYING;
+
+  /**
+   * WeirFanoutSink:join:
+   *
+   * Where a reader begins that is added from now on. `keyframe` needs RTP caps with the encoding
+   * name H264, H265, VP8, VP9, AV1 or MPV; audio begins at the live edge, which is in step with it.
+   * Readers by multicast begin at the live edge.
+   */
+  g_object_class_install_property (klass, PROP_JOIN,
+      g_param_spec_enum ("join", "Join", "Where a new reader begins", WEIR_TYPE_FANOUT_SINK_JOIN,
+          DEFAULT_JOIN, rw));
+  /**
+   * WeirFanoutSink:catch-up:
+   *
+   * What becomes of the RTP timestamps of a reader that begins in the past. `live` compresses them
+   * so that they end at the live edge: a player shows the first picture at once, runs through the
+   * rest, and is live. `delay` leaves them: a player stays behind by as much as it began.
+   */
+  g_object_class_install_property (klass, PROP_CATCH_UP,
+      g_param_spec_enum ("catch-up", "Catch-up", "Timestamps of a reader that begins in the past",
+          WEIR_TYPE_FANOUT_SINK_CATCH_UP, DEFAULT_CATCH_UP, rw));
+  /**
+   * WeirFanoutSink:catch-up-rate:
+   *
+   * How many times as fast as it came in a reader gets what is past.
+   */
+  g_object_class_install_property (klass, PROP_CATCH_UP_RATE,
+      g_param_spec_uint ("catch-up-rate", "Catch-up rate",
+          "Speed at which a new reader gets what is past, as a multiple of the stream's", 2, 1000,
+          DEFAULT_CATCH_UP_RATE, rw));
+  /**
+   * WeirFanoutSink:window-bytes:
+   *
+   * The most bytes of packets that are kept for readers that lag and for those to come. A value
+   * below 256 KiB, into which not every frame fits, is refused at the start.
+   */
+  g_object_class_install_property (klass, PROP_WINDOW_BYTES,
+      g_param_spec_uint64 ("window-bytes", "Window bytes", "Most bytes of packets that are kept", 0,
+          G_MAXUINT32, DEFAULT_WINDOW_BYTES, rw));
+  g_object_class_install_property (klass, PROP_WINDOW_PACKETS,
+      g_param_spec_uint64 ("window-packets", "Window packets", "Most packets that are kept", 64,
+          1 << 24, DEFAULT_WINDOW_PACKETS, rw));
+  /**
+   * WeirFanoutSink:window-time:
+   *
+   * How long packets are kept, in ns. With #WeirFanoutSink:join `keyframe` the newest keyframe and
+   * what follows stays however old it is; without that, and without readers by #add-socket, a
+   * second is the most.
+   */
+  g_object_class_install_property (klass, PROP_WINDOW_TIME,
+      g_param_spec_uint64 ("window-time", "Window time", "How long packets are kept, in ns", 0,
+          3600 * GST_SECOND, DEFAULT_WINDOW_TIME, rw));
+  /**
+   * WeirFanoutSink:drop-policy:
+   *
+   * What happens when a reader has still to get what the window can't keep any longer.
+   */
+  g_object_class_install_property (klass, PROP_DROP_POLICY,
+      g_param_spec_enum ("drop-policy", "Drop policy", "What gives way when the window is full",
+          WEIR_TYPE_FANOUT_SINK_DROP_POLICY, DEFAULT_DROP_POLICY, rw));
+  /**
+   * WeirFanoutSink:fanout-stats:
+   *
+   * Sums since the element went to PAUSED: `readers` (now, #guint), and as #guint64 `packets-in`,
+   * `bytes-in`, `packets-refused` (over 65507 bytes, or by #WeirFanoutSink:drop-policy `tail`),
+   * `packets-opaque` (neither RTP nor RTCP), `packets-due` (what all readers together should have
+   * got), `packets-sent`, `bytes-sent`, `dropped` and by reason `dropped-would-block`,
+   * `dropped-no-buffers`, `dropped-too-big`, `dropped-error`, `dropped-flushed`, `dropped-overrun`,
+   * `dropped-thinned`, `dropped-catch-up`; `bursts` (frames, or parts of one), `sends` (messages
+   * over UDP), `gso-sends` (of those, segmented), `gso-fallbacks`, `blocked` (times that a socket
+   * had no room), and `segments`, an array: how many sends had 1, 2 to 3, 4 to 7, ... 32 to 63, and
+   * 64 packets. packets-due = packets-sent + dropped.
+   */
+  g_object_class_install_property (klass, PROP_FANOUT_STATS,
+      g_param_spec_boxed ("fanout-stats", "Statistics of all readers",
+          "Packets in, due, sent and dropped by reason, and sends, since the element went to "
+          "PAUSED",
+          GST_TYPE_STRUCTURE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
+}
+
+void
+fanout_properties_install (GObjectClass *klass)
+{
+  klass->set_property = set_property;
+  klass->get_property = get_property;
+  install_multiudpsink_properties (klass);
+  install_sending (klass);
+  install_window (klass);
+  gst_type_mark_as_plugin_api (WEIR_TYPE_FANOUT_SINK_GSO, 0);
+  gst_type_mark_as_plugin_api (WEIR_TYPE_FANOUT_SINK_JOIN, 0);
+  gst_type_mark_as_plugin_api (WEIR_TYPE_FANOUT_SINK_CATCH_UP, 0);
+  gst_type_mark_as_plugin_api (WEIR_TYPE_FANOUT_SINK_DROP_POLICY, 0);
+}

@@ -1,0 +1,752 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The readers of a fanoutsink by their names: those who come, go, and are asked about.
+#include "fanoutsink_private.h"
+
+#include <string.h>
+
+GST_DEBUG_CATEGORY_EXTERN (fanoutsink_debug);
+#define GST_CAT_DEFAULT fanoutsink_debug
+
+enum {
+  SIGNAL_ADD,
+  SIGNAL_REMOVE,
+  SIGNAL_CLEAR,
+  SIGNAL_GET_STATS,
+  SIGNAL_PLAN,
+  SIGNAL_SET_CLASS,
+  SIGNAL_ADD_SOCKET,
+  SIGNAL_CLIENT_ADDED,
+  SIGNAL_CLIENT_REMOVED,
+  N_SIGNALS
+};
+
+static guint signals[N_SIGNALS];
+
+#define TOKEN_LENGTH 32
+#define PLANS_MAX 1024
+
+/* Names */
+
+static void
+name_free (Name *name)
+{
+  if (!name)
+    return;
+  if (name->connection)
+    g_signal_emit_by_name (name->connection, "close", "removed from the sink");
+  g_clear_object (&name->connection);
+  g_clear_object (&name->inet);
+  g_clear_pointer (&name->reader, weir_reader_unref);
+  g_free (name->key);
+  g_free (name->host);
+  g_free (name);
+}
+
+static gchar *
+make_key (const gchar *host, gint port)
+{
+  return g_strdup_printf ("%s %d", host, port);
+}
+
+static Name *
+name_alloc (const gchar *host, gint port)
+{
+  Name *name = g_new0 (Name, 1);
+
+  name->key = make_key (host, port);
+  name->host = g_strdup (host);
+  name->port = port;
+  name->link.data = name;
+  return name;
+}
+
+// A token is never looked up as a host's name, whether or not its connection is still there.
+static gboolean
+is_token (const gchar *host)
+{
+  return strlen (host) == TOKEN_LENGTH && strspn (host, "0123456789abcdef") == TOKEN_LENGTH;
+}
+
+static Name *
+name_new_conn (WeirFanoutSink *self, const gchar *token, gint channel, WeirFraming framing)
+{
+  WeirConn *conn = weir_connection_lookup (token);
+  Name *name;
+
+  if (!conn || channel < 0 || channel > 255) {
+    GST_WARNING_OBJECT (self,
+        conn ? "refusing channel %d: no such channel"
+             : "refusing channel %d of a connection that is not there",
+        channel);
+    g_clear_pointer (&conn, weir_conn_unref);
+    return NULL;
+  }
+  name = name_alloc (token, channel);
+  name->reader = weir_reader_new_conn (conn, framing, (guint8) channel);
+  weir_conn_unref (conn);
+  return name;
+}
+
+static gboolean
+set_address (Name *name, GSocketAddress *address)
+{
+  struct sockaddr_storage native;
+  gssize len = g_socket_address_get_native_size (address);
+
+  if (len > (gssize) sizeof native
+      || !g_socket_address_to_native (address, &native, sizeof native, NULL))
+    return FALSE;
+  name->inet = g_object_ref (g_inet_socket_address_get_address (G_INET_SOCKET_ADDRESS (address)));
+  return weir_address_normalise ((struct sockaddr *) &native, (socklen_t) len, &name->address) == 0;
+}
+
+// Resolves a name. Takes no lock, and may take its time.
+static Name *
+name_new (WeirFanoutSink *self, const gchar *host, gint port, GCancellable *cancellable)
+{
+  Name *name;
+  GSocketAddress *address;
+  GError *err = NULL;
+
+  if (is_token (host))
+    return name_new_conn (self, host, port, WEIR_FRAMING_INTERLEAVED);
+  if (port < 1 || port > 65535) {
+    GST_WARNING_OBJECT (self, "refusing %s port %d: no such port", host, port);
+    return NULL;
+  }
+  // This one takes an IPv6 scope too.
+  address = g_inet_socket_address_new_from_string (host, (guint) port);
+  if (!address) {
+    GInetAddress *inet = weir_udp_resolve (host, cancellable, &err);
+
+    if (!inet) {
+      GST_WARNING_OBJECT (self, "refusing %s port %d: %s", host, port, err->message);
+      g_clear_error (&err);
+      return NULL;
+    }
+    address = g_inet_socket_address_new (inet, (guint16) port);
+    g_object_unref (inet);
+  }
+
+  name = name_alloc (host, port);
+  name->reader = weir_reader_new_udp ();
+  if (!set_address (name, address)) {
+    GST_WARNING_OBJECT (self, "refusing %s port %d: no socket address", host, port);
+    g_clear_pointer (&name, name_free);
+  }
+  g_object_unref (address);
+  return name;
+}
+
+/* Coming. With `control` held. */
+
+// The socket that reaches a reader, and its address in that socket's family.
+static void
+set_route (WeirFanoutSink *self, Name *name)
+{
+  WeirAddress address = name->address;
+  gboolean v4 = address.any.sa_family == AF_INET;
+  GSocket *socket;
+
+  if (!name->inet)
+    return;
+  socket = weir_udp_sockets_pick (&self->sockets, v4 ? G_SOCKET_FAMILY_IPV4 : G_SOCKET_FAMILY_IPV6);
+  if (socket && v4 && socket == self->sockets.v6)
+    weir_address_map_to_v6 (&address);
+  weir_reader_set_route (name->reader, socket ? g_socket_get_fd (socket) : -1, &address);
+}
+
+gboolean
+fanout_readers_start (WeirFanoutSink *self, const WeirUdpConfig *config, GError **error)
+{
+  for (GList *l = self->names.head; l; l = l->next) {
+    Name *name = l->data;
+
+    set_route (self, name);
+    if (name->inet && !weir_udp_sockets_enter (&self->sockets, config, name->inet, error))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static gboolean
+enter (WeirFanoutSink *self, Name *name, GError **error)
+{
+  WeirUdpConfig config;
+  gboolean ok;
+
+  if (!self->started || !name->inet)
+    return TRUE;
+  config = fanout_properties_get_udp (self);
+  ok = weir_udp_sockets_enter (&self->sockets, &config, name->inet, error);
+  fanout_properties_clear_udp (&config);
+  return ok;
+}
+
+// Leaves a group when the last name in it goes.
+static void
+leave (WeirFanoutSink *self, Name *name)
+{
+  WeirUdpConfig config;
+
+  if (!self->started || !name->inet || !g_inet_address_get_is_multicast (name->inet))
+    return;
+  for (GList *l = self->names.head; l; l = l->next) {
+    const Name *other = l->data;
+
+    if (other->inet && g_inet_address_equal (other->inet, name->inet))
+      return;
+  }
+  config = fanout_properties_get_udp (self);
+  weir_udp_sockets_leave (&self->sockets, &config, name->inet);
+  fanout_properties_clear_udp (&config);
+}
+
+// Takes the name. FALSE if it can't be served.
+static gboolean
+add_fresh (WeirFanoutSink *self, Name *name)
+{
+  GError *err = NULL;
+  WeirPlan *plan;
+  int r;
+
+  if (!enter (self, name, &err)) {
+    GST_WARNING_OBJECT (self, "refusing %s port %d: %s", name->host, name->port, err->message);
+    g_clear_error (&err);
+    name_free (name);
+    return FALSE;
+  }
+  set_route (self, name);
+  name->count = 1;
+  name->connect_ns = g_get_real_time () * 1000;
+
+  g_mutex_lock (&self->lock);
+  plan = g_hash_table_lookup (self->plans, name->key);
+  r = weir_fanout_add (self->fanout, name->reader, self->class, plan, weir_now_ns ());
+  g_hash_table_remove (self->plans, name->key);
+  if (r == 0) {
+    g_hash_table_insert (self->by_key, name->key, name);
+    g_queue_push_tail_link (&self->names, &name->link);
+  }
+  g_mutex_unlock (&self->lock);
+
+  if (r < 0) {
+    GST_WARNING_OBJECT (self, "refusing %s port %d: %s", name->host, name->port, g_strerror (-r));
+    leave (self, name);
+    name_free (name);
+  }
+  return r == 0;
+}
+
+// Takes `fresh`, which may be NULL if there is such a reader already.
+static gboolean
+add_name (WeirFanoutSink *self, const gchar *key, Name *fresh)
+{
+  Name *name = g_hash_table_lookup (self->by_key, key);
+
+  if (!name)
+    return fresh && add_fresh (self, fresh);
+  name_free (fresh);
+  g_mutex_lock (&self->lock);
+  name->count++;
+  weir_reader_set_times (name->reader, name->count);
+  g_mutex_unlock (&self->lock);
+  return TRUE;
+}
+
+static void
+add (WeirFanoutSink *self, const gchar *host, gint port)
+{
+  gchar *key;
+  Name *fresh = NULL;
+  GCancellable *cancellable;
+  gboolean known, added;
+
+  if (!host) {
+    GST_WARNING_OBJECT (self, "refusing a reader without a host");
+    return;
+  }
+  key = make_key (host, port);
+  g_mutex_lock (&self->lock);
+  known = g_hash_table_contains (self->by_key, key);
+  cancellable = g_object_ref (self->cancellable);
+  g_mutex_unlock (&self->lock);
+  if (!known)
+    fresh = name_new (self, host, port, cancellable);
+
+  g_mutex_lock (&self->control);
+  // It may have been removed since it was looked up.
+  if (known && !g_hash_table_contains (self->by_key, key)) {
+    g_mutex_unlock (&self->control);
+    fresh = name_new (self, host, port, cancellable);
+    g_mutex_lock (&self->control);
+  }
+  added = add_name (self, key, fresh);
+  g_mutex_unlock (&self->control);
+
+  g_object_unref (cancellable);
+  g_free (key);
+  if (added)
+    g_signal_emit (self, signals[SIGNAL_CLIENT_ADDED], 0, host, port);
+}
+
+/* Going */
+
+// Emits client-removed, from within which the reader's statistics can be asked, and frees it.
+static void
+say_goodbye (WeirFanoutSink *self, Name *name)
+{
+  name->disconnect_ns = g_get_real_time () * 1000;
+  g_mutex_lock (&self->lock);
+  self->leaving = name;
+  g_mutex_unlock (&self->lock);
+  g_signal_emit (self, signals[SIGNAL_CLIENT_REMOVED], 0, name->host, name->port);
+  g_mutex_lock (&self->lock);
+  if (self->leaving == name)
+    self->leaving = NULL;
+  g_mutex_unlock (&self->lock);
+  name_free (name);
+}
+
+// FALSE if there is no such reader.
+static gboolean
+remove_name (WeirFanoutSink *self, const gchar *host, gint port)
+{
+  gchar *key = make_key (host, port);
+  Name *name;
+  gboolean gone = FALSE;
+
+  g_mutex_lock (&self->control);
+  g_mutex_lock (&self->lock);
+  name = g_hash_table_lookup (self->by_key, key);
+  if (name) {
+    gone = --name->count == 0;
+    if (!gone) {
+      weir_reader_set_times (name->reader, name->count);
+    } else {
+      g_hash_table_remove (self->by_key, key);
+      g_queue_unlink (&self->names, &name->link);
+    }
+  }
+  g_mutex_unlock (&self->lock);
+  if (gone) {
+    weir_fanout_remove (self->fanout, name->reader);
+    leave (self, name);
+  }
+  g_mutex_unlock (&self->control);
+
+  g_free (key);
+  if (gone)
+    say_goodbye (self, name);
+  return name != NULL;
+}
+
+static void
+remove (WeirFanoutSink *self, const gchar *host, gint port)
+{
+  if (host && !remove_name (self, host, port) && !is_token (host))
+    GST_WARNING_OBJECT (self, "there is no reader %s port %d to remove", host, port);
+}
+
+void
+fanout_readers_clear (WeirFanoutSink *self)
+{
+  GQueue gone = G_QUEUE_INIT;
+  GList *l;
+
+  g_mutex_lock (&self->control);
+  g_mutex_lock (&self->lock);
+  g_hash_table_remove_all (self->by_key);
+  gone = self->names;
+  g_queue_init (&self->names);
+  g_mutex_unlock (&self->lock);
+
+  for (l = gone.head; l; l = l->next) {
+    weir_fanout_remove (self->fanout, ((Name *) l->data)->reader);
+    leave (self, l->data);
+  }
+  g_mutex_unlock (&self->control);
+  while ((l = g_queue_pop_head_link (&gone)))
+    name_free (l->data);
+}
+
+/* Sockets */
+
+// Its connection broke, or its reader took nothing for too long.
+typedef struct {
+  GWeakRef sink;
+  gchar *token;
+  gint channel;
+} Closed;
+
+static void
+closed_free (gpointer data, GClosure *unused)
+{
+  Closed *closed = data;
+
+  g_weak_ref_clear (&closed->sink);
+  g_free (closed->token);
+  g_free (closed);
+}
+
+static void
+on_closed (WeirConnection *connection, const gchar *reason, Closed *closed)
+{
+  WeirFanoutSink *self = g_weak_ref_get (&closed->sink);
+
+  if (!self)
+    return;
+  GST_INFO_OBJECT (self, "reader %s has closed: %s", closed->token, reason);
+  remove_name (self, closed->token, closed->channel);
+  g_object_unref (self);
+}
+
+static gchar *
+add_socket (WeirFanoutSink *self, GSocket *socket, WeirFraming framing, guint channel)
+{
+  WeirConnection *connection;
+  gchar *token = NULL;
+  Name *name;
+  Closed *closed;
+  gboolean added = FALSE;
+
+  if (!socket) {
+    GST_WARNING_OBJECT (self, "refusing a reader without a socket");
+    return NULL;
+  }
+  connection = g_object_new (WEIR_TYPE_CONNECTION, "socket", socket, NULL);
+  g_object_get (connection, "token", &token, NULL);
+  name = name_new_conn (self, token, (gint) channel, framing);
+  if (name) {
+    name->connection = g_object_ref (connection);
+    g_mutex_lock (&self->control);
+    added = add_fresh (self, name);
+    g_mutex_unlock (&self->control);
+  } else {
+    GST_WARNING_OBJECT (self, "refusing a socket that is not a connected stream");
+  }
+  if (added) {
+    closed = g_new0 (Closed, 1);
+    g_weak_ref_init (&closed->sink, self);
+    closed->token = g_strdup (token);
+    closed->channel = (gint) channel;
+    g_signal_connect_data (connection, "closed", G_CALLBACK (on_closed), closed, closed_free, 0);
+    g_signal_emit (self, signals[SIGNAL_CLIENT_ADDED], 0, token, (gint) channel);
+  } else {
+    g_clear_pointer (&token, g_free);
+  }
+  g_object_unref (connection);
+  return token;
+}
+
+/* What is asked about them */
+
+static gboolean
+is_old (gpointer key, gpointer plan, gpointer now_ns)
+{
+  return *(gint64 *) now_ns - ((WeirPlan *) plan)->made_ns > (gint64) GST_SECOND;
+}
+
+static GstStructure *
+plan (WeirFanoutSink *self, const gchar *host, gint port)
+{
+  gint64 now_ns = weir_now_ns ();
+  WeirPlan plan;
+  GstStructure *s;
+
+  if (!host || !weir_fanout_plan (self->fanout, now_ns, &plan))
+    return NULL;
+  g_mutex_lock (&self->lock);
+  if (g_hash_table_size (self->plans) >= PLANS_MAX)
+    g_hash_table_foreach_remove (self->plans, is_old, &now_ns);
+  if (g_hash_table_size (self->plans) < PLANS_MAX)
+    g_hash_table_insert (self->plans, make_key (host, port), g_memdup2 (&plan, sizeof plan));
+  g_mutex_unlock (&self->lock);
+
+  s = gst_structure_new ("fanoutsink-plan", "seq", G_TYPE_UINT, (guint) plan.seq, NULL);
+  if (plan.rtp_time_known)
+    gst_structure_set (s, "rtptime", G_TYPE_UINT, plan.rtp_time, NULL);
+  return s;
+}
+
+static gboolean
+set_class (WeirFanoutSink *self, const gchar *host, gint port, guint class)
+{
+  gchar *key = make_key (host ? host : "", port);
+  Name *name;
+  int r = -ENOENT;
+
+  g_mutex_lock (&self->control);
+  name = g_hash_table_lookup (self->by_key, key);
+  if (name && class < WEIR_CLASSES)
+    r = weir_fanout_set_class (self->fanout, name->reader, class);
+  g_mutex_unlock (&self->control);
+  if (r < 0)
+    GST_WARNING_OBJECT (self, "can't give %s port %d class %u", host, port, class);
+  g_free (key);
+  return r == 0;
+}
+
+static void
+set_drops (GstStructure *s, const uint64_t *dropped)
+{
+  guint64 sum = 0;
+
+  for (guint reason = 0; reason < WEIR_N_DROPS; reason++) {
+    gchar *field = g_strconcat ("dropped-", weir_drop_name (reason), NULL);
+
+    gst_structure_set (s, field, G_TYPE_UINT64, (guint64) dropped[reason], NULL);
+    g_free (field);
+    sum += dropped[reason];
+  }
+  gst_structure_set (s, "dropped", G_TYPE_UINT64, sum, NULL);
+}
+
+static GstStructure *
+get_stats (WeirFanoutSink *self, const gchar *host, gint port)
+{
+  GstStructure *s = gst_structure_new_empty ("multiudpsink-stats");
+  gchar *key = make_key (host ? host : "", port);
+  const Name *name;
+
+  g_mutex_lock (&self->lock);
+  name = g_hash_table_lookup (self->by_key, key);
+  if (!name && self->leaving && g_str_equal (self->leaving->key, key))
+    name = self->leaving;
+  if (name) {
+    WeirReaderCounters c;
+
+    weir_reader_counters (self->fanout, name->reader, weir_now_ns (), &c);
+    gst_structure_set (s, "bytes-sent", G_TYPE_UINT64, (guint64) c.bytes, "packets-sent",
+        G_TYPE_UINT64, (guint64) c.packets, "connect-time", G_TYPE_UINT64,
+        (guint64) name->connect_ns, "disconnect-time", G_TYPE_UINT64, (guint64) name->disconnect_ns,
+        "packets-due", G_TYPE_UINT64, (guint64) c.due, "lag-packets", G_TYPE_UINT64,
+        (guint64) c.lag_packets, "lag", G_TYPE_UINT64, (guint64) MAX (c.lag_ns, 0), "state",
+        G_TYPE_STRING, weir_reader_state_name (c.state), "catching-up", G_TYPE_BOOLEAN,
+        c.catching_up, "class", G_TYPE_UINT, c.class, NULL);
+    set_drops (s, c.dropped);
+  }
+  g_mutex_unlock (&self->lock);
+
+  if (!name)
+    GST_WARNING_OBJECT (self, "there is no reader %s port %d", host, port);
+  g_free (key);
+  return s;
+}
+
+GstStructure *
+fanout_readers_get_sums (WeirFanoutSink *self)
+{
+  WeirFanoutCounters c;
+  GValue segments = G_VALUE_INIT, n = G_VALUE_INIT;
+  GstStructure *s;
+
+  weir_fanout_counters (self->fanout, &c);
+  s = gst_structure_new ("fanoutsink-stats", "readers", G_TYPE_UINT,
+      (guint) weir_fanout_n_readers (self->fanout), "packets-in", G_TYPE_UINT64,
+      (guint64) c.packets_in, "bytes-in", G_TYPE_UINT64, (guint64) c.bytes_in, "packets-refused",
+      G_TYPE_UINT64, (guint64) c.packets_refused, "packets-opaque", G_TYPE_UINT64,
+      (guint64) c.packets_opaque, "packets-due", G_TYPE_UINT64, (guint64) c.due, "packets-sent",
+      G_TYPE_UINT64, (guint64) c.packets, "bytes-sent", G_TYPE_UINT64, (guint64) c.bytes, "bursts",
+      G_TYPE_UINT64, (guint64) c.bursts, "sends", G_TYPE_UINT64, (guint64) c.sends.sends,
+      "gso-sends", G_TYPE_UINT64, (guint64) c.sends.gso_sends, "gso-fallbacks", G_TYPE_UINT64,
+      (guint64) c.sends.fallbacks, "blocked", G_TYPE_UINT64, (guint64) c.sends.blocked, NULL);
+  set_drops (s, c.dropped);
+
+  g_value_init (&segments, GST_TYPE_ARRAY);
+  g_value_init (&n, G_TYPE_UINT64);
+  for (guint i = 0; i < WEIR_SEGMENT_CLASSES; i++) {
+    g_value_set_uint64 (&n, c.sends.segments[i]);
+    gst_value_array_append_value (&segments, &n);
+  }
+  gst_structure_take_value (s, "segments", &segments);
+  return s;
+}
+
+gchar *
+fanout_readers_get_clients (WeirFanoutSink *self)
+{
+  GString *out = g_string_new (NULL);
+
+  g_mutex_lock (&self->lock);
+  for (GList *l = self->names.head; l; l = l->next) {
+    const Name *name = l->data;
+    gboolean v6 = strchr (name->host, ':') != NULL;
+
+    for (guint i = 0; i < name->count; i++)
+      g_string_append_printf (out, "%s%s%s%s:%d", out->len ? "," : "", v6 ? "[" : "", name->host,
+          v6 ? "]" : "", name->port);
+  }
+  g_mutex_unlock (&self->lock);
+  return g_string_free (out, FALSE);
+}
+
+// "host:port,[2001:db8::1]:port". What can't be read is skipped with a warning.
+void
+fanout_readers_set_clients (WeirFanoutSink *self, const gchar *clients)
+{
+  gchar **list = g_strsplit (clients ? clients : "", ",", 0);
+
+  fanout_readers_clear (self);
+  for (gchar **at = list; *at; at++) {
+    gchar *host = g_strstrip (*at);
+    gchar *colon = strrchr (host, ':');
+    guint64 port;
+
+    if (*host == '\0')
+      continue;
+    if (!colon || !g_ascii_string_to_unsigned (colon + 1, 10, 1, 65535, &port, NULL)) {
+      GST_WARNING_OBJECT (self, "clients: '%s' is not host:port", *at);
+      continue;
+    }
+    *colon = '\0';
+    if (host[0] == '[' && colon > host + 1 && colon[-1] == ']') {
+      colon[-1] = '\0';
+      host++;
+    }
+    add (self, host, (gint) port);
+  }
+  g_strfreev (list);
+}
+
+/* Class */
+
+void
+fanout_readers_init (WeirFanoutSink *self)
+{
+  g_queue_init (&self->names);
+  self->by_key = g_hash_table_new (g_str_hash, g_str_equal);
+  self->plans = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
+}
+
+void
+fanout_readers_finalize (WeirFanoutSink *self)
+{
+  fanout_readers_clear (self);
+  g_hash_table_unref (self->by_key);
+  g_hash_table_unref (self->plans);
+}
+
+#define WEIR_TYPE_FANOUT_SINK_FRAMING (framing_get_type ())
+static GType
+framing_get_type (void)
+{
+  static gsize type = 0;
+  static const GEnumValue values[] = {
+    { WEIR_FRAMING_NONE, "None", "none" },
+    { WEIR_FRAMING_RFC4571, "A length of two bytes (RFC 4571)", "rfc4571" },
+    { WEIR_FRAMING_INTERLEAVED, "As in RTSP (RFC 2326, 10.12)", "interleaved" },
+    { 0, NULL, NULL },
+  };
+
+  if (g_once_init_enter (&type))
+    g_once_init_leave (&type, g_enum_register_static ("WeirFanoutSinkFraming", values));
+  return type;
+}
+
+static void
+install_multiudpsink_signals (GType type)
+{
+  const GSignalFlags action = G_SIGNAL_RUN_LAST | G_SIGNAL_ACTION;
+
+  /**
+   * WeirFanoutSink::add:
+   * @host: the reader's address or name, or the token of a connection (see weir.h)
+   * @port: its port, or the connection's channel for interleaved frames
+   *
+   * Adds a reader. One that was added several times has to be removed as many times.
+   */
+  signals[SIGNAL_ADD] = g_signal_new_class_handler ("add", type, action, G_CALLBACK (add), NULL,
+      NULL, NULL, G_TYPE_NONE, 2, G_TYPE_STRING, G_TYPE_INT);
+  /**
+   * WeirFanoutSink::remove:
+   * @host: as given to #WeirFanoutSink::add
+   * @port: its port
+   */
+  signals[SIGNAL_REMOVE] = g_signal_new_class_handler ("remove", type, action, G_CALLBACK (remove),
+      NULL, NULL, NULL, G_TYPE_NONE, 2, G_TYPE_STRING, G_TYPE_INT);
+  /**
+   * WeirFanoutSink::clear:
+   *
+   * Removes all readers, without a signal for each.
+   */
+  signals[SIGNAL_CLEAR] = g_signal_new_class_handler (
+      "clear", type, action, G_CALLBACK (fanout_readers_clear), NULL, NULL, NULL, G_TYPE_NONE, 0);
+  /**
+   * WeirFanoutSink::get-stats:
+   * @host: as given to #WeirFanoutSink::add
+   * @port: its port
+   *
+   * Returns: #guint64 fields `bytes-sent`, `packets-sent`, `connect-time` and `disconnect-time` (ns
+   * since the epoch), `packets-due`, `dropped`, `dropped-` with each reason, `lag-packets` and
+   * `lag` (ns: how old the next packet is that it has still to get; 0 at the live edge); `state`:
+   * `ok`, `no-upper-layers`, `references`, `keyframes` or `closed`; `catching-up`, a boolean;
+   * `class`, a #guint. Without fields if there is no such reader.
+   */
+  signals[SIGNAL_GET_STATS] = g_signal_new_class_handler ("get-stats", type, action,
+      G_CALLBACK (get_stats), NULL, NULL, NULL, GST_TYPE_STRUCTURE, 2, G_TYPE_STRING, G_TYPE_INT);
+  /**
+   * WeirFanoutSink::client-added:
+   * @host: the reader's address or name
+   * @port: its port
+   */
+  signals[SIGNAL_CLIENT_ADDED] = g_signal_new ("client-added", type, G_SIGNAL_RUN_LAST, 0, NULL,
+      NULL, NULL, G_TYPE_NONE, 2, G_TYPE_STRING, G_TYPE_INT);
+  /**
+   * WeirFanoutSink::client-removed:
+   * @host: the reader's address or name
+   * @port: its port
+   *
+   * A reader was removed as often as it was added, or its socket closed. Its statistics can still
+   * be asked. In the latter case it comes from a thread of the plugin's.
+   */
+  signals[SIGNAL_CLIENT_REMOVED] = g_signal_new ("client-removed", type, G_SIGNAL_RUN_LAST, 0, NULL,
+      NULL, NULL, G_TYPE_NONE, 2, G_TYPE_STRING, G_TYPE_INT);
+}
+
+void
+fanout_readers_install_signals (GType type)
+{
+  const GSignalFlags action = G_SIGNAL_RUN_LAST | G_SIGNAL_ACTION;
+
+  install_multiudpsink_signals (type);
+  /**
+   * WeirFanoutSink::plan:
+   * @host: as it will be given to #WeirFanoutSink::add
+   * @port: its port
+   *
+   * Says with which packet a reader will begin if it is added within 2 s, for RTP-Info (RFC 2326,
+   * 12.33).
+   *
+   * Returns: (nullable): `seq`, a #guint, and, if it is known, `rtptime`, a #guint; %NULL if
+   * nothing is known.
+   */
+  signals[SIGNAL_PLAN] = g_signal_new_class_handler ("plan", type, action, G_CALLBACK (plan), NULL,
+      NULL, NULL, GST_TYPE_STRUCTURE, 2, G_TYPE_STRING, G_TYPE_INT);
+  /**
+   * WeirFanoutSink::set-class:
+   * @host: as given to #WeirFanoutSink::add
+   * @port: its port
+   * @class: 0 (first) to 7 (last)
+   *
+   * Returns: %FALSE if there is no such reader, or no such class.
+   */
+  signals[SIGNAL_SET_CLASS] =
+      g_signal_new_class_handler ("set-class", type, action, G_CALLBACK (set_class), NULL, NULL,
+          NULL, G_TYPE_BOOLEAN, 3, G_TYPE_STRING, G_TYPE_INT, G_TYPE_UINT);
+  /**
+   * WeirFanoutSink::add-socket:
+   * @socket: a connected stream socket; the sink writes to it, and nobody else should
+   * @framing: `none`, `rfc4571` or `interleaved`
+   * @channel: for `interleaved`: 0 to 255
+   *
+   * Adds a reader by its socket. It is removed with #WeirFanoutSink::remove, with the token as its
+   * host and the channel as its port, or when the socket closes.
+   *
+   * Returns: (nullable): a token by which the reader is named from now on; %NULL if the socket is
+   * not connected, or no stream.
+   */
+  signals[SIGNAL_ADD_SOCKET] =
+      g_signal_new_class_handler ("add-socket", type, action, G_CALLBACK (add_socket), NULL, NULL,
+          NULL, G_TYPE_STRING, 3, G_TYPE_SOCKET, WEIR_TYPE_FANOUT_SINK_FRAMING, G_TYPE_UINT);
+}
