@@ -108,6 +108,21 @@ find_feed (GstRTSPMedia *media, guint i)
   return (Feed *) feed;
 }
 
+// The sinks that keep the stream for readers to come are there before the first reader is: what
+// there has been since the media was prepared is theirs too.
+static void
+open_sinks (GstRTSPStream *stream)
+{
+  GstRTSPTransport *transport;
+
+  gst_rtsp_transport_new (&transport);
+  transport->lower_transport = GST_RTSP_LOWER_TRANS_UDP;
+  gst_rtsp_stream_allocate_udp_sockets (stream, G_SOCKET_FAMILY_IPV6, transport, FALSE);
+  if (gst_rtsp_stream_allocate_udp_sockets (stream, G_SOCKET_FAMILY_IPV4, transport, FALSE))
+    gst_rtsp_stream_complete_stream (stream, transport);
+  gst_rtsp_transport_free (transport);
+}
+
 static void
 on_prepared (GstRTSPMedia *media, gpointer data)
 {
@@ -132,6 +147,7 @@ on_prepared (GstRTSPMedia *media, gpointer data)
           session, "on-sending-rtcp", G_CALLBACK (on_sending_rtcp), track, free_track, 0);
       g_object_unref (session);
     }
+    open_sinks (stream);
     if (feed) {
       relay_attach (relay, i, feed);
       gst_object_unref (feed);
@@ -182,14 +198,22 @@ on_rtpbin_pad (GstElement *rtpbin, GstPad *pad, gpointer relay)
 }
 
 static void
-on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, gpointer relay)
+on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, MediaFactory *self)
 {
   GstElementFactory *factory = gst_element_get_factory (element);
+  const MountConfig *config = mount_get_config (self->mount);
 
   if (factory && g_str_equal (GST_OBJECT_NAME (factory), "rtpbin"))
-    g_signal_connect (element, "pad-added", G_CALLBACK (on_rtpbin_pad), relay);
+    g_signal_connect (
+        element, "pad-added", G_CALLBACK (on_rtpbin_pad), mount_get_relay (self->mount));
   if (!GST_IS_BASE_SINK (element))
     return;
+  // The library's own sinks, for readers that fanoutsink can't serve, have no such things.
+  if (g_object_class_find_property (G_OBJECT_GET_CLASS (element), "catch-up")) {
+    gst_util_set_object_arg (G_OBJECT (element), "join", config->join);
+    gst_util_set_object_arg (G_OBJECT (element), "catch-up", config->catch_up);
+    g_object_set (element, "class", config->class, NULL);
+  }
   // Packets are sent when they come. Their times are those of their arrival, so a sink that waited
   // for them, or for its deadline, would only add delay.
   gst_base_sink_set_sync (GST_BASE_SINK (element), FALSE);
@@ -205,8 +229,8 @@ media_factory_create_pipeline (GstRTSPMediaFactory *factory, GstRTSPMedia *media
       GST_RTSP_MEDIA_FACTORY_CLASS (media_factory_parent_class)->create_pipeline (factory, media);
 
   if (pipeline)
-    g_signal_connect (pipeline, "deep-element-added", G_CALLBACK (on_element_added),
-        mount_get_relay (((MediaFactory *) factory)->mount));
+    g_signal_connect_object (
+        pipeline, "deep-element-added", G_CALLBACK (on_element_added), factory, 0);
   return pipeline;
 }
 

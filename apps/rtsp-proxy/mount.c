@@ -209,6 +209,12 @@ mount_get_path (Mount *self)
   return self->config->path;
 }
 
+const MountConfig *
+mount_get_config (Mount *self)
+{
+  return self->config;
+}
+
 Relay *
 mount_get_relay (Mount *self)
 {

@@ -15,6 +15,10 @@ typedef struct {
   gboolean on_demand;
   guint linger_ms;
   guint start_timeout_ms;
+  // As fanoutsink's properties of these names.
+  const gchar *join;
+  const gchar *catch_up;
+  guint class;
 } MountConfig;
 
 typedef struct _Mount Mount;
@@ -27,6 +31,7 @@ Mount *mount_new (MountConfig *config, MountCloseReadersFunc close_readers, gpoi
 void mount_free (Mount *self);
 
 const gchar *mount_get_path (Mount *self);
+const MountConfig *mount_get_config (Mount *self);
 Relay *mount_get_relay (Mount *self);
 
 // For a mount that is not on-demand: starts the upstream now. Main thread.

@@ -14,7 +14,11 @@ G_DEFINE_QUARK (proxy - config - error - quark, proxy_config_error)
 static const gchar *const top_keys[] = { "listen", "mounts", NULL };
 static const gchar *const mount_keys[] = { "upstream", "user", "password", "password-file",
   "password-env", "transport", "on-demand", "linger", "start-timeout", "connect-timeout",
-  "read-timeout", NULL };
+  "read-timeout", "join", "catch-up", "class", NULL };
+
+static const gchar *const transports[] = { "auto", "udp", "tcp", NULL }; // as PullTransport
+static const gchar *const joins[] = { "keyframe", "live", NULL };
+static const gchar *const catch_ups[] = { "live", "delay", NULL };
 
 static void
 mount_config_free (gpointer data)
@@ -37,6 +41,9 @@ mount_config_new (const gchar *path)
   config->on_demand = TRUE;
   config->linger_ms = 10000;
   config->start_timeout_ms = 10000;
+  config->join = joins[0];
+  config->catch_up = catch_ups[0];
+  config->class = 4;
   config->pull.connect_timeout_ms = 5000;
   config->pull.read_timeout_ms = 10000;
   return config;
@@ -234,17 +241,29 @@ check_duration (const gchar *text, guint min_ms, guint *ms)
 }
 
 static gchar *
-check_transport (const gchar *text, PullTransport *transport)
+check_choice (const gchar *text, const gchar *const *choices, guint *choice)
 {
-  static const gchar *const names[] = { "auto", "udp", "tcp", NULL };
+  gchar *all, *wrong;
 
-  for (guint i = 0; names[i]; i++) {
-    if (g_str_equal (text, names[i])) {
-      *transport = (PullTransport) i;
+  for (*choice = 0; choices[*choice]; ++*choice) {
+    if (g_str_equal (text, choices[*choice]))
       return NULL;
-    }
   }
-  return g_strdup_printf ("\"%s\" is not auto, udp or tcp", text);
+  all = g_strjoinv (", ", (gchar **) choices);
+  wrong = g_strdup_printf ("\"%s\" is none of: %s", text, all);
+  g_free (all);
+  return wrong;
+}
+
+static gchar *
+check_class (const gchar *text, guint *class)
+{
+  guint64 number;
+
+  if (!g_ascii_string_to_unsigned (text, 10, 0, 7, &number, NULL))
+    return g_strdup_printf ("\"%s\" is not a class from 0 (served first) to 7", text);
+  *class = (guint) number;
+  return NULL;
 }
 
 static gchar *
@@ -292,11 +311,28 @@ static gchar *
 check_mount_value (MountConfig *mount, const gchar *key, const gchar *text)
 {
   PullConfig *pull = &mount->pull;
+  guint choice = 0;
+  gchar *wrong;
 
   if (g_str_equal (key, "upstream"))
     return check_upstream (text, pull);
-  if (g_str_equal (key, "transport"))
-    return check_transport (text, &pull->transport);
+  if (g_str_equal (key, "transport")) {
+    wrong = check_choice (text, transports, &choice);
+    pull->transport = (PullTransport) choice;
+    return wrong;
+  }
+  if (g_str_equal (key, "join")) {
+    wrong = check_choice (text, joins, &choice);
+    mount->join = joins[choice];
+    return wrong;
+  }
+  if (g_str_equal (key, "catch-up")) {
+    wrong = check_choice (text, catch_ups, &choice);
+    mount->catch_up = catch_ups[choice];
+    return wrong;
+  }
+  if (g_str_equal (key, "class"))
+    return check_class (text, &mount->class);
   if (g_str_equal (key, "on-demand"))
     return check_flag (text, &mount->on_demand);
   if (g_str_equal (key, "linger"))

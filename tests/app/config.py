@@ -113,7 +113,10 @@ def wrong_values_are_named():
     cases += [(mount(f'read-timeout: {t}'), f'FILE:4:19: read-timeout: "{t}" {NO_TIME.format(100)}')
               for t in ('0', '99ms')]
     cases += [
-        (mount('transport: sctp'), 'FILE:4:16: transport: "sctp" is not auto, udp or tcp'),
+        (mount('transport: sctp'), 'FILE:4:16: transport: "sctp" is none of: auto, udp, tcp'),
+        (mount('join: late'), 'FILE:4:11: join: "late" is none of: keyframe, live'),
+        (mount('catch-up: soon'), 'FILE:4:15: catch-up: "soon" is none of: live, delay'),
+        (mount('class: 8'), 'FILE:4:12: class: "8" is not a class from 0 (served first) to 7'),
         (mount('on-demand: maybe'), 'FILE:4:16: on-demand: "maybe" is not yes or no'),
         (mount('on-demand: [no]'), f'FILE:4:16: on-demand: {NO_TEXT}'),
         (mount('password: a\n    password-env: B'), 'FILE:5:19: password-env: only one of password, '
