@@ -19,6 +19,12 @@ static GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE (
 GType feed_get_type (void);
 G_DEFINE_TYPE (Feed, feed, GST_TYPE_ELEMENT)
 
+gboolean
+feed_is_open (Feed *self)
+{
+  return g_atomic_int_get (&self->open);
+}
+
 void
 feed_push (Feed *self, GstBuffer *packet)
 {

@@ -16,6 +16,9 @@ typedef struct _Feed Feed;
 // Returns a floating element. `caps`: application/x-rtp of the track.
 Feed *feed_new (GstCaps *caps);
 
+// Does what is pushed now go through?
+gboolean feed_is_open (Feed *self);
+
 // Gives the packet a time and pushes it. Dropped until the gap has gone through, and once the media
 // is being taken down. Does not take the buffer. Any thread.
 void feed_push (Feed *self, GstBuffer *packet);

@@ -16,6 +16,9 @@
 #define SSRC_SILENCE (100 * GST_MSECOND)
 // A track this far behind the others has nothing to send now.
 #define SPARSE_AFTER GST_SECOND
+// What is held of a track for its first feed, at most. Beyond that nobody is coming.
+#define HELD_BYTES (4 * 1024 * 1024)
+#define HELD_PACKETS 8192
 // RTP-Info that is further from the first packet than this is not believed.
 #define BASE_TOLERANCE_S 10
 
@@ -29,6 +32,10 @@ typedef struct {
   WeirSplice splice;
   WeirNtpMap ntp;   // in outgoing timestamps
   GPtrArray *feeds; // of Feed; replaced, never changed, so that it can be walked without the lock
+  // What this life brought while the reader who started it was still being answered.
+  gboolean holding;
+  GQueue held; // of GstBuffer
+  gsize held_bytes;
 } Track;
 
 struct _Relay {
@@ -61,6 +68,14 @@ relay_ref (Relay *self)
 }
 
 static void
+drop_held (Track *track)
+{
+  track->holding = FALSE;
+  track->held_bytes = 0;
+  g_queue_clear_full (&track->held, (GDestroyNotify) gst_buffer_unref);
+}
+
+static void
 clear_tracks (Relay *self)
 {
   for (guint i = 0; i < self->n_tracks; i++) {
@@ -69,6 +84,7 @@ clear_tracks (Relay *self)
     gst_caps_unref (track->upstream_caps);
     gst_caps_unref (track->caps);
     g_ptr_array_unref (track->feeds);
+    drop_held (track);
   }
   memset (self->tracks, 0, sizeof self->tracks);
   self->n_tracks = 0;
@@ -210,6 +226,8 @@ relay_begin (Relay *self, GPtrArray *caps)
   for (guint i = 0; i < self->n_tracks; i++) {
     self->tracks[i].alive = FALSE;
     self->tracks[i].ntp.known = FALSE;
+    drop_held (&self->tracks[i]);
+    self->tracks[i].holding = TRUE;
   }
   g_mutex_unlock (&self->lock);
   return result;
@@ -360,10 +378,36 @@ renumber (Relay *self, Track *track, const WeirRtp *rtp, gint64 now, guint64 bas
   return TRUE;
 }
 
+// Who gets the packet now, after those in `before`. With the lock held.
+static GPtrArray *
+take_feeds (Track *track, GstBuffer *packet, GQueue *before)
+{
+  if (track->feeds->len > 0 && feed_is_open (g_ptr_array_index (track->feeds, 0))) {
+    *before = track->held;
+    g_queue_init (&track->held);
+    drop_held (track);
+  } else if (track->holding) {
+    g_queue_push_tail (&track->held, gst_buffer_ref (packet));
+    track->held_bytes += gst_buffer_get_size (packet);
+    if (track->held_bytes > HELD_BYTES || track->held.length > HELD_PACKETS)
+      drop_held (track);
+  }
+  return g_ptr_array_ref (track->feeds);
+}
+
+static void
+push_to (GPtrArray *feeds, GstBuffer *packet)
+{
+  for (guint i = 0; i < feeds->len; i++)
+    feed_push (g_ptr_array_index (feeds, i), packet);
+}
+
 void
 relay_push (Relay *self, guint index, GstBuffer *packet, gint64 now, guint64 base)
 {
   GPtrArray *feeds = NULL;
+  GQueue before = G_QUEUE_INIT;
+  GstBuffer *held;
   GstMapInfo map;
   WeirRtp rtp;
 
@@ -386,15 +430,18 @@ relay_push (Relay *self, guint index, GstBuffer *packet, gint64 now, guint64 bas
       weir_rtp_set_seq (map.data, seq);
       weir_rtp_set_timestamp (map.data, timestamp);
       weir_rtp_set_ssrc (map.data, track->ssrc);
-      feeds = g_ptr_array_ref (track->feeds);
+      feeds = take_feeds (track, packet, &before);
     }
   }
   g_mutex_unlock (&self->lock);
   gst_buffer_unmap (packet, &map);
 
   if (feeds) {
-    for (guint i = 0; i < feeds->len; i++)
-      feed_push (g_ptr_array_index (feeds, i), packet);
+    while ((held = g_queue_pop_head (&before))) {
+      push_to (feeds, held);
+      gst_buffer_unref (held);
+    }
+    push_to (feeds, packet);
     g_ptr_array_unref (feeds);
   }
   gst_buffer_unref (packet);
