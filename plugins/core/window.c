@@ -47,7 +47,7 @@ weir_window_init (WeirWindow *window, WeirWindowBounds bounds, WeirCodec codec)
 {
   memset (window, 0, sizeof *window);
   window->bounds = bounds;
-  window->last_join = WEIR_NO_POSITION;
+  window->last_join = window->late_join = WEIR_NO_POSITION;
   window->last_rtp_time = WEIR_UNWRAP_START;
   window->newest_time = INT64_MIN;
   window->layers.codec = codec;
@@ -82,8 +82,9 @@ weir_window_drop_stage (WeirWindow *window)
 
   for (size_t i = 0; i < n; i++)
     block_unref (window->stage[i].block);
-  window->n_staged = 0;
-  window->in_frame = false;
+  window->n_staged = window->bytes_staged = 0;
+  window->in_frame = window->frame_key = window->frame_join = false;
+  window->late_join = WEIR_NO_POSITION;
   return n;
 }
 
@@ -123,6 +124,23 @@ weir_window_reserve (WeirWindow *window, size_t len)
   return window->block->data + window->block_used;
 }
 
+// The picture began before the packet that told so: with parameter sets, or a delimiter.
+static void
+mark_staged_frame (WeirWindow *window)
+{
+  int64_t first = window->frame_start - window->head;
+
+  for (size_t i = first < 0 ? 0 : (size_t) first; i < window->n_staged; i++) {
+    if (window->stage[i].flags & WEIR_PACKET_RTP)
+      window->stage[i].flags |= WEIR_PACKET_KEY;
+  }
+  // If its beginning is out already, publishing marks it: that takes the lock.
+  if (first >= 0)
+    window->stage[first].flags |= WEIR_PACKET_JOIN;
+  else
+    window->late_join = window->frame_start;
+}
+
 static void
 read_rtp (WeirWindow *window, WeirPacket *packet, const uint8_t *data, const WeirRtp *rtp)
 {
@@ -146,18 +164,24 @@ read_rtp (WeirWindow *window, WeirPacket *packet, const uint8_t *data, const Wei
   packet->temporal = layer.temporal;
   if (layer.discardable)
     packet->flags |= WEIR_PACKET_DISCARDABLE;
-  window->frame_key = window->frame_key || layer.keyframe || layer.parameters;
+  // Of an unknown codec no packet can be told to be less than another.
+  window->frame_key = window->frame_key || layer.keyframe || layer.parameters
+                      || window->layers.codec == WEIR_CODEC_OPAQUE;
   if (window->frame_key)
     packet->flags |= WEIR_PACKET_KEY;
   if (layer.keyframe && !window->frame_join) {
     window->frame_join = true;
-    // If its beginning is out already, publishing marks it: that takes the lock.
-    if (window->frame_start >= window->head)
-      window->stage[window->frame_start - window->head].flags |= WEIR_PACKET_JOIN;
+    mark_staged_frame (window);
   }
   // Audio has no frames of several packets, and its marker means another thing.
   if (rtp->marker || window->layers.codec == WEIR_CODEC_AUDIO)
     window->in_frame = false;
+}
+
+static bool
+is_full (const WeirWindow *window)
+{
+  return window->n_staged == WEIR_STAGE_PACKETS || window->bytes_staged >= WEIR_PACKET_MAX;
 }
 
 WeirStageState
@@ -166,7 +190,6 @@ weir_window_stage (WeirWindow *window, size_t len, int64_t now_ns)
   const uint8_t *data = window->block->data + window->block_used;
   WeirPacket *packet = &window->stage[window->n_staged];
   bool rtcp = weir_rtp_is_rtcp (data, len);
-  bool whole = true;
   WeirRtp rtp;
 
   *packet = (WeirPacket) {
@@ -177,22 +200,23 @@ weir_window_stage (WeirWindow *window, size_t len, int64_t now_ns)
   };
   if (!rtcp && weir_rtp_parse (data, len, &rtp) == 0) {
     read_rtp (window, packet, data, &rtp);
-    whole = rtp.marker;
   } else if (!rtcp) {
     window->n_opaque++;
-  } else if (data[1] == RTCP_SR) {
-    // It tells a newcomer how the tracks belong together, so it begins with the newest.
+  } else if (data[1] == RTCP_SR && window->last_rtp_time == WEIR_UNWRAP_START) {
+    // A stream of RTCP alone. A report tells a newcomer how the tracks belong together, so it
+    // begins with the newest.
     packet->flags = WEIR_PACKET_START | WEIR_PACKET_JOIN | WEIR_PACKET_KEY;
   }
   if (window->n_staged++ == 0)
     window->staged_ns = now_ns;
+  window->bytes_staged += len;
   window->block_used += len;
 
   if (!(packet->flags & WEIR_PACKET_RTP))
-    return WEIR_STAGE_URGENT;
-  if (whole)
+    return is_full (window) ? WEIR_STAGE_FULL : WEIR_STAGE_URGENT;
+  if (!window->in_frame)
     return WEIR_STAGE_FRAME;
-  return window->n_staged == WEIR_STAGE_PACKETS ? WEIR_STAGE_FULL : WEIR_STAGE_MORE;
+  return is_full (window) ? WEIR_STAGE_FULL : WEIR_STAGE_MORE;
 }
 
 // ---- publishing ----
@@ -213,56 +237,96 @@ grow (WeirWindow *window)
   return true;
 }
 
-static bool
-is_too_old (const WeirWindow *window, int64_t position, int64_t newest_ns, int64_t last_join)
+// Also of what is staged.
+static const WeirPacket *
+packet_at (const WeirWindow *window, int64_t position)
 {
-  const WeirWindowBounds *bounds = &window->bounds;
-
-  if (newest_ns - weir_window_at (window, position)->arrival_ns <= bounds->time_ns)
-    return false;
-  return !bounds->keep_join || last_join == WEIR_NO_POSITION || position < last_join;
+  return position < window->head ? weir_window_at (window, position)
+                                 : &window->stage[position - window->head];
 }
 
-static void
-let_go (WeirWindow *window)
+// Where the tail is by the bounds when the head, the bytes and the newest join point are these.
+static int64_t
+tail_within_bounds (const WeirWindow *window, int64_t head, size_t bytes, int64_t last_join)
 {
-  int64_t newest_ns = weir_window_at (window, window->head - 1)->arrival_ns;
+  const WeirWindowBounds *bounds = &window->bounds;
+  int64_t oldest_ns = packet_at (window, head - 1)->arrival_ns - bounds->time_ns;
+  int64_t tail;
 
   // The newest packet stays whatever the bounds.
-  while (window->head - window->tail > 1
-         && (window->bytes > window->bounds.bytes
-             || (uint64_t) (window->head - window->tail) > window->bounds.packets
-             || is_too_old (window, window->tail, newest_ns, window->last_join)))
-    let_go_oldest (window);
+  for (tail = window->tail; tail < head - 1; tail++) {
+    const WeirPacket *packet = packet_at (window, tail);
+    bool kept = bounds->keep_join && last_join != WEIR_NO_POSITION && tail >= last_join;
+
+    if (bytes <= bounds->bytes && (uint64_t) (head - tail) <= bounds->packets
+        && (kept || packet->arrival_ns >= oldest_ns))
+      break;
+    bytes -= packet->length;
+    if (tail == last_join)
+      last_join = WEIR_NO_POSITION;
+  }
+  return tail;
+}
+
+// A frame turned out to begin with a join point after its beginning was published.
+static bool
+has_late_join (const WeirWindow *window)
+{
+  return window->late_join != WEIR_NO_POSITION && window->late_join >= window->tail;
+}
+
+static int64_t
+last_join_after (const WeirWindow *window)
+{
+  int64_t last_join = has_late_join (window) ? window->late_join : window->last_join;
+
+  for (size_t i = 0; i < window->n_staged; i++) {
+    if (window->stage[i].flags & WEIR_PACKET_JOIN)
+      last_join = window->head + (int64_t) i;
+  }
+  return last_join;
 }
 
 int64_t
 weir_window_tail_after (const WeirWindow *window)
 {
-  size_t bytes = window->bytes;
-  int64_t head = window->head + (int64_t) window->n_staged;
-  int64_t last_join = window->last_join, newest_ns, tail;
-
   if (window->n_staged == 0)
     return window->tail;
-  newest_ns = window->stage[window->n_staged - 1].arrival_ns;
-  for (size_t i = 0; i < window->n_staged; i++) {
-    bytes += window->stage[i].length;
-    if (window->stage[i].flags & WEIR_PACKET_JOIN)
-      last_join = window->head + (int64_t) i;
+  return tail_within_bounds (window, window->head + (int64_t) window->n_staged,
+      window->bytes + window->bytes_staged, last_join_after (window));
+}
+
+static void
+mark_late_join (WeirWindow *window)
+{
+  int64_t rtp_time = entry (window, window->late_join)->rtp_time;
+
+  entry (window, window->late_join)->flags |= WEIR_PACKET_JOIN;
+  window->newest_time = rtp_time;
+  for (int64_t position = window->late_join; position < window->head; position++) {
+    WeirPacket *packet = entry (window, position);
+
+    if (packet->flags & WEIR_PACKET_RTP && packet->rtp_time == rtp_time)
+      packet->flags |= WEIR_PACKET_KEY;
   }
-  for (tail = window->tail; tail < window->head; tail++) {
-    if (bytes <= window->bounds.bytes && (uint64_t) (head - tail) <= window->bounds.packets
-        && !is_too_old (window, tail, newest_ns, last_join))
-      break;
-    bytes -= weir_window_at (window, tail)->length;
-  }
-  return tail;
+}
+
+static void
+add_staged (WeirWindow *window, const WeirPacket *packet)
+{
+  bool join = packet->flags & WEIR_PACKET_JOIN;
+
+  *entry (window, window->head++) = *packet;
+  window->bytes += packet->length;
+  if (packet->flags & WEIR_PACKET_RTP && (join || packet->rtp_time > window->newest_time))
+    window->newest_time = packet->rtp_time;
 }
 
 bool
 weir_window_publish (WeirWindow *window, uint64_t *lost)
 {
+  int64_t last_join, tail;
+
   if (window->n_staged == 0)
     return false;
   while (window->capacity < (uint64_t) (window->head - window->tail) + window->n_staged) {
@@ -271,22 +335,17 @@ weir_window_publish (WeirWindow *window, uint64_t *lost)
       return false;
     }
   }
-  if (window->frame_join && window->frame_start >= window->tail
-      && window->frame_start < window->head) {
-    entry (window, window->frame_start)->flags |= WEIR_PACKET_JOIN;
-    window->last_join = window->frame_start;
-  }
-  for (size_t i = 0; i < window->n_staged; i++) {
-    *entry (window, window->head) = window->stage[i];
-    window->bytes += window->stage[i].length;
-    if (window->stage[i].flags & WEIR_PACKET_JOIN)
-      window->last_join = window->head;
-    if (window->stage[i].flags & WEIR_PACKET_RTP && window->stage[i].rtp_time > window->newest_time)
-      window->newest_time = window->stage[i].rtp_time;
-    window->head++;
-  }
-  window->n_staged = 0;
-  let_go (window);
+  last_join = last_join_after (window);
+  tail = weir_window_tail_after (window);
+  if (has_late_join (window))
+    mark_late_join (window);
+  for (size_t i = 0; i < window->n_staged; i++)
+    add_staged (window, &window->stage[i]);
+  window->n_staged = window->bytes_staged = 0;
+  window->late_join = WEIR_NO_POSITION;
+  window->last_join = last_join;
+  while (window->tail < tail)
+    let_go_oldest (window);
   return true;
 }
 
@@ -333,9 +392,11 @@ weir_window_span (const WeirWindow *window, int64_t position, int64_t end, WeirS
   for (; position < end && span->n < WEIR_STAGE_PACKETS; position++) {
     const WeirPacket *packet = weir_window_at (window, position);
 
-    bytes += packet->length;
-    if (packet->block != first->block || bytes > WEIR_PACKET_MAX)
+    // Packets that were staged and dropped leave a gap.
+    if (packet->block != first->block || packet->offset != first->offset + bytes
+        || bytes + packet->length > WEIR_PACKET_MAX)
       break;
+    bytes += packet->length;
     span->packets[span->n++] = *packet;
   }
 }

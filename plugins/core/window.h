@@ -33,7 +33,7 @@ typedef enum {
   WEIR_PACKET_MARKER = 1 << 1,      // ends a frame
   WEIR_PACKET_START = 1 << 2,       // begins a frame
   WEIR_PACKET_JOIN = 1 << 3,        // a decoder can start here
-  WEIR_PACKET_KEY = 1 << 4,         // belongs to a frame that begins with a join point
+  WEIR_PACKET_KEY = 1 << 4,         // of a frame that begins with a join point; unknown codec: all
   WEIR_PACKET_DISCARDABLE = 1 << 5, // no other frame needs it
 } WeirPacketFlags;
 
@@ -68,7 +68,7 @@ typedef struct {
   // Packets tail to head - 1 are here. Positions never go back.
   int64_t tail, head;
   int64_t last_join;   // WEIR_NO_POSITION if there is none in the window
-  int64_t newest_time; // the latest RTP time, ever
+  int64_t newest_time; // the latest RTP time from the newest join point on
   size_t bytes;        // of the packets here
   uint64_t n_opaque;   // packets, ever, that were neither RTP nor RTCP
 
@@ -80,11 +80,12 @@ typedef struct {
   WeirBlock *block;
   size_t block_used;
   WeirPacket stage[WEIR_STAGE_PACKETS];
-  size_t n_staged;
+  size_t n_staged, bytes_staged;
   int64_t staged_ns; // when the first of them came
   WeirLayers layers;
   int64_t frame_start; // of the frame in hand
   bool in_frame, frame_key, frame_join;
+  int64_t late_join;     // a published packet that publishing has to mark
   int64_t last_rtp_time; // unwrapping
   int64_t frame_rtp_time;
 } WeirWindow;
