@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "rtcp_write.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "rtcp.h"
+#include "rtp.h"
+#include "tap.h"
+
+static const WeirRtcpBlock block = {
+  .ssrc = 0x01020304,
+  .fraction_lost = 0x80,
+  .lost = -2,
+  .highest_seq = 0x00051234,
+  .jitter = 0x11,
+  .last_sr = 0xaabbccdd,
+  .delay_sr = 0x00010000,
+};
+
+// As RFC 3550 draws them.
+static void
+a_report_is_as_the_rfc_draws_it (void)
+{
+  static const uint8_t expected[] = {
+    0x81, 201, 0, 7, 0xde, 0xad, 0xbe, 0xef, // header, who reports
+    1, 2, 3, 4, 0x80, 0xff, 0xff, 0xfe,      // of whom, what is lost
+    0, 5, 0x12, 0x34, 0, 0, 0, 0x11,         // the furthest, jitter
+    0xaa, 0xbb, 0xcc, 0xdd, 0, 1, 0, 0,      // the last sender report
+    0x81, 202, 0, 3, 0xde, 0xad, 0xbe, 0xef, // SDES
+    1, 4, 'a', '@', 'b', 'c', 0, 0,          // CNAME, the end
+  };
+  uint8_t out[100];
+
+  CHECK_INT (weir_rtcp_write_rr (out, sizeof out, 0xdeadbeef, &block, "a@bc"), sizeof expected);
+  CHECK (!memcmp (out, expected, sizeof expected));
+}
+
+static void
+without_a_block_it_says_only_who (void)
+{
+  uint8_t out[100];
+  WeirNtpMap map;
+  size_t len = weir_rtcp_write_rr (out, sizeof out, 7, NULL, "x");
+
+  CHECK_INT (len, 8 + 12);
+  CHECK_INT (out[0], 0x80);
+  CHECK_INT (out[3], 1);
+  CHECK (weir_rtp_is_rtcp (out, len));
+  CHECK_INT (weir_rtcp_find_sr (out, len, &map), -ENOENT);
+}
+
+// The items end with a zero, and fill whole words, whatever the name's length.
+static void
+names_of_all_lengths (void)
+{
+  char name[400];
+
+  for (size_t n = 0; n < 300; n++) {
+    uint8_t out[400];
+    size_t taken = n < 255 ? n : 255, len;
+    WeirNtpMap map;
+
+    memset (name, 'n', sizeof name);
+    name[n] = '\0';
+    len = weir_rtcp_write_rr (out, sizeof out, 7, &block, name);
+    CHECK_INT (len % 4, 0);
+    CHECK (len > 32 + 10 + taken && len <= 32 + 10 + taken + 4);
+    CHECK_INT (out[32 + 9], taken);
+    CHECK_INT (out[32 + 10 + taken], 0);
+    CHECK_INT ((out[32 + 2] << 8 | out[32 + 3]) * 4 + 4, len - 32);
+    CHECK_INT (weir_rtcp_find_sr (out, len, &map), -ENOENT);
+  }
+}
+
+static void
+too_little_room_is_left_alone (void)
+{
+  for (size_t room = 0; room < 48; room++) {
+    uint8_t *out = malloc (room ? room : 1);
+
+    CHECK_INT (weir_rtcp_write_rr (out, room, 7, &block, "a@bc"), 0);
+    free (out);
+  }
+}
+
+int
+main (void)
+{
+  RUN (a_report_is_as_the_rfc_draws_it);
+  RUN (without_a_block_it_says_only_who);
+  RUN (names_of_all_lengths);
+  RUN (too_little_room_is_left_alone);
+  return tap_done ();
+}
