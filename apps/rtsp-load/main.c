@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config.h"
+
+#include "filelimit.h"
+#include "load.h"
+#include "options.h"
+#include "report.h"
+
+#include <locale.h>
+#include <stdlib.h>
+
+static int
+run (const Options *options)
+{
+  Load *load;
+  gboolean failed;
+
+  if (!filelimit_raise (options))
+    return EXIT_FAILURE;
+  load = load_new (options);
+  if (!load)
+    return EXIT_FAILURE;
+  load_run (load);
+  if (options->json)
+    report_json (load);
+  else
+    report_table (load);
+  failed = results_failed (&load->results);
+  load_free (load);
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int
+main (int argc, char **argv)
+{
+  Options options;
+  int status;
+
+  setlocale (LC_CTYPE, ""); // for what --help says; numbers keep their points
+  if (options_parse (&options, &argc, &argv, &status))
+    status = run (&options);
+  options_clear (&options);
+  return status;
+}

@@ -1,0 +1,576 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config.h"
+
+#include "reader.h"
+
+#include "load.h"
+#include "reader_io.h"
+#include "rtcp_write.h"
+#include "rtsp_text.h"
+#include "sdp.h"
+
+#include <errno.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#define SECOND INT64_C (1000000000)
+#define LEAVE_NS (3 * SECOND) // a TEARDOWN isn't waited for any longer
+#define REPORT_NS (5 * SECOND)
+#define DEFAULT_SESSION_TIMEOUT 60
+#define BIG_BUFFER (1024 * 1024)
+#define SMALL_BUFFER 2048
+
+static const gchar *const methods[] = {
+  [READER_CONNECTING] = "connection",
+  [READER_DESCRIBING] = "DESCRIBE",
+  [READER_SETTING_UP] = "SETUP",
+  [READER_STARTING] = "PLAY",
+  [READER_PLAYING] = "OPTIONS",
+  [READER_LEAVING] = "TEARDOWN",
+};
+
+void
+reader_init (Reader *self, Load *load, guint index)
+{
+  *self = (Reader) {
+    .load = load,
+    .index = index,
+    .control = { SOURCE_CONTROL, -1, self, NULL },
+    .deadline_ns = NEVER,
+    .keepalive_ns = NEVER,
+    .report_ns = NEVER,
+    .end_ns = NEVER,
+    .out = g_string_new (NULL),
+    .ssrc = g_rand_int (load->random),
+  };
+}
+
+void
+reader_clear (Reader *self)
+{
+  reader_io_close (self, &self->control);
+  for (guint i = 0; i < self->n_tracks; i++) {
+    reader_io_close (self, &self->tracks[i].rtp);
+    reader_io_close (self, &self->tracks[i].rtcp);
+  }
+  g_string_free (self->out, TRUE);
+  g_free (self->in);
+  auth_clear (&self->auth);
+  g_free (self->session);
+  g_free (self->base);
+  g_free (self->aggregate);
+  g_clear_pointer (&self->sdp, g_array_unref);
+}
+
+gint64
+reader_due (const Reader *self)
+{
+  gint64 due = MIN (MIN (self->deadline_ns, self->keepalive_ns), self->report_ns);
+
+  return self->state == READER_PLAYING ? MIN (due, self->end_ns) : due;
+}
+
+static gint64
+in_seconds (gdouble seconds)
+{
+  return (gint64) (seconds * SECOND);
+}
+
+// The end of the measurement; what comes afterwards isn't missed.
+static void
+end_measurement (Reader *self, gint64 now)
+{
+  Results *results = &self->load->results;
+
+  if (self->state != READER_PLAYING)
+    return;
+  results->playing -= !self->origin;
+  if (!self->measured || self->ignores_media)
+    return;
+  for (guint i = 0; i < self->n_tracks; i++)
+    track_end (&self->tracks[i], results, now);
+  if (!self->first_packet_ns)
+    results_error (results, "no-media", "a reader was told to play and no packet came");
+}
+
+void
+reader_close (Reader *self)
+{
+  if (self->state == READER_DONE)
+    return;
+  reader_io_drain (self);
+  end_measurement (self, 0);
+  self->state = READER_DONE;
+  self->deadline_ns = self->keepalive_ns = self->report_ns = self->end_ns = NEVER;
+  reader_io_close (self, &self->control);
+  for (guint i = 0; i < self->n_tracks; i++) {
+    reader_io_close (self, &self->tracks[i].rtp);
+    reader_io_close (self, &self->tracks[i].rtcp);
+  }
+  load_reader_done (self->load, self);
+}
+
+void
+reader_fail (Reader *self, const gchar *kind, const gchar *format, ...)
+{
+  va_list args;
+  gchar *what, *text;
+
+  va_start (args, format);
+  what = g_strdup_vprintf (format, args);
+  va_end (args);
+  text = g_strdup_printf ("%s: %s", self->target->uri, what);
+  results_error (&self->load->results, kind, text);
+  g_free (what);
+  g_free (text);
+  reader_close (self);
+}
+
+static void
+ask (Reader *self, const gchar *method, const gchar *uri, const gchar *headers, gint64 now)
+{
+  const Target *target = self->target;
+  gchar *auth = auth_header (&self->auth, method, uri, target->user, target->password);
+  GString *all = g_string_new (headers);
+
+  if (self->session)
+    g_string_append_printf (all, "Session: %s\r\n", self->session);
+  if (auth)
+    g_string_append (all, auth);
+  rtsp_text_request (self->out, method, uri, ++self->cseq, all->str);
+  g_free (auth);
+  g_string_free (all, TRUE);
+  self->asked_ns = now;
+  self->deadline_ns = now + in_seconds (self->load->options->timeout);
+  reader_io_flush (self);
+}
+
+static void
+ask_setup (Reader *self, gint64 now)
+{
+  const Track *track = &self->tracks[self->setting_up];
+  gchar transport[128];
+
+  if (self->udp)
+    g_snprintf (transport, sizeof transport, "Transport: RTP/AVP;unicast;client_port=%d-%d\r\n",
+        track->port, track->port + 1);
+  else
+    g_snprintf (transport, sizeof transport, "Transport: RTP/AVP/TCP;unicast;interleaved=%u-%u\r\n",
+        self->setting_up * 2, self->setting_up * 2 + 1);
+  ask (self, "SETUP", track->control, transport, now);
+}
+
+// Sends the request that its state is about.
+static void
+ask_again (Reader *self, gint64 now)
+{
+  switch (self->state) {
+    case READER_DESCRIBING:
+      ask (self, "DESCRIBE", self->target->uri, "Accept: application/sdp\r\n", now);
+      break;
+    case READER_SETTING_UP:
+      ask_setup (self, now);
+      break;
+    case READER_STARTING:
+      ask (self, "PLAY", self->aggregate, "Range: npt=0-\r\n", now);
+      self->play_ns = now;
+      break;
+    case READER_PLAYING:
+      ask (self, "OPTIONS", self->aggregate, NULL, now);
+      break;
+    case READER_LEAVING:
+      ask (self, "TEARDOWN", self->aggregate, NULL, now);
+      self->deadline_ns = MIN (self->deadline_ns, now + LEAVE_NS);
+      break;
+    default:
+      break;
+  }
+}
+
+static void
+go_on (Reader *self, ReaderState state, gint64 now)
+{
+  self->state = state;
+  ask_again (self, now);
+}
+
+void
+reader_start (Reader *self, gint64 now)
+{
+  int error;
+
+  self->state = READER_CONNECTING;
+  self->deadline_ns = now + in_seconds (self->load->options->timeout);
+  error = reader_io_connect (self);
+  if (error < 0)
+    reader_fail (self, "connect", "can't connect: %s", g_strerror (-error));
+}
+
+void
+reader_on_connect (Reader *self, int error, gint64 now)
+{
+  if (error)
+    reader_fail (self, "connect", "can't connect: %s", g_strerror (error));
+  else
+    go_on (self, READER_DESCRIBING, now);
+}
+
+// Opens the sockets of the track whose turn it is. False if there are none.
+static gboolean
+open_ports (Reader *self)
+{
+  Track *track = &self->tracks[self->setting_up];
+  Results *results = &self->load->results;
+  struct sockaddr_storage local = { 0 };
+  socklen_t len = sizeof local;
+  int fds[2];
+
+  getsockname (self->control.fd, (struct sockaddr *) &local, &len);
+  track->port =
+      ports_open (&self->load->ports, &local, self->ignores_media ? SMALL_BUFFER : BIG_BUFFER, fds);
+  if (track->port == -ENOSPC) {
+    reader_fail (self, "ports", "no pair of UDP ports is left for reader %u; %s", self->index + 1,
+        self->load->options->port_hi ? "the range of --ports is full"
+                                     : "net.ipv4.ip_local_port_range gives more");
+    return FALSE;
+  }
+  if (track->port < 0) {
+    reader_fail (self, "sockets", "no UDP socket: %s", g_strerror (-track->port));
+    return FALSE;
+  }
+  track->rtp.fd = fds[0];
+  track->rtcp.fd = fds[1];
+  if (self->measured) {
+    results->probe_lo = results->probe_lo ? MIN (results->probe_lo, track->port) : track->port;
+    results->probe_hi = MAX (results->probe_hi, track->port + 1);
+  }
+  if (!self->ignores_media) {
+    reader_io_watch (self, &track->rtp, EPOLLIN);
+    reader_io_watch (self, &track->rtcp, EPOLLIN);
+  }
+  return TRUE;
+}
+
+static void
+set_up_next (Reader *self, gint64 now)
+{
+  if (self->setting_up == self->n_tracks)
+    go_on (self, READER_STARTING, now);
+  else if (!self->udp || open_ports (self))
+    go_on (self, READER_SETTING_UP, now);
+}
+
+static void
+on_description (Reader *self, const GstRTSPMessage *answer, gint64 now)
+{
+  const gchar *base = rtsp_text_header (answer, GST_RTSP_HDR_CONTENT_BASE);
+  const gchar *why = NULL;
+  guint8 *body = NULL;
+  guint len = 0;
+
+  gst_rtsp_message_get_body (answer, &body, &len);
+  self->base = g_strdup (base ? base : self->target->uri);
+  self->aggregate = sdp_aggregate (body, len, self->base);
+  self->sdp = sdp_tracks (body, len, self->base, self->load->options->video_only, &why);
+  if (!self->sdp) {
+    reader_fail (self, "no-video", "%s", why);
+    return;
+  }
+  self->tracks = (Track *) self->sdp->data;
+  self->n_tracks = self->sdp->len;
+  for (guint i = 0; i < self->n_tracks; i++) {
+    Track *track = &self->tracks[i];
+
+    track->rtp = (Source) { SOURCE_RTP, -1, self, track };
+    track->rtcp = (Source) { SOURCE_RTCP, -1, self, track };
+    weir_rtp_stats_init (&track->stats, track->clock_rate);
+  }
+  set_up_next (self, now);
+}
+
+// "12345678;timeout=60"
+static void
+take_session (Reader *self, const GstRTSPMessage *answer)
+{
+  const gchar *text = rtsp_text_header (answer, GST_RTSP_HDR_SESSION);
+  const gchar *timeout = text ? strstr (text, "timeout=") : NULL;
+  guint64 seconds = timeout ? g_ascii_strtoull (timeout + 8, NULL, 10) : 0;
+
+  if (!text)
+    return;
+  g_free (self->session);
+  self->session = g_strndup (text, strcspn (text, "; "));
+  if (seconds < 2 || seconds > 86400)
+    seconds = DEFAULT_SESSION_TIMEOUT;
+  self->keepalive_every_ns = (gint64) seconds * SECOND / 2;
+}
+
+static void
+take_rtcp_address (Reader *self, Track *track, const GstRTSPTransport *transport)
+{
+  struct sockaddr_storage *to = &track->rtcp_to;
+  in_port_t port = htons ((in_port_t) transport->server_port.max);
+
+  if (transport->server_port.max <= 0 || transport->server_port.max > 65535)
+    return;
+  memcpy (to, &self->target->address, sizeof *to);
+  track->rtcp_to_len = self->target->address_len;
+  if (to->ss_family == AF_INET6)
+    ((struct sockaddr_in6 *) to)->sin6_port = port;
+  else
+    ((struct sockaddr_in *) to)->sin_port = port;
+}
+
+// What the server made of the transport that was asked for; NULL if that can't be.
+static GstRTSPTransport *
+read_transport (const Reader *self, const GstRTSPMessage *answer)
+{
+  const gchar *text = rtsp_text_header (answer, GST_RTSP_HDR_TRANSPORT);
+  GstRTSPTransport *transport = NULL;
+  gboolean tcp;
+
+  if (!text)
+    return NULL;
+  gst_rtsp_transport_new (&transport);
+  if (gst_rtsp_transport_parse (text, transport) == GST_RTSP_OK) {
+    tcp = transport->lower_transport == GST_RTSP_LOWER_TRANS_TCP;
+    if (tcp != self->udp)
+      return transport;
+  }
+  gst_rtsp_transport_free (transport);
+  return NULL;
+}
+
+static void
+on_set_up (Reader *self, const GstRTSPMessage *answer, gint64 now)
+{
+  GstRTSPTransport *transport = read_transport (self, answer);
+  Track *track = &self->tracks[self->setting_up];
+
+  if (!transport) {
+    reader_fail (self, "bad-answer", "the answer to SETUP has not the transport asked for");
+    return;
+  }
+  take_session (self, answer);
+  take_rtcp_address (self, track, transport);
+  track->announced_ssrc = transport->ssrc;
+  track->channel = transport->interleaved.min >= 0 && transport->interleaved.min < 255
+                       ? (guint8) transport->interleaved.min
+                       : (guint8) (self->setting_up * 2);
+  gst_rtsp_transport_free (transport);
+  self->setting_up++;
+  set_up_next (self, now);
+}
+
+static void
+stop_reading (Reader *self)
+{
+  reader_io_unwatch (self, &self->control);
+  for (guint i = 0; i < self->n_tracks && self->udp && !self->ignores_media; i++) {
+    reader_io_unwatch (self, &self->tracks[i].rtp);
+    reader_io_unwatch (self, &self->tracks[i].rtcp);
+  }
+}
+
+static gint64
+draw_session (Reader *self)
+{
+  const Options *options = self->load->options;
+  gdouble length = options->session;
+
+  if (options->session_exp)
+    length *= -log (1 - g_rand_double (self->load->random));
+  return in_seconds (length);
+}
+
+static gint64
+draw_report (Reader *self)
+{
+  return (gint64) (REPORT_NS * g_rand_double_range (self->load->random, 0.5, 1.5));
+}
+
+static void
+on_play (Reader *self, gint64 now)
+{
+  const Options *options = self->load->options;
+  Results *results = &self->load->results;
+
+  self->state = READER_PLAYING;
+  self->keepalive_ns = now + self->keepalive_every_ns;
+  if (!options->no_rr)
+    self->report_ns = now + draw_report (self) / 2;
+  if (self->origin)
+    return;
+  self->connected = TRUE;
+  results->connected++;
+  results->playing++;
+  results->last_play_ns = now;
+  if (options->session > 0)
+    self->end_ns = MIN (self->end_ns, now + draw_session (self));
+  if (self->slow)
+    stop_reading (self);
+}
+
+static void
+note_delay (Reader *self, WeirHistogram *histogram, gint64 now)
+{
+  if (self->measured)
+    weir_histogram_add (histogram, now - self->asked_ns);
+}
+
+static void
+on_good_answer (Reader *self, const GstRTSPMessage *answer, gint64 now)
+{
+  Results *results = &self->load->results;
+
+  switch (self->state) {
+    case READER_DESCRIBING:
+      note_delay (self, &results->describe, now);
+      on_description (self, answer, now);
+      break;
+    case READER_SETTING_UP:
+      note_delay (self, &results->setup, now);
+      on_set_up (self, answer, now);
+      break;
+    case READER_STARTING:
+      note_delay (self, &results->play, now);
+      on_play (self, now);
+      break;
+    case READER_LEAVING:
+      reader_close (self);
+      break;
+    default:
+      break;
+  }
+}
+
+static void
+on_refusal (Reader *self, guint status)
+{
+  const gchar *hint = "";
+  gchar *text;
+
+  if (status == 401)
+    hint =
+        self->challenged ? ": the user or the password is wrong" : ": give --user and --password";
+  text = g_strdup_printf ("%s: %s got %u %s%s", self->target->uri, methods[self->state], status,
+      gst_rtsp_status_as_text (status), hint);
+  results_refused (&self->load->results, status, text);
+  g_free (text);
+  reader_close (self);
+}
+
+void
+reader_on_answer (Reader *self, GstRTSPMessage *answer, gint64 now)
+{
+  const gchar *cseq = rtsp_text_header (answer, GST_RTSP_HDR_CSEQ);
+  GstRTSPStatusCode status = GST_RTSP_STS_INVALID;
+
+  gst_rtsp_message_parse_response (answer, &status, NULL, NULL);
+  if (status < 200 || (cseq && g_ascii_strtoull (cseq, NULL, 10) != self->cseq))
+    return; // it goes on, or is about a request that nobody waits for any more
+  self->deadline_ns = NEVER;
+  if (status == 401 && self->target->user && !self->challenged
+      && auth_take_challenge (&self->auth, answer)) {
+    self->challenged = TRUE;
+    ask_again (self, now);
+  } else if (status < 300) {
+    self->challenged = FALSE;
+    on_good_answer (self, answer, now);
+  } else if (self->state != READER_PLAYING && self->state != READER_LEAVING) {
+    on_refusal (self, status);
+  } else if (self->state == READER_LEAVING) {
+    reader_close (self);
+  }
+  load_reschedule (self->load, self);
+}
+
+void
+reader_stop (Reader *self, gint64 now)
+{
+  if (self->state == READER_PLAYING) {
+    end_measurement (self, now);
+    self->keepalive_ns = self->report_ns = self->end_ns = NEVER;
+    go_on (self, READER_LEAVING, now);
+    if (self->slow) // the answer lies behind all that was not read
+      reader_close (self);
+  } else if (self->state == READER_WAITING) {
+    self->state = READER_DONE;
+  } else if (self->state < READER_PLAYING) {
+    self->end_ns = now;
+  }
+  load_reschedule (self->load, self);
+}
+
+static void
+claim_loss (const Reader *self, const Track *track, WeirRtcpBlock *block)
+{
+  gdouble loss = self->load->options->loss / 100;
+  const WeirRtpStats *stats = &track->stats;
+
+  if (loss < 0)
+    return;
+  if (!stats->started)
+    block->ssrc = track->announced_ssrc;
+  block->fraction_lost = (guint8) MIN (loss * 256, 255);
+  block->lost =
+      stats->started ? (gint32) MIN (loss * (stats->max_seq - stats->first_seq + 1), 0x7fffff) : 0;
+}
+
+static void
+report (Reader *self, gint64 now)
+{
+  gchar cname[32];
+
+  g_snprintf (cname, sizeof cname, "rtsp-load-%u", self->index);
+  for (guint i = 0; i < self->n_tracks; i++) {
+    Track *track = &self->tracks[i];
+    WeirRtcpBlock block;
+    guint8 packet[128];
+    gsize len;
+
+    track_report (track, now, &block);
+    claim_loss (self, track, &block);
+    len = weir_rtcp_write_rr (
+        packet, sizeof packet, self->ssrc + i, block.ssrc ? &block : NULL, cname);
+    reader_io_send_rtcp (self, track, packet, len);
+  }
+}
+
+static void
+keep_alive (Reader *self, gint64 now)
+{
+  self->keepalive_ns = now + self->keepalive_every_ns;
+  ask_again (self, now);
+  if (self->slow)
+    self->deadline_ns = NEVER;
+}
+
+static void
+on_deadline (Reader *self)
+{
+  reader_fail (self, "timeout", "no answer to %s%s", methods[self->state],
+      self->state == READER_CONNECTING ? " attempt" : "");
+}
+
+void
+reader_on_time (Reader *self, gint64 now)
+{
+  if (now >= self->deadline_ns) {
+    on_deadline (self);
+    return;
+  }
+  if (self->state == READER_PLAYING && now >= self->end_ns) {
+    reader_stop (self, now);
+    return;
+  }
+  if (now >= self->report_ns) {
+    self->report_ns = now + draw_report (self);
+    report (self, now);
+  }
+  if (now >= self->keepalive_ns)
+    keep_alive (self, now);
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config.h"
+
+#include "reader_io.h"
+
+#include "bytes.h"
+#include "load.h"
+#include "rtsp_text.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define MAX_UNSENT 65536 // bytes; reports are left out above
+
+static void
+control_epoll (Reader *self, int what, guint32 events)
+{
+  struct epoll_event event = { .events = events, .data.ptr = &self->control };
+
+  epoll_ctl (self->load->epoll, what, self->control.fd, &event);
+}
+
+int
+reader_io_connect (Reader *self)
+{
+  const Target *target = self->target;
+  int on = 1, fd;
+
+  fd = socket (target->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0)
+    return -errno;
+  self->control.fd = fd;
+  setsockopt (fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (connect (fd, (const struct sockaddr *) &target->address, target->address_len) < 0
+      && errno != EINPROGRESS)
+    return -errno;
+  self->wants_write = TRUE;
+  control_epoll (self, EPOLL_CTL_ADD, EPOLLIN | EPOLLOUT);
+  return 0;
+}
+
+static void
+want_write (Reader *self, gboolean wanted)
+{
+  if (self->wants_write == wanted)
+    return;
+  self->wants_write = wanted;
+  control_epoll (self, EPOLL_CTL_MOD, EPOLLIN | (wanted ? EPOLLOUT : 0));
+}
+
+void
+reader_io_flush (Reader *self)
+{
+  while (self->out->len > 0) {
+    gssize n = send (self->control.fd, self->out->str, self->out->len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+    if (n < 0)
+      break; // a connection that is gone tells so when it is read
+    g_string_erase (self->out, 0, n);
+  }
+  want_write (self, self->out->len > 0);
+}
+
+void
+reader_io_watch (Reader *self, Source *source, guint32 events)
+{
+  struct epoll_event event = { .events = events, .data.ptr = source };
+
+  epoll_ctl (self->load->epoll, EPOLL_CTL_ADD, source->fd, &event);
+}
+
+void
+reader_io_unwatch (Reader *self, Source *source)
+{
+  epoll_ctl (self->load->epoll, EPOLL_CTL_DEL, source->fd, NULL);
+}
+
+void
+reader_io_close (Reader *self, Source *source)
+{
+  if (source->fd >= 0)
+    close (source->fd);
+  source->fd = -1;
+}
+
+static void
+on_rtp (gpointer user, const guint8 *data, gsize len, gint64 arrival_ns)
+{
+  Track *track = user;
+  Reader *reader = track->rtp.reader;
+  Load *load = reader->load;
+
+  if (reader->state < READER_STARTING)
+    return;
+  if (track_rtp (track, reader->measured ? &load->results : NULL, data, len, arrival_ns) < 0)
+    return;
+  if (reader->first_packet_ns == 0) {
+    reader->first_packet_ns = arrival_ns;
+    if (reader->measured)
+      weir_histogram_add (&load->results.first_packet, arrival_ns - reader->play_ns);
+  }
+}
+
+static void
+on_rtcp (gpointer user, const guint8 *data, gsize len, gint64 arrival_ns)
+{
+  track_rtcp (user, data, len, arrival_ns);
+}
+
+static int
+read_datagrams (Source *source)
+{
+  return receiver_read (source->reader->load->receiver, source->fd, &source->track->socket_drops,
+      source->kind == SOURCE_RTP ? on_rtp : on_rtcp, source->track);
+}
+
+void
+reader_io_on_datagram (Source *source)
+{
+  read_datagrams (source);
+}
+
+void
+reader_io_drain (Reader *self)
+{
+  if (!self->udp || self->ignores_media || self->slow)
+    return;
+  for (guint i = 0; i < self->n_tracks; i++) {
+    Track *track = &self->tracks[i];
+
+    // A socket that is never empty must not hold up the others for ever.
+    for (int n = 0; n < 1000 && track->rtp.fd >= 0 && read_datagrams (&track->rtp) > 0; n++)
+      ;
+  }
+}
+
+void
+reader_io_send_rtcp (Reader *self, Track *track, const guint8 *data, gsize len)
+{
+  if (self->udp) {
+    if (track->rtcp.fd >= 0 && track->rtcp_to_len)
+      sendto (track->rtcp.fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL,
+          (struct sockaddr *) &track->rtcp_to, track->rtcp_to_len);
+    return;
+  }
+  if (self->out->len + len > MAX_UNSENT)
+    return;
+  g_string_append_c (self->out, '$');
+  g_string_append_c (self->out, (gchar) (track->channel + 1));
+  g_string_append_c (self->out, (gchar) (len >> 8));
+  g_string_append_c (self->out, (gchar) len);
+  g_string_append_len (self->out, (const gchar *) data, (gssize) len);
+  reader_io_flush (self);
+}
+
+static void
+on_frame (Reader *self, guint8 channel, const guint8 *data, gsize len, gint64 now)
+{
+  if (self->ignores_media)
+    return;
+  for (guint i = 0; i < self->n_tracks; i++) {
+    Track *track = &self->tracks[i];
+
+    if (channel == track->channel)
+      on_rtp (track, data, len, now);
+    else if (channel == track->channel + 1)
+      on_rtcp (track, data, len, now);
+  }
+}
+
+// Takes the first frame or message. False if it isn't all there, or the reader is done with.
+static gboolean
+take_one (Reader *self, WeirBytes *bytes, gint64 now)
+{
+  const guint8 *body;
+  guint8 dollar, channel;
+  guint16 size;
+  WeirBytes frame = *bytes;
+
+  if (bytes->at[0] == '$') {
+    weir_bytes_u8 (&frame, &dollar);
+    weir_bytes_u8 (&frame, &channel);
+    weir_bytes_u16 (&frame, &size);
+    if (!weir_bytes_take (&frame, size, &body))
+      return FALSE;
+    *bytes = frame;
+    on_frame (self, channel, body, size, now);
+  } else if (bytes->at[0] == '\r' || bytes->at[0] == '\n') {
+    weir_bytes_skip (bytes, 1);
+  } else {
+    GstRTSPMessage *answer = NULL;
+    gsize used = 0;
+
+    switch (rtsp_text_read (bytes->at, weir_bytes_left (bytes), &answer, &used)) {
+      case RTSP_TEXT_PARTIAL:
+        return FALSE;
+      case RTSP_TEXT_BAD:
+        reader_fail (self, "bad-answer", "the server sent what is no RTSP");
+        return FALSE;
+      case RTSP_TEXT_ANSWER:
+        reader_on_answer (self, answer, now);
+        gst_rtsp_message_free (answer);
+        break;
+      case RTSP_TEXT_REQUEST:
+        break;
+    }
+    weir_bytes_skip (bytes, used);
+  }
+  return self->control.fd >= 0;
+}
+
+static void
+keep_rest (Reader *self, const WeirBytes *rest)
+{
+  self->in_len = weir_bytes_left (rest);
+  if (self->in_len > self->in_room) {
+    self->in_room = self->in_len * 2;
+    self->in = g_realloc (self->in, self->in_room);
+  }
+  if (self->in_len)
+    memcpy (self->in, rest->at, self->in_len);
+}
+
+static void
+on_closed (Reader *self, int error)
+{
+  if (self->state == READER_LEAVING) {
+    reader_close (self);
+    return;
+  }
+  reader_fail (self, "closed", "the server closed the connection%s%s", error ? ": " : "",
+      error ? g_strerror (error) : "");
+}
+
+static void
+on_readable (Reader *self)
+{
+  guint8 *scratch = self->load->scratch;
+  WeirBytes bytes;
+  gint64 now;
+  gssize n;
+
+  if (self->in_len)
+    memcpy (scratch, self->in, self->in_len);
+  n = recv (self->control.fd, scratch + self->in_len, LOAD_SCRATCH - self->in_len, MSG_DONTWAIT);
+  if (n <= 0) {
+    if (n == 0 || (errno != EAGAIN && errno != EINTR))
+      on_closed (self, n == 0 ? 0 : errno);
+    return;
+  }
+  now = receiver_sync (self->load->receiver);
+  bytes = weir_bytes (scratch, self->in_len + (gsize) n);
+  while (weir_bytes_left (&bytes) > 0 && take_one (self, &bytes, now))
+    ;
+  if (self->control.fd >= 0)
+    keep_rest (self, &bytes);
+}
+
+void
+reader_on_control (Reader *self, guint32 events, gint64 now)
+{
+  if (self->state == READER_CONNECTING && events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) {
+    int error = 0;
+    socklen_t len = sizeof error;
+
+    getsockopt (self->control.fd, SOL_SOCKET, SO_ERROR, &error, &len);
+    reader_on_connect (self, error, now);
+    return;
+  }
+  if (events & EPOLLOUT)
+    reader_io_flush (self);
+  if (events & (EPOLLIN | EPOLLERR | EPOLLHUP) && self->control.fd >= 0)
+    on_readable (self);
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config.h"
+
+#include "sdp.h"
+
+#include "rtsp_text.h"
+
+#include <gst/sdp/gstsdpmessage.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DEFAULT_CLOCK_RATE 90000
+#define MAX_TRACKS 16
+
+static GstSDPMessage *
+parse (const guint8 *text, gsize len)
+{
+  GstSDPMessage *sdp = NULL;
+
+  gst_sdp_message_new (&sdp);
+  gst_sdp_message_parse_buffer (text, (guint) len, sdp);
+  return sdp;
+}
+
+// "96 H264/90000"
+static guint32
+clock_rate (const GstSDPMedia *media)
+{
+  const gchar *map = gst_sdp_media_get_attribute_val (media, "rtpmap");
+  const gchar *slash = map ? strchr (map, '/') : NULL;
+  guint rate = 0;
+
+  if (!slash || sscanf (slash + 1, "%9u", &rate) != 1 || rate == 0)
+    return DEFAULT_CLOCK_RATE;
+  return rate;
+}
+
+static Track
+make_track (const GstSDPMedia *media, const gchar *base)
+{
+  return (Track) {
+    .control = rtsp_text_control (base, gst_sdp_media_get_attribute_val (media, "control")),
+    .video = g_strcmp0 (gst_sdp_media_get_media (media), "video") == 0,
+    .clock_rate = clock_rate (media),
+  };
+}
+
+static void
+clear_track (gpointer track)
+{
+  g_free (((Track *) track)->control);
+}
+
+GArray *
+sdp_tracks (
+    const guint8 *text, gsize len, const gchar *base, gboolean video_only, const gchar **why)
+{
+  GstSDPMessage *sdp = parse (text, len);
+  GArray *tracks = g_array_new (FALSE, TRUE, sizeof (Track));
+  gboolean has_video = FALSE;
+
+  g_array_set_clear_func (tracks, clear_track);
+  for (guint i = 0; i < gst_sdp_message_medias_len (sdp) && tracks->len < MAX_TRACKS; i++) {
+    Track track = make_track (gst_sdp_message_get_media (sdp, i), base);
+
+    has_video = has_video || track.video;
+    if (track.video || !video_only)
+      g_array_append_val (tracks, track);
+    else
+      clear_track (&track);
+  }
+  if (!has_video) {
+    *why =
+        tracks->len || video_only ? "no video in its description" : "no tracks in its description";
+    g_clear_pointer (&tracks, g_array_unref);
+  }
+  gst_sdp_message_free (sdp);
+  return tracks;
+}
+
+gchar *
+sdp_aggregate (const guint8 *text, gsize len, const gchar *base)
+{
+  GstSDPMessage *sdp = parse (text, len);
+  gchar *uri = rtsp_text_control (base, gst_sdp_message_get_attribute_val (sdp, "control"));
+
+  gst_sdp_message_free (sdp);
+  return uri;
+}
