@@ -15,6 +15,7 @@
 #define SECOND INT64_C (1000000000)
 #define MAX_EVENTS 512
 #define HELD_BACK_NS (5 * SECOND / 1000)
+#define MATCH_AFTER_NS (SECOND / 5) // the origin's packet may come after the reader's
 
 static volatile sig_atomic_t n_signals;
 
@@ -74,19 +75,33 @@ init_readers (Load *self)
   g_free (weights);
 }
 
+static void
+init_origin (Load *self)
+{
+  Reader *reader = &self->readers[self->n_readers];
+
+  reader_init (reader, self, self->n_readers);
+  reader->target = &self->targets[self->n_targets];
+  reader->udp = self->readers[0].udp;
+  reader->origin = TRUE;
+  self->against = against_new ();
+  self->n_all++;
+}
+
 static gboolean
 init_targets (Load *self)
 {
   const Options *options = self->options;
   guint n = g_strv_length (options->urls);
 
-  self->targets = g_new0 (Target, n);
+  self->targets = g_new0 (Target, n + 1);
   self->n_targets = n;
   for (guint i = 0; i < n; i++) {
     if (!target_init (&self->targets[i], options->urls[i], options->user, options->password))
       return FALSE;
   }
-  return TRUE;
+  return !options->against
+         || target_init (&self->targets[n], options->against, options->user, options->password);
 }
 
 Load *
@@ -107,9 +122,11 @@ load_new (const Options *options)
   self->random = g_rand_new_with_seed ((guint32) options->seed);
   self->epoll = epoll_create1 (EPOLL_CLOEXEC);
   self->n_readers = self->n_all = (guint) options->readers;
-  self->readers = g_new0 (Reader, self->n_all);
-  self->due = g_new (gint64, self->n_all);
+  self->readers = g_new0 (Reader, self->n_readers + 1);
+  self->due = g_new (gint64, self->n_readers + 1);
   init_readers (self);
+  if (options->against)
+    init_origin (self);
   for (guint i = 0; i < self->n_all; i++)
     self->due[i] = NEVER;
   self->next_due = NEVER;
@@ -121,7 +138,7 @@ load_free (Load *self)
 {
   for (guint i = 0; i < self->n_all; i++)
     reader_clear (&self->readers[i]);
-  for (guint i = 0; i < self->n_targets; i++)
+  for (guint i = 0; self->targets && i <= self->n_targets; i++)
     target_clear (&self->targets[i]);
   if (self->epoll >= 0)
     close (self->epoll);
@@ -132,6 +149,7 @@ load_free (Load *self)
   g_clear_pointer (&self->random, g_rand_free);
   results_clear (&self->results);
   receiver_free (self->receiver);
+  g_clear_pointer (&self->against, against_free);
   g_free (self);
 }
 
@@ -159,12 +177,28 @@ start_reader (Load *self, Reader *reader, gint64 now)
   load_reschedule (self, reader);
 }
 
-// Probes come first, so that theirs are the lowest ports.
+void
+load_match (Load *self, gint64 until_ns)
+{
+  if (self->against)
+    self->results.unmatched += against_match (self->against, until_ns, &self->results.added_delay);
+}
+
+static Reader *
+origin (const Load *self)
+{
+  return self->against ? &self->readers[self->n_readers] : NULL;
+}
+
+// The origin is read before all readers, so that none gets what it missed; and probes come before
+// the others, so that theirs are the lowest ports.
 static gboolean
 held_back (const Load *self)
 {
   guint probes = (guint) self->options->probes;
 
+  if (origin (self) && origin (self)->state < READER_PLAYING)
+    return TRUE;
   if (probes == 0 || self->n_started != probes)
     return FALSE;
   for (guint i = 0; i < probes; i++) {
@@ -252,6 +286,13 @@ handle (const struct epoll_event *event, gint64 now)
     reader_io_on_datagram (source);
 }
 
+static gboolean
+only_origin_left (const Load *self)
+{
+  return origin (self) && self->n_started == self->n_readers && self->n_open == 1
+         && origin (self)->state < READER_LEAVING;
+}
+
 static void
 turn (Load *self, gint64 now)
 {
@@ -268,11 +309,12 @@ turn (Load *self, gint64 now)
   }
   let_arrive (self, now);
   run_timers (self, now);
+  load_match (self, now - MATCH_AFTER_NS);
   if (now >= self->sample_ns) {
     report_sample (self, now);
     self->sample_ns += SECOND;
   }
-  if (!self->stopping && (now >= self->end_ns || n_signals > 0))
+  if (!self->stopping && (now >= self->end_ns || n_signals > 0 || only_origin_left (self)))
     stop_all (self, now);
 }
 
@@ -294,10 +336,13 @@ load_run (Load *self)
   self->results.start_ns = self->next_arrival_ns = start;
   self->sample_ns = start + SECOND;
   self->end_ns = start + (gint64) (self->options->duration * SECOND);
+  if (origin (self))
+    start_reader (self, origin (self), start);
   let_arrive (self, start);
   // The second signal is meant: readers are left as they are.
   while ((self->n_open > 0 || self->n_started < self->n_readers) && n_signals < 2)
     turn (self, receiver_sync (self->receiver));
   self->results.end_ns = receiver_sync (self->receiver);
+  load_match (self, G_MAXINT64);
   report_sample (self, self->results.end_ns);
 }

@@ -3,6 +3,7 @@
 
 // The run: all readers, and the one loop that drives them.
 
+#include "against.h"
 #include "options.h"
 #include "ports.h"
 #include "reader.h"
@@ -21,8 +22,10 @@ struct Load {
   int epoll;
   guint8 *scratch; // what a connection brought, while it is taken apart
 
+  Against *against; // or NULL
+
   Target *targets;
-  guint n_targets;
+  guint n_targets; // of the readers; the origin's follows
   Reader *readers; // those of --readers, then the origin's
   guint n_readers; // of --readers
   guint n_all;
@@ -44,3 +47,5 @@ void load_run (Load *self);
 // For readers: their next deadline may have changed; they are done.
 void load_reschedule (Load *self, Reader *reader);
 void load_reader_done (Load *self, Reader *reader);
+// Compares with the origin what came up to then.
+void load_match (Load *self, gint64 until_ns);

@@ -86,22 +86,71 @@ reader_io_close (Reader *self, Source *source)
   source->fd = -1;
 }
 
+// How far apart audio and video of one instant are, by what is newest of both.
+static void
+note_skew (const Reader *self, const Track *video)
+{
+  for (guint i = 0; i < self->n_tracks; i++) {
+    const Track *other = &self->tracks[i];
+
+    if (!other->video && other->late_known && video->late_known)
+      weir_histogram_add (&self->load->results.av_skew, ABS (video->late_ns - other->late_ns));
+  }
+}
+
+static void
+note_first (Reader *self, const Track *track)
+{
+  Results *results = &self->load->results;
+
+  if (self->first_packet_ns == 0 && track->first_ns) {
+    self->first_packet_ns = track->first_ns;
+    weir_histogram_add (&results->first_packet, self->first_packet_ns - self->play_ns);
+  }
+  if (self->first_frame_ns == 0 && track->first_frame_ns) {
+    self->first_frame_ns = track->first_frame_ns;
+    weir_histogram_add (&results->first_frame, self->first_frame_ns - self->play_ns);
+  }
+}
+
+static void
+compare (Reader *self, const WeirRtp *rtp, const guint8 *data, gint64 arrival_ns)
+{
+  Load *load = self->load;
+  guint64 key = against_key (rtp->timestamp, data + rtp->payload_offset, rtp->payload_length);
+
+  if (self->origin) {
+    against_add_origin (load->against, key, arrival_ns);
+    return;
+  }
+  if (against_is_full (load->against))
+    load_match (load, G_MAXINT64);
+  against_add_reader (load->against, key, arrival_ns);
+}
+
 static void
 on_rtp (gpointer user, const guint8 *data, gsize len, gint64 arrival_ns)
 {
   Track *track = user;
   Reader *reader = track->rtp.reader;
   Load *load = reader->load;
+  guint64 frames = track->n_frames;
+  WeirRtp rtp;
 
   if (reader->state < READER_STARTING)
     return;
-  if (track_rtp (track, reader->measured ? &load->results : NULL, data, len, arrival_ns) < 0)
+  if (weir_rtp_parse (data, len, &rtp) != 0) {
+    track->invalid++;
     return;
-  if (reader->first_packet_ns == 0) {
-    reader->first_packet_ns = arrival_ns;
-    if (reader->measured)
-      weir_histogram_add (&load->results.first_packet, arrival_ns - reader->play_ns);
   }
+  track_rtp (track, reader->measured ? &load->results : NULL, &rtp, data, len, arrival_ns);
+  if (load->against && (reader->measured || reader->origin))
+    compare (reader, &rtp, data, arrival_ns);
+  if (!reader->measured)
+    return;
+  note_first (reader, track);
+  if (track->video && track->n_frames != frames)
+    note_skew (reader, track);
 }
 
 static void

@@ -179,6 +179,7 @@ add_totals (JsonBuilder *b, const Load *load)
   add_int (b, "duplicates", results->duplicates);
   add_int (b, "invalid", results->invalid);
   add_int (b, "socket_drops", results->socket_drops);
+  add_int (b, "unmatched", results->unmatched);
   add_int (b, "probes", (guint64) load->options->probes);
   add_ports (b, results);
 }

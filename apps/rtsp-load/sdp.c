@@ -7,7 +7,6 @@
 
 #include <gst/sdp/gstsdpmessage.h>
 #include <stdio.h>
-#include <string.h>
 
 #define DEFAULT_CLOCK_RATE 90000
 #define MAX_TRACKS 16
@@ -22,26 +21,22 @@ parse (const guint8 *text, gsize len)
   return sdp;
 }
 
-// "96 H264/90000"
-static guint32
-clock_rate (const GstSDPMedia *media)
-{
-  const gchar *map = gst_sdp_media_get_attribute_val (media, "rtpmap");
-  const gchar *slash = map ? strchr (map, '/') : NULL;
-  guint rate = 0;
-
-  if (!slash || sscanf (slash + 1, "%9u", &rate) != 1 || rate == 0)
-    return DEFAULT_CLOCK_RATE;
-  return rate;
-}
-
 static Track
 make_track (const GstSDPMedia *media, const gchar *base)
 {
+  const gchar *kind = gst_sdp_media_get_media (media);
+  const gchar *map = gst_sdp_media_get_attribute_val (media, "rtpmap");
+  gchar name[32] = "";
+  guint rate = 0;
+
+  // "96 H264/90000"
+  if (!map || sscanf (map, "%*u %31[^/]/%9u", name, &rate) != 2 || rate == 0)
+    rate = DEFAULT_CLOCK_RATE;
   return (Track) {
     .control = rtsp_text_control (base, gst_sdp_media_get_attribute_val (media, "control")),
-    .video = g_strcmp0 (gst_sdp_media_get_media (media), "video") == 0,
-    .clock_rate = clock_rate (media),
+    .video = g_strcmp0 (kind, "video") == 0,
+    .clock_rate = rate,
+    .layers.codec = weir_codec_from_sdp (kind ? kind : "", name),
   };
 }
 

@@ -41,6 +41,7 @@ note_frame (Track *self, Results *results, gint64 ts, gint64 arrival_ns)
   self->frame_gap_ns = ts > self->max_ts ? ticks_to_ns (self, ts - self->max_ts) : 0;
   self->last_ts = ts;
   self->max_ts = MAX (self->max_ts, ts);
+  self->n_frames++;
   self->frame_ns = arrival_ns;
   if (self->video) {
     weir_histogram_add (&results->frame_gap, gap);
@@ -70,21 +71,29 @@ measure (Track *self, Results *results, const WeirRtp *rtp, WeirRtpArrival how, 
     note_frame (self, results, ts, arrival_ns);
 }
 
-int
-track_rtp (Track *self, Results *results, const guint8 *data, gsize len, gint64 arrival_ns)
+static void
+find_first_frame (Track *self, const WeirRtp *rtp, const guint8 *data, gint64 arrival_ns)
 {
-  WeirRtpArrival how;
-  WeirRtp rtp;
+  WeirLayer layer;
 
-  if (weir_rtp_parse (data, len, &rtp) != 0) {
-    self->invalid++;
-    return -1;
-  }
-  how = weir_rtp_stats_add (&self->stats, &rtp, arrival_ns);
+  if (!self->video || self->first_frame_ns)
+    return;
+  if (weir_layers_read (&self->layers, data + rtp->payload_offset, rtp->payload_length, &layer)
+      && layer.keyframe)
+    self->first_frame_ns = arrival_ns;
+}
+
+void
+track_rtp (Track *self, Results *results, const WeirRtp *rtp, const guint8 *data, gsize len,
+    gint64 arrival_ns)
+{
+  WeirRtpArrival how = weir_rtp_stats_add (&self->stats, rtp, arrival_ns);
+
   self->bytes += len;
-  if (results && how != WEIR_RTP_DUPLICATE)
-    measure (self, results, &rtp, how, arrival_ns);
-  return how;
+  if (!results || how == WEIR_RTP_DUPLICATE)
+    return;
+  measure (self, results, rtp, how, arrival_ns);
+  find_first_frame (self, rtp, data, arrival_ns);
 }
 
 void

@@ -6,6 +6,7 @@
 #include <glib.h>
 #include <sys/socket.h>
 
+#include "layers.h"
 #include "results.h"
 #include "rtcp.h"
 #include "rtp_stats.h"
@@ -27,6 +28,7 @@ struct Track {
   gchar *control; // URI
   gboolean video;
   guint32 clock_rate;
+  WeirLayers layers;
 
   Source rtp, rtcp; // over UDP
   gint port;        // of rtp
@@ -38,8 +40,10 @@ struct Track {
 
   WeirRtpStats stats;
   guint64 bytes, invalid, stalls;
-  gint64 first_ns;     // arrival of the first packet; 0: none yet
-  guint64 restarts;    // of the stream, as far as the figures below know
+  gint64 first_ns;       // arrival of the first packet; 0: none yet
+  guint64 restarts;      // of the stream, as far as the figures below know
+  gint64 first_frame_ns; // of the first packet that a decoder can start from; 0: none yet
+  guint64 n_frames;
   gint64 frame_ns;     // arrival of the newest frame's first packet
   gint64 frame_gap_ns; // what the timestamps say of its distance to the one before
   gint64 first_ts, last_ts, max_ts;
@@ -51,9 +55,10 @@ struct Track {
   gint64 late_ns; // arrival of the newest frame less its NTP time
 };
 
-// Takes a packet. With `results` NULL it is counted for receiver reports only. Returns how it came,
-// or -1 for what is no RTP.
-int track_rtp (Track *self, Results *results, const guint8 *data, gsize len, gint64 arrival_ns);
+// Takes a packet, of which `rtp` is the header. With `results` NULL it is counted for receiver
+// reports only.
+void track_rtp (Track *self, Results *results, const WeirRtp *rtp, const guint8 *data, gsize len,
+    gint64 arrival_ns);
 void track_rtcp (Track *self, const guint8 *data, gsize len, gint64 arrival_ns);
 
 // Ends the measurement. `now` is 0 where the media may have ended before it.
