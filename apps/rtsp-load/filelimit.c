@@ -20,6 +20,19 @@ files_needed (const Options *options)
   return readers + udp * 2 * tracks + OTHER_FILES;
 }
 
+// Beyond this not even root may raise it.
+static guint64
+system_limit (void)
+{
+  guint64 limit = G_MAXUINT64;
+  gchar *text = NULL;
+
+  if (g_file_get_contents ("/proc/sys/fs/nr_open", &text, NULL, NULL))
+    limit = g_ascii_strtoull (text, NULL, 10);
+  g_free (text);
+  return limit;
+}
+
 gboolean
 filelimit_raise (const Options *options)
 {
@@ -36,8 +49,9 @@ filelimit_raise (const Options *options)
   getrlimit (RLIMIT_NOFILE, &limit);
   fprintf (stderr,
       "rtsp-load: %d readers need %" G_GUINT64_FORMAT
-      " open files, and the hard limit is %lu; raise it, as root, with \"ulimit -Hn "
-      "%" G_GUINT64_FORMAT "\", or with nofile in /etc/security/filelimit.conf\n",
-      options->readers, needed, (unsigned long) limit.rlim_max, needed);
+      " open files, and the limit is %" G_GUINT64_FORMAT
+      "; raise it, as root, with %s%" G_GUINT64_FORMAT "\n",
+      options->readers, needed, (guint64) limit.rlim_max,
+      needed > system_limit () ? "sysctl fs.nr_open=" : "ulimit -Hn ", needed);
   return FALSE;
 }

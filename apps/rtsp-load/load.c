@@ -25,6 +25,40 @@ on_signal (int number)
   n_signals++;
 }
 
+// All draws are made before the run, in order, so that they depend on nothing but the seed.
+static gdouble
+draw_exponential (Load *self, gdouble mean)
+{
+  return mean * -log (1 - g_rand_double (self->random));
+}
+
+static gint64
+draw_gap (Load *self)
+{
+  const Options *options = self->options;
+
+  switch (options->arrivals) {
+    case ARRIVALS_UNIFORM:
+      return (gint64) (SECOND / options->rate);
+    case ARRIVALS_POISSON:
+      return (gint64) (SECOND * draw_exponential (self, 1 / options->rate));
+    default:
+      return 0;
+  }
+}
+
+static gint64
+draw_session (Load *self)
+{
+  const Options *options = self->options;
+
+  if (options->session <= 0)
+    return NEVER;
+  return (gint64) (SECOND
+                   * (options->session_exp ? draw_exponential (self, options->session)
+                                           : options->session));
+}
+
 static guint
 pick_target (Load *self, guint index, const gdouble *weights)
 {
@@ -68,6 +102,8 @@ init_readers (Load *self)
     reader->target = &self->targets[pick_target (self, i, weights)];
     reader->udp = options->transport == TRANSPORT_UDP
                   || (options->transport == TRANSPORT_MIXED && i % 2 == 0);
+    reader->gap_ns = draw_gap (self);
+    reader->session_ns = draw_session (self);
     reader->slow = i >= n - (guint) options->slow;
     reader->measured = !reader->slow && (probes == 0 || i < probes);
     reader->ignores_media = options->mute || (probes > 0 && i >= probes);
@@ -208,21 +244,6 @@ held_back (const Load *self)
   return FALSE;
 }
 
-static gint64
-draw_gap (Load *self)
-{
-  const Options *options = self->options;
-
-  switch (options->arrivals) {
-    case ARRIVALS_UNIFORM:
-      return (gint64) (SECOND / options->rate);
-    case ARRIVALS_POISSON:
-      return (gint64) (SECOND * -log (1 - g_rand_double (self->random)) / options->rate);
-    default:
-      return 0;
-  }
-}
-
 static void
 let_arrive (Load *self, gint64 now)
 {
@@ -231,8 +252,8 @@ let_arrive (Load *self, gint64 now)
       self->next_arrival_ns = now + HELD_BACK_NS;
       return;
     }
+    self->next_arrival_ns += self->readers[self->n_started].gap_ns;
     start_reader (self, &self->readers[self->n_started++], now);
-    self->next_arrival_ns += draw_gap (self);
   }
 }
 

@@ -10,16 +10,15 @@
 #include "sdp.h"
 
 #include <errno.h>
-#include <math.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/epoll.h>
 
 #define SECOND INT64_C (1000000000)
-#define LEAVE_NS (3 * SECOND) // a TEARDOWN isn't waited for any longer
 #define REPORT_NS (5 * SECOND)
 #define DEFAULT_SESSION_TIMEOUT 60
+#define PATIENCE_NS SECOND // a reader that left sooner may well have got nothing
 #define BIG_BUFFER (1024 * 1024)
 #define SMALL_BUFFER 2048
 
@@ -43,6 +42,7 @@ reader_init (Reader *self, Load *load, guint index)
     .keepalive_ns = NEVER,
     .report_ns = NEVER,
     .end_ns = NEVER,
+    .session_ns = NEVER,
     .out = g_string_new (NULL),
     .ssrc = g_rand_int (load->random),
   };
@@ -79,7 +79,18 @@ in_seconds (gdouble seconds)
   return (gint64) (seconds * SECOND);
 }
 
-// The end of the measurement; what comes afterwards isn't missed.
+static void
+no_media (Reader *self, gint64 now)
+{
+  gchar *text = g_strdup_printf ("%s: no packet came in %.1f s of playing", self->target->uri,
+      (gdouble) (now - self->playing_ns) / SECOND);
+
+  results_error (&self->load->results, "no-media", text);
+  g_free (text);
+}
+
+// The end of the measurement; what comes afterwards isn't missed. `now` is 0 where the end came by
+// itself, and is told already.
 static void
 end_measurement (Reader *self, gint64 now)
 {
@@ -92,8 +103,8 @@ end_measurement (Reader *self, gint64 now)
     return;
   for (guint i = 0; i < self->n_tracks; i++)
     track_end (&self->tracks[i], results, now);
-  if (!self->first_packet_ns)
-    results_error (results, "no-media", "a reader was told to play and no packet came");
+  if (now - self->playing_ns > PATIENCE_NS && !self->first_packet_ns)
+    no_media (self, now);
 }
 
 void
@@ -183,7 +194,6 @@ ask_again (Reader *self, gint64 now)
       break;
     case READER_LEAVING:
       ask (self, "TEARDOWN", self->aggregate, NULL, now);
-      self->deadline_ns = MIN (self->deadline_ns, now + LEAVE_NS);
       break;
     default:
       break;
@@ -376,17 +386,6 @@ stop_reading (Reader *self)
 }
 
 static gint64
-draw_session (Reader *self)
-{
-  const Options *options = self->load->options;
-  gdouble length = options->session;
-
-  if (options->session_exp)
-    length *= -log (1 - g_rand_double (self->load->random));
-  return in_seconds (length);
-}
-
-static gint64
 draw_report (Reader *self)
 {
   return (gint64) (REPORT_NS * g_rand_double_range (self->load->random, 0.5, 1.5));
@@ -399,6 +398,7 @@ on_play (Reader *self, gint64 now)
   Results *results = &self->load->results;
 
   self->state = READER_PLAYING;
+  self->playing_ns = now;
   self->keepalive_ns = now + self->keepalive_every_ns;
   if (!options->no_rr)
     self->report_ns = now + draw_report (self) / 2;
@@ -408,8 +408,8 @@ on_play (Reader *self, gint64 now)
   results->connected++;
   results->playing++;
   results->last_play_ns = now;
-  if (options->session > 0)
-    self->end_ns = MIN (self->end_ns, now + draw_session (self));
+  if (self->session_ns != NEVER)
+    self->end_ns = MIN (self->end_ns, now + self->session_ns);
   if (self->slow)
     stop_reading (self);
 }

@@ -30,8 +30,10 @@ struct Reader {
   gboolean udp;
   gboolean measured;
   gboolean ignores_media;
-  gboolean slow;   // reads nothing any more once it plays
-  gboolean origin; // the one that --against compares with
+  gboolean slow;     // reads nothing any more once it plays
+  gboolean origin;   // the one that --against compares with
+  gint64 gap_ns;     // from its arrival to the next
+  gint64 session_ns; // how long it stays, NEVER: to the end
 
   ReaderState state;
   gboolean connected; // got as far as playing
@@ -53,7 +55,9 @@ struct Reader {
 
   // Monotonic time. Due: NEVER if not.
   gint64 deadline_ns, keepalive_ns, report_ns, end_ns;
-  gint64 asked_ns, play_ns;
+  gint64 asked_ns;
+  gint64 play_ns;         // PLAY was sent
+  gint64 playing_ns;      // it was answered
   gint64 first_packet_ns; // 0: not yet
   gint64 first_frame_ns;
 };

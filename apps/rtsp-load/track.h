@@ -61,7 +61,7 @@ void track_rtp (Track *self, Results *results, const WeirRtp *rtp, const guint8 
     gint64 arrival_ns);
 void track_rtcp (Track *self, const guint8 *data, gsize len, gint64 arrival_ns);
 
-// Ends the measurement. `now` is 0 where the media may have ended before it.
+// Ends the measurement. `now` is 0 where nobody knows when the media ended.
 void track_end (Track *self, Results *results, gint64 now);
 
 void track_report (Track *self, gint64 now, WeirRtcpBlock *out);

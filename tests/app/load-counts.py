@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""rtsp-load counts to the packet what a server of known packets sent."""
+
+import time
+
+from loads import check, load
+from scripted import AUDIO, KEY_PICTURE, SSRC, VIDEO, Server, reports, rtp, sender_report
+from tap import run, test
+
+# Over the wrap: 65533 is lost, 65535 comes late, 3 comes twice, 6 and 7 are lost.
+SEQS = [65530, 65531, 65532, 65534, 0, 65535, 1, 2, 3, 3, 4, 5, 8, 9]
+FOUND = {'packets': 14, 'lost': 3, 'reordered': 1, 'duplicates': 1, 'bytes': 14 * 212}
+
+
+def play(session, piece=None):
+    for number, seq in enumerate(SEQS):
+        session.send(VIDEO, rtp(seq, 3000 * number), piece=piece)
+
+
+def check_counts(result, readers):
+    check(result, readers=readers, connected=readers, refused={}, errors={}, invalid=0,
+          socket_drops=0, **{key: readers * value for key, value in FOUND.items()})
+
+
+@test
+def counts_over_udp():
+    with Server(play) as server:
+        check_counts(load('--duration', 1, server.url), 1)
+
+
+@test
+def counts_over_tcp():
+    with Server(play) as server:
+        check_counts(load('--duration', 1, '--transport', 'tcp', server.url), 1)
+
+
+@test
+def counts_frames_that_come_in_pieces():
+    with Server(lambda session: play(session, piece=7)) as server:
+        check_counts(load('--duration', 1, '--transport', 'tcp', server.url), 1)
+
+
+@test
+def counts_what_comes_before_play_is_answered():
+    with Server(early=play) as server:
+        for transport in 'udp', 'tcp':
+            check_counts(load('--duration', 1, '--transport', transport, server.url), 1)
+
+
+@test
+def counts_of_many_readers_add_up():
+    with Server(play) as server:
+        result = load('--duration', 2, '--readers', 60, '--transport', 'mixed', '--verbose',
+                      server.url)
+    check_counts(result, 60)
+    assert len(result['per_reader']) == 60
+    for reader in result['per_reader']:
+        track = reader['tracks'][0]
+        assert {key: track[key] for key in FOUND} == FOUND, reader
+
+
+@test
+def what_is_no_rtp_is_not_counted():
+    def garbage(session):
+        play(session)
+        for packet in b'', b'\x80', b'\x00' * 100, b'\x8f' + bytes(11), b'\xa0' + bytes(11):
+            session.send(VIDEO, packet)
+
+    for transport in 'udp', 'tcp':
+        with Server(garbage) as server:
+            result = load('--duration', 1, '--transport', transport, server.url)
+        check(result, invalid=5, **FOUND)
+
+
+def wait_for_report(session, blocks):
+    deadline = time.monotonic() + 10
+    while not any(reports(packet) == blocks for _, packet in session.rtcp):
+        assert time.monotonic() < deadline, session.rtcp
+        time.sleep(0.05)
+
+
+def check_reports(words, blocks):
+    for transport in 'udp', 'tcp':
+        with Server(play) as server:
+            load('--duration', 4, '--transport', transport, *words, server.url)
+            wait_for_report(server.sessions[0], blocks)
+
+
+@test
+def receiver_reports_say_what_was_lost():
+    check_reports((), {SSRC: (3 * 255 // 16, 3, 65536 + 9)})
+
+
+@test
+def receiver_reports_claim_a_loss():
+    check_reports(('--loss', 50), {SSRC: (128, 8, 65536 + 9)})
+
+
+@test
+def no_receiver_reports():
+    with Server(play) as server:
+        load('--duration', 4, '--no-rr', server.url)
+        assert not server.sessions[0].rtcp, server.sessions[0].rtcp
+
+
+@test
+def first_frame_is_the_first_key_picture():
+    def late(session):
+        session.send(VIDEO, rtp(1, 0))
+        time.sleep(0.3)
+        session.send(VIDEO, rtp(2, 3000, KEY_PICTURE))
+
+    for transport in 'udp', 'tcp':
+        with Server(late) as server:
+            result = load('--duration', 1, '--transport', transport, server.url)
+        packet, frame = result['first_packet_ms'], result['first_frame_ms']
+        assert packet['n'] == 1 and frame['n'] == 1, result
+        assert frame['max'] - packet['max'] >= 299, result
+
+
+@test
+def a_long_gap_is_a_stall():
+    def stall(session):
+        for number in range(3):
+            session.send(VIDEO, rtp(number, 3000 * number))
+        time.sleep(0.8)  # 0.67 s longer than the timestamps say
+        for number in range(3, 6):
+            session.send(VIDEO, rtp(number, 9000 + 3000 * number))
+        # The timestamps say so, so that is none.
+        time.sleep(0.8)
+        number = 6
+        while not session.left.wait(0.03):
+            session.send(VIDEO, rtp(number, 81000 + 3000 * number))
+            number += 1
+
+    with Server(stall) as server:
+        result = load('--duration', 3, server.url)
+    check(result, stalls=1)
+    assert 799 <= result['frame_gap_ms']['max'] < 5000, result
+    assert result['playout_delay_ms']['max'] >= 599, result
+
+
+@test
+def audio_that_lags_is_skew():
+    def lagging(session):
+        session.send(VIDEO, sender_report(5 << 32, 0), rtcp=True)
+        session.send(AUDIO, sender_report(5 << 32, 0, AUDIO), rtcp=True)
+        time.sleep(0.1)
+        for number in range(30):  # the audio is of 200 ms before the video
+            session.send(AUDIO, rtp(number, 48 * (40 * number - 200), track=AUDIO))
+            session.send(VIDEO, rtp(number, 90 * 40 * number))
+            time.sleep(0.04)
+
+    with Server(lagging, tracks=(VIDEO, AUDIO)) as server:
+        result = load('--duration', 2, '--transport', 'tcp', server.url)
+    assert result['av_skew_ms']['n'] >= 20, result
+    assert 195 <= result['av_skew_ms']['p50'] <= 215, result
+
+
+if __name__ == '__main__':
+    run()

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""rtsp-load against real servers, and against the ones that are not as they should be."""
+
+import json
+import signal
+import socket
+import struct
+import time
+
+from loads import Load, check, load, refuse
+from proc import free_port, free_udp_pair
+from proxy import CLIP, Origin, Proxy
+from scripted import AUDIO, VIDEO, Server, rtp
+from tap import run, test
+
+DEMO = f'/demo=file://{CLIP}'
+
+
+def demo():
+    return Proxy(('--mount', DEMO))
+
+
+def flow(session, track=VIDEO):
+    """25 frames a second until the reader leaves."""
+    number = 0
+    while not session.left.wait(0.04):
+        session.send(track, rtp(number, 3600 * number, track=track))
+        number += 1
+
+
+@test
+def reads_a_proxy_over_udp_and_tcp():
+    with demo() as proxy:
+        for transport in 'udp', 'tcp', 'mixed':
+            result = load('--readers', 20, '--duration', 2, '--transport', transport,
+                          proxy.url('/demo'))
+            check(result, readers=20, connected=20, refused={}, errors={}, lost=0, reordered=0,
+                  duplicates=0, invalid=0)
+            assert result['packets'] > 20 * 50, result
+            for name, n in (('describe', 20), ('setup', 40), ('play', 20), ('first_packet', 20)):
+                assert result[f'{name}_ms']['n'] == n, result
+            assert result['signal']['setups'] == 20, result
+
+
+@test
+def audio_can_be_left_out():
+    with demo() as proxy:
+        result = load('--duration', 1, '--tracks', 'video', '--verbose', proxy.url('/demo'))
+        tracks = result['per_reader'][0]['tracks']
+        assert [track['media'] for track in tracks] == ['video'], tracks
+
+
+@test
+def digest_and_basic():
+    for auth in 'digest', 'basic':
+        with Origin(user='viewer', password='secret', auth=auth) as origin:
+            words = ('--duration', 1, '--user', 'viewer')
+            result = load(*words, '--password', 'secret', origin.url)
+            check(result, connected=1, refused={}, errors={})
+            with_user = origin.url.replace('rtsp://', 'rtsp://viewer:secret@')
+            check(load('--duration', 1, with_user), connected=1)
+            refuse(*words, '--password', 'wrong', origin.url, line='401.*password is wrong')
+            said = refuse('--duration', 1, origin.url, line='401 .*give --user and --password')
+            check(json.loads(said[said.index('{'):]), connected=0, refused={'401': 1}, errors={})
+
+
+@test
+def an_unreachable_server():
+    refuse(f'rtsp://127.0.0.1:{free_port()}/x', line="can't connect: Connection refused")
+    refuse('rtsp://no-such-host.invalid/x', line='no-such-host.invalid')
+
+
+@test
+def a_server_that_answers_nothing():
+    with socket.create_server(('127.0.0.1', 0)) as deaf:
+        said = refuse('--timeout', 0.5, '--readers', 3, f'rtsp://127.0.0.1:{deaf.getsockname()[1]}/',
+                      line='no answer to DESCRIBE')
+    check(json.loads(said[said.index('{'):]), connected=0, errors={'timeout': 3})
+
+
+@test
+def a_server_that_stops_answering():
+    for method in 'SETUP', 'PLAY', 'TEARDOWN':
+        with Server(flow, deaf_to=(method,)) as server:
+            for transport in 'udp', 'tcp':
+                refuse('--timeout', 0.5, '--duration', 1, '--transport', transport, server.url,
+                       line=f'no answer to {method}')
+
+
+@test
+def a_server_that_goes_away():
+    def vanish(session):
+        for number in range(10):
+            session.send(VIDEO, rtp(number, 3600 * number))
+        session.connection.shutdown(socket.SHUT_RDWR)
+
+    for transport in 'udp', 'tcp':
+        with Server(vanish) as server:
+            result = load('--duration', 30, '--transport', transport, server.url, status=1)
+            check(result, connected=1, errors={'closed': 1}, packets=10)
+
+
+@test
+def a_server_that_sends_nothing():
+    with Server() as server:
+        refuse('--duration', 1.5, server.url, line='no packet came in 1.* s')
+
+
+@test
+def a_description_without_video():
+    with Server(tracks=(AUDIO,)) as server:
+        for tracks in 'video', 'all':
+            refuse('--tracks', tracks, server.url, line='no video in its description')
+    with Server(tracks=()) as server:
+        refuse(server.url, line='no tracks in its description')
+
+
+@test
+def what_is_no_rtsp():
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        with Load(f'rtsp://127.0.0.1:{server.getsockname()[1]}/') as running:
+            with server.accept()[0] as connection:
+                connection.sendall(b'HTTP/1.1 200 OK\r\n\r\n')
+                running.wait_for_line('what is no RTSP')
+                check(running.result(1), errors={'bad-answer': 1})
+
+
+@test
+def a_path_that_is_not_there():
+    with demo() as proxy:
+        said = refuse('--readers', 3, proxy.url('/nope'), line='DESCRIBE got 404 Not Found')
+        check(json.loads(said[said.index('{'):]), connected=0, refused={'404': 3})
+
+
+@test
+def a_full_range_of_ports():
+    rtp_socket, rtcp_socket = free_udp_pair()
+    port = rtp_socket.getsockname()[1]
+    with rtp_socket, rtcp_socket, Server(flow) as server:
+        refuse('--ports', f'{port}-{port + 1}', server.url, line='the range of --ports is full')
+
+
+@test
+def more_readers_than_files():
+    refuse('--readers', 1000000, 'rtsp://127.0.0.1/x', line='open files.*raise it.*nr_open|ulimit')
+
+
+@test
+def wrong_arguments():
+    url = 'rtsp://127.0.0.1/x'
+    for words in ((), ('http://127.0.0.1/',), ('--transport', 'quic', url), ('--readers', 0, url),
+                  ('--arrivals', 'uniform:0', url), ('--arrivals', 'poisson', url),
+                  ('--session', 'exp:', url), ('--tracks', 'audio', url), ('--ports', '9-1', url),
+                  ('--probes', 2, url), ('--slow', 1, url), ('--loss', 101, url),
+                  ('--duration', 0, url), ('--nonsense', url), ('--readers', 'x', url)):
+        refuse(*words, line='^rtsp-load: .*--help', status=2)
+
+
+@test
+def mute_asks_and_ignores():
+    for transport in 'udp', 'tcp':
+        with Server(flow) as server:
+            result = load('--mute', '--readers', 5, '--duration', 1, '--transport', transport,
+                          server.url)
+            assert all(session.left.is_set() for session in server.sessions)
+        check(result, connected=5, packets=0, errors={})
+        assert result['signal']['setups'] == 5, result
+
+
+@test
+def slow_readers_read_nothing_and_are_not_counted():
+    blocked = []
+
+    def flood(session):
+        """More than fits into the buffers of a connection that nobody reads."""
+        second = struct.pack('ll', 1, 0)
+        session.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, second)
+        try:
+            for number in range(50000):
+                session.send(VIDEO, rtp(number, 3600 * number, bytes(1000)))
+        except BlockingIOError:
+            blocked.append(session)
+
+    with Server(flood) as server:
+        result = load('--readers', 3, '--slow', 1, '--arrivals', 'uniform:5', '--transport', 'tcp',
+                      '--duration', 6, server.url)
+        check(result, connected=3, packets=100000, lost=0, errors={})
+        assert blocked == server.sessions[2:], blocked
+
+
+@test
+def probes_have_the_lowest_ports_and_are_all_that_is_measured():
+    readers = 10
+    with Server(flow, tracks=(VIDEO, AUDIO)) as server:
+        # Some of the range may be in use, by whom ever.
+        result = load('--readers', readers, '--probes', 2, '--ports', '21001-22999', '--duration',
+                      1, '--verbose', server.url)
+    per_reader = result['per_reader']
+    ports = [[track['port'] for track in reader['tracks']] for reader in per_reader]
+    assert [reader['measured'] for reader in per_reader] == [True] * 2 + [False] * 8, per_reader
+    flat = [port for reader in ports for port in reader]
+    assert all(port % 2 == 0 and 21001 < port < 23000 for port in flat), ports
+    probes = [port for reader in ports[:2] for port in reader]
+    others = [port for reader in ports[2:] for port in reader]
+    assert max(probes) < min(others), ports
+    check(result, connected=readers, probes=2, probe_ports=[min(probes), max(probes) + 1])
+    assert result['play_ms']['n'] == 2, result
+    measured = sum(track['packets'] for reader in per_reader[:2] for track in reader['tracks'])
+    assert result['packets'] == measured > 0, result
+
+
+@test
+def readers_come_and_go_one_by_one():
+    with Server(flow) as server:
+        result = load('--readers', 10, '--arrivals', 'uniform:10', '--session', '0.3', '--duration',
+                      60, server.url)
+        assert all(session.left.is_set() for session in server.sessions)
+    check(result, connected=10, errors={})
+    # 0.9 s from the first to the last, and that one's session.
+    assert 1.2 <= result['duration_s'] < 30, result
+    assert result['signal']['per_second'] <= 10 / 0.9, result
+
+
+@test
+def drawn_times_differ_by_seed_only():
+    def order(seed):
+        with Server(flow) as one, Server(flow) as two:
+            result = load('--readers', 30, '--zipf', 2, '--seed', seed, '--arrivals', 'poisson:200',
+                          '--session', 'exp:0.1', '--duration', 60, '--verbose', one.url, two.url)
+            check(result, connected=30)
+            return [reader['url'] == one.url for reader in result['per_reader']]
+
+    first = order(1)
+    assert order(1) == first
+    assert order(2) != first
+    # Weights of 1 and 1/4.
+    assert 15 < sum(first) < 30, first
+
+
+@test
+def urls_are_taken_in_turn():
+    with Server(flow) as one, Server(flow) as two:
+        result = load('--readers', 6, '--duration', 0.5, '--verbose', one.url, two.url)
+    urls = [reader['url'] for reader in result['per_reader']]
+    assert urls == [one.url, two.url] * 3, urls
+
+
+@test
+def added_delay_against_the_origin():
+    with Origin() as origin, Proxy({'/cam': origin.url}) as proxy:
+        for transport in 'udp', 'tcp':
+            result = load('--readers', 3, '--duration', 3, '--transport', transport, '--against',
+                          origin.url, proxy.url())
+            check(result, connected=3, errors={}, lost=0, unmatched=0)
+            added = result['added_delay_ms']
+            assert added['n'] == result['packets'] > 100, result
+            assert 0 < added['p50'] <= added['p99'] <= added['max'], added
+
+
+@test
+def a_stream_that_is_not_the_origins_matches_nothing():
+    with Origin() as origin, Origin() as other:
+        result = load('--duration', 1, '--against', origin.url, other.url)
+        check(result, connected=1, added_delay_ms=None)
+        assert result['unmatched'] == result['packets'] > 0, result
+
+
+@test
+def an_origin_that_is_not_there():
+    with Server(flow) as server:
+        gone = f'rtsp://127.0.0.1:{free_port()}/x'
+        refuse('--duration', 1, '--against', gone, server.url, line=f"{gone}: can't connect")
+
+
+@test
+def sigint_ends_it_with_a_result():
+    with demo() as proxy, Load('--duration', 600, '--readers', 3, proxy.url('/demo')) as running:
+        proxy.wait_for_line(' reader .* in: ')
+        time.sleep(0.2)
+        running.signal(signal.SIGINT)
+        result = running.result()
+        check(result, errors={})
+        assert result['connected'] >= 1, result
+
+
+@test
+def the_table_says_the_same():
+    with Server(flow) as server:
+        running = Load('--duration', 1, server.url)
+        with running:
+            packets = running.result()['packets']
+        assert packets > 10
+    help_text = Load('--help')
+    with help_text:
+        assert help_text.wait() == 0
+        for word in ('--readers', '--against', 'added delay', 'Exit status'):
+            assert word in help_text.output(), word
+
+
+if __name__ == '__main__':
+    run()

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""rtsp-load, as the tests run it."""
+
+import json
+import os
+
+from proc import Proc
+from tap import Skip
+
+
+def program():
+    path = os.environ.get('WEIR_RTSP_LOAD')
+    if not path:
+        raise Skip('WEIR_RTSP_LOAD is not set')
+    return path
+
+
+class Load(Proc):
+    def __init__(self, *words, command=()):
+        super().__init__(*command, program(), '--json', *words)
+
+    def result(self, status=0, timeout=30):
+        """What it found; it must end with that status."""
+        ended = self.wait(timeout)
+        assert ended == status, f'exit status {ended}: {self.output()}'
+        text = self.output()
+        assert '{' in text, text
+        return json.loads(text[text.index('{'):])
+
+
+def load(*words, status=0):
+    with Load(*words) as running:
+        return running.result(status)
+
+
+def refuse(*words, line, status=1, timeout=15):
+    """It must end in time, with that status, and say why in a line like that."""
+    with Load(*words) as running:
+        ended = running.wait(timeout)
+        assert ended == status, f'exit status {ended}: {running.output()}'
+        running.wait_for_line(line, 1)
+        return running.output()
+
+
+def check(result, **expected):
+    found = {key: result[key] for key in expected}
+    assert found == expected, (found, expected)

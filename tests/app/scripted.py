@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""An RTSP server that sends just what a test tells it to, packet by packet."""
+
+import socket
+import struct
+import threading
+
+VIDEO, AUDIO = 0, 1
+SDP = {
+    VIDEO: 'm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:track0\r\n',
+    AUDIO: 'm=audio 0 RTP/AVP 97\r\na=rtpmap:97 opus/48000/2\r\na=control:track1\r\n',
+}
+SSRC = 0x5eed0000
+KEY_PICTURE = b'\x65\x88' + bytes(198)  # H.264: the first slice of an IDR picture
+PICTURE = b'\x41' + bytes(199)
+
+
+def rtp(seq, timestamp, payload=PICTURE, track=VIDEO, ssrc=SSRC):
+    return struct.pack('>BBHII', 0x80, 96 + track, seq & 0xffff, timestamp & 0xffffffff,
+                       ssrc + track) + payload
+
+
+def sender_report(ntp, timestamp, track=VIDEO):
+    return struct.pack('>BBHIQIII', 0x80, 200, 6, SSRC + track, ntp, timestamp, 0, 0)
+
+
+def reports(rtcp):
+    """The blocks of a receiver report, as (fraction, lost, highest) by SSRC."""
+    assert rtcp[1] == 201, rtcp
+    blocks = {}
+    for number in range(rtcp[0] & 31):
+        ssrc, lost, highest = struct.unpack_from('>III', rtcp, 8 + 24 * number)
+        blocks[ssrc] = (lost >> 24, lost & 0xffffff, highest)
+    return blocks
+
+
+class Session:
+    """One connection. .rtcp is what its client reports, as (track, packet)."""
+
+    def __init__(self, server, connection):
+        self.server, self.connection = server, connection
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.sockets, self.addresses, self.rtcp = {}, {}, []
+        self.left = threading.Event()
+        self.lock = threading.Lock()
+
+    def send(self, track, packet, rtcp=False, piece=None):
+        """Sends a packet; over TCP in pieces of so many bytes."""
+        if track in self.sockets:
+            try:
+                self.sockets[track][rtcp].sendto(packet, self.addresses[track][rtcp])
+            except OSError:
+                if not self.left.is_set():
+                    raise
+            return
+        data = struct.pack('>cBH', b'$', 2 * track + rtcp, len(packet)) + packet
+        with self.lock:
+            for start in range(0, len(data), piece or len(data)):
+                self.connection.sendall(data[start:start + (piece or len(data))])
+
+    def _answer(self, cseq, *lines, status='200 OK', body=''):
+        head = ''.join(f'{line}\r\n' for line in (f'CSeq: {cseq}', *lines))
+        if body:
+            head += f'Content-Length: {len(body)}\r\n'
+        with self.lock:
+            self.connection.sendall(f'RTSP/1.0 {status}\r\n{head}\r\n{body}'.encode())
+
+    def _open(self, track, transport):
+        client = [int(port) for port in transport.split('client_port=')[1].split('-')]
+        self.sockets[track] = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in (0, 1)]
+        for each in self.sockets[track]:
+            each.bind(('127.0.0.1', 0))
+        self.addresses[track] = [('127.0.0.1', port) for port in client]
+        threading.Thread(target=self._listen, args=(track,), daemon=True).start()
+        ports = '-'.join(str(each.getsockname()[1]) for each in self.sockets[track])
+        return f'Transport: {transport};server_port={ports}'
+
+    def _listen(self, track):
+        try:
+            while data := self.sockets[track][1].recv(2000):
+                self.rtcp.append((track, data))
+        except OSError:
+            pass
+
+    def _handle(self, method, uri, headers):
+        cseq = headers.get('cseq', '0')
+        if method in self.server.deaf_to:
+            return
+        if method == 'DESCRIBE':
+            tracks = ''.join(SDP[track] for track in self.server.tracks)
+            self._answer(cseq, f'Content-Base: {uri}/', 'Content-Type: application/sdp',
+                         body=f'v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=x\r\nt=0 0\r\n{tracks}')
+        elif method == 'SETUP':
+            transport = headers['transport']
+            line = f'Transport: {transport}'
+            if 'TCP' not in transport:
+                line = self._open(int(uri[-1]), transport)
+            self._answer(cseq, 'Session: abc;timeout=60', line)
+        elif method == 'PLAY':
+            assert headers['session'] == 'abc', headers
+            if self.server.early:
+                self.server.early(self)
+            self._answer(cseq, 'Session: abc')
+            threading.Thread(target=self.server.play, args=(self,), daemon=True).start()
+        else:
+            if method == 'TEARDOWN':
+                self.left.set()
+            self._answer(cseq, 'Session: abc')
+
+    def _take(self, buffer):
+        """Handles what the buffer begins with and returns the rest, or None if it is a part."""
+        if buffer[:1] == b'$':
+            if len(buffer) < 4 or len(buffer) < 4 + (size := buffer[2] << 8 | buffer[3]):
+                return None
+            self.rtcp.append((buffer[1] // 2, buffer[4:4 + size]))
+            return buffer[4 + size:]
+        head, end, rest = buffer.partition(b'\r\n\r\n')
+        if not end:
+            return None
+        first, *lines = head.decode().split('\r\n')
+        pairs = (line.partition(':') for line in lines)
+        method, uri, _ = first.split(' ')
+        self._handle(method, uri, {name.lower(): value.strip() for name, _, value in pairs})
+        return rest
+
+    def run(self):
+        buffer = b''
+        try:
+            while data := self.connection.recv(65536):
+                buffer += data
+                while buffer and (rest := self._take(buffer)) is not None:
+                    buffer = rest
+        except OSError:
+            pass
+        finally:
+            self.left.set()
+            for pair in self.sockets.values():
+                for each in pair:
+                    each.close()
+            self.connection.close()
+
+
+class Server:
+    """`play` is called with the session of each client that plays, in a thread of its own; `early`
+    before PLAY is answered. Methods in `deaf_to` get no answer."""
+
+    def __init__(self, play=None, tracks=(VIDEO,), early=None, deaf_to=()):
+        self.play = play or (lambda session: None)
+        self.tracks, self.early, self.deaf_to = tracks, early, deaf_to
+        self.sessions = []
+        self._socket = socket.create_server(('127.0.0.1', 0))
+        self.url = f'rtsp://127.0.0.1:{self._socket.getsockname()[1]}/s'
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        try:
+            while True:
+                session = Session(self, self._socket.accept()[0])
+                self.sessions.append(session)
+                threading.Thread(target=session.run, daemon=True).start()
+        except OSError:
+            pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
