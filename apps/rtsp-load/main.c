@@ -4,6 +4,7 @@
 #include "filelimit.h"
 #include "load.h"
 #include "options.h"
+#include "plot.h"
 #include "report.h"
 
 #include <locale.h>
@@ -15,7 +16,7 @@ run (const Options *options)
   Load *load;
   gboolean failed;
 
-  if (!filelimit_raise (options))
+  if (!filelimit_raise (options) || (options->plot && !plot_can_draw ()))
     return EXIT_FAILURE;
   load = load_new (options);
   if (!load)
@@ -26,6 +27,8 @@ run (const Options *options)
   else
     report_table (load);
   failed = results_failed (&load->results);
+  if (options->plot)
+    failed = !plot_draw (load, options->plot) || failed;
   load_free (load);
   return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

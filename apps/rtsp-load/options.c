@@ -211,6 +211,8 @@ take (Options *self, int *argc, char ***argv)
         "Read the origin too, and tell the delay that the server adds to it", "URL" },
     { "timeout", 0, 0, G_OPTION_ARG_DOUBLE, &self->timeout,
         "How long a server may take to answer (default 10 s)", "S" },
+    { "plot", 0, 0, G_OPTION_ARG_FILENAME, &self->plot,
+        "Draw the time line and the histograms (gnuplot or matplotlib)", "FILE.png" },
     { "json", 0, 0, G_OPTION_ARG_NONE, &self->json, "Print the result as JSON", NULL },
     { "verbose", 'v', 0, G_OPTION_ARG_NONE, &self->verbose, "Each reader's result too", NULL },
     { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_STRING_ARRAY, &self->urls, NULL, "rtsp://…" },

@@ -2,16 +2,22 @@
 """rtsp-load against real servers, and against the ones that are not as they should be."""
 
 import json
+import os
+import shlex
+import shutil
 import signal
 import socket
 import struct
+import subprocess
+import sys
+import tempfile
 import time
 
 from loads import Load, check, load, refuse
 from proc import free_port, free_udp_pair
 from proxy import CLIP, Origin, Proxy
 from scripted import AUDIO, VIDEO, Server, rtp
-from tap import run, test
+from tap import Skip, run, test
 
 DEMO = f'/demo=file://{CLIP}'
 
@@ -283,18 +289,64 @@ def sigint_ends_it_with_a_result():
         assert result['connected'] >= 1, result
 
 
+def check_plot(words=()):
+    with tempfile.TemporaryDirectory() as directory, demo() as proxy:
+        file = os.path.join(directory, "a 'plot'.png")
+        for extra in (), ('--mute',):  # without a single value to draw, too
+            said = load('--duration', 1, '--plot', file, *extra, proxy.url('/demo'), command=words)
+            check(said, connected=1)
+            with open(file, 'rb') as png:
+                data = png.read()
+            assert data[:8] == b'\x89PNG\r\n\x1a\n' and len(data) > 5000, len(data)
+            os.remove(file)
+
+
 @test
-def the_table_says_the_same():
-    with Server(flow) as server:
-        running = Load('--duration', 1, server.url)
-        with running:
-            packets = running.result()['packets']
-        assert packets > 10
-    help_text = Load('--help')
-    with help_text:
-        assert help_text.wait() == 0
-        for word in ('--readers', '--against', 'added delay', 'Exit status'):
-            assert word in help_text.output(), word
+def a_plot_by_gnuplot():
+    if not shutil.which('gnuplot'):
+        raise Skip('needs gnuplot')
+    check_plot()
+
+
+@test
+def a_plot_by_matplotlib():
+    if subprocess.run([sys.executable, '-c', 'import matplotlib'], capture_output=True,
+                      check=False).returncode:
+        raise Skip('needs matplotlib')
+    with tempfile.TemporaryDirectory() as path:
+        # A PATH with Python and no gnuplot.
+        with open(os.path.join(path, 'python3'), 'w', encoding='utf-8') as script:
+            script.write(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+            os.fchmod(script.fileno(), 0o755)
+        check_plot(('env', f'PATH={path}'))
+
+
+@test
+def a_plot_by_nobody():
+    said = refuse('--plot', '/tmp/plot.png', 'rtsp://127.0.0.1/x', line='needs gnuplot',
+                  command=('env', 'PATH=/nonexistent'))
+    assert '{' not in said, said
+
+
+def play_five(session):
+    for number in range(5):
+        session.send(VIDEO, rtp(2 * number, 3600 * number))
+
+
+@test
+def without_json_it_prints_a_table():
+    with Server(play_five) as server, Load('--duration', 1, server.url, json=False) as running:
+        assert running.wait() == 0, running.output()
+        for line in 'connected +1 of 1$', 'packets +5$', 'lost +4$', 'first packet +1 ':
+            running.wait_for_line(line, 1)
+
+
+@test
+def help_tells_options_and_what_is_measured():
+    with Load('--help') as running:
+        assert running.wait() == 0
+        for word in '--readers', '--against', 'added delay', 'Exit status':
+            assert word in running.output(), word
 
 
 if __name__ == '__main__':

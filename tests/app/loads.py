@@ -16,8 +16,8 @@ def program():
 
 
 class Load(Proc):
-    def __init__(self, *words, command=()):
-        super().__init__(*command, program(), '--json', *words)
+    def __init__(self, *words, command=(), json=True):
+        super().__init__(*command, program(), *(['--json'] if json else []), *words)
 
     def result(self, status=0, timeout=30):
         """What it found; it must end with that status."""
@@ -28,14 +28,14 @@ class Load(Proc):
         return json.loads(text[text.index('{'):])
 
 
-def load(*words, status=0):
-    with Load(*words) as running:
+def load(*words, status=0, command=()):
+    with Load(*words, command=command) as running:
         return running.result(status)
 
 
-def refuse(*words, line, status=1, timeout=15):
+def refuse(*words, line, status=1, timeout=15, command=()):
     """It must end in time, with that status, and say why in a line like that."""
-    with Load(*words) as running:
+    with Load(*words, command=command) as running:
         ended = running.wait(timeout)
         assert ended == status, f'exit status {ended}: {running.output()}'
         running.wait_for_line(line, 1)

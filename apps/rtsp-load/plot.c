@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config.h"
+
+#include "plot.h"
+
+#include <gio/gio.h>
+#include <stdio.h>
+
+#define MAX_CURVES 3
+#define LEAST_MS 0.01 // axes of time are logarithmic
+
+// Each picture has one or more curves; data of all of them goes to the program as blocks of lines
+// "x y", in this order, an empty line after each.
+typedef struct {
+  const gchar *title;
+  const gchar *names[MAX_CURVES + 1];
+  const WeirHistogram *histograms[MAX_CURVES]; // none: it is the time line
+} Picture;
+
+#define N_PICTURES 4
+
+static const gchar matplotlib[] =
+    "import sys\n"
+    "import matplotlib\n"
+    "matplotlib.use('Agg')\n"
+    "import matplotlib.pyplot as plt\n"
+    "figure, axes = plt.subplots(2, 2, figsize=(14, 9))\n"
+    "blocks = iter(sys.stdin.read().split('\\n\\n'))\n"
+    "for axis, line in zip(axes.flat, sys.argv[2:]):\n"
+    "    title, x, y, *names = line.split('|')\n"
+    "    for name in names:\n"
+    "        rows = [row.split() for row in next(blocks).split('\\n') if row]\n"
+    "        axis.step([float(row[0]) for row in rows], [float(row[1]) for row in rows],\n"
+    "                  where='post', label=name)\n"
+    "    axis.set(title=title, xlabel=x, ylabel=y)\n"
+    "    if x == 'ms':\n"
+    "        axis.set(xscale='log', yscale='symlog')\n"
+    "    axis.grid(True)\n"
+    "    axis.legend()\n"
+    "figure.tight_layout()\n"
+    "figure.savefig(sys.argv[1], format='png')\n";
+
+static gchar *
+find_matplotlib (void)
+{
+  gchar *python = g_find_program_in_path ("python3");
+  const gchar *const argv[] = { python, "-c", "import matplotlib", NULL };
+  GSubprocess *process = NULL;
+
+  if (python)
+    process = g_subprocess_newv (
+        argv, G_SUBPROCESS_FLAGS_STDERR_SILENCE | G_SUBPROCESS_FLAGS_STDOUT_SILENCE, NULL);
+  if (!process || !g_subprocess_wait_check (process, NULL, NULL))
+    g_clear_pointer (&python, g_free);
+  g_clear_object (&process);
+  return python;
+}
+
+gboolean
+plot_can_draw (void)
+{
+  gchar *gnuplot = g_find_program_in_path ("gnuplot");
+  gchar *python = gnuplot ? NULL : find_matplotlib ();
+  gboolean can = gnuplot || python;
+
+  if (!can)
+    fputs (
+        "rtsp-load: --plot needs gnuplot, or python3 with matplotlib; neither is there\n", stderr);
+  g_free (gnuplot);
+  g_free (python);
+  return can;
+}
+
+static void
+add_histogram (GString *data, const WeirHistogram *h)
+{
+  size_t last = weir_histogram_bucket (h->max);
+
+  // From one empty bucket to another, so that steps come down between.
+  for (size_t i = 0; h->n && i <= last + 1 && i < WEIR_HISTOGRAM_BUCKETS; i++) {
+    if (h->buckets[i] || (i > 0 && h->buckets[i - 1]))
+      g_string_append_printf (data, "%.6f %" G_GUINT64_FORMAT "\n",
+          MAX ((gdouble) weir_histogram_bucket_start (i) / 1e6, LEAST_MS), h->buckets[i]);
+  }
+  if (h->n == 0)
+    g_string_append (data, "0.01 0\n1 0\n");
+}
+
+static void
+add_rate (GString *data, const GArray *samples, guint what)
+{
+  Sample last = { 0 };
+
+  for (guint i = 0; i < samples->len; i++) {
+    Sample sample = g_array_index (samples, Sample, i);
+    gdouble time = sample.at - last.at;
+
+    if (time < 0.1)
+      continue;
+    g_string_append_printf (data, "%.3f %.6f\n", last.at,
+        what == 0   ? (gdouble) (sample.bytes - last.bytes) * 8e-6 / time
+        : what == 1 ? (gdouble) sample.playing
+                    : ((gdouble) sample.lost - (gdouble) last.lost) / time);
+    last = sample;
+  }
+  if (last.at == 0)
+    g_string_append (data, "0 0\n1 0\n");
+}
+
+static GString *
+make_data (const Load *load, const Picture *pictures)
+{
+  GString *data = g_string_new (NULL);
+
+  for (guint i = 0; i < N_PICTURES; i++) {
+    for (guint c = 0; c < MAX_CURVES && pictures[i].names[c]; c++) {
+      if (pictures[i].histograms[c])
+        add_histogram (data, pictures[i].histograms[c]);
+      else
+        add_rate (data, load->results.samples, c);
+      g_string_append_c (data, '\n');
+    }
+  }
+  return data;
+}
+
+static const gchar *
+x_label (const Picture *picture)
+{
+  return picture->histograms[0] ? "ms" : "s";
+}
+
+static const gchar *
+y_label (const Picture *picture)
+{
+  return picture->histograms[0] ? "how many" : "";
+}
+
+static gchar *
+gnuplot_script (const GString *data, const Picture *pictures, const gchar *file)
+{
+  GString *script = g_string_new (NULL);
+  gchar **blocks = g_strsplit (data->str, "\n\n", -1), **block = blocks;
+  gchar *name = g_strescape (file, NULL);
+
+  g_string_append_printf (script,
+      "set terminal png size 1400,900\nset output \"%s\"\nset multiplot layout 2,2\nset grid\n",
+      name);
+  for (guint i = 0; i < N_PICTURES; i++) {
+    g_string_append_printf (script, "set title '%s'\nset xlabel '%s'\nset ylabel '%s'\n%s\n",
+        pictures[i].title, x_label (&pictures[i]), y_label (&pictures[i]),
+        pictures[i].histograms[0] ? "set logscale xy\nset yrange [0.5:10<*]"
+                                  : "set yrange [0:1<*]");
+    for (guint c = 0; c < MAX_CURVES && pictures[i].names[c]; c++)
+      g_string_append_printf (script, "%s '-' using 1:(%s) with steps lw 2 title '%s'",
+          c ? "," : "plot", pictures[i].histograms[0] ? "$2 > 0 ? $2 : 0.5" : "$2",
+          pictures[i].names[c]);
+    g_string_append_c (script, '\n');
+    for (guint c = 0; c < MAX_CURVES && pictures[i].names[c]; c++)
+      g_string_append_printf (script, "%s\ne\n", *block++);
+  }
+  g_free (name);
+  g_strfreev (blocks);
+  return g_string_free (script, FALSE);
+}
+
+static gboolean
+feed (const gchar *const *argv, const gchar *input)
+{
+  GError *error = NULL;
+  GSubprocess *process = g_subprocess_newv (argv, G_SUBPROCESS_FLAGS_STDIN_PIPE, &error);
+  gboolean ok = process && g_subprocess_communicate_utf8 (process, input, NULL, NULL, NULL, &error)
+                && g_subprocess_wait_check (process, NULL, &error);
+
+  if (!ok) {
+    fprintf (stderr, "rtsp-load: %s can't draw: %s\n", argv[0], error->message);
+    g_error_free (error);
+  }
+  g_clear_object (&process);
+  return ok;
+}
+
+static gboolean
+draw_with_matplotlib (const GString *data, const Picture *pictures, const gchar *file)
+{
+  const gchar *argv[4 + N_PICTURES + 1] = { "python3", "-c", matplotlib, file };
+  gchar *lines[N_PICTURES];
+  gboolean ok;
+
+  for (guint i = 0; i < N_PICTURES; i++) {
+    gchar *names = g_strjoinv ("|", (gchar **) pictures[i].names);
+
+    lines[i] = g_strjoin (
+        "|", pictures[i].title, x_label (&pictures[i]), y_label (&pictures[i]), names, NULL);
+    argv[4 + i] = lines[i];
+    g_free (names);
+  }
+  ok = feed (argv, data->str);
+  for (guint i = 0; i < N_PICTURES; i++)
+    g_free (lines[i]);
+  return ok;
+}
+
+gboolean
+plot_draw (const Load *load, const gchar *file)
+{
+  const Results *r = &load->results;
+  const Picture pictures[N_PICTURES] = {
+    { "time line", { "Mb/s", "readers that play", "lost a second" }, { NULL } },
+    { "frame gap", { "frame gap" }, { &r->frame_gap } },
+    { "start-up", { "PLAY to first packet", "PLAY to first frame", "answer to PLAY" },
+        { &r->first_packet, &r->first_frame, &r->play } },
+    { "delay", { "added by the server", "playout delay", "jitter" },
+        { &r->added_delay, &r->playout_delay, &r->jitter } },
+  };
+  gchar *gnuplot = g_find_program_in_path ("gnuplot");
+  GString *data = make_data (load, pictures);
+  gboolean ok;
+
+  if (gnuplot) {
+    const gchar *const argv[] = { gnuplot, NULL };
+    gchar *script = gnuplot_script (data, pictures, file);
+
+    ok = feed (argv, script);
+    g_free (script);
+  } else {
+    ok = draw_with_matplotlib (data, pictures, file);
+  }
+  g_free (gnuplot);
+  g_string_free (data, TRUE);
+  return ok;
+}
