@@ -279,7 +279,7 @@ stop_all (Load *self, gint64 now)
   self->n_started = self->n_readers;
   self->end_ns = NEVER;
   report_sample (self, now);
-  for (guint i = 0; i < self->n_all; i++)
+  for (guint i = 0; i < self->n_readers; i++)
     reader_stop (&self->readers[i], now);
 }
 
@@ -307,6 +307,7 @@ handle (const struct epoll_event *event, gint64 now)
     reader_io_on_datagram (source);
 }
 
+// It is read until all readers have left, so that none gets what it missed.
 static gboolean
 only_origin_left (const Load *self)
 {
@@ -335,8 +336,10 @@ turn (Load *self, gint64 now)
     report_sample (self, now);
     self->sample_ns += SECOND;
   }
-  if (!self->stopping && (now >= self->end_ns || n_signals > 0 || only_origin_left (self)))
+  if (!self->stopping && (now >= self->end_ns || n_signals > 0))
     stop_all (self, now);
+  if (only_origin_left (self))
+    reader_stop (origin (self), now);
 }
 
 static void

@@ -22,6 +22,7 @@ run (const Options *options)
   if (!load)
     return EXIT_FAILURE;
   load_run (load);
+  report_end_live ();
   if (options->json)
     report_json (load);
   else

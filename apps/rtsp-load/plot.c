@@ -141,10 +141,10 @@ gnuplot_script (const GString *data, const Picture *pictures, const gchar *file)
 {
   GString *script = g_string_new (NULL);
   gchar **blocks = g_strsplit (data->str, "\n\n", -1), **block = blocks;
-  gchar *name = g_strescape (file, NULL);
+  gchar **parts = g_strsplit (file, "'", -1), *name = g_strjoinv ("''", parts);
 
   g_string_append_printf (script,
-      "set terminal png size 1400,900\nset output \"%s\"\nset multiplot layout 2,2\nset grid\n",
+      "set terminal png size 1400,900\nset output '%s'\nset multiplot layout 2,2\nset grid\n",
       name);
   for (guint i = 0; i < N_PICTURES; i++) {
     g_string_append_printf (script, "set title '%s'\nset xlabel '%s'\nset ylabel '%s'\n%s\n",
@@ -160,6 +160,7 @@ gnuplot_script (const GString *data, const Picture *pictures, const gchar *file)
       g_string_append_printf (script, "%s\ne\n", *block++);
   }
   g_free (name);
+  g_strfreev (parts);
   g_strfreev (blocks);
   return g_string_free (script, FALSE);
 }

@@ -86,6 +86,13 @@ report_sample (Load *load, gint64 now)
   g_array_append_val (results->samples, sample);
 }
 
+void
+report_end_live (void)
+{
+  if (isatty (STDERR_FILENO))
+    fputs ("\n", stderr);
+}
+
 static void
 print_counts (const gchar *what, GHashTable *table)
 {
@@ -147,8 +154,6 @@ report_table (Load *load)
 {
   const Results *results = &load->results;
 
-  if (isatty (STDERR_FILENO))
-    fputs ("\n", stderr);
   if (load->options->verbose)
     print_readers (load);
   printf ("%-16s %u of %u\n", "connected", results->connected, load->n_readers);

@@ -342,6 +342,16 @@ def without_json_it_prints_a_table():
 
 
 @test
+def a_terminal_shows_what_is_going_on():
+    terminal = (sys.executable, '-c', 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)')
+    with Server(flow) as server, Load('--duration', 1.5, server.url, command=terminal,
+                                      json=False) as running:
+        running.wait_for_line(r' 1 s  1 playing  0 refused  0 failed  \d+ packets/s .* 0 lost')
+        assert running.wait() == 0, running.output()
+        running.wait_for_line('connected +1 of 1', 1)
+
+
+@test
 def help_tells_options_and_what_is_measured():
     with Load('--help') as running:
         assert running.wait() == 0
