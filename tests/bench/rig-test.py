@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The rig comes up, drops and counts as told, and leaves nothing behind. Needs root."""
+
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+
+from proc import Proc
+from rig import FIRST_PORT, NoRig, Rig
+from tap import Skip, run, test
+
+PROGRAM = pathlib.Path(__file__).with_name('rig.py')
+
+# Binds the ports of the readers' side, says so, waits for something at the last one, and prints the
+# sizes of all that has come to the others by then.
+READER = '''
+import socket, sys
+readers = []
+for port in map(int, sys.argv[1:]):
+    readers.append((port, socket.socket(socket.AF_INET, socket.SOCK_DGRAM)))
+    readers[-1][1].bind(('10.77.0.2', port))
+print('READY', flush=True)
+readers.pop()[1].recv(65536)
+for port, reader in readers:
+    reader.setblocking(False)
+    try:
+        while True:
+            print(port, len(reader.recv(65536)))
+    except BlockingIOError:
+        pass
+'''
+
+# Sends so many datagrams of so many segments of 1000 bytes to each port.
+SENDER = '''
+import socket, sys
+datagrams, segments, *ports = map(int, sys.argv[1:])
+out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+out.setsockopt(socket.SOL_UDP, 103, 1000)
+for port in ports:
+    for n in range(datagrams):
+        out.sendto(bytes(1000 * segments), ('10.77.0.2', port))
+'''
+
+
+def rig(**options):
+    try:
+        return Rig(**options)
+    except NoRig as why:
+        raise Skip(str(why)) from None
+
+
+def send(rig, datagrams, segments, *ports):
+    subprocess.run([*rig.server, sys.executable, '-c', SENDER,
+                    *map(str, (datagrams, segments, *ports))], check=True)
+
+
+PROBE, BALLAST, END = FIRST_PORT, FIRST_PORT + 4, 60001
+
+
+def sent(rig, segments):
+    """What arrives of 5 datagrams to a probe and 7 to one that is no probe, and the counters."""
+    with Proc(*rig.readers, sys.executable, '-c', READER, PROBE, BALLAST, END) as reader:
+        reader.wait_for_line('^READY')
+        send(rig, 5, segments, PROBE)
+        send(rig, 7, segments, BALLAST)
+        send(rig, 1, 1, END)
+        assert reader.wait() == 0, reader.output()
+        return reader.lines[1:], rig.counters()
+
+
+@test
+def media_of_all_but_the_probes_is_dropped_and_counted():
+    with rig() as net:
+        net.drop_all_but(2)
+        got, counters = sent(net, 1)
+    assert got == [f'{PROBE} 1000'] * 5, got
+    assert counters['media'] == (5, 5 * 1028), counters
+    assert counters['dropped'] == (7, 7 * 1028), counters
+
+
+@test
+def segments_cross_as_one_packet_and_arrive_as_many():
+    with rig() as net:
+        net.drop_all_but(2)
+        got, counters = sent(net, 4)
+    assert got == [f'{PROBE} 1000'] * 20, got
+    assert counters['media'] == (5, 5 * 4028), counters
+    assert counters['dropped'] == (7, 7 * 4028), counters
+
+
+@test
+def without_segmentation_in_the_device_each_is_a_packet():
+    with rig(segmentation=False) as net:
+        net.drop_all_but(2)
+        got, counters = sent(net, 4)
+    assert got == [f'{PROBE} 1000'] * 20, got
+    assert counters['media'] == (20, 20 * 1028), counters
+    assert counters['dropped'] == (28, 28 * 1028), counters
+
+
+@test
+def a_narrow_line_has_its_rate():
+    with rig(rate='10mbit') as net:
+        listing = subprocess.run([*net.server, 'tc', 'qdisc', 'show', 'dev', 'veth'],
+                                 capture_output=True, text=True, check=True).stdout
+    assert re.search(r'tbf .* rate 10Mbit', listing), listing
+
+
+@test
+def two_rigs_do_not_meet():
+    with rig() as one, rig() as other:
+        one.drop_all_but(2)
+        other.drop_all_but(2)
+        send(one, 3, 1, BALLAST)
+        assert one.counters()['dropped'][0] == 3
+        assert other.counters()['dropped'][0] == 0
+
+
+def namespace_of(process):
+    return (pathlib.Path('/proc') / str(process) / 'ns' / 'net').readlink()
+
+
+def lives(namespace):
+    """Whether any process is in it."""
+    for process in pathlib.Path('/proc').glob('[0-9]*'):
+        try:
+            if namespace_of(process.name) == namespace:
+                return True
+        except OSError:
+            continue
+    return False
+
+
+@test
+def nothing_is_left_however_it_ends():
+    rig().close()
+    for number in signal.SIGTERM, signal.SIGINT, signal.SIGKILL:
+        with Proc(sys.executable, PROGRAM, '--', sys.executable, '-c',
+                  'import os; print(os.getpid(), flush=True); os.read(os.pipe()[0], 1)') as held:
+            held.wait_for_line(r'^\d+$')
+            namespace = namespace_of(held.pid)
+            assert namespace != namespace_of('self')
+            held.signal(number)
+            assert held.wait() != 0
+        assert not lives(namespace), number
+
+
+if __name__ == '__main__':
+    run()

@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A network of two hosts inside this one, so that a server can be charged with sending alone.
+
+Two network namespaces and a veth pair between them. Media that the readers' side drops as it comes
+in costs the server what a NIC would: the way down through its own stack, and nothing of a receiver.
+
+The namespaces have no names and hang on file descriptors of this process: whatever ends it, they
+are gone with it and with what runs in them.
+
+By itself it runs a command on the server's side:
+
+    tests/bench/rig.py [--probes N] [--no-segmentation] [--rate RATE] -- COMMAND...
+
+with WEIR_RIG_SERVER and WEIR_RIG_READERS, the addresses of both sides, and WEIR_RIG_ENTER, words
+to put before a command for the readers' side.
+"""
+
+import argparse
+import ctypes
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+
+CLONE_NEWNET = 0x40000000
+SERVER, READERS = '10.77.0.1', '10.77.0.2'
+FIRST_PORT, LAST_PORT = 20000, 59999
+PROBES = 20
+TOOLS = ('ip', 'ss', 'nft', 'tc', 'ethtool', 'nsenter')
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class NoRig(Exception):
+    """Why there can be none here."""
+
+
+def _new_namespace():
+    """A descriptor of a new network namespace. Only the thread that makes it is ever inside."""
+    result = []
+
+    def make():
+        if _libc.unshare(CLONE_NEWNET) == 0:
+            result.append(os.open('/proc/thread-self/ns/net', os.O_RDONLY | os.O_CLOEXEC))
+        else:
+            result.append(-ctypes.get_errno())
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+    if result[0] < 0:
+        raise NoRig(f'no network namespace: {os.strerror(-result[0])}'
+                    + ('' if os.geteuid() == 0 else '; it needs root'))
+    return result[0]
+
+
+def _run(*words, text=None):
+    done = subprocess.run([str(word) for word in words], input=text, capture_output=True,
+                          text=True, check=False)
+    if done.returncode != 0:
+        raise NoRig(f'{" ".join(map(str, words))}: {done.stderr.strip() or done.returncode}')
+    return done.stdout
+
+
+def _path():
+    """Where the tools are, which not every user's PATH has."""
+    return os.environ.get('PATH', '') + ':/usr/sbin:/sbin'
+
+
+class Rig:
+    """Both sides. `server` and `readers` are words to put before a command to run it there."""
+
+    server_address, readers_address = SERVER, READERS
+    real = True
+
+    def __init__(self, segmentation=True, rate=None):
+        os.environ['PATH'] = _path()
+        self._namespaces = []
+        try:
+            self._namespaces = [_new_namespace(), _new_namespace()]
+            self.server, self.readers = map(self._enter, self._namespaces)
+            self._connect()
+            self._shape(segmentation, rate)
+        except FileNotFoundError as missing:
+            self.close()
+            raise NoRig(f'there is no {missing.filename} here (the rig takes '
+                        f'{", ".join(TOOLS)})') from None
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        for namespace in self._namespaces:
+            os.close(namespace)
+        self._namespaces = []
+
+    def hand_over(self):
+        """Lets the program that this process becomes hold the namespaces."""
+        for namespace in self._namespaces:
+            os.set_inheritable(namespace, True)
+
+    @staticmethod
+    def _enter(namespace):
+        return ['nsenter', f'--net=/proc/{os.getpid()}/fd/{namespace}', '--']
+
+    def _connect(self):
+        other = f'/proc/{os.getpid()}/fd/{self._namespaces[1]}'
+        _run(*self.server, 'ip', 'link', 'add', 'veth', 'type', 'veth', 'peer', 'name', 'veth',
+             'netns', other)
+        for side, address in (self.server, SERVER), (self.readers, READERS):
+            _run(*side, 'ip', 'link', 'set', 'lo', 'up')
+            _run(*side, 'ip', 'address', 'add', f'{address}/24', 'dev', 'veth')
+            _run(*side, 'ip', 'link', 'set', 'veth', 'up')
+        # Until the kernel's link watch has come by, what is sent is dropped.
+        for side in self.server, self.readers:
+            while ' UP ' not in _run(*side, 'ip', '-brief', 'link', 'show', 'veth'):
+                time.sleep(0.01)
+
+    def _shape(self, segmentation, rate):
+        if not segmentation:
+            _run(*self.server, 'ethtool', '-K', 'veth', 'tx-udp-segmentation', 'off')
+        if rate:
+            _run(*self.server, 'tc', 'qdisc', 'add', 'dev', 'veth', 'root', 'tbf', 'rate', rate,
+                 'burst', '64kb', 'latency', '100ms')
+
+    def drop_all_but(self, probes, tracks=1, let_through=()):
+        """Drops what comes in for the ports that readers use, but for the first readers' ports.
+
+        Media, on even ports, and RTCP, on odd ones, are counted apart; so are the media of readers
+        on ports above those. UDP from the source ports in
+        let_through is not touched.
+        """
+        end = FIRST_PORT + 2 * tracks * probes
+        rules = [f'udp sport {port} accept' for port in let_through]
+        if probes:
+            ports = f'udp dport {FIRST_PORT}-{end - 1}'
+            rules += [f'{ports} udp dport & 1 == 0 counter name media accept',
+                      f'{ports} counter name reports accept']
+        ports = f'udp dport {end}-{LAST_PORT}'
+        rules += [f'{ports} udp dport & 1 == 0 counter name dropped drop',
+                  f'{ports} drop',
+                  f'udp dport {LAST_PORT + 1}-65535 udp dport & 1 == 0 counter name sampled']
+        self._rules(self.readers, ('media', 'reports', 'dropped', 'sampled'),
+                    'netdev', 'ingress device "veth"', rules)
+
+    def count_upstream(self, port):
+        """Counts what the server's side gets from its upstream, which sends from that port."""
+        self._rules(self.server, ('upstream',), 'inet', 'input',
+                    [f'iif "lo" udp sport {port} counter name upstream'])
+
+    @staticmethod
+    def _rules(side, counters, family, hook, rules):
+        lines = [f'table {family} rig', f'delete table {family} rig', f'table {family} rig {{']
+        lines += [f'counter {name} {{ }}' for name in counters]
+        lines += ['chain in {', f'type filter hook {hook} priority 0;', *rules, '}', '}']
+        _run(*side, 'nft', '-f', '-', text='\n'.join(lines))
+
+    def counters(self):
+        """{name: (packets, bytes)} of what is counted, headers from IP's on included.
+
+        A packet is what the device hands over: what the server leaves to the device to segment is
+        one, with one IP and one UDP header.
+        """
+        listing = ''.join(_run(*side, 'nft', 'list', 'counters')
+                          for side in (self.readers, self.server))
+        return {
+            match[1]: (int(match[2]), int(match[3]))
+            for match in re.finditer(r'counter (\w+) {\s*packets (\d+) bytes (\d+)', listing)
+        }
+
+    def tcp_bytes(self, port):
+        """What the server's TCP connections on that port have had acknowledged, together."""
+        listing = _run(*self.server, 'ss', '-tinH', 'sport', '=', f':{port}')
+        return sum(map(int, re.findall(r'bytes_acked:(\d+)', listing)))
+
+
+class Loopback:
+    """What is left without a rig: all on 127.0.0.1, where the server pays for the receivers."""
+
+    server_address = readers_address = '127.0.0.1'
+    server = readers = ()
+    real = False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+def rig_or_loopback(**options):
+    try:
+        return Rig(**options)
+    except NoRig as why:
+        print(f'bench: WARNING: no rig: {why}.\n'
+              'bench: WARNING: over loopback the receivers\' cost is charged to the server, and '
+              'the difference between servers looks smaller than it is.', file=sys.stderr)
+        return Loopback()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n\n', maxsplit=1)[0])
+    parser.add_argument('--probes', type=int, metavar='N',
+                        help='drop UDP for all readers but the first N, those with the lowest '
+                             f'ports from {FIRST_PORT} on, two a reader')
+    parser.add_argument('--no-segmentation', action='store_true',
+                        help='a device that leaves UDP segmentation to the kernel')
+    parser.add_argument('--rate', help='a narrow line, in the words of tc: 10mbit')
+    parser.add_argument('command', nargs='+')
+    options = parser.parse_args()
+    try:
+        rig = Rig(not options.no_segmentation, options.rate)
+        if options.probes is not None:
+            rig.drop_all_but(options.probes)
+    except NoRig as why:
+        print(f'rig: {why}', file=sys.stderr)
+        return 1
+    rig.hand_over()
+    os.environ.update(WEIR_RIG_SERVER=SERVER, WEIR_RIG_READERS=READERS,
+                      WEIR_RIG_ENTER=' '.join(rig.readers))
+    return os.execvp(rig.server[0], [*rig.server, *options.command])
+
+
+if __name__ == '__main__':
+    sys.exit(main())
