@@ -29,6 +29,7 @@ CLONE_NEWNET = 0x40000000
 SERVER, READERS = '10.77.0.1', '10.77.0.2'
 FIRST_PORT, LAST_PORT = 20000, 59999
 PROBES = 20
+IP_UDP = 28  # bytes of the headers before RTP's
 TOOLS = ('ip', 'ss', 'nft', 'tc', 'ethtool', 'nsenter')
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -177,6 +178,14 @@ class Rig:
             for match in re.finditer(r'counter (\w+) {\s*packets (\d+) bytes (\d+)', listing)
         }
 
+    def rtp(self, *names):
+        """The bytes of RTP, headers included, that those counters saw."""
+        counters = self.counters()
+        return sum(counters[name][1] - IP_UDP * counters[name][0] for name in names)
+
+    def packets(self, name):
+        return self.counters()[name][0]
+
     def tcp_bytes(self, port):
         """What the server's TCP connections on that port have had acknowledged, together."""
         listing = _run(*self.server, 'ss', '-tinH', 'sport', '=', f':{port}')
@@ -184,7 +193,10 @@ class Rig:
 
 
 class Loopback:
-    """What is left without a rig: all on 127.0.0.1, where the server pays for the receivers."""
+    """What is left without a rig: all on 127.0.0.1, where the server pays for the receivers.
+
+    Nothing is dropped and nothing is counted but by the readers.
+    """
 
     server_address = readers_address = '127.0.0.1'
     server = readers = ()
@@ -195,6 +207,21 @@ class Loopback:
 
     def __exit__(self, *_):
         pass
+
+    def drop_all_but(self, probes, tracks=1, let_through=()):
+        pass
+
+    def count_upstream(self, port):
+        pass
+
+    def rtp(self, *names):
+        return 0
+
+    def packets(self, name):
+        return 0
+
+    def tcp_bytes(self, port):
+        return 0
 
 
 def rig_or_loopback(**options):

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Runs the benches. ./dev bench builds what they need and calls this."""
+
+import argparse
+import importlib
+import subprocess
+import sys
+import time
+
+import report
+from rig import rig_or_loopback
+from servers import CACHE, ROOT, raise_file_limit, servers
+from tap import Skip
+
+NAMES = ('core', 'fanout', 'join', 'signal_rate', 'relay')
+
+
+def commit():
+    done = subprocess.run(['git', '-C', ROOT, 'describe', '--always', '--dirty', '--abbrev=10'],
+                          capture_output=True, text=True, check=False)
+    return done.stdout.strip() or None
+
+
+def run_one(bench, rig, quick, facts):
+    print(f'\n{bench.NAME}: {bench.TITLE}', flush=True)
+    samples = report.Samples()
+    start = time.monotonic()
+    for case, who, values in bench.run(rig, quick):
+        samples.add(case, who, values)
+        main = bench.COLUMNS[0]
+        if sys.stderr.isatty() and values.get(main.key) is not None:
+            print(f'  {case}, {who}: {main.form.format(values[main.key])} {main.heading}',
+                  file=sys.stderr, flush=True)
+    print(report.table(bench, samples))
+    report.write_json(CACHE / f'{bench.NAME}.json', bench, samples, facts)
+    picture = CACHE / f'{bench.NAME}.png'
+    drawn = report.write_png(picture, bench, samples, facts)
+    print(f'{time.monotonic() - start:.0f} s; {CACHE / bench.NAME}.json, '
+          + (str(picture) if drawn else 'no picture'), flush=True)
+
+
+def main():
+    benches = {bench.NAME: bench for bench in map(importlib.import_module, NAMES)}
+    parser = argparse.ArgumentParser(prog='./dev bench', description='Runs the benches.')
+    parser.add_argument('--quick', action='store_true', help='fewer cases: ten minutes in all')
+    parser.add_argument('--no-segmentation', action='store_true',
+                        help='on a device that leaves UDP segmentation to the kernel')
+    parser.add_argument('names', nargs='*', metavar='NAME',
+                        help=f'{", ".join(benches)} (all of them)')
+    options = parser.parse_args()
+    if unknown := [name for name in options.names if name not in benches]:
+        parser.error(f'no bench {unknown[0]}; there are {", ".join(benches)}')
+
+    failed = False
+    raise_file_limit()
+    CACHE.mkdir(parents=True, exist_ok=True)
+    facts = {'commit': commit(), 'quick': options.quick, 'machine': report.machine()}
+    with rig_or_loopback(segmentation=not options.no_segmentation) as rig:
+        facts['rig'] = ('loopback' if not rig.real else
+                        'no UDP segmentation' if options.no_segmentation else 'veth')
+        print(f'{report.machine_line(facts["machine"])}; commit {facts["commit"]}; '
+              f'rig: {facts["rig"]}')
+        print(f'servers: {", ".join(server.name for server in servers())}')
+        for name in options.names or benches:
+            try:
+                run_one(benches[name], rig, options.quick, facts)
+            except Skip as why:
+                print(f'skipped: {why}')
+            except AssertionError as error:
+                print(f'failed: {error}')
+                failed = True
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""One stream, many readers: what the server pays for a packet delivered."""
+
+import time
+from typing import NamedTuple
+
+from load import Delay, Load
+from report import Column
+from rig import PROBES
+from servers import ORIGIN_RTP, PORT, Origin, servers
+
+NAME = 'fanout'
+TITLE = "CPU time of the server for a packet delivered to a reader"
+CASE, WHO, YARDSTICK = 'readers', 'server', 'stock gst-rtsp-server'
+LOG = True
+COLUMNS = (
+    Column('ns', 'ns/packet', spread=True),
+    Column('cpu', 'CPU %'),
+    Column('delay_p50', 'delay p50 ms', '{:.1f}'),
+    Column('delay_p99', 'p99 ms', '{:.1f}'),
+    Column('delivered', 'delivered %'),
+    Column('lost', 'lost'),
+    Column('memory', 'MB'),
+    Column('threads', 'threads'),
+)
+
+SAMPLED = 8    # readers whose delay is measured, beside the others
+SETTLE = 1.5   # seconds from the last arrival to the measurement
+FRAMING = 4    # bytes before each packet over TCP
+
+
+class Case(NamedTuple):
+    readers: int
+    megabits: int
+    transport: str
+
+    def __str__(self):
+        return f'{self.readers} {self.transport.upper()} {self.megabits} Mb/s'
+
+
+def cases(quick):
+    if quick:
+        return [Case(1000, 1, 'udp'), Case(1000, 4, 'udp'), Case(200, 4, 'tcp')]
+    return [Case(readers, megabits, transport) for transport in ('udp', 'tcp')
+            for megabits in (1, 4) for readers in (100, 500, 1000, 2000)]
+
+
+class Traffic(NamedTuple):
+    """The bytes of RTP that have gone so far: to the readers (framed, over TCP), and to the server."""
+
+    out: int
+    upstream: int
+    upstream_packets: int
+
+    @classmethod
+    def now(cls, rig, transport):
+        out = (rig.tcp_bytes(PORT) if transport == 'tcp' else
+               rig.rtp('media', 'sampled', 'dropped'))
+        return cls(out, rig.rtp('upstream'), rig.packets('upstream'))
+
+    def since(self, before):
+        return Traffic(*(new - old for new, old in zip(self, before)))
+
+
+def one(rig, server_type, case, rate, window):
+    """One run of one server: the values of COLUMNS."""
+    rig.drop_all_but(PROBES, let_through=(ORIGIN_RTP, ORIGIN_RTP + 1))
+    rig.count_upstream(ORIGIN_RTP)
+    joining = case.readers / rate
+    with Origin(rig, case.megabits) as origin, \
+            server_type(rig, {'s': origin.url}) as server:
+        url = server.url('s')
+        probes = ('--probes', PROBES) if rig.real and case.transport == 'udp' else ()
+        with Load(rig, '--readers', case.readers, '--transport', case.transport, *probes,
+                  '--arrivals', f'uniform:{rate}',
+                  '--duration', joining + SETTLE + window + 1, url) as load, \
+                Delay(rig, '--transport', case.transport, '--readers', SAMPLED,
+                      '--over', joining, '--duration', SETTLE + window, origin.url, url) as delay:
+            time.sleep(joining + SETTLE)
+            before, traffic = server.usage(), Traffic.now(rig, case.transport)
+            time.sleep(window)
+            after, traffic = server.usage(), Traffic.now(rig, case.transport).since(traffic)
+            delays, result = delay.result(30), load.result(60)
+    framing = FRAMING if case.transport == 'tcp' else 0
+    due = (traffic.upstream + framing * traffic.upstream_packets) * (result['connected'] + SAMPLED)
+    if rig.real:
+        packets = traffic.out / (result['bytes'] / result['packets'] + framing)
+    else:
+        stays = joining / 2 + SETTLE + window + 1  # on average
+        packets = result['packets'] / stays * window
+    return {
+        'ns': 1e9 * (after.cpu - before.cpu) / packets,
+        'cpu': 100 * (after.cpu - before.cpu) / (after.at - before.at),
+        'delay_p50': delays.get('p50'), 'delay_p99': delays.get('p99'),
+        'delivered': 100 * traffic.out / due if due else None,
+        'lost': result['lost'],
+        'memory': after.rss / 2**20, 'threads': after.threads,
+        'connected': result['connected'], 'load_cpu': result['cpu_s'],
+    }
+
+
+def run(rig, quick):
+    repeats, window = (3, 4) if quick else (5, 10)
+    for case in cases(quick):
+        for _ in range(repeats):
+            for server_type in servers():
+                yield str(case), server_type.name, one(rig, server_type, case, 250, window)

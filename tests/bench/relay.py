@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Many streams with one reader each: what a stream costs, and how many go."""
+
+import time
+
+from load import Load
+from report import Column
+from servers import ORIGIN_RTP, Origin, servers
+
+NAME = 'relay'
+TITLE = 'What relaying a stream of 1 Mb/s to one reader costs, by the number of streams'
+CASE, WHO, YARDSTICK = 'streams', 'server', 'stock gst-rtsp-server'
+LOG = True
+COLUMNS = (
+    Column('cpu', 'CPU % a stream', '{:.2f}', spread=True),
+    Column('memory', 'MB a stream', '{:.2f}'),
+    Column('threads', 'threads a stream', '{:.2f}'),
+    Column('connected', 'connected'),
+    Column('lost', 'lost'),
+    Column('delivered', 'delivered %'),
+    Column('total', 'CPU %'),
+)
+
+SETTLE = 2
+# A server that numbers packets anew hides what it lost. The window's edges are worth a per cent.
+ENOUGH = 98
+
+
+def one(rig, server_type, streams, rate, window):
+    rig.drop_all_but(streams)
+    rig.count_upstream(ORIGIN_RTP)
+    mounts = [f's{n}' for n in range(streams)]
+    joining = streams / rate
+    with Origin(rig, 1) as origin:
+        with server_type(rig, dict.fromkeys(mounts, origin.url)) as server:
+            idle = server.usage()
+            with Load(rig, '--readers', streams, '--arrivals', f'uniform:{rate}',
+                      '--duration', joining + SETTLE + window + 1,
+                      *(server.url(mount) for mount in mounts)) as load:
+                time.sleep(joining + SETTLE)
+                before, out, came = server.usage(), rig.rtp('media'), rig.rtp('upstream')
+                time.sleep(window)
+                after = server.usage()
+                out, came = rig.rtp('media') - out, rig.rtp('upstream') - came
+                result = load.result(60)
+    values = {
+        'memory': (after.rss - idle.rss) / 2**20 / streams,
+        'threads': (after.threads - idle.threads) / streams,
+        'connected': result['connected'], 'lost': result['lost'],
+        'delivered': 100 * out / came if came else None,
+        'total': 100 * (after.cpu - before.cpu) / (after.at - before.at),
+    }
+    if good(values, streams):
+        values['cpu'] = values['total'] / streams
+    return values
+
+
+def good(values, streams):
+    """Whether all was delivered. If not, nothing tells what a stream costs."""
+    return (values['connected'] == streams and values['lost'] == 0
+            and (values['delivered'] is None or values['delivered'] > ENOUGH))
+
+
+def run(rig, quick):
+    """Grows until every server loses something; one that has isn't asked for more."""
+    repeats, window, numbers = ((1, 4, (10, 100, 300)) if quick else
+                                (3, 10, (10, 100, 300, 500, 700, 1000)))
+    left = servers()
+    for streams in numbers:
+        failed = set()
+        for _ in range(repeats):
+            for server_type in left:
+                values = one(rig, server_type, streams, 50, window)
+                if 'cpu' not in values:
+                    failed.add(server_type)
+                yield str(streams), server_type.name, values
+        left = [server_type for server_type in left if server_type not in failed]

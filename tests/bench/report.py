@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the benches found: as a table, as JSON, as a picture."""
+
+import json
+import math
+import pathlib
+import platform
+import re
+import shutil
+import statistics
+import subprocess
+from typing import NamedTuple
+
+COLOURS = ('#1b7f5c', '#c8553d', '#4d6fb0', '#d9a441', '#7a5195')
+
+
+class Column(NamedTuple):
+    """One measure. The first of a bench is its main one: it is drawn and set in proportion."""
+
+    key: str
+    heading: str
+    form: str = '{:.0f}'
+    spread: bool = False  # min to max are shown too
+
+
+class Samples:
+    """Every run of every server in every case, in the order in which they first came."""
+
+    def __init__(self):
+        self.runs = {}
+
+    def add(self, case, server, values):
+        self.runs.setdefault((case, server), []).append(values)
+
+    def cases(self):
+        return list(dict.fromkeys(case for case, _ in self.runs))
+
+    def servers(self):
+        return list(dict.fromkeys(server for _, server in self.runs))
+
+    def values(self, case, server, key):
+        found = (run.get(key) for run in self.runs.get((case, server), ()))
+        return [value for value in found if value is not None]
+
+    def median(self, case, server, key):
+        values = self.values(case, server, key)
+        return statistics.median(values) if values else None
+
+
+def cell(samples, case, server, column):
+    values = samples.values(case, server, column.key)
+    if not values:
+        return '-'
+    text = column.form.format(statistics.median(values))
+    if column.spread and len(values) > 1:
+        text += f' ({column.form.format(min(values))} to {column.form.format(max(values))})'
+    return text
+
+
+def proportion(samples, case, server, bench):
+    """How many times the yardstick's cost a server's is, said as the better one's gain."""
+    own = samples.median(case, server, bench.COLUMNS[0].key)
+    other = samples.median(case, bench.YARDSTICK, bench.COLUMNS[0].key)
+    return f'{other / own:.2f}' if own and other else '-'
+
+
+def table(bench, samples):
+    heads = [bench.CASE, bench.WHO, f'against {bench.YARDSTICK}',
+             *(column.heading for column in bench.COLUMNS)]
+    rows = [
+        [case, server, proportion(samples, case, server, bench),
+         *(cell(samples, case, server, column) for column in bench.COLUMNS)]
+        for case in samples.cases() for server in samples.servers()
+        if (case, server) in samples.runs
+    ]
+    widths = [max(map(len, words)) for words in zip(heads, *rows)]
+    lines = [heads, ['-' * width for width in widths], *rows]
+    return '\n'.join(
+        '| ' + ' | '.join(word.ljust(width) for word, width in zip(line, widths)) + ' |'
+        for line in lines)
+
+
+def machine():
+    info = pathlib.Path('/proc/cpuinfo').read_text(encoding='utf-8')
+    model = re.search(r'model name\s*: (.*)', info)
+    memory = pathlib.Path('/proc/meminfo').read_text(encoding='utf-8')
+    kilobytes = int(re.search(r'MemTotal:\s*(\d+)', memory)[1])
+    return {
+        'cpu': model[1] if model else platform.machine(),
+        'cores': len(re.findall(r'^processor\s*:', info, re.MULTILINE)),
+        'virtual': 'hypervisor' in info,
+        'memory_gb': round(kilobytes / 2**20),
+        'kernel': platform.release(),
+    }
+
+
+def machine_line(facts):
+    virtual = ' (virtual)' if facts['virtual'] else ''
+    return (f'{facts["cores"]} x {facts["cpu"]}{virtual}, {facts["memory_gb"]} GB, '
+            f'Linux {facts["kernel"]}')
+
+
+def write_json(path, bench, samples, facts):
+    rows = [
+        {'case': case, 'who': server, 'runs': runs,
+         'median': {column.key: samples.median(case, server, column.key)
+                    for column in bench.COLUMNS}}
+        for (case, server), runs in samples.runs.items()
+    ]
+    document = {'bench': bench.NAME, 'title': bench.TITLE, **facts, 'results': rows}
+    path.write_text(json.dumps(document, indent=1) + '\n', encoding='utf-8')
+
+
+def _data(samples, servers, key):
+    """A line a case: its name, and median, min and max of each server."""
+    for case in samples.cases():
+        fields = [f'"{case}"']
+        for server in servers:
+            values = samples.values(case, server, key) or [math.nan]
+            fields += [f'{f(values):g}' for f in (statistics.median, min, max)]
+        yield ' '.join(fields)
+
+
+def write_png(path, bench, samples, facts):
+    """Draws the bench's main measure. False if there is nothing to draw, or nothing to do it with."""
+    servers = samples.servers()
+    drawn = [value for case in samples.cases() for server in servers
+             for value in samples.values(case, server, bench.COLUMNS[0].key)]
+    if not drawn or not shutil.which('gnuplot'):
+        return False
+    data = list(_data(samples, servers, bench.COLUMNS[0].key))
+    plots = ', '.join(
+        f'$data using {3 * n + 2}:{3 * n + 3}:{3 * n + 4}:xtic(1) title "{server}" '
+        f'linecolor rgb "{COLOURS[n % len(COLOURS)]}"'
+        for n, server in enumerate(servers))
+    script = [
+        f'set terminal pngcairo size 960,480 font "sans,11"; set output "{path}"',
+        f'set title "{bench.TITLE}\\n{machine_line(facts["machine"])}" noenhanced',
+        'set style data histogram; set style histogram errorbars gap 2 linewidth 1',
+        'set style fill solid 0.9 noborder; set boxwidth 0.9 relative',
+        f'set ylabel "{bench.COLUMNS[0].heading}"; set key noenhanced outside top center horizontal; set grid ytics',
+        'set xtics noenhanced', f'set xlabel "{bench.CASE}"',
+        # Costs of very different size are told apart on a logarithmic scale, which has no zero.
+        f'set logscale y; set yrange [{_floor(drawn)}:*]' if bench.LOG
+        else 'set yrange [0:*]',
+        '$data << END', *data, 'END', f'plot {plots}',
+    ]
+    subprocess.run(['gnuplot'], input='\n'.join(script), text=True, check=True)
+    return True
+
+
+def _floor(values):
+    return 10 ** math.floor(math.log10(min(filter(None, values))))

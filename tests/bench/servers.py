@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The servers that are compared, what they are fed from, and what they use up."""
+
+import json
+import os
+import pathlib
+import resource
+import shutil
+import subprocess
+import tempfile
+import time
+from typing import NamedTuple
+
+from proc import Proc
+from tap import Skip
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get('WEIR_BUILD', ROOT / 'build-bench'))
+CACHE = ROOT / 'build' / 'bench'
+CLIP = ROOT / 'tests' / 'data' / 'bigbuckbunny.mp4'
+
+ORIGIN_PORT, ORIGIN_RTP = 8000, 8002
+PORT = 8554
+FILES = 65536
+GOP_SECONDS = 2
+
+
+def raise_file_limit():
+    """Servers of thousands of readers need thousands of files; children inherit the limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for limit in (FILES, FILES), (min(hard, FILES), hard):
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+            return
+        except (ValueError, PermissionError):
+            continue
+
+
+def clip_of(megabits):
+    """A clip that an encoder made for this rate, a keyframe every two seconds."""
+    path = CACHE / f'clip-{megabits}M.mp4'
+    if not path.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix('.part.mp4')
+        rate = f'{megabits}M'
+        # Noise, or there would not be enough in the picture for so many bits.
+        subprocess.run(
+            ['ffmpeg', '-nostdin', '-loglevel', 'error', '-y', '-stream_loop', '-1', '-i', CLIP,
+             '-t', '20', '-vf', 'noise=alls=8:allf=t', '-r', '25', '-c:v', 'libx264',
+             '-preset', 'veryfast', '-profile:v', 'main', '-bf', '0', '-sc_threshold', '0',
+             '-g', str(25 * GOP_SECONDS), '-keyint_min', str(25 * GOP_SECONDS),
+             '-b:v', rate, '-maxrate', rate, '-bufsize', rate,
+             '-c:a', 'aac', '-b:a', '64k', part], check=True)
+        part.rename(path)
+    return path
+
+
+class Origin(Proc):
+    """The upstream of all servers, on their side of the rig: what they pay for it is the same.
+
+    It sends its video only, which is the stream that is measured.
+    """
+
+    def __init__(self, rig, megabits):
+        self.address = rig.server_address
+        super().__init__(
+            *rig.server, self.program(), 'origin', '--listen', f'{self.address}:{ORIGIN_PORT}',
+            '--udp-ports', f'{ORIGIN_RTP},{ORIGIN_RTP + 1}', '--clip', clip_of(megabits),
+            '--misbehave', 'other-tracks')
+        self.url = self.wait_for_line(r'^READY (rtsp://\S+)')[1]
+
+    @staticmethod
+    def program():
+        path = BUILD / 'tests/interop/interop'
+        if not path.exists():
+            raise Skip('the origin of the streams is in Go, and there is none here that is new '
+                       'enough (tests/interop/README.md)')
+        return path
+
+
+class Usage(NamedTuple):
+    """What a process has used so far, and holds now."""
+
+    at: float
+    cpu: float  # seconds, user and system
+    rss: int
+    threads: int
+
+    @classmethod
+    def of(cls, pid):
+        stat = pathlib.Path(f'/proc/{pid}/stat').read_text(encoding='utf-8')
+        fields = stat.rpartition(')')[2].split()
+        status = pathlib.Path(f'/proc/{pid}/status').read_text(encoding='utf-8')
+        values = dict(line.split(':', 1) for line in status.splitlines())
+        ticks = int(fields[11]) + int(fields[12])
+        return cls(time.monotonic(), ticks / os.sysconf('SC_CLK_TCK'),
+                   int(values['VmRSS'].split()[0]) * 1024, int(values['Threads']))
+
+
+class Server(Proc):
+    """One of those compared. `mounts` is {path without slash: upstream URL}."""
+
+    name = None
+    ready = None  # the line by which it says that it listens
+    environment = {}
+
+    def __init__(self, rig, mounts):
+        self.address = rig.server_address
+        super().__init__(*rig.server, *self.words(mounts), env={**os.environ, **self.environment})
+        try:
+            self.wait_for_line(self.ready, timeout=30)
+        except BaseException:
+            self.kill()
+            raise
+
+    @classmethod
+    def there(cls):
+        return True
+
+    def words(self, mounts):
+        raise NotImplementedError
+
+    def url(self, path):
+        return f'rtsp://{self.address}:{PORT}/{path}'
+
+    def usage(self):
+        return Usage.of(self.pid)
+
+
+class Weir(Server):
+    name = 'rtsp-proxy'
+    ready = r' ready rtsp://'
+    environment = {'GST_PLUGIN_PATH': str(BUILD / 'plugins'),
+                   'GST_REGISTRY': str(BUILD / 'registry.bin')}
+
+    def words(self, mounts):
+        mounts = [word for path, url in mounts.items() for word in ('--mount', f'/{path}={url}')]
+        return [BUILD / 'apps/rtsp-proxy/rtsp-proxy', '--listen', f'{self.address}:{PORT}', *mounts]
+
+
+class Stock(Server):
+    name = 'stock gst-rtsp-server'
+    ready = r'^READY'
+
+    def words(self, mounts):
+        return [BUILD / 'tests/bench/stock-proxy', self.address, PORT,
+                *(f'/{path}={url}' for path, url in mounts.items())]
+
+
+class MediaMtx(Server):
+    name = 'mediamtx'
+    ready = r'\[RTSP\] listener opened'
+
+    @classmethod
+    def there(cls):
+        return shutil.which('mediamtx')
+
+    def words(self, mounts):
+        # JSON is YAML too.
+        settings = {
+            'rtspAddress': f'{self.address}:{PORT}',
+            'rtpAddress': f'{self.address}:18000', 'rtcpAddress': f'{self.address}:18001',
+            'rtmp': False, 'hls': False, 'webrtc': False, 'srt': False,
+            'paths': {path: {'source': url, 'sourceOnDemand': True}
+                      for path, url in mounts.items()},
+        }
+        self._settings = tempfile.NamedTemporaryFile('w', suffix='.yml', encoding='utf-8')
+        json.dump(settings, self._settings)
+        self._settings.flush()
+        return ['mediamtx', self._settings.name]
+
+
+class Live555(Server):
+    name = 'live555ProxyServer'
+    ready = r'(?i)play this stream using the URL'
+
+    @classmethod
+    def there(cls):
+        return shutil.which('live555ProxyServer')
+
+    def words(self, mounts):
+        self._names = ({path: f'proxyStream-{n}' for n, path in enumerate(mounts, 1)}
+                       if len(mounts) > 1 else dict.fromkeys(mounts, 'proxyStream'))
+        return ['live555ProxyServer', '-p', PORT, *mounts.values()]
+
+    def url(self, path):
+        return super().url(self._names[path])
+
+
+def servers():
+    return [server for server in (Weir, Stock, MediaMtx, Live555) if server.there()]
