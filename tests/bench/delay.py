@@ -17,7 +17,7 @@ import time
 from proc import Rtsp
 
 SO_TIMESTAMPNS = 35
-FIRST_PORT = 60000
+FIRST_PORT = 61000  # above what the kernel hands out by itself
 SMALLEST = 200  # shorter payloads can repeat
 
 

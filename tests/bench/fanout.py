@@ -100,7 +100,7 @@ def one(rig, server_type, case, rate, window):
 
 
 def run(rig, quick):
-    repeats, window = (3, 4) if quick else (5, 10)
+    repeats, window = 3, (4 if quick else 5)
     for case in cases(quick):
         for _ in range(repeats):
             for server_type in servers():
