@@ -273,9 +273,23 @@ run_timers (Load *self, gint64 now)
 }
 
 static void
+count_late (Load *self)
+{
+  guint late = self->n_readers - self->n_started;
+  gchar *text = g_strdup_printf (
+      "%u of %u readers had not come yet when the time was up", late, self->n_readers);
+
+  for (guint i = 0; i < late; i++)
+    results_error (&self->results, "late", text);
+  g_free (text);
+}
+
+static void
 stop_all (Load *self, gint64 now)
 {
   self->stopping = TRUE;
+  if (n_signals == 0)
+    count_late (self);
   self->n_started = self->n_readers;
   self->end_ns = NEVER;
   report_sample (self, now);
@@ -349,6 +363,7 @@ catch_signals (void)
 
   sigaction (SIGINT, &action, NULL);
   sigaction (SIGTERM, &action, NULL);
+  signal (SIGPIPE, SIG_IGN); // a program that draws may end before it has read all
 }
 
 void

@@ -11,7 +11,7 @@
 #include "results.h"
 
 // Larger than an RTSP message can be, and than two interleaved frames.
-#define LOAD_SCRATCH (512 * 1024)
+#define LOAD_SCRATCH (1024 * 1024)
 
 struct Load {
   const Options *options;

@@ -23,7 +23,7 @@
 #define SMALL_BUFFER 2048
 
 static const gchar *const methods[] = {
-  [READER_CONNECTING] = "connection",
+  [READER_CONNECTING] = "connect",
   [READER_DESCRIBING] = "DESCRIBE",
   [READER_SETTING_UP] = "SETUP",
   [READER_STARTING] = "PLAY",
@@ -552,8 +552,7 @@ keep_alive (Reader *self, gint64 now)
 static void
 on_deadline (Reader *self)
 {
-  reader_fail (self, "timeout", "no answer to %s%s", methods[self->state],
-      self->state == READER_CONNECTING ? " attempt" : "");
+  reader_fail (self, "timeout", "no answer to %s", methods[self->state]);
 }
 
 void

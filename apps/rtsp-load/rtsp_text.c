@@ -33,13 +33,14 @@ read_head (const guint8 *data, gsize len, RtspText *kind)
 {
   gchar *text = g_strndup ((const gchar *) data, len);
   gchar **lines = g_strsplit (text, "\r\n", -1);
+  const gchar *first = lines[0] ? lines[0] : "";
   guint status = 0;
   GstRTSPMessage *message = NULL;
 
   *kind = RTSP_TEXT_BAD;
-  if (sscanf (lines[0], "RTSP/%*u.%*u %3u", &status) == 1 && status >= 100)
+  if (sscanf (first, "RTSP/%*u.%*u %3u", &status) == 1 && status >= 100)
     *kind = RTSP_TEXT_ANSWER;
-  else if (g_str_has_suffix (lines[0], " RTSP/1.0"))
+  else if (g_str_has_suffix (first, " RTSP/1.0"))
     *kind = RTSP_TEXT_REQUEST;
   if (*kind != RTSP_TEXT_BAD) {
     gst_rtsp_message_new_response (&message, status, NULL, NULL);

@@ -17,7 +17,8 @@ parse (const guint8 *text, gsize len)
   GstSDPMessage *sdp = NULL;
 
   gst_sdp_message_new (&sdp);
-  gst_sdp_message_parse_buffer (text, (guint) len, sdp);
+  if (len > 0)
+    gst_sdp_message_parse_buffer (text, (guint) len, sdp);
   return sdp;
 }
 

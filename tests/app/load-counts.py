@@ -48,6 +48,18 @@ def counts_what_comes_before_play_is_answered():
 
 
 @test
+def counts_what_comes_before_teardown_is_answered():
+    def late(session):
+        for number in range(200):
+            session.send(VIDEO, rtp(number, 0))
+
+    with Server(late=late) as server:
+        for transport in 'udp', 'tcp':
+            result = load('--duration', 0.5, '--transport', transport, server.url)
+            check(result, packets=200, lost=0, errors={})
+
+
+@test
 def counts_of_many_readers_add_up():
     with Server(play) as server:
         result = load('--duration', 2, '--readers', 60, '--transport', 'mixed', '--verbose',
@@ -94,6 +106,13 @@ def receiver_reports_say_what_was_lost():
 @test
 def receiver_reports_claim_a_loss():
     check_reports(('--loss', 50), {SSRC: (128, 8, 65536 + 9)})
+
+
+@test
+def readers_that_ignore_media_claim_a_loss_too():
+    with Server(play) as server:
+        load('--duration', 4, '--mute', '--loss', 25, server.url)
+        wait_for_report(server.sessions[0], {SSRC: (64, 0, 0)})
 
 
 @test

@@ -123,12 +123,13 @@ def a_description_without_video():
 
 @test
 def what_is_no_rtsp():
-    with socket.create_server(('127.0.0.1', 0)) as server:
-        with Load(f'rtsp://127.0.0.1:{server.getsockname()[1]}/') as running:
-            with server.accept()[0] as connection:
-                connection.sendall(b'HTTP/1.1 200 OK\r\n\r\n')
-                running.wait_for_line('what is no RTSP')
-                check(running.result(1), errors={'bad-answer': 1})
+    for answer in b'HTTP/1.1 200 OK\r\n\r\n', b'\0\r\n\r\n', b'\x80' * 300000:
+        with socket.create_server(('127.0.0.1', 0)) as server:
+            with Load(f'rtsp://127.0.0.1:{server.getsockname()[1]}/') as running:
+                with server.accept()[0] as connection:
+                    connection.sendall(answer)
+                    running.wait_for_line('what is no RTSP')
+                    check(running.result(1), errors={'bad-answer': 1})
 
 
 @test
@@ -225,6 +226,14 @@ def readers_come_and_go_one_by_one():
     # 0.9 s from the first to the last, and that one's session.
     assert 1.2 <= result['duration_s'] < 30, result
     assert result['signal']['per_second'] <= 10 / 0.9, result
+
+
+@test
+def readers_that_come_too_late_are_told():
+    with Server(flow) as server:
+        said = refuse('--readers', 10, '--arrivals', 'uniform:2', '--duration', 0.7, server.url,
+                      line='8 of 10 readers had not come yet')
+    check(json.loads(said[said.index('{'):]), connected=2, errors={'late': 8})
 
 
 @test

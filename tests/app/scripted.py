@@ -73,7 +73,7 @@ class Session:
         self.addresses[track] = [('127.0.0.1', port) for port in client]
         threading.Thread(target=self._listen, args=(track,), daemon=True).start()
         ports = '-'.join(str(each.getsockname()[1]) for each in self.sockets[track])
-        return f'Transport: {transport};server_port={ports}'
+        return f'Transport: {transport};server_port={ports};ssrc={SSRC + track:08X}'
 
     def _listen(self, track):
         try:
@@ -92,7 +92,7 @@ class Session:
                          body=f'v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=x\r\nt=0 0\r\n{tracks}')
         elif method == 'SETUP':
             transport = headers['transport']
-            line = f'Transport: {transport}'
+            line = f'Transport: {transport};ssrc={SSRC + int(uri[-1]):08X}'
             if 'TCP' not in transport:
                 line = self._open(int(uri[-1]), transport)
             self._answer(cseq, 'Session: abc;timeout=60', line)
@@ -105,6 +105,8 @@ class Session:
         else:
             if method == 'TEARDOWN':
                 self.left.set()
+                if self.server.late:
+                    self.server.late(self)
             self._answer(cseq, 'Session: abc')
 
     def _take(self, buffer):
@@ -142,11 +144,11 @@ class Session:
 
 class Server:
     """`play` is called with the session of each client that plays, in a thread of its own; `early`
-    before PLAY is answered. Methods in `deaf_to` get no answer."""
+    before PLAY is answered and `late` before TEARDOWN is. Methods in `deaf_to` get no answer."""
 
-    def __init__(self, play=None, tracks=(VIDEO,), early=None, deaf_to=()):
+    def __init__(self, play=None, tracks=(VIDEO,), early=None, late=None, deaf_to=()):
         self.play = play or (lambda session: None)
-        self.tracks, self.early, self.deaf_to = tracks, early, deaf_to
+        self.tracks, self.early, self.late, self.deaf_to = tracks, early, late, deaf_to
         self.sessions = []
         self._socket = socket.create_server(('127.0.0.1', 0))
         self.url = f'rtsp://127.0.0.1:{self._socket.getsockname()[1]}/s'
