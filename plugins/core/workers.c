@@ -21,15 +21,17 @@ typedef struct {
 
 struct weir_workers {
   pthread_mutex_t lock;
-  pthread_cond_t work; // for threads without any
-  pthread_cond_t idle; // a task stopped running
+  pthread_cond_t work;  // for threads without any
+  pthread_cond_t timer; // for the one of them that waits for the earliest time
+  pthread_cond_t idle;  // a task stopped running
   Queue queues[WEIR_CLASSES];
+  size_t n_queued;
   WeirTask **heap; // by due_ns
   size_t n_heap, heap_capacity;
   size_t n_tasks;
   size_t scratch_size;
-  bool stopping;
-  unsigned n_threads, n_waiting;
+  bool stopping, timing;         // timing: a thread waits for `timer`
+  unsigned n_threads, n_waiting; // n_waiting: threads that wait for `work`
   pthread_t threads[WORKERS_MAX];
 };
 
@@ -99,6 +101,16 @@ heap_remove (WeirWorkers *w, WeirTask *task)
 
 // ---- tasks. With the lock held. ----
 
+// Threads that wait have something to look at.
+static void
+call_one (WeirWorkers *w)
+{
+  if (w->n_waiting > 0)
+    pthread_cond_signal (&w->work);
+  else if (w->timing)
+    pthread_cond_signal (&w->timer);
+}
+
 static void
 enqueue (WeirWorkers *w, WeirTask *task)
 {
@@ -112,13 +124,14 @@ enqueue (WeirWorkers *w, WeirTask *task)
   else
     queue->first = task;
   queue->last = task;
-  if (w->n_waiting > 0)
-    pthread_cond_signal (&w->work);
+  w->n_queued++;
+  call_one (w);
 }
 
 static void
-dequeue (Queue *queue, WeirTask *task)
+dequeue (WeirWorkers *w, WeirTask *task)
 {
+  Queue *queue = &w->queues[task->class];
   WeirTask *before = NULL;
 
   for (WeirTask *t = queue->first; t != task; t = t->next)
@@ -129,6 +142,7 @@ dequeue (Queue *queue, WeirTask *task)
     queue->first = task->next;
   if (queue->last == task)
     queue->last = before;
+  w->n_queued--;
 }
 
 static void
@@ -157,8 +171,10 @@ wake_at (WeirWorkers *w, WeirTask *task, int64_t due_ns)
     task->due_ns = due_ns;
     heap_up (w, w->n_heap++, task);
   }
-  if (task->heap_at == 0 && w->n_waiting > 0)
-    pthread_cond_signal (&w->work);
+  if (task->heap_at == 0 && w->timing)
+    pthread_cond_signal (&w->timer);
+  else if (task->heap_at == 0)
+    call_one (w);
 }
 
 // Runs it with the lock released.
@@ -198,7 +214,10 @@ next_task (WeirWorkers *w)
     WeirTask *task = w->queues[class].first;
 
     if (task) {
-      dequeue (&w->queues[class], task);
+      dequeue (w, task);
+      // This thread is busy from now on: somebody has to take the next, and to watch the clock.
+      if (w->n_queued > 0 || (w->n_heap > 0 && !w->timing))
+        call_one (w);
       return task;
     }
   }
@@ -208,16 +227,18 @@ next_task (WeirWorkers *w)
 static void
 wait_for_work (WeirWorkers *w)
 {
-  w->n_waiting++;
-  if (w->n_heap > 0) {
+  if (w->n_heap > 0 && !w->timing) {
     int64_t due_ns = w->heap[0]->due_ns;
     struct timespec t = { .tv_sec = due_ns / 1000000000, .tv_nsec = due_ns % 1000000000 };
 
-    pthread_cond_timedwait (&w->work, &w->lock, &t);
+    w->timing = true;
+    pthread_cond_timedwait (&w->timer, &w->lock, &t);
+    w->timing = false;
   } else {
+    w->n_waiting++;
     pthread_cond_wait (&w->work, &w->lock);
+    w->n_waiting--;
   }
-  w->n_waiting--;
 }
 
 static void *
@@ -259,7 +280,8 @@ weir_workers_new (unsigned n, size_t scratch_size)
   pthread_mutex_init (&w->lock, NULL);
   pthread_condattr_init (&monotonic);
   pthread_condattr_setclock (&monotonic, CLOCK_MONOTONIC);
-  pthread_cond_init (&w->work, &monotonic);
+  pthread_cond_init (&w->work, NULL);
+  pthread_cond_init (&w->timer, &monotonic);
   pthread_cond_init (&w->idle, NULL);
   pthread_condattr_destroy (&monotonic);
   w->scratch_size = scratch_size;
@@ -285,11 +307,13 @@ weir_workers_free (WeirWorkers *w)
   pthread_mutex_lock (&w->lock);
   w->stopping = true;
   pthread_cond_broadcast (&w->work);
+  pthread_cond_signal (&w->timer);
   pthread_mutex_unlock (&w->lock);
   for (unsigned i = 0; i < w->n_threads; i++)
     pthread_join (w->threads[i], NULL);
   pthread_mutex_destroy (&w->lock);
   pthread_cond_destroy (&w->work);
+  pthread_cond_destroy (&w->timer);
   pthread_cond_destroy (&w->idle);
   free (w->heap);
   free (w);
@@ -367,7 +391,7 @@ weir_task_clear (WeirTask *task)
   task->dead = true;
   heap_remove (w, task);
   if (task->state == QUEUED) {
-    dequeue (&w->queues[task->class], task);
+    dequeue (w, task);
     task->state = IDLE;
   }
   while (task->state != IDLE)
