@@ -2,6 +2,7 @@
 #include "connection.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -20,12 +21,13 @@ struct _WeirConnection {
   gchar *token;
   Link *link; // NULL if it was never connected
 
-  GMutex lock; // all below
+  // Not GLib's: ThreadSanitizer sees nothing of that between threads that GLib hasn't made.
+  pthread_mutex_t lock; // all below
   gchar *reason;
   gboolean told;
 };
 
-enum { PROP_0, PROP_SOCKET, PROP_TOKEN, N_PROPS };
+enum { PROP_0, PROP_SOCKET, PROP_TOKEN, PROP_CLOSE_REASON, N_PROPS };
 static GParamSpec *props[N_PROPS];
 
 enum { SIGNAL_SEND, SIGNAL_CLOSE, SIGNAL_CLOSED, N_SIGNALS };
@@ -35,26 +37,26 @@ G_DEFINE_FINAL_TYPE (WeirConnection, weir_connection, G_TYPE_OBJECT)
 
 // ---- the table ----
 
-static GMutex table_lock;
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static GHashTable *table; // token -> Link
 
 static void
 table_add (const gchar *token, Link *link)
 {
-  g_mutex_lock (&table_lock);
+  pthread_mutex_lock (&table_lock);
   if (!table)
     table = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   g_hash_table_insert (table, g_strdup (token), link);
-  g_mutex_unlock (&table_lock);
+  pthread_mutex_unlock (&table_lock);
 }
 
 static void
 table_remove (const gchar *token)
 {
-  g_mutex_lock (&table_lock);
+  pthread_mutex_lock (&table_lock);
   if (table)
     g_hash_table_remove (table, token);
-  g_mutex_unlock (&table_lock);
+  pthread_mutex_unlock (&table_lock);
 }
 
 gboolean
@@ -69,11 +71,11 @@ weir_connection_lookup (const gchar *token)
   WeirConn *conn = NULL;
   Link *link;
 
-  g_mutex_lock (&table_lock);
+  pthread_mutex_lock (&table_lock);
   link = table ? g_hash_table_lookup (table, token) : NULL;
   if (link && !weir_conn_error (link->conn))
     conn = weir_conn_ref (link->conn);
-  g_mutex_unlock (&table_lock);
+  pthread_mutex_unlock (&table_lock);
   return conn;
 }
 
@@ -85,10 +87,10 @@ weir_connection_close (const gchar *token, const gchar *reason)
   WeirConnection *self;
   Link *link;
 
-  g_mutex_lock (&table_lock);
+  pthread_mutex_lock (&table_lock);
   link = table ? g_hash_table_lookup (table, token) : NULL;
   self = link ? g_weak_ref_get (&link->object) : NULL;
-  g_mutex_unlock (&table_lock);
+  pthread_mutex_unlock (&table_lock);
   if (self) {
     close_for (self, reason);
     g_object_unref (self);
@@ -102,10 +104,10 @@ close_for (WeirConnection *self, const gchar *reason)
 {
   if (!self->link)
     return;
-  g_mutex_lock (&self->lock);
-  if (!self->reason && !self->told)
+  pthread_mutex_lock (&self->lock);
+  if (!self->reason && !weir_conn_error (self->link->conn))
     self->reason = g_strdup (reason);
-  g_mutex_unlock (&self->lock);
+  pthread_mutex_unlock (&self->lock);
   table_remove (self->token);
   weir_conn_break (self->link->conn, ECANCELED);
 }
@@ -122,11 +124,11 @@ on_writable (void *data)
 
   if (!self)
     return;
-  g_mutex_lock (&self->lock);
+  pthread_mutex_lock (&self->lock);
   tell = !self->told;
   self->told = TRUE;
-  reason = self->reason ? g_steal_pointer (&self->reason) : g_strdup (g_strerror (error));
-  g_mutex_unlock (&self->lock);
+  reason = g_strdup (self->reason ? self->reason : g_strerror (error));
+  pthread_mutex_unlock (&self->lock);
   if (tell) {
     table_remove (self->token);
     g_signal_emit (self, signals[SIGNAL_CLOSED], 0, reason);
@@ -207,7 +209,7 @@ weir_connection_finalize (GObject *object)
   g_clear_object (&self->socket);
   g_free (self->reason);
   g_free (self->token);
-  g_mutex_clear (&self->lock);
+  pthread_mutex_destroy (&self->lock);
   G_OBJECT_CLASS (weir_connection_parent_class)->finalize (object);
 }
 
@@ -223,16 +225,26 @@ weir_connection_set_property (GObject *object, guint id, const GValue *value, GP
 static void
 weir_connection_get_property (GObject *object, guint id, GValue *value, GParamSpec *pspec)
 {
-  if (id == PROP_TOKEN)
-    g_value_set_string (value, WEIR_CONNECTION (object)->token);
-  else
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+  WeirConnection *self = WEIR_CONNECTION (object);
+
+  switch (id) {
+    case PROP_TOKEN:
+      g_value_set_string (value, self->token);
+      break;
+    case PROP_CLOSE_REASON:
+      pthread_mutex_lock (&self->lock);
+      g_value_set_string (value, self->reason);
+      pthread_mutex_unlock (&self->lock);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+  }
 }
 
 static void
 weir_connection_init (WeirConnection *self)
 {
-  g_mutex_init (&self->lock);
+  pthread_mutex_init (&self->lock, NULL);
 }
 
 static void
@@ -252,6 +264,9 @@ weir_connection_class_init (WeirConnectionClass *klass)
       G_TYPE_SOCKET, G_PARAM_WRITABLE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS);
   props[PROP_TOKEN] = g_param_spec_string ("token", "Token",
       "Names this connection to sinks, in the place of a host", NULL,
+      G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  props[PROP_CLOSE_REASON] = g_param_spec_string ("close-reason", "Close reason",
+      "What it was closed for; none while it is open, or if it broke by itself", NULL,
       G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
   g_object_class_install_properties (object_class, N_PROPS, props);
 

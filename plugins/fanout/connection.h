@@ -7,13 +7,17 @@
 // socket, without linking to the plugin, by g_object_new (g_type_from_name ("WeirConnection"),
 // "socket", socket, NULL), and gives its `token` to sinks in the place of a host name.
 //
-//   socket   GSocket, construct-only; it stays the caller's, who may read from it but not write
-//   token    string, read-only: names it to sinks. Nobody can guess it and none comes twice
-//   send     action: GBytes -> gboolean; bytes of the program's own, such as answers, in order with
-//            what sinks send and never within a packet. FALSE if it is closed
-//   close    action: string; closes it for that reason
-//   closed   signal: string; it has closed, and why. Comes once, from a thread of the plugin's,
-//            with no lock held, and not from within `send` or `close`
+//   socket        GSocket, construct-only; it stays the caller's, who may read from it but not
+//                 write
+//   token         string, read-only: names it to sinks. Nobody can guess it and none comes twice
+//   close-reason  string, read-only: what a sink or the program has closed it for; NULL while it is
+//                 open, or if it broke by itself
+//   send          action: GBytes -> gboolean; bytes of the program's own, such as answers, in order
+//                 with what sinks send and never within a packet. FALSE if it is closed
+//   close         action: string; closes it for that reason: whoever reads finds the end
+//   closed        signal: string; it has closed, and why. Comes once, from a thread of the
+//   plugin's,
+//                 with no lock held, and not from within `send` or `close`
 //
 // One that is made for a socket which is not connected is closed from the start.
 

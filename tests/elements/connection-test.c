@@ -3,17 +3,16 @@
 #include "fanout/connection.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#define PATIENCE_US (10 * G_TIME_SPAN_SECOND)
 
 typedef struct {
   WeirConnection *connection;
   gchar *token;
   int peer;
-  GMutex lock;
-  GCond changed;
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
   guint n_closed;
   gchar *reason;
   GThread *thread; // that told
@@ -25,27 +24,25 @@ on_closed (GObject *object, const gchar *reason, Fixture *f)
   // Nothing is held: it may be asked anything.
   weir_connection_close (f->token, "again");
   g_assert_null (weir_connection_lookup (f->token));
-  g_mutex_lock (&f->lock);
+  pthread_mutex_lock (&f->lock);
   f->n_closed++;
   g_free (f->reason);
   f->reason = g_strdup (reason);
   f->thread = g_thread_self ();
-  g_cond_signal (&f->changed);
-  g_mutex_unlock (&f->lock);
+  pthread_cond_signal (&f->changed);
+  pthread_mutex_unlock (&f->lock);
 }
 
 static void
 wait_closed (Fixture *f, const gchar *reason)
 {
-  gint64 end = g_get_monotonic_time () + PATIENCE_US;
-
-  g_mutex_lock (&f->lock);
-  while (f->n_closed == 0 && g_cond_wait_until (&f->changed, &f->lock, end))
-    ;
+  pthread_mutex_lock (&f->lock);
+  while (f->n_closed == 0)
+    pthread_cond_wait (&f->changed, &f->lock);
   g_assert_cmpuint (f->n_closed, ==, 1);
   g_assert_cmpstr (f->reason, ==, reason);
   g_assert_true (f->thread != g_thread_self ());
-  g_mutex_unlock (&f->lock);
+  pthread_mutex_unlock (&f->lock);
 }
 
 static void
@@ -54,6 +51,8 @@ set_up (Fixture *f, gconstpointer unused)
   int fds[2];
   GSocket *socket;
 
+  pthread_mutex_init (&f->lock, NULL);
+  pthread_cond_init (&f->changed, NULL);
   g_assert_cmpint (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), ==, 0);
   socket = g_socket_new_from_fd (fds[0], NULL);
   f->connection = g_object_new (WEIR_TYPE_CONNECTION, "socket", socket, NULL);
@@ -67,6 +66,8 @@ static void
 tear_down (Fixture *f, gconstpointer unused)
 {
   g_clear_object (&f->connection);
+  pthread_cond_destroy (&f->changed);
+  pthread_mutex_destroy (&f->lock);
   close (f->peer);
   g_free (f->token);
   g_free (f->reason);
@@ -103,13 +104,18 @@ static void
 closes_for_a_reason_once (Fixture *f, gconstpointer by_token)
 {
   WeirConn *conn = weir_connection_lookup (f->token);
-  gchar byte;
+  gchar byte, *reason;
 
+  g_object_get (f->connection, "close-reason", &reason, NULL);
+  g_assert_null (reason);
   if (by_token)
     weir_connection_close (f->token, "too slow");
   else
     g_signal_emit_by_name (f->connection, "close", "too slow");
   g_signal_emit_by_name (f->connection, "close", "another");
+  g_object_get (f->connection, "close-reason", &reason, NULL);
+  g_assert_cmpstr (reason, ==, "too slow");
+  g_free (reason);
   wait_closed (f, "too slow");
   g_assert_false (send_bytes (f, "x", 1));
   g_assert_cmpint (weir_conn_error (conn), !=, 0);
@@ -121,11 +127,15 @@ closes_for_a_reason_once (Fixture *f, gconstpointer by_token)
 static void
 tells_that_the_peer_has_gone (Fixture *f, gconstpointer unused)
 {
+  gchar *reason;
+
   close (f->peer);
   f->peer = -1;
   while (send_bytes (f, "x", 1))
     ;
   wait_closed (f, g_strerror (EPIPE));
+  g_object_get (f->connection, "close-reason", &reason, NULL);
+  g_assert_null (reason);
 }
 
 static void
