@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "rtpinfo.h"
+
+#include <string.h>
+
+static gboolean
+sends_from (GstElement *sink, const gchar *property, GSocket *socket)
+{
+  GSocket *used = NULL;
+  gboolean same;
+
+  if (!socket || !g_object_class_find_property (G_OBJECT_GET_CLASS (sink), property))
+    return FALSE;
+  g_object_get (sink, property, &used, NULL);
+  same = used == socket;
+  g_clear_object (&used);
+  return same;
+}
+
+static gint
+compare_sink (gconstpointer item, gconstpointer stream)
+{
+  GstElement *sink = g_value_get_object (item);
+  GSocket *v4 = gst_rtsp_stream_get_rtp_socket ((gpointer) stream, G_SOCKET_FAMILY_IPV4);
+  GSocket *v6 = gst_rtsp_stream_get_rtp_socket ((gpointer) stream, G_SOCKET_FAMILY_IPV6);
+  gboolean same = sends_from (sink, "socket", v4) || sends_from (sink, "socket-v6", v6);
+
+  g_clear_object (&v4);
+  g_clear_object (&v6);
+  return !same;
+}
+
+// The one of the sinks in a pipeline that sends this stream's RTP: it has the stream's socket.
+static GstElement *
+find_sink (GstRTSPStream *stream)
+{
+  GstBin *bin = gst_rtsp_stream_get_joined_bin (stream);
+  GstIterator *sinks = bin ? gst_bin_iterate_sinks (bin) : NULL;
+  GstElement *found = NULL;
+  GValue item = G_VALUE_INIT;
+
+  if (sinks && gst_iterator_find_custom (sinks, compare_sink, &item, stream)) {
+    found = g_value_dup_object (&item);
+    g_value_unset (&item);
+  }
+  g_clear_pointer (&sinks, gst_iterator_free);
+  g_clear_object (&bin);
+  return found;
+}
+
+static GstStructure *
+ask_sink (GstRTSPStreamTransport *transport)
+{
+  const GstRTSPTransport *t = gst_rtsp_stream_transport_get_transport (transport);
+  GstElement *sink = find_sink (gst_rtsp_stream_transport_get_stream (transport));
+  GstStructure *plan = NULL;
+
+  if (sink && t->lower_transport == GST_RTSP_LOWER_TRANS_UDP
+      && g_signal_lookup ("plan", G_OBJECT_TYPE (sink)))
+    g_signal_emit_by_name (sink, "plan", t->destination, t->client_port.min, &plan);
+  g_clear_pointer (&sink, gst_object_unref);
+  return plan;
+}
+
+// What the header says so far of a stream: "url=…;seq=…;rtptime=…".
+static gchar *
+find_item (gchar **items, const gchar *url)
+{
+  for (guint i = 0; items[i]; i++) {
+    const gchar *item = g_strstrip (items[i]);
+    gsize len = strlen (url);
+
+    if (g_str_has_prefix (item, "url=") && strncmp (item + 4, url, len) == 0
+        && (item[4 + len] == ';' || item[4 + len] == '\0'))
+      return g_strdup (item);
+  }
+  return NULL;
+}
+
+static gchar *
+make_item (GstRTSPStreamTransport *transport, gchar **items)
+{
+  const GstRTSPUrl *url = gst_rtsp_stream_transport_get_url (transport);
+  gchar *uri = url ? gst_rtsp_url_get_request_uri (url) : NULL;
+  GstStructure *plan = uri ? ask_sink (transport) : NULL;
+  guint seq, rtptime;
+  gchar *item = NULL;
+
+  if (plan
+      && gst_structure_get (plan, "seq", G_TYPE_UINT, &seq, "rtptime", G_TYPE_UINT, &rtptime, NULL))
+    item = g_strdup_printf ("url=%s;seq=%u;rtptime=%u", uri, seq, rtptime);
+  else if (uri)
+    item = find_item (items, uri);
+  g_clear_pointer (&plan, gst_structure_free);
+  g_free (uri);
+  return item;
+}
+
+void
+weir_rtp_info_rewrite (GstRTSPSessionMedia *media, GstRTSPMessage *response)
+{
+  GPtrArray *transports = gst_rtsp_session_media_get_transports (media);
+  GPtrArray *ours = g_ptr_array_new_with_free_func (g_free);
+  gchar *header = NULL, **items;
+
+  gst_rtsp_message_get_header (response, GST_RTSP_HDR_RTP_INFO, &header, 0);
+  items = g_strsplit (header ? header : "", ",", 0);
+  for (guint i = 0; i < transports->len; i++) {
+    GstRTSPStreamTransport *transport = g_ptr_array_index (transports, i);
+    gchar *item = transport ? make_item (transport, items) : NULL;
+
+    if (item)
+      g_ptr_array_add (ours, item);
+  }
+  g_strfreev (items);
+  g_ptr_array_unref (transports);
+
+  if (ours->len > 0) {
+    g_ptr_array_add (ours, NULL);
+    gst_rtsp_message_remove_header (response, GST_RTSP_HDR_RTP_INFO, -1);
+    gst_rtsp_message_take_header (
+        response, GST_RTSP_HDR_RTP_INFO, g_strjoinv (", ", (gchar **) ours->pdata));
+  }
+  g_ptr_array_unref (ours);
+}

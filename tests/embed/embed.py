@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Programs that serve with gst-rtsp-server and have the engine by weir_serve()."""
+
+import os
+import re
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+
+from proc import Proc, Rtsp, free_udp_pair
+from tap import Skip, run, test
+
+
+class Served(Proc):
+    """tests/embed/served.c, listening."""
+
+    def __init__(self, timeout=60, pem=None, debug=None):
+        environment = {**os.environ, **({'GST_DEBUG': debug} if debug else {})}
+        words = [timeout] + ([pem] if pem else [])
+        super().__init__(os.environ['WEIR_SERVED'], *words, env=environment)
+        self.port = int(self.wait_for_line(r'^READY (\d+)')[1])
+
+    def url(self, path='/test'):
+        return f'rtsp://127.0.0.1:{self.port}{path}'
+
+    def check_alive(self):
+        assert self.running(), 'the server is gone'
+        with Rtsp(self.port) as rtsp:
+            assert rtsp.request('OPTIONS', self.url())[0] == 200
+
+    def n_descriptors(self):
+        return len(os.listdir(f'/proc/{self.pid}/fd'))
+
+
+def made(server, element):
+    """Whether the server has made an element of that name."""
+    return re.search(rf'creating element "{element}"', server.output()) is not None
+
+
+def transport(n, first=0):
+    return f'RTP/AVP/TCP;unicast;interleaved={first + 2 * n}-{first + 2 * n + 1}'
+
+
+def set_up(rtsp, url, tracks=(0, 1), first=0):
+    for n in tracks:
+        answer = rtsp.request('SETUP', f'{url}/stream={n}', {'Transport': transport(n, first)})
+        assert answer[0] == 200, answer
+        channels = f'interleaved={first + 2 * n}-{first + 2 * n + 1}'
+        assert channels in answer[1]['transport'], answer
+
+
+def play(rtsp, url, tracks=(0, 1), first=0):
+    set_up(rtsp, url, tracks, first)
+    answer = rtsp.request('PLAY', url)
+    assert answer[0] == 200, answer
+    return answer
+
+
+def read_packets(rtsp, number, channels=(0, 2)):
+    """Reads until so many packets of RTP have come on each channel, without a gap."""
+    last, count = {}, dict.fromkeys(channels, 0)
+    while min(count.values()) < number:
+        channel, packet = rtsp.frame()
+        if channel not in count:
+            continue
+        assert packet[0] >> 6 == 2, packet[:12]
+        seq = struct.unpack('>H', packet[2:4])[0]
+        assert channel not in last or seq == (last[channel] + 1) % 65536, (channel, seq, last)
+        last[channel] = seq
+        count[channel] += 1
+
+
+def wait_until(true, timeout, what):
+    deadline = time.monotonic() + timeout
+    while not true():
+        assert time.monotonic() < deadline, f'not in {timeout} s: {what}'
+        time.sleep(0.02)
+
+
+def stalled(server, url=None):
+    """A reader with little room that plays, and does not read."""
+    rtsp = Rtsp.__new__(Rtsp)
+    rtsp.__dict__.update(cseq=0, session=None, frames=[], _buffer=b'')
+    rtsp.socket = socket.socket()
+    rtsp.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    rtsp.socket.settimeout(10)
+    rtsp.socket.connect(('127.0.0.1', server.port))
+    play(rtsp, url or server.url())
+    return rtsp
+
+
+def ffmpeg_reads(url, *options, seconds=2):
+    command = ['ffmpeg', '-nostdin', '-v', 'error', *options, '-t', str(seconds), '-i', url,
+               '-map', '0:v', '-f', 'framemd5', '-']
+    done = subprocess.run(command, capture_output=True, text=True, timeout=40, check=False)
+    frames = [line for line in done.stdout.splitlines() if line and line[0] != '#']
+    assert done.returncode == 0 and len(frames) > 10, (done.returncode, done.stderr, frames)
+
+
+@test
+def the_example_serves_udp_and_tcp_without_the_librarys_sinks():
+    environment = {**os.environ, 'GST_DEBUG': 'GST_ELEMENT_FACTORY:4', 'GST_DEBUG_NO_COLOR': '1'}
+    with Proc(os.environ['WEIR_EXAMPLE'], '0', env=environment) as server:
+        url = server.wait_for_line(r'^(rtsp://\S+)')[1]
+        for way in 'tcp', 'udp', 'tcp':
+            ffmpeg_reads(url, '-rtsp_transport', way)
+        assert made(server, 'multiudpsink') and made(server, 'vp8enc')
+        assert not made(server, 'appsink') and not made(server, 'udpsink'), server.output()
+
+
+@test
+def both_tracks_and_their_reports_come_in_order():
+    with Served() as server, Rtsp(server.port) as rtsp:
+        play(rtsp, server.url())
+        read_packets(rtsp, 100)
+        # Answers come between frames, never within one.
+        for _ in range(20):
+            assert rtsp.request('GET_PARAMETER', server.url())[0] == 200
+        read_packets(rtsp, 20)
+        reports = set()
+        while reports != {1, 3}:
+            channel, packet = rtsp.frame()
+            if channel in (1, 3) and packet[1] == 200:
+                reports.add(channel)
+
+
+@test
+def answers_are_whole_and_tell_no_token():
+    with Served() as server, Rtsp(server.port) as rtsp:
+        status, headers, body = rtsp.request('DESCRIBE', server.url())
+        assert status == 200 and body.startswith(b'v=0') and body.count(b'\nm=') == 2, (headers, body)
+        assert headers['content-type'] == 'application/sdp' and 'date' in headers, headers
+        assert headers['cseq'] == '1', headers
+        texts = [str(headers), body.decode()]
+        for n in 0, 1:
+            answer = rtsp.request('SETUP', f'{server.url()}/stream={n}',
+                                  {'Transport': transport(n)})
+            assert answer[0] == 200 and answer[1]['session'], answer
+            texts.append(str(answer))
+        answer = rtsp.request('PLAY', server.url())
+        assert answer[0] == 200 and answer[1]['rtp-info'].count('url=') == 2, answer
+        texts.append(str(answer))
+        assert not re.search('[0-9a-f]{32}', ' '.join(texts)), texts
+        assert rtsp.request('SETUP', server.url('/nothing'), {'Transport': transport(0)})[0] == 404
+        assert rtsp.request('PLAY', server.url(), {'Session': 'x'})[0] == 454
+
+
+@test
+def pipelined_requests_are_answered_in_order():
+    with Served() as server, Rtsp(server.port) as rtsp:
+        url = server.url()
+        asked = ''.join(f'OPTIONS {url} RTSP/1.0\r\nCSeq: {n}\r\n\r\n' for n in range(300))
+        rtsp.send(asked.encode())
+        for n in range(300):
+            status, headers, _ = rtsp.answer()
+            assert status == 200 and headers['cseq'] == str(n), (n, status, headers)
+        # Two set-ups and PLAY at once, without a look at the answers between them.
+        set_up(rtsp, url, (0,))
+        rtsp.send((f'SETUP {url}/stream=1 RTSP/1.0\r\nCSeq: 500\r\nSession: {rtsp.session}\r\n'
+                   f'Transport: {transport(1)}\r\n\r\n'
+                   f'PLAY {url} RTSP/1.0\r\nCSeq: 501\r\nSession: {rtsp.session}\r\n\r\n').encode())
+        assert rtsp.answer()[0] == 200
+        assert rtsp.answer()[1]['cseq'] == '501'
+        read_packets(rtsp, 20)
+
+
+def udp_reader(server):
+    """A reader over UDP that sends nothing: it lives for a session's time-out."""
+    rtp, rtcp = free_udp_pair()
+    rtsp = Rtsp(server.port)
+    port = rtp.getsockname()[1]
+    answer = rtsp.request('SETUP', f'{server.url()}/stream=0',
+                          {'Transport': f'RTP/AVP;unicast;client_port={port}-{port + 1}'})
+    assert answer[0] == 200, answer
+    assert rtsp.request('PLAY', server.url())[0] == 200
+    return rtsp, rtp, rtcp
+
+
+@test
+def a_tcp_reader_that_only_reads_lives_longer_than_its_time_out():
+    with Served(timeout=1) as server, Rtsp(server.port) as rtsp:
+        play(rtsp, server.url())
+        for _ in range(2):
+            # What is sent to keep nobody alive ends, as this does, and the other stays.
+            silent, rtp, rtcp = udp_reader(server)
+            start = len(server.lines)
+            while f'removed {silent.session}' not in server.lines[start:]:
+                rtsp.frame()
+            for thing in silent.socket, rtp, rtcp:
+                thing.close()
+        assert f'removed {rtsp.session}' not in server.lines
+        rtsp.frames.clear()
+        read_packets(rtsp, 10)
+        # It may expire while it pauses.
+        assert rtsp.request('PAUSE', server.url())[0] == 200
+        server.wait_for_line(f'removed {re.escape(rtsp.session)}')
+
+
+@test
+def a_session_ends_with_its_connection():
+    with Served(timeout=60) as server:
+        for path in '/test', '/keep':
+            for how in 'close', 'reset', 'in the middle of a frame':
+                start = len(server.lines)
+                with Rtsp(server.port) as rtsp:
+                    play(rtsp, server.url(path))
+                    read_packets(rtsp, 3)
+                    if how == 'reset':
+                        rtsp.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                                               struct.pack('ii', 1, 0))
+                    elif how != 'close':
+                        rtsp.socket.recv(5)
+                server.wait_for_line(f'removed {re.escape(rtsp.session)}', 5, start)
+        server.check_alive()
+
+
+@test
+def one_that_never_reads_its_answers_is_closed():
+    with Served() as server, Rtsp(server.port) as other:
+        play(other, server.url())
+        with socket.create_connection(('127.0.0.1', server.port), 10) as deaf:
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            request = f'OPTIONS {server.url()} RTSP/1.0\r\nCSeq: 1\r\n\r\n'.encode() * 1000
+            try:
+                for _ in range(1000):
+                    deaf.sendall(request)
+                raise AssertionError('it took them all')
+            except (ConnectionError, BrokenPipeError):
+                pass
+        server.wait_for_line('closed it does not read its answers', 5)
+        read_packets(other, 20)
+
+
+@test
+def a_reader_may_tear_down_and_come_again():
+    with Served() as server, Rtsp(server.port) as rtsp:
+        for _ in range(3):
+            play(rtsp, server.url())
+            read_packets(rtsp, 5)
+            assert rtsp.request('TEARDOWN', server.url())[0] == 200
+            # To a channel that is gone: nobody minds.
+            rtsp.send_frame(1, b'\x80\xc9\x00\x01abcd')
+            rtsp.session = None
+            rtsp.frames.clear()
+        play(rtsp, server.url())
+        assert rtsp.request('PAUSE', server.url())[0] == 200
+        rtsp.frames.clear()
+        assert rtsp.request('PLAY', server.url())[0] == 200
+        read_packets(rtsp, 5)
+
+
+@test
+def a_track_is_not_set_up_again_while_it_plays():
+    with Served() as server, Rtsp(server.port) as rtsp:
+        play(rtsp, server.url())
+        for first in 0, 4:
+            answer = rtsp.request('SETUP', f'{server.url()}/stream=0',
+                                  {'Transport': transport(0, first)})
+            assert answer[0] == 455, answer
+        rtsp.frames.clear()
+        read_packets(rtsp, 10)
+
+
+@test
+def other_channels_than_the_usual():
+    with Served() as server, Rtsp(server.port) as rtsp:
+        play(rtsp, server.url(), first=252)
+        read_packets(rtsp, 10, (252, 254))
+
+
+@test
+def stalled_readers_hurt_nobody():
+    with Served() as server:
+        deaf = [stalled(server) for _ in range(5)]
+        udp, rtp, rtcp = udp_reader(server)
+        rtp.settimeout(10)
+        with Rtsp(server.port) as rtsp:
+            play(rtsp, server.url())
+            read_packets(rtsp, 150)
+        # All TCP readers stall, and the UDP reader goes on.
+        for _ in range(400):
+            rtp.recv(2000)
+        for thing in [udp.socket, rtp, rtcp] + [reader.socket for reader in deaf]:
+            thing.close()
+        server.check_alive()
+
+
+@test
+def many_come_and_go():
+    with Served() as server:
+        with Rtsp(server.port) as rtsp:
+            play(rtsp, server.url())
+            before = None
+            for n in range(60):
+                with Rtsp(server.port) as guest:
+                    play(guest, server.url())
+                    if n % 3 == 0:
+                        guest.frame()
+                    if n % 2:
+                        guest.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                                                struct.pack('ii', 1, 0))
+                if n == 10:
+                    wait_until(lambda: server.output().count('closed ') >= 11, 10, 'they left')
+                    before = server.n_descriptors()
+            wait_until(lambda: server.output().count('closed ') >= 60, 10, 'all left')
+            wait_until(lambda: server.n_descriptors() <= before, 10,
+                       f'{before} descriptors, as before')
+            rtsp.frames.clear()
+            read_packets(rtsp, 10)
+        server.check_alive()
+
+
+@test
+def who_records_is_served_by_the_library():
+    with Served() as server:
+        command = ['ffmpeg', '-nostdin', '-v', 'error', '-re', '-f', 'lavfi', '-i',
+                   'sine=sample_rate=8000', '-t', '8', '-c:a', 'pcm_alaw', '-f', 'rtsp',
+                   '-rtsp_transport', 'tcp', server.url('/record')]
+        with Proc(*command) as sender:
+            server.wait_for_line('recorded 20', 15)
+            assert sender.running()
+        server.check_alive()
+
+
+@test
+def a_tunnel_stays_with_the_library():
+    with Served(debug='GST_ELEMENT_FACTORY:4') as server:
+        url = server.url()
+        ffmpeg_reads(url, '-rtsp_transport', 'http')
+        assert made(server, 'appsink')
+        ffmpeg_reads(url, '-rtsp_transport', 'tcp')
+
+
+@test
+def tls_stays_with_the_library():
+    with tempfile.TemporaryDirectory() as directory:
+        pem = os.path.join(directory, 'pem')
+        try:
+            subprocess.run(['openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout',
+                            pem, '-out', pem + '.crt', '-days', '2', '-subj', '/CN=127.0.0.1'],
+                           check=True, capture_output=True)
+        except FileNotFoundError:
+            raise Skip('no openssl command') from None
+        with open(pem, 'a', encoding='ascii') as both, open(pem + '.crt', encoding='ascii') as crt:
+            both.write(crt.read())
+        with Served(pem=pem, debug='GST_ELEMENT_FACTORY:4') as server:
+            ffmpeg_reads(server.url().replace('rtsp:', 'rtsps:'), '-rtsp_transport', 'tcp')
+            assert made(server, 'appsink')
+
+
+if __name__ == '__main__':
+    run()

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// A server that embeds the engine, and tells what becomes of its sessions: served TIMEOUT [PEM]
+//   /test     two tracks, JPEG and A-law, shared
+//   /keep     the same; sessions outlive their connection
+//   /record   takes A-law
+#include <stdlib.h>
+
+#include "weir-rtsp.h"
+
+#define TRACKS                                                                                     \
+  "( videotestsrc is-live=true ! video/x-raw,format=I420,width=320,height=240 ! jpegenc "          \
+  "! rtpjpegpay name=pay0 audiotestsrc is-live=true ! audio/x-raw,rate=8000,channels=1 "           \
+  "! alawenc ! rtppcmapay name=pay1 max-ptime=20000000 )"
+#define RECORD "( rtppcmadepay name=depay0 ! fakesink name=sink signal-handoffs=true sync=false )"
+
+static int session_timeout;
+
+static void
+add (GstRTSPServer *server, const gchar *path, GstRTSPMediaFactory *factory)
+{
+  GstRTSPMountPoints *mounts = gst_rtsp_server_get_mount_points (server);
+
+  gst_rtsp_media_factory_set_shared (factory, TRUE);
+  gst_rtsp_mount_points_add_factory (mounts, path, factory);
+  g_object_unref (mounts);
+}
+
+static void
+on_session_removed (GstRTSPSessionPool *pool, GstRTSPSession *session, gpointer unused)
+{
+  g_print ("removed %s\n", gst_rtsp_session_get_sessionid (session));
+}
+
+static void
+on_new_session (GstRTSPClient *client, GstRTSPSession *session, gpointer unused)
+{
+  gst_rtsp_session_set_timeout (session, (guint) session_timeout);
+  g_object_set (session, "extra-timeout", 0, NULL);
+}
+
+static void
+on_closed (GstRTSPClient *client, gpointer unused)
+{
+  gchar *reason = weir_client_get_close_reason (client);
+
+  g_print ("closed %s\n", reason ? reason : "by the client");
+  g_free (reason);
+}
+
+static void
+on_connected (GstRTSPServer *server, GstRTSPClient *client, gpointer unused)
+{
+  g_signal_connect (client, "new-session", G_CALLBACK (on_new_session), NULL);
+  g_signal_connect (client, "closed", G_CALLBACK (on_closed), NULL);
+}
+
+static void
+on_handoff (GstElement *sink, GstBuffer *buffer, GstPad *pad, guint *n)
+{
+  if (++*n % 10 == 0)
+    g_print ("recorded %u\n", *n);
+}
+
+static void
+on_record (GstRTSPMediaFactory *factory, GstRTSPMedia *media, gpointer unused)
+{
+  static guint n;
+  GstElement *bin = gst_rtsp_media_get_element (media);
+  GstElement *sink = gst_bin_get_by_name (GST_BIN (bin), "sink");
+
+  g_signal_connect (sink, "handoff", G_CALLBACK (on_handoff), &n);
+  gst_object_unref (sink);
+  gst_object_unref (bin);
+}
+
+static gboolean
+clean_up (gpointer pool)
+{
+  gst_rtsp_session_pool_cleanup (pool);
+  return G_SOURCE_CONTINUE;
+}
+
+static void
+speak_tls (GstRTSPServer *server, const gchar *pem)
+{
+  GError *error = NULL;
+  GTlsCertificate *certificate = g_tls_certificate_new_from_file (pem, &error);
+  GstRTSPAuth *auth = gst_rtsp_auth_new ();
+  GstRTSPToken *token =
+      gst_rtsp_token_new (GST_RTSP_TOKEN_MEDIA_FACTORY_ROLE, G_TYPE_STRING, "anyone", NULL);
+
+  if (!certificate)
+    g_error ("%s", error->message);
+  gst_rtsp_auth_set_tls_certificate (auth, certificate);
+  gst_rtsp_auth_set_default_token (auth, token);
+  gst_rtsp_server_set_auth (server, auth);
+  gst_rtsp_token_unref (token);
+  g_object_unref (certificate);
+  g_object_unref (auth);
+}
+
+static GstRTSPMediaFactory *
+make_factory (const gchar *launch)
+{
+  GstRTSPMediaFactory *factory = gst_rtsp_media_factory_new ();
+
+  gst_rtsp_media_factory_set_launch (factory, launch);
+  gst_rtsp_media_factory_add_role (factory, "anyone", GST_RTSP_PERM_MEDIA_FACTORY_ACCESS,
+      G_TYPE_BOOLEAN, TRUE, GST_RTSP_PERM_MEDIA_FACTORY_CONSTRUCT, G_TYPE_BOOLEAN, TRUE, NULL);
+  return factory;
+}
+
+int
+main (int argc, char **argv)
+{
+  GstRTSPServer *server;
+  GstRTSPSessionPool *pool;
+  GstRTSPMediaFactory *keep, *record;
+  GError *error = NULL;
+
+  gst_init (&argc, &argv);
+  session_timeout = argc > 1 ? atoi (argv[1]) : 60;
+  server = gst_rtsp_server_new ();
+  gst_rtsp_server_set_service (server, "0");
+  gst_rtsp_server_set_address (server, "127.0.0.1");
+  gst_rtsp_server_set_backlog (server, 100);
+  if (argc > 2)
+    speak_tls (server, argv[2]);
+
+  add (server, "/test", make_factory (TRACKS));
+  keep = make_factory (TRACKS);
+  gst_rtsp_media_factory_set_stop_on_disconnect (keep, FALSE);
+  add (server, "/keep", keep);
+  record = make_factory (RECORD);
+  gst_rtsp_media_factory_set_transport_mode (record, GST_RTSP_TRANSPORT_MODE_RECORD);
+  g_signal_connect (record, "media-configure", G_CALLBACK (on_record), NULL);
+  add (server, "/record", record);
+
+  pool = gst_rtsp_server_get_session_pool (server);
+  g_signal_connect (pool, "session-removed", G_CALLBACK (on_session_removed), NULL);
+  g_timeout_add (200, clean_up, pool);
+  g_signal_connect (server, "client-connected", G_CALLBACK (on_connected), NULL);
+  if (!weir_serve (server, &error))
+    g_error ("%s", error->message);
+  gst_rtsp_server_attach (server, NULL);
+  g_print ("READY %d\n", gst_rtsp_server_get_bound_port (server));
+  g_main_loop_run (g_main_loop_new (NULL, FALSE));
+}
