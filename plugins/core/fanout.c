@@ -276,7 +276,8 @@ slowest (const WeirFanout *fanout)
       const WeirReader *reader = shard->list->readers[i];
       int64_t cursor = atomic_load_explicit (&reader->cursor, memory_order_relaxed);
 
-      if (cursor < slowest && !reader_is (reader, WEIR_READER_CLOSED))
+      if (cursor < slowest && !reader_is (reader, WEIR_READER_CLOSED)
+          && !atomic_load_explicit (&reader->gone, memory_order_relaxed))
         slowest = cursor;
     }
   }
@@ -346,9 +347,9 @@ weir_fanout_begin (WeirFanout *fanout)
   pthread_mutex_lock (&fanout->lock);
   wanted = fanout->running && (fanout->n_readers > 0 || fanout->settings.join_at_keyframe);
   pthread_mutex_unlock (&fanout->lock);
+  fanout->published = false;
   if (!wanted)
     pthread_mutex_unlock (&fanout->writer);
-  fanout->published = false;
   return wanted;
 }
 
@@ -360,8 +361,11 @@ weir_fanout_reserve (WeirFanout *fanout, size_t len)
   if (fanout->window.n_staged == WEIR_STAGE_PACKETS)
     publish (fanout);
   room = weir_window_reserve (&fanout->window, len);
-  if (!room)
+  if (!room) {
+    fanout->n_in++;
+    fanout->bytes_in += len;
     fanout->n_refused++;
+  }
   return room;
 }
 
@@ -491,18 +495,16 @@ make_plan (const WeirFanout *fanout, bool at_keyframe, int64_t now_ns)
   bool join = at_keyframe && window->last_join != WEIR_NO_POSITION;
   WeirPlan plan = { .position = join ? window->last_join : weir_window_live (window),
     .made_ns = now_ns,
-    .live_time = window->newest_time };
+    .live_time = WEIR_LIVE_UNKNOWN };
   const WeirPacket *packet;
 
   if (plan.position < window->head) {
-    int64_t time;
-
     packet = weir_window_at (window, plan.position);
-    time = packet->rtp_time;
-    if (join && fanout->settings.catch_up_live && plan.live_time > time)
-      time = plan.live_time;
+    plan.live_time = packet->rtp_time;
+    if (join && fanout->settings.catch_up_live && window->newest_time > plan.live_time)
+      plan.live_time = window->newest_time;
     plan.seq = packet->seq;
-    plan.rtp_time = (uint32_t) time;
+    plan.rtp_time = (uint32_t) plan.live_time;
     plan.known = plan.rtp_time_known = packet->flags & WEIR_PACKET_RTP;
   } else if (window->head > window->tail) {
     packet = weir_window_at (window, window->head - 1);
@@ -530,7 +532,8 @@ place (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now
   WeirPlan fresh;
   const WeirPacket *packet;
 
-  if (!plan || plan->position < window->tail || now_ns - plan->made_ns > PLAN_NS) {
+  // What a group gets is not for one of its members to choose.
+  if (!plan || !alone || plan->position < window->tail || now_ns - plan->made_ns > PLAN_NS) {
     fresh = make_plan (fanout, fanout->settings.join_at_keyframe && alone, now_ns);
     plan = &fresh;
   }
@@ -589,7 +592,23 @@ weir_fanout_remove (WeirFanout *fanout, WeirReader *reader)
   fanout->n_readers--;
   fanout->n_conns -= reader->conn != NULL;
   set_bounds (fanout);
+  if (fanout->n_draining > 0)
+    pthread_cond_broadcast (&fanout->passed);
   pthread_mutex_unlock (&fanout->lock);
+}
+
+// With the lock held.
+static int
+move_to_class (WeirFanout *fanout, Shard *old, WeirReader *reader, unsigned class)
+{
+  int r = put_in_shard (fanout, reader, class);
+
+  if (r == 0 && (r = take_from_shard (old, reader)) < 0) {
+    // No pass has seen it in the new shard, whose list is therefore its own: this can't fail.
+    take_from_shard (atomic_load (&reader->shard), reader);
+    atomic_store (&reader->shard, old);
+  }
+  return r;
 }
 
 int
@@ -599,11 +618,13 @@ weir_fanout_set_class (WeirFanout *fanout, WeirReader *reader, unsigned class)
   int r;
 
   pthread_mutex_lock (&fanout->lock);
+  class = class < WEIR_CLASSES ? class : WEIR_CLASSES - 1;
   old = atomic_load (&reader->shard);
-  r = old->class == class ? 0 : put_in_shard (fanout, reader, class);
-  if (r == 0 && old->class != class)
-    r = take_from_shard (old, reader);
+  r = old->class == class ? 0 : move_to_class (fanout, old, reader, class);
   pthread_mutex_unlock (&fanout->lock);
+  // What it waits for, the new shard does not know yet.
+  if (r == 0 && fanout->workers)
+    weir_task_wake (&atomic_load (&reader->shard)->task);
   return r;
 }
 
@@ -642,11 +663,25 @@ weir_fanout_new (WeirWorkers *workers, const WeirSendOps *ops, const WeirFanoutS
   return fanout;
 }
 
+static void
+unwatch_all (WeirFanout *fanout)
+{
+  for (Shard *shard = fanout->shards; shard; shard = shard->next) {
+    for (size_t i = 0; shard->list && i < shard->list->n; i++) {
+      WeirReader *reader = shard->list->readers[i];
+
+      if (reader->conn)
+        weir_conn_unwatch (reader->conn, on_writable, reader);
+    }
+  }
+}
+
 void
 weir_fanout_free (WeirFanout *fanout)
 {
   Shard *shard;
 
+  unwatch_all (fanout);
   if (fanout->workers)
     weir_task_clear (&fanout->flush);
   while ((shard = fanout->shards)) {
@@ -695,22 +730,27 @@ clear_reader (WeirReader *reader)
 void
 weir_fanout_start (WeirFanout *fanout)
 {
+  pthread_mutex_lock (&fanout->writer);
   pthread_mutex_lock (&fanout->lock);
   memset (&fanout->counters, 0, sizeof fanout->counters);
+  fanout->window.n_opaque = 0;
   for (Shard *shard = fanout->shards; shard; shard = shard->next) {
     for (size_t i = 0; shard->list && i < shard->list->n; i++)
       clear_reader (shard->list->readers[i]);
   }
   fanout->running = true;
   pthread_mutex_unlock (&fanout->lock);
+  pthread_mutex_unlock (&fanout->writer);
 }
 
 // Nothing runs: what the reader has still before it is thrown away.
 static void
-flush_reader (WeirReader *reader, int64_t head)
+flush_reader (const WeirFanout *fanout, WeirReader *reader)
 {
-  int64_t cursor = atomic_load (&reader->cursor);
-  uint64_t n = head > cursor ? (uint64_t) (head - cursor) * atomic_load (&reader->times) : 0;
+  int64_t cursor = atomic_load (&reader->cursor), head = fanout->window.head;
+  uint64_t n = head > cursor ? (uint64_t) (head - cursor) : 0;
+
+  n *= reader_times (reader, &fanout->settings);
 
   atomic_fetch_add (&reader->due, n);
   atomic_fetch_add (&reader->dropped[WEIR_DROP_FLUSHED], n);
@@ -725,18 +765,17 @@ weir_fanout_stop (WeirFanout *fanout)
 {
   pthread_mutex_lock (&fanout->writer);
   publish (fanout);
-  pthread_mutex_unlock (&fanout->writer);
-
   pthread_mutex_lock (&fanout->lock);
   fanout->running = false;
   while (fanout->n_passes > 0)
     pthread_cond_wait (&fanout->passed, &fanout->lock);
   for (Shard *shard = fanout->shards; shard; shard = shard->next) {
     for (size_t i = 0; shard->list && i < shard->list->n; i++)
-      flush_reader (shard->list->readers[i], fanout->window.head);
+      flush_reader (fanout, shard->list->readers[i]);
   }
   weir_window_flush (&fanout->window);
   pthread_mutex_unlock (&fanout->lock);
+  pthread_mutex_unlock (&fanout->writer);
 }
 
 // With the lock held.
@@ -804,6 +843,16 @@ weir_fanout_n_readers (WeirFanout *fanout)
   return n;
 }
 
+// One that it will take as soon as a frame allows it is as good as taken.
+static WeirReaderState
+reader_state (const WeirReader *reader)
+{
+  int state = atomic_load_explicit (&reader->state, memory_order_relaxed);
+  int wanted = atomic_load_explicit (&reader->wanted, memory_order_relaxed);
+
+  return (WeirReaderState) (wanted > state ? wanted : state);
+}
+
 void
 weir_reader_counters (
     WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirReaderCounters *counters)
@@ -819,7 +868,7 @@ weir_reader_counters (
     .due = sums.due,
     .packets = sums.packets,
     .bytes = sums.bytes,
-    .state = (WeirReaderState) atomic_load_explicit (&reader->state, memory_order_relaxed),
+    .state = reader_state (reader),
     .class = atomic_load (&reader->shard) ? atomic_load (&reader->shard)->class : 0,
     .catching_up = atomic_load_explicit (&reader->joining, memory_order_relaxed),
   };

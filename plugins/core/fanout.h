@@ -56,10 +56,10 @@ typedef struct {
 } WeirFanoutSettings;
 
 typedef struct {
-  uint64_t packets_in, bytes_in;
-  uint64_t packets_refused; // too large, or no memory, or tail drop
-  uint64_t packets_opaque;  // neither RTP nor RTCP
-  uint64_t bursts;          // published
+  uint64_t packets_in, bytes_in; // all that came
+  uint64_t packets_refused;      // of them: too large, no memory, or tail drop
+  uint64_t packets_opaque;       // neither RTP nor RTCP
+  uint64_t bursts;               // published
   // Sums over all readers, also those who left.
   uint64_t due, packets, bytes, dropped[WEIR_N_DROPS];
   WeirSendCounters sends;
@@ -141,14 +141,14 @@ void weir_reader_unref (WeirReader *reader);
 // running engine. The address is in the family of the socket.
 void weir_reader_set_route (WeirReader *reader, int fd, const WeirAddress *address);
 
-// Every packet goes to it so many times, if duplicates are sent.
+// Every packet goes to it so many times, if duplicates are sent. Not over a connection.
 void weir_reader_set_times (WeirReader *reader, unsigned times);
 
 // Where a reader added now would begin. False if there is nothing yet.
 bool weir_fanout_plan (WeirFanout *fanout, int64_t now_ns, WeirPlan *plan);
 
 // `plan` may be NULL, or one that was made earlier: the reader begins with what it told, if that is
-// still there. 0, or -ENOMEM.
+// still there. A multicast group begins at the live edge. A reader is added once. 0, or -ENOMEM.
 int weir_fanout_add (
     WeirFanout *fanout, WeirReader *reader, unsigned class, const WeirPlan *plan, int64_t now_ns);
 

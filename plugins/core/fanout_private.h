@@ -31,16 +31,16 @@ struct weir_reader {
   // Of whoever serves it, which `busy` sees to, and read by others.
   atomic_flag busy;
   _Atomic int64_t cursor;
-  atomic_int state; // WeirReaderState
+  atomic_int state;  // WeirReaderState
+  atomic_int wanted; // taken at the next frame, or join point, that allows it
   atomic_bool joining;
   _Atomic uint64_t due, packets, bytes, dropped[WEIR_N_DROPS];
 
   // Of whoever serves it.
   WeirJoin join;
-  uint16_t seq_delta;     // what its sequence numbers are ahead of the stream's
-  WeirReaderState wanted; // taken at the next frame, or join point, that allows it
-  int64_t blocked_since;  // 0: there was room at the last send
-  int64_t well_since;     // 0: it lagged at the last pass
+  uint16_t seq_delta;    // what its sequence numbers are ahead of the stream's
+  int64_t blocked_since; // 0: there was room at the last send
+  int64_t well_since;    // 0: it lagged at the last pass
 };
 
 // A list that is never changed while a pass goes over it. Counted under the lock.
@@ -119,6 +119,14 @@ int64_t serve_reader (Pass *pass, WeirReader *reader);
 
 void server_init (Server *server, const WeirSendOps *ops);
 void server_clear (Server *server); // what it has in hand
+
+static inline unsigned
+reader_times (const WeirReader *reader, const WeirFanoutSettings *settings)
+{
+  if (reader->conn || !settings->send_duplicates)
+    return 1;
+  return atomic_load_explicit (&reader->times, memory_order_relaxed);
+}
 
 static inline bool
 reader_is (const WeirReader *reader, WeirReaderState state)

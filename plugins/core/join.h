@@ -27,6 +27,9 @@ typedef struct {
   bool compress;
 } WeirJoin;
 
+// A live_time before all others: nothing is compressed.
+#define WEIR_LIVE_UNKNOWN (INT64_MIN / 2)
+
 static inline int64_t
 weir_join_due (const WeirJoin *join, int64_t arrival_ns)
 {

@@ -62,11 +62,9 @@ add_to (_Atomic uint64_t *counter, uint64_t n)
 static void
 advance (const Pass *pass, WeirReader *reader, int64_t position, uint64_t n, WeirDrop reason)
 {
-  unsigned times = pass->times;
-
-  add_to (&reader->due, (uint64_t) (position - get_cursor (reader)) * times);
+  add_to (&reader->due, (uint64_t) (position - get_cursor (reader)) * pass->times);
   if (n > 0)
-    add_to (&reader->dropped[reason], n * times);
+    add_to (&reader->dropped[reason], n * pass->times);
   atomic_store_explicit (&reader->cursor, position, memory_order_relaxed);
 }
 
@@ -117,7 +115,8 @@ take_span (Pass *pass, WeirReader *reader)
   pthread_mutex_unlock (&fanout->lock);
 
   if (to > cursor) {
-    reader->blocked_since = 0;
+    if (late)
+      reader->blocked_since = 0;
     advance (pass, reader, to, (uint64_t) (to - cursor), reason);
   }
   return span->n > 0;
@@ -125,10 +124,28 @@ take_span (Pass *pass, WeirReader *reader)
 
 // ---- which packets ----
 
+static WeirReaderState
+get_state (const WeirReader *reader)
+{
+  return (WeirReaderState) atomic_load_explicit (&reader->state, memory_order_relaxed);
+}
+
+static WeirReaderState
+get_wanted (const WeirReader *reader)
+{
+  return (WeirReaderState) atomic_load_explicit (&reader->wanted, memory_order_relaxed);
+}
+
+static void
+set_wanted (WeirReader *reader, WeirReaderState wanted)
+{
+  atomic_store_explicit (&reader->wanted, (int) wanted, memory_order_relaxed);
+}
+
 static void
 judge_lag (const Pass *pass, WeirReader *reader, int64_t lag_ns)
 {
-  WeirReaderState wanted = WEIR_READER_OK;
+  WeirReaderState wanted = WEIR_READER_OK, before = get_wanted (reader);
 
   if (atomic_load_explicit (&reader->joining, memory_order_relaxed))
     return;
@@ -139,38 +156,30 @@ judge_lag (const Pass *pass, WeirReader *reader, int64_t lag_ns)
   else if (lag_ns >= LAG_NO_UPPER_LAYERS)
     wanted = WEIR_READER_NO_UPPER_LAYERS;
 
-  if (wanted > reader->wanted)
-    reader->wanted = wanted;
+  if (wanted > before)
+    set_wanted (reader, wanted);
   if (lag_ns > LAG_WELL) {
     reader->well_since = 0;
   } else if (reader->well_since == 0) {
     reader->well_since = pass->now_ns;
-  } else if (reader->wanted > WEIR_READER_OK && pass->now_ns - reader->well_since >= WELL_TIME) {
-    reader->wanted--;
+  } else if (before > WEIR_READER_OK && pass->now_ns - reader->well_since >= WELL_TIME) {
+    set_wanted (reader, before - 1);
     reader->well_since = pass->now_ns;
   }
 }
 
 // A frame is never cut: the state changes where one begins, to a better one only where a decoder
 // can start.
-static void
-adopt_state (WeirReader *reader, const WeirPacket *packet)
+static bool
+adopts_wanted (WeirReaderState state, WeirReaderState wanted, const WeirPacket *packet)
 {
-  WeirReaderState state =
-      (WeirReaderState) atomic_load_explicit (&reader->state, memory_order_relaxed);
-
-  if (!(packet->flags & WEIR_PACKET_START) || reader->wanted == state)
-    return;
-  if (reader->wanted > state || packet->flags & WEIR_PACKET_JOIN)
-    atomic_store_explicit (&reader->state, (int) reader->wanted, memory_order_relaxed);
+  return wanted != state && packet->flags & WEIR_PACKET_START
+         && (wanted > state || packet->flags & WEIR_PACKET_KEY);
 }
 
 static bool
-is_thinned (const WeirReader *reader, const WeirPacket *packet)
+is_thinned (WeirReaderState state, const WeirPacket *packet)
 {
-  WeirReaderState state =
-      (WeirReaderState) atomic_load_explicit (&reader->state, memory_order_relaxed);
-
   if (state == WEIR_READER_OK || !(packet->flags & WEIR_PACKET_RTP))
     return false;
   if (packet->spatial > 0 || packet->quality > 0 || packet->temporal > 0)
@@ -180,12 +189,16 @@ is_thinned (const WeirReader *reader, const WeirPacket *packet)
   return state >= WEIR_READER_KEYFRAMES && !(packet->flags & WEIR_PACKET_KEY);
 }
 
+#define NOT_HERE SIZE_MAX
+
 typedef struct {
   size_t n;      // packets of the span whose time has come
   uint64_t mask; // of them, those the reader gets
   int64_t next_ns;
   uint64_t n_catch_up; // left out of the first n
   uint64_t n_thinned;
+  size_t adopt_at; // where the reader takes the state that it wants, or NOT_HERE
+  size_t live_at;  // where it is at the live edge, or NOT_HERE
 } Choice;
 
 static uint64_t
@@ -197,21 +210,25 @@ first_bits (size_t n)
 static bool
 is_plain (const WeirReader *reader)
 {
-  return reader->join.rate == 0 && reader->wanted == WEIR_READER_OK
+  return reader->join.rate == 0 && get_wanted (reader) == WEIR_READER_OK
          && reader_is (reader, WEIR_READER_OK);
 }
 
-// Also takes a reader out of its joining when it has come to the live edge.
 static Choice
 choose (Pass *pass, WeirReader *reader)
 {
   const WeirSpan *span = &pass->server->span;
   bool joining = atomic_load_explicit (&reader->joining, memory_order_relaxed);
-  Choice choice = { .next_ns = WEIR_NEVER };
+  Choice choice = { .next_ns = WEIR_NEVER, .adopt_at = NOT_HERE, .live_at = NOT_HERE };
+  WeirReaderState state = get_state (reader), wanted;
 
   judge_lag (pass, reader, pass->now_ns - span->packets[0].arrival_ns);
-  if (is_plain (reader))
-    return (Choice) { .n = span->n, .mask = first_bits (span->n), .next_ns = WEIR_NEVER };
+  wanted = get_wanted (reader);
+  if (is_plain (reader)) {
+    choice.n = span->n;
+    choice.mask = first_bits (span->n);
+    return choice;
+  }
 
   for (size_t i = 0; i < span->n; i++) {
     const WeirPacket *packet = &span->packets[i];
@@ -225,20 +242,25 @@ choose (Pass *pass, WeirReader *reader)
       }
       if (due == packet->arrival_ns) {
         joining = false;
-        atomic_store_explicit (&reader->joining, false, memory_order_relaxed);
+        choice.live_at = i;
       }
     }
-    adopt_state (reader, packet);
+    if (adopts_wanted (state, wanted, packet)) {
+      state = wanted;
+      choice.adopt_at = i;
+    }
     choice.n++;
-    if (joining && packet->flags & WEIR_PACKET_DISCARDABLE)
+    // The frame it begins with was told to it.
+    if (joining && packet->flags & WEIR_PACKET_DISCARDABLE
+        && packet->rtp_time != reader->join.from_time)
       choice.n_catch_up++;
-    else if (is_thinned (reader, packet))
+    else if (is_thinned (state, packet))
       choice.n_thinned++;
     else
       choice.mask |= UINT64_C (1) << i;
   }
   if (!joining && reader->join.rate > 0
-      && pass->now_ns - reader->join.begun_ns
+      && span->packets[0].arrival_ns - reader->join.begun_ns
              > reader->join.begun_ns - reader->join.from_arrival + JOIN_SETTLE)
     reader->join.rate = 0;
   return choice;
@@ -341,10 +363,9 @@ remember_refusal (const Pass *pass, WeirReader *reader, int error)
 static size_t
 send_udp (Pass *pass, WeirReader *reader, WeirSender *sender)
 {
-  unsigned times = pass->times;
-  size_t settled = 0;
+  size_t settled = sender->burst.n;
 
-  for (unsigned t = 0; t < times; t++) {
+  for (unsigned t = 0; t < pass->times; t++) {
     WeirSendResult result = { 0 };
 
     settled = weir_sender_send (
@@ -352,7 +373,7 @@ send_udp (Pass *pass, WeirReader *reader, WeirSender *sender)
     if (result.gso_error)
       remember_refusal (pass, reader, result.gso_error);
     // Nobody keeps account of how far each copy has gone.
-    if (times > 1) {
+    if (pass->times > 1) {
       result.dropped[WEIR_DROP_WOULD_BLOCK] += sender->burst.n - settled;
       settled = sender->burst.n;
     }
@@ -394,6 +415,11 @@ settle (const Pass *pass, WeirReader *reader, const Choice *choice, size_t end, 
   // Where both reasons meet in one span, which is hardly ever, the sum is what counts.
   WeirDrop reason = choice->n_catch_up > 0 ? WEIR_DROP_CATCH_UP : WEIR_DROP_THINNED;
 
+  if (choice->live_at != NOT_HERE && end >= choice->live_at)
+    atomic_store_explicit (&reader->joining, false, memory_order_relaxed);
+  if (choice->adopt_at != NOT_HERE && end >= choice->adopt_at
+      && !reader_is (reader, WEIR_READER_CLOSED))
+    atomic_store_explicit (&reader->state, (int) get_wanted (reader), memory_order_relaxed);
   reader->seq_delta = (uint16_t) (reader->seq_delta - n_skipped);
   advance (pass, reader, pass->server->span.first + (int64_t) end, n_skipped, reason);
 }
@@ -468,10 +494,7 @@ serve_reader (Pass *pass, WeirReader *reader)
   // A reader that changes its class is in two shards for a moment.
   if (atomic_flag_test_and_set_explicit (&reader->busy, memory_order_acquire))
     return pass->now_ns + UDP_RETRY;
-  // It may change at any time, and a packet counts as often as it is sent.
-  pass->times = pass->settings.send_duplicates
-                    ? atomic_load_explicit (&reader->times, memory_order_relaxed)
-                    : 1;
+  pass->times = reader_times (reader, &pass->settings);
   next_ns = serve (pass, reader);
   atomic_flag_clear_explicit (&reader->busy, memory_order_release);
   return next_ns;

@@ -1,0 +1,1388 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fanout.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "packets.h"
+#include "tap.h"
+
+#define MS INT64_C (1000000)
+#define FRAME_NS (40 * MS)
+#define FRAME_TICKS 3600
+#define HEAD 24 // bytes of a packet that are not filler: RTP, VP8, and the packet's number
+#define PACKETS_MAX 60000
+#define READERS_MAX 8000
+
+// ---- the stream, as it was made ----
+
+typedef struct {
+  uint32_t len, timestamp;
+  int64_t arrival_ns;
+  uint16_t seq;
+  bool start, marker, key, discardable;
+} Sent;
+
+static Sent stream[PACKETS_MAX];
+static size_t n_stream;
+static uint8_t filler[70000];
+static int64_t now;
+static uint16_t next_seq;
+static uint32_t next_time;
+
+static void
+make_packet (uint8_t *out, size_t id)
+{
+  const Sent *sent = &stream[id];
+  uint64_t number = id;
+
+  memcpy (out, filler + id % 251, sent->len);
+  put_rtp (out, sent->seq, sent->timestamp, sent->marker);
+  put_vp8 (out + RTP_HEADER, sent->start, sent->key, sent->discardable, 0);
+  memcpy (out + HEAD - sizeof number, &number, sizeof number);
+}
+
+// ---- the readers, and what they got ----
+
+typedef struct {
+  uint32_t id;
+  uint16_t seq;
+  uint32_t timestamp;
+  int64_t at_ns;
+} Got;
+
+typedef struct {
+  WeirReader *reader;
+  Got *got;
+  size_t n, capacity;
+  uint64_t bytes;
+  bool wrong;     // it got what nobody sent
+  bool irregular; // the test itself knows what it has to get
+  // Over a connection.
+  int peer;
+  WeirConn *conn;
+  uint8_t rest[80000];
+  size_t n_rest;
+} Reader;
+
+static Reader *readers[READERS_MAX];
+static size_t n_readers;
+static WeirFanout *fanout;
+static WeirFanoutSettings settings;
+
+// The next sends to this reader fail.
+static struct {
+  size_t victim; // SIZE_MAX: all
+  int error;
+  unsigned percent;
+  bool only_gso;
+} fault;
+
+static void
+got_packet (Reader *reader, const uint8_t *data, size_t len)
+{
+  static uint8_t expected[70000];
+  uint64_t id;
+  Got *got;
+
+  if (len < HEAD) {
+    reader->wrong = true;
+    return;
+  }
+  memcpy (&id, data + HEAD - sizeof id, sizeof id);
+  if (id >= n_stream || len != stream[id].len) {
+    reader->wrong = true;
+    return;
+  }
+  if (reader->n == reader->capacity) {
+    reader->capacity = reader->capacity ? 2 * reader->capacity : 64;
+    reader->got = realloc (reader->got, reader->capacity * sizeof *reader->got);
+  }
+  got = &reader->got[reader->n++];
+  *got = (Got) {
+    .id = (uint32_t) id,
+    .seq = (uint16_t) (data[2] << 8 | data[3]),
+    .timestamp = (uint32_t) data[4] << 24 | (uint32_t) data[5] << 16 | data[6] << 8 | data[7],
+    .at_ns = now,
+  };
+  reader->bytes += len;
+  // All but its own numbers is what was sent.
+  make_packet (expected, id);
+  reader->wrong |= memcmp (data, expected, 2) != 0 || memcmp (data + 8, expected + 8, len - 8) != 0;
+}
+
+static int
+fake_send_one (const struct msghdr *msg)
+{
+  const struct iovec *iov = msg->msg_iov;
+  struct cmsghdr *cmsg = msg->msg_controllen ? CMSG_FIRSTHDR (msg) : NULL;
+  const uint8_t *data = iov->iov_base;
+  size_t segment = iov->iov_len;
+  struct sockaddr_in address;
+  size_t index;
+  uint16_t size;
+
+  memcpy (&address, msg->msg_name, sizeof address);
+  index = ntohl (address.sin_addr.s_addr) & 0xffffff;
+  if (fault.error && (fault.victim == SIZE_MAX || fault.victim == index)
+      && (!fault.only_gso || cmsg) && random_percent (fault.percent)) {
+    errno = fault.error;
+    return -1;
+  }
+  if (cmsg) {
+    memcpy (&size, CMSG_DATA (cmsg), sizeof size);
+    segment = size;
+  }
+  for (size_t at = 0; at < iov->iov_len; at += segment)
+    got_packet (
+        readers[index], data + at, iov->iov_len - at < segment ? iov->iov_len - at : segment);
+  return 0;
+}
+
+static ssize_t
+fake_sendmsg (int fd, const struct msghdr *msg, int flags)
+{
+  return fake_send_one (msg) < 0 ? -1 : (ssize_t) msg->msg_iov->iov_len;
+}
+
+static int
+fake_sendmmsg (int fd, struct mmsghdr *msgs, unsigned n, int flags)
+{
+  for (unsigned i = 0; i < n; i++) {
+    if (fake_send_one (&msgs[i].msg_hdr) < 0)
+      return i > 0 ? (int) i : -1;
+  }
+  return (int) n;
+}
+
+static const WeirSendOps fake_ops = { fake_sendmsg, fake_sendmmsg };
+
+// ---- driving it ----
+
+static void
+begin (void)
+{
+  n_stream = n_readers = 0;
+  now = 100000 * MS;
+  next_seq = 65400;
+  next_time = 0xffff0000;
+  memset (&fault, 0, sizeof fault);
+  settings = (WeirFanoutSettings) {
+    .gso = WEIR_GSO_AUTO,
+    .catch_up_live = true,
+    .catch_up_rate = 8,
+    .coalesce_ns = 5 * MS,
+    .bounds = { 64 << 20, 100000, 30000 * MS, false },
+  };
+}
+
+static void
+start (void)
+{
+  fanout = weir_fanout_new (NULL, &fake_ops, &settings);
+  weir_fanout_set_codec (fanout, WEIR_CODEC_VP8);
+  weir_fanout_start (fanout);
+}
+
+static bool
+push (size_t len, bool first, bool marker, bool key, bool discardable)
+{
+  size_t id = n_stream++;
+  uint8_t *room;
+
+  stream[id] = (Sent) { .len = (uint32_t) len,
+    .timestamp = next_time,
+    .arrival_ns = now,
+    .seq = next_seq++,
+    .start = first,
+    .marker = marker,
+    .key = key,
+    .discardable = discardable };
+  room = weir_fanout_reserve (fanout, len);
+  if (!room)
+    return false;
+  make_packet (room, id);
+  weir_fanout_commit (fanout, len, now);
+  return true;
+}
+
+// A frame of so many packets, the last of them shorter.
+static void
+push_frame (size_t n, size_t len, bool key, bool discardable)
+{
+  if (weir_fanout_begin (fanout)) {
+    for (size_t i = 0; i < n; i++)
+      push (i + 1 < n ? len : HEAD + len / 3, i == 0, i + 1 == n, key, discardable);
+    weir_fanout_end (fanout, now);
+  }
+  next_time += FRAME_TICKS;
+}
+
+static Reader *
+reader_new (void)
+{
+  Reader *reader = calloc (1, sizeof *reader);
+
+  reader->peer = -1;
+  readers[n_readers++] = reader;
+  return reader;
+}
+
+// A reader whose address tells its number.
+static Reader *
+udp_reader (void)
+{
+  WeirAddress address = { .v4 = { .sin_family = AF_INET,
+                              .sin_port = htons (5000),
+                              .sin_addr.s_addr = htonl (0x0a000000 + (uint32_t) n_readers) } };
+  Reader *reader = reader_new ();
+
+  reader->reader = weir_reader_new_udp ();
+  weir_reader_set_route (reader->reader, 3, &address);
+  return reader;
+}
+
+static Reader *
+add (void)
+{
+  Reader *reader = udp_reader ();
+
+  CHECK_INT (weir_fanout_add (fanout, reader->reader, 0, NULL, now), 0);
+  return reader;
+}
+
+static WeirReaderCounters
+counters (const Reader *reader)
+{
+  WeirReaderCounters c;
+
+  weir_reader_counters (fanout, reader->reader, now, &c);
+  return c;
+}
+
+static uint64_t
+sum_of (const uint64_t *dropped)
+{
+  uint64_t sum = 0;
+
+  for (int i = 0; i < WEIR_N_DROPS; i++)
+    sum += dropped[i];
+  return sum;
+}
+
+static uint64_t
+left_out (const uint64_t *dropped)
+{
+  return dropped[WEIR_DROP_THINNED] + dropped[WEIR_DROP_CATCH_UP];
+}
+
+// Everything that holds for a reader whatever happens: nothing twice, nothing out of order, nothing
+// that was not sent, sums that add up, and sequence numbers that miss what was lost and nothing
+// else.
+static void
+check_reader (const Reader *reader)
+{
+  WeirReaderCounters c = counters (reader);
+  uint64_t missing = 0, gaps = 0;
+
+  CHECK (!reader->wrong);
+  CHECK_INT (c.due, c.packets + sum_of (c.dropped));
+  CHECK_INT (c.packets, reader->n);
+  CHECK_INT (c.bytes, reader->bytes);
+  for (size_t i = 1; i < reader->n && !reader->irregular; i++) {
+    const Got *last = &reader->got[i - 1], *got = &reader->got[i];
+    uint64_t gap = (uint16_t) (got->seq - last->seq - 1);
+
+    CHECK (got->id > last->id);
+    CHECK (gap <= got->id - last->id - 1);
+    missing += got->id - last->id - 1;
+    gaps += gap;
+  }
+  CHECK (missing <= sum_of (c.dropped));
+  CHECK (gaps <= sum_of (c.dropped) - left_out (c.dropped));
+  CHECK (missing - gaps <= left_out (c.dropped));
+}
+
+// It got all packets from `first` to `last`, and as they were.
+static void
+check_all (const Reader *reader, size_t first, size_t last)
+{
+  CHECK_INT (reader->n, last - first + 1);
+  for (size_t i = 0; i < reader->n; i++) {
+    CHECK_INT (reader->got[i].id, first + i);
+    CHECK_INT (reader->got[i].seq, stream[first + i].seq);
+    CHECK_INT (reader->got[i].timestamp, stream[first + i].timestamp);
+    if (!tap_ok)
+      return;
+  }
+}
+
+static void
+check_sums (void)
+{
+  WeirFanoutCounters c;
+
+  weir_fanout_counters (fanout, &c);
+  CHECK_INT (c.due, c.packets + sum_of (c.dropped));
+}
+
+static void
+finish (void)
+{
+  check_sums ();
+  weir_fanout_stop (fanout);
+  check_sums ();
+  for (size_t i = 0; i < n_readers; i++) {
+    check_reader (readers[i]);
+    if (readers[i]->conn)
+      weir_conn_break (readers[i]->conn, EPIPE);
+  }
+  weir_fanout_free (fanout);
+  for (size_t i = 0; i < n_readers; i++) {
+    weir_reader_unref (readers[i]->reader);
+    if (readers[i]->conn)
+      weir_conn_unref (readers[i]->conn);
+    if (readers[i]->peer >= 0)
+      close (readers[i]->peer);
+    free (readers[i]->got);
+    free (readers[i]);
+  }
+}
+
+static void
+run (void)
+{
+  weir_fanout_run (fanout, now);
+}
+
+static void
+frames (size_t n)
+{
+  for (size_t i = 0; i < n; i++) {
+    now += FRAME_NS;
+    push_frame (4, 1200, false, false);
+    run ();
+  }
+}
+
+// ---- at the live edge ----
+
+static void
+everybody_gets_everything (void)
+{
+  begin ();
+  start ();
+  for (int i = 0; i < 200; i++)
+    add ();
+  for (int i = 0; i < 300; i++) {
+    now += FRAME_NS;
+    push_frame (1 + random_below (100), HEAD + random_below (1500), i % 25 == 0, i % 3 == 1);
+    run ();
+  }
+  for (size_t i = 0; i < n_readers; i++)
+    check_all (readers[i], 0, n_stream - 1);
+  finish ();
+}
+
+static void
+begins_where_the_frame_does (void)
+{
+  Reader *early, *middle = NULL, *after;
+
+  begin ();
+  settings.coalesce_ns = 0; // published as they come
+  start ();
+  early = add ();
+  frames (3);
+  for (int i = 0; i < 6; i++) {
+    CHECK (weir_fanout_begin (fanout));
+    push (1000, i == 0, i == 5, false, false);
+    weir_fanout_end (fanout, now);
+    run ();
+    if (i == 2)
+      middle = add ();
+  }
+  next_time += FRAME_TICKS;
+  after = add ();
+  run ();
+  frames (3);
+  check_all (early, 0, n_stream - 1);
+  check_all (middle, 12, n_stream - 1);
+  check_all (after, 18, n_stream - 1);
+  finish ();
+}
+
+static void
+thousands_come_and_go (void)
+{
+  size_t gone[READERS_MAX], n_gone = 0;
+  uint64_t due = 0;
+  WeirFanoutCounters c;
+
+  begin ();
+  start ();
+  for (int i = 0; i < 250; i++) {
+    for (int k = 0; k < 30; k++) {
+      add ();
+      weir_fanout_set_class (fanout, readers[random_below (n_readers)]->reader, 0);
+    }
+    frames (1);
+    while (weir_fanout_n_readers (fanout) > 400) {
+      size_t which = random_below (n_readers);
+      bool already = false;
+
+      for (size_t g = 0; g < n_gone; g++)
+        already |= gone[g] == which;
+      if (already)
+        continue;
+      gone[n_gone++] = which;
+      weir_fanout_remove (fanout, readers[which]->reader);
+    }
+  }
+  for (size_t i = 0; i < n_readers; i++) {
+    if (readers[i]->n > 0)
+      check_all (readers[i], readers[i]->got[0].id, readers[i]->got[readers[i]->n - 1].id);
+    due += readers[i]->n;
+  }
+  weir_fanout_counters (fanout, &c);
+  CHECK_INT (c.due, due);
+  CHECK_INT (c.packets, due);
+  CHECK_INT (weir_fanout_n_readers (fanout), 400);
+  finish ();
+}
+
+static void
+nobody_needs_packets (void)
+{
+  begin ();
+  start ();
+  CHECK (!weir_fanout_begin (fanout));
+  settings.join_at_keyframe = true;
+  weir_fanout_set (fanout, &settings);
+  CHECK (weir_fanout_begin (fanout));
+  weir_fanout_end (fanout, now);
+  weir_fanout_stop (fanout);
+  CHECK (!weir_fanout_begin (fanout));
+  weir_fanout_start (fanout);
+  finish ();
+}
+
+static void
+what_comes_in_is_counted (void)
+{
+  WeirFanoutCounters c;
+  uint8_t *room;
+
+  begin ();
+  start ();
+  add ();
+  frames (5);
+  CHECK (weir_fanout_begin (fanout));
+  CHECK (!weir_fanout_reserve (fanout, 70000));
+  room = weir_fanout_reserve (fanout, 100);
+  memset (room, 0x47, 100);
+  weir_fanout_commit (fanout, 100, now);
+  weir_fanout_end (fanout, now);
+  weir_fanout_counters (fanout, &c);
+  CHECK_INT (c.packets_in, 22);
+  CHECK_INT (c.bytes_in, 5 * (3 * 1200 + 400 + HEAD) + 70100);
+  CHECK_INT (c.packets_refused, 1);
+  CHECK_INT (c.packets_opaque, 1);
+  CHECK_INT (c.bursts, 6);
+  weir_fanout_stop (fanout);
+  weir_fanout_start (fanout);
+  readers[0]->n = 0;
+  readers[0]->bytes = 0;
+  frames (1);
+  weir_fanout_counters (fanout, &c);
+  CHECK_INT (c.packets_in, 4);
+  CHECK_INT (c.packets_opaque, 0);
+  CHECK_INT (c.due, 4);
+  finish ();
+}
+
+static void
+as_often_as_it_was_added (void)
+{
+  Reader *one, *three, *none;
+
+  begin ();
+  settings.send_duplicates = true;
+  start ();
+  one = add ();
+  three = add ();
+  none = add ();
+  weir_reader_set_times (three->reader, 3);
+  weir_reader_set_times (none->reader, 0);
+  frames (4);
+  check_all (one, 0, 15);
+  CHECK_INT (three->n, 48);
+  CHECK_INT (counters (three).due, 48);
+  CHECK_INT (none->n, 0);
+  // What each copy of a packet was, the order tells: bursts again and again.
+  for (size_t i = 0; i < three->n; i++)
+    CHECK_INT (three->got[i].id, i / 12 * 4 + i % 4);
+
+  settings.send_duplicates = false;
+  weir_fanout_set (fanout, &settings);
+  frames (1);
+  CHECK_INT (three->n, 52);
+  now += FRAME_NS;
+  push_frame (4, 1200, false, false);
+  weir_fanout_stop (fanout);
+  CHECK_INT (counters (three).dropped[WEIR_DROP_FLUSHED], 4);
+  CHECK_INT (counters (three).due, 56);
+  three->irregular = true;
+  finish ();
+}
+
+static void
+stopping_counts_what_was_waiting (void)
+{
+  Reader *reader;
+
+  begin ();
+  start ();
+  reader = add ();
+  frames (2);
+  now += FRAME_NS;
+  push_frame (5, 1000, false, false);
+  CHECK (weir_fanout_begin (fanout)); // a frame that is not whole
+  push (500, true, false, false, false);
+  weir_fanout_end (fanout, now);
+  weir_fanout_stop (fanout);
+  CHECK_INT (counters (reader).dropped[WEIR_DROP_FLUSHED], 6);
+  CHECK_INT (counters (reader).due, 14);
+  run ();
+  CHECK_INT (reader->n, 8);
+  check_sums ();
+  finish ();
+}
+
+static void
+classes_keep_their_readers (void)
+{
+  begin ();
+  start ();
+  for (int i = 0; i < 300; i++)
+    add ();
+  for (int k = 0; k < 20; k++) {
+    for (size_t i = 0; i < n_readers; i++) {
+      unsigned class = (unsigned) random_below (10);
+
+      CHECK_INT (weir_fanout_set_class (fanout, readers[i]->reader, class), 0);
+      CHECK_INT (counters (readers[i]).class, class < 8 ? class : 7);
+    }
+    frames (1);
+  }
+  for (size_t i = 0; i < n_readers; i++)
+    check_all (readers[i], 0, n_stream - 1);
+  finish ();
+}
+
+// ---- joining ----
+
+// 25 frames a second; a key frame each 50; every third frame discardable.
+static void
+gop_frame (int i)
+{
+  push_frame (i % 50 == 0 ? 20 : 3, 1200, i % 50 == 0, i % 50 != 0 && i % 3 == 1);
+}
+
+static void
+gop_frames (int from, int to)
+{
+  for (int i = from; i < to; i++) {
+    now += FRAME_NS;
+    gop_frame (i);
+    run ();
+  }
+}
+
+static size_t
+last_key (void)
+{
+  size_t id = n_stream - 1;
+
+  while (!(stream[id].start && stream[id].key))
+    id--;
+  return id;
+}
+
+static int32_t
+ticks (uint32_t a, uint32_t b)
+{
+  return (int32_t) (a - b);
+}
+
+static void
+check_catch_up (int at_frame, bool compress)
+{
+  size_t join, seen = 0;
+  int64_t begun, from_arrival, live_since = 0;
+  uint32_t live_time;
+  Reader *reader;
+
+  begin ();
+  settings.join_at_keyframe = true;
+  settings.catch_up_live = compress;
+  start ();
+  gop_frames (0, at_frame);
+  join = last_key ();
+  now += 7 * MS;
+  begun = now;
+  from_arrival = stream[join].arrival_ns;
+  live_time = stream[n_stream - 1].timestamp;
+  reader = add ();
+  for (int i = at_frame, step = 0; i < at_frame + 150; step++) {
+    run ();
+    for (; seen < reader->n; seen++) {
+      const Got *got = &reader->got[seen];
+      const Sent *sent = &stream[got->id];
+      int64_t due = begun + (sent->arrival_ns - from_arrival) / 8;
+      int64_t shift = ticks (sent->timestamp, stream[join].timestamp) / 8 + (int64_t) live_time
+                      - sent->timestamp;
+
+      if (due < sent->arrival_ns)
+        due = sent->arrival_ns;
+      else if (due > sent->arrival_ns)
+        CHECK (!sent->discardable);
+      CHECK (now >= due && now < due + MS);
+      shift = compress && (int32_t) shift > 0 ? (int32_t) shift : 0;
+      CHECK_INT (got->timestamp, (uint32_t) (sent->timestamp + shift));
+      CHECK_INT (got->seq, (uint16_t) (stream[join].seq + seen));
+      CHECK (seen == 0 || ticks (got->timestamp, reader->got[seen - 1].timestamp) >= 0);
+    }
+    if (reader->n > 0 && reader->got[reader->n - 1].id == n_stream - 1 && live_since == 0)
+      live_since = now;
+    now += MS;
+    if (step % 40 == 32)
+      gop_frame (i++);
+  }
+  CHECK (reader->n > 0);
+  CHECK_INT (reader->got[0].id, join);
+  // It meets the live edge after a seventh of what it was behind, and stays there.
+  CHECK (live_since > 0 && live_since - begun <= (begun - from_arrival) / 7 + 2 * FRAME_NS);
+  CHECK (!counters (reader).catching_up);
+  CHECK_INT (counters (reader).lag_packets,
+      stream[n_stream - 1].arrival_ns == now - 8 * MS ? 0 : counters (reader).lag_packets);
+  CHECK_INT (reader->got[reader->n - 1].timestamp, stream[reader->got[reader->n - 1].id].timestamp);
+  CHECK_INT (counters (reader).dropped[WEIR_DROP_CATCH_UP],
+      reader->got[reader->n - 1].id - join + 1 - reader->n);
+  finish ();
+}
+
+static void
+a_newcomer_catches_up_live (void)
+{
+  check_catch_up (95, true);
+  check_catch_up (51, true);
+  check_catch_up (75, true);
+}
+
+static void
+a_newcomer_catches_up_with_the_stream_s_timestamps (void)
+{
+  check_catch_up (95, false);
+}
+
+// All that the plan told is so, also when the stream has gone on in between.
+static void
+the_plan_is_kept (void)
+{
+  for (int keyframe = 0; keyframe < 2; keyframe++) {
+    for (int later = 0; later < (keyframe ? 30 : 24); later++) { // the window holds a second
+      for (int at = 51; at < 56; at++) {
+        Reader *reader;
+        WeirPlan plan;
+
+        begin ();
+        settings.join_at_keyframe = keyframe;
+        start ();
+        add ();
+        gop_frames (0, at);
+        // In the middle of a frame, once in a while.
+        if (at % 2) {
+          settings.coalesce_ns = 0;
+          weir_fanout_set (fanout, &settings);
+          CHECK (weir_fanout_begin (fanout));
+          push (500, true, false, false, at % 3 == 0);
+          weir_fanout_end (fanout, now);
+        }
+        CHECK (weir_fanout_plan (fanout, now, &plan));
+        if (at % 2) {
+          CHECK (weir_fanout_begin (fanout));
+          push (500, false, true, false, at % 3 == 0);
+          weir_fanout_end (fanout, now);
+          next_time += FRAME_TICKS;
+        }
+        gop_frames (at, at + later);
+        reader = udp_reader ();
+        CHECK_INT (weir_fanout_add (fanout, reader->reader, 0, &plan, now), 0);
+        run ();
+        gop_frames (at + later, at + later + 2);
+        now += 2000 * MS;
+        run ();
+        CHECK (reader->n > 0);
+        if (!tap_ok)
+          return;
+        CHECK_INT (reader->got[0].seq, plan.seq);
+        CHECK_INT (reader->got[0].id, plan.position);
+        if (plan.rtp_time_known)
+          CHECK_INT (reader->got[0].timestamp, plan.rtp_time);
+        CHECK (plan.rtp_time_known || !keyframe);
+        finish ();
+      }
+    }
+  }
+}
+
+static void
+an_old_plan_is_none (void)
+{
+  Reader *reader;
+  WeirPlan plan, empty;
+
+  begin ();
+  settings.join_at_keyframe = true;
+  start ();
+  CHECK (!weir_fanout_plan (fanout, now, &empty));
+  gop_frames (0, 20);
+  CHECK (weir_fanout_plan (fanout, now, &plan));
+  gop_frames (20, 75);
+  reader = udp_reader ();
+  CHECK_INT (weir_fanout_add (fanout, reader->reader, 0, &plan, now), 0);
+  run ();
+  CHECK (reader->got[0].id != plan.position);
+  CHECK_INT (reader->got[0].id, last_key ());
+
+  // Nor is one of which the stream has gone.
+  settings.bounds.packets = 100;
+  weir_fanout_set (fanout, &settings);
+  CHECK (weir_fanout_plan (fanout, now, &plan));
+  for (int i = 0; i < 100; i++)
+    push_frame (4, 100, i == 90, false);
+  reader = udp_reader ();
+  CHECK_INT (weir_fanout_add (fanout, reader->reader, 0, &plan, now), 0);
+  run ();
+  CHECK_INT (reader->got[0].id, last_key ());
+  finish ();
+}
+
+// An upstream that begins anew, with earlier timestamps, does not put newcomers hours ahead.
+static void
+a_stream_that_begins_anew (void)
+{
+  Reader *reader;
+
+  begin ();
+  settings.join_at_keyframe = true;
+  start ();
+  next_time = 1000000000;
+  gop_frames (0, 60);
+  next_time = 5000;
+  gop_frames (100, 120);
+  reader = add ();
+  now += 400 * MS;
+  run ();
+  CHECK_INT (reader->got[0].id, last_key ());
+  CHECK_INT (reader->got[0].timestamp, stream[n_stream - 1].timestamp);
+  finish ();
+}
+
+// A group is one reader for many: it stays at the live edge, whatever was planned.
+static void
+multicast_joins_live (void)
+{
+  WeirAddress group = { .v4 = { .sin_family = AF_INET, .sin_port = htons (5000) } };
+
+  for (int planned = 0; planned < 2; planned++) {
+    Reader *reader;
+    WeirPlan plan;
+
+    begin ();
+    settings.join_at_keyframe = true;
+    start ();
+    gop_frames (0, 20);
+    weir_fanout_plan (fanout, now, &plan);
+    group.v4.sin_addr.s_addr = htonl (0xe0000000 + (uint32_t) n_readers);
+    reader = udp_reader ();
+    weir_reader_set_route (reader->reader, 3, &group);
+    CHECK_INT (weir_fanout_add (fanout, reader->reader, 0, planned ? &plan : NULL, now), 0);
+    CHECK (!counters (reader).catching_up);
+    gop_frames (20, 25);
+    check_all (reader, n_stream - 15, n_stream - 1);
+    finish ();
+  }
+}
+
+// ---- faults ----
+
+static void
+one_reader_fails_alone (void)
+{
+  static const struct {
+    int error;
+    bool only_gso;
+    WeirDrop reason; // WEIR_N_DROPS: nothing is lost
+  } cases[] = {
+    { ENOBUFS, false, WEIR_DROP_NO_BUFFERS },
+    { ECONNREFUSED, false, WEIR_DROP_ERROR },
+    { EPERM, false, WEIR_DROP_ERROR },
+    { EMSGSIZE, false, WEIR_DROP_TOO_BIG },
+    { EIO, false, WEIR_DROP_ERROR },
+    { EINVAL, false, WEIR_DROP_ERROR },
+    { EINVAL, true, WEIR_N_DROPS },
+    { EIO, true, WEIR_N_DROPS },
+    { EMSGSIZE, true, WEIR_N_DROPS },
+    { EOPNOTSUPP, true, WEIR_N_DROPS },
+    { EINTR, false, WEIR_N_DROPS },
+  };
+  static const unsigned percents[] = { 100, 30 };
+
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t k = cases[i].error == EINTR; k < 2; k++) {
+      WeirReaderCounters c;
+
+      begin ();
+      start ();
+      for (int r = 0; r < 70; r++)
+        add ();
+      frames (5);
+      fault.victim = 66;
+      fault.error = cases[i].error;
+      fault.only_gso = cases[i].only_gso;
+      fault.percent = percents[k];
+      frames (20);
+      fault.error = 0;
+      frames (5);
+      for (size_t r = 0; r < n_readers; r++) {
+        if (r != 66 || cases[i].reason == WEIR_N_DROPS)
+          check_all (readers[r], 0, n_stream - 1);
+      }
+      c = counters (readers[66]);
+      CHECK_INT (c.due, n_stream);
+      if (cases[i].reason != WEIR_N_DROPS && percents[k] == 100)
+        CHECK_INT (c.dropped[cases[i].reason], 80);
+      finish ();
+    }
+  }
+}
+
+static void
+a_full_socket_has_100_ms (void)
+{
+  for (int times = 50; times < 250; times += 100) {
+    Reader *others[70], *victim = NULL;
+    WeirReaderCounters c;
+
+    begin ();
+    start ();
+    for (size_t i = 0; i < 70; i++) {
+      others[i] = add ();
+      if (i == 20)
+        victim = add ();
+    }
+    frames (5);
+    fault.victim = 21;
+    fault.error = EAGAIN;
+    fault.percent = 100;
+    for (int t = 0; t < times; t++) {
+      int64_t next;
+
+      if (t % 40 == 0)
+        push_frame (4, 1200, false, false);
+      next = weir_fanout_run (fanout, now);
+      CHECK_INT (next, counters (victim).lag_packets > 0 ? now + MS : WEIR_NEVER);
+      now += MS;
+    }
+    fault.error = 0;
+    run ();
+    CHECK_INT (weir_fanout_run (fanout, now), WEIR_NEVER);
+    frames (5);
+    for (size_t i = 0; i < 70; i++)
+      check_all (others[i], 0, n_stream - 1);
+    c = counters (victim);
+    CHECK_INT (c.due, n_stream);
+    CHECK_INT (victim->got[victim->n - 1].id, n_stream - 1);
+    if (times < 100)
+      check_all (victim, 0, n_stream - 1);
+    else
+      CHECK (c.dropped[WEIR_DROP_WOULD_BLOCK] > 0
+             && c.dropped[WEIR_DROP_WOULD_BLOCK] == n_stream - victim->n);
+    finish ();
+  }
+}
+
+// No reader of that socket gets anything: they wait together, and the sums hold.
+static void
+a_socket_that_is_full_for_all (void)
+{
+  begin ();
+  start ();
+  for (int i = 0; i < 100; i++)
+    add ();
+  frames (3);
+  fault.victim = SIZE_MAX;
+  fault.error = EAGAIN;
+  fault.percent = 100;
+  for (int t = 0; t < 1000; t++) {
+    if (t % 40 == 0)
+      push_frame (4, 1200, false, false);
+    run ();
+    now += MS;
+  }
+  fault.error = 0;
+  run ();
+  frames (3);
+  for (size_t i = 0; i < n_readers; i++) {
+    CHECK_INT (readers[i]->got[readers[i]->n - 1].id, n_stream - 1);
+    CHECK_INT (counters (readers[i]).due, n_stream);
+  }
+  finish ();
+}
+
+// ---- the window is smaller than a reader's lag ----
+
+static void
+who_falls_out_goes_on (void)
+{
+  static const struct {
+    WeirOverrun overrun;
+    size_t goes_to; // counted from the tail
+  } cases[] = { { WEIR_OVERRUN_TO_JOIN, 30 }, { WEIR_OVERRUN_TO_TAIL, 0 } };
+
+  for (size_t i = 0; i < 2; i++) {
+    Reader *reader;
+    size_t n;
+
+    begin ();
+    settings.bounds.packets = 100;
+    settings.overrun = cases[i].overrun;
+    start ();
+    reader = add ();
+    frames (5);
+    n = n_stream;
+    for (int k = 0; k < 300; k++)
+      push_frame (1, 300, k == 230, false);
+    run ();
+    CHECK_INT (counters (reader).dropped[WEIR_DROP_OVERRUN], 200 + cases[i].goes_to);
+    CHECK_INT (reader->got[n].id, n + 200 + cases[i].goes_to);
+    CHECK_INT (reader->got[reader->n - 1].id, n_stream - 1);
+    CHECK_INT (counters (reader).lag_packets, 0);
+    finish ();
+  }
+}
+
+static void
+tail_drop_refuses_what_would_push_it_out (void)
+{
+  Reader *reader;
+  WeirFanoutCounters c;
+
+  begin ();
+  settings.bounds.packets = 100;
+  settings.overrun = WEIR_OVERRUN_TAIL_DROP;
+  start ();
+  reader = add ();
+  for (int k = 0; k < 30; k++)
+    push_frame (10, 300, false, false);
+  weir_fanout_counters (fanout, &c);
+  CHECK_INT (c.packets_refused, 200);
+  run ();
+  CHECK_INT (reader->n, 100);
+  // Between what was refused and what comes now lie bytes that nobody may get.
+  for (int k = 0; k < 30; k++) {
+    push_frame (10, 300, false, false);
+    if (k % 15 == 14)
+      run ();
+  }
+  CHECK (!reader->wrong);
+  CHECK_INT (reader->n, 300);
+  CHECK_INT (counters (reader).due, 300);
+  CHECK_INT (counters (reader).packets, 300);
+  // What was refused was never due: the upstream lost it, as the numbers tell.
+  for (size_t i = 0; i < reader->n; i++)
+    CHECK_INT (reader->got[i].seq, stream[reader->got[i].id].seq);
+  reader->irregular = true;
+  finish ();
+}
+
+// ---- over connections ----
+
+static Reader *
+tcp_reader (WeirFraming framing, int buffer)
+{
+  int fds[2];
+  Reader *reader = reader_new ();
+
+  CHECK_INT (socketpair (AF_UNIX, SOCK_STREAM, 0, fds), 0);
+  setsockopt (fds[0], SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
+  reader->conn = weir_conn_new (fds[0], NULL);
+  CHECK (reader->conn);
+  close (fds[0]);
+  reader->peer = fds[1];
+  reader->reader = weir_reader_new_conn (reader->conn, framing, 6);
+  CHECK_INT (weir_fanout_add (fanout, reader->reader, 0, NULL, now), 0);
+  return reader;
+}
+
+// Reads what is there, a little or much at a time, and takes it apart.
+static size_t
+read_peer (Reader *reader)
+{
+  size_t all = 0;
+
+  for (;;) {
+    size_t room = sizeof reader->rest - reader->n_rest, at = 0;
+    ssize_t n = recv (reader->peer, reader->rest + reader->n_rest,
+        1 + random_below (room > 5000 && random_percent (80) ? 5000 : room), MSG_DONTWAIT);
+
+    if (n <= 0)
+      return all;
+    all += (size_t) n;
+    reader->n_rest += (size_t) n;
+    while (reader->n_rest - at >= 4) {
+      const uint8_t *frame = reader->rest + at;
+      size_t len = (size_t) (frame[2] << 8 | frame[3]);
+
+      CHECK (frame[0] == '$' && frame[1] == 6);
+      if (!tap_ok || reader->n_rest - at < 4 + len)
+        break;
+      got_packet (reader, frame + 4, len);
+      at += 4 + len;
+    }
+    memmove (reader->rest, reader->rest + at, reader->n_rest - at);
+    reader->n_rest -= at;
+    if (!tap_ok)
+      return all;
+  }
+}
+
+// Until the reader has all that is before it.
+static void
+let_read (Reader *reader)
+{
+  struct pollfd wait = { .fd = reader->peer, .events = POLLIN };
+
+  while (tap_ok && counters (reader).state != WEIR_READER_CLOSED) {
+    read_peer (reader);
+    run ();
+    if (counters (reader).lag_packets == 0 && counters (reader).packets == reader->n)
+      break;
+    poll (&wait, 1, 1); // the thread that watches for room has its turn
+  }
+}
+
+static void
+a_connection_gets_everything_in_order (void)
+{
+  Reader *small, *large;
+
+  begin ();
+  start ();
+  small = tcp_reader (WEIR_FRAMING_INTERLEAVED, 4096);
+  large = tcp_reader (WEIR_FRAMING_INTERLEAVED, 1 << 20);
+  add ();
+  for (int i = 0; i < 100; i++) {
+    now += FRAME_NS;
+    push_frame (
+        1 + random_below (20), HEAD + random_below (i % 10 == 0 ? 20000 : 1400), false, false);
+    run ();
+    let_read (small);
+    let_read (large);
+  }
+  check_all (small, 0, n_stream - 1);
+  check_all (large, 0, n_stream - 1);
+  check_all (readers[2], 0, n_stream - 1);
+  finish ();
+}
+
+// A frame: key, discardable, or neither, of several packets.
+static void
+thin_frame (int i)
+{
+  push_frame (5, 1200, i % 25 == 0, i % 25 != 0 && i % 2 == 1);
+}
+
+static void
+who_lags_is_thinned_and_comes_back (void)
+{
+  WeirReaderState seen = WEIR_READER_OK, expected;
+  Reader *slow, *fast, *udp;
+  size_t full_until;
+  int i = 0;
+
+  begin ();
+  settings.bounds = (WeirWindowBounds) { 64 << 20, 100000, 5000 * MS, false };
+  start ();
+  slow = tcp_reader (WEIR_FRAMING_INTERLEAVED, 4096);
+  fast = tcp_reader (WEIR_FRAMING_INTERLEAVED, 1 << 20);
+  udp = add ();
+  // It reads nothing for 3 s.
+  for (; i < 75; i++) {
+    now += FRAME_NS;
+    thin_frame (i);
+    run ();
+    let_read (fast);
+    expected = counters (slow).lag_ns >= 1000 * MS  ? WEIR_READER_KEYFRAMES
+               : counters (slow).lag_ns >= 500 * MS ? WEIR_READER_REFERENCES
+               : counters (slow).lag_ns >= 250 * MS ? WEIR_READER_NO_UPPER_LAYERS
+                                                    : WEIR_READER_OK;
+    CHECK_INT (counters (slow).state, expected);
+    CHECK (expected >= seen);
+    seen = expected;
+  }
+  CHECK_INT (seen, WEIR_READER_KEYFRAMES);
+  full_until = counters (slow).packets;
+  // It reads: what is left of the frame that was begun, and then key frames only.
+  let_read (slow);
+  CHECK (slow->n > full_until);
+  for (size_t k = full_until; k < slow->n; k++)
+    CHECK (stream[slow->got[k].id].key || slow->got[k].id / 5 == slow->got[full_until - 1].id / 5);
+  CHECK_INT (slow->n % 5, 0);
+  CHECK (counters (slow).dropped[WEIR_DROP_THINNED] > 0);
+  CHECK_INT (counters (slow).lag_packets, 0);
+  for (size_t k = 1; k < slow->n; k++)
+    CHECK_INT (slow->got[k].seq, (uint16_t) (slow->got[0].seq + k));
+
+  // 5 s for each step back, and each where a decoder can start.
+  for (int left = WEIR_READER_KEYFRAMES; left > WEIR_READER_OK; left--) {
+    int n = 0;
+
+    while ((int) counters (slow).state == left && n++ < 400) {
+      now += FRAME_NS;
+      thin_frame (i++);
+      run ();
+      let_read (slow);
+      let_read (fast);
+    }
+    CHECK (n >= 100 && n <= 160);
+    CHECK_INT (counters (slow).state, left - 1);
+    CHECK (stream[slow->got[slow->n - 1].id].key);
+  }
+  full_until = n_stream - 5;
+  for (int k = 0; k < 20; k++) {
+    now += FRAME_NS;
+    thin_frame (i++);
+    run ();
+    let_read (slow);
+    let_read (fast);
+  }
+  for (size_t k = 0; k < 105; k++)
+    CHECK_INT (slow->got[slow->n - 1 - k].id, n_stream - 1 - k);
+  for (size_t k = 1; k < slow->n; k++)
+    CHECK_INT (slow->got[k].seq, (uint16_t) (slow->got[0].seq + k));
+  check_all (fast, 0, n_stream - 1);
+  check_all (udp, 0, n_stream - 1);
+  finish ();
+}
+
+// Also one that falls out of the window all the time.
+static void
+who_takes_nothing_is_closed (void)
+{
+  Reader *stuck, *fast;
+  int i = 0;
+
+  begin ();
+  settings.bounds = (WeirWindowBounds) { 64 << 20, 100000, 2000 * MS, false };
+  start ();
+  stuck = tcp_reader (WEIR_FRAMING_INTERLEAVED, 4096);
+  fast = tcp_reader (WEIR_FRAMING_INTERLEAVED, 1 << 20);
+  for (; i < 1000 && counters (stuck).state != WEIR_READER_CLOSED; i++) {
+    now += FRAME_NS;
+    thin_frame (i);
+    run ();
+    let_read (fast);
+  }
+  CHECK (i > 250 && i < 260);
+  CHECK_INT (weir_conn_error (stuck->conn), ETIMEDOUT);
+  for (int k = 0; k < 30; k++) {
+    now += FRAME_NS;
+    thin_frame (i++);
+    run ();
+    let_read (fast);
+  }
+  check_all (fast, 0, n_stream - 1);
+  stuck->n = counters (stuck).packets; // it never read them
+  stuck->bytes = counters (stuck).bytes;
+  CHECK (stuck->n < 20);
+  stuck->irregular = true;
+  finish ();
+}
+
+static void
+a_connection_that_breaks_ends_one_reader (void)
+{
+  Reader *broken, *other;
+
+  begin ();
+  start ();
+  broken = tcp_reader (WEIR_FRAMING_INTERLEAVED, 1 << 20);
+  other = tcp_reader (WEIR_FRAMING_INTERLEAVED, 1 << 20);
+  frames (3);
+  let_read (broken);
+  close (broken->peer);
+  broken->peer = -1;
+  for (int i = 0; i < 10; i++) {
+    frames (1);
+    let_read (other);
+  }
+  CHECK_INT (counters (broken).state, WEIR_READER_CLOSED);
+  CHECK_INT (counters (broken).dropped[WEIR_DROP_ERROR], 4);
+  check_all (other, 0, n_stream - 1);
+  finish ();
+}
+
+// ---- at random ----
+
+#define TCP_SLOTS 12
+
+static void
+random_fault (void)
+{
+  static const int errors[] = { 0, 0, 0, EAGAIN, ENOBUFS, ECONNREFUSED, EPERM, EMSGSIZE, EIO,
+    EINVAL, EINTR };
+
+  fault.error = errors[random_below (sizeof errors / sizeof *errors)];
+  fault.victim = random_percent (10) ? SIZE_MAX : random_below (n_readers + 1);
+  fault.percent = (unsigned) (fault.error == EINTR ? 50 : 20 + random_below (81));
+  fault.only_gso = random_percent (20);
+}
+
+static void
+random_settings (void)
+{
+  static const int64_t times[] = { 100 * MS, 1000 * MS, 10000 * MS };
+
+  settings.gso = (WeirGso) random_below (3);
+  settings.join_at_keyframe = random_percent (70);
+  settings.catch_up_live = random_percent (70);
+  settings.catch_up_rate = 2 + (unsigned) random_below (10);
+  settings.coalesce_ns = random_percent (30) ? 0 : 5 * MS;
+  settings.bounds.bytes = WEIR_WINDOW_BYTES_MIN << random_below (6);
+  settings.bounds.packets = 50 + random_below (2000);
+  settings.bounds.time_ns = times[random_below (3)];
+  settings.overrun = (WeirOverrun) random_below (2);
+  weir_fanout_set (fanout, &settings);
+}
+
+// What it was sent before it went, or was closed: then what was begun last may be lost.
+static void
+read_to_the_end (Reader *reader)
+{
+  struct pollfd wait = { .fd = reader->peer, .events = POLLIN };
+  WeirReaderCounters c = counters (reader);
+
+  while (tap_ok && reader->n < c.packets) {
+    if (read_peer (reader) == 0 && weir_conn_error (reader->conn)) {
+      CHECK_INT (reader->n, c.packets - 1);
+      reader->n += 1;
+      reader->bytes = c.bytes;
+      reader->irregular = true;
+    }
+    poll (&wait, 1, 1);
+  }
+}
+
+static void
+everything_at_random (void)
+{
+  static bool gone[READERS_MAX];
+  Reader *slots[TCP_SLOTS] = { 0 };
+  int frame = 0;
+
+  begin ();
+  start ();
+  memset (gone, 0, sizeof gone);
+  for (int step = 0; step < 20000 && n_stream + 200 < PACKETS_MAX && tap_ok; step++) {
+    uint64_t what = random_below (1000);
+    size_t which = n_readers ? random_below (n_readers) : 0;
+
+    now += (int64_t) random_below (20 * MS);
+    if (what < 350) {
+      bool key = frame++ % 40 == 0;
+      push_frame (1 + random_below (key ? 40 : 6), HEAD + random_below (1400), key,
+          !key && random_percent (30));
+    } else if (what < 750) {
+      run ();
+    } else if (what < 780 && n_readers < 600) {
+      Reader *reader = udp_reader ();
+      WeirPlan plan;
+      bool planned = weir_fanout_plan (fanout, now, &plan);
+
+      if (random_percent (30)) {
+        now += (int64_t) random_below (500 * MS);
+        push_frame (3, 500, false, false);
+      }
+      CHECK_INT (weir_fanout_add (fanout, reader->reader, (unsigned) random_below (8),
+                     planned && random_percent (50) ? &plan : NULL, now),
+          0);
+    } else if (what < 785) {
+      size_t slot = random_below (TCP_SLOTS);
+
+      if (!slots[slot])
+        slots[slot] = tcp_reader (WEIR_FRAMING_INTERLEAVED, 4096 << random_below (6));
+    } else if (what < 805 && n_readers > 0 && !gone[which]) {
+      gone[which] = true;
+      weir_fanout_remove (fanout, readers[which]->reader);
+    } else if (what < 830 && n_readers > 0 && !gone[which]) {
+      weir_fanout_set_class (fanout, readers[which]->reader, (unsigned) random_below (8));
+    } else if (what < 900) {
+      Reader *reader = slots[random_below (TCP_SLOTS)];
+
+      if (reader)
+        read_peer (reader);
+    } else if (what < 930) {
+      random_fault ();
+    } else if (what < 940) {
+      random_settings ();
+    }
+  }
+  fault.error = 0;
+  frames (1);
+  for (size_t i = 0; i < n_readers; i++) {
+    if (readers[i]->conn && !gone[i])
+      let_read (readers[i]);
+    if (readers[i]->conn)
+      read_to_the_end (readers[i]);
+  }
+  finish ();
+}
+
+int
+main (void)
+{
+  random_init ();
+  for (size_t i = 0; i < sizeof filler; i++)
+    filler[i] = (uint8_t) random_next ();
+  RUN (everybody_gets_everything);
+  RUN (begins_where_the_frame_does);
+  RUN (thousands_come_and_go);
+  RUN (nobody_needs_packets);
+  RUN (what_comes_in_is_counted);
+  RUN (as_often_as_it_was_added);
+  RUN (stopping_counts_what_was_waiting);
+  RUN (classes_keep_their_readers);
+  RUN (a_newcomer_catches_up_live);
+  RUN (a_newcomer_catches_up_with_the_stream_s_timestamps);
+  RUN (the_plan_is_kept);
+  RUN (an_old_plan_is_none);
+  RUN (a_stream_that_begins_anew);
+  RUN (multicast_joins_live);
+  RUN (one_reader_fails_alone);
+  RUN (a_full_socket_has_100_ms);
+  RUN (a_socket_that_is_full_for_all);
+  RUN (who_falls_out_goes_on);
+  RUN (tail_drop_refuses_what_would_push_it_out);
+  RUN (a_connection_gets_everything_in_order);
+  RUN (who_lags_is_thinned_and_comes_back);
+  RUN (who_takes_nothing_is_closed);
+  RUN (a_connection_that_breaks_ends_one_reader);
+  RUN (everything_at_random);
+  return tap_done ();
+}
