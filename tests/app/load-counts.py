@@ -134,7 +134,7 @@ def first_frame_is_the_first_key_picture():
             result = load('--duration', 1, '--transport', transport, server.url)
         packet, frame = result['first_packet_ms'], result['first_frame_ms']
         assert packet['n'] == 1 and frame['n'] == 1, result
-        assert frame['max'] - packet['max'] >= 299, result
+        assert frame['max'] - packet['max'] >= 100, result
 
 
 @test
@@ -173,7 +173,7 @@ def audio_that_lags_is_skew():
     with Server(lagging, tracks=(VIDEO, AUDIO)) as server:
         result = load('--duration', 2, '--transport', 'tcp', server.url)
     assert result['av_skew_ms']['n'] >= 20, result
-    assert 195 <= result['av_skew_ms']['p50'] <= 215, result
+    assert 190 <= result['av_skew_ms']['p50'] <= 230, result
 
 
 if __name__ == '__main__':
