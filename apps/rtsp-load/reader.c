@@ -5,22 +5,13 @@
 
 #include "load.h"
 #include "reader_io.h"
-#include "rtcp_write.h"
+#include "reader_steps.h"
 #include "rtsp_text.h"
-#include "sdp.h"
 
-#include <errno.h>
-#include <netinet/in.h>
 #include <stdarg.h>
-#include <string.h>
-#include <sys/epoll.h>
 
 #define SECOND INT64_C (1000000000)
-#define REPORT_NS (5 * SECOND)
-#define DEFAULT_SESSION_TIMEOUT 60
 #define PATIENCE_NS SECOND // a reader that left sooner may well have got nothing
-#define BIG_BUFFER (1024 * 1024)
-#define SMALL_BUFFER 2048
 
 static const gchar *const methods[] = {
   [READER_CONNECTING] = "connect",
@@ -200,8 +191,8 @@ ask_again (Reader *self, gint64 now)
   }
 }
 
-static void
-go_on (Reader *self, ReaderState state, gint64 now)
+void
+reader_go_on (Reader *self, ReaderState state, gint64 now)
 {
   self->state = state;
   ask_again (self, now);
@@ -225,154 +216,7 @@ reader_on_connect (Reader *self, int error, gint64 now)
   if (error)
     reader_fail (self, "connect", "can't connect: %s", g_strerror (error));
   else
-    go_on (self, READER_DESCRIBING, now);
-}
-
-// Opens the sockets of the track whose turn it is. False if there are none.
-static gboolean
-open_ports (Reader *self)
-{
-  Track *track = &self->tracks[self->setting_up];
-  Results *results = &self->load->results;
-  struct sockaddr_storage local = { 0 };
-  socklen_t len = sizeof local;
-  int fds[2];
-
-  getsockname (self->control.fd, (struct sockaddr *) &local, &len);
-  track->port =
-      ports_open (&self->load->ports, &local, self->ignores_media ? SMALL_BUFFER : BIG_BUFFER, fds);
-  if (track->port == -ENOSPC) {
-    reader_fail (self, "ports", "no pair of UDP ports is left for reader %u; %s", self->index + 1,
-        self->load->options->port_hi ? "the range of --ports is full"
-                                     : "net.ipv4.ip_local_port_range gives more");
-    return FALSE;
-  }
-  if (track->port < 0) {
-    reader_fail (self, "sockets", "no UDP socket: %s", g_strerror (-track->port));
-    return FALSE;
-  }
-  track->rtp.fd = fds[0];
-  track->rtcp.fd = fds[1];
-  if (self->measured) {
-    results->probe_lo = results->probe_lo ? MIN (results->probe_lo, track->port) : track->port;
-    results->probe_hi = MAX (results->probe_hi, track->port + 1);
-  }
-  if (!self->ignores_media) {
-    reader_io_watch (self, &track->rtp, EPOLLIN);
-    reader_io_watch (self, &track->rtcp, EPOLLIN);
-  }
-  return TRUE;
-}
-
-static void
-set_up_next (Reader *self, gint64 now)
-{
-  if (self->setting_up == self->n_tracks)
-    go_on (self, READER_STARTING, now);
-  else if (!self->udp || open_ports (self))
-    go_on (self, READER_SETTING_UP, now);
-}
-
-static void
-on_description (Reader *self, const GstRTSPMessage *answer, gint64 now)
-{
-  const gchar *base = rtsp_text_header (answer, GST_RTSP_HDR_CONTENT_BASE);
-  const gchar *why = NULL;
-  guint8 *body = NULL;
-  guint len = 0;
-
-  gst_rtsp_message_get_body (answer, &body, &len);
-  self->base = g_strdup (base ? base : self->target->uri);
-  self->aggregate = sdp_aggregate (body, len, self->base);
-  self->sdp = sdp_tracks (body, len, self->base, self->load->options->video_only, &why);
-  if (!self->sdp) {
-    reader_fail (self, "no-video", "%s", why);
-    return;
-  }
-  self->tracks = (Track *) self->sdp->data;
-  self->n_tracks = self->sdp->len;
-  for (guint i = 0; i < self->n_tracks; i++) {
-    Track *track = &self->tracks[i];
-
-    track->rtp = (Source) { SOURCE_RTP, -1, self, track };
-    track->rtcp = (Source) { SOURCE_RTCP, -1, self, track };
-    weir_rtp_stats_init (&track->stats, track->clock_rate);
-  }
-  set_up_next (self, now);
-}
-
-// "12345678;timeout=60"
-static void
-take_session (Reader *self, const GstRTSPMessage *answer)
-{
-  const gchar *text = rtsp_text_header (answer, GST_RTSP_HDR_SESSION);
-  const gchar *timeout = text ? strstr (text, "timeout=") : NULL;
-  guint64 seconds = timeout ? g_ascii_strtoull (timeout + 8, NULL, 10) : 0;
-
-  if (!text)
-    return;
-  g_free (self->session);
-  self->session = g_strndup (text, strcspn (text, "; "));
-  if (seconds < 2 || seconds > 86400)
-    seconds = DEFAULT_SESSION_TIMEOUT;
-  self->keepalive_every_ns = (gint64) seconds * SECOND / 2;
-}
-
-static void
-take_rtcp_address (Reader *self, Track *track, const GstRTSPTransport *transport)
-{
-  struct sockaddr_storage *to = &track->rtcp_to;
-  in_port_t port = htons ((in_port_t) transport->server_port.max);
-
-  if (transport->server_port.max <= 0 || transport->server_port.max > 65535)
-    return;
-  memcpy (to, &self->target->address, sizeof *to);
-  track->rtcp_to_len = self->target->address_len;
-  if (to->ss_family == AF_INET6)
-    ((struct sockaddr_in6 *) to)->sin6_port = port;
-  else
-    ((struct sockaddr_in *) to)->sin_port = port;
-}
-
-// What the server made of the transport that was asked for; NULL if that can't be.
-static GstRTSPTransport *
-read_transport (const Reader *self, const GstRTSPMessage *answer)
-{
-  const gchar *text = rtsp_text_header (answer, GST_RTSP_HDR_TRANSPORT);
-  GstRTSPTransport *transport = NULL;
-  gboolean tcp;
-
-  if (!text)
-    return NULL;
-  gst_rtsp_transport_new (&transport);
-  if (gst_rtsp_transport_parse (text, transport) == GST_RTSP_OK) {
-    tcp = transport->lower_transport == GST_RTSP_LOWER_TRANS_TCP;
-    if (tcp != self->udp)
-      return transport;
-  }
-  gst_rtsp_transport_free (transport);
-  return NULL;
-}
-
-static void
-on_set_up (Reader *self, const GstRTSPMessage *answer, gint64 now)
-{
-  GstRTSPTransport *transport = read_transport (self, answer);
-  Track *track = &self->tracks[self->setting_up];
-
-  if (!transport) {
-    reader_fail (self, "bad-answer", "the answer to SETUP has not the transport asked for");
-    return;
-  }
-  take_session (self, answer);
-  take_rtcp_address (self, track, transport);
-  track->announced_ssrc = transport->ssrc;
-  track->channel = transport->interleaved.min >= 0 && transport->interleaved.min < 255
-                       ? (guint8) transport->interleaved.min
-                       : (guint8) (self->setting_up * 2);
-  gst_rtsp_transport_free (transport);
-  self->setting_up++;
-  set_up_next (self, now);
+    reader_go_on (self, READER_DESCRIBING, now);
 }
 
 static void
@@ -385,12 +229,6 @@ stop_reading (Reader *self)
   }
 }
 
-static gint64
-draw_report (Reader *self)
-{
-  return (gint64) (REPORT_NS * g_rand_double_range (self->load->random, 0.5, 1.5));
-}
-
 static void
 on_play (Reader *self, gint64 now)
 {
@@ -401,7 +239,7 @@ on_play (Reader *self, gint64 now)
   self->playing_ns = now;
   self->keepalive_ns = now + self->keepalive_every_ns;
   if (!options->no_rr)
-    self->report_ns = now + draw_report (self) / 2;
+    self->report_ns = now + reader_report_gap (self) / 2;
   if (self->origin)
     return;
   self->connected = TRUE;
@@ -429,11 +267,11 @@ on_good_answer (Reader *self, const GstRTSPMessage *answer, gint64 now)
   switch (self->state) {
     case READER_DESCRIBING:
       note_delay (self, &results->describe, now);
-      on_description (self, answer, now);
+      reader_on_description (self, answer, now);
       break;
     case READER_SETTING_UP:
       note_delay (self, &results->setup, now);
-      on_set_up (self, answer, now);
+      reader_on_set_up (self, answer, now);
       break;
     case READER_STARTING:
       note_delay (self, &results->play, now);
@@ -494,7 +332,7 @@ reader_stop (Reader *self, gint64 now)
   if (self->state == READER_PLAYING) {
     end_measurement (self, now);
     self->keepalive_ns = self->report_ns = self->end_ns = NEVER;
-    go_on (self, READER_LEAVING, now);
+    reader_go_on (self, READER_LEAVING, now);
     if (self->slow) // the answer lies behind all that was not read
       reader_close (self);
   } else if (self->state == READER_WAITING) {
@@ -503,41 +341,6 @@ reader_stop (Reader *self, gint64 now)
     self->end_ns = now;
   }
   load_reschedule (self->load, self);
-}
-
-static void
-claim_loss (const Reader *self, const Track *track, WeirRtcpBlock *block)
-{
-  gdouble loss = self->load->options->loss / 100;
-  const WeirRtpStats *stats = &track->stats;
-
-  if (loss < 0)
-    return;
-  if (!stats->started)
-    block->ssrc = track->announced_ssrc;
-  block->fraction_lost = (guint8) MIN (loss * 256, 255);
-  block->lost =
-      stats->started ? (gint32) MIN (loss * (stats->max_seq - stats->first_seq + 1), 0x7fffff) : 0;
-}
-
-static void
-report (Reader *self, gint64 now)
-{
-  gchar cname[32];
-
-  g_snprintf (cname, sizeof cname, "rtsp-load-%u", self->index);
-  for (guint i = 0; i < self->n_tracks; i++) {
-    Track *track = &self->tracks[i];
-    WeirRtcpBlock block;
-    guint8 packet[128];
-    gsize len;
-
-    track_report (track, now, &block);
-    claim_loss (self, track, &block);
-    len = weir_rtcp_write_rr (
-        packet, sizeof packet, self->ssrc + i, block.ssrc ? &block : NULL, cname);
-    reader_io_send_rtcp (self, track, packet, len);
-  }
 }
 
 static void
@@ -567,8 +370,8 @@ reader_on_time (Reader *self, gint64 now)
     return;
   }
   if (now >= self->report_ns) {
-    self->report_ns = now + draw_report (self);
-    report (self, now);
+    self->report_ns = now + reader_report_gap (self);
+    reader_report (self, now);
   }
   if (now >= self->keepalive_ns)
     keep_alive (self, now);

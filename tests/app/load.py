@@ -175,6 +175,17 @@ def mute_asks_and_ignores():
 
 
 @test
+def sessions_are_kept_alive():
+    with Server(flow, timeout=2) as server:
+        for transport in 'udp', 'tcp':
+            load('--duration', 2.5, '--transport', transport, server.url)
+            asked = server.sessions[-1].asked
+            assert asked[:3] == ['DESCRIBE', 'SETUP', 'PLAY'] and asked[-1] == 'TEARDOWN', asked
+            # Every second; a busy machine may leave one out.
+            assert set(asked[3:-1]) == {'OPTIONS'}, asked
+
+
+@test
 def slow_readers_read_nothing_and_are_not_counted():
     blocked = []
 

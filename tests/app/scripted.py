@@ -35,12 +35,13 @@ def reports(rtcp):
 
 
 class Session:
-    """One connection. .rtcp is what its client reports, as (track, packet)."""
+    """One connection. .asked are the methods of its requests, .rtcp is what its client reports, as
+    (track, packet)."""
 
     def __init__(self, server, connection):
         self.server, self.connection = server, connection
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.sockets, self.addresses, self.rtcp = {}, {}, []
+        self.sockets, self.addresses, self.rtcp, self.asked = {}, {}, [], []
         self.left = threading.Event()
         self.lock = threading.Lock()
 
@@ -84,6 +85,7 @@ class Session:
 
     def _handle(self, method, uri, headers):
         cseq = headers.get('cseq', '0')
+        self.asked.append(method)
         if method in self.server.deaf_to:
             return
         if method == 'DESCRIBE':
@@ -95,7 +97,7 @@ class Session:
             line = f'Transport: {transport};ssrc={SSRC + int(uri[-1]):08X}'
             if 'TCP' not in transport:
                 line = self._open(int(uri[-1]), transport)
-            self._answer(cseq, 'Session: abc;timeout=60', line)
+            self._answer(cseq, f'Session: abc;timeout={self.server.timeout}', line)
         elif method == 'PLAY':
             assert headers['session'] == 'abc', headers
             if self.server.early:
@@ -146,9 +148,11 @@ class Server:
     """`play` is called with the session of each client that plays, in a thread of its own; `early`
     before PLAY is answered and `late` before TEARDOWN is. Methods in `deaf_to` get no answer."""
 
-    def __init__(self, play=None, tracks=(VIDEO,), early=None, late=None, deaf_to=()):
+    def __init__(self, play=None, tracks=(VIDEO,), early=None, late=None, deaf_to=(),
+                 timeout=60):
         self.play = play or (lambda session: None)
         self.tracks, self.early, self.late, self.deaf_to = tracks, early, late, deaf_to
+        self.timeout = timeout
         self.sessions = []
         self._socket = socket.create_server(('127.0.0.1', 0))
         self.url = f'rtsp://127.0.0.1:{self._socket.getsockname()[1]}/s'
