@@ -22,7 +22,6 @@ enum {
 
 static guint signals[N_SIGNALS];
 
-#define TOKEN_LENGTH 32
 #define PLANS_MAX 1024
 
 /* Names */
@@ -58,13 +57,6 @@ name_alloc (const gchar *host, gint port)
   name->port = port;
   name->link.data = name;
   return name;
-}
-
-// A token is never looked up as a host's name, whether or not its connection is still there.
-static gboolean
-is_token (const gchar *host)
-{
-  return strlen (host) == TOKEN_LENGTH && strspn (host, "0123456789abcdef") == TOKEN_LENGTH;
 }
 
 static Name *
@@ -108,7 +100,7 @@ name_new (WeirFanoutSink *self, const gchar *host, gint port, GCancellable *canc
   GSocketAddress *address;
   GError *err = NULL;
 
-  if (is_token (host))
+  if (weir_connection_is_token (host))
     return name_new_conn (self, host, port, WEIR_FRAMING_INTERLEAVED);
   if (port < 1 || port > 65535) {
     GST_WARNING_OBJECT (self, "refusing %s port %d: no such port", host, port);
@@ -344,7 +336,7 @@ remove_name (WeirFanoutSink *self, const gchar *host, gint port)
 static void
 remove (WeirFanoutSink *self, const gchar *host, gint port)
 {
-  if (host && !remove_name (self, host, port) && !is_token (host))
+  if (host && !remove_name (self, host, port) && !weir_connection_is_token (host))
     GST_WARNING_OBJECT (self, "there is no reader %s port %d to remove", host, port);
 }
 

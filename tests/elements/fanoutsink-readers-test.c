@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// fanoutsink's readers: how they begin, those with a socket of their own, and what is refused.
+#include <string.h>
+
+#include <gio/gio.h>
+#include <gst/check/gstharness.h>
+#include <gst/gst.h>
+
+#define PATIENCE (5 * G_USEC_PER_SEC)
+#define FRAME_TICKS 3600
+
+#define CAPS "application/x-rtp,media=video,clock-rate=90000,encoding-name=VP8"
+
+static GstHarness *
+make_sink (const gchar *launch, GstElement **sink)
+{
+  GstHarness *h = gst_harness_new_parse (launch);
+
+  gst_harness_set_src_caps_str (h, CAPS);
+  *sink = gst_harness_find_element (h, "fanoutsink");
+  return h;
+}
+
+// One packet, which is a whole VP8 frame (RFC 7741).
+static void
+push_frame (GstHarness *h, guint n, gboolean key)
+{
+  guint8 *packet = g_malloc0 (100);
+
+  packet[0] = 0x80;
+  packet[1] = 0x80 | 96;
+  GST_WRITE_UINT16_BE (packet + 2, n);
+  GST_WRITE_UINT32_BE (packet + 4, n * FRAME_TICKS);
+  packet[12] = 0x10;
+  packet[13] = key ? 0 : 1;
+  packet[14] = (guint8) n;
+  g_assert_cmpint (gst_harness_push (h, gst_buffer_new_wrapped (packet, 100)), ==, GST_FLOW_OK);
+}
+
+static GSocket *
+listen_udp (guint16 *port)
+{
+  GSocket *socket =
+      g_socket_new (G_SOCKET_FAMILY_IPV4, G_SOCKET_TYPE_DATAGRAM, G_SOCKET_PROTOCOL_UDP, NULL);
+  GSocketAddress *address = g_inet_socket_address_new_from_string ("127.0.0.1", 0);
+
+  g_assert_true (g_socket_bind (socket, address, FALSE, NULL));
+  g_object_unref (address);
+  address = g_socket_get_local_address (socket, NULL);
+  *port = g_inet_socket_address_get_port (G_INET_SOCKET_ADDRESS (address));
+  g_object_unref (address);
+  g_socket_set_timeout (socket, 5);
+  return socket;
+}
+
+typedef struct {
+  guint seq;
+  guint32 time;
+  guint n;
+} Got;
+
+static Got
+parse (const guint8 *packet)
+{
+  return (Got) { GST_READ_UINT16_BE (packet + 2), GST_READ_UINT32_BE (packet + 4), packet[14] };
+}
+
+static Got
+receive_udp (GSocket *socket)
+{
+  guint8 packet[200];
+
+  g_assert_cmpint (g_socket_receive (socket, (gchar *) packet, sizeof packet, NULL, NULL), ==, 100);
+  return parse (packet);
+}
+
+static void
+test_joins_at_the_keyframe (void)
+{
+  GstElement *sink;
+  GstHarness *h = make_sink ("fanoutsink join=keyframe", &sink);
+  GstStructure *plan;
+  guint16 port;
+  GSocket *socket = listen_udp (&port);
+  guint seq, time, last = 0;
+  Got got;
+
+  g_signal_emit_by_name (sink, "plan", "127.0.0.1", (gint) port, &plan);
+  g_assert_null (plan);
+  for (guint n = 0; n < 20; n++)
+    push_frame (h, n, n == 0 || n == 5);
+
+  g_signal_emit_by_name (sink, "plan", "127.0.0.1", (gint) port, &plan);
+  g_assert_true (
+      gst_structure_get (plan, "seq", G_TYPE_UINT, &seq, "rtptime", G_TYPE_UINT, &time, NULL));
+  gst_structure_free (plan);
+  g_assert_cmpuint (seq, ==, 5);
+  g_assert_cmpuint (time, ==, 19 * FRAME_TICKS);
+
+  // Another keyframe comes between the answer and the start: the answer holds.
+  push_frame (h, 20, TRUE);
+  g_signal_emit_by_name (sink, "add", "127.0.0.1", (gint) port);
+  for (guint n = 5; n < 40; n++) {
+    if (n > 20)
+      push_frame (h, n, FALSE);
+    got = receive_udp (socket);
+    g_assert_cmpuint (got.n, ==, n);
+    g_assert_cmpuint (got.seq, ==, n);
+    if (n == 5)
+      g_assert_cmpuint (got.time, ==, time);
+    g_assert_cmpuint (got.time, >, last);
+    g_assert_cmpuint (got.time, >=, n * FRAME_TICKS);
+    last = got.time;
+  }
+  // It has come to the live edge, and nothing is its own any more.
+  g_assert_cmpuint (last, ==, 39 * FRAME_TICKS);
+
+  g_object_unref (socket);
+  gst_object_unref (sink);
+  gst_harness_teardown (h);
+}
+
+static void
+test_joins_live (void)
+{
+  GstElement *sink;
+  GstHarness *h = make_sink ("fanoutsink", &sink);
+  guint16 port;
+  GSocket *socket = listen_udp (&port);
+
+  for (guint n = 0; n < 20; n++)
+    push_frame (h, n, n == 0);
+  g_signal_emit_by_name (sink, "add", "127.0.0.1", (gint) port);
+  push_frame (h, 20, FALSE);
+  g_assert_cmpuint (receive_udp (socket).n, ==, 20);
+
+  g_object_unref (socket);
+  gst_object_unref (sink);
+  gst_harness_teardown (h);
+}
+
+static void
+test_delay_keeps_the_timestamps (void)
+{
+  GstElement *sink;
+  GstHarness *h = make_sink ("fanoutsink join=keyframe catch-up=delay", &sink);
+  guint16 port;
+  GSocket *socket = listen_udp (&port);
+
+  for (guint n = 0; n < 20; n++)
+    push_frame (h, n, n == 3);
+  g_signal_emit_by_name (sink, "add", "127.0.0.1", (gint) port);
+  for (guint n = 3; n < 20; n++) {
+    Got got = receive_udp (socket);
+
+    g_assert_cmpuint (got.n, ==, n);
+    g_assert_cmpuint (got.time, ==, n * FRAME_TICKS);
+  }
+
+  g_object_unref (socket);
+  gst_object_unref (sink);
+  gst_harness_teardown (h);
+}
+
+// Both ends of a TCP connection.
+static void
+connect_tcp (GSocket **server, GSocket **client)
+{
+  GSocket *listener =
+      g_socket_new (G_SOCKET_FAMILY_IPV4, G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_TCP, NULL);
+  GSocketAddress *address = g_inet_socket_address_new_from_string ("127.0.0.1", 0);
+
+  *client = g_socket_new (G_SOCKET_FAMILY_IPV4, G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_TCP, NULL);
+  g_assert_true (g_socket_bind (listener, address, TRUE, NULL));
+  g_object_unref (address);
+  g_assert_true (g_socket_listen (listener, NULL));
+  address = g_socket_get_local_address (listener, NULL);
+  g_assert_true (g_socket_connect (*client, address, NULL, NULL));
+  g_object_unref (address);
+  *server = g_socket_accept (listener, NULL, NULL);
+  g_assert_nonnull (*server);
+  g_socket_set_timeout (*client, 5);
+  g_object_unref (listener);
+}
+
+static void
+read_all (GSocket *socket, guint8 *data, gsize len)
+{
+  while (len > 0) {
+    gssize n = g_socket_receive (socket, (gchar *) data, len, NULL, NULL);
+
+    g_assert_cmpint (n, >, 0);
+    data += n;
+    len -= (gsize) n;
+  }
+}
+
+static void
+count_removed (GstElement *sink, const gchar *token, gint channel, gint *n)
+{
+  g_assert_cmpint (channel, ==, 7);
+  g_atomic_int_inc (n);
+}
+
+typedef struct {
+  const gchar *path;
+  const gchar *framing;
+  guint8 header[4];
+  gsize header_len;
+} Framing;
+
+static const Framing framings[] = {
+  { "interleaved", "interleaved", { '$', 7, 0, 100 }, 4 },
+  { "rfc4571", "rfc4571", { 0, 100 }, 2 },
+  { "none", "none", { 0 }, 0 },
+};
+
+static gint
+framing_value (GstElement *sink, const gchar *nick)
+{
+  GSignalQuery query;
+  GEnumClass *klass;
+  gint value;
+
+  g_signal_query (g_signal_lookup ("add-socket", G_OBJECT_TYPE (sink)), &query);
+  klass = g_type_class_ref (query.param_types[1]);
+  value = g_enum_get_value_by_nick (klass, nick)->value;
+  g_type_class_unref (klass);
+  return value;
+}
+
+static void
+test_socket (gconstpointer data)
+{
+  const Framing *framing = data;
+  GstElement *sink;
+  GstHarness *h = make_sink ("fanoutsink", &sink);
+  gint value = framing_value (sink, framing->framing);
+  GSocket *server, *client;
+  GstStructure *stats;
+  guint8 got[104];
+  gchar *token;
+  gint n_removed = 0;
+  gint64 deadline;
+  gboolean set;
+
+  connect_tcp (&server, &client);
+  g_signal_connect (sink, "client-removed", G_CALLBACK (count_removed), &n_removed);
+  g_signal_emit_by_name (sink, "add-socket", server, value, 7, &token);
+  g_assert_nonnull (token);
+  for (guint n = 0; n < 50; n++)
+    push_frame (h, n, n % 10 == 0);
+  for (guint n = 0; n < 50; n++) {
+    read_all (client, got, framing->header_len + 100);
+    g_assert_cmpint (memcmp (got, framing->header, framing->header_len), ==, 0);
+    g_assert_cmpuint (parse (got + framing->header_len).n, ==, n);
+  }
+  g_signal_emit_by_name (sink, "get-stats", token, 7, &stats);
+  g_assert_cmpstr (gst_structure_get_string (stats, "state"), ==, "ok");
+  gst_structure_free (stats);
+  g_signal_emit_by_name (sink, "set-class", token, 7, 1, &set);
+  g_assert_true (set);
+  g_signal_emit_by_name (sink, "set-class", token, 7, 8, &set);
+  g_assert_false (set);
+  g_signal_emit_by_name (sink, "set-class", token, 6, 1, &set);
+  g_assert_false (set);
+
+  // The reader leaves, which shows when something is sent to it.
+  g_socket_close (client, NULL);
+  deadline = g_get_monotonic_time () + PATIENCE;
+  for (guint n = 50; g_atomic_int_get (&n_removed) == 0; n++) {
+    g_assert_cmpint (g_get_monotonic_time (), <, deadline);
+    push_frame (h, n % 256, FALSE);
+    g_usleep (1000);
+  }
+  g_assert_cmpint (n_removed, ==, 1);
+
+  g_free (token);
+  g_object_unref (client);
+  g_object_unref (server);
+  gst_object_unref (sink);
+  gst_harness_teardown (h);
+}
+
+static void
+test_removing_closes_the_socket (void)
+{
+  GstElement *sink;
+  GstHarness *h = make_sink ("fanoutsink", &sink);
+  gint value = framing_value (sink, "interleaved");
+  GSocket *server, *client;
+  gchar *token, byte;
+
+  connect_tcp (&server, &client);
+  g_signal_emit_by_name (sink, "add-socket", server, value, 0, &token);
+  g_signal_emit_by_name (sink, "remove", token, 0);
+  g_assert_cmpint (g_socket_receive (client, &byte, 1, NULL, NULL), ==, 0);
+
+  g_free (token);
+  g_object_unref (client);
+  g_object_unref (server);
+  gst_object_unref (sink);
+  gst_harness_teardown (h);
+}
+
+static void
+test_refusals (void)
+{
+  GstElement *sink;
+  GstHarness *h = make_sink ("fanoutsink", &sink);
+  gint value = framing_value (sink, "none");
+  GSocket *unconnected =
+      g_socket_new (G_SOCKET_FAMILY_IPV4, G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_TCP, NULL);
+  guint16 port;
+  GSocket *udp = listen_udp (&port);
+  GSocket *server, *client;
+  gchar *token;
+
+  g_signal_emit_by_name (sink, "add-socket", unconnected, value, 0, &token);
+  g_assert_null (token);
+  g_signal_emit_by_name (sink, "add-socket", udp, value, 0, &token);
+  g_assert_null (token);
+  g_signal_emit_by_name (sink, "add-socket", NULL, value, 0, &token);
+  g_assert_null (token);
+  connect_tcp (&server, &client);
+  g_signal_emit_by_name (sink, "add-socket", server, value, 256, &token);
+  g_assert_null (token);
+  // Of a token's form, but nobody's: it is not looked up as a name.
+  g_signal_emit_by_name (sink, "add", "0123456789abcdef0123456789abcdef", 0);
+
+  g_object_unref (server);
+  g_object_unref (client);
+  g_object_unref (udp);
+  g_object_unref (unconnected);
+  gst_object_unref (sink);
+  gst_harness_teardown (h);
+}
+
+static void
+test_a_small_window_is_refused (void)
+{
+  GstElement *sink = gst_element_factory_make ("fanoutsink", NULL);
+  GstBus *bus = gst_bus_new ();
+  GstMessage *message;
+  gchar *debug;
+
+  gst_object_ref_sink (sink);
+  gst_element_set_bus (sink, bus);
+  g_object_set (sink, "window-bytes", (guint64) 1000, NULL);
+  g_assert_cmpint (gst_element_set_state (sink, GST_STATE_READY), ==, GST_STATE_CHANGE_FAILURE);
+  message = gst_bus_pop_filtered (bus, GST_MESSAGE_ERROR);
+  g_assert_nonnull (message);
+  gst_message_parse_error (message, NULL, &debug);
+  g_assert_nonnull (strstr (debug, "window-bytes=1000 may not hold a frame"));
+  g_free (debug);
+  gst_message_unref (message);
+  gst_element_set_state (sink, GST_STATE_NULL);
+  gst_element_set_bus (sink, NULL);
+  gst_object_unref (bus);
+  gst_object_unref (sink);
+}
+
+int
+main (int argc, char **argv)
+{
+  gst_init (&argc, &argv);
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/readers/joins-at-the-keyframe", test_joins_at_the_keyframe);
+  g_test_add_func ("/readers/joins-live", test_joins_live);
+  g_test_add_func ("/readers/delay-keeps-the-timestamps", test_delay_keeps_the_timestamps);
+  for (guint i = 0; i < G_N_ELEMENTS (framings); i++) {
+    gchar *path = g_strconcat ("/readers/socket/", framings[i].path, NULL);
+
+    g_test_add_data_func (path, &framings[i], test_socket);
+    g_free (path);
+  }
+  g_test_add_func ("/readers/removing-closes-the-socket", test_removing_closes_the_socket);
+  g_test_add_func ("/readers/refusals", test_refusals);
+  g_test_add_func ("/readers/a-small-window-is-refused", test_a_small_window_is_refused);
+  return g_test_run ();
+}
