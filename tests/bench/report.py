@@ -123,12 +123,14 @@ def _data(samples, servers, key):
 
 def write_png(path, bench, samples, facts):
     """Draws the bench's main measure. False if there is nothing to draw, or nothing to do it with."""
-    servers = samples.servers()
-    drawn = [value for case in samples.cases() for server in servers
-             for value in samples.values(case, server, bench.COLUMNS[0].key)]
-    if not drawn or not shutil.which('gnuplot'):
+    key = bench.COLUMNS[0].key
+    drawn = {server: [value for case in samples.cases()
+                      for value in samples.values(case, server, key)]
+             for server in samples.servers()}
+    servers = [server for server, values in drawn.items() if values]
+    if not servers or not shutil.which('gnuplot'):
         return False
-    data = list(_data(samples, servers, bench.COLUMNS[0].key))
+    data = list(_data(samples, servers, key))
     plots = ', '.join(
         f'$data using {3 * n + 2}:{3 * n + 3}:{3 * n + 4}:xtic(1) title "{server}" '
         f'linecolor rgb "{COLOURS[n % len(COLOURS)]}"'
@@ -137,11 +139,12 @@ def write_png(path, bench, samples, facts):
         f'set terminal pngcairo size 960,480 font "sans,11"; set output "{path}"',
         f'set title "{bench.TITLE}\\n{machine_line(facts["machine"])}" noenhanced',
         'set style data histogram; set style histogram errorbars gap 2 linewidth 1',
+        'set errorbars linecolor rgb "#333333"',
         'set style fill solid 0.9 noborder; set boxwidth 0.9 relative',
         f'set ylabel "{bench.COLUMNS[0].heading}"; set key noenhanced outside top center horizontal; set grid ytics',
         'set xtics noenhanced', f'set xlabel "{bench.CASE}"',
         # Costs of very different size are told apart on a logarithmic scale, which has no zero.
-        f'set logscale y; set yrange [{_floor(drawn)}:*]' if bench.LOG
+        f'set logscale y; set yrange [{_floor(sum(drawn.values(), []))}:*]' if bench.LOG
         else 'set yrange [0:*]',
         '$data << END', *data, 'END', f'plot {plots}',
     ]

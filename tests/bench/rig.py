@@ -186,6 +186,10 @@ class Rig:
     def packets(self, name):
         return self.counters()[name][0]
 
+    def overflows(self):
+        """How many datagrams the server's side has lost because a socket's buffer was full."""
+        return int(_run(*self.server, 'awk', '/^Udp: [0-9]/ { print $6 }', '/proc/net/snmp'))
+
     def tcp_bytes(self, port):
         """What the server's TCP connections on that port have had acknowledged, together."""
         listing = _run(*self.server, 'ss', '-tinH', 'sport', '=', f':{port}')
@@ -218,6 +222,9 @@ class Loopback:
         return 0
 
     def packets(self, name):
+        return 0
+
+    def overflows(self):
         return 0
 
     def tcp_bytes(self, port):
