@@ -2,18 +2,20 @@
 #include "client.h"
 
 #include "log.h"
+#include "weir-rtsp.h"
 
 #include <gio/gio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define REQUEST_BODY_MAX (64 * 1024)
+#define SESSIONS_MAX 8
 
 typedef struct {
   GstRTSPClient parent;
   ClientFindMountFunc find;
   gpointer find_data;
-  GstRTSPSessionPool *pool; // for its signal
+  GstRTSPSessionPool *pool; // its own: another connection's sessions can't be had from here
   gchar *peer;              // "127.0.0.1:5004"
 
   GMutex lock;           // all below
@@ -181,7 +183,7 @@ transport_name (GstRTSPSessionMedia *media)
         transport ? gst_rtsp_stream_transport_get_transport (transport) : NULL;
 
     if (t)
-      return t->lower_transport == GST_RTSP_LOWER_TRANS_TCP ? "TCP" : "UDP";
+      return weir_transport_is_tcp (t) ? "TCP" : "UDP";
   }
   return "nothing";
 }
@@ -243,18 +245,27 @@ on_teardown (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 }
 
 static void
+left_with_connection (Client *self)
+{
+  gchar *reason = weir_client_get_close_reason (GST_RTSP_CLIENT (self));
+
+  left (self, reason ? reason : "connection closed");
+  g_free (reason);
+}
+
+static void
 on_closed (GstRTSPClient *client, gpointer unused)
 {
-  left ((Client *) client, "connection closed");
+  left_with_connection ((Client *) client);
 }
 
 static GPrivate cleaning_up;
 
 void
-client_cleanup_sessions (GstRTSPSessionPool *pool)
+client_cleanup_sessions (GstRTSPClient *client)
 {
-  g_private_set (&cleaning_up, pool);
-  gst_rtsp_session_pool_cleanup (pool);
+  g_private_set (&cleaning_up, client);
+  gst_rtsp_session_pool_cleanup (((Client *) client)->pool);
   g_private_set (&cleaning_up, NULL);
 }
 
@@ -266,8 +277,10 @@ on_session_removed (GstRTSPSessionPool *pool, GstRTSPSession *session, Client *s
   g_mutex_lock (&self->lock);
   ours = self->session && g_str_equal (self->session, gst_rtsp_session_get_sessionid (session));
   g_mutex_unlock (&self->lock);
-  if (ours)
-    left (self, g_private_get (&cleaning_up) ? "session timed out" : "connection closed");
+  if (ours && g_private_get (&cleaning_up))
+    left (self, "session timed out");
+  else if (ours)
+    left_with_connection (self);
 }
 
 static gboolean
@@ -323,6 +336,8 @@ void
 client_connected (GstRTSPClient *client)
 {
   ((Client *) client)->peer = peer_name (client);
+  // No tunnels: the library would join two connections by a name that any client may choose.
+  gst_rtsp_connection_set_http_mode (gst_rtsp_client_get_connection (client), TRUE);
 }
 
 GstRTSPClient *
@@ -335,7 +350,8 @@ client_new (GstRTSPServer *server, ClientFindMountFunc find, gpointer data)
 
   self->find = find;
   self->find_data = data;
-  self->pool = gst_rtsp_server_get_session_pool (server);
+  self->pool = gst_rtsp_session_pool_new ();
+  gst_rtsp_session_pool_set_max_sessions (self->pool, SESSIONS_MAX);
   gst_rtsp_client_set_session_pool (client, self->pool);
   gst_rtsp_client_set_mount_points (client, mounts);
   gst_rtsp_client_set_thread_pool (client, threads);

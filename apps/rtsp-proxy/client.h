@@ -22,5 +22,5 @@ void client_close (GstRTSPClient *client, Mount *mount, const gchar *reason);
 // How many readers play now.
 guint client_n_playing (void);
 
-// Around gst_rtsp_session_pool_cleanup(): sessions that end within it have timed out.
-void client_cleanup_sessions (GstRTSPSessionPool *pool);
+// Ends the sessions that have timed out. To be called now and then.
+void client_cleanup_sessions (GstRTSPClient *client);

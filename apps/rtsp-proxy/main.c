@@ -4,7 +4,6 @@
 #include "log.h"
 #include "options.h"
 #include "server.h"
-#include "weir.h"
 
 #include <glib-unix.h>
 #include <stdio.h>
@@ -30,8 +29,7 @@ serve (ProxyConfig *config)
   gboolean closed;
 
   if (!server) {
-    fprintf (stderr, "rtsp-proxy: can't listen on %s port %u: %s\n", config->address, config->port,
-        error->message);
+    fprintf (stderr, "rtsp-proxy: %s\n", error->message);
     g_error_free (error);
     g_main_loop_unref (loop);
     return EXIT_FAILURE;
@@ -61,7 +59,6 @@ main (int argc, char **argv)
 {
   Options options = { 0 };
   ProxyConfig *config;
-  GError *error = NULL;
   int status;
 
   if (!options_parse (&options, &argc, &argv, &status)) {
@@ -75,13 +72,7 @@ main (int argc, char **argv)
     options_clear (&options);
     return status;
   }
-  if (!weir_use_fanoutsink (&error)) {
-    fprintf (stderr, "rtsp-proxy: %s\n", error->message);
-    g_error_free (error);
-    status = EXIT_FAILURE;
-  } else {
-    status = serve (config);
-  }
+  status = serve (config);
   proxy_config_free (config);
   options_clear (&options);
   return status;

@@ -5,6 +5,7 @@
 #include "log.h"
 #include "media.h"
 #include "upstream.h"
+#include "weir-rtsp.h"
 
 #include <string.h>
 
@@ -22,7 +23,6 @@ typedef struct {
 
 struct _Server {
   Listener *listener;
-  GstRTSPSessionPool *pool;
   GHashTable *mounts; // path -> Mount; unchanged while the server runs
   GSocket *socket;
   GSource *accept;
@@ -117,10 +117,19 @@ close_any (GstRTSPServer *server, GstRTSPClient *client, gpointer data)
 
 // ---- life ----
 
+static GstRTSPFilterResult
+cleanup_client (GstRTSPServer *server, GstRTSPClient *client, gpointer unused)
+{
+  client_cleanup_sessions (client);
+  return GST_RTSP_FILTER_KEEP;
+}
+
 static gboolean
 cleanup_sessions (gpointer data)
 {
-  client_cleanup_sessions (((Server *) data)->pool);
+  GstRTSPServer *listener = GST_RTSP_SERVER (((Server *) data)->listener);
+
+  g_list_free_full (gst_rtsp_server_client_filter (listener, cleanup_client, NULL), g_object_unref);
   return G_SOURCE_CONTINUE;
 }
 
@@ -153,7 +162,6 @@ server_new (ProxyConfig *config, GError **error)
   gst_rtsp_server_set_address (listener, config->address);
   gst_rtsp_server_set_service (listener, port);
   gst_rtsp_server_set_backlog (listener, BACKLOG);
-  self->pool = gst_rtsp_server_get_session_pool (listener);
   g_free (port);
 
   // A thread for each connection: a request may wait for an upstream and must hold up nobody else.
@@ -165,7 +173,11 @@ server_new (ProxyConfig *config, GError **error)
     add_mount (self, g_ptr_array_index (config->mounts, i));
 
   self->address = g_strdup (config->address);
-  self->socket = gst_rtsp_server_create_socket (listener, NULL, error);
+  if (weir_serve (listener, error)) {
+    self->socket = gst_rtsp_server_create_socket (listener, NULL, error);
+    if (!self->socket)
+      g_prefix_error (error, "can't listen on %s port %u: ", config->address, config->port);
+  }
   if (!self->socket) {
     server_free (self);
     return NULL;
@@ -234,7 +246,6 @@ server_free (Server *self)
     g_source_remove (self->cleanup);
   g_clear_pointer (&self->accept, g_source_unref);
   g_clear_object (&self->socket);
-  g_clear_object (&self->pool);
   g_clear_object (&self->listener);
   g_hash_table_unref (self->mounts);
   g_free (self->address);

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Readers over TCP that do not read, and strangers who try to be one of them."""
+
+import socket
+import struct
+
+from proc import Rtsp
+from proxy import Origin, Proxy, Read, check_whole, wait_for_readers
+from tap import run, test
+
+
+class Deaf(Rtsp):
+    """With little room. It plays, and does not read."""
+
+    def __init__(self, proxy, url=None):
+        super().__init__(proxy.port)
+        self.socket.close()
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.socket.settimeout(10)
+        self.socket.connect(('127.0.0.1', proxy.port))
+        play(self, url or proxy.url())
+
+
+def live(origin):
+    """Whoever begins with an earlier keyframe has other timestamps than the origin for a while."""
+    return {'/cam': {'upstream': origin.url, 'join': 'live'}}
+
+
+def play(rtsp, url):
+    assert rtsp.request('DESCRIBE', url)[0] == 200
+    for n in 0, 1:
+        transport = f'RTP/AVP/TCP;unicast;interleaved={2 * n}-{2 * n + 1}'
+        answer = rtsp.request('SETUP', f'{url}/stream={n}', {'Transport': transport})
+        assert answer[0] == 200, answer
+    assert rtsp.request('PLAY', url)[0] == 200
+
+
+@test(timeout=120)
+def those_who_do_not_read_cost_the_others_nothing():
+    with Origin() as origin, Proxy(live(origin)) as proxy:
+        deaf = [Deaf(proxy) for _ in range(8)]
+        reads = [Read(proxy.url(), transport=transport, readers=3, duration=6,
+                      expect=origin.expect) for transport in ('tcp', 'udp')]
+        for read in reads:
+            check_whole(read.result(), 3)
+        proxy.check_alive()
+        for rtsp in deaf:
+            rtsp.socket.close()
+        proxy.wait_for_line(' out: ')
+        check_whole(Read(proxy.url(), readers=1, duration=2, expect=origin.expect).result(), 1)
+
+
+@test
+def only_those_who_do_not_read():
+    """With all TCP readers stalled, those over UDP go on."""
+    with Origin() as origin, Proxy(live(origin)) as proxy:
+        deaf = [Deaf(proxy) for _ in range(3)]
+        wait_for_readers(proxy, 3)
+        result = Read(proxy.url(), transport='udp', readers=2, duration=6,
+                      expect=origin.expect).result()
+        check_whole(result, 2)
+        for rtsp in deaf:
+            rtsp.socket.close()
+
+
+@test
+def a_strangers_session_is_not_to_be_had():
+    with Origin() as origin, Proxy({'/cam': origin.url}) as proxy, Rtsp(proxy.port) as victim:
+        play(victim, proxy.url())
+        for method in 'OPTIONS', 'TEARDOWN', 'PAUSE', 'PLAY', 'GET_PARAMETER', 'SETUP':
+            with Rtsp(proxy.port) as stranger:
+                headers = {'Session': victim.session,
+                           'Transport': 'RTP/AVP/TCP;unicast;interleaved=0-1'}
+                url = proxy.url() + ('/stream=0' if method == 'SETUP' else '')
+                status = stranger.request(method, url, headers)[0]
+                assert status == 454, (method, status)
+            # The stranger has gone, and the victim plays on.
+            victim.frames.clear()
+            for _ in range(10):
+                victim.frame()
+
+
+@test
+def no_tunnel_is_made():
+    with Origin() as origin, Proxy({'/cam': origin.url}) as proxy:
+        with Rtsp(proxy.port) as rtsp:
+            rtsp.send(b'GET /cam HTTP/1.0\r\nx-sessioncookie: abc\r\n'
+                      b'Accept: application/x-rtsp-tunnelled\r\n\r\n')
+            # It is no half of a tunnel now, but what it was.
+            assert rtsp.request('OPTIONS', proxy.url())[1]['cseq'] == '1'
+
+
+@test
+def gone_in_the_middle_of_a_frame():
+    with Origin() as origin, Proxy({'/cam': origin.url}) as proxy:
+        read = Read(proxy.url(), readers=2, duration=5, expect=origin.expect)
+        wait_for_readers(proxy, 2)
+        for n in range(20):
+            with Rtsp(proxy.port) as rtsp:
+                play(rtsp, proxy.url())
+                rtsp.socket.recv(1 + 3 * n)
+                if n % 2:
+                    rtsp.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                                           struct.pack('ii', 1, 0))
+        check_whole(read.result(), 2)
+        proxy.check_alive()
+
+
+if __name__ == '__main__':
+    run()
