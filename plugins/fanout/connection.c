@@ -112,6 +112,15 @@ close_for (WeirConnection *self, const gchar *reason)
   weir_conn_break (self->link->conn, ECANCELED);
 }
 
+// What a sink or the program has closed it for, or NULL. With `lock` held.
+static const gchar *
+get_reason (WeirConnection *self)
+{
+  if (!self->reason && self->link && weir_conn_error (self->link->conn) == ETIMEDOUT)
+    return "it took nothing for too long";
+  return self->reason;
+}
+
 // Called when there is room, which is nothing to us, and when it has broken.
 static void
 on_writable (void *data)
@@ -119,6 +128,7 @@ on_writable (void *data)
   Link *link = data;
   int error = weir_conn_error (link->conn);
   WeirConnection *self = error ? g_weak_ref_get (&link->object) : NULL;
+  const gchar *known;
   gboolean tell;
   gchar *reason;
 
@@ -127,7 +137,8 @@ on_writable (void *data)
   pthread_mutex_lock (&self->lock);
   tell = !self->told;
   self->told = TRUE;
-  reason = g_strdup (self->reason ? self->reason : g_strerror (error));
+  known = get_reason (self);
+  reason = g_strdup (known ? known : g_strerror (error));
   pthread_mutex_unlock (&self->lock);
   if (tell) {
     table_remove (self->token);
@@ -233,7 +244,7 @@ weir_connection_get_property (GObject *object, guint id, GValue *value, GParamSp
       break;
     case PROP_CLOSE_REASON:
       pthread_mutex_lock (&self->lock);
-      g_value_set_string (value, self->reason);
+      g_value_set_string (value, get_reason (self));
       pthread_mutex_unlock (&self->lock);
       break;
     default:
