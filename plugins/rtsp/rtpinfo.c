@@ -77,18 +77,31 @@ find_item (gchar **items, const gchar *url)
   return NULL;
 }
 
+// "url=…;seq=…;rtptime=…" from what the sink has told, with what it has told.
+static gchar *
+format_plan (const gchar *url, const GstStructure *plan)
+{
+  GString *item = g_string_new (NULL);
+  guint value;
+
+  g_string_printf (item, "url=%s", url);
+  if (gst_structure_get_uint (plan, "seq", &value))
+    g_string_append_printf (item, ";seq=%u", value);
+  if (gst_structure_get_uint (plan, "rtptime", &value))
+    g_string_append_printf (item, ";rtptime=%u", value);
+  return g_string_free (item, FALSE);
+}
+
 static gchar *
 make_item (GstRTSPStreamTransport *transport, gchar **items)
 {
   const GstRTSPUrl *url = gst_rtsp_stream_transport_get_url (transport);
   gchar *uri = url ? gst_rtsp_url_get_request_uri (url) : NULL;
   GstStructure *plan = uri ? ask_sink (transport) : NULL;
-  guint seq, rtptime;
   gchar *item = NULL;
 
-  if (plan
-      && gst_structure_get (plan, "seq", G_TYPE_UINT, &seq, "rtptime", G_TYPE_UINT, &rtptime, NULL))
-    item = g_strdup_printf ("url=%s;seq=%u;rtptime=%u", uri, seq, rtptime);
+  if (plan)
+    item = format_plan (uri, plan);
   else if (uri)
     item = find_item (items, uri);
   g_clear_pointer (&plan, gst_structure_free);

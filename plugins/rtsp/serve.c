@@ -127,7 +127,7 @@ is_ours (Served *self, GstRTSPStreamTransport *transport)
   const GstRTSPTransport *t =
       transport ? gst_rtsp_stream_transport_get_transport (transport) : NULL;
 
-  return t && t->lower_transport == GST_RTSP_LOWER_TRANS_UDP
+  return t && self->token && t->lower_transport == GST_RTSP_LOWER_TRANS_UDP
          && g_strcmp0 (t->destination, self->token) == 0;
 }
 

@@ -79,15 +79,15 @@ def wait_until(true, timeout, what):
         time.sleep(0.02)
 
 
-def stalled(server, url=None):
+def stalled(server, url, tracks):
     """A reader with little room that plays, and does not read."""
-    rtsp = Rtsp.__new__(Rtsp)
-    rtsp.__dict__.update(cseq=0, session=None, frames=[], _buffer=b'')
+    rtsp = Rtsp(server.port)
+    rtsp.socket.close()
     rtsp.socket = socket.socket()
     rtsp.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     rtsp.socket.settimeout(10)
     rtsp.socket.connect(('127.0.0.1', server.port))
-    play(rtsp, url or server.url())
+    play(rtsp, url, tracks)
     return rtsp
 
 
@@ -166,15 +166,15 @@ def pipelined_requests_are_answered_in_order():
         read_packets(rtsp, 20)
 
 
-def udp_reader(server):
+def udp_reader(server, path='/test'):
     """A reader over UDP that sends nothing: it lives for a session's time-out."""
     rtp, rtcp = free_udp_pair()
     rtsp = Rtsp(server.port)
     port = rtp.getsockname()[1]
-    answer = rtsp.request('SETUP', f'{server.url()}/stream=0',
+    answer = rtsp.request('SETUP', f'{server.url(path)}/stream=0',
                           {'Transport': f'RTP/AVP;unicast;client_port={port}-{port + 1}'})
     assert answer[0] == 200, answer
-    assert rtsp.request('PLAY', server.url())[0] == 200
+    assert rtsp.request('PLAY', server.url(path))[0] == 200
     return rtsp, rtp, rtcp
 
 
@@ -252,6 +252,25 @@ def a_reader_may_tear_down_and_come_again():
 
 
 @test
+def the_answer_to_play_tells_where_a_reader_begins():
+    with Served() as server, Rtsp(server.port) as early:
+        play(early, server.url())
+        for _ in range(5):
+            read_packets(early, 7)
+            with Rtsp(server.port) as rtsp:
+                info = play(rtsp, server.url())[1]['rtp-info']
+                first = {}
+                while len(first) < 2:
+                    channel, packet = rtsp.frame()
+                    if channel in (0, 2):
+                        first.setdefault(channel // 2, struct.unpack('>HI', packet[2:8]))
+                for n, (seq, rtptime) in first.items():
+                    told = re.search(rf'stream={n};seq=(\d+)(?:;rtptime=(\d+))?', info)
+                    assert told and int(told[1]) == seq, (info, first)
+                    assert told[2] is None or int(told[2]) == rtptime, (info, first)
+
+
+@test
 def a_track_is_not_set_up_again_while_it_plays():
     with Served() as server, Rtsp(server.port) as rtsp:
         play(rtsp, server.url())
@@ -270,17 +289,26 @@ def other_channels_than_the_usual():
         read_packets(rtsp, 10, (252, 254))
 
 
+# More than the kernel keeps for a reader that does not read.
+MORE_THAN_KEPT = 12 << 20
+
+
 @test
-def stalled_readers_hurt_nobody():
+def stalled_readers_hurt_nobody_and_are_closed():
     with Served() as server:
-        deaf = [stalled(server) for _ in range(5)]
-        udp, rtp, rtcp = udp_reader(server)
-        rtp.settimeout(10)
-        with Rtsp(server.port) as rtsp:
-            play(rtsp, server.url())
-            read_packets(rtsp, 150)
+        url = server.url('/heavy')
+        udp, rtp, rtcp = udp_reader(server, '/heavy')
+        deaf = [stalled(server, url, (0,)) for _ in range(5)]
         # All TCP readers stall, and the UDP reader goes on.
-        for _ in range(400):
+        rtp.settimeout(10)
+        got = 0
+        while got < MORE_THAN_KEPT:
+            got += len(rtp.recv(2000))
+        # So does one over TCP that reads, and it loses nothing.
+        with Rtsp(server.port) as rtsp:
+            play(rtsp, url, (0,))
+            read_packets(rtsp, MORE_THAN_KEPT // 1400, (0,))
+        while server.output().count('closed it took nothing for too long') < len(deaf):
             rtp.recv(2000)
         for thing in [udp.socket, rtp, rtcp] + [reader.socket for reader in deaf]:
             thing.close()

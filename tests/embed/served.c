@@ -2,6 +2,7 @@
 // A server that embeds the engine, and tells what becomes of its sessions: served TIMEOUT [PEM]
 //   /test     two tracks, JPEG and A-law, shared
 //   /keep     the same; sessions outlive their connection
+//   /heavy    one track of several MB a second, shared
 //   /record   takes A-law
 #include <stdlib.h>
 
@@ -11,6 +12,9 @@
   "( videotestsrc is-live=true ! video/x-raw,format=I420,width=320,height=240 ! jpegenc "          \
   "! rtpjpegpay name=pay0 audiotestsrc is-live=true ! audio/x-raw,rate=8000,channels=1 "           \
   "! alawenc ! rtppcmapay name=pay1 max-ptime=20000000 )"
+#define HEAVY                                                                                      \
+  "( videotestsrc is-live=true pattern=snow ! video/x-raw,format=I420,width=640,height=480 "       \
+  "! jpegenc ! rtpjpegpay name=pay0 )"
 #define RECORD "( rtppcmadepay name=depay0 ! fakesink name=sink signal-handoffs=true sync=false )"
 
 static int session_timeout;
@@ -128,6 +132,7 @@ main (int argc, char **argv)
     speak_tls (server, argv[2]);
 
   add (server, "/test", make_factory (TRACKS));
+  add (server, "/heavy", make_factory (HEAVY));
   keep = make_factory (TRACKS);
   gst_rtsp_media_factory_set_stop_on_disconnect (keep, FALSE);
   add (server, "/keep", keep);
