@@ -29,7 +29,7 @@
 typedef struct {
   GstRTSPClient *client; // ours hangs on it
   gboolean stock;        // TLS: the library keeps writing
-  gint taken;            // atomic
+  gint taken, closing;   // atomic
   GObject *connection;   // WeirConnection; set once, before anything is written
   gchar *token;
   GMainContext *context; // of the client's thread
@@ -283,6 +283,36 @@ note_data (Served *self, GstRTSPMessage *message)
   g_source_unref (source);
 }
 
+static gboolean
+close_client (gpointer weak)
+{
+  GstRTSPClient *client = g_weak_ref_get (weak);
+
+  if (client) {
+    gst_rtsp_client_close (client);
+    g_object_unref (client);
+  }
+  return G_SOURCE_REMOVE;
+}
+
+// It would find the end of the connection by itself, but only after all that the client has asked.
+static void
+close_soon (Served *self)
+{
+  GSource *source;
+  GWeakRef *weak;
+
+  if (!g_atomic_int_compare_and_exchange (&self->closing, FALSE, TRUE))
+    return;
+  source = g_idle_source_new ();
+  weak = g_new (GWeakRef, 1);
+  g_weak_ref_init (weak, self->client);
+  g_source_set_priority (source, G_PRIORITY_HIGH);
+  g_source_set_callback (source, close_client, weak, free_weak);
+  g_source_attach (source, self->context);
+  g_source_unref (source);
+}
+
 // The library doesn't give our own data here, but another function's.
 static gboolean
 send_messages (
@@ -303,6 +333,8 @@ send_messages (
   g_bytes_unref (bytes);
   if (ok && n > 0 && gst_rtsp_message_get_type (&messages[0]) == GST_RTSP_MESSAGE_DATA)
     note_data (self, &messages[0]);
+  if (!ok)
+    close_soon (self);
   return ok;
 }
 
