@@ -17,6 +17,7 @@ typedef struct {
   gpointer find_data;
   GstRTSPSessionPool *pool; // its own: another connection's sessions can't be had from here
   gchar *peer;              // "127.0.0.1:5004"
+  gboolean waited;          // its request was put aside once. Of its thread.
 
   GMutex lock;           // all below
   GMainContext *context; // of the client's thread
@@ -95,6 +96,41 @@ use_mount (Client *self, Mount *mount)
     mount_unuse (old);
 }
 
+static void
+mount_told (gpointer weak)
+{
+  GstRTSPClient *client = g_weak_ref_get (weak);
+
+  if (client) {
+    weir_client_resume (client);
+    g_object_unref (client);
+  }
+  g_weak_ref_clear (weak);
+  g_free (weak);
+}
+
+// While the upstream starts, the request is put aside: it comes here once more, when more is known.
+static GstRTSPStatusCode
+check_known (Client *self, GstRTSPContext *ctx, Mount *mount)
+{
+  MountState state = mount_ask (mount);
+  gboolean waited = self->waited;
+
+  self->waited = FALSE;
+  if (state == MOUNT_KNOWN)
+    return GST_RTSP_STS_OK;
+  if (state == MOUNT_STARTING && !waited && weir_client_defer (GST_RTSP_CLIENT (self), ctx)) {
+    GWeakRef *weak = g_new (GWeakRef, 1);
+
+    self->waited = TRUE;
+    g_weak_ref_init (weak, self);
+    mount_wait (mount, mount_told, weak);
+  } else {
+    log_event ("reader %s: refused, %s has no media now", self->peer, mount_get_path (mount));
+  }
+  return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+}
+
 // Before the library looks at a DESCRIBE or a SETUP, so that neither can build anything for a path
 // that is not served, nor wait inside of the library for an upstream.
 static GstRTSPStatusCode
@@ -109,11 +145,7 @@ on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
     return GST_RTSP_STS_NOT_FOUND;
   }
   use_mount (self, mount);
-  if (!mount_wait_known (mount)) {
-    log_event ("reader %s: refused, %s has no media now", self->peer, mount_get_path (mount));
-    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
-  }
-  return GST_RTSP_STS_OK;
+  return check_known (self, ctx, mount);
 }
 
 // ---- PLAY ----

@@ -14,8 +14,8 @@ struct _Mount {
   MountCloseReadersFunc close_readers;
   gpointer close_readers_data;
 
-  GMutex lock; // all below
-  GCond changed;
+  GMutex lock;    // all below
+  GList *waiting; // of Waiter
   guint n_users;
   gboolean known;       // media has flowed, so the tracks are real
   gint64 failing_until; // ns: the last attempt failed and the next comes then; 0 while one runs
@@ -23,6 +23,95 @@ struct _Mount {
   guint media_generation;
   GstRTSPMedia *media; // the one that is kept prepared
 };
+
+// ---- who waits ----
+
+typedef struct {
+  Mount *mount;
+  MountToldFunc told;
+  gpointer data;
+  GSource *deadline; // on the main thread
+} Waiter;
+
+static void
+tell (gpointer data)
+{
+  Waiter *waiter = data;
+
+  g_source_destroy (waiter->deadline);
+  g_source_unref (waiter->deadline);
+  waiter->told (waiter->data);
+  g_free (waiter);
+}
+
+static void
+tell_all (Mount *self)
+{
+  GList *waiting;
+
+  g_mutex_lock (&self->lock);
+  waiting = g_steal_pointer (&self->waiting);
+  g_mutex_unlock (&self->lock);
+  g_list_free_full (waiting, tell);
+}
+
+static gboolean
+deadline_over (gpointer data)
+{
+  Waiter *waiter = data;
+  Mount *self = waiter->mount;
+  GList *link;
+
+  g_mutex_lock (&self->lock);
+  link = g_list_find (self->waiting, waiter);
+  if (link)
+    self->waiting = g_list_delete_link (self->waiting, link);
+  g_mutex_unlock (&self->lock);
+  if (link)
+    tell (waiter);
+  return G_SOURCE_REMOVE;
+}
+
+// With the lock held.
+static MountState
+get_state (Mount *self)
+{
+  if (self->stopped)
+    return MOUNT_DOWN;
+  if (self->known)
+    return MOUNT_KNOWN;
+  return pull_now () < self->failing_until ? MOUNT_DOWN : MOUNT_STARTING;
+}
+
+MountState
+mount_ask (Mount *self)
+{
+  MountState state;
+
+  g_mutex_lock (&self->lock);
+  state = get_state (self);
+  g_mutex_unlock (&self->lock);
+  return state;
+}
+
+void
+mount_wait (Mount *self, MountToldFunc told, gpointer data)
+{
+  Waiter *waiter = g_new (Waiter, 1);
+  gboolean waits;
+
+  *waiter = (Waiter) { self, told, data, g_timeout_source_new (self->config->start_timeout_ms) };
+  g_source_set_callback (waiter->deadline, deadline_over, waiter, NULL);
+  g_mutex_lock (&self->lock);
+  waits = get_state (self) == MOUNT_STARTING;
+  if (waits) {
+    self->waiting = g_list_prepend (self->waiting, waiter);
+    g_source_attach (waiter->deadline, NULL);
+  }
+  g_mutex_unlock (&self->lock);
+  if (!waits)
+    tell (waiter);
+}
 
 // ---- media ----
 
@@ -88,8 +177,8 @@ on_up (gpointer owner)
       relay_n_tracks (self->relay));
   g_mutex_lock (&self->lock);
   self->known = TRUE;
-  g_cond_broadcast (&self->changed);
   g_mutex_unlock (&self->lock);
+  tell_all (self);
 }
 
 static void
@@ -110,8 +199,8 @@ on_down (gpointer owner, const gchar *reason, guint retry_ms)
       reason, retry_ms / 1000.0);
   g_mutex_lock (&self->lock);
   self->failing_until = pull_now () + (gint64) retry_ms * GST_MSECOND;
-  g_cond_broadcast (&self->changed);
   g_mutex_unlock (&self->lock);
+  tell_all (self);
 }
 
 static const UpstreamCallbacks upstream_callbacks = { on_connecting, on_up, on_changed, on_down };
@@ -185,22 +274,6 @@ mount_unuse (Mount *self)
     g_idle_add_full (G_PRIORITY_DEFAULT, update, self, NULL);
 }
 
-gboolean
-mount_wait_known (Mount *self)
-{
-  gint64 deadline = g_get_monotonic_time () + (gint64) self->config->start_timeout_ms * 1000;
-  gboolean known;
-
-  g_mutex_lock (&self->lock);
-  while (!self->known && !self->stopped && pull_now () >= self->failing_until) {
-    if (!g_cond_wait_until (&self->changed, &self->lock, deadline))
-      break;
-  }
-  known = self->known && !self->stopped;
-  g_mutex_unlock (&self->lock);
-  return known;
-}
-
 // ---- outside ----
 
 const gchar *
@@ -232,8 +305,8 @@ mount_stop (Mount *self)
 {
   g_mutex_lock (&self->lock);
   self->stopped = TRUE;
-  g_cond_broadcast (&self->changed);
   g_mutex_unlock (&self->lock);
+  tell_all (self);
   g_clear_handle_id (&self->linger, g_source_remove);
   upstream_stop (self->upstream);
   retire_media (self);
@@ -251,7 +324,6 @@ mount_new (MountConfig *config, MountCloseReadersFunc close_readers, gpointer da
   self->close_readers = close_readers;
   self->close_readers_data = data;
   g_mutex_init (&self->lock);
-  g_cond_init (&self->changed);
   return self;
 }
 
@@ -264,7 +336,6 @@ mount_free (Mount *self)
   upstream_free (self->upstream);
   relay_unref (self->relay);
   g_mutex_clear (&self->lock);
-  g_cond_clear (&self->changed);
   g_free (self->shown_uri);
   g_free (self);
 }

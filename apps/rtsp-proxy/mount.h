@@ -44,9 +44,15 @@ void mount_stop (Mount *self);
 void mount_use (Mount *self);
 void mount_unuse (Mount *self);
 
-// Waits until it is known what the upstream gives, for start-timeout at most. FALSE: the attempt
-// failed, or the time is over. Blocks the calling thread, so not for the main thread.
-gboolean mount_wait_known (Mount *self);
+typedef enum { MOUNT_KNOWN, MOUNT_DOWN, MOUNT_STARTING } MountState;
+
+// Is it known what the upstream gives? Down: the last attempt failed, and the next is yet to come.
+MountState mount_ask (Mount *self);
+
+// Calls `told`, once, when the mount is not starting any more, or after start-timeout; maybe at
+// once. From any thread, with no lock held.
+typedef void (*MountToldFunc) (gpointer data);
+void mount_wait (Mount *self, MountToldFunc told, gpointer data);
 
 // Names the media that new readers share; another one after each mount_retire_media().
 gchar *mount_dup_media_key (Mount *self);

@@ -164,9 +164,9 @@ server_new (ProxyConfig *config, GError **error)
   gst_rtsp_server_set_backlog (listener, BACKLOG);
   g_free (port);
 
-  // A thread for each connection: a request may wait for an upstream and must hold up nobody else.
+  // Few threads do for all connections: no request waits for anything in one.
   threads = gst_rtsp_server_get_thread_pool (listener);
-  gst_rtsp_thread_pool_set_max_threads (threads, -1);
+  gst_rtsp_thread_pool_set_max_threads (threads, (gint) MAX (g_get_num_processors (), 4));
   g_object_unref (threads);
 
   for (guint i = 0; i < config->mounts->len; i++)

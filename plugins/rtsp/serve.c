@@ -39,6 +39,9 @@ typedef struct {
   guint cseq;
   GPtrArray *kept; // GWeakRef of sessions that don't expire
   gchar *close_reason;
+  GstRTSPMessage *deferred; // a request that is put aside
+  gboolean swallow;         // its answer, which the library is about to give
+  gboolean ended;
 } Served;
 
 static GQuark
@@ -283,6 +286,21 @@ note_data (Served *self, GstRTSPMessage *message)
   g_source_unref (source);
 }
 
+// Calls `func` with a GWeakRef of the client in its thread, which may have ended: then nobody would
+// let a client go that is held.
+static void
+run_in_client (Served *self, GSourceFunc func, gint priority)
+{
+  GSource *source = g_idle_source_new ();
+  GWeakRef *weak = g_new (GWeakRef, 1);
+
+  g_weak_ref_init (weak, self->client);
+  g_source_set_priority (source, priority);
+  g_source_set_callback (source, func, weak, free_weak);
+  g_source_attach (source, self->context);
+  g_source_unref (source);
+}
+
 static gboolean
 close_client (gpointer weak)
 {
@@ -299,18 +317,21 @@ close_client (gpointer weak)
 static void
 close_soon (Served *self)
 {
-  GSource *source;
-  GWeakRef *weak;
+  if (g_atomic_int_compare_and_exchange (&self->closing, FALSE, TRUE))
+    run_in_client (self, close_client, G_PRIORITY_HIGH);
+}
 
-  if (!g_atomic_int_compare_and_exchange (&self->closing, FALSE, TRUE))
-    return;
-  source = g_idle_source_new ();
-  weak = g_new (GWeakRef, 1);
-  g_weak_ref_init (weak, self->client);
-  g_source_set_priority (source, G_PRIORITY_HIGH);
-  g_source_set_callback (source, close_client, weak, free_weak);
-  g_source_attach (source, self->context);
-  g_source_unref (source);
+static gboolean
+is_swallowed (Served *self, const GstRTSPMessage *messages, guint n)
+{
+  gboolean swallowed;
+
+  g_mutex_lock (&self->lock);
+  swallowed = self->swallow && n == 1 && messages[0].type == GST_RTSP_MESSAGE_RESPONSE;
+  if (swallowed)
+    self->swallow = FALSE;
+  g_mutex_unlock (&self->lock);
+  return swallowed;
 }
 
 // The library doesn't give our own data here, but another function's.
@@ -319,10 +340,13 @@ send_messages (
     GstRTSPClient *client, GstRTSPMessage *messages, guint n, gboolean close, gpointer unused)
 {
   Served *self = get_served (client);
-  GByteArray *out = g_byte_array_new ();
+  GByteArray *out;
   gboolean ok = TRUE;
   GBytes *bytes;
 
+  if (is_swallowed (self, messages, n))
+    return TRUE;
+  out = g_byte_array_new ();
   g_mutex_lock (&self->lock);
   for (guint i = 0; i < n; i++)
     ok &= weir_rtsp_text (&messages[i], &self->cseq, out);
@@ -351,6 +375,7 @@ let_go (gpointer data)
   g_object_get (self->connection, "close-reason", &reason, NULL);
   g_mutex_lock (&self->lock);
   self->close_reason = reason;
+  self->ended = TRUE;
   g_mutex_unlock (&self->lock);
   g_signal_emit_by_name (self->connection, "close", "the RTSP connection has ended");
   let_expire (self, NULL);
@@ -418,6 +443,55 @@ on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *mes
     restore_leaving (self);
 }
 
+// ---- putting a request aside ----
+
+gboolean
+weir_client_defer (GstRTSPClient *client, GstRTSPContext *ctx)
+{
+  Served *self = get_served (client);
+  gboolean deferred;
+
+  if (!self)
+    return FALSE;
+  take_over (self);
+  g_mutex_lock (&self->lock);
+  deferred = self->connection && !self->deferred
+             && gst_rtsp_message_copy (ctx->request, &self->deferred) == GST_RTSP_OK;
+  self->swallow = deferred;
+  g_mutex_unlock (&self->lock);
+  return deferred;
+}
+
+static gboolean
+handle_deferred (gpointer weak)
+{
+  GstRTSPClient *client = g_weak_ref_get (weak);
+  Served *self = client ? get_served (client) : NULL;
+  GstRTSPMessage *request = NULL;
+  gboolean ended = TRUE;
+
+  if (self) {
+    g_mutex_lock (&self->lock);
+    request = g_steal_pointer (&self->deferred);
+    ended = self->ended;
+    g_mutex_unlock (&self->lock);
+  }
+  if (request && !ended)
+    gst_rtsp_client_handle_message (client, request);
+  g_clear_pointer (&request, gst_rtsp_message_free);
+  g_clear_object (&client);
+  return G_SOURCE_REMOVE;
+}
+
+void
+weir_client_resume (GstRTSPClient *client)
+{
+  Served *self = get_served (client);
+
+  if (self && self->context)
+    run_in_client (self, handle_deferred, G_PRIORITY_DEFAULT);
+}
+
 static void
 free_served (gpointer data)
 {
@@ -427,6 +501,7 @@ free_served (gpointer data)
   g_clear_pointer (&self->context, g_main_context_unref);
   g_clear_pointer (&self->leaving, g_ptr_array_unref);
   g_ptr_array_unref (self->kept);
+  g_clear_pointer (&self->deferred, gst_rtsp_message_free);
   g_free (self->close_reason);
   g_free (self->token);
   g_mutex_clear (&self->lock);

@@ -6,7 +6,7 @@ import threading
 import time
 
 from proc import Rtsp, free_port
-from proxy import QUICK, Origin, Proxy, Read, matches, tracks, wait_for_readers
+from proxy import QUICK, Origin, Proxy, Read, matches, tracks, wait_for_readers, wait_until
 from tap import run, test
 
 # After the read time-out of QUICK: the first wait of the back-off and what a start needs.
@@ -97,8 +97,8 @@ def one_with_other_tracks_costs_the_readers_their_connection():
             for read in reads:
                 result = read.result(None)
                 assert result['totals']['statuses'] == {'disconnected': 3}, result
-            out = matches(proxy, r' out: /cam: the upstream came back with other tracks$')
-            assert len(out) == 6, proxy.output()
+            wait_until(lambda: len(matches(
+                proxy, r' out: /cam: the upstream came back with other tracks$')) == 6, 5, 'six out')
             again = Read(proxy.url(), duration=2).result()
             assert set(again['readers'][0]['tracks']) == {'video'}, again
 
