@@ -740,6 +740,35 @@ the_plan_is_kept (void)
   }
 }
 
+// Pictures that are shown before others that came earlier are not moved to the latest of these.
+static void
+a_plan_amid_reordered_pictures (void)
+{
+  Reader *reader;
+  WeirPlan plan;
+
+  begin ();
+  settings.coalesce_ns = 0;
+  start ();
+  add ();
+  frames (3);
+  next_time += 2 * FRAME_TICKS;
+  frames (1);
+  next_time -= 3 * FRAME_TICKS;
+  CHECK (weir_fanout_begin (fanout));
+  push (500, true, false, false, false);
+  weir_fanout_end (fanout, now);
+  CHECK (weir_fanout_plan (fanout, now, &plan));
+  CHECK_INT (plan.rtp_time, next_time);
+  frames (1);
+  reader = udp_reader ();
+  CHECK_INT (weir_fanout_add (fanout, reader->reader, 0, &plan, now), 0);
+  run ();
+  CHECK_INT (reader->got[0].id, plan.position);
+  CHECK_INT (reader->got[0].timestamp, plan.rtp_time);
+  finish ();
+}
+
 static void
 an_old_plan_is_none (void)
 {
@@ -1371,6 +1400,7 @@ main (void)
   RUN (a_newcomer_catches_up_live);
   RUN (a_newcomer_catches_up_with_the_stream_s_timestamps);
   RUN (the_plan_is_kept);
+  RUN (a_plan_amid_reordered_pictures);
   RUN (an_old_plan_is_none);
   RUN (a_stream_that_begins_anew);
   RUN (multicast_joins_live);

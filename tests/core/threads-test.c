@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fanout.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "packets.h"
+#include "tap.h"
+
+// The engine with its workers, over real sockets: one thread writes, one changes all that can be
+// changed, one receives. For a second; what counts is that the sums are right afterwards, and that
+// whatever arrives is what was sent.
+
+#define MS INT64_C (1000000)
+#define RUN_NS (1200 * MS)
+#define UDP_SLOTS 40
+#define TCP_SLOTS 6
+#define READERS_MAX 20000
+#define HEAD 24
+#define SIZE_OF(id) (HEAD + (id) % 1300)
+
+// ---- who receives ----
+
+typedef struct {
+  int fd;
+  WeirAddress address;
+  WeirConn *conn; // NULL: UDP
+  uint8_t rest[70000];
+  size_t n_rest;
+  uint64_t n_packets;
+} Slot;
+
+static Slot slots[UDP_SLOTS + TCP_SLOTS];
+static atomic_bool writing, receiving;
+static atomic_ullong n_wrong, n_written;
+static int send_fd;
+
+static void
+fill (uint8_t *out, uint64_t id, bool marker)
+{
+  size_t len = SIZE_OF (id);
+
+  put_rtp (out, (uint16_t) id, (uint32_t) (id / 5 * 3000), marker);
+  put_vp8 (out + RTP_HEADER, id % 5 == 0, id % 100 < 5, id % 10 >= 5, 0);
+  memcpy (out + HEAD - sizeof id, &id, sizeof id);
+  memset (out + HEAD, (int) id, len - HEAD);
+}
+
+static void
+check_packet (Slot *slot, const uint8_t *data, size_t len)
+{
+  uint8_t expected[HEAD + 1300];
+  uint64_t id = 0;
+
+  slot->n_packets++;
+  if (len >= HEAD)
+    memcpy (&id, data + HEAD - sizeof id, sizeof id);
+  if (len < HEAD || len != SIZE_OF (id)) {
+    atomic_fetch_add (&n_wrong, 1);
+    return;
+  }
+  fill (expected, id, id % 5 == 4);
+  // All but the numbers, which are the reader's own.
+  if (memcmp (data, expected, 2) != 0 || memcmp (data + 8, expected + 8, len - 8) != 0)
+    atomic_fetch_add (&n_wrong, 1);
+}
+
+static bool
+receive_udp (Slot *slot)
+{
+  uint8_t data[2000];
+  ssize_t n = recv (slot->fd, data, sizeof data, MSG_DONTWAIT);
+
+  if (n >= 0)
+    check_packet (slot, data, (size_t) n);
+  return n >= 0;
+}
+
+static bool
+receive_tcp (Slot *slot)
+{
+  ssize_t n =
+      recv (slot->fd, slot->rest + slot->n_rest, sizeof slot->rest - slot->n_rest, MSG_DONTWAIT);
+  size_t at = 0;
+
+  if (n <= 0)
+    return false;
+  slot->n_rest += (size_t) n;
+  while (slot->n_rest - at >= 4) {
+    const uint8_t *frame = slot->rest + at;
+    size_t len = (size_t) (frame[2] << 8 | frame[3]);
+
+    if (frame[0] != '$')
+      atomic_fetch_add (&n_wrong, 1);
+    if (slot->n_rest - at < 4 + len)
+      break;
+    check_packet (slot, frame + 4, len);
+    at += 4 + len;
+  }
+  memmove (slot->rest, slot->rest + at, slot->n_rest - at);
+  slot->n_rest -= at;
+  return true;
+}
+
+static void *
+receive (void *data)
+{
+  struct pollfd fds[UDP_SLOTS + TCP_SLOTS];
+
+  for (size_t i = 0; i < UDP_SLOTS + TCP_SLOTS; i++)
+    fds[i] = (struct pollfd) { .fd = slots[i].fd, .events = POLLIN };
+  // One more round after the end: what was sent over a connection arrives.
+  for (bool more = true; more || atomic_load (&receiving);) {
+    more = false;
+    poll (fds, UDP_SLOTS + TCP_SLOTS, 5);
+    for (size_t i = 0; i < UDP_SLOTS + TCP_SLOTS; i++) {
+      for (int k = 0; k < 64; k++) {
+        if (!(slots[i].conn ? receive_tcp (&slots[i]) : receive_udp (&slots[i])))
+          break;
+        more = true;
+      }
+    }
+  }
+  return NULL;
+}
+
+static void
+open_slots (void)
+{
+  for (size_t i = 0; i < UDP_SLOTS + TCP_SLOTS; i++) {
+    Slot *slot = &slots[i];
+    socklen_t len = sizeof slot->address.v4;
+    int fds[2];
+
+    memset (slot, 0, sizeof *slot);
+    if (i < UDP_SLOTS) {
+      slot->fd = socket (AF_INET, SOCK_DGRAM, 0);
+      slot->address.v4 = (struct sockaddr_in) { .sin_family = AF_INET,
+        .sin_addr.s_addr = htonl (INADDR_LOOPBACK) };
+      CHECK_INT (bind (slot->fd, &slot->address.any, len), 0);
+      CHECK_INT (getsockname (slot->fd, &slot->address.any, &len), 0);
+    } else {
+      CHECK_INT (socketpair (AF_UNIX, SOCK_STREAM, 0, fds), 0);
+      slot->conn = weir_conn_new (fds[0], NULL);
+      CHECK (slot->conn);
+      close (fds[0]);
+      slot->fd = fds[1];
+    }
+  }
+  send_fd = socket (AF_INET, SOCK_DGRAM, 0);
+}
+
+static void
+close_slots (void)
+{
+  for (size_t i = 0; i < UDP_SLOTS + TCP_SLOTS; i++) {
+    if (slots[i].conn)
+      weir_conn_unref (slots[i].conn);
+    close (slots[i].fd);
+  }
+  close (send_fd);
+}
+
+// ---- who writes ----
+
+static WeirFanout *fanout;
+static WeirFanoutSettings settings;
+
+static void *
+write_frames (void *data)
+{
+  struct timespec pause = { .tv_nsec = 300000 };
+  uint8_t *room;
+
+  for (uint64_t id = 0; atomic_load (&writing);) {
+    unsigned n = 0;
+
+    // A frame is five packets, which come together or in two parts.
+    while (n < 5 && weir_fanout_begin (fanout)) {
+      unsigned end = id % 3 == 0 && n == 0 ? 2 : 5;
+
+      for (; n < end; n++, id++) {
+        room = weir_fanout_reserve (fanout, SIZE_OF (id));
+        if (!room)
+          continue;
+        fill (room, id, id % 5 == 4);
+        weir_fanout_commit (fanout, SIZE_OF (id), weir_now_ns ());
+        atomic_fetch_add (&n_written, 1);
+      }
+      weir_fanout_end (fanout, weir_now_ns ());
+    }
+    id += 5 - n;
+    nanosleep (&pause, NULL);
+  }
+  return NULL;
+}
+
+// ---- who changes everything ----
+
+static WeirReader *readers[READERS_MAX];
+static size_t n_readers;
+static WeirReader *present[UDP_SLOTS + TCP_SLOTS];
+
+static void
+change_settings (void)
+{
+  settings.gso = (WeirGso) random_below (3);
+  settings.join_at_keyframe = random_percent (60);
+  settings.catch_up_live = random_percent (60);
+  settings.catch_up_rate = 2 + (unsigned) random_below (8);
+  settings.inline_readers = (unsigned) random_below (40);
+  settings.send_duplicates = random_percent (30);
+  settings.spread_ns = random_percent (30) ? MS : 0;
+  settings.coalesce_ns = random_percent (30) ? 0 : 2 * MS;
+  settings.bounds = (WeirWindowBounds) { WEIR_WINDOW_BYTES_MIN << random_below (5),
+    50 + random_below (5000), 100 * MS << random_below (5), false };
+  settings.overrun = (WeirOverrun) random_below (3);
+  weir_fanout_set (fanout, &settings);
+}
+
+static void
+add_reader (size_t at)
+{
+  Slot *slot = &slots[at];
+  WeirReader *reader;
+  WeirPlan plan;
+  bool planned;
+
+  if (present[at] || n_readers == READERS_MAX)
+    return;
+  reader = slot->conn ? weir_reader_new_conn (slot->conn, WEIR_FRAMING_INTERLEAVED, 0)
+                      : weir_reader_new_udp ();
+  if (!slot->conn)
+    weir_reader_set_route (reader, send_fd, &slot->address);
+  planned = weir_fanout_plan (fanout, weir_now_ns (), &plan) && random_percent (50);
+  CHECK_INT (weir_fanout_add (fanout, reader, (unsigned) random_below (WEIR_CLASSES),
+                 planned ? &plan : NULL, weir_now_ns ()),
+      0);
+  readers[n_readers++] = present[at] = reader;
+}
+
+static void
+remove_reader (size_t at)
+{
+  if (present[at])
+    weir_fanout_remove (fanout, present[at]);
+  present[at] = NULL;
+}
+
+static void
+change_something (void)
+{
+  size_t at = random_below (UDP_SLOTS + TCP_SLOTS);
+  WeirReader *reader = present[at];
+  WeirReaderCounters counters;
+  WeirFanoutCounters sums;
+  uint64_t what = random_below (1000);
+
+  if (what < 400) {
+    add_reader (at);
+  } else if (what < 600) {
+    remove_reader (at);
+  } else if (what < 800 && reader) {
+    CHECK_INT (weir_fanout_set_class (fanout, reader, (unsigned) random_below (8)), 0);
+  } else if (what < 850 && reader) {
+    weir_reader_set_times (reader, (unsigned) random_below (4));
+  } else if (what < 950 && reader) {
+    weir_reader_counters (fanout, reader, weir_now_ns (), &counters);
+  } else if (what < 980) {
+    weir_fanout_counters (fanout, &sums);
+  } else if (what < 990) {
+    change_settings ();
+  } else if (what < 994) {
+    weir_fanout_drain (fanout, weir_now_ns () + 5 * MS);
+  } else if (what < 997) {
+    weir_fanout_interrupt (fanout, random_percent (50));
+  } else {
+    weir_fanout_stop (fanout);
+    weir_fanout_start (fanout);
+  }
+}
+
+static uint64_t
+sum_of (const uint64_t *dropped)
+{
+  uint64_t sum = 0;
+
+  for (int i = 0; i < WEIR_N_DROPS; i++)
+    sum += dropped[i];
+  return sum;
+}
+
+static void
+check_sums (void)
+{
+  WeirFanoutCounters sums;
+
+  weir_fanout_counters (fanout, &sums);
+  CHECK_INT (sums.due, sums.packets + sum_of (sums.dropped));
+  for (size_t i = 0; i < n_readers; i++) {
+    WeirReaderCounters counters;
+
+    weir_reader_counters (fanout, readers[i], weir_now_ns (), &counters);
+    CHECK_INT (counters.due, counters.packets + sum_of (counters.dropped));
+  }
+}
+
+static WeirWorkers *
+begin (unsigned n_threads)
+{
+  WeirWorkers *workers = weir_workers_new (n_threads, weir_fanout_scratch_size ());
+
+  settings = (WeirFanoutSettings) {
+    .catch_up_rate = 8, .coalesce_ns = 2 * MS, .bounds = { 8 << 20, 10000, 2000 * MS, false }
+  };
+  n_readers = 0;
+  memset (present, 0, sizeof present);
+  open_slots ();
+  fanout = weir_fanout_new (workers, NULL, &settings);
+  weir_fanout_set_codec (fanout, WEIR_CODEC_VP8);
+  weir_fanout_start (fanout);
+  atomic_store (&n_wrong, 0);
+  atomic_store (&n_written, 0);
+  return workers;
+}
+
+static void
+finish (WeirWorkers *workers)
+{
+  weir_fanout_stop (fanout);
+  check_sums ();
+  weir_fanout_free (fanout);
+  weir_workers_free (workers);
+  for (size_t i = 0; i < n_readers; i++)
+    weir_reader_unref (readers[i]);
+  close_slots ();
+}
+
+static void
+everything_changes_while_it_streams (void)
+{
+  WeirWorkers *workers = begin (3);
+  int64_t end_ns = weir_now_ns () + RUN_NS;
+  pthread_t writer, receiver;
+  uint64_t received = 0;
+
+  atomic_store (&writing, true);
+  atomic_store (&receiving, true);
+  CHECK_INT (pthread_create (&receiver, NULL, receive, NULL), 0);
+  CHECK_INT (pthread_create (&writer, NULL, write_frames, NULL), 0);
+  while (weir_now_ns () < end_ns && n_readers < READERS_MAX) {
+    for (int i = 0; i < 10; i++)
+      change_something ();
+    nanosleep (&(struct timespec) { .tv_nsec = 200000 }, NULL);
+  }
+  atomic_store (&writing, false);
+  pthread_join (writer, NULL);
+  // Some stay, to be there when the engine ends.
+  for (size_t i = 0; i < UDP_SLOTS + TCP_SLOTS; i += 2)
+    remove_reader (i);
+  atomic_store (&receiving, false);
+  pthread_join (receiver, NULL);
+  for (size_t i = 0; i < UDP_SLOTS + TCP_SLOTS; i++)
+    received += slots[i].n_packets;
+  CHECK_INT (atomic_load (&n_wrong), 0);
+  CHECK (atomic_load (&n_written) > 0 && received > 0);
+  finish (workers);
+}
+
+// Nothing changes, nobody is slow: everybody gets everything, by the workers and without them.
+static void
+everybody_gets_everything (void)
+{
+  for (unsigned inline_readers = 0; inline_readers <= 100; inline_readers += 100) {
+    WeirWorkers *workers = begin (2);
+    pthread_t receiver;
+
+    settings.inline_readers = inline_readers;
+    weir_fanout_set (fanout, &settings);
+    atomic_store (&receiving, true);
+    CHECK_INT (pthread_create (&receiver, NULL, receive, NULL), 0);
+    for (size_t i = 0; i < UDP_SLOTS + TCP_SLOTS; i++)
+      add_reader (i);
+    for (uint64_t id = 0; id < 300; id++) {
+      CHECK (weir_fanout_begin (fanout));
+      fill (weir_fanout_reserve (fanout, SIZE_OF (id)), id, id % 5 == 4);
+      weir_fanout_commit (fanout, SIZE_OF (id), weir_now_ns ());
+      weir_fanout_end (fanout, weir_now_ns ());
+      if (id % 50 == 49)
+        CHECK (weir_fanout_drain (fanout, weir_now_ns () + 60000 * MS));
+    }
+    CHECK (weir_fanout_drain (fanout, weir_now_ns () + 60000 * MS));
+    for (size_t i = 0; i < n_readers; i++) {
+      WeirReaderCounters counters;
+
+      weir_reader_counters (fanout, readers[i], weir_now_ns (), &counters);
+      CHECK_INT (counters.due, 300);
+      CHECK_INT (counters.lag_packets, 0);
+    }
+    weir_fanout_stop (fanout);
+    atomic_store (&receiving, false);
+    pthread_join (receiver, NULL);
+    CHECK_INT (atomic_load (&n_wrong), 0);
+    finish (workers);
+  }
+}
+
+int
+main (void)
+{
+  random_init ();
+  RUN (everybody_gets_everything);
+  RUN (everything_changes_while_it_streams);
+  return tap_done ();
+}
