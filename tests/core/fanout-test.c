@@ -808,6 +808,39 @@ a_plan_amid_reordered_pictures (void)
   finish ();
 }
 
+// One that knows no packet yet holds too, whatever is the first to come: here pictures that are
+// shown before those that came earlier.
+static void
+a_plan_before_anything_came (void)
+{
+  for (int n = 0; n < 2; n++) {
+    Reader *reader;
+    WeirPlan plan;
+
+    begin ();
+    settings.join_at_keyframe = true;
+    start ();
+    if (n > 0)
+      push_frame (3, 100, false, false);
+    CHECK_INT (weir_fanout_plan (fanout, now, &plan), n > 0);
+    CHECK (!plan.rtp_time_known);
+    for (int i = 0; i < 20; i++) {
+      now += FRAME_NS;
+      next_time -= i % 2 ? 3 * FRAME_TICKS : 0;
+      push_frame (2, 100, false, false);
+      next_time += i % 2 ? 3 * FRAME_TICKS : 0;
+    }
+    reader = udp_reader ();
+    CHECK_INT (weir_fanout_add (fanout, reader->reader, 0, &plan, now), 0);
+    now += 200 * MS;
+    run ();
+    CHECK_INT (reader->n, 40);
+    for (size_t i = 0; i < reader->n; i++)
+      CHECK_INT (reader->got[i].timestamp, stream[reader->got[i].id].timestamp);
+    finish ();
+  }
+}
+
 static void
 an_old_plan_is_none (void)
 {
@@ -1249,6 +1282,38 @@ who_lags_is_thinned_and_comes_back (void)
   finish ();
 }
 
+// Being late is what a newcomer is for: until it is at the live edge it is not thinned for it.
+static void
+who_catches_up_slowly_is_not_thinned (void)
+{
+  Reader *reader;
+  size_t join;
+
+  begin ();
+  settings.join_at_keyframe = true;
+  start ();
+  for (int i = 0; i < 95; i++) {
+    now += FRAME_NS;
+    push_frame (1, 2900, i % 50 == 0, false);
+  }
+  join = last_key ();
+  reader = tcp_reader (WEIR_FRAMING_INTERLEAVED, 4096);
+  // It reads nothing until after it would have been there.
+  for (int i = 0; i < 10; i++) {
+    run ();
+    now += FRAME_NS;
+    push_frame (1, 2900, false, false);
+  }
+  run ();
+  CHECK (counters (reader).lag_packets > 20);
+  now += 10 * MS;
+  let_read (reader);
+  CHECK (!counters (reader).catching_up);
+  CHECK_INT (counters (reader).dropped[WEIR_DROP_THINNED], 0);
+  CHECK_INT (reader->n, n_stream - join);
+  finish ();
+}
+
 // Also one that falls out of the window all the time.
 static void
 who_takes_nothing_is_closed (void)
@@ -1442,6 +1507,7 @@ main (void)
   RUN (a_newcomer_catches_up_with_the_stream_s_timestamps);
   RUN (the_plan_is_kept);
   RUN (a_plan_amid_reordered_pictures);
+  RUN (a_plan_before_anything_came);
   RUN (an_old_plan_is_none);
   RUN (a_stream_that_begins_anew);
   RUN (multicast_joins_live);
@@ -1452,6 +1518,7 @@ main (void)
   RUN (tail_drop_refuses_what_would_push_it_out);
   RUN (a_connection_gets_everything_in_order);
   RUN (who_lags_is_thinned_and_comes_back);
+  RUN (who_catches_up_slowly_is_not_thinned);
   RUN (who_takes_nothing_is_closed);
   RUN (a_connection_that_breaks_ends_one_reader);
   RUN (everything_at_random);
