@@ -334,7 +334,7 @@ void
 weir_fanout_set_codec (WeirFanout *fanout, WeirCodec codec)
 {
   pthread_mutex_lock (&fanout->writer);
-  fanout->window.layers = (WeirLayers) { .codec = codec };
+  weir_window_set_codec (&fanout->window, codec);
   pthread_mutex_unlock (&fanout->writer);
 }
 

@@ -50,7 +50,7 @@ weir_window_init (WeirWindow *window, WeirWindowBounds bounds, WeirCodec codec)
   window->last_join = window->late_join = WEIR_NO_POSITION;
   window->last_rtp_time = WEIR_UNWRAP_START;
   window->newest_time = INT64_MIN;
-  window->layers.codec = codec;
+  weir_window_set_codec (window, codec);
   window->capacity = FIRST_CAPACITY;
   window->index = malloc (window->capacity * sizeof *window->index);
   return window->index ? 0 : -ENOMEM;
@@ -106,6 +106,13 @@ weir_window_free (WeirWindow *window)
 }
 
 // ---- the writer ----
+
+void
+weir_window_set_codec (WeirWindow *window, WeirCodec codec)
+{
+  window->layers = (WeirLayers) { .codec = codec };
+  window->seen_key = false;
+}
 
 uint8_t *
 weir_window_reserve (WeirWindow *window, size_t len)
@@ -164,10 +171,11 @@ read_rtp (WeirWindow *window, WeirPacket *packet, const uint8_t *data, const Wei
   packet->temporal = layer.temporal;
   if (layer.discardable)
     packet->flags |= WEIR_PACKET_DISCARDABLE;
-  // Of an unknown codec no packet can be told to be less than another.
-  window->frame_key = window->frame_key || layer.keyframe || layer.parameters
-                      || window->layers.codec == WEIR_CODEC_OPAQUE;
-  if (window->frame_key)
+  // Of an unknown codec, or one that refreshes its picture bit by bit, no packet can be told to be
+  // less than another.
+  window->seen_key = window->seen_key || layer.keyframe;
+  window->frame_key = window->frame_key || layer.keyframe || layer.parameters;
+  if (window->frame_key || !window->seen_key)
     packet->flags |= WEIR_PACKET_KEY;
   if (layer.keyframe && !window->frame_join) {
     window->frame_join = true;

@@ -33,7 +33,7 @@ typedef enum {
   WEIR_PACKET_MARKER = 1 << 1,      // ends a frame
   WEIR_PACKET_START = 1 << 2,       // begins a frame
   WEIR_PACKET_JOIN = 1 << 3,        // a decoder can start here
-  WEIR_PACKET_KEY = 1 << 4,         // of a frame that begins with a join point; unknown codec: all
+  WEIR_PACKET_KEY = 1 << 4,         // of a frame that begins with a join point; all until the first
   WEIR_PACKET_DISCARDABLE = 1 << 5, // no other frame needs it
 } WeirPacketFlags;
 
@@ -84,7 +84,7 @@ typedef struct {
   int64_t staged_ns; // when the first of them came
   WeirLayers layers;
   int64_t frame_start; // of the frame in hand
-  bool in_frame, frame_key, frame_join;
+  bool in_frame, frame_key, frame_join, seen_key;
   int64_t late_join;     // a published packet that publishing has to mark
   int64_t last_rtp_time; // unwrapping
   int64_t frame_rtp_time;
@@ -98,6 +98,9 @@ void weir_window_free (WeirWindow *window);
 void weir_window_flush (WeirWindow *window);
 
 // ---- the writer, without the lock ----
+
+// What the payloads are, from the next packet on.
+void weir_window_set_codec (WeirWindow *window, WeirCodec codec);
 
 // Room for a packet of 1 to WEIR_PACKET_MAX bytes. NULL if there is no memory, if the length is
 // not one of these, or if WEIR_STAGE_PACKETS are staged.

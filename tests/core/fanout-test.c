@@ -1282,6 +1282,27 @@ who_lags_is_thinned_and_comes_back (void)
   finish ();
 }
 
+// There is no key frame to wait for, so it is not waited for.
+static void
+without_key_frames_nobody_starves (void)
+{
+  Reader *slow;
+
+  begin ();
+  start ();
+  slow = tcp_reader (WEIR_FRAMING_INTERLEAVED, 4096);
+  frames (75);
+  CHECK_INT (counters (slow).state, WEIR_READER_KEYFRAMES);
+  let_read (slow);
+  for (int i = 0; i < 400; i++) {
+    frames (1);
+    let_read (slow);
+  }
+  CHECK_INT (counters (slow).state, WEIR_READER_OK);
+  check_all (slow, 0, n_stream - 1);
+  finish ();
+}
+
 // Being late is what a newcomer is for: until it is at the live edge it is not thinned for it.
 static void
 who_catches_up_slowly_is_not_thinned (void)
@@ -1518,6 +1539,7 @@ main (void)
   RUN (tail_drop_refuses_what_would_push_it_out);
   RUN (a_connection_gets_everything_in_order);
   RUN (who_lags_is_thinned_and_comes_back);
+  RUN (without_key_frames_nobody_starves);
   RUN (who_catches_up_slowly_is_not_thinned);
   RUN (who_takes_nothing_is_closed);
   RUN (a_connection_that_breaks_ends_one_reader);

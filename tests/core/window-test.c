@@ -145,7 +145,8 @@ what_a_packet_tells (void)
     begin (wide, WEIR_CODEC_H265);
     CHECK_INT (stage_bytes (cases[i].first, cases[i].second, cases[i].len), cases[i].state);
     publish ();
-    CHECK_INT (flags_at (0) & ~(unsigned) WEIR_PACKET_DISCARDABLE, cases[i].flags);
+    CHECK_INT (flags_at (0) & ~(unsigned) WEIR_PACKET_DISCARDABLE,
+        cases[i].flags | (cases[i].flags & WEIR_PACKET_RTP ? WEIR_PACKET_KEY : 0));
     CHECK_INT (window.n_opaque, cases[i].n_opaque);
     CHECK_INT (weir_window_at (&window, 0)->length, cases[i].len);
     weir_window_free (&window);
@@ -198,6 +199,21 @@ an_unknown_codec (void)
     CHECK_INT (flags_at (i),
         WEIR_PACKET_RTP | WEIR_PACKET_KEY | (i % 2 ? WEIR_PACKET_MARKER : WEIR_PACKET_START));
   CHECK (window.last_join == WEIR_NO_POSITION);
+  weir_window_free (&window);
+}
+
+// A picture that is refreshed bit by bit has no key frame: nothing of it is less than the rest. The
+// first key frame changes that, and another codec takes it back.
+static void
+a_stream_without_key_frames (void)
+{
+  begin (wide, WEIR_CODEC_VP8);
+  for (unsigned i = 0; i < 8; i++) {
+    if (i == 6)
+      weir_window_set_codec (&window, WEIR_CODEC_OPAQUE);
+    frame (100, i * 3000, i == 3);
+    CHECK_INT (!!(flags_at (i) & WEIR_PACKET_KEY), i <= 3 || i >= 6);
+  }
   weir_window_free (&window);
 }
 
@@ -259,7 +275,7 @@ a_join_point_is_where_its_frame_begins (void)
     CHECK (weir_window_next_join (&window, 2) == WEIR_NO_POSITION);
     for (int64_t i = 0; i < 7; i++) {
       CHECK_INT (!!(flags_at (i) & WEIR_PACKET_JOIN), i == 1);
-      CHECK_INT (!!(flags_at (i) & WEIR_PACKET_KEY), i >= 1 && i <= 5);
+      CHECK_INT (!!(flags_at (i) & WEIR_PACKET_KEY), i <= 5); // all, before the first
       CHECK_INT (!!(flags_at (i) & WEIR_PACKET_START), i <= 1 || i == 6);
     }
     weir_window_free (&window);
@@ -597,7 +613,7 @@ static struct {
   int64_t rtp_time;
   uint64_t n_opaque;
   // The frame in hand.
-  bool in_frame, key, join;
+  bool in_frame, key, join, seen_key;
   int64_t frame_start, frame_time;
   int64_t late_join; // -1: none
 } model;
@@ -672,7 +688,8 @@ model_rtp (int64_t position, ModelPacket *packet)
     put_h264 (packet->head + RTP_HEADER, 1, discardable ? 0 : 2, true);
     packet->flags |= discardable ? WEIR_PACKET_DISCARDABLE : 0;
   }
-  if (model.key)
+  model.seen_key = model.seen_key || join;
+  if (model.key || !model.seen_key)
     packet->flags |= WEIR_PACKET_KEY;
   if (join)
     model_key (position);
@@ -951,6 +968,7 @@ main (void)
   RUN (a_sender_report_amid_pictures_is_no_join_point);
   RUN (every_audio_packet_is_whole);
   RUN (an_unknown_codec);
+  RUN (a_stream_without_key_frames);
   RUN (frames_begin_and_end);
   RUN (a_join_point_is_where_its_frame_begins);
   RUN (a_join_point_that_is_gone_is_none);
