@@ -1453,7 +1453,7 @@ everything_at_random (void)
   begin ();
   start ();
   memset (gone, 0, sizeof gone);
-  for (int step = 0; step < 20000 && tap_ok; step++) {
+  for (int step = 0; step < 10000 && tap_ok; step++) {
     uint64_t what = random_below (1000);
     size_t which = n_readers ? random_below (n_readers) : 0;
 
@@ -1464,7 +1464,7 @@ everything_at_random (void)
           !key && random_percent (30));
     } else if (what < 750) {
       run ();
-    } else if (what < 780 && n_readers < 600) {
+    } else if (what < 780 && n_readers < 300) {
       Reader *reader = udp_reader ();
       WeirPlan plan;
       bool planned = weir_fanout_plan (fanout, now, &plan);
