@@ -10,7 +10,7 @@ from servers import ORIGIN_RTP, Origin, servers
 NAME = 'relay'
 TITLE = 'What relaying a stream of 1 Mb/s to one reader costs, by the number of streams'
 CASE, WHO, YARDSTICK = 'streams', 'server', 'stock gst-rtsp-server'
-LOG = True
+LOG = False
 COLUMNS = (
     Column('cpu', 'CPU % a stream', '{:.2f}', spread=True),
     Column('memory', 'MB a stream', '{:.2f}'),
