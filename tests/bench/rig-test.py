@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 from proc import Proc
 from rig import FIRST_PORT, NoRig, Rig
@@ -41,6 +42,17 @@ out.setsockopt(socket.SOL_UDP, 103, 1000)
 for port in ports:
     for n in range(datagrams):
         out.sendto(bytes(1000 * segments), ('10.77.0.2', port))
+'''
+
+# Holds a rig in which something runs.
+HOLDER = '''
+import signal
+from proc import Proc
+from rig import Rig
+rig = Rig()
+child = Proc(*rig.server, 'sleep', '600')
+print(child.pid, flush=True)
+signal.pause()
 '''
 
 
@@ -133,18 +145,35 @@ def lives(namespace):
     return False
 
 
+def wait_until(true, what):
+    deadline = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < deadline, f'not in time: {what}'
+        time.sleep(0.01)
+
+
 @test
 def nothing_is_left_however_it_ends():
     rig().close()
     for number in signal.SIGTERM, signal.SIGINT, signal.SIGKILL:
-        with Proc(sys.executable, PROGRAM, '--', sys.executable, '-c',
-                  'import os; print(os.getpid(), flush=True); os.read(os.pipe()[0], 1)') as held:
-            held.wait_for_line(r'^\d+$')
-            namespace = namespace_of(held.pid)
-            assert namespace != namespace_of('self')
-            held.signal(number)
-            assert held.wait() != 0
-        assert not lives(namespace), number
+        with Proc(sys.executable, '-c', HOLDER) as holder:
+            child = int(holder.wait_for_line(r'^(\d+)$')[1])
+            wait_until(lambda: namespace_of(child) != namespace_of('self'), 'it is in the rig')
+            namespace = namespace_of(child)
+            holder.signal(number)
+            assert holder.wait() != 0
+        wait_until(lambda: not lives(namespace), f'after {number.name} all is gone')
+
+
+@test
+def a_command_runs_on_the_servers_side_and_knows_the_way_to_the_other():
+    rig().close()
+    done = subprocess.run(
+        [sys.executable, PROGRAM, '--', 'sh', '-c',
+         'ip -brief address show veth; $WEIR_RIG_ENTER ip -brief address show veth; exit 7'],
+        capture_output=True, text=True, check=False)
+    assert done.returncode == 7, done
+    assert re.findall(r'(10\.77\.0\.\d)/24', done.stdout) == ['10.77.0.1', '10.77.0.2'], done
 
 
 if __name__ == '__main__':

@@ -5,8 +5,8 @@
 Two network namespaces and a veth pair between them. Media that the readers' side drops as it comes
 in costs the server what a NIC would: the way down through its own stack, and nothing of a receiver.
 
-The namespaces have no names and hang on file descriptors of this process: whatever ends it, they
-are gone with it and with what runs in them.
+The namespaces have no names and hang on file descriptors of this process and on what runs in them:
+whatever ends it, nothing is left once its children are gone, which those of proc.py are with it.
 
 By itself it runs a command on the server's side:
 
