@@ -27,6 +27,7 @@ enum {
   WEIR_H264_FU_A = 28,
   WEIR_H264_FU_B = 29,
   WEIR_H264_PACSI = 30,
+  WEIR_H264_NI_MTAP = 31,
 };
 
 typedef struct {

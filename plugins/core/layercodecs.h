@@ -15,3 +15,6 @@ bool weir_layers_read_mpv (const uint8_t *payload, size_t len, WeirLayer *out);
 
 // A packet with several units: the lowest layer counts, and it can be left out only if all can.
 void weir_layer_merge (WeirLayer *all, const WeirLayer *unit, bool first);
+
+// See WeirLayers.infer_temporal.
+uint8_t weir_h264_temporal_from_nri (WeirLayers *self, uint8_t nri);

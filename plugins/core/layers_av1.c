@@ -1,27 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "bytes.h"
 #include "layercodecs.h"
+#include "leb128.h"
 
 // The aggregation header: Z, Y, W (two bits), N.
 enum { CONTINUES = 0x80, NEW_SEQUENCE = 0x08 };
 
 enum { OBU_SEQUENCE_HEADER = 1, OBU_TEMPORAL_DELIMITER = 2 };
-
-static bool
-read_leb128 (WeirBytes *b, uint64_t *out)
-{
-  uint8_t byte;
-
-  *out = 0;
-  for (unsigned shift = 0; shift < 56; shift += 7) {
-    if (!weir_bytes_u8 (b, &byte))
-      return false;
-    *out |= (uint64_t) (byte & 127) << shift;
-    if (!(byte & 128))
-      return true;
-  }
-  return false;
-}
 
 static bool
 add_obu (WeirBytes b, WeirLayer *out, bool *any)
@@ -63,7 +48,7 @@ weir_layers_read_av1 (WeirLayers *self, const uint8_t *payload, size_t len, Weir
     uint64_t size = weir_bytes_left (&b);
     const uint8_t *obu;
 
-    if (i + 1 != count && !read_leb128 (&b, &size))
+    if (i + 1 != count && !weir_leb128 (&b, &size))
       return false;
     if (!weir_bytes_take (&b, size, &obu))
       return false;

@@ -2,8 +2,8 @@
 #include "h264.h"
 #include "layercodecs.h"
 
-static uint8_t
-temporal_from_nri (WeirLayers *self, uint8_t nri)
+uint8_t
+weir_h264_temporal_from_nri (WeirLayers *self, uint8_t nri)
 {
   uint8_t above = 0;
 
@@ -36,7 +36,7 @@ layer_of_base (WeirLayers *self, const WeirH264Nal *nal)
     layer.temporal = self->prefix.temporal;
     layer.discardable = self->prefix.discardable && nal->nri == 0;
   } else if (self->infer_temporal) {
-    layer.temporal = temporal_from_nri (self, nal->nri);
+    layer.temporal = weir_h264_temporal_from_nri (self, nal->nri);
   }
   self->have_prefix = false;
   layer.keyframe = nal->type == WEIR_H264_IDR && nal->first_slice;

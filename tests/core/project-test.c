@@ -1,0 +1,665 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Projects a real scalable stream, as RTP, onto each of its layer sets, and compares what comes out
+// with what a plain reading of the file says must come out.
+
+#include "project.h"
+
+#include <errno.h>
+
+#include "avc.h"
+#include "tap.h"
+
+#define MAX_FRAME 512
+
+static Avc avc;
+
+// What came out: units put together again, with the number of their access unit.
+typedef struct {
+  uint8_t *bytes;
+  size_t used;
+  AvcNal nals[4000];
+  size_t n;
+  uint32_t n_packets, n_in;
+  int64_t next_seq;
+  bool gaps, after_marker, bad_marker, in_fragments;
+  unsigned last_au;
+  WeirFrame frame;
+  WeirSvc svc;
+  WeirProjection projection;
+} Out;
+
+static Out *
+out_new (WeirLayerSet set, WeirOutput output)
+{
+  Out *out = calloc (1, sizeof *out);
+
+  out->bytes = malloc (4 << 20);
+  out->next_seq = -1;
+  weir_frame_init (&out->frame, WEIR_CODEC_H264, false);
+  weir_svc_init (&out->svc);
+  weir_projection_init (&out->projection, WEIR_CODEC_H264, set, output);
+  return out;
+}
+
+static void
+out_free (Out *out)
+{
+  weir_frame_free (&out->frame);
+  weir_svc_free (&out->svc);
+  free (out->bytes);
+  free (out);
+}
+
+static void
+begin_nal (Out *out, unsigned au, const uint8_t *data, size_t len)
+{
+  AvcNal *nal = &out->nals[out->n++];
+
+  *nal = (AvcNal) { .data = out->bytes + out->used, .len = len, .type = data[0] & 31, .au = au };
+  memcpy (out->bytes + out->used, data, len);
+  out->used += len;
+}
+
+static void
+depayload (Out *out, unsigned au, const uint8_t *payload, size_t len)
+{
+  out->in_fragments &= (payload[0] & 31) == 28;
+  switch (payload[0] & 31) {
+    case 24:
+      CHECK (len > 3 + 2 + (size_t) (payload[1] << 8 | payload[2])); // never one unit alone
+      for (size_t at = 1; at < len;) {
+        size_t size = (size_t) (payload[at] << 8 | payload[at + 1]);
+
+        begin_nal (out, au, payload + at + 2, size);
+        at += 2 + size;
+        CHECK (at <= len);
+      }
+      break;
+    case 28:
+      CHECK (payload[1] & 0x80 || out->in_fragments);
+      out->in_fragments = !(payload[1] & 0x40);
+      if (payload[1] & 0x80) {
+        uint8_t header = (uint8_t) ((payload[0] & 0xe0) | (payload[1] & 31));
+
+        begin_nal (out, au, &header, 1);
+      }
+      memcpy (out->bytes + out->used, payload + 2, len - 2);
+      out->used += len - 2;
+      out->nals[out->n - 1].len += len - 2;
+      break;
+    default:
+      begin_nal (out, au, payload, len);
+      break;
+  }
+}
+
+static void
+take_out (Out *out, const uint8_t *packet, size_t len)
+{
+  WeirRtp rtp;
+  unsigned au;
+
+  CHECK_INT (weir_rtp_parse (packet, len, &rtp), 0);
+  au = (rtp.timestamp - 1000) / 3000;
+  if (out->next_seq >= 0 && rtp.seq != (uint16_t) out->next_seq) {
+    out->gaps = true;
+    out->in_fragments = false;
+  }
+  out->next_seq = (uint16_t) (rtp.seq + 1);
+  // A marker ends an access unit, and nothing else does.
+  out->bad_marker |= out->n_packets > 0 && out->after_marker != (au != out->last_au);
+  out->after_marker = rtp.marker;
+  out->last_au = au;
+  out->n_packets++;
+  depayload (out, au, packet + rtp.payload_offset, rtp.payload_length);
+}
+
+static void
+project_frame (Out *out)
+{
+  static WeirProjected how[MAX_FRAME];
+  static uint8_t copy[AVC_MTU + 100];
+
+  weir_frame_read (&out->frame);
+  weir_svc_note_frame (&out->svc, &out->frame);
+  weir_project (&out->projection, &out->svc, &out->frame, how);
+  for (size_t i = 0; i < out->frame.n_packets; i++) {
+    const WeirFramePacket *packet = &out->frame.packets[i];
+    size_t len;
+
+    if (!how[i].keep)
+      continue;
+    memcpy (copy, packet->data, packet->len);
+    len = weir_project_write (&out->projection, &out->svc, &out->frame, i, &how[i], copy);
+    CHECK (len <= packet->len);
+    if (weir_project_is_same (&out->projection, packet, &how[i]))
+      CHECK (len == packet->len && memcmp (copy, packet->data, len) == 0);
+    take_out (out, copy, len);
+  }
+  weir_frame_clear (&out->frame);
+}
+
+static WeirAdd
+push (Out *out, const AvcPacket *packet)
+{
+  WeirAdd added = weir_frame_add (&out->frame, packet->data, packet->len, out->n_in);
+
+  out->n_in++;
+  if (added == WEIR_ADD_NEXT) {
+    project_frame (out);
+    added = weir_frame_add (&out->frame, packet->data, packet->len, out->n_in);
+  }
+  if (added == WEIR_ADD_COMPLETE)
+    project_frame (out);
+  return added;
+}
+
+static void
+push_all (Out *out, const AvcRtp *rtp)
+{
+  for (size_t i = 0; i < rtp->n; i++)
+    push (out, &rtp->packets[i]);
+}
+
+/* What must come out */
+
+typedef struct {
+  int spatial, temporal;
+  WeirOutput output;
+} Point;
+
+// The number of a parameter set among those of its type in its access unit: in this stream, its
+// spatial layer (of a subset SPS: less one).
+static int
+order (size_t i)
+{
+  int n = 0;
+
+  for (size_t j = i; j-- > 0 && avc.nals[j].au == avc.nals[i].au;)
+    n += avc.nals[j].type == avc.nals[i].type;
+  return n;
+}
+
+static bool
+is_wanted (size_t i, Point p)
+{
+  const AvcNal *nal = &avc.nals[i];
+  bool alone = p.output != WEIR_OUTPUT_SVC;
+  int top = p.output == WEIR_OUTPUT_BASE ? 0 : p.spatial;
+
+  if (nal->temporal > p.temporal)
+    return false;
+  switch (nal->type) {
+    case 7:
+      return !alone || top == 0;
+    case 15:
+      return alone ? order (i) + 1 == top : order (i) < top;
+    case 8:
+      return alone ? order (i) == top : order (i) <= top;
+    case 14:
+      return !alone;
+    case 20:
+      return alone ? top > 0 && nal->spatial == top : nal->spatial <= top;
+    default:
+      return !alone || top == 0;
+  }
+}
+
+static bool
+is_same (const AvcNal *got, const AvcNal *want, bool rewritten)
+{
+  if (got->au != want->au)
+    return false;
+  if (rewritten && want->type == 20)
+    return got->type == (want->data[1] & 0x40 ? 5 : 1) && got->len == want->len - 3
+           && memcmp (got->data + 1, want->data + 4, got->len - 1) == 0;
+  if (rewritten && want->type == 15)
+    return got->type == 7;
+  return got->len == want->len && memcmp (got->data, want->data, got->len) == 0;
+}
+
+static void
+check_point (const Out *out, Point p)
+{
+  size_t n = 0;
+
+  for (size_t i = 0; i < avc.n; i++) {
+    if (!is_wanted (i, p))
+      continue;
+    if (n == out->n || !is_same (&out->nals[n], &avc.nals[i], p.output == WEIR_OUTPUT_AVC)) {
+      printf ("# %d.%d output %d: unit %zu of the file, %zu of what came out\n", p.spatial,
+          p.temporal, p.output, i, n);
+      CHECK (!"as in the file");
+      return;
+    }
+    n++;
+  }
+  CHECK_INT (out->n, n);
+  CHECK (n > 0);
+  CHECK (!out->gaps);
+  CHECK (!out->bad_marker);
+  CHECK (out->after_marker);
+}
+
+static void
+all_points (bool aggregate)
+{
+  AvcRtp rtp = avc_packetize (&avc, aggregate, 65000);
+
+  for (int spatial = 0; spatial < 3; spatial++) {
+    for (int temporal = 0; temporal < 3; temporal++) {
+      for (int output = WEIR_OUTPUT_SVC; output <= WEIR_OUTPUT_BASE; output++) {
+        WeirLayerSet set = { (int8_t) spatial, (int8_t) temporal, -1 };
+        Out *out = out_new (set, (WeirOutput) output);
+
+        push_all (out, &rtp);
+        check_point (out, (Point) { spatial, temporal, (WeirOutput) output });
+        out_free (out);
+      }
+    }
+  }
+  free (rtp.packets);
+}
+
+static void
+each_layer_set (void)
+{
+  CHECK_INT (avc.n_aus, 120);
+  all_points (false);
+}
+
+static void
+each_layer_set_out_of_aggregates (void)
+{
+  all_points (true);
+}
+
+// A plain SPS has the picture size of the layer, and no more than the subset SPS had to say.
+static void
+a_rewritten_sps_is_a_plain_one (void)
+{
+  static const uint32_t widths[] = { 0, 640, 1280 };
+
+  for (size_t i = 0; i < avc.n && avc.nals[i].au == 0; i++) {
+    uint8_t bytes[WEIR_SPS_MAX];
+    WeirSps sps, was;
+    int n;
+
+    if (avc.nals[i].type != 15)
+      continue;
+    CHECK_INT (weir_sps_read (avc.nals[i].data, avc.nals[i].len, &was), 0);
+    CHECK (was.slice_header_restricted);
+    for (int baseline = 0; baseline < 2; baseline++) {
+      n = weir_sps_to_avc (avc.nals[i].data, avc.nals[i].len, baseline, bytes, sizeof bytes);
+      CHECK (n > 0 && (size_t) n <= avc.nals[i].len);
+      CHECK_INT (bytes[0] & 31, 7);
+      CHECK_INT (weir_sps_read (bytes, (size_t) n, &sps), 0);
+      CHECK_INT (sps.profile, baseline ? 66 : 100);
+      CHECK_INT (sps.level, was.level);
+      CHECK_INT (sps.id, was.id);
+      CHECK_INT (sps.width, widths[order (i) + 1]);
+      CHECK_INT (sps.height, sps.width * 9 / 16);
+    }
+    CHECK_INT (weir_sps_to_avc (avc.nals[i].data, avc.nals[i].len, true, bytes, 4), -ENOSPC);
+    CHECK_INT (weir_sps_to_avc (avc.nals[i].data, 6, true, bytes, sizeof bytes), -EBADMSG);
+  }
+  CHECK_INT (
+      weir_sps_to_avc (avc.nals[0].data, avc.nals[0].len, true, (uint8_t[64]) { 0 }, 64), -ENOTSUP);
+}
+
+/* Disorder */
+
+static uint32_t state;
+
+static uint32_t
+draw (uint32_t below)
+{
+  state = state * 1664525u + 1013904223u;
+  return (uint32_t) ((uint64_t) state * below >> 32);
+}
+
+// Neighbours of one frame change places, and packets come twice: what comes out is the same.
+static void
+disorder_within_frames (void)
+{
+  AvcRtp rtp = avc_packetize (&avc, false, 100);
+  Out *out = out_new ((WeirLayerSet) { 1, -1, -1 }, WEIR_OUTPUT_SVC);
+  unsigned n_late = 0;
+
+  state = 7;
+  for (size_t i = 0; i + 1 < rtp.n; i += 1 + draw (3)) {
+    AvcPacket swap = rtp.packets[i];
+
+    if (memcmp (swap.data + 4, rtp.packets[i + 1].data + 4, 4) != 0)
+      continue;
+    rtp.packets[i] = rtp.packets[i + 1];
+    rtp.packets[i + 1] = swap;
+  }
+  for (size_t i = 0; i < rtp.n; i++) {
+    push (out, &rtp.packets[i]);
+    if (draw (3) == 0)
+      n_late += push (out, &rtp.packets[i - draw (i < 20 ? 1 : 20)]) == WEIR_ADD_LATE;
+  }
+  CHECK (n_late > 100);
+  check_point (out, (Point) { 1, 2, WEIR_OUTPUT_SVC });
+  out_free (out);
+  free (rtp.packets);
+}
+
+// Lost packets leave their gap, and nothing is sent of a unit whose start was lost. The picture
+// that has lost its highest layer is not sent at all.
+static void
+loss (void)
+{
+  AvcRtp rtp = avc_packetize (&avc, false, 100);
+  const WeirLayerSet set = { 1, -1, -1 };
+
+  for (uint32_t seed = 1; seed <= 20; seed++) {
+    Out *out = out_new (set, WEIR_OUTPUT_SVC);
+    bool open = false;
+
+    state = seed;
+    for (size_t i = 0; i < rtp.n; i++) {
+      if (draw (20) > 0)
+        push (out, &rtp.packets[i]);
+    }
+    project_frame (out);
+    CHECK (out->gaps);
+    CHECK (out->n > 100);
+    for (size_t i = 0; i < out->n; i++) {
+      const AvcNal *nal = &out->nals[i];
+
+      CHECK (nal->type != 20 || (nal->data[2] >> 4 & 7) <= 1);
+      open |= nal->type == 20;
+    }
+    CHECK (open);
+    out_free (out);
+  }
+  free (rtp.packets);
+}
+
+static void
+a_fragment_without_its_start (void)
+{
+  AvcRtp rtp = avc_packetize (&avc, false, 100);
+  Out *out = out_new (WEIR_LAYER_SET_ALL, WEIR_OUTPUT_SVC);
+  size_t i = 0;
+
+  while (!((rtp.packets[i].data[12] & 31) == 28 && rtp.packets[i].data[13] & 0x80))
+    i++;
+  for (size_t j = 0; j < i + 4; j++) {
+    if (j != i)
+      weir_frame_add (&out->frame, rtp.packets[j].data, rtp.packets[j].len, j);
+  }
+  weir_frame_read (&out->frame);
+  for (size_t j = i; !(rtp.packets[j].data[13] & 0x40); j++)
+    CHECK_INT (out->frame.packets[j].form, WEIR_FORM_BAD);
+  out_free (out);
+  free (rtp.packets);
+}
+
+// The highest layer is gone from some picture on: nothing more goes out, because no decoder could
+// use it, until the layers below have an IDR of their own.
+static void
+a_layer_that_vanishes (void)
+{
+  AvcRtp rtp = avc_packetize (&avc, false, 100);
+  Out *out = out_new ((WeirLayerSet) { 2, -1, -1 }, WEIR_OUTPUT_SVC);
+  unsigned aus[120] = { 0 };
+
+  for (size_t i = 0; i < rtp.n; i++) {
+    uint8_t *data = rtp.packets[i].data;
+    uint32_t ts = (uint32_t) (data[4] << 24 | data[5] << 16 | data[6] << 8 | data[7]);
+    const uint8_t *svc = (data[12] & 31) == 28 ? data + 14 : data + 13;
+    static bool in_layer_2;
+
+    if ((data[12] & 31) == 20 || ((data[12] & 31) == 28 && data[13] & 0x80))
+      in_layer_2 = (data[12] & 31) == 20 || (data[13] & 31) == 20 ? (svc[1] >> 4 & 7) == 2 : false;
+    else if ((data[12] & 31) != 28)
+      in_layer_2 = false;
+    if ((ts - 1000) / 3000 < 30 || !in_layer_2)
+      push (out, &rtp.packets[i]);
+    if ((ts - 1000) / 3000 == 40)
+      CHECK (out->projection.layers.waiting);
+  }
+  project_frame (out);
+  for (size_t i = 0; i < out->n; i++)
+    aus[out->nals[i].au]++;
+  for (unsigned au = 0; au < 120; au++)
+    CHECK_INT (aus[au] > 0, au < 30 || au >= 60);
+  out_free (out);
+  free (rtp.packets);
+}
+
+/* Switching */
+
+static int
+highest_in (const Out *out, unsigned au)
+{
+  int highest = -1;
+
+  for (size_t i = 0; i < out->n; i++) {
+    const AvcNal *nal = &out->nals[i];
+    int spatial = nal->type == 20                    ? nal->data[2] >> 4 & 7
+                  : nal->type == 1 || nal->type == 5 ? 0
+                                                     : -1;
+
+    if (nal->au == au && spatial > highest)
+      highest = spatial;
+  }
+  return highest;
+}
+
+static bool
+is_idr (unsigned au)
+{
+  return au % 60 == 0;
+}
+
+// The temporal layers come as 0 2 1 2.
+static int
+temporal_of (unsigned au)
+{
+  static const int order_of[] = { 0, 2, 1, 2 };
+  return order_of[au % 4];
+}
+
+static void
+check_schedule (const WeirLayerSet *wanted)
+{
+  AvcRtp rtp = avc_packetize (&avc, false, 100);
+  Out *out = out_new (wanted[0], WEIR_OUTPUT_SVC);
+  int spatial = 0, temporal = wanted[0].temporal;
+
+  for (size_t i = 0; i < rtp.n; i++) {
+    const uint8_t *data = rtp.packets[i].data;
+
+    out->projection.layers.wanted =
+        wanted[((uint32_t) (data[4] << 24 | data[5] << 16 | data[6] << 8 | data[7]) - 1000) / 3000];
+    push (out, &rtp.packets[i]);
+  }
+  for (unsigned au = 0; au < 120; au++) {
+    if (is_idr (au))
+      spatial = wanted[au].spatial;
+    if (wanted[au].temporal < temporal || temporal_of (au) == 0)
+      temporal = wanted[au].temporal;
+    CHECK_INT (highest_in (out, au), temporal_of (au) > temporal ? -1 : spatial);
+  }
+  CHECK (!out->gaps && !out->bad_marker);
+  out_free (out);
+  free (rtp.packets);
+}
+
+static void
+switches_where_decoders_survive (void)
+{
+  WeirLayerSet wanted[120];
+
+  for (int way = 0; way < 4; way++) {
+    for (int au = 0; au < 120; au++) {
+      static const int8_t from[] = { 2, 0, 2, 1 }, to[] = { 0, 2, 1, 2 };
+
+      wanted[au] =
+          (WeirLayerSet) { au < 30 ? from[way] : to[way], au < 33 ? from[way] : to[way], -1 };
+    }
+    check_schedule (wanted);
+  }
+}
+
+static void
+switches_at_every_frame (void)
+{
+  WeirLayerSet wanted[120];
+
+  for (int au = 0; au < 120; au++)
+    wanted[au] = (WeirLayerSet) { (int8_t) (au % 3), (int8_t) (au / 2 % 3), -1 };
+  check_schedule (wanted);
+}
+
+static void
+switches_at_random (void)
+{
+  WeirLayerSet wanted[120];
+
+  for (uint32_t seed = 1; seed <= 30; seed++) {
+    state = seed;
+    for (int au = 0; au < 120; au++) {
+      wanted[au] = au > 0 ? wanted[au - 1] : (WeirLayerSet) { 2, 2, -1 };
+      if (draw (6) == 0)
+        wanted[au] = (WeirLayerSet) { (int8_t) draw (3), (int8_t) draw (3), -1 };
+    }
+    check_schedule (wanted);
+  }
+}
+
+static void
+immediate_switches_do_not_wait (void)
+{
+  AvcRtp rtp = avc_packetize (&avc, false, 100);
+  Out *out = out_new ((WeirLayerSet) { 0, -1, -1 }, WEIR_OUTPUT_SVC);
+
+  out->projection.layers.immediate = true;
+  for (size_t i = 0; i < rtp.n; i++) {
+    const uint8_t *data = rtp.packets[i].data;
+
+    if (((uint32_t) (data[6] << 8 | data[7]) - 1000) / 3000 == 13)
+      out->projection.layers.wanted.spatial = 2;
+    push (out, &rtp.packets[i]);
+  }
+  CHECK_INT (highest_in (out, 12), 0);
+  CHECK_INT (highest_in (out, 13), 2);
+  out_free (out);
+  free (rtp.packets);
+}
+
+// A layer that is predicted from another can't be plain H.264; the base can.
+static void
+a_dependent_layer_gives_the_base (void)
+{
+  AvcRtp rtp = avc_packetize (&avc, false, 100);
+  Out *out = out_new ((WeirLayerSet) { 2, -1, -1 }, WEIR_OUTPUT_AVC);
+
+  for (size_t i = 0; i < rtp.n; i++) {
+    uint8_t *data = rtp.packets[i].data;
+
+    if ((data[12] & 31) == 20)
+      data[14] &= 0x7f; // no_inter_layer_pred_flag
+    else if ((data[12] & 31) == 28 && data[13] & 0x80 && (data[13] & 31) == 20)
+      data[15] &= 0x7f;
+  }
+  push_all (out, &rtp);
+  CHECK_INT (out->projection.plain, 0);
+  check_point (out, (Point) { 2, 2, WEIR_OUTPUT_BASE });
+  out_free (out);
+  free (rtp.packets);
+}
+
+// Delimiters and messages of a picture go where the picture goes.
+static void
+nothing_is_left_of_a_dropped_picture (void)
+{
+  static const uint8_t aud[] = { 0x09, 0xf0 }, sei[] = { 0x06, 5, 1, 0, 0x80 };
+  AvcNal nals[] = { { aud, 2, .type = 9 }, { sei, 5, .type = 6 } };
+  AvcRtp rtp = { .seq = 5 };
+  Out *out = out_new ((WeirLayerSet) { -1, 0, -1 }, WEIR_OUTPUT_SVC);
+
+  for (size_t i = 0; i < avc.n; i++) {
+    AvcNal *nal = &avc.nals[i];
+    bool last = i + 1 == avc.n || avc.nals[i + 1].au != nal->au;
+
+    if (i == 0 || avc.nals[i - 1].au != nal->au) {
+      for (size_t j = 0; j < 2; j++)
+        avc_append (avc_packet (&rtp, nal->au, false), nals[j].data, nals[j].len);
+    }
+    if (nal->len <= AVC_MTU)
+      avc_append (avc_packet (&rtp, nal->au, last), nal->data, nal->len);
+    else
+      avc_fragment (&rtp, nal, last);
+  }
+  push_all (out, &rtp);
+  CHECK (!out->gaps && !out->bad_marker);
+  for (size_t i = 0; i < out->n; i++) {
+    bool first = i == 0 || out->nals[i - 1].au != out->nals[i].au;
+
+    CHECK_INT (out->nals[i].au % 4, 0);
+    CHECK_INT (out->nals[i].type == 9, first);
+  }
+  out_free (out);
+  free (rtp.packets);
+}
+
+// A picture of which only a delimiter is there is none.
+static void
+nothing_goes_out_for_a_delimiter (void)
+{
+  AvcRtp rtp = { .seq = 5 };
+  Out *out = out_new (WEIR_LAYER_SET_ALL, WEIR_OUTPUT_SVC);
+
+  avc_append (avc_packet (&rtp, 0, true), (uint8_t[]) { 0x09, 0xf0 }, 2);
+  avc_append (avc_packet (&rtp, 1, true), avc.nals[0].data, avc.nals[0].len);
+  push_all (out, &rtp);
+  CHECK_INT (out->n, 1);
+  CHECK_INT (out->nals[0].type, 7);
+  out_free (out);
+  free (rtp.packets);
+}
+
+// Quality layers above the limit go, but only those of the highest spatial layer: lower ones keep
+// theirs, from which it may be predicted.
+static void
+quality_is_of_the_highest_layer (void)
+{
+  const WeirLayerSet set = { 1, -1, 0 };
+
+  CHECK (weir_layer_set_has (set, 1, 0, 0));
+  CHECK (!weir_layer_set_has (set, 1, 1, 0));
+  CHECK (weir_layer_set_has (set, 0, 1, 0));
+  CHECK (!weir_layer_set_has (set, 2, 0, 0));
+  CHECK (weir_layer_set_has (WEIR_LAYER_SET_ALL, 7, 15, 7));
+}
+
+int
+main (void)
+{
+  if (!avc_load (&avc, "svc_3s3t.264")) {
+    printf ("1..0 # SKIP no test data\n");
+    return 1;
+  }
+  RUN (each_layer_set);
+  RUN (each_layer_set_out_of_aggregates);
+  RUN (a_rewritten_sps_is_a_plain_one);
+  RUN (disorder_within_frames);
+  RUN (loss);
+  RUN (a_fragment_without_its_start);
+  RUN (a_layer_that_vanishes);
+  RUN (switches_where_decoders_survive);
+  RUN (switches_at_every_frame);
+  RUN (switches_at_random);
+  RUN (immediate_switches_do_not_wait);
+  RUN (a_dependent_layer_gives_the_base);
+  RUN (nothing_is_left_of_a_dropped_picture);
+  RUN (nothing_goes_out_for_a_delimiter);
+  RUN (quality_is_of_the_highest_layer);
+  avc_free (&avc);
+  return tap_done ();
+}
