@@ -6,6 +6,7 @@
 #include "fanout/connection.h"
 #include "fanout/fanoutsink.h"
 #include "fanout/rtprelaypay.h"
+#include "layers/svclayerfilter.h"
 
 static gboolean
 plugin_init (GstPlugin *plugin)
@@ -16,6 +17,7 @@ plugin_init (GstPlugin *plugin)
   g_type_ensure (WEIR_TYPE_CONNECTION);
   ok &= GST_ELEMENT_REGISTER (fanoutsink, plugin);
   ok &= GST_ELEMENT_REGISTER (rtprelaypay, plugin);
+  ok &= GST_ELEMENT_REGISTER (svclayerfilter, plugin);
   return ok;
 }
 

@@ -1,0 +1,844 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/**
+ * SECTION:element-svclayerfilter
+ * @title: svclayerfilter
+ * @short_description: makes of a stream with layers the stream of some of them
+ *
+ * A scalable encoder puts several sizes, frame rates and qualities of a picture into one stream.
+ * This element drops what lies above #WeirSvcLayerFilter:max-spatial,
+ * #WeirSvcLayerFilter:max-temporal and #WeirSvcLayerFilter:max-quality, or above what fits into
+ * #WeirSvcLayerFilter:target-bitrate. What comes out is a stream in its own right: caps, codec data
+ * and parameter sets of the layers that are left, RTP sequence numbers without gaps, the marker on
+ * the last packet of each picture, aggregates cut open, nothing left over of pictures that are
+ * gone. Times stay as they were.
+ *
+ * | codec | as frames | as RTP |
+ * |---|---|---|
+ * | H.264, SVC | spatial, quality, temporal | the same; single units, STAP-A, FU-A |
+ * | H.265 | temporal | temporal |
+ * | VP8 | none | temporal |
+ * | VP9 | spatial (of superframes) | spatial, temporal |
+ * | AV1 | spatial, temporal | spatial, temporal |
+ *
+ * Properties may be changed while it plays. With #WeirSvcLayerFilter:switch-mode safe a change is
+ * made where a decoder survives it: down in temporal at once; up at the next picture of temporal
+ * layer 0, or where the stream says it may be; a spatial layer of H.264, up or down, at the next
+ * IDR of that layer; in VP9 and AV1 down at once, up at the next key picture. Where a key picture
+ * would help, it asks upstream for one, at most once a second of stream time.
+ *
+ * H.264 can come out in three forms, #WeirSvcLayerFilter:output-mode. Ordinary decoders know
+ * nothing of SVC and show the base layer alone; `avc` makes the highest layer plain H.264, without
+ * loss, if that layer is predicted from no other (the spatial layers of svcenc and OpenH264 are
+ * not). A layer which is gives the base layer instead.
+ *
+ * RTP goes through a frame at a time: a frame is held until its last packet is there. Packets may
+ * be reordered within a frame. One that comes after its frame has gone is dropped, so put an
+ * `rtpjitterbuffer` in front where the network reorders. Where packets were lost the gap stays in
+ * the sequence numbers. RTP in interleaved mode (STAP-B, MTAP, FU-B) passes as it is, with one
+ * warning. Retransmission has to be set up behind this element, because it changes the numbers.
+ *
+ * With #WeirSvcLayerFilter:mode tag nothing is dropped or held, and each buffer gets a meta that
+ * tells its layer.
+ *
+ * Everything runs on the upstream streaming thread. The properties may be used from any.
+ *
+ * ## Example launch lines
+ * |[
+ * gst-launch-1.0 filesrc location=tests/data/svc/svc_3s3t.264 ! h264parse ! svclayerfilter
+ * max-spatial=1 max-temporal=1 output-mode=avc ! avdec_h264 ! fakesink
+ * ]| The middle layer at half of the frame rate, for a decoder that knows nothing of layers.
+ */
+#include "config.h"
+
+#include "svclayerfilter.h"
+
+#include "layercaps.h"
+#include "layerstream.h"
+
+GST_DEBUG_CATEGORY_STATIC (svclayerfilter_debug);
+#define GST_CAT_DEFAULT svclayerfilter_debug
+
+enum {
+  PROP_0,
+  PROP_MAX_SPATIAL,
+  PROP_MAX_TEMPORAL,
+  PROP_MAX_QUALITY,
+  PROP_TARGET_BITRATE,
+  PROP_OUTPUT_MODE,
+  PROP_SWITCH_MODE,
+  PROP_MODE,
+  PROP_INFER_TEMPORAL,
+  PROP_LAYERS,
+  PROP_STATS,
+};
+
+enum { SWITCH_SAFE, SWITCH_IMMEDIATE };
+
+#define DEFAULT_MAX (-1)
+#define DEFAULT_TARGET_BITRATE 0
+#define DEFAULT_OUTPUT_MODE WEIR_OUTPUT_SVC
+#define DEFAULT_SWITCH_MODE SWITCH_SAFE
+#define DEFAULT_MODE LAYER_MODE_FILTER
+#define DEFAULT_INFER_TEMPORAL FALSE
+
+#define CODEC_CAPS                                                                                 \
+  "video/x-h264, stream-format=(string){ byte-stream, avc }, alignment=(string)au; "               \
+  "video/x-h265, stream-format=(string){ byte-stream, hvc1, hev1 }, alignment=(string)au; "        \
+  "video/x-vp8; video/x-vp9; video/x-av1; "                                                        \
+  "application/x-rtp, media=(string)video, "                                                       \
+  "encoding-name=(string){ H264, H264-SVC, H265, VP8, VP9, AV1 }"
+
+static GstStaticPadTemplate sink_template =
+    GST_STATIC_PAD_TEMPLATE ("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS (CODEC_CAPS));
+static GstStaticPadTemplate src_template =
+    GST_STATIC_PAD_TEMPLATE ("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS (CODEC_CAPS));
+
+struct _WeirSvcLayerFilter {
+  GstElement parent;
+
+  GstPad *sinkpad;
+  GstPad *srcpad;
+
+  // The streaming thread's.
+  LayerStream stream;
+  gboolean have_stream; // caps came
+  GstCaps *in_caps;
+  GstCaps *out_caps;     // as pushed, NULL before
+  GQueue held_events;    // wait for the caps
+  unsigned caps_changes; // svc.changes, now and plain when the caps were made
+  WeirLayerSet caps_now;
+  gint caps_plain;
+  gboolean warned_interleaved;
+
+  // Under the object lock.
+  LayerSettings settings;
+  LayerCounts counts;
+  WeirRates rates;
+  WeirLayerSet now;
+  gint plain;
+  gboolean fits;
+  guint sizes[WEIR_SPATIAL_LAYERS][2]; // width and height of each spatial layer, 0 = not known
+};
+
+G_DEFINE_FINAL_TYPE (WeirSvcLayerFilter, weir_svc_layer_filter, GST_TYPE_ELEMENT)
+GST_ELEMENT_REGISTER_DEFINE (
+    svclayerfilter, "svclayerfilter", GST_RANK_NONE, WEIR_TYPE_SVC_LAYER_FILTER)
+
+/* Caps */
+
+static void
+release_events (WeirSvcLayerFilter *self)
+{
+  GstEvent *event;
+
+  while ((event = g_queue_pop_head (&self->held_events)))
+    gst_pad_push_event (self->srcpad, event);
+}
+
+static void
+push_caps (WeirSvcLayerFilter *self, GstCaps *caps)
+{
+  if (!self->out_caps || !gst_caps_is_equal (caps, self->out_caps)) {
+    gst_caps_replace (&self->out_caps, caps);
+    gst_pad_push_event (self->srcpad, gst_event_new_caps (caps));
+  }
+  gst_caps_unref (caps);
+  release_events (self);
+}
+
+// To be called before each frame goes out: caps follow what is in it.
+static void
+update_caps (WeirSvcLayerFilter *self)
+{
+  const WeirProjection *p = &self->stream.projection;
+
+  if (!self->in_caps
+      || (self->out_caps && self->caps_changes == self->stream.svc.changes
+          && self->caps_plain == p->plain && weir_layer_set_equal (self->caps_now, p->now)))
+    return;
+  self->caps_changes = self->stream.svc.changes;
+  self->caps_plain = p->plain;
+  self->caps_now = p->now;
+  push_caps (self, layer_caps_make (self->in_caps, &self->stream));
+}
+
+// Before the first frame it is not known what comes out, so caps wait for it, unless they can't
+// change.
+static void
+take_caps (WeirSvcLayerFilter *self, GstCaps *caps)
+{
+  WeirCodec codec;
+  gboolean rtp;
+  guint length_size, clock_rate;
+  LayerSettings settings;
+
+  self->have_stream = layer_caps_read (caps, &codec, &rtp, &length_size, &clock_rate);
+  gst_caps_replace (&self->in_caps, caps);
+  gst_caps_replace (&self->out_caps, NULL);
+  GST_OBJECT_LOCK (self);
+  settings = self->settings;
+  GST_OBJECT_UNLOCK (self);
+  layer_stream_start (&self->stream, codec, rtp, length_size, clock_rate, &settings);
+  layer_caps_note (caps, &self->stream);
+  self->warned_interleaved = FALSE;
+  if (codec != WEIR_CODEC_H264 || settings.mode == LAYER_MODE_TAG)
+    push_caps (self, gst_caps_ref (caps));
+}
+
+/* Data */
+
+static void
+publish (WeirSvcLayerFilter *self)
+{
+  const WeirProjection *p = &self->stream.projection;
+
+  GST_OBJECT_LOCK (self);
+  self->counts = self->stream.counts;
+  if (self->rates.periods != self->stream.rates.periods || self->rates.n != self->stream.rates.n)
+    self->rates = self->stream.rates;
+  self->now = p->now;
+  self->plain = p->plain;
+  self->fits = self->stream.fits;
+  GST_OBJECT_UNLOCK (self);
+}
+
+static void
+note_sizes (WeirSvcLayerFilter *self)
+{
+  guint8 bytes[WEIR_SPS_MAX];
+  WeirSps sps;
+  gsize len;
+
+  for (gint i = 0; i < WEIR_SPATIAL_LAYERS; i++) {
+    const WeirLayerSet set = { (gint8) i, -1, -1 };
+
+    if (!weir_svc_layer_sps (&self->stream.svc, i, bytes, &len)
+        || weir_sps_read (bytes, len, &sps) < 0)
+      continue;
+    GST_OBJECT_LOCK (self);
+    self->sizes[set.spatial][0] = sps.width;
+    self->sizes[set.spatial][1] = sps.height;
+    GST_OBJECT_UNLOCK (self);
+  }
+}
+
+static void
+ask_for_key (WeirSvcLayerFilter *self)
+{
+  GST_DEBUG_OBJECT (self, "asking for a key picture");
+  gst_pad_push_event (
+      self->sinkpad, gst_event_new_custom (GST_EVENT_CUSTOM_UPSTREAM,
+                         gst_structure_new ("GstForceKeyUnit", "running-time", GST_TYPE_CLOCK_TIME,
+                             GST_CLOCK_TIME_NONE, "all-headers", G_TYPE_BOOLEAN, TRUE, "count",
+                             G_TYPE_UINT, (guint) self->stream.counts.key_requests, NULL)));
+}
+
+static void
+warn_once (WeirSvcLayerFilter *self)
+{
+  if (!self->stream.frame.interleaved || self->warned_interleaved)
+    return;
+  self->warned_interleaved = TRUE;
+  GST_ELEMENT_WARNING (self, STREAM, FORMAT,
+      ("The stream uses the interleaved mode of RTP, which passes with all of its layers."),
+      ("STAP-B, MTAP or FU-B"));
+}
+
+static void
+read_settings (WeirSvcLayerFilter *self)
+{
+  LayerSettings settings;
+
+  GST_OBJECT_LOCK (self);
+  settings = self->settings;
+  GST_OBJECT_UNLOCK (self);
+  layer_stream_set (&self->stream, &settings);
+}
+
+// What follows the reading of a frame, before it goes out.
+static void
+frame_was_read (WeirSvcLayerFilter *self)
+{
+  if (self->stream.codec == WEIR_CODEC_H264 && self->stream.svc.changes != self->caps_changes)
+    note_sizes (self);
+  warn_once (self);
+  if (layer_stream_wants_key (&self->stream))
+    ask_for_key (self);
+}
+
+static GstFlowReturn
+push_frame (WeirSvcLayerFilter *self)
+{
+  GstBufferList *list;
+
+  read_settings (self);
+  if (!layer_stream_read (&self->stream))
+    return GST_FLOW_OK;
+  frame_was_read (self);
+  list = layer_stream_pop (&self->stream);
+  publish (self);
+  if (!list)
+    return GST_FLOW_OK;
+  update_caps (self);
+  return gst_pad_push_list (self->srcpad, list);
+}
+
+// Takes a packet, and pushes the frame that it ends, or shows to be at its end.
+static GstFlowReturn
+take_packet (WeirSvcLayerFilter *self, GstBuffer *packet)
+{
+  const guint64 in = self->stream.counts.in;
+  GstFlowReturn ret = GST_FLOW_OK;
+  gboolean again;
+
+  do {
+    if (layer_stream_push (&self->stream, packet, &again))
+      ret = push_frame (self);
+  } while (again);
+  if (self->stream.counts.in != in)
+    publish (self);
+  return ret;
+}
+
+static GstFlowReturn
+take_au (WeirSvcLayerFilter *self, GstBuffer *au)
+{
+  GstMapInfo map;
+
+  read_settings (self);
+  if (!gst_buffer_map (au, &map, GST_MAP_READ)) {
+    gst_buffer_unref (au);
+    return GST_FLOW_ERROR;
+  }
+  if (!layer_stream_read_au (&self->stream, au, &map)) {
+    layer_stream_drop_au (&self->stream, au, &map);
+    publish (self);
+    return GST_FLOW_OK;
+  }
+  frame_was_read (self);
+  au = layer_stream_pop_au (&self->stream, au, &map);
+  publish (self);
+  if (!au)
+    return GST_FLOW_OK;
+  update_caps (self);
+  return gst_pad_push (self->srcpad, au);
+}
+
+static gboolean
+is_tagging (WeirSvcLayerFilter *self)
+{
+  gboolean tagging;
+
+  GST_OBJECT_LOCK (self);
+  tagging = self->settings.mode == LAYER_MODE_TAG;
+  GST_OBJECT_UNLOCK (self);
+  return tagging;
+}
+
+// What was held goes out before what is only tagged.
+static void
+begin_tagging (WeirSvcLayerFilter *self)
+{
+  push_frame (self);
+  push_caps (self, gst_caps_ref (self->in_caps));
+}
+
+static GstFlowReturn
+weir_svc_layer_filter_chain (GstPad *pad, GstObject *parent, GstBuffer *buffer)
+{
+  WeirSvcLayerFilter *self = WEIR_SVC_LAYER_FILTER (parent);
+
+  if (!self->have_stream) {
+    gst_buffer_unref (buffer);
+    return GST_FLOW_NOT_NEGOTIATED;
+  }
+  if (is_tagging (self)) {
+    begin_tagging (self);
+    buffer = layer_stream_tag (&self->stream, buffer);
+    publish (self);
+    return gst_pad_push (self->srcpad, buffer);
+  }
+  return self->stream.rtp ? take_packet (self, buffer) : take_au (self, buffer);
+}
+
+static gboolean
+tag_each (GstBuffer **buffer, guint i, gpointer user_data)
+{
+  WeirSvcLayerFilter *self = user_data;
+
+  *buffer = layer_stream_tag (&self->stream, *buffer);
+  return TRUE;
+}
+
+typedef struct {
+  WeirSvcLayerFilter *self;
+  GstFlowReturn ret;
+} Take;
+
+// Takes the buffer out of the list, so that it may be written to.
+static gboolean
+take_each (GstBuffer **buffer, guint i, gpointer user_data)
+{
+  Take *take = user_data;
+  GstBuffer *taken = g_steal_pointer (buffer);
+
+  if (take->ret == GST_FLOW_OK)
+    take->ret =
+        weir_svc_layer_filter_chain (take->self->sinkpad, GST_OBJECT_CAST (take->self), taken);
+  else
+    gst_buffer_unref (taken);
+  return TRUE;
+}
+
+static GstFlowReturn
+weir_svc_layer_filter_chain_list (GstPad *pad, GstObject *parent, GstBufferList *list)
+{
+  WeirSvcLayerFilter *self = WEIR_SVC_LAYER_FILTER (parent);
+  Take take = { self, GST_FLOW_OK };
+
+  list = gst_buffer_list_make_writable (list);
+  if (self->have_stream && is_tagging (self)) {
+    begin_tagging (self);
+    gst_buffer_list_foreach (list, tag_each, self);
+    publish (self);
+    return gst_pad_push_list (self->srcpad, list);
+  }
+  gst_buffer_list_foreach (list, take_each, &take);
+  gst_buffer_list_unref (list);
+  return take.ret;
+}
+
+/* Events and queries */
+
+static void
+drop_events (WeirSvcLayerFilter *self)
+{
+  g_queue_clear_full (&self->held_events, (GDestroyNotify) gst_event_unref);
+}
+
+// What remains goes out before the end, and before anything that changes the meaning of buffers.
+static void
+drain (WeirSvcLayerFilter *self)
+{
+  if (self->have_stream)
+    push_frame (self);
+}
+
+static gboolean
+weir_svc_layer_filter_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
+{
+  WeirSvcLayerFilter *self = WEIR_SVC_LAYER_FILTER (parent);
+  GstCaps *caps;
+
+  switch (GST_EVENT_TYPE (event)) {
+    case GST_EVENT_CAPS:
+      drain (self);
+      gst_event_parse_caps (event, &caps);
+      take_caps (self, caps);
+      gst_event_unref (event);
+      return self->have_stream;
+    case GST_EVENT_FLUSH_STOP:
+      layer_stream_flush (&self->stream);
+      break;
+    case GST_EVENT_EOS:
+      drain (self);
+      if (self->in_caps && !self->out_caps)
+        push_caps (self, gst_caps_ref (self->in_caps));
+      break;
+    case GST_EVENT_STREAM_START:
+    case GST_EVENT_SEGMENT:
+      drain (self);
+      break;
+    default:
+      break;
+  }
+  if (GST_EVENT_IS_SERIALIZED (event) && GST_EVENT_TYPE (event) > GST_EVENT_CAPS && self->in_caps
+      && !self->out_caps) {
+    g_queue_push_tail (&self->held_events, event);
+    return TRUE;
+  }
+  return gst_pad_event_default (pad, parent, event);
+}
+
+// Downstream's wishes on what the element changes say nothing of what may come in.
+static GstCaps *
+get_sink_caps (WeirSvcLayerFilter *self, GstCaps *filter)
+{
+  GstCaps *template = gst_pad_get_pad_template_caps (self->sinkpad);
+  GstCaps *peer = gst_pad_peer_query_caps (self->srcpad, NULL);
+  GstCaps *caps;
+
+  peer = gst_caps_make_writable (peer);
+  for (guint i = 0; i < gst_caps_get_size (peer); i++)
+    gst_structure_remove_fields (gst_caps_get_structure (peer, i), "profile", "level", "width",
+        "height", "codec_data", "sprop-parameter-sets", "profile-level-id", "encoding-name", NULL);
+  caps = gst_caps_intersect_full (template, peer, GST_CAPS_INTERSECT_FIRST);
+  gst_caps_unref (peer);
+  gst_caps_unref (template);
+  if (filter) {
+    peer = gst_caps_intersect_full (filter, caps, GST_CAPS_INTERSECT_FIRST);
+    gst_caps_unref (caps);
+    caps = peer;
+  }
+  return caps;
+}
+
+static gboolean
+weir_svc_layer_filter_sink_query (GstPad *pad, GstObject *parent, GstQuery *query)
+{
+  WeirSvcLayerFilter *self = WEIR_SVC_LAYER_FILTER (parent);
+  GstCaps *caps, *filter, *template;
+
+  switch (GST_QUERY_TYPE (query)) {
+    case GST_QUERY_CAPS:
+      gst_query_parse_caps (query, &filter);
+      caps = get_sink_caps (self, filter);
+      gst_query_set_caps_result (query, caps);
+      gst_caps_unref (caps);
+      return TRUE;
+    case GST_QUERY_ACCEPT_CAPS:
+      gst_query_parse_accept_caps (query, &caps);
+      template = gst_pad_get_pad_template_caps (pad);
+      gst_query_set_accept_caps_result (query, gst_caps_can_intersect (caps, template));
+      gst_caps_unref (template);
+      return TRUE;
+    default:
+      return gst_pad_query_default (pad, parent, query);
+  }
+}
+
+static gboolean
+weir_svc_layer_filter_src_query (GstPad *pad, GstObject *parent, GstQuery *query)
+{
+  GstCaps *filter, *caps, *some;
+
+  if (GST_QUERY_TYPE (query) != GST_QUERY_CAPS)
+    return gst_pad_query_default (pad, parent, query);
+  gst_query_parse_caps (query, &filter);
+  caps = gst_pad_get_current_caps (pad);
+  if (!caps)
+    caps = gst_pad_get_pad_template_caps (pad);
+  if (filter) {
+    some = gst_caps_intersect_full (filter, caps, GST_CAPS_INTERSECT_FIRST);
+    gst_caps_unref (caps);
+    caps = some;
+  }
+  gst_query_set_caps_result (query, caps);
+  gst_caps_unref (caps);
+  return TRUE;
+}
+
+static GstStateChangeReturn
+weir_svc_layer_filter_change_state (GstElement *element, GstStateChange transition)
+{
+  WeirSvcLayerFilter *self = WEIR_SVC_LAYER_FILTER (element);
+  GstStateChangeReturn ret =
+      GST_ELEMENT_CLASS (weir_svc_layer_filter_parent_class)->change_state (element, transition);
+
+  if (transition == GST_STATE_CHANGE_PAUSED_TO_READY) {
+    layer_stream_flush (&self->stream);
+    gst_caps_replace (&self->in_caps, NULL);
+    gst_caps_replace (&self->out_caps, NULL);
+    drop_events (self);
+    self->have_stream = FALSE;
+  }
+  return ret;
+}
+
+/* Properties */
+
+#define WEIR_TYPE_SVC_OUTPUT_MODE (weir_svc_output_mode_get_type ())
+static GType
+weir_svc_output_mode_get_type (void)
+{
+  static gsize type;
+  static const GEnumValue values[] = {
+    { WEIR_OUTPUT_SVC, "All layers up to the highest that is wanted", "svc" },
+    { WEIR_OUTPUT_AVC, "The highest layer that is wanted, alone, as plain H.264", "avc" },
+    { WEIR_OUTPUT_BASE, "The base layer, alone, as plain H.264", "base" },
+    { 0, NULL, NULL },
+  };
+
+  if (g_once_init_enter (&type))
+    g_once_init_leave (&type, g_enum_register_static ("WeirSvcOutputMode", values));
+  return type;
+}
+
+#define WEIR_TYPE_SVC_SWITCH_MODE (weir_svc_switch_mode_get_type ())
+static GType
+weir_svc_switch_mode_get_type (void)
+{
+  static gsize type;
+  static const GEnumValue values[] = {
+    { SWITCH_SAFE, "Where the decoder survives it", "safe" },
+    { SWITCH_IMMEDIATE, "At the next picture", "immediate" },
+    { 0, NULL, NULL },
+  };
+
+  if (g_once_init_enter (&type))
+    g_once_init_leave (&type, g_enum_register_static ("WeirSvcSwitchMode", values));
+  return type;
+}
+
+#define WEIR_TYPE_SVC_MODE (weir_svc_mode_get_type ())
+static GType
+weir_svc_mode_get_type (void)
+{
+  static gsize type;
+  static const GEnumValue values[] = {
+    { LAYER_MODE_FILTER, "Drop what is above the layers that are wanted", "filter" },
+    { LAYER_MODE_TAG, "Drop nothing, tell the layer in a meta on each buffer", "tag" },
+    { 0, NULL, NULL },
+  };
+
+  if (g_once_init_enter (&type))
+    g_once_init_leave (&type, g_enum_register_static ("WeirSvcMode", values));
+  return type;
+}
+
+// With the object lock.
+static void
+add_layer (const WeirSvcLayerFilter *self, const WeirLayerRate *layer, GValue *array)
+{
+  GValue value = G_VALUE_INIT;
+  const guint *size = self->sizes[layer->spatial % WEIR_SPATIAL_LAYERS];
+
+  g_value_init (&value, GST_TYPE_STRUCTURE);
+  g_value_take_boxed (
+      &value, gst_structure_new ("layer", "spatial", G_TYPE_INT, layer->spatial, "temporal",
+                  G_TYPE_INT, layer->temporal, "quality", G_TYPE_INT, layer->quality, "bitrate",
+                  G_TYPE_UINT64, (guint64) layer->bitrate, "frame-rate", G_TYPE_DOUBLE,
+                  layer->frame_rate, "width", G_TYPE_INT, (gint) size[0], "height", G_TYPE_INT,
+                  (gint) size[1], "bytes", G_TYPE_UINT64, (guint64) layer->total_bytes, NULL));
+  gst_value_array_append_and_take_value (array, &value);
+}
+
+// With the object lock.
+static GstStructure *
+make_stats (const WeirSvcLayerFilter *self)
+{
+  const LayerCounts *c = &self->counts;
+
+  return gst_structure_new ("application/x-weir-layers", "in", G_TYPE_UINT64, c->in, "out",
+      G_TYPE_UINT64, c->out, "left-out", G_TYPE_UINT64, c->left_out, "unfit", G_TYPE_UINT64,
+      c->unfit, "late", G_TYPE_UINT64, c->late, "bad", G_TYPE_UINT64, c->bad, "flushed",
+      G_TYPE_UINT64, c->flushed, "cut", G_TYPE_UINT64, c->cut, "frames-in", G_TYPE_UINT64,
+      c->frames_in, "frames-out", G_TYPE_UINT64, c->frames_out, "key-requests", G_TYPE_UINT64,
+      c->key_requests, "spatial", G_TYPE_INT, self->now.spatial, "temporal", G_TYPE_INT,
+      self->now.temporal, "quality", G_TYPE_INT, self->now.quality, "plain-layer", G_TYPE_INT,
+      self->plain, "target-met", G_TYPE_BOOLEAN, self->fits, NULL);
+}
+
+static void
+weir_svc_layer_filter_set_property (
+    GObject *object, guint id, const GValue *value, GParamSpec *pspec)
+{
+  WeirSvcLayerFilter *self = WEIR_SVC_LAYER_FILTER (object);
+  LayerSettings *settings = &self->settings;
+
+  GST_OBJECT_LOCK (self);
+  switch (id) {
+    case PROP_MAX_SPATIAL:
+      settings->limit.spatial = (gint8) g_value_get_int (value);
+      break;
+    case PROP_MAX_TEMPORAL:
+      settings->limit.temporal = (gint8) g_value_get_int (value);
+      break;
+    case PROP_MAX_QUALITY:
+      settings->limit.quality = (gint8) g_value_get_int (value);
+      break;
+    case PROP_TARGET_BITRATE:
+      settings->target_bitrate = g_value_get_uint64 (value);
+      break;
+    case PROP_OUTPUT_MODE:
+      settings->output = (WeirOutput) g_value_get_enum (value);
+      break;
+    case PROP_SWITCH_MODE:
+      settings->immediate = g_value_get_enum (value) == SWITCH_IMMEDIATE;
+      break;
+    case PROP_MODE:
+      settings->mode = (LayerMode) g_value_get_enum (value);
+      break;
+    case PROP_INFER_TEMPORAL:
+      settings->infer_temporal = g_value_get_boolean (value);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+      break;
+  }
+  GST_OBJECT_UNLOCK (self);
+}
+
+static void
+weir_svc_layer_filter_get_property (GObject *object, guint id, GValue *value, GParamSpec *pspec)
+{
+  WeirSvcLayerFilter *self = WEIR_SVC_LAYER_FILTER (object);
+  const LayerSettings *settings = &self->settings;
+
+  GST_OBJECT_LOCK (self);
+  switch (id) {
+    case PROP_MAX_SPATIAL:
+      g_value_set_int (value, settings->limit.spatial);
+      break;
+    case PROP_MAX_TEMPORAL:
+      g_value_set_int (value, settings->limit.temporal);
+      break;
+    case PROP_MAX_QUALITY:
+      g_value_set_int (value, settings->limit.quality);
+      break;
+    case PROP_TARGET_BITRATE:
+      g_value_set_uint64 (value, settings->target_bitrate);
+      break;
+    case PROP_OUTPUT_MODE:
+      g_value_set_enum (value, (gint) settings->output);
+      break;
+    case PROP_SWITCH_MODE:
+      g_value_set_enum (value, settings->immediate ? SWITCH_IMMEDIATE : SWITCH_SAFE);
+      break;
+    case PROP_MODE:
+      g_value_set_enum (value, (gint) settings->mode);
+      break;
+    case PROP_INFER_TEMPORAL:
+      g_value_set_boolean (value, settings->infer_temporal);
+      break;
+    case PROP_LAYERS:
+      for (gsize i = 0; i < self->rates.n; i++)
+        add_layer (self, &self->rates.layers[i], value);
+      break;
+    case PROP_STATS:
+      g_value_take_boxed (value, make_stats (self));
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+      break;
+  }
+  GST_OBJECT_UNLOCK (self);
+}
+
+static void
+weir_svc_layer_filter_init (WeirSvcLayerFilter *self)
+{
+  self->sinkpad = gst_pad_new_from_static_template (&sink_template, "sink");
+  gst_pad_set_chain_function (self->sinkpad, weir_svc_layer_filter_chain);
+  gst_pad_set_chain_list_function (self->sinkpad, weir_svc_layer_filter_chain_list);
+  gst_pad_set_event_function (self->sinkpad, weir_svc_layer_filter_sink_event);
+  gst_pad_set_query_function (self->sinkpad, weir_svc_layer_filter_sink_query);
+  gst_element_add_pad (GST_ELEMENT (self), self->sinkpad);
+  self->srcpad = gst_pad_new_from_static_template (&src_template, "src");
+  gst_pad_set_query_function (self->srcpad, weir_svc_layer_filter_src_query);
+  gst_pad_use_fixed_caps (self->srcpad);
+  gst_element_add_pad (GST_ELEMENT (self), self->srcpad);
+
+  self->settings.limit = WEIR_LAYER_SET_ALL;
+  self->now = WEIR_LAYER_SET_ALL;
+  self->plain = -1;
+  self->fits = TRUE;
+  g_queue_init (&self->held_events);
+  layer_stream_init (&self->stream);
+}
+
+static void
+weir_svc_layer_filter_finalize (GObject *object)
+{
+  WeirSvcLayerFilter *self = WEIR_SVC_LAYER_FILTER (object);
+
+  layer_stream_clear (&self->stream);
+  gst_caps_replace (&self->in_caps, NULL);
+  gst_caps_replace (&self->out_caps, NULL);
+  drop_events (self);
+  G_OBJECT_CLASS (weir_svc_layer_filter_parent_class)->finalize (object);
+}
+
+static void
+weir_svc_layer_filter_class_init (WeirSvcLayerFilterClass *klass)
+{
+  GObjectClass *gobject_class = G_OBJECT_CLASS (klass);
+  GstElementClass *element_class = GST_ELEMENT_CLASS (klass);
+  const GParamFlags ro = G_PARAM_READABLE | G_PARAM_STATIC_STRINGS;
+  const GParamFlags rw = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_PLAYING;
+
+  GST_DEBUG_CATEGORY_INIT (svclayerfilter_debug, "svclayerfilter", 0, "Layer filter");
+
+  gobject_class->set_property = weir_svc_layer_filter_set_property;
+  gobject_class->get_property = weir_svc_layer_filter_get_property;
+  gobject_class->finalize = weir_svc_layer_filter_finalize;
+  element_class->change_state = weir_svc_layer_filter_change_state;
+
+  g_object_class_install_property (gobject_class, PROP_MAX_SPATIAL,
+      g_param_spec_int ("max-spatial", "Highest spatial layer",
+          "Highest spatial layer (dependency id of SVC) that goes on; -1 = all", -1, 7, DEFAULT_MAX,
+          rw));
+  g_object_class_install_property (gobject_class, PROP_MAX_TEMPORAL,
+      g_param_spec_int ("max-temporal", "Highest temporal layer",
+          "Highest temporal layer that goes on; -1 = all", -1, 7, DEFAULT_MAX, rw));
+  g_object_class_install_property (gobject_class, PROP_MAX_QUALITY,
+      g_param_spec_int ("max-quality", "Highest quality layer",
+          "Highest quality layer of the highest spatial layer that goes on; -1 = all", -1, 15,
+          DEFAULT_MAX, rw));
+  /**
+   * WeirSvcLayerFilter:target-bitrate:
+   *
+   * Bits per second of what comes out: within the other limits the set of layers with the highest
+   * measured bitrate that fits is taken. What is measured is a moving average over periods of
+   * 200 ms, in which a new period counts for 1/16. Where even the base layer is above the target,
+   * the base goes on and `target-met` in #WeirSvcLayerFilter:stats is FALSE. 0 means no target.
+   */
+  g_object_class_install_property (gobject_class, PROP_TARGET_BITRATE,
+      g_param_spec_uint64 ("target-bitrate", "Target bitrate",
+          "Bits per second that what comes out should fit into; 0 = no target", 0, G_MAXUINT64,
+          DEFAULT_TARGET_BITRATE, rw));
+  /**
+   * WeirSvcLayerFilter:output-mode:
+   *
+   * For H.264 only; other codecs come out as they are. A change is made at the next IDR.
+   */
+  g_object_class_install_property (gobject_class, PROP_OUTPUT_MODE,
+      g_param_spec_enum ("output-mode", "Output mode", "What H.264 comes out as",
+          WEIR_TYPE_SVC_OUTPUT_MODE, DEFAULT_OUTPUT_MODE, rw));
+  g_object_class_install_property (gobject_class, PROP_SWITCH_MODE,
+      g_param_spec_enum ("switch-mode", "Switch mode", "Where a change of layers is made",
+          WEIR_TYPE_SVC_SWITCH_MODE, DEFAULT_SWITCH_MODE, rw));
+  g_object_class_install_property (gobject_class, PROP_MODE,
+      g_param_spec_enum ("mode", "Mode", "Whether layers are dropped, or only told",
+          WEIR_TYPE_SVC_MODE, DEFAULT_MODE, rw));
+  /**
+   * WeirSvcLayerFilter:infer-temporal:
+   *
+   * H.264 without prefix NAL units says nothing of temporal layers, but encoders that make them
+   * give lower layers a higher nal_ref_idc. With this, layers are told by that: right from the
+   * second group of pictures on.
+   */
+  g_object_class_install_property (gobject_class, PROP_INFER_TEMPORAL,
+      g_param_spec_boolean ("infer-temporal", "Infer temporal layers",
+          "Tell the temporal layers of plain H.264 by nal_ref_idc", DEFAULT_INFER_TEMPORAL, rw));
+  /**
+   * WeirSvcLayerFilter:layers:
+   *
+   * Every layer that was seen, lowest first: a structure each of `spatial`, `temporal`, `quality`
+   * (#gint), `bitrate` (#guint64, bits per second of this layer alone), `frame-rate` (#gdouble, of
+   * this layer alone), `width` and `height` (#gint, 0 where it is not known) and `bytes` (#guint64,
+   * since the start). New every 200 ms of stream time.
+   */
+  g_object_class_install_property (gobject_class, PROP_LAYERS,
+      gst_param_spec_array ("layers", "Layers", "Every layer that was seen, and what it takes",
+          g_param_spec_boxed ("layer", "Layer", "One layer", GST_TYPE_STRUCTURE, ro), ro));
+  /**
+   * WeirSvcLayerFilter:stats:
+   *
+   * All #guint64 but the last ones. Of buffers: `in`; `out`; and why the others did not come out:
+   * `left-out` (above the layers that are wanted), `unfit` (of a picture that could not have been
+   * decoded), `late` (after its frame, or twice), `bad` (it breaks its format, or continues a unit
+   * whose start was lost), `flushed`. `cut` counts those that came out shorter. Of pictures:
+   * `frames-in`, `frames-out`. `key-requests` sent upstream. What goes on now: `spatial`,
+   * `temporal`, `quality` (#gint, -1 = all), `plain-layer` (#gint, the spatial layer that comes out
+   * as plain H.264, -1 = none does), `target-met` (#gboolean).
+   */
+  g_object_class_install_property (gobject_class, PROP_STATS,
+      g_param_spec_boxed (
+          "stats", "Statistics", "What came in and went out, and why", GST_TYPE_STRUCTURE, ro));
+
+  gst_element_class_add_static_pad_template (element_class, &sink_template);
+  gst_element_class_add_static_pad_template (element_class, &src_template);
+  gst_element_class_set_static_metadata (element_class, "Layer filter", "Filter/Video/Network/RTP",
+      "Makes of a stream with layers the stream of some of them", "Weir");
+}
