@@ -41,7 +41,7 @@ read_h265 (WeirAu *self, const uint8_t *data, size_t len, unsigned length_size)
   const uint8_t *unit;
   uint64_t size;
 
-  add_part (self, data, len);
+  add_part (self, data, len)->frame = true;
   if (length_size == 0) {
     while (weir_start_code_next (&b, &unit, &size))
       add_h265_unit (&reader, unit, size, &self->picture);
@@ -117,6 +117,7 @@ read_vp9 (WeirAu *self, const uint8_t *data, size_t len)
     read_vp9_frame (frame[0], &key, &shown);
     is_key |= i == 0 && key;
     part->layered = shown;
+    part->frame = true;
     part->spatial = spatial;
     if (shown)
       weir_picture_add (&self->picture,
@@ -182,6 +183,7 @@ read_obu (WeirAu *self, WeirBytes *b, bool *is_key)
   part->spatial = extension >> 3 & 3;
   if (type != OBU_FRAME_HEADER && type != OBU_FRAME)
     return 0;
+  part->frame = true;
   // show_existing_frame is 0, and frame_type is KEY_FRAME: what follows in the unit needs no other.
   if (part->spatial == 0 && size > 0 && body[0] >> 5 == 0)
     *is_key = true;
@@ -222,7 +224,7 @@ weir_au_read (WeirAu *self, WeirCodec codec, const uint8_t *data, size_t len, un
     case WEIR_CODEC_AV1:
       return read_av1 (self, data, len);
     default: // no layers that could be told from outside
-      add_part (self, data, len);
+      add_part (self, data, len)->frame = true;
       return 0;
   }
 }
@@ -238,7 +240,7 @@ weir_au_write (const WeirAu *self, WeirLayerSet now, uint8_t *out)
 
     if (part->layered && !weir_layer_set_has (now, part->spatial, 0, part->temporal))
       continue;
-    any |= part->layered || self->picture.present == 1 || !self->picture.any;
+    any |= part->frame;
     memcpy (out + at, part->data, part->len);
     at += part->len;
   }

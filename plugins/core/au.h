@@ -19,6 +19,7 @@ typedef struct {
   const uint8_t *data;
   size_t len;
   bool layered; // it is of the layer below; else it belongs to all
+  bool frame;   // it is a picture, or a part of one
   uint8_t spatial, temporal;
 } WeirAuPart;
 
