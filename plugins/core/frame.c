@@ -331,6 +331,33 @@ read_h264 (WeirFrame *self)
 }
 
 void
+weir_frame_read_descriptor (
+    WeirFrame *self, const uint8_t *packet, const WeirRtp *rtp, WeirLayer *layer)
+{
+  const uint8_t *descriptor;
+  size_t len;
+
+  if (!self->dependency_id || self->reader.codec == WEIR_CODEC_H264)
+    return;
+  descriptor = weir_rtp_extension (packet, rtp, self->dependency_id, &len);
+  if (descriptor)
+    weir_dependency_read (&self->dependency, descriptor, len, layer);
+}
+
+static WeirForm
+read_layer (WeirFrame *self, WeirFramePacket *packet)
+{
+  const uint8_t *payload = packet->data + packet->rtp.payload_offset;
+
+  if (packet->rtp.payload_length == 0)
+    return WEIR_FORM_OPAQUE;
+  if (!weir_layers_read (&self->reader, payload, packet->rtp.payload_length, &packet->layer))
+    return WEIR_FORM_BAD;
+  weir_frame_read_descriptor (self, packet->data, &packet->rtp, &packet->layer);
+  return WEIR_FORM_LAYER;
+}
+
+void
 weir_frame_read (WeirFrame *self)
 {
   if (self->reader.codec == WEIR_CODEC_H264) {
@@ -339,15 +366,14 @@ weir_frame_read (WeirFrame *self)
   }
   for (size_t i = 0; i < self->n_packets; i++) {
     WeirFramePacket *packet = &self->packets[i];
-    const uint8_t *payload = packet->data + packet->rtp.payload_offset;
-    bool ok = weir_layers_read (&self->reader, payload, packet->rtp.payload_length, &packet->layer);
 
-    packet->form = ok ? WEIR_FORM_LAYER : WEIR_FORM_BAD;
-    if (packet->rtp.payload_length == 0)
-      packet->form = WEIR_FORM_OPAQUE;
+    packet->form = read_layer (self, packet);
     if (packet->form == WEIR_FORM_LAYER)
       weir_picture_add (&self->picture, &packet->layer);
   }
+  // A key picture of AV1 is told of in its first packet alone, whatever layers follow.
+  if (self->reader.codec == WEIR_CODEC_AV1 && self->picture.enter & 1)
+    self->picture.enter = self->picture.present;
 }
 
 /* Access units */

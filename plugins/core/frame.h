@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "dependency.h"
 #include "h264.h"
 #include "layers.h"
 #include "layerset.h"
@@ -52,6 +53,8 @@ typedef struct {
 
 typedef struct {
   WeirLayers reader;
+  uint8_t dependency_id; // of the dependency descriptor among header extensions, 0 = none
+  WeirDependency dependency;
   WeirFramePacket *packets;
   size_t n_packets, packets_size;
   WeirUnit *units;
@@ -86,6 +89,10 @@ WeirAdd weir_frame_add (WeirFrame *self, const uint8_t *packet, size_t len, size
 
 // Reads what was added. Afterwards the packets are in order.
 void weir_frame_read (WeirFrame *self);
+
+// What a packet's dependency descriptor, if it has one, tells in the place of its payload.
+void weir_frame_read_descriptor (
+    WeirFrame *self, const uint8_t *packet, const WeirRtp *rtp, WeirLayer *layer);
 
 // Reads an access unit in one piece: with start codes where `length_size` is 0, else with lengths
 // of that many bytes before each unit (1, 2 or 4). Returns 0; -EBADMSG if a length is beyond the

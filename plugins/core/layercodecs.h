@@ -18,3 +18,6 @@ void weir_layer_merge (WeirLayer *all, const WeirLayer *unit, bool first);
 
 // See WeirLayers.infer_temporal.
 uint8_t weir_h264_temporal_from_nri (WeirLayers *self, uint8_t nri);
+
+// Takes `by` off the picture id of a VP8 packet, if it has one.
+void weir_vp8_shift_picture_id (uint8_t *payload, size_t len, uint16_t by);

@@ -48,3 +48,19 @@ weir_layers_read_vp8 (const uint8_t *payload, size_t len, WeirLayer *out)
   out->switch_up = layer_sync || out->temporal == 0;
   return true;
 }
+
+void
+weir_vp8_shift_picture_id (uint8_t *payload, size_t len, uint16_t by)
+{
+  uint16_t id;
+
+  if (len < 3 || !(payload[0] & 0x80) || !(payload[1] & PICTURE_ID))
+    return;
+  if (!(payload[2] & 0x80)) {
+    payload[2] = (payload[2] - by) & 0x7f;
+  } else if (len >= 4) {
+    id = (uint16_t) ((payload[2] << 8 | payload[3]) - by);
+    payload[2] = (uint8_t) (0x80 | id >> 8);
+    payload[3] = (uint8_t) id;
+  }
+}

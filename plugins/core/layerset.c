@@ -50,14 +50,16 @@ choose_spatial (WeirSwitch *self, const WeirPicture *picture)
   int now = self->now.spatial;
   int want = highest (up_to (picture->present, self->wanted.spatial));
   int enter = highest (up_to (picture->enter, self->wanted.spatial));
-  bool here = now >= 0 && picture->present >> now & 1;
+  bool here = now >= 0 && (picture->present >> now & 1 || self->down_is_free);
 
   if (want < 0)
     return;
-  if (self->immediate || (self->down_is_free && now > want)) {
+  if (self->immediate) {
     self->now.spatial = (int8_t) want;
     self->now.quality = self->wanted.quality;
     self->settled = true;
+  } else if (self->down_is_free && self->wanted.spatial >= 0 && now > self->wanted.spatial) {
+    self->now.spatial = self->wanted.spatial;
   } else if (enter >= 0 && (enter == want || enter > now || !here)) {
     self->now.spatial = (int8_t) enter;
     self->now.quality = self->wanted.quality;
@@ -78,18 +80,27 @@ choose_temporal (WeirSwitch *self, const WeirPicture *picture)
     self->now.temporal = (int8_t) picture->temporal;
 }
 
+// Whether a key picture would bring what goes on nearer to what is wanted.
+static bool
+needs_key (const WeirSwitch *self, const WeirPicture *picture)
+{
+  int want = highest (up_to (picture->present, self->wanted.spatial));
+
+  if (self->now.quality != self->wanted.quality)
+    return true;
+  if (!self->settled)
+    return want > 0;
+  return self->down_is_free ? want > self->now.spatial : want != self->now.spatial;
+}
+
 WeirPictureVerdict
 weir_switch_picture (WeirSwitch *self, const WeirPicture *picture)
 {
-  int want;
-
   if (!picture->any)
     return WEIR_PICTURE_KEEP;
   choose_spatial (self, picture);
   choose_temporal (self, picture);
-  want = highest (up_to (picture->present, self->wanted.spatial));
-  self->waiting = self->now.quality != self->wanted.quality
-                  || (self->settled ? want != self->now.spatial : want > 0);
+  self->waiting = needs_key (self, picture);
   if (self->now.temporal >= 0 && picture->temporal > self->now.temporal)
     return WEIR_PICTURE_DROP;
   if (self->settled && !self->down_is_free && !(picture->present >> self->now.spatial & 1))

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "project.h"
 
+#include "layercodecs.h"
+
 #include <string.h>
 
 void
@@ -114,6 +116,8 @@ weir_project (WeirProjection *self, const WeirSvc *svc, const WeirFrame *frame, 
   }
   if (n > 0)
     out[self->last_kept].marker = frame->marker;
+  else if (frame->picture.any)
+    self->pictures_left_out++;
   return n;
 }
 
@@ -188,6 +192,8 @@ write_payload (const WeirProjection *self, const WeirSvc *svc, const WeirFrame *
   WeirUnit unit;
   WeirUnitFate fate;
 
+  if (frame->reader.codec == WEIR_CODEC_VP8)
+    weir_vp8_shift_picture_id (payload, len, self->pictures_left_out);
   if (packet->form == WEIR_FORM_AGGREGATE)
     return write_aggregate (self, svc, frame, packet, payload);
   if (packet->form != WEIR_FORM_SINGLE && packet->form != WEIR_FORM_FRAGMENT)
@@ -206,6 +212,8 @@ bool
 weir_project_is_same (
     const WeirProjection *self, const WeirFramePacket *packet, const WeirProjected *how)
 {
+  if (packet->form == WEIR_FORM_LAYER && self->pictures_left_out)
+    return false;
   return how->seq == packet->rtp.seq && how->marker == packet->rtp.marker && self->plain <= 0
          && packet->form != WEIR_FORM_AGGREGATE;
 }

@@ -19,8 +19,9 @@
 typedef struct {
   WeirSwitch layers;
   WeirOutput output;
-  int64_t left_out; // packets, so far
-  bool settled;     // `plain` is of a picture
+  int64_t left_out;           // packets, so far
+  uint16_t pictures_left_out; // for VP8, whose pictures are numbered
+  bool settled;               // `plain` is of a picture
   // Of the frame that was decided on last.
   WeirLayerSet now;
   int plain;

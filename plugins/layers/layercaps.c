@@ -67,6 +67,32 @@ layer_caps_read (
   return *codec != WEIR_CODEC_OPAQUE;
 }
 
+static const gchar *
+extension_uri (const GValue *value)
+{
+  // With a direction or attributes the URI stands in the middle of three.
+  if (GST_VALUE_HOLDS_ARRAY (value) && gst_value_array_get_size (value) == 3)
+    value = gst_value_array_get_value (value, 1);
+  return G_VALUE_HOLDS_STRING (value) ? g_value_get_string (value) : NULL;
+}
+
+guint8
+layer_caps_dependency_id (GstCaps *caps)
+{
+  GstStructure *s = gst_caps_get_structure (caps, 0);
+
+  for (gint i = 0; i < gst_structure_n_fields (s); i++) {
+    const gchar *name = gst_structure_nth_field_name (s, (guint) i);
+    guint64 id;
+
+    if (g_str_has_prefix (name, "extmap-")
+        && g_strcmp0 (extension_uri (gst_structure_get_value (s, name)), WEIR_DEPENDENCY_URI) == 0
+        && g_ascii_string_to_unsigned (name + strlen ("extmap-"), 10, 1, 255, &id, NULL))
+      return (guint8) id;
+  }
+  return 0;
+}
+
 /* Parameter sets from caps */
 
 static void

@@ -15,5 +15,8 @@ gboolean layer_caps_read (
 // Lets the stream learn from the parameter sets in the caps.
 void layer_caps_note (GstCaps *caps, LayerStream *stream);
 
+// The number under which RTP caps announce the dependency descriptor, 0 if they don't.
+guint8 layer_caps_dependency_id (GstCaps *caps);
+
 // The caps of what comes out, for caps that came in. (transfer full)
 GstCaps *layer_caps_make (GstCaps *in, const LayerStream *stream);

@@ -393,6 +393,7 @@ tag_packet (LayerStream *self, const GstMapInfo *map, WeirLayer *layer)
   if (weir_rtp_parse (map->data, map->size, &rtp) < 0)
     return;
   weir_layers_read (&self->tagger, map->data + rtp.payload_offset, rtp.payload_length, layer);
+  weir_frame_read_descriptor (&self->frame, map->data, &rtp, layer);
   ts = weir_unwrap32 (&self->last_ts, rtp.timestamp);
   self->now = gst_util_uint64_scale (
       (guint64) MAX (ts, 0), GST_SECOND, self->clock_rate ? self->clock_rate : 90000);

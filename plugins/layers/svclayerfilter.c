@@ -20,6 +20,9 @@
  * | VP9 | spatial (of superframes) | spatial, temporal |
  * | AV1 | spatial, temporal | spatial, temporal |
  *
+ * Where the caps announce the dependency descriptor of the AV1 RTP specification (extmap), it is
+ * read for any codec but H.264, and believed before the payload.
+ *
  * Properties may be changed while it plays. With #WeirSvcLayerFilter:switch-mode safe a change is
  * made where a decoder survives it: down in temporal at once; up at the next picture of temporal
  * layer 0, or where the stream says it may be; a spatial layer of H.264, up or down, at the next
@@ -180,6 +183,7 @@ take_caps (WeirSvcLayerFilter *self, GstCaps *caps)
   GST_OBJECT_UNLOCK (self);
   layer_stream_start (&self->stream, codec, rtp, length_size, clock_rate, &settings);
   layer_caps_note (caps, &self->stream);
+  self->stream.frame.dependency_id = rtp ? layer_caps_dependency_id (caps) : 0;
   self->warned_interleaved = FALSE;
   if (codec != WEIR_CODEC_H264 || settings.mode == LAYER_MODE_TAG)
     push_caps (self, gst_caps_ref (caps));

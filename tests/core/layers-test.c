@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "layers.h"
 
+#include "dependency.h"
+
 #include "tap.h"
 
 // The flags of a WeirLayer as letters: k keyframe, p parameters, d discardable, u switch_up,
@@ -269,6 +271,83 @@ mpv (void)
   CHECK_IN (&(WeirLayers) { WEIR_CODEC_MPV }, payloads);
 }
 
+/* The dependency descriptor */
+
+typedef struct {
+  const char *what;
+  uint8_t bytes[16];
+  size_t len;
+  const char *flags;
+  uint8_t temporal;
+} Descriptor;
+
+// One spatial layer, three temporal ones; decode targets of 1, 2 and 3 of them.
+static const uint8_t with_structure[] = { 0xc0, 0, 7, 0x80, 0x02, 0x17, 0xaa, 0xf1, 0x81, 0x4d,
+  0x14, 0 };
+
+static void
+dependency_descriptor (void)
+{
+  static const Descriptor descriptors[] = {
+    { "template 1", { 0xc1, 0, 8 }, 3, "u", 0 },
+    { "template 2", { 0xc2, 0, 9 }, 3, "u", 1 },
+    { "template 3", { 0xc3, 0, 10 }, 3, "d", 2 },
+    { "template 3, but needed", { 0xc3, 0, 9, 0x20, 0x60 }, 5, "", 2 },
+    { "template 4 is none", { 0xc4, 0, 9 }, 3, "!", 0 },
+    { "cut short", { 0xc3, 0 }, 2, "!", 0 },
+    { "custom, cut short", { 0xc3, 0, 9, 0x20 }, 4, "!", 0 },
+  };
+  WeirDependency dependency = { 0 };
+  WeirLayer layer = { 0 };
+
+  CHECK (!weir_dependency_read (&dependency, descriptors[0].bytes, 3, &layer));
+  for (size_t len = 0; len + 1 < sizeof with_structure; len++)
+    CHECK (!weir_dependency_read (&dependency, with_structure, len, &layer));
+  CHECK (weir_dependency_read (&dependency, with_structure, sizeof with_structure, &layer));
+  CHECK (strcmp (flags_of (true, &layer), "kpue") == 0);
+  for (size_t i = 0; i < sizeof descriptors / sizeof *descriptors; i++) {
+    const Descriptor *d = &descriptors[i];
+    bool ok;
+
+    layer = (WeirLayer) { 0 };
+    ok = weir_dependency_read (&dependency, d->bytes, d->len, &layer);
+    if (ok != (d->flags[0] != '!') || strcmp (flags_of (ok, &layer), d->flags) != 0
+        || layer.temporal != d->temporal) {
+      printf ("# %s: \"%s\" %u\n", d->what, flags_of (ok, &layer), layer.temporal);
+      CHECK (!"as expected");
+    }
+  }
+}
+
+static void
+header_extensions (void)
+{
+  static const uint8_t one_byte[] = { 0x90, 96, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0xbe, 0xde, 0, 2,
+    0x10, 7, 0, 0x22, 1, 2, 3, 0, 9 };
+  static const uint8_t two_byte[] = { 0x90, 96, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0x10, 0, 0, 2, 200, 1,
+    7, 0, 2, 2, 5, 6, 9 };
+  static const uint8_t beyond[] = { 0x90, 96, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0xbe, 0xde, 0, 1, 0x12,
+    7, 8, 9, 9 };
+  const uint8_t *data;
+  size_t len = 0;
+  WeirRtp rtp;
+
+  CHECK_INT (weir_rtp_parse (one_byte, sizeof one_byte, &rtp), 0);
+  data = weir_rtp_extension (one_byte, &rtp, 2, &len);
+  CHECK (data && len == 3 && memcmp (data, one_byte + 20, 3) == 0);
+  CHECK (!weir_rtp_extension (one_byte, &rtp, 3, &len));
+  CHECK (!weir_rtp_extension (one_byte, &rtp, 0, &len));
+  CHECK_INT (weir_rtp_parse (two_byte, sizeof two_byte, &rtp), 0);
+  data = weir_rtp_extension (two_byte, &rtp, 2, &len);
+  CHECK (data && len == 2 && data[1] == 6);
+  data = weir_rtp_extension (two_byte, &rtp, 200, &len);
+  CHECK (data && len == 1 && data[0] == 7);
+  CHECK_INT (weir_rtp_parse (beyond, sizeof beyond, &rtp), 0);
+  data = weir_rtp_extension (beyond, &rtp, 1, &len);
+  CHECK (data && len == 3);
+  CHECK (!weir_rtp_extension (beyond, &rtp, 9, &len));
+}
+
 int
 main (void)
 {
@@ -282,5 +361,7 @@ main (void)
   RUN (vp9);
   RUN (av1);
   RUN (mpv);
+  RUN (dependency_descriptor);
+  RUN (header_extensions);
   return tap_done ();
 }

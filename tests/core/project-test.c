@@ -638,6 +638,153 @@ quality_is_of_the_highest_layer (void)
   CHECK (weir_layer_set_has (WEIR_LAYER_SET_ALL, 7, 15, 7));
 }
 
+/* Other codecs: packets of one layer each */
+
+typedef struct {
+  uint8_t ts; // of the picture
+  uint8_t payload[8];
+  size_t len;
+  bool marker;
+} Whole;
+
+// Projects and tells what went out as text: for each packet its first payload bytes' index among
+// `packets`, and an M for the marker. Sequence numbers must go on.
+static const char *
+project_whole (WeirCodec codec, const Whole *packets, size_t n, WeirLayerSet set, uint8_t *last_id)
+{
+  static char text[256];
+  char *at = text;
+  static uint8_t data[64][32];
+  WeirProjected how[64];
+  WeirFrame frame;
+  WeirProjection projection;
+  uint16_t seq = 65534;
+
+  weir_frame_init (&frame, codec, false);
+  weir_projection_init (&projection, codec, set, WEIR_OUTPUT_SVC);
+  for (size_t i = 0; i < n; i++) {
+    const uint16_t in = (uint16_t) (65534 + i);
+    const uint8_t header[12] = { 0x80, (uint8_t) (packets[i].marker ? 0xe0 : 0x60),
+      (uint8_t) (in >> 8), (uint8_t) in, 0, 0, 0, packets[i].ts };
+
+    memcpy (data[i], header, 12);
+    memcpy (data[i] + 12, packets[i].payload, packets[i].len);
+    if (weir_frame_add (&frame, data[i], 12 + packets[i].len, i) != WEIR_ADD_COMPLETE)
+      continue;
+    weir_frame_read (&frame);
+    weir_project (&projection, NULL, &frame, how);
+    for (size_t j = 0; j < frame.n_packets; j++) {
+      uint8_t copy[32];
+
+      if (!how[j].keep)
+        continue;
+      memcpy (copy, frame.packets[j].data, frame.packets[j].len);
+      weir_project_write (&projection, NULL, &frame, j, &how[j], copy);
+      CHECK_INT (copy[2] << 8 | copy[3], seq);
+      seq++;
+      *last_id = copy[14];
+      at += sprintf (at, "%zu%s ", frame.packets[j].owner, copy[1] & 0x80 ? "M" : "");
+    }
+    weir_frame_clear (&frame);
+  }
+  weir_frame_free (&frame);
+  *at = '\0';
+  return text;
+}
+
+#define CHECK_WHOLE(codec, packets, set, expected)                                                 \
+  do {                                                                                             \
+    const char *got =                                                                              \
+        project_whole (codec, packets, sizeof packets / sizeof *packets, set, &last_id);           \
+    if (strcmp (got, expected) != 0) {                                                             \
+      printf ("# %s:%d: %s\n", __FILE__, __LINE__, got);                                           \
+      CHECK (!"as expected");                                                                      \
+    }                                                                                              \
+  } while (0)
+
+static const WeirLayerSet temporal_0 = { -1, 0, -1 }, temporal_1 = { -1, 1, -1 };
+static const WeirLayerSet spatial_0 = { 0, -1, -1 }, spatial_1 = { 1, -1, -1 };
+
+// Temporal layers 0 2 1 2 0, each picture with its number.
+static void
+vp8_pictures_are_numbered_anew (void)
+{
+  static const Whole packets[] = {
+    { 1, { 0x90, 0xe0, 10, 1, 0x20, 0x50 }, 6, false },
+    { 1, { 0x80, 0xe0, 10, 1, 0x20, 0x50 }, 6, true },
+    { 2, { 0x90, 0xe0, 11, 1, 0x80, 0x51 }, 6, true },
+    { 3, { 0x90, 0xe0, 12, 1, 0x60, 0x51 }, 6, true },
+    { 4, { 0x90, 0xe0, 13, 1, 0x80, 0x51 }, 6, true },
+    { 5, { 0x90, 0xe0, 14, 2, 0x00, 0x51 }, 6, true },
+  };
+  uint8_t last_id;
+
+  CHECK_WHOLE (WEIR_CODEC_VP8, packets, WEIR_LAYER_SET_ALL, "0 1M 2M 3M 4M 5M ");
+  CHECK_INT (last_id, 14);
+  CHECK_WHOLE (WEIR_CODEC_VP8, packets, temporal_1, "0 1M 3M 5M ");
+  CHECK_INT (last_id, 12);
+  CHECK_WHOLE (WEIR_CODEC_VP8, packets, temporal_0, "0 1M 5M ");
+  CHECK_INT (last_id, 11);
+}
+
+static void
+vp9_layers (void)
+{
+  static const Whole packets[] = {
+    { 1, { 0xa8, 1, 0x00, 0, 0x82 }, 5, false },
+    { 1, { 0xa8, 1, 0x03, 0, 0x82 }, 5, false },
+    { 1, { 0xa8, 1, 0x05, 0, 0x82 }, 5, true },
+    { 2, { 0xe8, 2, 0x20, 0, 0x86 }, 5, false },
+    { 2, { 0xe8, 2, 0x23, 0, 0x86 }, 5, true },
+    { 3, { 0xe8, 3, 0x00, 1, 0x86 }, 5, false },
+    { 3, { 0xe8, 3, 0x03, 1, 0x86 }, 5, false },
+    { 3, { 0xe8, 3, 0x05, 1, 0x86 }, 5, true },
+  };
+  uint8_t last_id;
+
+  CHECK_WHOLE (WEIR_CODEC_VP9, packets, WEIR_LAYER_SET_ALL, "0 1 2M 3 4M 5 6 7M ");
+  CHECK_WHOLE (WEIR_CODEC_VP9, packets, spatial_1, "0 1M 3 4M 5 6M ");
+  CHECK_WHOLE (WEIR_CODEC_VP9, packets, spatial_0, "0M 3M 5M ");
+  CHECK_WHOLE (WEIR_CODEC_VP9, packets, temporal_0, "0 1 2M 5 6 7M ");
+}
+
+// The key picture's layers can all be entered, though its first packet alone says that it is one.
+static void
+av1_layers (void)
+{
+  static const Whole packets[] = {
+    { 1, { 0x18, 0x34, 0x00, 0x10 }, 4, false },
+    { 1, { 0x10, 0x34, 0x08, 0x10 }, 4, false },
+    { 1, { 0x90, 0x11, 0x22 }, 3, true },
+    { 2, { 0x10, 0x34, 0x20, 0x30 }, 4, false },
+    { 2, { 0x10, 0x34, 0x28, 0x30 }, 4, true },
+    { 3, { 0x10, 0x34, 0x00, 0x30 }, 4, false },
+    { 3, { 0x10, 0x34, 0x08, 0x30 }, 4, true },
+  };
+  uint8_t last_id;
+
+  CHECK_WHOLE (WEIR_CODEC_AV1, packets, spatial_1, "0 1 2M 3 4M 5 6M ");
+  CHECK_WHOLE (WEIR_CODEC_AV1, packets, spatial_0, "0M 3M 5M ");
+  CHECK_WHOLE (WEIR_CODEC_AV1, packets, temporal_0, "0 1 2M 5 6M ");
+}
+
+static void
+h265_layers (void)
+{
+  static const Whole packets[] = {
+    { 1, { 0x42, 1, 9 }, 3, false },
+    { 1, { 0x26, 1, 0xaf }, 3, true },
+    { 2, { 0x4e, 2, 9 }, 3, false },
+    { 2, { 0x62, 2, 0x80, 0xd0 }, 4, false },
+    { 2, { 0x62, 2, 0x40, 0xd0 }, 4, true },
+    { 3, { 0x02, 1, 0xd0 }, 3, true },
+  };
+  uint8_t last_id;
+
+  CHECK_WHOLE (WEIR_CODEC_H265, packets, temporal_1, "0 1M 2 3 4M 5M ");
+  CHECK_WHOLE (WEIR_CODEC_H265, packets, temporal_0, "0 1M 5M ");
+}
+
 int
 main (void)
 {
@@ -660,6 +807,10 @@ main (void)
   RUN (nothing_is_left_of_a_dropped_picture);
   RUN (nothing_goes_out_for_a_delimiter);
   RUN (quality_is_of_the_highest_layer);
+  RUN (vp8_pictures_are_numbered_anew);
+  RUN (vp9_layers);
+  RUN (av1_layers);
+  RUN (h265_layers);
   avc_free (&avc);
   return tap_done ();
 }

@@ -150,6 +150,16 @@ run_au (const uint8_t *data, size_t size)
   free (out);
 }
 
+static void
+run_descriptor (const uint8_t *data, size_t size)
+{
+  WeirDependency dependency = { 0 };
+  WeirLayer layer;
+
+  weir_dependency_read (&dependency, data, size, &layer);
+  weir_dependency_read (&dependency, data, size, &layer);
+}
+
 int
 LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
@@ -166,5 +176,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
   for (size_t i = 0; i < n; i++)
     free (packets[i].data);
   run_au (data, size);
+  if (CODEC == WEIR_CODEC_AV1)
+    run_descriptor (data, size);
   return 0;
 }
