@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// svcenc and svcdec, and svclayerfilter between them with layers that change while it plays: what
+// the decoder shows is compared with what it shows of each layer alone.
+#include <gst/check/gstharness.h>
+#include <gst/gst.h>
+#include <gst/video/video.h>
+
+#include "avc.h"
+
+#define H264_CAPS "video/x-h264,stream-format=byte-stream,alignment=au,profile=scalable-baseline"
+#define RAW_CAPS "video/x-raw,format=I420,width=320,height=176,framerate=30/1"
+#define FRAME (GST_SECOND / 30)
+#define N_AUS 120
+
+static Avc avc;
+
+// A picture as a number: its size, and a checksum of its bytes.
+static gchar *reference[3][N_AUS];
+
+static gchar *
+sum_of (GstBuffer *buffer)
+{
+  GstMapInfo map;
+  gchar *sum;
+
+  g_assert_true (gst_buffer_map (buffer, &map, GST_MAP_READ));
+  sum = g_compute_checksum_for_data (G_CHECKSUM_MD5, map.data, map.size);
+  gst_buffer_unmap (buffer, &map);
+  return sum;
+}
+
+static GstBuffer *
+au_buffer (guint au)
+{
+  static const guint8 start[4] = { 0, 0, 0, 1 };
+  GByteArray *bytes = g_byte_array_new ();
+  GstBuffer *buffer;
+  gsize len;
+
+  for (size_t i = 0; i < avc.n; i++) {
+    if (avc.nals[i].au != au)
+      continue;
+    g_byte_array_append (bytes, start, 4);
+    g_byte_array_append (bytes, avc.nals[i].data, (guint) avc.nals[i].len);
+  }
+  len = bytes->len;
+  buffer = gst_buffer_new_wrapped (g_byte_array_free (bytes, FALSE), len);
+  GST_BUFFER_PTS (buffer) = au * FRAME;
+  return buffer;
+}
+
+static void
+make_reference (void)
+{
+  for (gint spatial = 0; spatial < 3; spatial++) {
+    GstHarness *h = gst_harness_new ("svcdec");
+
+    g_object_set (h->element, "target-spatial", spatial, NULL);
+    gst_harness_set_src_caps_str (h, H264_CAPS);
+    for (guint au = 0; au < N_AUS; au++) {
+      GstBuffer *buffer;
+
+      g_assert_cmpint (gst_harness_push (h, au_buffer (au)), ==, GST_FLOW_OK);
+      buffer = gst_harness_pull (h);
+      g_assert_cmpuint (
+          gst_buffer_get_size (buffer), ==, (320u << spatial) * (180u << spatial) * 3 / 2);
+      reference[spatial][au] = sum_of (buffer);
+      gst_buffer_unref (buffer);
+    }
+    gst_harness_teardown (h);
+  }
+}
+
+static gint
+temporal_of (guint au)
+{
+  static const gint temporal[] = { 0, 2, 1, 2 };
+  return temporal[au % 4];
+}
+
+typedef struct {
+  gint spatial, temporal;
+} Wanted;
+
+// Every picture that is shown is the right one, of the layer that should be on by then; those that
+// should be shown are.
+static void
+play (const Wanted *wanted)
+{
+  GstHarness *h = gst_harness_new_parse ("svclayerfilter name=filter ! svcdec name=decoder");
+  GstElement *filter = gst_bin_get_by_name (GST_BIN (h->element), "filter");
+  gint spatial = 0, temporal = 2;
+
+  gst_harness_set_src_caps_str (h, H264_CAPS);
+  for (guint au = 0; au < N_AUS; au++) {
+    GstBuffer *buffer;
+
+    g_object_set (
+        filter, "max-spatial", wanted[au].spatial, "max-temporal", wanted[au].temporal, NULL);
+    if (au % 60 == 0)
+      spatial = wanted[au].spatial;
+    if (wanted[au].temporal < temporal || temporal_of (au) == 0)
+      temporal = wanted[au].temporal;
+    g_assert_cmpint (gst_harness_push (h, au_buffer (au)), ==, GST_FLOW_OK);
+    buffer = gst_harness_try_pull (h);
+    g_assert_true ((buffer == NULL) == (temporal_of (au) > temporal));
+    if (buffer) {
+      gchar *sum = sum_of (buffer);
+
+      g_assert_cmpstr (sum, ==, reference[spatial][au]);
+      g_assert_cmpuint (GST_BUFFER_PTS (buffer), ==, au * FRAME);
+      g_free (sum);
+      gst_buffer_unref (buffer);
+    }
+  }
+  gst_object_unref (filter);
+  gst_harness_teardown (h);
+}
+
+static void
+test_switch_up_and_down (void)
+{
+  Wanted wanted[N_AUS];
+
+  for (guint au = 0; au < N_AUS; au++) // in the middle of a GOP
+    wanted[au] = au < 31 ? (Wanted) { 0, 0 } : (Wanted) { 2, 2 };
+  play (wanted);
+  for (guint au = 0; au < N_AUS; au++)
+    wanted[au] = au < 35 ? (Wanted) { 2, 2 } : (Wanted) { 1, 0 };
+  play (wanted);
+}
+
+static void
+test_switch_at_every_frame (void)
+{
+  Wanted wanted[N_AUS];
+
+  for (guint au = 0; au < N_AUS; au++)
+    wanted[au] = (Wanted) { (gint) (au % 3), (gint) (au / 3 % 3) };
+  play (wanted);
+}
+
+static void
+test_switch_at_random (void)
+{
+  for (guint32 seed = 1; seed <= 4; seed++) {
+    GRand *rand = g_rand_new_with_seed (seed);
+    Wanted wanted[N_AUS];
+
+    for (guint au = 0; au < N_AUS; au++) {
+      wanted[au] = au > 0 ? wanted[au - 1] : (Wanted) { 1, 2 };
+      if (g_rand_int_range (rand, 0, 5) == 0)
+        wanted[au] = (Wanted) { g_rand_int_range (rand, 0, 3), g_rand_int_range (rand, 0, 3) };
+    }
+    g_rand_free (rand);
+    play (wanted);
+  }
+}
+
+/* svcenc */
+
+static GstBuffer *
+raw_buffer (guint n)
+{
+  gsize size = 320 * 176 * 3 / 2;
+  GstBuffer *buffer = gst_buffer_new_allocate (NULL, size, NULL);
+  GstMapInfo map;
+
+  gst_buffer_map (buffer, &map, GST_MAP_WRITE);
+  for (gsize i = 0; i < size; i++)
+    map.data[i] = (guint8) ((i % 320 + n * 3) ^ (i / 320));
+  gst_buffer_unmap (buffer, &map);
+  GST_BUFFER_PTS (buffer) = n * FRAME;
+  GST_BUFFER_DURATION (buffer) = FRAME;
+  return buffer;
+}
+
+// The NAL units of one buffer.
+static guint
+units_of (GstBuffer *buffer, AvcNal *nals, guint room, GstMapInfo *map)
+{
+  guint n = 0;
+
+  g_assert_true (gst_buffer_map (buffer, map, GST_MAP_READ));
+  for (gsize i = 0; i + 3 < map->size; i++) {
+    const guint8 *p = map->data + i;
+
+    if (p[0] || p[1] || p[2] != 1)
+      continue;
+    g_assert_cmpuint (n, <, room);
+    nals[n++] = (AvcNal) { .data = p + 3, .type = p[3] & 31 };
+  }
+  return n;
+}
+
+// Each picture has one slice a layer, in the pattern of its temporal layers, and a key picture that
+// is asked for has all layers and all parameter sets.
+static void
+test_encodes_layers (void)
+{
+  GstHarness *h = gst_harness_new_parse ("svcenc spatial-layers=3 temporal-layers=3 gop-size=0 "
+                                         "layer-bitrates=100000,200000,500000 "
+                                         "layer-sizes=80x44,160x88,320x176");
+  static const gint pattern[] = { 0, 2, 1, 2 };
+  guint since_key = 0;
+
+  gst_harness_set_src_caps_str (h, RAW_CAPS);
+  for (guint n = 0; n < 30; n++, since_key++) {
+    GstBuffer *buffer;
+    GstMapInfo map;
+    AvcNal nals[16];
+    guint n_units, i = 0;
+    gboolean key = n == 0 || n == 13;
+
+    if (n == 13) {
+      gst_harness_push_upstream_event (
+          h, gst_video_event_new_upstream_force_key_unit (GST_CLOCK_TIME_NONE, TRUE, 1));
+      since_key = 0;
+    }
+    g_assert_cmpint (gst_harness_push (h, raw_buffer (n)), ==, GST_FLOW_OK);
+    buffer = gst_harness_pull (h);
+    g_assert_cmpuint (GST_BUFFER_PTS (buffer), ==, n * FRAME);
+    g_assert_true (GST_BUFFER_FLAG_IS_SET (buffer, GST_BUFFER_FLAG_DELTA_UNIT) == !key);
+    n_units = units_of (buffer, nals, 16, &map);
+    g_assert_cmpuint (n_units, ==, key ? 10 : 4);
+    if (key) {
+      static const guint8 sets[] = { 7, 15, 15, 8, 8, 8 };
+
+      for (; i < 6; i++)
+        g_assert_cmpuint (nals[i].type, ==, sets[i]);
+    }
+    g_assert_cmpuint (nals[i].type, ==, 14);
+    g_assert_cmpint (nals[i].data[3] >> 5, ==, pattern[since_key % 4]);
+    g_assert_cmpuint (nals[i + 1].type, ==, key ? 5 : 1);
+    for (guint spatial = 1; spatial < 3; spatial++) {
+      const guint8 *data = nals[i + 1 + spatial].data;
+
+      g_assert_cmpuint (data[0] & 31, ==, 20);
+      g_assert_cmpint (data[1] >> 6 & 1, ==, key);
+      g_assert_cmpuint (data[2] >> 4 & 7, ==, spatial);
+    }
+    gst_buffer_unmap (buffer, &map);
+    gst_buffer_unref (buffer);
+  }
+  gst_harness_teardown (h);
+}
+
+static void
+check_refused (const gchar *line)
+{
+  GstHarness *h = gst_harness_new_parse (line);
+  GstBus *bus = gst_bus_new ();
+  GstMessage *message;
+
+  gst_element_set_bus (h->element, bus);
+  gst_harness_set_src_caps_str (h, RAW_CAPS);
+  gst_harness_push (h, raw_buffer (0));
+  message = gst_bus_pop_filtered (bus, GST_MESSAGE_ERROR);
+  g_test_message ("%s", line);
+  g_assert_nonnull (message);
+  gst_message_unref (message);
+  g_assert_cmpuint (gst_harness_buffers_received (h), ==, 0);
+  gst_element_set_bus (h->element, NULL);
+  gst_object_unref (bus);
+  gst_harness_teardown (h);
+}
+
+static void
+test_refuses_wrong_settings (void)
+{
+  check_refused ("svcenc layer-bitrates=100000");
+  check_refused ("svcenc layer-bitrates=1,2,many");
+  check_refused ("svcenc layer-sizes=80x44,160x88,321x176");
+  check_refused ("svcenc layer-sizes=80x44,160x88,640x352");
+  check_refused ("svcenc layer-sizes=160x88,80x44,320x176");
+  check_refused ("svcenc spatial-layers=2 layer-sizes=8x8,320x176");
+}
+
+int
+main (int argc, char **argv)
+{
+  int r;
+
+  gst_init (&argc, &argv);
+  g_test_init (&argc, &argv, NULL);
+  g_assert_true (avc_load (&avc, "svc_3s3t.264"));
+  make_reference ();
+  g_test_add_func ("/openh264/switch-up-and-down", test_switch_up_and_down);
+  g_test_add_func ("/openh264/switch-at-every-frame", test_switch_at_every_frame);
+  g_test_add_func ("/openh264/switch-at-random", test_switch_at_random);
+  g_test_add_func ("/openh264/encodes-layers", test_encodes_layers);
+  g_test_add_func ("/openh264/refuses-wrong-settings", test_refuses_wrong_settings);
+  r = g_test_run ();
+  for (guint i = 0; i < 3; i++) {
+    for (guint au = 0; au < N_AUS; au++)
+      g_free (reference[i][au]);
+  }
+  avc_free (&avc);
+  return r;
+}
