@@ -40,13 +40,10 @@ enum {
 
 #define DEFAULT_TARGET (-1)
 
+// No profile: a stream out of RTP has none in its caps.
 static GstStaticPadTemplate sink_template =
     GST_STATIC_PAD_TEMPLATE ("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
-        GST_STATIC_CAPS (
-            "video/x-h264, stream-format=(string)byte-stream, alignment=(string)au, "
-            "profile=(string){ constrained-baseline, baseline, main, high, constrained-high, "
-            "progressive-high, scalable-constrained-baseline, scalable-baseline, "
-            "scalable-constrained-high, scalable-high }"));
+        GST_STATIC_CAPS ("video/x-h264, stream-format=(string)byte-stream, alignment=(string)au"));
 static GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE (
     "src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS (GST_VIDEO_CAPS_MAKE ("I420")));
 

@@ -11,7 +11,7 @@ import socket
 import struct
 import subprocess
 
-from tap import run, test
+from tap import Skip, run, test
 
 PIPELINES = pathlib.Path(__file__).resolve().parents[2] / 'pipelines'
 GROUP = '239.255.77.1'
@@ -106,10 +106,10 @@ def serve_multicast():
             expect_frames(reader, 20)
 
 
-def watch(serve, serve_port, receive_changes):
+def watch(serve, serve_port, receive_changes, receive='receive-udp.launch'):
     """Serves and receives; the receiver ends by itself after 20 pictures."""
     port, other = free_ports(2)
-    shown = line_of('receive-udp.launch', receive_changes(port) + [
+    shown = line_of(receive, receive_changes(port) + [
         ('autovideosink', 'identity eos-after=20 ! fakesink silent=false')])
     changes = [(serve_port, str(port))]
     if '5006' in line_of(serve):
@@ -133,6 +133,30 @@ def receive_multicast():
     """receive-udp.launch: shows what serve-multicast.launch sends, changed as its comment says"""
     watch('serve-multicast.launch', '5008', lambda port: [
         ('port=5004', f'address={GROUP} port={port} multicast-iface=lo')])
+
+
+def need_svcenc():
+    if subprocess.run(['gst-inspect-1.0', 'svcenc'], capture_output=True).returncode != 0:
+        raise Skip('no element svcenc (built where OpenH264 is)')
+
+
+@test
+def serve_layers():
+    """serve-layers.launch: two readers get frames without a gap"""
+    need_svcenc()
+    with listen() as one, listen() as two:
+        ports = [each.getsockname()[1] for each in (one, two)]
+        with running(line_of('serve-layers.launch', [('5004', str(ports[0])), ('5006', str(ports[1]))])):
+            expect_frames(one, 20)
+            expect_frames(two, 10)
+
+
+@test
+def receive_layers():
+    """receive-layers.launch: shows what serve-layers.launch sends"""
+    need_svcenc()
+    watch('serve-layers.launch', '5004', lambda port: [('port=5004', f'port={port}')],
+          'receive-layers.launch')
 
 
 @test
