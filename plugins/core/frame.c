@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PACKETS = 8192, MAX_UNITS = 32768, RESTART = 3000 };
+enum { MAX_PACKETS = 2048, MAX_UNITS = 32768, RESTART = 3000 };
 
 void
 weir_frame_init (WeirFrame *self, WeirCodec codec, bool infer_temporal)
@@ -32,6 +32,7 @@ weir_frame_clear (WeirFrame *self)
 {
   if (self->n_packets > 0) {
     self->end_seq = self->packets[self->n_packets - 1].seq + 1;
+    self->ssrc = self->packets[0].rtp.ssrc;
     self->started = true;
   }
   self->n_packets = 0;
@@ -71,6 +72,29 @@ is_whole (const WeirFrame *self)
          && (!self->started || first->seq == self->end_seq);
 }
 
+// Whether a packet that belongs to another frame than the one held is of one before it.
+static bool
+is_before (const WeirFrame *self, const WeirFramePacket *new)
+{
+  const WeirFramePacket *first = &self->packets[0];
+
+  return new->rtp.ssrc == first->rtp.ssrc &&new->seq < first->seq
+         && first->seq - new->seq < RESTART;
+}
+
+// Whether the frame of a packet has gone. A sender that begins anew goes on from where it is.
+static bool
+is_gone (WeirFrame *self, const WeirFramePacket *new)
+{
+  if (!self->started || (new->seq >= self->end_seq &&new->rtp.ssrc == self->ssrc))
+    return false;
+  if (new->rtp.ssrc == self->ssrc && self->end_seq - new->seq < RESTART)
+    return true;
+  self->ssrc = new->rtp.ssrc;
+  self->end_seq = new->seq;
+  return false;
+}
+
 WeirAdd
 weir_frame_add (WeirFrame *self, const uint8_t *packet, size_t len, size_t owner)
 {
@@ -83,17 +107,10 @@ weir_frame_add (WeirFrame *self, const uint8_t *packet, size_t len, size_t owner
   new.seq = weir_unwrap16 (&last, new.rtp.seq);
   if (at > 0
       && (self->packets[0].rtp.timestamp != new.rtp.timestamp
-          || self->packets[0].rtp.ssrc != new.rtp.ssrc)) {
-    // Of a frame before this one, or of the next.
-    return new.seq < self->packets[0].seq && self->packets[0].seq - new.seq < RESTART
-               ? WEIR_ADD_LATE
-               : WEIR_ADD_NEXT;
-  }
-  if (self->started && new.seq < self->end_seq) {
-    if (self->end_seq - new.seq < RESTART)
-      return WEIR_ADD_LATE;
-    self->end_seq = new.seq; // the sender began anew
-  }
+          || self->packets[0].rtp.ssrc != new.rtp.ssrc))
+    return is_before (self, &new) ? WEIR_ADD_LATE : WEIR_ADD_NEXT;
+  if (is_gone (self, &new))
+    return WEIR_ADD_LATE;
   while (at > 0 && self->packets[at - 1].seq >= new.seq) {
     if (self->packets[--at].seq == new.seq)
       return WEIR_ADD_LATE;

@@ -66,6 +66,7 @@ typedef struct {
   // From frame to frame.
   int64_t last_seq; // for unwrapping
   int64_t end_seq;  // behind the last packet of the frame before
+  uint32_t ssrc;    // of it
   bool started;
 } WeirFrame;
 

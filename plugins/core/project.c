@@ -81,7 +81,12 @@ choose_plain (WeirProjection *self, const WeirSvc *svc, const WeirPicture *pictu
 static void
 choose (WeirProjection *self, const WeirSvc *svc, const WeirFrame *frame)
 {
+  WeirLayerSet wanted = self->layers.wanted;
+
+  if (self->output == WEIR_OUTPUT_BASE)
+    self->layers.wanted.spatial = 0;
   self->verdict = weir_switch_picture (&self->layers, &frame->picture);
+  self->layers.wanted = wanted;
   self->now = self->layers.now;
   if (!svc || !frame->picture.any)
     return;

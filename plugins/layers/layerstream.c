@@ -62,10 +62,12 @@ one_layer_alone (const LayerStream *self)
 static void
 choose_wanted (LayerStream *self, gboolean measured)
 {
-  WeirLayerSet *wanted = &self->projection.layers.wanted;
+  WeirLayerSet *wanted = &self->projection.layers.wanted, limit = self->settings.limit;
 
+  if (self->settings.output == WEIR_OUTPUT_BASE)
+    limit.spatial = 0;
   if (self->settings.target_bitrate == 0) {
-    *wanted = self->settings.limit;
+    *wanted = limit;
     self->fits = TRUE;
   } else if (measured) {
     bool fits;

@@ -34,6 +34,9 @@
  * loss, if that layer is predicted from no other (the spatial layers of svcenc and OpenH264 are
  * not). A layer which is gives the base layer instead.
  *
+ * Access units must be whole. `h264parse` splits those whose base layer has several slices, so a
+ * stream of such (svcenc makes none) goes as RTP, or straight from its encoder.
+ *
  * RTP goes through a frame at a time: a frame is held until its last packet is there. Packets may
  * be reordered within a frame. One that comes after its frame has gone is dropped, so put an
  * `rtpjitterbuffer` in front where the network reorders. Where packets were lost the gap stays in

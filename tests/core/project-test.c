@@ -346,6 +346,59 @@ disorder_within_frames (void)
   free (rtp.packets);
 }
 
+// A sender that begins anew, with another SSRC or far from where it was, is not taken for late.
+static void
+a_sender_that_begins_anew (void)
+{
+  for (int way = 0; way < 2; way++) {
+    AvcRtp rtp = avc_packetize (&avc, false, 40000), more;
+    Out *out = out_new (WEIR_LAYER_SET_ALL, WEIR_OUTPUT_SVC);
+    size_t n;
+
+    push_all (out, &rtp);
+    n = out->n;
+    more = avc_packetize (&avc, false, way == 0 ? 40100 : 20000);
+    for (size_t i = 0; i < more.n; i++)
+      more.packets[i].data[11] = way == 0 ? 77 : more.packets[i].data[11];
+    out->used = 0;
+    out->n = 0;
+    push_all (out, &more);
+    CHECK_INT (out->n, n);
+    out_free (out);
+    free (rtp.packets);
+    free (more.packets);
+  }
+}
+
+// A frame of more packets than are held goes out in parts, and none is lost.
+static void
+a_frame_without_end (void)
+{
+  static uint8_t packets[3000][14];
+  WeirFrame frame;
+  size_t n = 0;
+
+  weir_frame_init (&frame, WEIR_CODEC_H264, false);
+  for (size_t i = 0; i < 3000; i++) {
+    const uint8_t packet[14] = { 0x80, 96, (uint8_t) (i >> 8),
+      (uint8_t) i, [12] = 0x41, [13] = 0x9a };
+    WeirAdd added;
+
+    memcpy (packets[i], packet, 14);
+    added = weir_frame_add (&frame, packets[i], 14, i);
+    if (added == WEIR_ADD_NEXT) {
+      weir_frame_read (&frame);
+      n += frame.n_packets;
+      weir_frame_clear (&frame);
+      added = weir_frame_add (&frame, packets[i], 14, i);
+    }
+    CHECK_INT (added, WEIR_ADD_OK);
+  }
+  CHECK_INT (n + frame.n_packets, 3000);
+  CHECK (n > 0);
+  weir_frame_free (&frame);
+}
+
 // Lost packets leave their gap, and nothing is sent of a unit whose start was lost. The picture
 // that has lost its highest layer is not sent at all.
 static void
@@ -548,6 +601,21 @@ immediate_switches_do_not_wait (void)
   }
   CHECK_INT (highest_in (out, 12), 0);
   CHECK_INT (highest_in (out, 13), 2);
+  out_free (out);
+  free (rtp.packets);
+}
+
+// The base alone needs no other layer, so one that is lost takes nothing with it.
+static void
+the_base_needs_no_other_layer (void)
+{
+  AvcRtp rtp = avc_packetize (&avc, true, 100);
+  Out *out = out_new (WEIR_LAYER_SET_ALL, WEIR_OUTPUT_BASE);
+
+  push_all (out, &rtp);
+  check_point (out, (Point) { 0, 2, WEIR_OUTPUT_BASE });
+  CHECK_INT (out->projection.now.spatial, 0);
+  CHECK (!out->projection.layers.waiting);
   out_free (out);
   free (rtp.packets);
 }
@@ -796,6 +864,8 @@ main (void)
   RUN (each_layer_set_out_of_aggregates);
   RUN (a_rewritten_sps_is_a_plain_one);
   RUN (disorder_within_frames);
+  RUN (a_sender_that_begins_anew);
+  RUN (a_frame_without_end);
   RUN (loss);
   RUN (a_fragment_without_its_start);
   RUN (a_layer_that_vanishes);
@@ -803,6 +873,7 @@ main (void)
   RUN (switches_at_every_frame);
   RUN (switches_at_random);
   RUN (immediate_switches_do_not_wait);
+  RUN (the_base_needs_no_other_layer);
   RUN (a_dependent_layer_gives_the_base);
   RUN (nothing_is_left_of_a_dropped_picture);
   RUN (nothing_goes_out_for_a_delimiter);

@@ -448,6 +448,28 @@ test_changes_while_playing (void)
   gst_harness_teardown (h);
 }
 
+// Parameter sets that change in the middle of the stream show in the caps, before the picture that
+// uses them.
+static void
+test_parameter_sets_that_change (void)
+{
+  GstHarness *h = make ("max-spatial=0", "video/x-h264,stream-format=byte-stream,alignment=au");
+  const gsize level_at = 4 + 3; // of the SPS, which comes first
+
+  for (guint au = 0; au <= 60; au++) {
+    GstBuffer *buffer = au_buffer (au, FALSE);
+    GstStructure *s;
+
+    if (au == 60)
+      gst_buffer_memset (buffer, level_at, 20, 1);
+    gst_harness_push (h, buffer);
+    s = caps_of (h);
+    g_assert_cmpstr (gst_structure_get_string (s, "level"), ==, au < 60 ? "1.3" : "2");
+    gst_structure_free (s);
+  }
+  gst_harness_teardown (h);
+}
+
 // What the file holds of a layer, as bits per second.
 static guint64
 rate_in_file (gint spatial, gint temporal)
@@ -617,6 +639,7 @@ main (int argc, char **argv)
   g_test_add_func ("/svclayerfilter/plain-output", test_plain_output);
   g_test_add_func ("/svclayerfilter/bad-access-units", test_bad_access_units);
   g_test_add_func ("/svclayerfilter/changes-while-playing", test_changes_while_playing);
+  g_test_add_func ("/svclayerfilter/parameter-sets-that-change", test_parameter_sets_that_change);
   g_test_add_func ("/svclayerfilter/layers-are-measured", test_layers_are_measured);
   g_test_add_func ("/svclayerfilter/target-bitrate", test_target_bitrate);
   g_test_add_func ("/svclayerfilter/tags", test_tags);
