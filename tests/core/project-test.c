@@ -620,6 +620,34 @@ the_base_needs_no_other_layer (void)
   free (rtp.packets);
 }
 
+// Another output mode begins at the next key picture; until then the old one goes on.
+static void
+the_output_mode_changes_at_a_key_picture (void)
+{
+  AvcRtp rtp = avc_packetize (&avc, false, 100);
+  Out *out = out_new ((WeirLayerSet) { 1, -1, -1 }, WEIR_OUTPUT_SVC);
+  unsigned n[2] = { 0 };
+
+  for (size_t i = 0; i < rtp.n; i++) {
+    const uint8_t *data = rtp.packets[i].data;
+
+    if (((uint32_t) (data[5] << 16 | data[6] << 8 | data[7]) - 1000) / 3000 == 13)
+      out->projection.output = WEIR_OUTPUT_AVC;
+    push (out, &rtp.packets[i]);
+  }
+  for (size_t i = 0; i < out->n; i++) {
+    bool svc = out->nals[i].type == 14 || out->nals[i].type == 15 || out->nals[i].type == 20;
+
+    CHECK (!svc || out->nals[i].au < 60);
+    n[out->nals[i].au >= 60] += out->nals[i].type == 1 || out->nals[i].type == 5;
+  }
+  CHECK_INT (n[0], 60);
+  CHECK_INT (n[1], 60);
+  CHECK (!out->gaps && !out->bad_marker);
+  out_free (out);
+  free (rtp.packets);
+}
+
 // A layer that is predicted from another can't be plain H.264; the base can.
 static void
 a_dependent_layer_gives_the_base (void)
@@ -874,6 +902,7 @@ main (void)
   RUN (switches_at_random);
   RUN (immediate_switches_do_not_wait);
   RUN (the_base_needs_no_other_layer);
+  RUN (the_output_mode_changes_at_a_key_picture);
   RUN (a_dependent_layer_gives_the_base);
   RUN (nothing_is_left_of_a_dropped_picture);
   RUN (nothing_goes_out_for_a_delimiter);

@@ -245,6 +245,38 @@ test_encodes_layers (void)
   gst_harness_teardown (h);
 }
 
+static gint
+width_of (GstHarness *h)
+{
+  GstCaps *now = gst_pad_get_current_caps (h->sinkpad);
+  gint width = 0;
+
+  gst_structure_get_int (gst_caps_get_structure (now, 0), "width", &width);
+  gst_caps_unref (now);
+  return width;
+}
+
+// Without key pictures of its own accord, the encoder makes one when a higher layer is wanted.
+static void
+test_the_filter_asks_for_a_key_picture (void)
+{
+  GstHarness *h = gst_harness_new_parse (
+      "svcenc gop-size=0 ! svclayerfilter name=filter max-spatial=0 output-mode=avc");
+  GstElement *filter = gst_bin_get_by_name (GST_BIN (h->element), "filter");
+
+  gst_harness_set_src_caps_str (h, RAW_CAPS);
+  for (guint n = 0; n < 20; n++) {
+    if (n == 10)
+      g_object_set (filter, "max-spatial", 2, NULL);
+    g_assert_cmpint (gst_harness_push (h, raw_buffer (n)), ==, GST_FLOW_OK);
+    gst_buffer_unref (gst_harness_pull (h));
+    // Asked for with picture 10, made with picture 11.
+    g_assert_cmpint (width_of (h), ==, n < 11 ? 80 : 320);
+  }
+  gst_object_unref (filter);
+  gst_harness_teardown (h);
+}
+
 static void
 check_refused (const gchar *line)
 {
@@ -289,6 +321,8 @@ main (int argc, char **argv)
   g_test_add_func ("/openh264/switch-at-every-frame", test_switch_at_every_frame);
   g_test_add_func ("/openh264/switch-at-random", test_switch_at_random);
   g_test_add_func ("/openh264/encodes-layers", test_encodes_layers);
+  g_test_add_func (
+      "/openh264/the-filter-asks-for-a-key-picture", test_the_filter_asks_for_a_key_picture);
   g_test_add_func ("/openh264/refuses-wrong-settings", test_refuses_wrong_settings);
   r = g_test_run ();
   for (guint i = 0; i < 3; i++) {
