@@ -553,6 +553,55 @@ test_target_bitrate (void)
   check_target ("1000", 0, 0, FALSE);
 }
 
+#ifndef __SANITIZE_THREAD__
+typedef struct {
+  GstElement *filter;
+  gint stop;
+} Meddler;
+
+static gpointer
+meddle (gpointer data)
+{
+  Meddler *meddler = data;
+
+  for (gint i = 0; !g_atomic_int_get (&meddler->stop); i++) {
+    GValue layers = G_VALUE_INIT;
+    GstStructure *stats;
+
+    g_object_set (meddler->filter, "max-spatial", i % 4 - 1, "max-temporal", i % 3, "output-mode",
+        i / 2 % 3, "target-bitrate", (guint64) (i % 5) * 300000, "switch-mode", i / 7 % 2, NULL);
+    g_value_init (&layers, GST_TYPE_ARRAY);
+    g_object_get_property (G_OBJECT (meddler->filter), "layers", &layers);
+    g_object_get (meddler->filter, "stats", &stats, NULL);
+    g_value_unset (&layers);
+    gst_structure_free (stats);
+  }
+  return NULL;
+}
+#endif
+
+// The sums hold whatever is set meanwhile.
+static void
+test_properties_from_another_thread (void)
+{
+#ifdef __SANITIZE_THREAD__
+  g_test_skip ("ThreadSanitizer does not see GLib's locks");
+#else
+  AvcRtp rtp = avc_packetize (&avc, TRUE, 7);
+  GstHarness *h = make ("max-spatial=0", RTP_CAPS);
+  Meddler meddler = { find_filter (h) };
+  GThread *thread = g_thread_new ("meddler", meddle, &meddler);
+
+  push_packets (h, &rtp);
+  g_atomic_int_set (&meddler.stop, 1);
+  g_thread_join (thread);
+  check_sums (h);
+  gst_object_unref (meddler.filter);
+  gst_harness_teardown (h);
+  free (rtp.packets);
+#endif
+}
+
 /* Tags */
 
 static void
@@ -642,6 +691,8 @@ main (int argc, char **argv)
   g_test_add_func ("/svclayerfilter/parameter-sets-that-change", test_parameter_sets_that_change);
   g_test_add_func ("/svclayerfilter/layers-are-measured", test_layers_are_measured);
   g_test_add_func ("/svclayerfilter/target-bitrate", test_target_bitrate);
+  g_test_add_func (
+      "/svclayerfilter/properties-from-another-thread", test_properties_from_another_thread);
   g_test_add_func ("/svclayerfilter/tags", test_tags);
   g_test_add_func ("/svclayerfilter/events-keep-their-order", test_events_keep_their_order);
   g_test_add_func ("/svclayerfilter/eos-lets-go-what-is-held", test_eos_lets_go_what_is_held);
