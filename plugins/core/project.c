@@ -82,7 +82,9 @@ static void
 choose (WeirProjection *self, const WeirSvc *svc, const WeirFrame *frame)
 {
   WeirLayerSet wanted = self->layers.wanted;
+  unsigned kept;
 
+  self->renew = false;
   if (self->output == WEIR_OUTPUT_BASE)
     self->layers.wanted.spatial = 0;
   self->verdict = weir_switch_picture (&self->layers, &frame->picture);
@@ -92,6 +94,37 @@ choose (WeirProjection *self, const WeirSvc *svc, const WeirFrame *frame)
     return;
   choose_plain (self, svc, &frame->picture);
   self->settled = true;
+  kept = weir_svc_kept (self->now, self->plain);
+  self->renew = self->verdict == WEIR_PICTURE_KEEP && kept & ~self->kept;
+  if (self->verdict == WEIR_PICTURE_KEEP)
+    self->kept = kept;
+}
+
+// A packet of the parameter sets that the frame lacks, behind its delimiter.
+static void
+make_sets (
+    WeirProjection *self, const WeirSvc *svc, const WeirFrame *frame, const WeirProjected *out)
+{
+  const WeirFramePacket *packet;
+  size_t i = 0;
+
+  self->sets_len = 0;
+  if (!self->renew)
+    return;
+  self->sets_len = weir_svc_write_missing (
+      svc, frame, self->now, self->plain, 2, self->sets + 1, sizeof self->sets - 1);
+  if (self->sets_len == 0)
+    return;
+  self->sets[0] = 0x60 | WEIR_H264_STAP_A;
+  self->sets_len++;
+  for (; i + 1 < frame->n_packets; i++) {
+    packet = &frame->packets[i];
+    if (out[i].keep
+        && (packet->form != WEIR_FORM_SINGLE
+            || frame->units[packet->first_unit].nal.type != WEIR_H264_AUD))
+      break;
+  }
+  self->sets_before = i;
 }
 
 size_t
@@ -109,12 +142,17 @@ weir_project (WeirProjection *self, const WeirSvc *svc, const WeirFrame *frame, 
                                            && packet_stays (self, svc, frame, packet)) };
     worth |= out[i].keep && is_worth_a_frame (self, svc, frame, packet);
   }
+  self->sets_len = 0;
+  if (worth)
+    make_sets (self, svc, frame, out);
   for (size_t i = 0; i < frame->n_packets; i++) {
     if (!out[i].keep || !worth) {
       out[i].keep = false;
       self->left_out++;
       continue;
     }
+    if (self->sets_len > 0 && i == self->sets_before)
+      self->sets_seq = (uint16_t) (frame->packets[i].seq - self->left_out--);
     out[i].seq = (uint16_t) (frame->packets[i].seq - self->left_out);
     self->last_kept = i;
     n++;
@@ -211,6 +249,17 @@ write_payload (const WeirProjection *self, const WeirSvc *svc, const WeirFrame *
   if (fate != WEIR_UNIT_REWRITE)
     return len;
   return weir_svc_rewrite (svc, &unit, payload);
+}
+
+size_t
+weir_project_write_sets (const WeirProjection *self, const WeirFrame *frame, uint8_t *packet)
+{
+  memcpy (packet, frame->packets[self->sets_before].data, WEIR_RTP_HEADER);
+  packet[0] = 0x80; // neither contributors, nor extension, nor padding
+  packet[1] &= 0x7f;
+  weir_rtp_set_seq (packet, self->sets_seq);
+  memcpy (packet + WEIR_RTP_HEADER, self->sets, self->sets_len);
+  return WEIR_RTP_HEADER + self->sets_len;
 }
 
 bool

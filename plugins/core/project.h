@@ -27,6 +27,14 @@ typedef struct {
   int plain;
   WeirPictureVerdict verdict;
   size_t last_kept; // its index, if any is
+  unsigned kept;    // spatial layers that came out, a bit each
+  bool renew;       // some come out that did not before: their parameter sets have to be there
+  // The payload of a packet that has to be put in, before packet `sets_before` and with the number
+  // `sets_seq`; its length is 0 if there is none.
+  uint8_t sets[WEIR_SVC_SETS_MAX];
+  size_t sets_len;
+  size_t sets_before;
+  uint16_t sets_seq;
 } WeirProjection;
 
 void weir_projection_init (
@@ -39,9 +47,15 @@ typedef struct {
 } WeirProjected;
 
 // Decides on all packets of the frame; `out` has room for one line each. `svc` has been told of the
-// frame (NULL for other codecs than H.264). Returns how many stay.
+// frame (NULL for other codecs than H.264). Returns how many stay. Where parameter sets have to be
+// put in, `sets_len` is more than 0: weir_project_write_sets() makes the packet.
 size_t weir_project (
     WeirProjection *self, const WeirSvc *svc, const WeirFrame *frame, WeirProjected *out);
+
+// Writes the packet of parameter sets, at most WEIR_RTP_HEADER + WEIR_SVC_SETS_MAX bytes. Returns
+// its length.
+size_t weir_project_write_sets (
+    const WeirProjection *self, const WeirFrame *frame, uint8_t *packet);
 
 // True for a packet that would go out just as it came in: weir_project_write() may be left out.
 bool weir_project_is_same (

@@ -176,9 +176,8 @@ weir_svc_plain_layer (const WeirSvc *self, WeirOutput output, WeirLayerSet now)
   return can_stand_alone (self, now.spatial) ? now.spatial : 0;
 }
 
-// The spatial layers that come out, a bit each.
-static unsigned
-kept_layers (WeirLayerSet now, int plain)
+unsigned
+weir_svc_kept (WeirLayerSet now, int plain)
 {
   if (plain >= 0)
     return 1u << plain;
@@ -189,7 +188,7 @@ bool
 weir_svc_has_pps (const WeirSvc *self, int id, WeirLayerSet now, int plain)
 {
   // One that no slice has named yet may be named by the next.
-  return id < 0 || self->users[id] == 0 || self->users[id] & kept_layers (now, plain);
+  return id < 0 || self->users[id] == 0 || self->users[id] & weir_svc_kept (now, plain);
 }
 
 bool
@@ -205,7 +204,7 @@ weir_svc_has_subset (const WeirSvc *self, int id, WeirLayerSet now, int plain)
     if (self->sps_of[i] != id || users == 0)
       continue;
     used = true;
-    if (users & kept_layers (now, plain))
+    if (users & weir_svc_kept (now, plain))
       return true;
   }
   return !used && plain < 0;
@@ -328,9 +327,89 @@ write_unit (
   return len;
 }
 
+// Writes start code or length, for a unit of `len` bytes. Returns how many bytes that took.
+static unsigned
+write_prefix (unsigned length_size, size_t len, uint8_t *out)
+{
+  const unsigned prefix = length_size ? length_size : 4;
+  size_t number = length_size ? len : 1;
+
+  for (unsigned j = prefix; j-- > 0; number >>= 8)
+    out[j] = (uint8_t) number;
+  return prefix;
+}
+
+static bool
+brings (const WeirFrame *frame, uint8_t type, int id)
+{
+  for (size_t i = 0; i < frame->n_units; i++) {
+    if (frame->units[i].nal.type == type && frame->units[i].id == id)
+      return true;
+  }
+  return false;
+}
+
+typedef struct {
+  const WeirSvc *svc;
+  const WeirFrame *frame;
+  WeirLayerSet now;
+  int plain;
+  unsigned length_size;
+  uint8_t *out;
+  size_t room, at;
+} Missing;
+
+static void
+write_missing (Missing *m, const WeirParameterSet *set)
+{
+  const unsigned prefix = m->length_size ? m->length_size : 4;
+  WeirUnit unit;
+  WeirUnitFate fate;
+  size_t len;
+
+  if (set->len == 0 || !weir_unit_read (&unit, set->bytes, set->len)
+      || brings (m->frame, unit.nal.type, unit.id))
+    return;
+  fate = weir_svc_fate (m->svc, &unit, m->now, m->plain);
+  if (fate == WEIR_UNIT_DROP || m->room - m->at < prefix + set->len)
+    return;
+  len = write_unit (m->svc, &unit, fate, prefix, m->out + m->at);
+  if (len > 0)
+    m->at += write_prefix (m->length_size, len, m->out + m->at) + len;
+}
+
+size_t
+weir_svc_write_missing (const WeirSvc *self, const WeirFrame *frame, WeirLayerSet now, int plain,
+    unsigned length_size, uint8_t *out, size_t room)
+{
+  Missing m = { self, frame, now, plain, length_size, out, room, 0 };
+  const unsigned kept = weir_svc_kept (now, plain);
+  uint32_t sps = 0, subset = 0;
+
+  for (int i = 0; i < 256; i++) {
+    if (self->users[i] & kept & BASE)
+      sps |= 1u << self->sps_of[i];
+    if (self->users[i] & kept & ~(unsigned) BASE)
+      subset |= 1u << self->sps_of[i];
+  }
+  for (int i = 0; i < 32; i++) {
+    if (sps >> i & 1)
+      write_missing (&m, &self->sps[i]);
+  }
+  for (int i = 0; i < 32; i++) {
+    if (subset >> i & 1)
+      write_missing (&m, &self->subset[i]);
+  }
+  for (int i = 0; i < 256; i++) {
+    if (self->users[i] & kept)
+      write_missing (&m, &self->pps[i]);
+  }
+  return m.at;
+}
+
 size_t
 weir_svc_write (const WeirSvc *self, const WeirFrame *frame, WeirLayerSet now, int plain,
-    unsigned length_size, uint8_t *out)
+    bool renew, unsigned length_size, uint8_t *out)
 {
   const unsigned prefix = length_size ? length_size : 4;
   size_t at = 0;
@@ -338,17 +417,18 @@ weir_svc_write (const WeirSvc *self, const WeirFrame *frame, WeirLayerSet now, i
   for (size_t i = 0; i < frame->n_units; i++) {
     const WeirUnit *unit = &frame->units[i];
     WeirUnitFate fate = weir_svc_fate (self, unit, now, plain);
-    size_t len, number;
+    size_t len;
 
+    if (renew && unit->nal.type != WEIR_H264_AUD) { // a delimiter comes first
+      at += weir_svc_write_missing (
+          self, frame, now, plain, length_size, out + at, WEIR_SVC_SETS_MAX);
+      renew = false;
+    }
     if (fate == WEIR_UNIT_DROP)
       continue;
     len = write_unit (self, unit, fate, prefix, out + at);
-    if (len == 0)
-      continue;
-    number = length_size ? len : 1;
-    for (unsigned j = prefix; j-- > 0; number >>= 8)
-      out[at + j] = (uint8_t) number;
-    at += prefix + len;
+    if (len > 0)
+      at += write_prefix (length_size, len, out + at) + len;
   }
   return at;
 }

@@ -75,10 +75,22 @@ typedef enum {
 // What remains of an access unit that is kept.
 WeirRest weir_svc_rest (const WeirSvc *self, const WeirFrame *frame, WeirLayerSet now, int plain);
 
+#define WEIR_SVC_SETS_MAX 1380 // bytes of parameter sets that are put in at once
+
+// The spatial layers that come out, a bit each.
+unsigned weir_svc_kept (WeirLayerSet now, int plain);
+
+// Writes the parameter sets that the kept layers use and the frame does not bring, with start codes
+// or lengths as weir_svc_write() does. A stream may give them once, at its start, and then they
+// went with the layers that were left out. Returns the length, 0 if there are none or no room.
+size_t weir_svc_write_missing (const WeirSvc *self, const WeirFrame *frame, WeirLayerSet now,
+    int plain, unsigned length_size, uint8_t *out, size_t room);
+
 // Writes the units of an access unit that are kept, each with a start code where `length_size` is
-// 0, else with its length. At most (unit->len + 4) bytes each are written. Returns the length.
+// 0, else with its length. At most (unit->len + 4) bytes each are written, and with `renew` set,
+// which puts in the missing parameter sets, WEIR_SVC_SETS_MAX. Returns the length.
 size_t weir_svc_write (const WeirSvc *self, const WeirFrame *frame, WeirLayerSet now, int plain,
-    unsigned length_size, uint8_t *out);
+    bool renew, unsigned length_size, uint8_t *out);
 
 // The SPS that the kept layers' highest one uses, as it comes out; false if it was not seen yet.
 // `bytes` has room for WEIR_SPS_MAX.

@@ -215,25 +215,43 @@ clear_frame (LayerStream *self)
   weir_frame_clear (&self->frame);
 }
 
+// A packet of parameter sets, at the time of the one that follows it.
+static void
+add_sets (LayerStream *self, Held *held, GstBufferList *list)
+{
+  guint8 packet[WEIR_RTP_HEADER + WEIR_SVC_SETS_MAX];
+  gsize len = weir_project_write_sets (&self->projection, &self->frame, packet);
+  GstBuffer *buffer = gst_buffer_new_memdup (packet, len);
+
+  gst_buffer_copy_into (buffer, held->buffer, GST_BUFFER_COPY_TIMESTAMPS, 0, -1);
+  gst_buffer_list_insert (list, -1, buffer);
+}
+
 GstBufferList *
 layer_stream_pop (LayerStream *self)
 {
   GstBufferList *list = gst_buffer_list_new_sized ((guint) self->frame.n_packets);
+  guint n_out = 0;
 
   for (gsize i = 0; i < self->frame.n_packets; i++) {
     const WeirFramePacket *packet = &self->frame.packets[i];
     GstBuffer *buffer = NULL;
 
+    if (self->projection.sets_len > 0 && i == self->projection.sets_before)
+      add_sets (self, &g_array_index (self->held, Held, packet->owner), list);
     if (g_array_index (self->fates, WeirProjected, i).keep)
       buffer = make_packet (self, i, &g_array_index (self->held, Held, packet->owner));
-    if (buffer)
+    if (buffer) {
       gst_buffer_list_insert (list, -1, buffer);
-    else
+      n_out++;
+    } else {
       count_dropped (self, packet);
+    }
   }
   self->counts.in += self->held->len;
+  self->counts.out += n_out;
+  self->counts.put_in += gst_buffer_list_length (list) - n_out;
   clear_frame (self);
-  self->counts.out += gst_buffer_list_length (list);
   self->counts.frames_out += gst_buffer_list_length (list) > 0;
   if (gst_buffer_list_length (list) == 0)
     g_clear_pointer (&list, gst_buffer_list_unref);
@@ -288,16 +306,31 @@ layer_stream_read_au (LayerStream *self, GstBuffer *au, const GstMapInfo *map)
   return TRUE;
 }
 
+static gboolean
+lacks_sets (const LayerStream *self)
+{
+  const WeirProjection *p = &self->projection;
+  guint8 sets[WEIR_SVC_SETS_MAX];
+
+  return p->renew
+         && weir_svc_write_missing (
+                &self->svc, &self->frame, p->now, p->plain, self->length_size, sets, sizeof sets)
+                > 0;
+}
+
 // Whether the access unit goes out as it came, in part, or not at all.
 static WeirRest
 rest_of_au (const LayerStream *self)
 {
   const WeirProjection *p = &self->projection;
+  WeirRest rest;
 
   if (p->verdict != WEIR_PICTURE_KEEP)
     return WEIR_REST_NOTHING;
-  if (self->codec == WEIR_CODEC_H264)
-    return weir_svc_rest (&self->svc, &self->frame, p->now, p->plain);
+  if (self->codec == WEIR_CODEC_H264) {
+    rest = weir_svc_rest (&self->svc, &self->frame, p->now, p->plain);
+    return rest == WEIR_REST_ALL && lacks_sets (self) ? WEIR_REST_PART : rest;
+  }
   for (gsize i = 0; i < self->au.n; i++) {
     const WeirAuPart *part = &self->au.parts[i];
 
@@ -311,7 +344,9 @@ static GstBuffer *
 write_au (LayerStream *self, GstBuffer *au)
 {
   const WeirProjection *p = &self->projection;
-  gsize room = gst_buffer_get_size (au) + self->frame.n_units * 4 + WEIR_AU_GROWTH, len;
+  gsize room =
+            gst_buffer_get_size (au) + self->frame.n_units * 4 + WEIR_AU_GROWTH + WEIR_SVC_SETS_MAX,
+        len;
   GstBuffer *out = gst_buffer_new_allocate (NULL, room, NULL);
   GstMapInfo map;
 
@@ -320,7 +355,8 @@ write_au (LayerStream *self, GstBuffer *au)
     return NULL;
   }
   if (self->codec == WEIR_CODEC_H264)
-    len = weir_svc_write (&self->svc, &self->frame, p->now, p->plain, self->length_size, map.data);
+    len = weir_svc_write (
+        &self->svc, &self->frame, p->now, p->plain, p->renew, self->length_size, map.data);
   else
     len = weir_au_write (&self->au, p->now, map.data);
   gst_buffer_unmap (out, &map);

@@ -33,7 +33,8 @@ typedef struct {
   guint64 flushed;
   guint64 frames_in, frames_out;
   guint64 key_requests;
-  guint64 cut; // aggregates and access units that went out in part
+  guint64 put_in; // packets of parameter sets, which did not come in
+  guint64 cut;    // aggregates and access units that went out in part
 } LayerCounts;
 
 typedef struct {

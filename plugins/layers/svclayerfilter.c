@@ -629,11 +629,11 @@ make_stats (const WeirSvcLayerFilter *self)
   return gst_structure_new ("application/x-weir-layers", "in", G_TYPE_UINT64, c->in, "out",
       G_TYPE_UINT64, c->out, "left-out", G_TYPE_UINT64, c->left_out, "unfit", G_TYPE_UINT64,
       c->unfit, "late", G_TYPE_UINT64, c->late, "bad", G_TYPE_UINT64, c->bad, "flushed",
-      G_TYPE_UINT64, c->flushed, "cut", G_TYPE_UINT64, c->cut, "frames-in", G_TYPE_UINT64,
-      c->frames_in, "frames-out", G_TYPE_UINT64, c->frames_out, "key-requests", G_TYPE_UINT64,
-      c->key_requests, "spatial", G_TYPE_INT, self->now.spatial, "temporal", G_TYPE_INT,
-      self->now.temporal, "quality", G_TYPE_INT, self->now.quality, "plain-layer", G_TYPE_INT,
-      self->plain, "target-met", G_TYPE_BOOLEAN, self->fits, NULL);
+      G_TYPE_UINT64, c->flushed, "cut", G_TYPE_UINT64, c->cut, "put-in", G_TYPE_UINT64, c->put_in,
+      "frames-in", G_TYPE_UINT64, c->frames_in, "frames-out", G_TYPE_UINT64, c->frames_out,
+      "key-requests", G_TYPE_UINT64, c->key_requests, "spatial", G_TYPE_INT, self->now.spatial,
+      "temporal", G_TYPE_INT, self->now.temporal, "quality", G_TYPE_INT, self->now.quality,
+      "plain-layer", G_TYPE_INT, self->plain, "target-met", G_TYPE_BOOLEAN, self->fits, NULL);
 }
 
 static void
@@ -835,7 +835,8 @@ weir_svc_layer_filter_class_init (WeirSvcLayerFilterClass *klass)
    * All #guint64 but the last ones. Of buffers: `in`; `out`; and why the others did not come out:
    * `left-out` (above the layers that are wanted), `unfit` (of a picture that could not have been
    * decoded), `late` (after its frame, or twice), `bad` (it breaks its format, or continues a unit
-   * whose start was lost), `flushed`. `cut` counts those that came out shorter. Of pictures:
+   * whose start was lost), `flushed`. `cut` counts those that came out changed.
+   * `put-in` counts packets of parameter sets that came out beside `out`. Of pictures:
    * `frames-in`, `frames-out`. `key-requests` sent upstream. What goes on now: `spatial`,
    * `temporal`, `quality` (#gint, -1 = all), `plain-layer` (#gint, the spatial layer that comes out
    * as plain H.264, -1 = none does), `target-met` (#gboolean).

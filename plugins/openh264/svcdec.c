@@ -171,8 +171,8 @@ strip (WeirSvcDec *self, const GstMapInfo *in, gsize *len)
   weir_project (p, &self->svc, &self->frame, NULL);
   if (p->verdict == WEIR_PICTURE_KEEP
       && weir_svc_rest (&self->svc, &self->frame, p->now, p->plain) != WEIR_REST_NOTHING) {
-    out = g_malloc (in->size + self->frame.n_units * 4);
-    *len = weir_svc_write (&self->svc, &self->frame, p->now, p->plain, 0, out);
+    out = g_malloc (in->size + self->frame.n_units * 4 + WEIR_SVC_SETS_MAX);
+    *len = weir_svc_write (&self->svc, &self->frame, p->now, p->plain, p->renew, 0, out);
   }
   weir_frame_clear (&self->frame);
   return out;

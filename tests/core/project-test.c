@@ -127,6 +127,8 @@ project_frame (Out *out)
     const WeirFramePacket *packet = &out->frame.packets[i];
     size_t len;
 
+    if (out->projection.sets_len > 0 && i == out->projection.sets_before)
+      take_out (out, copy, weir_project_write_sets (&out->projection, &out->frame, copy));
     if (!how[i].keep)
       continue;
     memcpy (copy, packet->data, packet->len);
@@ -620,6 +622,53 @@ the_base_needs_no_other_layer (void)
   free (rtp.packets);
 }
 
+// A stream that gives its parameter sets only once: those of a layer that comes in later are put in
+// as a packet of their own, behind the delimiter, and numbers go on.
+static void
+parameter_sets_are_put_in (void)
+{
+  static const WeirOutput outputs[] = { WEIR_OUTPUT_SVC, WEIR_OUTPUT_AVC };
+  static const uint8_t svc[] = { 9, 7, 15, 8, 8, 14, 5, 20 }, plain[] = { 9, 7, 8, 5 };
+  static const uint8_t aud[] = { 0x09, 0xf0 };
+
+  for (size_t way = 0; way < 2; way++) {
+    AvcRtp rtp = { .seq = 100 };
+    Out *out = out_new ((WeirLayerSet) { 0, -1, -1 }, outputs[way]);
+    const uint8_t *wanted = way == 0 ? svc : plain;
+    size_t n = way == 0 ? sizeof svc : sizeof plain, at = 0;
+
+    for (size_t i = 0; i < avc.n; i++) {
+      const AvcNal *nal = &avc.nals[i];
+      bool sets = nal->type == 7 || nal->type == 8 || nal->type == 15;
+      bool last = i + 1 == avc.n || avc.nals[i + 1].au != nal->au;
+
+      if (i == 0 || avc.nals[i - 1].au != nal->au)
+        avc_append (avc_packet (&rtp, nal->au, false), aud, 2);
+      if (sets && nal->au > 0)
+        continue;
+      if (nal->len <= AVC_MTU)
+        avc_append (avc_packet (&rtp, nal->au, last), nal->data, nal->len);
+      else
+        avc_fragment (&rtp, nal, last);
+    }
+    for (size_t i = 0; i < rtp.n; i++) {
+      const uint8_t *data = rtp.packets[i].data;
+
+      if (((uint32_t) (data[5] << 16 | data[6] << 8 | data[7]) - 1000) / 3000 == 13)
+        out->projection.layers.wanted.spatial = 1;
+      push (out, &rtp.packets[i]);
+    }
+    CHECK (!out->gaps && !out->bad_marker);
+    while (out->nals[at].au < 60)
+      at++;
+    for (size_t i = 0; i < n; i++)
+      CHECK_INT (out->nals[at + i].type, wanted[i]);
+    CHECK_INT (out->nals[at + n].au, 61);
+    out_free (out);
+    free (rtp.packets);
+  }
+}
+
 // Another output mode begins at the next key picture; until then the old one goes on.
 static void
 the_output_mode_changes_at_a_key_picture (void)
@@ -902,6 +951,7 @@ main (void)
   RUN (switches_at_random);
   RUN (immediate_switches_do_not_wait);
   RUN (the_base_needs_no_other_layer);
+  RUN (parameter_sets_are_put_in);
   RUN (the_output_mode_changes_at_a_key_picture);
   RUN (a_dependent_layer_gives_the_base);
   RUN (nothing_is_left_of_a_dropped_picture);

@@ -81,7 +81,8 @@ check_sums (GstHarness *h)
   g_assert_cmpuint (stat_of (h, "in"), ==,
       stat_of (h, "out") + stat_of (h, "left-out") + stat_of (h, "unfit") + stat_of (h, "late")
           + stat_of (h, "bad") + stat_of (h, "flushed"));
-  g_assert_cmpuint (stat_of (h, "out"), ==, gst_harness_buffers_received (h));
+  g_assert_cmpuint (
+      stat_of (h, "out") + stat_of (h, "put-in"), ==, gst_harness_buffers_received (h));
 }
 
 static GstBuffer *
@@ -448,6 +449,42 @@ test_changes_while_playing (void)
   gst_harness_teardown (h);
 }
 
+static GstBuffer *
+without_sets (GstBuffer *au)
+{
+  GstMapInfo map;
+  gsize slices = 0;
+
+  gst_buffer_map (au, &map, GST_MAP_READ);
+  while (!(
+      map.data[slices + 2] == 0 && map.data[slices + 3] == 1 && (map.data[slices + 4] & 31) == 14))
+    slices++;
+  gst_buffer_unmap (au, &map);
+  gst_buffer_resize (au, (gssize) slices, -1);
+  return au;
+}
+
+// A stream may give its parameter sets once, at its start. Those of a layer that comes in later are
+// put in with it, so that the IDR of that layer is as if the stream had repeated them.
+static void
+test_parameter_sets_that_come_once (void)
+{
+  GstHarness *h = make ("max-spatial=0", "video/x-h264,stream-format=byte-stream,alignment=au");
+
+  for (guint au = 0; au < 120; au++) {
+    GstBuffer *buffer = au_buffer (au, FALSE), *out;
+
+    if (au == 10)
+      set (h, "max-spatial", "1");
+    gst_harness_push (h, au == 60 ? without_sets (buffer) : buffer);
+    out = gst_harness_pull (h);
+    if (au > 0)
+      check_au (out, au, au < 60 ? 0 : 1, FALSE);
+    gst_buffer_unref (out);
+  }
+  gst_harness_teardown (h);
+}
+
 // Parameter sets that change in the middle of the stream show in the caps, before the picture that
 // uses them.
 static void
@@ -688,6 +725,8 @@ main (int argc, char **argv)
   g_test_add_func ("/svclayerfilter/plain-output", test_plain_output);
   g_test_add_func ("/svclayerfilter/bad-access-units", test_bad_access_units);
   g_test_add_func ("/svclayerfilter/changes-while-playing", test_changes_while_playing);
+  g_test_add_func (
+      "/svclayerfilter/parameter-sets-that-come-once", test_parameter_sets_that_come_once);
   g_test_add_func ("/svclayerfilter/parameter-sets-that-change", test_parameter_sets_that_change);
   g_test_add_func ("/svclayerfilter/layers-are-measured", test_layers_are_measured);
   g_test_add_func ("/svclayerfilter/target-bitrate", test_target_bitrate);

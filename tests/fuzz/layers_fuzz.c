@@ -122,10 +122,10 @@ run_h264_au (const uint8_t *data, size_t size, unsigned length_size, WeirOutput 
   weir_frame_read_au (&frame, data, size, length_size);
   weir_svc_note_frame (&svc, &frame);
   plain = weir_svc_plain_layer (&svc, output, now);
-  room = size + frame.n_units * 4;
+  room = size + frame.n_units * 4 + WEIR_SVC_SETS_MAX;
   out = malloc (room + 1);
   demand (out != NULL);
-  demand (weir_svc_write (&svc, &frame, now, plain, length_size, out) <= room);
+  demand (weir_svc_write (&svc, &frame, now, plain, true, length_size, out) <= room);
   weir_svc_sps (&svc, now, plain, &sps, sps_bytes, &len);
   free (out);
   weir_frame_free (&frame);
