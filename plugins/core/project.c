@@ -94,10 +94,14 @@ choose (WeirProjection *self, const WeirSvc *svc, const WeirFrame *frame)
     return;
   choose_plain (self, svc, &frame->picture);
   self->settled = true;
+  if (self->verdict != WEIR_PICTURE_KEEP) {
+    self->missed |= frame->picture.parameters;
+    return;
+  }
   kept = weir_svc_kept (self->now, self->plain);
-  self->renew = self->verdict == WEIR_PICTURE_KEEP && kept & ~self->kept;
-  if (self->verdict == WEIR_PICTURE_KEEP)
-    self->kept = kept;
+  self->renew = self->missed || kept & ~self->kept;
+  self->missed = false;
+  self->kept = kept;
 }
 
 // A packet of the parameter sets that the frame lacks, behind its delimiter.

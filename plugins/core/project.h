@@ -29,6 +29,7 @@ typedef struct {
   size_t last_kept; // its index, if any is
   unsigned kept;    // spatial layers that came out, a bit each
   bool renew;       // some come out that did not before: their parameter sets have to be there
+  bool missed;      // parameter sets went with a picture that was left out
   // The payload of a packet that has to be put in, before packet `sets_before` and with the number
   // `sets_seq`; its length is 0 if there is none.
   uint8_t sets[WEIR_SVC_SETS_MAX];

@@ -669,6 +669,38 @@ parameter_sets_are_put_in (void)
   }
 }
 
+// Parameter sets in a picture that is left out go with the next that stays.
+static void
+parameter_sets_of_a_dropped_picture (void)
+{
+  static const uint8_t wanted[] = { 7, 8, 14, 5 };
+  AvcRtp rtp = { .seq = 100 };
+  Out *out = out_new ((WeirLayerSet) { 0, 0, -1 }, WEIR_OUTPUT_SVC);
+  size_t at = 0;
+
+  for (size_t i = 0; i < avc.n; i++) {
+    AvcNal nal = avc.nals[i];
+    bool sets = nal.type == 7 || nal.type == 8 || nal.type == 15;
+    bool last = i + 1 == avc.n || avc.nals[i + 1].au != nal.au;
+
+    if (nal.au == 60 && sets)
+      nal.au = 59;
+    if (nal.len <= AVC_MTU)
+      avc_append (avc_packet (&rtp, nal.au, last && nal.au != 59), nal.data, nal.len);
+    else
+      avc_fragment (&rtp, &nal, last && nal.au != 59);
+  }
+  push_all (out, &rtp);
+  while (out->nals[at].au < 60)
+    at++;
+  for (size_t i = 0; i < sizeof wanted; i++)
+    CHECK_INT (out->nals[at + i].type, wanted[i]);
+  CHECK_INT (out->nals[at - 1].au, 56);
+  CHECK (!out->gaps && !out->bad_marker);
+  out_free (out);
+  free (rtp.packets);
+}
+
 // Another output mode begins at the next key picture; until then the old one goes on.
 static void
 the_output_mode_changes_at_a_key_picture (void)
@@ -952,6 +984,7 @@ main (void)
   RUN (immediate_switches_do_not_wait);
   RUN (the_base_needs_no_other_layer);
   RUN (parameter_sets_are_put_in);
+  RUN (parameter_sets_of_a_dropped_picture);
   RUN (the_output_mode_changes_at_a_key_picture);
   RUN (a_dependent_layer_gives_the_base);
   RUN (nothing_is_left_of_a_dropped_picture);
