@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // What layers cost: reading a frame's packets once, projecting it for each set of layers, writing
-// what stays, and the element svclayerfilter with all of it.
+// what stays, and the element svclayerfilter with all of it. Prints a line "layers, what, ns" for
+// each, with tabs between, in ns of CPU per packet.
 
 #include <time.h>
 
@@ -78,17 +79,15 @@ bench_core (const AvcRtp *rtp, const char *what, WeirLayerSet set, WeirOutput ou
     weir_frame_free (&frame);
     weir_svc_free (&svc);
   }
-  printf ("%-22s %10.1f %10.1f %10.1f %10.1f\n", what, add / (double) cost.packets,
-      cost.read / (double) cost.packets, cost.project / (double) cost.packets,
-      cost.write / (double) (cost.kept ? cost.kept : 1));
+  printf ("%s\tadd\t%.1f\n", what, add / (double) cost.packets);
+  printf ("%s\tread\t%.1f\n", what, cost.read / (double) cost.packets);
+  printf ("%s\tproject\t%.1f\n", what, cost.project / (double) cost.packets);
+  printf ("%s\twrite\t%.1f\n", what, cost.write / (double) (cost.kept ? cost.kept : 1));
 }
-
-static guint64 n_out;
 
 static GstFlowReturn
 count (GstPad *pad, GstObject *parent, GstBuffer *buffer)
 {
-  n_out++;
   gst_buffer_unref (buffer);
   return GST_FLOW_OK;
 }
@@ -96,7 +95,6 @@ count (GstPad *pad, GstObject *parent, GstBuffer *buffer)
 static GstFlowReturn
 count_list (GstPad *pad, GstObject *parent, GstBufferList *list)
 {
-  n_out += gst_buffer_list_length (list);
   gst_buffer_list_unref (list);
   return GST_FLOW_OK;
 }
@@ -150,7 +148,6 @@ bench_element (const AvcRtp *rtp, const char *what, gint spatial, gint temporal,
   gst_pad_link (src, in);
   gst_pad_link (out, sink);
   gst_element_set_state (filter, GST_STATE_PLAYING);
-  n_out = 0;
   for (int run = 0; run < RUNS; run++) {
     size_t at = 0;
 
@@ -164,7 +161,7 @@ bench_element (const AvcRtp *rtp, const char *what, gint spatial, gint temporal,
       busy += now_ns () - start;
     }
   }
-  printf ("%-22s %10.2f %12.0f\n", what, 1e3 * (double) packets / busy, (double) n_out / RUNS);
+  printf ("%s\tsvclayerfilter\t%.1f\n", what, busy / (double) packets);
   gst_element_set_state (filter, GST_STATE_NULL);
   gst_object_unref (in);
   gst_object_unref (out);
@@ -184,14 +181,11 @@ main (int argc, char **argv)
     return 1;
   plain = avc_packetize (&avc, false, 0);
   aggregates = avc_packetize (&avc, true, 0);
-  printf ("core, ns of CPU       %10s %10s %10s %10s\n", "add", "read", "project", "write");
-  printf ("a packet of %-10zu%10s %10s %10s %10s\n", plain.n, "", "", "", "(kept)");
   bench_core (&plain, "all", WEIR_LAYER_SET_ALL, WEIR_OUTPUT_SVC);
   bench_core (&plain, "spatial 1", (WeirLayerSet) { 1, -1, -1 }, WEIR_OUTPUT_SVC);
   bench_core (&plain, "1, temporal 1", (WeirLayerSet) { 1, 1, -1 }, WEIR_OUTPUT_SVC);
   bench_core (&plain, "2, avc", (WeirLayerSet) { 2, -1, -1 }, WEIR_OUTPUT_AVC);
   bench_core (&aggregates, "1, aggregates", (WeirLayerSet) { 1, -1, -1 }, WEIR_OUTPUT_SVC);
-  printf ("\nsvclayerfilter        %10s %12s\n", "M packets/s", "packets out");
   bench_element (&plain, "all", -1, -1, "svc");
   bench_element (&plain, "spatial 1", 1, -1, "svc");
   bench_element (&plain, "1, temporal 1", 1, 1, "svc");

@@ -45,11 +45,15 @@ signal.signal(signal.SIGTERM, _on_sigterm)
 
 
 class Proc:
-    """A child whose output, both streams in one, is kept line by line in .lines."""
+    """A child whose output, both streams in one, is kept line by line in .lines.
+
+    .times says when each came (time.monotonic()).
+    """
 
     def __init__(self, *command, env=None, cwd=None):
         self.command = [str(word) for word in command]
         self.lines = []
+        self.times = []
         self._changed = threading.Condition()
         self._ended = False
         self._child = subprocess.Popen(
@@ -83,6 +87,7 @@ class Proc:
         for line in self._child.stdout:
             with self._changed:
                 self.lines.append(line.rstrip('\n'))
+                self.times.append(time.monotonic())
                 self._changed.notify_all()
         with self._changed:
             self._ended = True

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What it costs to make the stream of some layers out of the stream of all."""
+
+import os
+import subprocess
+
+from report import Column
+from servers import BUILD, ROOT
+
+NAME = 'layers'
+TITLE = 'H.264 SVC of 3 x 3 layers: the core, in CPU time for a packet, and svclayerfilter'
+CASE, WHO, YARDSTICK = 'layers kept', 'what', 'project'
+LOG = True
+COLUMNS = (Column('ns', 'ns/packet', spread=True),)
+
+
+def run(rig, quick):
+    environment = {**os.environ, 'WEIR_DATA': str(ROOT / 'tests/data'),
+                   'GST_PLUGIN_PATH': str(BUILD / 'plugins'),
+                   'GST_REGISTRY': str(BUILD / 'registry.bin')}
+    for _ in range(1 if quick else 3):
+        done = subprocess.run([BUILD / 'tests/bench/layers_bench'], env=environment,
+                              capture_output=True, text=True, check=True)
+        for line in done.stdout.splitlines():
+            kept, what, ns = line.split('\t')
+            yield kept, what, {'ns': float(ns)}
