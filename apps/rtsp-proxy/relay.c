@@ -118,7 +118,7 @@ static gboolean
 publishable (GQuark field, GValue *value, gpointer unused)
 {
   static const gchar *const private_prefixes[] = { "a-", "x-", "ssrc", "clock-base", "seqnum-base",
-    "npt-", "play-", "onvif-", "rtcp-", "rtx-", NULL };
+    "timestamp-offset", "seqnum-offset", "npt-", "play-", "onvif-", "rtcp-", "rtx-", NULL };
   const gchar *name = g_quark_to_string (field);
 
   if (g_str_equal (name, "a-framerate"))

@@ -31,6 +31,8 @@ struct _Upstream {
   gpointer owner;
   Life *life;
   guint watch;
+  gint64 watched; // when the watch last ran
+  gint64 excused; // until then no silence counts
   guint retry;
   guint n_failures;
   gint64 not_before; // ns; the back-off holds for whoever starts it
@@ -267,6 +269,10 @@ watch (gpointer data)
   const gchar *what = "no media for";
   gchar *reason;
 
+  // Who did not run, for being suspended or starved, can't say that nothing came.
+  if (now - self->watched > 4 * (gint64) WATCH_INTERVAL_MS * GST_MSECOND)
+    self->excused = now;
+  self->watched = now;
   if (!g_atomic_int_get (&life->have_packet)) {
     // Time for UDP to be tried and found dead is part of the read time-out.
     last = life->started;
@@ -277,7 +283,7 @@ watch (gpointer data)
       limit_ms += self->config->connect_timeout_ms;
     }
   }
-  if (now - last < (gint64) limit_ms * GST_MSECOND)
+  if (now - MAX (last, self->excused) < (gint64) limit_ms * GST_MSECOND)
     return G_SOURCE_CONTINUE;
 
   reason = g_strdup_printf ("%s %.1f s", what, limit_ms / 1000.0);
@@ -320,6 +326,7 @@ connect_life (Upstream *self)
   g_signal_connect (bus, "message", G_CALLBACK (on_message), life);
   gst_object_unref (bus);
 
+  self->watched = pull_now ();
   self->watch = g_timeout_add (WATCH_INTERVAL_MS, watch, self);
   if (gst_element_set_state (life->pipeline, GST_STATE_PAUSED) == GST_STATE_CHANGE_NO_PREROLL)
     gst_element_set_state (life->pipeline, GST_STATE_PLAYING);

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Upstreams that go, come back, misbehave or aren't there, and what readers notice of it."""
 
+import signal
 import socket
 import threading
 import time
 
 from proc import Rtsp, free_port
-from proxy import QUICK, Origin, Proxy, Read, matches, tracks, wait_for_readers, wait_until
+from proxy import CLIP, QUICK, Origin, Proxy, Read, matches, tracks, wait_for_readers, wait_until
 from tap import run, test
 
 # After the read time-out of QUICK: the first wait of the back-off and what a start needs.
@@ -101,6 +102,28 @@ def one_with_other_tracks_costs_the_readers_their_connection():
                 proxy, r' out: /cam: the upstream came back with other tracks$')) == 6, 5, 'six out')
             again = Read(proxy.url(), duration=2).result()
             assert set(again['readers'][0]['tracks']) == {'video'}, again
+
+
+@test
+def a_file_has_the_same_tracks_each_time():
+    with Proxy({'/cam': {'upstream': f'file://{CLIP}', 'linger': '0s'}}) as proxy:
+        for n in range(1, 4):
+            assert Read(proxy.url(), duration=1).result()['totals']['ok'] == 1
+            wait_until(lambda n=n: len(matches(proxy, 'down: no readers')) == n, 5, 'down')
+        assert 'other tracks' not in proxy.output()
+
+
+@test
+def nothing_is_said_of_the_time_that_the_proxy_slept():
+    with Origin() as origin, Proxy({'/cam': {'upstream': origin.url, 'transport': 'tcp',
+                                             'read-timeout': '1s'}}) as proxy:
+        reads = Read(proxy.url(), '--tolerate-gaps', readers=2, duration=6)
+        wait_for_readers(proxy, 2)
+        proxy.signal(signal.SIGSTOP)
+        time.sleep(2)
+        proxy.signal(signal.SIGCONT)
+        assert reads.result(None)['totals']['statuses'] == {'ok': 2}
+        assert 'no media' not in proxy.output(), proxy.output()
 
 
 @test
