@@ -60,8 +60,11 @@ typedef struct {
 } Got;
 
 static Got
-parse (const guint8 *packet)
+parse (const guint8 *data)
 {
+  guint8 packet[15] __attribute__ ((aligned (4))); // as GStreamer's readers want it
+
+  memcpy (packet, data, sizeof packet);
   return (Got) { GST_READ_UINT16_BE (packet + 2), GST_READ_UINT32_BE (packet + 4), packet[14] };
 }
 

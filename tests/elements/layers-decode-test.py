@@ -14,6 +14,7 @@ import struct
 import subprocess
 import tempfile
 
+from gst import environment
 from tap import Skip, run, test
 
 DATA = pathlib.Path(__file__).resolve().parents[1] / 'data' / 'svc'
@@ -24,7 +25,8 @@ BYTES = 'video/x-h264,stream-format=byte-stream,alignment=au'
 
 
 def have(element):
-    return subprocess.run(['gst-inspect-1.0', element], capture_output=True).returncode == 0
+    done = subprocess.run(['gst-inspect-1.0', element], env=environment(), capture_output=True)
+    return done.returncode == 0
 
 
 def need(*elements):
@@ -35,8 +37,8 @@ def need(*elements):
 
 def launch(line):
     # An error while others preroll can leave gst-launch waiting, hence the limit.
-    done = subprocess.run(['gst-launch-1.0', '-q'] + line.split(), capture_output=True, text=True,
-                          timeout=PATIENCE)
+    done = subprocess.run(['gst-launch-1.0', '-q'] + line.split(), env=environment(),
+                          capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, f'{line}\n{done.stdout}{done.stderr}'
     assert 'WARNING' not in done.stdout + done.stderr, done.stdout + done.stderr
 

@@ -3,7 +3,6 @@
 """Runs the lines in pipelines/ the way their comments say."""
 
 import contextlib
-import os
 import pathlib
 import re
 import signal
@@ -11,6 +10,7 @@ import socket
 import struct
 import subprocess
 
+from gst import environment
 from tap import Skip, run, test
 
 PIPELINES = pathlib.Path(__file__).resolve().parents[2] / 'pipelines'
@@ -25,14 +25,6 @@ def line_of(name, changes=()):
         assert old in text, f'{name} has no {old!r} any more'
         text = text.replace(old, new)
     return text
-
-
-def environment():
-    """A gst-launch-1.0 that isn't sanitized loads a plugin that is only after the runtime."""
-    runtime = os.environ.get('WEIR_SANITIZER_RUNTIME')
-    if not runtime:
-        return None
-    return {**os.environ, 'LD_PRELOAD': runtime, 'ASAN_OPTIONS': 'detect_leaks=0'}
 
 
 @contextlib.contextmanager
@@ -116,7 +108,7 @@ def watch(serve, serve_port, receive_changes, receive='receive-udp.launch'):
         changes.append(('5006', str(other)))
     with running(line_of(serve, changes)):
         done = subprocess.run(
-            ['sh', '-c', f'exec gst-launch-1.0 -v {shown.strip()}'],
+            ['sh', '-c', f'exec gst-launch-1.0 -v {shown.strip()}'], env=environment(),
             capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(re.findall(r'last-message = chain', done.stdout)) >= 19, done.stdout
@@ -136,7 +128,8 @@ def receive_multicast():
 
 
 def need_svcenc():
-    if subprocess.run(['gst-inspect-1.0', 'svcenc'], capture_output=True).returncode != 0:
+    done = subprocess.run(['gst-inspect-1.0', 'svcenc'], env=environment(), capture_output=True)
+    if done.returncode != 0:
         raise Skip('no element svcenc (built where OpenH264 is)')
 
 
