@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A reader that comes in the middle of a group of pictures: what it gets, and when it is live."""
+
+import re
+import struct
+import subprocess
+import threading
+import time
+
+from proc import Rtsp
+from proxy import CLIP, Proxy, wait_for_readers
+from tap import run, test
+
+# The clip has one keyframe, at its beginning, and lasts 5.3 s.
+MIDDLE = 2.5
+
+
+class Player(threading.Thread):
+    """Plays the first track over TCP, and notes each RTP packet of it as (seq, time, payload)."""
+
+    def __init__(self, proxy, seconds=4):
+        super().__init__(daemon=True)
+        self.packets = []
+        self._rtsp = Rtsp(proxy.port)
+        url = proxy.url()
+        assert self._rtsp.request('DESCRIBE', url)[0] == 200
+        answer = self._rtsp.request('SETUP', f'{url}/stream=0',
+                                    {'Transport': 'RTP/AVP/TCP;unicast;interleaved=0-1'})
+        assert answer[0] == 200, answer
+        status, headers, _ = self._rtsp.request('PLAY', url)
+        assert status == 200, status
+        self.info = headers.get('rtp-info', '')
+        self._ends = time.monotonic() + seconds
+        self.start()
+
+    def run(self):
+        while time.monotonic() < self._ends:
+            channel, data = self._rtsp.frame()
+            if channel == 0:
+                seq, at = struct.unpack('!HI', data[2:8])
+                self.packets.append((seq, at, data[12:]))
+        self._rtsp.socket.close()
+
+    def played(self):
+        self.join(10)
+        assert self.packets
+        return self.packets
+
+
+def ahead(a, b):
+    """How far RTP time a is ahead of b."""
+    return (a - b + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def by_payload(packets):
+    """{payload: its times}; the clip comes round."""
+    times = {}
+    for _, at, payload in packets:
+        times.setdefault(payload, []).append(at)
+    return times
+
+
+def begins_with_key_picture(packets):
+    """The parameter sets or the picture: the first frame has an IDR slice (RFC 6184)."""
+    first = packets[0][1]
+    for _, at, payload in packets:
+        if at != first:
+            return False
+        kind = payload[0] & 31
+        if kind == 5 or (kind == 28 and payload[1] & 31 == 5) or (kind == 24 and b'\x65' in payload):
+            return True
+    return False
+
+
+@test
+def in_the_middle_of_a_group_of_pictures():
+    with Proxy({'/cam': f'file://{CLIP}'}) as proxy:
+        first = Player(proxy, seconds=MIDDLE + 4)
+        time.sleep(MIDDLE)
+        late = Player(proxy)
+        packets, known = late.played(), first.played()
+
+    assert begins_with_key_picture(packets), packets[0]
+    info = re.search(r'/stream=0;seq=(\d+);rtptime=(\d+)', late.info)
+    assert info, late.info
+    assert packets[0][:2] == (int(info[1]), int(info[2])), (late.info, packets[0][:2])
+
+    # It began with what the first had long before, at the time of what that one had then.
+    times = by_payload(known)
+    assert packets[0][2] in times
+    assert ahead(packets[0][1], times[packets[0][2]][0]) > (MIDDLE - 0.5) * 90000, late.info
+
+    # No number is missing, frames are in order, and after a while everything is as for the first.
+    for (seq, at, _), (after, then, _) in zip(packets, packets[1:]):
+        assert after == (seq + 1) % 65536, (seq, after)
+        assert ahead(then, at) > -90000, (at, then)
+    common = [at in times[payload] for _, at, payload in packets if payload in times]
+    assert not common[0] and all(common[-50:]), common
+
+
+@test
+def catch_up_delay_leaves_the_timestamps():
+    with Proxy({'/cam': {'upstream': f'file://{CLIP}', 'catch-up': 'delay'}}) as proxy:
+        first = Player(proxy, seconds=MIDDLE + 4)
+        time.sleep(MIDDLE)
+        late = Player(proxy)
+        packets, known = late.played(), first.played()
+    times = by_payload(known)
+    assert begins_with_key_picture(packets), packets[0]
+    common = [at in times[payload] for _, at, payload in packets if payload in times]
+    assert len(common) > 50 and all(common)
+
+
+@test
+def join_live_waits_for_the_keyframe():
+    with Proxy({'/cam': {'upstream': f'file://{CLIP}', 'join': 'live'}}) as proxy:
+        Player(proxy)
+        time.sleep(MIDDLE)
+        assert not begins_with_key_picture(Player(proxy).played())
+
+
+@test
+def ffmpeg_decodes_it_without_an_error():
+    with Proxy({'/cam': f'file://{CLIP}'}) as proxy:
+        Player(proxy)
+        wait_for_readers(proxy, 1)
+        time.sleep(MIDDLE)
+        for transport in 'udp', 'tcp':
+            done = subprocess.run(
+                ['ffmpeg', '-nostdin', '-v', 'warning', '-rtsp_transport', transport, '-i',
+                 proxy.url(), '-t', '2', '-an', '-f', 'null', '-'],
+                capture_output=True, text=True, timeout=30, check=False)
+            assert done.returncode == 0, done.stderr
+            for word in 'error', 'missing', 'decode_slice', 'concealing', 'non-existing':
+                assert word not in done.stderr, done.stderr
+
+
+if __name__ == '__main__':
+    run()
