@@ -2,6 +2,8 @@
 // fanoutsink's readers: how they begin, those with a socket of their own, and what is refused.
 #include <string.h>
 
+#include <sys/socket.h>
+
 #include <gio/gio.h>
 #include <gst/check/gstharness.h>
 #include <gst/gst.h>
@@ -42,7 +44,7 @@ listen_udp (guint16 *port)
 {
   GSocket *socket =
       g_socket_new (G_SOCKET_FAMILY_IPV4, G_SOCKET_TYPE_DATAGRAM, G_SOCKET_PROTOCOL_UDP, NULL);
-  GSocketAddress *address = g_inet_socket_address_new_from_string ("127.0.0.1", 0);
+  GSocketAddress *address = g_inet_socket_address_new_from_string ("0.0.0.0", 0);
 
   g_assert_true (g_socket_bind (socket, address, FALSE, NULL));
   g_object_unref (address);
@@ -363,6 +365,48 @@ test_a_small_window_is_refused (void)
   gst_object_unref (sink);
 }
 
+// However a pass is spread, and whoever does it, each of many readers gets each packet once.
+static void
+test_many (gconstpointer launch)
+{
+  enum { READERS = 300, FRAMES = 5 };
+  GstElement *sink;
+  GstHarness *h = make_sink (launch, &sink);
+  guint16 port;
+  GSocket *socket = listen_udp (&port);
+  guint got[FRAMES] = { 0 };
+  GstStructure *stats;
+  guint64 sent, dropped;
+
+  g_socket_set_option (socket, SOL_SOCKET, SO_RCVBUF, 1 << 20, NULL);
+  for (guint i = 0; i < READERS; i++) {
+    gchar *host = g_strdup_printf ("127.0.0.%u", i % 250 + 1);
+
+    g_object_set (sink, "class", i % 8, NULL);
+    g_signal_emit_by_name (sink, "add", host, (gint) port);
+    g_free (host);
+  }
+  for (guint n = 0; n < FRAMES; n++) {
+    push_frame (h, n, n == 0);
+    // As many at once as the socket takes.
+    for (guint i = 0; i < READERS; i++)
+      got[receive_udp (socket).n]++;
+  }
+  for (guint n = 0; n < FRAMES; n++)
+    g_assert_cmpuint (got[n], ==, READERS);
+  gst_harness_push_event (h, gst_event_new_eos ());
+  g_object_get (sink, "fanout-stats", &stats, NULL);
+  g_assert_true (gst_structure_get (
+      stats, "packets-sent", G_TYPE_UINT64, &sent, "dropped", G_TYPE_UINT64, &dropped, NULL));
+  g_assert_cmpuint (sent, ==, READERS * FRAMES);
+  g_assert_cmpuint (dropped, ==, 0);
+  gst_structure_free (stats);
+
+  g_object_unref (socket);
+  gst_object_unref (sink);
+  gst_harness_teardown (h);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -380,5 +424,8 @@ main (int argc, char **argv)
   g_test_add_func ("/readers/removing-closes-the-socket", test_removing_closes_the_socket);
   g_test_add_func ("/readers/refusals", test_refusals);
   g_test_add_func ("/readers/a-small-window-is-refused", test_a_small_window_is_refused);
+  g_test_add_data_func ("/readers/many/by-the-workers", "fanoutsink inline-readers=0", test_many);
+  g_test_add_data_func ("/readers/many/inline", "fanoutsink inline-readers=1000", test_many);
+  g_test_add_data_func ("/readers/many/spread", "fanoutsink spread=20000000", test_many);
   return g_test_run ();
 }
