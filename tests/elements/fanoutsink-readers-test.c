@@ -23,6 +23,23 @@ make_sink (const gchar *launch, GstElement **sink)
   return h;
 }
 
+// What readers should have got, they got, or it is counted as dropped.
+static void
+finish (GstHarness *h, GstElement *sink)
+{
+  GstStructure *stats;
+  guint64 due, sent, dropped;
+
+  gst_harness_push_event (h, gst_event_new_eos ());
+  g_object_get (sink, "fanout-stats", &stats, NULL);
+  g_assert_true (gst_structure_get (stats, "packets-due", G_TYPE_UINT64, &due, "packets-sent",
+      G_TYPE_UINT64, &sent, "dropped", G_TYPE_UINT64, &dropped, NULL));
+  g_assert_cmpuint (due, ==, sent + dropped);
+  gst_structure_free (stats);
+  gst_object_unref (sink);
+  gst_harness_teardown (h);
+}
+
 // One packet, which is a whole VP8 frame (RFC 7741).
 static void
 push_frame (GstHarness *h, guint n, gboolean key)
@@ -121,8 +138,7 @@ test_joins_at_the_keyframe (void)
   g_assert_cmpuint (last, ==, 39 * FRAME_TICKS);
 
   g_object_unref (socket);
-  gst_object_unref (sink);
-  gst_harness_teardown (h);
+  finish (h, sink);
 }
 
 static void
@@ -140,8 +156,7 @@ test_joins_live (void)
   g_assert_cmpuint (receive_udp (socket).n, ==, 20);
 
   g_object_unref (socket);
-  gst_object_unref (sink);
-  gst_harness_teardown (h);
+  finish (h, sink);
 }
 
 static void
@@ -163,8 +178,7 @@ test_delay_keeps_the_timestamps (void)
   }
 
   g_object_unref (socket);
-  gst_object_unref (sink);
-  gst_harness_teardown (h);
+  finish (h, sink);
 }
 
 // Both ends of a TCP connection.
@@ -283,8 +297,7 @@ test_socket (gconstpointer data)
   g_free (token);
   g_object_unref (client);
   g_object_unref (server);
-  gst_object_unref (sink);
-  gst_harness_teardown (h);
+  finish (h, sink);
 }
 
 static void
@@ -304,8 +317,7 @@ test_removing_closes_the_socket (void)
   g_free (token);
   g_object_unref (client);
   g_object_unref (server);
-  gst_object_unref (sink);
-  gst_harness_teardown (h);
+  finish (h, sink);
 }
 
 static void
@@ -337,8 +349,7 @@ test_refusals (void)
   g_object_unref (client);
   g_object_unref (udp);
   g_object_unref (unconnected);
-  gst_object_unref (sink);
-  gst_harness_teardown (h);
+  finish (h, sink);
 }
 
 static void
@@ -403,8 +414,7 @@ test_many (gconstpointer launch)
   gst_structure_free (stats);
 
   g_object_unref (socket);
-  gst_object_unref (sink);
-  gst_harness_teardown (h);
+  finish (h, sink);
 }
 
 int

@@ -156,6 +156,15 @@ check_sums (GstElement *sink)
   gst_structure_free (s);
 }
 
+static void
+finish (GstHarness *h, GstElement *sink)
+{
+  gst_harness_push_event (h, gst_event_new_eos ());
+  check_sums (sink);
+  gst_object_unref (sink);
+  gst_harness_teardown (h);
+}
+
 // Pushes frames of 1 to 64 packets of mixed sizes, one by one or as lists, and compares each byte
 // of what comes out of `fd`.
 static void
@@ -277,8 +286,7 @@ test_route (gconstpointer data)
 out:
   if (fd >= 0)
     close (fd);
-  gst_object_unref (sink);
-  gst_harness_teardown (h);
+  finish (h, sink);
 }
 
 // A packet that neither ends a frame nor fills a batch goes out by itself, and so does RTCP.
@@ -308,8 +316,7 @@ test_does_not_wait_for_ever (void)
   g_assert_cmpint (recv (fd, got, sizeof got, MSG_DONTWAIT), ==, 61);
 
   close (fd);
-  gst_object_unref (sink);
-  gst_harness_teardown (h);
+  finish (h, sink);
 }
 
 static void
@@ -335,8 +342,7 @@ test_a_closed_port_disturbs_nobody (void)
   close (fd);
   gst_element_set_bus (sink, NULL);
   gst_object_unref (bus);
-  gst_object_unref (sink);
-  gst_harness_teardown (h);
+  finish (h, sink);
 }
 
 static void
@@ -373,8 +379,7 @@ test_duplicates (void)
   g_assert_cmpuint (get_stat (sink, "packets-sent"), ==, 6);
 
   close (fd);
-  gst_object_unref (sink);
-  gst_harness_teardown (h);
+  finish (h, sink);
 }
 
 typedef struct {
@@ -438,8 +443,7 @@ test_signals_and_refusals (void)
   g_free (clients);
 
   close (fd);
-  gst_object_unref (sink);
-  gst_harness_teardown (h);
+  finish (h, sink);
 }
 
 static void
@@ -469,8 +473,7 @@ test_sizes (void)
 
   g_free (got);
   close (fd);
-  gst_object_unref (sink);
-  gst_harness_teardown (h);
+  finish (h, sink);
 }
 
 typedef struct {
@@ -518,8 +521,7 @@ test_churn (void)
   g_free (clients);
 
   close (fd);
-  gst_object_unref (sink);
-  gst_harness_teardown (h);
+  finish (h, sink);
 }
 
 typedef struct {
@@ -631,8 +633,7 @@ test_last_sample (void)
   g_assert_nonnull (sample);
   g_assert_nonnull (gst_sample_get_caps (sample));
   gst_sample_unref (sample);
-  gst_object_unref (sink);
-  gst_harness_teardown (h);
+  finish (h, sink);
 }
 
 int
