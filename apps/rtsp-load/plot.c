@@ -147,17 +147,17 @@ gnuplot_script (const GString *data, const Picture *pictures, const gchar *file)
       "set terminal png size 1400,900\nset output '%s'\nset multiplot layout 2,2\nset grid\n",
       name);
   for (guint i = 0; i < N_PICTURES; i++) {
+    for (guint c = 0; c < MAX_CURVES && pictures[i].names[c]; c++)
+      g_string_append_printf (script, "$curve%u << e\n%s\ne\n", c, *block++);
     g_string_append_printf (script, "set title '%s'\nset xlabel '%s'\nset ylabel '%s'\n%s\n",
         pictures[i].title, x_label (&pictures[i]), y_label (&pictures[i]),
         pictures[i].histograms[0] ? "set logscale xy\nset yrange [0.5:10<*]"
                                   : "set yrange [0:1<*]");
     for (guint c = 0; c < MAX_CURVES && pictures[i].names[c]; c++)
-      g_string_append_printf (script, "%s '-' using 1:(%s) with steps lw 2 title '%s'",
-          c ? "," : "plot", pictures[i].histograms[0] ? "$2 > 0 ? $2 : 0.5" : "$2",
+      g_string_append_printf (script, "%s $curve%u using 1:(%s) with steps lw 2 title '%s'",
+          c ? "," : "plot", c, pictures[i].histograms[0] ? "$2 > 0 ? $2 : 0.5" : "$2",
           pictures[i].names[c]);
     g_string_append_c (script, '\n');
-    for (guint c = 0; c < MAX_CURVES && pictures[i].names[c]; c++)
-      g_string_append_printf (script, "%s\ne\n", *block++);
   }
   g_free (name);
   g_strfreev (parts);
