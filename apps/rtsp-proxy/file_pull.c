@@ -117,15 +117,16 @@ static void
 on_pad_added (GstElement *parsebin, GstPad *pad, gpointer data)
 {
   FilePull *self = data;
-  GstCaps *caps = gst_pad_get_current_caps (pad);
+  // Current caps can come with the first frame only, if parsebin has the parser convert it.
+  GstCaps *caps = gst_pad_query_caps (pad, NULL);
   GstAppSinkCallbacks callbacks = { .new_sample = on_sample };
-  const gchar *payloader = caps ? find_payloader (caps) : NULL;
+  const gchar *payloader = find_payloader (caps);
   GstElement *branch, *sink;
   GstPad *branch_pad;
   FileTrack *track;
   gchar *launch;
 
-  gst_clear_caps (&caps);
+  gst_caps_unref (caps);
   g_mutex_lock (&self->lock);
   launch = payloader && self->tracks->len < RELAY_MAX_TRACKS
                ? g_strdup_printf ("queue max-size-buffers=0 max-size-bytes=4194304 ! %s pt=%u "

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Upstreams that go, come back, misbehave or aren't there, and what readers notice of it."""
 
+import os
 import signal
 import socket
+import tempfile
 import threading
 import time
 
+from loads import check, load
 from proc import Rtsp, free_port
 from proxy import CLIP, QUICK, Origin, Proxy, Read, matches, tracks, wait_for_readers, wait_until
 from tap import run, test
@@ -378,6 +381,24 @@ def not_on_demand_it_plays_without_readers():
         Read(proxy.url(), duration=1).result()
         time.sleep(0.7)  # over the linger time: there's no line for what must not happen
         assert origin.count('teardown') == 0 and origin.count('play') == 1, origin.output()
+
+
+# ---- a clip ----
+
+
+@test
+def a_clip_is_served_whole_whatever_decoders_are_installed():
+    # parsebin asks its parsers for what the first decoder takes.
+    for absent in 'none', 'avdec_h264':
+        with tempfile.TemporaryDirectory() as directory:
+            # The registry keeps the ranks that it was made with.
+            env = {'GST_REGISTRY': os.path.join(directory, 'registry.bin'),
+                   'GST_PLUGIN_FEATURE_RANK': f'{absent}:NONE'}
+            with Proxy(('--mount', f'/clip=file://{CLIP}'), env=env) as proxy:
+                result = load('--duration', 1, '--verbose', proxy.url('/clip'))
+        check(result, connected=1, refused={}, errors={}, lost=0)
+        media = [track['media'] for track in result['per_reader'][0]['tracks']]
+        assert media == ['video', 'other'], media
 
 
 if __name__ == '__main__':
