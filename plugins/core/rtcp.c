@@ -4,31 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "bytes.h"
+#include "rtcp_header.h"
 
-#define RTCP_SR 200
-#define RTCP_RR 201
 #define SR_HEADER 28 // header, SSRC and sender info
 #define UNIX_EPOCH_IN_NTP UINT64_C (2208988800)
-
-typedef struct {
-  uint8_t flags;
-  uint8_t type;
-  size_t size; // bytes, header included
-} RtcpHeader;
-
-static bool
-read_header (WeirBytes *bytes, RtcpHeader *header)
-{
-  uint16_t words = 0;
-
-  weir_bytes_u8 (bytes, &header->flags);
-  weir_bytes_u8 (bytes, &header->type);
-  if (!weir_bytes_u16 (bytes, &words) || header->flags >> 6 != 2)
-    return false;
-  header->size = 4 * ((size_t) words + 1);
-  return header->size - 4 <= weir_bytes_left (bytes);
-}
 
 int
 weir_rtcp_find_sr (const uint8_t *packet, size_t len, WeirNtpMap *map)
@@ -38,12 +17,13 @@ weir_rtcp_find_sr (const uint8_t *packet, size_t len, WeirNtpMap *map)
   if (len == 0)
     return -EBADMSG;
   while (weir_bytes_left (&bytes) > 0) {
-    RtcpHeader header;
+    WeirRtcpHeader header;
     const uint8_t *body;
 
-    if (!read_header (&bytes, &header) || !weir_bytes_take (&bytes, header.size - 4, &body))
+    if (!weir_rtcp_header_read (&bytes, &header)
+        || !weir_bytes_take (&bytes, header.size - 4, &body))
       return -EBADMSG;
-    if (header.type == RTCP_SR) {
+    if (header.type == WEIR_RTCP_SR) {
       WeirBytes sr = weir_bytes (body, header.size - 4);
       WeirNtpMap found = { .known = true };
 
@@ -80,15 +60,16 @@ size_t
 weir_rtcp_rewrite_sr (uint8_t *packet, size_t len, const WeirNtpMap *map, uint32_t clock_rate)
 {
   WeirBytes bytes = weir_bytes (packet, len);
-  RtcpHeader header;
+  WeirRtcpHeader header;
   uint32_t ssrc, timestamp;
   uint64_t ntp;
 
-  if (!read_header (&bytes, &header) || header.type != RTCP_SR || header.size < SR_HEADER)
+  if (!weir_rtcp_header_read (&bytes, &header) || header.type != WEIR_RTCP_SR
+      || header.size < SR_HEADER)
     return len;
 
   if (!map->known) {
-    packet[1] = RTCP_RR;
+    packet[1] = WEIR_RTCP_RR;
     write_number (packet + 2, (header.size - WEIR_RTCP_SENDER_INFO) / 4 - 1, 2);
     memmove (packet + 8, packet + 8 + WEIR_RTCP_SENDER_INFO, len - 8 - WEIR_RTCP_SENDER_INFO);
     return len - WEIR_RTCP_SENDER_INFO;

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "rtcp_read.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tap.h"
+
+#define SSRC 0x11223344
+#define OF 0x55667788
+
+static const WeirRtcpBlock block = {
+  .ssrc = OF,
+  .fraction_lost = 64,
+  .lost = 1234,
+  .highest_seq = 0x00051234,
+  .jitter = 77,
+  .last_sr = 0xaabbccdd,
+  .delay_sr = 0x00010000,
+};
+
+static void
+put (uint8_t *at, uint64_t value, int size)
+{
+  while (size-- > 0) {
+    at[size] = (uint8_t) value;
+    value >>= 8;
+  }
+}
+
+static size_t
+put_header (uint8_t *at, int count, int type, size_t size)
+{
+  at[0] = (uint8_t) (0x80 | count);
+  at[1] = (uint8_t) type;
+  put (at + 2, size / 4 - 1, 2);
+  return size;
+}
+
+static void
+put_blocks (uint8_t *at, int n)
+{
+  for (int i = 0; i < n; i++, at += 24) {
+    put (at, block.ssrc + (uint32_t) i, 4);
+    at[4] = block.fraction_lost;
+    put (at + 5, (uint32_t) block.lost, 3);
+    put (at + 8, block.highest_seq, 4);
+    put (at + 12, block.jitter, 4);
+    put (at + 16, block.last_sr, 4);
+    put (at + 20, block.delay_sr, 4);
+  }
+}
+
+// One packet of a compound, by a letter:
+//   r R   receiver report of one block, of 31        n  of none
+//   s S   sender report of none, of two
+//   d     SDES     b  BYE     B  BYE of nobody     x  XR
+//   f     feedback a  APP
+//   p     BYE with four bytes of padding
+static size_t
+put_packet (uint8_t *at, char letter)
+{
+  memset (at, 0, 800);
+  put (at + 4, SSRC, 4);
+  switch (letter) {
+    case 'n':
+      return put_header (at, 0, 201, 8);
+    case 'r':
+      put_blocks (at + 8, 1);
+      return put_header (at, 1, 201, 8 + 24);
+    case 'R':
+      put_blocks (at + 8, 31);
+      return put_header (at, 31, 201, 8 + 31 * 24);
+    case 's':
+      return put_header (at, 0, 200, 28);
+    case 'S':
+      put_blocks (at + 28, 2);
+      return put_header (at, 2, 200, 28 + 48);
+    case 'd':
+      memcpy (at + 8, "\1\5a@b.c\0\0\0\0\0", 12);
+      return put_header (at, 1, 202, 20);
+    case 'b':
+      return put_header (at, 1, 203, 8);
+    case 'B':
+      return put_header (at, 0, 203, 4);
+    case 'x':
+      return put_header (at, 0, 207, 8);
+    case 'f':
+      put (at + 8, OF, 4);
+      return put_header (at, 1, 206, 12);
+    case 'a':
+      memcpy (at + 8, "test", 4);
+      return put_header (at, 0, 204, 12);
+    default: // 'p'
+      put (at + 8, 4, 4);
+      put_header (at, 1, 203, 12);
+      at[0] |= 0x20;
+      return 12;
+  }
+}
+
+static size_t
+put_compound (uint8_t *at, const char *letters)
+{
+  size_t len = 0;
+
+  for (; *letters; letters++)
+    len += put_packet (at + len, *letters);
+  return len;
+}
+
+// In a piece of memory of just its size, so that a sanitizer sees a read past its end.
+static int
+parse (const uint8_t *packet, size_t len, WeirRtcpReport *out)
+{
+  uint8_t *exact = malloc (len ? len : 1);
+  WeirRtcpReport before;
+  int ret;
+
+  memset (&before, 0xa5, sizeof before);
+  *out = before;
+  memcpy (exact, packet, len);
+  ret = weir_rtcp_read (exact, len, out);
+  free (exact);
+  if (ret < 0)
+    CHECK (!memcmp (out, &before, sizeof before));
+  return ret;
+}
+
+static void
+check_block (const WeirRtcpBlock *got, uint32_t ssrc)
+{
+  CHECK_INT (got->ssrc, ssrc);
+  CHECK_INT (got->fraction_lost, block.fraction_lost);
+  CHECK_INT (got->lost, block.lost);
+  CHECK_INT (got->highest_seq, block.highest_seq);
+  CHECK_INT (got->jitter, block.jitter);
+  CHECK_INT (got->last_sr, block.last_sr);
+  CHECK_INT (got->delay_sr, block.delay_sr);
+}
+
+static void
+what_compounds_hold (void)
+{
+  static const struct {
+    const char *letters;
+    int ret;
+    size_t n_blocks;
+    bool bye, more;
+  } cases[] = {
+    { "r", 0, 1 },
+    { "n", 0, 0 },
+    { "s", 0, 0 },
+    { "S", 0, 2 },
+    { "R", 0, 31 },
+    { "rd", 0, 1 },
+    { "rdb", 0, 1, .bye = true },
+    { "rdB", 0, 1, .bye = true },
+    { "nd", 0, 0 },
+    { "rdx", 0, 1 },
+    { "rdf", 0, 1, .more = true },
+    { "rda", 0, 1, .more = true },
+    { "rdfb", 0, 1, .bye = true, .more = true },
+    { "rSd", 0, 3 },
+    { "Rrd", 0, 31 },
+    { "rdp", 0, 1, .bye = true },
+    // The first is no report, which RFC 5506 allows.
+    { "d", -ENOENT },
+    { "f", -ENOENT },
+    { "b", -ENOENT },
+    { "dr", -ENOENT },
+    { "fd", -ENOENT },
+    // Padding is on the last alone, and not on the first.
+    { "p", -EBADMSG },
+    { "rpd", -EBADMSG },
+    { "", -EBADMSG },
+  };
+  uint8_t packet[4000];
+
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    size_t len = put_compound (packet, cases[c].letters);
+    WeirRtcpReport report;
+    int ret = parse (packet, len, &report);
+
+    if (ret != cases[c].ret)
+      printf ("# \"%s\"\n", cases[c].letters);
+    CHECK_INT (ret, cases[c].ret);
+    if (ret < 0)
+      continue;
+    CHECK_INT (report.ssrc, SSRC);
+    CHECK_INT (report.n_blocks, cases[c].n_blocks);
+    CHECK (report.bye == cases[c].bye && report.more == cases[c].more);
+    if (report.n_blocks > 0)
+      check_block (&report.blocks[0], OF);
+    if (report.n_blocks == 31 && cases[c].letters[1] == '\0')
+      check_block (&report.blocks[30], OF + 30);
+  }
+}
+
+static void
+losses_are_signed (void)
+{
+  static const struct {
+    uint32_t bits;
+    int32_t lost;
+  } cases[] = { { 0, 0 }, { 1, 1 }, { 0x7fffff, 8388607 }, { 0x800000, -8388608 }, { 0xffffff, -1 },
+    { 0xfffffe, -2 } };
+  uint8_t packet[1000];
+
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    size_t len = put_compound (packet, "r");
+    WeirRtcpReport report;
+
+    put (packet + 8 + 5, cases[c].bits, 3);
+    CHECK_INT (parse (packet, len, &report), 0);
+    CHECK_INT (report.blocks[0].lost, cases[c].lost);
+    CHECK_INT (report.blocks[0].fraction_lost, block.fraction_lost);
+  }
+}
+
+static void
+what_is_written_is_read (void)
+{
+  uint8_t packet[300];
+  WeirRtcpBlock written = block;
+  WeirRtcpReport report;
+
+  written.lost = -5;
+  CHECK_INT (
+      parse (packet, weir_rtcp_write_rr (packet, sizeof packet, SSRC, &written, "a@b"), &report),
+      0);
+  CHECK_INT (report.n_blocks, 1);
+  CHECK (!memcmp (&report.blocks[0], &written, sizeof written));
+}
+
+// Only a cut between two packets leaves a compound.
+static void
+what_is_cut_off_is_refused (void)
+{
+  static const char *const compounds[] = { "rd", "Sdb", "Rr", "sdf", "rdp" };
+
+  for (size_t c = 0; c < sizeof compounds / sizeof *compounds; c++) {
+    uint8_t packet[4000];
+    size_t full = put_compound (packet, compounds[c]), end = 0;
+    WeirRtcpReport report;
+
+    for (const char *letter = compounds[c]; *letter; letter++) {
+      uint8_t one[1000];
+      size_t next = end + put_packet (one, *letter);
+
+      for (size_t len = end; len < next && len < full; len++)
+        CHECK_INT (parse (packet, len, &report), len == end && len > 0 ? 0 : -EBADMSG);
+      end = next;
+    }
+    CHECK_INT (parse (packet, full, &report), 0);
+  }
+}
+
+// A report or a BYE that says it holds more than it is long.
+static void
+counts_that_lie_are_refused (void)
+{
+  for (int count = 0; count < 32; count++) {
+    uint8_t packet[1000];
+    WeirRtcpReport report;
+    size_t len = put_compound (packet, "rd");
+
+    packet[0] = (uint8_t) (0x80 | count);
+    CHECK_INT (parse (packet, len, &report), count <= 1 ? 0 : -EBADMSG);
+    len = put_compound (packet, "Sd");
+    packet[0] = (uint8_t) (0x80 | count);
+    CHECK_INT (parse (packet, len, &report), count <= 2 ? 0 : -EBADMSG);
+    len = put_compound (packet, "nb");
+    packet[8] = (uint8_t) (0x80 | count);
+    CHECK_INT (parse (packet, len, &report), count <= 1 ? 0 : -EBADMSG);
+  }
+}
+
+static void
+lengths_and_versions_that_lie_are_refused (void)
+{
+  uint8_t packet[1000];
+  WeirRtcpReport report;
+  size_t len = put_compound (packet, "rd");
+
+  for (unsigned words = 0; words <= 0xffff; words++) {
+    put (packet + 2, words, 2);
+    // 7 is true, and 12 makes the SDES a part of the report.
+    CHECK_INT (parse (packet, len, &report), words == 7 || words == 12 ? 0 : -EBADMSG);
+  }
+  for (int version = 0; version < 4; version++) {
+    len = put_compound (packet, "rd");
+    packet[0] = (uint8_t) (version << 6 | 1);
+    CHECK_INT (parse (packet, len, &report), version == 2 ? 0 : -EBADMSG);
+    len = put_compound (packet, "nd");
+    packet[8] = (uint8_t) (version << 6 | 1);
+    CHECK_INT (parse (packet, len, &report), version == 2 ? 0 : -EBADMSG);
+  }
+}
+
+static void
+padding_that_lies_is_refused (void)
+{
+  for (int padding = 0; padding < 256; padding++) {
+    uint8_t packet[1000];
+    size_t len = put_compound (packet, "np");
+    WeirRtcpReport report;
+
+    packet[len - 1] = (uint8_t) padding;
+    // Four bytes are there; with eight nothing is left of whom it names.
+    CHECK_INT (parse (packet, len, &report), padding == 4 ? 0 : -EBADMSG);
+  }
+}
+
+// ---- round trips ----
+
+static WeirNtpMap
+sr (uint32_t ssrc, uint32_t middle)
+{
+  return (WeirNtpMap) { .known = true, .ntp = (uint64_t) middle << 16 | 7, .ssrc = ssrc };
+}
+
+static void
+a_round_trip_is_the_time_since_less_the_delay (void)
+{
+  const int64_t s = 1000000000;
+  static const struct {
+    uint32_t ssrc, last_sr, delay_sr; // delay in 1/65536 s
+    int64_t after_ms;                 // since the second report, which came 1 s after the first
+    int64_t ms;                       // -1: none
+  } cases[] = {
+    { OF, 200, 0, 30, 30 }, { OF, 200, 65536, 1030, 30 }, { OF, 100, 65536, 250, 250 },
+    { OF, 200, 32768, 500, 0 }, { OF, 200, 65536, 500, -1 },  // it can't have had it for so long
+    { OF, 200, UINT32_MAX, 500, -1 }, { OF, 300, 0, 30, -1 }, // never sent
+    { OF, 0, 0, 30, -1 },                                     // none seen
+    { OF + 1, 200, 0, 30, -1 },                               // of another stream
+  };
+  WeirSrLog log = { 0 };
+  WeirNtpMap first = sr (OF, 100), second = sr (OF, 200);
+
+  weir_sr_log_add (&log, &first, 5 * s);
+  weir_sr_log_add (&log, &second, 6 * s);
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    WeirRtcpBlock of = {
+      .ssrc = cases[c].ssrc, .last_sr = cases[c].last_sr, .delay_sr = cases[c].delay_sr
+    };
+    int64_t now = 6 * s + cases[c].after_ms * 1000000;
+    int64_t expected = cases[c].ms < 0 ? -1 : cases[c].ms * 1000000;
+
+    CHECK_INT (weir_sr_log_round_trip (&log, &of, now), expected);
+  }
+}
+
+static void
+old_sender_reports_are_forgotten (void)
+{
+  WeirSrLog log = { 0 };
+
+  CHECK (!weir_sr_log_has (&log, 0));
+  for (uint32_t n = 1; n <= 40; n++) {
+    WeirNtpMap map = sr (n, n);
+
+    weir_sr_log_add (&log, &map, n);
+    for (uint32_t of = 0; of <= n + 1; of++) {
+      WeirRtcpBlock about = { .ssrc = of, .last_sr = of };
+      bool kept = of >= 1 && of <= n && of + WEIR_SR_LOG_SIZE > n;
+
+      CHECK (weir_sr_log_has (&log, of) == kept);
+      CHECK_INT (weir_sr_log_round_trip (&log, &about, n), kept ? (int64_t) n - of : -1);
+    }
+  }
+}
+
+int
+main (void)
+{
+  RUN (what_compounds_hold);
+  RUN (losses_are_signed);
+  RUN (what_is_written_is_read);
+  RUN (what_is_cut_off_is_refused);
+  RUN (counts_that_lie_are_refused);
+  RUN (lengths_and_versions_that_lie_are_refused);
+  RUN (padding_that_lies_is_refused);
+  RUN (a_round_trip_is_the_time_since_less_the_delay);
+  RUN (old_sender_reports_are_forgotten);
+  return tap_done ();
+}

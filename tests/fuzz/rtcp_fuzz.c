@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Everything that reads RTCP. The input is one compound.
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "rtcp_read.h"
+
+static void
+demand (bool condition)
+{
+  if (!condition)
+    abort ();
+}
+
+static void
+check_report (const WeirRtcpReport *report)
+{
+  demand (report->n_blocks <= WEIR_RTCP_BLOCKS_MAX);
+  for (size_t i = 0; i < report->n_blocks; i++)
+    demand (report->blocks[i].lost >= -0x800000 && report->blocks[i].lost < 0x800000);
+}
+
+int
+LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
+{
+  const WeirNtpMap maps[] = { { 0 }, { true, 1, 2, 3 } };
+  uint8_t *copy =
+      malloc (size ? size : 1); // just as long, so that a sanitizer sees a byte too much
+  WeirRtcpReport report;
+  WeirNtpMap sr;
+  int read;
+
+  demand (copy != NULL);
+  memcpy (copy, data, size);
+  read = weir_rtcp_read (copy, size, &report);
+  demand (read == 0 || read == -EBADMSG || read == -ENOENT);
+  if (read == 0)
+    check_report (&report);
+  weir_rtcp_find_sr (copy, size, &sr);
+  for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
+    memcpy (copy, data, size);
+    demand (weir_rtcp_rewrite_sr (copy, size, &maps[i], 90000) <= size);
+  }
+  free (copy);
+  return 0;
+}
