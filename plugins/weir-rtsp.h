@@ -31,4 +31,24 @@ void weir_client_resume (GstRTSPClient *client);
 // `lower_transport` that they are UDP.
 gboolean weir_transport_is_tcp (const GstRTSPTransport *transport);
 
+// What a reader over UDP last reported of its track. To be freed; NULL if there is nothing yet, or
+// never: over TCP and with SRTP. Any thread that holds the transport.
+//   reports        guint64  how many have come
+//   age            gint64   ns since this one
+//   ssrc           guint    of the stream that it is about
+//   fraction-lost  gdouble  0 to 1, since the report before
+//   packets-lost   gint     in all; negative where some came twice
+//   highest-seq    guint    the furthest sequence number, with the number of wraps above 16 bits
+//   jitter         guint    ticks of the stream's clock
+//   round-trip     gint64   ns; only if it names a sender report that was sent
+GstStructure *weir_transport_get_report (GstRTSPStreamTransport *transport);
+
+// What RTCP came over UDP for a stream, as guint64. To be freed; NULL before its first SETUP, for
+// who records and with SRTP.
+//   reports    of readers
+//   passed     packets of readers that went on to the library: they hold feedback
+//   strangers  from addresses that are no reader's; they go on where multicast is allowed
+//   malformed
+GstStructure *weir_stream_get_report_counts (GstRTSPStream *stream);
+
 G_END_DECLS

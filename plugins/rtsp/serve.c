@@ -20,6 +20,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
+#include "reports.h"
 #include "rtpinfo.h"
 #include "text.h"
 
@@ -153,6 +154,7 @@ on_setup (GstRTSPClient *client, GstRTSPContext *ctx, Served *self)
   const GstRTSPTransport *t = gst_rtsp_stream_transport_get_transport (ctx->trans);
   GstRTSPTransport *copy;
 
+  weir_reports_watch (ctx);
   if (!self->connection || t->lower_transport != GST_RTSP_LOWER_TRANS_TCP
       || !gst_rtsp_stream_is_sender (ctx->stream)
       || !(gst_rtsp_stream_get_protocols (ctx->stream) & GST_RTSP_LOWER_TRANS_UDP))

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// A server that embeds the engine, and tells what becomes of its sessions: served TIMEOUT [PEM]
+// A server that embeds the engine, and tells what becomes of its sessions: served ADDRESS TIMEOUT
+// [PEM]
 //   /test     two tracks, JPEG and A-law, shared
 //   /keep     the same; sessions outlive their connection
 //   /heavy    one track of several MB a second, shared
+//   /one      A-law alone, shared
+//   /unicast  the same, and not by multicast
 //   /record   takes A-law
+// A GET_PARAMETER of a session makes it tell what its reader has reported of its first track.
 #include <stdlib.h>
 
 #include "weir-rtsp.h"
@@ -12,6 +16,9 @@
   "( videotestsrc is-live=true ! video/x-raw,format=I420,width=320,height=240 ! jpegenc "          \
   "! rtpjpegpay name=pay0 audiotestsrc is-live=true ! audio/x-raw,rate=8000,channels=1 "           \
   "! alawenc ! rtppcmapay name=pay1 max-ptime=20000000 )"
+#define ONE_TRACK                                                                                  \
+  "( audiotestsrc is-live=true ! audio/x-raw,rate=8000,channels=1 ! alawenc "                      \
+  "! rtppcmapay name=pay0 max-ptime=20000000 )"
 #define HEAVY                                                                                      \
   "( videotestsrc is-live=true pattern=snow ! video/x-raw,format=I420,width=640,height=480 "       \
   "! jpegenc ! rtpjpegpay name=pay0 )"
@@ -43,6 +50,58 @@ on_new_session (GstRTSPClient *client, GstRTSPSession *session, gpointer unused)
 }
 
 static void
+tell (const gchar *what, GstStructure *structure)
+{
+  gchar *text = structure ? gst_structure_to_string (structure) : g_strdup ("nothing");
+
+  g_print ("%s %s\n", what, text);
+  g_free (text);
+  g_clear_pointer (&structure, gst_structure_free);
+}
+
+static guint
+count_sources (GstRTSPStream *stream)
+{
+  GObject *session = gst_rtsp_stream_get_rtpsession (stream);
+  guint n;
+
+  g_object_get (session, "num-sources", &n, NULL);
+  g_object_unref (session);
+  return n;
+}
+
+static void
+on_get_parameter (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
+{
+  GstRTSPSessionPool *pool = gst_rtsp_client_get_session_pool (client);
+  GstRTSPSessionMedia *media = NULL;
+  GstRTSPStreamTransport *transport;
+  GstRTSPSession *session;
+  gchar *id = NULL;
+  gint matched;
+
+  gst_rtsp_message_get_header (ctx->request, GST_RTSP_HDR_SESSION, &id, 0);
+  session = id ? gst_rtsp_session_pool_find (pool, id) : NULL;
+  g_object_unref (pool);
+  if (session) {
+    media = gst_rtsp_session_dup_media (session, ctx->uri->abspath, &matched);
+    g_object_unref (session);
+  }
+  if (!media)
+    return;
+  transport = gst_rtsp_session_media_get_transport (media, 0);
+  if (transport) {
+    GstRTSPStream *stream = gst_rtsp_media_get_stream (gst_rtsp_session_media_get_media (media), 0);
+
+    // In this order: what is counted is told.
+    tell ("counts", weir_stream_get_report_counts (stream));
+    tell ("report", weir_transport_get_report (transport));
+    g_print ("sources %u\n", count_sources (stream));
+  }
+  g_object_unref (media);
+}
+
+static void
 on_closed (GstRTSPClient *client, gpointer unused)
 {
   gchar *reason = weir_client_get_close_reason (client);
@@ -56,6 +115,7 @@ on_connected (GstRTSPServer *server, GstRTSPClient *client, gpointer unused)
 {
   g_signal_connect (client, "new-session", G_CALLBACK (on_new_session), NULL);
   g_signal_connect (client, "closed", G_CALLBACK (on_closed), NULL);
+  g_signal_connect (client, "get-parameter-request", G_CALLBACK (on_get_parameter), NULL);
 }
 
 static void
@@ -119,23 +179,28 @@ main (int argc, char **argv)
 {
   GstRTSPServer *server;
   GstRTSPSessionPool *pool;
-  GstRTSPMediaFactory *keep, *record;
+  GstRTSPMediaFactory *keep, *record, *unicast;
   GError *error = NULL;
 
   gst_init (&argc, &argv);
-  session_timeout = argc > 1 ? atoi (argv[1]) : 60;
+  session_timeout = argc > 2 ? atoi (argv[2]) : 60;
   server = gst_rtsp_server_new ();
   gst_rtsp_server_set_service (server, "0");
-  gst_rtsp_server_set_address (server, "127.0.0.1");
+  gst_rtsp_server_set_address (server, argc > 1 ? argv[1] : "127.0.0.1");
   gst_rtsp_server_set_backlog (server, 100);
-  if (argc > 2)
-    speak_tls (server, argv[2]);
+  if (argc > 3)
+    speak_tls (server, argv[3]);
 
   add (server, "/test", make_factory (TRACKS));
   add (server, "/heavy", make_factory (HEAVY));
   keep = make_factory (TRACKS);
   gst_rtsp_media_factory_set_stop_on_disconnect (keep, FALSE);
   add (server, "/keep", keep);
+  add (server, "/one", make_factory (ONE_TRACK));
+  unicast = make_factory (ONE_TRACK);
+  gst_rtsp_media_factory_set_protocols (
+      unicast, GST_RTSP_LOWER_TRANS_UDP | GST_RTSP_LOWER_TRANS_TCP);
+  add (server, "/unicast", unicast);
   record = make_factory (RECORD);
   gst_rtsp_media_factory_set_transport_mode (record, GST_RTSP_TRANSPORT_MODE_RECORD);
   g_signal_connect (record, "media-configure", G_CALLBACK (on_record), NULL);

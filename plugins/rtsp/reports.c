@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Receiver reports of readers over UDP, read before the library's RTP session sees them.
+//
+// To that each reader is a source with statistics and timers, whose first report makes it walk over
+// all readers to find the one with that address, as text. All that comes of it is that a session is
+// kept alive: here that is one look into a table. And whoever pleases may send to the port, and
+// make the library keep a source for each SSRC that he makes up: what is of no use is taken out of
+// the stream, and counted.
+//
+// The library still gets what it may have a use for: feedback (RFC 4585), anything that did not
+// come over UDP, and where a stream can be had by multicast the reports of those that it doesn't
+// know. Streams with SRTP stay as they are, as their reports can't be read here.
+
+#include "reports.h"
+
+#include <errno.h>
+
+#include <gst/net/gstnetaddressmeta.h>
+
+#include "address.h"
+#include "life.h"
+#include "rtcp_read.h"
+#include "weir-rtsp.h"
+
+typedef struct _Reader Reader;
+
+// One that a reader sends from. Several may send from the same: the newest is meant.
+typedef struct _Place {
+  WeirAddress address;
+  Reader *reader; // NULL: it is not in the table
+  struct _Place *older;
+} Place;
+
+// What is kept of a stream. Its pads and its readers hold it.
+typedef struct {
+  gboolean multicast;
+
+  GMutex lock;        // all below; nothing is called under it but weir_life_touch()
+  GHashTable *places; // WeirAddress of a Place -> that Place
+  WeirSrLog sent;
+  guint64 n_reports, n_passed, n_strangers, n_malformed;
+} Reports;
+
+// Hangs on its transport.
+struct _Reader {
+  Reports *reports;
+  Life *life;
+  Place rtp, rtcp;
+
+  // With the lock of `reports`.
+  guint64 n_reports;
+  gboolean known; // all below
+  WeirRtcpBlock block;
+  gint64 received_ns, round_trip_ns;
+};
+
+static GQuark
+reports_quark (void)
+{
+  return g_quark_from_static_string ("weir-reports");
+}
+
+static GQuark
+reader_quark (void)
+{
+  return g_quark_from_static_string ("weir-reader");
+}
+
+static gint64
+now_ns (void)
+{
+  return g_get_monotonic_time () * 1000;
+}
+
+// ---- addresses ----
+
+static guint
+hash_address (gconstpointer key)
+{
+  const WeirAddress *address = key;
+  const guint8 *bytes = key;
+  guint32 hash = 2166136261u;
+
+  for (socklen_t i = 0; i < weir_address_len (address); i++)
+    hash = (hash ^ bytes[i]) * 16777619u;
+  return hash;
+}
+
+static gboolean
+equal_addresses (gconstpointer a, gconstpointer b)
+{
+  const WeirAddress *x = a, *y = b;
+
+  return x->any.sa_family == y->any.sa_family && memcmp (x, y, weir_address_len (x)) == 0;
+}
+
+static gboolean
+read_address (GSocketAddress *from, WeirAddress *out)
+{
+  struct sockaddr_storage native;
+  gssize len = g_socket_address_get_native_size (from);
+
+  if (len < 0 || !g_socket_address_to_native (from, &native, sizeof native, NULL)
+      || weir_address_normalise ((struct sockaddr *) &native, (socklen_t) len, out) < 0)
+    return FALSE;
+  // A transport's destination doesn't name the scope of a link-local address.
+  if (out->any.sa_family == AF_INET6)
+    out->v6.sin6_scope_id = 0;
+  return TRUE;
+}
+
+static gboolean
+make_address (const gchar *host, gint port, WeirAddress *out)
+{
+  GInetAddress *inet = host ? g_inet_address_new_from_string (host) : NULL;
+  GSocketAddress *address;
+  gboolean ok;
+
+  if (!inet || port <= 0 || port > G_MAXUINT16) {
+    g_clear_object (&inet);
+    return FALSE;
+  }
+  address = g_inet_socket_address_new (inet, (guint16) port);
+  ok = read_address (address, out);
+  g_object_unref (address);
+  g_object_unref (inet);
+  return ok;
+}
+
+// ---- readers ----
+
+static void
+add_place (Reports *self, Place *place, Reader *reader)
+{
+  place->reader = reader;
+  place->older = g_hash_table_lookup (self->places, &place->address);
+  g_hash_table_replace (self->places, &place->address, place);
+}
+
+static void
+remove_place (Reports *self, Place *place)
+{
+  Place *newest = place->reader ? g_hash_table_lookup (self->places, &place->address) : NULL;
+
+  if (newest == place && place->older)
+    g_hash_table_replace (self->places, &place->older->address, place->older);
+  else if (newest == place)
+    g_hash_table_remove (self->places, &place->address);
+  for (; newest && newest != place; newest = newest->older) {
+    if (newest->older == place) {
+      newest->older = place->older;
+      break;
+    }
+  }
+}
+
+static void
+clear_reports (gpointer data)
+{
+  Reports *self = data;
+
+  g_hash_table_unref (self->places);
+  g_mutex_clear (&self->lock);
+}
+
+static void
+unref_reports (gpointer reports)
+{
+  g_atomic_rc_box_release_full (reports, clear_reports);
+}
+
+static void
+clear_reader (gpointer data)
+{
+  Reader *self = data;
+
+  g_mutex_lock (&self->reports->lock);
+  remove_place (self->reports, &self->rtp);
+  remove_place (self->reports, &self->rtcp);
+  g_mutex_unlock (&self->reports->lock);
+  unref_reports (self->reports);
+  weir_life_unref (self->life);
+}
+
+static void
+unref_reader (gpointer reader)
+{
+  g_atomic_rc_box_release_full (reader, clear_reader);
+}
+
+static gpointer
+ref_reader (gpointer reader, gpointer unused)
+{
+  return reader ? g_atomic_rc_box_acquire (reader) : NULL;
+}
+
+static Reader *
+reader_new (Reports *reports, GstRTSPSession *session, const GstRTSPTransport *transport)
+{
+  const GstRTSPRange *ports = &transport->client_port;
+  Reader *self = g_atomic_rc_box_new0 (Reader);
+
+  self->reports = g_atomic_rc_box_acquire (reports);
+  self->life = weir_life_of (session);
+  g_mutex_lock (&reports->lock);
+  // Some send their reports from the port where they take RTP.
+  if (make_address (transport->destination, ports->min, &self->rtp.address))
+    add_place (reports, &self->rtp, self);
+  if (ports->max != ports->min
+      && make_address (transport->destination, ports->max, &self->rtcp.address))
+    add_place (reports, &self->rtcp, self);
+  g_mutex_unlock (&reports->lock);
+  return self;
+}
+
+// ---- reports ----
+
+// A reader may report of more than this stream, and nothing of it: then it is only alive.
+static void
+note_blocks (Reports *self, Reader *reader, const WeirRtcpReport *report, gint64 now)
+{
+  for (gsize i = 0; i < report->n_blocks; i++) {
+    if (!weir_sr_log_has (&self->sent, report->blocks[i].ssrc))
+      continue;
+    reader->known = TRUE;
+    reader->block = report->blocks[i];
+    reader->received_ns = now;
+    reader->round_trip_ns = weir_sr_log_round_trip (&self->sent, &reader->block, now);
+    return;
+  }
+}
+
+static GstPadProbeReturn
+take_from_reader (Reports *self, Reader *reader, int status, const WeirRtcpReport *report)
+{
+  gboolean passes = status < 0 || report->more;
+
+  // Who says goodbye is not kept alive.
+  if (status < 0 || !report->bye)
+    weir_life_touch (reader->life);
+  if (status == 0) {
+    self->n_reports++;
+    reader->n_reports++;
+    note_blocks (self, reader, report, now_ns ());
+  }
+  self->n_passed += passes;
+  return passes ? GST_PAD_PROBE_OK : GST_PAD_PROBE_DROP;
+}
+
+static GstPadProbeReturn
+take_from_stranger (Reports *self)
+{
+  self->n_strangers++;
+  return self->multicast ? GST_PAD_PROBE_OK : GST_PAD_PROBE_DROP;
+}
+
+static GstPadProbeReturn
+take (Reports *self, const WeirAddress *from, int status, const WeirRtcpReport *report)
+{
+  GstPadProbeReturn ret = GST_PAD_PROBE_DROP;
+  Place *place;
+
+  g_mutex_lock (&self->lock);
+  place = g_hash_table_lookup (self->places, from);
+  if (status == -EBADMSG)
+    self->n_malformed++;
+  else if (place)
+    ret = take_from_reader (self, place->reader, status, report);
+  else
+    ret = take_from_stranger (self);
+  g_mutex_unlock (&self->lock);
+  return ret;
+}
+
+static GstPadProbeReturn
+on_received (GstPad *pad, GstPadProbeInfo *info, gpointer reports)
+{
+  GstBuffer *buffer = GST_PAD_PROBE_INFO_BUFFER (info);
+  GstNetAddressMeta *meta = gst_buffer_get_net_address_meta (buffer);
+  WeirRtcpReport report;
+  WeirAddress from;
+  GstMapInfo map;
+  int status;
+
+  if (!meta || !read_address (meta->addr, &from) || !gst_buffer_map (buffer, &map, GST_MAP_READ))
+    return GST_PAD_PROBE_OK;
+  status = weir_rtcp_read (map.data, map.size, &report);
+  gst_buffer_unmap (buffer, &map);
+  return take (reports, &from, status, &report);
+}
+
+static GstPadProbeReturn
+on_sent (GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+  Reports *self = data;
+  WeirNtpMap sr;
+  GstMapInfo map;
+
+  if (!gst_buffer_map (GST_PAD_PROBE_INFO_BUFFER (info), &map, GST_MAP_READ))
+    return GST_PAD_PROBE_OK;
+  if (weir_rtcp_find_sr (map.data, map.size, &sr) == 0) {
+    g_mutex_lock (&self->lock);
+    weir_sr_log_add (&self->sent, &sr, now_ns ());
+    g_mutex_unlock (&self->lock);
+  }
+  gst_buffer_unmap (GST_PAD_PROBE_INFO_BUFFER (info), &map);
+  return GST_PAD_PROBE_OK;
+}
+
+// ---- streams ----
+
+static gint
+compare_has_pad (gconstpointer item, gconstpointer name)
+{
+  GstPad *pad = gst_element_get_static_pad (g_value_get_object (item), name);
+  gboolean has = pad != NULL;
+
+  g_clear_object (&pad);
+  return !has;
+}
+
+// The pad of that name of the media's rtpbin, or of what stands in its place.
+static GstPad *
+find_pad (GstRTSPStream *stream, const gchar *prefix)
+{
+  GstBin *bin = gst_rtsp_stream_get_joined_bin (stream);
+  GstIterator *elements = bin ? gst_bin_iterate_elements (bin) : NULL;
+  gchar *name = g_strdup_printf ("%s_%u", prefix, gst_rtsp_stream_get_index (stream));
+  GValue item = G_VALUE_INIT;
+  GstPad *pad = NULL;
+
+  if (elements && gst_iterator_find_custom (elements, compare_has_pad, &item, name)) {
+    pad = gst_element_get_static_pad (g_value_get_object (&item), name);
+    g_value_unset (&item);
+  }
+  g_free (name);
+  g_clear_pointer (&elements, gst_iterator_free);
+  g_clear_object (&bin);
+  return pad;
+}
+
+static void
+watch_pad (GstRTSPStream *stream, const gchar *prefix, GstPadProbeCallback probe, Reports *reports)
+{
+  GstPad *pad = find_pad (stream, prefix);
+
+  // A media that was prepared anew has other pads.
+  if (pad && g_object_get_qdata (G_OBJECT (pad), reports_quark ()) != reports) {
+    g_object_set_qdata (G_OBJECT (pad), reports_quark (), reports);
+    gst_pad_add_probe (
+        pad, GST_PAD_PROBE_TYPE_BUFFER, probe, g_atomic_rc_box_acquire (reports), unref_reports);
+  }
+  g_clear_object (&pad);
+}
+
+static Reports *
+reports_new (GstRTSPStream *stream)
+{
+  Reports *self = g_atomic_rc_box_new0 (Reports);
+
+  g_mutex_init (&self->lock);
+  self->places = g_hash_table_new (hash_address, equal_addresses);
+  self->multicast = (gst_rtsp_stream_get_protocols (stream) & GST_RTSP_LOWER_TRANS_UDP_MCAST) != 0;
+  return self;
+}
+
+// Several clients may come here at once.
+static Reports *
+watch_stream (GstRTSPStream *stream)
+{
+  static GMutex making;
+  Reports *self;
+
+  g_mutex_lock (&making);
+  self = g_object_get_qdata (G_OBJECT (stream), reports_quark ());
+  if (!self) {
+    self = reports_new (stream);
+    g_object_set_qdata_full (G_OBJECT (stream), reports_quark (), self, unref_reports);
+  }
+  watch_pad (stream, "recv_rtcp_sink", on_received, self);
+  watch_pad (stream, "send_rtcp_src", on_sent, self);
+  g_mutex_unlock (&making);
+  return self;
+}
+
+void
+weir_reports_watch (GstRTSPContext *ctx)
+{
+  const GstRTSPTransport *transport = gst_rtsp_stream_transport_get_transport (ctx->trans);
+  GstRTSPProfile secure = GST_RTSP_PROFILE_SAVP | GST_RTSP_PROFILE_SAVPF;
+  Reader *reader = NULL;
+  Reports *reports;
+
+  if (!gst_rtsp_stream_is_sender (ctx->stream)
+      || gst_rtsp_stream_get_profiles (ctx->stream) & secure)
+    return;
+  reports = watch_stream (ctx->stream);
+  if (transport->lower_transport == GST_RTSP_LOWER_TRANS_UDP)
+    reader = reader_new (reports, ctx->session, transport);
+  // One that it had before a SETUP anew goes.
+  g_object_set_qdata_full (
+      G_OBJECT (ctx->trans), reader_quark (), reader, reader ? unref_reader : NULL);
+}
+
+// ---- what is known ----
+
+GstStructure *
+weir_transport_get_report (GstRTSPStreamTransport *transport)
+{
+  Reader *reader = g_object_dup_qdata (G_OBJECT (transport), reader_quark (), ref_reader, NULL);
+  GstStructure *report = NULL;
+
+  if (!reader)
+    return NULL;
+  g_mutex_lock (&reader->reports->lock);
+  if (reader->known) {
+    const WeirRtcpBlock *block = &reader->block;
+
+    report = gst_structure_new ("application/x-weir-report", "reports", G_TYPE_UINT64,
+        reader->n_reports, "age", G_TYPE_INT64, now_ns () - reader->received_ns, "ssrc",
+        G_TYPE_UINT, block->ssrc, "fraction-lost", G_TYPE_DOUBLE, block->fraction_lost / 256.0,
+        "packets-lost", G_TYPE_INT, block->lost, "highest-seq", G_TYPE_UINT, block->highest_seq,
+        "jitter", G_TYPE_UINT, block->jitter, NULL);
+    if (reader->round_trip_ns >= 0)
+      gst_structure_set (report, "round-trip", G_TYPE_INT64, reader->round_trip_ns, NULL);
+  }
+  g_mutex_unlock (&reader->reports->lock);
+  unref_reader (reader);
+  return report;
+}
+
+GstStructure *
+weir_stream_get_report_counts (GstRTSPStream *stream)
+{
+  Reports *self = g_object_get_qdata (G_OBJECT (stream), reports_quark ());
+  GstStructure *counts;
+
+  if (!self)
+    return NULL;
+  g_mutex_lock (&self->lock);
+  counts = gst_structure_new ("application/x-weir-report-counts", "reports", G_TYPE_UINT64,
+      self->n_reports, "passed", G_TYPE_UINT64, self->n_passed, "strangers", G_TYPE_UINT64,
+      self->n_strangers, "malformed", G_TYPE_UINT64, self->n_malformed, NULL);
+  g_mutex_unlock (&self->lock);
+  return counts;
+}

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What readers over UDP report: it keeps them alive, it is told, and it does no harm."""
+
+import re
+import socket
+import struct
+import time
+
+from proc import Rtsp, free_udp_pair
+from served import Served
+from tap import Skip, run, test
+
+
+def packet(count, kind, body):
+    return struct.pack('>BBH', 0x80 | count, kind, len(body) // 4) + body
+
+
+def block(ssrc, fraction=0, lost=0, highest=0, jitter=0, last_sr=0, delay_sr=0):
+    return struct.pack('>IIIIII', ssrc, fraction << 24 | lost & 0xffffff, highest, jitter, last_sr,
+                       delay_sr)
+
+
+def report(own, *blocks):
+    sdes = packet(1, 202, struct.pack('>I', own) + b'\x01\x02ab\0\0\0\0')
+    return packet(len(blocks), 201, struct.pack('>I', own) + b''.join(blocks)) + sdes
+
+
+def sender_report(own):
+    return packet(0, 200, struct.pack('>IQIII', own, 1 << 32, 0, 1, 1))
+
+
+def picture_loss(own, of):
+    return packet(1, 206, struct.pack('>II', own, of))
+
+
+def goodbye(own):
+    return packet(1, 203, struct.pack('>I', own))
+
+
+def udp_socket():
+    return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+
+def udp_pair(host):
+    if ':' not in host:
+        return free_udp_pair()
+    pair = [socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) for _ in range(2)]
+    for one in pair:
+        one.bind((host, 0))
+    return pair
+
+
+class Reader(Rtsp):
+    """Plays over UDP."""
+
+    def __init__(self, server, path='/one', host='127.0.0.1'):
+        super().__init__(server.port, host)
+        self.server, self.host = server, host
+        self.url = f'rtsp://{f"[{host}]" if ":" in host else host}:{server.port}{path}'
+        self.rtp = self.rtcp = None
+        self.bind(udp_pair(host))
+        self.play()
+
+    def __exit__(self, *_):
+        self.bind((None, None))
+        self.socket.close()
+
+    def bind(self, pair):
+        """Has its packets sent to these from the next SETUP on."""
+        for one in self.rtp, self.rtcp:
+            if one:
+                one.close()
+        self.rtp, self.rtcp = pair
+        if self.rtcp:
+            self.rtcp.settimeout(10)
+            self.own = self.rtcp.getsockname()[1]
+
+    def set_up(self):
+        ports = [one.getsockname()[1] for one in (self.rtp, self.rtcp)]
+        status, headers, _ = self.request(
+            'SETUP', f'{self.url}/stream=0',
+            {'Transport': f'RTP/AVP;unicast;client_port={ports[0]}-{ports[1]}'})
+        assert status == 200, (status, headers)
+        self.to = int(re.search(r'server_port=\d+-(\d+)', headers['transport'])[1])
+
+    def play(self):
+        self.set_up()
+        assert self.request('PLAY', self.url)[0] == 200
+
+    def tear_down(self):
+        assert self.request('TEARDOWN', self.url)[0] == 200
+        self.session = None
+
+    def send_report(self, data, by=None):
+        (by or self.rtcp).sendto(data, (self.host, self.to))
+
+    def sender_report(self):
+        """The next one's SSRC, and the middle of its time."""
+        while True:
+            data = self.rtcp.recv(2000)
+            if data[1] == 200:
+                ssrc, ntp = struct.unpack('>IQ', data[4:16])
+                return ssrc, ntp >> 16 & 0xffffffff
+
+    def alive(self):
+        return self.request('OPTIONS', self.url)[0] == 200
+
+    def told(self):
+        """Of this reader's last report, what came from all, and the library's sources."""
+        start = len(self.server.lines)
+        status = self.request('GET_PARAMETER', self.url)[0]
+        assert status == 200, status
+        known = [self.server.wait_for_line(f'^{what} (.*)', 5, start)[1]
+                 for what in ('report', 'counts', 'sources')]
+        return fields(known[0]), fields(known[1]), int(known[2])
+
+    def wait_for(self, **counts):
+        """Waits until so much has come since the server began."""
+        deadline = time.monotonic() + 10
+        while True:
+            told = self.told()
+            if all(told[1][name] >= n for name, n in counts.items()):
+                assert {name: told[1][name] for name in counts} == counts, (told, counts)
+                return told
+            assert time.monotonic() < deadline, (told, counts)
+            time.sleep(0.02)
+
+
+def fields(text):
+    return {name: float(value)
+            for name, value in re.findall(r'([a-z-]+)=\(\w+\)([-\d.e+]+)', text)}
+
+
+@test
+def who_only_reports_lives_on_and_who_is_silent_ends():
+    with Served(timeout=2) as server:
+        for port in 'rtcp', 'rtp':
+            with Reader(server, '/unicast') as reader, Reader(server, '/unicast') as silent:
+                by = getattr(reader, port)
+                while f'removed {silent.session}' not in server.lines:
+                    reader.send_report(report(reader.own), by)
+                    time.sleep(0.02)
+                assert reader.alive()
+                server.wait_for_line(f'removed {re.escape(reader.session)}', 10)
+
+
+@test
+def neither_strangers_nor_nonsense_keep_a_session():
+    with Served(timeout=2) as server:
+        with Reader(server) as reader, Reader(server) as silent, udp_socket() as stranger:
+            while f'removed {silent.session}' not in server.lines:
+                reader.send_report(report(reader.own))
+                silent.send_report(report(silent.own), stranger)
+                silent.send_report(report(silent.own)[:-1])
+                silent.send_report(report(silent.own) + goodbye(silent.own))
+                time.sleep(0.02)
+            counts = reader.told()[1]
+            assert counts['strangers'] > 0 and counts['malformed'] > 0, counts
+
+
+@test
+def each_readers_last_report_is_told():
+    with Served() as server, Reader(server) as one, Reader(server) as other:
+        assert one.told()[0] == {}
+        ssrc, _ = one.sender_report()
+        one.send_report(report(one.own, block(ssrc, 64, -2, 0x10005, 90)))
+        other.send_report(report(other.own, block(ssrc ^ 1, 1, 1), block(ssrc, 128, 77, 9, 1)))
+        told = one.wait_for(reports=2)[0]
+        assert told.pop('age') >= 0
+        assert told == {'reports': 1, 'ssrc': ssrc, 'fraction-lost': 0.25, 'packets-lost': -2,
+                        'highest-seq': 0x10005, 'jitter': 90}, told
+        told = other.told()[0]
+        assert told['fraction-lost'] == 0.5 and told['packets-lost'] == 77, told
+        # One about another stream changes nothing but the count.
+        one.send_report(report(one.own, block(ssrc ^ 1, 255, 5)))
+        told = one.wait_for(reports=3)[0]
+        assert told['reports'] == 2 and told['fraction-lost'] == 0.25, told
+
+
+@test
+def the_round_trip_is_of_a_report_that_was_sent():
+    with Served() as server, Reader(server) as reader:
+        ssrc, middle = reader.sender_report()
+        came = time.monotonic()
+        for lie in block(ssrc, last_sr=middle ^ 1), block(ssrc, last_sr=middle, delay_sr=1 << 31):
+            reader.send_report(report(reader.own, lie))
+        assert 'round-trip' not in reader.wait_for(reports=2)[0]
+        at_least = time.monotonic() - came
+        reader.send_report(report(reader.own, block(ssrc, last_sr=middle)))
+        round_trip = reader.wait_for(reports=3)[0]['round-trip'] / 1e9
+        assert round_trip > at_least - 0.00001, (round_trip, at_least)
+
+
+@test
+def reports_make_no_sources_in_the_library():
+    with Served() as server, Reader(server, '/unicast') as reader, udp_socket() as stranger:
+        before = reader.told()[2]
+        for n in range(20):
+            reader.send_report(report(1000 + n))
+            reader.send_report(sender_report(2000 + n))
+            reader.send_report(report(3000 + n), stranger)
+            reader.send_report(sender_report(4000 + n), stranger)
+            reader.send_report(report(5000 + n) + picture_loss(5000 + n, 1), stranger)
+            reader.send_report(b'\x80' * n, stranger)
+        counts, sources = reader.wait_for(reports=40, strangers=60, malformed=20, passed=0)[1:]
+        assert sources == before, (before, sources, counts)
+
+
+@test
+def what_the_library_may_want_goes_on():
+    with Served() as server, Reader(server) as reader, udp_socket() as stranger:
+        sources = reader.told()[2]
+        ssrc, _ = reader.sender_report()
+        # Feedback, after a report or by itself.
+        reader.send_report(report(1, block(ssrc)) + picture_loss(1, ssrc))
+        reader.send_report(picture_loss(1, ssrc))
+        reader.wait_for(reports=1, passed=2)
+        # Where multicast is allowed, what comes from any address.
+        reader.send_report(report(2, block(ssrc)), stranger)
+        reader.wait_for(strangers=1)
+        while reader.told()[2] < sources + 2:
+            time.sleep(0.02)
+
+
+@test
+def a_reader_may_change_its_ports_and_come_again():
+    with Served() as server, Reader(server) as reader, Reader(server) as other:
+        ssrc, _ = reader.sender_report()
+        for n in range(3):
+            reader.tear_down()
+            reader.bind(free_udp_pair())
+            reader.set_up()
+            old = reader.rtcp.dup()
+            reader.bind(free_udp_pair())
+            reader.play()
+            reader.send_report(report(1, block(ssrc)), old)
+            reader.send_report(report(1, block(ssrc)))
+            assert reader.wait_for(reports=n + 1, strangers=n + 1)[0]['reports'] == 1
+            old.close()
+        other.send_report(report(1, block(ssrc)))
+        assert other.wait_for(reports=4)[0]['reports'] == 1
+
+
+@test
+def when_two_are_at_one_place_the_newest_is_meant():
+    with Served() as server, Reader(server) as old, Reader(server) as new:
+        ssrc, _ = old.sender_report()
+        new.tear_down()
+        new.bind((old.rtp.dup(), old.rtcp.dup()))
+        new.play()
+        old.send_report(report(1, block(ssrc)))
+        assert new.wait_for(reports=1)[0]['reports'] == 1 and old.told()[0] == {}
+        new.tear_down()
+        # It is answered before it is done.
+        while not old.told()[0]:
+            old.send_report(report(1, block(ssrc)))
+        assert old.told()[1]['strangers'] == 0
+
+
+@test
+def readers_come_and_go_while_reports_come():
+    with Served() as server, Reader(server) as reader:
+        for n in range(60):
+            with Reader(server) as guest:
+                by = guest.rtcp.dup()
+                for _ in range(20):
+                    guest.send_report(report(n), by)
+                if n % 2:
+                    guest.tear_down()
+            for _ in range(20):
+                guest.send_report(report(n), by)
+            by.close()
+        ssrc, _ = reader.sender_report()
+        reader.send_report(report(1, block(ssrc)))
+        while not reader.told()[0]:
+            time.sleep(0.02)
+
+
+@test
+def over_ipv6_and_over_ipv4_to_a_server_of_both():
+    try:
+        Served(address='::').stop()
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+            probe.bind(('::1', 0))
+    except (AssertionError, OSError):
+        raise Skip('no IPv6 here') from None
+    with Served(address='::') as server:
+        for n, host in enumerate(('127.0.0.1', '::1')):
+            with Reader(server, host=host) as reader:
+                ssrc, _ = reader.sender_report()
+                reader.send_report(report(1, block(ssrc)))
+                told = reader.wait_for(reports=1, strangers=0)
+                assert told[0]['reports'] == 1, told
+
+
+if __name__ == '__main__':
+    run()
