@@ -14,7 +14,7 @@ import struct
 import subprocess
 import tempfile
 
-from gst import environment
+from sanitized import environment
 from tap import Skip, run, test
 
 DATA = pathlib.Path(__file__).resolve().parents[1] / 'data' / 'svc'
@@ -25,8 +25,8 @@ BYTES = 'video/x-h264,stream-format=byte-stream,alignment=au'
 
 
 def have(element):
-    done = subprocess.run(['gst-inspect-1.0', element], env=environment(), capture_output=True)
-    return done.returncode == 0
+    return subprocess.run(['gst-inspect-1.0', element], env=environment(),
+                          capture_output=True).returncode == 0
 
 
 def need(*elements):

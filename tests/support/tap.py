@@ -15,11 +15,13 @@ its docstring's first line, or the function's name.
 The command line picks the tests whose function or name contains one of its arguments.
 """
 
+import os
 import signal
 import sys
 import traceback
 
-TIMEOUT = 60
+# A sanitized program is several times slower.
+TIMEOUT = 240 if os.environ.get('WEIR_SANITIZER_RUNTIME') else 60
 
 _tests = []
 

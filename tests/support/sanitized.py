@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""GStreamer's tools with the plugins just built."""
+"""GStreamer's own programs with plugins that may be sanitized."""
 
 import os
 
 
 def environment():
-    """A tool that isn't sanitized loads a plugin that is only after the runtime."""
+    """A program that isn't sanitized loads a plugin that is only after the runtime."""
     runtime = os.environ.get('WEIR_SANITIZER_RUNTIME')
     if not runtime:
         return None
