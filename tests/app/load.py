@@ -274,7 +274,8 @@ def urls_are_taken_in_turn():
 
 @test
 def added_delay_against_the_origin():
-    with Origin() as origin, Proxy({'/cam': origin.url}) as proxy:
+    # Live: whoever joins in the past gets packets from before the origin was read.
+    with Origin() as origin, Proxy({'/cam': {'upstream': origin.url, 'join': 'live'}}) as proxy:
         for transport in 'udp', 'tcp':
             result = load('--readers', 3, '--duration', 3, '--transport', transport, '--against',
                           origin.url, proxy.url())
