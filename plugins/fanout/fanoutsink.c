@@ -28,10 +28,10 @@
  * (#WeirFanoutSink:drop-policy). A UDP socket without room is tried again for 100 ms.
  *
  * Threads: the streaming thread copies packets into the window, never waits, and serves up to
- * #WeirFanoutSink:inline-readers readers itself; a pool of threads that all sinks of the process
- * share, one for each processor, serves more. Every packet due to a reader is sent or counted as
- * dropped, with the reason, in `get-stats` and #WeirFanoutSink:fanout-stats. A reader that can't be
- * reached posts no message.
+ * #WeirFanoutSink:inline-readers readers itself; a pool of threads that all elements of the
+ * process share, one for each processor, serves more. Every packet due to a reader is sent or
+ * counted as dropped, with the reason, in `get-stats` and #WeirFanoutSink:fanout-stats. A reader
+ * that can't be reached posts no message.
  *
  * EOS goes through when everything is sent, or after 2 s. On the way to READY the element gives
  * what is not sent 50 ms and counts the rest as flushed.
@@ -50,6 +50,7 @@
 #include "config.h"
 
 #include "fanoutsink_private.h"
+#include "sharedworkers.h"
 
 GST_DEBUG_CATEGORY (fanoutsink_debug);
 #define GST_CAT_DEFAULT fanoutsink_debug
@@ -62,21 +63,6 @@ static GstStaticPadTemplate sink_template =
 
 G_DEFINE_FINAL_TYPE (WeirFanoutSink, weir_fanout_sink, GST_TYPE_BASE_SINK)
 GST_ELEMENT_REGISTER_DEFINE (fanoutsink, "fanoutsink", GST_RANK_NONE, WEIR_TYPE_FANOUT_SINK)
-
-static gpointer
-make_workers (gpointer unused)
-{
-  return weir_workers_new (0, weir_fanout_scratch_size ());
-}
-
-// The threads that all sinks share, for as long as the process. NULL if there can't be any.
-static WeirWorkers *
-shared_workers (void)
-{
-  static GOnce once = G_ONCE_INIT;
-
-  return g_once (&once, make_workers, NULL);
-}
 
 /* Data: the streaming thread */
 
@@ -165,7 +151,7 @@ start (WeirFanoutSink *self, const WeirUdpConfig *config, GError **error)
   WeirUdpSockets sockets;
   gboolean buffer_short, ok;
 
-  if (!shared_workers ()) {
+  if (!weir_shared_workers ()) {
     g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_FAILED, "no thread can be made");
     return FALSE;
   }
@@ -284,7 +270,7 @@ weir_fanout_sink_init (WeirFanoutSink *self)
   g_mutex_init (&self->lock);
   self->cancellable = g_cancellable_new ();
   fanout_properties_init (self);
-  self->fanout = weir_fanout_new (shared_workers (), NULL, &self->settings);
+  self->fanout = weir_fanout_new (weir_shared_workers (), NULL, &self->settings);
   if (!self->fanout)
     g_error ("fanoutsink: no memory"); // as GLib does
   fanout_readers_init (self);
