@@ -7,6 +7,7 @@
 #include "fanout/fanoutsink.h"
 #include "fanout/rtprelaypay.h"
 #include "layers/svclayerfilter.h"
+#include "pace/ratepacer.h"
 
 static gboolean
 plugin_init (GstPlugin *plugin)
@@ -16,6 +17,7 @@ plugin_init (GstPlugin *plugin)
   // No element: registered for programs that know it by its name.
   g_type_ensure (WEIR_TYPE_CONNECTION);
   ok &= GST_ELEMENT_REGISTER (fanoutsink, plugin);
+  ok &= GST_ELEMENT_REGISTER (ratepacer, plugin);
   ok &= GST_ELEMENT_REGISTER (rtprelaypay, plugin);
   ok &= GST_ELEMENT_REGISTER (svclayerfilter, plugin);
   return ok;

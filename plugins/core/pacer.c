@@ -523,6 +523,18 @@ weir_pacer_flush (WeirPacer *self)
   reset_rules (self);
 }
 
+bool
+weir_pacer_full (const WeirPacer *self)
+{
+  const uint64_t bitrate = self->settings.bitrate;
+
+  if (self->n >= WEIR_PACE_HELD_PACKETS || self->bytes >= WEIR_PACE_HELD_BYTES)
+    return true;
+  if (self->settings.mode != WEIR_PACE_TIMESTAMP && bitrate > 0)
+    return bytes_to_ns (self->bytes, bitrate) >= WEIR_PACE_HELD_NS;
+  return self->n > 0 && self->time - entry_at (self, 0)->time >= WEIR_PACE_HELD_NS;
+}
+
 int64_t
 weir_pacer_latency (const WeirPacer *self)
 {

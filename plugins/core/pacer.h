@@ -57,9 +57,12 @@
 #define WEIR_PACE_FRAME_MAX INT64_C (1000000000)  // ns
 #define WEIR_PACE_BACK_MAX INT64_C (1000000000)   // ns, of a frame that joins the one before
 #define WEIR_PACE_AHEAD_MAX INT64_C (10000000000) // ns
-#define WEIR_PACE_PERIOD_NS INT64_C (200000000)   // in which the bitrate is measured
-#define WEIR_PACE_STARVED_NS INT64_C (10000000)   // a reader that waits for less does not starve
-#define WEIR_PACE_LATE_NS INT64_C (5000000)       // a packet that leaves later than due is late
+#define WEIR_PACE_HELD_NS INT64_C (1000000000) // what the queue holds, and the most in packets and
+#define WEIR_PACE_HELD_PACKETS 4096            // bytes
+#define WEIR_PACE_HELD_BYTES (4 << 20)
+#define WEIR_PACE_PERIOD_NS INT64_C (200000000) // in which the bitrate is measured
+#define WEIR_PACE_STARVED_NS INT64_C (10000000) // a reader that waits for less does not starve
+#define WEIR_PACE_LATE_NS INT64_C (5000000)     // a packet that leaves later than due is late
 
 typedef enum { WEIR_PACE_TIMESTAMP, WEIR_PACE_BITRATE, WEIR_PACE_BLOCK } WeirPaceMode;
 
@@ -162,6 +165,9 @@ weir_pacer_queued (const WeirPacer *self)
 {
   return self->n;
 }
+
+// There is enough in the queue: a second of the stream, or as much as is reasonable.
+bool weir_pacer_full (const WeirPacer *self);
 
 // By how much later than in time packets may leave: what to report as latency.
 int64_t weir_pacer_latency (const WeirPacer *self);

@@ -590,6 +590,34 @@ a_flush_forgets_what_waits_and_all_times (void)
 }
 
 static void
+a_queue_is_full_after_a_second (void)
+{
+  static const struct {
+    WeirPaceSettings settings;
+    size_t size;
+    int64_t apart;
+    size_t full; // after so many packets
+  } cases[] = {
+    { { .mode = WEIR_PACE_TIMESTAMP, .max_burst = 1 }, 1000, 40 * MS, 26 },
+    { { .mode = WEIR_PACE_TIMESTAMP, .max_burst = 1 }, 1000, 3 * SECOND, 2 },
+    { { .mode = WEIR_PACE_TIMESTAMP, .max_burst = 1 }, 100, 0, 4096 },
+    { { .mode = WEIR_PACE_TIMESTAMP, .max_burst = 1 }, 1 << 20, MS, 4 },
+    { { .mode = WEIR_PACE_BITRATE, .bitrate = 80000 }, 1000, MS, 10 },
+    { { .mode = WEIR_PACE_BITRATE }, 1000, 100 * MS, 11 },
+  };
+
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    begin (&cases[c].settings);
+    for (size_t i = 0; i < cases[c].full; i++) {
+      CHECK (!weir_pacer_full (&pacer));
+      weir_pacer_push (&pacer,
+          &(WeirPacePacket) { cases[c].size, (int64_t) i * cases[c].apart, 0, false, 0 }, 0);
+    }
+    CHECK (weir_pacer_full (&pacer));
+  }
+}
+
+static void
 a_change_of_mode_goes_on_with_what_waits (void)
 {
   WeirPaceSettings settings = by_timestamp;
@@ -681,6 +709,7 @@ main (void)
   RUN (rounds_are_never_early_and_at_most_a_round_late);
   RUN (a_block_leaves_in_one_round);
   RUN (a_flush_forgets_what_waits_and_all_times);
+  RUN (a_queue_is_full_after_a_second);
   RUN (a_change_of_mode_goes_on_with_what_waits);
   RUN (whatever_comes_in_goes_out);
   weir_pacer_free (&pacer);

@@ -1,0 +1,675 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// ratepacer between two pads, on a clock that stands until the test moves it; and in pipelines, for
+// what has to do with their states.
+#include <gst/check/gstharness.h>
+#include <gst/gst.h>
+#include <string.h>
+
+#define RTP_CAPS "application/x-rtp,media=video,clock-rate=90000,encoding-name=VP8,payload=96"
+#define TS_CAPS "video/mpegts,systemstream=true,packetsize=188"
+#define MS GST_MSECOND
+#define PATIENCE (20 * GST_SECOND)
+
+static GstHarness *
+make (const gchar *properties, const gchar *caps)
+{
+  gchar *line = g_strdup_printf ("ratepacer %s", properties);
+  GstHarness *h = gst_harness_new_parse (line);
+
+  gst_harness_use_testclock (h);
+  gst_harness_set_src_caps_str (h, caps);
+  g_free (line);
+  return h;
+}
+
+// gst_harness_new_parse() may put it into a bin.
+static GstElement *
+find_pacer (GstHarness *h)
+{
+  GstIterator *it;
+  GValue item = G_VALUE_INIT;
+  GstElement *found = NULL;
+
+  if (!GST_IS_BIN (h->element))
+    return gst_object_ref (h->element);
+  it = gst_bin_iterate_elements (GST_BIN (h->element));
+  if (gst_iterator_next (it, &item) == GST_ITERATOR_OK)
+    found = g_value_dup_object (&item);
+  g_value_unset (&item);
+  gst_iterator_free (it);
+  g_assert_nonnull (found);
+  return found;
+}
+
+static guint64
+stat_of_element (GstElement *pacer, const gchar *name)
+{
+  GstStructure *stats;
+  guint64 value = 0;
+
+  g_object_get (pacer, "stats", &stats, NULL);
+  g_assert_true (gst_structure_get_uint64 (stats, name, &value));
+  gst_structure_free (stats);
+  return value;
+}
+
+static guint64
+stat_of (GstHarness *h, const gchar *name)
+{
+  GstElement *pacer = find_pacer (h);
+  guint64 value = stat_of_element (pacer, name);
+
+  gst_object_unref (pacer);
+  return value;
+}
+
+// Each packet is counted once.
+static void
+end (GstHarness *h, guint64 in)
+{
+  g_assert_cmpuint (stat_of (h, "in"), ==, in);
+  g_assert_cmpuint (in, ==, stat_of (h, "out") + stat_of (h, "flushed") + stat_of (h, "queued"));
+  gst_harness_teardown (h);
+}
+
+static GstBuffer *
+make_buffer (gsize size, GstClockTime pts, guint8 number)
+{
+  GstBuffer *buffer = gst_buffer_new_allocate (NULL, size, NULL);
+
+  gst_buffer_memset (buffer, 0, number, size);
+  GST_BUFFER_PTS (buffer) = pts;
+  return buffer;
+}
+
+static GstBuffer *
+make_rtp (guint32 timestamp, GstClockTime pts, guint8 number)
+{
+  const guint8 head[] = { 0x80, 96, 0, number, (guint8) (timestamp >> 24),
+    (guint8) (timestamp >> 16), (guint8) (timestamp >> 8), (guint8) timestamp, 1, 2, 3, 4 };
+  GstBuffer *buffer = make_buffer (1200, pts, number);
+
+  gst_buffer_fill (buffer, 0, head, sizeof head);
+  GST_BUFFER_DURATION (buffer) = 40 * MS;
+  return buffer;
+}
+
+// The packets have times of their own, as udpsrc gives them; the timestamp makes the frame.
+static void
+push_frame (GstHarness *h, guint k, guint n)
+{
+  GstBufferList *list = gst_buffer_list_new ();
+
+  for (guint i = 0; i < n; i++)
+    gst_buffer_list_add (list, make_rtp (3600 * k, k * 40 * MS + i * 1000, (guint8) (k * n + i)));
+  g_assert_cmpint (gst_pad_push_list (h->srcpad, list), ==, GST_FLOW_OK);
+}
+
+// Waits until the pacer waits, and moves the clock there.
+static void
+move_to (GstHarness *h, GstClockTime expected)
+{
+  GstTestClock *clock = gst_harness_get_testclock (h);
+  GstClockID id;
+
+  gst_test_clock_wait_for_next_pending_id (clock, &id);
+  g_assert_cmpuint (gst_clock_id_get_time (id), ==, expected);
+  gst_test_clock_set_time (clock, expected);
+  g_assert_true (gst_test_clock_process_id (clock, id)); // takes the id
+  gst_object_unref (clock);
+}
+
+static void
+expect (GstHarness *h, guint number, gsize size)
+{
+  GstBuffer *buffer = gst_harness_pull (h);
+  guint8 byte;
+
+  g_assert_nonnull (buffer);
+  g_assert_cmpuint (gst_buffer_get_size (buffer), ==, size);
+  gst_buffer_extract (buffer, size - 1, &byte, 1);
+  g_assert_cmpuint (byte, ==, number);
+  gst_buffer_unref (buffer);
+}
+
+static void
+expect_none (GstHarness *h)
+{
+  g_assert_cmpuint (gst_harness_buffers_in_queue (h), ==, 0);
+}
+
+/* Modes */
+
+static void
+test_timestamp (void)
+{
+  GstHarness *h = make ("", RTP_CAPS);
+
+  push_frame (h, 0, 4);
+  push_frame (h, 1, 4);
+  for (guint i = 0; i < 8; i++) {
+    if (i > 0)
+      move_to (h, i * 10 * MS);
+    expect (h, i, 1200);
+    expect_none (h);
+  }
+  g_assert_cmpuint (stat_of (h, "repaired"), ==, 0);
+  g_assert_cmpuint (stat_of (h, "late"), ==, 0);
+  end (h, 8);
+}
+
+static GstPadProbeReturn
+count_lists (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
+{
+  g_assert_cmpuint (gst_buffer_list_length (GST_PAD_PROBE_INFO_BUFFER_LIST (info)), ==, 2);
+  g_atomic_int_inc ((gint *) user_data);
+  return GST_PAD_PROBE_OK;
+}
+
+static void
+test_bursts_are_lists (void)
+{
+  GstHarness *h = make ("max-burst=2", RTP_CAPS);
+  gint n_lists = 0;
+
+  gst_pad_add_probe (h->sinkpad, GST_PAD_PROBE_TYPE_BUFFER_LIST, count_lists, &n_lists, NULL);
+  push_frame (h, 0, 6);
+  for (guint i = 0; i < 6; i++) {
+    if (i > 0 && i % 2 == 0)
+      move_to (h, i * 40 * MS / 6);
+    expect (h, i, 1200);
+  }
+  g_assert_cmpint (n_lists, ==, 3);
+  end (h, 6);
+}
+
+// 188 bytes at 1504 kb/s take a millisecond.
+static void
+test_bitrate (void)
+{
+  GstHarness *h = make ("mode=bitrate bitrate=1504000 burst=752", TS_CAPS);
+  GstBufferList *list = gst_buffer_list_new ();
+
+  for (guint i = 0; i < 10; i++)
+    gst_buffer_list_add (list, make_buffer (188, GST_CLOCK_TIME_NONE, (guint8) i));
+  gst_pad_push_list (h->srcpad, list);
+  for (guint i = 0; i < 10; i++) {
+    if (i >= 4)
+      move_to (h, (i - 3) * MS);
+    expect (h, i, 188);
+    if (i >= 3)
+      expect_none (h);
+  }
+  end (h, 10);
+}
+
+static void
+test_block (void)
+{
+  GstHarness *h = make ("mode=block bitrate=80000 block-time=500000000", TS_CAPS);
+
+  // 5000 bytes are a block.
+  for (guint i = 0; i < 10; i++)
+    gst_harness_push (h, make_buffer (1000, GST_CLOCK_TIME_NONE, (guint8) i));
+  for (guint i = 0; i < 5; i++)
+    expect (h, i, 1000);
+  expect_none (h);
+  move_to (h, 500 * MS);
+  for (guint i = 5; i < 10; i++)
+    expect (h, i, 1000);
+  g_assert_cmpuint (stat_of (h, "deficit"), ==, 0);
+  g_assert_cmpuint (stat_of (h, "overruns"), ==, 0);
+  g_assert_cmpuint (stat_of (h, "starvations"), ==, 0);
+
+  // Nothing comes for 700 ms: the next block is 200 late, and the one behind it in time again.
+  {
+    GstTestClock *clock = gst_harness_get_testclock (h);
+
+    gst_test_clock_set_time (clock, 1200 * MS);
+    gst_object_unref (clock);
+  }
+  for (guint i = 10; i < 20; i++)
+    gst_harness_push (h, make_buffer (1000, GST_CLOCK_TIME_NONE, (guint8) i));
+  for (guint i = 10; i < 15; i++)
+    expect (h, i, 1000);
+  g_assert_cmpuint (stat_of (h, "deficit"), ==, 200 * MS);
+  g_assert_cmpuint (stat_of (h, "starvations"), ==, 1);
+  move_to (h, 1500 * MS);
+  for (guint i = 15; i < 20; i++)
+    expect (h, i, 1000);
+  g_assert_cmpuint (stat_of (h, "deficit"), ==, 0);
+  end (h, 20);
+}
+
+static void
+test_rounds (void)
+{
+  GstHarness *h = make ("rounds=15000000", RTP_CAPS);
+  static const guint rounds[] = { 0, 15, 30, 30 }; // of what is due at 0, 10, 20, 30
+
+  push_frame (h, 0, 4);
+  expect (h, 0, 1200);
+  for (guint i = 1; i < 4; i++) {
+    if (rounds[i] != rounds[i - 1])
+      move_to (h, rounds[i] * MS);
+    expect (h, i, 1200);
+  }
+  end (h, 4);
+}
+
+static void
+test_blocksize (void)
+{
+  GstHarness *h = make ("mode=bitrate bitrate=10528000 blocksize=1316", TS_CAPS);
+
+  gst_harness_push (h, make_buffer (3000, 0, 7));
+  expect (h, 7, 1316);
+  move_to (h, 1 * MS);
+  expect (h, 7, 1316);
+  move_to (h, 2 * MS);
+  expect (h, 7, 368);
+  g_assert_cmpuint (stat_of (h, "bytes-out"), ==, 3000);
+  end (h, 3);
+}
+
+static void
+test_bad_rtp (void)
+{
+  GstHarness *h = make ("", RTP_CAPS);
+
+  gst_harness_push (h, make_buffer (0, 0, 0));
+  gst_harness_push (h, make_buffer (3, 0, 0));
+  gst_harness_push (h, make_buffer (1000, GST_CLOCK_TIME_NONE, 0xff));
+  gst_harness_push (h, make_rtp (1, G_MAXUINT64 - 1, 0));
+  gst_harness_push (h, make_rtp (2, 1000 * GST_SECOND, 0));
+  gst_harness_push_event (h, gst_event_new_eos ());
+  for (guint i = 0; i < 5; i++) {
+    GstTestClock *clock = gst_harness_get_testclock (h);
+    GstBuffer *buffer;
+
+    while (!(buffer = gst_harness_try_pull (h)))
+      if (gst_test_clock_peek_id_count (clock) > 0)
+        gst_test_clock_crank (clock);
+    gst_buffer_unref (buffer);
+    gst_object_unref (clock);
+  }
+  g_assert_cmpuint (stat_of (h, "repaired"), >, 0);
+  end (h, 5);
+}
+
+/* Events and queries */
+
+static void
+expect_event (GstHarness *h, GstEventType type)
+{
+  GstEvent *event = gst_harness_pull_event (h);
+
+  g_assert_nonnull (event);
+  g_assert_cmpstr (GST_EVENT_TYPE_NAME (event), ==, gst_event_type_get_name (type));
+  gst_event_unref (event);
+}
+
+static void
+test_events_keep_their_order (void)
+{
+  GstHarness *h = make ("", RTP_CAPS);
+
+  push_frame (h, 0, 2);
+  gst_harness_push_event (h, gst_event_new_tag (gst_tag_list_new (GST_TAG_TITLE, "x", NULL)));
+  gst_harness_set_src_caps_str (h, RTP_CAPS ",a=(int)1");
+  push_frame (h, 1, 1);
+  gst_harness_push_event (h, gst_event_new_eos ());
+  expect (h, 0, 1200);
+  expect_event (h, GST_EVENT_STREAM_START);
+  expect_event (h, GST_EVENT_CAPS);
+  expect_event (h, GST_EVENT_SEGMENT);
+  g_assert_null (gst_harness_try_pull_event (h));
+  move_to (h, 20 * MS);
+  expect (h, 1, 1200);
+  expect_event (h, GST_EVENT_TAG);
+  expect_event (h, GST_EVENT_CAPS);
+  expect_event (h, GST_EVENT_SEGMENT);
+  g_assert_null (gst_harness_try_pull_event (h));
+  move_to (h, 40 * MS);
+  expect (h, 1, 1200);
+  expect_event (h, GST_EVENT_EOS);
+  end (h, 3);
+}
+
+static void
+flush (GstHarness *h)
+{
+  GstSegment segment;
+
+  gst_segment_init (&segment, GST_FORMAT_TIME);
+  g_assert_true (gst_harness_push_event (h, gst_event_new_flush_start ()));
+  g_assert_true (gst_harness_push_event (h, gst_event_new_flush_stop (TRUE)));
+  g_assert_true (gst_harness_push_event (h, gst_event_new_segment (&segment)));
+}
+
+static void
+test_flush (void)
+{
+  GstHarness *h = make ("", RTP_CAPS);
+
+  push_frame (h, 0, 4);
+  push_frame (h, 1, 4);
+  expect (h, 0, 1200);
+  move_to (h, 10 * MS);
+  expect (h, 1, 1200);
+  flush (h);
+  g_assert_cmpuint (stat_of (h, "flushed"), ==, 6);
+  g_assert_cmpuint (stat_of (h, "queued"), ==, 0);
+  // What comes then begins anew, wherever the clock is.
+  push_frame (h, 0, 2);
+  expect (h, 0, 1200);
+  move_to (h, 20 * MS);
+  expect (h, 1, 1200);
+  g_assert_cmpuint (stat_of (h, "repaired"), ==, 0);
+  end (h, 10);
+}
+
+static gpointer
+push_until_it_fails (gpointer data)
+{
+  GstHarness *h = data;
+  GstFlowReturn ret = GST_FLOW_OK;
+
+  for (guint i = 0; ret == GST_FLOW_OK; i++)
+    ret = gst_harness_push (h, make_rtp (3600 * i, i * 40 * MS, 0));
+  return GINT_TO_POINTER (ret);
+}
+
+static void
+test_upstream_waits_and_a_flush_wakes_it (void)
+{
+  GstHarness *h = make ("", RTP_CAPS);
+  GThread *thread = g_thread_new ("upstream", push_until_it_fails, h);
+
+  // 26 packets 40 ms apart are a second, one more is out.
+  while (stat_of (h, "in") < 27)
+    g_thread_yield ();
+  g_assert_true (gst_harness_push_event (h, gst_event_new_flush_start ()));
+  g_assert_cmpint (GPOINTER_TO_INT (g_thread_join (thread)), ==, GST_FLOW_FLUSHING);
+  g_assert_true (gst_harness_push_event (h, gst_event_new_flush_stop (TRUE)));
+  end (h, 27);
+}
+
+static void
+test_downstream_fails (void)
+{
+  GstHarness *h = make ("mode=bitrate bitrate=1000000000 burst=100000000", TS_CAPS);
+  GstFlowReturn ret;
+
+  gst_harness_push (h, make_buffer (188, 0, 0));
+  expect (h, 0, 188);
+  gst_pad_set_active (h->sinkpad, FALSE);
+  do
+    ret = gst_harness_push (h, make_buffer (188, 0, 1));
+  while (ret == GST_FLOW_OK);
+  g_assert_cmpint (ret, ==, GST_FLOW_FLUSHING);
+  g_assert_cmpuint (stat_of (h, "queued"), ==, 0);
+  gst_harness_teardown (h);
+}
+
+static void
+test_latency (void)
+{
+  GstHarness *h = make ("rounds=10000000", RTP_CAPS);
+
+  gst_harness_set_upstream_latency (h, 7 * MS);
+  g_assert_cmpuint (gst_harness_query_latency (h), ==, 7 * MS + 30 * MS); // 1/60 s, and a round
+  push_frame (h, 0, 1);
+  g_assert_cmpuint (gst_harness_query_latency (h), ==, 7 * MS + 55 * MS);
+  // A frame leaves when upstream's latency has passed, in the next round.
+  move_to (h, 10 * MS);
+  expect (h, 0, 1200);
+  end (h, 1);
+}
+
+static gpointer
+change_properties (gpointer data)
+{
+  static const gchar *modes[] = { "timestamp", "bitrate", "block" };
+  GstElement *pacer = find_pacer (data);
+
+  for (guint i = 0; i < 300; i++) {
+    gst_util_set_object_arg (G_OBJECT (pacer), "mode", modes[i % 3]);
+    g_object_set (pacer, "bitrate", (guint64) (i % 2) * 100000000, "max-burst", 1 + i % 4, "burst",
+        i * 10, "rounds", (guint64) (i % 5) * 100000, "microrounds", 1 + i % 3, NULL);
+    stat_of_element (pacer, "out");
+  }
+  gst_object_unref (pacer);
+  return NULL;
+}
+
+// In real time: all comes out, in order, whatever is changed meanwhile.
+static void
+test_properties_from_another_thread (void)
+{
+  GstHarness *h = gst_harness_new ("ratepacer");
+  GThread *thread;
+
+  gst_harness_use_systemclock (h);
+  gst_harness_set_src_caps_str (h, RTP_CAPS);
+  thread = g_thread_new ("changes", change_properties, h);
+  for (guint k = 0; k < 50; k++) {
+    for (guint i = 0; i < 5; i++)
+      gst_harness_push (h, make_rtp (k, k * MS, (guint8) (k * 5 + i)));
+  }
+  g_thread_join (thread);
+  for (guint i = 0; i < 250; i++)
+    expect (h, i, 1200);
+  end (h, 250);
+}
+
+/* Threads */
+
+static guint
+n_threads (void)
+{
+  GDir *dir = g_dir_open ("/proc/self/task", 0, NULL);
+  guint n = 0;
+
+  while (g_dir_read_name (dir))
+    n++;
+  g_dir_close (dir);
+  return n;
+}
+
+static void
+test_pacers_share_threads (void)
+{
+  enum { N = 200 };
+  GstHarness *all[N];
+  guint before = 0;
+
+  for (guint i = 0; i < N; i++) {
+    all[i] = gst_harness_new ("ratepacer");
+    gst_harness_use_systemclock (all[i]);
+    gst_harness_set_src_caps_str (all[i], RTP_CAPS);
+    if (i == 0)
+      before = n_threads ();
+  }
+  for (guint i = 0; i < N; i++)
+    push_frame (all[i], 0, 4);
+  for (guint i = 0; i < N; i++)
+    expect (all[i], 0, 1200);
+  g_assert_cmpuint (n_threads (), <=, before);
+  for (guint i = 0; i < N; i++) {
+    for (guint j = 1; j < 4; j++)
+      expect (all[i], j, 1200);
+    end (all[i], 4);
+  }
+}
+
+/* States, in pipelines */
+
+#define SOURCE                                                                                     \
+  "videotestsrc num-buffers=%d ! video/x-raw,width=16,height=16,framerate=200/1 ! ratepacer ! "
+
+static GstElement *
+make_pipeline (const gchar *format, gint n)
+{
+  GError *error = NULL;
+  gchar *line = g_strdup_printf (format, n);
+  GstElement *pipeline = gst_parse_launch (line, &error);
+
+  g_assert_no_error (error);
+  g_free (line);
+  return pipeline;
+}
+
+static void
+set_state (GstElement *pipeline, GstState state)
+{
+  GstState now;
+
+  g_assert_cmpint (gst_element_set_state (pipeline, state), !=, GST_STATE_CHANGE_FAILURE);
+  g_assert_cmpint (
+      gst_element_get_state (pipeline, &now, NULL, PATIENCE), ==, GST_STATE_CHANGE_SUCCESS);
+  g_assert_cmpint (now, ==, state);
+}
+
+static void
+wait_for_eos (GstElement *pipeline)
+{
+  GstBus *bus = gst_element_get_bus (pipeline);
+  GstMessage *message =
+      gst_bus_timed_pop_filtered (bus, PATIENCE, GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
+
+  g_assert_nonnull (message);
+  g_assert_cmpint (GST_MESSAGE_TYPE (message), ==, GST_MESSAGE_EOS);
+  gst_message_unref (message);
+  gst_object_unref (bus);
+}
+
+static void
+drop (GstElement *pipeline)
+{
+  set_state (pipeline, GST_STATE_NULL);
+  gst_object_unref (pipeline);
+}
+
+static void
+test_pause_and_resume (void)
+{
+  GstElement *pipeline = make_pipeline (SOURCE "fakesink sync=false", 100);
+
+  for (guint i = 0; i < 40; i++) {
+    set_state (pipeline, GST_STATE_PAUSED);
+    set_state (pipeline, GST_STATE_PLAYING);
+  }
+  wait_for_eos (pipeline);
+  drop (pipeline);
+}
+
+// More of them than there are threads, paused at any moment: whoever plays is not held up.
+static void
+test_who_pauses_holds_up_nobody (void)
+{
+  enum { N = 12 };
+  GstElement *paused[N], *playing;
+
+  for (guint i = 0; i < N; i++) {
+    paused[i] = make_pipeline (SOURCE "fakesink sync=false", 100000);
+    set_state (paused[i], GST_STATE_PLAYING);
+  }
+  for (guint round = 0; round < 5; round++) {
+    for (guint i = 0; i < N; i++)
+      set_state (paused[i], GST_STATE_PAUSED);
+    playing = make_pipeline (SOURCE "fakesink sync=false", 10);
+    set_state (playing, GST_STATE_PLAYING);
+    wait_for_eos (playing);
+    drop (playing);
+    for (guint i = 0; i < N; i++)
+      set_state (paused[i], GST_STATE_PLAYING);
+  }
+  for (guint i = 0; i < N; i++)
+    drop (paused[i]);
+}
+
+static void
+seek (GstElement *pipeline, GstClockTime from, GstClockTime to)
+{
+  GstState state;
+
+  g_assert_true (
+      gst_element_seek (pipeline, 1, GST_FORMAT_TIME, GST_SEEK_FLAG_FLUSH | GST_SEEK_FLAG_ACCURATE,
+          GST_SEEK_TYPE_SET, (gint64) from, GST_SEEK_TYPE_SET, (gint64) to));
+  g_assert_cmpint (
+      gst_element_get_state (pipeline, &state, NULL, PATIENCE), ==, GST_STATE_CHANGE_SUCCESS);
+}
+
+// The sink has what stands where the seek went, and not what waited.
+static void
+test_seeks (void)
+{
+  GstElement *pipeline = make_pipeline (SOURCE "fakesink name=sink sync=false", 100000);
+  GstElement *sink = gst_bin_get_by_name (GST_BIN (pipeline), "sink");
+  GstSample *sample;
+
+  set_state (pipeline, GST_STATE_PAUSED);
+  for (guint i = 1; i < 20; i++) {
+    GstClockTime from = (i * 7 % 20) * GST_SECOND, pts;
+
+    if (i % 3 == 0)
+      set_state (pipeline, i % 2 ? GST_STATE_PLAYING : GST_STATE_PAUSED);
+    seek (pipeline, from, from + GST_SECOND / 2);
+    g_object_get (sink, "last-sample", &sample, NULL);
+    g_assert_nonnull (sample);
+    pts = GST_BUFFER_PTS (gst_sample_get_buffer (sample));
+    g_assert_cmpuint (pts, >=, from);
+    g_assert_cmpuint (pts, <, from + GST_SECOND / 2);
+    gst_sample_unref (sample);
+  }
+  set_state (pipeline, GST_STATE_PLAYING);
+  seek (pipeline, 100 * GST_SECOND, 100 * GST_SECOND + 50 * MS);
+  wait_for_eos (pipeline);
+  gst_object_unref (sink);
+  drop (pipeline);
+}
+
+// Stopped with a full queue, upstream waiting, and again.
+static void
+test_stops_at_any_time (void)
+{
+  GstElement *pipeline = make_pipeline (SOURCE "fakesink sync=false", 100000);
+
+  for (guint i = 0; i < 30; i++) {
+    gst_element_set_state (pipeline, i % 2 ? GST_STATE_PLAYING : GST_STATE_PAUSED);
+    if (i % 3 == 0)
+      g_assert_cmpint (
+          gst_element_get_state (pipeline, NULL, NULL, PATIENCE), ==, GST_STATE_CHANGE_SUCCESS);
+    set_state (pipeline, i % 5 ? GST_STATE_NULL : GST_STATE_READY);
+  }
+  drop (pipeline);
+}
+
+int
+main (int argc, char **argv)
+{
+  gst_init (&argc, &argv);
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/ratepacer/timestamp", test_timestamp);
+  g_test_add_func ("/ratepacer/bursts-are-lists", test_bursts_are_lists);
+  g_test_add_func ("/ratepacer/bitrate", test_bitrate);
+  g_test_add_func ("/ratepacer/block", test_block);
+  g_test_add_func ("/ratepacer/rounds", test_rounds);
+  g_test_add_func ("/ratepacer/blocksize", test_blocksize);
+  g_test_add_func ("/ratepacer/bad-rtp", test_bad_rtp);
+  g_test_add_func ("/ratepacer/events-keep-their-order", test_events_keep_their_order);
+  g_test_add_func ("/ratepacer/flush", test_flush);
+  g_test_add_func (
+      "/ratepacer/upstream-waits-and-a-flush-wakes-it", test_upstream_waits_and_a_flush_wakes_it);
+  g_test_add_func ("/ratepacer/downstream-fails", test_downstream_fails);
+  g_test_add_func ("/ratepacer/latency", test_latency);
+  g_test_add_func (
+      "/ratepacer/properties-from-another-thread", test_properties_from_another_thread);
+  g_test_add_func ("/ratepacer/pacers-share-threads", test_pacers_share_threads);
+  g_test_add_func ("/ratepacer/pause-and-resume", test_pause_and_resume);
+  g_test_add_func ("/ratepacer/who-pauses-holds-up-nobody", test_who_pauses_holds_up_nobody);
+  g_test_add_func ("/ratepacer/seeks", test_seeks);
+  g_test_add_func ("/ratepacer/stops-at-any-time", test_stops_at_any_time);
+  return g_test_run ();
+}
