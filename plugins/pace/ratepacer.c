@@ -24,15 +24,16 @@
  * elements of the process share, one for each processor, however many pacers there are. For
  * thousands of pacers see #WeirRatePacer:rounds.
  *
- * What follows must not wait: a sink has sync=false, or a `queue` goes in between. In PAUSED, where
- * a sink waits with its first buffer, that one is pushed from a thread made for it.
+ * What follows must not wait: a sink needs sync=false, or else a `queue` in between; one that waits
+ * for the clock again would make a burst of each frame, in a thread that others need. In PAUSED,
+ * where a sink waits with its first buffer, that one is pushed from a thread made for it.
  *
  * Packets that fall due at once leave as one buffer list.
  *
  * ## Example launch lines
  * |[
  * gst-launch-1.0 videotestsrc is-live=true ! vp8enc deadline=1 target-bitrate=4000000 ! rtpvp8pay !
- * ratepacer ! fanoutsink clients=127.0.0.1:5004
+ * ratepacer ! fanoutsink sync=false max-coalesce=0 clients=127.0.0.1:5004
  * ]| Each packet by itself, where there would be bursts of a frame.
  */
 #include "config.h"
@@ -415,9 +416,13 @@ look (WeirRatePacer *self)
       ask_for_own_thread (self);
     return;
   }
+  if (GST_IS_EVENT (gst_queue_array_peek_head (self->items))) {
+    weir_task_wake (&self->task);
+    return;
+  }
   now = running_time (self);
   due = weir_pacer_due (&self->pacer, now);
-  if (due >= self->armed_due && !GST_IS_EVENT (gst_queue_array_peek_head (self->items)))
+  if (due >= self->armed_due)
     return;
   if (self->clock_is_ours && due > now) {
     self->armed_due = due;

@@ -127,6 +127,15 @@ def receive_multicast():
         ('port=5004', f'address={GROUP} port={port} multicast-iface=lo')])
 
 
+@test
+def serve_paced():
+    """serve-paced.launch: the reader gets frames without a gap"""
+    with listen() as reader:
+        port = str(reader.getsockname()[1])
+        with running(line_of('serve-paced.launch', [('5004', port)])):
+            expect_frames(reader, 20)
+
+
 def need_svcenc():
     if subprocess.run(['gst-inspect-1.0', 'svcenc'], capture_output=True).returncode != 0:
         raise Skip('no element svcenc (built where OpenH264 is)')
