@@ -351,7 +351,7 @@ block_due (const WeirPacer *self, const WeirPaceEntry *head)
     return head->arrival;
   wait = blocks_ahead (self, head) * self->settings.block_ns;
   wait -= min64 (wait, self->deficit_ns);
-  return max64 (self->begun_ns + wait, self->last_out_ns);
+  return self->begun_ns + wait;
 }
 
 static void

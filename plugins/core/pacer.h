@@ -33,7 +33,7 @@
 // until it is made up:
 //
 //   deficit (k + 1) = max (0, deficit (k) + begun (k + 1) - begun (k) - block_ns)
-//   due (k + 1)     = max (end (k), begun (k) + block_ns - min (deficit (k), block_ns))
+//   due (k + 1)     = begun (k) + block_ns - min (deficit (k), block_ns), behind all of block k
 //
 // so block k begins at begun (0) + k * block_ns, but for what is not made up yet. The reader is
 // thought to play from the end of the first block on; where what was sent is played before the next

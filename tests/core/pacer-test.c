@@ -180,6 +180,18 @@ packets_that_trickle_in_are_no_burst (void)
 }
 
 static void
+what_comes_late_is_spread_over_what_is_left (void)
+{
+  begin (&by_timestamp);
+  add_frame (0, 0, 1);
+  add_frame (40 * MS, 40 * MS, 1);
+  add_frame (74 * MS, 40 * MS, 3);
+  add_frame (80 * MS, 80 * MS, 1);
+  play (0);
+  check_left ((const int64_t[]) { 0, 40, 74, 76, 78, 80 }, 6, MS);
+}
+
+static void
 late_frames_make_a_delay_that_shrinks (void)
 {
   begin (&by_timestamp);
@@ -382,6 +394,19 @@ what_waits_leaves_at_the_whole_rate (void)
   CHECK (left[999] < (1000 * 1000 - 1500) * US + 300 * US);
 }
 
+// A packet of a byte takes 8/7 ns.
+static void
+rounding_never_exceeds_the_rate (void)
+{
+  const WeirPaceSettings settings = { .mode = WEIR_PACE_BITRATE, .bitrate = 7000000000 };
+
+  begin (&settings);
+  for (int i = 0; i < 1000; i++)
+    add (0, NONE, 1);
+  play (0);
+  CHECK (left[999] * 7 >= 999 * 8);
+}
+
 static void
 a_burst_leaves_at_once_after_silence (void)
 {
@@ -573,9 +598,10 @@ a_flush_forgets_what_waits_and_all_times (void)
 {
   begin (&by_timestamp);
   for (int i = 0; i < 300; i++)
-    weir_pacer_push (&pacer, &(WeirPacePacket) { 100, i * SECOND, 0, false, 0 }, 0);
+    weir_pacer_push (&pacer, &(WeirPacePacket) { 100, i * SECOND, 0, false, 0 }, 5 * SECOND);
   for (int i = 0; i < 100; i++)
     weir_pacer_pop (&pacer, i * SECOND);
+  CHECK (pacer.delay > 0);
   weir_pacer_flush (&pacer);
   CHECK_INT (weir_pacer_queued (&pacer), 0);
   CHECK_INT (pacer.bytes, 0);
@@ -618,30 +644,43 @@ a_queue_is_full_after_a_second (void)
 }
 
 static void
-a_change_of_mode_goes_on_with_what_waits (void)
+a_change_of_mode_begins_anew_with_what_waits (void)
 {
-  WeirPaceSettings settings = by_timestamp;
+  static const WeirPaceSettings modes[] = {
+    { .mode = WEIR_PACE_BITRATE, .bitrate = 8 }, // a packet takes 1000 s
+    { .mode = WEIR_PACE_BLOCK, .bitrate = 8000000, .block_ns = MS },
+    { .mode = WEIR_PACE_BITRATE, .bitrate = 8 },
+    { .mode = WEIR_PACE_BLOCK, .block_ns = MS },
+    { .mode = WEIR_PACE_BLOCK, .bitrate = 8000000, .block_ns = MS },
+  };
+  int64_t now = 0;
 
-  begin (&settings);
+  begin (&modes[0]);
   for (int i = 0; i < 100; i++)
     weir_pacer_push (&pacer, &(WeirPacePacket) { 1000, i * SECOND, 0, false, 0 }, 0);
-  weir_pacer_pop (&pacer, 0);
-  settings = (WeirPaceSettings) { .mode = WEIR_PACE_BITRATE, .bitrate = 8000000 };
-  weir_pacer_set (&pacer, &settings);
-  CHECK (weir_pacer_due (&pacer, 500 * MS) <= 500 * MS);
-  weir_pacer_pop (&pacer, 500 * MS);
-  for (int i = 2; i < 100; i++) {
-    int64_t due = weir_pacer_due (&pacer, 500 * MS);
-
-    CHECK (due <= 500 * MS);
-    weir_pacer_pop (&pacer, due);
-    if (i == 50) { // a hundredth of the rate
-      settings.bitrate = 80000;
-      weir_pacer_set (&pacer, &settings);
-      break;
-    }
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+    weir_pacer_set (&pacer, &modes[i]);
+    CHECK (weir_pacer_due (&pacer, now) <= now);
+    weir_pacer_pop (&pacer, now);
+    CHECK (weir_pacer_due (&pacer, now) > now);
+    now += 100 * US;
   }
-  CHECK (weir_pacer_due (&pacer, 500 * MS) < 600 * MS);
+}
+
+static void
+a_change_of_rate_goes_on_from_there (void)
+{
+  WeirPaceSettings settings = { .mode = WEIR_PACE_BITRATE, .bitrate = 8000000 };
+
+  begin (&settings);
+  for (int i = 0; i < 3; i++)
+    weir_pacer_push (&pacer, &(WeirPacePacket) { .size = 1000 }, 0);
+  weir_pacer_pop (&pacer, 0);
+  settings.bitrate = 800000;
+  weir_pacer_set (&pacer, &settings);
+  CHECK_INT (weir_pacer_due (&pacer, 0), 1 * MS);
+  weir_pacer_pop (&pacer, 1 * MS);
+  CHECK_INT (weir_pacer_due (&pacer, 1 * MS), 11 * MS);
 }
 
 // Whatever comes in, all of it leaves, in finite time, and nothing overflows (seen with UBSan).
@@ -691,6 +730,7 @@ main (void)
   RUN (what_comes_early_waits_for_its_time);
   RUN (packets_leave_in_groups_of_max_burst);
   RUN (packets_that_trickle_in_are_no_burst);
+  RUN (what_comes_late_is_spread_over_what_is_left);
   RUN (late_frames_make_a_delay_that_shrinks);
   RUN (what_upstream_delays_by_plan_is_no_lateness);
   RUN (no_frame_is_spread_over_more_than_a_second);
@@ -701,6 +741,7 @@ main (void)
   RUN (who_overslept_catches_up_and_stays_on_time);
   RUN (no_period_has_more_than_its_rate);
   RUN (what_waits_leaves_at_the_whole_rate);
+  RUN (rounding_never_exceeds_the_rate);
   RUN (a_burst_leaves_at_once_after_silence);
   RUN (a_measured_rate_follows_the_stream);
   RUN (a_block_each_block_time_and_deficits_are_made_up);
@@ -710,7 +751,8 @@ main (void)
   RUN (a_block_leaves_in_one_round);
   RUN (a_flush_forgets_what_waits_and_all_times);
   RUN (a_queue_is_full_after_a_second);
-  RUN (a_change_of_mode_goes_on_with_what_waits);
+  RUN (a_change_of_mode_begins_anew_with_what_waits);
+  RUN (a_change_of_rate_goes_on_from_there);
   RUN (whatever_comes_in_goes_out);
   weir_pacer_free (&pacer);
   return tap_done ();
