@@ -108,7 +108,7 @@ def watch(serve, serve_port, receive_changes, receive='receive-udp.launch'):
         changes.append(('5006', str(other)))
     with running(line_of(serve, changes)):
         done = subprocess.run(
-            ['sh', '-c', f'exec gst-launch-1.0 -v {shown.strip()}'],
+            ['sh', '-c', f'exec gst-launch-1.0 -v {shown.strip()}'], env=environment(),
             capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(re.findall(r'last-message = chain', done.stdout)) >= 19, done.stdout
@@ -137,7 +137,8 @@ def serve_paced():
 
 
 def need_svcenc():
-    if subprocess.run(['gst-inspect-1.0', 'svcenc'], capture_output=True).returncode != 0:
+    done = subprocess.run(['gst-inspect-1.0', 'svcenc'], env=environment(), capture_output=True)
+    if done.returncode != 0:
         raise Skip('no element svcenc (built where OpenH264 is)')
 
 
