@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -120,14 +121,15 @@ open_pair (const WeirConnOps *ops, int *peer)
   return conn;
 }
 
-// A TCP connection with small buffers.
+// A TCP connection with small buffers, and segments to match: while one larger than the buffer
+// waits, the kernel can keep its window shut but for probes, ever further apart.
 static WeirConn *
 open_tcp (int *peer)
 {
   struct sockaddr_in address = { .sin_family = AF_INET,
     .sin_addr.s_addr = htonl (INADDR_LOOPBACK) };
   socklen_t len = sizeof address;
-  int small = 4096, listener = socket (AF_INET, SOCK_STREAM, 0), fd;
+  int small = 4096, segment = 512, listener = socket (AF_INET, SOCK_STREAM, 0), fd;
   WeirConn *conn;
 
   CHECK_INT (bind (listener, (struct sockaddr *) &address, len), 0);
@@ -135,6 +137,7 @@ open_tcp (int *peer)
   CHECK_INT (getsockname (listener, (struct sockaddr *) &address, &len), 0);
   *peer = socket (AF_INET, SOCK_STREAM, 0);
   setsockopt (*peer, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+  setsockopt (*peer, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof segment);
   CHECK_INT (connect (*peer, (struct sockaddr *) &address, len), 0);
   fd = accept (listener, NULL, NULL);
   setsockopt (fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
