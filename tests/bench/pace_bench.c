@@ -116,20 +116,25 @@ n_threads (void)
   return n;
 }
 
-// Each frame comes 5 ms before its time, so that it is not the feeding that is measured.
+// Each frame comes 5 ms before its time, so that it is not the feeding that is measured: where that
+// is late, all times behind it are later.
+#define EARLY (5 * (gint64) GST_MSECOND)
+
 static void
 feed_all (Stream *streams, guint n, GstClockTime duration)
 {
-  const GstClockTime begin = running_time () + 100 * GST_MSECOND;
+  GstClockTime begin = running_time () + 100 * GST_MSECOND;
 
   for (guint64 k = 0; k * FRAME < duration; k++) {
     for (guint i = 0; i < n; i++) {
       GstClockTime time = begin + k * FRAME + streams[i].offset;
-      gint64 early = (gint64) time - (gint64) running_time () - 5 * (gint64) GST_MSECOND;
+      gint64 early = (gint64) time - (gint64) running_time () - EARLY;
 
       if (early > (gint64) GST_MSECOND)
         g_usleep ((gulong) early / 1000);
-      feed (&streams[i], time);
+      if (early < 0)
+        begin += (GstClockTime) -early;
+      feed (&streams[i], MAX (time, begin + k * FRAME + streams[i].offset));
     }
   }
 }
