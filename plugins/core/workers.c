@@ -30,8 +30,9 @@ struct weir_workers {
   size_t n_heap, heap_capacity;
   size_t n_tasks;
   size_t scratch_size;
-  bool stopping, timing;         // timing: a thread waits for `timer`
-  unsigned n_threads, n_waiting; // n_waiting: threads that wait for `work`
+  bool stopping, timing;           // timing: a thread waits for `timer`
+  unsigned n_threads, n_waiting;   // n_waiting: threads that wait for `work`
+  unsigned n_stand_ins, n_surplus; // n_surplus: of these, those that are to end
   pthread_t threads[WORKERS_MAX];
 };
 
@@ -188,6 +189,11 @@ run_task (WeirWorkers *w, WeirTask *task, void *scratch)
   again = task->run (task, scratch, weir_now_ns ());
   pthread_mutex_lock (&w->lock);
 
+  if (task->stood_in) {
+    task->stood_in = false;
+    w->n_surplus++;
+    pthread_cond_broadcast (&w->work);
+  }
   if (task->dead) {
     task->state = IDLE;
     pthread_cond_broadcast (&w->idle);
@@ -260,6 +266,46 @@ worker (void *data)
   return NULL;
 }
 
+static void *
+stand_in (void *data)
+{
+  WeirWorkers *w = data;
+  void *scratch = calloc (1, w->scratch_size);
+  WeirTask *task;
+
+  pthread_mutex_lock (&w->lock);
+  while (scratch && !w->stopping && w->n_surplus == 0) {
+    if ((task = next_task (w)))
+      run_task (w, task, scratch);
+    else
+      wait_for_work (w);
+  }
+  w->n_surplus -= w->n_surplus > 0;
+  w->n_stand_ins--;
+  if (w->n_queued > 0 || w->n_heap > 0)
+    call_one (w); // what woke this one may have been meant for another
+  pthread_cond_broadcast (&w->idle);
+  pthread_mutex_unlock (&w->lock);
+  free (scratch);
+  return NULL;
+}
+
+void
+weir_task_stand_in (WeirTask *task)
+{
+  WeirWorkers *w = task->workers;
+  pthread_t thread;
+
+  pthread_mutex_lock (&w->lock);
+  if ((task->state == RUNNING || task->state == RUNNING_AGAIN) && !task->stood_in
+      && pthread_create (&thread, NULL, stand_in, w) == 0) {
+    pthread_detach (thread);
+    task->stood_in = true;
+    w->n_stand_ins++;
+  }
+  pthread_mutex_unlock (&w->lock);
+}
+
 static unsigned
 n_processors (void)
 {
@@ -308,6 +354,8 @@ weir_workers_free (WeirWorkers *w)
   w->stopping = true;
   pthread_cond_broadcast (&w->work);
   pthread_cond_signal (&w->timer);
+  while (w->n_stand_ins > 0)
+    pthread_cond_wait (&w->idle, &w->lock);
   pthread_mutex_unlock (&w->lock);
   for (unsigned i = 0; i < w->n_threads; i++)
     pthread_join (w->threads[i], NULL);

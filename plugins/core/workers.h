@@ -29,7 +29,7 @@ struct weir_task {
   WeirTask *next;
   int64_t due_ns;
   size_t heap_at;
-  bool dead;
+  bool dead, stood_in;
 };
 
 // CLOCK_MONOTONIC.
@@ -55,6 +55,9 @@ void weir_task_wake_at (WeirTask *task, int64_t due_ns);
 
 // Runs it now, in this thread, if it is not running; otherwise it runs once more.
 void weir_task_run_here (WeirTask *task, void *scratch);
+
+// If it runs, it may be waiting for something: until it returns, one more thread runs the others.
+void weir_task_stand_in (WeirTask *task);
 
 // It does not run any more when this returns, and never will. Not from within the task itself, and
 // not under a lock that it takes.

@@ -72,7 +72,6 @@ enum {
 #define DEFAULT_BLOCKSIZE 0
 
 #define AT_ONCE 64                                // packets in a list
-#define LOOK_AGAIN ((gint64) GST_MSECOND)         // while a pipeline is on its way down
 #define LATENCY_STEP ((gint64) (5 * GST_MSECOND)) // so that it is not told with each frame
 
 static GstStaticPadTemplate sink_template =
@@ -212,25 +211,6 @@ push_may_wait (const WeirRatePacer *self)
   return !self->playing || self->unsettled;
 }
 
-// Sinks go down before this element does.
-static gboolean
-is_going_down (WeirRatePacer *self)
-{
-  GstObject *object = gst_object_get_parent (GST_OBJECT (self)), *parent;
-  gboolean going = FALSE;
-
-  while (object) {
-    GST_OBJECT_LOCK (object);
-    going |=
-        GST_STATE (object) == GST_STATE_PLAYING && GST_STATE_TARGET (object) < GST_STATE_PLAYING;
-    GST_OBJECT_UNLOCK (object);
-    parent = gst_object_get_parent (object);
-    gst_object_unref (object);
-    object = parent;
-  }
-  return going;
-}
-
 static void
 push_in_own_thread (GstElement *element, gpointer user_data)
 {
@@ -345,7 +325,6 @@ push_all (WeirRatePacer *self)
   GstMiniObject *item;
 
   while (!(push_may_wait (self) && self->may_wait != g_thread_self ())
-         && !(self->playing && is_going_down (self))
          && (item = take_next (self, running_time (self)))) {
     gboolean is_event = GST_IS_EVENT (item);
     GstFlowReturn ret;
@@ -383,8 +362,6 @@ wait_for_next (WeirRatePacer *self)
   due = weir_pacer_due (&self->pacer, now);
   if (GST_IS_EVENT (gst_queue_array_peek_head (self->items)))
     due = now;
-  if (due <= now && is_going_down (self))
-    due = now + LOOK_AGAIN;
   return wait_until (self, due, now);
 }
 
@@ -730,6 +707,9 @@ pause_playing (WeirRatePacer *self)
   self->paused_at = running_time (self);
   self->playing = self->offered = FALSE;
   stop_waiting (self);
+  // The sink went before, so what a shared thread pushes may wait there by now.
+  if (self->busy && !self->may_wait)
+    weir_task_stand_in (&self->task);
   look (self);
   g_mutex_unlock (&self->lock);
 }

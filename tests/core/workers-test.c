@@ -337,6 +337,34 @@ clearing_waits_for_the_run (void)
   CHECK_INT (job.n_runs, n);
 }
 
+// Both ways: while one task waits for another, and after it.
+static void
+a_thread_stands_in_for_one_that_waits (void)
+{
+  WeirWorkers *workers = weir_workers_new (1, 16);
+  Job waits, other;
+
+  job_init (&waits, workers, 0, 0);
+  job_init (&other, workers, 0, 1);
+  weir_task_stand_in (&other.task); // does not run
+  for (unsigned i = 1; i <= 50; i++) {
+    hold (&waits, true);
+    weir_task_wake (&waits.task);
+    wait_for_runs (&waits, i);
+    weir_task_stand_in (&waits.task);
+    weir_task_stand_in (&waits.task);
+    weir_task_wake (&other.task);
+    wait_for_runs (&other, 2 * i - 1);
+    hold (&waits, false);
+    weir_task_wake_at (&other.task, weir_now_ns () + MS);
+    wait_for_runs (&other, 2 * i);
+  }
+  weir_task_clear (&waits.task);
+  weir_task_clear (&other.task);
+  CHECK_INT (other.most_at_once, 1);
+  weir_workers_free (workers);
+}
+
 static void
 what_waits_is_cleared (void)
 {
@@ -490,6 +518,7 @@ main (void)
   RUN (a_busy_thread_does_not_stop_the_clock);
   RUN (no_thread_sleeps_while_there_is_work);
   RUN (clearing_waits_for_the_run);
+  RUN (a_thread_stands_in_for_one_that_waits);
   RUN (what_waits_is_cleared);
   RUN (runs_here_unless_it_runs);
   RUN (woken_from_many_threads);

@@ -503,6 +503,63 @@ test_pacers_share_threads (void)
   }
 }
 
+static GMutex gate;
+static GCond gate_moved;
+static guint n_before_gate;
+static gboolean gate_open;
+
+static GstPadProbeReturn
+wait_at_gate (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
+{
+  g_mutex_lock (&gate);
+  n_before_gate++;
+  g_cond_broadcast (&gate_moved);
+  while (!gate_open)
+    g_cond_wait (&gate_moved, &gate);
+  g_mutex_unlock (&gate);
+  return GST_PAD_PROBE_OK;
+}
+
+static GstHarness *
+make_real (void)
+{
+  GstHarness *h = gst_harness_new ("ratepacer");
+
+  gst_harness_use_systemclock (h);
+  gst_harness_set_src_caps_str (h, RTP_CAPS);
+  return h;
+}
+
+// All shared threads wait in sinks that were paused just before they came.
+static void
+test_threads_that_wait_are_stood_in_for (void)
+{
+  const guint n = g_get_num_processors ();
+  GstHarness **waiting = g_new (GstHarness *, n), *h = make_real ();
+
+  for (guint i = 0; i < n; i++) {
+    waiting[i] = make_real ();
+    gst_pad_add_probe (waiting[i]->sinkpad, GST_PAD_PROBE_TYPE_BUFFER, wait_at_gate, NULL, NULL);
+    gst_harness_push (waiting[i], make_rtp (0, 0, 0));
+  }
+  g_mutex_lock (&gate);
+  while (n_before_gate < n)
+    g_cond_wait (&gate_moved, &gate);
+  g_mutex_unlock (&gate);
+  for (guint i = 0; i < n; i++)
+    gst_element_set_state (waiting[i]->element, GST_STATE_PAUSED);
+  gst_harness_push (h, make_rtp (0, 0, 0));
+  expect (h, 0, 1200);
+  g_mutex_lock (&gate);
+  gate_open = TRUE;
+  g_cond_broadcast (&gate_moved);
+  g_mutex_unlock (&gate);
+  for (guint i = 0; i < n; i++)
+    end (waiting[i], 1);
+  end (h, 1);
+  g_free (waiting);
+}
+
 /* States, in pipelines */
 
 #define SOURCE                                                                                     \
@@ -569,13 +626,16 @@ static void
 test_who_pauses_holds_up_nobody (void)
 {
   enum { N = 12 };
+  static const gchar busy[] = "videotestsrc num-buffers=%d ! "
+                              "video/x-raw,width=16,height=16,framerate=2000/1 ! ratepacer ! "
+                              "fakesink sync=false";
   GstElement *paused[N], *playing;
 
   for (guint i = 0; i < N; i++) {
-    paused[i] = make_pipeline (SOURCE "fakesink sync=false", 100000);
+    paused[i] = make_pipeline (busy, G_MAXINT);
     set_state (paused[i], GST_STATE_PLAYING);
   }
-  for (guint round = 0; round < 5; round++) {
+  for (guint round = 0; round < 20; round++) {
     for (guint i = 0; i < N; i++)
       set_state (paused[i], GST_STATE_PAUSED);
     playing = make_pipeline (SOURCE "fakesink sync=false", 10);
@@ -667,6 +727,8 @@ main (int argc, char **argv)
   g_test_add_func (
       "/ratepacer/properties-from-another-thread", test_properties_from_another_thread);
   g_test_add_func ("/ratepacer/pacers-share-threads", test_pacers_share_threads);
+  g_test_add_func (
+      "/ratepacer/threads-that-wait-are-stood-in-for", test_threads_that_wait_are_stood_in_for);
   g_test_add_func ("/ratepacer/pause-and-resume", test_pause_and_resume);
   g_test_add_func ("/ratepacer/who-pauses-holds-up-nobody", test_who_pauses_holds_up_nobody);
   g_test_add_func ("/ratepacer/seeks", test_seeks);
