@@ -119,6 +119,7 @@ struct _WeirRatePacer {
   gint64 armed_due;   // when the task runs, if it doesn't; running time
   GstClock *clock;    // while it plays
   gboolean clock_is_ours; // it is the one that the shared threads wait by
+  gint rang;              // atomic: it did, by wait_id
   GstClockID wait_id;     // for another clock
   gint64 reported_latency;
 };
@@ -142,6 +143,7 @@ on_clock (GstClock *clock, GstClockTime time, GstClockID id, gpointer user_data)
 {
   WeirRatePacer *self = user_data;
 
+  g_atomic_int_set (&self->rang, TRUE);
   weir_task_wake (&self->task);
   return TRUE;
 }
@@ -150,6 +152,7 @@ static void
 stop_waiting (WeirRatePacer *self)
 {
   self->armed_due = WEIR_PACE_NEVER;
+  g_atomic_int_set (&self->rang, FALSE);
   if (!self->wait_id)
     return;
   gst_clock_id_unschedule (self->wait_id);
@@ -160,6 +163,8 @@ stop_waiting (WeirRatePacer *self)
 static gint64
 wait_until (WeirRatePacer *self, gint64 due, gint64 now)
 {
+  if (self->wait_id && self->armed_due == due && !g_atomic_int_get (&self->rang))
+    return WEIR_NEVER;
   stop_waiting (self);
   self->armed_due = due;
   if (due == WEIR_PACE_NEVER)

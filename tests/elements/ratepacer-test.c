@@ -277,22 +277,15 @@ test_bad_rtp (void)
 {
   GstHarness *h = make ("", RTP_CAPS);
 
+  gst_harness_use_systemclock (h);
   gst_harness_push (h, make_buffer (0, 0, 0));
   gst_harness_push (h, make_buffer (3, 0, 0));
   gst_harness_push (h, make_buffer (1000, GST_CLOCK_TIME_NONE, 0xff));
   gst_harness_push (h, make_rtp (1, G_MAXUINT64 - 1, 0));
   gst_harness_push (h, make_rtp (2, 1000 * GST_SECOND, 0));
   gst_harness_push_event (h, gst_event_new_eos ());
-  for (guint i = 0; i < 5; i++) {
-    GstTestClock *clock = gst_harness_get_testclock (h);
-    GstBuffer *buffer;
-
-    while (!(buffer = gst_harness_try_pull (h)))
-      if (gst_test_clock_peek_id_count (clock) > 0)
-        gst_test_clock_crank (clock);
-    gst_buffer_unref (buffer);
-    gst_object_unref (clock);
-  }
+  for (guint i = 0; i < 5; i++)
+    gst_buffer_unref (gst_harness_pull (h));
   g_assert_cmpuint (stat_of (h, "repaired"), >, 0);
   end (h, 5);
 }
