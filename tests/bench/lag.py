@@ -50,12 +50,12 @@ class Delaying(Weir):
 class Player(Proc):
     """Prints a line with a hash for each frame, at its time. Proc notes when a line comes."""
 
-    def shown(self, since):
-        """{hash: when}, of the frames presented since then."""
+    def shown(self):
+        """{hash: when}, of the frames presented so far."""
         shown = {}
         for line, at in zip(self.lines, self.times):
             found = re.search(r'\b([0-9a-f]{32})\b', line)
-            if found and at >= since:
+            if found:
                 shown.setdefault(found[1], at)
         return shown
 
@@ -85,13 +85,14 @@ def one(rig, server_type, player):
         time.sleep(SETTLE)
         since = time.monotonic()
         time.sleep(WINDOW)
-        shown = [each.shown(since) for each in players]
+        shown = [each.shown() for each in players]
     first = {}
     for frames in shown:
         for frame, at in frames.items():
             first[frame] = min(at, first.get(frame, at))
-    lags = [statistics.median(at - first[frame] for frame, at in frames.items())
-            for frames in shown if frames]
+    # Of what each presents now; another may have done so long before.
+    late = [[at - first[frame] for frame, at in frames.items() if at >= since] for frames in shown]
+    lags = [statistics.median(each) for each in late if each]
     return {'max': 1000 * max(lags), 'p50': 1000 * statistics.median(lags), 'players': len(lags)}
 
 
