@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fanoutsink_private.h"
 
+#include "enumtype.h"
+
 enum {
   PROP_0,
   PROP_BYTES_TO_SERVE,
@@ -59,12 +61,12 @@ enum {
 #define DEFAULT_INLINE_READERS 32
 #define DEFAULT_SPREAD 0
 
-#define WEIR_TYPE_FANOUT_SINK_GSO (enum_type (&gso_type, "WeirFanoutSinkGso", gso_values))
-#define WEIR_TYPE_FANOUT_SINK_JOIN (enum_type (&join_type, "WeirFanoutSinkJoin", join_values))
+#define WEIR_TYPE_FANOUT_SINK_GSO (weir_enum_type (&gso_type, "WeirFanoutSinkGso", gso_values))
+#define WEIR_TYPE_FANOUT_SINK_JOIN (weir_enum_type (&join_type, "WeirFanoutSinkJoin", join_values))
 #define WEIR_TYPE_FANOUT_SINK_CATCH_UP                                                             \
-  (enum_type (&catch_up_type, "WeirFanoutSinkCatchUp", catch_up_values))
+  (weir_enum_type (&catch_up_type, "WeirFanoutSinkCatchUp", catch_up_values))
 #define WEIR_TYPE_FANOUT_SINK_DROP_POLICY                                                          \
-  (enum_type (&drop_policy_type, "WeirFanoutSinkDropPolicy", drop_policy_values))
+  (weir_enum_type (&drop_policy_type, "WeirFanoutSinkDropPolicy", drop_policy_values))
 
 static gsize gso_type, join_type, catch_up_type, drop_policy_type;
 
@@ -95,14 +97,6 @@ static const GEnumValue drop_policy_values[] = {
   { WEIR_OVERRUN_TAIL_DROP, "New packets are refused while a reader needs old ones", "tail" },
   { 0, NULL, NULL },
 };
-
-static GType
-enum_type (gsize *type, const gchar *name, const GEnumValue *values)
-{
-  if (g_once_init_enter (type))
-    g_once_init_leave (type, g_enum_register_static (name, values));
-  return *type;
-}
 
 // The configuration as it is now, with references and copies of its own.
 WeirUdpConfig

@@ -96,5 +96,5 @@ void layer_stream_drop_au (LayerStream *self, GstBuffer *au, GstMapInfo *map);
 // Puts the layer on a buffer. Takes the reference and gives it back.
 GstBuffer *layer_stream_tag (LayerStream *self, GstBuffer *buffer);
 
-// TRUE if a key picture should be asked for now. At most once a second of stream time.
+// TRUE when it is time to ask for a key picture: at most once a second of stream time.
 gboolean layer_stream_wants_key (LayerStream *self);

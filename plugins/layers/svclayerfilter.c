@@ -58,6 +58,7 @@
 
 #include "svclayerfilter.h"
 
+#include "enumtype.h"
 #include "layercaps.h"
 #include "layerstream.h"
 
@@ -467,6 +468,19 @@ weir_svc_layer_filter_sink_event (GstPad *pad, GstObject *parent, GstEvent *even
   return gst_pad_event_default (pad, parent, event);
 }
 
+// What a query's filter, if it has one, leaves of the caps, which are taken.
+static GstCaps *
+take_filtered (GstCaps *caps, GstCaps *filter)
+{
+  GstCaps *some;
+
+  if (!filter)
+    return caps;
+  some = gst_caps_intersect_full (filter, caps, GST_CAPS_INTERSECT_FIRST);
+  gst_caps_unref (caps);
+  return some;
+}
+
 // Downstream's wishes on what the element changes say nothing of what may come in.
 static GstCaps *
 get_sink_caps (WeirSvcLayerFilter *self, GstCaps *filter)
@@ -482,12 +496,7 @@ get_sink_caps (WeirSvcLayerFilter *self, GstCaps *filter)
   caps = gst_caps_intersect_full (template, peer, GST_CAPS_INTERSECT_FIRST);
   gst_caps_unref (peer);
   gst_caps_unref (template);
-  if (filter) {
-    peer = gst_caps_intersect_full (filter, caps, GST_CAPS_INTERSECT_FIRST);
-    gst_caps_unref (caps);
-    caps = peer;
-  }
-  return caps;
+  return take_filtered (caps, filter);
 }
 
 static gboolean
@@ -517,7 +526,7 @@ weir_svc_layer_filter_sink_query (GstPad *pad, GstObject *parent, GstQuery *quer
 static gboolean
 weir_svc_layer_filter_src_query (GstPad *pad, GstObject *parent, GstQuery *query)
 {
-  GstCaps *filter, *caps, *some;
+  GstCaps *filter, *caps;
 
   if (GST_QUERY_TYPE (query) != GST_QUERY_CAPS)
     return gst_pad_query_default (pad, parent, query);
@@ -525,11 +534,7 @@ weir_svc_layer_filter_src_query (GstPad *pad, GstObject *parent, GstQuery *query
   caps = gst_pad_get_current_caps (pad);
   if (!caps)
     caps = gst_pad_get_pad_template_caps (pad);
-  if (filter) {
-    some = gst_caps_intersect_full (filter, caps, GST_CAPS_INTERSECT_FIRST);
-    gst_caps_unref (caps);
-    caps = some;
-  }
+  caps = take_filtered (caps, filter);
   gst_query_set_caps_result (query, caps);
   gst_caps_unref (caps);
   return TRUE;
@@ -566,9 +571,7 @@ weir_svc_output_mode_get_type (void)
     { 0, NULL, NULL },
   };
 
-  if (g_once_init_enter (&type))
-    g_once_init_leave (&type, g_enum_register_static ("WeirSvcOutputMode", values));
-  return type;
+  return weir_enum_type (&type, "WeirSvcOutputMode", values);
 }
 
 #define WEIR_TYPE_SVC_SWITCH_MODE (weir_svc_switch_mode_get_type ())
@@ -582,9 +585,7 @@ weir_svc_switch_mode_get_type (void)
     { 0, NULL, NULL },
   };
 
-  if (g_once_init_enter (&type))
-    g_once_init_leave (&type, g_enum_register_static ("WeirSvcSwitchMode", values));
-  return type;
+  return weir_enum_type (&type, "WeirSvcSwitchMode", values);
 }
 
 #define WEIR_TYPE_SVC_MODE (weir_svc_mode_get_type ())
@@ -598,9 +599,7 @@ weir_svc_mode_get_type (void)
     { 0, NULL, NULL },
   };
 
-  if (g_once_init_enter (&type))
-    g_once_init_leave (&type, g_enum_register_static ("WeirSvcMode", values));
-  return type;
+  return weir_enum_type (&type, "WeirSvcMode", values);
 }
 
 // With the object lock.

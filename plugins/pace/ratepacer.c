@@ -44,6 +44,7 @@
 
 #include "core/pacer.h"
 #include "core/rtp.h"
+#include "enumtype.h"
 #include "sharedworkers.h"
 
 GST_DEBUG_CATEGORY_STATIC (ratepacer_debug);
@@ -805,9 +806,7 @@ weir_pace_mode_get_type (void)
     { 0, NULL, NULL },
   };
 
-  if (g_once_init_enter (&type))
-    g_once_init_leave (&type, g_enum_register_static ("WeirPaceMode", values));
-  return type;
+  return weir_enum_type (&type, "WeirPaceMode", values);
 }
 
 // With the lock.
