@@ -2,6 +2,8 @@
 // The readers of a fanoutsink by their names: those who come, go, and are asked about.
 #include "fanoutsink_private.h"
 
+#include "enumtype.h"
+#include "gioaddress.h"
 #include <string.h>
 
 GST_DEBUG_CATEGORY_EXTERN (fanoutsink_debug);
@@ -79,19 +81,6 @@ name_new_conn (WeirFanoutSink *self, const gchar *token, gint channel, WeirFrami
   return name;
 }
 
-static gboolean
-set_address (Name *name, GSocketAddress *address)
-{
-  struct sockaddr_storage native;
-  gssize len = g_socket_address_get_native_size (address);
-
-  if (len > (gssize) sizeof native
-      || !g_socket_address_to_native (address, &native, sizeof native, NULL))
-    return FALSE;
-  name->inet = g_object_ref (g_inet_socket_address_get_address (G_INET_SOCKET_ADDRESS (address)));
-  return weir_address_normalise ((struct sockaddr *) &native, (socklen_t) len, &name->address) == 0;
-}
-
 // Resolves a name. Takes no lock, and may take its time.
 static Name *
 name_new (WeirFanoutSink *self, const gchar *host, gint port, GCancellable *cancellable)
@@ -122,7 +111,8 @@ name_new (WeirFanoutSink *self, const gchar *host, gint port, GCancellable *canc
 
   name = name_alloc (host, port);
   name->reader = weir_reader_new_udp ();
-  if (!set_address (name, address)) {
+  name->inet = g_object_ref (g_inet_socket_address_get_address (G_INET_SOCKET_ADDRESS (address)));
+  if (!weir_address_from_gio (address, &name->address)) {
     GST_WARNING_OBJECT (self, "refusing %s port %d: no socket address", host, port);
     g_clear_pointer (&name, name_free);
   }
@@ -631,9 +621,7 @@ framing_get_type (void)
     { 0, NULL, NULL },
   };
 
-  if (g_once_init_enter (&type))
-    g_once_init_leave (&type, g_enum_register_static ("WeirFanoutSinkFraming", values));
-  return type;
+  return weir_enum_type (&type, "WeirFanoutSinkFraming", values);
 }
 
 static void

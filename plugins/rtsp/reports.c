@@ -18,7 +18,7 @@
 
 #include <gst/net/gstnetaddressmeta.h>
 
-#include "address.h"
+#include "gioaddress.h"
 #include "life.h"
 #include "rtcp_read.h"
 #include "weir-rtsp.h"
@@ -98,11 +98,7 @@ equal_addresses (gconstpointer a, gconstpointer b)
 static gboolean
 read_address (GSocketAddress *from, WeirAddress *out)
 {
-  struct sockaddr_storage native;
-  gssize len = g_socket_address_get_native_size (from);
-
-  if (len < 0 || !g_socket_address_to_native (from, &native, sizeof native, NULL)
-      || weir_address_normalise ((struct sockaddr *) &native, (socklen_t) len, out) < 0)
+  if (!weir_address_from_gio (from, out))
     return FALSE;
   // A transport's destination doesn't name the scope of a link-local address.
   if (out->any.sa_family == AF_INET6)

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// GIO's addresses as core has them.
+
+#include <gio/gio.h>
+
+#include "core/address.h"
+
+// FALSE for what is neither IPv4 nor IPv6, or has no port; see weir_address_normalise().
+static inline gboolean
+weir_address_from_gio (GSocketAddress *address, WeirAddress *out)
+{
+  struct sockaddr_storage native;
+  gssize len = g_socket_address_get_native_size (address);
+
+  return len > 0 && g_socket_address_to_native (address, &native, sizeof native, NULL)
+         && weir_address_normalise ((struct sockaddr *) &native, (socklen_t) len, out) == 0;
+}
