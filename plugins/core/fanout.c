@@ -538,12 +538,11 @@ place (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now
     plan = &fresh;
   }
   atomic_store_explicit (&reader->cursor, plan->position, memory_order_relaxed);
-  reader->join = (WeirJoin) { .position = plan->position };
+  reader->join = (WeirJoin) { 0 };
   if (plan->position == window->head || plan->position == weir_window_live (window))
     return;
   packet = weir_window_at (window, plan->position);
   reader->join = (WeirJoin) {
-    .position = plan->position,
     .begun_ns = now_ns,
     .from_arrival = packet->arrival_ns,
     .from_time = packet->rtp_time,
@@ -640,7 +639,6 @@ WeirFanout *
 weir_fanout_new (WeirWorkers *workers, const WeirSendOps *ops, const WeirFanoutSettings *settings)
 {
   WeirFanout *fanout = calloc (1, sizeof *fanout);
-  pthread_condattr_t monotonic;
 
   if (!fanout)
     return NULL;
@@ -655,10 +653,7 @@ weir_fanout_new (WeirWorkers *workers, const WeirSendOps *ops, const WeirFanoutS
   fanout->settings = *settings;
   pthread_mutex_init (&fanout->writer, NULL);
   pthread_mutex_init (&fanout->lock, NULL);
-  pthread_condattr_init (&monotonic);
-  pthread_condattr_setclock (&monotonic, CLOCK_MONOTONIC);
-  pthread_cond_init (&fanout->passed, &monotonic);
-  pthread_condattr_destroy (&monotonic);
+  weir_cond_init (&fanout->passed);
   set_bounds (fanout);
   return fanout;
 }
@@ -778,17 +773,9 @@ weir_fanout_stop (WeirFanout *fanout)
   pthread_mutex_unlock (&fanout->writer);
 }
 
-// With the lock held.
-static bool
-all_sent (const WeirFanout *fanout, int64_t head)
-{
-  return slowest (fanout) >= head;
-}
-
 bool
 weir_fanout_drain (WeirFanout *fanout, int64_t deadline_ns)
 {
-  struct timespec deadline = { deadline_ns / 1000000000, deadline_ns % 1000000000 };
   int64_t head;
   bool sent;
   int r = 0;
@@ -802,8 +789,8 @@ weir_fanout_drain (WeirFanout *fanout, int64_t deadline_ns)
   pthread_mutex_lock (&fanout->lock);
   head = fanout->window.head;
   fanout->n_draining++;
-  while (!(sent = all_sent (fanout, head)) && !fanout->interrupted && r == 0)
-    r = pthread_cond_timedwait (&fanout->passed, &fanout->lock, &deadline);
+  while (!(sent = slowest (fanout) >= head) && !fanout->interrupted && r == 0)
+    r = weir_cond_wait_until (&fanout->passed, &fanout->lock, deadline_ns);
   fanout->n_draining--;
   pthread_mutex_unlock (&fanout->lock);
   return sent;

@@ -18,10 +18,9 @@
 #include <stdint.h>
 
 typedef struct {
-  int64_t position;     // where it begins
-  int64_t begun_ns;     // when
-  int64_t from_arrival; // of the packet there
-  int64_t from_time;    // of the packet there, in RTP ticks
+  int64_t begun_ns;     // when it began
+  int64_t from_arrival; // of the packet with which it began
+  int64_t from_time;    // of that packet, in RTP ticks
   int64_t live_time;    // of the live edge then
   int64_t rate;         // at least 2; 0: it is at the live edge
   bool compress;

@@ -26,12 +26,12 @@ lay_out_singles (WeirSender *sender)
   const WeirBurst *burst = &sender->burst;
 
   for (size_t i = 0; i < burst->n; i++) {
-    sender->single_iov[i] = (struct iovec) {
+    sender->packets[i] = (struct iovec) {
       .iov_base = (void *) (burst->data + burst->offset[i]),
       .iov_len = weir_burst_len (burst, i),
     };
     sender->singles[i] = (struct mmsghdr) {
-      .msg_hdr = { .msg_iov = &sender->single_iov[i], .msg_iovlen = 1 },
+      .msg_hdr = { .msg_iov = &sender->packets[i], .msg_iovlen = 1 },
     };
   }
 }

@@ -75,10 +75,11 @@ typedef struct {
   const WeirSendOps *ops;
   WeirSendCounters counters; // the caller's to read and to clear
   WeirBurst burst;
+  struct iovec packets[WEIR_STAGE_PACKETS]; // of the burst, one each
 
   // The messages of the burst, for all readers alike but for the address. Private.
   struct mmsghdr runs[WEIR_STAGE_PACKETS], singles[WEIR_STAGE_PACKETS];
-  struct iovec run_iov[WEIR_STAGE_PACKETS], single_iov[WEIR_STAGE_PACKETS];
+  struct iovec run_iov[WEIR_STAGE_PACKETS];
   size_t run_first[WEIR_STAGE_PACKETS + 1]; // the first packet of each run
   size_t n_runs;
   union {

@@ -383,18 +383,13 @@ send_udp (Pass *pass, WeirReader *reader, WeirSender *sender)
 }
 
 static size_t
-send_conn (WeirReader *reader, const WeirBurst *burst)
+send_conn (WeirReader *reader, const WeirSender *sender)
 {
+  const WeirBurst *burst = &sender->burst;
   WeirSendResult result = { 0 };
-  struct iovec packets[WEIR_STAGE_PACKETS];
-  int taken;
+  int taken =
+      weir_conn_send (reader->conn, reader->framing, reader->channel, sender->packets, burst->n);
 
-  for (size_t i = 0; i < burst->n; i++)
-    packets[i] = (struct iovec) {
-      .iov_base = (void *) (burst->data + burst->offset[i]),
-      .iov_len = weir_burst_len (burst, i),
-    };
-  taken = weir_conn_send (reader->conn, reader->framing, reader->channel, packets, burst->n);
   if (taken < 0) {
     result.dropped[WEIR_DROP_ERROR] = burst->n;
     atomic_store_explicit (&reader->state, WEIR_READER_CLOSED, memory_order_relaxed);
@@ -440,8 +435,8 @@ send_choice (Pass *pass, WeirReader *reader, const Choice *choice)
   loaded = load (pass->server, choice->mask, own);
   if (own)
     patch (pass->server, reader);
-  settled = reader->conn ? send_conn (reader, &loaded->sender.burst)
-                         : send_udp (pass, reader, &loaded->sender);
+  settled =
+      reader->conn ? send_conn (reader, &loaded->sender) : send_udp (pass, reader, &loaded->sender);
   if (settled > 0)
     reader->blocked_since = 0;
   end = settled < loaded->sender.burst.n ? loaded->picked[settled] : choice->n;

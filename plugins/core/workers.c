@@ -45,6 +45,25 @@ weir_now_ns (void)
   return (int64_t) t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+void
+weir_cond_init (pthread_cond_t *cond)
+{
+  pthread_condattr_t monotonic;
+
+  pthread_condattr_init (&monotonic);
+  pthread_condattr_setclock (&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init (cond, &monotonic);
+  pthread_condattr_destroy (&monotonic);
+}
+
+int
+weir_cond_wait_until (pthread_cond_t *cond, pthread_mutex_t *lock, int64_t due_ns)
+{
+  struct timespec t = { .tv_sec = due_ns / 1000000000, .tv_nsec = due_ns % 1000000000 };
+
+  return pthread_cond_timedwait (cond, lock, &t);
+}
+
 // ---- the heap. With the lock held. ----
 
 static void
@@ -234,11 +253,8 @@ static void
 wait_for_work (WeirWorkers *w)
 {
   if (w->n_heap > 0 && !w->timing) {
-    int64_t due_ns = w->heap[0]->due_ns;
-    struct timespec t = { .tv_sec = due_ns / 1000000000, .tv_nsec = due_ns % 1000000000 };
-
     w->timing = true;
-    pthread_cond_timedwait (&w->timer, &w->lock, &t);
+    weir_cond_wait_until (&w->timer, &w->lock, w->heap[0]->due_ns);
     w->timing = false;
   } else {
     w->n_waiting++;
@@ -319,17 +335,13 @@ WeirWorkers *
 weir_workers_new (unsigned n, size_t scratch_size)
 {
   WeirWorkers *w = calloc (1, sizeof *w);
-  pthread_condattr_t monotonic;
 
   if (!w)
     return NULL;
   pthread_mutex_init (&w->lock, NULL);
-  pthread_condattr_init (&monotonic);
-  pthread_condattr_setclock (&monotonic, CLOCK_MONOTONIC);
   pthread_cond_init (&w->work, NULL);
-  pthread_cond_init (&w->timer, &monotonic);
+  weir_cond_init (&w->timer);
   pthread_cond_init (&w->idle, NULL);
-  pthread_condattr_destroy (&monotonic);
   w->scratch_size = scratch_size;
   n = n == 0 ? n_processors () : n > WORKERS_MAX ? WORKERS_MAX : n;
   while (w->n_threads < n) {

@@ -7,6 +7,7 @@
 //
 // All functions may be called from any thread, and from within a task.
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -34,6 +35,10 @@ struct weir_task {
 
 // CLOCK_MONOTONIC.
 int64_t weir_now_ns (void);
+
+// A condition that is waited for until a time by that clock: 0, or ETIMEDOUT.
+void weir_cond_init (pthread_cond_t *cond);
+int weir_cond_wait_until (pthread_cond_t *cond, pthread_mutex_t *lock, int64_t due_ns);
 
 // `n` threads (0: as many as the process may use processors). NULL with errno.
 WeirWorkers *weir_workers_new (unsigned n, size_t scratch_size);
