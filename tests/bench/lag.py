@@ -73,7 +73,6 @@ def gstreamer(url):
 
 
 def one(rig, server_type, player):
-    rig.drop_all_but(1000)
     with contextlib.ExitStack() as stack:
         origin = stack.enter_context(Origin(rig, 1))
         server = stack.enter_context(server_type(rig, {'s': origin.url}))
