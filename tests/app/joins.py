@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Readers that come and go while the upstream starts and stops, and ask for what there isn't."""
 
+import contextlib
+import re
 import signal
+import socket
 
 from proc import Rtsp
 from proxy import QUICK, Origin, Proxy, Read, check_whole, matches, wait_until
@@ -76,25 +79,48 @@ def no_play_at_another_speed():
         assert Read(proxy.url(), duration=1, expect=origin.expect).result()['totals']['ok'] == 1
 
 
+def udp_pair():
+    """Sockets on an even port and the one after it."""
+    while True:
+        rtp, rtcp = (socket.socket(type=socket.SOCK_DGRAM) for _ in range(2))
+        rtp.settimeout(10)
+        rtp.bind(('127.0.0.1', 0))
+        port = rtp.getsockname()[1]
+        with contextlib.suppress(OSError):
+            if port % 2 == 0:
+                rtcp.bind(('127.0.0.1', port + 1))
+                return rtp, rtcp
+        rtp.close()
+        rtcp.close()
+
+
 @test
 def a_reader_that_takes_the_name_of_a_track():
-    """A report or a BYE under a track's own SSRC would be a collision, and end the track."""
-    with Origin() as origin, Proxy({'/cam': origin.url}) as proxy:
+    """A report under a track's own SSRC would be a collision, and end the track."""
+    with Origin() as origin, Proxy({'/cam': origin.url}) as proxy, contextlib.ExitStack() as stack:
         reads = Read(proxy.url(), readers=2, duration=4, expect=origin.expect)
-        with Rtsp(proxy.port) as rtsp:
-            set_up(rtsp, proxy.url())
-            assert rtsp.request('PLAY', proxy.url())[0] == 200
-            ssrcs = {}
-            while len(ssrcs) < 2:
-                channel, packet = rtsp.frame()
-                if channel % 2 == 0:
-                    ssrcs[channel] = packet[8:12]
-            for _ in range(20):
-                for channel, ssrc in ssrcs.items():
-                    report = b'\x80\xc9\x00\x01' + ssrc
-                    bye = b'\x81\xcb\x00\x01' + ssrc
-                    rtsp.send_frame(channel + 1, report + bye)
-                    rtsp.frame()
+        rtsp = stack.enter_context(Rtsp(proxy.port))
+        assert rtsp.request('DESCRIBE', proxy.url())[0] == 200
+        tracks = []
+        for n in 0, 1:
+            rtp, rtcp = map(stack.enter_context, udp_pair())
+            port = rtp.getsockname()[1]
+            transport = f'RTP/AVP;unicast;client_port={port}-{port + 1}'
+            status, headers, _ = rtsp.request('SETUP', f'{proxy.url()}/stream={n}',
+                                              {'Transport': transport})
+            assert status == 200, status
+            there = int(re.search(r'server_port=\d+-(\d+)', headers['transport'])[1])
+            tracks.append((rtp, rtcp, ('127.0.0.1', there)))
+        assert rtsp.request('PLAY', proxy.url())[0] == 200
+        for _ in range(20):
+            for rtp, rtcp, there in tracks:
+                ssrc = rtp.recv(2048)[8:12]
+                report = b'\x80\xc9\x00\x01' + ssrc
+                bye = b'\x81\xcb\x00\x01' + ssrc
+                # With feedback (RFC 4585) it is not for the proxy alone to read.
+                wants_key = b'\x81\xce\x00\x02' + ssrc + ssrc
+                rtcp.sendto(report + wants_key + bye, there)
+                rtcp.sendto(report + bye, there)
         check_whole(reads.result(), 2)
 
 
