@@ -9,6 +9,7 @@ struct _Feed {
   GstElement parent;
   GstPad *src;
   GstCaps *caps;
+  gboolean timed;
   GThread *primer; // only touched in state changes
   gint open;       // atomic: the gap went through
 };
@@ -26,7 +27,7 @@ feed_is_open (Feed *self)
 }
 
 void
-feed_push (Feed *self, GstBuffer *packet)
+feed_push (Feed *self, GstBuffer *packet, gint64 time)
 {
   GstClockTime now;
 
@@ -34,7 +35,8 @@ feed_push (Feed *self, GstBuffer *packet)
     return;
   // The library's sessions and queues want a valid time that never goes back. This is the arrival;
   // the media's own time is in the packet and stays.
-  now = gst_element_get_current_running_time (GST_ELEMENT (self));
+  now = self->timed ? (GstClockTime) MAX (time, 0)
+                    : gst_element_get_current_running_time (GST_ELEMENT (self));
   if (!GST_CLOCK_TIME_IS_VALID (now))
     return;
   packet = gst_buffer_copy (packet);
@@ -127,10 +129,11 @@ feed_class_init (FeedClass *klass)
 }
 
 Feed *
-feed_new (GstCaps *caps)
+feed_new (GstCaps *caps, gboolean timed)
 {
   Feed *self = g_object_new (feed_get_type (), NULL);
 
   self->caps = gst_caps_ref (caps);
+  self->timed = timed;
   return self;
 }

@@ -13,12 +13,13 @@
 
 typedef struct _Feed Feed;
 
-// Returns a floating element. `caps`: application/x-rtp of the track.
-Feed *feed_new (GstCaps *caps);
+// Returns a floating element. `caps`: application/x-rtp of the track. Timed: packets have the
+// relay's time; else that of their arrival, by the pipeline's clock.
+Feed *feed_new (GstCaps *caps, gboolean timed);
 
 // Does what is pushed now go through?
 gboolean feed_is_open (Feed *self);
 
 // Gives the packet a time and pushes it. Dropped until the gap has gone through, and once the media
-// is being taken down. Does not take the buffer. Any thread.
-void feed_push (Feed *self, GstBuffer *packet);
+// is being taken down. `time` is the relay's, in ns. Does not take the buffer. Any thread.
+void feed_push (Feed *self, GstBuffer *packet, gint64 time);

@@ -62,7 +62,7 @@ map_clock (FileTrack *track, GstSample *sample, GstBuffer *packet)
   map.ntp = weir_ntp_from_unix (self->start_unix + (gint64) time);
   map.timestamp = GST_READ_UINT32_BE (header + 4);
   map.ssrc = GST_READ_UINT32_BE (header + 8);
-  relay_set_ntp_map (self->context->relay, track->track, &map);
+  relay_set_ntp_map (self->context->source, track->track, &map);
   track->mapped = TRUE;
 }
 
@@ -74,7 +74,7 @@ take_packet (FileTrack *track, GstSample *sample, GstBuffer *packet)
 
   if (g_atomic_int_get (&context->cancelled))
     return;
-  relay_push (context->relay, track->track, gst_buffer_ref (packet), now, RELAY_NO_BASE);
+  relay_push (context->source, track->track, gst_buffer_ref (packet), now, RELAY_NO_BASE);
   if (!track->mapped)
     map_clock (track, sample, packet);
   context->callbacks->packet (context->owner, now);
@@ -177,7 +177,7 @@ begin (FilePull *self)
     context->callbacks->ended (context->owner, "the file has no track that can be relayed");
   } else {
     self->start_unix = g_get_real_time () * 1000;
-    context->callbacks->begun (context->owner, relay_begin (context->relay, caps));
+    context->callbacks->begun (context->owner, relay_source_begin (context->source, caps));
     // SEGMENT: the end of the clip is announced instead of an EOS, and the next round follows on.
     gst_element_seek (self->pipeline, 1.0, GST_FORMAT_TIME,
         GST_SEEK_FLAG_FLUSH | GST_SEEK_FLAG_SEGMENT, GST_SEEK_TYPE_SET, 0, GST_SEEK_TYPE_NONE, 0);

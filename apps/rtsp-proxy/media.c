@@ -54,7 +54,7 @@ media_factory_create_element (GstRTSPMediaFactory *factory, const GstRTSPUrl *ur
     GstCaps *caps = relay_dup_caps (relay, i);
     gchar *feed_name = g_strdup_printf ("feed%u", i);
     gchar *pay_name = g_strdup_printf ("pay%u", i);
-    GstElement *feed = caps ? (GstElement *) feed_new (caps) : NULL;
+    GstElement *feed = caps ? (GstElement *) feed_new (caps, FALSE) : NULL;
     GstElement *pay = gst_element_factory_make ("rtprelaypay", pay_name);
 
     if (feed && pay) {

@@ -8,6 +8,7 @@ struct _Mount {
   MountConfig *config;
   gchar *shown_uri; // without credentials
   Relay *relay;
+  RelaySource *source;
   Upstream *upstream; // main thread only
   gboolean started;   // main thread only
   guint linger;       // main thread only
@@ -319,8 +320,9 @@ mount_new (MountConfig *config, MountCloseReadersFunc close_readers, gpointer da
 
   self->config = config;
   self->shown_uri = log_redact (config->pull.uri);
-  self->relay = relay_new ();
-  self->upstream = upstream_new (&config->pull, self->relay, &upstream_callbacks, self);
+  self->relay = relay_new (TRUE);
+  self->source = relay_source_new (self->relay, NULL, NULL);
+  self->upstream = upstream_new (&config->pull, pull_new, self->source, &upstream_callbacks, self);
   self->close_readers = close_readers;
   self->close_readers_data = data;
   g_mutex_init (&self->lock);
@@ -334,6 +336,7 @@ mount_free (Mount *self)
   while (g_idle_remove_by_data (self))
     ;
   upstream_free (self->upstream);
+  relay_source_unref (self->source);
   relay_unref (self->relay);
   g_mutex_clear (&self->lock);
   g_free (self->shown_uri);

@@ -153,7 +153,7 @@ on_before_send (GstElement *src, GstRTSPMessage *message, gpointer data)
     if (first && self->caps->len == 0)
       reason = g_strdup ("offers no track that can be relayed");
     else if (first)
-      context->callbacks->begun (context->owner, relay_begin (context->relay, self->caps));
+      context->callbacks->begun (context->owner, relay_source_begin (context->source, self->caps));
   }
   if (reason) {
     context->callbacks->ended (context->owner, reason);
@@ -184,7 +184,7 @@ take_packet (Tap *tap, GstPad *pad, GstBuffer *packet)
       tap->base = base;
     gst_clear_caps (&caps);
   }
-  relay_push (context->relay, tap->track, packet, now, tap->base);
+  relay_push (context->source, tap->track, packet, now, tap->base);
   context->callbacks->packet (context->owner, now);
 }
 
@@ -233,7 +233,7 @@ on_rtcp (GObject *session, GstBuffer *buffer, gpointer data)
   if (!gst_buffer_map (buffer, &info, GST_MAP_READ))
     return;
   if (weir_rtcp_find_sr (info.data, info.size, &map) == 0)
-    relay_set_ntp_map (tap->pull->context->relay, tap->track, &map);
+    relay_set_ntp_map (tap->pull->context->source, tap->track, &map);
   gst_buffer_unmap (buffer, &info);
 }
 

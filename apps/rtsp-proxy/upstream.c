@@ -26,7 +26,8 @@ typedef struct {
 
 struct _Upstream {
   const PullConfig *config;
-  Relay *relay;
+  UpstreamMakeFunc make;
+  RelaySource *source;
   const UpstreamCallbacks *callbacks;
   gpointer owner;
   Life *life;
@@ -65,7 +66,7 @@ life_unref (gpointer data)
 
   if (!g_atomic_ref_count_dec (&life->refs))
     return;
-  relay_unref (life->context.relay);
+  relay_source_unref (life->context.source);
   g_mutex_clear (&life->lock);
   g_free (life->reason);
   g_free (life);
@@ -270,7 +271,8 @@ watch (gpointer data)
   gchar *reason;
 
   // Who did not run, for being suspended or starved, can't say that nothing came.
-  if (now - self->watched > 4 * (gint64) WATCH_INTERVAL_MS * GST_MSECOND)
+  if (now - self->watched > 4 * (gint64) WATCH_INTERVAL_MS * GST_MSECOND
+      || (self->callbacks->excused && self->callbacks->excused (self->owner)))
     self->excused = now;
   self->watched = now;
   if (!g_atomic_int_get (&life->have_packet)) {
@@ -305,13 +307,12 @@ connect_life (Upstream *self)
   g_mutex_init (&life->lock);
   life->upstream = self;
   life->started = pull_now ();
-  life->context.relay = relay_ref (self->relay);
+  life->context.source = relay_source_ref (self->source);
   life->context.config = self->config;
   life->context.callbacks = &pull_callbacks;
   life->context.owner = life;
-  life->pipeline = g_str_has_prefix (self->config->uri, "file:")
-                       ? file_pull_new (&life->context, &error)
-                       : rtsp_pull_new (&life->context, &error);
+  life->context.data = self->owner;
+  life->pipeline = self->make (&life->context, &error);
   if (!life->pipeline) {
     life_unref (life);
     schedule_retry (self, error->message);
@@ -335,14 +336,16 @@ connect_life (Upstream *self)
 // ---- outside ----
 
 Upstream *
-upstream_new (
-    const PullConfig *config, Relay *relay, const UpstreamCallbacks *callbacks, gpointer owner)
+upstream_new (const PullConfig *config, UpstreamMakeFunc make, RelaySource *source,
+    const UpstreamCallbacks *callbacks, gpointer owner)
 {
   Upstream *self = g_new0 (Upstream, 1);
 
-  *self = (Upstream) {
-    .config = config, .relay = relay_ref (relay), .callbacks = callbacks, .owner = owner
-  };
+  *self = (Upstream) { .config = config,
+    .make = make,
+    .source = relay_source_ref (source),
+    .callbacks = callbacks,
+    .owner = owner };
   return self;
 }
 
@@ -369,10 +372,20 @@ upstream_stop (Upstream *self)
   }
 }
 
+gint64
+upstream_get_silence (Upstream *self)
+{
+  Life *life = self->life;
+
+  if (!life)
+    return 0;
+  return pull_now () - MAX (__atomic_load_n (&life->last_packet, __ATOMIC_RELAXED), life->started);
+}
+
 void
 upstream_free (Upstream *self)
 {
   upstream_stop (self);
-  relay_unref (self->relay);
+  relay_source_unref (self->source);
   g_free (self);
 }

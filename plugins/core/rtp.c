@@ -96,6 +96,12 @@ weir_rtp_set_ssrc (uint8_t *packet, uint32_t ssrc)
   put_u32 (packet + 8, ssrc);
 }
 
+void
+weir_rtp_set_pt (uint8_t *packet, uint8_t pt)
+{
+  packet[1] = (uint8_t) ((packet[1] & 0x80) | (pt & 0x7f));
+}
+
 int64_t
 weir_unwrap16 (int64_t *last, uint16_t value)
 {

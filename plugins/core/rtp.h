@@ -44,6 +44,7 @@ bool weir_rtp_is_rtcp (const uint8_t *data, size_t len);
 void weir_rtp_set_seq (uint8_t *packet, uint16_t seq);
 void weir_rtp_set_timestamp (uint8_t *packet, uint32_t timestamp);
 void weir_rtp_set_ssrc (uint8_t *packet, uint32_t ssrc);
+void weir_rtp_set_pt (uint8_t *packet, uint8_t pt);
 
 // Unwrapping. `last` starts as WEIR_UNWRAP_START and holds the last value given. A new value is
 // taken as the one nearest to the last: ahead of it by up to half of the range, or behind it (a

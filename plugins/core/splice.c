@@ -81,6 +81,17 @@ weir_splice_map (WeirSplice *splice, uint16_t seq, uint32_t timestamp, uint16_t 
 }
 
 int64_t
+weir_splice_time (const WeirSplice *splice, uint32_t timestamp)
+{
+  int64_t near = splice->in_ts;
+
+  if (splice->n_lives == 0)
+    return 0;
+  return splice->life_start
+         + ticks_to_ns (splice, weir_unwrap32 (&near, timestamp) - splice->in_ts_first);
+}
+
+int64_t
 weir_splice_end (const WeirSplice *splice)
 {
   if (splice->n_lives == 0)

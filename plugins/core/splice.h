@@ -44,5 +44,8 @@ int weir_splice_map (WeirSplice *splice, uint16_t seq, uint32_t timestamp, uint1
 // The outgoing timestamp of an instant, in ns of the splice's time.
 uint32_t weir_splice_timestamp_at (const WeirSplice *splice, int64_t time);
 
+// The time of an upstream timestamp in this life, near those that came last.
+int64_t weir_splice_time (const WeirSplice *splice, uint32_t timestamp);
+
 // The time of the furthest packet given out, in ns of the splice's time; 0 if there was none.
 int64_t weir_splice_end (const WeirSplice *splice);

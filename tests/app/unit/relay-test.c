@@ -12,6 +12,7 @@
 
 typedef struct {
   Relay *relay;
+  RelaySource *source;
   GstElement *pipeline, *sink;
   Feed *feed;
   guint32 ssrc;
@@ -31,13 +32,13 @@ packet_new (guint16 seq, guint32 timestamp, guint32 ssrc)
 }
 
 static RelayTracks
-begin (Relay *relay, const gchar *text)
+begin (RelaySource *source, const gchar *text)
 {
   GPtrArray *caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
   RelayTracks tracks;
 
   g_ptr_array_add (caps, gst_caps_from_string (text));
-  tracks = relay_begin (relay, caps);
+  tracks = relay_source_begin (source, caps);
   g_ptr_array_unref (caps);
   return tracks;
 }
@@ -55,11 +56,12 @@ set_up (Fixture *f, gconstpointer unused)
   GstBuffer *probe = packet_new (0, 0, 0);
   GstSample *sample;
 
-  f->relay = relay_new ();
-  g_assert_cmpint (begin (f->relay, H264), ==, RELAY_TRACKS_FIRST);
+  f->relay = relay_new (TRUE);
+  f->source = relay_source_new (f->relay, NULL, NULL);
+  g_assert_cmpint (begin (f->source, H264), ==, RELAY_TRACKS_FIRST);
   caps = relay_dup_caps (f->relay, 0);
   gst_structure_get_uint (gst_caps_get_structure (caps, 0), "ssrc", &f->ssrc);
-  f->feed = feed_new (caps);
+  f->feed = feed_new (caps, FALSE);
   gst_caps_unref (caps);
   f->pipeline = gst_pipeline_new (NULL);
   f->sink = gst_element_factory_make ("appsink", NULL);
@@ -69,7 +71,7 @@ set_up (Fixture *f, gconstpointer unused)
   gst_element_set_state (f->pipeline, GST_STATE_PLAYING);
   // A feed drops what comes before its gap went through.
   do {
-    feed_push (f->feed, probe);
+    feed_push (f->feed, probe, 0);
     sample = pull (f, GST_MSECOND);
   } while (!sample);
   gst_sample_unref (sample);
@@ -84,13 +86,14 @@ tear_down (Fixture *f, gconstpointer unused)
   relay_detach (f->relay, 0, f->feed);
   gst_element_set_state (f->pipeline, GST_STATE_NULL);
   gst_object_unref (f->pipeline);
+  relay_source_unref (f->source);
   relay_unref (f->relay);
 }
 
 static void
 push (Fixture *f, guint16 seq, guint32 timestamp, guint32 ssrc, gint64 now)
 {
-  relay_push (f->relay, 0, packet_new (seq, timestamp, ssrc), now, RELAY_NO_BASE);
+  relay_push (f->source, 0, packet_new (seq, timestamp, ssrc), now, RELAY_NO_BASE);
 }
 
 // The packet that was `in_seq` must come out with these numbers and its own payload.
@@ -123,7 +126,7 @@ two_lives (Fixture *f, gconstpointer unused)
     push (f, (guint16) (65530 + i), 1000 + i * FRAME, 0xaaaa, SECOND + i * SECOND / 30);
     expect (f, (guint16) (65530 + i), (guint16) (65530 + i), 1000 + i * FRAME);
   }
-  g_assert_cmpint (begin (f->relay, H264), ==, RELAY_TRACKS_SAME);
+  g_assert_cmpint (begin (f->source, H264), ==, RELAY_TRACKS_SAME);
   // Two seconds of silence after the last packet, which was at 27000 ticks.
   for (guint i = 0; i < 10; i++) {
     gint64 now = SECOND + 9 * SECOND / 30 + 2 * SECOND + i * SECOND / 30;
@@ -165,10 +168,11 @@ no_rtp_is_counted (Fixture *f, gconstpointer unused)
 {
   RelayStats stats;
 
-  relay_push (f->relay, 0, gst_buffer_new (), SECOND, RELAY_NO_BASE);
-  relay_push (f->relay, 0, gst_buffer_new_memdup ("\x80\x60", 2), SECOND, RELAY_NO_BASE);
-  relay_push (f->relay, 0, gst_buffer_new_memdup ("no RTP of any kind", 18), SECOND, RELAY_NO_BASE);
-  relay_push (f->relay, 9, packet_new (1, 1, 1), SECOND, RELAY_NO_BASE);
+  relay_push (f->source, 0, gst_buffer_new (), SECOND, RELAY_NO_BASE);
+  relay_push (f->source, 0, gst_buffer_new_memdup ("\x80\x60", 2), SECOND, RELAY_NO_BASE);
+  relay_push (
+      f->source, 0, gst_buffer_new_memdup ("no RTP of any kind", 18), SECOND, RELAY_NO_BASE);
+  relay_push (f->source, 9, packet_new (1, 1, 1), SECOND, RELAY_NO_BASE);
   relay_get_stats (f->relay, &stats);
   g_assert_cmpuint (stats.n_bad, ==, 3);
   g_assert_null (pull (f, 0));
@@ -182,17 +186,17 @@ rewrites_reports (Fixture *f, gconstpointer unused)
 
   // In the second life, so that the map has to follow the splice.
   push (f, 1, 0, 0x9999, SECOND);
-  begin (f->relay, H264);
+  begin (f->source, H264);
   push (f, 1, 1000, 0xaaaa, 2 * SECOND);
   g_assert_cmpuint (relay_rewrite_sr (f->relay, 0, report, sizeof report), ==, 8);
 
   memcpy (report, "\x80\xc8\0\6", 4);
   map.ssrc = 0xbbbb; // another's
-  relay_set_ntp_map (f->relay, 0, &map);
+  relay_set_ntp_map (f->source, 0, &map);
   g_assert_cmpuint (relay_rewrite_sr (f->relay, 0, report, sizeof report), ==, 8);
 
   map.ssrc = 0xaaaa;
-  relay_set_ntp_map (f->relay, 0, &map);
+  relay_set_ntp_map (f->source, 0, &map);
   memcpy (report, "\x80\xc8\0\6", 4);
   // One second after the map's instant, which went out as 90000.
   GST_WRITE_UINT32_BE (report + 16, 180000);
@@ -216,18 +220,20 @@ knows_its_tracks (void)
     { H264, "application/x-rtp, media=video, encoding-name=H265, clock-rate=90000, payload=96",
         RELAY_TRACKS_CHANGED },
     { H264, "application/x-rtp, media=video, encoding-name=H264, clock-rate=90000, payload=97",
-        RELAY_TRACKS_CHANGED },
+        RELAY_TRACKS_SAME },
     { H264 ", packetization-mode=(string)0", H264 ", packetization-mode=(string)1",
         RELAY_TRACKS_CHANGED },
   };
 
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
-    Relay *relay = relay_new ();
+    Relay *relay = relay_new (TRUE);
+    RelaySource *source = relay_source_new (relay, NULL, NULL);
 
     g_assert_cmpuint (relay_n_tracks (relay), ==, 0);
     g_assert_null (relay_dup_caps (relay, 0));
-    g_assert_cmpint (begin (relay, cases[i].first), ==, RELAY_TRACKS_FIRST);
-    g_assert_cmpint (begin (relay, cases[i].second), ==, cases[i].tracks);
+    g_assert_cmpint (begin (source, cases[i].first), ==, RELAY_TRACKS_FIRST);
+    g_assert_cmpint (begin (source, cases[i].second), ==, cases[i].tracks);
+    relay_source_unref (source);
     relay_unref (relay);
   }
 }
@@ -235,7 +241,8 @@ knows_its_tracks (void)
 static void
 publishes_the_codec_only (void)
 {
-  Relay *relay = relay_new ();
+  Relay *relay = relay_new (TRUE);
+  RelaySource *source = relay_source_new (relay, NULL, NULL);
   GPtrArray *upstream = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
   GstCaps *caps = gst_caps_from_string (H264 ", a-tool=(string)x, a-control=(string)secret, "
                                              "ssrc-1-cname=(string)me, x-dimensions=(string)y, "
@@ -244,7 +251,7 @@ publishes_the_codec_only (void)
 
   gst_caps_set_simple (caps, "ssrc", G_TYPE_UINT, 5, "bad", G_TYPE_STRING, "1\r\na=evil", NULL);
   g_ptr_array_add (upstream, caps);
-  relay_begin (relay, upstream);
+  relay_source_begin (source, upstream);
   g_ptr_array_unref (upstream);
 
   caps = relay_dup_caps (relay, 0);
@@ -258,7 +265,195 @@ publishes_the_codec_only (void)
   g_assert_cmpstr (gst_structure_get_string (s, "sprop-parameter-sets"), ==, "AA");
   g_assert_true (gst_structure_has_field_typed (s, "ssrc", G_TYPE_UINT));
   gst_caps_unref (caps);
+  relay_source_unref (source);
   relay_unref (relay);
+}
+
+// ---- one source after the other ----
+
+#define KEY 5 // NAL unit type of an IDR slice
+#define DELTA 1
+
+static GstBuffer *
+slice_new (guint8 type, gboolean marker, guint16 seq, guint32 timestamp, guint32 ssrc)
+{
+  guint8 data[WEIR_RTP_HEADER + 4] = { 0x80, marker ? 0xe0 : 0x60 };
+
+  data[WEIR_RTP_HEADER] = (guint8) (0x60 | type);
+  data[WEIR_RTP_HEADER + 1] = 0x88; // first_mb_in_slice 0
+  data[WEIR_RTP_HEADER + 2] = (guint8) ssrc;
+  weir_rtp_set_seq (data, seq);
+  weir_rtp_set_timestamp (data, timestamp);
+  weir_rtp_set_ssrc (data, ssrc);
+  return gst_buffer_new_memdup (data, sizeof data);
+}
+
+// The next packet that came out: which source's, and with what numbers. FALSE: none did.
+typedef struct {
+  guint8 of;
+  guint16 seq;
+  guint32 timestamp;
+} Out;
+
+static gboolean
+next_out (Fixture *f, Out *out)
+{
+  GstSample *sample = pull (f, 0);
+  guint8 data[WEIR_RTP_HEADER + 3];
+  WeirRtp rtp;
+
+  if (!sample)
+    return FALSE;
+  gst_buffer_extract (gst_sample_get_buffer (sample), 0, data, sizeof data);
+  g_assert_cmpint (weir_rtp_parse (data, sizeof data, &rtp), ==, 0);
+  g_assert_cmpuint (rtp.ssrc, ==, f->ssrc);
+  *out = (Out) { data[WEIR_RTP_HEADER + 2], rtp.seq, rtp.timestamp };
+  gst_sample_unref (sample);
+  return TRUE;
+}
+
+static void
+expect_of (Fixture *f, guint8 of, guint16 seq, guint32 timestamp)
+{
+  Out out = { 0 };
+
+  g_assert_true (next_out (f, &out));
+  g_assert_cmpuint (out.of, ==, of);
+  g_assert_cmpuint (out.seq, ==, seq);
+  g_assert_cmpuint (out.timestamp, ==, timestamp);
+}
+
+static void
+expect_nothing (Fixture *f)
+{
+  Out out;
+
+  g_assert_false (next_out (f, &out));
+}
+
+static void
+slice (RelaySource *source, guint8 type, gboolean marker, guint16 seq, guint32 timestamp,
+    guint32 ssrc, gint64 now)
+{
+  relay_push (source, 0, slice_new (type, marker, seq, timestamp, ssrc), now, RELAY_NO_BASE);
+}
+
+static void
+another_takes_over (Fixture *f, gconstpointer unused)
+{
+  RelaySource *other = relay_source_new (f->relay, NULL, NULL);
+  RelayStats stats;
+
+  slice (f->source, KEY, TRUE, 100, 1000, 1, SECOND);
+  expect_of (f, 1, 100, 1000);
+  relay_prefer (f->relay, other);
+  g_assert_cmpint (begin (other, H264), ==, RELAY_TRACKS_SAME);
+
+  // No join point, no change.
+  slice (other, DELTA, TRUE, 7000, 500, 2, SECOND + 1);
+  slice (f->source, DELTA, FALSE, 101, 4000, 1, SECOND + 2);
+  expect_of (f, 1, 101, 4000);
+  // A join point: the frame under way is finished first.
+  slice (other, KEY, FALSE, 7001, 3500, 2, SECOND + 3);
+  slice (other, KEY, TRUE, 7002, 3500, 2, SECOND + 4);
+  expect_nothing (f);
+  slice (f->source, DELTA, TRUE, 102, 4000, 1, SECOND + 5);
+  expect_of (f, 1, 102, 4000);
+  expect_nothing (f);
+  slice (f->source, DELTA, TRUE, 103, 7000, 1, SECOND + 6);
+  expect_of (f, 2, 103, 5800); // 20 ms further
+  expect_of (f, 2, 104, 5800);
+  slice (other, DELTA, TRUE, 7003, 6500, 2, SECOND + 7);
+  expect_of (f, 2, 105, 8800);
+  slice (f->source, DELTA, TRUE, 104, 10000, 1, SECOND + 8);
+  expect_nothing (f);
+  relay_get_stats (f->relay, &stats);
+  g_assert_cmpuint (stats.n_switches, ==, 1);
+  g_assert_cmpuint (stats.n_idle, ==, 2);
+  g_assert_true (relay_is_current (f->relay, other));
+  relay_source_end (other);
+  relay_source_unref (other);
+}
+
+static void
+a_silent_one_is_not_waited_for (Fixture *f, gconstpointer unused)
+{
+  RelaySource *other = relay_source_new (f->relay, NULL, NULL);
+
+  slice (f->source, KEY, FALSE, 100, 1000, 1, SECOND); // and no more
+  expect_of (f, 1, 100, 1000);
+  begin (other, H264);
+  relay_prefer (f->relay, other);
+  slice (other, KEY, TRUE, 1, 0, 2, SECOND + SECOND / 20);
+  expect_nothing (f);
+  slice (other, DELTA, TRUE, 2, 3000, 2, SECOND + SECOND / 5);
+  expect_of (f, 2, 101, 19000); // 0.2 s after the last
+  expect_of (f, 2, 102, 22000);
+  relay_source_end (other);
+  relay_source_unref (other);
+}
+
+static void
+other_tracks_only_stand_by (Fixture *f, gconstpointer unused)
+{
+  RelaySource *other = relay_source_new (f->relay, NULL, NULL);
+
+  slice (f->source, KEY, TRUE, 100, 1000, 1, SECOND);
+  expect_of (f, 1, 100, 1000);
+  relay_prefer (f->relay, other);
+  g_assert_cmpint (
+      begin (other, "application/x-rtp, media=video, encoding-name=VP8, clock-rate=90000"), ==,
+      RELAY_TRACKS_CHANGED);
+  slice (other, KEY, TRUE, 1, 0, 2, SECOND + 1);
+  slice (f->source, DELTA, TRUE, 101, 4000, 1, SECOND + 2);
+  expect_of (f, 1, 101, 4000);
+  g_assert_cmpint (relay_take (f->relay, other), ==, RELAY_TRACKS_CHANGED);
+  relay_source_end (other);
+  relay_source_unref (other);
+}
+
+// Two ways from one relay to another: the media's times stay what they were, whichever is taken,
+// and each instant goes out once.
+static void
+goes_on_at_the_same_instant (Fixture *f, gconstpointer unused)
+{
+  Relay *root = relay_new (FALSE);
+  RelaySource *upstream = relay_source_new (root, NULL, NULL);
+  RelaySource *late = relay_source_new (f->relay, NULL, NULL);
+  GPtrArray *caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
+
+  relay_source_end (f->source);
+  relay_link (root, f->source);
+  begin (upstream, H264);
+  relay_prefer (f->relay, f->source);
+  for (guint i = 0; i < 10; i++) {
+    slice (upstream, i % 5 ? DELTA : KEY, TRUE, (guint16) i, i * FRAME, 1, SECOND + i);
+    expect_of (f, 1, (guint16) i, i * FRAME);
+  }
+
+  // The second way begins at 0.2 s, ahead of the first by two frames.
+  relay_prefer (f->relay, late);
+  g_ptr_array_add (caps, gst_caps_from_string (H264));
+  relay_source_begin_from (late, caps, root, SECOND / 5);
+  g_ptr_array_unref (caps);
+  for (guint i = 0; i < 3; i++)
+    relay_push (late, 0, slice_new (i ? DELTA : KEY, TRUE, (guint16) (500 + i), 700 + i * FRAME, 2),
+        SECOND + 10 + i, 700 - 6 * FRAME); // the first is of 12 * FRAME
+  expect_nothing (f);
+  for (guint i = 10; i < 12; i++) {
+    slice (upstream, DELTA, TRUE, (guint16) i, i * FRAME, 1, SECOND + i + 10);
+    expect_of (f, 1, (guint16) i, i * FRAME);
+  }
+  slice (upstream, DELTA, TRUE, 12, 12 * FRAME, 1, SECOND + 30);
+  for (guint i = 12; i < 15; i++)
+    expect_of (f, 2, (guint16) i, i * FRAME);
+  expect_nothing (f);
+
+  relay_source_end (late);
+  relay_source_unref (late);
+  relay_unlink (root, f->source);
+  relay_source_unref (upstream);
+  relay_unref (root);
 }
 
 #define ADD(name, function) g_test_add (name, Fixture, NULL, set_up, function, tear_down)
@@ -272,6 +467,10 @@ main (int argc, char **argv)
   ADD ("/relay/ssrc-changes", ssrc_changes_within_a_life);
   ADD ("/relay/no-rtp", no_rtp_is_counted);
   ADD ("/relay/reports", rewrites_reports);
+  ADD ("/relay/another-takes-over", another_takes_over);
+  ADD ("/relay/silent", a_silent_one_is_not_waited_for);
+  ADD ("/relay/other-tracks", other_tracks_only_stand_by);
+  ADD ("/relay/same-instant", goes_on_at_the_same_instant);
   g_test_add_func ("/relay/tracks", knows_its_tracks);
   g_test_add_func ("/relay/published", publishes_the_codec_only);
   return g_test_run ();
