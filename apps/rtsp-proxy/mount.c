@@ -313,16 +313,23 @@ mount_stop (Mount *self)
   retire_media (self);
 }
 
+static const PullConfig *
+get_pull (const MountConfig *config)
+{
+  return g_ptr_array_index (config->pulls, 0);
+}
+
 Mount *
 mount_new (MountConfig *config, MountCloseReadersFunc close_readers, gpointer data)
 {
   Mount *self = g_new0 (Mount, 1);
 
   self->config = config;
-  self->shown_uri = log_redact (config->pull.uri);
+  self->shown_uri = log_redact (get_pull (config)->uri);
   self->relay = relay_new (TRUE);
   self->source = relay_source_new (self->relay, NULL, NULL);
-  self->upstream = upstream_new (&config->pull, pull_new, self->source, &upstream_callbacks, self);
+  self->upstream =
+      upstream_new (get_pull (config), pull_new, self->source, &upstream_callbacks, self);
   self->close_readers = close_readers;
   self->close_readers_data = data;
   g_mutex_init (&self->lock);
@@ -340,5 +347,6 @@ mount_free (Mount *self)
   relay_unref (self->relay);
   g_mutex_clear (&self->lock);
   g_free (self->shown_uri);
+  mount_config_unref (self->config);
   g_free (self);
 }

@@ -6,27 +6,15 @@
 
 #include <gst/rtsp-server/rtsp-server.h>
 
-#include "pull.h"
+#include "mount_config.h"
 #include "relay.h"
-
-typedef struct {
-  gchar *path; // "/cam"
-  PullConfig pull;
-  gboolean on_demand;
-  guint linger_ms;
-  guint start_timeout_ms;
-  // As fanoutsink's properties of these names.
-  const gchar *join;
-  const gchar *catch_up;
-  guint class;
-} MountConfig;
 
 typedef struct _Mount Mount;
 
 // Called on the main thread when the mount's readers can't go on.
 typedef void (*MountCloseReadersFunc) (Mount *mount, const gchar *reason, gpointer data);
 
-// Takes over `config`. Main thread.
+// Takes over a reference of `config`. Main thread.
 Mount *mount_new (MountConfig *config, MountCloseReadersFunc close_readers, gpointer data);
 void mount_free (Mount *self);
 

@@ -19,33 +19,49 @@ static const gchar how_to_start[] =
 static const gchar summary[] =
     "Relays RTSP: one connection to each upstream, however many readers.";
 
-static const gchar description[] =
+static const gchar examples[] =
     "Examples:\n"
     "  rtsp-proxy --mount /cam=rtsp://192.0.2.7/stream --listen 0.0.0.0:8554\n"
     "  rtsp-proxy --config rtsp-proxy.yaml --check-config\n"
     "\n"
-    "Configuration (YAML; only upstream must be there, the others show their defaults):\n"
-    "  listen: 127.0.0.1:8554\n"
-    "  mounts:\n"
-    "    /cam:\n"
-    "      upstream: rtsp://192.0.2.7/stream   rtsp://, rtsps:// or file://\n"
-    "      user: viewer                        and one of:\n"
-    "      password-file: /etc/rtsp-proxy/cam  password, password-file, password-env\n"
-    "      transport: auto                     auto (UDP, then TCP), udp or tcp\n"
-    "      on-demand: yes                      no: the upstream runs without readers too\n"
-    "      linger: 10s                         it runs on for this long after the last one\n"
-    "      start-timeout: 10s                  a reader waits this long for an upstream\n"
-    "      connect-timeout: 5s                 an upstream has this long to answer\n"
-    "      read-timeout: 10s                   and is reconnected after this long in silence\n"
+    "Configuration (YAML; only a mount's upstream must be there, the others show their "
+    "defaults):\n";
+
+static const gchar epilogue[] =
     "\n"
     "Credentials belong in the file, or in a file or variable that it names: arguments are shown\n"
-    "by ps. Exit status: 0 after SIGINT or SIGTERM, 1 if it could not start, 2 for wrong\n"
-    "arguments or a wrong configuration.\n";
+    "by ps. SIGHUP has the file read again. Exit status: 0 after SIGINT or SIGTERM, 1 if it could\n"
+    "not start, 2 for wrong arguments or a wrong configuration.\n";
+
+static gchar *
+dup_description (void)
+{
+  gchar *top = schema_to_help (proxy_config_keys (), "  ");
+  gchar *mount = schema_to_help (mount_config_keys (), "      ");
+  gchar *all = g_strconcat (examples, top, "    /cam:\n", mount, epilogue, NULL);
+
+  g_free (top);
+  g_free (mount);
+  return all;
+}
+
+// The tables of docs/configuration.md.
+static void
+print_config_docs (void)
+{
+  gchar *top = schema_to_markdown (proxy_config_keys ());
+  gchar *mount = schema_to_markdown (mount_config_keys ());
+
+  printf ("%s\n%s", top, mount);
+  g_free (top);
+  g_free (mount);
+}
 
 gboolean
 options_parse (Options *self, int *argc, char ***argv, int *status)
 {
-  gboolean version = FALSE;
+  gboolean version = FALSE, config_docs = FALSE;
+  gchar *about = dup_description ();
   GError *error = NULL;
   gboolean ok;
   const GOptionEntry entries[] = {
@@ -56,17 +72,19 @@ options_parse (Options *self, int *argc, char ***argv, int *status)
     { "config", 'c', 0, G_OPTION_ARG_FILENAME, &self->file, "Read this YAML file", "FILE" },
     { "check-config", 0, 0, G_OPTION_ARG_NONE, &self->check_config,
         "Check the configuration and exit", NULL },
+    { "print-config-docs", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, &config_docs, NULL, NULL },
     { "version", 0, 0, G_OPTION_ARG_NONE, &version, "Print the version and exit", NULL },
     { NULL },
   };
   GOptionContext *context = g_option_context_new (NULL);
 
   g_option_context_set_summary (context, summary);
-  g_option_context_set_description (context, description);
+  g_option_context_set_description (context, about);
   g_option_context_add_main_entries (context, entries, NULL);
   g_option_context_add_group (context, gst_init_get_option_group ());
   ok = g_option_context_parse (context, argc, argv, &error);
   g_option_context_free (context);
+  g_free (about);
 
   if (!ok) {
     fprintf (stderr, "rtsp-proxy: %s\n", error->message);
@@ -79,6 +97,11 @@ options_parse (Options *self, int *argc, char ***argv, int *status)
 
     printf ("rtsp-proxy %s (%s)\n", PACKAGE_VERSION, gst);
     g_free (gst);
+    *status = EXIT_SUCCESS;
+    return FALSE;
+  }
+  if (config_docs) {
+    print_config_docs ();
     *status = EXIT_SUCCESS;
     return FALSE;
   }

@@ -1,72 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "proxy_config.h"
 
-#include "yaml_reader.h"
-
 #include <gio/gio.h>
 #include <gst/rtsp/rtsp.h>
 #include <string.h>
 
 G_DEFINE_QUARK (proxy - config - error - quark, proxy_config_error)
-
-#define DAY_MS (24 * 60 * 60 * 1000)
-
-static const gchar *const top_keys[] = { "listen", "mounts", NULL };
-static const gchar *const mount_keys[] = { "upstream", "user", "password", "password-file",
-  "password-env", "transport", "on-demand", "linger", "start-timeout", "connect-timeout",
-  "read-timeout", "join", "catch-up", "class", NULL };
-
-static const gchar *const transports[] = { "auto", "udp", "tcp", NULL }; // as PullTransport
-static const gchar *const joins[] = { "keyframe", "live", NULL };
-static const gchar *const catch_ups[] = { "live", "delay", NULL };
-
-static void
-mount_config_free (gpointer data)
-{
-  MountConfig *config = data;
-
-  g_free (config->path);
-  g_free (config->pull.uri);
-  g_free (config->pull.user);
-  g_free (config->pull.password);
-  g_free (config);
-}
-
-static MountConfig *
-mount_config_new (const gchar *path)
-{
-  MountConfig *config = g_new0 (MountConfig, 1);
-
-  config->path = g_strdup (path);
-  config->on_demand = TRUE;
-  config->linger_ms = 10000;
-  config->start_timeout_ms = 10000;
-  config->join = joins[0];
-  config->catch_up = catch_ups[0];
-  config->class = 4;
-  config->pull.connect_timeout_ms = 5000;
-  config->pull.read_timeout_ms = 10000;
-  return config;
-}
-
-ProxyConfig *
-proxy_config_new (void)
-{
-  ProxyConfig *self = g_new0 (ProxyConfig, 1);
-
-  self->address = g_strdup ("127.0.0.1");
-  self->port = 8554;
-  self->mounts = g_ptr_array_new_with_free_func (mount_config_free);
-  return self;
-}
-
-void
-proxy_config_free (ProxyConfig *self)
-{
-  g_free (self->address);
-  g_ptr_array_unref (self->mounts);
-  g_free (self);
-}
 
 // ---- values ----
 // Each of these gives NULL, or what is wrong with the text (to be freed).
@@ -111,7 +50,7 @@ check_listen (const gchar *text, gchar **address, guint16 *port)
 }
 
 static gchar *
-check_path (ProxyConfig *self, const gchar *path)
+check_path (const gchar *path)
 {
   if (path[0] != '/' || !path[1] || g_str_has_suffix (path, "/") || strstr (path, "//")
       || strlen (path) > 255)
@@ -123,11 +62,17 @@ check_path (ProxyConfig *self, const gchar *path)
   }
   if (g_str_has_prefix (strrchr (path, '/'), "/stream="))
     return g_strdup ("/stream=N names a track, not a mount");
+  return NULL;
+}
+
+static gchar *
+check_new_path (ProxyConfig *self, const gchar *path)
+{
   for (guint i = 0; i < self->mounts->len; i++) {
     if (g_str_equal (((MountConfig *) g_ptr_array_index (self->mounts, i))->path, path))
       return g_strdup_printf ("\"%s\" is there twice", path);
   }
-  return NULL;
+  return check_path (path);
 }
 
 // What the library's parser takes, and gets wrong: a password with an '@' or a '/' in it becomes
@@ -156,7 +101,7 @@ is_sound_authority (const gchar *uri)
 }
 
 // Takes the credentials out of the URI into the configuration.
-static gchar *
+gchar *
 check_upstream (const gchar *uri, PullConfig *pull)
 {
   GstRTSPUrl *url = NULL;
@@ -200,239 +145,244 @@ check_upstream (const gchar *uri, PullConfig *pull)
   return NULL;
 }
 
-gboolean
-proxy_config_parse_duration (const gchar *text, guint *ms)
-{
-  gchar *unit = NULL;
-  gdouble number;
-  guint scale;
+// ---- a mount ----
 
-  if (!g_ascii_isdigit (*text))
-    return FALSE;
-  number = g_ascii_strtod (text, &unit);
-  if (strspn (text, "0123456789.") != (gsize) (unit - text)) // hexadecimal, an exponent
-    return FALSE;
-  if (g_str_equal (unit, "") || g_str_equal (unit, "s"))
-    scale = 1000;
-  else if (g_str_equal (unit, "ms"))
-    scale = 1;
-  else if (g_str_equal (unit, "m"))
-    scale = 60 * 1000;
-  else if (g_str_equal (unit, "h"))
-    scale = 60 * 60 * 1000;
-  else
-    return FALSE;
-  if (!(number * scale <= DAY_MS))
-    return FALSE;
-  *ms = (guint) (number * scale + 0.5);
+// Of keys that say the same in several ways only one can be there.
+static gboolean
+check_alternatives (YamlReader *reader, const YamlNode *mapping, const gchar *prefix,
+    const gchar *text, GError **error)
+{
+  YamlNode *key, *value;
+  guint n = 0;
+
+  if (!yaml_is_mapping (mapping))
+    return TRUE; // told by whoever reads it
+  for (guint i = 0; yaml_pair (reader, mapping, i, &key, &value); i++) {
+    const gchar *name = yaml_text (reader, key);
+
+    if (name && g_str_has_prefix (name, prefix) && !yaml_is_null (value) && ++n > 1)
+      return yaml_fail (reader, value, name, PROXY_CONFIG_ERROR_KEY, error, text);
+  }
   return TRUE;
 }
 
-static gchar *
-check_duration (const gchar *text, guint min_ms, guint *ms)
+static gboolean
+read_mount (MountConfig *mount, YamlReader *reader, YamlNode *place, YamlNode *mapping,
+    SchemaMode mode, GError **error)
 {
-  guint value;
-
-  if (!proxy_config_parse_duration (text, &value) || value < min_ms)
-    return g_strdup_printf (
-        "\"%s\" is not a time from %ums to 24h like 10s or 500ms", text, min_ms);
-  *ms = value;
-  return NULL;
+  return check_alternatives (
+             reader, mapping, "upstream", "only one of upstream and upstreams can be there", error)
+         && check_alternatives (reader, mapping, "password",
+             "only one of password, password-file and password-env can be there", error)
+         && schema_read (mount_config_keys (), mount, reader, mapping, mount->path, mode, error)
+         && mount_config_finish (mount, reader, place, error);
 }
 
-static gchar *
-check_choice (const gchar *text, const gchar *const *choices, guint *choice)
+// What whoever talks to the API may not have the proxy read for him.
+static gboolean
+check_from_api (YamlReader *reader, const YamlNode *mapping, GError **error)
 {
-  gchar *all, *wrong;
+  static const gchar *const here_only[] = { "password-file", "password-env", NULL };
 
-  for (*choice = 0; choices[*choice]; ++*choice) {
-    if (g_str_equal (text, choices[*choice]))
-      return NULL;
+  for (guint i = 0; yaml_is_mapping (mapping) && here_only[i]; i++) {
+    YamlNode *node = yaml_get (reader, mapping, here_only[i]);
+
+    if (node)
+      return yaml_fail (reader, node, here_only[i], PROXY_CONFIG_ERROR_VALUE, error,
+          "the configuration file alone may name a file or a variable for a password");
   }
-  all = g_strjoinv (", ", (gchar **) choices);
-  wrong = g_strdup_printf ("\"%s\" is none of: %s", text, all);
-  g_free (all);
-  return wrong;
+  return TRUE;
 }
 
-static gchar *
-check_class (const gchar *text, guint *class)
+MountConfig *
+proxy_config_parse_mount (
+    const gchar *path, const gchar *text, gsize len, const MountConfig *base, GError **error)
 {
-  guint64 number;
+  gchar *wrong = check_path (path);
+  YamlReader *reader;
+  MountConfig *mount;
+  YamlNode *root;
+  gboolean ok;
 
-  if (!g_ascii_string_to_unsigned (text, 10, 0, 7, &number, NULL))
-    return g_strdup_printf ("\"%s\" is not a class from 0 (served first) to 7", text);
-  *class = (guint) number;
-  return NULL;
-}
-
-static gchar *
-check_flag (const gchar *text, gboolean *flag)
-{
-  if (g_str_equal (text, "yes") || g_str_equal (text, "true"))
-    *flag = TRUE;
-  else if (g_str_equal (text, "no") || g_str_equal (text, "false"))
-    *flag = FALSE;
-  else
-    return g_strdup_printf ("\"%s\" is not yes or no", text);
-  return NULL;
-}
-
-static gchar *
-read_password_file (const gchar *file, gchar **password)
-{
-  GError *error = NULL;
-  gchar *text = NULL, *wrong;
-
-  if (g_file_get_contents (file, &text, NULL, &error)) {
-    g_strchomp (text);
-    *password = text;
+  if (wrong) {
+    g_set_error_literal (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_KEY, wrong);
+    g_free (wrong);
     return NULL;
   }
-  wrong = g_strdup (error->message);
-  g_error_free (error);
-  return wrong;
+  reader = yaml_reader_new ("body", text, len, error);
+  if (!reader)
+    return NULL;
+  mount = base ? mount_config_copy (base) : mount_config_new (path);
+  root = yaml_root (reader);
+  ok = root && check_from_api (reader, root, error)
+       && read_mount (mount, reader, root, root, base ? SCHEMA_PATCH : SCHEMA_WHOLE, error);
+  if (!root)
+    g_set_error_literal (
+        error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_YAML, "body:1:1: it is empty");
+  yaml_reader_free (reader);
+  if (!ok)
+    g_clear_pointer (&mount, mount_config_unref);
+  return mount;
 }
 
-static gchar *
-read_password_env (const gchar *variable, gchar **password)
-{
-  const gchar *value = g_getenv (variable);
+// ---- the whole ----
 
-  if (!value)
-    return g_strdup_printf ("the environment has no variable %s", variable);
-  *password = g_strdup (value);
-  return NULL;
+static gboolean
+read_listen (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  ProxyConfig *self = object;
+  const gchar *text = yaml_text (reader, node);
+  gchar *wrong =
+      text ? check_listen (text, &self->address, &self->port) : g_strdup ("ADDR:PORT belongs here");
+
+  return !wrong || yaml_fail_take (reader, node, key->name, PROXY_CONFIG_ERROR_VALUE, error, wrong);
 }
 
-// ---- the file ----
-
-static gchar *
-check_mount_value (MountConfig *mount, const gchar *key, const gchar *text)
+static gboolean
+read_api (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
 {
-  PullConfig *pull = &mount->pull;
-  guint choice = 0;
+  ProxyConfig *self = object;
+  const gchar *text = yaml_text (reader, node);
   gchar *wrong;
 
-  if (g_str_equal (key, "upstream"))
-    return check_upstream (text, pull);
-  if (g_str_equal (key, "transport")) {
-    wrong = check_choice (text, transports, &choice);
-    pull->transport = (PullTransport) choice;
-    return wrong;
-  }
-  if (g_str_equal (key, "join")) {
-    wrong = check_choice (text, joins, &choice);
-    mount->join = joins[choice];
-    return wrong;
-  }
-  if (g_str_equal (key, "catch-up")) {
-    wrong = check_choice (text, catch_ups, &choice);
-    mount->catch_up = catch_ups[choice];
-    return wrong;
-  }
-  if (g_str_equal (key, "class"))
-    return check_class (text, &mount->class);
-  if (g_str_equal (key, "on-demand"))
-    return check_flag (text, &mount->on_demand);
-  if (g_str_equal (key, "linger"))
-    return check_duration (text, 0, &mount->linger_ms);
-  if (g_str_equal (key, "start-timeout"))
-    return check_duration (text, 100, &mount->start_timeout_ms);
-  if (g_str_equal (key, "connect-timeout"))
-    return check_duration (text, 100, &pull->connect_timeout_ms);
-  if (g_str_equal (key, "read-timeout"))
-    return check_duration (text, 100, &pull->read_timeout_ms);
+  self->api = text && g_str_equal (text, "off") ? API_OFF : API_ASKED;
+  if (self->api == API_OFF)
+    return TRUE;
+  wrong = text ? check_listen (text, &self->api_address, &self->api_port)
+               : g_strdup ("ADDR:PORT or off belongs here");
+  return !wrong || yaml_fail_take (reader, node, key->name, PROXY_CONFIG_ERROR_VALUE, error, wrong);
+}
 
-  // Credentials beside the URI go before those within it.
-  if (g_str_equal (key, "user")) {
-    g_free (pull->user);
-    pull->user = g_strdup (text);
-    return NULL;
-  }
-  g_clear_pointer (&pull->password, g_free);
-  if (g_str_equal (key, "password-file"))
-    return read_password_file (text, &pull->password);
-  if (g_str_equal (key, "password-env"))
-    return read_password_env (text, &pull->password);
-  pull->password = g_strdup (text);
-  return NULL;
+static gboolean
+read_stages (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  ProxyConfig *self = object;
+  const gchar *text = yaml_text (reader, node);
+
+  if (!text || !g_file_test (text, G_FILE_TEST_IS_DIR))
+    return yaml_fail_take (reader, node, key->name, PROXY_CONFIG_ERROR_VALUE, error,
+        text ? g_strdup_printf ("there is no directory %s", text)
+             : g_strdup ("a directory belongs here"));
+  self->stages = g_strdup (text);
+  return TRUE;
 }
 
 static gboolean
 load_mount (ProxyConfig *self, YamlReader *reader, YamlNode *key, YamlNode *value, GError **error)
 {
-  MountConfig *mount = NULL;
   const gchar *path = yaml_text (reader, key);
-  guint n_passwords = 0;
+  MountConfig *mount;
   gchar *wrong;
 
   if (!path)
     return yaml_fail (
         reader, key, NULL, PROXY_CONFIG_ERROR_KEY, error, "a mount's path is missing");
-  wrong = check_path (self, path);
+  wrong = check_new_path (self, path);
   if (wrong)
     return yaml_fail_take (reader, key, path, PROXY_CONFIG_ERROR_KEY, error, wrong);
-  if (!yaml_check_keys (reader, value, path, mount_keys, error))
-    return FALSE;
-
   mount = mount_config_new (path);
   g_ptr_array_add (self->mounts, mount);
-  // In the order of mount_keys: the URI comes before what overrides parts of it.
-  for (guint i = 0; mount_keys[i]; i++) {
-    YamlNode *node = yaml_get (reader, value, mount_keys[i]);
-    const gchar *text;
+  return read_mount (mount, reader, key, value, SCHEMA_WHOLE, error);
+}
 
-    if (!node)
-      continue;
-    text = yaml_text (reader, node);
-    if (!text)
-      return yaml_fail (reader, node, mount_keys[i], PROXY_CONFIG_ERROR_VALUE, error,
-          "a single value belongs here");
-    if (g_str_has_prefix (mount_keys[i], "password") && ++n_passwords > 1)
-      return yaml_fail (reader, node, mount_keys[i], PROXY_CONFIG_ERROR_KEY, error,
-          "only one of password, password-file and password-env can be there");
-    wrong = check_mount_value (mount, mount_keys[i], text);
-    if (wrong)
-      return yaml_fail_take (reader, node, mount_keys[i], PROXY_CONFIG_ERROR_VALUE, error, wrong);
+static gboolean
+read_mounts (
+    const SchemaKey *unused, gpointer object, YamlReader *reader, YamlNode *mounts, GError **error)
+{
+  YamlNode *key, *value;
+
+  if (!yaml_is_mapping (mounts))
+    return yaml_fail (reader, mounts, "mounts", PROXY_CONFIG_ERROR_VALUE, error,
+        "paths with their upstreams belong here");
+  for (guint i = 0; yaml_pair (reader, mounts, i, &key, &value); i++) {
+    if (!load_mount (object, reader, key, value, error))
+      return FALSE;
   }
-  if (!mount->pull.uri)
-    return yaml_fail (reader, key, path, PROXY_CONFIG_ERROR_KEY, error,
-        "its upstream is missing (upstream: rtsp://host/path)");
   return TRUE;
+}
+
+#define AT(field) G_STRUCT_OFFSET (ProxyConfig, field)
+
+static const SchemaKey top_keys[] = {
+  { "listen", SCHEMA_OTHER, .preset = "127.0.0.1:8554", .form = "ADDR:PORT", .read = read_listen,
+      .help = "where readers connect. `:8554` is every IPv4 address, `[::]:8554` every address, "
+              "port 0 any free one" },
+  { "api", SCHEMA_OTHER, .preset = "127.0.0.1:9554", .form = "ADDR:PORT", .read = read_api,
+      .help = "where the control API and the metrics are, or `off`" },
+  { "api-token", SCHEMA_SECRET, AT (api_token), .form = "TEXT",
+      .help = "what whoever uses the API has to show; must be there if `api` is not on loopback" },
+  { "api-token-file", SCHEMA_OTHER, AT (api_token), .form = "FILE", .read = schema_read_secret,
+      .help = "a file that holds it" },
+  { "api-token-env", SCHEMA_OTHER, AT (api_token), .form = "NAME", .read = schema_read_secret,
+      .help = "an environment variable that holds it" },
+  { "stages", SCHEMA_OTHER, .form = "DIR", .read = read_stages,
+      .help = "a directory with stages of your own, searched before those that are installed" },
+  { "mounts", SCHEMA_OTHER, .form = "{/PATH: ...}", .read = read_mounts,
+      .help = "what is served, by path" },
+  { NULL },
+};
+
+#undef AT
+
+const SchemaKey *
+proxy_config_keys (void)
+{
+  return top_keys;
+}
+
+ProxyConfig *
+proxy_config_new (void)
+{
+  ProxyConfig *self = g_new0 (ProxyConfig, 1);
+
+  self->address = g_strdup ("127.0.0.1");
+  self->port = 8554;
+  self->api_address = g_strdup ("127.0.0.1");
+  self->api_port = 9554;
+  self->mounts = g_ptr_array_new_with_free_func ((GDestroyNotify) mount_config_unref);
+  return self;
+}
+
+void
+proxy_config_free (ProxyConfig *self)
+{
+  g_free (self->address);
+  g_free (self->api_address);
+  g_free (self->api_token);
+  g_free (self->stages);
+  g_ptr_array_unref (self->mounts);
+  g_free (self);
+}
+
+gboolean
+proxy_config_is_loopback (const gchar *address)
+{
+  GInetAddress *inet = g_inet_address_new_from_string (address);
+  gboolean loopback = g_inet_address_get_is_loopback (inet);
+
+  g_object_unref (inet);
+  return loopback;
 }
 
 static gboolean
 load_document (ProxyConfig *self, YamlReader *reader, GError **error)
 {
   YamlNode *root = yaml_root (reader);
-  YamlNode *listen, *mounts, *key, *value;
 
   if (!root)
     return TRUE; // an empty file
-  if (!yaml_check_keys (reader, root, NULL, top_keys, error))
+  if (!check_alternatives (reader, root, "api-token",
+          "only one of api-token, api-token-file and api-token-env can be there", error)
+      || !schema_read (top_keys, self, reader, root, NULL, SCHEMA_WHOLE, error))
     return FALSE;
-
-  listen = yaml_get (reader, root, "listen");
-  if (listen) {
-    const gchar *text = yaml_text (reader, listen);
-    gchar *wrong = text ? check_listen (text, &self->address, &self->port)
-                        : g_strdup ("ADDR:PORT belongs here");
-
-    if (wrong)
-      return yaml_fail_take (reader, listen, "listen", PROXY_CONFIG_ERROR_VALUE, error, wrong);
-  }
-
-  mounts = yaml_get (reader, root, "mounts");
-  if (!mounts)
-    return TRUE;
-  if (!yaml_is_mapping (mounts))
-    return yaml_fail (reader, mounts, "mounts", PROXY_CONFIG_ERROR_VALUE, error,
-        "paths with their upstreams belong here");
-  for (guint i = 0; yaml_pair (reader, mounts, i, &key, &value); i++) {
-    if (!load_mount (self, reader, key, value, error))
-      return FALSE;
-  }
+  if (self->api == API_ASKED && !self->api_token && !proxy_config_is_loopback (self->api_address))
+    return yaml_fail (reader, yaml_get (reader, root, "api"), "api", PROXY_CONFIG_ERROR_VALUE,
+        error,
+        "others than this machine could reach it: a token must be there (api-token-file: FILE)");
+  if (self->api_token && !*self->api_token)
+    return yaml_fail (reader, root, "api-token", PROXY_CONFIG_ERROR_VALUE, error, "it is empty");
   return TRUE;
 }
 
@@ -440,16 +390,11 @@ gboolean
 proxy_config_load (ProxyConfig *self, const gchar *file, GError **error)
 {
   YamlReader *reader = yaml_reader_open (file, error);
-  gboolean ok;
+  gboolean ok = reader && load_document (self, reader, error);
 
-  if (!reader)
-    return FALSE;
-  ok = load_document (self, reader, error);
-  yaml_reader_free (reader);
+  g_clear_pointer (&reader, yaml_reader_free);
   return ok;
 }
-
-// ---- arguments ----
 
 gboolean
 proxy_config_set_listen (ProxyConfig *self, const gchar *listen, GError **error)
@@ -479,12 +424,18 @@ proxy_config_add_mount (
     return FALSE;
   }
   path = g_strndup (text, (gsize) (equals - text));
-  wrong = check_path (self, path);
+  wrong = check_new_path (self, path);
   if (!wrong) {
-    mount = mount_config_new (path);
-    g_ptr_array_add (self->mounts, mount);
-    wrong = check_upstream (equals + 1, &mount->pull);
-    *has_password = mount->pull.password && *mount->pull.password;
+    PullConfig parsed = { 0 };
+
+    wrong = check_upstream (equals + 1, &parsed);
+    if (!wrong) {
+      mount = mount_config_new (path);
+      mount->upstreams = g_strdupv ((gchar *[]) { (gchar *) equals + 1, NULL });
+      *has_password = parsed.password && *parsed.password;
+      mount_config_add_pull (mount, &parsed);
+      g_ptr_array_add (self->mounts, mount);
+    }
   }
   if (wrong) {
     g_set_error (

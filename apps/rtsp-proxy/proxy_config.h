@@ -6,11 +6,22 @@
 
 #include <glib.h>
 
-#include "mount.h"
+#include "mount_config.h"
+
+typedef enum {
+  API_DEFAULT, // nobody asked for it: a port in use is no reason not to serve
+  API_ASKED,
+  API_OFF,
+} ApiWanted;
 
 typedef struct {
   gchar *address;
   guint16 port;
+  ApiWanted api;
+  gchar *api_address;
+  guint16 api_port;
+  gchar *api_token;  // NULL: none
+  gchar *stages;     // a directory, or NULL
   GPtrArray *mounts; // of MountConfig
 } ProxyConfig;
 
@@ -23,6 +34,9 @@ typedef enum {
   PROXY_CONFIG_ERROR_KEY,   // a key is unknown, missing or twice there
   PROXY_CONFIG_ERROR_VALUE, // a value does not fit its key
 } ProxyConfigError;
+
+// The table of the keys of the whole document.
+const SchemaKey *proxy_config_keys (void);
 
 // The defaults: 127.0.0.1:8554, no mounts.
 ProxyConfig *proxy_config_new (void);
@@ -38,5 +52,14 @@ gboolean proxy_config_set_listen (ProxyConfig *self, const gchar *listen, GError
 gboolean proxy_config_add_mount (
     ProxyConfig *self, const gchar *mount, gboolean *has_password, GError **error);
 
-// "10", "10s", "500ms", "2m", "1h" in milliseconds; FALSE for anything else or above a day.
-gboolean proxy_config_parse_duration (const gchar *text, guint *ms);
+// What is wrong with an upstream's URI (to be freed), or NULL. Takes the credentials out of the URI
+// into the configuration.
+gchar *check_upstream (const gchar *uri, PullConfig *pull);
+
+// A mount as the API takes it: a mapping in JSON, over `base` where that is there (null gives a key
+// its default again). An error reads "body:LINE:COLUMN: key: what is wrong".
+MountConfig *proxy_config_parse_mount (
+    const gchar *path, const gchar *text, gsize len, const MountConfig *base, GError **error);
+
+// `address` is one that was checked.
+gboolean proxy_config_is_loopback (const gchar *address);

@@ -137,7 +137,7 @@ static void
 add_mount (Server *self, MountConfig *config)
 {
   GstRTSPMountPoints *points = gst_rtsp_server_get_mount_points (GST_RTSP_SERVER (self->listener));
-  Mount *mount = mount_new (config, close_readers, self);
+  Mount *mount = mount_new (mount_config_ref (config), close_readers, self);
 
   g_hash_table_insert (self->mounts, g_strdup (config->path), mount);
   gst_rtsp_mount_points_add_factory (points, config->path, media_factory_new (mount));

@@ -10,7 +10,7 @@
 
 typedef struct _Server Server;
 
-// Listens and starts the mounts. Takes the mounts out of `config`. NULL and an error that names
+// Listens and starts the mounts. NULL and an error that names
 // what is wrong (a port in use, an address that is not ours).
 Server *server_new (ProxyConfig *config, GError **error);
 

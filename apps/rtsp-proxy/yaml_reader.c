@@ -35,6 +35,17 @@ yaml_fail_take (YamlReader *self, const YamlNode *node, const gchar *key, gint c
   return FALSE;
 }
 
+gboolean
+yaml_fail_place (YamlReader *self, guint line, guint column, const gchar *key, gint code,
+    GError **error, gchar *text)
+{
+  yaml_mark_t mark = { .line = line - 1, .column = column - 1 };
+
+  fail_at (self, mark, key, code, error, text);
+  g_free (text);
+  return FALSE;
+}
+
 // libyaml gives no line for bytes that are no text, but where they are.
 static yaml_mark_t
 mark_of (const gchar *text, gsize offset)
@@ -49,22 +60,13 @@ mark_of (const gchar *text, gsize offset)
 }
 
 YamlReader *
-yaml_reader_open (const gchar *file, GError **error)
+yaml_reader_new (const gchar *name, const gchar *text, gsize len, GError **error)
 {
-  YamlReader *self;
+  YamlReader *self = g_new0 (YamlReader, 1);
   yaml_parser_t parser;
-  GError *read_error = NULL;
-  gchar *text = NULL;
-  gsize len = 0;
   gboolean ok;
 
-  if (!g_file_get_contents (file, &text, &len, &read_error)) {
-    g_set_error_literal (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_FILE, read_error->message);
-    g_error_free (read_error);
-    return NULL;
-  }
-  self = g_new0 (YamlReader, 1);
-  self->file = g_strdup (file);
+  self->file = g_strdup (name);
   yaml_parser_initialize (&parser);
   yaml_parser_set_input_string (&parser, (const guchar *) text, len);
   ok = yaml_parser_load (&parser, &self->document) != 0;
@@ -74,11 +76,28 @@ yaml_reader_open (const gchar *file, GError **error)
     fail_at (self, parser.problem_mark, NULL, PROXY_CONFIG_ERROR_YAML, error,
         parser.problem ? parser.problem : "not YAML");
   yaml_parser_delete (&parser);
-  g_free (text);
   if (!ok) {
     g_free (self->file);
     g_clear_pointer (&self, g_free);
   }
+  return self;
+}
+
+YamlReader *
+yaml_reader_open (const gchar *file, GError **error)
+{
+  YamlReader *self;
+  GError *read_error = NULL;
+  gchar *text = NULL;
+  gsize len = 0;
+
+  if (!g_file_get_contents (file, &text, &len, &read_error)) {
+    g_set_error_literal (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_FILE, read_error->message);
+    g_error_free (read_error);
+    return NULL;
+  }
+  self = yaml_reader_new (file, text, len, error);
+  g_free (text);
   return self;
 }
 
@@ -102,6 +121,28 @@ yaml_is_mapping (const YamlNode *node)
   return node->type == YAML_MAPPING_NODE;
 }
 
+gboolean
+yaml_is_sequence (const YamlNode *node)
+{
+  return node->type == YAML_SEQUENCE_NODE;
+}
+
+gboolean
+yaml_is_null (const YamlNode *node)
+{
+  const gchar *text = (const gchar *) node->data.scalar.value;
+
+  return node->type == YAML_SCALAR_NODE && node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE
+         && (!*text || g_str_equal (text, "~") || g_str_equal (text, "null"));
+}
+
+void
+yaml_place (const YamlNode *node, guint *line, guint *column)
+{
+  *line = (guint) node->start_mark.line + 1;
+  *column = (guint) node->start_mark.column + 1;
+}
+
 const gchar *
 yaml_text (YamlReader *self, const YamlNode *node)
 {
@@ -109,6 +150,16 @@ yaml_text (YamlReader *self, const YamlNode *node)
       || memchr (node->data.scalar.value, 0, node->data.scalar.length))
     return NULL;
   return (const gchar *) node->data.scalar.value;
+}
+
+YamlNode *
+yaml_item (YamlReader *self, const YamlNode *sequence, guint i)
+{
+  yaml_node_item_t *item = sequence->data.sequence.items.start + i;
+
+  if (item >= sequence->data.sequence.items.top)
+    return NULL;
+  return yaml_document_get_node (&self->document, *item);
 }
 
 gboolean

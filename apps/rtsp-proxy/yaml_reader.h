@@ -11,12 +11,19 @@ typedef yaml_node_t YamlNode;
 
 // NULL and an error if the file can't be read or is no YAML.
 YamlReader *yaml_reader_open (const gchar *file, GError **error);
+// The same of a text in memory, which errors call `name`.
+YamlReader *yaml_reader_new (const gchar *name, const gchar *text, gsize len, GError **error);
 void yaml_reader_free (YamlReader *self);
 
 // NULL for an empty document.
 YamlNode *yaml_root (YamlReader *self);
 
 gboolean yaml_is_mapping (const YamlNode *node);
+
+gboolean yaml_is_sequence (const YamlNode *node);
+
+// Written as null, ~ or nothing at all.
+gboolean yaml_is_null (const YamlNode *node);
 
 // The text of a scalar that is not empty; NULL for anything else.
 const gchar *yaml_text (YamlReader *self, const YamlNode *node);
@@ -28,6 +35,12 @@ YamlNode *yaml_get (YamlReader *self, const YamlNode *mapping, const gchar *key)
 gboolean yaml_pair (
     YamlReader *self, const YamlNode *mapping, guint i, YamlNode **key, YamlNode **value);
 
+// The i-th item of a sequence; NULL beyond its end.
+YamlNode *yaml_item (YamlReader *self, const YamlNode *sequence, guint i);
+
+// Where it begins, from 1.
+void yaml_place (const YamlNode *node, guint *line, guint *column);
+
 // FALSE and an error unless `node` is a mapping whose keys are all in `keys` (NULL-terminated) and
 // none of which is there twice. `name` names the mapping, or is NULL for the whole document.
 gboolean yaml_check_keys (YamlReader *self, const YamlNode *node, const gchar *name,
@@ -38,3 +51,5 @@ gboolean yaml_fail (YamlReader *self, const YamlNode *node, const gchar *key, gi
     GError **error, const gchar *text);
 gboolean yaml_fail_take (YamlReader *self, const YamlNode *node, const gchar *key, gint code,
     GError **error, gchar *text);
+gboolean yaml_fail_place (YamlReader *self, guint line, guint column, const gchar *key, gint code,
+    GError **error, gchar *text); // takes the text

@@ -3,12 +3,14 @@
 listened on."""
 
 import os
+import re
 import subprocess
 import tempfile
 
 from tap import run, test
 
 PROXY = os.environ['WEIR_RTSP_PROXY']
+PAGE = os.path.join(os.environ['WEIR_DATA'], '../../docs/configuration.md')
 URI = 'rtsp://192.0.2.7/x'
 MOUNT = f'mounts:\n  /cam:\n    upstream: {URI}\n'
 NO_TIME = 'is not a time from {}ms to 24h like 10s or 500ms'
@@ -116,7 +118,11 @@ def wrong_values_are_named():
         (mount('transport: sctp'), 'FILE:4:16: transport: "sctp" is none of: auto, udp, tcp'),
         (mount('join: late'), 'FILE:4:11: join: "late" is none of: keyframe, live'),
         (mount('catch-up: soon'), 'FILE:4:15: catch-up: "soon" is none of: live, delay'),
-        (mount('class: 8'), 'FILE:4:12: class: "8" is not a class from 0 (served first) to 7'),
+        (mount('class: 8'), 'FILE:4:12: class: "8" is not a number from 0 to 7'),
+        (mount('max-presentations: 0'),
+         'FILE:4:24: max-presentations: "0" is not a number from 1 to 256'),
+        (mount('switch-timeout: 1ms'), f'FILE:4:21: switch-timeout: "1ms" {NO_TIME.format(100)}'),
+        (mount('slate: /no/such'), 'FILE:4:12: slate: there is no file /no/such'),
         (mount('on-demand: maybe'), 'FILE:4:16: on-demand: "maybe" is not yes or no'),
         (mount('on-demand: [no]'), f'FILE:4:16: on-demand: {NO_TEXT}'),
         (mount('password: a\n    password-env: B'), 'FILE:5:19: password-env: only one of password, '
@@ -127,6 +133,91 @@ def wrong_values_are_named():
          'Failed to open file \u201c/no/such\u201d: No such file or directory'),
     ]
     refused(cases)
+
+
+@test
+def wrong_lists_of_upstreams_are_named():
+    one = 'only one of upstream and upstreams can be there'
+    list_of = 'mounts:\n  /cam:\n    upstreams: {}\n'.format
+    cases = [(list_of(text), f'FILE:3:16: upstreams: a list of URIs belongs here')
+             for text in (URI, '[]', '{a: b}')]
+    cases += [
+        (list_of(f'[{URI}, h]'), 'FILE:3:37: upstreams: not a URI of a kind that can be pulled: '
+         'rtsp://, rtsps:// or file://'),
+        (list_of(f'[{URI}, [a]]'), f'FILE:3:37: upstreams: {NO_TEXT}'),
+        (list_of('[' + ', '.join([URI] * 9) + ']'), 'FILE:3:177: upstreams: more than 8 upstreams'),
+        (mount(f'upstreams: [{URI}]'), f'FILE:4:16: upstreams: {one}'),
+    ]
+    refused(cases)
+
+
+@test
+def wrong_pipelines_are_named():
+    stage = 'a stage belongs here: its name, or {name: {parameter: value}}'
+    params = 'a stage with a list of parameters belongs here'
+    refused([
+        (mount('pipeline: pull'), 'FILE:4:15: pipeline: a list of stages belongs here'),
+        (mount('pipeline: [[a]]'), f'FILE:4:16: pipeline: {stage}'),
+        (mount('pipeline: [{a: {b: c}, d: {}}]'), f'FILE:4:16: pipeline: {stage}'),
+        (mount('pipeline: [{}]'), f'FILE:4:16: pipeline: {stage}'),
+        (mount('pipeline: [{a: b}]'),
+         'FILE:4:20: pipeline: parameters with their values belong here'),
+        (mount('pipeline: [{a: {b: [c]}}]'), 'FILE:4:24: pipeline: a single value belongs here'),
+        (mount('pipeline: [{a: {b: c, b: d}}]'), 'FILE:4:27: pipeline: "b" is there twice'),
+        (mount('pipeline: [' + 'pull, ' * 33 + ']'), 'FILE:4:208: pipeline: too many stages'),
+        (mount('pipeline:\n      - pull\n      - no-such'),
+         'FILE:6:9: pipeline: there is no stage "no-such"; there is: pull'),
+        (mount('choices: [a]'),
+         'FILE:4:14: choices: stages with lists of parameters belong here'),
+        (mount('choices: {a: b}'), f'FILE:4:18: choices: {params}'),
+        (mount('choices: {a: [b], a: [c]}'), 'FILE:4:23: choices: "a" is there twice'),
+        (mount('choices: {a: [[b]]}'), "FILE:4:19: choices: a parameter's name belongs here"),
+    ])
+
+
+@test
+def wrong_api_keys_are_named():
+    one = 'only one of api-token, api-token-file and api-token-env can be there'
+    reach = 'others than this machine could reach it: a token must be there (api-token-file: FILE)'
+    refused([
+        (f'api: x\n{MOUNT}', 'FILE:1:6: api: "x" is not ADDR:PORT'),
+        (f'api: [x]\n{MOUNT}', 'FILE:1:6: api: ADDR:PORT or off belongs here'),
+        (f'api: :0\n{MOUNT}', f'FILE:1:6: api: {reach}'),
+        (f'api: "[::]:0"\n{MOUNT}', f'FILE:1:6: api: {reach}'),
+        (f'api: 192.0.2.1:80\n{MOUNT}', f'FILE:1:6: api: {reach}'),
+        (f'api-token: a\napi-token-env: B\n{MOUNT}', f'FILE:2:16: api-token-env: {one}'),
+        (f'api-token: a\napi-token-file: /dev/null\n{MOUNT}', f'FILE:2:17: api-token-file: {one}'),
+        (f'api-token-file: /dev/null\n{MOUNT}', 'FILE:1:1: api-token: it is empty'),
+        (f'stages: /no/such\n{MOUNT}', 'FILE:1:9: stages: there is no directory /no/such'),
+    ])
+
+
+@test
+def the_page_shows_every_key():
+    """docs/configuration.md holds the tables that the program prints."""
+    out, _, status = proxy('--print-config-docs')
+    tables = out.split('\n\n')
+    assert status == 0 and len(tables) == 2, out
+    with open(PAGE, encoding='utf-8') as file:
+        page = file.read()
+    for table in tables:
+        lines = [line for line in table.strip().split('\n') if line not in page.split('\n')]
+        assert table.strip() in page, f'not in {PAGE}: {lines}'
+
+
+@test
+def the_examples_of_the_page_are_good():
+    """Each example in docs/configuration.md is a good configuration."""
+    with open(PAGE, encoding='utf-8') as file:
+        examples = re.findall(r'^```yaml\n(.*?)^```', file.read(), re.S | re.M)
+    assert len(examples) >= 3, examples
+    for example in examples:
+        with tempfile.NamedTemporaryFile('w', suffix='.password') as password:
+            password.write('secret\n')
+            password.flush()
+            example = re.sub(r'/etc/rtsp-proxy/\S+', password.name, example)
+            out, err, status = load(example, '--check-config')
+        assert status == 0 and out.startswith('The configuration is good'), (example, err)
 
 
 @test
@@ -167,6 +258,10 @@ def good_configurations_are_good():
     for content in (MOUNT, 'listen: "[::1]:8554"\n' + MOUNT, 'listen: :0\n' + MOUNT,
                     mount('linger: 24h'), mount('linger: 1.5s'), mount('linger: 0'),
                     mount('user: a\n    password: b\n    transport: udp\n    on-demand: no'),
+                    mount('pipeline: [pull]\n    choices: {}\n    max-presentations: 1'),
+                    f'mounts:\n  /cam:\n    upstreams: [{URI}, rtsp://h/b]\n',
+                    'api: off\n' + MOUNT, 'api: :0\napi-token: secret\n' + MOUNT,
+                    'api: "[::1]:0"\n' + MOUNT,
                     upstream('rtsps://u:p%40w@[::1]:322/x?a=b:c'), upstream('rtsp://h:554')):
         got = load(content, '--check-config')
         assert got == (good, '', 0), (content, got)

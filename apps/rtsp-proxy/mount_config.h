@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// What one mount is told to do. Counted, and never changed once it is checked: threads that hold
+// one need no lock. What reads it from text is proxy_config.c.
+
+#include "pull.h"
+#include "schema.h"
+
+// A stage of a mount's pipeline, as it was written. Where it was (from 1) is for errors.
+typedef struct {
+  gchar *name, *value;
+  guint line, column;
+} MountParam;
+
+typedef struct {
+  gchar *name;
+  GPtrArray *params; // of MountParam
+  guint line, column;
+} MountStep;
+
+typedef struct {
+  gatomicrefcount refs;
+  gchar *path;      // "/cam"
+  GStrv upstreams;  // as they were written, in order of preference
+  GPtrArray *pulls; // of PullConfig: the upstreams with what `pull` says of all of them
+  PullConfig pull;
+  gchar *slate;        // a file, or NULL
+  GPtrArray *pipeline; // of MountStep; none: pull alone
+  GHashTable *choices; // stage -> GStrv: the parameters that a URL may set
+  guint max_presentations;
+  guint switch_timeout_ms;
+  gboolean on_demand;
+  guint linger_ms;
+  guint start_timeout_ms;
+  // As fanoutsink's properties of these names.
+  const gchar *join;
+  const gchar *catch_up;
+  guint class;
+} MountConfig;
+
+// The table of its keys, in the order in which they are read and told.
+const SchemaKey *mount_config_keys (void);
+
+MountConfig *mount_config_new (const gchar *path);
+MountConfig *mount_config_ref (MountConfig *self);
+void mount_config_unref (MountConfig *self);
+
+// One to be changed, without `pulls`.
+MountConfig *mount_config_copy (const MountConfig *self);
+
+gboolean mount_config_equal (const MountConfig *a, const MountConfig *b);
+
+// The names of the keys in which they differ; to be freed with g_ptr_array_unref().
+GPtrArray *mount_config_differences (const MountConfig *a, const MountConfig *b);
+
+// Takes what was found in a URI as one more of `pulls`.
+void mount_config_add_pull (MountConfig *self, PullConfig *parsed);
+
+// After its keys have been read: checks what they say together, and makes `pulls`. Errors are
+// about `node` where they have no better place.
+gboolean mount_config_finish (
+    MountConfig *self, YamlReader *reader, YamlNode *node, GError **error);
+
+MountStep *mount_step_new (const gchar *name, guint line, guint column);
+void mount_step_add (
+    MountStep *self, const gchar *name, const gchar *value, guint line, guint column);
+void mount_step_free (gpointer step);

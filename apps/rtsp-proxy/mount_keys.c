@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// The keys of a mount, and how those are read that are more than one value.
+
+#include "mount_config.h"
+
+#include "proxy_config.h"
+#include "stage_check.h"
+
+#define UPSTREAMS_MAX 8
+#define STEPS_MAX 32
+
+static const gchar *const transports[] = { "auto", "udp", "tcp", NULL }; // as PullTransport
+static const gchar *const joins[] = { "keyframe", "live", NULL };
+static const gchar *const catch_ups[] = { "live", "delay", NULL };
+
+static gboolean
+fail_value (
+    YamlReader *reader, YamlNode *node, const SchemaKey *key, GError **error, const gchar *text)
+{
+  return yaml_fail (reader, node, key->name, PROXY_CONFIG_ERROR_VALUE, error, text);
+}
+
+void
+mount_config_add_pull (MountConfig *mount, PullConfig *parsed)
+{
+  PullConfig *pull = g_memdup2 (&mount->pull, sizeof *pull);
+
+  // Credentials beside the URI go before those within it.
+  pull->uri = parsed->uri;
+  pull->user = g_strdup (mount->pull.user ? mount->pull.user : parsed->user);
+  pull->password = g_strdup (mount->pull.password ? mount->pull.password : parsed->password);
+  g_free (parsed->user);
+  g_free (parsed->password);
+  g_ptr_array_add (mount->pulls, pull);
+}
+
+static gchar *
+check_uri (const gchar *uri)
+{
+  PullConfig pull = { 0 };
+  gchar *wrong = check_upstream (uri, &pull);
+
+  g_free (pull.uri);
+  g_free (pull.user);
+  g_free (pull.password);
+  return wrong;
+}
+
+// One upstream, or a list of them.
+static gboolean
+read_upstreams (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  MountConfig *mount = object;
+  gboolean list = g_str_equal (key->name, "upstreams");
+  GStrvBuilder *uris;
+  YamlNode *item;
+  gboolean ok = TRUE;
+
+  g_clear_pointer (&mount->upstreams, g_strfreev);
+  if (!node)
+    return TRUE;
+  if (list && (!yaml_is_sequence (node) || !yaml_item (reader, node, 0)))
+    return fail_value (reader, node, key, error, "a list of URIs belongs here");
+  uris = g_strv_builder_new ();
+  for (guint i = 0; ok && (item = list ? yaml_item (reader, node, i) : node); i++) {
+    const gchar *uri = yaml_text (reader, item);
+    gchar *wrong = uri ? check_uri (uri) : g_strdup ("a single value belongs here");
+
+    if (!wrong && i == UPSTREAMS_MAX)
+      wrong = g_strdup_printf ("more than %u upstreams", UPSTREAMS_MAX);
+    ok = !wrong;
+    if (ok)
+      g_strv_builder_add (uris, uri);
+    else
+      yaml_fail_take (reader, item, key->name, PROXY_CONFIG_ERROR_VALUE, error, wrong);
+    if (!list)
+      break;
+  }
+  mount->upstreams = g_strv_builder_end (uris);
+  g_strv_builder_unref (uris);
+  return ok;
+}
+
+static gboolean
+equal_upstreams (gconstpointer a, gconstpointer b)
+{
+  return g_strv_equal ((const gchar *const *) ((const MountConfig *) a)->upstreams,
+      (const gchar *const *) ((const MountConfig *) b)->upstreams);
+}
+
+static void
+write_upstreams (gconstpointer object, JsonBuilder *builder)
+{
+  const MountConfig *mount = object;
+
+  json_builder_set_member_name (builder, "upstreams");
+  json_builder_begin_array (builder);
+  for (guint i = 0; i < mount->pulls->len; i++)
+    json_builder_add_string_value (
+        builder, ((const PullConfig *) g_ptr_array_index (mount->pulls, i))->uri);
+  json_builder_end_array (builder);
+}
+
+static gboolean
+read_slate (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  MountConfig *mount = object;
+  const gchar *text = node ? yaml_text (reader, node) : NULL;
+
+  g_clear_pointer (&mount->slate, g_free);
+  if (!node)
+    return TRUE;
+  if (!text)
+    return fail_value (reader, node, key, error, "a single value belongs here");
+  if (!g_file_test (text, G_FILE_TEST_IS_REGULAR))
+    return yaml_fail_take (reader, node, key->name, PROXY_CONFIG_ERROR_VALUE, error,
+        g_strdup_printf ("there is no file %s", text));
+  mount->slate = g_strdup (text);
+  return TRUE;
+}
+
+static gboolean
+equal_slates (gconstpointer a, gconstpointer b)
+{
+  return !g_strcmp0 (((const MountConfig *) a)->slate, ((const MountConfig *) b)->slate);
+}
+
+static void
+write_slate (gconstpointer object, JsonBuilder *builder)
+{
+  const MountConfig *mount = object;
+
+  if (!mount->slate)
+    return;
+  json_builder_set_member_name (builder, "slate");
+  json_builder_add_string_value (builder, mount->slate);
+}
+
+static gboolean
+read_params (
+    const SchemaKey *key, MountStep *step, YamlReader *reader, YamlNode *node, GError **error)
+{
+  YamlNode *name, *value;
+
+  if (!yaml_is_mapping (node))
+    return fail_value (reader, node, key, error, "parameters with their values belong here");
+  for (guint i = 0; yaml_pair (reader, node, i, &name, &value); i++) {
+    const gchar *param = yaml_text (reader, name), *text = yaml_text (reader, value);
+    guint line, column;
+
+    if (!param || !text)
+      return fail_value (reader, param ? value : name, key, error,
+          param ? "a single value belongs here" : "a parameter's name is missing");
+    if (yaml_get (reader, node, param) != value)
+      return yaml_fail_take (reader, name, key->name, PROXY_CONFIG_ERROR_KEY, error,
+          g_strdup_printf ("\"%s\" is there twice", param));
+    yaml_place (value, &line, &column);
+    mount_step_add (step, param, text, line, column);
+  }
+  return TRUE;
+}
+
+// A name, or a name with its parameters.
+static gboolean
+read_step (
+    const SchemaKey *key, MountConfig *mount, YamlReader *reader, YamlNode *node, GError **error)
+{
+  YamlNode *name = node, *params = NULL, *other;
+  guint line, column;
+  MountStep *step;
+
+  if (yaml_is_mapping (node)
+      && (!yaml_pair (reader, node, 0, &name, &params)
+          || yaml_pair (reader, node, 1, &other, &other)))
+    name = NULL;
+  if (!name || !yaml_text (reader, name))
+    return fail_value (
+        reader, node, key, error, "a stage belongs here: its name, or {name: {parameter: value}}");
+  yaml_place (name, &line, &column);
+  step = mount_step_new (yaml_text (reader, name), line, column);
+  g_ptr_array_add (mount->pipeline, step);
+  return !params || read_params (key, step, reader, params, error);
+}
+
+static gboolean
+read_pipeline (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  MountConfig *mount = object;
+  YamlNode *item;
+
+  g_ptr_array_set_size (mount->pipeline, 0);
+  if (!node)
+    return TRUE;
+  if (!yaml_is_sequence (node))
+    return fail_value (reader, node, key, error, "a list of stages belongs here");
+  for (guint i = 0; (item = yaml_item (reader, node, i)); i++) {
+    if (i == STEPS_MAX)
+      return fail_value (reader, item, key, error, "too many stages");
+    if (!read_step (key, mount, reader, item, error))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static gboolean
+equal_steps (const MountStep *a, const MountStep *b)
+{
+  if (!g_str_equal (a->name, b->name) || a->params->len != b->params->len)
+    return FALSE;
+  for (guint i = 0; i < a->params->len; i++) {
+    const MountParam *p = g_ptr_array_index (a->params, i), *q = g_ptr_array_index (b->params, i);
+
+    if (!g_str_equal (p->name, q->name) || !g_str_equal (p->value, q->value))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static gboolean
+equal_pipelines (gconstpointer a, gconstpointer b)
+{
+  const GPtrArray *x = ((const MountConfig *) a)->pipeline;
+  const GPtrArray *y = ((const MountConfig *) b)->pipeline;
+
+  if (x->len != y->len)
+    return FALSE;
+  for (guint i = 0; i < x->len; i++) {
+    if (!equal_steps (g_ptr_array_index (x, i), g_ptr_array_index (y, i)))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static void
+write_pipeline (gconstpointer object, JsonBuilder *builder)
+{
+  const GPtrArray *pipeline = ((const MountConfig *) object)->pipeline;
+
+  json_builder_set_member_name (builder, "pipeline");
+  json_builder_begin_array (builder);
+  for (guint i = 0; i < pipeline->len; i++) {
+    const MountStep *step = g_ptr_array_index (pipeline, i);
+
+    if (step->params->len == 0) {
+      json_builder_add_string_value (builder, step->name);
+      continue;
+    }
+    json_builder_begin_object (builder);
+    json_builder_set_member_name (builder, step->name);
+    json_builder_begin_object (builder);
+    for (guint j = 0; j < step->params->len; j++) {
+      const MountParam *param = g_ptr_array_index (step->params, j);
+
+      json_builder_set_member_name (builder, param->name);
+      json_builder_add_string_value (builder, param->value);
+    }
+    json_builder_end_object (builder);
+    json_builder_end_object (builder);
+  }
+  json_builder_end_array (builder);
+}
+
+static gboolean
+read_choice (const SchemaKey *key, MountConfig *mount, YamlReader *reader, YamlNode *stage,
+    YamlNode *params, GError **error)
+{
+  const gchar *name = yaml_text (reader, stage);
+  GPtrArray *names;
+  YamlNode *item;
+
+  if (!name || !yaml_is_sequence (params))
+    return fail_value (reader, name ? params : stage, key, error,
+        "a stage with a list of parameters belongs here");
+  if (g_hash_table_contains (mount->choices, name))
+    return yaml_fail_take (reader, stage, key->name, PROXY_CONFIG_ERROR_KEY, error,
+        g_strdup_printf ("\"%s\" is there twice", name));
+  names = g_ptr_array_new ();
+  for (guint i = 0; (item = yaml_item (reader, params, i)); i++) {
+    const gchar *param = yaml_text (reader, item);
+
+    if (!param) {
+      g_ptr_array_set_free_func (names, g_free);
+      g_ptr_array_unref (names);
+      return fail_value (reader, item, key, error, "a parameter's name belongs here");
+    }
+    g_ptr_array_add (names, g_strdup (param));
+  }
+  g_ptr_array_add (names, NULL);
+  g_hash_table_insert (mount->choices, g_strdup (name), g_ptr_array_free (names, FALSE));
+  return TRUE;
+}
+
+static gboolean
+read_choices (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  MountConfig *mount = object;
+  YamlNode *stage, *params;
+
+  g_hash_table_remove_all (mount->choices);
+  if (!node)
+    return TRUE;
+  if (!yaml_is_mapping (node))
+    return fail_value (reader, node, key, error, "stages with lists of parameters belong here");
+  for (guint i = 0; yaml_pair (reader, node, i, &stage, &params); i++) {
+    if (!read_choice (key, mount, reader, stage, params, error))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static gboolean
+equal_choices (gconstpointer a, gconstpointer b)
+{
+  GHashTable *x = ((const MountConfig *) a)->choices, *y = ((const MountConfig *) b)->choices;
+  GHashTableIter iter;
+  gpointer stage, params;
+
+  if (g_hash_table_size (x) != g_hash_table_size (y))
+    return FALSE;
+  g_hash_table_iter_init (&iter, x);
+  while (g_hash_table_iter_next (&iter, &stage, &params)) {
+    gconstpointer others = g_hash_table_lookup (y, stage);
+
+    if (!others || !g_strv_equal (params, others))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static void
+write_choices (gconstpointer object, JsonBuilder *builder)
+{
+  GHashTableIter iter;
+  gpointer stage, params;
+
+  json_builder_set_member_name (builder, "choices");
+  json_builder_begin_object (builder);
+  g_hash_table_iter_init (&iter, ((const MountConfig *) object)->choices);
+  while (g_hash_table_iter_next (&iter, &stage, &params)) {
+    json_builder_set_member_name (builder, stage);
+    json_builder_begin_array (builder);
+    for (gchar **param = params; *param; param++)
+      json_builder_add_string_value (builder, *param);
+    json_builder_end_array (builder);
+  }
+  json_builder_end_object (builder);
+}
+
+#define AT(field) G_STRUCT_OFFSET (MountConfig, field)
+
+static const SchemaKey mount_keys[] = {
+  { "upstream", SCHEMA_OTHER, .form = "URI", .read = read_upstreams, .equal = equal_upstreams,
+      .write = write_upstreams, .help = "`rtsp://`, `rtsps://` or `file://`; must be there" },
+  { "upstreams", SCHEMA_OTHER, .form = "[URI, ...]", .read = read_upstreams,
+      .help = "instead of `upstream`: several, in order of preference" },
+  { "user", SCHEMA_TEXT, AT (pull.user), .form = "NAME",
+      .help = "for the upstream (basic or digest), and one of the next three" },
+  { "password", SCHEMA_SECRET, AT (pull.password), .form = "TEXT", .help = "the password" },
+  { "password-file", SCHEMA_OTHER, AT (pull.password), .form = "FILE", .read = schema_read_secret,
+      .help = "a file that holds it" },
+  { "password-env", SCHEMA_OTHER, AT (pull.password), .form = "NAME", .read = schema_read_secret,
+      .help = "an environment variable that holds it" },
+  { "transport", SCHEMA_INDEX, AT (pull.transport), "auto", .words = transports,
+      .help = "`auto`: UDP, and TCP if that brings nothing" },
+  { "slate", SCHEMA_OTHER, .form = "FILE", .read = read_slate, .equal = equal_slates,
+      .write = write_slate, .help = "a clip that is shown while no upstream is there" },
+  { "pipeline", SCHEMA_OTHER, .form = "[STAGE, ...]", .read = read_pipeline,
+      .equal = equal_pipelines, .write = write_pipeline,
+      .help = "the stages that media goes through; without it, `pull` alone" },
+  { "choices", SCHEMA_OTHER, .form = "{STAGE: [NAME, ...]}", .read = read_choices,
+      .equal = equal_choices, .write = write_choices,
+      .help = "which parameters of which stages a URL may set" },
+  { "max-presentations", SCHEMA_NUMBER, AT (max_presentations), "8", 1, 256,
+      .help = "how many different choices are served at once" },
+  { "switch-timeout", SCHEMA_DURATION, AT (switch_timeout_ms), "10s", 100,
+      .help = "how long a new pipeline may take to replace the one that runs" },
+  { "on-demand", SCHEMA_FLAG, AT (on_demand), "yes",
+      .help = "`yes`: the upstream is started by the first reader; `no`: it always runs" },
+  { "linger", SCHEMA_DURATION, AT (linger_ms), "10s",
+      .help = "how long it runs on after the last reader" },
+  { "start-timeout", SCHEMA_DURATION, AT (start_timeout_ms), "10s", 100,
+      .help = "how long a reader's DESCRIBE may wait for it" },
+  { "connect-timeout", SCHEMA_DURATION, AT (pull.connect_timeout_ms), "5s", 100,
+      .help = "how long it may take to answer" },
+  { "read-timeout", SCHEMA_DURATION, AT (pull.read_timeout_ms), "10s", 100,
+      .help = "after how long a silence it is reconnected" },
+  { "join", SCHEMA_WORD, AT (join), "keyframe", .words = joins,
+      .help =
+          "where a reader begins: at the newest keyframe, so that it sees a picture at once, or "
+          "`live`" },
+  { "catch-up", SCHEMA_WORD, AT (catch_up), "live", .words = catch_ups,
+      .help = "a reader that began in the past runs through it and is live; `delay`: it stays "
+              "behind" },
+  { "class", SCHEMA_NUMBER, AT (class), "4", 0, 7,
+      .help = "readers of class 0 are served first when there is too much to do, of 7 last" },
+  { NULL },
+};
+
+#undef AT
+
+const SchemaKey *
+mount_config_keys (void)
+{
+  return mount_keys;
+}
+
+// Every key that is there has been read.
+gboolean
+mount_config_finish (MountConfig *mount, YamlReader *reader, YamlNode *node, GError **error)
+{
+  guint line, column;
+  gchar *wrong;
+
+  if (!mount->upstreams || !*mount->upstreams)
+    return yaml_fail (reader, node, mount->path, PROXY_CONFIG_ERROR_KEY, error,
+        "its upstream is missing (upstream: rtsp://host/path)");
+  for (gchar **uri = mount->upstreams; *uri; uri++) {
+    PullConfig parsed = { 0 };
+
+    wrong = check_upstream (*uri, &parsed);
+    if (wrong)
+      return yaml_fail_take (reader, node, mount->path, PROXY_CONFIG_ERROR_VALUE, error, wrong);
+    mount_config_add_pull (mount, &parsed);
+  }
+  yaml_place (node, &line, &column);
+  wrong = stage_check (mount, &line, &column);
+  if (wrong)
+    return yaml_fail_place (
+        reader, line, column, "pipeline", PROXY_CONFIG_ERROR_VALUE, error, wrong);
+  return TRUE;
+}
