@@ -78,6 +78,7 @@ remember_context (Client *self)
     self->context = g_main_context_ref (g_source_get_context (source));
 }
 
+// Takes over the reference.
 static void
 use_mount (Client *self, Mount *mount)
 {
@@ -88,12 +89,11 @@ use_mount (Client *self, Mount *mount)
   old = self->mount;
   self->mount = mount;
   g_mutex_unlock (&self->lock);
-  if (old == mount)
-    return;
-  if (mount)
+  if (old != mount)
     mount_use (mount);
-  if (old)
+  if (old && old != mount)
     mount_unuse (old);
+  g_clear_pointer (&old, mount_unref);
 }
 
 static void
@@ -421,8 +421,10 @@ client_finalize (GObject *object)
   g_mutex_clear (&self->lock);
   G_OBJECT_CLASS (client_parent_class)->finalize (object);
   // Last: now the client has let its media go.
-  if (mount)
+  if (mount) {
     mount_unuse (mount);
+    mount_unref (mount);
+  }
 }
 
 static void

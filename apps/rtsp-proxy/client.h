@@ -8,8 +8,8 @@
 
 typedef Mount *(*ClientFindMountFunc) (const gchar *path, gpointer data);
 
-// Made for a server's create-client. `find` names the mount of an exact path, or gives NULL; it is
-// called in the client's thread.
+// Made for a server's create-client. `find` gives a reference to the mount of an exact path, or
+// NULL; it is called in the client's thread.
 GstRTSPClient *client_new (GstRTSPServer *server, ClientFindMountFunc find, gpointer data);
 
 // Its connection is there: who it is can be told.

@@ -3,6 +3,7 @@
 
 #include "log.h"
 #include "options.h"
+#include "reload.h"
 #include "server.h"
 
 #include <glib-unix.h>
@@ -18,14 +19,22 @@ quit (gpointer loop)
   return G_SOURCE_CONTINUE;
 }
 
+static gboolean
+on_hangup (gpointer reload)
+{
+  reload_run (reload);
+  return G_SOURCE_CONTINUE;
+}
+
 static int
-serve (ProxyConfig *config)
+serve (const Options *options, ProxyConfig *config)
 {
   GMainLoop *loop = g_main_loop_new (NULL, FALSE);
   GError *error = NULL;
   Server *server = server_new (config, &error);
+  Reload *reload;
   gchar *base;
-  guint on_int, on_term;
+  guint on_int, on_term, on_hup;
   gboolean closed;
 
   if (!server) {
@@ -36,6 +45,8 @@ serve (ProxyConfig *config)
   }
   on_int = g_unix_signal_add (SIGINT, quit, loop);
   on_term = g_unix_signal_add (SIGTERM, quit, loop);
+  reload = reload_new (options, server, config);
+  on_hup = g_unix_signal_add (SIGHUP, on_hangup, reload);
   base = server_dup_base_url (server);
   for (guint i = 0; i < config->mounts->len; i++)
     log_event ("ready %s%s", base, ((MountConfig *) g_ptr_array_index (config->mounts, i))->path);
@@ -44,6 +55,8 @@ serve (ProxyConfig *config)
   g_main_loop_run (loop);
   g_source_remove (on_int);
   g_source_remove (on_term);
+  g_source_remove (on_hup);
+  reload_free (reload);
 
   log_event ("going down");
   closed = server_stop (server, STOP_TIMEOUT_MS);
@@ -72,7 +85,7 @@ main (int argc, char **argv)
     options_clear (&options);
     return status;
   }
-  status = serve (config);
+  status = serve (&options, config);
   proxy_config_free (config);
   options_clear (&options);
   return status;

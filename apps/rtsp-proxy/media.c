@@ -243,6 +243,13 @@ media_factory_configure (GstRTSPMediaFactory *factory, GstRTSPMedia *media)
 }
 
 static void
+media_factory_finalize (GObject *object)
+{
+  mount_unref (((MediaFactory *) object)->mount);
+  G_OBJECT_CLASS (media_factory_parent_class)->finalize (object);
+}
+
+static void
 media_factory_init (MediaFactory *self)
 {
 }
@@ -252,6 +259,7 @@ media_factory_class_init (MediaFactoryClass *klass)
 {
   GstRTSPMediaFactoryClass *factory_class = GST_RTSP_MEDIA_FACTORY_CLASS (klass);
 
+  G_OBJECT_CLASS (klass)->finalize = media_factory_finalize;
   factory_class->gen_key = media_factory_gen_key;
   factory_class->construct = media_factory_construct;
   factory_class->create_element = media_factory_create_element;
@@ -265,7 +273,7 @@ media_factory_new (Mount *mount)
   MediaFactory *self = g_object_new (media_factory_get_type (), NULL);
   GstRTSPMediaFactory *factory = GST_RTSP_MEDIA_FACTORY (self);
 
-  self->mount = mount;
+  self->mount = mount_ref (mount);
   gst_rtsp_media_factory_set_shared (factory, TRUE);
   // Its clock is not ours to publish: the upstream's is carried through in the sender reports.
   gst_rtsp_media_factory_set_publish_clock_mode (factory, GST_RTSP_PUBLISH_CLOCK_MODE_NONE);

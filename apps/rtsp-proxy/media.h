@@ -6,5 +6,5 @@
 
 #include "mount.h"
 
-// A factory for the mount, which must outlive it.
+// A factory for the mount.
 GstRTSPMediaFactory *media_factory_new (Mount *mount);

@@ -4,9 +4,13 @@
 #include "log.h"
 #include "upstream.h"
 
+#define FREE_INTERVAL_MS 100
+
 struct _Mount {
-  MountConfig *config;
-  gchar *shown_uri; // without credentials
+  gatomicrefcount refs;
+  MountConfig *config; // atomic
+  GPtrArray *configs;  // those it had before: other threads may still read them
+  gchar *shown_uri;    // without credentials
   Relay *relay;
   RelaySource *source;
   Upstream *upstream; // main thread only
@@ -24,6 +28,18 @@ struct _Mount {
   guint media_generation;
   GstRTSPMedia *media; // the one that is kept prepared
 };
+
+static const MountConfig *
+get_config (Mount *self)
+{
+  return g_atomic_pointer_get (&self->config);
+}
+
+static const PullConfig *
+get_pull (const MountConfig *config)
+{
+  return g_ptr_array_index (config->pulls, 0);
+}
 
 // ---- who waits ----
 
@@ -101,7 +117,8 @@ mount_wait (Mount *self, MountToldFunc told, gpointer data)
   Waiter *waiter = g_new (Waiter, 1);
   gboolean waits;
 
-  *waiter = (Waiter) { self, told, data, g_timeout_source_new (self->config->start_timeout_ms) };
+  *waiter =
+      (Waiter) { self, told, data, g_timeout_source_new (get_config (self)->start_timeout_ms) };
   g_source_set_callback (waiter->deadline, deadline_over, waiter, NULL);
   g_mutex_lock (&self->lock);
   waits = get_state (self) == MOUNT_STARTING;
@@ -122,7 +139,7 @@ mount_dup_media_key (Mount *self)
   gchar *key;
 
   g_mutex_lock (&self->lock);
-  key = g_strdup_printf ("%s#%u", self->config->path, self->media_generation);
+  key = g_strdup_printf ("%s#%u", get_config (self)->path, self->media_generation);
   g_mutex_unlock (&self->lock);
   return key;
 }
@@ -174,7 +191,7 @@ on_up (gpointer owner)
 {
   Mount *self = owner;
 
-  log_event ("mount %s up: %s, %u tracks", self->config->path, self->shown_uri,
+  log_event ("mount %s up: %s, %u tracks", get_config (self)->path, self->shown_uri,
       relay_n_tracks (self->relay));
   g_mutex_lock (&self->lock);
   self->known = TRUE;
@@ -196,7 +213,7 @@ on_down (gpointer owner, const gchar *reason, guint retry_ms)
 {
   Mount *self = owner;
 
-  log_event ("mount %s down: %s: %s; next try in %.1f s", self->config->path, self->shown_uri,
+  log_event ("mount %s down: %s: %s; next try in %.1f s", get_config (self)->path, self->shown_uri,
       reason, retry_ms / 1000.0);
   g_mutex_lock (&self->lock);
   self->failing_until = pull_now () + (gint64) retry_ms * GST_MSECOND;
@@ -219,8 +236,8 @@ linger_over (gpointer data)
   idle = self->n_users == 0;
   g_mutex_unlock (&self->lock);
   if (idle) {
-    log_event ("mount %s down: no readers for %.1f s", self->config->path,
-        self->config->linger_ms / 1000.0);
+    log_event ("mount %s down: no readers for %.1f s", get_config (self)->path,
+        get_config (self)->linger_ms / 1000.0);
     self->started = FALSE;
     upstream_stop (self->upstream);
     retire_media (self);
@@ -237,7 +254,7 @@ update (gpointer data)
 
   g_mutex_lock (&self->lock);
   stopped = self->stopped;
-  wanted = self->n_users > 0 || !self->config->on_demand;
+  wanted = self->n_users > 0 || !get_config (self)->on_demand;
   g_mutex_unlock (&self->lock);
 
   g_clear_handle_id (&self->linger, g_source_remove);
@@ -247,7 +264,7 @@ update (gpointer data)
     self->started = TRUE;
     upstream_start (self->upstream);
   } else if (self->started)
-    self->linger = g_timeout_add (self->config->linger_ms, linger_over, self);
+    self->linger = g_timeout_add (get_config (self)->linger_ms, linger_over, self);
   return G_SOURCE_REMOVE;
 }
 
@@ -280,19 +297,40 @@ mount_unuse (Mount *self)
 const gchar *
 mount_get_path (Mount *self)
 {
-  return self->config->path;
+  return get_config (self)->path;
 }
 
 const MountConfig *
 mount_get_config (Mount *self)
 {
-  return self->config;
+  return get_config (self);
 }
 
 Relay *
 mount_get_relay (Mount *self)
 {
   return self->relay;
+}
+
+void
+mount_configure (Mount *self, MountConfig *config)
+{
+  MountConfig *old = self->config;
+  gboolean reconnects = mount_config_needs_upstream (old, config);
+
+  g_ptr_array_add (self->configs, old);
+  g_atomic_pointer_set (&self->config, config);
+  if (reconnects) {
+    upstream_free (self->upstream);
+    self->upstream = upstream_new (get_pull (config), pull_new, self->source, &upstream_callbacks, self);
+    g_free (self->shown_uri);
+    self->shown_uri = log_redact (get_pull (config)->uri);
+    g_mutex_lock (&self->lock);
+    self->failing_until = 0;
+    g_mutex_unlock (&self->lock);
+  }
+  if (self->started || !config->on_demand)
+    update (self);
 }
 
 void
@@ -313,18 +351,14 @@ mount_stop (Mount *self)
   retire_media (self);
 }
 
-static const PullConfig *
-get_pull (const MountConfig *config)
-{
-  return g_ptr_array_index (config->pulls, 0);
-}
-
 Mount *
 mount_new (MountConfig *config, MountCloseReadersFunc close_readers, gpointer data)
 {
   Mount *self = g_new0 (Mount, 1);
 
+  g_atomic_ref_count_init (&self->refs);
   self->config = config;
+  self->configs = g_ptr_array_new_with_free_func ((GDestroyNotify) mount_config_unref);
   self->shown_uri = log_redact (get_pull (config)->uri);
   self->relay = relay_new (TRUE);
   self->source = relay_source_new (self->relay, NULL, NULL);
@@ -336,7 +370,7 @@ mount_new (MountConfig *config, MountCloseReadersFunc close_readers, gpointer da
   return self;
 }
 
-void
+static void
 mount_free (Mount *self)
 {
   mount_stop (self);
@@ -348,5 +382,31 @@ mount_free (Mount *self)
   g_mutex_clear (&self->lock);
   g_free (self->shown_uri);
   mount_config_unref (self->config);
+  g_ptr_array_unref (self->configs);
   g_free (self);
+}
+
+Mount *
+mount_ref (Mount *self)
+{
+  g_atomic_ref_count_inc (&self->refs);
+  return self;
+}
+
+// A pipeline that is being taken down may still read the configuration.
+static gboolean
+free_mount (gpointer mount)
+{
+  if (upstream_n_closing () > 0)
+    g_timeout_add (FREE_INTERVAL_MS, free_mount, mount);
+  else
+    mount_free (mount);
+  return G_SOURCE_REMOVE;
+}
+
+void
+mount_unref (Mount *self)
+{
+  if (g_atomic_ref_count_dec (&self->refs))
+    g_idle_add_full (G_PRIORITY_DEFAULT, free_mount, self, NULL);
 }

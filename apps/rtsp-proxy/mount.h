@@ -16,10 +16,17 @@ typedef void (*MountCloseReadersFunc) (Mount *mount, const gchar *reason, gpoint
 
 // Takes over a reference of `config`. Main thread.
 Mount *mount_new (MountConfig *config, MountCloseReadersFunc close_readers, gpointer data);
-void mount_free (Mount *self);
+
+// Counted. Any thread.
+Mount *mount_ref (Mount *self);
+void mount_unref (Mount *self);
+
+// Another configuration for the same path, of which it takes over a reference. Readers stay. Main
+// thread.
+void mount_configure (Mount *self, MountConfig *config);
 
 const gchar *mount_get_path (Mount *self);
-const MountConfig *mount_get_config (Mount *self);
+const MountConfig *mount_get_config (Mount *self); // valid as long as the mount
 Relay *mount_get_relay (Mount *self);
 
 // For a mount that is not on-demand: starts the upstream now. Main thread.

@@ -136,3 +136,16 @@ mount_config_differences (const MountConfig *a, const MountConfig *b)
   }
   return names;
 }
+
+gboolean
+mount_config_needs_upstream (const MountConfig *from, const MountConfig *to)
+{
+  static const gchar *const names[] = { "upstream", "user", "password", "transport",
+    "connect-timeout", "read-timeout", NULL };
+
+  for (const SchemaKey *key = mount_config_keys (); key->name; key++) {
+    if (g_strv_contains (names, key->name) && !schema_key_equal (key, from, to))
+      return TRUE;
+  }
+  return FALSE;
+}

@@ -62,6 +62,9 @@ void mount_config_add_pull (MountConfig *self, PullConfig *parsed);
 gboolean mount_config_finish (
     MountConfig *self, YamlReader *reader, YamlNode *node, GError **error);
 
+// Is what is pulled, or how it is connected to, another?
+gboolean mount_config_needs_upstream (const MountConfig *from, const MountConfig *to);
+
 MountStep *mount_step_new (const gchar *name, guint line, guint column);
 void mount_step_add (
     MountStep *self, const gchar *name, const gchar *value, guint line, guint column);

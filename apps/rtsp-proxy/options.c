@@ -127,20 +127,15 @@ options_clear (Options *self)
 }
 
 static gboolean
-build (const Options *self, ProxyConfig *config, GError **error)
+build (const Options *self, ProxyConfig *config, gboolean *has_password, GError **error)
 {
   if (self->file && !proxy_config_load (config, self->file, error))
     return FALSE;
   if (self->listen && !proxy_config_set_listen (config, self->listen, error))
     return FALSE;
   for (guint i = 0; self->mounts && self->mounts[i]; i++) {
-    gboolean has_password = FALSE;
-
-    if (!proxy_config_add_mount (config, self->mounts[i], &has_password, error))
+    if (!proxy_config_add_mount (config, self->mounts[i], has_password, error))
       return FALSE;
-    if (has_password)
-      fprintf (stderr, "rtsp-proxy: warning: ps shows the password in --mount to every user of "
-                       "this machine; a configuration file keeps it (password-file)\n");
   }
   if (config->mounts->len == 0) {
     g_set_error (
@@ -151,18 +146,33 @@ build (const Options *self, ProxyConfig *config, GError **error)
 }
 
 ProxyConfig *
+options_load_config (const Options *self, GError **error)
+{
+  ProxyConfig *config = proxy_config_new ();
+  gboolean has_password = FALSE;
+
+  if (!build (self, config, &has_password, error))
+    g_clear_pointer (&config, proxy_config_free);
+  return config;
+}
+
+ProxyConfig *
 options_build_config (const Options *self, int *status)
 {
   ProxyConfig *config = proxy_config_new ();
+  gboolean has_password = FALSE;
   GError *error = NULL;
 
-  if (!build (self, config, &error)) {
+  if (!build (self, config, &has_password, &error)) {
     fprintf (stderr, "rtsp-proxy: %s\n", error->message);
     g_error_free (error);
     proxy_config_free (config);
     *status = EXIT_USAGE;
     return NULL;
   }
+  if (has_password)
+    fprintf (stderr, "rtsp-proxy: warning: ps shows the password in --mount to every user of "
+                     "this machine; a configuration file keeps it (password-file)\n");
   if (self->check_config)
     printf ("The configuration is good: %u mount%s.\n", config->mounts->len,
         config->mounts->len == 1 ? "" : "s");

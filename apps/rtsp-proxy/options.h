@@ -17,3 +17,6 @@ void options_clear (Options *self);
 // The whole configuration, checked; NULL and the exit status where it is not good. What is wrong
 // has been printed.
 ProxyConfig *options_build_config (const Options *self, int *status);
+
+// The same, quietly, once more.
+ProxyConfig *options_load_config (const Options *self, GError **error);

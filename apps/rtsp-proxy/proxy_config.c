@@ -432,7 +432,7 @@ proxy_config_add_mount (
     if (!wrong) {
       mount = mount_config_new (path);
       mount->upstreams = g_strdupv ((gchar *[]) { (gchar *) equals + 1, NULL });
-      *has_password = parsed.password && *parsed.password;
+      *has_password |= parsed.password && *parsed.password;
       mount_config_add_pull (mount, &parsed);
       g_ptr_array_add (self->mounts, mount);
     }

@@ -48,7 +48,7 @@ gboolean proxy_config_load (ProxyConfig *self, const gchar *file, GError **error
 // "ADDR:PORT", "[ADDR6]:PORT" or ":PORT" (every address).
 gboolean proxy_config_set_listen (ProxyConfig *self, const gchar *listen, GError **error);
 
-// "/path=URI"; `*has_password` tells whether the URI held one.
+// "/path=URI"; `*has_password` becomes TRUE if the URI held one.
 gboolean proxy_config_add_mount (
     ProxyConfig *self, const gchar *mount, gboolean *has_password, GError **error);
 

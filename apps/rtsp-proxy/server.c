@@ -23,7 +23,8 @@ typedef struct {
 
 struct _Server {
   Listener *listener;
-  GHashTable *mounts; // path -> Mount; unchanged while the server runs
+  GMutex lock;
+  GHashTable *mounts; // path -> Mount; changed on the main thread only, with the lock held
   GSocket *socket;
   GSource *accept;
   guint cleanup;
@@ -33,10 +34,23 @@ struct _Server {
 GType listener_get_type (void);
 G_DEFINE_TYPE (Listener, listener, GST_TYPE_RTSP_SERVER)
 
-static Mount *
-find_mount (const gchar *path, gpointer data)
+Mount *
+server_get_mount (Server *self, const gchar *path)
 {
-  return g_hash_table_lookup (((Server *) data)->mounts, path);
+  Mount *mount;
+
+  g_mutex_lock (&self->lock);
+  mount = g_hash_table_lookup (self->mounts, path);
+  if (mount)
+    mount_ref (mount);
+  g_mutex_unlock (&self->lock);
+  return mount;
+}
+
+static Mount *
+find_mount (const gchar *path, gpointer server)
+{
+  return server_get_mount (server, path);
 }
 
 static GstRTSPClient *
@@ -133,15 +147,74 @@ cleanup_sessions (gpointer data)
   return G_SOURCE_CONTINUE;
 }
 
-static void
+static Mount *
 add_mount (Server *self, MountConfig *config)
 {
   GstRTSPMountPoints *points = gst_rtsp_server_get_mount_points (GST_RTSP_SERVER (self->listener));
   Mount *mount = mount_new (mount_config_ref (config), close_readers, self);
 
+  g_mutex_lock (&self->lock);
   g_hash_table_insert (self->mounts, g_strdup (config->path), mount);
+  g_mutex_unlock (&self->lock);
   gst_rtsp_mount_points_add_factory (points, config->path, media_factory_new (mount));
   g_object_unref (points);
+  return mount;
+}
+
+void
+server_put_mount (Server *self, MountConfig *config)
+{
+  Mount *mount = g_hash_table_lookup (self->mounts, config->path);
+
+  if (mount) {
+    mount_configure (mount, mount_config_ref (config));
+    log_event ("mount %s changed", config->path);
+  } else {
+    mount_start (add_mount (self, config));
+    log_event ("mount %s added", config->path);
+  }
+}
+
+gboolean
+server_remove_mount (Server *self, const gchar *path, const gchar *reason)
+{
+  Mount *mount = server_get_mount (self, path);
+  GstRTSPMountPoints *points;
+
+  if (!mount)
+    return FALSE;
+  g_mutex_lock (&self->lock);
+  g_hash_table_remove (self->mounts, path);
+  g_mutex_unlock (&self->lock);
+  points = gst_rtsp_server_get_mount_points (GST_RTSP_SERVER (self->listener));
+  gst_rtsp_mount_points_remove_factory (points, path);
+  g_object_unref (points);
+  log_event ("mount %s removed: %s", path, reason);
+  // Stopped first: who has found it already, and is not yet known to use it, finds it down.
+  mount_stop (mount);
+  close_readers (mount, reason, self);
+  mount_unref (mount);
+  return TRUE;
+}
+
+static gint
+compare_paths (gconstpointer a, gconstpointer b)
+{
+  return strcmp (mount_get_path (*(Mount **) a), mount_get_path (*(Mount **) b));
+}
+
+GPtrArray *
+server_dup_mounts (Server *self)
+{
+  GPtrArray *mounts = g_ptr_array_new_with_free_func ((GDestroyNotify) mount_unref);
+  GHashTableIter iter;
+  gpointer mount;
+
+  g_hash_table_iter_init (&iter, self->mounts);
+  while (g_hash_table_iter_next (&iter, NULL, &mount))
+    g_ptr_array_add (mounts, mount_ref (mount));
+  g_ptr_array_sort (mounts, compare_paths);
+  return mounts;
 }
 
 Server *
@@ -157,8 +230,9 @@ server_new (ProxyConfig *config, GError **error)
   self->listener = g_object_new (listener_get_type (), NULL);
   self->listener->server = self;
   listener = GST_RTSP_SERVER (self->listener);
+  g_mutex_init (&self->lock);
   self->mounts =
-      g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) mount_free);
+      g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) mount_unref);
   gst_rtsp_server_set_address (listener, config->address);
   gst_rtsp_server_set_service (listener, port);
   gst_rtsp_server_set_backlog (listener, BACKLOG);
@@ -248,6 +322,9 @@ server_free (Server *self)
   g_clear_object (&self->socket);
   g_clear_object (&self->listener);
   g_hash_table_unref (self->mounts);
+  while (g_main_context_iteration (NULL, FALSE)) // mounts are freed from there
+    ;
+  g_mutex_clear (&self->lock);
   g_free (self->address);
   g_free (self);
 }

@@ -17,6 +17,18 @@ Server *server_new (ProxyConfig *config, GError **error);
 // rtsp://ADDR:PORT as listened on.
 gchar *server_dup_base_url (Server *self);
 
+// A reference to the mount of an exact path, or NULL. Any thread.
+Mount *server_get_mount (Server *self, const gchar *path);
+
+// References to all, by path; to be freed with g_ptr_array_unref().
+GPtrArray *server_dup_mounts (Server *self);
+
+// Adds a mount, or gives the one of this path another configuration.
+void server_put_mount (Server *self, MountConfig *config);
+
+// Closes its readers, for this reason. FALSE: there is none.
+gboolean server_remove_mount (Server *self, const gchar *path, const gchar *reason);
+
 // Takes no more connections, closes those there are, ends the upstreams; returns when all is
 // closed, or after `timeout_ms`. FALSE: something was still open then.
 gboolean server_stop (Server *self, guint timeout_ms);

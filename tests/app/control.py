@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A proxy whose configuration file can be rewritten, and readers of it without any tool."""
+
+import http.client
+import json
+import os
+import signal
+import tempfile
+
+from proc import Proc, Rtsp
+from proxy import CLIP, environment, program, wait_until
+
+CLIP_URI = f'file://{os.path.realpath(CLIP)}'
+
+
+def config(mounts, **top):
+    """The file of {path: {key: value}}, with other keys of the whole."""
+    top = {'listen': '127.0.0.1:0', 'api': '127.0.0.1:0', **top}
+    return json.dumps({**top, 'mounts': mounts}, indent=1)
+
+
+class Controlled(Proc):
+    """The proxy with a file of its own, and the port of its API."""
+
+    def __init__(self, mounts, env=None, **top):
+        self._directory = tempfile.TemporaryDirectory()
+        self.file = os.path.join(self._directory.name, 'proxy.yaml')
+        self.write(config(mounts, **top))
+        super().__init__(program(), '--config', self.file, env=environment(env))
+        try:
+            self.port = int(self.wait_for_line(r' ready rtsp://[\d.]+:(\d+)/')[1])
+            self.api_port = None
+            if False:
+                self.api_port = int(self.wait_for_line(r' api http://\S+:(\d+)/v1')[1])
+        except BaseException:
+            self.kill()
+            self.dump()
+            raise
+
+    def write(self, text):
+        with open(self.file, 'w', encoding='utf-8') as file:
+            file.write(text)
+
+    def url(self, path='/cam'):
+        return f'rtsp://127.0.0.1:{self.port}{path}'
+
+    def hang_up(self, text):
+        """SIGHUP with this file; returns the line that says what came of it."""
+        seen = len(self.lines)
+        self.write(text)
+        self.signal(signal.SIGHUP)
+        return self.wait_for_line(r' (reloaded: .*|not reloaded.*)', start=seen)[1]
+
+    def http(self, method, path, body=None, headers=None, host=None):
+        """One request; returns (status, headers, body), the body read where it is JSON."""
+        fields = {'Host': host or f'127.0.0.1:{self.api_port}', **(headers or {})}
+        if body is not None and not isinstance(body, (bytes, str)):
+            body = json.dumps(body)
+        if body is not None:
+            fields.setdefault('Content-Type', 'application/json')
+        connection = http.client.HTTPConnection('127.0.0.1', self.api_port, timeout=20)
+        try:
+            connection.request(method, path, body, fields)
+            answer = connection.getresponse()
+            data = answer.read()
+        finally:
+            connection.close()
+        got = {name.lower(): value for name, value in answer.getheaders()}
+        if data and got.get('content-type', '').startswith('application/json'):
+            data = json.loads(data)
+        return answer.status, got, data
+
+    def get(self, path, status=200):
+        got = self.http('GET', path)
+        assert got[0] == status, got
+        return got[2]
+
+
+class Watch(Rtsp):
+    """A reader over TCP that plays."""
+
+    def __init__(self, proxy, path='/cam'):
+        super().__init__(proxy.port)
+        url = proxy.url(path)
+        status, _, sdp = self.request('DESCRIBE', url)
+        assert status == 200, status
+        for track in range(sdp.decode().count('\nm=')):
+            status = self.request('SETUP', f'{url}/stream={track}', {
+                'Transport': f'RTP/AVP/TCP;unicast;interleaved={2 * track}-{2 * track + 1}'})[0]
+            assert status == 200, status
+        assert self.request('PLAY', url)[0] == 200
+        self.frame()
+
+    def take(self, number=50):
+        """Media flows on."""
+        for _ in range(number):
+            self.frame()
+        self.frames.clear()
+
+
+def rss_kib(proxy):
+    with open(f'/proc/{proxy.pid}/status', encoding='ascii') as file:
+        return int(next(line for line in file if line.startswith('VmRSS')).split()[1])
+
+
+def cpu_seconds(proxy):
+    with open(f'/proc/{proxy.pid}/stat', encoding='ascii') as file:
+        fields = file.read().rpartition(')')[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+
+
+def wait_for_readers_of(proxy, number):
+    wait_until(lambda: len(proxy.get('/v1/readers')['readers']) == number, 10,
+               f'{number} readers are listed')

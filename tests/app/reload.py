@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""SIGHUP: what changed in the file is applied, and nothing else is touched."""
+
+import os
+
+from control import CLIP_URI, Controlled, Watch, config, cpu_seconds, rss_kib
+from proc import Rtsp
+from proxy import matches, wait_until
+from tap import Skip, run, test
+
+MANY = 1000
+SANITIZED = bool(os.environ.get('WEIR_SANITIZER_RUNTIME'))
+
+
+def clip(**keys):
+    return {'upstream': CLIP_URI, **keys}
+
+
+@test
+def only_what_changed_is_touched():
+    mounts = {'/same': clip(), '/gone': clip(), '/other': clip()}
+    with Controlled(mounts) as proxy, Watch(proxy, '/same') as same, \
+            Watch(proxy, '/gone') as gone, Watch(proxy, '/other') as other:
+        new = {'/same': clip(), '/other': clip(linger='3s'), '/new': clip()}
+        assert proxy.hang_up(config(new)) == 'reloaded: 3 mounts changed, 1 not'
+        proxy.wait_for_line(r' mount /other changed$')
+        proxy.wait_for_line(r' mount /new added$')
+        proxy.wait_for_line(r' reader \S+ out: /gone: it is no longer in the configuration$')
+        assert gone.closed()
+        same.take()
+        other.take()
+        with Rtsp(proxy.port) as rtsp:
+            assert rtsp.request('DESCRIBE', proxy.url('/gone'))[0] == 404
+        with Watch(proxy, '/new'):
+            pass
+        assert len(matches(proxy, r' mount /same up:')) == 1
+        assert not matches(proxy, r' mount /same (changed|down|removed)')
+
+
+@test
+def a_new_upstream_is_taken_and_readers_stay():
+    with Controlled({'/cam': clip()}) as proxy, Watch(proxy) as reader:
+        mounts = {'/cam': clip(**{'read-timeout': '9s'})}
+        assert proxy.hang_up(config(mounts)) == 'reloaded: 1 mounts changed, 0 not'
+        wait_until(lambda: len(matches(proxy, r' mount /cam up:')) == 2, 10, 'it is up again')
+        reader.take(200)
+
+
+@test
+def a_wrong_file_changes_nothing():
+    with Controlled({'/cam': clip()}) as proxy, Watch(proxy) as reader:
+        good = config({'/cam': clip(), '/b': clip()})
+        half = good[:len(good) // 2]
+        for text, wrong in [
+                (half, r'proxy\.yaml:\d+:\d+: '),
+                (good.replace('"/b"', '"b"'), r'proxy\.yaml:\d+:\d+: b: "b" is not a path like /cam'),
+                ('', r'proxy\.yaml: it has no mounts')]:
+            line = proxy.hang_up(text)
+            assert line.startswith('not reloaded, all stays as it was: '), line
+            proxy.wait_for_line(wrong)
+        reader.take()
+        assert not matches(proxy, r' mount /\S+ (added|changed|removed)')
+        assert proxy.hang_up(good) == 'reloaded: 1 mounts changed, 1 not'
+
+
+@test
+def what_needs_a_new_start_is_named():
+    with Controlled({'/cam': clip()}) as proxy:
+        text = config({'/cam': clip()}, listen='127.0.0.1:1', api='off')
+        assert proxy.hang_up(text) == 'reloaded: 0 mounts changed, 1 not'
+        for key in ('listen', 'api'):
+            proxy.wait_for_line(rf' reload: {key} has changed: at the next start$')
+
+
+@test
+def a_thousand_mounts_are_light():
+    mounts = {f'/cam{n}': {'upstream': f'rtsp://192.0.2.7/{n}'} for n in range(MANY)}
+    with Controlled(mounts) as proxy:
+        started, rss = cpu_seconds(proxy), rss_kib(proxy)
+        mounts['/cam500'] = {'upstream': 'rtsp://192.0.2.8/'}
+        line = proxy.hang_up(config(mounts))
+        reloaded = cpu_seconds(proxy) - started
+        assert line == f'reloaded: 1 mounts changed, {MANY - 1} not', line
+        assert len(matches(proxy, r' mount \S+ (added|changed|removed)')) == 1
+        print(f'# {MANY} mounts: started with {started:.2f} s of CPU, {rss / 1024:.0f} MiB; '
+              f'one of them changed with {reloaded:.2f} s')
+        if SANITIZED:
+            raise Skip('a sanitized program takes more')
+        assert started < 2 and reloaded < 0.2 and rss < 100 * 1024
+
+
+if __name__ == '__main__':
+    run()
