@@ -6,6 +6,7 @@
 #include "fanout/connection.h"
 #include "fanout/fanoutsink.h"
 #include "fanout/rtprelaypay.h"
+#include "fanout/rtprestamp.h"
 #include "layers/svclayerfilter.h"
 #include "pace/ratepacer.h"
 
@@ -19,6 +20,7 @@ plugin_init (GstPlugin *plugin)
   ok &= GST_ELEMENT_REGISTER (fanoutsink, plugin);
   ok &= GST_ELEMENT_REGISTER (ratepacer, plugin);
   ok &= GST_ELEMENT_REGISTER (rtprelaypay, plugin);
+  ok &= GST_ELEMENT_REGISTER (rtprestamp, plugin);
   ok &= GST_ELEMENT_REGISTER (svclayerfilter, plugin);
   return ok;
 }

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/**
+ * SECTION:element-rtprestamp
+ * @title: rtprestamp
+ * @short_description: makes the RTP timestamps of one stream monotone
+ *
+ * Some sources' clocks jump, go back, stand still while pictures go on, or begin anew with each of
+ * their lives. Between two such faults this element leaves the timestamps' distances as they are.
+ * Across one they go on by the time that passed between the arrivals, by the pipeline's clock, so
+ * that no receiver waits for a time that is far ahead or drops what seems to be long past.
+ *
+ * Only the RTP header is changed, and only of packets whose timestamp comes out another: a sound
+ * stream goes through untouched, the very buffers. A fault is a step back, a step ahead by more
+ * than #WeirRtpRestamp:limit beyond the time that passed, timestamps that fall behind that time by
+ * more than the limit (from then on, while they stand still, each frame goes by its arrival), or
+ * another SSRC.
+ *
+ * In a stream with B-frames timestamps go back by design: it must not be restamped. Sender reports
+ * tell of the timestamps as they came, so what synchronises tracks by them has to stand before.
+ *
+ * It belongs where packets arrive as they are sent, before anything that gathers or paces them.
+ *
+ * ## Example launch line
+ * |[
+ * gst-launch-1.0 videotestsrc num-buffers=60 ! vp8enc ! rtpvp8pay ! rtprestamp ! rtpvp8depay !
+ * vp8dec ! fakesink
+ * ]|
+ */
+#include "config.h"
+
+#include "rtprestamp.h"
+
+#include "core/restamp.h"
+
+GST_DEBUG_CATEGORY_STATIC (rtprestamp_debug);
+#define GST_CAT_DEFAULT rtprestamp_debug
+
+enum {
+  PROP_0,
+  PROP_LIMIT,
+  PROP_STATS,
+};
+
+#define DEFAULT_LIMIT (2 * GST_SECOND)
+#define MAX_LIMIT (60 * GST_SECOND)
+
+static GstStaticPadTemplate sink_template = GST_STATIC_PAD_TEMPLATE (
+    "sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS ("application/x-rtp"));
+static GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE (
+    "src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS ("application/x-rtp"));
+
+struct _WeirRtpRestamp {
+  GstElement parent;
+
+  GstPad *srcpad;
+
+  // Under the object lock.
+  WeirRestamp restamp;
+  guint64 n_not_rtp;
+};
+
+G_DEFINE_FINAL_TYPE (WeirRtpRestamp, weir_rtp_restamp, GST_TYPE_ELEMENT)
+GST_ELEMENT_REGISTER_DEFINE (rtprestamp, "rtprestamp", GST_RANK_NONE, WEIR_TYPE_RTP_RESTAMP)
+
+/* Data */
+
+static gint64
+read_clock (WeirRtpRestamp *self)
+{
+  GstClock *clock = gst_element_get_clock (GST_ELEMENT (self));
+  gint64 now = clock ? (gint64) gst_clock_get_time (clock) : g_get_monotonic_time () * 1000;
+
+  gst_clear_object (&clock);
+  return now;
+}
+
+static gboolean
+read_packet (GstBuffer *buffer, WeirRtp *rtp)
+{
+  guint8 head[WEIR_RTP_HEADER_MAX];
+  guint8 last = 0;
+  gsize size = gst_buffer_get_size (buffer);
+  gsize n = gst_buffer_extract (buffer, 0, head, sizeof head);
+
+  if (size > 0)
+    gst_buffer_extract (buffer, size - 1, &last, 1);
+  return weir_rtp_parse_head (head, n, size, last, rtp) == 0;
+}
+
+// The packet's timestamp as it has to be; FALSE if it is no RTP, which passes as it is.
+static gboolean
+map_packet (WeirRtpRestamp *self, GstBuffer *buffer, gint64 now, guint32 *timestamp)
+{
+  WeirRtp rtp;
+  gboolean is_rtp = read_packet (buffer, &rtp);
+
+  GST_OBJECT_LOCK (self);
+  if (is_rtp)
+    *timestamp = weir_restamp_map (&self->restamp, &rtp, now);
+  else
+    self->n_not_rtp++;
+  GST_OBJECT_UNLOCK (self);
+  return is_rtp && *timestamp != rtp.timestamp;
+}
+
+static GstBuffer *
+write_timestamp (GstBuffer *buffer, guint32 timestamp)
+{
+  guint8 bytes[4];
+
+  GST_WRITE_UINT32_BE (bytes, timestamp);
+  buffer = gst_buffer_make_writable (buffer);
+  gst_buffer_fill (buffer, 4, bytes, sizeof bytes);
+  return buffer;
+}
+
+static GstFlowReturn
+weir_rtp_restamp_chain (GstPad *pad, GstObject *parent, GstBuffer *buffer)
+{
+  WeirRtpRestamp *self = WEIR_RTP_RESTAMP (parent);
+  guint32 timestamp;
+
+  if (map_packet (self, buffer, read_clock (self), &timestamp))
+    buffer = write_timestamp (buffer, timestamp);
+  return gst_pad_push (self->srcpad, buffer);
+}
+
+static GstFlowReturn
+weir_rtp_restamp_chain_list (GstPad *pad, GstObject *parent, GstBufferList *list)
+{
+  WeirRtpRestamp *self = WEIR_RTP_RESTAMP (parent);
+  gint64 now = read_clock (self);
+
+  for (guint i = 0; i < gst_buffer_list_length (list); i++) {
+    guint32 timestamp;
+
+    if (!map_packet (self, gst_buffer_list_get (list, i), now, &timestamp))
+      continue;
+    list = gst_buffer_list_make_writable (list);
+    write_timestamp (gst_buffer_list_get_writable (list, i), timestamp);
+  }
+  return gst_pad_push_list (self->srcpad, list);
+}
+
+/* Events and states */
+
+static void
+begin (WeirRtpRestamp *self, GstCaps *caps)
+{
+  GstStructure *s = gst_caps_get_structure (caps, 0);
+  gint clock_rate = 0;
+
+  gst_structure_get_int (s, "clock-rate", &clock_rate);
+  GST_OBJECT_LOCK (self);
+  // Caps that come again, with another seqnum-offset perhaps, are of the same stream.
+  if (!self->restamp.begun)
+    weir_restamp_init (&self->restamp, (guint32) MAX (clock_rate, 0), self->restamp.limit,
+        g_strcmp0 (gst_structure_get_string (s, "media"), "audio") != 0);
+  GST_OBJECT_UNLOCK (self);
+}
+
+static gboolean
+weir_rtp_restamp_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
+{
+  GstCaps *caps;
+
+  if (GST_EVENT_TYPE (event) == GST_EVENT_CAPS) {
+    gst_event_parse_caps (event, &caps);
+    begin (WEIR_RTP_RESTAMP (parent), caps);
+  }
+  return gst_pad_event_default (pad, parent, event);
+}
+
+static GstStateChangeReturn
+weir_rtp_restamp_change_state (GstElement *element, GstStateChange transition)
+{
+  WeirRtpRestamp *self = WEIR_RTP_RESTAMP (element);
+  GstStateChangeReturn ret =
+      GST_ELEMENT_CLASS (weir_rtp_restamp_parent_class)->change_state (element, transition);
+
+  if (transition == GST_STATE_CHANGE_PAUSED_TO_READY) {
+    GST_OBJECT_LOCK (self);
+    weir_restamp_init (&self->restamp, 0, self->restamp.limit, TRUE);
+    self->n_not_rtp = 0;
+    GST_OBJECT_UNLOCK (self);
+  }
+  return ret;
+}
+
+/* Properties. All under the object lock. */
+
+static GstStructure *
+make_stats (WeirRtpRestamp *self)
+{
+  const guint64 *count = self->restamp.count;
+  guint64 n_packets = self->restamp.n_late;
+
+  for (guint i = 0; i < WEIR_RESTAMP_N_FAULTS; i++)
+    n_packets += count[i];
+  return gst_structure_new ("application/x-weir-restamp-stats", "packets", G_TYPE_UINT64, n_packets,
+      "jumps", G_TYPE_UINT64, count[WEIR_RESTAMP_JUMP], "steps-back", G_TYPE_UINT64,
+      count[WEIR_RESTAMP_BACK], "stalls", G_TYPE_UINT64, count[WEIR_RESTAMP_STALL], "sources",
+      G_TYPE_UINT64, count[WEIR_RESTAMP_SOURCE], "late", G_TYPE_UINT64, self->restamp.n_late,
+      "not-rtp", G_TYPE_UINT64, self->n_not_rtp, NULL);
+}
+
+static void
+weir_rtp_restamp_set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
+{
+  WeirRtpRestamp *self = WEIR_RTP_RESTAMP (object);
+
+  GST_OBJECT_LOCK (self);
+  switch (id) {
+    case PROP_LIMIT:
+      self->restamp.limit = (gint64) g_value_get_uint64 (value);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+      break;
+  }
+  GST_OBJECT_UNLOCK (self);
+}
+
+static void
+weir_rtp_restamp_get_property (GObject *object, guint id, GValue *value, GParamSpec *pspec)
+{
+  WeirRtpRestamp *self = WEIR_RTP_RESTAMP (object);
+
+  GST_OBJECT_LOCK (self);
+  switch (id) {
+    case PROP_LIMIT:
+      g_value_set_uint64 (value, (guint64) self->restamp.limit);
+      break;
+    case PROP_STATS:
+      g_value_take_boxed (value, make_stats (self));
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+      break;
+  }
+  GST_OBJECT_UNLOCK (self);
+}
+
+static void
+weir_rtp_restamp_init (WeirRtpRestamp *self)
+{
+  GstPad *sinkpad = gst_pad_new_from_static_template (&sink_template, "sink");
+
+  weir_restamp_init (&self->restamp, 0, DEFAULT_LIMIT, TRUE);
+  gst_pad_set_chain_function (sinkpad, weir_rtp_restamp_chain);
+  gst_pad_set_chain_list_function (sinkpad, weir_rtp_restamp_chain_list);
+  gst_pad_set_event_function (sinkpad, weir_rtp_restamp_sink_event);
+  GST_PAD_SET_PROXY_CAPS (sinkpad);
+  GST_PAD_SET_PROXY_ALLOCATION (sinkpad);
+  gst_element_add_pad (GST_ELEMENT (self), sinkpad);
+
+  self->srcpad = gst_pad_new_from_static_template (&src_template, "src");
+  GST_PAD_SET_PROXY_CAPS (self->srcpad);
+  gst_element_add_pad (GST_ELEMENT (self), self->srcpad);
+}
+
+static void
+weir_rtp_restamp_class_init (WeirRtpRestampClass *klass)
+{
+  GObjectClass *gobject_class = G_OBJECT_CLASS (klass);
+  GstElementClass *element_class = GST_ELEMENT_CLASS (klass);
+
+  GST_DEBUG_CATEGORY_INIT (rtprestamp_debug, "rtprestamp", 0, "Monotone RTP timestamps");
+
+  gobject_class->set_property = weir_rtp_restamp_set_property;
+  gobject_class->get_property = weir_rtp_restamp_get_property;
+  element_class->change_state = weir_rtp_restamp_change_state;
+
+  /**
+   * WeirRtpRestamp:limit:
+   *
+   * By how much, in ns, timestamps may be ahead of or behind the time that passed since the last
+   * frame. It has to be more than the network may hold a frame back.
+   */
+  g_object_class_install_property (gobject_class, PROP_LIMIT,
+      g_param_spec_uint64 ("limit", "limit",
+          "How far timestamps may differ from the time between arrivals before that is taken for a "
+          "fault (ns)",
+          0, MAX_LIMIT, DEFAULT_LIMIT,
+          G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_PLAYING));
+  /**
+   * WeirRtpRestamp:stats:
+   *
+   * Counts, each a #guint64: `packets` that were RTP; faults that were repaired: `jumps`,
+   * `steps-back`, `stalls` (each frame, while timestamps stand still), `sources` (another SSRC);
+   * `late`, packets that came behind a later one; `not-rtp`, passed as it came.
+   */
+  g_object_class_install_property (gobject_class, PROP_STATS,
+      g_param_spec_boxed ("stats", "Statistics", "How many packets passed and faults were repaired",
+          GST_TYPE_STRUCTURE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
+
+  gst_element_class_add_static_pad_template (element_class, &sink_template);
+  gst_element_class_add_static_pad_template (element_class, &src_template);
+  gst_element_class_set_static_metadata (element_class, "RTP restamper", "Filter/Network/RTP",
+      "Makes the RTP timestamps of one stream monotone", "Weir");
+}
