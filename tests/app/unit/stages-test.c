@@ -1,0 +1,635 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "presentation.h"
+#include "proxy_config.h"
+#include "stage_elements.h"
+#include "stage_text.h"
+
+#include <glib/gstdio.h>
+#include <gst/gst.h>
+#include <string.h>
+
+#define HEAD "---\nsummary: s\n"
+#define RAW HEAD "media: video\ntakes: raw\ngives: raw\n"
+
+static gchar *
+shipped_dir (void)
+{
+  return g_build_filename (g_getenv ("WEIR_DATA"), "..", "..", "pipelines", "stages", NULL);
+}
+
+static StageSet *
+load_shipped (void)
+{
+  gchar *directories[] = { shipped_dir (), NULL };
+  GError *error = NULL;
+  StageSet *set = stage_set_load ((const gchar *const *) directories, &error);
+
+  g_assert_no_error (error);
+  g_free (directories[0]);
+  return set;
+}
+
+/* Parameters */
+
+static void
+values_have_one_spelling (void)
+{
+  static const struct {
+    const gchar *param, *text, *value; // NULL: refused
+  } cases[] = {
+    { "size", "640x360", "640x360" },
+    { "size", "0640x0360", "640x360" },
+    { "size", "641x360", NULL },
+    { "size", "62x360", NULL },
+    { "size", "640x3842", NULL },
+    { "size", "640X360", NULL },
+    { "size", "640x360x2", NULL },
+    { "size", "-640x360", NULL },
+    { "size", "640x", NULL },
+    { "size", "x", NULL },
+    { "size", "", NULL },
+    { "size", "9999999999x2", NULL },
+    { "rate", "600k", "600000" },
+    { "rate", "0.6M", "600000" },
+    { "rate", "600000", "600000" },
+    { "rate", "600.0K", "600000" },
+    { "rate", "32k", "32000" },
+    { "rate", "31999", NULL },
+    { "rate", "50.000001M", NULL },
+    { "rate", "1e6", NULL },
+    { "rate", "0x100000", NULL },
+    { "rate", ".6M", NULL },
+    { "rate", "6.M", NULL },
+    { "rate", " 600k", NULL },
+    { "rate", "600 k", NULL },
+    { "rate", "nan", NULL },
+    { "rate", "-600k", NULL },
+    { "rate", "100000000000000000000000000000000000000", NULL },
+    { "keys", "2", "2000" },
+    { "keys", "2s", "2000" },
+    { "keys", "2000ms", "2000" },
+    { "keys", "0.5m", "30000" },
+    { "keys", "61s", NULL },
+    { "keys", "0", NULL },
+    { "encoder", "x264", "x264" },
+    { "encoder", "openh264", "openh264" },
+    { "encoder", "x264 ! fakesink", NULL },
+    { "encoder", "", NULL },
+    { "none", "1", NULL },
+  };
+  StageSet *set = load_shipped ();
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    Stage *stage = stage_new (set, "transcode", NULL);
+    gchar *before = stage_dup_key (stage), *after;
+    gchar *wrong = stage_set_value (stage, cases[i].param, cases[i].text);
+
+    if (cases[i].value) {
+      g_assert_cmpstr (wrong, ==, NULL);
+      g_assert_cmpstr (stage_get_value (stage, cases[i].param), ==, cases[i].value);
+    } else {
+      after = stage_dup_key (stage);
+      g_assert_nonnull (wrong);
+      g_assert_cmpstr (before, ==, after);
+      g_free (after);
+    }
+    g_free (wrong);
+    g_free (before);
+    stage_unref (stage);
+  }
+  stage_set_unref (set);
+}
+
+static void
+errors_name_range_and_default (void)
+{
+  static const gchar *const cases[][3] = {
+    { "size", "1x1",
+        "size: \"1x1\" is not a size from 64x64 to 3840x2160; the default is 640x360" },
+    { "rate", "9", "rate: \"9\" is not a bitrate from 32k to 50M; the default is 600k" },
+    { "keys", "\xff", "keys: \"…\" is not a duration from 100ms to 60s; the default is 2s" },
+    { "encoder", "nvenc", "encoder: \"nvenc\" is not one of openh264, x264" },
+    { "sise", "1x1", "transcode has no parameter \"sise\"; it has encoder, keys, rate, size" },
+  };
+  StageSet *set = load_shipped ();
+  Stage *stage = stage_new (set, "transcode", NULL);
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    gchar *wrong = stage_set_value (stage, cases[i][0], cases[i][1]);
+
+    g_assert_cmpstr (wrong, ==, cases[i][2]);
+    g_free (wrong);
+  }
+  stage_unref (stage);
+  stage_set_unref (set);
+}
+
+/* Files */
+
+static StageFile *
+parse (const gchar *text, GError **error)
+{
+  return stage_file_parse ("x", "x.launch", text, strlen (text), error);
+}
+
+static void
+wrong_files_are_told_with_their_place (void)
+{
+  static const gchar *const cases[][2] = {
+    { "", "1:1: a line \"---\", a header in YAML and another line \"---\" belong here" },
+    { "videoscale", "1:1: a line \"---\", a header in YAML and another line \"---\" belong here" },
+    { "---\n---\nidentity", "2:1: \"key: value\" lines belong here" },
+    { "---\nsummary: [\n---\nidentity", "3:1: did not find expected node content" },
+    { "---\n- a\n---\nidentity", "2:1: \"key: value\" lines belong here" },
+    { HEAD "---\nidentity", "2:1: it has to give rtp or raw" },
+    { "---\ngives: rtp\n---\nidentity", "2:1: its summary is missing" },
+    { HEAD "gives: rtp\n---\nidentity", "2:1: it has to take rtp or raw" },
+    { HEAD "gives: mpegts\n---\nx", "3:8: gives: one of these belongs here: nothing, rtp, raw" },
+    { HEAD "tkaes: raw\n---\nx", "3:1: unknown key \"tkaes\"; the nearest known one is \"takes\"" },
+    { HEAD "takes: raw\ngives: rtp\n---\nx", "2:1: the codec of the rtp that it gives is missing" },
+    { RAW "codec: H264\n---\nx", "2:1: codec tells what the rtp is that it gives" },
+    { RAW "codecs: {H264: x}\n---\nx",
+        "6:9: codecs: names with launch text belong here, of what takes rtp" },
+    { RAW "---\n# nothing\n\n", "7:1: launch text belongs here" },
+    { RAW "native: yes\n---\nidentity", "8:1: what is native has no launch text" },
+    { RAW "---\nidentity !\n  identity {a}", "8:12: {a} is not one of: {codec}" },
+    { RAW "---\n# {b}\nidentity {a.b}", "8:10: {a.b} is not one of: {codec}" },
+    { RAW "---\n{codec}", "7:1: {codec} is not one of: {codec}" },
+    { RAW "parameters: x\n---\nx", "6:13: parameters: names with their types belong here" },
+    { RAW "parameters: {A: {type: size}}\n---\nx",
+        "6:14: parameters: a name of its own in a-z, 0-9 and - belongs here, and not \"codec\"" },
+    { RAW "parameters: {codec: {type: size}}\n---\nx",
+        "6:14: parameters: a name of its own in a-z, 0-9 and - belongs here, and not \"codec\"" },
+    { RAW "parameters: {a: {}}\n---\nx", "6:14: a: its type is missing" },
+    { RAW "parameters: {a: {type: pixels}}\n---\nx",
+        "6:24: type: one of these belongs here: size, bitrate, duration, integer, number, choice, "
+        "text" },
+    { RAW "parameters: {a: {type: size}}\n---\nx", "6:14: a: its default is missing" },
+    { RAW "parameters: {a: {type: text}}\n---\nx",
+        "6:14: a: only what the proxy does itself takes a text" },
+    { RAW "parameters: {a: {type: integer, default: 1.5}}\n---\nx",
+        "6:42: default: \"1.5\" is not an integer; the default is none" },
+    { RAW "parameters: {a: {type: integer, default: 5, max: 4}}\n---\nx",
+        "6:42: default: \"5\" is not an integer up to 4; the default is none" },
+    { RAW "parameters: {a: {type: integer, default: 5, choices: [a]}}\n---\nx",
+        "6:14: a: choices belong to the type choice, and to no other" },
+    { RAW "parameters: {a: {type: choice}}\n---\nx",
+        "6:14: a: choices belong to the type choice, and to no other" },
+    { RAW "parameters: {a: {type: choice, choices: [b, b]}}\n---\nx",
+        "6:45: choices: a name of its own in a-z, 0-9 and - belongs here" },
+    { RAW "parameters: {a: {type: choice, choices: {b: [c]}}}\n---\nx",
+        "6:45: b: launch text belongs here" },
+    { RAW "parameters: {a: {type: choice, choices: {b: '{c}'}}}\n---\nx",
+        "6:13: parameters: {c} is not one of: {a}, {codec}" },
+    { RAW "parameters: {a: {type: choice, choices: {b: '{a}'}}}\n---\nx",
+        "6:13: parameters: {a} is not one of: {a}, {codec}" },
+    { RAW "parameters: {a: {type: duration, default: 1s}}\n---\nx {a}",
+        "8:3: {a} is not one of: {a.ms}, {a.ns}, {a.frames}, {codec}" },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    gchar *expected = g_strconcat ("x.launch:", cases[i][1], NULL);
+    GError *error = NULL;
+
+    g_assert_null (parse (cases[i][0], &error));
+    g_assert_cmpstr (error->message, ==, expected);
+    g_error_free (error);
+    g_free (expected);
+  }
+}
+
+static void
+the_first_directory_wins (void)
+{
+  gchar *own = g_dir_make_tmp ("stages-XXXXXX", NULL);
+  gchar *path = g_build_filename (own, "restamp.launch", NULL);
+  gchar *directories[] = { own, (gchar *) "/nonexistent", shipped_dir (), NULL };
+  GError *error = NULL;
+  StageSet *set;
+  Stage *stage;
+
+  g_assert_true (g_file_set_contents (path, RAW "---\nidentity", -1, NULL));
+  set = stage_set_load ((const gchar *const *) directories, &error);
+  g_assert_no_error (error);
+  g_assert_true (stage_set_has (set, "transcode"));
+  stage = stage_new (set, "restamp", NULL);
+  g_assert_cmpint (stage_get_file (stage)->takes, ==, STAGE_RAW);
+  stage_set_unref (set); // the stage keeps it
+  g_assert_cmpstr (stage_get_file (stage)->summary, ==, "s");
+  stage_unref (stage);
+
+  // One that is wrong, and there is none.
+  g_assert_true (g_file_set_contents (path, "x", -1, NULL));
+  g_assert_null (stage_set_load ((const gchar *const *) directories, &error));
+  g_assert_true (g_str_has_prefix (error->message, path));
+  g_clear_error (&error);
+  g_unlink (path);
+
+  g_free (path);
+  path = g_build_filename (own, "Two Words.launch", NULL);
+  g_assert_true (g_file_set_contents (path, RAW "---\nidentity", -1, NULL));
+  g_assert_null (stage_set_load ((const gchar *const *) directories, &error));
+  g_clear_error (&error);
+  g_unlink (path);
+  g_rmdir (own);
+  g_assert_null (stage_set_load_usual (own, &error));
+  g_assert_true (g_str_has_prefix (error->message, "there is no directory "));
+  g_clear_error (&error);
+
+  g_free (path);
+  g_free (own);
+  g_free (directories[2]);
+}
+
+static void
+what_runs_from_its_build_finds_the_stages (void)
+{
+  GError *error = NULL;
+  StageSet *set = stage_set_load_usual (NULL, &error);
+  static const gchar *const names[] = { "decode", "pull", "restamp", "transcode" };
+
+  g_assert_no_error (error);
+  for (guint i = 0; i < G_N_ELEMENTS (names); i++)
+    g_assert_true (stage_set_has (set, names[i]));
+  g_assert_null (stage_new (set, "transcdoe", &error));
+  g_assert_true (g_str_has_prefix (error->message, "there is no stage \"transcdoe\"; there are "));
+  g_clear_error (&error);
+  stage_set_unref (set);
+}
+
+/* Launch text */
+
+static gchar *
+find (const gchar *name, const gchar *form, gpointer data)
+{
+  return g_str_equal (name, "a") ? g_strconcat ("<", form ? form : "", ">", NULL) : NULL;
+}
+
+static void
+text_is_filled_in (void)
+{
+  static const gchar *const cases[][2] = {
+    { "x {a} y{a.b}z", "x <> y<b>z" },
+    { "  x !\n   y !\n\n\tz\n", "x ! y ! z" },
+    { "format={I420,NV12} {A} {a {1} {}", "format={I420,NV12} {A} {a {1} {}" },
+    { "", "" },
+    { "x {b}", NULL },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    gsize offset = 0;
+    gchar *text = stage_text_expand (cases[i][0], find, NULL, &offset);
+
+    g_assert_cmpstr (text, ==, cases[i][1]);
+    g_assert_cmpuint (offset, ==, cases[i][1] ? 0 : 2);
+    g_free (text);
+  }
+}
+
+static void
+missing_elements_are_found (void)
+{
+  static const gchar *const cases[][2] = {
+    { "identity ! fakesink", NULL },
+    { "identity ! nosuch ! fakesink", "nosuch" },
+    { "nosuch2 a=b ! identity", "nosuch2" },
+    { "identity name=nosuch ! video/x-raw,format=I420 ! tee name=t t. ! nosuch3", "nosuch3" },
+    { "identity name = nosuch ! fakesink", NULL },
+    { "filesrc location=\"a nosuch b\" ! fakesink", NULL },
+    { "filesrc location=\"a \\\" nosuch b\" ! fakesink", NULL },
+  };
+  gchar *text;
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    text = stage_elements_find_missing (cases[i][0]);
+    g_assert_cmpstr (text, ==, cases[i][1]);
+    g_free (text);
+  }
+  text = stage_elements_explain_missing ("x264enc");
+  g_assert_cmpstr (
+      text, ==, "there is no element x264enc; Debian has it in gstreamer1.0-plugins-ugly");
+  g_free (text);
+  text = stage_elements_check ("identity nosuch=1");
+  g_assert_nonnull (text);
+  g_free (text);
+  g_assert_null (stage_elements_check ("identity ! videoconvertscale ! identity"));
+}
+
+static void
+a_line_is_quoted_for_a_shell (void)
+{
+  gchar *line = stage_text_quote ("a b=\"c d\" ! video/x-raw(memory:X),w=1 ! e.");
+
+  g_assert_cmpstr (line, ==, "a 'b=\"c d\"' ! 'video/x-raw(memory:X),w=1' ! e.");
+  g_free (line);
+}
+
+/* Presentations */
+
+typedef struct {
+  StageSet *set;
+  GPtrArray *stages;
+  GHashTable *choices;
+} Fixture;
+
+static const gchar *const transcode_choices[] = { "size", "rate", NULL };
+static const gchar *const restamp_choices[] = { "limit", NULL };
+
+static void
+add (Fixture *f, const gchar *name)
+{
+  Stage *stage = stage_new (f->set, name, NULL);
+
+  g_assert_nonnull (stage);
+  g_ptr_array_add (f->stages, stage);
+}
+
+static void
+set_up (Fixture *f, gconstpointer unused)
+{
+  f->set = load_shipped ();
+  f->stages = g_ptr_array_new_with_free_func ((GDestroyNotify) stage_unref);
+  f->choices = g_hash_table_new (g_str_hash, g_str_equal);
+  add (f, "pull");
+  g_hash_table_insert (f->choices, (gpointer) "transcode", (gpointer) transcode_choices);
+}
+
+static void
+tear_down (Fixture *f, gconstpointer unused)
+{
+  g_ptr_array_unref (f->stages);
+  g_hash_table_unref (f->choices);
+  stage_set_unref (f->set);
+}
+
+// The key, without pull's and with only the values that matter here; NULL if it is refused.
+static gchar *
+choose (Fixture *f, const gchar *query)
+{
+  GError *error = NULL;
+  GPtrArray *chain = presentation_choose (f->set, f->stages, f->choices, query, &error);
+  GString *short_key;
+  gchar *key;
+
+  g_assert_true ((chain == NULL) == (error != NULL));
+  if (!chain) {
+    g_assert_cmpstr (error->message, !=, "");
+    g_error_free (error);
+    return NULL;
+  }
+  key = presentation_dup_key (chain);
+  g_ptr_array_unref (chain);
+  short_key = g_string_new (key);
+  g_string_replace (short_key, "pull(transport=auto,upstream=)", "pull", 0);
+  g_string_replace (short_key, "decode()", "decode", 0);
+  g_string_replace (short_key, "encoder=openh264,keys=2000,", "", 0);
+  g_string_replace (short_key, "encoder=x264,keys=2000,", "", 0);
+  g_free (key);
+  return g_string_free (short_key, FALSE);
+}
+
+static void
+check (Fixture *f, const gchar *query, const gchar *expected)
+{
+  gchar *key = choose (f, query);
+
+  g_assert_cmpstr (key, ==, expected);
+  g_free (key);
+}
+
+static void
+the_same_choices_are_one_presentation (Fixture *f, gconstpointer unused)
+{
+  static const gchar *const queries[] = { "size=320x180&rate=600k", "rate=600k&size=320x180",
+    "rate=600000&size=320x180", "rate=0.6M&size=320x180", "rate=0.60M&size=0320x180",
+    "r%61te=600k&size=320x180", "rate=600%6B&size=320%780180", "%72ate=600K&size=320x0180",
+    "size=320x180&rate=600.0k", "size=%33%32%30x180", "size=320x180&rate=600k&" };
+
+  for (guint i = 0; i < G_N_ELEMENTS (queries); i++)
+    check (f, queries[i], "pull ! decode ! transcode(rate=600000,size=320x180)");
+  check (f, NULL, "pull");
+  check (f, "", "pull");
+  check (f, "rate=600k", "pull ! decode ! transcode(rate=600000,size=640x360)");
+}
+
+static void
+what_is_not_declared_is_refused (Fixture *f, gconstpointer unused)
+{
+  static const gchar *const queries[] = { "keys=1s", "encoder=x264", "upstream=rtsp://other/",
+    "transport=tcp", "limit=1s", "size", "size=", "=640x360", "&size=640x360",
+    "size=640x360&&rate=600k", "size=640x360&size=640x360", "size=640x360&s%69ze=320x180", "rate=1",
+    "size=640x360&rate=1", "size=640x360;rate=600k", "size=640x360&other=1", "size=%", "size=%zz",
+    "size=640x360%00", "si%00ze=640x360", "size=\xff\xfe", "size=%ff", "SIZE=640x360",
+    "size=640x360#", "size=640x360?rate=600k", "transcode=", "rate=600k%20", "rate=+600k" };
+  GString *longer = g_string_new ("rate=600k&size=");
+
+  for (guint i = 0; i < G_N_ELEMENTS (queries); i++)
+    check (f, queries[i], NULL);
+  for (guint i = 0; i < 600; i++)
+    g_string_append_c (longer, '0');
+  check (f, longer->str, NULL);
+  for (guint i = 0; i < 1000; i++) {
+    g_string_printf (longer, "undeclared%u=%u", i, i);
+    check (f, longer->str, NULL);
+  }
+  g_string_free (longer, TRUE);
+  g_hash_table_remove_all (f->choices);
+  check (f, "size=640x360", NULL);
+  check (f, "", "pull");
+}
+
+static void
+a_choice_sets_a_stage_of_the_pipeline (Fixture *f, gconstpointer unused)
+{
+  Stage *stage;
+
+  add (f, "restamp");
+  add (f, "transcode");
+  stage = g_ptr_array_index (f->stages, 2);
+  g_assert_null (stage_set_value (stage, "rate", "1M"));
+  check (f, NULL, "pull ! restamp(limit=2000) ! decode ! transcode(rate=1000000,size=640x360)");
+  check (f, "size=320x180",
+      "pull ! restamp(limit=2000) ! decode ! transcode(rate=1000000,size=320x180)");
+  // The mount's own is as it was.
+  check (f, NULL, "pull ! restamp(limit=2000) ! decode ! transcode(rate=1000000,size=640x360)");
+}
+
+static void
+what_is_put_behind_has_one_order (Fixture *f, gconstpointer unused)
+{
+  g_hash_table_insert (f->choices, (gpointer) "restamp", (gpointer) restamp_choices);
+  check (f, "limit=1s&size=640x360",
+      "pull ! restamp(limit=1000) ! decode ! transcode(rate=600000,size=640x360)");
+  check (f, "size=640x360&limit=1000ms",
+      "pull ! restamp(limit=1000) ! decode ! transcode(rate=600000,size=640x360)");
+}
+
+static void
+check_refused (Fixture *f, const gchar *expected)
+{
+  GError *error = NULL;
+
+  g_assert_false (presentation_check (f->set, f->stages, f->choices, &error));
+  g_assert_cmpstr (error->message, ==, expected);
+  g_error_free (error);
+}
+
+static void
+a_pipeline_has_to_fit (Fixture *f, gconstpointer unused)
+{
+  GError *error = NULL;
+
+  g_assert_true (presentation_check (f->set, f->stages, f->choices, &error));
+  g_assert_no_error (error);
+  g_assert_true (presentation_check (f->set, f->stages, NULL, &error));
+
+  add (f, "pull");
+  check_refused (f, "stage pull: it is there twice");
+  g_ptr_array_set_size (f->stages, 1);
+  add (f, "decode");
+  add (f, "restamp");
+  check_refused (f, "stage restamp: it takes rtp, which decode before it does not give");
+  g_ptr_array_set_size (f->stages, 2);
+  g_assert_false (presentation_check (f->set, f->stages, NULL, &error));
+  g_assert_cmpstr (error->message, ==,
+      "stage decode: it gives raw video, and no stage behind it makes rtp of that");
+  g_clear_error (&error);
+  add (f, "transcode");
+  g_assert_true (presentation_check (f->set, f->stages, NULL, &error));
+  check (f, NULL, "pull ! decode ! transcode(rate=600000,size=640x360)"); // not two of them
+  g_ptr_array_set_size (f->stages, 0);
+  check_refused (f, "a pipeline begins with a source, like pull");
+  add (f, "restamp");
+  check_refused (f, "stage restamp: what comes first takes nothing, as pull does");
+}
+
+static void
+choices_have_to_make_sense (Fixture *f, gconstpointer unused)
+{
+  static const gchar *const upstream[] = { "upstream", NULL };
+  static const gchar *const unknown[] = { "sise", NULL };
+
+  g_hash_table_insert (f->choices, (gpointer) "pull", (gpointer) upstream);
+  check_refused (f, "choices: upstream of stage pull is not for a URL to set");
+  g_hash_table_remove (f->choices, "pull");
+  g_hash_table_insert (f->choices, (gpointer) "transcode", (gpointer) unknown);
+  check_refused (f, "choices: stage transcode has no parameter \"sise\"");
+  g_hash_table_remove_all (f->choices);
+  g_hash_table_insert (f->choices, (gpointer) "nosuch", (gpointer) unknown);
+  check_refused (f, "there is no stage \"nosuch\"; there are decode, pull, restamp, transcode");
+}
+
+static void
+the_codec_is_followed (Fixture *f, gconstpointer unused)
+{
+  GPtrArray *chain = presentation_choose (f->set, f->stages, f->choices, "size=320x180", NULL);
+
+  g_assert_cmpuint (chain->len, ==, 3);
+  g_assert_cmpstr (presentation_get_codec (chain, 1, STAGE_VIDEO, "VP8"), ==, "VP8");
+  g_assert_cmpstr (presentation_get_codec (chain, 3, STAGE_VIDEO, "VP8"), ==, "H264");
+  g_assert_cmpstr (presentation_get_codec (chain, 3, STAGE_AUDIO, "OPUS"), ==, "OPUS");
+  g_ptr_array_unref (chain);
+}
+
+/* Noise: never a crash, and what is taken is one that could be written. */
+
+static void
+spoil (GRand *rand, gchar *text, gsize len)
+{
+  guint n = (guint) g_rand_int_range (rand, 1, 8);
+
+  while (n-- > 0) {
+    gsize at = (gsize) g_rand_int_range (rand, 0, (gint32) len);
+    gsize from = (gsize) g_rand_int_range (rand, 0, (gint32) len);
+
+    if (g_rand_boolean (rand))
+      text[at] = (gchar) (g_rand_int_range (rand, 0, 16) ? g_rand_int_range (rand, 32, 127)
+                                                         : g_rand_int_range (rand, 0, 256));
+    else
+      memmove (text + at, text + from, MIN (len - MAX (at, from), 24));
+  }
+}
+
+static void
+spoiled_files_do_no_harm (void)
+{
+  static const gchar *const names[] = { "decode", "pull", "restamp", "transcode" };
+  GRand *rand = g_rand_new_with_seed (7);
+  gchar *directory = shipped_dir ();
+
+  for (guint i = 0; i < G_N_ELEMENTS (names); i++) {
+    gchar *base = g_strconcat (names[i], ".launch", NULL);
+    gchar *path = g_build_filename (directory, base, NULL), *text;
+    gsize len;
+
+    g_assert_true (g_file_get_contents (path, &text, &len, NULL));
+    for (guint n = 0; n < 2000; n++) {
+      gchar *copy = g_memdup2 (text, len + 1);
+      GError *error = NULL;
+      StageFile *file;
+
+      spoil (rand, copy, len);
+      file = stage_file_parse ("x", "x", copy, len, &error);
+      g_assert_true ((file == NULL) == (error != NULL));
+      g_clear_pointer (&file, stage_file_free);
+      g_clear_error (&error);
+      g_free (copy);
+    }
+    g_free (text);
+    g_free (path);
+    g_free (base);
+  }
+  g_free (directory);
+  g_rand_free (rand);
+}
+
+static void
+spoiled_queries_do_no_harm (Fixture *f, gconstpointer unused)
+{
+  static const gchar query[] = "size=640x360&rate=600k&rate=0.5M&size=%36";
+  GRand *rand = g_rand_new_with_seed (8);
+
+  for (guint n = 0; n < 50000; n++) {
+    gchar *copy = g_memdup2 (query, sizeof query);
+    gchar *key;
+
+    copy[g_rand_int_range (rand, 1, sizeof query)] = '\0';
+    spoil (rand, copy, sizeof query - 1);
+    key = choose (f, copy);
+    if (key)
+      g_assert_true (
+          g_str_equal (key, "pull") || g_str_has_prefix (key, "pull ! decode ! transcode(rate="));
+    g_free (key);
+    g_free (copy);
+  }
+  g_rand_free (rand);
+}
+
+#define ADD(path, test) g_test_add ("/presentation/" path, Fixture, NULL, set_up, test, tear_down)
+
+int
+main (int argc, char **argv)
+{
+  gst_init (&argc, &argv);
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/stage/values-have-one-spelling", values_have_one_spelling);
+  g_test_add_func ("/stage/errors-name-range-and-default", errors_name_range_and_default);
+  g_test_add_func (
+      "/stage/wrong-files-are-told-with-their-place", wrong_files_are_told_with_their_place);
+  g_test_add_func ("/stage/the-first-directory-wins", the_first_directory_wins);
+  g_test_add_func ("/stage/what-runs-from-its-build-finds-the-stages",
+      what_runs_from_its_build_finds_the_stages);
+  g_test_add_func ("/stage/text-is-filled-in", text_is_filled_in);
+  g_test_add_func ("/stage/missing-elements-are-found", missing_elements_are_found);
+  g_test_add_func ("/stage/a-line-is-quoted-for-a-shell", a_line_is_quoted_for_a_shell);
+  g_test_add_func ("/stage/spoiled-files-do-no-harm", spoiled_files_do_no_harm);
+  ADD ("the-same-choices-are-one", the_same_choices_are_one_presentation);
+  ADD ("what-is-not-declared-is-refused", what_is_not_declared_is_refused);
+  ADD ("a-choice-sets-a-stage-of-the-pipeline", a_choice_sets_a_stage_of_the_pipeline);
+  ADD ("what-is-put-behind-has-one-order", what_is_put_behind_has_one_order);
+  ADD ("a-pipeline-has-to-fit", a_pipeline_has_to_fit);
+  ADD ("choices-have-to-make-sense", choices_have_to_make_sense);
+  ADD ("the-codec-is-followed", the_codec_is_followed);
+  ADD ("spoiled-queries-do-no-harm", spoiled_queries_do_no_harm);
+  return g_test_run ();
+}
