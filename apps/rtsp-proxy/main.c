@@ -78,6 +78,11 @@ main (int argc, char **argv)
     options_clear (&options);
     return status;
   }
+  if (options.list_stages) {
+    status = options_show (&options, NULL);
+    options_clear (&options);
+    return status;
+  }
   log_init ();
   config = options_build_config (&options, &status);
   if (!config || options.check_config) {
@@ -85,7 +90,7 @@ main (int argc, char **argv)
     options_clear (&options);
     return status;
   }
-  status = serve (&options, config);
+  status = options.explain ? options_show (&options, config) : serve (&options, config);
   proxy_config_free (config);
   options_clear (&options);
   return status;

@@ -3,6 +3,9 @@
 
 #include "options.h"
 
+#include "explain.h"
+#include "stage_list.h"
+
 #include <gst/gst.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +76,12 @@ options_parse (Options *self, int *argc, char ***argv, int *status)
     { "check-config", 0, 0, G_OPTION_ARG_NONE, &self->check_config,
         "Check the configuration and exit", NULL },
     { "print-config-docs", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, &config_docs, NULL, NULL },
+    { "stages", 0, 0, G_OPTION_ARG_FILENAME, &self->stages,
+        "Look for stages there before all other places", "DIR" },
+    { "list-stages", 0, 0, G_OPTION_ARG_NONE, &self->list_stages,
+        "Print the stages that there are, with their parameters, and exit", NULL },
+    { "explain", 0, 0, G_OPTION_ARG_STRING, &self->explain,
+        "Print the stages and the launch text that this URL becomes, and exit", "/PATH[?QUERY]" },
     { "version", 0, 0, G_OPTION_ARG_NONE, &version, "Print the version and exit", NULL },
     { NULL },
   };
@@ -110,7 +119,7 @@ options_parse (Options *self, int *argc, char ***argv, int *status)
     *status = EXIT_USAGE;
     return FALSE;
   }
-  if (!self->mounts && !self->file) {
+  if (!self->mounts && !self->file && !self->list_stages) {
     fputs (how_to_start, stderr);
     *status = EXIT_USAGE;
     return FALSE;
@@ -124,6 +133,8 @@ options_clear (Options *self)
   g_clear_pointer (&self->mounts, g_strfreev);
   g_clear_pointer (&self->listen, g_free);
   g_clear_pointer (&self->file, g_free);
+  g_clear_pointer (&self->stages, g_free);
+  g_clear_pointer (&self->explain, g_free);
 }
 
 static gboolean
@@ -178,4 +189,24 @@ options_build_config (const Options *self, int *status)
         config->mounts->len == 1 ? "" : "s");
   *status = EXIT_SUCCESS;
   return config;
+}
+
+int
+options_show (const Options *self, const ProxyConfig *config)
+{
+  GError *error = NULL;
+  StageSet *set = stage_set_load_usual (self->stages, &error);
+  gchar *text = NULL;
+
+  if (set)
+    text = self->explain ? explain_url (config, set, self->explain, &error) : stage_list_dup (set);
+  g_clear_pointer (&set, stage_set_unref);
+  if (!text) {
+    fprintf (stderr, "rtsp-proxy: %s\n", error->message);
+    g_error_free (error);
+    return EXIT_USAGE;
+  }
+  fputs (text, stdout);
+  g_free (text);
+  return EXIT_SUCCESS;
 }

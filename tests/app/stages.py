@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""--list-stages and --explain: what they print, and that the line in it runs."""
+
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+
+from sanitized import environment
+from tap import run, test
+
+PROXY = os.environ['WEIR_RTSP_PROXY']
+CLIP = os.path.join(os.environ['WEIR_DATA'], 'bigbuckbunny.mp4')
+GREY = '---\nsummary: no colours\nmedia: video\ntakes: raw\ngives: raw\n---\nvideobalance saturation=0\n'
+
+
+def proxy(*args):
+    done = subprocess.run([PROXY, *args], capture_output=True, timeout=20, text=True,
+                          stdin=subprocess.DEVNULL)
+    return done.stdout, done.stderr, done.returncode
+
+
+@test
+def stages_are_listed():
+    """--list-stages tells each stage, what it takes and gives, and its parameters' ranges"""
+    out, err, status = proxy('--list-stages')
+    assert (err, status) == ('', 0), (err, status)
+    assert re.findall(r'^(\S+): ', out, re.M) == ['decode', 'pull', 'restamp', 'transcode'], out
+    assert 'takes video raw; gives rtp of H264' in out, out
+    assert re.search(r'^ +rate +bitrate \(bits a second\), from 32k to 50M, default 600k$', out, re.M)
+
+
+@test
+def own_stages_come_first():
+    """--stages DIR: what is there is listed too, and a mistake in it is told with its place"""
+    with tempfile.TemporaryDirectory() as directory:
+        with open(os.path.join(directory, 'grey.launch'), 'w') as file:
+            file.write(GREY)
+        out, err, status = proxy('--stages', directory, '--list-stages')
+        assert status == 0 and '\ngrey: no colours\n' in out, out + err
+        with open(os.path.join(directory, 'grey.launch'), 'w') as file:
+            file.write(GREY.replace('=0', '={x}'))
+        out, err, status = proxy('--stages', directory, '--list-stages')
+        assert (out, status) == ('', 2), out
+        assert err == f'rtsp-proxy: {directory}/grey.launch:7:25: {{x}} is not one of: {{codec}}\n', err
+        out, err, status = proxy('--stages', directory + '/none', '--list-stages')
+        assert status == 2 and 'there is no directory' in err, err
+
+
+def refused(*args):
+    out, err, status = proxy('--mount', f'/cam=file://{CLIP}', '--explain', *args)
+    assert (out, status) == ('', 2), (out, status)
+    return err
+
+
+@test
+def what_would_be_404_is_refused():
+    """--explain: what is no mount or cannot be chosen is refused"""
+    assert 'is no mount' in refused('/other')
+    assert 'is no mount' in refused('/ca')
+    assert 'can be chosen' in refused('/cam?size=320x180')
+
+
+@test
+def the_line_runs():
+    """--explain: a shell runs what it prints, and port 5004 gets the clip's video"""
+    out, err, status = proxy('--mount', f'/cam=file://{CLIP}', '--explain', '/cam')
+    assert (err, status) == ('', 0), (err, status)
+    assert out.startswith('# /cam\n# pull(transport=auto,upstream=file:'), out
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as reader:
+        reader.bind(('127.0.0.1', 0))
+        reader.settimeout(20)
+        line = out.replace('127.0.0.1:5004', f'127.0.0.1:{reader.getsockname()[1]}')
+        assert line != out
+        process = subprocess.Popen(['sh', '-c', line], env=environment(), start_new_session=True,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            frames = 0
+            while frames < 20:
+                first, second = struct.unpack('!BB', reader.recv(65536)[:2])
+                assert first >> 6 == 2
+                frames += second >> 7
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@test
+def credentials_are_not_shown():
+    """--explain: a password in the URI is in nothing that it prints"""
+    out, err, status = proxy('--mount', '/cam=rtsp://user:secret@192.0.2.7/x', '--explain', '/cam')
+    assert status == 0 and 'secret' not in out + err and 'user:' not in out + err, out + err
+    assert "gst-launch-1.0 rtspsrc 'location=\"rtsp://192.0.2.7/x\"' latency=0" in out, out
+
+
+@test
+def the_documentation_runs():
+    """docs/pipelines.md: each of its lines runs"""
+    path = os.path.join(os.environ['WEIR_DATA'], '..', '..', 'docs', 'pipelines.md')
+    with open(path) as file:
+        blocks = re.findall(r'^```sh\n(.*?)^```', file.read(), re.M | re.S)
+    assert len(blocks) == 2, blocks
+    for block in blocks:
+        done = subprocess.run(['sh', '-e', '-c', block.replace('rtsp-proxy', PROXY)],
+                              capture_output=True, timeout=30, text=True)
+        assert done.returncode == 0 and not done.stderr, block + done.stderr
+
+
+if __name__ == '__main__':
+    run()
