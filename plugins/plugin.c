@@ -3,6 +3,8 @@
 
 #include <gst/gst.h>
 
+#include "cache/intervalcache.h"
+#include "cache/intervalcachesrc.h"
 #include "fanout/connection.h"
 #include "fanout/fanoutsink.h"
 #include "fanout/rtprelaypay.h"
@@ -18,6 +20,8 @@ plugin_init (GstPlugin *plugin)
   // No element: registered for programs that know it by its name.
   g_type_ensure (WEIR_TYPE_CONNECTION);
   ok &= GST_ELEMENT_REGISTER (fanoutsink, plugin);
+  ok &= GST_ELEMENT_REGISTER (intervalcache, plugin);
+  ok &= GST_ELEMENT_REGISTER (intervalcachesrc, plugin);
   ok &= GST_ELEMENT_REGISTER (ratepacer, plugin);
   ok &= GST_ELEMENT_REGISTER (rtprelaypay, plugin);
   ok &= GST_ELEMENT_REGISTER (rtprestamp, plugin);

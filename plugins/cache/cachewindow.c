@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "cachewindow.h"
+
+#define AT_ONCE 64 // entries that are let go while the lock is held
+
+// By name. A window leaves it with its last reference, so it holds none.
+static GMutex channels_lock;
+static GHashTable *channels;
+
+/* Scenes */
+
+CacheScene *
+cache_scene_ref (CacheScene *scene)
+{
+  g_atomic_int_inc (&scene->refs);
+  return scene;
+}
+
+void
+cache_scene_unref (CacheScene *scene)
+{
+  if (!scene || !g_atomic_int_dec_and_test (&scene->refs))
+    return;
+  for (guint i = 0; i < scene->n; i++)
+    gst_event_unref (scene->events[i]);
+  g_free (scene);
+}
+
+gboolean
+cache_scene_has (const CacheScene *scene, const GstEvent *event)
+{
+  for (guint i = 0; scene && i < scene->n; i++) {
+    if (scene->events[i] == event)
+      return TRUE;
+  }
+  return FALSE;
+}
+
+// As pads do it: one of a type, and where there can be several, one of a type and a name.
+static gboolean
+takes_the_place_of (GstEvent *event, GstEvent *old)
+{
+  const GstEventType type = GST_EVENT_TYPE (event);
+
+  if (type != GST_EVENT_TYPE (old))
+    return FALSE;
+  return !(gst_event_type_get_flags (type) & GST_EVENT_TYPE_STICKY_MULTI)
+         || gst_event_has_name (old, gst_structure_get_name (gst_event_get_structure (event)));
+}
+
+static CacheScene *
+make_scene (const CacheScene *old, GstEvent *event)
+{
+  const guint n_old = old ? old->n : 0;
+  CacheScene *scene = g_malloc (sizeof *scene + (n_old + 1) * sizeof scene->events[0]);
+  gboolean placed = FALSE;
+
+  scene->refs = 1;
+  scene->n = 0;
+  for (guint i = 0; i < n_old; i++) {
+    if (!placed && GST_EVENT_TYPE (old->events[i]) > GST_EVENT_TYPE (event)) {
+      scene->events[scene->n++] = gst_event_ref (event);
+      placed = TRUE;
+    }
+    if (!takes_the_place_of (event, old->events[i]))
+      scene->events[scene->n++] = gst_event_ref (old->events[i]);
+  }
+  if (!placed)
+    scene->events[scene->n++] = gst_event_ref (event);
+  return scene;
+}
+
+/* Windows and their names */
+
+static CacheWindow *
+make_window (const gchar *name)
+{
+  CacheWindow *window = g_new0 (CacheWindow, 1);
+
+  window->refs = 1;
+  window->name = g_strdup (name);
+  g_mutex_init (&window->lock);
+  g_cond_init (&window->changed);
+  weir_cache_index_init (&window->index);
+  return window;
+}
+
+CacheWindow *
+cache_window_get (const gchar *name)
+{
+  CacheWindow *window;
+
+  if (!name)
+    return make_window (NULL);
+  g_mutex_lock (&channels_lock);
+  if (!channels)
+    channels = g_hash_table_new (g_str_hash, g_str_equal);
+  window = g_hash_table_lookup (channels, name);
+  if (window) {
+    cache_window_ref (window);
+  } else {
+    window = make_window (name);
+    g_hash_table_insert (channels, window->name, window);
+  }
+  g_mutex_unlock (&channels_lock);
+  return window;
+}
+
+CacheWindow *
+cache_window_ref (CacheWindow *window)
+{
+  g_atomic_int_inc (&window->refs);
+  return window;
+}
+
+static void
+free_entry (WeirCacheEntry *entry)
+{
+  gst_mini_object_unref (entry->object);
+  cache_scene_unref (entry->state);
+}
+
+static void
+free_window (CacheWindow *window)
+{
+  while (window->index.head > window->index.tail) {
+    WeirCacheEntry entry = weir_cache_index_pop (&window->index);
+    free_entry (&entry);
+  }
+  weir_cache_index_free (&window->index);
+  cache_scene_unref (window->scene);
+  g_mutex_clear (&window->lock);
+  g_cond_clear (&window->changed);
+  g_free (window->name);
+  g_free (window);
+}
+
+// Under the channels' lock, so that nobody finds a window that is about to go.
+void
+cache_window_unref (CacheWindow *window)
+{
+  gboolean last;
+
+  g_mutex_lock (&channels_lock);
+  last = g_atomic_int_dec_and_test (&window->refs);
+  if (last && window->name)
+    g_hash_table_remove (channels, window->name);
+  g_mutex_unlock (&channels_lock);
+  if (last)
+    free_window (window);
+}
+
+/* Writing */
+
+// Lets go the oldest that exceed the bounds, or that lie before `until`. With the lock, which is
+// given up while they end.
+static void
+evict (CacheWindow *window, gint64 until)
+{
+  WeirCacheIndex *index = &window->index;
+  guint n;
+
+  do {
+    WeirCacheEntry gone[AT_ONCE];
+
+    for (n = 0; n < AT_ONCE && (index->tail < until || weir_cache_index_exceeded (index)); n++) {
+      gone[n] = weir_cache_index_pop (index);
+      window->counts.evicted += gone[n].n_buffers;
+    }
+    if (n == 0)
+      break;
+    g_mutex_unlock (&window->lock);
+    for (guint i = 0; i < n; i++)
+      free_entry (&gone[i]);
+    g_mutex_lock (&window->lock);
+  } while (n == AT_ONCE);
+}
+
+// What the next writer brings begins a stream of its own.
+gboolean
+cache_window_claim (CacheWindow *window, const WeirCacheBounds *bounds)
+{
+  CacheScene *old = NULL;
+  gboolean ok;
+
+  g_mutex_lock (&window->lock);
+  ok = !window->written;
+  if (ok) {
+    window->written = window->discont = TRUE;
+    window->counts.publishers++;
+    window->index.bounds = *bounds;
+    old = g_steal_pointer (&window->scene);
+  }
+  g_mutex_unlock (&window->lock);
+  cache_scene_unref (old);
+  return ok;
+}
+
+void
+cache_window_release (CacheWindow *window)
+{
+  g_mutex_lock (&window->lock);
+  window->written = FALSE;
+  g_mutex_unlock (&window->lock);
+}
+
+void
+cache_window_set_bounds (CacheWindow *window, const WeirCacheBounds *bounds)
+{
+  g_mutex_lock (&window->lock);
+  window->index.bounds = *bounds;
+  evict (window, 0);
+  g_mutex_unlock (&window->lock);
+}
+
+static void
+drop_segment (CacheWindow *window)
+{
+  CacheScene *old = window->scene, *scene;
+
+  if (!old)
+    return;
+  scene = g_malloc (sizeof *scene + old->n * sizeof scene->events[0]);
+  scene->refs = 1;
+  scene->n = 0;
+  for (guint i = 0; i < old->n; i++) {
+    if (GST_EVENT_TYPE (old->events[i]) != GST_EVENT_SEGMENT)
+      scene->events[scene->n++] = gst_event_ref (old->events[i]);
+  }
+  window->scene = scene;
+  cache_scene_unref (old);
+}
+
+void
+cache_window_flush (CacheWindow *window)
+{
+  g_mutex_lock (&window->lock);
+  window->flushed = window->index.head;
+  window->discont = TRUE;
+  drop_segment (window);
+  evict (window, window->flushed);
+  g_mutex_unlock (&window->lock);
+}
+
+// With the lock. Returns the scene that was in force, to be let go.
+static CacheScene *
+change_scene (CacheWindow *window, GstEvent *event)
+{
+  CacheScene *old = window->scene;
+
+  window->scene = make_scene (old, event);
+  return old;
+}
+
+static gboolean
+changes_scene (const WeirCacheEntry *entry)
+{
+  return entry->flags & WEIR_CACHE_EVENT && !(entry->flags & WEIR_CACHE_EOS)
+         && GST_EVENT_IS_STICKY (entry->object);
+}
+
+gint64
+cache_window_next (CacheWindow *window)
+{
+  gint64 next;
+
+  g_mutex_lock (&window->lock);
+  next = window->index.head;
+  g_mutex_unlock (&window->lock);
+  return next;
+}
+
+gint64
+cache_window_push (CacheWindow *window, WeirCacheEntry *entry)
+{
+  CacheScene *old = NULL;
+  gint64 position = -1;
+
+  g_mutex_lock (&window->lock);
+  if (changes_scene (entry))
+    old = change_scene (window, entry->object);
+  if (window->discont && !(entry->flags & WEIR_CACHE_EVENT)) {
+    entry->flags |= WEIR_CACHE_DISCONT;
+    window->discont = FALSE;
+  }
+  entry->state = window->scene ? cache_scene_ref (window->scene) : NULL;
+  window->counts.in += entry->n_buffers;
+  window->counts.bytes_in += entry->bytes;
+  if (weir_cache_index_push (&window->index, entry) == 0) {
+    position = window->index.head - 1;
+    g_cond_broadcast (&window->changed);
+    evict (window, 0);
+  } else {
+    window->counts.evicted += entry->n_buffers;
+  }
+  g_mutex_unlock (&window->lock);
+  cache_scene_unref (old);
+  if (position < 0)
+    free_entry (entry);
+  return position;
+}
+
+void
+cache_window_mark_join (CacheWindow *window, gint64 position)
+{
+  g_mutex_lock (&window->lock);
+  weir_cache_index_mark_join (&window->index, position);
+  g_cond_broadcast (&window->changed);
+  g_mutex_unlock (&window->lock);
+}
+
+/* Statistics */
+
+void
+cache_window_add_stats (CacheWindow *window, GstStructure *stats)
+{
+  const WeirCacheIndex *index = &window->index;
+  guint64 oldest = 0, newest = 0;
+
+  g_mutex_lock (&window->lock);
+  if (index->head > index->tail) {
+    oldest = (guint64) weir_cache_index_at (index, index->tail)->time_ns;
+    newest = (guint64) weir_cache_index_at (index, index->head - 1)->end_ns;
+  }
+  gst_structure_set (stats, "in", G_TYPE_UINT64, window->counts.in, "bytes-in", G_TYPE_UINT64,
+      window->counts.bytes_in, "evicted", G_TYPE_UINT64, window->counts.evicted, "held",
+      G_TYPE_UINT64, window->counts.in - window->counts.evicted, "held-bytes", G_TYPE_UINT64,
+      index->bytes, "oldest", G_TYPE_UINT64, oldest, "newest", G_TYPE_UINT64, newest, "repaired",
+      G_TYPE_UINT64, index->n_repaired, "publishers", G_TYPE_UINT64, window->counts.publishers,
+      "readers", G_TYPE_UINT, window->n_readers, NULL);
+  g_mutex_unlock (&window->lock);
+}

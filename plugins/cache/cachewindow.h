@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// What a cache holds of a stream: buffers, lists of buffers and events by reference, in the order
+// in which they came, for readers in any pipeline of the process. One writes, who never waits; each
+// reader has a place of its own (cachereader.h). It lives as long as one of them.
+
+#include <gst/gst.h>
+
+#include "core/cacheindex.h"
+
+G_BEGIN_DECLS
+
+// The sticky events that are in force at some place. Never changed, so shared by all that came with
+// them.
+typedef struct {
+  gint refs; // atomic
+  guint n;
+  GstEvent *events[];
+} CacheScene;
+
+CacheScene *cache_scene_ref (CacheScene *scene);
+void cache_scene_unref (CacheScene *scene); // NULL is fine
+gboolean cache_scene_has (const CacheScene *scene, const GstEvent *event);
+
+typedef struct {
+  guint64 in, bytes_in; // buffers
+  guint64 evicted;      // of them: the bounds, or a flush, took them
+  guint64 publishers;
+} CacheCounts;
+
+typedef struct {
+  gint refs; // atomic
+  gchar *name;
+
+  // Under the lock, all below. Not held across a push, a message, or the end of a buffer.
+  GMutex lock;
+  GCond changed;
+  WeirCacheIndex index;
+  CacheScene *scene; // as of the newest entry
+  gint64 flushed;    // who is before this position goes on there, and has missed nothing
+  gboolean written;  // someone writes
+  gboolean discont;  // the next data does not go on from the last
+  guint n_readers;
+  CacheCounts counts;
+} CacheWindow;
+
+// The window of a channel, which is made by whoever asks first; without a name, one of its own.
+CacheWindow *cache_window_get (const gchar *name);
+CacheWindow *cache_window_ref (CacheWindow *window);
+void cache_window_unref (CacheWindow *window);
+
+// Of the one who writes. FALSE if another does.
+gboolean cache_window_claim (CacheWindow *window, const WeirCacheBounds *bounds);
+void cache_window_release (CacheWindow *window);
+void cache_window_set_bounds (CacheWindow *window, const WeirCacheBounds *bounds);
+void cache_window_flush (CacheWindow *window);
+
+// The position of what is pushed next.
+gint64 cache_window_next (CacheWindow *window);
+
+// Takes the object of the entry: a buffer, a list, or an event. Returns its position, or -1 if
+// there is no memory.
+gint64 cache_window_push (CacheWindow *window, WeirCacheEntry *entry);
+void cache_window_mark_join (CacheWindow *window, gint64 position);
+
+// What it holds, for statistics: see intervalcache.
+void cache_window_add_stats (CacheWindow *window, GstStructure *stats);
+
+G_END_DECLS

@@ -1,0 +1,619 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/**
+ * SECTION:element-intervalcache
+ * @title: intervalcache
+ * @short_description: holds the last while of a stream, for readers at places of their own
+ *
+ * Keeps what comes in for #WeirIntervalCache:max-time, and lets any number of readers have it, each
+ * from its own place: those at its request pads, each with a thread of its own, and any
+ * `intervalcachesrc` with the same #WeirIntervalCache:channel, in whatever pipeline of the process.
+ * Buffers, lists of buffers and events are kept by reference, as they came; nothing is copied.
+ *
+ * It never waits for a reader: what exceeds the bounds goes, and who has not read it goes on at the
+ * next join point, with DISCONT and a message `cache-miss` (see `intervalcachesrc`). Without source
+ * pads it is a sink that doesn't wait for the clock either.
+ *
+ * A join point is a buffer that is no delta unit; in RTP, the first packet of a keyframe (H.264,
+ * H.265, VP8, VP9, AV1 and MPEG video; with other codecs any packet that is no delta unit).
+ *
+ * What is kept isn't free for its owner's pool: a source with few buffers, as of video devices,
+ * needs a bound that leaves it some, or a copy.
+ *
+ * ## Example launch line
+ * |[
+ * gst-launch-1.0 videotestsrc is-live=true ! timeoverlay ! intervalcache name=cache
+ * src_1::delay=5000000000 cache.src_0 ! queue ! autovideosink
+ * cache.src_1 ! queue ! autovideosink sync=false
+ * ]| The second window shows what the first did five seconds ago.
+ */
+#include "config.h"
+
+#include "intervalcache.h"
+
+#include "cachepad.h"
+#include "cachewindow.h"
+#include "joins.h"
+
+#include <stdio.h>
+
+GST_DEBUG_CATEGORY (intervalcache_debug);
+#define GST_CAT_DEFAULT intervalcache_debug
+
+enum { PROP_0, PROP_CHANNEL, PROP_MAX_TIME, PROP_MAX_BYTES, PROP_MAX_BUFFERS, PROP_STATS };
+
+#define DEFAULT_MAX_TIME (10 * GST_SECOND)
+#define DEFAULT_MAX_BYTES (64 * 1024 * 1024)
+#define DEFAULT_MAX_BUFFERS 65536
+
+static GstStaticPadTemplate sink_template =
+    GST_STATIC_PAD_TEMPLATE ("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
+static GstStaticPadTemplate src_template =
+    GST_STATIC_PAD_TEMPLATE ("src_%u", GST_PAD_SRC, GST_PAD_REQUEST, GST_STATIC_CAPS_ANY);
+
+struct _WeirIntervalCache {
+  GstElement parent;
+
+  GstPad *sinkpad;
+
+  // The streaming thread's.
+  GstSegment segment;
+  CacheJoins joins;
+
+  // The object lock, all below.
+  gchar *channel;
+  WeirCacheBounds bounds;
+  guint next_pad;
+  CacheWindow *window; // a reference, from READY on; changes while nothing is active
+};
+
+static void child_proxy_init (gpointer iface, gpointer data);
+
+G_DEFINE_FINAL_TYPE_WITH_CODE (WeirIntervalCache, weir_interval_cache, GST_TYPE_ELEMENT,
+    G_IMPLEMENT_INTERFACE (GST_TYPE_CHILD_PROXY, child_proxy_init))
+GST_ELEMENT_REGISTER_DEFINE (
+    intervalcache, "intervalcache", GST_RANK_NONE, WEIR_TYPE_INTERVAL_CACHE)
+
+/* Data: the streaming thread */
+
+static gint64
+running_time (const WeirIntervalCache *self, GstClockTime time)
+{
+  guint64 running = 0;
+  gint sign = 0;
+
+  if (self->segment.format == GST_FORMAT_TIME)
+    sign = gst_segment_to_running_time_full (&self->segment, GST_FORMAT_TIME, time, &running);
+  if (sign == 0 || running > G_MAXINT64 / 4)
+    return WEIR_CACHE_NO_TIME;
+  return sign > 0 ? (gint64) running : 0;
+}
+
+static void
+set_times (
+    const WeirIntervalCache *self, WeirCacheEntry *entry, GstClockTime time, GstClockTime duration)
+{
+  GstClock *clock = gst_system_clock_obtain ();
+
+  entry->arrival_ns = (gint64) gst_clock_get_time (clock);
+  entry->time_ns = entry->end_ns = running_time (self, time);
+  if (entry->time_ns != WEIR_CACHE_NO_TIME && duration < G_MAXINT64 / 4)
+    entry->end_ns += (gint64) duration;
+  gst_object_unref (clock);
+}
+
+static void
+keep_data (WeirIntervalCache *self, WeirCacheEntry *entry)
+{
+  const gint64 position = cache_window_next (self->window);
+  const gint64 join = cache_joins_look (&self->joins, entry->object, position);
+
+  if (join == position)
+    entry->flags |= WEIR_CACHE_JOIN;
+  else if (join != WEIR_CACHE_NO_POSITION)
+    cache_window_mark_join (self->window, join);
+  cache_window_push (self->window, entry);
+}
+
+static GstFlowReturn
+weir_interval_cache_chain (GstPad *pad, GstObject *parent, GstBuffer *buffer)
+{
+  WeirIntervalCache *self = WEIR_INTERVAL_CACHE (parent);
+  WeirCacheEntry entry = { .object = buffer, .n_buffers = 1 };
+
+  entry.bytes = gst_buffer_get_size (buffer);
+  set_times (self, &entry, GST_BUFFER_DTS_OR_PTS (buffer), GST_BUFFER_DURATION (buffer));
+  keep_data (self, &entry);
+  return GST_FLOW_OK;
+}
+
+static GstFlowReturn
+weir_interval_cache_chain_list (GstPad *pad, GstObject *parent, GstBufferList *list)
+{
+  WeirIntervalCache *self = WEIR_INTERVAL_CACHE (parent);
+  const guint n = gst_buffer_list_length (list);
+  WeirCacheEntry entry = { .object = list, .n_buffers = n };
+  GstBuffer *first, *last;
+
+  if (n == 0) {
+    gst_buffer_list_unref (list);
+    return GST_FLOW_OK;
+  }
+  first = gst_buffer_list_get (list, 0);
+  last = gst_buffer_list_get (list, n - 1);
+  entry.bytes = gst_buffer_list_calculate_size (list);
+  set_times (self, &entry, GST_BUFFER_DTS_OR_PTS (last), GST_BUFFER_DURATION (last));
+  entry.time_ns = running_time (self, GST_BUFFER_DTS_OR_PTS (first));
+  keep_data (self, &entry);
+  return GST_FLOW_OK;
+}
+
+/* Events and queries */
+
+typedef void (*ReaderFunc) (CacheReader *reader);
+
+static gboolean
+call_reader (GstElement *element, GstPad *pad, gpointer user_data)
+{
+  const ReaderFunc *func = user_data;
+
+  (*func) (weir_cache_pad_reader (WEIR_CACHE_PAD (pad)));
+  return TRUE;
+}
+
+static void
+each_reader (WeirIntervalCache *self, ReaderFunc func)
+{
+  gst_element_foreach_src_pad (GST_ELEMENT (self), call_reader, &func);
+}
+
+static void
+wait_for_task (CacheReader *reader)
+{
+  gst_pad_pause_task (reader->pad);
+}
+
+static void
+run_again (CacheReader *reader)
+{
+  cache_reader_flushed (reader);
+  cache_reader_run (reader);
+}
+
+static gboolean
+flush_start (WeirIntervalCache *self, GstEvent *event)
+{
+  each_reader (self, cache_reader_interrupt);
+  gst_pad_event_default (self->sinkpad, GST_OBJECT (self), event);
+  each_reader (self, wait_for_task);
+  return TRUE;
+}
+
+static gboolean
+flush_stop (WeirIntervalCache *self, GstEvent *event)
+{
+  gst_segment_init (&self->segment, GST_FORMAT_UNDEFINED);
+  cache_window_flush (self->window);
+  gst_pad_event_default (self->sinkpad, GST_OBJECT (self), event);
+  each_reader (self, run_again);
+  return TRUE;
+}
+
+static void
+set_event_times (const WeirIntervalCache *self, WeirCacheEntry *entry, GstEvent *event)
+{
+  GstClockTime time = GST_CLOCK_TIME_NONE, duration = GST_CLOCK_TIME_NONE;
+
+  if (GST_EVENT_TYPE (event) == GST_EVENT_GAP)
+    gst_event_parse_gap (event, &time, &duration);
+  set_times (self, entry, time, duration);
+}
+
+static void
+note_event (WeirIntervalCache *self, GstEvent *event)
+{
+  GstCaps *caps;
+
+  if (GST_EVENT_TYPE (event) == GST_EVENT_SEGMENT) {
+    gst_event_copy_segment (event, &self->segment);
+  } else if (GST_EVENT_TYPE (event) == GST_EVENT_CAPS) {
+    gst_event_parse_caps (event, &caps);
+    cache_joins_set_caps (&self->joins, caps);
+  }
+}
+
+// A pipeline has ended when its sinks have.
+static void
+tell_eos (WeirIntervalCache *self, guint32 seqnum)
+{
+  GstMessage *message;
+
+  if (!GST_OBJECT_FLAG_IS_SET (self, GST_ELEMENT_FLAG_SINK))
+    return;
+  message = gst_message_new_eos (GST_OBJECT (self));
+  gst_message_set_seqnum (message, seqnum);
+  gst_element_post_message (GST_ELEMENT (self), message);
+}
+
+static gboolean
+keep_event (WeirIntervalCache *self, GstEvent *event)
+{
+  const gboolean eos = GST_EVENT_TYPE (event) == GST_EVENT_EOS;
+  const guint32 seqnum = gst_event_get_seqnum (event);
+  WeirCacheEntry entry = { .object = event, .flags = WEIR_CACHE_EVENT };
+
+  note_event (self, event);
+  if (eos)
+    entry.flags |= WEIR_CACHE_EOS;
+  set_event_times (self, &entry, event);
+  cache_window_push (self->window, &entry);
+  if (eos)
+    tell_eos (self, seqnum);
+  return TRUE;
+}
+
+static gboolean
+weir_interval_cache_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
+{
+  WeirIntervalCache *self = WEIR_INTERVAL_CACHE (parent);
+
+  if (GST_EVENT_TYPE (event) == GST_EVENT_FLUSH_START)
+    return flush_start (self, event);
+  if (GST_EVENT_TYPE (event) == GST_EVENT_FLUSH_STOP)
+    return flush_stop (self, event);
+  if (GST_EVENT_IS_SERIALIZED (event))
+    return keep_event (self, event);
+  return gst_pad_event_default (pad, parent, event);
+}
+
+// What is in the stream's order can't be answered before readers come to it.
+static gboolean
+weir_interval_cache_sink_query (GstPad *pad, GstObject *parent, GstQuery *query)
+{
+  if (GST_QUERY_IS_SERIALIZED (query))
+    return FALSE;
+  return gst_pad_query_default (pad, parent, query);
+}
+
+/* Pads */
+
+static void
+set_sink_flag (WeirIntervalCache *self)
+{
+  GST_OBJECT_LOCK (self);
+  if (GST_ELEMENT (self)->numsrcpads > 0)
+    GST_OBJECT_FLAG_UNSET (self, GST_ELEMENT_FLAG_SINK);
+  else
+    GST_OBJECT_FLAG_SET (self, GST_ELEMENT_FLAG_SINK);
+  GST_OBJECT_UNLOCK (self);
+}
+
+static gchar *
+choose_name (WeirIntervalCache *self, const gchar *wanted)
+{
+  guint number;
+  gchar *name;
+
+  GST_OBJECT_LOCK (self);
+  if (wanted && sscanf (wanted, "src_%u", &number) == 1)
+    self->next_pad = MAX (self->next_pad, number + 1);
+  name = wanted ? g_strdup (wanted) : g_strdup_printf ("src_%u", self->next_pad++);
+  GST_OBJECT_UNLOCK (self);
+  return name;
+}
+
+static GstPad *
+weir_interval_cache_request_new_pad (
+    GstElement *element, GstPadTemplate *template, const gchar *wanted, const GstCaps *caps)
+{
+  WeirIntervalCache *self = WEIR_INTERVAL_CACHE (element);
+  gchar *name = choose_name (self, wanted);
+  WeirCachePad *pad = weir_cache_pad_new (template, name, element);
+  CacheReader *reader = weir_cache_pad_reader (pad);
+  gboolean ok;
+
+  GST_OBJECT_LOCK (self);
+  ok = self->window != NULL;
+  GST_OBJECT_UNLOCK (self);
+  if (ok)
+    cache_reader_open (reader, self->window);
+  gst_object_ref (pad);
+  ok = gst_element_add_pad (element, GST_PAD (pad));
+  if (ok) {
+    set_sink_flag (self);
+    gst_child_proxy_child_added (GST_CHILD_PROXY (self), G_OBJECT (pad), name);
+  } else {
+    cache_reader_close (reader);
+  }
+  gst_object_unref (pad);
+  g_free (name);
+  return ok ? GST_PAD (pad) : NULL;
+}
+
+static void
+weir_interval_cache_release_pad (GstElement *element, GstPad *pad)
+{
+  gst_object_ref (pad);
+  gst_child_proxy_child_removed (GST_CHILD_PROXY (element), G_OBJECT (pad), GST_PAD_NAME (pad));
+  gst_pad_set_active (pad, FALSE);
+  gst_element_remove_pad (element, pad);
+  cache_reader_close (weir_cache_pad_reader (WEIR_CACHE_PAD (pad)));
+  set_sink_flag (WEIR_INTERVAL_CACHE (element));
+  gst_object_unref (pad);
+}
+
+static GObject *
+get_child (GstChildProxy *proxy, guint index)
+{
+  GObject *pad;
+
+  GST_OBJECT_LOCK (proxy);
+  pad = g_list_nth_data (GST_ELEMENT (proxy)->srcpads, index);
+  if (pad)
+    g_object_ref (pad);
+  GST_OBJECT_UNLOCK (proxy);
+  return pad;
+}
+
+static guint
+count_children (GstChildProxy *proxy)
+{
+  guint n;
+
+  GST_OBJECT_LOCK (proxy);
+  n = GST_ELEMENT (proxy)->numsrcpads;
+  GST_OBJECT_UNLOCK (proxy);
+  return n;
+}
+
+static void
+child_proxy_init (gpointer iface, gpointer data)
+{
+  GstChildProxyInterface *proxy = iface;
+
+  proxy->get_child_by_index = get_child;
+  proxy->get_children_count = count_children;
+}
+
+/* States */
+
+static void
+open_reader (CacheReader *reader)
+{
+  cache_reader_open (reader, WEIR_INTERVAL_CACHE (reader->element)->window);
+}
+
+static gboolean
+open_window (WeirIntervalCache *self)
+{
+  CacheWindow *window;
+  WeirCacheBounds bounds;
+  gchar *channel;
+
+  GST_OBJECT_LOCK (self);
+  channel = g_strdup (self->channel);
+  bounds = self->bounds;
+  GST_OBJECT_UNLOCK (self);
+  window = cache_window_get (channel);
+  if (!cache_window_claim (window, &bounds)) {
+    GST_ELEMENT_ERROR (self, RESOURCE, BUSY,
+        ("There is an intervalcache with channel=%s already.", channel), (NULL));
+    cache_window_unref (window);
+    g_free (channel);
+    return FALSE;
+  }
+  g_free (channel);
+  GST_OBJECT_LOCK (self);
+  self->window = window;
+  GST_OBJECT_UNLOCK (self);
+  gst_segment_init (&self->segment, GST_FORMAT_UNDEFINED);
+  self->joins = (CacheJoins) { 0 };
+  each_reader (self, open_reader);
+  return TRUE;
+}
+
+static void
+close_window (WeirIntervalCache *self)
+{
+  CacheWindow *window;
+
+  each_reader (self, cache_reader_close);
+  GST_OBJECT_LOCK (self);
+  window = g_steal_pointer (&self->window);
+  GST_OBJECT_UNLOCK (self);
+  cache_window_release (window);
+  cache_window_unref (window);
+}
+
+static GstStateChangeReturn
+weir_interval_cache_change_state (GstElement *element, GstStateChange transition)
+{
+  WeirIntervalCache *self = WEIR_INTERVAL_CACHE (element);
+  GstStateChangeReturn ret;
+
+  if (transition == GST_STATE_CHANGE_READY_TO_PAUSED && !open_window (self))
+    return GST_STATE_CHANGE_FAILURE;
+  ret = GST_ELEMENT_CLASS (weir_interval_cache_parent_class)->change_state (element, transition);
+  if (transition == GST_STATE_CHANGE_PAUSED_TO_READY
+      || (transition == GST_STATE_CHANGE_READY_TO_PAUSED && ret == GST_STATE_CHANGE_FAILURE))
+    close_window (self);
+  return ret;
+}
+
+/* Properties */
+
+static CacheWindow *
+get_window (WeirIntervalCache *self)
+{
+  CacheWindow *window;
+
+  GST_OBJECT_LOCK (self);
+  window = self->window ? cache_window_ref (self->window) : NULL;
+  GST_OBJECT_UNLOCK (self);
+  return window;
+}
+
+static GstStructure *
+make_stats (WeirIntervalCache *self)
+{
+  GstStructure *stats = gst_structure_new_empty ("application/x-weir-cache");
+  CacheWindow *window = get_window (self);
+
+  if (window) {
+    cache_window_add_stats (window, stats);
+    cache_window_unref (window);
+  }
+  return stats;
+}
+
+static void
+apply_bounds (WeirIntervalCache *self)
+{
+  CacheWindow *window = get_window (self);
+  WeirCacheBounds bounds;
+
+  if (!window)
+    return;
+  GST_OBJECT_LOCK (self);
+  bounds = self->bounds;
+  GST_OBJECT_UNLOCK (self);
+  cache_window_set_bounds (window, &bounds);
+  cache_window_unref (window);
+}
+
+static void
+weir_interval_cache_set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
+{
+  WeirIntervalCache *self = WEIR_INTERVAL_CACHE (object);
+
+  GST_OBJECT_LOCK (self);
+  switch (id) {
+    case PROP_CHANNEL:
+      g_free (self->channel);
+      self->channel = g_value_dup_string (value);
+      break;
+    case PROP_MAX_TIME:
+      self->bounds.time_ns = (gint64) g_value_get_uint64 (value);
+      break;
+    case PROP_MAX_BYTES:
+      self->bounds.bytes = g_value_get_uint64 (value);
+      break;
+    case PROP_MAX_BUFFERS:
+      self->bounds.buffers = g_value_get_uint (value);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+      break;
+  }
+  GST_OBJECT_UNLOCK (self);
+  apply_bounds (self);
+}
+
+static void
+weir_interval_cache_get_property (GObject *object, guint id, GValue *value, GParamSpec *pspec)
+{
+  WeirIntervalCache *self = WEIR_INTERVAL_CACHE (object);
+
+  if (id == PROP_STATS) {
+    g_value_take_boxed (value, make_stats (self));
+    return;
+  }
+  GST_OBJECT_LOCK (self);
+  switch (id) {
+    case PROP_CHANNEL:
+      g_value_set_string (value, self->channel);
+      break;
+    case PROP_MAX_TIME:
+      g_value_set_uint64 (value, (guint64) self->bounds.time_ns);
+      break;
+    case PROP_MAX_BYTES:
+      g_value_set_uint64 (value, self->bounds.bytes);
+      break;
+    case PROP_MAX_BUFFERS:
+      g_value_set_uint (value, (guint) self->bounds.buffers);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+      break;
+  }
+  GST_OBJECT_UNLOCK (self);
+}
+
+static void
+weir_interval_cache_init (WeirIntervalCache *self)
+{
+  self->sinkpad = gst_pad_new_from_static_template (&sink_template, "sink");
+  gst_pad_set_chain_function (self->sinkpad, weir_interval_cache_chain);
+  gst_pad_set_chain_list_function (self->sinkpad, weir_interval_cache_chain_list);
+  gst_pad_set_event_function (self->sinkpad, weir_interval_cache_sink_event);
+  gst_pad_set_query_function (self->sinkpad, weir_interval_cache_sink_query);
+  GST_PAD_SET_PROXY_CAPS (self->sinkpad);
+  gst_element_add_pad (GST_ELEMENT (self), self->sinkpad);
+  self->bounds = (WeirCacheBounds) {
+    .time_ns = (gint64) DEFAULT_MAX_TIME, .bytes = DEFAULT_MAX_BYTES, .buffers = DEFAULT_MAX_BUFFERS
+  };
+  set_sink_flag (self);
+}
+
+static void
+weir_interval_cache_finalize (GObject *object)
+{
+  WeirIntervalCache *self = WEIR_INTERVAL_CACHE (object);
+
+  g_free (self->channel);
+  G_OBJECT_CLASS (weir_interval_cache_parent_class)->finalize (object);
+}
+
+static void
+weir_interval_cache_class_init (WeirIntervalCacheClass *klass)
+{
+  GObjectClass *gobject_class = G_OBJECT_CLASS (klass);
+  GstElementClass *element_class = GST_ELEMENT_CLASS (klass);
+  const GParamFlags ro = G_PARAM_READABLE | G_PARAM_STATIC_STRINGS;
+  const GParamFlags rw = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS;
+
+  GST_DEBUG_CATEGORY_INIT (intervalcache_debug, "intervalcache", 0, "Interval cache");
+
+  gobject_class->set_property = weir_interval_cache_set_property;
+  gobject_class->get_property = weir_interval_cache_get_property;
+  gobject_class->finalize = weir_interval_cache_finalize;
+  element_class->change_state = weir_interval_cache_change_state;
+  element_class->request_new_pad = weir_interval_cache_request_new_pad;
+  element_class->release_pad = weir_interval_cache_release_pad;
+
+  g_object_class_install_property (gobject_class, PROP_CHANNEL,
+      g_param_spec_string ("channel", "Channel",
+          "The name under which intervalcachesrc finds it in this process; none = it can't", NULL,
+          rw | GST_PARAM_MUTABLE_READY));
+  g_object_class_install_property (gobject_class, PROP_MAX_TIME,
+      g_param_spec_uint64 ("max-time", "Longest time",
+          "How much of the stream is kept at most, in ns; 0 = any", 0, G_MAXINT64 / 4,
+          DEFAULT_MAX_TIME, rw | GST_PARAM_MUTABLE_PLAYING));
+  g_object_class_install_property (gobject_class, PROP_MAX_BYTES,
+      g_param_spec_uint64 ("max-bytes", "Most bytes",
+          "How many bytes are kept at most; 0 = any number", 0, G_MAXUINT64, DEFAULT_MAX_BYTES,
+          rw | GST_PARAM_MUTABLE_PLAYING));
+  g_object_class_install_property (gobject_class, PROP_MAX_BUFFERS,
+      g_param_spec_uint ("max-buffers", "Most buffers",
+          "How many buffers and events are kept at most; 0 = any number", 0, G_MAXUINT,
+          DEFAULT_MAX_BUFFERS, rw | GST_PARAM_MUTABLE_PLAYING));
+  /**
+   * WeirIntervalCache:stats:
+   *
+   * All #guint64, but `readers` (#guint). Of buffers: `in`, `evicted` and `held`, which make up
+   * `in`. `bytes-in`, `held-bytes`. `oldest` and `newest`: what it holds, in ns of the cache's
+   * time. `repaired`: times that were missing, jumped or went back. `publishers`: how many caches
+   * have had this channel. Those of a pad, and of `intervalcachesrc`, have this too, and of the
+   * reader: `out` and `bytes-out` (buffers), `misses` and `skipped` (see `intervalcachesrc`),
+   * `position` (the time of what comes next), `behind` (how long ago that came in, in ns).
+   */
+  g_object_class_install_property (gobject_class, PROP_STATS,
+      g_param_spec_boxed (
+          "stats", "Statistics", "What came in, and what is held", GST_TYPE_STRUCTURE, ro));
+
+  gst_type_mark_as_plugin_api (WEIR_TYPE_CACHE_PAD, 0);
+  gst_element_class_add_static_pad_template (element_class, &sink_template);
+  gst_element_class_add_static_pad_template_with_gtype (
+      element_class, &src_template, WEIR_TYPE_CACHE_PAD);
+  gst_element_class_set_static_metadata (element_class, "Interval cache", "Generic",
+      "Holds the last while of a stream, for readers at places of their own", "Weir");
+}

@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// intervalcache and its readers: at its pads, and in other pipelines by its channel. The clock by
+// which things come in and are due stands until a test moves it.
+#include <gst/check/gstharness.h>
+#include <gst/check/gsttestclock.h>
+#include <gst/gst.h>
+
+#define RAW_CAPS "video/x-raw,format=GRAY8,width=4,height=4,framerate=10/1"
+#define RTP_CAPS "application/x-rtp,media=video,clock-rate=90000,encoding-name=VP8,payload=96"
+#define MS GST_MSECOND
+#define FRAME (100 * MS)
+#define PATIENCE (20 * GST_SECOND)
+
+static GstTestClock *test_clock;
+
+/* Those who write and read */
+
+static GstHarness *
+publish (const gchar *caps, const gchar *first_property, ...)
+{
+  GstElement *cache = gst_element_factory_make ("intervalcache", NULL);
+  va_list properties;
+  GstHarness *h;
+
+  va_start (properties, first_property);
+  g_object_set_valist (G_OBJECT (cache), first_property, properties);
+  va_end (properties);
+  h = gst_harness_new_with_element (cache, "sink", NULL);
+  gst_object_unref (cache);
+  gst_harness_set_src_caps_str (h, caps);
+  return h;
+}
+
+static GstHarness *
+make_reader (const gchar *first_property, ...)
+{
+  GstElement *source = gst_element_factory_make ("intervalcachesrc", NULL);
+  va_list properties;
+  GstHarness *h;
+
+  va_start (properties, first_property);
+  g_object_set_valist (G_OBJECT (source), first_property, properties);
+  va_end (properties);
+  h = gst_harness_new_with_element (source, NULL, "src");
+  gst_object_unref (source);
+  return h;
+}
+
+// Each buffer is known by its size.
+static GstBuffer *
+make_buffer (guint number, gboolean join)
+{
+  GstBuffer *buffer = gst_buffer_new_allocate (NULL, number + 1, NULL);
+
+  GST_BUFFER_PTS (buffer) = number * FRAME;
+  GST_BUFFER_DURATION (buffer) = FRAME;
+  if (!join)
+    GST_BUFFER_FLAG_SET (buffer, GST_BUFFER_FLAG_DELTA_UNIT);
+  return buffer;
+}
+
+// Frames at their times by the clock. Every `gop`th is a join point.
+static void
+push_frames (GstHarness *h, guint first, guint n, guint gop)
+{
+  for (guint i = first; i < first + n; i++) {
+    gst_test_clock_advance_time (test_clock, FRAME);
+    g_assert_cmpint (gst_harness_push (h, make_buffer (i, i % gop == 0)), ==, GST_FLOW_OK);
+  }
+}
+
+static GstBuffer *
+pull (GstHarness *h, guint number)
+{
+  GstBuffer *buffer = gst_harness_pull (h);
+
+  g_assert_nonnull (buffer);
+  g_assert_cmpuint (gst_buffer_get_size (buffer), ==, number + 1);
+  return buffer;
+}
+
+static void
+expect (GstHarness *h, guint number)
+{
+  gst_buffer_unref (pull (h, number));
+}
+
+static void
+expect_discont (GstHarness *h, guint number, gboolean discont)
+{
+  GstBuffer *buffer = pull (h, number);
+
+  g_assert_cmpint (GST_BUFFER_FLAG_IS_SET (buffer, GST_BUFFER_FLAG_DISCONT) != 0, ==, discont);
+  gst_buffer_unref (buffer);
+}
+
+static guint64
+stat_of (gpointer object, const gchar *name)
+{
+  GstStructure *stats;
+  guint64 value = 0;
+
+  g_object_get (object, "stats", &stats, NULL);
+  g_assert_true (gst_structure_get_uint64 (stats, name, &value));
+  gst_structure_free (stats);
+  return value;
+}
+
+static GstEvent *
+next_event (GstHarness *h, GstEventType type)
+{
+  GstEvent *event;
+
+  while ((event = gst_harness_pull_event (h)) && GST_EVENT_TYPE (event) != type)
+    gst_event_unref (event);
+  g_assert_nonnull (event);
+  return event;
+}
+
+static void
+end (GstHarness *publisher, GstHarness *reader)
+{
+  guint64 in = stat_of (publisher->element, "in");
+
+  g_assert_cmpuint (
+      in, ==, stat_of (publisher->element, "evicted") + stat_of (publisher->element, "held"));
+  if (reader)
+    gst_harness_teardown (reader);
+  gst_harness_teardown (publisher);
+}
+
+/* What goes through */
+
+static void
+test_intact (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "channel", "intact", NULL);
+  GstHarness *r = make_reader ("channel", "intact", "start", 2, NULL);
+  GstBuffer *buffer = make_buffer (0, TRUE), *got;
+  GstBufferList *list = gst_buffer_list_new ();
+  GstReferenceTimestampMeta *meta;
+  GstCaps *reference = gst_caps_new_empty_simple ("timestamp/x-ntp");
+  GstEvent *event;
+  GstTagList *tags;
+
+  gst_buffer_add_reference_timestamp_meta (buffer, reference, 42, GST_CLOCK_TIME_NONE);
+  gst_harness_push (p, buffer);
+  gst_harness_push_event (p, gst_event_new_tag (gst_tag_list_new (GST_TAG_TITLE, "one", NULL)));
+  gst_harness_push_event (p, gst_event_new_tag (gst_tag_list_new (GST_TAG_TITLE, "two", NULL)));
+  gst_buffer_list_add (list, make_buffer (1, FALSE));
+  gst_buffer_list_add (list, make_buffer (2, FALSE));
+  g_assert_cmpint (gst_pad_push_list (p->srcpad, list), ==, GST_FLOW_OK);
+  gst_harness_push_event (p, gst_event_new_gap (3 * FRAME, FRAME));
+  gst_harness_push_event (p, gst_event_new_eos ());
+
+  gst_harness_play (r);
+  got = pull (r, 0);
+  meta = gst_buffer_get_reference_timestamp_meta (got, reference);
+  g_assert_nonnull (meta);
+  g_assert_cmpuint (meta->timestamp, ==, 42);
+  g_assert_true (gst_buffer_peek_memory (got, 0) != NULL);
+  gst_buffer_unref (got);
+  expect (r, 1);
+  expect (r, 2);
+  gst_event_unref (next_event (r, GST_EVENT_STREAM_START));
+  gst_event_unref (next_event (r, GST_EVENT_CAPS));
+  gst_event_unref (next_event (r, GST_EVENT_SEGMENT));
+  for (guint i = 0; i < 2; i++) {
+    gchar *title;
+
+    event = next_event (r, GST_EVENT_TAG);
+    gst_event_parse_tag (event, &tags);
+    gst_tag_list_get_string (tags, GST_TAG_TITLE, &title);
+    g_assert_cmpstr (title, ==, i == 0 ? "one" : "two");
+    g_free (title);
+    gst_event_unref (event);
+  }
+  gst_event_unref (next_event (r, GST_EVENT_GAP));
+  gst_event_unref (next_event (r, GST_EVENT_EOS));
+  gst_caps_unref (reference);
+  end (p, r);
+}
+
+static void
+test_no_copy (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "channel", "copy", NULL);
+  GstHarness *one = make_reader ("channel", "copy", NULL);
+  GstHarness *two = make_reader ("channel", "copy", NULL);
+  GstBuffer *first, *second;
+
+  gst_harness_play (one);
+  gst_harness_play (two);
+  push_frames (p, 0, 2, 1);
+  expect (one, 0);
+  expect (two, 0);
+  first = pull (one, 1);
+  second = pull (two, 1);
+  g_assert_true (first == second);
+  gst_buffer_unref (first);
+  gst_buffer_unref (second);
+  gst_harness_teardown (one);
+  end (p, two);
+}
+
+static void
+test_caps_change (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "channel", "caps", NULL);
+  GstHarness *r = make_reader ("channel", "caps", "start", 2, NULL);
+  GstCaps *caps;
+
+  push_frames (p, 0, 1, 1);
+  gst_harness_push_event (p, gst_event_new_caps (gst_caps_from_string ("video/x-vp8")));
+  push_frames (p, 1, 1, 1);
+  gst_harness_play (r);
+  expect (r, 0);
+  expect (r, 1);
+  gst_event_unref (next_event (r, GST_EVENT_CAPS));
+  caps = gst_pad_get_current_caps (r->sinkpad);
+  g_assert_true (gst_structure_has_name (gst_caps_get_structure (caps, 0), "video/x-vp8"));
+  gst_caps_unref (caps);
+  end (p, r);
+}
+
+/* Coming and going */
+
+static void
+test_source_first (void)
+{
+  GstHarness *r = make_reader ("channel", "first", NULL), *p;
+
+  gst_harness_play (r);
+  p = publish (RAW_CAPS, "channel", "first", NULL);
+  push_frames (p, 0, 2, 1);
+  expect_discont (r, 0, TRUE);
+  expect_discont (r, 1, FALSE);
+  end (p, r);
+}
+
+static void
+test_publisher_replaced (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "channel", "replaced", NULL);
+  GstHarness *r = make_reader ("channel", "replaced", NULL);
+
+  gst_harness_play (r);
+  push_frames (p, 0, 2, 1);
+  expect (r, 0);
+  expect (r, 1);
+  gst_event_unref (next_event (r, GST_EVENT_STREAM_START));
+  gst_event_unref (next_event (r, GST_EVENT_CAPS));
+  gst_event_unref (next_event (r, GST_EVENT_SEGMENT));
+  gst_harness_push_event (p, gst_event_new_eos ());
+  gst_harness_teardown (p);
+  gst_event_unref (next_event (r, GST_EVENT_EOS));
+
+  p = publish (RAW_CAPS, "channel", "replaced", NULL);
+  push_frames (p, 5, 2, 1);
+  expect_discont (r, 5, TRUE);
+  expect_discont (r, 6, FALSE);
+  gst_event_unref (next_event (r, GST_EVENT_STREAM_START));
+  gst_event_unref (next_event (r, GST_EVENT_CAPS));
+  gst_event_unref (next_event (r, GST_EVENT_SEGMENT));
+  g_assert_cmpuint (stat_of (p->element, "publishers"), ==, 2);
+  end (p, r);
+}
+
+static void
+test_one_publisher (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "channel", "one", NULL);
+  GstElement *other = gst_element_factory_make ("intervalcache", NULL);
+
+  g_object_set (other, "channel", "one", NULL);
+  g_assert_cmpint (gst_element_set_state (other, GST_STATE_PAUSED), ==, GST_STATE_CHANGE_FAILURE);
+  gst_element_set_state (other, GST_STATE_NULL);
+  gst_object_unref (other);
+  end (p, NULL);
+}
+
+static void
+test_live_source (void)
+{
+  GstElement *source = gst_element_factory_make ("intervalcachesrc", NULL);
+  GstPad *pad = gst_element_get_static_pad (source, "src");
+  GstQuery *query = gst_query_new_latency ();
+  gboolean live;
+
+  g_assert_cmpint (gst_element_set_state (source, GST_STATE_PAUSED), ==, GST_STATE_CHANGE_FAILURE);
+  gst_element_set_state (source, GST_STATE_NULL);
+  g_object_set (source, "channel", "live", NULL);
+  g_assert_cmpint (
+      gst_element_set_state (source, GST_STATE_PAUSED), ==, GST_STATE_CHANGE_NO_PREROLL);
+  g_assert_true (gst_pad_query (pad, query));
+  gst_query_parse_latency (query, &live, NULL, NULL);
+  g_assert_true (live);
+  gst_element_set_state (source, GST_STATE_NULL);
+  gst_query_unref (query);
+  gst_object_unref (pad);
+  gst_object_unref (source);
+}
+
+static void
+test_end_by_program (void)
+{
+  GstHarness *r = make_reader ("channel", "ended", NULL);
+
+  gst_harness_play (r);
+  g_assert_true (gst_element_send_event (r->element, gst_event_new_eos ()));
+  gst_event_unref (next_event (r, GST_EVENT_EOS));
+  gst_harness_teardown (r);
+}
+
+/* Places */
+
+static void
+expect_start (const gchar *how, guint64 position, guint first)
+{
+  GstHarness *p = publish (RAW_CAPS, "channel", "starts", NULL);
+  GstHarness *r = make_reader ("channel", "starts", "position", position, NULL);
+
+  gst_util_set_object_arg (G_OBJECT (r->element), "start", how);
+  push_frames (p, 0, 35, 10);
+  gst_harness_play (r);
+  push_frames (p, 35, 1, 10);
+  expect_discont (r, first, TRUE);
+  for (guint i = first + 1; i < 36; i++)
+    expect_discont (r, i, FALSE);
+  end (p, r);
+}
+
+static void
+test_starts (void)
+{
+  expect_start ("live", 0, 35);
+  expect_start ("join-point", 0, 30);
+  expect_start ("oldest", 0, 0);
+  expect_start ("position", 25 * FRAME, 20);
+  expect_start ("position", 30 * FRAME, 30);
+  expect_start ("position", 100 * FRAME, 35);
+}
+
+static guint8 vp8_key[] = { 0x80, 96, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 0x10, 0x00 };
+
+static GstBuffer *
+make_vp8 (guint number, guint8 frame, gboolean start, gboolean key)
+{
+  GstBuffer *buffer;
+  const gsize size = sizeof vp8_key + number + 1;
+
+  vp8_key[7] = frame;
+  vp8_key[12] = start ? 0x10 : 0x00;
+  vp8_key[13] = key ? 0x00 : 0x01;
+  buffer = gst_buffer_new_allocate (NULL, size, NULL);
+  gst_buffer_memset (buffer, 0, 0, size);
+  gst_buffer_fill (buffer, 0, vp8_key, sizeof vp8_key);
+  GST_BUFFER_PTS (buffer) = frame * FRAME;
+  return buffer;
+}
+
+// Frames of three packets, none of them marked as anything.
+static void
+test_rtp_join (void)
+{
+  GstHarness *p = publish (RTP_CAPS, "channel", "rtp", NULL);
+  GstHarness *r = make_reader ("channel", "rtp", "start", 1, NULL);
+
+  for (guint i = 0; i < 30; i++)
+    gst_harness_push (p, make_vp8 (i, (guint8) (i / 3), i % 3 == 0, i / 3 % 4 == 0));
+  gst_harness_play (r);
+  for (guint i = 24; i < 30; i++)
+    expect (r, (guint) sizeof vp8_key + i);
+  end (p, r);
+}
+
+/* Bounds */
+
+static void
+expect_held (const gchar *property, guint64 bound, guint64 held)
+{
+  GstHarness *p = publish (RAW_CAPS, "channel", "bounds", "max-time", (guint64) 0, NULL);
+  gchar *text = g_strdup_printf ("%" G_GUINT64_FORMAT, bound);
+
+  gst_util_set_object_arg (G_OBJECT (p->element), property, text);
+  push_frames (p, 0, 100, 10);
+  g_assert_cmpuint (stat_of (p->element, "in"), ==, 100);
+  g_assert_cmpuint (stat_of (p->element, "held"), ==, held);
+  g_free (text);
+  end (p, NULL);
+}
+
+static void
+test_bounds (void)
+{
+  expect_held ("max-time", 0, 100);
+  expect_held ("max-time", 20 * FRAME, 20);
+  expect_held ("max-buffers", 7, 7);
+  expect_held ("max-bytes", 100 + 99 + 98, 3);
+  expect_held ("max-bytes", 1, 1);
+}
+
+static GstMessage *
+next_miss (GstBus *bus)
+{
+  GstMessage *message;
+
+  while ((message = gst_bus_timed_pop_filtered (bus, PATIENCE, GST_MESSAGE_ELEMENT))) {
+    if (gst_message_has_name (message, "cache-miss"))
+      return message;
+    gst_message_unref (message);
+  }
+  g_assert_not_reached ();
+}
+
+static void
+expect_miss (GstBus *bus, guint64 from, guint64 to, guint64 skipped)
+{
+  GstMessage *message = next_miss (bus);
+  const GstStructure *s = gst_message_get_structure (message);
+  guint64 value;
+
+  g_assert_true (gst_structure_get_uint64 (s, "from", &value));
+  g_assert_cmpuint (value, ==, from);
+  g_assert_true (gst_structure_get_uint64 (s, "to", &value));
+  g_assert_cmpuint (value, ==, to);
+  g_assert_true (gst_structure_get_uint64 (s, "skipped", &value));
+  g_assert_cmpuint (value, ==, skipped);
+  gst_message_unref (message);
+}
+
+static GstBus *
+give_bus (GstHarness *h)
+{
+  GstBus *bus = gst_bus_new ();
+
+  gst_element_set_bus (h->element, bus);
+  return bus;
+}
+
+static void
+drop_bus (GstHarness *h, GstBus *bus)
+{
+  gst_element_set_bus (h->element, NULL);
+  gst_object_unref (bus);
+}
+
+// In PAUSED the reader keeps its place, until that is gone.
+static void
+test_overrun (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "channel", "overrun", "max-buffers", 25, NULL);
+  GstHarness *r = make_reader ("channel", "overrun", NULL);
+  GstBus *bus = give_bus (r);
+
+  gst_harness_play (r);
+  push_frames (p, 0, 2, 10);
+  expect (r, 0);
+  expect (r, 1);
+  gst_element_set_state (r->element, GST_STATE_PAUSED);
+  push_frames (p, 2, 10, 10);
+  gst_element_set_state (r->element, GST_STATE_PLAYING);
+  for (guint i = 2; i < 12; i++)
+    expect_discont (r, i, FALSE);
+  gst_element_set_state (r->element, GST_STATE_PAUSED);
+  push_frames (p, 12, 100, 10);
+  gst_element_set_state (r->element, GST_STATE_PLAYING);
+  expect_discont (r, 90, TRUE);
+  expect_miss (bus, 12 * FRAME, 90 * FRAME, 78);
+  for (guint i = 91; i < 112; i++)
+    expect_discont (r, i, FALSE);
+  g_assert_cmpuint (stat_of (r->element, "misses"), ==, 1);
+  g_assert_cmpuint (stat_of (r->element, "skipped"), ==, 78);
+  g_assert_cmpuint (stat_of (r->element, "out"), ==, 112 - 78);
+  drop_bus (r, bus);
+  end (p, r);
+}
+
+static void
+test_position_gone (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "channel", "gone", "max-buffers", 25, NULL);
+  GstHarness *r = make_reader ("channel", "gone", "start", 3, "position", 2 * FRAME, NULL);
+  GstBus *bus = give_bus (r);
+
+  push_frames (p, 0, 50, 10);
+  gst_harness_play (r);
+  expect_discont (r, 30, TRUE);
+  expect_miss (bus, 2 * FRAME, 30 * FRAME, 5);
+  drop_bus (r, bus);
+  end (p, r);
+}
+
+// A window without a join point, whole: there may never be one.
+static void
+test_never_a_join (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "channel", "never", "max-buffers", 5, NULL);
+  GstHarness *r = make_reader ("channel", "never", "start", 1, NULL);
+
+  push_frames (p, 1, 5, 100);
+  gst_harness_play (r);
+  push_frames (p, 6, 5, 100);
+  g_assert_cmpint (gst_harness_buffers_in_queue (r), ==, 0);
+  push_frames (p, 11, 1, 100);
+  gst_buffer_unref (gst_harness_pull (r));
+  end (p, r);
+}
+
+/* Waiting, and not waiting */
+
+typedef struct {
+  GMutex lock;
+  GCond changed;
+  gboolean reached, open;
+} Gate;
+
+static GstPadProbeReturn
+stand_at_gate (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
+{
+  Gate *gate = user_data;
+
+  g_mutex_lock (&gate->lock);
+  gate->reached = TRUE;
+  g_cond_broadcast (&gate->changed);
+  while (!gate->open)
+    g_cond_wait (&gate->changed, &gate->lock);
+  g_mutex_unlock (&gate->lock);
+  return GST_PAD_PROBE_OK;
+}
+
+static void
+test_writer_never_waits (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "channel", "waits", "max-buffers", 25, NULL);
+  GstHarness *r = make_reader ("channel", "waits", NULL);
+  Gate gate = { .open = FALSE };
+
+  g_mutex_init (&gate.lock);
+  g_cond_init (&gate.changed);
+  gst_pad_add_probe (r->sinkpad, GST_PAD_PROBE_TYPE_BUFFER, stand_at_gate, &gate, NULL);
+  gst_harness_play (r);
+  push_frames (p, 0, 1, 10);
+  g_mutex_lock (&gate.lock);
+  while (!gate.reached)
+    g_cond_wait (&gate.changed, &gate.lock);
+  g_mutex_unlock (&gate.lock);
+  push_frames (p, 1, 1000, 10);
+  g_assert_cmpuint (stat_of (p->element, "held"), ==, 25);
+  g_mutex_lock (&gate.lock);
+  gate.open = TRUE;
+  g_cond_broadcast (&gate.changed);
+  g_mutex_unlock (&gate.lock);
+  expect (r, 0);
+  expect_discont (r, 980, TRUE);
+  end (p, r);
+}
+
+int
+main (int argc, char **argv)
+{
+  int ret;
+
+  gst_init (&argc, &argv);
+  g_test_init (&argc, &argv, NULL);
+  test_clock = GST_TEST_CLOCK (gst_test_clock_new ());
+  gst_system_clock_set_default (GST_CLOCK (test_clock));
+  g_test_add_func ("/intervalcache/intact", test_intact);
+  g_test_add_func ("/intervalcache/no-copy", test_no_copy);
+  g_test_add_func ("/intervalcache/caps-change", test_caps_change);
+  g_test_add_func ("/intervalcache/source-first", test_source_first);
+  g_test_add_func ("/intervalcache/publisher-replaced", test_publisher_replaced);
+  g_test_add_func ("/intervalcache/one-publisher", test_one_publisher);
+  g_test_add_func ("/intervalcache/live-source", test_live_source);
+  g_test_add_func ("/intervalcache/end-by-program", test_end_by_program);
+  g_test_add_func ("/intervalcache/starts", test_starts);
+  g_test_add_func ("/intervalcache/rtp-join", test_rtp_join);
+  g_test_add_func ("/intervalcache/bounds", test_bounds);
+  g_test_add_func ("/intervalcache/overrun", test_overrun);
+  g_test_add_func ("/intervalcache/position-gone", test_position_gone);
+  g_test_add_func ("/intervalcache/never-a-join", test_never_a_join);
+  g_test_add_func ("/intervalcache/writer-never-waits", test_writer_never_waits);
+  ret = g_test_run ();
+  gst_system_clock_set_default (NULL);
+  gst_object_unref (test_clock);
+  return ret;
+}
