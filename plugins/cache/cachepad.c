@@ -23,8 +23,6 @@ cache_pad_event (GstPad *pad, GstObject *parent, GstEvent *event)
 {
   WeirCachePad *self = WEIR_CACHE_PAD (pad);
 
-  if (GST_EVENT_TYPE (event) == GST_EVENT_RECONFIGURE)
-    cache_reader_linked (&self->reader);
   if (GST_EVENT_TYPE (event) == GST_EVENT_SEEK && cache_reader_seek (&self->reader, event)) {
     gst_event_unref (event);
     return TRUE;
@@ -53,6 +51,16 @@ cache_pad_activate_mode (GstPad *pad, GstObject *parent, GstPadMode mode, gboole
   return gst_pad_stop_task (pad);
 }
 
+// A sink that synchronises shows things when they leave here.
+static void
+shift_running_time (WeirCachePad *self)
+{
+  guint64 delay;
+
+  g_object_get (self, "delay", &delay, NULL);
+  gst_pad_set_offset (GST_PAD (self), (gint64) delay);
+}
+
 static void
 weir_cache_pad_set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
 {
@@ -60,6 +68,7 @@ weir_cache_pad_set_property (GObject *object, guint id, const GValue *value, GPa
 
   if (!cache_reader_set_property (&self->reader, id - PROP_READER, value))
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+  shift_running_time (self);
 }
 
 static void

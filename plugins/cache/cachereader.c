@@ -35,6 +35,18 @@ get_settings (CacheReader *self)
   return settings;
 }
 
+// The window, also where the reader may be closed meanwhile.
+static CacheWindow *
+get_window (CacheReader *self)
+{
+  CacheWindow *window;
+
+  GST_OBJECT_LOCK (self->pad);
+  window = self->window ? cache_window_ref (self->window) : NULL;
+  GST_OBJECT_UNLOCK (self->pad);
+  return window;
+}
+
 static gint64
 clock_now (void)
 {
@@ -436,11 +448,39 @@ loop (gpointer user_data)
 
 /* Control */
 
+// What comes from now on is live. With the lock.
+static void
+begin (CacheReader *self)
+{
+  const CacheSettings settings = get_settings (self);
+
+  if (!self->placed && !self->paused && !self->unlinked)
+    take_place (self, &settings);
+  wake (self);
+}
+
+static void
+on_linked (GstPad *pad, GstPad *peer, CacheReader *self)
+{
+  CacheWindow *window = get_window (self);
+
+  if (!window)
+    return;
+  g_mutex_lock (&window->lock);
+  if (self->unlinked) {
+    self->unlinked = self->placed = FALSE;
+    begin (self);
+  }
+  g_mutex_unlock (&window->lock);
+  cache_window_unref (window);
+}
+
 void
 cache_reader_init (CacheReader *self, GstElement *element, GstPad *pad)
 {
   self->element = element;
   self->pad = pad;
+  g_signal_connect (pad, "linked", G_CALLBACK (on_linked), self);
 }
 
 void
@@ -460,18 +500,6 @@ cache_reader_open (CacheReader *self, CacheWindow *window)
   GST_OBJECT_UNLOCK (self->pad);
 }
 
-// The window, also where the reader may be closed meanwhile.
-static CacheWindow *
-get_window (CacheReader *self)
-{
-  CacheWindow *window;
-
-  GST_OBJECT_LOCK (self->pad);
-  window = self->window ? cache_window_ref (self->window) : NULL;
-  GST_OBJECT_UNLOCK (self->pad);
-  return window;
-}
-
 void
 cache_reader_close (CacheReader *self)
 {
@@ -489,16 +517,13 @@ cache_reader_close (CacheReader *self)
   cache_window_unref (window);
 }
 
-// What comes from now on is live.
 gboolean
 cache_reader_run (CacheReader *self)
 {
-  const CacheSettings settings = get_settings (self);
-
   g_mutex_lock (&self->window->lock);
   self->flushing = FALSE;
-  if (!self->placed && !self->paused)
-    take_place (self, &settings);
+  self->unlinked = !gst_pad_is_linked (self->pad);
+  begin (self);
   g_mutex_unlock (&self->window->lock);
   return gst_pad_start_task (self->pad, loop, self, NULL);
 }
@@ -515,13 +540,9 @@ cache_reader_interrupt (CacheReader *self)
 void
 cache_reader_pause (CacheReader *self, gboolean paused)
 {
-  const CacheSettings settings = get_settings (self);
-
   g_mutex_lock (&self->window->lock);
   self->paused = paused;
-  if (!self->placed && !paused)
-    take_place (self, &settings);
-  wake (self);
+  begin (self);
   g_mutex_unlock (&self->window->lock);
 }
 
@@ -534,21 +555,6 @@ cache_reader_end (CacheReader *self)
     return;
   g_mutex_lock (&window->lock);
   self->ended = TRUE;
-  wake (self);
-  g_mutex_unlock (&window->lock);
-  cache_window_unref (window);
-}
-
-void
-cache_reader_linked (CacheReader *self)
-{
-  CacheWindow *window = get_window (self);
-
-  if (!window)
-    return;
-  g_mutex_lock (&window->lock);
-  if (self->unlinked)
-    self->unlinked = self->placed = FALSE;
   wake (self);
   g_mutex_unlock (&window->lock);
   cache_window_unref (window);

@@ -68,13 +68,13 @@ void cache_reader_init (CacheReader *reader, GstElement *element, GstPad *pad);
 void cache_reader_open (CacheReader *reader, CacheWindow *window);
 void cache_reader_close (CacheReader *reader);
 
-// Makes the pad's task run, and wait for nothing any more, so that it can be stopped.
+// Makes the pad's task run; and wait for nothing any more, so that it can be stopped. It takes its
+// place once it runs, isn't paused and the pad is linked.
 gboolean cache_reader_run (CacheReader *reader);
 void cache_reader_interrupt (CacheReader *reader);
 
 void cache_reader_pause (CacheReader *reader, gboolean paused);
 void cache_reader_end (CacheReader *reader);
-void cache_reader_linked (CacheReader *reader);
 void cache_reader_wake (CacheReader *reader); // the settings have changed
 
 // While the task doesn't run: downstream was flushed.

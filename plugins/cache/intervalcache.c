@@ -21,7 +21,7 @@
  *
  * ## Example launch line
  * |[
- * gst-launch-1.0 videotestsrc is-live=true ! timeoverlay ! intervalcache name=cache
+ * gst-launch-1.0 videotestsrc is-live=true pattern=ball ! intervalcache name=cache
  * src_1::delay=5000000000 cache.src_0 ! queue ! autovideosink
  * cache.src_1 ! queue ! autovideosink sync=false
  * ]| The second window shows what the first did five seconds ago.
@@ -276,6 +276,17 @@ weir_interval_cache_sink_query (GstPad *pad, GstObject *parent, GstQuery *query)
 
 /* Pads */
 
+static CacheWindow *
+get_window (WeirIntervalCache *self)
+{
+  CacheWindow *window;
+
+  GST_OBJECT_LOCK (self);
+  window = self->window ? cache_window_ref (self->window) : NULL;
+  GST_OBJECT_UNLOCK (self);
+  return window;
+}
+
 static void
 set_sink_flag (WeirIntervalCache *self)
 {
@@ -301,32 +312,40 @@ choose_name (WeirIntervalCache *self, const gchar *wanted)
   return name;
 }
 
+// Where the element runs, the pad has to be active before it is there.
+static void
+open_pad (WeirIntervalCache *self, WeirCachePad *pad)
+{
+  CacheWindow *window = get_window (self);
+
+  if (!window)
+    return;
+  cache_reader_open (weir_cache_pad_reader (pad), window);
+  gst_pad_set_active (GST_PAD (pad), TRUE);
+  cache_window_unref (window);
+}
+
 static GstPad *
 weir_interval_cache_request_new_pad (
     GstElement *element, GstPadTemplate *template, const gchar *wanted, const GstCaps *caps)
 {
   WeirIntervalCache *self = WEIR_INTERVAL_CACHE (element);
   gchar *name = choose_name (self, wanted);
-  WeirCachePad *pad = weir_cache_pad_new (template, name, element);
-  CacheReader *reader = weir_cache_pad_reader (pad);
+  WeirCachePad *pad = gst_object_ref_sink (weir_cache_pad_new (template, name, element));
   gboolean ok;
 
-  GST_OBJECT_LOCK (self);
-  ok = self->window != NULL;
-  GST_OBJECT_UNLOCK (self);
-  if (ok)
-    cache_reader_open (reader, self->window);
-  gst_object_ref (pad);
+  open_pad (self, pad);
   ok = gst_element_add_pad (element, GST_PAD (pad));
   if (ok) {
     set_sink_flag (self);
     gst_child_proxy_child_added (GST_CHILD_PROXY (self), G_OBJECT (pad), name);
   } else {
-    cache_reader_close (reader);
+    gst_pad_set_active (GST_PAD (pad), FALSE);
+    cache_reader_close (weir_cache_pad_reader (pad));
   }
   gst_object_unref (pad);
   g_free (name);
-  return ok ? GST_PAD (pad) : NULL;
+  return ok ? GST_PAD (pad) : NULL; // the element's
 }
 
 static void
@@ -440,17 +459,6 @@ weir_interval_cache_change_state (GstElement *element, GstStateChange transition
 }
 
 /* Properties */
-
-static CacheWindow *
-get_window (WeirIntervalCache *self)
-{
-  CacheWindow *window;
-
-  GST_OBJECT_LOCK (self);
-  window = self->window ? cache_window_ref (self->window) : NULL;
-  GST_OBJECT_UNLOCK (self);
-  return window;
-}
 
 static GstStructure *
 make_stats (WeirIntervalCache *self)

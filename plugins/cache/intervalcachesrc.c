@@ -60,8 +60,6 @@ src_event (GstPad *pad, GstObject *parent, GstEvent *event)
 
   if (GST_EVENT_TYPE (event) == GST_EVENT_SEEK)
     ok = cache_reader_seek (&self->reader, event);
-  else if (GST_EVENT_TYPE (event) == GST_EVENT_RECONFIGURE)
-    cache_reader_linked (&self->reader);
   gst_event_unref (event);
   return ok;
 }

@@ -556,6 +556,292 @@ test_writer_never_waits (void)
   end (p, r);
 }
 
+/* Pads, each at a place of its own */
+
+// A further pad of a cache that runs already.
+static GstHarness *
+add_pad (GstHarness *publisher, const gchar *start, guint64 delay)
+{
+  GstPad *pad = gst_element_request_pad_simple (publisher->element, "src_%u");
+  GstHarness *h;
+
+  g_object_set (pad, "delay", delay, NULL);
+  gst_util_set_object_arg (G_OBJECT (pad), "start", start);
+  h = gst_harness_new_with_element (publisher->element, NULL, GST_PAD_NAME (pad));
+  gst_object_unref (pad);
+  return h;
+}
+
+static void
+remove_pad (GstHarness *publisher, GstHarness *h)
+{
+  GstPad *pad = gst_pad_get_peer (h->sinkpad);
+
+  gst_pad_unlink (pad, h->sinkpad);
+  gst_element_release_request_pad (publisher->element, pad);
+  gst_object_unref (pad);
+  gst_harness_teardown (h);
+}
+
+static void
+test_pads (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "max-buffers", 100, NULL);
+  GstHarness *one = add_pad (p, "live", 0), *two, *three;
+
+  push_frames (p, 0, 35, 10);
+  two = add_pad (p, "oldest", 0);
+  three = add_pad (p, "join-point", 0);
+  push_frames (p, 35, 1, 10);
+  for (guint i = 0; i < 36; i++)
+    expect_discont (one, i, i == 0);
+  for (guint i = 0; i < 36; i++)
+    expect_discont (two, i, i == 0);
+  for (guint i = 30; i < 36; i++)
+    expect_discont (three, i, i == 30);
+  remove_pad (p, two);
+  push_frames (p, 36, 1, 10);
+  expect (one, 36);
+  expect (three, 36);
+  remove_pad (p, one);
+  remove_pad (p, three);
+  end (p, NULL);
+}
+
+static void
+test_sink_without_pads (void)
+{
+  GstHarness *p = publish (RAW_CAPS, NULL), *h;
+
+  g_assert_true (GST_OBJECT_FLAG_IS_SET (p->element, GST_ELEMENT_FLAG_SINK));
+  h = add_pad (p, "live", 0);
+  g_assert_false (GST_OBJECT_FLAG_IS_SET (p->element, GST_ELEMENT_FLAG_SINK));
+  remove_pad (p, h);
+  g_assert_true (GST_OBJECT_FLAG_IS_SET (p->element, GST_ELEMENT_FLAG_SINK));
+  end (p, NULL);
+}
+
+// Moves the clock to when a reader waits for it.
+static GstClockTime
+move_clock (void)
+{
+  GstClockTime before = gst_clock_get_time (GST_CLOCK (test_clock)), due;
+  GstClockID id;
+
+  gst_test_clock_wait_for_next_pending_id (test_clock, &id);
+  due = gst_clock_id_get_time (id);
+  gst_clock_id_unref (id);
+  g_assert_true (gst_test_clock_crank (test_clock));
+  return due - before;
+}
+
+static void
+test_delay (void)
+{
+  GstHarness *p = publish (RAW_CAPS, NULL);
+  GstHarness *h = add_pad (p, "live", 20 * FRAME);
+  GstPad *pad = gst_pad_get_peer (h->sinkpad);
+
+  g_assert_cmpint (gst_pad_get_offset (pad), ==, 20 * FRAME);
+  push_frames (p, 0, 5, 10);
+  g_assert_cmpint (gst_harness_buffers_in_queue (h), ==, 0);
+  g_assert_cmpuint (move_clock (), ==, 16 * FRAME);
+  expect (h, 0);
+  for (guint i = 1; i < 5; i++) {
+    g_assert_cmpuint (move_clock (), ==, FRAME);
+    expect (h, i);
+  }
+  push_frames (p, 5, 1, 10);
+  gst_test_clock_wait_for_next_pending_id (test_clock, NULL);
+  push_frames (p, 6, 29, 10);
+  gst_test_clock_crank (test_clock); // it is that late already
+  for (guint i = 5; i < 15; i++)
+    expect (h, i);
+  g_assert_cmpuint (stat_of (pad, "behind"), ==, 19 * FRAME);
+  g_object_set (pad, "delay", (guint64) 0, NULL);
+  for (guint i = 15; i < 35; i++)
+    expect (h, i);
+  gst_object_unref (pad);
+  remove_pad (p, h);
+  end (p, NULL);
+}
+
+// It begins at the join point before the place.
+static void
+test_delay_of_a_newcomer (void)
+{
+  GstHarness *p = publish (RAW_CAPS, NULL), *h;
+
+  push_frames (p, 0, 50, 10);
+  h = add_pad (p, "live", 15 * FRAME);
+  for (guint i = 30; i < 35; i++)
+    expect_discont (h, i, i == 30);
+  g_assert_cmpuint (move_clock (), ==, FRAME);
+  expect (h, 35);
+  remove_pad (p, h);
+  end (p, NULL);
+}
+
+// Of a window of 40 frames an eighth is left to spare.
+static void
+test_delay_longer_than_the_window (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "max-buffers", 40, NULL);
+  GstHarness *h = add_pad (p, "live", 100 * FRAME);
+
+  push_frames (p, 0, 1, 1);
+  gst_test_clock_wait_for_next_pending_id (test_clock, NULL);
+  push_frames (p, 1, 99, 1);
+  move_clock (); // to when the first of them was due
+  expect_discont (h, 65, TRUE);
+  gst_test_clock_wait_for_next_pending_id (test_clock, NULL);
+  for (guint i = 66; i < 90; i++) {
+    push_frames (p, i + 34, 1, 1);
+    gst_test_clock_crank (test_clock);
+    expect_discont (h, i, FALSE);
+    gst_test_clock_wait_for_next_pending_id (test_clock, NULL);
+  }
+  remove_pad (p, h);
+  end (p, NULL);
+}
+
+static void
+test_flush (void)
+{
+  GstHarness *p = publish (RAW_CAPS, NULL);
+  GstHarness *h = add_pad (p, "live", 20 * FRAME);
+  GstSegment segment;
+
+  push_frames (p, 0, 5, 10);
+  move_clock ();
+  expect (h, 0);
+  gst_harness_push_event (p, gst_event_new_flush_start ());
+  gst_harness_push_event (p, gst_event_new_flush_stop (TRUE));
+  g_assert_cmpuint (stat_of (p->element, "held"), ==, 0);
+  gst_segment_init (&segment, GST_FORMAT_TIME);
+  gst_harness_push_event (p, gst_event_new_segment (&segment));
+  push_frames (p, 7, 2, 10);
+  move_clock (); // for the segment
+  move_clock ();
+  expect_discont (h, 7, TRUE);
+  move_clock ();
+  expect_discont (h, 8, FALSE);
+  gst_event_unref (next_event (h, GST_EVENT_FLUSH_START));
+  gst_event_unref (next_event (h, GST_EVENT_FLUSH_STOP));
+  gst_event_unref (next_event (h, GST_EVENT_SEGMENT));
+  remove_pad (p, h);
+  end (p, NULL);
+}
+
+static GstEvent *
+make_seek (gint64 to, GstSeekFlags flags)
+{
+  return gst_event_new_seek (
+      1.0, GST_FORMAT_TIME, flags, GST_SEEK_TYPE_SET, to, GST_SEEK_TYPE_NONE, 0);
+}
+
+static void
+test_seek (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "channel", "seek", "max-buffers", 35, NULL);
+  GstHarness *r = make_reader ("channel", "seek", NULL);
+  GstQuery *query = gst_query_new_seeking (GST_FORMAT_TIME);
+  gboolean seekable;
+  gint64 from, to;
+
+  gst_harness_play (r);
+  for (guint i = 0; i < 50; i++) {
+    push_frames (p, i, 1, 10);
+    expect (r, i);
+  }
+  g_assert_true (gst_pad_peer_query (r->sinkpad, query));
+  gst_query_parse_seeking (query, NULL, &seekable, &from, &to);
+  g_assert_true (seekable);
+  g_assert_cmpint (from, ==, 15 * FRAME);
+  g_assert_cmpint (to, ==, 50 * FRAME);
+  g_assert_true (gst_harness_push_upstream_event (r, make_seek (35 * FRAME, GST_SEEK_FLAG_FLUSH)));
+  for (guint i = 30; i < 50; i++)
+    expect_discont (r, i, i == 30);
+  g_assert_true (gst_harness_push_upstream_event (r, make_seek (45 * FRAME, GST_SEEK_FLAG_NONE)));
+  for (guint i = 40; i < 50; i++)
+    expect_discont (r, i, i == 40);
+  g_assert_false (gst_harness_push_upstream_event (r, make_seek (FRAME, GST_SEEK_FLAG_FLUSH)));
+  gst_query_unref (query);
+  end (p, r);
+}
+
+// Who begins after the end hears of it.
+static void
+test_eos (void)
+{
+  GstHarness *p = publish (RAW_CAPS, NULL);
+  GstHarness *one = add_pad (p, "live", 0), *two;
+
+  push_frames (p, 0, 3, 10);
+  gst_harness_push_event (p, gst_event_new_eos ());
+  for (guint i = 0; i < 3; i++)
+    expect (one, i);
+  gst_event_unref (next_event (one, GST_EVENT_EOS));
+  two = add_pad (p, "live", 0);
+  gst_event_unref (next_event (two, GST_EVENT_CAPS));
+  gst_event_unref (next_event (two, GST_EVENT_EOS));
+  remove_pad (p, one);
+  remove_pad (p, two);
+  end (p, NULL);
+}
+
+// Stopped while it waits for data, for the clock, and for who comes after.
+static void
+test_stops_at_once (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "channel", "stops", NULL);
+
+  for (guint i = 0; i < 30; i++) {
+    GstElement *source = gst_element_factory_make ("intervalcachesrc", NULL);
+    GstElement *sink = gst_element_factory_make ("fakesink", NULL);
+    GstElement *pipeline = gst_pipeline_new (NULL);
+
+    g_object_set (source, "channel", "stops", "start", i % 3, "delay",
+        i % 2 ? (guint64) GST_SECOND : (guint64) 0, NULL);
+    g_object_set (sink, "sync", i % 5 == 0, NULL);
+    gst_bin_add_many (GST_BIN (pipeline), source, sink, NULL);
+    gst_element_link (source, sink);
+    gst_element_set_state (pipeline, GST_STATE_PLAYING);
+    push_frames (p, i, 1, 10);
+    gst_element_set_state (pipeline, i % 4 ? GST_STATE_NULL : GST_STATE_PAUSED);
+    gst_element_set_state (pipeline, GST_STATE_NULL);
+    gst_object_unref (pipeline);
+  }
+  end (p, NULL);
+}
+
+static gpointer
+write_on (gpointer user_data)
+{
+  GstHarness *p = user_data;
+
+  for (guint i = 0; i < 3000; i++)
+    gst_harness_push (p, make_buffer (i % 50, i % 10 == 0));
+  return NULL;
+}
+
+static void
+test_pads_come_and_go (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "max-buffers", 100, NULL);
+  GThread *writer = g_thread_new ("writer", write_on, p);
+
+  for (guint i = 0; i < 50; i++) {
+    GstHarness *h = add_pad (p, i % 2 ? "oldest" : "join-point", 0);
+
+    gst_buffer_unref (gst_harness_pull (h));
+    remove_pad (p, h);
+  }
+  g_thread_join (writer);
+  g_assert_cmpuint (stat_of (p->element, "in"), ==, 3000);
+  end (p, NULL);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -580,6 +866,17 @@ main (int argc, char **argv)
   g_test_add_func ("/intervalcache/position-gone", test_position_gone);
   g_test_add_func ("/intervalcache/never-a-join", test_never_a_join);
   g_test_add_func ("/intervalcache/writer-never-waits", test_writer_never_waits);
+  g_test_add_func ("/intervalcache/pads", test_pads);
+  g_test_add_func ("/intervalcache/sink-without-pads", test_sink_without_pads);
+  g_test_add_func ("/intervalcache/delay", test_delay);
+  g_test_add_func ("/intervalcache/delay-of-a-newcomer", test_delay_of_a_newcomer);
+  g_test_add_func (
+      "/intervalcache/delay-longer-than-the-window", test_delay_longer_than_the_window);
+  g_test_add_func ("/intervalcache/flush", test_flush);
+  g_test_add_func ("/intervalcache/seek", test_seek);
+  g_test_add_func ("/intervalcache/eos", test_eos);
+  g_test_add_func ("/intervalcache/stops-at-once", test_stops_at_once);
+  g_test_add_func ("/intervalcache/pads-come-and-go", test_pads_come_and_go);
   ret = g_test_run ();
   gst_system_clock_set_default (NULL);
   gst_object_unref (test_clock);
