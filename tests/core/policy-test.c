@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "policy.h"
+
+#include "tap.h"
+
+#include <errno.h>
+
+#define NONE UINT64_MAX
+
+static WeirPolicy policy;
+
+static void
+begin (WeirPolicyRule rule, uint64_t capacity)
+{
+  weir_policy_free (&policy);
+  weir_policy_init (&policy, rule, capacity);
+}
+
+// Asks, and reads what isn't there. Returns what went, or NONE.
+static uint64_t
+ask (uint64_t key, uint64_t bytes)
+{
+  uint64_t gone = NONE, each;
+
+  if (weir_policy_ask (&policy, key) == 1)
+    return NONE;
+  CHECK_INT (weir_policy_add (&policy, key, bytes), 0);
+  while (weir_policy_evict (&policy, &each))
+    gone = each;
+  return gone;
+}
+
+static void
+the_right_one_goes (void)
+{
+  static const struct {
+    uint64_t asked[10];
+    uint64_t lru, lfu; // what goes for the last of them
+  } table[] = {
+    { { 1, 2, 3, 4, NONE }, 1, 4 },                // once each: LFU keeps those it has
+    { { 1, 2, 3, 1, 4, NONE }, 2, 4 },             //
+    { { 1, 2, 3, 4, 4, NONE }, NONE, 4 },          // one more than others is not enough
+    { { 1, 2, 3, 4, 4, 4, NONE }, NONE, 3 },       // of equals, the one that lies last
+    { { 1, 2, 2, 3, 3, 4, 4, 4, NONE }, NONE, 1 }, //
+    { { 3, 3, 2, 2, 1, 1, 4, NONE }, 3, 4 },       //
+  };
+
+  for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+    for (int rule = WEIR_POLICY_LRU; rule <= WEIR_POLICY_LFU; rule++) {
+      uint64_t gone = NONE;
+
+      begin ((WeirPolicyRule) rule, 3);
+      for (const uint64_t *key = table[i].asked; *key != NONE; key++)
+        gone = ask (*key, 1);
+      CHECK_INT (gone, rule == WEIR_POLICY_LRU ? table[i].lru : table[i].lfu);
+    }
+  }
+}
+
+static void
+what_is_held_fits (void)
+{
+  uint32_t seed = 1;
+
+  for (int rule = WEIR_POLICY_LRU; rule <= WEIR_POLICY_LFU; rule++) {
+    begin ((WeirPolicyRule) rule, 1000);
+    for (int i = 0; i < 100000; i++) {
+      seed = seed * 1664525 + 1013904223;
+      ask ((seed >> 8) % 400, 1 + (seed >> 20) % 50);
+      if (policy.bytes > policy.capacity)
+        CHECK_INT (policy.bytes, policy.capacity);
+    }
+    CHECK (policy.n_held > 10);
+    CHECK_INT (policy.counts.asked, 100000);
+    CHECK_INT (policy.counts.hits + policy.counts.evicted + policy.n_held, 100000);
+  }
+}
+
+static void
+a_block_is_held_once (void)
+{
+  begin (WEIR_POLICY_LRU, 10);
+  CHECK_INT (weir_policy_add (&policy, 1, 5), 0);
+  CHECK_INT (weir_policy_add (&policy, 1, 5), -EEXIST);
+  CHECK_INT (policy.bytes, 5);
+  CHECK (weir_policy_holds (&policy, 1));
+  CHECK (!weir_policy_holds (&policy, 2));
+}
+
+static void
+larger_than_all_is_not_held (void)
+{
+  begin (WEIR_POLICY_LFU, 10);
+  CHECK_INT (ask (1, 11), 1);
+  CHECK_INT (policy.n_held, 0);
+  CHECK_INT (policy.bytes, 0);
+}
+
+static void
+the_past_is_bounded (void)
+{
+  begin (WEIR_POLICY_LFU, 10);
+  for (uint64_t key = 0; key < 200000; key++)
+    ask (key, 1);
+  CHECK (policy.n_known <= 4096 + 1);
+  CHECK_INT (policy.n_held, 10);
+}
+
+#define SEGMENTS 6
+#define TITLES 2
+#define RATE (1500000 / 8) // bytes per second: a block lasts one
+#define SIZE (32 << 20)
+
+// Periodic broadcast: segments of 10, 20, 40, … seconds of each title, each read over and over.
+static double
+megabits_read (WeirPolicyRule rule, int seconds, int warm)
+{
+  uint64_t before = 0;
+
+  begin (rule, SIZE);
+  for (int t = 0; t < seconds; t++) {
+    if (t == warm)
+      before = policy.counts.bytes_read;
+    for (int title = 0; title < TITLES; title++) {
+      for (int segment = 0, start = 0, length = 10; segment < SEGMENTS; segment++) {
+        ask ((uint64_t) (title * 100000 + start + t % length), RATE);
+        start += length;
+        length *= 2;
+      }
+    }
+  }
+  return (double) (policy.counts.bytes_read - before) * 8 / (seconds - warm) / 1e6;
+}
+
+static void
+lfu_reads_less_in_periodic_broadcast (void)
+{
+  const double lru = megabits_read (WEIR_POLICY_LRU, 20000, 5000);
+  const double lfu = megabits_read (WEIR_POLICY_LFU, 20000, 5000);
+
+  printf ("# %d titles, %d segments, 32 MB: LRU reads %.2f Mb/s, LFU %.2f: %.1f %% fewer\n", TITLES,
+      SEGMENTS, lru, lfu, 100 - 100 * lfu / lru);
+  CHECK (lfu <= lru * 0.62);
+}
+
+int
+main (void)
+{
+  RUN (the_right_one_goes);
+  RUN (what_is_held_fits);
+  RUN (a_block_is_held_once);
+  RUN (larger_than_all_is_not_held);
+  RUN (the_past_is_bounded);
+  RUN (lfu_reads_less_in_periodic_broadcast);
+  weir_policy_free (&policy);
+  return tap_done ();
+}
