@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "explain.h"
 
-#include "presentation.h"
+#include "choice.h"
 #include "stage_text.h"
 
 #include <string.h>
@@ -59,7 +59,7 @@ append_stage (GString *out, gchar **line, const GPtrArray *chain, guint n)
 {
   const Stage *stage = g_ptr_array_index (chain, n);
   const StageFile *file = stage_get_file (stage);
-  const gchar *codec = presentation_get_codec (chain, n, file->media, CODEC);
+  const gchar *codec = choice_get_codec (chain, n, file->media, CODEC);
   GError *error = NULL;
   gchar *launch = NULL;
 
@@ -79,7 +79,7 @@ gchar *
 explain_chain (const gchar *title, const PullConfig *pull, const GPtrArray *chain)
 {
   GString *out = g_string_new (NULL);
-  gchar *key = presentation_dup_key (chain), *line = dup_source (pull);
+  gchar *key = choice_dup_key (chain), *line = dup_source (pull);
 
   g_string_append_printf (out, "# %s\n# %s\n#\n", title, key);
   for (guint i = 0; i < chain->len; i++)
@@ -144,7 +144,7 @@ explain_url (const ProxyConfig *config, StageSet *set, const gchar *url, GError 
   stages = make_stages (mount, set, error);
   if (!stages)
     return NULL;
-  chain = presentation_choose (set, stages, NULL, url[len] ? url + len + 1 : NULL, error);
+  chain = choice_make_chain (set, stages, NULL, url[len] ? url + len + 1 : NULL, error);
   if (chain)
     text = explain_chain (url, &mount->pull, chain);
   g_clear_pointer (&chain, g_ptr_array_unref);

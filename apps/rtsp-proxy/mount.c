@@ -322,7 +322,8 @@ mount_configure (Mount *self, MountConfig *config)
   g_atomic_pointer_set (&self->config, config);
   if (reconnects) {
     upstream_free (self->upstream);
-    self->upstream = upstream_new (get_pull (config), pull_new, self->source, &upstream_callbacks, self);
+    self->upstream =
+        upstream_new (get_pull (config), pull_new, self->source, &upstream_callbacks, self);
     g_free (self->shown_uri);
     self->shown_uri = log_redact (get_pull (config)->uri);
     g_mutex_lock (&self->lock);

@@ -3,7 +3,7 @@
 // What the stages' texts become, run on real media.
 
 #include "explain.h"
-#include "presentation.h"
+#include "choice.h"
 #include "stage_elements.h"
 
 #include <glib/gstdio.h>
@@ -528,7 +528,7 @@ what_is_explained_runs (void)
 
   g_ptr_array_add (stages, stage_new (set, "pull", NULL));
   g_hash_table_insert (choices, (gpointer) "transcode", (gpointer) rate);
-  chain = presentation_choose (set, stages, choices, "rate=300k", NULL);
+  chain = choice_make_chain (set, stages, choices, "rate=300k", NULL);
   text = explain_chain ("/cam?rate=300k", &pull, chain);
   g_assert_true (g_str_has_prefix (text, "# /cam?rate=300k\n# pull("));
   g_assert_nonnull (strstr (text, "\n# decode: rtph264depay ! "));
@@ -591,14 +591,13 @@ the_stage_in_the_documentation_runs (void)
   g_ptr_array_add (stages, stage_new (set, "colours", NULL));
   g_ptr_array_add (stages, stage_new (set, "transcode", NULL));
   g_hash_table_insert (choices, (gpointer) "colours", (gpointer) colours);
-  g_assert_true (presentation_check (set, stages, choices, &error));
+  g_assert_true (choice_check (set, stages, choices, &error));
   g_assert_no_error (error);
-  chain = presentation_choose (set, stages, choices, "strength=0", &error);
+  chain = choice_make_chain (set, stages, choices, "strength=0", &error);
   g_assert_no_error (error);
   g_assert_cmpuint (chain->len, ==, 4);
   for (guint i = 1; i < chain->len; i++) {
-    part = launch (
-        g_ptr_array_index (chain, i), presentation_get_codec (chain, i, STAGE_VIDEO, "H264"));
+    part = launch (g_ptr_array_index (chain, i), choice_get_codec (chain, i, STAGE_VIDEO, "H264"));
     g_string_append_printf (line, " ! %s", part);
     g_free (part);
   }

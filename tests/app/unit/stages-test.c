@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "presentation.h"
+#include "choice.h"
 #include "proxy_config.h"
 #include "stage_elements.h"
 #include "stage_text.h"
@@ -367,7 +367,7 @@ static gchar *
 choose (Fixture *f, const gchar *query)
 {
   GError *error = NULL;
-  GPtrArray *chain = presentation_choose (f->set, f->stages, f->choices, query, &error);
+  GPtrArray *chain = choice_make_chain (f->set, f->stages, f->choices, query, &error);
   GString *short_key;
   gchar *key;
 
@@ -377,7 +377,7 @@ choose (Fixture *f, const gchar *query)
     g_error_free (error);
     return NULL;
   }
-  key = presentation_dup_key (chain);
+  key = choice_dup_key (chain);
   g_ptr_array_unref (chain);
   short_key = g_string_new (key);
   g_string_replace (short_key, "pull(transport=auto,upstream=)", "pull", 0);
@@ -469,7 +469,7 @@ check_refused (Fixture *f, const gchar *expected)
 {
   GError *error = NULL;
 
-  g_assert_false (presentation_check (f->set, f->stages, f->choices, &error));
+  g_assert_false (choice_check (f->set, f->stages, f->choices, &error));
   g_assert_cmpstr (error->message, ==, expected);
   g_error_free (error);
 }
@@ -479,9 +479,9 @@ a_pipeline_has_to_fit (Fixture *f, gconstpointer unused)
 {
   GError *error = NULL;
 
-  g_assert_true (presentation_check (f->set, f->stages, f->choices, &error));
+  g_assert_true (choice_check (f->set, f->stages, f->choices, &error));
   g_assert_no_error (error);
-  g_assert_true (presentation_check (f->set, f->stages, NULL, &error));
+  g_assert_true (choice_check (f->set, f->stages, NULL, &error));
 
   add (f, "pull");
   check_refused (f, "stage pull: it is there twice");
@@ -490,12 +490,12 @@ a_pipeline_has_to_fit (Fixture *f, gconstpointer unused)
   add (f, "restamp");
   check_refused (f, "stage restamp: it takes rtp, which decode before it does not give");
   g_ptr_array_set_size (f->stages, 2);
-  g_assert_false (presentation_check (f->set, f->stages, NULL, &error));
+  g_assert_false (choice_check (f->set, f->stages, NULL, &error));
   g_assert_cmpstr (error->message, ==,
       "stage decode: it gives raw video, and no stage behind it makes rtp of that");
   g_clear_error (&error);
   add (f, "transcode");
-  g_assert_true (presentation_check (f->set, f->stages, NULL, &error));
+  g_assert_true (choice_check (f->set, f->stages, NULL, &error));
   check (f, NULL, "pull ! decode ! transcode(rate=600000,size=640x360)"); // not two of them
   g_ptr_array_set_size (f->stages, 0);
   check_refused (f, "a pipeline begins with a source, like pull");
@@ -522,12 +522,12 @@ choices_have_to_make_sense (Fixture *f, gconstpointer unused)
 static void
 the_codec_is_followed (Fixture *f, gconstpointer unused)
 {
-  GPtrArray *chain = presentation_choose (f->set, f->stages, f->choices, "size=320x180", NULL);
+  GPtrArray *chain = choice_make_chain (f->set, f->stages, f->choices, "size=320x180", NULL);
 
   g_assert_cmpuint (chain->len, ==, 3);
-  g_assert_cmpstr (presentation_get_codec (chain, 1, STAGE_VIDEO, "VP8"), ==, "VP8");
-  g_assert_cmpstr (presentation_get_codec (chain, 3, STAGE_VIDEO, "VP8"), ==, "H264");
-  g_assert_cmpstr (presentation_get_codec (chain, 3, STAGE_AUDIO, "OPUS"), ==, "OPUS");
+  g_assert_cmpstr (choice_get_codec (chain, 1, STAGE_VIDEO, "VP8"), ==, "VP8");
+  g_assert_cmpstr (choice_get_codec (chain, 3, STAGE_VIDEO, "VP8"), ==, "H264");
+  g_assert_cmpstr (choice_get_codec (chain, 3, STAGE_AUDIO, "OPUS"), ==, "OPUS");
   g_ptr_array_unref (chain);
 }
 

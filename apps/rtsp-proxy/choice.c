@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "presentation.h"
+#include "choice.h"
 
 #include "proxy_config.h"
 
@@ -303,7 +303,7 @@ apply_all (
 }
 
 GPtrArray *
-presentation_choose (
+choice_make_chain (
     StageSet *set, const GPtrArray *stages, GHashTable *choices, const gchar *query, GError **error)
 {
   GPtrArray *read = read_query (query, error), *chosen, *chain = NULL;
@@ -381,7 +381,7 @@ check_choices (StageSet *set, const GPtrArray *stages, GHashTable *choices, GErr
 }
 
 gboolean
-presentation_check (StageSet *set, const GPtrArray *stages, GHashTable *choices, GError **error)
+choice_check (StageSet *set, const GPtrArray *stages, GHashTable *choices, GError **error)
 {
   GPtrArray *chain = make_chain (set, stages, error);
 
@@ -394,7 +394,7 @@ presentation_check (StageSet *set, const GPtrArray *stages, GHashTable *choices,
 /* The chain */
 
 gchar *
-presentation_dup_key (const GPtrArray *stages)
+choice_dup_key (const GPtrArray *stages)
 {
   GString *key = g_string_new (NULL);
 
@@ -408,7 +408,7 @@ presentation_dup_key (const GPtrArray *stages)
 }
 
 const gchar *
-presentation_get_codec (const GPtrArray *stages, guint n, StageMedia media, const gchar *codec)
+choice_get_codec (const GPtrArray *stages, guint n, StageMedia media, const gchar *codec)
 {
   for (guint i = 0; i < n; i++) {
     const StageFile *file = stage_get_file (g_ptr_array_index (stages, i));
