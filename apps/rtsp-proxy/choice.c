@@ -259,7 +259,7 @@ apply (StageSet *set, GPtrArray *stages, const gchar *name, const gchar *const *
       stage = at >= 0 ? stage_copy (g_ptr_array_index (stages, at)) : stage_new (set, name, error);
     if (!stage)
       return FALSE;
-    wrong = stage_set_value (stage, choice->param, choice->value);
+    wrong = stage_assign (stage, choice->param, choice->value);
   }
   if (wrong) {
     fail (error, "%s", wrong);
@@ -357,6 +357,19 @@ check_choice (StageSet *set, GPtrArray *stages, GHashTable *seen, const gchar *n
   return ok;
 }
 
+static gboolean
+check_elements (const GPtrArray *chain, GError **error)
+{
+  for (guint i = 0; i < chain->len; i++) {
+    const Stage *stage = g_ptr_array_index (chain, i);
+    const gchar *codec = choice_get_codec (chain, i, stage_get_file (stage)->media, NULL);
+
+    if (!stage_check_elements (stage, codec, error))
+      return FALSE;
+  }
+  return TRUE;
+}
+
 // With everything chosen that can be.
 static gboolean
 check_choices (StageSet *set, const GPtrArray *stages, GHashTable *choices, GError **error)
@@ -372,7 +385,7 @@ check_choices (StageSet *set, const GPtrArray *stages, GHashTable *choices, GErr
   }
   if (ok)
     chain = make_chain (set, all, error);
-  ok = chain != NULL;
+  ok = chain && check_elements (chain, error);
   g_clear_pointer (&chain, g_ptr_array_unref);
   g_hash_table_unref (seen);
   g_ptr_array_unref (names);

@@ -13,16 +13,17 @@
 
 typedef struct {
   GstRTSPClient parent;
-  ClientFindMountFunc find;
+  ClientFindFunc find;
+  ClientPathFunc path;
   gpointer find_data;
   GstRTSPSessionPool *pool; // its own: another connection's sessions can't be had from here
   gchar *peer;              // "127.0.0.1:5004"
   gboolean waited;          // its request was put aside once. Of its thread.
 
-  GMutex lock;           // all below
-  GMainContext *context; // of the client's thread
-  Mount *mount;          // in use
-  gchar *session;        // that plays
+  GMutex lock;                // all below
+  GMainContext *context;      // of the client's thread
+  Presentation *presentation; // in use
+  gchar *session;             // that plays
   const gchar *transport;
   gchar *leave_reason;
 } Client;
@@ -42,32 +43,7 @@ client_n_playing (void)
   return (guint) g_atomic_int_get (&n_playing);
 }
 
-// ---- which mount ----
-
-static gboolean
-names_track (const gchar *segment)
-{
-  return g_str_has_prefix (segment, "/stream=") && g_ascii_isdigit (segment[8])
-         && segment[9] == '\0';
-}
-
-// "/cam" and "/cam/" name a mount, "/cam/stream=0" a track of it; anything else is another path.
-static Mount *
-find_mount (Client *self, const GstRTSPUrl *url)
-{
-  gchar *path, *slash;
-  Mount *mount;
-
-  if (!url || !url->abspath || url->query)
-    return NULL;
-  path = g_strdup (url->abspath);
-  slash = strrchr (path, '/');
-  if (slash && slash != path && (slash[1] == '\0' || names_track (slash)))
-    *slash = '\0';
-  mount = self->find (path, self->find_data);
-  g_free (path);
-  return mount;
-}
+// ---- what it asks for ----
 
 static void
 remember_context (Client *self)
@@ -78,26 +54,31 @@ remember_context (Client *self)
     self->context = g_main_context_ref (g_source_get_context (source));
 }
 
-// Takes over the reference.
 static void
-use_mount (Client *self, Mount *mount)
+let_go (Presentation *presentation)
 {
-  Mount *old;
+  if (!presentation)
+    return;
+  presentation_unuse (presentation);
+  presentation_unref (presentation);
+}
+
+// Takes over the reference and the use.
+static void
+use (Client *self, Presentation *presentation)
+{
+  Presentation *old;
 
   g_mutex_lock (&self->lock);
   remember_context (self);
-  old = self->mount;
-  self->mount = mount;
+  old = self->presentation;
+  self->presentation = presentation;
   g_mutex_unlock (&self->lock);
-  if (old != mount)
-    mount_use (mount);
-  if (old && old != mount)
-    mount_unuse (old);
-  g_clear_pointer (&old, mount_unref);
+  let_go (old);
 }
 
 static void
-mount_told (gpointer weak)
+media_told (gpointer weak)
 {
   GstRTSPClient *client = g_weak_ref_get (weak);
 
@@ -111,22 +92,24 @@ mount_told (gpointer weak)
 
 // While the upstream starts, the request is put aside: it comes here once more, when more is known.
 static GstRTSPStatusCode
-check_known (Client *self, GstRTSPContext *ctx, Mount *mount)
+check_known (Client *self, GstRTSPContext *ctx, Presentation *presentation)
 {
-  MountState state = mount_ask (mount);
+  PresentationState state = presentation_ask (presentation);
   gboolean waited = self->waited;
 
   self->waited = FALSE;
-  if (state == MOUNT_KNOWN)
+  if (state == PRESENTATION_KNOWN)
     return GST_RTSP_STS_OK;
-  if (state == MOUNT_STARTING && !waited && weir_client_defer (GST_RTSP_CLIENT (self), ctx)) {
+  if (state == PRESENTATION_STARTING && !waited
+      && weir_client_defer (GST_RTSP_CLIENT (self), ctx)) {
     GWeakRef *weak = g_new (GWeakRef, 1);
 
     self->waited = TRUE;
     g_weak_ref_init (weak, self);
-    mount_wait (mount, mount_told, weak);
+    presentation_wait (presentation, media_told, weak);
   } else {
-    log_event ("reader %s: refused, %s has no media now", self->peer, mount_get_path (mount));
+    log_event ("reader %s: refused, %s has no media now", self->peer,
+        presentation_get_label (presentation));
   }
   return GST_RTSP_STS_SERVICE_UNAVAILABLE;
 }
@@ -137,15 +120,26 @@ static GstRTSPStatusCode
 on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
-  Mount *mount = find_mount (self, ctx->uri);
+  GError *error = NULL;
+  Presentation *presentation = ctx->uri ? self->find (ctx->uri, self->find_data, &error) : NULL;
+  gboolean busy;
 
-  if (!mount) {
-    log_event ("reader %s: there is no %s", self->peer,
-        ctx->uri && ctx->uri->abspath ? ctx->uri->abspath : "such path");
-    return GST_RTSP_STS_NOT_FOUND;
+  if (!presentation) {
+    busy = g_error_matches (error, G_IO_ERROR, G_IO_ERROR_BUSY);
+    log_event ("reader %s: %s", self->peer, error ? error->message : "a request without a URL");
+    g_clear_error (&error);
+    return busy ? GST_RTSP_STS_SERVICE_UNAVAILABLE : GST_RTSP_STS_NOT_FOUND;
   }
-  use_mount (self, mount);
-  return check_known (self, ctx, mount);
+  use (self, presentation);
+  return check_known (self, ctx, presentation);
+}
+
+static gchar *
+client_make_path_from_uri (GstRTSPClient *client, const GstRTSPUrl *url)
+{
+  Client *self = (Client *) client;
+
+  return self->path (url, self->find_data);
 }
 
 // ---- PLAY ----
@@ -178,7 +172,7 @@ client_adjust_play_mode (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPTime
 static GstRTSPStatusCode
 client_adjust_play_response (GstRTSPClient *client, GstRTSPContext *ctx)
 {
-  Relay *relay = mount_get_relay (((Client *) client)->mount);
+  Relay *relay = presentation_get_relay (((Client *) client)->presentation);
   GString *ours = g_string_new (NULL);
   gchar *info = NULL;
   gchar **items;
@@ -235,8 +229,8 @@ on_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   g_mutex_unlock (&self->lock);
   if (first) {
     g_atomic_int_inc (&n_playing);
-    log_event (
-        "reader %s in: %s over %s", self->peer, mount_get_path (self->mount), self->transport);
+    log_event ("reader %s in: %s over %s", self->peer, presentation_get_label (self->presentation),
+        self->transport);
   }
 }
 
@@ -256,7 +250,8 @@ left (Client *self, const gchar *reason)
   g_mutex_unlock (&self->lock);
   if (why) {
     g_atomic_int_add (&n_playing, -1);
-    log_event ("reader %s out: %s: %s", self->peer, mount_get_path (self->mount), why);
+    log_event (
+        "reader %s out: %s: %s", self->peer, presentation_get_label (self->presentation), why);
     g_free (why);
   }
 }
@@ -323,14 +318,14 @@ close_here (gpointer data)
 }
 
 void
-client_close (GstRTSPClient *client, Mount *mount, const gchar *reason)
+client_close (GstRTSPClient *client, Presentation *presentation, const gchar *reason)
 {
   Client *self = (Client *) client;
   GMainContext *context = NULL;
   gboolean ours;
 
   g_mutex_lock (&self->lock);
-  ours = !mount || self->mount == mount;
+  ours = !presentation || self->presentation == presentation;
   if (self->context)
     context = g_main_context_ref (self->context);
   g_mutex_unlock (&self->lock);
@@ -373,7 +368,7 @@ client_connected (GstRTSPClient *client)
 }
 
 GstRTSPClient *
-client_new (GstRTSPServer *server, ClientFindMountFunc find, gpointer data)
+client_new (GstRTSPServer *server, ClientFindFunc find, ClientPathFunc path, gpointer data)
 {
   GstRTSPClient *client = g_object_new (client_get_type (), NULL);
   Client *self = (Client *) client;
@@ -381,6 +376,7 @@ client_new (GstRTSPServer *server, ClientFindMountFunc find, gpointer data)
   GstRTSPThreadPool *threads = gst_rtsp_server_get_thread_pool (server);
 
   self->find = find;
+  self->path = path;
   self->find_data = data;
   self->pool = gst_rtsp_session_pool_new ();
   gst_rtsp_session_pool_set_max_sessions (self->pool, SESSIONS_MAX);
@@ -411,7 +407,7 @@ static void
 client_finalize (GObject *object)
 {
   Client *self = (Client *) object;
-  Mount *mount = self->mount;
+  Presentation *presentation = self->presentation;
 
   left (self, "connection closed");
   g_clear_object (&self->pool);
@@ -421,16 +417,14 @@ client_finalize (GObject *object)
   g_mutex_clear (&self->lock);
   G_OBJECT_CLASS (client_parent_class)->finalize (object);
   // Last: now the client has let its media go.
-  if (mount) {
-    mount_unuse (mount);
-    mount_unref (mount);
-  }
+  let_go (presentation);
 }
 
 static void
 client_class_init (ClientClass *klass)
 {
   G_OBJECT_CLASS (klass)->finalize = client_finalize;
+  GST_RTSP_CLIENT_CLASS (klass)->make_path_from_uri = client_make_path_from_uri;
   GST_RTSP_CLIENT_CLASS (klass)->adjust_play_mode = client_adjust_play_mode;
   GST_RTSP_CLIENT_CLASS (klass)->adjust_play_response = client_adjust_play_response;
 }

@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// One RTSP connection of a reader: which mount it uses, whether the request may go on to the
+// One RTSP connection of a reader: what it asks for, whether the request may go on to the
 // library, and what is logged of it.
 
-#include "mount.h"
+#include "presentation.h"
 
-typedef Mount *(*ClientFindMountFunc) (const gchar *path, gpointer data);
+// What a URL asks for, with a reference and a use; NULL and an error if it is nothing that is
+// served, G_IO_ERROR_BUSY if it is too much. Called in the client's thread.
+typedef Presentation *(*ClientFindFunc) (const GstRTSPUrl *url, gpointer data, GError **error);
 
-// Made for a server's create-client. `find` gives a reference to the mount of an exact path, or
-// NULL; it is called in the client's thread.
-GstRTSPClient *client_new (GstRTSPServer *server, ClientFindMountFunc find, gpointer data);
+// The path under which the library knows what a URL asks for, with the track. Called in the
+// client's thread.
+typedef gchar *(*ClientPathFunc) (const GstRTSPUrl *url, gpointer data);
+
+// Made for a server's create-client.
+GstRTSPClient *client_new (
+    GstRTSPServer *server, ClientFindFunc find, ClientPathFunc path, gpointer data);
 
 // Its connection is there: who it is can be told.
 void client_connected (GstRTSPClient *client);
 
-// Closes the connection, from whatever thread, if it uses this mount (NULL: whichever). `reason` is
-// logged.
-void client_close (GstRTSPClient *client, Mount *mount, const gchar *reason);
+// Closes the connection, from whatever thread, if it uses this presentation (NULL: whichever).
+// `reason` is logged.
+void client_close (GstRTSPClient *client, Presentation *presentation, const gchar *reason);
 
 // How many readers play now.
 guint client_n_playing (void);

@@ -110,30 +110,12 @@ find_mount (const ProxyConfig *config, const gchar *path, gsize len)
   return NULL;
 }
 
-// A mount's pipeline: the upstream as it is.
-static GPtrArray *
-make_stages (const MountConfig *mount, StageSet *set, GError **error)
-{
-  static const gchar *const transports[] = { "auto", "udp", "tcp" }; // as PullTransport
-  GPtrArray *stages = g_ptr_array_new_with_free_func ((GDestroyNotify) stage_unref);
-  Stage *pull = stage_new (set, "pull", error);
-
-  if (!pull) {
-    g_ptr_array_unref (stages);
-    return NULL;
-  }
-  g_free (stage_set_value (pull, "upstream", mount->pull.uri));
-  g_free (stage_set_value (pull, "transport", transports[mount->pull.transport]));
-  g_ptr_array_add (stages, pull);
-  return stages;
-}
-
 gchar *
-explain_url (const ProxyConfig *config, StageSet *set, const gchar *url, GError **error)
+explain_url (const ProxyConfig *config, const gchar *url, GError **error)
 {
   gsize len = strcspn (url, "?");
   const MountConfig *mount = find_mount (config, url, len);
-  GPtrArray *stages, *chain;
+  GPtrArray *chain;
   gchar *text = NULL;
 
   if (!mount) {
@@ -141,13 +123,10 @@ explain_url (const ProxyConfig *config, StageSet *set, const gchar *url, GError 
         "%.*s is no mount of this configuration", (int) MIN (len, 255), url);
     return NULL;
   }
-  stages = make_stages (mount, set, error);
-  if (!stages)
-    return NULL;
-  chain = choice_make_chain (set, stages, NULL, url[len] ? url + len + 1 : NULL, error);
+  chain = choice_make_chain (
+      mount->stage_set, mount->stages, mount->choices, url[len] ? url + len + 1 : NULL, error);
   if (chain)
-    text = explain_chain (url, &mount->pull, chain);
+    text = explain_chain (url, g_ptr_array_index (mount->pulls, 0), chain);
   g_clear_pointer (&chain, g_ptr_array_unref);
-  g_ptr_array_unref (stages);
   return text;
 }

@@ -9,4 +9,4 @@
 gchar *explain_chain (const gchar *title, const PullConfig *pull, const GPtrArray *chain);
 
 // What --explain prints of "/path?query"; NULL and an error if that would be served with 404.
-gchar *explain_url (const ProxyConfig *config, StageSet *set, const gchar *url, GError **error);
+gchar *explain_url (const ProxyConfig *config, const gchar *url, GError **error);

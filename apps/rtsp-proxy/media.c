@@ -10,7 +10,7 @@
 
 typedef struct {
   GstRTSPMediaFactory parent;
-  Mount *mount;
+  Presentation *presentation;
 } MediaFactory;
 
 typedef struct {
@@ -28,14 +28,14 @@ G_DEFINE_TYPE (MediaFactory, media_factory, GST_TYPE_RTSP_MEDIA_FACTORY)
 static gchar *
 media_factory_gen_key (GstRTSPMediaFactory *factory, const GstRTSPUrl *url)
 {
-  return mount_dup_media_key (((MediaFactory *) factory)->mount);
+  return presentation_dup_media_key (((MediaFactory *) factory)->presentation);
 }
 
-// For a SETUP the library comes here before anybody asks whether there is such a mount now.
+// For a SETUP the library comes here before anybody asks whether there is such a thing now.
 static GstRTSPMedia *
 media_factory_construct (GstRTSPMediaFactory *factory, const GstRTSPUrl *url)
 {
-  if (relay_n_tracks (mount_get_relay (((MediaFactory *) factory)->mount)) == 0)
+  if (relay_n_tracks (presentation_get_relay (((MediaFactory *) factory)->presentation)) == 0)
     return NULL;
   return GST_RTSP_MEDIA_FACTORY_CLASS (media_factory_parent_class)->construct (factory, url);
 }
@@ -43,7 +43,7 @@ media_factory_construct (GstRTSPMediaFactory *factory, const GstRTSPUrl *url)
 static GstElement *
 media_factory_create_element (GstRTSPMediaFactory *factory, const GstRTSPUrl *url)
 {
-  Relay *relay = mount_get_relay (((MediaFactory *) factory)->mount);
+  Relay *relay = presentation_get_relay (((MediaFactory *) factory)->presentation);
   guint n = relay_n_tracks (relay);
   GstElement *bin;
 
@@ -127,7 +127,7 @@ static void
 on_prepared (GstRTSPMedia *media, gpointer data)
 {
   MediaFactory *self = data;
-  Relay *relay = mount_get_relay (self->mount);
+  Relay *relay = presentation_get_relay (self->presentation);
 
   // Each DESCRIBE emits this, several threads at once; the streams are to be let go once.
   if (!g_object_replace_data (G_OBJECT (media), "opened", NULL, media, NULL, NULL))
@@ -156,14 +156,14 @@ on_prepared (GstRTSPMedia *media, gpointer data)
     // that reader what was current when it said DESCRIBE.
     gst_rtsp_stream_set_blocked (stream, FALSE);
   }
-  mount_keep_media (self->mount, media);
+  presentation_keep_media (self->presentation, media);
 }
 
 static void
 on_unprepared (GstRTSPMedia *media, gpointer data)
 {
   MediaFactory *self = data;
-  Relay *relay = mount_get_relay (self->mount);
+  Relay *relay = presentation_get_relay (self->presentation);
 
   for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
     Feed *feed = find_feed (media, i);
@@ -201,18 +201,20 @@ static void
 on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, MediaFactory *self)
 {
   GstElementFactory *factory = gst_element_get_factory (element);
-  const MountConfig *config = mount_get_config (self->mount);
 
   if (factory && g_str_equal (GST_OBJECT_NAME (factory), "rtpbin"))
-    g_signal_connect (
-        element, "pad-added", G_CALLBACK (on_rtpbin_pad), mount_get_relay (self->mount));
+    g_signal_connect (element, "pad-added", G_CALLBACK (on_rtpbin_pad),
+        presentation_get_relay (self->presentation));
   if (!GST_IS_BASE_SINK (element))
     return;
   // The library's own sinks, for readers that fanoutsink can't serve, have no such things.
   if (g_object_class_find_property (G_OBJECT_GET_CLASS (element), "catch-up")) {
+    MountConfig *config = presentation_dup_config (self->presentation);
+
     gst_util_set_object_arg (G_OBJECT (element), "join", config->join);
     gst_util_set_object_arg (G_OBJECT (element), "catch-up", config->catch_up);
     g_object_set (element, "class", config->class, NULL);
+    mount_config_unref (config);
   }
   // Packets are sent when they come. Their times are those of their arrival, so a sink that waited
   // for them, or for its deadline, would only add delay.
@@ -245,7 +247,7 @@ media_factory_configure (GstRTSPMediaFactory *factory, GstRTSPMedia *media)
 static void
 media_factory_finalize (GObject *object)
 {
-  mount_unref (((MediaFactory *) object)->mount);
+  presentation_unref (((MediaFactory *) object)->presentation);
   G_OBJECT_CLASS (media_factory_parent_class)->finalize (object);
 }
 
@@ -268,12 +270,12 @@ media_factory_class_init (MediaFactoryClass *klass)
 }
 
 GstRTSPMediaFactory *
-media_factory_new (Mount *mount)
+media_factory_new (Presentation *presentation)
 {
   MediaFactory *self = g_object_new (media_factory_get_type (), NULL);
   GstRTSPMediaFactory *factory = GST_RTSP_MEDIA_FACTORY (self);
 
-  self->mount = mount_ref (mount);
+  self->presentation = presentation_ref (presentation);
   gst_rtsp_media_factory_set_shared (factory, TRUE);
   // Its clock is not ours to publish: the upstream's is carried through in the sender reports.
   gst_rtsp_media_factory_set_publish_clock_mode (factory, GST_RTSP_PUBLISH_CLOCK_MODE_NONE);

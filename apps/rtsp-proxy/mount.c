@@ -1,390 +1,306 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "mount.h"
 
-#include "log.h"
-#include "upstream.h"
+#include "choice.h"
+#include "media.h"
 
-#define FREE_INTERVAL_MS 100
+#include <string.h>
 
 struct _Mount {
   gatomicrefcount refs;
-  MountConfig *config; // atomic
-  GPtrArray *configs;  // those it had before: other threads may still read them
-  gchar *shown_uri;    // without credentials
-  Relay *relay;
-  RelaySource *source;
-  Upstream *upstream; // main thread only
-  gboolean started;   // main thread only
-  guint linger;       // main thread only
-  MountCloseReadersFunc close_readers;
-  gpointer close_readers_data;
+  const MountContext *context;
+  gchar *path;
 
-  GMutex lock;    // all below
-  GList *waiting; // of Waiter
-  guint n_users;
-  gboolean known;       // media has flowed, so the tracks are real
-  gint64 failing_until; // ns: the last attempt failed and the next comes then; 0 while one runs
+  GMutex lock; // all below; changed on the main thread only, but for presentations that come
+  MountConfig *config;
+  GPtrArray *stages;         // of Stage, as configured
+  GPtrArray *main_stages;    // the whole chain
+  GHashTable *presentations; // path -> Presentation
+  Presentation *main;        // of the path alone
   gboolean stopped;
-  guint media_generation;
-  GstRTSPMedia *media; // the one that is kept prepared
 };
 
-static const MountConfig *
-get_config (Mount *self)
+static void close_readers (Presentation *presentation, const gchar *reason, gpointer data);
+static void idle (Presentation *presentation, gpointer data);
+
+static const PresentationCallbacks callbacks = { close_readers, idle };
+
+static GPtrArray *
+make_chain (const MountConfig *config, const gchar *query, GError **error)
 {
-  return g_atomic_pointer_get (&self->config);
+  return choice_make_chain (config->stage_set, config->stages, config->choices, query, error);
 }
 
-static const PullConfig *
-get_pull (const MountConfig *config)
+// ---- presentations ----
+
+// With the lock held.
+static Presentation *
+add (Mount *self, const gchar *path, const gchar *query, GPtrArray *stages)
 {
-  return g_ptr_array_index (config->pulls, 0);
-}
+  const MountContext *context = self->context;
+  Presentation *new =
+      presentation_new (context->graph, path, query, self->config, stages, &callbacks, self);
 
-// ---- who waits ----
-
-typedef struct {
-  Mount *mount;
-  MountToldFunc told;
-  gpointer data;
-  GSource *deadline; // on the main thread
-} Waiter;
-
-static void
-tell (gpointer data)
-{
-  Waiter *waiter = data;
-
-  g_source_destroy (waiter->deadline);
-  g_source_unref (waiter->deadline);
-  waiter->told (waiter->data);
-  g_free (waiter);
+  g_hash_table_insert (self->presentations, g_strdup (path), new);
+  gst_rtsp_mount_points_add_factory (context->points, path, media_factory_new (new));
+  return new;
 }
 
 static void
-tell_all (Mount *self)
+remove_path (Mount *self, const gchar *path)
 {
-  GList *waiting;
+  gst_rtsp_mount_points_remove_factory (self->context->points, path);
+}
 
+static void
+close_readers (Presentation *presentation, const gchar *reason, gpointer data)
+{
+  Mount *self = data;
+
+  self->context->close_readers (presentation, reason, self->context->data);
+}
+
+// One that a URL has asked for goes when nobody asks for it any more.
+static void
+idle (Presentation *presentation, gpointer data)
+{
+  Mount *self = data;
+  gboolean goes;
+
+  presentation_ref (presentation);
   g_mutex_lock (&self->lock);
-  waiting = g_steal_pointer (&self->waiting);
+  goes = presentation != self->main && presentation_n_users (presentation) == 0;
+  if (goes)
+    g_hash_table_remove (self->presentations, presentation_get_path (presentation));
   g_mutex_unlock (&self->lock);
-  g_list_free_full (waiting, tell);
+  if (goes) {
+    remove_path (self, presentation_get_path (presentation));
+    presentation_stop (presentation);
+  }
+  presentation_unref (presentation);
+}
+
+// ---- finding ----
+
+// The path of what was chosen: below the mount's, where no mount can be.
+static gchar *
+dup_path (Mount *self, const GPtrArray *stages)
+{
+  gchar *key = choice_dup_key (stages);
+  gchar *sum = g_compute_checksum_for_string (G_CHECKSUM_SHA256, key, -1);
+  gchar *path = g_strdup_printf ("%s/=%.16s", self->path, sum);
+
+  g_free (key);
+  g_free (sum);
+  return path;
 }
 
 static gboolean
-deadline_over (gpointer data)
+is_main_chain (Mount *self, const GPtrArray *stages)
 {
-  Waiter *waiter = data;
-  Mount *self = waiter->mount;
-  GList *link;
+  gchar *key = choice_dup_key (stages);
+  gchar *main_key = choice_dup_key (self->main_stages);
+  gboolean is = g_str_equal (key, main_key);
 
-  g_mutex_lock (&self->lock);
-  link = g_list_find (self->waiting, waiter);
-  if (link)
-    self->waiting = g_list_delete_link (self->waiting, link);
-  g_mutex_unlock (&self->lock);
-  if (link)
-    tell (waiter);
-  return G_SOURCE_REMOVE;
+  g_free (key);
+  g_free (main_key);
+  return is;
 }
 
 // With the lock held.
-static MountState
-get_state (Mount *self)
+static Presentation *
+find_chosen (Mount *self, const gchar *query, GPtrArray *stages, GError **error)
 {
-  if (self->stopped)
-    return MOUNT_DOWN;
-  if (self->known)
-    return MOUNT_KNOWN;
-  return pull_now () < self->failing_until ? MOUNT_DOWN : MOUNT_STARTING;
-}
+  gchar *path = dup_path (self, stages);
+  Presentation *found = g_hash_table_lookup (self->presentations, path);
 
-MountState
-mount_ask (Mount *self)
-{
-  MountState state;
-
-  g_mutex_lock (&self->lock);
-  state = get_state (self);
-  g_mutex_unlock (&self->lock);
-  return state;
-}
-
-void
-mount_wait (Mount *self, MountToldFunc told, gpointer data)
-{
-  Waiter *waiter = g_new (Waiter, 1);
-  gboolean waits;
-
-  *waiter =
-      (Waiter) { self, told, data, g_timeout_source_new (get_config (self)->start_timeout_ms) };
-  g_source_set_callback (waiter->deadline, deadline_over, waiter, NULL);
-  g_mutex_lock (&self->lock);
-  waits = get_state (self) == MOUNT_STARTING;
-  if (waits) {
-    self->waiting = g_list_prepend (self->waiting, waiter);
-    g_source_attach (waiter->deadline, NULL);
+  if (!found && is_main_chain (self, stages)) {
+    found = self->main;
+  } else if (!found && self->stopped) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "the mount goes down");
+  } else if (!found && g_hash_table_size (self->presentations) > self->config->max_presentations) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY,
+        "%u choices of it are running, and max-presentations does not allow more",
+        self->config->max_presentations);
+  } else if (!found) {
+    found = add (self, path, query, stages);
   }
-  g_mutex_unlock (&self->lock);
-  if (!waits)
-    tell (waiter);
+  g_free (path);
+  return found;
 }
 
-// ---- media ----
-
-gchar *
-mount_dup_media_key (Mount *self)
-{
-  gchar *key;
-
-  g_mutex_lock (&self->lock);
-  key = g_strdup_printf ("%s#%u", get_config (self)->path, self->media_generation);
-  g_mutex_unlock (&self->lock);
-  return key;
-}
-
-void
-mount_keep_media (Mount *self, GstRTSPMedia *media)
-{
-  gboolean keep;
-
-  g_mutex_lock (&self->lock);
-  keep = !self->media && !self->stopped;
-  if (keep)
-    self->media = g_object_ref (media);
-  g_mutex_unlock (&self->lock);
-  // Prepared as it is, this counts one more user of it.
-  if (keep)
-    gst_rtsp_media_prepare (media, NULL);
-}
-
+// With the lock held, so that none goes that somebody is about to use.
 static void
-retire_media (Mount *self)
+use (Presentation *found)
 {
-  GstRTSPMedia *media;
+  if (found)
+    presentation_use (presentation_ref (found));
+}
+
+Presentation *
+mount_find (Mount *self, const gchar *query, GError **error)
+{
+  Presentation *found = NULL;
+  GPtrArray *stages;
 
   g_mutex_lock (&self->lock);
-  media = g_steal_pointer (&self->media);
-  self->media_generation++;
-  g_mutex_unlock (&self->lock);
-  if (media) {
-    gst_rtsp_media_unprepare (media);
-    g_object_unref (media);
+  if (!query) {
+    found = self->main;
+  } else {
+    stages = make_chain (self->config, query, error);
+    if (stages)
+      found = find_chosen (self, query, stages, error);
+    g_clear_pointer (&stages, g_ptr_array_unref);
   }
+  use (found);
+  g_mutex_unlock (&self->lock);
+  return found;
 }
 
-// ---- upstream ----
-
-static void
-on_connecting (gpointer owner)
+Presentation *
+mount_find_path (Mount *self, const gchar *path)
 {
-  Mount *self = owner;
+  Presentation *found;
 
   g_mutex_lock (&self->lock);
-  self->failing_until = 0;
+  found = g_hash_table_lookup (self->presentations, path);
+  use (found);
   g_mutex_unlock (&self->lock);
+  return found;
 }
 
-static void
-on_up (gpointer owner)
+static gint
+compare_paths (gconstpointer a, gconstpointer b)
 {
-  Mount *self = owner;
+  return strcmp (
+      presentation_get_path (*(Presentation **) a), presentation_get_path (*(Presentation **) b));
+}
 
-  log_event ("mount %s up: %s, %u tracks", get_config (self)->path, self->shown_uri,
-      relay_n_tracks (self->relay));
+GPtrArray *
+mount_dup_presentations (Mount *self)
+{
+  GPtrArray *all = g_ptr_array_new_with_free_func ((GDestroyNotify) presentation_unref);
+  GHashTableIter iter;
+  gpointer presentation;
+
   g_mutex_lock (&self->lock);
-  self->known = TRUE;
+  g_hash_table_iter_init (&iter, self->presentations);
+  while (g_hash_table_iter_next (&iter, NULL, &presentation))
+    g_ptr_array_add (all, presentation_ref (presentation));
   g_mutex_unlock (&self->lock);
-  tell_all (self);
+  g_ptr_array_sort (all, compare_paths);
+  return all;
 }
 
-static void
-on_changed (gpointer owner)
-{
-  Mount *self = owner;
-
-  retire_media (self);
-  self->close_readers (self, "the upstream came back with other tracks", self->close_readers_data);
-}
-
-static void
-on_down (gpointer owner, const gchar *reason, guint retry_ms)
-{
-  Mount *self = owner;
-
-  log_event ("mount %s down: %s: %s; next try in %.1f s", get_config (self)->path, self->shown_uri,
-      reason, retry_ms / 1000.0);
-  g_mutex_lock (&self->lock);
-  self->failing_until = pull_now () + (gint64) retry_ms * GST_MSECOND;
-  g_mutex_unlock (&self->lock);
-  tell_all (self);
-}
-
-static const UpstreamCallbacks upstream_callbacks = { on_connecting, on_up, on_changed, on_down };
-
-// ---- users ----
+// ---- configuration ----
 
 static gboolean
-linger_over (gpointer data)
+configure_one (Mount *self, Presentation *presentation, MountConfig *config)
 {
-  Mount *self = data;
-  gboolean idle;
+  const gchar *query = presentation_get_query (presentation);
+  GError *error = NULL;
+  GPtrArray *stages = make_chain (config, query, &error);
 
-  self->linger = 0;
-  g_mutex_lock (&self->lock);
-  idle = self->n_users == 0;
-  g_mutex_unlock (&self->lock);
-  if (idle) {
-    log_event ("mount %s down: no readers for %.1f s", get_config (self)->path,
-        get_config (self)->linger_ms / 1000.0);
-    self->started = FALSE;
-    upstream_stop (self->upstream);
-    retire_media (self);
+  if (!stages) {
+    gchar *reason = g_strdup_printf ("not offered any more: %s", error->message);
+
+    presentation_stop (presentation);
+    close_readers (presentation, reason, self);
+    g_free (reason);
+    g_error_free (error);
+    return FALSE;
   }
-  return G_SOURCE_REMOVE;
+  presentation_configure (presentation, config, stages);
+  g_ptr_array_unref (stages);
+  return TRUE;
 }
 
-// On the main thread after the number of users went to or from none.
-static gboolean
-update (gpointer data)
+gboolean
+mount_configure (Mount *self, MountConfig *config, GError **error)
 {
-  Mount *self = data;
-  gboolean wanted, stopped;
+  GPtrArray *main_stages = make_chain (config, NULL, error);
+  GPtrArray *all;
 
+  if (!main_stages)
+    return FALSE;
+  all = mount_dup_presentations (self);
   g_mutex_lock (&self->lock);
-  stopped = self->stopped;
-  wanted = self->n_users > 0 || !get_config (self)->on_demand;
+  g_ptr_array_unref (self->main_stages);
+  mount_config_ref (config);
+  mount_config_unref (self->config);
+  self->config = config;
+  self->main_stages = main_stages;
   g_mutex_unlock (&self->lock);
 
-  g_clear_handle_id (&self->linger, g_source_remove);
-  if (stopped)
-    return G_SOURCE_REMOVE;
-  if (wanted) {
-    self->started = TRUE;
-    upstream_start (self->upstream);
-  } else if (self->started)
-    self->linger = g_timeout_add (get_config (self)->linger_ms, linger_over, self);
-  return G_SOURCE_REMOVE;
+  for (guint i = 0; i < all->len; i++) {
+    Presentation *presentation = g_ptr_array_index (all, i);
+
+    if (configure_one (self, presentation, config))
+      continue;
+    g_mutex_lock (&self->lock);
+    g_hash_table_remove (self->presentations, presentation_get_path (presentation));
+    g_mutex_unlock (&self->lock);
+    remove_path (self, presentation_get_path (presentation));
+  }
+  g_ptr_array_unref (all);
+  return TRUE;
 }
-
-void
-mount_use (Mount *self)
-{
-  gboolean first;
-
-  g_mutex_lock (&self->lock);
-  first = self->n_users++ == 0;
-  g_mutex_unlock (&self->lock);
-  if (first)
-    g_idle_add_full (G_PRIORITY_DEFAULT, update, self, NULL);
-}
-
-void
-mount_unuse (Mount *self)
-{
-  gboolean last;
-
-  g_mutex_lock (&self->lock);
-  last = --self->n_users == 0;
-  g_mutex_unlock (&self->lock);
-  if (last)
-    g_idle_add_full (G_PRIORITY_DEFAULT, update, self, NULL);
-}
-
-// ---- outside ----
 
 const gchar *
 mount_get_path (Mount *self)
 {
-  return get_config (self)->path;
+  return self->path;
 }
 
 const MountConfig *
 mount_get_config (Mount *self)
 {
-  return get_config (self);
-}
-
-Relay *
-mount_get_relay (Mount *self)
-{
-  return self->relay;
-}
-
-void
-mount_configure (Mount *self, MountConfig *config)
-{
-  MountConfig *old = self->config;
-  gboolean reconnects = mount_config_needs_upstream (old, config);
-
-  g_ptr_array_add (self->configs, old);
-  g_atomic_pointer_set (&self->config, config);
-  if (reconnects) {
-    upstream_free (self->upstream);
-    self->upstream =
-        upstream_new (get_pull (config), pull_new, self->source, &upstream_callbacks, self);
-    g_free (self->shown_uri);
-    self->shown_uri = log_redact (get_pull (config)->uri);
-    g_mutex_lock (&self->lock);
-    self->failing_until = 0;
-    g_mutex_unlock (&self->lock);
-  }
-  if (self->started || !config->on_demand)
-    update (self);
+  return self->config;
 }
 
 void
 mount_start (Mount *self)
 {
-  update (self);
+  presentation_start (self->main);
 }
 
 void
 mount_stop (Mount *self)
 {
+  GPtrArray *all = mount_dup_presentations (self);
+
   g_mutex_lock (&self->lock);
   self->stopped = TRUE;
+  g_hash_table_remove_all (self->presentations);
   g_mutex_unlock (&self->lock);
-  tell_all (self);
-  g_clear_handle_id (&self->linger, g_source_remove);
-  upstream_stop (self->upstream);
-  retire_media (self);
+  for (guint i = 0; i < all->len; i++) {
+    remove_path (self, presentation_get_path (g_ptr_array_index (all, i)));
+    presentation_stop (g_ptr_array_index (all, i));
+  }
+  g_ptr_array_unref (all);
 }
+
+// ---- life ----
 
 Mount *
-mount_new (MountConfig *config, MountCloseReadersFunc close_readers, gpointer data)
+mount_new (const MountContext *context, MountConfig *config, GError **error)
 {
-  Mount *self = g_new0 (Mount, 1);
+  GPtrArray *main_stages = make_chain (config, NULL, error);
+  Mount *self;
 
+  if (!main_stages)
+    return NULL;
+  self = g_new0 (Mount, 1);
   g_atomic_ref_count_init (&self->refs);
-  self->config = config;
-  self->configs = g_ptr_array_new_with_free_func ((GDestroyNotify) mount_config_unref);
-  self->shown_uri = log_redact (get_pull (config)->uri);
-  self->relay = relay_new (TRUE);
-  self->source = relay_source_new (self->relay, NULL, NULL);
-  self->upstream =
-      upstream_new (get_pull (config), pull_new, self->source, &upstream_callbacks, self);
-  self->close_readers = close_readers;
-  self->close_readers_data = data;
   g_mutex_init (&self->lock);
+  self->context = context;
+  self->path = g_strdup (config->path);
+  self->config = mount_config_ref (config);
+  self->main_stages = main_stages;
+  self->presentations = g_hash_table_new_full (
+      g_str_hash, g_str_equal, g_free, (GDestroyNotify) (void (*) (void)) presentation_unref);
+  self->main = presentation_ref (add (self, config->path, NULL, main_stages));
   return self;
-}
-
-static void
-mount_free (Mount *self)
-{
-  mount_stop (self);
-  while (g_idle_remove_by_data (self))
-    ;
-  upstream_free (self->upstream);
-  relay_source_unref (self->source);
-  relay_unref (self->relay);
-  g_mutex_clear (&self->lock);
-  g_free (self->shown_uri);
-  mount_config_unref (self->config);
-  g_ptr_array_unref (self->configs);
-  g_free (self);
 }
 
 Mount *
@@ -394,14 +310,19 @@ mount_ref (Mount *self)
   return self;
 }
 
-// A pipeline that is being taken down may still read the configuration.
 static gboolean
-free_mount (gpointer mount)
+free_here (gpointer data)
 {
-  if (upstream_n_closing () > 0)
-    g_timeout_add (FREE_INTERVAL_MS, free_mount, mount);
-  else
-    mount_free (mount);
+  Mount *self = data;
+
+  mount_stop (self);
+  presentation_unref (self->main);
+  g_hash_table_unref (self->presentations);
+  mount_config_unref (self->config);
+  g_ptr_array_unref (self->main_stages);
+  g_mutex_clear (&self->lock);
+  g_free (self->path);
+  g_free (self);
   return G_SOURCE_REMOVE;
 }
 
@@ -409,5 +330,5 @@ void
 mount_unref (Mount *self)
 {
   if (g_atomic_ref_count_dec (&self->refs))
-    g_idle_add_full (G_PRIORITY_DEFAULT, free_mount, self, NULL);
+    g_main_context_invoke (NULL, free_here, self);
 }

@@ -1,57 +1,54 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A path that the proxy serves: its upstream, its relay, and the one media of the RTSP library that
-// all of its readers share. Any thread may call what does not say otherwise.
+// A path that the proxy serves, and its presentations: one for the path alone, and one for each
+// choice that a URL makes. Main thread only, but for what says otherwise.
 
 #include <gst/rtsp-server/rtsp-server.h>
 
-#include "mount_config.h"
-#include "relay.h"
+#include "presentation.h"
 
 typedef struct _Mount Mount;
 
-// Called on the main thread when the mount's readers can't go on.
-typedef void (*MountCloseReadersFunc) (Mount *mount, const gchar *reason, gpointer data);
+// Closes the readers of a presentation.
+typedef void (*MountCloseReadersFunc) (
+    Presentation *presentation, const gchar *reason, gpointer data);
 
-// Takes over a reference of `config`. Main thread.
-Mount *mount_new (MountConfig *config, MountCloseReadersFunc close_readers, gpointer data);
+// What mounts of one server share.
+typedef struct {
+  Graph *graph;
+  GstRTSPMountPoints *points;
+  MountCloseReadersFunc close_readers;
+  gpointer data;
+} MountContext;
+
+// `context` must outlive its running. NULL and an error if its stages can't be.
+Mount *mount_new (const MountContext *context, MountConfig *config, GError **error);
 
 // Counted. Any thread.
 Mount *mount_ref (Mount *self);
 void mount_unref (Mount *self);
 
-// Another configuration for the same path, of which it takes over a reference. Readers stay. Main
-// thread.
-void mount_configure (Mount *self, MountConfig *config);
+// Another configuration for the same path. Readers stay where they can; see
+// presentation_configure(). FALSE and an error if its stages can't be: then nothing has changed.
+gboolean mount_configure (Mount *self, MountConfig *config, GError **error);
 
-const gchar *mount_get_path (Mount *self);
-const MountConfig *mount_get_config (Mount *self); // valid as long as the mount
-Relay *mount_get_relay (Mount *self);
+const gchar *mount_get_path (Mount *self);         // any thread
+const MountConfig *mount_get_config (Mount *self); // valid until it is configured again
 
-// For a mount that is not on-demand: starts the upstream now. Main thread.
+// Starts what is to run without readers too.
 void mount_start (Mount *self);
 
-// Ends the upstream and takes no more users. Main thread.
+// Ends all its presentations and takes no more readers.
 void mount_stop (Mount *self);
 
-// A reader came (starts the upstream where needed), a reader went (starts the linger).
-void mount_use (Mount *self);
-void mount_unuse (Mount *self);
+// What a URL with this query asks for; NULL, and why, if it is none that the mount offers. A
+// reference, and a use: presentation_unuse() it as well. Any thread.
+Presentation *mount_find (Mount *self, const gchar *query, GError **error);
 
-typedef enum { MOUNT_KNOWN, MOUNT_DOWN, MOUNT_STARTING } MountState;
+// The one of this path, as the library knows it ("/cam", "/cam/=5f1c03aa"), if it is there. A
+// reference and a use. Any thread.
+Presentation *mount_find_path (Mount *self, const gchar *path);
 
-// Is it known what the upstream gives? Down: the last attempt failed, and the next is yet to come.
-MountState mount_ask (Mount *self);
-
-// Calls `told`, once, when the mount is not starting any more, or after start-timeout; maybe at
-// once. From any thread, with no lock held.
-typedef void (*MountToldFunc) (gpointer data);
-void mount_wait (Mount *self, MountToldFunc told, gpointer data);
-
-// Names the media that new readers share; another one after each mount_retire_media().
-gchar *mount_dup_media_key (Mount *self);
-
-// The media was prepared: keeps it prepared until the mount has no more use for it, so that it
-// never goes away under a reader that is just coming.
-void mount_keep_media (Mount *self, GstRTSPMedia *media);
+// References to all, the default one first; to be freed with g_ptr_array_unref().
+GPtrArray *mount_dup_presentations (Mount *self);

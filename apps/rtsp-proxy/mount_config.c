@@ -85,6 +85,8 @@ mount_config_unref (MountConfig *self)
   g_ptr_array_unref (self->pulls);
   g_ptr_array_unref (self->pipeline);
   g_hash_table_unref (self->choices);
+  g_clear_pointer (&self->stages, g_ptr_array_unref);
+  g_clear_pointer (&self->stage_set, stage_set_unref);
   g_free (self);
 }
 

@@ -6,6 +6,7 @@
 
 #include "pull.h"
 #include "schema.h"
+#include "stage.h"
 
 // A stage of a mount's pipeline, as it was written. Where it was (from 1) is for errors.
 typedef struct {
@@ -27,6 +28,8 @@ typedef struct {
   PullConfig pull;
   gchar *slate;        // a file, or NULL
   GPtrArray *pipeline; // of MountStep; none: pull alone
+  StageSet *stage_set; // where `stages` are from; NULL before they are made
+  GPtrArray *stages;   // of Stage: what `pipeline` says, with the upstream in pull
   GHashTable *choices; // stage -> GStrv: the parameters that a URL may set
   guint max_presentations;
   guint switch_timeout_ms;
@@ -46,7 +49,7 @@ MountConfig *mount_config_new (const gchar *path);
 MountConfig *mount_config_ref (MountConfig *self);
 void mount_config_unref (MountConfig *self);
 
-// One to be changed, without `pulls`.
+// One to be changed, without `pulls` and `stages`.
 MountConfig *mount_config_copy (const MountConfig *self);
 
 gboolean mount_config_equal (const MountConfig *a, const MountConfig *b);
@@ -57,10 +60,10 @@ GPtrArray *mount_config_differences (const MountConfig *a, const MountConfig *b)
 // Takes what was found in a URI as one more of `pulls`.
 void mount_config_add_pull (MountConfig *self, PullConfig *parsed);
 
-// After its keys have been read: checks what they say together, and makes `pulls`. Errors are
-// about `node` where they have no better place.
+// After its keys have been read: checks what they say together, and makes `pulls` and `stages`.
+// Errors are about `node` where they have no better place.
 gboolean mount_config_finish (
-    MountConfig *self, YamlReader *reader, YamlNode *node, GError **error);
+    MountConfig *self, StageSet *set, YamlReader *reader, YamlNode *node, GError **error);
 
 // Is what is pulled, or how it is connected to, another?
 gboolean mount_config_needs_upstream (const MountConfig *from, const MountConfig *to);

@@ -4,8 +4,8 @@
 
 #include "mount_config.h"
 
+#include "mount_stages.h"
 #include "proxy_config.h"
-#include "stage_check.h"
 
 #define UPSTREAMS_MAX 8
 #define STEPS_MAX 32
@@ -411,7 +411,8 @@ mount_config_keys (void)
 
 // Every key that is there has been read.
 gboolean
-mount_config_finish (MountConfig *mount, YamlReader *reader, YamlNode *node, GError **error)
+mount_config_finish (
+    MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *node, GError **error)
 {
   guint line, column;
   gchar *wrong;
@@ -428,7 +429,7 @@ mount_config_finish (MountConfig *mount, YamlReader *reader, YamlNode *node, GEr
     mount_config_add_pull (mount, &parsed);
   }
   yaml_place (node, &line, &column);
-  wrong = stage_check (mount, &line, &column);
+  wrong = mount_stages_make (mount, set, &line, &column);
   if (wrong)
     return yaml_fail_place (
         reader, line, column, "pipeline", PROXY_CONFIG_ERROR_VALUE, error, wrong);

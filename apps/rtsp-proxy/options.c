@@ -140,6 +140,7 @@ options_clear (Options *self)
 static gboolean
 build (const Options *self, ProxyConfig *config, gboolean *has_password, GError **error)
 {
+  config->stages = g_strdup (self->stages);
   if (self->file && !proxy_config_load (config, self->file, error))
     return FALSE;
   if (self->listen && !proxy_config_set_listen (config, self->listen, error))
@@ -191,16 +192,23 @@ options_build_config (const Options *self, int *status)
   return config;
 }
 
+static gchar *
+list_stages (const Options *self, GError **error)
+{
+  StageSet *set = stage_set_load_usual (self->stages, error);
+  gchar *text = set ? stage_list_dup (set) : NULL;
+
+  g_clear_pointer (&set, stage_set_unref);
+  return text;
+}
+
 int
 options_show (const Options *self, const ProxyConfig *config)
 {
   GError *error = NULL;
-  StageSet *set = stage_set_load_usual (self->stages, &error);
-  gchar *text = NULL;
+  gchar *text =
+      self->explain ? explain_url (config, self->explain, &error) : list_stages (self, &error);
 
-  if (set)
-    text = self->explain ? explain_url (config, set, self->explain, &error) : stage_list_dup (set);
-  g_clear_pointer (&set, stage_set_unref);
   if (!text) {
     fprintf (stderr, "rtsp-proxy: %s\n", error->message);
     g_error_free (error);

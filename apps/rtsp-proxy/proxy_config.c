@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "proxy_config.h"
 
+#include "mount_stages.h"
 #include <gio/gio.h>
 #include <gst/rtsp/rtsp.h>
 #include <string.h>
@@ -167,15 +168,15 @@ check_alternatives (YamlReader *reader, const YamlNode *mapping, const gchar *pr
 }
 
 static gboolean
-read_mount (MountConfig *mount, YamlReader *reader, YamlNode *place, YamlNode *mapping,
-    SchemaMode mode, GError **error)
+read_mount (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *place,
+    YamlNode *mapping, SchemaMode mode, GError **error)
 {
   return check_alternatives (
              reader, mapping, "upstream", "only one of upstream and upstreams can be there", error)
          && check_alternatives (reader, mapping, "password",
              "only one of password, password-file and password-env can be there", error)
          && schema_read (mount_config_keys (), mount, reader, mapping, mount->path, mode, error)
-         && mount_config_finish (mount, reader, place, error);
+         && mount_config_finish (mount, set, reader, place, error);
 }
 
 // What whoever talks to the API may not have the proxy read for him.
@@ -195,8 +196,8 @@ check_from_api (YamlReader *reader, const YamlNode *mapping, GError **error)
 }
 
 MountConfig *
-proxy_config_parse_mount (
-    const gchar *path, const gchar *text, gsize len, const MountConfig *base, GError **error)
+proxy_config_parse_mount (StageSet *set, const gchar *path, const gchar *text, gsize len,
+    const MountConfig *base, GError **error)
 {
   gchar *wrong = check_path (path);
   YamlReader *reader;
@@ -215,7 +216,7 @@ proxy_config_parse_mount (
   mount = base ? mount_config_copy (base) : mount_config_new (path);
   root = yaml_root (reader);
   ok = root && check_from_api (reader, root, error)
-       && read_mount (mount, reader, root, root, base ? SCHEMA_PATCH : SCHEMA_WHOLE, error);
+       && read_mount (mount, set, reader, root, root, base ? SCHEMA_PATCH : SCHEMA_WHOLE, error);
   if (!root)
     g_set_error_literal (
         error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_YAML, "body:1:1: it is empty");
@@ -265,8 +266,17 @@ read_stages (
     return yaml_fail_take (reader, node, key->name, PROXY_CONFIG_ERROR_VALUE, error,
         text ? g_strdup_printf ("there is no directory %s", text)
              : g_strdup ("a directory belongs here"));
-  self->stages = g_strdup (text);
+  if (!self->stages) // the argument comes before
+    self->stages = g_strdup (text);
   return TRUE;
+}
+
+gboolean
+proxy_config_load_stages (ProxyConfig *self, GError **error)
+{
+  if (!self->set)
+    self->set = stage_set_load_usual (self->stages, error);
+  return self->set != NULL;
 }
 
 static gboolean
@@ -284,7 +294,7 @@ load_mount (ProxyConfig *self, YamlReader *reader, YamlNode *key, YamlNode *valu
     return yaml_fail_take (reader, key, path, PROXY_CONFIG_ERROR_KEY, error, wrong);
   mount = mount_config_new (path);
   g_ptr_array_add (self->mounts, mount);
-  return read_mount (mount, reader, key, value, SCHEMA_WHOLE, error);
+  return read_mount (mount, self->set, reader, key, value, SCHEMA_WHOLE, error);
 }
 
 static gboolean
@@ -296,6 +306,8 @@ read_mounts (
   if (!yaml_is_mapping (mounts))
     return yaml_fail (reader, mounts, "mounts", PROXY_CONFIG_ERROR_VALUE, error,
         "paths with their upstreams belong here");
+  if (!proxy_config_load_stages (object, error))
+    return FALSE;
   for (guint i = 0; yaml_pair (reader, mounts, i, &key, &value); i++) {
     if (!load_mount (object, reader, key, value, error))
       return FALSE;
@@ -352,6 +364,7 @@ proxy_config_free (ProxyConfig *self)
   g_free (self->api_address);
   g_free (self->api_token);
   g_free (self->stages);
+  g_clear_pointer (&self->set, stage_set_unref);
   g_ptr_array_unref (self->mounts);
   g_free (self);
 }
@@ -414,6 +427,7 @@ proxy_config_add_mount (
     ProxyConfig *self, const gchar *text, gboolean *has_password, GError **error)
 {
   const gchar *equals = strchr (text, '=');
+  guint line = 0, column = 0;
   gchar *path, *wrong;
   MountConfig *mount;
 
@@ -423,6 +437,8 @@ proxy_config_add_mount (
         "--mount: /path=rtsp://host/path belongs here");
     return FALSE;
   }
+  if (!proxy_config_load_stages (self, error))
+    return FALSE;
   path = g_strndup (text, (gsize) (equals - text));
   wrong = check_new_path (self, path);
   if (!wrong) {
@@ -435,6 +451,7 @@ proxy_config_add_mount (
       *has_password |= parsed.password && *parsed.password;
       mount_config_add_pull (mount, &parsed);
       g_ptr_array_add (self->mounts, mount);
+      wrong = mount_stages_make (mount, self->set, &line, &column);
     }
   }
   if (wrong) {

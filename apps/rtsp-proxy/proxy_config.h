@@ -22,6 +22,7 @@ typedef struct {
   guint16 api_port;
   gchar *api_token;  // NULL: none
   gchar *stages;     // a directory, or NULL
+  StageSet *set;     // NULL before it is needed
   GPtrArray *mounts; // of MountConfig
 } ProxyConfig;
 
@@ -56,10 +57,13 @@ gboolean proxy_config_add_mount (
 // into the configuration.
 gchar *check_upstream (const gchar *uri, PullConfig *pull);
 
+// Those of `stages` and those that are installed, read once.
+gboolean proxy_config_load_stages (ProxyConfig *self, GError **error);
+
 // A mount as the API takes it: a mapping in JSON, over `base` where that is there (null gives a key
 // its default again). An error reads "body:LINE:COLUMN: key: what is wrong".
-MountConfig *proxy_config_parse_mount (
-    const gchar *path, const gchar *text, gsize len, const MountConfig *base, GError **error);
+MountConfig *proxy_config_parse_mount (StageSet *set, const gchar *path, const gchar *text,
+    gsize len, const MountConfig *base, GError **error);
 
 // `address` is one that was checked.
 gboolean proxy_config_is_loopback (const gchar *address);

@@ -58,8 +58,8 @@ void relay_source_end (RelaySource *self);
 // The relay takes this source at its next join point: a packet of its video from which a decoder
 // can start (of its audio, if there is no video), and not before the current source has ended its
 // frame; if both have their media from the same relay, the current one goes on until it comes to
-// the same instant, if that is within a second. The first source, and one where there are no tracks
-// yet, is taken at once. NULL: the one that stood by does not any more.
+// the same instant, if that is within a second. A source that begins where there is no other is
+// taken at once. NULL: the one that stood by does not any more.
 void relay_prefer (Relay *self, RelaySource *source);
 
 // Now, whatever it brings; returns what that means to readers.

@@ -9,11 +9,14 @@
 #define SSRC_SILENCE (100 * GST_MSECOND)
 // RTP-Info that is further from the first packet than this is not believed.
 #define BASE_TOLERANCE_S 10
-// Who stands by at a join point waits so long for the current source, if that is silent; and so
-// long for it to come to the same instant.
+// Who stands by at a join point waits for the current source no longer than so, if that is silent.
 #define CURRENT_SILENCE (100 * GST_MSECOND)
-#define SAME_INSTANT_WAIT GST_SECOND
+// Of the same media: for it to come to the same instant; and, if the join point is further behind
+// than a stage's delay explains, for one that is not.
 #define SAME_INSTANT GST_MSECOND
+#define AHEAD_WAIT GST_SECOND
+#define BEHIND_MAX (250 * GST_MSECOND)
+#define BEHIND_WAIT (5 * GST_SECOND)
 
 // ---- what the owner is told ----
 
@@ -289,21 +292,23 @@ is_time (Relay *relay, guint track, GstBuffer *packet, gint64 now)
 {
   RelaySource *next = relay->next, *current = relay->current;
   const StandbyPacket *join = next && next->standby ? standby_get_join (next->standby) : NULL;
-  gint64 time, current_time;
+  gint64 time, behind;
   guint32 timestamp;
 
   if (!join)
     return FALSE;
   if (!current || now - relay->last_arrival > (gint64) CURRENT_SILENCE
-      || now - standby_get_joined (next->standby) > (gint64) SAME_INSTANT_WAIT
       || standby_is_full (next->standby))
     return TRUE;
   if (!packet || track != join->track || relay->tracks[track].mid_frame)
     return FALSE;
   if (!find_join_time (relay, next, &time) || !read_timestamp (packet, &timestamp))
     return TRUE;
-  current_time = weir_splice_time (&relay->tracks[track].splice, timestamp);
-  return current_time >= time - (gint64) SAME_INSTANT;
+  behind = weir_splice_time (&relay->tracks[track].splice, timestamp) - time;
+  if (behind < -(gint64) SAME_INSTANT)
+    return now - standby_get_joined (next->standby) > (gint64) AHEAD_WAIT;
+  return behind <= (gint64) BEHIND_MAX
+         || now - standby_get_since (next->standby) > (gint64) BEHIND_WAIT;
 }
 
 static void
@@ -443,7 +448,7 @@ begin (RelaySource *self, GPtrArray *caps, gconstpointer origin, gint64 start)
   self->origin = origin;
   self->start = start;
   tracks = compare_tracks (relay, caps);
-  current = self == relay->current || (tracks == RELAY_TRACKS_FIRST && !relay->current);
+  current = self == relay->current || (!relay->current && !relay->next);
   if (current) {
     take (self);
   } else {

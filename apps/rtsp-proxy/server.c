@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "server.h"
 
+#include "address.h"
 #include "client.h"
 #include "log.h"
-#include "media.h"
 #include "upstream.h"
 #include "weir-rtsp.h"
 
@@ -23,6 +23,8 @@ typedef struct {
 
 struct _Server {
   Listener *listener;
+  Graph *graph;
+  MountContext context;
   GMutex lock;
   GHashTable *mounts; // path -> Mount; changed on the main thread only, with the lock held
   GSocket *socket;
@@ -30,9 +32,6 @@ struct _Server {
   guint cleanup;
   gchar *address;
 };
-
-GType listener_get_type (void);
-G_DEFINE_TYPE (Listener, listener, GST_TYPE_RTSP_SERVER)
 
 Mount *
 server_get_mount (Server *self, const gchar *path)
@@ -47,16 +46,109 @@ server_get_mount (Server *self, const gchar *path)
   return mount;
 }
 
-static Mount *
-find_mount (const gchar *path, gpointer server)
+// A chosen presentation's own path lies below that of its mount.
+static Presentation *
+find_by_path (Server *self, const gchar *path)
 {
-  return server_get_mount (server, path);
+  const gchar *below = g_strrstr (path, "/=");
+  gchar *mount_path = below ? g_strndup (path, (gsize) (below - path)) : NULL;
+  Mount *mount = mount_path ? server_get_mount (self, mount_path) : NULL;
+  Presentation *found = mount ? mount_find_path (mount, path) : NULL;
+
+  g_clear_pointer (&mount, mount_unref);
+  g_free (mount_path);
+  return found;
 }
+
+static Presentation *
+find (const GstRTSPUrl *url, gpointer data, GError **error)
+{
+  Server *self = data;
+  Presentation *found = NULL;
+  Address address;
+  Mount *mount;
+
+  address_parse (&address, url);
+  mount = server_get_mount (self, address.path);
+  if (mount)
+    found = mount_find (mount, address.query, error);
+  else if (!address.query)
+    found = find_by_path (self, address.path);
+  if (!mount && !found)
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "there is no %s", address.path);
+  if (mount && !found)
+    g_prefix_error (error, "%s: ", address.path);
+  g_clear_pointer (&mount, mount_unref);
+  address_clear (&address);
+  return found;
+}
+
+static gchar *
+make_path (const GstRTSPUrl *url, gpointer data)
+{
+  Presentation *found = url->query ? find (url, data, NULL) : NULL;
+  Address address;
+  gchar *path;
+
+  if (!found)
+    return g_strdup (url->abspath && *url->abspath ? url->abspath : "/");
+  address_parse (&address, url);
+  path = g_strconcat (presentation_get_path (found), address.track, NULL);
+  address_clear (&address);
+  presentation_unuse (found);
+  presentation_unref (found);
+  return path;
+}
+
+// ---- the library's idea of paths ----
+
+typedef struct {
+  GstRTSPMountPoints parent;
+  Server *server;
+} Points;
+
+typedef struct {
+  GstRTSPMountPointsClass parent_class;
+} PointsClass;
+
+GType points_get_type (void);
+G_DEFINE_TYPE (Points, points, GST_TYPE_RTSP_MOUNT_POINTS)
+
+static gchar *
+points_make_path (GstRTSPMountPoints *points, const GstRTSPUrl *url)
+{
+  return make_path (url, ((Points *) points)->server);
+}
+
+static void
+points_init (Points *self)
+{
+}
+
+static void
+points_class_init (PointsClass *klass)
+{
+  GST_RTSP_MOUNT_POINTS_CLASS (klass)->make_path = points_make_path;
+}
+
+static GstRTSPMountPoints *
+points_new (Server *server)
+{
+  Points *self = g_object_new (points_get_type (), NULL);
+
+  self->server = server;
+  return GST_RTSP_MOUNT_POINTS (self);
+}
+
+// ---- the library's server ----
+
+GType listener_get_type (void);
+G_DEFINE_TYPE (Listener, listener, GST_TYPE_RTSP_SERVER)
 
 static GstRTSPClient *
 listener_create_client (GstRTSPServer *server)
 {
-  return client_new (server, find_mount, ((Listener *) server)->server);
+  return client_new (server, find, make_path, ((Listener *) server)->server);
 }
 
 static void
@@ -80,7 +172,7 @@ listener_class_init (ListenerClass *klass)
 // ---- closing readers ----
 
 typedef struct {
-  Mount *mount;
+  Presentation *presentation;
   const gchar *reason;
 } Closing;
 
@@ -89,15 +181,15 @@ close_reader (GstRTSPServer *server, GstRTSPClient *client, gpointer data)
 {
   Closing *closing = data;
 
-  client_close (client, closing->mount, closing->reason);
+  client_close (client, closing->presentation, closing->reason);
   return GST_RTSP_FILTER_KEEP;
 }
 
 static void
-close_readers (Mount *mount, const gchar *reason, gpointer data)
+close_readers (Presentation *presentation, const gchar *reason, gpointer data)
 {
   Server *self = data;
-  Closing closing = { mount, reason };
+  Closing closing = { presentation, reason };
   GList *none =
       gst_rtsp_server_client_filter (GST_RTSP_SERVER (self->listener), close_reader, &closing);
 
@@ -148,16 +240,15 @@ cleanup_sessions (gpointer data)
 }
 
 static Mount *
-add_mount (Server *self, MountConfig *config)
+add_mount (Server *self, MountConfig *config, GError **error)
 {
-  GstRTSPMountPoints *points = gst_rtsp_server_get_mount_points (GST_RTSP_SERVER (self->listener));
-  Mount *mount = mount_new (mount_config_ref (config), close_readers, self);
+  Mount *mount = mount_new (&self->context, config, error);
 
+  if (!mount)
+    return NULL;
   g_mutex_lock (&self->lock);
   g_hash_table_insert (self->mounts, g_strdup (config->path), mount);
   g_mutex_unlock (&self->lock);
-  gst_rtsp_mount_points_add_factory (points, config->path, media_factory_new (mount));
-  g_object_unref (points);
   return mount;
 }
 
@@ -165,13 +256,16 @@ void
 server_put_mount (Server *self, MountConfig *config)
 {
   Mount *mount = g_hash_table_lookup (self->mounts, config->path);
+  GError *error = NULL;
 
-  if (mount) {
-    mount_configure (mount, mount_config_ref (config));
+  if (mount && mount_configure (mount, config, &error)) {
     log_event ("mount %s changed", config->path);
-  } else {
-    mount_start (add_mount (self, config));
+  } else if (!mount && (mount = add_mount (self, config, &error))) {
     log_event ("mount %s added", config->path);
+    mount_start (mount);
+  } else {
+    log_event ("mount %s: %s", config->path, error->message);
+    g_error_free (error);
   }
 }
 
@@ -179,20 +273,20 @@ gboolean
 server_remove_mount (Server *self, const gchar *path, const gchar *reason)
 {
   Mount *mount = server_get_mount (self, path);
-  GstRTSPMountPoints *points;
+  GPtrArray *presentations;
 
   if (!mount)
     return FALSE;
   g_mutex_lock (&self->lock);
   g_hash_table_remove (self->mounts, path);
   g_mutex_unlock (&self->lock);
-  points = gst_rtsp_server_get_mount_points (GST_RTSP_SERVER (self->listener));
-  gst_rtsp_mount_points_remove_factory (points, path);
-  g_object_unref (points);
   log_event ("mount %s removed: %s", path, reason);
+  presentations = mount_dup_presentations (mount);
   // Stopped first: who has found it already, and is not yet known to use it, finds it down.
   mount_stop (mount);
-  close_readers (mount, reason, self);
+  for (guint i = 0; i < presentations->len; i++)
+    close_readers (g_ptr_array_index (presentations, i), reason, self);
+  g_ptr_array_unref (presentations);
   mount_unref (mount);
   return TRUE;
 }
@@ -243,8 +337,15 @@ server_new (ProxyConfig *config, GError **error)
   gst_rtsp_thread_pool_set_max_threads (threads, (gint) MAX (g_get_num_processors (), 4));
   g_object_unref (threads);
 
-  for (guint i = 0; i < config->mounts->len; i++)
-    add_mount (self, g_ptr_array_index (config->mounts, i));
+  self->graph = graph_new ();
+  self->context = (MountContext) { self->graph, points_new (self), close_readers, self };
+  gst_rtsp_server_set_mount_points (listener, self->context.points);
+  for (guint i = 0; i < config->mounts->len; i++) {
+    if (!add_mount (self, g_ptr_array_index (config->mounts, i), error)) {
+      server_free (self);
+      return NULL;
+    }
+  }
 
   self->address = g_strdup (config->address);
   if (weir_serve (listener, error)) {
@@ -324,6 +425,8 @@ server_free (Server *self)
   g_hash_table_unref (self->mounts);
   while (g_main_context_iteration (NULL, FALSE)) // mounts are freed from there
     ;
+  g_clear_object (&self->context.points);
+  g_clear_pointer (&self->graph, graph_free);
   g_mutex_clear (&self->lock);
   g_free (self->address);
   g_free (self);

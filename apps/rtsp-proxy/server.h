@@ -23,7 +23,7 @@ Mount *server_get_mount (Server *self, const gchar *path);
 // References to all, by path; to be freed with g_ptr_array_unref().
 GPtrArray *server_dup_mounts (Server *self);
 
-// Adds a mount, or gives the one of this path another configuration.
+// Adds a mount, or gives the one of this path another configuration, which was checked.
 void server_put_mount (Server *self, MountConfig *config);
 
 // Closes its readers, for this reason. FALSE: there is none.

@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "config.h"
-
 #include "stage.h"
 
 #include "proxy_config.h"
 #include "stage_elements.h"
 #include "stage_text.h"
-
-#include <string.h>
-
-#define SUFFIX ".launch"
-
-struct _StageSet {
-  gint refs;
-  GHashTable *files; // name -> StageFile
-};
 
 struct _Stage {
   gint refs;
@@ -28,175 +17,6 @@ set_wrong (GError **error, const gchar *name, gchar *wrong)
 {
   g_set_error (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_VALUE, "stage %s: %s", name, wrong);
   g_free (wrong);
-}
-
-/* The set */
-
-static gboolean
-load_file (StageSet *self, const gchar *directory, const gchar *entry, GError **error)
-{
-  gchar *name = g_strndup (entry, strlen (entry) - strlen (SUFFIX));
-  gchar *path = g_build_filename (directory, entry, NULL), *text = NULL;
-  StageFile *file = NULL;
-  gsize len;
-
-  if (!stage_text_is_name (name)) {
-    g_set_error (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_FILE,
-        "%s: a stage's name has a-z, 0-9 and - in it, a letter first", path);
-  } else if (g_hash_table_contains (self->files, name)) {
-    g_free (name);
-    g_free (path);
-    return TRUE;
-  } else if (g_file_get_contents (path, &text, &len, error)) {
-    file = stage_file_parse (name, path, text, len, error);
-  }
-  if (file)
-    g_hash_table_insert (self->files, file->name, file);
-  g_free (text);
-  g_free (name);
-  g_free (path);
-  return file != NULL;
-}
-
-static gboolean
-load_directory (StageSet *self, const gchar *directory, GError **error)
-{
-  GDir *dir = g_dir_open (directory, 0, NULL);
-  const gchar *entry;
-  gboolean ok = TRUE;
-
-  while (dir && ok && (entry = g_dir_read_name (dir))) {
-    if (entry[0] != '.' && g_str_has_suffix (entry, SUFFIX))
-      ok = load_file (self, directory, entry, error);
-  }
-  if (dir)
-    g_dir_close (dir);
-  return ok;
-}
-
-StageSet *
-stage_set_load (const gchar *const *directories, GError **error)
-{
-  StageSet *self = g_new0 (StageSet, 1);
-
-  self->refs = 1;
-  self->files =
-      g_hash_table_new_full (g_str_hash, g_str_equal, NULL, (GDestroyNotify) stage_file_free);
-  for (guint i = 0; directories[i]; i++) {
-    if (!load_directory (self, directories[i], error)) {
-      stage_set_unref (self);
-      return NULL;
-    }
-  }
-  return self;
-}
-
-static gboolean
-runs_from_build (void)
-{
-  gchar *program = g_file_read_link ("/proc/self/exe", NULL);
-  gboolean yes = program && g_str_has_prefix (program, BUILD_ROOT "/");
-
-  g_free (program);
-  return yes;
-}
-
-StageSet *
-stage_set_load_usual (const gchar *own, GError **error)
-{
-  const gchar *const *data = g_get_system_data_dirs ();
-  GPtrArray *directories = g_ptr_array_new_with_free_func (g_free);
-  StageSet *self = NULL;
-
-  if (own)
-    g_ptr_array_add (directories, g_strdup (own));
-  if (runs_from_build ())
-    g_ptr_array_add (directories, g_strdup (SOURCE_STAGES_DIR));
-  g_ptr_array_add (directories, g_build_filename (g_get_user_data_dir (), "weir", "stages", NULL));
-  for (guint i = 0; data[i]; i++)
-    g_ptr_array_add (directories, g_build_filename (data[i], "weir", "stages", NULL));
-  g_ptr_array_add (directories, g_strdup (STAGES_DIR));
-  g_ptr_array_add (directories, NULL);
-
-  if (own && !g_file_test (own, G_FILE_TEST_IS_DIR))
-    g_set_error (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_FILE,
-        "there is no directory %s to read stages from", own);
-  else
-    self = stage_set_load ((const gchar *const *) directories->pdata, error);
-  g_ptr_array_unref (directories);
-  return self;
-}
-
-StageSet *
-stage_set_ref (StageSet *self)
-{
-  g_atomic_int_inc (&self->refs);
-  return self;
-}
-
-void
-stage_set_unref (StageSet *self)
-{
-  if (!g_atomic_int_dec_and_test (&self->refs))
-    return;
-  g_hash_table_unref (self->files);
-  g_free (self);
-}
-
-gboolean
-stage_set_has (StageSet *self, const gchar *name)
-{
-  return g_hash_table_contains (self->files, name);
-}
-
-static gint
-compare_files (gconstpointer a, gconstpointer b)
-{
-  return strcmp ((*(StageFile *const *) a)->name, (*(StageFile *const *) b)->name);
-}
-
-GPtrArray *
-stage_set_dup_files (StageSet *self)
-{
-  GPtrArray *files = g_ptr_array_new ();
-  GHashTableIter iter;
-  gpointer file;
-
-  g_hash_table_iter_init (&iter, self->files);
-  while (g_hash_table_iter_next (&iter, NULL, &file))
-    g_ptr_array_add (files, file);
-  g_ptr_array_sort (files, compare_files);
-  return files;
-}
-
-const gchar *
-stage_set_find_decoder (StageSet *self, StageMedia media)
-{
-  static const gchar *const names[] = { "decode", "decode-audio" };
-
-  for (guint i = 0; i < G_N_ELEMENTS (names); i++) {
-    const StageFile *file = g_hash_table_lookup (self->files, names[i]);
-
-    if (file && file->takes == STAGE_RTP && file->gives == STAGE_RAW
-        && (file->media & media) == media)
-      return file->name;
-  }
-  return NULL;
-}
-
-/* A stage */
-
-static gchar *
-dup_names (StageSet *set)
-{
-  GPtrArray *files = stage_set_dup_files (set);
-  GString *names = g_string_new (NULL);
-
-  for (guint i = 0; i < files->len; i++)
-    g_string_append_printf (
-        names, "%s%s", i ? ", " : "", ((StageFile *) g_ptr_array_index (files, i))->name);
-  g_ptr_array_unref (files);
-  return g_string_free (names, FALSE);
 }
 
 // The first whose elements exist, or else the first: its missing element is what is named then.
@@ -234,11 +54,11 @@ dup_default (const StageParam *param)
 Stage *
 stage_new (StageSet *set, const gchar *name, GError **error)
 {
-  const StageFile *file = g_hash_table_lookup (set->files, name);
+  const StageFile *file = stage_set_find (set, name);
   Stage *self;
 
   if (!file) {
-    gchar *names = dup_names (set);
+    gchar *names = stage_set_dup_names (set);
 
     g_set_error (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_KEY,
         "there is no stage \"%.40s\"; there are %s", name, *names ? names : "none");
@@ -307,7 +127,7 @@ dup_unknown (const StageFile *file, const gchar *name)
 }
 
 gchar *
-stage_set_value (Stage *self, const gchar *param, const gchar *value)
+stage_assign (Stage *self, const gchar *param, const gchar *value)
 {
   gint i = find_param (self->file, param);
   gchar *spelling, *wrong, *named;
@@ -433,14 +253,18 @@ stage_dup_launch (const Stage *self, const gchar *codec, GError **error)
 static gboolean
 check_codec (const Stage *self, const gchar *codec, GError **error)
 {
-  gchar *launch = stage_dup_launch (self, codec, error);
-  gchar *wrong = launch ? stage_elements_check (launch) : NULL;
-  gboolean ok = launch && !wrong;
+  gchar *launch = stage_dup_launch (self, codec, error), *wrong;
 
-  if (wrong)
-    set_wrong (error, self->file->name, wrong);
+  if (!launch)
+    return FALSE;
+  wrong = stage_set_knows_good (self->set, launch) ? NULL : stage_elements_check (launch);
+  if (!wrong)
+    stage_set_note_good (self->set, launch);
   g_free (launch);
-  return ok;
+  if (!wrong)
+    return TRUE;
+  set_wrong (error, self->file->name, wrong);
+  return FALSE;
 }
 
 // Without a codec one of those that it takes has to work; what is wrong with the first is told.

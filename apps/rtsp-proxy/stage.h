@@ -1,40 +1,23 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The stages that there are, and a stage with a value for each of its parameters.
+// A stage with a value for each of its parameters.
 
 #include <glib.h>
 
-#include "stage_file.h"
+#include "stage_set.h"
 
-typedef struct _StageSet StageSet;
 typedef struct _Stage Stage;
 
-// All *.launch files of these directories; the first directory that has a name wins. A directory
-// that does not exist is passed over. One wrong file, and there is no set: the error reads
-// "FILE:LINE:COLUMN: ...".
-StageSet *stage_set_load (const gchar *const *directories, GError **error);
-
-// The user's own directory (may be NULL; else it has to be there), the source's when the program
-// runs from its build, what is installed.
-StageSet *stage_set_load_usual (const gchar *own, GError **error);
-
-StageSet *stage_set_ref (StageSet *self);
-void stage_set_unref (StageSet *self);
-gboolean stage_set_has (StageSet *self, const gchar *name);
-GPtrArray *stage_set_dup_files (StageSet *self); // of StageFile, by name; they are the set's
-// The stage that decodes this kind of media; NULL if there is none.
-const gchar *stage_set_find_decoder (StageSet *self, StageMedia media);
-
-// With the default of each parameter. NULL and an error, which names the nearest, if there is none
-// of this name. It can be changed until others hold it; from then on any thread may read it.
+// With the default of each parameter. NULL and an error, which names those that there are, if none
+// is of this name. It can be changed until others hold it; from then on any thread may read it.
 Stage *stage_new (StageSet *set, const gchar *name, GError **error);
 Stage *stage_copy (const Stage *self);
 Stage *stage_ref (Stage *self);
 void stage_unref (Stage *self);
 
 // NULL, or what is wrong with the name or the value.
-gchar *stage_set_value (Stage *self, const gchar *param, const gchar *value);
+gchar *stage_assign (Stage *self, const gchar *param, const gchar *value);
 
 const StageFile *stage_get_file (const Stage *self);
 const gchar *stage_get_value (const Stage *self, const gchar *param); // NULL: no such parameter

@@ -20,7 +20,9 @@ typedef enum {
   STAGE_RAW,
 } StageFormat;
 
+// NULL-terminated.
 extern const gchar *const stage_formats[]; // by StageFormat
+extern const gchar *const stage_media[];   // by StageMedia - 1
 const gchar *stage_media_name (StageMedia media);
 
 typedef struct {
@@ -50,3 +52,8 @@ void stage_file_free (StageFile *self);
 
 StageParam *stage_file_find_param (const StageFile *self, const gchar *name);
 const StageCodec *stage_file_find_codec (const StageFile *self, const gchar *name);
+
+// NULL, or what is wrong with a launch text of this stage; `*offset` is the place. `nested`: it is
+// put into another.
+gchar *stage_file_check_text (
+    const StageFile *self, const gchar *text, gboolean nested, gsize *offset);

@@ -18,7 +18,8 @@ struct _Standby {
   gboolean in_frame;
   guint32 frame_timestamp;
   gboolean joined;
-  gint64 joined_at;
+  gint64 since, joined_at;
+  GList *frame; // the first packet of the frame in hand
 };
 
 static void
@@ -75,29 +76,19 @@ drop (Standby *self, GList *link)
   g_queue_delete_link (&self->packets, link);
 }
 
-// Those of the key track, or the oldest of the others.
+// Those of the key track before `end`, and the oldest of the others, beyond OTHERS_MAX.
 static void
-drop_frame (Standby *self)
+drop_before (Standby *self, GList *end)
 {
-  for (GList *link = self->packets.head, *next; link; link = next) {
+  for (GList *link = self->packets.head, *next; link != end; link = next) {
     next = link->next;
-    if (((StandbyPacket *) link->data)->track == self->key_track)
+    if (((StandbyPacket *) link->data)->track == self->key_track || self->n_others > OTHERS_MAX)
       drop (self, link);
   }
 }
 
-static void
-drop_other (Standby *self)
-{
-  GList *link = self->packets.head;
-
-  while (((StandbyPacket *) link->data)->track == self->key_track)
-    link = link->next;
-  drop (self, link);
-}
-
-// Is there a join point in the frame that the packet belongs to? A frame begins with its parameter
-// sets, so what came of it before the packet that tells is kept.
+// Whether the packet, the last in the queue, tells that its frame is a join point. A frame begins
+// with its parameter sets, so what came of it before is kept.
 static gboolean
 read_key (Standby *self, GstBuffer *buffer)
 {
@@ -109,34 +100,38 @@ read_key (Standby *self, GstBuffer *buffer)
     return FALSE;
   if (weir_rtp_parse (map.data, map.size, &rtp) == 0) {
     if (!self->in_frame || rtp.timestamp != self->frame_timestamp) {
-      drop_frame (self);
+      self->frame = self->packets.tail;
       self->frame_timestamp = rtp.timestamp;
     }
-    self->in_frame = !rtp.marker;
+    self->in_frame = !rtp.marker && self->layers.codec != WEIR_CODEC_AUDIO;
     weir_layers_read (&self->layers, map.data + rtp.payload_offset, rtp.payload_length, &layer);
   }
   gst_buffer_unmap (buffer, &map);
-  return layer.keyframe;
+  return layer.keyframe && self->frame;
 }
 
 gboolean
 standby_push (Standby *self, guint track, GstBuffer *buffer, gint64 now, guint64 base)
 {
-  gboolean key = track == self->key_track && !self->joined && read_key (self, buffer);
   StandbyPacket *packet = g_new (StandbyPacket, 1);
 
   *packet = (StandbyPacket) { track, buffer, now, base };
   g_queue_push_tail (&self->packets, packet);
   self->bytes += gst_buffer_get_size (buffer);
-  if (track != self->key_track && ++self->n_others > OTHERS_MAX && !self->joined)
-    drop_other (self);
-  if (key) {
+  if (track != self->key_track)
+    self->n_others++;
+  else if (read_key (self, buffer)) {
+    if (!self->joined)
+      self->since = now;
     self->joined = TRUE;
     self->joined_at = now;
+    drop_before (self, self->frame);
   }
-  // A frame that does not end, and has no join point.
-  if (!self->joined && standby_is_full (self))
-    drop_frame (self);
+  // A frame that does not end, and has no join point, is let go too.
+  if (!self->joined)
+    drop_before (self, standby_is_full (self) ? NULL : self->frame);
+  if (!self->packets.head)
+    self->frame = NULL;
   return self->joined;
 }
 
@@ -148,6 +143,12 @@ standby_get_join (Standby *self)
       return link->data;
   }
   return NULL;
+}
+
+gint64
+standby_get_since (Standby *self)
+{
+  return self->since;
 }
 
 gint64

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A source that waits to take a relay over: what it has brought since its newest join point. Not
+// A source that waits to take a relay over: what it has brought from its newest join point on. Not
 // thread safe.
 
 #include <gst/gst.h>
@@ -25,7 +25,8 @@ gboolean standby_push (Standby *self, guint track, GstBuffer *packet, gint64 now
 // The first packet of the join point, NULL if there is none yet: what follows it is in the queue.
 const StandbyPacket *standby_get_join (Standby *self);
 
-// When the join point was found, and whether more is held than should be.
+// When the first join point was found, and the newest; and whether more is held than should be.
+gint64 standby_get_since (Standby *self);
 gint64 standby_get_joined (Standby *self);
 gboolean standby_is_full (Standby *self);
 

@@ -2,7 +2,7 @@
 #include "restamp.h"
 
 #define SECOND INT64_C (1000000000)
-#define MAX_LATE 1024 // packets; who is further behind has begun to count anew
+#define MAX_LATE 1024 // packets; what is further behind counts anew
 
 void
 weir_restamp_init (WeirRestamp *restamp, uint32_t clock_rate, int64_t limit, bool frames_marked)
@@ -64,21 +64,16 @@ find_fault (const WeirRestamp *restamp, const WeirRtp *rtp, int64_t passed)
   return WEIR_RESTAMP_AS_IT_CAME;
 }
 
-// True if `seq` is the next one, however far ahead; false for a packet that comes late.
+// A packet that was overtaken, and fits where it would have been. What does not is a source that
+// counts anew from a little behind.
 static bool
-take_seq (WeirRestamp *restamp, const WeirRtp *rtp)
+comes_late (const WeirRestamp *restamp, const WeirRtp *rtp, int64_t seq)
 {
-  int64_t last = restamp->seq;
-  int64_t seq = weir_unwrap16 (&last, rtp->seq);
-
-  if (restamp->begun && rtp->ssrc == restamp->ssrc && seq <= restamp->seq
-      && restamp->seq - seq <= MAX_LATE)
+  if (!restamp->begun || rtp->ssrc != restamp->ssrc || seq > restamp->seq
+      || restamp->seq - seq > MAX_LATE)
     return false;
-  // What has begun to count anew goes on behind all that was.
-  if (restamp->begun && seq <= restamp->seq)
-    seq += 65536;
-  restamp->seq = seq;
-  return true;
+  return (uint32_t) (restamp->out - rtp->timestamp - offset_at (restamp, seq))
+         <= ns_to_ticks (restamp, restamp->limit);
 }
 
 static void
@@ -112,13 +107,15 @@ weir_restamp_map (WeirRestamp *restamp, const WeirRtp *rtp, int64_t now)
 {
   WeirRestampFault fault = WEIR_RESTAMP_AS_IT_CAME;
   bool first = !restamp->begun;
+  int64_t last = restamp->seq;
+  int64_t seq = weir_unwrap16 (&last, rtp->seq);
 
-  if (!take_seq (restamp, rtp)) {
-    int64_t last = restamp->seq;
-
+  if (comes_late (restamp, rtp, seq)) {
     restamp->n_late++;
-    return rtp->timestamp + offset_at (restamp, weir_unwrap16 (&last, rtp->seq));
+    return rtp->timestamp + offset_at (restamp, seq);
   }
+  // What counts anew goes on behind all that was.
+  restamp->seq = !first && seq <= restamp->seq ? seq + 65536 : seq;
   if (first)
     begin (restamp, rtp, now);
   else

@@ -166,7 +166,7 @@ def wrong_pipelines_are_named():
         (mount('pipeline: [{a: {b: c, b: d}}]'), 'FILE:4:27: pipeline: "b" is there twice'),
         (mount('pipeline: [' + 'pull, ' * 33 + ']'), 'FILE:4:208: pipeline: too many stages'),
         (mount('pipeline:\n      - pull\n      - no-such'),
-         'FILE:6:9: pipeline: there is no stage "no-such"; there is: pull'),
+         'FILE:6:9: pipeline: there is no stage "no-such"; there are decode, pull, restamp, transcode'),
         (mount('choices: [a]'),
          'FILE:4:14: choices: stages with lists of parameters belong here'),
         (mount('choices: {a: b}'), f'FILE:4:18: choices: {params}'),

@@ -64,6 +64,51 @@ def what_would_be_404_is_refused():
     assert 'can be chosen' in refused('/cam?size=320x180')
 
 
+CONFIG = f"""\
+mounts:
+  /cam:
+    upstream: file://{CLIP}
+    pipeline: [pull, restamp]
+    choices:
+      transcode: [size, rate]
+"""
+
+
+def configured(text, *args):
+    with tempfile.NamedTemporaryFile('w', suffix='.yaml') as file:
+        file.write(text)
+        file.flush()
+        out, err, status = proxy('--config', file.name, *args)
+        return out, err.replace(file.name, 'FILE'), status
+
+
+@test
+def a_mount_has_a_pipeline_and_choices():
+    """--explain: a mount's pipeline, and what a URL chooses"""
+    out, err, status = configured(CONFIG, '--explain', '/cam?rate=300k&size=320x180')
+    assert (err, status) == ('', 0), (err, status)
+    key = out.splitlines()[1]
+    assert re.fullmatch(r'# pull\(.*\) ! restamp\(limit=2000\) ! decode\(\) ! '
+                        r'transcode\(encoder=\w+,keys=2000,rate=300000,size=320x180\)', key), key
+    again, _, _ = configured(CONFIG, '--explain', '/cam?size=320x180&rate=0.3M')
+    assert again.splitlines()[1] == key, again
+    assert configured(CONFIG, '--explain', '/cam?keys=1s')[2] == 2
+
+
+@test
+def mistakes_in_a_pipeline_are_told_with_their_place():
+    """--check-config: what is wrong with a pipeline is told with its place"""
+    for old, new, expected in (
+            ('restamp', 'restmap', 'FILE:4:22: pipeline: there is no stage "restmap"; there are '),
+            ('restamp', '{restamp: {limit: 1h}}', 'FILE:4:40: pipeline: limit: "1h" is not a duration '),
+            ('[pull, restamp]', '[restamp]', 'FILE:2:3: pipeline: stage restamp: what comes first '),
+            ('restamp', 'decode', 'FILE:2:3: pipeline: stage decode: it gives raw video, '),
+            ('pull,', '{pull: {transport: tcp}},', 'FILE:4:35: pipeline: what pull does is said '),
+            ('size,', 'sise,', 'FILE:2:3: pipeline: choices: stage transcode has no parameter "sise"')):
+        out, err, status = configured(CONFIG.replace(old, new), '--check-config')
+        assert status == 2 and err.startswith(f'rtsp-proxy: {expected}'), (new, out, err)
+
+
 @test
 def the_line_runs():
     """--explain: a shell runs what it prints, and port 5004 gets the clip's video"""
@@ -101,11 +146,15 @@ def the_documentation_runs():
     """docs/pipelines.md: each of its lines runs"""
     path = os.path.join(os.environ['WEIR_DATA'], '..', '..', 'docs', 'pipelines.md')
     with open(path) as file:
-        blocks = re.findall(r'^```sh\n(.*?)^```', file.read(), re.M | re.S)
+        text = file.read()
+    configuration, = re.findall(r'^```yaml\n(.*?)^```', text, re.M | re.S)
+    out, err, status = configured(configuration, '--explain', '/cam?size=320x180&rate=300k')
+    assert status == 0 and ' ! transcode(' in out, err
+    blocks = re.findall(r'^```sh\n(.*?)^```', text, re.M | re.S)
     assert len(blocks) == 2, blocks
     for block in blocks:
         done = subprocess.run(['sh', '-e', '-c', block.replace('rtsp-proxy', PROXY)],
-                              capture_output=True, timeout=30, text=True)
+                              capture_output=True, timeout=30, text=True, env=environment())
         assert done.returncode == 0 and not done.stderr, block + done.stderr
 
 

@@ -141,6 +141,14 @@ sequence_numbers_that_begin_anew_are_not_late (void)
 }
 
 static void
+who_counts_anew_from_a_little_behind_is_not_late (void)
+{
+  STEPS ({ 0, 500, 900000, 900000 }, { 40, 400, 5, 900000 + FRAME, WEIR_RESTAMP_BACK },
+      { 80, 401, 5 + FRAME, 900000 + 2 * FRAME },
+      { 120, 300, INT32_MAX / 2, 900000 + 3 * FRAME, WEIR_RESTAMP_JUMP });
+}
+
+static void
 audio_has_no_markers (void)
 {
   static const Step steps[] = { { 0, 1, 0, 0, .same_frame = true },
@@ -208,6 +216,7 @@ main (void)
   RUN (another_source_goes_on_where_the_last_one_was);
   RUN (who_comes_late_gets_what_was_due);
   RUN (sequence_numbers_that_begin_anew_are_not_late);
+  RUN (who_counts_anew_from_a_little_behind_is_not_late);
   RUN (audio_has_no_markers);
   RUN (noise_comes_out_monotone);
   RUN (any_clock_rate);

@@ -82,7 +82,7 @@ values_have_one_spelling (void)
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
     Stage *stage = stage_new (set, "transcode", NULL);
     gchar *before = stage_dup_key (stage), *after;
-    gchar *wrong = stage_set_value (stage, cases[i].param, cases[i].text);
+    gchar *wrong = stage_assign (stage, cases[i].param, cases[i].text);
 
     if (cases[i].value) {
       g_assert_cmpstr (wrong, ==, NULL);
@@ -115,7 +115,7 @@ errors_name_range_and_default (void)
   Stage *stage = stage_new (set, "transcode", NULL);
 
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
-    gchar *wrong = stage_set_value (stage, cases[i][0], cases[i][1]);
+    gchar *wrong = stage_assign (stage, cases[i][0], cases[i][1]);
 
     g_assert_cmpstr (wrong, ==, cases[i][2]);
     g_free (wrong);
@@ -153,7 +153,7 @@ wrong_files_are_told_with_their_place (void)
     { RAW "---\n# nothing\n\n", "7:1: launch text belongs here" },
     { RAW "native: yes\n---\nidentity", "8:1: what is native has no launch text" },
     { RAW "---\nidentity !\n  identity {a}", "8:12: {a} is not one of: {codec}" },
-    { RAW "---\n# {b}\nidentity {a.b}", "8:10: {a.b} is not one of: {codec}" },
+    { RAW "---\nidentity !\n  # {b}\nidentity {a.b}", "9:10: {a.b} is not one of: {codec}" },
     { RAW "---\n{codec}", "7:1: {codec} is not one of: {codec}" },
     { RAW "parameters: x\n---\nx", "6:13: parameters: names with their types belong here" },
     { RAW "parameters: {A: {type: size}}\n---\nx",
@@ -211,7 +211,7 @@ the_first_directory_wins (void)
   g_assert_true (g_file_set_contents (path, RAW "---\nidentity", -1, NULL));
   set = stage_set_load ((const gchar *const *) directories, &error);
   g_assert_no_error (error);
-  g_assert_true (stage_set_has (set, "transcode"));
+  g_assert_nonnull (stage_set_find (set, "transcode"));
   stage = stage_new (set, "restamp", NULL);
   g_assert_cmpint (stage_get_file (stage)->takes, ==, STAGE_RAW);
   stage_set_unref (set); // the stage keeps it
@@ -250,7 +250,7 @@ what_runs_from_its_build_finds_the_stages (void)
 
   g_assert_no_error (error);
   for (guint i = 0; i < G_N_ELEMENTS (names); i++)
-    g_assert_true (stage_set_has (set, names[i]));
+    g_assert_nonnull (stage_set_find (set, names[i]));
   g_assert_null (stage_new (set, "transcdoe", &error));
   g_assert_true (g_str_has_prefix (error->message, "there is no stage \"transcdoe\"; there are "));
   g_clear_error (&error);
@@ -422,12 +422,15 @@ what_is_not_declared_is_refused (Fixture *f, gconstpointer unused)
     "size=640x360%00", "si%00ze=640x360", "size=\xff\xfe", "size=%ff", "SIZE=640x360",
     "size=640x360#", "size=640x360?rate=600k", "transcode=", "rate=600k%20", "rate=+600k" };
   GString *longer = g_string_new ("rate=600k&size=");
+  GError *error = NULL;
 
   for (guint i = 0; i < G_N_ELEMENTS (queries); i++)
     check (f, queries[i], NULL);
   for (guint i = 0; i < 600; i++)
     g_string_append_c (longer, '0');
-  check (f, longer->str, NULL);
+  g_assert_null (choice_make_chain (f->set, f->stages, f->choices, longer->str, &error));
+  g_assert_cmpstr (error->message, ==, "a query of more than 512 characters");
+  g_clear_error (&error);
   for (guint i = 0; i < 1000; i++) {
     g_string_printf (longer, "undeclared%u=%u", i, i);
     check (f, longer->str, NULL);
@@ -446,7 +449,7 @@ a_choice_sets_a_stage_of_the_pipeline (Fixture *f, gconstpointer unused)
   add (f, "restamp");
   add (f, "transcode");
   stage = g_ptr_array_index (f->stages, 2);
-  g_assert_null (stage_set_value (stage, "rate", "1M"));
+  g_assert_null (stage_assign (stage, "rate", "1M"));
   check (f, NULL, "pull ! restamp(limit=2000) ! decode ! transcode(rate=1000000,size=640x360)");
   check (f, "size=320x180",
       "pull ! restamp(limit=2000) ! decode ! transcode(rate=1000000,size=320x180)");
@@ -474,11 +477,27 @@ check_refused (Fixture *f, const gchar *expected)
   g_error_free (error);
 }
 
+static gboolean
+skip_without_encoder (void)
+{
+  gchar *svcenc = stage_elements_find_missing ("svcenc");
+  gchar *x264enc = stage_elements_find_missing ("x264enc");
+  gboolean skip = svcenc && x264enc;
+
+  if (skip)
+    g_test_skip ("neither svcenc nor x264enc");
+  g_free (svcenc);
+  g_free (x264enc);
+  return skip;
+}
+
 static void
 a_pipeline_has_to_fit (Fixture *f, gconstpointer unused)
 {
   GError *error = NULL;
 
+  if (skip_without_encoder ())
+    return;
   g_assert_true (choice_check (f->set, f->stages, f->choices, &error));
   g_assert_no_error (error);
   g_assert_true (choice_check (f->set, f->stages, NULL, &error));
