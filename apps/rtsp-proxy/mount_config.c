@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "mount_config.h"
 
+#include "pull_uri.h"
+
 static void
 param_free (gpointer data)
 {
@@ -45,9 +47,7 @@ pull_free (gpointer data)
 {
   PullConfig *pull = data;
 
-  g_free (pull->uri);
-  g_free (pull->user);
-  g_free (pull->password);
+  pull_config_clear (pull);
   g_free (pull);
 }
 

@@ -5,6 +5,7 @@
 #include "mount_config.h"
 
 #include "mount_stages.h"
+#include "pull_uri.h"
 #include "proxy_config.h"
 
 #define UPSTREAMS_MAX 8
@@ -24,14 +25,20 @@ fail_value (
 void
 mount_config_add_pull (MountConfig *mount, PullConfig *parsed)
 {
-  PullConfig *pull = g_memdup2 (&mount->pull, sizeof *pull);
+  PullConfig *pull = g_memdup2 (parsed, sizeof *pull);
 
+  pull->transport = mount->pull.transport;
+  pull->connect_timeout_ms = mount->pull.connect_timeout_ms;
+  pull->read_timeout_ms = mount->pull.read_timeout_ms;
   // Credentials beside the URI go before those within it.
-  pull->uri = parsed->uri;
-  pull->user = g_strdup (mount->pull.user ? mount->pull.user : parsed->user);
-  pull->password = g_strdup (mount->pull.password ? mount->pull.password : parsed->password);
-  g_free (parsed->user);
-  g_free (parsed->password);
+  if (mount->pull.user) {
+    g_free (pull->user);
+    pull->user = g_strdup (mount->pull.user);
+  }
+  if (mount->pull.password) {
+    g_free (pull->password);
+    pull->password = g_strdup (mount->pull.password);
+  }
   g_ptr_array_add (mount->pulls, pull);
 }
 
@@ -39,11 +46,9 @@ static gchar *
 check_uri (const gchar *uri)
 {
   PullConfig pull = { 0 };
-  gchar *wrong = check_upstream (uri, &pull);
+  gchar *wrong = pull_uri_check (uri, 0, &pull);
 
-  g_free (pull.uri);
-  g_free (pull.user);
-  g_free (pull.password);
+  pull_config_clear (&pull);
   return wrong;
 }
 
@@ -423,7 +428,7 @@ mount_config_finish (
   for (gchar **uri = mount->upstreams; *uri; uri++) {
     PullConfig parsed = { 0 };
 
-    wrong = check_upstream (*uri, &parsed);
+    wrong = pull_uri_check (*uri, 0, &parsed);
     if (wrong)
       return yaml_fail_take (reader, node, mount->path, PROXY_CONFIG_ERROR_VALUE, error, wrong);
     mount_config_add_pull (mount, &parsed);

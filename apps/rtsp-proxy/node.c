@@ -4,6 +4,7 @@
 #include "backoff.h"
 #include "log.h"
 #include "publisher.h"
+#include "pull_uri.h"
 #include "stage_run.h"
 #include "upstream.h"
 
@@ -530,9 +531,12 @@ node_new_pull (MountConfig *config)
   for (guint i = 0; i < config->pulls->len; i++)
     add_inlet (self, g_ptr_array_index (config->pulls, i), pull_new);
   if (config->slate) {
+    gchar *uri = g_filename_to_uri (config->slate, NULL, NULL);
+
+    self->own = (PullConfig) { .kind = PULL_FILE, .path = g_strdup (config->slate) };
     self->own.connect_timeout_ms = config->pull.connect_timeout_ms;
     self->own.read_timeout_ms = config->pull.read_timeout_ms;
-    self->own.uri = g_filename_to_uri (config->slate, NULL, NULL);
+    self->own.uri = uri;
     add_inlet (self, &self->own, pull_new)->is_slate = TRUE;
   }
   return self;
@@ -582,7 +586,7 @@ node_unref (Node *self)
   g_ptr_array_unref (self->inlets);
   g_ptr_array_unref (self->users);
   relay_unref (self->relay);
-  g_free (self->own.uri);
+  pull_config_clear (&self->own);
   g_clear_pointer (&self->config, mount_config_unref);
   g_clear_pointer (&self->input, node_unref);
   g_clear_pointer (&self->stage, stage_unref);

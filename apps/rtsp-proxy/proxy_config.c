@@ -2,8 +2,8 @@
 #include "proxy_config.h"
 
 #include "mount_stages.h"
+#include "pull_uri.h"
 #include <gio/gio.h>
-#include <gst/rtsp/rtsp.h>
 #include <string.h>
 
 G_DEFINE_QUARK (proxy - config - error - quark, proxy_config_error)
@@ -74,76 +74,6 @@ check_new_path (ProxyConfig *self, const gchar *path)
       return g_strdup_printf ("\"%s\" is there twice", path);
   }
   return check_path (path);
-}
-
-// What the library's parser takes, and gets wrong: a password with an '@' or a '/' in it becomes
-// part of the host, a wrong port is cut off, and a line break would end the line of a request.
-static gboolean
-is_sound_authority (const gchar *uri)
-{
-  const gchar *authority = strstr (uri, "://") + 3;
-  const gchar *end = authority + strcspn (authority, "/?#");
-  const gchar *at = memchr (authority, '@', (gsize) (end - authority));
-  const gchar *host = at ? at + 1 : authority;
-  const gchar *colon = g_strrstr_len (host, end - host, ":");
-  gchar *rest = NULL;
-  guint64 port;
-
-  for (const gchar *c = uri; *c; c++) {
-    if ((guchar) *c <= 0x20 || *c == 0x7f)
-      return FALSE;
-  }
-  if (memchr (host, '@', (gsize) (end - host)))
-    return FALSE;
-  if (!colon || memchr (colon, ']', (gsize) (end - colon)))
-    return TRUE;
-  port = g_ascii_strtoull (colon + 1, &rest, 10);
-  return g_ascii_isdigit (colon[1]) && rest == end && port > 0 && port <= 65535;
-}
-
-// Takes the credentials out of the URI into the configuration.
-gchar *
-check_upstream (const gchar *uri, PullConfig *pull)
-{
-  GstRTSPUrl *url = NULL;
-  gchar *path;
-
-  if (g_str_has_prefix (uri, "file:")) {
-    path = g_filename_from_uri (uri, NULL, NULL);
-    if (!path)
-      return g_strdup ("not a file URI like file:///dir/clip.mp4");
-    if (!g_file_test (path, G_FILE_TEST_IS_REGULAR)) {
-      gchar *wrong = g_strdup_printf ("there is no file %s", path);
-
-      g_free (path);
-      return wrong;
-    }
-    g_free (path);
-    pull->uri = g_strdup (uri);
-    return NULL;
-  }
-  if (!g_str_has_prefix (uri, "rtsp://") && !g_str_has_prefix (uri, "rtsps://"))
-    return g_strdup ("not a URI of a kind that can be pulled: rtsp://, rtsps:// or file://");
-  if (!is_sound_authority (uri) || gst_rtsp_url_parse (uri, &url) != GST_RTSP_OK || !url->host
-      || !*url->host) {
-    if (url)
-      gst_rtsp_url_free (url);
-    return g_strdup ("not a valid RTSP URI");
-  }
-  if (url->user) {
-    pull->user = g_uri_unescape_string (url->user, NULL);
-    pull->password = g_uri_unescape_string (url->passwd ? url->passwd : "", NULL);
-    g_clear_pointer (&url->user, g_free);
-    g_clear_pointer (&url->passwd, g_free);
-  }
-  path = gst_rtsp_url_get_request_uri (url);
-  pull->uri = path;
-  if (g_str_has_prefix (uri, "rtsps:") && g_str_has_prefix (path, "rtsp:")) {
-    pull->uri = g_strconcat ("rtsps", path + 4, NULL);
-    g_free (path);
-  }
-  gst_rtsp_url_free (url);
-  return NULL;
 }
 
 // ---- a mount ----
@@ -444,7 +374,7 @@ proxy_config_add_mount (
   if (!wrong) {
     PullConfig parsed = { 0 };
 
-    wrong = check_upstream (equals + 1, &parsed);
+    wrong = pull_uri_check (equals + 1, 0, &parsed);
     if (!wrong) {
       mount = mount_config_new (path);
       mount->upstreams = g_strdupv ((gchar *[]) { (gchar *) equals + 1, NULL });

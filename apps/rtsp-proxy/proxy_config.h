@@ -53,10 +53,6 @@ gboolean proxy_config_set_listen (ProxyConfig *self, const gchar *listen, GError
 gboolean proxy_config_add_mount (
     ProxyConfig *self, const gchar *mount, gboolean *has_password, GError **error);
 
-// What is wrong with an upstream's URI (to be freed), or NULL. Takes the credentials out of the URI
-// into the configuration.
-gchar *check_upstream (const gchar *uri, PullConfig *pull);
-
 // Those of `stages` and those that are installed, read once.
 gboolean proxy_config_load_stages (ProxyConfig *self, GError **error);
 

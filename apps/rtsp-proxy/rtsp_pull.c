@@ -9,7 +9,6 @@
 
 #include <gst/rtsp/rtsp.h>
 #include <string.h>
-#include <time.h>
 
 // Redirects are followed within the configured host only, and not for ever.
 #define MAX_DESCRIBES 8
@@ -32,15 +31,6 @@ typedef struct {
   gboolean base_known;
   guint64 base;
 } Tap;
-
-gint64
-pull_now (void)
-{
-  struct timespec now;
-
-  clock_gettime (CLOCK_MONOTONIC, &now);
-  return (gint64) now.tv_sec * GST_SECOND + now.tv_nsec;
-}
 
 static void
 pull_free (gpointer data)
@@ -308,11 +298,9 @@ rtsp_pull_new (const PullContext *context, GError **error)
     g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "not a valid RTSP URI");
     return NULL;
   }
-  src = gst_element_factory_make ("rtspsrc", NULL);
+  src = pull_make ("rtspsrc", error);
   if (!src) {
     gst_rtsp_url_free (url);
-    g_set_error (error, GST_CORE_ERROR, GST_CORE_ERROR_MISSING_PLUGIN,
-        "GStreamer's rtspsrc is missing (Debian: gstreamer1.0-plugins-good)");
     return NULL;
   }
 

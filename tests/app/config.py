@@ -94,7 +94,8 @@ def wrong_addresses_are_named():
 
 @test
 def wrong_upstreams_are_named():
-    kind = 'upstream: not a URI of a kind that can be pulled: rtsp://, rtsps:// or file://'
+    kind = ('upstream: not a URI of a kind that can be pulled: rtsp://, rtsps://, udp://, rtp://, '
+            'sdp://, file:// or launch:')
     cases = [(upstream(uri), f'FILE:3:15: {NO_URI}') for uri in (
         'rtsp://', 'rtsp://:554/x', 'rtsp://u:p@ss@h/x', 'rtsp://u:p/w@h/x', 'rtsp://h:99999/x',
         'rtsp://h:x/y', 'rtsp://h:0/y', 'rtsp://[::1/x', 'rtsp://u@h/x', '"rtsp://h/a b"',

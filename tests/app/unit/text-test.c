@@ -18,6 +18,7 @@ redacts (void)
     { "rtsp://host/x@y", "rtsp://host/x@y" },
     { "file:///dir/clip@home.mp4", "file:///dir/clip@home.mp4" },
     { "file:///dir/a:b.mp4", "file:///dir/a:b.mp4" },
+    { "launch: rtspsrc location=rtsp://h/x user-pw=pw", "a launch line" },
     { "no URI", "no URI" },
     { "", "" },
   };

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// RTP streams by a session description in a file (RFC 8866).
+
+#include "pull.h"
+
+typedef struct {
+  PullEndpoint rtp;
+  guint16 rtcp_port;
+  GstCaps *caps; // application/x-rtp
+} RtpStream;
+
+// Of one RTP track, `caps` and `endpoint` copied; RTCP is on the next port.
+RtpStream *rtp_stream_new (const PullEndpoint *endpoint, GstCaps *caps);
+void rtp_stream_free (gpointer stream);
+
+// The streams in a file, of RtpStream; or NULL, and an error that says what is wrong. `iface` may
+// be NULL.
+GPtrArray *sdp_read (const gchar *path, const gchar *iface, GError **error);

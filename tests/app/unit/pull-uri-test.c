@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "pull_uri.h"
+
+static PullConfig
+good (const gchar *uri)
+{
+  PullConfig config = { 0 };
+  gchar *wrong = pull_uri_check (uri, PULL_URI_FROM_API, &config);
+
+  g_assert_cmpstr (wrong, ==, NULL);
+  return config;
+}
+
+static void
+says_where (void)
+{
+  static const struct {
+    const gchar *uri;
+    PullKind kind;
+    const gchar *address;
+    guint16 port;
+    const gchar *iface;
+  } cases[] = {
+    { "udp://239.1.2.3:5000?iface=eth0", PULL_TS, "239.1.2.3", 5000, "eth0" },
+    { "udp://:5000", PULL_TS, "0.0.0.0", 5000, NULL },
+    { "udp://[ff02::1]:65535", PULL_TS, "ff02::1", 65535, NULL },
+    { "rtp://[::]:5004?encoding-name=VP8&payload=100", PULL_RTP, "::", 5004, NULL },
+    { "rtp://127.0.0.1:5004?encoding-name=MP2T", PULL_TS, "127.0.0.1", 5004, NULL },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    PullConfig config = good (cases[i].uri);
+
+    g_assert_cmpint (config.kind, ==, cases[i].kind);
+    g_assert_cmpstr (config.uri, ==, cases[i].uri);
+    g_assert_cmpstr (config.endpoint.address, ==, cases[i].address);
+    g_assert_cmpuint (config.endpoint.port, ==, cases[i].port);
+    g_assert_cmpstr (config.endpoint.iface, ==, cases[i].iface);
+    pull_config_clear (&config);
+  }
+}
+
+static void
+says_what (void)
+{
+  static const gchar *const cases[][2] = {
+    { "rtp://:5004?encoding-name=h264&payload=96",
+        "application/x-rtp, media=(string)video, encoding-name=(string)H264, payload=(int)96, "
+        "clock-rate=(int)90000, packetization-mode=(string)1" },
+    { "rtp://"
+      ":5004?encoding-name=H264&payload=97&packetization-mode=0&sprop-parameter-sets=Z0%3D,aA",
+        "application/x-rtp, media=(string)video, encoding-name=(string)H264, payload=(int)97, "
+        "clock-rate=(int)90000, packetization-mode=(string)0, "
+        "sprop-parameter-sets=(string)\"Z0=,aA\"" },
+    { "rtp://:5004?encoding-name=PCMU",
+        "application/x-rtp, media=(string)audio, encoding-name=(string)PCMU, payload=(int)0, "
+        "clock-rate=(int)8000" },
+    { "rtp://:5004?encoding-name=NEW&payload=127&media=audio&clock-rate=16000",
+        "application/x-rtp, media=(string)audio, encoding-name=(string)NEW, payload=(int)127, "
+        "clock-rate=(int)16000" },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    PullConfig config = good (cases[i][0]);
+    GstCaps *expected = gst_caps_from_string (cases[i][1]);
+
+    g_assert_true (gst_caps_is_equal (config.rtp, expected));
+    gst_caps_unref (expected);
+    pull_config_clear (&config);
+  }
+}
+
+static void
+takes_launch_lines_from_the_operator_only (void)
+{
+  static const gchar line[] = "launch: fakesrc ! identity name=pay0";
+  PullConfig config = { 0 };
+  gchar *wrong = pull_uri_check (line, 0, &config);
+
+  g_assert_cmpstr (wrong, ==, NULL);
+  g_assert_cmpstr (config.launch, ==, "fakesrc ! identity name=pay0");
+  pull_config_clear (&config);
+  wrong = pull_uri_check (line, PULL_URI_FROM_API, &config);
+  g_assert_cmpstr (
+      wrong, ==, "launch lines are taken from the configuration file and arguments only");
+  g_assert_null (config.launch);
+  g_free (wrong);
+  pull_config_clear (&config);
+}
+
+int
+main (int argc, char **argv)
+{
+  gst_init (&argc, &argv);
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/pull-uri/where", says_where);
+  g_test_add_func ("/pull-uri/what", says_what);
+  g_test_add_func ("/pull-uri/launch", takes_launch_lines_from_the_operator_only);
+  return g_test_run ();
+}
