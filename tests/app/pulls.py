@@ -1,0 +1,508 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Upstreams that are no RTSP: MPEG-TS and RTP that somebody sends, SDP files, launch lines.
+
+The senders are FFmpeg's; what readers get is compared with the clip that was sent."""
+
+import os
+import random
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from functools import lru_cache
+
+from proc import Proc, free_udp_pair
+from proxy import CLIP, QUICK, Proxy, Read, matches, wait_for_readers, wait_until
+from tap import Skip, run, test
+
+GROUP = '239.255.77.1'
+
+
+def ffmpeg():
+    program = shutil.which('ffmpeg')
+    if not program:
+        raise Skip('there is no ffmpeg here')
+    return program
+
+
+@lru_cache
+def media():
+    """The clip with a keyframe a second, and twelve times that."""
+    directory = tempfile.TemporaryDirectory()
+    clip, film = (os.path.join(directory.name, name) for name in ('clip.mp4', 'film.mp4'))
+    quiet = (ffmpeg(), '-nostdin', '-loglevel', 'error')
+    subprocess.run([*quiet, '-i', CLIP, '-c:v', 'libx264', '-preset', 'ultrafast', '-g', '25', '-s',
+                    '640x360', '-c:a', 'copy', clip], check=True, timeout=60)
+    subprocess.run([*quiet, '-stream_loop', '11', '-i', clip, '-c', 'copy', film], check=True,
+                   timeout=30)
+    return directory, clip, film
+
+
+class Sender(Proc):
+    """The film, in real time."""
+
+    def __init__(self, *outputs):
+        super().__init__(ffmpeg(), '-nostdin', '-loglevel', 'error', '-re', '-i', media()[2],
+                         *outputs)
+
+
+def ts_output(port, *words, address='127.0.0.1', options=''):
+    return ('-c', 'copy', *words, '-f', 'mpegts',
+            f'udp://{address}:{port}?pkt_size=1316{options}')
+
+
+def rtp_output(port, track='v'):
+    # With the parameter sets in-band.
+    words = ('-bsf:v', 'h264_mp4toannexb') if track == 'v' else ()
+    return ('-map', f'0:{track}', '-c', 'copy', *words, '-f', 'rtp', f'rtp://127.0.0.1:{port}')
+
+
+def free_port_pair():
+    rtp, rtcp = free_udp_pair()
+    port = rtp.getsockname()[1]
+    rtp.close()
+    rtcp.close()
+    return port
+
+
+def listens(port):
+    found = False
+    for table in '/proc/net/udp', '/proc/net/udp6':
+        if os.path.exists(table):
+            with open(table, encoding='ascii') as file:
+                found |= any(f':{port:04X} ' in line[:40] for line in file)
+    return found
+
+
+@contextmanager
+def pulled(uri, *ports, **settings):
+    """The proxy with one upstream that always runs, and listens."""
+    settings = {'upstream': uri, 'on-demand': 'no', **settings}
+    with Proxy({'/cam': settings}) as proxy:
+        for port in ports:
+            wait_until(lambda port=port: listens(port), 10, f'port {port} is listened on')
+        yield proxy
+
+
+def wait_up(proxy, tracks):
+    proxy.wait_for_line(rf' mount /cam up: .*, {tracks} tracks$', 20)
+
+
+def hashes(source, *options, seconds=3):
+    """{stream: hashes}: of each picture as decoded, of each audio frame as it came."""
+    done = subprocess.run(
+        [ffmpeg(), '-nostdin', '-loglevel', 'error', *options, '-i', source, '-t', str(seconds),
+         '-map', '0:v?', '-map', '0:a?', '-vsync', 'passthrough', '-c:a', 'copy', '-f',
+         'framehash', '-hash', 'sha256', '-'],
+        capture_output=True, text=True, timeout=40, check=False)
+    assert done.returncode == 0, done.stderr
+    streams, kinds = {}, {}
+    for line in done.stdout.splitlines():
+        fields = [field.strip() for field in line.split(',')]
+        if line.startswith('#media_type'):
+            number, kind = line.removeprefix('#media_type ').split(': ')
+            kinds[number] = kind
+        elif not line.startswith('#'):
+            streams.setdefault(kinds[fields[0]], []).append(fields[5])
+    return streams
+
+
+@lru_cache
+def clip_hashes():
+    return hashes(media()[1], seconds=10)
+
+
+def check_frames(proxy, kinds, transport='tcp'):
+    """A reader has the clip's frames, in order, and none is missing between its first and last."""
+    got = hashes(proxy.url(), '-rtsp_transport', transport, '-buffer_size', '4194304')
+    assert set(got) == set(kinds), set(got)
+    for kind in kinds:
+        clip, frames = clip_hashes()[kind], got[kind]
+        known = set(zip(clip, clip[1:] + clip[:1]))
+        if kind == 'audio':
+            frames = frames[1:]
+        assert len(frames) > 40, (kind, len(frames))
+        alien = [i for i, pair in enumerate(zip(frames, frames[1:])) if pair not in known]
+        assert not alien, (kind, len(frames), alien)
+
+
+def check_smooth(result, kinds):
+    """Whatever happened to the upstream, the reader's stream is one."""
+    for reader in result['readers']:
+        assert reader['status'] == 'ok', reader
+        assert set(reader['tracks']) == set(kinds), reader
+        for name, track in reader['tracks'].items():
+            for key in ('lost', 'reordered', 'duplicates', 'ssrc_changes', 'ts_backward',
+                        'decode_errors'):
+                assert track[key] == 0, (name, key, track)
+            assert track['packets'] > 50, (name, track)
+
+
+@test
+def mpegts_comes_through_bit_by_bit():
+    port = free_port_pair()
+    with pulled(f'udp://127.0.0.1:{port}', port) as proxy, Sender(*ts_output(port)):
+        wait_up(proxy, 2)
+        for transport in 'tcp', 'udp':
+            check_frames(proxy, ('video', 'audio'), transport)
+        read = Read(proxy.url(), duration=3).result()
+        check_smooth(read, ('video', 'audio'))
+        for track in read['readers'][0]['tracks'].values():
+            assert track['sender_reports'] > 0, track
+
+
+@test
+def other_codecs_of_mpegts_come_through():
+    port = free_port_pair()
+    for video, audio in (('libx265', 'mp2'), ('libx264', 'libmp3lame'), ('libx264', 'libopus')):
+        output = ('-c:v', video, '-preset', 'ultrafast', '-g', '25', '-s', '160x120', '-r', '25',
+                  '-pix_fmt', 'yuv420p', '-c:a', audio, '-ac', '2', '-f', 'mpegts',
+                  f'udp://127.0.0.1:{port}?pkt_size=1316')
+        with pulled(f'udp://127.0.0.1:{port}', port) as proxy, Sender(*output):
+            wait_up(proxy, 2)
+            got = hashes(proxy.url(), '-rtsp_transport', 'tcp')
+            assert set(got) == {'video', 'audio'}, (video, audio, set(got))
+            for kind, frames in got.items():
+                assert len(frames) > 40, (video, audio, kind, len(frames))
+                # None is there twice, so none is made up.
+                assert len(set(frames)) > len(frames) * 0.9, (video, audio, kind)
+
+
+@test
+def mpegts_comes_by_multicast():
+    port = free_port_pair()
+    with pulled(f'udp://{GROUP}:{port}?iface=lo', port) as proxy, \
+            Sender(*ts_output(port, address=GROUP, options='&localaddr=127.0.0.1&ttl=0')):
+        wait_up(proxy, 2)
+        check_frames(proxy, ('video', 'audio'))
+
+
+@test
+def mpegts_comes_in_rtp():
+    port = free_port_pair()
+    with pulled(f'rtp://127.0.0.1:{port}?encoding-name=MP2T', port) as proxy, \
+            Sender('-c', 'copy', '-f', 'rtp_mpegts', f'rtp://127.0.0.1:{port}'):
+        wait_up(proxy, 2)
+        check_frames(proxy, ('video', 'audio'))
+
+
+@test
+def one_rtp_track_comes_through_bit_by_bit():
+    port = free_port_pair()
+    uri = f'rtp://127.0.0.1:{port}?encoding-name=H264&payload=96'
+    with pulled(uri, port, port + 1) as proxy, Sender(*rtp_output(port)):
+        wait_up(proxy, 1)
+        check_frames(proxy, ('video',))
+
+
+@test
+def rtp_comes_by_multicast():
+    port = free_port_pair()
+    uri = f'rtp://{GROUP}:{port}?encoding-name=H264&payload=96&iface=lo'
+    output = rtp_output(port)[:-1] + (f'rtp://{GROUP}:{port}?localaddr=127.0.0.1&ttl=0',)
+    with pulled(uri, port) as proxy, Sender(*output):
+        wait_up(proxy, 1)
+        check_frames(proxy, ('video',))
+
+
+@contextmanager
+def session_file(video, audio):
+    """An SDP of the clip's two tracks, as FFmpeg writes it."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, 'session.sdp')
+        with Sender('-t', '0.1', *rtp_output(video), '-t', '0.1', *rtp_output(audio, 'a'),
+                    '-sdp_file', path) as sender:
+            sender.wait()
+        yield path
+
+
+@test
+def the_tracks_of_an_sdp_file_come_through_in_step():
+    video, audio = free_port_pair(), free_port_pair()
+    with session_file(video, audio) as path, \
+            pulled(f'sdp://{path}', video, video + 1, audio, audio + 1) as proxy, \
+            Sender(*rtp_output(video), *rtp_output(audio, 'a')):
+        wait_up(proxy, 2)
+        check_frames(proxy, ('video', 'audio'))
+        read = Read(proxy.url(), duration=3).result()
+        check_smooth(read, ('video', 'audio'))
+        for track in read['readers'][0]['tracks'].values():
+            assert track['sender_reports'] > 0, track
+
+
+@test
+def a_launch_line_is_served():
+    # Not live: what the clock of the pipeline lets go, in real time.
+    line = (f'launch: filesrc location={media()[1]} ! qtdemux name=d '
+            'd.video_0 ! queue ! h264parse ! rtph264pay config-interval=-1 name=pay0 '
+            'd.audio_0 ! queue ! aacparse ! rtpmp4gpay pt=97 name=pay1')
+    with pulled(line) as proxy:
+        wait_up(proxy, 2)
+        check_frames(proxy, ('video', 'audio'))
+        assert 'filesrc' not in proxy.output(), 'the line is in the log'
+
+
+@test
+def live_launch_lines_too():
+    line = ('launch: videotestsrc is-live=true ! video/x-raw,width=160,height=120 ! '
+            'vp8enc deadline=1 keyframe-max-dist=25 ! rtpvp8pay name=pay0 '
+            'audiotestsrc is-live=true ! opusenc ! rtpopuspay pt=97 name=pay1')
+    with pulled(line) as proxy:
+        wait_up(proxy, 2)
+        got = hashes(proxy.url(), '-rtsp_transport', 'tcp')
+        assert set(got) == {'video', 'audio'}, set(got)
+        assert len(got['video']) > 50 and len(got['audio']) > 100, got
+
+
+def outlives_restart(proxy, output, kinds):
+    with Sender(*output):
+        wait_up(proxy, len(kinds))
+        read = Read(proxy.url(), duration=8)
+        wait_for_readers(proxy, 1)
+    with read, Sender(*output):
+        check_smooth(read.result(), kinds)
+
+
+@test
+def readers_outlive_a_restart_of_the_sender_of_mpegts():
+    port = free_port_pair()
+    with pulled(f'udp://127.0.0.1:{port}', port) as proxy:
+        outlives_restart(proxy, ts_output(port), ('video', 'audio'))
+
+
+@test
+def readers_outlive_a_restart_of_the_sender_of_rtp():
+    port = free_port_pair()
+    uri = f'rtp://127.0.0.1:{port}?encoding-name=H264&payload=96'
+    with pulled(uri, port, port + 1) as proxy:
+        outlives_restart(proxy, rtp_output(port), ('video',))
+
+
+@test
+def readers_outlive_a_silence_beyond_the_time_out():
+    port = free_port_pair()
+    for uri, output, kinds in (
+        (f'udp://127.0.0.1:{port}', ts_output(port), ('video', 'audio')),
+        (f'rtp://127.0.0.1:{port}?encoding-name=H264&payload=96', rtp_output(port), ('video',)),
+    ):
+        with pulled(uri, port, **QUICK) as proxy:
+            with Sender(*output):
+                wait_up(proxy, len(kinds))
+                read = Read(proxy.url(), duration=10)
+                wait_for_readers(proxy, 1)
+            with read:
+                proxy.wait_for_line(r' mount /cam down: .*no media for 1\.0 s')
+                start = len(proxy.lines)
+                with Sender(*output):
+                    proxy.wait_for_line(r' mount /cam up: ', 20, start)
+                    check_smooth(read.result(), kinds)
+
+
+@test
+def streams_on_other_pids_are_the_same_tracks():
+    port = free_port_pair()
+    with pulled(f'udp://127.0.0.1:{port}', port) as proxy:
+        with Sender(*ts_output(port)):
+            wait_up(proxy, 2)
+            read = Read(proxy.url(), duration=8)
+            wait_for_readers(proxy, 1)
+        other = ('-mpegts_start_pid', '0x200', '-mpegts_pmt_start_pid', '0x1200')
+        with read, Sender(*ts_output(port, *other)):
+            check_smooth(read.result(), ('video', 'audio'))
+
+
+def crc32_mpeg(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte << 24
+        for _ in range(8):
+            crc = (crc << 1) ^ (0x04c11db7 if crc & 0x80000000 else 0)
+        crc &= 0xffffffff
+    return crc
+
+
+def with_version(ts, version):
+    """MPEG-TS of FFmpeg's, its tables under another version."""
+    out = bytearray(ts)
+    for at in range(0, len(out), 188):
+        pid = struct.unpack_from('>H', out, at + 1)[0] & 0x1fff
+        if pid in (0, 0x1000) and out[at + 1] & 0x40:
+            table = at + 5  # without an adaptation field, and right behind the pointer
+            size = 3 + (struct.unpack_from('>H', out, table + 1)[0] & 0xfff)
+            out[table + 5] = out[table + 5] & 0xc1 | version << 1
+            struct.pack_into('>I', out, table + size - 4, crc32_mpeg(out[table:table + size - 4]))
+    return bytes(out)
+
+
+def four_seconds(*words):
+    return subprocess.run(
+        [ffmpeg(), '-nostdin', '-loglevel', 'error', '-i', media()[1], '-t', '4', '-c', 'copy',
+         *words, '-f', 'mpegts', '-'], capture_output=True, check=True, timeout=30).stdout
+
+
+def send_paced(port, ts, seconds):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.connect(('127.0.0.1', port))
+        start = time.monotonic()
+        for at in range(0, len(ts), 1316):
+            time.sleep(max(0, start + seconds * at / len(ts) - time.monotonic()))
+            sender.send(ts[at:at + 1316])
+
+
+@test
+def a_new_version_of_the_tables_is_followed_in_the_stream():
+    port = free_port_pair()
+    same = four_seconds() + with_version(four_seconds('-mpegts_start_pid', '0x200'), 1)
+    fewer = four_seconds('-an', '-mpegts_start_pid', '0x300')
+    with pulled(f'udp://127.0.0.1:{port}', port) as proxy:
+        sending = threading.Thread(target=send_paced, args=(
+            port, same + with_version(fewer, 2), 12))
+        sending.start()
+        wait_up(proxy, 2)
+        with Read(proxy.url(), duration=6) as read:
+            check_smooth(read.result(), ('video', 'audio'))
+        with Read(proxy.url(), duration=6) as read:
+            proxy.wait_for_line(r' reader \S+ out: /cam: .*tracks', 15)
+        sending.join()
+
+
+@test
+def other_streams_close_the_readers_and_are_served():
+    port = free_port_pair()
+    with pulled(f'udp://127.0.0.1:{port}', port) as proxy:
+        with Sender(*ts_output(port)):
+            wait_up(proxy, 2)
+            read = Read(proxy.url(), duration=20)
+            wait_for_readers(proxy, 1)
+        with read, Sender(*ts_output(port, '-an', '-mpegts_start_pid', '0x200')):
+            proxy.wait_for_line(r' reader \S+ out: /cam: .*tracks', 15)
+            check_frames(proxy, ('video',))
+
+
+# ---- what is wrong ----
+
+
+def dropped(proxy):
+    """What the upstream's counters say at its end."""
+    proxy.check_leaves(15)
+    lines = matches(proxy, r' dropped (\d+) datagrams that were not what it says, (\d+) of other '
+                           r'senders, (\d+) for want of room')
+    return [sum(int(line[i]) for line in lines) for i in (1, 2, 3)]
+
+
+@test
+def garbage_is_counted_and_harms_nobody():
+    chance = random.Random(7)
+    port = free_port_pair()
+    with pulled(f'udp://127.0.0.1:{port}', port, **{'connect-timeout': '20s'}) as proxy:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as noise:
+            noise.connect(('127.0.0.1', port))
+            for size in [chance.randrange(1, 2000) for _ in range(200)] + [0, 187, 189]:
+                noise.send(b'\x47' * (size // 2) + chance.randbytes(size - size // 2))
+            # TS by its looks, nonsense within.
+            for _ in range(50):
+                noise.send(b''.join(b'\x47' + chance.randbytes(187) for _ in range(7)))
+        with Sender(*ts_output(port)):
+            wait_up(proxy, 2)
+            check_frames(proxy, ('video', 'audio'))
+        wrong, _, lost = dropped(proxy)
+    assert wrong >= 200 and lost == 0, (wrong, lost)
+
+
+@test
+def strangers_and_wrong_packets_of_rtp_are_counted():
+    port = free_port_pair()
+    uri = f'rtp://127.0.0.1:{port}?encoding-name=H264&payload=96'
+    header = struct.pack('>BBHII', 0x80, 96, 1, 2, 3)
+    with pulled(uri, port, port + 1) as proxy, \
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        stranger.bind(('127.0.0.2', 0))
+        stranger.connect(('127.0.0.1', port))
+        wrong = (b'', header[:11], b'\x80\x61' + header[2:] + b'x', b'\xff' * 100,
+                 b'\x80\xc8\x00\xff')
+        for packet in wrong * 10:
+            stranger.send(packet)
+        with Sender(*rtp_output(port)):
+            wait_up(proxy, 1)
+            read = Read(proxy.url(), duration=3)
+            wait_for_readers(proxy, 1)
+            for _ in range(100):
+                stranger.send(header + b'\x65' + bytes(100))
+            check_smooth(read.result(), ('video',))
+            check_frames(proxy, ('video',))
+        counts = dropped(proxy)
+    # An empty datagram does not come as far as that.
+    assert counts[0] >= 40 and counts[1] == 100 and counts[2] == 0, counts
+
+
+def verdict(upstream):
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, 'c.yaml')
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write(f"mounts:\n  /cam:\n    upstream: '{upstream}'\n")
+        done = subprocess.run([os.environ['WEIR_RTSP_PROXY'], '--config', path, '--check-config'],
+                              capture_output=True, text=True, timeout=20, check=False)
+        return done.stderr.replace(path, 'FILE').strip(), done.returncode
+
+
+@test
+def wrong_upstreams_say_what_is_wrong():
+    address = 'not an address and a port like 239.1.2.3:5000 or [::]:5000'
+    wrong = []
+    for upstream, reason in (
+        ('udp://host:5000', '"host" is not an IP address'),
+        ('udp://127.0.0.1', 'its port is not one from 1 to 65535'),
+        ('udp://127.0.0.1:70000', address),
+        ('udp://@239.1.2.3:5000', address),
+        ('udp://127.0.0.1:5000/x', address),
+        ('udp://127.0.0.1:5000?ifcae=lo', 'unknown parameter "ifcae"; there is iface'),
+        ('udp://127.0.0.1:5000?iface=', 'iface is empty'),
+        ('udp://127.0.0.1:5000?iface', 'what is behind the ? can\'\'t be read'),
+        ('rtp://127.0.0.1:65535?encoding-name=H264&payload=96', 'its port is not one from 1 to 65534'),
+        ('rtp://127.0.0.1:5000', 'its encoding-name is missing '
+         '(rtp://ADDR:PORT?encoding-name=H264&payload=96)'),
+        ('rtp://127.0.0.1:5000?encoding-name=H264', 'its payload is missing'),
+        ('rtp://127.0.0.1:5000?encoding-name=H264&payload=128',
+         'payload=128 is not a number from 0 to 127'),
+        ('rtp://127.0.0.1:5000?encoding-name=L16&payload=96', 'its clock-rate is missing'),
+        ('rtp://127.0.0.1:5000?encoding-name=X&payload=96', 'X needs media=video or media=audio'),
+        ('rtp://127.0.0.1:5000?encoding-name=H264&payload=96&a;b=c',
+         '"a;b" is not the name of a parameter'),
+        ('rtp://127.0.0.1:5000?encoding-name=H264&payload=96&a=%0d%0ab',
+         'a holds a character that can\'\'t be'),
+        ('sdp://host/x', 'not a URI like sdp:///dir/session.sdp'),
+        ('sdp:///no/such.sdp', 'Failed to open file \u201c/no/such.sdp\u201d: '
+         'No such file or directory'),
+        (f'sdp://{CLIP}', f'{CLIP}: this is no session description'),
+        ('launch: videotestsrc ! nosuchenc ! rtpvp8pay name=pay0',
+         'the launch line: GStreamer has no element "nosuchenc" here'),
+        ('launch: videotestsrc ! avenc_nosuch ! rtph264pay name=pay0',
+         'the launch line: GStreamer\'\'s avenc_nosuch is missing (Debian: gstreamer1.0-libav)'),
+        ('launch: videotestsrc !', 'the launch line: '),
+        ('launch: videotestsrc ! fakesink', 'the launch line has no payloader named pay0 '
+         '(... ! rtph264pay name=pay0)'),
+    ):
+        message, status = verdict(upstream.replace("''", "'").replace("'", "''"))
+        expected = 'rtsp-proxy: FILE:3:15: upstream: ' + reason.replace("''", "'")
+        if not message.startswith(expected) or status != 2:
+            wrong.append(f'{upstream}: {message!r} {status}, expected {expected!r}')
+    assert not wrong, '\n'.join(wrong)
+
+
+@test
+def a_taken_port_and_a_missing_interface_are_named():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(('127.0.0.1', 0))
+        port = taken.getsockname()[1]
+        with pulled(f'udp://127.0.0.1:{port}') as proxy:
+            proxy.wait_for_line(rf' mount /cam down: .*127\.0\.0\.1 port {port}: .*in use')
+    with pulled(f'udp://{GROUP}:{port}?iface=nosuch0') as proxy:
+        proxy.wait_for_line(r' mount /cam down: .*there is no network interface nosuch0')
+
+
+if __name__ == '__main__':
+    run()
