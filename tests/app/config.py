@@ -144,7 +144,7 @@ def wrong_lists_of_upstreams_are_named():
              for text in (URI, '[]', '{a: b}')]
     cases += [
         (list_of(f'[{URI}, h]'), 'FILE:3:37: upstreams: not a URI of a kind that can be pulled: '
-         'rtsp://, rtsps:// or file://'),
+         'rtsp://, rtsps://, udp://, rtp://, sdp://, file:// or launch:'),
         (list_of(f'[{URI}, [a]]'), f'FILE:3:37: upstreams: {NO_TEXT}'),
         (list_of('[' + ', '.join([URI] * 9) + ']'), 'FILE:3:177: upstreams: more than 8 upstreams'),
         (mount(f'upstreams: [{URI}]'), f'FILE:4:16: upstreams: {one}'),
