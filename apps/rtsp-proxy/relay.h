@@ -127,6 +127,7 @@ void relay_unlink (Relay *self, RelaySource *to);
 typedef struct {
   guint64 n_packets; // taken from sources
   guint64 n_bytes;
+  guint64 n_lost;     // missing between the sequence numbers of those taken
   guint64 n_stale;    // dropped: reordered over a splice, or of another SSRC than the current
   guint64 n_bad;      // dropped: no RTP
   guint64 n_idle;     // dropped: of a source that is not the current one

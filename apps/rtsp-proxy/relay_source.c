@@ -147,6 +147,8 @@ renumber (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now, guint6
   Relay *relay = self->relay;
   RelayTrack *track = &relay->tracks[index];
   SourceTrack *from = &self->tracks[index];
+  gboolean counted;
+  gint64 last;
 
   if (!from->alive) {
     begin_track (self, index, rtp, now, base);
@@ -164,10 +166,15 @@ renumber (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now, guint6
     return FALSE;
   }
   track->resumes = FALSE;
+  counted = track->splice.seq_known;
+  last = track->splice.last_seq;
   if (weir_splice_map (&track->splice, rtp->seq, rtp->timestamp, &to->seq, &to->timestamp) < 0) {
     relay->stats.n_stale++;
     return FALSE;
   }
+  if (counted)
+    relay->n_missing += track->splice.last_seq - last - 1;
+  relay->stats.n_lost = MAX (relay->stats.n_lost, (guint64) MAX (relay->n_missing, 0));
   return TRUE;
 }
 

@@ -269,6 +269,26 @@ publishes_the_codec_only (void)
   relay_unref (relay);
 }
 
+static void
+missing_packets_are_counted (Fixture *f, gconstpointer unused)
+{
+  static const guint16 seqs[] = { 65534, 65535, 3, 1, 4 }; // 0 and 2 never come, 1 comes late
+  RelayStats stats;
+
+  for (guint i = 0; i < G_N_ELEMENTS (seqs); i++)
+    push (f, seqs[i], 1000 + i, 0xaaaa, SECOND + i);
+  relay_get_stats (f->relay, &stats);
+  g_assert_cmpuint (stats.n_lost, ==, 3);
+  // One that was taken for lost makes up for the next that is.
+  push (f, 6, 1000, 0xaaaa, SECOND + 10);
+  relay_get_stats (f->relay, &stats);
+  g_assert_cmpuint (stats.n_lost, ==, 3);
+  push (f, 8, 1000, 0xaaaa, SECOND + 11);
+  // Nothing is lost between two lives.
+  begin (f->source, H264);
+  push (f, 30000, 5, 0xbbbb, 2 * SECOND);
+  relay_get_stats (f->relay, &stats);
+  g_assert_cmpuint (stats.n_lost, ==, 4);
 // ---- one source after the other ----
 
 #define KEY 5 // NAL unit type of an IDR slice
@@ -465,6 +485,7 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   ADD ("/relay/two-lives", two_lives);
   ADD ("/relay/ssrc-changes", ssrc_changes_within_a_life);
+  ADD ("/relay/missing", missing_packets_are_counted);
   ADD ("/relay/no-rtp", no_rtp_is_counted);
   ADD ("/relay/reports", rewrites_reports);
   ADD ("/relay/another-takes-over", another_takes_over);
