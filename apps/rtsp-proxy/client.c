@@ -2,6 +2,7 @@
 #include "client.h"
 
 #include "log.h"
+#include "metrics.h"
 #include "weir-rtsp.h"
 
 #include <gio/gio.h>
@@ -24,7 +25,7 @@ typedef struct {
   GMainContext *context;      // of the client's thread
   Presentation *presentation; // in use
   gchar *session;             // that plays
-  const gchar *transport;
+  Reader *reader;             // the same, for those who ask
   gchar *leave_reason;
 } Client;
 
@@ -218,27 +219,60 @@ static void
 on_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
+  const gchar *transport, *path;
+  Reader *reader;
   gboolean first;
 
   g_mutex_lock (&self->lock);
   first = !self->session;
-  if (first) {
+  if (first)
     self->session = g_strdup (gst_rtsp_session_get_sessionid (ctx->session));
-    self->transport = transport_name (ctx->sessmedia);
-  }
   g_mutex_unlock (&self->lock);
-  if (first) {
-    g_atomic_int_inc (&n_playing);
-    log_event ("reader %s in: %s over %s", self->peer, presentation_get_label (self->presentation),
-        self->transport);
-  }
+  if (!first)
+    return;
+  transport = transport_name (ctx->sessmedia);
+  path = presentation_get_mount_path (self->presentation);
+  g_atomic_int_inc (&n_playing);
+  log_event ("reader %s in: %s over %s", self->peer, presentation_get_label (self->presentation),
+      transport);
+
+  // Asks sinks: not with the lock held.
+  reader = reader_new (ctx->sessmedia, path, self->peer, transport);
+  g_mutex_lock (&self->lock);
+  if (self->session) // not timed out since
+    self->reader = g_steal_pointer (&reader);
+  g_mutex_unlock (&self->lock);
+  g_clear_pointer (&reader, reader_unref);
+}
+
+Reader *
+client_dup_reader (GstRTSPClient *client)
+{
+  Client *self = (Client *) client;
+  Reader *reader;
+
+  g_mutex_lock (&self->lock);
+  reader = self->reader ? reader_ref (self->reader) : NULL;
+  g_mutex_unlock (&self->lock);
+  return reader;
 }
 
 // ---- leaving ----
 
 static void
+keep_reports (Reader *reader)
+{
+  ReaderSample last;
+
+  reader_sample_reports (reader, &last);
+  metrics_reader_left (reader_get_mount (reader), last.lost, last.reports);
+  reader_unref (reader);
+}
+
+static void
 left (Client *self, const gchar *reason)
 {
+  Reader *reader = NULL;
   gchar *why = NULL;
 
   g_mutex_lock (&self->lock);
@@ -246,8 +280,11 @@ left (Client *self, const gchar *reason)
     why = self->leave_reason ? g_strdup (self->leave_reason) : g_strdup (reason);
     g_clear_pointer (&self->session, g_free);
     g_clear_pointer (&self->leave_reason, g_free);
+    reader = g_steal_pointer (&self->reader);
   }
   g_mutex_unlock (&self->lock);
+  if (reader)
+    keep_reports (reader);
   if (why) {
     g_atomic_int_add (&n_playing, -1);
     log_event (

@@ -5,6 +5,7 @@
 // library, and what is logged of it.
 
 #include "presentation.h"
+#include "readers.h"
 
 // What a URL asks for, with a reference and a use; NULL and an error if it is nothing that is
 // served, G_IO_ERROR_BUSY if it is too much. Called in the client's thread.
@@ -24,6 +25,9 @@ void client_connected (GstRTSPClient *client);
 // Closes the connection, from whatever thread, if it uses this presentation (NULL: whichever).
 // `reason` is logged.
 void client_close (GstRTSPClient *client, Presentation *presentation, const gchar *reason);
+
+// A reference to who plays on this connection, or NULL. Any thread.
+Reader *client_dup_reader (GstRTSPClient *client);
 
 // How many readers play now.
 guint client_n_playing (void);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config.h"
 
+#include "api.h"
 #include "log.h"
 #include "options.h"
 #include "reload.h"
@@ -26,43 +27,87 @@ on_hangup (gpointer reload)
   return G_SOURCE_CONTINUE;
 }
 
-static int
-serve (const Options *options, ProxyConfig *config)
+// NULL without an error: it serves without one.
+static Api *
+start_api (const ProxyConfig *config, Server *server, Reload *reload, GError **error)
 {
-  GMainLoop *loop = g_main_loop_new (NULL, FALSE);
-  GError *error = NULL;
-  Server *server = server_new (config, &error);
-  Reload *reload;
+  GError *why = NULL;
+  Api *api;
   gchar *base;
-  guint on_int, on_term, on_hup;
-  gboolean closed;
 
-  if (!server) {
-    fprintf (stderr, "rtsp-proxy: %s\n", error->message);
-    g_error_free (error);
-    g_main_loop_unref (loop);
-    return EXIT_FAILURE;
+  if (config->api == API_OFF)
+    return NULL;
+  api = api_new (config, server, reload, &why);
+  if (!api && config->api == API_ASKED) {
+    g_propagate_error (error, why);
+  } else if (!api) {
+    log_event ("no API, as nothing asks for it: %s", why->message);
+    g_error_free (why);
+  } else {
+    base = api_dup_base_url (api);
+    log_event ("api %s/v1", base);
+    g_free (base);
   }
-  on_int = g_unix_signal_add (SIGINT, quit, loop);
-  on_term = g_unix_signal_add (SIGTERM, quit, loop);
-  reload = reload_new (options, server, config);
-  on_hup = g_unix_signal_add (SIGHUP, on_hangup, reload);
-  base = server_dup_base_url (server);
+  return api;
+}
+
+static void
+tell_ready (Server *server, const ProxyConfig *config)
+{
+  gchar *base = server_dup_base_url (server);
+
   for (guint i = 0; i < config->mounts->len; i++)
     log_event ("ready %s%s", base, ((MountConfig *) g_ptr_array_index (config->mounts, i))->path);
   g_free (base);
+}
 
+static void
+run (Server *server, const ProxyConfig *config, Reload *reload)
+{
+  GMainLoop *loop = g_main_loop_new (NULL, FALSE);
+  guint on_int = g_unix_signal_add (SIGINT, quit, loop);
+  guint on_term = g_unix_signal_add (SIGTERM, quit, loop);
+  guint on_hup = g_unix_signal_add (SIGHUP, on_hangup, reload);
+
+  // Who reads that it is ready may send a signal.
+  tell_ready (server, config);
   g_main_loop_run (loop);
   g_source_remove (on_int);
   g_source_remove (on_term);
   g_source_remove (on_hup);
-  reload_free (reload);
-
-  log_event ("going down");
-  closed = server_stop (server, STOP_TIMEOUT_MS);
   g_main_loop_unref (loop);
-  if (closed) // else threads still use it: the process ends with it
+}
+
+static int
+fail (GError *error)
+{
+  fprintf (stderr, "rtsp-proxy: %s\n", error->message);
+  g_error_free (error);
+  return EXIT_FAILURE;
+}
+
+static int
+serve (const Options *options, ProxyConfig *config)
+{
+  GError *error = NULL;
+  Server *server = server_new (config, &error);
+  Reload *reload;
+  Api *api;
+
+  if (!server)
+    return fail (error);
+  reload = reload_new (options, server, config);
+  api = start_api (config, server, reload, &error);
+  if (!error) {
+    run (server, config, reload);
+    log_event ("going down");
+  }
+  g_clear_pointer (&api, api_free);
+  reload_free (reload);
+  if (server_stop (server, STOP_TIMEOUT_MS)) // else threads still use it: the process ends with it
     server_free (server);
+  if (error)
+    return fail (error);
   log_event ("down");
   return EXIT_SUCCESS;
 }

@@ -258,6 +258,87 @@ mount_get_config (Mount *self)
   return self->config;
 }
 
+Presentation *
+mount_dup_main (Mount *self)
+{
+  return presentation_ref (self->main);
+}
+
+const gchar *
+mount_get_state_name (Mount *self)
+{
+  return presentation_get_state_name (self->main);
+}
+
+// ---- what a change would do ----
+
+// The codec of a relay's first track of video, or NULL; to be freed.
+static gchar *
+dup_codec (Relay *relay)
+{
+  gchar *codec = NULL;
+
+  for (guint i = 0; i < relay_n_tracks (relay) && !codec; i++) {
+    GstCaps *caps = relay_dup_caps (relay, i);
+    GstStructure *s = gst_caps_get_structure (caps, 0);
+
+    if (!g_strcmp0 (gst_structure_get_string (s, "media"), "video"))
+      codec = g_strdup (gst_structure_get_string (s, "encoding-name"));
+    gst_caps_unref (caps);
+  }
+  return codec;
+}
+
+static gchar *
+dup_source_codec (Mount *self)
+{
+  Node *node = presentation_get_node (self->main);
+
+  while (node && node_get_input (node))
+    node = node_get_input (node);
+  return node ? dup_codec (node_get_relay (node)) : NULL;
+}
+
+// Readers were told one codec, and the new stages give another.
+static gchar *
+find_other_codec (Mount *self, const MountConfig *to)
+{
+  GPtrArray *chain = make_chain (to, NULL, NULL);
+  gchar *told = dup_codec (presentation_get_relay (self->main));
+  gchar *from = dup_source_codec (self);
+  const gchar *gives = chain ? choice_get_codec (chain, chain->len, STAGE_VIDEO, from) : NULL;
+  gchar *effect = NULL;
+
+  if (told && gives && g_ascii_strcasecmp (told, gives))
+    effect = g_strdup_printf (
+        "readers are closed: they were told %s, and the new pipeline gives %s", told, gives);
+  g_clear_pointer (&chain, g_ptr_array_unref);
+  g_free (told);
+  g_free (from);
+  return effect;
+}
+
+gchar *
+mount_dup_effect (Mount *self, const MountConfig *to)
+{
+  gboolean upstream = mount_config_needs_upstream (self->config, to);
+  gchar *effect = NULL;
+
+  if (mount_config_equal (self->config, to))
+    return g_strdup ("nothing changes");
+  if (!upstream && !mount_config_needs_pipeline (self->config, to))
+    return g_strdup (mount_config_needs_media (self->config, to)
+                         ? "readers who come once the media has been started anew are served so; "
+                           "those that are there notice nothing"
+                         : "readers notice nothing");
+  if (!upstream)
+    effect = find_other_codec (self, to);
+  return effect ? effect
+                : g_strdup ("the new pipeline is started beside the old one and taken at its next "
+                            "join point; readers stay if it gives the same tracks, and are closed "
+                            "if it gives others");
+}
+
 void
 mount_start (Mount *self)
 {

@@ -36,6 +36,15 @@ gboolean mount_configure (Mount *self, MountConfig *config, GError **error);
 const gchar *mount_get_path (Mount *self);         // any thread
 const MountConfig *mount_get_config (Mount *self); // valid until it is configured again
 
+// Of the default presentation. A reference. Any thread.
+Presentation *mount_dup_main (Mount *self);
+
+// That of the default presentation; see presentation_get_state_name().
+const gchar *mount_get_state_name (Mount *self);
+
+// What readers notice when it is configured so, in a sentence; to be freed.
+gchar *mount_dup_effect (Mount *self, const MountConfig *to);
+
 // Starts what is to run without readers too.
 void mount_start (Mount *self);
 

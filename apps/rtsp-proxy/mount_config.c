@@ -139,15 +139,37 @@ mount_config_differences (const MountConfig *a, const MountConfig *b)
   return names;
 }
 
-gboolean
-mount_config_needs_upstream (const MountConfig *from, const MountConfig *to)
+static gboolean
+differs_in (const MountConfig *from, const MountConfig *to, const gchar *const *names)
 {
-  static const gchar *const names[] = { "upstream", "user", "password", "transport",
-    "connect-timeout", "read-timeout", NULL };
-
   for (const SchemaKey *key = mount_config_keys (); key->name; key++) {
     if (g_strv_contains (names, key->name) && !schema_key_equal (key, from, to))
       return TRUE;
   }
   return FALSE;
+}
+
+gboolean
+mount_config_needs_upstream (const MountConfig *from, const MountConfig *to)
+{
+  static const gchar *const names[] = { "upstream", "slate", "user", "password", "transport",
+    "connect-timeout", "read-timeout", NULL };
+
+  return differs_in (from, to, names);
+}
+
+gboolean
+mount_config_needs_pipeline (const MountConfig *from, const MountConfig *to)
+{
+  static const gchar *const names[] = { "pipeline", "choices", NULL };
+
+  return differs_in (from, to, names);
+}
+
+gboolean
+mount_config_needs_media (const MountConfig *from, const MountConfig *to)
+{
+  static const gchar *const names[] = { "join", "catch-up", "class", NULL };
+
+  return differs_in (from, to, names);
 }

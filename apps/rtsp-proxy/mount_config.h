@@ -22,9 +22,10 @@ typedef struct {
 
 typedef struct {
   gatomicrefcount refs;
-  gchar *path;      // "/cam"
-  GStrv upstreams;  // as they were written, in order of preference
-  GPtrArray *pulls; // of PullConfig: the upstreams with what `pull` says of all of them
+  gchar *path;        // "/cam"
+  guint line, column; // where it was read; 0: elsewhere than in the file
+  GStrv upstreams;    // as they were written, in order of preference
+  GPtrArray *pulls;   // of PullConfig: the upstreams with what `pull` says of all of them
   PullConfig pull;
   gchar *slate;        // a file, or NULL
   GPtrArray *pipeline; // of MountStep; none: pull alone
@@ -67,6 +68,12 @@ gboolean mount_config_finish (
 
 // Is what is pulled, or how it is connected to, another?
 gboolean mount_config_needs_upstream (const MountConfig *from, const MountConfig *to);
+
+// Are its stages, or what a URL may choose of them, others?
+gboolean mount_config_needs_pipeline (const MountConfig *from, const MountConfig *to);
+
+// Is how readers are served another?
+gboolean mount_config_needs_media (const MountConfig *from, const MountConfig *to);
 
 MountStep *mount_step_new (const gchar *name, guint line, guint column);
 void mount_step_add (

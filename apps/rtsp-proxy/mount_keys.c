@@ -434,6 +434,8 @@ mount_config_finish (
     mount_config_add_pull (mount, &parsed);
   }
   yaml_place (node, &line, &column);
+  mount->line = line;
+  mount->column = column;
   wrong = mount_stages_make (mount, set, &line, &column);
   if (wrong)
     return yaml_fail_place (

@@ -380,6 +380,14 @@ node_unuse (Node *self, gpointer user)
 
 // ---- outside ----
 
+const gchar *
+node_state_name (NodeState state)
+{
+  static const gchar *const names[] = { "idle", "starting", "up", "down" };
+
+  return names[state];
+}
+
 Relay *
 node_get_relay (Node *self)
 {

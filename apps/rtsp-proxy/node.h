@@ -17,6 +17,8 @@ typedef enum {
   NODE_DOWN, // the last attempt failed; it tries again
 } NodeState;
 
+const gchar *node_state_name (NodeState state);
+
 // Called on the main thread; a user may go from within.
 typedef struct {
   void (*up) (gpointer user);

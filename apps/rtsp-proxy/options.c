@@ -4,6 +4,7 @@
 #include "options.h"
 
 #include "explain.h"
+#include "mount_loop.h"
 #include "stage_list.h"
 
 #include <gst/gst.h>
@@ -147,6 +148,27 @@ options_clear (Options *self)
 }
 
 static gboolean
+check_loops (const Options *self, const ProxyConfig *config, GError **error)
+{
+  for (guint i = 0; i < config->mounts->len; i++) {
+    const MountConfig *mount = g_ptr_array_index (config->mounts, i);
+    gchar *loop = mount_loop_find (config->mounts, mount, config->address, config->port);
+    gchar *place;
+
+    if (!loop)
+      continue;
+    place = mount->line ? g_strdup_printf ("%s:%u:%u", self->file, mount->line, mount->column)
+                        : g_strdup ("--mount");
+    g_set_error (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_VALUE,
+        "%s: %s: it would take its media from itself: %s", place, mount->path, loop);
+    g_free (place);
+    g_free (loop);
+    return FALSE;
+  }
+  return TRUE;
+}
+
+static gboolean
 build (const Options *self, ProxyConfig *config, gboolean *has_password, GError **error)
 {
   config->stages = g_strdup (self->stages);
@@ -163,7 +185,7 @@ build (const Options *self, ProxyConfig *config, gboolean *has_password, GError 
         error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_KEY, "%s: it has no mounts", self->file);
     return FALSE;
   }
-  return TRUE;
+  return check_loops (self, config, error);
 }
 
 ProxyConfig *

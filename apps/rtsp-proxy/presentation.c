@@ -16,7 +16,7 @@ typedef struct {
 
 struct _Presentation {
   gatomicrefcount refs;
-  gchar *path, *query, *label;
+  gchar *path, *mount_path, *query, *label;
   Relay *relay;
   const PresentationCallbacks *callbacks;
   gpointer data;
@@ -549,6 +549,18 @@ presentation_get_path (Presentation *self)
 }
 
 const gchar *
+presentation_get_mount_path (Presentation *self)
+{
+  return self->mount_path;
+}
+
+const gchar *
+presentation_get_state_name (Presentation *self)
+{
+  return node_state_name (self->current ? node_get_state (self->current->node) : NODE_IDLE);
+}
+
+const gchar *
 presentation_get_query (Presentation *self)
 {
   return self->query;
@@ -606,6 +618,7 @@ presentation_new (Graph *graph, const gchar *path, const gchar *query, MountConf
   g_atomic_ref_count_init (&self->refs);
   g_mutex_init (&self->lock);
   self->path = g_strdup (path);
+  self->mount_path = g_strdup (config->path);
   self->query = g_strdup (query);
   self->label = query ? g_strdup_printf ("%s?%s", config->path, query) : g_strdup (config->path);
   self->relay = relay_new (TRUE);
@@ -636,6 +649,7 @@ free_here (gpointer data)
   g_mutex_clear (&self->lock);
   g_free (self->problem);
   g_free (self->path);
+  g_free (self->mount_path);
   g_free (self->query);
   g_free (self->label);
   g_free (self);

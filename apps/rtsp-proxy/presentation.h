@@ -35,12 +35,16 @@ void presentation_stop (Presentation *self);
 // thread.
 void presentation_configure (Presentation *self, MountConfig *config, GPtrArray *stages);
 
+// "idle", "starting", "up" or "down". Main thread.
+const gchar *presentation_get_state_name (Presentation *self);
+
 // Is a new chain being started beside the old one? And why the last one was not taken, or NULL; to
 // be freed. Main thread.
 gboolean presentation_is_switching (Presentation *self);
 gchar *presentation_dup_problem (Presentation *self);
 
 const gchar *presentation_get_path (Presentation *self);
+const gchar *presentation_get_mount_path (Presentation *self);
 const gchar *presentation_get_query (Presentation *self);
 const gchar *presentation_get_label (Presentation *self);  // as logs call it: "/cam?size=640x360"
 MountConfig *presentation_dup_config (Presentation *self); // a reference

@@ -82,7 +82,7 @@ struct _Relay {
   // Where its time comes from: the relay that the media of its current or last source come from.
   gconstpointer origin; // NULL: itself
   gint64 origin_offset; // its time - the origin's
-  gint64 n_missing; // what comes late is taken off
+  gint64 n_missing;     // what comes late is taken off
   RelayStats stats;
 };
 

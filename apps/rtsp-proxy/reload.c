@@ -184,13 +184,19 @@ reload_apply (Reload *self, ReloadPlan *plan)
 }
 
 void
+reload_log_failure (const GError *error)
+{
+  log_event ("not reloaded, all stays as it was: %s", error->message);
+}
+
+void
 reload_run (Reload *self)
 {
   GError *error = NULL;
   ReloadPlan *plan = reload_plan (self, &error);
 
   if (!plan) {
-    log_event ("not reloaded, all stays as it was: %s", error->message);
+    reload_log_failure (error);
     g_error_free (error);
     return;
   }
@@ -198,17 +204,10 @@ reload_run (Reload *self)
   reload_plan_free (plan);
 }
 
-gchar *
-reload_dup_effect (const MountConfig *from, const MountConfig *to)
+gboolean
+reload_is_as_in_file (Reload *self, const MountConfig *config)
 {
-  if (!from)
-    return g_strdup ("the mount is added");
-  if (!to)
-    return g_strdup ("the mount is removed and its readers are closed");
-  if (mount_config_equal (from, to))
-    return g_strdup ("nothing changes");
-  if (mount_config_needs_upstream (from, to))
-    return g_strdup ("the upstream is connected anew; readers stay if it has the same tracks, and "
-                     "are closed if it has others");
-  return g_strdup ("readers notice nothing");
+  const MountConfig *said = g_hash_table_lookup (self->mounts, config->path);
+
+  return said && mount_config_equal (said, config);
 }

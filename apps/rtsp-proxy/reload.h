@@ -36,5 +36,8 @@ void reload_apply (Reload *self, ReloadPlan *plan);
 // Both, for SIGHUP: what is wrong is logged.
 void reload_run (Reload *self);
 
-// What readers of a mount notice of a change, in a sentence; to be freed.
-gchar *reload_dup_effect (const MountConfig *from, const MountConfig *to);
+// Says that a wrong file was not taken.
+void reload_log_failure (const GError *error);
+
+// Has the mount the configuration that the file gives it?
+gboolean reload_is_as_in_file (Reload *self, const MountConfig *config);

@@ -3,7 +3,11 @@
 
 #include "address.h"
 #include "client.h"
+#include "graph.h"
+#include "graph_view.h"
 #include "log.h"
+#include "metrics.h"
+#include "mount_loop.h"
 #include "upstream.h"
 #include "weir-rtsp.h"
 
@@ -24,6 +28,7 @@ typedef struct {
 struct _Server {
   Listener *listener;
   Graph *graph;
+  StageSet *stages;
   MountContext context;
   GMutex lock;
   GHashTable *mounts; // path -> Mount; changed on the main thread only, with the lock held
@@ -197,6 +202,61 @@ close_readers (Presentation *presentation, const gchar *reason, gpointer data)
 }
 
 static GstRTSPFilterResult
+take_client (GstRTSPServer *server, GstRTSPClient *client, gpointer unused)
+{
+  return GST_RTSP_FILTER_REF;
+}
+
+static GList *
+dup_clients (Server *self)
+{
+  return gst_rtsp_server_client_filter (GST_RTSP_SERVER (self->listener), take_client, NULL);
+}
+
+static gint
+compare_ids (gconstpointer a, gconstpointer b)
+{
+  guint64 x = reader_get_id (*(Reader **) a), y = reader_get_id (*(Reader **) b);
+
+  return x < y ? -1 : x > y;
+}
+
+GPtrArray *
+server_dup_readers (Server *self)
+{
+  GPtrArray *readers = g_ptr_array_new_with_free_func ((GDestroyNotify) reader_unref);
+  GList *clients = dup_clients (self);
+
+  for (GList *l = clients; l; l = l->next) {
+    Reader *reader = client_dup_reader (l->data);
+
+    if (reader)
+      g_ptr_array_add (readers, reader);
+  }
+  g_list_free_full (clients, g_object_unref);
+  g_ptr_array_sort (readers, compare_ids);
+  return readers;
+}
+
+gboolean
+server_close_reader (Server *self, guint64 id, const gchar *reason)
+{
+  GList *clients = dup_clients (self);
+  gboolean found = FALSE;
+
+  for (GList *l = clients; l && !found; l = l->next) {
+    Reader *reader = client_dup_reader (l->data);
+
+    found = reader && reader_get_id (reader) == id;
+    if (found)
+      client_close (l->data, NULL, reason);
+    g_clear_pointer (&reader, reader_unref);
+  }
+  g_list_free_full (clients, g_object_unref);
+  return found;
+}
+
+static GstRTSPFilterResult
 count_client (GstRTSPServer *server, GstRTSPClient *client, gpointer data)
 {
   ++*(guint *) data;
@@ -221,6 +281,22 @@ close_any (GstRTSPServer *server, GstRTSPClient *client, gpointer data)
   return GST_RTSP_FILTER_KEEP;
 }
 
+GPtrArray *
+server_dup_graph (Server *self)
+{
+  GPtrArray *mounts = server_dup_mounts (self);
+  GPtrArray *view = graph_view_new (self->graph, mounts);
+
+  g_ptr_array_unref (mounts);
+  return view;
+}
+
+StageSet *
+server_get_stages (Server *self)
+{
+  return self->stages;
+}
+
 // ---- life ----
 
 static GstRTSPFilterResult
@@ -236,6 +312,7 @@ cleanup_sessions (gpointer data)
   GstRTSPServer *listener = GST_RTSP_SERVER (((Server *) data)->listener);
 
   g_list_free_full (gst_rtsp_server_client_filter (listener, cleanup_client, NULL), g_object_unref);
+  metrics_collect (data);
   return G_SOURCE_CONTINUE;
 }
 
@@ -338,6 +415,7 @@ server_new (ProxyConfig *config, GError **error)
   g_object_unref (threads);
 
   self->graph = graph_new ();
+  self->stages = stage_set_ref (config->set);
   self->context = (MountContext) { self->graph, points_new (self), close_readers, self };
   gst_rtsp_server_set_mount_points (listener, self->context.points);
   for (guint i = 0; i < config->mounts->len; i++) {
@@ -369,16 +447,45 @@ server_new (ProxyConfig *config, GError **error)
   return self;
 }
 
+static guint16
+get_port (Server *self)
+{
+  GSocketAddress *bound = g_socket_get_local_address (self->socket, NULL);
+  guint16 port = bound ? g_inet_socket_address_get_port (G_INET_SOCKET_ADDRESS (bound)) : 0;
+
+  g_clear_object (&bound);
+  return port;
+}
+
+gchar *
+server_check_mount (Server *self, MountConfig *config)
+{
+  GPtrArray *configs = g_ptr_array_new ();
+  GHashTableIter iter;
+  gpointer path, mount;
+  gchar *loop, *wrong = NULL;
+
+  g_hash_table_iter_init (&iter, self->mounts);
+  while (g_hash_table_iter_next (&iter, &path, &mount)) {
+    if (!g_str_equal (path, config->path))
+      g_ptr_array_add (configs, (gpointer) mount_get_config (mount));
+  }
+  g_ptr_array_add (configs, config);
+  loop = mount_loop_find (configs, config, self->address, get_port (self));
+  if (loop)
+    wrong = g_strdup_printf ("%s: it would take its media from itself: %s", config->path, loop);
+  g_free (loop);
+  g_ptr_array_unref (configs);
+  return wrong;
+}
+
 gchar *
 server_dup_base_url (Server *self)
 {
   const gchar *form = strchr (self->address, ':') ? "rtsp://[%s]:%u" : "rtsp://%s:%u";
-  GSocketAddress *bound = g_socket_get_local_address (self->socket, NULL);
-  guint port = bound ? g_inet_socket_address_get_port (G_INET_SOCKET_ADDRESS (bound)) : 0;
   GString *url = g_string_new (NULL);
 
-  g_clear_object (&bound);
-  g_string_printf (url, form, self->address, port);
+  g_string_printf (url, form, self->address, get_port (self));
   return g_string_free (url, FALSE);
 }
 
@@ -427,6 +534,8 @@ server_free (Server *self)
     ;
   g_clear_object (&self->context.points);
   g_clear_pointer (&self->graph, graph_free);
+  g_clear_pointer (&self->stages, stage_set_unref);
+  metrics_clear ();
   g_mutex_clear (&self->lock);
   g_free (self->address);
   g_free (self);

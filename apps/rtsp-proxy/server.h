@@ -7,6 +7,7 @@
 
 #include "mount.h"
 #include "proxy_config.h"
+#include "readers.h"
 
 typedef struct _Server Server;
 
@@ -16,6 +17,10 @@ Server *server_new (ProxyConfig *config, GError **error);
 
 // rtsp://ADDR:PORT as listened on.
 gchar *server_dup_base_url (Server *self);
+
+// What is wrong with giving a mount this configuration beside the others that there are (to be
+// freed), or NULL.
+gchar *server_check_mount (Server *self, MountConfig *config);
 
 // A reference to the mount of an exact path, or NULL. Any thread.
 Mount *server_get_mount (Server *self, const gchar *path);
@@ -28,6 +33,19 @@ void server_put_mount (Server *self, MountConfig *config);
 
 // Closes its readers, for this reason. FALSE: there is none.
 gboolean server_remove_mount (Server *self, const gchar *path, const gchar *reason);
+
+// References to all readers (Reader) that play, by id; to be freed with g_ptr_array_unref().
+GPtrArray *server_dup_readers (Server *self);
+
+// Closes the connection of a reader. FALSE: there is none with this id.
+gboolean server_close_reader (Server *self, guint64 id, const gchar *reason);
+
+// What runs (GraphNode), each node after those that it takes from; to be freed with
+// g_ptr_array_unref().
+GPtrArray *server_dup_graph (Server *self);
+
+// Those that its mounts may have.
+StageSet *server_get_stages (Server *self);
 
 // Takes no more connections, closes those there are, ends the upstreams; returns when all is
 // closed, or after `timeout_ms`. FALSE: something was still open then.

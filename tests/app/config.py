@@ -177,6 +177,28 @@ def wrong_pipelines_are_named():
 
 
 @test
+def mounts_that_take_from_one_another_are_named():
+    itself = 'it would take its media from itself: '
+    cases = []
+    for listen, host in [('127.0.0.1:7', 'localhost:7'), (':7', '127.0.0.2:7'),
+                         ('"[::1]:554"', '[::1]'), ('192.0.2.1:7', '192.0.2.1:7')]:
+        cases += [
+            (f'listen: {listen}\nmounts:\n  /a: {{upstream: "rtsp://u:p@{host}/a/?x=1"}}\n',
+             f'FILE:3:3: /a: {itself}/a, /a'),
+            (f'listen: {listen}\nmounts:\n  /a: {{upstream: "{URI}"}}\n'
+             f'  /b: {{upstreams: ["{URI}", "rtsp://{host}/a", "rtsp://{host}/c"]}}\n'
+             f'  /c: {{upstream: "rtsp://{host}/b"}}\n', f'FILE:4:3: /b: {itself}/b, /c, /b'),
+        ]
+    refused(cases)
+    for upstream_of_a in ('rtsp://127.0.0.1:8/a', 'rtsp://192.0.2.1:7/a', 'rtsp://127.0.0.1:7/b'):
+        text = (f'listen: 127.0.0.1:7\nmounts:\n  /a: {{upstream: "{upstream_of_a}"}}\n'
+                f'  /b: {{upstream: "{URI}"}}\n')
+        assert load(text, '--check-config')[2] == 0, text
+    assert load(MOUNT, '--listen', '127.0.0.1:7', '--mount', '/x=rtsp://127.0.0.1:7/x')[1:] == (
+        f'rtsp-proxy: --mount: /x: {itself}/x, /x\n', 2)
+
+
+@test
 def wrong_api_keys_are_named():
     one = 'only one of api-token, api-token-file and api-token-env can be there'
     reach = 'others than this machine could reach it: a token must be there (api-token-file: FILE)'

@@ -30,7 +30,7 @@ class Controlled(Proc):
         try:
             self.port = int(self.wait_for_line(r' ready rtsp://[\d.]+:(\d+)/')[1])
             self.api_port = None
-            if False:
+            if top.get('api') != 'off':
                 self.api_port = int(self.wait_for_line(r' api http://\S+:(\d+)/v1')[1])
         except BaseException:
             self.kill()

@@ -289,6 +289,8 @@ missing_packets_are_counted (Fixture *f, gconstpointer unused)
   push (f, 30000, 5, 0xbbbb, 2 * SECOND);
   relay_get_stats (f->relay, &stats);
   g_assert_cmpuint (stats.n_lost, ==, 4);
+}
+
 // ---- one source after the other ----
 
 #define KEY 5 // NAL unit type of an IDR slice

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// One who reads a mount now, as the API and the metrics tell of it. Counted; any thread. Nothing
+// that a reader is served with waits for a question about it.
+
+#include <gst/rtsp-server/rtsp-server.h>
+
+typedef struct _Reader Reader;
+
+#define READER_STATES 5
+extern const gchar *const reader_state_names[READER_STATES + 1]; // from best to worst
+#define READER_CLASSES 8
+
+// The session media plays; `transport` is a constant.
+Reader *reader_new (
+    GstRTSPSessionMedia *media, const gchar *mount, const gchar *peer, const gchar *transport);
+Reader *reader_ref (Reader *self);
+void reader_unref (Reader *self);
+
+guint64 reader_get_id (const Reader *self); // no other reader of this process has it
+const gchar *reader_get_mount (const Reader *self);
+const gchar *reader_get_peer (const Reader *self);
+const gchar *reader_get_transport (const Reader *self);
+gint64 reader_get_since (const Reader *self); // us since the epoch
+
+typedef struct {
+  guint state; // index in reader_state_names, of the track that is worst off
+  guint class;
+  gboolean catching_up;
+  guint64 lag_ns;
+  // All tracks together.
+  guint64 packets, bytes, due, dropped;
+  // What it reported itself.
+  guint64 reports;
+  guint64 lost;
+  gdouble fraction_lost; // of the track that lost most
+} ReaderSample;
+
+void reader_sample (Reader *self, ReaderSample *sample);
+
+// Only what it reported itself.
+void reader_sample_reports (Reader *self, ReaderSample *sample);
+
+// FALSE: it has left.
+gboolean reader_set_class (Reader *self, guint class);

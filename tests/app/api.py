@@ -1,0 +1,499 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The control API: what it answers, what it changes, whom it refuses, and that docs/openapi.json and
+docs/api.md tell the truth."""
+
+import json
+import os
+import re
+import shutil
+import socket
+import stat
+import subprocess
+import tempfile
+import threading
+import time
+
+from control import CLIP_URI, Controlled, Watch, config, wait_for_readers_of
+from openapi import Contract
+from proc import Proc
+from proxy import environment, matches, program, wait_until
+from tap import Skip, run, test
+
+PAGE = os.path.join(os.environ['WEIR_DATA'], '../../docs/api.md')
+NOWHERE = 'rtsp://127.0.0.1:9/x'
+CLIP = {'upstream': CLIP_URI}
+
+
+class Checked(Controlled):
+    """Every answer is held against the contract."""
+
+    contract = Contract()
+
+    def http(self, method, path, body=None, headers=None, host=None):
+        answer = super().http(method, path, body, headers, host)
+        self.contract.check(method, path, answer)
+        return answer
+
+    def expect(self, status, method, path, body=None, headers=None):
+        answer = self.http(method, path, body, headers)
+        assert answer[0] == status, answer
+        return answer[2]
+
+    def fails(self, status, message, where, method, path, body=None, headers=None):
+        error = self.expect(status, method, path, body, headers)['error']
+        assert re.search(message, error['message']), error
+        assert re.fullmatch(where or '', error.get('where', '')), error
+
+
+def metric(text, name, **labels):
+    """The value of one line of /metrics."""
+    wanted = ','.join(f'{key}="{value}"' for key, value in labels.items())
+    value, = re.findall(rf'^weir_{name}{{{re.escape(wanted)}}} (\d+)$', text, re.M)
+    return int(value)
+
+
+@test
+def every_operation_answers_as_documented():
+    contract = Checked.contract
+    contract.seen.clear()
+    with Checked({'/cam': CLIP, '/a/b': {'upstream': NOWHERE}}) as proxy, Watch(proxy):
+        wait_for_readers_of(proxy, 1)
+        for path in ('/v1/mounts', '/v1/mounts/cam', '/v1/mounts/a/b', '/v1/readers',
+                     '/v1/readers?mount=/cam', '/v1/readers/1', '/v1/graph', '/v1/graph.dot',
+                     '/v1/health', '/v1/ready', '/v1/openapi.json', '/metrics'):
+            proxy.expect(200, 'GET', path)
+        if shutil.which('dot'):
+            svg = proxy.expect(200, 'GET', '/v1/graph.svg')
+            assert b'<svg' in svg and b'/cam' in svg, svg
+        else:
+            contract.seen.add(('/v1/graph.svg', 'GET', 200))
+        proxy.expect(201, 'PUT', '/v1/mounts/new', {'upstream': NOWHERE, 'on-demand': False})
+        proxy.expect(200, 'PUT', '/v1/mounts/new', {'upstream': NOWHERE, 'class': 0,
+                                                    'on-demand': False})
+        proxy.expect(503, 'GET', '/v1/ready')
+        proxy.expect(200, 'PATCH', '/v1/mounts/new', {'linger': '1s', 'class': None})
+        assert proxy.expect(200, 'GET', '/v1/mounts/new')['config']['class'] == 4
+        proxy.expect(200, 'DELETE', '/v1/mounts/new')
+        proxy.expect(200, 'PATCH', '/v1/readers/1', {'class': 1})
+        proxy.expect(200, 'POST', '/v1/reload')
+        proxy.expect(200, 'DELETE', '/v1/readers/1')
+    answered = {(path, method) for path, method, status in contract.seen if status < 300}
+    assert answered == contract.operations(), answered ^ contract.operations()
+
+
+@test
+def other_methods_are_refused():
+    contract = Checked.contract
+    with Controlled({'/cam': CLIP}) as proxy:
+        for path in contract.file['paths']:
+            at = path.replace('{path}', 'cam').replace('{id}', '1')
+            allowed = {method for other, method in contract.operations() if other == path}
+            status, headers, _ = proxy.http('BREW', at)
+            assert status == 405 and set(headers['allow'].split(', ')) == allowed, (path, headers)
+            status, _, body = proxy.http('HEAD', at)
+            assert (status < 500) == ('GET' in allowed) or status == 405, (path, status)
+            assert body == b'', body
+        for path in ('/', '/v1', '/v1/', '/v1/mount', '/v1/mounts/', '/metrics/', '/v1/graph.png'):
+            assert proxy.http('GET', path)[0] == 404, path
+
+
+@test
+def the_contract_knows_every_key():
+    """docs/openapi.json has the keys of a mount that the program has."""
+    page = subprocess.run([program(), '--print-config-docs'], capture_output=True, text=True,
+                          check=True, env=environment()).stdout
+    keys = set(re.findall(r'^\| `([a-z-]+)`', page.split('\n\n')[1], re.M))
+    schemas = Checked.contract.file['components']['schemas']
+    assert set(schemas['MountConfig']['properties']) == keys - {'password-file', 'password-env'}
+
+
+@test
+def a_wrong_body_changes_nothing():
+    with Checked({'/cam': CLIP}) as proxy:
+        before = proxy.get('/v1/mounts')
+        put = ('PUT', '/v1/mounts/cam')
+        for body, message, where in [
+                ('', 'it is empty', 'body'),
+                ('{"a":', 'Parse error', r'body:1:\d+'),
+                ('upstream: x', 'Parse error', r'body:1:\d+'),
+                ('[]', 'an object belongs here', 'body'),
+                ('"x"', 'an object belongs here', 'body'),
+                ('null', 'an object belongs here', 'body'),
+                ('[' * 60000, 'no JSON that can be used', 'body'),
+                ('{"a":' * 10000, 'no JSON that can be used', 'body'),
+                (b'{"user": "\xff"}', 'no JSON that can be used', 'body'),
+                ('{}', '/cam: its upstream is missing', 'body:1:1'),
+                ('{"upstrem": "x"}', 'the nearest known one is "upstream"', 'body:1:2'),
+                ('{"upstream": "h"}', 'upstream: not a URI of a kind', 'body:1:14'),
+                (f'{{"upstream": "{NOWHERE}",\n "linger": "soon"}}', 'linger: "soon" is not a time',
+                 'body:2:12'),
+                (f'{{"upstream": "{NOWHERE}", "linger": 1, "linger": 2}}', 'is there twice',
+                 'body:1:51'),
+                (f'{{"upstream": "{NOWHERE}", "class": null}}', 'class: "null" is not a number',
+                 'body:1:47'),
+                (f'{{"upstream": "{NOWHERE}", "user": "a\\u0000b"}}', 'single value', 'body:1:46'),
+                (f'{{"upstream": "{NOWHERE}", "password-file": "/etc/passwd"}}',
+                 'the configuration file alone', 'body:1:55'),
+                (f'{{"upstream": "{NOWHERE}", "pipeline": ["nix"]}}', 'there is no stage "nix"',
+                 'body:1:51')]:
+            proxy.fails(400, message, where, *put, body)
+        proxy.fails(400, 'from itself: /cam, /cam', 'body', *put, {'upstream': proxy.url('/cam')})
+        for path in ('/v1/mounts/cam/', '/v1/mounts/a%20b', '/v1/mounts/stream=0'):
+            proxy.fails(400, 'is not a path|holds a character|names a track', None, 'PUT', path,
+                        CLIP)
+        proxy.fails(404, 'there is no mount /nix', None, 'PATCH', '/v1/mounts/nix', {})
+        proxy.fails(404, 'there is no mount /nix', None, 'DELETE', '/v1/mounts/nix')
+        proxy.fails(400, 'unknown parameter "dryrun"', 'query', *put[:1], put[1] + '?dryrun', CLIP)
+        proxy.fails(400, 'unknown parameter', 'query', 'DELETE', '/v1/mounts/cam?force=1')
+        assert proxy.get('/v1/mounts') == before
+        assert not matches(proxy, r' mount \S+ (added|changed|removed)')
+
+
+@test
+def limits_hold():
+    with Checked({'/cam': CLIP}) as proxy:
+        body = {'upstream': NOWHERE, 'user': 'u' * 70000}
+        proxy.fails(413, 'at most', None, 'PUT', '/v1/mounts/cam', body)
+        proxy.fails(415, 'application/json', 'Content-Type', 'PUT', '/v1/mounts/cam', CLIP,
+                    {'Content-Type': 'text/plain'})
+        assert b' 411 ' in raw(proxy, b'PUT /v1/mounts/cam HTTP/1.1\r\nHost: localhost\r\n'
+                               b'Content-Type: application/json\r\n'
+                               b'Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n')
+        for request in (b'GET / HTTP/1.1\r\nHost: localhost\r\nX: ' + b'x' * 300000 + b'\r\n\r\n',
+                        b'\x16\x03\x01\x00\x00' * 100 + b'\r\n\r\n', b'\r\n' * 1000 + b'\0\r\n\r\n',
+                        b'GET http://[ HTTP/1.1\r\n\r\n', b'GET /v1/mounts/%00 HTTP/1.0\r\n\r\n',
+                        b'GET /v1/../../etc HTTP/1.0\r\nHost: localhost\r\n\r\n'):
+            answer = raw(proxy, request)
+            assert b' 200 ' not in answer.split(b'\r\n')[0], (request[:60], answer)
+        proxy.expect(200, 'GET', '/v1/health')
+
+
+def raw(proxy, request):
+    with socket.create_connection(('127.0.0.1', proxy.api_port), 10) as connection:
+        try:
+            connection.sendall(request)
+            connection.shutdown(socket.SHUT_WR)
+            return b''.join(iter(lambda: connection.recv(65536), b''))
+        except OSError: # it has hung up
+            return b''
+
+
+@test
+def pages_of_other_sites_are_refused():
+    with Controlled({'/cam': CLIP}) as proxy:
+        port = proxy.api_port
+        for host in ('127.0.0.1', f'localhost:{port}', f'[::1]:{port}', 'LOCALHOST'):
+            assert proxy.http('GET', '/v1/health', host=host)[0] == 200, host
+        for host in ('evil.example', f'127.0.0.1.evil.example:{port}', 'localhost.', '[::2]', ' '):
+            assert proxy.http('GET', '/v1/health', host=host)[0] == 403, host
+        assert b' 200 ' not in raw(proxy, b'GET /v1/health HTTP/1.0\r\n\r\n')
+        for origin, status in [('http://evil.example', 403), ('null', 403),
+                               (f'https://127.0.0.1:{port}', 403), (f'http://127.0.0.1:{port}', 200)]:
+            got = proxy.http('POST', '/v1/reload', headers={'Origin': origin})
+            assert got[0] == status, (origin, got)
+            assert not [name for name in got[1] if name.startswith('access-control')], got[1]
+
+
+@test
+def a_token_is_asked_for():
+    """With a token nothing is answered without it, on loopback too."""
+    with Checked({'/cam': CLIP}, **{'api-token': 's3cret-token'}) as proxy:
+        for given in (None, 'Bearer', 'Bearer ', 'Bearer s3cret-toke', 'Bearer s3cret-tokenn',
+                      'Basic s3cret-token', 's3cret-token'):
+            headers = {'Authorization': given} if given else {}
+            for method, path in [('GET', '/v1/health'), ('GET', '/metrics'), ('POST', '/v1/reload'),
+                                 ('DELETE', '/v1/mounts/cam')]:
+                status, got, _ = proxy.http(method, path, headers=headers)
+                assert status == 401 and got['www-authenticate'] == 'Bearer', (given, status)
+        right = {'Authorization': 'Bearer s3cret-token'}
+        assert proxy.http('GET', '/v1/mounts/cam', headers=right)[0] == 200
+        assert 's3cret-token' not in proxy.output()
+
+
+@test
+def beyond_loopback_it_needs_a_token():
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, 'c.yaml')
+        for api in ('0.0.0.0:0', ':0', '[::]:0'):
+            with open(path, 'w', encoding='utf-8') as file:
+                file.write(config({'/cam': CLIP}, api=api))
+            with Proc(program(), '--config', path, env=environment()) as proxy:
+                assert proxy.wait() == 2
+                assert 'a token must be there' in proxy.output(), proxy.output()
+    with Checked({'/cam': CLIP}, api='0.0.0.0:0', **{'api-token': 't'}) as proxy:
+        right = {'Authorization': 'Bearer t'}
+        assert proxy.http('GET', '/v1/health', headers=right, host='proxy.example')[0] == 200
+        assert proxy.http('GET', '/v1/health', host='proxy.example')[0] == 401
+
+
+@test
+def a_port_in_use_is_told():
+    """A port that was asked for must be had; the default one need not."""
+    with socket.create_server(('127.0.0.1', 0)) as taken, tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, 'c.yaml')
+        port = taken.getsockname()[1]
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write(config({'/cam': CLIP}, api=f'127.0.0.1:{port}'))
+        with Proc(program(), '--config', path, env=environment()) as proxy:
+            assert proxy.wait() == 1
+            assert f"api: can't listen on 127.0.0.1 port {port}" in proxy.output()
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write(f'listen: 127.0.0.1:0\nmounts: {{/cam: {{upstream: "{NOWHERE}"}}}}\n')
+        try:
+            default = socket.create_server(('127.0.0.1', 9554))
+        except OSError: # somebody else has it, which does as well
+            default = socket.socket()
+        with default, Proc(program(), '--config', path, env=environment()) as proxy:
+            proxy.wait_for_line(r" no API, .*can't listen on 127\.0\.0\.1 port 9554")
+            proxy.wait_for_line(r' ready rtsp://')
+            assert proxy.stop() == 0
+    with Controlled({'/cam': CLIP}, api='off') as proxy:
+        assert ' api ' not in proxy.output()
+
+
+@test
+def passwords_are_never_given_out():
+    mounts = {'/cam': {'upstream': 'rtsp://me:s3cret@127.0.0.1:9/x'},
+              '/b': {'upstreams': ['rtsp://u:s3cret@h/x', NOWHERE], 'password': 's3cret'}}
+    with Checked(mounts) as proxy:
+        proxy.expect(200, 'PATCH', '/v1/mounts/b', {'user': 'x', 'password': 's3cret2'})
+        proxy.expect(200, 'PATCH', '/v1/mounts/b?dry-run', {'upstream': 'rtsp://u:s3cret3@h/x'})
+        proxy.fails(400, '.', 'body:1:14', 'PATCH', '/v1/mounts/b',
+                    {'upstream': 'rtsp://u:s3cret@x@h/x'})
+        for path in ('/v1/mounts', '/v1/mounts/b', '/v1/graph', '/v1/graph.dot', '/metrics'):
+            text = str(proxy.expect(200, 'GET', path))
+            assert 's3cret' not in text, (path, text)
+        assert 's3cret' not in proxy.output()
+
+
+@test
+def a_dry_run_tells_and_changes_nothing():
+    with Checked({'/cam': CLIP}) as proxy, Watch(proxy) as reader:
+        wait_for_readers_of(proxy, 1)
+        before = proxy.get('/v1/mounts/cam')['config']
+        for method, body, effect in [
+                ('PATCH', {'upstream': NOWHERE}, 'the new pipeline is started beside the old one'),
+                ('PATCH', {'linger': '1s'}, 'readers notice nothing'),
+                ('PATCH', {'class': 1}, 'readers who come once the media has been started anew'),
+                ('PUT', CLIP, 'nothing changes'),
+                ('DELETE', None, 'the mount is removed and its readers are closed')]:
+            answer = proxy.expect(200, method, '/v1/mounts/cam?dry-run', body)
+            assert answer['dry-run'] and answer['change']['readers'] == 1, answer
+            assert answer['change']['effect'].startswith(effect), answer
+        new = proxy.expect(200, 'PUT', '/v1/mounts/new?dry-run=yes', CLIP)
+        assert new['change']['change'] == 'added', new
+        proxy.write(config({'/other': CLIP}))
+        plan = proxy.expect(200, 'POST', '/v1/reload?dry-run')
+        assert {c['path']: c['change'] for c in plan['changes']} == {
+            '/other': 'added', '/cam': 'removed'}, plan
+        assert [m['path'] for m in proxy.get('/v1/mounts')['mounts']] == ['/cam']
+        assert proxy.get('/v1/mounts/cam')['config'] == before
+        reader.take()
+
+
+@test
+def changes_outlive_a_reload_unless_the_file_changes_the_mount():
+    mounts = {'/kept': CLIP, '/retaken': CLIP, '/removed': CLIP}
+    with Checked(mounts) as proxy:
+        proxy.expect(200, 'PATCH', '/v1/mounts/kept', {'linger': '1s'})
+        proxy.expect(200, 'PATCH', '/v1/mounts/retaken', {'linger': '1s'})
+        proxy.expect(200, 'DELETE', '/v1/mounts/removed')
+        proxy.expect(201, 'PUT', '/v1/mounts/new', CLIP)
+        assert proxy.expect(200, 'POST', '/v1/reload')['changes'] == []
+        proxy.write(config({**mounts, '/retaken': {**CLIP, 'linger': '2s'}}))
+        change, = proxy.expect(200, 'POST', '/v1/reload')['changes']
+        assert change['path'] == '/retaken' and change['keys'] == ['linger'], change
+        now = {m['path']: (m['source'], m['config']['linger']) for m in
+               proxy.get('/v1/mounts')['mounts']}
+        assert now == {'/kept': ('api', '1s'), '/retaken': ('file', '2s'), '/new': ('api', '10s')}, now
+
+
+@test
+def a_wrong_file_is_told_where():
+    with Checked({'/cam': CLIP}) as proxy:
+        proxy.write(config({'/cam': {**CLIP, 'lingr': '1s'}}))
+        for path in ('/v1/reload?dry-run', '/v1/reload'):
+            proxy.fails(409, 'unknown key "lingr"; the nearest known one is "linger"',
+                        re.escape(f'{proxy.file}:7:4'), 'POST', path)
+        assert len(matches(proxy, r' not reloaded, all stays as it was: \S+:7:4: ')) == 1
+        os.unlink(proxy.file)
+        proxy.fails(409, 'No such file', None, 'POST', '/v1/reload')
+        proxy.expect(200, 'GET', '/v1/mounts/cam')
+
+
+@test
+def readers_are_told_of_and_closed():
+    with Checked({'/cam': CLIP, '/b': CLIP}) as proxy, Watch(proxy) as one, Watch(proxy, '/b') as two:
+        wait_for_readers_of(proxy, 2)
+        first, second = proxy.get('/v1/readers')['readers']
+        assert (first['mount'], second['mount']) == ('/cam', '/b')
+        assert first['peer'] == '{}:{}'.format(*one.socket.getsockname()), first
+        assert first['transport'] == 'TCP' and first['state'] == 'ok' and first['class'] == 4, first
+        assert [r['id'] for r in proxy.get('/v1/readers?mount=/b')['readers']] == [second['id']]
+        one.take()
+        path = f'/v1/readers/{first["id"]}'
+        assert proxy.get(path)['packets'] >= 50
+        assert proxy.expect(200, 'PATCH', path, {'class': 0})['class'] == 0
+        assert proxy.get(f'/v1/readers/{second["id"]}')['class'] == 4
+        for body, message, where in [({'class': 8}, 'not a number from 0 to 7', 'body:1:11'),
+                                     ({'clas': 1}, 'nearest known one is "class"', 'body:1:2'),
+                                     ({}, '"class" is missing', 'body')]:
+            proxy.fails(400, message, where, 'PATCH', path, body)
+        for number in ('0', '-1', 'x', '99', '1' * 40):
+            proxy.fails(404, 'there is no reader', None, 'GET', f'/v1/readers/{number}')
+        proxy.expect(200, 'DELETE', path + '?reason=too%20loud')
+        proxy.wait_for_line(r' reader \S+ out: /cam: too loud$')
+        assert one.closed()
+        two.take()
+        wait_for_readers_of(proxy, 1)
+        proxy.fails(404, 'there is no reader', None, 'GET', path)
+
+
+@test
+def a_removed_mount_closes_its_readers():
+    with Checked({'/cam': CLIP, '/b': CLIP}) as proxy, Watch(proxy) as one, Watch(proxy, '/b') as two:
+        proxy.expect(200, 'DELETE', '/v1/mounts/cam?reason=moved')
+        proxy.wait_for_line(r' reader \S+ out: /cam: moved$')
+        assert one.closed()
+        two.take()
+        # It can come back at once.
+        proxy.expect(201, 'PUT', '/v1/mounts/cam', CLIP)
+        with Watch(proxy) as again:
+            again.take()
+
+
+@test
+def losses_are_told_apart():
+    """Receiver reports count as the readers' loss, and nothing else does."""
+    with Checked({'/cam': CLIP}) as proxy:
+        words = ['--readers', '3', '--transport', 'udp', '--loss', '20', '--duration', '60']
+        with Proc(os.environ['WEIR_RTSP_LOAD'], *words, proxy.url(), env=environment()) as load:
+            wait_for_readers_of(proxy, 3)
+            wait_until(lambda: all(r['loss'] for r in proxy.get('/v1/readers')['readers']), 30,
+                       'all have reported')
+            wait_until(lambda: metric(proxy.get('/metrics').decode(), 'reader_lost_packets_total',
+                                      mount='/cam') > 0, 30, 'they lose')
+            loss = proxy.get('/v1/readers')['readers'][0]['loss']
+            assert abs(loss['fraction'] - 0.2) < 0.1, loss
+            text = proxy.get('/metrics').decode()
+            assert metric(text, 'readers', mount='/cam', transport='udp') == 3
+            assert metric(text, 'readers_in_class', mount='/cam', **{'class': '4'}) == 3
+            load.stop()
+        wait_for_readers_of(proxy, 0)
+        # What was counted stays counted.
+        after = proxy.get('/metrics').decode()
+        for name in ('reader_lost_packets_total', 'reader_reports_total', 'sent_packets_total',
+                     'sent_bytes_total', 'due_packets_total'):
+            assert metric(after, name, mount='/cam') >= metric(text, name, mount='/cam') > 0, name
+        assert metric(after, 'ingest_lost_packets_total', mount='/cam') == 0
+        for reason in ('would-block', 'no-buffers', 'too-big', 'error'):
+            assert metric(after, 'socket_lost_packets_total', mount='/cam', reason=reason) == 0
+        wait_until(lambda: proxy.get('/v1/mounts/cam')['state'] == 'idle', 20, 'it lingers no more')
+        end = proxy.get('/metrics').decode()
+        for name in ('sent_packets_total', 'reader_lost_packets_total'):
+            assert metric(end, name, mount='/cam') >= metric(after, name, mount='/cam'), name
+        total = metric(end, 'sent_packets_total', mount='/cam')
+        total += sum(int(n) for n in re.findall(
+            r'^weir_(?:socket_lost|left_out)_packets_total{mount="/cam",.* (\d+)$', end, re.M))
+        assert total == metric(end, 'due_packets_total', mount='/cam')
+
+
+@test
+def metrics_have_few_labels():
+    with Checked({'/cam': CLIP, '/b': CLIP}) as proxy, Watch(proxy), Watch(proxy):
+        wait_for_readers_of(proxy, 2)
+        families, labels = set(), set()
+        for line in proxy.get('/metrics').decode().splitlines():
+            if line.startswith('#'):
+                word, kind, name = line.split()[:3]
+                assert kind in ('HELP', 'TYPE') and word == '#', line
+                families.add(name)
+                continue
+            name, pairs = re.fullmatch(r'([a-z_]+)\{(.*)\} \d+', line).groups()
+            assert name in families, line
+            labels |= {pair.split('=')[0] for pair in pairs.split(',')}
+        assert labels == {'mount', 'reason', 'state', 'class', 'transport', 'version'}, labels
+
+
+@test
+def a_picture_is_not_waited_for():
+    with tempfile.TemporaryDirectory() as directory:
+        fake = os.path.join(directory, 'dot')
+        with open(fake, 'w', encoding='utf-8') as file:
+            file.write('#!/bin/sh\nexec sleep 100\n')
+        os.chmod(fake, stat.S_IRWXU)
+        env = {'PATH': directory + os.pathsep + os.environ['PATH']}
+        with Checked({'/cam': CLIP}, env=env) as proxy:
+            got = []
+            thread = threading.Thread(
+                target=lambda: got.append(proxy.http('GET', '/v1/graph.svg')[0]))
+            with socket.create_connection(('127.0.0.1', proxy.api_port)) as gone:
+                gone.sendall(b'GET /v1/graph.svg HTTP/1.1\r\nHost: localhost\r\n\r\n')
+                wait_until(lambda: children(proxy.pid), 10, 'dot runs')
+            thread.start()
+            wait_until(lambda: len(children(proxy.pid)) == 2, 10, 'both are being made')
+            proxy.fails(503, 'being made already', None, 'GET', '/v1/graph.svg')
+            proxy.expect(200, 'GET', '/v1/health')
+            thread.join(30)
+            assert got == [504], got
+            wait_until(lambda: not children(proxy.pid), 10, 'neither goes on')
+            with socket.create_connection(('127.0.0.1', proxy.api_port)) as waiting:
+                waiting.sendall(b'GET /v1/graph.svg HTTP/1.1\r\nHost: localhost\r\n\r\n')
+                wait_until(lambda: children(proxy.pid), 10, 'dot runs')
+                assert proxy.stop() == 0
+    with tempfile.TemporaryDirectory() as empty, Checked({'/cam': CLIP}, env={'PATH': empty}) as proxy:
+        proxy.fails(501, r'Debian: graphviz', None, 'GET', '/v1/graph.svg')
+
+
+def children(pid):
+    with open(f'/proc/{pid}/task/{pid}/children', encoding='ascii') as file:
+        return [child for child in file.read().split() if is_running(child)]
+
+
+def is_running(pid):
+    try:
+        with open(f'/proc/{pid}/stat', encoding='ascii') as file:
+            return file.read().rpartition(')')[2].split()[0] != 'Z'
+    except OSError:
+        return False
+
+
+@test
+def changes_under_readers_leave_nothing_behind():
+    """A hundred mounts come and go while others are read."""
+    with Checked({'/cam': CLIP}) as proxy, Watch(proxy) as reader:
+        for number in range(100):
+            proxy.expect(201, 'PUT', f'/v1/mounts/m{number % 7}', CLIP)
+            if number % 10 == 0:
+                with Watch(proxy, f'/m{number % 7}'):
+                    pass
+            proxy.expect(200, 'DELETE', f'/v1/mounts/m{number % 7}')
+        reader.take()
+        assert [m['path'] for m in proxy.get('/v1/mounts')['mounts']] == ['/cam']
+
+
+@test
+def the_lines_of_the_page_work():
+    """Each line in docs/api.md does what it says."""
+    if not shutil.which('curl'):
+        raise Skip('needs curl')
+    with open(PAGE, encoding='utf-8') as file:
+        snippets = re.findall(r'^```sh\n(.*?)^```', file.read(), re.S | re.M)
+    assert len(snippets) >= 4, snippets
+    if not shutil.which('dot'):
+        snippets = [text for text in snippets if '.svg' not in text]
+    with tempfile.TemporaryDirectory() as directory:
+        clip = {**CLIP, 'class': 4}
+        with Checked({'/cam': clip}) as proxy, Watch(proxy), Watch(proxy):
+            wait_for_readers_of(proxy, 2)
+            for text in snippets:
+                text = text.replace('127.0.0.1:9554', f'127.0.0.1:{proxy.api_port}')
+                text = text.replace('rtsp://192.0.2.7/stream', CLIP_URI)
+                done = subprocess.run(['sh', '-ec', f'alias curl="curl -fsS"\n{text}'],
+                                      cwd=directory, capture_output=True, text=True, timeout=30)
+                assert done.returncode == 0, (text, done)
+        assert not matches(proxy, r' api: .*: [45]\d\d$')
+
+
+if __name__ == '__main__':
+    run()
