@@ -307,6 +307,7 @@ static void
 start (Node *self)
 {
   if (self->input) {
+    relay_expect_feeds (self->input->relay);
     node_use (self->input, &input_callbacks, self);
     if (node_get_state (self->input) == NODE_UP)
       on_input_up (self);
@@ -524,7 +525,7 @@ node_new (void)
 
   self->refs = 1;
   self->id = ++n_nodes;
-  self->relay = relay_new (FALSE);
+  self->relay = relay_new ();
   self->inlets = g_ptr_array_new_with_free_func (inlet_free);
   self->users = g_ptr_array_new_with_free_func (g_free);
   return self;

@@ -621,7 +621,8 @@ presentation_new (Graph *graph, const gchar *path, const gchar *query, MountConf
   self->mount_path = g_strdup (config->path);
   self->query = g_strdup (query);
   self->label = query ? g_strdup_printf ("%s?%s", config->path, query) : g_strdup (config->path);
-  self->relay = relay_new (TRUE);
+  self->relay = relay_new ();
+  relay_expect_feeds (self->relay);
   self->callbacks = callbacks;
   self->data = data;
   self->graph = graph;

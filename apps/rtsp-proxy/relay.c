@@ -76,7 +76,7 @@ relay_hold (Relay *self)
 {
   for (guint i = 0; i < self->n_tracks; i++) {
     drop_held (&self->tracks[i]);
-    self->tracks[i].holding = self->served;
+    self->tracks[i].holding = self->expects_feeds;
   }
 }
 
@@ -223,6 +223,14 @@ replace_feeds (Relay *self, guint index, Feed *without, Feed *with)
   g_mutex_unlock (&self->lock);
   // Outside of the lock: this may drop the last reference of a feed.
   g_clear_pointer (&old, g_ptr_array_unref);
+}
+
+void
+relay_expect_feeds (Relay *self)
+{
+  g_mutex_lock (&self->lock);
+  self->expects_feeds = TRUE;
+  g_mutex_unlock (&self->lock);
 }
 
 void
@@ -505,13 +513,12 @@ relay_get_stats (Relay *self, RelayStats *stats)
 // ---- life ----
 
 Relay *
-relay_new (gboolean served)
+relay_new (void)
 {
   Relay *self = g_new0 (Relay, 1);
 
   g_atomic_ref_count_init (&self->refs);
   g_mutex_init (&self->lock);
-  self->served = served;
   self->links = g_ptr_array_new_with_free_func (link_unref);
   for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
     RelayTrack *track = &self->tracks[i];

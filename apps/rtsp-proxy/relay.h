@@ -31,8 +31,7 @@ typedef enum {
   RELAY_TRACKS_CHANGED, // others: what readers were told is, or would be, no longer true
 } RelayTracks;
 
-// Served: feeds will come for what the first life begins with.
-Relay *relay_new (gboolean served);
+Relay *relay_new (void);
 Relay *relay_ref (Relay *self);
 void relay_unref (Relay *self);
 
@@ -110,8 +109,10 @@ gboolean relay_get_ntp (Relay *self, guint track, guint64 *ntp, gint64 *time);
 // weir_rtcp_rewrite_sr().
 gsize relay_rewrite_sr (Relay *self, guint track, guint8 *packet, gsize len);
 
-// A feed gets a track's packets and their time; until the first one is open, what a life begins
-// with is held for it.
+// Feeds will be attached: from now on what a life begins with is held until the first is open.
+void relay_expect_feeds (Relay *self);
+
+// A feed gets a track's packets and their time.
 void relay_attach (Relay *self, guint track, Feed *feed);
 void relay_detach (Relay *self, guint track, Feed *feed);
 

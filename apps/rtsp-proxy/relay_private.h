@@ -72,10 +72,10 @@ struct _RelaySource {
 
 struct _Relay {
   gatomicrefcount refs;
-  gboolean served;
   GMutex lock; // all below; that of a relay before one behind it
   RelayTrack tracks[RELAY_MAX_TRACKS];
   guint n_tracks;
+  gboolean expects_feeds;
   GPtrArray *links; // of RelayLink; replaced, never changed
   RelaySource *current, *next;
   gint64 last_arrival; // now of the last packet of any life

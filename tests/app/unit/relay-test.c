@@ -56,7 +56,7 @@ set_up (Fixture *f, gconstpointer unused)
   GstBuffer *probe = packet_new (0, 0, 0);
   GstSample *sample;
 
-  f->relay = relay_new (TRUE);
+  f->relay = relay_new ();
   f->source = relay_source_new (f->relay, NULL, NULL);
   g_assert_cmpint (begin (f->source, H264), ==, RELAY_TRACKS_FIRST);
   caps = relay_dup_caps (f->relay, 0);
@@ -226,7 +226,7 @@ knows_its_tracks (void)
   };
 
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
-    Relay *relay = relay_new (TRUE);
+    Relay *relay = relay_new ();
     RelaySource *source = relay_source_new (relay, NULL, NULL);
 
     g_assert_cmpuint (relay_n_tracks (relay), ==, 0);
@@ -241,7 +241,7 @@ knows_its_tracks (void)
 static void
 publishes_the_codec_only (void)
 {
-  Relay *relay = relay_new (TRUE);
+  Relay *relay = relay_new ();
   RelaySource *source = relay_source_new (relay, NULL, NULL);
   GPtrArray *upstream = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
   GstCaps *caps = gst_caps_from_string (H264 ", a-tool=(string)x, a-control=(string)secret, "
@@ -439,7 +439,7 @@ other_tracks_only_stand_by (Fixture *f, gconstpointer unused)
 static void
 goes_on_at_the_same_instant (Fixture *f, gconstpointer unused)
 {
-  Relay *root = relay_new (FALSE);
+  Relay *root = relay_new ();
   RelaySource *upstream = relay_source_new (root, NULL, NULL);
   RelaySource *late = relay_source_new (f->relay, NULL, NULL);
   GPtrArray *caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
