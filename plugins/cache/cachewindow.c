@@ -123,6 +123,7 @@ free_entry (WeirCacheEntry *entry)
 static void
 free_window (CacheWindow *window)
 {
+  cache_spill_unref (window->spill);
   while (window->index.head > window->index.tail) {
     WeirCacheEntry entry = weir_cache_index_pop (&window->index);
     free_entry (&entry);
@@ -152,6 +153,20 @@ cache_window_unref (CacheWindow *window)
 
 /* Writing */
 
+static WeirCacheEntry
+take_oldest (CacheWindow *window)
+{
+  const gboolean was_in_memory = window->index.tail >= window->in_memory;
+  WeirCacheEntry entry = weir_cache_index_pop (&window->index);
+
+  window->counts.evicted += entry.n_buffers;
+  if (was_in_memory) {
+    window->bytes_in_memory -= entry.bytes;
+    window->in_memory = window->index.tail;
+  }
+  return entry;
+}
+
 // Lets go the oldest that exceed the bounds, or that lie before `until`. With the lock, which is
 // given up while they end.
 static void
@@ -163,10 +178,8 @@ evict (CacheWindow *window, gint64 until)
   do {
     WeirCacheEntry gone[AT_ONCE];
 
-    for (n = 0; n < AT_ONCE && (index->tail < until || weir_cache_index_exceeded (index)); n++) {
-      gone[n] = weir_cache_index_pop (index);
-      window->counts.evicted += gone[n].n_buffers;
-    }
+    for (n = 0; n < AT_ONCE && (index->tail < until || weir_cache_index_exceeded (index)); n++)
+      gone[n] = take_oldest (window);
     if (n == 0)
       break;
     g_mutex_unlock (&window->lock);
@@ -176,9 +189,71 @@ evict (CacheWindow *window, gint64 until)
   } while (n == AT_ONCE);
 }
 
+// With the lock.
+static void
+apply_bounds (CacheWindow *window, const CacheBounds *bounds)
+{
+  const guint64 in_file = window->spill ? cache_spill_capacity (window->spill) : 0;
+  const gboolean any = bounds->bytes == 0;
+
+  window->max_bytes = any ? G_MAXUINT64 : bounds->bytes;
+  window->index.bounds = (WeirCacheBounds) { .time_ns = (gint64) bounds->time,
+    .bytes = any ? 0 : bounds->bytes + MIN (in_file, G_MAXUINT64 - bounds->bytes),
+    .buffers = bounds->buffers };
+}
+
+// With the lock. Returns what was there before, to be let go.
+static GstMiniObject *
+replace_object (CacheWindow *window, GstMiniObject *object)
+{
+  WeirCacheEntry *entry = weir_cache_index_at (&window->index, window->in_memory++);
+  GstMiniObject *old = NULL;
+
+  window->bytes_in_memory -= entry->bytes;
+  if (object) {
+    old = entry->object;
+    entry->object = object;
+    window->counts.bytes_spilled += entry->bytes;
+  }
+  return old;
+}
+
+// Moves the first entry in memory to the file. With the lock, which is given up while it is copied.
+// Where there is no room, the oldest entry goes, which may be this one.
+static void
+spill_one (CacheWindow *window)
+{
+  const gint64 position = window->in_memory;
+  GstMiniObject *object =
+      gst_mini_object_ref (weir_cache_index_at (&window->index, position)->object);
+  GstMiniObject *copy = NULL, *old = NULL;
+  const gboolean is_event = GST_IS_EVENT (object);
+
+  g_mutex_unlock (&window->lock);
+  if (window->spill && !is_event)
+    copy = cache_spill_take (window->spill, object);
+  g_mutex_lock (&window->lock);
+  if (window->in_memory == position && (copy || is_event))
+    old = replace_object (window, g_steal_pointer (&copy));
+  else if (window->in_memory == position)
+    evict (window, window->index.tail + 1);
+  g_mutex_unlock (&window->lock);
+  gst_mini_object_unref (object);
+  g_clear_pointer (&old, gst_mini_object_unref);
+  g_clear_pointer (&copy, gst_mini_object_unref);
+  g_mutex_lock (&window->lock);
+}
+
+static void
+spill (CacheWindow *window)
+{
+  while (window->bytes_in_memory > window->max_bytes && window->in_memory < window->index.head - 1)
+    spill_one (window);
+}
+
 // What the next writer brings begins a stream of its own.
 gboolean
-cache_window_claim (CacheWindow *window, const WeirCacheBounds *bounds)
+cache_window_claim (CacheWindow *window, const CacheBounds *bounds, CacheSpill *file)
 {
   CacheScene *old = NULL;
   gboolean ok;
@@ -188,27 +263,34 @@ cache_window_claim (CacheWindow *window, const WeirCacheBounds *bounds)
   if (ok) {
     window->written = window->discont = TRUE;
     window->counts.publishers++;
-    window->index.bounds = *bounds;
+    window->spill = file;
+    apply_bounds (window, bounds);
     old = g_steal_pointer (&window->scene);
   }
   g_mutex_unlock (&window->lock);
   cache_scene_unref (old);
+  if (!ok)
+    cache_spill_unref (file);
   return ok;
 }
 
 void
 cache_window_release (CacheWindow *window)
 {
+  CacheSpill *file;
+
   g_mutex_lock (&window->lock);
   window->written = FALSE;
+  file = g_steal_pointer (&window->spill);
   g_mutex_unlock (&window->lock);
+  cache_spill_unref (file);
 }
 
 void
-cache_window_set_bounds (CacheWindow *window, const WeirCacheBounds *bounds)
+cache_window_set_bounds (CacheWindow *window, const CacheBounds *bounds)
 {
   g_mutex_lock (&window->lock);
-  window->index.bounds = *bounds;
+  apply_bounds (window, bounds);
   evict (window, 0);
   g_mutex_unlock (&window->lock);
 }
@@ -288,8 +370,10 @@ cache_window_push (CacheWindow *window, WeirCacheEntry *entry)
   window->counts.bytes_in += entry->bytes;
   if (weir_cache_index_push (&window->index, entry) == 0) {
     position = window->index.head - 1;
+    window->bytes_in_memory += entry->bytes;
     g_cond_broadcast (&window->changed);
     evict (window, 0);
+    spill (window);
   } else {
     window->counts.evicted += entry->n_buffers;
   }
@@ -325,8 +409,9 @@ cache_window_add_stats (CacheWindow *window, GstStructure *stats)
   gst_structure_set (stats, "in", G_TYPE_UINT64, window->counts.in, "bytes-in", G_TYPE_UINT64,
       window->counts.bytes_in, "evicted", G_TYPE_UINT64, window->counts.evicted, "held",
       G_TYPE_UINT64, window->counts.in - window->counts.evicted, "held-bytes", G_TYPE_UINT64,
-      index->bytes, "oldest", G_TYPE_UINT64, oldest, "newest", G_TYPE_UINT64, newest, "repaired",
-      G_TYPE_UINT64, index->n_repaired, "publishers", G_TYPE_UINT64, window->counts.publishers,
-      "readers", G_TYPE_UINT, window->n_readers, NULL);
+      index->bytes, "spilled-bytes", G_TYPE_UINT64, index->bytes - window->bytes_in_memory,
+      "oldest", G_TYPE_UINT64, oldest, "newest", G_TYPE_UINT64, newest, "repaired", G_TYPE_UINT64,
+      index->n_repaired, "publishers", G_TYPE_UINT64, window->counts.publishers, "readers",
+      G_TYPE_UINT, window->n_readers, NULL);
   g_mutex_unlock (&window->lock);
 }

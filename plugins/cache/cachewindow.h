@@ -8,6 +8,7 @@
 #include <gst/gst.h>
 
 #include "core/cacheindex.h"
+#include "spill.h"
 
 G_BEGIN_DECLS
 
@@ -27,20 +28,34 @@ typedef struct {
   guint64 in, bytes_in; // buffers
   guint64 evicted;      // of them: the bounds, or a flush, took them
   guint64 publishers;
+  guint64 bytes_spilled; // ever
 } CacheCounts;
+
+// How much is kept at most; 0: any.
+typedef struct {
+  guint64 time; // ns
+  guint64 bytes;
+  guint64 buffers;
+} CacheBounds;
 
 typedef struct {
   gint refs; // atomic
   gchar *name;
+
+  // The writer's.
+  CacheSpill *spill; // takes what exceeds the bound of bytes in memory, or NULL
 
   // Under the lock, all below. Not held across a push, a message, or the end of a buffer.
   GMutex lock;
   GCond changed;
   WeirCacheIndex index;
   CacheScene *scene; // as of the newest entry
-  gint64 flushed;    // who is before this position goes on there, and has missed nothing
-  gboolean written;  // someone writes
-  gboolean discont;  // the next data does not go on from the last
+  guint64 max_bytes; // in memory
+  gint64 in_memory;  // the first entry that isn't in the file
+  guint64 bytes_in_memory;
+  gint64 flushed;   // who is before this position goes on there, and has missed nothing
+  gboolean written; // someone writes
+  gboolean discont; // the next data does not go on from the last
   guint n_readers;
   CacheCounts counts;
 } CacheWindow;
@@ -50,10 +65,10 @@ CacheWindow *cache_window_get (const gchar *name);
 CacheWindow *cache_window_ref (CacheWindow *window);
 void cache_window_unref (CacheWindow *window);
 
-// Of the one who writes. FALSE if another does.
-gboolean cache_window_claim (CacheWindow *window, const WeirCacheBounds *bounds);
+// Of the one who writes. FALSE if another does. Takes the file, if there is one.
+gboolean cache_window_claim (CacheWindow *window, const CacheBounds *bounds, CacheSpill *spill);
 void cache_window_release (CacheWindow *window);
-void cache_window_set_bounds (CacheWindow *window, const WeirCacheBounds *bounds);
+void cache_window_set_bounds (CacheWindow *window, const CacheBounds *bounds);
 void cache_window_flush (CacheWindow *window);
 
 // The position of what is pushed next.

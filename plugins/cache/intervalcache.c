@@ -39,11 +39,21 @@
 GST_DEBUG_CATEGORY (intervalcache_debug);
 #define GST_CAT_DEFAULT intervalcache_debug
 
-enum { PROP_0, PROP_CHANNEL, PROP_MAX_TIME, PROP_MAX_BYTES, PROP_MAX_BUFFERS, PROP_STATS };
+enum {
+  PROP_0,
+  PROP_CHANNEL,
+  PROP_MAX_TIME,
+  PROP_MAX_BYTES,
+  PROP_MAX_BUFFERS,
+  PROP_SPILL_DIR,
+  PROP_SPILL_BYTES,
+  PROP_STATS
+};
 
 #define DEFAULT_MAX_TIME (10 * GST_SECOND)
 #define DEFAULT_MAX_BYTES (64 * 1024 * 1024)
 #define DEFAULT_MAX_BUFFERS 65536
+#define DEFAULT_SPILL_BYTES ((guint64) 1 << 30)
 
 static GstStaticPadTemplate sink_template =
     GST_STATIC_PAD_TEMPLATE ("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
@@ -58,10 +68,13 @@ struct _WeirIntervalCache {
   // The streaming thread's.
   GstSegment segment;
   CacheJoins joins;
+  guint64 told_capacity; // of the file
 
   // The object lock, all below.
   gchar *channel;
-  WeirCacheBounds bounds;
+  CacheBounds bounds;
+  gchar *spill_dir;
+  guint64 spill_bytes;
   guint next_pad;
   CacheWindow *window; // a reference, from READY on; changes while nothing is active
 };
@@ -101,6 +114,22 @@ set_times (
   gst_object_unref (clock);
 }
 
+// The disk is full: the window is smaller from here on.
+static void
+look_at_spill (WeirIntervalCache *self)
+{
+  CacheSpill *spill = self->window->spill;
+  const guint64 capacity = spill ? cache_spill_capacity (spill) : 0;
+
+  if (capacity >= self->told_capacity)
+    return;
+  self->told_capacity = capacity;
+  GST_WARNING_OBJECT (self, "the disk is full at %" G_GUINT64_FORMAT " bytes", capacity);
+  gst_element_post_message (GST_ELEMENT (self),
+      gst_message_new_element (GST_OBJECT (self),
+          gst_structure_new ("cache-spill-full", "capacity", G_TYPE_UINT64, capacity, NULL)));
+}
+
 static void
 keep_data (WeirIntervalCache *self, WeirCacheEntry *entry)
 {
@@ -112,6 +141,7 @@ keep_data (WeirIntervalCache *self, WeirCacheEntry *entry)
   else if (join != WEIR_CACHE_NO_POSITION)
     cache_window_mark_join (self->window, join);
   cache_window_push (self->window, entry);
+  look_at_spill (self);
 }
 
 static GstFlowReturn
@@ -401,26 +431,72 @@ open_reader (CacheReader *reader)
   cache_reader_open (reader, WEIR_INTERVAL_CACHE (reader->element)->window);
 }
 
+typedef struct {
+  gchar *channel;
+  gchar *spill_dir;
+  guint64 spill_bytes;
+  CacheBounds bounds;
+} Settings;
+
+static Settings
+get_settings (WeirIntervalCache *self)
+{
+  Settings settings;
+
+  GST_OBJECT_LOCK (self);
+  settings = (Settings) { g_strdup (self->channel), g_strdup (self->spill_dir), self->spill_bytes,
+    self->bounds };
+  GST_OBJECT_UNLOCK (self);
+  return settings;
+}
+
+static void
+clear_settings (Settings *settings)
+{
+  g_free (settings->channel);
+  g_free (settings->spill_dir);
+}
+
+static gboolean
+open_spill (WeirIntervalCache *self, const Settings *settings, CacheSpill **spill)
+{
+  *spill = NULL;
+  if (!settings->spill_dir)
+    return TRUE;
+  *spill = cache_spill_new (settings->spill_dir, settings->spill_bytes);
+  if (!*spill)
+    GST_ELEMENT_ERROR (self, RESOURCE, OPEN_READ_WRITE,
+        ("No file can be made in %s.", settings->spill_dir), GST_ERROR_SYSTEM);
+  return *spill != NULL;
+}
+
+static CacheWindow *
+claim_window (WeirIntervalCache *self, const Settings *settings)
+{
+  CacheSpill *spill;
+  CacheWindow *window;
+
+  if (!open_spill (self, settings, &spill))
+    return NULL;
+  self->told_capacity = spill ? cache_spill_capacity (spill) : 0;
+  window = cache_window_get (settings->channel);
+  if (cache_window_claim (window, &settings->bounds, spill))
+    return window;
+  GST_ELEMENT_ERROR (self, RESOURCE, BUSY,
+      ("There is an intervalcache with channel=%s already.", settings->channel), (NULL));
+  cache_window_unref (window);
+  return NULL;
+}
+
 static gboolean
 open_window (WeirIntervalCache *self)
 {
-  CacheWindow *window;
-  WeirCacheBounds bounds;
-  gchar *channel;
+  Settings settings = get_settings (self);
+  CacheWindow *window = claim_window (self, &settings);
 
-  GST_OBJECT_LOCK (self);
-  channel = g_strdup (self->channel);
-  bounds = self->bounds;
-  GST_OBJECT_UNLOCK (self);
-  window = cache_window_get (channel);
-  if (!cache_window_claim (window, &bounds)) {
-    GST_ELEMENT_ERROR (self, RESOURCE, BUSY,
-        ("There is an intervalcache with channel=%s already.", channel), (NULL));
-    cache_window_unref (window);
-    g_free (channel);
+  clear_settings (&settings);
+  if (!window)
     return FALSE;
-  }
-  g_free (channel);
   GST_OBJECT_LOCK (self);
   self->window = window;
   GST_OBJECT_UNLOCK (self);
@@ -477,7 +553,7 @@ static void
 apply_bounds (WeirIntervalCache *self)
 {
   CacheWindow *window = get_window (self);
-  WeirCacheBounds bounds;
+  CacheBounds bounds;
 
   if (!window)
     return;
@@ -500,13 +576,20 @@ weir_interval_cache_set_property (GObject *object, guint id, const GValue *value
       self->channel = g_value_dup_string (value);
       break;
     case PROP_MAX_TIME:
-      self->bounds.time_ns = (gint64) g_value_get_uint64 (value);
+      self->bounds.time = g_value_get_uint64 (value);
       break;
     case PROP_MAX_BYTES:
       self->bounds.bytes = g_value_get_uint64 (value);
       break;
     case PROP_MAX_BUFFERS:
       self->bounds.buffers = g_value_get_uint (value);
+      break;
+    case PROP_SPILL_DIR:
+      g_free (self->spill_dir);
+      self->spill_dir = g_value_dup_string (value);
+      break;
+    case PROP_SPILL_BYTES:
+      self->spill_bytes = g_value_get_uint64 (value);
       break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
@@ -531,13 +614,19 @@ weir_interval_cache_get_property (GObject *object, guint id, GValue *value, GPar
       g_value_set_string (value, self->channel);
       break;
     case PROP_MAX_TIME:
-      g_value_set_uint64 (value, (guint64) self->bounds.time_ns);
+      g_value_set_uint64 (value, self->bounds.time);
       break;
     case PROP_MAX_BYTES:
       g_value_set_uint64 (value, self->bounds.bytes);
       break;
     case PROP_MAX_BUFFERS:
       g_value_set_uint (value, (guint) self->bounds.buffers);
+      break;
+    case PROP_SPILL_DIR:
+      g_value_set_string (value, self->spill_dir);
+      break;
+    case PROP_SPILL_BYTES:
+      g_value_set_uint64 (value, self->spill_bytes);
       break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
@@ -556,9 +645,8 @@ weir_interval_cache_init (WeirIntervalCache *self)
   gst_pad_set_query_function (self->sinkpad, weir_interval_cache_sink_query);
   GST_PAD_SET_PROXY_CAPS (self->sinkpad);
   gst_element_add_pad (GST_ELEMENT (self), self->sinkpad);
-  self->bounds = (WeirCacheBounds) {
-    .time_ns = (gint64) DEFAULT_MAX_TIME, .bytes = DEFAULT_MAX_BYTES, .buffers = DEFAULT_MAX_BUFFERS
-  };
+  self->bounds = (CacheBounds) { DEFAULT_MAX_TIME, DEFAULT_MAX_BYTES, DEFAULT_MAX_BUFFERS };
+  self->spill_bytes = DEFAULT_SPILL_BYTES;
   set_sink_flag (self);
 }
 
@@ -568,6 +656,7 @@ weir_interval_cache_finalize (GObject *object)
   WeirIntervalCache *self = WEIR_INTERVAL_CACHE (object);
 
   g_free (self->channel);
+  g_free (self->spill_dir);
   G_OBJECT_CLASS (weir_interval_cache_parent_class)->finalize (object);
 }
 
@@ -598,21 +687,37 @@ weir_interval_cache_class_init (WeirIntervalCacheClass *klass)
           DEFAULT_MAX_TIME, rw | GST_PARAM_MUTABLE_PLAYING));
   g_object_class_install_property (gobject_class, PROP_MAX_BYTES,
       g_param_spec_uint64 ("max-bytes", "Most bytes",
-          "How many bytes are kept at most; 0 = any number", 0, G_MAXUINT64, DEFAULT_MAX_BYTES,
-          rw | GST_PARAM_MUTABLE_PLAYING));
+          "How many bytes are kept in memory at most; 0 = any number", 0, G_MAXUINT64,
+          DEFAULT_MAX_BYTES, rw | GST_PARAM_MUTABLE_PLAYING));
   g_object_class_install_property (gobject_class, PROP_MAX_BUFFERS,
       g_param_spec_uint ("max-buffers", "Most buffers",
           "How many buffers and events are kept at most; 0 = any number", 0, G_MAXUINT,
           DEFAULT_MAX_BUFFERS, rw | GST_PARAM_MUTABLE_PLAYING));
   /**
+   * WeirIntervalCache:spill-dir:
+   *
+   * What exceeds #WeirIntervalCache:max-bytes goes to a file here, which has no name and goes with
+   * the cache. Where the disk is full, the window is as much smaller, and an element message
+   * `cache-spill-full` tells the `capacity` that the file has (#guint64, in bytes).
+   */
+  g_object_class_install_property (gobject_class, PROP_SPILL_DIR,
+      g_param_spec_string ("spill-dir", "Directory of the file",
+          "Where there is a file for what exceeds max-bytes; none = there is no such file", NULL,
+          rw | GST_PARAM_MUTABLE_READY));
+  g_object_class_install_property (gobject_class, PROP_SPILL_BYTES,
+      g_param_spec_uint64 ("spill-bytes", "Size of the file",
+          "How many bytes the file has at most, in whole MiB", 0, G_MAXINT64, DEFAULT_SPILL_BYTES,
+          rw | GST_PARAM_MUTABLE_READY));
+  /**
    * WeirIntervalCache:stats:
    *
    * All #guint64, but `readers` (#guint). Of buffers: `in`, `evicted` and `held`, which make up
-   * `in`. `bytes-in`, `held-bytes`. `oldest` and `newest`: what it holds, in ns of the cache's
-   * time. `repaired`: times that were missing, jumped or went back. `publishers`: how many caches
-   * have had this channel. Those of a pad, and of `intervalcachesrc`, have this too, and of the
-   * reader: `out` and `bytes-out` (buffers), `misses` and `skipped` (see `intervalcachesrc`),
-   * `position` (the time of what comes next), `behind` (how long ago that came in, in ns).
+   * `in`. `bytes-in`, `held-bytes`, and of them `spilled-bytes` (in the file). `oldest` and
+   * `newest`: what it holds, in ns of the cache's time. `repaired`: times that were missing, jumped
+   * or went back. `publishers`: how many caches have had this channel. Those of a pad, and of
+   * `intervalcachesrc`, have this too, and of the reader: `out` and `bytes-out` (buffers), `misses`
+   * and `skipped` (see `intervalcachesrc`), `position` (the time of what comes next), `behind` (how
+   * long ago that came in, in ns).
    */
   g_object_class_install_property (gobject_class, PROP_STATS,
       g_param_spec_boxed (

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "spill.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PIECE ((gsize) 1 << 20)
+
+typedef struct {
+  gint refs; // atomic
+  CacheSpill *spill;
+  guint8 *data;
+} Piece;
+
+struct _CacheSpill {
+  gint refs; // atomic; each piece in use has one
+  int fd;
+
+  // The writer's.
+  guint n_pieces;
+  Piece *current; // a reference
+  gsize used;     // of it
+
+  GMutex lock;
+  guint max_pieces; // the lock, from here on
+  GQueue unused;
+};
+
+/* The file and its pieces */
+
+// In a file system without files that never had a name, one is made that has none any more.
+static int
+open_file (const gchar *dir)
+{
+  int fd = open (dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  gchar *name;
+
+  if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
+    return fd;
+  name = g_build_filename (dir, "weir-spill-XXXXXX", NULL);
+  fd = mkostemp (name, O_CLOEXEC);
+  if (fd >= 0)
+    unlink (name);
+  g_free (name);
+  return fd;
+}
+
+CacheSpill *
+cache_spill_new (const gchar *dir, guint64 max_bytes)
+{
+  int fd = open_file (dir);
+  CacheSpill *self;
+
+  if (fd < 0)
+    return NULL;
+  self = g_new0 (CacheSpill, 1);
+  self->refs = 1;
+  self->fd = fd;
+  self->max_pieces = (guint) MIN (max_bytes / PIECE, G_MAXUINT);
+  g_mutex_init (&self->lock);
+  g_queue_init (&self->unused);
+  return self;
+}
+
+static void
+spill_unref (CacheSpill *self)
+{
+  Piece *piece;
+
+  if (!g_atomic_int_dec_and_test (&self->refs))
+    return;
+  while ((piece = g_queue_pop_head (&self->unused))) {
+    munmap (piece->data, PIECE);
+    g_free (piece);
+  }
+  close (self->fd);
+  g_mutex_clear (&self->lock);
+  g_free (self);
+}
+
+static void
+piece_unref (gpointer data)
+{
+  Piece *piece = data;
+  CacheSpill *self = piece->spill;
+
+  if (!g_atomic_int_dec_and_test (&piece->refs))
+    return;
+  g_mutex_lock (&self->lock);
+  g_queue_push_tail (&self->unused, piece);
+  g_mutex_unlock (&self->lock);
+  spill_unref (self);
+}
+
+void
+cache_spill_unref (CacheSpill *self)
+{
+  if (!self)
+    return;
+  g_clear_pointer (&self->current, piece_unref);
+  spill_unref (self);
+}
+
+static void
+note_full (CacheSpill *self)
+{
+  g_mutex_lock (&self->lock);
+  self->max_pieces = self->n_pieces;
+  g_mutex_unlock (&self->lock);
+}
+
+// Its place on the disk is taken now: writing to a map can't fail later in a way to be survived.
+static Piece *
+make_piece (CacheSpill *self)
+{
+  const off_t offset = (off_t) self->n_pieces * (off_t) PIECE;
+  Piece *piece;
+  void *data;
+
+  if (posix_fallocate (self->fd, offset, PIECE) != 0) {
+    note_full (self);
+    return NULL;
+  }
+  data = mmap (NULL, PIECE, PROT_READ | PROT_WRITE, MAP_SHARED, self->fd, offset);
+  if (data == MAP_FAILED) {
+    note_full (self);
+    return NULL;
+  }
+  piece = g_new0 (Piece, 1);
+  piece->spill = self;
+  piece->data = data;
+  self->n_pieces++;
+  return piece;
+}
+
+static gboolean
+next_piece (CacheSpill *self)
+{
+  Piece *piece;
+  gboolean may_grow;
+
+  g_mutex_lock (&self->lock);
+  piece = g_queue_pop_head (&self->unused);
+  may_grow = self->n_pieces < self->max_pieces;
+  g_mutex_unlock (&self->lock);
+  if (!piece && may_grow)
+    piece = make_piece (self);
+  if (!piece)
+    return FALSE;
+  piece->refs = 1;
+  g_atomic_int_inc (&self->refs);
+  g_clear_pointer (&self->current, piece_unref);
+  self->current = piece;
+  self->used = 0;
+  return TRUE;
+}
+
+/* Buffers */
+
+static gboolean
+append_bytes (CacheSpill *self, GstBuffer *to, const guint8 *data, gsize size)
+{
+  guint8 *at = self->current->data + self->used;
+
+  memcpy (at, data, size);
+  self->used += size;
+  g_atomic_int_inc (&self->current->refs);
+  gst_buffer_append_memory (to, gst_memory_new_wrapped (GST_MEMORY_FLAG_READONLY, at, size, 0, size,
+                                    self->current, piece_unref));
+  return TRUE;
+}
+
+// What fits into a piece lies in one.
+static gboolean
+append (CacheSpill *self, GstBuffer *to, const guint8 *data, gsize size)
+{
+  while (size > 0) {
+    gsize room = self->current ? PIECE - self->used : 0;
+
+    if (room < size && (room == 0 || size <= PIECE)) {
+      if (!next_piece (self))
+        return FALSE;
+      room = PIECE;
+    }
+    append_bytes (self, to, data, MIN (room, size));
+    data += MIN (room, size);
+    size -= MIN (room, size);
+  }
+  return TRUE;
+}
+
+static GstBuffer *
+take_buffer (CacheSpill *self, GstBuffer *buffer)
+{
+  GstBuffer *copy = NULL;
+  GstMapInfo map;
+
+  // More pieces than a buffer can have parts would be put together in memory again.
+  if (gst_buffer_get_size (buffer) > (gst_buffer_get_max_memory () - 1) * PIECE
+      || !gst_buffer_map (buffer, &map, GST_MAP_READ))
+    return NULL;
+  copy = gst_buffer_new ();
+  gst_buffer_copy_into (copy, buffer,
+      GST_BUFFER_COPY_FLAGS | GST_BUFFER_COPY_TIMESTAMPS | GST_BUFFER_COPY_META, 0, (gsize) -1);
+  if (!append (self, copy, map.data, map.size))
+    gst_clear_buffer (&copy);
+  gst_buffer_unmap (buffer, &map);
+  return copy;
+}
+
+static GstBufferList *
+take_list (CacheSpill *self, GstBufferList *list)
+{
+  const guint n = gst_buffer_list_length (list);
+  GstBufferList *copy = gst_buffer_list_new_sized (n);
+
+  for (guint i = 0; i < n; i++) {
+    GstBuffer *buffer = take_buffer (self, gst_buffer_list_get (list, i));
+
+    if (!buffer) {
+      gst_buffer_list_unref (copy);
+      return NULL;
+    }
+    gst_buffer_list_add (copy, buffer);
+  }
+  return copy;
+}
+
+GstMiniObject *
+cache_spill_take (CacheSpill *self, GstMiniObject *object)
+{
+  if (GST_IS_BUFFER_LIST (object))
+    return (GstMiniObject *) take_list (self, GST_BUFFER_LIST (object));
+  return (GstMiniObject *) take_buffer (self, GST_BUFFER (object));
+}
+
+guint64
+cache_spill_capacity (CacheSpill *self)
+{
+  guint64 capacity;
+
+  g_mutex_lock (&self->lock);
+  capacity = (guint64) self->max_pieces * PIECE;
+  g_mutex_unlock (&self->lock);
+  return capacity;
+}

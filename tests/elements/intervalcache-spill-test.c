@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// intervalcache with a file for what memory has no room for.
+#include <gst/check/gstharness.h>
+#include <gst/gst.h>
+
+#include <errno.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#define CAPS "application/octet-stream"
+#define MB ((gsize) 1 << 20)
+#define SIZE 10000
+#define MS GST_MSECOND
+#define PATIENCE (20 * GST_SECOND)
+
+static gboolean may_mount; // in a namespace of its own
+
+static GstHarness *
+publish (const gchar *dir, guint64 max_bytes, guint64 spill_bytes)
+{
+  GstElement *cache = gst_element_factory_make ("intervalcache", NULL);
+  GstHarness *h;
+
+  g_object_set (cache, "channel", "spill", "max-time", (guint64) 0, "max-bytes", max_bytes,
+      "spill-dir", dir, "spill-bytes", spill_bytes, NULL);
+  h = gst_harness_new_with_element (cache, "sink", NULL);
+  gst_object_unref (cache);
+  gst_harness_set_src_caps_str (h, CAPS);
+  return h;
+}
+
+static GstHarness *
+read_all (void)
+{
+  GstElement *source = gst_element_factory_make ("intervalcachesrc", NULL);
+  GstHarness *h;
+
+  gst_util_set_object_arg (G_OBJECT (source), "start", "oldest");
+  g_object_set (source, "channel", "spill", NULL);
+  h = gst_harness_new_with_element (source, NULL, "src");
+  gst_object_unref (source);
+  gst_harness_play (h);
+  return h;
+}
+
+static guint64
+stat_of (GstHarness *h, const gchar *name)
+{
+  GstStructure *stats;
+  guint64 value = 0;
+
+  g_object_get (h->element, "stats", &stats, NULL);
+  g_assert_true (gst_structure_get_uint64 (stats, name, &value));
+  gst_structure_free (stats);
+  return value;
+}
+
+static GstBuffer *
+make_buffer (guint number, gsize size)
+{
+  GstBuffer *buffer = gst_buffer_new_allocate (NULL, size, NULL);
+
+  gst_buffer_memset (buffer, 0, (guint8) (number * 7), size);
+  GST_BUFFER_PTS (buffer) = number * MS;
+  return buffer;
+}
+
+static void
+push (GstHarness *h, guint first, guint n, gsize size)
+{
+  for (guint i = first; i < first + n; i++)
+    g_assert_cmpint (gst_harness_push (h, make_buffer (i, size)), ==, GST_FLOW_OK);
+}
+
+static void
+check (GstBuffer *buffer, guint number, gsize size)
+{
+  GstMapInfo map;
+
+  g_assert_nonnull (buffer);
+  g_assert_cmpuint (GST_BUFFER_PTS (buffer), ==, number * MS);
+  g_assert_true (gst_buffer_map (buffer, &map, GST_MAP_READ));
+  g_assert_cmpuint (map.size, ==, size);
+  for (gsize i = 0; i < size; i++) {
+    if (map.data[i] != (guint8) (number * 7))
+      g_error ("byte %" G_GSIZE_FORMAT " of buffer %u is another", i, number);
+  }
+  gst_buffer_unmap (buffer, &map);
+}
+
+static void
+expect (GstHarness *h, guint number, gsize size)
+{
+  GstBuffer *buffer = gst_harness_pull (h);
+
+  check (buffer, number, size);
+  gst_buffer_unref (buffer);
+}
+
+// The number of the first that comes.
+static guint
+pull_first (GstHarness *h)
+{
+  GstBuffer *buffer = gst_harness_pull (h);
+  guint number;
+
+  g_assert_nonnull (buffer);
+  number = (guint) (GST_BUFFER_PTS (buffer) / MS);
+  gst_buffer_unref (buffer);
+  return number;
+}
+
+static gchar *
+make_dir (void)
+{
+  gchar *dir = g_dir_make_tmp ("weir-spill-XXXXXX", NULL);
+
+  g_assert_nonnull (dir);
+  return dir;
+}
+
+static void
+remove_dir (gchar *dir)
+{
+  g_assert_cmpint (rmdir (dir), ==, 0);
+  g_free (dir);
+}
+
+static void
+test_comes_back_as_it_was (void)
+{
+  gchar *dir = make_dir ();
+  GstHarness *p = publish (dir, 10 * SIZE, 8 * MB), *r;
+  GstBufferList *list = gst_buffer_list_new ();
+  GstBuffer *first = make_buffer (0, SIZE), *got;
+  GstCaps *reference = gst_caps_new_empty_simple ("timestamp/x-ntp");
+
+  gst_buffer_add_reference_timestamp_meta (first, reference, 42, GST_CLOCK_TIME_NONE);
+  GST_BUFFER_FLAG_SET (first, GST_BUFFER_FLAG_MARKER);
+  gst_harness_push (p, first);
+  gst_buffer_list_add (list, make_buffer (1, SIZE));
+  gst_buffer_list_add (list, make_buffer (2, SIZE));
+  gst_pad_push_list (p->srcpad, list);
+  push (p, 3, 497, SIZE);
+  g_assert_cmpuint (stat_of (p, "held"), ==, 500);
+  g_assert_cmpuint (stat_of (p, "spilled-bytes"), ==, 490 * SIZE);
+  r = read_all ();
+  got = gst_harness_pull (r);
+  check (got, 0, SIZE);
+  g_assert_nonnull (gst_buffer_get_reference_timestamp_meta (got, reference));
+  g_assert_true (GST_BUFFER_FLAG_IS_SET (got, GST_BUFFER_FLAG_MARKER));
+  gst_buffer_unref (got);
+  for (guint i = 1; i < 500; i++)
+    expect (r, i, SIZE);
+  gst_caps_unref (reference);
+  gst_harness_teardown (p);
+  gst_harness_teardown (r);
+  remove_dir (dir);
+}
+
+static void
+test_larger_than_a_piece (void)
+{
+  const gsize size = 3 * MB + 77;
+  gchar *dir = make_dir ();
+  GstHarness *p = publish (dir, size, 20 * MB), *r;
+
+  push (p, 0, 5, size);
+  r = read_all ();
+  for (guint i = 0; i < 5; i++)
+    expect (r, i, size);
+  gst_harness_teardown (p);
+  gst_harness_teardown (r);
+  remove_dir (dir);
+}
+
+// A reader keeps its bytes, however often the file goes round.
+static void
+test_goes_round (void)
+{
+  gchar *dir = make_dir ();
+  GstHarness *p = publish (dir, 10 * SIZE, 4 * MB), *r;
+  GstBuffer *kept;
+  guint first;
+
+  push (p, 0, 100, SIZE);
+  r = read_all ();
+  kept = gst_harness_pull (r);
+  gst_harness_teardown (r);
+  push (p, 100, 10000, SIZE);
+  check (kept, 0, SIZE);
+  gst_buffer_unref (kept);
+  g_assert_cmpuint (stat_of (p, "held-bytes"), <=, 10 * SIZE + 4 * MB);
+  g_assert_cmpuint (stat_of (p, "held-bytes"), >=, 2 * MB);
+  r = read_all ();
+  first = pull_first (r);
+  for (guint i = first + 1; i < 10100; i++)
+    expect (r, i, SIZE);
+  gst_harness_teardown (p);
+  gst_harness_teardown (r);
+  remove_dir (dir);
+}
+
+// The file has no name, so its directory is empty; and even that can go.
+static void
+test_removed_under_it (void)
+{
+  gchar *dir = make_dir ();
+  GstHarness *p = publish (dir, 10 * SIZE, 8 * MB), *r;
+
+  push (p, 0, 100, SIZE);
+  remove_dir (dir);
+  push (p, 100, 100, SIZE);
+  r = read_all ();
+  for (guint i = 0; i < 200; i++)
+    expect (r, i, SIZE);
+  gst_harness_teardown (p);
+  gst_harness_teardown (r);
+}
+
+static void
+test_disk_full (void)
+{
+  gchar *dir = make_dir ();
+  GstBus *bus = gst_bus_new ();
+  GstHarness *p, *r;
+  GstMessage *message;
+  guint64 capacity;
+  guint first;
+
+  if (!may_mount || mount ("weir", dir, "tmpfs", 0, "size=3m") < 0) {
+    g_test_skip ("no tmpfs can be mounted here");
+    remove_dir (dir);
+    return;
+  }
+  p = publish (dir, 10 * SIZE, 64 * MB);
+  gst_element_set_bus (p->element, bus);
+  push (p, 0, 1000, SIZE);
+  message = gst_bus_timed_pop_filtered (bus, PATIENCE, GST_MESSAGE_ELEMENT);
+  g_assert_true (gst_message_has_name (message, "cache-spill-full"));
+  g_assert_true (
+      gst_structure_get_uint64 (gst_message_get_structure (message), "capacity", &capacity));
+  g_assert_cmpuint (capacity, >=, 2 * MB);
+  g_assert_cmpuint (capacity, <=, 3 * MB);
+  gst_message_unref (message);
+  push (p, 1000, 1000, SIZE);
+  g_assert_null (gst_bus_pop_filtered (bus, GST_MESSAGE_ANY & ~GST_MESSAGE_STATE_CHANGED));
+  g_assert_cmpuint (stat_of (p, "held-bytes"), <=, capacity + 10 * SIZE);
+  g_assert_cmpuint (stat_of (p, "held-bytes"), >=, capacity / 2);
+  r = read_all ();
+  first = pull_first (r);
+  g_assert_cmpuint (first, ==, 2000 - stat_of (p, "held"));
+  for (guint i = first + 1; i < 2000; i++)
+    expect (r, i, SIZE);
+  gst_element_set_bus (p->element, NULL);
+  gst_harness_teardown (p);
+  gst_harness_teardown (r);
+  gst_object_unref (bus);
+  g_assert_cmpint (umount (dir), ==, 0);
+  remove_dir (dir);
+}
+
+static void
+test_no_room_at_all (void)
+{
+  gchar *dir = make_dir ();
+  GstHarness *p = publish (dir, 10 * SIZE, 0);
+
+  push (p, 0, 100, SIZE);
+  g_assert_cmpuint (stat_of (p, "held"), ==, 10);
+  gst_harness_teardown (p);
+  remove_dir (dir);
+}
+
+static void
+test_no_such_directory (void)
+{
+  GstElement *cache = gst_element_factory_make ("intervalcache", NULL);
+
+  g_object_set (cache, "spill-dir", "/nowhere/at/all", NULL);
+  g_assert_cmpint (gst_element_set_state (cache, GST_STATE_PAUSED), ==, GST_STATE_CHANGE_FAILURE);
+  gst_element_set_state (cache, GST_STATE_NULL);
+  gst_object_unref (cache);
+}
+
+// What is mounted here is seen by nobody else and goes with the process.
+static gboolean
+leave_others_alone (void)
+{
+  if (unshare (CLONE_NEWNS) < 0 && unshare (CLONE_NEWUSER | CLONE_NEWNS) < 0)
+    return FALSE;
+  return mount (NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+}
+
+int
+main (int argc, char **argv)
+{
+  may_mount = leave_others_alone ();
+  gst_init (&argc, &argv);
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/intervalcache-spill/comes-back-as-it-was", test_comes_back_as_it_was);
+  g_test_add_func ("/intervalcache-spill/larger-than-a-piece", test_larger_than_a_piece);
+  g_test_add_func ("/intervalcache-spill/goes-round", test_goes_round);
+  g_test_add_func ("/intervalcache-spill/removed-under-it", test_removed_under_it);
+  g_test_add_func ("/intervalcache-spill/disk-full", test_disk_full);
+  g_test_add_func ("/intervalcache-spill/no-room-at-all", test_no_room_at_all);
+  g_test_add_func ("/intervalcache-spill/no-such-directory", test_no_such_directory);
+  return g_test_run ();
+}
