@@ -300,7 +300,27 @@ typedef struct {
   WeirCacheEntry entry; // with references; no object: nothing more is to come
   gboolean discont;
   CacheMiss miss;
+  CacheSpillGone *gone; // had to go from memory for it
 } Taken;
+
+// With the lock.
+static void
+note_source (CacheReader *self, Taken *taken)
+{
+  const WeirCacheEntry *entry = &taken->entry;
+  CacheWindow *window = self->window;
+
+  if (entry->home != self->home) {
+    self->home = entry->home;
+    self->home_held =
+        entry->home == 0
+        || (window->spill && cache_spill_ask (window->spill, entry->home, &taken->gone));
+  }
+  if (self->home_held)
+    window->counts.from_memory += entry->bytes;
+  else
+    window->counts.from_file += entry->bytes;
+}
 
 // With the lock.
 static void
@@ -320,6 +340,7 @@ take_entry (CacheReader *self, Taken *taken)
   self->discont = FALSE;
   self->counts.out += taken->entry.n_buffers;
   self->counts.bytes_out += taken->entry.bytes;
+  note_source (self, taken);
 }
 
 // FALSE if the task is to end.
@@ -435,6 +456,7 @@ loop (gpointer user_data)
     end (self, GST_FLOW_EOS);
     return;
   }
+  cache_spill_let_go (taken.gone);
   if (taken.miss.missed)
     tell_miss (self, &taken.miss);
   push_scene (self, taken.entry.state);
@@ -494,6 +516,8 @@ cache_reader_open (CacheReader *self, CacheWindow *window)
   self->flushing = TRUE;
   self->delay_limit = -1;
   self->next_time = 0;
+  self->home = 0;
+  self->home_held = TRUE;
   g_mutex_unlock (&window->lock);
   GST_OBJECT_LOCK (self->pad);
   self->window = cache_window_ref (window);

@@ -57,6 +57,8 @@ typedef struct {
   gint64 looked_from; // where it began to look for a join point
   gint64 next_time;   // of what is expected next
   gint64 delay_limit; // the window holds no more; -1 if it isn't known to be short
+  guint64 home;       // the piece of the file that it reads
+  gboolean home_held; // in memory as well
   CacheMiss miss;     // to be told with what comes next
   GstClockID wait_id;
   CacheReaderCounts counts;

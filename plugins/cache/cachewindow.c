@@ -123,7 +123,7 @@ free_entry (WeirCacheEntry *entry)
 static void
 free_window (CacheWindow *window)
 {
-  cache_spill_unref (window->spill);
+  cache_spill_close (window->spill);
   while (window->index.head > window->index.tail) {
     WeirCacheEntry entry = weir_cache_index_pop (&window->index);
     free_entry (&entry);
@@ -197,6 +197,8 @@ apply_bounds (CacheWindow *window, const CacheBounds *bounds)
   const gboolean any = bounds->bytes == 0;
 
   window->max_bytes = any ? G_MAXUINT64 : bounds->bytes;
+  if (window->spill && window->policy != CACHE_POLICY_INTERVAL)
+    window->max_bytes = 0;
   window->index.bounds = (WeirCacheBounds) { .time_ns = (gint64) bounds->time,
     .bytes = any ? 0 : bounds->bytes + MIN (in_file, G_MAXUINT64 - bounds->bytes),
     .buffers = bounds->buffers };
@@ -204,7 +206,7 @@ apply_bounds (CacheWindow *window, const CacheBounds *bounds)
 
 // With the lock. Returns what was there before, to be let go.
 static GstMiniObject *
-replace_object (CacheWindow *window, GstMiniObject *object)
+replace_object (CacheWindow *window, GstMiniObject *object, guint64 home)
 {
   WeirCacheEntry *entry = weir_cache_index_at (&window->index, window->in_memory++);
   GstMiniObject *old = NULL;
@@ -213,7 +215,7 @@ replace_object (CacheWindow *window, GstMiniObject *object)
   if (object) {
     old = entry->object;
     entry->object = object;
-    window->counts.bytes_spilled += entry->bytes;
+    entry->home = home;
   }
   return old;
 }
@@ -228,13 +230,14 @@ spill_one (CacheWindow *window)
       gst_mini_object_ref (weir_cache_index_at (&window->index, position)->object);
   GstMiniObject *copy = NULL, *old = NULL;
   const gboolean is_event = GST_IS_EVENT (object);
+  guint64 home = 0;
 
   g_mutex_unlock (&window->lock);
   if (window->spill && !is_event)
-    copy = cache_spill_take (window->spill, object);
+    copy = cache_spill_take (window->spill, object, &home);
   g_mutex_lock (&window->lock);
   if (window->in_memory == position && (copy || is_event))
-    old = replace_object (window, g_steal_pointer (&copy));
+    old = replace_object (window, g_steal_pointer (&copy), home);
   else if (window->in_memory == position)
     evict (window, window->index.tail + 1);
   g_mutex_unlock (&window->lock);
@@ -253,7 +256,8 @@ spill (CacheWindow *window)
 
 // What the next writer brings begins a stream of its own.
 gboolean
-cache_window_claim (CacheWindow *window, const CacheBounds *bounds, CacheSpill *file)
+cache_window_claim (
+    CacheWindow *window, const CacheBounds *bounds, CachePolicy policy, CacheSpill *file)
 {
   CacheScene *old = NULL;
   gboolean ok;
@@ -264,13 +268,14 @@ cache_window_claim (CacheWindow *window, const CacheBounds *bounds, CacheSpill *
     window->written = window->discont = TRUE;
     window->counts.publishers++;
     window->spill = file;
+    window->policy = policy;
     apply_bounds (window, bounds);
     old = g_steal_pointer (&window->scene);
   }
   g_mutex_unlock (&window->lock);
   cache_scene_unref (old);
   if (!ok)
-    cache_spill_unref (file);
+    cache_spill_close (file);
   return ok;
 }
 
@@ -283,7 +288,7 @@ cache_window_release (CacheWindow *window)
   window->written = FALSE;
   file = g_steal_pointer (&window->spill);
   g_mutex_unlock (&window->lock);
-  cache_spill_unref (file);
+  cache_spill_close (file);
 }
 
 void
@@ -399,19 +404,24 @@ void
 cache_window_add_stats (CacheWindow *window, GstStructure *stats)
 {
   const WeirCacheIndex *index = &window->index;
+  const CacheCounts *c = &window->counts;
   guint64 oldest = 0, newest = 0;
+  gdouble ratio = 1;
 
   g_mutex_lock (&window->lock);
+  if (c->from_file > 0)
+    ratio = (gdouble) c->from_memory / (gdouble) (c->from_memory + c->from_file);
   if (index->head > index->tail) {
     oldest = (guint64) weir_cache_index_at (index, index->tail)->time_ns;
     newest = (guint64) weir_cache_index_at (index, index->head - 1)->end_ns;
   }
-  gst_structure_set (stats, "in", G_TYPE_UINT64, window->counts.in, "bytes-in", G_TYPE_UINT64,
-      window->counts.bytes_in, "evicted", G_TYPE_UINT64, window->counts.evicted, "held",
-      G_TYPE_UINT64, window->counts.in - window->counts.evicted, "held-bytes", G_TYPE_UINT64,
-      index->bytes, "spilled-bytes", G_TYPE_UINT64, index->bytes - window->bytes_in_memory,
-      "oldest", G_TYPE_UINT64, oldest, "newest", G_TYPE_UINT64, newest, "repaired", G_TYPE_UINT64,
-      index->n_repaired, "publishers", G_TYPE_UINT64, window->counts.publishers, "readers",
-      G_TYPE_UINT, window->n_readers, NULL);
+  gst_structure_set (stats, "in", G_TYPE_UINT64, c->in, "bytes-in", G_TYPE_UINT64, c->bytes_in,
+      "evicted", G_TYPE_UINT64, c->evicted, "held", G_TYPE_UINT64, c->in - c->evicted, "held-bytes",
+      G_TYPE_UINT64, index->bytes, "spilled-bytes", G_TYPE_UINT64,
+      index->bytes - window->bytes_in_memory, "oldest", G_TYPE_UINT64, oldest, "newest",
+      G_TYPE_UINT64, newest, "repaired", G_TYPE_UINT64, index->n_repaired, "publishers",
+      G_TYPE_UINT64, c->publishers, "readers", G_TYPE_UINT, window->n_readers, "hit-ratio",
+      G_TYPE_DOUBLE, ratio, "read-from-memory", G_TYPE_UINT64, c->from_memory, "read-from-file",
+      G_TYPE_UINT64, c->from_file, NULL);
   g_mutex_unlock (&window->lock);
 }

@@ -28,7 +28,7 @@ typedef struct {
   guint64 in, bytes_in; // buffers
   guint64 evicted;      // of them: the bounds, or a flush, took them
   guint64 publishers;
-  guint64 bytes_spilled; // ever
+  guint64 from_memory, from_file; // bytes that were read
 } CacheCounts;
 
 // How much is kept at most; 0: any.
@@ -37,6 +37,14 @@ typedef struct {
   guint64 bytes;
   guint64 buffers;
 } CacheBounds;
+
+// What is kept in memory where there is a file, too.
+typedef enum {
+  CACHE_POLICY_INTERVAL,
+  CACHE_POLICY_PREFIX,
+  CACHE_POLICY_LRU,
+  CACHE_POLICY_LFU,
+} CachePolicy;
 
 typedef struct {
   gint refs; // atomic
@@ -50,7 +58,8 @@ typedef struct {
   GCond changed;
   WeirCacheIndex index;
   CacheScene *scene; // as of the newest entry
-  guint64 max_bytes; // in memory
+  CachePolicy policy;
+  guint64 max_bytes; // in memory, but for what is read from the file
   gint64 in_memory;  // the first entry that isn't in the file
   guint64 bytes_in_memory;
   gint64 flushed;   // who is before this position goes on there, and has missed nothing
@@ -66,7 +75,8 @@ CacheWindow *cache_window_ref (CacheWindow *window);
 void cache_window_unref (CacheWindow *window);
 
 // Of the one who writes. FALSE if another does. Takes the file, if there is one.
-gboolean cache_window_claim (CacheWindow *window, const CacheBounds *bounds, CacheSpill *spill);
+gboolean cache_window_claim (
+    CacheWindow *window, const CacheBounds *bounds, CachePolicy policy, CacheSpill *spill);
 void cache_window_release (CacheWindow *window);
 void cache_window_set_bounds (CacheWindow *window, const CacheBounds *bounds);
 void cache_window_flush (CacheWindow *window);

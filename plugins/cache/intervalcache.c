@@ -32,6 +32,7 @@
 
 #include "cachepad.h"
 #include "cachewindow.h"
+#include "enumtype.h"
 #include "joins.h"
 
 #include <stdio.h>
@@ -47,6 +48,7 @@ enum {
   PROP_MAX_BUFFERS,
   PROP_SPILL_DIR,
   PROP_SPILL_BYTES,
+  PROP_POLICY,
   PROP_STATS
 };
 
@@ -75,6 +77,7 @@ struct _WeirIntervalCache {
   CacheBounds bounds;
   gchar *spill_dir;
   guint64 spill_bytes;
+  CachePolicy policy;
   guint next_pad;
   CacheWindow *window; // a reference, from READY on; changes while nothing is active
 };
@@ -435,6 +438,7 @@ typedef struct {
   gchar *channel;
   gchar *spill_dir;
   guint64 spill_bytes;
+  CachePolicy policy;
   CacheBounds bounds;
 } Settings;
 
@@ -445,7 +449,7 @@ get_settings (WeirIntervalCache *self)
 
   GST_OBJECT_LOCK (self);
   settings = (Settings) { g_strdup (self->channel), g_strdup (self->spill_dir), self->spill_bytes,
-    self->bounds };
+    self->policy, self->bounds };
   GST_OBJECT_UNLOCK (self);
   return settings;
 }
@@ -455,6 +459,14 @@ clear_settings (Settings *settings)
 {
   g_free (settings->channel);
   g_free (settings->spill_dir);
+}
+
+static WeirPolicyRule
+rule_of (CachePolicy policy)
+{
+  if (policy == CACHE_POLICY_PREFIX)
+    return WEIR_POLICY_PREFIX;
+  return policy == CACHE_POLICY_LRU ? WEIR_POLICY_LRU : WEIR_POLICY_LFU;
 }
 
 static gboolean
@@ -467,6 +479,8 @@ open_spill (WeirIntervalCache *self, const Settings *settings, CacheSpill **spil
   if (!*spill)
     GST_ELEMENT_ERROR (self, RESOURCE, OPEN_READ_WRITE,
         ("No file can be made in %s.", settings->spill_dir), GST_ERROR_SYSTEM);
+  else if (settings->policy != CACHE_POLICY_INTERVAL)
+    cache_spill_set_rule (*spill, rule_of (settings->policy), settings->bounds.bytes);
   return *spill != NULL;
 }
 
@@ -480,7 +494,7 @@ claim_window (WeirIntervalCache *self, const Settings *settings)
     return NULL;
   self->told_capacity = spill ? cache_spill_capacity (spill) : 0;
   window = cache_window_get (settings->channel);
-  if (cache_window_claim (window, &settings->bounds, spill))
+  if (cache_window_claim (window, &settings->bounds, settings->policy, spill))
     return window;
   GST_ELEMENT_ERROR (self, RESOURCE, BUSY,
       ("There is an intervalcache with channel=%s already.", settings->channel), (NULL));
@@ -535,6 +549,22 @@ weir_interval_cache_change_state (GstElement *element, GstStateChange transition
 }
 
 /* Properties */
+
+#define WEIR_TYPE_CACHE_POLICY (weir_cache_policy_get_type ())
+static GType
+weir_cache_policy_get_type (void)
+{
+  static gsize type;
+  static const GEnumValue values[] = {
+    { CACHE_POLICY_INTERVAL, "What came last", "interval" },
+    { CACHE_POLICY_PREFIX, "What came first", "prefix" },
+    { CACHE_POLICY_LRU, "What was read last", "lru" },
+    { CACHE_POLICY_LFU, "What is read most often", "lfu" },
+    { 0, NULL, NULL },
+  };
+
+  return weir_enum_type (&type, "WeirCachePolicy", values);
+}
 
 static GstStructure *
 make_stats (WeirIntervalCache *self)
@@ -591,6 +621,9 @@ weir_interval_cache_set_property (GObject *object, guint id, const GValue *value
     case PROP_SPILL_BYTES:
       self->spill_bytes = g_value_get_uint64 (value);
       break;
+    case PROP_POLICY:
+      self->policy = (CachePolicy) g_value_get_enum (value);
+      break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
       break;
@@ -627,6 +660,9 @@ weir_interval_cache_get_property (GObject *object, guint id, GValue *value, GPar
       break;
     case PROP_SPILL_BYTES:
       g_value_set_uint64 (value, self->spill_bytes);
+      break;
+    case PROP_POLICY:
+      g_value_set_enum (value, (gint) self->policy);
       break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
@@ -709,20 +745,33 @@ weir_interval_cache_class_init (WeirIntervalCacheClass *klass)
           "How many bytes the file has at most, in whole MiB", 0, G_MAXINT64, DEFAULT_SPILL_BYTES,
           rw | GST_PARAM_MUTABLE_READY));
   /**
+   * WeirIntervalCache:policy:
+   *
+   * With #WeirIntervalCache:spill-dir, what is in memory up to #WeirIntervalCache:max-bytes. With
+   * `interval` that is what came last: for live media. The others are for stored media, which goes
+   * to the file as it comes, and of which blocks of 1 MiB stay in memory: those of the beginning
+   * (`prefix`), or those that readers ask for (`lru`, `lfu`). `hit-ratio` in
+   * #WeirIntervalCache:stats tells how well that does.
+   */
+  g_object_class_install_property (gobject_class, PROP_POLICY,
+      g_param_spec_enum ("policy", "Policy", "What is kept in memory, of what is in the file, too",
+          WEIR_TYPE_CACHE_POLICY, CACHE_POLICY_INTERVAL, rw | GST_PARAM_MUTABLE_READY));
+  /**
    * WeirIntervalCache:stats:
    *
-   * All #guint64, but `readers` (#guint). Of buffers: `in`, `evicted` and `held`, which make up
-   * `in`. `bytes-in`, `held-bytes`, and of them `spilled-bytes` (in the file). `oldest` and
+   * All #guint64, but where another type is told. Of buffers: `in`, `evicted` and `held`, which
+   * make up `in`. `bytes-in`, `held-bytes`, and of them `spilled-bytes` (in the file). `oldest` and
    * `newest`: what it holds, in ns of the cache's time. `repaired`: times that were missing, jumped
-   * or went back. `publishers`: how many caches have had this channel. Those of a pad, and of
-   * `intervalcachesrc`, have this too, and of the reader: `out` and `bytes-out` (buffers), `misses`
-   * and `skipped` (see `intervalcachesrc`), `position` (the time of what comes next), `behind` (how
-   * long ago that came in, in ns).
+   * or went back. `readers` (#guint). `publishers`: how many caches have had this channel. Those of
+   * a pad, and of `intervalcachesrc`, have this too, and of the reader: `out` and `bytes-out`
+   * (buffers), `misses` and `skipped` (see `intervalcachesrc`), `position` (the time of what comes
+   * next), `behind` (how long ago that came in, in ns).
    */
   g_object_class_install_property (gobject_class, PROP_STATS,
       g_param_spec_boxed (
           "stats", "Statistics", "What came in, and what is held", GST_TYPE_STRUCTURE, ro));
 
+  gst_type_mark_as_plugin_api (WEIR_TYPE_CACHE_POLICY, 0);
   gst_type_mark_as_plugin_api (WEIR_TYPE_CACHE_PAD, 0);
   gst_element_class_add_static_pad_template (element_class, &sink_template);
   gst_element_class_add_static_pad_template_with_gtype (

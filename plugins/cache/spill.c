@@ -13,6 +13,7 @@
 typedef struct {
   gint refs; // atomic
   CacheSpill *spill;
+  guint64 number; // another one each time it is used
   guint8 *data;
 } Piece;
 
@@ -28,7 +29,12 @@ struct _CacheSpill {
   GMutex lock;
   guint max_pieces; // the lock, from here on
   GQueue unused;
+  GHashTable *in_use; // by number
+  gboolean has_rule;
+  WeirPolicy policy;
 };
+
+static guint64 last_number; // atomic
 
 /* The file and its pieces */
 
@@ -63,11 +69,26 @@ cache_spill_new (const gchar *dir, guint64 max_bytes)
   self->max_pieces = (guint) MIN (max_bytes / PIECE, G_MAXUINT);
   g_mutex_init (&self->lock);
   g_queue_init (&self->unused);
+  self->in_use = g_hash_table_new (g_int64_hash, g_int64_equal);
   return self;
 }
 
-static void
-spill_unref (CacheSpill *self)
+void
+cache_spill_set_rule (CacheSpill *self, WeirPolicyRule rule, guint64 bytes_in_memory)
+{
+  self->has_rule = TRUE;
+  weir_policy_init (&self->policy, rule, bytes_in_memory);
+}
+
+CacheSpill *
+cache_spill_ref (CacheSpill *self)
+{
+  g_atomic_int_inc (&self->refs);
+  return self;
+}
+
+void
+cache_spill_unref (CacheSpill *self)
 {
   Piece *piece;
 
@@ -78,6 +99,8 @@ spill_unref (CacheSpill *self)
     g_free (piece);
   }
   close (self->fd);
+  g_hash_table_unref (self->in_use);
+  weir_policy_free (&self->policy);
   g_mutex_clear (&self->lock);
   g_free (self);
 }
@@ -91,19 +114,94 @@ piece_unref (gpointer data)
   if (!g_atomic_int_dec_and_test (&piece->refs))
     return;
   g_mutex_lock (&self->lock);
+  g_hash_table_remove (self->in_use, &piece->number);
+  weir_policy_remove (&self->policy, piece->number);
   g_queue_push_tail (&self->unused, piece);
   g_mutex_unlock (&self->lock);
-  spill_unref (self);
+  cache_spill_unref (self);
 }
 
 void
-cache_spill_unref (CacheSpill *self)
+cache_spill_close (CacheSpill *self)
 {
   if (!self)
     return;
   g_clear_pointer (&self->current, piece_unref);
-  spill_unref (self);
+  cache_spill_unref (self);
 }
+
+/* What stays in memory */
+
+struct _CacheSpillGone {
+  CacheSpill *spill; // a reference: the maps stay, so what a reader has of them comes from the file
+  GPtrArray *data;
+};
+
+// With the lock.
+static CacheSpillGone *
+hold (CacheSpill *self, guint64 number)
+{
+  CacheSpillGone *gone = g_new (CacheSpillGone, 1);
+  uint64_t each;
+
+  *gone = (CacheSpillGone) { cache_spill_ref (self), g_ptr_array_new () };
+  weir_policy_add (&self->policy, number, PIECE);
+  while (weir_policy_evict (&self->policy, &each)) {
+    Piece *piece = g_hash_table_lookup (self->in_use, &each);
+
+    if (piece)
+      g_ptr_array_add (gone->data, piece->data);
+  }
+  return gone;
+}
+
+void
+cache_spill_let_go (CacheSpillGone *gone)
+{
+  if (!gone)
+    return;
+  for (guint i = 0; i < gone->data->len; i++)
+    madvise (gone->data->pdata[i], PIECE, MADV_PAGEOUT);
+  g_ptr_array_unref (gone->data);
+  cache_spill_unref (gone->spill);
+  g_free (gone);
+}
+
+gboolean
+cache_spill_ask (CacheSpill *self, guint64 number, CacheSpillGone **gone)
+{
+  gboolean held = FALSE;
+
+  if (!self->has_rule)
+    return FALSE;
+  g_mutex_lock (&self->lock);
+  if (g_hash_table_contains (self->in_use, &number)) {
+    held = weir_policy_ask (&self->policy, number) == 1;
+    if (!held)
+      *gone = hold (self, number);
+  }
+  g_mutex_unlock (&self->lock);
+  return held;
+}
+
+// It is written, and so in memory; whether it stays there is another thing.
+static void
+finish_piece (CacheSpill *self)
+{
+  CacheSpillGone *gone = NULL;
+
+  if (!self->current)
+    return;
+  if (self->has_rule) {
+    g_mutex_lock (&self->lock);
+    gone = hold (self, self->current->number);
+    g_mutex_unlock (&self->lock);
+  }
+  cache_spill_let_go (gone);
+  g_clear_pointer (&self->current, piece_unref);
+}
+
+/* The pieces */
 
 static void
 note_full (CacheSpill *self)
@@ -151,9 +249,13 @@ next_piece (CacheSpill *self)
     piece = make_piece (self);
   if (!piece)
     return FALSE;
+  finish_piece (self);
   piece->refs = 1;
-  g_atomic_int_inc (&self->refs);
-  g_clear_pointer (&self->current, piece_unref);
+  piece->number = __atomic_add_fetch (&last_number, 1, __ATOMIC_RELAXED);
+  g_mutex_lock (&self->lock);
+  g_hash_table_insert (self->in_use, &piece->number, piece);
+  g_mutex_unlock (&self->lock);
+  cache_spill_ref (self); // the piece's
   self->current = piece;
   self->used = 0;
   return TRUE;
@@ -161,7 +263,7 @@ next_piece (CacheSpill *self)
 
 /* Buffers */
 
-static gboolean
+static void
 append_bytes (CacheSpill *self, GstBuffer *to, const guint8 *data, gsize size)
 {
   guint8 *at = self->current->data + self->used;
@@ -171,7 +273,6 @@ append_bytes (CacheSpill *self, GstBuffer *to, const guint8 *data, gsize size)
   g_atomic_int_inc (&self->current->refs);
   gst_buffer_append_memory (to, gst_memory_new_wrapped (GST_MEMORY_FLAG_READONLY, at, size, 0, size,
                                     self->current, piece_unref));
-  return TRUE;
 }
 
 // What fits into a piece lies in one.
@@ -231,11 +332,17 @@ take_list (CacheSpill *self, GstBufferList *list)
 }
 
 GstMiniObject *
-cache_spill_take (CacheSpill *self, GstMiniObject *object)
+cache_spill_take (CacheSpill *self, GstMiniObject *object, guint64 *piece)
 {
+  GstMiniObject *copy;
+
   if (GST_IS_BUFFER_LIST (object))
-    return (GstMiniObject *) take_list (self, GST_BUFFER_LIST (object));
-  return (GstMiniObject *) take_buffer (self, GST_BUFFER (object));
+    copy = (GstMiniObject *) take_list (self, GST_BUFFER_LIST (object));
+  else
+    copy = (GstMiniObject *) take_buffer (self, GST_BUFFER (object));
+  if (copy && self->current)
+    *piece = self->current->number;
+  return copy;
 }
 
 guint64

@@ -5,19 +5,36 @@
 // used again when nobody has any of its bytes any more: a ring, as the oldest go first, and one
 // that never writes over what a reader still has. The file has no name: it goes with the last
 // piece, and nobody can remove or cut it meanwhile.
+//
+// Which pieces stay in memory as well can be left to the system, or follow a rule, by what readers
+// ask for.
 
 #include <gst/gst.h>
+
+#include "core/policy.h"
 
 G_BEGIN_DECLS
 
 typedef struct _CacheSpill CacheSpill;
 
-// NULL, and errno, if there can't be such a file.
+// NULL, and errno, if there can't be such a file. Who makes it writes it, and closes it.
 CacheSpill *cache_spill_new (const gchar *dir, guint64 max_bytes);
+void cache_spill_close (CacheSpill *spill);
+CacheSpill *cache_spill_ref (CacheSpill *spill);
 void cache_spill_unref (CacheSpill *spill);
 
-// A copy of the buffer or list with its bytes in the file, or NULL if there is no room.
-GstMiniObject *cache_spill_take (CacheSpill *spill, GstMiniObject *object);
+// Before anything is written.
+void cache_spill_set_rule (CacheSpill *spill, WeirPolicyRule rule, guint64 bytes_in_memory);
+
+// A copy of the buffer or list with its bytes in the file, or NULL if there is no room. `piece` is
+// the number of the one in which it begins: they have numbers of their own in the process, from 1.
+GstMiniObject *cache_spill_take (CacheSpill *spill, GstMiniObject *object, guint64 *piece);
+
+// A reader comes to a piece. TRUE if it is in memory, by the rule. Else it will be, and what has to
+// go for it is let go by the other function, which may take a while. NULL is fine.
+typedef struct _CacheSpillGone CacheSpillGone;
+gboolean cache_spill_ask (CacheSpill *spill, guint64 piece, CacheSpillGone **gone);
+void cache_spill_let_go (CacheSpillGone *gone);
 
 // The bytes that the file may have. Less than it was made for, if the disk has turned out to be
 // full.

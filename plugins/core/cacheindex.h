@@ -28,8 +28,9 @@ typedef enum {
 } WeirCacheFlags;
 
 typedef struct {
-  void *object; // the owner's
-  void *state;  // the owner's: what is in force at this place
+  void *object;  // the owner's
+  void *state;   // the owner's: what is in force at this place
+  uint64_t home; // the owner's: where the object lies
   int64_t time_ns;
   int64_t end_ns; // where what follows is expected; time_ns if that isn't known
   int64_t arrival_ns;

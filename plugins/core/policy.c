@@ -66,6 +66,8 @@ forget (WeirPolicy *policy, WeirPolicyBlock *block)
 
   policy->table[slot] = NULL;
   policy->n_known--;
+  if (policy->newest == block)
+    policy->newest = NULL;
   free (block);
   for (slot = (slot + 1) & (policy->table_size - 1); policy->table[slot];
       slot = (slot + 1) & (policy->table_size - 1)) {
@@ -79,11 +81,12 @@ forget (WeirPolicy *policy, WeirPolicyBlock *block)
 static void
 forget_the_oldest (WeirPolicy *policy)
 {
-  const uint64_t before = policy->clock - policy->n_known / 2;
+  const uint64_t half = policy->n_known / 2;
+  const uint64_t before = policy->clock > half ? policy->clock - half : 0;
 
   for (size_t slot = 0; slot < policy->table_size;) {
     WeirPolicyBlock *block = policy->table[slot];
-    if (block && block->place == 0 && block->last < before)
+    if (block && block->place == 0 && block->last <= before)
       forget (policy, block); // another may lie here now
     else
       slot++;
@@ -116,6 +119,8 @@ know (WeirPolicy *policy, uint64_t key)
 static bool
 worse (const WeirPolicy *policy, const WeirPolicyBlock *a, const WeirPolicyBlock *b)
 {
+  if (policy->rule == WEIR_POLICY_PREFIX)
+    return a->key > b->key;
   if (policy->rule == WEIR_POLICY_LRU)
     return a->last < b->last;
   return a->count != b->count ? a->count < b->count : a->key > b->key;
@@ -251,12 +256,24 @@ weir_policy_add (WeirPolicy *policy, uint64_t key, uint64_t bytes)
   return 0;
 }
 
+void
+weir_policy_remove (WeirPolicy *policy, uint64_t key)
+{
+  WeirPolicyBlock *block = look_up (policy, key);
+
+  if (!block)
+    return;
+  if (block->place > 0)
+    take_out (policy, block);
+  forget (policy, block);
+}
+
 static WeirPolicyBlock *
 choose (const WeirPolicy *policy)
 {
   WeirPolicyBlock *worst = policy->heap[0], *newest = policy->newest;
 
-  if (policy->rule == WEIR_POLICY_LRU || !newest || newest->place == 0)
+  if (policy->rule != WEIR_POLICY_LFU || !newest || newest->place == 0)
     return worst;
   return newest->count < worst->count + LFU_LEAD ? newest : worst;
 }

@@ -4,10 +4,11 @@
 // Which blocks of stored media stay in memory, where blocks are asked for with different frequency.
 // It keeps the books only: the bytes are the owner's.
 //
-// LRU lets go the block that was asked for the longest ago. LFU lets go the one that was asked for
-// least often, and counts go on for blocks that aren't held, so one that comes anew is judged by
-// all of its past. It takes another's place only if it was asked for at least two times more: with
-// reads that go round, one more means nothing but that its turn came first.
+// PREFIX keeps the first, by their keys. LRU lets go the block that was asked for the longest ago.
+// LFU lets go the one that was asked for least often, and counts go on for blocks that aren't held,
+// so one that comes anew is judged by all of its past. It takes another's place only if it was
+// asked for at least two times more: with reads that go round, one more means nothing but that its
+// turn came first.
 //
 // What was not asked for the longest is forgotten where more is known than can be held by far.
 
@@ -15,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum { WEIR_POLICY_LRU, WEIR_POLICY_LFU } WeirPolicyRule;
+typedef enum { WEIR_POLICY_PREFIX, WEIR_POLICY_LRU, WEIR_POLICY_LFU } WeirPolicyRule;
 
 typedef struct weir_policy_block WeirPolicyBlock;
 
@@ -52,6 +53,9 @@ int weir_policy_ask (WeirPolicy *policy, uint64_t key);
 // A block of that many bytes was read, and could be held. It is held from now on, until
 // weir_policy_evict() names it, which may be at once. Returns 0, -ENOMEM, or -EEXIST if it is held.
 int weir_policy_add (WeirPolicy *policy, uint64_t key, uint64_t bytes);
+
+// There is no such block any more, held or not.
+void weir_policy_remove (WeirPolicy *policy, uint64_t key);
 
 // While more is held than fits: takes the block that is to go out of the books. False if all fits.
 bool weir_policy_evict (WeirPolicy *policy, uint64_t *key);

@@ -35,24 +35,25 @@ the_right_one_goes (void)
 {
   static const struct {
     uint64_t asked[10];
-    uint64_t lru, lfu; // what goes for the last of them
+    uint64_t gone[3]; // for the last of them, by rule
   } table[] = {
-    { { 1, 2, 3, 4, NONE }, 1, 4 },                // once each: LFU keeps those it has
-    { { 1, 2, 3, 1, 4, NONE }, 2, 4 },             //
-    { { 1, 2, 3, 4, 4, NONE }, NONE, 4 },          // one more than others is not enough
-    { { 1, 2, 3, 4, 4, 4, NONE }, NONE, 3 },       // of equals, the one that lies last
-    { { 1, 2, 2, 3, 3, 4, 4, 4, NONE }, NONE, 1 }, //
-    { { 3, 3, 2, 2, 1, 1, 4, NONE }, 3, 4 },       //
+    { { 1, 2, 3, 4, NONE }, { 4, 1, 4 } },          // once each: LFU keeps those it has
+    { { 3, 4, 5, 2, NONE }, { 5, 3, 2 } },          //
+    { { 1, 2, 3, 1, 4, NONE }, { 4, 2, 4 } },       //
+    { { 1, 2, 3, 4, 4, NONE }, { 4, NONE, 4 } },    // one more than others is not enough
+    { { 1, 2, 3, 4, 4, 4, NONE }, { 4, NONE, 3 } }, // of equals, the one that lies last
+    { { 1, 2, 2, 3, 3, 4, 4, 4, NONE }, { 4, NONE, 1 } },
+    { { 3, 3, 2, 2, 1, 1, 4, NONE }, { 4, 3, 4 } },
   };
 
   for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-    for (int rule = WEIR_POLICY_LRU; rule <= WEIR_POLICY_LFU; rule++) {
+    for (int rule = WEIR_POLICY_PREFIX; rule <= WEIR_POLICY_LFU; rule++) {
       uint64_t gone = NONE;
 
       begin ((WeirPolicyRule) rule, 3);
       for (const uint64_t *key = table[i].asked; *key != NONE; key++)
         gone = ask (*key, 1);
-      CHECK_INT (gone, rule == WEIR_POLICY_LRU ? table[i].lru : table[i].lfu);
+      CHECK_INT (gone, table[i].gone[rule]);
     }
   }
 }
@@ -62,7 +63,7 @@ what_is_held_fits (void)
 {
   uint32_t seed = 1;
 
-  for (int rule = WEIR_POLICY_LRU; rule <= WEIR_POLICY_LFU; rule++) {
+  for (int rule = WEIR_POLICY_PREFIX; rule <= WEIR_POLICY_LFU; rule++) {
     begin ((WeirPolicyRule) rule, 1000);
     for (int i = 0; i < 100000; i++) {
       seed = seed * 1664525 + 1013904223;
@@ -85,6 +86,24 @@ a_block_is_held_once (void)
   CHECK_INT (policy.bytes, 5);
   CHECK (weir_policy_holds (&policy, 1));
   CHECK (!weir_policy_holds (&policy, 2));
+}
+
+static void
+what_is_removed_is_unknown (void)
+{
+  begin (WEIR_POLICY_LFU, 3);
+  for (uint64_t key = 1; key <= 3; key++) {
+    ask (key, 1);
+    ask (key, 1);
+  }
+  weir_policy_remove (&policy, 2);
+  weir_policy_remove (&policy, 7);
+  CHECK (!weir_policy_holds (&policy, 2));
+  CHECK_INT (policy.bytes, 2);
+  CHECK_INT (ask (2, 1), NONE);
+  CHECK_INT (ask (4, 1), 4);
+  weir_policy_remove (&policy, 4);
+  CHECK_INT (policy.counts.evicted, 1);
 }
 
 static void
@@ -149,6 +168,7 @@ main (void)
   RUN (the_right_one_goes);
   RUN (what_is_held_fits);
   RUN (a_block_is_held_once);
+  RUN (what_is_removed_is_unknown);
   RUN (larger_than_all_is_not_held);
   RUN (the_past_is_bounded);
   RUN (lfu_reads_less_in_periodic_broadcast);

@@ -16,6 +16,28 @@
 
 static gboolean may_mount; // in a namespace of its own
 
+// As in intervalcache-test.c: tells ThreadSanitizer what the harness sees to.
+static GMutex handed_over;
+
+static GstPadProbeReturn
+hand_over (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
+{
+  g_mutex_lock (&handed_over);
+  g_mutex_unlock (&handed_over);
+  return GST_PAD_PROBE_OK;
+}
+
+static GstBuffer *
+pull (GstHarness *h)
+{
+  GstBuffer *buffer = gst_harness_pull (h);
+
+  g_mutex_lock (&handed_over);
+  g_mutex_unlock (&handed_over);
+  g_assert_nonnull (buffer);
+  return buffer;
+}
+
 static GstHarness *
 publish (const gchar *dir, guint64 max_bytes, guint64 spill_bytes)
 {
@@ -39,6 +61,7 @@ read_all (void)
   gst_util_set_object_arg (G_OBJECT (source), "start", "oldest");
   g_object_set (source, "channel", "spill", NULL);
   h = gst_harness_new_with_element (source, NULL, "src");
+  gst_pad_add_probe (h->sinkpad, GST_PAD_PROBE_TYPE_BUFFER, hand_over, NULL, NULL);
   gst_object_unref (source);
   gst_harness_play (h);
   return h;
@@ -78,7 +101,6 @@ check (GstBuffer *buffer, guint number, gsize size)
 {
   GstMapInfo map;
 
-  g_assert_nonnull (buffer);
   g_assert_cmpuint (GST_BUFFER_PTS (buffer), ==, number * MS);
   g_assert_true (gst_buffer_map (buffer, &map, GST_MAP_READ));
   g_assert_cmpuint (map.size, ==, size);
@@ -92,7 +114,7 @@ check (GstBuffer *buffer, guint number, gsize size)
 static void
 expect (GstHarness *h, guint number, gsize size)
 {
-  GstBuffer *buffer = gst_harness_pull (h);
+  GstBuffer *buffer = pull (h);
 
   check (buffer, number, size);
   gst_buffer_unref (buffer);
@@ -102,10 +124,9 @@ expect (GstHarness *h, guint number, gsize size)
 static guint
 pull_first (GstHarness *h)
 {
-  GstBuffer *buffer = gst_harness_pull (h);
+  GstBuffer *buffer = pull (h);
   guint number;
 
-  g_assert_nonnull (buffer);
   number = (guint) (GST_BUFFER_PTS (buffer) / MS);
   gst_buffer_unref (buffer);
   return number;
@@ -146,7 +167,7 @@ test_comes_back_as_it_was (void)
   g_assert_cmpuint (stat_of (p, "held"), ==, 500);
   g_assert_cmpuint (stat_of (p, "spilled-bytes"), ==, 490 * SIZE);
   r = read_all ();
-  got = gst_harness_pull (r);
+  got = pull (r);
   check (got, 0, SIZE);
   g_assert_nonnull (gst_buffer_get_reference_timestamp_meta (got, reference));
   g_assert_true (GST_BUFFER_FLAG_IS_SET (got, GST_BUFFER_FLAG_MARKER));
@@ -186,7 +207,7 @@ test_goes_round (void)
 
   push (p, 0, 100, SIZE);
   r = read_all ();
-  kept = gst_harness_pull (r);
+  kept = pull (r);
   gst_harness_teardown (r);
   push (p, 100, 10000, SIZE);
   check (kept, 0, SIZE);
@@ -284,6 +305,98 @@ test_no_such_directory (void)
   gst_object_unref (cache);
 }
 
+/* What stays in memory */
+
+typedef struct {
+  GMutex lock;
+  GCond changed;
+  guint left;
+  gboolean ended;
+} Counter;
+
+// Takes so many buffers, and no more.
+static GstPadProbeReturn
+count_down (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
+{
+  Counter *counter = user_data;
+
+  g_mutex_lock (&counter->lock);
+  GST_PAD_PROBE_INFO_FLOW_RETURN (info) = counter->left > 0 ? GST_FLOW_OK : GST_FLOW_EOS;
+  if (counter->left > 0) {
+    counter->left--;
+  } else {
+    counter->ended = TRUE;
+    g_cond_broadcast (&counter->changed);
+  }
+  g_mutex_unlock (&counter->lock);
+  gst_buffer_unref (GST_PAD_PROBE_INFO_BUFFER (info));
+  return GST_PAD_PROBE_HANDLED;
+}
+
+static void
+read_again (GstHarness *r, Counter *counter, guint n)
+{
+  g_mutex_lock (&counter->lock);
+  counter->left = n;
+  counter->ended = FALSE;
+  g_mutex_unlock (&counter->lock);
+  g_assert_true (gst_harness_push_upstream_event (
+      r, gst_event_new_seek (1.0, GST_FORMAT_TIME, GST_SEEK_FLAG_FLUSH, GST_SEEK_TYPE_SET, 0,
+             GST_SEEK_TYPE_NONE, 0)));
+  g_mutex_lock (&counter->lock);
+  while (!counter->ended)
+    g_cond_wait (&counter->changed, &counter->lock);
+  g_mutex_unlock (&counter->lock);
+}
+
+// The first 2 MB of 16 are read two times for each time that all of them are. 4 MB fit.
+static gdouble
+hit_ratio_of (const gchar *policy)
+{
+  GstElement *cache = gst_element_factory_make ("intervalcache", NULL);
+  gchar *dir = make_dir ();
+  Counter counter = { .left = 0 };
+  GstHarness *p, *r;
+  GstStructure *stats;
+  gdouble ratio;
+
+  g_mutex_init (&counter.lock);
+  g_cond_init (&counter.changed);
+  g_object_set (cache, "channel", "spill", "max-time", (guint64) 0, "max-bytes", (guint64) 4 * MB,
+      "spill-dir", dir, NULL);
+  gst_util_set_object_arg (G_OBJECT (cache), "policy", policy);
+  p = gst_harness_new_with_element (cache, "sink", NULL);
+  gst_object_unref (cache);
+  gst_harness_set_src_caps_str (p, CAPS);
+  push (p, 0, 1600, SIZE);
+  g_assert_cmpuint (stat_of (p, "spilled-bytes"), ==, 1599 * SIZE);
+  r = read_all ();
+  gst_pad_add_probe (r->sinkpad, GST_PAD_PROBE_TYPE_BUFFER, count_down, &counter, NULL);
+  for (guint i = 0; i < 20; i++) {
+    read_again (r, &counter, 200);
+    read_again (r, &counter, 200);
+    read_again (r, &counter, 1590);
+  }
+  g_object_get (p->element, "stats", &stats, NULL);
+  g_assert_true (gst_structure_get_double (stats, "hit-ratio", &ratio));
+  gst_structure_free (stats);
+  gst_harness_teardown (p);
+  gst_harness_teardown (r);
+  remove_dir (dir);
+  g_test_message ("%s: %.3f", policy, ratio);
+  return ratio;
+}
+
+static void
+test_policies (void)
+{
+  gdouble prefix = hit_ratio_of ("prefix"), lru = hit_ratio_of ("lru"), lfu = hit_ratio_of ("lfu");
+
+  g_assert_cmpfloat (lru, <, 0.25);
+  g_assert_cmpfloat (lfu, >, 0.35);
+  g_assert_cmpfloat (prefix, >, 0.35);
+}
+
 // What is mounted here is seen by nobody else and goes with the process.
 static gboolean
 leave_others_alone (void)
@@ -306,5 +419,6 @@ main (int argc, char **argv)
   g_test_add_func ("/intervalcache-spill/disk-full", test_disk_full);
   g_test_add_func ("/intervalcache-spill/no-room-at-all", test_no_room_at_all);
   g_test_add_func ("/intervalcache-spill/no-such-directory", test_no_such_directory);
+  g_test_add_func ("/intervalcache-spill/policies", test_policies);
   return g_test_run ();
 }
