@@ -136,6 +136,37 @@ def serve_paced():
             expect_frames(reader, 20)
 
 
+@test
+def cache_delay():
+    """cache-delay.launch: both windows show pictures, the second ones of before"""
+    shown = line_of('cache-delay.launch', [
+        ('autovideosink name=now', 'fakesink name=now silent=false sync=true'),
+        ('autovideosink name=then', 'fakesink name=then silent=false sync=true'),
+        ('delay=5000000000', 'delay=500000000')])
+    with running(f'-v {shown.strip()}') as process:
+        latest = {}
+        for line in process.stdout:
+            match = re.search(r'last-message = chain.*\((now|then):sink\).* pts: (\d+):(\d+):([\d.]+)', line)
+            if match:
+                name, hours, minutes, seconds = match.groups()
+                latest[name] = int(hours) * 3600 + int(minutes) * 60 + float(seconds)
+                if name == 'then' and latest[name] > 1:
+                    break
+        assert latest['now'] - latest['then'] > 0.3, latest
+
+
+@test
+def cache_channel():
+    """cache-channel.launch: each reader gets frames without a gap"""
+    with listen() as one, listen() as two:
+        ports = [each.getsockname()[1] for each in (one, two)]
+        with running(line_of('cache-channel.launch', [
+                ('5004', str(ports[0])), ('5006', str(ports[1])),
+                ('delay=30000000000', 'delay=1000000000'), ('max-bytes=1000000', 'max-bytes=10000')])):
+            expect_frames(one, 20)
+            expect_frames(two, 40)
+
+
 def need_svcenc():
     done = subprocess.run(['gst-inspect-1.0', 'svcenc'], env=environment(), capture_output=True)
     if done.returncode != 0:
