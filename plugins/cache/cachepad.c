@@ -43,12 +43,7 @@ cache_pad_activate_mode (GstPad *pad, GstObject *parent, GstPadMode mode, gboole
 {
   WeirCachePad *self = WEIR_CACHE_PAD (pad);
 
-  if (mode != GST_PAD_MODE_PUSH || !self->reader.window)
-    return mode == GST_PAD_MODE_PUSH && !active;
-  if (active)
-    return cache_reader_run (&self->reader);
-  cache_reader_interrupt (&self->reader);
-  return gst_pad_stop_task (pad);
+  return mode == GST_PAD_MODE_PUSH && cache_reader_activate (&self->reader, active);
 }
 
 // A sink that synchronises shows things when they leave here.

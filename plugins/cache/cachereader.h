@@ -38,7 +38,7 @@ typedef struct {
 typedef struct {
   GstElement *element;
   GstPad *pad;
-  CacheWindow *window; // a reference, from open to close
+  CacheWindow *window; // a reference, from open to close; both locks to write it
 
   CacheSettings settings; // the pad's object lock
 
@@ -46,6 +46,7 @@ typedef struct {
   CacheScene *sent; // the events that are in force downstream
 
   // The window's lock, all below.
+  gboolean active;    // the pad is
   gboolean flushing;  // the task is to end
   gboolean paused;    // it keeps its place
   gboolean ended;     // from outside: nothing but EOS is to come
@@ -70,16 +71,19 @@ void cache_reader_init (CacheReader *reader, GstElement *element, GstPad *pad);
 void cache_reader_open (CacheReader *reader, CacheWindow *window);
 void cache_reader_close (CacheReader *reader);
 
-// Makes the pad's task run; and wait for nothing any more, so that it can be stopped. It takes its
-// place once it runs, isn't paused and the pad is linked.
-gboolean cache_reader_run (CacheReader *reader);
+// For the pad's activatemode function, in push mode. It takes its place once it is active, isn't
+// paused and the pad is linked.
+gboolean cache_reader_activate (CacheReader *reader, gboolean active);
+
+// Makes the task of an active pad wait for nothing, so that it can be paused; and run again.
 void cache_reader_interrupt (CacheReader *reader);
+void cache_reader_run (CacheReader *reader);
 
 void cache_reader_pause (CacheReader *reader, gboolean paused);
 void cache_reader_end (CacheReader *reader);
 void cache_reader_wake (CacheReader *reader); // the settings have changed
 
-// While the task doesn't run: downstream was flushed.
+// Between these two: downstream was flushed.
 void cache_reader_flushed (CacheReader *reader);
 
 // FALSE if the seek is none within the window.

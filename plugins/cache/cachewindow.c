@@ -408,7 +408,6 @@ cache_window_add_stats (CacheWindow *window, GstStructure *stats)
   guint64 oldest = 0, newest = 0;
   gdouble ratio = 1;
 
-  g_mutex_lock (&window->lock);
   if (c->from_file > 0)
     ratio = (gdouble) c->from_memory / (gdouble) (c->from_memory + c->from_file);
   if (index->head > index->tail) {
@@ -423,5 +422,4 @@ cache_window_add_stats (CacheWindow *window, GstStructure *stats)
       G_TYPE_UINT64, c->publishers, "readers", G_TYPE_UINT, window->n_readers, "hit-ratio",
       G_TYPE_DOUBLE, ratio, "read-from-memory", G_TYPE_UINT64, c->from_memory, "read-from-file",
       G_TYPE_UINT64, c->from_file, NULL);
-  g_mutex_unlock (&window->lock);
 }

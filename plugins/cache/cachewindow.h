@@ -89,7 +89,7 @@ gint64 cache_window_next (CacheWindow *window);
 gint64 cache_window_push (CacheWindow *window, WeirCacheEntry *entry);
 void cache_window_mark_join (CacheWindow *window, gint64 position);
 
-// What it holds, for statistics: see intervalcache.
+// What it holds, for statistics: see intervalcache. With the lock.
 void cache_window_add_stats (CacheWindow *window, GstStructure *stats);
 
 G_END_DECLS

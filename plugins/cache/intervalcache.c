@@ -573,7 +573,9 @@ make_stats (WeirIntervalCache *self)
   CacheWindow *window = get_window (self);
 
   if (window) {
+    g_mutex_lock (&window->lock);
     cache_window_add_stats (window, stats);
+    g_mutex_unlock (&window->lock);
     cache_window_unref (window);
   }
   return stats;

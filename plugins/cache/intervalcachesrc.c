@@ -81,12 +81,7 @@ src_activate_mode (GstPad *pad, GstObject *parent, GstPadMode mode, gboolean act
 {
   WeirIntervalCacheSrc *self = WEIR_INTERVAL_CACHE_SRC (parent);
 
-  if (mode != GST_PAD_MODE_PUSH)
-    return FALSE;
-  if (active)
-    return cache_reader_run (&self->reader);
-  cache_reader_interrupt (&self->reader);
-  return gst_pad_stop_task (pad);
+  return mode == GST_PAD_MODE_PUSH && cache_reader_activate (&self->reader, active);
 }
 
 // The only event that a program has to send here.

@@ -831,6 +831,50 @@ test_stops_at_once (void)
   end (p, NULL);
 }
 
+typedef struct {
+  GstElement *pipeline;
+  gint done; // atomic
+} Seeker;
+
+static gpointer
+seek_on (gpointer user_data)
+{
+  Seeker *seeker = user_data;
+  for (guint i = 0; !g_atomic_int_get (&seeker->done); i++)
+    gst_element_send_event (
+        seeker->pipeline, make_seek (i % 10 * FRAME, i % 3 ? GST_SEEK_FLAG_FLUSH : 0));
+  return NULL;
+}
+
+static void
+test_seeks_while_it_stops (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "channel", "both", NULL);
+  GstElement *source = gst_element_factory_make ("intervalcachesrc", NULL);
+  GstElement *sink = gst_element_factory_make ("fakesink", NULL);
+  GstElement *pipeline = gst_pipeline_new (NULL);
+  Seeker seeker = { pipeline, FALSE };
+  GThread *thread;
+
+  g_object_set (source, "channel", "both", NULL);
+  g_object_set (sink, "sync", FALSE, NULL);
+  gst_bin_add_many (GST_BIN (pipeline), source, sink, NULL);
+  gst_element_link (source, sink);
+  push_frames (p, 0, 20, 1);
+  thread = g_thread_new ("seeker", seek_on, &seeker);
+  for (guint i = 0; i < 100; i++) {
+    gst_element_set_state (pipeline, i % 3 ? GST_STATE_PLAYING : GST_STATE_PAUSED);
+    if (i % 2)
+      push_frames (p, 20 + i, 1, 1);
+    gst_element_set_state (pipeline, i % 5 ? GST_STATE_READY : GST_STATE_NULL);
+  }
+  g_atomic_int_set (&seeker.done, TRUE);
+  g_thread_join (thread);
+  gst_element_set_state (pipeline, GST_STATE_NULL);
+  gst_object_unref (pipeline);
+  end (p, NULL);
+}
+
 static gpointer
 write_on (gpointer user_data)
 {
@@ -892,6 +936,7 @@ main (int argc, char **argv)
   g_test_add_func ("/intervalcache/seek", test_seek);
   g_test_add_func ("/intervalcache/eos", test_eos);
   g_test_add_func ("/intervalcache/stops-at-once", test_stops_at_once);
+  g_test_add_func ("/intervalcache/seeks-while-it-stops", test_seeks_while_it_stops);
   g_test_add_func ("/intervalcache/pads-come-and-go", test_pads_come_and_go);
   ret = g_test_run ();
   gst_system_clock_set_default (NULL);

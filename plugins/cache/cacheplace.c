@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "cachereader_private.h"
+
+// A window that is too short for a delay is read with this part of it to spare.
+#define SPARE_PART 8
+
+static gboolean
+at_end (const WeirCacheIndex *index)
+{
+  const WeirCacheEntry *last = newest (index);
+
+  return last && last->flags & WEIR_CACHE_EOS;
+}
+
+static void
+look_for_join (CacheReader *self, gint64 from)
+{
+  self->cursor = self->looked_from = from;
+  self->find_join = TRUE;
+}
+
+// At the join point up to there, else at the first that comes.
+static void
+go_to (CacheReader *self, gint64 position)
+{
+  gint64 join = weir_cache_index_join_before (index_of (self), position);
+
+  self->cursor = join;
+  self->find_join = FALSE;
+  if (join == WEIR_CACHE_NO_POSITION)
+    look_for_join (self, MIN (position, index_of (self)->head));
+}
+
+static void
+go_live (CacheReader *self)
+{
+  self->cursor = index_of (self)->head - (at_end (index_of (self)) ? 1 : 0);
+  self->find_join = FALSE;
+}
+
+static void
+note_miss (CacheReader *self, gint64 from, gint64 n)
+{
+  self->counts.misses++;
+  self->counts.skipped += (guint64) n;
+  self->discont = TRUE;
+  if (!self->miss.missed)
+    self->miss.from = from;
+  self->miss.missed = TRUE;
+  self->miss.n += n;
+}
+
+void
+cache_place_at_time (CacheReader *self, gint64 time)
+{
+  const WeirCacheIndex *index = index_of (self);
+
+  if (time < weir_cache_index_at (index, index->tail)->time_ns) {
+    look_for_join (self, index->tail);
+    note_miss (self, time, 0);
+  } else if (time > newest (index)->end_ns) {
+    go_live (self);
+  } else {
+    go_to (self, weir_cache_index_find_time (index, time));
+  }
+}
+
+void
+cache_place_note (CacheReader *self)
+{
+  const WeirCacheIndex *index = index_of (self);
+
+  self->placed = self->discont = TRUE;
+  if (weir_cache_index_has (index, self->cursor))
+    self->next_time = weir_cache_index_at (index, self->cursor)->time_ns;
+  else if (newest (index))
+    self->next_time = newest (index)->end_ns;
+}
+
+void
+cache_place_take (CacheReader *self, const CacheSettings *settings)
+{
+  const WeirCacheIndex *index = index_of (self);
+
+  if (index->head == index->tail && settings->start == CACHE_START_POSITION)
+    return;
+  if (index->head == index->tail)
+    self->cursor = index->head;
+  else if (settings->start == CACHE_START_POSITION)
+    cache_place_at_time (self, (gint64) settings->position);
+  else if (settings->start == CACHE_START_OLDEST)
+    look_for_join (self, index->tail);
+  else if (settings->start == CACHE_START_JOIN_POINT)
+    go_to (self, index->head);
+  else if (settings->delay > 0)
+    go_to (self, weir_cache_index_find_arrival (index, clock_now () - (gint64) settings->delay));
+  else
+    go_live (self);
+  cache_place_note (self);
+}
+
+// The first entry to go on with. Where what is here was due to this reader only later, its delay is
+// more than the window holds: it goes on with a bit less than that.
+static gint64
+place_in_short_window (CacheReader *self, const CacheSettings *settings)
+{
+  const WeirCacheIndex *index = index_of (self);
+  const gint64 oldest = weir_cache_index_at (index, index->tail)->arrival_ns;
+  const gint64 now = clock_now ();
+  gint64 to;
+
+  if (now - oldest >= (gint64) settings->delay)
+    return index->tail;
+  to = weir_cache_index_find_arrival (index, oldest + (now - oldest) / SPARE_PART);
+  self->delay_limit = now - weir_cache_index_at (index, to)->arrival_ns;
+  return to;
+}
+
+void
+cache_place_catch_up (CacheReader *self, const CacheSettings *settings)
+{
+  const WeirCacheIndex *index = index_of (self);
+  gint64 to;
+
+  if (self->cursor < self->window->flushed) {
+    self->cursor = self->window->flushed;
+    self->discont = TRUE;
+    self->find_join = FALSE;
+  }
+  if (self->cursor >= index->tail || self->find_join)
+    return;
+  to = settings->delay > 0 ? place_in_short_window (self, settings) : index->tail;
+  note_miss (self, self->next_time, to - self->cursor);
+  look_for_join (self, to);
+}
+
+// Where there was none in a whole window, there may never be one.
+gboolean
+cache_place_find_join (CacheReader *self)
+{
+  const WeirCacheIndex *index = index_of (self);
+  gint64 join = weir_cache_index_next_join (index, self->cursor);
+
+  if (join == WEIR_CACHE_NO_POSITION && self->looked_from < index->tail)
+    join = index->tail;
+  else if (join == WEIR_CACHE_NO_POSITION && at_end (index))
+    join = index->head - 1;
+  if (join == WEIR_CACHE_NO_POSITION)
+    return FALSE;
+  if (self->miss.missed) {
+    self->miss.n += join - self->cursor;
+    self->counts.skipped += (guint64) (join - self->cursor);
+  }
+  self->cursor = join;
+  self->find_join = FALSE;
+  return TRUE;
+}
