@@ -300,31 +300,12 @@ cache_window_set_bounds (CacheWindow *window, const CacheBounds *bounds)
   g_mutex_unlock (&window->lock);
 }
 
-static void
-drop_segment (CacheWindow *window)
-{
-  CacheScene *old = window->scene, *scene;
-
-  if (!old)
-    return;
-  scene = g_malloc (sizeof *scene + old->n * sizeof scene->events[0]);
-  scene->refs = 1;
-  scene->n = 0;
-  for (guint i = 0; i < old->n; i++) {
-    if (GST_EVENT_TYPE (old->events[i]) != GST_EVENT_SEGMENT)
-      scene->events[scene->n++] = gst_event_ref (old->events[i]);
-  }
-  window->scene = scene;
-  cache_scene_unref (old);
-}
-
 void
 cache_window_flush (CacheWindow *window)
 {
   g_mutex_lock (&window->lock);
   window->flushed = window->index.head;
   window->discont = TRUE;
-  drop_segment (window);
   evict (window, window->flushed);
   g_mutex_unlock (&window->lock);
 }

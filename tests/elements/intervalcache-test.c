@@ -389,6 +389,32 @@ test_rtp_join (void)
   end (p, r);
 }
 
+static GstBuffer *
+make_h264 (guint number, guint8 frame, guint8 nal_type)
+{
+  GstBuffer *buffer = make_vp8 (number, frame, TRUE, TRUE);
+
+  gst_buffer_memset (buffer, 12, 0x60 | nal_type, 1);
+  gst_buffer_memset (buffer, 13, 0x88, 1); // a slice that begins the picture
+  return buffer;
+}
+
+// What belongs to a keyframe comes before what tells that it is one: delimiter, then the slice.
+static void
+test_rtp_join_is_where_the_frame_begins (void)
+{
+  GstHarness *p = publish (
+      "application/x-rtp,media=video,clock-rate=90000,encoding-name=H264", "channel", "rtp", NULL);
+  GstHarness *r = make_reader ("channel", "rtp", "start", 1, NULL);
+
+  for (guint i = 0; i < 30; i++)
+    gst_harness_push (p, make_h264 (i, (guint8) (i / 2), i % 2 == 0 ? 9 : i / 2 % 5 == 0 ? 5 : 1));
+  gst_harness_play (r);
+  for (guint i = 20; i < 30; i++)
+    expect (r, (guint) sizeof vp8_key + i);
+  end (p, r);
+}
+
 /* Bounds */
 
 static void
@@ -832,7 +858,7 @@ test_stops_at_once (void)
 }
 
 typedef struct {
-  GstElement *pipeline;
+  GstHarness *reader;
   gint done; // atomic
 } Seeker;
 
@@ -840,9 +866,10 @@ static gpointer
 seek_on (gpointer user_data)
 {
   Seeker *seeker = user_data;
+
   for (guint i = 0; !g_atomic_int_get (&seeker->done); i++)
-    gst_element_send_event (
-        seeker->pipeline, make_seek (i % 10 * FRAME, i % 3 ? GST_SEEK_FLAG_FLUSH : 0));
+    gst_harness_push_upstream_event (
+        seeker->reader, make_seek (i % 10 * FRAME, i % 3 ? GST_SEEK_FLAG_FLUSH : 0));
   return NULL;
 }
 
@@ -850,29 +877,22 @@ static void
 test_seeks_while_it_stops (void)
 {
   GstHarness *p = publish (RAW_CAPS, "channel", "both", NULL);
-  GstElement *source = gst_element_factory_make ("intervalcachesrc", NULL);
-  GstElement *sink = gst_element_factory_make ("fakesink", NULL);
-  GstElement *pipeline = gst_pipeline_new (NULL);
-  Seeker seeker = { pipeline, FALSE };
+  GstHarness *r = make_reader ("channel", "both", NULL);
+  Seeker seeker = { r, FALSE };
   GThread *thread;
 
-  g_object_set (source, "channel", "both", NULL);
-  g_object_set (sink, "sync", FALSE, NULL);
-  gst_bin_add_many (GST_BIN (pipeline), source, sink, NULL);
-  gst_element_link (source, sink);
+  gst_harness_set_drop_buffers (r, TRUE);
   push_frames (p, 0, 20, 1);
   thread = g_thread_new ("seeker", seek_on, &seeker);
   for (guint i = 0; i < 100; i++) {
-    gst_element_set_state (pipeline, i % 3 ? GST_STATE_PLAYING : GST_STATE_PAUSED);
+    gst_element_set_state (r->element, i % 3 ? GST_STATE_PLAYING : GST_STATE_PAUSED);
     if (i % 2)
       push_frames (p, 20 + i, 1, 1);
-    gst_element_set_state (pipeline, i % 5 ? GST_STATE_READY : GST_STATE_NULL);
+    gst_element_set_state (r->element, i % 5 ? GST_STATE_READY : GST_STATE_NULL);
   }
   g_atomic_int_set (&seeker.done, TRUE);
   g_thread_join (thread);
-  gst_element_set_state (pipeline, GST_STATE_NULL);
-  gst_object_unref (pipeline);
-  end (p, NULL);
+  end (p, r);
 }
 
 static gpointer
@@ -921,6 +941,8 @@ main (int argc, char **argv)
   g_test_add_func ("/intervalcache/end-by-program", test_end_by_program);
   g_test_add_func ("/intervalcache/starts", test_starts);
   g_test_add_func ("/intervalcache/rtp-join", test_rtp_join);
+  g_test_add_func (
+      "/intervalcache/rtp-join-is-where-the-frame-begins", test_rtp_join_is_where_the_frame_begins);
   g_test_add_func ("/intervalcache/bounds", test_bounds);
   g_test_add_func ("/intervalcache/overrun", test_overrun);
   g_test_add_func ("/intervalcache/position-gone", test_position_gone);
