@@ -77,6 +77,38 @@ cache_place_note (CacheReader *self)
     self->next_time = newest (index)->end_ns;
 }
 
+// The first entry to go on with. Where what is here was due to this reader only later, its delay is
+// more than the window holds: it goes on with a bit less than that.
+static gint64
+place_in_short_window (CacheReader *self, const CacheSettings *settings)
+{
+  const WeirCacheIndex *index = index_of (self);
+  const gint64 oldest = weir_cache_index_at (index, index->tail)->arrival_ns;
+  const gint64 now = clock_now ();
+  gint64 to;
+
+  if (now - oldest >= (gint64) settings->delay)
+    return index->tail;
+  to = weir_cache_index_find_arrival (index, oldest + (now - oldest) / SPARE_PART);
+  self->delay_limit = now - weir_cache_index_at (index, to)->arrival_ns;
+  return to;
+}
+
+// Only what has gone already tells that the window is short; else the stream is young, and the
+// delay will be reached.
+static void
+go_back (CacheReader *self, const CacheSettings *settings)
+{
+  const WeirCacheIndex *index = index_of (self);
+
+  if (index->tail > self->window->flushed
+      && clock_now () - weir_cache_index_at (index, index->tail)->arrival_ns
+             < (gint64) settings->delay)
+    go_to (self, place_in_short_window (self, settings));
+  else
+    go_to (self, weir_cache_index_find_arrival (index, clock_now () - (gint64) settings->delay));
+}
+
 void
 cache_place_take (CacheReader *self, const CacheSettings *settings)
 {
@@ -93,27 +125,10 @@ cache_place_take (CacheReader *self, const CacheSettings *settings)
   else if (settings->start == CACHE_START_JOIN_POINT)
     go_to (self, index->head);
   else if (settings->delay > 0)
-    go_to (self, weir_cache_index_find_arrival (index, clock_now () - (gint64) settings->delay));
+    go_back (self, settings);
   else
     go_live (self);
   cache_place_note (self);
-}
-
-// The first entry to go on with. Where what is here was due to this reader only later, its delay is
-// more than the window holds: it goes on with a bit less than that.
-static gint64
-place_in_short_window (CacheReader *self, const CacheSettings *settings)
-{
-  const WeirCacheIndex *index = index_of (self);
-  const gint64 oldest = weir_cache_index_at (index, index->tail)->arrival_ns;
-  const gint64 now = clock_now ();
-  gint64 to;
-
-  if (now - oldest >= (gint64) settings->delay)
-    return index->tail;
-  to = weir_cache_index_find_arrival (index, oldest + (now - oldest) / SPARE_PART);
-  self->delay_limit = now - weir_cache_index_at (index, to)->arrival_ns;
-  return to;
 }
 
 void

@@ -32,7 +32,9 @@ wait_for_clock (CacheReader *self, gint64 until)
 static void
 wait_for_change (CacheReader *self)
 {
+  self->window->n_waiting++;
   g_cond_wait (&self->window->changed, &self->window->lock);
+  self->window->n_waiting--;
 }
 
 void

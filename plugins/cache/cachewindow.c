@@ -357,7 +357,8 @@ cache_window_push (CacheWindow *window, WeirCacheEntry *entry)
   if (weir_cache_index_push (&window->index, entry) == 0) {
     position = window->index.head - 1;
     window->bytes_in_memory += entry->bytes;
-    g_cond_broadcast (&window->changed);
+    if (window->n_waiting > 0)
+      g_cond_broadcast (&window->changed);
     evict (window, 0);
     spill (window);
   } else {

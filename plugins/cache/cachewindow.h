@@ -62,10 +62,10 @@ typedef struct {
   guint64 max_bytes; // in memory, but for what is read from the file
   gint64 in_memory;  // the first entry that isn't in the file
   guint64 bytes_in_memory;
-  gint64 flushed;   // who is before this position goes on there, and has missed nothing
-  gboolean written; // someone writes
-  gboolean discont; // the next data does not go on from the last
-  guint n_readers;
+  gint64 flushed;             // who is before this position goes on there, and has missed nothing
+  gboolean written;           // someone writes
+  gboolean discont;           // the next data does not go on from the last
+  guint n_readers, n_waiting; // the latter for `changed`
   CacheCounts counts;
 } CacheWindow;
 

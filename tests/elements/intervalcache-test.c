@@ -747,6 +747,23 @@ test_delay_longer_than_the_window (void)
   end (p, NULL);
 }
 
+// Who comes when it has been full for long begins at once.
+static void
+test_delay_of_a_newcomer_longer_than_the_window (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "max-buffers", 40, NULL), *h;
+
+  push_frames (p, 0, 100, 1);
+  h = add_pad (p, "live", 100 * FRAME);
+  expect_discont (h, 64, TRUE);
+  for (guint i = 65; i < 70; i++) {
+    g_assert_cmpuint (move_clock (), ==, FRAME);
+    expect_discont (h, i, FALSE);
+  }
+  remove_pad (p, h);
+  end (p, NULL);
+}
+
 static void
 test_flush (void)
 {
@@ -954,6 +971,8 @@ main (int argc, char **argv)
   g_test_add_func ("/intervalcache/delay-of-a-newcomer", test_delay_of_a_newcomer);
   g_test_add_func (
       "/intervalcache/delay-longer-than-the-window", test_delay_longer_than_the_window);
+  g_test_add_func ("/intervalcache/delay-of-a-newcomer-longer-than-the-window",
+      test_delay_of_a_newcomer_longer_than_the_window);
   g_test_add_func ("/intervalcache/flush", test_flush);
   g_test_add_func ("/intervalcache/seek", test_seek);
   g_test_add_func ("/intervalcache/eos", test_eos);
