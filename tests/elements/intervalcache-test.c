@@ -663,6 +663,27 @@ test_sink_without_pads (void)
   end (p, NULL);
 }
 
+// A pipeline has ended when its sinks have: the cache is one where nothing follows it.
+static void
+test_tells_eos_as_a_sink (void)
+{
+  for (guint n_pads = 0; n_pads < 2; n_pads++) {
+    GstHarness *p = publish (RAW_CAPS, NULL);
+    GstHarness *h = n_pads > 0 ? add_pad (p, "live", 0) : NULL;
+    GstBus *bus = give_bus (p);
+    GstMessage *message;
+
+    gst_harness_push_event (p, gst_event_new_eos ());
+    message = gst_bus_pop_filtered (bus, GST_MESSAGE_EOS);
+    g_assert_cmpint (message != NULL, ==, n_pads == 0);
+    g_clear_pointer (&message, gst_message_unref);
+    drop_bus (p, bus);
+    if (h)
+      remove_pad (p, h);
+    end (p, NULL);
+  }
+}
+
 // Moves the clock to when a reader waits for it.
 static GstClockTime
 move_clock (void)
@@ -967,6 +988,7 @@ main (int argc, char **argv)
   g_test_add_func ("/intervalcache/writer-never-waits", test_writer_never_waits);
   g_test_add_func ("/intervalcache/pads", test_pads);
   g_test_add_func ("/intervalcache/sink-without-pads", test_sink_without_pads);
+  g_test_add_func ("/intervalcache/tells-eos-as-a-sink", test_tells_eos_as_a_sink);
   g_test_add_func ("/intervalcache/delay", test_delay);
   g_test_add_func ("/intervalcache/delay-of-a-newcomer", test_delay_of_a_newcomer);
   g_test_add_func (
