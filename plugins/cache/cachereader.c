@@ -107,9 +107,7 @@ static void
 take_entry (CacheReader *self, Taken *taken)
 {
   taken->entry = *weir_cache_index_at (index_of (self), self->cursor++);
-  gst_mini_object_ref (taken->entry.object);
-  if (taken->entry.state)
-    cache_scene_ref (taken->entry.state);
+  cache_entry_ref (&taken->entry);
   self->next_time = taken->entry.end_ns;
   taken->miss = self->miss;
   taken->miss.to = taken->entry.time_ns;
@@ -247,7 +245,7 @@ loop (gpointer user_data)
     tell_miss (self, &taken.miss);
   push_scene (self, taken.entry.state);
   cache_scene_unref (taken.entry.state);
-  ret = push (self, taken.entry.object, taken.discont);
+  ret = push (self, cache_entry_load (&taken.entry), taken.discont);
   if (ret == GST_FLOW_NOT_LINKED)
     wait_for_link (self);
   else if (ret != GST_FLOW_OK)

@@ -113,11 +113,33 @@ cache_window_ref (CacheWindow *window)
   return window;
 }
 
-static void
-free_entry (WeirCacheEntry *entry)
+void
+cache_entry_ref (const WeirCacheEntry *entry)
 {
-  gst_mini_object_unref (entry->object);
+  if (entry->flags & WEIR_CACHE_STORED)
+    cache_piece_ref (entry->object);
+  else
+    gst_mini_object_ref (entry->object);
+  if (entry->state)
+    cache_scene_ref (entry->state);
+}
+
+void
+cache_entry_unref (const WeirCacheEntry *entry)
+{
+  if (entry->flags & WEIR_CACHE_STORED)
+    cache_piece_unref (entry->object);
+  else
+    gst_mini_object_unref (entry->object);
   cache_scene_unref (entry->state);
+}
+
+GstMiniObject *
+cache_entry_load (const WeirCacheEntry *entry)
+{
+  if (entry->flags & WEIR_CACHE_STORED)
+    return cache_spill_load (entry->object, entry->home_offset);
+  return entry->object;
 }
 
 static void
@@ -126,7 +148,7 @@ free_window (CacheWindow *window)
   cache_spill_close (window->spill);
   while (window->index.head > window->index.tail) {
     WeirCacheEntry entry = weir_cache_index_pop (&window->index);
-    free_entry (&entry);
+    cache_entry_unref (&entry);
   }
   weir_cache_index_free (&window->index);
   cache_scene_unref (window->scene);
@@ -184,7 +206,7 @@ evict (CacheWindow *window, gint64 until)
       break;
     g_mutex_unlock (&window->lock);
     for (guint i = 0; i < n; i++)
-      free_entry (&gone[i]);
+      cache_entry_unref (&gone[i]);
     g_mutex_lock (&window->lock);
   } while (n == AT_ONCE);
 }
@@ -204,20 +226,29 @@ apply_bounds (CacheWindow *window, const CacheBounds *bounds)
     .buffers = bounds->buffers };
 }
 
-// With the lock. Returns what was there before, to be let go.
-static GstMiniObject *
-replace_object (CacheWindow *window, GstMiniObject *object, guint64 home)
+// With the lock. Of an event there is nothing to be stored.
+static void
+replace_object (CacheWindow *window, const CacheStored *stored)
 {
   WeirCacheEntry *entry = weir_cache_index_at (&window->index, window->in_memory++);
-  GstMiniObject *old = NULL;
 
   window->bytes_in_memory -= entry->bytes;
-  if (object) {
-    old = entry->object;
-    entry->object = object;
-    entry->home = home;
+  if (!stored)
+    return;
+  entry->home = stored->number;
+  entry->object = stored->copy;
+  if (stored->piece) {
+    entry->object = stored->piece;
+    entry->home_offset = stored->offset;
+    entry->flags |= WEIR_CACHE_STORED;
   }
-  return old;
+}
+
+static void
+drop_stored (CacheStored *stored)
+{
+  g_clear_pointer (&stored->piece, cache_piece_unref);
+  g_clear_pointer (&stored->copy, gst_mini_object_unref);
 }
 
 // Moves the first entry in memory to the file. With the lock, which is given up while it is copied.
@@ -226,24 +257,27 @@ static void
 spill_one (CacheWindow *window)
 {
   const gint64 position = window->in_memory;
-  GstMiniObject *object =
-      gst_mini_object_ref (weir_cache_index_at (&window->index, position)->object);
-  GstMiniObject *copy = NULL, *old = NULL;
-  const gboolean is_event = GST_IS_EVENT (object);
-  guint64 home = 0;
+  const WeirCacheEntry old = *weir_cache_index_at (&window->index, position);
+  const gboolean is_event = old.flags & WEIR_CACHE_EVENT;
+  CacheStored stored = { 0 };
+  gboolean is_stored, replaced = FALSE;
 
+  cache_entry_ref (&old);
   g_mutex_unlock (&window->lock);
-  if (window->spill && !is_event)
-    copy = cache_spill_take (window->spill, object, &home);
+  is_stored = window->spill && !is_event && cache_spill_store (window->spill, old.object, &stored);
   g_mutex_lock (&window->lock);
-  if (window->in_memory == position && (copy || is_event))
-    old = replace_object (window, g_steal_pointer (&copy), home);
-  else if (window->in_memory == position)
+  if (window->in_memory == position && (is_stored || is_event)) {
+    replace_object (window, is_stored ? &stored : NULL);
+    replaced = is_stored;
+  } else if (window->in_memory == position) {
     evict (window, window->index.tail + 1);
+  }
   g_mutex_unlock (&window->lock);
-  gst_mini_object_unref (object);
-  g_clear_pointer (&old, gst_mini_object_unref);
-  g_clear_pointer (&copy, gst_mini_object_unref);
+  cache_entry_unref (&old);
+  if (replaced)
+    gst_mini_object_unref (old.object); // the window's
+  else if (is_stored)
+    drop_stored (&stored);
   g_mutex_lock (&window->lock);
 }
 
@@ -367,7 +401,7 @@ cache_window_push (CacheWindow *window, WeirCacheEntry *entry)
   g_mutex_unlock (&window->lock);
   cache_scene_unref (old);
   if (position < 0)
-    free_entry (entry);
+    cache_entry_unref (entry);
   return position;
 }
 

@@ -87,6 +87,11 @@ gint64 cache_window_next (CacheWindow *window);
 // Takes the object of the entry: a buffer, a list, or an event. Returns its position, or -1 if
 // there is no memory.
 gint64 cache_window_push (CacheWindow *window, WeirCacheEntry *entry);
+// References to what an entry holds, and what it holds as an object: takes the reference.
+void cache_entry_ref (const WeirCacheEntry *entry);
+void cache_entry_unref (const WeirCacheEntry *entry);
+GstMiniObject *cache_entry_load (const WeirCacheEntry *entry);
+
 void cache_window_mark_join (CacheWindow *window, gint64 position);
 
 // What it holds, for statistics: see intervalcache. With the lock.

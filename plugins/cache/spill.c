@@ -9,13 +9,28 @@
 #include <unistd.h>
 
 #define PIECE ((gsize) 1 << 20)
+#define BUFFER_FLAGS (~(guint) (GST_MINI_OBJECT_FLAG_LAST - 1)) // those that aren't every object's
 
-typedef struct {
+typedef struct _CachePiece Piece;
+
+struct _CachePiece {
   gint refs; // atomic
   CacheSpill *spill;
   guint64 number; // another one each time it is used
   guint8 *data;
-} Piece;
+};
+
+// What is stored of a buffer that has no metas, before its bytes.
+typedef struct {
+  guint64 pts, dts, duration, offset, offset_end;
+  guint32 flags;
+  guint32 size;
+} Record;
+
+typedef struct {
+  guint32 n; // records that follow
+  guint32 is_list;
+} Head;
 
 struct _CacheSpill {
   gint refs; // atomic; each piece in use has one
@@ -105,10 +120,16 @@ cache_spill_unref (CacheSpill *self)
   g_free (self);
 }
 
-static void
-piece_unref (gpointer data)
+CachePiece *
+cache_piece_ref (CachePiece *piece)
 {
-  Piece *piece = data;
+  g_atomic_int_inc (&piece->refs);
+  return piece;
+}
+
+void
+cache_piece_unref (CachePiece *piece)
+{
   CacheSpill *self = piece->spill;
 
   if (!g_atomic_int_dec_and_test (&piece->refs))
@@ -119,6 +140,12 @@ piece_unref (gpointer data)
   g_queue_push_tail (&self->unused, piece);
   g_mutex_unlock (&self->lock);
   cache_spill_unref (self);
+}
+
+static void
+piece_unref (gpointer data)
+{
+  cache_piece_unref (data);
 }
 
 void
@@ -331,18 +358,138 @@ take_list (CacheSpill *self, GstBufferList *list)
   return copy;
 }
 
-GstMiniObject *
-cache_spill_take (CacheSpill *self, GstMiniObject *object, guint64 *piece)
-{
-  GstMiniObject *copy;
+/* Buffers without metas */
 
+static GstBuffer *
+nth_buffer (GstMiniObject *object, guint i)
+{
+  return GST_IS_BUFFER (object) ? GST_BUFFER (object)
+                                : gst_buffer_list_get (GST_BUFFER_LIST (object), i);
+}
+
+static guint
+count_buffers (GstMiniObject *object)
+{
+  return GST_IS_BUFFER (object) ? 1 : gst_buffer_list_length (GST_BUFFER_LIST (object));
+}
+
+// The bytes that it takes in the file. 0 if it has metas, or is larger than a piece.
+static gsize
+size_stored (GstMiniObject *object)
+{
+  const guint n = count_buffers (object);
+  gsize size = sizeof (Head) + n * sizeof (Record);
+
+  for (guint i = 0; i < n; i++) {
+    GstBuffer *buffer = nth_buffer (object, i);
+    gpointer state = NULL;
+
+    if (gst_buffer_iterate_meta (buffer, &state))
+      return 0;
+    size += gst_buffer_get_size (buffer);
+  }
+  size = (size + 7) & ~(gsize) 7; // so that what follows is aligned
+  return size <= PIECE ? size : 0;
+}
+
+static Record
+make_record (GstBuffer *buffer)
+{
+  return (Record) { GST_BUFFER_PTS (buffer), GST_BUFFER_DTS (buffer), GST_BUFFER_DURATION (buffer),
+    GST_BUFFER_OFFSET (buffer), GST_BUFFER_OFFSET_END (buffer),
+    GST_BUFFER_FLAGS (buffer) & BUFFER_FLAGS, (guint32) gst_buffer_get_size (buffer) };
+}
+
+static void
+write_records (guint8 *at, GstMiniObject *object)
+{
+  const Head head = { count_buffers (object), GST_IS_BUFFER_LIST (object) };
+  guint8 *bytes = at + sizeof head + head.n * sizeof (Record);
+
+  memcpy (at, &head, sizeof head);
+  at += sizeof head;
+  for (guint i = 0; i < head.n; i++, at += sizeof (Record)) {
+    const Record record = make_record (nth_buffer (object, i));
+
+    memcpy (at, &record, sizeof record);
+    gst_buffer_extract (nth_buffer (object, i), 0, bytes, record.size);
+    bytes += record.size;
+  }
+}
+
+static gboolean
+store_records (CacheSpill *self, GstMiniObject *object, gsize size, CacheStored *stored)
+{
+  self->used = (self->used + 7) & ~(gsize) 7;
+  if ((!self->current || PIECE - self->used < size) && !next_piece (self))
+    return FALSE;
+  write_records (self->current->data + self->used, object);
+  *stored = (CacheStored) { .piece = cache_piece_ref (self->current),
+    .offset = (guint32) self->used,
+    .number = self->current->number };
+  self->used += size;
+  return TRUE;
+}
+
+gboolean
+cache_spill_store (CacheSpill *self, GstMiniObject *object, CacheStored *stored)
+{
+  const gsize size = size_stored (object);
+
+  *stored = (CacheStored) { 0 };
+  if (size > 0)
+    return store_records (self, object, size, stored);
   if (GST_IS_BUFFER_LIST (object))
-    copy = (GstMiniObject *) take_list (self, GST_BUFFER_LIST (object));
+    stored->copy = (GstMiniObject *) take_list (self, GST_BUFFER_LIST (object));
   else
-    copy = (GstMiniObject *) take_buffer (self, GST_BUFFER (object));
-  if (copy && self->current)
-    *piece = self->current->number;
-  return copy;
+    stored->copy = (GstMiniObject *) take_buffer (self, GST_BUFFER (object));
+  if (stored->copy && self->current)
+    stored->number = self->current->number;
+  return stored->copy != NULL;
+}
+
+static GstBuffer *
+load_buffer (CachePiece *piece, const Record *record, guint8 *bytes)
+{
+  GstBuffer *buffer = gst_buffer_new ();
+
+  if (record->size > 0)
+    gst_buffer_append_memory (
+        buffer, gst_memory_new_wrapped (GST_MEMORY_FLAG_READONLY, bytes, record->size, 0,
+                    record->size, cache_piece_ref (piece), piece_unref));
+  GST_BUFFER_PTS (buffer) = record->pts;
+  GST_BUFFER_DTS (buffer) = record->dts;
+  GST_BUFFER_DURATION (buffer) = record->duration;
+  GST_BUFFER_OFFSET (buffer) = record->offset;
+  GST_BUFFER_OFFSET_END (buffer) = record->offset_end;
+  GST_BUFFER_FLAG_SET (buffer, record->flags);
+  return buffer;
+}
+
+GstMiniObject *
+cache_spill_load (CachePiece *piece, guint32 offset)
+{
+  guint8 *at = piece->data + offset, *bytes;
+  GstBufferList *list = NULL;
+  GstBuffer *buffer = NULL;
+  Head head;
+
+  memcpy (&head, at, sizeof head);
+  at += sizeof head;
+  bytes = at + head.n * sizeof (Record);
+  if (head.is_list)
+    list = gst_buffer_list_new_sized (head.n);
+  for (guint i = 0; i < head.n; i++, at += sizeof (Record)) {
+    Record record;
+
+    memcpy (&record, at, sizeof record);
+    buffer = load_buffer (piece, &record, bytes);
+    bytes += record.size;
+    if (list)
+      gst_buffer_list_add (list, buffer);
+  }
+  cache_piece_unref (piece);
+  return list ? (GstMiniObject *) list : (GstMiniObject *) buffer;
 }
 
 guint64

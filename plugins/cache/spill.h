@@ -26,9 +26,23 @@ void cache_spill_unref (CacheSpill *spill);
 // Before anything is written.
 void cache_spill_set_rule (CacheSpill *spill, WeirPolicyRule rule, guint64 bytes_in_memory);
 
-// A copy of the buffer or list with its bytes in the file, or NULL if there is no room. `piece` is
-// the number of the one in which it begins: they have numbers of their own in the process, from 1.
-GstMiniObject *cache_spill_take (CacheSpill *spill, GstMiniObject *object, guint64 *piece);
+// Where a buffer or list lies in the file. What has no metas leaves nothing of it in memory, and is
+// made anew when it is loaded; else there is a copy with its bytes in the file.
+typedef struct _CachePiece CachePiece;
+typedef struct {
+  CachePiece *piece;   // a reference, or NULL
+  guint32 offset;      // in it
+  GstMiniObject *copy; // or this one
+  guint64 number;      // of the piece in which it begins: pieces have numbers of their own, from 1
+} CacheStored;
+
+// FALSE if there is no room.
+gboolean cache_spill_store (CacheSpill *spill, GstMiniObject *object, CacheStored *stored);
+
+// Takes the reference.
+GstMiniObject *cache_spill_load (CachePiece *piece, guint32 offset);
+CachePiece *cache_piece_ref (CachePiece *piece);
+void cache_piece_unref (CachePiece *piece);
 
 // A reader comes to a piece. TRUE if it is in memory, by the rule. Else it will be, and what has to
 // go for it is let go by the other function, which may take a while. NULL is fine.

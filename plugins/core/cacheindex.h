@@ -25,12 +25,14 @@ typedef enum {
   WEIR_CACHE_DISCONT = 1 << 1, // does not go on from what came before
   WEIR_CACHE_EVENT = 1 << 2,   // no data, so no place to begin at
   WEIR_CACHE_EOS = 1 << 3,     // nothing more is to come from who brought this
+  WEIR_CACHE_STORED = 1 << 4,  // the owner's: the object is where it is stored
 } WeirCacheFlags;
 
 typedef struct {
   void *object;  // the owner's
   void *state;   // the owner's: what is in force at this place
   uint64_t home; // the owner's: where the object lies
+  uint32_t home_offset;
   int64_t time_ns;
   int64_t end_ns; // where what follows is expected; time_ns if that isn't known
   int64_t arrival_ns;

@@ -154,7 +154,7 @@ test_comes_back_as_it_was (void)
   gchar *dir = make_dir ();
   GstHarness *p = publish (dir, 10 * SIZE, 8 * MB), *r;
   GstBufferList *list = gst_buffer_list_new ();
-  GstBuffer *first = make_buffer (0, SIZE), *got;
+  GstBuffer *first = make_buffer (0, SIZE), *second, *got;
   GstCaps *reference = gst_caps_new_empty_simple ("timestamp/x-ntp");
 
   gst_buffer_add_reference_timestamp_meta (first, reference, 42, GST_CLOCK_TIME_NONE);
@@ -163,16 +163,35 @@ test_comes_back_as_it_was (void)
   gst_buffer_list_add (list, make_buffer (1, SIZE));
   gst_buffer_list_add (list, make_buffer (2, SIZE));
   gst_pad_push_list (p->srcpad, list);
-  push (p, 3, 497, SIZE);
+  second = make_buffer (3, SIZE);
+  GST_BUFFER_DTS (second) = 3 * MS - 5;
+  GST_BUFFER_DURATION (second) = MS;
+  GST_BUFFER_OFFSET (second) = 12345;
+  GST_BUFFER_FLAG_SET (second, GST_BUFFER_FLAG_DELTA_UNIT | GST_BUFFER_FLAG_CORRUPTED);
+  gst_harness_push (p, second);
+  gst_harness_push (p, make_buffer (4, 0));
+  push (p, 5, 495, SIZE);
   g_assert_cmpuint (stat_of (p, "held"), ==, 500);
-  g_assert_cmpuint (stat_of (p, "spilled-bytes"), ==, 490 * SIZE);
+  g_assert_cmpuint (stat_of (p, "spilled-bytes"), ==, 489 * SIZE);
   r = read_all ();
   got = pull (r);
   check (got, 0, SIZE);
   g_assert_nonnull (gst_buffer_get_reference_timestamp_meta (got, reference));
   g_assert_true (GST_BUFFER_FLAG_IS_SET (got, GST_BUFFER_FLAG_MARKER));
   gst_buffer_unref (got);
-  for (guint i = 1; i < 500; i++)
+  expect (r, 1, SIZE);
+  expect (r, 2, SIZE);
+  got = pull (r);
+  check (got, 3, SIZE);
+  g_assert_cmpuint (GST_BUFFER_DTS (got), ==, 3 * MS - 5);
+  g_assert_cmpuint (GST_BUFFER_DURATION (got), ==, MS);
+  g_assert_cmpuint (GST_BUFFER_OFFSET (got), ==, 12345);
+  g_assert_true (
+      GST_BUFFER_FLAG_IS_SET (got, GST_BUFFER_FLAG_DELTA_UNIT | GST_BUFFER_FLAG_CORRUPTED));
+  g_assert_false (GST_BUFFER_FLAG_IS_SET (got, GST_BUFFER_FLAG_DISCONT));
+  gst_buffer_unref (got);
+  expect (r, 4, 0);
+  for (guint i = 5; i < 500; i++)
     expect (r, i, SIZE);
   gst_caps_unref (reference);
   gst_harness_teardown (p);
