@@ -125,6 +125,36 @@ check_from_api (YamlReader *reader, const YamlNode *mapping, GError **error)
   return TRUE;
 }
 
+// Before anything is made of a URI, as a launch line would be.
+static gboolean
+check_uri_from_api (YamlReader *reader, const YamlNode *node, GError **error)
+{
+  const gchar *uri = node ? yaml_text (reader, node) : NULL;
+  PullConfig pull = { 0 };
+  gchar *wrong = uri ? pull_uri_check (uri, PULL_URI_FROM_API, &pull) : NULL;
+
+  pull_config_clear (&pull);
+  return !wrong
+         || yaml_fail_take (reader, node, "upstream", PROXY_CONFIG_ERROR_VALUE, error, wrong);
+}
+
+static gboolean
+check_uris_from_api (YamlReader *reader, const YamlNode *mapping, GError **error)
+{
+  YamlNode *list, *item;
+
+  if (!yaml_is_mapping (mapping))
+    return TRUE; // told by whoever reads it
+  if (!check_uri_from_api (reader, yaml_get (reader, mapping, "upstream"), error))
+    return FALSE;
+  list = yaml_get (reader, mapping, "upstreams");
+  for (guint i = 0; list && yaml_is_sequence (list) && (item = yaml_item (reader, list, i)); i++) {
+    if (!check_uri_from_api (reader, item, error))
+      return FALSE;
+  }
+  return TRUE;
+}
+
 MountConfig *
 proxy_config_parse_mount (StageSet *set, const gchar *path, const gchar *text, gsize len,
     const MountConfig *base, GError **error)
@@ -145,7 +175,7 @@ proxy_config_parse_mount (StageSet *set, const gchar *path, const gchar *text, g
     return NULL;
   mount = base ? mount_config_copy (base) : mount_config_new (path);
   root = yaml_root (reader);
-  ok = root && check_from_api (reader, root, error)
+  ok = root && check_from_api (reader, root, error) && check_uris_from_api (reader, root, error)
        && read_mount (mount, set, reader, root, root, base ? SCHEMA_PATCH : SCHEMA_WHOLE, error);
   if (!root)
     g_set_error_literal (

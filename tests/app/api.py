@@ -137,6 +137,10 @@ def a_wrong_body_changes_nothing():
                 (f'{{"upstream": "{NOWHERE}", "pipeline": ["nix"]}}', 'there is no stage "nix"',
                  'body:1:51')]:
             proxy.fails(400, message, where, *put, body)
+        for body in ({'upstream': 'launch: fakesrc ! pay0'},
+                     {'upstreams': [NOWHERE, 'launch: fakesrc ! pay0']}):
+            proxy.fails(400, 'launch lines are taken from the configuration file',
+                        r'body:1:\d+', *put, body)
         proxy.fails(400, 'from itself: /cam, /cam', 'body', *put, {'upstream': proxy.url('/cam')})
         for path in ('/v1/mounts/cam/', '/v1/mounts/a%20b', '/v1/mounts/stream=0'):
             proxy.fails(400, 'is not a path|holds a character|names a track', None, 'PUT', path,
