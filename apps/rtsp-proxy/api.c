@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define BODY_MAX (64 * 1024)
+#define REASON_MAX 200 // characters
 
 // ---- answers ----
 
@@ -146,6 +147,18 @@ api_dup_query (const ApiRequest *request, const gchar *name)
   }
   g_strfreev (pairs);
   return value;
+}
+
+gchar *
+api_dup_reason (const ApiRequest *request, const gchar *otherwise)
+{
+  gchar *given = api_dup_query (request, "reason");
+  gchar *reason = given && *given
+                      ? g_utf8_substring (given, 0, MIN (g_utf8_strlen (given, -1), REASON_MAX))
+                      : g_strdup (otherwise);
+
+  g_free (given);
+  return reason;
 }
 
 gboolean

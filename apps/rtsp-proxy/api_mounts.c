@@ -276,10 +276,9 @@ api_delete_mount (ApiRequest *request)
   if (!mount)
     return;
   answer_change (request, SOUP_STATUS_OK, mount_get_config (mount), NULL, dry);
-  reason = api_dup_query (request, "reason");
+  reason = api_dup_reason (request, "the mount was removed through the API");
   if (!dry)
-    server_remove_mount (request->api->server, request->rest,
-        reason && *reason ? reason : "the mount was removed through the API");
+    server_remove_mount (request->api->server, request->rest, reason);
   g_free (reason);
   mount_unref (mount);
 }

@@ -40,6 +40,9 @@ void api_fail_error (SoupServerMessage *message, guint status, const GError *err
 // A parameter of the query, decoded; NULL if it is not there, "" if it has no value.
 gchar *api_dup_query (const ApiRequest *request, const gchar *name);
 
+// Why something is closed, as the query says, or else this; to be freed.
+gchar *api_dup_reason (const ApiRequest *request, const gchar *otherwise);
+
 // FALSE, and it is answered: a parameter is not one of these, which end with NULL.
 gboolean api_check_query (const ApiRequest *request, ...) G_GNUC_NULL_TERMINATED;
 

@@ -177,9 +177,8 @@ api_delete_reader (ApiRequest *request)
   if (!reader)
     return;
   answer_reader (request, reader);
-  reason = api_dup_query (request, "reason");
-  server_close_reader (request->api->server, reader_get_id (reader),
-      reason && *reason ? reason : "closed through the API");
+  reason = api_dup_reason (request, "closed through the API");
+  server_close_reader (request->api->server, reader_get_id (reader), reason);
   g_free (reason);
   reader_unref (reader);
 }

@@ -11,7 +11,7 @@ import stat
 import subprocess
 import tempfile
 import threading
-import time
+from random import Random
 
 from control import CLIP_URI, Controlled, Watch, config, wait_for_readers_of
 from openapi import Contract
@@ -151,6 +151,28 @@ def a_wrong_body_changes_nothing():
         proxy.fails(400, 'unknown parameter', 'query', 'DELETE', '/v1/mounts/cam?force=1')
         assert proxy.get('/v1/mounts') == before
         assert not matches(proxy, r' mount \S+ (added|changed|removed)')
+
+
+@test
+def any_body_is_answered():
+    """Whatever the bytes are, they are taken or refused, and the proxy goes on."""
+    random = Random(5)
+    sound = json.dumps({'upstreams': [NOWHERE, CLIP_URI], 'linger': '1s', 'class': 3,
+                        'pipeline': ['pull', {'restamp': {}}],
+                        'choices': {}, 'on-demand': False, 'user': '\u00e9"\\'})
+    with Checked({'/cam': CLIP}) as proxy:
+        seen = set()
+        for _ in range(600):
+            body = bytearray(sound.encode())
+            for _ in range(random.randrange(4)):
+                at = random.randrange(len(body))
+                if random.random() < 0.5:
+                    body[at] = random.choice(b'{}[]",:\\&*!|>%@`#-? \n\t0\x00\xff')
+                else:
+                    body[at:at + random.randrange(9)] = body[random.randrange(len(body)):][:9]
+            status, _, _ = proxy.http('PATCH', '/v1/mounts/cam?dry-run', bytes(body))
+            seen.add(status)
+        assert seen == {200, 400}, seen
 
 
 @test
@@ -309,7 +331,13 @@ def changes_outlive_a_reload_unless_the_file_changes_the_mount():
         assert change['path'] == '/retaken' and change['keys'] == ['linger'], change
         now = {m['path']: (m['source'], m['config']['linger']) for m in
                proxy.get('/v1/mounts')['mounts']}
-        assert now == {'/kept': ('api', '1s'), '/retaken': ('file', '2s'), '/new': ('api', '10s')}, now
+        assert now == {
+            '/kept': ('api', '1s'), '/retaken': ('file', '2s'), '/new': ('api', '10s')}, now
+        # The file comes to say what was done already: then there is nothing to do.
+        proxy.write(config({**mounts, '/retaken': {**CLIP, 'linger': '2s'},
+                            '/kept': {**CLIP, 'linger': '1s'}, '/new': CLIP}))
+        plan = proxy.expect(200, 'POST', '/v1/reload')
+        assert plan['changes'] == [] and proxy.get('/v1/mounts/new')['source'] == 'file', plan
 
 
 @test
@@ -358,8 +386,8 @@ def readers_are_told_of_and_closed():
 @test
 def a_removed_mount_closes_its_readers():
     with Checked({'/cam': CLIP, '/b': CLIP}) as proxy, Watch(proxy) as one, Watch(proxy, '/b') as two:
-        proxy.expect(200, 'DELETE', '/v1/mounts/cam?reason=moved')
-        proxy.wait_for_line(r' reader \S+ out: /cam: moved$')
+        proxy.expect(200, 'DELETE', '/v1/mounts/cam?reason=' + 'moved%0A' * 100)
+        proxy.wait_for_line(r' reader \S+ out: /cam: (moved\?){33}mo$')
         assert one.closed()
         two.take()
         # It can come back at once.
