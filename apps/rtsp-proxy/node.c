@@ -133,49 +133,63 @@ run (Inlet *i, gboolean on)
 // Readers would have to be closed for other tracks: for a clip that is not worth it, and for an
 // upstream only if there is nothing else.
 static void
-take (Inlet *best, gboolean have_other)
+take (Inlet *wanted, gboolean have_other)
 {
-  Relay *relay = best->node->relay;
+  Relay *relay = wanted->node->relay;
 
-  if (!best->changed) {
-    relay_prefer (relay, best->source);
-  } else if (!have_other && !best->is_slate) {
-    relay_take (relay, best->source);
-    best->changed = FALSE;
-    TELL (best->node, changed);
+  if (!wanted->changed) {
+    relay_prefer (relay, wanted->source);
+  } else if (wanted->up && !have_other && !wanted->is_slate) {
+    relay_take (relay, wanted->source);
+    wanted->changed = FALSE;
+    TELL (wanted->node, changed);
   }
 }
 
-// Runs what is needed: all down to the first that is well, and the one that readers see.
+static gboolean
+is_well (Inlet *i)
+{
+  return i->up && !is_silent (i);
+}
+
+// Still without a failure, and not for too long.
+static gboolean
+is_promising (Inlet *i)
+{
+  return !i->up && !i->reason && !is_silent (i);
+}
+
+// Runs all down to the first that is well or promises to be, and the one that readers see; and has
+// the relay take it. One that stands by does so from its start, as it may begin with the only
+// keyframe for seconds.
 static void
 choose (Node *self)
 {
-  Inlet *best = NULL, *current = NULL;
+  Inlet *wanted = NULL, *current = NULL;
+  gboolean current_is_well;
 
+  for (guint n = 0; n < self->inlets->len; n++) {
+    if (is_current (inlet (self, n)))
+      current = inlet (self, n);
+  }
   for (guint n = 0; n < self->inlets->len; n++) {
     Inlet *i = inlet (self, n);
 
-    if (is_current (i))
-      current = i;
-    if (!best)
+    if (!wanted) {
       run (i, TRUE);
-    else if (i != current)
+      if (is_well (i) || is_promising (i))
+        wanted = i;
+    } else if (i != current) {
       run (i, FALSE);
-    if (!best && i->up && !is_silent (i))
-      best = i;
-    // Give it the time to begin.
-    else if (!best && i->running && !is_silent (i) && !i->reason)
-      break;
+    }
   }
-  if (!best || best == current)
+  if (!wanted || wanted == current)
     return;
-  if (current && current->up && !is_silent (current)) {
-    if (pull_now () - best->up_since < (gint64) WELL_AFTER)
-      return;
-    take (best, TRUE);
-  } else {
-    take (best, FALSE);
-  }
+  current_is_well = current && is_well (current);
+  if (!current_is_well)
+    take (wanted, FALSE);
+  else if (wanted->up && pull_now () - wanted->up_since > (gint64) WELL_AFTER)
+    take (wanted, TRUE);
 }
 
 static gboolean
@@ -223,8 +237,10 @@ on_changed (gpointer owner)
 
   if (is_current (self))
     TELL (node, changed);
-  else
+  else if (!self->changed) {
+    log_event ("upstream %s: its tracks are others than those that readers have", self->shown);
     self->changed = TRUE;
+  }
   node_unref (node);
 }
 

@@ -54,8 +54,9 @@ gboolean
 relay_caps_same (const GstCaps *told, const GstCaps *now)
 {
   static const gchar *const in_band[] = { "sprop-parameter-sets", "sprop-vps", "sprop-sps",
-    "sprop-pps", "profile-level-id", "a-framerate", "payload", "ssrc", NULL };
-  const guint first_of_any = 5;
+    "sprop-pps", "level-asymmetry-allowed", "profile", "level", "profile-id", "tier-flag",
+    "level-id", "profile-level-id", "a-framerate", "payload", "ssrc", NULL };
+  const guint first_of_any = 10;
   GstStructure *a = gst_structure_copy (gst_caps_get_structure (told, 0));
   GstStructure *b = gst_structure_copy (gst_caps_get_structure (now, 0));
   const gchar *name = gst_structure_get_string (a, "encoding-name");

@@ -66,6 +66,7 @@ struct _RelaySource {
   gboolean life_open;   // this life's place in the relay's time is fixed
   gint64 life_arrival;  // now of its first packet
   gint64 life_start;    // ns of the relay's time
+  gint64 tolerance_s;   // how far its bases may be off
   gboolean flows;       // that has been told
   Standby *standby;     // while it stands by
 };

@@ -7,8 +7,10 @@
 // Another SSRC takes a track over once the one before has been silent for so long: a stray packet,
 // or two sources at once, must not make the numbers flap.
 #define SSRC_SILENCE (100 * GST_MSECOND)
-// RTP-Info that is further from the first packet than this is not believed.
+// RTP-Info that is further from the first packet than this is not believed; nor from the join point
+// of a source that stood by for a while.
 #define BASE_TOLERANCE_S 10
+#define STANDBY_BASE_TOLERANCE_S 30
 // Who stands by at a join point waits for the current source no longer than so, if that is silent.
 #define CURRENT_SILENCE (100 * GST_MSECOND)
 // Of the same media: for it to come to the same instant; and, if the join point is further behind
@@ -71,13 +73,16 @@ next_start (Relay *relay, gint64 now)
   return end + MAX (now - relay->last_arrival, (gint64) SPLICE_GAP);
 }
 
-// A life that has its media from where they came before goes on in its time.
+// A life that has its media from where they came before goes on in its time; and what has all its
+// media from one relay has the time of that.
 static gint64
 find_start (RelaySource *self, gint64 now)
 {
   Relay *relay = self->relay;
 
-  if (!self->origin || self->origin != relay->origin || relay->last_arrival == 0)
+  if (self->origin && relay->last_arrival == 0)
+    return self->start;
+  if (!self->origin || self->origin != relay->origin)
     return next_start (relay, now);
   for (guint i = 0; i < relay->n_tracks; i++) {
     relay->tracks[i].resumes = relay->tracks[i].splice.n_lives > 0;
@@ -86,12 +91,19 @@ find_start (RelaySource *self, gint64 now)
   return self->start + relay->origin_offset;
 }
 
+static gint64
+ticks_from (guint64 base, guint32 timestamp)
+{
+  return (gint32) (timestamp - (guint32) base);
+}
+
 static void
-open_life (RelaySource *self, gint64 start, gint64 now)
+open_life (RelaySource *self, gint64 start, gint64 now, gint64 tolerance_s)
 {
   Relay *relay = self->relay;
 
   self->life_open = TRUE;
+  self->tolerance_s = tolerance_s;
   self->life_start = start;
   self->life_arrival = now;
   relay->origin = self->origin;
@@ -105,13 +117,10 @@ begin_track (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now, gui
   guint32 rate = track->splice.clock_rate;
 
   if (!self->life_open)
-    open_life (self, find_start (self, now), now);
-  if (base != RELAY_NO_BASE && !self->origin) {
-    gint32 ahead = (gint32) (rtp->timestamp - (guint32) base);
-
-    if (ABS ((gint64) ahead) > (gint64) rate * BASE_TOLERANCE_S)
-      base = RELAY_NO_BASE;
-  }
+    open_life (self, find_start (self, now), now, BASE_TOLERANCE_S);
+  if (base != RELAY_NO_BASE && !self->origin
+      && ABS (ticks_from (base, rtp->timestamp)) > (gint64) rate * self->tolerance_s)
+    base = RELAY_NO_BASE;
   if (base == RELAY_NO_BASE)
     base = (guint32) (rtp->timestamp
                       - gst_util_uint64_scale (
@@ -161,7 +170,7 @@ renumber (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now, guint6
   }
   relay->last_arrival = from->last_arrival = now;
   to->time = weir_splice_time (&track->splice, rtp->timestamp);
-  if (track->resumes && to->time <= track->resume_after) {
+  if (track->resumes && to->time <= track->resume_after + (gint64) SAME_INSTANT) {
     relay->stats.n_stale++;
     return FALSE;
   }
@@ -247,15 +256,29 @@ find_join_time (Relay *relay, const RelaySource *next, gint64 *time)
 {
   const StandbyPacket *join = standby_get_join (next->standby);
   guint32 timestamp, rate;
-  gint64 ticks;
 
   if (!join || !next->origin || next->origin != relay->origin || join->base == RELAY_NO_BASE
       || !read_timestamp (join->packet, &timestamp))
     return FALSE;
   rate = relay->tracks[join->track].splice.clock_rate;
-  ticks = (gint32) (timestamp - (guint32) join->base);
-  *time = next->start + relay->origin_offset + ticks * (gint64) GST_SECOND / rate;
+  *time = next->start + relay->origin_offset
+          + ticks_from (join->base, timestamp) * (gint64) GST_SECOND / rate;
   return TRUE;
+}
+
+// How far after its start of play the join point of a source with media of its own is, in ns; 0 if
+// its RTP-Info is not believed.
+static gint64
+find_join_offset (Relay *relay, const StandbyPacket *join)
+{
+  gint64 rate = relay->tracks[join->track].splice.clock_rate;
+  guint32 timestamp;
+  gint64 ticks;
+
+  if (join->base == RELAY_NO_BASE || !read_timestamp (join->packet, &timestamp))
+    return 0;
+  ticks = ticks_from (join->base, timestamp);
+  return ABS (ticks) > rate * STANDBY_BASE_TOLERANCE_S ? 0 : ticks * (gint64) GST_SECOND / rate;
 }
 
 // The source that stands by becomes the current one, with what it has brought since its join point.
@@ -275,13 +298,13 @@ take_over (Relay *relay, gint64 now)
     if (time <= end)
       start += end + (gint64) SPLICE_GAP - time;
   } else {
-    start = next_start (relay, now);
+    start = next_start (relay, now) - find_join_offset (relay, join);
   }
   relay->next = NULL;
   relay->current = next;
   relay->stats.n_switches++;
   next->flows = FALSE;
-  open_life (next, start, join ? join->now : now);
+  open_life (next, start, join->now, STANDBY_BASE_TOLERANCE_S);
   while (standby_pop (next->standby, &packet)) {
     // Of another origin, what came before the join point has no place in time.
     if (!next->origin && packet.now < next->life_arrival)
@@ -439,6 +462,11 @@ take (RelaySource *self)
   }
   relay_hold (relay);
   begin_life (self);
+  // Relays behind this one ask for it before the first packet.
+  if (self->origin && relay->last_arrival == 0) {
+    relay->origin = self->origin;
+    relay->origin_offset = 0;
+  }
   return tracks;
 }
 
@@ -491,6 +519,10 @@ relay_prefer (Relay *relay, RelaySource *source)
   gboolean first = FALSE;
 
   g_mutex_lock (&relay->lock);
+  if (source && source == relay->next) {
+    g_mutex_unlock (&relay->lock);
+    return;
+  }
   if (relay->next)
     g_clear_pointer (&relay->next->standby, standby_free);
   relay->next = NULL;

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Presentations that share stages, and pipelines that are swapped while people watch."""
+
+import contextlib
+import subprocess
+import threading
+import time
+
+from control import Controlled, Watch
+from proc import Rtsp
+from proxy import CLIP, Origin, Read, wait_for_readers, wait_until
+from tap import run, test
+
+# A keyframe each half second.
+LIVE = ('launch:videotestsrc is-live=true pattern={pattern} ! '
+        'video/x-raw,width=320,height=180,framerate=30/1 ! videoconvert ! '
+        'openh264enc gop-size=15 bitrate=400000 ! h264parse ! '
+        'rtph264pay config-interval=-1 name=pay0 '
+        'audiotestsrc is-live=true ! audio/x-raw,rate=48000 ! voaacenc ! rtpmp4gpay name=pay1 pt=97')
+QUICK = {'linger': '200ms', 'connect-timeout': '2s', 'read-timeout': '2s', 'switch-timeout': '4s'}
+
+
+def live(pattern='ball', **settings):
+    return {'upstream': LIVE.format(pattern=pattern), **QUICK, **settings}
+
+
+class Decode:
+    """ffmpeg, which decodes what it gets and says what was wrong with it."""
+
+    def __init__(self, url, transport='tcp', duration=60):
+        self._process = subprocess.Popen(
+            ['ffmpeg', '-nostdin', '-v', 'error', '-rtsp_transport', transport, '-i', url, '-map',
+             '0:v', '-t', str(duration), '-f', 'framehash', '-hash', 'crc32', '-'],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.frames = 0
+        self._thread = threading.Thread(target=self._count)
+        self._thread.start()
+
+    def _count(self):
+        for line in self._process.stdout:
+            self.frames += not line.startswith('#')
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        if self._process.poll() is None:
+            self._process.terminate()
+        self.errors = self._process.stderr.read()
+        self._process.wait(10)
+        self._thread.join(10)
+
+    def running(self):
+        return self._process.poll() is None
+
+
+def nodes(proxy, kind, label=None):
+    return [node for node in proxy.get('/v1/graph')['nodes']
+            if node['kind'] == kind and label in (None, node['label'])]
+
+
+def shown_upstream(proxy):
+    """The state of each upstream of the only mount that runs, in order."""
+    return [node['state'] for node in nodes(proxy, 'upstream')]
+
+
+def switches(proxy, path='/cam'):
+    return proxy.get(f'/v1/mounts{path}')['ingest']['switches']
+
+
+def switch(proxy, body, path='/cam'):
+    """Changes the mount, and waits until readers see the new pipeline."""
+    before = switches(proxy, path)
+    status, _, answer = proxy.http('PATCH', f'/v1/mounts{path}', body)
+    assert status == 200, answer
+    wait_until(lambda: switches(proxy, path) == before + 1, 6, f'it switched: {body}')
+    wait_until(lambda: not proxy.get(f'/v1/mounts{path}')['presentations'][0]['switching'], 2,
+               'the old pipeline has gone')
+
+
+def check_smooth(result, n, lost=0):
+    totals = result['totals']
+    assert totals['ok'] == n, result
+    assert totals['lost'] == lost and totals['ssrc_changes'] == 0, totals
+    assert totals['ts_backward'] == 0 and totals['decode_errors'] == 0, totals
+
+
+@test
+def five_choices_of_one_camera_share_one_upstream_and_one_decoder():
+    sizes = ['160x90', '192x108', '256x144', '320x180', '384x216']
+    with Origin() as origin, Controlled(
+            {'/cam': {'upstream': origin.url, 'choices': {'transcode': ['size', 'rate']},
+                      **QUICK}}) as proxy:
+        reads = [Read(proxy.url(f'/cam?size={size}'), duration=4) for size in sizes]
+        wait_for_readers(proxy, 5)
+        assert origin.count('play') == 1
+        assert len(nodes(proxy, 'stage', 'pull')) == 1
+        assert len(nodes(proxy, 'stage', 'decode')) == 1
+        assert len(nodes(proxy, 'stage', 'transcode')) == 5
+        for read in reads:
+            check_smooth(read.result(), 1)
+        wait_until(lambda: not nodes(proxy, 'stage'), 5, 'no stage is left')
+        wait_until(lambda: len(nodes(proxy, 'presentation')) == 1, 5, 'no choice is left')
+
+
+@test
+def the_same_choices_are_one_pipeline_and_others_are_none():
+    with Controlled({'/cam': live(choices={'transcode': ['size', 'rate']})}) as proxy:
+        queries = ['size=160x90&rate=200k', 'rate=200k&size=160x90', 'rate=0.2M&size=160x90',
+                   'size=160x90&rate=200000', 'size=160X90&rate=200K', 'rate=200k&size=160%7890',
+                   'rate=200.0k&size=160x90', 'size=160x90&rate=%32%30%30k',
+                   'rate=200000&size=160x90', 'rate=.2M&size=160x90']
+        with Rtsp(proxy.port) as rtsp:
+            for query in queries:
+                status = rtsp.request('DESCRIBE', proxy.url(f'/cam?{query}'))[0]
+                assert status in (200, 404), (query, status)
+            assert len(nodes(proxy, 'stage', 'transcode')) == 1
+            for i in range(1000):
+                bad = ['x', 'size=1', 'rate=99G', 'size=160x90&size=160x90', 'keys=1s',
+                       f'k{i}=1', 'size=160x90&&', '%00', 'size', f'size={i}'][i % 10]
+                status = rtsp.request('DESCRIBE', proxy.url(f'/cam?{bad}'))[0]
+                assert status == 404, (bad, status)
+        assert len(nodes(proxy, 'stage', 'transcode')) == 1
+        assert len(nodes(proxy, 'presentation')) <= 2
+
+
+@test
+def no_more_choices_than_allowed_run_at_once():
+    with Controlled({'/cam': live(choices={'transcode': ['rate']}, linger='5s',
+                                  **{'max-presentations': 2})}) as proxy, Rtsp(proxy.port) as rtsp:
+        for rate, status in ('100k', 200), ('200k', 200), ('300k', 503), ('100k', 200):
+            assert rtsp.request('DESCRIBE', proxy.url(f'/cam?rate={rate}'))[0] == status, rate
+
+
+@test
+def pipelines_are_swapped_under_readers():
+    small = [{'transcode': {'size': '160x90', 'rate': '200k', 'keys': '500ms'}}]
+    with Controlled({'/cam': live()}) as proxy, Decode(proxy.url()) as tcp, Decode(
+            proxy.url(), 'udp') as udp:
+        reads = [Read(proxy.url(), readers=4, duration=14, transport=transport)
+                 for transport in ('tcp', 'udp')]
+        wait_for_readers(proxy, 10)
+        wait_until(lambda: tcp.frames > 10 and udp.frames > 10, 10, 'ffmpeg decodes')
+        for i in range(3):
+            switch(proxy, {'pipeline': ['pull', *small]})
+            switch(proxy, {'pipeline': []})
+        frames = tcp.frames, udp.frames
+        wait_until(lambda: tcp.frames > frames[0] + 20 and udp.frames > frames[1] + 20, 10,
+                   'ffmpeg goes on')
+        for read in reads:
+            check_smooth(read.result(), 4)
+        assert tcp.running() and udp.running()
+        assert len(nodes(proxy, 'stage')) == 1
+    assert not tcp.errors and not udp.errors, tcp.errors + udp.errors
+
+
+@test
+def an_upstream_is_swapped_under_readers():
+    with Controlled({'/cam': live(), '/other': live('snow')}) as proxy, Decode(
+            proxy.url()) as decode:
+        reads = Read(proxy.url(), readers=4, duration=8)
+        wait_for_readers(proxy, 5)
+        other = proxy.url('/other')
+        switch(proxy, {'upstream': other})
+        assert [node['label'] for node in nodes(proxy, 'upstream')].count(other) == 1
+        check_smooth(reads.result(), 4)
+        assert decode.running()
+    assert not decode.errors, decode.errors
+
+
+@test
+def a_pipeline_that_does_not_start_changes_nothing():
+    with Controlled({'/cam': live()}) as proxy:
+        reads = Read(proxy.url(), readers=2, duration=9)
+        wait_for_readers(proxy, 2)
+        assert proxy.http('PATCH', '/v1/mounts/cam', {'upstream': 'rtsp://127.0.0.1:9/x'})[0] == 200
+        proxy.wait_for_line(r' mount /cam stays as it was: the new pipeline gave nothing within')
+        shown = proxy.get('/v1/mounts/cam')['presentations'][0]
+        assert not shown['switching'] and 'gave nothing' in shown['problem'], shown
+        check_smooth(reads.result(), 2)
+        assert switches(proxy) == 0
+
+
+@test
+def readers_are_closed_where_the_codec_changes_and_told_beforehand():
+    vp8 = ('launch:videotestsrc is-live=true ! video/x-raw,width=320,height=180,framerate=30/1 ! '
+           'vp8enc deadline=1 keyframe-max-dist=15 ! rtpvp8pay name=pay0')
+    body = {'pipeline': ['pull', {'transcode': {'size': '160x90'}}]}
+    with Controlled({'/cam': {'upstream': vp8, **QUICK}}) as proxy, contextlib.ExitStack() as stack:
+        stack.enter_context(Watch(proxy))
+        effect = proxy.http('PATCH', '/v1/mounts/cam?dry-run', body)[2]['change']['effect']
+        assert effect.startswith('readers are closed: they were told VP8'), effect
+        assert proxy.http('PATCH', '/v1/mounts/cam', body)[0] == 200
+        proxy.wait_for_line(r' reader \S+ out: /cam: the new pipeline gives other tracks')
+        with Decode(proxy.url(), duration=5) as decode:
+            wait_until(lambda: decode.frames > 20, 10, 'the new pipeline is decoded')
+        assert not decode.errors, decode.errors
+
+
+def camera(port=0):
+    """Another proxy, which serves a test picture at /cam whether or not somebody watches."""
+    return Controlled({'/cam': live(**{'on-demand': False})}, listen=f'127.0.0.1:{port}', api='off')
+
+
+@test
+def the_second_upstream_steps_in_and_the_first_comes_back():
+    with camera() as a, camera() as b, Controlled(
+            {'/cam': {'upstreams': [a.url(), b.url()], **QUICK}}) as proxy, Decode(
+                proxy.url()) as decode:
+        reads = Read(proxy.url(), readers=10, duration=16)
+        wait_for_readers(proxy, 11)
+        wait_until(lambda: decode.frames > 30, 10, 'ffmpeg decodes')
+        assert shown_upstream(proxy) == ['up', 'idle'], shown_upstream(proxy)
+        a.kill()
+        wait_until(lambda: shown_upstream(proxy)[1] == 'up', 5, 'readers see the second')
+        with camera(a.port):
+            wait_until(lambda: shown_upstream(proxy) == ['up', 'idle'], 14,
+                       'readers see the first again')
+            check_smooth(reads.result(), 10)
+            assert decode.running()
+    assert not decode.errors, decode.errors
+
+
+@test
+def a_slate_is_shown_while_there_is_no_upstream():
+    with Origin() as origin, Controlled(
+            {'/cam': {'upstream': origin.url, 'slate': CLIP, **QUICK}}) as proxy:
+        reads = Read(proxy.url(), readers=2, duration=8)
+        wait_for_readers(proxy, 2)
+        origin.kill()
+        wait_until(lambda: shown_upstream(proxy)[1] == 'up', 5, 'the slate is shown')
+        check_smooth(reads.result(), 2)
+
+
+@test
+def a_lagging_stage_touches_only_what_hangs_from_it():
+    """A stage that takes ten seconds for a frame, beside readers of the camera itself."""
+    with Controlled({'/cam': live(choices={'transcode': ['size']})}) as proxy:
+        plain = Read(proxy.url(), readers=2, duration=6)
+        wait_for_readers(proxy, 2)
+        huge = Read(proxy.url('/cam?size=3840x2160'), duration=3)
+        huge.result(None)
+        check_smooth(plain.result(), 2)
+
+
+if __name__ == '__main__':
+    run()
