@@ -13,6 +13,7 @@ weir_drop_name (WeirDrop reason)
     [WEIR_DROP_OVERRUN] = "overrun",
     [WEIR_DROP_THINNED] = "thinned",
     [WEIR_DROP_CATCH_UP] = "catch-up",
+    [WEIR_DROP_LAYERS] = "layers",
   };
 
   return (unsigned) reason < WEIR_N_DROPS ? names[reason] : "unknown";

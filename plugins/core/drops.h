@@ -11,6 +11,7 @@ typedef enum {
   WEIR_DROP_OVERRUN,     // the reader fell out of the window
   WEIR_DROP_THINNED,     // left out because the reader lags
   WEIR_DROP_CATCH_UP,    // discardable, left out while the reader caught up
+  WEIR_DROP_LAYERS,      // above the layers that the reader wants, or of no use to them
   WEIR_N_DROPS
 } WeirDrop;
 

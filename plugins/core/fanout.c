@@ -11,6 +11,8 @@
 #define LIVE_ONLY_NS 1000000000LL
 // A plan is for a reader that comes at once.
 #define PLAN_NS 2000000000LL
+// Who waits for a key picture asks for one so often.
+#define KEY_PAUSE_NS 1000000000LL
 
 const char *
 weir_reader_state_name (WeirReaderState state)
@@ -37,6 +39,10 @@ reader_new (void)
     return NULL;
   atomic_init (&reader->refs, 1);
   atomic_init (&reader->times, 1);
+  atomic_init (&reader->wanted_layers, ALL_LAYERS);
+  atomic_init (&reader->current_layers, ALL_LAYERS);
+  reader->steady = true;
+  reader->steady_layers = ALL_LAYERS;
   reader->fd = -1;
   return reader;
 }
@@ -90,6 +96,12 @@ weir_reader_set_times (WeirReader *reader, unsigned times)
   atomic_store_explicit (&reader->times, times, memory_order_relaxed);
 }
 
+void
+weir_reader_set_layers (WeirReader *reader, WeirLayerSet wanted)
+{
+  atomic_store_explicit (&reader->wanted_layers, pack_layers (wanted), memory_order_relaxed);
+}
+
 // ---- lists of readers. With the lock held. ----
 
 static void
@@ -110,11 +122,23 @@ list_put (ReaderList *list, WeirReader *reader)
 }
 
 static void
+reader_leave_stream (WeirReader *reader)
+{
+  LayerStream *stream = atomic_load_explicit (&reader->stream, memory_order_relaxed);
+
+  if (stream)
+    stream->n_readers--;
+  atomic_store_explicit (&reader->stream, NULL, memory_order_relaxed);
+}
+
+static void
 list_drop (WeirFanout *fanout, WeirReader *reader)
 {
   // No pass can send to it any more: what it counted is final.
-  if (--reader->n_lists == 0)
+  if (--reader->n_lists == 0) {
     add_reader (&fanout->counters, reader);
+    reader_leave_stream (reader);
+  }
   weir_reader_unref (reader);
 }
 
@@ -161,13 +185,36 @@ add_sends (WeirSendCounters *sum, WeirSendCounters *n)
   memset (n, 0, sizeof *n);
 }
 
+// Readers of one stream follow each other, so that its packets are laid out once. Who begins takes
+// turns.
+static void
+order_readers (const ReaderList *list, size_t first, WeirReader **order)
+{
+  const void *streams[SHARD_READERS];
+
+  for (size_t i = 0; i < list->n; i++) {
+    WeirReader *reader = list->readers[first + i < list->n ? first + i : first + i - list->n];
+    const void *stream = atomic_load_explicit (&reader->stream, memory_order_relaxed);
+    size_t at = i;
+
+    for (; at > 0 && (uintptr_t) streams[at - 1] > (uintptr_t) stream; at--) {
+      streams[at] = streams[at - 1];
+      order[at] = order[at - 1];
+    }
+    streams[at] = stream;
+    order[at] = reader;
+  }
+}
+
 static int64_t
 pass_over (Shard *shard, Server *server, int64_t now_ns)
 {
   WeirFanout *fanout = shard->fanout;
   Pass pass = { .fanout = fanout, .server = server, .now_ns = now_ns };
+  WeirReader *order[SHARD_READERS];
   int64_t next_ns = WEIR_NEVER;
   ReaderList *list;
+  bool wishes;
   size_t first;
 
   server_init (server, fanout->ops);
@@ -184,9 +231,10 @@ pass_over (Shard *shard, Server *server, int64_t now_ns)
   pass.settings = fanout->settings;
   pthread_mutex_unlock (&fanout->lock);
 
+  order_readers (list, first, order);
   for (size_t i = 0; i < list->n; i++) {
     size_t at = first + i < list->n ? first + i : first + i - list->n;
-    int64_t due = serve_reader (&pass, list->readers[at]);
+    int64_t due = serve_reader (&pass, order[at]);
 
     if (due < next_ns)
       next_ns = due;
@@ -197,10 +245,13 @@ pass_over (Shard *shard, Server *server, int64_t now_ns)
   for (size_t i = 0; i < 2; i++)
     add_sends (&fanout->counters.sends, &server->loads[i].sender.counters);
   list_unref (fanout, list);
+  wishes = fanout->layers.n_wishes > 0;
   fanout->n_passes--;
   if (fanout->n_draining > 0 || !fanout->running)
     pthread_cond_broadcast (&fanout->passed);
   pthread_mutex_unlock (&fanout->lock);
+  if (wishes && fanout->workers)
+    weir_task_wake (&fanout->flush);
   return next_ns;
 }
 
@@ -249,17 +300,32 @@ serve_all (WeirFanout *fanout, void *here, int64_t now_ns)
   }
 }
 
+// Makes the streams of layers that readers wait for. True if there were any.
+static bool
+grant_layers (WeirFanout *fanout)
+{
+  bool granted;
+
+  pthread_mutex_lock (&fanout->writer);
+  granted = layers_grant (fanout);
+  pthread_mutex_unlock (&fanout->writer);
+  return granted;
+}
+
 int64_t
 weir_fanout_run (WeirFanout *fanout, int64_t now_ns)
 {
-  int64_t next_ns = WEIR_NEVER;
+  int64_t next_ns;
 
-  for (Shard *shard = fanout->shards; shard; shard = shard->next) {
-    int64_t due = pass_over (shard, &fanout->here, now_ns);
+  do {
+    next_ns = WEIR_NEVER;
+    for (Shard *shard = fanout->shards; shard; shard = shard->next) {
+      int64_t due = pass_over (shard, &fanout->here, now_ns);
 
-    if (due < next_ns)
-      next_ns = due;
-  }
+      if (due < next_ns)
+        next_ns = due;
+    }
+  } while (grant_layers (fanout));
   return next_ns;
 }
 
@@ -303,6 +369,7 @@ publish (WeirFanout *fanout)
     fanout->published = true;
   }
   pthread_mutex_unlock (&fanout->lock);
+  layers_take (fanout);
 }
 
 // Publishes what has waited long enough for the rest of its frame.
@@ -322,7 +389,7 @@ run_flush (WeirTask *task, void *scratch, int64_t now_ns)
     publish (fanout);
     due_ns = WEIR_NEVER;
   }
-  published = fanout->published;
+  published = layers_grant (fanout) || fanout->published;
   fanout->flush_armed = due_ns != WEIR_NEVER;
   pthread_mutex_unlock (&fanout->writer);
   if (published)
@@ -331,9 +398,10 @@ run_flush (WeirTask *task, void *scratch, int64_t now_ns)
 }
 
 void
-weir_fanout_set_codec (WeirFanout *fanout, WeirCodec codec)
+weir_fanout_set_codec (WeirFanout *fanout, WeirCodec codec, uint8_t dependency_id)
 {
   pthread_mutex_lock (&fanout->writer);
+  layers_set_codec (fanout, codec, dependency_id);
   weir_window_set_codec (&fanout->window, codec);
   pthread_mutex_unlock (&fanout->writer);
 }
@@ -413,6 +481,19 @@ weir_fanout_end (WeirFanout *fanout, int64_t now_ns)
     weir_task_wake_at (&fanout->flush, due_ns);
   if (published)
     serve_all (fanout, &fanout->here, now_ns);
+}
+
+bool
+weir_fanout_wants_key (WeirFanout *fanout, int64_t now_ns)
+{
+  Layers *layers = &fanout->layers;
+
+  if (!atomic_load_explicit (&layers->key_wanted, memory_order_relaxed)
+      || (layers->key_asked_ns && now_ns - layers->key_asked_ns < KEY_PAUSE_NS))
+    return false;
+  atomic_store_explicit (&layers->key_wanted, false, memory_order_relaxed);
+  layers->key_asked_ns = now_ns;
+  return true;
 }
 
 // ---- who comes and goes ----
@@ -538,6 +619,7 @@ place (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now
     plan = &fresh;
   }
   atomic_store_explicit (&reader->cursor, plan->position, memory_order_relaxed);
+  reader->fresh = atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed) != ALL_LAYERS;
   reader->join = (WeirJoin) { 0 };
   if (plan->position == window->head || plan->position == weir_window_live (window))
     return;
@@ -648,6 +730,7 @@ weir_fanout_new (WeirWorkers *workers, const WeirSendOps *ops, const WeirFanoutS
     free (fanout);
     return NULL;
   }
+  layers_init (&fanout->layers);
   fanout->workers = workers;
   fanout->ops = ops;
   fanout->settings = *settings;
@@ -686,6 +769,7 @@ weir_fanout_free (WeirFanout *fanout)
     list_unref (fanout, shard->list);
     free (shard);
   }
+  layers_free (&fanout->layers);
   weir_window_free (&fanout->window);
   pthread_mutex_destroy (&fanout->writer);
   pthread_mutex_destroy (&fanout->lock);
@@ -768,6 +852,7 @@ weir_fanout_stop (WeirFanout *fanout)
     for (size_t i = 0; shard->list && i < shard->list->n; i++)
       flush_reader (fanout, shard->list->readers[i]);
   }
+  layers_flush (fanout);
   weir_window_flush (&fanout->window);
   pthread_mutex_unlock (&fanout->lock);
   pthread_mutex_unlock (&fanout->writer);
@@ -783,6 +868,7 @@ weir_fanout_drain (WeirFanout *fanout, int64_t deadline_ns)
   pthread_mutex_lock (&fanout->writer);
   fanout->published = false;
   publish (fanout);
+  layers_end_frame (fanout);
   pthread_mutex_unlock (&fanout->writer);
   serve_all (fanout, NULL, weir_now_ns ());
 
@@ -817,6 +903,14 @@ weir_fanout_counters (WeirFanout *fanout, WeirFanoutCounters *counters)
       add_reader (counters, shard->list->readers[i]);
   }
   pthread_mutex_unlock (&fanout->lock);
+}
+
+void
+weir_fanout_rates (WeirFanout *fanout, WeirRates *rates)
+{
+  pthread_mutex_lock (&fanout->writer);
+  *rates = fanout->layers.rates;
+  pthread_mutex_unlock (&fanout->writer);
 }
 
 size_t
@@ -858,6 +952,10 @@ weir_reader_counters (
     .state = reader_state (reader),
     .class = atomic_load (&reader->shard) ? atomic_load (&reader->shard)->class : 0,
     .catching_up = atomic_load_explicit (&reader->joining, memory_order_relaxed),
+    .wanted_layers =
+        unpack_layers (atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed)),
+    .current_layers =
+        unpack_layers (atomic_load_explicit (&reader->current_layers, memory_order_relaxed)),
   };
   memcpy (counters->dropped, sums.dropped, sizeof sums.dropped);
   if (cursor < window->head) {

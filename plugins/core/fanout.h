@@ -23,6 +23,8 @@
 #include "address.h"
 #include "conn.h"
 #include "drops.h"
+#include "layerset.h"
+#include "rates.h"
 #include "send.h"
 #include "window.h"
 #include "workers.h"
@@ -72,6 +74,7 @@ typedef struct {
   WeirReaderState state;
   unsigned class;
   bool catching_up;
+  WeirLayerSet wanted_layers, current_layers;
 } WeirReaderCounters;
 
 typedef struct weir_fanout WeirFanout;
@@ -110,8 +113,9 @@ void weir_fanout_stop (WeirFanout *fanout);
 
 // ---- the writer: one thread ----
 
-// What a packet's payload is, from the next packet on.
-void weir_fanout_set_codec (WeirFanout *fanout, WeirCodec codec);
+// What a packet's payload is, from the next packet on, and under which number its header extensions
+// hold a dependency descriptor (0: none).
+void weir_fanout_set_codec (WeirFanout *fanout, WeirCodec codec, uint8_t dependency_id);
 
 // Between begin and end: room for a packet of `len` bytes (NULL: it is refused, and counted), and
 // taking the packet when it has been written there. begin gives false, and then nothing else is
@@ -121,6 +125,9 @@ bool weir_fanout_begin (WeirFanout *fanout);
 uint8_t *weir_fanout_reserve (WeirFanout *fanout, size_t len);
 void weir_fanout_commit (WeirFanout *fanout, size_t len, int64_t now_ns);
 void weir_fanout_end (WeirFanout *fanout, int64_t now_ns);
+
+// True when a reader waits for a key picture to change its layers, at most once a second.
+bool weir_fanout_wants_key (WeirFanout *fanout, int64_t now_ns);
 
 // Waits until all readers have all that there is; false if the deadline (CLOCK_MONOTONIC) comes
 // first. Readers whose connection has no room are not waited for beyond `deadline_ns` either.
@@ -156,6 +163,14 @@ int weir_fanout_add (
 void weir_fanout_remove (WeirFanout *fanout, WeirReader *reader);
 
 int weir_fanout_set_class (WeirFanout *fanout, WeirReader *reader, unsigned class);
+
+// The layers that a reader wants, from the next frame on where a decoder survives it. Before it is
+// added, it begins with them. What is left out takes no sequence number. Readers of one set share
+// its making; a stream has at most 64 sets at a time, and beyond that readers keep what they have.
+void weir_reader_set_layers (WeirReader *reader, WeirLayerSet wanted);
+
+// The layers that were seen, and their bitrates.
+void weir_fanout_rates (WeirFanout *fanout, WeirRates *rates);
 
 void weir_reader_counters (
     WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirReaderCounters *counters);

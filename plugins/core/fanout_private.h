@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "fanout.h"
+#include "fanout_layers.h"
 #include "join.h"
 
 #define SHARD_READERS 64
@@ -34,13 +35,25 @@ struct weir_reader {
   atomic_int state;  // WeirReaderState
   atomic_int wanted; // taken at the next frame, or join point, that allows it
   atomic_bool joining;
+  _Atomic uint32_t wanted_layers; // a set, packed
+  _Atomic uint32_t current_layers;
   _Atomic uint64_t due, packets, bytes, dropped[WEIR_N_DROPS];
 
   // Of whoever serves it.
   WeirJoin join;
-  uint16_t seq_delta;    // what its sequence numbers are ahead of the stream's
-  int64_t blocked_since; // 0: there was room at the last send
-  int64_t well_since;    // 0: it lagged at the last pass
+  uint16_t seq_delta;     // what its sequence numbers are ahead of the stream's
+  uint16_t picture_delta; // the same for the picture ids of VP8
+  int64_t blocked_since;  // 0: there was room at the last send
+  int64_t well_since;     // 0: it lagged at the last pass
+  WeirSwitch layers;
+  WeirCodec layers_codec; // for which `layers` was begun
+  bool fresh;             // it had wanted layers before it began
+  bool steady;            // nothing more to change, for these:
+  uint32_t steady_layers;
+  unsigned steady_generation;
+
+  // Of whoever serves it; changed under the lock.
+  _Atomic (LayerStream *) stream; // NULL: everything
 };
 
 // A list that is never changed while a pass goes over it. Counted under the lock.
@@ -59,6 +72,14 @@ struct shard {
   size_t next_first; // under the lock: the reader at which the next pass begins
 };
 
+// The packets in hand of the stream of some layers, or of all.
+typedef struct {
+  bool valid;
+  uint32_t stream;  // its id; 0: all layers
+  int64_t from, to; // positions: what is not among the packets is left out
+  WeirSpan packets;
+} Hand;
+
 // Packets of the span in hand, laid out for the sender.
 typedef struct {
   WeirSender sender;
@@ -70,7 +91,7 @@ typedef struct {
 // What a thread needs to serve, and keeps from one reader to the next. Zeroed to begin.
 typedef struct {
   bool ready;
-  WeirSpan span;
+  Hand hand;
   Load loads[2]; // as they lie in the window, and in the copy
   uint8_t copy[WEIR_PACKET_MAX];
 } Server;
@@ -95,6 +116,7 @@ struct weir_fanout {
   unsigned n_passes; // under way
   WeirFanoutSettings settings;
   WeirWindow window;
+  Layers layers;
   Shard *shards;
   size_t n_shards;
   Shard *open[WEIR_CLASSES]; // one with room, if not NULL
@@ -119,6 +141,25 @@ int64_t serve_reader (Pass *pass, WeirReader *reader);
 
 void server_init (Server *server, const WeirSendOps *ops);
 void server_clear (Server *server); // what it has in hand
+
+#define ALL_LAYERS UINT32_C (0xffffff)
+
+static inline uint32_t
+pack_layers (WeirLayerSet set)
+{
+  return (uint32_t) (uint8_t) set.spatial << 16 | (uint32_t) (uint8_t) set.quality << 8
+         | (uint8_t) set.temporal;
+}
+
+static inline WeirLayerSet
+unpack_layers (uint32_t packed)
+{
+  return (WeirLayerSet) {
+    .spatial = (int8_t) (packed >> 16),
+    .quality = (int8_t) (packed >> 8),
+    .temporal = (int8_t) packed,
+  };
+}
 
 static inline unsigned
 reader_times (const WeirReader *reader, const WeirFanoutSettings *settings)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PACKETS = 2048, MAX_UNITS = 32768, RESTART = 3000 };
+enum { MAX_UNITS = 32768, RESTART = 3000 };
 
 void
 weir_frame_init (WeirFrame *self, WeirCodec codec, bool infer_temporal)
@@ -115,8 +115,8 @@ weir_frame_add (WeirFrame *self, const uint8_t *packet, size_t len, size_t owner
     if (self->packets[--at].seq == new.seq)
       return WEIR_ADD_LATE;
   }
-  if (!make_room ((void **) &self->packets, self->n_packets, &self->packets_size, MAX_PACKETS,
-          sizeof *self->packets))
+  if (!make_room ((void **) &self->packets, self->n_packets, &self->packets_size,
+          WEIR_FRAME_PACKETS, sizeof *self->packets))
     return self->n_packets > 0 ? WEIR_ADD_NEXT : WEIR_ADD_BAD;
   memmove (
       &self->packets[at + 1], &self->packets[at], (self->n_packets - at) * sizeof *self->packets);

@@ -70,6 +70,8 @@ typedef struct {
   bool started;
 } WeirFrame;
 
+#define WEIR_FRAME_PACKETS 2048 // the most that a frame takes
+
 void weir_frame_init (WeirFrame *self, WeirCodec codec, bool infer_temporal);
 void weir_frame_free (WeirFrame *self);
 

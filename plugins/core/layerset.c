@@ -89,7 +89,7 @@ needs_key (const WeirSwitch *self, const WeirPicture *picture)
   if (self->now.quality != self->wanted.quality)
     return true;
   if (!self->settled)
-    return want > 0;
+    return want > 0 || (self->now.spatial < 0 && want != highest (picture->present));
   return self->down_is_free ? want > self->now.spatial : want != self->now.spatial;
 }
 

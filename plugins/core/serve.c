@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "fanout_private.h"
+#include "layercodecs.h"
 #include "rtp.h"
 
 #define MS 1000000LL
+#define VP8_HEADER 4 // bytes of a payload up to the end of the picture id
 
 // A reader that has not got a packet so long after it came goes without (see WeirReaderState).
 #define LAG_NO_UPPER_LAYERS (250 * MS)
@@ -40,7 +42,8 @@ server_init (Server *server, const WeirSendOps *ops)
 void
 server_clear (Server *server)
 {
-  weir_span_clear (&server->span);
+  weir_span_clear (&server->hand.packets);
+  server->hand.valid = false;
   server->loads[0].valid = server->loads[1].valid = false;
 }
 
@@ -58,17 +61,140 @@ add_to (_Atomic uint64_t *counter, uint64_t n)
       counter, atomic_load_explicit (counter, memory_order_relaxed) + n, memory_order_relaxed);
 }
 
-// Every packet from the cursor to `position` is settled; `n` of them are dropped.
 static void
-advance (const Pass *pass, WeirReader *reader, int64_t position, uint64_t n, WeirDrop reason)
+drop (const Pass *pass, WeirReader *reader, uint64_t n, WeirDrop reason)
 {
-  add_to (&reader->due, (uint64_t) (position - get_cursor (reader)) * pass->times);
   if (n > 0)
     add_to (&reader->dropped[reason], n * pass->times);
+}
+
+// Every packet from the cursor to `position` is settled.
+static void
+advance (const Pass *pass, WeirReader *reader, int64_t position)
+{
+  add_to (&reader->due, (uint64_t) (position - get_cursor (reader)) * pass->times);
   atomic_store_explicit (&reader->cursor, position, memory_order_relaxed);
 }
 
-// ---- the span in hand ----
+// ---- which layers ----
+
+static bool
+reader_is_steady (const WeirFanout *fanout, const WeirReader *reader)
+{
+  uint32_t wanted = atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed);
+
+  return reader->steady && reader->steady_layers == wanted
+         && (wanted == ALL_LAYERS
+             || reader->steady_generation
+                    == atomic_load_explicit (&fanout->layers.generation, memory_order_relaxed));
+}
+
+// These have the lock held.
+
+static void
+enter_stream (WeirReader *reader, LayerStream *stream, int64_t frame)
+{
+  LayerStream *old = atomic_load_explicit (&reader->stream, memory_order_relaxed);
+  LeftOut before = layer_stream_left_out (old, frame), now = layer_stream_left_out (stream, frame);
+
+  if (old == stream)
+    return;
+  reader->seq_delta = (uint16_t) (reader->seq_delta + now.packets - before.packets);
+  if (reader->layers_codec == WEIR_CODEC_VP8)
+    reader->picture_delta = (uint16_t) (reader->picture_delta + now.pictures - before.pictures);
+  if (old)
+    old->n_readers--;
+  if (stream)
+    stream->n_readers++;
+  atomic_store_explicit (&reader->stream, stream, memory_order_relaxed);
+}
+
+// Where the reader stood with a stream that is over.
+static void
+begin_layers (WeirReader *reader, const Layers *layers, WeirLayerSet wanted)
+{
+  WeirLayerSet from = reader->fresh ? wanted : WEIR_LAYER_SET_ALL;
+
+  weir_switch_init (&reader->layers, layers->codec, from);
+  reader->layers_codec = layers->codec;
+  reader->fresh = true;
+}
+
+static void
+set_steady (const Layers *layers, WeirReader *reader)
+{
+  const WeirSwitch *at = &reader->layers;
+
+  reader->steady =
+      weir_layer_set_equal (layers_normal (layers, at->now), layers_normal (layers, at->wanted));
+  reader->steady_layers = pack_layers (at->wanted);
+  reader->steady_generation = atomic_load_explicit (&layers->generation, memory_order_relaxed);
+  atomic_store_explicit (&reader->current_layers, pack_layers (at->now), memory_order_relaxed);
+}
+
+// The reader stands at the beginning of a frame. False if its stream has to be made first.
+static bool
+change_layers (WeirFanout *fanout, WeirReader *reader, int64_t frame)
+{
+  const WeirLayerSet everything = WEIR_LAYER_SET_ALL;
+  Layers *layers = &fanout->layers;
+  WeirLayerSet wanted =
+      unpack_layers (atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed));
+  LayerStream *stream = NULL;
+  WeirLayerSet set;
+  WeirSwitch next;
+
+  if (reader->layers_codec != layers->codec)
+    begin_layers (reader, layers, wanted);
+  next = reader->layers;
+  next.wanted = wanted;
+  weir_switch_picture (&next, &layers_frame (layers, frame)->picture);
+  set = layers_normal (layers, next.now);
+  if (!weir_layer_set_equal (set, everything) && !(stream = layers_find (layers, set))) {
+    if (!layers->full)
+      layers_wish (layers, set, frame);
+    return layers->full;
+  }
+  if (stream && stream->first > frame)
+    return true; // it began later: the reader changes when it comes there
+  enter_stream (reader, stream, frame);
+  reader->layers = next;
+  set_steady (layers, reader);
+  if (!reader->steady && next.waiting)
+    atomic_store_explicit (&layers->key_wanted, true, memory_order_relaxed);
+  return true;
+}
+
+// Up to where the reader goes on in the stream that it is in, or changes to: to the cursor itself
+// if it has to wait.
+static int64_t
+choose_stream (const Pass *pass, WeirReader *reader, int64_t cursor)
+{
+  WeirFanout *fanout = pass->fanout;
+  const Layers *layers = &fanout->layers;
+  int64_t head = pass->head < fanout->window.head ? pass->head : fanout->window.head;
+  int64_t frame;
+
+  if (!layers->on) {
+    enter_stream (reader, NULL, 0);
+    return head;
+  }
+  if (!reader_is_steady (fanout, reader)) {
+    if (cursor >= layers->covered)
+      return cursor;
+    frame = layers_frame_at (layers, cursor);
+    if (frame < 0)
+      return layers->tail < layers->head ? layers_frame (layers, layers->tail)->from
+                                         : layers->covered;
+    if (layers_frame (layers, frame)->from == cursor && !change_layers (fanout, reader, frame))
+      return cursor;
+    if (!reader_is_steady (fanout, reader))
+      return layers_frame_end (layers, frame);
+  }
+  return atomic_load_explicit (&reader->stream, memory_order_relaxed) ? layers->covered : head;
+}
+
+// ---- the packets in hand ----
 
 // Where a reader that can't go on at its cursor goes on. With the lock held.
 static int64_t
@@ -83,43 +209,80 @@ move_on (const WeirFanout *fanout)
   return join != WEIR_NO_POSITION ? join : weir_window_live (window);
 }
 
-// Takes the packets from the reader's cursor on in hand. False if there are none.
+// Takes the packets of the reader's layers from its cursor on in hand. With the lock held.
+static void
+take_hand (Pass *pass, WeirReader *reader, int64_t from, int64_t to)
+{
+  WeirFanout *fanout = pass->fanout;
+  const LayerStream *stream = atomic_load_explicit (&reader->stream, memory_order_relaxed);
+  const WeirWindow *window = stream ? &stream->window : &fanout->window;
+  int64_t at = stream ? weir_window_find (window, from) : from;
+  Hand *hand = &pass->server->hand;
+
+  hand->stream = stream ? stream->id : 0;
+  hand->from = from;
+  hand->to = to;
+  hand->valid = true;
+  if (stream ? at < window->head && weir_window_at (window, at)->position < to : at < to)
+    weir_window_span (window, at, stream ? weir_window_find (window, to) : to, &hand->packets);
+  at += (int64_t) hand->packets.n;
+  if (!stream)
+    hand->to = at;
+  else if (at < window->head && weir_window_at (window, at)->position < to)
+    hand->to = weir_window_at (window, at)->position;
+}
+
+static bool
+has_hand (const Pass *pass, const WeirReader *reader)
+{
+  const Hand *hand = &pass->server->hand;
+  const LayerStream *stream;
+
+  // The stream is the reader's own, and stays as long as it is.
+  if (!hand->valid || hand->from != get_cursor (reader) || !reader_is_steady (pass->fanout, reader))
+    return false;
+  stream = atomic_load_explicit (&reader->stream, memory_order_relaxed);
+  return hand->stream == (stream ? stream->id : 0);
+}
+
+// Takes what is before the reader in hand. False if nothing is, or it has to wait.
 static bool
 take_span (Pass *pass, WeirReader *reader)
 {
   WeirFanout *fanout = pass->fanout;
-  WeirSpan *span = &pass->server->span;
-  int64_t cursor = get_cursor (reader), to = cursor;
+  int64_t cursor = get_cursor (reader), from = cursor, to;
   WeirDrop reason = WEIR_DROP_OVERRUN;
 
   bool late =
       !reader->conn && reader->blocked_since && pass->now_ns - reader->blocked_since > UDP_PATIENCE;
 
-  if (span->n > 0 && span->first == cursor && !late)
+  if (!late && has_hand (pass, reader))
     return true;
   server_clear (pass->server);
 
   pthread_mutex_lock (&fanout->lock);
   if (late) {
-    to = weir_window_live (&fanout->window);
+    from = weir_window_live (&fanout->window);
     reason = WEIR_DROP_WOULD_BLOCK;
   }
-  if (to < cursor)
-    to = cursor;
-  if (to < fanout->window.tail) {
-    to = move_on (fanout);
+  if (from < cursor)
+    from = cursor;
+  if (from < fanout->window.tail) {
+    from = move_on (fanout);
     reason = WEIR_DROP_OVERRUN;
   }
-  if (to < pass->head && to < fanout->window.head)
-    weir_window_span (&fanout->window, to, pass->head, span);
+  to = choose_stream (pass, reader, from);
+  if (to > from)
+    take_hand (pass, reader, from, to);
   pthread_mutex_unlock (&fanout->lock);
 
-  if (to > cursor) {
+  if (from > cursor) {
     if (late)
       reader->blocked_since = 0;
-    advance (pass, reader, to, (uint64_t) (to - cursor), reason);
+    advance (pass, reader, from);
+    drop (pass, reader, (uint64_t) (from - cursor), reason);
   }
-  return span->n > 0;
+  return to > from;
 }
 
 // ---- which packets ----
@@ -217,7 +380,7 @@ is_plain (const WeirReader *reader)
 static Choice
 choose (Pass *pass, WeirReader *reader)
 {
-  const WeirSpan *span = &pass->server->span;
+  const WeirSpan *span = &pass->server->hand.packets;
   bool joining = atomic_load_explicit (&reader->joining, memory_order_relaxed);
   Choice choice = { .next_ns = WEIR_NEVER, .adopt_at = NOT_HERE, .live_at = NOT_HERE };
   WeirReaderState state = get_state (reader), wanted;
@@ -272,7 +435,7 @@ choose (Pass *pass, WeirReader *reader)
 static Load *
 load (Server *server, uint64_t mask, bool copy)
 {
-  const WeirSpan *span = &server->span;
+  const WeirSpan *span = &server->hand.packets;
   Load *loaded = &server->loads[copy];
   WeirBurst burst;
 
@@ -298,6 +461,20 @@ load (Server *server, uint64_t mask, bool copy)
   return loaded;
 }
 
+// `data` is a copy, with what the reader before made of it.
+static void
+shift_picture_id (uint8_t *data, const WeirPacket *packet, uint16_t by)
+{
+  const uint8_t *from = weir_packet_data (packet);
+  WeirRtp rtp;
+
+  if (weir_rtp_parse (from, packet->length, &rtp) < 0)
+    return;
+  memcpy (data + rtp.payload_offset, from + rtp.payload_offset,
+      rtp.payload_length < VP8_HEADER ? rtp.payload_length : VP8_HEADER);
+  weir_vp8_shift_picture_id (data + rtp.payload_offset, rtp.payload_length, (uint16_t) -by);
+}
+
 // Writes the reader's own numbers into the copy. A packet that it is not given takes no number.
 static void
 patch (Server *server, const WeirReader *reader)
@@ -307,7 +484,7 @@ patch (Server *server, const WeirReader *reader)
   bool compress = reader->join.rate > 0 && reader->join.compress;
 
   for (size_t k = 0; k < burst->n; k++) {
-    const WeirPacket *packet = &server->span.packets[copy->picked[k]];
+    const WeirPacket *packet = &server->hand.packets.packets[copy->picked[k]];
     uint8_t *data = server->copy + burst->offset[k];
     size_t n_skipped = copy->picked[k] - k;
     int64_t time = packet->rtp_time;
@@ -318,6 +495,8 @@ patch (Server *server, const WeirReader *reader)
       time = weir_join_time (&reader->join, time);
     weir_rtp_set_seq (data, (uint16_t) (packet->seq + reader->seq_delta - n_skipped));
     weir_rtp_set_timestamp (data, (uint32_t) time);
+    if (reader->picture_delta != 0)
+      shift_picture_id (data, packet, reader->picture_delta);
   }
 }
 
@@ -409,6 +588,8 @@ settle (const Pass *pass, WeirReader *reader, const Choice *choice, size_t end, 
 {
   // Where both reasons meet in one span, which is hardly ever, the sum is what counts.
   WeirDrop reason = choice->n_catch_up > 0 ? WEIR_DROP_CATCH_UP : WEIR_DROP_THINNED;
+  const Hand *hand = &pass->server->hand;
+  int64_t position;
 
   if (choice->live_at != NOT_HERE && end >= choice->live_at)
     atomic_store_explicit (&reader->joining, false, memory_order_relaxed);
@@ -416,14 +597,18 @@ settle (const Pass *pass, WeirReader *reader, const Choice *choice, size_t end, 
       && !reader_is (reader, WEIR_READER_CLOSED))
     atomic_store_explicit (&reader->state, (int) get_wanted (reader), memory_order_relaxed);
   reader->seq_delta = (uint16_t) (reader->seq_delta - n_skipped);
-  advance (pass, reader, pass->server->span.first + (int64_t) end, n_skipped, reason);
+  position = end < hand->packets.n ? hand->packets.packets[end].position : hand->to;
+  drop (pass, reader, n_skipped, reason);
+  drop (pass, reader, (uint64_t) (position - get_cursor (reader)) - end, WEIR_DROP_LAYERS);
+  advance (pass, reader, position);
 }
 
 // False if there was no room for all of it.
 static bool
 send_choice (Pass *pass, WeirReader *reader, const Choice *choice)
 {
-  bool own = reader->seq_delta != 0 || (reader->join.rate > 0 && reader->join.compress);
+  bool own = reader->seq_delta != 0 || reader->picture_delta != 0
+             || (reader->join.rate > 0 && reader->join.compress);
   size_t settled, end;
   Load *loaded;
 
@@ -461,6 +646,16 @@ wait_for_room (Pass *pass, WeirReader *reader)
   return WEIR_NEVER; // the connection tells
 }
 
+// Nothing of what is in hand is for the reader's layers.
+static void
+skip_layers (const Pass *pass, WeirReader *reader)
+{
+  int64_t to = pass->server->hand.to;
+
+  drop (pass, reader, (uint64_t) (to - get_cursor (reader)), WEIR_DROP_LAYERS);
+  advance (pass, reader, to);
+}
+
 static int64_t
 serve (Pass *pass, WeirReader *reader)
 {
@@ -472,6 +667,10 @@ serve (Pass *pass, WeirReader *reader)
     if (atomic_load_explicit (&reader->gone, memory_order_relaxed)
         || reader_is (reader, WEIR_READER_CLOSED) || !take_span (pass, reader))
       return WEIR_NEVER;
+    if (pass->server->hand.packets.n == 0) {
+      skip_layers (pass, reader);
+      continue;
+    }
     choice = choose (pass, reader);
     if (choice.n > 0 && !send_choice (pass, reader, &choice))
       return wait_for_room (pass, reader);

@@ -192,6 +192,15 @@ is_full (const WeirWindow *window)
   return window->n_staged == WEIR_STAGE_PACKETS || window->bytes_staged >= WEIR_PACKET_MAX;
 }
 
+static void
+count_staged (WeirWindow *window, size_t len, int64_t now_ns)
+{
+  if (window->n_staged++ == 0)
+    window->staged_ns = now_ns;
+  window->bytes_staged += len;
+  window->block_used += len;
+}
+
 WeirStageState
 weir_window_stage (WeirWindow *window, size_t len, int64_t now_ns)
 {
@@ -205,6 +214,7 @@ weir_window_stage (WeirWindow *window, size_t len, int64_t now_ns)
     .offset = (uint32_t) window->block_used,
     .length = (uint32_t) len,
     .arrival_ns = now_ns,
+    .position = window->head + (int64_t) window->n_staged,
   };
   if (!rtcp && weir_rtp_parse (data, len, &rtp) == 0) {
     read_rtp (window, packet, data, &rtp);
@@ -215,15 +225,25 @@ weir_window_stage (WeirWindow *window, size_t len, int64_t now_ns)
     // begins with the newest.
     packet->flags = WEIR_PACKET_START | WEIR_PACKET_JOIN | WEIR_PACKET_KEY;
   }
-  if (window->n_staged++ == 0)
-    window->staged_ns = now_ns;
-  window->bytes_staged += len;
-  window->block_used += len;
+  count_staged (window, len, now_ns);
 
   if (!(packet->flags & WEIR_PACKET_RTP))
     return is_full (window) ? WEIR_STAGE_FULL : WEIR_STAGE_URGENT;
   if (!window->in_frame)
     return WEIR_STAGE_FRAME;
+  return is_full (window) ? WEIR_STAGE_FULL : WEIR_STAGE_MORE;
+}
+
+WeirStageState
+weir_window_stage_as (WeirWindow *window, size_t len, const WeirPacket *as)
+{
+  WeirPacket *packet = &window->stage[window->n_staged];
+
+  *packet = *as;
+  packet->block = block_ref (window->block);
+  packet->offset = (uint32_t) window->block_used;
+  packet->length = (uint32_t) len;
+  count_staged (window, len, as->arrival_ns);
   return is_full (window) ? WEIR_STAGE_FULL : WEIR_STAGE_MORE;
 }
 
@@ -382,6 +402,29 @@ weir_window_live (const WeirWindow *window)
          && !(weir_window_at (window, position - 1)->flags & WEIR_PACKET_START))
     position--;
   return position > window->tail ? position - 1 : position;
+}
+
+void
+weir_window_let_go (WeirWindow *window, int64_t position)
+{
+  while (window->tail < window->head && entry (window, window->tail)->position < position)
+    let_go_oldest (window);
+}
+
+int64_t
+weir_window_find (const WeirWindow *window, int64_t position)
+{
+  int64_t from = window->tail, to = window->head;
+
+  while (from < to) {
+    int64_t middle = from + (to - from) / 2;
+
+    if (weir_window_at (window, middle)->position < position)
+      from = middle + 1;
+    else
+      to = middle;
+  }
+  return from;
 }
 
 // ---- reading ----

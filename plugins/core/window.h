@@ -42,6 +42,7 @@ typedef struct {
   uint32_t offset, length;
   int64_t arrival_ns;
   int64_t rtp_time; // unwrapped, in ticks of the clock rate
+  int64_t position; // in the window, or in the one that it was made of (see weir_window_stage_as)
   uint16_t seq;
   uint8_t flags;
   uint8_t spatial, quality, temporal;
@@ -109,6 +110,11 @@ uint8_t *weir_window_reserve (WeirWindow *window, size_t len);
 // Takes the packet written into the reserved room, which came at `now_ns`.
 WeirStageState weir_window_stage (WeirWindow *window, size_t len, int64_t now_ns);
 
+// The same for a packet that was made of one in another window: it takes over all that is known of
+// that, with the numbers, flags and position that `as` has. Positions have to rise. Not to be mixed
+// with weir_window_stage() in one window.
+WeirStageState weir_window_stage_as (WeirWindow *window, size_t len, const WeirPacket *as);
+
 // ---- under the lock ----
 
 // Makes what is staged readable, and lets go what exceeds the bounds. False if there was nothing,
@@ -131,6 +137,11 @@ int64_t weir_window_next_join (const WeirWindow *window, int64_t position);
 
 // The beginning of the frame to which the newest packet belongs, or the head after its last packet.
 int64_t weir_window_live (const WeirWindow *window);
+
+// For a window of packets with positions of another: lets those before `position` go; and finds the
+// first one that is not before it, as its place in this window (the head, if there is none).
+void weir_window_let_go (WeirWindow *window, int64_t position);
+int64_t weir_window_find (const WeirWindow *window, int64_t position);
 
 // ---- reading ----
 

@@ -50,6 +50,7 @@
 #include "config.h"
 
 #include "fanoutsink_private.h"
+#include "layers/layercaps.h"
 #include "sharedworkers.h"
 
 GST_DEBUG_CATEGORY (fanoutsink_debug);
@@ -125,11 +126,14 @@ weir_fanout_sink_set_caps (GstBaseSink *sink, GstCaps *caps)
   WeirFanoutSink *self = WEIR_FANOUT_SINK (sink);
   const GstStructure *s = gst_caps_get_structure (caps, 0);
   WeirCodec codec = WEIR_CODEC_OPAQUE;
+  guint8 dependency_id = 0;
 
-  if (gst_structure_has_name (s, "application/x-rtp"))
+  if (gst_structure_has_name (s, "application/x-rtp")) {
     codec = weir_codec_from_sdp (
         gst_structure_get_string (s, "media"), gst_structure_get_string (s, "encoding-name"));
-  weir_fanout_set_codec (self->fanout, codec);
+    dependency_id = layer_caps_dependency_id (caps);
+  }
+  weir_fanout_set_codec (self->fanout, codec, dependency_id);
   return TRUE;
 }
 

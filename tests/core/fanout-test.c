@@ -183,7 +183,7 @@ static void
 start (void)
 {
   fanout = weir_fanout_new (NULL, &fake_ops, &settings);
-  weir_fanout_set_codec (fanout, WEIR_CODEC_VP8);
+  weir_fanout_set_codec (fanout, WEIR_CODEC_VP8, 0);
   weir_fanout_start (fanout);
 }
 

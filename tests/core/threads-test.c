@@ -329,7 +329,7 @@ begin (unsigned n_threads)
   memset (present, 0, sizeof present);
   open_slots ();
   fanout = weir_fanout_new (workers, NULL, &settings);
-  weir_fanout_set_codec (fanout, WEIR_CODEC_VP8);
+  weir_fanout_set_codec (fanout, WEIR_CODEC_VP8, 0);
   weir_fanout_start (fanout);
   atomic_store (&n_wrong, 0);
   atomic_store (&n_written, 0);

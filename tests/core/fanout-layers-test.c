@@ -1,0 +1,695 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Readers of different layers of one stream: each has to get every unit of its layers, as in the
+// file, in whole pictures that a decoder of SVC has the references for, and no gap in its numbers.
+#include "fanout.h"
+
+#include <arpa/inet.h>
+#include <netinet/udp.h>
+#include <unistd.h>
+
+#include "avc.h"
+#include "packets.h"
+#include "rtp.h"
+#include "tap.h"
+
+#define MS INT64_C (1000000)
+#define FRAME_NS (33 * MS)
+#define AU_UNITS 64
+#define READERS 32
+
+static Avc avc;
+static AvcRtp plain, aggregates;
+static WeirFanout *fanout;
+static WeirFanoutSettings settings;
+static int64_t now;
+
+// ---- a reader, and what it got ----
+
+typedef struct {
+  uint8_t *bytes;
+  size_t len;
+} Unit;
+
+typedef struct {
+  WeirReader *reader;
+  uint64_t n_packets, n_bytes, n_pictures, n_temporal[3], n_spatial[3];
+  bool started;
+  uint16_t next_seq;
+  // The picture in hand.
+  int64_t au;
+  Unit units[AU_UNITS];
+  size_t n_units;
+  // What a decoder knows: the last picture, by number, of each temporal layer, and their layer.
+  int64_t last[3];
+  int spatial;
+  bool lossy; // packets were lost on the way in
+  const char *wrong;
+  // Over a connection.
+  int peer;
+  WeirConn *conn;
+  uint8_t *rest;
+  size_t n_rest;
+} Reader;
+
+static Reader *readers[READERS];
+static size_t n_readers;
+
+static void
+set_wrong (Reader *reader, const char *what)
+{
+  if (reader->wrong)
+    return;
+  reader->wrong = what;
+  printf ("# reader at picture %lld: %s\n", (long long) reader->au, what);
+}
+
+static void
+clear_units (Reader *reader)
+{
+  for (size_t i = 0; i < reader->n_units; i++)
+    free (reader->units[i].bytes);
+  reader->n_units = 0;
+}
+
+// The units of an access unit that belong to spatial layers up to `spatial`: parameter sets are in
+// order of the layers in this stream.
+static bool
+is_of_layer (const AvcNal *nals, size_t i, int spatial)
+{
+  int order = 0;
+
+  for (size_t j = 0; j < i; j++)
+    order += nals[j].type == nals[i].type;
+  switch (nals[i].type) {
+    case 15:
+      return order < spatial;
+    case 8:
+      return order <= spatial;
+    case 20:
+      return nals[i].spatial <= spatial;
+    default:
+      return true;
+  }
+}
+
+static const AvcNal *
+units_of (unsigned au, size_t *n)
+{
+  size_t first = 0;
+
+  while (avc.nals[first].au != au)
+    first++;
+  for (*n = 0; first + *n < avc.n && avc.nals[first + *n].au == au; ++*n)
+    ;
+  return &avc.nals[first];
+}
+
+// The picture has all of its layers' units, and nothing else.
+static bool
+is_whole (const Reader *reader, const AvcNal *nals, size_t n, int spatial)
+{
+  size_t at = 0;
+
+  for (size_t i = 0; i < n; i++) {
+    if (!is_of_layer (nals, i, spatial))
+      continue;
+    if (at == reader->n_units || reader->units[at].len != nals[i].len
+        || memcmp (reader->units[at].bytes, nals[i].data, nals[i].len) != 0)
+      return false;
+    at++;
+  }
+  return at == reader->n_units;
+}
+
+// A layer is entered at its IDR, and a picture follows the one that it is predicted from.
+static void
+decode (Reader *reader, int spatial, int temporal, bool idr)
+{
+  int64_t needs[] = { reader->au - 4, reader->au - 2, reader->au - 1 };
+  int64_t newest = -1;
+
+  for (int i = 0; i < 3; i++)
+    newest = reader->last[i] > newest ? reader->last[i] : newest;
+  if (!idr && spatial != reader->spatial)
+    set_wrong (reader, "another layer, and no IDR");
+  if (!idr && temporal < 2 && reader->last[0] != needs[temporal])
+    set_wrong (reader, "the reference is missing");
+  if (!idr && temporal == 2 && newest != needs[2])
+    set_wrong (reader, "the reference is missing");
+  reader->last[temporal] = reader->au;
+  reader->spatial = spatial;
+  reader->n_temporal[temporal]++;
+  reader->n_spatial[spatial]++;
+  reader->n_pictures++;
+}
+
+static void
+end_picture (Reader *reader)
+{
+  unsigned au = (unsigned) (reader->au % avc.n_aus);
+  int spatial = 0, temporal = 0;
+  bool idr = false;
+  size_t n;
+  const AvcNal *nals = units_of (au, &n);
+
+  for (size_t i = 0; i < n; i++) {
+    temporal = nals[i].temporal > temporal ? nals[i].temporal : temporal;
+    idr |= nals[i].type == 5;
+  }
+  for (size_t i = 0; i < reader->n_units; i++) {
+    const Unit *unit = &reader->units[i];
+
+    if ((unit->bytes[0] & 31) == 20 && (unit->bytes[2] >> 4 & 7) > spatial)
+      spatial = unit->bytes[2] >> 4 & 7;
+  }
+  if (!reader->lossy && !is_whole (reader, nals, n, spatial))
+    set_wrong (reader, "units are missing, or others are there");
+  if (!reader->lossy)
+    decode (reader, spatial, temporal, idr);
+  clear_units (reader);
+}
+
+static void
+begin_unit (Reader *reader, const uint8_t *data, size_t len)
+{
+  Unit *unit = &reader->units[reader->n_units];
+
+  if (reader->n_units == AU_UNITS) {
+    set_wrong (reader, "too many units");
+    return;
+  }
+  unit->bytes = malloc (200000);
+  unit->len = len;
+  memcpy (unit->bytes, data, len);
+  reader->n_units++;
+}
+
+static void
+got_payload (Reader *reader, const uint8_t *payload, size_t len)
+{
+  uint8_t header;
+
+  switch (payload[0] & 31) {
+    case 24:
+      for (size_t at = 1; at + 2 <= len;) {
+        size_t size = (size_t) (payload[at] << 8 | payload[at + 1]);
+
+        begin_unit (reader, payload + at + 2, size);
+        at += 2 + size;
+      }
+      break;
+    case 28:
+      header = (uint8_t) ((payload[0] & 0xe0) | (payload[1] & 31));
+      if (payload[1] & 0x80)
+        begin_unit (reader, &header, 1);
+      if (reader->n_units == 0) {
+        if (!reader->lossy)
+          set_wrong (reader, "a fragment of nothing");
+        break;
+      }
+      memcpy (reader->units[reader->n_units - 1].bytes + reader->units[reader->n_units - 1].len,
+          payload + 2, len - 2);
+      reader->units[reader->n_units - 1].len += len - 2;
+      break;
+    default:
+      begin_unit (reader, payload, len);
+      break;
+  }
+}
+
+static void
+got_packet (Reader *reader, const uint8_t *data, size_t len)
+{
+  WeirRtp rtp;
+
+  if (weir_rtp_parse (data, len, &rtp) < 0) {
+    set_wrong (reader, "no RTP");
+    return;
+  }
+  if (reader->started && rtp.seq != reader->next_seq && !reader->lossy)
+    set_wrong (reader, "a gap in the sequence numbers");
+  if (reader->n_units > 0 && (rtp.timestamp - 1000) / 3000 != reader->au) {
+    if (!reader->lossy)
+      set_wrong (reader, "a picture without a marker");
+    clear_units (reader);
+  }
+  reader->started = true;
+  reader->next_seq = (uint16_t) (rtp.seq + 1);
+  reader->au = (rtp.timestamp - 1000) / 3000;
+  reader->n_packets++;
+  reader->n_bytes += len;
+  got_payload (reader, data + rtp.payload_offset, rtp.payload_length);
+  if (rtp.marker)
+    end_picture (reader);
+}
+
+static int
+fake_send_one (const struct msghdr *msg)
+{
+  const struct iovec *iov = msg->msg_iov;
+  struct cmsghdr *cmsg = msg->msg_controllen ? CMSG_FIRSTHDR (msg) : NULL;
+  size_t segment = iov->iov_len;
+  struct sockaddr_in address;
+  uint16_t size;
+
+  memcpy (&address, msg->msg_name, sizeof address);
+  if (cmsg) {
+    memcpy (&size, CMSG_DATA (cmsg), sizeof size);
+    segment = size;
+  }
+  for (size_t at = 0; at < iov->iov_len; at += segment)
+    got_packet (readers[ntohl (address.sin_addr.s_addr) & 0xff], (uint8_t *) iov->iov_base + at,
+        iov->iov_len - at < segment ? iov->iov_len - at : segment);
+  return 0;
+}
+
+static ssize_t
+fake_sendmsg (int fd, const struct msghdr *msg, int flags)
+{
+  fake_send_one (msg);
+  return (ssize_t) msg->msg_iov->iov_len;
+}
+
+static int
+fake_sendmmsg (int fd, struct mmsghdr *msgs, unsigned n, int flags)
+{
+  for (unsigned i = 0; i < n; i++)
+    fake_send_one (&msgs[i].msg_hdr);
+  return (int) n;
+}
+
+static const WeirSendOps fake_ops = { fake_sendmsg, fake_sendmmsg };
+
+// ---- driving it ----
+
+static void
+start (void)
+{
+  n_readers = 0;
+  now = 100000 * MS;
+  settings = (WeirFanoutSettings) {
+    .join_at_keyframe = true,
+    .catch_up_rate = 8,
+    .coalesce_ns = 5 * MS,
+    .bounds = { 64 << 20, 100000, 30000 * MS, true },
+  };
+  fanout = weir_fanout_new (NULL, &fake_ops, &settings);
+  weir_fanout_set_codec (fanout, WEIR_CODEC_H264, 0);
+  weir_fanout_start (fanout);
+}
+
+static Reader *
+reader_new (void)
+{
+  Reader *reader = calloc (1, sizeof *reader);
+
+  reader->peer = -1;
+  reader->last[0] = reader->last[1] = reader->last[2] = -1;
+  readers[n_readers++] = reader;
+  return reader;
+}
+
+static void
+add (Reader *reader, WeirLayerSet wanted)
+{
+  weir_reader_set_layers (reader->reader, wanted);
+  CHECK_INT (weir_fanout_add (fanout, reader->reader, 0, NULL, now), 0);
+}
+
+static Reader *
+add_udp (WeirLayerSet wanted)
+{
+  WeirAddress address = { .v4 = { .sin_family = AF_INET,
+                              .sin_port = htons (5000),
+                              .sin_addr.s_addr = htonl (0x0a000000 + (uint32_t) n_readers) } };
+  Reader *reader = reader_new ();
+
+  reader->reader = weir_reader_new_udp ();
+  weir_reader_set_route (reader->reader, 3, &address);
+  add (reader, wanted);
+  return reader;
+}
+
+static Reader *
+add_conn (WeirLayerSet wanted)
+{
+  Reader *reader = reader_new ();
+  int ends[2];
+
+  CHECK_INT (socketpair (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+  reader->peer = ends[1];
+  reader->conn = weir_conn_new (ends[0], NULL);
+  close (ends[0]);
+  reader->reader = weir_reader_new_conn (reader->conn, WEIR_FRAMING_RFC4571, 0);
+  reader->rest = malloc (1 << 20);
+  add (reader, wanted);
+  return reader;
+}
+
+static void
+receive (Reader *reader)
+{
+  ssize_t n;
+
+  if (reader->peer < 0)
+    return;
+  while ((n = read (reader->peer, reader->rest + reader->n_rest, (1 << 20) - reader->n_rest)) > 0) {
+    size_t at = 0, len;
+
+    reader->n_rest += (size_t) n;
+    while (reader->n_rest - at >= 2) {
+      len = (size_t) (reader->rest[at] << 8 | reader->rest[at + 1]);
+      if (reader->n_rest - at < 2 + len)
+        break;
+      got_packet (reader, reader->rest + at + 2, len);
+      at += 2 + len;
+    }
+    memmove (reader->rest, reader->rest + at, reader->n_rest - at);
+    reader->n_rest -= at;
+  }
+}
+
+// What a connection had no room for comes with a later pass.
+static void
+run (void)
+{
+  for (int i = 0; i < 4; i++) {
+    weir_fanout_run (fanout, now);
+    for (size_t k = 0; k < n_readers; k++)
+      receive (readers[k]);
+  }
+}
+
+static uint64_t next_au;
+static uint16_t next_seq;
+
+static void
+write_packet (const AvcPacket *packet, int64_t au, uint16_t seq)
+{
+  uint8_t *room = weir_fanout_reserve (fanout, packet->len);
+
+  CHECK (room != NULL);
+  if (!room)
+    return;
+  memcpy (room, packet->data, packet->len);
+  weir_rtp_set_seq (room, seq);
+  weir_rtp_set_timestamp (room, (uint32_t) (1000 + au * 3000));
+  weir_fanout_commit (fanout, packet->len, now);
+}
+
+// The next picture of the file, which begins anew when it is over.
+static void
+push_picture (const AvcRtp *rtp, unsigned lost_percent)
+{
+  static size_t at;
+
+  if (next_au % avc.n_aus == 0)
+    at = 0;
+  CHECK (weir_fanout_begin (fanout));
+  for (bool marker = false; !marker; at++) {
+    marker = rtp->packets[at].data[1] >> 7;
+    if (!random_percent (lost_percent))
+      write_packet (&rtp->packets[at], (int64_t) next_au, next_seq);
+    next_seq++;
+  }
+  weir_fanout_end (fanout, now);
+  next_au++;
+}
+
+static void
+step (const AvcRtp *rtp, unsigned lost_percent)
+{
+  push_picture (rtp, lost_percent);
+  now += FRAME_NS;
+  run ();
+}
+
+static WeirReaderCounters
+counters (const Reader *reader)
+{
+  WeirReaderCounters c;
+
+  weir_reader_counters (fanout, reader->reader, now, &c);
+  return c;
+}
+
+static void
+check_counts (const Reader *reader)
+{
+  WeirReaderCounters c = counters (reader);
+  uint64_t dropped = 0;
+
+  for (int i = 0; i < WEIR_N_DROPS; i++)
+    dropped += c.dropped[i];
+  CHECK_INT (c.due, c.packets + dropped);
+  CHECK_INT (c.packets, reader->n_packets);
+  CHECK_INT (c.bytes, reader->n_bytes);
+  CHECK (!reader->wrong);
+}
+
+static void
+finish (void)
+{
+  weir_fanout_drain (fanout, 0);
+  run ();
+  for (size_t i = 0; i < n_readers; i++)
+    check_counts (readers[i]);
+  weir_fanout_stop (fanout);
+  weir_fanout_free (fanout);
+  for (size_t i = 0; i < n_readers; i++) {
+    Reader *reader = readers[i];
+
+    weir_reader_unref (reader->reader);
+    clear_units (reader);
+    if (reader->conn) {
+      weir_conn_break (reader->conn, 1);
+      weir_conn_unref (reader->conn);
+    }
+    if (reader->peer >= 0)
+      close (reader->peer);
+    free (reader->rest);
+    free (reader);
+  }
+  next_au = 0;
+}
+
+// ---- the tests ----
+
+static void
+nine_sets (const AvcRtp *rtp)
+{
+  start ();
+  for (int i = 0; i < 9; i++) {
+    WeirLayerSet set = { (int8_t) (i / 3), (int8_t) (i % 3), -1 };
+
+    add_udp (set);
+    add_conn (set);
+  }
+  add_udp (WEIR_LAYER_SET_ALL);
+  for (int i = 0; i < 240; i++)
+    step (rtp, 0);
+  for (size_t i = 0; i < n_readers; i++) {
+    const Reader *reader = readers[i];
+    int spatial = i < 18 ? (int) i / 6 : 2, temporal = i < 18 ? (int) i / 2 % 3 : 2;
+
+    CHECK_INT (reader->n_pictures, 240 >> (2 - temporal));
+    CHECK_INT (reader->n_spatial[spatial], reader->n_pictures);
+    // One that asked in time gets nothing that it did not want.
+    CHECK_INT (
+        counters (reader).dropped[WEIR_DROP_LAYERS], counters (reader).due - reader->n_packets);
+  }
+  finish ();
+}
+
+static void
+readers_of_all_sets_at_once (void)
+{
+  nine_sets (&plain);
+  nine_sets (&aggregates);
+}
+
+// Switches at random, over UDP and TCP; `lost_percent` of the packets do not come.
+static void
+switch_at_random (const AvcRtp *rtp, unsigned lost_percent)
+{
+  unsigned n_changes = 0;
+
+  start ();
+  for (int i = 0; i < 4; i++) {
+    (i % 2 ? add_conn : add_udp) ((WeirLayerSet) { (int8_t) (i - 1), -1, -1 });
+    readers[i]->lossy = lost_percent > 0;
+  }
+  while (n_changes < 1000) {
+    step (rtp, lost_percent);
+    for (size_t i = 0; i < n_readers; i++) {
+      if (!random_percent (8))
+        continue;
+      weir_reader_set_layers (readers[i]->reader,
+          (WeirLayerSet) { (int8_t) (random_below (5) - 1), (int8_t) (random_below (4) - 1), -1 });
+      n_changes += i == 0;
+    }
+  }
+  for (size_t i = 0; i < n_readers && lost_percent == 0; i++) {
+    for (int layer = 0; layer < 3; layer++) {
+      CHECK (readers[i]->n_spatial[layer] > 0);
+      CHECK (readers[i]->n_temporal[layer] > 0);
+    }
+  }
+  finish ();
+}
+
+static void
+a_thousand_changes_leave_decodable_pictures (void)
+{
+  switch_at_random (&plain, 0);
+  switch_at_random (&aggregates, 0);
+}
+
+static void
+sums_hold_where_packets_were_lost (void)
+{
+  switch_at_random (&plain, 3);
+}
+
+// From the full stream down to the base, and back.
+static void
+changes_take_effect_where_they_can (void)
+{
+  Reader *reader;
+  uint64_t before;
+
+  start ();
+  reader = add_udp (WEIR_LAYER_SET_ALL);
+  for (int i = 0; i < 10; i++)
+    step (&plain, 0);
+  CHECK_INT (reader->n_pictures, 10);
+  CHECK (!weir_fanout_wants_key (fanout, now));
+  weir_reader_set_layers (reader->reader, (WeirLayerSet) { 0, 0, -1 });
+  for (int i = 0; i < 50; i++)
+    step (&plain, 0);
+  // Fewer pictures at once (12, 16, ..., 56), a smaller layer at the next IDR.
+  CHECK_INT (reader->n_pictures, 10 + 12);
+  CHECK_INT (reader->n_spatial[2], 22);
+  CHECK_INT (counters (reader).wanted_layers.spatial, 0);
+  CHECK_INT (counters (reader).current_layers.spatial, -1);
+  CHECK_INT (counters (reader).current_layers.temporal, 0);
+  // It asks for a key picture, once a second.
+  CHECK (weir_fanout_wants_key (fanout, now));
+  CHECK (!weir_fanout_wants_key (fanout, now));
+  step (&plain, 0);
+  CHECK_INT (reader->n_spatial[0], 1);
+  CHECK_INT (counters (reader).current_layers.spatial, 0);
+  for (int i = 0; i < 40; i++)
+    step (&plain, 0);
+  CHECK (!weir_fanout_wants_key (fanout, now));
+
+  weir_reader_set_layers (reader->reader, WEIR_LAYER_SET_ALL);
+  before = reader->n_pictures;
+  for (int i = 0; i < 19; i++)
+    step (&plain, 0);
+  CHECK_INT (reader->n_pictures - before, 16); // all, from the next one of temporal layer 0 on
+  CHECK_INT (reader->n_spatial[2], 22);
+  CHECK (weir_fanout_wants_key (fanout, now));
+  CHECK (!weir_fanout_wants_key (fanout, now + 900 * MS));
+  step (&plain, 0);
+  CHECK_INT (reader->n_spatial[2], 23);
+  finish ();
+}
+
+static void
+a_newcomer_begins_with_its_layers (void)
+{
+  Reader *early, *late;
+
+  start ();
+  early = add_udp ((WeirLayerSet) { 0, 0, -1 });
+  for (int i = 0; i < 100; i++)
+    step (&plain, 0);
+  late = add_udp ((WeirLayerSet) { 1, 1, -1 });
+  for (int i = 0; i < 40; i++)
+    step (&plain, 0);
+  CHECK_INT (early->n_pictures, 35);
+  // From the keyframe at 60 on.
+  CHECK_INT (late->n_pictures, 40);
+  CHECK_INT (late->n_spatial[1], 40);
+  finish ();
+}
+
+static void
+rates_are_told (void)
+{
+  WeirRates rates;
+
+  start ();
+  add_udp (WEIR_LAYER_SET_ALL);
+  for (int i = 0; i < 120; i++)
+    step (&plain, 0);
+  weir_fanout_rates (fanout, &rates);
+  CHECK_INT (rates.n, 9);
+  // About what the file was made for: 150 kb/s the base, 2 Mb/s everything.
+  CHECK (weir_rates_of (&rates, (WeirLayerSet) { 0, 2, -1 }, false) > 100e3);
+  CHECK (weir_rates_of (&rates, (WeirLayerSet) { 0, 2, -1 }, false) < 250e3);
+  CHECK (weir_rates_of (&rates, WEIR_LAYER_SET_ALL, false) > 1500e3);
+  CHECK (weir_rates_of (&rates, WEIR_LAYER_SET_ALL, false) < 3000e3);
+  finish ();
+}
+
+static void
+a_layer_that_nobody_sends_is_all (void)
+{
+  start ();
+  add_udp ((WeirLayerSet) { 5, 6, 3 });
+  for (int i = 0; i < 120; i++)
+    step (&plain, 0);
+  CHECK_INT (readers[0]->n_spatial[2], 120);
+  CHECK_INT (counters (readers[0]).dropped[WEIR_DROP_LAYERS], 0);
+  finish ();
+}
+
+static void
+serve_from_small_window (size_t packets)
+{
+  start ();
+  settings.bounds.packets = packets;
+  weir_fanout_set (fanout, &settings);
+  add_udp ((WeirLayerSet) { 1, -1, -1 })->lossy = true;
+  add_conn ((WeirLayerSet) { 2, 0, -1 })->lossy = true;
+  for (int i = 0; i < 240; i++)
+    step (&plain, 0);
+  CHECK (readers[0]->n_packets > 0 || packets < 10);
+  finish ();
+}
+
+static void
+a_window_too_small_for_a_picture_serves_on (void)
+{
+  serve_from_small_window (4);
+  serve_from_small_window (14);
+}
+
+int
+main (void)
+{
+  random_init ();
+  if (!avc_load (&avc, "svc_3s3t.264")) {
+    printf ("1..0 # SKIP no stream\n");
+    return 0;
+  }
+  plain = avc_packetize (&avc, false, 0);
+  aggregates = avc_packetize (&avc, true, 0);
+  next_seq = 65000;
+
+  RUN (readers_of_all_sets_at_once);
+  RUN (changes_take_effect_where_they_can);
+  RUN (a_newcomer_begins_with_its_layers);
+  RUN (a_thousand_changes_leave_decodable_pictures);
+  RUN (sums_hold_where_packets_were_lost);
+  RUN (rates_are_told);
+  RUN (a_layer_that_nobody_sends_is_all);
+  RUN (a_window_too_small_for_a_picture_serves_on);
+
+  free (plain.packets);
+  free (aggregates.packets);
+  avc_free (&avc);
+  return tap_done ();
+}
