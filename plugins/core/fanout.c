@@ -440,9 +440,15 @@ weir_fanout_reserve (WeirFanout *fanout, size_t len)
 void
 weir_fanout_commit (WeirFanout *fanout, size_t len, int64_t now_ns)
 {
+  weir_fanout_commit_layer (fanout, len, NULL, now_ns);
+}
+
+void
+weir_fanout_commit_layer (WeirFanout *fanout, size_t len, const WeirLayer *layer, int64_t now_ns)
+{
   fanout->n_in++;
   fanout->bytes_in += len;
-  switch (weir_window_stage (&fanout->window, len, now_ns)) {
+  switch (weir_window_stage (&fanout->window, len, layer, now_ns)) {
     case WEIR_STAGE_FRAME:
     case WEIR_STAGE_FULL:
       publish (fanout);

@@ -124,6 +124,9 @@ void weir_fanout_set_codec (WeirFanout *fanout, WeirCodec codec, uint8_t depende
 bool weir_fanout_begin (WeirFanout *fanout);
 uint8_t *weir_fanout_reserve (WeirFanout *fanout, size_t len);
 void weir_fanout_commit (WeirFanout *fanout, size_t len, int64_t now_ns);
+// The same with the layer that the packet was found to be of; NULL: it has to be read.
+void weir_fanout_commit_layer (
+    WeirFanout *fanout, size_t len, const WeirLayer *layer, int64_t now_ns);
 void weir_fanout_end (WeirFanout *fanout, int64_t now_ns);
 
 // True when a reader waits for a key picture to change its layers, at most once a second.

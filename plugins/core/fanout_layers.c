@@ -157,7 +157,7 @@ write_packet (WeirFanout *fanout, LayerStream *stream, const WeirFrame *frame, s
   len = weir_project_write (&stream->projection, &fanout->layers.svc, frame, i, how, room);
   as.position = fanout->layers.positions[i];
   as.seq = how->seq;
-  as.flags = (uint8_t) (as.flags & ~own);
+  as.flags = (uint16_t) (as.flags & ~own);
   as.flags |= first ? WEIR_PACKET_START : 0;
   as.flags |= how->marker ? WEIR_PACKET_MARKER : 0;
   if (weir_window_stage_as (&stream->window, len, &as) == WEIR_STAGE_FULL)
@@ -270,8 +270,17 @@ static WeirAdd
 add_packet (const WeirFanout *fanout, WeirFrame *frame, int64_t position)
 {
   const WeirPacket *packet = weir_window_at (&fanout->window, position);
+  const WeirLayer told = {
+    .spatial = packet->spatial,
+    .quality = packet->quality,
+    .temporal = packet->temporal,
+    .discardable = packet->flags & WEIR_PACKET_DISCARDABLE,
+    .switch_up = packet->flags & WEIR_PACKET_SWITCH_UP,
+    .enter = packet->flags & WEIR_PACKET_ENTER,
+  };
 
-  return weir_frame_add (frame, weir_packet_data (packet), packet->length, (size_t) position);
+  return weir_frame_add_layer (frame, weir_packet_data (packet), packet->length, (size_t) position,
+      packet->flags & WEIR_PACKET_TOLD ? &told : NULL);
 }
 
 void

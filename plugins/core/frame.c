@@ -98,12 +98,21 @@ is_gone (WeirFrame *self, const WeirFramePacket *new)
 WeirAdd
 weir_frame_add (WeirFrame *self, const uint8_t *packet, size_t len, size_t owner)
 {
-  WeirFramePacket new = { .data = packet, .len = len, .owner = owner };
+  return weir_frame_add_layer (self, packet, len, owner, NULL);
+}
+
+WeirAdd
+weir_frame_add_layer (
+    WeirFrame *self, const uint8_t *packet, size_t len, size_t owner, const WeirLayer *layer)
+{
+  WeirFramePacket new = { .data = packet, .len = len, .owner = owner, .told = layer };
   int64_t last = self->last_seq;
   size_t at = self->n_packets;
 
   if (weir_rtp_parse (packet, len, &new.rtp) < 0)
     return WEIR_ADD_BAD;
+  if (layer)
+    new.layer = *layer;
   new.seq = weir_unwrap16 (&last, new.rtp.seq);
   if (at > 0
       && (self->packets[0].rtp.timestamp != new.rtp.timestamp
@@ -321,6 +330,8 @@ add_slices (WeirFrame *self)
       continue;
     if (!nal->svc && prefix)
       nal->temporal = prefix->temporal;
+    else if (!nal->svc && self->units[i].told)
+      ; // it stands there
     else if (!nal->svc && self->reader.infer_temporal)
       nal->temporal = weir_h264_temporal_from_nri (&self->reader, nal->nri);
     weir_picture_add (&self->picture, &(WeirLayer) { .spatial = nal->spatial,
@@ -343,6 +354,11 @@ read_h264 (WeirFrame *self)
     if (packet->form == WEIR_FORM_BAD)
       self->n_units = packet->first_unit;
     packet->n_units = (uint32_t) self->n_units - packet->first_unit;
+    for (size_t k = packet->first_unit; packet->told && k < self->n_units; k++) {
+      self->units[k].told = true;
+      if (!self->units[k].nal.svc)
+        self->units[k].nal.temporal = packet->layer.temporal;
+    }
   }
   add_slices (self);
 }
@@ -368,6 +384,8 @@ read_layer (WeirFrame *self, WeirFramePacket *packet)
 
   if (packet->rtp.payload_length == 0)
     return WEIR_FORM_OPAQUE;
+  if (packet->told)
+    return WEIR_FORM_LAYER;
   if (!weir_layers_read (&self->reader, payload, packet->rtp.payload_length, &packet->layer))
     return WEIR_FORM_BAD;
   weir_frame_read_descriptor (self, packet->data, &packet->rtp, &packet->layer);

@@ -26,6 +26,7 @@ typedef struct {
   int16_t id;      // of a parameter set, or the PPS of a slice; -1 where it was not read
   int16_t sps;     // of a PPS: the id of its SPS
   bool cabac;      // of a PPS
+  bool told;       // its temporal layer came with the packet
 } WeirUnit;
 
 // Reads a unit in one piece. Returns false if it is cut short.
@@ -47,6 +48,7 @@ typedef struct {
   WeirRtp rtp;
   int64_t seq; // unwrapped
   WeirForm form;
+  bool told; // `layer` came with it
   WeirLayer layer;
   uint32_t first_unit, n_units;
 } WeirFramePacket;
@@ -89,6 +91,11 @@ typedef enum {
 // Packets may come in any order within a frame. A frame is whole when the packet with the marker
 // and all before it are there. `owner` is any number by which the caller finds the packet again.
 WeirAdd weir_frame_add (WeirFrame *self, const uint8_t *packet, size_t len, size_t owner);
+
+// The same with the layer that the packet was found to be of; NULL: it has to be read. Of H.264,
+// what it says of units that tell their layer themselves does not count.
+WeirAdd weir_frame_add_layer (
+    WeirFrame *self, const uint8_t *packet, size_t len, size_t owner, const WeirLayer *layer);
 
 // Reads what was added. Afterwards the packets are in order.
 void weir_frame_read (WeirFrame *self);

@@ -149,7 +149,8 @@ mark_staged_frame (WeirWindow *window)
 }
 
 static void
-read_rtp (WeirWindow *window, WeirPacket *packet, const uint8_t *data, const WeirRtp *rtp)
+read_rtp (WeirWindow *window, WeirPacket *packet, const uint8_t *data, const WeirRtp *rtp,
+    const WeirLayer *told)
 {
   int64_t position = window->head + (int64_t) window->n_staged;
   WeirLayer layer;
@@ -165,7 +166,13 @@ read_rtp (WeirWindow *window, WeirPacket *packet, const uint8_t *data, const Wei
     window->frame_key = window->frame_join = false;
   }
 
-  weir_layers_read (&window->layers, data + rtp->payload_offset, rtp->payload_length, &layer);
+  if (told) {
+    layer = *told;
+    packet->flags |= WEIR_PACKET_TOLD | (layer.switch_up ? WEIR_PACKET_SWITCH_UP : 0)
+                     | (layer.enter ? WEIR_PACKET_ENTER : 0);
+  } else {
+    weir_layers_read (&window->layers, data + rtp->payload_offset, rtp->payload_length, &layer);
+  }
   packet->spatial = layer.spatial;
   packet->quality = layer.quality;
   packet->temporal = layer.temporal;
@@ -202,7 +209,7 @@ count_staged (WeirWindow *window, size_t len, int64_t now_ns)
 }
 
 WeirStageState
-weir_window_stage (WeirWindow *window, size_t len, int64_t now_ns)
+weir_window_stage (WeirWindow *window, size_t len, const WeirLayer *layer, int64_t now_ns)
 {
   const uint8_t *data = window->block->data + window->block_used;
   WeirPacket *packet = &window->stage[window->n_staged];
@@ -217,7 +224,7 @@ weir_window_stage (WeirWindow *window, size_t len, int64_t now_ns)
     .position = window->head + (int64_t) window->n_staged,
   };
   if (!rtcp && weir_rtp_parse (data, len, &rtp) == 0) {
-    read_rtp (window, packet, data, &rtp);
+    read_rtp (window, packet, data, &rtp, layer);
   } else if (!rtcp) {
     window->n_opaque++;
   } else if (data[1] == RTCP_SR && window->last_rtp_time == WEIR_UNWRAP_START) {

@@ -35,6 +35,9 @@ typedef enum {
   WEIR_PACKET_JOIN = 1 << 3,        // a decoder can start here
   WEIR_PACKET_KEY = 1 << 4,         // of a frame that begins with a join point; all until the first
   WEIR_PACKET_DISCARDABLE = 1 << 5, // no other frame needs it
+  WEIR_PACKET_TOLD = 1 << 6,        // its layer came with it, with these two (see WeirLayer):
+  WEIR_PACKET_SWITCH_UP = 1 << 7,
+  WEIR_PACKET_ENTER = 1 << 8,
 } WeirPacketFlags;
 
 typedef struct {
@@ -44,7 +47,7 @@ typedef struct {
   int64_t rtp_time; // unwrapped, in ticks of the clock rate
   int64_t position; // in the window, or in the one that it was made of (see weir_window_stage_as)
   uint16_t seq;
-  uint8_t flags;
+  uint16_t flags;
   uint8_t spatial, quality, temporal;
 } WeirPacket;
 
@@ -107,8 +110,10 @@ void weir_window_set_codec (WeirWindow *window, WeirCodec codec);
 // not one of these, or if WEIR_STAGE_PACKETS are staged.
 uint8_t *weir_window_reserve (WeirWindow *window, size_t len);
 
-// Takes the packet written into the reserved room, which came at `now_ns`.
-WeirStageState weir_window_stage (WeirWindow *window, size_t len, int64_t now_ns);
+// Takes the packet written into the reserved room, which came at `now_ns`. If `layer` is not NULL,
+// it is what the payload says.
+WeirStageState weir_window_stage (
+    WeirWindow *window, size_t len, const WeirLayer *layer, int64_t now_ns);
 
 // The same for a packet that was made of one in another window: it takes over all that is known of
 // that, with the numbers, flags and position that `as` has. Positions have to rise. Not to be mixed

@@ -27,6 +27,11 @@
  * without taking a byte it is closed. One that falls out of the window goes on at the next keyframe
  * (#WeirFanoutSink:drop-policy). A UDP socket without room is tried again for 100 ms.
  *
+ * Of a stream with layers (H.264 SVC, temporal layers of H.264 and H.265, VP8, VP9, AV1) each
+ * reader gets those that #WeirFanoutSink::set-layers says. They are read from the packets, or from
+ * the meta that `svclayerfilter mode=tag` puts on them. A frame is made once for each set of layers
+ * in use, as soon as it is whole.
+ *
  * Threads: the streaming thread copies packets into the window, never waits, and serves up to
  * #WeirFanoutSink:inline-readers readers itself; a pool of threads that all elements of the
  * process share, one for each processor, serves more. Every packet due to a reader is sent or
@@ -51,6 +56,7 @@
 
 #include "fanoutsink_private.h"
 #include "layers/layercaps.h"
+#include "layers/layermeta.h"
 #include "sharedworkers.h"
 
 GST_DEBUG_CATEGORY (fanoutsink_debug);
@@ -67,11 +73,26 @@ GST_ELEMENT_REGISTER_DEFINE (fanoutsink, "fanoutsink", GST_RANK_NONE, WEIR_TYPE_
 
 /* Data: the streaming thread */
 
+// A reader waits for a key picture to change its layers.
+static void
+ask_for_key (WeirFanoutSink *self, gint64 now_ns)
+{
+  if (!weir_fanout_wants_key (self->fanout, now_ns))
+    return;
+  GST_DEBUG_OBJECT (self, "asking for a key picture");
+  gst_pad_push_event (GST_BASE_SINK_PAD (self),
+      gst_event_new_custom (GST_EVENT_CUSTOM_UPSTREAM,
+          gst_structure_new ("GstForceKeyUnit", "running-time", GST_TYPE_CLOCK_TIME,
+              GST_CLOCK_TIME_NONE, "all-headers", G_TYPE_BOOLEAN, TRUE, "count", G_TYPE_UINT,
+              self->n_keys_asked++, NULL)));
+}
+
 // Between weir_fanout_begin() and weir_fanout_end().
 static void
 take_packet (WeirFanoutSink *self, GstBuffer *buffer, gint64 now_ns)
 {
   gsize size = gst_buffer_get_size (buffer);
+  const WeirLayerMeta *meta;
   guint8 *room;
 
   if (size == 0)
@@ -84,8 +105,9 @@ take_packet (WeirFanoutSink *self, GstBuffer *buffer, gint64 now_ns)
     self->warned_too_big = TRUE;
     return;
   }
+  meta = weir_buffer_get_layer_meta (buffer);
   if (gst_buffer_extract (buffer, 0, room, size) == size)
-    weir_fanout_commit (self->fanout, size, now_ns);
+    weir_fanout_commit_layer (self->fanout, size, meta ? &meta->layer : NULL, now_ns);
   else
     GST_WARNING_OBJECT (self, "could not read %" GST_PTR_FORMAT, buffer);
 }
@@ -99,6 +121,7 @@ weir_fanout_sink_render (GstBaseSink *sink, GstBuffer *buffer)
   if (weir_fanout_begin (self->fanout)) {
     take_packet (self, buffer, now_ns);
     weir_fanout_end (self->fanout, now_ns);
+    ask_for_key (self, now_ns);
   }
   return GST_FLOW_OK;
 }
@@ -114,6 +137,7 @@ weir_fanout_sink_render_list (GstBaseSink *sink, GstBufferList *list)
     for (guint i = 0; i < n; i++)
       take_packet (self, gst_buffer_list_get (list, i), now_ns);
     weir_fanout_end (self->fanout, now_ns);
+    ask_for_key (self, now_ns);
   }
   return GST_FLOW_OK;
 }

@@ -47,13 +47,14 @@ struct _WeirFanoutSink {
 
   // Under `lock`.
   Name *leaving;             // for get-stats from within client-removed
-  GHashTable *plans;         // key -> WeirPlan, for readers about to be added
+  GHashTable *coming;        // key -> Coming, for readers about to be added
   GCancellable *cancellable; // made new under `lock`
   WeirFanoutSettings settings;
   guint class;
 
   // The streaming thread's.
   gboolean warned_too_big;
+  guint n_keys_asked;
 
   // Under the object lock.
   GSocket *socket;

@@ -674,10 +674,14 @@ install_window (GObjectClass *klass)
    * `packets-opaque` (neither RTP nor RTCP), `packets-due` (what all readers together should have
    * got), `packets-sent`, `bytes-sent`, `dropped` and by reason `dropped-would-block`,
    * `dropped-no-buffers`, `dropped-too-big`, `dropped-error`, `dropped-flushed`, `dropped-overrun`,
-   * `dropped-thinned`, `dropped-catch-up`; `bursts` (frames, or parts of one), `sends` (messages
+   * `dropped-thinned`, `dropped-catch-up`, `dropped-layers`, and `left-out`, the sum of the last
+   * three; `bursts` (frames, or parts of one), `sends` (messages
    * over UDP), `gso-sends` (of those, segmented), `gso-fallbacks`, `blocked` (times that a socket
    * had no room), and `segments`, an array: how many sends had 1, 2 to 3, 4 to 7, ... 32 to 63, and
-   * 64 packets. packets-due = packets-sent + dropped.
+   * 64 packets. packets-due = packets-sent + dropped. `layers` is an array with a structure for
+   * each layer of the stream: `spatial`, `quality`, `temporal` (#gint), `bitrate` (#guint64, bits
+   * per second of this layer alone, as a moving average), `frame-rate` (#gdouble), `bytes`
+   * (#guint64).
    */
   g_object_class_install_property (klass, PROP_FANOUT_STATS,
       g_param_spec_boxed ("fanout-stats", "Statistics of all readers",

@@ -16,6 +16,7 @@ enum {
   SIGNAL_GET_STATS,
   SIGNAL_PLAN,
   SIGNAL_SET_CLASS,
+  SIGNAL_SET_LAYERS,
   SIGNAL_ADD_SOCKET,
   SIGNAL_CLIENT_ADDED,
   SIGNAL_CLIENT_REMOVED,
@@ -24,7 +25,15 @@ enum {
 
 static guint signals[N_SIGNALS];
 
-#define PLANS_MAX 1024
+#define COMING_MAX 1024
+
+// What was asked for a reader that is about to be added, and what it was told.
+typedef struct {
+  gint64 asked_ns;
+  gboolean planned;
+  WeirPlan plan;
+  WeirLayerSet layers;
+} Coming;
 
 /* Names */
 
@@ -189,7 +198,7 @@ static gboolean
 add_fresh (WeirFanoutSink *self, Name *name)
 {
   GError *err = NULL;
-  WeirPlan *plan;
+  Coming *coming;
   int r;
 
   if (!enter (self, name, &err)) {
@@ -203,9 +212,12 @@ add_fresh (WeirFanoutSink *self, Name *name)
   name->connect_ns = g_get_real_time () * 1000;
 
   g_mutex_lock (&self->lock);
-  plan = g_hash_table_lookup (self->plans, name->key);
-  r = weir_fanout_add (self->fanout, name->reader, self->class, plan, weir_now_ns ());
-  g_hash_table_remove (self->plans, name->key);
+  coming = g_hash_table_lookup (self->coming, name->key);
+  if (coming)
+    weir_reader_set_layers (name->reader, coming->layers);
+  r = weir_fanout_add (self->fanout, name->reader, self->class,
+      coming && coming->planned ? &coming->plan : NULL, weir_now_ns ());
+  g_hash_table_remove (self->coming, name->key);
   if (r == 0) {
     g_hash_table_insert (self->by_key, name->key, name);
     g_queue_push_tail_link (&self->names, &name->link);
@@ -424,9 +436,29 @@ add_socket (WeirFanoutSink *self, GSocket *socket, WeirFraming framing, guint ch
 /* What is asked about them */
 
 static gboolean
-is_old (gpointer key, gpointer plan, gpointer now_ns)
+is_old (gpointer key, gpointer coming, gpointer now_ns)
 {
-  return *(gint64 *) now_ns - ((WeirPlan *) plan)->made_ns > (gint64) GST_SECOND;
+  return *(gint64 *) now_ns - ((Coming *) coming)->asked_ns > (gint64) GST_SECOND;
+}
+
+// What is known of a reader that may come; NULL if too many may. With `lock` held.
+static Coming *
+get_coming (WeirFanoutSink *self, const gchar *host, gint port, gint64 now_ns)
+{
+  gchar *key = make_key (host, port);
+  Coming *coming = g_hash_table_lookup (self->coming, key);
+
+  if (!coming && g_hash_table_size (self->coming) >= COMING_MAX)
+    g_hash_table_foreach_remove (self->coming, is_old, &now_ns);
+  if (!coming && g_hash_table_size (self->coming) < COMING_MAX) {
+    coming = g_new0 (Coming, 1);
+    coming->layers = WEIR_LAYER_SET_ALL;
+    g_hash_table_insert (self->coming, g_strdup (key), coming);
+  }
+  if (coming)
+    coming->asked_ns = now_ns;
+  g_free (key);
+  return coming;
 }
 
 static GstStructure *
@@ -434,15 +466,17 @@ plan (WeirFanoutSink *self, const gchar *host, gint port)
 {
   gint64 now_ns = weir_now_ns ();
   WeirPlan plan;
+  Coming *coming;
   GstStructure *s;
 
   if (!host || !weir_fanout_plan (self->fanout, now_ns, &plan))
     return NULL;
   g_mutex_lock (&self->lock);
-  if (g_hash_table_size (self->plans) >= PLANS_MAX)
-    g_hash_table_foreach_remove (self->plans, is_old, &now_ns);
-  if (g_hash_table_size (self->plans) < PLANS_MAX)
-    g_hash_table_insert (self->plans, make_key (host, port), g_memdup2 (&plan, sizeof plan));
+  coming = get_coming (self, host, port, now_ns);
+  if (coming) {
+    coming->plan = plan;
+    coming->planned = TRUE;
+  }
   g_mutex_unlock (&self->lock);
 
   s = gst_structure_new ("fanoutsink-plan", "seq", G_TYPE_UINT, (guint) plan.seq, NULL);
@@ -469,9 +503,38 @@ set_class (WeirFanoutSink *self, const gchar *host, gint port, guint class)
   return r == 0;
 }
 
+static gboolean
+set_layers (
+    WeirFanoutSink *self, const gchar *host, gint port, gint spatial, gint quality, gint temporal)
+{
+  gboolean valid = host && spatial >= -1 && spatial < WEIR_SPATIAL_LAYERS && quality >= -1
+                   && quality < 16 && temporal >= -1 && temporal < 8;
+  WeirLayerSet layers = { (gint8) spatial, (gint8) temporal, (gint8) quality };
+  Coming *coming = NULL;
+  gchar *key;
+  Name *name;
+
+  if (!valid) {
+    GST_WARNING_OBJECT (self, "there are no layers %d.%d.%d", spatial, quality, temporal);
+    return FALSE;
+  }
+  key = make_key (host, port);
+  g_mutex_lock (&self->lock);
+  name = g_hash_table_lookup (self->by_key, key);
+  if (name)
+    weir_reader_set_layers (name->reader, layers);
+  else if ((coming = get_coming (self, host, port, weir_now_ns ())))
+    coming->layers = layers;
+  g_mutex_unlock (&self->lock);
+  g_free (key);
+  return name || coming;
+}
+
 static void
 set_drops (GstStructure *s, const uint64_t *dropped)
 {
+  guint64 left_out =
+      dropped[WEIR_DROP_LAYERS] + dropped[WEIR_DROP_THINNED] + dropped[WEIR_DROP_CATCH_UP];
   guint64 sum = 0;
 
   for (guint reason = 0; reason < WEIR_N_DROPS; reason++) {
@@ -481,7 +544,37 @@ set_drops (GstStructure *s, const uint64_t *dropped)
     g_free (field);
     sum += dropped[reason];
   }
-  gst_structure_set (s, "dropped", G_TYPE_UINT64, sum, NULL);
+  gst_structure_set (s, "dropped", G_TYPE_UINT64, sum, "left-out", G_TYPE_UINT64, left_out, NULL);
+}
+
+static void
+set_reader_layers (GstStructure *s, WeirLayerSet wanted, WeirLayerSet now)
+{
+  gst_structure_set (s, "wanted-spatial", G_TYPE_INT, wanted.spatial, "wanted-quality", G_TYPE_INT,
+      wanted.quality, "wanted-temporal", G_TYPE_INT, wanted.temporal, "spatial", G_TYPE_INT,
+      now.spatial, "quality", G_TYPE_INT, now.quality, "temporal", G_TYPE_INT, now.temporal, NULL);
+}
+
+static void
+set_rates (WeirFanoutSink *self, GstStructure *s)
+{
+  GValue array = G_VALUE_INIT, value = G_VALUE_INIT;
+  WeirRates rates;
+
+  weir_fanout_rates (self->fanout, &rates);
+  g_value_init (&array, GST_TYPE_ARRAY);
+  for (gsize i = 0; i < rates.n; i++) {
+    const WeirLayerRate *layer = &rates.layers[i];
+
+    g_value_init (&value, GST_TYPE_STRUCTURE);
+    g_value_take_boxed (
+        &value, gst_structure_new ("layer", "spatial", G_TYPE_INT, layer->spatial, "quality",
+                    G_TYPE_INT, layer->quality, "temporal", G_TYPE_INT, layer->temporal, "bitrate",
+                    G_TYPE_UINT64, (guint64) layer->bitrate, "frame-rate", G_TYPE_DOUBLE,
+                    layer->frame_rate, "bytes", G_TYPE_UINT64, (guint64) layer->total_bytes, NULL));
+    gst_value_array_append_and_take_value (&array, &value);
+  }
+  gst_structure_take_value (s, "layers", &array);
 }
 
 static GstStructure *
@@ -507,6 +600,7 @@ get_stats (WeirFanoutSink *self, const gchar *host, gint port)
         G_TYPE_STRING, weir_reader_state_name (c.state), "catching-up", G_TYPE_BOOLEAN,
         c.catching_up, "class", G_TYPE_UINT, c.class, NULL);
     set_drops (s, c.dropped);
+    set_reader_layers (s, c.wanted_layers, c.current_layers);
   }
   g_mutex_unlock (&self->lock);
 
@@ -534,6 +628,7 @@ fanout_readers_get_sums (WeirFanoutSink *self)
       "gso-sends", G_TYPE_UINT64, (guint64) c.sends.gso_sends, "gso-fallbacks", G_TYPE_UINT64,
       (guint64) c.sends.fallbacks, "blocked", G_TYPE_UINT64, (guint64) c.sends.blocked, NULL);
   set_drops (s, c.dropped);
+  set_rates (self, s);
 
   g_value_init (&segments, GST_TYPE_ARRAY);
   g_value_init (&n, G_TYPE_UINT64);
@@ -598,7 +693,7 @@ fanout_readers_init (WeirFanoutSink *self)
 {
   g_queue_init (&self->names);
   self->by_key = g_hash_table_new (g_str_hash, g_str_equal);
-  self->plans = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
+  self->coming = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
 }
 
 void
@@ -606,7 +701,7 @@ fanout_readers_finalize (WeirFanoutSink *self)
 {
   fanout_readers_clear (self);
   g_hash_table_unref (self->by_key);
-  g_hash_table_unref (self->plans);
+  g_hash_table_unref (self->coming);
 }
 
 #define WEIR_TYPE_FANOUT_SINK_FRAMING (framing_get_type ())
@@ -661,7 +756,11 @@ install_multiudpsink_signals (GType type)
    * since the epoch), `packets-due`, `dropped`, `dropped-` with each reason, `lag-packets` and
    * `lag` (ns: how old the next packet is that it has still to get; 0 at the live edge); `state`:
    * `ok`, `no-upper-layers`, `references`, `keyframes` or `closed`; `catching-up`, a boolean;
-   * `class`, a #guint. Without fields if there is no such reader.
+   * `class`, a #guint; `left-out`, a #guint64: of `dropped`, what was left out on purpose and is
+   * missing in no sequence (`dropped-layers`, `dropped-thinned` and `dropped-catch-up`); the layers
+   * that it is to get, `wanted-spatial`, `wanted-quality` and `wanted-temporal`, and those that it
+   * gets now, `spatial`, `quality` and `temporal`, #gint, -1 for all. Without fields if there is no
+   * such reader.
    */
   signals[SIGNAL_GET_STATS] = g_signal_new_class_handler ("get-stats", type, action,
       G_CALLBACK (get_stats), NULL, NULL, NULL, GST_TYPE_STRUCTURE, 2, G_TYPE_STRING, G_TYPE_INT);
@@ -714,6 +813,25 @@ fanout_readers_install_signals (GType type)
   signals[SIGNAL_SET_CLASS] =
       g_signal_new_class_handler ("set-class", type, action, G_CALLBACK (set_class), NULL, NULL,
           NULL, G_TYPE_BOOLEAN, 3, G_TYPE_STRING, G_TYPE_INT, G_TYPE_UINT);
+  /**
+   * WeirFanoutSink::set-layers:
+   * @host: as given to #WeirFanoutSink::add, or as it will be
+   * @port: its port
+   * @spatial: the highest spatial layer that it gets, -1 = all
+   * @quality: the highest quality layer of that, -1 = all
+   * @temporal: the highest temporal layer, -1 = all
+   *
+   * Chooses a reader's layers. The change is made where a decoder survives it: down in temporal
+   * layers at once, up at the next picture of the lowest, spatial layers at an IDR of the new one
+   * (with VP9 and AV1, down at once); where a key picture would help, one is asked for upstream, at
+   * most once a second. What is left out takes no sequence number. A reader that is not there yet
+   * will begin with these layers.
+   *
+   * Returns: %FALSE if there are no such layers.
+   */
+  signals[SIGNAL_SET_LAYERS] =
+      g_signal_new_class_handler ("set-layers", type, action, G_CALLBACK (set_layers), NULL, NULL,
+          NULL, G_TYPE_BOOLEAN, 5, G_TYPE_STRING, G_TYPE_INT, G_TYPE_INT, G_TYPE_INT, G_TYPE_INT);
   /**
    * WeirFanoutSink::add-socket:
    * @socket: a connected stream socket; the sink writes to it, and nobody else should

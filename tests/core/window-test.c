@@ -40,7 +40,7 @@ stage_vp8 (size_t len, uint32_t timestamp, bool first, bool marker, bool key, bo
 
   put_rtp (data, next_seq++, timestamp, marker);
   put_vp8 (data + RTP_HEADER, first, key, discardable, 0);
-  return weir_window_stage (&window, len, now_ns);
+  return weir_window_stage (&window, len, NULL, now_ns);
 }
 
 static WeirStageState
@@ -50,7 +50,7 @@ stage_h264 (unsigned type, uint32_t timestamp, bool marker)
 
   put_rtp (data, next_seq++, timestamp, marker);
   put_h264 (data + RTP_HEADER, type, 3, true);
-  return weir_window_stage (&window, 100, now_ns);
+  return weir_window_stage (&window, 100, NULL, now_ns);
 }
 
 static WeirStageState
@@ -61,7 +61,7 @@ stage_bytes (uint8_t first, uint8_t second, size_t len)
   data[0] = first;
   if (len > 1)
     data[1] = second;
-  return weir_window_stage (&window, len, now_ns);
+  return weir_window_stage (&window, len, NULL, now_ns);
 }
 
 static void
@@ -726,7 +726,7 @@ stage_both (void)
   CHECK (data);
   memcpy (data, pool + packet->pool_offset, len);
   memcpy (data, packet->head, packet->n_head);
-  state = weir_window_stage (&window, len, now_ns);
+  state = weir_window_stage (&window, len, NULL, now_ns);
   model.staged++;
   CHECK_INT (window.n_staged, model.staged);
   CHECK_INT (state == WEIR_STAGE_FRAME, !!(packet->flags & WEIR_PACKET_MARKER));
