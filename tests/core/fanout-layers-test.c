@@ -43,6 +43,8 @@ typedef struct {
   int64_t last[3];
   int spatial;
   bool lossy; // packets were lost on the way in
+  bool vp8;
+  uint16_t next_id; // of a picture
   const char *wrong;
   // Over a connection.
   int peer;
@@ -217,6 +219,19 @@ got_payload (Reader *reader, const uint8_t *payload, size_t len)
   }
 }
 
+// Pictures of one packet each.
+static void
+got_vp8 (Reader *reader, const uint8_t *payload, size_t len)
+{
+  int temporal = payload[4] >> 6;
+  uint16_t id = (uint16_t) ((payload[2] & 0x7f) << 8 | payload[3]);
+
+  if (reader->n_pictures++ > 0 && id != reader->next_id)
+    set_wrong (reader, "a gap in the picture ids");
+  reader->next_id = (id + 1) & 0x7fff;
+  reader->n_temporal[temporal]++;
+}
+
 static void
 got_packet (Reader *reader, const uint8_t *data, size_t len)
 {
@@ -238,6 +253,10 @@ got_packet (Reader *reader, const uint8_t *data, size_t len)
   reader->au = (rtp.timestamp - 1000) / 3000;
   reader->n_packets++;
   reader->n_bytes += len;
+  if (reader->vp8) {
+    got_vp8 (reader, data + rtp.payload_offset, rtp.payload_length);
+    return;
+  }
   got_payload (reader, data + rtp.payload_offset, rtp.payload_length);
   if (rtp.marker)
     end_picture (reader);
@@ -667,6 +686,85 @@ a_window_too_small_for_a_picture_serves_on (void)
   serve_from_small_window (14);
 }
 
+// Temporal layers 0 2 1 2, and 15 bits of picture id.
+static void
+push_vp8 (unsigned number)
+{
+  const unsigned temporal = number % 4 == 0 ? 0 : number % 4 == 2 ? 1 : 2;
+  uint8_t packet[200] = { 0 };
+  uint8_t *payload = packet + RTP_HEADER, *room;
+
+  put_rtp (packet, next_seq++, 3000 * number, true);
+  payload[0] = 0x90;
+  payload[1] = 0xa0; // a picture id, and a temporal layer
+  payload[2] = (uint8_t) (0x80 | (number + 32000) >> 8);
+  payload[3] = (uint8_t) (number + 32000);
+  payload[4] = (uint8_t) (temporal << 6);
+  payload[5] = number % 100 ? 1 : 0;
+  CHECK (weir_fanout_begin (fanout));
+  if ((room = weir_fanout_reserve (fanout, sizeof packet))) {
+    memcpy (room, packet, sizeof packet);
+    weir_fanout_commit (fanout, sizeof packet, now);
+  }
+  weir_fanout_end (fanout, now);
+  now += FRAME_NS;
+  run ();
+}
+
+static void
+picture_ids_of_vp8_go_on (void)
+{
+  start ();
+  weir_fanout_set_codec (fanout, WEIR_CODEC_VP8, 0);
+  for (int i = 0; i < 8; i++)
+    (i % 2 ? add_conn : add_udp) ((WeirLayerSet) { -1, (int8_t) (i / 2 - 1), -1 })->vp8 = true;
+  for (unsigned number = 0; number < 2000; number++) {
+    push_vp8 (number);
+    for (size_t i = 0; i < n_readers && number > 100; i++) {
+      if (random_percent (5))
+        weir_reader_set_layers (
+            readers[i]->reader, (WeirLayerSet) { -1, (int8_t) (random_below (4) - 1), -1 });
+    }
+  }
+  for (size_t i = 0; i < n_readers; i++) {
+    CHECK (readers[i]->n_temporal[0] == 500);
+    CHECK (readers[i]->n_temporal[2] > 0 && readers[i]->n_temporal[2] < 1000);
+  }
+  finish ();
+}
+
+// H.264 that says nothing of its layers, with what somebody found out before.
+static void
+layers_can_be_told (void)
+{
+  start ();
+  add_udp ((WeirLayerSet) { -1, 1, -1 })->vp8 = true;
+  for (unsigned number = 0; number < 400; number++) {
+    const unsigned temporal = number % 4 == 0 ? 0 : number % 4 == 2 ? 1 : 2;
+    const WeirLayer layer = { .temporal = (uint8_t) temporal, .switch_up = temporal == 0 };
+    uint8_t packet[RTP_HEADER + 20] = { 0 }, *room;
+
+    put_rtp (packet, next_seq++, 3000 * number, true);
+    put_h264 (packet + RTP_HEADER, number % 100 ? 1 : 5, 1, true);
+    // As the pictures of VP8 above are read.
+    packet[RTP_HEADER + 2] = (uint8_t) (number / 2 >> 8);
+    packet[RTP_HEADER + 3] = (uint8_t) (number / 2);
+    packet[RTP_HEADER + 4] = (uint8_t) (temporal << 6);
+    CHECK (weir_fanout_begin (fanout));
+    if ((room = weir_fanout_reserve (fanout, sizeof packet))) {
+      memcpy (room, packet, sizeof packet);
+      weir_fanout_commit_layer (fanout, sizeof packet, &layer, now);
+    }
+    weir_fanout_end (fanout, now);
+    now += FRAME_NS;
+    run ();
+  }
+  CHECK_INT (readers[0]->n_temporal[0], 100);
+  CHECK_INT (readers[0]->n_temporal[1], 100);
+  CHECK (readers[0]->n_temporal[2] <= 2); // until the first of them told that it is there
+  finish ();
+}
+
 int
 main (void)
 {
@@ -685,6 +783,8 @@ main (void)
   RUN (a_thousand_changes_leave_decodable_pictures);
   RUN (sums_hold_where_packets_were_lost);
   RUN (rates_are_told);
+  RUN (picture_ids_of_vp8_go_on);
+  RUN (layers_can_be_told);
   RUN (a_layer_that_nobody_sends_is_all);
   RUN (a_window_too_small_for_a_picture_serves_on);
 

@@ -286,7 +286,9 @@ main (int argc, char **argv)
   n_pictures = (guint) atoi (argv[3]);
   turn = n_pictures == 0;
   rtp = avc_packetize (&avc, g_rand_boolean (random), 0);
-  h = gst_harness_new_parse ("fanoutsink sync=false join=keyframe");
+  // In the streaming thread, and by the workers.
+  h = gst_harness_new_parse (turn ? "fanoutsink join=keyframe inline-readers=100"
+                                  : "fanoutsink join=keyframe inline-readers=0");
   gst_harness_set_src_caps_str (h, CAPS);
   sink = gst_harness_find_element (h, "fanoutsink");
   for (gint i = 0; turn && i < 9; i++) {
