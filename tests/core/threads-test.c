@@ -39,13 +39,15 @@ static atomic_bool writing, receiving;
 static atomic_ullong n_wrong, n_written;
 static int send_fd;
 
+// Frames of five packets, of the temporal layers 0 2 1 2.
 static void
 fill (uint8_t *out, uint64_t id, bool marker)
 {
+  static const uint8_t temporal[] = { 0, 2, 1, 2 };
   size_t len = SIZE_OF (id);
 
   put_rtp (out, (uint16_t) id, (uint32_t) (id / 5 * 3000), marker);
-  put_vp8 (out + RTP_HEADER, id % 5 == 0, id % 100 < 5, id % 10 >= 5, 0);
+  put_vp8 (out + RTP_HEADER, id % 5 == 0, id % 100 < 5, id % 10 >= 5, temporal[id / 5 % 4]);
   memcpy (out + HEAD - sizeof id, &id, sizeof id);
   memset (out + HEAD, (int) id, len - HEAD);
 }
@@ -205,6 +207,7 @@ static WeirReader *readers[READERS_MAX];
 static size_t n_readers;
 static WeirReader *present[UDP_SLOTS + TCP_SLOTS];
 static bool restarts; // which set counters to 0
+static bool with_layers;
 
 static void
 change_settings (void)
@@ -223,6 +226,12 @@ change_settings (void)
   weir_fanout_set (fanout, &settings);
 }
 
+static WeirLayerSet
+some_layers (void)
+{
+  return (WeirLayerSet) { -1, (int8_t) (random_below (4) - 1), -1 };
+}
+
 static void
 add_reader (size_t at)
 {
@@ -237,6 +246,8 @@ add_reader (size_t at)
                       : weir_reader_new_udp ();
   if (!slot->conn)
     weir_reader_set_route (reader, send_fd, &slot->address);
+  if (with_layers && random_percent (50))
+    weir_reader_set_layers (reader, some_layers ());
   planned = weir_fanout_plan (fanout, weir_now_ns (), &plan) && random_percent (50);
   CHECK_INT (weir_fanout_add (fanout, reader, (unsigned) random_below (WEIR_CLASSES),
                  planned ? &plan : NULL, weir_now_ns ()),
@@ -267,6 +278,8 @@ change_something (void)
     remove_reader (at);
   } else if (what < 800 && reader) {
     CHECK_INT (weir_fanout_set_class (fanout, reader, (unsigned) random_below (8)), 0);
+  } else if (what < 825 && reader) {
+    weir_reader_set_layers (reader, some_layers ());
   } else if (what < 850 && reader) {
     weir_reader_set_times (reader, (unsigned) random_below (4));
   } else if (what < 950 && reader) {
@@ -383,6 +396,7 @@ static void
 everything_changes_while_it_streams (void)
 {
   restarts = false;
+  with_layers = true;
   change_everything_while_it_streams ();
 }
 
