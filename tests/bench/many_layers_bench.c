@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// fanoutsink with a scalable stream in real time to many readers, who want the same layers, or one
+// of nine sets each.
+//
+//     many_layers_bench WHAT ADDRESS PORT READERS SECONDS
+//
+// WHAT is "all", "S.T" (the highest spatial and temporal layer) or "9". The readers are the ports
+// from PORT on. Prints a line "name value" for each figure.
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <gst/gst.h>
+
+#include "avc.h"
+
+#define PICTURES_PER_SECOND 30
+
+static double
+cpu_s (void)
+{
+  struct timespec t;
+
+  clock_gettime (CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (double) t.tv_sec + (double) t.tv_nsec / 1e9;
+}
+
+static guint64
+get (const GstStructure *stats, const gchar *field)
+{
+  guint64 value = 0;
+
+  gst_structure_get_uint64 (stats, field, &value);
+  return value;
+}
+
+static GstStructure *
+get_stats (GstElement *sink)
+{
+  GstStructure *stats;
+
+  g_object_get (sink, "fanout-stats", &stats, NULL);
+  return stats;
+}
+
+static void
+push_events (GstPad *pad)
+{
+  GstSegment segment;
+  GstCaps *caps = gst_caps_from_string (
+      "application/x-rtp,media=video,clock-rate=90000,encoding-name=H264,payload=96");
+
+  gst_pad_push_event (pad, gst_event_new_stream_start ("bench"));
+  gst_pad_push_event (pad, gst_event_new_caps (caps));
+  gst_segment_init (&segment, GST_FORMAT_TIME);
+  gst_pad_push_event (pad, gst_event_new_segment (&segment));
+  gst_caps_unref (caps);
+}
+
+// The next picture, with the numbers of a stream that goes on where the file begins anew.
+static GstBufferList *
+next_picture (const AvcRtp *rtp, guint picture)
+{
+  GstBufferList *list = gst_buffer_list_new ();
+  static guint16 seq;
+  static size_t at;
+  gboolean marker = FALSE;
+
+  for (; !marker; at = (at + 1) % rtp->n) {
+    const AvcPacket *packet = &rtp->packets[at];
+    guint8 *data = g_memdup2 (packet->data, packet->len);
+
+    GST_WRITE_UINT16_BE (data + 2, seq++);
+    GST_WRITE_UINT32_BE (data + 4, picture * (90000 / PICTURES_PER_SECOND));
+    marker = data[1] >> 7;
+    gst_buffer_list_insert (list, -1, gst_buffer_new_wrapped (data, packet->len));
+  }
+  return list;
+}
+
+static void
+push_for (GstPad *src, const AvcRtp *rtp, int seconds)
+{
+  static guint picture;
+  gint64 start = g_get_monotonic_time ();
+
+  for (int i = 1; i <= seconds * PICTURES_PER_SECOND; i++) {
+    gint64 due = start + i * G_USEC_PER_SEC / PICTURES_PER_SECOND - g_get_monotonic_time ();
+
+    gst_pad_push_list (src, next_picture (rtp, picture++));
+    if (due > 0)
+      g_usleep ((gulong) due);
+  }
+}
+
+static void
+add_reader (GstElement *sink, const gchar *what, const gchar *address, gint port)
+{
+  gint spatial = -1, temporal = -1;
+  gboolean ok;
+
+  if (g_str_equal (what, "9")) {
+    spatial = port % 9 / 3;
+    temporal = port % 3;
+  } else if (!g_str_equal (what, "all")) {
+    spatial = what[0] - '0';
+    temporal = what[2] - '0';
+  }
+  g_signal_emit_by_name (sink, "set-layers", address, port, spatial, -1, temporal, &ok);
+  g_signal_emit_by_name (sink, "add", address, port);
+}
+
+int
+main (int argc, char **argv)
+{
+  GstStructure *before, *after;
+  GstPad *src, *in;
+  GstElement *sink;
+  double cpu, packets;
+  int seconds;
+  AvcRtp rtp;
+  Avc avc;
+
+  gst_init (&argc, &argv);
+  if (argc != 6 || !avc_load (&avc, "svc_3s3t.264"))
+    g_error ("usage: many_layers_bench WHAT ADDRESS PORT READERS SECONDS");
+  rtp = avc_packetize (&avc, true, 0);
+  seconds = atoi (argv[5]);
+  sink = gst_element_factory_make ("fanoutsink", NULL);
+  g_object_set (sink, "sync", FALSE, "async", FALSE, NULL);
+  src = gst_pad_new ("src", GST_PAD_SRC);
+  in = gst_element_get_static_pad (sink, "sink");
+  gst_pad_set_active (src, TRUE);
+  gst_pad_link (src, in);
+  gst_element_set_state (sink, GST_STATE_PLAYING);
+  push_events (src);
+  for (int i = 0; i < atoi (argv[4]); i++)
+    add_reader (sink, argv[1], argv[2], atoi (argv[3]) + i);
+
+  push_for (src, &rtp, 4); // one turn of the file: all have found their layers
+  before = get_stats (sink);
+  cpu = cpu_s ();
+  push_for (src, &rtp, seconds);
+  cpu = cpu_s () - cpu;
+  after = get_stats (sink);
+
+  packets = (double) (get (after, "packets-sent") - get (before, "packets-sent"));
+  g_print ("ns %.1f\n", 1e9 * cpu / packets);
+  g_print ("cpu %.1f\n", 100 * cpu / seconds);
+  g_print ("sent %.0f\n", packets);
+  g_print ("segments %.1f\n", packets / (double) (get (after, "sends") - get (before, "sends")));
+  g_print ("dropped %" G_GUINT64_FORMAT "\n", get (after, "dropped") - get (after, "left-out"));
+
+  gst_structure_free (before);
+  gst_structure_free (after);
+  gst_element_set_state (sink, GST_STATE_NULL);
+  gst_object_unref (in);
+  gst_object_unref (src);
+  gst_object_unref (sink);
+  free (rtp.packets);
+  avc_free (&avc);
+  return 0;
+}
