@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fanout_layers.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,6 +143,29 @@ order_positions (const WeirFrame *frame, int64_t *positions)
 }
 
 static void
+stage (WeirFanout *fanout, LayerStream *stream, size_t len, const WeirPacket *as)
+{
+  if (weir_window_stage_as (&stream->window, len, as) == WEIR_STAGE_FULL)
+    publish (fanout, &stream->window);
+}
+
+// The packet of parameter sets that goes before packet `i`.
+static void
+write_sets (WeirFanout *fanout, LayerStream *stream, const WeirFrame *frame, size_t i, bool first)
+{
+  const unsigned own = WEIR_PACKET_START | WEIR_PACKET_JOIN | WEIR_PACKET_MARKER;
+  WeirPacket as = *weir_window_at (&fanout->window, (int64_t) frame->packets[i].owner);
+  uint8_t *room = weir_window_reserve (&stream->window, WEIR_RTP_HEADER + WEIR_SVC_SETS_MAX);
+
+  if (!room)
+    return;
+  as.position = fanout->layers.positions[i];
+  as.seq = stream->projection.sets_seq;
+  as.flags = (uint16_t) ((as.flags & ~own) | WEIR_PACKET_EXTRA | (first ? WEIR_PACKET_START : 0));
+  stage (fanout, stream, weir_project_write_sets (&stream->projection, frame, room), &as);
+}
+
+static void
 write_packet (WeirFanout *fanout, LayerStream *stream, const WeirFrame *frame, size_t i,
     const WeirProjected *how, bool first)
 {
@@ -160,8 +184,7 @@ write_packet (WeirFanout *fanout, LayerStream *stream, const WeirFrame *frame, s
   as.flags = (uint16_t) (as.flags & ~own);
   as.flags |= first ? WEIR_PACKET_START : 0;
   as.flags |= how->marker ? WEIR_PACKET_MARKER : 0;
-  if (weir_window_stage_as (&stream->window, len, &as) == WEIR_STAGE_FULL)
-    publish (fanout, &stream->window);
+  stage (fanout, stream, len, &as);
 }
 
 // Stages what the stream keeps of a frame that was read.
@@ -173,12 +196,16 @@ project (WeirFanout *fanout, LayerStream *stream, const WeirFrame *frame)
   bool first = true;
 
   stream->before = (LeftOut) { (uint16_t) projection->left_out, projection->pictures_left_out };
-  // Parameter sets are where they came: nothing is put in that has no position.
-  projection->kept = UINT32_MAX;
-  projection->missed = false;
+  // Whoever comes from another stream, or begins, does so here, and needs the parameter sets.
+  projection->missed = frame->picture.enter != 0;
+  projection->kept = UINT_MAX;
   weir_project (
       projection, layers->codec == WEIR_CODEC_H264 ? &layers->svc : NULL, frame, layers->how);
   for (size_t i = 0; i < frame->n_packets; i++) {
+    if (projection->sets_len > 0 && i == projection->sets_before) {
+      write_sets (fanout, stream, frame, i, first);
+      first = false;
+    }
     if (!layers->how[i].keep)
       continue;
     write_packet (fanout, stream, frame, i, &layers->how[i], first);

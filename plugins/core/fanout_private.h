@@ -47,6 +47,7 @@ struct weir_reader {
   int64_t well_since;     // 0: it lagged at the last pass
   WeirSwitch layers;
   WeirCodec layers_codec; // for which `layers` was begun
+  bool past_extra;        // it has the packet that was put in at its cursor
   bool fresh;             // it had wanted layers before it began
   bool steady;            // nothing more to change, for these:
   uint32_t steady_layers;
@@ -77,6 +78,7 @@ typedef struct {
   bool valid;
   uint32_t stream;  // its id; 0: all layers
   int64_t from, to; // positions: what is not among the packets is left out
+  bool past_extra;  // see WeirReader
   WeirSpan packets;
 } Hand;
 
@@ -138,6 +140,13 @@ typedef struct {
 // Sends a reader what is due to it. Returns when more is due, or WEIR_NEVER if a packet or room in
 // its connection has to come first.
 int64_t serve_reader (Pass *pass, WeirReader *reader);
+
+// Nothing is to be changed about the reader's layers.
+bool reader_is_steady (const WeirFanout *fanout, const WeirReader *reader);
+
+// Up to where the reader goes on in the stream that it is in, or changes to: to the cursor itself
+// if it has to wait. With the lock held.
+int64_t choose_stream (const Pass *pass, WeirReader *reader, int64_t cursor);
 
 void server_init (Server *server, const WeirSendOps *ops);
 void server_clear (Server *server); // what it has in hand

@@ -74,124 +74,7 @@ advance (const Pass *pass, WeirReader *reader, int64_t position)
 {
   add_to (&reader->due, (uint64_t) (position - get_cursor (reader)) * pass->times);
   atomic_store_explicit (&reader->cursor, position, memory_order_relaxed);
-}
-
-// ---- which layers ----
-
-static bool
-reader_is_steady (const WeirFanout *fanout, const WeirReader *reader)
-{
-  uint32_t wanted = atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed);
-
-  return reader->steady && reader->steady_layers == wanted
-         && (wanted == ALL_LAYERS
-             || reader->steady_generation
-                    == atomic_load_explicit (&fanout->layers.generation, memory_order_relaxed));
-}
-
-// These have the lock held.
-
-static void
-enter_stream (WeirReader *reader, LayerStream *stream, int64_t frame)
-{
-  LayerStream *old = atomic_load_explicit (&reader->stream, memory_order_relaxed);
-  LeftOut before = layer_stream_left_out (old, frame), now = layer_stream_left_out (stream, frame);
-
-  if (old == stream)
-    return;
-  reader->seq_delta = (uint16_t) (reader->seq_delta + now.packets - before.packets);
-  if (reader->layers_codec == WEIR_CODEC_VP8)
-    reader->picture_delta = (uint16_t) (reader->picture_delta + now.pictures - before.pictures);
-  if (old)
-    old->n_readers--;
-  if (stream)
-    stream->n_readers++;
-  atomic_store_explicit (&reader->stream, stream, memory_order_relaxed);
-}
-
-// Where the reader stood with a stream that is over.
-static void
-begin_layers (WeirReader *reader, const Layers *layers, WeirLayerSet wanted)
-{
-  WeirLayerSet from = reader->fresh ? wanted : WEIR_LAYER_SET_ALL;
-
-  weir_switch_init (&reader->layers, layers->codec, from);
-  reader->layers_codec = layers->codec;
-  reader->fresh = true;
-}
-
-static void
-set_steady (const Layers *layers, WeirReader *reader)
-{
-  const WeirSwitch *at = &reader->layers;
-
-  reader->steady =
-      weir_layer_set_equal (layers_normal (layers, at->now), layers_normal (layers, at->wanted));
-  reader->steady_layers = pack_layers (at->wanted);
-  reader->steady_generation = atomic_load_explicit (&layers->generation, memory_order_relaxed);
-  atomic_store_explicit (&reader->current_layers, pack_layers (at->now), memory_order_relaxed);
-}
-
-// The reader stands at the beginning of a frame. False if its stream has to be made first.
-static bool
-change_layers (WeirFanout *fanout, WeirReader *reader, int64_t frame)
-{
-  const WeirLayerSet everything = WEIR_LAYER_SET_ALL;
-  Layers *layers = &fanout->layers;
-  WeirLayerSet wanted =
-      unpack_layers (atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed));
-  LayerStream *stream = NULL;
-  WeirLayerSet set;
-  WeirSwitch next;
-
-  if (reader->layers_codec != layers->codec)
-    begin_layers (reader, layers, wanted);
-  next = reader->layers;
-  next.wanted = wanted;
-  weir_switch_picture (&next, &layers_frame (layers, frame)->picture);
-  set = layers_normal (layers, next.now);
-  if (!weir_layer_set_equal (set, everything) && !(stream = layers_find (layers, set))) {
-    if (!layers->full)
-      layers_wish (layers, set, frame);
-    return layers->full;
-  }
-  if (stream && stream->first > frame)
-    return true; // it began later: the reader changes when it comes there
-  enter_stream (reader, stream, frame);
-  reader->layers = next;
-  set_steady (layers, reader);
-  if (!reader->steady && next.waiting)
-    atomic_store_explicit (&layers->key_wanted, true, memory_order_relaxed);
-  return true;
-}
-
-// Up to where the reader goes on in the stream that it is in, or changes to: to the cursor itself
-// if it has to wait.
-static int64_t
-choose_stream (const Pass *pass, WeirReader *reader, int64_t cursor)
-{
-  WeirFanout *fanout = pass->fanout;
-  const Layers *layers = &fanout->layers;
-  int64_t head = pass->head < fanout->window.head ? pass->head : fanout->window.head;
-  int64_t frame;
-
-  if (!layers->on) {
-    enter_stream (reader, NULL, 0);
-    return head;
-  }
-  if (!reader_is_steady (fanout, reader)) {
-    if (cursor >= layers->covered)
-      return cursor;
-    frame = layers_frame_at (layers, cursor);
-    if (frame < 0)
-      return layers->tail < layers->head ? layers_frame (layers, layers->tail)->from
-                                         : layers->covered;
-    if (layers_frame (layers, frame)->from == cursor && !change_layers (fanout, reader, frame))
-      return cursor;
-    if (!reader_is_steady (fanout, reader))
-      return layers_frame_end (layers, frame);
-  }
-  return atomic_load_explicit (&reader->stream, memory_order_relaxed) ? layers->covered : head;
+  reader->past_extra = false;
 }
 
 // ---- the packets in hand ----
@@ -221,6 +104,10 @@ take_hand (Pass *pass, WeirReader *reader, int64_t from, int64_t to)
 
   hand->stream = stream ? stream->id : 0;
   hand->from = from;
+  hand->past_extra = reader->past_extra;
+  if (reader->past_extra && stream && at < window->head
+      && weir_window_at (window, at)->flags & WEIR_PACKET_EXTRA)
+    at++;
   hand->to = to;
   hand->valid = true;
   if (stream ? at < window->head && weir_window_at (window, at)->position < to : at < to)
@@ -239,7 +126,8 @@ has_hand (const Pass *pass, const WeirReader *reader)
   const LayerStream *stream;
 
   // The stream is the reader's own, and stays as long as it is.
-  if (!hand->valid || hand->from != get_cursor (reader) || !reader_is_steady (pass->fanout, reader))
+  if (!hand->valid || hand->from != get_cursor (reader) || hand->past_extra != reader->past_extra
+      || !reader_is_steady (pass->fanout, reader))
     return false;
   stream = atomic_load_explicit (&reader->stream, memory_order_relaxed);
   return hand->stream == (stream ? stream->id : 0);
@@ -475,9 +363,31 @@ shift_picture_id (uint8_t *data, const WeirPacket *packet, uint16_t by)
   weir_vp8_shift_picture_id (data + rtp.payload_offset, rtp.payload_length, (uint16_t) -by);
 }
 
-// Writes the reader's own numbers into the copy. A packet that it is not given takes no number.
+// Of the first `n` packets, the one that ends the frame is left out, and this is the last of the
+// frame that is not.
+static bool
+ends_frame (const WeirSpan *span, const Load *copy, size_t k, size_t n)
+{
+  size_t i = copy->picked[k], next = k + 1 < copy->sender.burst.n ? copy->picked[k + 1] : n;
+
+  for (size_t j = i + 1; j < next; j++) {
+    if (span->packets[j].rtp_time == span->packets[i].rtp_time
+        && span->packets[j].flags & WEIR_PACKET_MARKER)
+      return true;
+  }
+  return false;
+}
+
 static void
-patch (Server *server, const WeirReader *reader)
+set_marker (uint8_t *data, bool marker)
+{
+  data[1] = (uint8_t) ((data[1] & 0x7f) | (marker ? 0x80 : 0));
+}
+
+// Writes the reader's own numbers into the copy of what it gets of the first `n` packets. A packet
+// that it is not given takes no number.
+static void
+patch (Server *server, const WeirReader *reader, size_t n)
 {
   const Load *copy = &server->loads[1];
   const WeirBurst *burst = &copy->sender.burst;
@@ -495,6 +405,8 @@ patch (Server *server, const WeirReader *reader)
       time = weir_join_time (&reader->join, time);
     weir_rtp_set_seq (data, (uint16_t) (packet->seq + reader->seq_delta - n_skipped));
     weir_rtp_set_timestamp (data, (uint32_t) time);
+    set_marker (data, packet->flags & WEIR_PACKET_MARKER
+                          || (n > burst->n && ends_frame (&server->hand.packets, copy, k, n)));
     if (reader->picture_delta != 0)
       shift_picture_id (data, packet, reader->picture_delta);
   }
@@ -589,7 +501,9 @@ settle (const Pass *pass, WeirReader *reader, const Choice *choice, size_t end, 
   // Where both reasons meet in one span, which is hardly ever, the sum is what counts.
   WeirDrop reason = choice->n_catch_up > 0 ? WEIR_DROP_CATCH_UP : WEIR_DROP_THINNED;
   const Hand *hand = &pass->server->hand;
+  uint64_t n_extra = 0;
   int64_t position;
+  bool past_extra;
 
   if (choice->live_at != NOT_HERE && end >= choice->live_at)
     atomic_store_explicit (&reader->joining, false, memory_order_relaxed);
@@ -598,9 +512,16 @@ settle (const Pass *pass, WeirReader *reader, const Choice *choice, size_t end, 
     atomic_store_explicit (&reader->state, (int) get_wanted (reader), memory_order_relaxed);
   reader->seq_delta = (uint16_t) (reader->seq_delta - n_skipped);
   position = end < hand->packets.n ? hand->packets.packets[end].position : hand->to;
+  for (size_t i = 0; i < end; i++)
+    n_extra += (hand->packets.packets[i].flags & WEIR_PACKET_EXTRA) != 0;
   drop (pass, reader, n_skipped, reason);
-  drop (pass, reader, (uint64_t) (position - get_cursor (reader)) - end, WEIR_DROP_LAYERS);
+  drop (
+      pass, reader, (uint64_t) (position - get_cursor (reader)) + n_extra - end, WEIR_DROP_LAYERS);
+  add_to (&reader->due, n_extra * pass->times);
+  past_extra = end > 0 ? hand->packets.packets[end - 1].flags & WEIR_PACKET_EXTRA
+                       : reader->past_extra && position == get_cursor (reader);
   advance (pass, reader, position);
+  reader->past_extra = past_extra;
 }
 
 // False if there was no room for all of it.
@@ -619,7 +540,7 @@ send_choice (Pass *pass, WeirReader *reader, const Choice *choice)
   own = own || choice->mask != first_bits (choice->n);
   loaded = load (pass->server, choice->mask, own);
   if (own)
-    patch (pass->server, reader);
+    patch (pass->server, reader, choice->n);
   settled =
       reader->conn ? send_conn (reader, &loaded->sender) : send_udp (pass, reader, &loaded->sender);
   if (settled > 0)

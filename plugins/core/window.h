@@ -38,6 +38,7 @@ typedef enum {
   WEIR_PACKET_TOLD = 1 << 6,        // its layer came with it, with these two (see WeirLayer):
   WEIR_PACKET_SWITCH_UP = 1 << 7,
   WEIR_PACKET_ENTER = 1 << 8,
+  WEIR_PACKET_EXTRA = 1 << 9, // was put in: has the position of the next packet
 } WeirPacketFlags;
 
 typedef struct {
@@ -116,7 +117,8 @@ WeirStageState weir_window_stage (
     WeirWindow *window, size_t len, const WeirLayer *layer, int64_t now_ns);
 
 // The same for a packet that was made of one in another window: it takes over all that is known of
-// that, with the numbers, flags and position that `as` has. Positions have to rise. Not to be mixed
+// that, with the numbers, flags and position that `as` has. Positions have to rise, but
+// for packets that were put in. Not to be mixed
 // with weir_window_stage() in one window.
 WeirStageState weir_window_stage_as (WeirWindow *window, size_t len, const WeirPacket *as);
 

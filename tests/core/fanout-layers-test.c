@@ -4,6 +4,7 @@
 #include "fanout.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/udp.h>
 #include <unistd.h>
 
@@ -32,7 +33,7 @@ typedef struct {
 
 typedef struct {
   WeirReader *reader;
-  uint64_t n_packets, n_bytes, n_pictures, n_temporal[3], n_spatial[3];
+  uint64_t n_packets, n_bytes, n_pictures, n_sets, n_temporal[3], n_spatial[3];
   bool started;
   uint16_t next_seq;
   // The picture in hand.
@@ -43,6 +44,8 @@ typedef struct {
   int64_t last[3];
   int spatial;
   bool lossy; // packets were lost on the way in
+  bool deaf;  // counts, and looks at nothing
+  bool gap;
   bool vp8;
   uint16_t next_id; // of a picture
   const char *wrong;
@@ -160,8 +163,11 @@ end_picture (Reader *reader)
   }
   for (size_t i = 0; i < reader->n_units; i++) {
     const Unit *unit = &reader->units[i];
+    uint8_t type = unit->bytes[0] & 31;
 
-    if ((unit->bytes[0] & 31) == 20 && (unit->bytes[2] >> 4 & 7) > spatial)
+    reader->n_sets += type == 7 || type == 8 || type == 15;
+
+    if (type == 20 && (unit->bytes[2] >> 4 & 7) > spatial)
       spatial = unit->bytes[2] >> 4 & 7;
   }
   if (!reader->lossy && !is_whole (reader, nals, n, spatial))
@@ -237,12 +243,20 @@ got_packet (Reader *reader, const uint8_t *data, size_t len)
 {
   WeirRtp rtp;
 
+  if (reader->deaf) {
+    reader->n_packets++;
+    reader->n_bytes += len;
+    return;
+  }
   if (weir_rtp_parse (data, len, &rtp) < 0) {
     set_wrong (reader, "no RTP");
     return;
   }
-  if (reader->started && rtp.seq != reader->next_seq && !reader->lossy)
-    set_wrong (reader, "a gap in the sequence numbers");
+  if (reader->started && rtp.seq != reader->next_seq) {
+    reader->gap = true;
+    if (!reader->lossy)
+      set_wrong (reader, "a gap in the sequence numbers");
+  }
   if (reader->n_units > 0 && (rtp.timestamp - 1000) / 3000 != reader->au) {
     if (!reader->lossy)
       set_wrong (reader, "a picture without a marker");
@@ -282,9 +296,20 @@ fake_send_one (const struct msghdr *msg)
   return 0;
 }
 
+static unsigned blocked_percent; // of the sends
+
+static bool
+is_blocked (void)
+{
+  errno = EAGAIN;
+  return random_percent (blocked_percent);
+}
+
 static ssize_t
 fake_sendmsg (int fd, const struct msghdr *msg, int flags)
 {
+  if (is_blocked ())
+    return -1;
   fake_send_one (msg);
   return (ssize_t) msg->msg_iov->iov_len;
 }
@@ -292,8 +317,11 @@ fake_sendmsg (int fd, const struct msghdr *msg, int flags)
 static int
 fake_sendmmsg (int fd, struct mmsghdr *msgs, unsigned n, int flags)
 {
-  for (unsigned i = 0; i < n; i++)
+  for (unsigned i = 0; i < n; i++) {
+    if (is_blocked ())
+      return i > 0 ? (int) i : -1;
     fake_send_one (&msgs[i].msg_hdr);
+  }
   return (int) n;
 }
 
@@ -305,6 +333,7 @@ static void
 start (void)
 {
   n_readers = 0;
+  blocked_percent = 0;
   now = 100000 * MS;
   settings = (WeirFanoutSettings) {
     .join_at_keyframe = true,
@@ -392,7 +421,7 @@ receive (Reader *reader)
 static void
 run (void)
 {
-  for (int i = 0; i < 4; i++) {
+  for (int i = 0; i < 40; i++) {
     weir_fanout_run (fanout, now);
     for (size_t k = 0; k < n_readers; k++)
       receive (readers[k]);
@@ -534,6 +563,7 @@ switch_at_random (const AvcRtp *rtp, unsigned lost_percent)
   unsigned n_changes = 0;
 
   start ();
+  blocked_percent = 20;
   for (int i = 0; i < 4; i++) {
     (i % 2 ? add_conn : add_udp) ((WeirLayerSet) { (int8_t) (i - 1), -1, -1 });
     readers[i]->lossy = lost_percent > 0;
@@ -632,6 +662,43 @@ a_newcomer_begins_with_its_layers (void)
   CHECK_INT (late->n_pictures, 40);
   CHECK_INT (late->n_spatial[1], 40);
   finish ();
+}
+
+// The stream tells its parameter sets once. Who enters a layer later gets those of that layer.
+static void
+parameter_sets_are_put_in (void)
+{
+  Avc once = avc;
+  AvcRtp rtp;
+
+  once.nals = calloc (avc.n, sizeof *avc.nals);
+  once.n = 0;
+  for (size_t i = 0; i < avc.n; i++) {
+    uint8_t type = avc.nals[i].type;
+
+    if (avc.nals[i].au == 0 || (type != 7 && type != 8 && type != 15))
+      once.nals[once.n++] = avc.nals[i];
+  }
+  rtp = avc_packetize (&once, true, 0);
+  start ();
+  blocked_percent = 20;
+  settings.gso = WEIR_GSO_OFF; // so that each packet may be the last that there is room for
+  weir_fanout_set (fanout, &settings);
+  for (int i = 0; i < 65; i++)
+    step (&rtp, 0);
+  for (int i = 0; i < READERS; i++)
+    (i % 2 ? add_conn : add_udp) ((WeirLayerSet) { (int8_t) (i / 2 % 3), 1, -1 })->lossy = true;
+  for (int i = 65; i < 110; i++)
+    step (&rtp, 0);
+  for (int i = 0; i < READERS; i++) {
+    // An SPS for each layer, of the kind of the layer, and a PPS.
+    CHECK_INT (readers[i]->n_sets, 2 * (i / 2 % 3 + 1));
+    CHECK (readers[i]->n_packets > 0);
+    CHECK (!readers[i]->gap);
+  }
+  finish ();
+  free (rtp.packets);
+  free (once.nals);
 }
 
 static void
@@ -765,6 +832,52 @@ layers_can_be_told (void)
   finish ();
 }
 
+static void
+damage (uint8_t *packet, size_t len)
+{
+  for (uint64_t n = random_below (4); n > 0; n--)
+    packet[random_below (len)] = (uint8_t) random_next ();
+}
+
+// Packets that were damaged on the way, or are of another codec than was said: whatever is made of
+// them, sums hold, and nothing is read that is not there.
+static void
+anything_may_come (void)
+{
+  static const WeirCodec codecs[] = { WEIR_CODEC_H264, WEIR_CODEC_H265, WEIR_CODEC_VP8,
+    WEIR_CODEC_VP9, WEIR_CODEC_AV1, WEIR_CODEC_OPAQUE };
+
+  start ();
+  for (int i = 0; i < 12; i++)
+    (i % 2 ? add_conn : add_udp) (
+        (WeirLayerSet) { (int8_t) (i / 2 % 3), (int8_t) (i % 3 - 1), -1 });
+  for (size_t i = 0; i < n_readers; i++)
+    readers[i]->deaf = true;
+  for (size_t i = 0; i < 60000; i++) {
+    const AvcPacket *packet = &(i % 2 ? plain : aggregates).packets[i % plain.n % aggregates.n];
+    uint8_t *room;
+
+    if (i % 1000 == 0)
+      weir_fanout_set_codec (fanout, codecs[random_below (6)], (uint8_t) random_below (3));
+    if (random_percent (1))
+      weir_reader_set_layers (readers[random_below (n_readers)]->reader,
+          (WeirLayerSet) { (int8_t) (random_below (9) - 1), (int8_t) (random_below (9) - 1),
+              (int8_t) (random_below (3) - 1) });
+    CHECK (weir_fanout_begin (fanout));
+    if ((room = weir_fanout_reserve (fanout, packet->len))) {
+      memcpy (room, packet->data, packet->len);
+      damage (room, packet->len);
+      weir_fanout_commit (fanout, packet->len, now);
+    }
+    weir_fanout_end (fanout, now);
+    if (i % 8 == 0) {
+      now += FRAME_NS / 2;
+      run ();
+    }
+  }
+  finish ();
+}
+
 int
 main (void)
 {
@@ -782,7 +895,9 @@ main (void)
   RUN (a_newcomer_begins_with_its_layers);
   RUN (a_thousand_changes_leave_decodable_pictures);
   RUN (sums_hold_where_packets_were_lost);
+  RUN (parameter_sets_are_put_in);
   RUN (rates_are_told);
+  RUN (anything_may_come);
   RUN (picture_ids_of_vp8_go_on);
   RUN (layers_can_be_told);
   RUN (a_layer_that_nobody_sends_is_all);

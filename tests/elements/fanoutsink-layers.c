@@ -61,7 +61,8 @@ got_packet (Reader *reader, const guint8 *data, gsize len)
 {
   const guint8 *payload = data + 12;
   guint16 seq = (guint16) (data[2] << 8 | data[3]);
-  guint32 time = GST_READ_UINT32_BE (data + 4);
+  guint32 time =
+      (guint32) data[4] << 24 | (guint32) data[5] << 16 | (guint32) data[6] << 8 | data[7];
   guint8 header = (guint8) ((payload[0] & 0xe0) | (payload[1] & 31));
 
   if (reader->started && seq != reader->next_seq)
@@ -122,7 +123,8 @@ receive_all (Reader *reader)
 
     reader->n_rest += (gsize) n;
     while (reader->n_rest - at >= 2
-           && reader->n_rest - at - 2 >= (len = GST_READ_UINT16_BE (reader->rest + at))) {
+           && reader->n_rest - at - 2
+                  >= (len = (gsize) reader->rest[at] << 8 | reader->rest[at + 1])) {
       got_packet (reader, reader->rest + at + 2, len);
       at += 2 + len;
     }

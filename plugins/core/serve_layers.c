@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Which stream a reader gets: that of all layers, or of some, and where it goes from one to
+// another.
+#include "fanout_private.h"
+
+bool
+reader_is_steady (const WeirFanout *fanout, const WeirReader *reader)
+{
+  uint32_t wanted = atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed);
+
+  return reader->steady && reader->steady_layers == wanted
+         && (wanted == ALL_LAYERS
+             || reader->steady_generation
+                    == atomic_load_explicit (&fanout->layers.generation, memory_order_relaxed));
+}
+
+// These have the lock held.
+
+static void
+enter_stream (WeirReader *reader, LayerStream *stream, int64_t frame)
+{
+  LayerStream *old = atomic_load_explicit (&reader->stream, memory_order_relaxed);
+  LeftOut before = layer_stream_left_out (old, frame), now = layer_stream_left_out (stream, frame);
+
+  if (old == stream)
+    return;
+  reader->seq_delta = (uint16_t) (reader->seq_delta + now.packets - before.packets);
+  if (reader->layers_codec == WEIR_CODEC_VP8)
+    reader->picture_delta = (uint16_t) (reader->picture_delta + now.pictures - before.pictures);
+  if (old)
+    old->n_readers--;
+  if (stream)
+    stream->n_readers++;
+  atomic_store_explicit (&reader->stream, stream, memory_order_relaxed);
+}
+
+// Where the reader stood with a stream that is over.
+static void
+begin_layers (WeirReader *reader, const Layers *layers, WeirLayerSet wanted)
+{
+  WeirLayerSet from = reader->fresh ? wanted : WEIR_LAYER_SET_ALL;
+
+  weir_switch_init (&reader->layers, layers->codec, from);
+  reader->layers_codec = layers->codec;
+  reader->fresh = true;
+}
+
+static void
+set_steady (const Layers *layers, WeirReader *reader)
+{
+  const WeirSwitch *at = &reader->layers;
+
+  reader->steady =
+      weir_layer_set_equal (layers_normal (layers, at->now), layers_normal (layers, at->wanted));
+  reader->steady_layers = pack_layers (at->wanted);
+  reader->steady_generation = atomic_load_explicit (&layers->generation, memory_order_relaxed);
+  atomic_store_explicit (&reader->current_layers, pack_layers (at->now), memory_order_relaxed);
+}
+
+// The reader stands at the beginning of a frame. False if its stream has to be made first.
+static bool
+change_layers (WeirFanout *fanout, WeirReader *reader, int64_t frame)
+{
+  const WeirLayerSet everything = WEIR_LAYER_SET_ALL;
+  Layers *layers = &fanout->layers;
+  WeirLayerSet wanted =
+      unpack_layers (atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed));
+  LayerStream *stream = NULL;
+  WeirLayerSet set;
+  WeirSwitch next;
+
+  if (reader->layers_codec != layers->codec)
+    begin_layers (reader, layers, wanted);
+  next = reader->layers;
+  next.wanted = wanted;
+  weir_switch_picture (&next, &layers_frame (layers, frame)->picture);
+  set = layers_normal (layers, next.now);
+  if (!weir_layer_set_equal (set, everything) && !(stream = layers_find (layers, set))) {
+    if (!layers->full)
+      layers_wish (layers, set, frame);
+    return layers->full;
+  }
+  if (stream && stream->first > frame)
+    return true; // it began later: the reader changes when it comes there
+  enter_stream (reader, stream, frame);
+  reader->layers = next;
+  set_steady (layers, reader);
+  if (!reader->steady && next.waiting)
+    atomic_store_explicit (&layers->key_wanted, true, memory_order_relaxed);
+  return true;
+}
+
+int64_t
+choose_stream (const Pass *pass, WeirReader *reader, int64_t cursor)
+{
+  WeirFanout *fanout = pass->fanout;
+  const Layers *layers = &fanout->layers;
+  int64_t head = pass->head < fanout->window.head ? pass->head : fanout->window.head;
+  int64_t frame;
+
+  if (!layers->on) {
+    enter_stream (reader, NULL, 0);
+    return head;
+  }
+  if (!reader_is_steady (fanout, reader)) {
+    if (cursor >= layers->covered)
+      return cursor;
+    frame = layers_frame_at (layers, cursor);
+    if (frame < 0)
+      return layers->tail < layers->head ? layers_frame (layers, layers->tail)->from
+                                         : layers->covered;
+    if (layers_frame (layers, frame)->from == cursor && !reader->past_extra
+        && !change_layers (fanout, reader, frame))
+      return cursor;
+    if (!reader_is_steady (fanout, reader))
+      return layers_frame_end (layers, frame);
+  }
+  return atomic_load_explicit (&reader->stream, memory_order_relaxed) ? layers->covered : head;
+}
