@@ -228,6 +228,7 @@ pass_over (Shard *shard, Server *server, int64_t now_ns)
   fanout->n_passes++;
   first = shard->next_first++ % list->n;
   pass.head = fanout->window.head;
+  pass.has_layers = fanout->layers.on;
   pass.settings = fanout->settings;
   pthread_mutex_unlock (&fanout->lock);
 

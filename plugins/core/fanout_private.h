@@ -131,7 +131,8 @@ typedef struct {
   WeirFanout *fanout;
   Server *server;
   WeirFanoutSettings settings;
-  int64_t head; // as the pass began
+  int64_t head;    // as the pass began
+  bool has_layers; // a reader that lags gets another stream of them
   int64_t now_ns;
   unsigned times;     // how often the reader in hand gets each packet
   unsigned n_blocked; // UDP sends that found no room
@@ -152,6 +153,7 @@ void server_init (Server *server, const WeirSendOps *ops);
 void server_clear (Server *server); // what it has in hand
 
 #define ALL_LAYERS UINT32_C (0xffffff)
+#define BASE_LAYERS UINT32_C (0)
 
 static inline uint32_t
 pack_layers (WeirLayerSet set)

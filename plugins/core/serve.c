@@ -229,11 +229,12 @@ adopts_wanted (WeirReaderState state, WeirReaderState wanted, const WeirPacket *
 }
 
 static bool
-is_thinned (WeirReaderState state, const WeirPacket *packet)
+is_thinned (const Pass *pass, WeirReaderState state, const WeirPacket *packet)
 {
   if (state == WEIR_READER_OK || !(packet->flags & WEIR_PACKET_RTP))
     return false;
-  if (packet->spatial > 0 || packet->quality > 0 || packet->temporal > 0)
+  // Where layers are known, it is the stream that has fewer (serve_layers.c).
+  if (!pass->has_layers && (packet->spatial > 0 || packet->quality > 0 || packet->temporal > 0))
     return true;
   if (state >= WEIR_READER_REFERENCES && packet->flags & WEIR_PACKET_DISCARDABLE)
     return true;
@@ -305,7 +306,7 @@ choose (Pass *pass, WeirReader *reader)
     if (joining && packet->flags & WEIR_PACKET_DISCARDABLE
         && packet->rtp_time != reader->join.from_time)
       choice.n_catch_up++;
-    else if (is_thinned (state, packet))
+    else if (is_thinned (pass, state, packet))
       choice.n_thinned++;
     else
       choice.mask |= UINT64_C (1) << i;

@@ -3,10 +3,19 @@
 // another.
 #include "fanout_private.h"
 
+// What it asked for; the lowest layers while it lags.
+static uint32_t
+get_wanted_layers (const WeirReader *reader)
+{
+  uint32_t wanted = atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed);
+
+  return reader_is (reader, WEIR_READER_OK) ? wanted : BASE_LAYERS;
+}
+
 bool
 reader_is_steady (const WeirFanout *fanout, const WeirReader *reader)
 {
-  uint32_t wanted = atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed);
+  uint32_t wanted = get_wanted_layers (reader);
 
   return reader->steady && reader->steady_layers == wanted
          && (wanted == ALL_LAYERS
@@ -63,8 +72,7 @@ change_layers (WeirFanout *fanout, WeirReader *reader, int64_t frame)
 {
   const WeirLayerSet everything = WEIR_LAYER_SET_ALL;
   Layers *layers = &fanout->layers;
-  WeirLayerSet wanted =
-      unpack_layers (atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed));
+  WeirLayerSet wanted = unpack_layers (get_wanted_layers (reader));
   LayerStream *stream = NULL;
   WeirLayerSet set;
   WeirSwitch next;

@@ -51,6 +51,7 @@ typedef struct {
   const char *wrong;
   // Over a connection.
   int peer;
+  bool asleep;
   WeirConn *conn;
   uint8_t *rest;
   size_t n_rest;
@@ -385,6 +386,7 @@ add_conn (WeirLayerSet wanted)
   int ends[2];
 
   CHECK_INT (socketpair (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+  CHECK_INT (setsockopt (ends[0], SOL_SOCKET, SO_SNDBUF, &(int) { 30000 }, sizeof (int)), 0);
   reader->peer = ends[1];
   reader->conn = weir_conn_new (ends[0], NULL);
   close (ends[0]);
@@ -399,7 +401,7 @@ receive (Reader *reader)
 {
   ssize_t n;
 
-  if (reader->peer < 0)
+  if (reader->peer < 0 || reader->asleep)
     return;
   while ((n = read (reader->peer, reader->rest + reader->n_rest, (1 << 20) - reader->n_rest)) > 0) {
     size_t at = 0, len;
@@ -643,6 +645,35 @@ changes_take_effect_where_they_can (void)
   step (&plain, 0);
   CHECK_INT (reader->n_spatial[2], 23);
   finish ();
+}
+
+// Who takes nothing for a while gets less, and more again, and all of it can be decoded.
+static void
+who_lags_gets_fewer_layers (void)
+{
+  for (int pause = 14; pause < 70; pause += 9) {
+    Reader *reader;
+    uint64_t n_upper;
+
+    start ();
+    reader = add_conn (WEIR_LAYER_SET_ALL);
+    for (int i = 0; i < 20; i++)
+      step (&plain, 0);
+    reader->asleep = true;
+    for (int i = 0; i < pause; i++)
+      step (&plain, 0);
+    reader->asleep = false;
+    n_upper = reader->n_temporal[2];
+    step (&plain, 0);
+    CHECK (counters (reader).state > WEIR_READER_OK);
+    for (int i = 0; i < 1200; i++)
+      step (&plain, 0);
+    CHECK_INT (counters (reader).state, WEIR_READER_OK);
+    CHECK (reader->n_temporal[2] > n_upper + 100);
+    CHECK (reader->n_spatial[0] > 0);
+    CHECK_INT (reader->spatial, 2);
+    finish ();
+  }
 }
 
 static void
@@ -892,6 +923,7 @@ main (void)
 
   RUN (readers_of_all_sets_at_once);
   RUN (changes_take_effect_where_they_can);
+  RUN (who_lags_gets_fewer_layers);
   RUN (a_newcomer_begins_with_its_layers);
   RUN (a_thousand_changes_leave_decodable_pictures);
   RUN (sums_hold_where_packets_were_lost);

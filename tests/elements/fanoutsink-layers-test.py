@@ -45,7 +45,9 @@ def decode(stream, layers):
     """The frames, whose spatial layers are known. The decoder has to be told that it knows the
     profile."""
     need('openh264dec')
-    line = (f'filesrc location={stream} ! h264parse ! '
+    # In one piece: h264parse breaks a start code that lies on the border of two.
+    line = (f'filesrc location={stream} blocksize={stream.stat().st_size} ! '
+            'queue max-size-bytes=0 ! h264parse ! '
             'video/x-h264,stream-format=byte-stream,alignment=au ! '
             'capssetter caps=video/x-h264,profile=constrained-baseline ! openh264dec ! fdsink fd=1')
     with subprocess.Popen(['gst-launch-1.0', '-q'] + line.split(), env=stock(),
