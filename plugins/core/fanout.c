@@ -626,7 +626,6 @@ place (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now
     plan = &fresh;
   }
   atomic_store_explicit (&reader->cursor, plan->position, memory_order_relaxed);
-  reader->fresh = atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed) != ALL_LAYERS;
   reader->join = (WeirJoin) { 0 };
   if (plan->position == window->head || plan->position == weir_window_live (window))
     return;

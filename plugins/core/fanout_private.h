@@ -48,7 +48,6 @@ struct weir_reader {
   WeirSwitch layers;
   WeirCodec layers_codec; // for which `layers` was begun
   bool past_extra;        // it has the packet that was put in at its cursor
-  bool fresh;             // it had wanted layers before it began
   bool steady;            // nothing more to change, for these:
   uint32_t steady_layers;
   unsigned steady_generation;

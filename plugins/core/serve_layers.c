@@ -43,15 +43,15 @@ enter_stream (WeirReader *reader, LayerStream *stream, int64_t frame)
   atomic_store_explicit (&reader->stream, stream, memory_order_relaxed);
 }
 
-// Where the reader stood with a stream that is over.
+// A reader that got something without a choice got everything.
 static void
 begin_layers (WeirReader *reader, const Layers *layers, WeirLayerSet wanted)
 {
-  WeirLayerSet from = reader->fresh ? wanted : WEIR_LAYER_SET_ALL;
+  bool got_all = reader->layers_codec == WEIR_CODEC_OPAQUE
+                 && atomic_load_explicit (&reader->due, memory_order_relaxed) > 0;
 
-  weir_switch_init (&reader->layers, layers->codec, from);
+  weir_switch_init (&reader->layers, layers->codec, got_all ? WEIR_LAYER_SET_ALL : wanted);
   reader->layers_codec = layers->codec;
-  reader->fresh = true;
 }
 
 static void

@@ -3,7 +3,7 @@
 """What readers of different layers of one fanoutsink see, as a decoder shows it.
 
 The reference is made without Weir: layers are cut out of the file by the few lines below, and
-decoded by a decoder of another project. Frames are compared bit by bit.
+decoded by a decoder of another project. Frames that svcdec shows are compared with it bit by bit.
 """
 
 import hashlib
@@ -14,16 +14,18 @@ import subprocess
 import tempfile
 import time
 
+from sanitized import environment
 from tap import Skip, run, test
 
 SVC = pathlib.Path(__file__).resolve().parents[1] / 'data' / 'svc' / 'svc_3s3t.264'
 SIZES = [(320, 180), (640, 360), (1280, 720)]
+BYTES = 'video/x-h264,stream-format=byte-stream,alignment=au'
 PATIENCE = 120
 CHANGES = 1000
 
 
 def stock():
-    """The decoder sees no plugin of ours, which may be sanitized."""
+    """The reference's decoder sees no plugin of ours, which may be sanitized."""
     mine = {name: value for name, value in os.environ.items()
             if name not in ('GST_PLUGIN_PATH', 'GST_REGISTRY_FORK')}
     if 'GST_REGISTRY' in mine:
@@ -31,8 +33,8 @@ def stock():
     return mine
 
 
-def need(element):
-    if subprocess.run(['gst-inspect-1.0', element], env=stock(),
+def need(element, variables):
+    if subprocess.run(['gst-inspect-1.0', element], env=variables,
                       capture_output=True).returncode != 0:
         raise Skip(f'no element {element}')
 
@@ -41,16 +43,9 @@ def bytes_of(spatial):
     return SIZES[spatial][0] * SIZES[spatial][1] * 3 // 2
 
 
-def decode(stream, layers):
-    """The frames, whose spatial layers are known. The decoder has to be told that it knows the
-    profile."""
-    need('openh264dec')
-    # In one piece: h264parse breaks a start code that lies on the border of two.
-    line = (f'filesrc location={stream} blocksize={stream.stat().st_size} ! '
-            'queue max-size-bytes=0 ! h264parse ! '
-            'video/x-h264,stream-format=byte-stream,alignment=au ! '
-            'capssetter caps=video/x-h264,profile=constrained-baseline ! openh264dec ! fdsink fd=1')
-    with subprocess.Popen(['gst-launch-1.0', '-q'] + line.split(), env=stock(),
+def decode(line, layers, variables):
+    """The frames, whose spatial layers are known."""
+    with subprocess.Popen(['gst-launch-1.0', '-q', *line.split(), '!', 'fdsink', 'fd=1'], env=variables,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         frames = [hashlib.md5(child.stdout.read(bytes_of(layer))).hexdigest() for layer in layers]
         rest = child.stdout.read()
@@ -70,23 +65,38 @@ def reference(directory, spatial):
     cut = directory / 'cut.264'
     cut.write_bytes(b''.join(b'\0\0\0\1' + unit for unit in units(SVC.read_bytes())
                              if unit[0] & 31 != 20 or unit[2] >> 4 & 7 <= spatial))
-    return decode(cut, [spatial] * 120)
+    need('openh264dec', stock())
+    # The decoder has to be told that it knows the profile.
+    return decode(f'filesrc location={cut} ! h264parse ! {BYTES} ! '
+                  'capssetter caps=video/x-h264,profile=constrained-baseline ! openh264dec',
+                  [spatial] * 120, stock())
 
 
 def serve(directory, seed, pictures):
-    """The pictures of each reader: their numbers and their layers."""
+    """The pictures of each reader: their numbers and their layers. Each is in a file of its own:
+    h264parse would have the decoder begin anew with each size, wherever it is."""
     done = subprocess.run([os.environ['WEIR_FANOUTSINK_LAYERS'], str(directory), str(seed), str(pictures)],
                           capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
-    shown = {}
+    shown, begins = {}, {}
     for line in done.stdout.splitlines():
-        reader, picture, spatial = map(int, line.split())
-        shown.setdefault(reader, []).append((picture, spatial))
+        reader, picture, spatial, end = map(int, line.split())
+        pictures = shown.setdefault(reader, [])
+        with open(directory / f'{reader}.264', 'rb') as stream:
+            stream.seek(begins.get(reader, 0))
+            (directory / f'{reader}-{len(pictures)}.264').write_bytes(
+                stream.read(end - begins.get(reader, 0)))
+        begins[reader] = end
+        pictures.append((picture, spatial))
     return shown
 
 
 def check(directory, reader, pictures, references):
-    frames = decode(directory / f'{reader}.264', [spatial for _, spatial in pictures])
+    # That decoder loses frames where the size of the picture changes.
+    need('svcdec', environment())
+    frames = decode(f'multifilesrc location={directory}/{reader}-%d.264 '
+                    f'stop-index={len(pictures) - 1} caps={BYTES},framerate=30/1 ! svcdec',
+                    [spatial for _, spatial in pictures], environment())
     wanted = [references[spatial][picture % 120] for picture, spatial in pictures]
     wrong = [at for at, (a, b) in enumerate(zip(frames, wanted)) if a != b]
     assert not wrong, f'reader {reader}: {len(wrong)} of {len(frames)} frames differ, ' \

@@ -7,8 +7,8 @@
 // With PICTURES 0: for each of the 9 sets of layers a reader over UDP and one over TCP, for one
 // turn of the file. Else two readers that change their layers before every second picture or so.
 // Each reader's units go to DIRECTORY/NUMBER.264; a line for each of its pictures tells reader,
-// picture and spatial layer. Ends with 0 if there was no gap in any reader's sequence numbers and
-// all counts added up.
+// picture, spatial layer, and where it ends in the file. Ends with 0 if there was no gap in any
+// reader's sequence numbers and all counts added up.
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -91,7 +91,8 @@ got_packet (Reader *reader, const guint8 *data, gsize len)
   }
   reader->time = time;
   if (data[1] >> 7) {
-    g_print ("%u %u %d\n", reader->number, (time - 1000) / 3000, reader->spatial);
+    g_print ("%u %u %d %ld\n", reader->number, (time - 1000) / 3000, reader->spatial,
+        ftell (reader->out));
     reader->spatial = 0;
   }
 }
