@@ -490,6 +490,18 @@ relay_get_time (Relay *self)
   return time;
 }
 
+guint32
+relay_get_timestamp (Relay *self, guint index, gint64 time)
+{
+  guint32 timestamp = 0;
+
+  g_mutex_lock (&self->lock);
+  if (index < self->n_tracks)
+    timestamp = weir_splice_timestamp_at (&self->tracks[index].splice, time);
+  g_mutex_unlock (&self->lock);
+  return timestamp;
+}
+
 gconstpointer
 relay_get_origin (Relay *self, gint64 *offset)
 {

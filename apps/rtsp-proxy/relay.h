@@ -98,8 +98,9 @@ gboolean relay_get_rtp_info (Relay *self, guint track, guint16 *seq, guint32 *ti
 // Does the SSRC belong to one of the tracks that go out?
 gboolean relay_has_ssrc (Relay *self, guint32 ssrc);
 
-// The time up to which all tracks have come.
+// The time up to which all tracks have come, and the RTP timestamp that a track has at a time.
 gint64 relay_get_time (Relay *self);
+guint32 relay_get_timestamp (Relay *self, guint track, gint64 time);
 
 // The wall-clock time of an instant of a track, from the sender reports: *ntp of the relay's time
 // *time. FALSE while nothing is known.

@@ -25,7 +25,9 @@ struct _StageRun {
   const PullContext *context;
   Node *input; // main thread only
   Relay *from;
+  Relay *clock; // the last before that gives packets, which reports are about; it has the same time
   gint64 start; // of the input's time
+  gboolean payloads;
   guint n_tracks;
   guint32 worked_on; // tracks of the stage's; the others pass
   RunTrack tracks[RELAY_MAX_TRACKS];
@@ -61,6 +63,7 @@ run_free (gpointer data)
     g_queue_clear_full (&self->tracks[i].held, (GDestroyNotify) gst_buffer_unref);
   }
   relay_unref (self->from);
+  relay_unref (self->clock);
   g_mutex_clear (&self->lock);
   g_main_context_invoke (NULL, let_input_go, self);
 }
@@ -91,7 +94,7 @@ map_ntp (RunTrack *track, GstBuffer *packet, gint64 now)
   gint64 time;
 
   if (now - track->mapped < (gint64) NTP_INTERVAL
-      || !relay_get_ntp (self->from, track->track, &map.ntp, &time)
+      || !relay_get_ntp (self->clock, track->track, &map.ntp, &time)
       || gst_buffer_extract (packet, 0, header, sizeof header) < sizeof header)
     return;
   track->mapped = now;
@@ -158,7 +161,11 @@ know_caps (RunTrack *track, GstSample *sample)
     track->caps = gst_caps_ref (gst_sample_get_caps (sample));
     gst_structure_get_int (gst_caps_get_structure (track->caps, 0), "clock-rate", &rate);
     track->rate = (guint) rate;
-    track->base = (guint32) gst_util_uint64_scale ((guint64) self->start, track->rate, GST_SECOND);
+    // What a stage payloads has its time in its timestamps; what it lets pass has those that it
+    // had.
+    track->base = self->payloads ? (guint32) gst_util_uint64_scale (
+                                       (guint64) self->start, track->rate, GST_SECOND)
+                                 : relay_get_timestamp (self->from, track->track, self->start);
   }
   g_mutex_unlock (&self->lock);
 }
@@ -298,6 +305,14 @@ read_tracks (StageRun *self)
   }
 }
 
+static Node *
+find_clock (Node *node)
+{
+  while (node_get_stage (node) && stage_get_file (node_get_stage (node))->gives == STAGE_RAW)
+    node = node_get_input (node);
+  return node;
+}
+
 GstElement *
 stage_run_new (Node *input, Stage *stage, guint id, const PullContext *context, GError **error)
 {
@@ -309,7 +324,9 @@ stage_run_new (Node *input, Stage *stage, guint id, const PullContext *context, 
   self->context = context;
   self->input = node_ref (input);
   self->from = relay_ref (node_get_relay (input));
+  self->clock = relay_ref (node_get_relay (find_clock (input)));
   self->start = relay_get_time (self->from);
+  self->payloads = stage_get_file (stage)->takes == STAGE_RAW || stage_get_file (stage)->codec;
   self->n_tracks = relay_n_tracks (self->from);
   g_mutex_init (&self->lock);
   read_tracks (self);

@@ -2,6 +2,7 @@
 """Presentations that share stages, and pipelines that are swapped while people watch."""
 
 import contextlib
+import struct
 import subprocess
 import threading
 import time
@@ -22,6 +23,11 @@ QUICK = {'linger': '200ms', 'connect-timeout': '2s', 'read-timeout': '2s', 'swit
 
 def live(pattern='ball', **settings):
     return {'upstream': LIVE.format(pattern=pattern), **QUICK, **settings}
+
+
+def camera(port=0):
+    """Another proxy, which serves a test picture at /cam whether or not somebody watches."""
+    return Controlled({'/cam': live(**{'on-demand': False})}, listen=f'127.0.0.1:{port}', api='off')
 
 
 class Decode:
@@ -154,6 +160,43 @@ def pipelines_are_swapped_under_readers():
     assert not tcp.errors and not udp.errors, tcp.errors + udp.errors
 
 
+def ages(proxy, path, seconds=4):
+    """How old each track's media is when it comes, by its sender reports: {track: seconds}."""
+    rates = {0: 90000, 1: 48000}
+    maps, found = {}, {}
+    with Watch(proxy, path) as rtsp:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            channel, packet = rtsp.frame()
+            now, track = time.time(), channel // 2
+            if channel % 2 and packet[1] == 200:
+                ntp, stamp = struct.unpack('!QI', packet[8:20])
+                maps[track] = ntp / 2**32 - 2208988800, stamp
+            elif channel % 2 == 0 and track in maps:
+                ntp, stamp = maps[track]
+                ahead = (struct.unpack('!I', packet[4:8])[0] - stamp + 2**31) % 2**32 - 2**31
+                found[track] = now - (ntp + ahead / rates[track])
+    return found
+
+
+@test
+def stages_keep_the_wall_clock_time_of_media():
+    """What sender reports say of a picture and of its sound is what the upstream said."""
+    small = {'transcode': {'size': '160x90', 'rate': '200k'}}
+    with camera() as origin, Controlled({
+            path: {'upstream': origin.url(), **QUICK, 'pipeline': pipeline}
+            for path, pipeline in {'/plain': ['pull'], '/small': ['pull', small],
+                                   '/restamped': ['pull', 'restamp'],
+                                   '/both': ['pull', 'restamp', small]}.items()}) as proxy:
+        plain = ages(proxy, '/plain')
+        assert len(plain) == 2, plain
+        for path in '/small', '/restamped', '/both':
+            found = ages(proxy, path)
+            assert len(found) == 2, (path, found)
+            for track, age in found.items():
+                assert abs(age - plain[track]) < 0.4, (path, track, age, plain)
+
+
 @test
 def an_upstream_is_swapped_under_readers():
     with Controlled({'/cam': live(), '/other': live('snow')}) as proxy, Decode(
@@ -195,11 +238,6 @@ def readers_are_closed_where_the_codec_changes_and_told_beforehand():
         with Decode(proxy.url(), duration=5) as decode:
             wait_until(lambda: decode.frames > 20, 10, 'the new pipeline is decoded')
         assert not decode.errors, decode.errors
-
-
-def camera(port=0):
-    """Another proxy, which serves a test picture at /cam whether or not somebody watches."""
-    return Controlled({'/cam': live(**{'on-demand': False})}, listen=f'127.0.0.1:{port}', api='off')
 
 
 @test
