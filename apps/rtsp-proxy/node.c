@@ -443,12 +443,6 @@ node_get_id (Node *self)
   return self->id;
 }
 
-guint
-node_n_users (Node *self)
-{
-  return self->users->len;
-}
-
 gint64
 node_get_silence (Node *self)
 {

@@ -47,7 +47,6 @@ NodeState node_get_state (Node *self);
 Node *node_get_input (Node *self); // NULL: it pulls
 Stage *node_get_stage (Node *self);
 guint node_get_id (Node *self);
-guint node_n_users (Node *self);
 
 // How long nothing has come of it, in ns.
 gint64 node_get_silence (Node *self);

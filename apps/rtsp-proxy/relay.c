@@ -150,15 +150,25 @@ push_to_feeds (GPtrArray *feeds, GstBuffer *packet, gint64 time)
     feed_push (g_ptr_array_index (feeds, i), packet, time);
 }
 
+// Takes the packet: the last link gets it, and needs no copy to write its own header.
 static void
 push_to_links (GPtrArray *links, guint index, const RelayItem *item)
 {
-  for (guint i = 0; i < links->len; i++) {
+  RelayLink *last = NULL;
+
+  for (guint i = 0; links && i < links->len; i++) {
     RelayLink *link = g_ptr_array_index (links, i);
 
-    if (link->tracks & 1u << index)
-      relay_push (link->to, index, gst_buffer_ref (item->packet), item->now, link->base[index]);
+    if (!(link->tracks & 1u << index))
+      continue;
+    if (last)
+      relay_push (last->to, index, gst_buffer_ref (item->packet), item->now, last->base[index]);
+    last = link;
   }
+  if (last)
+    relay_push (last->to, index, item->packet, item->now, last->base[index]);
+  else
+    gst_buffer_unref (item->packet);
 }
 
 // Packets of one track may come from two threads while one source takes over from another. Whoever
@@ -190,11 +200,8 @@ relay_drain (Relay *self, guint index)
       push_to_feeds (feeds, item.packet, item.time);
       g_ptr_array_unref (feeds);
     }
-    if (links) {
-      push_to_links (links, index, &item);
-      g_ptr_array_unref (links);
-    }
-    gst_buffer_unref (item.packet);
+    push_to_links (links, index, &item);
+    g_clear_pointer (&links, g_ptr_array_unref);
     g_mutex_lock (&self->lock);
   }
   track->draining = FALSE;
