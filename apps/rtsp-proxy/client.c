@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "client.h"
 
+#include "address.h"
 #include "log.h"
 #include "metrics.h"
 #include "weir-rtsp.h"
@@ -135,12 +136,20 @@ on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   return check_known (self, ctx, presentation);
 }
 
-static gchar *
-client_make_path_from_uri (GstRTSPClient *client, const GstRTSPUrl *url)
+gchar *
+client_dup_path (GstRTSPClient *client, const GstRTSPUrl *url)
 {
   Client *self = (Client *) client;
+  Presentation *presentation = self->presentation;
+  gchar *path = NULL;
+  Address address;
 
-  return self->path (url, self->find_data);
+  address_parse (&address, url);
+  if (presentation && g_str_equal (address.path, presentation_get_mount_path (presentation))
+      && !g_strcmp0 (address.query, presentation_get_query (presentation)))
+    path = g_strconcat (presentation_get_path (presentation), address.track, NULL);
+  address_clear (&address);
+  return path ? path : self->path (url, self->find_data);
 }
 
 // ---- PLAY ----
@@ -461,7 +470,7 @@ static void
 client_class_init (ClientClass *klass)
 {
   G_OBJECT_CLASS (klass)->finalize = client_finalize;
-  GST_RTSP_CLIENT_CLASS (klass)->make_path_from_uri = client_make_path_from_uri;
+  GST_RTSP_CLIENT_CLASS (klass)->make_path_from_uri = client_dup_path;
   GST_RTSP_CLIENT_CLASS (klass)->adjust_play_mode = client_adjust_play_mode;
   GST_RTSP_CLIENT_CLASS (klass)->adjust_play_response = client_adjust_play_response;
 }

@@ -19,6 +19,10 @@ typedef gchar *(*ClientPathFunc) (const GstRTSPUrl *url, gpointer data);
 GstRTSPClient *client_new (
     GstRTSPServer *server, ClientFindFunc find, ClientPathFunc path, gpointer data);
 
+// The path under which the library knows what the URL asks for on this connection, with the track:
+// a session of a title is found again by the URL that began it. In the client's thread.
+gchar *client_dup_path (GstRTSPClient *client, const GstRTSPUrl *url);
+
 // Its connection is there: who it is can be told.
 void client_connected (GstRTSPClient *client);
 

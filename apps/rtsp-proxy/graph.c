@@ -14,10 +14,12 @@ append_pull (GString *key, const PullConfig *pull)
 }
 
 static gchar *
-dup_key (const MountConfig *config, const GPtrArray *stages, guint n_stages)
+dup_key (const MountConfig *config, const GPtrArray *stages, guint n_stages, guint instance)
 {
   GString *key = g_string_new (NULL);
 
+  if (instance)
+    g_string_append_printf (key, "%u of %s\n", instance, config->path);
   for (guint i = 0; i < config->pulls->len; i++)
     append_pull (key, g_ptr_array_index (config->pulls, i));
   if (config->slate)
@@ -32,9 +34,9 @@ dup_key (const MountConfig *config, const GPtrArray *stages, guint n_stages)
 }
 
 gchar *
-graph_dup_key (const MountConfig *config, const GPtrArray *stages)
+graph_dup_key (const MountConfig *config, const GPtrArray *stages, guint instance)
 {
-  return dup_key (config, stages, stages->len);
+  return dup_key (config, stages, stages->len, instance);
 }
 
 typedef struct {
@@ -64,12 +66,12 @@ add (Graph *self, gchar *key, Node *node)
 }
 
 Node *
-graph_get (Graph *self, MountConfig *config, const GPtrArray *stages)
+graph_get (Graph *self, MountConfig *config, const GPtrArray *stages, guint instance)
 {
   Node *node = NULL;
 
   for (guint n = 1; n <= stages->len; n++) {
-    gchar *key = dup_key (config, stages, n);
+    gchar *key = dup_key (config, stages, n, instance);
     Node *next = g_hash_table_lookup (self->nodes, key);
 
     if (next) {

@@ -13,10 +13,11 @@ void graph_free (Graph *self); // when all nodes are gone
 
 // What the chain of these stages (of Stage) ends in; the first is the one that pulls the mount's
 // upstreams. A reference.
-Node *graph_get (Graph *self, MountConfig *config, const GPtrArray *stages);
+// `instance`: chains of different ones share nothing.
+Node *graph_get (Graph *self, MountConfig *config, const GPtrArray *stages, guint instance);
 
 // What graph_get() would give the same node for. To be freed; it may hold passwords.
-gchar *graph_dup_key (const MountConfig *config, const GPtrArray *stages);
+gchar *graph_dup_key (const MountConfig *config, const GPtrArray *stages, guint instance);
 
 // All, in the order in which they were made; to be freed with g_ptr_array_unref().
 GPtrArray *graph_dup_nodes (Graph *self);

@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+// Of a stored title, at once.
+#define SESSIONS_MAX 256
+
 struct _Mount {
   gatomicrefcount refs;
   const MountContext *context;
@@ -17,6 +20,8 @@ struct _Mount {
   GPtrArray *main_stages;    // the whole chain
   GHashTable *presentations; // path -> Presentation
   Presentation *main;        // of the path alone
+  Presentation *session;     // of a stored title: the newest, or NULL
+  guint n_sessions;          // ever
   gboolean stopped;
 };
 
@@ -35,11 +40,11 @@ make_chain (const MountConfig *config, const gchar *query, GError **error)
 
 // With the lock held.
 static Presentation *
-add (Mount *self, const gchar *path, const gchar *query, GPtrArray *stages)
+add (Mount *self, const gchar *path, const gchar *query, GPtrArray *stages, guint instance)
 {
   const MountContext *context = self->context;
-  Presentation *new =
-      presentation_new (context->graph, path, query, self->config, stages, &callbacks, self);
+  Presentation *new = presentation_new (
+      context->graph, path, query, self->config, stages, instance, &callbacks, self);
 
   g_hash_table_insert (self->presentations, g_strdup (path), new);
   gst_rtsp_mount_points_add_factory (context->points, path, media_factory_new (new));
@@ -70,6 +75,8 @@ idle (Presentation *presentation, gpointer data)
   presentation_ref (presentation);
   g_mutex_lock (&self->lock);
   goes = presentation != self->main && presentation_n_users (presentation) == 0;
+  if (goes && presentation == self->session)
+    g_clear_pointer (&self->session, presentation_unref);
   if (goes)
     g_hash_table_remove (self->presentations, presentation_get_path (presentation));
   g_mutex_unlock (&self->lock);
@@ -123,10 +130,30 @@ find_chosen (Mount *self, const gchar *query, GPtrArray *stages, GError **error)
         "%u choices of it are running, and max-presentations does not allow more",
         self->config->max_presentations);
   } else if (!found) {
-    found = add (self, path, query, stages);
+    found = add (self, path, query, stages, 0);
   }
   g_free (path);
   return found;
+}
+
+// With the lock held. Of a stored title: the session of its upstream that has just begun, or one
+// more.
+static Presentation *
+find_session (Mount *self, GError **error)
+{
+  gchar *path;
+
+  if (self->session && presentation_is_at_start (self->session))
+    return self->session;
+  if (self->stopped || g_hash_table_size (self->presentations) > SESSIONS_MAX) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "too many sessions of it are running");
+    return NULL;
+  }
+  path = g_strdup_printf ("%s/=%u", self->path, ++self->n_sessions);
+  g_clear_pointer (&self->session, presentation_unref);
+  self->session = presentation_ref (add (self, path, NULL, self->main_stages, self->n_sessions));
+  g_free (path);
+  return self->session;
 }
 
 // With the lock held, so that none goes that somebody is about to use.
@@ -145,7 +172,7 @@ mount_find (Mount *self, const gchar *query, GError **error)
 
   g_mutex_lock (&self->lock);
   if (!query) {
-    found = self->main;
+    found = self->config->interval_ms ? find_session (self, error) : self->main;
   } else {
     stages = make_chain (self->config, query, error);
     if (stages)
@@ -199,8 +226,11 @@ configure_one (Mount *self, Presentation *presentation, MountConfig *config)
 {
   const gchar *query = presentation_get_query (presentation);
   GError *error = NULL;
-  GPtrArray *stages = make_chain (config, query, &error);
+  GPtrArray *stages;
 
+  if (presentation_get_instance (presentation))
+    return TRUE; // a title plays to its end as it began
+  stages = make_chain (config, query, &error);
   if (!stages) {
     gchar *reason = g_strdup_printf ("not offered any more: %s", error->message);
 
@@ -225,6 +255,7 @@ mount_configure (Mount *self, MountConfig *config, GError **error)
     return FALSE;
   all = mount_dup_presentations (self);
   g_mutex_lock (&self->lock);
+  g_clear_pointer (&self->session, presentation_unref);
   g_ptr_array_unref (self->main_stages);
   mount_config_ref (config);
   mount_config_unref (self->config);
@@ -352,6 +383,7 @@ mount_stop (Mount *self)
 
   g_mutex_lock (&self->lock);
   self->stopped = TRUE;
+  g_clear_pointer (&self->session, presentation_unref);
   g_hash_table_remove_all (self->presentations);
   g_mutex_unlock (&self->lock);
   for (guint i = 0; i < all->len; i++) {
@@ -380,7 +412,7 @@ mount_new (const MountContext *context, MountConfig *config, GError **error)
   self->main_stages = main_stages;
   self->presentations = g_hash_table_new_full (
       g_str_hash, g_str_equal, g_free, (GDestroyNotify) (void (*) (void)) presentation_unref);
-  self->main = presentation_ref (add (self, config->path, NULL, main_stages));
+  self->main = presentation_ref (add (self, config->path, NULL, main_stages, 0));
   return self;
 }
 

@@ -33,6 +33,7 @@ typedef struct {
   GPtrArray *stages;   // of Stage: what `pipeline` says, with the upstream in pull
   GHashTable *choices; // stage -> GStrv: the parameters that a URL may set
   guint max_presentations;
+  guint interval_ms; // 0: the upstream is live
   guint switch_timeout_ms;
   gboolean on_demand;
   guint linger_ms;

@@ -382,6 +382,10 @@ static const SchemaKey mount_keys[] = {
       .help = "which parameters of which stages a URL may set" },
   { "max-presentations", SCHEMA_NUMBER, AT (max_presentations), "8", 1, 256,
       .help = "how many different choices are served at once" },
+  { "interval", SCHEMA_DURATION, AT (interval_ms), "0s",
+      .help = "of an upstream that is a stored title, which begins anew for each session: readers "
+              "who ask within so long of another share its session, and get the beginning from "
+              "memory" },
   { "switch-timeout", SCHEMA_DURATION, AT (switch_timeout_ms), "10s", 100,
       .help = "how long a new pipeline may take to replace the one that runs" },
   { "on-demand", SCHEMA_FLAG, AT (on_demand), "yes",

@@ -3,6 +3,9 @@
 
 #include "log.h"
 
+// What readers of a stored title may still have before them when the last of them gets the end.
+#define TITLE_TAIL_MS 1000
+
 // A chain of stages that feeds the presentation's relay, or is to.
 typedef struct {
   Presentation *owner;
@@ -20,10 +23,13 @@ struct _Presentation {
   Relay *relay;
   const PresentationCallbacks *callbacks;
   gpointer data;
+  guint instance;
+  gint64 made; // ns
 
   // Main thread only.
   Graph *graph;
   GPtrArray *stages;
+  guint end;       // of a stored title: what is still in the window is sent
   Branch *current; // NULL while nobody needs it
   Branch *next;
   guint switch_timeout;
@@ -37,6 +43,7 @@ struct _Presentation {
   gboolean known;       // media has flowed, so the tracks are real
   gint64 failing_until; // ns: the last attempt failed and the next comes then; 0 while one runs
   gboolean stopped;
+  gboolean ended; // a stored title: nothing more will come
   guint media_generation;
   GstRTSPMedia *media; // the one that is kept prepared
 };
@@ -109,6 +116,18 @@ get_state (Presentation *self)
   if (self->known)
     return PRESENTATION_KNOWN;
   return pull_now () < self->failing_until ? PRESENTATION_DOWN : PRESENTATION_STARTING;
+}
+
+gboolean
+presentation_is_at_start (Presentation *self)
+{
+  gboolean is;
+
+  g_mutex_lock (&self->lock);
+  is = self->instance && !self->ended && !self->stopped
+       && pull_now () - self->made < (gint64) self->config->interval_ms * GST_MSECOND;
+  g_mutex_unlock (&self->lock);
+  return is;
 }
 
 PresentationState
@@ -194,6 +213,7 @@ close_readers (Presentation *self, const gchar *reason)
 
 // ---- branches ----
 
+static void branch_stop (Branch *branch);
 static void branch_free (Branch *branch);
 
 static void
@@ -260,6 +280,29 @@ on_up (gpointer user)
   tell_all (self);
 }
 
+static gboolean
+title_over (gpointer data)
+{
+  Presentation *self = data;
+
+  self->end = 0;
+  close_readers (self, "the title has ended");
+  return G_SOURCE_REMOVE;
+}
+
+// Nobody begins with it any more, and its upstream is not to begin anew. The last reader to come is
+// the interval behind.
+static void
+end_title (Presentation *self, Branch *branch)
+{
+  g_mutex_lock (&self->lock);
+  self->ended = TRUE;
+  g_mutex_unlock (&self->lock);
+  branch_stop (branch);
+  if (!self->end)
+    self->end = g_timeout_add (self->config->interval_ms + TITLE_TAIL_MS, title_over, self);
+}
+
 static void
 on_down (gpointer user, const gchar *reason, guint retry_ms)
 {
@@ -272,6 +315,10 @@ on_down (gpointer user, const gchar *reason, guint retry_ms)
       branch == self->next ? "can't switch yet" : "down", reason, retry_ms / 1000.0);
   if (branch == self->next)
     return;
+  if (self->instance && self->known) {
+    end_title (self, branch);
+    return;
+  }
   g_mutex_lock (&self->lock);
   self->failing_until = pull_now () + (gint64) retry_ms * GST_MSECOND;
   g_mutex_unlock (&self->lock);
@@ -331,8 +378,8 @@ branch_new (Presentation *owner, MountConfig *config, GPtrArray *stages)
   Branch *branch = g_new0 (Branch, 1);
 
   branch->owner = owner;
-  branch->key = graph_dup_key (config, stages);
-  branch->node = graph_get (owner->graph, config, stages);
+  branch->key = graph_dup_key (config, stages, owner->instance);
+  branch->node = graph_get (owner->graph, config, stages, owner->instance);
   branch->source = relay_source_new (owner->relay, &source_callbacks, branch);
   return branch;
 }
@@ -417,7 +464,7 @@ static gboolean update (gpointer data);
 void
 presentation_configure (Presentation *self, MountConfig *config, GPtrArray *stages)
 {
-  gchar *key = graph_dup_key (config, stages);
+  gchar *key = graph_dup_key (config, stages, self->instance);
   MountConfig *old_config = self->config;
   GPtrArray *old_stages = self->stages;
 
@@ -481,7 +528,7 @@ update (gpointer data)
   gboolean wanted, stopped;
 
   g_mutex_lock (&self->lock);
-  stopped = self->stopped;
+  stopped = self->stopped || self->ended;
   wanted = self->n_users > 0 || !self->config->on_demand;
   g_mutex_unlock (&self->lock);
 
@@ -548,6 +595,12 @@ presentation_get_path (Presentation *self)
   return self->path;
 }
 
+guint
+presentation_get_instance (Presentation *self)
+{
+  return self->instance;
+}
+
 const gchar *
 presentation_get_mount_path (Presentation *self)
 {
@@ -604,6 +657,7 @@ presentation_stop (Presentation *self)
   g_mutex_unlock (&self->lock);
   tell_all (self);
   g_clear_handle_id (&self->linger, g_source_remove);
+  g_clear_handle_id (&self->end, g_source_remove);
   drop_next (self);
   g_clear_pointer (&self->current, branch_free);
   retire_media (self);
@@ -611,7 +665,7 @@ presentation_stop (Presentation *self)
 
 Presentation *
 presentation_new (Graph *graph, const gchar *path, const gchar *query, MountConfig *config,
-    GPtrArray *stages, const PresentationCallbacks *callbacks, gpointer data)
+    GPtrArray *stages, guint instance, const PresentationCallbacks *callbacks, gpointer data)
 {
   Presentation *self = g_new0 (Presentation, 1);
 
@@ -620,12 +674,16 @@ presentation_new (Graph *graph, const gchar *path, const gchar *query, MountConf
   self->path = g_strdup (path);
   self->mount_path = g_strdup (config->path);
   self->query = g_strdup (query);
-  self->label = query ? g_strdup_printf ("%s?%s", config->path, query) : g_strdup (config->path);
+  self->label = instance ? g_strdup_printf ("%s#%u", config->path, instance)
+                : query  ? g_strdup_printf ("%s?%s", config->path, query)
+                         : g_strdup (config->path);
   self->relay = relay_new ();
   relay_expect_feeds (self->relay);
   self->callbacks = callbacks;
   self->data = data;
   self->graph = graph;
+  self->instance = instance;
+  self->made = pull_now ();
   self->config = mount_config_ref (config);
   self->stages = g_ptr_array_ref (stages);
   return self;

@@ -17,10 +17,12 @@ typedef struct {
   void (*idle) (Presentation *self, gpointer data);
 } PresentationCallbacks; // on the main thread
 
-// `path`: under which the library knows it. `query`: what the URL chose, or NULL. `stages`: see
-// graph_get(). `data` must outlive its running.
+// `path`: under which the library knows it. `query`: what the URL chose, or NULL. `stages`,
+// `instance`: see graph_get(); one that is not 0 is a session of a stored title. `data` must
+// outlive its running.
 Presentation *presentation_new (Graph *graph, const gchar *path, const gchar *query,
-    MountConfig *config, GPtrArray *stages, const PresentationCallbacks *callbacks, gpointer data);
+    MountConfig *config, GPtrArray *stages, guint instance, const PresentationCallbacks *callbacks,
+    gpointer data);
 Presentation *presentation_ref (Presentation *self);
 void presentation_unref (Presentation *self); // the last one: freed on the main thread
 
@@ -45,6 +47,7 @@ gchar *presentation_dup_problem (Presentation *self);
 
 const gchar *presentation_get_path (Presentation *self);
 const gchar *presentation_get_mount_path (Presentation *self);
+guint presentation_get_instance (Presentation *self);
 const gchar *presentation_get_query (Presentation *self);
 const gchar *presentation_get_label (Presentation *self);  // as logs call it: "/cam?size=640x360"
 MountConfig *presentation_dup_config (Presentation *self); // a reference
@@ -64,6 +67,9 @@ typedef enum { PRESENTATION_KNOWN, PRESENTATION_DOWN, PRESENTATION_STARTING } Pr
 
 // Is it known what it gives? Down: the last attempt failed, and the next is yet to come.
 PresentationState presentation_ask (Presentation *self);
+
+// Of a stored title: can somebody who comes now still get its beginning?
+gboolean presentation_is_at_start (Presentation *self);
 
 // Calls `told`, once, when it is not starting any more, or after start-timeout; maybe at once. With
 // no lock held.

@@ -122,7 +122,10 @@ G_DEFINE_TYPE (Points, points, GST_TYPE_RTSP_MOUNT_POINTS)
 static gchar *
 points_make_path (GstRTSPMountPoints *points, const GstRTSPUrl *url)
 {
-  return make_path (url, ((Points *) points)->server);
+  GstRTSPContext *ctx = gst_rtsp_context_get_current ();
+
+  return ctx && ctx->client ? client_dup_path (ctx->client, url)
+                            : make_path (url, ((Points *) points)->server);
 }
 
 static void
