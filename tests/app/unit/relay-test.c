@@ -221,6 +221,10 @@ knows_its_tracks (void)
         RELAY_TRACKS_CHANGED },
     { H264, "application/x-rtp, media=video, encoding-name=H264, clock-rate=90000, payload=97",
         RELAY_TRACKS_SAME },
+    { H264 ", profile-level-id=(string)4D401F",
+        H264 ", profile-level-id=(string)42c01e, profile=(string)constrained-baseline, "
+             "level-asymmetry-allowed=(string)1",
+        RELAY_TRACKS_SAME },
     { H264 ", packetization-mode=(string)0", H264 ", packetization-mode=(string)1",
         RELAY_TRACKS_CHANGED },
   };
