@@ -10,6 +10,7 @@ graph_node_new (const gchar *kind, gchar *id, gchar *label)
   self->id = id;
   self->label = label;
   self->params = g_new0 (gchar *, 1);
+  self->notable = g_new0 (gchar *, 1);
   self->from = g_ptr_array_new_with_free_func (g_free);
   return self;
 }
@@ -23,6 +24,7 @@ graph_node_free (gpointer data)
   g_free (self->label);
   g_free (self->state);
   g_strfreev (self->params);
+  g_strfreev (self->notable);
   g_ptr_array_unref (self->from);
   g_free (self);
 }
@@ -43,6 +45,15 @@ append_escaped (GString *out, const gchar *text)
   }
 }
 
+static const gchar *
+colour (const GraphNode *node)
+{
+  if (!node->state || g_str_equal (node->state, "up"))
+    return "#e3f1ea";
+  return g_str_equal (node->state, "down") ? "#f6d5cf" : "#f1f1f1";
+}
+
+// What is up says so by its colour.
 static void
 append_node (GString *out, const GraphNode *node)
 {
@@ -50,27 +61,35 @@ append_node (GString *out, const GraphNode *node)
   append_escaped (out, node->id);
   g_string_append (out, "\" [label=\"");
   append_escaped (out, node->label);
-  if (node->state) {
+  if (node->state && !g_str_equal (node->state, "up"))
+    g_string_append_printf (out, "\\n%s", node->state);
+  for (gchar **text = node->notable; *text; text++) {
     g_string_append (out, "\\n");
-    append_escaped (out, node->state);
+    append_escaped (out, *text);
   }
-  for (gchar **param = node->params; param[0]; param += 2) {
-    g_string_append (out, "\\n");
-    append_escaped (out, param[0]);
-    g_string_append_c (out, '=');
-    append_escaped (out, param[1]);
-  }
-  g_string_append_printf (
-      out, "\", shape=%s];\n", g_str_equal (node->kind, "readers") ? "ellipse" : "box");
+  g_string_append_printf (out, "\", shape=%s, style=%s, fillcolor=\"%s\"];\n",
+      g_str_equal (node->kind, "readers") ? "ellipse" : "box",
+      g_str_equal (node->kind, "stage") ? "\"rounded,filled\"" : "filled", colour (node));
+}
+
+static gboolean
+is_drawn (const GraphNode *node)
+{
+  return node->from->len > 0 || !g_str_equal (node->kind, "presentation");
 }
 
 gchar *
 graph_to_dot (GPtrArray *nodes)
 {
-  GString *out = g_string_new ("digraph weir {\n  rankdir=LR;\n");
+  GString *out = g_string_new ("digraph weir {\n"
+                               "  rankdir=LR; nodesep=0.15; ranksep=0.4;\n"
+                               "  node [fontname=\"sans-serif\", fontsize=11, height=0.3];\n"
+                               "  edge [arrowsize=0.6];\n");
 
-  for (guint i = 0; i < nodes->len; i++)
-    append_node (out, g_ptr_array_index (nodes, i));
+  for (guint i = 0; i < nodes->len; i++) {
+    if (is_drawn (g_ptr_array_index (nodes, i)))
+      append_node (out, g_ptr_array_index (nodes, i));
+  }
   for (guint i = 0; i < nodes->len; i++) {
     const GraphNode *node = g_ptr_array_index (nodes, i);
 
@@ -98,20 +117,40 @@ take_from_node (GraphNode *self, Node *node)
 }
 
 static void
+add_notable (GStrvBuilder *notable, const StageParam *param, const gchar *value)
+{
+  gchar *shown, *text;
+
+  if (stage_param_is_default (param, value))
+    return;
+  shown = stage_param_dup_shown (param, value);
+  text = g_strdup_printf ("%s %s", param->name, shown);
+  g_strv_builder_add (notable, text);
+  g_free (text);
+  g_free (shown);
+}
+
+static void
 set_params (GraphNode *self, const Stage *stage)
 {
   const StageFile *file = stage_get_file (stage);
   GStrvBuilder *params = g_strv_builder_new ();
+  GStrvBuilder *notable = g_strv_builder_new ();
 
   for (guint i = 0; i < file->params->len; i++) {
     const StageParam *param = g_ptr_array_index (file->params, i);
+    const gchar *value = stage_get_value (stage, param->name);
 
     g_strv_builder_add (params, param->name);
-    g_strv_builder_add (params, stage_get_value (stage, param->name));
+    g_strv_builder_add (params, value);
+    add_notable (notable, param, value);
   }
   g_strfreev (self->params);
+  g_strfreev (self->notable);
   self->params = g_strv_builder_end (params);
+  self->notable = g_strv_builder_end (notable);
   g_strv_builder_unref (params);
+  g_strv_builder_unref (notable);
 }
 
 static void

@@ -11,6 +11,7 @@ typedef struct {
   gchar *label;
   gchar *state;    // or NULL
   GStrv params;    // name, value, name, value, ...
+  GStrv notable;   // those that are not as they are by default, for people: "rate 600k"
   GPtrArray *from; // of gchar *: the ids of nodes that it takes from
 } GraphNode;
 
@@ -25,5 +26,5 @@ void graph_node_take_from (GraphNode *self, const gchar *id);
 // g_ptr_array_unref(). Main thread.
 GPtrArray *graph_view_new (Graph *graph, GPtrArray *mounts);
 
-// For Graphviz; to be freed. `nodes`: of GraphNode.
+// For Graphviz, without presentations that nothing runs for; to be freed. `nodes`: of GraphNode.
 gchar *graph_to_dot (GPtrArray *nodes);

@@ -243,6 +243,43 @@ stage_param_check (const StageParam *self, const gchar *text, gchar **value)
   return NULL;
 }
 
+gboolean
+stage_param_is_default (const StageParam *self, const gchar *value)
+{
+  const StageChoice *first = self->choices->len ? self->choices->pdata[0] : NULL;
+  Quantity quantity;
+  gchar *normal;
+  gboolean same;
+
+  if (!self->default_text)
+    return first && g_str_equal (first->name, value);
+  if (!read_quantity (self->type, self->default_text, &quantity))
+    return g_str_equal (self->default_text, value);
+  normal = dup_quantity (self->type, &quantity);
+  same = g_str_equal (normal, value);
+  g_free (normal);
+  return same;
+}
+
+gchar *
+stage_param_dup_shown (const StageParam *self, const gchar *value)
+{
+  const Scale *scales = self->type == STAGE_PARAM_BITRATE    ? bitrate_scales
+                        : self->type == STAGE_PARAM_DURATION ? duration_scales
+                                                             : no_scales;
+  const Scale *best = NULL;
+  gdouble number = g_ascii_strtod (value, NULL);
+
+  for (; scales->suffix; scales++) {
+    if (*scales->suffix && (!best || scales->scale > best->scale)
+        && fmod (number, scales->scale) == 0)
+      best = scales;
+  }
+  if (!best)
+    return g_strdup (value);
+  return g_strdup_printf ("%.0f%s", number / best->scale, best->suffix);
+}
+
 /* Forms */
 
 static const struct {

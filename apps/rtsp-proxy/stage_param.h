@@ -41,6 +41,11 @@ extern const gchar *const stage_param_types[];
 // NULL, and `*value` is the value's one spelling (bits, milliseconds, ...); or what is wrong.
 gchar *stage_param_check (const StageParam *self, const gchar *text, gchar **value);
 
+// Of such a value: is it what the parameter has where nothing is said? And as people write it:
+// 600k, 2s; to be freed.
+gboolean stage_param_is_default (const StageParam *self, const gchar *value);
+gchar *stage_param_dup_shown (const StageParam *self, const gchar *value);
+
 const StageChoice *stage_param_find_choice (const StageParam *self, const gchar *name);
 
 // What stands for {name} (`form` is NULL) or {name.form} in a launch line, or NULL if there is no

@@ -100,6 +100,57 @@ values_have_one_spelling (void)
   stage_set_unref (set);
 }
 
+static const StageParam *
+find_param (Stage *stage, const gchar *name)
+{
+  GPtrArray *params = stage_get_file (stage)->params;
+
+  for (guint i = 0; i < params->len; i++) {
+    const StageParam *param = g_ptr_array_index (params, i);
+
+    if (g_str_equal (param->name, name))
+      return param;
+  }
+  g_assert_not_reached ();
+}
+
+static void
+values_are_shown_as_people_write_them (void)
+{
+  static const struct {
+    const gchar *param, *text, *shown;
+    gboolean is_default;
+  } cases[] = {
+    { "size", "640x360", "640x360", TRUE },
+    { "size", "0320x180", "320x180", FALSE },
+    { "rate", "600000", "600k", TRUE },
+    { "rate", "2000000", "2M", FALSE },
+    { "rate", "600001", "600001", FALSE },
+    { "keys", "2000ms", "2s", TRUE },
+    { "keys", "150ms", "150ms", FALSE },
+    { "keys", "60s", "1m", FALSE },
+    { "encoder", "openh264", "openh264", TRUE },
+    { "encoder", "x264", "x264", FALSE },
+  };
+  StageSet *set = load_shipped ();
+  Stage *stage = stage_new (set, "transcode", NULL);
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    const StageParam *param = find_param (stage, cases[i].param);
+    const gchar *value;
+    gchar *shown;
+
+    g_assert_null (stage_assign (stage, cases[i].param, cases[i].text));
+    value = stage_get_value (stage, cases[i].param);
+    shown = stage_param_dup_shown (param, value);
+    g_assert_cmpstr (shown, ==, cases[i].shown);
+    g_assert_cmpint (stage_param_is_default (param, value), ==, cases[i].is_default);
+    g_free (shown);
+  }
+  stage_unref (stage);
+  stage_set_unref (set);
+}
+
 static void
 errors_name_range_and_default (void)
 {
@@ -632,6 +683,8 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/stage/values-have-one-spelling", values_have_one_spelling);
+  g_test_add_func (
+      "/stage/values-are-shown-as-people-write-them", values_are_shown_as_people_write_them);
   g_test_add_func ("/stage/errors-name-range-and-default", errors_name_range_and_default);
   g_test_add_func (
       "/stage/wrong-files-are-told-with-their-place", wrong_files_are_told_with_their_place);
