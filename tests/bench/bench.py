@@ -13,7 +13,7 @@ from rig import rig_or_loopback
 from servers import CACHE, ROOT, raise_file_limit, servers
 from tap import Skip
 
-NAMES = ('core', 'layers', 'many', 'fanout', 'join', 'lag', 'signal_rate', 'relay', 'pace')
+NAMES = ('core', 'layers', 'many', 'fanout', 'join', 'lag', 'signal_rate', 'relay', 'pace', 'graph')
 
 
 def commit():
@@ -64,7 +64,8 @@ def main():
         print(f'servers: {", ".join(server.name for server in servers())}')
         for name in options.names or benches:
             try:
-                run_one(benches[name], rig, options.quick, facts)
+                for part in getattr(benches[name], 'PARTS', (benches[name],)):
+                    run_one(part, rig, options.quick, facts)
             except Skip as why:
                 print(f'skipped: {why}')
             except AssertionError as error:

@@ -65,10 +65,11 @@ def proportion(samples, case, server, bench):
 
 
 def table(bench, samples):
-    heads = [bench.CASE, bench.WHO, f'against {bench.YARDSTICK}',
+    compared = bench.YARDSTICK is not None
+    heads = [bench.CASE, bench.WHO, *([f'against {bench.YARDSTICK}'] if compared else ()),
              *(column.heading for column in bench.COLUMNS)]
     rows = [
-        [case, server, proportion(samples, case, server, bench),
+        [case, server, *([proportion(samples, case, server, bench)] if compared else ()),
          *(cell(samples, case, server, column) for column in bench.COLUMNS)]
         for case in samples.cases() for server in samples.servers()
         if (case, server) in samples.runs
@@ -128,7 +129,7 @@ def write_png(path, bench, samples, facts):
                       for value in samples.values(case, server, key)]
              for server in samples.servers()}
     servers = [server for server, values in drawn.items() if values]
-    if not servers or not shutil.which('gnuplot'):
+    if not any(sum(drawn.values(), [])) or not shutil.which('gnuplot'):
         return False
     data = list(_data(samples, servers, key))
     plots = ', '.join(

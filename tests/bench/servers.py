@@ -20,6 +20,7 @@ CACHE = ROOT / 'build' / 'bench'
 CLIP = ROOT / 'tests' / 'data' / 'bigbuckbunny.mp4'
 
 ORIGIN_PORT, ORIGIN_RTP = 8000, 8002
+SECOND_PORT, SECOND_RTP = 8010, 8012
 PORT = 8554
 FILES = 65536
 GOP_SECONDS = 2
@@ -36,9 +37,10 @@ def raise_file_limit():
             continue
 
 
-def clip_of(megabits):
-    """A clip that an encoder made for this rate, a keyframe every two seconds."""
-    path = CACHE / f'clip-{megabits}M.mp4'
+def clip_of(megabits, gop=GOP_SECONDS):
+    """A clip that an encoder made for this rate, a keyframe every so many seconds."""
+    path = CACHE / (f'clip-{megabits}M.mp4' if gop == GOP_SECONDS else
+                    f'clip-{megabits}M-{gop:g}s.mp4')
     if not path.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix('.part.mp4')
@@ -48,7 +50,7 @@ def clip_of(megabits):
             ['ffmpeg', '-nostdin', '-loglevel', 'error', '-y', '-stream_loop', '-1', '-i', CLIP,
              '-t', '20', '-vf', 'noise=alls=8:allf=t', '-r', '25', '-c:v', 'libx264',
              '-preset', 'veryfast', '-profile:v', 'main', '-bf', '0', '-sc_threshold', '0',
-             '-g', str(25 * GOP_SECONDS), '-keyint_min', str(25 * GOP_SECONDS),
+             '-g', str(round(25 * gop)), '-keyint_min', str(round(25 * gop)),
              '-b:v', rate, '-maxrate', rate, '-bufsize', rate,
              '-c:a', 'aac', '-b:a', '64k', part], check=True)
         part.rename(path)
@@ -58,14 +60,15 @@ def clip_of(megabits):
 class Origin(Proc):
     """The upstream of all servers, on their side of the rig: what they pay for it is the same.
 
-    It sends its video only, which is the stream that is measured.
+    It sends its video only, which is the stream that is measured. A second one can stand beside it.
     """
 
-    def __init__(self, rig, megabits):
+    def __init__(self, rig, megabits, gop=GOP_SECONDS, second=False):
         self.address = rig.server_address
+        port, rtp = (SECOND_PORT, SECOND_RTP) if second else (ORIGIN_PORT, ORIGIN_RTP)
         super().__init__(
-            *rig.server, self.program(), 'origin', '--listen', f'{self.address}:{ORIGIN_PORT}',
-            '--udp-ports', f'{ORIGIN_RTP},{ORIGIN_RTP + 1}', '--clip', clip_of(megabits),
+            *rig.server, self.program(), 'origin', '--listen', f'{self.address}:{port}',
+            '--udp-ports', f'{rtp},{rtp + 1}', '--clip', clip_of(megabits, gop),
             '--misbehave', 'other-tracks')
         self.url = self.wait_for_line(r'^READY (rtsp://\S+)')[1]
 

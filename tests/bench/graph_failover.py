@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""An upstream that ends, or falls silent, while another one is alive."""
+
+import random
+import signal
+import time
+
+from configured import Configured
+from load import Load
+from report import Column
+from servers import Origin
+
+NAME = 'graph-failover'
+TITLE = 'The first of two upstreams goes under 50 readers'
+CASE, WHO, YARDSTICK = 'keyframes every', 'upstream a', None
+LOG = False
+COLUMNS = (
+    Column('silence', 'without media ms', spread=True),
+    Column('disconnected', 'disconnected'),
+    Column('gaps', 'sequence gaps'),
+    Column('taken', 'b is shown after ms', spread=True),
+)
+
+READERS = 50
+SETTLE, AFTER = 4, 4
+WAYS = {'killed': signal.SIGKILL, 'stopped, its connection open': signal.SIGSTOP}
+
+
+def shown(server):
+    """Which upstream readers see."""
+    nodes = server.get('/v1/graph')['nodes']
+    return [node['label'] for node in nodes if node['kind'] == 'upstream' and node['state'] == 'up']
+
+
+def fail_over(rig, gop, number, pause):
+    rig.drop_all_but(READERS)
+    with Origin(rig, 1, gop) as a, Origin(rig, 1, gop, second=True) as b, \
+            Configured(rig, {'/cam': {'upstreams': [a.url, b.url]}}) as server, \
+            Load(rig, '--readers', READERS, '--transport', 'mixed',
+                 '--duration', SETTLE + gop + AFTER, server.url('cam')) as load:
+        time.sleep(SETTLE + pause)
+        assert shown(server) == [a.url], shown(server)
+        begin = time.monotonic()
+        a.signal(number)
+        while shown(server) != [b.url]:
+            assert time.monotonic() - begin < AFTER, 'b is not taken'
+            time.sleep(0.02)
+        taken = time.monotonic() - begin
+        result = load.result(30)
+        a.kill()  # who is stopped doesn't end when asked
+    return {'silence': result['frame_gap_ms']['max'], 'taken': 1e3 * taken,
+            'disconnected': READERS - result['connected'] + sum(result['errors'].values()),
+            'gaps': result['lost']}
+
+
+def run(rig, quick):
+    repeats = 3 if quick else 8
+    draw = random.Random(1)
+    for gop in 0.4, 1, 2:
+        for who, number in WAYS.items():
+            for _ in range(repeats):
+                yield f'{gop:g} s', who, fail_over(rig, gop, number, draw.uniform(0, gop))
