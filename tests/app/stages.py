@@ -143,14 +143,15 @@ def credentials_are_not_shown():
 
 @test
 def the_documentation_runs():
-    """docs/pipelines.md: each of its lines runs"""
+    """docs/pipelines.md: each of its lines runs that needs no proxy"""
     path = os.path.join(os.environ['WEIR_DATA'], '..', '..', 'docs', 'pipelines.md')
     with open(path) as file:
         text = file.read()
-    configuration, = re.findall(r'^```yaml\n(.*?)^```', text, re.M | re.S)
+    configuration = re.findall(r'^```yaml\n(.*?)^```', text, re.M | re.S)[0]
     out, err, status = configured(configuration, '--explain', '/cam?size=320x180&rate=300k')
     assert status == 0 and ' ! transcode(' in out, err
-    blocks = re.findall(r'^```sh\n(.*?)^```', text, re.M | re.S)
+    blocks = [block for block in re.findall(r'^```sh\n(.*?)^```', text, re.M | re.S)
+              if 'curl ' not in block]
     assert len(blocks) == 2, blocks
     for block in blocks:
         done = subprocess.run(['sh', '-e', '-c', block.replace('rtsp-proxy', PROXY)],
