@@ -2,8 +2,10 @@
 """Presentations that share stages, and pipelines that are swapped while people watch."""
 
 import contextlib
+import os
 import struct
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -259,10 +261,22 @@ def the_second_upstream_steps_in_and_the_first_comes_back():
     assert not decode.errors, decode.errors
 
 
+def one_keyframe(directory):
+    """The clip, some rounds of it, with a keyframe at its beginning only."""
+    path = os.path.join(directory, 'slate.mp4')
+    subprocess.run(
+        ['ffmpeg', '-nostdin', '-v', 'error', '-stream_loop', '7', '-i', CLIP, '-t', '40', '-vf',
+         'scale=160:90', '-c:v', 'libx264', '-preset', 'ultrafast', '-profile:v', 'main', '-g',
+         '10000', '-sc_threshold', '0', '-bf', '0', '-c:a', 'copy', path],
+        check=True, timeout=60)
+    return path
+
+
 @test
-def a_slate_is_shown_while_there_is_no_upstream():
-    with Origin() as origin, Controlled(
-            {'/cam': {'upstream': origin.url, 'slate': CLIP, **QUICK}}) as proxy:
+def a_slate_is_shown_from_its_first_keyframe():
+    """A clip stands in at once, though its next keyframe is 40 s away."""
+    with tempfile.TemporaryDirectory() as directory, Origin() as origin, Controlled({
+            '/cam': {'upstream': origin.url, 'slate': one_keyframe(directory), **QUICK}}) as proxy:
         reads = Read(proxy.url(), readers=2, duration=8)
         wait_for_readers(proxy, 2)
         origin.kill()
