@@ -397,9 +397,37 @@ weir_window_next_join (const WeirWindow *window, int64_t position)
 }
 
 int64_t
-weir_window_live (const WeirWindow *window)
+weir_window_join_before (const WeirWindow *window, int64_t position)
 {
-  int64_t position = window->head;
+  if (window->last_join == WEIR_NO_POSITION)
+    return WEIR_NO_POSITION;
+  if (position >= window->last_join)
+    return window->last_join;
+  while (position >= window->tail && !(weir_window_at (window, position)->flags & WEIR_PACKET_JOIN))
+    position--;
+  return position >= window->tail ? position : WEIR_NO_POSITION;
+}
+
+int64_t
+weir_window_after (const WeirWindow *window, int64_t arrival_ns)
+{
+  int64_t from = window->tail, to = window->head;
+
+  while (from < to) {
+    int64_t middle = from + (to - from) / 2;
+
+    if (weir_window_at (window, middle)->arrival_ns <= arrival_ns)
+      from = middle + 1;
+    else
+      to = middle;
+  }
+  return from;
+}
+
+int64_t
+weir_window_edge (const WeirWindow *window, int64_t end)
+{
+  int64_t position = end;
 
   if (position == window->tail
       || (weir_window_at (window, position - 1)->flags & (WEIR_PACKET_MARKER | WEIR_PACKET_RTP))
@@ -409,6 +437,12 @@ weir_window_live (const WeirWindow *window)
          && !(weir_window_at (window, position - 1)->flags & WEIR_PACKET_START))
     position--;
   return position > window->tail ? position - 1 : position;
+}
+
+int64_t
+weir_window_live (const WeirWindow *window)
+{
+  return weir_window_edge (window, window->head);
 }
 
 void

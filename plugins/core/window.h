@@ -142,7 +142,17 @@ weir_window_at (const WeirWindow *window, int64_t position)
 // The first join point from `position` on, or WEIR_NO_POSITION.
 int64_t weir_window_next_join (const WeirWindow *window, int64_t position);
 
-// The beginning of the frame to which the newest packet belongs, or the head after its last packet.
+// The last join point up to `position`, or WEIR_NO_POSITION.
+int64_t weir_window_join_before (const WeirWindow *window, int64_t position);
+
+// The first packet that came after this time; the head, if there is none.
+int64_t weir_window_after (const WeirWindow *window, int64_t arrival_ns);
+
+// The beginning of the frame to which the packet before `end` belongs, or `end` after its last
+// packet.
+int64_t weir_window_edge (const WeirWindow *window, int64_t end);
+
+// The same of the newest packet.
 int64_t weir_window_live (const WeirWindow *window);
 
 // For a window of packets with positions of another: lets those before `position` go; and finds the
