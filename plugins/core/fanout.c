@@ -9,8 +9,6 @@
 
 // What is kept where nobody could ask for more: for UDP readers that join at the live edge.
 #define LIVE_ONLY_NS 1000000000LL
-// A plan is for a reader that comes at once.
-#define PLAN_NS 2000000000LL
 // Who waits for a key picture asks for one so often.
 #define KEY_PAUSE_NS 1000000000LL
 
@@ -102,6 +100,12 @@ weir_reader_set_layers (WeirReader *reader, WeirLayerSet wanted)
   atomic_store_explicit (&reader->wanted_layers, pack_layers (wanted), memory_order_relaxed);
 }
 
+void
+weir_reader_set_delay (WeirReader *reader, int64_t delay_ns)
+{
+  atomic_store_explicit (&reader->delay_ns, delay_ns, memory_order_relaxed);
+}
+
 // ---- lists of readers. With the lock held. ----
 
 static void
@@ -121,14 +125,15 @@ list_put (ReaderList *list, WeirReader *reader)
   reader->n_lists++;
 }
 
-static void
-reader_leave_stream (WeirReader *reader)
+void
+layers_leave (WeirReader *reader)
 {
   LayerStream *stream = atomic_load_explicit (&reader->stream, memory_order_relaxed);
 
   if (stream)
     stream->n_readers--;
   atomic_store_explicit (&reader->stream, NULL, memory_order_relaxed);
+  reader->steady = false;
 }
 
 static void
@@ -137,7 +142,7 @@ list_drop (WeirFanout *fanout, WeirReader *reader)
   // No pass can send to it any more: what it counted is final.
   if (--reader->n_lists == 0) {
     add_reader (&fanout->counters, reader);
-    reader_leave_stream (reader);
+    layers_leave (reader);
   }
   weir_reader_unref (reader);
 }
@@ -228,7 +233,9 @@ pass_over (Shard *shard, Server *server, int64_t now_ns)
   fanout->n_passes++;
   first = shard->next_first++ % list->n;
   pass.head = fanout->window.head;
+  pass.tail = fanout->window.tail;
   pass.has_layers = fanout->layers.on;
+  pass.is_stacked = fanout->layers.top.spatial > 0 || fanout->layers.top.quality > 0;
   pass.settings = fanout->settings;
   pthread_mutex_unlock (&fanout->lock);
 
@@ -332,7 +339,7 @@ weir_fanout_run (WeirFanout *fanout, int64_t now_ns)
 
 // ---- the writer ----
 
-// Where the slowest reader is. With the lock held.
+// Where the slowest reader at the live edge is. With the lock held.
 static int64_t
 slowest (const WeirFanout *fanout)
 {
@@ -343,7 +350,8 @@ slowest (const WeirFanout *fanout)
       const WeirReader *reader = shard->list->readers[i];
       int64_t cursor = atomic_load_explicit (&reader->cursor, memory_order_relaxed);
 
-      if (cursor < slowest && !reader_is (reader, WEIR_READER_CLOSED)
+      if (cursor < slowest && reader_delay (reader) == 0 && !reader_paused (reader)
+          && !reader_is (reader, WEIR_READER_CLOSED)
           && !atomic_load_explicit (&reader->gone, memory_order_relaxed))
         slowest = cursor;
     }
@@ -414,7 +422,9 @@ weir_fanout_begin (WeirFanout *fanout)
 
   pthread_mutex_lock (&fanout->writer);
   pthread_mutex_lock (&fanout->lock);
-  wanted = fanout->running && (fanout->n_readers > 0 || fanout->settings.join_at_keyframe);
+  wanted = fanout->running
+           && (fanout->n_readers > 0 || fanout->settings.join_at_keyframe
+               || fanout->settings.keep_window);
   pthread_mutex_unlock (&fanout->lock);
   fanout->published = false;
   if (!wanted)
@@ -571,74 +581,9 @@ set_bounds (WeirFanout *fanout)
 
   *bounds = fanout->settings.bounds;
   bounds->keep_join = fanout->settings.join_at_keyframe;
-  if (!bounds->keep_join && fanout->n_conns == 0 && bounds->time_ns > LIVE_ONLY_NS)
+  if (!bounds->keep_join && !fanout->settings.keep_window && fanout->n_conns == 0
+      && bounds->time_ns > LIVE_ONLY_NS)
     bounds->time_ns = LIVE_ONLY_NS;
-}
-
-// With the lock held. The position is where a newcomer begins; the rest may be nothing.
-static WeirPlan
-make_plan (const WeirFanout *fanout, bool at_keyframe, int64_t now_ns)
-{
-  const WeirWindow *window = &fanout->window;
-  bool join = at_keyframe && window->last_join != WEIR_NO_POSITION;
-  WeirPlan plan = { .position = join ? window->last_join : weir_window_live (window),
-    .made_ns = now_ns,
-    .live_time = WEIR_LIVE_UNKNOWN };
-  const WeirPacket *packet;
-
-  if (plan.position < window->head) {
-    packet = weir_window_at (window, plan.position);
-    plan.live_time = packet->rtp_time;
-    if (join && fanout->settings.catch_up_live && window->newest_time > plan.live_time)
-      plan.live_time = window->newest_time;
-    plan.seq = packet->seq;
-    plan.rtp_time = (uint32_t) plan.live_time;
-    plan.known = plan.rtp_time_known = packet->flags & WEIR_PACKET_RTP;
-  } else if (window->head > window->tail) {
-    packet = weir_window_at (window, window->head - 1);
-    plan.seq = (uint16_t) (packet->seq + 1);
-    plan.known = packet->flags & WEIR_PACKET_RTP;
-  }
-  return plan;
-}
-
-bool
-weir_fanout_plan (WeirFanout *fanout, int64_t now_ns, WeirPlan *plan)
-{
-  pthread_mutex_lock (&fanout->lock);
-  *plan = make_plan (fanout, fanout->settings.join_at_keyframe, now_ns);
-  pthread_mutex_unlock (&fanout->lock);
-  return plan->known;
-}
-
-// With the lock held.
-static void
-place (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now_ns)
-{
-  const WeirWindow *window = &fanout->window;
-  bool alone = reader->conn || !weir_address_is_multicast (&reader->address);
-  WeirPlan fresh;
-  const WeirPacket *packet;
-
-  // What a group gets is not for one of its members to choose.
-  if (!plan || !alone || plan->position < window->tail || now_ns - plan->made_ns > PLAN_NS) {
-    fresh = make_plan (fanout, fanout->settings.join_at_keyframe && alone, now_ns);
-    plan = &fresh;
-  }
-  atomic_store_explicit (&reader->cursor, plan->position, memory_order_relaxed);
-  reader->join = (WeirJoin) { 0 };
-  if (plan->position == window->head || plan->position == weir_window_live (window))
-    return;
-  packet = weir_window_at (window, plan->position);
-  reader->join = (WeirJoin) {
-    .begun_ns = now_ns,
-    .from_arrival = packet->arrival_ns,
-    .from_time = packet->rtp_time,
-    .live_time = plan->live_time,
-    .rate = fanout->settings.catch_up_rate,
-    .compress = fanout->settings.catch_up_live && packet->flags & WEIR_PACKET_RTP,
-  };
-  atomic_store_explicit (&reader->joining, true, memory_order_relaxed);
 }
 
 int
@@ -648,7 +593,7 @@ weir_fanout_add (
   int r;
 
   pthread_mutex_lock (&fanout->lock);
-  place (fanout, reader, plan, now_ns);
+  places_put (fanout, reader, plan, now_ns);
   r = put_in_shard (fanout, reader, class);
   if (r == 0) {
     fanout->n_readers++;
@@ -806,6 +751,7 @@ static void
 clear_reader (WeirReader *reader)
 {
   atomic_store (&reader->due, 0);
+  atomic_store (&reader->moved, 0);
   atomic_store (&reader->packets, 0);
   atomic_store (&reader->bytes, 0);
   for (size_t i = 0; i < WEIR_N_DROPS; i++)
@@ -843,6 +789,7 @@ flush_reader (const WeirFanout *fanout, WeirReader *reader)
   atomic_store (&reader->joining, false);
   reader->join.rate = 0;
   reader->blocked_since = 0;
+  reader->next_ns = 0;
 }
 
 void
@@ -946,10 +893,11 @@ weir_reader_counters (
 {
   const WeirWindow *window = &fanout->window;
   WeirFanoutCounters sums = { 0 };
-  int64_t cursor;
+  int64_t cursor, paused_ns;
 
   pthread_mutex_lock (&fanout->lock);
   add_reader (&sums, reader);
+  paused_ns = reader_paused (reader);
   cursor = atomic_load_explicit (&reader->cursor, memory_order_relaxed);
   *counters = (WeirReaderCounters) {
     .due = sums.due,
@@ -957,18 +905,21 @@ weir_reader_counters (
     .bytes = sums.bytes,
     .state = reader_state (reader),
     .class = atomic_load (&reader->shard) ? atomic_load (&reader->shard)->class : 0,
-    .catching_up = atomic_load_explicit (&reader->joining, memory_order_relaxed),
+    .catching_up = reader_joining (reader),
+    .delay_ns = reader_delay (reader) + (paused_ns ? now_ns - paused_ns : 0),
+    .paused = paused_ns != 0,
+    .moved = atomic_load_explicit (&reader->moved, memory_order_relaxed),
     .wanted_layers =
         unpack_layers (atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed)),
     .current_layers =
         unpack_layers (atomic_load_explicit (&reader->current_layers, memory_order_relaxed)),
   };
   memcpy (counters->dropped, sums.dropped, sizeof sums.dropped);
-  if (cursor < window->head) {
+  counters->lag_packets = places_lag (fanout, reader, now_ns);
+  if (counters->lag_packets > 0) {
     int64_t at = cursor < window->tail ? window->tail : cursor;
 
-    counters->lag_packets = (uint64_t) (window->head - cursor);
-    counters->lag_ns = now_ns - weir_window_at (window, at)->arrival_ns;
+    counters->lag_ns = now_ns - counters->delay_ns - weir_window_at (window, at)->arrival_ns;
   }
   pthread_mutex_unlock (&fanout->lock);
 }

@@ -53,6 +53,7 @@ typedef struct {
   unsigned inline_readers; // so many are served in the writer's thread
   int64_t spread_ns;       // a pass over all readers is spread over this time
   int64_t coalesce_ns;     // how long a packet may wait for the rest of its frame
+  bool keep_window;        // what the bounds allow is kept even if nobody can ask for it yet
   WeirWindowBounds bounds;
   WeirOverrun overrun;
 } WeirFanoutSettings;
@@ -70,7 +71,10 @@ typedef struct {
 typedef struct {
   uint64_t due, packets, bytes, dropped[WEIR_N_DROPS];
   uint64_t lag_packets;
-  int64_t lag_ns; // 0 at the live edge
+  int64_t lag_ns; // behind its place; 0 at it
+  int64_t delay_ns;
+  bool paused;
+  uint64_t moved; // times that the window's edge moved it
   WeirReaderState state;
   unsigned class;
   bool catching_up;
@@ -80,10 +84,14 @@ typedef struct {
 typedef struct weir_fanout WeirFanout;
 typedef struct weir_reader WeirReader;
 
-// What a reader who is about to be added will begin with.
+// The place of the oldest join point that is not about to be let go.
+#define WEIR_DELAY_OLDEST INT64_MAX
+
+// What a reader will begin with who is about to be added, or was put elsewhere.
 typedef struct {
   int64_t position;
   int64_t made_ns;
+  int64_t delay_ns; // that it will have: less than was asked for, where the window is shorter
   int64_t live_time;
   bool known; // whether the rest is anything
   uint16_t seq;
@@ -154,8 +162,33 @@ void weir_reader_set_route (WeirReader *reader, int fd, const WeirAddress *addre
 // Every packet goes to it so many times, if duplicates are sent. Not over a connection.
 void weir_reader_set_times (WeirReader *reader, unsigned times);
 
-// Where a reader added now would begin. False if there is nothing yet.
-bool weir_fanout_plan (WeirFanout *fanout, int64_t now_ns, WeirPlan *plan);
+// A reader has a place: at the live edge, or behind it by a delay. Then it gets each packet so long
+// after that came; it begins at the join point before its place, and catches up with it as others
+// do with the live edge. Its lag is what it is behind its place. Timestamps of a delayed reader are
+// as much ahead of the stream's: those of what it gets now are those that are live now, whatever
+// its place and however often that changes, so reports of the stream's clock, sent to it without a
+// delay, hold for it. Sequence numbers go on through every change.
+//
+// For one that is not added yet.
+void weir_reader_set_delay (WeirReader *reader, int64_t delay_ns);
+
+// The ticks of the stream's clock in a second; 0 if it is not known: then timestamps stay.
+void weir_fanout_set_clock_rate (WeirFanout *fanout, uint32_t clock_rate);
+
+// Where a reader added now with this delay would begin. False if there is nothing yet.
+bool weir_fanout_plan (WeirFanout *fanout, int64_t delay_ns, int64_t now_ns, WeirPlan *plan);
+
+// For readers that were added. -EINVAL: a group stays where it is. What they skip or get again is
+// not due to them. A reader that is paused keeps its place, and has more delay by the time that it
+// was paused for; if the window's edge comes past it, that moves it to the next join point. The
+// first two say what comes next (NULL: nobody asks).
+int weir_fanout_set_delay (
+    WeirFanout *fanout, WeirReader *reader, int64_t delay_ns, int64_t now_ns, WeirPlan *plan);
+int weir_fanout_resume (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirPlan *plan);
+int weir_fanout_pause (WeirFanout *fanout, WeirReader *reader, int64_t now_ns);
+
+// What a reader gets next.
+void weir_fanout_next (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirPlan *plan);
 
 // `plan` may be NULL, or one that was made earlier: the reader begins with what it told, if that is
 // still there. A multicast group begins at the live edge. A reader is added once. 0, or -ENOMEM.

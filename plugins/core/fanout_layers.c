@@ -55,11 +55,13 @@ layers_normal (const Layers *layers, WeirLayerSet set)
 }
 
 LayerStream *
-layers_find (const Layers *layers, WeirLayerSet set)
+layers_find (const Layers *layers, WeirLayerSet set, int64_t frame)
 {
   for (size_t i = 0; i < layers->n_streams; i++) {
-    if (weir_layer_set_equal (layers->streams[i]->set, set))
-      return layers->streams[i];
+    LayerStream *stream = layers->streams[i];
+
+    if (stream->first <= frame && weir_layer_set_equal (stream->set, set))
+      return stream;
   }
   return NULL;
 }
@@ -399,13 +401,17 @@ project_again (WeirFanout *fanout, LayerStream *stream, WeirFrame *frame, int64_
   weir_frame_clear (frame);
 }
 
-// It begins at the newest join point, or at the frame where it is waited for if that is earlier.
+// It begins at the newest join point, or at the frame where it is waited for if that is earlier. If
+// there is one that begins too late, readers with delays want these layers: of those, the next may
+// wait anywhere.
 static int64_t
-first_frame (const WeirFanout *fanout, int64_t waiting)
+first_frame (const WeirFanout *fanout, WeirLayerSet set, int64_t waiting)
 {
   const Layers *layers = &fanout->layers;
   int64_t join = fanout->window.last_join, first = layers->tail;
 
+  if (layers_find (layers, set, layers->head))
+    return first;
   if (join != WEIR_NO_POSITION && join < layers->covered)
     first = layers_frame_at (layers, join);
   if (first > waiting)
@@ -417,11 +423,11 @@ static bool
 make_stream (WeirFanout *fanout, const LayerWish *wish)
 {
   Layers *layers = &fanout->layers;
-  int64_t first = first_frame (fanout, wish->frame);
+  int64_t first = first_frame (fanout, wish->set, wish->frame);
   LayerStream *stream;
   WeirFrame frame;
 
-  if (layers_find (layers, wish->set))
+  if (layers_find (layers, wish->set, wish->frame))
     return true;
   if (layers->n_streams == LAYER_STREAMS || !(stream = stream_new (layers, wish->set, first)))
     return false;

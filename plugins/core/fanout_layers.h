@@ -110,8 +110,9 @@ void layers_flush (struct weir_fanout *fanout);
 // The set by its shortest name: -1 for what leaves nothing out of this stream.
 WeirLayerSet layers_normal (const Layers *layers, WeirLayerSet set);
 
-// The stream of a set in its normal form; NULL if there is none.
-LayerStream *layers_find (const Layers *layers, WeirLayerSet set);
+// The stream of a set in its normal form that has begun with this frame or before; NULL if there is
+// none.
+LayerStream *layers_find (const Layers *layers, WeirLayerSet set, int64_t frame);
 
 void layers_wish (Layers *layers, WeirLayerSet set, int64_t frame);
 

@@ -38,8 +38,15 @@ struct weir_reader {
   _Atomic uint32_t wanted_layers; // a set, packed
   _Atomic uint32_t current_layers;
   _Atomic uint64_t due, packets, bytes, dropped[WEIR_N_DROPS];
+  // What it gets, it gets so long after that came. While it is paused: as of then, and maybe less
+  // than 0 where the window's edge moved it.
+  _Atomic int64_t delay_ns;
+  _Atomic int64_t paused_ns; // since when; 0: it is not
+  _Atomic uint64_t moved;    // times, by the window's edge
 
   // Of whoever serves it.
+  int64_t next_ns;    // nothing is due to it before
+  int64_t time_ahead; // what its timestamps are ahead of the stream's
   WeirJoin join;
   uint16_t seq_delta;     // what its sequence numbers are ahead of the stream's
   uint16_t picture_delta; // the same for the picture ids of VP8
@@ -122,6 +129,7 @@ struct weir_fanout {
   size_t n_shards;
   Shard *open[WEIR_CLASSES]; // one with room, if not NULL
   size_t n_readers, n_conns;
+  uint32_t clock_rate;         // of the stream's timestamps; 0: unknown
   WeirFanoutCounters counters; // without what readers count that are still there
 };
 
@@ -131,7 +139,9 @@ typedef struct {
   Server *server;
   WeirFanoutSettings settings;
   int64_t head;    // as the pass began
+  int64_t tail;    // as well
   bool has_layers; // a reader that lags gets another stream of them
+  bool is_stacked; // pictures are of several layers: one is needed by the others of its picture
   int64_t now_ns;
   unsigned times;     // how often the reader in hand gets each packet
   unsigned n_blocked; // UDP sends that found no room
@@ -147,6 +157,45 @@ bool reader_is_steady (const WeirFanout *fanout, const WeirReader *reader);
 // Up to where the reader goes on in the stream that it is in, or changes to: to the cursor itself
 // if it has to wait. With the lock held.
 int64_t choose_stream (const Pass *pass, WeirReader *reader, int64_t cursor);
+
+// ---- places (fanout_places.c). With the lock held. ----
+
+// Where a newcomer begins who is to have this delay.
+WeirPlan places_plan (const WeirFanout *fanout, bool at_keyframe, int64_t delay_ns, int64_t now_ns);
+
+// Puts a reader there that nobody serves. NULL: a plan made now.
+void places_put (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now_ns);
+
+// How many packets are due to it.
+uint64_t places_lag (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns);
+
+// The edge of its frames: where it would be if it had got everything in time.
+int64_t places_edge (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns);
+
+// Where a reader that the window's edge has come past goes on. Who is far behind is not any more
+// than that.
+int64_t places_move_on (const WeirFanout *fanout, WeirReader *reader, int64_t now_ns);
+
+static inline int64_t
+reader_delay (const WeirReader *reader)
+{
+  return atomic_load_explicit (&reader->delay_ns, memory_order_relaxed);
+}
+
+static inline int64_t
+reader_paused (const WeirReader *reader)
+{
+  return atomic_load_explicit (&reader->paused_ns, memory_order_relaxed);
+}
+
+static inline bool
+reader_joining (const WeirReader *reader)
+{
+  return atomic_load_explicit (&reader->joining, memory_order_relaxed);
+}
+
+// The reader gets all layers, until it chooses anew. With the lock held.
+void layers_leave (WeirReader *reader);
 
 void server_init (Server *server, const WeirSendOps *ops);
 void server_clear (Server *server); // what it has in hand

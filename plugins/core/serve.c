@@ -26,6 +26,9 @@
 #define UDP_PATIENCE (100 * MS)
 #define UDP_BLOCKED_MOST 4 // sends without room in a pass, after which it is no use to go on
 
+// Readers with a delay are served at times that are a multiple of this, those of a shard together.
+#define BEAT (5 * MS)
+
 // Frames that are shown before the first one that is at the live edge may come after it.
 #define JOIN_SETTLE (1000 * MS)
 
@@ -79,17 +82,41 @@ advance (const Pass *pass, WeirReader *reader, int64_t position)
 
 // ---- the packets in hand ----
 
-// Where a reader that can't go on at its cursor goes on. With the lock held.
+// When a packet came, as it is for a reader with a delay.
 static int64_t
-move_on (const WeirFanout *fanout)
+came_ns (const WeirReader *reader, const WeirPacket *packet)
 {
-  const WeirWindow *window = &fanout->window;
-  int64_t join;
+  return packet->arrival_ns + reader_delay (reader);
+}
 
-  if (fanout->settings.overrun != WEIR_OVERRUN_TO_JOIN)
-    return window->tail;
-  join = weir_window_next_join (window, window->tail);
-  return join != WEIR_NO_POSITION ? join : weir_window_live (window);
+static int64_t
+next_beat (int64_t due_ns)
+{
+  return (due_ns + BEAT - 1) / BEAT * BEAT;
+}
+
+// Of the packets that a reader with a delay has before it, up to where they are due. If that is
+// nowhere, it has to wait. With the lock held.
+static int64_t
+end_of_due (const Pass *pass, WeirReader *reader, int64_t from, int64_t to)
+{
+  bool joining = reader_joining (reader);
+  int64_t end = from;
+
+  if (to > from + WEIR_STAGE_PACKETS)
+    to = from + WEIR_STAGE_PACKETS;
+  for (; end < to; end++) {
+    int64_t due = came_ns (reader, weir_window_at (&pass->fanout->window, end));
+
+    if (joining)
+      due = weir_join_due (&reader->join, due);
+    if (due > pass->now_ns) {
+      if (end == from)
+        reader->next_ns = next_beat (due);
+      break;
+    }
+  }
+  return end;
 }
 
 // Takes the packets of the reader's layers from its cursor on in hand. With the lock held.
@@ -150,16 +177,18 @@ take_span (Pass *pass, WeirReader *reader)
 
   pthread_mutex_lock (&fanout->lock);
   if (late) {
-    from = weir_window_live (&fanout->window);
+    from = places_edge (fanout, reader, pass->now_ns);
     reason = WEIR_DROP_WOULD_BLOCK;
   }
   if (from < cursor)
     from = cursor;
   if (from < fanout->window.tail) {
-    from = move_on (fanout);
+    from = places_move_on (fanout, reader, pass->now_ns);
     reason = WEIR_DROP_OVERRUN;
   }
   to = choose_stream (pass, reader, from);
+  if (to > from && reader_delay (reader) > 0)
+    to = end_of_due (pass, reader, from, to);
   if (to > from)
     take_hand (pass, reader, from, to);
   pthread_mutex_unlock (&fanout->lock);
@@ -198,7 +227,7 @@ judge_lag (const Pass *pass, WeirReader *reader, int64_t lag_ns)
 {
   WeirReaderState wanted = WEIR_READER_OK, before = get_wanted (reader);
 
-  if (atomic_load_explicit (&reader->joining, memory_order_relaxed))
+  if (reader_joining (reader))
     return;
   if (lag_ns >= LAG_KEYFRAMES)
     wanted = WEIR_READER_KEYFRAMES;
@@ -262,19 +291,19 @@ first_bits (size_t n)
 static bool
 is_plain (const WeirReader *reader)
 {
-  return reader->join.rate == 0 && get_wanted (reader) == WEIR_READER_OK
-         && reader_is (reader, WEIR_READER_OK);
+  return reader->join.rate == 0 && reader_delay (reader) == 0
+         && get_wanted (reader) == WEIR_READER_OK && reader_is (reader, WEIR_READER_OK);
 }
 
 static Choice
 choose (Pass *pass, WeirReader *reader)
 {
   const WeirSpan *span = &pass->server->hand.packets;
-  bool joining = atomic_load_explicit (&reader->joining, memory_order_relaxed);
+  bool joining = reader_joining (reader);
   Choice choice = { .next_ns = WEIR_NEVER, .adopt_at = NOT_HERE, .live_at = NOT_HERE };
   WeirReaderState state = get_state (reader), wanted;
 
-  judge_lag (pass, reader, pass->now_ns - span->packets[0].arrival_ns);
+  judge_lag (pass, reader, pass->now_ns - came_ns (reader, &span->packets[0]));
   wanted = get_wanted (reader);
   if (is_plain (reader)) {
     choice.n = span->n;
@@ -284,18 +313,16 @@ choose (Pass *pass, WeirReader *reader)
 
   for (size_t i = 0; i < span->n; i++) {
     const WeirPacket *packet = &span->packets[i];
+    int64_t came = came_ns (reader, packet);
+    int64_t due = joining ? weir_join_due (&reader->join, came) : came;
 
-    if (joining) {
-      int64_t due = weir_join_due (&reader->join, packet->arrival_ns);
-
-      if (due > pass->now_ns) {
-        choice.next_ns = due;
-        break;
-      }
-      if (due == packet->arrival_ns) {
-        joining = false;
-        choice.live_at = i;
-      }
+    if (due > pass->now_ns) {
+      choice.next_ns = reader_delay (reader) > 0 ? next_beat (due) : due;
+      break;
+    }
+    if (joining && due == came) {
+      joining = false;
+      choice.live_at = i;
     }
     if (adopts_wanted (state, wanted, packet)) {
       state = wanted;
@@ -303,7 +330,7 @@ choose (Pass *pass, WeirReader *reader)
     }
     choice.n++;
     // The frame it begins with was told to it.
-    if (joining && packet->flags & WEIR_PACKET_DISCARDABLE
+    if (joining && packet->flags & WEIR_PACKET_DISCARDABLE && !pass->is_stacked
         && packet->rtp_time != reader->join.from_time)
       choice.n_catch_up++;
     else if (is_thinned (pass, state, packet))
@@ -312,7 +339,7 @@ choose (Pass *pass, WeirReader *reader)
       choice.mask |= UINT64_C (1) << i;
   }
   if (!joining && reader->join.rate > 0
-      && span->packets[0].arrival_ns - reader->join.begun_ns
+      && came_ns (reader, &span->packets[0]) - reader->join.begun_ns
              > reader->join.begun_ns - reader->join.from_arrival + JOIN_SETTLE)
     reader->join.rate = 0;
   return choice;
@@ -405,7 +432,7 @@ patch (Server *server, const WeirReader *reader, size_t n)
     if (compress)
       time = weir_join_time (&reader->join, time);
     weir_rtp_set_seq (data, (uint16_t) (packet->seq + reader->seq_delta - n_skipped));
-    weir_rtp_set_timestamp (data, (uint32_t) time);
+    weir_rtp_set_timestamp (data, (uint32_t) (time + reader->time_ahead));
     set_marker (data, packet->flags & WEIR_PACKET_MARKER
                           || (n > burst->n && ends_frame (&server->hand.packets, copy, k, n)));
     if (reader->picture_delta != 0)
@@ -529,7 +556,7 @@ settle (const Pass *pass, WeirReader *reader, const Choice *choice, size_t end, 
 static bool
 send_choice (Pass *pass, WeirReader *reader, const Choice *choice)
 {
-  bool own = reader->seq_delta != 0 || reader->picture_delta != 0
+  bool own = reader->seq_delta != 0 || reader->picture_delta != 0 || reader->time_ahead != 0
              || (reader->join.rate > 0 && reader->join.compress);
   size_t settled, end;
   Load *loaded;
@@ -578,17 +605,42 @@ skip_layers (const Pass *pass, WeirReader *reader)
   advance (pass, reader, to);
 }
 
+// Whoever is paused may be where the window is no more.
+static void
+keep_in_window (Pass *pass, WeirReader *reader)
+{
+  int64_t cursor = get_cursor (reader), to = cursor;
+
+  if (cursor >= pass->tail)
+    return;
+  pthread_mutex_lock (&pass->fanout->lock);
+  if (cursor < pass->fanout->window.tail)
+    to = places_move_on (pass->fanout, reader, pass->now_ns);
+  pthread_mutex_unlock (&pass->fanout->lock);
+  advance (pass, reader, to);
+  drop (pass, reader, (uint64_t) (to - cursor), WEIR_DROP_OVERRUN);
+}
+
 static int64_t
 serve (Pass *pass, WeirReader *reader)
 {
+  if (reader_paused (reader)) {
+    keep_in_window (pass, reader);
+    return WEIR_NEVER;
+  }
+  if (reader->next_ns > pass->now_ns)
+    return reader->next_ns;
+  reader->next_ns = 0;
   while (get_cursor (reader) < pass->head) {
     Choice choice;
 
     if (!reader->conn && pass->n_blocked >= UDP_BLOCKED_MOST)
       return pass->now_ns + UDP_RETRY;
     if (atomic_load_explicit (&reader->gone, memory_order_relaxed)
-        || reader_is (reader, WEIR_READER_CLOSED) || !take_span (pass, reader))
+        || reader_is (reader, WEIR_READER_CLOSED))
       return WEIR_NEVER;
+    if (!take_span (pass, reader))
+      return reader->next_ns ? reader->next_ns : WEIR_NEVER;
     if (pass->server->hand.packets.n == 0) {
       skip_layers (pass, reader);
       continue;

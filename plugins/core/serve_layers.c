@@ -83,13 +83,11 @@ change_layers (WeirFanout *fanout, WeirReader *reader, int64_t frame)
   next.wanted = wanted;
   weir_switch_picture (&next, &layers_frame (layers, frame)->picture);
   set = layers_normal (layers, next.now);
-  if (!weir_layer_set_equal (set, everything) && !(stream = layers_find (layers, set))) {
+  if (!weir_layer_set_equal (set, everything) && !(stream = layers_find (layers, set, frame))) {
     if (!layers->full)
       layers_wish (layers, set, frame);
     return layers->full;
   }
-  if (stream && stream->first > frame)
-    return true; // it began later: the reader changes when it comes there
   enter_stream (reader, stream, frame);
   reader->layers = next;
   set_steady (layers, reader);

@@ -32,6 +32,10 @@
  * the meta that `svclayerfilter mode=tag` puts on them. A frame is made once for each set of layers
  * in use, as soon as it is whole.
  *
+ * A reader may be at a place of its own behind the live edge (#WeirFanoutSink::set-delay), and may
+ * be paused there (#WeirFanoutSink::pause): a thousand readers at a thousand delays are still
+ * cursors in one window.
+ *
  * Threads: the streaming thread copies packets into the window, never waits, and serves up to
  * #WeirFanoutSink:inline-readers readers itself; a pool of threads that all elements of the
  * process share, one for each processor, serves more. Every packet due to a reader is sent or
@@ -151,12 +155,15 @@ weir_fanout_sink_set_caps (GstBaseSink *sink, GstCaps *caps)
   const GstStructure *s = gst_caps_get_structure (caps, 0);
   WeirCodec codec = WEIR_CODEC_OPAQUE;
   guint8 dependency_id = 0;
+  gint clock_rate = 0;
 
   if (gst_structure_has_name (s, "application/x-rtp")) {
     codec = weir_codec_from_sdp (
         gst_structure_get_string (s, "media"), gst_structure_get_string (s, "encoding-name"));
     dependency_id = layer_caps_dependency_id (caps);
+    gst_structure_get_int (s, "clock-rate", &clock_rate);
   }
+  weir_fanout_set_clock_rate (self->fanout, (guint32) MAX (clock_rate, 0));
   weir_fanout_set_codec (self->fanout, codec, dependency_id);
   return TRUE;
 }

@@ -196,6 +196,7 @@ set_setting (WeirFanoutSink *self, guint id, const GValue *value)
       break;
     case PROP_WINDOW_TIME:
       settings->bounds.time_ns = (gint64) g_value_get_uint64 (value);
+      settings->keep_window = TRUE;
       break;
     case PROP_DROP_POLICY:
       settings->overrun = (WeirOverrun) g_value_get_enum (value);
@@ -652,8 +653,8 @@ install_window (GObjectClass *klass)
    * WeirFanoutSink:window-time:
    *
    * How long packets are kept, in ns. With #WeirFanoutSink:join `keyframe` the newest keyframe and
-   * what follows stays however old it is; without that, and without readers by #add-socket, a
-   * second is the most.
+   * what follows stays however old it is. Without that, without readers by #add-socket, and until
+   * this is set, a second is the most.
    */
   g_object_class_install_property (klass, PROP_WINDOW_TIME,
       g_param_spec_uint64 ("window-time", "Window time", "How long packets are kept, in ns", 0,

@@ -17,6 +17,9 @@ enum {
   SIGNAL_PLAN,
   SIGNAL_SET_CLASS,
   SIGNAL_SET_LAYERS,
+  SIGNAL_SET_DELAY,
+  SIGNAL_PAUSE,
+  SIGNAL_RESUME,
   SIGNAL_ADD_SOCKET,
   SIGNAL_CLIENT_ADDED,
   SIGNAL_CLIENT_REMOVED,
@@ -33,6 +36,7 @@ typedef struct {
   gboolean planned;
   WeirPlan plan;
   WeirLayerSet layers;
+  gint64 delay_ns;
 } Coming;
 
 /* Names */
@@ -213,8 +217,10 @@ add_fresh (WeirFanoutSink *self, Name *name)
 
   g_mutex_lock (&self->lock);
   coming = g_hash_table_lookup (self->coming, name->key);
-  if (coming)
+  if (coming) {
     weir_reader_set_layers (name->reader, coming->layers);
+    weir_reader_set_delay (name->reader, coming->delay_ns);
+  }
   r = weir_fanout_add (self->fanout, name->reader, self->class,
       coming && coming->planned ? &coming->plan : NULL, weir_now_ns ());
   g_hash_table_remove (self->coming, name->key);
@@ -461,25 +467,54 @@ get_coming (WeirFanoutSink *self, const gchar *host, gint port, gint64 now_ns)
   return coming;
 }
 
+// What a reader that is about to be added will begin with.
+static gboolean
+plan_coming (WeirFanoutSink *self, const gchar *host, gint port, gint64 now_ns, WeirPlan *plan)
+{
+  Coming *coming = get_coming (self, host, port, now_ns);
+
+  if (!weir_fanout_plan (self->fanout, coming ? coming->delay_ns : 0, now_ns, plan))
+    return FALSE;
+  if (coming) {
+    coming->plan = *plan;
+    coming->planned = TRUE;
+  }
+  return TRUE;
+}
+
+// A reader that is there: to be asked under `control`, as it may be just served.
+static Name *
+find_name (WeirFanoutSink *self, const gchar *host, gint port)
+{
+  gchar *key = make_key (host ? host : "", port);
+  Name *name = g_hash_table_lookup (self->by_key, key);
+
+  g_free (key);
+  return name;
+}
+
 static GstStructure *
 plan (WeirFanoutSink *self, const gchar *host, gint port)
 {
   gint64 now_ns = weir_now_ns ();
-  WeirPlan plan;
-  Coming *coming;
-  GstStructure *s;
+  WeirPlan plan = { 0 };
+  GstStructure *s = NULL;
+  Name *name;
 
-  if (!host || !weir_fanout_plan (self->fanout, now_ns, &plan))
-    return NULL;
-  g_mutex_lock (&self->lock);
-  coming = get_coming (self, host, port, now_ns);
-  if (coming) {
-    coming->plan = plan;
-    coming->planned = TRUE;
+  g_mutex_lock (&self->control);
+  name = find_name (self, host, port);
+  if (name)
+    weir_fanout_next (self->fanout, name->reader, now_ns, &plan);
+  g_mutex_unlock (&self->control);
+  if (!name && host) {
+    g_mutex_lock (&self->lock);
+    plan_coming (self, host, port, now_ns, &plan);
+    g_mutex_unlock (&self->lock);
   }
-  g_mutex_unlock (&self->lock);
 
-  s = gst_structure_new ("fanoutsink-plan", "seq", G_TYPE_UINT, (guint) plan.seq, NULL);
+  if (plan.known)
+    s = gst_structure_new ("fanoutsink-plan", "seq", G_TYPE_UINT, (guint) plan.seq, "delay",
+        G_TYPE_UINT64, (guint64) MAX (plan.delay_ns, 0), NULL);
   if (plan.rtp_time_known)
     gst_structure_set (s, "rtptime", G_TYPE_UINT, plan.rtp_time, NULL);
   return s;
@@ -488,18 +523,16 @@ plan (WeirFanoutSink *self, const gchar *host, gint port)
 static gboolean
 set_class (WeirFanoutSink *self, const gchar *host, gint port, guint class)
 {
-  gchar *key = make_key (host ? host : "", port);
   Name *name;
   int r = -ENOENT;
 
   g_mutex_lock (&self->control);
-  name = g_hash_table_lookup (self->by_key, key);
+  name = find_name (self, host, port);
   if (name && class < WEIR_CLASSES)
     r = weir_fanout_set_class (self->fanout, name->reader, class);
   g_mutex_unlock (&self->control);
   if (r < 0)
     GST_WARNING_OBJECT (self, "can't give %s port %d class %u", host, port, class);
-  g_free (key);
   return r == 0;
 }
 
@@ -528,6 +561,60 @@ set_layers (
   g_mutex_unlock (&self->lock);
   g_free (key);
   return name || coming;
+}
+
+static gboolean
+set_delay (WeirFanoutSink *self, const gchar *host, gint port, guint64 delay)
+{
+  gint64 delay_ns = delay < WEIR_DELAY_OLDEST ? (gint64) delay : WEIR_DELAY_OLDEST;
+  Coming *coming = NULL;
+  int r = -ENOENT;
+  Name *name;
+
+  g_mutex_lock (&self->control);
+  name = find_name (self, host, port);
+  if (name)
+    r = weir_fanout_set_delay (self->fanout, name->reader, delay_ns, weir_now_ns (), NULL);
+  g_mutex_unlock (&self->control);
+  if (!name && host) {
+    g_mutex_lock (&self->lock);
+    coming = get_coming (self, host, port, weir_now_ns ());
+    if (coming) {
+      coming->delay_ns = delay_ns;
+      coming->planned = FALSE;
+    }
+    g_mutex_unlock (&self->lock);
+  }
+  return r == 0 || coming;
+}
+
+// FALSE if there is no such reader, or it is a group.
+static gboolean
+set_paused (WeirFanoutSink *self, const gchar *host, gint port, gboolean paused)
+{
+  int r = -ENOENT;
+  Name *name;
+
+  g_mutex_lock (&self->control);
+  name = find_name (self, host, port);
+  if (name && paused)
+    r = weir_fanout_pause (self->fanout, name->reader, weir_now_ns ());
+  else if (name)
+    r = weir_fanout_resume (self->fanout, name->reader, weir_now_ns (), NULL);
+  g_mutex_unlock (&self->control);
+  return r == 0;
+}
+
+static gboolean
+pause_reader (WeirFanoutSink *self, const gchar *host, gint port)
+{
+  return set_paused (self, host, port, TRUE);
+}
+
+static gboolean
+resume_reader (WeirFanoutSink *self, const gchar *host, gint port)
+{
+  return set_paused (self, host, port, FALSE);
 }
 
 static void
@@ -598,7 +685,9 @@ get_stats (WeirFanoutSink *self, const gchar *host, gint port)
         "packets-due", G_TYPE_UINT64, (guint64) c.due, "lag-packets", G_TYPE_UINT64,
         (guint64) c.lag_packets, "lag", G_TYPE_UINT64, (guint64) MAX (c.lag_ns, 0), "state",
         G_TYPE_STRING, weir_reader_state_name (c.state), "catching-up", G_TYPE_BOOLEAN,
-        c.catching_up, "class", G_TYPE_UINT, c.class, NULL);
+        c.catching_up, "class", G_TYPE_UINT, c.class, "delay", G_TYPE_UINT64,
+        (guint64) MAX (c.delay_ns, 0), "paused", G_TYPE_BOOLEAN, c.paused, "moved", G_TYPE_UINT64,
+        (guint64) c.moved, NULL);
     set_drops (s, c.dropped);
     set_reader_layers (s, c.wanted_layers, c.current_layers);
   }
@@ -754,13 +843,14 @@ install_multiudpsink_signals (GType type)
    *
    * Returns: #guint64 fields `bytes-sent`, `packets-sent`, `connect-time` and `disconnect-time` (ns
    * since the epoch), `packets-due`, `dropped`, `dropped-` with each reason, `lag-packets` and
-   * `lag` (ns: how old the next packet is that it has still to get; 0 at the live edge); `state`:
-   * `ok`, `no-upper-layers`, `references`, `keyframes` or `closed`; `catching-up`, a boolean;
-   * `class`, a #guint; `left-out`, a #guint64: of `dropped`, what was left out on purpose and is
-   * missing in no sequence (`dropped-layers`, `dropped-thinned` and `dropped-catch-up`); the layers
-   * that it is to get, `wanted-spatial`, `wanted-quality` and `wanted-temporal`, and those that it
-   * gets now, `spatial`, `quality` and `temporal`, #gint, -1 for all. Without fields if there is no
-   * such reader.
+   * `lag` (ns: how long the next packet has been due to it; 0 at its place); `delay`, a #guint64:
+   * how far (ns) its place is behind the live edge; `paused`, a #gboolean; `moved`, a #guint64: how
+   * often the window's edge moved it; `state`: `ok`, `no-upper-layers`, `references`, `keyframes`
+   * or `closed`; `catching-up`, a boolean; `class`, a #guint; `left-out`, a #guint64: of `dropped`,
+   * what was left out on purpose and is missing in no sequence (`dropped-layers`, `dropped-thinned`
+   * and `dropped-catch-up`); the layers that it is to get, `wanted-spatial`, `wanted-quality` and
+   * `wanted-temporal`, and those that it gets now, `spatial`, `quality` and `temporal`, #gint, -1
+   * for all. Without fields if there is no such reader.
    */
   signals[SIGNAL_GET_STATS] = g_signal_new_class_handler ("get-stats", type, action,
       G_CALLBACK (get_stats), NULL, NULL, NULL, GST_TYPE_STRUCTURE, 2, G_TYPE_STRING, G_TYPE_INT);
@@ -794,11 +884,12 @@ fanout_readers_install_signals (GType type)
    * @host: as it will be given to #WeirFanoutSink::add
    * @port: its port
    *
-   * Says with which packet a reader will begin if it is added within 2 s, for RTP-Info (RFC 2326,
-   * 12.33).
+   * Says with which packet a reader will begin if it is added within 2 s, or goes on if it is
+   * there, for RTP-Info (RFC 2326, 12.33).
    *
-   * Returns: (nullable): `seq`, a #guint, and, if it is known, `rtptime`, a #guint; %NULL if
-   * nothing is known.
+   * Returns: (nullable): `seq`, a #guint; `delay`, a #guint64: the one that it gets (ns), which is
+   * less than it was to have where the window is shorter; and, if it is known, `rtptime`, a #guint.
+   * %NULL if nothing is known.
    */
   signals[SIGNAL_PLAN] = g_signal_new_class_handler ("plan", type, action, G_CALLBACK (plan), NULL,
       NULL, NULL, GST_TYPE_STRUCTURE, 2, G_TYPE_STRING, G_TYPE_INT);
@@ -832,6 +923,51 @@ fanout_readers_install_signals (GType type)
   signals[SIGNAL_SET_LAYERS] =
       g_signal_new_class_handler ("set-layers", type, action, G_CALLBACK (set_layers), NULL, NULL,
           NULL, G_TYPE_BOOLEAN, 5, G_TYPE_STRING, G_TYPE_INT, G_TYPE_INT, G_TYPE_INT, G_TYPE_INT);
+  /**
+   * WeirFanoutSink::set-delay:
+   * @host: as given to #WeirFanoutSink::add, or as it will be
+   * @port: its port
+   * @delay: how far behind the live edge its place is to be, in ns; 0: at it; %G_MAXUINT64: at the
+   * oldest join point
+   *
+   * Gives a reader a place of its own: it gets each packet so long after that came in. It begins at
+   * the join point before its place, or at the oldest one, with less delay, if the window does not
+   * go back so far; #WeirFanoutSink::plan tells. Sequence numbers go on, and so do timestamps: they
+   * are ahead of the stream's by the delay, so sender reports hold for every reader if they are
+   * sent without a delay. Tracks that belong together need the same delay.
+   *
+   * #WeirFanoutSink:window-time says how far back there is something. Set before the stream comes;
+   * it should exceed the longest delay by 1 s and the distance of keyframes.
+   *
+   * Returns: %FALSE for a multicast group.
+   */
+  signals[SIGNAL_SET_DELAY] =
+      g_signal_new_class_handler ("set-delay", type, action, G_CALLBACK (set_delay), NULL, NULL,
+          NULL, G_TYPE_BOOLEAN, 3, G_TYPE_STRING, G_TYPE_INT, G_TYPE_UINT64);
+  /**
+   * WeirFanoutSink::pause:
+   * @host: as given to #WeirFanoutSink::add
+   * @port: its port
+   *
+   * A reader gets nothing, and keeps its place. If the window's edge comes past it, it is moved to
+   * the next join point, which `moved` of its statistics counts.
+   *
+   * Returns: %FALSE if there is no such reader, or it is a multicast group.
+   */
+  signals[SIGNAL_PAUSE] = g_signal_new_class_handler ("pause", type, action,
+      G_CALLBACK (pause_reader), NULL, NULL, NULL, G_TYPE_BOOLEAN, 2, G_TYPE_STRING, G_TYPE_INT);
+  /**
+   * WeirFanoutSink::resume:
+   * @host: as given to #WeirFanoutSink::add
+   * @port: its port
+   *
+   * A reader that is paused goes on where it was, with more delay by the time that it was paused
+   * for.
+   *
+   * Returns: %FALSE if there is no such reader, or it is a multicast group.
+   */
+  signals[SIGNAL_RESUME] = g_signal_new_class_handler ("resume", type, action,
+      G_CALLBACK (resume_reader), NULL, NULL, NULL, G_TYPE_BOOLEAN, 2, G_TYPE_STRING, G_TYPE_INT);
   /**
    * WeirFanoutSink::add-socket:
    * @socket: a connected stream socket; the sink writes to it, and nobody else should

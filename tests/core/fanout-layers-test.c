@@ -142,6 +142,8 @@ decode (Reader *reader, int spatial, int temporal, bool idr)
     set_wrong (reader, "the reference is missing");
   if (!idr && temporal == 2 && newest != needs[2])
     set_wrong (reader, "the reference is missing");
+  for (int i = 0; idr && i < 3; i++)
+    reader->last[i] = -1;
   reader->last[temporal] = reader->au;
   reader->spatial = spatial;
   reader->n_temporal[temporal]++;
@@ -695,6 +697,49 @@ a_newcomer_begins_with_its_layers (void)
   finish ();
 }
 
+// Of a place behind the live edge too, where nobody wanted these layers when they came.
+static void
+who_is_behind_gets_its_layers (void)
+{
+  const WeirLayerSet middle = { 1, 1, -1 };
+  Reader *live, *late;
+
+  start ();
+  add_udp ((WeirLayerSet) { 0, 0, -1 });
+  for (int i = 0; i < 400; i++)
+    step (&plain, 0);
+  live = add_udp (middle);
+  for (int i = 0; i < 100; i++)
+    step (&plain, 0);
+  late = reader_new ();
+  late->reader = weir_reader_new_udp ();
+  weir_reader_set_route (late->reader, 3,
+      &(WeirAddress) { .v4 = { .sin_family = AF_INET,
+                           .sin_port = htons (5000),
+                           .sin_addr.s_addr = htonl (0x0a000000 + (uint32_t) n_readers - 1) } });
+  weir_reader_set_delay (late->reader, 12000 * MS);
+  add (late, middle);
+  for (int i = 0; i < 100; i++)
+    step (&plain, 0);
+  CHECK (late->n_pictures >= 50);
+  CHECK_INT (late->n_spatial[1], late->n_pictures);
+  CHECK_INT (live->n_spatial[1], live->n_pictures);
+
+  // To and fro, with other layers each time.
+  for (int i = 0; i < 300; i++) {
+    WeirLayerSet set = { (int8_t) (random_below (4) - 1), (int8_t) (random_below (4) - 1), -1 };
+
+    for (unsigned n = (unsigned) random_below (10); n > 0; n--)
+      step (&plain, 0);
+    weir_reader_set_layers (late->reader, set);
+    CHECK_INT (weir_fanout_set_delay (
+                   fanout, late->reader, (int64_t) random_below (20000) * MS, now, NULL),
+        0);
+  }
+  CHECK (late->n_spatial[0] > 0 && late->n_spatial[2] > 0);
+  finish ();
+}
+
 // The stream tells its parameter sets once. Who enters a layer later gets those of that layer.
 static void
 parameter_sets_are_put_in (void)
@@ -925,6 +970,7 @@ main (void)
   RUN (changes_take_effect_where_they_can);
   RUN (who_lags_gets_fewer_layers);
   RUN (a_newcomer_begins_with_its_layers);
+  RUN (who_is_behind_gets_its_layers);
   RUN (a_thousand_changes_leave_decodable_pictures);
   RUN (sums_hold_where_packets_were_lost);
   RUN (parameter_sets_are_put_in);

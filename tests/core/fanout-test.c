@@ -751,7 +751,7 @@ the_plan_is_kept (void)
           push (500, true, false, false, at % 3 == 0);
           weir_fanout_end (fanout, now);
         }
-        CHECK (weir_fanout_plan (fanout, now, &plan));
+        CHECK (weir_fanout_plan (fanout, 0, now, &plan));
         if (at % 2) {
           CHECK (weir_fanout_begin (fanout));
           push (500, false, true, false, at % 3 == 0);
@@ -797,7 +797,7 @@ a_plan_amid_reordered_pictures (void)
   CHECK (weir_fanout_begin (fanout));
   push (500, true, false, false, false);
   weir_fanout_end (fanout, now);
-  CHECK (weir_fanout_plan (fanout, now, &plan));
+  CHECK (weir_fanout_plan (fanout, 0, now, &plan));
   CHECK_INT (plan.rtp_time, next_time);
   frames (1);
   reader = udp_reader ();
@@ -822,7 +822,7 @@ a_plan_before_anything_came (void)
     start ();
     if (n > 0)
       push_frame (3, 100, false, false);
-    CHECK_INT (weir_fanout_plan (fanout, now, &plan), n > 0);
+    CHECK_INT (weir_fanout_plan (fanout, 0, now, &plan), n > 0);
     CHECK (!plan.rtp_time_known);
     for (int i = 0; i < 20; i++) {
       now += FRAME_NS;
@@ -850,9 +850,9 @@ an_old_plan_is_none (void)
   begin ();
   settings.join_at_keyframe = true;
   start ();
-  CHECK (!weir_fanout_plan (fanout, now, &empty));
+  CHECK (!weir_fanout_plan (fanout, 0, now, &empty));
   gop_frames (0, 20);
-  CHECK (weir_fanout_plan (fanout, now, &plan));
+  CHECK (weir_fanout_plan (fanout, 0, now, &plan));
   gop_frames (20, 75);
   reader = udp_reader ();
   CHECK_INT (weir_fanout_add (fanout, reader->reader, 0, &plan, now), 0);
@@ -863,7 +863,7 @@ an_old_plan_is_none (void)
   // Nor is one of which the stream has gone.
   settings.bounds.packets = 100;
   weir_fanout_set (fanout, &settings);
-  CHECK (weir_fanout_plan (fanout, now, &plan));
+  CHECK (weir_fanout_plan (fanout, 0, now, &plan));
   for (int i = 0; i < 100; i++)
     push_frame (4, 100, i == 90, false);
   reader = udp_reader ();
@@ -908,7 +908,7 @@ multicast_joins_live (void)
     settings.join_at_keyframe = true;
     start ();
     gop_frames (0, 20);
-    weir_fanout_plan (fanout, now, &plan);
+    weir_fanout_plan (fanout, 0, now, &plan);
     group.v4.sin_addr.s_addr = htonl (0xe0000000 + (uint32_t) n_readers);
     reader = udp_reader ();
     weir_reader_set_route (reader->reader, 3, &group);
@@ -1467,7 +1467,7 @@ everything_at_random (void)
     } else if (what < 780 && n_readers < 300) {
       Reader *reader = udp_reader ();
       WeirPlan plan;
-      bool planned = weir_fanout_plan (fanout, now, &plan);
+      bool planned = weir_fanout_plan (fanout, 0, now, &plan);
 
       if (random_percent (30)) {
         now += (int64_t) random_below (500 * MS);

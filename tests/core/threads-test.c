@@ -248,7 +248,9 @@ add_reader (size_t at)
     weir_reader_set_route (reader, send_fd, &slot->address);
   if (with_layers && random_percent (50))
     weir_reader_set_layers (reader, some_layers ());
-  planned = weir_fanout_plan (fanout, weir_now_ns (), &plan) && random_percent (50);
+  if (random_percent (30))
+    weir_reader_set_delay (reader, (int64_t) random_below (500) * MS);
+  planned = weir_fanout_plan (fanout, 0, weir_now_ns (), &plan) && random_percent (50);
   CHECK_INT (weir_fanout_add (fanout, reader, (unsigned) random_below (WEIR_CLASSES),
                  planned ? &plan : NULL, weir_now_ns ()),
       0);
@@ -261,6 +263,29 @@ remove_reader (size_t at)
   if (present[at])
     weir_fanout_remove (fanout, present[at]);
   present[at] = NULL;
+}
+
+static void
+change_place (WeirReader *reader)
+{
+  int64_t now_ns = weir_now_ns ();
+  WeirPlan plan;
+
+  switch (random_below (4)) {
+    case 0:
+      weir_fanout_pause (fanout, reader, now_ns);
+      break;
+    case 1:
+      weir_fanout_resume (fanout, reader, now_ns, NULL);
+      break;
+    case 2:
+      weir_fanout_set_delay (fanout, reader, (int64_t) random_below (200) * MS, now_ns, &plan);
+      break;
+    default:
+      weir_fanout_set_delay (fanout, reader, 0, now_ns, NULL);
+      weir_fanout_next (fanout, reader, now_ns, &plan);
+      break;
+  }
 }
 
 static void
@@ -280,6 +305,8 @@ change_something (void)
     CHECK_INT (weir_fanout_set_class (fanout, reader, (unsigned) random_below (8)), 0);
   } else if (what < 825 && reader) {
     weir_reader_set_layers (reader, some_layers ());
+  } else if (what < 830 && reader) {
+    change_place (reader);
   } else if (what < 850 && reader) {
     weir_reader_set_times (reader, (unsigned) random_below (4));
   } else if (what < 950 && reader) {

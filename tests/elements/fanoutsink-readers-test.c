@@ -96,6 +96,93 @@ receive_udp (GSocket *socket)
   return parse (packet);
 }
 
+static guint64
+get_number (GstElement *sink, gint port, const gchar *field)
+{
+  GstStructure *stats;
+  guint64 value = 0;
+
+  g_signal_emit_by_name (sink, "get-stats", "127.0.0.1", port, &stats);
+  g_assert_true (gst_structure_get_uint64 (stats, field, &value));
+  gst_structure_free (stats);
+  return value;
+}
+
+// Behind the live edge, to and fro, paused and resumed: numbers go on, and its time is that of the
+// live edge.
+static void
+test_has_a_place_of_its_own (void)
+{
+  GstElement *sink;
+  GstHarness *h = make_sink ("fanoutsink window-time=60000000000", &sink);
+  GstStructure *plan;
+  guint16 port;
+  GSocket *socket = listen_udp (&port);
+  guint64 delay;
+  gboolean ok;
+  guint seq;
+  Got got;
+
+  // All comes at once: it is behind by what passes until it is added.
+  for (guint n = 0; n < 20; n++)
+    push_frame (h, n, n % 5 == 0);
+  g_signal_emit_by_name (sink, "set-delay", "127.0.0.1", (gint) port, G_MAXUINT64, &ok);
+  g_assert_true (ok);
+  g_signal_emit_by_name (sink, "plan", "127.0.0.1", (gint) port, &plan);
+  g_assert_true (
+      gst_structure_get (plan, "seq", G_TYPE_UINT, &seq, "delay", G_TYPE_UINT64, &delay, NULL));
+  gst_structure_free (plan);
+  g_assert_cmpuint (seq, ==, 0);
+  g_signal_emit_by_name (sink, "add", "127.0.0.1", (gint) port);
+  for (guint n = 0; n < 20; n++) {
+    got = receive_udp (socket);
+    g_assert_cmpuint (got.n, ==, n);
+    g_assert_cmpuint (got.seq, ==, n);
+    if (n == 0)
+      g_assert_cmpuint (got.time, ==, (guint32) gst_util_uint64_scale (delay, 90000, GST_SECOND));
+  }
+  g_assert_cmpuint (get_number (sink, port, "delay"), ==, delay);
+
+  g_signal_emit_by_name (sink, "pause", "127.0.0.1", (gint) port, &ok);
+  g_assert_true (ok);
+  push_frame (h, 20, TRUE);
+  while (get_number (sink, port, "delay") < delay + 50 * GST_MSECOND)
+    g_thread_yield ();
+  g_signal_emit_by_name (sink, "resume", "127.0.0.1", (gint) port, &ok);
+  g_assert_true (ok);
+  got = receive_udp (socket);
+  g_assert_cmpuint (got.n, ==, 20);
+  g_assert_cmpuint (got.seq, ==, 20);
+  delay = get_number (sink, port, "delay");
+  g_assert_cmpuint (
+      got.time - 20 * FRAME_TICKS, >=, gst_util_uint64_scale (delay, 90000, GST_SECOND) - 2);
+
+  // To the live edge.
+  g_signal_emit_by_name (sink, "set-delay", "127.0.0.1", (gint) port, (guint64) 0, &ok);
+  g_assert_true (ok);
+  g_signal_emit_by_name (sink, "plan", "127.0.0.1", (gint) port, &plan);
+  g_assert_true (
+      gst_structure_get (plan, "seq", G_TYPE_UINT, &seq, "delay", G_TYPE_UINT64, &delay, NULL));
+  gst_structure_free (plan);
+  g_assert_cmpuint (delay, ==, 0);
+  g_assert_cmpuint (get_number (sink, port, "delay"), ==, 0);
+  got = receive_udp (socket);
+  g_assert_cmpuint (got.n, ==, 20);
+  g_assert_cmpuint (got.seq, ==, 21);
+  push_frame (h, 21, FALSE);
+  got = receive_udp (socket);
+  g_assert_cmpuint (got.seq, ==, 22);
+  g_assert_cmpuint (got.time, ==, 21 * FRAME_TICKS);
+
+  g_signal_emit_by_name (sink, "pause", "127.0.0.1", 1, &ok);
+  g_assert_false (ok);
+  g_signal_emit_by_name (sink, "add", "239.1.2.3", 5004);
+  g_signal_emit_by_name (sink, "set-delay", "239.1.2.3", 5004, (guint64) GST_SECOND, &ok);
+  g_assert_false (ok);
+  g_object_unref (socket);
+  finish (h, sink);
+}
+
 static void
 test_joins_at_the_keyframe (void)
 {
@@ -423,6 +510,7 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/readers/joins-at-the-keyframe", test_joins_at_the_keyframe);
+  g_test_add_func ("/readers/has-a-place-of-its-own", test_has_a_place_of_its_own);
   g_test_add_func ("/readers/joins-live", test_joins_live);
   g_test_add_func ("/readers/delay-keeps-the-timestamps", test_delay_keeps_the_timestamps);
   for (guint i = 0; i < G_N_ELEMENTS (framings); i++) {

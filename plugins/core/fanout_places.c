@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Readers' places: where one begins, and goes to.
+#include <errno.h>
+#include <sched.h>
+
+#include "fanout_private.h"
+
+// A plan is for a reader that comes at once.
+#define PLAN_NS 2000000000LL
+// Who begins at the oldest place would be pushed out of the window by the next packet: it is so far
+// from the edge.
+#define EDGE_NS 1000000000LL
+
+static int64_t
+to_ticks (const WeirFanout *fanout, int64_t ns)
+{
+  const int64_t second = 1000000000, rate = fanout->clock_rate;
+
+  return ns / second * rate + ns % second * rate / second;
+}
+
+static int64_t
+oldest_place (const WeirWindow *window)
+{
+  int64_t position;
+
+  if (window->tail == 0 || window->tail == window->head)
+    return window->tail;
+  position =
+      weir_window_after (window, weir_window_at (window, window->tail)->arrival_ns + EDGE_NS);
+  return position < window->head ? position : window->tail;
+}
+
+// ---- plans ----
+
+typedef struct {
+  int64_t position;
+  int64_t edge;     // of the place
+  int64_t delay_ns; // of the place
+  bool join;        // it begins at a join point
+} Place;
+
+static Place
+live_place (const WeirWindow *window, bool at_keyframe)
+{
+  bool join = at_keyframe && window->last_join != WEIR_NO_POSITION;
+
+  return (Place) { join ? window->last_join : weir_window_live (window), window->head, 0, join };
+}
+
+static Place
+delayed_place (const WeirWindow *window, int64_t delay_ns, int64_t now_ns)
+{
+  int64_t oldest = oldest_place (window);
+  int64_t edge = weir_window_after (window, now_ns - delay_ns);
+  int64_t begin = weir_window_edge (window, edge);
+  int64_t join = weir_window_join_before (window, begin);
+  int64_t age_ns = 0;
+
+  if (join == WEIR_NO_POSITION || join < oldest)
+    join = weir_window_next_join (window, oldest);
+  if (join == WEIR_NO_POSITION && begin < oldest)
+    begin = oldest;
+  if (join != WEIR_NO_POSITION)
+    begin = join;
+  if (begin < window->head)
+    age_ns = now_ns - weir_window_at (window, begin)->arrival_ns;
+  return (Place) {
+    .position = begin,
+    .edge = edge > begin ? edge : begin,
+    .delay_ns = delay_ns < age_ns || (begin == edge && edge > oldest) ? delay_ns : age_ns,
+    .join = join != WEIR_NO_POSITION,
+  };
+}
+
+// The latest RTP time that is shown before a place.
+static int64_t
+time_at_edge (const WeirWindow *window, const Place *place)
+{
+  int64_t time = weir_window_at (window, place->position)->rtp_time;
+
+  if (place->delay_ns == 0)
+    return window->newest_time > time ? window->newest_time : time;
+  for (int64_t position = place->position; position < place->edge; position++) {
+    const WeirPacket *packet = weir_window_at (window, position);
+
+    if (packet->flags & WEIR_PACKET_RTP && packet->rtp_time > time)
+      time = packet->rtp_time;
+  }
+  return time;
+}
+
+WeirPlan
+places_plan (const WeirFanout *fanout, bool at_keyframe, int64_t delay_ns, int64_t now_ns)
+{
+  const WeirWindow *window = &fanout->window;
+  Place place =
+      delay_ns > 0 ? delayed_place (window, delay_ns, now_ns) : live_place (window, at_keyframe);
+  WeirPlan plan = { .position = place.position,
+    .made_ns = now_ns,
+    .delay_ns = place.delay_ns,
+    .live_time = WEIR_LIVE_UNKNOWN };
+  const WeirPacket *packet;
+
+  if (plan.position < window->head) {
+    packet = weir_window_at (window, plan.position);
+    plan.live_time = packet->rtp_time;
+    if (place.join && fanout->settings.catch_up_live)
+      plan.live_time = time_at_edge (window, &place);
+    plan.seq = packet->seq;
+    plan.rtp_time = (uint32_t) (plan.live_time + to_ticks (fanout, plan.delay_ns));
+    plan.known = plan.rtp_time_known = packet->flags & WEIR_PACKET_RTP;
+  } else if (window->head > window->tail) {
+    packet = weir_window_at (window, window->head - 1);
+    plan.seq = (uint16_t) (packet->seq + 1);
+    plan.known = packet->flags & WEIR_PACKET_RTP;
+  }
+  return plan;
+}
+
+bool
+weir_fanout_plan (WeirFanout *fanout, int64_t delay_ns, int64_t now_ns, WeirPlan *plan)
+{
+  pthread_mutex_lock (&fanout->lock);
+  *plan = places_plan (fanout, fanout->settings.join_at_keyframe, delay_ns, now_ns);
+  pthread_mutex_unlock (&fanout->lock);
+  return plan->known;
+}
+
+// ---- a reader's place. With the lock held. ----
+
+static void
+end_join (WeirReader *reader)
+{
+  reader->join = (WeirJoin) { 0 };
+  atomic_store_explicit (&reader->joining, false, memory_order_relaxed);
+}
+
+static void
+begin_at (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now_ns)
+{
+  const WeirWindow *window = &fanout->window;
+  const WeirPacket *packet;
+  int64_t came_ns;
+
+  atomic_store_explicit (&reader->cursor, plan->position, memory_order_relaxed);
+  atomic_store_explicit (&reader->delay_ns, plan->delay_ns, memory_order_relaxed);
+  reader->time_ahead = to_ticks (fanout, plan->delay_ns);
+  reader->next_ns = reader->blocked_since = reader->well_since = 0;
+  end_join (reader);
+  if (plan->position == window->head
+      || (plan->delay_ns == 0 && plan->position == weir_window_live (window)))
+    return;
+  packet = weir_window_at (window, plan->position);
+  came_ns = packet->arrival_ns + plan->delay_ns;
+  if (plan->delay_ns > 0 && came_ns >= now_ns)
+    return;
+  reader->join = (WeirJoin) {
+    .begun_ns = now_ns,
+    .from_arrival = came_ns,
+    .from_time = packet->rtp_time,
+    .live_time = plan->live_time,
+    .rate = fanout->settings.catch_up_rate,
+    .compress = fanout->settings.catch_up_live && packet->flags & WEIR_PACKET_RTP,
+  };
+  atomic_store_explicit (&reader->joining, true, memory_order_relaxed);
+}
+
+static bool
+is_alone (const WeirReader *reader)
+{
+  return reader->conn || !weir_address_is_multicast (&reader->address);
+}
+
+void
+places_put (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now_ns)
+{
+  // What a group gets is not for one of its members to choose.
+  bool alone = is_alone (reader);
+  WeirPlan fresh;
+
+  if (!plan || !alone || plan->position < fanout->window.tail || now_ns - plan->made_ns > PLAN_NS) {
+    fresh = places_plan (fanout, fanout->settings.join_at_keyframe && alone,
+        alone ? reader_delay (reader) : 0, now_ns);
+    plan = &fresh;
+  }
+  begin_at (fanout, reader, plan, now_ns);
+}
+
+// After the last packet that is due to it.
+static int64_t
+due_end (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns)
+{
+  int64_t delay_ns = reader_delay (reader);
+
+  if (reader_paused (reader))
+    return atomic_load_explicit (&reader->cursor, memory_order_relaxed);
+  return delay_ns == 0 ? fanout->window.head
+                       : weir_window_after (&fanout->window, now_ns - delay_ns);
+}
+
+uint64_t
+places_lag (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns)
+{
+  int64_t end = due_end (fanout, reader, now_ns);
+  int64_t cursor = atomic_load_explicit (&reader->cursor, memory_order_relaxed);
+
+  return end > cursor ? (uint64_t) (end - cursor) : 0;
+}
+
+int64_t
+places_edge (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns)
+{
+  return weir_window_edge (&fanout->window, due_end (fanout, reader, now_ns));
+}
+
+// Where packets go on that a reader can't get from its cursor on.
+static int64_t
+next_place (const WeirFanout *fanout, bool behind)
+{
+  const WeirWindow *window = &fanout->window;
+  int64_t oldest = behind ? oldest_place (window) : window->tail, join;
+
+  if (fanout->settings.overrun != WEIR_OVERRUN_TO_JOIN)
+    return window->tail;
+  join = weir_window_next_join (window, oldest);
+  if (join == WEIR_NO_POSITION)
+    join = weir_window_next_join (window, window->tail);
+  if (join != WEIR_NO_POSITION)
+    return join;
+  return behind ? oldest : weir_window_live (window);
+}
+
+int64_t
+places_move_on (const WeirFanout *fanout, WeirReader *reader, int64_t now_ns)
+{
+  int64_t delay_ns = reader_delay (reader), paused_ns = reader_paused (reader);
+  bool behind = delay_ns > 0 || paused_ns;
+  int64_t position = next_place (fanout, behind), age_ns;
+
+  atomic_fetch_add_explicit (&reader->moved, 1, memory_order_relaxed);
+  if (!behind || position == fanout->window.head)
+    return position;
+  // Its timestamps show how much it has lost.
+  age_ns =
+      (paused_ns ? paused_ns : now_ns) - weir_window_at (&fanout->window, position)->arrival_ns;
+  if (age_ns < delay_ns) {
+    atomic_store_explicit (&reader->delay_ns, age_ns, memory_order_relaxed);
+    end_join (reader);
+  }
+  return position;
+}
+
+// ---- to another place ----
+
+// Keeps all others from serving it, who do that for no longer than some sends take.
+static void
+hold (WeirReader *reader)
+{
+  while (atomic_flag_test_and_set_explicit (&reader->busy, memory_order_acquire))
+    sched_yield ();
+}
+
+static void
+release (WeirFanout *fanout, WeirReader *reader)
+{
+  atomic_flag_clear_explicit (&reader->busy, memory_order_release);
+  if (fanout->workers)
+    weir_task_wake (&atomic_load (&reader->shard)->task);
+}
+
+// The number that the packet at a position of a stream has, or will have.
+static uint16_t
+seq_at (const WeirWindow *window, int64_t at)
+{
+  if (at < window->tail)
+    at = window->tail;
+  if (at < window->head)
+    return weir_window_at (window, at)->seq;
+  return window->head > window->tail
+             ? (uint16_t) (weir_window_at (window, window->head - 1)->seq + 1)
+             : 0;
+}
+
+// The number of the packet that it gets next.
+static uint16_t
+next_seq (const WeirFanout *fanout, const WeirReader *reader)
+{
+  const LayerStream *stream = atomic_load_explicit (&reader->stream, memory_order_relaxed);
+  int64_t cursor = atomic_load_explicit (&reader->cursor, memory_order_relaxed);
+  const WeirWindow *window = stream ? &stream->window : &fanout->window;
+  int64_t at = stream ? weir_window_find (window, cursor) : cursor;
+
+  if (stream && reader->past_extra && at < window->head
+      && weir_window_at (window, at)->flags & WEIR_PACKET_EXTRA)
+    at++;
+  return (uint16_t) (seq_at (window, at) + reader->seq_delta);
+}
+
+static void
+say_next (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns, WeirPlan *plan)
+{
+  const WeirWindow *window = &fanout->window;
+  int64_t cursor = atomic_load_explicit (&reader->cursor, memory_order_relaxed);
+
+  *plan = (WeirPlan) {
+    .position = cursor,
+    .made_ns = now_ns,
+    .delay_ns = reader_delay (reader),
+    .seq = next_seq (fanout, reader),
+    .known = window->head > window->tail,
+  };
+  if (cursor >= window->tail && cursor < window->head) {
+    const WeirPacket *packet = weir_window_at (window, cursor);
+
+    plan->live_time = packet->rtp_time;
+    if (reader->join.rate > 0 && reader->join.compress)
+      plan->live_time = weir_join_time (&reader->join, plan->live_time);
+    plan->rtp_time = (uint32_t) (plan->live_time + reader->time_ahead);
+    plan->known = plan->rtp_time_known = packet->flags & WEIR_PACKET_RTP;
+  }
+}
+
+// What the window has let go before it came to it is lost, wherever it goes.
+static void
+lose_what_is_gone (const WeirFanout *fanout, WeirReader *reader)
+{
+  int64_t cursor = atomic_load_explicit (&reader->cursor, memory_order_relaxed);
+  uint64_t n;
+
+  if (cursor >= fanout->window.tail)
+    return;
+  n = (uint64_t) (fanout->window.tail - cursor) * reader_times (reader, &fanout->settings);
+  atomic_fetch_add_explicit (&reader->due, n, memory_order_relaxed);
+  atomic_fetch_add_explicit (&reader->dropped[WEIR_DROP_OVERRUN], n, memory_order_relaxed);
+  atomic_store_explicit (&reader->cursor, fanout->window.tail, memory_order_relaxed);
+  reader->past_extra = false;
+}
+
+// Its sequence numbers go on, in the stream of all layers: those of its own it takes up anew.
+static void
+go_to (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now_ns)
+{
+  uint16_t seq;
+
+  lose_what_is_gone (fanout, reader);
+  seq = next_seq (fanout, reader);
+  layers_leave (reader);
+  begin_at (fanout, reader, plan, now_ns);
+  reader->seq_delta = (uint16_t) (seq - seq_at (&fanout->window, plan->position));
+  reader->picture_delta = 0;
+  reader->past_extra = false;
+}
+
+int
+weir_fanout_set_delay (
+    WeirFanout *fanout, WeirReader *reader, int64_t delay_ns, int64_t now_ns, WeirPlan *plan)
+{
+  int64_t paused_ns;
+
+  if (!is_alone (reader))
+    return -EINVAL;
+  hold (reader);
+  pthread_mutex_lock (&fanout->lock);
+  paused_ns = reader_paused (reader);
+  if (delay_ns != reader_delay (reader) || paused_ns) {
+    WeirPlan next = places_plan (fanout, true, delay_ns, now_ns);
+
+    go_to (fanout, reader, &next, now_ns);
+    if (paused_ns)
+      atomic_store_explicit (&reader->paused_ns, now_ns, memory_order_relaxed);
+  }
+  if (plan)
+    say_next (fanout, reader, now_ns, plan);
+  pthread_mutex_unlock (&fanout->lock);
+  release (fanout, reader);
+  return 0;
+}
+
+int
+weir_fanout_pause (WeirFanout *fanout, WeirReader *reader, int64_t now_ns)
+{
+  if (!is_alone (reader))
+    return -EINVAL;
+  hold (reader);
+  if (!reader_paused (reader))
+    atomic_store_explicit (&reader->paused_ns, now_ns, memory_order_relaxed);
+  release (fanout, reader);
+  return 0;
+}
+
+// It is as if all had come later by the time that it was paused for.
+static void
+shift (const WeirFanout *fanout, WeirReader *reader, int64_t by_ns)
+{
+  atomic_store_explicit (&reader->delay_ns, reader_delay (reader) + by_ns, memory_order_relaxed);
+  reader->time_ahead += to_ticks (fanout, by_ns);
+  reader->join.begun_ns += by_ns;
+  reader->join.from_arrival += by_ns;
+  reader->next_ns = reader->blocked_since = reader->well_since = 0;
+}
+
+int
+weir_fanout_resume (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirPlan *plan)
+{
+  int64_t paused_ns;
+
+  if (!is_alone (reader))
+    return -EINVAL;
+  hold (reader);
+  pthread_mutex_lock (&fanout->lock);
+  paused_ns = reader_paused (reader);
+  if (paused_ns) {
+    shift (fanout, reader, now_ns - paused_ns);
+    atomic_store_explicit (&reader->paused_ns, 0, memory_order_relaxed);
+  }
+  if (plan)
+    say_next (fanout, reader, now_ns, plan);
+  pthread_mutex_unlock (&fanout->lock);
+  release (fanout, reader);
+  return 0;
+}
+
+void
+weir_fanout_next (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirPlan *plan)
+{
+  hold (reader);
+  pthread_mutex_lock (&fanout->lock);
+  say_next (fanout, reader, now_ns, plan);
+  pthread_mutex_unlock (&fanout->lock);
+  release (fanout, reader);
+}
+
+void
+weir_fanout_set_clock_rate (WeirFanout *fanout, uint32_t clock_rate)
+{
+  pthread_mutex_lock (&fanout->lock);
+  fanout->clock_rate = clock_rate;
+  pthread_mutex_unlock (&fanout->lock);
+}

@@ -1,0 +1,571 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Readers at places of their own in one window: when they get what, and with which numbers.
+#include "fanout.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/udp.h>
+
+#include "packets.h"
+#include "tap.h"
+
+#define MS INT64_C (1000000)
+#define S (1000 * MS)
+#define BEAT (5 * MS)
+#define FRAME_NS (40 * MS)
+#define RATE 90000
+#define FRAME_TICKS 3600
+#define FRAME_PACKETS 3
+#define GOP 25
+#define LEN 1000
+#define PACKETS_MAX 65536
+#define READERS_MAX 1024
+
+typedef struct {
+  int64_t arrival_ns;
+  uint32_t timestamp;
+  uint16_t seq;
+  bool key;
+} Sent;
+
+typedef struct {
+  uint32_t id, timestamp;
+  uint16_t seq;
+  int64_t at_ns;
+} Got;
+
+typedef struct {
+  WeirReader *reader;
+  Got *got;
+  size_t n, capacity;
+} Reader;
+
+static Sent stream[PACKETS_MAX];
+static size_t n_stream;
+static Reader readers[READERS_MAX];
+static size_t n_readers;
+static WeirFanout *fanout;
+static WeirFanoutSettings settings;
+static int64_t now;
+static size_t deaf; // this reader's sends have no room; SIZE_MAX: nobody's
+static unsigned n_frames;
+static uint16_t next_seq;
+static uint32_t next_time;
+
+static void
+got_packet (Reader *reader, const uint8_t *data)
+{
+  uint32_t id;
+
+  memcpy (&id, data + RTP_HEADER + VP8_PAYLOAD, sizeof id);
+  if (reader->n == reader->capacity) {
+    reader->capacity = reader->capacity ? 2 * reader->capacity : 256;
+    reader->got = realloc (reader->got, reader->capacity * sizeof *reader->got);
+  }
+  reader->got[reader->n++] = (Got) {
+    .id = id,
+    .timestamp = (uint32_t) data[4] << 24 | (uint32_t) data[5] << 16 | data[6] << 8 | data[7],
+    .seq = (uint16_t) (data[2] << 8 | data[3]),
+    .at_ns = now,
+  };
+}
+
+static int
+take (const struct msghdr *msg)
+{
+  const struct iovec *iov = msg->msg_iov;
+  struct sockaddr_in address;
+  size_t index;
+
+  memcpy (&address, msg->msg_name, sizeof address);
+  index = ntohl (address.sin_addr.s_addr) & 0xffffff;
+  if (index == deaf) {
+    errno = EAGAIN;
+    return -1;
+  }
+  for (size_t at = 0; at < iov->iov_len; at += LEN)
+    got_packet (&readers[index], (const uint8_t *) iov->iov_base + at);
+  return 0;
+}
+
+static ssize_t
+fake_sendmsg (int fd, const struct msghdr *msg, int flags)
+{
+  return take (msg) < 0 ? -1 : (ssize_t) msg->msg_iov->iov_len;
+}
+
+static int
+fake_sendmmsg (int fd, struct mmsghdr *msgs, unsigned n, int flags)
+{
+  for (unsigned i = 0; i < n; i++) {
+    if (take (&msgs[i].msg_hdr) < 0)
+      return i > 0 ? (int) i : -1;
+  }
+  return (int) n;
+}
+
+static const WeirSendOps fake_ops = { fake_sendmsg, fake_sendmmsg };
+
+// ---- driving it ----
+
+static void
+begin (int64_t window_ns)
+{
+  n_stream = n_readers = n_frames = 0;
+  now = 100 * S;
+  next_seq = 65000;
+  next_time = 0xfffff000;
+  deaf = SIZE_MAX;
+  settings = (WeirFanoutSettings) {
+    .join_at_keyframe = true,
+    .catch_up_live = true,
+    .catch_up_rate = 8,
+    .coalesce_ns = 5 * MS,
+    .bounds = { 64 << 20, PACKETS_MAX, window_ns, false },
+  };
+  fanout = weir_fanout_new (NULL, &fake_ops, &settings);
+  weir_fanout_set_codec (fanout, WEIR_CODEC_VP8, 0);
+  weir_fanout_set_clock_rate (fanout, RATE);
+  weir_fanout_start (fanout);
+}
+
+static void
+push (bool first, bool marker, bool key)
+{
+  uint32_t id = (uint32_t) n_stream++;
+  uint8_t *room = weir_fanout_reserve (fanout, LEN);
+
+  stream[id] = (Sent) { now, next_time, next_seq, key };
+  memset (room, (int) id, LEN);
+  put_rtp (room, next_seq++, next_time, marker);
+  put_vp8 (room + RTP_HEADER, first, key, false, 0);
+  memcpy (room + RTP_HEADER + VP8_PAYLOAD, &id, sizeof id);
+  weir_fanout_commit (fanout, LEN, now);
+}
+
+static void
+push_frame (void)
+{
+  bool key = n_frames++ % GOP == 0;
+
+  weir_fanout_begin (fanout);
+  for (size_t i = 0; i < FRAME_PACKETS; i++)
+    push (i == 0, i + 1 == FRAME_PACKETS, key);
+  weir_fanout_end (fanout, now);
+  next_time += FRAME_TICKS;
+}
+
+// The time goes on, a frame comes each 40 ms, and whoever is to be served is.
+static void
+play (int64_t ns)
+{
+  for (int64_t end = now + ns; now < end; now += BEAT) {
+    if (now % FRAME_NS == 0)
+      push_frame ();
+    weir_fanout_run (fanout, now);
+  }
+}
+
+static Reader *
+add_planned (int64_t delay_ns, const WeirPlan *plan)
+{
+  WeirAddress address = { .v4 = { .sin_family = AF_INET,
+                              .sin_port = htons (5000),
+                              .sin_addr.s_addr = htonl (0x0a000000 + (uint32_t) n_readers) } };
+  Reader *reader = &readers[n_readers++];
+
+  *reader = (Reader) { .reader = weir_reader_new_udp () };
+  weir_reader_set_route (reader->reader, 3, &address);
+  weir_reader_set_delay (reader->reader, delay_ns);
+  CHECK_INT (weir_fanout_add (fanout, reader->reader, 0, plan, now), 0);
+  return reader;
+}
+
+static Reader *
+add (int64_t delay_ns)
+{
+  return add_planned (delay_ns, NULL);
+}
+
+static WeirReaderCounters
+counters (const Reader *reader)
+{
+  WeirReaderCounters c;
+
+  weir_reader_counters (fanout, reader->reader, now, &c);
+  return c;
+}
+
+// Numbers miss nothing but what was dropped.
+static void
+check_sums (const Reader *reader)
+{
+  WeirReaderCounters c = counters (reader);
+  uint64_t dropped = 0, gaps = 0;
+
+  for (int i = 0; i < WEIR_N_DROPS; i++)
+    dropped += c.dropped[i];
+  CHECK_INT (c.due, c.packets + dropped);
+  CHECK_INT (c.packets, reader->n);
+  for (size_t i = 1; i < reader->n; i++)
+    gaps += (uint16_t) (reader->got[i].seq - reader->got[i - 1].seq - 1);
+  CHECK (gaps <= dropped);
+}
+
+static void
+finish (void)
+{
+  for (size_t i = 0; i < n_readers; i++)
+    check_sums (&readers[i]);
+  weir_fanout_stop (fanout);
+  weir_fanout_free (fanout);
+  for (size_t i = 0; i < n_readers; i++) {
+    weir_reader_unref (readers[i].reader);
+    free (readers[i].got);
+  }
+}
+
+// From number `from` on it got everything, `delay_ns` after it came, with its time shifted so.
+static void
+check_delayed (const Reader *reader, size_t from, int64_t delay_ns)
+{
+  for (size_t i = from; i < reader->n && tap_ok; i++) {
+    const Got *got = &reader->got[i];
+    const Sent *sent = &stream[got->id];
+    int64_t late = got->at_ns - sent->arrival_ns - delay_ns;
+
+    if (i > from)
+      CHECK_INT (got->id, got[-1].id + 1);
+    CHECK (late >= 0 && late < BEAT);
+    CHECK_INT (got->timestamp, (uint32_t) (sent->timestamp + delay_ns / 1000 * RATE / 1000000));
+  }
+}
+
+// ---- the tests ----
+
+static void
+each_packet_comes_so_long_after_it_came (void)
+{
+  const int64_t delay = 12345 * MS;
+  Reader *reader;
+
+  begin (60 * S);
+  play (30 * S);
+  reader = add (delay);
+  play (5 * S);
+  CHECK (stream[reader->got[0].id].key);
+  CHECK (reader->got[0].at_ns - stream[reader->got[0].id].arrival_ns >= delay);
+  CHECK (reader->got[0].at_ns - stream[reader->got[0].id].arrival_ns <= delay + 2 * S);
+  CHECK_INT (counters (reader).delay_ns, delay);
+  CHECK (!counters (reader).catching_up);
+  CHECK (counters (reader).lag_ns < BEAT);
+  // A GOP at eight times the speed is less than half a second.
+  check_delayed (reader, 2 * GOP * FRAME_PACKETS, delay);
+  finish ();
+}
+
+static void
+everybody_at_another_place (void)
+{
+  begin (60 * S);
+  play (62 * S);
+  for (int i = 0; i < 1000; i++)
+    add (50 * MS + i * 57 * MS);
+  play (4 * S);
+  for (size_t i = 0; i < n_readers && tap_ok; i++)
+    check_delayed (&readers[i], 2 * GOP * FRAME_PACKETS, 50 * MS + (int64_t) i * 57 * MS);
+  finish ();
+}
+
+static void
+more_than_there_is (void)
+{
+  WeirPlan plan;
+  Reader *reader;
+
+  begin (10 * S);
+  CHECK (!weir_fanout_plan (fanout, 5 * S, now, &plan));
+  play (3 * S);
+  // The whole window is there.
+  CHECK (weir_fanout_plan (fanout, 30 * S, now, &plan));
+  CHECK_INT (plan.delay_ns, 3 * S);
+  CHECK_INT (plan.seq, stream[0].seq);
+  CHECK_INT (plan.rtp_time, (uint32_t) (stream[0].timestamp + 3 * RATE));
+  play (20 * S);
+  // It is not about to be let go.
+  CHECK (weir_fanout_plan (fanout, WEIR_DELAY_OLDEST, now, &plan));
+  CHECK (plan.delay_ns >= 8 * S && plan.delay_ns <= 9 * S);
+  reader = add (WEIR_DELAY_OLDEST);
+  play (2 * S);
+  CHECK_INT (counters (reader).delay_ns, plan.delay_ns);
+  CHECK_INT (reader->got[0].seq, plan.seq);
+  CHECK_INT (reader->got[0].timestamp, plan.rtp_time);
+  check_delayed (reader, 0, plan.delay_ns);
+  play (20 * S);
+  CHECK_INT (counters (reader).moved, 0);
+  finish ();
+}
+
+static void
+a_plan_is_kept_at_a_place (void)
+{
+  WeirPlan plan;
+  Reader *reader;
+
+  begin (60 * S);
+  play (20 * S);
+  CHECK (weir_fanout_plan (fanout, 7 * S, now, &plan));
+  play (300 * MS);
+  reader = add_planned (7 * S, &plan);
+  play (2 * S);
+  CHECK_INT (reader->got[0].seq, plan.seq);
+  CHECK_INT (reader->got[0].timestamp, plan.rtp_time);
+  check_delayed (reader, 2 * GOP * FRAME_PACKETS, 7 * S);
+  finish ();
+}
+
+// No number is left out, and the time does not go back.
+static void
+check_goes_on (const Reader *reader, size_t i)
+{
+  CHECK_INT (reader->got[i].seq, (uint16_t) (reader->got[i - 1].seq + 1));
+  CHECK ((int32_t) (reader->got[i].timestamp - reader->got[i - 1].timestamp) >= 0);
+}
+
+static void
+from_place_to_place (void)
+{
+  const int64_t delays[] = { 20 * S, 0, 5 * S, 4 * S, 30 * S, 0 };
+  Reader *reader;
+
+  begin (60 * S);
+  play (50 * S);
+  reader = add (0);
+  play (2 * S);
+  for (size_t k = 0; k < sizeof delays / sizeof *delays; k++) {
+    size_t n = reader->n;
+    WeirPlan plan;
+
+    CHECK_INT (weir_fanout_set_delay (fanout, reader->reader, delays[k], now, &plan), 0);
+    CHECK_INT (plan.delay_ns, delays[k]);
+    play (3 * S);
+    CHECK_INT (reader->got[n].seq, plan.seq);
+    CHECK_INT (reader->got[n].timestamp, plan.rtp_time);
+    CHECK (stream[reader->got[n].id].key);
+    check_goes_on (reader, n);
+    // What it got last came so long ago, in both clocks.
+    check_delayed (reader, reader->n - 10, delays[k]);
+  }
+  // A jump to where it is, is none.
+  CHECK_INT (weir_fanout_set_delay (fanout, reader->reader, 0, now, NULL), 0);
+  play (1 * S);
+  check_delayed (reader, reader->n - 60, 0);
+  finish ();
+}
+
+static void
+who_is_paused_keeps_its_place (void)
+{
+  Reader *reader, *live;
+  WeirPlan plan;
+  size_t n;
+
+  begin (60 * S);
+  live = add (0);
+  play (30 * S);
+  reader = add (10 * S);
+  play (5 * S);
+  n = reader->n;
+  CHECK_INT (weir_fanout_pause (fanout, reader->reader, now), 0);
+  play (8 * S);
+  CHECK_INT (reader->n, n);
+  CHECK (counters (reader).paused);
+  CHECK_INT (counters (reader).delay_ns, 18 * S);
+  CHECK_INT (counters (reader).lag_ns, 0);
+  CHECK_INT (weir_fanout_resume (fanout, reader->reader, now, &plan), 0);
+  CHECK_INT (plan.delay_ns, 18 * S);
+  play (5 * S);
+  CHECK_INT (reader->got[n].id, reader->got[n - 1].id + 1);
+  CHECK_INT (reader->got[n].seq, plan.seq);
+  CHECK_INT (reader->got[n].timestamp, plan.rtp_time);
+  check_goes_on (reader, n);
+  check_delayed (reader, n, 18 * S);
+  CHECK_INT (counters (reader).state, WEIR_READER_OK);
+
+  // One that was live.
+  n = live->n;
+  CHECK_INT (weir_fanout_pause (fanout, live->reader, now), 0);
+  play (2 * S);
+  CHECK_INT (weir_fanout_resume (fanout, live->reader, now, NULL), 0);
+  play (2 * S);
+  check_delayed (live, n, 2 * S);
+  check_goes_on (live, n);
+  finish ();
+}
+
+static void
+the_edge_moves_who_is_paused (void)
+{
+  Reader *reader;
+  size_t n;
+  Got *got;
+
+  begin (10 * S);
+  play (8 * S);
+  reader = add (3 * S);
+  play (3 * S);
+  n = reader->n;
+  weir_fanout_pause (fanout, reader->reader, now);
+  play (20 * S);
+  CHECK (counters (reader).moved >= 1);
+  CHECK (counters (reader).delay_ns <= 10 * S);
+  CHECK (counters (reader).dropped[WEIR_DROP_OVERRUN] > 0);
+  weir_fanout_resume (fanout, reader->reader, now, NULL);
+  play (5 * S);
+  got = &reader->got[n];
+  CHECK (stream[got->id].key);
+  // It is a loss, as numbers and times tell.
+  CHECK_INT ((uint16_t) (got->seq - got[-1].seq), got->id - got[-1].id);
+  CHECK_INT (got->timestamp - got[-1].timestamp,
+      (stream[got->id].timestamp - stream[got[-1].id].timestamp) + 20 * RATE);
+  for (size_t i = n + 1; i < reader->n; i++)
+    CHECK_INT (reader->got[i].id, reader->got[i - 1].id + 1);
+  finish ();
+}
+
+// The window shrinks below a reader's delay.
+static void
+the_edge_moves_who_plays (void)
+{
+  Reader *reader;
+
+  begin (30 * S);
+  play (32 * S);
+  reader = add (25 * S);
+  play (3 * S);
+  settings.bounds.time_ns = 10 * S;
+  weir_fanout_set (fanout, &settings);
+  play (5 * S);
+  CHECK_INT (counters (reader).moved, 1);
+  CHECK (counters (reader).delay_ns <= 9 * S);
+  CHECK (counters (reader).delay_ns >= 7 * S);
+  CHECK_INT (reader->got[reader->n - 1].id, reader->got[reader->n - 2].id + 1);
+  CHECK_INT (counters (reader).state, WEIR_READER_OK);
+  finish ();
+}
+
+// A socket without room: what is too old is too old for its place, not for the live edge.
+static void
+who_has_no_room_goes_on_at_its_place (void)
+{
+  Reader *reader;
+  size_t n;
+
+  begin (60 * S);
+  play (30 * S);
+  reader = add (10 * S);
+  play (3 * S);
+  n = reader->n;
+  deaf = 0;
+  play (500 * MS);
+  CHECK (counters (reader).lag_ns > 0 && counters (reader).lag_ns <= 500 * MS);
+  deaf = SIZE_MAX;
+  play (10 * S);
+  CHECK (counters (reader).dropped[WEIR_DROP_WOULD_BLOCK] > 0);
+  CHECK (stream[reader->got[n].id].arrival_ns - stream[reader->got[n - 1].id].arrival_ns < 1 * S);
+  check_delayed (reader, reader->n - 20, 10 * S);
+  finish ();
+}
+
+// Two tracks of one delay, with clocks of their own: what was taken at once is shown at once, by
+// the sender reports of the stream as it is.
+static void
+tracks_stay_in_step (void)
+{
+  const uint32_t rates[] = { 90000, 48000, 44100, 8000 };
+  const int64_t delay = 17171717171;
+  WeirPlan plan;
+
+  for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+    double seconds;
+
+    begin (60 * S);
+    weir_fanout_set_clock_rate (fanout, rates[i]);
+    play (30 * S);
+    CHECK (weir_fanout_plan (fanout, delay, now, &plan));
+    seconds = (double) (uint32_t) (plan.rtp_time - (uint32_t) plan.live_time) / rates[i];
+    CHECK (seconds > 17.171717171 - 1.0 / rates[i] && seconds <= 17.171717171);
+    finish ();
+  }
+}
+
+static void
+nothing_is_kept_that_nobody_asks_for (void)
+{
+  WeirPlan plan;
+
+  begin (20 * S);
+  settings.join_at_keyframe = false;
+  weir_fanout_set (fanout, &settings);
+  add (0);
+  play (10 * S);
+  weir_fanout_plan (fanout, 20 * S, now, &plan);
+  CHECK (plan.delay_ns <= 1 * S);
+  settings.keep_window = true;
+  weir_fanout_set (fanout, &settings);
+  play (10 * S);
+  weir_fanout_plan (fanout, 20 * S, now, &plan);
+  CHECK (plan.delay_ns >= 8 * S);
+  finish ();
+}
+
+static void
+everything_at_random (void)
+{
+  begin (20 * S);
+  settings.bounds.packets = 1000;
+  weir_fanout_set (fanout, &settings);
+  for (int i = 0; i < 40; i++)
+    add (0);
+  for (int i = 0; i < 2000; i++) {
+    Reader *reader = &readers[random_below (n_readers)];
+
+    play ((int64_t) random_below (10) * BEAT);
+    switch (random_below (5)) {
+      case 0:
+        weir_fanout_pause (fanout, reader->reader, now);
+        break;
+      case 1:
+        weir_fanout_resume (fanout, reader->reader, now, NULL);
+        break;
+      case 2:
+        weir_fanout_set_delay (fanout, reader->reader, (int64_t) random_below (30) * S, now, NULL);
+        break;
+      case 3:
+        deaf = random_percent (50) ? SIZE_MAX : random_below (n_readers);
+        break;
+      default:
+        break;
+    }
+  }
+  finish ();
+}
+
+int
+main (void)
+{
+  random_init ();
+  RUN (each_packet_comes_so_long_after_it_came);
+  RUN (everybody_at_another_place);
+  RUN (more_than_there_is);
+  RUN (a_plan_is_kept_at_a_place);
+  RUN (from_place_to_place);
+  RUN (who_is_paused_keeps_its_place);
+  RUN (the_edge_moves_who_is_paused);
+  RUN (the_edge_moves_who_plays);
+  RUN (who_has_no_room_goes_on_at_its_place);
+  RUN (tracks_stay_in_step);
+  RUN (nothing_is_kept_that_nobody_asks_for);
+  RUN (everything_at_random);
+  return tap_done ();
+}
