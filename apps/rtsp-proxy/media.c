@@ -8,6 +8,9 @@
 // Sender reports come this often, so that a reader which joins is in step within a second or so.
 #define RTCP_INTERVAL GST_SECOND
 
+// A title's beginning stays for longer than readers may come for it: for the time until they PLAY.
+#define SESSION_SLACK_MS 5000
+
 typedef struct {
   GstRTSPMediaFactory parent;
   Presentation *presentation;
@@ -214,6 +217,9 @@ on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, MediaFacto
     gst_util_set_object_arg (G_OBJECT (element), "join", config->join);
     gst_util_set_object_arg (G_OBJECT (element), "catch-up", config->catch_up);
     g_object_set (element, "class", config->class, NULL);
+    if (presentation_get_instance (self->presentation))
+      g_object_set (element, "delay", G_MAXUINT64, "window-time",
+          (guint64) (config->interval_ms + SESSION_SLACK_MS) * GST_MSECOND, NULL);
     mount_config_unref (config);
   }
   // Packets are sent when they come. Their times are those of their arrival, so a sink that waited

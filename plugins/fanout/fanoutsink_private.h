@@ -51,6 +51,7 @@ struct _WeirFanoutSink {
   GCancellable *cancellable; // made new under `lock`
   WeirFanoutSettings settings;
   guint class;
+  gint64 delay_ns; // of readers for whom nothing else is said
 
   // The streaming thread's.
   gboolean warned_too_big;

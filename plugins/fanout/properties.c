@@ -34,6 +34,7 @@ enum {
   PROP_WINDOW_TIME,
   PROP_DROP_POLICY,
   PROP_CLASS,
+  PROP_DELAY,
   PROP_INLINE_READERS,
   PROP_SPREAD,
   PROP_FANOUT_STATS,
@@ -210,6 +211,9 @@ set_setting (WeirFanoutSink *self, guint id, const GValue *value)
     case PROP_CLASS:
       self->class = g_value_get_uint (value);
       break;
+    case PROP_DELAY:
+      self->delay_ns = (gint64) MIN (g_value_get_uint64 (value), (guint64) WEIR_DELAY_OLDEST);
+      break;
     default:
       ours = FALSE;
       break;
@@ -266,6 +270,10 @@ get_setting (WeirFanoutSink *self, guint id, GValue *value)
       break;
     case PROP_CLASS:
       g_value_set_uint (value, self->class);
+      break;
+    case PROP_DELAY:
+      g_value_set_uint64 (
+          value, self->delay_ns == WEIR_DELAY_OLDEST ? G_MAXUINT64 : (guint64) self->delay_ns);
       break;
     default:
       ours = FALSE;
@@ -580,6 +588,17 @@ install_sending (GObjectClass *klass)
   g_object_class_install_property (klass, PROP_CLASS,
       g_param_spec_uint ("class", "Class", "Class of new readers (0 = first, 7 = last)", 0,
           WEIR_CLASSES - 1, DEFAULT_CLASS, rw));
+  /**
+   * WeirFanoutSink:delay:
+   *
+   * How far behind the live edge (ns) readers are that come from now on, if
+   * #WeirFanoutSink::set-delay says nothing else of them; %G_MAXUINT64: as far as the window goes
+   * back. See there, also for what #WeirFanoutSink:window-time has to be.
+   */
+  g_object_class_install_property (klass, PROP_DELAY,
+      g_param_spec_uint64 ("delay", "Delay",
+          "How far behind the live edge new readers are, in ns (max = where the window begins)", 0,
+          G_MAXUINT64, 0, rw));
   /**
    * WeirFanoutSink:inline-readers:
    *

@@ -217,10 +217,9 @@ add_fresh (WeirFanoutSink *self, Name *name)
 
   g_mutex_lock (&self->lock);
   coming = g_hash_table_lookup (self->coming, name->key);
-  if (coming) {
+  if (coming)
     weir_reader_set_layers (name->reader, coming->layers);
-    weir_reader_set_delay (name->reader, coming->delay_ns);
-  }
+  weir_reader_set_delay (name->reader, coming ? coming->delay_ns : self->delay_ns);
   r = weir_fanout_add (self->fanout, name->reader, self->class,
       coming && coming->planned ? &coming->plan : NULL, weir_now_ns ());
   g_hash_table_remove (self->coming, name->key);
@@ -459,6 +458,7 @@ get_coming (WeirFanoutSink *self, const gchar *host, gint port, gint64 now_ns)
   if (!coming && g_hash_table_size (self->coming) < COMING_MAX) {
     coming = g_new0 (Coming, 1);
     coming->layers = WEIR_LAYER_SET_ALL;
+    coming->delay_ns = self->delay_ns;
     g_hash_table_insert (self->coming, g_strdup (key), coming);
   }
   if (coming)
@@ -473,7 +473,7 @@ plan_coming (WeirFanoutSink *self, const gchar *host, gint port, gint64 now_ns, 
 {
   Coming *coming = get_coming (self, host, port, now_ns);
 
-  if (!weir_fanout_plan (self->fanout, coming ? coming->delay_ns : 0, now_ns, plan))
+  if (!weir_fanout_plan (self->fanout, coming ? coming->delay_ns : self->delay_ns, now_ns, plan))
     return FALSE;
   if (coming) {
     coming->plan = *plan;

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Stored titles: readers who ask for one within an interval share its upstream's session."""
+
+import time
+
+from control import Controlled
+from proxy import Origin, Read, wait_for_readers
+from tap import run, test
+
+QUICK = {'linger': '200ms', 'connect-timeout': '2s', 'read-timeout': '2s'}
+
+
+def title(origin, interval):
+    return {'/title': {'upstream': origin.url, 'interval': interval, **QUICK}}
+
+
+@test
+def all_who_ask_within_the_interval_get_the_beginning():
+    """Whole from its first access unit, in step, at the time of whoever reads it."""
+    with Origin() as origin, Controlled(title(origin, '3s')) as proxy:
+        reads = []
+        for i in range(5):
+            reads.append(Read(proxy.url('/title'), transport=('tcp', 'udp')[i % 2], duration=3,
+                              expect=origin.expect))
+            wait_for_readers(proxy, i + 1)
+            time.sleep(0.4)
+        results = [read.result() for read in reads]
+        assert origin.count('play') == 1
+        # The same for all of them: that was the beginning.
+        units = [result['readers'][0]['tracks']['video']['aus'] for result in results]
+        assert max(units) - min(units) <= 3, units
+        for result in results:
+            totals = result['totals']
+            assert totals['ok'] == 1 and totals['lost'] == totals['mismatched'] == 0, totals
+            # The two tracks' delays begin with their first packets.
+            assert totals['av_offset_error_max_us'] < 40000, totals
+
+
+@test
+def who_asks_later_begins_another_session():
+    with Origin() as origin, Controlled(title(origin, '1s')) as proxy:
+        first = Read(proxy.url('/title'), duration=4)
+        wait_for_readers(proxy, 1)
+        time.sleep(1.2)
+        second = Read(proxy.url('/title'), duration=2)
+        wait_for_readers(proxy, 2)
+        assert origin.count('play') == 2
+        assert first.result()['totals']['ok'] == second.result()['totals']['ok'] == 1
+
+
+@test
+def the_end_of_a_title_is_the_end_of_its_session():
+    """Who is behind gets the rest; nobody's session begins anew."""
+    with Origin() as origin, Controlled(title(origin, '2s')) as proxy:
+        early = Read(proxy.url('/title'), duration=8)
+        wait_for_readers(proxy, 1)
+        time.sleep(1.5)
+        late = Read(proxy.url('/title'), duration=8)
+        wait_for_readers(proxy, 2)
+        time.sleep(0.5)
+        origin.kill()
+        proxy.wait_for_line(r' reader \S+ out: /title#1: the title has ended')
+        units = [read.result(None)['readers'][0]['tracks']['video']['aus'] for read in (early, late)]
+        assert abs(units[0] - units[1]) <= 3, units
+        with Origin(after=origin) as again:
+            time.sleep(1)
+            assert again.count('play') == 0
+
+
+if __name__ == '__main__':
+    run()
