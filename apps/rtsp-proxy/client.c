@@ -123,9 +123,14 @@ on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
   GError *error = NULL;
-  Presentation *presentation = ctx->uri ? self->find (ctx->uri, self->find_data, &error) : NULL;
+  Presentation *presentation = NULL;
   gboolean busy;
 
+  // It asks for what it has waited for, and not for another session of a title.
+  if (self->waited)
+    return check_known (self, ctx, self->presentation);
+  if (ctx->uri)
+    presentation = self->find (ctx->uri, self->find_data, &error);
   if (!presentation) {
     busy = g_error_matches (error, G_IO_ERROR, G_IO_ERROR_BUSY);
     log_event ("reader %s: %s", self->peer, error ? error->message : "a request without a URL");

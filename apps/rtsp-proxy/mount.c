@@ -7,7 +7,7 @@
 #include <string.h>
 
 // Of a stored title, at once.
-#define SESSIONS_MAX 256
+#define SESSIONS_MAX 1024
 
 struct _Mount {
   gatomicrefcount refs;
