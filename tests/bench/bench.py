@@ -13,8 +13,8 @@ from rig import rig_or_loopback
 from servers import CACHE, ROOT, raise_file_limit, servers
 from tap import Skip
 
-NAMES = ('core', 'layers', 'many', 'fanout', 'join', 'lag', 'signal_rate', 'relay', 'pace', 'graph',
-         'interval')
+NAMES = ('core', 'layers', 'many', 'delays', 'fanout', 'join', 'lag', 'signal_rate', 'relay', 'pace',
+         'graph', 'interval')
 
 
 def commit():
