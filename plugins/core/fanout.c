@@ -100,6 +100,12 @@ weir_reader_set_layers (WeirReader *reader, WeirLayerSet wanted)
   atomic_store_explicit (&reader->wanted_layers, pack_layers (wanted), memory_order_relaxed);
 }
 
+WeirLayerSet
+weir_reader_get_layers (const WeirReader *reader)
+{
+  return unpack_layers (atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed));
+}
+
 void
 weir_reader_set_delay (WeirReader *reader, int64_t delay_ns)
 {

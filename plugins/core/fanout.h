@@ -91,7 +91,11 @@ typedef struct weir_reader WeirReader;
 typedef struct {
   int64_t position;
   int64_t made_ns;
-  int64_t delay_ns; // that it will have: less than was asked for, where the window is shorter
+  int64_t delay_ns;   // that it will have: less than was asked for, where the window is shorter
+  int64_t time_ahead; // of its timestamps, in ticks
+  int64_t paused_ns;  // since when it is paused; 0: it is not
+  bool goes_on;       // its sequence numbers do
+  bool moved;         // the window's edge came past it
   int64_t live_time;
   bool known; // whether the rest is anything
   uint16_t seq;
@@ -190,6 +194,11 @@ int weir_fanout_pause (WeirFanout *fanout, WeirReader *reader, int64_t now_ns);
 // What a reader gets next.
 void weir_fanout_next (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirPlan *plan);
 
+// What a reader goes on with that comes again: `kept` is what it was to get next when it was paused
+// and removed. At its place, or with this delay, if that is not negative.
+bool weir_fanout_plan_again (
+    WeirFanout *fanout, const WeirPlan *kept, int64_t delay_ns, int64_t now_ns, WeirPlan *plan);
+
 // `plan` may be NULL, or one that was made earlier: the reader begins with what it told, if that is
 // still there. A multicast group begins at the live edge. A reader is added once. 0, or -ENOMEM.
 int weir_fanout_add (
@@ -204,6 +213,7 @@ int weir_fanout_set_class (WeirFanout *fanout, WeirReader *reader, unsigned clas
 // added, it begins with them. What is left out takes no sequence number. Readers of one set share
 // its making; a stream has at most 64 sets at a time, and beyond that readers keep what they have.
 void weir_reader_set_layers (WeirReader *reader, WeirLayerSet wanted);
+WeirLayerSet weir_reader_get_layers (const WeirReader *reader);
 
 // The layers that were seen, and their bitrates.
 void weir_fanout_rates (WeirFanout *fanout, WeirRates *rates);

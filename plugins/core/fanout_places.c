@@ -99,6 +99,7 @@ places_plan (const WeirFanout *fanout, bool at_keyframe, int64_t delay_ns, int64
   WeirPlan plan = { .position = place.position,
     .made_ns = now_ns,
     .delay_ns = place.delay_ns,
+    .time_ahead = to_ticks (fanout, place.delay_ns),
     .live_time = WEIR_LIVE_UNKNOWN };
   const WeirPacket *packet;
 
@@ -108,7 +109,7 @@ places_plan (const WeirFanout *fanout, bool at_keyframe, int64_t delay_ns, int64
     if (place.join && fanout->settings.catch_up_live)
       plan.live_time = time_at_edge (window, &place);
     plan.seq = packet->seq;
-    plan.rtp_time = (uint32_t) (plan.live_time + to_ticks (fanout, plan.delay_ns));
+    plan.rtp_time = (uint32_t) (plan.live_time + plan.time_ahead);
     plan.known = plan.rtp_time_known = packet->flags & WEIR_PACKET_RTP;
   } else if (window->head > window->tail) {
     packet = weir_window_at (window, window->head - 1);
@@ -145,7 +146,7 @@ begin_at (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t 
 
   atomic_store_explicit (&reader->cursor, plan->position, memory_order_relaxed);
   atomic_store_explicit (&reader->delay_ns, plan->delay_ns, memory_order_relaxed);
-  reader->time_ahead = to_ticks (fanout, plan->delay_ns);
+  reader->time_ahead = plan->time_ahead;
   reader->next_ns = reader->blocked_since = reader->well_since = 0;
   end_join (reader);
   if (plan->position == window->head
@@ -164,6 +165,19 @@ begin_at (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t 
     .compress = fanout->settings.catch_up_live && packet->flags & WEIR_PACKET_RTP,
   };
   atomic_store_explicit (&reader->joining, true, memory_order_relaxed);
+}
+
+// The number that the packet at a position of a stream has, or will have.
+static uint16_t
+seq_at (const WeirWindow *window, int64_t at)
+{
+  if (at < window->tail)
+    at = window->tail;
+  if (at < window->head)
+    return weir_window_at (window, at)->seq;
+  return window->head > window->tail
+             ? (uint16_t) (weir_window_at (window, window->head - 1)->seq + 1)
+             : 0;
 }
 
 static bool
@@ -185,6 +199,8 @@ places_put (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_
     plan = &fresh;
   }
   begin_at (fanout, reader, plan, now_ns);
+  if (plan->goes_on)
+    reader->seq_delta = (uint16_t) (plan->seq - seq_at (&fanout->window, plan->position));
 }
 
 // After the last packet that is due to it.
@@ -269,19 +285,6 @@ release (WeirFanout *fanout, WeirReader *reader)
     weir_task_wake (&atomic_load (&reader->shard)->task);
 }
 
-// The number that the packet at a position of a stream has, or will have.
-static uint16_t
-seq_at (const WeirWindow *window, int64_t at)
-{
-  if (at < window->tail)
-    at = window->tail;
-  if (at < window->head)
-    return weir_window_at (window, at)->seq;
-  return window->head > window->tail
-             ? (uint16_t) (weir_window_at (window, window->head - 1)->seq + 1)
-             : 0;
-}
-
 // The number of the packet that it gets next.
 static uint16_t
 next_seq (const WeirFanout *fanout, const WeirReader *reader)
@@ -307,6 +310,8 @@ say_next (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns, We
     .position = cursor,
     .made_ns = now_ns,
     .delay_ns = reader_delay (reader),
+    .time_ahead = reader->time_ahead,
+    .paused_ns = reader_paused (reader),
     .seq = next_seq (fanout, reader),
     .known = window->head > window->tail,
   };
@@ -429,6 +434,51 @@ weir_fanout_next (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirPl
   say_next (fanout, reader, now_ns, plan);
   pthread_mutex_unlock (&fanout->lock);
   release (fanout, reader);
+}
+
+// Who was paused goes on at its place, or where the window's edge has moved it.
+static void
+plan_place (const WeirFanout *fanout, const WeirPlan *kept, int64_t now_ns, WeirPlan *plan)
+{
+  const WeirWindow *window = &fanout->window;
+  int64_t paused_for = now_ns - kept->paused_ns;
+
+  *plan = *kept;
+  plan->made_ns = now_ns;
+  plan->paused_ns = 0;
+  plan->live_time = WEIR_LIVE_UNKNOWN;
+  plan->delay_ns += paused_for;
+  plan->time_ahead += to_ticks (fanout, paused_for);
+  plan->moved = kept->position < window->tail;
+  if (plan->moved) {
+    plan->position = next_place (fanout, true);
+    plan->seq = (uint16_t) (kept->seq + (plan->position - kept->position));
+  }
+  plan->rtp_time_known = false;
+  if (plan->position < window->head) {
+    const WeirPacket *packet = weir_window_at (window, plan->position);
+
+    if (plan->moved && now_ns - packet->arrival_ns < plan->delay_ns)
+      plan->delay_ns = now_ns - packet->arrival_ns;
+    plan->rtp_time = (uint32_t) (packet->rtp_time + plan->time_ahead);
+    plan->rtp_time_known = packet->flags & WEIR_PACKET_RTP;
+  }
+}
+
+bool
+weir_fanout_plan_again (
+    WeirFanout *fanout, const WeirPlan *kept, int64_t delay_ns, int64_t now_ns, WeirPlan *plan)
+{
+  pthread_mutex_lock (&fanout->lock);
+  if (delay_ns < 0) {
+    plan_place (fanout, kept, now_ns, plan);
+  } else {
+    *plan = places_plan (fanout, true, delay_ns, now_ns);
+    plan->seq = kept->seq;
+  }
+  plan->goes_on = plan->known;
+  pthread_mutex_unlock (&fanout->lock);
+  return plan->known;
 }
 
 void

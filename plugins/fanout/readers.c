@@ -28,7 +28,7 @@ enum {
 
 static guint signals[N_SIGNALS];
 
-#define COMING_MAX 1024
+#define COMING_MAX 4096
 
 // What was asked for a reader that is about to be added, and what it was told.
 typedef struct {
@@ -36,7 +36,10 @@ typedef struct {
   gboolean planned;
   WeirPlan plan;
   WeirLayerSet layers;
-  gint64 delay_ns;
+  gint64 delay_ns; // -1: none was asked for
+  // It was there, and paused: what it was to get next.
+  gboolean kept;
+  WeirPlan next;
 } Coming;
 
 /* Names */
@@ -197,10 +200,72 @@ leave (WeirFanoutSink *self, Name *name)
   fanout_properties_clear_udp (&config);
 }
 
+static gboolean
+is_old (gpointer key, gpointer coming, gpointer now_ns)
+{
+  return *(gint64 *) now_ns - ((Coming *) coming)->asked_ns > (gint64) GST_SECOND;
+}
+
+// What is known of a reader that may come; NULL if too many may. With `lock` held.
+static Coming *
+get_coming (WeirFanoutSink *self, const gchar *host, gint port, gint64 now_ns)
+{
+  gchar *key = make_key (host, port);
+  Coming *coming = g_hash_table_lookup (self->coming, key);
+
+  if (!coming && g_hash_table_size (self->coming) >= COMING_MAX)
+    g_hash_table_foreach_remove (self->coming, is_old, &now_ns);
+  if (!coming && g_hash_table_size (self->coming) < COMING_MAX) {
+    coming = g_new0 (Coming, 1);
+    coming->layers = WEIR_LAYER_SET_ALL;
+    coming->delay_ns = -1;
+    g_hash_table_insert (self->coming, g_strdup (key), coming);
+  }
+  if (coming)
+    coming->asked_ns = now_ns;
+  g_free (key);
+  return coming;
+}
+
+static gint64
+delay_of (WeirFanoutSink *self, const Coming *coming)
+{
+  return coming && coming->delay_ns >= 0 ? coming->delay_ns : self->delay_ns;
+}
+
+// What a reader that is about to be added will begin with. With `lock` held.
+static gboolean
+make_plan (WeirFanoutSink *self, Coming *coming, gint64 now_ns, WeirPlan *plan)
+{
+  gboolean known =
+      coming && coming->kept
+          ? weir_fanout_plan_again (self->fanout, &coming->next, coming->delay_ns, now_ns, plan)
+          : weir_fanout_plan (self->fanout, delay_of (self, coming), now_ns, plan);
+
+  if (coming)
+    coming->planned = known;
+  if (coming && known)
+    coming->plan = *plan;
+  return known;
+}
+
+// What it was told, if anything, if that is not too long ago. With `lock` held.
+static const WeirPlan *
+get_plan (WeirFanoutSink *self, Coming *coming, gint64 now_ns)
+{
+  WeirPlan plan;
+
+  if (coming && coming->kept
+      && (!coming->planned || now_ns - coming->plan.made_ns > (gint64) GST_SECOND))
+    make_plan (self, coming, now_ns, &plan);
+  return coming && coming->planned ? &coming->plan : NULL;
+}
+
 // Takes the name. FALSE if it can't be served.
 static gboolean
 add_fresh (WeirFanoutSink *self, Name *name)
 {
+  gint64 now_ns = weir_now_ns ();
   GError *err = NULL;
   Coming *coming;
   int r;
@@ -219,9 +284,9 @@ add_fresh (WeirFanoutSink *self, Name *name)
   coming = g_hash_table_lookup (self->coming, name->key);
   if (coming)
     weir_reader_set_layers (name->reader, coming->layers);
-  weir_reader_set_delay (name->reader, coming ? coming->delay_ns : self->delay_ns);
-  r = weir_fanout_add (self->fanout, name->reader, self->class,
-      coming && coming->planned ? &coming->plan : NULL, weir_now_ns ());
+  weir_reader_set_delay (name->reader, delay_of (self, coming));
+  r = weir_fanout_add (
+      self->fanout, name->reader, self->class, get_plan (self, coming, now_ns), now_ns);
   g_hash_table_remove (self->coming, name->key);
   if (r == 0) {
     g_hash_table_insert (self->by_key, name->key, name);
@@ -291,6 +356,27 @@ add (WeirFanoutSink *self, const gchar *host, gint port)
 
 /* Going */
 
+// Who is paused when it goes has its place when it comes again. With `control` held.
+static void
+keep_place (WeirFanoutSink *self, Name *name)
+{
+  gint64 now_ns = weir_now_ns ();
+  WeirPlan next;
+  Coming *coming;
+
+  weir_fanout_next (self->fanout, name->reader, now_ns, &next);
+  if (!next.paused_ns || !next.known)
+    return;
+  g_mutex_lock (&self->lock);
+  coming = get_coming (self, name->host, name->port, now_ns);
+  if (coming) {
+    coming->kept = TRUE;
+    coming->next = next;
+    coming->layers = weir_reader_get_layers (name->reader);
+  }
+  g_mutex_unlock (&self->lock);
+}
+
 // Emits client-removed, from within which the reader's statistics can be asked, and frees it.
 static void
 say_goodbye (WeirFanoutSink *self, Name *name)
@@ -329,6 +415,7 @@ remove_name (WeirFanoutSink *self, const gchar *host, gint port)
   }
   g_mutex_unlock (&self->lock);
   if (gone) {
+    keep_place (self, name);
     weir_fanout_remove (self->fanout, name->reader);
     leave (self, name);
   }
@@ -440,48 +527,6 @@ add_socket (WeirFanoutSink *self, GSocket *socket, WeirFraming framing, guint ch
 
 /* What is asked about them */
 
-static gboolean
-is_old (gpointer key, gpointer coming, gpointer now_ns)
-{
-  return *(gint64 *) now_ns - ((Coming *) coming)->asked_ns > (gint64) GST_SECOND;
-}
-
-// What is known of a reader that may come; NULL if too many may. With `lock` held.
-static Coming *
-get_coming (WeirFanoutSink *self, const gchar *host, gint port, gint64 now_ns)
-{
-  gchar *key = make_key (host, port);
-  Coming *coming = g_hash_table_lookup (self->coming, key);
-
-  if (!coming && g_hash_table_size (self->coming) >= COMING_MAX)
-    g_hash_table_foreach_remove (self->coming, is_old, &now_ns);
-  if (!coming && g_hash_table_size (self->coming) < COMING_MAX) {
-    coming = g_new0 (Coming, 1);
-    coming->layers = WEIR_LAYER_SET_ALL;
-    coming->delay_ns = self->delay_ns;
-    g_hash_table_insert (self->coming, g_strdup (key), coming);
-  }
-  if (coming)
-    coming->asked_ns = now_ns;
-  g_free (key);
-  return coming;
-}
-
-// What a reader that is about to be added will begin with.
-static gboolean
-plan_coming (WeirFanoutSink *self, const gchar *host, gint port, gint64 now_ns, WeirPlan *plan)
-{
-  Coming *coming = get_coming (self, host, port, now_ns);
-
-  if (!weir_fanout_plan (self->fanout, coming ? coming->delay_ns : self->delay_ns, now_ns, plan))
-    return FALSE;
-  if (coming) {
-    coming->plan = *plan;
-    coming->planned = TRUE;
-  }
-  return TRUE;
-}
-
 // A reader that is there: to be asked under `control`, as it may be just served.
 static Name *
 find_name (WeirFanoutSink *self, const gchar *host, gint port)
@@ -508,13 +553,13 @@ plan (WeirFanoutSink *self, const gchar *host, gint port)
   g_mutex_unlock (&self->control);
   if (!name && host) {
     g_mutex_lock (&self->lock);
-    plan_coming (self, host, port, now_ns, &plan);
+    make_plan (self, get_coming (self, host, port, now_ns), now_ns, &plan);
     g_mutex_unlock (&self->lock);
   }
 
   if (plan.known)
     s = gst_structure_new ("fanoutsink-plan", "seq", G_TYPE_UINT, (guint) plan.seq, "delay",
-        G_TYPE_UINT64, (guint64) MAX (plan.delay_ns, 0), NULL);
+        G_TYPE_UINT64, (guint64) MAX (plan.delay_ns, 0), "moved", G_TYPE_BOOLEAN, plan.moved, NULL);
   if (plan.rtp_time_known)
     gst_structure_set (s, "rtptime", G_TYPE_UINT, plan.rtp_time, NULL);
   return s;
@@ -888,8 +933,9 @@ fanout_readers_install_signals (GType type)
    * there, for RTP-Info (RFC 2326, 12.33).
    *
    * Returns: (nullable): `seq`, a #guint; `delay`, a #guint64: the one that it gets (ns), which is
-   * less than it was to have where the window is shorter; and, if it is known, `rtptime`, a #guint.
-   * %NULL if nothing is known.
+   * less than it was to have where the window is shorter; `moved`, a #gboolean: whether the
+   * window's edge has come past its place; and, if it is known, `rtptime`, a #guint. %NULL if
+   * nothing is known.
    */
   signals[SIGNAL_PLAN] = g_signal_new_class_handler ("plan", type, action, G_CALLBACK (plan), NULL,
       NULL, NULL, GST_TYPE_STRUCTURE, 2, G_TYPE_STRING, G_TYPE_INT);
@@ -950,7 +996,8 @@ fanout_readers_install_signals (GType type)
    * @port: its port
    *
    * A reader gets nothing, and keeps its place. If the window's edge comes past it, it is moved to
-   * the next join point, which `moved` of its statistics counts.
+   * the next join point, which `moved` of its statistics counts. One that is removed while it is
+   * paused goes on there, with its numbers, if it is added again.
    *
    * Returns: %FALSE if there is no such reader, or it is a multicast group.
    */

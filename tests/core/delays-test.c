@@ -403,6 +403,53 @@ who_is_paused_keeps_its_place (void)
   finish ();
 }
 
+// RTSP's PAUSE takes a reader out, and PLAY puts it back.
+static void
+who_goes_paused_comes_again (void)
+{
+  Reader *reader, *again;
+  WeirPlan kept, plan;
+  size_t n;
+
+  begin (60 * S);
+  play (30 * S);
+  reader = add (10 * S);
+  play (5 * S);
+  weir_fanout_pause (fanout, reader->reader, now);
+  play (1 * S);
+  weir_fanout_next (fanout, reader->reader, now, &kept);
+  weir_fanout_remove (fanout, reader->reader);
+  play (7 * S);
+  CHECK (weir_fanout_plan_again (fanout, &kept, -1, now, &plan));
+  CHECK (!plan.moved);
+  again = add_planned (0, &plan);
+  play (2 * S);
+  n = reader->n - 1;
+  CHECK_INT (again->got[0].id, reader->got[n].id + 1);
+  CHECK_INT (again->got[0].seq, (uint16_t) (reader->got[n].seq + 1));
+  CHECK_INT (again->got[0].timestamp, plan.rtp_time);
+  check_delayed (again, 0, 18 * S);
+
+  // To another place: the numbers go on all the same.
+  CHECK (weir_fanout_plan_again (fanout, &kept, 3 * S, now, &plan));
+  again = add_planned (0, &plan);
+  play (2 * S);
+  CHECK_INT (again->got[0].seq, (uint16_t) (reader->got[n].seq + 1));
+  CHECK (stream[again->got[0].id].key);
+  check_delayed (again, again->n - 10, 3 * S);
+
+  // What it was at is gone.
+  play (60 * S);
+  CHECK (weir_fanout_plan_again (fanout, &kept, -1, now, &plan));
+  CHECK (plan.moved);
+  again = add_planned (0, &plan);
+  play (2 * S);
+  CHECK (stream[again->got[0].id].key);
+  CHECK_INT ((uint16_t) (again->got[0].seq - reader->got[n].seq),
+      (uint16_t) (again->got[0].id - reader->got[n].id));
+  finish ();
+}
+
 static void
 the_edge_moves_who_is_paused (void)
 {
@@ -561,6 +608,7 @@ main (void)
   RUN (a_plan_is_kept_at_a_place);
   RUN (from_place_to_place);
   RUN (who_is_paused_keeps_its_place);
+  RUN (who_goes_paused_comes_again);
   RUN (the_edge_moves_who_is_paused);
   RUN (the_edge_moves_who_plays);
   RUN (who_has_no_room_goes_on_at_its_place);

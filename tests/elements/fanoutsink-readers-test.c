@@ -157,6 +157,21 @@ test_has_a_place_of_its_own (void)
   g_assert_cmpuint (
       got.time - 20 * FRAME_TICKS, >=, gst_util_uint64_scale (delay, 90000, GST_SECOND) - 2);
 
+  // It goes while it is paused, and comes again.
+  g_signal_emit_by_name (sink, "pause", "127.0.0.1", (gint) port, &ok);
+  g_assert_true (ok);
+  g_signal_emit_by_name (sink, "remove", "127.0.0.1", (gint) port);
+  push_frame (h, 21, FALSE);
+  g_signal_emit_by_name (sink, "plan", "127.0.0.1", (gint) port, &plan);
+  g_assert_true (gst_structure_get (plan, "seq", G_TYPE_UINT, &seq, NULL));
+  gst_structure_free (plan);
+  g_assert_cmpuint (seq, ==, 21);
+  g_signal_emit_by_name (sink, "add", "127.0.0.1", (gint) port);
+  got = receive_udp (socket);
+  g_assert_cmpuint (got.n, ==, 21);
+  g_assert_cmpuint (got.seq, ==, 21);
+  g_assert_cmpuint (get_number (sink, port, "delay"), >, delay);
+
   // To the live edge.
   g_signal_emit_by_name (sink, "set-delay", "127.0.0.1", (gint) port, (guint64) 0, &ok);
   g_assert_true (ok);
@@ -166,13 +181,15 @@ test_has_a_place_of_its_own (void)
   gst_structure_free (plan);
   g_assert_cmpuint (delay, ==, 0);
   g_assert_cmpuint (get_number (sink, port, "delay"), ==, 0);
+  for (guint n = 20; n < 22; n++) {
+    got = receive_udp (socket);
+    g_assert_cmpuint (got.n, ==, n);
+    g_assert_cmpuint (got.seq, ==, n + 2);
+  }
+  push_frame (h, 22, FALSE);
   got = receive_udp (socket);
-  g_assert_cmpuint (got.n, ==, 20);
-  g_assert_cmpuint (got.seq, ==, 21);
-  push_frame (h, 21, FALSE);
-  got = receive_udp (socket);
-  g_assert_cmpuint (got.seq, ==, 22);
-  g_assert_cmpuint (got.time, ==, 21 * FRAME_TICKS);
+  g_assert_cmpuint (got.seq, ==, 24);
+  g_assert_cmpuint (got.time, ==, 22 * FRAME_TICKS);
 
   g_signal_emit_by_name (sink, "pause", "127.0.0.1", 1, &ok);
   g_assert_false (ok);
