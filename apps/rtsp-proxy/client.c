@@ -4,6 +4,7 @@
 #include "address.h"
 #include "log.h"
 #include "metrics.h"
+#include "title_media.h"
 #include "weir-rtsp.h"
 
 #include <gio/gio.h>
@@ -15,9 +16,8 @@
 
 typedef struct {
   GstRTSPClient parent;
-  ClientFindFunc find;
-  ClientPathFunc path;
-  gpointer find_data;
+  const ClientFuncs *funcs;
+  gpointer funcs_data;
   GstRTSPSessionPool *pool; // its own: another connection's sessions can't be had from here
   gchar *peer;              // "127.0.0.1:5004"
   gboolean waited;          // its request was put aside once. Of its thread.
@@ -25,6 +25,7 @@ typedef struct {
   GMutex lock;                // all below
   GMainContext *context;      // of the client's thread
   Presentation *presentation; // in use
+  Title *title;               // the same, instead of a presentation
   gchar *session;             // that plays
   Reader *reader;             // the same, for those who ask
   gchar *leave_reason;
@@ -65,18 +66,37 @@ let_go (Presentation *presentation)
   presentation_unref (presentation);
 }
 
-// Takes over the reference and the use.
+// Takes over the reference and the use, of one of them.
 static void
-use (Client *self, Presentation *presentation)
+use (Client *self, Presentation *presentation, Title *title)
 {
   Presentation *old;
+  Title *old_title;
 
   g_mutex_lock (&self->lock);
   remember_context (self);
   old = self->presentation;
+  old_title = self->title;
   self->presentation = presentation;
+  self->title = title;
   g_mutex_unlock (&self->lock);
   let_go (old);
+  g_clear_pointer (&old_title, title_unref);
+}
+
+static const gchar *
+get_label (Client *self)
+{
+  if (self->title)
+    return title_get_label (self->title);
+  return self->presentation ? presentation_get_label (self->presentation) : "?";
+}
+
+static const gchar *
+get_mount_path (Client *self)
+{
+  return self->title ? title_get_mount_path (self->title)
+                     : presentation_get_mount_path (self->presentation);
 }
 
 static void
@@ -116,12 +136,107 @@ check_known (Client *self, GstRTSPContext *ctx, Presentation *presentation)
   return GST_RTSP_STS_SERVICE_UNAVAILABLE;
 }
 
-// Before the library looks at a DESCRIBE or a SETUP, so that neither can build anything for a path
-// that is not served, nor wait inside of the library for an upstream.
+// ---- titles ----
+
+// Why a title can't be had, in the log and as a status.
 static GstRTSPStatusCode
-on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
+refuse_title (Client *self, GError *error)
+{
+  GstRTSPStatusCode status = GST_RTSP_STS_NOT_FOUND;
+
+  if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_BUSY))
+    status = GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  else if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED))
+    status = GST_RTSP_STS_UNSUPPORTED_MEDIA_TYPE;
+  if (self->title)
+    log_event ("reader %s: refused, %s: %s", self->peer, get_label (self), error->message);
+  else
+    log_event ("reader %s: refused, %s", self->peer, error->message);
+  g_error_free (error);
+  use (self, NULL, NULL);
+  return status;
+}
+
+// While it is being opened the request is put aside, as in check_known().
+static GstRTSPStatusCode
+check_opened (Client *self, GstRTSPContext *ctx)
+{
+  GError *error = NULL;
+  TitleState state = title_ask (self->title, &error);
+
+  if (error)
+    return refuse_title (self, error);
+  if (state == TITLE_OPENING && weir_client_defer (GST_RTSP_CLIENT (self), ctx)) {
+    GWeakRef *weak = g_new (GWeakRef, 1);
+
+    g_weak_ref_init (weak, self);
+    title_wait (self->title, media_told, weak);
+  }
+  return state == TITLE_READY ? GST_RTSP_STS_OK : GST_RTSP_STS_SERVICE_UNAVAILABLE;
+}
+
+static GstRTSPStatusCode
+check_title (Client *self, GstRTSPContext *ctx, Titles *titles, const gchar *name)
+{
+  GError *error = NULL;
+  Title *title;
+
+  if (!self->title || !title_is (self->title, titles, name)) {
+    GstRTSPThreadPool *threads = gst_rtsp_client_get_thread_pool (GST_RTSP_CLIENT (self));
+
+    use (self, NULL, NULL); // first: it may have the last slot
+    title = titles_open (titles, name, threads, &error);
+    g_object_unref (threads);
+    if (!title)
+      return refuse_title (self, error);
+    use (self, NULL, title);
+  }
+  return check_opened (self, ctx);
+}
+
+// The library has prepared it once more for itself, or for a session.
+static void
+on_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
+
+  if (self->title)
+    title_hand_over (self->title);
+}
+
+static GstRTSPStatusCode
+on_pre_pause (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
+{
+  GstRTSPMedia *media = gst_rtsp_session_media_get_media (ctx->sessmedia);
+
+  if (title_media_is (media))
+    title_media_pausing (media);
+  return GST_RTSP_STS_OK;
+}
+
+// The track's path, if it is the title in use that the URL names.
+static gchar *
+make_title_path (Client *self, const GstRTSPUrl *url)
+{
+  gchar *name = NULL, *path = NULL;
+  Titles *titles = self->title ? self->funcs->titles (url, self->funcs_data, &name) : NULL;
+  Address address;
+
+  if (titles && title_is (self->title, titles, name)) {
+    address_parse (&address, url);
+    path = g_strconcat (title_get_path (self->title), address.track, NULL);
+    address_clear (&address);
+  }
+  g_clear_pointer (&titles, titles_unref);
+  g_free (name);
+  return path;
+}
+
+// ---- before the library ----
+
+static GstRTSPStatusCode
+check_presentation (Client *self, GstRTSPContext *ctx)
+{
   GError *error = NULL;
   Presentation *presentation = NULL;
   gboolean busy;
@@ -130,21 +245,39 @@ on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   if (self->waited)
     return check_known (self, ctx, self->presentation);
   if (ctx->uri)
-    presentation = self->find (ctx->uri, self->find_data, &error);
+    presentation = self->funcs->find (ctx->uri, self->funcs_data, &error);
   if (!presentation) {
     busy = g_error_matches (error, G_IO_ERROR, G_IO_ERROR_BUSY);
     log_event ("reader %s: %s", self->peer, error ? error->message : "a request without a URL");
     g_clear_error (&error);
     return busy ? GST_RTSP_STS_SERVICE_UNAVAILABLE : GST_RTSP_STS_NOT_FOUND;
   }
-  use (self, presentation);
+  use (self, presentation, NULL);
   return check_known (self, ctx, presentation);
 }
 
-gchar *
-client_dup_path (GstRTSPClient *client, const GstRTSPUrl *url)
+// Before the library looks at a DESCRIBE or a SETUP, so that neither can build anything for a path
+// that is not served, nor wait inside of the library for an upstream.
+static GstRTSPStatusCode
+on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
+  gchar *name = NULL;
+  Titles *titles = ctx->uri ? self->funcs->titles (ctx->uri, self->funcs_data, &name) : NULL;
+  GstRTSPStatusCode status;
+
+  if (!titles)
+    return check_presentation (self, ctx);
+  status = check_title (self, ctx, titles, name);
+  titles_unref (titles);
+  g_free (name);
+  return status;
+}
+
+// A session of a title is found again by the URL that began it.
+static gchar *
+make_session_path (Client *self, const GstRTSPUrl *url)
+{
   Presentation *presentation = self->presentation;
   gchar *path = NULL;
   Address address;
@@ -154,10 +287,35 @@ client_dup_path (GstRTSPClient *client, const GstRTSPUrl *url)
       && !g_strcmp0 (address.query, presentation_get_query (presentation)))
     path = g_strconcat (presentation_get_path (presentation), address.track, NULL);
   address_clear (&address);
-  return path ? path : self->path (url, self->find_data);
+  return path;
+}
+
+static gchar *
+client_make_path_from_uri (GstRTSPClient *client, const GstRTSPUrl *url)
+{
+  Client *self = (Client *) client;
+  gchar *path = make_title_path (self, url);
+
+  if (!path)
+    path = make_session_path (self, url);
+  return path ? path : self->funcs->path (url, self->funcs_data);
 }
 
 // ---- PLAY ----
+
+// Who is sent something goes elsewhere by way of a pause: what it gets from there begins after the
+// answer, which tells how it is numbered.
+static GstRTSPStatusCode
+adjust_title (GstRTSPContext *ctx, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble rate)
+{
+  GstRTSPStatusCode status = title_media_adjust_play (ctx->media, range, flags, rate);
+
+  if (status != GST_RTSP_STS_OK || !*range
+      || gst_rtsp_session_media_get_rtsp_state (ctx->sessmedia) != GST_RTSP_STATE_PLAYING)
+    return status;
+  gst_rtsp_session_media_set_state (ctx->sessmedia, GST_STATE_PAUSED);
+  return gst_rtsp_media_unsuspend (ctx->media) ? GST_RTSP_STS_OK : GST_RTSP_STS_SERVICE_UNAVAILABLE;
+}
 
 // The library asserts that every stream of a PLAY has a segment, and the same rates
 // (gst_rtsp_media_get_rates()): that must be so before it looks.
@@ -166,7 +324,13 @@ client_adjust_play_mode (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPTime
     GstSeekFlags *flags, gdouble *rate, GstClockTime *trickmode_interval,
     gboolean *enable_rate_control)
 {
-  if (*rate != 1.0)
+  Client *self = (Client *) client;
+  gboolean is_title = title_media_is (ctx->media);
+
+  // Another request of this connection may have asked for something else since.
+  if (is_title ? !self->title : !self->presentation)
+    return GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE;
+  if (!is_title && *rate != 1.0)
     return GST_RTSP_STS_PARAMETER_NOT_UNDERSTOOD;
 
   for (guint i = 0; i < gst_rtsp_media_n_streams (ctx->media); i++) {
@@ -175,11 +339,39 @@ client_adjust_play_mode (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPTime
 
     if (!gst_rtsp_stream_is_complete (stream) || !gst_rtsp_stream_is_sender (stream))
       continue;
-    if (!gst_rtsp_stream_get_rates (stream, &stream_rate, &applied) || stream_rate != 1.0
-        || applied != 1.0)
+    if (!gst_rtsp_stream_get_rates (stream, &stream_rate, &applied)
+        || (!is_title && (stream_rate != 1.0 || applied != 1.0)))
       return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   }
-  return GST_RTSP_STS_OK;
+  return is_title ? adjust_title (ctx, range, flags, *rate) : GST_RTSP_STS_OK;
+}
+
+static void
+replace_header (GstRTSPMessage *message, GstRTSPHeaderField field, gchar *value)
+{
+  if (!value)
+    return;
+  gst_rtsp_message_remove_header (message, field, -1);
+  gst_rtsp_message_take_header (message, field, value);
+}
+
+// What a PLAY of a title begins with. The library may have asked the sinks before they had anything
+// of the place that was sought, and they speak of what would have come next at the old one.
+static void
+on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *message)
+{
+  GstRTSPStatusCode code = GST_RTSP_STS_INVALID;
+
+  if (ctx->method != GST_RTSP_PLAY || !ctx->sessmedia
+      || !title_media_is (gst_rtsp_session_media_get_media (ctx->sessmedia))
+      || gst_rtsp_message_parse_response (message, &code, NULL, NULL) != GST_RTSP_OK
+      || code != GST_RTSP_STS_OK)
+    return;
+  title_media_settle (ctx->media);
+  replace_header (
+      message, GST_RTSP_HDR_RTP_INFO, gst_rtsp_session_media_get_rtpinfo (ctx->sessmedia));
+  replace_header (message, GST_RTSP_HDR_RANGE,
+      gst_rtsp_media_get_range_string (ctx->media, TRUE, GST_RTSP_RANGE_NPT));
 }
 
 // What the library knows of a track may be nothing yet, and then it says zeros. The relay knows
@@ -187,11 +379,16 @@ client_adjust_play_mode (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPTime
 static GstRTSPStatusCode
 client_adjust_play_response (GstRTSPClient *client, GstRTSPContext *ctx)
 {
-  Relay *relay = presentation_get_relay (((Client *) client)->presentation);
-  GString *ours = g_string_new (NULL);
+  Client *self = (Client *) client;
+  GString *ours;
+  Relay *relay;
   gchar *info = NULL;
   gchar **items;
 
+  if (title_media_is (ctx->media))
+    return GST_RTSP_STS_OK;
+  relay = presentation_get_relay (self->presentation);
+  ours = g_string_new (NULL);
   gst_rtsp_message_get_header (ctx->response, GST_RTSP_HDR_RTP_INFO, &info, 0);
   items = g_strsplit (info ? info : "", ",", 0);
   for (guint i = 0; items[i]; i++) {
@@ -245,10 +442,9 @@ on_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   if (!first)
     return;
   transport = transport_name (ctx->sessmedia);
-  path = presentation_get_mount_path (self->presentation);
+  path = get_mount_path (self);
   g_atomic_int_inc (&n_playing);
-  log_event ("reader %s in: %s over %s", self->peer, presentation_get_label (self->presentation),
-      transport);
+  log_event ("reader %s in: %s over %s", self->peer, get_label (self), transport);
 
   // Asks sinks: not with the lock held.
   reader = reader_new (ctx->sessmedia, path, self->peer, transport);
@@ -301,8 +497,7 @@ left (Client *self, const gchar *reason)
     keep_reports (reader);
   if (why) {
     g_atomic_int_add (&n_playing, -1);
-    log_event (
-        "reader %s out: %s: %s", self->peer, presentation_get_label (self->presentation), why);
+    log_event ("reader %s out: %s: %s", self->peer, get_label (self), why);
     g_free (why);
   }
 }
@@ -319,7 +514,11 @@ set_leave_reason (Client *self, const gchar *reason)
 static void
 on_teardown (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
-  left ((Client *) client, "TEARDOWN");
+  Client *self = (Client *) client;
+
+  left (self, "TEARDOWN");
+  if (self->title)
+    use (self, NULL, NULL);
 }
 
 static void
@@ -376,7 +575,10 @@ client_close (GstRTSPClient *client, Presentation *presentation, const gchar *re
   gboolean ours;
 
   g_mutex_lock (&self->lock);
-  ours = !presentation || self->presentation == presentation;
+  ours = !presentation || self->presentation == presentation
+         || (self->title
+             && g_str_equal (
+                 title_get_mount_path (self->title), presentation_get_path (presentation)));
   if (self->context)
     context = g_main_context_ref (self->context);
   g_mutex_unlock (&self->lock);
@@ -419,16 +621,15 @@ client_connected (GstRTSPClient *client)
 }
 
 GstRTSPClient *
-client_new (GstRTSPServer *server, ClientFindFunc find, ClientPathFunc path, gpointer data)
+client_new (GstRTSPServer *server, const ClientFuncs *funcs, gpointer data)
 {
   GstRTSPClient *client = g_object_new (client_get_type (), NULL);
   Client *self = (Client *) client;
   GstRTSPMountPoints *mounts = gst_rtsp_server_get_mount_points (server);
   GstRTSPThreadPool *threads = gst_rtsp_server_get_thread_pool (server);
 
-  self->find = find;
-  self->path = path;
-  self->find_data = data;
+  self->funcs = funcs;
+  self->funcs_data = data;
   self->pool = gst_rtsp_session_pool_new ();
   gst_rtsp_session_pool_set_max_sessions (self->pool, SESSIONS_MAX);
   gst_rtsp_client_set_session_pool (client, self->pool);
@@ -440,6 +641,11 @@ client_new (GstRTSPServer *server, ClientFindFunc find, ClientPathFunc path, gpo
 
   g_signal_connect (client, "pre-describe-request", G_CALLBACK (on_pre_request), NULL);
   g_signal_connect (client, "pre-setup-request", G_CALLBACK (on_pre_request), NULL);
+  // The engine has a word in the answer to a PLAY, too, and before.
+  g_signal_connect_after (client, "send-message", G_CALLBACK (on_send_message), NULL);
+  g_signal_connect (client, "pre-pause-request", G_CALLBACK (on_pre_pause), NULL);
+  g_signal_connect (client, "describe-request", G_CALLBACK (on_request), NULL);
+  g_signal_connect (client, "setup-request", G_CALLBACK (on_request), NULL);
   g_signal_connect (client, "play-request", G_CALLBACK (on_play), NULL);
   g_signal_connect (client, "teardown-request", G_CALLBACK (on_teardown), NULL);
   g_signal_connect (client, "closed", G_CALLBACK (on_closed), NULL);
@@ -459,6 +665,7 @@ client_finalize (GObject *object)
 {
   Client *self = (Client *) object;
   Presentation *presentation = self->presentation;
+  Title *title = self->title;
 
   left (self, "connection closed");
   g_clear_object (&self->pool);
@@ -469,13 +676,14 @@ client_finalize (GObject *object)
   G_OBJECT_CLASS (client_parent_class)->finalize (object);
   // Last: now the client has let its media go.
   let_go (presentation);
+  g_clear_pointer (&title, title_unref);
 }
 
 static void
 client_class_init (ClientClass *klass)
 {
   G_OBJECT_CLASS (klass)->finalize = client_finalize;
-  GST_RTSP_CLIENT_CLASS (klass)->make_path_from_uri = client_dup_path;
+  GST_RTSP_CLIENT_CLASS (klass)->make_path_from_uri = client_make_path_from_uri;
   GST_RTSP_CLIENT_CLASS (klass)->adjust_play_mode = client_adjust_play_mode;
   GST_RTSP_CLIENT_CLASS (klass)->adjust_play_response = client_adjust_play_response;
 }

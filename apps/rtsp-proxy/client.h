@@ -6,27 +6,27 @@
 
 #include "presentation.h"
 #include "readers.h"
+#include "titles.h"
 
-// What a URL asks for, with a reference and a use; NULL and an error if it is nothing that is
-// served, G_IO_ERROR_BUSY if it is too much. Called in the client's thread.
-typedef Presentation *(*ClientFindFunc) (const GstRTSPUrl *url, gpointer data, GError **error);
+// Called in the client's thread.
+typedef struct {
+  // What a URL asks for, with a reference and a use; NULL and an error if it is nothing that is
+  // served, G_IO_ERROR_BUSY if it is too much.
+  Presentation *(*find) (const GstRTSPUrl *url, gpointer data, GError **error);
+  // The path under which the library knows what a URL asks for, with the track.
+  gchar *(*path) (const GstRTSPUrl *url, gpointer data);
+  // For the URL of a title: a reference to those of its mount, and its name; else NULL.
+  Titles *(*titles) (const GstRTSPUrl *url, gpointer data, gchar **name);
+} ClientFuncs;
 
-// The path under which the library knows what a URL asks for, with the track. Called in the
-// client's thread.
-typedef gchar *(*ClientPathFunc) (const GstRTSPUrl *url, gpointer data);
-
-// Made for a server's create-client.
-GstRTSPClient *client_new (
-    GstRTSPServer *server, ClientFindFunc find, ClientPathFunc path, gpointer data);
-
-// The path under which the library knows what the URL asks for on this connection, with the track:
-// a session of a title is found again by the URL that began it. In the client's thread.
-gchar *client_dup_path (GstRTSPClient *client, const GstRTSPUrl *url);
+// Made for a server's create-client. `funcs` is kept.
+GstRTSPClient *client_new (GstRTSPServer *server, const ClientFuncs *funcs, gpointer data);
 
 // Its connection is there: who it is can be told.
 void client_connected (GstRTSPClient *client);
 
-// Closes the connection, from whatever thread, if it uses this presentation (NULL: whichever).
+// Closes the connection, from whatever thread, if it uses this presentation, or a title of its
+// mount (NULL: whichever).
 // `reason` is logged.
 void client_close (GstRTSPClient *client, Presentation *presentation, const gchar *reason);
 

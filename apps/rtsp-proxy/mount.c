@@ -22,6 +22,7 @@ struct _Mount {
   Presentation *main;        // of the path alone
   Presentation *session;     // of a stored title: the newest, or NULL
   guint n_sessions;          // ever
+  Titles *titles;
   gboolean stopped;
 };
 
@@ -171,7 +172,9 @@ mount_find (Mount *self, const gchar *query, GError **error)
   GPtrArray *stages;
 
   g_mutex_lock (&self->lock);
-  if (!query) {
+  if (mount_config_get_folder (self->config)) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "a folder, of which no title was named");
+  } else if (!query) {
     found = self->config->interval_ms ? find_session (self, error) : self->main;
   } else {
     stages = make_chain (self->config, query, error);
@@ -182,6 +185,17 @@ mount_find (Mount *self, const gchar *query, GError **error)
   use (found);
   g_mutex_unlock (&self->lock);
   return found;
+}
+
+Titles *
+mount_dup_titles (Mount *self)
+{
+  Titles *titles;
+
+  g_mutex_lock (&self->lock);
+  titles = mount_config_get_folder (self->config) ? titles_ref (self->titles) : NULL;
+  g_mutex_unlock (&self->lock);
+  return titles;
 }
 
 Presentation *
@@ -262,6 +276,7 @@ mount_configure (Mount *self, MountConfig *config, GError **error)
   self->config = config;
   self->main_stages = main_stages;
   g_mutex_unlock (&self->lock);
+  titles_configure (self->titles, mount_config_get_folder (config), config->max_titles);
 
   for (guint i = 0; i < all->len; i++) {
     Presentation *presentation = g_ptr_array_index (all, i);
@@ -357,6 +372,8 @@ mount_dup_effect (Mount *self, const MountConfig *to)
 
   if (mount_config_equal (self->config, to))
     return g_strdup ("nothing changes");
+  if (mount_config_get_folder (self->config))
+    return g_strdup ("who plays a title of the folder goes on");
   if (!upstream && !mount_config_needs_pipeline (self->config, to))
     return g_strdup (mount_config_needs_media (self->config, to)
                          ? "readers who come once the media has been started anew are served so; "
@@ -386,6 +403,7 @@ mount_stop (Mount *self)
   g_clear_pointer (&self->session, presentation_unref);
   g_hash_table_remove_all (self->presentations);
   g_mutex_unlock (&self->lock);
+  titles_configure (self->titles, NULL, 0);
   for (guint i = 0; i < all->len; i++) {
     remove_path (self, presentation_get_path (g_ptr_array_index (all, i)));
     presentation_stop (g_ptr_array_index (all, i));
@@ -410,6 +428,8 @@ mount_new (const MountContext *context, MountConfig *config, GError **error)
   self->path = g_strdup (config->path);
   self->config = mount_config_ref (config);
   self->main_stages = main_stages;
+  self->titles = titles_new (config->path, context->points);
+  titles_configure (self->titles, mount_config_get_folder (config), config->max_titles);
   self->presentations = g_hash_table_new_full (
       g_str_hash, g_str_equal, g_free, (GDestroyNotify) (void (*) (void)) presentation_unref);
   self->main = presentation_ref (add (self, config->path, NULL, main_stages, 0));
@@ -429,6 +449,7 @@ free_here (gpointer data)
   Mount *self = data;
 
   mount_stop (self);
+  titles_unref (self->titles);
   presentation_unref (self->main);
   g_hash_table_unref (self->presentations);
   mount_config_unref (self->config);

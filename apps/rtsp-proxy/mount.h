@@ -7,6 +7,7 @@
 #include <gst/rtsp-server/rtsp-server.h>
 
 #include "presentation.h"
+#include "titles.h"
 
 typedef struct _Mount Mount;
 
@@ -54,6 +55,9 @@ void mount_stop (Mount *self);
 // What a URL with this query asks for; NULL, and why, if it is none that the mount offers. A
 // reference, and a use: presentation_unuse() it as well. Any thread.
 Presentation *mount_find (Mount *self, const gchar *query, GError **error);
+
+// What it serves if it is a folder's: a reference; or NULL. Any thread.
+Titles *mount_dup_titles (Mount *self);
 
 // The one of this path, as the library knows it ("/cam", "/cam/=5f1c03aa"), if it is there. A
 // reference and a use. Any thread.

@@ -139,6 +139,14 @@ mount_config_differences (const MountConfig *a, const MountConfig *b)
   return names;
 }
 
+const gchar *
+mount_config_get_folder (const MountConfig *self)
+{
+  const PullConfig *pull = self->pulls->len ? g_ptr_array_index (self->pulls, 0) : NULL;
+
+  return pull && pull->kind == PULL_FOLDER ? pull->path : NULL;
+}
+
 static gboolean
 differs_in (const MountConfig *from, const MountConfig *to, const gchar *const *names)
 {

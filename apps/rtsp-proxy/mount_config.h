@@ -34,6 +34,7 @@ typedef struct {
   GHashTable *choices; // stage -> GStrv: the parameters that a URL may set
   guint max_presentations;
   guint interval_ms; // 0: the upstream is live
+  guint max_titles;
   guint switch_timeout_ms;
   gboolean on_demand;
   guint linger_ms;
@@ -66,6 +67,9 @@ void mount_config_add_pull (MountConfig *self, PullConfig *parsed);
 // Errors are about `node` where they have no better place.
 gboolean mount_config_finish (
     MountConfig *self, StageSet *set, YamlReader *reader, YamlNode *node, GError **error);
+
+// The folder whose files it serves; NULL for a mount of one stream.
+const gchar *mount_config_get_folder (const MountConfig *self);
 
 // Is what is pulled, or how it is connected to, another?
 gboolean mount_config_needs_upstream (const MountConfig *from, const MountConfig *to);

@@ -386,6 +386,8 @@ static const SchemaKey mount_keys[] = {
       .help = "of an upstream that is a stored title, which begins anew for each session: readers "
               "who ask within so long of another share its session, and get the beginning from "
               "memory" },
+  { "max-titles", SCHEMA_NUMBER, AT (max_titles), "64", 1, 4096,
+      .help = "how many files of a folder are open at once" },
   { "switch-timeout", SCHEMA_DURATION, AT (switch_timeout_ms), "10s", 100,
       .help = "how long a new pipeline may take to replace the one that runs" },
   { "on-demand", SCHEMA_FLAG, AT (on_demand), "yes",
@@ -418,6 +420,24 @@ mount_config_keys (void)
   return mount_keys;
 }
 
+// A folder is no stream that could be processed, replaced by another, or run without readers.
+static gchar *
+check_folders (const MountConfig *mount)
+{
+  gboolean alone = mount->pulls->len == 1 && mount->pipeline->len == 0 && !mount->slate
+                   && g_hash_table_size (mount->choices) == 0 && mount->on_demand;
+
+  for (guint i = 0; i < mount->pulls->len; i++) {
+    const PullConfig *pull = g_ptr_array_index (mount->pulls, i);
+
+    if (pull->kind == PULL_FOLDER && !alone)
+      return g_strdup_printf ("%s is a folder: other upstreams, a slate, a pipeline, choices and "
+                              "on-demand: no are not for it",
+          pull->path);
+  }
+  return NULL;
+}
+
 // Every key that is there has been read.
 gboolean
 mount_config_finish (
@@ -437,6 +457,9 @@ mount_config_finish (
       return yaml_fail_take (reader, node, mount->path, PROXY_CONFIG_ERROR_VALUE, error, wrong);
     mount_config_add_pull (mount, &parsed);
   }
+  wrong = check_folders (mount);
+  if (wrong)
+    return yaml_fail_take (reader, node, mount->path, PROXY_CONFIG_ERROR_VALUE, error, wrong);
   yaml_place (node, &line, &column);
   mount->line = line;
   mount->column = column;

@@ -99,6 +99,10 @@ pull_new (const PullContext *context, GError **error)
       return rtp_pull_new (context, error);
     case PULL_LAUNCH:
       return launch_pull_new (context, error);
+    case PULL_FOLDER:
+      g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "%s is a folder",
+          context->config->path);
+      return NULL;
     default:
       return rtsp_pull_new (context, error);
   }

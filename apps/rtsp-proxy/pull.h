@@ -21,6 +21,7 @@ typedef enum {
   PULL_RTP,
   PULL_SDP,
   PULL_LAUNCH,
+  PULL_FOLDER, // of files: a title of it is opened by who reads it, and nothing is pulled
 } PullKind;
 
 // Where datagrams come to: an address of this host, or a multicast group.
@@ -39,7 +40,7 @@ typedef struct {
   PullTransport transport;
   PullEndpoint endpoint; // of PULL_TS and PULL_RTP; of PULL_SDP the interface alone
   GstCaps *rtp;          // application/x-rtp
-  gchar *path;           // of PULL_FILE and PULL_SDP
+  gchar *path;           // of PULL_FILE, PULL_FOLDER and PULL_SDP
   gchar *launch;         // the line
   guint connect_timeout_ms;
   guint read_timeout_ms;

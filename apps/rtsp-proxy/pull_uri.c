@@ -112,8 +112,13 @@ check_file (const gchar *uri, PullConfig *config)
   if (!path)
     return g_strdup ("not a file URI like file:///dir/clip.mp4");
   config->path = path;
-  if (!g_file_test (path, G_FILE_TEST_IS_REGULAR))
+  if (g_str_has_suffix (uri, "/")) {
+    config->kind = PULL_FOLDER;
+    if (!g_file_test (path, G_FILE_TEST_IS_DIR))
+      return g_strdup_printf ("there is no folder %s", path);
+  } else if (!g_file_test (path, G_FILE_TEST_IS_REGULAR)) {
     return g_strdup_printf ("there is no file %s", path);
+  }
   config->uri = g_strdup (uri);
   return NULL;
 }

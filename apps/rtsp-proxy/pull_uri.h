@@ -7,6 +7,7 @@
 //   rtp://ADDR:PORT?encoding-name=H264&payload=96[&clock-rate=90000][&iface=NAME][&fmtp ...]
 //   sdp:///DIR/FILE[?iface=NAME]              several tracks, as rtp://
 //   file:///DIR/FILE                          looped
+//   file:///DIR/                              the files in it, each from its beginning
 //   launch:LINE                               with payloaders named pay0, pay1 ...
 
 #include "pull.h"

@@ -105,6 +105,31 @@ make_path (const GstRTSPUrl *url, gpointer data)
   return path;
 }
 
+// A title's path lies below that of a mount, of which the longest counts.
+static Titles *
+find_titles (const GstRTSPUrl *url, gpointer data, gchar **name)
+{
+  Titles *titles = NULL;
+  Mount *mount = NULL;
+  Address address;
+  gchar *path, *slash;
+
+  address_parse (&address, url);
+  path = g_strdup (address.path);
+  while ((slash = strrchr (path, '/')) && slash != path && !mount) {
+    *slash = '\0';
+    mount = server_get_mount (data, path);
+  }
+  if (mount && !address.query)
+    titles = mount_dup_titles (mount);
+  if (titles)
+    *name = g_strdup (address.path + strlen (path) + 1);
+  g_clear_pointer (&mount, mount_unref);
+  address_clear (&address);
+  g_free (path);
+  return titles;
+}
+
 // ---- the library's idea of paths ----
 
 typedef struct {
@@ -119,13 +144,16 @@ typedef struct {
 GType points_get_type (void);
 G_DEFINE_TYPE (Points, points, GST_TYPE_RTSP_MOUNT_POINTS)
 
+// The library asks here for a DESCRIBE, and the client's class for all else; what a client has
+// opened only the client knows.
 static gchar *
 points_make_path (GstRTSPMountPoints *points, const GstRTSPUrl *url)
 {
   GstRTSPContext *ctx = gst_rtsp_context_get_current ();
 
-  return ctx && ctx->client ? client_dup_path (ctx->client, url)
-                            : make_path (url, ((Points *) points)->server);
+  if (ctx && ctx->client)
+    return GST_RTSP_CLIENT_GET_CLASS (ctx->client)->make_path_from_uri (ctx->client, url);
+  return make_path (url, ((Points *) points)->server);
 }
 
 static void
@@ -156,7 +184,9 @@ G_DEFINE_TYPE (Listener, listener, GST_TYPE_RTSP_SERVER)
 static GstRTSPClient *
 listener_create_client (GstRTSPServer *server)
 {
-  return client_new (server, find, make_path, ((Listener *) server)->server);
+  static const ClientFuncs funcs = { find, make_path, find_titles };
+
+  return client_new (server, &funcs, ((Listener *) server)->server);
 }
 
 static void

@@ -45,13 +45,7 @@ struct _Tracks {
   gint64 start_unix;   // ns, at running time 0; 0 while not known
 };
 
-static const struct {
-  const gchar *caps;
-  const gchar *parser;
-  const gchar *payloader; // as launch text
-  gboolean video;
-  const gchar *known; // caps without the parameter sets, which come in-band
-} kinds[] = {
+static const TracksKind kinds[] = {
   { "video/x-h264", "h264parse ! video/x-h264,alignment=au",
       "rtph264pay config-interval=-1 aggregate-mode=zero-latency", TRUE,
       "encoding-name=(string)H264, packetization-mode=(string)1" },
@@ -437,6 +431,14 @@ find_kind (GstCaps *caps)
       return (gint) i;
   }
   return -1;
+}
+
+const TracksKind *
+tracks_find_kind (GstCaps *caps)
+{
+  gint kind = find_kind (caps);
+
+  return kind >= 0 ? &kinds[kind] : NULL;
 }
 
 // The first free of 96, 98 ... for video and of 97, 99 ... for audio, so that a track has the same

@@ -12,6 +12,18 @@ typedef enum {
   TRACKS_ARRIVAL, // packets go out as they come; the streams are not yet parsed
 } TracksMode;
 
+// A kind of elementary stream, and how it is put into RTP. Parts of launch lines.
+typedef struct {
+  const gchar *caps;
+  const gchar *parser;
+  const gchar *payloader;
+  gboolean video;
+  const gchar *known; // caps without the parameter sets, which come in-band
+} TracksKind;
+
+// NULL: of no kind that can be.
+const TracksKind *tracks_find_kind (GstCaps *caps);
+
 typedef struct _Tracks Tracks;
 
 // For `pipeline`, which must outlive it, as `context` must.

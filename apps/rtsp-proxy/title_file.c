@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "title_file.h"
+
+#include "pull.h"
+#include "tracks.h"
+
+typedef struct {
+  gint muted;       // atomic: nobody takes it
+  guint64 n_frames; // of a raw stream, from its beginning. Of its thread
+} Track;
+
+typedef struct {
+  GstElement *bin; // not owned
+  gboolean raw;
+  guint n_video, n_audio, n_tracks;
+  Track tracks[RELAY_MAX_TRACKS];
+} File;
+
+// What is looked into. No more than these few: what anybody else has put into the folder is not
+// handed to whatever element there may be for it.
+static const struct {
+  const gchar *type;
+  const gchar *demuxer; // NULL: a raw stream
+} containers[] = {
+  { "video/quicktime", "qtdemux" },
+  { "video/x-matroska", "matroskademux" },
+  { "video/webm", "matroskademux" },
+  { "audio/webm", "matroskademux" },
+  { "video/mpegts", "tsdemux" },
+  { "video/x-h264", NULL },
+  { "video/x-h265", NULL },
+};
+
+// Frames that begin outside of what is played: the priming of an audio codec, or what leads to a
+// keyframe and can't be decoded. The sink would leave them out too, which a reader would take for
+// loss, and the pacer has one packet at a time to offer to a sink that waits for its first.
+static gboolean
+is_inside (GstPad *pad, GstClockTime at)
+{
+  GstEvent *event = gst_pad_get_sticky_event (pad, GST_EVENT_SEGMENT, 0);
+  const GstSegment *segment;
+  gboolean inside = TRUE;
+
+  if (event && GST_CLOCK_TIME_IS_VALID (at)) {
+    gst_event_parse_segment (event, &segment);
+    inside =
+        at >= segment->start && (!GST_CLOCK_TIME_IS_VALID (segment->stop) || at < segment->stop);
+  }
+  gst_clear_event (&event);
+  return inside;
+}
+
+// Nothing comes through for a track that nobody takes: its end would be an error.
+static GstPadProbeReturn
+filter (GstPad *pad, GstPadProbeInfo *info, gpointer track)
+{
+  gboolean passes = !g_atomic_int_get (&((Track *) track)->muted);
+
+  if (info->type & GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM)
+    passes |= GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info)) != GST_EVENT_EOS;
+  else
+    passes = passes && is_inside (pad, GST_BUFFER_PTS (GST_PAD_PROBE_INFO_BUFFER (info)));
+  return passes ? GST_PAD_PROBE_OK : GST_PAD_PROBE_DROP;
+}
+
+static GstClockTime
+frames_last (GstPad *pad, guint64 n)
+{
+  GstCaps *caps = gst_pad_get_current_caps (pad);
+  gint num = 0, den = 1;
+
+  if (caps)
+    gst_structure_get_fraction (gst_caps_get_structure (caps, 0), "framerate", &num, &den);
+  gst_clear_caps (&caps);
+  if (num <= 0 || den <= 0) {
+    num = 25;
+    den = 1;
+  }
+  return gst_util_uint64_scale (n, (guint64) den * GST_SECOND, (guint64) num);
+}
+
+// A raw stream says nothing of time but how many frames a second there are, if that.
+static GstPadProbeReturn
+stamp (GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+  Track *track = data;
+  GstBuffer *frame;
+
+  if (info->type & GST_PAD_PROBE_TYPE_EVENT_FLUSH) {
+    track->n_frames = 0;
+    return GST_PAD_PROBE_OK;
+  }
+  frame = gst_buffer_make_writable (GST_PAD_PROBE_INFO_BUFFER (info));
+  GST_BUFFER_PTS (frame) = GST_BUFFER_DTS (frame) = frames_last (pad, track->n_frames++);
+  info->data = frame;
+  return GST_PAD_PROBE_OK;
+}
+
+static void
+add_probe (GstElement *branch, const gchar *of, GstPadProbeType types, GstPadProbeCallback probe,
+    gpointer data)
+{
+  GstElement *element = gst_bin_get_by_name (GST_BIN (branch), of);
+  GstPad *pad = gst_element_get_static_pad (element, "sink");
+
+  gst_pad_add_probe (pad, types, probe, data, NULL);
+  gst_object_unref (pad);
+  gst_object_unref (element);
+}
+
+static void
+expose (File *self, GstElement *branch)
+{
+  GstPad *inner = gst_element_get_static_pad (branch, "src");
+  gchar *name = g_strdup_printf ("src_%u", self->n_tracks - 1);
+  GstPad *pad = gst_ghost_pad_new (name, inner);
+
+  gst_pad_set_active (pad, TRUE);
+  gst_element_add_pad (self->bin, pad);
+  gst_object_unref (inner);
+  g_free (name);
+}
+
+static void
+add_probes (GstElement *branch, const gchar *payloader, gboolean raw, Track *track)
+{
+  if (raw)
+    add_probe (branch, payloader, GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_FLUSH, stamp,
+        track);
+  else
+    add_probe (branch, "queue", GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM,
+        filter, track);
+}
+
+static GstElement *
+make_branch (File *self, const TracksKind *kind, GError **error)
+{
+  guint payload = kind->video ? 96 + 2 * self->n_video++ : 97 + 2 * self->n_audio++;
+  // The library finds the payloader of a pad by its name. A raw stream is read by its parser.
+  gchar *payloader = g_strdup_printf ("pay_src_%u", self->n_tracks);
+  gchar *text = g_strdup_printf ("%s%s ! %s name=%s pt=%u ! ratepacer",
+      self->raw ? ""
+                : "queue name=queue max-size-buffers=0 max-size-bytes=4194304 "
+                  "max-size-time=3000000000 ! ",
+      kind->parser, kind->payloader, payloader, payload);
+  GstElement *branch = gst_parse_bin_from_description (text, TRUE, error);
+
+  if (branch)
+    add_probes (branch, payloader, self->raw, &self->tracks[self->n_tracks]);
+  self->n_tracks++;
+  g_free (text);
+  g_free (payloader);
+  return branch;
+}
+
+// Links it; start() then has it run. The bin, which may be on its way to PAUSED in another thread,
+// leaves it alone meanwhile: both would wait for each other, where one pad pulls from the other.
+static void
+join (File *self, GstPad *pad, GstElement *element)
+{
+  GstPad *end = gst_element_get_static_pad (element, "sink");
+
+  gst_element_set_locked_state (element, TRUE);
+  gst_bin_add (GST_BIN (self->bin), element);
+  gst_pad_link (pad, end);
+  gst_object_unref (end);
+}
+
+static void
+start (GstElement *element)
+{
+  gst_element_set_state (element, GST_STATE_PAUSED);
+  gst_element_set_locked_state (element, FALSE);
+}
+
+static void
+add_stream (File *self, GstPad *pad, GstCaps *caps)
+{
+  const TracksKind *kind = self->n_tracks < RELAY_MAX_TRACKS ? tracks_find_kind (caps) : NULL;
+  GError *error = NULL;
+  GstElement *branch =
+      kind ? make_branch (self, kind, &error)
+           : gst_parse_bin_from_description ("fakesink async=false sync=false", TRUE, &error);
+
+  if (!branch) {
+    GST_ELEMENT_ERROR (self->bin, CORE, MISSING_PLUGIN, ("%s", error->message), (NULL));
+    g_error_free (error);
+    return;
+  }
+  join (self, pad, branch);
+  if (kind)
+    expose (self, branch);
+  start (branch);
+}
+
+static void
+on_pad_added (GstElement *demuxer, GstPad *pad, File *self)
+{
+  GstCaps *caps = gst_pad_get_current_caps (pad);
+
+  if (!caps)
+    caps = gst_pad_query_caps (pad, NULL);
+  add_stream (self, pad, caps);
+  gst_caps_unref (caps);
+}
+
+static void
+on_no_more_pads (GstElement *demuxer, File *self)
+{
+  if (self->n_tracks == 0)
+    GST_ELEMENT_ERROR (self->bin, STREAM, WRONG_TYPE, ("no track in it can be served"), (NULL));
+  gst_element_no_more_pads (self->bin);
+}
+
+static void
+add_demuxer (File *self, GstPad *pad, const gchar *name)
+{
+  GstElement *demuxer = gst_element_factory_make (name, NULL);
+  gchar *missing;
+
+  if (!demuxer) {
+    missing = pull_missing (name);
+    GST_ELEMENT_ERROR (self->bin, CORE, MISSING_PLUGIN, ("%s", missing), (NULL));
+    g_free (missing);
+    return;
+  }
+  g_signal_connect (demuxer, "pad-added", G_CALLBACK (on_pad_added), self);
+  g_signal_connect (demuxer, "no-more-pads", G_CALLBACK (on_no_more_pads), self);
+  join (self, pad, demuxer);
+  start (demuxer);
+}
+
+static void
+on_have_type (GstElement *typefind, guint probability, GstCaps *caps, File *self)
+{
+  const gchar *type = gst_structure_get_name (gst_caps_get_structure (caps, 0));
+  GstPad *pad = gst_element_get_static_pad (typefind, "src");
+  guint i = 0;
+
+  while (i < G_N_ELEMENTS (containers) && !g_str_equal (type, containers[i].type))
+    i++;
+  if (i == G_N_ELEMENTS (containers)) {
+    GST_ELEMENT_ERROR (self->bin, STREAM, WRONG_TYPE,
+        ("it is %s, and not of a kind that is served", type), (NULL));
+  } else if (containers[i].demuxer) {
+    add_demuxer (self, pad, containers[i].demuxer);
+  } else {
+    self->raw = TRUE;
+    add_stream (self, pad, caps);
+    on_no_more_pads (typefind, self);
+  }
+  gst_object_unref (pad);
+}
+
+// With a pad for each payloader, as the library wants a bin that finds its tracks by and by: under
+// this name, in another bin.
+GstElement *
+title_file_new (int fd)
+{
+  GstElement *outer = gst_bin_new (NULL);
+  GstElement *bin = gst_bin_new ("dynpay0");
+  GstElement *source = gst_element_factory_make ("filesrc", NULL);
+  GstElement *typefind = gst_element_factory_make ("typefind", NULL);
+  File *file = g_new0 (File, 1);
+  gchar *path = g_strdup_printf ("/proc/self/fd/%d", fd);
+
+  file->bin = bin;
+  g_object_set_data_full (G_OBJECT (outer), "file", file, g_free);
+  // By the descriptor that was checked, and with a place of its own in it.
+  g_object_set (source, "location", path, NULL);
+  g_free (path);
+  gst_bin_add (GST_BIN (outer), bin);
+  gst_bin_add_many (GST_BIN (bin), source, typefind, NULL);
+  gst_element_link (source, typefind);
+  g_signal_connect (typefind, "have-type", G_CALLBACK (on_have_type), file);
+  return outer;
+}
+
+void
+title_file_mute (GstElement *self, guint track, gboolean muted)
+{
+  File *file = g_object_get_data (G_OBJECT (self), "file");
+
+  if (track < RELAY_MAX_TRACKS)
+    g_atomic_int_set (&file->tracks[track].muted, muted);
+}
+
+static gboolean
+take_longer (GstElement *bin, GstPad *pad, gpointer longest)
+{
+  gint64 duration;
+
+  if (gst_pad_query_duration (pad, GST_FORMAT_TIME, &duration))
+    *(gint64 *) longest = MAX (*(gint64 *) longest, duration);
+  return TRUE;
+}
+
+gint64
+title_file_get_duration (GstElement *self)
+{
+  gint64 longest = -1;
+
+  gst_element_foreach_src_pad (
+      ((File *) g_object_get_data (G_OBJECT (self), "file"))->bin, take_longer, &longest);
+  return longest;
+}
+
+gboolean
+title_file_is_raw (GstElement *self)
+{
+  return ((File *) g_object_get_data (G_OBJECT (self), "file"))->raw;
+}

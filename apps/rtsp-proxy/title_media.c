@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "title_media.h"
+
+#include "log.h"
+#include "title_file.h"
+
+#include <gst/base/gstbasesink.h>
+#include <unistd.h>
+
+#define RATE_MAX 8.0
+#define SETTLE_LIMIT (5 * GST_SECOND)
+
+typedef struct {
+  GstRTSPMedia parent;
+  GstElement *file; // the media's
+  gchar *label;
+  int fd;
+  gint ready;           // atomic: it was prepared
+  GError *error;        // why it can't be. Of the media's thread, until that has given up
+  GstClockTime left_at; // where it was paused. Of the client's thread
+} TitleMedia;
+
+typedef struct {
+  GstRTSPMediaClass parent_class;
+} TitleMediaClass;
+
+GType title_media_get_type (void);
+G_DEFINE_TYPE (TitleMedia, title_media, GST_TYPE_RTSP_MEDIA)
+
+// ---- its sinks ----
+
+static void
+on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, gpointer unused)
+{
+  if (!GST_IS_BASE_SINK (element))
+    return;
+  // It is paced already.
+  gst_base_sink_set_sync (GST_BASE_SINK (element), FALSE);
+  if (!g_object_class_find_property (G_OBJECT_GET_CLASS (element), "max-coalesce"))
+    return;
+  // What the sink still has is of where the reader was before.
+  gst_util_set_object_arg (G_OBJECT (element), "join", "live");
+  g_object_set (element, "max-coalesce", (guint64) 0, NULL);
+}
+
+// Where the stream of this sink was last sent from; GST_CLOCK_TIME_NONE for one of RTCP.
+static GstClockTime
+sent_up_to (GstElement *sink)
+{
+  GstSample *sample = NULL;
+  GstClockTime at = GST_CLOCK_TIME_NONE;
+
+  g_object_get (sink, "last-sample", &sample, NULL);
+  if (!sample)
+    return at;
+  if (gst_sample_get_buffer (sample) && gst_sample_get_caps (sample)
+      && gst_structure_has_name (
+          gst_caps_get_structure (gst_sample_get_caps (sample), 0), "application/x-rtp"))
+    at = gst_segment_to_stream_time (gst_sample_get_segment (sample), GST_FORMAT_TIME,
+        GST_BUFFER_PTS (gst_sample_get_buffer (sample)));
+  gst_sample_unref (sample);
+  return at;
+}
+
+static GstBin *
+dup_pipeline (TitleMedia *self)
+{
+  return (GstBin *) gst_object_get_parent (GST_OBJECT (self->file));
+}
+
+static void
+note_sent (const GValue *item, gpointer least)
+{
+  GstClockTime at = sent_up_to (g_value_get_object (item));
+
+  if (GST_CLOCK_TIME_IS_VALID (at))
+    *(GstClockTime *) least = MIN (*(GstClockTime *) least, at);
+}
+
+void
+title_media_pausing (GstRTSPMedia *media)
+{
+  GstBin *pipeline = dup_pipeline ((TitleMedia *) media);
+  GstIterator *sinks = gst_bin_iterate_sinks (pipeline);
+  GstClockTime least = GST_CLOCK_TIME_NONE;
+
+  gst_iterator_foreach (sinks, note_sent, &least);
+  gst_iterator_free (sinks);
+  gst_object_unref (pipeline);
+  ((TitleMedia *) media)->left_at = least;
+}
+
+// ---- PLAY ----
+
+static gboolean
+is_in_range (GstRTSPMedia *media, GstRTSPTimeRange *range)
+{
+  gint64 duration = title_file_get_duration (((TitleMedia *) media)->file);
+  GstClockTime start, stop;
+
+  return range->unit == GST_RTSP_RANGE_NPT && range->min.type == GST_RTSP_TIME_SECONDS
+         && gst_rtsp_range_get_times (range, &start, &stop) && GST_CLOCK_TIME_IS_VALID (start)
+         && (duration < 0 || start < (GstClockTime) duration)
+         && (!GST_CLOCK_TIME_IS_VALID (stop) || stop > start);
+}
+
+// Those that are set up are played.
+static void
+mute_others (GstRTSPMedia *media, GstElement *file)
+{
+  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++)
+    title_file_mute (file, i, !gst_rtsp_stream_is_complete (gst_rtsp_media_get_stream (media, i)));
+}
+
+static GstRTSPTimeRange *
+range_from (GstClockTime start)
+{
+  gchar *text = g_strdup_printf (
+      "npt=%" G_GUINT64_FORMAT ".%09u-", start / GST_SECOND, (guint) (start % GST_SECOND));
+  GstRTSPTimeRange *range = NULL;
+
+  gst_rtsp_range_parse (text, &range);
+  g_free (text);
+  return range;
+}
+
+static gboolean
+is_beginning (const GstRTSPTimeRange *range)
+{
+  return range->min.type == GST_RTSP_TIME_SECONDS && range->min.seconds == 0;
+}
+
+GstRTSPStatusCode
+title_media_adjust_play (
+    GstRTSPMedia *media, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble rate)
+{
+  TitleMedia *self = (TitleMedia *) media;
+  gboolean raw = title_file_is_raw (self->file);
+
+  mute_others (media, self->file);
+  if (rate <= 0 || rate > RATE_MAX || (raw && rate != 1.0))
+    return GST_RTSP_STS_PARAMETER_NOT_UNDERSTOOD;
+  // A place that is not in the file would be waited for in vain.
+  if (*range && (!is_in_range (media, *range) || (raw && !is_beginning (*range))))
+    return GST_RTSP_STS_INVALID_RANGE;
+  // What was under way when it was paused is lost to the reader: it begins anew from a keyframe.
+  if (!*range && GST_CLOCK_TIME_IS_VALID (self->left_at) && !raw)
+    *range = range_from (self->left_at);
+  if (*range)
+    *flags |= GST_SEEK_FLAG_FLUSH | GST_SEEK_FLAG_KEY_UNIT | GST_SEEK_FLAG_SNAP_BEFORE;
+  *flags &= ~(GstSeekFlags) GST_SEEK_FLAG_ACCURATE;
+  self->left_at = GST_CLOCK_TIME_NONE;
+  return GST_RTSP_STS_OK;
+}
+
+void
+title_media_settle (GstRTSPMedia *media)
+{
+  GstBin *pipeline;
+
+  // Before the first PLAY nothing gets to them, and what is held back is known.
+  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
+    if (gst_rtsp_stream_is_blocking (gst_rtsp_media_get_stream (media, i)))
+      return;
+  }
+  pipeline = dup_pipeline ((TitleMedia *) media);
+  gst_element_get_state (GST_ELEMENT (pipeline), NULL, NULL, SETTLE_LIMIT);
+  gst_object_unref (pipeline);
+}
+
+// What the library takes for the end is that of a segment, which not every demuxer knows. The
+// library's lock is held.
+static gboolean
+title_media_query_stop (GstRTSPMedia *media, gint64 *stop)
+{
+  if (GST_RTSP_MEDIA_CLASS (title_media_parent_class)->query_stop (media, stop) && *stop > 0)
+    return TRUE;
+  *stop = title_file_get_duration (((TitleMedia *) media)->file);
+  return *stop >= 0;
+}
+
+// ---- life ----
+
+gboolean
+title_media_is (GstRTSPMedia *media)
+{
+  return G_TYPE_CHECK_INSTANCE_TYPE (media, title_media_get_type ());
+}
+
+gboolean
+title_media_prepare (GstRTSPMedia *media, GstRTSPThread *thread, GError **error)
+{
+  TitleMedia *self = (TitleMedia *) media;
+
+  if (gst_rtsp_media_prepare (media, thread)) {
+    g_atomic_int_set (&self->ready, TRUE);
+    return TRUE;
+  }
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED, "it can't be played: %s",
+      self->error ? self->error->message : "nothing came of it in time");
+  return FALSE;
+}
+
+// What goes wrong in the middle ends the stream there; the reader may still go elsewhere in it.
+static gboolean
+title_media_handle_message (GstRTSPMedia *media, GstMessage *message)
+{
+  TitleMedia *self = (TitleMedia *) media;
+  GError *error = NULL;
+
+  if (GST_MESSAGE_TYPE (message) != GST_MESSAGE_ERROR)
+    return GST_RTSP_MEDIA_CLASS (title_media_parent_class)->handle_message (media, message);
+  gst_message_parse_error (message, &error, NULL);
+  if (g_atomic_int_get (&self->ready)) {
+    log_event ("%s: %s", self->label, error->message);
+    g_error_free (error);
+    return TRUE;
+  }
+  if (self->error)
+    g_error_free (error);
+  else
+    self->error = error;
+  return GST_RTSP_MEDIA_CLASS (title_media_parent_class)->handle_message (media, message);
+}
+
+GstRTSPMedia *
+title_media_new (int fd, const gchar *label)
+{
+  GstElement *pipeline = gst_pipeline_new (NULL);
+  GstElement *file = title_file_new (fd);
+  TitleMedia *self = g_object_new (title_media_get_type (), "element", file, "transport-mode",
+      GST_RTSP_TRANSPORT_MODE_PLAY, NULL);
+  GstRTSPMedia *media = GST_RTSP_MEDIA (self);
+
+  self->file = file;
+  self->fd = fd;
+  self->label = g_strdup (label);
+  g_signal_connect (pipeline, "deep-element-added", G_CALLBACK (on_element_added), NULL);
+  gst_rtsp_media_collect_streams (media);
+  gst_rtsp_media_take_pipeline (media, GST_PIPELINE (pipeline));
+  return media;
+}
+
+static void
+title_media_init (TitleMedia *self)
+{
+  self->left_at = GST_CLOCK_TIME_NONE;
+}
+
+static void
+title_media_finalize (GObject *object)
+{
+  TitleMedia *self = (TitleMedia *) object;
+
+  close (self->fd);
+  g_clear_error (&self->error);
+  g_free (self->label);
+  G_OBJECT_CLASS (title_media_parent_class)->finalize (object);
+}
+
+static void
+title_media_class_init (TitleMediaClass *klass)
+{
+  G_OBJECT_CLASS (klass)->finalize = title_media_finalize;
+  GST_RTSP_MEDIA_CLASS (klass)->handle_message = title_media_handle_message;
+  GST_RTSP_MEDIA_CLASS (klass)->query_stop = title_media_query_stop;
+}

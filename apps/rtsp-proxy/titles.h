@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// The files of a folder, as a mount serves them: a title is one of them, opened for one reader, who
+// has a place of its own in it. Counted; any thread. Opening is done in threads that nobody waits
+// for.
+
+#include <gst/rtsp-server/rtsp-server.h>
+
+typedef struct _Titles Titles;
+typedef struct _Title Title;
+
+// For the mount of this path; `points` are the library's, and outlive it.
+Titles *titles_new (const gchar *mount_path, GstRTSPMountPoints *points);
+Titles *titles_ref (Titles *self);
+void titles_unref (Titles *self);
+
+// From which folder, and how many may be open at once. NULL: none any more.
+void titles_configure (Titles *self, const gchar *folder, guint max);
+
+// Begins to open the file of this name, which is as in a URL behind the mount's path and a slash.
+// NULL and an error, G_IO_ERROR_BUSY or another, if it can be none.
+Title *titles_open (Titles *self, const gchar *name, GstRTSPThreadPool *threads, GError **error);
+Title *title_ref (Title *self);
+void title_unref (Title *self);
+
+// Is it of this name, or is that what the library makes of it in its answers?
+gboolean title_is (Title *self, Titles *titles, const gchar *name);
+
+typedef enum { TITLE_OPENING, TITLE_READY, TITLE_FAILED } TitleState;
+
+// The error, which may be NULL, is that of opening it; G_IO_ERROR_NOT_SUPPORTED: it is no media.
+TitleState title_ask (Title *self, GError **error);
+
+// Calls `told`, once, when it is no longer opening; maybe at once. One may wait.
+typedef void (*TitleToldFunc) (gpointer data);
+void title_wait (Title *self, TitleToldFunc told, gpointer data);
+
+// The library has it prepared by itself from now on.
+void title_hand_over (Title *self);
+
+const gchar *title_get_path (Title *self);       // under which the library knows it
+const gchar *title_get_mount_path (Title *self); //
+const gchar *title_get_label (Title *self);      // as logs call it: "/films/a/b.mp4"
