@@ -8,6 +8,7 @@ import (
 
 const usage = `usage: interop origin [flags]
        interop read [flags] rtsp://...
+       interop seek [flags] rtsp://...
 `
 
 func main() {
@@ -20,6 +21,8 @@ func main() {
 		os.Exit(runOrigin(os.Args[2:]))
 	case "read":
 		os.Exit(runRead(os.Args[2:]))
+	case "seek":
+		os.Exit(runSeek(os.Args[2:]))
 	default:
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(64)

@@ -1,0 +1,540 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The titles of a folder: seeking, pausing, the end, several readers, and what must not be had.
+
+What a reader gets is decoded, and its pictures are compared with those of the file, one by one.
+"""
+
+import json
+import os
+import random
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+from functools import lru_cache
+
+from control import Controlled, Watch, wait_for_readers_of
+from proc import Rtsp, interop
+from proxy import CLIP, Proxy, matches, program, wait_until, yaml
+from tap import Skip, run, test
+
+FPS = 25
+SECONDS = 20
+SEED = 7
+
+
+def ffmpeg(*words, data=None):
+    program = shutil.which('ffmpeg')
+    if not program:
+        raise Skip('there is no ffmpeg here')
+    done = subprocess.run([program, '-nostdin', '-loglevel', 'error', *words], input=data,
+                          capture_output=True, timeout=50, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+@lru_cache
+def folder():
+    """A folder with one film in every container; a keyframe a second, no two pictures alike."""
+    place = tempfile.TemporaryDirectory()
+    films = os.path.join(place.name, 'films')
+    os.makedirs(os.path.join(films, 'sub dir'))
+    film = os.path.join(films, 'film.mp4')
+    ffmpeg('-f', 'lavfi', '-i', f'testsrc=size=320x180:rate={FPS}', '-f', 'lavfi', '-i',
+           'sine=frequency=440:sample_rate=48000', '-t', str(SECONDS), '-c:v', 'libx264', '-preset',
+           'ultrafast', '-pix_fmt', 'yuv420p', '-g', str(FPS), '-c:a', 'aac', film)
+    for name in 'film.mkv', 'film.ts':
+        ffmpeg('-i', film, '-c', 'copy', os.path.join(films, name))
+    ffmpeg('-i', film, '-c:v', 'copy', '-an', '-f', 'h264', os.path.join(films, 'film.h264'))
+    shutil.copy(film, os.path.join(films, 'sub dir', 'film.mp4'))
+    shutil.copy(film, os.path.join(place.name, 'secret.mp4'))
+    return place, films
+
+
+def path_of(*names):
+    return os.path.join(folder()[1], *names)
+
+
+def url_of(films):
+    return f'file://{films}/'
+
+
+def pictures(words, data=None):
+    """The MD5 of each decoded picture."""
+    lines = ffmpeg(*words, '-an', '-f', 'framemd5', '-', data=data).decode().splitlines()
+    return [line.split(',')[-1].strip() for line in lines if not line.startswith('#')]
+
+
+@lru_cache
+def film_pictures():
+    return pictures(['-i', path_of('film.mp4')])
+
+
+def serve(**settings):
+    return Proxy({'/films': {'upstream': url_of(folder()[1]), **settings}})
+
+
+class Player:
+    """Plays the tracks of a title over TCP."""
+
+    def __init__(self, proxy, name='film.mp4'):
+        self.rtsp = Rtsp(proxy.port, timeout=20)
+        self.url = proxy.url(f'/films/{name}')
+        self.packets = []  # of the first track: (seq, time, marker, payload)
+        self.bye = set()
+        status, self.headers, body = self.rtsp.request('DESCRIBE', self.url)
+        self.status, self.sdp = status, body.decode()
+        self.tracks = self.sdp.count('\nm=')
+        if status != 200:
+            return
+        for number in range(self.tracks):
+            answer = self.rtsp.request('SETUP', f'{self.url}/stream={number}', {
+                'Transport': f'RTP/AVP/TCP;unicast;interleaved={2 * number}-{2 * number + 1}'})
+            assert answer[0] == 200, answer
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.rtsp.socket.close()
+
+    def play(self, **headers):
+        """Returns where it begins, in seconds."""
+        status, headers, _ = self.rtsp.request('PLAY', self.url, headers)
+        assert status == 200, status
+        self.packets = []
+        self.first = int(re.search(r'seq=(\d+)', headers['rtp-info'])[1])
+        self.answer = headers
+        return float(re.search(r'npt=([\d.]+)-', headers['range'])[1])
+
+    def pause(self):
+        assert self.rtsp.request('PAUSE', self.url)[0] == 200
+        waiting, self.rtsp.frames = self.rtsp.frames, []
+        for channel, data in waiting:
+            self._take(channel, data)
+
+    def teardown(self):
+        assert self.rtsp.request('TEARDOWN', self.url)[0] == 200
+        self.rtsp.session = None
+
+    def _take(self, channel, data):
+        if channel % 2:
+            self.bye |= {channel} if has_bye(data) else set()
+        elif channel == 0:
+            marker_type, seq, at = struct.unpack('!BHI', data[1:8])
+            if (seq - self.first) % 65536 < 32768:  # else it was under way before
+                self.packets.append((seq, at, marker_type >> 7, data[12:]))
+
+    def read_frame(self):
+        self._take(*self.rtsp.frame())
+
+    def read(self, n):
+        """Until n pictures are there."""
+        while sum(packet[2] for packet in self.packets) < n:
+            self.read_frame()
+
+    def read_to_end(self):
+        while len(self.bye) < self.tracks:
+            self.read_frame()
+
+    def pictures(self):
+        """Those that came whole since it was last told to play; no packet is missing."""
+        assert self.packets[0][0] == self.first, (self.packets[0][0], self.first)
+        last = max(i for i, packet in enumerate(self.packets) if packet[2])
+        whole = self.packets[:last + 1]
+        for (a, *_), (b, *_) in zip(whole, whole[1:]):
+            assert b == (a + 1) % 65536, f'{a} is followed by {b}'
+        return pictures(['-f', 'h264', '-i', '-'], annex_b(whole))
+
+
+def has_bye(data):
+    while len(data) >= 4:
+        if data[1] == 203:
+            return True
+        data = data[4 * (struct.unpack('!H', data[2:4])[0] + 1):]
+    return False
+
+
+def annex_b(packets):
+    """The NAL units of RFC 6184's packets."""
+    out = b''
+    for _, _, _, payload in packets:
+        kind = payload[0] & 31
+        if kind == 28:
+            if payload[1] & 0x80:
+                out += b'\0\0\0\1' + bytes([payload[0] & 0xe0 | payload[1] & 31])
+            out += payload[2:]
+        elif kind == 24:
+            at = 1
+            while at < len(payload):
+                size = struct.unpack('!H', payload[at:at + 2])[0]
+                out += b'\0\0\0\1' + payload[at + 2:at + 2 + size]
+                at += 2 + size
+        else:
+            out += b'\0\0\0\1' + payload
+    return out
+
+
+def check_pictures(got, start):
+    """They are those of the film from this second on, without a gap."""
+    first = round(start) * FPS  # containers differ in where they say that the film begins
+    assert got and got == film_pictures()[first:first + len(got)], (start, len(got))
+
+
+def check_seeks(player, number, seed):
+    """Seeks to and fro; each place begins with the keyframe at or before it."""
+    draw = random.Random(seed)
+    player.play()
+    for _ in range(number):
+        player.read(2)
+        player.pause()
+        place = draw.uniform(0, SECONDS - 1)
+        start = player.play(Range=f'npt={place:.3f}-')
+        assert abs(start - int(place)) < 0.05, (place, start)
+        player.read(8)
+        check_pictures(player.pictures(), start)
+
+
+@test
+def a_session_with_20_random_seeks_is_exact_to_the_frame():
+    with serve() as proxy, Player(proxy) as player:
+        assert f'a=range:npt=0-{SECONDS}' in player.sdp, player.sdp
+        check_seeks(player, 20, SEED)
+
+
+def seek_with_the_go_reader(proxy, transport, number, seed):
+    draw = random.Random(seed)
+    places = [f'{draw.uniform(0, SECONDS - 1):.3f}' for _ in range(number)]
+    with tempfile.TemporaryDirectory() as out:
+        done = subprocess.run(
+            [interop(), 'seek', '--transport', transport, '--places', ','.join(places), '--aus',
+             '8', '--out', out, proxy.url('/films/film.mp4')],
+            capture_output=True, text=True, timeout=50, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        assert len(answers) == number
+        for i, answer in enumerate(answers):
+            assert abs(answer['start'] - int(answer['place'])) < 0.05, answer
+            got = pictures(['-f', 'h264', '-i', os.path.join(out, f'{i}.h264')])
+            assert len(got) >= 7, (answer, len(got))
+            check_pictures(got, answer['start'])
+
+
+@test
+def a_go_reader_seeks_20_times_over_tcp():
+    with serve() as proxy:
+        seek_with_the_go_reader(proxy, 'tcp', 20, SEED + 3)
+
+
+@test
+def a_go_reader_seeks_over_udp():
+    with serve() as proxy:
+        seek_with_the_go_reader(proxy, 'udp', 6, SEED + 4)
+
+
+@test
+def matroska_is_sought_as_exactly():
+    with serve() as proxy, Player(proxy, 'film.mkv') as player:
+        check_seeks(player, 6, SEED + 1)
+
+
+@test
+def paused_it_goes_on_without_a_gap():
+    with serve() as proxy, Player(proxy) as player:
+        check_pictures(played(player, player.play(Range='npt=3-'), 40), 3)
+        for _ in range(3):
+            player.pause()
+            shown = round(player.start * FPS) + len(player.pictures())
+            start = player.play()
+            assert 0 <= shown - start * FPS < FPS + 2, (shown, start)
+            check_pictures(played(player, start, 33), start)
+
+
+def played(player, start, n):
+    player.start = start
+    player.read(n)
+    return player.pictures()
+
+
+@test
+def play_elsewhere_without_a_pause():
+    with serve() as proxy, Player(proxy) as player:
+        player.play()
+        player.read(5)
+        start = player.play(Range='npt=12-')
+        assert abs(start - 12) < 0.05, start
+        player.read(10)
+        check_pictures(player.pictures(), start)
+
+
+@test
+def two_readers_of_one_title_are_each_in_their_place():
+    with serve() as proxy, Player(proxy) as one, Player(proxy) as two:
+        one.play()
+        start = two.play(Range='npt=10-')
+        one.read(10)
+        two.read(10)
+        one.pause()
+        two.read(30)
+        check_pictures(one.pictures(), 0)
+        check_pictures(two.pictures(), start)
+
+
+@test
+def the_end_is_told_and_one_can_go_back():
+    with serve() as proxy, Player(proxy) as player:
+        start = player.play(Range='npt=18-')
+        player.read_to_end()
+        got = player.pictures()
+        check_pictures(got, start)
+        assert len(got) == (SECONDS - 18) * FPS, len(got)
+        start = player.play(Range='npt=2-')
+        player.read(10)
+        check_pictures(player.pictures(), start)
+
+
+@test
+def every_container_is_served():
+    for name in 'film.mkv', 'film.ts', 'film.h264', 'sub%20dir/film.mp4':
+        with serve() as proxy, Player(proxy, name) as player:
+            player.play()
+            player.read(30)
+            got = player.pictures()
+            assert got == film_pictures()[:len(got)], name
+
+
+@test
+def a_transport_stream_is_sought_by_its_clock():
+    with serve() as proxy, Player(proxy, 'film.ts') as player:
+        assert re.search(r'a=range:npt=[\d.]+-[\d.]+', player.sdp), player.sdp
+        player.play()
+        for place in 12, 6:
+            player.read(2)
+            player.pause()
+            start = player.play(Range=f'npt={place}-')
+            assert place - 5 < start <= place + 1, start
+            player.read(3 * FPS)
+            got = player.pictures()
+            first = film_pictures().index(got[0])
+            assert first % FPS == 0 and got == film_pictures()[first:first + len(got)], first
+
+
+@test
+def a_raw_stream_can_be_gone_back_in():
+    with serve() as proxy, Player(proxy, 'film.h264') as player:
+        player.play()
+        player.read(10)
+        player.pause()
+        assert player.rtsp.request('PLAY', player.url, {'Range': 'npt=5-'})[0] == 457
+        player.play(Range='npt=0-')
+        player.read(10)
+        check_pictures(player.pictures(), 0)
+
+
+@test
+def ffmpeg_seeks_over_udp_and_tcp():
+    draw = random.Random(SEED + 2)
+    with serve() as proxy:
+        for transport in 'udp', 'tcp', 'udp', 'tcp':
+            place = draw.randrange(1, SECONDS - 2)
+            got = pictures(['-rtsp_transport', transport, '-ss', str(place), '-i',
+                            proxy.url('/films/film.mp4'), '-frames:v', '15'])
+            assert len(got) == 15, (transport, place, got)
+            check_pictures(got, place)
+
+
+@test
+def speed_and_scale():
+    with serve() as proxy, Player(proxy) as player:
+        player.play(Speed='2.0', Range='npt=1-')
+        assert float(player.answer['speed']) == 2, player.answer
+        player.read(10)
+        player.pause()
+        for refused in '-1', '0', '100', 'x':
+            status = player.rtsp.request('PLAY', player.url, {'Scale': refused})[0]
+            assert status in (400, 451), (refused, status)
+        start = player.play(Range='npt=4-')
+        player.read(10)
+        check_pictures(player.pictures(), start)
+
+
+@test
+def ranges_that_are_not_in_the_title():
+    with serve() as proxy, Player(proxy) as player:
+        for wrong, wanted in (('npt=20-', 457), ('npt=99999-', 457), ('npt=5-3', 457),
+                              ('npt=1e400-', None), ('npt=-5', 457), ('npt=now-', 457),
+                              ('clock=20260101T000000Z-', 457)):
+            status = player.rtsp.request('PLAY', player.url, {'Range': wrong})[0]
+            assert status == wanted if wanted else status in (400, 457), (wrong, status)
+        player.play(Range='npt=7-')
+        player.read(5)
+        check_pictures(player.pictures(), 7)
+
+
+@test
+def max_titles():
+    with serve(**{'max-titles': 2}) as proxy:
+        with Player(proxy) as one, Player(proxy, 'film.mkv') as two:
+            one.play()
+            two.play()
+            assert Player(proxy).status == 503
+            proxy.wait_for_line('max-titles does not allow more')
+            one.teardown()
+            wait_until(lambda: Player(proxy).status == 200, 10, 'a place is free again')
+            two.read(20)
+            assert len(two.pictures()) >= 20
+
+
+def hostile(films, outside):
+    """Makes what is not to be had; returns names."""
+    os.mkfifo(os.path.join(films, 'fifo.mp4'))
+    os.symlink(outside, os.path.join(films, 'absolute.mp4'))
+    os.symlink('../secret.mp4', os.path.join(films, 'relative.mp4'))
+    os.symlink(os.path.dirname(films), os.path.join(films, 'up'))
+    os.symlink('..', os.path.join(films, 'up2'))
+    os.symlink('/proc/self/root', os.path.join(films, 'root'))
+    os.symlink('/dev/zero', os.path.join(films, 'zero.mp4'))
+    os.symlink('loop.mp4', os.path.join(films, 'loop.mp4'))
+    shutil.copy(outside, os.path.join(films, '.hidden.mp4'))
+    return ['fifo.mp4', 'absolute.mp4', 'relative.mp4', 'up/secret.mp4', 'up2/secret.mp4',
+            f'root{outside}', 'zero.mp4', 'loop.mp4', '.hidden.mp4', 'sub%20dir']
+
+
+SPELLINGS = [
+    '../secret.mp4', '%2e%2e/secret.mp4', '%2E%2E%2Fsecret.mp4', '..%2fsecret.mp4',
+    '%252e%252e/secret.mp4', '%252e%252e%252fsecret.mp4', '..%5csecret.mp4', '..\\secret.mp4',
+    'sub%20dir/../../secret.mp4', 'sub%20dir/%2e%2e/%2e%2e/secret.mp4', './film.mp4',
+    '/etc/passwd', '%2fetc%2fpasswd', 'film.mp4%00.txt',
+    'film.mp4%0a', '%01film.mp4', '%7f', 'film.mp4%0d%0aX:%20y', '%c0%ae%c0%ae/secret.mp4',
+    '%ff%fe.mp4', '..;/secret.mp4', '.../secret.mp4', '%', '%2', '%zz', '=title1', '=title2', '...',
+    'a' * 256 + '.mp4', 'a/' * 600 + 'film.mp4', 'FILM.MP4.', 'film.mp4?x=y', 'film.mp4/film.mp4',
+]
+
+
+@test
+def nothing_outside_the_folder_is_reachable():
+    with tempfile.TemporaryDirectory() as place:
+        films = os.path.join(place, 'films')
+        shutil.copytree(folder()[1], films)
+        secret = shutil.copy(path_of('film.mp4'), os.path.join(place, 'secret.mp4'))
+        names = hostile(films, secret)
+        os.symlink('../film.mp4', os.path.join(films, 'sub dir', 'inside.mp4'))
+        with Proxy({'/films': url_of(films)}) as proxy, Player(proxy) as player:
+            player.play()
+            for name in names + SPELLINGS:
+                status = Player(proxy, name).status
+                assert status in (400, 404), (name, status)
+                status = proxy.ask('SETUP', f'/films/{name}/stream=0', headers={
+                    'Transport': 'RTP/AVP/TCP;unicast;interleaved=0-1'})[0]
+                assert status in (400, 404), (name, status)
+            # Links that stay within are followed where the kernel can see to it.
+            assert Player(proxy, 'sub%20dir/inside.mp4').status in (200, 404)
+            assert proxy.ask('DESCRIBE', '/films')[0] == 404
+            assert proxy.ask('DESCRIBE', '/films/')[0] == 404
+            player.read(25)
+            check_pictures(player.pictures(), 0)
+            proxy.check_alive()
+
+
+@test
+def what_is_no_media_and_what_is_cut_off():
+    with tempfile.TemporaryDirectory() as films:
+        with open(path_of('film.mp4'), 'rb') as file:
+            film = file.read()
+        with open(path_of('film.ts'), 'rb') as file:
+            stream = file.read()
+        wrong = {'cut.mp4': film[:len(film) // 2], 'empty.mp4': b'', 'text.mp4': b'hello\n',
+                 'noise.mp4': random.Random(SEED).randbytes(100000), 'page.mp4': b'<html></html>',
+                 'head.mkv': b'\x1a\x45\xdf\xa3' + bytes(100)}
+        for name, data in {**wrong, 'film.mp4': film, 'half.ts': stream[:len(stream) // 2]}.items():
+            with open(os.path.join(films, name), 'wb') as file:
+                file.write(data)
+        with Proxy({'/films': url_of(films)}) as proxy, Player(proxy) as player:
+            player.play()
+            for name in wrong:
+                assert Player(proxy, name).status == 415, name
+                proxy.wait_for_line(f'refused, /films/{name}: it can.t be played: ')
+            with Player(proxy, 'half.ts') as half:
+                half.play(Range='npt=8-')
+                half.read_to_end()
+                assert len(half.pictures()) >= FPS // 2
+            player.read(25)
+            check_pictures(player.pictures(), 0)
+
+
+@test
+def a_folder_of_thousands_and_a_title_that_comes_later():
+    with tempfile.TemporaryDirectory() as films:
+        for number in range(3000):
+            os.symlink('film.mp4', os.path.join(films, f'{number}.mp4'))
+        with Proxy({'/films': url_of(films)}) as proxy:
+            assert Player(proxy, 'film.mp4').status == 404
+            shutil.copy(path_of('film.mp4'), films)
+            assert Player(proxy, 'film.mp4').status == 200
+
+
+@test
+def a_configuration_that_can_not_be():
+    films = url_of(folder()[1])
+    for settings, said in (
+            ({'upstream': 'file:///nowhere/to/be/found/'}, 'there is no folder'),
+            ({'upstreams': [films, f'file://{CLIP}']}, 'is a folder'),
+            ({'upstream': films, 'slate': CLIP}, 'is a folder'),
+            ({'upstream': films, 'on-demand': 'no'}, 'is a folder')):
+        with tempfile.NamedTemporaryFile('w') as file:
+            file.write(yaml({'/films': settings}))
+            file.flush()
+            done = subprocess.run([program(), '--check-config', '--config', file.name],
+                                  capture_output=True, text=True, timeout=20, check=False)
+        assert done.returncode == 2 and said in done.stderr, (settings, done.stderr)
+
+
+@test
+def the_api_knows_who_plays_and_sends_them_away_with_the_mount():
+    mount = {'upstream': url_of(folder()[1])}
+    with Controlled({'/films': mount}) as proxy, Watch(proxy, '/films/film.mp4') as reader:
+        wait_for_readers_of(proxy, 1)
+        known, = proxy.get('/v1/readers')['readers']
+        assert known['mount'] == '/films', known
+        reader.take()
+        sent = re.search(r'^weir_sent_packets_total{mount="/films"} (\d+)', proxy.get(
+            '/metrics').decode(), re.M)
+        assert sent and int(sent[1]) >= 50, sent
+        assert proxy.http('DELETE', '/v1/mounts/films')[0] == 200
+        assert reader.closed()
+        assert Player(proxy).status == 404
+
+
+@test
+def a_title_and_a_stream_on_one_connection():
+    with Proxy({'/cam': f'file://{CLIP}', '/films': url_of(folder()[1])}) as proxy:
+        for first, second in (('/cam', '/films/film.mp4'), ('/films/film.mp4', '/cam'),
+                              ('/cam', '/films/nothing'), ('/films/film.mp4', '/films/film.mkv')):
+            with Rtsp(proxy.port, timeout=20) as rtsp:
+                url = proxy.url(first)
+                assert rtsp.request('DESCRIBE', url)[0] == 200
+                assert rtsp.request('SETUP', f'{url}/stream=0', {
+                    'Transport': 'RTP/AVP/TCP;unicast;interleaved=0-1'})[0] == 200
+                assert rtsp.request('PLAY', url)[0] == 200
+                rtsp.request('DESCRIBE', proxy.url(second))
+                for headers in {}, {'Range': 'npt=3-'}, {'Scale': '2'}:
+                    for method in 'PAUSE', 'PLAY', 'PLAY':
+                        assert rtsp.request(method, url, headers)[0] < 500
+                rtsp.request('TEARDOWN', url)
+                proxy.check_alive()
+
+
+@test
+def readers_are_let_go_with_their_titles():
+    with serve() as proxy:
+        for _ in range(20):
+            with Player(proxy) as player:
+                player.play()
+                player.read(1)
+        wait_until(lambda: len(matches(proxy, ' out: /films/film.mp4: ')) == 20, 10, 'all are gone')
+        wait_until(lambda: len(os.listdir(f'/proc/{proxy.pid}/fd')) < 40, 10, 'no file stays open')
+
+
+if __name__ == '__main__':
+    run()

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bluenviron/gortsplib/v5"
+	"github.com/bluenviron/gortsplib/v5/pkg/base"
+	"github.com/bluenviron/gortsplib/v5/pkg/format"
+	"github.com/bluenviron/gortsplib/v5/pkg/format/rtph264"
+	"github.com/bluenviron/gortsplib/v5/pkg/headers"
+	"github.com/pion/rtp"
+)
+
+const seekTimeout = 10 * time.Second
+
+// seeker plays a stored stream here and there, in one session.
+type seeker struct {
+	client  *gortsplib.Client
+	format  *format.H264
+	packets chan *rtp.Packet // of the video
+}
+
+func runSeek(args []string) int {
+	fs := flag.NewFlagSet("seek", flag.ExitOnError)
+	transport := fs.String("transport", "tcp", "udp or tcp")
+	places := fs.String("places", "", "seconds, with commas between")
+	aus := fs.Int("aus", 10, "access units to read at each place")
+	out := fs.String("out", "", "folder for N.h264, what was read at the place N")
+	fs.Parse(args) //nolint:errcheck // ExitOnError
+
+	if fs.NArg() != 1 || *places == "" || *out == "" {
+		fmt.Fprintln(os.Stderr, "seek: needs one URL, --places and --out")
+		return 64
+	}
+	if err := seekAll(fs.Arg(0), *transport, strings.Split(*places, ","), *aus, *out); err != nil {
+		fmt.Fprintln(os.Stderr, "seek:", err)
+		return 1
+	}
+	return 0
+}
+
+func seekAll(address, transport string, places []string, aus int, out string) error {
+	s, err := newSeeker(address, transport)
+	if err != nil {
+		return err
+	}
+	defer s.client.Close()
+	if _, err := s.client.Play(nil); err != nil {
+		return err
+	}
+	for i, text := range places {
+		place, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return err
+		}
+		start, units, err := s.seek(place, aus)
+		if err != nil {
+			return fmt.Errorf("at %s: %w", text, err)
+		}
+		name := filepath.Join(out, fmt.Sprintf("%d.h264", i))
+		if err := os.WriteFile(name, units, 0o600); err != nil {
+			return err
+		}
+		json.NewEncoder(os.Stdout).Encode(map[string]float64{"place": place, "start": start}) //nolint:errcheck
+	}
+	return nil
+}
+
+func newSeeker(address, transport string) (*seeker, error) {
+	u, err := base.ParseURL(address)
+	if err != nil {
+		return nil, err
+	}
+	protocol := gortsplib.ProtocolTCP
+	if transport == "udp" {
+		protocol = gortsplib.ProtocolUDP
+	}
+	s := &seeker{packets: make(chan *rtp.Packet, 1<<16)}
+	s.client = &gortsplib.Client{
+		Scheme:        u.Scheme,
+		Host:          u.Host,
+		Protocol:      &protocol,
+		OnPacketsLost: func(uint64) {},
+	}
+	if err := s.client.Start(); err != nil {
+		return nil, err
+	}
+	if err := s.setup(u); err != nil {
+		s.client.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *seeker) setup(u *base.URL) error {
+	desc, _, err := s.client.Describe(u)
+	if err != nil {
+		return err
+	}
+	media := desc.FindFormat(&s.format)
+	if media == nil {
+		return errors.New("no H.264 in it")
+	}
+	if _, err := s.client.Setup(desc.BaseURL, media, 0, 0); err != nil {
+		return err
+	}
+	s.client.OnPacketRTP(media, s.format, func(p *rtp.Packet) { s.packets <- p.Clone() })
+	return nil
+}
+
+// seek returns where it began, and Annex B from there.
+func (s *seeker) seek(place float64, aus int) (float64, []byte, error) {
+	if _, err := s.client.Pause(); err != nil {
+		return 0, nil, err
+	}
+	at := time.Duration(place * float64(time.Second))
+	res, err := s.client.Play(&headers.Range{Value: &headers.RangeNPT{Start: at}})
+	if err != nil {
+		return 0, nil, err
+	}
+	start, first, err := readAnswer(res)
+	if err != nil {
+		return 0, nil, err
+	}
+	units, err := s.collect(first, aus)
+	return start, units, err
+}
+
+// readAnswer finds the second and the sequence number that the server begins with.
+func readAnswer(res *base.Response) (float64, uint16, error) {
+	var where headers.Range
+	if err := where.Unmarshal(res.Header["Range"]); err != nil {
+		return 0, 0, err
+	}
+	npt, ok := where.Value.(*headers.RangeNPT)
+	if !ok {
+		return 0, 0, errors.New("a range that is not npt")
+	}
+	var info headers.RTPInfo
+	if err := info.Unmarshal(res.Header["RTP-Info"]); err != nil {
+		return 0, 0, err
+	}
+	if len(info) == 0 || info[0].SequenceNumber == nil {
+		return 0, 0, errors.New("no sequence number")
+	}
+	return npt.Start.Seconds(), *info[0].SequenceNumber, nil
+}
+
+func (s *seeker) collect(first uint16, aus int) ([]byte, error) {
+	decoder, err := s.format.CreateDecoder()
+	if err != nil {
+		return nil, err
+	}
+	var out []byte
+	deadline := time.After(seekTimeout)
+	for next := first; aus > 0; {
+		select {
+		case p := <-s.packets:
+			if int16(p.SequenceNumber-first) < 0 {
+				continue // was under way before
+			}
+			if p.SequenceNumber != next {
+				return nil, fmt.Errorf("packet %d in the place of %d", p.SequenceNumber, next)
+			}
+			next++
+			unit, err := decoder.Decode(p)
+			if errors.Is(err, rtph264.ErrMorePacketsNeeded) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			for _, nalu := range unit {
+				out = append(append(out, 0, 0, 0, 1), nalu...)
+			}
+			aus--
+		case <-deadline:
+			return nil, errors.New("nothing more comes")
+		}
+	}
+	return out, nil
+}
