@@ -179,7 +179,7 @@ test_bursts_are_lists (void)
       move_to (h, i * 40 * MS / 6);
     expect (h, i, 1200);
   }
-  g_assert_cmpint (n_lists, ==, 3);
+  g_assert_cmpint (g_atomic_int_get (&n_lists), ==, 3);
   end (h, 6);
 }
 
