@@ -21,7 +21,8 @@ layer_of_svc (const WeirH264Nal *nal)
     .quality = nal->quality,
     .temporal = nal->temporal,
     .keyframe = nal->idr && nal->spatial == 0 && nal->quality == 0,
-    .discardable = nal->discardable && nal->nri == 0,
+    // The flag is about layers above in the same picture, which a whole picture takes with it.
+    .discardable = nal->nri == 0 && (nal->discardable || nal->type == WEIR_H264_SLICE_EXT),
     .enter = nal->idr && nal->quality == 0,
   };
 }

@@ -130,7 +130,7 @@ h264_svc (void)
     { "FU-A, end", { 0x7c, 0x54, 0x12 }, 3, "", 2 },
     { "prefix, temporal 2, discardable", { 0x0e, 0x80, 0x80, 0x4f }, 4, "d", 0, 0, 2 },
     { "its slice", { 0x01, 0x9a }, 2, "d", 0, 0, 2 },
-    { "layer 1, temporal 2, needed above", { 0x14, 0x80, 0x90, 0x47, 0x9a }, 5, "", 1, 0, 2 },
+    { "layer 1, temporal 2, needed above", { 0x14, 0x80, 0x90, 0x47, 0x9a }, 5, "d", 1, 0, 2 },
     { "layer 1, quality 3", { 0x54, 0x80, 0x13, 0x27, 0x9a }, 5, "", 1, 3, 1 },
     { "a slice whose prefix was lost", { 0x41, 0x9a }, 2, "u" },
     { "STAP-A of prefix and two layers",
