@@ -148,7 +148,9 @@ give_way (WeirAdapt *self, int64_t now_ns, const WeirAdaptStep *steps, size_t n,
 
   if (m->loss > LOSS_MUCH)
     to = step_within (steps, n, allowed);
-  if (to >= at)
+  if (to >= at && self->rose && self->n_since <= TRIAL)
+    to = below;
+  else if (to >= at)
     to = ++self->n_lossy * (self->rose ? 2 : 1) >= patience (steps, n, at) ? below : at;
   self->n_failures += to < at && self->rose && self->n_failures < FAILURES_MAX;
   self->allowed = steps[to].bitrate;

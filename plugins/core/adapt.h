@@ -9,10 +9,10 @@
 //   line that became wider. One step a report.
 // - aimd: under 2 % of loss what the reader may get grows by 8 % a report, over 10 % it shrinks by
 //   half the loss, or to what arrived if that was less than two thirds; the reader gets the highest
-//   set within it. Between 2 % and 10 % it goes down a step if that lasts: sooner for who has gone
-//   up last, and for who has much, so that readers who share a line come closer to each other.
-//   After a loss it waits for 8 to 10 s before it goes up again, not the same time for all, and
-//   twice as long after each rise that failed.
+//   set within it. Between 2 % and 10 % it goes down a step: at once who has just gone up, else if
+//   that lasts, and sooner who has much, so that readers who share a line come closer to each
+//   other. After a loss it waits for 8 to 10 s before it goes up again, not the same time for all,
+//   and twice as long after each rise that failed.
 //
 // Over TCP nothing is lost, but a reader lags. A lag counts as loss: 5 % from 100 ms on; from 250
 // ms on 11 %, or the part of what its layers take that did not go out, if that is more.
