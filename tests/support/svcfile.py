@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The H.264 SVC stream of tests/data/svc: its pictures, what a decoder makes of them, and somebody
+who sends it.
+
+    svcfile.py PORT    sends it to that port of this machine, until it is killed
+"""
+
+import functools
+import hashlib
+import os
+import pathlib
+import re
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+from sanitized import environment
+from tap import Skip
+
+SVC = pathlib.Path(__file__).resolve().parents[1] / 'data' / 'svc' / 'svc_3s3t.264'
+SIZES = [(320, 180), (640, 360), (1280, 720)]
+PICTURES, GROUP = 120, 60  # of the file, and from one IDR to the next
+BYTES = 'video/x-h264,stream-format=byte-stream,alignment=au'
+PATIENCE = 120
+MTU = 1200
+SSRC, NTP_EPOCH = 0x51c, 2208988800
+
+
+# ---- the file ----
+
+
+def units(data):
+    starts = [m.end() for m in re.finditer(b'\0\0\1', data)] + [len(data) + 3]
+    for start, end in zip(starts, starts[1:]):
+        yield data[start:end - 3].rstrip(b'\0')
+
+
+def kind(unit):
+    return unit[0] & 31
+
+
+def spatial_of(unit):
+    return unit[2] >> 4 & 7 if kind(unit) == 20 else 0
+
+
+def temporal_of(unit):
+    """Of a prefix or a slice of an upper layer."""
+    return unit[3] >> 5
+
+
+def is_parameter(unit):
+    return kind(unit) in (7, 8, 15)
+
+
+@functools.lru_cache
+def pictures():
+    """The units of each picture without parameter sets, and the parameter sets."""
+    found, parameters = [], []
+    for unit in units(SVC.read_bytes()):
+        if is_parameter(unit):
+            if unit not in parameters:
+                parameters.append(unit)
+            continue
+        if kind(unit) == 14:
+            found.append([])
+        found[-1].append(unit)
+    assert len(found) == PICTURES
+    return found, parameters
+
+
+# ---- decoding ----
+
+
+def stock():
+    """The reference's decoder sees no plugin of ours, which may be sanitized."""
+    mine = {name: value for name, value in os.environ.items()
+            if name not in ('GST_PLUGIN_PATH', 'GST_REGISTRY_FORK')}
+    if 'GST_REGISTRY' in mine:
+        mine['GST_REGISTRY'] += '-stock'
+    return mine
+
+
+def need(element, variables):
+    if subprocess.run(['gst-inspect-1.0', element], env=variables,
+                      capture_output=True).returncode != 0:
+        raise Skip(f'no element {element}')
+
+
+def bytes_of(spatial):
+    return SIZES[spatial][0] * SIZES[spatial][1] * 3 // 2
+
+
+def decode(line, layers, variables):
+    """The frames, whose spatial layers are known."""
+    with subprocess.Popen(['gst-launch-1.0', '-q', *line.split(), '!', 'fdsink', 'fd=1'], env=variables,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        frames = [hashlib.md5(child.stdout.read(bytes_of(layer))).hexdigest() for layer in layers]
+        rest = child.stdout.read()
+        errors = child.stderr.read().decode()
+        assert child.wait(PATIENCE) == 0 and not rest, f'{len(rest)} bytes more; {errors}'
+    return frames
+
+
+def reference(directory, spatial):
+    """The frames of a spatial layer and those below, by H.264's annex G."""
+    cut = directory / 'cut.264'
+    cut.write_bytes(b''.join(b'\0\0\0\1' + unit for unit in units(SVC.read_bytes())
+                             if spatial_of(unit) <= spatial))
+    need('openh264dec', stock())
+    # The decoder has to be told that it knows the profile.
+    return decode(f'filesrc location={cut} ! h264parse ! {BYTES} ! '
+                  'capssetter caps=video/x-h264,profile=constrained-baseline ! openh264dec',
+                  [spatial] * PICTURES, stock())
+
+
+def check_shown(directory, reader, shown, references):
+    """The pictures in DIRECTORY/READER-N.264, each a (number in the file, spatial layer), are what
+    svcdec shows of them. Each is in a file of its own: h264parse would have the decoder begin anew
+    with each size, wherever it is."""
+    # The stock decoder loses frames where the size of the picture changes.
+    need('svcdec', environment())
+    frames = decode(f'multifilesrc location={directory}/{reader}-%d.264 '
+                    f'stop-index={len(shown) - 1} caps={BYTES},framerate=30/1 ! svcdec',
+                    [spatial for _, spatial in shown], environment())
+    wanted = [references[spatial][picture % PICTURES] for picture, spatial in shown]
+    wrong = [at for at, (a, b) in enumerate(zip(frames, wanted)) if a != b]
+    assert not wrong, f'reader {reader}: {len(wrong)} of {len(frames)} frames differ, ' \
+        f'first {shown[wrong[0]]}'
+
+
+# ---- as RTP ----
+
+
+def payloads(unit):
+    """RFC 6184: a packet, or an FU-A."""
+    if len(unit) <= MTU:
+        yield unit
+        return
+    pieces = [unit[at:at + MTU] for at in range(1, len(unit), MTU)]
+    for n, piece in enumerate(pieces):
+        flags = 0x80 * (n == 0) | 0x40 * (n == len(pieces) - 1)
+        yield bytes([unit[0] & 0xe0 | 28, flags | kind(unit)]) + piece
+
+
+@functools.lru_cache
+def payloads_of(number):
+    """Of a picture, with the parameter sets if it is a key picture."""
+    found, parameters = pictures()
+    whole = (parameters if number % GROUP == 0 else []) + found[number]
+    return [payload for unit in whole for payload in payloads(unit)]
+
+
+class Sender:
+    """Sends the file to a port of this machine, over and over, until it is stopped."""
+
+    def __init__(self, port, fps=30):
+        self.port, self.fps = port, fps
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self.run, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ends.set()
+        self._thread.join()
+
+    def run(self):
+        seq, start, n = 65000, time.monotonic(), 0
+        with socket.socket(type=socket.SOCK_DGRAM) as out, \
+                socket.socket(type=socket.SOCK_DGRAM) as reports:
+            out.connect(('127.0.0.1', self.port))
+            reports.connect(('127.0.0.1', self.port + 1))
+            while not self._ends.wait(max(0, start + n / self.fps - time.monotonic())):
+                all_of_it = payloads_of(n % PICTURES)
+                timestamp = n * 90000 // self.fps & 0xffffffff
+                if n % self.fps == 0:
+                    ntp = int((time.time() + NTP_EPOCH) * 2**32)
+                    self._send(reports, struct.pack('>BBHIQIII', 0x80, 200, 6, SSRC, ntp, timestamp,
+                                                    0, 0))
+                for left, payload in zip(reversed(range(len(all_of_it))), all_of_it):
+                    self._send(out, struct.pack('>BBHII', 0x80, 96 | 0x80 * (left == 0), seq & 0xffff,
+                                                timestamp, SSRC) + payload)
+                    seq += 1
+                n += 1
+
+    @staticmethod
+    def _send(out, packet):
+        try:
+            out.send(packet)
+        except ConnectionRefusedError:  # nobody listens yet
+            pass
+
+
+# ---- from RTP ----
+
+
+class Assembler:
+    """Makes pictures of one reader's packets."""
+
+    def __init__(self):
+        self.pictures = []  # of lists of units
+        self.lost = 0
+        self._units, self._next, self._key = [], None, True
+
+    def add(self, packet):
+        _, second, seq = struct.unpack_from('>BBH', packet)
+        payload = packet[12:]
+        if self._next is not None and seq != self._next:
+            self.lost += (seq - self._next) % 65536
+        self._next = (seq + 1) % 65536
+        if payload[0] & 31 == 28:
+            if payload[1] & 0x80:
+                self._units.append(bytes([payload[0] & 0xe0 | payload[1] & 31]))
+            if self._units:
+                self._units[-1] += payload[2:]
+        elif payload[0] & 31 == 24:
+            at = 1
+            while at < len(payload):
+                size, = struct.unpack_from('>H', payload, at)
+                self._units.append(payload[at + 2:at + 2 + size])
+                at += 2 + size
+        else:
+            self._units.append(payload)
+        if second >> 7:
+            self.pictures.append(self._units)
+            self._units = []
+
+
+@functools.lru_cache
+def numbers():
+    """Which picture of the file a unit of the base is of."""
+    return {unit: n for n, units_of in enumerate(pictures()[0]) for unit in units_of
+            if kind(unit) in (1, 5)}
+
+
+def identify(units_of):
+    """A picture's number in the file and its spatial layer, if it is whole: nothing of a layer is
+    missing up to that one."""
+    number = next((numbers()[unit] for unit in units_of if unit in numbers()), None)
+    assert number is not None, [(kind(unit), len(unit)) for unit in units_of]
+    spatial = max(map(spatial_of, units_of))
+    got = [unit for unit in units_of if not is_parameter(unit)]
+    wanted = [unit for unit in pictures()[0][number] if spatial_of(unit) <= spatial]
+    assert got == wanted, (number, spatial, [(kind(unit), len(unit)) for unit in got])
+    return number, spatial
+
+
+def temporal_of_picture(number):
+    return temporal_of(pictures()[0][number % PICTURES][0])
+
+
+def main():
+    Sender(int(sys.argv[1])).run()
+
+
+if __name__ == '__main__':
+    main()
