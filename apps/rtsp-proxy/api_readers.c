@@ -1,7 +1,41 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "api_private.h"
 
+#include "adaptation.h"
+#include "layer_choice.h"
 #include "yaml_reader.h"
+
+static void
+add_layers (JsonBuilder *builder, const gchar *name, WeirLayerSet layers)
+{
+  gchar *text = layer_choice_dup_text (layers);
+
+  api_add_text (builder, name, text);
+  g_free (text);
+}
+
+static void
+write_layers (JsonBuilder *builder, Reader *reader, const ReaderLayers *layers)
+{
+  AdaptationView view;
+
+  json_builder_set_member_name (builder, "layers");
+  if (!layers->has_layers || !adaptation_view (reader, &view)) {
+    json_builder_add_null_value (builder);
+    return;
+  }
+  json_builder_begin_object (builder);
+  api_add_text (builder, "adapt", view.policy);
+  add_layers (builder, "limit", view.limit);
+  add_layers (builder, "wanted", layers->wanted);
+  add_layers (builder, "now", layers->now);
+  json_builder_set_member_name (builder, "estimate");
+  if (view.estimate > 0)
+    json_builder_add_int_value (builder, (gint64) view.estimate);
+  else
+    json_builder_add_null_value (builder);
+  json_builder_end_object (builder);
+}
 
 static void
 write_reader (JsonBuilder *builder, Reader *reader)
@@ -36,6 +70,7 @@ write_reader (JsonBuilder *builder, Reader *reader)
   } else {
     json_builder_add_null_value (builder);
   }
+  write_layers (builder, reader, &sample.layers);
   json_builder_end_object (builder);
   g_date_time_unref (since);
   g_free (when);
@@ -112,10 +147,12 @@ api_get_reader (ApiRequest *request)
 
 typedef struct {
   guint class;
+  gchar *layers;
 } Wish;
 
 static const SchemaKey wish_keys[] = {
   { "class", SCHEMA_NUMBER, G_STRUCT_OFFSET (Wish, class), NULL, 0, READER_CLASSES - 1 },
+  { "layers", SCHEMA_TEXT, G_STRUCT_OFFSET (Wish, layers) },
   { NULL },
 };
 
@@ -138,30 +175,75 @@ read_wish (ApiRequest *request, Wish *wish)
   if (!ok) {
     api_fail_error (request->message, SOUP_STATUS_BAD_REQUEST, error);
     g_error_free (error);
-  } else if (wish->class == READER_CLASSES) {
-    api_fail (request->message, SOUP_STATUS_BAD_REQUEST, "body", "\"class\" is missing");
+  } else if (wish->class == READER_CLASSES && !wish->layers) {
+    api_fail (
+        request->message, SOUP_STATUS_BAD_REQUEST, "body", "\"class\" or \"layers\" is missing");
     ok = FALSE;
   }
   return ok;
+}
+
+static gboolean
+read_layers (ApiRequest *request, const gchar *text, WeirLayerSet *layers)
+{
+  *layers = WEIR_LAYER_SET_ALL;
+  if (g_str_equal (text, "auto") || layer_choice_parse (text, layers))
+    return TRUE;
+  api_fail (request->message, SOUP_STATUS_BAD_REQUEST, "body",
+      "layers: \"%.40s\" is neither \"auto\" nor like \"1.0.2\"", text);
+  return FALSE;
+}
+
+// FALSE, and it is answered, if that can't be.
+static gboolean
+choose_layers (ApiRequest *request, Reader *reader, const gchar *text)
+{
+  WeirLayerSet layers;
+  AdaptationView view;
+
+  if (!read_layers (request, text, &layers))
+    return FALSE;
+  if (adaptation_view (reader, &view) && !view.may_choose) {
+    api_fail (request->message, SOUP_STATUS_CONFLICT, NULL, "the mount's adapt is off");
+    return FALSE;
+  }
+  if (!adaptation_choose (reader, layers)) {
+    api_fail (request->message, SOUP_STATUS_CONFLICT, NULL, "the reader is just leaving");
+    return FALSE;
+  }
+  return TRUE;
+}
+
+static gboolean
+choose_class (ApiRequest *request, Reader *reader, guint class)
+{
+  if (reader_set_class (reader, class))
+    return TRUE;
+  api_fail (request->message, SOUP_STATUS_CONFLICT, NULL, "the reader is just leaving");
+  return FALSE;
+}
+
+static gboolean
+grant (ApiRequest *request, Reader *reader, const Wish *wish)
+{
+  return (!wish->layers || choose_layers (request, reader, wish->layers))
+         && (wish->class == READER_CLASSES || choose_class (request, reader, wish->class));
 }
 
 void
 api_patch_reader (ApiRequest *request)
 {
   Reader *reader;
-  Wish wish;
+  Wish wish = { 0 };
 
   if (!api_check_query (request, NULL))
     return;
   reader = find (request);
   if (!reader)
     return;
-  if (read_wish (request, &wish)) {
-    if (reader_set_class (reader, wish.class))
-      answer_reader (request, reader);
-    else
-      api_fail (request->message, SOUP_STATUS_CONFLICT, NULL, "the reader is just leaving");
-  }
+  if (read_wish (request, &wish) && grant (request, reader, &wish))
+    answer_reader (request, reader);
+  schema_clear (wish_keys, &wish);
   reader_unref (reader);
 }
 

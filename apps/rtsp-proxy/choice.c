@@ -329,6 +329,8 @@ check_param (const Stage *stage, GHashTable *seen, const gchar *param, GError **
 
   if (!found)
     return fail (error, "choices: stage %s has no parameter \"%.40s\"", file->name, param);
+  if (g_str_equal (param, "layers"))
+    return fail (error, "choices: in a URL, layers are those that a reader gets");
   if (found->type == STAGE_PARAM_TEXT)
     return fail (error, "choices: %s of stage %s is not for a URL to set", param, file->name);
   if (other)

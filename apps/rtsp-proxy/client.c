@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "client.h"
 
+#include "adaptation.h"
 #include "address.h"
+#include "layer_choice.h"
 #include "log.h"
 #include "metrics.h"
 #include "title_media.h"
@@ -21,6 +23,7 @@ typedef struct {
   GstRTSPSessionPool *pool; // its own: another connection's sessions can't be had from here
   gchar *peer;              // "127.0.0.1:5004"
   gboolean waited;          // its request was put aside once. Of its thread.
+  WeirLayerSet layers;      // that its URLs choose. Of its thread.
 
   GMutex lock;                // all below
   GMainContext *context;      // of the client's thread
@@ -136,6 +139,14 @@ check_known (Client *self, GstRTSPContext *ctx, Presentation *presentation)
   return GST_RTSP_STS_SERVICE_UNAVAILABLE;
 }
 
+// The base that a DESCRIBE is answered with, under which tracks are set up, has no query.
+static void
+choose_layers (Client *self, GstRTSPContext *ctx, WeirLayerSet layers)
+{
+  if (ctx->method == GST_RTSP_DESCRIBE || !weir_layer_set_equal (layers, WEIR_LAYER_SET_ALL))
+    self->layers = layers;
+}
+
 // ---- titles ----
 
 // Why a title can't be had, in the log and as a status.
@@ -239,13 +250,14 @@ check_presentation (Client *self, GstRTSPContext *ctx)
 {
   GError *error = NULL;
   Presentation *presentation = NULL;
+  WeirLayerSet layers;
   gboolean busy;
 
   // It asks for what it has waited for, and not for another session of a title.
   if (self->waited)
     return check_known (self, ctx, self->presentation);
   if (ctx->uri)
-    presentation = self->funcs->find (ctx->uri, self->funcs_data, &error);
+    presentation = self->funcs->find (ctx->uri, &layers, self->funcs_data, &error);
   if (!presentation) {
     busy = g_error_matches (error, G_IO_ERROR, G_IO_ERROR_BUSY);
     log_event ("reader %s: %s", self->peer, error ? error->message : "a request without a URL");
@@ -253,6 +265,7 @@ check_presentation (Client *self, GstRTSPContext *ctx)
     return busy ? GST_RTSP_STS_SERVICE_UNAVAILABLE : GST_RTSP_STS_NOT_FOUND;
   }
   use (self, presentation, NULL);
+  choose_layers (self, ctx, layers);
   return check_known (self, ctx, presentation);
 }
 
@@ -279,11 +292,13 @@ static gchar *
 make_session_path (Client *self, const GstRTSPUrl *url)
 {
   Presentation *presentation = self->presentation;
+  WeirLayerSet layers;
   gchar *path = NULL;
   Address address;
 
   address_parse (&address, url);
   if (presentation && g_str_equal (address.path, presentation_get_mount_path (presentation))
+      && layer_choice_cut (&address.query, &layers, NULL)
       && !g_strcmp0 (address.query, presentation_get_query (presentation)))
     path = g_strconcat (presentation_get_path (presentation), address.track, NULL);
   address_clear (&address);
@@ -317,6 +332,15 @@ adjust_title (GstRTSPContext *ctx, GstRTSPTimeRange **range, GstSeekFlags *flags
   return gst_rtsp_media_unsuspend (ctx->media) ? GST_RTSP_STS_OK : GST_RTSP_STS_SERVICE_UNAVAILABLE;
 }
 
+static void
+prepare_layers (Client *self, GstRTSPSessionMedia *media)
+{
+  MountConfig *config = presentation_dup_config (self->presentation);
+
+  reader_prepare_layers (media, adaptation_limit (config, self->layers));
+  mount_config_unref (config);
+}
+
 // The library asserts that every stream of a PLAY has a segment, and the same rates
 // (gst_rtsp_media_get_rates()): that must be so before it looks.
 static GstRTSPStatusCode
@@ -343,7 +367,11 @@ client_adjust_play_mode (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPTime
         || (!is_title && (stream_rate != 1.0 || applied != 1.0)))
       return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   }
-  return is_title ? adjust_title (ctx, range, flags, *rate) : GST_RTSP_STS_OK;
+  if (is_title)
+    return adjust_title (ctx, range, flags, *rate);
+  if (gst_rtsp_session_media_get_rtsp_state (ctx->sessmedia) != GST_RTSP_STATE_PLAYING)
+    prepare_layers (self, ctx->sessmedia);
+  return GST_RTSP_STS_OK;
 }
 
 static void
@@ -448,11 +476,16 @@ on_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 
   // Asks sinks: not with the lock held.
   reader = reader_new (ctx->sessmedia, path, self->peer, transport);
+  if (self->presentation)
+    adaptation_watch (reader, self->presentation, self->layers);
   g_mutex_lock (&self->lock);
   if (self->session) // not timed out since
     self->reader = g_steal_pointer (&reader);
   g_mutex_unlock (&self->lock);
-  g_clear_pointer (&reader, reader_unref);
+  if (reader) {
+    adaptation_forget (reader);
+    reader_unref (reader);
+  }
 }
 
 Reader *
@@ -470,10 +503,11 @@ client_dup_reader (GstRTSPClient *client)
 // ---- leaving ----
 
 static void
-keep_reports (Reader *reader)
+reader_left (Reader *reader)
 {
   ReaderSample last;
 
+  adaptation_forget (reader);
   reader_sample_reports (reader, &last);
   metrics_reader_left (reader_get_mount (reader), last.lost, last.reports);
   reader_unref (reader);
@@ -494,7 +528,7 @@ left (Client *self, const gchar *reason)
   }
   g_mutex_unlock (&self->lock);
   if (reader)
-    keep_reports (reader);
+    reader_left (reader);
   if (why) {
     g_atomic_int_add (&n_playing, -1);
     log_event ("reader %s out: %s: %s", self->peer, get_label (self), why);
@@ -628,6 +662,7 @@ client_new (GstRTSPServer *server, const ClientFuncs *funcs, gpointer data)
   GstRTSPMountPoints *mounts = gst_rtsp_server_get_mount_points (server);
   GstRTSPThreadPool *threads = gst_rtsp_server_get_thread_pool (server);
 
+  self->layers = WEIR_LAYER_SET_ALL;
   self->funcs = funcs;
   self->funcs_data = data;
   self->pool = gst_rtsp_session_pool_new ();

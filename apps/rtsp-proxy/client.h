@@ -10,9 +10,10 @@
 
 // Called in the client's thread.
 typedef struct {
-  // What a URL asks for, with a reference and a use; NULL and an error if it is nothing that is
-  // served, G_IO_ERROR_BUSY if it is too much.
-  Presentation *(*find) (const GstRTSPUrl *url, gpointer data, GError **error);
+  // What a URL asks for, with a reference and a use, and the layers that it chooses; NULL and an
+  // error if it is nothing that is served, G_IO_ERROR_BUSY if it is too much.
+  Presentation *(*find) (
+      const GstRTSPUrl *url, WeirLayerSet *layers, gpointer data, GError **error);
   // The path under which the library knows what a URL asks for, with the track.
   gchar *(*path) (const GstRTSPUrl *url, gpointer data);
   // For the URL of a title: a reference to those of its mount, and its name; else NULL.

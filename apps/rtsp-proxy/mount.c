@@ -2,6 +2,7 @@
 #include "mount.h"
 
 #include "choice.h"
+#include "layer_choice.h"
 #include "media.h"
 
 #include <string.h>
@@ -165,13 +166,23 @@ use (Presentation *found)
     presentation_use (presentation_ref (found));
 }
 
-Presentation *
-mount_find (Mount *self, const gchar *query, GError **error)
+// With the lock held.
+static gboolean
+may_choose (Mount *self, WeirLayerSet layers, GError **error)
+{
+  if (self->config->adapt != MOUNT_ADAPT_OFF || weir_layer_set_equal (layers, WEIR_LAYER_SET_ALL))
+    return TRUE;
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "its layers can't be chosen: adapt is off");
+  return FALSE;
+}
+
+// With the lock held.
+static Presentation *
+find_query (Mount *self, const gchar *query, GError **error)
 {
   Presentation *found = NULL;
   GPtrArray *stages;
 
-  g_mutex_lock (&self->lock);
   if (mount_config_get_folder (self->config)) {
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "a folder, of which no title was named");
   } else if (!query) {
@@ -182,8 +193,23 @@ mount_find (Mount *self, const gchar *query, GError **error)
       found = find_chosen (self, query, stages, error);
     g_clear_pointer (&stages, g_ptr_array_unref);
   }
-  use (found);
-  g_mutex_unlock (&self->lock);
+  return found;
+}
+
+Presentation *
+mount_find (Mount *self, const gchar *query, WeirLayerSet *layers, GError **error)
+{
+  Presentation *found = NULL;
+  gchar *rest = g_strdup (query);
+
+  if (layer_choice_cut (&rest, layers, error)) {
+    g_mutex_lock (&self->lock);
+    if (may_choose (self, *layers, error))
+      found = find_query (self, rest, error);
+    use (found);
+    g_mutex_unlock (&self->lock);
+  }
+  g_free (rest);
   return found;
 }
 
@@ -378,6 +404,8 @@ mount_dup_effect (Mount *self, const MountConfig *to)
     return g_strdup (mount_config_needs_media (self->config, to)
                          ? "readers who come once the media has been started anew are served so; "
                            "those that are there notice nothing"
+                     : mount_config_needs_layers (self->config, to)
+                         ? "readers get other layers, where their decoders survive it"
                          : "readers notice nothing");
   if (!upstream)
     effect = find_other_codec (self, to);

@@ -62,6 +62,7 @@ mount_config_new (const gchar *path)
   self->pipeline = g_ptr_array_new_with_free_func (mount_step_free);
   self->choices =
       g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) g_strfreev);
+  self->layers = WEIR_LAYER_SET_ALL;
   schema_init (mount_config_keys (), self);
   return self;
 }
@@ -100,6 +101,7 @@ mount_config_copy (const MountConfig *self)
   schema_copy (mount_config_keys (), copy, self);
   copy->upstreams = g_strdupv (self->upstreams);
   copy->slate = g_strdup (self->slate);
+  copy->layers = self->layers;
   for (guint i = 0; i < self->pipeline->len; i++) {
     const MountStep *from = g_ptr_array_index (self->pipeline, i);
     MountStep *step = mount_step_new (from->name, from->line, from->column);
@@ -178,6 +180,14 @@ gboolean
 mount_config_needs_media (const MountConfig *from, const MountConfig *to)
 {
   static const gchar *const names[] = { "join", "catch-up", "class", NULL };
+
+  return differs_in (from, to, names);
+}
+
+gboolean
+mount_config_needs_layers (const MountConfig *from, const MountConfig *to)
+{
+  static const gchar *const names[] = { "adapt", "layers", NULL };
 
   return differs_in (from, to, names);
 }

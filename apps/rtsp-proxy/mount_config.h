@@ -4,6 +4,7 @@
 // What one mount is told to do. Counted, and never changed once it is checked: threads that hold
 // one need no lock. What reads it from text is proxy_config.c.
 
+#include "layerset.h"
 #include "pull.h"
 #include "schema.h"
 #include "stage.h"
@@ -19,6 +20,16 @@ typedef struct {
   GPtrArray *params; // of MountParam
   guint line, column;
 } MountStep;
+
+// How the layers of each reader are found: see adaptation.h.
+typedef enum {
+  MOUNT_ADAPT_OFF,
+  MOUNT_ADAPT_FIXED,
+  MOUNT_ADAPT_BANDWIDTH,
+  MOUNT_ADAPT_AIMD,
+} MountAdapt;
+
+extern const gchar *const mount_adapt_names[];
 
 typedef struct {
   gatomicrefcount refs;
@@ -43,6 +54,8 @@ typedef struct {
   const gchar *join;
   const gchar *catch_up;
   guint class;
+  guint adapt;         // MountAdapt
+  WeirLayerSet layers; // the most that any reader gets
 } MountConfig;
 
 // The table of its keys, in the order in which they are read and told.
@@ -79,6 +92,9 @@ gboolean mount_config_needs_pipeline (const MountConfig *from, const MountConfig
 
 // Is how readers are served another?
 gboolean mount_config_needs_media (const MountConfig *from, const MountConfig *to);
+
+// Are the layers that readers get others?
+gboolean mount_config_needs_layers (const MountConfig *from, const MountConfig *to);
 
 MountStep *mount_step_new (const gchar *name, guint line, guint column);
 void mount_step_add (

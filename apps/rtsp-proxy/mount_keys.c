@@ -4,6 +4,7 @@
 
 #include "mount_config.h"
 
+#include "layer_choice.h"
 #include "mount_stages.h"
 #include "pull_uri.h"
 #include "proxy_config.h"
@@ -13,6 +14,7 @@
 
 static const gchar *const transports[] = { "auto", "udp", "tcp", NULL }; // as PullTransport
 static const gchar *const joins[] = { "keyframe", "live", NULL };
+const gchar *const mount_adapt_names[] = { "off", "fixed", "bandwidth", "aimd", NULL };
 static const gchar *const catch_ups[] = { "live", "delay", NULL };
 
 static gboolean
@@ -142,6 +144,37 @@ write_slate (gconstpointer object, JsonBuilder *builder)
     return;
   json_builder_set_member_name (builder, "slate");
   json_builder_add_string_value (builder, mount->slate);
+}
+
+static gboolean
+read_layers (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  MountConfig *mount = object;
+  const gchar *text = node ? yaml_text (reader, node) : NULL;
+
+  mount->layers = WEIR_LAYER_SET_ALL;
+  if (node && (!text || !layer_choice_parse (text, &mount->layers)))
+    return fail_value (reader, node, key, error,
+        "layers belong here, like 1.0.2: spatial, quality, temporal, * for all of a kind");
+  return TRUE;
+}
+
+static gboolean
+equal_layers (gconstpointer a, gconstpointer b)
+{
+  return weir_layer_set_equal (
+      ((const MountConfig *) a)->layers, ((const MountConfig *) b)->layers);
+}
+
+static void
+write_layers (gconstpointer object, JsonBuilder *builder)
+{
+  gchar *text = layer_choice_dup_text (((const MountConfig *) object)->layers);
+
+  json_builder_set_member_name (builder, "layers");
+  json_builder_add_string_value (builder, text);
+  g_free (text);
 }
 
 static gboolean
@@ -409,6 +442,13 @@ static const SchemaKey mount_keys[] = {
               "behind" },
   { "class", SCHEMA_NUMBER, AT (class), "4", 0, 7,
       .help = "readers of class 0 are served first when there is too much to do, of 7 last" },
+  { "adapt", SCHEMA_INDEX, AT (adapt), "aimd", .words = mount_adapt_names,
+      .help = "of a stream with layers, which a reader gets: `aimd` or `bandwidth`, as its line "
+              "carries them; `fixed`: as it chooses; `off`: all, and it can't choose" },
+  { "layers", SCHEMA_OTHER, .form = "S.Q.T", .read = read_layers, .equal = equal_layers,
+      .write = write_layers,
+      .help = "the highest spatial, quality and temporal layer that any reader gets; `*` for all "
+              "of a kind" },
   { NULL },
 };
 

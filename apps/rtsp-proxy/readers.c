@@ -9,6 +9,7 @@ typedef struct {
   GWeakRef sink;      // the fanoutsink that serves it
   gchar *host;        // how the sink calls it
   gint port;
+  gboolean video;
 } Track;
 
 struct _Reader {
@@ -89,6 +90,19 @@ track_free (gpointer data)
   g_free (track);
 }
 
+static gboolean
+is_video (GstRTSPStream *stream)
+{
+  GstCaps *caps = gst_rtsp_stream_get_caps (stream);
+  const gchar *media = caps && gst_caps_get_size (caps) > 0
+                           ? gst_structure_get_string (gst_caps_get_structure (caps, 0), "media")
+                           : NULL;
+  gboolean is = !g_strcmp0 (media, "video");
+
+  gst_clear_caps (&caps);
+  return is;
+}
+
 static void
 add_track (Reader *self, GstRTSPStreamTransport *transport)
 {
@@ -103,6 +117,7 @@ add_track (Reader *self, GstRTSPStreamTransport *transport)
   g_weak_ref_init (&track->sink, sink);
   track->host = g_strdup (t->destination);
   track->port = t->client_port.min;
+  track->video = is_video (gst_rtsp_stream_transport_get_stream (transport));
   g_ptr_array_add (self->tracks, track);
   metrics_watch_sink (self->mount, sink);
   gst_object_unref (sink);
@@ -141,6 +156,27 @@ find_state (const gchar *name)
   return READER_STATES - 1;
 }
 
+static gint8
+get_layer (const GstStructure *from, const gchar *field)
+{
+  gint value = -1;
+
+  gst_structure_get_int (from, field, &value);
+  return (gint8) value;
+}
+
+static void
+sample_layers (const GstStructure *stats, ReaderLayers *layers)
+{
+  layers->has_layers = TRUE;
+  layers->wanted = (WeirLayerSet) { .spatial = get_layer (stats, "wanted-spatial"),
+    .temporal = get_layer (stats, "wanted-temporal"),
+    .quality = get_layer (stats, "wanted-quality") };
+  layers->now = (WeirLayerSet) { .spatial = get_layer (stats, "spatial"),
+    .temporal = get_layer (stats, "temporal"),
+    .quality = get_layer (stats, "quality") };
+}
+
 static void
 sample_sink (Track *track, ReaderSample *sample)
 {
@@ -159,15 +195,26 @@ sample_sink (Track *track, ReaderSample *sample)
     gst_structure_get_uint (stats, "class", &sample->class);
     gst_structure_get_boolean (stats, "catching-up", &catching_up);
     sample->catching_up |= catching_up;
+    if (track->video && !sample->layers.has_layers)
+      sample_layers (stats, &sample->layers);
   }
   g_clear_pointer (&stats, gst_structure_free);
+}
+
+static GstStructure *
+ask_report (Track *track)
+{
+  GstRTSPStreamTransport *transport = g_weak_ref_get (&track->transport);
+  GstStructure *report = transport ? weir_transport_get_report (transport) : NULL;
+
+  g_clear_object (&transport);
+  return report;
 }
 
 static void
 sample_reports (Track *track, ReaderSample *sample)
 {
-  GstRTSPStreamTransport *transport = g_weak_ref_get (&track->transport);
-  GstStructure *report = transport ? weir_transport_get_report (transport) : NULL;
+  GstStructure *report = ask_report (track);
   gint lost = 0;
   gdouble fraction = 0;
 
@@ -179,7 +226,6 @@ sample_reports (Track *track, ReaderSample *sample)
     sample->fraction_lost = MAX (sample->fraction_lost, fraction);
   }
   g_clear_pointer (&report, gst_structure_free);
-  g_clear_object (&transport);
 }
 
 // ---- outside ----
@@ -289,4 +335,149 @@ reader_set_class (Reader *self, guint class)
     all &= set;
   }
   return all;
+}
+
+// ---- its video ----
+
+static Track *
+find_video (Reader *self)
+{
+  for (guint i = 0; i < self->tracks->len; i++) {
+    Track *track = g_ptr_array_index (self->tracks, i);
+
+    if (track->video)
+      return track;
+  }
+  return NULL;
+}
+
+static gboolean
+set_layers (GstElement *sink, const gchar *host, gint port, WeirLayerSet layers)
+{
+  gboolean set = FALSE;
+
+  g_signal_emit_by_name (sink, "set-layers", host, port, (gint) layers.spatial,
+      (gint) layers.quality, (gint) layers.temporal, &set);
+  return set;
+}
+
+static gboolean
+prepare_track (GstRTSPStreamTransport *transport, WeirLayerSet layers)
+{
+  const GstRTSPTransport *t = gst_rtsp_stream_transport_get_transport (transport);
+  GstRTSPStream *stream = gst_rtsp_stream_transport_get_stream (transport);
+  GstElement *sink = is_video (stream) ? find_sink (stream) : NULL;
+
+  if (!sink)
+    return FALSE;
+  set_layers (sink, t->destination, t->client_port.min, layers);
+  gst_object_unref (sink);
+  return TRUE;
+}
+
+void
+reader_prepare_layers (GstRTSPSessionMedia *media, WeirLayerSet layers)
+{
+  GPtrArray *transports = gst_rtsp_session_media_get_transports (media);
+  gboolean done = FALSE;
+
+  for (guint i = 0; i < transports->len && !done; i++) {
+    if (g_ptr_array_index (transports, i))
+      done = prepare_track (g_ptr_array_index (transports, i), layers);
+  }
+  g_ptr_array_unref (transports);
+}
+
+gboolean
+reader_set_layers (Reader *self, WeirLayerSet layers)
+{
+  GstElement *sink = reader_dup_video_sink (self);
+  const Track *track = find_video (self);
+  gboolean set = sink && set_layers (sink, track->host, track->port, layers);
+
+  gst_clear_object (&sink);
+  return set;
+}
+
+gboolean
+reader_is_tcp (const Reader *self)
+{
+  return g_str_equal (self->transport, "TCP");
+}
+
+guint64
+reader_count_reports (Reader *self)
+{
+  Track *track = find_video (self);
+  GstStructure *report = track ? ask_report (track) : NULL;
+  guint64 n = report ? get_uint64 (report, "reports") : 0;
+
+  g_clear_pointer (&report, gst_structure_free);
+  return n;
+}
+
+static void
+sample_report (Track *track, ReaderVideo *sample)
+{
+  GstStructure *report = ask_report (track);
+
+  if (!report)
+    return;
+  sample->reports = get_uint64 (report, "reports");
+  gst_structure_get_int (report, "packets-lost", &sample->lost);
+  gst_structure_get_uint (report, "highest-seq", &sample->highest);
+  gst_structure_free (report);
+}
+
+gboolean
+reader_sample_video (Reader *self, ReaderVideo *sample)
+{
+  Track *track = find_video (self);
+  GstStructure *stats = track ? ask_sink (track) : NULL;
+  gboolean there = stats && gst_structure_has_field (stats, "state");
+
+  *sample = (ReaderVideo) { 0 };
+  if (there) {
+    gst_structure_get_boolean (stats, "catching-up", &sample->catching_up);
+    sample->thinned = find_state (gst_structure_get_string (stats, "state")) > 0;
+    sample->lag_ns = get_uint64 (stats, "lag");
+    sample->packets = get_uint64 (stats, "packets-sent");
+    sample->bytes = get_uint64 (stats, "bytes-sent");
+    sample_report (track, sample);
+  }
+  g_clear_pointer (&stats, gst_structure_free);
+  return there;
+}
+
+GstElement *
+reader_dup_video_sink (Reader *self)
+{
+  Track *track = find_video (self);
+
+  return track ? g_weak_ref_get (&track->sink) : NULL;
+}
+
+static void
+add_rate (WeirRates *rates, const GstStructure *layer)
+{
+  WeirLayerRate *rate = &rates->layers[rates->n++];
+
+  rate->spatial = (guint8) get_layer (layer, "spatial");
+  rate->quality = (guint8) get_layer (layer, "quality");
+  rate->temporal = (guint8) get_layer (layer, "temporal");
+  rate->bitrate = (gdouble) get_uint64 (layer, "bitrate");
+}
+
+void
+reader_read_rates (GstElement *sink, WeirRates *rates)
+{
+  GstStructure *stats = NULL;
+  const GValue *layers;
+
+  *rates = (WeirRates) { 0 };
+  g_object_get (sink, "fanout-stats", &stats, NULL);
+  layers = stats ? gst_structure_get_value (stats, "layers") : NULL;
+  for (guint i = 0; layers && i < gst_value_array_get_size (layers) && i < WEIR_RATES_LAYERS; i++)
+    add_rate (rates, gst_value_get_structure (gst_value_array_get_value (layers, i)));
+  g_clear_pointer (&stats, gst_structure_free);
 }

@@ -6,6 +6,8 @@
 
 #include <gst/rtsp-server/rtsp-server.h>
 
+#include "rates.h"
+
 typedef struct _Reader Reader;
 
 #define READER_STATES 5
@@ -24,6 +26,12 @@ const gchar *reader_get_peer (const Reader *self);
 const gchar *reader_get_transport (const Reader *self);
 gint64 reader_get_since (const Reader *self); // us since the epoch
 
+// Of the track of video that has layers, or may.
+typedef struct {
+  gboolean has_layers; // there is one
+  WeirLayerSet wanted, now;
+} ReaderLayers;
+
 typedef struct {
   guint state; // index in reader_state_names, of the track that is worst off
   guint class;
@@ -31,6 +39,7 @@ typedef struct {
   guint64 lag_ns;
   // All tracks together.
   guint64 packets, bytes, due, dropped;
+  ReaderLayers layers;
   // What it reported itself.
   guint64 reports;
   guint64 lost;
@@ -44,3 +53,34 @@ void reader_sample_reports (Reader *self, ReaderSample *sample);
 
 // FALSE: it has left.
 gboolean reader_set_class (Reader *self, guint class);
+
+// ---- its track of video; see adaptation.h ----
+
+// What who plays this begins with, before its media plays.
+void reader_prepare_layers (GstRTSPSessionMedia *media, WeirLayerSet layers);
+
+// FALSE: it has left, or has no video.
+gboolean reader_set_layers (Reader *self, WeirLayerSet layers);
+
+gboolean reader_is_tcp (const Reader *self);
+
+// How often it has reported. Costs less than a sample.
+guint64 reader_count_reports (Reader *self);
+
+typedef struct {
+  gboolean catching_up;
+  gboolean thinned; // it lagged so much that packets are left out for it
+  guint64 lag_ns, packets, bytes;
+  guint64 reports;
+  gint lost;
+  guint highest; // sequence number
+} ReaderVideo;
+
+// FALSE: it has left, or has no video.
+gboolean reader_sample_video (Reader *self, ReaderVideo *sample);
+
+// A reference to the sink that serves it, or NULL.
+GstElement *reader_dup_video_sink (Reader *self);
+
+// The layers that a sink has seen, and their bitrates.
+void reader_read_rates (GstElement *sink, WeirRates *rates);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "server.h"
 
+#include "adaptation.h"
 #include "address.h"
 #include "client.h"
 #include "graph.h"
@@ -34,7 +35,7 @@ struct _Server {
   GHashTable *mounts; // path -> Mount; changed on the main thread only, with the lock held
   GSocket *socket;
   GSource *accept;
-  guint cleanup;
+  guint cleanup, adaptation;
   gchar *address;
 };
 
@@ -66,17 +67,18 @@ find_by_path (Server *self, const gchar *path)
 }
 
 static Presentation *
-find (const GstRTSPUrl *url, gpointer data, GError **error)
+find (const GstRTSPUrl *url, WeirLayerSet *layers, gpointer data, GError **error)
 {
   Server *self = data;
   Presentation *found = NULL;
   Address address;
   Mount *mount;
 
+  *layers = WEIR_LAYER_SET_ALL;
   address_parse (&address, url);
   mount = server_get_mount (self, address.path);
   if (mount)
-    found = mount_find (mount, address.query, error);
+    found = mount_find (mount, address.query, layers, error);
   else if (!address.query)
     found = find_by_path (self, address.path);
   if (!mount && !found)
@@ -91,7 +93,8 @@ find (const GstRTSPUrl *url, gpointer data, GError **error)
 static gchar *
 make_path (const GstRTSPUrl *url, gpointer data)
 {
-  Presentation *found = url->query ? find (url, data, NULL) : NULL;
+  WeirLayerSet layers;
+  Presentation *found = url->query ? find (url, &layers, data, NULL) : NULL;
   Address address;
   gchar *path;
 
@@ -473,6 +476,7 @@ server_new (ProxyConfig *config, GError **error)
       self->accept, (GSourceFunc) (void (*) (void)) gst_rtsp_server_io_func, listener, NULL);
   g_source_attach (self->accept, NULL);
   self->cleanup = g_timeout_add_seconds (CLEANUP_INTERVAL_S, cleanup_sessions, self);
+  self->adaptation = g_timeout_add (ADAPTATION_INTERVAL_MS, adaptation_run, NULL);
 
   g_hash_table_iter_init (&iter, self->mounts);
   while (g_hash_table_iter_next (&iter, NULL, &mount))
@@ -559,6 +563,8 @@ server_free (Server *self)
 {
   if (self->cleanup)
     g_source_remove (self->cleanup);
+  if (self->adaptation)
+    g_source_remove (self->adaptation);
   g_clear_pointer (&self->accept, g_source_unref);
   g_clear_object (&self->socket);
   g_clear_object (&self->listener);

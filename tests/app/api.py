@@ -371,7 +371,8 @@ def readers_are_told_of_and_closed():
         assert proxy.get(f'/v1/readers/{second["id"]}')['class'] == 4
         for body, message, where in [({'class': 8}, 'not a number from 0 to 7', 'body:1:11'),
                                      ({'clas': 1}, 'nearest known one is "class"', 'body:1:2'),
-                                     ({}, '"class" is missing', 'body')]:
+                                     ({'layers': '1.0'}, 'neither "auto" nor like', 'body'),
+                                     ({}, '"class" or "layers" is missing', 'body')]:
             proxy.fails(400, message, where, 'PATCH', path, body)
         for number in ('0', '-1', 'x', '99', '1' * 40):
             proxy.fails(404, 'there is no reader', None, 'GET', f'/v1/readers/{number}')

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Readers of a stream with layers: each gets what it chooses, and what its line carries."""
+
+import contextlib
+import pathlib
+import random
+import re
+import tempfile
+import threading
+import time
+
+from control import Controlled
+from layerreader import LayerReader
+from openapi import Contract
+from proc import Rtsp, free_udp_pair
+from proxy import wait_until
+from svcfile import GROUP, Sender, check_shown, identify, reference, temporal_of_picture
+from tap import run, test
+
+CONTRACT = Contract()
+JSON = {'Content-Type': 'application/json'}
+
+
+@contextlib.contextmanager
+def served(fps=30, **settings):
+    """The proxy, with the stream in /cam, which flows."""
+    rtp, rtcp = free_udp_pair()
+    port = rtp.getsockname()[1]
+    rtp.close()
+    rtcp.close()
+    mount = {'upstream': f'rtp://127.0.0.1:{port}?encoding-name=H264&payload=96', 'on-demand': 'no',
+             **settings}
+    with Controlled({'/cam': mount}) as proxy, Sender(port, fps):
+        wait_until(lambda: proxy.get('/v1/mounts/cam')['state'] == 'up', 10, 'the stream is there')
+        with play(proxy) as first:
+            first.wait_for(fps // 10)
+            yield proxy
+
+
+def play(proxy, query='', **options):
+    return LayerReader(proxy.port, proxy.url('/cam' + query), **options)
+
+
+def state_of(proxy, reader):
+    """What the API says of it."""
+    found = []
+
+    def there():
+        answer = proxy.http('GET', '/v1/readers')
+        CONTRACT.check('GET', '/v1/readers', answer)
+        found[:] = [each for each in answer[2]['readers'] if each['peer'] == reader.peer()]
+        return found
+
+    wait_until(there, 10, 'the reader is listed')
+    return found[0]
+
+
+def layers_of(proxy, reader):
+    return state_of(proxy, reader)['layers']
+
+
+def choose(proxy, reader, layers, status=200):
+    path = f'/v1/readers/{state_of(proxy, reader)["id"]}'
+    answer = proxy.http('PATCH', path, {'layers': layers}, JSON)
+    CONTRACT.check('PATCH', path, answer)
+    assert answer[0] == status, answer
+    return answer[2]
+
+
+def order(layers):
+    """Layers as numbers, all of them above any."""
+    return tuple(99 if part == '*' else int(part) for part in layers.split('.'))
+
+
+def whole_pictures(reader):
+    """(number, spatial layer) of what it got. Its first one may have begun before it came."""
+    assert reader.assembler.lost == 0, reader.assembler.lost
+    return [identify(units) for units in list(reader.assembler.pictures)]
+
+
+def settled(reader):
+    """The same from its second key picture on: with it a set of layers begins that nobody had so
+    far."""
+    seen = whole_pictures(reader)
+    keys = [at for at, (n, _) in enumerate(seen) if at > 0 and n % GROUP == 0]
+    return seen[keys[0]:]
+
+
+@test(timeout=60)
+def by_url():
+    """a reader gets the layers that its URL names, over UDP and TCP"""
+    with served() as proxy, contextlib.ExitStack() as stack:
+        readers = {(layers, tcp): stack.enter_context(play(proxy, f'?layers={layers}', tcp=tcp))
+                   for layers in ('0.0.0', '1.0.1', '2.0.2', '0.0.2', '*.*.1') for tcp in (False, True)}
+        for reader in readers.values():
+            reader.wait_for(GROUP, 60)
+        for (layers, _), reader in readers.items():
+            spatial, _, temporal = order(layers)
+            seen = settled(reader)
+            assert {s for _, s in seen} == {min(spatial, 2)}, (layers, seen)
+            assert {temporal_of_picture(n) for n, _ in seen} == set(range(temporal + 1)), seen
+            said = int(re.search(r'seq=(\d+)', reader.rtp_info)[1])
+            assert reader.first_seq == said, (layers, reader.rtp_info, reader.first_seq)
+            told = layers_of(proxy, reader)
+            assert told['adapt'] == 'aimd' and told['limit'] == told['wanted'] == layers, told
+            # The highest set may be told as all of the stream.
+            assert told['now'] in (layers, layers.replace('2.0', '*.*')), told
+
+
+@test
+def nonsense_in_a_url():
+    """what names no layers, or names them twice, is not found"""
+    with served(**{'adapt': 'fixed', 'choices': {'transcode': ['size']}}) as proxy:
+        for query, status in [
+                ('layers=0.0.0', 200), ('layers=*.*.*', 200), ('layers=7.15.7', 200),
+                ('layers=', 404), ('layers', 404), ('layers=1', 404), ('layers=1.0', 404),
+                ('layers=1.0.0.0', 404), ('layers=8.0.0', 404), ('layers=0.16.0', 404),
+                ('layers=0.0.8', 404), ('layers=-1.0.0', 404), ('layers=+1.0.0', 404),
+                ('layers=1..0', 404), ('layers=a.b.c', 404), ('layers=0x1.0.0', 404),
+                ('layers=1.0.0&layers=1.0.0', 404), ('layers=1.0.0&x=1', 404),
+                ('layers=1.0.99999999999999999999', 404), ('size=nix&layers=1.0.0', 404)]:
+            with Rtsp(proxy.port) as rtsp:
+                got = rtsp.request('DESCRIBE', proxy.url('/cam?' + query))[0]
+                assert got == status, (query, got)
+
+
+@test
+def off():
+    """with adapt off all readers get what the mount says, and none can choose"""
+    with served(adapt='off', layers='1.0.1') as proxy, play(proxy) as reader:
+        with Rtsp(proxy.port) as rtsp:
+            assert rtsp.request('DESCRIBE', proxy.url('/cam?layers=0.0.0'))[0] == 404
+        reader.wait_for(GROUP)
+        assert {s for _, s in settled(reader)} == {1}
+        assert layers_of(proxy, reader)['limit'] == '1.0.1'
+        error = choose(proxy, reader, '0.0.0', 409)['error']
+        assert 'adapt is off' in error['message'], error
+
+
+@test
+def limits():
+    """neither URL nor API goes beyond the mount's layers, which can be changed under way"""
+    with served(adapt='fixed', layers='1.0.*') as proxy, \
+            play(proxy, '?layers=2.0.1') as reader:
+        assert layers_of(proxy, reader)['limit'] == '1.0.1'
+        assert choose(proxy, reader, '0.0.2')['layers']['limit'] == '0.0.2'
+        assert choose(proxy, reader, 'auto')['layers']['limit'] == '1.0.*'
+        for wrong in ('', '1', 'x', '9.0.0', None, 5):
+            choose(proxy, reader, wrong, 400)
+        assert proxy.http('PATCH', '/v1/mounts/cam', {'layers': '0.0.*'}, JSON)[0] == 200
+        wait_until(lambda: layers_of(proxy, reader)['now'] == '0.0.*', 10, 'the mount has less')
+        answer = proxy.http('PATCH', '/v1/mounts/cam?dry-run', {'layers': None}, JSON)
+        assert 'other layers' in answer[2]['change']['effect'], answer
+        assert proxy.http('PATCH', '/v1/mounts/cam', {'layers': None}, JSON)[0] == 200
+        wait_until(lambda: layers_of(proxy, reader)['now'] == '2.*.*', 10, 'the mount has all')
+        whole_pictures(reader)
+
+
+@test(timeout=120)
+def a_hundred_changes():
+    """a reader whose layers the API changes 100 times is shown every frame bit-exact"""
+    seed = int(time.time())
+    print(f'# seed {seed}')
+    chance = random.Random(seed)
+    with tempfile.TemporaryDirectory() as name:
+        directory = pathlib.Path(name)
+        references = [reference(directory, spatial) for spatial in range(3)]
+        with served(120, adapt='fixed') as proxy, play(proxy) as udp, play(proxy, tcp=True) as tcp:
+            for _ in range(100):
+                for reader in udp, tcp:
+                    layers = [chance.randrange(3), 0, chance.randrange(3)]
+                    choose(proxy, reader, '.'.join(map(str, layers)))
+                udp.wait_for(chance.randrange(1, 15))
+            for number, reader in enumerate((udp, tcp)):
+                shown = whole_pictures(reader)
+                assert {spatial for _, spatial in shown} == {0, 1, 2}, 'not all layers were there'
+                for n, units in enumerate(list(reader.assembler.pictures)[:len(shown)]):
+                    (directory / f'{number}-{n}.264').write_bytes(
+                        b''.join(b'\0\0\0\1' + unit for unit in units))
+                check_shown(directory, number, shown, references)
+
+
+class Reporting:
+    """Sends a report now and then, with the loss that it is told to have."""
+
+    def __init__(self, reader, every=1.0):
+        self.reader, self.every, self.loss = reader, every, 0
+        self._ends, self._lost, self._expected = threading.Event(), 0.0, 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self):
+        while not self._ends.wait(self.every):
+            expected = self.reader.expected()
+            self._lost += self.loss * (expected - self._expected)
+            self._expected = expected
+            self.reader.report(int(self._lost))
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ends.set()
+        self._thread.join()
+
+
+@test(timeout=120)
+def by_reports():
+    """who reports loss gets less, who reports none more again; the one beside notices nothing"""
+    with served(join='live') as proxy, play(proxy) as reader, play(proxy) as other, \
+            Reporting(reader) as reports, Reporting(other):
+        wait_until(lambda: layers_of(proxy, reader)['estimate'], 20, 'a report was read')
+        assert layers_of(proxy, reader)['wanted'] == '*.*.*'
+        reports.loss = 0.5
+        wait_until(lambda: layers_of(proxy, reader)['now'].startswith('0.'), 20, 'it gets less')
+        reports.loss = 0
+        low = order(layers_of(proxy, reader)['wanted'])
+        wait_until(lambda: order(layers_of(proxy, reader)['wanted']) > low, 60, 'it gets more')
+        assert layers_of(proxy, other)['wanted'] == '*.*.*', layers_of(proxy, other)
+        # What was left out is missing in no sequence.
+        whole_pictures(reader)
+        whole_pictures(other)
+
+
+@test(timeout=120)
+def by_lag():
+    """a reader over TCP that takes 400 kb/s gets layers that it can take"""
+    with served(join='live') as proxy, play(proxy, tcp=True, receive_buffer=16384) as reader:
+        reader.rate = 50000
+        wait_until(lambda: order(layers_of(proxy, reader)['wanted']) < (1, 0, 1), 60, 'it gets less')
+        assert layers_of(proxy, reader)['estimate'] < 800000, layers_of(proxy, reader)
+
+
+if __name__ == '__main__':
+    run()
