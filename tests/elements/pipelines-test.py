@@ -192,6 +192,32 @@ def receive_layers():
           'receive-layers.launch')
 
 
+@test(timeout=120)
+def watch_layers():
+    """watch-layers.launch: each of the nine streams is shown, in its size"""
+    need_svcenc()
+    size = {0: (160, 90), 1: (320, 180), 2: (640, 360)}
+    for spatial in range(3):
+        shown = line_of('watch-layers.launch', [
+            ('max-spatial=0 max-temporal=0', f'max-spatial={spatial} max-temporal=0'),
+            ('max-spatial=1 max-temporal=1', f'max-spatial={spatial} max-temporal=1'),
+            ('max-spatial=2 max-temporal=2', f'max-spatial={spatial} max-temporal=2'),
+            *((f'autovideosink name={name}', f'fakesink silent=false name={name}')
+              for name in ('small', 'middle', 'large'))])
+        with running(f'-v {shown.strip()}') as process:
+            counts, sizes = {'small': 0, 'middle': 0, 'large': 0}, {}
+            for line in process.stdout:
+                if match := re.search(r'last-message = chain.*\((\w+):sink\)', line):
+                    counts[match[1]] += 1
+                elif match := re.search(r'GstFakeSink:(\w+)\.GstPad:sink: caps = .*width=\(int\)(\d+), '
+                                        r'height=\(int\)(\d+)', line):
+                    sizes[match[1]] = int(match[2]), int(match[3])
+                if min(counts.values()) >= 10:
+                    break
+            assert set(sizes.values()) == {size[spatial]}, (spatial, sizes)
+            assert counts['small'] < counts['middle'] < counts['large'], counts
+
+
 @test
 def readme():
     """every launch file stands in the README and says how to run it"""
