@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""How readers of a stream with layers get on with a line that is too narrow for all of it."""
+
+import contextlib
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+from load import Load
+from proc import Proc
+from report import Column
+from servers import PORT, Weir
+from tap import Skip
+
+NAME = 'adapt'
+TITLE = 'Readers of H.264 SVC of 2 Mb/s, 3 x 3 layers, on a narrow line'
+CASE, WHO, YARDSTICK = 'line', 'adapt', 'fixed'
+LOG = False
+COLUMNS = (
+    Column('used', 'sent, % of the line', spread=True),
+    Column('reports', 'reports until it fits'),
+    Column('over', 'worst 15 s, % of the line'),
+    Column('lost', 'lost %', '{:.1f}'),
+    Column('broken', 'broken pictures %', '{:.1f}'),
+    Column('spread', 'layers between readers'),
+)
+
+HERE = pathlib.Path(__file__).resolve().parent
+POLICIES = ('fixed', 'bandwidth', 'aimd')
+UPSTREAM, API = 6000, 9554
+REPORT_SECONDS, WINDOW = 5, 15
+FULL = 2.1e6  # bits per second of all layers, on the line
+WIDE, NARROW, BEFORE, AFTER = 3e6, 0.7e6, 20, 60
+MANY, PROBES, PART, SETTLE, MEASURE = 160, 10, 0.6, 45, 30
+
+
+class Adapting(Weir):
+    """The proxy in front of a stream with layers."""
+
+    def __init__(self, rig, policy):
+        self._policy = policy
+        super().__init__(rig, {})
+
+    def words(self, mounts):
+        # JSON is YAML too.
+        upstream = f'rtp://127.0.0.1:{UPSTREAM}?encoding-name=H264&payload=96'
+        settings = {'listen': f'{self.address}:{PORT}', 'api': f'127.0.0.1:{API}',
+                    'mounts': {'/s': {'upstream': upstream, 'on-demand': 'no', 'join': 'live',
+                                      'adapt': self._policy}}}
+        self._settings = tempfile.NamedTemporaryFile('w', suffix='.yaml', encoding='utf-8')
+        json.dump(settings, self._settings)
+        self._settings.flush()
+        return [super().words({})[0], '--config', self._settings.name]
+
+
+class Lines(Proc):
+    """A script of ours that prints JSON lines."""
+
+    def __init__(self, side, script, *words):
+        support = str(HERE.parent / 'support')
+        super().__init__(*side, sys.executable, script, *words,
+                         env={**os.environ, 'PYTHONPATH': support})
+
+    def samples(self):
+        return [json.loads(line) for line in list(self.lines) if line.startswith('{')]
+
+
+class Line:
+    """How much the server's side may send."""
+
+    def __init__(self, rig, rate):
+        self._side = rig.server
+        self._tc('add', rate)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run([*self._side, 'tc', 'qdisc', 'del', 'dev', 'veth', 'root'], check=True)
+
+    def _tc(self, what, rate):
+        subprocess.run([*self._side, 'tc', 'qdisc', what, 'dev', 'veth', 'root', 'tbf', 'rate',
+                        f'{rate:.0f}bit', 'burst', '64kb' if rate > 1e7 else '8kb', 'latency',
+                        '100ms'], check=True)
+
+    def change(self, rate):
+        self._tc('change', rate)
+
+
+@contextlib.contextmanager
+def serving(rig, policy, rate):
+    """The line, and what says what is sent on it."""
+    with Line(rig, rate) as line, Adapting(rig, policy), \
+            Lines(rig.server, HERE.parent / 'support' / 'svcfile.py', UPSTREAM):
+        time.sleep(2)
+        with Lines(rig.server, HERE / 'adapt_sampler.py', f'http://127.0.0.1:{API}') as sampler:
+            yield line, sampler
+
+
+def readers(rig, number):
+    return Lines(rig.readers, HERE / 'adapt_readers.py', number, rig.server_address, PORT, '/s')
+
+
+def rate_of(samples):
+    return 8 * (samples[-1]['bytes'] - samples[0]['bytes']) / (samples[-1]['at'] - samples[0]['at'])
+
+
+def worst(samples, seconds):
+    """The highest rate over so many seconds."""
+    rates = [0]
+    for n, first in enumerate(samples):
+        window = [each for each in samples[n:] if each['at'] <= first['at'] + seconds]
+        if window[-1]['at'] > first['at'] + seconds - 1:
+            rates.append(rate_of(window))
+    return max(rates)
+
+
+def seconds_until_it_fits(samples, rate):
+    """From the first sample on, until what is sent in the time between reports fits the line."""
+    for n, last in enumerate(samples):
+        window = [each for each in samples[:n + 1] if each['at'] >= last['at'] - REPORT_SECONDS]
+        if last['at'] >= samples[0]['at'] + REPORT_SECONDS and rate_of(window) <= rate:
+            # It began to fit with the report at the window's start.
+            return last['at'] - REPORT_SECONDS - samples[0]['at']
+    return None
+
+
+def since(samples, at):
+    return [each for each in samples if each['at'] >= at]
+
+
+def quality(before, after):
+    packets, lost, pictures, broken = (after[key] - before[key]
+                                       for key in ('packets', 'lost', 'pictures', 'broken'))
+    return {'lost': 100 * lost / max(1, lost + packets), 'broken': 100 * broken / max(1, pictures)}
+
+
+def cut(rig, policy):
+    with serving(rig, policy, WIDE) as (line, sampler), readers(rig, 1) as reader:
+        time.sleep(BEFORE)
+        at = sampler.samples()[-1]['at']
+        line.change(NARROW)
+        time.sleep(WINDOW)
+        before = reader.samples()[-1]
+        time.sleep(AFTER - WINDOW)
+        samples, after = since(sampler.samples(), at), reader.samples()[-1]
+    seconds = seconds_until_it_fits(samples, NARROW)
+    settled = since(samples, at + WINDOW)
+    return {'used': 100 * rate_of(settled) / NARROW,
+            'reports': seconds and math.ceil(seconds / REPORT_SECONDS),
+            'over': 100 * worst(settled, WINDOW) / NARROW, **quality(before, after)}
+
+
+def crowd(rig, policy, number):
+    rate = PART * FULL * number
+    seconds = SETTLE + MEASURE + 20
+    with serving(rig, policy, rate) as (_, sampler), readers(rig, PROBES) as probes, \
+            Load(rig, '--readers', number - PROBES, '--duration', seconds, '--timeout', 30,
+                 '--arrivals', 'uniform:40', f'rtsp://{rig.server_address}:{PORT}/s'):
+        time.sleep(SETTLE)
+        before, at = probes.samples()[-1], sampler.samples()[-1]['at']
+        time.sleep(MEASURE)
+        samples, after = since(sampler.samples(), at), probes.samples()[-1]
+    assert samples[-1]['readers'] == number, f'{samples[-1]["readers"]} readers play'
+    layers = [[layer for layer, n in enumerate(each['spatial']) if n] for each in samples]
+    return {'used': 100 * rate_of(samples) / rate, 'over': 100 * worst(samples, WINDOW) / rate,
+            'spread': max(each[-1] - each[0] for each in layers), **quality(before, after)}
+
+
+def run(rig, quick):
+    if not rig.real:
+        raise Skip('a narrow line needs the rig')
+    for policy in POLICIES:
+        yield '3 Mb/s cut to 700 kb/s, 1 reader', policy, cut(rig, policy)
+    number = 40 if quick else MANY
+    for policy in POLICIES:
+        yield f'60 % of the full rate, {number} readers', policy, crowd(rig, policy, number)
