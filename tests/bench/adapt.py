@@ -71,22 +71,30 @@ class Lines(Proc):
 
 
 class Line:
-    """How much the server's side may send."""
+    """What may come to the readers' side. What waits in it is not the server's any more, as behind a
+    router; on the server's own device it would count against the server's socket."""
 
     def __init__(self, rig, rate):
-        self._side = rig.server
+        self._side = rig.readers
+        self._run('ip', 'link', 'add', 'line', 'type', 'ifb')
+        self._run('ip', 'link', 'set', 'line', 'up')
         self._tc('add', rate)
+        self._run('nft', 'add table netdev line; add chain netdev line in { type filter hook ingress '
+                  'device "veth" priority 10; }; add rule netdev line in fwd to "line"')
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        subprocess.run([*self._side, 'tc', 'qdisc', 'del', 'dev', 'veth', 'root'], check=True)
+        self._run('nft', 'delete table netdev line')
+        self._run('ip', 'link', 'del', 'line')
+
+    def _run(self, *words):
+        subprocess.run([*self._side, *words], check=True)
 
     def _tc(self, what, rate):
-        subprocess.run([*self._side, 'tc', 'qdisc', what, 'dev', 'veth', 'root', 'tbf', 'rate',
-                        f'{rate:.0f}bit', 'burst', '64kb' if rate > 1e7 else '8kb', 'latency',
-                        '100ms'], check=True)
+        self._run('tc', 'qdisc', what, 'dev', 'line', 'root', 'tbf', 'rate', f'{rate:.0f}bit', 'burst',
+                  '64kb' if rate > 1e7 else '8kb', 'latency', '100ms')
 
     def change(self, rate):
         self._tc('change', rate)
