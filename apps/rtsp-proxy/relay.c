@@ -26,6 +26,7 @@ clear_track (RelayTrack *track)
   RelayItem *item;
 
   gst_clear_caps (&track->caps);
+  gst_clear_buffer (&track->first);
   g_ptr_array_unref (track->feeds);
   track->feeds = g_ptr_array_new_with_free_func (gst_object_unref);
   drop_held (track);
@@ -113,6 +114,9 @@ static GPtrArray *
 take_feeds (RelayTrack *track, const RelayItem *item, GQueue *before, GArray **before_times)
 {
   if (track->feeds->len > 0 && feed_is_open (g_ptr_array_index (track->feeds, 0))) {
+    if (!track->first)
+      track->first =
+          gst_buffer_ref (track->held.head ? g_queue_peek_head (&track->held) : item->packet);
     *before = track->held;
     *before_times = track->held_times;
     g_queue_init (&track->held);
@@ -224,8 +228,10 @@ replace_feeds (Relay *self, guint index, Feed *without, Feed *with)
       if (g_ptr_array_index (old, i) != without)
         g_ptr_array_add (track->feeds, gst_object_ref (g_ptr_array_index (old, i)));
     }
-    if (with)
+    if (with) {
       g_ptr_array_add (track->feeds, gst_object_ref (with));
+      gst_clear_buffer (&track->first);
+    }
   }
   g_mutex_unlock (&self->lock);
   // Outside of the lock: this may drop the last reference of a feed.
@@ -457,21 +463,35 @@ relay_dup_caps (Relay *self, guint index)
   return caps;
 }
 
+// What feeds have had first, or is held for them, is what a first reader begins with.
+static gboolean
+get_first_info (RelayTrack *track, guint16 *seq, guint32 *timestamp)
+{
+  GstBuffer *first = track->first ? track->first : g_queue_peek_head (&track->held);
+  guint8 header[8];
+
+  if (!first || gst_buffer_extract (first, 0, header, sizeof header) < sizeof header)
+    return FALSE;
+  *seq = GST_READ_UINT16_BE (header + 2);
+  *timestamp = GST_READ_UINT32_BE (header + 4);
+  return TRUE;
+}
+
 gboolean
 relay_get_rtp_info (Relay *self, guint index, guint16 *seq, guint32 *timestamp)
 {
-  gboolean alive;
+  gboolean known;
 
   g_mutex_lock (&self->lock);
-  alive = index < self->n_tracks && self->current && self->current->tracks[index].alive;
-  if (alive) {
+  known = index < self->n_tracks && self->current && self->current->tracks[index].alive;
+  if (known && !get_first_info (&self->tracks[index], seq, timestamp)) {
     const WeirSplice *splice = &self->tracks[index].splice;
 
     *seq = (guint16) (splice->last_seq + 1);
     *timestamp = weir_splice_timestamp_at (splice, common_time (self));
   }
   g_mutex_unlock (&self->lock);
-  return alive;
+  return known;
 }
 
 gboolean

@@ -90,9 +90,11 @@ guint relay_n_tracks (Relay *self);
 // SSRC that it has for as long as the relay lives. Returns a new reference.
 GstCaps *relay_dup_caps (Relay *self, guint track);
 
-// For RTP-Info (RFC 2326, 12.33): the sequence number that comes next, and the timestamp of one
-// instant for all tracks, that of the latest packet of the track that is furthest behind. FALSE if
-// this life of the source has brought no packet of the track, so that nothing can be said.
+// For RTP-Info (RFC 2326, 12.33), of a reader that begins before the sinks have had anything: the
+// first packet that feeds have had, or that is held for them; or the sequence number that comes
+// next, and the timestamp of one instant for all tracks, that of the latest packet of the track
+// that is furthest behind. FALSE if this life of the source has brought no packet of the track, so
+// that nothing can be said.
 gboolean relay_get_rtp_info (Relay *self, guint track, guint16 *seq, guint32 *timestamp);
 
 // Does the SSRC belong to one of the tracks that go out?

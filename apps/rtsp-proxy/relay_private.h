@@ -38,6 +38,7 @@ typedef struct {
   GPtrArray *feeds;   // of Feed; replaced, never changed, so that it can be walked without the lock
   GstQueueArray *out; // of RelayItem: numbered, on its way
   gboolean draining;  // somebody hands on what is in `out`
+  GstBuffer *first;   // that feeds have had since the newest was attached
   gboolean holding;   // what the first life brings is held until a feed is open
   GQueue held;        // of GstBuffer
   GArray *held_times; // gint64 of each
