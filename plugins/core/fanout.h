@@ -191,7 +191,8 @@ int weir_fanout_set_delay (
 int weir_fanout_resume (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirPlan *plan);
 int weir_fanout_pause (WeirFanout *fanout, WeirReader *reader, int64_t now_ns);
 
-// What a reader gets next.
+// What a reader gets next; within 2 s of when it began, or was put elsewhere: what it began with
+// there.
 void weir_fanout_next (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirPlan *plan);
 
 // What a reader goes on with that comes again: `kept` is what it was to get next when it was paused

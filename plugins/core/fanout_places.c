@@ -186,23 +186,6 @@ is_alone (const WeirReader *reader)
   return reader->conn || !weir_address_is_multicast (&reader->address);
 }
 
-void
-places_put (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now_ns)
-{
-  // What a group gets is not for one of its members to choose.
-  bool alone = is_alone (reader);
-  WeirPlan fresh;
-
-  if (!plan || !alone || plan->position < fanout->window.tail || now_ns - plan->made_ns > PLAN_NS) {
-    fresh = places_plan (fanout, fanout->settings.join_at_keyframe && alone,
-        alone ? reader_delay (reader) : 0, now_ns);
-    plan = &fresh;
-  }
-  begin_at (fanout, reader, plan, now_ns);
-  if (plan->goes_on)
-    reader->seq_delta = (uint16_t) (plan->seq - seq_at (&fanout->window, plan->position));
-}
-
 // After the last packet that is due to it.
 static int64_t
 due_end (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns)
@@ -326,6 +309,24 @@ say_next (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns, We
   }
 }
 
+void
+places_put (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now_ns)
+{
+  // What a group gets is not for one of its members to choose.
+  bool alone = is_alone (reader);
+  WeirPlan fresh;
+
+  if (!plan || !alone || plan->position < fanout->window.tail || now_ns - plan->made_ns > PLAN_NS) {
+    fresh = places_plan (fanout, fanout->settings.join_at_keyframe && alone,
+        alone ? reader_delay (reader) : 0, now_ns);
+    plan = &fresh;
+  }
+  begin_at (fanout, reader, plan, now_ns);
+  if (plan->goes_on)
+    reader->seq_delta = (uint16_t) (plan->seq - seq_at (&fanout->window, plan->position));
+  say_next (fanout, reader, now_ns, &reader->begun);
+}
+
 // What the window has let go before it came to it is lost, wherever it goes.
 static void
 lose_what_is_gone (const WeirFanout *fanout, WeirReader *reader)
@@ -375,8 +376,9 @@ weir_fanout_set_delay (
     if (paused_ns)
       atomic_store_explicit (&reader->paused_ns, now_ns, memory_order_relaxed);
   }
+  say_next (fanout, reader, now_ns, &reader->begun);
   if (plan)
-    say_next (fanout, reader, now_ns, plan);
+    *plan = reader->begun;
   pthread_mutex_unlock (&fanout->lock);
   release (fanout, reader);
   return 0;
@@ -419,8 +421,9 @@ weir_fanout_resume (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, Weir
     shift (fanout, reader, now_ns - paused_ns);
     atomic_store_explicit (&reader->paused_ns, 0, memory_order_relaxed);
   }
+  say_next (fanout, reader, now_ns, &reader->begun);
   if (plan)
-    say_next (fanout, reader, now_ns, plan);
+    *plan = reader->begun;
   pthread_mutex_unlock (&fanout->lock);
   release (fanout, reader);
   return 0;
@@ -431,7 +434,10 @@ weir_fanout_next (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirPl
 {
   hold (reader);
   pthread_mutex_lock (&fanout->lock);
-  say_next (fanout, reader, now_ns, plan);
+  if (!reader_paused (reader) && now_ns - reader->begun.made_ns <= PLAN_NS)
+    *plan = reader->begun;
+  else
+    say_next (fanout, reader, now_ns, plan);
   pthread_mutex_unlock (&fanout->lock);
   release (fanout, reader);
 }

@@ -59,6 +59,8 @@ struct weir_reader {
   uint32_t steady_layers;
   unsigned steady_generation;
 
+  WeirPlan begun; // what it began with. Under the lock.
+
   // Of whoever serves it; changed under the lock.
   _Atomic (LayerStream *) stream; // NULL: everything
 };

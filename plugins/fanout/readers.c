@@ -929,8 +929,8 @@ fanout_readers_install_signals (GType type)
    * @host: as it will be given to #WeirFanoutSink::add
    * @port: its port
    *
-   * Says with which packet a reader will begin if it is added within 2 s, or goes on if it is
-   * there, for RTP-Info (RFC 2326, 12.33).
+   * Says with which packet a reader will begin if it is added within 2 s, or has begun at its place
+   * in the last 2 s, for RTP-Info (RFC 2326, 12.33); later, what comes next.
    *
    * Returns: (nullable): `seq`, a #guint; `delay`, a #guint64: the one that it gets (ns), which is
    * less than it was to have where the window is shorter; `moved`, a #gboolean: whether the

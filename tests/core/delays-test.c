@@ -309,7 +309,7 @@ more_than_there_is (void)
 static void
 a_plan_is_kept_at_a_place (void)
 {
-  WeirPlan plan;
+  WeirPlan plan, begun;
   Reader *reader;
 
   begin (60 * S);
@@ -318,6 +318,12 @@ a_plan_is_kept_at_a_place (void)
   play (300 * MS);
   reader = add_planned (7 * S, &plan);
   play (2 * S);
+  weir_fanout_next (fanout, reader->reader, now, &begun);
+  CHECK_INT (begun.seq, plan.seq);
+  CHECK_INT (begun.rtp_time, plan.rtp_time);
+  play (1 * S);
+  weir_fanout_next (fanout, reader->reader, now, &begun);
+  CHECK_INT (begun.seq, (uint16_t) (reader->got[reader->n - 1].seq + 1));
   CHECK_INT (reader->got[0].seq, plan.seq);
   CHECK_INT (reader->got[0].timestamp, plan.rtp_time);
   check_delayed (reader, 2 * GOP * FRAME_PACKETS, 7 * S);
