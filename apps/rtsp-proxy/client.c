@@ -6,6 +6,7 @@
 #include "layer_choice.h"
 #include "log.h"
 #include "metrics.h"
+#include "timeshift.h"
 #include "title_media.h"
 #include "weir-rtsp.h"
 
@@ -24,6 +25,7 @@ typedef struct {
   gchar *peer;              // "127.0.0.1:5004"
   gboolean waited;          // its request was put aside once. Of its thread.
   WeirLayerSet layers;      // that its URLs choose. Of its thread.
+  gint64 delay_ns;          // that its URL asks for, or -1. Of its thread.
 
   GMutex lock;                // all below
   GMainContext *context;      // of the client's thread
@@ -215,16 +217,6 @@ on_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
     title_hand_over (self->title);
 }
 
-static GstRTSPStatusCode
-on_pre_pause (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
-{
-  GstRTSPMedia *media = gst_rtsp_session_media_get_media (ctx->sessmedia);
-
-  if (title_media_is (media))
-    title_media_pausing (media);
-  return GST_RTSP_STS_OK;
-}
-
 // The track's path, if it is the title in use that the URL names.
 static gchar *
 make_title_path (Client *self, const GstRTSPUrl *url)
@@ -266,6 +258,9 @@ check_presentation (Client *self, GstRTSPContext *ctx)
   }
   use (self, presentation, NULL);
   choose_layers (self, ctx, layers);
+  // Players ask for the tracks by URLs that may have lost it.
+  if (ctx->method == GST_RTSP_DESCRIBE || timeshift_get_delay (ctx->uri) >= 0)
+    self->delay_ns = timeshift_get_delay (ctx->uri);
   return check_known (self, ctx, presentation);
 }
 
@@ -317,6 +312,47 @@ client_make_path_from_uri (GstRTSPClient *client, const GstRTSPUrl *url)
 }
 
 // ---- PLAY ----
+
+static gboolean
+has_cache (Client *self)
+{
+  MountConfig *config = self->presentation ? presentation_dup_config (self->presentation) : NULL;
+  gboolean cache = config && config->cache.time_ms > 0;
+
+  g_clear_pointer (&config, mount_config_unref);
+  return cache;
+}
+
+static GstRTSPStatusCode
+on_pre_pause (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
+{
+  GstRTSPMedia *media = gst_rtsp_session_media_get_media (ctx->sessmedia);
+
+  if (title_media_is (media))
+    title_media_pausing (media);
+  else if (has_cache ((Client *) client))
+    timeshift_pause (ctx);
+  return GST_RTSP_STS_OK;
+}
+
+static GstRTSPStatusCode
+on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
+{
+  Client *self = (Client *) client;
+
+  return has_cache (self) ? timeshift_play (ctx, self->delay_ns, self->peer) : GST_RTSP_STS_OK;
+}
+
+static GstSDPMessage *
+client_create_sdp (GstRTSPClient *client, GstRTSPMedia *media)
+{
+  Client *self = (Client *) client;
+  GstSDPMessage *sdp = GST_RTSP_CLIENT_CLASS (client_parent_class)->create_sdp (client, media);
+
+  if (sdp && has_cache (self))
+    timeshift_describe (media, sdp, self->peer);
+  return sdp;
+}
 
 // Who is sent something goes elsewhere by way of a pause: what it gets from there begins after the
 // answer, which tells how it is numbered.
@@ -435,6 +471,8 @@ client_adjust_play_response (GstRTSPClient *client, GstRTSPContext *ctx)
   if (ours->len)
     gst_rtsp_message_add_header (ctx->response, GST_RTSP_HDR_RTP_INFO, ours->str);
   g_string_free (ours, TRUE);
+  if (has_cache ((Client *) client))
+    timeshift_answer (ctx);
   return GST_RTSP_STS_OK;
 }
 
@@ -681,6 +719,7 @@ client_new (GstRTSPServer *server, const ClientFuncs *funcs, gpointer data)
   g_signal_connect (client, "pre-pause-request", G_CALLBACK (on_pre_pause), NULL);
   g_signal_connect (client, "describe-request", G_CALLBACK (on_request), NULL);
   g_signal_connect (client, "setup-request", G_CALLBACK (on_request), NULL);
+  g_signal_connect (client, "pre-play-request", G_CALLBACK (on_pre_play), NULL);
   g_signal_connect (client, "play-request", G_CALLBACK (on_play), NULL);
   g_signal_connect (client, "teardown-request", G_CALLBACK (on_teardown), NULL);
   g_signal_connect (client, "closed", G_CALLBACK (on_closed), NULL);
@@ -693,6 +732,7 @@ static void
 client_init (Client *self)
 {
   g_mutex_init (&self->lock);
+  self->delay_ns = -1;
 }
 
 static void
@@ -719,6 +759,7 @@ client_class_init (ClientClass *klass)
 {
   G_OBJECT_CLASS (klass)->finalize = client_finalize;
   GST_RTSP_CLIENT_CLASS (klass)->make_path_from_uri = client_make_path_from_uri;
+  GST_RTSP_CLIENT_CLASS (klass)->create_sdp = client_create_sdp;
   GST_RTSP_CLIENT_CLASS (klass)->adjust_play_mode = client_adjust_play_mode;
   GST_RTSP_CLIENT_CLASS (klass)->adjust_play_response = client_adjust_play_response;
 }

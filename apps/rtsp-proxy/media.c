@@ -2,6 +2,7 @@
 #include "media.h"
 
 #include "feed.h"
+#include "timeshift.h"
 
 #include <gst/base/gstbasesink.h>
 
@@ -217,6 +218,7 @@ on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, MediaFacto
     gst_util_set_object_arg (G_OBJECT (element), "join", config->join);
     gst_util_set_object_arg (G_OBJECT (element), "catch-up", config->catch_up);
     g_object_set (element, "class", config->class, NULL);
+    timeshift_configure_sink (element, config);
     if (presentation_get_instance (self->presentation))
       g_object_set (element, "delay", G_MAXUINT64, "window-time",
           (guint64) (config->interval_ms + SESSION_SLACK_MS) * GST_MSECOND, NULL);

@@ -4,6 +4,7 @@
 #include "choice.h"
 #include "layer_choice.h"
 #include "media.h"
+#include "timeshift.h"
 
 #include <string.h>
 
@@ -166,6 +167,18 @@ use (Presentation *found)
     presentation_use (presentation_ref (found));
 }
 
+// A delay is for one reader, and chooses nothing. With the lock held.
+static gboolean
+take_delay (Mount *self, const gchar *query, gchar **rest, GError **error)
+{
+  gint64 delay_ns;
+
+  if (query && self->config->cache.time_ms > 0)
+    return timeshift_take_delay (query, rest, &delay_ns, error);
+  *rest = g_strdup (query);
+  return TRUE;
+}
+
 // With the lock held.
 static gboolean
 may_choose (Mount *self, WeirLayerSet layers, GError **error)
@@ -200,16 +213,17 @@ Presentation *
 mount_find (Mount *self, const gchar *query, WeirLayerSet *layers, GError **error)
 {
   Presentation *found = NULL;
-  gchar *rest = g_strdup (query);
+  gchar *rest = g_strdup (query), *chosen = NULL;
 
   if (layer_choice_cut (&rest, layers, error)) {
     g_mutex_lock (&self->lock);
-    if (may_choose (self, *layers, error))
-      found = find_query (self, rest, error);
+    if (may_choose (self, *layers, error) && take_delay (self, rest, &chosen, error))
+      found = find_query (self, chosen, error);
     use (found);
     g_mutex_unlock (&self->lock);
   }
   g_free (rest);
+  g_free (chosen);
   return found;
 }
 

@@ -102,6 +102,7 @@ mount_config_copy (const MountConfig *self)
   copy->upstreams = g_strdupv (self->upstreams);
   copy->slate = g_strdup (self->slate);
   copy->layers = self->layers;
+  copy->cache = self->cache;
   for (guint i = 0; i < self->pipeline->len; i++) {
     const MountStep *from = g_ptr_array_index (self->pipeline, i);
     MountStep *step = mount_step_new (from->name, from->line, from->column);
@@ -179,7 +180,7 @@ mount_config_needs_pipeline (const MountConfig *from, const MountConfig *to)
 gboolean
 mount_config_needs_media (const MountConfig *from, const MountConfig *to)
 {
-  static const gchar *const names[] = { "join", "catch-up", "class", NULL };
+  static const gchar *const names[] = { "join", "catch-up", "class", "cache", NULL };
 
   return differs_in (from, to, names);
 }

@@ -50,6 +50,10 @@ typedef struct {
   gboolean on_demand;
   guint linger_ms;
   guint start_timeout_ms;
+  struct {
+    guint time_ms; // 0: none
+    guint64 bytes;
+  } cache;
   // As fanoutsink's properties of these names.
   const gchar *join;
   const gchar *catch_up;

@@ -9,6 +9,8 @@
 #include "pull_uri.h"
 #include "proxy_config.h"
 
+#include <string.h>
+
 #define UPSTREAMS_MAX 8
 #define STEPS_MAX 32
 
@@ -391,6 +393,92 @@ write_choices (gconstpointer object, JsonBuilder *builder)
 
 #define AT(field) G_STRUCT_OFFSET (MountConfig, field)
 
+// ---- cache ----
+
+#define CACHE_TIME_MAX_MS (50 * 60 * 1000) // what fanoutsink takes, and what it keeps beyond
+#define CACHE_BYTES (64 << 20)
+#define CACHE_BYTES_MIN (1 << 20)
+#define CACHE_BYTES_MAX (G_GUINT64_CONSTANT (2) << 30)
+
+// A number with K, M or G behind it.
+static gboolean
+parse_bytes (const gchar *text, guint64 *bytes)
+{
+  static const gchar units[] = "KMG";
+  gchar *unit = NULL;
+  guint64 number = g_ascii_isdigit (*text) ? g_ascii_strtoull (text, &unit, 10) : 0;
+  const gchar *found = unit && *unit ? strchr (units, *unit) : NULL;
+  guint shift = found ? 10 * (guint) (found - units + 1) : 0;
+
+  if (!unit || (*unit && (!found || unit[1])) || number > G_MAXUINT32)
+    return FALSE;
+  *bytes = number << shift;
+  return *bytes >= CACHE_BYTES_MIN && *bytes <= CACHE_BYTES_MAX;
+}
+
+static gboolean
+read_bytes (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  const gchar *text = node ? yaml_text (reader, node) : NULL;
+
+  if (text && parse_bytes (text, &((MountConfig *) object)->cache.bytes))
+    return TRUE;
+  return fail_value (reader, node, key, error, "a size from 1M to 2G belongs here, like 64M");
+}
+
+static const SchemaKey cache_keys[] = {
+  { "time", SCHEMA_DURATION, AT (cache.time_ms), .min = 1000 },
+  { "bytes", SCHEMA_OTHER, .read = read_bytes },
+  { NULL },
+};
+
+static gboolean
+read_cache (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  MountConfig *mount = object;
+
+  mount->cache.time_ms = 0;
+  mount->cache.bytes = CACHE_BYTES;
+  if (!node)
+    return TRUE;
+  if (!yaml_is_mapping (node) || !yaml_get (reader, node, "time"))
+    return fail_value (reader, node, key, error, "{time: 60s, bytes: 64M} belongs here");
+  if (!schema_read (cache_keys, mount, reader, node, key->name, SCHEMA_WHOLE, error))
+    return FALSE;
+  if (mount->cache.time_ms > CACHE_TIME_MAX_MS)
+    return fail_value (reader, node, key, error, "its time is 50m at most");
+  return TRUE;
+}
+
+static gboolean
+equal_caches (gconstpointer a, gconstpointer b)
+{
+  const MountConfig *x = a, *y = b;
+
+  return x->cache.time_ms == y->cache.time_ms
+         && (x->cache.time_ms == 0 || x->cache.bytes == y->cache.bytes);
+}
+
+static void
+write_cache (gconstpointer object, JsonBuilder *builder)
+{
+  const MountConfig *mount = object;
+  gchar *bytes;
+
+  if (mount->cache.time_ms == 0)
+    return;
+  json_builder_set_member_name (builder, "cache");
+  json_builder_begin_object (builder);
+  schema_write (cache_keys, object, builder);
+  bytes = g_strdup_printf ("%" G_GUINT64_FORMAT "K", mount->cache.bytes >> 10);
+  json_builder_set_member_name (builder, "bytes");
+  json_builder_add_string_value (builder, bytes);
+  json_builder_end_object (builder);
+  g_free (bytes);
+}
+
 static const SchemaKey mount_keys[] = {
   { "upstream", SCHEMA_OTHER, .form = "URI", .read = read_upstreams, .equal = equal_upstreams,
       .write = write_upstreams, .help = "`rtsp://`, `rtsps://` or `file://`; must be there" },
@@ -440,6 +528,10 @@ static const SchemaKey mount_keys[] = {
   { "catch-up", SCHEMA_WORD, AT (catch_up), "live", .words = catch_ups,
       .help = "a reader that began in the past runs through it and is live; `delay`: it stays "
               "behind" },
+  { "cache", SCHEMA_OTHER, .form = "{time: TIME, bytes: SIZE}", .read = read_cache,
+      .equal = equal_caches, .write = write_cache,
+      .help = "how far back readers can go (see below), and how much memory a track takes for that "
+              "at most (`64M`)" },
   { "class", SCHEMA_NUMBER, AT (class), "4", 0, 7,
       .help = "readers of class 0 are served first when there is too much to do, of 7 last" },
   { "adapt", SCHEMA_INDEX, AT (adapt), "aimd", .words = mount_adapt_names,

@@ -60,8 +60,8 @@ compare_sink (gconstpointer item, gconstpointer stream)
   return !same;
 }
 
-static GstElement *
-find_sink (GstRTSPStream *stream)
+GstElement *
+reader_find_sink (GstRTSPStream *stream)
 {
   GstBin *bin = gst_rtsp_stream_get_joined_bin (stream);
   GstIterator *sinks = bin ? gst_bin_iterate_sinks (bin) : NULL;
@@ -107,7 +107,7 @@ static void
 add_track (Reader *self, GstRTSPStreamTransport *transport)
 {
   const GstRTSPTransport *t = gst_rtsp_stream_transport_get_transport (transport);
-  GstElement *sink = find_sink (gst_rtsp_stream_transport_get_stream (transport));
+  GstElement *sink = reader_find_sink (gst_rtsp_stream_transport_get_stream (transport));
   Track *track;
 
   if (!sink)
@@ -366,7 +366,7 @@ prepare_track (GstRTSPStreamTransport *transport, WeirLayerSet layers)
 {
   const GstRTSPTransport *t = gst_rtsp_stream_transport_get_transport (transport);
   GstRTSPStream *stream = gst_rtsp_stream_transport_get_stream (transport);
-  GstElement *sink = is_video (stream) ? find_sink (stream) : NULL;
+  GstElement *sink = is_video (stream) ? reader_find_sink (stream) : NULL;
 
   if (!sink)
     return FALSE;

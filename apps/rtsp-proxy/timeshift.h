@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Readers behind the live edge, of a mount with a `cache`: where a URL or a PLAY wants one to
+// begin, what it gets of that, and where it goes on after a PAUSE. The places themselves are
+// fanoutsink's.
+//
+// A reader's own time (npt) begins with its first PLAY: 0 is what it was shown first. `clock` is
+// the time at which the proxy got what is shown.
+//
+// All but the first is for the client's thread.
+
+#include <gst/rtsp-server/rtsp-server.h>
+
+#include "mount_config.h"
+
+// A query without its delay=30; NULL if nothing is left. `delay_ns` is -1 where there is none.
+// FALSE and an error if the delay is not a time.
+gboolean timeshift_take_delay (const gchar *query, gchar **rest, gint64 *delay_ns, GError **error);
+
+// The delay of a URL, or -1.
+gint64 timeshift_get_delay (const GstRTSPUrl *url);
+
+// Before the library sees a PLAY or a PAUSE. `delay_ns`: what the reader's URL asks for, or -1;
+// `name`: the reader's, for the log.
+GstRTSPStatusCode timeshift_play (GstRTSPContext *ctx, gint64 delay_ns, const gchar *name);
+void timeshift_pause (GstRTSPContext *ctx);
+
+// Says in the answer to a PLAY where it begins.
+void timeshift_answer (GstRTSPContext *ctx);
+
+// Says in a description what there is.
+void timeshift_describe (GstRTSPMedia *media, GstSDPMessage *sdp, const gchar *name);
+
+// A sink of a mount with a cache keeps as much.
+void timeshift_configure_sink (GstElement *sink, const MountConfig *config);

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Readers behind the live edge: by their URL, by a PLAY's Range, and after a PAUSE."""
+
+import contextlib
+import re
+import struct
+
+from proc import Rtsp
+from proxy import Origin, Proxy, Read, check_whole, matches, wait_until
+from tap import run, test
+
+CACHE = {'time': '30s', 'bytes': '16M'}
+DELAY = 2
+GOP = 5.3  # seconds from one keyframe of the clip to the next
+
+
+def mount(origin, **settings):
+    """Nobody at the live edge catches up, so that who is there gets every packet."""
+    return {'/cam': {'upstream': origin.url, 'on-demand': False, 'join': 'live', 'cache': CACHE,
+                     **settings}}
+
+
+def describe(rtsp, url):
+    status, _, body = rtsp.request('DESCRIBE', url, {'Accept': 'application/sdp'})
+    return status, body.decode()
+
+
+def what_there_is(proxy, url=None):
+    """The beginning of what the description says there is, as seconds of the day; and as it says."""
+    with Rtsp(proxy.port) as rtsp:
+        status, text = describe(rtsp, url or proxy.url())
+    assert status == 200, status
+    return clock(text)
+
+
+def clock(text):
+    found = re.search(r'clock=\d{8}T(\d\d)(\d\d)(\d\d\.\d+)Z-', text)
+    assert found, text
+    return 3600 * int(found[1]) + 60 * int(found[2]) + float(found[3]), found[0]
+
+
+class Client(Rtsp):
+    """A reader over TCP that keeps what it gets: for each track a list of (seq, time, payload).
+
+    And the (NTP time in seconds, RTP time) of its last sender report.
+    """
+
+    def __init__(self, proxy, url=None):
+        super().__init__(proxy.port)
+        self.url = url or proxy.url()
+        self.got = {0: [], 1: []}
+        self.report = {}
+        status, text = describe(self, self.url)
+        assert status == 200, status
+        self.rates = [int(rate) for rate in re.findall(r'a=rtpmap:\d+ [^/]+/(\d+)', text)]
+        for n in 0, 1:
+            transport = f'RTP/AVP/TCP;unicast;interleaved={2 * n}-{2 * n + 1}'
+            answer = self.request('SETUP', f'{self.url}/stream={n}', {'Transport': transport})
+            assert answer[0] == 200, answer
+
+    def play(self, **headers):
+        """Plays; returns the answer's headers, and (seq, rtptime) of each track that has both."""
+        status, answer, _ = self.request('PLAY', self.url, headers)
+        assert status == 200, (status, answer)
+        info = re.findall(r'stream=(\d);seq=(\d+);rtptime=(\d+)', answer.get('rtp-info', ''))
+        return answer, {int(track): (int(seq), int(time)) for track, seq, time in info}
+
+    def pause(self):
+        assert self.request('PAUSE', self.url)[0] == 200
+        self.take_frames()
+
+    def take_frames(self):
+        """What came before the last answer."""
+        while self.frames:
+            self._keep(*self.frames.pop(0))
+
+    def _keep(self, channel, data):
+        if channel % 2 == 0:
+            seq, time = struct.unpack('>HI', data[2:8])
+            self.got[channel // 2].append((seq, time, data[12:]))
+        elif data[1] == 200:
+            seconds, fraction, time = struct.unpack('>III', data[8:20])
+            self.report[channel // 2] = (seconds + fraction / 2**32, time)
+
+    def clock_of(self, track, time):
+        """The NTP time at which a packet is to be shown, by the last report."""
+        ntp, at = self.report[track]
+        return ntp + ((time - at + 2**31) % 2**32 - 2**31) / self.rates[track]
+
+    def read(self, video, audio=5):
+        """Reads until it has so many more packets of each."""
+        video, audio = len(self.got[0]) + video, len(self.got[1]) + audio
+        while len(self.got[0]) < video or len(self.got[1]) < audio:
+            self._keep(*self.frame())
+
+    def read_seconds(self, seconds):
+        """Reads until the video that it has is so long."""
+        self.read(video=1)
+        self._read_from(self.got[0][0][1], seconds)
+
+    def read_seconds_more(self, seconds):
+        self._read_from(self.got[0][-1][1], seconds)
+
+    def read_to(self, other):
+        """Reads all that another has got, at the live edge or behind it."""
+        for n in 0, 1:
+            while (self.got[n][-1][1] - other.got[n][-1][1]) % 2**32 > 2**31:
+                self.read(video=1, audio=1)
+
+    def _read_from(self, first, seconds):
+        while (self.got[0][-1][1] - first) % 2**32 < seconds * self.rates[0]:
+            self.read(video=5)
+
+
+def shifts(live, packet, n):
+    """What a packet's time is ahead of what it was when it was live. The clip goes round."""
+    return {(packet[1] - time) % 2**32 for _, time, payload in live.got[n] if payload == packet[2]}
+
+
+def is_part(of, packets):
+    """Their payloads lie in a row in the track."""
+    whole = [payload for _, _, payload in of]
+    part = [payload for _, _, payload in packets]
+    return any(whole[i:i + len(part)] == part for i in range(len(whole)))
+
+
+def follows(before, after):
+    """The packet has the number after that of the one before."""
+    return after[0] == (before[0] + 1) % 65536
+
+
+@test
+def content_at_a_delay_is_the_live_content_earlier():
+    with Origin() as origin, Proxy(mount(origin)) as proxy, contextlib.ExitStack() as stack:
+        live = stack.enter_context(Client(proxy))
+        live.play()
+        live.read_seconds(DELAY + GOP + 1)
+        late = stack.enter_context(Client(proxy, proxy.url(f'/cam?delay={DELAY}')))
+        answer, info = late.play()
+        assert answer['range'].startswith('npt=0.000-'), answer
+        late.read(video=600, audio=200)
+        live.read_to(late)
+        for n in 0, 1:
+            assert late.got[n][0][:2] == info[n], (n, late.got[n][0][:2], info[n])
+            # It began at the keyframe before, and has caught up.
+            for packet in late.got[n][-20:]:
+                assert DELAY * live.rates[n] in shifts(live, packet, n), shifts(live, packet, n)
+            for before, after in zip(late.got[n], late.got[n][1:]):
+                assert follows(before, after), (n, before[0], after[0])
+
+
+@test(timeout=60)
+def tracks_are_in_step_at_a_delay():
+    """By the sender reports, as players do it: of both tracks all is shown so much later."""
+    with Origin() as origin, Proxy(mount(origin)) as proxy, contextlib.ExitStack() as stack:
+        live = stack.enter_context(Client(proxy))
+        live.play()
+        live.read_seconds(DELAY + GOP + 1)
+        late = stack.enter_context(Client(proxy, proxy.url(f'/cam?delay={DELAY}')))
+        late.play()
+        for paused in False, True:
+            if paused:
+                late.pause()
+                live.read_seconds_more(1)
+                late.play()
+            late.read(video=600, audio=200)
+            live.read_to(late)
+            later = [
+                min((late.clock_of(n, late.got[n][-1][1]) - live.clock_of(n, time)
+                     for _, time, payload in live.got[n] if payload == late.got[n][-1][2]),
+                    key=lambda seconds: abs(seconds - DELAY))
+                for n in (0, 1)
+            ]
+            # Where the clip goes round, its audio steps by up to half a frame of 21.3 ms.
+            assert abs(later[0] - later[1]) < 0.012, later
+            assert later[0] > DELAY - 0.012 if paused else abs(later[0] - DELAY) < 0.012, later
+
+
+@test
+def a_pause_keeps_the_place():
+    with Origin() as origin, Proxy(mount(origin)) as proxy, contextlib.ExitStack() as stack:
+        live, reader = (stack.enter_context(Client(proxy)) for _ in range(2))
+        for client in live, reader:
+            client.play()
+            client.read(video=40)
+        for _ in range(3):
+            reader.pause()
+            before = {n: len(reader.got[n]) for n in (0, 1)}
+            live.read(video=40)
+            answer, info = reader.play()
+            assert re.match(r'npt=\d+\.\d+-', answer['range']), answer
+            reader.read(video=40)
+            for n in 0, 1:
+                last, first = reader.got[n][before[n] - 1], reader.got[n][before[n]]
+                assert first[:2] == info.get(n, first[:2]), (n, first[:2], info)
+                assert follows(last, first), (n, last[0], first[0])
+        live.read_to(reader)
+        # Packet by packet, as if there had been no pause.
+        for n in 0, 1:
+            assert is_part(live.got[n], reader.got[n]), n
+
+
+@test
+def a_seek_goes_where_it_says():
+    with Origin() as origin, Proxy(mount(origin)) as proxy, contextlib.ExitStack() as stack:
+        live, reader = (stack.enter_context(Client(proxy)) for _ in range(2))
+        for client in live, reader:
+            client.play()
+            client.read_seconds(4)
+        oldest, text = what_there_is(proxy)
+        live.read_seconds_more(6)
+        for paused in False, True:
+            # A point that the other has seen.
+            count = {n: len(reader.got[n]) for n in (0, 1)}
+            if paused:
+                reader.pause()
+            answer, info = reader.play(Range=text)
+            reader.take_frames()
+            begun = clock(answer['range'])[0]
+            assert 0 <= begun - oldest < 1, (answer, text)
+            reader.read(video=200, audio=150)
+            for n in 0, 1:
+                at = [packet[0] for packet in reader.got[n]].index(info[n][0])
+                assert at >= count[n] and reader.got[n][at][1] == info[n][1], (n, at, count)
+                assert follows(reader.got[n][at - 1], reader.got[n][at]), n
+                assert is_part(live.got[n], reader.got[n][-50:]), n
+                # All in order, and nothing of what came meanwhile.
+                assert not is_part(live.got[n][-20:], reader.got[n][-5:]), n
+            answer, _ = reader.play(Range='npt=now-')
+            reader.take_frames()
+            reader.read(video=20)
+        # Beyond what there is: the oldest place.
+        answer, _ = reader.play(Range='clock=19990101T000000Z-')
+        assert 0 <= clock(answer['range'])[0] - oldest < 5, answer
+        answer, _ = reader.play(Range='npt=2.5-')
+        assert 2.4 < float(re.match(r'npt=(\d+\.\d+)-', answer['range'])[1]) < 2.6, answer
+
+
+@test
+def more_delay_than_there_is():
+    with Origin() as origin, Proxy(mount(origin)) as proxy, contextlib.ExitStack() as stack:
+        first = stack.enter_context(Client(proxy))
+        first.play()
+        first.read(video=100)
+        late = stack.enter_context(Client(proxy, proxy.url('/cam?delay=20m')))
+        late.play()
+        late.read(video=50)
+        assert is_part(first.got[0], late.got[0][-30:])
+
+
+@test
+def what_is_no_delay_is_refused():
+    with Origin() as origin:
+        mounts = {**mount(origin), '/plain': {'upstream': origin.url}}
+        with Proxy(mounts) as proxy, Rtsp(proxy.port) as rtsp:
+            for url in '/cam?delay=x', '/cam?delay=-1', '/cam?delay=1&delay=2', '/cam?delay=1e3', \
+                    '/cam?delay=', '/plain?delay=1':
+                assert describe(rtsp, proxy.url(url))[0] == 404, url
+            assert 'range:clock' not in describe(rtsp, proxy.url('/plain'))[1]
+            for wrong in 'clock=x', 'smpte=10:07:00-', 'npt=', 'clock=20261340T999999Z-':
+                with Client(proxy) as client:
+                    status = client.request('PLAY', client.url, {'Range': wrong})[0]
+                    assert status == 200 or 400 <= status < 500, (wrong, status)
+            proxy.check_alive()
+
+
+@test(timeout=90)
+def the_edge_of_the_window_moves_who_is_paused():
+    with Origin() as origin:
+        settings = {'cache': {'time': '1s', 'bytes': '1M'}}
+        with Proxy(mount(origin, **settings)) as proxy, contextlib.ExitStack() as stack:
+            live, reader = (stack.enter_context(Client(proxy)) for _ in range(2))
+            for client in live, reader:
+                client.play()
+                client.read(video=40)
+            reader.pause()
+            start = what_there_is(proxy)[0]
+            count = len(reader.got[0])
+
+            def is_gone():
+                live.read(video=20)
+                return what_there_is(proxy)[0] > start + 15
+
+            wait_until(is_gone, 60, 'the window goes on')
+            reader.play()
+            reader.read(video=40)
+            assert matches(proxy, r'reader \S+: what it was paused at is no longer in the window')
+            # The numbers show what it has missed.
+            assert not follows(reader.got[0][count - 1], reader.got[0][count])
+            assert is_part(live.got[0], reader.got[0][count:])
+
+
+run()
