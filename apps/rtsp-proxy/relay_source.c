@@ -73,6 +73,17 @@ next_start (Relay *relay, gint64 now)
   return end + MAX (now - relay->last_arrival, (gint64) SPLICE_GAP);
 }
 
+// What comes next of a track and belongs before what has gone out of it is left out: no track's
+// time goes back.
+static void
+go_on_after_ends (Relay *relay)
+{
+  for (guint i = 0; i < relay->n_tracks; i++) {
+    relay->tracks[i].resumes = relay->tracks[i].splice.n_lives > 0;
+    relay->tracks[i].resume_after = weir_splice_end (&relay->tracks[i].splice);
+  }
+}
+
 // A life that has its media from where they came before goes on in its time; and what has all its
 // media from one relay has the time of that.
 static gint64
@@ -84,10 +95,7 @@ find_start (RelaySource *self, gint64 now)
     return self->start;
   if (!self->origin || self->origin != relay->origin)
     return next_start (relay, now);
-  for (guint i = 0; i < relay->n_tracks; i++) {
-    relay->tracks[i].resumes = relay->tracks[i].splice.n_lives > 0;
-    relay->tracks[i].resume_after = weir_splice_end (&relay->tracks[i].splice);
-  }
+  go_on_after_ends (relay);
   return self->start + relay->origin_offset;
 }
 
@@ -299,6 +307,8 @@ take_over (Relay *relay, gint64 now)
       start += end + (gint64) SPLICE_GAP - time;
   } else {
     start = next_start (relay, now) - find_join_offset (relay, join);
+    go_on_after_ends (relay);
+    relay->tracks[join->track].resumes = FALSE;
   }
   relay->next = NULL;
   relay->current = next;
