@@ -188,19 +188,32 @@ presentation_keep_media (Presentation *self, GstRTSPMedia *media)
     gst_rtsp_media_prepare (media, NULL);
 }
 
+// With the lock held: readers who come from now on get another one.
+static GstRTSPMedia *
+steal_media (Presentation *self)
+{
+  self->media_generation++;
+  return g_steal_pointer (&self->media);
+}
+
+static void
+release_media (GstRTSPMedia *media)
+{
+  if (!media)
+    return;
+  gst_rtsp_media_unprepare (media);
+  g_object_unref (media);
+}
+
 static void
 retire_media (Presentation *self)
 {
   GstRTSPMedia *media;
 
   g_mutex_lock (&self->lock);
-  media = g_steal_pointer (&self->media);
-  self->media_generation++;
+  media = steal_media (self);
   g_mutex_unlock (&self->lock);
-  if (media) {
-    gst_rtsp_media_unprepare (media);
-    g_object_unref (media);
-  }
+  release_media (media);
 }
 
 static void
@@ -504,18 +517,22 @@ static gboolean
 linger_over (gpointer data)
 {
   Presentation *self = data;
+  GstRTSPMedia *media = NULL;
   gboolean idle;
 
   self->linger = 0;
   g_mutex_lock (&self->lock);
+  // In one step: who comes now either keeps it, or gets new media.
   idle = self->n_users == 0;
+  if (idle)
+    media = steal_media (self);
   g_mutex_unlock (&self->lock);
   if (!idle)
     return G_SOURCE_REMOVE;
   log_event ("mount %s down: no readers for %.1f s", self->label, self->config->linger_ms / 1000.0);
   drop_next (self);
   g_clear_pointer (&self->current, branch_free);
-  retire_media (self);
+  release_media (media);
   self->callbacks->idle (self, self->data);
   return G_SOURCE_REMOVE;
 }
