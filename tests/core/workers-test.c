@@ -47,6 +47,7 @@ run_job (WeirTask *task, void *scratch, int64_t now_ns)
   again = job->again;
   job->again = WEIR_NEVER;
   job->n_running--;
+  pthread_cond_broadcast (&changed);
   pthread_mutex_unlock (&lock);
   return again;
 }
@@ -80,12 +81,15 @@ runs (Job *job)
   return n;
 }
 
+// Let go, it is seen to have gone: held once more too soon, it would never know.
 static void
 hold (Job *job, bool held)
 {
   pthread_mutex_lock (&lock);
   job->held = held;
   pthread_cond_broadcast (&changed);
+  while (!held && job->n_running > 0)
+    pthread_cond_wait (&changed, &lock);
   pthread_mutex_unlock (&lock);
 }
 
