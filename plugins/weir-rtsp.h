@@ -31,6 +31,10 @@ void weir_client_resume (GstRTSPClient *client);
 // `lower_transport` that they are UDP.
 gboolean weir_transport_is_tcp (const GstRTSPTransport *transport);
 
+// The fanoutsink that sends a stream's RTP, with a reference; NULL if it has none, or another sink
+// does.
+GstElement *weir_stream_find_sink (GstRTSPStream *stream);
+
 // What a reader over UDP last reported of its track. To be freed; NULL if there is nothing yet, or
 // never: over TCP and with SRTP. Any thread that holds the transport.
 //   reports        guint64  how many have come

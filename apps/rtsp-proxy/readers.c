@@ -26,57 +26,6 @@ const gchar *const reader_state_names[READER_STATES + 1] = { "ok", "no-upper-lay
 
 static guint64 last_id; // atomic
 
-// ---- the sink of a stream ----
-
-static gboolean
-sends_from (GObject *sink, const gchar *property, GSocket *socket)
-{
-  GSocket *used = NULL;
-  gboolean same;
-
-  if (!socket)
-    return FALSE;
-  g_object_get (sink, property, &used, NULL);
-  same = used == socket;
-  g_clear_object (&used);
-  return same;
-}
-
-// A stream has a sink for RTP and one for RTCP, which differ in their sockets.
-static gint
-compare_sink (gconstpointer item, gconstpointer stream)
-{
-  GObject *sink = g_value_get_object (item);
-  GSocket *v4, *v6;
-  gboolean same;
-
-  if (!g_object_class_find_property (G_OBJECT_GET_CLASS (sink), "fanout-stats"))
-    return 1;
-  v4 = gst_rtsp_stream_get_rtp_socket ((gpointer) stream, G_SOCKET_FAMILY_IPV4);
-  v6 = gst_rtsp_stream_get_rtp_socket ((gpointer) stream, G_SOCKET_FAMILY_IPV6);
-  same = sends_from (sink, "socket", v4) || sends_from (sink, "socket-v6", v6);
-  g_clear_object (&v4);
-  g_clear_object (&v6);
-  return !same;
-}
-
-GstElement *
-reader_find_sink (GstRTSPStream *stream)
-{
-  GstBin *bin = gst_rtsp_stream_get_joined_bin (stream);
-  GstIterator *sinks = bin ? gst_bin_iterate_sinks (bin) : NULL;
-  GstElement *found = NULL;
-  GValue item = G_VALUE_INIT;
-
-  if (sinks && gst_iterator_find_custom (sinks, compare_sink, &item, stream)) {
-    found = g_value_dup_object (&item);
-    g_value_unset (&item);
-  }
-  g_clear_pointer (&sinks, gst_iterator_free);
-  g_clear_object (&bin);
-  return found;
-}
-
 // ---- tracks ----
 
 static void
@@ -107,7 +56,7 @@ static void
 add_track (Reader *self, GstRTSPStreamTransport *transport)
 {
   const GstRTSPTransport *t = gst_rtsp_stream_transport_get_transport (transport);
-  GstElement *sink = reader_find_sink (gst_rtsp_stream_transport_get_stream (transport));
+  GstElement *sink = weir_stream_find_sink (gst_rtsp_stream_transport_get_stream (transport));
   Track *track;
 
   if (!sink)
@@ -366,7 +315,7 @@ prepare_track (GstRTSPStreamTransport *transport, WeirLayerSet layers)
 {
   const GstRTSPTransport *t = gst_rtsp_stream_transport_get_transport (transport);
   GstRTSPStream *stream = gst_rtsp_stream_transport_get_stream (transport);
-  GstElement *sink = is_video (stream) ? reader_find_sink (stream) : NULL;
+  GstElement *sink = is_video (stream) ? weir_stream_find_sink (stream) : NULL;
 
   if (!sink)
     return FALSE;

@@ -51,10 +51,6 @@ void reader_sample (Reader *self, ReaderSample *sample);
 // Only what it reported itself.
 void reader_sample_reports (Reader *self, ReaderSample *sample);
 
-// The fanoutsink that serves a stream's RTP, with a reference; NULL if the library serves it
-// itself.
-GstElement *reader_find_sink (GstRTSPStream *stream);
-
 // FALSE: it has left.
 gboolean reader_set_class (Reader *self, guint class);
 

@@ -6,7 +6,7 @@
 #include "address.h"
 #include "log.h"
 #include "proxy_config.h"
-#include "readers.h"
+#include "weir-rtsp.h"
 
 // What a window holds beyond the longest delay: the distance of keyframes, and the second that the
 // oldest place is from its edge.
@@ -162,7 +162,7 @@ tracks_new (void)
 static void
 add_track (GPtrArray *tracks, GstRTSPStream *stream, const gchar *host, gint port)
 {
-  GstElement *sink = reader_find_sink (stream);
+  GstElement *sink = weir_stream_find_sink (stream);
   Track *track;
 
   if (!sink)

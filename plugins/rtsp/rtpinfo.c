@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "rtpinfo.h"
 
+#include "weir-rtsp.h"
+
 #include <string.h>
 
 static gboolean
@@ -9,7 +11,7 @@ sends_from (GstElement *sink, const gchar *property, GSocket *socket)
   GSocket *used = NULL;
   gboolean same;
 
-  if (!socket || !g_object_class_find_property (G_OBJECT_GET_CLASS (sink), property))
+  if (!socket)
     return FALSE;
   g_object_get (sink, property, &used, NULL);
   same = used == socket;
@@ -17,22 +19,26 @@ sends_from (GstElement *sink, const gchar *property, GSocket *socket)
   return same;
 }
 
+// A stream has a sink for RTP and one for RTCP, which differ in their sockets.
 static gint
 compare_sink (gconstpointer item, gconstpointer stream)
 {
   GstElement *sink = g_value_get_object (item);
-  GSocket *v4 = gst_rtsp_stream_get_rtp_socket ((gpointer) stream, G_SOCKET_FAMILY_IPV4);
-  GSocket *v6 = gst_rtsp_stream_get_rtp_socket ((gpointer) stream, G_SOCKET_FAMILY_IPV6);
-  gboolean same = sends_from (sink, "socket", v4) || sends_from (sink, "socket-v6", v6);
+  GSocket *v4, *v6;
+  gboolean same;
 
+  if (!g_object_class_find_property (G_OBJECT_GET_CLASS (sink), "fanout-stats"))
+    return 1;
+  v4 = gst_rtsp_stream_get_rtp_socket ((gpointer) stream, G_SOCKET_FAMILY_IPV4);
+  v6 = gst_rtsp_stream_get_rtp_socket ((gpointer) stream, G_SOCKET_FAMILY_IPV6);
+  same = sends_from (sink, "socket", v4) || sends_from (sink, "socket-v6", v6);
   g_clear_object (&v4);
   g_clear_object (&v6);
   return !same;
 }
 
-// The one of the sinks in a pipeline that sends this stream's RTP: it has the stream's socket.
-static GstElement *
-find_sink (GstRTSPStream *stream)
+GstElement *
+weir_stream_find_sink (GstRTSPStream *stream)
 {
   GstBin *bin = gst_rtsp_stream_get_joined_bin (stream);
   GstIterator *sinks = bin ? gst_bin_iterate_sinks (bin) : NULL;
@@ -52,11 +58,10 @@ static GstStructure *
 ask_sink (GstRTSPStreamTransport *transport)
 {
   const GstRTSPTransport *t = gst_rtsp_stream_transport_get_transport (transport);
-  GstElement *sink = find_sink (gst_rtsp_stream_transport_get_stream (transport));
+  GstElement *sink = weir_stream_find_sink (gst_rtsp_stream_transport_get_stream (transport));
   GstStructure *plan = NULL;
 
-  if (sink && t->lower_transport == GST_RTSP_LOWER_TRANS_UDP
-      && g_signal_lookup ("plan", G_OBJECT_TYPE (sink)))
+  if (sink && t->lower_transport == GST_RTSP_LOWER_TRANS_UDP)
     g_signal_emit_by_name (sink, "plan", t->destination, t->client_port.min, &plan);
   g_clear_pointer (&sink, gst_object_unref);
   return plan;
