@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "spill.h"
 
+#include "core/blocks.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -53,31 +54,16 @@ static guint64 last_number; // atomic
 
 /* The file and its pieces */
 
-// In a file system without files that never had a name, one is made that has none any more.
-static int
-open_file (const gchar *dir)
-{
-  int fd = open (dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  gchar *name;
-
-  if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
-    return fd;
-  name = g_build_filename (dir, "weir-spill-XXXXXX", NULL);
-  fd = mkostemp (name, O_CLOEXEC);
-  if (fd >= 0)
-    unlink (name);
-  g_free (name);
-  return fd;
-}
-
 CacheSpill *
 cache_spill_new (const gchar *dir, guint64 max_bytes)
 {
-  int fd = open_file (dir);
+  int fd = weir_spill_open (dir);
   CacheSpill *self;
 
-  if (fd < 0)
+  if (fd < 0) {
+    errno = -fd;
     return NULL;
+  }
   self = g_new0 (CacheSpill, 1);
   self->refs = 1;
   self->fd = fd;
@@ -238,20 +224,14 @@ note_full (CacheSpill *self)
   g_mutex_unlock (&self->lock);
 }
 
-// Its place on the disk is taken now: writing to a map can't fail later in a way to be survived.
 static Piece *
 make_piece (CacheSpill *self)
 {
   const off_t offset = (off_t) self->n_pieces * (off_t) PIECE;
   Piece *piece;
-  void *data;
+  guint8 *data = weir_spill_map (self->fd, offset, PIECE);
 
-  if (posix_fallocate (self->fd, offset, PIECE) != 0) {
-    note_full (self);
-    return NULL;
-  }
-  data = mmap (NULL, PIECE, PROT_READ | PROT_WRITE, MAP_SHARED, self->fd, offset);
-  if (data == MAP_FAILED) {
+  if (!data) {
     note_full (self);
     return NULL;
   }

@@ -375,6 +375,8 @@ publish (WeirFanout *fanout)
   if (window->n_staged == 0)
     return;
   pthread_mutex_lock (&fanout->lock);
+  if (weir_block_file_was_full (window->file))
+    weir_window_make_smaller (window);
   fanout->counters.packets_opaque = window->n_opaque;
   if (fanout->settings.overrun == WEIR_OVERRUN_TAIL_DROP
       && slowest (fanout) < weir_window_tail_after (window)) {
@@ -780,6 +782,22 @@ weir_fanout_start (WeirFanout *fanout)
   pthread_mutex_unlock (&fanout->writer);
 }
 
+void
+weir_fanout_set_file (WeirFanout *fanout, WeirBlockFile *file)
+{
+  WeirBlockFile *old = NULL;
+
+  pthread_mutex_lock (&fanout->writer);
+  pthread_mutex_lock (&fanout->lock);
+  if (fanout->window.file)
+    old = weir_block_file_ref (fanout->window.file);
+  weir_window_set_file (&fanout->window, file);
+  layers_set_file (fanout);
+  pthread_mutex_unlock (&fanout->lock);
+  pthread_mutex_unlock (&fanout->writer);
+  weir_block_file_unref (old);
+}
+
 // Nothing runs: what the reader has still before it is thrown away.
 static void
 flush_reader (const WeirFanout *fanout, WeirReader *reader)
@@ -870,6 +888,17 @@ weir_fanout_rates (WeirFanout *fanout, WeirRates *rates)
   pthread_mutex_lock (&fanout->writer);
   *rates = fanout->layers.rates;
   pthread_mutex_unlock (&fanout->writer);
+}
+
+size_t
+weir_fanout_limit (WeirFanout *fanout)
+{
+  size_t limit;
+
+  pthread_mutex_lock (&fanout->lock);
+  limit = fanout->window.limit;
+  pthread_mutex_unlock (&fanout->lock);
+  return limit;
 }
 
 size_t

@@ -121,6 +121,13 @@ size_t weir_fanout_n_readers (WeirFanout *fanout);
 // Stopped, nothing is sent. Stopping waits for sends under way, and counts what readers had still
 // before them as flushed. Starting sets all counters to 0.
 void weir_fanout_start (WeirFanout *fanout);
+
+// Stopped: where the window lies (window.h) once it is started. NULL: in memory.
+void weir_fanout_set_file (WeirFanout *fanout, WeirBlockFile *file);
+
+// The bytes that the window may have since its file had no room for more; SIZE_MAX if it has.
+size_t weir_fanout_limit (WeirFanout *fanout);
+
 void weir_fanout_stop (WeirFanout *fanout);
 
 // ---- the writer: one thread ----

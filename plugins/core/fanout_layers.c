@@ -365,7 +365,7 @@ layers_take (WeirFanout *fanout)
 // ---- the writer: streams ----
 
 static LayerStream *
-stream_new (Layers *layers, WeirLayerSet set, int64_t first)
+stream_new (Layers *layers, WeirLayerSet set, int64_t first, WeirBlockFile *file)
 {
   const WeirWindowBounds unbound = { SIZE_MAX, SIZE_MAX, INT64_MAX / 2, false };
   LayerStream *stream = calloc (1, sizeof *stream);
@@ -376,6 +376,7 @@ stream_new (Layers *layers, WeirLayerSet set, int64_t first)
     free (stream);
     return NULL;
   }
+  weir_window_set_file (&stream->window, file);
   stream->id = ++layers->last_id;
   stream->set = set;
   stream->first = first;
@@ -429,7 +430,8 @@ make_stream (WeirFanout *fanout, const LayerWish *wish)
 
   if (layers_find (layers, wish->set, wish->frame))
     return true;
-  if (layers->n_streams == LAYER_STREAMS || !(stream = stream_new (layers, wish->set, first)))
+  if (layers->n_streams == LAYER_STREAMS
+      || !(stream = stream_new (layers, wish->set, first, fanout->window.file)))
     return false;
   weir_frame_init (&frame, layers->codec, false);
   frame.dependency_id = layers->dependency_id;
@@ -529,4 +531,13 @@ layers_flush (WeirFanout *fanout)
   layers->tail = layers->head;
   for (size_t i = 0; i < layers->n_streams; i++)
     layers->streams[i]->first = layers->head;
+}
+
+void
+layers_set_file (WeirFanout *fanout)
+{
+  Layers *layers = &fanout->layers;
+
+  for (size_t i = 0; i < layers->n_streams; i++)
+    weir_window_set_file (&layers->streams[i]->window, fanout->window.file);
 }

@@ -105,6 +105,9 @@ bool layers_grant (struct weir_fanout *fanout);
 // The window is about to be flushed. With the lock held too.
 void layers_flush (struct weir_fanout *fanout);
 
+// The window lies in another file, or in memory. Flushed, and with the lock held too.
+void layers_set_file (struct weir_fanout *fanout);
+
 // ---- with the lock held ----
 
 // The set by its shortest name: -1 for what leaves nothing out of this stream.

@@ -193,6 +193,7 @@ take_span (Pass *pass, WeirReader *reader)
     take_hand (pass, reader, from, to);
   pthread_mutex_unlock (&fanout->lock);
 
+  weir_span_read_ahead (&pass->server->hand.packets);
   if (from > cursor) {
     if (late)
       reader->blocked_since = 0;

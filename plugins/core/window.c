@@ -10,43 +10,12 @@
 #define FIRST_CAPACITY 128
 #define RTCP_SR 200
 
-struct weir_block {
-  atomic_uint refs;
-  uint32_t size;
-  uint8_t data[];
-};
-
-static WeirBlock *
-block_new (void)
-{
-  WeirBlock *block = malloc (sizeof *block + WEIR_WINDOW_BLOCK);
-
-  if (!block)
-    return NULL;
-  atomic_init (&block->refs, 1);
-  block->size = WEIR_WINDOW_BLOCK;
-  return block;
-}
-
-static WeirBlock *
-block_ref (WeirBlock *block)
-{
-  atomic_fetch_add_explicit (&block->refs, 1, memory_order_relaxed);
-  return block;
-}
-
-static void
-block_unref (WeirBlock *block)
-{
-  if (block && atomic_fetch_sub_explicit (&block->refs, 1, memory_order_acq_rel) == 1)
-    free (block);
-}
-
 int
 weir_window_init (WeirWindow *window, WeirWindowBounds bounds, WeirCodec codec)
 {
   memset (window, 0, sizeof *window);
   window->bounds = bounds;
+  window->limit = SIZE_MAX;
   window->last_join = window->late_join = WEIR_NO_POSITION;
   window->last_rtp_time = WEIR_UNWRAP_START;
   window->newest_time = INT64_MIN;
@@ -69,7 +38,7 @@ let_go_oldest (WeirWindow *window)
   WeirPacket *oldest = entry (window, window->tail);
 
   window->bytes -= oldest->length;
-  block_unref (oldest->block);
+  weir_block_unref (oldest->block);
   if (window->last_join == window->tail)
     window->last_join = WEIR_NO_POSITION;
   window->tail++;
@@ -81,7 +50,7 @@ weir_window_drop_stage (WeirWindow *window)
   size_t n = window->n_staged;
 
   for (size_t i = 0; i < n; i++)
-    block_unref (window->stage[i].block);
+    weir_block_unref (window->stage[i].block);
   window->n_staged = window->bytes_staged = 0;
   window->in_frame = window->frame_key = window->frame_join = false;
   window->late_join = WEIR_NO_POSITION;
@@ -100,9 +69,19 @@ void
 weir_window_free (WeirWindow *window)
 {
   weir_window_flush (window);
-  block_unref (window->block);
+  weir_window_set_file (window, NULL);
   free (window->index);
   memset (window, 0, sizeof *window);
+}
+
+void
+weir_window_set_file (WeirWindow *window, WeirBlockFile *file)
+{
+  weir_block_unref (window->block);
+  window->block = NULL;
+  weir_block_file_unref (window->file);
+  window->file = file ? weir_block_file_ref (file) : NULL;
+  window->limit = SIZE_MAX;
 }
 
 // ---- the writer ----
@@ -114,17 +93,26 @@ weir_window_set_codec (WeirWindow *window, WeirCodec codec)
   window->seen_key = false;
 }
 
+// Where the file can't have it, memory has to.
+static WeirBlock *
+next_block (WeirWindow *window)
+{
+  WeirBlock *block = weir_block_new (window->file);
+
+  return block || !window->file ? block : weir_block_new (NULL);
+}
+
 uint8_t *
 weir_window_reserve (WeirWindow *window, size_t len)
 {
   if (len == 0 || len > WEIR_PACKET_MAX || window->n_staged == WEIR_STAGE_PACKETS)
     return NULL;
-  if (!window->block || window->block->size - window->block_used < len) {
-    WeirBlock *block = block_new ();
+  if (!window->block || WEIR_BLOCK_BYTES - window->block_used < len) {
+    WeirBlock *block = next_block (window);
 
     if (!block)
       return NULL;
-    block_unref (window->block);
+    weir_block_unref (window->block);
     window->block = block;
     window->block_used = 0;
   }
@@ -217,7 +205,7 @@ weir_window_stage (WeirWindow *window, size_t len, const WeirLayer *layer, int64
   WeirRtp rtp;
 
   *packet = (WeirPacket) {
-    .block = block_ref (window->block),
+    .block = weir_block_ref (window->block),
     .offset = (uint32_t) window->block_used,
     .length = (uint32_t) len,
     .arrival_ns = now_ns,
@@ -247,7 +235,7 @@ weir_window_stage_as (WeirWindow *window, size_t len, const WeirPacket *as)
   WeirPacket *packet = &window->stage[window->n_staged];
 
   *packet = *as;
-  packet->block = block_ref (window->block);
+  packet->block = weir_block_ref (window->block);
   packet->offset = (uint32_t) window->block_used;
   packet->length = (uint32_t) len;
   count_staged (window, len, as->arrival_ns);
@@ -286,6 +274,7 @@ tail_within_bounds (const WeirWindow *window, int64_t head, size_t bytes, int64_
 {
   const WeirWindowBounds *bounds = &window->bounds;
   int64_t oldest_ns = packet_at (window, head - 1)->arrival_ns - bounds->time_ns;
+  size_t most = bounds->bytes < window->limit ? bounds->bytes : window->limit;
   int64_t tail;
 
   // The newest packet stays whatever the bounds.
@@ -293,7 +282,7 @@ tail_within_bounds (const WeirWindow *window, int64_t head, size_t bytes, int64_
     const WeirPacket *packet = packet_at (window, tail);
     bool kept = bounds->keep_join && last_join != WEIR_NO_POSITION && tail >= last_join;
 
-    if (bytes <= bounds->bytes && (uint64_t) (head - tail) <= bounds->packets
+    if (bytes <= most && (uint64_t) (head - tail) <= bounds->packets
         && (kept || packet->arrival_ns >= oldest_ns))
       break;
     bytes -= packet->length;
@@ -355,6 +344,15 @@ add_staged (WeirWindow *window, const WeirPacket *packet)
   window->bytes += packet->length;
   if (packet->flags & WEIR_PACKET_RTP && (join || packet->rtp_time > window->newest_time))
     window->newest_time = packet->rtp_time;
+}
+
+void
+weir_window_make_smaller (WeirWindow *window)
+{
+  size_t bytes = window->bytes + window->bytes_staged;
+
+  window->limit = bytes > WEIR_WINDOW_LIMIT_MIN + WEIR_BLOCK_BYTES ? bytes - WEIR_BLOCK_BYTES
+                                                                   : WEIR_WINDOW_LIMIT_MIN;
 }
 
 bool
@@ -476,7 +474,7 @@ weir_window_span (const WeirWindow *window, int64_t position, int64_t end, WeirS
   const WeirPacket *first = weir_window_at (window, position);
   size_t bytes = 0;
 
-  span->block = block_ref (first->block);
+  span->block = weir_block_ref (first->block);
   span->first = position;
   span->n = 0;
   if (end > window->head)
@@ -496,9 +494,16 @@ weir_window_span (const WeirWindow *window, int64_t position, int64_t end, WeirS
 void
 weir_span_clear (WeirSpan *span)
 {
-  block_unref (span->block);
+  weir_block_unref (span->block);
   span->block = NULL;
   span->n = 0;
+}
+
+void
+weir_span_read_ahead (const WeirSpan *span)
+{
+  if (span->n > 0 && span->packets[0].offset == 0)
+    weir_block_read_ahead (span->block);
 }
 
 const uint8_t *

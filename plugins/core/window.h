@@ -8,7 +8,7 @@
 // Packets lie back to back in blocks, which are never written again once their packets are
 // published. Whoever sends from a block holds a reference to it, so the writer never waits: it lets
 // the oldest packets go and takes a new block. Memory is bounded by the bounds below, one block,
-// and the blocks that are just being sent from.
+// and the blocks that are just being sent from. The blocks may lie in a file (blocks.h).
 //
 // The writer reserves, fills and stages packets alone, without a lock; everything else happens
 // under a lock of the owner's. Blocks are counted atomically.
@@ -18,15 +18,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "blocks.h"
 #include "layers.h"
 
-#define WEIR_PACKET_MAX 65507          // the largest UDP payload over IPv4
-#define WEIR_WINDOW_BLOCK (256 * 1024) // bytes in a block
-#define WEIR_WINDOW_BYTES_MIN WEIR_WINDOW_BLOCK
-#define WEIR_STAGE_PACKETS 64 // the most that are published at once
+#define WEIR_PACKET_MAX 65507 // the largest UDP payload over IPv4
+#define WEIR_WINDOW_BYTES_MIN WEIR_BLOCK_BYTES
+#define WEIR_WINDOW_LIMIT_MIN ((size_t) 8 << 20) // that a window has where a disk is full
+#define WEIR_STAGE_PACKETS 64                    // the most that are published at once
 #define WEIR_NO_POSITION INT64_MAX
-
-typedef struct weir_block WeirBlock;
 
 typedef enum {
   WEIR_PACKET_RTP = 1 << 0,         // else opaque bytes, or RTCP
@@ -75,6 +74,7 @@ typedef struct {
   int64_t last_join;   // WEIR_NO_POSITION if there is none in the window
   int64_t newest_time; // the latest RTP time from the newest join point on
   size_t bytes;        // of the packets here
+  size_t limit;        // the most of them since it was made smaller; SIZE_MAX: it never was
   uint64_t n_opaque;   // packets, ever, that were neither RTP nor RTCP
 
   // Private from here on. A ring: the packet at position p is index[p & (capacity - 1)].
@@ -82,6 +82,7 @@ typedef struct {
   size_t capacity;
 
   // The writer's.
+  WeirBlockFile *file; // a reference
   WeirBlock *block;
   size_t block_used;
   WeirPacket stage[WEIR_STAGE_PACKETS];
@@ -101,6 +102,10 @@ void weir_window_free (WeirWindow *window);
 
 // Empties it. Positions go on.
 void weir_window_flush (WeirWindow *window);
+
+// Where the blocks lie that are taken from now on; NULL: in memory. What the file has no room for
+// lies in memory: then the window should be made smaller. Only while it is empty.
+void weir_window_set_file (WeirWindow *window, WeirBlockFile *file);
 
 // ---- the writer, without the lock ----
 
@@ -127,6 +132,10 @@ WeirStageState weir_window_stage_as (WeirWindow *window, size_t len, const WeirP
 // Makes what is staged readable, and lets go what exceeds the bounds. False if there was nothing,
 // or if there is no memory for the index: then what is staged is lost, and counted in `lost`.
 bool weir_window_publish (WeirWindow *window, uint64_t *lost);
+
+// From the next packet on it holds a block less than now, though never less than
+// WEIR_WINDOW_LIMIT_MIN, so that a block becomes free.
+void weir_window_make_smaller (WeirWindow *window);
 
 // What the tail would be after publishing. And instead of publishing: how many packets were staged,
 // and are not any more.
@@ -175,5 +184,9 @@ typedef struct {
 // lock. The span is let go with weir_span_clear().
 void weir_window_span (const WeirWindow *window, int64_t position, int64_t end, WeirSpan *span);
 void weir_span_clear (WeirSpan *span); // without the lock
+
+// Has what probably follows the span read from the file, so that whoever sends it does not wait for
+// the disk. Without the lock.
+void weir_span_read_ahead (const WeirSpan *span);
 
 const uint8_t *weir_packet_data (const WeirPacket *packet);

@@ -116,6 +116,30 @@ take_packet (WeirFanoutSink *self, GstBuffer *buffer, gint64 now_ns)
     GST_WARNING_OBJECT (self, "could not read %" GST_PTR_FORMAT, buffer);
 }
 
+// Where the disk is full, the window is smaller from here on.
+static void
+look_at_file (WeirFanoutSink *self)
+{
+  gsize limit;
+
+  if (!self->has_file || self->told_full || (limit = weir_fanout_limit (self->fanout)) == G_MAXSIZE)
+    return;
+  self->told_full = TRUE;
+  GST_WARNING_OBJECT (self, "the disk is full at %" G_GSIZE_FORMAT " bytes", limit);
+  gst_element_post_message (
+      GST_ELEMENT (self), gst_message_new_element (
+                              GST_OBJECT (self), gst_structure_new ("fanout-spill-full", "capacity",
+                                                     G_TYPE_UINT64, (guint64) limit, NULL)));
+}
+
+static void
+end_packets (WeirFanoutSink *self, gint64 now_ns)
+{
+  weir_fanout_end (self->fanout, now_ns);
+  ask_for_key (self, now_ns);
+  look_at_file (self);
+}
+
 static GstFlowReturn
 weir_fanout_sink_render (GstBaseSink *sink, GstBuffer *buffer)
 {
@@ -124,8 +148,7 @@ weir_fanout_sink_render (GstBaseSink *sink, GstBuffer *buffer)
 
   if (weir_fanout_begin (self->fanout)) {
     take_packet (self, buffer, now_ns);
-    weir_fanout_end (self->fanout, now_ns);
-    ask_for_key (self, now_ns);
+    end_packets (self, now_ns);
   }
   return GST_FLOW_OK;
 }
@@ -140,8 +163,7 @@ weir_fanout_sink_render_list (GstBaseSink *sink, GstBufferList *list)
   if (weir_fanout_begin (self->fanout)) {
     for (guint i = 0; i < n; i++)
       take_packet (self, gst_buffer_list_get (list, i), now_ns);
-    weir_fanout_end (self->fanout, now_ns);
-    ask_for_key (self, now_ns);
+    end_packets (self, now_ns);
   }
   return GST_FLOW_OK;
 }
@@ -279,19 +301,43 @@ weir_fanout_sink_unlock_stop (GstBaseSink *sink)
   return TRUE;
 }
 
+static gboolean
+open_file (WeirFanoutSink *self)
+{
+  WeirBlockFile *file = NULL;
+  gchar *dir;
+
+  GST_OBJECT_LOCK (self);
+  dir = g_strdup (self->spill_dir);
+  GST_OBJECT_UNLOCK (self);
+  if (dir && !(file = weir_block_file_new (dir)))
+    GST_ELEMENT_ERROR (
+        self, RESOURCE, OPEN_WRITE, ("No file can be made in %s.", dir), GST_ERROR_SYSTEM);
+  self->has_file = file != NULL;
+  self->told_full = FALSE;
+  weir_fanout_set_file (self->fanout, file);
+  weir_block_file_unref (file);
+  g_free (dir);
+  return !dir || self->has_file;
+}
+
 static GstStateChangeReturn
 weir_fanout_sink_change_state (GstElement *element, GstStateChange transition)
 {
   WeirFanoutSink *self = WEIR_FANOUT_SINK (element);
   GstStateChangeReturn ret;
 
-  if (transition == GST_STATE_CHANGE_READY_TO_PAUSED)
+  if (transition == GST_STATE_CHANGE_READY_TO_PAUSED) {
+    if (!open_file (self))
+      return GST_STATE_CHANGE_FAILURE;
     weir_fanout_start (self->fanout);
+  }
   ret = GST_ELEMENT_CLASS (weir_fanout_sink_parent_class)->change_state (element, transition);
   // The last packets, an RTCP BYE among them, get a moment; then they count as flushed.
   if (transition == GST_STATE_CHANGE_PAUSED_TO_READY) {
     weir_fanout_drain (self->fanout, weir_now_ns () + (gint64) STOP_GRACE);
     weir_fanout_stop (self->fanout);
+    weir_fanout_set_file (self->fanout, NULL);
   }
   return ret;
 }

@@ -55,6 +55,8 @@ struct _WeirFanoutSink {
 
   // The streaming thread's.
   gboolean warned_too_big;
+  gboolean has_file;
+  gboolean told_full;
   guint n_keys_asked;
 
   // Under the object lock.
@@ -71,6 +73,7 @@ struct _WeirFanoutSink {
   gint buffer_size;
   gchar *bind_address;
   gint bind_port;
+  gchar *spill_dir;
 };
 
 // ---- readers.c ----

@@ -32,6 +32,7 @@ enum {
   PROP_WINDOW_BYTES,
   PROP_WINDOW_PACKETS,
   PROP_WINDOW_TIME,
+  PROP_SPILL_DIR,
   PROP_DROP_POLICY,
   PROP_CLASS,
   PROP_DELAY,
@@ -320,6 +321,10 @@ set_simple (WeirFanoutSink *self, guint id, const GValue *value, GParamSpec *psp
     case PROP_BIND_PORT:
       self->bind_port = g_value_get_int (value);
       break;
+    case PROP_SPILL_DIR:
+      g_free (self->spill_dir);
+      self->spill_dir = g_value_dup_string (value);
+      break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (self, id, pspec);
       break;
@@ -412,6 +417,9 @@ get_simple (WeirFanoutSink *self, guint id, GValue *value, GParamSpec *pspec)
     case PROP_BIND_PORT:
       g_value_set_int (value, self->bind_port);
       break;
+    case PROP_SPILL_DIR:
+      g_value_set_string (value, self->spill_dir);
+      break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (self, id, pspec);
       break;
@@ -475,6 +483,7 @@ fanout_properties_finalize (WeirFanoutSink *self)
   g_clear_object (&self->socket_v6);
   g_free (self->multicast_iface);
   g_free (self->bind_address);
+  g_free (self->spill_dir);
 }
 
 static void
@@ -664,7 +673,7 @@ install_window (GObjectClass *klass)
    */
   g_object_class_install_property (klass, PROP_WINDOW_BYTES,
       g_param_spec_uint64 ("window-bytes", "Window bytes", "Most bytes of packets that are kept", 0,
-          G_MAXUINT32, DEFAULT_WINDOW_BYTES, rw));
+          G_MAXINT64, DEFAULT_WINDOW_BYTES, rw));
   g_object_class_install_property (klass, PROP_WINDOW_PACKETS,
       g_param_spec_uint64 ("window-packets", "Window packets", "Most packets that are kept", 64,
           1 << 24, DEFAULT_WINDOW_PACKETS, rw));
@@ -677,7 +686,20 @@ install_window (GObjectClass *klass)
    */
   g_object_class_install_property (klass, PROP_WINDOW_TIME,
       g_param_spec_uint64 ("window-time", "Window time", "How long packets are kept, in ns", 0,
-          3600 * GST_SECOND, DEFAULT_WINDOW_TIME, rw));
+          24 * 3600 * GST_SECOND, DEFAULT_WINDOW_TIME, rw));
+  /**
+   * WeirFanoutSink:spill-dir:
+   *
+   * Where the file is made in which the window lies, for one that is too large for memory; NULL: it
+   * lies in memory. What is read of it comes from memory as far as the system keeps it there. The
+   * file has no name, and goes when the element stops. Where the disk is full the window is
+   * smaller, though not below 8 MiB; then an element message `fanout-spill-full` tells the
+   * `capacity` that it has (#guint64, in bytes). Read when the element goes to PAUSED.
+   */
+  g_object_class_install_property (klass, PROP_SPILL_DIR,
+      g_param_spec_string ("spill-dir", "Directory of the file",
+          "Where the file is made in which the window lies (NULL = it lies in memory)", NULL,
+          G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
   /**
    * WeirFanoutSink:drop-policy:
    *

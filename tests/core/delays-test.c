@@ -5,6 +5,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/udp.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 #include "packets.h"
 #include "tap.h"
@@ -604,6 +606,72 @@ everything_at_random (void)
   finish ();
 }
 
+// ---- in a file ----
+
+static void
+begin_in_file (int64_t window_ns)
+{
+  WeirBlockFile *file = weir_block_file_new ("/tmp");
+
+  CHECK (file);
+  begin (window_ns);
+  weir_fanout_stop (fanout);
+  weir_fanout_set_file (fanout, file);
+  weir_block_file_unref (file);
+  weir_fanout_start (fanout);
+}
+
+static void
+from_a_file_as_from_memory (void)
+{
+  begin_in_file (60 * S);
+  play (62 * S);
+  for (int i = 0; i < 100; i++)
+    add (50 * MS + i * 570 * MS);
+  play (90 * S); // it goes round
+  for (size_t i = 0; i < n_readers && tap_ok; i++)
+    check_delayed (&readers[i], 2 * GOP * FRAME_PACKETS, 50 * MS + (int64_t) i * 570 * MS);
+  CHECK (weir_fanout_limit (fanout) == SIZE_MAX);
+  finish ();
+}
+
+// The kernel's bound of a file's size is as good as a disk's.
+static void
+a_full_disk_makes_the_window_smaller (void)
+{
+  const struct rlimit small = { 12 << 20, RLIM_INFINITY };
+  struct rlimit before;
+  WeirFanoutCounters sums;
+  Reader *oldest, *live;
+
+  getrlimit (RLIMIT_FSIZE, &before);
+  signal (SIGXFSZ, SIG_IGN);
+  CHECK_INT (setrlimit (RLIMIT_FSIZE, &small), 0);
+  begin_in_file (1000 * S);
+  live = add (0);
+  play (400 * S);
+  CHECK (weir_fanout_limit (fanout) < 12 << 20);
+  CHECK (weir_fanout_limit (fanout) >= 10 << 20);
+  weir_fanout_counters (fanout, &sums);
+  CHECK_INT (sums.packets_refused, 0);
+  CHECK_INT (live->n, n_stream);
+  oldest = add (WEIR_DELAY_OLDEST);
+  play (5 * S);
+  CHECK (counters (oldest).delay_ns > 130 * S);
+  CHECK (counters (oldest).delay_ns < 170 * S);
+  check_delayed (oldest, 2 * GOP * FRAME_PACKETS, counters (oldest).delay_ns);
+  finish ();
+  CHECK_INT (setrlimit (RLIMIT_FSIZE, &before), 0);
+}
+
+static void
+there_is_no_such_folder (void)
+{
+  errno = 0;
+  CHECK (!weir_block_file_new ("/nowhere/at/all"));
+  CHECK_INT (errno, ENOENT);
+}
+
 int
 main (void)
 {
@@ -621,5 +689,8 @@ main (void)
   RUN (tracks_stay_in_step);
   RUN (nothing_is_kept_that_nobody_asks_for);
   RUN (everything_at_random);
+  RUN (from_a_file_as_from_memory);
+  RUN (a_full_disk_makes_the_window_smaller);
+  RUN (there_is_no_such_folder);
   return tap_done ();
 }

@@ -904,7 +904,7 @@ drop_both (void)
 }
 
 static void
-agrees_with_a_model_over_a_million_steps (void)
+agree_over_a_million_steps (WeirBlockFile *file)
 {
   static WeirSpan spans[SPANS];
   int64_t first_time;
@@ -918,6 +918,7 @@ agrees_with_a_model_over_a_million_steps (void)
   model.seq = (uint16_t) random_next ();
   change_bounds ();
   begin (model.bounds, WEIR_CODEC_H264);
+  weir_window_set_file (&window, file);
   // So that no sender report is a join point of its own.
   stage_both ();
   while (!(model_at (model.staged - 1)->flags & WEIR_PACKET_RTP)) {
@@ -958,6 +959,23 @@ agrees_with_a_model_over_a_million_steps (void)
   weir_window_free (&window);
 }
 
+static void
+agrees_with_a_model_over_a_million_steps (void)
+{
+  agree_over_a_million_steps (NULL);
+}
+
+static void
+agrees_with_it_in_a_file (void)
+{
+  WeirBlockFile *file = weir_block_file_new ("/tmp");
+
+  CHECK (file);
+  agree_over_a_million_steps (file);
+  CHECK (!weir_block_file_was_full (file));
+  weir_block_file_unref (file);
+}
+
 int
 main (void)
 {
@@ -984,5 +1002,6 @@ main (void)
   RUN (the_stage_fits_into_the_window);
   RUN (flushing_keeps_the_count);
   RUN (agrees_with_a_model_over_a_million_steps);
+  RUN (agrees_with_it_in_a_file);
   return tap_done ();
 }
