@@ -82,6 +82,7 @@ mount_config_unref (MountConfig *self)
   schema_clear (mount_config_keys (), self);
   g_free (self->path);
   g_free (self->slate);
+  g_free (self->cache.spill);
   g_strfreev (self->upstreams);
   g_ptr_array_unref (self->pulls);
   g_ptr_array_unref (self->pipeline);
@@ -103,6 +104,7 @@ mount_config_copy (const MountConfig *self)
   copy->slate = g_strdup (self->slate);
   copy->layers = self->layers;
   copy->cache = self->cache;
+  copy->cache.spill = g_strdup (self->cache.spill);
   for (guint i = 0; i < self->pipeline->len; i++) {
     const MountStep *from = g_ptr_array_index (self->pipeline, i);
     MountStep *step = mount_step_new (from->name, from->line, from->column);

@@ -53,6 +53,7 @@ typedef struct {
   struct {
     guint time_ms; // 0: none
     guint64 bytes;
+    gchar *spill; // the folder of its file; NULL: it is in memory
   } cache;
   // As fanoutsink's properties of these names.
   const gchar *join;

@@ -9,7 +9,9 @@
 #include "pull_uri.h"
 #include "proxy_config.h"
 
+#include <glib/gstdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define UPSTREAMS_MAX 8
 #define STEPS_MAX 32
@@ -395,16 +397,17 @@ write_choices (gconstpointer object, JsonBuilder *builder)
 
 // ---- cache ----
 
-#define CACHE_TIME_MAX_MS (50 * 60 * 1000) // what fanoutsink takes, and what it keeps beyond
+#define CACHE_TIME_MAX_MS (23 * 60 * 60 * 1000) // of fanoutsink's day; it keeps some more
 #define CACHE_BYTES (64 << 20)
 #define CACHE_BYTES_MIN (1 << 20)
-#define CACHE_BYTES_MAX (G_GUINT64_CONSTANT (2) << 30)
+#define CACHE_MEMORY_MAX (G_GUINT64_CONSTANT (2) << 30)
+#define CACHE_BYTES_MAX (G_GUINT64_CONSTANT (1) << 40)
 
-// A number with K, M or G behind it.
+// A number with K, M, G or T behind it.
 static gboolean
 parse_bytes (const gchar *text, guint64 *bytes)
 {
-  static const gchar units[] = "KMG";
+  static const gchar units[] = "KMGT";
   gchar *unit = NULL;
   guint64 number = g_ascii_isdigit (*text) ? g_ascii_strtoull (text, &unit, 10) : 0;
   const gchar *found = unit && *unit ? strchr (units, *unit) : NULL;
@@ -424,12 +427,30 @@ read_bytes (
 
   if (text && parse_bytes (text, &((MountConfig *) object)->cache.bytes))
     return TRUE;
-  return fail_value (reader, node, key, error, "a size from 1M to 2G belongs here, like 64M");
+  return fail_value (reader, node, key, error, "a size from 1M to 1T belongs here, like 64M");
+}
+
+static gboolean
+read_spill (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  MountConfig *mount = object;
+  const gchar *text = yaml_text (reader, node);
+
+  if (!text)
+    return fail_value (reader, node, key, error, "a single value belongs here");
+  if (!g_file_test (text, G_FILE_TEST_IS_DIR) || g_access (text, W_OK | X_OK) < 0)
+    return yaml_fail_take (reader, node, key->name, PROXY_CONFIG_ERROR_VALUE, error,
+        g_strdup_printf ("there is no folder %s to write to", text));
+  g_free (mount->cache.spill);
+  mount->cache.spill = g_strdup (text);
+  return TRUE;
 }
 
 static const SchemaKey cache_keys[] = {
   { "time", SCHEMA_DURATION, AT (cache.time_ms), .min = 1000 },
   { "bytes", SCHEMA_OTHER, .read = read_bytes },
+  { "spill", SCHEMA_OTHER, .read = read_spill },
   { NULL },
 };
 
@@ -441,6 +462,7 @@ read_cache (
 
   mount->cache.time_ms = 0;
   mount->cache.bytes = CACHE_BYTES;
+  g_clear_pointer (&mount->cache.spill, g_free);
   if (!node)
     return TRUE;
   if (!yaml_is_mapping (node) || !yaml_get (reader, node, "time"))
@@ -448,7 +470,10 @@ read_cache (
   if (!schema_read (cache_keys, mount, reader, node, key->name, SCHEMA_WHOLE, error))
     return FALSE;
   if (mount->cache.time_ms > CACHE_TIME_MAX_MS)
-    return fail_value (reader, node, key, error, "its time is 50m at most");
+    return fail_value (reader, node, key, error, "its time is 23h at most");
+  if (mount->cache.bytes > CACHE_MEMORY_MAX && !mount->cache.spill)
+    return fail_value (
+        reader, node, key, error, "more bytes than 2G belong in a file (spill: FOLDER)");
   return TRUE;
 }
 
@@ -458,7 +483,8 @@ equal_caches (gconstpointer a, gconstpointer b)
   const MountConfig *x = a, *y = b;
 
   return x->cache.time_ms == y->cache.time_ms
-         && (x->cache.time_ms == 0 || x->cache.bytes == y->cache.bytes);
+         && (x->cache.time_ms == 0
+             || (x->cache.bytes == y->cache.bytes && !g_strcmp0 (x->cache.spill, y->cache.spill)));
 }
 
 static void
@@ -475,6 +501,10 @@ write_cache (gconstpointer object, JsonBuilder *builder)
   bytes = g_strdup_printf ("%" G_GUINT64_FORMAT "K", mount->cache.bytes >> 10);
   json_builder_set_member_name (builder, "bytes");
   json_builder_add_string_value (builder, bytes);
+  if (mount->cache.spill) {
+    json_builder_set_member_name (builder, "spill");
+    json_builder_add_string_value (builder, mount->cache.spill);
+  }
   json_builder_end_object (builder);
   g_free (bytes);
 }
@@ -528,10 +558,10 @@ static const SchemaKey mount_keys[] = {
   { "catch-up", SCHEMA_WORD, AT (catch_up), "live", .words = catch_ups,
       .help = "a reader that began in the past runs through it and is live; `delay`: it stays "
               "behind" },
-  { "cache", SCHEMA_OTHER, .form = "{time: TIME, bytes: SIZE}", .read = read_cache,
+  { "cache", SCHEMA_OTHER, .form = "{time: TIME, bytes: SIZE, spill: FOLDER}", .read = read_cache,
       .equal = equal_caches, .write = write_cache,
-      .help = "how far back readers can go (see below), and how much memory a track takes for that "
-              "at most (`64M`)" },
+      .help = "how far back readers can go (see below), how much a track takes for that at most "
+              "(`64M`), and where that lies, if not in memory" },
   { "class", SCHEMA_NUMBER, AT (class), "4", 0, 7,
       .help = "readers of class 0 are served first when there is too much to do, of 7 last" },
   { "adapt", SCHEMA_INDEX, AT (adapt), "aimd", .words = mount_adapt_names,

@@ -11,7 +11,8 @@
 // What a window holds beyond the longest delay: the distance of keyframes, and the second that the
 // oldest place is from its edge.
 #define BEYOND (10 * GST_SECOND)
-#define PACKET_LEAST 128 // bytes, of a stream whose packets are small
+#define PACKET_LEAST 128      // bytes, of a stream whose packets are small
+#define PACKETS_MAX (1 << 24) // fanoutsink's
 #define OLDEST G_MAXUINT64
 #define GRANTS_MAX 4
 
@@ -399,5 +400,31 @@ timeshift_configure_sink (GstElement *sink, const MountConfig *config)
   if (config->cache.time_ms == 0)
     return;
   g_object_set (sink, "window-time", config->cache.time_ms * GST_MSECOND + BEYOND, "window-bytes",
-      bytes, "window-packets", bytes / PACKET_LEAST, NULL);
+      bytes, "window-packets", MIN (bytes / PACKET_LEAST, PACKETS_MAX), "spill-dir",
+      config->cache.spill, NULL);
+}
+
+static void
+on_full (GstBus *bus, GstMessage *message, gpointer name)
+{
+  const GstStructure *s = gst_message_get_structure (message);
+  guint64 capacity;
+
+  if (!gst_structure_has_name (s, "fanout-spill-full")
+      || !gst_structure_get_uint64 (s, "capacity", &capacity))
+    return;
+  log_event ("mount %s: the disk of its cache is full; %" G_GUINT64_FORMAT
+             " MB of a track are kept",
+      (const gchar *) name, capacity >> 20);
+}
+
+void
+timeshift_watch (GstElement *pipeline, const gchar *name)
+{
+  GstBus *bus = gst_element_get_bus (pipeline);
+
+  gst_bus_enable_sync_message_emission (bus);
+  g_signal_connect_data (bus, "sync-message::element", G_CALLBACK (on_full), g_strdup (name),
+      (GClosureNotify) (void (*) (void)) g_free, 0);
+  gst_object_unref (bus);
 }

@@ -8,7 +8,7 @@
 // A reader's own time (npt) begins with its first PLAY: 0 is what it was shown first. `clock` is
 // the time at which the proxy got what is shown.
 //
-// All but the first is for the client's thread.
+// All that takes a context is for the client's thread.
 
 #include <gst/rtsp-server/rtsp-server.h>
 
@@ -34,3 +34,7 @@ void timeshift_describe (GstRTSPMedia *media, GstSDPMessage *sdp, const gchar *n
 
 // A sink of a mount with a cache keeps as much.
 void timeshift_configure_sink (GstElement *sink, const MountConfig *config);
+
+// A media's pipeline, of which a sink may tell that the disk is full: a line in the log. `name`:
+// the mount's.
+void timeshift_watch (GstElement *pipeline, const gchar *name);
