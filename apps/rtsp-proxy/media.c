@@ -255,6 +255,35 @@ media_factory_configure (GstRTSPMediaFactory *factory, GstRTSPMedia *media)
 }
 
 static void
+open_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+{
+  GstRTSPMediaFactory *factory = source;
+  GstRTSPThreadPool *threads = gst_rtsp_thread_pool_new ();
+  GstRTSPMedia *media;
+  GstRTSPUrl *url;
+
+  gst_rtsp_url_parse ("rtsp://localhost/", &url); // every URL of the factory is the same to it
+  media = gst_rtsp_media_factory_construct (factory, url);
+  // When it is prepared the presentation keeps it.
+  if (media
+      && gst_rtsp_media_prepare (
+          media, gst_rtsp_thread_pool_get_thread (threads, GST_RTSP_THREAD_TYPE_MEDIA, NULL)))
+    gst_rtsp_media_unprepare (media);
+  g_clear_object (&media);
+  gst_rtsp_url_free (url);
+  g_object_unref (threads);
+}
+
+void
+media_factory_open (GstRTSPMediaFactory *factory)
+{
+  GTask *task = g_task_new (factory, NULL, NULL, NULL);
+
+  g_task_run_in_thread (task, open_in_thread);
+  g_object_unref (task);
+}
+
+static void
 media_factory_finalize (GObject *object)
 {
   presentation_unref (((MediaFactory *) object)->presentation);

@@ -7,3 +7,6 @@
 #include "presentation.h"
 
 GstRTSPMediaFactory *media_factory_new (Presentation *presentation);
+
+// Has its media prepared, in a thread of its own, as the first reader would. Any thread.
+void media_factory_open (GstRTSPMediaFactory *factory);

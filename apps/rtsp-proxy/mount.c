@@ -30,8 +30,9 @@ struct _Mount {
 
 static void close_readers (Presentation *presentation, const gchar *reason, gpointer data);
 static void idle (Presentation *presentation, gpointer data);
+static void open_media (Presentation *presentation, gpointer data);
 
-static const PresentationCallbacks callbacks = { close_readers, idle };
+static const PresentationCallbacks callbacks = { close_readers, idle, open_media };
 
 static GPtrArray *
 make_chain (const MountConfig *config, const gchar *query, GError **error)
@@ -66,6 +67,18 @@ close_readers (Presentation *presentation, const gchar *reason, gpointer data)
   Mount *self = data;
 
   self->context->close_readers (presentation, reason, self->context->data);
+}
+
+static void
+open_media (Presentation *presentation, gpointer data)
+{
+  Mount *self = data;
+  GstRTSPMediaFactory *factory = gst_rtsp_mount_points_match (
+      self->context->points, presentation_get_path (presentation), NULL);
+
+  if (factory)
+    media_factory_open (factory);
+  g_clear_object (&factory);
 }
 
 // One that a URL has asked for goes when nobody asks for it any more.

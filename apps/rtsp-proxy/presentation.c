@@ -217,11 +217,24 @@ retire_media (Presentation *self)
 }
 
 static void
+open_media (Presentation *self)
+{
+  gboolean wanted;
+
+  g_mutex_lock (&self->lock);
+  wanted = self->known && !self->media && !self->stopped && !self->config->on_demand;
+  g_mutex_unlock (&self->lock);
+  if (wanted)
+    self->callbacks->open_media (self, self->data);
+}
+
+static void
 close_readers (Presentation *self, const gchar *reason)
 {
   retire_media (self);
   if (!self->stopped)
     self->callbacks->close_readers (self, reason, self->data);
+  open_media (self);
 }
 
 // ---- branches ----
@@ -291,6 +304,7 @@ on_up (gpointer user)
   self->known = TRUE;
   g_mutex_unlock (&self->lock);
   tell_all (self);
+  open_media (self);
 }
 
 static gboolean
@@ -556,6 +570,7 @@ update (gpointer data)
     if (!self->current)
       self->current = branch_new (self, self->config, self->stages);
     branch_start (self->current);
+    open_media (self);
   } else if (self->current) {
     self->linger = g_timeout_add (self->config->linger_ms, linger_over, self);
   }

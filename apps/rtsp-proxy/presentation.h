@@ -15,6 +15,9 @@ typedef struct {
   void (*close_readers) (Presentation *self, const gchar *reason, gpointer data);
   // Nobody has used it for the linger.
   void (*idle) (Presentation *self, gpointer data);
+  // It runs without readers too, and has no media: one is to be prepared, so that the first reader
+  // finds a keyframe, and what the cache is to hold.
+  void (*open_media) (Presentation *self, gpointer data);
 } PresentationCallbacks; // on the main thread
 
 // `path`: under which the library knows it. `query`: what the URL chose, or NULL. `stages`,

@@ -262,6 +262,14 @@ def more_delay_than_there_is():
 
 
 @test
+def the_cache_does_not_wait_for_a_reader():
+    with Origin() as origin, tempfile.TemporaryDirectory() as folder:
+        with Proxy(mount(origin, cache={**CACHE, 'spill': folder})) as proxy:
+            maps = pathlib.Path(f'/proc/{proxy.pid}/maps')
+            wait_until(lambda: folder in maps.read_text(), 20, 'packets are in the file')
+
+
+@test
 def what_is_no_delay_is_refused():
     with Origin() as origin:
         mounts = {**mount(origin), '/plain': {'upstream': origin.url}}
