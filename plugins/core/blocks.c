@@ -9,21 +9,21 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define CHUNK_BLOCKS 16 // that the file grows by
-#define CHUNK_BYTES ((size_t) CHUNK_BLOCKS * WEIR_BLOCK_BYTES)
+#define CHUNK_BLOCKS 16 // that the file grows by at most: by as many as it has
 
 typedef struct chunk Chunk;
 struct chunk {
   Chunk *next;
   uint8_t *data;
-  WeirBlock blocks[CHUNK_BLOCKS];
+  size_t n;
+  WeirBlock blocks[];
 };
 
 struct weir_block_file {
   atomic_uint refs; // each block in use has one
   int fd;
   Chunk *chunks; // of whoever makes blocks
-  int64_t size;
+  size_t n_blocks;
   bool was_full;
 
   pthread_mutex_t lock;
@@ -99,7 +99,7 @@ weir_block_file_unref (WeirBlockFile *file)
     return;
   while ((chunk = file->chunks)) {
     file->chunks = chunk->next;
-    munmap (chunk->data, CHUNK_BYTES);
+    munmap (chunk->data, chunk->n * WEIR_BLOCK_BYTES);
     free (chunk);
   }
   close (file->fd);
@@ -150,22 +150,25 @@ take_unused (WeirBlockFile *file)
 static void
 grow (WeirBlockFile *file)
 {
-  Chunk *chunk = calloc (1, sizeof *chunk);
+  size_t n = file->n_blocks < 1 ? 1 : file->n_blocks < CHUNK_BLOCKS ? file->n_blocks : CHUNK_BLOCKS;
+  Chunk *chunk = calloc (1, sizeof *chunk + n * sizeof *chunk->blocks);
 
   if (!chunk)
     return;
-  chunk->data = weir_spill_map (file->fd, file->size, CHUNK_BYTES);
+  chunk->data = weir_spill_map (
+      file->fd, (int64_t) (file->n_blocks * WEIR_BLOCK_BYTES), n * WEIR_BLOCK_BYTES);
   if (!chunk->data) {
     free (chunk);
     return;
   }
+  chunk->n = n;
   chunk->next = file->chunks;
   file->chunks = chunk;
-  file->size += (int64_t) CHUNK_BYTES;
-  for (size_t i = 0; i < CHUNK_BLOCKS; i++) {
-    chunk->blocks[i] = (WeirBlock) { .data = chunk->data + i * (size_t) WEIR_BLOCK_BYTES,
-      .file = file,
-      .is_last = i == CHUNK_BLOCKS - 1 };
+  file->n_blocks += n;
+  for (size_t i = 0; i < n; i++) {
+    chunk->blocks[i] = (WeirBlock) {
+      .data = chunk->data + i * (size_t) WEIR_BLOCK_BYTES, .file = file, .is_last = i == n - 1
+    };
     add_unused (file, &chunk->blocks[i]);
   }
 }
