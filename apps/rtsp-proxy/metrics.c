@@ -28,6 +28,7 @@ typedef struct {
   const gchar *path, *state;
   gboolean used; // it has had readers: else there is not much to tell
   RelayStats relay;
+  MountSessions sessions;
   Sent sent;
   guint64 lost, reports;
   guint states[READER_STATES], classes[READER_CLASSES], udp, tcp;
@@ -248,6 +249,7 @@ sample_mounts (Server *server, GPtrArray *mounts)
     samples[i].path = mount_get_path (mount);
     samples[i].state = mount_get_state_name (mount);
     sample_relay (mount, &samples[i].relay);
+    mount_get_sessions (mount, &samples[i].sessions);
     sample_known (&samples[i]);
     g_hash_table_insert (by_path, (gpointer) samples[i].path, &samples[i]);
   }
@@ -342,6 +344,22 @@ sending (Page *page)
       "Reports that readers sent (RTCP over UDP).");
 }
 
+// Of stored titles alone.
+static void
+intervals (Page *page)
+{
+  head (page, "interval_sessions", "gauge", "Sessions of a stored title's upstream that run.");
+  for (guint i = 0; i < page->n; i++) {
+    if (page->samples[i].sessions.misses > 0)
+      one (page, "interval_sessions", &page->samples[i], NULL, NULL,
+          page->samples[i].sessions.running);
+  }
+  counter (page, "interval_hits_total", G_STRUCT_OFFSET (Sample, sessions.hits),
+      "Times that a stored title was asked for and came from a session that was there.");
+  counter (page, "interval_misses_total", G_STRUCT_OFFSET (Sample, sessions.misses),
+      "Times that it needed another session of its upstream.");
+}
+
 static void
 gauges (Page *page)
 {
@@ -385,6 +403,7 @@ metrics_dup_text (Server *server)
   g_string_append (page.out, "weir_info{version=\"" PACKAGE_VERSION "\"} 1\n");
   ingest (&page);
   sending (&page);
+  intervals (&page);
   gauges (&page);
   g_free (samples);
   g_ptr_array_unref (mounts);

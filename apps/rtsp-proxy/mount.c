@@ -24,6 +24,7 @@ struct _Mount {
   Presentation *main;        // of the path alone
   Presentation *session;     // of a stored title: the newest, or NULL
   guint n_sessions;          // ever
+  guint64 n_shared;          // times that somebody asked for one and got one that was there
   Titles *titles;
   gboolean stopped;
 };
@@ -159,8 +160,10 @@ find_session (Mount *self, GError **error)
 {
   gchar *path;
 
-  if (self->session && presentation_is_at_start (self->session))
+  if (self->session && presentation_is_at_start (self->session)) {
+    self->n_shared++;
     return self->session;
+  }
   if (self->stopped || g_hash_table_size (self->presentations) > SESSIONS_MAX) {
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "too many sessions of it are running");
     return NULL;
@@ -220,6 +223,22 @@ find_query (Mount *self, const gchar *query, GError **error)
     g_clear_pointer (&stages, g_ptr_array_unref);
   }
   return found;
+}
+
+void
+mount_get_sessions (Mount *self, MountSessions *sessions)
+{
+  GHashTableIter iter;
+  gpointer presentation;
+
+  *sessions = (MountSessions) { 0 };
+  g_mutex_lock (&self->lock);
+  sessions->hits = self->n_shared;
+  sessions->misses = self->n_sessions;
+  g_hash_table_iter_init (&iter, self->presentations);
+  while (g_hash_table_iter_next (&iter, NULL, &presentation))
+    sessions->running += presentation_get_instance (presentation) != 0;
+  g_mutex_unlock (&self->lock);
 }
 
 Presentation *

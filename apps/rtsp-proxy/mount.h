@@ -37,6 +37,15 @@ gboolean mount_configure (Mount *self, MountConfig *config, GError **error);
 const gchar *mount_get_path (Mount *self);         // any thread
 const MountConfig *mount_get_config (Mount *self); // valid until it is configured again
 
+// Of a stored title, whose readers share sessions of its upstream: those that run now, and ever who
+// asked for it and shared one, or needed another.
+typedef struct {
+  guint running;
+  guint64 hits, misses;
+} MountSessions;
+
+void mount_get_sessions (Mount *self, MountSessions *sessions); // any thread
+
 // Of the default presentation. A reference. Any thread.
 Presentation *mount_dup_main (Mount *self);
 

@@ -24,6 +24,9 @@ def all_who_ask_within_the_interval_get_the_beginning():
                               expect=origin.expect))
             wait_for_readers(proxy, i + 1)
             time.sleep(0.4)
+        metrics = proxy.get('/metrics').decode()
+        for name, value in ('sessions', 1), ('hits_total', 4), ('misses_total', 1):
+            assert f'weir_interval_{name}{{mount="/title"}} {value}\n' in metrics, metrics
         results = [read.result() for read in reads]
         assert origin.count('play') == 1
         # The same for all of them: that was the beginning.
