@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """How evenly packets come where a stream is paced, and how late they leave where thousands are."""
 
+import contextlib
 import json
+import selectors
 import socket
 import struct
 import subprocess
@@ -20,6 +22,7 @@ COLUMNS = (
     Column('off', 'ms from even', '{:.3f}', spread=True),
     Column('within', '% within 0.3 ms', '{:.1f}'),
     Column('burst', 'longest burst', '{:.0f}'),
+    Column('lost', 'lost %', '{:.2f}', spread=True),
     Column('late', 'late ms p99.9', '{:.2f}'),
     Column('threads', 'threads'),
     Column('cpu', 'CPU %', '{:.0f}'),
@@ -33,6 +36,12 @@ SENDERS = {
     'stock sync=true': 'udpsink sync=true',
     'ratepacer': 'ratepacer ! udpsink sync=false',
 }
+# Whose readers are told as clients=.
+FAN_OUTS = {
+    'stock sync=true': 'multiudpsink sync=true',
+    'ratepacer': 'ratepacer ! fanoutsink sync=false',
+}
+PACKET = 1400
 
 
 def receive(reader, seconds):
@@ -72,6 +81,29 @@ def judge(packets):
     }
 
 
+def count_lost(address, readers, seconds):
+    """What is missing between the sequence numbers of all of them, in per cent."""
+    seen = {}
+    with contextlib.ExitStack() as stack:
+        selector = stack.enter_context(selectors.DefaultSelector())
+        for i in range(readers):
+            reader = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+            reader.bind((address, FIRST_PORT + 2 * i))
+            selector.register(reader, selectors.EVENT_READ, seen.setdefault(i, []))
+        print('ready', flush=True)
+        selector.select(20)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for key, _ in selector.select(1):
+                key.data.append(struct.unpack_from('!H', key.fileobj.recv(65536), 2)[0])
+    due = got = 0
+    for numbers in seen.values():
+        due += (numbers[-1] - numbers[0]) % 65536 + 1
+        got += len(numbers)
+    return {'lost': 100 * (1 - got / due)}
+
+
 def read(address, seconds):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as reader:
         reader.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
@@ -82,12 +114,13 @@ def read(address, seconds):
         print(json.dumps(judge(receive(reader, seconds))))
 
 
-def gaps(rig, sender, megabits, seconds):
+def receive_from(rig, what, megabits, seconds, sender, *words):
+    """What this program, as a receiver, makes of the clip's RTP packets."""
     line = (f'filesrc location={clip_of(megabits)} ! qtdemux name=demux demux.video_0 ! '
-            f'rtph264pay mtu=1400 ! {SENDERS[sender]} host={rig.readers_address} port={FIRST_PORT}')
+            f'rtph264pay mtu={PACKET} ! {sender}')
     reader = subprocess.Popen(
-        [*rig.readers, sys.executable, __file__, rig.readers_address, str(seconds)],
-        stdout=subprocess.PIPE, text=True)
+        [*rig.readers, sys.executable, __file__, what, rig.readers_address, str(seconds),
+         *map(str, words)], stdout=subprocess.PIPE, text=True)
     source = None
     try:
         assert reader.stdout.readline() == 'ready\n', 'the reader did not start'
@@ -101,6 +134,18 @@ def gaps(rig, sender, megabits, seconds):
         for process in filter(None, (source, reader)):
             process.kill()
             process.wait()
+
+
+def gaps(rig, sender, megabits, seconds):
+    return receive_from(rig, 'gaps', megabits, seconds,
+                        f'{SENDERS[sender]} host={rig.readers_address} port={FIRST_PORT}')
+
+
+def losses(rig, sender, readers, line, queue, seconds):
+    clients = ','.join(f'{rig.readers_address}:{FIRST_PORT + 2 * i}' for i in range(readers))
+    with rig.narrow(f'{line}mbit', queue * PACKET):
+        return receive_from(rig, 'losses', 4, seconds, f'{FAN_OUTS[sender]} clients={clients}',
+                            readers)
 
 
 def many(rig, streams, seconds, properties):
@@ -118,6 +163,11 @@ def run(rig, quick):
         for megabits in (4,) if quick else (1, 4, 12):
             for sender in SENDERS:
                 yield f'{megabits} Mb/s', sender, gaps(rig, sender, megabits, 8)
+        # Twice and one and a half times what the stream needs, and a queue like that of a NIC.
+        for readers, line, queue in ((1, 8, 50),) if quick else ((1, 8, 50), (20, 120, 256)):
+            for sender in SENDERS:
+                case = f'{readers} of 4 Mb/s, {line} Mb/s and {queue} packets'
+                yield case, sender, losses(rig, sender, readers, line, queue, 8)
         for streams in (2000,) if quick else (200, 1000, 2000):
             case = f'{streams} of 1 Mb/s'
             yield case, 'ratepacer', many(rig, streams, 5, '')
@@ -125,4 +175,7 @@ def run(rig, quick):
 
 
 if __name__ == '__main__':
-    read(sys.argv[1], float(sys.argv[2]))
+    if sys.argv[1] == 'gaps':
+        read(sys.argv[2], float(sys.argv[3]))
+    else:
+        print(json.dumps(count_lost(sys.argv[2], int(sys.argv[4]), float(sys.argv[3]))))

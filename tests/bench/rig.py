@@ -17,6 +17,7 @@ to put before a command for the readers' side.
 """
 
 import argparse
+import contextlib
 import ctypes
 import os
 import re
@@ -132,6 +133,18 @@ class Rig:
         if rate:
             _run(*self.server, 'tc', 'qdisc', 'add', 'dev', 'veth', 'root', 'tbf', 'rate', rate,
                  'burst', '64kb', 'latency', '100ms')
+
+    @contextlib.contextmanager
+    def narrow(self, rate, queue):
+        """For a while the server's line has this rate (in the words of tc), and a queue of so many
+        bytes before it."""
+        device = ('dev', 'veth', 'root')
+        _run(*self.server, 'tc', 'qdisc', 'replace', *device, 'tbf', 'rate', rate, 'burst', '3kb',
+             'limit', str(queue))
+        try:
+            yield
+        finally:
+            _run(*self.server, 'tc', 'qdisc', 'del', *device)
 
     def drop_all_but(self, probes, tracks=1, let_through=()):
         """Drops what comes in for the ports that readers use, but for the first readers' ports.
