@@ -27,7 +27,7 @@ def program():
 
 def yaml(mounts):
     """The configuration of {path: {key: value}}, or of {path: upstream URL}."""
-    lines = ['listen: 127.0.0.1:0', 'mounts:']
+    lines = ['listen: 127.0.0.1:0', 'api: off', 'mounts:']
     for path, settings in mounts.items():
         lines.append(f'  {path}:')
         if isinstance(settings, str):
