@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "pacingrate.h"
 #include "poller.h"
 
 #define HEADER_MAX 4
@@ -291,6 +292,12 @@ weir_conn_send_control (WeirConn *conn, const void *data, size_t len)
   }
   pthread_mutex_unlock (&conn->lock);
   return -error;
+}
+
+void
+weir_conn_set_max_pacing_rate (WeirConn *conn, uint64_t bits_per_s)
+{
+  weir_set_max_pacing_rate (conn->polled.fd, bits_per_s);
 }
 
 // ---- watching ----

@@ -65,6 +65,9 @@ int weir_conn_send (
 // WEIR_CONN_CONTROL_MAX would wait (nothing of it is sent), or what the connection broke by.
 int weir_conn_send_control (WeirConn *conn, const void *data, size_t len);
 
+// The most that the kernel sends per second, whoever sends here; 0: as much as there is.
+void weir_conn_set_max_pacing_rate (WeirConn *conn, uint64_t bits_per_s);
+
 // The end: what waits is dropped, the peer is told, whoever reads the socket finds its end. The
 // first error (a positive errno) stays.
 void weir_conn_break (WeirConn *conn, int error);

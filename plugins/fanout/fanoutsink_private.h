@@ -44,6 +44,7 @@ struct _WeirFanoutSink {
   gboolean started;
   GHashTable *by_key; // Name.key -> Name
   GQueue names;       // of Name, as added
+  guint64 max_pacing_rate;
 
   // Under `lock`.
   Name *leaving;             // for get-stats from within client-removed
@@ -89,6 +90,7 @@ void fanout_readers_clear (WeirFanoutSink *self);
 gchar *fanout_readers_get_clients (WeirFanoutSink *self);
 void fanout_readers_set_clients (WeirFanoutSink *self, const gchar *clients);
 GstStructure *fanout_readers_get_sums (WeirFanoutSink *self);
+void fanout_readers_set_max_pacing_rate (WeirFanoutSink *self, guint64 bits_per_s);
 
 // ---- properties.c ----
 

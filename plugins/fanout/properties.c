@@ -38,6 +38,7 @@ enum {
   PROP_DELAY,
   PROP_INLINE_READERS,
   PROP_SPREAD,
+  PROP_MAX_PACING_RATE,
   PROP_FANOUT_STATS,
 };
 
@@ -350,6 +351,9 @@ set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
     case PROP_QOS_DSCP:
       set_qos (self, g_value_get_int (value));
       break;
+    case PROP_MAX_PACING_RATE:
+      fanout_readers_set_max_pacing_rate (self, g_value_get_uint64 (value));
+      break;
     default:
       if (!set_setting (self, id, value))
         set_simple (self, id, value, pspec);
@@ -419,6 +423,9 @@ get_simple (WeirFanoutSink *self, guint id, GValue *value, GParamSpec *pspec)
       break;
     case PROP_SPILL_DIR:
       g_value_set_string (value, self->spill_dir);
+      break;
+    case PROP_MAX_PACING_RATE:
+      g_value_set_uint64 (value, self->max_pacing_rate);
       break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (self, id, pspec);
@@ -629,6 +636,27 @@ install_sending (GObjectClass *klass)
       g_param_spec_uint64 ("spread", "Spread",
           "Spread each pass over the readers over this time, in ns (0 = don't)", 0, GST_SECOND,
           DEFAULT_SPREAD, rw));
+  /**
+   * WeirFanoutSink:max-pacing-rate:
+   *
+   * The most that the kernel is to send to a reader, in bits per second (SO_MAX_PACING_RATE), so
+   * that a keyframe is no burst on a narrow line. Over TCP it always keeps to it, over UDP only
+   * where the device's queueing discipline is `fq`, which takes a segmented send as one: there
+   * #WeirFanoutSink:gso `off` lets it pace packets. The kernel does not pace a UDP socket faster
+   * again that it has paced slower, until that is closed. Elsewhere `ratepacer` before this element
+   * does it, with #WeirFanoutSink:max-coalesce 0: `mode=bitrate` to keep to a rate, or
+   * `max-burst=N` to spread a frame over its time. What leaves it together is a send to each
+   * reader, in place of a frame.
+   *
+   * It has to be above the stream's rate, and well above it for readers who catch up: who gets less
+   * than comes in lags and is thinned. A connection that several sinks share has one rate, which is
+   * the one that was set last; it has none again when the reader is removed.
+   */
+  g_object_class_install_property (klass, PROP_MAX_PACING_RATE,
+      g_param_spec_uint64 ("max-pacing-rate", "Highest pacing rate",
+          "Most bits per second to a reader, kept to by the kernel: over TCP always, over UDP only "
+          "where the device's qdisc is fq; elsewhere ratepacer before the sink does it (0 = none)",
+          0, G_MAXUINT64, 0, rw));
 }
 
 static void

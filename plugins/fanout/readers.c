@@ -164,7 +164,21 @@ fanout_readers_start (WeirFanoutSink *self, const WeirUdpConfig *config, GError 
     if (name->inet && !weir_udp_sockets_enter (&self->sockets, config, name->inet, error))
       return FALSE;
   }
+  if (self->max_pacing_rate)
+    weir_udp_sockets_set_max_pacing_rate (&self->sockets, self->max_pacing_rate);
   return TRUE;
+}
+
+// Whoever else sends on its connection is paced with it.
+static void
+pace (const Name *name, guint64 bits_per_s)
+{
+  WeirConn *conn = name->inet ? NULL : weir_connection_lookup (name->host);
+
+  if (!conn)
+    return;
+  weir_conn_set_max_pacing_rate (conn, bits_per_s);
+  weir_conn_unref (conn);
 }
 
 static gboolean
@@ -181,12 +195,14 @@ enter (WeirFanoutSink *self, Name *name, GError **error)
   return ok;
 }
 
-// Leaves a group when the last name in it goes.
+// Leaves a group when the last name in it goes, and a connection as it was found.
 static void
 leave (WeirFanoutSink *self, Name *name)
 {
   WeirUdpConfig config;
 
+  if (self->max_pacing_rate)
+    pace (name, 0);
   if (!self->started || !name->inet || !g_inet_address_get_is_multicast (name->inet))
     return;
   for (GList *l = self->names.head; l; l = l->next) {
@@ -279,6 +295,8 @@ add_fresh (WeirFanoutSink *self, Name *name)
   set_route (self, name);
   name->count = 1;
   name->connect_ns = g_get_real_time () * 1000;
+  if (self->max_pacing_rate)
+    pace (name, self->max_pacing_rate);
 
   g_mutex_lock (&self->lock);
   coming = g_hash_table_lookup (self->coming, name->key);
@@ -454,6 +472,19 @@ fanout_readers_clear (WeirFanoutSink *self)
   g_mutex_unlock (&self->control);
   while ((l = g_queue_pop_head_link (&gone)))
     name_free (l->data);
+}
+
+void
+fanout_readers_set_max_pacing_rate (WeirFanoutSink *self, guint64 bits_per_s)
+{
+  g_mutex_lock (&self->control);
+  g_mutex_lock (&self->lock);
+  self->max_pacing_rate = bits_per_s;
+  g_mutex_unlock (&self->lock);
+  weir_udp_sockets_set_max_pacing_rate (&self->sockets, bits_per_s);
+  for (GList *l = self->names.head; l; l = l->next)
+    pace (l->data, bits_per_s);
+  g_mutex_unlock (&self->control);
 }
 
 /* Sockets */

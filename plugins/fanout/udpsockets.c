@@ -6,6 +6,8 @@
 
 #include <gst/net/net.h>
 
+#include "core/pacingrate.h"
+
 GInetAddress *
 weir_udp_resolve (const gchar *host, GCancellable *cancellable, GError **error)
 {
@@ -164,6 +166,15 @@ weir_udp_sockets_set_qos (const WeirUdpSockets *sockets, gint qos_dscp)
     gst_net_utils_set_socket_tos (sockets->v4, qos_dscp);
   if (sockets->v6)
     gst_net_utils_set_socket_tos (sockets->v6, qos_dscp);
+}
+
+void
+weir_udp_sockets_set_max_pacing_rate (const WeirUdpSockets *sockets, guint64 bits_per_s)
+{
+  if (sockets->v4)
+    weir_set_max_pacing_rate (g_socket_get_fd (sockets->v4), bits_per_s);
+  if (sockets->v6)
+    weir_set_max_pacing_rate (g_socket_get_fd (sockets->v6), bits_per_s);
 }
 
 GSocket *

@@ -37,6 +37,7 @@ gboolean weir_udp_sockets_open (WeirUdpSockets *sockets, const WeirUdpConfig *co
 void weir_udp_sockets_close (WeirUdpSockets *sockets, gboolean close);
 
 void weir_udp_sockets_set_qos (const WeirUdpSockets *sockets, gint qos_dscp);
+void weir_udp_sockets_set_max_pacing_rate (const WeirUdpSockets *sockets, guint64 bits_per_s);
 
 // The socket that reaches an address of this family, or NULL. An IPv6 socket serves IPv4 too if
 // there is no other.

@@ -2,6 +2,10 @@
 // fanoutsink's readers: how they begin, those with a socket of their own, and what is refused.
 #include <string.h>
 
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <gio/gio.h>
@@ -404,6 +408,175 @@ test_socket (gconstpointer data)
   finish (h, sink);
 }
 
+// What the kernel keeps to, in bytes per second.
+static guint64
+pacing_rate (GSocket *socket)
+{
+  unsigned long rate = 0;
+  socklen_t len = sizeof rate;
+
+  g_assert_cmpint (
+      getsockopt (g_socket_get_fd (socket), SOL_SOCKET, SO_MAX_PACING_RATE, &rate, &len), ==, 0);
+  return rate;
+}
+
+static void
+set_pacing_rate (GstElement *sink, guint64 bits_per_s)
+{
+  guint64 now = 0;
+
+  g_object_set (sink, "max-pacing-rate", bits_per_s, NULL);
+  g_object_get (sink, "max-pacing-rate", &now, NULL);
+  g_assert_cmpuint (now, ==, bits_per_s);
+}
+
+// Those who are there and those who come.
+static void
+test_connections_are_paced (void)
+{
+  GstElement *sink;
+  GstHarness *h = make_sink ("fanoutsink", &sink);
+  gint value = framing_value (sink, "interleaved");
+  GSocket *server[2], *client[2];
+  gchar *token[2];
+
+  for (guint i = 0; i < 2; i++)
+    connect_tcp (&server[i], &client[i]);
+  g_signal_emit_by_name (sink, "add-socket", server[0], value, 0, &token[0]);
+  g_assert_cmpuint (pacing_rate (server[0]), ==, G_MAXULONG);
+  set_pacing_rate (sink, 50000000000); // more than 32 bits of bytes
+  g_signal_emit_by_name (sink, "add-socket", server[1], value, 0, &token[1]);
+  for (guint i = 0; i < 2; i++)
+    g_assert_cmpuint (pacing_rate (server[i]), ==, 6250000000);
+  set_pacing_rate (sink, 8000000);
+  for (guint i = 0; i < 2; i++)
+    g_assert_cmpuint (pacing_rate (server[i]), ==, 1000000);
+  set_pacing_rate (sink, 7); // the least there is
+  g_assert_cmpuint (pacing_rate (server[0]), ==, 1);
+  set_pacing_rate (sink, 0);
+  for (guint i = 0; i < 2; i++)
+    g_assert_cmpuint (pacing_rate (server[i]), ==, G_MAXULONG);
+
+  for (guint i = 0; i < 2; i++) {
+    g_free (token[i]);
+    g_object_unref (client[i]);
+    g_object_unref (server[i]);
+  }
+  finish (h, sink);
+}
+
+// A program's connection, whose audio another sink sends, and that outlives both.
+static void
+test_a_shared_connection_is_paced (void)
+{
+  GstElement *sink, *audio;
+  GstHarness *h = make_sink ("fanoutsink max-pacing-rate=8000000", &sink);
+  GstHarness *h_audio = make_sink ("fanoutsink", &audio);
+  GSocket *server, *client;
+  GObject *connection;
+  gchar *token;
+
+  connect_tcp (&server, &client);
+  connection = g_object_new (g_type_from_name ("WeirConnection"), "socket", server, NULL);
+  g_object_get (connection, "token", &token, NULL);
+  g_signal_emit_by_name (sink, "add", token, 0);
+  g_signal_emit_by_name (audio, "add", token, 2);
+  g_assert_cmpuint (pacing_rate (server), ==, 1000000);
+  g_signal_emit_by_name (audio, "remove", token, 2);
+  g_assert_cmpuint (pacing_rate (server), ==, 1000000);
+  g_signal_emit_by_name (sink, "remove", token, 0);
+  g_assert_cmpuint (pacing_rate (server), ==, G_MAXULONG);
+
+  g_object_unref (connection);
+  g_free (token);
+  g_object_unref (client);
+  g_object_unref (server);
+  finish (h_audio, audio);
+  finish (h, sink);
+}
+
+// One gets all, while the kernel holds back for the other what it has taken. That it ever gets it
+// would take the kernel an hour.
+static void
+test_pacing_holds_back (void)
+{
+  GstElement *paced, *free_running;
+  GstHarness *h = make_sink ("fanoutsink max-pacing-rate=8", &paced);
+  GstHarness *h_free = make_sink ("fanoutsink", &free_running);
+  gint value = framing_value (paced, "none");
+  GSocket *server[2], *client[2];
+  struct tcp_info info = { 0 };
+  socklen_t len = sizeof info;
+  guint8 got[100];
+  gint unsent[2];
+  gchar *token;
+
+  for (guint i = 0; i < 2; i++) {
+    connect_tcp (&server[i], &client[i]);
+    g_signal_emit_by_name (
+        i == 0 ? paced : free_running, "add-socket", server[i], value, 0, &token);
+    g_free (token);
+  }
+  for (guint n = 0; n < 50; n++) {
+    push_frame (h, n, n == 0);
+    push_frame (h_free, n, n == 0);
+    read_all (client[1], got, sizeof got);
+    g_socket_receive_with_blocking (client[0], (gchar *) got, sizeof got, FALSE, NULL, NULL);
+  }
+  gst_harness_push_event (h, gst_event_new_eos ());
+  for (guint i = 0; i < 2; i++)
+    g_assert_cmpint (ioctl (g_socket_get_fd (server[i]), SIOCOUTQNSD, &unsent[i]), ==, 0);
+  g_assert_cmpint (unsent[0], >, 0);
+  g_assert_cmpint (unsent[1], ==, 0);
+  g_assert_cmpint (
+      getsockopt (g_socket_get_fd (server[0]), IPPROTO_TCP, TCP_INFO, &info, &len), ==, 0);
+  g_assert_cmpuint (info.tcpi_pacing_rate, ==, 1);
+
+  for (guint i = 0; i < 2; i++) {
+    g_object_unref (client[i]);
+    g_object_unref (server[i]);
+  }
+  finish (h_free, free_running);
+  finish (h, paced);
+}
+
+// Its own sockets, or those that it was given, as a server does.
+static void
+test_udp_is_paced (gconstpointer given)
+{
+  GstElement *sink = gst_element_factory_make ("fanoutsink", NULL);
+  const gchar *const used[] = { "used-socket", "used-socket-v6" };
+  GSocket *sockets[2];
+
+  gst_object_ref_sink (sink);
+  set_pacing_rate (sink, 8000000);
+  if (given) {
+    for (guint i = 0; i < 2; i++)
+      sockets[i] = g_socket_new (i == 0 ? G_SOCKET_FAMILY_IPV4 : G_SOCKET_FAMILY_IPV6,
+          G_SOCKET_TYPE_DATAGRAM, G_SOCKET_PROTOCOL_UDP, NULL);
+    g_object_set (sink, "socket", sockets[0], "socket-v6", sockets[1], NULL);
+    for (guint i = 0; i < 2; i++)
+      g_clear_object (&sockets[i]);
+  }
+  g_assert_cmpint (gst_element_set_state (sink, GST_STATE_READY), ==, GST_STATE_CHANGE_SUCCESS);
+  for (guint i = 0; i < 2; i++)
+    g_object_get (sink, used[i], &sockets[i], NULL);
+  g_assert_nonnull (sockets[0]);
+  // A machine without IPv6 has but one.
+  for (guint i = 0; i < 2 && sockets[i]; i++)
+    g_assert_cmpuint (pacing_rate (sockets[i]), ==, 1000000);
+  set_pacing_rate (sink, 4000000);
+  for (guint i = 0; i < 2 && sockets[i]; i++)
+    g_assert_cmpuint (pacing_rate (sockets[i]), ==, 500000);
+  set_pacing_rate (sink, 0);
+  for (guint i = 0; i < 2 && sockets[i]; i++) {
+    g_assert_cmpuint (pacing_rate (sockets[i]), ==, G_MAXULONG);
+    g_object_unref (sockets[i]);
+  }
+  gst_element_set_state (sink, GST_STATE_NULL);
+  gst_object_unref (sink);
+}
+
 static void
 test_removing_closes_the_socket (void)
 {
@@ -536,6 +709,11 @@ main (int argc, char **argv)
     g_test_add_data_func (path, &framings[i], test_socket);
     g_free (path);
   }
+  g_test_add_func ("/readers/connections-are-paced", test_connections_are_paced);
+  g_test_add_func ("/readers/a-shared-connection-is-paced", test_a_shared_connection_is_paced);
+  g_test_add_func ("/readers/pacing-holds-back", test_pacing_holds_back);
+  g_test_add_data_func ("/readers/udp-is-paced/own-sockets", NULL, test_udp_is_paced);
+  g_test_add_data_func ("/readers/udp-is-paced/given-sockets", "", test_udp_is_paced);
   g_test_add_func ("/readers/removing-closes-the-socket", test_removing_closes_the_socket);
   g_test_add_func ("/readers/refusals", test_refusals);
   g_test_add_func ("/readers/a-small-window-is-refused", test_a_small_window_is_refused);
