@@ -22,25 +22,6 @@ make (const gchar *properties, const gchar *caps)
   return h;
 }
 
-// gst_harness_new_parse() may put it into a bin.
-static GstElement *
-find_pacer (GstHarness *h)
-{
-  GstIterator *it;
-  GValue item = G_VALUE_INIT;
-  GstElement *found = NULL;
-
-  if (!GST_IS_BIN (h->element))
-    return gst_object_ref (h->element);
-  it = gst_bin_iterate_elements (GST_BIN (h->element));
-  if (gst_iterator_next (it, &item) == GST_ITERATOR_OK)
-    found = g_value_dup_object (&item);
-  g_value_unset (&item);
-  gst_iterator_free (it);
-  g_assert_nonnull (found);
-  return found;
-}
-
 static guint64
 stat_of_element (GstElement *pacer, const gchar *name)
 {
@@ -56,7 +37,7 @@ stat_of_element (GstElement *pacer, const gchar *name)
 static guint64
 stat_of (GstHarness *h, const gchar *name)
 {
-  GstElement *pacer = find_pacer (h);
+  GstElement *pacer = gst_harness_find_element (h, "ratepacer");
   guint64 value = stat_of_element (pacer, name);
 
   gst_object_unref (pacer);
@@ -424,7 +405,7 @@ static gpointer
 change_properties (gpointer data)
 {
   static const gchar *modes[] = { "timestamp", "bitrate", "block" };
-  GstElement *pacer = find_pacer (data);
+  GstElement *pacer = gst_harness_find_element (data, "ratepacer");
 
   for (guint i = 0; i < 300; i++) {
     gst_util_set_object_arg (G_OBJECT (pacer), "mode", modes[i % 3]);
@@ -440,7 +421,7 @@ change_properties (gpointer data)
 static void
 test_properties_from_another_thread (void)
 {
-  GstHarness *h = gst_harness_new ("ratepacer");
+  GstHarness *h = gst_harness_new_parse ("ratepacer");
   GThread *thread;
 
   gst_harness_use_systemclock (h);
@@ -478,7 +459,7 @@ test_pacers_share_threads (void)
   guint before = 0;
 
   for (guint i = 0; i < N; i++) {
-    all[i] = gst_harness_new ("ratepacer");
+    all[i] = gst_harness_new_parse ("ratepacer");
     gst_harness_use_systemclock (all[i]);
     gst_harness_set_src_caps_str (all[i], RTP_CAPS);
     if (i == 0)
@@ -516,7 +497,7 @@ wait_at_gate (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
 static GstHarness *
 make_real (void)
 {
-  GstHarness *h = gst_harness_new ("ratepacer");
+  GstHarness *h = gst_harness_new_parse ("ratepacer");
 
   gst_harness_use_systemclock (h);
   gst_harness_set_src_caps_str (h, RTP_CAPS);

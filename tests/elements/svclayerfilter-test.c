@@ -24,29 +24,10 @@ make (const gchar *properties, const gchar *caps)
   return h;
 }
 
-// gst_harness_new_parse() may put it into a bin.
-static GstElement *
-find_filter (GstHarness *h)
-{
-  GstIterator *it;
-  GValue item = G_VALUE_INIT;
-  GstElement *found = NULL;
-
-  if (!GST_IS_BIN (h->element))
-    return gst_object_ref (h->element);
-  it = gst_bin_iterate_elements (GST_BIN (h->element));
-  if (gst_iterator_next (it, &item) == GST_ITERATOR_OK)
-    found = g_value_dup_object (&item);
-  g_value_unset (&item);
-  gst_iterator_free (it);
-  g_assert_nonnull (found);
-  return found;
-}
-
 static void
 set (GstHarness *h, const gchar *name, const gchar *value)
 {
-  GstElement *filter = find_filter (h);
+  GstElement *filter = gst_harness_find_element (h, "svclayerfilter");
 
   gst_util_set_object_arg (G_OBJECT (filter), name, value);
   gst_object_unref (filter);
@@ -55,7 +36,7 @@ set (GstHarness *h, const gchar *name, const gchar *value)
 static GstStructure *
 stats_of (GstHarness *h)
 {
-  GstElement *filter = find_filter (h);
+  GstElement *filter = gst_harness_find_element (h, "svclayerfilter");
   GstStructure *stats;
 
   g_object_get (filter, "stats", &stats, NULL);
@@ -168,7 +149,7 @@ test_lists (void)
 {
   AvcRtp rtp = avc_packetize (&avc, FALSE, 1);
   GstHarness *h = make ("max-spatial=1", RTP_CAPS);
-  GstElement *filter = find_filter (h);
+  GstElement *filter = gst_harness_find_element (h, "svclayerfilter");
   GstPad *sink = gst_element_get_static_pad (filter, "sink");
   GstPad *src = gst_element_get_static_pad (filter, "src");
   GstBufferList *list = gst_buffer_list_new ();
@@ -527,7 +508,7 @@ static void
 test_layers_are_measured (void)
 {
   GstHarness *h = make ("max-spatial=0", "video/x-h264,stream-format=byte-stream,alignment=au");
-  GstElement *filter = find_filter (h);
+  GstElement *filter = gst_harness_find_element (h, "svclayerfilter");
   GValue layers = G_VALUE_INIT;
 
   for (guint au = 0; au < 120; au++)
@@ -621,7 +602,7 @@ test_properties_from_another_thread (void)
 {
   AvcRtp rtp = avc_packetize (&avc, TRUE, 7);
   GstHarness *h = make ("max-spatial=0", RTP_CAPS);
-  Meddler meddler = { find_filter (h) };
+  Meddler meddler = { gst_harness_find_element (h, "svclayerfilter") };
   GThread *thread = g_thread_new ("meddler", meddle, &meddler);
 
   push_packets (h, &rtp);
