@@ -71,7 +71,7 @@ has_user (Node *self, const User *user)
     for (guint u = 0; u < users->len; u++) {                                                       \
       User *one = g_ptr_array_index (users, u);                                                    \
                                                                                                    \
-      if (has_user (self, one))                                                                    \
+      if (has_user (self, one) && one->callbacks->function)                                        \
         one->callbacks->function (one->user, ##__VA_ARGS__);                                       \
     }                                                                                              \
     g_ptr_array_unref (users);                                                                     \

@@ -19,7 +19,7 @@ typedef enum {
 
 const gchar *node_state_name (NodeState state);
 
-// Called on the main thread; a user may go from within.
+// Called on the main thread; a user may go from within. NULL for what a user has no need of.
 typedef struct {
   void (*up) (gpointer user);
   // All that could give something has failed: why, and when the next attempt comes.

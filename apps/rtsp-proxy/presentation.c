@@ -365,13 +365,8 @@ on_connecting (gpointer user)
   g_mutex_unlock (&self->lock);
 }
 
-// The relay tells it, too: on_begun().
-static void
-on_changed (gpointer user)
-{
-}
-
-static const NodeCallbacks node_callbacks = { on_up, on_down, on_connecting, on_changed };
+// Of other tracks the relay tells: on_begun().
+static const NodeCallbacks node_callbacks = { on_up, on_down, on_connecting, NULL };
 
 static void
 on_begun (gpointer owner, RelayTracks tracks)
