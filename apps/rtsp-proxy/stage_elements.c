@@ -1,35 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "stage_elements.h"
 
+#include "element_home.h"
 #include "stage_text.h"
 
 #include <gst/gst.h>
 #include <string.h>
-
-static const struct {
-  const gchar *element; // a pattern
-  const gchar *where;
-} homes[] = {
-  { "avdec_*", "Debian has it in gstreamer1.0-libav" },
-  { "avenc_*", "Debian has it in gstreamer1.0-libav" },
-  { "x264enc", "Debian has it in gstreamer1.0-plugins-ugly" },
-  { "x265enc", "Debian has it in gstreamer1.0-plugins-bad" },
-  { "openh264*", "Debian has it in gstreamer1.0-plugins-bad" },
-  { "h26?parse", "Debian has it in gstreamer1.0-plugins-bad" },
-  { "av1*", "Debian has it in gstreamer1.0-plugins-bad" },
-  { "rtp*depay", "Debian has most of its kind in gstreamer1.0-plugins-good" },
-  { "rtp*pay", "Debian has most of its kind in gstreamer1.0-plugins-good" },
-  { "vp?dec", "Debian has it in gstreamer1.0-plugins-good" },
-  { "vp?enc", "Debian has it in gstreamer1.0-plugins-good" },
-  { "videobalance", "Debian has it in gstreamer1.0-plugins-good" },
-  { "video*", "Debian has most of its kind in gstreamer1.0-plugins-base" },
-  { "svcenc", "it is Weir's own, built where OpenH264 is (libopenh264-dev)" },
-  { "svcdec", "it is Weir's own, built where OpenH264 is (libopenh264-dev)" },
-  { "rtprestamp", "it is Weir's own (GST_PLUGIN_PATH says where GStreamer looks)" },
-  { "intervalcache*", "it is Weir's own (GST_PLUGIN_PATH says where GStreamer looks)" },
-  { "svclayerfilter", "it is Weir's own (GST_PLUGIN_PATH says where GStreamer looks)" },
-  { "ratepacer", "it is Weir's own (GST_PLUGIN_PATH says where GStreamer looks)" },
-};
 
 // Not caps (a/b), a property (a=b), a pad (a.), a link (!).
 static gboolean
@@ -69,11 +45,11 @@ stage_elements_find_missing (const gchar *launch)
 gchar *
 stage_elements_explain_missing (const gchar *element)
 {
-  for (guint i = 0; i < G_N_ELEMENTS (homes); i++) {
-    if (g_pattern_match_simple (homes[i].element, element))
-      return g_strdup_printf ("there is no element %s; %s", element, homes[i].where);
-  }
-  return g_strdup_printf ("there is no element %s", element);
+  const ElementHome *home = element_home_find (element);
+
+  if (!home)
+    return g_strdup_printf ("there is no element %s", element);
+  return g_strdup_printf ("there is no element %s; %s", element, home->where);
 }
 
 gchar *
