@@ -132,7 +132,9 @@ take_feeds (RelayTrack *track, const RelayItem *item, GQueue *before, GArray **b
   return track->feeds->len > 0 ? g_ptr_array_ref (track->feeds) : NULL;
 }
 
-// With the lock held.
+// With the lock held. The base is not made once when a link starts: a track's first packet may come
+// after that, and push_to_links() reads it without the lock, in the thread that has written it
+// here.
 static GPtrArray *
 take_links (Relay *self, guint index)
 {
