@@ -356,16 +356,33 @@ client_create_sdp (GstRTSPClient *client, GstRTSPMedia *media)
 
 // Who is sent something goes elsewhere by way of a pause: what it gets from there begins after the
 // answer, which tells how it is numbered.
-static GstRTSPStatusCode
-adjust_title (GstRTSPContext *ctx, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble rate)
+static gboolean
+pause_title (GstRTSPContext *ctx)
 {
-  GstRTSPStatusCode status = title_media_adjust_play (ctx->media, range, flags, rate);
-
-  if (status != GST_RTSP_STS_OK || !*range
-      || gst_rtsp_session_media_get_rtsp_state (ctx->sessmedia) != GST_RTSP_STATE_PLAYING)
-    return status;
+  title_media_pausing (ctx->media);
   gst_rtsp_session_media_set_state (ctx->sessmedia, GST_STATE_PAUSED);
-  return gst_rtsp_media_unsuspend (ctx->media) ? GST_RTSP_STS_OK : GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  return gst_rtsp_media_unsuspend (ctx->media);
+}
+
+// The library, which would go there once more, doesn't look whether there is anything.
+static GstRTSPStatusCode
+adjust_title (GstRTSPContext *ctx, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble *rate)
+{
+  GstRTSPStatusCode status = title_media_adjust_play (ctx->media, range, flags, *rate);
+  gboolean sent =
+      gst_rtsp_session_media_get_rtsp_state (ctx->sessmedia) == GST_RTSP_STATE_PLAYING && *range;
+
+  if (status != GST_RTSP_STS_OK)
+    return status;
+  if (sent && !pause_title (ctx))
+    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  status = title_media_seek (ctx->media, *range, *flags, *rate);
+  if (status != GST_RTSP_STS_OK && sent)
+    gst_rtsp_session_media_set_state (ctx->sessmedia, GST_STATE_PLAYING);
+  g_clear_pointer (range, gst_rtsp_range_free);
+  *flags = GST_SEEK_FLAG_NONE;
+  *rate = 1.0;
+  return status;
 }
 
 static void
@@ -390,7 +407,9 @@ client_adjust_play_mode (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPTime
   // Another request of this connection may have asked for something else since.
   if (is_title ? !self->title : !self->presentation)
     return GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE;
-  if (!is_title && *rate != 1.0)
+  if (is_title)
+    return adjust_title (ctx, range, flags, rate);
+  if (*rate != 1.0)
     return GST_RTSP_STS_PARAMETER_NOT_UNDERSTOOD;
 
   for (guint i = 0; i < gst_rtsp_media_n_streams (ctx->media); i++) {
@@ -399,12 +418,10 @@ client_adjust_play_mode (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPTime
 
     if (!gst_rtsp_stream_is_complete (stream) || !gst_rtsp_stream_is_sender (stream))
       continue;
-    if (!gst_rtsp_stream_get_rates (stream, &stream_rate, &applied)
-        || (!is_title && (stream_rate != 1.0 || applied != 1.0)))
+    if (!gst_rtsp_stream_get_rates (stream, &stream_rate, &applied) || stream_rate != 1.0
+        || applied != 1.0)
       return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   }
-  if (is_title)
-    return adjust_title (ctx, range, flags, *rate);
   if (gst_rtsp_session_media_get_rtsp_state (ctx->sessmedia) != GST_RTSP_STATE_PLAYING)
     prepare_layers (self, ctx->sessmedia);
   return GST_RTSP_STS_OK;

@@ -5,6 +5,7 @@
 #include "title_file.h"
 
 #include <gst/base/gstbasesink.h>
+#include <string.h>
 #include <unistd.h>
 
 #define RATE_MAX 8.0
@@ -149,8 +150,58 @@ title_media_adjust_play (
   if (*range)
     *flags |= GST_SEEK_FLAG_FLUSH | GST_SEEK_FLAG_KEY_UNIT | GST_SEEK_FLAG_SNAP_BEFORE;
   *flags &= ~(GstSeekFlags) GST_SEEK_FLAG_ACCURATE;
-  self->left_at = GST_CLOCK_TIME_NONE;
   return GST_RTSP_STS_OK;
+}
+
+// Each track that is sent has begun, and all at the same rate.
+static gboolean
+rates_are_known (GstRTSPMedia *media)
+{
+  gdouble rates[2] = { 0 }, first[2] = { 0 };
+
+  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
+    GstRTSPStream *stream = gst_rtsp_media_get_stream (media, i);
+
+    if (!gst_rtsp_stream_is_complete (stream) || !gst_rtsp_stream_is_sender (stream))
+      continue;
+    if (!gst_rtsp_stream_get_rates (stream, &rates[0], &rates[1]))
+      return FALSE;
+    if (first[0] == 0)
+      memcpy (first, rates, sizeof first);
+    if (memcmp (first, rates, sizeof first) != 0)
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static void
+go_back (GstRTSPMedia *media, GstSeekFlags flags)
+{
+  TitleMedia *self = (TitleMedia *) media;
+  GstClockTime at = GST_CLOCK_TIME_IS_VALID (self->left_at) ? self->left_at : 0;
+  GstRTSPTimeRange *range = range_from (at);
+
+  gst_rtsp_media_seek_trickmode (media, range, flags, 1.0, 0);
+  gst_rtsp_range_free (range);
+}
+
+GstRTSPStatusCode
+title_media_seek (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate)
+{
+  TitleMedia *self = (TitleMedia *) media;
+
+  gboolean known;
+
+  gst_rtsp_media_seek_trickmode (media, range, flags, rate, 0);
+  if (gst_rtsp_media_get_status (media) == GST_RTSP_MEDIA_STATUS_ERROR)
+    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  known = rates_are_known (media);
+  if (!known) {
+    log_event ("%s: there is nothing where its reader wants to go", self->label);
+    go_back (media, flags);
+  }
+  self->left_at = GST_CLOCK_TIME_NONE;
+  return known ? GST_RTSP_STS_OK : GST_RTSP_STS_INVALID_RANGE;
 }
 
 void
@@ -201,16 +252,33 @@ title_media_prepare (GstRTSPMedia *media, GstRTSPThread *thread, GError **error)
   return FALSE;
 }
 
+// Where an element has no words of its own for it, what it tells developers says more.
+static GError *
+parse_error (GstMessage *message)
+{
+  GError *error = NULL;
+  gchar *debug = NULL, *details;
+
+  gst_message_parse_error (message, &error, &debug);
+  details = debug ? strchr (debug, '\n') : NULL;
+  if (details && g_error_matches (error, GST_STREAM_ERROR, GST_STREAM_ERROR_FAILED)) {
+    g_free (error->message);
+    error->message = g_strdelimit (g_strdup (g_strstrip (details)), "\n", ' ');
+  }
+  g_free (debug);
+  return error;
+}
+
 // What goes wrong in the middle ends the stream there; the reader may still go elsewhere in it.
 static gboolean
 title_media_handle_message (GstRTSPMedia *media, GstMessage *message)
 {
   TitleMedia *self = (TitleMedia *) media;
-  GError *error = NULL;
+  GError *error;
 
   if (GST_MESSAGE_TYPE (message) != GST_MESSAGE_ERROR)
     return GST_RTSP_MEDIA_CLASS (title_media_parent_class)->handle_message (media, message);
-  gst_message_parse_error (message, &error, NULL);
+  error = parse_error (message);
   if (g_atomic_int_get (&self->ready)) {
     log_event ("%s: %s", self->label, error->message);
     g_error_free (error);

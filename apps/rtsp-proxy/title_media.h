@@ -23,5 +23,10 @@ void title_media_pausing (GstRTSPMedia *media);
 GstRTSPStatusCode title_media_adjust_play (
     GstRTSPMedia *media, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble rate);
 
+// Goes there. Where it has nothing, as behind where the file is cut off, it goes back to where it
+// was.
+GstRTSPStatusCode title_media_seek (
+    GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate);
+
 // After the seek of a PLAY: returns when the sinks know what they begin with.
 void title_media_settle (GstRTSPMedia *media);
