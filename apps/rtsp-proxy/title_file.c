@@ -5,7 +5,9 @@
 #include "tracks.h"
 
 typedef struct {
+  GstElement *bin;  // not owned
   gint muted;       // atomic: nobody takes it
+  gboolean begun;   // there is something of it. Of its thread
   guint64 n_frames; // of a raw stream, from its beginning. Of its thread
 } Track;
 
@@ -50,16 +52,33 @@ is_inside (GstPad *pad, GstClockTime at)
   return inside;
 }
 
+// Without anything of a track, as of a file that is cut off behind its header, the library would
+// wait for it in vain.
+static void
+note_event (Track *track, GstEventType type)
+{
+  track->begun |= type == GST_EVENT_GAP;
+  if (type == GST_EVENT_EOS && !track->begun)
+    GST_ELEMENT_ERROR (
+        track->bin, STREAM, DEMUX, ("it ends before there is anything of a track"), (NULL));
+}
+
 // Nothing comes through for a track that nobody takes: its end would be an error.
 static GstPadProbeReturn
-filter (GstPad *pad, GstPadProbeInfo *info, gpointer track)
+filter (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 {
-  gboolean passes = !g_atomic_int_get (&((Track *) track)->muted);
+  Track *track = data;
+  gboolean passes = !g_atomic_int_get (&track->muted);
+  GstEventType type;
 
-  if (info->type & GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM)
-    passes |= GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info)) != GST_EVENT_EOS;
-  else
+  if (info->type & GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM) {
+    type = GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info));
+    note_event (track, type);
+    passes |= type != GST_EVENT_EOS;
+  } else {
     passes = passes && is_inside (pad, GST_BUFFER_PTS (GST_PAD_PROBE_INFO_BUFFER (info)));
+    track->begun |= passes;
+  }
   return passes ? GST_PAD_PROBE_OK : GST_PAD_PROBE_DROP;
 }
 
@@ -145,6 +164,7 @@ make_branch (File *self, const TracksKind *kind, GError **error)
       kind->parser, kind->payloader, payloader, payload);
   GstElement *branch = gst_parse_bin_from_description (text, TRUE, error);
 
+  self->tracks[self->n_tracks].bin = self->bin;
   if (branch)
     add_probes (branch, payloader, self->raw, &self->tracks[self->n_tracks]);
   self->n_tracks++;

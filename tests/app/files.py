@@ -463,6 +463,66 @@ def what_is_no_media_and_what_is_cut_off():
             check_pictures(player.pictures(), 0)
 
 
+@lru_cache
+def front_first():
+    """The film as MP4 with its header before the pictures, so that it can be cut off among them."""
+    with tempfile.TemporaryDirectory() as place:
+        film = os.path.join(place, 'film.mp4')
+        ffmpeg('-i', path_of('film.mp4'), '-c', 'copy', '-movflags', '+faststart', film)
+        with open(film, 'rb') as file:
+            return file.read()
+
+
+@test
+def what_is_cut_off_behind_its_header_is_refused_at_once():
+    film = front_first()
+    cut = {'cut.mp4': film[:film.index(b'mdat') + 100]}
+    for name, size in ('film.mkv', 700), ('film.mkv', 6000), ('film.ts', 7500):
+        with open(path_of(name), 'rb') as file:
+            cut[f'{size}-{name}'] = file.read(size)
+    with tempfile.TemporaryDirectory() as films:
+        for name, data in cut.items():
+            with open(os.path.join(films, name), 'wb') as file:
+                file.write(data)
+        with Proxy({'/films': url_of(films)}) as proxy:
+            for name in cut:
+                assert Player(proxy, name).status == 415, name
+                proxy.wait_for_line(f'refused, /films/{name}: it can.t be played: '
+                                    'it ends before there is anything of a track')
+
+
+@test
+def a_place_that_is_cut_off():
+    film = front_first()
+    with tempfile.TemporaryDirectory() as films:
+        for name, size in ('film.mp4', len(film)), ('half.mp4', len(film) // 2):
+            with open(os.path.join(films, name), 'wb') as file:
+                file.write(film[:size])
+        with Proxy({'/films': url_of(films)}) as proxy, Player(proxy) as other, \
+                Player(proxy, 'half.mp4') as player:
+            other.play()
+            beyond = {'Range': f'npt={SECONDS - 3}-'}
+            assert player.rtsp.request('PLAY', player.url, beyond)[0] == 457
+            proxy.wait_for_line('/films/half.mp4: there is nothing where its reader wants to go')
+            player.play(Range='npt=2-')
+            player.read(10)
+            # It goes on where it was.
+            assert player.rtsp.request('PLAY', player.url, beyond)[0] == 457
+            shown = len(player.packets)
+            player.read(30)
+            assert len(player.packets) > shown
+            player.pause()
+            assert player.rtsp.request('PLAY', player.url, beyond)[0] == 457
+            assert 2 <= player.play() < 5
+            player.read(5)
+            start = player.play(Range='npt=1-')
+            player.read(10)
+            check_pictures(player.pictures(), start)
+            player.read_to_end()
+            other.read(25)
+            check_pictures(other.pictures(), 0)
+
+
 @test
 def a_folder_of_thousands_and_a_title_that_comes_later():
     with tempfile.TemporaryDirectory() as films:
