@@ -335,11 +335,22 @@ on_pre_pause (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   return GST_RTSP_STS_OK;
 }
 
+static void
+on_pause (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
+{
+  GstRTSPMedia *media = gst_rtsp_session_media_get_media (ctx->sessmedia);
+
+  if (title_media_is (media))
+    title_media_paused (media);
+}
+
 static GstRTSPStatusCode
 on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
 
+  // The library would answer it in a message that it has not made yet.
+  gst_rtsp_message_remove_header (ctx->request, GST_RTSP_HDR_SEEK_STYLE, -1);
   return has_cache (self) ? timeshift_play (ctx, self->delay_ns, self->peer) : GST_RTSP_STS_OK;
 }
 
@@ -361,6 +372,7 @@ pause_title (GstRTSPContext *ctx)
 {
   title_media_pausing (ctx->media);
   gst_rtsp_session_media_set_state (ctx->sessmedia, GST_STATE_PAUSED);
+  title_media_paused (ctx->media);
   return gst_rtsp_media_unsuspend (ctx->media);
 }
 
@@ -734,6 +746,7 @@ client_new (GstRTSPServer *server, const ClientFuncs *funcs, gpointer data)
   // The engine has a word in the answer to a PLAY, too, and before.
   g_signal_connect_after (client, "send-message", G_CALLBACK (on_send_message), NULL);
   g_signal_connect (client, "pre-pause-request", G_CALLBACK (on_pre_pause), NULL);
+  g_signal_connect (client, "pause-request", G_CALLBACK (on_pause), NULL);
   g_signal_connect (client, "describe-request", G_CALLBACK (on_request), NULL);
   g_signal_connect (client, "setup-request", G_CALLBACK (on_request), NULL);
   g_signal_connect (client, "pre-play-request", G_CALLBACK (on_pre_play), NULL);

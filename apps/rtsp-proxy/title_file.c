@@ -4,19 +4,23 @@
 #include "pull.h"
 #include "tracks.h"
 
-typedef struct {
-  GstElement *bin;  // not owned
-  gint muted;       // atomic: nobody takes it
-  gboolean begun;   // there is something of it. Of its thread
-  guint64 n_frames; // of a raw stream, from its beginning. Of its thread
-} Track;
+typedef struct _File File;
 
 typedef struct {
+  File *file;
+  GstElement *queue;  // not owned; NULL for a raw stream
+  gint muted;         // atomic: nobody takes it
+  gboolean has_begun; // there is something of it. Of the demuxer's thread
+  gboolean is_here;   // since it was sought, too. Of the demuxer's thread
+  guint64 n_frames;   // of a raw stream, from its beginning. Of its thread
+} Track;
+
+struct _File {
   GstElement *bin; // not owned
   gboolean raw;
   guint n_video, n_audio, n_tracks;
   Track tracks[RELAY_MAX_TRACKS];
-} File;
+};
 
 // What is looked into. No more than these few: what anybody else has put into the folder is not
 // handed to whatever element there may be for it.
@@ -57,10 +61,13 @@ is_inside (GstPad *pad, GstClockTime at)
 static void
 note_event (Track *track, GstEventType type)
 {
-  track->begun |= type == GST_EVENT_GAP;
-  if (type == GST_EVENT_EOS && !track->begun)
+  if (type == GST_EVENT_FLUSH_STOP)
+    track->is_here = FALSE;
+  else if (type == GST_EVENT_GAP)
+    track->has_begun = track->is_here = TRUE;
+  else if (type == GST_EVENT_EOS && !track->has_begun)
     GST_ELEMENT_ERROR (
-        track->bin, STREAM, DEMUX, ("it ends before there is anything of a track"), (NULL));
+        track->file->bin, STREAM, DEMUX, ("it ends before there is anything of a track"), (NULL));
 }
 
 // Nothing comes through for a track that nobody takes: its end would be an error.
@@ -71,16 +78,79 @@ filter (GstPad *pad, GstPadProbeInfo *info, gpointer data)
   gboolean passes = !g_atomic_int_get (&track->muted);
   GstEventType type;
 
-  if (info->type & GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM) {
+  if (info->type & (GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM | GST_PAD_PROBE_TYPE_EVENT_FLUSH)) {
     type = GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info));
     note_event (track, type);
     passes |= type != GST_EVENT_EOS;
   } else {
     passes = passes && is_inside (pad, GST_BUFFER_PTS (GST_PAD_PROBE_INFO_BUFFER (info)));
-    track->begun |= passes;
+    track->has_begun |= passes;
+    track->is_here |= passes;
   }
   return passes ? GST_PAD_PROBE_OK : GST_PAD_PROBE_DROP;
 }
+
+// ---- tracks of which there is nothing for long ----
+
+static GstEvent *
+get_segment (GstElement *queue)
+{
+  GstPad *pad = gst_element_get_static_pad (queue, "sink");
+  GstEvent *event = gst_pad_get_sticky_event (pad, GST_EVENT_SEGMENT, 0);
+
+  gst_object_unref (pad);
+  return event;
+}
+
+// Its sink would wait for it, and all others for that sink. `like` has a segment if it has none.
+static void
+send_gap (GstElement *queue, GstElement *like)
+{
+  GstPad *pad = gst_element_get_static_pad (queue, "sink");
+  GstEvent *event = get_segment (queue);
+  const GstSegment *segment;
+
+  if (!event && (event = get_segment (like)))
+    gst_pad_send_event (pad, gst_event_ref (event));
+  if (event) {
+    gst_event_parse_segment (event, &segment);
+    gst_pad_send_event (pad, gst_event_new_gap (segment->start, GST_CLOCK_TIME_NONE));
+    gst_event_unref (event);
+  }
+  gst_object_unref (pad);
+}
+
+// There is no room for more of one track, and of another there is nothing yet. In the demuxer's
+// thread, as are the notes of what is here.
+static void
+on_full (GstElement *queue, File *self)
+{
+  for (guint i = 0; i < self->n_tracks; i++) {
+    Track *track = &self->tracks[i];
+
+    if (track->queue && !track->is_here && !g_atomic_int_get (&track->muted))
+      send_gap (track->queue, queue);
+  }
+}
+
+void
+title_file_fill_gaps (GstElement *self)
+{
+  File *file = g_object_get_data (G_OBJECT (self), "file");
+  guint n_waiting;
+
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
+    Track *track = &file->tracks[i];
+
+    if (!track->queue || g_atomic_int_get (&track->muted))
+      continue;
+    g_object_get (track->queue, "current-level-buffers", &n_waiting, NULL);
+    if (n_waiting == 0)
+      send_gap (track->queue, track->queue);
+  }
+}
+
+// ---- raw streams ----
 
 static GstClockTime
 frames_last (GstPad *pad, guint64 n)
@@ -115,16 +185,27 @@ stamp (GstPad *pad, GstPadProbeInfo *info, gpointer data)
   return GST_PAD_PROBE_OK;
 }
 
-static void
-add_probe (GstElement *branch, const gchar *of, GstPadProbeType types, GstPadProbeCallback probe,
-    gpointer data)
+// Without an end a title is played to its own, and not to that of the seek before.
+static GstPadProbeReturn
+open_end (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
 {
-  GstElement *element = gst_bin_get_by_name (GST_BIN (branch), of);
-  GstPad *pad = gst_element_get_static_pad (element, "sink");
+  GstEvent *event = GST_PAD_PROBE_INFO_EVENT (info), *open;
+  GstFormat format;
+  GstSeekFlags flags;
+  GstSeekType start_type, stop_type;
+  gint64 start, stop;
+  gdouble rate;
 
-  gst_pad_add_probe (pad, types, probe, data, NULL);
-  gst_object_unref (pad);
-  gst_object_unref (element);
+  if (GST_EVENT_TYPE (event) != GST_EVENT_SEEK)
+    return GST_PAD_PROBE_OK;
+  gst_event_parse_seek (event, &rate, &format, &flags, &start_type, &start, &stop_type, &stop);
+  if (stop_type != GST_SEEK_TYPE_NONE)
+    return GST_PAD_PROBE_OK;
+  open = gst_event_new_seek (rate, format, flags, start_type, start, GST_SEEK_TYPE_SET, -1);
+  gst_event_set_seqnum (open, gst_event_get_seqnum (event));
+  gst_event_unref (event);
+  info->data = open;
+  return GST_PAD_PROBE_OK;
 }
 
 static void
@@ -134,6 +215,7 @@ expose (File *self, GstElement *branch)
   gchar *name = g_strdup_printf ("src_%u", self->n_tracks - 1);
   GstPad *pad = gst_ghost_pad_new (name, inner);
 
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_EVENT_UPSTREAM, open_end, NULL, NULL);
   gst_pad_set_active (pad, TRUE);
   gst_element_add_pad (self->bin, pad);
   gst_object_unref (inner);
@@ -141,19 +223,37 @@ expose (File *self, GstElement *branch)
 }
 
 static void
-add_probes (GstElement *branch, const gchar *payloader, gboolean raw, Track *track)
+watch_raw (GstElement *branch, const gchar *payloader, Track *track)
 {
-  if (raw)
-    add_probe (branch, payloader, GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_FLUSH, stamp,
-        track);
-  else
-    add_probe (branch, "queue", GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM,
-        filter, track);
+  GstElement *element = gst_bin_get_by_name (GST_BIN (branch), payloader);
+  GstPad *pad = gst_element_get_static_pad (element, "sink");
+
+  gst_pad_add_probe (
+      pad, GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_FLUSH, stamp, track, NULL);
+  gst_object_unref (pad);
+  gst_object_unref (element);
+}
+
+static void
+watch_queue (GstElement *branch, Track *track)
+{
+  GstElement *queue = gst_bin_get_by_name (GST_BIN (branch), "queue");
+  GstPad *pad = gst_element_get_static_pad (queue, "sink");
+
+  gst_pad_add_probe (pad,
+      GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM
+          | GST_PAD_PROBE_TYPE_EVENT_FLUSH,
+      filter, track, NULL);
+  g_signal_connect (queue, "overrun", G_CALLBACK (on_full), track->file);
+  track->queue = queue;
+  gst_object_unref (pad);
+  gst_object_unref (queue);
 }
 
 static GstElement *
 make_branch (File *self, const TracksKind *kind, GError **error)
 {
+  Track *track = &self->tracks[self->n_tracks];
   guint payload = kind->video ? 96 + 2 * self->n_video++ : 97 + 2 * self->n_audio++;
   // The library finds the payloader of a pad by its name. A raw stream is read by its parser.
   gchar *payloader = g_strdup_printf ("pay_src_%u", self->n_tracks);
@@ -164,9 +264,11 @@ make_branch (File *self, const TracksKind *kind, GError **error)
       kind->parser, kind->payloader, payloader, payload);
   GstElement *branch = gst_parse_bin_from_description (text, TRUE, error);
 
-  self->tracks[self->n_tracks].bin = self->bin;
-  if (branch)
-    add_probes (branch, payloader, self->raw, &self->tracks[self->n_tracks]);
+  track->file = self;
+  if (branch && self->raw)
+    watch_raw (branch, payloader, track);
+  else if (branch)
+    watch_queue (branch, track);
   self->n_tracks++;
   g_free (text);
   g_free (payloader);
@@ -193,7 +295,8 @@ start (GstElement *element)
   gst_element_set_locked_state (element, FALSE);
 }
 
-static void
+// What is to be started then; NULL if it can't be.
+static GstElement *
 add_stream (File *self, GstPad *pad, GstCaps *caps)
 {
   const TracksKind *kind = self->n_tracks < RELAY_MAX_TRACKS ? tracks_find_kind (caps) : NULL;
@@ -205,22 +308,25 @@ add_stream (File *self, GstPad *pad, GstCaps *caps)
   if (!branch) {
     GST_ELEMENT_ERROR (self->bin, CORE, MISSING_PLUGIN, ("%s", error->message), (NULL));
     g_error_free (error);
-    return;
+    return NULL;
   }
   join (self, pad, branch);
   if (kind)
     expose (self, branch);
-  start (branch);
+  return branch;
 }
 
 static void
 on_pad_added (GstElement *demuxer, GstPad *pad, File *self)
 {
   GstCaps *caps = gst_pad_get_current_caps (pad);
+  GstElement *branch;
 
   if (!caps)
     caps = gst_pad_query_caps (pad, NULL);
-  add_stream (self, pad, caps);
+  branch = add_stream (self, pad, caps);
+  if (branch)
+    start (branch);
   gst_caps_unref (caps);
 }
 
@@ -250,6 +356,20 @@ add_demuxer (File *self, GstPad *pad, const gchar *name)
   start (demuxer);
 }
 
+// It reads by a thread of its own, and what comes before the library knows all pads it does not
+// see.
+static void
+add_raw (File *self, GstPad *pad, GstCaps *caps)
+{
+  GstElement *branch;
+
+  self->raw = TRUE;
+  branch = add_stream (self, pad, caps);
+  on_no_more_pads (NULL, self);
+  if (branch)
+    start (branch);
+}
+
 static void
 on_have_type (GstElement *typefind, guint probability, GstCaps *caps, File *self)
 {
@@ -265,9 +385,7 @@ on_have_type (GstElement *typefind, guint probability, GstCaps *caps, File *self
   } else if (containers[i].demuxer) {
     add_demuxer (self, pad, containers[i].demuxer);
   } else {
-    self->raw = TRUE;
-    add_stream (self, pad, caps);
-    on_no_more_pads (typefind, self);
+    add_raw (self, pad, caps);
   }
   gst_object_unref (pad);
 }

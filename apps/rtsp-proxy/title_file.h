@@ -11,6 +11,9 @@ GstElement *title_file_new (int fd);
 // Nobody takes this track, or somebody does; they count in the order in which they were found.
 void title_file_mute (GstElement *self, guint track, gboolean muted);
 
+// It is paused: tracks of which nothing is there have a gap, so that no sink waits for them.
+void title_file_fill_gaps (GstElement *self);
+
 // That of the longest track, in ns; -1: unknown.
 gint64 title_file_get_duration (GstElement *self);
 

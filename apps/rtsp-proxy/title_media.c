@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#define RATE_MIN 0.125
 #define RATE_MAX 8.0
+#define SECONDS_MAX 1e9
 #define SETTLE_LIMIT (5 * GST_SECOND)
 
 typedef struct {
@@ -91,18 +93,33 @@ title_media_pausing (GstRTSPMedia *media)
   ((TitleMedia *) media)->left_at = least;
 }
 
+void
+title_media_paused (GstRTSPMedia *media)
+{
+  title_file_fill_gaps (((TitleMedia *) media)->file);
+}
+
 // ---- PLAY ----
 
+static gboolean
+is_place (const GstRTSPTime *time)
+{
+  return time->type == GST_RTSP_TIME_SECONDS && time->seconds >= 0 && time->seconds < SECONDS_MAX;
+}
+
+// An end that the title does not reach is none.
 static gboolean
 is_in_range (GstRTSPMedia *media, GstRTSPTimeRange *range)
 {
   gint64 duration = title_file_get_duration (((TitleMedia *) media)->file);
-  GstClockTime start, stop;
+  gdouble seconds = duration < 0 ? SECONDS_MAX : (gdouble) duration / GST_SECOND;
 
-  return range->unit == GST_RTSP_RANGE_NPT && range->min.type == GST_RTSP_TIME_SECONDS
-         && gst_rtsp_range_get_times (range, &start, &stop) && GST_CLOCK_TIME_IS_VALID (start)
-         && (duration < 0 || start < (GstClockTime) duration)
-         && (!GST_CLOCK_TIME_IS_VALID (stop) || stop > start);
+  if (range->unit != GST_RTSP_RANGE_NPT || !is_place (&range->min) || range->min.seconds >= seconds)
+    return FALSE;
+  if (range->max.type == GST_RTSP_TIME_SECONDS && range->max.seconds >= seconds)
+    range->max.type = GST_RTSP_TIME_END;
+  return range->max.type == GST_RTSP_TIME_END
+         || (is_place (&range->max) && range->max.seconds > range->min.seconds);
 }
 
 // Those that are set up are played.
@@ -139,7 +156,7 @@ title_media_adjust_play (
   gboolean raw = title_file_is_raw (self->file);
 
   mute_others (media, self->file);
-  if (rate <= 0 || rate > RATE_MAX || (raw && rate != 1.0))
+  if (!(rate >= RATE_MIN && rate <= RATE_MAX) || (raw && rate != 1.0)) // NaN is neither
     return GST_RTSP_STS_PARAMETER_NOT_UNDERSTOOD;
   // A place that is not in the file would be waited for in vain.
   if (*range && (!is_in_range (media, *range) || (raw && !is_beginning (*range))))
@@ -151,6 +168,21 @@ title_media_adjust_play (
     *flags |= GST_SEEK_FLAG_FLUSH | GST_SEEK_FLAG_KEY_UNIT | GST_SEEK_FLAG_SNAP_BEFORE;
   *flags &= ~(GstSeekFlags) GST_SEEK_FLAG_ACCURATE;
   return GST_RTSP_STS_OK;
+}
+
+void
+title_media_settle (GstRTSPMedia *media)
+{
+  GstBin *pipeline;
+
+  // Before the first PLAY nothing gets to them, and what is held back is known.
+  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
+    if (gst_rtsp_stream_is_blocking (gst_rtsp_media_get_stream (media, i)))
+      return;
+  }
+  pipeline = dup_pipeline ((TitleMedia *) media);
+  gst_element_get_state (GST_ELEMENT (pipeline), NULL, NULL, SETTLE_LIMIT);
+  gst_object_unref (pipeline);
 }
 
 // Each track that is sent has begun, and all at the same rate.
@@ -189,12 +221,12 @@ GstRTSPStatusCode
 title_media_seek (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate)
 {
   TitleMedia *self = (TitleMedia *) media;
-
   gboolean known;
 
   gst_rtsp_media_seek_trickmode (media, range, flags, rate, 0);
   if (gst_rtsp_media_get_status (media) == GST_RTSP_MEDIA_STATUS_ERROR)
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  title_media_settle (media);
   known = rates_are_known (media);
   if (!known) {
     log_event ("%s: there is nothing where its reader wants to go", self->label);
@@ -202,21 +234,6 @@ title_media_seek (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags fla
   }
   self->left_at = GST_CLOCK_TIME_NONE;
   return known ? GST_RTSP_STS_OK : GST_RTSP_STS_INVALID_RANGE;
-}
-
-void
-title_media_settle (GstRTSPMedia *media)
-{
-  GstBin *pipeline;
-
-  // Before the first PLAY nothing gets to them, and what is held back is known.
-  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
-    if (gst_rtsp_stream_is_blocking (gst_rtsp_media_get_stream (media, i)))
-      return;
-  }
-  pipeline = dup_pipeline ((TitleMedia *) media);
-  gst_element_get_state (GST_ELEMENT (pipeline), NULL, NULL, SETTLE_LIMIT);
-  gst_object_unref (pipeline);
 }
 
 // What the library takes for the end is that of a segment, which not every demuxer knows. The

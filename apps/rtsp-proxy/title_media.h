@@ -18,6 +18,9 @@ gboolean title_media_prepare (GstRTSPMedia *media, GstRTSPThread *thread, GError
 // Before it is paused: notes how far its reader has been sent.
 void title_media_pausing (GstRTSPMedia *media);
 
+// After it.
+void title_media_paused (GstRTSPMedia *media);
+
 // Before a PLAY: makes of what was asked what is to be done. Without a range it goes on where it
 // was paused. It begins with a keyframe, that is at or before what was asked for.
 GstRTSPStatusCode title_media_adjust_play (

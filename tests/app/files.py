@@ -351,7 +351,7 @@ def speed_and_scale():
         assert float(player.answer['speed']) == 2, player.answer
         player.read(10)
         player.pause()
-        for refused in '-1', '0', '100', 'x':
+        for refused in '-1', '0', '100', 'x', 'nan', '0.001':
             status = player.rtsp.request('PLAY', player.url, {'Scale': refused})[0]
             assert status in (400, 451), (refused, status)
         start = player.play(Range='npt=4-')
@@ -364,12 +364,87 @@ def ranges_that_are_not_in_the_title():
     with serve() as proxy, Player(proxy) as player:
         for wrong, wanted in (('npt=20-', 457), ('npt=99999-', 457), ('npt=5-3', 457),
                               ('npt=1e400-', None), ('npt=-5', 457), ('npt=now-', 457),
+                              ('npt=nan-', 457), ('npt=3-nan', 457), ('smpte=0:00:05-', 457),
                               ('clock=20260101T000000Z-', 457)):
             status = player.rtsp.request('PLAY', player.url, {'Range': wrong})[0]
             assert status == wanted if wanted else status in (400, 457), (wrong, status)
         player.play(Range='npt=7-')
         player.read(5)
         check_pictures(player.pictures(), 7)
+
+
+@test
+def an_end_holds_for_one_play():
+    for name in 'film.mp4', 'film.mkv', 'film.ts':
+        with serve() as proxy, Player(proxy, name) as player:
+            for asked, end in (('2-4', 4), ('10-', SECONDS), ('3-5', 5), ('4-', SECONDS),
+                               ('1-30', SECONDS), ('1-99999999999', SECONDS)):
+                player.play(Range=f'npt={asked}', **{'Seek-Style': 'Next'})
+                said = float(player.answer['range'].split('-')[1])
+                assert abs(said - end) < 0.1, (name, asked, player.answer)
+            player.play(Range='npt=17-18')
+            player.read_to_end()
+            assert len(player.pictures()) <= 6 * FPS, name
+
+
+def with_a_late_track(films, late, container):
+    """A film of which one of the tracks begins 15 s after the other."""
+    path = os.path.join(films, f'late.{container}')
+    film, at = path_of('film.mp4'), ['-itsoffset', '15']
+    first, second = ([], at) if late == 'audio' else (at, [])
+    ffmpeg(*first, '-i', film, *second, '-i', film, '-map', '0:v', '-map', '1:a', '-c', 'copy',
+           '-t', str(SECONDS), '-y', path)
+
+
+@test
+def a_track_that_begins_late_holds_up_nothing():
+    for late, container in ('audio', 'mp4'), ('audio', 'mkv'), ('video', 'mp4'):
+        with tempfile.TemporaryDirectory() as films:
+            with_a_late_track(films, late, container)
+            with Proxy({'/films': url_of(films)}) as proxy, \
+                    Player(proxy, f'late.{container}') as player:
+                player.rtsp.socket.settimeout(15)  # the library gives up after 20 s
+                player.play()
+                for place in 2, 6, 13, 4:
+                    assert player.play(Range=f'npt={place}-') <= place + 0.1, (late, container)
+                player.read_frame()
+                player.pause()
+                player.play()
+                player.play(Range='npt=16-')
+                player.read(10)
+
+
+@test
+def quick_seeks_one_after_the_other():
+    with serve() as proxy, Player(proxy) as other:
+        other.play()
+        for name in 'film.mp4', 'film.mkv', 'film.ts', 'film.h264':
+            with Player(proxy, name) as player:
+                draw = random.Random(SEED + 5)
+                for number in range(50):
+                    place = 0 if name == 'film.h264' else draw.uniform(0, SECONDS - 1)
+                    player.play(Range=f'npt={place:.3f}-')
+                    if number % 10 == 0:
+                        player.read(1)
+                start = player.play(Range='npt=0-')
+                player.read(5)
+                assert player.pictures() == film_pictures()[:len(player.pictures())], (name, start)
+                # Leaves in the middle of one.
+                player.rtsp.send(f'PLAY {player.url} RTSP/1.0\r\nCSeq: 99\r\nRange: npt=0-\r\n'
+                                 f'Session: {player.rtsp.session}\r\n\r\n'.encode())
+                player.teardown()
+        other.read(25)
+        check_pictures(other.pictures(), 0)
+        proxy.check_alive()
+
+
+@test
+def a_raw_stream_is_opened_each_time():
+    with serve() as proxy:
+        for _ in range(60):
+            with Player(proxy, 'film.h264') as player:
+                assert player.status == 200
+                player.play()
 
 
 @test
