@@ -57,6 +57,11 @@ write_reader (JsonBuilder *builder, Reader *reader)
   json_builder_add_boolean_value (builder, sample.catching_up);
   json_builder_set_member_name (builder, "lag-seconds");
   json_builder_add_double_value (builder, (gdouble) sample.lag_ns / G_GINT64_CONSTANT (1000000000));
+  json_builder_set_member_name (builder, "delay-seconds");
+  json_builder_add_double_value (
+      builder, (gdouble) sample.delay_ns / G_GINT64_CONSTANT (1000000000));
+  json_builder_set_member_name (builder, "paused");
+  json_builder_add_boolean_value (builder, sample.paused);
   api_add_number (builder, "packets", (gint64) sample.packets);
   api_add_number (builder, "bytes", (gint64) sample.bytes);
   api_add_number (builder, "dropped", (gint64) sample.dropped);

@@ -327,10 +327,15 @@ static GstRTSPStatusCode
 on_pre_pause (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   GstRTSPMedia *media = gst_rtsp_session_media_get_media (ctx->sessmedia);
+  gboolean cache = has_cache ((Client *) client);
+  Reader *reader = client_dup_reader (client);
 
+  if (reader)
+    reader_pause (reader, cache);
+  g_clear_pointer (&reader, reader_unref);
   if (title_media_is (media))
     title_media_pausing (media);
-  else if (has_cache ((Client *) client))
+  else if (cache)
     timeshift_pause (ctx);
   return GST_RTSP_STS_OK;
 }
@@ -533,7 +538,11 @@ on_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   first = !self->session;
   if (first)
     self->session = g_strdup (gst_rtsp_session_get_sessionid (ctx->session));
+  reader = self->reader ? reader_ref (self->reader) : NULL;
   g_mutex_unlock (&self->lock);
+  if (reader)
+    reader_resume (reader);
+  g_clear_pointer (&reader, reader_unref);
   if (!first)
     return;
   transport = transport_name (ctx->sessmedia);

@@ -19,6 +19,11 @@ struct _Reader {
   const gchar *transport;
   gint64 since;
   GPtrArray *tracks; // of Track
+
+  GMutex lock; // all below
+  gboolean paused, keeps_place;
+  gint64 paused_at;
+  ReaderSample before; // when it was paused last
 };
 
 const gchar *const reader_state_names[READER_STATES + 1] = { "ok", "no-upper-layers", "references",
@@ -137,6 +142,7 @@ sample_sink (Track *track, ReaderSample *sample)
   } else {
     sample->state = MAX (sample->state, find_state (gst_structure_get_string (stats, "state")));
     sample->lag_ns = MAX (sample->lag_ns, get_uint64 (stats, "lag"));
+    sample->delay_ns = MAX (sample->delay_ns, get_uint64 (stats, "delay"));
     sample->packets += get_uint64 (stats, "packets-sent");
     sample->bytes += get_uint64 (stats, "bytes-sent");
     sample->due += get_uint64 (stats, "packets-due");
@@ -187,6 +193,7 @@ reader_new (
   GPtrArray *transports = gst_rtsp_session_media_get_transports (media);
 
   g_atomic_ref_count_init (&self->refs);
+  g_mutex_init (&self->lock);
   self->id = __atomic_add_fetch (&last_id, 1, __ATOMIC_RELAXED);
   self->mount = g_strdup (mount);
   self->peer = g_strdup (peer);
@@ -214,6 +221,7 @@ reader_unref (Reader *self)
   if (!g_atomic_ref_count_dec (&self->refs))
     return;
   g_ptr_array_unref (self->tracks);
+  g_mutex_clear (&self->lock);
   g_free (self->mount);
   g_free (self->peer);
   g_free (self);
@@ -249,14 +257,58 @@ reader_get_since (const Reader *self)
   return self->since;
 }
 
+// While it is paused the sinks know nothing of it, and then they begin to count anew.
 void
 reader_sample (Reader *self, ReaderSample *sample)
 {
+  ReaderSample before;
+  gint64 behind_us;
+
   *sample = (ReaderSample) { 0 };
+  g_mutex_lock (&self->lock);
+  before = self->before;
+  before.paused = self->paused;
+  behind_us = self->keeps_place ? g_get_monotonic_time () - self->paused_at : 0;
+  g_mutex_unlock (&self->lock);
+  if (before.paused) {
+    *sample = before;
+    sample->delay_ns += (guint64) behind_us * 1000;
+    return;
+  }
   for (guint i = 0; i < self->tracks->len; i++) {
     sample_sink (g_ptr_array_index (self->tracks, i), sample);
     sample_reports (g_ptr_array_index (self->tracks, i), sample);
   }
+  sample->packets += before.packets;
+  sample->bytes += before.bytes;
+  sample->due += before.due;
+  sample->dropped += before.dropped;
+}
+
+void
+reader_pause (Reader *self, gboolean keeps_place)
+{
+  ReaderSample now;
+
+  reader_sample (self, &now);
+  if (now.paused)
+    return;
+  now.lag_ns = 0;
+  now.catching_up = FALSE;
+  g_mutex_lock (&self->lock);
+  self->before = now;
+  self->paused = TRUE;
+  self->keeps_place = keeps_place;
+  self->paused_at = g_get_monotonic_time ();
+  g_mutex_unlock (&self->lock);
+}
+
+void
+reader_resume (Reader *self)
+{
+  g_mutex_lock (&self->lock);
+  self->paused = FALSE;
+  g_mutex_unlock (&self->lock);
 }
 
 void

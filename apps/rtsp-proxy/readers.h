@@ -35,8 +35,9 @@ typedef struct {
 typedef struct {
   guint state; // index in reader_state_names, of the track that is worst off
   guint class;
-  gboolean catching_up;
+  gboolean catching_up, paused;
   guint64 lag_ns;
+  guint64 delay_ns; // of its place behind the live edge
   // All tracks together.
   guint64 packets, bytes, due, dropped;
   ReaderLayers layers;
@@ -47,6 +48,11 @@ typedef struct {
 } ReaderSample;
 
 void reader_sample (Reader *self, ReaderSample *sample);
+
+// It is about to be paused, and its sinks to forget it; `keeps_place`: they are to go on with it
+// where it was.
+void reader_pause (Reader *self, gboolean keeps_place);
+void reader_resume (Reader *self);
 
 // Only what it reported itself.
 void reader_sample_reports (Reader *self, ReaderSample *sample);

@@ -8,6 +8,7 @@ import re
 import struct
 import tempfile
 
+from control import Controlled
 from proc import Rtsp
 from proxy import Origin, Proxy, Read, check_whole, matches, wait_until
 from tap import run, test
@@ -242,6 +243,34 @@ def a_seek_goes_where_it_says():
         assert 0 <= clock(answer['range'])[0] - oldest < 5, answer
         answer, _ = reader.play(Range='npt=2.5-')
         assert 2.4 < float(re.match(r'npt=(\d+\.\d+)-', answer['range'])[1]) < 2.6, answer
+
+
+@test
+def the_api_tells_who_is_behind_and_who_is_paused():
+    with Origin() as origin, Controlled(mount(origin)) as proxy, \
+            contextlib.ExitStack() as stack:
+        live = stack.enter_context(Client(proxy))
+        live.play()
+        live.read_seconds(DELAY + GOP + 1)
+        late = stack.enter_context(Client(proxy, proxy.url(f'/cam?delay={DELAY}')))
+        late.play()
+        late.read(video=20)
+
+        def known():
+            return proxy.get('/v1/readers')['readers']
+
+        assert [(r['delay-seconds'], r['paused']) for r in known()] == [(0, False), (DELAY, False)]
+        late.pause()
+        before = known()[1]
+        assert before['paused'] and before['state'] == 'ok' and before['packets'] > 0, before
+        live.read_seconds_more(1)
+        after = known()[1]
+        assert after['delay-seconds'] > before['delay-seconds'] > DELAY - 0.1, (before, after)
+        late.play()
+        late.read(video=20)
+        again = known()[1]
+        assert again['delay-seconds'] >= after['delay-seconds'], (after, again)
+        assert not again['paused'] and again['packets'] > after['packets'], (after, again)
 
 
 @test
