@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "timeshift.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "address.h"
@@ -15,6 +16,9 @@
 #define PACKETS_MAX (1 << 24) // fanoutsink's
 #define OLDEST G_MAXUINT64
 #define GRANTS_MAX 4
+#define DELAY_MAX ((gint64) (86400 * GST_SECOND))
+#define SECONDS_MAX 1e9            // of a Range
+#define NEAR ((gint64) GST_SECOND) // by which the join point before a place may differ from it
 
 typedef enum { ANSWER_NOTHING, ANSWER_NPT, ANSWER_CLOCK } Answer;
 
@@ -27,6 +31,16 @@ typedef struct {
 } Shift;
 
 // ---- what is asked for ----
+
+// Longer than what can be asked for elsewhere, but a time: as far back as there is something.
+static gboolean
+is_longer (const gchar *value)
+{
+  gsize n = strspn (value, "0123456789");
+  static const gchar *const units[] = { "", "s", "m", "h", NULL };
+
+  return n > 0 && g_strv_contains (units, value + n);
+}
 
 gboolean
 timeshift_take_delay (const gchar *query, gchar **rest, gint64 *delay_ns, GError **error)
@@ -44,10 +58,12 @@ timeshift_take_delay (const gchar *query, gchar **rest, gint64 *delay_ns, GError
       g_string_append_printf (left, "%s%s", left->len ? "&" : "", *pair);
     else if (*delay_ns >= 0)
       wrong = "delay is there twice";
-    else if (!schema_parse_duration (value, &ms))
-      wrong = "delay is not a time like 30, 30s or 2m";
-    else
+    else if (schema_parse_duration (value, &ms))
       *delay_ns = (gint64) ms * (gint64) GST_MSECOND;
+    else if (is_longer (value))
+      *delay_ns = DELAY_MAX;
+    else
+      wrong = "delay is not a time like 30, 30s or 2m";
   }
   g_strfreev (pairs);
   *rest = left->len > 0 ? g_string_free (left, FALSE) : (g_string_free (left, TRUE), NULL);
@@ -109,31 +125,42 @@ read_utc (const GstRTSPTimeRange *range)
   return us;
 }
 
-// When what a Range begins with came. FALSE: it is none that is known here.
+// It begins with a number, or now, and does not end before that.
 static gboolean
+is_sound (const GstRTSPTimeRange *range)
+{
+  if (range->min.type != GST_RTSP_TIME_SECONDS && range->min.type != GST_RTSP_TIME_UTC)
+    return range->min.type == GST_RTSP_TIME_NOW;
+  if (!(fabs (range->min.seconds) < SECONDS_MAX))
+    return FALSE;
+  return range->max.type != GST_RTSP_TIME_SECONDS || range->max.seconds > range->min.seconds;
+}
+
+// When what a Range begins with came.
+static GstRTSPStatusCode
 read_range (const Shift *self, const gchar *header, gint64 *came_ns, Answer *answer)
 {
+  GstRTSPStatusCode status = GST_RTSP_STS_OK;
   GstRTSPTimeRange *range = NULL;
-  gboolean known = FALSE;
   gint64 us;
 
   if (gst_rtsp_range_parse (header, &range) != GST_RTSP_OK)
-    return FALSE;
-  if (range->unit == GST_RTSP_RANGE_CLOCK && (us = read_utc (range)) >= 0) {
+    return GST_RTSP_STS_BAD_REQUEST;
+  *answer = ANSWER_NPT;
+  if (!is_sound (range)) {
+    status = GST_RTSP_STS_INVALID_RANGE;
+  } else if (range->unit == GST_RTSP_RANGE_CLOCK && (us = read_utc (range)) >= 0) {
     *came_ns = now_ns () + (us - g_get_real_time ()) * 1000;
     *answer = ANSWER_CLOCK;
-    known = TRUE;
   } else if (range->unit == GST_RTSP_RANGE_NPT && range->min.type == GST_RTSP_TIME_NOW) {
     *came_ns = now_ns ();
-    *answer = ANSWER_NPT;
-    known = TRUE;
-  } else if (range->unit == GST_RTSP_RANGE_NPT && range->min.type == GST_RTSP_TIME_SECONDS) {
+  } else if (range->unit == GST_RTSP_RANGE_NPT) {
     *came_ns = self->zero_ns + (gint64) (range->min.seconds * (gdouble) GST_SECOND);
-    *answer = ANSWER_NPT;
-    known = TRUE;
+  } else {
+    status = GST_RTSP_STS_INVALID_RANGE;
   }
   gst_rtsp_range_free (range);
-  return known;
+  return status;
 }
 
 // ---- the sinks ----
@@ -281,34 +308,40 @@ go_on (Shift *self, const GPtrArray *tracks, const gchar *name)
   self->answer = ANSWER_NPT;
 }
 
+// As far back as its URL says, or as there is something: then the answer says where that is.
 static void
+go_behind (Shift *self, const GPtrArray *tracks, const gchar *name, gint64 delay_ns)
+{
+  gint64 wanted_ns = now_ns () - delay_ns;
+
+  go_to (self, tracks, name, delay_ns);
+  self->answer = self->place_ns > wanted_ns + NEAR ? ANSWER_CLOCK : ANSWER_NPT;
+}
+
+static GstRTSPStatusCode
 play (Shift *self, const GPtrArray *tracks, GstRTSPMessage *request, gint64 delay_ns,
     const gchar *name)
 {
   gchar *header = NULL;
   gint64 came_ns = 0, now = now_ns ();
-  gboolean ranged = FALSE;
+  GstRTSPStatusCode status;
 
   self->answer = ANSWER_NOTHING;
   if (!self->played)
     self->zero_ns = now - MAX (delay_ns, 0);
-  if (gst_rtsp_message_get_header (request, GST_RTSP_HDR_RANGE, &header, 0) == GST_RTSP_OK)
-    ranged = read_range (self, header, &came_ns, &self->answer);
-  if (header && !ranged)
-    return; // the library knows what to say
-  // It would say that live streams can't be sought.
-  gst_rtsp_message_remove_header (request, GST_RTSP_HDR_RANGE, -1);
-
-  if (ranged)
+  if (gst_rtsp_message_get_header (request, GST_RTSP_HDR_RANGE, &header, 0) == GST_RTSP_OK) {
+    status = read_range (self, header, &came_ns, &self->answer);
+    if (status != GST_RTSP_STS_OK)
+      return status;
+    // The library would say that live streams can't be sought.
+    gst_rtsp_message_remove_header (request, GST_RTSP_HDR_RANGE, -1);
     go_to (self, tracks, name, now - came_ns);
-  else if (self->paused)
+  } else if (self->paused) {
     go_on (self, tracks, name);
-  else if (!self->played && delay_ns >= 0)
-    go_to (self, tracks, name, delay_ns);
-  else
-    return;
-  if (self->answer == ANSWER_NOTHING)
-    self->answer = ANSWER_NPT;
+  } else if (!self->played && delay_ns >= 0) {
+    go_behind (self, tracks, name, delay_ns);
+  }
+  return GST_RTSP_STS_OK;
 }
 
 GstRTSPStatusCode
@@ -316,13 +349,15 @@ timeshift_play (GstRTSPContext *ctx, gint64 delay_ns, const gchar *name)
 {
   Shift *self = get_shift (ctx->sessmedia);
   GPtrArray *tracks = dup_tracks (ctx->sessmedia);
+  GstRTSPStatusCode status = play (self, tracks, ctx->request, delay_ns, name);
 
-  play (self, tracks, ctx->request, delay_ns, name);
+  g_ptr_array_unref (tracks);
+  if (status != GST_RTSP_STS_OK)
+    return status;
   if (!self->played && self->answer != ANSWER_NOTHING)
     self->zero_ns = self->place_ns;
   self->played = TRUE;
   self->paused = FALSE;
-  g_ptr_array_unref (tracks);
   return GST_RTSP_STS_OK;
 }
 
