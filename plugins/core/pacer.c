@@ -124,10 +124,13 @@ repair (WeirPacer *self, int64_t raw, int64_t now, bool *joins)
 {
   int64_t due_now = now - self->upstream_ns - self->delay, time = raw + self->time_shift;
   bool ahead = time > due_now + WEIR_PACE_AHEAD_MAX;
+  bool behind = time < now - self->upstream_ns - WEIR_PACE_AHEAD_MAX
+                && self->settings.mode == WEIR_PACE_TIMESTAMP;
 
   if (!self->timed)
     return ahead || time < due_now - WEIR_PACE_AHEAD_MAX ? change_time (self, time, due_now) : time;
-  if (time <= self->time - WEIR_PACE_BACK_MAX || (ahead && time > self->time + WEIR_PACE_AHEAD_MAX))
+  if (time <= self->time - WEIR_PACE_BACK_MAX || behind
+      || (ahead && time > self->time + WEIR_PACE_AHEAD_MAX))
     return change_time (self, time, max64 (self->time + self->interval, due_now));
   if (time > self->time)
     return time;

@@ -45,7 +45,8 @@
 // Times are repaired to go forward: a frame that goes back by less than a second joins the frame
 // before; one that goes back by more, or is more than 10 s ahead of both the frame before and the
 // clock, begins where the frame before ended, and those after it follow. A first frame that is more
-// than 10 s off begins now. Packets without a time belong to the frame before. A clock that is set
+// than 10 s off begins now; by timestamp, so does any that comes more than 10 s late, as after a
+// clock was set forward. Packets without a time belong to the frame before. A clock that is set
 // back by a second or more stands still for the pacer.
 
 #include <stdbool.h>

@@ -72,7 +72,8 @@ enum {
 #define DEFAULT_MICROROUNDS 1
 #define DEFAULT_BLOCKSIZE 0
 
-#define AT_ONCE 64                                // packets in a list
+#define AT_ONCE 64 // packets in a list
+#define MAX_DURATION ((gint64) (3600 * GST_SECOND))
 #define LATENCY_STEP ((gint64) (5 * GST_MSECOND)) // so that it is not told with each frame
 
 static GstStaticPadTemplate sink_template =
@@ -431,6 +432,16 @@ time_of (const WeirRatePacer *self, GstBuffer *buffer)
   return sign > 0 ? (gint64) time : -(gint64) time;
 }
 
+// At the rate at which it is played.
+static gint64
+duration_of (const WeirRatePacer *self, GstClockTime duration)
+{
+  const gdouble rate = ABS (self->segment.rate);
+
+  return rate > 0 && rate != 1 ? (gint64) MIN ((gdouble) duration / rate, (gdouble) MAX_DURATION)
+                               : (gint64) duration;
+}
+
 static gboolean
 read_rtp_time (GstBuffer *buffer, guint32 *rtp_time)
 {
@@ -454,7 +465,7 @@ describe (const WeirRatePacer *self, GstBuffer *buffer)
     .time_ns = time_of (self, buffer) };
 
   if (GST_BUFFER_DURATION (buffer) <= G_MAXINT64)
-    packet.duration_ns = (gint64) GST_BUFFER_DURATION (buffer);
+    packet.duration_ns = duration_of (self, GST_BUFFER_DURATION (buffer));
   packet.is_rtp = self->is_rtp && read_rtp_time (buffer, &packet.rtp_time);
   return packet;
 }

@@ -316,6 +316,23 @@ a_clock_set_back_stands_still (void)
   CHECK_INT (weir_pacer_due (&pacer, 20 * SECOND + 29 * MS), 20 * SECOND + 30 * MS);
 }
 
+static void
+a_clock_set_forward_costs_one_frame_its_time (void)
+{
+  begin (&by_timestamp);
+  for (int64_t k = 0; k < 5; k++)
+    add_frame (k * 40 * MS, k * 40 * MS, 4);
+  for (int64_t k = 5; k < 10; k++)
+    add_frame (3600 * SECOND + k * 40 * MS, k * 40 * MS, 4);
+  play (0);
+  CHECK_INT (n_left, 40);
+  for (size_t i = 4; i < 20; i++) // of the first nobody knows how long it is
+    CHECK_INT (left[i], (int64_t) i * 10 * MS);
+  for (size_t i = 20; i < 40; i++)
+    CHECK_INT (left[i], 3600 * SECOND + (int64_t) i * 10 * MS);
+  CHECK_INT (pacer.counts.repaired, 1);
+}
+
 // ---- waking late ----
 
 static void
@@ -738,6 +755,7 @@ main (void)
   RUN (without_times_packets_leave_as_they_come);
   RUN (rtp_without_times_comes_when_it_comes);
   RUN (a_clock_set_back_stands_still);
+  RUN (a_clock_set_forward_costs_one_frame_its_time);
   RUN (who_overslept_catches_up_and_stays_on_time);
   RUN (no_period_has_more_than_its_rate);
   RUN (what_waits_leaves_at_the_whole_rate);

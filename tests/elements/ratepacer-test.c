@@ -271,6 +271,101 @@ test_bad_rtp (void)
   end (h, 5);
 }
 
+/* Times and clocks */
+
+// Waits until the pacer waits by this clock, and moves it there.
+static void
+move_clock_to (GstClock *clock, GstClockTime expected)
+{
+  GstClockID id;
+
+  gst_test_clock_wait_for_next_pending_id (GST_TEST_CLOCK (clock), &id);
+  g_assert_cmpuint (gst_clock_id_get_time (id), ==, expected);
+  gst_test_clock_set_time (GST_TEST_CLOCK (clock), expected);
+  g_assert_true (gst_test_clock_process_id (GST_TEST_CLOCK (clock), id));
+}
+
+// The pipeline takes another clock, which is ahead, and one which is behind.
+static void
+test_clock_jumps (void)
+{
+  GstHarness *h = make ("", RTP_CAPS);
+  GstClock *ahead = gst_test_clock_new_with_start_time (3600 * GST_SECOND);
+  GstClock *behind = gst_test_clock_new_with_start_time (10 * GST_SECOND);
+
+  push_frame (h, 0, 4);
+  push_frame (h, 1, 4);
+  for (guint i = 0; i < 5; i++) {
+    if (i > 0)
+      move_to (h, i * 10 * MS);
+    expect (h, i, 1200);
+  }
+  // What waits is due at once; what comes then leaves evenly.
+  g_assert_true (gst_element_set_clock (h->element, ahead));
+  for (guint i = 5; i < 8; i++)
+    expect (h, i, 1200);
+  push_frame (h, 2, 4);
+  for (guint i = 8; i < 12; i++) {
+    if (i > 8)
+      move_clock_to (ahead, 3600 * GST_SECOND + (i - 8) * 10 * MS);
+    expect (h, i, 1200);
+  }
+  g_assert_cmpuint (stat_of (h, "repaired"), ==, 1);
+  // Behind: time stands still where it was.
+  push_frame (h, 3, 4);
+  gst_test_clock_wait_for_next_pending_id (GST_TEST_CLOCK (ahead), NULL);
+  g_assert_true (gst_element_set_clock (h->element, behind));
+  for (guint i = 12; i < 16; i++) {
+    move_clock_to (behind, 10 * GST_SECOND + (i - 11) * 10 * MS);
+    expect (h, i, 1200);
+  }
+  gst_object_unref (ahead);
+  gst_object_unref (behind);
+  end (h, 16);
+}
+
+// Twice as fast, a frame has half the time, whatever it says of its length.
+static void
+test_rate (void)
+{
+  GstHarness *h = make ("", RTP_CAPS);
+  GstSegment segment;
+
+  gst_segment_init (&segment, GST_FORMAT_TIME);
+  segment.rate = 2;
+  gst_harness_push_event (h, gst_event_new_segment (&segment));
+  for (guint k = 0; k < 3; k++) {
+    push_frame (h, k, 4); // one at a time, so that its own length is all that is known
+    for (guint i = 0; i < 4; i++) {
+      if (k + i > 0)
+        move_to (h, (4 * k + i) * 5 * MS);
+      expect (h, 4 * k + i, 1200);
+    }
+  }
+  end (h, 12);
+}
+
+// Missing, back, a jump: in their order, each when it would have been due, and counted.
+static void
+test_times_are_repaired (void)
+{
+  static const GstClockTime times[] = { 0, 40 * MS, GST_CLOCK_TIME_NONE, 80 * MS, 70 * MS, 120 * MS,
+    3600 * GST_SECOND, 3600 * GST_SECOND + 40 * MS, 0, 40 * MS };
+  static const guint due[] = { 0, 40, 80, 80, 80, 120, 160, 200, 240, 280 };
+  GstHarness *h = make ("max-burst=8", TS_CAPS);
+
+  for (guint i = 0; i < G_N_ELEMENTS (times); i++)
+    gst_harness_push (h, make_buffer (188, times[i], (guint8) i));
+  for (guint i = 0; i < G_N_ELEMENTS (times); i++) {
+    if (i > 0 && due[i] != due[i - 1])
+      move_to (h, due[i] * MS);
+    expect (h, i, 188);
+  }
+  g_assert_cmpuint (stat_of (h, "repaired"), ==, 4);
+  g_assert_cmpuint (stat_of (h, "late"), ==, 0);
+  end (h, G_N_ELEMENTS (times));
+}
+
 /* Events and queries */
 
 static void
@@ -308,6 +403,33 @@ test_events_keep_their_order (void)
   expect (h, 1, 1200);
   expect_event (h, GST_EVENT_EOS);
   end (h, 3);
+}
+
+// RTP, then something else, which is cut; and a gap in between.
+static void
+test_caps_change_in_the_stream (void)
+{
+  GstHarness *h = make ("blocksize=1000", RTP_CAPS);
+
+  push_frame (h, 0, 2);
+  gst_harness_push_event (h, gst_event_new_gap (30 * MS, 10 * MS));
+  gst_harness_set_src_caps_str (h, TS_CAPS);
+  gst_harness_push (h, make_buffer (1500, 40 * MS, 7));
+  expect (h, 0, 1200);
+  expect_event (h, GST_EVENT_STREAM_START);
+  expect_event (h, GST_EVENT_CAPS);
+  expect_event (h, GST_EVENT_SEGMENT);
+  g_assert_null (gst_harness_try_pull_event (h));
+  move_to (h, 20 * MS);
+  expect (h, 1, 1200);
+  expect_event (h, GST_EVENT_GAP);
+  expect_event (h, GST_EVENT_CAPS);
+  expect_event (h, GST_EVENT_SEGMENT);
+  move_to (h, 40 * MS);
+  expect (h, 7, 1000);
+  move_to (h, 60 * MS);
+  expect (h, 7, 500);
+  end (h, 4);
 }
 
 static void
@@ -692,6 +814,10 @@ main (int argc, char **argv)
   g_test_add_func ("/ratepacer/rounds", test_rounds);
   g_test_add_func ("/ratepacer/blocksize", test_blocksize);
   g_test_add_func ("/ratepacer/bad-rtp", test_bad_rtp);
+  g_test_add_func ("/ratepacer/clock-jumps", test_clock_jumps);
+  g_test_add_func ("/ratepacer/rate", test_rate);
+  g_test_add_func ("/ratepacer/times-are-repaired", test_times_are_repaired);
+  g_test_add_func ("/ratepacer/caps-change-in-the-stream", test_caps_change_in_the_stream);
   g_test_add_func ("/ratepacer/events-keep-their-order", test_events_keep_their_order);
   g_test_add_func ("/ratepacer/flush", test_flush);
   g_test_add_func (
