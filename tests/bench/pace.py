@@ -40,6 +40,8 @@ SENDERS = {
 FAN_OUTS = {
     'stock sync=true': 'multiudpsink sync=true',
     'ratepacer': 'ratepacer ! fanoutsink sync=false',
+    'ratepacer, 6 Mb/s': 'ratepacer mode=bitrate bitrate=6000000 ! '
+                         'fanoutsink sync=false max-coalesce=0',
 }
 PACKET = 1400
 
@@ -163,9 +165,10 @@ def run(rig, quick):
         for megabits in (4,) if quick else (1, 4, 12):
             for sender in SENDERS:
                 yield f'{megabits} Mb/s', sender, gaps(rig, sender, megabits, 8)
-        # Twice and one and a half times what the stream needs, and a queue like that of a NIC.
-        for readers, line, queue in ((1, 8, 50),) if quick else ((1, 8, 50), (20, 120, 256)):
-            for sender in SENDERS:
+        # Readers, the line in Mb/s, its queue in packets. The first carries a keyframe that is spread
+        # over its time, the second only what has the stream's rate.
+        for readers, line, queue in ((1, 50, 50), (1, 8, 50)) + (() if quick else ((20, 160, 200),)):
+            for sender in FAN_OUTS:
                 case = f'{readers} of 4 Mb/s, {line} Mb/s and {queue} packets'
                 yield case, sender, losses(rig, sender, readers, line, queue, 8)
         for streams in (2000,) if quick else (200, 1000, 2000):
