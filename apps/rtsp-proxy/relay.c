@@ -531,13 +531,13 @@ relay_get_timestamp (Relay *self, guint index, gint64 time)
   return timestamp;
 }
 
-gconstpointer
+guint64
 relay_get_origin (Relay *self, gint64 *offset)
 {
-  gconstpointer origin;
+  guint64 origin;
 
   g_mutex_lock (&self->lock);
-  origin = self->origin ? self->origin : self;
+  origin = self->origin ? self->origin : self->id;
   *offset = self->origin ? self->origin_offset : 0;
   g_mutex_unlock (&self->lock);
   return origin;
@@ -556,9 +556,11 @@ relay_get_stats (Relay *self, RelayStats *stats)
 Relay *
 relay_new (void)
 {
+  static guint64 last_id; // atomic
   Relay *self = g_new0 (Relay, 1);
 
   g_atomic_ref_count_init (&self->refs);
+  self->id = __atomic_add_fetch (&last_id, 1, __ATOMIC_RELAXED);
   g_mutex_init (&self->lock);
   self->links = g_ptr_array_new_with_free_func (link_unref);
   for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {

@@ -62,18 +62,19 @@ struct _RelaySource {
   // Under the relay's lock.
   GPtrArray *caps; // NULL: it has not begun
   SourceTrack tracks[RELAY_MAX_TRACKS];
-  gconstpointer origin; // the relay that its media come from; NULL: none
-  gint64 start;         // the instant of this life's bases, in the origin's time
-  gboolean life_open;   // this life's place in the relay's time is fixed
-  gint64 life_arrival;  // now of its first packet
-  gint64 life_start;    // ns of the relay's time
-  gint64 tolerance_s;   // how far its bases may be off
-  gboolean flows;       // that has been told
-  Standby *standby;     // while it stands by
+  guint64 origin;      // of the relay that its media come from; 0: none
+  gint64 start;        // the instant of this life's bases, in the origin's time
+  gboolean life_open;  // this life's place in the relay's time is fixed
+  gint64 life_arrival; // now of its first packet
+  gint64 life_start;   // ns of the relay's time
+  gint64 tolerance_s;  // how far its bases may be off
+  gboolean flows;      // that has been told
+  Standby *standby;    // while it stands by
 };
 
 struct _Relay {
   gatomicrefcount refs;
+  guint64 id;  // of no other relay ever, as another one's address may be. Not 0
   GMutex lock; // all below; that of a relay before one behind it
   RelayTrack tracks[RELAY_MAX_TRACKS];
   guint n_tracks;
@@ -82,7 +83,7 @@ struct _Relay {
   RelaySource *current, *next;
   gint64 last_arrival; // now of the last packet of any life
   // Where its time comes from: the relay that the media of its current or last source come from.
-  gconstpointer origin; // NULL: itself
+  guint64 origin;       // its id; 0: itself
   gint64 origin_offset; // its time - the origin's
   gint64 n_missing;     // what comes late is taken off
   RelayStats stats;
@@ -104,7 +105,7 @@ void relay_drain (Relay *self, guint track);
 // ---- relay.c, without it ----
 
 // An instant t of its time is t - *offset of the time of its origin, which may be itself.
-gconstpointer relay_get_origin (Relay *self, gint64 *offset);
+guint64 relay_get_origin (Relay *self, gint64 *offset);
 
 // Tells the relays behind this one what goes out.
 void relay_begin_links (Relay *self);

@@ -481,7 +481,7 @@ take (RelaySource *self)
 }
 
 static RelayTracks
-begin (RelaySource *self, GPtrArray *caps, gconstpointer origin, gint64 start)
+begin (RelaySource *self, GPtrArray *caps, guint64 origin, gint64 start)
 {
   Relay *relay = self->relay;
   RelayTracks tracks;
@@ -511,14 +511,14 @@ begin (RelaySource *self, GPtrArray *caps, gconstpointer origin, gint64 start)
 RelayTracks
 relay_source_begin (RelaySource *self, GPtrArray *caps)
 {
-  return begin (self, caps, NULL, 0);
+  return begin (self, caps, 0, 0);
 }
 
 RelayTracks
 relay_source_begin_from (RelaySource *self, GPtrArray *caps, Relay *from, gint64 start)
 {
   gint64 offset;
-  gconstpointer origin = relay_get_origin (from, &offset);
+  guint64 origin = relay_get_origin (from, &offset);
 
   return begin (self, caps, origin, start - offset);
 }

@@ -111,7 +111,7 @@ def one_with_other_tracks_costs_the_readers_their_connection():
 def a_file_has_the_same_tracks_each_time():
     with Proxy({'/cam': {'upstream': f'file://{CLIP}', 'linger': '0s'}}) as proxy:
         for n in range(1, 4):
-            assert Read(proxy.url(), duration=3).result()['totals']['ok'] == 1
+            assert Read(proxy.url(), duration=1).result()['totals']['ok'] == 1
             wait_until(lambda n=n: len(matches(proxy, 'down: no readers')) == n, 5, 'down')
         assert 'other tracks' not in proxy.output()
 

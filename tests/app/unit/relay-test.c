@@ -482,6 +482,48 @@ goes_on_at_the_same_instant (Fixture *f, gconstpointer unused)
   relay_unref (root);
 }
 
+// At the address of one that is gone, if that is to be had.
+static Relay *
+relay_new_at (gconstpointer address)
+{
+  GPtrArray *others = g_ptr_array_new_with_free_func ((GDestroyNotify) relay_unref);
+  Relay *relay = relay_new ();
+
+  while (relay != address && others->len < 100) {
+    g_ptr_array_add (others, relay);
+    relay = relay_new ();
+  }
+  g_ptr_array_unref (others);
+  return relay;
+}
+
+// A relay that is gone and a new one in its place have no time in common.
+static void
+goes_on_behind_a_new_relay (Fixture *f, gconstpointer unused)
+{
+  gconstpointer gone = NULL;
+  GPtrArray *caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
+
+  g_ptr_array_add (caps, gst_caps_from_string (H264));
+  for (guint16 life = 0; life < 2; life++) {
+    Relay *from = life ? relay_new_at (gone) : relay_new ();
+
+    gone = from;
+    relay_source_begin_from (f->source, caps, from, 0);
+    relay_unref (from);
+    for (guint16 i = 0; i < 5; i++) {
+      guint16 seq = 5 * life + i;
+      GstSample *sample;
+
+      push (f, seq, i * FRAME, 1 + life, (1 + 10 * life) * SECOND + i * SECOND / 30);
+      sample = pull (f, 5 * GST_SECOND);
+      g_assert_nonnull (sample);
+      gst_sample_unref (sample);
+    }
+  }
+  g_ptr_array_unref (caps);
+}
+
 #define ADD(name, function) g_test_add (name, Fixture, NULL, set_up, function, tear_down)
 
 int
@@ -498,6 +540,7 @@ main (int argc, char **argv)
   ADD ("/relay/silent", a_silent_one_is_not_waited_for);
   ADD ("/relay/other-tracks", other_tracks_only_stand_by);
   ADD ("/relay/same-instant", goes_on_at_the_same_instant);
+  ADD ("/relay/new-relay", goes_on_behind_a_new_relay);
   g_test_add_func ("/relay/tracks", knows_its_tracks);
   g_test_add_func ("/relay/published", publishes_the_codec_only);
   return g_test_run ();
