@@ -813,6 +813,115 @@ test_flush (void)
   end (p, NULL);
 }
 
+// Readers in other pipelines, which the flush does not get to, go on with what comes then.
+static void
+test_flush_of_a_channel (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "channel", "flush", NULL);
+  GstHarness *r = make_reader ("channel", "flush", "start", 2, NULL);
+  GstSegment segment;
+
+  push_frames (p, 0, 5, 10);
+  gst_harness_play (r);
+  for (guint i = 0; i < 5; i++)
+    expect (r, i);
+  gst_harness_push_event (p, gst_event_new_flush_start ());
+  gst_harness_push_event (p, gst_event_new_flush_stop (TRUE));
+  gst_segment_init (&segment, GST_FORMAT_TIME);
+  gst_harness_push_event (p, gst_event_new_segment (&segment));
+  push_frames (p, 7, 2, 10);
+  expect_discont (r, 7, TRUE);
+  expect_discont (r, 8, FALSE);
+  end (p, r);
+}
+
+// Each at a pad, and in another pipeline: the caps come between the buffers that they are of.
+static void
+test_caps_change_while_playing (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "channel", "caps", NULL);
+  GstHarness *readers[] = { add_pad (p, "live", 0), make_reader ("channel", "caps", NULL) };
+  GstCaps *caps;
+
+  gst_harness_play (readers[1]);
+  push_frames (p, 0, 1, 1);
+  for (guint i = 0; i < 2; i++) {
+    expect (readers[i], 0);
+    gst_event_unref (next_event (readers[i], GST_EVENT_CAPS));
+  }
+  gst_harness_push_event (p, gst_event_new_caps (gst_caps_from_string ("video/x-vp8")));
+  gst_harness_push_event (p, gst_event_new_gap (FRAME, FRAME));
+  push_frames (p, 2, 1, 1);
+  for (guint i = 0; i < 2; i++) {
+    expect_discont (readers[i], 2, FALSE);
+    gst_event_unref (next_event (readers[i], GST_EVENT_CAPS));
+    gst_event_unref (next_event (readers[i], GST_EVENT_GAP));
+    caps = gst_pad_get_current_caps (readers[i]->sinkpad);
+    g_assert_true (gst_structure_has_name (gst_caps_get_structure (caps, 0), "video/x-vp8"));
+    gst_caps_unref (caps);
+  }
+  remove_pad (p, readers[0]);
+  end (p, readers[1]);
+}
+
+static void
+push_at (GstHarness *p, guint number, GstClockTime pts)
+{
+  GstBuffer *buffer = make_buffer (number, TRUE);
+
+  GST_BUFFER_PTS (buffer) = pts;
+  gst_test_clock_advance_time (test_clock, FRAME);
+  gst_harness_push (p, buffer);
+}
+
+// Missing, back, a jump: all come out in their order, as they came in, and the cache's time goes
+// on. That of what has none is the one before.
+static void
+test_times_are_repaired (void)
+{
+  static const GstClockTime times[] = { 0, FRAME, GST_CLOCK_TIME_NONE, 3 * FRAME,
+    3 * FRAME - FRAME / 2, 5 * FRAME, 3600 * GST_SECOND, 3600 * GST_SECOND + FRAME, 0, FRAME };
+  GstHarness *p = publish (RAW_CAPS, "channel", "times", NULL);
+  GstHarness *r = make_reader ("channel", "times", "start", 2, NULL);
+
+  for (guint i = 0; i < G_N_ELEMENTS (times); i++)
+    push_at (p, i, times[i]);
+  gst_harness_play (r);
+  for (guint i = 0; i < G_N_ELEMENTS (times); i++) {
+    GstBuffer *buffer = pull (r, i);
+
+    g_assert_cmpuint (GST_BUFFER_PTS (buffer), ==, times[i]);
+    gst_buffer_unref (buffer);
+  }
+  g_assert_cmpuint (stat_of (p->element, "repaired"), ==, 4);
+  g_assert_cmpuint (stat_of (p->element, "oldest"), ==, 0);
+  g_assert_cmpuint (stat_of (p->element, "newest"), ==, 10 * FRAME);
+  end (p, r);
+}
+
+// The clock is set forward: what waits for it is due, and what comes then is as late as it was.
+static void
+test_clock_jump (void)
+{
+  GstHarness *p = publish (RAW_CAPS, NULL);
+  GstHarness *h = add_pad (p, "live", 20 * FRAME);
+
+  push_frames (p, 0, 5, 10);
+  gst_test_clock_wait_for_next_pending_id (test_clock, NULL);
+  gst_test_clock_advance_time (test_clock, 3600 * GST_SECOND);
+  gst_test_clock_crank (test_clock);
+  for (guint i = 0; i < 5; i++)
+    expect_discont (h, i, i == 0);
+  push_frames (p, 5, 2, 10);
+  g_assert_cmpint (gst_harness_buffers_in_queue (h), ==, 0);
+  g_assert_cmpuint (move_clock (), ==, 19 * FRAME);
+  expect_discont (h, 5, FALSE);
+  g_assert_cmpuint (move_clock (), ==, FRAME);
+  expect_discont (h, 6, FALSE);
+  remove_pad (p, h);
+  end (p, NULL);
+}
+
 static GstEvent *
 make_seek (gint64 to, GstSeekFlags flags)
 {
@@ -996,6 +1105,10 @@ main (int argc, char **argv)
   g_test_add_func ("/intervalcache/delay-of-a-newcomer-longer-than-the-window",
       test_delay_of_a_newcomer_longer_than_the_window);
   g_test_add_func ("/intervalcache/flush", test_flush);
+  g_test_add_func ("/intervalcache/flush-of-a-channel", test_flush_of_a_channel);
+  g_test_add_func ("/intervalcache/caps-change-while-playing", test_caps_change_while_playing);
+  g_test_add_func ("/intervalcache/times-are-repaired", test_times_are_repaired);
+  g_test_add_func ("/intervalcache/clock-jump", test_clock_jump);
   g_test_add_func ("/intervalcache/seek", test_seek);
   g_test_add_func ("/intervalcache/eos", test_eos);
   g_test_add_func ("/intervalcache/stops-at-once", test_stops_at_once);
