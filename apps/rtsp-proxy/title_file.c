@@ -12,7 +12,9 @@ typedef struct {
   gint muted;         // atomic: nobody takes it
   gboolean has_begun; // there is something of it. Of the demuxer's thread
   gboolean is_here;   // since it was sought, too. Of the demuxer's thread
-  guint64 n_frames;   // of a raw stream, from its beginning. Of its thread
+  gboolean video;
+  GstClockTime lead; // title_file_get_lead(). With the queue's object lock
+  guint64 n_frames;  // of a raw stream, from its beginning. Of its thread
 } Track;
 
 struct _File {
@@ -56,13 +58,39 @@ is_inside (GstPad *pad, GstClockTime at)
   return inside;
 }
 
+static void
+set_lead (Track *track, GstClockTime lead)
+{
+  GST_OBJECT_LOCK (track->queue);
+  track->lead = lead;
+  GST_OBJECT_UNLOCK (track->queue);
+}
+
+static void
+note_flush (Track *track)
+{
+  track->is_here = FALSE;
+  set_lead (track, GST_CLOCK_TIME_NONE);
+}
+
+static void
+note_buffer (Track *track, GstBuffer *buffer, gboolean passes)
+{
+  gboolean keyframe = !GST_BUFFER_FLAG_IS_SET (buffer, GST_BUFFER_FLAG_DELTA_UNIT);
+
+  if (track->video && keyframe && !track->is_here)
+    set_lead (track, passes ? GST_CLOCK_TIME_NONE : GST_BUFFER_PTS (buffer));
+  track->has_begun |= passes;
+  track->is_here |= passes;
+}
+
 // Without anything of a track, as of a file that is cut off behind its header, the library would
 // wait for it in vain.
 static void
 note_event (Track *track, GstEventType type)
 {
   if (type == GST_EVENT_FLUSH_STOP)
-    track->is_here = FALSE;
+    note_flush (track);
   else if (type == GST_EVENT_GAP)
     track->has_begun = track->is_here = TRUE;
   else if (type == GST_EVENT_EOS && !track->has_begun)
@@ -84,8 +112,7 @@ filter (GstPad *pad, GstPadProbeInfo *info, gpointer data)
     passes |= type != GST_EVENT_EOS;
   } else {
     passes = passes && is_inside (pad, GST_BUFFER_PTS (GST_PAD_PROBE_INFO_BUFFER (info)));
-    track->has_begun |= passes;
-    track->is_here |= passes;
+    note_buffer (track, GST_PAD_PROBE_INFO_BUFFER (info), passes);
   }
   return passes ? GST_PAD_PROBE_OK : GST_PAD_PROBE_DROP;
 }
@@ -133,20 +160,30 @@ on_full (GstElement *queue, File *self)
   }
 }
 
+// Whoever is just putting something into the queue, and may wait there for room, has its lock.
+static void
+fill_gap (GstElement *queue)
+{
+  GstPad *pad = gst_element_get_static_pad (queue, "sink");
+  guint n_waiting;
+
+  if (GST_PAD_STREAM_TRYLOCK (pad)) {
+    g_object_get (queue, "current-level-buffers", &n_waiting, NULL);
+    if (n_waiting == 0)
+      send_gap (queue, queue);
+    GST_PAD_STREAM_UNLOCK (pad);
+  }
+  gst_object_unref (pad);
+}
+
 void
 title_file_fill_gaps (GstElement *self)
 {
   File *file = g_object_get_data (G_OBJECT (self), "file");
-  guint n_waiting;
 
   for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
-    Track *track = &file->tracks[i];
-
-    if (!track->queue || g_atomic_int_get (&track->muted))
-      continue;
-    g_object_get (track->queue, "current-level-buffers", &n_waiting, NULL);
-    if (n_waiting == 0)
-      send_gap (track->queue, track->queue);
+    if (file->tracks[i].queue && !g_atomic_int_get (&file->tracks[i].muted))
+      fill_gap (file->tracks[i].queue);
   }
 }
 
@@ -265,6 +302,8 @@ make_branch (File *self, const TracksKind *kind, GError **error)
   GstElement *branch = gst_parse_bin_from_description (text, TRUE, error);
 
   track->file = self;
+  track->video = kind->video;
+  track->lead = GST_CLOCK_TIME_NONE;
   if (branch && self->raw)
     watch_raw (branch, payloader, track);
   else if (branch)
@@ -421,6 +460,24 @@ title_file_mute (GstElement *self, guint track, gboolean muted)
 
   if (track < RELAY_MAX_TRACKS)
     g_atomic_int_set (&file->tracks[track].muted, muted);
+}
+
+GstClockTime
+title_file_get_lead (GstElement *self)
+{
+  File *file = g_object_get_data (G_OBJECT (self), "file");
+  GstClockTime least = GST_CLOCK_TIME_NONE;
+
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
+    Track *track = &file->tracks[i];
+
+    if (!track->queue || g_atomic_int_get (&track->muted))
+      continue;
+    GST_OBJECT_LOCK (track->queue);
+    least = MIN (least, track->lead);
+    GST_OBJECT_UNLOCK (track->queue);
+  }
+  return least;
 }
 
 static gboolean

@@ -14,6 +14,10 @@ void title_file_mute (GstElement *self, guint track, gboolean muted);
 // It is paused: tracks of which nothing is there have a gap, so that no sink waits for them.
 void title_file_fill_gaps (GstElement *self);
 
+// After a seek: when the keyframe is to be shown that what comes depends on, but that is left out
+// as it is before the place; GST_CLOCK_TIME_NONE, as a rule: it begins with the keyframe.
+GstClockTime title_file_get_lead (GstElement *self);
+
 // That of the longest track, in ns; -1: unknown.
 gint64 title_file_get_duration (GstElement *self);
 

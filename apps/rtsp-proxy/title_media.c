@@ -206,6 +206,26 @@ rates_are_known (GstRTSPMedia *media)
   return TRUE;
 }
 
+// Not every demuxer goes to keyframes, as of fragmented MP4. A little before it, as the library's
+// times are not exact: what leads there is left out.
+static void
+go_to_keyframe (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate)
+{
+  GstRTSPTimeRange *from;
+  GstClockTime lead;
+
+  if (!range || gst_rtsp_media_get_status (media) == GST_RTSP_MEDIA_STATUS_ERROR)
+    return;
+  title_media_settle (media);
+  lead = title_file_get_lead (((TitleMedia *) media)->file);
+  if (!GST_CLOCK_TIME_IS_VALID (lead))
+    return;
+  from = range_from (lead > GST_USECOND ? lead - GST_USECOND : 0);
+  from->max = range->max;
+  gst_rtsp_media_seek_trickmode (media, from, flags, rate, 0);
+  gst_rtsp_range_free (from);
+}
+
 static void
 go_back (GstRTSPMedia *media, GstSeekFlags flags)
 {
@@ -224,6 +244,7 @@ title_media_seek (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags fla
   gboolean known;
 
   gst_rtsp_media_seek_trickmode (media, range, flags, rate, 0);
+  go_to_keyframe (media, range, flags, rate);
   if (gst_rtsp_media_get_status (media) == GST_RTSP_MEDIA_STATUS_ERROR)
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   title_media_settle (media);

@@ -22,6 +22,7 @@ from tap import Skip, run, test
 FPS = 25
 SECONDS = 20
 SEED = 7
+TS_START = 0.7  # the time of the first picture, as FFmpeg makes MPEG-TS
 
 
 def ffmpeg(*words, data=None):
@@ -108,6 +109,11 @@ class Player:
         self.answer = headers
         return float(re.search(r'npt=([\d.]+)-', headers['range'])[1])
 
+    def after_start(self, packet):
+        """The seconds from what the answer tells to a packet of the first track."""
+        start = int(re.search(r'stream=0;seq=\d+;rtptime=(\d+)', self.answer['rtp-info'])[1])
+        return (packet[1] - start) % 2**32 / 90000
+
     def pause(self):
         assert self.rtsp.request('PAUSE', self.url)[0] == 200
         waiting, self.rtsp.frames = self.rtsp.frames, []
@@ -146,6 +152,12 @@ class Player:
         for (a, *_), (b, *_) in zip(whole, whole[1:]):
             assert b == (a + 1) % 65536, f'{a} is followed by {b}'
         return pictures(['-f', 'h264', '-i', '-'], annex_b(whole))
+
+
+def first_keyframe(packets):
+    """The first packet of the first IDR picture."""
+    return next(packet for packet in packets
+                if 5 in (packet[3][0] & 31, (packet[3][0] & 31 == 28) * (packet[3][1] & 31)))
 
 
 def has_bye(data):
@@ -240,6 +252,15 @@ def matroska_is_sought_as_exactly():
 
 
 @test
+def fragmented_mp4_is_sought_as_exactly():
+    with tempfile.TemporaryDirectory() as films:
+        ffmpeg('-i', path_of('film.mp4'), '-c', 'copy', '-movflags', '+frag_keyframe+empty_moov',
+               os.path.join(films, 'film.mp4'))
+        with Proxy({'/films': url_of(films)}) as proxy, Player(proxy) as player:
+            check_seeks(player, 6, SEED + 1)
+
+
+@test
 def paused_it_goes_on_without_a_gap():
     with serve() as proxy, Player(proxy) as player:
         check_pictures(played(player, player.play(Range='npt=3-'), 40), 3)
@@ -318,6 +339,9 @@ def a_transport_stream_is_sought_by_its_clock():
             got = player.pictures()
             first = film_pictures().index(got[0])
             assert first % FPS == 0 and got == film_pictures()[first:first + len(got)], first
+            # The place that the answer tells, and so that of the picture, is true.
+            told = start + player.after_start(first_keyframe(player.packets))
+            assert abs(told - (TS_START + first / FPS)) < 0.01, (told, first)
 
 
 @test
