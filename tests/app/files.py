@@ -345,6 +345,26 @@ def a_transport_stream_is_sought_by_its_clock():
 
 
 @test
+def a_transport_stream_whose_clock_goes_back_and_jumps():
+    with tempfile.TemporaryDirectory() as films:
+        part, later = os.path.join(films, 'part.ts'), os.path.join(films, 'later.ts')
+        ffmpeg('-i', path_of('film.mp4'), '-t', '2', '-c', 'copy', part)
+        ffmpeg('-i', path_of('film.mp4'), '-t', '2', '-c', 'copy', '-output_ts_offset', '50000',
+               later)
+        with open(os.path.join(films, 'film.ts'), 'wb') as film:
+            for name in part, later, part:
+                with open(name, 'rb') as file:
+                    shutil.copyfileobj(file, film)
+        with Proxy({'/films': url_of(films)}) as proxy, Player(proxy, 'film.ts') as player:
+            player.play()
+            player.read_to_end()
+            assert player.pictures() == 3 * film_pictures()[:2 * FPS]
+            times = [packet[1] for packet in player.packets]
+            assert all((b - a) % 2**32 < 2**31 for a, b in zip(times, times[1:]))
+            assert (times[-1] - times[0]) % 2**32 < 8 * 90000
+
+
+@test
 def a_raw_stream_can_be_gone_back_in():
     with serve() as proxy, Player(proxy, 'film.h264') as player:
         player.play()
