@@ -276,14 +276,35 @@ title_media_is (GstRTSPMedia *media)
   return G_TYPE_CHECK_INSTANCE_TYPE (media, title_media_get_type ());
 }
 
+// Not where there is nothing of a track for long that says only in its media what it is.
+static gboolean
+can_be_described (GstRTSPMedia *media)
+{
+  gboolean known = TRUE;
+  GstCaps *caps;
+
+  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
+    caps = gst_rtsp_stream_get_caps (gst_rtsp_media_get_stream (media, i));
+    known &= caps != NULL;
+    gst_clear_caps (&caps);
+  }
+  return known;
+}
+
 gboolean
 title_media_prepare (GstRTSPMedia *media, GstRTSPThread *thread, GError **error)
 {
   TitleMedia *self = (TitleMedia *) media;
 
   if (gst_rtsp_media_prepare (media, thread)) {
-    g_atomic_int_set (&self->ready, TRUE);
-    return TRUE;
+    if (can_be_described (media)) {
+      g_atomic_int_set (&self->ready, TRUE);
+      return TRUE;
+    }
+    gst_rtsp_media_unprepare (media);
+    g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
+        "it can't be played: a track begins too late to be known");
+    return FALSE;
   }
   g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED, "it can't be played: %s",
       self->error ? self->error->message : "nothing came of it in time");

@@ -459,6 +459,15 @@ def a_track_that_begins_late_holds_up_nothing():
 
 
 @test
+def a_track_of_which_nothing_is_known():
+    with tempfile.TemporaryDirectory() as films:
+        with_a_late_track(films, 'audio', 'ts')
+        with Proxy({'/films': url_of(films)}) as proxy:
+            assert Player(proxy, 'late.ts').status == 415
+            proxy.wait_for_line('refused, /films/late.ts: .* a track begins too late to be known')
+
+
+@test
 def quick_seeks_one_after_the_other():
     with serve() as proxy, Player(proxy) as other:
         other.play()
