@@ -542,7 +542,9 @@ static const SchemaKey mount_keys[] = {
   { "switch-timeout", SCHEMA_DURATION, AT (switch_timeout_ms), "10s", 100,
       .help = "how long a new pipeline may take to replace the one that runs" },
   { "on-demand", SCHEMA_FLAG, AT (on_demand), "yes",
-      .help = "`yes`: the upstream is started by the first reader; `no`: it always runs" },
+      .help =
+          "`yes`: the upstream is started by the first reader; `no`: it always runs, so that the "
+          "first one sees a picture at once, too" },
   { "linger", SCHEMA_DURATION, AT (linger_ms), "10s",
       .help = "how long it runs on after the last reader" },
   { "start-timeout", SCHEMA_DURATION, AT (start_timeout_ms), "10s", 100,
