@@ -14,7 +14,7 @@ from servers import CACHE, ROOT, raise_file_limit, servers
 from tap import Skip
 
 NAMES = ('core', 'layers', 'many', 'delays', 'fanout', 'join', 'lag', 'signal_rate', 'relay', 'pace',
-         'graph', 'interval', 'adapt')
+         'vod', 'graph', 'interval', 'adapt')
 
 
 def commit():
