@@ -192,7 +192,7 @@ set_setting (WeirFanoutSink *self, guint id, const GValue *value)
       settings->catch_up_rate = g_value_get_uint (value);
       break;
     case PROP_WINDOW_BYTES:
-      settings->bounds.bytes = g_value_get_uint64 (value);
+      settings->bounds.bytes = (gsize) MIN (g_value_get_uint64 (value), G_MAXSIZE);
       break;
     case PROP_WINDOW_PACKETS:
       settings->bounds.packets = g_value_get_uint64 (value);
