@@ -25,9 +25,10 @@ dup_key (const MountConfig *config, const GPtrArray *stages, guint n_stages, gui
   if (config->slate)
     g_string_append_printf (key, "slate %s\n", config->slate);
   for (guint i = 1; i < n_stages; i++) {
-    gchar *stage = stage_dup_key (g_ptr_array_index (stages, i));
+    const Stage *each = g_ptr_array_index (stages, i);
+    gchar *stage = stage_dup_key (each);
 
-    g_string_append_printf (key, "! %s\n", stage);
+    g_string_append_printf (key, "! %s %s\n", stage, stage_get_file (each)->sum);
     g_free (stage);
   }
   return g_string_free (key, FALSE);

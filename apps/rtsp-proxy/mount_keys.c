@@ -262,6 +262,18 @@ equal_steps (const MountStep *a, const MountStep *b)
   return TRUE;
 }
 
+// Of the same names: are they of the same files?
+static gboolean
+equal_stages (const GPtrArray *x, const GPtrArray *y)
+{
+  for (guint i = 0; x && y && i < MIN (x->len, y->len); i++) {
+    if (!g_str_equal (stage_get_file (g_ptr_array_index (x, i))->sum,
+            stage_get_file (g_ptr_array_index (y, i))->sum))
+      return FALSE;
+  }
+  return TRUE;
+}
+
 static gboolean
 equal_pipelines (gconstpointer a, gconstpointer b)
 {
@@ -274,7 +286,7 @@ equal_pipelines (gconstpointer a, gconstpointer b)
     if (!equal_steps (g_ptr_array_index (x, i), g_ptr_array_index (y, i)))
       return FALSE;
   }
-  return TRUE;
+  return equal_stages (((const MountConfig *) a)->stages, ((const MountConfig *) b)->stages);
 }
 
 static void

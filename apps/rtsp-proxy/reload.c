@@ -8,7 +8,7 @@ struct _Reload {
   Server *server;
   GHashTable *mounts; // path -> MountConfig, as the file last said
   // What can't be changed while it runs.
-  gchar *listen, *api, *stages;
+  gchar *listen, *api;
 };
 
 // ---- what the file said ----
@@ -39,7 +39,6 @@ remember (Reload *self, const ProxyConfig *config)
 {
   self->listen = g_strdup_printf ("%s %u", config->address, config->port);
   self->api = describe_api (config);
-  self->stages = g_strdup (config->stages);
 }
 
 Reload *
@@ -60,7 +59,6 @@ reload_free (Reload *self)
   g_hash_table_unref (self->mounts);
   g_free (self->listen);
   g_free (self->api);
-  g_free (self->stages);
   g_free (self);
 }
 
@@ -83,6 +81,7 @@ reload_plan_free (ReloadPlan *plan)
   g_ptr_array_unref (plan->changes);
   g_ptr_array_unref (plan->notes);
   g_hash_table_unref (plan->mounts);
+  stage_set_unref (plan->stages);
   g_free (plan);
 }
 
@@ -132,6 +131,7 @@ plan_config (Reload *self, const ProxyConfig *config)
   plan->changes = g_ptr_array_new_with_free_func (change_free);
   plan->notes = g_ptr_array_new_with_free_func (g_free);
   plan->mounts = index_mounts (config);
+  plan->stages = stage_set_ref (config->set);
   for (guint i = 0; i < config->mounts->len; i++) {
     MountConfig *to = g_ptr_array_index (config->mounts, i);
 
@@ -144,7 +144,6 @@ plan_config (Reload *self, const ProxyConfig *config)
   }
   note (plan, g_strcmp0 (listen, self->listen), "listen");
   note (plan, g_strcmp0 (api, self->api), "api");
-  note (plan, g_strcmp0 (config->stages, self->stages), "stages");
   g_free (listen);
   g_free (api);
   return plan;
@@ -168,6 +167,7 @@ reload_plan (Reload *self, GError **error)
 void
 reload_apply (Reload *self, ReloadPlan *plan)
 {
+  server_set_stages (self->server, plan->stages);
   for (guint i = 0; i < plan->changes->len; i++) {
     const ReloadChange *change = g_ptr_array_index (plan->changes, i);
 

@@ -24,6 +24,7 @@ typedef struct {
   guint n_unchanged;
   GPtrArray *notes;   // of gchar *: what takes effect at the next start only
   GHashTable *mounts; // path -> MountConfig: all that the file says
+  StageSet *stages;   // as their files are now
 } ReloadPlan;
 
 // What the file asks for now; NULL and an error if it is wrong. Nothing is changed.

@@ -333,6 +333,14 @@ server_get_stages (Server *self)
   return self->stages;
 }
 
+void
+server_set_stages (Server *self, StageSet *stages)
+{
+  stage_set_ref (stages);
+  stage_set_unref (self->stages);
+  self->stages = stages;
+}
+
 // ---- life ----
 
 static GstRTSPFilterResult

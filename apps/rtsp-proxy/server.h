@@ -44,8 +44,9 @@ gboolean server_close_reader (Server *self, guint64 id, const gchar *reason);
 // g_ptr_array_unref().
 GPtrArray *server_dup_graph (Server *self);
 
-// Those that its mounts may have.
+// Those that its mounts may have. Main thread.
 StageSet *server_get_stages (Server *self);
+void server_set_stages (Server *self, StageSet *stages);
 
 // Takes no more connections, closes those there are, ends the upstreams; returns when all is
 // closed, or after `timeout_ms`. FALSE: something was still open then.

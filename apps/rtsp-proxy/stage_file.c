@@ -52,6 +52,7 @@ stage_file_free (StageFile *self)
   g_ptr_array_unref (self->codecs);
   g_ptr_array_unref (self->params);
   g_free (self->text);
+  g_free (self->sum);
   g_free (self);
 }
 
@@ -227,6 +228,7 @@ stage_file_parse (
 {
   StageFile *self = file_new (name, file);
 
+  self->sum = g_compute_checksum_for_data (G_CHECKSUM_SHA256, (const guchar *) text, len);
   if (!parse (self, text, len, error))
     g_clear_pointer (&self, stage_file_free);
   return self;

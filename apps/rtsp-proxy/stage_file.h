@@ -42,6 +42,7 @@ typedef struct {
   GPtrArray *codecs; // of StageCodec: what it takes; empty: all
   GPtrArray *params; // of StageParam, by name
   gchar *text;
+  gchar *sum; // of all that the file says
 } StageFile;
 
 // `text` is the file's, with a 0 behind its end; an error reads "FILE:LINE:COLUMN: key: what is

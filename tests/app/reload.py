@@ -2,6 +2,7 @@
 """SIGHUP: what changed in the file is applied, and nothing else is touched."""
 
 import os
+import tempfile
 
 from control import CLIP_URI, Controlled, Watch, config, cpu_seconds, rss_kib
 from proc import Rtsp
@@ -44,6 +45,39 @@ def a_new_upstream_is_taken_and_readers_stay():
         assert proxy.hang_up(config(mounts)) == 'reloaded: 1 mounts changed, 0 not'
         wait_until(lambda: len(matches(proxy, r' mount /cam up:')) == 2, 10, 'it is up again')
         reader.take(200)
+
+
+STAGE = """---
+summary: of this test
+media: any
+takes: rtp
+gives: rtp
+---
+"""
+
+
+@test
+def a_stage_whose_file_changed_is_taken_and_readers_stay():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'mine.launch')
+
+        def write(text):
+            with open(path, 'w', encoding='utf-8') as file:
+                file.write(STAGE + text)
+
+        mounts = {'/cam': clip(pipeline=['pull', 'mine']), '/other': clip()}
+        write('identity')
+        with Controlled(mounts, stages=folder) as proxy, Watch(proxy) as reader:
+            assert proxy.hang_up(config(mounts, stages=folder)) == \
+                'reloaded: 0 mounts changed, 2 not'
+            write('identity ! identity')
+            assert proxy.hang_up(config(mounts, stages=folder)) == \
+                'reloaded: 1 mounts changed, 1 not'
+            proxy.wait_for_line(r' mount /cam switched to its new pipeline$')
+            reader.take(200)
+            write('no-such-element')
+            assert proxy.hang_up(config(mounts, stages=folder)).startswith('not reloaded')
+            reader.take(200)
 
 
 @test
