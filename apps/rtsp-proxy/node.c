@@ -189,7 +189,7 @@ choose (Node *self)
   if (!current_is_well)
     take (wanted, FALSE);
   else if (wanted->up && pull_now () - wanted->up_since > (gint64) WELL_AFTER)
-    take (wanted, TRUE);
+    take (wanted, !current->is_slate);
 }
 
 static gboolean

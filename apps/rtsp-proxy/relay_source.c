@@ -537,7 +537,8 @@ relay_prefer (Relay *relay, RelaySource *source)
     g_clear_pointer (&relay->next->standby, standby_free);
   relay->next = NULL;
   if (source && source != relay->current) {
-    first = !relay->current && relay->n_tracks == 0;
+    // Without tracks, whoever was to be the current one has not begun.
+    first = relay->n_tracks == 0;
     if (first)
       relay->current = source;
     else

@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import socket
 import struct
 import subprocess
 import tempfile
@@ -259,6 +260,32 @@ def the_second_upstream_steps_in_and_the_first_comes_back():
             check_smooth(reads.result(), 10)
             assert decode.running()
     assert not decode.errors, decode.errors
+
+
+@test
+def what_is_down_from_the_start_is_passed_over():
+    nowhere = 'rtsp://127.0.0.1:9/none'
+    with Origin() as b, Controlled({
+            '/second': {'upstreams': [nowhere, b.url], **QUICK},
+            '/third': {'upstreams': [nowhere, nowhere, b.url], 'slate': CLIP, **QUICK},
+            '/slate': {'upstream': nowhere, 'slate': CLIP, **QUICK}}) as proxy:
+        for path in '/second', '/third', '/slate':
+            assert Read(proxy.url(path), duration=2).result()['totals']['ok'] == 1, path
+
+
+@test
+def an_upstream_ends_the_slate_whatever_its_tracks():
+    with socket.create_server(('127.0.0.1', 0)) as free:
+        port = free.getsockname()[1]
+    with Controlled({'/cam': {'upstream': f'rtsp://127.0.0.1:{port}/cam', 'slate': CLIP,
+                              **QUICK}}) as proxy:
+        read = Read(proxy.url(), duration=30)
+        wait_for_readers(proxy, 1)
+        with camera(port):
+            proxy.wait_for_line(r' reader \S+ out: /cam: the upstream came back with other tracks', 25)
+            assert read.result(None)['totals']['statuses'] == {'disconnected': 1}
+            assert Read(proxy.url(), duration=2).result()['totals']['ok'] == 1
+            assert shown_upstream(proxy)[0] == 'up'
 
 
 def one_keyframe(directory):
