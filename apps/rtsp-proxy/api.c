@@ -498,6 +498,9 @@ on_headers (SoupServer *soup, SoupServerMessage *message, const char *path, GHas
   SoupMessageHeaders *headers = soup_server_message_get_request_headers (message);
   const gchar *method = soup_server_message_get_method (message);
 
+  // libsoup 3.2 does not notice that an idle connection was closed, and keeps it for good.
+  soup_message_headers_replace (
+      soup_server_message_get_response_headers (message), "Connection", "close");
   if (!is_our_host (self, headers) || !is_our_page (headers)) {
     api_fail (message, SOUP_STATUS_FORBIDDEN, NULL, "not for pages of other sites");
   } else if (self->token && !has_token (self, headers)) {
@@ -515,10 +518,8 @@ on_headers (SoupServer *soup, SoupServerMessage *message, const char *path, GHas
   } else {
     return;
   }
-  // What still comes of it is not kept, and nothing is heard after it.
+  // What still comes of it is not kept.
   soup_message_body_set_accumulate (soup_server_message_get_request_body (message), FALSE);
-  soup_message_headers_replace (
-      soup_server_message_get_response_headers (message), "Connection", "close");
 }
 
 // ---- life ----

@@ -278,6 +278,20 @@ def a_port_in_use_is_told():
 
 
 @test
+def who_has_its_answer_leaves_nothing_behind():
+    def descriptors():
+        return len(os.listdir(f'/proc/{proxy.pid}/fd'))
+
+    with Checked({'/cam': CLIP}) as proxy:
+        proxy.expect(200, 'GET', '/v1/mounts')
+        before = descriptors()
+        for _ in range(10):
+            proxy.expect(200, 'GET', '/v1/mounts')
+            proxy.expect(404, 'GET', '/v1/mounts/none')
+        wait_until(lambda: descriptors() <= before, 5, 'the connections are closed')
+
+
+@test
 def passwords_are_never_given_out():
     mounts = {'/cam': {'upstream': 'rtsp://me:s3cret@127.0.0.1:9/x'},
               '/b': {'upstreams': ['rtsp://u:s3cret@h/x', NOWHERE], 'password': 's3cret'}}
