@@ -44,7 +44,7 @@ def run_one(bench, rig, quick, facts):
 def main():
     benches = {bench.NAME: bench for bench in map(importlib.import_module, NAMES)}
     parser = argparse.ArgumentParser(prog='./dev bench', description='Runs the benches.')
-    parser.add_argument('--quick', action='store_true', help='fewer cases: a quarter of an hour in all')
+    parser.add_argument('--quick', action='store_true', help='fewer cases: half an hour in all')
     parser.add_argument('--no-segmentation', action='store_true',
                         help='on a device that leaves UDP segmentation to the kernel')
     parser.add_argument('names', nargs='*', metavar='NAME',
