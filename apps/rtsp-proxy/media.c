@@ -254,23 +254,36 @@ media_factory_configure (GstRTSPMediaFactory *factory, GstRTSPMedia *media)
   g_signal_connect_object (media, "unprepared", G_CALLBACK (on_unprepared), factory, 0);
 }
 
+// As of 1.24 the library gives it locked.
+static GstRTSPMedia *
+construct_unlocked (GstRTSPMediaFactory *factory)
+{
+  guint major, minor, micro, nano;
+  GstRTSPMedia *media;
+  GstRTSPUrl *url;
+
+  gst_version (&major, &minor, &micro, &nano);
+  gst_rtsp_url_parse ("rtsp://localhost/", &url); // every URL of the factory is the same to it
+  media = gst_rtsp_media_factory_construct (factory, url);
+  if (media && (major > 1 || minor >= 23))
+    gst_rtsp_media_unlock (media);
+  gst_rtsp_url_free (url);
+  return media;
+}
+
 static void
 open_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
 {
   GstRTSPMediaFactory *factory = source;
   GstRTSPThreadPool *threads = gst_rtsp_thread_pool_new ();
-  GstRTSPMedia *media;
-  GstRTSPUrl *url;
+  GstRTSPMedia *media = construct_unlocked (factory);
 
-  gst_rtsp_url_parse ("rtsp://localhost/", &url); // every URL of the factory is the same to it
-  media = gst_rtsp_media_factory_construct (factory, url);
   // When it is prepared the presentation keeps it.
   if (media
       && gst_rtsp_media_prepare (
           media, gst_rtsp_thread_pool_get_thread (threads, GST_RTSP_THREAD_TYPE_MEDIA, NULL)))
     gst_rtsp_media_unprepare (media);
   g_clear_object (&media);
-  gst_rtsp_url_free (url);
   g_object_unref (threads);
 }
 
