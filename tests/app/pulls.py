@@ -96,7 +96,7 @@ def hashes(source, *options, seconds=3):
     """{stream: hashes}: of each picture as decoded, of each audio frame as it came."""
     done = subprocess.run(
         [ffmpeg(), '-nostdin', '-loglevel', 'error', *options, '-i', source, '-t', str(seconds),
-         '-map', '0:v?', '-map', '0:a?', '-vsync', 'passthrough', '-c:a', 'copy', '-f',
+         '-map', '0:v?', '-map', '0:a?', '-vsync', 'passthrough', '-c:a', 'copy', '-copyinkf:a', '-f',
          'framehash', '-hash', 'sha256', '-'],
         capture_output=True, text=True, timeout=40, check=False)
     assert done.returncode == 0, done.stderr
