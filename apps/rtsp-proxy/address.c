@@ -42,3 +42,23 @@ address_clear (Address *self)
   g_free (self->query);
   g_free (self->track);
 }
+
+guint
+address_cut_param (const gchar *query, const gchar *param, gchar **value, gchar **rest)
+{
+  gchar **items = g_strsplit (query ? query : "", "&", 0);
+  GString *left = g_string_new (NULL);
+  gsize len = strlen (param);
+  guint n = 0;
+
+  *value = NULL;
+  for (gchar **item = items; *item; item++) {
+    if (strncmp (*item, param, len) != 0 || (*item)[len] != '=')
+      g_string_append_printf (left, "%s%s", left->len ? "&" : "", *item);
+    else if (n++ == 0)
+      *value = g_strdup (*item + len + 1);
+  }
+  g_strfreev (items);
+  *rest = left->len > 0 ? g_string_free (left, FALSE) : (g_string_free (left, TRUE), NULL);
+  return n;
+}

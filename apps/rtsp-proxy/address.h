@@ -14,3 +14,7 @@ typedef struct {
 
 void address_parse (Address *self, const GstRTSPUrl *url);
 void address_clear (Address *self);
+
+// Takes a parameter out of a query (NULL: there is none): how often it is there, its first value
+// (NULL: it is not), and what is left (NULL: nothing), both to be freed.
+guint address_cut_param (const gchar *query, const gchar *param, gchar **value, gchar **rest);

@@ -243,6 +243,7 @@ check_presentation (Client *self, GstRTSPContext *ctx)
   GError *error = NULL;
   Presentation *presentation = NULL;
   WeirLayerSet layers;
+  gint64 delay_ns;
   gboolean busy;
 
   // It asks for what it has waited for, and not for another session of a title.
@@ -259,8 +260,9 @@ check_presentation (Client *self, GstRTSPContext *ctx)
   use (self, presentation, NULL);
   choose_layers (self, ctx, layers);
   // Players ask for the tracks by URLs that may have lost it.
-  if (ctx->method == GST_RTSP_DESCRIBE || timeshift_get_delay (ctx->uri) >= 0)
-    self->delay_ns = timeshift_get_delay (ctx->uri);
+  delay_ns = timeshift_get_delay (ctx->uri);
+  if (ctx->method == GST_RTSP_DESCRIBE || delay_ns >= 0)
+    self->delay_ns = delay_ns;
   return check_known (self, ctx, presentation);
 }
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "layer_choice.h"
 
+#include "address.h"
 #include "proxy_config.h"
 
-#include <string.h>
-
-#define PARAM "layers="
 #define MAX_QUALITY 15
 #define MAX_TEMPORAL 7
 
@@ -78,26 +76,20 @@ layer_choice_join (WeirLayerSet a, WeirLayerSet b)
 gboolean
 layer_choice_cut (gchar **query, WeirLayerSet *set, GError **error)
 {
-  gchar **items = g_strsplit (*query ? *query : "", "&", 0);
-  GString *rest = g_string_new (NULL);
-  guint n = 0;
-  gboolean ok = TRUE;
+  gchar *value, *rest;
+  guint n = address_cut_param (*query, "layers", &value, &rest);
+  gboolean ok;
 
   *set = WEIR_LAYER_SET_ALL;
-  for (guint i = 0; ok && items[i]; i++) {
-    if (g_str_has_prefix (items[i], PARAM))
-      ok = n++ == 0 && layer_choice_parse (items[i] + strlen (PARAM), set);
-    else
-      g_string_append_printf (rest, "%s%s", rest->len ? "&" : "", items[i]);
-  }
+  ok = n == 0 || (n == 1 && layer_choice_parse (value, set));
   if (!ok)
     g_set_error (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_VALUE,
         "layers are chosen once, like layers=1.0.2: spatial, quality, temporal");
   if (ok && n > 0) {
     g_free (*query);
-    *query = rest->len ? g_strdup (rest->str) : NULL;
+    *query = g_steal_pointer (&rest);
   }
-  g_string_free (rest, TRUE);
-  g_strfreev (items);
+  g_free (value);
+  g_free (rest);
   return ok;
 }

@@ -237,12 +237,15 @@ media_factory_create_pipeline (GstRTSPMediaFactory *factory, GstRTSPMedia *media
 {
   GstElement *pipeline =
       GST_RTSP_MEDIA_FACTORY_CLASS (media_factory_parent_class)->create_pipeline (factory, media);
+  MountConfig *config;
 
   if (!pipeline)
     return NULL;
   g_signal_connect_object (
       pipeline, "deep-element-added", G_CALLBACK (on_element_added), factory, 0);
-  timeshift_watch (pipeline, presentation_get_path (((MediaFactory *) factory)->presentation));
+  config = presentation_dup_config (((MediaFactory *) factory)->presentation);
+  timeshift_watch (pipeline, config);
+  mount_config_unref (config);
   return pipeline;
 }
 

@@ -45,28 +45,20 @@ is_longer (const gchar *value)
 gboolean
 timeshift_take_delay (const gchar *query, gchar **rest, gint64 *delay_ns, GError **error)
 {
-  gchar **pairs = g_strsplit (query ? query : "", "&", 0);
-  GString *left = g_string_new (NULL);
   const gchar *wrong = NULL;
-  guint ms;
+  gchar *value;
+  guint n = address_cut_param (query, "delay", &value, rest), ms;
 
   *delay_ns = -1;
-  for (gchar **pair = pairs; *pair && !wrong; pair++) {
-    const gchar *value = *pair + strlen ("delay=");
-
-    if (!g_str_has_prefix (*pair, "delay="))
-      g_string_append_printf (left, "%s%s", left->len ? "&" : "", *pair);
-    else if (*delay_ns >= 0)
-      wrong = "delay is there twice";
-    else if (schema_parse_duration (value, &ms))
-      *delay_ns = (gint64) ms * (gint64) GST_MSECOND;
-    else if (is_longer (value))
-      *delay_ns = DELAY_MAX;
-    else
-      wrong = "delay is not a time like 30, 30s or 2m";
-  }
-  g_strfreev (pairs);
-  *rest = left->len > 0 ? g_string_free (left, FALSE) : (g_string_free (left, TRUE), NULL);
+  if (value && schema_parse_duration (value, &ms))
+    *delay_ns = (gint64) ms * (gint64) GST_MSECOND;
+  else if (value && is_longer (value))
+    *delay_ns = DELAY_MAX;
+  else if (value)
+    wrong = "delay is not a time like 30, 30s or 2m";
+  if (!wrong && n > 1)
+    wrong = "delay is there twice";
+  g_free (value);
   if (wrong) {
     g_clear_pointer (rest, g_free);
     g_set_error_literal (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_VALUE, wrong);
@@ -454,12 +446,15 @@ on_full (GstBus *bus, GstMessage *message, gpointer name)
 }
 
 void
-timeshift_watch (GstElement *pipeline, const gchar *name)
+timeshift_watch (GstElement *pipeline, const MountConfig *config)
 {
-  GstBus *bus = gst_element_get_bus (pipeline);
+  GstBus *bus;
 
+  if (!config->cache.spill)
+    return;
+  bus = gst_element_get_bus (pipeline);
   gst_bus_enable_sync_message_emission (bus);
-  g_signal_connect_data (bus, "sync-message::element", G_CALLBACK (on_full), g_strdup (name),
-      (GClosureNotify) (void (*) (void)) g_free, 0);
+  g_signal_connect_data (bus, "sync-message::element", G_CALLBACK (on_full),
+      g_strdup (config->path), (GClosureNotify) (void (*) (void)) g_free, 0);
   gst_object_unref (bus);
 }

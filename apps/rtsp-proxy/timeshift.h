@@ -35,6 +35,6 @@ void timeshift_describe (GstRTSPMedia *media, GstSDPMessage *sdp, const gchar *n
 // A sink of a mount with a cache keeps as much.
 void timeshift_configure_sink (GstElement *sink, const MountConfig *config);
 
-// A media's pipeline, of which a sink may tell that the disk is full: a line in the log. `name`:
-// the mount's.
-void timeshift_watch (GstElement *pipeline, const gchar *name);
+// Where the cache lies in a file, a sink in the media's pipeline may tell that the disk is full: a
+// line in the log.
+void timeshift_watch (GstElement *pipeline, const MountConfig *config);
