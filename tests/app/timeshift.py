@@ -140,13 +140,18 @@ def follows(before, after):
     return after[0] == (before[0] + 1) % 65536
 
 
+def live_and_late(stack, proxy):
+    """A reader at the live edge that has enough to compare with, and one that is to play behind."""
+    live = stack.enter_context(Client(proxy))
+    live.play()
+    live.read_seconds(DELAY + GOP + 1)
+    return live, stack.enter_context(Client(proxy, proxy.url(f'/cam?delay={DELAY}')))
+
+
 @test
 def content_at_a_delay_is_the_live_content_earlier():
     with Origin() as origin, Proxy(mount(origin)) as proxy, contextlib.ExitStack() as stack:
-        live = stack.enter_context(Client(proxy))
-        live.play()
-        live.read_seconds(DELAY + GOP + 1)
-        late = stack.enter_context(Client(proxy, proxy.url(f'/cam?delay={DELAY}')))
+        live, late = live_and_late(stack, proxy)
         answer, info = late.play()
         assert answer['range'].startswith('npt=0.000-'), answer
         read_both(late, live)
@@ -163,10 +168,7 @@ def content_at_a_delay_is_the_live_content_earlier():
 def tracks_are_in_step_at_a_delay():
     """By the sender reports, as players do it: of both tracks all is shown so much later."""
     with Origin() as origin, Proxy(mount(origin)) as proxy, contextlib.ExitStack() as stack:
-        live = stack.enter_context(Client(proxy))
-        live.play()
-        live.read_seconds(DELAY + GOP + 1)
-        late = stack.enter_context(Client(proxy, proxy.url(f'/cam?delay={DELAY}')))
+        live, late = live_and_late(stack, proxy)
         late.play()
         for paused in False, True:
             if paused:
@@ -249,10 +251,7 @@ def a_seek_goes_where_it_says():
 def the_api_tells_who_is_behind_and_who_is_paused():
     with Origin() as origin, Controlled(mount(origin)) as proxy, \
             contextlib.ExitStack() as stack:
-        live = stack.enter_context(Client(proxy))
-        live.play()
-        live.read_seconds(DELAY + GOP + 1)
-        late = stack.enter_context(Client(proxy, proxy.url(f'/cam?delay={DELAY}')))
+        live, late = live_and_late(stack, proxy)
         late.play()
         late.read(video=20)
 

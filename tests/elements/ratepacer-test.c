@@ -378,6 +378,17 @@ expect_event (GstHarness *h, GstEventType type)
   gst_event_unref (event);
 }
 
+// The first packet, with the events that go before it, and no more.
+static void
+expect_first (GstHarness *h)
+{
+  expect (h, 0, 1200);
+  expect_event (h, GST_EVENT_STREAM_START);
+  expect_event (h, GST_EVENT_CAPS);
+  expect_event (h, GST_EVENT_SEGMENT);
+  g_assert_null (gst_harness_try_pull_event (h));
+}
+
 static void
 test_events_keep_their_order (void)
 {
@@ -388,11 +399,7 @@ test_events_keep_their_order (void)
   gst_harness_set_src_caps_str (h, RTP_CAPS ",a=(int)1");
   push_frame (h, 1, 1);
   gst_harness_push_event (h, gst_event_new_eos ());
-  expect (h, 0, 1200);
-  expect_event (h, GST_EVENT_STREAM_START);
-  expect_event (h, GST_EVENT_CAPS);
-  expect_event (h, GST_EVENT_SEGMENT);
-  g_assert_null (gst_harness_try_pull_event (h));
+  expect_first (h);
   move_to (h, 20 * MS);
   expect (h, 1, 1200);
   expect_event (h, GST_EVENT_TAG);
@@ -415,11 +422,7 @@ test_caps_change_in_the_stream (void)
   gst_harness_push_event (h, gst_event_new_gap (30 * MS, 10 * MS));
   gst_harness_set_src_caps_str (h, TS_CAPS);
   gst_harness_push (h, make_buffer (1500, 40 * MS, 7));
-  expect (h, 0, 1200);
-  expect_event (h, GST_EVENT_STREAM_START);
-  expect_event (h, GST_EVENT_CAPS);
-  expect_event (h, GST_EVENT_SEGMENT);
-  g_assert_null (gst_harness_try_pull_event (h));
+  expect_first (h);
   move_to (h, 20 * MS);
   expect (h, 1, 1200);
   expect_event (h, GST_EVENT_GAP);
