@@ -742,11 +742,9 @@ weir_fanout_set (WeirFanout *fanout, const WeirFanoutSettings *settings)
   pthread_mutex_lock (&fanout->writer);
   pthread_mutex_lock (&fanout->lock);
   if (settings->gso != fanout->settings.gso) {
-    atomic_store (&fanout->no_gso[0], false);
-    atomic_store (&fanout->no_gso[1], false);
     for (Shard *shard = fanout->shards; shard; shard = shard->next) {
       for (size_t i = 0; shard->list && i < shard->list->n; i++)
-        atomic_store (&shard->list->readers[i]->no_gso, false);
+        atomic_store (&shard->list->readers[i]->gso_again_ns, 0);
     }
   }
   fanout->settings = *settings;

@@ -18,7 +18,9 @@ struct weir_reader {
   atomic_uint refs;
   atomic_uint times;
   atomic_bool gone;
-  atomic_bool no_gso; // a segmented send to it was refused
+  // A segmented send to it was refused, and none is tried before then; 0: as far as is known, they
+  // go.
+  _Atomic int64_t gso_again_ns;
   _Atomic (Shard *) shard;
   unsigned n_lists; // in which it stands. Under the lock.
 
@@ -50,6 +52,7 @@ struct weir_reader {
   WeirJoin join;
   uint16_t seq_delta;     // what its sequence numbers are ahead of the stream's
   uint16_t picture_delta; // the same for the picture ids of VP8
+  int64_t gso_pause_ns;   // of the last refusal, if one is remembered
   int64_t blocked_since;  // 0: there was room at the last send
   int64_t well_since;     // 0: it lagged at the last pass
   WeirSwitch layers;
@@ -109,7 +112,6 @@ typedef struct {
 struct weir_fanout {
   WeirWorkers *workers;
   const WeirSendOps *ops;
-  atomic_bool no_gso[2]; // IPv4, IPv6: no segmented send works
 
   // The writer's, and the task's that publishes what waited long enough. Taken before `lock`.
   pthread_mutex_t writer;

@@ -30,7 +30,7 @@
 #include "window.h"
 
 typedef enum {
-  WEIR_GSO_AUTO, // segmented sends until one fails
+  WEIR_GSO_AUTO, // segmented sends; after one failed, none for a while
   WEIR_GSO_ON,   // tries again with the next burst after one failed
   WEIR_GSO_OFF
 } WeirGso;

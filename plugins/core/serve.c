@@ -26,6 +26,11 @@
 #define UDP_PATIENCE (100 * MS)
 #define UDP_BLOCKED_MOST 4 // sends without room in a pass, after which it is no use to go on
 
+// A reader whose path refused a segmented send is tried with one again after so long, and after
+// twice as long each time that it is refused once more.
+#define GSO_PAUSE (1000 * MS)
+#define GSO_PAUSE_MOST (60000 * MS)
+
 // Readers with a delay are served at times that are a multiple of this, those of a shard together.
 #define BEAT (5 * MS)
 
@@ -457,25 +462,22 @@ book (WeirReader *reader, const WeirSendResult *result)
 static bool
 uses_gso (const Pass *pass, const WeirReader *reader)
 {
-  size_t family = reader->address.any.sa_family == AF_INET6;
-
   if (pass->settings.gso != WEIR_GSO_AUTO)
     return pass->settings.gso == WEIR_GSO_ON;
-  return !atomic_load_explicit (&reader->no_gso, memory_order_relaxed)
-         && !atomic_load_explicit (&pass->fanout->no_gso[family], memory_order_relaxed);
+  return atomic_load_explicit (&reader->gso_again_ns, memory_order_relaxed) <= pass->now_ns;
 }
 
-// What the system can't do at all, it can't do for the next reader either; a burst that the path to
-// one reader does not take, the path to the next may.
+// Whatever the error is, it is of the path to this reader: a device without checksums gives EIO for
+// those behind it alone. And paths change.
 static void
-remember_refusal (const Pass *pass, WeirReader *reader, int error)
+remember_refusal (const Pass *pass, WeirReader *reader)
 {
-  size_t family = reader->address.any.sa_family == AF_INET6;
+  bool before = atomic_load_explicit (&reader->gso_again_ns, memory_order_relaxed) != 0;
+  int64_t pause = before ? 2 * reader->gso_pause_ns : GSO_PAUSE;
 
-  if (error == EIO || error == EOPNOTSUPP)
-    atomic_store_explicit (&pass->fanout->no_gso[family], true, memory_order_relaxed);
-  else
-    atomic_store_explicit (&reader->no_gso, true, memory_order_relaxed);
+  reader->gso_pause_ns = pause < GSO_PAUSE_MOST ? pause : GSO_PAUSE_MOST;
+  atomic_store_explicit (
+      &reader->gso_again_ns, pass->now_ns + reader->gso_pause_ns, memory_order_relaxed);
 }
 
 // These send the burst, and return how many of its packets are settled.
@@ -487,11 +489,14 @@ send_udp (Pass *pass, WeirReader *reader, WeirSender *sender)
 
   for (unsigned t = 0; t < pass->times; t++) {
     WeirSendResult result = { 0 };
+    uint64_t n_segmented = sender->counters.gso_sends;
 
     settled = weir_sender_send (
         sender, reader->fd, &reader->address, uses_gso (pass, reader), 0, &result);
     if (result.gso_error)
-      remember_refusal (pass, reader, result.gso_error);
+      remember_refusal (pass, reader);
+    else if (sender->counters.gso_sends > n_segmented)
+      atomic_store_explicit (&reader->gso_again_ns, 0, memory_order_relaxed);
     // Nobody keeps account of how far each copy has gone.
     if (pass->times > 1) {
       result.dropped[WEIR_DROP_WOULD_BLOCK] += sender->burst.n - settled;

@@ -74,7 +74,7 @@ enum {
 static gsize gso_type, join_type, catch_up_type, drop_policy_type;
 
 static const GEnumValue gso_values[] = {
-  { WEIR_GSO_AUTO, "Segmented sends, until one is refused", "auto" },
+  { WEIR_GSO_AUTO, "Segmented sends, fewer where they are refused", "auto" },
   { WEIR_GSO_ON, "Segmented sends, tried again after one is refused", "on" },
   { WEIR_GSO_OFF, "One message a packet", "off" },
   { 0, NULL, NULL },
@@ -576,10 +576,10 @@ install_sending (GObjectClass *klass)
   /**
    * WeirFanoutSink:gso:
    *
-   * Whether several packets go to a reader in one segmented send. `auto` stops doing so, for good,
-   * for a reader whose path refused one, and for an address family for which the system did; `on`
-   * tries again with the next frame. Either way what was refused is sent packet by packet. Setting
-   * another value begins anew.
+   * Whether several packets go to a reader in one segmented send. `auto` stops doing so for a
+   * reader whose path refused one, and tries again after a second, then after two, and so on up to
+   * a minute; `on` tries again with the next frame. Either way what was refused is sent packet by
+   * packet. Setting another value begins anew.
    */
   g_object_class_install_property (klass, PROP_GSO,
       g_param_spec_enum ("gso", "Segmented sends", "Send several packets in one segmented send",

@@ -59,8 +59,9 @@ typedef struct {
   Got *got;
   size_t n, capacity;
   uint64_t bytes;
-  bool wrong;     // it got what nobody sent
-  bool irregular; // the test itself knows what it has to get
+  size_t n_segmented; // sends
+  bool wrong;         // it got what nobody sent
+  bool irregular;     // the test itself knows what it has to get
   // Over a connection.
   int peer;
   WeirConn *conn;
@@ -79,6 +80,7 @@ static struct {
   int error;
   unsigned percent;
   bool only_gso;
+  size_t n; // that failed
 } fault;
 
 static void
@@ -130,11 +132,13 @@ fake_send_one (const struct msghdr *msg)
   if (fault.error && (fault.victim == SIZE_MAX || fault.victim == index)
       && (!fault.only_gso || cmsg) && random_percent (fault.percent)) {
     errno = fault.error;
+    fault.n++;
     return -1;
   }
   if (cmsg) {
     memcpy (&size, CMSG_DATA (cmsg), sizeof size);
     segment = size;
+    readers[index]->n_segmented++;
   }
   for (size_t at = 0; at < iov->iov_len; at += segment)
     got_packet (
@@ -973,6 +977,55 @@ one_reader_fails_alone (void)
   }
 }
 
+static size_t
+segmented_sends (size_t from, size_t end)
+{
+  size_t n = 0;
+
+  for (size_t r = from; r < end; r++)
+    n += readers[r]->n_segmented;
+  return n;
+}
+
+// The way to one reader takes none: the others keep theirs, and so does it once it can.
+static void
+segmented_sends_are_tried_again (void)
+{
+  static const int errors[] = { EIO, EINVAL, EMSGSIZE, EOPNOTSUPP };
+  size_t n_others, n_tries;
+
+  for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+    begin ();
+    start ();
+    for (int r = 0; r < 70; r++)
+      add ();
+    fault.victim = 0;
+    fault.error = errors[i];
+    fault.only_gso = true;
+    fault.percent = 100;
+    fault.n = 0;
+    n_others = segmented_sends (1, n_readers);
+    // After 0, 1, 3, 7, 15, 31 and 63 s, and then each minute.
+    frames (180 * 25);
+    n_tries = fault.n;
+    CHECK_INT (n_tries, 8);
+    CHECK_INT (segmented_sends (1, n_readers) - n_others, 69 * 180 * 25);
+    fault.error = 0;
+    frames (62 * 25);
+    CHECK (readers[0]->n_segmented > 0);
+    // It begins anew.
+    fault.error = errors[i];
+    frames (25 / 2);
+    fault.error = 0;
+    readers[0]->n_segmented = 0;
+    frames (25);
+    CHECK (readers[0]->n_segmented > 0);
+    for (size_t r = 0; r < n_readers; r++)
+      check_all (readers[r], 0, n_stream - 1);
+    finish ();
+  }
+}
+
 static void
 a_full_socket_has_100_ms (void)
 {
@@ -1533,6 +1586,7 @@ main (void)
   RUN (a_stream_that_begins_anew);
   RUN (multicast_joins_live);
   RUN (one_reader_fails_alone);
+  RUN (segmented_sends_are_tried_again);
   RUN (a_full_socket_has_100_ms);
   RUN (a_socket_that_is_full_for_all);
   RUN (who_falls_out_goes_on);
