@@ -97,6 +97,7 @@ typedef struct {
 typedef struct {
   WeirSender sender;
   bool valid;
+  bool shifted;                       // its picture ids are not those of the stream
   uint64_t mask;                      // which packets
   uint8_t picked[WEIR_STAGE_PACKETS]; // their numbers in the span
 } Load;
@@ -145,6 +146,7 @@ typedef struct {
   int64_t head;    // as the pass began
   int64_t tail;    // as well
   bool has_layers; // a reader that lags gets another stream of them
+  bool is_vp8;
   bool is_stacked; // pictures are of several layers: one is needed by the others of its picture
   int64_t now_ns;
   unsigned times;     // how often the reader in hand gets each packet

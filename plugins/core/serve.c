@@ -326,7 +326,9 @@ choose (Pass *pass, WeirReader *reader)
       choice.next_ns = reader_delay (reader) > 0 ? next_beat (due) : due;
       break;
     }
-    if (joining && due == came) {
+    // A frame is not cut: it is left out as a whole, or sent.
+    if (joining && due == came
+        && (packet->flags & WEIR_PACKET_START || !(packet->flags & WEIR_PACKET_RTP))) {
       joining = false;
       choice.live_at = i;
     }
@@ -380,6 +382,7 @@ load (Server *server, uint64_t mask, bool copy)
   weir_sender_load (&loaded->sender, &burst);
   loaded->mask = mask;
   loaded->valid = true;
+  loaded->shifted = false;
   return loaded;
 }
 
@@ -412,6 +415,17 @@ ends_frame (const WeirSpan *span, const Load *copy, size_t k, size_t n)
   return false;
 }
 
+// A picture that the reader is not given takes no id either: a gap would be a loss to a player.
+static uint16_t
+pictures_left_out (const WeirSpan *span, uint64_t mask, size_t from, size_t to)
+{
+  uint16_t n = 0;
+
+  for (size_t i = from; i < to; i++)
+    n += !(mask >> i & 1) && span->packets[i].flags & WEIR_PACKET_START;
+  return n;
+}
+
 static void
 set_marker (uint8_t *data, bool marker)
 {
@@ -421,11 +435,14 @@ set_marker (uint8_t *data, bool marker)
 // Writes the reader's own numbers into the copy of what it gets of the first `n` packets. A packet
 // that it is not given takes no number.
 static void
-patch (Server *server, const WeirReader *reader, size_t n)
+patch (const Pass *pass, const WeirReader *reader, size_t n)
 {
-  const Load *copy = &server->loads[1];
+  Server *server = pass->server;
+  Load *copy = &server->loads[1];
   const WeirBurst *burst = &copy->sender.burst;
   bool compress = reader->join.rate > 0 && reader->join.compress;
+  uint16_t picture_delta = pass->is_vp8 ? reader->picture_delta : 0;
+  bool shifted = false;
 
   for (size_t k = 0; k < burst->n; k++) {
     const WeirPacket *packet = &server->hand.packets.packets[copy->picked[k]];
@@ -441,9 +458,14 @@ patch (Server *server, const WeirReader *reader, size_t n)
     weir_rtp_set_timestamp (data, (uint32_t) (time + reader->time_ahead));
     set_marker (data, packet->flags & WEIR_PACKET_MARKER
                           || (n > burst->n && ends_frame (&server->hand.packets, copy, k, n)));
-    if (reader->picture_delta != 0)
-      shift_picture_id (data, packet, reader->picture_delta);
+    if (pass->is_vp8 && n_skipped > 0)
+      picture_delta -= pictures_left_out (
+          &server->hand.packets, copy->mask, k > 0 ? copy->picked[k - 1] : 0, copy->picked[k]);
+    if (picture_delta != 0 || copy->shifted)
+      shift_picture_id (data, packet, picture_delta);
+    shifted |= picture_delta != 0;
   }
+  copy->shifted = shifted;
 }
 
 // ---- the send ----
@@ -545,6 +567,8 @@ settle (const Pass *pass, WeirReader *reader, const Choice *choice, size_t end, 
       && !reader_is (reader, WEIR_READER_CLOSED))
     atomic_store_explicit (&reader->state, (int) get_wanted (reader), memory_order_relaxed);
   reader->seq_delta = (uint16_t) (reader->seq_delta - n_skipped);
+  if (pass->is_vp8 && n_skipped > 0)
+    reader->picture_delta -= pictures_left_out (&hand->packets, choice->mask, 0, end);
   position = end < hand->packets.n ? hand->packets.packets[end].position : hand->to;
   for (size_t i = 0; i < end; i++)
     n_extra += (hand->packets.packets[i].flags & WEIR_PACKET_EXTRA) != 0;
@@ -562,7 +586,8 @@ settle (const Pass *pass, WeirReader *reader, const Choice *choice, size_t end, 
 static bool
 send_choice (Pass *pass, WeirReader *reader, const Choice *choice)
 {
-  bool own = reader->seq_delta != 0 || reader->picture_delta != 0 || reader->time_ahead != 0
+  bool own = reader->seq_delta != 0 || reader->time_ahead != 0
+             || (pass->is_vp8 && reader->picture_delta != 0)
              || (reader->join.rate > 0 && reader->join.compress);
   size_t settled, end;
   Load *loaded;
@@ -574,7 +599,7 @@ send_choice (Pass *pass, WeirReader *reader, const Choice *choice)
   own = own || choice->mask != first_bits (choice->n);
   loaded = load (pass->server, choice->mask, own);
   if (own)
-    patch (pass->server, reader, choice->n);
+    patch (pass, reader, choice->n);
   settled =
       reader->conn ? send_conn (reader, &loaded->sender) : send_udp (pass, reader, &loaded->sender);
   if (settled > 0)

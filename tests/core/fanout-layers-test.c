@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/udp.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include "avc.h"
@@ -46,8 +47,8 @@ typedef struct {
   bool lossy; // packets were lost on the way in
   bool deaf;  // counts, and looks at nothing
   bool gap;
-  bool vp8;
-  uint16_t next_id; // of a picture
+  bool vp8, quarters; // pictures of VP8, of four packets each
+  uint16_t next_id;   // of a picture
   const char *wrong;
   // Over a connection.
   int peer;
@@ -228,13 +229,18 @@ got_payload (Reader *reader, const uint8_t *payload, size_t len)
   }
 }
 
-// Pictures of one packet each.
+// Pictures of one packet each, or of four.
 static void
 got_vp8 (Reader *reader, const uint8_t *payload, size_t len)
 {
   int temporal = payload[4] >> 6;
   uint16_t id = (uint16_t) ((payload[2] & 0x7f) << 8 | payload[3]);
 
+  if (reader->quarters && reader->n_packets % 4 != 1) {
+    if (((id + 1) & 0x7fff) != reader->next_id || payload[0] & 0x10)
+      set_wrong (reader, "a picture that was cut");
+    return;
+  }
   if (reader->n_pictures++ > 0 && id != reader->next_id)
     set_wrong (reader, "a gap in the picture ids");
   reader->next_id = (id + 1) & 0x7fff;
@@ -831,14 +837,14 @@ a_window_too_small_for_a_picture_serves_on (void)
 
 // Temporal layers 0 2 1 2, and 15 bits of picture id.
 static void
-push_vp8 (unsigned number)
+push_vp8_packet (unsigned number, bool first, bool marker)
 {
   const unsigned temporal = number % 4 == 0 ? 0 : number % 4 == 2 ? 1 : 2;
   uint8_t packet[200] = { 0 };
   uint8_t *payload = packet + RTP_HEADER, *room;
 
-  put_rtp (packet, next_seq++, 3000 * number, true);
-  payload[0] = 0x90;
+  put_rtp (packet, next_seq++, 3000 * number, marker);
+  put_vp8 (payload, first, false, temporal == 2, 0);
   payload[1] = 0xa0; // a picture id, and a temporal layer
   payload[2] = (uint8_t) (0x80 | (number + 32000) >> 8);
   payload[3] = (uint8_t) (number + 32000);
@@ -850,6 +856,12 @@ push_vp8 (unsigned number)
     weir_fanout_commit (fanout, sizeof packet, now);
   }
   weir_fanout_end (fanout, now);
+}
+
+static void
+push_vp8 (unsigned number)
+{
+  push_vp8_packet (number, true, true);
   now += FRAME_NS;
   run ();
 }
@@ -873,6 +885,97 @@ picture_ids_of_vp8_go_on (void)
     CHECK (readers[i]->n_temporal[0] == 500);
     CHECK (readers[i]->n_temporal[2] > 0 && readers[i]->n_temporal[2] < 1000);
   }
+  finish ();
+}
+
+// What one reader has left out does not show in the ids of another who has numbers of its own.
+static void
+picture_ids_of_vp8_are_each_reader_s_own (void)
+{
+  Reader *other, *reader;
+  unsigned number = 0;
+  uint64_t skipped;
+
+  start ();
+  weir_fanout_set_codec (fanout, WEIR_CODEC_VP8, 0);
+  other = add_udp ((WeirLayerSet) { -1, 1, -1 });
+  reader = add_udp (WEIR_LAYER_SET_ALL);
+  other->vp8 = reader->vp8 = true;
+  while (number < 150)
+    push_vp8 (number++);
+  weir_reader_set_layers (other->reader, WEIR_LAYER_SET_ALL);
+  while (number < 170)
+    push_vp8 (number++);
+  CHECK (other->next_id != reader->next_id);
+  CHECK_INT (weir_fanout_set_delay (fanout, reader->reader, 1000 * MS, now, NULL), 0);
+  reader->n_pictures = 0;
+  while (number < 250)
+    push_vp8 (number++);
+  CHECK_INT (weir_fanout_set_delay (fanout, reader->reader, 0, now, NULL), 0);
+  reader->n_pictures = 0;
+  skipped = counters (reader).dropped[WEIR_DROP_CATCH_UP];
+  while (number < 270)
+    push_vp8 (number++);
+  skipped = counters (reader).dropped[WEIR_DROP_CATCH_UP] - skipped;
+  while (number < 400 && tap_ok) {
+    push_vp8 (number++);
+    CHECK_INT (reader->next_id, (number + 32000 - skipped) & 0x7fff);
+  }
+  finish ();
+}
+
+// A gap would be a loss to a player (RFC 7741).
+static void
+thinning_leaves_no_gap_in_picture_ids (void)
+{
+  Reader *slow;
+  unsigned number = 0;
+
+  start ();
+  weir_fanout_set_codec (fanout, WEIR_CODEC_VP8, 0);
+  slow = add_conn (WEIR_LAYER_SET_ALL);
+  slow->vp8 = true;
+  for (slow->asleep = true; number < 250; number++)
+    push_vp8 (number);
+  CHECK_INT (counters (slow).state, WEIR_READER_KEYFRAMES);
+  for (slow->asleep = false; number < 1500; number++) {
+    push_vp8 (number);
+    while (counters (slow).lag_packets > 0) {
+      poll (NULL, 0, 1); // the thread that watches for room has its turn
+      run ();
+    }
+  }
+  CHECK (counters (slow).dropped[WEIR_DROP_THINNED] > 0);
+  CHECK_INT (counters (slow).state, WEIR_READER_OK);
+  CHECK (!slow->gap);
+  finish ();
+}
+
+// Frames of some packets each, as they come.
+static void
+catching_up_leaves_no_gap_in_picture_ids (void)
+{
+  bool caught_up = false;
+  Reader *reader;
+
+  start ();
+  settings.coalesce_ns = 0;
+  weir_fanout_set (fanout, &settings);
+  weir_fanout_set_codec (fanout, WEIR_CODEC_VP8, 0);
+  for (unsigned number = 0; number < 500; number++) {
+    for (int i = 0; i < 4; i++) {
+      push_vp8_packet (number, i == 0, i == 3);
+      if (number >= 100 && n_readers < READERS && random_percent (4)) {
+        reader = add_udp (WEIR_LAYER_SET_ALL);
+        reader->vp8 = reader->quarters = true;
+      }
+      now += FRAME_NS / 4;
+      run ();
+    }
+  }
+  for (size_t i = 0; i < n_readers; i++)
+    caught_up |= counters (readers[i]).dropped[WEIR_DROP_CATCH_UP] > 0;
+  CHECK (caught_up);
   finish ();
 }
 
@@ -977,6 +1080,9 @@ main (void)
   RUN (rates_are_told);
   RUN (anything_may_come);
   RUN (picture_ids_of_vp8_go_on);
+  RUN (picture_ids_of_vp8_are_each_reader_s_own);
+  RUN (thinning_leaves_no_gap_in_picture_ids);
+  RUN (catching_up_leaves_no_gap_in_picture_ids);
   RUN (layers_can_be_told);
   RUN (a_layer_that_nobody_sends_is_all);
   RUN (a_window_too_small_for_a_picture_serves_on);
