@@ -196,19 +196,22 @@ add_sends (WeirSendCounters *sum, WeirSendCounters *n)
   memset (n, 0, sizeof *n);
 }
 
-// Readers of one stream follow each other, so that its packets are laid out once. Who begins takes
-// turns.
+// Readers of one stream follow each other, so that its packets are laid out once. Reader `first`
+// begins, with those of its stream.
 static void
 order_readers (const ReaderList *list, size_t first, WeirReader **order)
 {
-  const void *streams[SHARD_READERS];
+  uintptr_t first_stream = 0, streams[SHARD_READERS];
 
   for (size_t i = 0; i < list->n; i++) {
     WeirReader *reader = list->readers[first + i < list->n ? first + i : first + i - list->n];
-    const void *stream = atomic_load_explicit (&reader->stream, memory_order_relaxed);
+    uintptr_t stream = (uintptr_t) atomic_load_explicit (&reader->stream, memory_order_relaxed);
     size_t at = i;
 
-    for (; at > 0 && (uintptr_t) streams[at - 1] > (uintptr_t) stream; at--) {
+    if (i == 0)
+      first_stream = stream;
+    stream -= first_stream; // the least of all is that one's
+    for (; at > 0 && streams[at - 1] > stream; at--) {
       streams[at] = streams[at - 1];
       order[at] = order[at - 1];
     }
@@ -248,8 +251,7 @@ pass_over (Shard *shard, Server *server, int64_t now_ns)
 
   order_readers (list, first, order);
   for (size_t i = 0; i < list->n; i++) {
-    size_t at = first + i < list->n ? first + i : first + i - list->n;
-    int64_t due = serve_reader (&pass, order[at]);
+    int64_t due = serve_reader (&pass, order[i]);
 
     if (due < next_ns)
       next_ns = due;

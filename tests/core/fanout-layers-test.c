@@ -285,6 +285,8 @@ got_packet (Reader *reader, const uint8_t *data, size_t len)
     end_picture (reader);
 }
 
+static Reader *served_first; // NULL: whoever is next
+
 static int
 fake_send_one (const struct msghdr *msg)
 {
@@ -292,6 +294,7 @@ fake_send_one (const struct msghdr *msg)
   struct cmsghdr *cmsg = msg->msg_controllen ? CMSG_FIRSTHDR (msg) : NULL;
   size_t segment = iov->iov_len;
   struct sockaddr_in address;
+  Reader *reader;
   uint16_t size;
 
   memcpy (&address, msg->msg_name, sizeof address);
@@ -299,8 +302,11 @@ fake_send_one (const struct msghdr *msg)
     memcpy (&size, CMSG_DATA (cmsg), sizeof size);
     segment = size;
   }
+  reader = readers[ntohl (address.sin_addr.s_addr) & 0xff];
+  if (!served_first)
+    served_first = reader;
   for (size_t at = 0; at < iov->iov_len; at += segment)
-    got_packet (readers[ntohl (address.sin_addr.s_addr) & 0xff], (uint8_t *) iov->iov_base + at,
+    got_packet (reader, (uint8_t *) iov->iov_base + at,
         iov->iov_len - at < segment ? iov->iov_len - at : segment);
   return 0;
 }
@@ -979,6 +985,32 @@ catching_up_leaves_no_gap_in_picture_ids (void)
   finish ();
 }
 
+// Readers of one stream are served together, and still each has its turn to be the first of all.
+static void
+readers_of_all_streams_begin_in_turn (void)
+{
+  unsigned n_begun[READERS] = { 0 }, number = 0;
+
+  start ();
+  weir_fanout_set_codec (fanout, WEIR_CODEC_VP8, 0);
+  for (int i = 0; i < READERS; i++)
+    add_udp ((WeirLayerSet) { -1, (int8_t) (i % 3), -1 })->deaf = true;
+  while (number < 100)
+    push_vp8 (number++);
+  for (int i = 0; i < READERS; i++) {
+    push_vp8_packet (number, true, true);
+    number += 4; // temporal layer 0, which all get
+    now += FRAME_NS;
+    served_first = NULL;
+    weir_fanout_run (fanout, now);
+    for (size_t r = 0; r < READERS; r++)
+      n_begun[r] += readers[r] == served_first;
+  }
+  for (size_t r = 0; r < READERS && tap_ok; r++)
+    CHECK_INT (n_begun[r], 1);
+  finish ();
+}
+
 // H.264 that says nothing of its layers, with what somebody found out before.
 static void
 layers_can_be_told (void)
@@ -1083,6 +1115,7 @@ main (void)
   RUN (picture_ids_of_vp8_are_each_reader_s_own);
   RUN (thinning_leaves_no_gap_in_picture_ids);
   RUN (catching_up_leaves_no_gap_in_picture_ids);
+  RUN (readers_of_all_streams_begin_in_turn);
   RUN (layers_can_be_told);
   RUN (a_layer_that_nobody_sends_is_all);
   RUN (a_window_too_small_for_a_picture_serves_on);

@@ -83,6 +83,8 @@ static struct {
   size_t n; // that failed
 } fault;
 
+static Reader *served_first; // NULL: whoever is next
+
 static void
 got_packet (Reader *reader, const uint8_t *data, size_t len)
 {
@@ -140,6 +142,8 @@ fake_send_one (const struct msghdr *msg)
     segment = size;
     readers[index]->n_segmented++;
   }
+  if (!served_first)
+    served_first = readers[index];
   for (size_t at = 0; at < iov->iov_len; at += segment)
     got_packet (
         readers[index], data + at, iov->iov_len - at < segment ? iov->iov_len - at : segment);
@@ -455,6 +459,26 @@ thousands_come_and_go (void)
   CHECK_INT (c.due, due);
   CHECK_INT (c.packets, due);
   CHECK_INT (weir_fanout_n_readers (fanout), 400);
+  finish ();
+}
+
+static void
+everybody_begins_in_turn (void)
+{
+  unsigned n_begun[64] = { 0 };
+
+  begin ();
+  start ();
+  for (size_t i = 0; i < 64; i++)
+    add ();
+  for (int i = 0; i < 64 * 3; i++) {
+    served_first = NULL;
+    frames (1);
+    for (size_t r = 0; r < 64; r++)
+      n_begun[r] += readers[r] == served_first;
+  }
+  for (size_t r = 0; r < 64 && tap_ok; r++)
+    CHECK_INT (n_begun[r], 3);
   finish ();
 }
 
@@ -1570,6 +1594,7 @@ main (void)
   RUN (everybody_gets_everything);
   RUN (begins_where_the_frame_does);
   RUN (thousands_come_and_go);
+  RUN (everybody_begins_in_turn);
   RUN (nobody_needs_packets);
   RUN (what_comes_in_is_counted);
   RUN (as_often_as_it_was_added);
