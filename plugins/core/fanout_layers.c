@@ -507,8 +507,16 @@ layers_set_codec (WeirFanout *fanout, WeirCodec codec, uint8_t dependency_id)
   layers->codec = codec;
   layers->on = has_layers (codec) && layers->frames;
   layers->top = (WeirLayerSet) { 0, 0, 0 };
-  for (size_t i = 0; i < layers->n_streams; i++)
-    restart_stream (layers->streams[i], codec);
+  for (size_t i = 0; i < layers->n_streams; i++) {
+    LayerStream *stream = layers->streams[i];
+
+    // Its readers leave it after the last frame.
+    if (!layers->on)
+      stream->left_out[layers->head % LAYER_FRAMES] =
+          (LeftOut) { (uint16_t) stream->projection.left_out,
+            stream->projection.pictures_left_out };
+    restart_stream (stream, codec);
+  }
   atomic_fetch_add (&layers->generation, 1);
   pthread_mutex_unlock (&fanout->lock);
 

@@ -96,6 +96,12 @@ change_layers (WeirFanout *fanout, WeirReader *reader, int64_t frame)
   return true;
 }
 
+static bool
+reader_has_stream (const WeirReader *reader)
+{
+  return atomic_load_explicit (&reader->stream, memory_order_relaxed) != NULL;
+}
+
 int64_t
 choose_stream (const Pass *pass, WeirReader *reader, int64_t cursor)
 {
@@ -105,7 +111,10 @@ choose_stream (const Pass *pass, WeirReader *reader, int64_t cursor)
   int64_t frame;
 
   if (!layers->on) {
-    enter_stream (reader, NULL, 0);
+    // What was made of frames that came before is still there.
+    if (reader_has_stream (reader) && cursor < layers->covered)
+      return layers->covered;
+    enter_stream (reader, NULL, layers->head);
     return head;
   }
   if (!reader_is_steady (fanout, reader)) {
@@ -121,5 +130,5 @@ choose_stream (const Pass *pass, WeirReader *reader, int64_t cursor)
     if (!reader_is_steady (fanout, reader))
       return layers_frame_end (layers, frame);
   }
-  return atomic_load_explicit (&reader->stream, memory_order_relaxed) ? layers->covered : head;
+  return reader_has_stream (reader) ? layers->covered : head;
 }

@@ -1011,6 +1011,37 @@ readers_of_all_streams_begin_in_turn (void)
   finish ();
 }
 
+// To something that has none, and back. Some readers are behind.
+static void
+numbers_go_on_where_a_stream_loses_its_layers (void)
+{
+  unsigned number = 0;
+
+  start ();
+  weir_fanout_set_codec (fanout, WEIR_CODEC_VP8, 0);
+  for (int i = 0; i < 12; i++)
+    (i % 2 ? add_conn : add_udp) ((WeirLayerSet) { -1, (int8_t) (i / 2 % 3), -1 })->lossy = true;
+  while (number < 350)
+    push_vp8 (number++);
+  for (int i = 6; i < 12; i++) {
+    CHECK_INT (
+        weir_fanout_set_delay (fanout, readers[i]->reader, (300 + 40 * i) * MS, now, NULL), 0);
+  }
+  for (int i = 0; i < 3; i++) {
+    for (unsigned end = number + 200 + (unsigned) random_below (50); number < end; number++)
+      push_vp8 (number);
+    weir_fanout_set_codec (fanout, i % 2 ? WEIR_CODEC_VP8 : WEIR_CODEC_OPAQUE, 0);
+  }
+  while (number < 1500)
+    push_vp8 (number++);
+  for (size_t i = 0; i < n_readers; i++) {
+    CHECK (!readers[i]->gap);
+    CHECK_INT (counters (readers[i]).lag_packets, 0);
+    CHECK (counters (readers[i]).dropped[WEIR_DROP_LAYERS] > 0 || i % 6 >= 4);
+  }
+  finish ();
+}
+
 // H.264 that says nothing of its layers, with what somebody found out before.
 static void
 layers_can_be_told (void)
@@ -1116,6 +1147,7 @@ main (void)
   RUN (thinning_leaves_no_gap_in_picture_ids);
   RUN (catching_up_leaves_no_gap_in_picture_ids);
   RUN (readers_of_all_streams_begin_in_turn);
+  RUN (numbers_go_on_where_a_stream_loses_its_layers);
   RUN (layers_can_be_told);
   RUN (a_layer_that_nobody_sends_is_all);
   RUN (a_window_too_small_for_a_picture_serves_on);
