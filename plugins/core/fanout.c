@@ -11,6 +11,8 @@
 #define LIVE_ONLY_NS 1000000000LL
 // Who waits for a key picture asks for one so often.
 #define KEY_PAUSE_NS 1000000000LL
+// Sends that fail are told of so often.
+#define TELL_PAUSE_NS 10000000000LL
 
 const char *
 weir_reader_state_name (WeirReaderState state)
@@ -524,6 +526,16 @@ weir_fanout_wants_key (WeirFanout *fanout, int64_t now_ns)
   return true;
 }
 
+bool
+weir_fanout_has_failed (WeirFanout *fanout, int64_t now_ns)
+{
+  if (!atomic_load_explicit (&fanout->failed, memory_order_relaxed)
+      || (fanout->told_ns && now_ns - fanout->told_ns < TELL_PAUSE_NS))
+    return false;
+  fanout->told_ns = now_ns;
+  return atomic_exchange_explicit (&fanout->failed, false, memory_order_acquire);
+}
+
 // ---- who comes and goes ----
 
 // With the lock held. NULL: no memory.
@@ -760,6 +772,7 @@ static void
 clear_reader (WeirReader *reader)
 {
   atomic_store (&reader->due, 0);
+  atomic_store (&reader->error, 0);
   atomic_store (&reader->moved, 0);
   atomic_store (&reader->packets, 0);
   atomic_store (&reader->bytes, 0);
@@ -774,6 +787,8 @@ weir_fanout_start (WeirFanout *fanout)
   pthread_mutex_lock (&fanout->lock);
   memset (&fanout->counters, 0, sizeof fanout->counters);
   fanout->window.n_opaque = 0;
+  atomic_store (&fanout->failed, false);
+  fanout->told_ns = 0;
   for (Shard *shard = fanout->shards; shard; shard = shard->next) {
     for (size_t i = 0; shard->list && i < shard->list->n; i++)
       clear_reader (shard->list->readers[i]);
@@ -921,6 +936,12 @@ reader_state (const WeirReader *reader)
   int wanted = atomic_load_explicit (&reader->wanted, memory_order_relaxed);
 
   return (WeirReaderState) (wanted > state ? wanted : state);
+}
+
+int
+weir_reader_take_error (WeirReader *reader)
+{
+  return atomic_exchange_explicit (&reader->error, 0, memory_order_relaxed);
 }
 
 void

@@ -151,6 +151,10 @@ void weir_fanout_end (WeirFanout *fanout, int64_t now_ns);
 // True when a reader waits for a key picture to change its layers, at most once a second.
 bool weir_fanout_wants_key (WeirFanout *fanout, int64_t now_ns);
 
+// True when sends over UDP have failed, at most once in 10 s; weir_reader_take_error() says to
+// whom.
+bool weir_fanout_has_failed (WeirFanout *fanout, int64_t now_ns);
+
 // Waits until all readers have all that there is; false if the deadline (CLOCK_MONOTONIC) comes
 // first. Readers whose connection has no room are not waited for beyond `deadline_ns` either.
 bool weir_fanout_drain (WeirFanout *fanout, int64_t deadline_ns);
@@ -225,6 +229,9 @@ WeirLayerSet weir_reader_get_layers (const WeirReader *reader);
 
 // The layers that were seen, and their bitrates.
 void weir_fanout_rates (WeirFanout *fanout, WeirRates *rates);
+
+// The errno with which a send over UDP failed since the last call; 0: none did.
+int weir_reader_take_error (WeirReader *reader);
 
 void weir_reader_counters (
     WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirReaderCounters *counters);

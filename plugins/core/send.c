@@ -206,11 +206,13 @@ send_messages (WeirSender *sender, int fd, const Messages *messages, size_t at, 
         break;
       case SKIP:
         result->dropped[reason] += next - first;
+        result->error = -r;
         at++;
         retried = false;
         break;
       case GIVE_UP:
         result->dropped[reason] += first_packet (messages, end) - first;
+        result->error = -r;
         return first_packet (messages, end);
       case BLOCKED:
         sender->counters.blocked++;
@@ -256,6 +258,7 @@ weir_sender_send (WeirSender *sender, int fd, const WeirAddress *address, bool g
 
   if (fd < 0) {
     result->dropped[WEIR_DROP_ERROR] += n - from;
+    result->error = EAFNOSUPPORT;
     return n;
   }
   if (!gso)

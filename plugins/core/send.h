@@ -59,6 +59,7 @@ typedef struct {
   uint64_t bytes;
   uint64_t dropped[WEIR_N_DROPS];
   int gso_error; // 0, or the errno with which a segmented send was refused
+  int error;     // 0, or the errno with which packets were dropped last
 } WeirSendResult;
 
 #define WEIR_SEGMENT_CLASSES 7 // sends of 1, 2 to 3, 4 to 7, ... 32 to 63, and 64 packets

@@ -519,6 +519,10 @@ send_udp (Pass *pass, WeirReader *reader, WeirSender *sender)
       remember_refusal (pass, reader);
     else if (sender->counters.gso_sends > n_segmented)
       atomic_store_explicit (&reader->gso_again_ns, 0, memory_order_relaxed);
+    if (result.error) {
+      atomic_store_explicit (&reader->error, result.error, memory_order_relaxed);
+      atomic_store_explicit (&pass->fanout->failed, true, memory_order_release);
+    }
     // Nobody keeps account of how far each copy has gone.
     if (pass->times > 1) {
       result.dropped[WEIR_DROP_WOULD_BLOCK] += sender->burst.n - settled;

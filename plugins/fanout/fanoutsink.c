@@ -39,8 +39,9 @@
  * Threads: the streaming thread copies packets into the window, never waits, and serves up to
  * #WeirFanoutSink:inline-readers readers itself; a pool of threads that all elements of the
  * process share, one for each processor, serves more. Every packet due to a reader is sent or
- * counted as dropped, with the reason, in `get-stats` and #WeirFanoutSink:fanout-stats. A reader
- * that can't be reached posts no message.
+ * counted as dropped, with the reason, in `get-stats` and #WeirFanoutSink:fanout-stats. Sends over
+ * UDP that fail post a warning with the reader and the system's reason, at most once in 10 s; the
+ * stream goes on.
  *
  * EOS goes through when everything is sent, or after 2 s. On the way to READY the element gives
  * what is not sent 50 ms and counts the rest as flushed.
@@ -132,12 +133,33 @@ look_at_file (WeirFanoutSink *self)
                                                      G_TYPE_UINT64, (guint64) limit, NULL)));
 }
 
+// Sends to some readers have failed: one is told by name.
+static void
+tell_failures (WeirFanoutSink *self, gint64 now_ns)
+{
+  gchar *reader;
+  guint n_others;
+  gint error;
+
+  if (!weir_fanout_has_failed (self->fanout, now_ns))
+    return;
+  reader = fanout_readers_take_failed (self, &error, &n_others);
+  if (reader && n_others > 0)
+    GST_ELEMENT_WARNING (self, RESOURCE, WRITE, ("Sending to a reader fails."),
+        ("%s: %s; sending to %u other readers fails too", reader, g_strerror (error), n_others));
+  else if (reader)
+    GST_ELEMENT_WARNING (self, RESOURCE, WRITE, ("Sending to a reader fails."),
+        ("%s: %s", reader, g_strerror (error)));
+  g_free (reader);
+}
+
 static void
 end_packets (WeirFanoutSink *self, gint64 now_ns)
 {
   weir_fanout_end (self->fanout, now_ns);
   ask_for_key (self, now_ns);
   look_at_file (self);
+  tell_failures (self, now_ns);
 }
 
 static GstFlowReturn
@@ -195,8 +217,10 @@ weir_fanout_sink_event (GstBaseSink *sink, GstEvent *event)
 {
   WeirFanoutSink *self = WEIR_FANOUT_SINK (sink);
 
-  if (GST_EVENT_TYPE (event) == GST_EVENT_EOS)
+  if (GST_EVENT_TYPE (event) == GST_EVENT_EOS) {
     weir_fanout_drain (self->fanout, weir_now_ns () + (gint64) EOS_PATIENCE);
+    tell_failures (self, weir_now_ns ());
+  }
   return GST_BASE_SINK_CLASS (weir_fanout_sink_parent_class)->event (sink, event);
 }
 

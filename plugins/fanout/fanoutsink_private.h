@@ -90,6 +90,11 @@ void fanout_readers_clear (WeirFanoutSink *self);
 gchar *fanout_readers_get_clients (WeirFanoutSink *self);
 void fanout_readers_set_clients (WeirFanoutSink *self, const gchar *clients);
 GstStructure *fanout_readers_get_sums (WeirFanoutSink *self);
+
+// A reader to whom sends have failed since the last call, by name, and with which errno; NULL:
+// none. The others whose sends have are only counted.
+gchar *fanout_readers_take_failed (WeirFanoutSink *self, gint *error, guint *n_others);
+
 void fanout_readers_set_max_pacing_rate (WeirFanoutSink *self, guint64 bits_per_s);
 
 // ---- properties.c ----

@@ -775,6 +775,28 @@ get_stats (WeirFanoutSink *self, const gchar *host, gint port)
   return s;
 }
 
+gchar *
+fanout_readers_take_failed (WeirFanoutSink *self, gint *error, guint *n_others)
+{
+  gchar *failed = NULL;
+
+  *n_others = 0;
+  g_mutex_lock (&self->lock);
+  for (GList *l = self->names.head; l; l = l->next) {
+    const Name *name = l->data;
+    gint e = weir_reader_take_error (name->reader);
+
+    if (e && failed)
+      ++*n_others;
+    if (!e || failed)
+      continue;
+    failed = g_strdup_printf ("%s port %d", name->host, name->port);
+    *error = e;
+  }
+  g_mutex_unlock (&self->lock);
+  return failed;
+}
+
 GstStructure *
 fanout_readers_get_sums (WeirFanoutSink *self)
 {

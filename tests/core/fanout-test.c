@@ -1050,6 +1050,44 @@ segmented_sends_are_tried_again (void)
   }
 }
 
+// However many packets do not go.
+static void
+failed_sends_are_told_once_in_10_s (void)
+{
+  begin ();
+  start ();
+  for (int r = 0; r < 3; r++)
+    add ();
+  frames (1);
+  CHECK (!weir_fanout_has_failed (fanout, now));
+  fault.victim = 1;
+  fault.error = EPERM;
+  fault.only_gso = false;
+  fault.percent = 100;
+  for (int i = 0; i < 3; i++) {
+    int64_t begun;
+
+    frames (1);
+    CHECK (weir_fanout_has_failed (fanout, now));
+    CHECK_INT (weir_reader_take_error (readers[0]->reader), 0);
+    CHECK_INT (weir_reader_take_error (readers[1]->reader), EPERM);
+    CHECK_INT (weir_reader_take_error (readers[1]->reader), 0);
+    begun = now;
+    while (now < begun + 9000 * MS) {
+      frames (1);
+      CHECK (!weir_fanout_has_failed (fanout, now));
+    }
+    now = begun + 10000 * MS;
+  }
+  // What failed in between is told, and after that nothing.
+  fault.error = 0;
+  CHECK (weir_fanout_has_failed (fanout, now));
+  now += 20000 * MS;
+  frames (1);
+  CHECK (!weir_fanout_has_failed (fanout, now));
+  finish ();
+}
+
 static void
 a_full_socket_has_100_ms (void)
 {
@@ -1612,6 +1650,7 @@ main (void)
   RUN (multicast_joins_live);
   RUN (one_reader_fails_alone);
   RUN (segmented_sends_are_tried_again);
+  RUN (failed_sends_are_told_once_in_10_s);
   RUN (a_full_socket_has_100_ms);
   RUN (a_socket_that_is_full_for_all);
   RUN (who_falls_out_goes_on);

@@ -289,6 +289,7 @@ one_reader_fails_alone (void)
       }
       CHECK_INT (results[VICTIM].packets, cases[i].sent);
       CHECK_INT (results[VICTIM].dropped[cases[i].reason], cases[i].settled - cases[i].sent);
+      CHECK_INT (results[VICTIM].error, cases[i].sent < cases[i].settled ? cases[i].error : 0);
       CHECK_INT (sender.counters.blocked, cases[i].error == EAGAIN);
     }
   }

@@ -653,6 +653,55 @@ test_a_small_window_is_refused (void)
   gst_object_unref (sink);
 }
 
+// A socket of IPv6 alone, as `bind-address` makes it, reaches nobody over IPv4.
+static void
+test_failed_sends_are_told (gconstpointer launch)
+{
+  GSocket *probe =
+      g_socket_new (G_SOCKET_FAMILY_IPV6, G_SOCKET_TYPE_DATAGRAM, G_SOCKET_PROTOCOL_UDP, NULL);
+  GSocketAddress *loopback = g_inet_socket_address_new_from_string ("::1", 0);
+  gboolean has_ipv6 = probe && g_socket_bind (probe, loopback, FALSE, NULL);
+  GstElement *sink;
+  GstHarness *h;
+  GstBus *bus;
+  GstMessage *message;
+  GError *err;
+  gchar *debug;
+
+  g_clear_object (&probe);
+  g_object_unref (loopback);
+  if (!has_ipv6) {
+    g_test_skip ("this machine has no IPv6");
+    return;
+  }
+  h = make_sink (launch, &sink);
+  bus = gst_bus_new ();
+  gst_element_set_bus (sink, bus);
+  g_signal_emit_by_name (sink, "add", "127.0.0.1", 5004);
+  g_signal_emit_by_name (sink, "add", "127.0.0.1", 5006);
+  for (guint n = 0; n < 20; n++)
+    push_frame (h, n, n == 0);
+  gst_harness_push_event (h, gst_event_new_eos ());
+  g_assert_cmpuint (get_number (sink, 5004, "dropped-error"), ==, 20);
+  g_assert_cmpuint (get_number (sink, 5006, "dropped-error"), ==, 20);
+
+  // One message, however many packets.
+  message = gst_bus_pop_filtered (bus, GST_MESSAGE_WARNING);
+  g_assert_nonnull (message);
+  gst_message_parse_warning (message, &err, &debug);
+  g_assert_true (g_error_matches (err, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_WRITE));
+  g_assert_nonnull (strstr (debug, "127.0.0.1 port 500"));
+  g_assert_nonnull (strstr (debug, g_strerror (ENETUNREACH)));
+  g_error_free (err);
+  g_free (debug);
+  gst_message_unref (message);
+  g_assert_null (gst_bus_pop_filtered (bus, GST_MESSAGE_WARNING));
+
+  gst_element_set_bus (sink, NULL);
+  gst_object_unref (bus);
+  finish (h, sink);
+}
+
 // However a pass is spread, and whoever does it, each of many readers gets each packet once.
 static void
 test_many (gconstpointer launch)
@@ -717,6 +766,10 @@ main (int argc, char **argv)
   g_test_add_func ("/readers/removing-closes-the-socket", test_removing_closes_the_socket);
   g_test_add_func ("/readers/refusals", test_refusals);
   g_test_add_func ("/readers/a-small-window-is-refused", test_a_small_window_is_refused);
+  g_test_add_data_func ("/readers/failed-sends-are-told/inline", "fanoutsink bind-address=::1",
+      test_failed_sends_are_told);
+  g_test_add_data_func ("/readers/failed-sends-are-told/by-the-workers",
+      "fanoutsink bind-address=::1 inline-readers=0", test_failed_sends_are_told);
   g_test_add_data_func ("/readers/many/by-the-workers", "fanoutsink inline-readers=0", test_many);
   g_test_add_data_func ("/readers/many/inline", "fanoutsink inline-readers=1000", test_many);
   g_test_add_data_func ("/readers/many/spread", "fanoutsink spread=20000000", test_many);
