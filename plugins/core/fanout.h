@@ -202,6 +202,10 @@ int weir_fanout_set_delay (
 int weir_fanout_resume (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirPlan *plan);
 int weir_fanout_pause (WeirFanout *fanout, WeirReader *reader, int64_t now_ns);
 
+// While the window is empty: the reader's place is that far behind what is to come, all of it.
+// Later it does nothing.
+void weir_fanout_await (WeirFanout *fanout, WeirReader *reader, int64_t delay_ns, int64_t now_ns);
+
 // What a reader gets next; within 2 s of when it began, or was put elsewhere: what it began with
 // there.
 void weir_fanout_next (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirPlan *plan);

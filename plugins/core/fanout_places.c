@@ -384,6 +384,27 @@ weir_fanout_set_delay (
   return 0;
 }
 
+void
+weir_fanout_await (WeirFanout *fanout, WeirReader *reader, int64_t delay_ns, int64_t now_ns)
+{
+  const WeirWindow *window = &fanout->window;
+
+  if (!is_alone (reader) || delay_ns == WEIR_DELAY_OLDEST)
+    return;
+  hold (reader);
+  pthread_mutex_lock (&fanout->lock);
+  if (window->head == window->tail && !reader_paused (reader)) {
+    WeirPlan next = {
+      .position = window->head, .delay_ns = delay_ns, .time_ahead = to_ticks (fanout, delay_ns)
+    };
+
+    begin_at (fanout, reader, &next, now_ns);
+    say_next (fanout, reader, now_ns, &reader->begun);
+  }
+  pthread_mutex_unlock (&fanout->lock);
+  release (fanout, reader);
+}
+
 int
 weir_fanout_pause (WeirFanout *fanout, WeirReader *reader, int64_t now_ns)
 {
@@ -490,7 +511,18 @@ weir_fanout_plan_again (
 void
 weir_fanout_set_clock_rate (WeirFanout *fanout, uint32_t clock_rate)
 {
+  const WeirWindow *window = &fanout->window;
+
   pthread_mutex_lock (&fanout->lock);
   fanout->clock_rate = clock_rate;
+  // Nobody reads the timestamps' lead before there is a packet.
+  for (Shard *shard = window->head == window->tail ? fanout->shards : NULL; shard;
+      shard = shard->next) {
+    for (size_t i = 0; shard->list && i < shard->list->n; i++) {
+      WeirReader *reader = shard->list->readers[i];
+
+      reader->time_ahead = to_ticks (fanout, reader_delay (reader));
+    }
+  }
   pthread_mutex_unlock (&fanout->lock);
 }

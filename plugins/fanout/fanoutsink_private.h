@@ -19,6 +19,7 @@ typedef struct {
   gchar *key; // "host port"
   gchar *host;
   gint port;
+  gboolean own_delay; // other than the element's
   guint count;        // how often it was added, less how often it was removed
   GInetAddress *inet; // NULL: a connection
   WeirAddress address;
@@ -95,6 +96,7 @@ GstStructure *fanout_readers_get_sums (WeirFanoutSink *self);
 // none. The others whose sends have are only counted.
 gchar *fanout_readers_take_failed (WeirFanoutSink *self, gint *error, guint *n_others);
 
+void fanout_readers_set_delay (WeirFanoutSink *self, gint64 delay_ns);
 void fanout_readers_set_max_pacing_rate (WeirFanoutSink *self, guint64 bits_per_s);
 
 // ---- properties.c ----

@@ -213,9 +213,6 @@ set_setting (WeirFanoutSink *self, guint id, const GValue *value)
     case PROP_CLASS:
       self->class = g_value_get_uint (value);
       break;
-    case PROP_DELAY:
-      self->delay_ns = (gint64) MIN (g_value_get_uint64 (value), (guint64) WEIR_DELAY_OLDEST);
-      break;
     default:
       ours = FALSE;
       break;
@@ -285,6 +282,19 @@ get_setting (WeirFanoutSink *self, guint id, GValue *value)
   return ours;
 }
 
+// Who has a delay needs what the bounds of the window allow.
+static void
+set_delay (WeirFanoutSink *self, guint64 delay)
+{
+  if (delay > 0) {
+    g_mutex_lock (&self->lock);
+    self->settings.keep_window = TRUE;
+    weir_fanout_set (self->fanout, &self->settings);
+    g_mutex_unlock (&self->lock);
+  }
+  fanout_readers_set_delay (self, (gint64) MIN (delay, (guint64) WEIR_DELAY_OLDEST));
+}
+
 static void
 set_simple (WeirFanoutSink *self, guint id, const GValue *value, GParamSpec *pspec)
 {
@@ -350,6 +360,9 @@ set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
       break;
     case PROP_QOS_DSCP:
       set_qos (self, g_value_get_int (value));
+      break;
+    case PROP_DELAY:
+      set_delay (self, g_value_get_uint64 (value));
       break;
     case PROP_MAX_PACING_RATE:
       fanout_readers_set_max_pacing_rate (self, g_value_get_uint64 (value));
@@ -609,7 +622,9 @@ install_sending (GObjectClass *klass)
    *
    * How far behind the live edge (ns) readers are that come from now on, if
    * #WeirFanoutSink::set-delay says nothing else of them; %G_MAXUINT64: as far as the window goes
-   * back. See there, also for what #WeirFanoutSink:window-time has to be.
+   * back. See there, also for what #WeirFanoutSink:window-time has to be. Readers that are there
+   * before the first packet, as those of #WeirFanoutSink:clients, have all of it, and get that
+   * packet so long after it came.
    */
   g_object_class_install_property (klass, PROP_DELAY,
       g_param_spec_uint64 ("delay", "Delay",
@@ -710,7 +725,7 @@ install_window (GObjectClass *klass)
    *
    * How long packets are kept, in ns. With #WeirFanoutSink:join `keyframe` the newest keyframe and
    * what follows stays however old it is. Without that, without readers by #add-socket, and until
-   * this is set, a second is the most.
+   * this or #WeirFanoutSink:delay is set, a second is the most.
    */
   g_object_class_install_property (klass, PROP_WINDOW_TIME,
       g_param_spec_uint64 ("window-time", "Window time", "How long packets are kept, in ns", 0,

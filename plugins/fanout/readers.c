@@ -243,10 +243,16 @@ get_coming (WeirFanoutSink *self, const gchar *host, gint port, gint64 now_ns)
   return coming;
 }
 
+static gboolean
+has_own_delay (const Coming *coming)
+{
+  return coming && coming->delay_ns >= 0;
+}
+
 static gint64
 delay_of (WeirFanoutSink *self, const Coming *coming)
 {
-  return coming && coming->delay_ns >= 0 ? coming->delay_ns : self->delay_ns;
+  return has_own_delay (coming) ? coming->delay_ns : self->delay_ns;
 }
 
 // What a reader that is about to be added will begin with. With `lock` held.
@@ -284,6 +290,7 @@ add_fresh (WeirFanoutSink *self, Name *name)
   gint64 now_ns = weir_now_ns ();
   GError *err = NULL;
   Coming *coming;
+  gint64 delay_ns;
   int r;
 
   if (!enter (self, name, &err)) {
@@ -303,15 +310,19 @@ add_fresh (WeirFanoutSink *self, Name *name)
   if (coming)
     weir_reader_set_layers (name->reader, coming->layers);
   weir_reader_set_delay (name->reader, delay_of (self, coming));
+  name->own_delay = has_own_delay (coming) || (coming && coming->kept);
   r = weir_fanout_add (
       self->fanout, name->reader, self->class, get_plan (self, coming, now_ns), now_ns);
   g_hash_table_remove (self->coming, name->key);
+  delay_ns = self->delay_ns;
   if (r == 0) {
     g_hash_table_insert (self->by_key, name->key, name);
     g_queue_push_tail_link (&self->names, &name->link);
   }
   g_mutex_unlock (&self->lock);
 
+  if (r == 0 && !name->own_delay)
+    weir_fanout_await (self->fanout, name->reader, delay_ns, now_ns);
   if (r < 0) {
     GST_WARNING_OBJECT (self, "refusing %s port %d: %s", name->host, name->port, g_strerror (-r));
     leave (self, name);
@@ -487,6 +498,24 @@ fanout_readers_set_max_pacing_rate (WeirFanoutSink *self, guint64 bits_per_s)
   g_mutex_unlock (&self->control);
 }
 
+void
+fanout_readers_set_delay (WeirFanoutSink *self, gint64 delay_ns)
+{
+  gint64 now_ns = weir_now_ns ();
+
+  g_mutex_lock (&self->control);
+  g_mutex_lock (&self->lock);
+  self->delay_ns = delay_ns;
+  g_mutex_unlock (&self->lock);
+  for (GList *l = self->names.head; l; l = l->next) {
+    const Name *name = l->data;
+
+    if (!name->own_delay)
+      weir_fanout_await (self->fanout, name->reader, delay_ns, now_ns);
+  }
+  g_mutex_unlock (&self->control);
+}
+
 /* Sockets */
 
 // Its connection broke, or its reader took nothing for too long.
@@ -649,6 +678,8 @@ set_delay (WeirFanoutSink *self, const gchar *host, gint port, guint64 delay)
 
   g_mutex_lock (&self->control);
   name = find_name (self, host, port);
+  if (name)
+    name->own_delay = TRUE;
   if (name)
     r = weir_fanout_set_delay (self->fanout, name->reader, delay_ns, weir_now_ns (), NULL);
   g_mutex_unlock (&self->control);

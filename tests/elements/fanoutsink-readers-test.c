@@ -204,6 +204,34 @@ test_has_a_place_of_its_own (void)
   finish (h, sink);
 }
 
+// In a launch line, wherever `delay` stands: it gets the first packet so long after that came.
+static void
+test_a_delay_from_the_first_packet_on (gconstpointer order)
+{
+  const gint64 delay = 300 * GST_MSECOND;
+  guint16 port;
+  GSocket *socket = listen_udp (&port);
+  gchar *launch = g_strdup_printf (order, (guint) port);
+  GstElement *sink;
+  GstHarness *h = make_sink (launch, &sink);
+  gint64 pushed_at = g_get_monotonic_time ();
+  Got got;
+
+  push_frame (h, 0, TRUE);
+  push_frame (h, 1, FALSE);
+  for (guint n = 0; n < 2; n++) {
+    got = receive_udp (socket);
+    g_assert_cmpuint (got.n, ==, n);
+    g_assert_cmpuint (got.time, ==, n * FRAME_TICKS + 27000);
+  }
+  g_assert_cmpint ((g_get_monotonic_time () - pushed_at) * 1000, >=, delay);
+  g_assert_cmpuint (get_number (sink, port, "delay"), ==, delay);
+
+  g_free (launch);
+  g_object_unref (socket);
+  finish (h, sink);
+}
+
 static void
 test_joins_at_the_keyframe (void)
 {
@@ -750,6 +778,10 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/readers/joins-at-the-keyframe", test_joins_at_the_keyframe);
   g_test_add_func ("/readers/has-a-place-of-its-own", test_has_a_place_of_its_own);
+  g_test_add_data_func ("/readers/a-delay-from-the-first-packet-on/before-clients",
+      "fanoutsink delay=300000000 clients=127.0.0.1:%u", test_a_delay_from_the_first_packet_on);
+  g_test_add_data_func ("/readers/a-delay-from-the-first-packet-on/after-clients",
+      "fanoutsink clients=127.0.0.1:%u delay=300000000", test_a_delay_from_the_first_packet_on);
   g_test_add_func ("/readers/joins-live", test_joins_live);
   g_test_add_func ("/readers/delay-keeps-the-timestamps", test_delay_keeps_the_timestamps);
   for (guint i = 0; i < G_N_ELEMENTS (framings); i++) {
