@@ -17,8 +17,10 @@
  *
  * It takes RTP, MPEG-TS and other byte streams, as buffers and as buffer lists. In RTP a frame is
  * what has one RTP timestamp, else what has one PTS or DTS. Timestamps that are missing, jump or go
- * back are repaired, and counted. Nothing is dropped. A second of the stream is held at most (4 MiB
- * and 4096 packets); then upstream waits, which is how a file is read at its own speed.
+ * back are repaired, and counted. What lies before the segment, as from a keyframe up to where an
+ * accurate seek went, leaves with the segment's first frame. Nothing is dropped. A second of the
+ * stream is held at most (4 MiB and 4096 packets); then upstream waits, which is how a file is read
+ * at its own speed.
  *
  * Threads: upstream's thread puts packets into a queue. They are pushed by the threads that all
  * elements of the process share, one for each processor, however many pacers there are. For
@@ -418,15 +420,27 @@ look (WeirRatePacer *self)
 
 /* Data: the streaming thread */
 
+// What is not played, and only needed to decode what is, waits for nothing: it has the time at
+// which the segment begins.
+static GstClockTime
+time_in_segment (const GstSegment *segment, GstClockTime time)
+{
+  if (segment->rate > 0)
+    return MAX (time, segment->start + segment->offset);
+  return GST_CLOCK_TIME_IS_VALID (segment->stop) ? MIN (time, segment->stop - segment->offset)
+                                                 : time;
+}
+
 static gint64
 time_of (const WeirRatePacer *self, GstBuffer *buffer)
 {
+  GstClockTime stamp = GST_BUFFER_DTS_OR_PTS (buffer);
   guint64 time = 0;
   gint sign = 0;
 
-  if (self->segment.format == GST_FORMAT_TIME)
+  if (self->segment.format == GST_FORMAT_TIME && GST_CLOCK_TIME_IS_VALID (stamp))
     sign = gst_segment_to_running_time_full (
-        &self->segment, GST_FORMAT_TIME, GST_BUFFER_DTS_OR_PTS (buffer), &time);
+        &self->segment, GST_FORMAT_TIME, time_in_segment (&self->segment, stamp), &time);
   if (sign == 0 || time > G_MAXINT64)
     return WEIR_PACE_NO_TIME;
   return sign > 0 ? (gint64) time : -(gint64) time;

@@ -789,6 +789,40 @@ test_seeks (void)
   drop (pipeline);
 }
 
+// To places inside a group of pictures: what a decoder needs before the place is not waited for.
+static void
+test_accurate_seeks (void)
+{
+  gchar *path = g_build_filename (g_getenv ("WEIR_DATA"), "bigbuckbunny.mp4", NULL);
+  gchar *line = g_strdup_printf ("filesrc location=%s ! qtdemux ! video/x-h264 ! "
+                                 "ratepacer name=pacer ! fakesink name=sink sync=false",
+      path);
+  GstElement *pipeline = gst_parse_launch (line, NULL);
+  GstElement *sink = gst_bin_get_by_name (GST_BIN (pipeline), "sink");
+  GstElement *pacer = gst_bin_get_by_name (GST_BIN (pipeline), "pacer");
+
+  set_state (pipeline, GST_STATE_PLAYING);
+  for (guint i = 1; i < 4; i++) {
+    const GstClockTime from = i * GST_SECOND + 700 * MS;
+    gint64 begun, position = 0;
+
+    seek (pipeline, from, GST_CLOCK_TIME_NONE);
+    begun = g_get_monotonic_time ();
+    while (!gst_element_query_position (sink, GST_FORMAT_TIME, &position)
+           || position < (gint64) (from + 200 * MS))
+      g_usleep (1000);
+    // As far as it plays, so much time passes: not the seconds since the keyframe too.
+    g_assert_cmpint (g_get_monotonic_time () - begun, <, 1000000);
+    g_assert_cmpuint (stat_of_element (pacer, "latency"), <, 500 * MS);
+    g_assert_cmpuint (stat_of_element (pacer, "repaired"), ==, 0);
+  }
+  gst_object_unref (pacer);
+  gst_object_unref (sink);
+  drop (pipeline);
+  g_free (line);
+  g_free (path);
+}
+
 // Stopped with a full queue, upstream waiting, and again.
 static void
 test_stops_at_any_time (void)
@@ -835,6 +869,7 @@ main (int argc, char **argv)
   g_test_add_func ("/ratepacer/pause-and-resume", test_pause_and_resume);
   g_test_add_func ("/ratepacer/who-pauses-holds-up-nobody", test_who_pauses_holds_up_nobody);
   g_test_add_func ("/ratepacer/seeks", test_seeks);
+  g_test_add_func ("/ratepacer/accurate-seeks", test_accurate_seeks);
   g_test_add_func ("/ratepacer/stops-at-any-time", test_stops_at_any_time);
   return g_test_run ();
 }
