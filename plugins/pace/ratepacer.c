@@ -125,7 +125,7 @@ struct _WeirRatePacer {
   gboolean clock_is_ours; // it is the one that the shared threads wait by
   gint rang;              // atomic: it did, by wait_id
   GstClockID wait_id;     // for another clock
-  gint64 reported_latency;
+  gint64 latency;         // see own_latency(); 0: it may fall
 };
 
 G_DEFINE_FINAL_TYPE (WeirRatePacer, weir_rate_pacer, GST_TYPE_ELEMENT)
@@ -523,16 +523,25 @@ take_buffer (WeirRatePacer *self, GstBuffer *buffer)
   return ret;
 }
 
+// The highest since the last flush, caps or segment: sinks that were told it wait so long. With the
+// lock.
+static gint64
+own_latency (const WeirRatePacer *self)
+{
+  gint64 latency = weir_pacer_latency (&self->pacer);
+
+  return latency > self->latency ? (latency / LATENCY_STEP + 1) * LATENCY_STEP : self->latency;
+}
+
 // With the lock. TRUE if the pipeline has to ask again.
 static gboolean
 latency_grew (WeirRatePacer *self)
 {
-  gint64 latency = weir_pacer_latency (&self->pacer);
+  gint64 latency = own_latency (self);
+  gboolean grew = latency > self->latency;
 
-  if (latency <= self->reported_latency)
-    return FALSE;
-  self->reported_latency = (latency / LATENCY_STEP + 1) * LATENCY_STEP;
-  return TRUE;
+  self->latency = latency;
+  return grew;
 }
 
 // What remains to be done when something was taken, and the lock given back.
@@ -611,6 +620,7 @@ flush_stop (WeirRatePacer *self, GstEvent *event)
   drop_items (self);
   self->paused_at = reset_time ? 0 : running_time (self);
   self->unsettled = self->playing;
+  self->latency = 0;
   self->offered = self->eos = self->flushing = FALSE;
   self->ret = GST_FLOW_OK;
   g_mutex_unlock (&self->lock);
@@ -637,6 +647,8 @@ enqueue_event (WeirRatePacer *self, GstEvent *event)
   self->eos &= GST_EVENT_TYPE (event) != GST_EVENT_STREAM_START;
   if (self->ret == GST_FLOW_EOS && GST_EVENT_TYPE (event) == GST_EVENT_SEGMENT)
     self->ret = GST_FLOW_OK;
+  if (GST_EVENT_TYPE (event) == GST_EVENT_SEGMENT || GST_EVENT_TYPE (event) == GST_EVENT_CAPS)
+    self->latency = 0;
   ok = !self->flushing && self->ret == GST_FLOW_OK;
   if (ok)
     gst_queue_array_push_tail (self->items, event);
@@ -694,8 +706,7 @@ add_latency (WeirRatePacer *self, GstQuery *query)
 
   gst_query_parse_latency (query, &live, &min, &max);
   g_mutex_lock (&self->lock);
-  latency_grew (self);
-  own = (GstClockTime) self->reported_latency;
+  own = (GstClockTime) own_latency (self);
   self->pacer.upstream_ns = live ? (gint64) MIN (min, (GstClockTime) WEIR_PACE_AHEAD_MAX) : 0;
   g_mutex_unlock (&self->lock);
   if (!live)
@@ -753,7 +764,7 @@ begin (WeirRatePacer *self)
   g_mutex_lock (&self->lock);
   self->flushing = self->eos = self->offered = FALSE;
   self->ret = GST_FLOW_OK;
-  self->paused_at = self->reported_latency = 0;
+  self->paused_at = self->latency = 0;
   g_mutex_unlock (&self->lock);
 }
 
@@ -846,7 +857,7 @@ make_stats (const WeirRatePacer *self)
       (guint64) weir_pacer_queued (p), "bytes-out", G_TYPE_UINT64, c->bytes_out, "queued-bytes",
       G_TYPE_UINT64, p->bytes, "repaired", G_TYPE_UINT64, c->repaired, "late", G_TYPE_UINT64,
       c->late, "latest", G_TYPE_UINT64, (guint64) c->latest_ns, "bitrate", G_TYPE_UINT64,
-      (guint64) p->measured, "latency", G_TYPE_UINT64, (guint64) weir_pacer_latency (p), "deficit",
+      (guint64) p->measured, "latency", G_TYPE_UINT64, (guint64) own_latency (self), "deficit",
       G_TYPE_UINT64, (guint64) p->deficit_ns, "overruns", G_TYPE_UINT64, c->overruns, "starvations",
       G_TYPE_UINT64, c->starvations, NULL);
 }
@@ -1055,7 +1066,9 @@ weir_rate_pacer_class_init (WeirRatePacerClass *klass)
    * All #guint64. Of packets, as cut: `in`, `out`, `flushed`, `queued`, whose sum the last three
    * are; `repaired` (the timestamp was missing, jumped or went back), `late` (left more than 5 ms
    * after it was due). `latest`: the most by which one was late, in ns. `bytes-out`,
-   * `queued-bytes`. `bitrate`: of what comes in, as measured, in bits per second. `latency`, in ns.
+   * `queued-bytes`. `bitrate`: of what comes in, as measured, in bits per second. `latency`, in
+   * ns: what the element adds to a latency query. It rises with the stream's lateness, and falls
+   * only with a flush, a segment or caps.
    * With #WeirRatePacer:mode block: `deficit` in ns, `overruns` (blocks that took longer than
    * block-time), `starvations` (the receiver had nothing left to play).
    */

@@ -526,6 +526,60 @@ test_latency (void)
   end (h, 1);
 }
 
+static guint64
+get_latency (GstHarness *h)
+{
+  guint64 latency = gst_harness_query_latency (h);
+
+  g_assert_cmpuint (stat_of (h, "latency"), ==, latency);
+  return latency;
+}
+
+// A frame that comes a second late, and then some that are less late.
+static guint
+lag (GstHarness *h, guint n)
+{
+  GstTestClock *clock = gst_harness_get_testclock (h);
+
+  gst_test_clock_set_time (clock, n * 40 * MS + 1000 * MS);
+  gst_object_unref (clock);
+  for (guint i = 0; i < 10; i++)
+    push_frame (h, n++, 1);
+  return n;
+}
+
+// The statistics tell what the query says. It falls where all begins anew, not in between.
+static void
+test_latency_falls_with_a_new_beginning (void)
+{
+  GstHarness *h = make ("", RTP_CAPS);
+  GstCaps *caps = gst_caps_from_string (RTP_CAPS);
+  GstSegment segment;
+  guint64 latency;
+  guint n = 0;
+
+  gst_segment_init (&segment, GST_FORMAT_TIME);
+  push_frame (h, n++, 1);
+  g_assert_cmpuint (get_latency (h), ==, 45 * MS);
+  n = lag (h, n);
+  g_assert_cmpuint (get_latency (h), ==, 1045 * MS);
+
+  g_assert_true (gst_harness_push_event (h, gst_event_new_caps (caps)));
+  push_frame (h, n++, 1);
+  latency = get_latency (h);
+  g_assert_cmpuint (latency, <, 1045 * MS);
+  for (guint i = 0; i < 5; i++)
+    push_frame (h, n++, 1);
+  g_assert_cmpuint (get_latency (h), ==, latency);
+  g_assert_true (gst_harness_push_event (h, gst_event_new_segment (&segment)));
+  g_assert_cmpuint (get_latency (h), <, latency);
+
+  flush (h);
+  g_assert_cmpuint (get_latency (h), ==, 45 * MS);
+  gst_caps_unref (caps);
+  end (h, n);
+}
+
 static gpointer
 change_properties (gpointer data)
 {
@@ -861,6 +915,8 @@ main (int argc, char **argv)
       "/ratepacer/upstream-waits-and-a-flush-wakes-it", test_upstream_waits_and_a_flush_wakes_it);
   g_test_add_func ("/ratepacer/downstream-fails", test_downstream_fails);
   g_test_add_func ("/ratepacer/latency", test_latency);
+  g_test_add_func (
+      "/ratepacer/latency-falls-with-a-new-beginning", test_latency_falls_with_a_new_beginning);
   g_test_add_func (
       "/ratepacer/properties-from-another-thread", test_properties_from_another_thread);
   g_test_add_func ("/ratepacer/pacers-share-threads", test_pacers_share_threads);
