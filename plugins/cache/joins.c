@@ -77,7 +77,11 @@ cache_joins_look (CacheJoins *self, GstMiniObject *object, gint64 position)
   if (GST_IS_BUFFER (object))
     return look_at (self, GST_BUFFER (object), position);
   list = GST_BUFFER_LIST (object);
-  for (guint i = 0; i < gst_buffer_list_length (list); i++)
-    join = MIN (join, look_at (self, gst_buffer_list_get (list, i), position));
+  for (guint i = 0; i < gst_buffer_list_length (list); i++) {
+    const gint64 each = look_at (self, gst_buffer_list_get (list, i), position);
+
+    if (each < join)
+      join = each;
+  }
   return join;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // intervalcache with a file for what memory has no room for.
+#include "intervalcache-feed.h"
+
 #include <gst/check/gstharness.h>
 #include <gst/gst.h>
 
@@ -93,7 +95,7 @@ static void
 push (GstHarness *h, guint first, guint n, gsize size)
 {
   for (guint i = first; i < first + n; i++)
-    g_assert_cmpint (gst_harness_push (h, make_buffer (i, size)), ==, GST_FLOW_OK);
+    g_assert_cmpint (feed (h, make_buffer (i, size)), ==, GST_FLOW_OK);
 }
 
 static void
@@ -159,7 +161,7 @@ test_comes_back_as_it_was (void)
 
   gst_buffer_add_reference_timestamp_meta (first, reference, 42, GST_CLOCK_TIME_NONE);
   GST_BUFFER_FLAG_SET (first, GST_BUFFER_FLAG_MARKER);
-  gst_harness_push (p, first);
+  feed (p, first);
   gst_buffer_list_add (list, make_buffer (1, SIZE));
   gst_buffer_list_add (list, make_buffer (2, SIZE));
   gst_pad_push_list (p->srcpad, list);
@@ -168,8 +170,8 @@ test_comes_back_as_it_was (void)
   GST_BUFFER_DURATION (second) = MS;
   GST_BUFFER_OFFSET (second) = 12345;
   GST_BUFFER_FLAG_SET (second, GST_BUFFER_FLAG_DELTA_UNIT | GST_BUFFER_FLAG_CORRUPTED);
-  gst_harness_push (p, second);
-  gst_harness_push (p, make_buffer (4, 0));
+  feed (p, second);
+  feed (p, make_buffer (4, 0));
   push (p, 5, 495, SIZE);
   g_assert_cmpuint (stat_of (p, "held"), ==, 500);
   g_assert_cmpuint (stat_of (p, "spilled-bytes"), ==, 489 * SIZE);
@@ -425,19 +427,23 @@ leave_others_alone (void)
   return mount (NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
 }
 
+static const Test tests[] = {
+  { "comes-back-as-it-was", test_comes_back_as_it_was },
+  { "larger-than-a-piece", test_larger_than_a_piece },
+  { "goes-round", test_goes_round },
+  { "removed-under-it", test_removed_under_it },
+  { "disk-full", test_disk_full },
+  { "no-room-at-all", test_no_room_at_all },
+  { "no-such-directory", test_no_such_directory },
+  { "policies", test_policies },
+};
+
 int
 main (int argc, char **argv)
 {
   may_mount = leave_others_alone ();
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
-  g_test_add_func ("/intervalcache-spill/comes-back-as-it-was", test_comes_back_as_it_was);
-  g_test_add_func ("/intervalcache-spill/larger-than-a-piece", test_larger_than_a_piece);
-  g_test_add_func ("/intervalcache-spill/goes-round", test_goes_round);
-  g_test_add_func ("/intervalcache-spill/removed-under-it", test_removed_under_it);
-  g_test_add_func ("/intervalcache-spill/disk-full", test_disk_full);
-  g_test_add_func ("/intervalcache-spill/no-room-at-all", test_no_room_at_all);
-  g_test_add_func ("/intervalcache-spill/no-such-directory", test_no_such_directory);
-  g_test_add_func ("/intervalcache-spill/policies", test_policies);
+  add_tests ("intervalcache-spill", tests, G_N_ELEMENTS (tests));
   return g_test_run ();
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // intervalcache and its readers: at its pads, and in other pipelines by its channel. The clock by
 // which things come in and are due stands until a test moves it.
+#include "intervalcache-feed.h"
+
 #include <gst/check/gstharness.h>
 #include <gst/check/gsttestclock.h>
 #include <gst/gst.h>
@@ -78,7 +80,7 @@ push_frames (GstHarness *h, guint first, guint n, guint gop)
 {
   for (guint i = first; i < first + n; i++) {
     gst_test_clock_advance_time (test_clock, FRAME);
-    g_assert_cmpint (gst_harness_push (h, make_buffer (i, i % gop == 0)), ==, GST_FLOW_OK);
+    g_assert_cmpint (feed (h, make_buffer (i, i % gop == 0)), ==, GST_FLOW_OK);
   }
 }
 
@@ -159,7 +161,7 @@ test_intact (void)
   GstTagList *tags;
 
   gst_buffer_add_reference_timestamp_meta (buffer, reference, 42, GST_CLOCK_TIME_NONE);
-  gst_harness_push (p, buffer);
+  feed (p, buffer);
   gst_harness_push_event (p, gst_event_new_tag (gst_tag_list_new (GST_TAG_TITLE, "one", NULL)));
   gst_harness_push_event (p, gst_event_new_tag (gst_tag_list_new (GST_TAG_TITLE, "two", NULL)));
   gst_buffer_list_add (list, make_buffer (1, FALSE));
@@ -382,7 +384,27 @@ test_rtp_join (void)
   GstHarness *r = make_reader ("channel", "rtp", "start", 1, NULL);
 
   for (guint i = 0; i < 30; i++)
-    gst_harness_push (p, make_vp8 (i, (guint8) (i / 3), i % 3 == 0, i / 3 % 4 == 0));
+    feed (p, make_vp8 (i, (guint8) (i / 3), i % 3 == 0, i / 3 % 4 == 0));
+  gst_harness_play (r);
+  for (guint i = 24; i < 30; i++)
+    expect (r, (guint) sizeof vp8_key + i);
+  end (p, r);
+}
+
+// The frames whole, each in a list.
+static void
+test_rtp_join_in_lists (void)
+{
+  GstHarness *p = publish (RTP_CAPS, "channel", "rtp", NULL);
+  GstHarness *r = make_reader ("channel", "rtp", "start", 1, NULL);
+
+  for (guint i = 0; i < 30; i += 3) {
+    GstBufferList *list = gst_buffer_list_new ();
+
+    for (guint k = i; k < i + 3; k++)
+      gst_buffer_list_add (list, make_vp8 (k, (guint8) (i / 3), k == i, i / 3 % 4 == 0));
+    g_assert_cmpint (gst_pad_push_list (p->srcpad, list), ==, GST_FLOW_OK);
+  }
   gst_harness_play (r);
   for (guint i = 24; i < 30; i++)
     expect (r, (guint) sizeof vp8_key + i);
@@ -408,7 +430,7 @@ test_rtp_join_is_where_the_frame_begins (void)
   GstHarness *r = make_reader ("channel", "rtp", "start", 1, NULL);
 
   for (guint i = 0; i < 30; i++)
-    gst_harness_push (p, make_h264 (i, (guint8) (i / 2), i % 2 == 0 ? 9 : i / 2 % 5 == 0 ? 5 : 1));
+    feed (p, make_h264 (i, (guint8) (i / 2), i % 2 == 0 ? 9 : i / 2 % 5 == 0 ? 5 : 1));
   gst_harness_play (r);
   for (guint i = 20; i < 30; i++)
     expect (r, (guint) sizeof vp8_key + i);
@@ -871,7 +893,7 @@ push_at (GstHarness *p, guint number, GstClockTime pts)
 
   GST_BUFFER_PTS (buffer) = pts;
   gst_test_clock_advance_time (test_clock, FRAME);
-  gst_harness_push (p, buffer);
+  feed (p, buffer);
 }
 
 // Missing, back, a jump: all come out in their order, as they came in, and the cache's time goes
@@ -1048,7 +1070,7 @@ write_on (gpointer user_data)
   GstHarness *p = user_data;
 
   for (guint i = 0; i < 3000; i++)
-    gst_harness_push (p, make_buffer (i % 50, i % 10 == 0));
+    feed (p, make_buffer (i % 50, i % 10 == 0));
   return NULL;
 }
 
@@ -1069,6 +1091,43 @@ test_pads_come_and_go (void)
   end (p, NULL);
 }
 
+static const Test tests[] = {
+  { "intact", test_intact },
+  { "no-copy", test_no_copy },
+  { "caps-change", test_caps_change },
+  { "source-first", test_source_first },
+  { "publisher-replaced", test_publisher_replaced },
+  { "one-publisher", test_one_publisher },
+  { "live-source", test_live_source },
+  { "end-by-program", test_end_by_program },
+  { "starts", test_starts },
+  { "rtp-join", test_rtp_join },
+  { "rtp-join-in-lists", test_rtp_join_in_lists },
+  { "rtp-join-is-where-the-frame-begins", test_rtp_join_is_where_the_frame_begins },
+  { "bounds", test_bounds },
+  { "overrun", test_overrun },
+  { "position-gone", test_position_gone },
+  { "never-a-join", test_never_a_join },
+  { "writer-never-waits", test_writer_never_waits },
+  { "pads", test_pads },
+  { "sink-without-pads", test_sink_without_pads },
+  { "tells-eos-as-a-sink", test_tells_eos_as_a_sink },
+  { "delay", test_delay },
+  { "delay-of-a-newcomer", test_delay_of_a_newcomer },
+  { "delay-longer-than-the-window", test_delay_longer_than_the_window },
+  { "delay-of-a-newcomer-longer-than-the-window", test_delay_of_a_newcomer_longer_than_the_window },
+  { "flush", test_flush },
+  { "flush-of-a-channel", test_flush_of_a_channel },
+  { "caps-change-while-playing", test_caps_change_while_playing },
+  { "times-are-repaired", test_times_are_repaired },
+  { "clock-jump", test_clock_jump },
+  { "seek", test_seek },
+  { "eos", test_eos },
+  { "stops-at-once", test_stops_at_once },
+  { "seeks-while-it-stops", test_seeks_while_it_stops },
+  { "pads-come-and-go", test_pads_come_and_go },
+};
+
 int
 main (int argc, char **argv)
 {
@@ -1078,42 +1137,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   test_clock = GST_TEST_CLOCK (gst_test_clock_new ());
   gst_system_clock_set_default (GST_CLOCK (test_clock));
-  g_test_add_func ("/intervalcache/intact", test_intact);
-  g_test_add_func ("/intervalcache/no-copy", test_no_copy);
-  g_test_add_func ("/intervalcache/caps-change", test_caps_change);
-  g_test_add_func ("/intervalcache/source-first", test_source_first);
-  g_test_add_func ("/intervalcache/publisher-replaced", test_publisher_replaced);
-  g_test_add_func ("/intervalcache/one-publisher", test_one_publisher);
-  g_test_add_func ("/intervalcache/live-source", test_live_source);
-  g_test_add_func ("/intervalcache/end-by-program", test_end_by_program);
-  g_test_add_func ("/intervalcache/starts", test_starts);
-  g_test_add_func ("/intervalcache/rtp-join", test_rtp_join);
-  g_test_add_func (
-      "/intervalcache/rtp-join-is-where-the-frame-begins", test_rtp_join_is_where_the_frame_begins);
-  g_test_add_func ("/intervalcache/bounds", test_bounds);
-  g_test_add_func ("/intervalcache/overrun", test_overrun);
-  g_test_add_func ("/intervalcache/position-gone", test_position_gone);
-  g_test_add_func ("/intervalcache/never-a-join", test_never_a_join);
-  g_test_add_func ("/intervalcache/writer-never-waits", test_writer_never_waits);
-  g_test_add_func ("/intervalcache/pads", test_pads);
-  g_test_add_func ("/intervalcache/sink-without-pads", test_sink_without_pads);
-  g_test_add_func ("/intervalcache/tells-eos-as-a-sink", test_tells_eos_as_a_sink);
-  g_test_add_func ("/intervalcache/delay", test_delay);
-  g_test_add_func ("/intervalcache/delay-of-a-newcomer", test_delay_of_a_newcomer);
-  g_test_add_func (
-      "/intervalcache/delay-longer-than-the-window", test_delay_longer_than_the_window);
-  g_test_add_func ("/intervalcache/delay-of-a-newcomer-longer-than-the-window",
-      test_delay_of_a_newcomer_longer_than_the_window);
-  g_test_add_func ("/intervalcache/flush", test_flush);
-  g_test_add_func ("/intervalcache/flush-of-a-channel", test_flush_of_a_channel);
-  g_test_add_func ("/intervalcache/caps-change-while-playing", test_caps_change_while_playing);
-  g_test_add_func ("/intervalcache/times-are-repaired", test_times_are_repaired);
-  g_test_add_func ("/intervalcache/clock-jump", test_clock_jump);
-  g_test_add_func ("/intervalcache/seek", test_seek);
-  g_test_add_func ("/intervalcache/eos", test_eos);
-  g_test_add_func ("/intervalcache/stops-at-once", test_stops_at_once);
-  g_test_add_func ("/intervalcache/seeks-while-it-stops", test_seeks_while_it_stops);
-  g_test_add_func ("/intervalcache/pads-come-and-go", test_pads_come_and_go);
+  add_tests ("intervalcache", tests, G_N_ELEMENTS (tests));
   ret = g_test_run ();
   gst_system_clock_set_default (NULL);
   gst_object_unref (test_clock);
