@@ -46,16 +46,6 @@ cache_pad_activate_mode (GstPad *pad, GstObject *parent, GstPadMode mode, gboole
   return mode == GST_PAD_MODE_PUSH && cache_reader_activate (&self->reader, active);
 }
 
-// A sink that synchronises shows things when they leave here.
-static void
-shift_running_time (WeirCachePad *self)
-{
-  guint64 delay;
-
-  g_object_get (self, "delay", &delay, NULL);
-  gst_pad_set_offset (GST_PAD (self), (gint64) delay);
-}
-
 static void
 weir_cache_pad_set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
 {
@@ -63,7 +53,6 @@ weir_cache_pad_set_property (GObject *object, guint id, const GValue *value, GPa
 
   if (!cache_reader_set_property (&self->reader, id - PROP_READER, value))
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
-  shift_running_time (self);
 }
 
 static void
@@ -81,7 +70,7 @@ weir_cache_pad_new (GstPadTemplate *template, const gchar *name, GstElement *cac
   WeirCachePad *self = g_object_new (
       WEIR_TYPE_CACHE_PAD, "name", name, "direction", GST_PAD_SRC, "template", template, NULL);
 
-  cache_reader_init (&self->reader, cache, GST_PAD (self));
+  cache_reader_init (&self->reader, cache, GST_PAD (self), TRUE);
   return self;
 }
 

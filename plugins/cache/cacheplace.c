@@ -91,6 +91,7 @@ place_in_short_window (CacheReader *self, const CacheSettings *settings)
     return index->tail;
   to = weir_cache_index_find_arrival (index, oldest + (now - oldest) / SPARE_PART);
   self->delay_limit = now - weir_cache_index_at (index, to)->arrival_ns;
+  cache_reader_shift (self, self->delay_limit);
   return to;
 }
 

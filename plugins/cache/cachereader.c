@@ -45,6 +45,13 @@ cache_reader_look (CacheReader *self)
   g_cond_broadcast (&self->window->changed);
 }
 
+void
+cache_reader_shift (CacheReader *self, gint64 late)
+{
+  if (self->shifts)
+    gst_pad_set_offset (self->pad, late);
+}
+
 // TRUE if what stands at the cursor is there and due. Else waits, for one change.
 static gboolean
 is_due (CacheReader *self)
@@ -315,9 +322,10 @@ on_linked (GstPad *pad, GstPad *peer, CacheReader *self)
 }
 
 void
-cache_reader_init (CacheReader *self, GstElement *element, GstPad *pad)
+cache_reader_init (CacheReader *self, GstElement *element, GstPad *pad, gboolean shifts)
 {
   self->element = element;
+  self->shifts = shifts;
   self->pad = pad;
   g_signal_connect (pad, "linked", G_CALLBACK (on_linked), self);
 }

@@ -38,6 +38,7 @@ typedef struct {
 typedef struct {
   GstElement *element;
   GstPad *pad;
+  gboolean shifts;     // what leaves later has a later running time
   CacheWindow *window; // a reference, from open to close; both locks to write it
 
   CacheSettings settings; // the pad's object lock
@@ -65,7 +66,8 @@ typedef struct {
   CacheReaderCounts counts;
 } CacheReader;
 
-void cache_reader_init (CacheReader *reader, GstElement *element, GstPad *pad);
+// `shifts`: what follows the pad goes by the clock of the cache's pipeline.
+void cache_reader_init (CacheReader *reader, GstElement *element, GstPad *pad, gboolean shifts);
 
 // With the window it reads from, and without. The pad isn't active.
 void cache_reader_open (CacheReader *reader, CacheWindow *window);

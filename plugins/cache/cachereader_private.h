@@ -37,6 +37,9 @@ void cache_reader_unlock (CacheWindow *window);
 
 CacheSettings cache_reader_settings (CacheReader *self); // with or without the lock
 
+// Things leave so much later than they came. A sink that synchronises shows them when they leave.
+void cache_reader_shift (CacheReader *self, gint64 late); // with or without the lock
+
 // Something has changed: whoever waits looks again.
 void cache_reader_look (CacheReader *self);
 

@@ -180,7 +180,7 @@ weir_interval_cache_src_init (WeirIntervalCacheSrc *self)
   gst_pad_set_query_function (self->srcpad, src_query);
   gst_pad_set_activatemode_function (self->srcpad, src_activate_mode);
   gst_element_add_pad (GST_ELEMENT (self), self->srcpad);
-  cache_reader_init (&self->reader, GST_ELEMENT (self), self->srcpad);
+  cache_reader_init (&self->reader, GST_ELEMENT (self), self->srcpad, FALSE);
   GST_OBJECT_FLAG_SET (self, GST_ELEMENT_FLAG_SOURCE);
 }
 

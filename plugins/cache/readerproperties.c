@@ -17,10 +17,24 @@ holds (CacheReader *self, gint64 time)
   return ok;
 }
 
+// How long ago what comes next came in.
+static gint64
+behind (CacheReader *self)
+{
+  const WeirCacheIndex *index = index_of (self);
+  const WeirCacheEntry *entry;
+
+  if (!self->placed || self->cursor >= index->head || index->head == index->tail)
+    return 0;
+  entry = weir_cache_index_at (index, MAX (self->cursor, index->tail));
+  return MAX (clock_now () - entry->arrival_ns, 0);
+}
+
 // What has left the window by now is missed, as it is by any other reader.
 static void
 go_to_time (CacheReader *self, gint64 time)
 {
+  const gint64 delay = (gint64) cache_reader_settings (self).delay;
   CacheWindow *window = cache_reader_lock (self);
 
   if (window && newest (&window->index)) {
@@ -28,15 +42,17 @@ go_to_time (CacheReader *self, gint64 time)
     self->delay_limit = -1;
     cache_place_at_time (self, time);
     cache_place_note (self);
+    cache_reader_shift (self, MAX (behind (self), delay));
     cache_reader_look (self);
   }
   cache_reader_unlock (window);
 }
 
+// The pipeline's running time goes on, for its other readers.
 static void
 flush (CacheReader *self, guint32 seqnum, gboolean start)
 {
-  GstEvent *event = start ? gst_event_new_flush_start () : gst_event_new_flush_stop (TRUE);
+  GstEvent *event = start ? gst_event_new_flush_start () : gst_event_new_flush_stop (FALSE);
 
   gst_event_set_seqnum (event, seqnum);
   gst_pad_push_event (self->pad, event);
@@ -117,19 +133,6 @@ cache_start_get_type (void)
 
 enum { INDEX_START, INDEX_POSITION, INDEX_DELAY, INDEX_STATS };
 
-// How long ago what comes next came in.
-static gint64
-behind (CacheReader *self)
-{
-  const WeirCacheIndex *index = index_of (self);
-  const WeirCacheEntry *entry;
-
-  if (!self->placed || self->cursor >= index->head || index->head == index->tail)
-    return 0;
-  entry = weir_cache_index_at (index, MAX (self->cursor, index->tail));
-  return MAX (clock_now () - entry->arrival_ns, 0);
-}
-
 static GstStructure *
 make_stats (CacheReader *self)
 {
@@ -180,6 +183,8 @@ cache_reader_set_property (CacheReader *self, guint index, const GValue *value)
   else if (index == INDEX_DELAY)
     self->settings.delay = g_value_get_uint64 (value);
   GST_OBJECT_UNLOCK (self->pad);
+  if (index == INDEX_DELAY)
+    cache_reader_shift (self, (gint64) g_value_get_uint64 (value));
   cache_reader_wake (self);
   return index <= INDEX_DELAY;
 }

@@ -720,6 +720,16 @@ move_clock (void)
   return due - before;
 }
 
+// A sink that synchronises shows things that much later.
+static void
+expect_shift (GstHarness *h, gint64 shift)
+{
+  GstPad *pad = gst_pad_get_peer (h->sinkpad);
+
+  g_assert_cmpint (gst_pad_get_offset (pad), ==, shift);
+  gst_object_unref (pad);
+}
+
 static void
 test_delay (void)
 {
@@ -727,7 +737,7 @@ test_delay (void)
   GstHarness *h = add_pad (p, "live", 20 * FRAME);
   GstPad *pad = gst_pad_get_peer (h->sinkpad);
 
-  g_assert_cmpint (gst_pad_get_offset (pad), ==, 20 * FRAME);
+  expect_shift (h, 20 * FRAME);
   push_frames (p, 0, 5, 10);
   g_assert_cmpint (gst_harness_buffers_in_queue (h), ==, 0);
   g_assert_cmpuint (move_clock (), ==, 16 * FRAME);
@@ -779,6 +789,7 @@ test_delay_longer_than_the_window (void)
   push_frames (p, 1, 99, 1);
   move_clock (); // to when the first of them was due
   expect_discont (h, 65, TRUE);
+  expect_shift (h, 35 * FRAME);
   gst_test_clock_wait_for_next_pending_id (test_clock, NULL);
   for (guint i = 66; i < 90; i++) {
     push_frames (p, i + 34, 1, 1);
@@ -799,6 +810,7 @@ test_delay_of_a_newcomer_longer_than_the_window (void)
   push_frames (p, 0, 100, 1);
   h = add_pad (p, "live", 100 * FRAME);
   expect_discont (h, 64, TRUE);
+  expect_shift (h, 35 * FRAME);
   for (guint i = 65; i < 70; i++) {
     g_assert_cmpuint (move_clock (), ==, FRAME);
     expect_discont (h, i, FALSE);
@@ -981,6 +993,91 @@ test_seek (void)
   end (p, r);
 }
 
+// What a pad goes back to is shown as much later as it is behind.
+static void
+test_seek_of_a_pad (void)
+{
+  GstHarness *p = publish (RAW_CAPS, NULL);
+  GstHarness *h = add_pad (p, "live", 0);
+  const GstSegment *segment;
+  GstEvent *event;
+  gboolean reset;
+
+  push_frames (p, 0, 50, 10);
+  for (guint i = 0; i < 50; i++)
+    expect (h, i);
+  gst_event_unref (next_event (h, GST_EVENT_SEGMENT));
+  expect_shift (h, 0);
+  g_assert_true (gst_harness_push_upstream_event (h, make_seek (35 * FRAME, GST_SEEK_FLAG_FLUSH)));
+  for (guint i = 30; i < 50; i++)
+    expect_discont (h, i, i == 30);
+  expect_shift (h, 19 * FRAME);
+  event = next_event (h, GST_EVENT_FLUSH_STOP);
+  gst_event_parse_flush_stop (event, &reset);
+  g_assert_false (reset);
+  gst_event_unref (event);
+  event = next_event (h, GST_EVENT_SEGMENT);
+  gst_event_parse_segment (event, &segment);
+  g_assert_cmpuint (
+      gst_segment_to_running_time (segment, GST_FORMAT_TIME, 30 * FRAME), ==, 49 * FRAME);
+  gst_event_unref (event);
+  g_assert_true (gst_harness_push_upstream_event (h, make_seek (45 * FRAME, GST_SEEK_FLAG_NONE)));
+  for (guint i = 40; i < 50; i++)
+    expect_discont (h, i, i == 40);
+  expect_shift (h, 9 * FRAME);
+  remove_pad (p, h);
+  end (p, NULL);
+}
+
+static GstElement *
+add_sink (GstElement *pipeline, GstElement *cache)
+{
+  GstElement *sink = gst_element_factory_make ("fakesink", NULL);
+
+  g_object_set (sink, "sync", TRUE, NULL);
+  gst_bin_add (GST_BIN (pipeline), sink);
+  g_assert_true (gst_element_link (cache, sink));
+  return sink;
+}
+
+static void
+wait_for (GstElement *pipeline, GstMessageType type)
+{
+  GstMessage *message = gst_bus_timed_pop_filtered (GST_ELEMENT_BUS (pipeline), PATIENCE, type);
+
+  g_assert_nonnull (message);
+  gst_message_unref (message);
+}
+
+// The running time of a pipeline goes on, for its other readers.
+static void
+test_seek_leaves_the_others_alone (void)
+{
+  GstElement *pipeline = gst_pipeline_new (NULL);
+  GstElement *cache = gst_element_factory_make ("intervalcache", NULL), *sink;
+  GstHarness *p;
+  GstClockTime base;
+
+  gst_bin_add (GST_BIN (pipeline), cache);
+  sink = add_sink (pipeline, cache);
+  add_sink (pipeline, cache);
+  gst_element_set_state (pipeline, GST_STATE_PLAYING);
+  p = gst_harness_new_with_element (cache, "sink", NULL);
+  gst_harness_set_src_caps_str (p, RAW_CAPS);
+  push_frames (p, 0, 1, 1);
+  wait_for (pipeline, GST_MESSAGE_ASYNC_DONE);
+  base = gst_element_get_base_time (pipeline);
+  push_frames (p, 1, 19, 1);
+  g_assert_true (gst_element_send_event (sink, make_seek (15 * FRAME, GST_SEEK_FLAG_FLUSH)));
+  wait_for (pipeline, GST_MESSAGE_ASYNC_DONE);
+  g_assert_cmpint (
+      gst_element_get_state (pipeline, NULL, NULL, PATIENCE), ==, GST_STATE_CHANGE_SUCCESS);
+  g_assert_cmpuint (gst_element_get_base_time (pipeline), ==, base);
+  gst_element_set_state (pipeline, GST_STATE_NULL);
+  gst_harness_teardown (p);
+  gst_object_unref (pipeline);
+}
+
 // Who begins after the end hears of it.
 static void
 test_eos (void)
@@ -1122,6 +1219,8 @@ static const Test tests[] = {
   { "times-are-repaired", test_times_are_repaired },
   { "clock-jump", test_clock_jump },
   { "seek", test_seek },
+  { "seek-of-a-pad", test_seek_of_a_pad },
+  { "seek-leaves-the-others-alone", test_seek_leaves_the_others_alone },
   { "eos", test_eos },
   { "stops-at-once", test_stops_at_once },
   { "seeks-while-it-stops", test_seeks_while_it_stops },
