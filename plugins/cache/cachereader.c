@@ -273,13 +273,21 @@ cache_reader_settings (CacheReader *self)
 }
 
 CacheWindow *
-cache_reader_lock (CacheReader *self)
+cache_reader_window (CacheReader *self)
 {
   CacheWindow *window;
 
   GST_OBJECT_LOCK (self->pad);
   window = self->window ? cache_window_ref (self->window) : NULL;
   GST_OBJECT_UNLOCK (self->pad);
+  return window;
+}
+
+CacheWindow *
+cache_reader_lock (CacheReader *self)
+{
+  CacheWindow *window = cache_reader_window (self);
+
   if (!window)
     return NULL;
   g_mutex_lock (&window->lock);

@@ -91,6 +91,10 @@ void cache_reader_flushed (CacheReader *reader);
 // FALSE if the seek is none within the window.
 gboolean cache_reader_seek (CacheReader *reader, GstEvent *event);
 
+// Asks for a key picture where the stream of the channel comes from. FALSE if it isn't that event,
+// or nobody makes one.
+gboolean cache_reader_ask_for_key (CacheReader *reader, const GstEvent *event);
+
 // Position and seeking. FALSE for any other.
 gboolean cache_reader_query (CacheReader *reader, GstQuery *query);
 

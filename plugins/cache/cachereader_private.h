@@ -31,7 +31,8 @@ clock_now (void)
   return now;
 }
 
-// Takes the lock. NULL if there is no window (any more).
+// A reference, or NULL if there is no window (any more). The other one takes the lock as well.
+CacheWindow *cache_reader_window (CacheReader *self);
 CacheWindow *cache_reader_lock (CacheReader *self);
 void cache_reader_unlock (CacheWindow *window);
 

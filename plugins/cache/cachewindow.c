@@ -290,16 +290,17 @@ spill (CacheWindow *window)
 
 // What the next writer brings begins a stream of its own.
 gboolean
-cache_window_claim (
-    CacheWindow *window, const CacheBounds *bounds, CachePolicy policy, CacheSpill *file)
+cache_window_claim (CacheWindow *window, GstPad *pad, const CacheBounds *bounds, CachePolicy policy,
+    CacheSpill *file)
 {
   CacheScene *old = NULL;
   gboolean ok;
 
   g_mutex_lock (&window->lock);
-  ok = !window->written;
+  ok = !window->writer;
   if (ok) {
-    window->written = window->discont = TRUE;
+    window->writer = gst_object_ref (pad);
+    window->discont = TRUE;
     window->counts.publishers++;
     window->spill = file;
     window->policy = policy;
@@ -317,12 +318,32 @@ void
 cache_window_release (CacheWindow *window)
 {
   CacheSpill *file;
+  GstPad *pad;
 
   g_mutex_lock (&window->lock);
-  window->written = FALSE;
+  pad = g_steal_pointer (&window->writer);
   file = g_steal_pointer (&window->spill);
   g_mutex_unlock (&window->lock);
+  gst_object_unref (pad);
   cache_spill_close (file);
+}
+
+gboolean
+cache_window_send_upstream (CacheWindow *window, GstEvent *event)
+{
+  GstPad *pad;
+  gboolean ok;
+
+  g_mutex_lock (&window->lock);
+  pad = window->writer ? gst_object_ref (window->writer) : NULL;
+  g_mutex_unlock (&window->lock);
+  if (!pad) {
+    gst_event_unref (event);
+    return FALSE;
+  }
+  ok = gst_pad_push_event (pad, event);
+  gst_object_unref (pad);
+  return ok;
 }
 
 void

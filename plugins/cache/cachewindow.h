@@ -63,7 +63,7 @@ typedef struct {
   gint64 in_memory;  // the first entry that isn't in the file
   guint64 bytes_in_memory;
   gint64 flushed;             // who is before this position goes on there, and has missed nothing
-  gboolean written;           // someone writes
+  GstPad *writer;             // where it comes in, a reference; NULL: nobody writes
   gboolean discont;           // the next data does not go on from the last
   guint n_readers, n_waiting; // the latter for `changed`
   CacheCounts counts;
@@ -74,12 +74,16 @@ CacheWindow *cache_window_get (const gchar *name);
 CacheWindow *cache_window_ref (CacheWindow *window);
 void cache_window_unref (CacheWindow *window);
 
-// Of the one who writes. FALSE if another does. Takes the file, if there is one.
-gboolean cache_window_claim (
-    CacheWindow *window, const CacheBounds *bounds, CachePolicy policy, CacheSpill *spill);
+// Of the one who writes what comes in at `pad`. FALSE if another does. Takes the file, if there is
+// one.
+gboolean cache_window_claim (CacheWindow *window, GstPad *pad, const CacheBounds *bounds,
+    CachePolicy policy, CacheSpill *spill);
 void cache_window_release (CacheWindow *window);
 void cache_window_set_bounds (CacheWindow *window, const CacheBounds *bounds);
 void cache_window_flush (CacheWindow *window);
+
+// Takes the event to where the stream comes from. FALSE if nobody writes, or it is refused there.
+gboolean cache_window_send_upstream (CacheWindow *window, GstEvent *event);
 
 // The position of what is pushed next.
 gint64 cache_window_next (CacheWindow *window);

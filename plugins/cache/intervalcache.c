@@ -494,7 +494,7 @@ claim_window (WeirIntervalCache *self, const Settings *settings)
     return NULL;
   self->told_capacity = spill ? cache_spill_capacity (spill) : 0;
   window = cache_window_get (settings->channel);
-  if (cache_window_claim (window, &settings->bounds, settings->policy, spill))
+  if (cache_window_claim (window, self->sinkpad, &settings->bounds, settings->policy, spill))
     return window;
   GST_ELEMENT_ERROR (self, RESOURCE, BUSY,
       ("There is an intervalcache with channel=%s already.", settings->channel), (NULL));

@@ -11,7 +11,8 @@
  * It is a live source. It may be started before there is such a cache, and waits; when one goes and
  * another comes under the same name, it goes on with that, and the first buffer has DISCONT. EOS
  * comes from the cache, or from gst_element_send_event(). In PAUSED it keeps its place. A seek, in
- * the cache's time, goes to the join point before that place.
+ * the cache's time, goes to the join point before that place. The wish for a key picture
+ * (`GstForceKeyUnit`) goes to where the cache has the stream from; other events end here.
  *
  * A reader whose place has left the window goes on at the next join point. The first buffer has
  * DISCONT then, and an element message `cache-miss` tells what it has missed: `from` and `to` in ns
@@ -52,14 +53,26 @@ G_DEFINE_FINAL_TYPE (WeirIntervalCacheSrc, weir_interval_cache_src, GST_TYPE_ELE
 GST_ELEMENT_REGISTER_DEFINE (
     intervalcachesrc, "intervalcachesrc", GST_RANK_NONE, WEIR_TYPE_INTERVAL_CACHE_SRC)
 
+// Those that sources take are taken, and mean nothing here but the first. Of the others, the wish
+// for a key picture goes on, to where the stream comes from.
 static gboolean
 src_event (GstPad *pad, GstObject *parent, GstEvent *event)
 {
   WeirIntervalCacheSrc *self = WEIR_INTERVAL_CACHE_SRC (parent);
   gboolean ok = TRUE;
 
-  if (GST_EVENT_TYPE (event) == GST_EVENT_SEEK)
-    ok = cache_reader_seek (&self->reader, event);
+  switch (GST_EVENT_TYPE (event)) {
+    case GST_EVENT_SEEK:
+      ok = cache_reader_seek (&self->reader, event);
+      break;
+    case GST_EVENT_QOS:
+    case GST_EVENT_LATENCY:
+    case GST_EVENT_RECONFIGURE:
+      break;
+    default:
+      ok = cache_reader_ask_for_key (&self->reader, event);
+      break;
+  }
   gst_event_unref (event);
   return ok;
 }

@@ -83,6 +83,25 @@ cache_reader_seek (CacheReader *self, GstEvent *event)
   return TRUE;
 }
 
+// As soon as can be: a time of this pipeline says nothing in another one.
+gboolean
+cache_reader_ask_for_key (CacheReader *self, const GstEvent *event)
+{
+  CacheWindow *window;
+  GstStructure *s;
+  gboolean ok;
+
+  if (GST_EVENT_TYPE (event) != GST_EVENT_CUSTOM_UPSTREAM
+      || !gst_event_has_name ((GstEvent *) event, "GstForceKeyUnit")
+      || !(window = cache_reader_window (self)))
+    return FALSE;
+  s = gst_structure_copy (gst_event_get_structure ((GstEvent *) event));
+  gst_structure_set (s, "running-time", GST_TYPE_CLOCK_TIME, GST_CLOCK_TIME_NONE, NULL);
+  ok = cache_window_send_upstream (window, gst_event_new_custom (GST_EVENT_CUSTOM_UPSTREAM, s));
+  cache_window_unref (window);
+  return ok;
+}
+
 static void
 answer (CacheReader *self, GstQuery *query, const CacheWindow *window)
 {

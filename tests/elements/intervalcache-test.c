@@ -1078,6 +1078,67 @@ test_seek_leaves_the_others_alone (void)
   gst_object_unref (pipeline);
 }
 
+static GstEvent *
+make_upstream_event (const gchar *name)
+{
+  return gst_event_new_custom (
+      GST_EVENT_CUSTOM_UPSTREAM, gst_structure_new (name, "running-time", GST_TYPE_CLOCK_TIME,
+                                     3 * FRAME, "all-headers", G_TYPE_BOOLEAN, TRUE, NULL));
+}
+
+static GstEvent *
+next_upstream_event (GstHarness *h, const gchar *name)
+{
+  GstEvent *event;
+
+  while ((event = gst_harness_try_pull_upstream_event (h)) && !gst_event_has_name (event, name))
+    gst_event_unref (event);
+  return event;
+}
+
+// From a channel's reader to what the cache has the stream from, in whose pipeline another time is.
+static void
+test_asks_for_a_key_picture (void)
+{
+  GstHarness *r = make_reader ("channel", "events", NULL), *p;
+  const GstStructure *s;
+  GstClockTime time = 0;
+  gboolean all = FALSE;
+  GstEvent *event;
+
+  gst_harness_play (r);
+  g_assert_false (gst_harness_push_upstream_event (r, make_upstream_event ("GstForceKeyUnit")));
+  p = publish (RAW_CAPS, "channel", "events", NULL);
+  g_assert_true (gst_harness_push_upstream_event (r, make_upstream_event ("GstForceKeyUnit")));
+  event = next_upstream_event (p, "GstForceKeyUnit");
+  g_assert_nonnull (event);
+  s = gst_event_get_structure (event);
+  g_assert_true (gst_structure_get_clock_time (s, "running-time", &time));
+  g_assert_cmpuint (time, ==, GST_CLOCK_TIME_NONE);
+  g_assert_true (gst_structure_get_boolean (s, "all-headers", &all) && all);
+  gst_event_unref (event);
+  end (p, r);
+}
+
+// As other sources do.
+static void
+test_events_that_nobody_takes (void)
+{
+  GstHarness *r = make_reader ("channel", "events", NULL);
+  GstHarness *p = publish (RAW_CAPS, "channel", "events", NULL);
+
+  gst_harness_play (r);
+  g_assert_false (gst_harness_push_upstream_event (r, make_upstream_event ("Whatever")));
+  g_assert_false (gst_harness_push_upstream_event (
+      r, gst_event_new_navigation (gst_structure_new_empty ("application/x-gst-navigation"))));
+  g_assert_true (gst_harness_push_upstream_event (
+      r, gst_event_new_qos (GST_QOS_TYPE_UNDERFLOW, 2.0, FRAME, 3 * FRAME)));
+  g_assert_true (gst_harness_push_upstream_event (r, gst_event_new_latency (FRAME)));
+  g_assert_true (gst_harness_push_upstream_event (r, gst_event_new_reconfigure ()));
+  g_assert_null (next_upstream_event (p, "Whatever"));
+  end (p, r);
+}
+
 // Who begins after the end hears of it.
 static void
 test_eos (void)
@@ -1221,6 +1282,8 @@ static const Test tests[] = {
   { "seek", test_seek },
   { "seek-of-a-pad", test_seek_of_a_pad },
   { "seek-leaves-the-others-alone", test_seek_leaves_the_others_alone },
+  { "asks-for-a-key-picture", test_asks_for_a_key_picture },
+  { "events-that-nobody-takes", test_events_that_nobody_takes },
   { "eos", test_eos },
   { "stops-at-once", test_stops_at_once },
   { "seeks-while-it-stops", test_seeks_while_it_stops },
