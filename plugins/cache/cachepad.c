@@ -17,13 +17,15 @@ weir_cache_pad_reader (WeirCachePad *self)
   return &self->reader;
 }
 
-// A seek within the window is answered here, for this pad alone.
+// A seek within the window is answered here, for this pad alone. That one reader is late says
+// nothing of the stream: upstream would leave out pictures for all of them.
 static gboolean
 cache_pad_event (GstPad *pad, GstObject *parent, GstEvent *event)
 {
   WeirCachePad *self = WEIR_CACHE_PAD (pad);
 
-  if (GST_EVENT_TYPE (event) == GST_EVENT_SEEK && cache_reader_seek (&self->reader, event)) {
+  if (GST_EVENT_TYPE (event) == GST_EVENT_QOS
+      || (GST_EVENT_TYPE (event) == GST_EVENT_SEEK && cache_reader_seek (&self->reader, event))) {
     gst_event_unref (event);
     return TRUE;
   }

@@ -1120,6 +1120,26 @@ test_asks_for_a_key_picture (void)
   end (p, r);
 }
 
+// One slow reader is no reason for a decoder to leave out pictures of all the others.
+static void
+test_lateness_of_a_pad_stays_there (void)
+{
+  GstHarness *p = publish (RAW_CAPS, NULL);
+  GstHarness *h = add_pad (p, "live", 0);
+  GstEvent *event;
+
+  while ((event = gst_harness_try_pull_upstream_event (p)))
+    gst_event_unref (event);
+  g_assert_true (gst_harness_push_upstream_event (
+      h, gst_event_new_qos (GST_QOS_TYPE_UNDERFLOW, 2.0, FRAME, 3 * FRAME)));
+  g_assert_true (gst_harness_push_upstream_event (h, make_upstream_event ("GstForceKeyUnit")));
+  event = gst_harness_try_pull_upstream_event (p);
+  g_assert_true (gst_event_has_name (event, "GstForceKeyUnit"));
+  gst_event_unref (event);
+  remove_pad (p, h);
+  end (p, NULL);
+}
+
 // As other sources do.
 static void
 test_events_that_nobody_takes (void)
@@ -1283,6 +1303,7 @@ static const Test tests[] = {
   { "seek-of-a-pad", test_seek_of_a_pad },
   { "seek-leaves-the-others-alone", test_seek_leaves_the_others_alone },
   { "asks-for-a-key-picture", test_asks_for_a_key_picture },
+  { "lateness-of-a-pad-stays-there", test_lateness_of_a_pad_stays_there },
   { "events-that-nobody-takes", test_events_that_nobody_takes },
   { "eos", test_eos },
   { "stops-at-once", test_stops_at_once },
