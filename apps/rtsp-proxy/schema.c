@@ -35,10 +35,10 @@ schema_parse_duration (const gchar *text, guint *ms)
   number = g_ascii_strtod (text, &unit);
   if (strspn (text, "0123456789.") != (gsize) (unit - text)) // hexadecimal, an exponent
     return FALSE;
-  if (g_str_equal (unit, "") || g_str_equal (unit, "s"))
-    scale = 1000;
-  else if (g_str_equal (unit, "ms"))
+  if (g_str_equal (unit, "ms"))
     scale = 1;
+  else if (g_str_equal (unit, "s"))
+    scale = 1000;
   else if (g_str_equal (unit, "m"))
     scale = 60 * 1000;
   else if (g_str_equal (unit, "h"))

@@ -68,7 +68,7 @@ void schema_write (const SchemaKey *keys, gconstpointer object, JsonBuilder *bui
 gchar *schema_to_markdown (const SchemaKey *keys);
 gchar *schema_to_help (const SchemaKey *keys, const gchar *indent);
 
-// "10", "10s", "500ms", "2m", "1h" in milliseconds; FALSE for anything else or above a day.
+// "10s", "500ms", "2m", "1h" in milliseconds; FALSE for anything else or above a day.
 gboolean schema_parse_duration (const gchar *text, guint *ms);
 
 // For a SCHEMA_OTHER, the name of which ends in -file or -env: the text at its offset is what such

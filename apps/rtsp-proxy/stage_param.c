@@ -23,8 +23,8 @@ typedef struct {
 
 static const Scale bitrate_scales[] = { { "", 1 }, { "k", 1e3 }, { "K", 1e3 }, { "M", 1e6 },
   { NULL } };
-static const Scale duration_scales[] = { { "", 1e3 }, { "ms", 1 }, { "s", 1e3 }, { "m", 60e3 },
-  { "h", 3600e3 }, { NULL } };
+static const Scale duration_scales[] = { { "ms", 1 }, { "s", 1e3 }, { "m", 60e3 }, { "h", 3600e3 },
+  { NULL } };
 static const Scale no_scales[] = { { "", 1 }, { NULL } };
 
 static void

@@ -42,6 +42,18 @@ is_longer (const gchar *value)
   return n > 0 && g_strv_contains (units, value + n);
 }
 
+// As the configuration has it; of a number alone the unit is seconds.
+static gboolean
+parse_delay (const gchar *value, guint *ms)
+{
+  gboolean bare = *value && g_ascii_isdigit (value[strlen (value) - 1]);
+  gchar *text = g_strconcat (value, bare ? "s" : "", NULL);
+  gboolean ok = schema_parse_duration (text, ms);
+
+  g_free (text);
+  return ok;
+}
+
 gboolean
 timeshift_take_delay (const gchar *query, gchar **rest, gint64 *delay_ns, GError **error)
 {
@@ -50,7 +62,7 @@ timeshift_take_delay (const gchar *query, gchar **rest, gint64 *delay_ns, GError
   guint n = address_cut_param (query, "delay", &value, rest), ms;
 
   *delay_ns = -1;
-  if (value && schema_parse_duration (value, &ms))
+  if (value && parse_delay (value, &ms))
     *delay_ns = (gint64) ms * (gint64) GST_MSECOND;
   else if (value && is_longer (value))
     *delay_ns = DELAY_MAX;

@@ -112,7 +112,7 @@ def wrong_upstreams_are_named():
 @test
 def wrong_values_are_named():
     cases = [(mount(f'linger: "{t}"'), f'FILE:4:13: linger: "{t}" {NO_TIME.format(0)}') for t in (
-        'x', '-1s', '25h', '1441m', '0x10s', '1e3s', '.5s', '10 s', '9' * 400, 'nan')]
+        'x', '0', '10', '1.5', '-1s', '25h', '1441m', '0x10s', '1e3s', '.5s', '10 s', '9' * 400, 'nan')]
     cases += [(mount(f'read-timeout: {t}'), f'FILE:4:19: read-timeout: "{t}" {NO_TIME.format(100)}')
               for t in ('0', '99ms')]
     cases += [
@@ -174,6 +174,8 @@ def wrong_pipelines_are_named():
          'FILE:4:24: cache: unknown key "size"; the nearest known one is "time"'),
         (mount('cache: {time: 1ms}'),
          'FILE:4:19: time: "1ms" is not a time from 1000ms to 24h like 10s or 500ms'),
+        (mount('cache: {time: 60}'),
+         'FILE:4:19: time: "60" is not a time from 1000ms to 24h like 10s or 500ms'),
         (mount('cache: {time: 24h}'), 'FILE:4:12: cache: its time is 23h at most'),
         (mount('cache: {time: 1m, bytes: 9K}'),
          'FILE:4:30: bytes: a size from 1M to 1T belongs here, like 64M'),
@@ -296,7 +298,7 @@ def a_missing_file_is_named():
 def good_configurations_are_good():
     good = 'The configuration is good: 1 mount.\n'
     for content in (MOUNT, 'listen: "[::1]:8554"\n' + MOUNT, 'listen: :0\n' + MOUNT,
-                    mount('linger: 24h'), mount('linger: 1.5s'), mount('linger: 0'),
+                    mount('linger: 24h'), mount('linger: 1.5s'), mount('linger: 0s'),
                     mount('user: a\n    password: b\n    transport: udp\n    on-demand: no'),
                     mount('pipeline: [pull]\n    choices: {}\n    max-presentations: 1'),
                     f'mounts:\n  /cam:\n    upstreams: [{URI}, rtsp://h/b]\n',
