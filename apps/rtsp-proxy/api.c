@@ -22,22 +22,33 @@ static gchar *
 to_text (JsonBuilder *builder)
 {
   JsonNode *root = json_builder_get_root (builder);
-  gchar *text = json_to_string (root, TRUE);
+  gchar *written = json_to_string (root, TRUE);
+  GString *text = g_string_new (written);
 
+  g_free (written);
   json_node_unref (root);
   g_object_unref (builder);
-  return text;
+  // json-glib escapes all control characters but the last one.
+  g_string_replace (text, "\x1f", "\\u001f", 0);
+  return g_string_free (text, FALSE);
 }
 
-void
-api_answer_text (SoupServerMessage *message, guint status, const gchar *type, gchar *text)
+static void
+set_body (SoupServerMessage *message, const gchar *type, gchar *text)
 {
   SoupMessageHeaders *headers = soup_server_message_get_response_headers (message);
 
   soup_message_headers_replace (headers, "Cache-Control", "no-store");
   soup_message_headers_replace (headers, "X-Content-Type-Options", "nosniff");
-  soup_server_message_set_status (message, status, NULL);
+  soup_message_body_truncate (soup_server_message_get_response_body (message));
   soup_server_message_set_response (message, type, SOUP_MEMORY_TAKE, text, strlen (text));
+}
+
+void
+api_answer_text (SoupServerMessage *message, guint status, const gchar *type, gchar *text)
+{
+  set_body (message, type, text);
+  soup_server_message_set_status (message, status, NULL);
 }
 
 void
@@ -60,8 +71,8 @@ api_add_number (JsonBuilder *builder, const gchar *name, gint64 value)
   json_builder_add_int_value (builder, value);
 }
 
-static void
-fail (SoupServerMessage *message, guint status, const gchar *where, const gchar *what)
+static gchar *
+dup_error (const gchar *where, const gchar *what)
 {
   JsonBuilder *builder = json_builder_new ();
   gchar *text = g_utf8_make_valid (what, -1);
@@ -74,8 +85,14 @@ fail (SoupServerMessage *message, guint status, const gchar *where, const gchar 
     api_add_text (builder, "where", where);
   json_builder_end_object (builder);
   json_builder_end_object (builder);
-  api_answer (message, status, builder);
   g_free (text);
+  return to_text (builder);
+}
+
+static void
+fail (SoupServerMessage *message, guint status, const gchar *where, const gchar *what)
+{
+  api_answer_text (message, status, "application/json", dup_error (where, what));
 }
 
 void
@@ -356,48 +373,51 @@ is_route (const gchar *route, const gchar *path)
              : g_str_equal (path, route);
 }
 
-static void
-refuse (SoupServerMessage *message, const gchar *path, const gchar *allowed)
+// FALSE, and it is answered: there is nothing here for this method.
+static gboolean
+find_route (SoupServerMessage *message, const gchar *path, guint *route)
 {
-  if (!*allowed) {
-    api_fail (message, SOUP_STATUS_NOT_FOUND, NULL,
-        "there is nothing here; /v1/openapi.json tells "
-        "what there is");
-    return;
+  const gchar *method = soup_server_message_get_method (message);
+  GString *allowed = g_string_new (NULL);
+  gboolean found = FALSE;
+
+  if (g_str_equal (method, "HEAD"))
+    method = "GET";
+  for (guint i = 0; i < G_N_ELEMENTS (routes) && !found; i++) {
+    if (!is_route (routes[i].path, path))
+      continue;
+    *route = i;
+    found = g_str_equal (routes[i].method, method);
+    g_string_append_printf (allowed, "%s%s", allowed->len ? ", " : "", routes[i].method);
   }
-  api_fail (message, SOUP_STATUS_METHOD_NOT_ALLOWED, NULL, "here it is %s", allowed);
-  soup_message_headers_replace (
-      soup_server_message_get_response_headers (message), "Allow", allowed);
+  if (!found && !allowed->len) {
+    api_fail (message, SOUP_STATUS_NOT_FOUND, NULL,
+        "there is nothing here; /v1/openapi.json tells what there is");
+  } else if (!found) {
+    api_fail (message, SOUP_STATUS_METHOD_NOT_ALLOWED, NULL, "here it is %s", allowed->str);
+    soup_message_headers_replace (
+        soup_server_message_get_response_headers (message), "Allow", allowed->str);
+  }
+  g_string_free (allowed, TRUE);
+  return found;
 }
 
 static void
 on_request (
     SoupServer *soup, SoupServerMessage *message, const char *path, GHashTable *query, gpointer api)
 {
-  const gchar *method = soup_server_message_get_method (message);
   ApiRequest request = { api, message, "" };
-  GString *allowed = g_string_new (NULL);
+  guint i;
 
-  if (g_str_equal (method, "HEAD"))
-    method = "GET";
-  for (guint i = 0; i < G_N_ELEMENTS (routes); i++) {
-    if (!is_route (routes[i].path, path))
-      continue;
-    if (g_str_equal (routes[i].method, method)) {
-      g_string_free (allowed, TRUE);
-      // A mount's path has the slash before it.
-      if (g_str_has_suffix (routes[i].path, "/"))
-        request.rest =
-            path + strlen (routes[i].path) - (g_str_equal (routes[i].path, "/v1/mounts/") ? 1 : 0);
-      routes[i].handle (&request);
-      if (!g_str_equal (method, "GET"))
-        log_event ("api: %s %s: %u", method, path, soup_server_message_get_status (message));
-      return;
-    }
-    g_string_append_printf (allowed, "%s%s", allowed->len ? ", " : "", routes[i].method);
-  }
-  refuse (message, path, allowed->str);
-  g_string_free (allowed, TRUE);
+  if (!find_route (message, path, &i))
+    return;
+  // A mount's path has the slash before it.
+  if (g_str_has_suffix (routes[i].path, "/"))
+    request.rest =
+        path + strlen (routes[i].path) - (g_str_equal (routes[i].path, "/v1/mounts/") ? 1 : 0);
+  routes[i].handle (&request);
+  if (!g_str_equal (routes[i].method, "GET"))
+    log_event ("api: %s %s: %u", routes[i].method, path, soup_server_message_get_status (message));
 }
 
 // ---- who may ask ----
@@ -483,10 +503,26 @@ is_json (SoupMessageHeaders *headers)
 }
 
 static gboolean
+takes_body (const gchar *method)
+{
+  return g_str_equal (method, "PUT") || g_str_equal (method, "PATCH");
+}
+
+static gboolean
 is_small (SoupMessageHeaders *headers)
 {
   return soup_message_headers_get_encoding (headers) != SOUP_ENCODING_CONTENT_LENGTH
          || soup_message_headers_get_content_length (headers) <= BODY_MAX;
+}
+
+// What libsoup itself refuses, as it can't read it, has an answer of this form too.
+static void
+on_started (SoupServer *soup, SoupServerMessage *message, gpointer unused)
+{
+  // libsoup 3.2 does not notice that an idle connection was closed, and keeps it for good.
+  soup_message_headers_replace (
+      soup_server_message_get_response_headers (message), "Connection", "close");
+  set_body (message, "application/json", dup_error (NULL, "this can't be read as a request"));
 }
 
 // Before the body comes.
@@ -496,23 +532,22 @@ on_headers (SoupServer *soup, SoupServerMessage *message, const char *path, GHas
 {
   Api *self = data;
   SoupMessageHeaders *headers = soup_server_message_get_request_headers (message);
-  const gchar *method = soup_server_message_get_method (message);
+  guint route;
 
-  // libsoup 3.2 does not notice that an idle connection was closed, and keeps it for good.
-  soup_message_headers_replace (
-      soup_server_message_get_response_headers (message), "Connection", "close");
   if (!is_our_host (self, headers) || !is_our_page (headers)) {
     api_fail (message, SOUP_STATUS_FORBIDDEN, NULL, "not for pages of other sites");
   } else if (self->token && !has_token (self, headers)) {
     api_fail (message, SOUP_STATUS_UNAUTHORIZED, NULL, "a token is asked for");
     soup_message_headers_replace (
         soup_server_message_get_response_headers (message), "WWW-Authenticate", "Bearer");
+  } else if (!find_route (message, path, &route)) {
+    // answered
   } else if (soup_message_headers_get_encoding (headers) == SOUP_ENCODING_CHUNKED) {
     api_fail (message, SOUP_STATUS_LENGTH_REQUIRED, NULL, "a body needs a Content-Length");
   } else if (!is_small (headers)) {
     api_fail (message, SOUP_STATUS_REQUEST_ENTITY_TOO_LARGE, NULL, "a body has %u bytes at most",
         BODY_MAX);
-  } else if ((g_str_equal (method, "PUT") || g_str_equal (method, "PATCH")) && !is_json (headers)) {
+  } else if (takes_body (routes[route].method) && !is_json (headers)) {
     api_fail (message, SOUP_STATUS_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
         "application/json belongs here");
   } else {
@@ -556,6 +591,7 @@ api_new (const ProxyConfig *config, Server *server, Reload *reload, GError **err
   self->token = g_strdup (config->api_token);
   self->started = g_get_monotonic_time ();
   self->ending = g_cancellable_new ();
+  g_signal_connect (self->soup, "request-started", G_CALLBACK (on_started), NULL);
   soup_server_add_early_handler (self->soup, NULL, on_headers, self, NULL);
   soup_server_add_handler (self->soup, NULL, on_request, self, NULL);
   if (!listen_on (self, config, error)) {

@@ -95,6 +95,38 @@ def other_methods_are_refused():
             assert body == b'', body
         for path in ('/', '/v1', '/v1/', '/v1/mount', '/v1/mounts/', '/metrics/', '/v1/graph.png'):
             assert proxy.http('GET', path)[0] == 404, path
+        text = {'Content-Type': 'text/plain'}
+        for method, path, body, status in [
+                ('PUT', '/metrics', 'x', 405), ('PATCH', '/v1/health', 'x', 405),
+                ('PUT', '/v1/readers/1', 'x' * 70000, 405), ('PUT', '/v1/nothing', 'x', 404)]:
+            got = proxy.http(method, path, body, text)
+            assert got[0] == status and ('allow' in got[1]) == (status == 405), (path, got)
+
+
+@test
+def any_path_is_answered_in_json():
+    """Whatever a path is, the answer tells in JSON what is wrong, and the connection is closed."""
+    random = Random(7)
+
+    def ask(proxy, method, path):
+        answer = raw(proxy, method + b' ' + path + b' HTTP/1.1\r\nHost: localhost\r\nContent-Type: '
+                     b'application/json\r\nContent-Length: 2\r\n\r\n{}', shut=False)
+        head, _, body = answer.partition(b'\r\n\r\n')
+        assert b'application/json' in head, (method, path, answer[:200])
+        assert json.loads(body)['error']['message'], (method, path, body)
+        assert b' 4' in head.split(b'\r\n')[0], (method, path, head)
+
+    with Controlled({'/cam': CLIP}) as proxy:
+        for code in range(256):
+            for method in (b'GET', b'PUT', b'PATCH', b'DELETE'):
+                ask(proxy, method, b'/v1/mounts/a%%%02xb' % code)
+                ask(proxy, method, b'/v1/mounts/a?%%%02x=b' % code)
+        for _ in range(300):
+            path = bytes(random.choice([c for c in range(33, 256) if c not in b'#'])
+                         for _ in range(random.randrange(1, 60)))
+            ask(proxy, random.choice([b'GET', b'PATCH', b'DELETE', b'BREW']), b'/v1/mounts/' + path)
+        ask(proxy, b'GET', b'/v1/mounts/' + b'a' * 50000)
+        assert not [line for line in proxy.lines if not re.match(r'\d{4}-\d\d-\d\d |Ctrl', line)]
 
 
 @test
@@ -194,11 +226,12 @@ def limits_hold():
         proxy.expect(200, 'GET', '/v1/health')
 
 
-def raw(proxy, request):
+def raw(proxy, request, shut=True):
     with socket.create_connection(('127.0.0.1', proxy.api_port), 10) as connection:
         try:
             connection.sendall(request)
-            connection.shutdown(socket.SHUT_WR)
+            if shut:
+                connection.shutdown(socket.SHUT_WR)
             return b''.join(iter(lambda: connection.recv(65536), b''))
         except OSError: # it has hung up
             return b''
