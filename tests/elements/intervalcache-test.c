@@ -1066,6 +1066,9 @@ test_seek_leaves_the_others_alone (void)
   gst_harness_set_src_caps_str (p, RAW_CAPS);
   push_frames (p, 0, 1, 1);
   wait_for (pipeline, GST_MESSAGE_ASYNC_DONE);
+  // The base time is set on the way to PLAYING.
+  g_assert_cmpint (
+      gst_element_get_state (pipeline, NULL, NULL, PATIENCE), ==, GST_STATE_CHANGE_SUCCESS);
   base = gst_element_get_base_time (pipeline);
   push_frames (p, 1, 19, 1);
   g_assert_true (gst_element_send_event (sink, make_seek (15 * FRAME, GST_SEEK_FLAG_FLUSH)));
