@@ -40,11 +40,7 @@ relay_has_tracks (Relay *self, GPtrArray *caps)
   if (self->n_tracks != MIN (caps->len, RELAY_MAX_TRACKS))
     return FALSE;
   for (guint i = 0; i < self->n_tracks; i++) {
-    GstCaps *now = relay_caps_publish (g_ptr_array_index (caps, i), 0);
-    gboolean same = relay_caps_same (self->tracks[i].caps, now);
-
-    gst_caps_unref (now);
-    if (!same)
+    if (!relay_caps_same (self->tracks[i].caps, g_ptr_array_index (caps, i)))
       return FALSE;
   }
   return TRUE;

@@ -37,13 +37,21 @@ publishable (GQuark field, GValue *value, gpointer unused)
   return G_VALUE_HOLDS_INT (value) || G_VALUE_HOLDS_UINT (value);
 }
 
+static GstStructure *
+dup_published (const GstCaps *caps)
+{
+  GstStructure *s = gst_structure_copy (gst_caps_get_structure (caps, 0));
+
+  gst_structure_filter_and_map_in_place (s, publishable, NULL);
+  return s;
+}
+
 GstCaps *
 relay_caps_publish (const GstCaps *caps, guint32 ssrc)
 {
-  GstStructure *s = gst_structure_copy (gst_caps_get_structure (caps, 0));
+  GstStructure *s = dup_published (caps);
   GstCaps *published = gst_caps_new_empty ();
 
-  gst_structure_filter_and_map_in_place (s, publishable, NULL);
   gst_structure_set (s, "ssrc", G_TYPE_UINT, ssrc, NULL);
   gst_caps_append_structure (published, s);
   return published;
@@ -57,8 +65,7 @@ relay_caps_same (const GstCaps *told, const GstCaps *now)
     "sprop-pps", "level-asymmetry-allowed", "profile", "level", "profile-id", "tier-flag",
     "level-id", "profile-level-id", "a-framerate", "payload", "ssrc", NULL };
   const guint first_of_any = 10;
-  GstStructure *a = gst_structure_copy (gst_caps_get_structure (told, 0));
-  GstStructure *b = gst_structure_copy (gst_caps_get_structure (now, 0));
+  GstStructure *a = dup_published (told), *b = dup_published (now);
   const gchar *name = gst_structure_get_string (a, "encoding-name");
   gboolean has_in_band = !g_strcmp0 (name, "H264") || !g_strcmp0 (name, "H265");
   gboolean same;

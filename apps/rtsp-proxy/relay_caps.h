@@ -11,5 +11,5 @@ GstCaps *relay_caps_publish (const GstCaps *caps, guint32 ssrc);
 
 // Would a reader who was told of `told` get along with `now`? Parameter sets of H.264 and H.265 may
 // differ, and what is said of them: they come in-band as well. So may the payload type, which the
-// relay rewrites. Both as relay_caps_publish() gives them.
+// relay rewrites, and what readers are not told at all.
 gboolean relay_caps_same (const GstCaps *told, const GstCaps *now);

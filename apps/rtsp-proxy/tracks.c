@@ -3,6 +3,7 @@
 
 #include <gst/app/gstappsink.h>
 
+#include "relay_caps.h"
 #include "rtp.h"
 
 // A stream that was announced and brings nothing, or no keyframe yet, is waited for no longer than
@@ -104,26 +105,6 @@ tracks_free (Tracks *self)
 
 // ---- the description ----
 
-// Would a reader who knows `a` get on with `b`? Parameter sets come in-band as well.
-static gboolean
-same_description (GstCaps *a, GstCaps *b)
-{
-  static const gchar *const passing[] = { "sprop-parameter-sets", "sprop-vps", "sprop-sps",
-    "sprop-pps", "profile-level-id", "a-framerate", "ssrc", "timestamp-offset", "seqnum-offset" };
-  GstStructure *sa = gst_structure_copy (gst_caps_get_structure (a, 0));
-  GstStructure *sb = gst_structure_copy (gst_caps_get_structure (b, 0));
-  gboolean same;
-
-  for (guint i = 0; i < G_N_ELEMENTS (passing); i++) {
-    gst_structure_remove_field (sa, passing[i]);
-    gst_structure_remove_field (sb, passing[i]);
-  }
-  same = gst_structure_is_equal (sa, sb);
-  gst_structure_free (sa);
-  gst_structure_free (sb);
-  return same;
-}
-
 // With the lock held, as all of this section.
 static void
 close_description (Tracks *self)
@@ -148,7 +129,7 @@ set_caps (Track *track, GstCaps *caps)
   gst_structure_remove_fields (s, "profile", "level", "tier", NULL);
   if (track->kind >= 0)
     gst_structure_set (s, "payload", G_TYPE_INT, track->pt, NULL);
-  if (track->index >= 0 && !same_description (caps, track->caps))
+  if (track->index >= 0 && !relay_caps_same (track->caps, caps))
     close_description (track->owner);
   gst_caps_take (&track->caps, caps);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "feed.h"
 #include "relay.h"
+#include "relay_caps.h"
 #include "rtp.h"
 
 #include <gst/app/gstappsink.h>
@@ -524,6 +525,39 @@ goes_on_behind_a_new_relay (Fixture *f, gconstpointer unused)
   g_ptr_array_unref (caps);
 }
 
+// Told and not told alike: what is private to an upstream is no difference.
+static void
+knows_the_same_tracks (void)
+{
+#define AAC "application/x-rtp, media=audio, encoding-name=MPEG4-GENERIC, clock-rate=48000"
+  static const struct {
+    const gchar *told, *now;
+    gboolean same;
+  } cases[] = {
+    { H264, H264, TRUE },
+    { H264, H264 ", ssrc=(uint)5, seqnum-offset=(uint)7, timestamp-offset=(uint)9", TRUE },
+    { H264, H264 ", a-control=(string)x, x-dimensions=(string)y", TRUE },
+    { H264, H264 ", sprop-parameter-sets=(string)x, level=(string)3", TRUE },
+    { H264, H264 ", packetization-mode=(string)1", FALSE },
+    { AAC, AAC ", payload=97", TRUE },
+    { AAC ", profile-level-id=(string)1", AAC ", profile-level-id=(string)2", TRUE },
+    { AAC ", config=(string)1190", AAC ", config=(string)1210", FALSE },
+    { H264, AAC, FALSE },
+  };
+#undef AAC
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    GstCaps *told = gst_caps_from_string (cases[i].told);
+    GstCaps *now = gst_caps_from_string (cases[i].now);
+
+    if (relay_caps_same (told, now) != cases[i].same
+        || relay_caps_same (now, told) != cases[i].same)
+      g_error ("%s and %s: expected %d", cases[i].told, cases[i].now, cases[i].same);
+    gst_caps_unref (told);
+    gst_caps_unref (now);
+  }
+}
+
 #define ADD(name, function) g_test_add (name, Fixture, NULL, set_up, function, tear_down)
 
 int
@@ -542,6 +576,7 @@ main (int argc, char **argv)
   ADD ("/relay/same-instant", goes_on_at_the_same_instant);
   ADD ("/relay/new-relay", goes_on_behind_a_new_relay);
   g_test_add_func ("/relay/tracks", knows_its_tracks);
+  g_test_add_func ("/relay/same-tracks", knows_the_same_tracks);
   g_test_add_func ("/relay/published", publishes_the_codec_only);
   return g_test_run ();
 }
