@@ -2,18 +2,13 @@
 #include "metrics.h"
 
 #include "config.h"
+#include "drops.h"
 #include "readers.h"
-
-static const gchar *const socket_reasons[] = { "would-block", "no-buffers", "too-big", "error",
-  NULL };
-static const gchar *const left_out_reasons[] = { "overrun", "thinned", "catch-up", "flushed",
-  NULL };
-#define N_REASONS 4
 
 // Of all sinks that a mount has had, or has.
 typedef struct {
   guint64 due, sent, bytes;
-  guint64 socket[N_REASONS], left_out[N_REASONS];
+  guint64 dropped[WEIR_N_DROPS];
 } Sent;
 
 typedef struct {
@@ -106,17 +101,7 @@ get_uint64 (const GstStructure *from, const gchar *field)
   return value;
 }
 
-static void
-add_drops (guint64 *sums, const GstStructure *stats, const gchar *const *reasons)
-{
-  for (guint i = 0; i < N_REASONS; i++) {
-    gchar *field = g_strconcat ("dropped-", reasons[i], NULL);
-
-    sums[i] += get_uint64 (stats, field);
-    g_free (field);
-  }
-}
-
+// Asks the sink, which may take a while.
 static void
 add_sink (Sent *sums, GstElement *sink)
 {
@@ -128,44 +113,99 @@ add_sink (Sent *sums, GstElement *sink)
   sums->due += get_uint64 (stats, "packets-due");
   sums->sent += get_uint64 (stats, "packets-sent");
   sums->bytes += get_uint64 (stats, "bytes-sent");
-  add_drops (sums->socket, stats, socket_reasons);
-  add_drops (sums->left_out, stats, left_out_reasons);
+  for (guint reason = 0; reason < WEIR_N_DROPS; reason++) {
+    gchar *field = g_strconcat ("dropped-", weir_drop_name (reason), NULL);
+
+    sums->dropped[reason] += get_uint64 (stats, field);
+    g_free (field);
+  }
   gst_structure_free (stats);
 }
 
-// A sink that has left its pipeline counts no more.
-static void
+// What all sinks of a mount have counted, those too that are gone. Main thread. A reader that comes
+// to PLAY needs the lock, so no sink is asked with it; nobody else takes a sink away meanwhile.
+static Sent
 collect (Known *self)
 {
-  for (guint i = self->sinks->len; i > 0; i--) {
-    GstElement *sink = g_ptr_array_index (self->sinks, i - 1);
+  GPtrArray *sinks;
+  Sent sent;
 
-    if (GST_STATE (sink) == GST_STATE_NULL) {
-      add_sink (&self->gone, sink);
-      g_ptr_array_remove_index_fast (self->sinks, i - 1);
-    }
+  g_mutex_lock (&lock);
+  sinks = g_ptr_array_copy (self->sinks, (GCopyFunc) (void (*) (void)) gst_object_ref, NULL);
+  g_mutex_unlock (&lock);
+  g_ptr_array_set_free_func (sinks, gst_object_unref);
+  sent = self->gone;
+  for (guint i = 0; i < sinks->len; i++) {
+    GstElement *sink = g_ptr_array_index (sinks, i);
+    gboolean over = GST_STATE (sink) == GST_STATE_NULL; // it has left its pipeline: no more to come
+
+    add_sink (&sent, sink);
+    if (!over)
+      continue;
+    add_sink (&self->gone, sink);
+    g_mutex_lock (&lock);
+    g_ptr_array_remove_fast (self->sinks, sink);
+    g_mutex_unlock (&lock);
   }
+  g_ptr_array_unref (sinks);
+  return sent;
 }
 
-static gboolean
-is_gone (gpointer path, gpointer self, gpointer server)
+static GStrv
+dup_paths (void)
 {
-  Mount *mount = server_get_mount (server, path);
+  GStrvBuilder *paths = g_strv_builder_new ();
+  GHashTableIter iter;
+  gpointer path;
+  GStrv all;
 
-  if (!mount)
-    return TRUE;
-  mount_unref (mount);
-  collect (self);
-  return FALSE;
+  g_mutex_lock (&lock);
+  if (known) {
+    g_hash_table_iter_init (&iter, known);
+    while (g_hash_table_iter_next (&iter, &path, NULL))
+      g_strv_builder_add (paths, path);
+  }
+  g_mutex_unlock (&lock);
+  all = g_strv_builder_end (paths);
+  g_strv_builder_unref (paths);
+  return all;
+}
+
+// Who has found it uses it without the lock: the main thread alone lets it go.
+static Known *
+find_known (const gchar *path)
+{
+  Known *self;
+
+  g_mutex_lock (&lock);
+  self = known ? g_hash_table_lookup (known, path) : NULL;
+  g_mutex_unlock (&lock);
+  return self;
+}
+
+static void
+forget (const gchar *path)
+{
+  g_mutex_lock (&lock);
+  g_hash_table_remove (known, path);
+  g_mutex_unlock (&lock);
 }
 
 void
 metrics_collect (Server *server)
 {
-  g_mutex_lock (&lock);
-  if (known)
-    g_hash_table_foreach_remove (known, is_gone, server);
-  g_mutex_unlock (&lock);
+  GStrv paths = dup_paths ();
+
+  for (gchar **path = paths; *path; path++) {
+    Mount *mount = server_get_mount (server, *path);
+
+    if (mount)
+      collect (find_known (*path));
+    else
+      forget (*path);
+    g_clear_pointer (&mount, mount_unref);
+  }
+  g_strfreev (paths);
 }
 
 // ---- sampling ----
@@ -173,19 +213,15 @@ metrics_collect (Server *server)
 static void
 sample_known (Sample *sample)
 {
-  Known *self;
+  Known *self = find_known (sample->path);
 
-  g_mutex_lock (&lock);
-  self = known ? g_hash_table_lookup (known, sample->path) : NULL;
   sample->used = self != NULL;
-  if (self) {
-    collect (self);
-    sample->sent = self->gone;
-    for (guint i = 0; i < self->sinks->len; i++)
-      add_sink (&sample->sent, g_ptr_array_index (self->sinks, i));
-    sample->lost = self->lost;
-    sample->reports = self->reports;
-  }
+  if (!self)
+    return;
+  sample->sent = collect (self);
+  g_mutex_lock (&lock);
+  sample->lost = self->lost;
+  sample->reports = self->reports;
   g_mutex_unlock (&lock);
 }
 
@@ -295,17 +331,17 @@ counter (Page *page, const gchar *name, gsize offset, const gchar *help)
         *(const guint64 *) ((const guint8 *) &page->samples[i] + offset));
 }
 
+// Of the packets that were lost in the system, or of those that were left out.
 static void
-counters_by_reason (
-    Page *page, const gchar *name, gsize offset, const gchar *const *reasons, const gchar *help)
+dropped (Page *page, const gchar *name, bool loss, const gchar *help)
 {
   head (page, name, "counter", help);
   for (guint i = 0; i < page->n; i++) {
-    const guint64 *numbers =
-        (const guint64 *) (const void *) ((const guint8 *) &page->samples[i] + offset);
-
-    for (guint r = 0; r < N_REASONS && page->samples[i].used; r++)
-      one (page, name, &page->samples[i], "reason", reasons[r], numbers[r]);
+    for (guint reason = 0; reason < WEIR_N_DROPS && page->samples[i].used; reason++) {
+      if (weir_drop_is_loss (reason) == loss)
+        one (page, name, &page->samples[i], "reason", weir_drop_name (reason),
+            page->samples[i].sent.dropped[reason]);
+    }
   }
 }
 
@@ -334,10 +370,9 @@ sending (Page *page)
       page, "sent_packets_total", G_STRUCT_OFFSET (Sample, sent.sent), "Packets sent to readers.");
   counter (
       page, "sent_bytes_total", G_STRUCT_OFFSET (Sample, sent.bytes), "Bytes sent to readers.");
-  counters_by_reason (page, "socket_lost_packets_total", G_STRUCT_OFFSET (Sample, sent.socket),
-      socket_reasons, "Packets that the system did not take.");
-  counters_by_reason (page, "left_out_packets_total", G_STRUCT_OFFSET (Sample, sent.left_out),
-      left_out_reasons, "Packets left out for readers that lag, catch up or leave.");
+  dropped (page, "socket_lost_packets_total", true, "Packets that the system did not take.");
+  dropped (page, "left_out_packets_total", false,
+      "Packets left out for readers that lag, catch up, leave, or get fewer layers.");
   counter (page, "reader_lost_packets_total", G_STRUCT_OFFSET (Sample, lost),
       "Packets lost on the way to readers, as they reported (RTCP over UDP).");
   counter (page, "reader_reports_total", G_STRUCT_OFFSET (Sample, reports),

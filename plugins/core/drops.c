@@ -18,3 +18,23 @@ weir_drop_name (WeirDrop reason)
 
   return (unsigned) reason < WEIR_N_DROPS ? names[reason] : "unknown";
 }
+
+bool
+weir_drop_is_loss (WeirDrop reason)
+{
+  switch (reason) {
+    case WEIR_DROP_WOULD_BLOCK:
+    case WEIR_DROP_NO_BUFFERS:
+    case WEIR_DROP_TOO_BIG:
+    case WEIR_DROP_ERROR:
+      return true;
+    case WEIR_DROP_FLUSHED:
+    case WEIR_DROP_OVERRUN:
+    case WEIR_DROP_THINNED:
+    case WEIR_DROP_CATCH_UP:
+    case WEIR_DROP_LAYERS:
+    case WEIR_N_DROPS:
+      break;
+  }
+  return false;
+}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
+#include <stdbool.h>
+
 // Why a packet that was due to a reader was not sent.
 typedef enum {
   WEIR_DROP_WOULD_BLOCK, // the socket's buffer stayed full for longer than a packet may wait
@@ -14,6 +16,9 @@ typedef enum {
   WEIR_DROP_LAYERS,      // above the layers that the reader wants, or of no use to them
   WEIR_N_DROPS
 } WeirDrop;
+
+// Did the system not take it? Else it was left out on purpose.
+bool weir_drop_is_loss (WeirDrop reason);
 
 // The reason's name as statistics show it: "would-block", ...
 const char *weir_drop_name (WeirDrop reason);

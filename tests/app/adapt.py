@@ -92,6 +92,30 @@ def settled(reader):
 
 
 @test(timeout=60)
+def every_packet_is_told():
+    """packets due are packets sent and packets dropped, by reason, in the metrics"""
+
+    def numbers(text, name):
+        return [int(n) for n in re.findall(rf'^weir_{name}_packets_total{{mount="/cam".*}} (\d+)$',
+                                           text, re.M)]
+
+    with served() as proxy:
+        for layers in ('0.0.0', '1.0.1'):
+            with play(proxy, f'?layers={layers}') as reader:
+                reader.wait_for(GROUP, 60)
+        # Nobody is left who still has something to get.
+        wait_until(lambda: not proxy.get('/v1/readers')['readers'][1:], 10, 'they are gone')
+        proxy.http('DELETE', f"/v1/readers/{proxy.get('/v1/readers')['readers'][0]['id']}")
+        wait_until(lambda: not proxy.get('/v1/readers')['readers'], 10, 'all are gone')
+        text = proxy.get('/metrics').decode()
+        left_out = dict(re.findall(r'^weir_left_out_packets_total{.*reason="([a-z-]+)"} (\d+)$', text,
+                                   re.M))
+        assert int(left_out['layers']) > 0, left_out
+        assert sum(numbers(text, 'sent') + numbers(text, 'socket_lost')
+                   + numbers(text, 'left_out')) == numbers(text, 'due')[0] > 0, text
+
+
+@test(timeout=60)
 def by_url():
     """a reader gets the layers that its URL names, over UDP and TCP"""
     with served() as proxy, contextlib.ExitStack() as stack:

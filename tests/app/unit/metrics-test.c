@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "drops.h"
+#include "metrics.h"
+
+#include <string.h>
+
+#define WAIT (10 * G_USEC_PER_SEC)
+
+// A sink that counts what it is told to, and is asked slowly.
+typedef struct {
+  GstElement parent;
+} FakeSink;
+
+typedef struct {
+  GstElementClass parent_class;
+} FakeSinkClass;
+
+GType fake_sink_get_type (void);
+G_DEFINE_TYPE (FakeSink, fake_sink, GST_TYPE_ELEMENT)
+
+static GAsyncQueue *watched;
+static gboolean in_time;
+
+// What a PLAY does in its own thread.
+static gpointer
+watch (gpointer sink)
+{
+  metrics_watch_sink ("/cam", sink);
+  g_async_queue_push (watched, sink);
+  return NULL;
+}
+
+static void
+play_meanwhile (void)
+{
+  GstElement *other = g_object_new (fake_sink_get_type (), NULL);
+  GThread *thread = g_thread_new ("play", watch, gst_object_ref_sink (other));
+
+  in_time = g_async_queue_timeout_pop (watched, WAIT) != NULL;
+  g_thread_unref (thread);
+  gst_object_unref (other);
+}
+
+static void
+fake_sink_get_property (GObject *object, guint id, GValue *value, GParamSpec *spec)
+{
+  GstStructure *stats =
+      gst_structure_new ("stats", "packets-due", G_TYPE_UINT64, (guint64) 1000, NULL);
+
+  for (guint reason = 0; reason < WEIR_N_DROPS; reason++) {
+    gchar *field = g_strconcat ("dropped-", weir_drop_name (reason), NULL);
+
+    gst_structure_set (stats, field, G_TYPE_UINT64, (guint64) reason + 1, NULL);
+    g_free (field);
+  }
+  if (GST_STATE (object) == GST_STATE_READY)
+    play_meanwhile ();
+  g_value_take_boxed (value, stats);
+}
+
+static void
+fake_sink_init (FakeSink *self)
+{
+}
+
+static void
+fake_sink_class_init (FakeSinkClass *klass)
+{
+  G_OBJECT_CLASS (klass)->get_property = fake_sink_get_property;
+  g_object_class_install_property (G_OBJECT_CLASS (klass), 1,
+      g_param_spec_boxed ("fanout-stats", NULL, NULL, GST_TYPE_STRUCTURE, G_PARAM_READABLE));
+}
+
+static Server *
+server_with_mount (void)
+{
+  ProxyConfig *config = proxy_config_new ();
+  gchar *mount = g_strdup_printf ("/cam=file://%s/bigbuckbunny.mp4", g_getenv ("WEIR_DATA"));
+  gboolean has_password = FALSE;
+  GError *error = NULL;
+  Server *server;
+
+  proxy_config_set_listen (config, "127.0.0.1:0", &error);
+  g_assert_no_error (error);
+  proxy_config_add_mount (config, mount, &has_password, &error);
+  g_assert_no_error (error);
+  server = server_new (config, &error);
+  g_assert_no_error (error);
+  g_free (mount);
+  proxy_config_free (config);
+  return server;
+}
+
+static void
+a_reader_does_not_wait_for_the_metrics (void)
+{
+  Server *server = server_with_mount ();
+  GstElement *sink = gst_object_ref_sink (g_object_new (fake_sink_get_type (), NULL));
+  gchar *text;
+
+  gst_element_set_state (sink, GST_STATE_READY);
+  metrics_watch_sink ("/cam", sink);
+  text = metrics_dup_text (server);
+  g_assert_true (in_time);
+  g_free (text);
+  gst_element_set_state (sink, GST_STATE_NULL);
+  gst_object_unref (sink);
+  g_assert_true (server_stop (server, 4000));
+  server_free (server);
+}
+
+// Whatever reasons there come to be.
+static void
+each_reason_is_told_once (void)
+{
+  Server *server = server_with_mount ();
+  GstElement *sink = gst_object_ref_sink (g_object_new (fake_sink_get_type (), NULL));
+
+  metrics_watch_sink ("/cam", sink);
+  for (guint round = 0; round < 2; round++) { // the second time it is gone, and counts still
+    gchar *text = metrics_dup_text (server);
+
+    for (guint reason = 0; reason < WEIR_N_DROPS; reason++) {
+      gchar *line = g_strdup_printf ("weir_%s_packets_total{mount=\"/cam\",reason=\"%s\"} %u\n",
+          weir_drop_is_loss (reason) ? "socket_lost" : "left_out", weir_drop_name (reason),
+          reason + 1);
+
+      g_assert_nonnull (strstr (text, line));
+      g_free (line);
+    }
+    g_assert_nonnull (strstr (text, "weir_due_packets_total{mount=\"/cam\"} 1000\n"));
+    g_free (text);
+    metrics_collect (server);
+  }
+  gst_object_unref (sink);
+  g_assert_true (server_stop (server, 4000));
+  server_free (server);
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  gst_init (NULL, NULL);
+  watched = g_async_queue_new ();
+  g_test_add_func ("/metrics/no-waiting", a_reader_does_not_wait_for_the_metrics);
+  g_test_add_func ("/metrics/reasons", each_reason_is_told_once);
+  return g_test_run ();
+}
