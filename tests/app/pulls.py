@@ -15,6 +15,7 @@ import time
 from contextlib import contextmanager
 from functools import lru_cache
 
+from control import Watch
 from proc import Proc, free_udp_pair
 from proxy import CLIP, QUICK, Proxy, Read, matches, wait_for_readers, wait_until
 from tap import Skip, run, test
@@ -232,6 +233,36 @@ def the_tracks_of_an_sdp_file_come_through_in_step():
         check_smooth(read, ('video', 'audio'))
         for track in read['readers'][0]['tracks'].values():
             assert track['sender_reports'] > 0, track
+
+
+@test
+def a_clip_is_looped_without_a_seam():
+    """the timestamps of a looped clip go on strictly over its end, and its tracks stay in step"""
+    rounds, per_round = 3, {0: 132, 2: 249} # frames of the clip's video, and of its longer sound
+    last, seen = None, {0: {}, 2: {}} # of each channel: timestamp -> the frame's first bytes
+    with Proxy({'/cam': f'file://{CLIP}'}) as proxy, Watch(proxy) as reader:
+        while len(seen[2]) < (rounds + 1) * per_round[2]:
+            channel, packet = reader.frame()
+            if channel % 2 == 0:
+                timestamp, = struct.unpack('>I', packet[4:8])
+                first = timestamp not in seen[channel]
+                assert first or channel == 0 and timestamp == last, 'a timestamp is there again'
+                seen[channel].setdefault(timestamp, packet[12:])
+                last = timestamp if channel == 0 else last
+    times = {channel: list(frames) for channel, frames in seen.items()}
+    steps = {channel: [(b - a + 2 ** 31) % 2 ** 32 - 2 ** 31 for a, b in zip(all, all[1:])]
+             for channel, all in times.items()}
+    assert set(steps[2]) <= {1023, 1024, 1025}, steps[2]
+    seams = [i for i, step in enumerate(steps[0]) if step not in (3599, 3600, 3601)]
+    assert len(seams) >= rounds, steps[0]
+    # From seam to seam is a round of both tracks: they don't drift.
+    for a, b in zip(seams, seams[1:]):
+        assert b - a == per_round[0], seams
+        assert abs(sum(steps[0][a:b]) / 90000 - per_round[2] * 1024 / 48000) < 1 / 48000, seams
+    for channel, frames in seen.items():
+        data = list(frames.values())[1:]
+        for a, b in zip(data, data[per_round[channel]:]):
+            assert a == b, 'not the same frame a round later'
 
 
 @test
