@@ -63,8 +63,11 @@ class Session:
         head = ''.join(f'{line}\r\n' for line in (f'CSeq: {cseq}', *lines))
         if body:
             head += f'Content-Length: {len(body)}\r\n'
+        answer = f'RTSP/1.0 {status}\r\n{head}\r\n{body}'.encode()
+        if self.server.mangle:
+            answer = self.server.mangle(self.asked[-1], answer)
         with self.lock:
-            self.connection.sendall(f'RTSP/1.0 {status}\r\n{head}\r\n{body}'.encode())
+            self.connection.sendall(answer)
 
     def _open(self, track, transport):
         client = [int(port) for port in transport.split('client_port=')[1].split('-')]
@@ -146,13 +149,14 @@ class Session:
 
 class Server:
     """`play` is called with the session of each client that plays, in a thread of its own; `early`
-    before PLAY is answered and `late` before TEARDOWN is. Methods in `deaf_to` get no answer."""
+    before PLAY is answered and `late` before TEARDOWN is. Methods in `deaf_to` get no answer; what
+    `mangle` makes of a method and the answer to it is sent instead."""
 
     def __init__(self, play=None, tracks=(VIDEO,), early=None, late=None, deaf_to=(),
-                 timeout=60):
+                 timeout=60, mangle=None):
         self.play = play or (lambda session: None)
         self.tracks, self.early, self.late, self.deaf_to = tracks, early, late, deaf_to
-        self.timeout = timeout
+        self.timeout, self.mangle = timeout, mangle
         self.sessions = []
         self._socket = socket.create_server(('127.0.0.1', 0))
         self.url = f'rtsp://127.0.0.1:{self._socket.getsockname()[1]}/s'

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Upstreams whose answers no server should give: the proxy lives, and serves its other mounts."""
+
+import itertools
+import re
+import threading
+
+from proxy import QUICK, Proxy, wait_until
+from scripted import KEY_PICTURE, VIDEO, Server, rtp
+from tap import run, test
+
+SDP = b'v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=x\r\nt=0 0\r\n'
+TRACK = b'm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:track0\r\n'
+
+
+def play(session):
+    try:
+        for seq in itertools.count():
+            if session.left.wait(0.02):
+                return
+            session.send(VIDEO, rtp(seq, seq * 1800, KEY_PICTURE))
+    except OSError:
+        pass
+
+
+def refusing(*lines, methods=('OPTIONS', 'DESCRIBE'), status='401 Unauthorized'):
+    """Answers those methods with a status and lines of the header."""
+    head = ''.join(f'{line}\r\n' for line in lines)
+
+    def mangle(method, answer):
+        if method not in methods:
+            return answer
+        cseq = re.search(rb'CSeq: (\d+)', answer)[1].decode()
+        return f'RTSP/1.0 {status}\r\nCSeq: {cseq}\r\n{head}\r\n'.encode()
+
+    return mangle
+
+
+def changing(name, value):
+    """Gives a header another value in all answers that have it."""
+    return lambda _, answer: re.sub(name + rb': [^\r]*', name + b': ' + value, answer)
+
+
+def removing(name):
+    return lambda _, answer: re.sub(name + rb': [^\r]*\r\n', b'', answer)
+
+
+def adding(line):
+    return lambda _, answer: answer.replace(b'\r\n', b'\r\n' + line + b'\r\n', 1)
+
+
+def describing(description):
+    def mangle(method, answer):
+        if method != 'DESCRIBE':
+            return answer
+        head = answer.partition(b'\r\n\r\n')[0] + b'\r\n\r\n'
+        return changing(b'Content-Length', b'%d' % len(description))(method, head) + description
+
+    return mangle
+
+
+def survived(mangles, transport='tcp'):
+    """Asks for a mount of each at once. The proxy answers all, and the good one soon."""
+    good = Server(play)
+    bad = [Server(play, mangle=mangle) for mangle in mangles]
+    settings = {**QUICK, 'transport': transport}
+    mounts = {f'/{n}': {'upstream': server.url.replace('//', '//user:word@'), **settings}
+              for n, server in enumerate(bad)}
+    with Proxy({'/good': {'upstream': good.url, **settings}, **mounts}) as proxy:
+        answers = {}
+        asking = [threading.Thread(target=lambda path=path: answers.update(
+            {path: proxy.ask('DESCRIBE', path)[0]})) for path in mounts]
+        for each in asking:
+            each.start()
+        while asking:
+            status, seconds = proxy.ask('DESCRIBE', '/good')
+            assert status == 200 and seconds < 1, (status, seconds)
+            asking = [each for each in asking if each.is_alive()]
+            for each in asking[:1]:
+                each.join(0.1)
+        assert set(answers) == set(mounts), answers
+        assert 'CRITICAL' not in proxy.output(), proxy.output()
+        proxy.check_alive()
+    for server in good, *bad:
+        server.__exit__()
+    return list(answers.values())
+
+
+CHALLENGES = (
+    'Digest', 'Digest ', 'Digest x', 'Digest ,', 'digest realm', 'Digest realm = "x"',
+    'Digest realm= "x"', 'Digest realm=  x', 'Digest,realm="x"', 'Digestive', 'Digest =x',
+    'Digest realm="x', 'Digest realm="', 'Digest realm="x\\', 'Digest realm="x", nonce="y", Digest',
+    'Basic', 'Basic realm= "x"', 'Basic realm="x", Digest', 'Other x, Digest y', ',', '=', '"', '',
+    'Digest realm="%s%n", nonce="\\"\\\\"', f'Digest realm="{"x" * 3900}", nonce="y"',
+    'Digest realm="x", nonce="y", algorithm=SHA-512, stale=TRUE', 'Digest stale=TRUE')
+
+
+@test
+def challenges_that_are_none():
+    mangles = [refusing(f'WWW-Authenticate: {challenge}') for challenge in CHALLENGES]
+    mangles.append(refusing(*['WWW-Authenticate: Digest realm="x"'] * 1000))
+    assert set(survived(mangles)) == {503}
+
+
+@test
+def challenges_that_are_none_to_each_method():
+    assert 503 in survived([
+        refusing('WWW-Authenticate: Digest', methods=(method,), status=status)
+        for method in ('OPTIONS', 'DESCRIBE', 'SETUP', 'PLAY')
+        for status in ('401 Unauthorized', '404 Not Found')])
+
+
+@test
+def a_keep_alive_that_is_challenged():
+    refuse = refusing('WWW-Authenticate: Digest', methods=('OPTIONS', 'GET_PARAMETER'))
+
+    def mangle(method, answer):
+        if method == 'PLAY':
+            server.mangle = refuse
+        return answer
+
+    with Server(play, timeout=2, mangle=mangle) as server:
+        settings = {'upstream': server.url, **QUICK, 'transport': 'udp', 'on-demand': False}
+        with Proxy({'/cam': settings}) as proxy:
+            proxy.wait_for_line(' mount /cam up: ')
+            session = server.sessions[0]
+            wait_until(lambda: session.asked[-1] != 'PLAY', 10, 'a keep-alive')
+            # Whatever it does, the proxy has read the answer then.
+            wait_until(lambda: len(session.asked) > session.asked.index('PLAY') + 2
+                       or session.left.is_set(), 10, 'the next, or the end')
+            proxy.check_alive()
+
+
+@test
+def transports_that_were_not_asked_for():
+    for transport in 'udp', 'tcp':
+        survived([changing(b'Transport', value) for value in (
+            b'x-real-rdt/tcp;interleaved=0', b'x-real-rdt/udp;client_port=5000', b'RAW/RAW/UDP', b'',
+            b';;', b'RTP/AVP', b'RTP/AVP/TCP', b'RTP/AVP/TCP;interleaved=0-255',
+            b'RTP/AVP/TCP;interleaved=255-0', b'RTP/AVP/TCP;interleaved=-1--2',
+            b'RTP/AVP/TCP;interleaved=300-301', b'RTP/SAVP/TCP;interleaved=0-1',
+            b'RTP/AVP;unicast;client_port=1-2;server_port=70000-80000',
+            b'RTP/AVP;unicast;client_port=0-0;server_port=0-0;source=256.0.0.1',
+            b'RTP/AVP;multicast', b'RTP/AVP;multicast;destination=x;port=1-2;ttl=999')]
+            + [removing(b'Transport')], transport)
+
+
+@test
+def sessions_and_numbers_that_are_none():
+    survived([changing(b'Session', value) for value in (
+        b'', b';', b'abc;timeout=0', b'abc;timeout=-1', b'abc;timeout=1', b'abc;timeout=2147483647',
+        b'abc;timeout=99999999999999', b'a' * 3000)]
+        + [changing(b'CSeq', value) for value in (b'-1', b'99', b'x')]
+        + [changing(b'Content-Length', value) for value in (
+            b'-1', b'0', b'1', b'x', b'4294967295', b'99999999999999999999')]
+        + [removing(name) for name in (b'Session', b'CSeq', b'Content-Length')], 'udp')
+
+
+@test
+def redirects_to_nowhere():
+    assert set(survived([
+        refusing(*lines, methods=('DESCRIBE',), status='302 Found')
+        for lines in ((), *((f'Location: {to}',) for to in (
+            '', 'x', 'rtsp://', 'rtsp://[::1', 'rtsp-sdp://v=0', 'http://x/', '/s')))])) == {503}
+
+
+@test
+def descriptions_that_are_none():
+    lines = (
+        b'a=rtpmap:96 H264/0', b'a=rtpmap:96 H264/-1', b'a=rtpmap:96', b'a=rtpmap:96 /',
+        b'a=rtpmap:96 \xff/90000', b'a=control:', b'a=control:*', b'a=control:rtsp://',
+        b'a=control:\xff', b'a=key-mgmt:', b'a=key-mgmt:mikey AAAA', b'a=rtcp-fb:', b'a=rtcp-fb:* ',
+        b'a=rtcp-fb:96 nack \xff', b'a=fmtp:96 ;;=;', b'a=fmtp:96 media=x;payload=300', b'a=extmap:',
+        b'a=range:npt=x', b'a=ssrc:', b'c=IN IP4 ', b'm=', b'm=video 0 RTP/AVP',
+        b'm=video 0 RTP/AVP 999', b'm=video 99999 RTP/SAVPF -1', b'=', b'a=' + b'z' * 100000)
+    survived([describing(SDP + TRACK + line + b'\r\n') for line in lines]
+             + [describing(SDP + line + b'\r\n' + TRACK) for line in lines]
+             + [describing(b''), describing(SDP)])
+
+
+@test
+def descriptions_without_end():
+    many = b''.join(TRACK.replace(b'track0', b'track%d' % n) for n in range(10000))
+    survived([describing(SDP + many), describing(SDP + TRACK * 5000),
+              describing(SDP + TRACK + b'a=fmtp:96 ' + b'x=1;' * 60000 + b'\r\n'),
+              *(adding(b'X: ' + b'y' * length) for length in (4000, 5000, 100000))])
+
+
+if __name__ == '__main__':
+    run()
