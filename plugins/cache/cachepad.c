@@ -29,6 +29,8 @@ cache_pad_event (GstPad *pad, GstObject *parent, GstEvent *event)
     gst_event_unref (event);
     return TRUE;
   }
+  if (GST_EVENT_TYPE (event) == GST_EVENT_RECONFIGURE)
+    cache_reader_linked (&self->reader);
   return gst_pad_event_default (pad, parent, event);
 }
 

@@ -86,6 +86,7 @@ is_due (CacheReader *self)
 typedef struct {
   WeirCacheEntry entry; // with references; no object: nothing more is to come
   gboolean discont;
+  guint n_links;
   CacheMiss miss;
   CacheSpillGone *gone; // had to go from memory for it
 } Taken;
@@ -114,6 +115,7 @@ static void
 take_entry (CacheReader *self, Taken *taken)
 {
   taken->entry = *weir_cache_index_at (index_of (self), self->cursor++);
+  taken->n_links = self->n_links;
   cache_entry_ref (&taken->entry);
   self->next_time = taken->entry.end_ns;
   taken->miss = self->miss;
@@ -211,12 +213,12 @@ push (CacheReader *self, GstMiniObject *object, gboolean discont)
   return GST_FLOW_OK;
 }
 
-// A link that comes later brings a new place.
+// Nobody has what was pushed. A link that came meanwhile is not to be waited for.
 static void
-wait_for_link (CacheReader *self)
+wait_for_link (CacheReader *self, guint n_links)
 {
   g_mutex_lock (&self->window->lock);
-  self->unlinked = !gst_pad_is_linked (self->pad);
+  self->unlinked = self->n_links == n_links;
   g_mutex_unlock (&self->window->lock);
 }
 
@@ -254,7 +256,7 @@ loop (gpointer user_data)
   cache_scene_unref (taken.entry.state);
   ret = push (self, cache_entry_load (&taken.entry), taken.discont);
   if (ret == GST_FLOW_NOT_LINKED)
-    wait_for_link (self);
+    wait_for_link (self, taken.n_links);
   else if (ret != GST_FLOW_OK)
     end (self, ret);
 }
@@ -317,16 +319,24 @@ begin (CacheReader *self)
   cache_reader_look (self);
 }
 
-static void
-on_linked (GstPad *pad, GstPad *peer, CacheReader *self)
+void
+cache_reader_linked (CacheReader *self)
 {
   CacheWindow *window = cache_reader_lock (self);
 
+  if (window)
+    self->n_links++;
   if (window && self->unlinked) {
     self->unlinked = self->placed = FALSE;
     begin (self);
   }
   cache_reader_unlock (window);
+}
+
+static void
+on_linked (GstPad *pad, GstPad *peer, CacheReader *self)
+{
+  cache_reader_linked (self);
 }
 
 void

@@ -51,7 +51,8 @@ typedef struct {
   gboolean flushing;  // the task is to end
   gboolean paused;    // it keeps its place
   gboolean ended;     // from outside: nothing but EOS is to come
-  gboolean unlinked;  // waits for a link
+  gboolean unlinked;  // waits for a link, at the pad or further down
+  guint n_links;      // how often there was one
   gboolean placed;    // there is a place
   gboolean find_join; // goes on at a join point
   gboolean discont;   // what comes next doesn't go on from what came before
@@ -90,6 +91,9 @@ void cache_reader_flushed (CacheReader *reader);
 
 // FALSE if the seek is none within the window.
 gboolean cache_reader_seek (CacheReader *reader, GstEvent *event);
+
+// Something was linked further down: a reader that waits for that has a new place.
+void cache_reader_linked (CacheReader *reader);
 
 // Asks for a key picture where the stream of the channel comes from. FALSE if it isn't that event,
 // or nobody makes one.

@@ -13,6 +13,10 @@
  * next join point, with DISCONT and a message `cache-miss` (see `intervalcachesrc`). Without source
  * pads it is a sink that doesn't wait for the clock either.
  *
+ * A pad behind which nothing is linked waits, and costs nothing, until something is: then it takes
+ * a place by its `start`. That is no error, even where it is so of all pads: what comes in is kept
+ * for those to come.
+ *
  * A join point is a buffer that is no delta unit; in RTP, the first packet of a keyframe (H.264,
  * H.265, VP8, VP9, AV1 and MPEG video; with other codecs any packet that is no delta unit).
  *

@@ -10,7 +10,8 @@
  *
  * It is a live source. It may be started before there is such a cache, and waits; when one goes and
  * another comes under the same name, it goes on with that, and the first buffer has DISCONT. EOS
- * comes from the cache, or from gst_element_send_event(). In PAUSED it keeps its place. A seek, in
+ * comes from the cache, or from gst_element_send_event(). In PAUSED it keeps its place. Where
+ * nothing is linked behind it, it waits for that. A seek, in
  * the cache's time, goes to the join point before that place. The wish for a key picture
  * (`GstForceKeyUnit`) goes to where the cache has the stream from; other events end here.
  *
@@ -53,8 +54,8 @@ G_DEFINE_FINAL_TYPE (WeirIntervalCacheSrc, weir_interval_cache_src, GST_TYPE_ELE
 GST_ELEMENT_REGISTER_DEFINE (
     intervalcachesrc, "intervalcachesrc", GST_RANK_NONE, WEIR_TYPE_INTERVAL_CACHE_SRC)
 
-// Those that sources take are taken, and mean nothing here but the first. Of the others, the wish
-// for a key picture goes on, to where the stream comes from.
+// Those that sources take are taken. Of the others, the wish for a key picture goes on, to where
+// the stream comes from.
 static gboolean
 src_event (GstPad *pad, GstObject *parent, GstEvent *event)
 {
@@ -65,9 +66,11 @@ src_event (GstPad *pad, GstObject *parent, GstEvent *event)
     case GST_EVENT_SEEK:
       ok = cache_reader_seek (&self->reader, event);
       break;
+    case GST_EVENT_RECONFIGURE:
+      cache_reader_linked (&self->reader);
+      break;
     case GST_EVENT_QOS:
     case GST_EVENT_LATENCY:
-    case GST_EVENT_RECONFIGURE:
       break;
     default:
       ok = cache_reader_ask_for_key (&self->reader, event);

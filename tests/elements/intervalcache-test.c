@@ -647,6 +647,77 @@ remove_pad (GstHarness *publisher, GstHarness *h)
   gst_harness_teardown (h);
 }
 
+// Stands for elements that are linked to nothing, until they are.
+typedef struct {
+  GMutex lock;
+  GCond changed;
+  gboolean linked;
+  guint n_refused;
+  gsize newest; // size of the last one that got through
+} Behind;
+
+static GstPadProbeReturn
+go_behind (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
+{
+  Behind *behind = user_data;
+  GstBuffer *buffer = GST_PAD_PROBE_INFO_BUFFER (info);
+
+  g_mutex_lock (&behind->lock);
+  GST_PAD_PROBE_INFO_FLOW_RETURN (info) = behind->linked ? GST_FLOW_OK : GST_FLOW_NOT_LINKED;
+  if (behind->linked)
+    behind->newest = gst_buffer_get_size (buffer);
+  else
+    behind->n_refused++;
+  g_cond_broadcast (&behind->changed);
+  g_mutex_unlock (&behind->lock);
+  gst_buffer_unref (buffer);
+  return GST_PAD_PROBE_HANDLED;
+}
+
+// A second one is never refused: who waits for it waits in vain.
+static void
+expect_to_wait_for_link (GstHarness *p, GstHarness *h)
+{
+  Behind behind = { .linked = FALSE };
+  const gint64 until = g_get_monotonic_time () + 50 * G_TIME_SPAN_MILLISECOND;
+  gulong probe;
+
+  g_mutex_init (&behind.lock);
+  g_cond_init (&behind.changed);
+  probe = gst_pad_add_probe (h->sinkpad, GST_PAD_PROBE_TYPE_BUFFER, go_behind, &behind, NULL);
+  push_frames (p, 0, 6, 1);
+  g_mutex_lock (&behind.lock);
+  while (behind.n_refused < 1)
+    g_cond_wait (&behind.changed, &behind.lock);
+  while (behind.n_refused < 2 && g_cond_wait_until (&behind.changed, &behind.lock, until))
+    ;
+  g_assert_cmpuint (behind.n_refused, ==, 1);
+  behind.linked = TRUE;
+  g_mutex_unlock (&behind.lock);
+  gst_harness_push_upstream_event (h, gst_event_new_reconfigure ());
+  push_frames (p, 6, 1, 1);
+  g_mutex_lock (&behind.lock);
+  while (behind.newest < 7)
+    g_cond_wait (&behind.changed, &behind.lock);
+  g_mutex_unlock (&behind.lock);
+  gst_pad_remove_probe (h->sinkpad, probe);
+}
+
+static void
+test_nothing_linked_behind (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "channel", "links", NULL);
+  GstHarness *pad = add_pad (p, "live", 0), *r = make_reader ("channel", "links", NULL);
+
+  expect_to_wait_for_link (p, pad);
+  remove_pad (p, pad);
+  end (p, NULL);
+  p = publish (RAW_CAPS, "channel", "links", NULL);
+  gst_harness_play (r);
+  expect_to_wait_for_link (p, r);
+  end (p, r);
+}
+
 static void
 test_pads (void)
 {
@@ -1040,13 +1111,17 @@ add_sink (GstElement *pipeline, GstElement *cache)
   return sink;
 }
 
+// Its sinks have something again, and its time goes on.
 static void
-wait_for (GstElement *pipeline, GstMessageType type)
+wait_until_it_plays (GstElement *pipeline)
 {
-  GstMessage *message = gst_bus_timed_pop_filtered (GST_ELEMENT_BUS (pipeline), PATIENCE, type);
+  GstMessage *message =
+      gst_bus_timed_pop_filtered (GST_ELEMENT_BUS (pipeline), PATIENCE, GST_MESSAGE_ASYNC_DONE);
 
   g_assert_nonnull (message);
   gst_message_unref (message);
+  g_assert_cmpint (
+      gst_element_get_state (pipeline, NULL, NULL, PATIENCE), ==, GST_STATE_CHANGE_SUCCESS);
 }
 
 // The running time of a pipeline goes on, for its other readers.
@@ -1065,16 +1140,11 @@ test_seek_leaves_the_others_alone (void)
   p = gst_harness_new_with_element (cache, "sink", NULL);
   gst_harness_set_src_caps_str (p, RAW_CAPS);
   push_frames (p, 0, 1, 1);
-  wait_for (pipeline, GST_MESSAGE_ASYNC_DONE);
-  // The base time is set on the way to PLAYING.
-  g_assert_cmpint (
-      gst_element_get_state (pipeline, NULL, NULL, PATIENCE), ==, GST_STATE_CHANGE_SUCCESS);
+  wait_until_it_plays (pipeline);
   base = gst_element_get_base_time (pipeline);
   push_frames (p, 1, 19, 1);
   g_assert_true (gst_element_send_event (sink, make_seek (15 * FRAME, GST_SEEK_FLAG_FLUSH)));
-  wait_for (pipeline, GST_MESSAGE_ASYNC_DONE);
-  g_assert_cmpint (
-      gst_element_get_state (pipeline, NULL, NULL, PATIENCE), ==, GST_STATE_CHANGE_SUCCESS);
+  wait_until_it_plays (pipeline);
   g_assert_cmpuint (gst_element_get_base_time (pipeline), ==, base);
   gst_element_set_state (pipeline, GST_STATE_NULL);
   gst_harness_teardown (p);
@@ -1290,6 +1360,7 @@ static const Test tests[] = {
   { "position-gone", test_position_gone },
   { "never-a-join", test_never_a_join },
   { "writer-never-waits", test_writer_never_waits },
+  { "nothing-linked-behind", test_nothing_linked_behind },
   { "pads", test_pads },
   { "sink-without-pads", test_sink_without_pads },
   { "tells-eos-as-a-sink", test_tells_eos_as_a_sink },
