@@ -2,8 +2,9 @@
 #pragma once
 
 // What a cache holds of a stream: buffers, lists of buffers and events by reference, in the order
-// in which they came, for readers in any pipeline of the process. One writes, who never waits; each
-// reader has a place of its own (cachereader.h). It lives as long as one of them.
+// in which they came, for readers in any pipeline of the process. One writes, who waits for no
+// reader (but for the disk, with a file); each reader has a place of its own (cachereader.h). It
+// lives as long as one of them.
 
 #include <gst/gst.h>
 

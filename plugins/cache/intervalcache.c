@@ -740,7 +740,9 @@ weir_interval_cache_class_init (WeirIntervalCacheClass *klass)
    *
    * What exceeds #WeirIntervalCache:max-bytes goes to a file here, which has no name and goes with
    * the cache. Where the disk is full, the window is as much smaller, and an element message
-   * `cache-spill-full` tells the `capacity` that the file has (#guint64, in bytes).
+   * `cache-spill-full` tells the `capacity` that the file has (#guint64, in bytes). Upstream's
+   * thread writes the file, and waits for the disk where the system has more to write out than it
+   * wants to have: what can't wait needs a `queue` before this element.
    */
   g_object_class_install_property (gobject_class, PROP_SPILL_DIR,
       g_param_spec_string ("spill-dir", "Directory of the file",

@@ -6,6 +6,9 @@
 // that never writes over what a reader still has. The file has no name: it goes with the last
 // piece, and nobody can remove or cut it meanwhile.
 //
+// Who stores may wait for the disk: for room in the file, and where the system has more to write
+// out than it wants to have.
+//
 // Which pieces stay in memory as well can be left to the system, or follow a rule, by what readers
 // ask for.
 

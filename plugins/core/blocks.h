@@ -6,8 +6,8 @@
 //
 // The file has no name: it goes with its last block, and nobody can remove or cut it meanwhile. It
 // is mapped, so what is read of it is in memory or comes there, and what does not fit into memory
-// the system writes out. Its place on the disk is taken before it is used: writing to a map can't
-// fail in a way to be survived.
+// the system writes out. Who writes to it may wait for the disk, then. Its place on the disk is
+// taken before it is used: writing to a map can't fail in a way to be survived.
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -6,9 +6,9 @@
 // which they came, for as long as the window lives.
 //
 // Packets lie back to back in blocks, which are never written again once their packets are
-// published. Whoever sends from a block holds a reference to it, so the writer never waits: it lets
-// the oldest packets go and takes a new block. Memory is bounded by the bounds below, one block,
-// and the blocks that are just being sent from. The blocks may lie in a file (blocks.h).
+// published. Whoever sends from a block holds a reference to it, so the writer never waits for
+// them: it lets the oldest packets go and takes a new block. Memory is bounded by the bounds below,
+// one block, and the blocks that are just being sent from. The blocks may lie in a file (blocks.h).
 //
 // The writer reserves, fills and stages packets alone, without a lock; everything else happens
 // under a lock of the owner's. Blocks are counted atomically.

@@ -737,7 +737,9 @@ install_window (GObjectClass *klass)
    * lies in memory. What is read of it comes from memory as far as the system keeps it there. The
    * file has no name, and goes when the element stops. Where the disk is full the window is
    * smaller, though not below 8 MiB; then an element message `fanout-spill-full` tells the
-   * `capacity` that it has (#guint64, in bytes). Read when the element goes to PAUSED.
+   * `capacity` that it has (#guint64, in bytes). The streaming thread writes it, and waits for the
+   * disk where the system has more to write out than it wants to have. Read when the element goes
+   * to PAUSED.
    */
   g_object_class_install_property (klass, PROP_SPILL_DIR,
       g_param_spec_string ("spill-dir", "Directory of the file",
