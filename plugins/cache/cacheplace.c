@@ -117,6 +117,8 @@ cache_place_take (CacheReader *self, const CacheSettings *settings)
 
   if (index->head == index->tail && settings->start == CACHE_START_POSITION)
     return;
+  self->delay_limit = -1;
+  cache_reader_shift (self, (gint64) settings->delay);
   if (index->head == index->tail)
     self->cursor = index->head;
   else if (settings->start == CACHE_START_POSITION)

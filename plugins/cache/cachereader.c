@@ -366,7 +366,6 @@ cache_reader_open (CacheReader *self, CacheWindow *window)
   self->miss = (CacheMiss) { 0 };
   self->active = self->flushing = self->placed = self->find_join = FALSE;
   self->ended = self->unlinked = FALSE;
-  self->delay_limit = -1;
   self->next_time = 0;
   self->home = 0;
   self->home_held = TRUE;
@@ -473,10 +472,13 @@ cache_reader_wake (CacheReader *self)
 void
 cache_reader_flushed (CacheReader *self)
 {
+  const gint64 delay = (gint64) cache_reader_settings (self).delay;
   CacheWindow *window = cache_reader_lock (self);
 
   g_clear_pointer (&self->sent, cache_scene_unref);
   self->discont = TRUE;
   self->ended = FALSE;
+  self->delay_limit = -1;
+  cache_reader_shift (self, delay);
   cache_reader_unlock (window);
 }

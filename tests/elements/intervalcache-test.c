@@ -1100,6 +1100,49 @@ test_seek_of_a_pad (void)
   end (p, NULL);
 }
 
+static void
+push_flush (GstHarness *h)
+{
+  GstSegment segment;
+
+  gst_harness_push_event (h, gst_event_new_flush_start ());
+  gst_harness_push_event (h, gst_event_new_flush_stop (TRUE));
+  gst_segment_init (&segment, GST_FORMAT_TIME);
+  gst_harness_push_event (h, gst_event_new_segment (&segment));
+}
+
+// Behind no more: after a flush, and when the element starts again.
+static void
+test_seek_and_a_new_start (void)
+{
+  GstHarness *p = publish (RAW_CAPS, NULL);
+  GstHarness *h = add_pad (p, "live", 0);
+
+  push_frames (p, 0, 30, 10);
+  for (guint i = 0; i < 30; i++)
+    expect (h, i);
+  g_assert_true (gst_harness_push_upstream_event (h, make_seek (15 * FRAME, GST_SEEK_FLAG_NONE)));
+  for (guint i = 10; i < 30; i++)
+    expect (h, i);
+  expect_shift (h, 19 * FRAME);
+  push_flush (p);
+  push_frames (p, 30, 20, 10);
+  for (guint i = 30; i < 50; i++)
+    expect (h, i);
+  expect_shift (h, 0);
+  g_assert_true (gst_harness_push_upstream_event (h, make_seek (45 * FRAME, GST_SEEK_FLAG_NONE)));
+  for (guint i = 40; i < 50; i++)
+    expect (h, i);
+  expect_shift (h, 9 * FRAME);
+  gst_element_set_state (p->element, GST_STATE_READY);
+  gst_element_set_state (p->element, GST_STATE_PLAYING);
+  push_frames (p, 50, 1, 10);
+  expect (h, 50);
+  expect_shift (h, 0);
+  remove_pad (p, h);
+  end (p, NULL);
+}
+
 static GstElement *
 add_sink (GstElement *pipeline, GstElement *cache)
 {
@@ -1375,6 +1418,7 @@ static const Test tests[] = {
   { "clock-jump", test_clock_jump },
   { "seek", test_seek },
   { "seek-of-a-pad", test_seek_of_a_pad },
+  { "seek-and-a-new-start", test_seek_and_a_new_start },
   { "seek-leaves-the-others-alone", test_seek_leaves_the_others_alone },
   { "asks-for-a-key-picture", test_asks_for_a_key_picture },
   { "lateness-of-a-pad-stays-there", test_lateness_of_a_pad_stays_there },
