@@ -497,7 +497,13 @@ enqueue (WeirRatePacer *self, GstBuffer *buffer, const WeirPacePacket *packet)
     return self->flushing ? GST_FLOW_FLUSHING : self->ret;
   }
   if (weir_pacer_push (&self->pacer, packet, running_time (self)) < 0) {
+    gsize queued = weir_pacer_queued (&self->pacer);
+
     gst_buffer_unref (buffer);
+    g_mutex_unlock (&self->lock);
+    GST_ELEMENT_ERROR (self, RESOURCE, NO_SPACE_LEFT, (NULL),
+        ("no memory to hold more than %" G_GSIZE_FORMAT " packets", queued));
+    g_mutex_lock (&self->lock);
     return GST_FLOW_ERROR;
   }
   gst_queue_array_push_tail (self->items, buffer);

@@ -5,6 +5,15 @@
 #include <gst/gst.h>
 #include <string.h>
 
+#include "core/pacer.h"
+
+// Sanitizers have a malloc() of their own.
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define OWN_MALLOC 1
+#else
+#define OWN_MALLOC 0
+#endif
+
 #define RTP_CAPS "application/x-rtp,media=video,clock-rate=90000,encoding-name=VP8,payload=96"
 #define TS_CAPS "video/mpegts,systemstream=true,packetsize=188"
 #define MS GST_MSECOND
@@ -434,6 +443,46 @@ test_caps_change_in_the_stream (void)
   expect (h, 7, 500);
   end (h, 4);
 }
+
+#if OWN_MALLOC
+extern void *__libc_malloc (size_t size);
+static size_t refused_size;
+
+__attribute__ ((visibility ("default"))) void *
+malloc (size_t size)
+{
+  return size > 0 && size == refused_size ? NULL : __libc_malloc (size);
+}
+
+static void
+test_without_memory (void)
+{
+  GstHarness *h = make ("", TS_CAPS);
+  GstBus *bus = gst_bus_new ();
+  GstElement *pacer = gst_harness_find_element (h, "ratepacer");
+  GstFlowReturn ret = GST_FLOW_OK;
+  GstMessage *message;
+  GError *err;
+
+  gst_element_set_bus (pacer, bus);
+  // What the queue takes when it has to grow for the first time.
+  refused_size = 128 * sizeof (WeirPaceEntry);
+  for (guint i = 0; i < 100 && ret == GST_FLOW_OK; i++)
+    ret = gst_harness_push (h, make_buffer (188, i * MS, 1));
+  refused_size = 0;
+  g_assert_cmpint (ret, ==, GST_FLOW_ERROR);
+  message = gst_bus_pop_filtered (bus, GST_MESSAGE_ERROR);
+  g_assert_nonnull (message);
+  gst_message_parse_error (message, &err, NULL);
+  g_assert_true (g_error_matches (err, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NO_SPACE_LEFT));
+  g_error_free (err);
+  gst_message_unref (message);
+  gst_element_set_bus (pacer, NULL);
+  gst_object_unref (pacer);
+  gst_object_unref (bus);
+  gst_harness_teardown (h);
+}
+#endif
 
 static void
 flush (GstHarness *h)
@@ -914,6 +963,9 @@ main (int argc, char **argv)
   g_test_add_func (
       "/ratepacer/upstream-waits-and-a-flush-wakes-it", test_upstream_waits_and_a_flush_wakes_it);
   g_test_add_func ("/ratepacer/downstream-fails", test_downstream_fails);
+#if OWN_MALLOC
+  g_test_add_func ("/ratepacer/without-memory", test_without_memory);
+#endif
   g_test_add_func ("/ratepacer/latency", test_latency);
   g_test_add_func (
       "/ratepacer/latency-falls-with-a-new-beginning", test_latency_falls_with_a_new_beginning);
