@@ -539,7 +539,8 @@ install_multiudpsink_properties (GObjectClass *klass)
    * WeirFanoutSink:clients:
    *
    * Readers as `host:port`, separated by commas; an IPv6 address stands in brackets. Setting it
-   * removes the readers there are.
+   * removes the readers there are. An entry that is something else, or that can't be served, is
+   * left out with a warning on the log.
    */
   g_object_class_install_property (klass, PROP_CLIENTS,
       g_param_spec_string (

@@ -59,10 +59,40 @@ name_free (Name *name)
   g_free (name);
 }
 
+// An IPv6 address may stand in brackets.
+static gchar *
+strip_brackets (const gchar *host)
+{
+  gsize len = strlen (host);
+
+  return len > 2 && host[0] == '[' && host[len - 1] == ']' ? g_strndup (host + 1, len - 2)
+                                                           : g_strdup (host);
+}
+
 static gchar *
 make_key (const gchar *host, gint port)
 {
-  return g_strdup_printf ("%s %d", host, port);
+  gchar *plain = strip_brackets (host);
+  gchar *key = g_strdup_printf ("%s %d", plain, port);
+
+  g_free (plain);
+  return key;
+}
+
+// "host:port", "[2001:db8::1]:port". FALSE: it is neither.
+static gboolean
+parse_client (const gchar *text, gchar **host, gint *port)
+{
+  const gchar *colon = strrchr (text, ':');
+  gboolean in_brackets = colon && text[0] == '[' && colon[-1] == ']';
+  guint64 number;
+
+  if (!colon || colon == text || (!in_brackets && strchr (text, ':') != colon)
+      || !g_ascii_string_to_unsigned (colon + 1, 10, 1, 65535, &number, NULL))
+    return FALSE;
+  *host = g_strndup (text, (gsize) (colon - text));
+  *port = (gint) number;
+  return TRUE;
 }
 
 static Name *
@@ -71,23 +101,21 @@ name_alloc (const gchar *host, gint port)
   Name *name = g_new0 (Name, 1);
 
   name->key = make_key (host, port);
-  name->host = g_strdup (host);
+  name->host = strip_brackets (host);
   name->port = port;
   name->link.data = name;
   return name;
 }
 
 static Name *
-name_new_conn (WeirFanoutSink *self, const gchar *token, gint channel, WeirFraming framing)
+name_new_conn (const gchar *token, gint channel, WeirFraming framing, GError **error)
 {
   WeirConn *conn = weir_connection_lookup (token);
   Name *name;
 
   if (!conn || channel < 0 || channel > 255) {
-    GST_WARNING_OBJECT (self,
-        conn ? "refusing channel %d: no such channel"
-             : "refusing channel %d of a connection that is not there",
-        channel);
+    g_set_error_literal (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND,
+        conn ? "there is no such channel" : "the connection is not there");
     g_clear_pointer (&conn, weir_conn_unref);
     return NULL;
   }
@@ -99,37 +127,35 @@ name_new_conn (WeirFanoutSink *self, const gchar *token, gint channel, WeirFrami
 
 // Resolves a name. Takes no lock, and may take its time.
 static Name *
-name_new (WeirFanoutSink *self, const gchar *host, gint port, GCancellable *cancellable)
+name_new (const gchar *host, gint port, GCancellable *cancellable, GError **error)
 {
-  Name *name;
+  Name *name = NULL;
   GSocketAddress *address;
-  GError *err = NULL;
+  GInetAddress *inet;
 
   if (weir_connection_is_token (host))
-    return name_new_conn (self, host, port, WEIR_FRAMING_INTERLEAVED);
+    return name_new_conn (host, port, WEIR_FRAMING_INTERLEAVED, error);
   if (port < 1 || port > 65535) {
-    GST_WARNING_OBJECT (self, "refusing %s port %d: no such port", host, port);
+    g_set_error_literal (
+        error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "there is no such port");
     return NULL;
   }
+  name = name_alloc (host, port);
   // This one takes an IPv6 scope too.
-  address = g_inet_socket_address_new_from_string (host, (guint) port);
-  if (!address) {
-    GInetAddress *inet = weir_udp_resolve (host, cancellable, &err);
-
-    if (!inet) {
-      GST_WARNING_OBJECT (self, "refusing %s port %d: %s", host, port, err->message);
-      g_clear_error (&err);
-      return NULL;
-    }
+  address = g_inet_socket_address_new_from_string (name->host, (guint) port);
+  if (!address && (inet = weir_udp_resolve (name->host, cancellable, error))) {
     address = g_inet_socket_address_new (inet, (guint16) port);
     g_object_unref (inet);
   }
-
-  name = name_alloc (host, port);
+  if (!address) {
+    name_free (name);
+    return NULL;
+  }
   name->reader = weir_reader_new_udp ();
   name->inet = g_object_ref (g_inet_socket_address_get_address (G_INET_SOCKET_ADDRESS (address)));
   if (!weir_address_from_gio (address, &name->address)) {
-    GST_WARNING_OBJECT (self, "refusing %s port %d: no socket address", host, port);
+    g_set_error_literal (
+        error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "this is no socket address");
     g_clear_pointer (&name, name_free);
   }
   g_object_unref (address);
@@ -285,17 +311,14 @@ get_plan (WeirFanoutSink *self, Coming *coming, gint64 now_ns)
 
 // Takes the name. FALSE if it can't be served.
 static gboolean
-add_fresh (WeirFanoutSink *self, Name *name)
+add_fresh (WeirFanoutSink *self, Name *name, GError **error)
 {
   gint64 now_ns = weir_now_ns ();
-  GError *err = NULL;
   Coming *coming;
   gint64 delay_ns;
   int r;
 
-  if (!enter (self, name, &err)) {
-    GST_WARNING_OBJECT (self, "refusing %s port %d: %s", name->host, name->port, err->message);
-    g_clear_error (&err);
+  if (!enter (self, name, error)) {
     name_free (name);
     return FALSE;
   }
@@ -324,7 +347,8 @@ add_fresh (WeirFanoutSink *self, Name *name)
   if (r == 0 && !name->own_delay)
     weir_fanout_await (self->fanout, name->reader, delay_ns, now_ns);
   if (r < 0) {
-    GST_WARNING_OBJECT (self, "refusing %s port %d: %s", name->host, name->port, g_strerror (-r));
+    g_set_error_literal (
+        error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NO_SPACE_LEFT, g_strerror (-r));
     leave (self, name);
     name_free (name);
   }
@@ -333,12 +357,12 @@ add_fresh (WeirFanoutSink *self, Name *name)
 
 // Takes `fresh`, which may be NULL if there is such a reader already.
 static gboolean
-add_name (WeirFanoutSink *self, const gchar *key, Name *fresh)
+add_name (WeirFanoutSink *self, const gchar *key, Name *fresh, GError **error)
 {
   Name *name = g_hash_table_lookup (self->by_key, key);
 
   if (!name)
-    return fresh && add_fresh (self, fresh);
+    return fresh && add_fresh (self, fresh, error);
   name_free (fresh);
   g_mutex_lock (&self->lock);
   name->count++;
@@ -347,40 +371,52 @@ add_name (WeirFanoutSink *self, const gchar *key, Name *fresh)
   return TRUE;
 }
 
-static void
-add (WeirFanoutSink *self, const gchar *host, gint port)
+static gboolean
+add_reader (WeirFanoutSink *self, const gchar *host, gint port, GError **error)
 {
-  gchar *key;
+  gchar *key = make_key (host, port);
   Name *fresh = NULL;
   GCancellable *cancellable;
   gboolean known, added;
 
-  if (!host) {
-    GST_WARNING_OBJECT (self, "refusing a reader without a host");
-    return;
-  }
-  key = make_key (host, port);
   g_mutex_lock (&self->lock);
   known = g_hash_table_contains (self->by_key, key);
   cancellable = g_object_ref (self->cancellable);
   g_mutex_unlock (&self->lock);
   if (!known)
-    fresh = name_new (self, host, port, cancellable);
+    fresh = name_new (host, port, cancellable, error);
 
   g_mutex_lock (&self->control);
   // It may have been removed since it was looked up.
   if (known && !g_hash_table_contains (self->by_key, key)) {
     g_mutex_unlock (&self->control);
-    fresh = name_new (self, host, port, cancellable);
+    fresh = name_new (host, port, cancellable, error);
     g_mutex_lock (&self->control);
   }
-  added = add_name (self, key, fresh);
+  added = add_name (self, key, fresh, error);
   g_mutex_unlock (&self->control);
 
   g_object_unref (cancellable);
   g_free (key);
-  if (added)
-    g_signal_emit (self, signals[SIGNAL_CLIENT_ADDED], 0, host, port);
+  if (added) {
+    gchar *plain = strip_brackets (host);
+
+    g_signal_emit (self, signals[SIGNAL_CLIENT_ADDED], 0, plain, port);
+    g_free (plain);
+  }
+  return added;
+}
+
+static void
+add (WeirFanoutSink *self, const gchar *host, gint port)
+{
+  GError *err = NULL;
+
+  if (!host)
+    GST_WARNING_OBJECT (self, "refusing a reader without a host");
+  else if (!add_reader (self, host, port, &err))
+    GST_WARNING_OBJECT (self, "refusing %s port %d: %s", host, port, err->message);
+  g_clear_error (&err);
 }
 
 /* Going */
@@ -551,6 +587,7 @@ static gchar *
 add_socket (WeirFanoutSink *self, GSocket *socket, WeirFraming framing, guint channel)
 {
   WeirConnection *connection;
+  GError *err = NULL;
   gchar *token = NULL;
   Name *name;
   Closed *closed;
@@ -562,15 +599,16 @@ add_socket (WeirFanoutSink *self, GSocket *socket, WeirFraming framing, guint ch
   }
   connection = g_object_new (WEIR_TYPE_CONNECTION, "socket", socket, NULL);
   g_object_get (connection, "token", &token, NULL);
-  name = name_new_conn (self, token, (gint) channel, framing);
+  name = name_new_conn (token, (gint) channel, framing, &err);
   if (name) {
     name->connection = g_object_ref (connection);
     g_mutex_lock (&self->control);
-    added = add_fresh (self, name);
+    added = add_fresh (self, name, &err);
     g_mutex_unlock (&self->control);
-  } else {
-    GST_WARNING_OBJECT (self, "refusing a socket that is not a connected stream");
   }
+  if (!added)
+    GST_WARNING_OBJECT (self, "refusing a socket: %s", err->message);
+  g_clear_error (&err);
   if (added) {
     closed = g_new0 (Closed, 1);
     g_weak_ref_init (&closed->sink, self);
@@ -876,7 +914,23 @@ fanout_readers_get_clients (WeirFanoutSink *self)
   return g_string_free (out, FALSE);
 }
 
-// "host:port,[2001:db8::1]:port". What can't be read is skipped with a warning.
+static void
+add_client (WeirFanoutSink *self, const gchar *client)
+{
+  GError *err = NULL;
+  gchar *host = NULL;
+  gint port;
+
+  if (!parse_client (client, &host, &port))
+    g_warning ("%s: clients: '%s' is not host:port, as 127.0.0.1:5004 or [::1]:5004 is",
+        GST_OBJECT_NAME (self), client);
+  else if (!add_reader (self, host, port, &err))
+    g_warning ("%s: clients: '%s' is refused: %s", GST_OBJECT_NAME (self), client, err->message);
+  g_clear_error (&err);
+  g_free (host);
+}
+
+// "host:port,[2001:db8::1]:port". What can't be read, or reached, is left out with a warning.
 void
 fanout_readers_set_clients (WeirFanoutSink *self, const gchar *clients)
 {
@@ -884,22 +938,8 @@ fanout_readers_set_clients (WeirFanoutSink *self, const gchar *clients)
 
   fanout_readers_clear (self);
   for (gchar **at = list; *at; at++) {
-    gchar *host = g_strstrip (*at);
-    gchar *colon = strrchr (host, ':');
-    guint64 port;
-
-    if (*host == '\0')
-      continue;
-    if (!colon || !g_ascii_string_to_unsigned (colon + 1, 10, 1, 65535, &port, NULL)) {
-      GST_WARNING_OBJECT (self, "clients: '%s' is not host:port", *at);
-      continue;
-    }
-    *colon = '\0';
-    if (host[0] == '[' && colon > host + 1 && colon[-1] == ']') {
-      colon[-1] = '\0';
-      host++;
-    }
-    add (self, host, (gint) port);
+    if (*g_strstrip (*at))
+      add_client (self, *at);
   }
   g_strfreev (list);
 }
@@ -944,7 +984,8 @@ install_multiudpsink_signals (GType type)
 
   /**
    * WeirFanoutSink::add:
-   * @host: the reader's address or name, or the token of a connection (see weir.h)
+   * @host: the reader's address or name, an IPv6 address with brackets or without, or the token of
+   * a connection (see weir.h)
    * @port: its port, or the connection's channel for interleaved frames
    *
    * Adds a reader. One that was added several times has to be removed as many times.

@@ -730,6 +730,49 @@ test_failed_sends_are_told (gconstpointer launch)
   finish (h, sink);
 }
 
+static void
+expect_warning (const gchar *pattern)
+{
+  g_test_expect_message (NULL, G_LOG_LEVEL_WARNING, pattern);
+}
+
+static void
+test_clients (void)
+{
+  GstElement *sink = gst_element_factory_make ("fanoutsink", NULL);
+  GstStructure *stats;
+  gchar *clients;
+
+  gst_object_ref_sink (sink);
+  expect_warning ("*clients: '::1' is not host:port*[::1]:5004*");
+  expect_warning ("*clients: '127.0.0.1' is not host:port*");
+  expect_warning ("*clients: '127.0.0.1:99999' is not host:port*");
+  expect_warning ("*clients: '127.0.0.1:5004x' is not host:port*");
+  expect_warning ("*clients: ':5004' is not host:port*");
+  expect_warning ("*clients: '0123456789abcdef0123456789abcdef:1' is refused: *not there*");
+  g_object_set (sink, "clients",
+      "127.0.0.1:5004,::1,127.0.0.1,127.0.0.1:99999, 127.0.0.1:5004x,:5004,"
+      "0123456789abcdef0123456789abcdef:1,,[::1]:5006",
+      NULL);
+  g_test_assert_expected_messages ();
+
+  // With brackets and without it is one reader.
+  g_signal_emit_by_name (sink, "add", "[::1]", 5008);
+  g_signal_emit_by_name (sink, "add", "::1", 5010);
+  g_object_get (sink, "clients", &clients, NULL);
+  g_assert_cmpstr (clients, ==, "127.0.0.1:5004,[::1]:5006,[::1]:5008,[::1]:5010");
+  g_free (clients);
+  g_signal_emit_by_name (sink, "get-stats", "::1", 5008, &stats);
+  g_assert_true (gst_structure_has_field (stats, "packets-sent"));
+  gst_structure_free (stats);
+  g_signal_emit_by_name (sink, "remove", "[::1]", 5010);
+  g_signal_emit_by_name (sink, "remove", "::1", 5008);
+  g_object_get (sink, "clients", &clients, NULL);
+  g_assert_cmpstr (clients, ==, "127.0.0.1:5004,[::1]:5006");
+  g_free (clients);
+  gst_object_unref (sink);
+}
+
 // However a pass is spread, and whoever does it, each of many readers gets each packet once.
 static void
 test_many (gconstpointer launch)
@@ -797,6 +840,7 @@ main (int argc, char **argv)
   g_test_add_data_func ("/readers/udp-is-paced/given-sockets", "", test_udp_is_paced);
   g_test_add_func ("/readers/removing-closes-the-socket", test_removing_closes_the_socket);
   g_test_add_func ("/readers/refusals", test_refusals);
+  g_test_add_func ("/readers/clients", test_clients);
   g_test_add_func ("/readers/a-small-window-is-refused", test_a_small_window_is_refused);
   g_test_add_data_func ("/readers/failed-sends-are-told/inline", "fanoutsink bind-address=::1",
       test_failed_sends_are_told);
