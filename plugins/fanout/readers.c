@@ -686,7 +686,7 @@ set_layers (
   gboolean valid = host && spatial >= -1 && spatial < WEIR_SPATIAL_LAYERS && quality >= -1
                    && quality < 16 && temporal >= -1 && temporal < 8;
   WeirLayerSet layers = { (gint8) spatial, (gint8) temporal, (gint8) quality };
-  Coming *coming = NULL;
+  Coming *coming;
   gchar *key;
   Name *name;
 
@@ -703,15 +703,15 @@ set_layers (
     coming->layers = layers;
   g_mutex_unlock (&self->lock);
   g_free (key);
-  return name || coming;
+  return name != NULL;
 }
 
 static gboolean
 set_delay (WeirFanoutSink *self, const gchar *host, gint port, guint64 delay)
 {
   gint64 delay_ns = delay < WEIR_DELAY_OLDEST ? (gint64) delay : WEIR_DELAY_OLDEST;
-  Coming *coming = NULL;
   int r = -ENOENT;
+  Coming *coming;
   Name *name;
 
   g_mutex_lock (&self->control);
@@ -730,7 +730,7 @@ set_delay (WeirFanoutSink *self, const gchar *host, gint port, guint64 delay)
     }
     g_mutex_unlock (&self->lock);
   }
-  return r == 0 || coming;
+  return r == 0;
 }
 
 // FALSE if there is no such reader, or it is a group.
@@ -1089,7 +1089,7 @@ fanout_readers_install_signals (GType type)
    * most once a second. What is left out takes no sequence number. A reader that is not there yet
    * will begin with these layers.
    *
-   * Returns: %FALSE if there are no such layers.
+   * Returns: %FALSE if there are no such layers, or the reader is not there (yet).
    */
   signals[SIGNAL_SET_LAYERS] =
       g_signal_new_class_handler ("set-layers", type, action, G_CALLBACK (set_layers), NULL, NULL,
@@ -1110,7 +1110,7 @@ fanout_readers_install_signals (GType type)
    * #WeirFanoutSink:window-time says how far back there is something. Set before the stream comes;
    * it should exceed the longest delay by 1 s and the distance of keyframes.
    *
-   * Returns: %FALSE for a multicast group.
+   * Returns: %FALSE for a multicast group, or if the reader is not there (yet).
    */
   signals[SIGNAL_SET_DELAY] =
       g_signal_new_class_handler ("set-delay", type, action, G_CALLBACK (set_delay), NULL, NULL,
