@@ -156,21 +156,25 @@ read_size (const gchar *text, Layer *layer)
 
 // A list with a value for each layer, lowest first; an empty one leaves the layers as they are.
 static gboolean
-read_list (WeirSvcEnc *self, const gchar *name, const gchar *list,
+read_list (WeirSvcEnc *self, const gchar *name, const gchar *list, const gchar *expected,
     gboolean (*read) (const gchar *, Layer *))
 {
   gchar **values = g_strsplit (list ? list : "", ",", 0);
   guint n = g_strv_length (values);
   gboolean ok = n == 0 || n == self->n_layers;
 
-  for (guint i = 0; ok && i < n; i++)
-    ok = read (g_strstrip (values[i]), &self->layers[i]);
-  g_strfreev (values);
   if (!ok)
     GST_ELEMENT_ERROR (self, LIBRARY, SETTINGS,
         ("svcenc: %s=%s is not a list of %u values, lowest layer first.", name, list,
             self->n_layers),
         (NULL));
+  for (guint i = 0; ok && i < n; i++) {
+    ok = read (g_strstrip (values[i]), &self->layers[i]);
+    if (!ok)
+      GST_ELEMENT_ERROR (self, LIBRARY, SETTINGS,
+          ("svcenc: \"%s\" in %s=%s is not %s.", values[i], name, list, expected), (NULL));
+  }
+  g_strfreev (values);
   return ok;
 }
 
@@ -184,6 +188,13 @@ sizes_are_right (WeirSvcEnc *self)
   for (guint i = 1; i < self->n_layers; i++)
     ok &= self->layers[i - 1].width <= self->layers[i].width
           && self->layers[i - 1].height <= self->layers[i].height;
+  if (self->info.width % 2 || self->info.height % 2) {
+    GST_ELEMENT_ERROR (self, LIBRARY, SETTINGS,
+        ("svcenc: the picture is %dx%d, and width and height have to be even.", self->info.width,
+            self->info.height),
+        (NULL));
+    return FALSE;
+  }
   if (!ok)
     GST_ELEMENT_ERROR (self, LIBRARY, SETTINGS,
         ("svcenc: layers must grow from at least 16x16 up to the size of the picture, %dx%d.",
@@ -328,9 +339,10 @@ weir_svc_enc_set_format (GstVideoEncoder *encoder, GstVideoCodecState *state)
 
   self->info = state->info;
   set_default_layers (self);
-  ok = read_list (self, "layer-sizes", sizes, read_size)
-       && read_list (self, "layer-bitrates", bitrates, read_bitrate) && sizes_are_right (self)
-       && open_encoder (self, temporal_layers, gop_size);
+  ok = read_list (
+           self, "layer-sizes", sizes, "a size in even numbers from 16x16 to 3840x2160", read_size)
+       && read_list (self, "layer-bitrates", bitrates, "a bitrate of at least 1000", read_bitrate)
+       && sizes_are_right (self) && open_encoder (self, temporal_layers, gop_size);
   g_free (bitrates);
   g_free (sizes);
   if (!ok)

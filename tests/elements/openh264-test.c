@@ -278,18 +278,22 @@ test_the_filter_asks_for_a_key_picture (void)
 }
 
 static void
-check_refused (const gchar *line)
+check_refused_for (const gchar *line, const gchar *caps, const gchar *reason)
 {
   GstHarness *h = gst_harness_new_parse (line);
   GstBus *bus = gst_bus_new ();
   GstMessage *message;
+  GError *err;
 
   gst_element_set_bus (h->element, bus);
-  gst_harness_set_src_caps_str (h, RAW_CAPS);
+  gst_harness_set_src_caps_str (h, caps);
   gst_harness_push (h, raw_buffer (0));
   message = gst_bus_pop_filtered (bus, GST_MESSAGE_ERROR);
   g_test_message ("%s", line);
   g_assert_nonnull (message);
+  gst_message_parse_error (message, &err, NULL);
+  g_assert_nonnull (strstr (err->message, reason));
+  g_error_free (err);
   gst_message_unref (message);
   g_assert_cmpuint (gst_harness_buffers_received (h), ==, 0);
   gst_element_set_bus (h->element, NULL);
@@ -298,14 +302,23 @@ check_refused (const gchar *line)
 }
 
 static void
+check_refused (const gchar *line, const gchar *reason)
+{
+  check_refused_for (line, RAW_CAPS, reason);
+}
+
+static void
 test_refuses_wrong_settings (void)
 {
-  check_refused ("svcenc layer-bitrates=100000");
-  check_refused ("svcenc layer-bitrates=1,2,many");
-  check_refused ("svcenc layer-sizes=80x44,160x88,321x176");
-  check_refused ("svcenc layer-sizes=80x44,160x88,640x352");
-  check_refused ("svcenc layer-sizes=160x88,80x44,320x176");
-  check_refused ("svcenc spatial-layers=2 layer-sizes=8x8,320x176");
+  check_refused ("svcenc layer-bitrates=100000", "not a list of 3 values");
+  check_refused ("svcenc layer-bitrates=1000,2000,many", "\"many\"");
+  check_refused ("svcenc layer-sizes=80x44,160x88,321x176",
+      "\"321x176\" in layer-sizes=80x44,160x88,321x176 is not a size in even");
+  check_refused ("svcenc layer-sizes=80x44,160x88,640x352", "layers must grow");
+  check_refused ("svcenc layer-sizes=160x88,80x44,320x176", "layers must grow");
+  check_refused ("svcenc spatial-layers=2 layer-sizes=8x8,320x176", "\"8x8\"");
+  check_refused_for ("svcenc", "video/x-raw,format=I420,width=321,height=176,framerate=30/1",
+      "321x176, and width and height have to be even");
 }
 
 int
