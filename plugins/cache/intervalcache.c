@@ -36,6 +36,7 @@
 
 #include "cachepad.h"
 #include "cachewindow.h"
+#include "elementname.h"
 #include "enumtype.h"
 #include "joins.h"
 
@@ -781,6 +782,7 @@ weir_interval_cache_class_init (WeirIntervalCacheClass *klass)
 
   gst_type_mark_as_plugin_api (WEIR_TYPE_CACHE_POLICY, 0);
   gst_type_mark_as_plugin_api (WEIR_TYPE_CACHE_PAD, 0);
+  weir_element_class_set_default_name (gobject_class);
   gst_element_class_add_static_pad_template (element_class, &sink_template);
   gst_element_class_add_static_pad_template_with_gtype (
       element_class, &src_template, WEIR_TYPE_CACHE_PAD);

@@ -34,6 +34,7 @@
 #include "intervalcachesrc.h"
 
 #include "cachereader.h"
+#include "elementname.h"
 
 GST_DEBUG_CATEGORY_EXTERN (intervalcache_debug);
 
@@ -229,6 +230,7 @@ weir_interval_cache_src_class_init (WeirIntervalCacheSrcClass *klass)
   cache_reader_install_properties (gobject_class, PROP_READER);
 
   gst_type_mark_as_plugin_api (CACHE_TYPE_START, 0);
+  weir_element_class_set_default_name (gobject_class);
   gst_element_class_add_static_pad_template (element_class, &src_template);
   gst_element_class_set_static_metadata (element_class, "Cache reader", "Source",
       "Reads what an intervalcache holds, in another pipeline", "Weir");

@@ -60,6 +60,7 @@
 #include "config.h"
 
 #include "fanoutsink_private.h"
+#include "elementname.h"
 #include "layers/layercaps.h"
 #include "layers/layermeta.h"
 #include "sharedworkers.h"
@@ -418,6 +419,7 @@ weir_fanout_sink_class_init (WeirFanoutSinkClass *klass)
   fanout_properties_install (gobject_class);
   fanout_readers_install_signals (G_TYPE_FROM_CLASS (klass));
 
+  weir_element_class_set_default_name (gobject_class);
   gst_element_class_add_static_pad_template (element_class, &sink_template);
   gst_element_class_set_static_metadata (element_class, "Fan-out packet sender", "Sink/Network",
       "Serves one stream to many readers over UDP and TCP, a frame in one send each", "Weir");

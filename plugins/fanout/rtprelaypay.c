@@ -31,6 +31,7 @@
 #include "rtprelaypay.h"
 
 #include "core/rtp.h"
+#include "elementname.h"
 
 #include <gst/rtp/rtp.h>
 
@@ -496,6 +497,7 @@ weir_rtp_relay_pay_class_init (WeirRtpRelayPayClass *klass)
           "What a payloader tells of its last packet, and how many packets passed or were dropped",
           GST_TYPE_STRUCTURE, ro));
 
+  weir_element_class_set_default_name (gobject_class);
   gst_element_class_add_static_pad_template (element_class, &sink_template);
   gst_element_class_add_static_pad_template (element_class, &src_template);
   gst_element_class_set_static_metadata (element_class, "RTP pass-through payloader",

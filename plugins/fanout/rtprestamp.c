@@ -31,6 +31,7 @@
 #include "rtprestamp.h"
 
 #include "core/restamp.h"
+#include "elementname.h"
 
 GST_DEBUG_CATEGORY_STATIC (rtprestamp_debug);
 #define GST_CAT_DEFAULT rtprestamp_debug
@@ -294,6 +295,7 @@ weir_rtp_restamp_class_init (WeirRtpRestampClass *klass)
       g_param_spec_boxed ("stats", "Statistics", "How many packets passed and faults were repaired",
           GST_TYPE_STRUCTURE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
 
+  weir_element_class_set_default_name (gobject_class);
   gst_element_class_add_static_pad_template (element_class, &sink_template);
   gst_element_class_add_static_pad_template (element_class, &src_template);
   gst_element_class_set_static_metadata (element_class, "RTP restamper", "Filter/Network/RTP",

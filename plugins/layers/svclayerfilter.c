@@ -58,6 +58,7 @@
 
 #include "svclayerfilter.h"
 
+#include "elementname.h"
 #include "enumtype.h"
 #include "layercaps.h"
 #include "layerstream.h"
@@ -844,6 +845,7 @@ weir_svc_layer_filter_class_init (WeirSvcLayerFilterClass *klass)
       g_param_spec_boxed (
           "stats", "Statistics", "What came in and went out, and why", GST_TYPE_STRUCTURE, ro));
 
+  weir_element_class_set_default_name (gobject_class);
   gst_element_class_add_static_pad_template (element_class, &sink_template);
   gst_element_class_add_static_pad_template (element_class, &src_template);
   gst_element_class_set_static_metadata (element_class, "Layer filter", "Filter/Video/Network/RTP",

@@ -24,6 +24,7 @@
 #include "svcdec.h"
 
 #include "core/project.h"
+#include "elementname.h"
 
 #include <string.h>
 
@@ -351,6 +352,7 @@ weir_svc_dec_class_init (WeirSvcDecClass *klass)
           "Highest temporal layer to show; -1 = the highest that is there", -1, 7, DEFAULT_TARGET,
           rw));
 
+  weir_element_class_set_default_name (gobject_class);
   gst_element_class_add_static_pad_template (element_class, &sink_template);
   gst_element_class_add_static_pad_template (element_class, &src_template);
   gst_element_class_set_static_metadata (element_class, "Scalable H.264 decoder",

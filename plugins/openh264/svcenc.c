@@ -38,6 +38,7 @@
 #include "core/frame.h"
 #include "core/paramids.h"
 #include "core/sps.h"
+#include "elementname.h"
 
 #include <string.h>
 
@@ -670,6 +671,7 @@ weir_svc_enc_class_init (WeirSvcEncClass *klass)
           "Make each spatial layer a plain stream of its own, with its own pad", DEFAULT_SIMULCAST,
           rw));
 
+  weir_element_class_set_default_name (gobject_class);
   gst_element_class_add_static_pad_template (element_class, &sink_template);
   gst_element_class_add_static_pad_template (element_class, &src_template);
   gst_element_class_add_static_pad_template (element_class, &layer_template);

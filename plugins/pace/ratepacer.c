@@ -46,6 +46,7 @@
 
 #include "core/pacer.h"
 #include "core/rtp.h"
+#include "elementname.h"
 #include "enumtype.h"
 #include "sharedworkers.h"
 
@@ -1083,6 +1084,7 @@ weir_rate_pacer_class_init (WeirRatePacerClass *klass)
           GST_TYPE_STRUCTURE, ro));
 
   gst_type_mark_as_plugin_api (WEIR_TYPE_PACE_MODE, 0);
+  weir_element_class_set_default_name (gobject_class);
   gst_element_class_add_static_pad_template (element_class, &sink_template);
   gst_element_class_add_static_pad_template (element_class, &src_template);
   gst_element_class_set_static_metadata (
