@@ -769,7 +769,7 @@ install_window (GObjectClass *klass)
    * 64 packets. packets-due = packets-sent + dropped. `layers` is an array with a structure for
    * each layer of the stream: `spatial`, `quality`, `temporal` (#gint), `bitrate` (#guint64, bits
    * per second of this layer alone, as a moving average), `frame-rate` (#gdouble), `bytes`
-   * (#guint64).
+   * (#guint64). Python reads the arrays with `get_array()`.
    */
   g_object_class_install_property (klass, PROP_FANOUT_STATS,
       g_param_spec_boxed ("fanout-stats", "Statistics of all readers",

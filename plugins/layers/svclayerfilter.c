@@ -621,12 +621,22 @@ add_layer (const WeirSvcLayerFilter *self, const WeirLayerRate *layer, GValue *a
 }
 
 // With the object lock.
+static void
+add_layers (const WeirSvcLayerFilter *self, GValue *array)
+{
+  for (gsize i = 0; i < self->rates.n; i++)
+    add_layer (self, &self->rates.layers[i], array);
+}
+
+// With the object lock.
 static GstStructure *
 make_stats (const WeirSvcLayerFilter *self)
 {
   const LayerCounts *c = &self->counts;
+  GValue layers = G_VALUE_INIT;
+  GstStructure *stats;
 
-  return gst_structure_new ("application/x-weir-layers", "in", G_TYPE_UINT64, c->in, "out",
+  stats = gst_structure_new ("application/x-weir-layers", "in", G_TYPE_UINT64, c->in, "out",
       G_TYPE_UINT64, c->out, "left-out", G_TYPE_UINT64, c->left_out, "unfit", G_TYPE_UINT64,
       c->unfit, "late", G_TYPE_UINT64, c->late, "bad", G_TYPE_UINT64, c->bad, "flushed",
       G_TYPE_UINT64, c->flushed, "cut", G_TYPE_UINT64, c->cut, "put-in", G_TYPE_UINT64, c->put_in,
@@ -634,6 +644,10 @@ make_stats (const WeirSvcLayerFilter *self)
       "key-requests", G_TYPE_UINT64, c->key_requests, "spatial", G_TYPE_INT, self->now.spatial,
       "temporal", G_TYPE_INT, self->now.temporal, "quality", G_TYPE_INT, self->now.quality,
       "plain-layer", G_TYPE_INT, self->plain, "target-met", G_TYPE_BOOLEAN, self->fits, NULL);
+  g_value_init (&layers, GST_TYPE_ARRAY);
+  add_layers (self, &layers);
+  gst_structure_take_value (stats, "layers", &layers);
+  return stats;
 }
 
 static void
@@ -709,8 +723,7 @@ weir_svc_layer_filter_get_property (GObject *object, guint id, GValue *value, GP
       g_value_set_boolean (value, settings->infer_temporal);
       break;
     case PROP_LAYERS:
-      for (gsize i = 0; i < self->rates.n; i++)
-        add_layer (self, &self->rates.layers[i], value);
+      add_layers (self, value);
       break;
     case PROP_STATS:
       g_value_take_boxed (value, make_stats (self));
@@ -839,7 +852,8 @@ weir_svc_layer_filter_class_init (WeirSvcLayerFilterClass *klass)
    * `put-in` counts packets of parameter sets that came out beside `out`. Of pictures:
    * `frames-in`, `frames-out`. `key-requests` sent upstream. What goes on now: `spatial`,
    * `temporal`, `quality` (#gint, -1 = all), `plain-layer` (#gint, the spatial layer that comes out
-   * as plain H.264, -1 = none does), `target-met` (#gboolean).
+   * as plain H.264, -1 = none does), `target-met` (#gboolean). And `layers`, as the property: from
+   * Python, which can't read that one, `stats.get_array('layers')`.
    */
   g_object_class_install_property (gobject_class, PROP_STATS,
       g_param_spec_boxed (

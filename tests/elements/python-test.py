@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The elements from Python, with PyGObject alone, without GStreamer's overrides for it."""
+
+import json
+import subprocess
+import sys
+
+from proc import free_port
+from sanitized import environment
+from tap import Skip, run, test
+
+PATIENCE = 60
+
+READ_ALL = '''
+import json, sys, warnings
+import gi
+gi.require_version('Gst', '1.0')
+from gi.repository import Gst
+
+warnings.simplefilter('ignore', DeprecationWarning)
+Gst.init(None)
+pipeline = Gst.parse_launch(
+    'videotestsrc num-buffers=30 ! vp8enc deadline=1 ! rtpvp8pay ! svclayerfilter name=filter ! '
+    f'fanoutsink name=sink clients=127.0.0.1:{sys.argv[1]}')
+
+
+def read(value):
+    if isinstance(value, Gst.Structure):
+        return {name: read_field(value, name)
+                for name in map(value.nth_field_name, range(value.n_fields()))}
+    return value
+
+
+def read_field(structure, name):
+    is_array, array = structure.get_array(name)
+    if is_array:
+        return [read(array.get_nth(i)) for i in range(array.n_values)]
+    return read(structure.get_value(name))
+
+
+pipeline.set_state(Gst.State.PLAYING)
+pipeline.get_bus().timed_pop_filtered(20 * Gst.SECOND, Gst.MessageType.EOS | Gst.MessageType.ERROR)
+sink, layer_filter = pipeline.get_by_name('sink'), pipeline.get_by_name('filter')
+print(json.dumps({
+    'clients': sink.get_property('clients'),
+    'sink': read(sink.get_property('fanout-stats')),
+    'reader': read(sink.emit('get-stats', '127.0.0.1', int(sys.argv[1]))),
+    'filter': read(layer_filter.get_property('stats')),
+}))
+pipeline.set_state(Gst.State.NULL)
+'''
+
+
+def python_with_gi():
+    for python in (sys.executable, '/usr/bin/python3'):
+        probe = 'import gi; gi.require_version("Gst", "1.0"); from gi.repository import Gst'
+        if subprocess.run([python, '-c', probe], capture_output=True, timeout=PATIENCE).returncode == 0:
+            return python
+    raise Skip('no PyGObject with GStreamer here (python3-gi, gir1.2-gstreamer-1.0)')
+
+
+@test
+def statistics_are_read():
+    port = free_port()
+    done = subprocess.run([python_with_gi(), '-c', READ_ALL, str(port)], env=environment(),
+                          capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told['clients'] == f'127.0.0.1:{port}', told
+    assert told['reader']['packets-due'] == told['sink']['packets-in'] > 0, told
+    assert len(told['sink']['segments']) == 7, told
+    assert sum(told['sink']['segments']) == told['sink']['sends'] > 0, told
+    for where in ('sink', 'filter'):
+        layers = told[where]['layers']
+        assert [layer['temporal'] for layer in layers] == [0], told
+        assert layers[0]['bitrate'] > 0, told
+
+
+if __name__ == '__main__':
+    run()
