@@ -10,6 +10,8 @@
 // Who begins at the oldest place would be pushed out of the window by the next packet: it is so far
 // from the edge.
 #define EDGE_NS 1000000000LL
+// Among packets with numbers, those without do not come in rows of so many.
+#define RTP_NEAR 64
 
 static int64_t
 to_ticks (const WeirFanout *fanout, int64_t ns)
@@ -29,6 +31,43 @@ oldest_place (const WeirWindow *window)
   position =
       weir_window_after (window, weir_window_at (window, window->tail)->arrival_ns + EDGE_NS);
   return position < window->head ? position : window->tail;
+}
+
+// ---- numbers ----
+
+// The first packet from a position on that has a number and a time, which RTCP has not; NULL if
+// there is none so near.
+static const WeirPacket *
+next_rtp (const WeirWindow *window, int64_t at)
+{
+  int64_t end = window->head < at + RTP_NEAR ? window->head : at + RTP_NEAR;
+
+  for (; at < end; at++) {
+    if (weir_window_at (window, at)->flags & WEIR_PACKET_RTP)
+      return weir_window_at (window, at);
+  }
+  return NULL;
+}
+
+// The number that the next packet from a position of a stream on has, or will have. False if
+// nothing tells.
+static bool
+find_seq (const WeirWindow *window, int64_t at, uint16_t *seq)
+{
+  int64_t first = at < window->tail ? window->tail : at;
+  const WeirPacket *packet = next_rtp (window, first);
+  int64_t end = first - RTP_NEAR > window->tail ? first - RTP_NEAR : window->tail;
+
+  *seq = 0;
+  if (packet)
+    *seq = packet->seq;
+  for (at = first; !packet && at > end; at--) {
+    if (weir_window_at (window, at - 1)->flags & WEIR_PACKET_RTP) {
+      packet = weir_window_at (window, at - 1);
+      *seq = (uint16_t) (packet->seq + 1);
+    }
+  }
+  return packet != NULL;
 }
 
 // ---- plans ----
@@ -101,21 +140,16 @@ places_plan (const WeirFanout *fanout, bool at_keyframe, int64_t delay_ns, int64
     .delay_ns = place.delay_ns,
     .time_ahead = to_ticks (fanout, place.delay_ns),
     .live_time = WEIR_LIVE_UNKNOWN };
-  const WeirPacket *packet;
+  const WeirPacket *packet = next_rtp (window, plan.position);
 
-  if (plan.position < window->head) {
-    packet = weir_window_at (window, plan.position);
+  if (packet) {
     plan.live_time = packet->rtp_time;
     if (place.join && fanout->settings.catch_up_live)
       plan.live_time = time_at_edge (window, &place);
-    plan.seq = packet->seq;
     plan.rtp_time = (uint32_t) (plan.live_time + plan.time_ahead);
-    plan.known = plan.rtp_time_known = packet->flags & WEIR_PACKET_RTP;
-  } else if (window->head > window->tail) {
-    packet = weir_window_at (window, window->head - 1);
-    plan.seq = (uint16_t) (packet->seq + 1);
-    plan.known = packet->flags & WEIR_PACKET_RTP;
+    plan.rtp_time_known = true;
   }
+  plan.known = find_seq (window, plan.position, &plan.seq);
   return plan;
 }
 
@@ -141,7 +175,7 @@ static void
 begin_at (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now_ns)
 {
   const WeirWindow *window = &fanout->window;
-  const WeirPacket *packet;
+  const WeirPacket *rtp;
   int64_t came_ns;
 
   atomic_store_explicit (&reader->cursor, plan->position, memory_order_relaxed);
@@ -152,32 +186,19 @@ begin_at (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t 
   if (plan->position == window->head
       || (plan->delay_ns == 0 && plan->position == weir_window_live (window)))
     return;
-  packet = weir_window_at (window, plan->position);
-  came_ns = packet->arrival_ns + plan->delay_ns;
+  rtp = next_rtp (window, plan->position);
+  came_ns = weir_window_at (window, plan->position)->arrival_ns + plan->delay_ns;
   if (plan->delay_ns > 0 && came_ns >= now_ns)
     return;
   reader->join = (WeirJoin) {
     .begun_ns = now_ns,
     .from_arrival = came_ns,
-    .from_time = packet->rtp_time,
+    .from_time = rtp ? rtp->rtp_time : 0,
     .live_time = plan->live_time,
     .rate = fanout->settings.catch_up_rate,
-    .compress = fanout->settings.catch_up_live && packet->flags & WEIR_PACKET_RTP,
+    .compress = fanout->settings.catch_up_live && rtp,
   };
   atomic_store_explicit (&reader->joining, true, memory_order_relaxed);
-}
-
-// The number that the packet at a position of a stream has, or will have.
-static uint16_t
-seq_at (const WeirWindow *window, int64_t at)
-{
-  if (at < window->tail)
-    at = window->tail;
-  if (at < window->head)
-    return weir_window_at (window, at)->seq;
-  return window->head > window->tail
-             ? (uint16_t) (weir_window_at (window, window->head - 1)->seq + 1)
-             : 0;
 }
 
 static bool
@@ -268,19 +289,22 @@ release (WeirFanout *fanout, WeirReader *reader)
     weir_task_wake (&atomic_load (&reader->shard)->task);
 }
 
-// The number of the packet that it gets next.
-static uint16_t
-next_seq (const WeirFanout *fanout, const WeirReader *reader)
+// The number of the packet that it gets next. False if nothing tells.
+static bool
+find_next_seq (const WeirFanout *fanout, const WeirReader *reader, uint16_t *seq)
 {
   const LayerStream *stream = atomic_load_explicit (&reader->stream, memory_order_relaxed);
   int64_t cursor = atomic_load_explicit (&reader->cursor, memory_order_relaxed);
   const WeirWindow *window = stream ? &stream->window : &fanout->window;
   int64_t at = stream ? weir_window_find (window, cursor) : cursor;
+  bool known;
 
   if (stream && reader->past_extra && at < window->head
       && weir_window_at (window, at)->flags & WEIR_PACKET_EXTRA)
     at++;
-  return (uint16_t) (seq_at (window, at) + reader->seq_delta);
+  known = find_seq (window, at, seq);
+  *seq = (uint16_t) (*seq + reader->seq_delta);
+  return known;
 }
 
 static void
@@ -288,6 +312,7 @@ say_next (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns, We
 {
   const WeirWindow *window = &fanout->window;
   int64_t cursor = atomic_load_explicit (&reader->cursor, memory_order_relaxed);
+  const WeirPacket *packet;
 
   *plan = (WeirPlan) {
     .position = cursor,
@@ -295,17 +320,14 @@ say_next (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns, We
     .delay_ns = reader_delay (reader),
     .time_ahead = reader->time_ahead,
     .paused_ns = reader_paused (reader),
-    .seq = next_seq (fanout, reader),
-    .known = window->head > window->tail,
   };
-  if (cursor >= window->tail && cursor < window->head) {
-    const WeirPacket *packet = weir_window_at (window, cursor);
-
+  plan->known = find_next_seq (fanout, reader, &plan->seq);
+  if (cursor >= window->tail && (packet = next_rtp (window, cursor))) {
     plan->live_time = packet->rtp_time;
     if (reader->join.rate > 0 && reader->join.compress)
       plan->live_time = weir_join_time (&reader->join, plan->live_time);
     plan->rtp_time = (uint32_t) (plan->live_time + reader->time_ahead);
-    plan->known = plan->rtp_time_known = packet->flags & WEIR_PACKET_RTP;
+    plan->rtp_time_known = true;
   }
 }
 
@@ -315,6 +337,7 @@ places_put (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_
   // What a group gets is not for one of its members to choose.
   bool alone = is_alone (reader);
   WeirPlan fresh;
+  uint16_t seq;
 
   if (!plan || !alone || plan->position < fanout->window.tail || now_ns - plan->made_ns > PLAN_NS) {
     fresh = places_plan (fanout, fanout->settings.join_at_keyframe && alone,
@@ -322,8 +345,8 @@ places_put (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_
     plan = &fresh;
   }
   begin_at (fanout, reader, plan, now_ns);
-  if (plan->goes_on)
-    reader->seq_delta = (uint16_t) (plan->seq - seq_at (&fanout->window, plan->position));
+  if (plan->goes_on && find_seq (&fanout->window, plan->position, &seq))
+    reader->seq_delta = (uint16_t) (plan->seq - seq);
   say_next (fanout, reader, now_ns, &reader->begun);
 }
 
@@ -347,13 +370,15 @@ lose_what_is_gone (const WeirFanout *fanout, WeirReader *reader)
 static void
 go_to (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now_ns)
 {
-  uint16_t seq;
+  uint16_t next, there;
+  bool known;
 
   lose_what_is_gone (fanout, reader);
-  seq = next_seq (fanout, reader);
+  known = find_next_seq (fanout, reader, &next);
   layers_leave (reader);
   begin_at (fanout, reader, plan, now_ns);
-  reader->seq_delta = (uint16_t) (seq - seq_at (&fanout->window, plan->position));
+  if (find_seq (&fanout->window, plan->position, &there) && known)
+    reader->seq_delta = (uint16_t) (next - there);
   reader->picture_delta = 0;
   reader->past_extra = false;
 }
@@ -469,6 +494,7 @@ plan_place (const WeirFanout *fanout, const WeirPlan *kept, int64_t now_ns, Weir
 {
   const WeirWindow *window = &fanout->window;
   int64_t paused_for = now_ns - kept->paused_ns;
+  const WeirPacket *packet;
 
   *plan = *kept;
   plan->made_ns = now_ns;
@@ -483,12 +509,14 @@ plan_place (const WeirFanout *fanout, const WeirPlan *kept, int64_t now_ns, Weir
   }
   plan->rtp_time_known = false;
   if (plan->position < window->head) {
-    const WeirPacket *packet = weir_window_at (window, plan->position);
+    int64_t age_ns = now_ns - weir_window_at (window, plan->position)->arrival_ns;
 
-    if (plan->moved && now_ns - packet->arrival_ns < plan->delay_ns)
-      plan->delay_ns = now_ns - packet->arrival_ns;
+    if (plan->moved && age_ns < plan->delay_ns)
+      plan->delay_ns = age_ns;
+  }
+  if ((packet = next_rtp (window, plan->position))) {
     plan->rtp_time = (uint32_t) (packet->rtp_time + plan->time_ahead);
-    plan->rtp_time_known = packet->flags & WEIR_PACKET_RTP;
+    plan->rtp_time_known = true;
   }
 }
 

@@ -20,6 +20,7 @@
 #define FRAME_PACKETS 3
 #define GOP 25
 #define LEN 1000
+#define SENDER_REPORT 200
 #define PACKETS_MAX 65536
 #define READERS_MAX 1024
 
@@ -40,6 +41,7 @@ typedef struct {
   WeirReader *reader;
   Got *got;
   size_t n, capacity;
+  size_t n_other; // packets without a number
 } Reader;
 
 static Sent stream[PACKETS_MAX];
@@ -53,12 +55,17 @@ static size_t deaf; // this reader's sends have no room; SIZE_MAX: nobody's
 static unsigned n_frames;
 static uint16_t next_seq;
 static uint32_t next_time;
+static bool mixed; // with packets that are not RTP
 
 static void
 got_packet (Reader *reader, const uint8_t *data)
 {
   uint32_t id;
 
+  if (data[0] != 0x80 || data[1] == SENDER_REPORT) {
+    reader->n_other++;
+    return;
+  }
   memcpy (&id, data + RTP_HEADER + VP8_PAYLOAD, sizeof id);
   if (reader->n == reader->capacity) {
     reader->capacity = reader->capacity ? 2 * reader->capacity : 256;
@@ -118,6 +125,7 @@ begin (int64_t window_ns)
   next_seq = 65000;
   next_time = 0xfffff000;
   deaf = SIZE_MAX;
+  mixed = false;
   settings = (WeirFanoutSettings) {
     .join_at_keyframe = true,
     .catch_up_live = true,
@@ -146,13 +154,30 @@ push (bool first, bool marker, bool key)
 }
 
 static void
+push_other (void)
+{
+  uint8_t *room = weir_fanout_reserve (fanout, LEN);
+
+  memset (room, 0, LEN);
+  if (random_percent (50)) {
+    room[0] = 0x80;
+    room[1] = SENDER_REPORT;
+  }
+  weir_fanout_commit (fanout, LEN, now);
+}
+
+static void
 push_frame (void)
 {
   bool key = n_frames++ % GOP == 0;
 
   weir_fanout_begin (fanout);
+  if (mixed)
+    push_other ();
   for (size_t i = 0; i < FRAME_PACKETS; i++)
     push (i == 0, i + 1 == FRAME_PACKETS, key);
+  for (uint64_t n = mixed ? random_below (3) : 0; n > 0; n--)
+    push_other ();
   weir_fanout_end (fanout, now);
   next_time += FRAME_TICKS;
 }
@@ -208,7 +233,7 @@ check_sums (const Reader *reader)
   for (int i = 0; i < WEIR_N_DROPS; i++)
     dropped += c.dropped[i];
   CHECK_INT (c.due, c.packets + dropped);
-  CHECK_INT (c.packets, reader->n);
+  CHECK_INT (c.packets, reader->n + reader->n_other);
   for (size_t i = 1; i < reader->n; i++)
     gaps += (uint16_t) (reader->got[i].seq - reader->got[i - 1].seq - 1);
   CHECK (gaps <= dropped);
@@ -341,12 +366,13 @@ check_goes_on (const Reader *reader, size_t i)
 }
 
 static void
-from_place_to_place (void)
+visit_places (bool with_others)
 {
   const int64_t delays[] = { 20 * S, 0, 5 * S, 4 * S, 30 * S, 0 };
   Reader *reader;
 
   begin (60 * S);
+  mixed = with_others;
   play (50 * S);
   reader = add (0);
   play (2 * S);
@@ -369,6 +395,19 @@ from_place_to_place (void)
   play (1 * S);
   check_delayed (reader, reader->n - 60, 0);
   finish ();
+}
+
+static void
+from_place_to_place (void)
+{
+  visit_places (false);
+}
+
+// RTCP and what is no RTP at all has no numbers, and takes none.
+static void
+from_place_to_place_amid_other_packets (void)
+{
+  visit_places (true);
 }
 
 static void
@@ -681,6 +720,7 @@ main (void)
   RUN (more_than_there_is);
   RUN (a_plan_is_kept_at_a_place);
   RUN (from_place_to_place);
+  RUN (from_place_to_place_amid_other_packets);
   RUN (who_is_paused_keeps_its_place);
   RUN (who_goes_paused_comes_again);
   RUN (the_edge_moves_who_is_paused);
