@@ -573,8 +573,8 @@ install_multiudpsink_properties (GObjectClass *klass)
           "Send to a reader as many times as it was added", DEFAULT_SEND_DUPLICATES, rw));
   g_object_class_install_property (klass, PROP_BUFFER_SIZE,
       g_param_spec_int ("buffer-size", "Buffer Size",
-          "Size of the kernel's send buffer in bytes (0 = the system's default)", 0, G_MAXINT,
-          DEFAULT_BUFFER_SIZE, rw));
+          "Size of the kernel's send buffer in bytes (0 = 1 MB, or the system's default if larger)",
+          0, G_MAXINT, DEFAULT_BUFFER_SIZE, rw));
   g_object_class_install_property (klass, PROP_BIND_ADDRESS,
       g_param_spec_string ("bind-address", "Bind Address", "Address to send from", NULL, rw));
   g_object_class_install_property (klass, PROP_BIND_PORT,

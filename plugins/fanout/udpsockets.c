@@ -8,6 +8,10 @@
 
 #include "core/pacingrate.h"
 
+// What a sink's send buffer has at least where nobody says another size: all its readers share it,
+// and with the system's default of 208 KB a fast line would be empty before it is filled again.
+#define BUFFER_SIZE (1 << 20)
+
 GInetAddress *
 weir_udp_resolve (const gchar *host, GCancellable *cancellable, GError **error)
 {
@@ -88,20 +92,35 @@ open_own (
   return TRUE;
 }
 
-static void
-set_up (GSocket *socket, const WeirUdpConfig *config, gboolean *buffer_short)
+static gint
+get_buffer (GSocket *socket)
 {
   gint size;
 
+  // The kernel doubles what is asked, for its own bookkeeping, and tells the double.
+  return g_socket_get_option (socket, SOL_SOCKET, SO_SNDBUF, &size, NULL) ? size / 2 : 0;
+}
+
+// False if it came out smaller.
+static gboolean
+make_buffer (GSocket *socket, gint size)
+{
+  g_socket_set_option (socket, SOL_SOCKET, SO_SNDBUF, size, NULL);
+  // Root may go beyond net.core.wmem_max.
+  if (get_buffer (socket) < size)
+    g_socket_set_option (socket, SOL_SOCKET, SO_SNDBUFFORCE, size, NULL);
+  return get_buffer (socket) >= size;
+}
+
+static void
+set_up (GSocket *socket, const WeirUdpConfig *config, gboolean *buffer_short)
+{
   if (!socket)
     return;
-  if (config->buffer_size > 0) {
-    // The kernel doubles what is asked, for its own bookkeeping, and tells the double.
-    if (!g_socket_set_option (socket, SOL_SOCKET, SO_SNDBUF, config->buffer_size, NULL)
-        || !g_socket_get_option (socket, SOL_SOCKET, SO_SNDBUF, &size, NULL)
-        || size / 2 < config->buffer_size)
-      *buffer_short = TRUE;
-  }
+  if (config->buffer_size > 0)
+    *buffer_short |= !make_buffer (socket, config->buffer_size);
+  else if (get_buffer (socket) < BUFFER_SIZE)
+    make_buffer (socket, BUFFER_SIZE);
   if (config->multicast_iface)
     setsockopt (g_socket_get_fd (socket), SOL_SOCKET, SO_BINDTODEVICE, config->multicast_iface,
         (socklen_t) strlen (config->multicast_iface));

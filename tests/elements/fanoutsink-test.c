@@ -620,6 +620,38 @@ test_restarts (void)
   gst_object_unref (sink);
 }
 
+// The least of a buffer that readers share, as far as the system allows it; another if one is
+// asked.
+static void
+test_buffer_size (void)
+{
+  const struct {
+    gint asked, expected;
+  } cases[] = { { 0, 1 << 20 }, { 100000, 100000 }, { 3000000, 3000000 } };
+  GstElement *sink = gst_element_factory_make ("fanoutsink", NULL);
+
+  gst_object_ref_sink (sink);
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    gint most = cases[i].expected, size;
+    GSocket *used, *other;
+
+    other =
+        g_socket_new (G_SOCKET_FAMILY_IPV4, G_SOCKET_TYPE_DATAGRAM, G_SOCKET_PROTOCOL_UDP, NULL);
+    g_assert_true (g_socket_set_option (other, SOL_SOCKET, SO_SNDBUF, most, NULL));
+    g_socket_set_option (other, SOL_SOCKET, SO_SNDBUFFORCE, most, NULL);
+    g_assert_true (g_socket_get_option (other, SOL_SOCKET, SO_SNDBUF, &most, NULL));
+    g_object_set (sink, "buffer-size", cases[i].asked, NULL);
+    gst_element_set_state (sink, GST_STATE_READY);
+    g_object_get (sink, "used-socket", &used, NULL);
+    g_assert_true (g_socket_get_option (used, SOL_SOCKET, SO_SNDBUF, &size, NULL));
+    g_assert_cmpint (size, ==, most);
+    g_object_unref (used);
+    g_object_unref (other);
+    gst_element_set_state (sink, GST_STATE_NULL);
+  }
+  gst_object_unref (sink);
+}
+
 static void
 test_last_sample (void)
 {
@@ -654,6 +686,7 @@ main (int argc, char **argv)
   g_test_add_func ("/fanoutsink/churn", test_churn);
   g_test_add_func ("/fanoutsink/stops-while-full", test_stops_while_full);
   g_test_add_func ("/fanoutsink/restarts", test_restarts);
+  g_test_add_func ("/fanoutsink/buffer-size", test_buffer_size);
   g_test_add_func ("/fanoutsink/last-sample", test_last_sample);
   return g_test_run ();
 }
