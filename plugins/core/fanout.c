@@ -226,7 +226,7 @@ static int64_t
 pass_over (Shard *shard, Server *server, int64_t now_ns)
 {
   WeirFanout *fanout = shard->fanout;
-  Pass pass = { .fanout = fanout, .server = server, .now_ns = now_ns };
+  Pass pass = { .fanout = fanout, .shard = shard, .server = server, .now_ns = now_ns };
   WeirReader *order[SHARD_READERS];
   int64_t next_ns = WEIR_NEVER;
   ReaderList *list;
@@ -288,6 +288,20 @@ on_writable (void *data)
 
   if (shard->fanout->workers)
     weir_task_wake (&shard->task);
+}
+
+void
+fanout_wake_waiting (WeirFanout *fanout)
+{
+  Shard *shards;
+
+  pthread_mutex_lock (&fanout->lock);
+  shards = fanout->shards;
+  pthread_mutex_unlock (&fanout->lock);
+  for (Shard *shard = shards; shard; shard = shard->next) {
+    if (atomic_exchange (&shard->waiting, false))
+      weir_task_wake (&shard->task);
+  }
 }
 
 // Has all shards served: here, if there are few readers and `here` is somewhere to work; else by
@@ -829,12 +843,15 @@ flush_reader (const WeirFanout *fanout, WeirReader *reader)
   atomic_store (&reader->joining, false);
   reader->join.rate = 0;
   reader->blocked_since = 0;
+  reader->room = NULL;
   reader->next_ns = 0;
 }
 
 void
 weir_fanout_stop (WeirFanout *fanout)
 {
+  Room *rooms;
+
   pthread_mutex_lock (&fanout->writer);
   publish (fanout);
   pthread_mutex_lock (&fanout->lock);
@@ -847,8 +864,11 @@ weir_fanout_stop (WeirFanout *fanout)
   }
   layers_flush (fanout);
   weir_window_flush (&fanout->window);
+  rooms = fanout->rooms;
+  fanout->rooms = NULL;
   pthread_mutex_unlock (&fanout->lock);
   pthread_mutex_unlock (&fanout->writer);
+  rooms_free (rooms); // so that whoever closes a socket has closed it
 }
 
 bool

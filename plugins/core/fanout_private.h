@@ -9,10 +9,12 @@
 #include "fanout.h"
 #include "fanout_layers.h"
 #include "join.h"
+#include "poller.h"
 
 #define SHARD_READERS 64
 
 typedef struct shard Shard;
+typedef struct room Room;
 
 struct weir_reader {
   atomic_uint refs;
@@ -54,6 +56,7 @@ struct weir_reader {
   uint16_t seq_delta;     // what its sequence numbers are ahead of the stream's
   uint16_t picture_delta; // the same for the picture ids of VP8
   int64_t gso_pause_ns;   // of the last refusal, if one is remembered
+  Room *room;             // of its socket, once that was full
   int64_t blocked_since;  // 0: there was room at the last send
   int64_t well_since;     // 0: it lagged at the last pass
   WeirSwitch layers;
@@ -81,8 +84,9 @@ struct shard {
   Shard *next;
   WeirFanout *fanout;
   unsigned class;
-  ReaderList *list;  // under the lock
-  size_t next_first; // under the lock: the reader at which the next pass begins
+  atomic_bool waiting; // readers are, for room in their sockets
+  ReaderList *list;    // under the lock
+  size_t next_first;   // under the lock: the reader at which the next pass begins
 };
 
 // The packets in hand of the stream of some layers, or of all.
@@ -133,6 +137,7 @@ struct weir_fanout {
   WeirFanoutSettings settings;
   WeirWindow window;
   Layers layers;
+  Room *rooms;
   Shard *shards;
   size_t n_shards;
   Shard *open[WEIR_CLASSES]; // one with room, if not NULL
@@ -144,6 +149,7 @@ struct weir_fanout {
 // One pass over the readers of a shard.
 typedef struct {
   WeirFanout *fanout;
+  Shard *shard;
   Server *server;
   WeirFanoutSettings settings;
   int64_t head;    // as the pass began
@@ -152,9 +158,25 @@ typedef struct {
   bool is_vp8;
   bool is_stacked; // pictures are of several layers: one is needed by the others of its picture
   int64_t now_ns;
-  unsigned times;     // how often the reader in hand gets each packet
-  unsigned n_blocked; // UDP sends that found no room
+  unsigned times;        // how often the reader in hand gets each packet
+  unsigned n_blocked[2]; // UDP sends that found no room, over IPv4 and IPv6
 } Pass;
+
+// ---- room (fanout_room.c) ----
+
+// The room of a socket, which is made if there is none; NULL: no memory.
+Room *room_of (WeirFanout *fanout, int fd);
+void rooms_free (Room *rooms);
+
+// When a reader that had waited for it got some.
+int64_t room_moved (const Room *room);
+void room_note (Room *room, int64_t now_ns);
+
+// Has the shard woken when there is some. False if nobody will.
+bool room_watch (Room *room, Shard *shard);
+
+// Wakes the shards that wait for room.
+void fanout_wake_waiting (WeirFanout *fanout);
 
 // Sends a reader what is due to it. Returns when more is due, or WEIR_NEVER if a packet or room in
 // its connection has to come first.

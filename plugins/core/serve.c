@@ -20,10 +20,11 @@
 // A connection that takes nothing for so long is closed.
 #define STALL_TIME (10000 * MS)
 
-// When a UDP socket has no room it is asked again so soon, and a reader that waited so long goes to
-// the live edge.
+// A reader that waited so long for room in a UDP socket goes to the live edge: while the socket
+// drains, it waits longer. Where nobody tells that there is room, the socket is asked so often.
 #define UDP_RETRY (1 * MS)
 #define UDP_PATIENCE (100 * MS)
+#define UDP_PATIENCE_MOST (1000 * MS)
 #define UDP_BLOCKED_MOST 4 // sends without room in a pass, after which it is no use to go on
 
 // A reader whose path refused a segmented send is tried with one again after so long, and after
@@ -165,6 +166,18 @@ has_hand (const Pass *pass, const WeirReader *reader)
   return hand->stream == (stream ? stream->id : 0);
 }
 
+// The reader found no room for too long.
+static bool
+is_late (const Pass *pass, const WeirReader *reader)
+{
+  int64_t since = reader->blocked_since, moved;
+
+  if (reader->conn || !since || pass->now_ns - since <= UDP_PATIENCE)
+    return false;
+  moved = reader->room ? room_moved (reader->room) : 0;
+  return pass->now_ns - moved > UDP_PATIENCE || pass->now_ns - since > UDP_PATIENCE_MOST;
+}
+
 // Takes what is before the reader in hand. False if nothing is, or it has to wait.
 static bool
 take_span (Pass *pass, WeirReader *reader)
@@ -172,9 +185,7 @@ take_span (Pass *pass, WeirReader *reader)
   WeirFanout *fanout = pass->fanout;
   int64_t cursor = get_cursor (reader), from = cursor, to;
   WeirDrop reason = WEIR_DROP_OVERRUN;
-
-  bool late =
-      !reader->conn && reader->blocked_since && pass->now_ns - reader->blocked_since > UDP_PATIENCE;
+  bool late = is_late (pass, reader);
 
   if (!late && has_hand (pass, reader))
     return true;
@@ -470,6 +481,12 @@ patch (const Pass *pass, const WeirReader *reader, size_t n)
 
 // ---- the send ----
 
+static size_t
+family_of (const WeirReader *reader)
+{
+  return reader->address.any.sa_family == AF_INET6;
+}
+
 static void
 book (WeirReader *reader, const WeirSendResult *result)
 {
@@ -606,11 +623,23 @@ send_choice (Pass *pass, WeirReader *reader, const Choice *choice)
     patch (pass, reader, choice->n);
   settled =
       reader->conn ? send_conn (reader, &loaded->sender) : send_udp (pass, reader, &loaded->sender);
-  if (settled > 0)
+  if (settled > 0 && reader->blocked_since) {
+    if (reader->room)
+      room_note (reader->room, pass->now_ns);
     reader->blocked_since = 0;
+  }
   end = settled < loaded->sender.burst.n ? loaded->picked[settled] : choice->n;
   settle (pass, reader, choice, end, end - settled);
   return settled == loaded->sender.burst.n;
+}
+
+// When to look at a reader again whose socket is full, if nobody tells that it has room.
+static int64_t
+look_again (const Pass *pass, const WeirReader *reader)
+{
+  bool watched = reader->room && room_watch (reader->room, pass->shard);
+
+  return pass->now_ns + (watched ? UDP_PATIENCE : UDP_RETRY);
 }
 
 // Nothing more fits. Says when to try again.
@@ -620,8 +649,10 @@ wait_for_room (Pass *pass, WeirReader *reader)
   if (reader->blocked_since == 0)
     reader->blocked_since = pass->now_ns;
   if (!reader->conn) {
-    pass->n_blocked++;
-    return pass->now_ns + UDP_RETRY;
+    pass->n_blocked[family_of (reader)]++;
+    if (!reader->room)
+      reader->room = room_of (pass->fanout, reader->fd);
+    return look_again (pass, reader);
   }
   if (pass->now_ns - reader->blocked_since > STALL_TIME) {
     atomic_store_explicit (&reader->state, WEIR_READER_CLOSED, memory_order_relaxed);
@@ -669,8 +700,8 @@ serve (Pass *pass, WeirReader *reader)
   while (get_cursor (reader) < pass->head) {
     Choice choice;
 
-    if (!reader->conn && pass->n_blocked >= UDP_BLOCKED_MOST)
-      return pass->now_ns + UDP_RETRY;
+    if (!reader->conn && pass->n_blocked[family_of (reader)] >= UDP_BLOCKED_MOST)
+      return pass->now_ns + UDP_PATIENCE; // those that were blocked are told for all
     if (atomic_load_explicit (&reader->gone, memory_order_relaxed)
         || reader_is (reader, WEIR_READER_CLOSED))
       return WEIR_NEVER;

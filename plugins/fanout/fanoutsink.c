@@ -25,7 +25,8 @@
  * A slow reader costs nobody anything. Over TCP it is thinned in steps while it lags: from 250 ms
  * on to the base layer, from 500 ms to frames that others need, from 1 s to keyframes; after 10 s
  * without taking a byte it is closed. One that falls out of the window goes on at the next keyframe
- * (#WeirFanoutSink:drop-policy). A UDP socket without room is tried again for 100 ms.
+ * (#WeirFanoutSink:drop-policy). A UDP reader whose socket has no room waits for it, up to a
+ * second while the socket drains, else for 100 ms.
  *
  * Of a stream with layers (H.264 SVC, temporal layers of H.264 and H.265, VP8, VP9, AV1) each
  * reader gets those that #WeirFanoutSink::set-layers says. They are read from the packets, or from

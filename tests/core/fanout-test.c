@@ -83,6 +83,8 @@ static struct {
   size_t n; // that failed
 } fault;
 
+static size_t sends_left; // for which the socket has room
+
 static Reader *served_first; // NULL: whoever is next
 
 static void
@@ -137,6 +139,11 @@ fake_send_one (const struct msghdr *msg)
     fault.n++;
     return -1;
   }
+  if (sends_left == 0) {
+    errno = EAGAIN;
+    return -1;
+  }
+  sends_left--;
   if (cmsg) {
     memcpy (&size, CMSG_DATA (cmsg), sizeof size);
     segment = size;
@@ -178,6 +185,7 @@ begin (void)
   next_seq = first_seq;
   next_time = first_time;
   memset (&fault, 0, sizeof fault);
+  sends_left = SIZE_MAX;
   settings = (WeirFanoutSettings) {
     .gso = WEIR_GSO_AUTO,
     .catch_up_live = true,
@@ -1133,6 +1141,28 @@ a_full_socket_has_100_ms (void)
   }
 }
 
+// Its line carries all of it in less than a second.
+static void
+while_a_socket_drains_nobody_is_left_out (void)
+{
+  begin ();
+  start ();
+  for (int i = 0; i < 60; i++)
+    add ();
+  frames (3);
+  push_frame (200, 1200, true, false);
+  for (int t = 0; t < 900; t++) {
+    sends_left = t % 3 == 0;
+    run ();
+    now += MS;
+  }
+  sends_left = SIZE_MAX;
+  for (size_t i = 0; i < n_readers && tap_ok; i++)
+    check_all (readers[i], 0, n_stream - 1);
+  frames (3);
+  finish ();
+}
+
 // No reader of that socket gets anything: they wait together, and the sums hold.
 static void
 a_socket_that_is_full_for_all (void)
@@ -1652,6 +1682,7 @@ main (void)
   RUN (segmented_sends_are_tried_again);
   RUN (failed_sends_are_told_once_in_10_s);
   RUN (a_full_socket_has_100_ms);
+  RUN (while_a_socket_drains_nobody_is_left_out);
   RUN (a_socket_that_is_full_for_all);
   RUN (who_falls_out_goes_on);
   RUN (tail_drop_refuses_what_would_push_it_out);

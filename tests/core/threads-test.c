@@ -388,6 +388,82 @@ finish (WeirWorkers *workers)
   close_slots ();
 }
 
+static ssize_t
+send_to_peer (int fd, const struct msghdr *msg, int flags)
+{
+  return send (fd, msg->msg_iov->iov_base, msg->msg_iov->iov_len, flags);
+}
+
+static int
+send_all_to_peer (int fd, struct mmsghdr *msgs, unsigned n, int flags)
+{
+  unsigned i = 0;
+
+  while (i < n && send_to_peer (fd, &msgs[i].msg_hdr, flags) >= 0)
+    i++;
+  return i > 0 || n == 0 ? (int) i : -1;
+}
+
+// A socket that is full is asked again when it has room, and not before.
+static void
+a_full_socket_tells_when_it_has_room (void)
+{
+  static const WeirSendOps to_peer = { send_to_peer, send_all_to_peer };
+  const WeirAddress address = { .v4 = { .sin_family = AF_INET } };
+  WeirWorkers *workers = weir_workers_new (2, weir_fanout_scratch_size ());
+  uint64_t n_sent = 0, n_received = 0;
+  int64_t began_ns = weir_now_ns ();
+  WeirFanoutCounters sums = { 0 };
+  WeirReader *reader;
+  struct pollfd wait;
+  uint8_t data[2000];
+  int fds[2];
+
+  settings = (WeirFanoutSettings) { .gso = WEIR_GSO_OFF,
+    .catch_up_rate = 8,
+    .bounds = { 8 << 20, 10000, 60000 * MS, false },
+    .keep_window = true };
+  CHECK_INT (socketpair (AF_UNIX, SOCK_DGRAM, 0, fds), 0);
+  CHECK_INT (setsockopt (fds[0], SOL_SOCKET, SO_SNDBUF, &(int) { 4000 }, sizeof (int)), 0);
+  fanout = weir_fanout_new (workers, &to_peer, &settings);
+  weir_fanout_set_codec (fanout, WEIR_CODEC_VP8, 0);
+  weir_fanout_start (fanout);
+  reader = weir_reader_new_udp ();
+  weir_reader_set_route (reader, fds[0], &address);
+  CHECK_INT (weir_fanout_add (fanout, reader, 0, NULL, began_ns), 0);
+  CHECK (weir_fanout_begin (fanout));
+  for (; n_sent < 500; n_sent++) {
+    fill (weir_fanout_reserve (fanout, SIZE_OF (n_sent)), n_sent, n_sent % 5 == 4);
+    weir_fanout_commit (fanout, SIZE_OF (n_sent), weir_now_ns ());
+  }
+  weir_fanout_end (fanout, weir_now_ns ());
+
+  while (sums.sends.blocked == 0 && weir_now_ns () - began_ns < 10000 * MS)
+    weir_fanout_counters (fanout, &sums);
+  poll (NULL, 0, 50);
+  weir_fanout_counters (fanout, &sums);
+  CHECK (sums.sends.blocked >= 1 && sums.sends.blocked < 10);
+  wait = (struct pollfd) { .fd = fds[1], .events = POLLIN };
+  while (n_received < n_sent && poll (&wait, 1, 10000) == 1) {
+    while (recv (fds[1], data, sizeof data, MSG_DONTWAIT) > 0)
+      n_received++;
+  }
+  CHECK_INT (n_received, n_sent);
+  // It was not for the look that is taken each 100 ms.
+  weir_fanout_counters (fanout, &sums);
+  CHECK (sums.sends.blocked > 10);
+  CHECK (weir_now_ns () - began_ns < (int64_t) sums.sends.blocked * 50 * MS);
+  weir_fanout_stop (fanout);
+  weir_fanout_free (fanout);
+  weir_workers_free (workers);
+  weir_reader_unref (reader);
+  // Nobody else holds it open.
+  close (fds[0]);
+  CHECK_INT (recv (fds[1], data, sizeof data, MSG_DONTWAIT), -1);
+  CHECK (send (fds[1], data, 1, MSG_NOSIGNAL) < 0 && errno == ECONNREFUSED);
+  close (fds[1]);
+}
+
 static void
 change_everything_while_it_streams (void)
 {
@@ -476,6 +552,7 @@ int
 main (void)
 {
   random_init ();
+  RUN (a_full_socket_tells_when_it_has_room);
   RUN (everybody_gets_everything);
   RUN (everything_changes_while_it_streams);
   RUN (it_stops_and_starts_meanwhile);
