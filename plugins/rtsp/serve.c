@@ -78,28 +78,44 @@ keep (Served *self, GstRTSPSession *session)
   g_mutex_unlock (&self->lock);
 }
 
-// Lets sessions expire again: this one, or all.
-static void
-let_expire (Served *self, GstRTSPSession *session)
+// Takes those that are kept, one or all of them, with references: any may be the last of its
+// session, which ends with calls that want the lock.
+static GPtrArray *
+take_kept (Served *self, GstRTSPSession *session, GPtrArray *others)
 {
+  GPtrArray *taken = g_ptr_array_new_with_free_func (g_object_unref);
+
   g_mutex_lock (&self->lock);
   for (guint i = self->kept->len; i > 0; i--) {
     GstRTSPSession *kept = g_weak_ref_get (g_ptr_array_index (self->kept, i - 1));
 
     if (kept && session && kept != session) {
-      g_object_unref (kept);
+      g_ptr_array_add (others, kept);
       continue;
     }
-    if (kept) {
-      gst_rtsp_session_allow_expire (kept);
-      // Without a connection it ends with the next clean-up, should the media not end it.
-      if (!session)
-        gst_rtsp_session_set_timeout (kept, 1);
-      g_object_unref (kept);
-    }
+    if (kept)
+      g_ptr_array_add (taken, kept);
     g_ptr_array_remove_index_fast (self->kept, i - 1);
   }
   g_mutex_unlock (&self->lock);
+  return taken;
+}
+
+// Lets sessions expire again: this one, or all.
+static void
+let_expire (Served *self, GstRTSPSession *session)
+{
+  GPtrArray *others = g_ptr_array_new_with_free_func (g_object_unref);
+  GPtrArray *taken = take_kept (self, session, others);
+
+  for (guint i = 0; i < taken->len; i++) {
+    gst_rtsp_session_allow_expire (g_ptr_array_index (taken, i));
+    // Without a connection it ends with the next clean-up, should the media not end it.
+    if (!session)
+      gst_rtsp_session_set_timeout (g_ptr_array_index (taken, i), 1);
+  }
+  g_ptr_array_unref (taken);
+  g_ptr_array_unref (others);
 }
 
 // ---- transports ----
