@@ -22,10 +22,15 @@ gchar *weir_client_get_close_reason (GstRTSPClient *client);
 
 // From a handler of pre-describe-request or another such signal: puts the request aside, so that
 // waiting for something holds up nobody else whom the thread serves. Where it gives TRUE the
-// handler returns any status but OK, which is not answered; weir_client_resume(), from any thread,
-// has the request handled anew. FALSE: one is put aside already, or the library writes by itself.
+// handler returns any status but OK, which is not answered; weir_client_resume(), from any thread
+// and once, has the request handled anew, and then those that have come behind it, in their order.
+// A client that has too many of them is closed. FALSE: the library writes by itself, or the
+// client's GstRTSPAuth has been set since it connected.
 gboolean weir_client_defer (GstRTSPClient *client, GstRTSPContext *ctx);
 void weir_client_resume (GstRTSPClient *client);
+
+// Whether the request at hand is one that was put aside.
+gboolean weir_client_was_deferred (GstRTSPClient *client, GstRTSPContext *ctx);
 
 // Whether a transport of a session is TCP. Those that the engine serves say in their
 // `lower_transport` that they are UDP.

@@ -23,7 +23,6 @@ typedef struct {
   gpointer funcs_data;
   GstRTSPSessionPool *pool; // its own: another connection's sessions can't be had from here
   gchar *peer;              // "127.0.0.1:5004"
-  gboolean waited;          // its request was put aside once. Of its thread.
   WeirLayerSet layers;      // that its URLs choose. Of its thread.
   gint64 delay_ns;          // that its URL asks for, or -1. Of its thread.
 
@@ -122,16 +121,13 @@ static GstRTSPStatusCode
 check_known (Client *self, GstRTSPContext *ctx, Presentation *presentation)
 {
   PresentationState state = presentation_ask (presentation);
-  gboolean waited = self->waited;
 
-  self->waited = FALSE;
   if (state == PRESENTATION_KNOWN)
     return GST_RTSP_STS_OK;
-  if (state == PRESENTATION_STARTING && !waited
+  if (state == PRESENTATION_STARTING && !weir_client_was_deferred (GST_RTSP_CLIENT (self), ctx)
       && weir_client_defer (GST_RTSP_CLIENT (self), ctx)) {
     GWeakRef *weak = g_new (GWeakRef, 1);
 
-    self->waited = TRUE;
     g_weak_ref_init (weak, self);
     presentation_wait (presentation, media_told, weak);
   } else {
@@ -246,8 +242,9 @@ check_presentation (Client *self, GstRTSPContext *ctx)
   gint64 delay_ns;
   gboolean busy;
 
-  // It asks for what it has waited for, and not for another session of a title.
-  if (self->waited)
+  // It asks for what it has waited for, and not for another session of a title. No other request
+  // of the client has been handled since.
+  if (self->presentation && weir_client_was_deferred (GST_RTSP_CLIENT (self), ctx))
     return check_known (self, ctx, self->presentation);
   if (ctx->uri)
     presentation = self->funcs->find (ctx->uri, &layers, self->funcs_data, &error);

@@ -25,6 +25,15 @@
 #include "text.h"
 
 #define GIVE_UP_S 60
+// What a client may ask for behind a request that is put aside.
+#define BEHIND_MAX 32
+#define BEHIND_BYTES_MAX (128 * 1024)
+
+typedef struct {
+  GstRTSPMessage *message;
+  gsize n_bytes;
+  gboolean deferred; // has been put aside once
+} Request;
 
 // What we know of a client: hangs on it, and goes with it.
 typedef struct {
@@ -35,13 +44,17 @@ typedef struct {
   gchar *token;
   GMainContext *context; // of the client's thread
   GPtrArray *leaving;    // transports of the TEARDOWN at hand
+  GstRTSPAuth *auth;     // the program's, behind ours
+  Request *again;        // is handled anew. Of the client's thread
 
   GMutex lock; // all below
   guint cseq;
   GPtrArray *kept; // GWeakRef of sessions that don't expire
   gchar *close_reason;
-  GstRTSPMessage *deferred; // a request that is put aside
-  gboolean swallow;         // its answer, which the library is about to give
+  GQueue requests;  // the one that is put aside, and those behind it
+  gsize n_bytes;    // of all of them
+  gboolean waits;   // the first of them
+  gboolean swallow; // the answer that the library is about to give
   gboolean ended;
 } Served;
 
@@ -444,59 +457,163 @@ take_over (Served *self)
   gst_rtsp_client_set_send_messages_func (self->client, send_messages, self, let_go);
 }
 
-// Before every message, with no lock of the library's held.
-static void
-on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *message, Served *self)
-{
-  GstRTSPStatusCode code = GST_RTSP_STS_INVALID;
+// ---- who comes in between ----
 
-  take_over (self);
-  if (gst_rtsp_message_get_type (message) == GST_RTSP_MESSAGE_RESPONSE)
-    gst_rtsp_message_parse_response (message, &code, NULL, NULL);
-  if (code != GST_RTSP_STS_OK)
-    return;
-  if (ctx->method == GST_RTSP_PLAY && ctx->sessmedia)
-    weir_rtp_info_rewrite (ctx->sessmedia, message);
-  else if (ctx->method == GST_RTSP_TEARDOWN)
-    restore_leaving (self);
+// The library asks the client's GstRTSPAuth before it does anything for a request, and answers
+// nothing where that says no: ours stands before the program's.
+typedef struct {
+  GstRTSPAuth parent;
+} Guard;
+
+typedef struct {
+  GstRTSPAuthClass parent_class;
+} GuardClass;
+
+GType weir_guard_get_type (void);
+G_DEFINE_TYPE (Guard, weir_guard, GST_TYPE_RTSP_AUTH)
+
+static gboolean
+is_guarded (GstRTSPClient *client)
+{
+  GstRTSPAuth *auth = gst_rtsp_client_get_auth (client);
+  gboolean guarded = G_TYPE_CHECK_INSTANCE_TYPE (auth, weir_guard_get_type ());
+
+  g_clear_object (&auth);
+  return guarded;
 }
 
 // ---- putting a request aside ----
+
+static void
+free_request (gpointer data)
+{
+  Request *request = data;
+
+  gst_rtsp_message_free (request->message);
+  g_free (request);
+}
+
+static Request *
+request_new (GstRTSPMessage *message)
+{
+  Request *request = g_new0 (Request, 1);
+  GString *headers = g_string_new (NULL);
+  guint8 *body;
+  guint size = 0;
+
+  gst_rtsp_message_copy (message, &request->message);
+  gst_rtsp_message_append_headers (message, headers);
+  gst_rtsp_message_get_body (message, &body, &size);
+  request->n_bytes = headers->len + size;
+  g_string_free (headers, TRUE);
+  return request;
+}
+
+// Is this one to wait behind others? Not the one that is being put aside just now.
+static gboolean
+is_behind (Served *self)
+{
+  gboolean behind;
+
+  g_mutex_lock (&self->lock);
+  behind = !self->again && !self->swallow && !g_queue_is_empty (&self->requests);
+  g_mutex_unlock (&self->lock);
+  return behind;
+}
+
+static void
+hold (Served *self, GstRTSPMessage *message, gboolean swallow)
+{
+  Request *request = request_new (message);
+  gboolean fits;
+
+  g_mutex_lock (&self->lock);
+  fits =
+      self->requests.length <= BEHIND_MAX && self->n_bytes + request->n_bytes <= BEHIND_BYTES_MAX;
+  if (fits) {
+    g_queue_push_tail (&self->requests, request);
+    self->n_bytes += request->n_bytes;
+  }
+  self->swallow = swallow;
+  g_mutex_unlock (&self->lock);
+  if (fits)
+    return;
+  free_request (request);
+  g_signal_emit_by_name (self->connection, "close", "too many requests behind one that waits");
+  close_soon (self);
+}
+
+// What the library refuses before it asks anybody, as it knows no such session, is to be answered
+// in its turn, too. Nothing has come of it. What was no request at all has no turn.
+static void
+hold_refused (Served *self, GstRTSPContext *ctx)
+{
+  if (ctx->request && ctx->method != GST_RTSP_INVALID && is_behind (self))
+    hold (self, ctx->request, TRUE);
+}
+
+static Request *
+take_request (Served *self)
+{
+  Request *request = NULL;
+
+  g_mutex_lock (&self->lock);
+  if (!self->waits && !self->ended)
+    request = g_queue_pop_head (&self->requests);
+  if (request)
+    self->n_bytes -= request->n_bytes;
+  g_mutex_unlock (&self->lock);
+  return request;
+}
 
 gboolean
 weir_client_defer (GstRTSPClient *client, GstRTSPContext *ctx)
 {
   Served *self = get_served (client);
   gboolean deferred;
+  Request *request;
 
-  if (!self)
+  if (!self || !is_guarded (client))
     return FALSE;
   take_over (self);
+  request = request_new (ctx->request);
+  request->deferred = TRUE;
   g_mutex_lock (&self->lock);
-  deferred = self->connection && !self->deferred
-             && gst_rtsp_message_copy (ctx->request, &self->deferred) == GST_RTSP_OK;
-  self->swallow = deferred;
+  deferred = self->connection && !self->waits;
+  if (deferred) {
+    g_queue_push_head (&self->requests, request);
+    self->n_bytes += request->n_bytes;
+    self->waits = self->swallow = TRUE;
+  }
   g_mutex_unlock (&self->lock);
+  if (!deferred)
+    free_request (request);
   return deferred;
 }
 
+gboolean
+weir_client_was_deferred (GstRTSPClient *client, GstRTSPContext *ctx)
+{
+  Served *self = get_served (client);
+
+  return self && self->again && self->again->deferred && ctx->request == self->again->message;
+}
+
 static gboolean
-handle_deferred (gpointer weak)
+handle_again (gpointer weak)
 {
   GstRTSPClient *client = g_weak_ref_get (weak);
   Served *self = client ? get_served (client) : NULL;
-  GstRTSPMessage *request = NULL;
-  gboolean ended = TRUE;
 
   if (self) {
     g_mutex_lock (&self->lock);
-    request = g_steal_pointer (&self->deferred);
-    ended = self->ended;
+    self->waits = FALSE;
     g_mutex_unlock (&self->lock);
+    while ((self->again = take_request (self))) {
+      gst_rtsp_client_handle_message (client, self->again->message);
+      g_clear_pointer (&self->again, free_request);
+    }
   }
-  if (request && !ended)
-    gst_rtsp_client_handle_message (client, request);
-  g_clear_pointer (&request, gst_rtsp_message_free);
   g_clear_object (&client);
   return G_SOURCE_REMOVE;
 }
@@ -507,7 +624,62 @@ weir_client_resume (GstRTSPClient *client)
   Served *self = get_served (client);
 
   if (self && self->context)
-    run_in_client (self, handle_deferred, G_PRIORITY_DEFAULT);
+    run_in_client (self, handle_again, G_PRIORITY_DEFAULT);
+}
+
+static gboolean
+guard_check (GstRTSPAuth *auth, GstRTSPContext *ctx, const gchar *check)
+{
+  Served *self = get_served (ctx->client);
+
+  if (g_str_equal (check, GST_RTSP_AUTH_CHECK_URL) && is_behind (self)) {
+    hold (self, ctx->request, FALSE);
+    return FALSE;
+  }
+  if (self->auth)
+    return GST_RTSP_AUTH_GET_CLASS (self->auth)->check (self->auth, ctx, check);
+  // As the library has it without any.
+  return !g_str_equal (check, GST_RTSP_AUTH_CHECK_TRANSPORT_CLIENT_SETTINGS);
+}
+
+static void
+weir_guard_init (Guard *self)
+{
+}
+
+static void
+weir_guard_class_init (GuardClass *klass)
+{
+  GST_RTSP_AUTH_CLASS (klass)->check = guard_check;
+}
+
+static void
+guard (Served *self)
+{
+  GstRTSPAuth *ours = g_object_new (weir_guard_get_type (), NULL);
+
+  self->auth = gst_rtsp_client_get_auth (self->client);
+  gst_rtsp_client_set_auth (self->client, ours);
+  g_object_unref (ours);
+}
+
+// Before every message, with no lock of the library's held.
+static void
+on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *message, Served *self)
+{
+  GstRTSPStatusCode code = GST_RTSP_STS_INVALID;
+
+  take_over (self);
+  if (gst_rtsp_message_get_type (message) == GST_RTSP_MESSAGE_RESPONSE) {
+    gst_rtsp_message_parse_response (message, &code, NULL, NULL);
+    hold_refused (self, ctx);
+  }
+  if (code != GST_RTSP_STS_OK)
+    return;
+  if (ctx->method == GST_RTSP_PLAY && ctx->sessmedia)
+    weir_rtp_info_rewrite (ctx->sessmedia, message);
+  else if (ctx->method == GST_RTSP_TEARDOWN)
+    restore_leaving (self);
 }
 
 static void
@@ -519,7 +691,8 @@ free_served (gpointer data)
   g_clear_pointer (&self->context, g_main_context_unref);
   g_clear_pointer (&self->leaving, g_ptr_array_unref);
   g_ptr_array_unref (self->kept);
-  g_clear_pointer (&self->deferred, gst_rtsp_message_free);
+  g_queue_clear_full (&self->requests, free_request);
+  g_clear_object (&self->auth);
   g_free (self->close_reason);
   g_free (self->token);
   g_mutex_clear (&self->lock);
@@ -549,6 +722,8 @@ on_client_connected (GstRTSPServer *server, GstRTSPClient *client, gpointer unus
   self->kept = g_ptr_array_new_with_free_func (free_weak);
   g_mutex_init (&self->lock);
   g_object_set_qdata_full (G_OBJECT (client), served_quark (), self, free_served);
+  if (!self->stock)
+    guard (self);
   g_signal_connect (client, "send-message", G_CALLBACK (on_send_message), self);
   g_signal_connect (client, "pre-setup-request", G_CALLBACK (on_pre_setup), self);
   g_signal_connect (client, "setup-request", G_CALLBACK (on_setup), self);
