@@ -414,7 +414,7 @@ add (WeirFanoutSink *self, const gchar *host, gint port)
 
   if (!host)
     GST_WARNING_OBJECT (self, "refusing a reader without a host");
-  else if (!add_reader (self, host, port, &err))
+  else if (*host && !add_reader (self, host, port, &err))
     GST_WARNING_OBJECT (self, "refusing %s port %d: %s", host, port, err->message);
   g_clear_error (&err);
 }
@@ -495,7 +495,7 @@ remove_name (WeirFanoutSink *self, const gchar *host, gint port)
 static void
 remove (WeirFanoutSink *self, const gchar *host, gint port)
 {
-  if (host && !remove_name (self, host, port) && !weir_connection_is_token (host))
+  if (host && *host && !remove_name (self, host, port) && !weir_connection_is_token (host))
     GST_WARNING_OBJECT (self, "there is no reader %s port %d to remove", host, port);
 }
 
@@ -985,7 +985,7 @@ install_multiudpsink_signals (GType type)
   /**
    * WeirFanoutSink::add:
    * @host: the reader's address or name, an IPv6 address with brackets or without, or the token of
-   * a connection (see weir.h)
+   * a connection (see weir.h); empty: nobody
    * @port: its port, or the connection's channel for interleaved frames
    *
    * Adds a reader. One that was added several times has to be removed as many times.

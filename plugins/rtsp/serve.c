@@ -11,6 +11,10 @@
 // first message, which comes after the library has set its own (in gst_rtsp_client_attach()) and
 // before that has anything to write.
 //
+// Nothing of a session leaves before the answer to its PLAY, though the library names the session's
+// readers to the sinks before that: many players throw away what comes before the answer. See
+// on_pre_play().
+//
 // A reader over TCP is alive as long as its connection is: many send nothing while they play. So
 // its session doesn't expire while it plays, and the kernel is told to give up a connection that
 // doesn't move.
@@ -44,6 +48,7 @@ typedef struct {
   gchar *token;
   GMainContext *context; // of the client's thread
   GPtrArray *leaving;    // transports of the TEARDOWN at hand
+  GPtrArray *unnamed;    // transports of the PLAY at hand that the sinks are not to know yet
   GstRTSPAuth *auth;     // the program's, behind ours
   Request *again;        // is handled anew. Of the client's thread
 
@@ -230,6 +235,80 @@ has_ours (Served *self, GstRTSPSessionMedia *media)
     found = is_ours (self, g_ptr_array_index (transports, i));
   g_ptr_array_unref (transports);
   return found;
+}
+
+// Lists a transport with its stream, or takes it from there, without a word to the sinks, for whom
+// an empty host is nobody.
+static void
+list_silently (GstRTSPStreamTransport *transport, gboolean listed)
+{
+  static gchar nobody[] = "";
+  GstRTSPTransport *t = (GstRTSPTransport *) gst_rtsp_stream_transport_get_transport (transport);
+  GstRTSPStream *stream = gst_rtsp_stream_transport_get_stream (transport);
+  gchar *destination = t->destination;
+
+  t->destination = nobody;
+  if (listed)
+    gst_rtsp_stream_add_transport (stream, transport);
+  else
+    gst_rtsp_stream_remove_transport (stream, transport);
+  t->destination = destination;
+}
+
+static gboolean
+is_listed (GstRTSPStreamTransport *transport)
+{
+  GstRTSPStream *stream = gst_rtsp_stream_transport_get_stream (transport);
+  GList *all = gst_rtsp_stream_transport_filter (stream, NULL, NULL);
+  gboolean listed = g_list_find (all, transport) != NULL;
+
+  g_list_free_full (all, g_object_unref);
+  return listed;
+}
+
+static gboolean
+is_joined (GstRTSPStream *stream)
+{
+  GstBin *bin = gst_rtsp_stream_get_joined_bin (stream);
+  gboolean joined = bin != NULL;
+
+  g_clear_object (&bin);
+  return joined;
+}
+
+// While it handles PLAY the library adds each transport to its stream, which names it to the sinks,
+// unless the stream lists it already; and once more after the answer. So until the answer each is
+// listed, and unknown to the sinks.
+static GstRTSPStatusCode
+on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, Served *self)
+{
+  GPtrArray *transports = gst_rtsp_session_media_get_transports (ctx->sessmedia);
+  GstRTSPState state = gst_rtsp_session_media_get_rtsp_state (ctx->sessmedia);
+
+  for (guint i = 0; i < transports->len; i++) {
+    GstRTSPStreamTransport *transport = g_ptr_array_index (transports, i);
+    const GstRTSPTransport *t =
+        transport ? gst_rtsp_stream_transport_get_transport (transport) : NULL;
+
+    // One that is set up while others play is not listed yet.
+    if (!t || t->lower_transport != GST_RTSP_LOWER_TRANS_UDP
+        || !is_joined (gst_rtsp_stream_transport_get_stream (transport))
+        || (state == GST_RTSP_STATE_PLAYING && is_listed (transport)))
+      continue;
+    list_silently (transport, TRUE);
+    g_ptr_array_add (self->unnamed, g_object_ref (transport));
+  }
+  g_ptr_array_unref (transports);
+  return GST_RTSP_STS_OK;
+}
+
+// The answer is about to leave, whatever it says.
+static void
+let_name (Served *self)
+{
+  for (guint i = 0; i < self->unnamed->len; i++)
+    list_silently (g_ptr_array_index (self->unnamed, i), FALSE);
+  g_ptr_array_set_size (self->unnamed, 0);
 }
 
 static void
@@ -671,6 +750,7 @@ on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *mes
 
   take_over (self);
   if (gst_rtsp_message_get_type (message) == GST_RTSP_MESSAGE_RESPONSE) {
+    let_name (self);
     gst_rtsp_message_parse_response (message, &code, NULL, NULL);
     hold_refused (self, ctx);
   }
@@ -691,6 +771,7 @@ free_served (gpointer data)
   g_clear_pointer (&self->context, g_main_context_unref);
   g_clear_pointer (&self->leaving, g_ptr_array_unref);
   g_ptr_array_unref (self->kept);
+  g_ptr_array_unref (self->unnamed);
   g_queue_clear_full (&self->requests, free_request);
   g_clear_object (&self->auth);
   g_free (self->close_reason);
@@ -720,6 +801,7 @@ on_client_connected (GstRTSPServer *server, GstRTSPClient *client, gpointer unus
   self->client = client;
   self->stock = speaks_tls (client);
   self->kept = g_ptr_array_new_with_free_func (free_weak);
+  self->unnamed = g_ptr_array_new_with_free_func (g_object_unref);
   g_mutex_init (&self->lock);
   g_object_set_qdata_full (G_OBJECT (client), served_quark (), self, free_served);
   if (!self->stock)
@@ -727,6 +809,8 @@ on_client_connected (GstRTSPServer *server, GstRTSPClient *client, gpointer unus
   g_signal_connect (client, "send-message", G_CALLBACK (on_send_message), self);
   g_signal_connect (client, "pre-setup-request", G_CALLBACK (on_pre_setup), self);
   g_signal_connect (client, "setup-request", G_CALLBACK (on_setup), self);
+  // After the program's handlers: what it refuses or puts aside is not played.
+  g_signal_connect_after (client, "pre-play-request", G_CALLBACK (on_pre_play), self);
   g_signal_connect (client, "play-request", G_CALLBACK (on_play), self);
   g_signal_connect (client, "pause-request", G_CALLBACK (on_pause), self);
   g_signal_connect (client, "teardown-request", G_CALLBACK (on_teardown), self);

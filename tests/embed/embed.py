@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 
+from arrivals import Player
 from proc import Proc, Rtsp, free_udp_pair
 from served import Served
 from tap import Skip, run, test
@@ -36,6 +37,12 @@ def play(rtsp, url, tracks=(0, 1), first=0):
     answer = rtsp.request('PLAY', url)
     assert answer[0] == 200, answer
     return answer
+
+
+def play_described(rtsp, url):
+    """The media of whoever comes with a SETUP is another than that of whoever describes it first."""
+    assert rtsp.request('DESCRIBE', url)[0] == 200
+    play(rtsp, url)
 
 
 def read_packets(rtsp, number, channels=(0, 2)):
@@ -248,6 +255,56 @@ def the_answer_to_play_tells_where_a_reader_begins():
                     told = re.search(rf'stream={n};seq=(\d+)(?:;rtptime=(\d+))?', info)
                     assert told and int(told[1]) == seq, (info, first)
                     assert told[2] is None or int(told[2]) == rtptime, (info, first)
+
+
+@test
+def nothing_comes_before_the_answer_to_play():
+    with Served() as server, Rtsp(server.port) as early:
+        play_described(early, server.url())
+        for transport_name in ('tcp', 'udp') * 3:
+            with Player(server.port, server.url(), transport_name, (0, 1)) as player:
+                answer, before = player.play({'X-Wait': 200})
+                assert answer[0] == 200 and not before, (transport_name, answer, before)
+
+
+@test
+def one_whose_play_was_refused_gets_nothing_until_it_is_granted():
+    with Served() as server, Rtsp(server.port) as early:
+        play_described(early, server.url())
+        for transport_name in 'tcp', 'udp':
+            with Player(server.port, server.url(), transport_name, (0, 1)) as player:
+                for _ in range(2):
+                    assert player.request('PLAY', server.url(), {'Scale': '0'})[0] == 400
+                read_packets(early, 10)
+                early.frames.clear()
+                answer, before = player.play({'X-Wait': 200})
+                assert answer[0] == 200 and not before, (transport_name, answer, before)
+
+
+@test
+def a_refused_play_leaves_one_that_plays_as_it_is():
+    with Served() as server, Rtsp(server.port) as rtsp:
+        play(rtsp, server.url())
+        read_packets(rtsp, 5)
+        rtsp.frames.clear()
+        assert rtsp.request('PLAY', server.url(), {'Scale': '0'})[0] == 400
+        read_packets(rtsp, 20)
+        # What comes before this answer is in order with what comes after it.
+        assert rtsp.request('PLAY', server.url())[0] == 200
+        read_packets(rtsp, 20)
+
+
+@test
+def a_track_that_is_set_up_while_another_plays():
+    with Served() as server, Rtsp(server.port) as early, Rtsp(server.port) as rtsp:
+        play(early, server.url())
+        play(rtsp, server.url(), (0,))
+        read_packets(rtsp, 5, (0,))
+        set_up(rtsp, server.url(), (1,))
+        rtsp.frames.clear()
+        assert rtsp.request('PLAY', server.url(), {'X-Wait': 200})[0] == 200
+        assert not [channel for channel, _ in rtsp.frames if channel in (2, 3)], rtsp.frames
+        read_packets(rtsp, 10)
 
 
 @test

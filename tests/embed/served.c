@@ -7,7 +7,8 @@
 //   /one      A-law alone, shared
 //   /unicast  the same, and not by multicast
 //   /record   takes A-law
-// A GET_PARAMETER of a session makes it tell what its reader has reported of its first track.
+// A GET_PARAMETER of a session makes it tell what its reader has reported of its first track. The
+// answer to a request with the header X-Wait takes so many ms to make.
 #include <stdlib.h>
 
 #include "weir-rtsp.h"
@@ -102,6 +103,18 @@ on_get_parameter (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 }
 
 static void
+on_send_message (
+    GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *message, gpointer unused)
+{
+  gchar *ms = NULL;
+
+  if (ctx->request && gst_rtsp_message_get_type (message) == GST_RTSP_MESSAGE_RESPONSE)
+    gst_rtsp_message_get_header_by_name (ctx->request, "X-Wait", &ms, 0);
+  if (ms)
+    g_usleep (1000 * (gulong) atoi (ms));
+}
+
+static void
 on_closed (GstRTSPClient *client, gpointer unused)
 {
   gchar *reason = weir_client_get_close_reason (client);
@@ -114,6 +127,7 @@ static void
 on_connected (GstRTSPServer *server, GstRTSPClient *client, gpointer unused)
 {
   g_signal_connect (client, "new-session", G_CALLBACK (on_new_session), NULL);
+  g_signal_connect (client, "send-message", G_CALLBACK (on_send_message), NULL);
   g_signal_connect (client, "closed", G_CALLBACK (on_closed), NULL);
   g_signal_connect (client, "get-parameter-request", G_CALLBACK (on_get_parameter), NULL);
 }

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""An RTSP client that knows when things came, by the kernel's clock: what came before what, over
+TCP and over UDP."""
+
+import socket
+import struct
+
+from proc import Rtsp, free_udp_pair
+
+SO_TIMESTAMPNS = 35
+ANCILLARY = socket.CMSG_SPACE(16)
+
+
+def stamp(sock):
+    """From now on the kernel notes when something comes."""
+    sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+
+
+def receive(sock):
+    """What came, and when (ns); 0 in the first moments, when the kernel doesn't note it yet."""
+    data, ancillary, _, _ = sock.recvmsg(65536, ANCILLARY)
+    for level, kind, value in ancillary:
+        if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS:
+            seconds, ns = struct.unpack('@qq', value)
+            return data, seconds * 10**9 + ns
+    return data, 0
+
+
+class Player(Rtsp):
+    """Sets tracks up over 'tcp' or 'udp'; play() tells what came before the answer."""
+
+    def __init__(self, port, url, transport, tracks=(0,)):
+        super().__init__(port)
+        self.url = url
+        self.came = 0
+        self._udp = []
+        stamp(self.socket)
+        assert self.request('DESCRIBE', url)[0] == 200
+        for n in tracks:
+            answer = self.request('SETUP', f'{url}/stream={n}',
+                                  {'Transport': self._transport(transport, n)})
+            assert answer[0] == 200, answer
+
+    def __exit__(self, *_):
+        self.socket.close()
+        for sock in self._udp:
+            sock.close()
+
+    def _transport(self, transport, n):
+        if transport == 'tcp':
+            return f'RTP/AVP/TCP;unicast;interleaved={2 * n}-{2 * n + 1}'
+        pair = free_udp_pair()
+        for sock in pair:
+            sock.settimeout(10)
+            stamp(sock)
+        self._udp += pair
+        port = pair[0].getsockname()[1]
+        return f'RTP/AVP;unicast;client_port={port}-{port + 1}'
+
+    def _more(self):
+        data, self.came = receive(self.socket)
+        if not data:
+            raise ConnectionError('the server closed')
+        self._buffer += data
+
+    def play(self, headers=None):
+        """The answer to PLAY, and what came of the session before it: a list of channels, where the
+        sockets over UDP count as if they were interleaved."""
+        assert not self._buffer, self._buffer[:80]
+        self.frames.clear()
+        answer = self.request('PLAY', self.url, headers)
+        early = [channel for channel, _ in self.frames]
+        answered = self.came
+        assert answered, 'the kernel gives no time'
+        for n, sock in enumerate(self._udp):
+            # One that waits tells when it came. With RTCP it may take long until there is one.
+            sock.settimeout(0.001 if n % 2 else 10)
+            try:
+                early += [n] * (receive(sock)[1] < answered)
+            except TimeoutError:
+                pass
+        return answer, early
+
+    def first(self, n):
+        """The next packet of RTP of a track that was set up over TCP."""
+        while True:
+            channel, packet = self.frame()
+            if channel == 2 * n:
+                return packet
