@@ -653,6 +653,9 @@ void
 weir_fanout_remove (WeirFanout *fanout, WeirReader *reader)
 {
   atomic_store (&reader->gone, true);
+  // A pass may be about to send to it.
+  reader_hold (reader);
+  reader_let_go (reader);
   if (reader->conn)
     weir_conn_unwatch (reader->conn, on_writable, reader);
   pthread_mutex_lock (&fanout->lock);

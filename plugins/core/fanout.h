@@ -220,7 +220,8 @@ bool weir_fanout_plan_again (
 int weir_fanout_add (
     WeirFanout *fanout, WeirReader *reader, unsigned class, const WeirPlan *plan, int64_t now_ns);
 
-// Nothing is sent to it by passes that begin later. What is before it is not due to it any more.
+// Nothing is sent to it when this returns. What is before it is not due to it any more. Not from
+// within a send.
 void weir_fanout_remove (WeirFanout *fanout, WeirReader *reader);
 
 int weir_fanout_set_class (WeirFanout *fanout, WeirReader *reader, unsigned class);

@@ -273,9 +273,8 @@ places_move_on (const WeirFanout *fanout, WeirReader *reader, int64_t now_ns)
 
 // ---- to another place ----
 
-// Keeps all others from serving it, who do that for no longer than some sends take.
-static void
-hold (WeirReader *reader)
+void
+reader_hold (WeirReader *reader)
 {
   while (atomic_flag_test_and_set_explicit (&reader->busy, memory_order_acquire))
     sched_yield ();
@@ -284,7 +283,7 @@ hold (WeirReader *reader)
 static void
 release (WeirFanout *fanout, WeirReader *reader)
 {
-  atomic_flag_clear_explicit (&reader->busy, memory_order_release);
+  reader_let_go (reader);
   if (fanout->workers)
     weir_task_wake (&atomic_load (&reader->shard)->task);
 }
@@ -391,7 +390,7 @@ weir_fanout_set_delay (
 
   if (!is_alone (reader))
     return -EINVAL;
-  hold (reader);
+  reader_hold (reader);
   pthread_mutex_lock (&fanout->lock);
   paused_ns = reader_paused (reader);
   if (delay_ns != reader_delay (reader) || paused_ns) {
@@ -416,7 +415,7 @@ weir_fanout_await (WeirFanout *fanout, WeirReader *reader, int64_t delay_ns, int
 
   if (!is_alone (reader) || delay_ns == WEIR_DELAY_OLDEST)
     return;
-  hold (reader);
+  reader_hold (reader);
   pthread_mutex_lock (&fanout->lock);
   if (window->head == window->tail && !reader_paused (reader)) {
     WeirPlan next = {
@@ -435,7 +434,7 @@ weir_fanout_pause (WeirFanout *fanout, WeirReader *reader, int64_t now_ns)
 {
   if (!is_alone (reader))
     return -EINVAL;
-  hold (reader);
+  reader_hold (reader);
   if (!reader_paused (reader))
     atomic_store_explicit (&reader->paused_ns, now_ns, memory_order_relaxed);
   release (fanout, reader);
@@ -460,7 +459,7 @@ weir_fanout_resume (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, Weir
 
   if (!is_alone (reader))
     return -EINVAL;
-  hold (reader);
+  reader_hold (reader);
   pthread_mutex_lock (&fanout->lock);
   paused_ns = reader_paused (reader);
   if (paused_ns) {
@@ -478,7 +477,7 @@ weir_fanout_resume (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, Weir
 void
 weir_fanout_next (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirPlan *plan)
 {
-  hold (reader);
+  reader_hold (reader);
   pthread_mutex_lock (&fanout->lock);
   if (!reader_paused (reader) && now_ns - reader->begun.made_ns <= PLAN_NS)
     *plan = reader->begun;

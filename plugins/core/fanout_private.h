@@ -207,6 +207,15 @@ int64_t places_edge (const WeirFanout *fanout, const WeirReader *reader, int64_t
 // than that.
 int64_t places_move_on (const WeirFanout *fanout, WeirReader *reader, int64_t now_ns);
 
+// Keeps all others from serving it, who do that for no longer than some sends take.
+void reader_hold (WeirReader *reader);
+
+static inline void
+reader_let_go (WeirReader *reader)
+{
+  atomic_flag_clear_explicit (&reader->busy, memory_order_release);
+}
+
 static inline int64_t
 reader_delay (const WeirReader *reader)
 {

@@ -730,6 +730,6 @@ serve_reader (Pass *pass, WeirReader *reader)
     return pass->now_ns + UDP_RETRY;
   pass->times = reader_times (reader, &pass->settings);
   next_ns = serve (pass, reader);
-  atomic_flag_clear_explicit (&reader->busy, memory_order_release);
+  reader_let_go (reader);
   return next_ns;
 }

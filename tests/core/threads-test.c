@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -548,6 +549,71 @@ everybody_gets_everything (void)
   }
 }
 
+// ---- a removal while the reader is sent something ----
+
+static atomic_bool sending, removed;
+
+// As slow as it takes for who doesn't wait for it to be found out, but for no longer.
+static ssize_t
+slow_sendmsg (int fd, const struct msghdr *msg, int flags)
+{
+  int64_t end_ns = weir_now_ns () + 100 * MS;
+
+  atomic_store (&sending, true);
+  while (!atomic_load (&removed) && weir_now_ns () < end_ns)
+    sched_yield ();
+  atomic_store (&sending, false);
+  return (ssize_t) msg->msg_iov->iov_len;
+}
+
+static int
+slow_sendmmsg (int fd, struct mmsghdr *msgs, unsigned n, int flags)
+{
+  slow_sendmsg (fd, &msgs[0].msg_hdr, flags);
+  return (int) n;
+}
+
+static void *
+send_slowly (void *data)
+{
+  weir_fanout_run (fanout, weir_now_ns ());
+  return NULL;
+}
+
+static void
+nothing_is_sent_after_a_removal (void)
+{
+  static const WeirSendOps ops = { slow_sendmsg, slow_sendmmsg };
+  WeirReader *reader = weir_reader_new_udp ();
+  WeirAddress address = { .v4 = { .sin_family = AF_INET, .sin_port = 9 } };
+  pthread_t pass;
+
+  settings = (WeirFanoutSettings) { .bounds = { 8 << 20, 10000, 2000 * MS, false } };
+  fanout = weir_fanout_new (NULL, &ops, &settings);
+  weir_fanout_set_codec (fanout, WEIR_CODEC_VP8, 0);
+  weir_fanout_start (fanout);
+  weir_reader_set_route (reader, 3, &address);
+  CHECK_INT (weir_fanout_add (fanout, reader, 0, NULL, weir_now_ns ()), 0);
+  // More than is sent at once.
+  for (uint64_t id = 0; id < 300; id++) {
+    CHECK (weir_fanout_begin (fanout));
+    fill (weir_fanout_reserve (fanout, SIZE_OF (id)), id, id % 5 == 4);
+    weir_fanout_commit (fanout, SIZE_OF (id), weir_now_ns ());
+    weir_fanout_end (fanout, weir_now_ns ());
+  }
+  atomic_store (&removed, false);
+  CHECK_INT (pthread_create (&pass, NULL, send_slowly, NULL), 0);
+  while (!atomic_load (&sending))
+    sched_yield ();
+  weir_fanout_remove (fanout, reader);
+  CHECK (!atomic_load (&sending));
+  atomic_store (&removed, true);
+  pthread_join (pass, NULL);
+  weir_fanout_stop (fanout);
+  weir_fanout_free (fanout);
+  weir_reader_unref (reader);
+}
+
 int
 main (void)
 {
@@ -556,5 +622,6 @@ main (void)
   RUN (everybody_gets_everything);
   RUN (everything_changes_while_it_streams);
   RUN (it_stops_and_starts_meanwhile);
+  RUN (nothing_is_sent_after_a_removal);
   return tap_done ();
 }
