@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What comes before and after the answers to PLAY and PAUSE, and what real players make of it."""
+
+import os
+import re
+import shutil
+import struct
+import subprocess
+import time
+
+from arrivals import Player
+from proc import Rtsp
+from proxy import CLIP, Proxy, wait_for_readers
+from tap import Skip, run, test
+
+STARTS = 6
+TRANSPORTS = 'tcp', 'udp'
+TRACKS = 0, 1
+
+
+def stream():
+    """A mount whose clip has one keyframe in 5.3 s, as the configuration has it."""
+    return {'/cam': f'file://{CLIP}'}
+
+
+class Running(Proxy):
+    """The proxy with a stream that has run for a while, as somebody watches."""
+
+    def __init__(self, mounts=None):
+        super().__init__(mounts or stream())
+        self._watcher = Player(self.port, self.url(), 'udp', TRACKS)
+        self._watcher.play()
+        time.sleep(1)
+
+    def __exit__(self, *error):
+        self._watcher.__exit__()
+        super().__exit__(*error)
+
+
+@test
+def the_first_bytes_after_play_are_its_answer():
+    with Running() as proxy:
+        for n in range(20):
+            with Player(proxy.port, proxy.url(), TRANSPORTS[n % 2], TRACKS) as player:
+                answer, before = player.play()
+                assert answer[0] == 200 and not before, (n, answer, before)
+
+
+@test
+def what_comes_first_is_what_the_answer_told():
+    with Running() as proxy:
+        for _ in range(10):
+            with Player(proxy.port, proxy.url(), 'tcp', TRACKS) as player:
+                info = player.play()[0][1]['rtp-info']
+                told = re.search(r'/stream=0;seq=(\d+);rtptime=(\d+)', info)
+                first = struct.unpack('>HI', player.first(0)[2:8])
+                assert first == (int(told[1]), int(told[2])), (info, first)
+
+
+@test
+def nothing_comes_after_the_answer_to_pause():
+    with Running() as proxy:
+        for _ in range(20):
+            with Player(proxy.port, proxy.url(), 'tcp', TRACKS) as player:
+                assert player.play()[0][0] == 200
+                for _ in range(3):
+                    player.first(0)
+                assert player.request('PAUSE', player.url)[0] == 200
+                player.frames.clear()
+                # What comes before this one, came after that one.
+                assert player.request('OPTIONS', player.url)[0] == 200
+                assert not player.frames, [channel for channel, _ in player.frames]
+
+
+def first_in_ffprobe(url, transport):
+    """The flags of the first video packet that ffmpeg's reader gives, and how many there were
+    before a keyframe."""
+    done = subprocess.run(
+        ['ffprobe', '-v', 'error', '-rtsp_transport', transport, '-select_streams', 'v:0',
+         '-show_entries', 'packet=flags', '-of', 'csv=p=0', '-read_intervals', '%+#1', url],
+        capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@test
+def ffmpeg_gets_a_keyframe_first():
+    if not shutil.which('ffprobe'):
+        raise Skip('no ffprobe command')
+    with Running() as proxy:
+        for transport in TRANSPORTS:
+            for n in range(STARTS):
+                flags = first_in_ffprobe(proxy.url(), transport)
+                assert flags.startswith('K'), (transport, n, flags)
+
+
+@test
+def rtspsrc_gets_a_keyframe_first():
+    if not shutil.which('gst-launch-1.0'):
+        raise Skip('no gst-launch-1.0 command')
+    with Running() as proxy:
+        for transport in TRANSPORTS:
+            for n in range(STARTS):
+                done = subprocess.run(
+                    ['gst-launch-1.0', '-v', 'rtspsrc', f'location={proxy.url()}',
+                     f'protocols={transport}', 'latency=0', '!', 'application/x-rtp,media=video',
+                     '!', 'rtph264depay', '!', 'fakesink', 'num-buffers=1', 'silent=false'],
+                    capture_output=True, text=True, timeout=30, check=False)
+                first = re.search(r'chain +\*+ .*flags: .*', done.stdout)
+                assert first, (transport, n, done.stdout, done.stderr)
+                assert 'delta-unit' not in first[0], (transport, n, first[0])
+
+
+if __name__ == '__main__':
+    run()
