@@ -23,11 +23,13 @@ look_for_join (CacheReader *self, gint64 from)
 static void
 go_to (CacheReader *self, gint64 position)
 {
-  gint64 join = weir_cache_index_join_before (index_of (self), position);
+  gint64 join;
 
+  position = MAX (position, oldest (self));
+  join = weir_cache_index_join_before (index_of (self), position);
   self->cursor = join;
   self->find_join = FALSE;
-  if (join == WEIR_CACHE_NO_POSITION)
+  if (join == WEIR_CACHE_NO_POSITION || join < oldest (self))
     look_for_join (self, MIN (position, index_of (self)->head));
 }
 
@@ -55,8 +57,8 @@ cache_place_at_time (CacheReader *self, gint64 time)
 {
   const WeirCacheIndex *index = index_of (self);
 
-  if (time < weir_cache_index_at (index, index->tail)->time_ns) {
-    look_for_join (self, index->tail);
+  if (time < weir_cache_index_at (index, oldest (self))->time_ns) {
+    look_for_join (self, oldest (self));
     note_miss (self, time, 0);
   } else if (time > newest (index)->end_ns) {
     go_live (self);
@@ -102,7 +104,7 @@ go_back (CacheReader *self, const CacheSettings *settings)
 {
   const WeirCacheIndex *index = index_of (self);
 
-  if (index->tail > self->window->flushed
+  if (index->tail > self->window->flushed && index->tail == oldest (self)
       && clock_now () - weir_cache_index_at (index, index->tail)->arrival_ns
              < (gint64) settings->delay)
     go_to (self, place_in_short_window (self, settings));
@@ -115,16 +117,16 @@ cache_place_take (CacheReader *self, const CacheSettings *settings)
 {
   const WeirCacheIndex *index = index_of (self);
 
-  if (index->head == index->tail && settings->start == CACHE_START_POSITION)
+  if (has_nothing (self) && settings->start == CACHE_START_POSITION)
     return;
   self->delay_limit = -1;
   cache_reader_shift (self, (gint64) settings->delay);
-  if (index->head == index->tail)
+  if (has_nothing (self))
     self->cursor = index->head;
   else if (settings->start == CACHE_START_POSITION)
     cache_place_at_time (self, (gint64) settings->position);
   else if (settings->start == CACHE_START_OLDEST)
-    look_for_join (self, index->tail);
+    look_for_join (self, oldest (self));
   else if (settings->start == CACHE_START_JOIN_POINT)
     go_to (self, index->head);
   else if (settings->delay > 0)

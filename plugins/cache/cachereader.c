@@ -48,7 +48,7 @@ cache_reader_look (CacheReader *self)
 void
 cache_reader_shift (CacheReader *self, gint64 late)
 {
-  if (self->shifts)
+  if (self->at_cache)
     gst_pad_set_offset (self->pad, late);
 }
 
@@ -340,10 +340,10 @@ on_linked (GstPad *pad, GstPad *peer, CacheReader *self)
 }
 
 void
-cache_reader_init (CacheReader *self, GstElement *element, GstPad *pad, gboolean shifts)
+cache_reader_init (CacheReader *self, GstElement *element, GstPad *pad, gboolean at_cache)
 {
   self->element = element;
-  self->shifts = shifts;
+  self->at_cache = at_cache;
   self->pad = pad;
   g_signal_connect (pad, "linked", G_CALLBACK (on_linked), self);
 }

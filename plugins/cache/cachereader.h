@@ -38,7 +38,7 @@ typedef struct {
 typedef struct {
   GstElement *element;
   GstPad *pad;
-  gboolean shifts;     // what leaves later has a later running time
+  gboolean at_cache;   // goes by the clock of the cache's pipeline
   CacheWindow *window; // a reference, from open to close; both locks to write it
 
   CacheSettings settings; // the pad's object lock
@@ -67,8 +67,8 @@ typedef struct {
   CacheReaderCounts counts;
 } CacheReader;
 
-// `shifts`: what follows the pad goes by the clock of the cache's pipeline.
-void cache_reader_init (CacheReader *reader, GstElement *element, GstPad *pad, gboolean shifts);
+// `at_cache`: it is a pad of the cache, so what follows goes by the clock of the cache's pipeline.
+void cache_reader_init (CacheReader *reader, GstElement *element, GstPad *pad, gboolean at_cache);
 
 // With the window it reads from, and without. The pad isn't active.
 void cache_reader_open (CacheReader *reader, CacheWindow *window);

@@ -20,6 +20,21 @@ newest (const WeirCacheIndex *index)
   return index->head > index->tail ? weir_cache_index_at (index, index->head - 1) : NULL;
 }
 
+// Where what this reader may have begins. In the pipeline of the cache, what came from the cache of
+// this name before it has times of the past.
+static inline gint64
+oldest (const CacheReader *self)
+{
+  return self->at_cache ? MAX (self->window->claimed, index_of (self)->tail)
+                        : index_of (self)->tail;
+}
+
+static inline gboolean
+has_nothing (const CacheReader *self)
+{
+  return oldest (self) == index_of (self)->head;
+}
+
 // By the clock of the system, as everything is that comes in and is delayed.
 static inline gint64
 clock_now (void)

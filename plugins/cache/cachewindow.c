@@ -301,6 +301,7 @@ cache_window_claim (CacheWindow *window, GstPad *pad, const CacheBounds *bounds,
   if (ok) {
     window->writer = gst_object_ref (pad);
     window->discont = TRUE;
+    window->claimed = window->index.head;
     window->counts.publishers++;
     window->spill = file;
     window->policy = policy;

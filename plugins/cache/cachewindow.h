@@ -63,6 +63,7 @@ typedef struct {
   guint64 max_bytes; // in memory, but for what is read from the file
   gint64 in_memory;  // the first entry that isn't in the file
   guint64 bytes_in_memory;
+  gint64 claimed;             // what comes from who writes begins here
   gint64 flushed;             // who is before this position goes on there, and has missed nothing
   GstPad *writer;             // where it comes in, a reference; NULL: nobody writes
   gboolean discont;           // the next data does not go on from the last

@@ -9,9 +9,8 @@ static gboolean
 holds (CacheReader *self, gint64 time)
 {
   CacheWindow *window = cache_reader_lock (self);
-  const WeirCacheEntry *last = window ? newest (&window->index) : NULL;
-  const gboolean ok = last && time <= last->end_ns
-                      && time >= weir_cache_index_at (&window->index, window->index.tail)->time_ns;
+  const gboolean ok = window && !has_nothing (self) && time <= newest (&window->index)->end_ns
+                      && time >= weir_cache_index_at (&window->index, oldest (self))->time_ns;
 
   cache_reader_unlock (window);
   return ok;
@@ -37,7 +36,7 @@ go_to_time (CacheReader *self, gint64 time)
   const gint64 delay = (gint64) cache_reader_settings (self).delay;
   CacheWindow *window = cache_reader_lock (self);
 
-  if (window && newest (&window->index)) {
+  if (window && !has_nothing (self)) {
     self->miss = (CacheMiss) { 0 };
     self->delay_limit = -1;
     cache_place_at_time (self, time);
@@ -105,13 +104,12 @@ cache_reader_ask_for_key (CacheReader *self, const GstEvent *event)
 static void
 answer (CacheReader *self, GstQuery *query, const CacheWindow *window)
 {
-  const WeirCacheEntry *last = newest (&window->index);
-
   if (GST_QUERY_TYPE (query) == GST_QUERY_POSITION)
     gst_query_set_position (query, GST_FORMAT_TIME, self->next_time);
-  else if (last)
+  else if (!has_nothing (self))
     gst_query_set_seeking (query, GST_FORMAT_TIME, TRUE,
-        weir_cache_index_at (&window->index, window->index.tail)->time_ns, last->end_ns);
+        weir_cache_index_at (&window->index, oldest (self))->time_ns,
+        newest (&window->index)->end_ns);
   else
     gst_query_set_seeking (query, GST_FORMAT_TIME, FALSE, -1, -1);
 }

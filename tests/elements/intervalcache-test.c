@@ -1143,6 +1143,43 @@ test_seek_and_a_new_start (void)
   end (p, NULL);
 }
 
+// The first that comes to a pad that begins there.
+static void
+expect_first (GstHarness *p, const gchar *start, guint64 delay, guint first)
+{
+  GstHarness *h = add_pad (p, start, delay);
+
+  if (delay > 0)
+    move_clock ();
+  expect_discont (h, first, TRUE);
+  remove_pad (p, h);
+}
+
+// While another pipeline reads the channel, what came before stays. It is of another running time
+// than that of the cache's pads.
+static void
+test_pads_after_a_new_start (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "channel", "again", NULL);
+  GstHarness *r = make_reader ("channel", "again", "start", 2, NULL);
+
+  push_frames (p, 0, 30, 10);
+  gst_harness_play (r);
+  expect (r, 0);
+  gst_element_set_state (p->element, GST_STATE_READY);
+  gst_element_set_state (p->element, GST_STATE_PLAYING);
+  push_frames (p, 31, 1, 100);
+  push_frames (p, 40, 10, 10);
+  for (guint i = 1; i < 30; i++)
+    expect (r, i);
+  expect (r, 31);
+  expect_first (p, "oldest", 0, 40);
+  expect_first (p, "join-point", 0, 40);
+  expect_first (p, "position", 0, 40);
+  expect_first (p, "live", 15 * FRAME, 40);
+  end (p, r);
+}
+
 static GstElement *
 add_sink (GstElement *pipeline, GstElement *cache)
 {
@@ -1418,6 +1455,7 @@ static const Test tests[] = {
   { "clock-jump", test_clock_jump },
   { "seek", test_seek },
   { "seek-of-a-pad", test_seek_of_a_pad },
+  { "pads-after-a-new-start", test_pads_after_a_new_start },
   { "seek-and-a-new-start", test_seek_and_a_new_start },
   { "seek-leaves-the-others-alone", test_seek_leaves_the_others_alone },
   { "asks-for-a-key-picture", test_asks_for_a_key_picture },
