@@ -6,6 +6,7 @@
 
 #include "config.h"
 #include "pull.h"
+#include "sdp.h"
 
 #include <gst/rtsp/rtsp.h>
 #include <string.h>
@@ -64,20 +65,19 @@ static gboolean
 on_select_stream (GstElement *src, guint id, GstCaps *caps, gpointer data)
 {
   RtspPull *self = data;
-  GstStructure *s = gst_caps_get_structure (caps, 0);
   gboolean take;
 
-  take = gst_structure_has_field_typed (s, "clock-rate", G_TYPE_INT)
-         && gst_structure_has_field_typed (s, "encoding-name", G_TYPE_STRING);
+  caps = gst_caps_copy (caps);
+  gst_structure_set_name (gst_caps_get_structure (caps, 0), "application/x-rtp");
+  take = sdp_complete_caps (caps);
   g_mutex_lock (&self->lock);
   take = take && self->caps->len < RELAY_MAX_TRACKS;
   if (take) {
-    caps = gst_caps_copy (caps);
-    gst_structure_set_name (gst_caps_get_structure (caps, 0), "application/x-rtp");
-    g_ptr_array_add (self->caps, caps);
+    g_ptr_array_add (self->caps, gst_caps_ref (caps));
     g_array_append_val (self->stream_ids, id);
   }
   g_mutex_unlock (&self->lock);
+  gst_caps_unref (caps);
   return take;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "sdp.h"
 
+#include <gst/rtp/rtp.h>
 #include <gst/sdp/sdp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,25 @@ rtp_stream_free (gpointer data)
   g_free (stream);
 }
 
+gboolean
+sdp_complete_caps (GstCaps *caps)
+{
+  GstStructure *s = gst_caps_get_structure (caps, 0);
+  const GstRTPPayloadInfo *info;
+  gint payload;
+
+  if (!gst_structure_has_field_typed (s, "encoding-name", G_TYPE_STRING)
+      && gst_structure_get_int (s, "payload", &payload) && payload >= 0 && payload < 96
+      && (info = gst_rtp_payload_info_for_pt ((guint8) payload))) {
+    gst_structure_set (s, "encoding-name", G_TYPE_STRING, info->encoding_name, "clock-rate",
+        G_TYPE_INT, (gint) info->clock_rate, NULL);
+    if (info->encoding_parameters)
+      gst_structure_set (s, "encoding-params", G_TYPE_STRING, info->encoding_parameters, NULL);
+  }
+  return gst_structure_has_field_typed (s, "clock-rate", G_TYPE_INT)
+         && gst_structure_has_field_typed (s, "encoding-name", G_TYPE_STRING);
+}
+
 // The caps of a track's first format; NULL if it is no RTP that can be relayed.
 static GstCaps *
 media_caps (const GstSDPMessage *sdp, const GstSDPMedia *media)
@@ -49,9 +69,7 @@ media_caps (const GstSDPMessage *sdp, const GstSDPMedia *media)
   gst_sdp_message_attributes_to_caps (sdp, caps);
   gst_sdp_media_attributes_to_caps (media, caps);
   gst_structure_set_name (gst_caps_get_structure (caps, 0), "application/x-rtp");
-  if (!gst_structure_has_field_typed (gst_caps_get_structure (caps, 0), "clock-rate", G_TYPE_INT)
-      || !gst_structure_has_field_typed (
-          gst_caps_get_structure (caps, 0), "encoding-name", G_TYPE_STRING))
+  if (!sdp_complete_caps (caps))
     gst_clear_caps (&caps);
   return caps;
 }
@@ -128,7 +146,9 @@ read_streams (const GstSDPMessage *sdp, const gchar *iface, GError **error)
   }
   if (streams->len == 0) {
     g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS,
-        "it describes no track that can be relayed (m=video PORT RTP/AVP ..., with an a=rtpmap)");
+        "it describes no track that can be relayed (m=video PORT RTP/AVP ..., with an a=rtpmap "
+        "from "
+        "payload type 96 on)");
     g_ptr_array_unref (streams);
     return NULL;
   }

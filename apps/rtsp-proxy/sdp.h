@@ -18,3 +18,7 @@ void rtp_stream_free (gpointer stream);
 // The streams in a file, of RtpStream; or NULL, and an error that says what is wrong. `iface` may
 // be NULL.
 GPtrArray *sdp_read (const gchar *path, const gchar *iface, GError **error);
+
+// What a track's caps don't say of a static payload type (RFC 3551), which needs no a=rtpmap.
+// FALSE: it is not known what the track is.
+gboolean sdp_complete_caps (GstCaps *caps);

@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 from control import Watch
-from proc import Proc, free_udp_pair
+from proc import Proc, Rtsp, free_udp_pair
 from proxy import CLIP, QUICK, Proxy, Read, matches, wait_for_readers, wait_until
+from scripted import Server
 from tap import Skip, run, test
 
 GROUP = '239.255.77.1'
@@ -233,6 +234,77 @@ def the_tracks_of_an_sdp_file_come_through_in_step():
         check_smooth(read, ('video', 'audio'))
         for track in read['readers'][0]['tracks'].values():
             assert track['sender_reports'] > 0, track
+
+
+STATIC = {0: 'm=video {} RTP/AVP 32\r\n', 1: 'm=audio {} RTP/AVP 14\r\n'}
+
+
+def static_packet(track, number):
+    """MPEG-1 or -2 video, or MPEG audio, in a payload type that needs no description."""
+    step, head = ((3600, bytes(4)), (2160, bytes(4)))[track]
+    return struct.pack('>BBHII', 0x80, 0x80 | (32, 14)[track], number, number * step, 7 + track) \
+        + head + bytes([number % 256]) * 60
+
+
+def check_static(proxy):
+    """Both tracks are described, and come through as they were sent."""
+    with Rtsp(proxy.port) as rtsp:
+        sdp = rtsp.request('DESCRIBE', proxy.url())[2].decode()
+    assert 'a=rtpmap:32 MPV/90000' in sdp and 'a=rtpmap:14 MPA/90000' in sdp, sdp
+    with Watch(proxy) as reader:
+        got = {0: [], 2: []}
+        while min(map(len, got.values())) < 20:
+            channel, packet = reader.frame()
+            got.get(channel, []).append(packet)
+    for channel, packets in got.items():
+        for packet in packets:
+            number = packet[16]
+            sent = static_packet(channel // 2, number)
+            assert packet[:2] == sent[:2] and packet[12:] == sent[12:], (channel, packet)
+
+
+@test
+def static_payload_types_are_known_without_a_description():
+    """an RTSP upstream's tracks of static payload types need no rtpmap"""
+    def play(session):
+        number = 0
+        while not session.left.wait(0.02):
+            for track in STATIC:
+                session.send(track, static_packet(track, number))
+            number += 1
+
+    sdp = {track: f'{line.format(0)}a=control:track{track}\r\n' for track, line in STATIC.items()}
+    with Server(play, tracks=(0, 1), sdp=sdp) as server, \
+            Proxy({'/cam': {'upstream': server.url, 'transport': 'tcp'}}) as proxy:
+        check_static(proxy)
+
+
+@test
+def static_payload_types_of_an_sdp_file_are_known():
+    """nor do those of an SDP file"""
+    ports, over = (free_port_pair(), free_port_pair()), threading.Event()
+
+    def send():
+        number = 0
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            while not over.wait(0.02):
+                for track, port in enumerate(ports):
+                    sender.sendto(static_packet(track, number), ('127.0.0.1', port))
+                number += 1
+
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, 'session.sdp')
+        with open(path, 'w', encoding='ascii') as file:
+            file.write('v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n')
+            file.writelines(line.format(port) for port, line in zip(ports, STATIC.values()))
+        with pulled(f'sdp://{path}', *ports) as proxy:
+            sending = threading.Thread(target=send)
+            sending.start()
+            try:
+                check_static(proxy)
+            finally:
+                over.set()
+                sending.join()
 
 
 @test

@@ -92,7 +92,7 @@ class Session:
         if method in self.server.deaf_to:
             return
         if method == 'DESCRIBE':
-            tracks = ''.join(SDP[track] for track in self.server.tracks)
+            tracks = ''.join(self.server.sdp[track] for track in self.server.tracks)
             self._answer(cseq, f'Content-Base: {uri}/', 'Content-Type: application/sdp',
                          body=f'v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=x\r\nt=0 0\r\n{tracks}')
         elif method == 'SETUP':
@@ -153,10 +153,10 @@ class Server:
     `mangle` makes of a method and the answer to it is sent instead."""
 
     def __init__(self, play=None, tracks=(VIDEO,), early=None, late=None, deaf_to=(),
-                 timeout=60, mangle=None):
+                 timeout=60, mangle=None, sdp=SDP):
         self.play = play or (lambda session: None)
         self.tracks, self.early, self.late, self.deaf_to = tracks, early, late, deaf_to
-        self.timeout, self.mangle = timeout, mangle
+        self.timeout, self.mangle, self.sdp = timeout, mangle, sdp
         self.sessions = []
         self._socket = socket.create_server(('127.0.0.1', 0))
         self.url = f'rtsp://127.0.0.1:{self._socket.getsockname()[1]}/s'
