@@ -372,9 +372,23 @@ check_elements (const GPtrArray *chain, GError **error)
   return TRUE;
 }
 
+static gchar *
+dup_files (const GPtrArray *chain)
+{
+  GString *files = g_string_new (NULL);
+
+  for (guint i = 0; i < chain->len; i++) {
+    const StageFile *file = stage_get_file (g_ptr_array_index (chain, i));
+
+    g_string_append_printf (files, "%s %s\n", file->name, file->sum);
+  }
+  return g_string_free (files, FALSE);
+}
+
 // With everything chosen that can be.
 static gboolean
-check_choices (StageSet *set, const GPtrArray *stages, GHashTable *choices, GError **error)
+check_choices (
+    StageSet *set, const GPtrArray *stages, GHashTable *choices, gchar **files, GError **error)
 {
   GHashTable *seen = g_hash_table_new (g_str_hash, g_str_equal);
   GPtrArray *names = dup_chosen_names (choices), *all = ref_stages (stages), *chain = NULL;
@@ -388,6 +402,8 @@ check_choices (StageSet *set, const GPtrArray *stages, GHashTable *choices, GErr
   if (ok)
     chain = make_chain (set, all, error);
   ok = chain && check_elements (chain, error);
+  if (ok && files)
+    *files = dup_files (chain);
   g_clear_pointer (&chain, g_ptr_array_unref);
   g_hash_table_unref (seen);
   g_ptr_array_unref (names);
@@ -396,14 +412,15 @@ check_choices (StageSet *set, const GPtrArray *stages, GHashTable *choices, GErr
 }
 
 gboolean
-choice_check (StageSet *set, const GPtrArray *stages, GHashTable *choices, GError **error)
+choice_check (
+    StageSet *set, const GPtrArray *stages, GHashTable *choices, gchar **files, GError **error)
 {
   GPtrArray *chain = make_chain (set, stages, error);
 
   if (!chain)
     return FALSE;
   g_ptr_array_unref (chain);
-  return check_choices (set, stages, choices, error);
+  return check_choices (set, stages, choices, files, error);
 }
 
 /* The chain */

@@ -12,7 +12,10 @@
 // names of stages, of the pipeline or to be put behind it, to the parameters that a URL may set
 // (NULL-terminated), and may be NULL. FALSE and an error for what can never work: what does not
 // fit, what is unknown, elements that are missing. Costs a millisecond or less for each new text.
-gboolean choice_check (StageSet *set, const GPtrArray *stages, GHashTable *choices, GError **error);
+// `files`, unless it is NULL, becomes the names and sums of all stage files that a chain can be
+// made of, those that decode too; to be freed.
+gboolean choice_check (
+    StageSet *set, const GPtrArray *stages, GHashTable *choices, gchar **files, GError **error);
 
 // The chain of a URL; `query` is what stands behind its question mark, or NULL. It gives Stages,
 // decoding put in where frames are needed. An error for what is undeclared, out of range, twice

@@ -83,6 +83,7 @@ mount_config_unref (MountConfig *self)
   g_free (self->path);
   g_free (self->slate);
   g_free (self->cache.spill);
+  g_free (self->stage_files);
   g_strfreev (self->upstreams);
   g_ptr_array_unref (self->pulls);
   g_ptr_array_unref (self->pipeline);

@@ -42,6 +42,7 @@ typedef struct {
   GPtrArray *pipeline; // of MountStep; none: pull alone
   StageSet *stage_set; // where `stages` are from; NULL before they are made
   GPtrArray *stages;   // of Stage: what `pipeline` says, with the upstream in pull
+  gchar *stage_files;  // what all its chains are made of; see choice_check()
   GHashTable *choices; // stage -> GStrv: the parameters that a URL may set
   guint max_presentations;
   guint interval_ms; // 0: the upstream is live

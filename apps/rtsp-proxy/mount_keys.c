@@ -262,23 +262,11 @@ equal_steps (const MountStep *a, const MountStep *b)
   return TRUE;
 }
 
-// Of the same names: are they of the same files?
-static gboolean
-equal_stages (const GPtrArray *x, const GPtrArray *y)
-{
-  for (guint i = 0; x && y && i < MIN (x->len, y->len); i++) {
-    if (!g_str_equal (stage_get_file (g_ptr_array_index (x, i))->sum,
-            stage_get_file (g_ptr_array_index (y, i))->sum))
-      return FALSE;
-  }
-  return TRUE;
-}
-
 static gboolean
 equal_pipelines (gconstpointer a, gconstpointer b)
 {
-  const GPtrArray *x = ((const MountConfig *) a)->pipeline;
-  const GPtrArray *y = ((const MountConfig *) b)->pipeline;
+  const MountConfig *from = a, *to = b;
+  const GPtrArray *x = from->pipeline, *y = to->pipeline;
 
   if (x->len != y->len)
     return FALSE;
@@ -286,7 +274,7 @@ equal_pipelines (gconstpointer a, gconstpointer b)
     if (!equal_steps (g_ptr_array_index (x, i), g_ptr_array_index (y, i)))
       return FALSE;
   }
-  return equal_stages (((const MountConfig *) a)->stages, ((const MountConfig *) b)->stages);
+  return !g_strcmp0 (from->stage_files, to->stage_files);
 }
 
 static void

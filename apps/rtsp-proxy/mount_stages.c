@@ -81,7 +81,7 @@ mount_stages_make (MountConfig *config, StageSet *set, guint *line, guint *colum
   }
   for (guint i = 0; !wrong && i < config->pipeline->len; i++)
     wrong = add_step (config, g_ptr_array_index (config->pipeline, i), line, column);
-  if (!wrong && !choice_check (set, config->stages, config->choices, &error))
+  if (!wrong && !choice_check (set, config->stages, config->choices, &config->stage_files, &error))
     wrong = take_message (error);
   return wrong;
 }

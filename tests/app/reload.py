@@ -81,6 +81,38 @@ def a_stage_whose_file_changed_is_taken_and_readers_stay():
 
 
 @test
+def each_stage_that_a_mount_can_have_is_watched():
+    """a file is taken that only a choice names, or that decodes for another stage"""
+    with tempfile.TemporaryDirectory() as folder:
+        def write(name, text):
+            with open(os.path.join(folder, f'{name}.launch'), 'w', encoding='utf-8') as file:
+                file.write(text)
+
+        def chosen(text):
+            write('mine', STAGE.replace('---\n', '---\nparameters: {n: {type: integer, default: 1}}\n',
+                                        1) + text)
+
+        def decode(text):
+            write('decode', '---\nsummary: of this test\nmedia: video\ntakes: rtp\ngives: raw\n'
+                  f'---\nrtph264depay ! h264parse ! openh264dec {text}\n')
+
+        mounts = {'/chosen': clip(choices={'mine': ['n']}),
+                  '/decoded': clip(pipeline=['pull', 'transcode']), '/other': clip()}
+        chosen('identity datarate={n}')
+        decode('')
+        with Controlled(mounts, stages=folder) as proxy, Watch(proxy, '/chosen?n=2') as reader:
+            text = config(mounts, stages=folder)
+            assert proxy.hang_up(text) == 'reloaded: 0 mounts changed, 3 not'
+            chosen('identity ! identity datarate={n}')
+            assert proxy.hang_up(text) == 'reloaded: 1 mounts changed, 2 not'
+            proxy.wait_for_line(r' mount /chosen\?n=2 switched to its new pipeline$')
+            reader.take(200)
+            decode('! identity')
+            assert proxy.hang_up(text) == 'reloaded: 1 mounts changed, 2 not'
+            proxy.wait_for_line(r' mount /decoded changed$')
+
+
+@test
 def a_wrong_file_changes_nothing():
     with Controlled({'/cam': clip()}) as proxy, Watch(proxy) as reader:
         good = config({'/cam': clip(), '/b': clip()})

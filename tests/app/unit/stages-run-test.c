@@ -375,7 +375,7 @@ a_missing_element_is_named_with_its_package (void)
   stages = g_ptr_array_new_with_free_func ((GDestroyNotify) stage_unref);
   g_ptr_array_add (stages, stage_new (set, "pull", NULL));
   g_ptr_array_add (stages, stage);
-  g_assert_false (choice_check (set, stages, NULL, &error));
+  g_assert_false (choice_check (set, stages, NULL, NULL, &error));
   g_assert_nonnull (strstr (error->message, "gstreamer1.0-plugins-ugly"));
   g_clear_error (&error);
   g_ptr_array_unref (stages);
@@ -621,7 +621,7 @@ run_sample (void)
   g_ptr_array_add (stages, stage_new (set, "colours", NULL));
   g_ptr_array_add (stages, stage_new (set, "transcode", NULL));
   g_hash_table_insert (choices, (gpointer) "colours", (gpointer) colours);
-  g_assert_true (choice_check (set, stages, choices, &error));
+  g_assert_true (choice_check (set, stages, choices, NULL, &error));
   g_assert_no_error (error);
   chain = choice_make_chain (set, stages, choices, "strength=0", &error);
   g_assert_no_error (error);

@@ -524,7 +524,7 @@ check_refused (Fixture *f, const gchar *expected)
 {
   GError *error = NULL;
 
-  g_assert_false (choice_check (f->set, f->stages, f->choices, &error));
+  g_assert_false (choice_check (f->set, f->stages, f->choices, NULL, &error));
   g_assert_cmpstr (error->message, ==, expected);
   g_error_free (error);
 }
@@ -550,9 +550,9 @@ a_pipeline_has_to_fit (Fixture *f, gconstpointer unused)
 
   if (skip_without_encoder ())
     return;
-  g_assert_true (choice_check (f->set, f->stages, f->choices, &error));
+  g_assert_true (choice_check (f->set, f->stages, f->choices, NULL, &error));
   g_assert_no_error (error);
-  g_assert_true (choice_check (f->set, f->stages, NULL, &error));
+  g_assert_true (choice_check (f->set, f->stages, NULL, NULL, &error));
 
   add (f, "pull");
   check_refused (f, "stage pull: it is there twice");
@@ -561,12 +561,12 @@ a_pipeline_has_to_fit (Fixture *f, gconstpointer unused)
   add (f, "restamp");
   check_refused (f, "stage restamp: it takes rtp, which decode before it does not give");
   g_ptr_array_set_size (f->stages, 2);
-  g_assert_false (choice_check (f->set, f->stages, NULL, &error));
+  g_assert_false (choice_check (f->set, f->stages, NULL, NULL, &error));
   g_assert_cmpstr (error->message, ==,
       "stage decode: it gives raw video, and no stage behind it makes rtp of that");
   g_clear_error (&error);
   add (f, "transcode");
-  g_assert_true (choice_check (f->set, f->stages, NULL, &error));
+  g_assert_true (choice_check (f->set, f->stages, NULL, NULL, &error));
   check (f, NULL, "pull ! decode ! transcode(rate=600000,size=640x360)"); // not two of them
   g_ptr_array_set_size (f->stages, 0);
   check_refused (f, "a pipeline begins with a source, like pull");
