@@ -5,6 +5,7 @@
 // frame began, so that the longest track would have a timestamp twice.
 
 #include "tracks.h"
+#include "ts_guard.h"
 
 typedef struct {
   const PullContext *context;
@@ -106,6 +107,15 @@ on_stream (GstPad *pad, GstPadProbeInfo *info, gpointer stream)
 }
 
 static void
+on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, gpointer data)
+{
+  GstElementFactory *factory = gst_element_get_factory (element);
+
+  if (factory && g_str_equal (GST_OBJECT_NAME (factory), "tsdemux"))
+    ts_guard_add (element);
+}
+
+static void
 on_pad_added (GstElement *parsebin, GstPad *pad, gpointer data)
 {
   Stream *stream = g_new0 (Stream, 1);
@@ -185,6 +195,7 @@ file_pull_new (const PullContext *context, GError **error)
   self->pipeline = pipeline = gst_pipeline_new (NULL);
   self->tracks = tracks_new (context, pipeline, TRACKS_PACED);
   g_object_set_data_full (G_OBJECT (pipeline), "pull", self, pull_free);
+  g_signal_connect (pipeline, "deep-element-added", G_CALLBACK (on_element_added), NULL);
   gst_bin_add_many (GST_BIN (pipeline), source, parse, NULL);
   gst_element_link (source, parse);
   g_signal_connect (parse, "pad-added", G_CALLBACK (on_pad_added), self);

@@ -3,6 +3,7 @@
 
 #include "pull.h"
 #include "tracks.h"
+#include "ts_guard.h"
 
 typedef struct _File File;
 
@@ -389,6 +390,8 @@ add_demuxer (File *self, GstPad *pad, const gchar *name)
     g_free (missing);
     return;
   }
+  if (g_str_equal (name, "tsdemux"))
+    ts_guard_add (demuxer);
   g_signal_connect (demuxer, "pad-added", G_CALLBACK (on_pad_added), self);
   g_signal_connect (demuxer, "no-more-pads", G_CALLBACK (on_no_more_pads), self);
   join (self, pad, demuxer);

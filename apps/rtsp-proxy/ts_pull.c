@@ -5,6 +5,7 @@
 
 #include "rtp.h"
 #include "tracks.h"
+#include "ts_guard.h"
 #include "udp_input.h"
 
 #define TS_PACKET 188
@@ -134,6 +135,7 @@ begin_chain (TsPull *self, GstPad *source, GError **error)
   if (!make_chain (self, error))
     return FALSE;
   demux = self->chain[self->n_chain - 1];
+  ts_guard_add (demux);
   g_signal_connect (demux, "pad-added", G_CALLBACK (on_pad_added), self);
   g_signal_connect (demux, "pad-removed", G_CALLBACK (on_pad_removed), self);
   g_signal_connect (demux, "no-more-pads", G_CALLBACK (on_no_more_pads), self);
