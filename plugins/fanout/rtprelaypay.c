@@ -212,7 +212,7 @@ note_packet (WeirRtpRelayPay *self, GstBuffer *buffer)
         gst_segment_to_running_time (&self->segment, GST_FORMAT_TIME, GST_BUFFER_PTS (buffer));
   GST_OBJECT_UNLOCK (self);
 
-  if (self->held_caps || !g_queue_is_empty (&self->held_events))
+  if (self->held_caps)
     release_held (self, &rtp);
   return TRUE;
 }
@@ -264,6 +264,7 @@ weir_rtp_relay_pay_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
 {
   WeirRtpRelayPay *self = WEIR_RTP_RELAY_PAY (parent);
   GstCaps *caps;
+  gboolean ok;
 
   switch (GST_EVENT_TYPE (event)) {
     case GST_EVENT_CAPS:
@@ -271,7 +272,10 @@ weir_rtp_relay_pay_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
       if (caps_are_complete (caps)) {
         gst_clear_caps (&self->held_caps);
         take_caps (self, caps);
-        break;
+        ok = gst_pad_event_default (pad, parent, event);
+        // Before what comes now, not after it with the next packet.
+        release_held (self, NULL);
+        return ok;
       }
       gst_caps_replace (&self->held_caps, caps);
       gst_event_unref (event);

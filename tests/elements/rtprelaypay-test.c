@@ -148,6 +148,38 @@ test_keeps_caps_it_is_given (void)
   gst_harness_teardown (h);
 }
 
+static GstEvent *
+make_segment (GstClockTime start)
+{
+  GstSegment segment;
+
+  gst_segment_init (&segment, GST_FORMAT_TIME);
+  segment.start = segment.time = start;
+  return gst_event_new_segment (&segment);
+}
+
+// What was held for caps goes when they are there, before what comes later.
+static void
+test_keeps_the_order_of_events (void)
+{
+  GstHarness *h = make_harness ("application/x-rtp,media=video");
+  GstCaps *caps = gst_caps_from_string ("application/x-rtp,media=video,clock-rate=90000,"
+                                        "encoding-name=H264,payload=99,ssrc=(uint)5");
+  GstEvent *event;
+  const GstSegment *segment;
+
+  g_assert_true (gst_harness_push_event (h, make_segment (GST_SECOND)));
+  g_assert_true (gst_harness_push_event (h, gst_event_new_caps (caps)));
+  g_assert_true (gst_harness_push_event (h, make_segment (2 * GST_SECOND)));
+  g_assert_cmpint (gst_harness_push (h, make_packet (99, 1, 2, 5)), ==, GST_FLOW_OK);
+  event = gst_pad_get_sticky_event (h->sinkpad, GST_EVENT_SEGMENT, 0);
+  gst_event_parse_segment (event, &segment);
+  g_assert_cmpuint (segment->start, ==, 2 * GST_SECOND);
+  gst_event_unref (event);
+  gst_caps_unref (caps);
+  gst_harness_teardown (h);
+}
+
 static void
 test_drops_what_is_not_rtp (void)
 {
@@ -230,6 +262,7 @@ main (int argc, char **argv)
   g_test_add_func ("/rtprelaypay/tells-the-last-packet", test_tells_the_last_packet);
   g_test_add_func ("/rtprelaypay/completes-caps", test_completes_caps);
   g_test_add_func ("/rtprelaypay/keeps-caps-it-is-given", test_keeps_caps_it_is_given);
+  g_test_add_func ("/rtprelaypay/keeps-the-order-of-events", test_keeps_the_order_of_events);
   g_test_add_func ("/rtprelaypay/drops-what-is-not-rtp", test_drops_what_is_not_rtp);
   g_test_add_func ("/rtprelaypay/eos-before-a-packet", test_eos_before_a_packet);
   g_test_add_func ("/rtprelaypay/looks-like-a-payloader", test_looks_like_a_payloader);
