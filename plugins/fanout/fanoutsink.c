@@ -256,12 +256,12 @@ start (WeirFanoutSink *self, const WeirUdpConfig *config, GError **error)
   self->sockets = sockets;
   weir_fanout_set (self->fanout, &self->settings);
   g_mutex_unlock (&self->lock);
-  ok = self->started = fanout_readers_start (self, config, error);
-  if (!ok) {
-    g_mutex_lock (&self->lock);
+  ok = fanout_readers_start (self, config, error);
+  g_mutex_lock (&self->lock);
+  self->started = ok;
+  if (!ok)
     weir_udp_sockets_close (&self->sockets, self->close_socket);
-    g_mutex_unlock (&self->lock);
-  }
+  g_mutex_unlock (&self->lock);
   g_mutex_unlock (&self->control);
   return ok;
 }

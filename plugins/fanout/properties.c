@@ -191,9 +191,6 @@ set_setting (WeirFanoutSink *self, guint id, const GValue *value)
     case PROP_CATCH_UP_RATE:
       settings->catch_up_rate = g_value_get_uint (value);
       break;
-    case PROP_WINDOW_BYTES:
-      settings->bounds.bytes = (gsize) MIN (g_value_get_uint64 (value), G_MAXSIZE);
-      break;
     case PROP_WINDOW_PACKETS:
       settings->bounds.packets = g_value_get_uint64 (value);
       break;
@@ -282,6 +279,28 @@ get_setting (WeirFanoutSink *self, guint id, GValue *value)
   return ours;
 }
 
+// Too few are refused at the start; and while the element plays, where they stay as they are.
+static void
+set_window_bytes (WeirFanoutSink *self, gsize bytes)
+{
+  gboolean refused;
+  gsize kept;
+
+  g_mutex_lock (&self->lock);
+  refused = self->started && bytes < WEIR_WINDOW_BYTES_MIN;
+  if (!refused) {
+    self->settings.bounds.bytes = bytes;
+    weir_fanout_set (self->fanout, &self->settings);
+  }
+  kept = self->settings.bounds.bytes;
+  g_mutex_unlock (&self->lock);
+  if (refused)
+    GST_ELEMENT_WARNING (self, RESOURCE, SETTINGS, ("The window stays as it is."),
+        ("window-bytes=%" G_GSIZE_FORMAT
+         " may not hold a frame; %d is the least, and %" G_GSIZE_FORMAT " is kept",
+            bytes, WEIR_WINDOW_BYTES_MIN, kept));
+}
+
 // Who has a delay needs what the bounds of the window allow.
 static void
 set_delay (WeirFanoutSink *self, guint64 delay)
@@ -360,6 +379,9 @@ set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
       break;
     case PROP_QOS_DSCP:
       set_qos (self, g_value_get_int (value));
+      break;
+    case PROP_WINDOW_BYTES:
+      set_window_bytes (self, (gsize) MIN (g_value_get_uint64 (value), G_MAXSIZE));
       break;
     case PROP_DELAY:
       set_delay (self, g_value_get_uint64 (value));
@@ -713,7 +735,8 @@ install_window (GObjectClass *klass)
    * WeirFanoutSink:window-bytes:
    *
    * The most bytes of packets that are kept for readers that lag and for those to come. A value
-   * below 256 KiB, into which not every frame fits, is refused at the start.
+   * below 256 KiB, into which not every frame fits, is refused at the start; later it is refused
+   * with a warning, and the window stays as it is.
    */
   g_object_class_install_property (klass, PROP_WINDOW_BYTES,
       g_param_spec_uint64 ("window-bytes", "Window bytes", "Most bytes of packets that are kept", 0,

@@ -731,6 +731,36 @@ test_failed_sends_are_told (gconstpointer launch)
 }
 
 static void
+test_a_small_window_is_refused_while_playing (void)
+{
+  GstElement *sink;
+  GstHarness *h = make_sink ("fanoutsink window-bytes=1000000", &sink);
+  GstBus *bus = gst_bus_new ();
+  GstMessage *message;
+  guint64 bytes;
+  gchar *debug;
+
+  gst_element_set_bus (sink, bus);
+  g_object_set (sink, "window-bytes", (guint64) 1000, NULL);
+  message = gst_bus_pop_filtered (bus, GST_MESSAGE_WARNING);
+  g_assert_nonnull (message);
+  gst_message_parse_warning (message, NULL, &debug);
+  g_assert_nonnull (strstr (debug, "window-bytes=1000 may not hold a frame; 262144 is the least"));
+  g_free (debug);
+  gst_message_unref (message);
+  g_object_get (sink, "window-bytes", &bytes, NULL);
+  g_assert_cmpuint (bytes, ==, 1000000);
+  g_object_set (sink, "window-bytes", (guint64) 262144, NULL);
+  g_object_get (sink, "window-bytes", &bytes, NULL);
+  g_assert_cmpuint (bytes, ==, 262144);
+  g_assert_null (gst_bus_pop_filtered (bus, GST_MESSAGE_WARNING));
+
+  gst_element_set_bus (sink, NULL);
+  gst_object_unref (bus);
+  finish (h, sink);
+}
+
+static void
 expect_warning (const gchar *pattern)
 {
   g_test_expect_message (NULL, G_LOG_LEVEL_WARNING, pattern);
@@ -840,6 +870,8 @@ main (int argc, char **argv)
   g_test_add_data_func ("/readers/udp-is-paced/given-sockets", "", test_udp_is_paced);
   g_test_add_func ("/readers/removing-closes-the-socket", test_removing_closes_the_socket);
   g_test_add_func ("/readers/refusals", test_refusals);
+  g_test_add_func ("/readers/a-small-window-is-refused-while-playing",
+      test_a_small_window_is_refused_while_playing);
   g_test_add_func ("/readers/clients", test_clients);
   g_test_add_func ("/readers/a-small-window-is-refused", test_a_small_window_is_refused);
   g_test_add_data_func ("/readers/failed-sends-are-told/inline", "fanoutsink bind-address=::1",
