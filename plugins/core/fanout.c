@@ -117,16 +117,6 @@ weir_reader_set_delay (WeirReader *reader, int64_t delay_ns)
 // ---- lists of readers. With the lock held. ----
 
 static void
-add_reader (WeirFanoutCounters *sum, const WeirReader *reader)
-{
-  sum->due += atomic_load_explicit (&reader->due, memory_order_relaxed);
-  sum->packets += atomic_load_explicit (&reader->packets, memory_order_relaxed);
-  sum->bytes += atomic_load_explicit (&reader->bytes, memory_order_relaxed);
-  for (size_t i = 0; i < WEIR_N_DROPS; i++)
-    sum->dropped[i] += atomic_load_explicit (&reader->dropped[i], memory_order_relaxed);
-}
-
-static void
 list_put (ReaderList *list, WeirReader *reader)
 {
   list->readers[list->n++] = weir_reader_ref (reader);
@@ -147,11 +137,8 @@ layers_leave (WeirReader *reader)
 static void
 list_drop (WeirFanout *fanout, WeirReader *reader)
 {
-  // No pass can send to it any more: what it counted is final.
-  if (--reader->n_lists == 0) {
-    add_reader (&fanout->counters, reader);
+  if (--reader->n_lists == 0)
     layers_leave (reader);
-  }
   weir_reader_unref (reader);
 }
 
@@ -786,6 +773,16 @@ weir_fanout_set (WeirFanout *fanout, const WeirFanoutSettings *settings)
 }
 
 static void
+clear_counts (Counts *counts)
+{
+  atomic_store (&counts->due, 0);
+  atomic_store (&counts->packets, 0);
+  atomic_store (&counts->bytes, 0);
+  for (size_t i = 0; i < WEIR_N_DROPS; i++)
+    atomic_store (&counts->dropped[i], 0);
+}
+
+static void
 clear_reader (WeirReader *reader)
 {
   atomic_store (&reader->due, 0);
@@ -807,6 +804,7 @@ weir_fanout_start (WeirFanout *fanout)
   atomic_store (&fanout->failed, false);
   fanout->told_ns = 0;
   for (Shard *shard = fanout->shards; shard; shard = shard->next) {
+    clear_counts (&shard->counts);
     for (size_t i = 0; shard->list && i < shard->list->n; i++)
       clear_reader (shard->list->readers[i]);
   }
@@ -833,7 +831,7 @@ weir_fanout_set_file (WeirFanout *fanout, WeirBlockFile *file)
 
 // Nothing runs: what the reader has still before it is thrown away.
 static void
-flush_reader (const WeirFanout *fanout, WeirReader *reader)
+flush_reader (WeirFanout *fanout, WeirReader *reader)
 {
   int64_t cursor = atomic_load (&reader->cursor), head = fanout->window.head;
   uint64_t n = head > cursor ? (uint64_t) (head - cursor) : 0;
@@ -842,6 +840,8 @@ flush_reader (const WeirFanout *fanout, WeirReader *reader)
 
   atomic_fetch_add (&reader->due, n);
   atomic_fetch_add (&reader->dropped[WEIR_DROP_FLUSHED], n);
+  fanout->counters.due += n;
+  fanout->counters.dropped[WEIR_DROP_FLUSHED] += n;
   atomic_store (&reader->cursor, head);
   atomic_store (&reader->joining, false);
   reader->join.rate = 0;
@@ -909,14 +909,23 @@ weir_fanout_interrupt (WeirFanout *fanout, bool interrupted)
 
 // ---- what is counted ----
 
+static uint64_t
+get_count (const _Atomic uint64_t *counter)
+{
+  return atomic_load_explicit (counter, memory_order_relaxed);
+}
+
 void
 weir_fanout_counters (WeirFanout *fanout, WeirFanoutCounters *counters)
 {
   pthread_mutex_lock (&fanout->lock);
   *counters = fanout->counters;
-  for (Shard *shard = fanout->shards; shard; shard = shard->next) {
-    for (size_t i = 0; shard->list && i < shard->list->n; i++)
-      add_reader (counters, shard->list->readers[i]);
+  for (const Shard *shard = fanout->shards; shard; shard = shard->next) {
+    counters->due += get_count (&shard->counts.due);
+    counters->packets += get_count (&shard->counts.packets);
+    counters->bytes += get_count (&shard->counts.bytes);
+    for (size_t i = 0; i < WEIR_N_DROPS; i++)
+      counters->dropped[i] += get_count (&shard->counts.dropped[i]);
   }
   pthread_mutex_unlock (&fanout->lock);
 }
@@ -972,17 +981,15 @@ weir_reader_counters (
     WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirReaderCounters *counters)
 {
   const WeirWindow *window = &fanout->window;
-  WeirFanoutCounters sums = { 0 };
   int64_t cursor, paused_ns;
 
   pthread_mutex_lock (&fanout->lock);
-  add_reader (&sums, reader);
   paused_ns = reader_paused (reader);
   cursor = atomic_load_explicit (&reader->cursor, memory_order_relaxed);
   *counters = (WeirReaderCounters) {
-    .due = sums.due,
-    .packets = sums.packets,
-    .bytes = sums.bytes,
+    .due = get_count (&reader->due),
+    .packets = get_count (&reader->packets),
+    .bytes = get_count (&reader->bytes),
     .state = reader_state (reader),
     .class = atomic_load (&reader->shard) ? atomic_load (&reader->shard)->class : 0,
     .catching_up = reader_joining (reader),
@@ -994,7 +1001,8 @@ weir_reader_counters (
     .current_layers =
         unpack_layers (atomic_load_explicit (&reader->current_layers, memory_order_relaxed)),
   };
-  memcpy (counters->dropped, sums.dropped, sizeof sums.dropped);
+  for (size_t i = 0; i < WEIR_N_DROPS; i++)
+    counters->dropped[i] = get_count (&reader->dropped[i]);
   counters->lag_packets = places_lag (fanout, reader, now_ns);
   if (counters->lag_packets > 0) {
     int64_t at = cursor < window->tail ? window->tail : cursor;

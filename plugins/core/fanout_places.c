@@ -351,7 +351,7 @@ places_put (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_
 
 // What the window has let go before it came to it is lost, wherever it goes.
 static void
-lose_what_is_gone (const WeirFanout *fanout, WeirReader *reader)
+lose_what_is_gone (WeirFanout *fanout, WeirReader *reader)
 {
   int64_t cursor = atomic_load_explicit (&reader->cursor, memory_order_relaxed);
   uint64_t n;
@@ -361,6 +361,8 @@ lose_what_is_gone (const WeirFanout *fanout, WeirReader *reader)
   n = (uint64_t) (fanout->window.tail - cursor) * reader_times (reader, &fanout->settings);
   atomic_fetch_add_explicit (&reader->due, n, memory_order_relaxed);
   atomic_fetch_add_explicit (&reader->dropped[WEIR_DROP_OVERRUN], n, memory_order_relaxed);
+  fanout->counters.due += n;
+  fanout->counters.dropped[WEIR_DROP_OVERRUN] += n;
   atomic_store_explicit (&reader->cursor, fanout->window.tail, memory_order_relaxed);
   reader->past_extra = false;
 }

@@ -79,7 +79,14 @@ typedef struct {
   WeirReader *readers[SHARD_READERS]; // references
 } ReaderList;
 
+// What was counted for all readers whom a shard has served, also those who left: sums need not ask
+// every reader.
+typedef struct {
+  _Atomic uint64_t due, packets, bytes, dropped[WEIR_N_DROPS];
+} Counts;
+
 struct shard {
+  Counts counts; // of whoever serves it, and read by others
   WeirTask task;
   Shard *next;
   WeirFanout *fanout;
@@ -143,7 +150,7 @@ struct weir_fanout {
   Shard *open[WEIR_CLASSES]; // one with room, if not NULL
   size_t n_readers, n_conns;
   uint32_t clock_rate;         // of the stream's timestamps; 0: unknown
-  WeirFanoutCounters counters; // without what readers count that are still there
+  WeirFanoutCounters counters; // without what shards count
 };
 
 // One pass over the readers of a shard.

@@ -71,17 +71,31 @@ add_to (_Atomic uint64_t *counter, uint64_t n)
 }
 
 static void
+count_due (const Pass *pass, WeirReader *reader, uint64_t n)
+{
+  add_to (&reader->due, n);
+  add_to (&pass->shard->counts.due, n);
+}
+
+static void
+count_dropped (const Pass *pass, WeirReader *reader, uint64_t n, WeirDrop reason)
+{
+  add_to (&reader->dropped[reason], n);
+  add_to (&pass->shard->counts.dropped[reason], n);
+}
+
+static void
 drop (const Pass *pass, WeirReader *reader, uint64_t n, WeirDrop reason)
 {
   if (n > 0)
-    add_to (&reader->dropped[reason], n * pass->times);
+    count_dropped (pass, reader, n * pass->times, reason);
 }
 
 // Every packet from the cursor to `position` is settled.
 static void
 advance (const Pass *pass, WeirReader *reader, int64_t position)
 {
-  add_to (&reader->due, (uint64_t) (position - get_cursor (reader)) * pass->times);
+  count_due (pass, reader, (uint64_t) (position - get_cursor (reader)) * pass->times);
   atomic_store_explicit (&reader->cursor, position, memory_order_relaxed);
   reader->past_extra = false;
 }
@@ -488,13 +502,15 @@ family_of (const WeirReader *reader)
 }
 
 static void
-book (WeirReader *reader, const WeirSendResult *result)
+book (const Pass *pass, WeirReader *reader, const WeirSendResult *result)
 {
   add_to (&reader->packets, result->packets);
   add_to (&reader->bytes, result->bytes);
+  add_to (&pass->shard->counts.packets, result->packets);
+  add_to (&pass->shard->counts.bytes, result->bytes);
   for (size_t reason = 0; reason < WEIR_N_DROPS; reason++) {
     if (result->dropped[reason] > 0)
-      add_to (&reader->dropped[reason], result->dropped[reason]);
+      count_dropped (pass, reader, result->dropped[reason], (WeirDrop) reason);
   }
 }
 
@@ -545,13 +561,13 @@ send_udp (Pass *pass, WeirReader *reader, WeirSender *sender)
       result.dropped[WEIR_DROP_WOULD_BLOCK] += sender->burst.n - settled;
       settled = sender->burst.n;
     }
-    book (reader, &result);
+    book (pass, reader, &result);
   }
   return settled;
 }
 
 static size_t
-send_conn (WeirReader *reader, const WeirSender *sender)
+send_conn (const Pass *pass, WeirReader *reader, const WeirSender *sender)
 {
   const WeirBurst *burst = &sender->burst;
   WeirSendResult result = { 0 };
@@ -566,7 +582,7 @@ send_conn (WeirReader *reader, const WeirSender *sender)
     result.packets = (uint64_t) taken;
     result.bytes = burst->offset[taken];
   }
-  book (reader, &result);
+  book (pass, reader, &result);
   return (size_t) taken;
 }
 
@@ -596,7 +612,7 @@ settle (const Pass *pass, WeirReader *reader, const Choice *choice, size_t end, 
   drop (pass, reader, n_skipped, reason);
   drop (
       pass, reader, (uint64_t) (position - get_cursor (reader)) + n_extra - end, WEIR_DROP_LAYERS);
-  add_to (&reader->due, n_extra * pass->times);
+  count_due (pass, reader, n_extra * pass->times);
   past_extra = end > 0 ? hand->packets.packets[end - 1].flags & WEIR_PACKET_EXTRA
                        : reader->past_extra && position == get_cursor (reader);
   advance (pass, reader, position);
@@ -621,8 +637,8 @@ send_choice (Pass *pass, WeirReader *reader, const Choice *choice)
   loaded = load (pass->server, choice->mask, own);
   if (own)
     patch (pass, reader, choice->n);
-  settled =
-      reader->conn ? send_conn (reader, &loaded->sender) : send_udp (pass, reader, &loaded->sender);
+  settled = reader->conn ? send_conn (pass, reader, &loaded->sender)
+                         : send_udp (pass, reader, &loaded->sender);
   if (settled > 0 && reader->blocked_since) {
     if (reader->room)
       room_note (reader->room, pass->now_ns);

@@ -399,18 +399,9 @@ set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
 static void
 get_simple (WeirFanoutSink *self, guint id, GValue *value, GParamSpec *pspec)
 {
-  WeirFanoutCounters counters;
-
-  weir_fanout_counters (self->fanout, &counters);
   g_mutex_lock (&self->lock);
   GST_OBJECT_LOCK (self);
   switch (id) {
-    case PROP_BYTES_TO_SERVE:
-      g_value_set_uint64 (value, counters.bytes_in);
-      break;
-    case PROP_BYTES_SERVED:
-      g_value_set_uint64 (value, counters.bytes);
-      break;
     case PROP_SOCKET:
       g_value_set_object (value, self->socket);
       break;
@@ -470,12 +461,27 @@ get_simple (WeirFanoutSink *self, guint id, GValue *value, GParamSpec *pspec)
   g_mutex_unlock (&self->lock);
 }
 
+static WeirFanoutCounters
+get_counters (WeirFanoutSink *self)
+{
+  WeirFanoutCounters counters;
+
+  weir_fanout_counters (self->fanout, &counters);
+  return counters;
+}
+
 static void
 get_property (GObject *object, guint id, GValue *value, GParamSpec *pspec)
 {
   WeirFanoutSink *self = WEIR_FANOUT_SINK (object);
 
   switch (id) {
+    case PROP_BYTES_TO_SERVE:
+      g_value_set_uint64 (value, get_counters (self).bytes_in);
+      break;
+    case PROP_BYTES_SERVED:
+      g_value_set_uint64 (value, get_counters (self).bytes);
+      break;
     case PROP_CLIENTS:
       g_value_take_string (value, fanout_readers_get_clients (self));
       break;
@@ -561,8 +567,8 @@ install_multiudpsink_properties (GObjectClass *klass)
    * WeirFanoutSink:clients:
    *
    * Readers as `host:port`, separated by commas; an IPv6 address stands in brackets. Setting it
-   * removes the readers there are. An entry that is something else, or that can't be served, is
-   * left out with a warning on the log.
+   * removes the readers there are. Reading it goes through all of them. An entry that is something
+   * else, or that can't be served, is left out with a warning on the log.
    */
   g_object_class_install_property (klass, PROP_CLIENTS,
       g_param_spec_string (
