@@ -297,13 +297,14 @@ static void
 serve_all (WeirFanout *fanout, void *here, int64_t now_ns)
 {
   Shard *shards;
-  int64_t n, i = 0, spread_ns;
+  int64_t n = 0, i = 0, spread_ns;
 
   if (!fanout->workers)
     return;
   pthread_mutex_lock (&fanout->lock);
   shards = fanout->shards;
-  n = (int64_t) fanout->n_shards;
+  for (Shard *shard = shards; shard; shard = shard->next)
+    n += atomic_load_explicit (&shard->n_readers, memory_order_relaxed) > 0;
   spread_ns = fanout->settings.spread_ns;
   if (fanout->n_readers > fanout->settings.inline_readers)
     here = NULL;
@@ -311,6 +312,8 @@ serve_all (WeirFanout *fanout, void *here, int64_t now_ns)
 
   // Shards are only ever put in front, and stay for as long as the engine.
   for (Shard *shard = shards; shard; shard = shard->next) {
+    if (atomic_load_explicit (&shard->n_readers, memory_order_relaxed) == 0)
+      continue;
     if (spread_ns > 0)
       weir_task_wake_at (&shard->task, now_ns + spread_ns * i++ / n);
     else if (here)
@@ -541,8 +544,9 @@ weir_fanout_has_failed (WeirFanout *fanout, int64_t now_ns)
 
 // With the lock held. NULL: no memory.
 static Shard *
-shard_with_room (WeirFanout *fanout, unsigned class)
+shard_with_room (WeirFanout *fanout, unsigned wanted)
 {
+  unsigned class = wanted < WEIR_CLASSES ? wanted : WEIR_CLASSES - 1;
   Shard *shard = fanout->open[class];
 
   if (shard && (!shard->list || shard->list->n < SHARD_READERS))
@@ -562,20 +566,19 @@ shard_with_room (WeirFanout *fanout, unsigned class)
   }
   shard->next = fanout->shards;
   fanout->shards = shard;
-  fanout->n_shards++;
   return fanout->open[class] = shard;
 }
 
-// With the lock held.
+// With the lock held. `shard` NULL: there is no memory for one.
 static int
-put_in_shard (WeirFanout *fanout, WeirReader *reader, unsigned class)
+put_in_shard (Shard *shard, WeirReader *reader)
 {
-  Shard *shard = shard_with_room (fanout, class < WEIR_CLASSES ? class : WEIR_CLASSES - 1);
   ReaderList *list = shard ? list_to_change (shard) : NULL;
 
   if (!list)
     return -ENOMEM;
   list_put (list, reader);
+  atomic_store (&shard->n_readers, (unsigned) list->n);
   atomic_store (&reader->shard, shard);
   return 0;
 }
@@ -589,12 +592,50 @@ take_from_shard (Shard *shard, WeirReader *reader)
   for (size_t i = 0; list && i < list->n; i++) {
     if (list->readers[i] == reader) {
       list->readers[i] = list->readers[--list->n];
+      atomic_store (&shard->n_readers, (unsigned) list->n);
       list_drop (shard->fanout, reader);
       shard->fanout->open[shard->class] = shard;
       return 0;
     }
   }
   return list ? -ENOENT : -ENOMEM;
+}
+
+// With the lock held.
+static int
+move_to_shard (WeirReader *reader, Shard *to)
+{
+  Shard *from = atomic_load (&reader->shard);
+  int r = put_in_shard (to, reader);
+
+  if (r == 0 && (r = take_from_shard (from, reader)) < 0) {
+    // No pass has seen it in the new shard, whose list is therefore its own: this can't fail.
+    take_from_shard (to, reader);
+    atomic_store (&reader->shard, from);
+  }
+  return r;
+}
+
+// Where few readers are left in a shard, they go to another with few. With the lock held. Gives
+// that one, which does not know yet what they wait for; NULL: they stay.
+static Shard *
+merge (WeirFanout *fanout, Shard *shard)
+{
+  unsigned n = atomic_load (&shard->n_readers);
+  Shard *to = fanout->shards;
+
+  if (n == 0 || n > SHARD_READERS / 4)
+    return NULL;
+  while (to
+         && (to == shard || to->class != shard->class || atomic_load (&to->n_readers) == 0
+             || atomic_load (&to->n_readers) + n > SHARD_READERS / 2))
+    to = to->next;
+  if (!to)
+    return NULL;
+  while (shard->list->n > 0 && move_to_shard (shard->list->readers[0], to) == 0)
+    ;
+  fanout->open[shard->class] = to;
+  return to;
 }
 
 // What is kept: all that the settings say only if somebody can ask for it. With the lock held.
@@ -618,7 +659,7 @@ weir_fanout_add (
 
   pthread_mutex_lock (&fanout->lock);
   places_put (fanout, reader, plan, now_ns);
-  r = put_in_shard (fanout, reader, class);
+  r = put_in_shard (shard_with_room (fanout, class), reader);
   if (r == 0) {
     fanout->n_readers++;
     fanout->n_conns += reader->conn != NULL;
@@ -639,6 +680,8 @@ weir_fanout_add (
 void
 weir_fanout_remove (WeirFanout *fanout, WeirReader *reader)
 {
+  Shard *shard, *merged;
+
   atomic_store (&reader->gone, true);
   // A pass may be about to send to it.
   reader_hold (reader);
@@ -647,27 +690,17 @@ weir_fanout_remove (WeirFanout *fanout, WeirReader *reader)
     weir_conn_unwatch (reader->conn, on_writable, reader);
   pthread_mutex_lock (&fanout->lock);
   // Without memory for a shorter list it stays in the old one, which passes over it.
-  take_from_shard (atomic_load (&reader->shard), reader);
+  shard = atomic_load (&reader->shard);
+  take_from_shard (shard, reader);
+  merged = merge (fanout, shard);
   fanout->n_readers--;
   fanout->n_conns -= reader->conn != NULL;
   set_bounds (fanout);
   if (fanout->n_draining > 0)
     pthread_cond_broadcast (&fanout->passed);
   pthread_mutex_unlock (&fanout->lock);
-}
-
-// With the lock held.
-static int
-move_to_class (WeirFanout *fanout, Shard *old, WeirReader *reader, unsigned class)
-{
-  int r = put_in_shard (fanout, reader, class);
-
-  if (r == 0 && (r = take_from_shard (old, reader)) < 0) {
-    // No pass has seen it in the new shard, whose list is therefore its own: this can't fail.
-    take_from_shard (atomic_load (&reader->shard), reader);
-    atomic_store (&reader->shard, old);
-  }
-  return r;
+  if (merged && fanout->workers)
+    weir_task_wake (&merged->task);
 }
 
 int
@@ -679,7 +712,7 @@ weir_fanout_set_class (WeirFanout *fanout, WeirReader *reader, unsigned class)
   pthread_mutex_lock (&fanout->lock);
   class = class < WEIR_CLASSES ? class : WEIR_CLASSES - 1;
   old = atomic_load (&reader->shard);
-  r = old->class == class ? 0 : move_to_class (fanout, old, reader, class);
+  r = old->class == class ? 0 : move_to_shard (reader, shard_with_room (fanout, class));
   pthread_mutex_unlock (&fanout->lock);
   // What it waits for, the new shard does not know yet.
   if (r == 0 && fanout->workers)

@@ -91,9 +91,10 @@ struct shard {
   Shard *next;
   WeirFanout *fanout;
   unsigned class;
-  atomic_bool waiting; // readers are, for room in their sockets
-  ReaderList *list;    // under the lock
-  size_t next_first;   // under the lock: the reader at which the next pass begins
+  atomic_uint n_readers; // in the list
+  atomic_bool waiting;   // readers are, for room in their sockets
+  ReaderList *list;      // under the lock
+  size_t next_first;     // under the lock: the reader at which the next pass begins
 };
 
 // The packets in hand of the stream of some layers, or of all.
@@ -146,7 +147,6 @@ struct weir_fanout {
   Layers layers;
   Room *rooms;
   Shard *shards;
-  size_t n_shards;
   Shard *open[WEIR_CLASSES]; // one with room, if not NULL
   size_t n_readers, n_conns;
   uint32_t clock_rate;         // of the stream's timestamps; 0: unknown

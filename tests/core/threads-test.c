@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "fanout.h"
+#include "fanout_private.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -465,6 +465,63 @@ a_full_socket_tells_when_it_has_room (void)
   close (fds[1]);
 }
 
+static size_t
+shards_with_readers (void)
+{
+  size_t n = 0;
+
+  pthread_mutex_lock (&fanout->lock);
+  for (Shard *shard = fanout->shards; shard; shard = shard->next)
+    n += shard->list && shard->list->n > 0;
+  pthread_mutex_unlock (&fanout->lock);
+  return n;
+}
+
+// Where many readers were, the few that stay are served together.
+static void
+shards_that_many_left_are_not_woken (void)
+{
+  WeirWorkers *workers = weir_workers_new (1, weir_fanout_scratch_size ());
+  WeirFanoutCounters sums;
+
+  settings = (WeirFanoutSettings) {
+    .catch_up_rate = 8, .spread_ns = 1, .bounds = { 8 << 20, 10000, 2000 * MS, false }
+  };
+  fanout = weir_fanout_new (workers, NULL, &settings);
+  weir_fanout_start (fanout);
+  for (n_readers = 0; n_readers < 1000; n_readers++) {
+    readers[n_readers] = weir_reader_new_udp (); // without a socket
+    CHECK_INT (
+        weir_fanout_add (fanout, readers[n_readers], n_readers % 2, NULL, weir_now_ns ()), 0);
+  }
+  CHECK_INT (shards_with_readers (), 16);
+  for (size_t i = 0; i < n_readers; i++) {
+    if (i % 50 > 1)
+      weir_fanout_remove (fanout, readers[i]);
+  }
+  CHECK_INT (weir_fanout_n_readers (fanout), 40);
+  CHECK_INT (shards_with_readers (), 2);
+
+  for (Shard *shard = fanout->shards; shard; shard = shard->next) {
+    if (shard->list->n == 0)
+      shard->task.due_ns = -1;
+  }
+  CHECK (weir_fanout_begin (fanout));
+  fill (weir_fanout_reserve (fanout, SIZE_OF (4)), 4, true);
+  weir_fanout_commit (fanout, SIZE_OF (4), weir_now_ns ());
+  weir_fanout_end (fanout, weir_now_ns ());
+  for (Shard *shard = fanout->shards; shard; shard = shard->next)
+    CHECK (shard->list->n > 0 || shard->task.due_ns == -1);
+  CHECK (weir_fanout_drain (fanout, weir_now_ns () + 10000 * MS));
+  weir_fanout_counters (fanout, &sums);
+  CHECK_INT (sums.due, 40);
+  weir_fanout_stop (fanout);
+  weir_fanout_free (fanout);
+  weir_workers_free (workers);
+  while (n_readers > 0)
+    weir_reader_unref (readers[--n_readers]);
+}
+
 static void
 change_everything_while_it_streams (void)
 {
@@ -619,6 +676,7 @@ main (void)
 {
   random_init ();
   RUN (a_full_socket_tells_when_it_has_room);
+  RUN (shards_that_many_left_are_not_woken);
   RUN (everybody_gets_everything);
   RUN (everything_changes_while_it_streams);
   RUN (it_stops_and_starts_meanwhile);
