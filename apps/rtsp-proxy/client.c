@@ -85,7 +85,7 @@ use (Client *self, Presentation *presentation, Title *title)
   self->title = title;
   g_mutex_unlock (&self->lock);
   let_go (old);
-  g_clear_pointer (&old_title, title_unref);
+  g_clear_pointer (&old_title, title_leave);
 }
 
 static const gchar *
@@ -101,6 +101,15 @@ get_mount_path (Client *self)
 {
   return self->title ? title_get_mount_path (self->title)
                      : presentation_get_mount_path (self->presentation);
+}
+
+static GWeakRef *
+weak_new (gpointer object)
+{
+  GWeakRef *weak = g_new (GWeakRef, 1);
+
+  g_weak_ref_init (weak, object);
+  return weak;
 }
 
 static void
@@ -126,10 +135,7 @@ check_known (Client *self, GstRTSPContext *ctx, Presentation *presentation)
     return GST_RTSP_STS_OK;
   if (state == PRESENTATION_STARTING && !weir_client_was_deferred (GST_RTSP_CLIENT (self), ctx)
       && weir_client_defer (GST_RTSP_CLIENT (self), ctx)) {
-    GWeakRef *weak = g_new (GWeakRef, 1);
-
-    g_weak_ref_init (weak, self);
-    presentation_wait (presentation, media_told, weak);
+    presentation_wait (presentation, media_told, weak_new (self));
   } else {
     log_event ("reader %s: refused, %s has no media now", self->peer,
         presentation_get_label (presentation));
@@ -175,12 +181,8 @@ check_opened (Client *self, GstRTSPContext *ctx)
 
   if (error)
     return refuse_title (self, error);
-  if (state == TITLE_OPENING && weir_client_defer (GST_RTSP_CLIENT (self), ctx)) {
-    GWeakRef *weak = g_new (GWeakRef, 1);
-
-    g_weak_ref_init (weak, self);
-    title_wait (self->title, media_told, weak);
-  }
+  if (state == TITLE_OPENING && weir_client_defer (GST_RTSP_CLIENT (self), ctx))
+    title_wait (self->title, media_told, weak_new (self));
   return state == TITLE_READY ? GST_RTSP_STS_OK : GST_RTSP_STS_SERVICE_UNAVAILABLE;
 }
 
@@ -326,9 +328,14 @@ static GstRTSPStatusCode
 on_pre_pause (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   GstRTSPMedia *media = gst_rtsp_session_media_get_media (ctx->sessmedia);
-  gboolean cache = has_cache ((Client *) client);
-  Reader *reader = client_dup_reader (client);
+  Client *self = (Client *) client;
+  gboolean cache = has_cache (self);
+  Reader *reader;
 
+  // What it was told to do before was given up, and may not have come to its end.
+  if (self->title && title_works (self->title))
+    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  reader = client_dup_reader (client);
   if (reader)
     reader_pause (reader, cache);
   g_clear_pointer (&reader, reader_unref);
@@ -369,32 +376,35 @@ client_create_sdp (GstRTSPClient *client, GstRTSPMedia *media)
   return sdp;
 }
 
-// Who is sent something goes elsewhere by way of a pause: what it gets from there begins after the
-// answer, which tells how it is numbered.
-static gboolean
-pause_title (GstRTSPContext *ctx)
+// It is put aside until that has come to an end. The library asks once more then.
+static GstRTSPStatusCode
+begin_play (
+    Client *self, GstRTSPContext *ctx, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble rate)
 {
-  title_media_pausing (ctx->media);
-  gst_rtsp_session_media_set_state (ctx->sessmedia, GST_STATE_PAUSED);
-  title_media_paused (ctx->media);
-  return gst_rtsp_media_unsuspend (ctx->media);
+  GstRTSPClient *client = GST_RTSP_CLIENT (self);
+  GstRTSPStatusCode status;
+
+  if (title_works (self->title))
+    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  status = title_media_adjust_play (ctx->media, range, flags, rate);
+  if (status != GST_RTSP_STS_OK)
+    return status;
+  if (!weir_client_defer (client, ctx))
+    return title_media_play (ctx->sessmedia, *range, *flags, rate);
+  title_play (self->title, ctx->sessmedia, g_steal_pointer (range), *flags, rate);
+  title_wait (self->title, media_told, weak_new (client));
+  return GST_RTSP_STS_SERVICE_UNAVAILABLE;
 }
 
 // The library, which would go there once more, doesn't look whether there is anything.
 static GstRTSPStatusCode
-adjust_title (GstRTSPContext *ctx, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble *rate)
+adjust_title (
+    Client *self, GstRTSPContext *ctx, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble *rate)
 {
-  GstRTSPStatusCode status = title_media_adjust_play (ctx->media, range, flags, *rate);
-  gboolean sent =
-      gst_rtsp_session_media_get_rtsp_state (ctx->sessmedia) == GST_RTSP_STATE_PLAYING && *range;
+  GstRTSPStatusCode status = weir_client_was_deferred (GST_RTSP_CLIENT (self), ctx)
+                                 ? title_get_play_status (self->title)
+                                 : begin_play (self, ctx, range, flags, *rate);
 
-  if (status != GST_RTSP_STS_OK)
-    return status;
-  if (sent && !pause_title (ctx))
-    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
-  status = title_media_seek (ctx->media, *range, *flags, *rate);
-  if (status != GST_RTSP_STS_OK && sent)
-    gst_rtsp_session_media_set_state (ctx->sessmedia, GST_STATE_PLAYING);
   g_clear_pointer (range, gst_rtsp_range_free);
   *flags = GST_SEEK_FLAG_NONE;
   *rate = 1.0;
@@ -424,7 +434,7 @@ client_adjust_play_mode (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPTime
   if (is_title ? !self->title : !self->presentation)
     return GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE;
   if (is_title)
-    return adjust_title (ctx, range, flags, rate);
+    return adjust_title (self, ctx, range, flags, rate);
   if (*rate != 1.0)
     return GST_RTSP_STS_PARAMETER_NOT_UNDERSTOOD;
 
@@ -452,8 +462,8 @@ replace_header (GstRTSPMessage *message, GstRTSPHeaderField field, gchar *value)
   gst_rtsp_message_take_header (message, field, value);
 }
 
-// What a PLAY of a title begins with. The library may have asked the sinks before they had anything
-// of the place that was sought, and they speak of what would have come next at the old one.
+// What a PLAY of a title begins with. The engine knows the sinks' windows, and so what would have
+// come next at the place before.
 static void
 on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *message)
 {
@@ -464,11 +474,8 @@ on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *mes
       || gst_rtsp_message_parse_response (message, &code, NULL, NULL) != GST_RTSP_OK
       || code != GST_RTSP_STS_OK)
     return;
-  title_media_settle (ctx->media);
   replace_header (
       message, GST_RTSP_HDR_RTP_INFO, gst_rtsp_session_media_get_rtpinfo (ctx->sessmedia));
-  replace_header (message, GST_RTSP_HDR_RANGE,
-      gst_rtsp_media_get_range_string (ctx->media, TRUE, GST_RTSP_RANGE_NPT));
 }
 
 // What the library knows of a track may be nothing yet, and then it says zeros. The relay knows
@@ -789,7 +796,7 @@ client_finalize (GObject *object)
   G_OBJECT_CLASS (client_parent_class)->finalize (object);
   // Last: now the client has let its media go.
   let_go (presentation);
-  g_clear_pointer (&title, title_unref);
+  g_clear_pointer (&title, title_leave);
 }
 
 static void

@@ -348,7 +348,8 @@ mount_configure (Mount *self, MountConfig *config, GError **error)
   self->config = config;
   self->main_stages = main_stages;
   g_mutex_unlock (&self->lock);
-  titles_configure (self->titles, mount_config_get_folder (config), config->max_titles);
+  titles_configure (
+      self->titles, mount_config_get_folder (config), config->max_titles, config->start_timeout_ms);
 
   for (guint i = 0; i < all->len; i++) {
     Presentation *presentation = g_ptr_array_index (all, i);
@@ -477,7 +478,7 @@ mount_stop (Mount *self)
   g_clear_pointer (&self->session, presentation_unref);
   g_hash_table_remove_all (self->presentations);
   g_mutex_unlock (&self->lock);
-  titles_configure (self->titles, NULL, 0);
+  titles_configure (self->titles, NULL, 0, 0);
   for (guint i = 0; i < all->len; i++) {
     remove_path (self, presentation_get_path (g_ptr_array_index (all, i)));
     presentation_stop (g_ptr_array_index (all, i));
@@ -503,7 +504,8 @@ mount_new (const MountContext *context, MountConfig *config, GError **error)
   self->config = mount_config_ref (config);
   self->main_stages = main_stages;
   self->titles = titles_new (config->path, context->points);
-  titles_configure (self->titles, mount_config_get_folder (config), config->max_titles);
+  titles_configure (
+      self->titles, mount_config_get_folder (config), config->max_titles, config->start_timeout_ms);
   self->presentations = g_hash_table_new_full (
       g_str_hash, g_str_equal, g_free, (GDestroyNotify) (void (*) (void)) presentation_unref);
   self->main = presentation_ref (add (self, config->path, NULL, main_stages, 0));

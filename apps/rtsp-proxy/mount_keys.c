@@ -548,7 +548,7 @@ static const SchemaKey mount_keys[] = {
   { "linger", SCHEMA_DURATION, AT (linger_ms), "10s",
       .help = "how long it runs on after the last reader" },
   { "start-timeout", SCHEMA_DURATION, AT (start_timeout_ms), "10s", 100,
-      .help = "how long a reader's DESCRIBE may wait for it" },
+      .help = "how long a reader's DESCRIBE may wait for it, and, of a title, its PLAY" },
   { "connect-timeout", SCHEMA_DURATION, AT (pull.connect_timeout_ms), "5s", 100,
       .help = "how long it may take to answer" },
   { "read-timeout", SCHEMA_DURATION, AT (pull.read_timeout_ms), "10s", 100,

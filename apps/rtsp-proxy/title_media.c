@@ -19,8 +19,9 @@ typedef struct {
   gchar *label;
   int fd;
   gint ready;           // atomic: it was prepared
+  gint given_up;        // atomic: nothing came of it in time
   GError *error;        // why it can't be. Of the media's thread, until that has given up
-  GstClockTime left_at; // where it was paused. Of the client's thread
+  GstClockTime left_at; // where it was paused. Of who does what is asked for, one after the other
 } TitleMedia;
 
 typedef struct {
@@ -170,8 +171,9 @@ title_media_adjust_play (
   return GST_RTSP_STS_OK;
 }
 
-void
-title_media_settle (GstRTSPMedia *media)
+// Returns when the sinks know what they begin with.
+static void
+settle (GstRTSPMedia *media)
 {
   GstBin *pipeline;
 
@@ -216,7 +218,7 @@ go_to_keyframe (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags
 
   if (!range || gst_rtsp_media_get_status (media) == GST_RTSP_MEDIA_STATUS_ERROR)
     return;
-  title_media_settle (media);
+  settle (media);
   lead = title_file_get_lead (((TitleMedia *) media)->file);
   if (!GST_CLOCK_TIME_IS_VALID (lead))
     return;
@@ -237,17 +239,18 @@ go_back (GstRTSPMedia *media, GstSeekFlags flags)
   gst_rtsp_range_free (range);
 }
 
-GstRTSPStatusCode
-title_media_seek (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate)
+// Where it has nothing, as behind where the file is cut off, it goes back to where it was.
+static GstRTSPStatusCode
+go_to (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate)
 {
   TitleMedia *self = (TitleMedia *) media;
   gboolean known;
 
   gst_rtsp_media_seek_trickmode (media, range, flags, rate, 0);
   go_to_keyframe (media, range, flags, rate);
-  if (gst_rtsp_media_get_status (media) == GST_RTSP_MEDIA_STATUS_ERROR)
+  if (gst_rtsp_media_get_status (media) != GST_RTSP_MEDIA_STATUS_PREPARED)
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
-  title_media_settle (media);
+  settle (media);
   known = rates_are_known (media);
   if (!known) {
     log_event ("%s: there is nothing where its reader wants to go", self->label);
@@ -255,6 +258,43 @@ title_media_seek (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags fla
   }
   self->left_at = GST_CLOCK_TIME_NONE;
   return known ? GST_RTSP_STS_OK : GST_RTSP_STS_INVALID_RANGE;
+}
+
+// Who is sent something goes elsewhere by way of a pause: what it gets from there begins after the
+// answer, which tells how it is numbered.
+static gboolean
+pause_for_play (GstRTSPMedia *media, GstRTSPSessionMedia *session)
+{
+  title_media_pausing (media);
+  gst_rtsp_session_media_set_state (session, GST_STATE_PAUSED);
+  title_media_paused (media);
+  return gst_rtsp_media_unsuspend (media);
+}
+
+GstRTSPStatusCode
+title_media_play (
+    GstRTSPSessionMedia *session, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate)
+{
+  GstRTSPMedia *media = gst_rtsp_session_media_get_media (session);
+  gboolean sent =
+      range && gst_rtsp_session_media_get_rtsp_state (session) == GST_RTSP_STATE_PLAYING;
+  GstRTSPStatusCode status;
+
+  if (sent && !pause_for_play (media, session))
+    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  status = go_to (media, range, flags, rate);
+  if (status != GST_RTSP_STS_OK && sent)
+    gst_rtsp_session_media_set_state (session, GST_STATE_PLAYING);
+  return status;
+}
+
+void
+title_media_give_up (GstRTSPMedia *media)
+{
+  TitleMedia *self = (TitleMedia *) media;
+
+  g_atomic_int_set (&self->given_up, TRUE);
+  GST_ELEMENT_ERROR (self->file, RESOURCE, READ, ("nothing came of it in time"), (NULL));
 }
 
 // What the library takes for the end is that of a segment, which not every demuxer knows. The
@@ -338,7 +378,7 @@ title_media_handle_message (GstRTSPMedia *media, GstMessage *message)
   if (GST_MESSAGE_TYPE (message) != GST_MESSAGE_ERROR)
     return GST_RTSP_MEDIA_CLASS (title_media_parent_class)->handle_message (media, message);
   error = parse_error (message);
-  if (g_atomic_int_get (&self->ready)) {
+  if (g_atomic_int_get (&self->ready) && !g_atomic_int_get (&self->given_up)) {
     log_event ("%s: %s", self->label, error->message);
     g_error_free (error);
     return TRUE;

@@ -26,10 +26,10 @@ void title_media_paused (GstRTSPMedia *media);
 GstRTSPStatusCode title_media_adjust_play (
     GstRTSPMedia *media, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble rate);
 
-// Goes there. Where it has nothing, as behind where the file is cut off, it goes back to where it
-// was.
-GstRTSPStatusCode title_media_seek (
-    GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate);
+// Goes there, and returns when what it begins with is known, which may take its time. Where it has
+// nothing, as behind where the file is cut off, it goes back to where it was.
+GstRTSPStatusCode title_media_play (
+    GstRTSPSessionMedia *session, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate);
 
-// After the seek of a PLAY: returns when the sinks know what they begin with.
-void title_media_settle (GstRTSPMedia *media);
+// From any thread: what opens it, or goes somewhere, fails. It can't be played any more.
+void title_media_give_up (GstRTSPMedia *media);

@@ -2,6 +2,7 @@
 #include "titles.h"
 
 #include "beneath.h"
+#include "log.h"
 #include "title_media.h"
 
 #include <errno.h>
@@ -9,7 +10,6 @@
 #include <string.h>
 
 #define NAME_MAX_BYTES 1024
-#define OPENERS_MAX 16
 
 struct _Titles {
   gatomicrefcount refs;
@@ -19,20 +19,34 @@ struct _Titles {
   GMutex lock; // all below
   gchar *folder;
   guint max;
+  guint start_timeout_ms;
   guint n_open; // those that hold a slot
 };
+
+// What a PLAY wants.
+typedef struct {
+  GstRTSPSessionMedia *session;
+  GstRTSPTimeRange *range;
+  GstSeekFlags flags;
+  gdouble rate;
+} Play;
 
 struct _Title {
   gatomicrefcount refs;
   Titles *titles;
   GstRTSPThreadPool *threads;
   gchar *folder, *name, *label, *path;
+  guint start_timeout_ms;
 
   GMutex lock; // all below
   TitleState state;
   GError *error;
   GstRTSPMedia *media;
-  gboolean held; // prepared once by us
+  gboolean held;         // prepared once by us
+  gboolean works;        // a thread does something for it: opens it, or
+  Play *play;            // this
+  GSource *deadline;     // of that, on the main thread
+  GstRTSPStatusCode end; // of the last PLAY
   TitleToldFunc told;
   gpointer told_data;
 };
@@ -126,12 +140,13 @@ titles_unref (Titles *self)
 }
 
 void
-titles_configure (Titles *self, const gchar *folder, guint max)
+titles_configure (Titles *self, const gchar *folder, guint max, guint start_timeout_ms)
 {
   g_mutex_lock (&self->lock);
   g_free (self->folder);
   self->folder = g_strdup (folder);
   self->max = max;
+  self->start_timeout_ms = start_timeout_ms;
   g_mutex_unlock (&self->lock);
 }
 
@@ -148,7 +163,7 @@ give_back_slot (gpointer data)
 
 // The folder, to be freed; with a slot, which holds a reference.
 static gchar *
-take_slot (Titles *self, GError **error)
+take_slot (Titles *self, guint *start_timeout_ms, GError **error)
 {
   gchar *folder = NULL;
 
@@ -162,6 +177,7 @@ take_slot (Titles *self, GError **error)
         self->n_open);
   } else {
     folder = g_strdup (self->folder);
+    *start_timeout_ms = self->start_timeout_ms;
     self->n_open++;
     titles_ref (self);
   }
@@ -213,7 +229,122 @@ title_is (Title *self, Titles *titles, const gchar *name)
   return same;
 }
 
-// ---- opening ----
+// ---- what may take its time ----
+
+// Each has a thread, so that none waits for another's; max-titles bounds them.
+static void work (gpointer title, gpointer unused);
+
+static GThreadPool *
+get_workers (void)
+{
+  static gsize workers;
+
+  if (g_once_init_enter (&workers))
+    g_once_init_leave (&workers, (gsize) g_thread_pool_new (work, NULL, -1, FALSE, NULL));
+  return (GThreadPool *) workers;
+}
+
+// With the lock held, to be called without.
+static TitleToldFunc
+take_told (Title *self, gpointer *data)
+{
+  *data = self->told_data;
+  return g_steal_pointer (&self->told);
+}
+
+// Who works for it soon finds that it has failed.
+static void
+give_up (Title *self)
+{
+  GstRTSPMedia *media = NULL;
+
+  g_mutex_lock (&self->lock);
+  if (self->works)
+    media = self->play ? gst_rtsp_session_media_get_media (self->play->session) : self->media;
+  if (media)
+    g_object_ref (media);
+  g_mutex_unlock (&self->lock);
+  if (media)
+    title_media_give_up (media);
+  g_clear_object (&media);
+}
+
+// With the lock held.
+static void
+fail_late (Title *self)
+{
+  g_clear_pointer (&self->deadline, g_source_unref);
+  if (self->state != TITLE_OPENING)
+    return;
+  self->state = TITLE_FAILED;
+  self->error = g_error_new (G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
+      "it can't be played: nothing came of it within %.1f s", self->start_timeout_ms / 1000.0);
+}
+
+// Who waits is told, whether or not the thread comes back.
+static gboolean
+deadline_over (gpointer title)
+{
+  Title *self = title;
+  TitleToldFunc told = NULL;
+  gpointer data;
+  gboolean late;
+
+  g_mutex_lock (&self->lock);
+  late = self->deadline == g_main_current_source (); // it has not come back just now
+  if (late) {
+    fail_late (self);
+    told = take_told (self, &data);
+  }
+  g_mutex_unlock (&self->lock);
+  if (!late)
+    return G_SOURCE_REMOVE;
+  log_event ("%s: given up: nothing came of it within %.1f s", self->label,
+      self->start_timeout_ms / 1000.0);
+  give_up (self);
+  if (told)
+    told (data);
+  return G_SOURCE_REMOVE;
+}
+
+// With the lock held, or before anybody else knows it.
+static void
+begin_work (Title *self)
+{
+  self->works = TRUE;
+  self->deadline = g_timeout_source_new (self->start_timeout_ms);
+  g_source_set_callback (self->deadline, deadline_over, title_ref (self),
+      (GDestroyNotify) (void (*) (void)) title_unref);
+  g_source_attach (self->deadline, NULL);
+  g_thread_pool_push (get_workers (), title_ref (self), NULL);
+}
+
+static void
+end_work (Title *self)
+{
+  TitleToldFunc told;
+  GSource *deadline;
+  Play *play;
+  gpointer data;
+
+  g_mutex_lock (&self->lock);
+  self->works = FALSE;
+  play = g_steal_pointer (&self->play);
+  deadline = g_steal_pointer (&self->deadline);
+  told = take_told (self, &data);
+  g_mutex_unlock (&self->lock);
+  if (play) {
+    g_object_unref (play->session);
+    g_clear_pointer (&play->range, gst_rtsp_range_free);
+    g_free (play);
+  }
+  if (deadline) {
+    g_source_destroy (deadline);
+    g_source_unref (deadline);
+  }
+  if (told)
+    told (data);
+}
 
 static GstRTSPMedia *
 open_media (Title *self, GError **error)
@@ -227,6 +358,9 @@ open_media (Title *self, GError **error)
     return NULL;
   }
   media = title_media_new (fd, self->label);
+  g_mutex_lock (&self->lock);
+  self->media = g_object_ref (media);
+  g_mutex_unlock (&self->lock);
   thread = gst_rtsp_thread_pool_get_thread (self->threads, GST_RTSP_THREAD_TYPE_MEDIA, NULL);
   if (title_media_prepare (media, thread, error))
     return media;
@@ -243,44 +377,57 @@ publish (Title *self, GstRTSPMedia *media)
 }
 
 static void
-open_title (gpointer data, gpointer unused)
+open_title (Title *self)
 {
-  Title *self = data;
   GError *error = NULL;
-  GstRTSPMedia *media = open_media (self, &error);
-  TitleToldFunc told;
+  GstRTSPMedia *media = open_media (self, &error), *failed = NULL;
 
   if (media)
     publish (self, media);
   else
     give_back_slot (self->titles);
   g_mutex_lock (&self->lock);
-  self->state = media ? TITLE_READY : TITLE_FAILED;
-  self->error = error;
-  self->media = media;
   self->held = media != NULL;
-  told = g_steal_pointer (&self->told);
+  if (!media)
+    failed = g_steal_pointer (&self->media);
+  if (self->state == TITLE_OPENING) { // else it is too late
+    self->state = media ? TITLE_READY : TITLE_FAILED;
+    self->error = g_steal_pointer (&error);
+  }
   g_mutex_unlock (&self->lock);
-  if (told)
-    told (self->told_data);
-  title_unref (self);
+  g_clear_object (&media);
+  g_clear_object (&failed);
+  g_clear_error (&error);
 }
 
-static GThreadPool *
-get_openers (void)
+static void
+play_title (Title *self, Play *play)
 {
-  static gsize openers;
+  GstRTSPStatusCode end = title_media_play (play->session, play->range, play->flags, play->rate);
 
-  if (g_once_init_enter (&openers))
-    g_once_init_leave (
-        &openers, (gsize) g_thread_pool_new (open_title, NULL, OPENERS_MAX, FALSE, NULL));
-  return (GThreadPool *) openers;
+  g_mutex_lock (&self->lock);
+  self->end = end;
+  g_mutex_unlock (&self->lock);
+}
+
+static void
+work (gpointer title, gpointer unused)
+{
+  Title *self = title;
+
+  if (self->play)
+    play_title (self, self->play);
+  else
+    open_title (self);
+  end_work (self);
+  title_unref (self);
 }
 
 Title *
 titles_open (Titles *self, const gchar *escaped, GstRTSPThreadPool *threads, GError **error)
 {
   gchar *name = decode (escaped);
+  guint start_timeout_ms;
   gchar *folder;
   Title *title;
 
@@ -289,7 +436,7 @@ titles_open (Titles *self, const gchar *escaped, GstRTSPThreadPool *threads, GEr
         "%s: what was asked for is not the name of a title", self->mount_path);
     return NULL;
   }
-  folder = take_slot (self, error);
+  folder = take_slot (self, &start_timeout_ms, error);
   if (!folder) {
     g_free (name);
     return NULL;
@@ -304,7 +451,8 @@ titles_open (Titles *self, const gchar *escaped, GstRTSPThreadPool *threads, GEr
   title->label = g_strconcat (self->mount_path, "/", name, NULL);
   title->path = g_strdup_printf (
       "%s/=title%u", self->mount_path, __atomic_add_fetch (&last_id, 1, __ATOMIC_RELAXED));
-  g_thread_pool_push (get_openers (), title_ref (title), NULL);
+  title->start_timeout_ms = start_timeout_ms;
+  begin_work (title);
   return title;
 }
 
@@ -321,13 +469,57 @@ title_ask (Title *self, GError **error)
   return state;
 }
 
+gboolean
+title_play (Title *self, GstRTSPSessionMedia *session, GstRTSPTimeRange *range, GstSeekFlags flags,
+    gdouble rate)
+{
+  gboolean idle;
+  Play *play;
+
+  g_mutex_lock (&self->lock);
+  idle = !self->works;
+  if (idle) {
+    play = g_new (Play, 1);
+    *play = (Play) { g_object_ref (session), range, flags, rate };
+    self->play = play;
+    self->end = GST_RTSP_STS_SERVICE_UNAVAILABLE;
+    begin_work (self);
+  }
+  g_mutex_unlock (&self->lock);
+  if (!idle && range)
+    gst_rtsp_range_free (range);
+  return idle;
+}
+
+gboolean
+title_works (Title *self)
+{
+  gboolean works;
+
+  g_mutex_lock (&self->lock);
+  works = self->works;
+  g_mutex_unlock (&self->lock);
+  return works;
+}
+
+GstRTSPStatusCode
+title_get_play_status (Title *self)
+{
+  GstRTSPStatusCode end;
+
+  g_mutex_lock (&self->lock);
+  end = self->works ? GST_RTSP_STS_SERVICE_UNAVAILABLE : self->end;
+  g_mutex_unlock (&self->lock);
+  return end;
+}
+
 void
 title_wait (Title *self, TitleToldFunc told, gpointer data)
 {
   gboolean waits;
 
   g_mutex_lock (&self->lock);
-  waits = self->state == TITLE_OPENING;
+  waits = self->deadline != NULL;
   if (waits) {
     self->told = told;
     self->told_data = data;
@@ -376,6 +568,13 @@ title_ref (Title *self)
 {
   g_atomic_ref_count_inc (&self->refs);
   return self;
+}
+
+void
+title_leave (Title *self)
+{
+  give_up (self);
+  title_unref (self);
 }
 
 void

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Titles of which nothing comes: who asks for them waits in vain, and nobody else does."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+
+from proc import Rtsp
+from proxy import CLIP, Proxy, matches, wait_until
+from tap import Skip, run, test
+
+READERS = 8
+PATIENCE = 2  # start-timeout, in seconds
+AT_ONCE = 1
+
+
+def seekless():
+    """The clip, whose pictures are said to begin days before the film: places are waited for."""
+    with open(CLIP, 'rb') as file:
+        film = bytearray(file.read())
+    media_time = film.index(b'elst') + 16
+    film[media_time:media_time + 4] = bytes([0x0c, 0, 0, 0])
+    return bytes(film)
+
+
+def pictureless():
+    """MPEG-TS with a track of pictures that are none."""
+    program = shutil.which('ffmpeg')
+    if not program:
+        raise Skip('there is no ffmpeg here')
+    stream = bytearray(subprocess.run(
+        [program, '-nostdin', '-loglevel', 'error', '-i', CLIP, '-c', 'copy', '-f', 'mpegts', '-'],
+        capture_output=True, timeout=50, check=True).stdout)
+    for at in range(0, len(stream), 188):
+        packet = stream[at:at + 188]
+        if (packet[1] & 31) << 8 | packet[2] == 0x100:
+            keep = 40 if packet[1] & 0x40 else 12
+            stream[at + keep:at + 188] = bytes(188 - keep)
+    return bytes(stream)
+
+
+def serve(films, **titles):
+    shutil.copy(CLIP, os.path.join(films, 'clip.mp4'))
+    for name, data in titles.items():
+        with open(os.path.join(films, name.replace('_', '.')), 'wb') as file:
+            file.write(data)
+    return Proxy({'/films': {'upstream': f'file://{films}/', 'start-timeout': f'{PATIENCE}s'}})
+
+
+class Reader:
+    """What it was answered, as (method, status, seconds)."""
+
+    def __init__(self, proxy, name):
+        self.rtsp = Rtsp(proxy.port, timeout=30)
+        self.url = proxy.url(f'/films/{name}')
+        self.answers = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.rtsp.socket.close()
+
+    def ask(self, method, track='', **headers):
+        start = time.monotonic()
+        answer = self.rtsp.request(method, self.url + track, headers)
+        self.answers.append((method, answer[0], time.monotonic() - start))
+        return answer
+
+    def set_up(self):
+        status, _, sdp = self.ask('DESCRIBE')
+        for number in range(sdp.count(b'\nm=')):
+            self.ask('SETUP', f'/stream={number}', Transport='RTP/AVP/TCP;unicast;interleaved='
+                                                            f'{2 * number}-{2 * number + 1}')
+        return status
+
+    def seek(self):
+        """Until it has waited in vain."""
+        assert self.set_up() == 200
+        for place in 5, 20, 0, 45, 10, 30, 2:
+            if self.ask('PLAY', Range=f'npt={place}-')[0] == 503:
+                break
+        self.ask('TEARDOWN')
+
+
+def while_others_wait(proxy, work):
+    """READERS do it at once; returns how long others have waited at most, and all answers."""
+    readers, worst = [], 0
+
+    def go():
+        with Reader(proxy, 'bad.mp4') as reader:
+            readers.append(reader)
+            work(reader)
+
+    threads = [threading.Thread(target=go, daemon=True) for _ in range(READERS)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        worst = max(worst, proxy.ask('OPTIONS', '/films/clip.mp4')[1])
+        with Reader(proxy, 'clip.mp4') as other:
+            assert other.set_up() == 200
+            assert other.ask('PLAY', Range='npt=3-')[0] == 200
+            worst = max(worst, *(seconds for *_, seconds in other.answers))
+    return worst, [answer for reader in readers for answer in reader.answers]
+
+
+@test
+def readers_that_seek_in_vain_hold_up_nobody():
+    with tempfile.TemporaryDirectory() as films, serve(films, bad_mp4=seekless()) as proxy:
+        worst, answers = while_others_wait(proxy, Reader.seek)
+        assert worst < AT_ONCE, worst
+        assert max(seconds for *_, seconds in answers) < PATIENCE + AT_ONCE, answers
+        assert len(matches(proxy, '/films/bad.mp4: given up')) > READERS // 2, proxy.output()
+        assert [status for method, status, _ in answers if method == 'TEARDOWN'] == READERS * [200]
+        assert not matches(proxy, 'CRITICAL')
+
+
+@test
+def who_leaves_in_the_middle_leaves_nothing_behind():
+    def seek_and_leave(reader):
+        reader.set_up()
+        for place in 5, 20, 0, 45:
+            reader.rtsp.send(f'PLAY {reader.url} RTSP/1.0\r\nCSeq: {place}\r\nSession: '
+                             f'{reader.rtsp.session}\r\nRange: npt={place}-\r\n\r\n'.encode())
+
+    with tempfile.TemporaryDirectory() as films, serve(films, bad_mp4=seekless()) as proxy:
+        for _ in range(10):
+            assert while_others_wait(proxy, seek_and_leave)[0] < AT_ONCE
+        wait_until(lambda: len(os.listdir(f'/proc/{proxy.pid}/fd')) < 40, 10, 'no file stays open')
+        assert not matches(proxy, 'CRITICAL')
+
+
+@test
+def a_title_that_is_opened_in_vain():
+    with tempfile.TemporaryDirectory() as films, serve(films, bad_ts=pictureless()) as proxy:
+        with Reader(proxy, 'bad.ts') as reader:
+            assert reader.ask('DESCRIBE')[0] == 415
+            assert PATIENCE <= reader.answers[0][2] < PATIENCE + AT_ONCE, reader.answers
+        proxy.wait_for_line('refused, /films/bad.ts: it can.t be played: nothing came of it')
+
+
+if __name__ == '__main__':
+    run()
