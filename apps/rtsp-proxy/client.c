@@ -359,10 +359,15 @@ static GstRTSPStatusCode
 on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
+  Reader *reader = client_dup_reader (client);
+  GstRTSPStatusCode status = GST_RTSP_STS_OK;
 
   // The library would answer it in a message that it has not made yet.
   gst_rtsp_message_remove_header (ctx->request, GST_RTSP_HDR_SEEK_STYLE, -1);
-  return has_cache (self) ? timeshift_play (ctx, self->delay_ns, self->peer) : GST_RTSP_STS_OK;
+  if (has_cache (self))
+    status = timeshift_play (ctx, self->delay_ns, self->peer, reader);
+  g_clear_pointer (&reader, reader_unref);
+  return status;
 }
 
 static GstSDPMessage *
@@ -462,6 +467,17 @@ replace_header (GstRTSPMessage *message, GstRTSPHeaderField field, gchar *value)
   gst_rtsp_message_take_header (message, field, value);
 }
 
+// A PLAY that was to go elsewhere is refused, and what was sent goes on.
+static void
+on_refused (GstRTSPClient *client, GstRTSPSessionMedia *media)
+{
+  Reader *reader = client_dup_reader (client);
+
+  if (reader && gst_rtsp_session_media_get_rtsp_state (media) == GST_RTSP_STATE_PLAYING)
+    reader_resume (reader);
+  g_clear_pointer (&reader, reader_unref);
+}
+
 // What a PLAY of a title begins with. The engine knows the sinks' windows, and so what would have
 // come next at the place before.
 static void
@@ -470,9 +486,12 @@ on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *mes
   GstRTSPStatusCode code = GST_RTSP_STS_INVALID;
 
   if (ctx->method != GST_RTSP_PLAY || !ctx->sessmedia
-      || !title_media_is (gst_rtsp_session_media_get_media (ctx->sessmedia))
-      || gst_rtsp_message_parse_response (message, &code, NULL, NULL) != GST_RTSP_OK
-      || code != GST_RTSP_STS_OK)
+      || gst_rtsp_message_parse_response (message, &code, NULL, NULL) != GST_RTSP_OK)
+    return;
+  if (code != GST_RTSP_STS_OK)
+    on_refused (client, ctx->sessmedia);
+  if (code != GST_RTSP_STS_OK
+      || !title_media_is (gst_rtsp_session_media_get_media (ctx->sessmedia)))
     return;
   replace_header (
       message, GST_RTSP_HDR_RTP_INFO, gst_rtsp_session_media_get_rtpinfo (ctx->sessmedia));

@@ -322,10 +322,36 @@ go_behind (Shift *self, const GPtrArray *tracks, const gchar *name, gint64 delay
   self->answer = self->place_ns > wanted_ns + NEAR ? ANSWER_CLOCK : ANSWER_NPT;
 }
 
-static GstRTSPStatusCode
-play (Shift *self, const GPtrArray *tracks, GstRTSPMessage *request, gint64 delay_ns,
-    const gchar *name)
+static void
+pause_tracks (const GPtrArray *tracks)
 {
+  gboolean ok;
+
+  for (guint i = 0; i < tracks->len; i++) {
+    const Track *track = g_ptr_array_index (tracks, i);
+
+    g_signal_emit_by_name (track->sink, "pause", track->host, track->port, &ok);
+  }
+}
+
+// Who is sent something goes elsewhere by way of a pause, as what it gets from there comes after
+// the answer.
+static void
+leave_place (GstRTSPSessionMedia *media, const GPtrArray *tracks, Reader *reader)
+{
+  if (gst_rtsp_session_media_get_rtsp_state (media) != GST_RTSP_STATE_PLAYING)
+    return;
+  if (reader)
+    reader_pause (reader, TRUE);
+  pause_tracks (tracks);
+  gst_rtsp_session_media_set_state (media, GST_STATE_PAUSED);
+}
+
+static GstRTSPStatusCode
+play (Shift *self, const GPtrArray *tracks, GstRTSPContext *ctx, gint64 delay_ns, const gchar *name,
+    Reader *reader)
+{
+  GstRTSPMessage *request = ctx->request;
   gchar *header = NULL;
   gint64 came_ns = 0, now = now_ns ();
   GstRTSPStatusCode status;
@@ -339,6 +365,7 @@ play (Shift *self, const GPtrArray *tracks, GstRTSPMessage *request, gint64 dela
       return status;
     // The library would say that live streams can't be sought.
     gst_rtsp_message_remove_header (request, GST_RTSP_HDR_RANGE, -1);
+    leave_place (ctx->sessmedia, tracks, reader);
     go_to (self, tracks, name, now - came_ns);
   } else if (self->paused) {
     go_on (self, tracks, name);
@@ -349,11 +376,11 @@ play (Shift *self, const GPtrArray *tracks, GstRTSPMessage *request, gint64 dela
 }
 
 GstRTSPStatusCode
-timeshift_play (GstRTSPContext *ctx, gint64 delay_ns, const gchar *name)
+timeshift_play (GstRTSPContext *ctx, gint64 delay_ns, const gchar *name, Reader *reader)
 {
   Shift *self = get_shift (ctx->sessmedia);
   GPtrArray *tracks = dup_tracks (ctx->sessmedia);
-  GstRTSPStatusCode status = play (self, tracks, ctx->request, delay_ns, name);
+  GstRTSPStatusCode status = play (self, tracks, ctx, delay_ns, name, reader);
 
   g_ptr_array_unref (tracks);
   if (status != GST_RTSP_STS_OK)
@@ -369,13 +396,8 @@ void
 timeshift_pause (GstRTSPContext *ctx)
 {
   GPtrArray *tracks = dup_tracks (ctx->sessmedia);
-  gboolean ok;
 
-  for (guint i = 0; i < tracks->len; i++) {
-    const Track *track = g_ptr_array_index (tracks, i);
-
-    g_signal_emit_by_name (track->sink, "pause", track->host, track->port, &ok);
-  }
+  pause_tracks (tracks);
   get_shift (ctx->sessmedia)->paused = TRUE;
   g_ptr_array_unref (tracks);
 }

@@ -278,14 +278,10 @@ title_media_play (
   GstRTSPMedia *media = gst_rtsp_session_media_get_media (session);
   gboolean sent =
       range && gst_rtsp_session_media_get_rtsp_state (session) == GST_RTSP_STATE_PLAYING;
-  GstRTSPStatusCode status;
 
   if (sent && !pause_for_play (media, session))
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
-  status = go_to (media, range, flags, rate);
-  if (status != GST_RTSP_STS_OK && sent)
-    gst_rtsp_session_media_set_state (session, GST_STATE_PLAYING);
-  return status;
+  return go_to (media, range, flags, rate);
 }
 
 void

@@ -311,6 +311,14 @@ let_name (Served *self)
   g_ptr_array_set_size (self->unnamed, 0);
 }
 
+// A PLAY that was to go elsewhere is refused: what was sent goes on, if the program has stopped it.
+static void
+play_on (GstRTSPSessionMedia *media)
+{
+  if (gst_rtsp_session_media_get_rtsp_state (media) == GST_RTSP_STATE_PLAYING)
+    gst_rtsp_session_media_set_state (media, GST_STATE_PLAYING);
+}
+
 static void
 on_play (GstRTSPClient *client, GstRTSPContext *ctx, Served *self)
 {
@@ -742,6 +750,18 @@ guard (Served *self)
   g_object_unref (ours);
 }
 
+// The answer at hand does not leave: its request is handled anew later.
+static gboolean
+is_put_aside (Served *self)
+{
+  gboolean aside;
+
+  g_mutex_lock (&self->lock);
+  aside = self->swallow;
+  g_mutex_unlock (&self->lock);
+  return aside;
+}
+
 // Before every message, with no lock of the library's held.
 static void
 on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *message, Served *self)
@@ -754,6 +774,9 @@ on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *mes
     gst_rtsp_message_parse_response (message, &code, NULL, NULL);
     hold_refused (self, ctx);
   }
+  if (code >= GST_RTSP_STS_BAD_REQUEST && ctx->method == GST_RTSP_PLAY && ctx->sessmedia
+      && !is_put_aside (self))
+    play_on (ctx->sessmedia);
   if (code != GST_RTSP_STS_OK)
     return;
   if (ctx->method == GST_RTSP_PLAY && ctx->sessmedia)

@@ -72,6 +72,45 @@ def nothing_comes_after_the_answer_to_pause():
                 assert not player.frames, [channel for channel, _ in player.frames]
 
 
+@test
+def a_seek_while_it_plays_begins_with_its_answer():
+    # Nothing of the new place comes before the answer, nothing of the old one after it.
+    mounts = {'/cam': {'upstream': f'file://{CLIP}', 'on-demand': False,
+                       'cache': {'time': '30s', 'bytes': '16M'}}}
+    with Running(mounts) as proxy, Player(proxy.port, proxy.url(), 'tcp', TRACKS) as player:
+        player.play()
+        time.sleep(2)
+        for n in range(20):
+            last = None
+            while player.frames or last is None:
+                channel, packet = player.frame()
+                last = packet if channel == 0 else last
+            where = 'npt=now-' if n % 2 else 'npt=0.5-'
+            status, headers, _ = player.request('PLAY', player.url, {'Range': where})
+            assert status == 200, status
+            told = int(re.search(r'/stream=0;seq=(\d+)', headers['rtp-info'])[1])
+            for channel, packet in player.frames:
+                last = packet if channel == 0 else last
+            player.frames.clear()
+            before, = struct.unpack('>H', last[2:4])
+            first, = struct.unpack('>H', player.first(0)[2:4])
+            assert (before + 1) % 65536 == first == told, (n, before, told, first)
+
+
+@test
+def a_seek_that_is_refused_leaves_the_reader_where_it_is():
+    mounts = {'/cam': {'upstream': f'file://{CLIP}', 'on-demand': False,
+                       'cache': {'time': '30s', 'bytes': '16M'}}}
+    with Running(mounts) as proxy, Player(proxy.port, proxy.url(), 'tcp', TRACKS) as player:
+        player.play()
+        for headers in {'Range': 'npt=-3'}, {'Range': 'npt=0-', 'Scale': '2'}:
+            status = player.request('PLAY', player.url, headers)[0]
+            assert status >= 400, (headers, status)
+            player.frames.clear()
+            for _ in range(50):
+                player.first(0)
+
+
 def first_in_ffprobe(url, transport):
     """The flags of the first video packet that ffmpeg's reader gives, and how many there were
     before a keyframe."""
