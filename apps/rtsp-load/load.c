@@ -149,6 +149,7 @@ load_new (const Options *options)
   results_init (&self->results);
   self->receiver = receiver_new ();
   self->scratch = g_malloc (LOAD_SCRATCH);
+  self->unjudged = reader_io_unjudged ();
   self->epoll = -1;
   if (!init_targets (self)) {
     load_free (self);
@@ -182,6 +183,7 @@ load_free (Load *self)
   g_free (self->readers);
   g_free (self->due);
   g_free (self->scratch);
+  g_array_unref (self->unjudged);
   g_clear_pointer (&self->random, g_rand_free);
   results_clear (&self->results);
   receiver_free (self->receiver);

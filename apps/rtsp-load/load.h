@@ -20,7 +20,8 @@ struct Load {
   Ports ports;
   GRand *random;
   int epoll;
-  guint8 *scratch; // what a connection brought, while it is taken apart
+  guint8 *scratch;  // what a connection brought, while it is taken apart
+  GArray *unjudged; // datagrams of which reader_io.c does not know yet whether they are early
 
   Against *against; // or NULL
 

@@ -237,6 +237,7 @@ on_play (Reader *self, gint64 now)
 
   self->state = READER_PLAYING;
   self->playing_ns = now;
+  self->answered_ns = self->heard_ns;
   self->keepalive_ns = now + self->keepalive_every_ns;
   if (!options->no_rr)
     self->report_ns = now + reader_report_gap (self) / 2;

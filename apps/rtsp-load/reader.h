@@ -58,6 +58,8 @@ struct Reader {
   gint64 asked_ns;
   gint64 play_ns;         // PLAY was sent
   gint64 playing_ns;      // it was answered
+  gint64 heard_ns;        // when the kernel had what was read last from the connection
+  gint64 answered_ns;     // when it had the answer to PLAY; 0: not yet
   gint64 first_packet_ns; // 0: not yet
   gint64 first_frame_ns;
 };

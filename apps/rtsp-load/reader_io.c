@@ -34,6 +34,7 @@ reader_io_connect (Reader *self)
     return -errno;
   self->control.fd = fd;
   setsockopt (fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt (fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
   if (connect (fd, (const struct sockaddr *) &target->address, target->address_len) < 0
       && errno != EINPROGRESS)
     return -errno;
@@ -159,17 +160,49 @@ on_rtcp (gpointer user, const guint8 *data, gsize len, gint64 arrival_ns)
   track_rtcp (user, data, len, arrival_ns);
 }
 
+typedef struct {
+  Track *track;
+  gint64 arrival_ns;
+} Unjudged;
+
+GArray *
+reader_io_unjudged (void)
+{
+  return g_array_new (FALSE, FALSE, sizeof (Unjudged));
+}
+
+// Before the answer to PLAY, as far as it is known: it may be there, and not be read yet.
+static void
+note_early (Track *track, gint64 arrival_ns)
+{
+  const Reader *reader = track->rtp.reader;
+  Unjudged unjudged = { track, arrival_ns };
+
+  if (reader->state == READER_STARTING)
+    g_array_append_val (reader->load->unjudged, unjudged);
+  else if (reader->state == READER_PLAYING)
+    track->early += arrival_ns < reader->answered_ns;
+}
+
+static void
+on_rtp_datagram (gpointer user, const guint8 *data, gsize len, gint64 arrival_ns)
+{
+  note_early (user, arrival_ns);
+  on_rtp (user, data, len, arrival_ns);
+}
+
+static void
+on_rtcp_datagram (gpointer user, const guint8 *data, gsize len, gint64 arrival_ns)
+{
+  note_early (user, arrival_ns);
+  on_rtcp (user, data, len, arrival_ns);
+}
+
 static int
 read_datagrams (Source *source)
 {
   return receiver_read (source->reader->load->receiver, source->fd, &source->track->socket_drops,
-      source->kind == SOURCE_RTP ? on_rtp : on_rtcp, source->track);
-}
-
-void
-reader_io_on_datagram (Source *source)
-{
-  read_datagrams (source);
+      source->kind == SOURCE_RTP ? on_rtp_datagram : on_rtcp_datagram, source->track);
 }
 
 void
@@ -213,6 +246,8 @@ on_frame (Reader *self, guint8 channel, const guint8 *data, gsize len, gint64 no
   for (guint i = 0; i < self->n_tracks; i++) {
     Track *track = &self->tracks[i];
 
+    if (channel == track->channel || channel == track->channel + 1)
+      track->early += self->state == READER_STARTING;
     if (channel == track->channel)
       on_rtp (track, data, len, now);
     else if (channel == track->channel + 1)
@@ -294,7 +329,8 @@ on_readable (Reader *self)
 
   if (self->in_len)
     memcpy (scratch, self->in, self->in_len);
-  n = recv (self->control.fd, scratch + self->in_len, LOAD_SCRATCH - self->in_len, MSG_DONTWAIT);
+  n = receiver_read_stream (self->load->receiver, self->control.fd, scratch + self->in_len,
+      LOAD_SCRATCH - self->in_len, &self->heard_ns);
   if (n <= 0) {
     if (n == 0 || (errno != EAGAIN && errno != EINTR))
       on_closed (self, n == 0 ? 0 : errno);
@@ -306,6 +342,27 @@ on_readable (Reader *self)
     ;
   if (self->control.fd >= 0)
     keep_rest (self, &bytes);
+}
+
+void
+reader_io_on_datagram (Source *source)
+{
+  Reader *self = source->reader;
+  GArray *unjudged = self->load->unjudged;
+
+  read_datagrams (source);
+  if (unjudged->len == 0)
+    return;
+  // What is early came before the answer, or there is none even now.
+  on_readable (self);
+  for (guint i = 0; i < unjudged->len; i++) {
+    const Unjudged *one = &g_array_index (unjudged, Unjudged, i);
+
+    gint64 answered_ns = one->track->rtp.reader->answered_ns;
+
+    one->track->early += !answered_ns || one->arrival_ns < answered_ns;
+  }
+  g_array_set_size (unjudged, 0);
 }
 
 void

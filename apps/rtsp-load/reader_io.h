@@ -12,6 +12,9 @@ void reader_io_watch (Reader *self, Source *source, guint32 events);
 void reader_io_unwatch (Reader *self, Source *source);
 void reader_io_close (Reader *self, Source *source);
 // A datagram socket has something.
+// For Load.unjudged.
+GArray *reader_io_unjudged (void);
+
 void reader_io_on_datagram (Source *source);
 // Takes in all that the UDP sockets still hold.
 void reader_io_drain (Reader *self);

@@ -108,3 +108,21 @@ receiver_read (Receiver *self, int fd, guint32 *drops, ReceiverFunc func, gpoint
   }
   return n;
 }
+
+gssize
+receiver_read_stream (Receiver *self, int fd, guint8 *room, gsize size, gint64 *arrival_ns)
+{
+  struct iovec iov = { room, size };
+  struct msghdr msg = {
+    .msg_iov = &iov,
+    .msg_iovlen = 1,
+    .msg_control = &self->control[0],
+    .msg_controllen = sizeof self->control[0],
+  };
+  guint32 unused;
+  gssize n = recvmsg (fd, &msg, MSG_DONTWAIT);
+
+  if (n > 0)
+    *arrival_ns = read_notes (self, &msg, &unused).arrival_ns;
+  return n;
+}

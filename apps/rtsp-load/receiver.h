@@ -34,3 +34,6 @@ gint64 receiver_sync (Receiver *self);
 // Reads one batch. `drops` is set to how many the socket had no room for since it was opened, if
 // the kernel tells. Returns how many messages there were, or a negative errno.
 int receiver_read (Receiver *self, int fd, guint32 *drops, ReceiverFunc func, gpointer user);
+
+// Reads from a connection as recv() does, and says when the kernel had it.
+gssize receiver_read_stream (Receiver *self, int fd, guint8 *room, gsize size, gint64 *arrival_ns);

@@ -21,6 +21,7 @@ add_reader (Results *results, const Reader *reader)
     results->duplicates += track->stats.duplicates;
     results->stalls += track->stalls;
     results->invalid += track->invalid;
+    results->early += track->early;
     results->socket_drops += track->socket_drops;
   }
 }
@@ -31,7 +32,8 @@ add_up (Load *load)
   Results *results = &load->results;
 
   results->packets = results->bytes = results->lost = results->reordered = 0;
-  results->duplicates = results->stalls = results->invalid = results->socket_drops = 0;
+  results->duplicates = results->stalls = results->invalid = results->early = 0;
+  results->socket_drops = 0;
   for (guint i = 0; i < load->n_readers; i++) {
     if (load->readers[i].measured)
       add_reader (results, &load->readers[i]);
@@ -167,6 +169,8 @@ report_table (Load *load)
   printf ("%-16s %" G_GUINT64_FORMAT "\n", "stalls", results->stalls);
   if (results->invalid)
     printf ("%-16s %" G_GUINT64_FORMAT "\n", "no RTP", results->invalid);
+  if (results->early)
+    printf ("%-16s %" G_GUINT64_FORMAT "\n", "before PLAY", results->early);
   if (results->unmatched)
     printf ("%-16s %" G_GUINT64_FORMAT "\n", "not the origin's", results->unmatched);
   print_all_times (results);

@@ -122,6 +122,7 @@ add_track (JsonBuilder *b, const Track *track)
   add_int (b, "reordered", track->stats.reordered);
   add_int (b, "duplicates", track->stats.duplicates);
   add_int (b, "stalls", track->stalls);
+  add_int (b, "early", track->early);
   add_int (b, "port", (guint64) track->port);
   add_ms (b, "jitter_ms", weir_rtp_stats_jitter_ns (&track->stats));
   add_ms (b, "playout_delay_ms", track->playout_ns);
@@ -178,6 +179,7 @@ add_totals (JsonBuilder *b, const Load *load)
   add_int (b, "reordered", results->reordered);
   add_int (b, "duplicates", results->duplicates);
   add_int (b, "invalid", results->invalid);
+  add_int (b, "early", results->early);
   add_int (b, "socket_drops", results->socket_drops);
   add_int (b, "unmatched", results->unmatched);
   add_int (b, "probes", (guint64) load->options->probes);

@@ -21,6 +21,7 @@ typedef struct {
   GHashTable *errors;  // kind -> how many
   guint64 packets, bytes, lost, reordered, duplicates, stalls;
   guint64 invalid;      // what came and is no RTP
+  guint64 early;        // what came before PLAY was answered
   guint64 socket_drops; // what this machine's socket buffers had no room for
   guint64 unmatched;    // packets that the origin did not send
   gint probe_lo, probe_hi;

@@ -40,6 +40,7 @@ struct Track {
 
   WeirRtpStats stats;
   guint64 bytes, invalid, stalls;
+  guint64 early;         // RTP and RTCP that came before PLAY was answered
   gint64 first_ns;       // arrival of the first packet; 0: none yet
   guint64 restarts;      // of the stream, as far as the figures below know
   gint64 first_frame_ns; // of the first packet that a decoder can start from; 0: none yet

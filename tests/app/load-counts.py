@@ -3,7 +3,7 @@
 
 import time
 
-from loads import check, load
+from loads import Load, check, load
 from scripted import AUDIO, KEY_PICTURE, SSRC, VIDEO, Server, reports, rtp, sender_report
 from tap import run, test
 
@@ -17,9 +17,9 @@ def play(session, piece=None):
         session.send(VIDEO, rtp(seq, 3000 * number), piece=piece)
 
 
-def check_counts(result, readers):
+def check_counts(result, readers, early=0):
     check(result, readers=readers, connected=readers, refused={}, errors={}, invalid=0,
-          socket_drops=0, **{key: readers * value for key, value in FOUND.items()})
+          socket_drops=0, early=early, **{key: readers * value for key, value in FOUND.items()})
 
 
 @test
@@ -44,7 +44,23 @@ def counts_frames_that_come_in_pieces():
 def counts_what_comes_before_play_is_answered():
     with Server(early=play) as server:
         for transport in 'udp', 'tcp':
-            check_counts(load('--duration', 1, '--transport', transport, server.url), 1)
+            result = load('--duration', 1, '--transport', transport, server.url)
+            check_counts(result, 1, early=len(SEQS))
+        with Load('--duration', 1, server.url, json=False) as running:
+            assert running.wait() == 0, running.output()
+            running.wait_for_line(f'before PLAY +{len(SEQS)}$', 1)
+
+
+@test
+def counts_reports_that_come_before_play_is_answered():
+    def report(session):
+        session.send(VIDEO, sender_report(1 << 32, 0), rtcp=True)
+
+    with Server(play, early=report) as server:
+        for transport in 'udp', 'tcp':
+            result = load('--duration', 1, '--transport', transport, '--verbose', server.url)
+            check_counts(result, 1, early=1)
+            assert result['per_reader'][0]['tracks'][0]['early'] == 1, result
 
 
 @test

@@ -41,7 +41,7 @@ def reads_a_proxy_over_udp_and_tcp():
             result = load('--readers', 20, '--duration', 2, '--transport', transport,
                           proxy.url('/demo'))
             check(result, readers=20, connected=20, refused={}, errors={}, lost=0, reordered=0,
-                  duplicates=0, invalid=0)
+                  duplicates=0, invalid=0, early=0)
             assert result['packets'] > 20 * 50, result
             for name, n in (('describe', 20), ('setup', 40), ('play', 20), ('first_packet', 20)):
                 assert result[f'{name}_ms']['n'] == n, result
