@@ -93,13 +93,13 @@ def ffmpeg_gets_the_frames_of_the_origin_in_their_order():
 @test
 def all_udp_goes_through_fanoutsink():
     with Origin() as origin:
-        # GStreamer names an element after its type, whatever factory it was asked for.
+        # An element is named after its type, whatever factory was asked for it.
         with Proxy({'/cam': origin.url}, env={'GST_DEBUG': 'GST_STATES:4',
                                               'GST_DEBUG_NO_COLOR': '1'}) as proxy:
             Read(proxy.url(), transport='udp', readers=2, duration=1).result()
             Read(proxy.url(), transport='tcp', readers=2, duration=1).result()
-            sinks = {match[1] for match in matches(proxy, r'<([^>:]*udpsink[^>:]*|weirfanout[^>:]*)>')}
-    ours = {name for name in sinks if name.startswith('weirfanoutsink')}
+            sinks = {match[1] for match in matches(proxy, r'<([^>:]*udpsink[^>:]*|fanoutsink[^>:]*)>')}
+    ours = {name for name in sinks if name.startswith('fanoutsink')}
     # RTP and RTCP of two tracks; udpsinks are only the doors of rtspsrc to its upstream.
     assert len(ours) >= 4, sinks
     assert not {name for name in sinks if name.startswith(('multiudpsink', 'dynudpsink'))}, sinks
