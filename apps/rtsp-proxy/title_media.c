@@ -19,9 +19,12 @@ typedef struct {
   gchar *label;
   int fd;
   gint ready;           // atomic: it was prepared
-  gint given_up;        // atomic: nothing came of it in time
   GError *error;        // why it can't be. Of the media's thread, until that has given up
   GstClockTime left_at; // where it was paused. Of who does what is asked for, one after the other
+
+  GMutex lock;       // all below
+  gboolean plays;    // is on its way to a place
+  gboolean given_up; // nothing came of it in time
 } TitleMedia;
 
 typedef struct {
@@ -271,9 +274,16 @@ pause_for_play (GstRTSPMedia *media, GstRTSPSessionMedia *session)
   return gst_rtsp_media_unsuspend (media);
 }
 
-GstRTSPStatusCode
-title_media_play (
-    GstRTSPSessionMedia *session, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate)
+static void
+set_plays (TitleMedia *self, gboolean plays)
+{
+  g_mutex_lock (&self->lock);
+  self->plays = plays;
+  g_mutex_unlock (&self->lock);
+}
+
+static GstRTSPStatusCode
+play (GstRTSPSessionMedia *session, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate)
 {
   GstRTSPMedia *media = gst_rtsp_session_media_get_media (session);
   gboolean sent =
@@ -284,12 +294,33 @@ title_media_play (
   return go_to (media, range, flags, rate);
 }
 
+GstRTSPStatusCode
+title_media_play (
+    GstRTSPSessionMedia *session, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate)
+{
+  GstRTSPMedia *media = gst_rtsp_session_media_get_media (session);
+  GstRTSPStatusCode status;
+
+  // Prepared as it is, this counts one more user of it. Whose connection ends meanwhile does not
+  // take it down: the library, on its way to a place, would forget that it is down, and do it
+  // again.
+  if (!gst_rtsp_media_prepare (media, NULL))
+    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  set_plays ((TitleMedia *) media, TRUE);
+  status = play (session, range, flags, rate);
+  set_plays ((TitleMedia *) media, FALSE);
+  gst_rtsp_media_unprepare (media);
+  return status;
+}
+
 void
 title_media_give_up (GstRTSPMedia *media)
 {
   TitleMedia *self = (TitleMedia *) media;
 
-  g_atomic_int_set (&self->given_up, TRUE);
+  g_mutex_lock (&self->lock);
+  self->given_up = TRUE;
+  g_mutex_unlock (&self->lock);
   GST_ELEMENT_ERROR (self->file, RESOURCE, READ, ("nothing came of it in time"), (NULL));
 }
 
@@ -364,7 +395,28 @@ parse_error (GstMessage *message)
   return error;
 }
 
-// What goes wrong in the middle ends the stream there; the reader may still go elsewhere in it.
+static gboolean
+pass_on (GstRTSPMedia *media, GstMessage *message)
+{
+  return GST_RTSP_MEDIA_CLASS (title_media_parent_class)->handle_message (media, message);
+}
+
+// What goes wrong in the middle ends the stream there; the reader may still go elsewhere in it, but
+// where that is given up.
+static void
+note_error (TitleMedia *self, GstMessage *message, const GError *error)
+{
+  gboolean given_up;
+
+  g_mutex_lock (&self->lock);
+  given_up = self->given_up;
+  if (given_up && self->plays)
+    pass_on (GST_RTSP_MEDIA (self), message);
+  g_mutex_unlock (&self->lock);
+  if (!given_up)
+    log_event ("%s: %s", self->label, error->message);
+}
+
 static gboolean
 title_media_handle_message (GstRTSPMedia *media, GstMessage *message)
 {
@@ -372,10 +424,10 @@ title_media_handle_message (GstRTSPMedia *media, GstMessage *message)
   GError *error;
 
   if (GST_MESSAGE_TYPE (message) != GST_MESSAGE_ERROR)
-    return GST_RTSP_MEDIA_CLASS (title_media_parent_class)->handle_message (media, message);
+    return pass_on (media, message);
   error = parse_error (message);
-  if (g_atomic_int_get (&self->ready) && !g_atomic_int_get (&self->given_up)) {
-    log_event ("%s: %s", self->label, error->message);
+  if (g_atomic_int_get (&self->ready)) {
+    note_error (self, message, error);
     g_error_free (error);
     return TRUE;
   }
@@ -383,7 +435,7 @@ title_media_handle_message (GstRTSPMedia *media, GstMessage *message)
     g_error_free (error);
   else
     self->error = error;
-  return GST_RTSP_MEDIA_CLASS (title_media_parent_class)->handle_message (media, message);
+  return pass_on (media, message);
 }
 
 GstRTSPMedia *
@@ -407,6 +459,7 @@ title_media_new (int fd, const gchar *label)
 static void
 title_media_init (TitleMedia *self)
 {
+  g_mutex_init (&self->lock);
   self->left_at = GST_CLOCK_TIME_NONE;
 }
 
@@ -417,6 +470,7 @@ title_media_finalize (GObject *object)
 
   close (self->fd);
   g_clear_error (&self->error);
+  g_mutex_clear (&self->lock);
   g_free (self->label);
   G_OBJECT_CLASS (title_media_parent_class)->finalize (object);
 }
