@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -13,6 +14,7 @@
 typedef struct {
   GWeakRef object;
   WeirConn *conn;
+  atomic_flag told; // of its end
 } Link;
 
 struct _WeirConnection {
@@ -24,7 +26,6 @@ struct _WeirConnection {
   // Not GLib's: ThreadSanitizer sees nothing of that between threads that GLib hasn't made.
   pthread_mutex_t lock; // all below
   gchar *reason;
-  gboolean told;
 };
 
 enum { PROP_0, PROP_SOCKET, PROP_TOKEN, PROP_CLOSE_REASON, N_PROPS };
@@ -121,31 +122,80 @@ get_reason (WeirConnection *self)
   return self->reason;
 }
 
-// Called when there is room, which is nothing to us, and when it has broken.
+// ---- telling of it ----
+
+// Handlers of `closed` are the program's, and as slow as they like: so they have a thread of their
+// own, which is there while there is something to tell.
+static struct {
+  pthread_mutex_t lock; // all below
+  GQueue closed;        // of WeirConnection, with references
+  gboolean runs;
+} telling = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void
+tell_closed (WeirConnection *self)
+{
+  const gchar *known;
+  gchar *reason;
+
+  pthread_mutex_lock (&self->lock);
+  known = get_reason (self);
+  reason = g_strdup (known ? known : g_strerror (weir_conn_error (self->link->conn)));
+  pthread_mutex_unlock (&self->lock);
+  g_signal_emit (self, signals[SIGNAL_CLOSED], 0, reason);
+  g_free (reason);
+}
+
+static void *
+tell_all (void *unused)
+{
+  WeirConnection *self;
+
+  for (;;) {
+    pthread_mutex_lock (&telling.lock);
+    self = g_queue_pop_head (&telling.closed);
+    telling.runs = self != NULL;
+    pthread_mutex_unlock (&telling.lock);
+    if (!self)
+      return NULL;
+    tell_closed (self);
+    g_object_unref (self);
+  }
+}
+
+// Takes the reference. The program's signals are not for the thread, as not for the one that calls.
+static void
+tell_soon (WeirConnection *self)
+{
+  pthread_t thread;
+
+  pthread_mutex_lock (&telling.lock);
+  g_queue_push_tail (&telling.closed, self);
+  // Without a thread it is told with the next one.
+  if (!telling.runs && pthread_create (&thread, NULL, tell_all, NULL) == 0) {
+    telling.runs = TRUE;
+    pthread_setname_np (thread, "weir-closed");
+    pthread_detach (thread);
+  }
+  pthread_mutex_unlock (&telling.lock);
+}
+
+// Called when there is room, which is nothing to us, and when it has broken. In the thread that all
+// connections share: nothing of the program's may run here, so the object is not let go either.
 static void
 on_writable (void *data)
 {
   Link *link = data;
-  int error = weir_conn_error (link->conn);
-  WeirConnection *self = error ? g_weak_ref_get (&link->object) : NULL;
-  const gchar *known;
-  gboolean tell;
-  gchar *reason;
+  WeirConnection *self;
 
+  if (!weir_conn_error (link->conn)
+      || atomic_flag_test_and_set_explicit (&link->told, memory_order_relaxed))
+    return;
+  self = g_weak_ref_get (&link->object);
   if (!self)
     return;
-  pthread_mutex_lock (&self->lock);
-  tell = !self->told;
-  self->told = TRUE;
-  known = get_reason (self);
-  reason = g_strdup (known ? known : g_strerror (error));
-  pthread_mutex_unlock (&self->lock);
-  if (tell) {
-    table_remove (self->token);
-    g_signal_emit (self, signals[SIGNAL_CLOSED], 0, reason);
-  }
-  g_free (reason);
-  g_object_unref (self);
+  table_remove (self->token);
+  tell_soon (self);
 }
 
 static void
@@ -198,6 +248,7 @@ weir_connection_constructed (GObject *object)
     return;
   self->link = g_new0 (Link, 1);
   self->link->conn = conn;
+  atomic_flag_clear (&self->link->told);
   g_weak_ref_init (&self->link->object, self);
   if (!weir_conn_watch (conn, on_writable, self->link))
     weir_conn_break (conn, ENOMEM);

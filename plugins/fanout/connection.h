@@ -15,9 +15,8 @@
 //   send          action: GBytes -> gboolean; bytes of the program's own, such as answers, in order
 //                 with what sinks send and never within a packet. FALSE if it is closed
 //   close         action: string; closes it for that reason: whoever reads finds the end
-//   closed        signal: string; it has closed, and why. Comes once, from a thread of the
-//   plugin's,
-//                 with no lock held, and not from within `send` or `close`
+//   closed        signal: string; it has closed, and why. Comes once, from a thread of the plugin's
+//                 that serves nobody, with no lock held, and not from within `send` or `close`
 //
 // One that is made for a socket which is not connected is closed from the start.
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef struct {
@@ -175,6 +176,83 @@ a_token_is_nobody_elses (Fixture *f, gconstpointer unused)
   g_free (other);
 }
 
+// ---- a handler that takes its time ----
+
+typedef struct {
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  gboolean entered, may_leave, left, has_room;
+} Slow;
+
+static void
+set (Slow *slow, gboolean *what)
+{
+  pthread_mutex_lock (&slow->lock);
+  *what = TRUE;
+  pthread_cond_broadcast (&slow->changed);
+  pthread_mutex_unlock (&slow->lock);
+}
+
+static gboolean
+wait_for (Slow *slow, const gboolean *what, int seconds)
+{
+  gboolean came;
+  struct timespec until;
+  int r = 0;
+
+  clock_gettime (CLOCK_REALTIME, &until);
+  until.tv_sec += seconds;
+  pthread_mutex_lock (&slow->lock);
+  while (!*what && r == 0)
+    r = pthread_cond_timedwait (&slow->changed, &slow->lock, &until);
+  came = *what;
+  pthread_mutex_unlock (&slow->lock);
+  return came;
+}
+
+static void
+on_closed_slowly (GObject *object, const gchar *reason, Slow *slow)
+{
+  set (slow, &slow->entered);
+  wait_for (slow, &slow->may_leave, 20);
+  set (slow, &slow->left);
+}
+
+static void
+on_room (void *slow)
+{
+  set (slow, &((Slow *) slow)->has_room);
+}
+
+// Another connection, that was full, is told of room meanwhile.
+static void
+a_slow_handler_holds_up_no_connection (Fixture *f, gconstpointer unused)
+{
+  static gchar bytes[60000];
+  struct iovec packet = { bytes, sizeof bytes };
+  static Slow slow = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+  Fixture other = { 0 };
+  WeirConn *conn;
+
+  set_up (&other, NULL);
+  conn = weir_connection_lookup (other.token);
+  g_assert_true (weir_conn_watch (conn, on_room, &slow));
+  while (weir_conn_send (conn, WEIR_FRAMING_NONE, 0, &packet, 1) > 0)
+    ;
+  g_signal_connect (f->connection, "closed", G_CALLBACK (on_closed_slowly), &slow);
+  g_signal_emit_by_name (f->connection, "close", "enough");
+  g_assert_true (wait_for (&slow, &slow.entered, 5));
+  while (recv (other.peer, bytes, sizeof bytes, MSG_DONTWAIT) > 0)
+    ;
+  g_assert_true (wait_for (&slow, &slow.has_room, 5));
+  set (&slow, &slow.may_leave);
+  g_assert_true (wait_for (&slow, &slow.left, 5));
+  wait_closed (f, "enough");
+  weir_conn_unwatch (conn, on_room, &slow);
+  weir_conn_unref (conn);
+  tear_down (&other, NULL);
+}
+
 static void
 no_token_comes_twice (void)
 {
@@ -223,6 +301,7 @@ main (int argc, char **argv)
   ADD (closes_for_a_reason_once, "closes_by_token", "");
   ADD (tells_that_the_peer_has_gone, "tells_that_the_peer_has_gone", NULL);
   ADD (closes_who_does_not_read, "closes_who_does_not_read", NULL);
+  ADD (a_slow_handler_holds_up_no_connection, "a_slow_handler_holds_up_no_connection", NULL);
   ADD (ends_with_the_object, "ends_with_the_object", NULL);
   ADD (a_token_is_nobody_elses, "a_token_is_nobody_elses", NULL);
   g_test_add_func ("/connection/no_token_comes_twice", no_token_comes_twice);
