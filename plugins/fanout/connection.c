@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 
 #define TOKEN_BYTES 16
 
@@ -14,6 +15,7 @@
 typedef struct {
   GWeakRef object;
   WeirConn *conn;
+  gint64 inode;     // of the socket
   atomic_flag told; // of its end
 } Link;
 
@@ -39,25 +41,62 @@ G_DEFINE_FINAL_TYPE (WeirConnection, weir_connection, G_TYPE_OBJECT)
 // ---- the table ----
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
-static GHashTable *table; // token -> Link
+static GHashTable *table;   // token -> Link
+static GHashTable *sockets; // inodes that have a writer
 
-static void
+// FALSE, and nothing is added, if another writes to that socket.
+static gboolean
 table_add (const gchar *token, Link *link)
 {
+  gboolean added;
+
   pthread_mutex_lock (&table_lock);
-  if (!table)
+  if (!table) {
     table = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
-  g_hash_table_insert (table, g_strdup (token), link);
+    sockets = g_hash_table_new (g_int64_hash, g_int64_equal);
+  }
+  added = !g_hash_table_contains (sockets, &link->inode);
+  if (added) {
+    g_hash_table_insert (table, g_strdup (token), link);
+    g_hash_table_add (sockets, &link->inode);
+  }
   pthread_mutex_unlock (&table_lock);
+  return added;
 }
 
 static void
 table_remove (const gchar *token)
 {
+  Link *link;
+
   pthread_mutex_lock (&table_lock);
-  if (table)
+  link = table ? g_hash_table_lookup (table, token) : NULL;
+  if (link) {
+    g_hash_table_remove (sockets, &link->inode);
     g_hash_table_remove (table, token);
+  }
   pthread_mutex_unlock (&table_lock);
+}
+
+// However many descriptors it has. 0: there is none.
+static gint64
+get_inode (GSocket *socket)
+{
+  struct stat stat;
+
+  return fstat (g_socket_get_fd (socket), &stat) == 0 ? (gint64) stat.st_ino : 0;
+}
+
+gboolean
+weir_connection_is_on (GSocket *socket)
+{
+  gint64 inode = get_inode (socket);
+  gboolean is_on;
+
+  pthread_mutex_lock (&table_lock);
+  is_on = sockets && g_hash_table_contains (sockets, &inode);
+  pthread_mutex_unlock (&table_lock);
+  return is_on;
 }
 
 gboolean
@@ -78,6 +117,17 @@ weir_connection_lookup (const gchar *token)
     conn = weir_conn_ref (link->conn);
   pthread_mutex_unlock (&table_lock);
   return conn;
+}
+
+gboolean
+weir_connection_is_open (const gchar *token)
+{
+  WeirConn *conn = weir_connection_lookup (token);
+
+  if (!conn)
+    return FALSE;
+  weir_conn_unref (conn);
+  return TRUE;
 }
 
 static void close_for (WeirConnection *self, const gchar *reason);
@@ -241,18 +291,25 @@ weir_connection_constructed (GObject *object)
 {
   WeirConnection *self = WEIR_CONNECTION (object);
   WeirConn *conn = self->socket ? weir_conn_new (g_socket_get_fd (self->socket), NULL) : NULL;
+  Link *link;
 
   G_OBJECT_CLASS (weir_connection_parent_class)->constructed (object);
   self->token = make_token ();
   if (!conn)
     return;
-  self->link = g_new0 (Link, 1);
-  self->link->conn = conn;
-  atomic_flag_clear (&self->link->told);
-  g_weak_ref_init (&self->link->object, self);
-  if (!weir_conn_watch (conn, on_writable, self->link))
+  link = g_new0 (Link, 1);
+  link->conn = conn;
+  link->inode = get_inode (self->socket);
+  atomic_flag_clear (&link->told);
+  if (!table_add (self->token, link)) {
+    weir_conn_unref (conn);
+    g_free (link);
+    return;
+  }
+  self->link = link;
+  g_weak_ref_init (&link->object, self);
+  if (!weir_conn_watch (conn, on_writable, link))
     weir_conn_break (conn, ENOMEM);
-  table_add (self->token, self->link);
 }
 
 static void

@@ -18,7 +18,8 @@
 //   closed        signal: string; it has closed, and why. Comes once, from a thread of the plugin's
 //                 that serves nobody, with no lock held, and not from within `send` or `close`
 //
-// One that is made for a socket which is not connected is closed from the start.
+// One that is made for a socket which is not connected, or to which another writes, is closed from
+// the start.
 
 #include <gio/gio.h>
 
@@ -32,8 +33,14 @@ G_DECLARE_FINAL_TYPE (WeirConnection, weir_connection, WEIR, CONNECTION, GObject
 // Whether a host's name has the form of a token: then it is no name to be looked up anywhere else.
 gboolean weir_connection_is_token (const gchar *host);
 
+// Whether one writes to that socket.
+gboolean weir_connection_is_on (GSocket *socket);
+
 // What a sink does with a token: NULL if it is of no connection, or of one that has closed.
 WeirConn *weir_connection_lookup (const gchar *token);
+
+// Whether it would be found.
+gboolean weir_connection_is_open (const gchar *token);
 
 // A sink gives a reader up. Does nothing if it has closed already.
 void weir_connection_close (const gchar *token, const gchar *reason);

@@ -597,6 +597,14 @@ add_socket (WeirFanoutSink *self, GSocket *socket, WeirFraming framing, guint ch
     GST_WARNING_OBJECT (self, "refusing a reader without a socket");
     return NULL;
   }
+  if ((guint) framing > WEIR_FRAMING_INTERLEAVED) {
+    GST_WARNING_OBJECT (self, "refusing a socket: there is no framing %d", (gint) framing);
+    return NULL;
+  }
+  if (weir_connection_is_on (socket)) {
+    GST_WARNING_OBJECT (self, "refusing a socket that is written to already");
+    return NULL;
+  }
   connection = g_object_new (WEIR_TYPE_CONNECTION, "socket", socket, NULL);
   g_object_get (connection, "token", &token, NULL);
   name = name_new_conn (token, (gint) channel, framing, &err);
@@ -616,9 +624,13 @@ add_socket (WeirFanoutSink *self, GSocket *socket, WeirFraming framing, guint ch
     closed->channel = (gint) channel;
     g_signal_connect_data (connection, "closed", G_CALLBACK (on_closed), closed, closed_free, 0);
     g_signal_emit (self, signals[SIGNAL_CLIENT_ADDED], 0, token, (gint) channel);
-  } else {
-    g_clear_pointer (&token, g_free);
+    // Of an end before the signal was connected, it does not tell.
+    added = weir_connection_is_open (token);
+    if (!added)
+      remove_name (self, token, (gint) channel);
   }
+  if (!added)
+    g_clear_pointer (&token, g_free);
   g_object_unref (connection);
   return token;
 }
@@ -1146,11 +1158,13 @@ fanout_readers_install_signals (GType type)
    * @framing: `none`, `rfc4571` or `interleaved`
    * @channel: for `interleaved`: 0 to 255
    *
-   * Adds a reader by its socket. It is removed with #WeirFanoutSink::remove, with the token as its
-   * host and the channel as its port, or when the socket closes.
+   * Adds a reader by its socket, to which nothing else writes. It is removed with
+   * #WeirFanoutSink::remove, with the token as its host and the channel as its port, or when the
+   * socket closes.
    *
    * Returns: (nullable): a token by which the reader is named from now on; %NULL if the socket is
-   * not connected, or no stream.
+   * not connected or no stream, is written to already or has just closed, and if there is no such
+   * framing or channel.
    */
   signals[SIGNAL_ADD_SOCKET] =
       g_signal_new_class_handler ("add-socket", type, action, G_CALLBACK (add_socket), NULL, NULL,

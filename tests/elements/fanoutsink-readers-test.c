@@ -6,6 +6,8 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/ioctl.h>
+#include <sched.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 
 #include <gio/gio.h>
@@ -625,6 +627,126 @@ test_removing_closes_the_socket (void)
   finish (h, sink);
 }
 
+static guint
+count_readers (GstElement *sink)
+{
+  GstStructure *stats;
+  guint n;
+
+  g_object_get (sink, "fanout-stats", &stats, NULL);
+  g_assert_true (gst_structure_get_uint (stats, "readers", &n));
+  gst_structure_free (stats);
+  return n;
+}
+
+// By whatever descriptor it comes.
+static void
+test_a_socket_has_one_writer (void)
+{
+  GstElement *sink;
+  GstHarness *h = make_sink ("fanoutsink", &sink);
+  gint value = framing_value (sink, "interleaved");
+  GSocket *server, *client, *same;
+  gchar *token, *again;
+
+  connect_tcp (&server, &client);
+  same = g_socket_new_from_fd (dup (g_socket_get_fd (server)), NULL);
+  g_signal_emit_by_name (sink, "add-socket", server, value, 0, &token);
+  g_assert_nonnull (token);
+  for (gint channel = 0; channel < 3; channel++) {
+    g_signal_emit_by_name (
+        sink, "add-socket", channel == 2 ? same : server, value, channel, &again);
+    g_assert_null (again);
+  }
+  // Another channel of it is another reader, by the token.
+  g_signal_emit_by_name (sink, "add", token, 2);
+  g_assert_cmpuint (count_readers (sink), ==, 2);
+  g_signal_emit_by_name (sink, "remove", token, 2);
+  g_signal_emit_by_name (sink, "remove", token, 0);
+  g_assert_cmpuint (count_readers (sink), ==, 0);
+
+  g_free (token);
+  g_object_unref (same);
+  g_object_unref (client);
+  g_object_unref (server);
+  finish (h, sink);
+}
+
+static void
+set_processors (const cpu_set_t *set)
+{
+  GDir *tasks = g_dir_open ("/proc/self/task", 0, NULL);
+  const gchar *task;
+
+  while ((task = g_dir_read_name (tasks)))
+    sched_setaffinity (atoi (task), sizeof *set, set);
+  g_dir_close (tasks);
+}
+
+// On one processor, where all other threads come first: what they find to do they have done before
+// this one goes on. Gives the processors that there were.
+static cpu_set_t
+let_others_go_first (void)
+{
+  struct sched_param param = { 0 };
+  cpu_set_t all, one;
+
+  g_assert_cmpint (sched_getaffinity (0, sizeof all, &all), ==, 0);
+  CPU_ZERO (&one);
+  for (gint cpu = 0; CPU_COUNT (&one) == 0; cpu++) {
+    if (CPU_ISSET (cpu, &all))
+      CPU_SET (cpu, &one);
+  }
+  set_processors (&one);
+  g_assert_cmpint (sched_setscheduler (0, SCHED_IDLE, &param), ==, 0);
+  return all;
+}
+
+static void
+go_on_as_before (const cpu_set_t *all)
+{
+  struct sched_param param = { 0 };
+
+  sched_setscheduler (0, SCHED_OTHER, &param);
+  set_processors (all);
+}
+
+// Its connection breaks at the very moment, with what the window has for it.
+static void
+test_a_socket_that_breaks_as_it_is_added (void)
+{
+  GstElement *sink;
+  GstHarness *h = make_sink ("fanoutsink inline-readers=0 join=keyframe", &sink);
+  gint value = framing_value (sink, "interleaved");
+  gint64 deadline;
+  cpu_set_t all;
+
+  for (guint n = 0; n < 50; n++)
+    push_frame (h, n, n == 0);
+  all = let_others_go_first ();
+  for (guint n = 0; n < 500; n++) {
+    GSocket *socket;
+    gchar *token;
+    int fds[2];
+
+    // Without a peer, which the first write finds.
+    g_assert_cmpint (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), ==, 0);
+    close (fds[1]);
+    socket = g_socket_new_from_fd (fds[0], NULL);
+    g_signal_emit_by_name (sink, "add-socket", socket, value, 0, &token);
+    g_free (token);
+    g_object_unref (socket);
+  }
+  go_on_as_before (&all);
+  deadline = g_get_monotonic_time () + PATIENCE;
+  for (guint n = 50; count_readers (sink) > 0; n++) {
+    g_assert_cmpint (g_get_monotonic_time (), <, deadline);
+    push_frame (h, n % 256, FALSE);
+    g_usleep (1000);
+  }
+  finish (h, sink);
+}
+
 static void
 test_refusals (void)
 {
@@ -647,6 +769,10 @@ test_refusals (void)
   connect_tcp (&server, &client);
   g_signal_emit_by_name (sink, "add-socket", server, value, 256, &token);
   g_assert_null (token);
+  for (gint framing = -1; framing < 8; framing += framing < 0 ? 4 : 1) {
+    g_signal_emit_by_name (sink, "add-socket", server, framing, 0, &token);
+    g_assert_null (token);
+  }
   // Of a token's form, but nobody's: it is not looked up as a name.
   g_signal_emit_by_name (sink, "add", "0123456789abcdef0123456789abcdef", 0);
 
@@ -869,6 +995,9 @@ main (int argc, char **argv)
   g_test_add_data_func ("/readers/udp-is-paced/own-sockets", NULL, test_udp_is_paced);
   g_test_add_data_func ("/readers/udp-is-paced/given-sockets", "", test_udp_is_paced);
   g_test_add_func ("/readers/removing-closes-the-socket", test_removing_closes_the_socket);
+  g_test_add_func ("/readers/a-socket-has-one-writer", test_a_socket_has_one_writer);
+  g_test_add_func (
+      "/readers/a-socket-that-breaks-as-it-is-added", test_a_socket_that_breaks_as_it_is_added);
   g_test_add_func ("/readers/refusals", test_refusals);
   g_test_add_func ("/readers/a-small-window-is-refused-while-playing",
       test_a_small_window_is_refused_while_playing);
@@ -878,7 +1007,8 @@ main (int argc, char **argv)
       test_failed_sends_are_told);
   g_test_add_data_func ("/readers/failed-sends-are-told/by-the-workers",
       "fanoutsink bind-address=::1 inline-readers=0", test_failed_sends_are_told);
-  g_test_add_data_func ("/readers/many/by-the-workers", "fanoutsink inline-readers=0", test_many);
+  g_test_add_data_func (
+      "/readers/many/by-the-workers", "fanoutsink inline-readers=0 join=keyframe", test_many);
   g_test_add_data_func ("/readers/many/inline", "fanoutsink inline-readers=1000", test_many);
   g_test_add_data_func ("/readers/many/spread", "fanoutsink spread=20000000", test_many);
   return g_test_run ();
