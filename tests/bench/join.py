@@ -3,12 +3,21 @@
 
 One reader has been there before the others for longer than a group of pictures: what is measured is
 a stream that runs, not one that starts.
+
+A player does more than rtsp-load: it may drop what comes before the answer to PLAY, and then the
+first keyframe that it decodes is the next one. So ffmpeg starts too, a few times, one after the
+other.
 """
 
+import random
+import shutil
+import statistics
+import sys
 import time
 
 from load import Load, figure, set_up
 from report import Column
+from proc import Proc
 from servers import GOP_SECONDS, Origin, servers
 
 NAME = 'join'
@@ -22,21 +31,52 @@ COLUMNS = (
     Column('max', 'max ms'),
     Column('packet', 'first packet p50 ms', '{:.1f}'),
     Column('signal', 'DESCRIBE to PLAY p50 ms', '{:.1f}'),
+    Column('ffmpeg', 'ffmpeg, start to picture p50 ms'),
+    Column('ffmpeg_max', 'max ms'),
 )
 
 RATE = 40  # arrivals a second, Poisson: dozens in each part of the group of pictures
 
 
-def one(rig, server_type, transport, readers, seed):
+# It takes what it needs to decode and no more, and its ports are not among those that are dropped.
+FFMPEG = ('ffmpeg', '-nostdin', '-v', 'error', '-analyzeduration', 1, '-probesize', 32,
+          '-fflags', 'nobuffer', '-min_port', 10000, '-max_port', 15000)
+START_MOST = 10  # seconds
+
+
+def start_ffmpeg(rig, url, transport):
+    """Milliseconds from its start to its first decoded picture."""
+    begun = time.monotonic()
+    with Proc(*rig.readers, *FFMPEG, '-rtsp_transport', transport, '-i', url, '-an', '-frames:v', 1,
+              '-f', 'framecrc', '-') as player:
+        player.wait_for_line(r'^0, ', START_MOST)
+        return 1000 * (time.monotonic() - begun)
+
+
+def start_ffmpegs(rig, url, transport, starts, seed):
+    """At any moment of a group of pictures."""
+    if not shutil.which('ffmpeg'):
+        print('join: ffmpeg is not on the PATH, so there is nothing of it', file=sys.stderr)
+        return {}
+    moment, times = random.Random(seed), []
+    for _ in range(starts):
+        time.sleep(moment.uniform(0, GOP_SECONDS))
+        times.append(start_ffmpeg(rig, url, transport))
+    return {'ffmpeg': statistics.median(times), 'ffmpeg_max': max(times)}
+
+
+def one(rig, server_type, transport, readers, starts, seed):
     rig.drop_all_but(readers)
     lasts = readers / RATE + GOP_SECONDS + 2
+    stays = lasts + GOP_SECONDS + 5 + starts * (GOP_SECONDS + START_MOST)
     with Origin(rig, 1) as origin, server_type(rig, {'s': origin.url}) as server, \
-            Load(rig, '--transport', 'tcp', '--duration', lasts + GOP_SECONDS + 5, server.url('s')):
+            Load(rig, '--transport', 'tcp', '--duration', stays, server.url('s')):
         time.sleep(GOP_SECONDS + 1)
         with Load(rig, '--readers', readers, '--transport', transport,
                   '--arrivals', f'poisson:{RATE}', '--seed', seed,
                   '--duration', lasts, server.url('s')) as load:
             result = load.result(readers / RATE + 60)
+        ffmpeg = start_ffmpegs(rig, server.url('s'), transport, starts, seed)
     return {
         'p50': figure(result, 'first_frame_ms', 'p50'),
         'p90': figure(result, 'first_frame_ms', 'p90'),
@@ -44,13 +84,14 @@ def one(rig, server_type, transport, readers, seed):
         'max': figure(result, 'first_frame_ms', 'max'),
         'packet': figure(result, 'first_packet_ms', 'p50'),
         'signal': set_up(result),
+        **ffmpeg,
     }
 
 
 def run(rig, quick):
-    repeats, readers = (1, 240) if quick else (3, 480)
+    repeats, readers, starts = (1, 240, 10) if quick else (3, 480, 20)
     for transport in 'udp', 'tcp':
         for seed in range(1, repeats + 1):
             for server_type in servers():
                 yield (transport.upper(), server_type.name,
-                       one(rig, server_type, transport, readers, seed))
+                       one(rig, server_type, transport, readers, starts, seed))
