@@ -264,6 +264,8 @@ layer_stream_flush (LayerStream *self)
   self->counts.in += self->held->len;
   self->counts.flushed += self->held->len;
   clear_frame (self);
+  self->frame.started = FALSE;
+  self->frame.last_seq = WEIR_UNWRAP_START;
 }
 
 /* Access units */

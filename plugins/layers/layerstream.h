@@ -82,7 +82,7 @@ gboolean layer_stream_read (LayerStream *self);
 // The frame's packets that go out, NULL if none does. The frame is gone then.
 GstBufferList *layer_stream_pop (LayerStream *self);
 
-// Drops what is held.
+// Drops what is held. What comes then may be of before.
 void layer_stream_flush (LayerStream *self);
 
 // The same for an access unit: reads and decides, FALSE for what breaks its format; and makes what

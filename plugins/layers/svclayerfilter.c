@@ -441,9 +441,11 @@ weir_svc_layer_filter_sink_event (GstPad *pad, GstObject *parent, GstEvent *even
 
   switch (GST_EVENT_TYPE (event)) {
     case GST_EVENT_CAPS:
-      drain (self);
       gst_event_parse_caps (event, &caps);
-      take_caps (self, caps);
+      if (!self->have_stream || !gst_caps_is_equal (caps, self->in_caps)) {
+        drain (self);
+        take_caps (self, caps);
+      }
       gst_event_unref (event);
       return self->have_stream;
     case GST_EVENT_FLUSH_STOP:
@@ -456,6 +458,7 @@ weir_svc_layer_filter_sink_event (GstPad *pad, GstObject *parent, GstEvent *even
       break;
     case GST_EVENT_STREAM_START:
     case GST_EVENT_SEGMENT:
+    case GST_EVENT_GAP:
       drain (self);
       break;
     default:

@@ -684,6 +684,71 @@ test_eos_lets_go_what_is_held (void)
   free (rtp.packets);
 }
 
+// What comes after a flush may be of before: a seek back, within what a cache holds.
+static void
+test_flush (void)
+{
+  AvcRtp rtp = avc_packetize (&avc, FALSE, 1000);
+  GstHarness *h = make ("max-spatial=1", RTP_CAPS);
+  GstSegment segment;
+  guint n_first;
+
+  push_packets (h, &rtp);
+  n_first = gst_harness_buffers_received (h);
+  gst_harness_push (h, packet_buffer (&rtp.packets[0]));
+  gst_harness_push_event (h, gst_event_new_flush_start ());
+  gst_harness_push_event (h, gst_event_new_flush_stop (TRUE));
+  gst_segment_init (&segment, GST_FORMAT_TIME);
+  gst_harness_push_event (h, gst_event_new_segment (&segment));
+  push_packets (h, &rtp);
+  g_assert_cmpuint (gst_harness_buffers_received (h), ==, 2 * n_first);
+  g_assert_cmpuint (stat_of (h, "late"), ==, 1);
+  check_sums (h);
+  gst_harness_teardown (h);
+  free (rtp.packets);
+}
+
+// Caps that come once more begin no other stream: parameter sets need not come again.
+static void
+test_same_caps_again (void)
+{
+  const gchar *caps = "video/x-h264,stream-format=byte-stream,alignment=au";
+  GstHarness *h = make ("max-spatial=1 output-mode=avc", caps);
+  GstStructure *stats;
+  gint plain;
+
+  for (guint au = 0; au < 120; au++) {
+    GstBuffer *buffer = au_buffer (au, FALSE);
+
+    if (au == 30)
+      gst_harness_push_event (h, gst_event_new_caps (gst_caps_from_string (caps)));
+    gst_harness_push (h, au == 60 ? without_sets (buffer) : buffer);
+    stats = stats_of (h);
+    g_assert_true (gst_structure_get_int (stats, "plain-layer", &plain));
+    g_assert_cmpint (plain, ==, 1);
+    gst_structure_free (stats);
+  }
+  check_sums (h);
+  gst_harness_teardown (h);
+}
+
+// Where nothing comes for a time, the end of a frame that is held was lost.
+static void
+test_gap (void)
+{
+  AvcRtp rtp = avc_packetize (&avc, FALSE, 1);
+  GstHarness *h = make ("max-spatial=2", RTP_CAPS);
+
+  for (size_t i = 0; i < 5; i++)
+    gst_harness_push (h, packet_buffer (&rtp.packets[i]));
+  g_assert_cmpuint (gst_harness_buffers_received (h), ==, 0);
+  gst_harness_push_event (h, gst_event_new_gap (FRAME, FRAME));
+  g_assert_cmpuint (gst_harness_buffers_received (h), >, 0);
+  check_sums (h);
+  gst_harness_teardown (h);
+  free (rtp.packets);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -710,6 +775,9 @@ main (int argc, char **argv)
   g_test_add_func ("/svclayerfilter/tags", test_tags);
   g_test_add_func ("/svclayerfilter/events-keep-their-order", test_events_keep_their_order);
   g_test_add_func ("/svclayerfilter/eos-lets-go-what-is-held", test_eos_lets_go_what_is_held);
+  g_test_add_func ("/svclayerfilter/flush", test_flush);
+  g_test_add_func ("/svclayerfilter/same-caps-again", test_same_caps_again);
+  g_test_add_func ("/svclayerfilter/gap", test_gap);
   r = g_test_run ();
   avc_free (&avc);
   return r;
