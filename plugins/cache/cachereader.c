@@ -86,6 +86,7 @@ is_due (CacheReader *self)
 typedef struct {
   WeirCacheEntry entry; // with references; no object: nothing more is to come
   gboolean discont;
+  gboolean sought;
   guint n_links;
   CacheMiss miss;
   CacheSpillGone *gone; // had to go from memory for it
@@ -124,7 +125,8 @@ take_entry (CacheReader *self, Taken *taken)
   if (taken->entry.flags & WEIR_CACHE_EVENT)
     return;
   taken->discont = self->discont || taken->entry.flags & WEIR_CACHE_DISCONT;
-  self->discont = FALSE;
+  taken->sought = self->sought;
+  self->discont = self->sought = FALSE;
   self->counts.out += taken->entry.n_buffers;
   self->counts.bytes_out += taken->entry.bytes;
   note_source (self, taken);
@@ -162,6 +164,63 @@ tell_miss (CacheReader *self, const CacheMiss *miss)
 
   GST_DEBUG_OBJECT (self->pad, "%" GST_PTR_FORMAT, s);
   gst_element_post_message (self->element, gst_message_new_element (GST_OBJECT (self->element), s));
+}
+
+// Of the whole pipeline. It stands while that is paused.
+static GstClockTime
+running_now (CacheReader *self)
+{
+  GstObject *top = gst_object_ref (self->element), *parent;
+  GstClockTime now;
+  gboolean plays;
+
+  while ((parent = gst_object_get_parent (top))) {
+    gst_object_unref (top);
+    top = parent;
+  }
+  GST_OBJECT_LOCK (top);
+  plays = GST_STATE_TARGET (top) == GST_STATE_PLAYING;
+  GST_OBJECT_UNLOCK (top);
+  now = plays ? gst_element_get_current_running_time (self->element)
+              : gst_element_get_start_time (GST_ELEMENT (top));
+  gst_object_unref (top);
+  return now;
+}
+
+static const GstSegment *
+segment_of (const CacheScene *scene)
+{
+  const GstSegment *segment = NULL;
+
+  for (guint i = 0; scene && i < scene->n; i++) {
+    if (GST_EVENT_TYPE (scene->events[i]) == GST_EVENT_SEGMENT)
+      gst_event_parse_segment (scene->events[i], &segment);
+  }
+  return segment && segment->format == GST_FORMAT_TIME ? segment : NULL;
+}
+
+static GstClockTime
+time_of (GstMiniObject *object)
+{
+  if (GST_IS_BUFFER_LIST (object))
+    object = GST_MINI_OBJECT (gst_buffer_list_get (GST_BUFFER_LIST (object), 0));
+  return GST_BUFFER_DTS_OR_PTS (GST_BUFFER (object));
+}
+
+// A sink that synchronises shows what was sought at once, and goes on from there.
+static void
+shift_to_now (CacheReader *self, GstMiniObject *object, const CacheScene *scene)
+{
+  const GstSegment *segment = segment_of (scene);
+  const GstClockTime now = running_now (self);
+  guint64 time;
+  gint sign;
+
+  if (!segment || !GST_CLOCK_TIME_IS_VALID (now))
+    return;
+  sign = gst_segment_to_running_time_full (segment, GST_FORMAT_TIME, time_of (object), &time);
+  if (sign != 0)
+    cache_reader_shift (self, (gint64) now - sign * (gint64) time);
 }
 
 // What is in force at this place and not yet downstream.
@@ -239,6 +298,7 @@ loop (gpointer user_data)
 {
   CacheReader *self = user_data;
   Taken taken = { 0 };
+  GstMiniObject *object;
   GstFlowReturn ret;
 
   if (!take (self, &taken)) {
@@ -252,9 +312,12 @@ loop (gpointer user_data)
   cache_spill_let_go (taken.gone);
   if (taken.miss.missed)
     tell_miss (self, &taken.miss);
+  object = cache_entry_load (&taken.entry);
+  if (taken.sought)
+    shift_to_now (self, object, taken.entry.state);
   push_scene (self, taken.entry.state);
   cache_scene_unref (taken.entry.state);
-  ret = push (self, cache_entry_load (&taken.entry), taken.discont);
+  ret = push (self, object, taken.discont);
   if (ret == GST_FLOW_NOT_LINKED)
     wait_for_link (self, taken.n_links);
   else if (ret != GST_FLOW_OK)
@@ -364,7 +427,7 @@ cache_reader_open (CacheReader *self, CacheWindow *window)
   window->n_readers++;
   self->counts = (CacheReaderCounts) { 0 };
   self->miss = (CacheMiss) { 0 };
-  self->active = self->flushing = self->placed = self->find_join = FALSE;
+  self->active = self->flushing = self->placed = self->find_join = self->sought = FALSE;
   self->ended = self->unlinked = FALSE;
   self->next_time = 0;
   self->home = 0;
@@ -477,7 +540,7 @@ cache_reader_flushed (CacheReader *self)
 
   g_clear_pointer (&self->sent, cache_scene_unref);
   self->discont = TRUE;
-  self->ended = FALSE;
+  self->ended = self->sought = FALSE;
   self->delay_limit = -1;
   cache_reader_shift (self, delay);
   cache_reader_unlock (window);

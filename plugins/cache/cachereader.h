@@ -56,6 +56,7 @@ typedef struct {
   gboolean placed;    // there is a place
   gboolean find_join; // goes on at a join point
   gboolean discont;   // what comes next doesn't go on from what came before
+  gboolean sought;    // what comes next is shown now, by the pad's running time
   gint64 cursor;
   gint64 looked_from; // where it began to look for a join point
   gint64 next_time;   // of what is expected next

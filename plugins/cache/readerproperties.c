@@ -16,24 +16,10 @@ holds (CacheReader *self, gint64 time)
   return ok;
 }
 
-// How long ago what comes next came in.
-static gint64
-behind (CacheReader *self)
-{
-  const WeirCacheIndex *index = index_of (self);
-  const WeirCacheEntry *entry;
-
-  if (!self->placed || self->cursor >= index->head || index->head == index->tail)
-    return 0;
-  entry = weir_cache_index_at (index, MAX (self->cursor, index->tail));
-  return MAX (clock_now () - entry->arrival_ns, 0);
-}
-
 // What has left the window by now is missed, as it is by any other reader.
 static void
 go_to_time (CacheReader *self, gint64 time)
 {
-  const gint64 delay = (gint64) cache_reader_settings (self).delay;
   CacheWindow *window = cache_reader_lock (self);
 
   if (window && !has_nothing (self)) {
@@ -41,7 +27,7 @@ go_to_time (CacheReader *self, gint64 time)
     self->delay_limit = -1;
     cache_place_at_time (self, time);
     cache_place_note (self);
-    cache_reader_shift (self, MAX (behind (self), delay));
+    self->sought = self->at_cache;
     cache_reader_look (self);
   }
   cache_reader_unlock (window);
@@ -149,6 +135,19 @@ cache_start_get_type (void)
 }
 
 enum { INDEX_START, INDEX_POSITION, INDEX_DELAY, INDEX_STATS };
+
+// How long ago what comes next came in.
+static gint64
+behind (CacheReader *self)
+{
+  const WeirCacheIndex *index = index_of (self);
+  const WeirCacheEntry *entry;
+
+  if (!self->placed || self->cursor >= index->head || index->head == index->tail)
+    return 0;
+  entry = weir_cache_index_at (index, MAX (self->cursor, index->tail));
+  return MAX (clock_now () - entry->arrival_ns, 0);
+}
 
 static GstStructure *
 make_stats (CacheReader *self)

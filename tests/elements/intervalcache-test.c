@@ -1064,7 +1064,14 @@ test_seek (void)
   end (p, r);
 }
 
-// What a pad goes back to is shown as much later as it is behind.
+static void
+use_clock (GstHarness *h)
+{
+  gst_element_set_clock (h->element, GST_CLOCK (test_clock));
+  gst_element_set_base_time (h->element, gst_clock_get_time (GST_CLOCK (test_clock)));
+}
+
+// What a pad goes back to is shown at once, by sinks that synchronise.
 static void
 test_seek_of_a_pad (void)
 {
@@ -1074,6 +1081,7 @@ test_seek_of_a_pad (void)
   GstEvent *event;
   gboolean reset;
 
+  use_clock (h);
   push_frames (p, 0, 50, 10);
   for (guint i = 0; i < 50; i++)
     expect (h, i);
@@ -1082,7 +1090,7 @@ test_seek_of_a_pad (void)
   g_assert_true (gst_harness_push_upstream_event (h, make_seek (35 * FRAME, GST_SEEK_FLAG_FLUSH)));
   for (guint i = 30; i < 50; i++)
     expect_discont (h, i, i == 30);
-  expect_shift (h, 19 * FRAME);
+  expect_shift (h, 20 * FRAME);
   event = next_event (h, GST_EVENT_FLUSH_STOP);
   gst_event_parse_flush_stop (event, &reset);
   g_assert_false (reset);
@@ -1090,12 +1098,12 @@ test_seek_of_a_pad (void)
   event = next_event (h, GST_EVENT_SEGMENT);
   gst_event_parse_segment (event, &segment);
   g_assert_cmpuint (
-      gst_segment_to_running_time (segment, GST_FORMAT_TIME, 30 * FRAME), ==, 49 * FRAME);
+      gst_segment_to_running_time (segment, GST_FORMAT_TIME, 30 * FRAME), ==, 50 * FRAME);
   gst_event_unref (event);
   g_assert_true (gst_harness_push_upstream_event (h, make_seek (45 * FRAME, GST_SEEK_FLAG_NONE)));
   for (guint i = 40; i < 50; i++)
     expect_discont (h, i, i == 40);
-  expect_shift (h, 9 * FRAME);
+  expect_shift (h, 10 * FRAME);
   remove_pad (p, h);
   end (p, NULL);
 }
@@ -1111,6 +1119,27 @@ push_flush (GstHarness *h)
   gst_harness_push_event (h, gst_event_new_segment (&segment));
 }
 
+// Stored media comes in at once, far ahead of when it is shown.
+static void
+test_seek_ahead (void)
+{
+  GstHarness *p = publish (RAW_CAPS, NULL);
+  GstHarness *h = add_pad (p, "live", 0);
+
+  use_clock (h);
+  for (guint i = 0; i < 50; i++)
+    feed (p, make_buffer (i, i % 10 == 0));
+  for (guint i = 0; i < 50; i++)
+    expect (h, i);
+  gst_test_clock_advance_time (test_clock, 2 * FRAME);
+  g_assert_true (gst_harness_push_upstream_event (h, make_seek (35 * FRAME, GST_SEEK_FLAG_FLUSH)));
+  for (guint i = 30; i < 50; i++)
+    expect_discont (h, i, i == 30);
+  expect_shift (h, -28 * FRAME);
+  remove_pad (p, h);
+  end (p, NULL);
+}
+
 // Behind no more: after a flush, and when the element starts again.
 static void
 test_seek_and_a_new_start (void)
@@ -1118,13 +1147,14 @@ test_seek_and_a_new_start (void)
   GstHarness *p = publish (RAW_CAPS, NULL);
   GstHarness *h = add_pad (p, "live", 0);
 
+  use_clock (h);
   push_frames (p, 0, 30, 10);
   for (guint i = 0; i < 30; i++)
     expect (h, i);
   g_assert_true (gst_harness_push_upstream_event (h, make_seek (15 * FRAME, GST_SEEK_FLAG_NONE)));
   for (guint i = 10; i < 30; i++)
     expect (h, i);
-  expect_shift (h, 19 * FRAME);
+  expect_shift (h, 20 * FRAME);
   push_flush (p);
   push_frames (p, 30, 20, 10);
   for (guint i = 30; i < 50; i++)
@@ -1133,7 +1163,7 @@ test_seek_and_a_new_start (void)
   g_assert_true (gst_harness_push_upstream_event (h, make_seek (45 * FRAME, GST_SEEK_FLAG_NONE)));
   for (guint i = 40; i < 50; i++)
     expect (h, i);
-  expect_shift (h, 9 * FRAME);
+  expect_shift (h, 10 * FRAME);
   gst_element_set_state (p->element, GST_STATE_READY);
   gst_element_set_state (p->element, GST_STATE_PLAYING);
   push_frames (p, 50, 1, 10);
@@ -1456,6 +1486,7 @@ static const Test tests[] = {
   { "seek", test_seek },
   { "seek-of-a-pad", test_seek_of_a_pad },
   { "pads-after-a-new-start", test_pads_after_a_new_start },
+  { "seek-ahead", test_seek_ahead },
   { "seek-and-a-new-start", test_seek_and_a_new_start },
   { "seek-leaves-the-others-alone", test_seek_leaves_the_others_alone },
   { "asks-for-a-key-picture", test_asks_for_a_key_picture },
