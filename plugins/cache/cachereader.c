@@ -138,19 +138,22 @@ may_run (const CacheReader *self)
   return self->active && !self->flushing;
 }
 
-// FALSE if the task is to end.
+// FALSE if the task is to end. A seek may have started it when the pad wasn't active any more, and
+// so without a window.
 static gboolean
 take (CacheReader *self, Taken *taken)
 {
+  CacheWindow *window = cache_reader_lock (self);
   gboolean runs;
 
-  g_mutex_lock (&self->window->lock);
+  if (!window)
+    return FALSE;
   while (may_run (self) && !self->ended && !is_due (self))
     ;
   runs = may_run (self);
   if (runs && !self->ended)
     take_entry (self, taken);
-  g_mutex_unlock (&self->window->lock);
+  cache_reader_unlock (window);
   return runs;
 }
 
@@ -532,16 +535,24 @@ cache_reader_wake (CacheReader *self)
   cache_reader_unlock (window);
 }
 
+// Not while the task runs, which another thread may have started again meanwhile.
 void
 cache_reader_flushed (CacheReader *self)
 {
   const gint64 delay = (gint64) cache_reader_settings (self).delay;
-  CacheWindow *window = cache_reader_lock (self);
+  CacheScene *sent = NULL;
+  CacheWindow *window;
 
-  g_clear_pointer (&self->sent, cache_scene_unref);
-  self->discont = TRUE;
-  self->ended = self->sought = FALSE;
-  self->delay_limit = -1;
-  cache_reader_shift (self, delay);
+  GST_PAD_STREAM_LOCK (self->pad);
+  window = cache_reader_lock (self);
+  if (window) {
+    sent = g_steal_pointer (&self->sent);
+    self->discont = TRUE;
+    self->ended = self->sought = FALSE;
+    self->delay_limit = -1;
+    cache_reader_shift (self, delay);
+  }
   cache_reader_unlock (window);
+  GST_PAD_STREAM_UNLOCK (self->pad);
+  cache_scene_unref (sent);
 }

@@ -158,12 +158,18 @@ free_window (CacheWindow *window)
   g_free (window);
 }
 
-// Under the channels' lock, so that nobody finds a window that is about to go.
+// The last one under the channels' lock, so that nobody finds a window that is about to go.
 void
 cache_window_unref (CacheWindow *window)
 {
+  gint refs = g_atomic_int_get (&window->refs);
   gboolean last;
 
+  while (refs > 1) {
+    if (g_atomic_int_compare_and_exchange (&window->refs, refs, refs - 1))
+      return;
+    refs = g_atomic_int_get (&window->refs);
+  }
   g_mutex_lock (&channels_lock);
   last = g_atomic_int_dec_and_test (&window->refs);
   if (last && window->name)
