@@ -189,9 +189,9 @@ write_change (Api *api, JsonBuilder *builder, const gchar *path, const MountConf
   g_free (effect);
 }
 
-static void
-answer_change (
-    ApiRequest *request, guint status, const MountConfig *from, const MountConfig *to, gboolean dry)
+// What a change is, said before it is made: what it tells of readers is of before.
+static JsonBuilder *
+tell_change (ApiRequest *request, const MountConfig *from, const MountConfig *to, gboolean dry)
 {
   JsonBuilder *builder = json_builder_new ();
 
@@ -203,7 +203,24 @@ answer_change (
   if (to)
     write_config (builder, to);
   json_builder_end_object (builder);
-  api_answer (request->message, status, builder);
+  return builder;
+}
+
+// Answered when it is done.
+static void
+make_change (ApiRequest *request, const MountConfig *from, MountConfig *to, gboolean dry)
+{
+  JsonBuilder *builder = tell_change (request, from, to, dry);
+  gboolean same = from && mount_config_equal (from, to), added = !from && !dry;
+  GError *error = NULL;
+
+  if (dry || same || server_put_mount (request->api->server, to, &error)) {
+    api_answer (request->message, added ? SOUP_STATUS_CREATED : SOUP_STATUS_OK, builder);
+    return;
+  }
+  api_fail_error (request->message, SOUP_STATUS_INTERNAL_SERVER_ERROR, error);
+  g_error_free (error);
+  g_object_unref (builder);
 }
 
 // The body over `base`; `from` is what the mount has now, or NULL.
@@ -236,10 +253,7 @@ change (ApiRequest *request, const MountConfig *base, const MountConfig *from)
     mount_config_unref (to);
     return;
   }
-  // Answered first: what it says of readers is of before.
-  answer_change (request, from || dry ? SOUP_STATUS_OK : SOUP_STATUS_CREATED, from, to, dry);
-  if (!dry && !(from && mount_config_equal (from, to)))
-    server_put_mount (request->api->server, to);
+  make_change (request, from, to, dry);
   mount_config_unref (to);
 }
 
@@ -267,6 +281,7 @@ void
 api_delete_mount (ApiRequest *request)
 {
   gboolean dry = api_is_dry_run (request);
+  JsonBuilder *builder;
   gchar *reason;
   Mount *mount;
 
@@ -275,18 +290,20 @@ api_delete_mount (ApiRequest *request)
   mount = find (request);
   if (!mount)
     return;
-  answer_change (request, SOUP_STATUS_OK, mount_get_config (mount), NULL, dry);
+  builder = tell_change (request, mount_get_config (mount), NULL, dry);
   reason = api_dup_reason (request, "the mount was removed through the API");
   if (!dry)
     server_remove_mount (request->api->server, request->rest, reason);
+  api_answer (request->message, SOUP_STATUS_OK, builder);
   g_free (reason);
   mount_unref (mount);
 }
 
 // ---- reload ----
 
+// As a change, told before it is made; what could not be made is in the notes.
 static void
-answer_plan (ApiRequest *request, const ReloadPlan *plan, gboolean dry)
+carry_out (ApiRequest *request, ReloadPlan *plan, gboolean dry)
 {
   JsonBuilder *builder = json_builder_new ();
 
@@ -302,6 +319,8 @@ answer_plan (ApiRequest *request, const ReloadPlan *plan, gboolean dry)
   }
   json_builder_end_array (builder);
   api_add_number (builder, "unchanged", plan->n_unchanged);
+  if (!dry)
+    reload_apply (request->api->reload, plan);
   json_builder_set_member_name (builder, "notes");
   json_builder_begin_array (builder);
   for (guint i = 0; i < plan->notes->len; i++)
@@ -328,8 +347,6 @@ api_reload (ApiRequest *request)
     g_error_free (error);
     return;
   }
-  answer_plan (request, plan, dry);
-  if (!dry)
-    reload_apply (request->api->reload, plan);
+  carry_out (request, plan, dry);
   reload_plan_free (plan);
 }

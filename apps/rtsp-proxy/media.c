@@ -3,6 +3,7 @@
 
 #include "feed.h"
 #include "timeshift.h"
+#include "weir-rtsp.h"
 
 #include <gst/base/gstbasesink.h>
 
@@ -71,6 +72,43 @@ media_factory_create_element (GstRTSPMediaFactory *factory, const GstRTSPUrl *ur
     g_free (pay_name);
   }
   return bin;
+}
+
+// ---- what its sinks are told ----
+
+static void
+configure_sink (GstElement *sink, Presentation *presentation, const MountConfig *config)
+{
+  gst_util_set_object_arg (G_OBJECT (sink), "join", config->join);
+  gst_util_set_object_arg (G_OBJECT (sink), "catch-up", config->catch_up);
+  g_object_set (sink, "class", config->class, NULL);
+  timeshift_configure_sink (sink, config);
+  if (presentation_get_instance (presentation))
+    g_object_set (sink, "delay", G_MAXUINT64, "window-time",
+        (guint64) (config->interval_ms + SESSION_SLACK_MS) * GST_MSECOND, NULL);
+}
+
+void
+media_configure (GstRTSPMedia *media, Presentation *presentation)
+{
+  MountConfig *config = presentation_dup_config (presentation), *now;
+  gboolean same;
+
+  do {
+    for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
+      GstElement *sink = weir_stream_find_sink (gst_rtsp_media_get_stream (media, i));
+
+      if (sink)
+        configure_sink (sink, presentation, config);
+      g_clear_object (&sink);
+    }
+    // Two threads may do this, each with a configuration of its own.
+    now = presentation_dup_config (presentation);
+    same = now == config;
+    mount_config_unref (config);
+    config = now;
+  } while (!same);
+  mount_config_unref (config);
 }
 
 // ---- a media's life ----
@@ -161,6 +199,7 @@ on_prepared (GstRTSPMedia *media, gpointer data)
     gst_rtsp_stream_set_blocked (stream, FALSE);
   }
   presentation_keep_media (self->presentation, media);
+  media_configure (media, self->presentation); // it may have changed since the sinks were made
 }
 
 static void
@@ -215,13 +254,7 @@ on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, MediaFacto
   if (g_object_class_find_property (G_OBJECT_GET_CLASS (element), "catch-up")) {
     MountConfig *config = presentation_dup_config (self->presentation);
 
-    gst_util_set_object_arg (G_OBJECT (element), "join", config->join);
-    gst_util_set_object_arg (G_OBJECT (element), "catch-up", config->catch_up);
-    g_object_set (element, "class", config->class, NULL);
-    timeshift_configure_sink (element, config);
-    if (presentation_get_instance (self->presentation))
-      g_object_set (element, "delay", G_MAXUINT64, "window-time",
-          (guint64) (config->interval_ms + SESSION_SLACK_MS) * GST_MSECOND, NULL);
+    configure_sink (element, self->presentation, config);
     mount_config_unref (config);
   }
   // Packets are sent when they come. Their times are those of their arrival, so a sink that waited

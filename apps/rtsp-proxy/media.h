@@ -8,5 +8,8 @@
 
 GstRTSPMediaFactory *media_factory_new (Presentation *presentation);
 
+// Has a media of it serve readers as its configuration says now. Any thread.
+void media_configure (GstRTSPMedia *media, Presentation *presentation);
+
 // Has its media prepared, in a thread of its own, as the first reader would. Any thread.
 void media_factory_open (GstRTSPMediaFactory *factory);

@@ -32,8 +32,9 @@ struct _Mount {
 static void close_readers (Presentation *presentation, const gchar *reason, gpointer data);
 static void idle (Presentation *presentation, gpointer data);
 static void open_media (Presentation *presentation, gpointer data);
+static void configure_media (Presentation *presentation, GstRTSPMedia *media, gpointer data);
 
-static const PresentationCallbacks callbacks = { close_readers, idle, open_media };
+static const PresentationCallbacks callbacks = { close_readers, idle, open_media, configure_media };
 
 static GPtrArray *
 make_chain (const MountConfig *config, const gchar *query, GError **error)
@@ -80,6 +81,12 @@ open_media (Presentation *presentation, gpointer data)
   if (factory)
     media_factory_open (factory);
   g_clear_object (&factory);
+}
+
+static void
+configure_media (Presentation *presentation, GstRTSPMedia *media, gpointer data)
+{
+  media_configure (media, presentation);
 }
 
 // One that a URL has asked for goes when nobody asks for it any more.
@@ -447,10 +454,12 @@ mount_dup_effect (Mount *self, const MountConfig *to)
     return g_strdup ("nothing changes");
   if (mount_config_get_folder (self->config))
     return g_strdup ("who plays a title of the folder goes on");
+  if (mount_config_moves_cache (self->config, to))
+    return g_strdup ("readers are closed: the cache lies elsewhere then, and begins anew");
   if (!upstream && !mount_config_needs_pipeline (self->config, to))
     return g_strdup (mount_config_needs_media (self->config, to)
-                         ? "readers who come once the media has been started anew are served so; "
-                           "those that are there notice nothing"
+                         ? "readers who come from then on are served so; those that are there get "
+                           "the class, and are moved where a shorter cache begins"
                      : mount_config_needs_layers (self->config, to)
                          ? "readers get other layers, where their decoders survive it"
                          : "readers notice nothing");

@@ -195,3 +195,9 @@ mount_config_needs_layers (const MountConfig *from, const MountConfig *to)
 
   return differs_in (from, to, names);
 }
+
+gboolean
+mount_config_moves_cache (const MountConfig *from, const MountConfig *to)
+{
+  return g_strcmp0 (from->cache.spill, to->cache.spill) != 0;
+}

@@ -99,6 +99,9 @@ gboolean mount_config_needs_pipeline (const MountConfig *from, const MountConfig
 // Is how readers are served another?
 gboolean mount_config_needs_media (const MountConfig *from, const MountConfig *to);
 
+// Does what is kept for readers lie elsewhere, so that it can't be taken along?
+gboolean mount_config_moves_cache (const MountConfig *from, const MountConfig *to);
+
 // Are the layers that readers get others?
 gboolean mount_config_needs_layers (const MountConfig *from, const MountConfig *to);
 

@@ -483,6 +483,23 @@ start_beside (Presentation *self)
 
 static gboolean update (gpointer data);
 
+// What is kept for readers can't move to another disk, or from memory to one.
+static void
+configure_media (Presentation *self, const MountConfig *old)
+{
+  gboolean moves = mount_config_moves_cache (old, self->config);
+  GstRTSPMedia *media;
+
+  g_mutex_lock (&self->lock);
+  media = self->media ? g_object_ref (self->media) : NULL;
+  g_mutex_unlock (&self->lock);
+  if (media && moves)
+    close_readers (self, "the cache lies elsewhere now, and begins anew");
+  else if (media)
+    self->callbacks->configure_media (self, media, self->data);
+  g_clear_object (&media);
+}
+
 void
 presentation_configure (Presentation *self, MountConfig *config, GPtrArray *stages)
 {
@@ -494,6 +511,7 @@ presentation_configure (Presentation *self, MountConfig *config, GPtrArray *stag
   self->config = mount_config_ref (config);
   g_mutex_unlock (&self->lock);
   self->stages = g_ptr_array_ref (stages);
+  configure_media (self, old_config);
   mount_config_unref (old_config);
   g_ptr_array_unref (old_stages);
 

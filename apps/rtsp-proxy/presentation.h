@@ -18,6 +18,8 @@ typedef struct {
   // It runs without readers too, and has no media: one is to be prepared, so that the first reader
   // finds a keyframe, and what the cache is to hold.
   void (*open_media) (Presentation *self, gpointer data);
+  // Its media serves readers as another configuration says from now on.
+  void (*configure_media) (Presentation *self, GstRTSPMedia *media, gpointer data);
 } PresentationCallbacks; // on the main thread
 
 // `path`: under which the library knows it. `query`: what the URL chose, or NULL. `stages`,

@@ -167,13 +167,17 @@ reload_plan (Reload *self, GError **error)
 void
 reload_apply (Reload *self, ReloadPlan *plan)
 {
+  GError *error = NULL;
+
   server_set_stages (self->server, plan->stages);
   for (guint i = 0; i < plan->changes->len; i++) {
     const ReloadChange *change = g_ptr_array_index (plan->changes, i);
 
-    if (change->to)
-      server_put_mount (self->server, change->to);
-    else
+    if (change->to && !server_put_mount (self->server, change->to, &error)) {
+      g_ptr_array_add (plan->notes,
+          g_strdup_printf ("mount %s stays as it was: %s", change->path, error->message));
+      g_clear_error (&error);
+    } else if (!change->to)
       server_remove_mount (self->server, change->path, "it is no longer in the configuration");
   }
   for (guint i = 0; i < plan->notes->len; i++)

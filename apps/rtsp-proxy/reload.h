@@ -22,7 +22,7 @@ typedef struct {
 typedef struct {
   GPtrArray *changes; // of ReloadChange
   guint n_unchanged;
-  GPtrArray *notes;   // of gchar *: what takes effect at the next start only
+  GPtrArray *notes;   // of gchar *: what takes effect at the next start only, or could not be done
   GHashTable *mounts; // path -> MountConfig: all that the file says
   StageSet *stages;   // as their files are now
 } ReloadPlan;

@@ -373,21 +373,50 @@ add_mount (Server *self, MountConfig *config, GError **error)
   return mount;
 }
 
-void
-server_put_mount (Server *self, MountConfig *config)
+// A reader that was given another class than the mount had keeps it.
+static void
+pass_on_class (Server *self, const gchar *path, guint from, guint to)
+{
+  GPtrArray *readers = from != to ? server_dup_readers (self) : NULL;
+
+  for (guint i = 0; readers && i < readers->len; i++) {
+    Reader *reader = g_ptr_array_index (readers, i);
+    ReaderSample sample;
+
+    if (!g_str_equal (reader_get_mount (reader), path))
+      continue;
+    reader_sample (reader, &sample);
+    if (sample.class == from)
+      reader_set_class (reader, to);
+  }
+  g_clear_pointer (&readers, g_ptr_array_unref);
+}
+
+static gboolean
+change_mount (Server *self, Mount *mount, MountConfig *config, GError **error)
+{
+  guint class = mount_get_config (mount)->class;
+
+  if (!mount_configure (mount, config, error))
+    return FALSE;
+  pass_on_class (self, config->path, class, config->class);
+  log_event ("mount %s changed", config->path);
+  return TRUE;
+}
+
+gboolean
+server_put_mount (Server *self, MountConfig *config, GError **error)
 {
   Mount *mount = g_hash_table_lookup (self->mounts, config->path);
-  GError *error = NULL;
 
-  if (mount && mount_configure (mount, config, &error)) {
-    log_event ("mount %s changed", config->path);
-  } else if (!mount && (mount = add_mount (self, config, &error))) {
-    log_event ("mount %s added", config->path);
-    mount_start (mount);
-  } else {
-    log_event ("mount %s: %s", config->path, error->message);
-    g_error_free (error);
-  }
+  if (mount)
+    return change_mount (self, mount, config, error);
+  mount = add_mount (self, config, error);
+  if (!mount)
+    return FALSE;
+  log_event ("mount %s added", config->path);
+  mount_start (mount);
+  return TRUE;
 }
 
 gboolean

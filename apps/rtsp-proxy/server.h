@@ -28,8 +28,9 @@ Mount *server_get_mount (Server *self, const gchar *path);
 // References to all, by path; to be freed with g_ptr_array_unref().
 GPtrArray *server_dup_mounts (Server *self);
 
-// Adds a mount, or gives the one of this path another configuration, which was checked.
-void server_put_mount (Server *self, MountConfig *config);
+// Adds a mount, or gives the one of this path another configuration, which was checked. FALSE and
+// an error: it could not be done, and all is as it was.
+gboolean server_put_mount (Server *self, MountConfig *config, GError **error);
 
 // Closes its readers, for this reason. FALSE: there is none.
 gboolean server_remove_mount (Server *self, const gchar *path, const gchar *reason);

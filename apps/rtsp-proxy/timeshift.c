@@ -453,13 +453,31 @@ timeshift_describe (GstRTSPMedia *media, GstSDPMessage *sdp, const gchar *name)
   g_ptr_array_unref (tracks);
 }
 
+// One that never had another value is not touched: that it is set tells the sink something, too.
+static void
+reset (GstElement *sink, const gchar *name)
+{
+  GParamSpec *spec = g_object_class_find_property (G_OBJECT_GET_CLASS (sink), name);
+  GValue value = G_VALUE_INIT;
+
+  g_value_init (&value, spec->value_type);
+  g_object_get_property (G_OBJECT (sink), name, &value);
+  if (!g_param_value_defaults (spec, &value))
+    g_object_set_property (G_OBJECT (sink), name, g_param_spec_get_default_value (spec));
+  g_value_unset (&value);
+}
+
 void
 timeshift_configure_sink (GstElement *sink, const MountConfig *config)
 {
   guint64 bytes = config->cache.bytes;
 
-  if (config->cache.time_ms == 0)
+  if (config->cache.time_ms == 0) {
+    reset (sink, "window-time");
+    reset (sink, "window-bytes");
+    reset (sink, "window-packets");
     return;
+  }
   g_object_set (sink, "window-time", config->cache.time_ms * GST_MSECOND + BEYOND, "window-bytes",
       bytes, "window-packets", MIN (bytes / PACKET_LEAST, PACKETS_MAX), "spill-dir",
       config->cache.spill, NULL);

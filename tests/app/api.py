@@ -2,6 +2,7 @@
 """The control API: what it answers, what it changes, whom it refuses, and that docs/openapi.json and
 docs/api.md tell the truth."""
 
+import calendar
 import json
 import os
 import re
@@ -11,11 +12,12 @@ import stat
 import subprocess
 import tempfile
 import threading
+import time
 from random import Random
 
 from control import CLIP_URI, Controlled, Watch, config, wait_for_readers_of
 from openapi import Contract
-from proc import Proc
+from proc import Proc, Rtsp
 from proxy import environment, matches, program, wait_until
 from tap import Skip, run, test
 
@@ -347,7 +349,7 @@ def a_dry_run_tells_and_changes_nothing():
         for method, body, effect in [
                 ('PATCH', {'upstream': NOWHERE}, 'the new pipeline is started beside the old one'),
                 ('PATCH', {'linger': '1s'}, 'readers notice nothing'),
-                ('PATCH', {'class': 1}, 'readers who come once the media has been started anew'),
+                ('PATCH', {'class': 1}, 'readers who come from then on are served so'),
                 ('PUT', CLIP, 'nothing changes'),
                 ('DELETE', None, 'the mount is removed and its readers are closed')]:
             answer = proxy.expect(200, method, '/v1/mounts/cam?dry-run', body)
@@ -362,6 +364,59 @@ def a_dry_run_tells_and_changes_nothing():
         assert [m['path'] for m in proxy.get('/v1/mounts')['mounts']] == ['/cam']
         assert proxy.get('/v1/mounts/cam')['config'] == before
         reader.take()
+
+
+@test
+def how_readers_are_served_changes_while_it_runs():
+    """join, class and cache reach the media of a mount that runs without readers"""
+    def begins_with_a_keyframe():
+        with Watch(proxy) as reader:
+            while True:
+                channel, packet = reader.frames.pop(0) if reader.frames else reader.frame()
+                if channel == 0:
+                    kind = packet[12] & 31
+                    return (packet[13] & 31 if kind == 28 else kind) in (5, 7, 8, 24)
+
+    def seconds_kept():
+        one.take(20)
+        other.take(20)
+        with Rtsp(proxy.port) as rtsp:
+            sdp = rtsp.request('DESCRIBE', proxy.url())[2].decode()
+        found = re.search(r'clock=(\d{8}T\d{6})', sdp)
+        return found and time.time() - calendar.timegm(time.strptime(found[1], '%Y%m%dT%H%M%S'))
+
+    with Checked({'/cam': {**CLIP, 'on-demand': False, 'join': 'live'}}) as proxy:
+        wait_until(lambda: proxy.get('/v1/mounts/cam')['state'] == 'up', 10, 'it runs')
+        patch = ('PATCH', '/v1/mounts/cam')
+        with Watch(proxy) as one, Watch(proxy) as other:
+            wait_for_readers_of(proxy, 2)
+            first, second = proxy.get('/v1/readers')['readers']
+            proxy.expect(200, 'PATCH', f"/v1/readers/{second['id']}", {'class': 6})
+            proxy.expect(200, *patch, {'class': 1})
+            assert [r['class'] for r in proxy.get('/v1/readers')['readers']] == [1, 6]
+            with Watch(proxy):
+                wait_for_readers_of(proxy, 3)
+                assert [r['class'] for r in proxy.get('/v1/readers')['readers']] == [1, 6, 1]
+            wait_until(lambda: not begins_with_a_keyframe(), 10, 'somebody begins live')
+            proxy.expect(200, *patch, {'join': None, 'cache': {'time': '30s'}})
+            # Whatever was kept for those who begin live had none; the next one is.
+            wait_until(lambda: seconds_kept() and begins_with_a_keyframe(), 15, 'it has a keyframe')
+            assert all(begins_with_a_keyframe() for _ in range(5))
+            wait_until(lambda: seconds_kept() > 12, 30, 'more is kept than without a cache')
+            proxy.expect(200, *patch, {'cache': {'time': '1s'}})
+            wait_until(lambda: seconds_kept() < 12, 20, 'less is kept')
+            one.take()
+            other.take()
+            assert not matches(proxy, r' reader \S+ out: /cam: (?!TEARDOWN|connection)')
+            with tempfile.TemporaryDirectory() as folder:
+                body = {'cache': {'time': '30s', 'spill': folder}}
+                told = proxy.expect(200, 'PATCH', '/v1/mounts/cam?dry-run', body)
+                assert told['change']['effect'].startswith('readers are closed'), told
+                proxy.expect(200, *patch, body)
+                assert one.closed() and other.closed()
+                proxy.wait_for_line(r' out: /cam: the cache lies elsewhere now, and begins anew$')
+                with Watch(proxy) as reader:
+                    reader.take()
 
 
 @test
