@@ -2,11 +2,14 @@
 #include "explain.h"
 
 #include "choice.h"
+#include "layer_choice.h"
+#include "reader_choice.h"
 #include "stage_text.h"
 
 #include <string.h>
 
 #define CODEC "H264" // nobody knows before the upstream is there
+#define DAY_NS (24 * 3600 * (gint64) GST_SECOND)
 #define READER "fanoutsink clients=127.0.0.1:5004"
 
 // As one argument to gst-launch-1.0.
@@ -110,23 +113,48 @@ find_mount (const ProxyConfig *config, const gchar *path, gsize len)
   return NULL;
 }
 
+// The URL, and what of it is for this reader alone, whatever the stages are.
+static gchar *
+dup_title (const gchar *url, const ReaderChoice *reader)
+{
+  GString *title = g_string_new (url);
+  gchar *layers = layer_choice_dup_text (reader->layers);
+
+  if (!weir_layer_set_equal (reader->layers, WEIR_LAYER_SET_ALL))
+    g_string_append_printf (title, "\n# its reader gets the layers up to %s", layers);
+  if (reader->delay_ns >= 0 && reader->delay_ns < DAY_NS)
+    g_string_append_printf (title, "\n# its reader begins %.3g s behind the live edge",
+        (gdouble) reader->delay_ns / GST_SECOND);
+  else if (reader->delay_ns >= 0)
+    g_string_append (title, "\n# its reader begins as far back as there is something");
+  g_free (layers);
+  return g_string_free (title, FALSE);
+}
+
 gchar *
 explain_url (const ProxyConfig *config, const gchar *url, GError **error)
 {
   gsize len = strcspn (url, "?");
   const MountConfig *mount = find_mount (config, url, len);
   GPtrArray *chain;
-  gchar *text = NULL;
+  ReaderChoice reader;
+  gchar *text = NULL, *query;
 
   if (!mount) {
     g_set_error (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_VALUE,
         "%.*s is no mount of this configuration", (int) MIN (len, 255), url);
     return NULL;
   }
-  chain = choice_make_chain (
-      mount->stage_set, mount->stages, mount->choices, url[len] ? url + len + 1 : NULL, error);
-  if (chain)
-    text = explain_chain (url, g_ptr_array_index (mount->pulls, 0), chain);
+  if (!reader_choice_cut (mount, url[len] ? url + len + 1 : NULL, &query, &reader, error))
+    return NULL;
+  chain = choice_make_chain (mount->stage_set, mount->stages, mount->choices, query, error);
+  if (chain) {
+    gchar *title = dup_title (url, &reader);
+
+    text = explain_chain (title, g_ptr_array_index (mount->pulls, 0), chain);
+    g_free (title);
+  }
   g_clear_pointer (&chain, g_ptr_array_unref);
+  g_free (query);
   return text;
 }

@@ -2,9 +2,8 @@
 #include "mount.h"
 
 #include "choice.h"
-#include "layer_choice.h"
 #include "media.h"
-#include "timeshift.h"
+#include "reader_choice.h"
 
 #include <string.h>
 
@@ -190,28 +189,6 @@ use (Presentation *found)
     presentation_use (presentation_ref (found));
 }
 
-// A delay is for one reader, and chooses nothing. With the lock held.
-static gboolean
-take_delay (Mount *self, const gchar *query, gchar **rest, GError **error)
-{
-  gint64 delay_ns;
-
-  if (query && self->config->cache.time_ms > 0)
-    return timeshift_take_delay (query, rest, &delay_ns, error);
-  *rest = g_strdup (query);
-  return TRUE;
-}
-
-// With the lock held.
-static gboolean
-may_choose (Mount *self, WeirLayerSet layers, GError **error)
-{
-  if (self->config->adapt != MOUNT_ADAPT_OFF || weir_layer_set_equal (layers, WEIR_LAYER_SET_ALL))
-    return TRUE;
-  g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "its layers can't be chosen: adapt is off");
-  return FALSE;
-}
-
 // With the lock held.
 static Presentation *
 find_query (Mount *self, const gchar *query, GError **error)
@@ -252,17 +229,16 @@ Presentation *
 mount_find (Mount *self, const gchar *query, WeirLayerSet *layers, GError **error)
 {
   Presentation *found = NULL;
-  gchar *rest = g_strdup (query), *chosen = NULL;
+  ReaderChoice choice;
+  gchar *rest;
 
-  if (layer_choice_cut (&rest, layers, error)) {
-    g_mutex_lock (&self->lock);
-    if (may_choose (self, *layers, error) && take_delay (self, rest, &chosen, error))
-      found = find_query (self, chosen, error);
-    use (found);
-    g_mutex_unlock (&self->lock);
-  }
+  g_mutex_lock (&self->lock);
+  if (reader_choice_cut (self->config, query, &rest, &choice, error))
+    found = find_query (self, rest, error);
+  use (found);
+  g_mutex_unlock (&self->lock);
+  *layers = choice.layers;
   g_free (rest);
-  g_free (chosen);
   return found;
 }
 

@@ -96,6 +96,32 @@ def a_mount_has_a_pipeline_and_choices():
 
 
 @test
+def what_is_for_one_reader_is_explained():
+    """--explain: layers and a delay are taken as a reader may ask for them"""
+    cached = CONFIG + '    cache: {time: 60s}\n'
+    plain = configured(CONFIG, '--explain', '/cam?size=320x180')[0].splitlines()[1:]
+    for text, query, notes in [
+            (CONFIG, 'layers=0.0.1', ['gets the layers up to 0.0.1']),
+            (cached, 'delay=30', ['begins 30 s behind']),
+            (cached, 'delay=1.5s&layers=*.*.1', ['gets the layers up to *.*.1', 'begins 1.5 s behind']),
+            (cached, 'delay=99999999', ['begins as far back'])]:
+        out, err, status = configured(text, '--explain', f'/cam?{query}&size=320x180')
+        assert (err, status) == ('', 0), (query, err, status)
+        lines = out.splitlines()
+        assert lines[0] == f'# /cam?{query}&size=320x180', out
+        for line, note in zip(lines[1:], notes):
+            assert line.startswith(f'# its reader {note}'), (line, note)
+        assert lines[1 + len(notes):] == plain, out
+    for text, query, wrong in [
+            (CONFIG, 'delay=30', '"delay" is nothing that can be chosen here'),
+            (cached, 'delay=soon', 'delay is not a time'),
+            (CONFIG, 'layers=1', 'layers are chosen once'),
+            (CONFIG + '    adapt: off\n', 'layers=0.0.1', 'adapt is off')]:
+        err, status = configured(text, '--explain', f'/cam?{query}')[1:]
+        assert status == 2 and wrong in err, (query, err)
+
+
+@test
 def mistakes_in_a_pipeline_are_told_with_their_place():
     """--check-config: what is wrong with a pipeline is told with its place"""
     for old, new, expected in (

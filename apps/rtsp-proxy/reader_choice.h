@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// What of a URL's query is for the one reader who asks, and chooses no presentation.
+
+#include "mount_config.h"
+
+typedef struct {
+  WeirLayerSet layers; // all, where it says nothing
+  gint64 delay_ns;     // -1: none
+} ReaderChoice;
+
+// Takes it out of a query, which may be NULL, as is `*rest` if nothing is left. FALSE and an error
+// for what is wrong, or what the mount does not offer.
+gboolean reader_choice_cut (const MountConfig *config, const gchar *query, gchar **rest,
+    ReaderChoice *choice, GError **error);
