@@ -71,28 +71,36 @@ api_add_number (JsonBuilder *builder, const gchar *name, gint64 value)
   json_builder_add_int_value (builder, value);
 }
 
-static gchar *
-dup_error (const gchar *where, const gchar *what)
+static void
+write_mistake (JsonBuilder *builder, const gchar *where, const gchar *what)
+{
+  gchar *text = g_utf8_make_valid (what, -1);
+
+  api_add_text (builder, "message", text);
+  if (where)
+    api_add_text (builder, "where", where);
+  g_free (text);
+}
+
+// {"error": {, to be ended by end_error().
+static JsonBuilder *
+begin_error (const gchar *where, const gchar *what)
 {
   JsonBuilder *builder = json_builder_new ();
-  gchar *text = g_utf8_make_valid (what, -1);
 
   json_builder_begin_object (builder);
   json_builder_set_member_name (builder, "error");
   json_builder_begin_object (builder);
-  api_add_text (builder, "message", text);
-  if (where)
-    api_add_text (builder, "where", where);
-  json_builder_end_object (builder);
-  json_builder_end_object (builder);
-  g_free (text);
-  return to_text (builder);
+  write_mistake (builder, where, what);
+  return builder;
 }
 
-static void
-fail (SoupServerMessage *message, guint status, const gchar *where, const gchar *what)
+static gchar *
+end_error (JsonBuilder *builder)
 {
-  api_answer_text (message, status, "application/json", dup_error (where, what));
+  json_builder_end_object (builder);
+  json_builder_end_object (builder);
+  return to_text (builder);
 }
 
 void
@@ -104,27 +112,49 @@ api_fail (SoupServerMessage *message, guint status, const gchar *where, const gc
   va_start (args, format);
   what = g_strdup_vprintf (format, args);
   va_end (args);
-  fail (message, status, where, what);
+  api_answer_text (message, status, "application/json", end_error (begin_error (where, what)));
   g_free (what);
+}
+
+// "PLACE:LINE:COLUMN: what", or without a place; `*what` lies in the line.
+static gchar *
+split_place (const gchar *line, const gchar **what)
+{
+  static GRegex *place; // once: it is the main thread's
+  GMatchInfo *match = NULL;
+  gchar *where;
+
+  if (!place)
+    place = g_regex_new ("^(.+?:[0-9]+:[0-9]+): ", G_REGEX_DOTALL, 0, NULL);
+  where = g_regex_match (place, line, 0, &match) ? g_match_info_fetch (match, 1) : NULL;
+  *what = where ? line + strlen (where) + 2 : line;
+  g_match_info_free (match);
+  return where;
 }
 
 void
 api_fail_error (SoupServerMessage *message, guint status, const GError *error)
 {
-  static GRegex *place; // once: it is the main thread's
-  GMatchInfo *match = NULL;
+  GStrv lines = g_strsplit (error->message, "\n", 0);
+  const gchar *what;
+  gchar *where = split_place (*lines ? *lines : "", &what);
+  JsonBuilder *builder = begin_error (where, what);
 
-  if (!place)
-    place = g_regex_new ("^(.+?:[0-9]+:[0-9]+): ", G_REGEX_DOTALL, 0, NULL);
-  if (g_regex_match (place, error->message, 0, &match)) {
-    gchar *where = g_match_info_fetch (match, 1);
-
-    fail (message, status, where, error->message + strlen (where) + 2);
-    g_free (where);
-  } else {
-    fail (message, status, NULL, error->message);
+  if (*lines && lines[1]) {
+    json_builder_set_member_name (builder, "others");
+    json_builder_begin_array (builder);
+    for (gchar **line = lines + 1; *line; line++) {
+      g_free (where);
+      where = split_place (*line, &what);
+      json_builder_begin_object (builder);
+      write_mistake (builder, where, what);
+      json_builder_end_object (builder);
+    }
+    json_builder_end_array (builder);
   }
-  g_match_info_free (match);
+  api_answer_text (message, status, "application/json", end_error (builder));
+  g_free (where);
+  g_strfreev (lines);
 }
 
 // ---- the query ----
@@ -522,7 +552,8 @@ on_started (SoupServer *soup, SoupServerMessage *message, gpointer unused)
   // libsoup 3.2 does not notice that an idle connection was closed, and keeps it for good.
   soup_message_headers_replace (
       soup_server_message_get_response_headers (message), "Connection", "close");
-  set_body (message, "application/json", dup_error (NULL, "this can't be read as a request"));
+  set_body (message, "application/json",
+      end_error (begin_error (NULL, "this can't be read as a request")));
 }
 
 // Before the body comes.

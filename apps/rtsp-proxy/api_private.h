@@ -34,7 +34,7 @@ void api_answer_text (
 void api_fail (SoupServerMessage *message, guint status, const gchar *where, const gchar *format,
     ...) G_GNUC_PRINTF (4, 5);
 
-// The same for "PLACE:LINE:COLUMN: what is wrong".
+// The same for "PLACE:LINE:COLUMN: what is wrong", and what else is in further lines.
 void api_fail_error (SoupServerMessage *message, guint status, const GError *error);
 
 // A parameter of the query, decoded; NULL if it is not there, "" if it has no value.

@@ -199,6 +199,17 @@ options_load_config (const Options *self, GError **error)
   return config;
 }
 
+// Each mistake on a line of its own.
+static void
+tell (const GError *error)
+{
+  GStrv lines = g_strsplit (error->message, "\n", 0);
+
+  for (gchar **line = lines; *line; line++)
+    fprintf (stderr, "rtsp-proxy: %s\n", *line);
+  g_strfreev (lines);
+}
+
 ProxyConfig *
 options_build_config (const Options *self, int *status)
 {
@@ -207,7 +218,7 @@ options_build_config (const Options *self, int *status)
   GError *error = NULL;
 
   if (!build (self, config, &has_password, &error)) {
-    fprintf (stderr, "rtsp-proxy: %s\n", error->message);
+    tell (error);
     g_error_free (error);
     proxy_config_free (config);
     *status = EXIT_USAGE;

@@ -101,12 +101,14 @@ static gboolean
 read_mount (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *place,
     YamlNode *mapping, SchemaMode mode, GError **error)
 {
-  return check_alternatives (
-             reader, mapping, "upstream", "only one of upstream and upstreams can be there", error)
-         && check_alternatives (reader, mapping, "password",
-             "only one of password, password-file and password-env can be there", error)
-         && schema_read (mount_config_keys (), mount, reader, mapping, mount->path, mode, error)
-         && mount_config_finish (mount, set, reader, place, error);
+  gboolean ok = check_alternatives (
+      reader, mapping, "upstream", "only one of upstream and upstreams can be there", error);
+
+  ok = check_alternatives (reader, mapping, "password",
+           "only one of password, password-file and password-env can be there", error)
+       && ok;
+  ok = schema_read (mount_config_keys (), mount, reader, mapping, mount->path, mode, error) && ok;
+  return ok && mount_config_finish (mount, set, reader, place, error);
 }
 
 // What whoever talks to the API may not have the proxy read for him.
@@ -262,17 +264,17 @@ read_mounts (
     const SchemaKey *unused, gpointer object, YamlReader *reader, YamlNode *mounts, GError **error)
 {
   YamlNode *key, *value;
+  GError *found = NULL;
+  gboolean ok = TRUE;
 
   if (!yaml_is_mapping (mounts))
     return yaml_fail (reader, mounts, "mounts", PROXY_CONFIG_ERROR_VALUE, error,
         "paths with their upstreams belong here");
-  if (!proxy_config_load_stages (object, error))
-    return FALSE;
-  for (guint i = 0; yaml_pair (reader, mounts, i, &key, &value); i++) {
-    if (!load_mount (object, reader, key, value, error))
-      return FALSE;
-  }
-  return TRUE;
+  if (!proxy_config_load_stages (object, &found))
+    return yaml_fail_error (reader, mounts, PROXY_CONFIG_ERROR_FILE, error, found);
+  for (guint i = 0; yaml_pair (reader, mounts, i, &key, &value); i++)
+    ok = load_mount (object, reader, key, value, error) && ok;
+  return ok;
 }
 
 #define AT(field) G_STRUCT_OFFSET (ProxyConfig, field)
@@ -343,12 +345,13 @@ static gboolean
 load_document (ProxyConfig *self, YamlReader *reader, GError **error)
 {
   YamlNode *root = yaml_root (reader);
+  gboolean ok;
 
   if (!root)
     return TRUE; // an empty file
-  if (!check_alternatives (reader, root, "api-token",
-          "only one of api-token, api-token-file and api-token-env can be there", error)
-      || !schema_read (top_keys, self, reader, root, NULL, SCHEMA_WHOLE, error))
+  ok = check_alternatives (reader, root, "api-token",
+      "only one of api-token, api-token-file and api-token-env can be there", error);
+  if (!schema_read (top_keys, self, reader, root, NULL, SCHEMA_WHOLE, error) || !ok)
     return FALSE;
   if (self->api == API_ASKED && !self->api_token && !proxy_config_is_loopback (self->api_address))
     return yaml_fail (reader, yaml_get (reader, root, "api"), "api", PROXY_CONFIG_ERROR_VALUE,

@@ -190,7 +190,12 @@ reload_apply (Reload *self, ReloadPlan *plan)
 void
 reload_log_failure (const GError *error)
 {
-  log_event ("not reloaded, all stays as it was: %s", error->message);
+  GStrv lines = g_strsplit (error->message, "\n", 0);
+
+  log_event ("not reloaded, all stays as it was: %s", lines[0]);
+  for (guint i = 1; lines[0] && lines[i]; i++)
+    log_event ("not reloaded: %s", lines[i]);
+  g_strfreev (lines);
 }
 
 void

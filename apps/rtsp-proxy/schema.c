@@ -236,13 +236,13 @@ schema_read (const SchemaKey *keys, gpointer object, YamlReader *reader, const Y
   gboolean ok = yaml_check_keys (reader, mapping, name, (const gchar *const *) names, error);
 
   g_strfreev (names);
-  for (const SchemaKey *key = keys; ok && key->name; key++) {
+  for (const SchemaKey *key = keys; yaml_is_mapping (mapping) && key->name; key++) {
     YamlNode *node = yaml_get (reader, mapping, key->name);
 
     if (node && mode == SCHEMA_PATCH && yaml_is_null (node))
-      ok = reset_key (key, object, reader, error);
+      ok = reset_key (key, object, reader, error) && ok;
     else if (node)
-      ok = read_key (key, object, reader, node, error);
+      ok = read_key (key, object, reader, node, error) && ok;
   }
   return ok;
 }

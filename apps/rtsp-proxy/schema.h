@@ -56,8 +56,9 @@ typedef enum {
   SCHEMA_PATCH, // the same over what was there before; null: the default again
 } SchemaMode;
 
-// Checks the keys of a mapping and reads the values, in the order of the table. `name` names the
-// mapping, or is NULL for a whole document.
+// Checks the keys of a mapping and reads the values, in the order of the table; what is wrong with
+// one does not keep the others from being looked at. `name` names the mapping, or is NULL for a
+// whole document.
 gboolean schema_read (const SchemaKey *keys, gpointer object, YamlReader *reader,
     const YamlNode *mapping, const gchar *name, SchemaMode mode, GError **error);
 

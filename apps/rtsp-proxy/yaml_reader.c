@@ -5,17 +5,86 @@
 
 #include <string.h>
 
+#define MISTAKES_MAX 20 // that are told
+
+typedef struct {
+  yaml_mark_t mark;
+  gchar *text;
+} Mistake;
+
 struct _YamlReader {
   gchar *file;
   yaml_document_t document;
+  GArray *mistakes; // of Mistake, by place
+  guint n_mistakes; // in all
 };
+
+static void
+clear_mistake (gpointer mistake)
+{
+  g_free (((Mistake *) mistake)->text);
+}
+
+static gboolean
+is_before (yaml_mark_t a, yaml_mark_t b)
+{
+  return a.line != b.line ? a.line < b.line : a.column < b.column;
+}
+
+static gchar *
+tell_mistakes (const YamlReader *self)
+{
+  GString *all = g_string_new (NULL);
+
+  for (guint i = 0; i < self->mistakes->len; i++)
+    g_string_append_printf (
+        all, "%s%s", i ? "\n" : "", g_array_index (self->mistakes, Mistake, i).text);
+  if (self->n_mistakes > self->mistakes->len)
+    g_string_append_printf (
+        all, "\n%s: and %u more", self->file, self->n_mistakes - self->mistakes->len);
+  return g_string_free (all, FALSE);
+}
+
+// Takes the text.
+static gboolean
+add_mistake (YamlReader *self, yaml_mark_t mark, gint code, GError **error, gchar *text)
+{
+  Mistake mistake = { mark, text };
+  guint at = self->mistakes->len;
+
+  for (gchar *c = text; *c; c++) {
+    if ((guchar) *c < 0x20) // each is one line
+      *c = '?';
+  }
+  while (at > 0 && is_before (mark, g_array_index (self->mistakes, Mistake, at - 1).mark))
+    at--;
+  g_array_insert_val (self->mistakes, at, mistake);
+  if (self->mistakes->len > MISTAKES_MAX)
+    g_array_set_size (self->mistakes, MISTAKES_MAX);
+  self->n_mistakes++;
+  if (error && *error) {
+    g_free ((*error)->message);
+    (*error)->message = tell_mistakes (self);
+  } else {
+    g_set_error_literal (error, PROXY_CONFIG_ERROR, code, text);
+  }
+  return FALSE;
+}
 
 static gboolean
 fail_at (YamlReader *self, yaml_mark_t mark, const gchar *key, gint code, GError **error,
     const gchar *text)
 {
-  g_set_error (error, PROXY_CONFIG_ERROR, code, "%s:%zu:%zu: %s%s%s", self->file, mark.line + 1,
-      mark.column + 1, key ? key : "", key ? ": " : "", text);
+  return add_mistake (self, mark, code, error,
+      g_strdup_printf ("%s:%zu:%zu: %s%s%s", self->file, mark.line + 1, mark.column + 1,
+          key ? key : "", key ? ": " : "", text));
+}
+
+gboolean
+yaml_fail_error (YamlReader *self, const YamlNode *node, gint code, GError **error, GError *found)
+{
+  add_mistake (self, node->start_mark, code, error, g_strdup (found->message));
+  g_error_free (found);
   return FALSE;
 }
 
@@ -59,6 +128,14 @@ mark_of (const gchar *text, gsize offset)
   return mark;
 }
 
+static void
+reader_free (YamlReader *self)
+{
+  g_array_unref (self->mistakes);
+  g_free (self->file);
+  g_free (self);
+}
+
 YamlReader *
 yaml_reader_new (const gchar *name, const gchar *text, gsize len, GError **error)
 {
@@ -67,6 +144,8 @@ yaml_reader_new (const gchar *name, const gchar *text, gsize len, GError **error
   gboolean ok;
 
   self->file = g_strdup (name);
+  self->mistakes = g_array_new (FALSE, FALSE, sizeof (Mistake));
+  g_array_set_clear_func (self->mistakes, clear_mistake);
   yaml_parser_initialize (&parser);
   yaml_parser_set_input_string (&parser, (const guchar *) text, len);
   ok = yaml_parser_load (&parser, &self->document) != 0;
@@ -76,11 +155,10 @@ yaml_reader_new (const gchar *name, const gchar *text, gsize len, GError **error
     fail_at (self, parser.problem_mark, NULL, PROXY_CONFIG_ERROR_YAML, error,
         parser.problem ? parser.problem : "not YAML");
   yaml_parser_delete (&parser);
-  if (!ok) {
-    g_free (self->file);
-    g_clear_pointer (&self, g_free);
-  }
-  return self;
+  if (ok)
+    return self;
+  reader_free (self);
+  return NULL;
 }
 
 YamlReader *
@@ -105,8 +183,7 @@ void
 yaml_reader_free (YamlReader *self)
 {
   yaml_document_delete (&self->document);
-  g_free (self->file);
-  g_free (self);
+  reader_free (self);
 }
 
 YamlNode *
@@ -224,27 +301,35 @@ nearest (const gchar *key, const gchar *const *keys)
   return best;
 }
 
+static gboolean
+check_key (YamlReader *self, const YamlNode *node, YamlNode *key, const YamlNode *value,
+    const gchar *name, const gchar *const *keys, GError **error)
+{
+  const gchar *text = yaml_text (self, key);
+
+  if (!text)
+    return yaml_fail (self, key, name, PROXY_CONFIG_ERROR_KEY, error, "a key is missing here");
+  if (strlen (text) > 64 || !g_strv_contains (keys, text))
+    return yaml_fail_take (self, key, name, PROXY_CONFIG_ERROR_KEY, error,
+        g_strdup_printf ("unknown key \"%.64s\"; the nearest known one is \"%s\"", text,
+            strlen (text) > 64 ? keys[0] : nearest (text, keys)));
+  if (yaml_get (self, node, text) != value)
+    return yaml_fail_take (self, key, name, PROXY_CONFIG_ERROR_KEY, error,
+        g_strdup_printf ("\"%s\" is there twice", text));
+  return TRUE;
+}
+
 gboolean
 yaml_check_keys (YamlReader *self, const YamlNode *node, const gchar *name,
     const gchar *const *keys, GError **error)
 {
   YamlNode *key, *value;
+  gboolean ok = TRUE;
 
   if (!yaml_is_mapping (node))
     return yaml_fail (
         self, node, name, PROXY_CONFIG_ERROR_VALUE, error, "\"key: value\" lines belong here");
-  for (guint i = 0; yaml_pair (self, node, i, &key, &value); i++) {
-    const gchar *text = yaml_text (self, key);
-
-    if (!text)
-      return yaml_fail (self, key, name, PROXY_CONFIG_ERROR_KEY, error, "a key is missing here");
-    if (strlen (text) > 64 || !g_strv_contains (keys, text))
-      return yaml_fail_take (self, key, name, PROXY_CONFIG_ERROR_KEY, error,
-          g_strdup_printf ("unknown key \"%.64s\"; the nearest known one is \"%s\"", text,
-              strlen (text) > 64 ? keys[0] : nearest (text, keys)));
-    if (yaml_get (self, node, text) != value)
-      return yaml_fail_take (self, key, name, PROXY_CONFIG_ERROR_KEY, error,
-          g_strdup_printf ("\"%s\" is there twice", text));
-  }
-  return TRUE;
+  for (guint i = 0; yaml_pair (self, node, i, &key, &value); i++)
+    ok = check_key (self, node, key, value, name, keys, error) && ok;
+  return ok;
 }

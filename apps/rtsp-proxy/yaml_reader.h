@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A YAML document as libyaml reads it, with errors that name file, line, column and key.
+// A YAML document as libyaml reads it, with errors that name file, line, column and key. Whoever
+// finds one can go on: an error that is set already gets the next one as a further line, by place.
 
 #include <glib.h>
 #include <yaml.h>
@@ -41,7 +42,7 @@ YamlNode *yaml_item (YamlReader *self, const YamlNode *sequence, guint i);
 // Where it begins, from 1.
 void yaml_place (const YamlNode *node, guint *line, guint *column);
 
-// FALSE and an error unless `node` is a mapping whose keys are all in `keys` (NULL-terminated) and
+// FALSE and errors unless `node` is a mapping whose keys are all in `keys` (NULL-terminated) and
 // none of which is there twice. `name` names the mapping, or is NULL for the whole document.
 gboolean yaml_check_keys (YamlReader *self, const YamlNode *node, const gchar *name,
     const gchar *const *keys, GError **error);
@@ -53,3 +54,7 @@ gboolean yaml_fail_take (YamlReader *self, const YamlNode *node, const gchar *ke
     GError **error, gchar *text);
 gboolean yaml_fail_place (YamlReader *self, guint line, guint column, const gchar *key, gint code,
     GError **error, gchar *text); // takes the text
+
+// The same for what has been found elsewhere, which names its place itself. Takes it.
+gboolean yaml_fail_error (
+    YamlReader *self, const YamlNode *node, gint code, GError **error, GError *found);

@@ -161,8 +161,8 @@ def a_wrong_body_changes_nothing():
                 ('{"upstream": "h"}', 'upstream: not a URI of a kind', 'body:1:14'),
                 (f'{{"upstream": "{NOWHERE}",\n "linger": "soon"}}', 'linger: "soon" is not a time',
                  'body:2:12'),
-                (f'{{"upstream": "{NOWHERE}", "linger": 1, "linger": 2}}', 'is there twice',
-                 'body:1:51'),
+                (f'{{"upstream": "{NOWHERE}", "linger": "1s", "linger": "2s"}}', 'is there twice',
+                 'body:1:54'),
                 (f'{{"upstream": "{NOWHERE}", "class": null}}', 'class: "null" is not a number',
                  'body:1:47'),
                 (f'{{"upstream": "{NOWHERE}", "user": "a\\u0000b"}}', 'single value', 'body:1:46'),
@@ -171,6 +171,11 @@ def a_wrong_body_changes_nothing():
                 (f'{{"upstream": "{NOWHERE}", "pipeline": ["nix"]}}', 'there is no stage "nix"',
                  'body:1:51')]:
             proxy.fails(400, message, where, *put, body)
+        error = proxy.expect(400, *put, {'upstream': NOWHERE, 'class': 9, 'linger': 1})['error']
+        assert (error['where'], [other['where'] for other in error['others']]) \
+            == ('body:1:47', ['body:1:60']), error
+        assert error['message'].startswith('class: '), error
+        assert error['others'][0]['message'].startswith('linger: '), error
         for body in ({'upstream': 'launch: fakesrc ! pay0'},
                      {'upstreams': [NOWHERE, 'launch: fakesrc ! pay0']}):
             proxy.fails(400, 'launch lines are taken from the configuration file',

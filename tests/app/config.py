@@ -59,12 +59,55 @@ def wrong_keys_are_named():
         ('listne: 1\n', 'FILE:1:1: unknown key "listne"; the nearest known one is "listen"'),
         (mount('transprot: tcp'),
          'FILE:4:5: /cam: unknown key "transprot"; the nearest known one is "transport"'),
-        (mount('linger: 1\n    linger: 2'), 'FILE:5:5: /cam: ' + twice.format('linger')),
-        ('listen: a\nlisten: b\n', 'FILE:2:1: ' + twice.format('listen')),
+        (mount('linger: 1s\n    linger: 2s'), 'FILE:5:5: /cam: ' + twice.format('linger')),
+        ('listen: :0\nlisten: :1\n', 'FILE:2:1: ' + twice.format('listen')),
         (MOUNT + f'  /cam:\n    upstream: {URI}\n', 'FILE:4:3: /cam: ' + twice.format('/cam')),
         ('mounts:\n  /cam:\n    transport: tcp\n',
          'FILE:2:3: /cam: its upstream is missing (upstream: rtsp://host/path)'),
     ])
+
+
+def told(content):
+    """All that is wrong, without the name of the program."""
+    out, err, status = load(content, '--check-config')
+    assert (out, status) == ('', 2), (out, status)
+    lines = err.splitlines()
+    assert all(line.startswith('rtsp-proxy: ') for line in lines), err
+    return [line.removeprefix('rtsp-proxy: ') for line in lines]
+
+
+@test
+def all_mistakes_are_named():
+    """what is wrong is told at once, in the order of the file, up to twenty"""
+    assert told(f"""listne: 1
+api: x
+mounts:
+  /a:
+    upstream: {URI}
+    class: 9
+    linger: 10
+  b: {{upstream: {URI}}}
+  /c:
+    upstreams: [h]
+    transprot: tcp
+    cache: {{time: 5, size: 1M}}
+""") == [
+        'FILE:1:1: unknown key "listne"; the nearest known one is "listen"',
+        'FILE:2:6: api: "x" is not ADDR:PORT',
+        'FILE:6:12: class: "9" is not a number from 0 to 7',
+        f'FILE:7:13: linger: "10" {NO_TIME.format(0)}',
+        'FILE:8:3: b: "b" is not a path like /cam',
+        'FILE:10:17: upstreams: not a URI of a kind that can be pulled: rtsp://, rtsps://, udp://, '
+        'rtp://, sdp://, file:// or launch:',
+        'FILE:11:5: /c: unknown key "transprot"; the nearest known one is "transport"',
+        f'FILE:12:19: time: "5" {NO_TIME.format(1000)}',
+        'FILE:12:22: cache: unknown key "size"; the nearest known one is "time"']
+    many = told('mounts:\n' + ''.join(f'  /{n}:\n    upstream: {URI}\n    class: 9\n'
+                                      for n in range(50)))
+    assert len(many) == 21 and many[-1] == 'FILE: and 30 more', many
+    assert [int(line.split(':')[1]) for line in many[:20]] == [4 + 3 * n for n in range(20)], many
+    assert told('"a\\nb": 1\nmounts:\n  /cam: {upstream: rtsp://192.0.2.7/x}\n') == [
+        'FILE:1:1: unknown key "a?b"; the nearest known one is "api"']
 
 
 @test
@@ -126,7 +169,7 @@ def wrong_values_are_named():
         (mount('slate: /no/such'), 'FILE:4:12: slate: there is no file /no/such'),
         (mount('on-demand: maybe'), 'FILE:4:16: on-demand: "maybe" is not yes or no'),
         (mount('on-demand: [no]'), f'FILE:4:16: on-demand: {NO_TEXT}'),
-        (mount('password: a\n    password-env: B'), 'FILE:5:19: password-env: only one of password, '
+        (mount('password: a\n    password-env: PATH'), 'FILE:5:19: password-env: only one of password, '
          'password-file and password-env can be there'),
         (mount('password-env: WEIR_TEST_UNSET'),
          'FILE:4:19: password-env: the environment has no variable WEIR_TEST_UNSET'),
@@ -227,7 +270,7 @@ def wrong_api_keys_are_named():
         (f'api: :0\n{MOUNT}', f'FILE:1:6: api: {reach}'),
         (f'api: "[::]:0"\n{MOUNT}', f'FILE:1:6: api: {reach}'),
         (f'api: 192.0.2.1:80\n{MOUNT}', f'FILE:1:6: api: {reach}'),
-        (f'api-token: a\napi-token-env: B\n{MOUNT}', f'FILE:2:16: api-token-env: {one}'),
+        (f'api-token: a\napi-token-env: PATH\n{MOUNT}', f'FILE:2:16: api-token-env: {one}'),
         (f'api-token: a\napi-token-file: /dev/null\n{MOUNT}', f'FILE:2:17: api-token-file: {one}'),
         (f'api-token-file: /dev/null\n{MOUNT}', 'FILE:1:1: api-token: it is empty'),
         (f'stages: /no/such\n{MOUNT}', 'FILE:1:9: stages: there is no directory /no/such'),
