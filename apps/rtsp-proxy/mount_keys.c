@@ -15,6 +15,7 @@
 
 #define UPSTREAMS_MAX 8
 #define STEPS_MAX 32
+#define PARAMS_MAX 64
 
 static const gchar *const transports[] = { "auto", "udp", "tcp", NULL }; // as PullTransport
 static const gchar *const joins[] = { "keyframe", "live", NULL };
@@ -196,6 +197,8 @@ read_params (
     if (!param || !text)
       return fail_value (reader, param ? value : name, key, error,
           param ? "a single value belongs here" : "a parameter's name is missing");
+    if (i == PARAMS_MAX)
+      return fail_value (reader, name, key, error, "too many parameters");
     if (yaml_get (reader, node, param) != value)
       return yaml_fail_take (reader, name, key->name, PROXY_CONFIG_ERROR_KEY, error,
           g_strdup_printf ("\"%s\" is there twice", param));

@@ -69,11 +69,16 @@ check_path (const gchar *path)
 static gchar *
 check_new_path (ProxyConfig *self, const gchar *path)
 {
-  for (guint i = 0; i < self->mounts->len; i++) {
-    if (g_str_equal (((MountConfig *) g_ptr_array_index (self->mounts, i))->path, path))
-      return g_strdup_printf ("\"%s\" is there twice", path);
-  }
+  if (g_hash_table_contains (self->paths, path))
+    return g_strdup_printf ("\"%s\" is there twice", path);
   return check_path (path);
+}
+
+static void
+add_mount (ProxyConfig *self, MountConfig *mount)
+{
+  g_ptr_array_add (self->mounts, mount);
+  g_hash_table_add (self->paths, mount->path);
 }
 
 // ---- a mount ----
@@ -255,7 +260,7 @@ load_mount (ProxyConfig *self, YamlReader *reader, YamlNode *key, YamlNode *valu
   if (wrong)
     return yaml_fail_take (reader, key, path, PROXY_CONFIG_ERROR_KEY, error, wrong);
   mount = mount_config_new (path);
-  g_ptr_array_add (self->mounts, mount);
+  add_mount (self, mount);
   return read_mount (mount, self->set, reader, key, value, SCHEMA_WHOLE, error);
 }
 
@@ -316,6 +321,7 @@ proxy_config_new (void)
   self->api_address = g_strdup ("127.0.0.1");
   self->api_port = 9554;
   self->mounts = g_ptr_array_new_with_free_func ((GDestroyNotify) mount_config_unref);
+  self->paths = g_hash_table_new (g_str_hash, g_str_equal);
   return self;
 }
 
@@ -327,6 +333,7 @@ proxy_config_free (ProxyConfig *self)
   g_free (self->api_token);
   g_free (self->stages);
   g_clear_pointer (&self->set, stage_set_unref);
+  g_hash_table_unref (self->paths);
   g_ptr_array_unref (self->mounts);
   g_free (self);
 }
@@ -413,7 +420,7 @@ proxy_config_add_mount (
       mount->upstreams = g_strdupv ((gchar *[]) { (gchar *) equals + 1, NULL });
       *has_password |= parsed.password && *parsed.password;
       mount_config_add_pull (mount, &parsed);
-      g_ptr_array_add (self->mounts, mount);
+      add_mount (self, mount);
       wrong = mount_stages_make (mount, self->set, &line, &column);
     }
   }

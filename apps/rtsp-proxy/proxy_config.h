@@ -24,6 +24,7 @@ typedef struct {
   gchar *stages;     // a directory, or NULL
   StageSet *set;     // NULL before it is needed
   GPtrArray *mounts; // of MountConfig
+  GHashTable *paths; // of these
 } ProxyConfig;
 
 #define PROXY_CONFIG_ERROR (proxy_config_error_quark ())

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define MISTAKES_MAX 20 // that are told
+#define DEPTH_MAX 32    // libyaml takes for each token as long as it is deep, and for hours
 
 typedef struct {
   yaml_mark_t mark;
@@ -128,6 +129,34 @@ mark_of (const gchar *text, gsize offset)
   return mark;
 }
 
+// What is wrong with the document as a whole, before anything is made of it; NULL: nothing, or what
+// libyaml will say.
+static const gchar *
+look_through (const gchar *text, gsize len, yaml_mark_t *mark)
+{
+  const gchar *wrong = NULL;
+  guint depth = 0, n_documents = 0;
+  yaml_parser_t parser;
+  yaml_event_t event;
+  gboolean more = TRUE;
+
+  yaml_parser_initialize (&parser);
+  yaml_parser_set_input_string (&parser, (const guchar *) text, len);
+  while (more && !wrong && yaml_parser_parse (&parser, &event)) {
+    *mark = event.start_mark;
+    more = event.type != YAML_STREAM_END_EVENT;
+    if (event.type == YAML_SEQUENCE_START_EVENT || event.type == YAML_MAPPING_START_EVENT)
+      wrong = ++depth > DEPTH_MAX ? "this is too deep" : NULL;
+    else if (event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT)
+      depth--;
+    else if (event.type == YAML_DOCUMENT_START_EVENT && ++n_documents > 1)
+      wrong = "a second document begins here; one is read";
+    yaml_event_delete (&event);
+  }
+  yaml_parser_delete (&parser);
+  return wrong;
+}
+
 static void
 reader_free (YamlReader *self)
 {
@@ -141,11 +170,19 @@ yaml_reader_new (const gchar *name, const gchar *text, gsize len, GError **error
 {
   YamlReader *self = g_new0 (YamlReader, 1);
   yaml_parser_t parser;
+  yaml_mark_t mark;
+  const gchar *wrong;
   gboolean ok;
 
   self->file = g_strdup (name);
   self->mistakes = g_array_new (FALSE, FALSE, sizeof (Mistake));
   g_array_set_clear_func (self->mistakes, clear_mistake);
+  wrong = look_through (text, len, &mark);
+  if (wrong) {
+    fail_at (self, mark, NULL, PROXY_CONFIG_ERROR_YAML, error, wrong);
+    reader_free (self);
+    return NULL;
+  }
   yaml_parser_initialize (&parser);
   yaml_parser_set_input_string (&parser, (const guchar *) text, len);
   ok = yaml_parser_load (&parser, &self->document) != 0;

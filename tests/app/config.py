@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import tempfile
+import time
 
 from tap import run, test
 
@@ -108,6 +109,28 @@ mounts:
     assert [int(line.split(':')[1]) for line in many[:20]] == [4 + 3 * n for n in range(20)], many
     assert told('"a\\nb": 1\nmounts:\n  /cam: {upstream: rtsp://192.0.2.7/x}\n') == [
         'FILE:1:1: unknown key "a?b"; the nearest known one is "api"']
+
+
+@test
+def what_takes_for_ever_is_refused_at_once():
+    """neither depth nor length of a file holds anybody up for long"""
+    start = time.monotonic()
+    deep = 'FILE:1:{}: this is too deep'
+    refused([
+        ('a: ' + '[' * 100000, deep.format(4 + 31)),
+        ('[' * 30000 + ']' * 30000, deep.format(33)),
+        ('{a: ' * 100000, deep.format(129)),
+        ('mounts: &a\n  /cam: *a\n', 'FILE:2:3: /cam: unknown key "/cam"; the nearest known one is '
+         '"user"'),
+        (MOUNT + '---\n' + MOUNT, 'FILE:4:1: a second document begins here; one is read'),
+        (mount('pipeline: [pull, {transcode: {' + ', '.join(f'p{n}: x' for n in range(9000)) + '}}]'),
+         'FILE:4:537: pipeline: too many parameters'),
+    ])
+    out, err, status = load('mounts:\n' + ''.join(
+        f'  /mount-with-a-long-name-{n}: {{upstream: {URI}}}\n' for n in range(5000)),
+        '--check-config')
+    assert (err, status) == ('', 0), (err, status)
+    assert time.monotonic() - start < 15, 'it took too long'
 
 
 @test
@@ -321,7 +344,7 @@ def what_is_no_configuration_is_named():
         ('mounts: [a]\n', f'FILE:1:9: {paths}'),
         ('mounts:\n  /cam: [a]\n', f'FILE:2:9: /cam: {lines}'),
         ('mounts: *a\n', 'FILE:1:9: found undefined alias'),
-        ('- ' * 100000, f'FILE:1:1: {lines}'),
+        ('- ' * 100000, 'FILE:1:65: this is too deep'),
         ('k' * (1 << 20) + ': x\n',
          'FILE:1:1048577: mapping values are not allowed in this context'),
         ('? ' + 'k' * (1 << 20) + '\n: x\n', f'FILE:1:3: unknown key "{"k" * 64}"; '
