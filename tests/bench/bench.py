@@ -10,7 +10,7 @@ import time
 
 import report
 from rig import rig_or_loopback
-from servers import CACHE, ROOT, raise_file_limit, servers
+from servers import CACHE, ROOT, leave_out_those_that_fail, raise_file_limit, servers
 from tap import Skip
 
 NAMES = ('core', 'layers', 'many', 'delays', 'fanout', 'join', 'lag', 'signal_rate', 'relay', 'pace',
@@ -28,6 +28,7 @@ def run_one(bench, rig, quick, facts):
     samples = report.Samples()
     start = time.monotonic()
     for case, who, values in bench.run(rig, quick):
+        report.check(case, who, values)
         samples.add(case, who, values)
         main = bench.COLUMNS[0]
         if sys.stderr.isatty() and values.get(main.key) is not None:
@@ -62,6 +63,7 @@ def main():
                         'no UDP segmentation' if options.no_segmentation else 'veth')
         print(f'{report.machine_line(facts["machine"])}; commit {facts["commit"]}; '
               f'rig: {facts["rig"]}')
+        leave_out_those_that_fail(rig)
         print(f'servers: {", ".join(server.name for server in servers())}')
         for name in options.names or benches:
             try:

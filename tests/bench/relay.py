@@ -34,7 +34,8 @@ def one(rig, server_type, streams, rate, window):
     mounts = [f's{n}' for n in range(streams)]
     joining = streams / rate
     with Origin(rig, 1) as origin:
-        with server_type(rig, dict.fromkeys(mounts, origin.url)) as server:
+        # Each its own URL: mounts of one URL share what they pull.
+        with server_type(rig, {mount: f'{origin.url}?{mount}' for mount in mounts}) as server:
             idle = server.usage()
             with Load(rig, '--readers', streams, '--arrivals', f'uniform:{rate}',
                       '--duration', joining + SETTLE + window + 1,

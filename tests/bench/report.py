@@ -47,6 +47,17 @@ class Samples:
         return statistics.median(values) if values else None
 
 
+# What a server had queued before the window is delivered in it.
+MOST_DELIVERED = 200
+
+
+def check(case, server, values):
+    """Fails for a figure that can't be: then something else has been measured."""
+    delivered = values.get('delivered')
+    assert delivered is None or delivered <= MOST_DELIVERED, \
+        f'{case}, {server}: {delivered:.0f} % of what was to be delivered was'
+
+
 def cell(samples, case, server, column):
     values = samples.values(case, server, column.key)
     if not values:

@@ -112,6 +112,10 @@ class Server(Proc):
         super().__init__(*rig.server, *self.words(mounts), env={**os.environ, **self.environment})
         try:
             self.wait_for_line(self.ready, timeout=30)
+        except AssertionError:
+            self.kill()
+            last = self.lines[-1] if self.lines else 'it says nothing'
+            raise AssertionError(f'{self.name} does not start: {last}') from None
         except BaseException:
             self.kill()
             raise
@@ -152,7 +156,9 @@ class Stock(Server):
 
 class MediaMtx(Server):
     name = 'mediamtx'
-    ready = r'\[RTSP\] listener opened'
+    ready = r'\[RTSP\] (listener opened|started with listeners)'
+    # Here, since one that doesn't know it minds it in its settings only.
+    environment = {'MTX_MOQ': 'no'}
 
     @classmethod
     def there(cls):
@@ -190,5 +196,21 @@ class Live555(Server):
         return super().url(self._names[path])
 
 
+_left_out = set()
+
+
+def leave_out_those_that_fail(rig):
+    """Starts each peer once. One that doesn't start is not compared, and what it said is told."""
+    for server in MediaMtx, Live555:
+        try:
+            if server.there():
+                with server(rig, {'s': f'rtsp://{rig.server_address}:{ORIGIN_PORT}/s'}):
+                    pass
+        except AssertionError as error:
+            print(f'skipped: {error}')
+            _left_out.add(server)
+
+
 def servers():
-    return [server for server in (Weir, Stock, MediaMtx, Live555) if server.there()]
+    return [server for server in (Weir, Stock, MediaMtx, Live555)
+            if server.there() and server not in _left_out]

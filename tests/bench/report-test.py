@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the benches don't take for a result."""
+
+import contextlib
+import io
+import os
+import pathlib
+import tempfile
+
+import bench
+import relay
+import servers
+from rig import Loopback
+from tap import run, test
+
+
+@test
+def more_delivered_than_can_be_fails_the_bench():
+    class Shared:
+        NAME, TITLE, COLUMNS = 'shared', 'Ten streams of one upstream', relay.COLUMNS
+
+        @staticmethod
+        def run(_rig, _quick):
+            yield '10', 'rtsp-proxy', {'cpu': 1, 'delivered': 1000}
+
+    try:
+        bench.run_one(Shared, Loopback(), True, {})
+    except AssertionError as error:
+        assert str(error) == '10, rtsp-proxy: 1000 % of what was to be delivered was', error
+    else:
+        raise AssertionError('it was taken')
+
+
+@test
+def a_peer_that_does_not_start_is_left_out():
+    with tempfile.TemporaryDirectory() as directory:
+        for name in 'mediamtx', 'live555ProxyServer':
+            peer = pathlib.Path(directory, name)
+            peer.write_text(f'#!/bin/sh\necho begins\necho {name} has no such setting\n')
+            peer.chmod(0o755)
+        os.environ['PATH'] = f'{directory}:{os.environ["PATH"]}'
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            servers.leave_out_those_that_fail(Loopback())
+    assert said.getvalue().splitlines() == [
+        f'skipped: {name} does not start: {name} has no such setting'
+        for name in ('mediamtx', 'live555ProxyServer')], said.getvalue()
+    assert servers.servers() == [servers.Weir, servers.Stock]
+
+
+if __name__ == '__main__':
+    run()
