@@ -2,14 +2,16 @@
 """Upstreams whose answers no server should give: the proxy lives, and serves its other mounts."""
 
 import itertools
+import os
 import re
 import threading
 
 from proxy import QUICK, Proxy, wait_until
-from scripted import KEY_PICTURE, VIDEO, Server, rtp
+from scripted import CHALLENGES, KEY_PICTURE, VIDEO, Server, rtp
 from tap import run, test
 
 SDP = b'v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=x\r\nt=0 0\r\n'
+PATIENCE = 10 if os.environ.get('WEIR_SANITIZER_RUNTIME') else 2
 TRACK = b'm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:track0\r\n'
 
 
@@ -66,7 +68,9 @@ def survived(mangles, transport='tcp'):
     settings = {**QUICK, 'transport': transport}
     mounts = {f'/{n}': {'upstream': server.url.replace('//', '//user:word@'), **settings}
               for n, server in enumerate(bad)}
-    with Proxy({'/good': {'upstream': good.url, **settings}, **mounts}) as proxy:
+    good_settings = {'upstream': good.url, **settings, 'on-demand': False}
+    with Proxy({'/good': good_settings, **mounts}) as proxy:
+        proxy.wait_for_line(' mount /good up: ')
         answers = {}
         asking = [threading.Thread(target=lambda path=path: answers.update(
             {path: proxy.ask('DESCRIBE', path)[0]})) for path in mounts]
@@ -74,7 +78,7 @@ def survived(mangles, transport='tcp'):
             each.start()
         while asking:
             status, seconds = proxy.ask('DESCRIBE', '/good')
-            assert status == 200 and seconds < 1, (status, seconds)
+            assert status == 200 and seconds < PATIENCE, (status, seconds)
             asking = [each for each in asking if each.is_alive()]
             for each in asking[:1]:
                 each.join(0.1)
@@ -84,15 +88,6 @@ def survived(mangles, transport='tcp'):
     for server in good, *bad:
         server.__exit__()
     return list(answers.values())
-
-
-CHALLENGES = (
-    'Digest', 'Digest ', 'Digest x', 'Digest ,', 'digest realm', 'Digest realm = "x"',
-    'Digest realm= "x"', 'Digest realm=  x', 'Digest,realm="x"', 'Digestive', 'Digest =x',
-    'Digest realm="x', 'Digest realm="', 'Digest realm="x\\', 'Digest realm="x", nonce="y", Digest',
-    'Basic', 'Basic realm= "x"', 'Basic realm="x", Digest', 'Other x, Digest y', ',', '=', '"', '',
-    'Digest realm="%s%n", nonce="\\"\\\\"', f'Digest realm="{"x" * 3900}", nonce="y"',
-    'Digest realm="x", nonce="y", algorithm=SHA-512, stale=TRUE', 'Digest stale=TRUE')
 
 
 @test
@@ -123,7 +118,7 @@ def a_keep_alive_that_is_challenged():
         settings = {'upstream': server.url, **QUICK, 'transport': 'udp', 'on-demand': False}
         with Proxy({'/cam': settings}) as proxy:
             proxy.wait_for_line(' mount /cam up: ')
-            session = server.sessions[0]
+            session = next(each for each in server.sessions if 'PLAY' in each.asked)
             wait_until(lambda: session.asked[-1] != 'PLAY', 10, 'a keep-alive')
             # Whatever it does, the proxy has read the answer then.
             wait_until(lambda: len(session.asked) > session.asked.index('PLAY') + 2

@@ -5,6 +5,8 @@ import socket
 import struct
 import threading
 
+from proc import free_udp_pair
+
 VIDEO, AUDIO = 0, 1
 SDP = {
     VIDEO: 'm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:track0\r\n',
@@ -13,6 +15,25 @@ SDP = {
 SSRC = 0x5eed0000
 KEY_PICTURE = b'\x65\x88' + bytes(198)  # H.264: the first slice of an IDR picture
 PICTURE = b'\x41' + bytes(199)
+
+
+# What comes as a WWW-Authenticate and can't be one that is to be answered.
+CHALLENGES = (
+    'Digest', 'Digest ', 'Digest x', 'Digest ,', 'digest realm', 'Digest realm = "x"',
+    'Digest realm= "x"', 'Digest realm=  x', 'Digest,realm="x"', 'Digestive', 'Digest =x',
+    'Digest realm="x', 'Digest realm="', 'Digest realm="x\\', 'Digest realm="x", nonce="y", Digest',
+    'Basic', 'Basic realm= "x"', 'Basic realm="x", Digest', 'Other x, Digest y', ',', '=', '"', '',
+    'Digest realm="%s%n", nonce="\\"\\\\"', f'Digest realm="{"x" * 3900}", nonce="y"',
+    'Digest realm="x", nonce="y", algorithm=SHA-512, stale=TRUE', 'Digest stale=TRUE')
+
+
+def udp_port():
+    """The first of two ports that were free just now."""
+    one, two = free_udp_pair()
+    port = one.getsockname()[1]
+    one.close()
+    two.close()
+    return port
 
 
 def rtp(seq, timestamp, payload=PICTURE, track=VIDEO, ssrc=SSRC):

@@ -5,89 +5,13 @@ import os
 import random
 import socket
 import struct
-import subprocess
 import tempfile
 import threading
 
-from proc import free_udp_pair
-from proxy import CLIP, QUICK, Proxy
+from proxy import QUICK, Proxy
+from scripted import udp_port
 from tap import run, test
-
-PACKET = 188
-PMT_PID, VIDEO_PID, AUDIO_PID, CLOCK_PID = 0x1000, 0x100, 0x101, 0x1ff
-
-
-def crc(data):
-    value = 0xffffffff
-    for byte in data:
-        value ^= byte << 24
-        for _ in range(8):
-            value = (value << 1 ^ (0x04c11db7 if value & 0x80000000 else 0)) & 0xffffffff
-    return value
-
-
-def packet(pid, payload, start=True, counter=0):
-    """One packet; stuffing is in an adaptation field."""
-    room = PACKET - 4 - len(payload)
-    head = struct.pack('>BHB', 0x47, start << 14 | pid, (0x30 if room else 0x10) | counter & 15)
-    field = b''
-    if room:
-        field = bytes([room - 1]) + (b'\0' + b'\xff' * (room - 2) if room > 1 else b'')
-    return head + field + payload
-
-
-def section(table, body):
-    data = struct.pack('>BHH3B', table, 0xb000 | len(body) + 9, 1, 0xc1, 0, 0) + body
-    return b'\0' + data + struct.pack('>I', crc(data))
-
-
-def table_packets(*streams):
-    """PAT and PMT; a stream is (type, PID, descriptors). The clock has a PID of its own."""
-    body = struct.pack('>HH', 0xe000 | CLOCK_PID, 0xf000)
-    for kind, pid, descriptors in streams:
-        body += struct.pack('>BHH', kind, 0xe000 | pid, 0xf000 | len(descriptors)) + descriptors
-    return [packet(0, section(0, struct.pack('>HH', 1, 0xe000 | PMT_PID))),
-            packet(PMT_PID, section(2, body))]
-
-
-def pes(pts, body=b'\0\0\0\1\x09\x10' + b'x' * 50, stream_id=0xe0):
-    time = b''
-    if pts is not None:
-        time = struct.pack('>BHH', 0x21 | pts >> 29 & 0xe, pts >> 14 & 0xfffe | 1,
-                           pts << 1 & 0xfffe | 1)
-    return struct.pack('>3sBH3B', b'\0\0\1', stream_id, 0, 0x80, 0x80 if time else 0,
-                       len(time)) + time + body
-
-
-def without_clock(*stream):
-    """Tables, a PES packet without a time, then three with one, and never a clock."""
-    kind, pid, descriptors = stream or (0x1b, VIDEO_PID, b'')
-    payloads = [pes(time) for time in (None, 90000, 93000, 96000, 99000)]
-    return table_packets((kind, pid, descriptors)) + [
-        packet(pid, payload, counter=n) for n, payload in enumerate(payloads)]
-
-
-def halved(payloads):
-    """The first payload's head is in two packets."""
-    return table_packets((0x1b, VIDEO_PID, b'')) + [
-        packet(VIDEO_PID, payloads[0][:2]),
-        packet(VIDEO_PID, payloads[0][2:], start=False, counter=1),
-        *(packet(VIDEO_PID, payload, counter=n) for n, payload in enumerate(payloads[1:], 2))]
-
-
-def opus(channels):
-    return 0x06, AUDIO_PID, b'\x05\x04Opus' + bytes((0x7f, 2, 0x80, channels))
-
-
-STREAMS = {
-    'no time': without_clock(),
-    'an id without a time': [data.replace(b'\0\0\1\xe0', b'\0\0\1\xbf') for data in without_clock()],
-    'a head in two packets': halved([pes(time) for time in (None, 90000, 93000, 96000)]),
-    'two programs': without_clock() + without_clock(0x0f, AUDIO_PID, b''),
-    **{f'opus of {code}': without_clock(*opus(code)) for code in (0, 8, 0x10, 0x48, 0x80, 0x81, 0x88,
-                                                                  0xff)},
-}
-
+from tspackets import CLOCK_PID, PACKET, STREAMS, mutated, packet, packets_of, whole
 
 def datagrams(packets):
     return [b''.join(packets[n:n + 7]) for n in range(0, len(packets), 7)]
@@ -98,14 +22,6 @@ def send(port, packets, rtp=False):
         for seq, data in enumerate(datagrams(packets)):
             head = struct.pack('>BBHII', 0x80, 33, seq, seq * 900, 1) if rtp else b''
             sender.sendto(head + data, ('127.0.0.1', port))
-
-
-def udp_port():
-    one, two = free_udp_pair()
-    port = one.getsockname()[1]
-    one.close()
-    two.close()
-    return port
 
 
 def fed(packets, rtp=False):
@@ -121,16 +37,6 @@ def fed(packets, rtp=False):
             asking.join(0.2)
         proxy.check_alive()
         return answers
-
-
-def whole():
-    return subprocess.run(
-        ['ffmpeg', '-nostdin', '-loglevel', 'error', '-i', CLIP, '-t', '3', '-c', 'copy', '-f',
-         'mpegts', '-'], capture_output=True, check=True).stdout
-
-
-def packets_of(stream):
-    return [stream[at:at + PACKET] for at in range(0, len(stream), PACKET)]
 
 
 @test
@@ -189,28 +95,6 @@ def a_clip():
         with Proxy({'/cam': {'upstream': f'file://{path}', **QUICK}}) as proxy:
             proxy.ask('DESCRIBE')
             proxy.check_alive()
-
-
-def mutated(packets, chance):
-    packets = list(packets)
-    for _ in range(chance.randrange(1, 30)):
-        at, other = chance.randrange(len(packets)), chance.randrange(len(packets))
-        what = chance.randrange(5)
-        if what == 0:
-            del packets[at]
-        elif what == 1:
-            packets.insert(at, packets[other])
-        elif what == 2:
-            packets[at], packets[other] = packets[other], packets[at]
-        else:
-            data = bytearray(packets[at])
-            for _ in range(chance.randrange(1, 8)):
-                # The heads are where it matters.
-                data[chance.randrange(1, 40 if what == 3 else PACKET)] = chance.randrange(256)
-            packets[at] = bytes(data)
-        if len(packets) < 2:
-            break
-    return packets
 
 
 @test(timeout=240)
