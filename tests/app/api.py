@@ -328,6 +328,8 @@ def who_has_its_answer_leaves_nothing_behind():
         for _ in range(10):
             proxy.expect(200, 'GET', '/v1/mounts')
             proxy.expect(404, 'GET', '/v1/mounts/none')
+            # What the HTTP library itself refuses.
+            assert Controlled.http(proxy, 'GET', '/v1/mounts/%00')[0] == 400
         wait_until(lambda: descriptors() <= before, 5, 'the connections are closed')
 
 
