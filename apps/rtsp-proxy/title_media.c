@@ -282,16 +282,21 @@ set_plays (TitleMedia *self, gboolean plays)
   g_mutex_unlock (&self->lock);
 }
 
+// Prepared as it is, this counts one more user of it. Whose connection ends meanwhile does not take
+// it down: the library, on its way to a place, would forget that it is down, and do it again. It
+// does not pause what has two users.
 static GstRTSPStatusCode
-play (GstRTSPSessionMedia *session, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate)
+go_undisturbed (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate)
 {
-  GstRTSPMedia *media = gst_rtsp_session_media_get_media (session);
-  gboolean sent =
-      range && gst_rtsp_session_media_get_rtsp_state (session) == GST_RTSP_STATE_PLAYING;
+  GstRTSPStatusCode status;
 
-  if (sent && !pause_for_play (media, session))
+  if (!gst_rtsp_media_prepare (media, NULL))
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
-  return go_to (media, range, flags, rate);
+  set_plays ((TitleMedia *) media, TRUE);
+  status = go_to (media, range, flags, rate);
+  set_plays ((TitleMedia *) media, FALSE);
+  gst_rtsp_media_unprepare (media);
+  return status;
 }
 
 GstRTSPStatusCode
@@ -299,18 +304,12 @@ title_media_play (
     GstRTSPSessionMedia *session, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate)
 {
   GstRTSPMedia *media = gst_rtsp_session_media_get_media (session);
-  GstRTSPStatusCode status;
+  gboolean sent =
+      range && gst_rtsp_session_media_get_rtsp_state (session) == GST_RTSP_STATE_PLAYING;
 
-  // Prepared as it is, this counts one more user of it. Whose connection ends meanwhile does not
-  // take it down: the library, on its way to a place, would forget that it is down, and do it
-  // again.
-  if (!gst_rtsp_media_prepare (media, NULL))
+  if (sent && !pause_for_play (media, session))
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
-  set_plays ((TitleMedia *) media, TRUE);
-  status = play (session, range, flags, rate);
-  set_plays ((TitleMedia *) media, FALSE);
-  gst_rtsp_media_unprepare (media);
-  return status;
+  return go_undisturbed (media, range, flags, rate);
 }
 
 void
