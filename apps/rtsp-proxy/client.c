@@ -88,19 +88,44 @@ use (Client *self, Presentation *presentation, Title *title)
   g_clear_pointer (&old_title, title_leave);
 }
 
-static const gchar *
-get_label (Client *self)
+static Presentation *
+dup_presentation (Client *self)
 {
-  if (self->title)
-    return title_get_label (self->title);
-  return self->presentation ? presentation_get_label (self->presentation) : "?";
+  Presentation *presentation;
+
+  g_mutex_lock (&self->lock);
+  presentation = self->presentation ? presentation_ref (self->presentation) : NULL;
+  g_mutex_unlock (&self->lock);
+  return presentation;
 }
 
-static const gchar *
-get_mount_path (Client *self)
+static Title *
+dup_title (Client *self)
 {
-  return self->title ? title_get_mount_path (self->title)
-                     : presentation_get_mount_path (self->presentation);
+  Title *title;
+
+  g_mutex_lock (&self->lock);
+  title = self->title ? title_ref (self->title) : NULL;
+  g_mutex_unlock (&self->lock);
+  return title;
+}
+
+// What logs call it, and its mount's path.
+static gchar *
+dup_label (Client *self, gchar **path)
+{
+  gchar *label;
+
+  g_mutex_lock (&self->lock);
+  label = g_strdup (self->title          ? title_get_label (self->title)
+                    : self->presentation ? presentation_get_label (self->presentation)
+                                         : "?");
+  if (path)
+    *path = g_strdup (self->title          ? title_get_mount_path (self->title)
+                      : self->presentation ? presentation_get_mount_path (self->presentation)
+                                           : "?");
+  g_mutex_unlock (&self->lock);
+  return label;
 }
 
 static GWeakRef *
@@ -155,7 +180,7 @@ choose_layers (Client *self, GstRTSPContext *ctx, WeirLayerSet layers)
 
 // Why a title can't be had, in the log and as a status.
 static GstRTSPStatusCode
-refuse_title (Client *self, GError *error)
+refuse_title (Client *self, Title *title, GError *error)
 {
   GstRTSPStatusCode status = GST_RTSP_STS_NOT_FOUND;
 
@@ -163,8 +188,8 @@ refuse_title (Client *self, GError *error)
     status = GST_RTSP_STS_SERVICE_UNAVAILABLE;
   else if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED))
     status = GST_RTSP_STS_UNSUPPORTED_MEDIA_TYPE;
-  if (self->title)
-    log_event ("reader %s: refused, %s: %s", self->peer, get_label (self), error->message);
+  if (title)
+    log_event ("reader %s: refused, %s: %s", self->peer, title_get_label (title), error->message);
   else
     log_event ("reader %s: refused, %s", self->peer, error->message);
   g_error_free (error);
@@ -174,45 +199,50 @@ refuse_title (Client *self, GError *error)
 
 // While it is being opened the request is put aside, as in check_known().
 static GstRTSPStatusCode
-check_opened (Client *self, GstRTSPContext *ctx)
+check_opened (Client *self, GstRTSPContext *ctx, Title *title)
 {
   GError *error = NULL;
-  TitleState state = title_ask (self->title, &error);
+  TitleState state = title_ask (title, &error);
 
   if (error)
-    return refuse_title (self, error);
+    return refuse_title (self, title, error);
   if (state == TITLE_OPENING && weir_client_defer (GST_RTSP_CLIENT (self), ctx))
-    title_wait (self->title, media_told, weak_new (self));
+    title_wait (title, media_told, weak_new (self));
   return state == TITLE_READY ? GST_RTSP_STS_OK : GST_RTSP_STS_SERVICE_UNAVAILABLE;
 }
 
 static GstRTSPStatusCode
 check_title (Client *self, GstRTSPContext *ctx, Titles *titles, const gchar *name)
 {
+  Title *title = dup_title (self);
+  GstRTSPStatusCode status;
   GError *error = NULL;
-  Title *title;
 
-  if (!self->title || !title_is (self->title, titles, name)) {
+  if (!title || !title_is (title, titles, name)) {
     GstRTSPThreadPool *threads = gst_rtsp_client_get_thread_pool (GST_RTSP_CLIENT (self));
 
+    g_clear_pointer (&title, title_unref);
     use (self, NULL, NULL); // first: it may have the last slot
     title = titles_open (titles, name, threads, &error);
     g_object_unref (threads);
     if (!title)
-      return refuse_title (self, error);
-    use (self, NULL, title);
+      return refuse_title (self, NULL, error);
+    use (self, NULL, title_ref (title));
   }
-  return check_opened (self, ctx);
+  status = check_opened (self, ctx, title);
+  title_unref (title);
+  return status;
 }
 
 // The library has prepared it once more for itself, or for a session.
 static void
 on_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
-  Client *self = (Client *) client;
+  Title *title = dup_title ((Client *) client);
 
-  if (self->title)
-    title_hand_over (self->title);
+  if (title)
+    title_hand_over (title);
+  g_clear_pointer (&title, title_unref);
 }
 
 // The track's path, if it is the title in use that the URL names.
@@ -220,14 +250,16 @@ static gchar *
 make_title_path (Client *self, const GstRTSPUrl *url)
 {
   gchar *name = NULL, *path = NULL;
-  Titles *titles = self->title ? self->funcs->titles (url, self->funcs_data, &name) : NULL;
+  Title *title = dup_title (self);
+  Titles *titles = title ? self->funcs->titles (url, self->funcs_data, &name) : NULL;
   Address address;
 
-  if (titles && title_is (self->title, titles, name)) {
+  if (titles && title_is (title, titles, name)) {
     address_parse (&address, url);
-    path = g_strconcat (title_get_path (self->title), address.track, NULL);
+    path = g_strconcat (title_get_path (title), address.track, NULL);
     address_clear (&address);
   }
+  g_clear_pointer (&title, title_unref);
   g_clear_pointer (&titles, titles_unref);
   g_free (name);
   return path;
@@ -235,8 +267,9 @@ make_title_path (Client *self, const GstRTSPUrl *url)
 
 // ---- before the library ----
 
-static GstRTSPStatusCode
-check_presentation (Client *self, GstRTSPContext *ctx)
+// In use from now on; a reference.
+static Presentation *
+find_presentation (Client *self, GstRTSPContext *ctx, GstRTSPStatusCode *status)
 {
   GError *error = NULL;
   Presentation *presentation = NULL;
@@ -244,25 +277,40 @@ check_presentation (Client *self, GstRTSPContext *ctx)
   gint64 delay_ns;
   gboolean busy;
 
-  // It asks for what it has waited for, and not for another session of a title. No other request
-  // of the client has been handled since.
-  if (self->presentation && weir_client_was_deferred (GST_RTSP_CLIENT (self), ctx))
-    return check_known (self, ctx, self->presentation);
   if (ctx->uri)
     presentation = self->funcs->find (ctx->uri, &layers, self->funcs_data, &error);
   if (!presentation) {
     busy = g_error_matches (error, G_IO_ERROR, G_IO_ERROR_BUSY);
     log_event ("reader %s: %s", self->peer, error ? error->message : "a request without a URL");
     g_clear_error (&error);
-    return busy ? GST_RTSP_STS_SERVICE_UNAVAILABLE : GST_RTSP_STS_NOT_FOUND;
+    *status = busy ? GST_RTSP_STS_SERVICE_UNAVAILABLE : GST_RTSP_STS_NOT_FOUND;
+    return NULL;
   }
-  use (self, presentation, NULL);
+  use (self, presentation_ref (presentation), NULL);
   choose_layers (self, ctx, layers);
   // Players ask for the tracks by URLs that may have lost it.
   delay_ns = timeshift_get_delay (ctx->uri);
   if (ctx->method == GST_RTSP_DESCRIBE || delay_ns >= 0)
     self->delay_ns = delay_ns;
-  return check_known (self, ctx, presentation);
+  return presentation;
+}
+
+static GstRTSPStatusCode
+check_presentation (Client *self, GstRTSPContext *ctx)
+{
+  // It asks for what it has waited for, and not for another session of a title. No other request
+  // of the client has been handled since.
+  Presentation *presentation =
+      weir_client_was_deferred (GST_RTSP_CLIENT (self), ctx) ? dup_presentation (self) : NULL;
+  GstRTSPStatusCode status = GST_RTSP_STS_OK;
+
+  if (!presentation)
+    presentation = find_presentation (self, ctx, &status);
+  if (!presentation)
+    return status;
+  status = check_known (self, ctx, presentation);
+  presentation_unref (presentation);
+  return status;
 }
 
 // Before the library looks at a DESCRIBE or a SETUP, so that neither can build anything for a path
@@ -287,7 +335,7 @@ on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 static gchar *
 make_session_path (Client *self, const GstRTSPUrl *url)
 {
-  Presentation *presentation = self->presentation;
+  Presentation *presentation = dup_presentation (self);
   WeirLayerSet layers;
   gchar *path = NULL;
   Address address;
@@ -298,6 +346,7 @@ make_session_path (Client *self, const GstRTSPUrl *url)
       && !g_strcmp0 (address.query, presentation_get_query (presentation)))
     path = g_strconcat (presentation_get_path (presentation), address.track, NULL);
   address_clear (&address);
+  g_clear_pointer (&presentation, presentation_unref);
   return path;
 }
 
@@ -317,11 +366,23 @@ client_make_path_from_uri (GstRTSPClient *client, const GstRTSPUrl *url)
 static gboolean
 has_cache (Client *self)
 {
-  MountConfig *config = self->presentation ? presentation_dup_config (self->presentation) : NULL;
+  Presentation *presentation = dup_presentation (self);
+  MountConfig *config = presentation ? presentation_dup_config (presentation) : NULL;
   gboolean cache = config && config->cache.time_ms > 0;
 
   g_clear_pointer (&config, mount_config_unref);
+  g_clear_pointer (&presentation, presentation_unref);
   return cache;
+}
+
+static gboolean
+title_is_at_work (Client *self)
+{
+  Title *title = dup_title (self);
+  gboolean works = title && title_works (title);
+
+  g_clear_pointer (&title, title_unref);
+  return works;
 }
 
 static GstRTSPStatusCode
@@ -333,7 +394,7 @@ on_pre_pause (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   Reader *reader;
 
   // What it was told to do before was given up, and may not have come to its end.
-  if (self->title && title_works (self->title))
+  if (title_is_at_work (self))
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   reader = client_dup_reader (client);
   if (reader)
@@ -384,20 +445,19 @@ client_create_sdp (GstRTSPClient *client, GstRTSPMedia *media)
 // It is put aside until that has come to an end. The library asks once more then.
 static GstRTSPStatusCode
 begin_play (
-    Client *self, GstRTSPContext *ctx, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble rate)
+    Title *title, GstRTSPContext *ctx, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble rate)
 {
-  GstRTSPClient *client = GST_RTSP_CLIENT (self);
   GstRTSPStatusCode status;
 
-  if (title_works (self->title))
+  if (title_works (title))
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   status = title_media_adjust_play (ctx->media, range, flags, rate);
   if (status != GST_RTSP_STS_OK)
     return status;
-  if (!weir_client_defer (client, ctx))
+  if (!weir_client_defer (ctx->client, ctx))
     return title_media_play (ctx->sessmedia, *range, *flags, rate);
-  title_play (self->title, ctx->sessmedia, g_steal_pointer (range), *flags, rate);
-  title_wait (self->title, media_told, weak_new (client));
+  title_play (title, ctx->sessmedia, g_steal_pointer (range), *flags, rate);
+  title_wait (title, media_told, weak_new (ctx->client));
   return GST_RTSP_STS_SERVICE_UNAVAILABLE;
 }
 
@@ -406,23 +466,42 @@ static GstRTSPStatusCode
 adjust_title (
     Client *self, GstRTSPContext *ctx, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble *rate)
 {
-  GstRTSPStatusCode status = weir_client_was_deferred (GST_RTSP_CLIENT (self), ctx)
-                                 ? title_get_play_status (self->title)
-                                 : begin_play (self, ctx, range, flags, *rate);
+  Title *title = dup_title (self);
+  GstRTSPStatusCode status;
 
+  // Another request of this connection may have asked for something else since.
+  if (!title)
+    return GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE;
+  status = weir_client_was_deferred (ctx->client, ctx)
+               ? title_get_play_status (title)
+               : begin_play (title, ctx, range, flags, *rate);
   g_clear_pointer (range, gst_rtsp_range_free);
   *flags = GST_SEEK_FLAG_NONE;
   *rate = 1.0;
+  title_unref (title);
   return status;
+}
+
+static gboolean
+uses_presentation (Client *self)
+{
+  gboolean uses;
+
+  g_mutex_lock (&self->lock);
+  uses = self->presentation != NULL;
+  g_mutex_unlock (&self->lock);
+  return uses;
 }
 
 static void
 prepare_layers (Client *self, GstRTSPSessionMedia *media)
 {
-  MountConfig *config = presentation_dup_config (self->presentation);
+  Presentation *presentation = dup_presentation (self);
+  MountConfig *config = presentation_dup_config (presentation);
 
   reader_prepare_layers (media, adaptation_limit (config, self->layers));
   mount_config_unref (config);
+  presentation_unref (presentation);
 }
 
 // The library asserts that every stream of a PLAY has a segment, and the same rates
@@ -433,13 +512,11 @@ client_adjust_play_mode (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPTime
     gboolean *enable_rate_control)
 {
   Client *self = (Client *) client;
-  gboolean is_title = title_media_is (ctx->media);
 
-  // Another request of this connection may have asked for something else since.
-  if (is_title ? !self->title : !self->presentation)
-    return GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE;
-  if (is_title)
+  if (title_media_is (ctx->media))
     return adjust_title (self, ctx, range, flags, rate);
+  if (!uses_presentation (self))
+    return GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE;
   if (*rate != 1.0)
     return GST_RTSP_STS_PARAMETER_NOT_UNDERSTOOD;
 
@@ -502,7 +579,7 @@ on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *mes
 static GstRTSPStatusCode
 client_adjust_play_response (GstRTSPClient *client, GstRTSPContext *ctx)
 {
-  Client *self = (Client *) client;
+  Presentation *presentation;
   GString *ours;
   Relay *relay;
   gchar *info = NULL;
@@ -510,7 +587,8 @@ client_adjust_play_response (GstRTSPClient *client, GstRTSPContext *ctx)
 
   if (title_media_is (ctx->media))
     return GST_RTSP_STS_OK;
-  relay = presentation_get_relay (self->presentation);
+  presentation = dup_presentation ((Client *) client);
+  relay = presentation_get_relay (presentation);
   ours = g_string_new (NULL);
   gst_rtsp_message_get_header (ctx->response, GST_RTSP_HDR_RTP_INFO, &info, 0);
   items = g_strsplit (info ? info : "", ",", 0);
@@ -526,6 +604,7 @@ client_adjust_play_response (GstRTSPClient *client, GstRTSPContext *ctx)
         (int) strcspn (item, ";"), item, seq, timestamp);
   }
   g_strfreev (items);
+  presentation_unref (presentation);
   gst_rtsp_message_remove_header (ctx->response, GST_RTSP_HDR_RTP_INFO, -1);
   if (ours->len)
     gst_rtsp_message_add_header (ctx->response, GST_RTSP_HDR_RTP_INFO, ours->str);
@@ -555,9 +634,11 @@ static void
 on_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
-  const gchar *transport, *path;
+  Presentation *presentation;
+  const gchar *transport;
   Reader *reader;
   gboolean first;
+  gchar *label, *path;
 
   g_mutex_lock (&self->lock);
   first = !self->session;
@@ -571,14 +652,18 @@ on_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   if (!first)
     return;
   transport = transport_name (ctx->sessmedia);
-  path = get_mount_path (self);
+  label = dup_label (self, &path);
   g_atomic_int_inc (&n_playing);
-  log_event ("reader %s in: %s over %s", self->peer, get_label (self), transport);
+  log_event ("reader %s in: %s over %s", self->peer, label, transport);
+  g_free (label);
 
   // Asks sinks: not with the lock held.
   reader = reader_new (ctx->sessmedia, path, self->peer, transport);
-  if (self->presentation)
-    adaptation_watch (reader, self->presentation, self->layers);
+  g_free (path);
+  presentation = dup_presentation (self);
+  if (presentation)
+    adaptation_watch (reader, presentation, self->layers);
+  g_clear_pointer (&presentation, presentation_unref);
   g_mutex_lock (&self->lock);
   if (self->session) // not timed out since
     self->reader = g_steal_pointer (&reader);
@@ -618,7 +703,7 @@ static void
 left (Client *self, const gchar *reason)
 {
   Reader *reader = NULL;
-  gchar *why = NULL;
+  gchar *why = NULL, *label;
 
   g_mutex_lock (&self->lock);
   if (self->session) {
@@ -632,7 +717,9 @@ left (Client *self, const gchar *reason)
     reader_left (reader);
   if (why) {
     g_atomic_int_add (&n_playing, -1);
-    log_event ("reader %s out: %s: %s", self->peer, get_label (self), why);
+    label = dup_label (self, NULL);
+    log_event ("reader %s out: %s: %s", self->peer, label, why);
+    g_free (label);
     g_free (why);
   }
 }
@@ -650,10 +737,12 @@ static void
 on_teardown (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
+  Title *title = dup_title (self);
 
   left (self, "TEARDOWN");
-  if (self->title)
+  if (title)
     use (self, NULL, NULL);
+  g_clear_pointer (&title, title_unref);
 }
 
 static void
