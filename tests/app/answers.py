@@ -83,7 +83,6 @@ def survived(mangles, transport='tcp'):
             for each in asking[:1]:
                 each.join(0.1)
         assert set(answers) == set(mounts), answers
-        assert 'CRITICAL' not in proxy.output(), proxy.output()
         proxy.check_alive()
     for server in good, *bad:
         server.__exit__()
