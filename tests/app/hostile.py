@@ -1,0 +1,501 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Bytes that nobody should send, to every door of the proxy at once and with a state behind them:
+sessions of readers, answers and media of upstreams, datagrams, files and the API.
+
+Meanwhile good readers play and lose nothing, and whoever comes is answered. Nothing of it stays.
+"""
+
+import collections
+import http.client
+import os
+import random
+import re
+import socket
+import struct
+import tempfile
+import threading
+import time
+
+from control import Controlled, rss_kib
+from proc import Rtsp
+from proxy import wait_until
+from scripted import (CHALLENGES, KEY_PICTURE, PICTURE, VIDEO, Server, rtp, sender_report,
+                      udp_port)
+from tap import run, test
+from tspackets import STREAMS, mutated
+
+SECONDS = float(os.environ.get('WEIR_HOSTILE_SECONDS', '20'))
+SANITIZED = bool(os.environ.get('WEIR_SANITIZER_RUNTIME'))
+# A machine that others use, too, keeps its own time.
+PATIENCE = 10 if SANITIZED or os.getloadavg()[0] > os.cpu_count() else 1
+QUICK = {'linger': '200ms', 'connect-timeout': '1s', 'read-timeout': '2s', 'start-timeout': '2s'}
+UPSTREAMS = 6
+FILMS = 8
+# What the allocator keeps after the worst moment; a sanitizer keeps what was freed, too.
+MORE_KIB = (700 if SANITIZED else 256) * 1024
+
+NUMBERS = '0', '-1', '1', '65536', '2147483648', '4294967295', '99999999999999999999', '1e999', 'x', ''
+HEADERS = (
+    'Session: x', 'Session: ', 'CSeq: ', 'CSeq: -1', 'Require: x', 'Content-Length: -1',
+    'Content-Length: 5', 'Content-Type: x', 'Range: npt=-', 'Range: clock=x-', 'Range: npt=5-1',
+    'Scale: 0', 'Scale: -1e99', 'Speed: nan', 'Blocksize: -1', 'Bandwidth: 0', 'X: ' + 'y' * 5000,
+    'Transport: ', 'Transport: RTP/AVP;unicast;client_port=0-0', 'Transport: x-real-rdt/tcp',
+    'Transport: RTP/AVP/TCP;interleaved=255-0', 'Transport: RTP/AVP;multicast;ttl=999',
+    'Accept: x', 'Authorization: Digest', 'Authorization: Basic ====', 'RTP-Info: url=;seq=;rtptime=',
+    'Location: rtsp://', 'Content-Base: x', 'Public: ,', ': ', 'x', '\0: \xff', 'Connection: close',
+    'x-sessioncookie: a', *(f'WWW-Authenticate: {challenge}' for challenge in CHALLENGES))
+LINES = (
+    'a=rtpmap:96 H264/0', 'a=rtpmap:', 'a=control:', 'a=control:rtsp://', 'a=fmtp:96 ;=', 'm=x', 'm=',
+    'a=key-mgmt:mikey AAAA', 'a=rtcp-fb:* ', 'a=range:npt=x', 'c=IN IP4 ', 'b=', '=', 'a=extmap:',
+    'm=audio 0 RTP/AVP 0', 'm=video 0 RTP/SAVPF 96', 'a=' + 'z' * 9000)
+
+
+def spoilt(data, chance, most=6):
+    """With some bytes changed, cut out, cut off, put in or repeated."""
+    data = bytearray(data)
+    for _ in range(chance.randrange(1, most + 1)):
+        at = chance.randrange(len(data) + 1)
+        what = chance.randrange(6)
+        if what < 2 and at < len(data):
+            data[at] = chance.choice((0, 13, 10, 32, 36, 58, 255, chance.randrange(256)))
+        elif what == 2:
+            del data[at:at + chance.randrange(1, 20)]
+        elif what == 3:
+            data[at:at] = chance.randbytes(chance.randrange(1, 12))
+        elif what == 4:
+            data[at:at] = data[at:at + chance.randrange(1, 200)]
+        elif chance.random() < 0.2:
+            del data[at:]
+    return bytes(data)
+
+
+def other_lines(head, lines, chance):
+    """A head with lines removed, repeated, added, and with other numbers."""
+    first, *rest = head.split('\r\n')
+    for _ in range(chance.randrange(3)):
+        what, at = chance.randrange(4), chance.randrange(len(rest) + 1)
+        if what == 0 and at < len(rest):
+            del rest[at]
+        elif what == 1 and at < len(rest):
+            rest.insert(at, rest[at])
+        elif what == 2:
+            rest.insert(at, chance.choice(lines))
+        elif at < len(rest):
+            rest[at] = re.sub(r'\d+', lambda _: chance.choice(NUMBERS), rest[at], count=1)
+    return '\r\n'.join((first, *rest))
+
+
+class Worker:
+    """Does something again and again, and remembers the last that it did."""
+
+    def __init__(self, proxy, chance, step):
+        self.proxy, self.chance, self.step = proxy, chance, step
+        self.did, self.failed, self.times = collections.deque(maxlen=6), None, 0
+        self.address = f'127.0.{chance.randrange(1, 250)}.{chance.randrange(1, 250)}'
+        self.thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self):
+        while not self.proxy.over.is_set() and not self.failed:
+            try:
+                self.step(self)
+                self.times += 1
+            except OSError:
+                pass  # it may be refused and closed at any time
+            except Exception as error:  # pylint: disable=broad-except
+                self.failed = repr(error)
+
+    def connect(self, port):
+        return socket.create_connection(('127.0.0.1', port), 5, (self.address, 0))
+
+    def send(self, connection, data):
+        self.did.append(data)
+        if self.chance.random() < 0.3:
+            at = self.chance.randrange(len(data) + 1)
+            connection.sendall(data[:at])
+            time.sleep(self.chance.random() / 20)
+            data = data[at:]
+        connection.sendall(data)
+
+
+# ---- readers ----
+
+
+def hear(connection, wait):
+    """What comes within the time, up to a buffer."""
+    connection.settimeout(wait)
+    try:
+        return connection.recv(65536)
+    except TimeoutError:
+        return b'nothing'
+
+
+def request(worker, method, url, number, session):
+    chance = worker.chance
+    lines = [f'{method} {url} RTSP/1.0', f'CSeq: {number}']
+    if session:
+        lines.append(f'Session: {session}')
+    if method == 'SETUP':
+        port = chance.randrange(20000, 60000) & ~1
+        lines.append('Transport: ' + chance.choice((
+            'RTP/AVP/TCP;unicast;interleaved=0-1', 'RTP/AVP/TCP;unicast;interleaved=254-255',
+            f'RTP/AVP;unicast;client_port={port}-{port + 1}', 'RTP/AVP;multicast')))
+    if method in ('PLAY', 'PAUSE'):
+        lines.append('Range: npt=' + chance.choice(('0-', 'now-', '1-2', '-')))
+    body = b''
+    if method.endswith('_PARAMETER') or chance.random() < 0.03:
+        body = chance.randbytes(chance.randrange(40))
+        lines.append(f'Content-Length: {len(body)}')
+    head = '\r\n'.join(lines)
+    if chance.random() < 0.4:
+        head = other_lines(head, HEADERS, chance)
+    return head.encode('latin-1') + b'\r\n\r\n' + body
+
+
+def junk(chance):
+    """An interleaved frame, its length true or not."""
+    data = chance.choice((chance.randbytes(chance.randrange(60)), sender_report(1, 2),
+                          b'\x81\xce\0\x02' + bytes(8), b'\x81\xc9\0\x07' + bytes(28)))
+    size = len(data) if chance.random() < 0.7 else chance.randrange(65536)
+    return struct.pack('>cBH', b'$', chance.choice((0, 1, 2, 3, 255)), size) + data
+
+
+def report_to(answer, chance):
+    """Reports, true or not, to the ports that an answer names."""
+    if not (ports := re.search(rb'server_port=(\d+)-(\d+)', answer)):
+        return
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        for port in map(int, ports.groups()):
+            if 0 < port < 65536:
+                for _ in range(5):
+                    sender.sendto(spoilt(sender_report(1, 2), chance), ('127.0.0.1', port))
+
+
+def read(worker):
+    """A session that goes as it should, more or less."""
+    chance, proxy = worker.chance, worker.proxy
+    url = proxy.url(chance.choice(proxy.paths))
+    methods = ['OPTIONS', 'DESCRIBE', 'SETUP', 'PLAY', 'PAUSE', 'PLAY', 'GET_PARAMETER',
+               'SET_PARAMETER', 'TEARDOWN']
+    if chance.random() < 0.4:
+        methods = chance.choices([*methods, 'ANNOUNCE', 'RECORD', 'REDIRECT', 'NONE', 'GET', 'POST'],
+                                 k=chance.randrange(1, 12))
+    session, pipelined = None, chance.random() < 0.2
+    with worker.connect(proxy.port) as connection:
+        for number, method in enumerate(methods, 1):
+            to = f'{url}/stream={chance.choice("0001x")}' if method == 'SETUP' else url
+            data = request(worker, method, to, number, session)
+            if chance.random() < 0.25:
+                data = spoilt(data, chance)
+            if chance.random() < 0.1:
+                data = junk(chance) + data
+            worker.send(connection, data)
+            if chance.random() < 0.03:
+                connection.shutdown(socket.SHUT_WR)
+            if pipelined:
+                continue
+            answer = hear(connection, chance.choice((0.05, 0.5)))
+            if not answer:
+                return
+            if found := re.search(rb'Session: ?([^;\r]+)', answer):
+                session = found[1].decode('latin-1')
+            report_to(answer, chance)
+        hear(connection, 0.1)
+
+
+# ---- upstreams ----
+
+
+def answer_of(chance):
+    """What becomes of an upstream's answers; some are left as they are, or nothing would begin."""
+    def mangle(_method, answer):
+        if chance.random() < 0.6:
+            return answer
+        head, _, body = answer.decode('latin-1').partition('\r\n\r\n')
+        if body and chance.random() < 0.7:
+            body = '\r\n'.join(other_lines('v=0\r\n' + body, LINES, chance).split('\r\n')[1:])
+            head = re.sub(r'Content-Length: \d+', f'Content-Length: {len(body)}', head)
+        if chance.random() < 0.5:
+            head = other_lines(head, HEADERS, chance)
+        if chance.random() < 0.15:
+            head = re.sub(r'200 OK', chance.choice((
+                '401 Unauthorized', '404 x', '302 Found', '461 x', '454 x', '551 x', '100 x', '-1', '')),
+                          head)
+        answer = (head + '\r\n\r\n' + body).encode('latin-1')
+        return spoilt(answer, chance) if chance.random() < 0.2 else answer
+
+    return mangle
+
+
+def media_of(chance):
+    def play(session):
+        hostile = chance.random() < 0.8
+        try:
+            for seq in range(500):
+                if session.left.wait(0.01):
+                    return
+                packet = rtp(seq, seq * 900, KEY_PICTURE if seq % 10 == 0 else PICTURE)
+                if not hostile or chance.random() < 0.5:
+                    session.send(VIDEO, packet)
+                elif chance.random() < 0.6:
+                    session.send(VIDEO, spoilt(packet, chance)[:60000])
+                elif chance.random() < 0.5:
+                    session.send(VIDEO, spoilt(sender_report(seq << 32, seq), chance), rtcp=True)
+                elif chance.random() < 0.3:
+                    with session.lock:
+                        session.connection.sendall(chance.choice((
+                            junk(chance), b'RTSP/1.0 200 OK\r\nCSeq: 1\r\n\r\n',
+                            b'GET_PARAMETER * RTSP/1.0\r\nCSeq: 9\r\n\r\n',
+                            b'REDIRECT * RTSP/1.0\r\nCSeq: 9\r\nLocation: rtsp://\r\n\r\n',
+                            b'ANNOUNCE x RTSP/1.0\r\nContent-Length: 3\r\n\r\nv=0')))
+            session.connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+    return play
+
+
+# ---- datagrams, files, the API ----
+
+
+def send_datagrams(worker):
+    chance = worker.chance
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.bind(('127.0.0.1' if chance.random() < 0.7 else worker.address, 0))
+        packets = mutated(chance.choice(list(STREAMS.values())), chance)
+        first = chance.randrange(65536)
+        for n in range(60):
+            at = n * 7 % max(1, len(packets))
+            ts = b''.join(packets[at:at + 7])
+            media = rtp(first + n, n * 900, KEY_PICTURE if n % 8 == 0 else PICTURE)
+            for port, data in ((worker.proxy.ts, ts), (worker.proxy.rtp, media),
+                               (worker.proxy.rtp + 1, sender_report(n << 32, n * 900))):
+                data = spoilt(data, chance) if chance.random() < 0.2 else data
+                worker.did.append(data)
+                sender.sendto(data[:60000], ('127.0.0.1', port))
+            time.sleep(0.005)
+
+
+def change_films(worker):
+    """Files that are not yet open are other ones at once."""
+    chance = worker.chance
+    path = os.path.join(worker.proxy.films, f'{chance.randrange(FILMS)}.ts')
+    data = b''.join(mutated(chance.choice(list(STREAMS.values())) * chance.choice((1, 50)), chance))
+    with open(path + '.part', 'wb') as file:
+        file.write(data)
+    os.replace(path + '.part', path)
+    time.sleep(0.1)
+
+
+BODIES = ('', '{}', '[]', 'null', '{"upstream": 1}', '{"upstream": "launch:fakesrc"}', '{"upstreams": []}',
+          '{"upstream": "rtsp://127.0.0.1:9/x", "cache": {"time": "1s", "bytes": "1M"}}',
+          '{"upstream": "udp://127.0.0.1:9"}', '{"pipeline": [["pull"]]}', '{"class": 99}',
+          '{"upstream": "rtsp://127.0.0.1:9/x", "choices": {"transcode": ["size"]}}', '[' * 3000)
+ROUTES = ('/v1/mounts', '/v1/readers', '/v1/graph', '/v1/graph.dot', '/v1/health', '/v1/ready',
+          '/v1/openapi.json', '/metrics', '/', '/v1', '/v1/mounts/', '/v1/readers/x',
+          '/v1/readers/99999999', '/v1/mounts/%00', '/v1/mounts/..%2f', '/v1/graph?' + 'x=1&' * 50)
+
+
+def call(worker):
+    chance = worker.chance
+    method = chance.choice(('GET', 'GET', 'PUT', 'PATCH', 'DELETE', 'POST', 'HEAD', 'OPTIONS', 'X'))
+    route = chance.choice((*ROUTES, *[f'/v1/mounts/new{chance.randrange(3)}'] * 6))
+    body = chance.choice(BODIES).encode()
+    if chance.random() < 0.3:
+        body = spoilt(body, chance)
+    worker.did.append((method, route, body))
+    if chance.random() < 0.3:
+        head = (f'{method} {route} HTTP/1.1\r\nHost: 127.0.0.1:{worker.proxy.api_port}\r\n'
+                f'Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n')
+        with worker.connect(worker.proxy.api_port) as connection:
+            connection.sendall(spoilt(head.encode() + body, chance))
+            hear(connection, 0.2)
+        return
+    try:
+        worker.proxy.http(method, route, body)
+    except http.client.HTTPException:
+        pass
+
+
+# ---- those to whom nothing may happen ----
+
+
+class Good(threading.Thread):
+    """Plays, and finds every packet."""
+
+    def __init__(self, proxy, udp):
+        super().__init__(daemon=True)
+        self.proxy, self.packets, self.wrong = proxy, 0, None
+        self.rtsp = Rtsp(proxy.port, timeout=PATIENCE + 2)
+        url = proxy.url('/good')
+        assert self.rtsp.request('DESCRIBE', url)[0] == 200
+        transport, self.socket = 'RTP/AVP/TCP;unicast;interleaved=0-1', None
+        if udp:
+            self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+            self.socket.bind(('127.0.0.1', 0))
+            self.socket.settimeout(PATIENCE + 2)
+            port = self.socket.getsockname()[1]
+            transport = f'RTP/AVP;unicast;client_port={port}-{port + 1}'
+        assert self.rtsp.request('SETUP', f'{url}/stream=0', {'Transport': transport})[0] == 200
+        assert self.rtsp.request('PLAY', url)[0] == 200
+
+    def _packet(self):
+        if self.socket:
+            return self.socket.recv(65536)
+        while True:
+            channel, data = self.rtsp.frame()
+            if channel == 0:
+                return data
+
+    def run(self):
+        last, kept = None, time.monotonic()
+        try:
+            while not self.proxy.over.is_set():
+                if time.monotonic() > kept + 20:
+                    kept = time.monotonic()
+                    assert self.rtsp.request('OPTIONS', self.proxy.url('/good'))[0] == 200
+                seq = struct.unpack_from('>H', self._packet(), 2)[0]
+                if last is not None and seq != (last + 1) & 0xffff:
+                    self.wrong = f'{seq} came after {last}'
+                    return
+                last, self.packets = seq, self.packets + 1
+            self.rtsp.request('TEARDOWN', self.proxy.url('/good'))
+            self.rtsp.socket.close()
+        except (OSError, AssertionError) as error:
+            self.wrong = repr(error)
+
+
+def is_answered(proxy):
+    """How long whoever comes waits."""
+    start = time.monotonic()
+    with Rtsp(proxy.port, timeout=PATIENCE) as rtsp:
+        assert rtsp.request('OPTIONS', '*')[0] == 200
+    return time.monotonic() - start
+
+
+# ---- all at once ----
+
+
+def play_on(session):
+    start = time.monotonic()
+    seq = 0
+    try:
+        while not session.left.is_set():
+            session.send(VIDEO, rtp(seq, seq * 1800, KEY_PICTURE if seq % 25 == 0 else PICTURE))
+            seq += 1
+            time.sleep(max(0, start + seq * 0.02 - time.monotonic()))
+    except OSError:
+        pass
+
+
+def held(proxy):
+    return (len(os.listdir(f'/proc/{proxy.pid}/fd')), len(os.listdir(f'/proc/{proxy.pid}/task')))
+
+
+def descriptors(proxy):
+    for name in os.listdir(f'/proc/{proxy.pid}/fd'):
+        try:
+            yield os.readlink(f'/proc/{proxy.pid}/fd/{name}')
+        except OSError:
+            pass
+
+
+def at_rest(proxy, before=None):
+    def rests():
+        mounts = proxy.get('/v1/mounts')['mounts']
+        return (all(mount['state'] in ('idle', 'down') for mount in mounts
+                    if mount['path'] == '/good') and not proxy.get('/v1/readers')['readers']
+                and (before is None or all(now <= then + 8 for now, then in zip(held(proxy), before))))
+
+    try:
+        wait_until(rests, 60, 'what was used is given back')
+    except AssertionError as error:
+        raise AssertionError(f'{error}: {before}, {held(proxy)}: {list(descriptors(proxy))}') from None
+    return held(proxy)
+
+
+def tell(proxy, workers, why):
+    for worker in workers:
+        print(f'# {worker.step.__name__}, {worker.times} times, at last:')
+        for data in worker.did:
+            print(f'#   {data!r}'[:2000])
+    raise AssertionError(f'{why}; exit status {proxy._child.poll()}')
+
+
+def attack(proxy, seed, upstreams):
+    steps = [read] * 6 + [send_datagrams, change_films, call, call]
+    workers = [Worker(proxy, random.Random(seed + n), step) for n, step in enumerate(steps)]
+    goods = [Good(proxy, udp) for udp in (False, True)]
+    for each in goods:
+        each.start()
+    for worker in workers:
+        worker.thread.start()
+    chance, end, worst = random.Random(seed - 1), time.monotonic() + SECONDS, 0
+    while time.monotonic() < end:
+        try:
+            worst = max(worst, is_answered(proxy))
+        except (OSError, AssertionError) as error:
+            tell(proxy, workers, f'whoever comes is not answered: {error!r}')
+        wrong = [each.wrong for each in goods if each.wrong]
+        wrong += [worker.failed for worker in workers if worker.failed]
+        if wrong or not proxy.running():
+            tell(proxy, workers, f'wrong: {wrong}')
+        for upstream in upstreams:
+            if chance.random() < 0.1:
+                upstream.play, upstream.timeout = media_of(chance), chance.choice((1, 2, 60))
+                upstream.mangle = answer_of(chance)
+        time.sleep(0.1)
+    proxy.over.set()
+    for each in *goods, *(worker.thread for worker in workers):
+        each.join(30)
+        assert not each.is_alive()
+    print(f'# {sum(worker.times for worker in workers)} steps; {goods[0].packets} and '
+          f'{goods[1].packets} packets; an answer took {worst:.2f} s at most', flush=True)
+    assert worst < PATIENCE and all(each.packets > SECONDS * 20 for each in goods), worst
+    assert not [each.wrong for each in goods if each.wrong], [each.wrong for each in goods]
+
+
+def mounts(good, upstreams, proxy_ports, films):
+    ts, media = proxy_ports
+    return {
+        '/good': {'upstream': good.url, 'transport': 'tcp', **QUICK},
+        **{f'/bad{n}': {'upstream': upstream.url.replace('//', '//user:word@'),
+                        'transport': ('auto', 'udp', 'tcp')[n % 3], **QUICK}
+           for n, upstream in enumerate(upstreams)},
+        '/cached': {'upstream': upstreams[0].url, 'cache': {'time': '2s', 'bytes': '4M'}, **QUICK},
+        '/ts': {'upstream': f'udp://127.0.0.1:{ts}', **QUICK},
+        '/rtp': {'upstream': f'rtp://127.0.0.1:{media}?encoding-name=H264&payload=96', **QUICK},
+        '/films': {'upstream': f'file://{films}/', 'linger': '200ms'},
+    }
+
+
+@test(timeout=int(SECONDS) + 300)
+def nothing_that_is_sent_harms_others():
+    seed = int(os.environ.get('WEIR_SEED', time.time()))
+    print(f'# WEIR_SEED={seed}', flush=True)
+    chance = random.Random(seed - 2)
+    # What the scripted servers make of the proxy's bytes is their own matter.
+    threading.excepthook = lambda _args: None
+    good = Server(play_on)
+    upstreams = [Server(media_of(chance), mangle=answer_of(chance)) for _ in range(UPSTREAMS)]
+    ports = udp_port(), udp_port()
+    with tempfile.TemporaryDirectory() as films:
+        with Controlled(mounts(good, upstreams, ports, films)) as proxy:
+            proxy.over, proxy.films, (proxy.ts, proxy.rtp) = threading.Event(), films, ports
+            proxy.paths = [*(f'/bad{n}' for n in range(UPSTREAMS)), '/cached', '/ts', '/rtp',
+                           *(f'/films/{n}.ts' for n in range(FILMS)), '/none', '/films/../x', '*']
+            with Rtsp(proxy.port) as rtsp:
+                assert rtsp.request('DESCRIBE', proxy.url('/good'))[0] == 200
+            before, memory = at_rest(proxy), rss_kib(proxy)
+            attack(proxy, seed, upstreams)
+            for path in 'new0', 'new1', 'new2':
+                proxy.http('DELETE', f'/v1/mounts/{path}')
+            at_rest(proxy, before)
+            assert rss_kib(proxy) < memory + MORE_KIB, (memory, rss_kib(proxy))
+            assert proxy.stop() == 0
+    for server in good, *upstreams:
+        server.__exit__()
+
+
+if __name__ == '__main__':
+    run()
