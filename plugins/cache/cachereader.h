@@ -90,6 +90,9 @@ void cache_reader_wake (CacheReader *reader); // the settings have changed
 // Between these two: downstream was flushed.
 void cache_reader_flushed (CacheReader *reader);
 
+// Takes a flush event downstream. After the one that stops it, the reader is to be run again.
+gboolean cache_reader_flush (CacheReader *reader, GstEvent *event);
+
 // FALSE if the seek is none within the window.
 gboolean cache_reader_seek (CacheReader *reader, GstEvent *event);
 

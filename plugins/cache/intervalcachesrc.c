@@ -101,17 +101,31 @@ src_activate_mode (GstPad *pad, GstObject *parent, GstPadMode mode, gboolean act
   return mode == GST_PAD_MODE_PUSH && cache_reader_activate (&self->reader, active);
 }
 
-// The only event that a program has to send here.
+// What a program sends to the sources of a pipeline.
 static gboolean
 weir_interval_cache_src_send_event (GstElement *element, GstEvent *event)
 {
   WeirIntervalCacheSrc *self = WEIR_INTERVAL_CACHE_SRC (element);
 
-  if (GST_EVENT_TYPE (event) != GST_EVENT_EOS)
-    return GST_ELEMENT_CLASS (weir_interval_cache_src_parent_class)->send_event (element, event);
-  cache_reader_end (&self->reader);
-  gst_event_unref (event);
-  return TRUE;
+  gboolean ok = TRUE;
+
+  switch (GST_EVENT_TYPE (event)) {
+    case GST_EVENT_EOS:
+      cache_reader_end (&self->reader);
+      gst_event_unref (event);
+      break;
+    case GST_EVENT_FLUSH_START:
+      ok = cache_reader_flush (&self->reader, event);
+      break;
+    case GST_EVENT_FLUSH_STOP:
+      ok = cache_reader_flush (&self->reader, event);
+      cache_reader_run (&self->reader);
+      break;
+    default:
+      ok = GST_ELEMENT_CLASS (weir_interval_cache_src_parent_class)->send_event (element, event);
+      break;
+  }
+  return ok;
 }
 
 static gboolean

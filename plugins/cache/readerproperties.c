@@ -33,20 +33,37 @@ go_to_time (CacheReader *self, gint64 time)
   cache_reader_unlock (window);
 }
 
+gboolean
+cache_reader_flush (CacheReader *self, GstEvent *event)
+{
+  const gboolean start = GST_EVENT_TYPE (event) == GST_EVENT_FLUSH_START;
+  gboolean ok;
+
+  if (start)
+    cache_reader_interrupt (self);
+  ok = gst_pad_push_event (self->pad, event);
+  if (start)
+    gst_pad_pause_task (self->pad);
+  else
+    cache_reader_flushed (self);
+  return ok;
+}
+
 // The pipeline's running time goes on, for its other readers.
 static void
-flush (CacheReader *self, guint32 seqnum, gboolean start)
+flush_for (CacheReader *self, GstEvent *seek)
 {
-  GstEvent *event = start ? gst_event_new_flush_start () : gst_event_new_flush_stop (FALSE);
+  GstEvent *start = gst_event_new_flush_start (), *stop = gst_event_new_flush_stop (FALSE);
 
-  gst_event_set_seqnum (event, seqnum);
-  gst_pad_push_event (self->pad, event);
+  gst_event_set_seqnum (start, gst_event_get_seqnum (seek));
+  gst_event_set_seqnum (stop, gst_event_get_seqnum (seek));
+  cache_reader_flush (self, start);
+  cache_reader_flush (self, stop);
 }
 
 gboolean
 cache_reader_seek (CacheReader *self, GstEvent *event)
 {
-  const guint32 seqnum = gst_event_get_seqnum (event);
   gdouble rate;
   GstFormat format;
   GstSeekFlags flags;
@@ -56,13 +73,8 @@ cache_reader_seek (CacheReader *self, GstEvent *event)
   gst_event_parse_seek (event, &rate, &format, &flags, &type, &start, NULL, NULL);
   if (rate != 1.0 || format != GST_FORMAT_TIME || type != GST_SEEK_TYPE_SET || !holds (self, start))
     return FALSE;
-  if (flags & GST_SEEK_FLAG_FLUSH) {
-    cache_reader_interrupt (self);
-    flush (self, seqnum, TRUE);
-    gst_pad_pause_task (self->pad);
-    flush (self, seqnum, FALSE);
-    cache_reader_flushed (self);
-  }
+  if (flags & GST_SEEK_FLAG_FLUSH)
+    flush_for (self, event);
   go_to_time (self, start);
   cache_reader_run (self);
   return TRUE;

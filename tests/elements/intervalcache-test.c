@@ -329,6 +329,25 @@ test_end_by_program (void)
   gst_harness_teardown (r);
 }
 
+// By the program, as it flushes a pipeline: what comes then goes on.
+static void
+test_flush_by_program (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "channel", "flushed", NULL);
+  GstHarness *r = make_reader ("channel", "flushed", NULL);
+
+  gst_harness_play (r);
+  push_frames (p, 0, 1, 1);
+  expect_discont (r, 0, TRUE);
+  g_assert_true (gst_element_send_event (r->element, gst_event_new_flush_start ()));
+  push_frames (p, 1, 1, 1);
+  g_assert_true (gst_element_send_event (r->element, gst_event_new_flush_stop (TRUE)));
+  push_frames (p, 2, 1, 1);
+  expect_discont (r, 1, TRUE);
+  expect_discont (r, 2, FALSE);
+  end (p, r);
+}
+
 /* Places */
 
 static void
@@ -1461,6 +1480,7 @@ static const Test tests[] = {
   { "one-publisher", test_one_publisher },
   { "live-source", test_live_source },
   { "end-by-program", test_end_by_program },
+  { "flush-by-program", test_flush_by_program },
   { "starts", test_starts },
   { "rtp-join", test_rtp_join },
   { "rtp-join-in-lists", test_rtp_join_in_lists },
