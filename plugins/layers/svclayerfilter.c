@@ -171,7 +171,7 @@ update_caps (WeirSvcLayerFilter *self)
 }
 
 // Before the first frame it is not known what comes out, so caps wait for it, unless they can't
-// change.
+// change, or no frame comes.
 static void
 take_caps (WeirSvcLayerFilter *self, GstCaps *caps)
 {
@@ -451,6 +451,7 @@ weir_svc_layer_filter_sink_event (GstPad *pad, GstObject *parent, GstEvent *even
     case GST_EVENT_FLUSH_STOP:
       layer_stream_flush (&self->stream);
       break;
+    case GST_EVENT_GAP:
     case GST_EVENT_EOS:
       drain (self);
       if (self->in_caps && !self->out_caps)
@@ -458,7 +459,6 @@ weir_svc_layer_filter_sink_event (GstPad *pad, GstObject *parent, GstEvent *even
       break;
     case GST_EVENT_STREAM_START:
     case GST_EVENT_SEGMENT:
-    case GST_EVENT_GAP:
       drain (self);
       break;
     default:

@@ -749,6 +749,31 @@ test_gap (void)
   free (rtp.packets);
 }
 
+// A stream that begins with a gap: whoever follows waits for that, and not for the first picture.
+static void
+test_gap_at_the_start (void)
+{
+  GstHarness *h = make ("max-spatial=0", "video/x-h264,stream-format=byte-stream,alignment=au");
+  GstEventType expected[] = { GST_EVENT_STREAM_START, GST_EVENT_CAPS, GST_EVENT_SEGMENT,
+    GST_EVENT_GAP, GST_EVENT_CAPS };
+  GstStructure *s;
+
+  gst_harness_push_event (h, gst_event_new_gap (0, FRAME));
+  g_assert_cmpuint (gst_harness_events_in_queue (h), ==, 4);
+  gst_harness_push (h, au_buffer (0, FALSE));
+  for (guint i = 0; i < G_N_ELEMENTS (expected); i++) {
+    GstEvent *event = gst_harness_try_pull_event (h);
+
+    g_assert_nonnull (event);
+    g_assert_cmpstr (GST_EVENT_TYPE_NAME (event), ==, gst_event_type_get_name (expected[i]));
+    gst_event_unref (event);
+  }
+  s = caps_of (h);
+  g_assert_true (gst_structure_has_field (s, "width"));
+  gst_structure_free (s);
+  gst_harness_teardown (h);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -778,6 +803,7 @@ main (int argc, char **argv)
   g_test_add_func ("/svclayerfilter/flush", test_flush);
   g_test_add_func ("/svclayerfilter/same-caps-again", test_same_caps_again);
   g_test_add_func ("/svclayerfilter/gap", test_gap);
+  g_test_add_func ("/svclayerfilter/gap-at-the-start", test_gap_at_the_start);
   r = g_test_run ();
   avc_free (&avc);
   return r;
