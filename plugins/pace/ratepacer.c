@@ -116,7 +116,8 @@ struct _WeirRatePacer {
 
   gboolean playing;
   gboolean unsettled; // flushed while it plays: until a buffer is through, the clock isn't right
-  gboolean offered;   // a buffer was pushed since it doesn't play
+  gboolean offered;   // a buffer that a sink takes was pushed since it doesn't play
+  GstSegment pushed;  // the segment of what is pushed
   gint64 paused_at;   // running time
   GThread *may_wait;  // the thread made for a push that waits
   gboolean asked;     // for that thread
@@ -263,6 +264,20 @@ take_buffers (WeirRatePacer *self, gint64 now)
   return list ? GST_MINI_OBJECT (list) : first;
 }
 
+// A sink drops what lies outside the segment, and goes on waiting.
+static gboolean
+is_played (const WeirRatePacer *self, GstBuffer *buffer)
+{
+  GstClockTime start = GST_BUFFER_PTS (buffer), duration = GST_BUFFER_DURATION (buffer),
+               stop = start;
+
+  if (self->pushed.format != GST_FORMAT_TIME || !GST_CLOCK_TIME_IS_VALID (start))
+    return TRUE;
+  if (GST_CLOCK_TIME_IS_VALID (duration))
+    stop += duration;
+  return gst_segment_clip (&self->pushed, GST_FORMAT_TIME, start, stop, NULL, NULL);
+}
+
 // What is to be pushed now; NULL if there is nothing.
 static GstMiniObject *
 take_next (WeirRatePacer *self, gint64 now)
@@ -271,11 +286,14 @@ take_next (WeirRatePacer *self, gint64 now)
 
   if (!head || self->flushing || self->ret != GST_FLOW_OK)
     return NULL;
-  if (GST_IS_EVENT (head))
+  if (GST_IS_EVENT (head)) {
+    if (GST_EVENT_TYPE (head) == GST_EVENT_SEGMENT)
+      gst_event_copy_segment (GST_EVENT (head), &self->pushed);
     return gst_queue_array_pop_head (self->items);
+  }
   if (push_may_wait (self) ? self->offered : weir_pacer_due (&self->pacer, now) > now)
     return NULL;
-  self->offered = TRUE;
+  self->offered = !push_may_wait (self) || is_played (self, GST_BUFFER (head));
   return take_buffers (self, now);
 }
 
@@ -314,7 +332,7 @@ note_result (WeirRatePacer *self, GstFlowReturn ret, gboolean was_buffer)
 {
   self->busy = FALSE;
   if (!self->flushing && ret == GST_FLOW_OK) {
-    self->unsettled &= !was_buffer;
+    self->unsettled &= !(was_buffer && self->offered);
   } else if (!self->flushing && self->ret == GST_FLOW_OK) {
     GST_DEBUG_OBJECT (self, "downstream says %s", gst_flow_get_name (ret));
     self->ret = ret;
@@ -628,6 +646,7 @@ flush_stop (WeirRatePacer *self, GstEvent *event)
   self->paused_at = reset_time ? 0 : running_time (self);
   self->unsettled = self->playing;
   self->latency = 0;
+  gst_segment_init (&self->pushed, GST_FORMAT_UNDEFINED);
   self->offered = self->eos = self->flushing = FALSE;
   self->ret = GST_FLOW_OK;
   g_mutex_unlock (&self->lock);
@@ -772,6 +791,7 @@ begin (WeirRatePacer *self)
   self->flushing = self->eos = self->offered = FALSE;
   self->ret = GST_FLOW_OK;
   self->paused_at = self->latency = 0;
+  gst_segment_init (&self->pushed, GST_FORMAT_UNDEFINED);
   g_mutex_unlock (&self->lock);
 }
 
