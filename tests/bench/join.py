@@ -38,9 +38,10 @@ COLUMNS = (
 RATE = 40  # arrivals a second, Poisson: dozens in each part of the group of pictures
 
 
-# It takes what it needs to decode and no more, and its ports are not among those that are dropped.
-FFMPEG = ('ffmpeg', '-nostdin', '-v', 'error', '-analyzeduration', 1, '-probesize', 32,
-          '-fflags', 'nobuffer', '-min_port', 10000, '-max_port', 15000)
+# It looks at no more than it needs to know what comes, and keeps that: with -fflags nobuffer it would
+# drop the first keyframe by itself. Its ports are not among those that are dropped.
+FFMPEG = ('ffmpeg', '-nostdin', '-v', 'error', '-allowed_media_types', 'video',
+          '-analyzeduration', 1, '-probesize', 32, '-min_port', 10000, '-max_port', 15000)
 START_MOST = 10  # seconds
 
 
