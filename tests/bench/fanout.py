@@ -33,16 +33,20 @@ class Case(NamedTuple):
     readers: int
     megabits: int
     transport: str
+    live: bool = False  # an encoder without latency: each frame is three segmented sends
 
     def __str__(self):
-        return f'{self.readers} {self.transport.upper()} {self.megabits} Mb/s'
+        return (f'{self.readers} {self.transport.upper()} {self.megabits} Mb/s'
+                + (', slices' if self.live else ''))
 
 
 def cases(quick):
     if quick:
-        return [Case(1000, 1, 'udp'), Case(1000, 4, 'udp'), Case(200, 4, 'tcp')]
-    return [Case(readers, megabits, transport) for transport in ('udp', 'tcp')
-            for megabits in (1, 4) for readers in (100, 500, 1000, 2000)]
+        return [Case(1000, 1, 'udp'), Case(1000, 4, 'udp'), Case(1000, 4, 'udp', live=True),
+                Case(200, 4, 'tcp')]
+    return [*(Case(readers, megabits, transport) for transport in ('udp', 'tcp')
+              for megabits in (1, 4) for readers in (100, 500, 1000, 2000)),
+            Case(1000, 4, 'udp', live=True)]
 
 
 class Traffic(NamedTuple):
@@ -67,7 +71,7 @@ def one(rig, server_type, case, rate, window):
     rig.drop_all_but(PROBES, let_through=(ORIGIN_RTP, ORIGIN_RTP + 1))
     rig.count_upstream(ORIGIN_RTP)
     joining = case.readers / rate
-    with Origin(rig, case.megabits) as origin, \
+    with Origin(rig, case.megabits, live=case.live) as origin, \
             server_type(rig, {'s': origin.url}) as server:
         url = server.url('s')
         probes = ('--probes', PROBES) if rig.real and case.transport == 'udp' else ()

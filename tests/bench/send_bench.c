@@ -2,7 +2,11 @@
 // What it costs to send a burst of packets to many readers, by the way in which the kernel is
 // asked. Prints a line "burst way ns" for each run, in ns of this process's CPU per packet.
 //
-//     send_bench [ADDRESS PORT]
+//     send_bench [--only BURST] [ADDRESS PORT]
+//
+// Bursts are packets of one size, and two more: "17-in-3" is a frame of an encoder without latency
+// (an access unit delimiter and two slices, whose last packets are short: three segmented sends),
+// "200" one that takes more than a segmented send may.
 //
 // With an address the readers are its ports from PORT on, and someone there drops what comes. The
 // default is loopback sockets that nobody reads: once their buffers are full the kernel drops at
@@ -28,12 +32,25 @@
 
 #define READERS 500
 #define PACKET_SIZE 1200
-#define MAX_BURST 32
+#define MAX_BURST 200
 #define RUNS 5
 #define PACKETS_PER_RUN 64000
+#define SEND_BYTES 65507 // the most that one send takes
+
+typedef struct {
+  const char *name;
+  int n;
+  int slices; // 0: all packets are of one size
+} Burst;
+
+static const Burst bursts[] = { { "1", 1, 0 }, { "4", 4, 0 }, { "8", 8, 0 }, { "16", 16, 0 },
+  { "32", 32, 0 }, { "17-in-3", 17, 2 }, { "200", 200, 0 } };
 
 static struct sockaddr_in addresses[READERS];
 static uint8_t packets[MAX_BURST * PACKET_SIZE];
+
+// The burst in hand: packet p is the bytes from offset[p] to offset[p + 1].
+static int burst, offset[MAX_BURST + 1];
 
 // The engine with its readers: all alike, each with numbers of its own, without segmentation.
 typedef struct {
@@ -44,6 +61,27 @@ typedef struct {
 } Engine;
 
 static Engine alike, own, plain;
+
+static int
+length (int p)
+{
+  return offset[p + 1] - offset[p];
+}
+
+static void
+lay_out (const Burst *of)
+{
+  int slice = of->slices ? (of->n - 1) / of->slices : 0;
+
+  burst = of->n;
+  for (int p = 0; p < burst; p++) {
+    int size = PACKET_SIZE;
+
+    if (slice)
+      size = p == 0 ? 14 : p % slice == 0 ? PACKET_SIZE / 2 : PACKET_SIZE;
+    offset[p + 1] = offset[p] + size;
+  }
+}
 
 static void
 die (const char *what)
@@ -101,25 +139,25 @@ make_engine (Engine *engine, int fd, WeirGso gso, uint16_t seq_delta)
 }
 
 static void
-pass_sendto (int fd, int burst)
+pass_sendto (int fd)
 {
   for (int r = 0; r < READERS; r++)
     for (int p = 0; p < burst; p++)
-      if (sendto (fd, packets + p * PACKET_SIZE, PACKET_SIZE, 0, (struct sockaddr *) &addresses[r],
-              sizeof addresses[r])
-          != PACKET_SIZE)
+      if (sendto (fd, packets + offset[p], (size_t) length (p), 0,
+              (struct sockaddr *) &addresses[r], sizeof addresses[r])
+          != length (p))
         die ("sendto");
 }
 
 static void
-pass_sendmmsg (int fd, int burst)
+pass_sendmmsg (int fd)
 {
   static struct mmsghdr messages[READERS * MAX_BURST];
   struct iovec iov[MAX_BURST];
   int n = 0;
 
   for (int p = 0; p < burst; p++)
-    iov[p] = (struct iovec) { packets + p * PACKET_SIZE, PACKET_SIZE };
+    iov[p] = (struct iovec) { packets + offset[p], (size_t) length (p) };
   for (int r = 0; r < READERS; r++)
     for (int p = 0; p < burst; p++, n++)
       messages[n].msg_hdr = (struct msghdr) {
@@ -136,16 +174,17 @@ pass_sendmmsg (int fd, int burst)
   }
 }
 
-// The least that UDP_SEGMENT can cost: one contiguous buffer, one message a reader.
+// The least that UDP_SEGMENT can cost: a message for each run of packets of one size, of which the
+// last may be shorter, out of one contiguous buffer.
 static void
-pass_segment (int fd, int burst)
+pass_segment (int fd)
 {
-  struct iovec iov = { packets, (size_t) burst * PACKET_SIZE };
-  uint16_t size = PACKET_SIZE;
+  uint16_t size = 0;
   union {
     struct cmsghdr align;
     char bytes[CMSG_SPACE (sizeof size)];
   } control = { 0 };
+  struct iovec iov;
   struct msghdr message = {
     .msg_namelen = sizeof addresses[0],
     .msg_iov = &iov,
@@ -158,17 +197,24 @@ pass_segment (int fd, int burst)
   cmsg->cmsg_level = SOL_UDP;
   cmsg->cmsg_type = UDP_SEGMENT;
   cmsg->cmsg_len = CMSG_LEN (sizeof size);
-  memcpy (CMSG_DATA (cmsg), &size, sizeof size);
   for (int r = 0; r < READERS; r++) {
     message.msg_name = &addresses[r];
-    if (sendmsg (fd, &message, 0) != (ssize_t) iov.iov_len)
-      die ("sendmsg with UDP_SEGMENT");
+    for (int p = 0, end; p < burst; p = end) {
+      size = (uint16_t) length (p);
+      for (end = p + 1; end < burst && length (end - 1) == size && length (end) <= size
+                        && offset[end + 1] - offset[p] <= SEND_BYTES;)
+        end++;
+      memcpy (CMSG_DATA (cmsg), &size, sizeof size);
+      iov = (struct iovec) { packets + offset[p], (size_t) (offset[end] - offset[p]) };
+      if (sendmsg (fd, &message, 0) != (ssize_t) iov.iov_len)
+        die ("sendmsg with UDP_SEGMENT");
+    }
   }
 }
 
 // A frame into the window, and out to all readers.
 static void
-pass_engine (Engine *engine, int burst)
+pass_engine (Engine *engine)
 {
   WeirFanoutCounters before, after;
 
@@ -176,15 +222,16 @@ pass_engine (Engine *engine, int burst)
   engine->now_ns += 40000000;
   weir_fanout_begin (engine->fanout);
   for (int p = 0; p < burst; p++) {
-    uint8_t *packet = weir_fanout_reserve (engine->fanout, PACKET_SIZE);
+    size_t len = (size_t) length (p);
+    uint8_t *packet = weir_fanout_reserve (engine->fanout, len);
 
     if (!packet)
       die ("weir_fanout_reserve");
-    memcpy (packet, packets, PACKET_SIZE);
+    memcpy (packet, packets, len);
     packet[1] = (uint8_t) (96 | (p == burst - 1 ? 0x80 : 0));
     weir_rtp_set_seq (packet, engine->seq++);
     weir_rtp_set_timestamp (packet, (uint32_t) (engine->now_ns / 11111));
-    weir_fanout_commit (engine->fanout, PACKET_SIZE, engine->now_ns);
+    weir_fanout_commit (engine->fanout, len, engine->now_ns);
   }
   weir_fanout_end (engine->fanout, engine->now_ns);
   weir_fanout_run (engine->fanout, engine->now_ns);
@@ -194,26 +241,26 @@ pass_engine (Engine *engine, int burst)
 }
 
 static void
-pass_alike (int fd, int burst)
+pass_alike (int fd)
 {
-  pass_engine (&alike, burst);
+  pass_engine (&alike);
 }
 
 static void
-pass_own (int fd, int burst)
+pass_own (int fd)
 {
-  pass_engine (&own, burst);
+  pass_engine (&own);
 }
 
 static void
-pass_plain (int fd, int burst)
+pass_plain (int fd)
 {
-  pass_engine (&plain, burst);
+  pass_engine (&plain);
 }
 
 static const struct {
   const char *name;
-  void (*pass) (int fd, int burst);
+  void (*pass) (int fd);
 } ways[] = {
   { "sendto", pass_sendto },
   { "sendmmsg", pass_sendmmsg },
@@ -235,22 +282,39 @@ cpu_ns (void)
 }
 
 static double
-ns_per_packet (size_t way, int fd, int burst)
+ns_per_packet (size_t way, int fd)
 {
-  int passes = PACKETS_PER_RUN / (READERS * burst);
+  int passes = burst < PACKETS_PER_RUN / READERS ? PACKETS_PER_RUN / (READERS * burst) : 1;
   double start = cpu_ns ();
 
   for (int i = 0; i < passes; i++)
-    ways[way].pass (fd, burst);
+    ways[way].pass (fd);
   return (cpu_ns () - start) / ((double) passes * READERS * burst);
+}
+
+static void
+run (const Burst *of, int fd)
+{
+  lay_out (of);
+  for (size_t w = 0; w < WAYS; w++)
+    ns_per_packet (w, fd);
+  // The ways take turns, so that a change of the machine's pace meets them all.
+  for (int i = 0; i < RUNS; i++)
+    for (size_t w = 0; w < WAYS; w++)
+      printf ("%s %s %.1f\n", of->name, ways[w].name, ns_per_packet (w, fd));
 }
 
 int
 main (int argc, char **argv)
 {
-  static const int bursts[] = { 1, 4, 8, 16, 32 };
   int fd = socket (AF_INET, SOCK_DGRAM, 0);
+  const char *only = NULL;
 
+  if (argc > 2 && strcmp (argv[1], "--only") == 0) {
+    only = argv[2];
+    argc -= 2;
+    argv += 2;
+  }
   if (fd < 0)
     die ("socket");
   for (int r = 0; r < READERS; r++) {
@@ -264,12 +328,8 @@ main (int argc, char **argv)
   make_engine (&own, fd, WEIR_GSO_AUTO, 1);
   make_engine (&plain, fd, WEIR_GSO_OFF, 0);
   for (size_t b = 0; b < sizeof bursts / sizeof bursts[0]; b++) {
-    for (size_t w = 0; w < WAYS; w++)
-      ns_per_packet (w, fd, bursts[b]);
-    // The ways take turns, so that a change of the machine's pace meets them all.
-    for (int run = 0; run < RUNS; run++)
-      for (size_t w = 0; w < WAYS; w++)
-        printf ("%d %s %.1f\n", bursts[b], ways[w].name, ns_per_packet (w, fd, bursts[b]));
+    if (!only || strcmp (only, bursts[b].name) == 0)
+      run (&bursts[b], fd);
   }
   close (fd);
   return 0;

@@ -37,10 +37,14 @@ def raise_file_limit():
             continue
 
 
-def clip_of(megabits, gop=GOP_SECONDS):
-    """A clip that an encoder made for this rate, a keyframe every so many seconds."""
-    path = CACHE / (f'clip-{megabits}M.mp4' if gop == GOP_SECONDS else
-                    f'clip-{megabits}M-{gop:g}s.mp4')
+def clip_of(megabits, gop=GOP_SECONDS, live=False):
+    """A clip that an encoder made for this rate, a keyframe every so many seconds.
+
+    As an encoder without latency makes it (`live`), a frame is an access unit delimiter and two
+    slices.
+    """
+    path = CACHE / (f'clip-{megabits}M' + ('' if gop == GOP_SECONDS else f'-{gop:g}s')
+                    + ('-live' if live else '') + '.mp4')
     if not path.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix('.part.mp4')
@@ -52,6 +56,8 @@ def clip_of(megabits, gop=GOP_SECONDS):
              '-preset', 'veryfast', '-profile:v', 'main', '-bf', '0', '-sc_threshold', '0',
              '-g', str(round(25 * gop)), '-keyint_min', str(round(25 * gop)),
              '-b:v', rate, '-maxrate', rate, '-bufsize', rate,
+             *(('-tune', 'zerolatency', '-x264-params', 'slices=2:sliced-threads=0:aud=1')
+               if live else ()),
              '-c:a', 'aac', '-b:a', '64k', part], check=True)
         part.rename(path)
     return path
@@ -63,12 +69,12 @@ class Origin(Proc):
     It sends its video only, which is the stream that is measured. A second one can stand beside it.
     """
 
-    def __init__(self, rig, megabits, gop=GOP_SECONDS, second=False):
+    def __init__(self, rig, megabits, gop=GOP_SECONDS, second=False, live=False):
         self.address = rig.server_address
         port, rtp = (SECOND_PORT, SECOND_RTP) if second else (ORIGIN_PORT, ORIGIN_RTP)
         super().__init__(
             *rig.server, self.program(), 'origin', '--listen', f'{self.address}:{port}',
-            '--udp-ports', f'{rtp},{rtp + 1}', '--clip', clip_of(megabits, gop),
+            '--udp-ports', f'{rtp},{rtp + 1}', '--clip', clip_of(megabits, gop, live),
             '--misbehave', 'other-tracks')
         self.url = self.wait_for_line(r'^READY (rtsp://\S+)')[1]
 
