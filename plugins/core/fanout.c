@@ -188,7 +188,7 @@ add_sends (WeirSendCounters *sum, WeirSendCounters *n)
 // Readers of one stream follow each other, so that its packets are laid out once. Reader `first`
 // begins, with those of its stream.
 static void
-order_readers (const ReaderList *list, size_t first, WeirReader **order)
+order_readers (const ReaderList *list, size_t first, Turn *turns)
 {
   uintptr_t first_stream = 0, streams[SHARD_READERS];
 
@@ -202,10 +202,10 @@ order_readers (const ReaderList *list, size_t first, WeirReader **order)
     stream -= first_stream; // the least of all is that one's
     for (; at > 0 && streams[at - 1] > stream; at--) {
       streams[at] = streams[at - 1];
-      order[at] = order[at - 1];
+      turns[at] = turns[at - 1];
     }
     streams[at] = stream;
-    order[at] = reader;
+    turns[at] = (Turn) { reader, WEIR_NEVER, true };
   }
 }
 
@@ -214,7 +214,7 @@ pass_over (Shard *shard, Server *server, int64_t now_ns)
 {
   WeirFanout *fanout = shard->fanout;
   Pass pass = { .fanout = fanout, .shard = shard, .server = server, .now_ns = now_ns };
-  WeirReader *order[SHARD_READERS];
+  Turn turns[SHARD_READERS];
   int64_t next_ns = WEIR_NEVER;
   ReaderList *list;
   bool wishes;
@@ -238,13 +238,19 @@ pass_over (Shard *shard, Server *server, int64_t now_ns)
   pass.settings = fanout->settings;
   pthread_mutex_unlock (&fanout->lock);
 
-  order_readers (list, first, order);
-  for (size_t i = 0; i < list->n; i++) {
-    int64_t due = serve_reader (&pass, order[i]);
-
-    if (due < next_ns)
-      next_ns = due;
+  order_readers (list, first, turns);
+  for (bool more = true; more;) {
+    more = false;
+    for (size_t i = 0; i < list->n; i++) {
+      if (turns[i].more)
+        serve_turn (&pass, &turns[i]);
+    }
+    serve_end_round (&pass);
+    for (size_t i = 0; i < list->n; i++)
+      more |= turns[i].more;
   }
+  for (size_t i = 0; i < list->n; i++)
+    next_ns = turns[i].next_ns < next_ns ? turns[i].next_ns : next_ns;
   server_clear (server);
 
   pthread_mutex_lock (&fanout->lock);

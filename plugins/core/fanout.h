@@ -5,9 +5,10 @@
 // cursor of its own.
 //
 // What it costs: a packet is copied once, into the window. Then a reader costs a send for a frame,
-// whatever its packets (send.h); numbers of its own cost a copy of the frame for each pass over a
-// shard and 6 bytes a packet; a reader that is thinned costs a copy for each choice of packets.
-// Nothing is allocated for a packet but a block of the window once in a while.
+// whatever its packets, and a share of a system call (send.h); numbers of its own cost a copy of
+// the frame for each pass over a shard and 6 bytes a packet; a reader that is thinned costs a copy
+// for each choice of packets. Nothing is allocated for a packet but a block of the window once in a
+// while.
 //
 // Readers stand in shards of up to 64. A shard is served by one thread at a time: by the writer's
 // own while there are few readers, else by the workers. One lock guards the window's index and the

@@ -153,6 +153,14 @@ struct weir_fanout {
   WeirFanoutCounters counters; // without what shards count
 };
 
+// A reader in a pass, which goes in rounds: in each, every reader has one span sent to it. So those
+// who are behind together share the packets in hand.
+typedef struct {
+  WeirReader *reader;
+  int64_t next_ns; // when more is due to it
+  bool more;       // more is, in the next round
+} Turn;
+
 // One pass over the readers of a shard.
 typedef struct {
   WeirFanout *fanout;
@@ -167,6 +175,9 @@ typedef struct {
   int64_t now_ns;
   unsigned times;        // how often the reader in hand gets each packet
   unsigned n_blocked[2]; // UDP sends that found no room, over IPv4 and IPv6
+  // Readers of one socket who get just what is in hand, and have not got it yet. Each is kept busy.
+  size_t n_batch;
+  Turn *batch[SHARD_READERS];
 } Pass;
 
 // ---- room (fanout_room.c) ----
@@ -185,9 +196,11 @@ bool room_watch (Room *room, Shard *shard);
 // Wakes the shards that wait for room.
 void fanout_wake_waiting (WeirFanout *fanout);
 
-// Sends a reader what is due to it. Returns when more is due, or WEIR_NEVER if a packet or room in
-// its connection has to come first.
-int64_t serve_reader (Pass *pass, WeirReader *reader);
+// Sends a reader a span of what is due to it, at the latest when the round is over. Then its turn
+// tells whether there is more, or when: WEIR_NEVER if a packet or room in its connection has to
+// come first.
+void serve_turn (Pass *pass, Turn *turn);
+void serve_end_round (Pass *pass);
 
 // Nothing is to be changed about the reader's layers.
 bool reader_is_steady (const WeirFanout *fanout, const WeirReader *reader);

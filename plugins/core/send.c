@@ -20,20 +20,31 @@ weir_sender_init (WeirSender *sender, const WeirSendOps *ops)
   sender->ops = ops ? ops : &system_ops;
 }
 
-static void
-lay_out_singles (WeirSender *sender)
+const struct iovec *
+weir_sender_packets (WeirSender *sender)
 {
   const WeirBurst *burst = &sender->burst;
 
-  for (size_t i = 0; i < burst->n; i++) {
+  for (size_t i = 0; i < burst->n && !sender->has_packets; i++) {
     sender->packets[i] = (struct iovec) {
       .iov_base = (void *) (burst->data + burst->offset[i]),
       .iov_len = weir_burst_len (burst, i),
     };
+  }
+  sender->has_packets = true;
+  return sender->packets;
+}
+
+static void
+lay_out_singles (WeirSender *sender)
+{
+  weir_sender_packets (sender);
+  for (size_t i = 0; i < sender->burst.n && !sender->has_singles; i++) {
     sender->singles[i] = (struct mmsghdr) {
       .msg_hdr = { .msg_iov = &sender->packets[i], .msg_iovlen = 1 },
     };
   }
+  sender->has_singles = true;
 }
 
 static void
@@ -88,7 +99,7 @@ weir_sender_load (WeirSender *sender, const WeirBurst *burst)
   sender->burst.data = burst->data;
   sender->burst.n = burst->n;
   memcpy (sender->burst.offset, burst->offset, (burst->n + 1) * sizeof burst->offset[0]);
-  lay_out_singles (sender);
+  sender->has_packets = sender->has_singles = false;
   lay_out_runs (sender);
 }
 
@@ -243,6 +254,7 @@ send_singles (WeirSender *sender, int fd, const WeirAddress *address, size_t fro
   const Messages messages = { sender->singles, NULL };
   bool refused = false;
 
+  lay_out_singles (sender);
   set_address (sender->singles, from, end, address);
   return send_messages (sender, fd, &messages, from, end, &refused, result);
 }
@@ -277,4 +289,50 @@ weir_sender_send (WeirSender *sender, int fd, const WeirAddress *address, bool g
   set_address (sender->runs, run, sender->n_runs, address);
   from = send_messages (sender, fd, &runs, run, sender->n_runs, &refused, result);
   return refused ? send_singles (sender, fd, address, from, n, result) : from;
+}
+
+// Messages for so many readers, one after the other.
+static size_t
+lay_out_many (WeirSender *sender, const WeirSendTarget *targets, size_t n)
+{
+  struct mmsghdr *msgs = sender->many;
+
+  for (size_t t = 0; t < n; t++, msgs += sender->n_runs) {
+    memcpy (msgs, sender->runs, sender->n_runs * sizeof *msgs);
+    set_address (msgs, 0, sender->n_runs, targets[t].address);
+  }
+  return n * sender->n_runs;
+}
+
+size_t
+weir_sender_send_many (WeirSender *sender, int fd, WeirSendTarget *targets, size_t n)
+{
+  const Messages runs = { sender->runs, sender->run_first };
+  size_t n_runs = sender->n_runs, at_once = WEIR_SEND_MESSAGES / n_runs;
+  size_t t = 0;
+
+  while (t < n) {
+    size_t end = n - t < at_once ? n : t + at_once, n_sent = 0;
+    WeirSendTarget *stopped;
+
+    if (end - t > 1 && fd >= 0) {
+      int r = transmit (sender, fd, sender->many, lay_out_many (sender, targets + t, end - t));
+
+      n_sent = r > 0 ? (size_t) r : 0;
+    }
+    for (; n_sent >= n_runs; n_sent -= n_runs, t++) {
+      count_sent (sender, &runs, 0, n_runs, &targets[t].result);
+      targets[t].settled = sender->burst.n;
+    }
+    if (t == end)
+      continue;
+    // Its message failed, or there is only this one. By itself it learns why.
+    stopped = &targets[t++];
+    count_sent (sender, &runs, 0, n_sent, &stopped->result);
+    stopped->settled = weir_sender_send (
+        sender, fd, stopped->address, true, sender->run_first[n_sent], &stopped->result);
+    if (stopped->settled < sender->burst.n)
+      break;
+  }
+  return t;
 }

@@ -139,6 +139,8 @@ end_of_due (const Pass *pass, WeirReader *reader, int64_t from, int64_t to)
   return end;
 }
 
+static void send_batch (Pass *pass);
+
 // Takes the packets of the reader's layers from its cursor on in hand. With the lock held.
 static void
 take_hand (Pass *pass, WeirReader *reader, int64_t from, int64_t to)
@@ -203,6 +205,7 @@ take_span (Pass *pass, WeirReader *reader)
 
   if (!late && has_hand (pass, reader))
     return true;
+  send_batch (pass);
   server_clear (pass->server);
 
   pthread_mutex_lock (&fanout->lock);
@@ -327,6 +330,28 @@ is_plain (const WeirReader *reader)
 }
 
 static Choice
+all_in_hand (const Pass *pass)
+{
+  const size_t n = pass->server->hand.packets.n;
+
+  return (Choice) {
+    .n = n,
+    .mask = first_bits (n),
+    .next_ns = WEIR_NEVER,
+    .adopt_at = NOT_HERE,
+    .live_at = NOT_HERE,
+  };
+}
+
+static bool
+gets_all (const Pass *pass, const Choice *choice)
+{
+  return choice->n == pass->server->hand.packets.n && choice->mask == first_bits (choice->n)
+         && choice->next_ns == WEIR_NEVER && choice->adopt_at == NOT_HERE
+         && choice->live_at == NOT_HERE;
+}
+
+static Choice
 choose (Pass *pass, WeirReader *reader)
 {
   const WeirSpan *span = &pass->server->hand.packets;
@@ -336,11 +361,8 @@ choose (Pass *pass, WeirReader *reader)
 
   judge_lag (pass, reader, pass->now_ns - came_ns (reader, &span->packets[0]));
   wanted = get_wanted (reader);
-  if (is_plain (reader)) {
-    choice.n = span->n;
-    choice.mask = first_bits (span->n);
-    return choice;
-  }
+  if (is_plain (reader))
+    return all_in_hand (pass);
 
   for (size_t i = 0; i < span->n; i++) {
     const WeirPacket *packet = &span->packets[i];
@@ -512,6 +534,10 @@ book (const Pass *pass, WeirReader *reader, const WeirSendResult *result)
     if (result->dropped[reason] > 0)
       count_dropped (pass, reader, result->dropped[reason], (WeirDrop) reason);
   }
+  if (result->error) {
+    atomic_store_explicit (&reader->error, result->error, memory_order_relaxed);
+    atomic_store_explicit (&pass->fanout->failed, true, memory_order_release);
+  }
 }
 
 static bool
@@ -552,10 +578,6 @@ send_udp (Pass *pass, WeirReader *reader, WeirSender *sender)
       remember_refusal (pass, reader);
     else if (sender->counters.gso_sends > n_segmented)
       atomic_store_explicit (&reader->gso_again_ns, 0, memory_order_relaxed);
-    if (result.error) {
-      atomic_store_explicit (&reader->error, result.error, memory_order_relaxed);
-      atomic_store_explicit (&pass->fanout->failed, true, memory_order_release);
-    }
     // Nobody keeps account of how far each copy has gone.
     if (pass->times > 1) {
       result.dropped[WEIR_DROP_WOULD_BLOCK] += sender->burst.n - settled;
@@ -567,12 +589,12 @@ send_udp (Pass *pass, WeirReader *reader, WeirSender *sender)
 }
 
 static size_t
-send_conn (const Pass *pass, WeirReader *reader, const WeirSender *sender)
+send_conn (const Pass *pass, WeirReader *reader, WeirSender *sender)
 {
   const WeirBurst *burst = &sender->burst;
   WeirSendResult result = { 0 };
-  int taken =
-      weir_conn_send (reader->conn, reader->framing, reader->channel, sender->packets, burst->n);
+  int taken = weir_conn_send (
+      reader->conn, reader->framing, reader->channel, weir_sender_packets (sender), burst->n);
 
   if (taken < 0) {
     result.dropped[WEIR_DROP_ERROR] = burst->n;
@@ -619,34 +641,50 @@ settle (const Pass *pass, WeirReader *reader, const Choice *choice, size_t end, 
   reader->past_extra = past_extra;
 }
 
+// The reader got the first `settled` packets that were laid out. False if there was no room for
+// all.
+static bool
+end_send (
+    const Pass *pass, WeirReader *reader, const Choice *choice, const Load *loaded, size_t settled)
+{
+  size_t end = settled < loaded->sender.burst.n ? loaded->picked[settled] : choice->n;
+
+  if (settled > 0 && reader->blocked_since) {
+    if (reader->room)
+      room_note (reader->room, pass->now_ns);
+    reader->blocked_since = 0;
+  }
+  settle (pass, reader, choice, end, end - settled);
+  return settled == loaded->sender.burst.n;
+}
+
+// It gets the packets in hand as they are.
+static bool
+has_own_numbers (const Pass *pass, const WeirReader *reader)
+{
+  return reader->seq_delta != 0 || reader->time_ahead != 0
+         || (pass->is_vp8 && reader->picture_delta != 0)
+         || (reader->join.rate > 0 && reader->join.compress);
+}
+
 // False if there was no room for all of it.
 static bool
 send_choice (Pass *pass, WeirReader *reader, const Choice *choice)
 {
-  bool own = reader->seq_delta != 0 || reader->time_ahead != 0
-             || (pass->is_vp8 && reader->picture_delta != 0)
-             || (reader->join.rate > 0 && reader->join.compress);
-  size_t settled, end;
+  bool own = has_own_numbers (pass, reader) || choice->mask != first_bits (choice->n);
+  size_t settled;
   Load *loaded;
 
   if (choice->mask == 0) {
     settle (pass, reader, choice, choice->n, choice->n);
     return true;
   }
-  own = own || choice->mask != first_bits (choice->n);
   loaded = load (pass->server, choice->mask, own);
   if (own)
     patch (pass, reader, choice->n);
   settled = reader->conn ? send_conn (pass, reader, &loaded->sender)
                          : send_udp (pass, reader, &loaded->sender);
-  if (settled > 0 && reader->blocked_since) {
-    if (reader->room)
-      room_note (reader->room, pass->now_ns);
-    reader->blocked_since = 0;
-  }
-  end = settled < loaded->sender.burst.n ? loaded->picked[settled] : choice->n;
-  settle (pass, reader, choice, end, end - settled);
-  return settled == loaded->sender.burst.n;
+  return end_send (pass, reader, choice, loaded, settled);
 }
 
 // When to look at a reader again whose socket is full, if nobody tells that it has room.
@@ -703,49 +741,140 @@ keep_in_window (Pass *pass, WeirReader *reader)
   drop (pass, reader, (uint64_t) (to - cursor), WEIR_DROP_OVERRUN);
 }
 
-static int64_t
-serve (Pass *pass, WeirReader *reader)
-{
-  if (reader_paused (reader)) {
-    keep_in_window (pass, reader);
-    return WEIR_NEVER;
-  }
-  if (reader->next_ns > pass->now_ns)
-    return reader->next_ns;
-  reader->next_ns = 0;
-  while (get_cursor (reader) < pass->head) {
-    Choice choice;
+// ---- the turn ----
 
-    if (!reader->conn && pass->n_blocked[family_of (reader)] >= UDP_BLOCKED_MOST)
-      return pass->now_ns + UDP_PATIENCE; // those that were blocked are told for all
-    if (atomic_load_explicit (&reader->gone, memory_order_relaxed)
-        || reader_is (reader, WEIR_READER_CLOSED))
-      return WEIR_NEVER;
-    if (!take_span (pass, reader))
-      return reader->next_ns ? reader->next_ns : WEIR_NEVER;
-    if (pass->server->hand.packets.n == 0) {
-      skip_layers (pass, reader);
-      continue;
-    }
-    choice = choose (pass, reader);
-    if (choice.n > 0 && !send_choice (pass, reader, &choice))
-      return wait_for_room (pass, reader);
-    if (choice.next_ns != WEIR_NEVER)
-      return choice.next_ns;
-  }
-  return WEIR_NEVER;
+// So many readers of one socket found no room in this pass that it is no use to go on. They are
+// told for all.
+static bool
+is_full (const Pass *pass, const WeirReader *reader)
+{
+  return !reader->conn && pass->n_blocked[family_of (reader)] >= UDP_BLOCKED_MOST;
 }
 
-int64_t
-serve_reader (Pass *pass, WeirReader *reader)
+static void
+end_turn (Turn *turn, int64_t next_ns)
 {
-  int64_t next_ns;
+  turn->more = false;
+  turn->next_ns = next_ns;
+}
+
+// Whether the reader may get what is in hand together with others: nothing is its own, and nothing
+// is to be found out.
+static bool
+joins_batch (const Pass *pass, const WeirReader *reader, const Choice *choice)
+{
+  return !reader->conn && pass->times == 1 && gets_all (pass, choice)
+         && !has_own_numbers (pass, reader) && pass->settings.gso != WEIR_GSO_OFF
+         && atomic_load_explicit (&reader->gso_again_ns, memory_order_relaxed) == 0
+         && (pass->n_batch == 0 || pass->batch[0]->reader->fd == reader->fd);
+}
+
+static void
+end_batched (Pass *pass, Turn *turn, const WeirSendTarget *target)
+{
+  WeirReader *reader = turn->reader;
+  Choice all = all_in_hand (pass);
+
+  book (pass, reader, &target->result);
+  if (target->result.gso_error)
+    remember_refusal (pass, reader);
+  if (!end_send (pass, reader, &all, &pass->server->loads[0], target->settled))
+    end_turn (turn, wait_for_room (pass, reader));
+  else
+    turn->more = get_cursor (reader) < pass->head;
+}
+
+// Sends what is in hand to those who are to get it.
+static void
+send_batch (Pass *pass)
+{
+  WeirSendTarget targets[SHARD_READERS];
+  unsigned times = pass->times;
+  size_t n = pass->n_batch, at = 0;
+  Load *loaded;
+
+  if (n == 0)
+    return;
+  pass->n_batch = 0;
+  pass->times = 1;
+  loaded = load (pass->server, all_in_hand (pass).mask, false);
+  for (size_t i = 0; i < n; i++)
+    targets[i] = (WeirSendTarget) { .address = &pass->batch[i]->reader->address };
+  while (at < n && !is_full (pass, pass->batch[at]->reader)) {
+    size_t end = at
+                 + weir_sender_send_many (
+                     &loaded->sender, pass->batch[at]->reader->fd, targets + at, n - at);
+
+    for (; at < end; at++)
+      end_batched (pass, pass->batch[at], &targets[at]);
+  }
+  for (; at < n; at++)
+    end_turn (pass->batch[at], pass->now_ns + UDP_PATIENCE);
+  for (size_t i = 0; i < n; i++)
+    reader_let_go (pass->batch[i]->reader);
+  pass->times = times;
+}
+
+void
+serve_end_round (Pass *pass)
+{
+  send_batch (pass);
+}
+
+// True if the reader waits for the others who get the same.
+static bool
+serve (Pass *pass, Turn *turn)
+{
+  WeirReader *reader = turn->reader;
+  Choice choice;
+
+  if (reader_paused (reader)) {
+    keep_in_window (pass, reader);
+    end_turn (turn, WEIR_NEVER);
+  } else if (reader->next_ns > pass->now_ns) {
+    end_turn (turn, reader->next_ns);
+  } else if (get_cursor (reader) >= pass->head
+             || atomic_load_explicit (&reader->gone, memory_order_relaxed)
+             || reader_is (reader, WEIR_READER_CLOSED)) {
+    reader->next_ns = 0;
+    end_turn (turn, WEIR_NEVER);
+  } else if (is_full (pass, reader)) {
+    reader->next_ns = 0;
+    end_turn (turn, pass->now_ns + UDP_PATIENCE);
+  } else {
+    reader->next_ns = 0;
+    if (!take_span (pass, reader)) {
+      end_turn (turn, reader->next_ns ? reader->next_ns : WEIR_NEVER);
+    } else if (pass->server->hand.packets.n == 0) {
+      skip_layers (pass, reader);
+    } else {
+      choice = choose (pass, reader);
+      if (joins_batch (pass, reader, &choice)) {
+        pass->batch[pass->n_batch++] = turn;
+        return true;
+      }
+      if (choice.n > 0 && !send_choice (pass, reader, &choice))
+        end_turn (turn, wait_for_room (pass, reader));
+      else if (choice.next_ns != WEIR_NEVER)
+        end_turn (turn, choice.next_ns);
+      else
+        turn->more = get_cursor (reader) < pass->head;
+    }
+  }
+  return false;
+}
+
+void
+serve_turn (Pass *pass, Turn *turn)
+{
+  WeirReader *reader = turn->reader;
 
   // A reader that changes its class is in two shards for a moment.
-  if (atomic_flag_test_and_set_explicit (&reader->busy, memory_order_acquire))
-    return pass->now_ns + UDP_RETRY;
+  if (atomic_flag_test_and_set_explicit (&reader->busy, memory_order_acquire)) {
+    end_turn (turn, pass->now_ns + UDP_RETRY);
+    return;
+  }
   pass->times = reader_times (reader, &pass->settings);
-  next_ns = serve (pass, reader);
-  reader_let_go (reader);
-  return next_ns;
+  if (!serve (pass, turn))
+    reader_let_go (reader);
 }
