@@ -7,9 +7,11 @@
 
 #include <errno.h>
 #include <gio/gio.h>
+#include <malloc.h>
 #include <string.h>
 
 #define NAME_MAX_BYTES 1024
+#define TRIM_AFTER_MS 1000
 
 struct _Titles {
   gatomicrefcount refs;
@@ -150,6 +152,25 @@ titles_configure (Titles *self, const gchar *folder, guint max, guint start_time
   g_mutex_unlock (&self->lock);
 }
 
+static gint trims; // atomic
+
+static gboolean
+trim (gpointer unused)
+{
+  g_atomic_int_set (&trims, FALSE);
+  malloc_trim (0);
+  return G_SOURCE_REMOVE;
+}
+
+// A title has had a dozen threads, each with an arena of the C library's that keeps what it was
+// given for them.
+static void
+trim_soon (void)
+{
+  if (g_atomic_int_compare_and_exchange (&trims, FALSE, TRUE))
+    g_timeout_add (TRIM_AFTER_MS, trim, NULL);
+}
+
 static void
 give_back_slot (gpointer data)
 {
@@ -158,6 +179,7 @@ give_back_slot (gpointer data)
   g_mutex_lock (&self->lock);
   self->n_open--;
   g_mutex_unlock (&self->lock);
+  trim_soon ();
   titles_unref (self);
 }
 

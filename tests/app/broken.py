@@ -119,6 +119,33 @@ def readers_that_seek_in_vain_hold_up_nobody():
         assert not matches(proxy, 'CRITICAL')
 
 
+def memory(proxy):
+    """In kilobytes, what it has now and what it had at most."""
+    with open(f'/proc/{proxy.pid}/status', encoding='ascii') as file:
+        fields = dict(line.split(':', 1) for line in file)
+    return [int(fields[name].split()[0]) for name in ('VmRSS', 'VmHWM')]
+
+
+def play(reader):
+    assert reader.set_up() == 200
+    for place in 3, 1, 4:
+        assert reader.ask('PLAY', Range=f'npt={place}-')[0] == 200
+
+
+@test
+def the_memory_of_titles_is_given_back():
+    if os.environ.get('WEIR_SANITIZER_RUNTIME'):
+        raise Skip('a sanitizer keeps what is freed')
+    with tempfile.TemporaryDirectory() as films, serve(films) as proxy:
+        def go(_):
+            with Reader(proxy, 'clip.mp4') as reader:
+                play(reader)
+
+        with ThreadPoolExecutor(READERS) as pool:
+            list(pool.map(go, range(160)))
+        wait_until(lambda: memory(proxy)[0] < memory(proxy)[1] * 2 // 3, 10, 'it has less')
+
+
 @test
 def who_leaves_in_the_middle_leaves_nothing_behind():
     def seek_and_leave(number, proxy):
