@@ -223,7 +223,9 @@ go_to_keyframe (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags
     return;
   settle (media);
   lead = title_file_get_lead (((TitleMedia *) media)->file);
-  if (!GST_CLOCK_TIME_IS_VALID (lead))
+  if (!GST_CLOCK_TIME_IS_VALID (lead)
+      || (range->max.type == GST_RTSP_TIME_SECONDS
+          && (gdouble) lead / GST_SECOND >= range->max.seconds))
     return;
   from = range_from (lead > GST_USECOND ? lead - GST_USECOND : 0);
   from->max = range->max;

@@ -27,14 +27,18 @@ def seekless():
     return bytes(film)
 
 
-def pictureless():
-    """MPEG-TS with a track of pictures that are none."""
+def transport_stream():
     program = shutil.which('ffmpeg')
     if not program:
         raise Skip('there is no ffmpeg here')
-    stream = bytearray(subprocess.run(
+    return subprocess.run(
         [program, '-nostdin', '-loglevel', 'error', '-i', CLIP, '-c', 'copy', '-f', 'mpegts', '-'],
-        capture_output=True, timeout=50, check=True).stdout)
+        capture_output=True, timeout=50, check=True).stdout
+
+
+def pictureless():
+    """MPEG-TS with a track of pictures that are none."""
+    stream = bytearray(transport_stream())
     for at in range(0, len(stream), 188):
         packet = stream[at:at + 188]
         if (packet[1] & 31) << 8 | packet[2] == 0x100:
@@ -173,6 +177,17 @@ def a_title_that_is_opened_in_vain():
             assert reader.ask('DESCRIBE')[0] == 415
             assert PATIENCE <= reader.answers[0][2] < PATIENCE + AT_ONCE, reader.answers
         proxy.wait_for_line('refused, /films/bad.ts: it can.t be played: nothing came of it')
+
+
+@test
+def a_range_that_ends_before_the_next_keyframe():
+    with tempfile.TemporaryDirectory() as films, \
+            serve(films, clip_ts=transport_stream()) as proxy:
+        for tenths in range(0, 50, 2):
+            with Reader(proxy, 'clip.ts') as reader:
+                assert reader.set_up() == 200
+                reader.ask('PLAY', Range=f'npt={tenths / 10}-{tenths / 10 + 0.1}')
+        assert not matches(proxy, 'CRITICAL'), proxy.output()
 
 
 if __name__ == '__main__':
