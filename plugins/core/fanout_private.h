@@ -57,6 +57,7 @@ struct weir_reader {
   uint16_t picture_delta; // the same for the picture ids of VP8
   int64_t gso_pause_ns;   // of the last refusal, if one is remembered
   Room *room;             // of its socket, once that was full
+  bool late;              // it found none there for too long
   int64_t blocked_since;  // 0: there was room at the last send
   int64_t well_since;     // 0: it lagged at the last pass
   WeirSwitch layers;

@@ -182,18 +182,6 @@ has_hand (const Pass *pass, const WeirReader *reader)
   return hand->stream == (stream ? stream->id : 0);
 }
 
-// The reader found no room for too long.
-static bool
-is_late (const Pass *pass, const WeirReader *reader)
-{
-  int64_t since = reader->blocked_since, moved;
-
-  if (reader->conn || !since || pass->now_ns - since <= UDP_PATIENCE)
-    return false;
-  moved = reader->room ? room_moved (reader->room) : 0;
-  return pass->now_ns - moved > UDP_PATIENCE || pass->now_ns - since > UDP_PATIENCE_MOST;
-}
-
 // Takes what is before the reader in hand. False if nothing is, or it has to wait.
 static bool
 take_span (Pass *pass, WeirReader *reader)
@@ -201,8 +189,9 @@ take_span (Pass *pass, WeirReader *reader)
   WeirFanout *fanout = pass->fanout;
   int64_t cursor = get_cursor (reader), from = cursor, to;
   WeirDrop reason = WEIR_DROP_OVERRUN;
-  bool late = is_late (pass, reader);
+  bool late = reader->late && reader->blocked_since;
 
+  reader->late = false;
   if (!late && has_hand (pass, reader))
     return true;
   send_batch (pass);
@@ -687,6 +676,19 @@ send_choice (Pass *pass, WeirReader *reader, const Choice *choice)
   return end_send (pass, reader, choice, loaded, settled);
 }
 
+// The reader has found no room once more, and for too long. (It has to ask first: maybe it is only
+// its own turn that did not come for so long.)
+static bool
+is_late (const Pass *pass, const WeirReader *reader)
+{
+  int64_t since = reader->blocked_since, moved;
+
+  if (pass->now_ns - since <= UDP_PATIENCE)
+    return false;
+  moved = reader->room ? room_moved (reader->room) : 0;
+  return pass->now_ns - moved > UDP_PATIENCE || pass->now_ns - since > UDP_PATIENCE_MOST;
+}
+
 // When to look at a reader again whose socket is full, if nobody tells that it has room.
 static int64_t
 look_again (const Pass *pass, const WeirReader *reader)
@@ -696,23 +698,35 @@ look_again (const Pass *pass, const WeirReader *reader)
   return pass->now_ns + (watched ? UDP_PATIENCE : UDP_RETRY);
 }
 
-// Nothing more fits. Says when to try again.
-static int64_t
-wait_for_room (Pass *pass, WeirReader *reader)
+static void
+end_turn (Turn *turn, int64_t next_ns)
 {
+  turn->more = false;
+  turn->next_ns = next_ns;
+}
+
+// Nothing more fits.
+static void
+wait_for_room (Pass *pass, Turn *turn)
+{
+  WeirReader *reader = turn->reader;
+
   if (reader->blocked_since == 0)
     reader->blocked_since = pass->now_ns;
   if (!reader->conn) {
     pass->n_blocked[family_of (reader)]++;
     if (!reader->room)
       reader->room = room_of (pass->fanout, reader->fd);
-    return look_again (pass, reader);
+    reader->late = is_late (pass, reader);
+    if (!reader->late)
+      end_turn (turn, look_again (pass, reader));
+    return;
   }
   if (pass->now_ns - reader->blocked_since > STALL_TIME) {
     atomic_store_explicit (&reader->state, WEIR_READER_CLOSED, memory_order_relaxed);
     weir_conn_break (reader->conn, ETIMEDOUT);
   }
-  return WEIR_NEVER; // the connection tells
+  end_turn (turn, WEIR_NEVER); // the connection tells
 }
 
 // Nothing of what is in hand is for the reader's layers.
@@ -748,14 +762,7 @@ keep_in_window (Pass *pass, WeirReader *reader)
 static bool
 is_full (const Pass *pass, const WeirReader *reader)
 {
-  return !reader->conn && pass->n_blocked[family_of (reader)] >= UDP_BLOCKED_MOST;
-}
-
-static void
-end_turn (Turn *turn, int64_t next_ns)
-{
-  turn->more = false;
-  turn->next_ns = next_ns;
+  return !reader->conn && !reader->late && pass->n_blocked[family_of (reader)] >= UDP_BLOCKED_MOST;
 }
 
 // Whether the reader may get what is in hand together with others: nothing is its own, and nothing
@@ -779,7 +786,7 @@ end_batched (Pass *pass, Turn *turn, const WeirSendTarget *target)
   if (target->result.gso_error)
     remember_refusal (pass, reader);
   if (!end_send (pass, reader, &all, &pass->server->loads[0], target->settled))
-    end_turn (turn, wait_for_room (pass, reader));
+    wait_for_room (pass, turn);
   else
     turn->more = get_cursor (reader) < pass->head;
 }
@@ -854,7 +861,7 @@ serve (Pass *pass, Turn *turn)
         return true;
       }
       if (choice.n > 0 && !send_choice (pass, reader, &choice))
-        end_turn (turn, wait_for_room (pass, reader));
+        wait_for_room (pass, turn);
       else if (choice.next_ns != WEIR_NEVER)
         end_turn (turn, choice.next_ns);
       else

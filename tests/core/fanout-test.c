@@ -1182,6 +1182,26 @@ a_full_socket_has_100_ms (void)
   }
 }
 
+// The machine was busy: the socket has room by the time that it is asked again.
+static void
+who_was_not_asked_is_not_late (void)
+{
+  begin ();
+  start ();
+  for (int i = 0; i < 10; i++)
+    add ();
+  frames (3);
+  sends_left = 3;
+  push_frame (20, 1200, true, false);
+  run ();
+  now += 300 * MS;
+  sends_left = SIZE_MAX;
+  run ();
+  for (size_t i = 0; i < n_readers && tap_ok; i++)
+    check_all (readers[i], 0, n_stream - 1);
+  finish ();
+}
+
 // Its line carries all of it in less than a second.
 static void
 while_a_socket_drains_nobody_is_left_out (void)
@@ -1724,6 +1744,7 @@ main (void)
   RUN (segmented_sends_are_tried_again);
   RUN (failed_sends_are_told_once_in_10_s);
   RUN (a_full_socket_has_100_ms);
+  RUN (who_was_not_asked_is_not_late);
   RUN (while_a_socket_drains_nobody_is_left_out);
   RUN (a_socket_that_is_full_for_all);
   RUN (who_falls_out_goes_on);
