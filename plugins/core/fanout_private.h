@@ -23,7 +23,7 @@ struct weir_reader {
   // A segmented send to it was refused, and none is tried before then; 0: as far as is known, they
   // go.
   _Atomic int64_t gso_again_ns;
-  atomic_int error;   // with which sends to it failed, until that is asked for
+  atomic_int error; // with which sends to it failed, until that is asked for
   _Atomic (Shard *) shard;
   unsigned n_lists; // in which it stands. Under the lock.
 
@@ -127,8 +127,8 @@ typedef struct {
 struct weir_fanout {
   WeirWorkers *workers;
   const WeirSendOps *ops;
-  atomic_bool failed;    // sends have, since weir_fanout_has_failed() said so
-  int64_t told_ns;       // when it did; 0: never. The writer's.
+  atomic_bool failed; // sends have, since weir_fanout_has_failed() said so
+  int64_t told_ns;    // when it did; 0: never. The writer's.
 
   // The writer's, and the task's that publishes what waited long enough. Taken before `lock`.
   pthread_mutex_t writer;

@@ -37,12 +37,12 @@
  * be paused there (#WeirFanoutSink::pause): a thousand readers at a thousand delays are still
  * cursors in one window.
  *
- * Threads: the streaming thread copies packets into the window, never waits for a reader, and serves
- * up to #WeirFanoutSink:inline-readers readers itself; a pool of threads that all elements of the
- * process share, one for each processor, serves more. Every packet due to a reader is sent or
- * counted as dropped, with the reason, in `get-stats` and #WeirFanoutSink:fanout-stats. Sends over
- * UDP that fail post a warning with the reader and the system's reason, at most once in 10 s; the
- * stream goes on.
+ * Threads: the streaming thread copies packets into the window, never waits for a reader, and
+ * serves up to #WeirFanoutSink:inline-readers readers itself; a pool of threads that all elements
+ * of the process share, one for each processor, serves more. Every packet due to a reader is sent
+ * or counted as dropped, with the reason, in `get-stats` and #WeirFanoutSink:fanout-stats. Sends
+ * over UDP that fail post a warning with the reader and the system's reason, at most once in 10 s;
+ * the stream goes on.
  *
  * EOS goes through when everything is sent, or after 2 s. On the way to READY the element gives
  * what is not sent 50 ms and counts the rest as flushed.
