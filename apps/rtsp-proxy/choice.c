@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "choice.h"
 
-#include "proxy_config.h"
+#include "config_error.h"
 
 #include <string.h>
 
@@ -32,7 +32,7 @@ fail (GError **error, const gchar *format, ...)
 
   va_start (args, format);
   if (error)
-    *error = g_error_new_valist (PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_VALUE, format, args);
+    *error = g_error_new_valist (CONFIG_ERROR, CONFIG_ERROR_VALUE, format, args);
   va_end (args);
   return FALSE;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "explain.h"
+#include "config_error.h"
 
 #include "choice.h"
 #include "layer_choice.h"
@@ -141,8 +142,8 @@ explain_url (const ProxyConfig *config, const gchar *url, GError **error)
   gchar *text = NULL, *query;
 
   if (!mount) {
-    g_set_error (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_VALUE,
-        "%.*s is no mount of this configuration", (int) MIN (len, 255), url);
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "%.*s is no mount of this configuration",
+        (int) MIN (len, 255), url);
     return NULL;
   }
   if (!reader_choice_cut (mount, url[len] ? url + len + 1 : NULL, &query, &reader, error))

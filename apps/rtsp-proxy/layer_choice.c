@@ -2,7 +2,7 @@
 #include "layer_choice.h"
 
 #include "address.h"
-#include "proxy_config.h"
+#include "config_error.h"
 
 #define MAX_QUALITY 15
 #define MAX_TEMPORAL 7
@@ -83,7 +83,7 @@ layer_choice_cut (gchar **query, WeirLayerSet *set, GError **error)
   *set = WEIR_LAYER_SET_ALL;
   ok = n == 0 || (n == 1 && layer_choice_parse (value, set));
   if (!ok)
-    g_set_error (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_VALUE,
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE,
         "layers are chosen once, like layers=1.0.2: spatial, quality, temporal");
   if (ok && n > 0) {
     g_free (*query);

@@ -3,6 +3,7 @@
 // The keys of a mount, and how those are read that are more than one value.
 
 #include "mount_config.h"
+#include "config_error.h"
 
 #include "layer_choice.h"
 #include "mount_stages.h"
@@ -26,7 +27,7 @@ static gboolean
 fail_value (
     YamlReader *reader, YamlNode *node, const SchemaKey *key, GError **error, const gchar *text)
 {
-  return yaml_fail (reader, node, key->name, PROXY_CONFIG_ERROR_VALUE, error, text);
+  return yaml_fail (reader, node, key->name, CONFIG_ERROR_VALUE, error, text);
 }
 
 void
@@ -86,7 +87,7 @@ read_upstreams (
     if (ok)
       g_strv_builder_add (uris, uri);
     else
-      yaml_fail_take (reader, item, key->name, PROXY_CONFIG_ERROR_VALUE, error, wrong);
+      yaml_fail_take (reader, item, key->name, CONFIG_ERROR_VALUE, error, wrong);
     if (!list)
       break;
   }
@@ -128,7 +129,7 @@ read_slate (
   if (!text)
     return fail_value (reader, node, key, error, "a single value belongs here");
   if (!g_file_test (text, G_FILE_TEST_IS_REGULAR))
-    return yaml_fail_take (reader, node, key->name, PROXY_CONFIG_ERROR_VALUE, error,
+    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error,
         g_strdup_printf ("there is no file %s", text));
   mount->slate = g_strdup (text);
   return TRUE;
@@ -200,7 +201,7 @@ read_params (
     if (i == PARAMS_MAX)
       return fail_value (reader, name, key, error, "too many parameters");
     if (yaml_get (reader, node, param) != value)
-      return yaml_fail_take (reader, name, key->name, PROXY_CONFIG_ERROR_KEY, error,
+      return yaml_fail_take (reader, name, key->name, CONFIG_ERROR_KEY, error,
           g_strdup_printf ("\"%s\" is there twice", param));
     yaml_place (value, &line, &column);
     mount_step_add (step, param, text, line, column);
@@ -321,7 +322,7 @@ read_choice (const SchemaKey *key, MountConfig *mount, YamlReader *reader, YamlN
     return fail_value (reader, name ? params : stage, key, error,
         "a stage with a list of parameters belongs here");
   if (g_hash_table_contains (mount->choices, name))
-    return yaml_fail_take (reader, stage, key->name, PROXY_CONFIG_ERROR_KEY, error,
+    return yaml_fail_take (reader, stage, key->name, CONFIG_ERROR_KEY, error,
         g_strdup_printf ("\"%s\" is there twice", name));
   names = g_ptr_array_new ();
   for (guint i = 0; (item = yaml_item (reader, params, i)); i++) {
@@ -443,7 +444,7 @@ read_spill (
   if (!text)
     return fail_value (reader, node, key, error, "a single value belongs here");
   if (!g_file_test (text, G_FILE_TEST_IS_DIR) || g_access (text, W_OK | X_OK) < 0)
-    return yaml_fail_take (reader, node, key->name, PROXY_CONFIG_ERROR_VALUE, error,
+    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error,
         g_strdup_printf ("there is no folder %s to write to", text));
   g_free (mount->cache.spill);
   mount->cache.spill = g_strdup (text);
@@ -614,25 +615,24 @@ mount_config_finish (
   gchar *wrong;
 
   if (!mount->upstreams || !*mount->upstreams)
-    return yaml_fail (reader, node, mount->path, PROXY_CONFIG_ERROR_KEY, error,
+    return yaml_fail (reader, node, mount->path, CONFIG_ERROR_KEY, error,
         "its upstream is missing (upstream: rtsp://host/path)");
   for (gchar **uri = mount->upstreams; *uri; uri++) {
     PullConfig parsed = { 0 };
 
     wrong = pull_uri_check (*uri, 0, &parsed);
     if (wrong)
-      return yaml_fail_take (reader, node, mount->path, PROXY_CONFIG_ERROR_VALUE, error, wrong);
+      return yaml_fail_take (reader, node, mount->path, CONFIG_ERROR_VALUE, error, wrong);
     mount_config_add_pull (mount, &parsed);
   }
   wrong = check_folders (mount);
   if (wrong)
-    return yaml_fail_take (reader, node, mount->path, PROXY_CONFIG_ERROR_VALUE, error, wrong);
+    return yaml_fail_take (reader, node, mount->path, CONFIG_ERROR_VALUE, error, wrong);
   yaml_place (node, &line, &column);
   mount->line = line;
   mount->column = column;
   wrong = mount_stages_make (mount, set, &line, &column);
   if (wrong)
-    return yaml_fail_place (
-        reader, line, column, "pipeline", PROXY_CONFIG_ERROR_VALUE, error, wrong);
+    return yaml_fail_place (reader, line, column, "pipeline", CONFIG_ERROR_VALUE, error, wrong);
   return TRUE;
 }

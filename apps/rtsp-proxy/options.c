@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config.h"
+#include "config_error.h"
 
 #include "options.h"
 
@@ -159,7 +160,7 @@ check_loops (const Options *self, const ProxyConfig *config, GError **error)
       continue;
     place = mount->line ? g_strdup_printf ("%s:%u:%u", self->file, mount->line, mount->column)
                         : g_strdup ("--mount");
-    g_set_error (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_VALUE,
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE,
         "%s: %s: it would take its media from itself: %s", place, mount->path, loop);
     g_free (place);
     g_free (loop);
@@ -181,8 +182,7 @@ build (const Options *self, ProxyConfig *config, gboolean *has_password, GError 
       return FALSE;
   }
   if (config->mounts->len == 0) {
-    g_set_error (
-        error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_KEY, "%s: it has no mounts", self->file);
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_KEY, "%s: it has no mounts", self->file);
     return FALSE;
   }
   return check_loops (self, config, error);

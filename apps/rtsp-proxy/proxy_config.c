@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "proxy_config.h"
+#include "config_error.h"
 
 #include "mount_stages.h"
 #include "pull_uri.h"
 #include <gio/gio.h>
 #include <string.h>
-
-G_DEFINE_QUARK (proxy - config - error - quark, proxy_config_error)
 
 // ---- values ----
 // Each of these gives NULL, or what is wrong with the text (to be freed).
@@ -97,7 +96,7 @@ check_alternatives (YamlReader *reader, const YamlNode *mapping, const gchar *pr
     const gchar *name = yaml_text (reader, key);
 
     if (name && g_str_has_prefix (name, prefix) && !yaml_is_null (value) && ++n > 1)
-      return yaml_fail (reader, value, name, PROXY_CONFIG_ERROR_KEY, error, text);
+      return yaml_fail (reader, value, name, CONFIG_ERROR_KEY, error, text);
   }
   return TRUE;
 }
@@ -126,7 +125,7 @@ check_from_api (YamlReader *reader, const YamlNode *mapping, GError **error)
     YamlNode *node = yaml_get (reader, mapping, here_only[i]);
 
     if (node)
-      return yaml_fail (reader, node, here_only[i], PROXY_CONFIG_ERROR_VALUE, error,
+      return yaml_fail (reader, node, here_only[i], CONFIG_ERROR_VALUE, error,
           "the configuration file alone may name a file or a variable for a password");
   }
   return TRUE;
@@ -141,8 +140,7 @@ check_uri_from_api (YamlReader *reader, const YamlNode *node, GError **error)
   gchar *wrong = uri ? pull_uri_check (uri, PULL_URI_FROM_API, &pull) : NULL;
 
   pull_config_clear (&pull);
-  return !wrong
-         || yaml_fail_take (reader, node, "upstream", PROXY_CONFIG_ERROR_VALUE, error, wrong);
+  return !wrong || yaml_fail_take (reader, node, "upstream", CONFIG_ERROR_VALUE, error, wrong);
 }
 
 static gboolean
@@ -173,7 +171,7 @@ proxy_config_parse_mount (StageSet *set, const gchar *path, const gchar *text, g
   gboolean ok;
 
   if (wrong) {
-    g_set_error_literal (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_KEY, wrong);
+    g_set_error_literal (error, CONFIG_ERROR, CONFIG_ERROR_KEY, wrong);
     g_free (wrong);
     return NULL;
   }
@@ -185,8 +183,7 @@ proxy_config_parse_mount (StageSet *set, const gchar *path, const gchar *text, g
   ok = root && check_from_api (reader, root, error) && check_uris_from_api (reader, root, error)
        && read_mount (mount, set, reader, root, root, base ? SCHEMA_PATCH : SCHEMA_WHOLE, error);
   if (!root)
-    g_set_error_literal (
-        error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_YAML, "body:1:1: it is empty");
+    g_set_error_literal (error, CONFIG_ERROR, CONFIG_ERROR_YAML, "body:1:1: it is empty");
   yaml_reader_free (reader);
   if (!ok)
     g_clear_pointer (&mount, mount_config_unref);
@@ -204,7 +201,7 @@ read_listen (
   gchar *wrong =
       text ? check_listen (text, &self->address, &self->port) : g_strdup ("ADDR:PORT belongs here");
 
-  return !wrong || yaml_fail_take (reader, node, key->name, PROXY_CONFIG_ERROR_VALUE, error, wrong);
+  return !wrong || yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
 }
 
 static gboolean
@@ -219,7 +216,7 @@ read_api (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *n
     return TRUE;
   wrong = text ? check_listen (text, &self->api_address, &self->api_port)
                : g_strdup ("ADDR:PORT or off belongs here");
-  return !wrong || yaml_fail_take (reader, node, key->name, PROXY_CONFIG_ERROR_VALUE, error, wrong);
+  return !wrong || yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
 }
 
 static gboolean
@@ -230,7 +227,7 @@ read_stages (
   const gchar *text = yaml_text (reader, node);
 
   if (!text || !g_file_test (text, G_FILE_TEST_IS_DIR))
-    return yaml_fail_take (reader, node, key->name, PROXY_CONFIG_ERROR_VALUE, error,
+    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error,
         text ? g_strdup_printf ("there is no directory %s", text)
              : g_strdup ("a directory belongs here"));
   if (!self->stages) // the argument comes before
@@ -254,11 +251,10 @@ load_mount (ProxyConfig *self, YamlReader *reader, YamlNode *key, YamlNode *valu
   gchar *wrong;
 
   if (!path)
-    return yaml_fail (
-        reader, key, NULL, PROXY_CONFIG_ERROR_KEY, error, "a mount's path is missing");
+    return yaml_fail (reader, key, NULL, CONFIG_ERROR_KEY, error, "a mount's path is missing");
   wrong = check_new_path (self, path);
   if (wrong)
-    return yaml_fail_take (reader, key, path, PROXY_CONFIG_ERROR_KEY, error, wrong);
+    return yaml_fail_take (reader, key, path, CONFIG_ERROR_KEY, error, wrong);
   mount = mount_config_new (path);
   add_mount (self, mount);
   return read_mount (mount, self->set, reader, key, value, SCHEMA_WHOLE, error);
@@ -273,10 +269,10 @@ read_mounts (
   gboolean ok = TRUE;
 
   if (!yaml_is_mapping (mounts))
-    return yaml_fail (reader, mounts, "mounts", PROXY_CONFIG_ERROR_VALUE, error,
+    return yaml_fail (reader, mounts, "mounts", CONFIG_ERROR_VALUE, error,
         "paths with their upstreams belong here");
   if (!proxy_config_load_stages (object, &found))
-    return yaml_fail_error (reader, mounts, PROXY_CONFIG_ERROR_FILE, error, found);
+    return yaml_fail_error (reader, mounts, CONFIG_ERROR_FILE, error, found);
   for (guint i = 0; yaml_pair (reader, mounts, i, &key, &value); i++)
     ok = load_mount (object, reader, key, value, error) && ok;
   return ok;
@@ -361,11 +357,10 @@ load_document (ProxyConfig *self, YamlReader *reader, GError **error)
   if (!schema_read (top_keys, self, reader, root, NULL, SCHEMA_WHOLE, error) || !ok)
     return FALSE;
   if (self->api == API_ASKED && !self->api_token && !proxy_config_is_loopback (self->api_address))
-    return yaml_fail (reader, yaml_get (reader, root, "api"), "api", PROXY_CONFIG_ERROR_VALUE,
-        error,
+    return yaml_fail (reader, yaml_get (reader, root, "api"), "api", CONFIG_ERROR_VALUE, error,
         "others than this machine could reach it: a token must be there (api-token-file: FILE)");
   if (self->api_token && !*self->api_token)
-    return yaml_fail (reader, root, "api-token", PROXY_CONFIG_ERROR_VALUE, error, "it is empty");
+    return yaml_fail (reader, root, "api-token", CONFIG_ERROR_VALUE, error, "it is empty");
   return TRUE;
 }
 
@@ -385,7 +380,7 @@ proxy_config_set_listen (ProxyConfig *self, const gchar *listen, GError **error)
   gchar *wrong = check_listen (listen, &self->address, &self->port);
 
   if (wrong) {
-    g_set_error (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_VALUE, "--listen: %s", wrong);
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "--listen: %s", wrong);
     g_free (wrong);
     return FALSE;
   }
@@ -403,8 +398,8 @@ proxy_config_add_mount (
 
   // What has no path is not repeated: it may be a URI with a password in it.
   if (text[0] != '/' || !equals) {
-    g_set_error (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_VALUE,
-        "--mount: /path=rtsp://host/path belongs here");
+    g_set_error (
+        error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "--mount: /path=rtsp://host/path belongs here");
     return FALSE;
   }
   if (!proxy_config_load_stages (self, error))
@@ -425,8 +420,7 @@ proxy_config_add_mount (
     }
   }
   if (wrong) {
-    g_set_error (
-        error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_VALUE, "--mount: %s: %s", path, wrong);
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "--mount: %s: %s", path, wrong);
     g_free (wrong);
   }
   g_free (path);

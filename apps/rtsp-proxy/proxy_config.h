@@ -27,16 +27,6 @@ typedef struct {
   GHashTable *paths; // of these
 } ProxyConfig;
 
-#define PROXY_CONFIG_ERROR (proxy_config_error_quark ())
-GQuark proxy_config_error_quark (void);
-
-typedef enum {
-  PROXY_CONFIG_ERROR_FILE,  // it can't be read
-  PROXY_CONFIG_ERROR_YAML,  // it is no YAML
-  PROXY_CONFIG_ERROR_KEY,   // a key is unknown, missing or twice there
-  PROXY_CONFIG_ERROR_VALUE, // a value does not fit its key
-} ProxyConfigError;
-
 // The table of the keys of the whole document.
 const SchemaKey *proxy_config_keys (void);
 

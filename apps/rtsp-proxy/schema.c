@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "schema.h"
 
-#include "proxy_config.h"
+#include "config_error.h"
 
 #include <string.h>
 
@@ -201,10 +201,10 @@ read_key (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *n
   text = yaml_text (reader, node);
   if (!text)
     return yaml_fail (
-        reader, node, key->name, PROXY_CONFIG_ERROR_VALUE, error, "a single value belongs here");
+        reader, node, key->name, CONFIG_ERROR_VALUE, error, "a single value belongs here");
   wrong = read_text (key, object, text);
   if (wrong)
-    return yaml_fail_take (reader, node, key->name, PROXY_CONFIG_ERROR_VALUE, error, wrong);
+    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
   return TRUE;
 }
 
@@ -289,11 +289,11 @@ schema_read_secret (
     return TRUE;
   if (!text)
     return yaml_fail (
-        reader, node, key->name, PROXY_CONFIG_ERROR_VALUE, error, "a single value belongs here");
+        reader, node, key->name, CONFIG_ERROR_VALUE, error, "a single value belongs here");
   wrong = g_str_has_suffix (key->name, "-file") ? read_password_file (text, password)
                                                 : read_password_env (text, password);
   if (wrong)
-    return yaml_fail_take (reader, node, key->name, PROXY_CONFIG_ERROR_VALUE, error, wrong);
+    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
   return TRUE;
 }
 

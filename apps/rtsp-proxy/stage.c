@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "stage.h"
 
-#include "proxy_config.h"
+#include "config_error.h"
 #include "stage_elements.h"
 #include "stage_text.h"
 
@@ -15,7 +15,7 @@ struct _Stage {
 static void
 set_wrong (GError **error, const gchar *name, gchar *wrong)
 {
-  g_set_error (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_VALUE, "stage %s: %s", name, wrong);
+  g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "stage %s: %s", name, wrong);
   g_free (wrong);
 }
 
@@ -60,8 +60,8 @@ stage_new (StageSet *set, const gchar *name, GError **error)
   if (!file) {
     gchar *names = stage_set_dup_names (set);
 
-    g_set_error (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_KEY,
-        "there is no stage \"%.40s\"; there are %s", name, *names ? names : "none");
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_KEY, "there is no stage \"%.40s\"; there are %s",
+        name, *names ? names : "none");
     g_free (names);
     return NULL;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "stage_file.h"
 
-#include "proxy_config.h"
+#include "config_error.h"
 #include "stage_header.h"
 #include "stage_text.h"
 
@@ -143,8 +143,7 @@ fail_at (const gchar *file, const gchar *text, gsize offset, GError **error, con
     column = text[i] == '\n' ? 1 : column + 1;
     line += text[i] == '\n';
   }
-  g_set_error (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_VALUE, "%s:%u:%u: %s", file, line,
-      column, wrong);
+  g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "%s:%u:%u: %s", file, line, column, wrong);
   return FALSE;
 }
 

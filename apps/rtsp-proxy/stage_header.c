@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "stage_header.h"
 
-#include "proxy_config.h"
+#include "config_error.h"
 #include "stage_text.h"
 
 #include <string.h>
@@ -22,8 +22,7 @@ read_text (YamlReader *reader, YamlNode *mapping, const gchar *key, gchar **text
   const gchar *value = node ? yaml_text (reader, node) : NULL;
 
   if (node && !value)
-    return yaml_fail (
-        reader, node, key, PROXY_CONFIG_ERROR_VALUE, error, "a single value belongs here");
+    return yaml_fail (reader, node, key, CONFIG_ERROR_VALUE, error, "a single value belongs here");
   *text = g_strdup (value);
   return TRUE;
 }
@@ -48,7 +47,7 @@ read_index (YamlReader *reader, YamlNode *mapping, const gchar *key, const gchar
   all = g_strjoinv (", ", (gchar **) names);
   wrong = g_strdup_printf ("one of these belongs here: %s", all);
   g_free (all);
-  return yaml_fail_take (reader, node, key, PROXY_CONFIG_ERROR_VALUE, error, wrong);
+  return yaml_fail_take (reader, node, key, CONFIG_ERROR_VALUE, error, wrong);
 }
 
 /* Parameters */
@@ -60,11 +59,10 @@ read_choice (YamlReader *reader, YamlNode *key, YamlNode *value, StageParam *par
   StageChoice *choice;
 
   if (!name || !stage_text_is_name (name) || stage_param_find_choice (param, name))
-    return yaml_fail (reader, key, "choices", PROXY_CONFIG_ERROR_VALUE, error,
+    return yaml_fail (reader, key, "choices", CONFIG_ERROR_VALUE, error,
         "a name of its own in a-z, 0-9 and - belongs here");
   if (value && !yaml_text (reader, value))
-    return yaml_fail (
-        reader, value, name, PROXY_CONFIG_ERROR_VALUE, error, "launch text belongs here");
+    return yaml_fail (reader, value, name, CONFIG_ERROR_VALUE, error, "launch text belongs here");
   choice = g_new0 (StageChoice, 1);
   choice->name = g_strdup (name);
   choice->text = g_strdup (value ? yaml_text (reader, value) : NULL);
@@ -85,7 +83,7 @@ read_choices (YamlReader *reader, YamlNode *node, StageParam *param, GError **er
     return TRUE;
   }
   if (!yaml_is_mapping (node))
-    return yaml_fail (reader, node, "choices", PROXY_CONFIG_ERROR_VALUE, error,
+    return yaml_fail (reader, node, "choices", CONFIG_ERROR_VALUE, error,
         "names belong here, or names with what they become");
   for (guint i = 0; yaml_pair (reader, node, i, &key, &value); i++) {
     if (!read_choice (reader, key, value, param, error))
@@ -110,7 +108,7 @@ check_value (YamlReader *reader, YamlNode *mapping, StageParam *param, const gch
   if (wrong) {
     g_free (written);
     return yaml_fail_take (
-        reader, yaml_get (reader, mapping, key), key, PROXY_CONFIG_ERROR_VALUE, error, wrong);
+        reader, yaml_get (reader, mapping, key), key, CONFIG_ERROR_VALUE, error, wrong);
   }
   *text = written;
   return TRUE;
@@ -132,7 +130,7 @@ check_shape (YamlReader *reader, YamlNode *key, const StageFile *self, const Sta
   else if (param->type == STAGE_PARAM_TEXT && !self->native)
     wrong = "only what the proxy does itself takes a text";
   if (wrong)
-    return yaml_fail (reader, key, param->name, PROXY_CONFIG_ERROR_VALUE, error, wrong);
+    return yaml_fail (reader, key, param->name, CONFIG_ERROR_VALUE, error, wrong);
   return TRUE;
 }
 
@@ -146,13 +144,13 @@ read_param (YamlReader *reader, YamlNode *key, YamlNode *value, StageFile *self,
 
   if (!name || !stage_text_is_name (name) || g_str_equal (name, "codec")
       || stage_file_find_param (self, name))
-    return yaml_fail (reader, key, "parameters", PROXY_CONFIG_ERROR_KEY, error,
+    return yaml_fail (reader, key, "parameters", CONFIG_ERROR_KEY, error,
         "a name of its own in a-z, 0-9 and - belongs here, and not \"codec\"");
   if (!yaml_check_keys (reader, value, name, param_keys, error)
       || !read_index (reader, value, "type", stage_param_types, &type, error))
     return FALSE;
   if (type == G_MAXUINT)
-    return yaml_fail (reader, key, name, PROXY_CONFIG_ERROR_KEY, error, "its type is missing");
+    return yaml_fail (reader, key, name, CONFIG_ERROR_KEY, error, "its type is missing");
 
   param = stage_param_new (name);
   param->type = (StageParamType) type;
@@ -181,7 +179,7 @@ read_params (YamlReader *reader, YamlNode *node, StageFile *self, GError **error
   if (!node)
     return TRUE;
   if (!yaml_is_mapping (node))
-    return yaml_fail (reader, node, "parameters", PROXY_CONFIG_ERROR_VALUE, error,
+    return yaml_fail (reader, node, "parameters", CONFIG_ERROR_VALUE, error,
         "names with their types belong here");
   for (guint i = 0; yaml_pair (reader, node, i, &key, &value); i++) {
     if (!read_param (reader, key, value, self, error))
@@ -202,7 +200,7 @@ read_codec (YamlReader *reader, YamlNode *key, YamlNode *value, StageFile *self,
   YamlNode *item;
 
   if (!name || strlen (name) > 32 || stage_file_find_codec (self, name))
-    return yaml_fail (reader, key, "codecs", PROXY_CONFIG_ERROR_KEY, error,
+    return yaml_fail (reader, key, "codecs", CONFIG_ERROR_KEY, error,
         "a codec's name, like H264, belongs here once");
   codec = g_new0 (StageCodec, 1);
   codec->name = g_strdup (name);
@@ -214,12 +212,11 @@ read_codec (YamlReader *reader, YamlNode *key, YamlNode *value, StageFile *self,
     const gchar *text = yaml_text (reader, item);
 
     if (!text)
-      return yaml_fail (
-          reader, item, name, PROXY_CONFIG_ERROR_VALUE, error, "launch text belongs here");
+      return yaml_fail (reader, item, name, CONFIG_ERROR_VALUE, error, "launch text belongs here");
     g_ptr_array_add (codec->texts, g_strdup (text));
   }
   if (codec->texts->len == 0)
-    return yaml_fail (reader, value, name, PROXY_CONFIG_ERROR_VALUE, error,
+    return yaml_fail (reader, value, name, CONFIG_ERROR_VALUE, error,
         "launch text belongs here, or a list of such");
   return TRUE;
 }
@@ -232,7 +229,7 @@ read_codecs (YamlReader *reader, YamlNode *node, StageFile *self, GError **error
   if (!node)
     return TRUE;
   if (!yaml_is_mapping (node) || self->takes != STAGE_RTP)
-    return yaml_fail (reader, node, "codecs", PROXY_CONFIG_ERROR_VALUE, error,
+    return yaml_fail (reader, node, "codecs", CONFIG_ERROR_VALUE, error,
         "names with launch text belong here, of what takes rtp");
   for (guint i = 0; yaml_pair (reader, node, i, &key, &value); i++) {
     if (!read_codec (reader, key, value, self, error))
@@ -271,7 +268,7 @@ check_nested (YamlReader *reader, YamlNode *root, const StageFile *self, GError 
   }
   if (wrong)
     return yaml_fail_take (
-        reader, yaml_get (reader, root, key), key, PROXY_CONFIG_ERROR_VALUE, error, wrong);
+        reader, yaml_get (reader, root, key), key, CONFIG_ERROR_VALUE, error, wrong);
   return TRUE;
 }
 
@@ -293,7 +290,7 @@ check_whole (YamlReader *reader, YamlNode *root, const StageFile *self, GError *
   else if (self->takes == STAGE_RAW && self->gives == STAGE_RTP && !self->codec)
     wrong = "the codec of the rtp that it gives is missing";
   if (wrong)
-    return yaml_fail (reader, root, NULL, PROXY_CONFIG_ERROR_VALUE, error, wrong);
+    return yaml_fail (reader, root, NULL, CONFIG_ERROR_VALUE, error, wrong);
   return TRUE;
 }
 

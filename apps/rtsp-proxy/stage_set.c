@@ -3,7 +3,7 @@
 
 #include "stage_set.h"
 
-#include "proxy_config.h"
+#include "config_error.h"
 #include "stage_text.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ load_file (StageSet *self, const gchar *directory, const gchar *entry, GError **
   gsize len;
 
   if (!stage_text_is_name (name)) {
-    g_set_error (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_FILE,
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_FILE,
         "%s: a stage's name has a-z, 0-9 and - in it, a letter first", path);
   } else if (g_hash_table_contains (self->files, name)) {
     g_free (name);
@@ -108,7 +108,7 @@ stage_set_load_usual (const gchar *own, GError **error)
   g_ptr_array_add (directories, NULL);
 
   if (own && !g_file_test (own, G_FILE_TEST_IS_DIR))
-    g_set_error (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_FILE,
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_FILE,
         "there is no directory %s to read stages from", own);
   else
     self = stage_set_load ((const gchar *const *) directories->pdata, error);

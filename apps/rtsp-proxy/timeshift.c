@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "timeshift.h"
+#include "config_error.h"
 
 #include <math.h>
 #include <string.h>
@@ -73,7 +74,7 @@ timeshift_take_delay (const gchar *query, gchar **rest, gint64 *delay_ns, GError
   g_free (value);
   if (wrong) {
     g_clear_pointer (rest, g_free);
-    g_set_error_literal (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_VALUE, wrong);
+    g_set_error_literal (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, wrong);
   }
   return !wrong;
 }

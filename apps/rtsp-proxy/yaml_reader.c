@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "yaml_reader.h"
 
-#include "proxy_config.h"
+#include "config_error.h"
 
 #include <string.h>
 
@@ -67,7 +67,7 @@ add_mistake (YamlReader *self, yaml_mark_t mark, gint code, GError **error, gcha
     g_free ((*error)->message);
     (*error)->message = tell_mistakes (self);
   } else {
-    g_set_error_literal (error, PROXY_CONFIG_ERROR, code, text);
+    g_set_error_literal (error, CONFIG_ERROR, code, text);
   }
   return FALSE;
 }
@@ -179,7 +179,7 @@ yaml_reader_new (const gchar *name, const gchar *text, gsize len, GError **error
   g_array_set_clear_func (self->mistakes, clear_mistake);
   wrong = look_through (text, len, &mark);
   if (wrong) {
-    fail_at (self, mark, NULL, PROXY_CONFIG_ERROR_YAML, error, wrong);
+    fail_at (self, mark, NULL, CONFIG_ERROR_YAML, error, wrong);
     reader_free (self);
     return NULL;
   }
@@ -189,7 +189,7 @@ yaml_reader_new (const gchar *name, const gchar *text, gsize len, GError **error
   if (!ok && parser.error == YAML_READER_ERROR)
     parser.problem_mark = mark_of (text, MIN (len, parser.problem_offset));
   if (!ok)
-    fail_at (self, parser.problem_mark, NULL, PROXY_CONFIG_ERROR_YAML, error,
+    fail_at (self, parser.problem_mark, NULL, CONFIG_ERROR_YAML, error,
         parser.problem ? parser.problem : "not YAML");
   yaml_parser_delete (&parser);
   if (ok)
@@ -207,7 +207,7 @@ yaml_reader_open (const gchar *file, GError **error)
   gsize len = 0;
 
   if (!g_file_get_contents (file, &text, &len, &read_error)) {
-    g_set_error_literal (error, PROXY_CONFIG_ERROR, PROXY_CONFIG_ERROR_FILE, read_error->message);
+    g_set_error_literal (error, CONFIG_ERROR, CONFIG_ERROR_FILE, read_error->message);
     g_error_free (read_error);
     return NULL;
   }
@@ -345,14 +345,14 @@ check_key (YamlReader *self, const YamlNode *node, YamlNode *key, const YamlNode
   const gchar *text = yaml_text (self, key);
 
   if (!text)
-    return yaml_fail (self, key, name, PROXY_CONFIG_ERROR_KEY, error, "a key is missing here");
+    return yaml_fail (self, key, name, CONFIG_ERROR_KEY, error, "a key is missing here");
   if (strlen (text) > 64 || !g_strv_contains (keys, text))
-    return yaml_fail_take (self, key, name, PROXY_CONFIG_ERROR_KEY, error,
+    return yaml_fail_take (self, key, name, CONFIG_ERROR_KEY, error,
         g_strdup_printf ("unknown key \"%.64s\"; the nearest known one is \"%s\"", text,
             strlen (text) > 64 ? keys[0] : nearest (text, keys)));
   if (yaml_get (self, node, text) != value)
-    return yaml_fail_take (self, key, name, PROXY_CONFIG_ERROR_KEY, error,
-        g_strdup_printf ("\"%s\" is there twice", text));
+    return yaml_fail_take (
+        self, key, name, CONFIG_ERROR_KEY, error, g_strdup_printf ("\"%s\" is there twice", text));
   return TRUE;
 }
 
@@ -365,7 +365,7 @@ yaml_check_keys (YamlReader *self, const YamlNode *node, const gchar *name,
 
   if (!yaml_is_mapping (node))
     return yaml_fail (
-        self, node, name, PROXY_CONFIG_ERROR_VALUE, error, "\"key: value\" lines belong here");
+        self, node, name, CONFIG_ERROR_VALUE, error, "\"key: value\" lines belong here");
   for (guint i = 0; yaml_pair (self, node, i, &key, &value); i++)
     ok = check_key (self, node, key, value, name, keys, error) && ok;
   return ok;
