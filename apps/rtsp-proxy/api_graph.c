@@ -32,10 +32,20 @@ write_node (JsonBuilder *builder, const GraphNode *node)
   json_builder_end_object (builder);
 }
 
+static GPtrArray *
+dup_nodes (Server *server)
+{
+  GPtrArray *mounts = server_dup_mounts (server);
+  GPtrArray *nodes = graph_view_new (server_get_graph (server), mounts);
+
+  g_ptr_array_unref (mounts);
+  return nodes;
+}
+
 void
 api_get_graph (ApiRequest *request)
 {
-  GPtrArray *nodes = server_dup_graph (request->api->server);
+  GPtrArray *nodes = dup_nodes (request->api->server);
   JsonBuilder *builder = json_builder_new ();
 
   json_builder_begin_object (builder);
@@ -52,7 +62,7 @@ api_get_graph (ApiRequest *request)
 static gchar *
 dup_dot (Api *api)
 {
-  GPtrArray *nodes = server_dup_graph (api->server);
+  GPtrArray *nodes = dup_nodes (api->server);
   gchar *dot = graph_to_dot (nodes);
 
   g_ptr_array_unref (nodes);

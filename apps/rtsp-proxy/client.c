@@ -5,7 +5,7 @@
 #include "address.h"
 #include "layer_choice.h"
 #include "log.h"
-#include "metrics.h"
+#include "totals.h"
 #include "timeshift.h"
 #include "title_media.h"
 #include "weir-rtsp.h"
@@ -695,7 +695,7 @@ reader_left (Reader *reader)
 
   adaptation_forget (reader);
   reader_sample_reports (reader, &last);
-  metrics_reader_left (reader_get_mount (reader), last.lost, last.reports);
+  totals_reader_left (reader_get_mount (reader), last.lost, last.reports);
   reader_unref (reader);
 }
 

@@ -8,16 +8,3 @@
 
 // To be freed. Main thread.
 gchar *metrics_dup_text (Server *server);
-
-// A sink serves readers of a mount: what it has counted outlives it. Any thread.
-void metrics_watch_sink (const gchar *mount, GstElement *sink);
-
-// A reader has left: what it reported is kept. Any thread.
-void metrics_reader_left (const gchar *mount, guint64 lost, guint64 reports);
-
-// Takes leave of sinks that are no longer used and of mounts that are gone; to be called now and
-// then. Main thread.
-void metrics_collect (Server *server);
-
-// For the end.
-void metrics_clear (void);

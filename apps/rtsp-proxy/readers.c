@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "readers.h"
 
-#include "metrics.h"
+#include "totals.h"
 #include "weir-rtsp.h"
 
 typedef struct {
@@ -73,7 +73,7 @@ add_track (Reader *self, GstRTSPStreamTransport *transport)
   track->port = t->client_port.min;
   track->video = is_video (gst_rtsp_stream_transport_get_stream (transport));
   g_ptr_array_add (self->tracks, track);
-  metrics_watch_sink (self->mount, sink);
+  totals_watch_sink (self->mount, sink);
   gst_object_unref (sink);
 }
 

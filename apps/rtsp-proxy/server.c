@@ -5,9 +5,8 @@
 #include "address.h"
 #include "client.h"
 #include "graph.h"
-#include "graph_view.h"
 #include "log.h"
-#include "metrics.h"
+#include "totals.h"
 #include "mount_loop.h"
 #include "upstream.h"
 #include "weir-rtsp.h"
@@ -317,14 +316,10 @@ close_any (GstRTSPServer *server, GstRTSPClient *client, gpointer data)
   return GST_RTSP_FILTER_KEEP;
 }
 
-GPtrArray *
-server_dup_graph (Server *self)
+Graph *
+server_get_graph (Server *self)
 {
-  GPtrArray *mounts = server_dup_mounts (self);
-  GPtrArray *view = graph_view_new (self->graph, mounts);
-
-  g_ptr_array_unref (mounts);
-  return view;
+  return self->graph;
 }
 
 StageSet *
@@ -351,12 +346,22 @@ cleanup_client (GstRTSPServer *server, GstRTSPClient *client, gpointer unused)
 }
 
 static gboolean
+is_served (const gchar *path, gpointer data)
+{
+  Mount *mount = server_get_mount (data, path);
+  gboolean served = mount != NULL;
+
+  g_clear_pointer (&mount, mount_unref);
+  return served;
+}
+
+static gboolean
 cleanup_sessions (gpointer data)
 {
   GstRTSPServer *listener = GST_RTSP_SERVER (((Server *) data)->listener);
 
   g_list_free_full (gst_rtsp_server_client_filter (listener, cleanup_client, NULL), g_object_unref);
-  metrics_collect (data);
+  totals_collect (is_served, data);
   return G_SOURCE_CONTINUE;
 }
 
@@ -611,7 +616,7 @@ server_free (Server *self)
   g_clear_object (&self->context.points);
   g_clear_pointer (&self->graph, graph_free);
   g_clear_pointer (&self->stages, stage_set_unref);
-  metrics_clear ();
+  totals_clear ();
   g_mutex_clear (&self->lock);
   g_free (self->address);
   g_free (self);

@@ -41,9 +41,8 @@ GPtrArray *server_dup_readers (Server *self);
 // Closes the connection of a reader. FALSE: there is none with this id.
 gboolean server_close_reader (Server *self, guint64 id, const gchar *reason);
 
-// What runs (GraphNode), each node after those that it takes from; to be freed with
-// g_ptr_array_unref().
-GPtrArray *server_dup_graph (Server *self);
+// What runs. Valid as long as the server. Main thread.
+Graph *server_get_graph (Server *self);
 
 // Those that its mounts may have. Main thread.
 StageSet *server_get_stages (Server *self);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "drops.h"
 #include "metrics.h"
+#include "totals.h"
 
 #include <string.h>
 
@@ -25,7 +26,7 @@ static gboolean in_time;
 static gpointer
 watch (gpointer sink)
 {
-  metrics_watch_sink ("/cam", sink);
+  totals_watch_sink ("/cam", sink);
   g_async_queue_push (watched, sink);
   return NULL;
 }
@@ -99,7 +100,7 @@ a_reader_does_not_wait_for_the_metrics (void)
   gchar *text;
 
   gst_element_set_state (sink, GST_STATE_READY);
-  metrics_watch_sink ("/cam", sink);
+  totals_watch_sink ("/cam", sink);
   text = metrics_dup_text (server);
   g_assert_true (in_time);
   g_free (text);
@@ -109,6 +110,12 @@ a_reader_does_not_wait_for_the_metrics (void)
   server_free (server);
 }
 
+static gboolean
+always (const gchar *mount, gpointer unused)
+{
+  return TRUE;
+}
+
 // Whatever reasons there come to be.
 static void
 each_reason_is_told_once (void)
@@ -116,7 +123,7 @@ each_reason_is_told_once (void)
   Server *server = server_with_mount ();
   GstElement *sink = gst_object_ref_sink (g_object_new (fake_sink_get_type (), NULL));
 
-  metrics_watch_sink ("/cam", sink);
+  totals_watch_sink ("/cam", sink);
   for (guint round = 0; round < 2; round++) { // the second time it is gone, and counts still
     gchar *text = metrics_dup_text (server);
 
@@ -130,7 +137,7 @@ each_reason_is_told_once (void)
     }
     g_assert_nonnull (strstr (text, "weir_due_packets_total{mount=\"/cam\"} 1000\n"));
     g_free (text);
-    metrics_collect (server);
+    totals_collect (always, NULL);
   }
   gst_object_unref (sink);
   g_assert_true (server_stop (server, 4000));
