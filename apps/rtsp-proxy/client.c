@@ -5,6 +5,7 @@
 #include "address.h"
 #include "layer_choice.h"
 #include "log.h"
+#include "reader_choice.h"
 #include "totals.h"
 #include "timeshift.h"
 #include "title_media.h"
@@ -289,7 +290,7 @@ find_presentation (Client *self, GstRTSPContext *ctx, GstRTSPStatusCode *status)
   use (self, presentation_ref (presentation), NULL);
   choose_layers (self, ctx, layers);
   // Players ask for the tracks by URLs that may have lost it.
-  delay_ns = timeshift_get_delay (ctx->uri);
+  delay_ns = reader_choice_get_delay (ctx->uri);
   if (ctx->method == GST_RTSP_DESCRIBE || delay_ns >= 0)
     self->delay_ns = delay_ns;
   return presentation;

@@ -2,7 +2,6 @@
 #include "mount.h"
 
 #include "choice.h"
-#include "media.h"
 #include "reader_choice.h"
 
 #include <string.h>
@@ -52,14 +51,14 @@ add (Mount *self, const gchar *path, const gchar *query, GPtrArray *stages, guin
       context->graph, path, query, self->config, stages, instance, &callbacks, self);
 
   g_hash_table_insert (self->presentations, g_strdup (path), new);
-  gst_rtsp_mount_points_add_factory (context->points, path, media_factory_new (new));
+  context->outlet->publish (new, context->data);
   return new;
 }
 
 static void
 remove_path (Mount *self, const gchar *path)
 {
-  gst_rtsp_mount_points_remove_factory (self->context->points, path);
+  self->context->outlet->withdraw (path, self->context->data);
 }
 
 static void
@@ -67,25 +66,23 @@ close_readers (Presentation *presentation, const gchar *reason, gpointer data)
 {
   Mount *self = data;
 
-  self->context->close_readers (presentation, reason, self->context->data);
+  self->context->outlet->close_readers (presentation, reason, self->context->data);
 }
 
 static void
 open_media (Presentation *presentation, gpointer data)
 {
   Mount *self = data;
-  GstRTSPMediaFactory *factory = gst_rtsp_mount_points_match (
-      self->context->points, presentation_get_path (presentation), NULL);
 
-  if (factory)
-    media_factory_open (factory);
-  g_clear_object (&factory);
+  self->context->outlet->open (presentation, self->context->data);
 }
 
 static void
 configure_media (Presentation *presentation, GstRTSPMedia *media, gpointer data)
 {
-  media_configure (media, presentation);
+  Mount *self = data;
+
+  self->context->outlet->configure (presentation, media, self->context->data);
 }
 
 // One that a URL has asked for goes when nobody asks for it any more.

@@ -11,16 +11,24 @@
 
 typedef struct _Mount Mount;
 
-// Closes the readers of a presentation.
-typedef void (*MountCloseReadersFunc) (
-    Presentation *presentation, const gchar *reason, gpointer data);
+// How presentations are served. Any thread may call what does not say otherwise; a mount's lock may
+// be held.
+typedef struct {
+  // It can be asked for under its path, from now on or no longer.
+  void (*publish) (Presentation *presentation, gpointer data);
+  void (*withdraw) (const gchar *path, gpointer data);
+  // See PresentationCallbacks. Main thread.
+  void (*open) (Presentation *presentation, gpointer data);
+  void (*configure) (Presentation *presentation, GstRTSPMedia *media, gpointer data);
+  void (*close_readers) (Presentation *presentation, const gchar *reason, gpointer data);
+} MountOutlet;
 
 // What mounts of one server share.
 typedef struct {
   Graph *graph;
-  GstRTSPMountPoints *points;
-  MountCloseReadersFunc close_readers;
-  gpointer data;
+  GstRTSPMountPoints *points; // of titles
+  const MountOutlet *outlet;
+  gpointer data; // the outlet's
 } MountContext;
 
 // `context` must outlive its running. NULL and an error if its stages can't be.

@@ -3,6 +3,8 @@
 
 // What of a URL's query is for the one reader who asks, and chooses no presentation.
 
+#include <gst/rtsp/rtsp.h>
+
 #include "mount_config.h"
 
 typedef struct {
@@ -14,3 +16,6 @@ typedef struct {
 // for what is wrong, or what the mount does not offer.
 gboolean reader_choice_cut (const MountConfig *config, const gchar *query, gchar **rest,
     ReaderChoice *choice, GError **error);
+
+// The delay of a URL, or -1.
+gint64 reader_choice_get_delay (const GstRTSPUrl *url);

@@ -4,6 +4,7 @@
 #include "adaptation.h"
 #include "address.h"
 #include "client.h"
+#include "media.h"
 #include "graph.h"
 #include "log.h"
 #include "totals.h"
@@ -235,6 +236,43 @@ close_readers (Presentation *presentation, const gchar *reason, gpointer data)
 
   g_list_free_full (none, g_object_unref);
 }
+
+static void
+publish (Presentation *presentation, gpointer data)
+{
+  Server *self = data;
+
+  gst_rtsp_mount_points_add_factory (
+      self->context.points, presentation_get_path (presentation), media_factory_new (presentation));
+}
+
+static void
+withdraw (const gchar *path, gpointer data)
+{
+  Server *self = data;
+
+  gst_rtsp_mount_points_remove_factory (self->context.points, path);
+}
+
+static void
+open_media (Presentation *presentation, gpointer data)
+{
+  Server *self = data;
+  GstRTSPMediaFactory *factory = gst_rtsp_mount_points_match (
+      self->context.points, presentation_get_path (presentation), NULL);
+
+  if (factory)
+    media_factory_open (factory);
+  g_clear_object (&factory);
+}
+
+static void
+configure_media (Presentation *presentation, GstRTSPMedia *media, gpointer data)
+{
+  media_configure (media, presentation);
+}
+
+static const MountOutlet outlet = { publish, withdraw, open_media, configure_media, close_readers };
 
 static GstRTSPFilterResult
 take_client (GstRTSPServer *server, GstRTSPClient *client, gpointer unused)
@@ -494,7 +532,7 @@ server_new (ProxyConfig *config, GError **error)
 
   self->graph = graph_new ();
   self->stages = stage_set_ref (config->set);
-  self->context = (MountContext) { self->graph, points_new (self), close_readers, self };
+  self->context = (MountContext) { self->graph, points_new (self), &outlet, self };
   gst_rtsp_server_set_mount_points (listener, self->context.points);
   for (guint i = 0; i < config->mounts->len; i++) {
     if (!add_mount (self, g_ptr_array_index (config->mounts, i), error)) {

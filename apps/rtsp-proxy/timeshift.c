@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "timeshift.h"
-#include "config_error.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "address.h"
 #include "log.h"
-#include "proxy_config.h"
 #include "weir-rtsp.h"
 
 // What a window holds beyond the longest delay: the distance of keyframes, and the second that the
@@ -17,7 +15,6 @@
 #define PACKETS_MAX (1 << 24) // fanoutsink's
 #define OLDEST G_MAXUINT64
 #define GRANTS_MAX 4
-#define DELAY_MAX ((gint64) (86400 * GST_SECOND))
 #define SECONDS_MAX 1e9            // of a Range
 #define NEAR ((gint64) GST_SECOND) // by which the join point before a place may differ from it
 
@@ -32,67 +29,6 @@ typedef struct {
 } Shift;
 
 // ---- what is asked for ----
-
-// Longer than what can be asked for elsewhere, but a time: as far back as there is something.
-static gboolean
-is_longer (const gchar *value)
-{
-  gsize n = strspn (value, "0123456789");
-  static const gchar *const units[] = { "", "s", "m", "h", NULL };
-
-  return n > 0 && g_strv_contains (units, value + n);
-}
-
-// As the configuration has it; of a number alone the unit is seconds.
-static gboolean
-parse_delay (const gchar *value, guint *ms)
-{
-  gboolean bare = *value && g_ascii_isdigit (value[strlen (value) - 1]);
-  gchar *text = g_strconcat (value, bare ? "s" : "", NULL);
-  gboolean ok = schema_parse_duration (text, ms);
-
-  g_free (text);
-  return ok;
-}
-
-gboolean
-timeshift_take_delay (const gchar *query, gchar **rest, gint64 *delay_ns, GError **error)
-{
-  const gchar *wrong = NULL;
-  gchar *value;
-  guint n = address_cut_param (query, "delay", &value, rest), ms;
-
-  *delay_ns = -1;
-  if (value && parse_delay (value, &ms))
-    *delay_ns = (gint64) ms * (gint64) GST_MSECOND;
-  else if (value && is_longer (value))
-    *delay_ns = DELAY_MAX;
-  else if (value)
-    wrong = "delay is not a time like 30, 30s or 2m";
-  if (!wrong && n > 1)
-    wrong = "delay is there twice";
-  g_free (value);
-  if (wrong) {
-    g_clear_pointer (rest, g_free);
-    g_set_error_literal (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, wrong);
-  }
-  return !wrong;
-}
-
-gint64
-timeshift_get_delay (const GstRTSPUrl *url)
-{
-  gint64 delay_ns = -1;
-  Address address;
-  gchar *rest = NULL;
-
-  address_parse (&address, url);
-  if (address.query && !timeshift_take_delay (address.query, &rest, &delay_ns, NULL))
-    delay_ns = -1;
-  g_free (rest);
-  address_clear (&address);
-  return delay_ns;
-}
 
 static gint64
 now_ns (void)

@@ -15,13 +15,6 @@
 #include "mount_config.h"
 #include "readers.h"
 
-// A query without its delay=30; NULL if nothing is left. `delay_ns` is -1 where there is none.
-// FALSE and an error if the delay is not a time.
-gboolean timeshift_take_delay (const gchar *query, gchar **rest, gint64 *delay_ns, GError **error);
-
-// The delay of a URL, or -1.
-gint64 timeshift_get_delay (const GstRTSPUrl *url);
-
 // Before the library sees a PLAY or a PAUSE. `delay_ns`: what the reader's URL asks for, or -1;
 // `name`: the reader's, for the log; `reader`: what is counted of it, NULL before its first PLAY.
 GstRTSPStatusCode timeshift_play (
