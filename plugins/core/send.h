@@ -26,8 +26,8 @@
 #include <sys/uio.h>
 
 #include "address.h"
+#include "burst.h"
 #include "drops.h"
-#include "window.h"
 
 typedef enum {
   WEIR_GSO_AUTO, // segmented sends; after one failed, none for a while
@@ -40,19 +40,6 @@ typedef struct {
   ssize_t (*sendmsg) (int fd, const struct msghdr *msg, int flags);
   int (*sendmmsg) (int fd, struct mmsghdr *msgs, unsigned n, int flags);
 } WeirSendOps;
-
-// Packets back to back. Packet i is the bytes from offset[i] to offset[i + 1].
-typedef struct {
-  const uint8_t *data;
-  size_t n;
-  uint32_t offset[WEIR_STAGE_PACKETS + 1];
-} WeirBurst;
-
-static inline size_t
-weir_burst_len (const WeirBurst *burst, size_t i)
-{
-  return burst->offset[i + 1] - burst->offset[i];
-}
 
 typedef struct {
   uint64_t packets; // sent

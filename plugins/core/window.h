@@ -19,12 +19,11 @@
 #include <stdint.h>
 
 #include "blocks.h"
+#include "burst.h"
 #include "layers.h"
 
-#define WEIR_PACKET_MAX 65507 // the largest UDP payload over IPv4
 #define WEIR_WINDOW_BYTES_MIN WEIR_BLOCK_BYTES
 #define WEIR_WINDOW_LIMIT_MIN ((size_t) 8 << 20) // that a window has where a disk is full
-#define WEIR_STAGE_PACKETS 64                    // the most that are published at once
 #define WEIR_NO_POSITION INT64_MAX
 
 typedef enum {
