@@ -561,12 +561,41 @@ node_new_pull (MountConfig *config)
   return self;
 }
 
+static gchar *
+publish_input (gpointer node, guint track)
+{
+  return node_publish (node, track);
+}
+
+static void
+unpublish_input (gpointer node, guint track)
+{
+  node_unpublish (node, track);
+}
+
+static void
+release_input (gpointer node)
+{
+  node_unref (node);
+}
+
+// What gives raw frames has no sender reports: those of what it was made of hold for it.
+static Node *
+find_clock (Node *node)
+{
+  while (node->stage && stage_get_file (node->stage)->gives == STAGE_RAW)
+    node = node->input;
+  return node;
+}
+
 static GstElement *
 make_stage (const PullContext *context, GError **error)
 {
   Node *self = ((Inlet *) context->data)->node;
+  StageInput input = { self->input->relay, find_clock (self->input)->relay, publish_input,
+    unpublish_input, node_ref (self->input), release_input };
 
-  return stage_run_new (self->input, self->stage, self->id, context, error);
+  return stage_run_new (&input, self->stage, self->id, context, error);
 }
 
 Node *

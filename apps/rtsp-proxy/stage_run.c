@@ -23,7 +23,7 @@ typedef struct {
 
 struct _StageRun {
   const PullContext *context;
-  Node *input; // main thread only
+  StageInput input; // its functions on the main thread only
   Relay *from;
   Relay *clock; // the last before that gives packets, which reports are about; it has the same time
   gint64 start; // of the input's time
@@ -45,9 +45,9 @@ let_input_go (gpointer data)
 
   for (guint i = 0; i < self->n_tracks; i++) {
     if (self->worked_on & 1u << i)
-      node_unpublish (self->input, i);
+      self->input.unpublish (self->input.data, i);
   }
-  node_unref (self->input);
+  self->input.release (self->input.data);
   g_free (self);
   return G_SOURCE_REMOVE;
 }
@@ -234,7 +234,7 @@ append_track (StageRun *self, GString *text, Stage *stage, guint id, guint i, GE
 
   if (!middle)
     return FALSE;
-  in = node_publish (self->input, i);
+  in = self->input.publish (self->input.data, i);
   self->worked_on |= 1u << i;
   g_string_append_printf (text, "intervalcachesrc channel=%s start=%s ! %s ! ", in,
       takes_raw ? "live" : "join-point", middle);
@@ -305,16 +305,9 @@ read_tracks (StageRun *self)
   }
 }
 
-static Node *
-find_clock (Node *node)
-{
-  while (node_get_stage (node) && stage_get_file (node_get_stage (node))->gives == STAGE_RAW)
-    node = node_get_input (node);
-  return node;
-}
-
 GstElement *
-stage_run_new (Node *input, Stage *stage, guint id, const PullContext *context, GError **error)
+stage_run_new (
+    const StageInput *input, Stage *stage, guint id, const PullContext *context, GError **error)
 {
   StageRun *self = g_new0 (StageRun, 1);
   gboolean raw = stage_get_file (stage)->gives == STAGE_RAW;
@@ -322,9 +315,9 @@ stage_run_new (Node *input, Stage *stage, guint id, const PullContext *context, 
   gchar *text;
 
   self->context = context;
-  self->input = node_ref (input);
-  self->from = relay_ref (node_get_relay (input));
-  self->clock = relay_ref (node_get_relay (find_clock (input)));
+  self->input = *input;
+  self->from = relay_ref (input->relay);
+  self->clock = relay_ref (input->clock);
   self->start = relay_get_time (self->from);
   self->payloads = stage_get_file (stage)->takes == STAGE_RAW || stage_get_file (stage)->codec;
   self->n_tracks = relay_n_tracks (self->from);
