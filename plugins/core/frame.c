@@ -2,7 +2,7 @@
 #include "frame.h"
 
 #include "bits.h"
-#include "layercodecs.h"
+#include "layers_private.h"
 #include "startcode.h"
 
 #include <errno.h>

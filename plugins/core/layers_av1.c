@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "bytes.h"
-#include "layercodecs.h"
+#include "layers_private.h"
 #include "leb128.h"
 
 // The aggregation header: Z, Y, W (two bits), N.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "h264.h"
-#include "layercodecs.h"
+#include "layers_private.h"
 
 uint8_t
 weir_h264_temporal_from_nri (WeirLayers *self, uint8_t nri)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "bytes.h"
-#include "layercodecs.h"
+#include "layers_private.h"
 
 enum {
   NON_REFERENCE_MAX = 14, // even types up to here: no picture of the same layer needs them

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "bytes.h"
-#include "layercodecs.h"
+#include "layers_private.h"
 
 enum { PICTURE_I = 1, PICTURE_B = 3 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "bytes.h"
-#include "layercodecs.h"
+#include "layers_private.h"
 
 // The fields of the extension byte, RFC 7741, section 4.2.
 enum { PICTURE_ID = 0x80, TL0PICIDX = 0x40, TID = 0x20, KEYIDX = 0x10 };

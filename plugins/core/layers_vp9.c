@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "bytes.h"
-#include "layercodecs.h"
+#include "layers_private.h"
 
 // The bits of the first byte, RFC 9628, section 4.2.
 enum { I = 0x80, P = 0x40, L = 0x20, F = 0x10, B = 0x08 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "project.h"
 
-#include "layercodecs.h"
+#include "layers_private.h"
 
 #include <string.h>
 

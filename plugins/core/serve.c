@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fanout_private.h"
-#include "layercodecs.h"
+#include "layers_private.h"
 #include "rtp.h"
 
 #define MS 1000000LL
