@@ -5,7 +5,7 @@
 
 #include <gio/gio.h>
 
-#include "core/address.h"
+#include "core/net/address.h"
 
 // FALSE for what is neither IPv4 nor IPv6, or has no port; see weir_address_normalise().
 static inline gboolean

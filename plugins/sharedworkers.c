@@ -3,7 +3,7 @@
 
 #include <glib.h>
 
-#include "core/fanout.h"
+#include "core/fanout/fanout.h"
 
 static gpointer
 make_workers (gpointer unused)

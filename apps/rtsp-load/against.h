@@ -7,7 +7,7 @@
 
 #include <glib.h>
 
-#include "histogram.h"
+#include "run/histogram.h"
 
 typedef struct Against Against;
 

@@ -3,7 +3,7 @@
 
 #include "reader_io.h"
 
-#include "bytes.h"
+#include "bits/bytes.h"
 #include "load.h"
 #include "rtsp_text.h"
 

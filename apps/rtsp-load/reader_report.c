@@ -5,7 +5,7 @@
 
 #include "load.h"
 #include "reader_io.h"
-#include "rtcp_write.h"
+#include "rtp/rtcp_write.h"
 
 #define REPORT_NS (5 * INT64_C (1000000000))
 

@@ -5,7 +5,7 @@
 
 #include <glib.h>
 
-#include "histogram.h"
+#include "run/histogram.h"
 
 // One point of the time line.
 typedef struct {

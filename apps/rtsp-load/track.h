@@ -6,10 +6,10 @@
 #include <glib.h>
 #include <sys/socket.h>
 
-#include "layers.h"
+#include "codec/layers.h"
 #include "results.h"
-#include "rtcp.h"
-#include "rtp_stats.h"
+#include "rtp/rtcp.h"
+#include "rtp/rtp_stats.h"
 
 typedef struct Reader Reader;
 typedef struct Track Track;

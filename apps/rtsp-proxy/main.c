@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config.h"
 
-#include "api.h"
-#include "log.h"
-#include "options.h"
-#include "reload.h"
-#include "server.h"
+#include "base/log.h"
+#include "cli/options.h"
+#include "control/api.h"
+#include "control/reload.h"
+#include "outlets/rtsp/server.h"
 
 #include <glib-unix.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 
 #include <gst/gst.h>
 
-#include "core/cacheindex.h"
+#include "core/window/cacheindex.h"
 #include "spill.h"
 
 G_BEGIN_DECLS

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "joins.h"
 
-#include "core/rtp.h"
+#include "core/rtp/rtp.h"
 #include "layers/layercaps.h"
 
 void

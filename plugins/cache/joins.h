@@ -6,8 +6,8 @@
 
 #include <gst/gst.h>
 
-#include "core/cacheindex.h"
-#include "core/layers.h"
+#include "core/codec/layers.h"
+#include "core/window/cacheindex.h"
 
 typedef struct {
   gboolean read_rtp;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "spill.h"
 
-#include "core/blocks.h"
+#include "core/window/blocks.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -14,7 +14,7 @@
 
 #include <gst/gst.h>
 
-#include "core/policy.h"
+#include "core/window/policy.h"
 
 G_BEGIN_DECLS
 

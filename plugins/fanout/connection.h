@@ -23,7 +23,7 @@
 
 #include <gio/gio.h>
 
-#include "core/conn.h"
+#include "core/net/conn.h"
 
 G_BEGIN_DECLS
 

@@ -7,7 +7,7 @@
 #include <gst/base/gstbasesink.h>
 
 #include "connection.h"
-#include "core/fanout.h"
+#include "core/fanout/fanout.h"
 #include "fanoutsink.h"
 #include "udpsockets.h"
 

@@ -30,7 +30,7 @@
 
 #include "rtprelaypay.h"
 
-#include "core/rtp.h"
+#include "core/rtp/rtp.h"
 #include "elementname.h"
 
 #include <gst/rtp/rtp.h>

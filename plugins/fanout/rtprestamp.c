@@ -30,7 +30,7 @@
 
 #include "rtprestamp.h"
 
-#include "core/restamp.h"
+#include "core/rtp/restamp.h"
 #include "elementname.h"
 
 GST_DEBUG_CATEGORY_STATIC (rtprestamp_debug);

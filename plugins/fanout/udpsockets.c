@@ -6,7 +6,7 @@
 
 #include <gst/net/net.h>
 
-#include "core/pacingrate.h"
+#include "core/net/pacingrate.h"
 
 // What a sink's send buffer has at least where nobody says another size: all its readers share it,
 // and with the system's default of 208 KB a fast line would be empty before it is filled again.

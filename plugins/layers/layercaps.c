@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "layercaps.h"
 
-#include "core/bytes.h"
+#include "core/bits/bytes.h"
 
 #include <gst/pbutils/pbutils.h>
 

@@ -6,7 +6,7 @@
 
 #include <gst/gst.h>
 
-#include "core/layers.h"
+#include "core/codec/layers.h"
 
 G_BEGIN_DECLS
 

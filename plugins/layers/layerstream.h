@@ -6,11 +6,11 @@
 
 #include <gst/gst.h>
 
-#include "core/au.h"
-#include "core/frame.h"
-#include "core/project.h"
-#include "core/rates.h"
-#include "core/svc.h"
+#include "core/svc/au.h"
+#include "core/svc/frame.h"
+#include "core/svc/project.h"
+#include "core/svc/rates.h"
+#include "core/svc/svc.h"
 
 typedef enum { LAYER_MODE_FILTER, LAYER_MODE_TAG } LayerMode;
 

@@ -23,7 +23,7 @@
 
 #include "svcdec.h"
 
-#include "core/project.h"
+#include "core/svc/project.h"
 #include "elementname.h"
 
 #include <string.h>

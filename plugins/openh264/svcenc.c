@@ -35,9 +35,9 @@
 
 #include "svcenc.h"
 
-#include "core/frame.h"
-#include "core/paramids.h"
-#include "core/sps.h"
+#include "core/codec/paramids.h"
+#include "core/codec/sps.h"
+#include "core/svc/frame.h"
 #include "elementname.h"
 
 #include <string.h>

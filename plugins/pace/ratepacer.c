@@ -44,8 +44,8 @@
 
 #include <gst/base/gstqueuearray.h>
 
-#include "core/pacer.h"
-#include "core/rtp.h"
+#include "core/pace/pacer.h"
+#include "core/rtp/rtp.h"
 #include "elementname.h"
 #include "enumtype.h"
 #include "sharedworkers.h"

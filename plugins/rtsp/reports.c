@@ -20,7 +20,7 @@
 
 #include "gioaddress.h"
 #include "life.h"
-#include "rtcp_read.h"
+#include "rtp/rtcp_read.h"
 #include "weir-rtsp.h"
 
 typedef struct _Reader Reader;

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fanout.h"
+#include "fanout/fanout.h"
 
 #define MS INT64_C (1000000)
 #define S (1000 * MS)

@@ -8,7 +8,7 @@
 #include <gst/gst.h>
 
 #include "avc.h"
-#include "project.h"
+#include "svc/project.h"
 
 #define RUNS 20
 

@@ -9,7 +9,7 @@
 
 #include <gst/gst.h>
 
-#include "histogram.h"
+#include "run/histogram.h"
 
 #define FRAME (40 * GST_MSECOND)
 #define PACKETS 4 // a frame

@@ -12,8 +12,8 @@
 // default is loopback sockets that nobody reads: once their buffers are full the kernel drops at
 // the receiver, so every way pays the same for delivery.
 
-#include "fanout_private.h"
-#include "rtp.h"
+#include "fanout/fanout_private.h"
+#include "rtp/rtp.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

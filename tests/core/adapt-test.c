@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Controllers of what readers get: tables of single reports, and lines imitated in steps of 100 ms,
 // shared by one reader or many.
-#include "adapt.h"
+#include "svc/adapt.h"
 
 #include "packets.h"
 #include "tap.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "cacheindex.h"
+#include "window/cacheindex.h"
 
 #include "tap.h"
 

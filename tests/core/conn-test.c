@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "conn.h"
+#include "net/conn.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>

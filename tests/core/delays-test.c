@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Readers at places of their own in one window: when they get what, and with which numbers.
-#include "fanout.h"
+#include "fanout/fanout.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Readers of different layers of one stream: each has to get every unit of its layers, as in the
 // file, in whole pictures that a decoder of SVC has the references for, and no gap in its numbers.
-#include "fanout.h"
+#include "fanout/fanout.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "avc.h"
 #include "packets.h"
-#include "rtp.h"
+#include "rtp/rtp.h"
 #include "tap.h"
 
 #define MS INT64_C (1000000)

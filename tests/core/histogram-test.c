@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "histogram.h"
+#include "run/histogram.h"
 
 #include "tap.h"
 

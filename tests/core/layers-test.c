@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "layers.h"
+#include "codec/layers.h"
 
-#include "dependency.h"
+#include "codec/dependency.h"
 
 #include "tap.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "pacer.h"
+#include "pace/pacer.h"
 
 #include "tap.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "policy.h"
+#include "window/policy.h"
 
 #include "tap.h"
 

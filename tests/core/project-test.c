@@ -2,7 +2,7 @@
 // Projects a real scalable stream, as RTP, onto each of its layer sets, and compares what comes out
 // with what a plain reading of the file says must come out.
 
-#include "project.h"
+#include "svc/project.h"
 
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "restamp.h"
+#include "rtp/restamp.h"
 
 #include <stdlib.h>
 

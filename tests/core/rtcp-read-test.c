@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "rtcp_read.h"
+#include "rtp/rtcp_read.h"
 
 #include <errno.h>
 #include <stdlib.h>

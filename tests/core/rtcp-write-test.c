@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "rtcp_write.h"
+#include "rtp/rtcp_write.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "rtcp.h"
-#include "rtp.h"
+#include "rtp/rtcp.h"
+#include "rtp/rtp.h"
 #include "tap.h"
 
 static const WeirRtcpBlock block = {

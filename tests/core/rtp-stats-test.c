@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "rtp_stats.h"
+#include "rtp/rtp_stats.h"
 
 #include "tap.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "splice.h"
+#include "rtp/splice.h"
 
 #include <stdlib.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "window.h"
+#include "window/window.h"
 
 #include "packets.h"
 #include "tap.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "workers.h"
+#include "run/workers.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

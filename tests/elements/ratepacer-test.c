@@ -5,7 +5,7 @@
 #include <gst/gst.h>
 #include <string.h>
 
-#include "core/pacer.h"
+#include "core/pace/pacer.h"
 
 // Sanitizers have a malloc() of their own.
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

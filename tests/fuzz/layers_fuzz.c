@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "au.h"
-#include "bytes.h"
+#include "bits/bytes.h"
 #include "fuzz.h"
-#include "project.h"
+#include "svc/au.h"
+#include "svc/project.h"
 
 enum { MARKER = 1, LOST = 2, BEFORE = 4, NEXT = 8 };
 enum { MAX_PACKETS = 64, MAX_PAYLOAD = 4096 };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "rtcp_read.h"
+#include "rtp/rtcp_read.h"
 
 static void
 demand (bool condition)

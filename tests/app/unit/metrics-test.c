@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "drops.h"
-#include "metrics.h"
-#include "totals.h"
+#include "control/metrics.h"
+#include "net/drops.h"
+#include "readers/totals.h"
 
 #include <string.h>
 

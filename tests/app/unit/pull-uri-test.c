@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "pull_uri.h"
+#include "sources/pull_uri.h"
 
 static PullConfig
 good (const gchar *uri)

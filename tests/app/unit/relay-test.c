@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "feed.h"
-#include "relay.h"
-#include "relay_caps.h"
-#include "rtp.h"
+#include "relay/feed.h"
+#include "relay/relay.h"
+#include "relay/relay_caps.h"
+#include "rtp/rtp.h"
 
 #include <gst/app/gstappsink.h>
 #include <string.h>

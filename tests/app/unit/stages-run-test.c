@@ -2,9 +2,9 @@
 
 // What the stages' texts become, run on real media.
 
-#include "explain.h"
-#include "choice.h"
-#include "stage_elements.h"
+#include "cli/explain.h"
+#include "stages/choice.h"
+#include "stages/stage_elements.h"
 
 #include <glib/gstdio.h>
 #include <gst/gst.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "choice.h"
-#include "proxy_config.h"
-#include "stage_elements.h"
-#include "stage_text.h"
+#include "config/proxy_config.h"
+#include "stages/choice.h"
+#include "stages/stage_elements.h"
+#include "stages/stage_text.h"
 
 #include <glib/gstdio.h>
 #include <gst/gst.h>

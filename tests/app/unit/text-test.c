@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "backoff.h"
-#include "log.h"
+#include "base/backoff.h"
+#include "base/log.h"
 
 static void
 redacts (void)

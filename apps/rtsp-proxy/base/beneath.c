@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "base/beneath.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// The kernel says EAGAIN when something was renamed meanwhile.
+#define TRIES 16
+
+static int
+fail (int error)
+{
+  errno = error;
+  return -1;
+}
+
+static void
+close_quietly (int fd)
+{
+  int error = errno;
+
+  close (fd);
+  errno = error;
+}
+
+// A step of the way: `name` has no slash.
+static int
+step (int from, const char *name, size_t len)
+{
+  char part[NAME_MAX + 1];
+
+  if (len > NAME_MAX)
+    return fail (ENAMETOOLONG);
+  if (len == 0 || (len == 1 && name[0] == '.') || (len == 2 && name[0] == '.' && name[1] == '.'))
+    return fail (EXDEV);
+  memcpy (part, name, len);
+  part[len] = '\0';
+  return openat (from, part, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+}
+
+int
+beneath_walk (int folder, const char *path)
+{
+  int at = fcntl (folder, F_DUPFD_CLOEXEC, 0);
+
+  while (at >= 0) {
+    size_t len = strcspn (path, "/");
+    int next = step (at, path, len);
+
+    close_quietly (at);
+    at = next;
+    if (path[len] == '\0')
+      break;
+    path += len + 1;
+  }
+  return at;
+}
+
+static int
+resolve (int folder, const char *path)
+{
+  struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+    .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
+  long fd = -1;
+
+  for (int i = 0; i < TRIES; i++) {
+    fd = syscall (SYS_openat2, folder, path, &how, sizeof how);
+    if (fd >= 0 || errno != EAGAIN)
+      break;
+  }
+  if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
+    return (int) fd;
+  return beneath_walk (folder, path); // an old kernel, or a sandbox that does not know the call
+}
+
+// What has been looked at, and not what stands under its name by now.
+static int
+open_found (int found)
+{
+  char name[32];
+  struct stat st;
+
+  if (fstat (found, &st) < 0)
+    return -1;
+  if (!S_ISREG (st.st_mode))
+    return fail (S_ISDIR (st.st_mode) ? EISDIR : ENXIO);
+  snprintf (name, sizeof name, "/proc/self/fd/%d", found);
+  return open (name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+}
+
+int
+beneath_open (const char *folder, const char *path)
+{
+  int dir = open (folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  int found, fd;
+
+  if (dir < 0)
+    return -1;
+  found = resolve (dir, path);
+  close_quietly (dir);
+  if (found < 0)
+    return -1;
+  fd = open_found (found);
+  close_quietly (found);
+  return fd;
+}

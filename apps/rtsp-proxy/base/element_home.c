@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "base/element_home.h"
+
+#define ALL(package) package, "Debian has it in " package
+#define MOST(package) package, "Debian has most of its kind in " package
+#define OWN NULL, "it is Weir's own (GST_PLUGIN_PATH says where GStreamer looks)"
+#define OWN_SVC NULL, "it is Weir's own, built where OpenH264 is (libopenh264-dev)"
+
+#define BASE "gstreamer1.0-plugins-base"
+#define GOOD "gstreamer1.0-plugins-good"
+#define BAD "gstreamer1.0-plugins-bad"
+#define UGLY "gstreamer1.0-plugins-ugly"
+#define LIBAV "gstreamer1.0-libav"
+
+// The first that fits counts.
+static const ElementHome homes[] = {
+  { "svcenc", OWN_SVC },
+  { "svcdec", OWN_SVC },
+  { "rtprestamp", OWN },
+  { "intervalcache*", OWN },
+  { "svclayerfilter", OWN },
+  { "ratepacer", OWN },
+  { "av1*", ALL (BAD) },
+  { "av*_*", ALL (LIBAV) },
+  { "x264enc", ALL (UGLY) },
+  { "appsink", ALL (BASE) },
+  { "audioconvert", ALL (BASE) },
+  { "audiorate", ALL (BASE) },
+  { "audioresample", ALL (BASE) },
+  { "audiotestsrc", ALL (BASE) },
+  { "decodebin*", ALL (BASE) },
+  { "opusenc", ALL (BASE) },
+  { "opusdec", ALL (BASE) },
+  { "parsebin", ALL (BASE) },
+  { "uridecodebin*", ALL (BASE) },
+  { "aacparse", ALL (GOOD) },
+  { "alaw*", ALL (GOOD) },
+  { "auto*", MOST (GOOD) },
+  { "flv*", ALL (GOOD) },
+  { "imagefreeze", ALL (GOOD) },
+  { "jpeg*", MOST (GOOD) },
+  { "lame*", ALL (GOOD) },
+  { "matroska*", ALL (GOOD) },
+  { "mpegaudioparse", ALL (GOOD) },
+  { "mulaw*", ALL (GOOD) },
+  { "pulse*", ALL (GOOD) },
+  { "qt*", ALL (GOOD) },
+  { "rtp*", MOST (GOOD) },
+  { "rtsp*", MOST (GOOD) },
+  { "udp*", ALL (GOOD) },
+  { "v4l2*", ALL (GOOD) },
+  { "videobalance", ALL (GOOD) },
+  { "vp?dec", ALL (GOOD) },
+  { "vp?enc", ALL (GOOD) },
+  { "video*", MOST (BASE) },
+  { "fdkaac*", ALL (BAD) },
+  { "h26?parse", ALL (BAD) },
+  { "mpegts*", ALL (BAD) },
+  { "openh264*", ALL (BAD) },
+  { "opusparse", ALL (BAD) },
+  { "srt*", ALL (BAD) },
+  { "ts*", ALL (BAD) },
+  { "voaac*", ALL (BAD) },
+  { "x265enc", ALL (BAD) },
+};
+
+const ElementHome *
+element_home_find (const gchar *element)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (homes); i++) {
+    if (g_pattern_match_simple (homes[i].element, element))
+      return &homes[i];
+  }
+  return NULL;
+}

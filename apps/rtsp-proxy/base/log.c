@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "base/log.h"
+
+#include <gst/gst.h>
+#include <stdio.h>
+#include <string.h>
+
+GST_DEBUG_CATEGORY_STATIC (proxy_debug);
+
+void
+log_init (void)
+{
+  GST_DEBUG_CATEGORY_INIT (proxy_debug, "rtsp-proxy", 0, "rtsp-proxy");
+}
+
+void
+log_event (const gchar *format, ...)
+{
+  va_list args;
+  GDateTime *now = g_date_time_new_now_local ();
+  gchar *time = g_date_time_format (now, "%Y-%m-%d %H:%M:%S");
+  gchar *text;
+
+  va_start (args, format);
+  text = g_strdup_vprintf (format, args);
+  va_end (args);
+  for (gchar *c = text; *c; c++) {
+    if ((guchar) *c < 0x20 || *c == 0x7f)
+      *c = '?';
+  }
+  // One write, so that lines of two threads do not mix.
+  fprintf (stderr, "%s.%03d %s\n", time, g_date_time_get_microsecond (now) / 1000, text);
+  GST_CAT_INFO (proxy_debug, "%s", text);
+  g_free (text);
+  g_free (time);
+  g_date_time_unref (now);
+}
+
+gchar *
+log_redact (const gchar *uri)
+{
+  const gchar *authority = strstr (uri, "://");
+  const gchar *end, *at = NULL;
+
+  if (g_str_has_prefix (uri, "launch:"))
+    return g_strdup ("a launch line"); // any of its properties may be a password
+  if (!authority)
+    return g_strdup (uri);
+  authority += 3;
+  end = authority + strcspn (authority, "/?#");
+  for (const gchar *c = authority; c < end; c++) {
+    if (*c == '@')
+      at = c;
+  }
+  // A password may hold a '/' that should have been escaped: then nothing after it is sure either.
+  if (!at && strchr (end, '@') && strchr (authority, ':') && strchr (authority, ':') < end)
+    return g_strdup_printf ("%.*s(unreadable)", (int) (authority - uri), uri);
+  if (!at)
+    return g_strdup (uri);
+  return g_strdup_printf ("%.*s%s", (int) (authority - uri), uri, at + 1);
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "cli/explain.h"
+#include "text/config_error.h"
+
+#include "mounts/reader_choice.h"
+#include "stages/choice.h"
+#include "stages/stage_text.h"
+#include "text/layer_choice.h"
+
+#include <string.h>
+
+#define CODEC "H264" // nobody knows before the upstream is there
+#define DAY_NS (24 * 3600 * (gint64) GST_SECOND)
+#define READER "fanoutsink clients=127.0.0.1:5004"
+
+// As one argument to gst-launch-1.0.
+static gchar *
+dup_property (const gchar *name, const gchar *value)
+{
+  gchar *escaped = g_strescape (value, NULL);
+  gchar *property = g_strdup_printf ("%s=\"%s\"", name, escaped);
+
+  g_free (escaped);
+  return property;
+}
+
+// What gives RTP of the upstream's video; NULL for what no launch line does as the proxy does it.
+static gchar *
+dup_source (const PullConfig *pull)
+{
+  gchar *path, *location, *source = NULL;
+
+  if (g_str_has_prefix (pull->uri, "rtsp:") || g_str_has_prefix (pull->uri, "rtsps:")) {
+    location = dup_property ("location", pull->uri);
+    source = g_strdup_printf ("rtspsrc %s latency=0%s ! application/x-rtp,media=video", location,
+        pull->transport == PULL_TCP ? " protocols=tcp" : "");
+  } else {
+    path = g_filename_from_uri (pull->uri, NULL, NULL);
+    if (!path)
+      return NULL;
+    location = dup_property ("location", path);
+    source = g_strdup_printf ("filesrc %s ! parsebin ! video/x-h264 ! rtph264pay "
+                              "config-interval=-1 aggregate-mode=zero-latency timestamp-offset=0",
+        location);
+    g_free (path);
+  }
+  g_free (location);
+  return source;
+}
+
+static void
+append_to_line (gchar **line, const gchar *launch)
+{
+  gchar *longer = *line && launch ? g_strconcat (*line, " ! ", launch, NULL) : NULL;
+
+  g_free (*line);
+  *line = longer;
+}
+
+// What a stage becomes. Where that is nothing to launch, there is no line either.
+static void
+append_stage (GString *out, gchar **line, const GPtrArray *chain, guint n)
+{
+  const Stage *stage = g_ptr_array_index (chain, n);
+  const StageFile *file = stage_get_file (stage);
+  const gchar *codec = choice_get_codec (chain, n, file->media, CODEC);
+  GError *error = NULL;
+  gchar *launch = NULL;
+
+  if (!file->native && stage_check_elements (stage, codec, &error))
+    launch = stage_dup_launch (stage, codec, &error);
+  g_string_append_printf (out, "# %s: %s\n", file->name,
+      launch  ? launch
+      : error ? error->message
+              : file->summary);
+  if (n > 0 && file->media & STAGE_VIDEO)
+    append_to_line (line, launch);
+  g_clear_error (&error);
+  g_free (launch);
+}
+
+gchar *
+explain_chain (const gchar *title, const PullConfig *pull, const GPtrArray *chain)
+{
+  GString *out = g_string_new (NULL);
+  gchar *key = choice_dup_key (chain), *line = dup_source (pull);
+
+  g_string_append_printf (out, "# %s\n# %s\n#\n", title, key);
+  for (guint i = 0; i < chain->len; i++)
+    append_stage (out, &line, chain, i);
+  if (line) {
+    append_to_line (&line, READER);
+    g_free (key);
+    key = stage_text_quote (line);
+    g_string_append_printf (out,
+        "#\n# Its video, where that comes as " CODEC ", to port 5004 of this machine:\n"
+        "gst-launch-1.0 %s\n",
+        key);
+  }
+  g_free (line);
+  g_free (key);
+  return g_string_free (out, FALSE);
+}
+
+static const MountConfig *
+find_mount (const ProxyConfig *config, const gchar *path, gsize len)
+{
+  for (guint i = 0; i < config->mounts->len; i++) {
+    const MountConfig *mount = g_ptr_array_index (config->mounts, i);
+
+    if (strlen (mount->path) == len && strncmp (mount->path, path, len) == 0)
+      return mount;
+  }
+  return NULL;
+}
+
+// The URL, and what of it is for this reader alone, whatever the stages are.
+static gchar *
+dup_title (const gchar *url, const ReaderChoice *reader)
+{
+  GString *title = g_string_new (url);
+  gchar *layers = layer_choice_dup_text (reader->layers);
+
+  if (!weir_layer_set_equal (reader->layers, WEIR_LAYER_SET_ALL))
+    g_string_append_printf (title, "\n# its reader gets the layers up to %s", layers);
+  if (reader->delay_ns >= 0 && reader->delay_ns < DAY_NS)
+    g_string_append_printf (title, "\n# its reader begins %.3g s behind the live edge",
+        (gdouble) reader->delay_ns / GST_SECOND);
+  else if (reader->delay_ns >= 0)
+    g_string_append (title, "\n# its reader begins as far back as there is something");
+  g_free (layers);
+  return g_string_free (title, FALSE);
+}
+
+gchar *
+explain_url (const ProxyConfig *config, const gchar *url, GError **error)
+{
+  gsize len = strcspn (url, "?");
+  const MountConfig *mount = find_mount (config, url, len);
+  GPtrArray *chain;
+  ReaderChoice reader;
+  gchar *text = NULL, *query;
+
+  if (!mount) {
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "%.*s is no mount of this configuration",
+        (int) MIN (len, 255), url);
+    return NULL;
+  }
+  if (!reader_choice_cut (mount, url[len] ? url + len + 1 : NULL, &query, &reader, error))
+    return NULL;
+  chain = choice_make_chain (mount->stage_set, mount->stages, mount->choices, query, error);
+  if (chain) {
+    gchar *title = dup_title (url, &reader);
+
+    text = explain_chain (title, g_ptr_array_index (mount->pulls, 0), chain);
+    g_free (title);
+  }
+  g_clear_pointer (&chain, g_ptr_array_unref);
+  g_free (query);
+  return text;
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config.h"
+#include "text/config_error.h"
+
+#include "cli/options.h"
+
+#include "cli/explain.h"
+#include "cli/stage_list.h"
+#include "config/mount_loop.h"
+
+#include <gst/gst.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define EXIT_USAGE 2
+
+static const gchar how_to_start[] =
+    "rtsp-proxy: no mount and no configuration. To start it:\n"
+    "  rtsp-proxy --mount /cam=rtsp://192.0.2.7/stream      one camera as /cam\n"
+    "  rtsp-proxy --mount /demo=file:///path/to/clip.mp4    a clip, looped, as /demo\n"
+    "  rtsp-proxy --config rtsp-proxy.yaml                  whatever the file says\n"
+    "rtsp-proxy --help tells the rest.\n";
+
+static const gchar summary[] =
+    "Relays RTSP: one connection to each upstream, however many readers.";
+
+static const gchar examples[] =
+    "Examples:\n"
+    "  rtsp-proxy --mount /cam=rtsp://192.0.2.7/stream --listen 0.0.0.0:8554\n"
+    "  rtsp-proxy --config rtsp-proxy.yaml --check-config\n"
+    "\n"
+    "Configuration (YAML; only a mount's upstream must be there, the others show their "
+    "defaults):\n";
+
+static const gchar epilogue[] =
+    "\n"
+    "Upstreams:\n"
+    "  rtsp://HOST/PATH, rtsps://HOST/PATH     cameras and servers\n"
+    "  udp://ADDR:PORT[?iface=NAME]            MPEG-TS; ADDR is one of this host, or a group\n"
+    "  rtp://ADDR:PORT?encoding-name=H264&payload=96[&clock-rate=90000][&iface=NAME]\n"
+    "                                          one track of RTP, RTCP on the next port\n"
+    "  sdp:///DIR/SESSION.sdp[?iface=NAME]     the RTP tracks of a session description\n"
+    "  file:///DIR/CLIP.mp4                    a clip, looped\n"
+    "  launch:LINE                             GStreamer's, with payloaders named pay0, pay1 ...\n"
+    "\n"
+    "Credentials belong in the file, or in a file or variable that it names: arguments are shown\n"
+    "by ps. SIGHUP has the file read again. Exit status: 0 after SIGINT or SIGTERM, 1 if it could\n"
+    "not start, 2 for wrong arguments or a wrong configuration.\n";
+
+static gchar *
+dup_description (void)
+{
+  gchar *top = schema_to_help (proxy_config_keys (), "  ");
+  gchar *mount = schema_to_help (mount_config_keys (), "      ");
+  gchar *all = g_strconcat (examples, top, "    /cam:\n", mount, epilogue, NULL);
+
+  g_free (top);
+  g_free (mount);
+  return all;
+}
+
+// The tables of docs/configuration.md.
+static void
+print_config_docs (void)
+{
+  gchar *top = schema_to_markdown (proxy_config_keys ());
+  gchar *mount = schema_to_markdown (mount_config_keys ());
+
+  printf ("%s\n%s", top, mount);
+  g_free (top);
+  g_free (mount);
+}
+
+gboolean
+options_parse (Options *self, int *argc, char ***argv, int *status)
+{
+  gboolean version = FALSE, config_docs = FALSE;
+  gchar *about = dup_description ();
+  GError *error = NULL;
+  gboolean ok;
+  const GOptionEntry entries[] = {
+    { "mount", 'm', 0, G_OPTION_ARG_STRING_ARRAY, &self->mounts,
+        "Serve the upstream URI under /PATH (repeatable)", "/PATH=URI" },
+    { "listen", 'l', 0, G_OPTION_ARG_STRING, &self->listen,
+        "Listen there (default 127.0.0.1:8554; port 0: any free one)", "ADDR:PORT" },
+    { "config", 'c', 0, G_OPTION_ARG_FILENAME, &self->file, "Read this YAML file", "FILE" },
+    { "check-config", 0, 0, G_OPTION_ARG_NONE, &self->check_config,
+        "Check the configuration and exit", NULL },
+    { "print-config-docs", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, &config_docs, NULL, NULL },
+    { "stages", 0, 0, G_OPTION_ARG_FILENAME, &self->stages,
+        "Look for stages there before all other places", "DIR" },
+    { "list-stages", 0, 0, G_OPTION_ARG_NONE, &self->list_stages,
+        "Print the stages that there are, with their parameters, and exit", NULL },
+    { "explain", 0, 0, G_OPTION_ARG_STRING, &self->explain,
+        "Print the stages and the launch text that this URL becomes, and exit", "/PATH[?QUERY]" },
+    { "version", 0, 0, G_OPTION_ARG_NONE, &version, "Print the version and exit", NULL },
+    { NULL },
+  };
+  GOptionContext *context = g_option_context_new (NULL);
+
+  g_option_context_set_summary (context, summary);
+  g_option_context_set_description (context, about);
+  g_option_context_add_main_entries (context, entries, NULL);
+  g_option_context_add_group (context, gst_init_get_option_group ());
+  ok = g_option_context_parse (context, argc, argv, &error);
+  g_option_context_free (context);
+  g_free (about);
+
+  if (!ok) {
+    fprintf (stderr, "rtsp-proxy: %s\n", error->message);
+    g_error_free (error);
+    *status = EXIT_USAGE;
+    return FALSE;
+  }
+  if (version) {
+    gchar *gst = gst_version_string ();
+
+    printf ("rtsp-proxy %s (%s)\n", PACKAGE_VERSION, gst);
+    g_free (gst);
+    *status = EXIT_SUCCESS;
+    return FALSE;
+  }
+  if (config_docs) {
+    print_config_docs ();
+    *status = EXIT_SUCCESS;
+    return FALSE;
+  }
+  if (*argc > 1) {
+    fprintf (stderr, "rtsp-proxy: \"%s\" is no option; --help tells them\n", (*argv)[1]);
+    *status = EXIT_USAGE;
+    return FALSE;
+  }
+  if (!self->mounts && !self->file && !self->list_stages) {
+    fputs (how_to_start, stderr);
+    *status = EXIT_USAGE;
+    return FALSE;
+  }
+  return TRUE;
+}
+
+void
+options_clear (Options *self)
+{
+  g_clear_pointer (&self->mounts, g_strfreev);
+  g_clear_pointer (&self->listen, g_free);
+  g_clear_pointer (&self->file, g_free);
+  g_clear_pointer (&self->stages, g_free);
+  g_clear_pointer (&self->explain, g_free);
+}
+
+static gboolean
+check_loops (const Options *self, const ProxyConfig *config, GError **error)
+{
+  for (guint i = 0; i < config->mounts->len; i++) {
+    const MountConfig *mount = g_ptr_array_index (config->mounts, i);
+    gchar *loop = mount_loop_find (config->mounts, mount, config->address, config->port);
+    gchar *place;
+
+    if (!loop)
+      continue;
+    place = mount->line ? g_strdup_printf ("%s:%u:%u", self->file, mount->line, mount->column)
+                        : g_strdup ("--mount");
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE,
+        "%s: %s: it would take its media from itself: %s", place, mount->path, loop);
+    g_free (place);
+    g_free (loop);
+    return FALSE;
+  }
+  return TRUE;
+}
+
+static gboolean
+build (const Options *self, ProxyConfig *config, gboolean *has_password, GError **error)
+{
+  config->stages = g_strdup (self->stages);
+  if (self->file && !proxy_config_load (config, self->file, error))
+    return FALSE;
+  if (self->listen && !proxy_config_set_listen (config, self->listen, error))
+    return FALSE;
+  for (guint i = 0; self->mounts && self->mounts[i]; i++) {
+    if (!proxy_config_add_mount (config, self->mounts[i], has_password, error))
+      return FALSE;
+  }
+  if (config->mounts->len == 0) {
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_KEY, "%s: it has no mounts", self->file);
+    return FALSE;
+  }
+  return check_loops (self, config, error);
+}
+
+ProxyConfig *
+options_load_config (const Options *self, GError **error)
+{
+  ProxyConfig *config = proxy_config_new ();
+  gboolean has_password = FALSE;
+
+  if (!build (self, config, &has_password, error))
+    g_clear_pointer (&config, proxy_config_free);
+  return config;
+}
+
+// Each mistake on a line of its own.
+static void
+tell (const GError *error)
+{
+  GStrv lines = g_strsplit (error->message, "\n", 0);
+
+  for (gchar **line = lines; *line; line++)
+    fprintf (stderr, "rtsp-proxy: %s\n", *line);
+  g_strfreev (lines);
+}
+
+ProxyConfig *
+options_build_config (const Options *self, int *status)
+{
+  ProxyConfig *config = proxy_config_new ();
+  gboolean has_password = FALSE;
+  GError *error = NULL;
+
+  if (!build (self, config, &has_password, &error)) {
+    tell (error);
+    g_error_free (error);
+    proxy_config_free (config);
+    *status = EXIT_USAGE;
+    return NULL;
+  }
+  if (has_password)
+    fprintf (stderr, "rtsp-proxy: warning: ps shows the password in --mount to every user of "
+                     "this machine; a configuration file keeps it (password-file)\n");
+  if (self->check_config)
+    printf ("The configuration is good: %u mount%s.\n", config->mounts->len,
+        config->mounts->len == 1 ? "" : "s");
+  *status = EXIT_SUCCESS;
+  return config;
+}
+
+static gchar *
+list_stages (const Options *self, GError **error)
+{
+  StageSet *set = stage_set_load_usual (self->stages, error);
+  gchar *text = set ? stage_list_dup (set) : NULL;
+
+  g_clear_pointer (&set, stage_set_unref);
+  return text;
+}
+
+int
+options_show (const Options *self, const ProxyConfig *config)
+{
+  GError *error = NULL;
+  gchar *text =
+      self->explain ? explain_url (config, self->explain, &error) : list_stages (self, &error);
+
+  if (!text) {
+    fprintf (stderr, "rtsp-proxy: %s\n", error->message);
+    g_error_free (error);
+    return EXIT_USAGE;
+  }
+  fputs (text, stdout);
+  g_free (text);
+  return EXIT_SUCCESS;
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config/mount_loop.h"
+
+#include <gio/gio.h>
+#include <string.h>
+
+#define RTSP_PORT 554
+
+typedef struct {
+  GPtrArray *mounts;
+  const gchar *address;
+  guint16 port;
+  GHashTable *seen; // paths
+  GPtrArray *way;   // of paths, from the first
+} Search;
+
+static gboolean
+is_this_host (const gchar *host, const gchar *address)
+{
+  GInetAddress *inet, *ours;
+  gboolean same;
+
+  if (g_ascii_strcasecmp (host, "localhost") == 0)
+    host = "127.0.0.1";
+  inet = g_inet_address_new_from_string (host);
+  if (!inet)
+    return FALSE;
+  ours = g_inet_address_new_from_string (address);
+  same = g_inet_address_equal (inet, ours)
+         || (g_inet_address_get_is_loopback (inet) && g_inet_address_get_is_any (ours));
+  g_object_unref (inet);
+  g_object_unref (ours);
+  return same;
+}
+
+// The path of the proxy's own that the URI names; NULL if it is another's.
+static gchar *
+dup_own_path (const Search *search, const gchar *text)
+{
+  GUri *uri = g_uri_parse (text, G_URI_FLAGS_NONE, NULL);
+  gchar *path = NULL;
+
+  if (uri && g_str_has_prefix (g_uri_get_scheme (uri), "rtsp") && g_uri_get_host (uri)
+      && (g_uri_get_port (uri) < 0 ? RTSP_PORT : g_uri_get_port (uri)) == search->port
+      && is_this_host (g_uri_get_host (uri), search->address)) {
+    path = g_strdup (g_uri_get_path (uri));
+    if (g_str_has_suffix (path, "/"))
+      path[strlen (path) - 1] = '\0';
+  }
+  g_clear_pointer (&uri, g_uri_unref);
+  return path;
+}
+
+static const MountConfig *
+find_path (const Search *search, const gchar *path)
+{
+  for (guint i = 0; i < search->mounts->len; i++) {
+    const MountConfig *mount = g_ptr_array_index (search->mounts, i);
+
+    if (g_str_equal (mount->path, path))
+      return mount;
+  }
+  return NULL;
+}
+
+static gboolean leads_back (Search *search, const MountConfig *mount);
+
+static gboolean
+follow (Search *search, const gchar *uri)
+{
+  gchar *path = dup_own_path (search, uri);
+  const MountConfig *next = path ? find_path (search, path) : NULL;
+
+  g_free (path);
+  if (!next)
+    return FALSE;
+  if (g_str_equal (next->path, g_ptr_array_index (search->way, 0)))
+    return TRUE;
+  return g_hash_table_add (search->seen, next->path) && leads_back (search, next);
+}
+
+static gboolean
+leads_back (Search *search, const MountConfig *mount)
+{
+  g_ptr_array_add (search->way, mount->path);
+  for (guint i = 0; i < mount->pulls->len; i++) {
+    if (follow (search, ((const PullConfig *) g_ptr_array_index (mount->pulls, i))->uri))
+      return TRUE;
+  }
+  g_ptr_array_set_size (search->way, (gint) search->way->len - 1);
+  return FALSE;
+}
+
+gchar *
+mount_loop_find (GPtrArray *mounts, const MountConfig *mount, const gchar *address, guint16 port)
+{
+  Search search = { mounts, address, port, g_hash_table_new (g_str_hash, g_str_equal),
+    g_ptr_array_new () };
+  gchar *circle = NULL;
+
+  if (port != 0 && leads_back (&search, mount)) {
+    g_ptr_array_add (search.way, mount->path);
+    g_ptr_array_add (search.way, NULL);
+    circle = g_strjoinv (", ", (gchar **) search.way->pdata);
+  }
+  g_hash_table_unref (search.seen);
+  g_ptr_array_unref (search.way);
+  return circle;
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config/mount_stages.h"
+
+#include "stages/choice.h"
+
+static gchar *
+take_message (GError *error)
+{
+  gchar *message = g_strdup (error->message);
+
+  g_error_free (error);
+  return message;
+}
+
+// What the mount's own keys say of its upstreams.
+static gchar *
+assign_upstream (const MountConfig *config, Stage *stage)
+{
+  static const gchar *const transports[] = { "auto", "udp", "tcp" }; // as PullTransport
+  GString *uris = g_string_new (NULL);
+  gchar *wrong;
+
+  for (guint i = 0; i < config->pulls->len; i++) {
+    const PullConfig *pull = g_ptr_array_index (config->pulls, i);
+
+    g_string_append_printf (uris, "%s%s", i ? " " : "", pull->uri);
+  }
+  wrong = stage_assign (stage, "upstream", uris->str);
+  g_string_free (uris, TRUE);
+  return wrong ? wrong : stage_assign (stage, "transport", transports[config->pull.transport]);
+}
+
+static gchar *
+assign_params (
+    const MountConfig *config, Stage *stage, const MountStep *step, guint *line, guint *column)
+{
+  gboolean source = g_str_equal (stage_get_file (stage)->name, "pull");
+
+  for (guint i = 0; i < step->params->len; i++) {
+    const MountParam *param = g_ptr_array_index (step->params, i);
+    gchar *wrong = source ? g_strdup ("what pull does is said by the mount's own keys")
+                          : stage_assign (stage, param->name, param->value);
+
+    if (wrong) {
+      *line = param->line;
+      *column = param->column;
+      return wrong;
+    }
+  }
+  return source ? assign_upstream (config, stage) : NULL;
+}
+
+static gchar *
+add_step (MountConfig *config, const MountStep *step, guint *line, guint *column)
+{
+  GError *error = NULL;
+  Stage *stage = stage_new (config->stage_set, step->name, &error);
+
+  if (!stage) {
+    *line = step->line;
+    *column = step->column;
+    return take_message (error);
+  }
+  g_ptr_array_add (config->stages, stage);
+  return assign_params (config, stage, step, line, column);
+}
+
+gchar *
+mount_stages_make (MountConfig *config, StageSet *set, guint *line, guint *column)
+{
+  GError *error = NULL;
+  gchar *wrong = NULL;
+
+  config->stage_set = stage_set_ref (set);
+  config->stages = g_ptr_array_new_with_free_func ((GDestroyNotify) stage_unref);
+  if (config->pipeline->len == 0) {
+    MountStep *alone = mount_step_new ("pull", *line, *column);
+
+    wrong = add_step (config, alone, line, column);
+    mount_step_free (alone);
+  }
+  for (guint i = 0; !wrong && i < config->pipeline->len; i++)
+    wrong = add_step (config, g_ptr_array_index (config->pipeline, i), line, column);
+  if (!wrong && !choice_check (set, config->stages, config->choices, &config->stage_files, &error))
+    wrong = take_message (error);
+  return wrong;
+}

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config/proxy_config.h"
+#include "text/config_error.h"
+
+#include "config/mount_stages.h"
+#include "sources/pull_uri.h"
+#include <gio/gio.h>
+#include <string.h>
+
+// ---- values ----
+// Each of these gives NULL, or what is wrong with the text (to be freed).
+
+static gchar *
+check_listen (const gchar *text, gchar **address, guint16 *port)
+{
+  const gchar *colon = strrchr (text, ':');
+  gchar *host, *end = NULL;
+  GInetAddress *inet;
+  guint64 number;
+
+  if (!colon)
+    return g_strdup_printf ("\"%s\" is not ADDR:PORT", text);
+  number = g_ascii_strtoull (colon + 1, &end, 10);
+  if (!g_ascii_isdigit (colon[1]) || *end || number > 65535)
+    return g_strdup_printf ("\"%s\" is not a port", colon + 1);
+  host = g_strndup (text, (gsize) (colon - text));
+  if (host[0] == '[' && g_str_has_suffix (host, "]")) {
+    memmove (host, host + 1, strlen (host));
+    host[strlen (host) - 1] = '\0';
+  }
+  if (!*host) {
+    g_free (host);
+    host = g_strdup ("0.0.0.0");
+  } else if (g_str_equal (host, "localhost")) {
+    g_free (host);
+    host = g_strdup ("127.0.0.1");
+  }
+  inet = g_inet_address_new_from_string (host);
+  if (!inet) {
+    gchar *wrong = g_strdup_printf ("\"%s\" is not an IP address", host);
+
+    g_free (host);
+    return wrong;
+  }
+  g_object_unref (inet);
+  g_free (*address);
+  *address = host;
+  *port = (guint16) number;
+  return NULL;
+}
+
+static gchar *
+check_path (const gchar *path)
+{
+  if (path[0] != '/' || !path[1] || g_str_has_suffix (path, "/") || strstr (path, "//")
+      || strlen (path) > 255)
+    return g_strdup_printf ("\"%s\" is not a path like /cam", path);
+  for (const gchar *c = path; *c; c++) {
+    if (!g_ascii_isalnum (*c) && !strchr ("/-_.~", *c))
+      return g_strdup_printf (
+          "\"%s\" holds a character that is not one of A-Z a-z 0-9 / - _ . ~", path);
+  }
+  if (g_str_has_prefix (strrchr (path, '/'), "/stream="))
+    return g_strdup ("/stream=N names a track, not a mount");
+  return NULL;
+}
+
+static gchar *
+check_new_path (ProxyConfig *self, const gchar *path)
+{
+  if (g_hash_table_contains (self->paths, path))
+    return g_strdup_printf ("\"%s\" is there twice", path);
+  return check_path (path);
+}
+
+static void
+add_mount (ProxyConfig *self, MountConfig *mount)
+{
+  g_ptr_array_add (self->mounts, mount);
+  g_hash_table_add (self->paths, mount->path);
+}
+
+// ---- a mount ----
+
+// Of keys that say the same in several ways only one can be there.
+static gboolean
+check_alternatives (YamlReader *reader, const YamlNode *mapping, const gchar *prefix,
+    const gchar *text, GError **error)
+{
+  YamlNode *key, *value;
+  guint n = 0;
+
+  if (!yaml_is_mapping (mapping))
+    return TRUE; // told by whoever reads it
+  for (guint i = 0; yaml_pair (reader, mapping, i, &key, &value); i++) {
+    const gchar *name = yaml_text (reader, key);
+
+    if (name && g_str_has_prefix (name, prefix) && !yaml_is_null (value) && ++n > 1)
+      return yaml_fail (reader, value, name, CONFIG_ERROR_KEY, error, text);
+  }
+  return TRUE;
+}
+
+static gboolean
+read_mount (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *place,
+    YamlNode *mapping, SchemaMode mode, GError **error)
+{
+  gboolean ok = check_alternatives (
+      reader, mapping, "upstream", "only one of upstream and upstreams can be there", error);
+
+  ok = check_alternatives (reader, mapping, "password",
+           "only one of password, password-file and password-env can be there", error)
+       && ok;
+  ok = schema_read (mount_config_keys (), mount, reader, mapping, mount->path, mode, error) && ok;
+  return ok && mount_config_finish (mount, set, reader, place, error);
+}
+
+// What whoever talks to the API may not have the proxy read for him.
+static gboolean
+check_from_api (YamlReader *reader, const YamlNode *mapping, GError **error)
+{
+  static const gchar *const here_only[] = { "password-file", "password-env", NULL };
+
+  for (guint i = 0; yaml_is_mapping (mapping) && here_only[i]; i++) {
+    YamlNode *node = yaml_get (reader, mapping, here_only[i]);
+
+    if (node)
+      return yaml_fail (reader, node, here_only[i], CONFIG_ERROR_VALUE, error,
+          "the configuration file alone may name a file or a variable for a password");
+  }
+  return TRUE;
+}
+
+// Before anything is made of a URI, as a launch line would be.
+static gboolean
+check_uri_from_api (YamlReader *reader, const YamlNode *node, GError **error)
+{
+  const gchar *uri = node ? yaml_text (reader, node) : NULL;
+  PullConfig pull = { 0 };
+  gchar *wrong = uri ? pull_uri_check (uri, PULL_URI_FROM_API, &pull) : NULL;
+
+  pull_config_clear (&pull);
+  return !wrong || yaml_fail_take (reader, node, "upstream", CONFIG_ERROR_VALUE, error, wrong);
+}
+
+static gboolean
+check_uris_from_api (YamlReader *reader, const YamlNode *mapping, GError **error)
+{
+  YamlNode *list, *item;
+
+  if (!yaml_is_mapping (mapping))
+    return TRUE; // told by whoever reads it
+  if (!check_uri_from_api (reader, yaml_get (reader, mapping, "upstream"), error))
+    return FALSE;
+  list = yaml_get (reader, mapping, "upstreams");
+  for (guint i = 0; list && yaml_is_sequence (list) && (item = yaml_item (reader, list, i)); i++) {
+    if (!check_uri_from_api (reader, item, error))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+MountConfig *
+proxy_config_parse_mount (StageSet *set, const gchar *path, const gchar *text, gsize len,
+    const MountConfig *base, GError **error)
+{
+  gchar *wrong = check_path (path);
+  YamlReader *reader;
+  MountConfig *mount;
+  YamlNode *root;
+  gboolean ok;
+
+  if (wrong) {
+    g_set_error_literal (error, CONFIG_ERROR, CONFIG_ERROR_KEY, wrong);
+    g_free (wrong);
+    return NULL;
+  }
+  reader = yaml_reader_new ("body", text, len, error);
+  if (!reader)
+    return NULL;
+  mount = base ? mount_config_copy (base) : mount_config_new (path);
+  root = yaml_root (reader);
+  ok = root && check_from_api (reader, root, error) && check_uris_from_api (reader, root, error)
+       && read_mount (mount, set, reader, root, root, base ? SCHEMA_PATCH : SCHEMA_WHOLE, error);
+  if (!root)
+    g_set_error_literal (error, CONFIG_ERROR, CONFIG_ERROR_YAML, "body:1:1: it is empty");
+  yaml_reader_free (reader);
+  if (!ok)
+    g_clear_pointer (&mount, mount_config_unref);
+  return mount;
+}
+
+// ---- the whole ----
+
+static gboolean
+read_listen (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  ProxyConfig *self = object;
+  const gchar *text = yaml_text (reader, node);
+  gchar *wrong =
+      text ? check_listen (text, &self->address, &self->port) : g_strdup ("ADDR:PORT belongs here");
+
+  return !wrong || yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
+}
+
+static gboolean
+read_api (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  ProxyConfig *self = object;
+  const gchar *text = yaml_text (reader, node);
+  gchar *wrong;
+
+  self->api = text && g_str_equal (text, "off") ? API_OFF : API_ASKED;
+  if (self->api == API_OFF)
+    return TRUE;
+  wrong = text ? check_listen (text, &self->api_address, &self->api_port)
+               : g_strdup ("ADDR:PORT or off belongs here");
+  return !wrong || yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
+}
+
+static gboolean
+read_stages (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  ProxyConfig *self = object;
+  const gchar *text = yaml_text (reader, node);
+
+  if (!text || !g_file_test (text, G_FILE_TEST_IS_DIR))
+    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error,
+        text ? g_strdup_printf ("there is no directory %s", text)
+             : g_strdup ("a directory belongs here"));
+  if (!self->stages) // the argument comes before
+    self->stages = g_strdup (text);
+  return TRUE;
+}
+
+gboolean
+proxy_config_load_stages (ProxyConfig *self, GError **error)
+{
+  if (!self->set)
+    self->set = stage_set_load_usual (self->stages, error);
+  return self->set != NULL;
+}
+
+static gboolean
+load_mount (ProxyConfig *self, YamlReader *reader, YamlNode *key, YamlNode *value, GError **error)
+{
+  const gchar *path = yaml_text (reader, key);
+  MountConfig *mount;
+  gchar *wrong;
+
+  if (!path)
+    return yaml_fail (reader, key, NULL, CONFIG_ERROR_KEY, error, "a mount's path is missing");
+  wrong = check_new_path (self, path);
+  if (wrong)
+    return yaml_fail_take (reader, key, path, CONFIG_ERROR_KEY, error, wrong);
+  mount = mount_config_new (path);
+  add_mount (self, mount);
+  return read_mount (mount, self->set, reader, key, value, SCHEMA_WHOLE, error);
+}
+
+static gboolean
+read_mounts (
+    const SchemaKey *unused, gpointer object, YamlReader *reader, YamlNode *mounts, GError **error)
+{
+  YamlNode *key, *value;
+  GError *found = NULL;
+  gboolean ok = TRUE;
+
+  if (!yaml_is_mapping (mounts))
+    return yaml_fail (reader, mounts, "mounts", CONFIG_ERROR_VALUE, error,
+        "paths with their upstreams belong here");
+  if (!proxy_config_load_stages (object, &found))
+    return yaml_fail_error (reader, mounts, CONFIG_ERROR_FILE, error, found);
+  for (guint i = 0; yaml_pair (reader, mounts, i, &key, &value); i++)
+    ok = load_mount (object, reader, key, value, error) && ok;
+  return ok;
+}
+
+#define AT(field) G_STRUCT_OFFSET (ProxyConfig, field)
+
+static const SchemaKey top_keys[] = {
+  { "listen", SCHEMA_OTHER, .preset = "127.0.0.1:8554", .form = "ADDR:PORT", .read = read_listen,
+      .help = "where readers connect. `:8554` is every IPv4 address, `[::]:8554` every address, "
+              "port 0 any free one" },
+  { "api", SCHEMA_OTHER, .preset = "127.0.0.1:9554", .form = "ADDR:PORT", .read = read_api,
+      .help = "where the control API and the metrics are, or `off`" },
+  { "api-token", SCHEMA_SECRET, AT (api_token), .form = "TEXT",
+      .help = "what whoever uses the API has to show; must be there if `api` is not on loopback" },
+  { "api-token-file", SCHEMA_OTHER, AT (api_token), .form = "FILE", .read = schema_read_secret,
+      .help = "a file that holds it" },
+  { "api-token-env", SCHEMA_OTHER, AT (api_token), .form = "NAME", .read = schema_read_secret,
+      .help = "an environment variable that holds it" },
+  { "stages", SCHEMA_OTHER, .form = "DIR", .read = read_stages,
+      .help = "a directory with stages of your own, searched before those that are installed" },
+  { "mounts", SCHEMA_OTHER, .form = "{/PATH: ...}", .read = read_mounts,
+      .help = "what is served, by path" },
+  { NULL },
+};
+
+#undef AT
+
+const SchemaKey *
+proxy_config_keys (void)
+{
+  return top_keys;
+}
+
+ProxyConfig *
+proxy_config_new (void)
+{
+  ProxyConfig *self = g_new0 (ProxyConfig, 1);
+
+  self->address = g_strdup ("127.0.0.1");
+  self->port = 8554;
+  self->api_address = g_strdup ("127.0.0.1");
+  self->api_port = 9554;
+  self->mounts = g_ptr_array_new_with_free_func ((GDestroyNotify) mount_config_unref);
+  self->paths = g_hash_table_new (g_str_hash, g_str_equal);
+  return self;
+}
+
+void
+proxy_config_free (ProxyConfig *self)
+{
+  g_free (self->address);
+  g_free (self->api_address);
+  g_free (self->api_token);
+  g_free (self->stages);
+  g_clear_pointer (&self->set, stage_set_unref);
+  g_hash_table_unref (self->paths);
+  g_ptr_array_unref (self->mounts);
+  g_free (self);
+}
+
+gboolean
+proxy_config_is_loopback (const gchar *address)
+{
+  GInetAddress *inet = g_inet_address_new_from_string (address);
+  gboolean loopback = g_inet_address_get_is_loopback (inet);
+
+  g_object_unref (inet);
+  return loopback;
+}
+
+static gboolean
+load_document (ProxyConfig *self, YamlReader *reader, GError **error)
+{
+  YamlNode *root = yaml_root (reader);
+  gboolean ok;
+
+  if (!root)
+    return TRUE; // an empty file
+  ok = check_alternatives (reader, root, "api-token",
+      "only one of api-token, api-token-file and api-token-env can be there", error);
+  if (!schema_read (top_keys, self, reader, root, NULL, SCHEMA_WHOLE, error) || !ok)
+    return FALSE;
+  if (self->api == API_ASKED && !self->api_token && !proxy_config_is_loopback (self->api_address))
+    return yaml_fail (reader, yaml_get (reader, root, "api"), "api", CONFIG_ERROR_VALUE, error,
+        "others than this machine could reach it: a token must be there (api-token-file: FILE)");
+  if (self->api_token && !*self->api_token)
+    return yaml_fail (reader, root, "api-token", CONFIG_ERROR_VALUE, error, "it is empty");
+  return TRUE;
+}
+
+gboolean
+proxy_config_load (ProxyConfig *self, const gchar *file, GError **error)
+{
+  YamlReader *reader = yaml_reader_open (file, error);
+  gboolean ok = reader && load_document (self, reader, error);
+
+  g_clear_pointer (&reader, yaml_reader_free);
+  return ok;
+}
+
+gboolean
+proxy_config_set_listen (ProxyConfig *self, const gchar *listen, GError **error)
+{
+  gchar *wrong = check_listen (listen, &self->address, &self->port);
+
+  if (wrong) {
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "--listen: %s", wrong);
+    g_free (wrong);
+    return FALSE;
+  }
+  return TRUE;
+}
+
+gboolean
+proxy_config_add_mount (
+    ProxyConfig *self, const gchar *text, gboolean *has_password, GError **error)
+{
+  const gchar *equals = strchr (text, '=');
+  guint line = 0, column = 0;
+  gchar *path, *wrong;
+  MountConfig *mount;
+
+  // What has no path is not repeated: it may be a URI with a password in it.
+  if (text[0] != '/' || !equals) {
+    g_set_error (
+        error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "--mount: /path=rtsp://host/path belongs here");
+    return FALSE;
+  }
+  if (!proxy_config_load_stages (self, error))
+    return FALSE;
+  path = g_strndup (text, (gsize) (equals - text));
+  wrong = check_new_path (self, path);
+  if (!wrong) {
+    PullConfig parsed = { 0 };
+
+    wrong = pull_uri_check (equals + 1, 0, &parsed);
+    if (!wrong) {
+      mount = mount_config_new (path);
+      mount->upstreams = g_strdupv ((gchar *[]) { (gchar *) equals + 1, NULL });
+      *has_password |= parsed.password && *parsed.password;
+      mount_config_add_pull (mount, &parsed);
+      add_mount (self, mount);
+      wrong = mount_stages_make (mount, self->set, &line, &column);
+    }
+  }
+  if (wrong) {
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "--mount: %s: %s", path, wrong);
+    g_free (wrong);
+  }
+  g_free (path);
+  return wrong == NULL;
+}

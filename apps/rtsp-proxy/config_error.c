@@ -1,4 +1,0 @@
-// SPDX-License-Identifier: LGPL-2.1-or-later
-#include "config_error.h"
-
-G_DEFINE_QUARK (config - error - quark, config_error)

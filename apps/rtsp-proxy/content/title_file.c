@@ -1,0 +1,510 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "content/title_file.h"
+
+#include "sources/pull.h"
+#include "sources/tracks.h"
+#include "sources/ts_guard.h"
+
+typedef struct _File File;
+
+typedef struct {
+  File *file;
+  GstElement *queue;  // not owned; NULL for a raw stream
+  gint muted;         // atomic: nobody takes it
+  gboolean has_begun; // there is something of it. Of the demuxer's thread
+  gboolean is_here;   // since it was sought, too. Of the demuxer's thread
+  gboolean video;
+  GstClockTime lead; // title_file_get_lead(). With the queue's object lock
+  guint64 n_frames;  // of a raw stream, from its beginning. Of its thread
+} Track;
+
+struct _File {
+  GstElement *bin; // not owned
+  gboolean raw;
+  guint n_video, n_audio, n_tracks;
+  Track tracks[RELAY_MAX_TRACKS];
+};
+
+// What is looked into. No more than these few: what anybody else has put into the folder is not
+// handed to whatever element there may be for it.
+static const struct {
+  const gchar *type;
+  const gchar *demuxer; // NULL: a raw stream
+} containers[] = {
+  { "video/quicktime", "qtdemux" },
+  { "video/x-matroska", "matroskademux" },
+  { "video/webm", "matroskademux" },
+  { "audio/webm", "matroskademux" },
+  { "video/mpegts", "tsdemux" },
+  { "video/x-h264", NULL },
+  { "video/x-h265", NULL },
+};
+
+// Frames that begin outside of what is played: the priming of an audio codec, or what leads to a
+// keyframe and can't be decoded. The sink would leave them out too, which a reader would take for
+// loss, and the pacer has one packet at a time to offer to a sink that waits for its first.
+static gboolean
+is_inside (GstPad *pad, GstClockTime at)
+{
+  GstEvent *event = gst_pad_get_sticky_event (pad, GST_EVENT_SEGMENT, 0);
+  const GstSegment *segment;
+  gboolean inside = TRUE;
+
+  if (event && GST_CLOCK_TIME_IS_VALID (at)) {
+    gst_event_parse_segment (event, &segment);
+    inside =
+        at >= segment->start && (!GST_CLOCK_TIME_IS_VALID (segment->stop) || at < segment->stop);
+  }
+  gst_clear_event (&event);
+  return inside;
+}
+
+static void
+set_lead (Track *track, GstClockTime lead)
+{
+  GST_OBJECT_LOCK (track->queue);
+  track->lead = lead;
+  GST_OBJECT_UNLOCK (track->queue);
+}
+
+static void
+note_flush (Track *track)
+{
+  track->is_here = FALSE;
+  set_lead (track, GST_CLOCK_TIME_NONE);
+}
+
+static void
+note_buffer (Track *track, GstBuffer *buffer, gboolean passes)
+{
+  gboolean keyframe = !GST_BUFFER_FLAG_IS_SET (buffer, GST_BUFFER_FLAG_DELTA_UNIT);
+
+  if (track->video && keyframe && !track->is_here)
+    set_lead (track, passes ? GST_CLOCK_TIME_NONE : GST_BUFFER_PTS (buffer));
+  track->has_begun |= passes;
+  track->is_here |= passes;
+}
+
+// Without anything of a track, as of a file that is cut off behind its header, the library would
+// wait for it in vain.
+static void
+note_event (Track *track, GstEventType type)
+{
+  if (type == GST_EVENT_FLUSH_STOP)
+    note_flush (track);
+  else if (type == GST_EVENT_GAP)
+    track->has_begun = track->is_here = TRUE;
+  else if (type == GST_EVENT_EOS && !track->has_begun)
+    GST_ELEMENT_ERROR (
+        track->file->bin, STREAM, DEMUX, ("it ends before there is anything of a track"), (NULL));
+}
+
+// Nothing comes through for a track that nobody takes: its end would be an error.
+static GstPadProbeReturn
+filter (GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+  Track *track = data;
+  gboolean passes = !g_atomic_int_get (&track->muted);
+  GstEventType type;
+
+  if (info->type & (GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM | GST_PAD_PROBE_TYPE_EVENT_FLUSH)) {
+    type = GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info));
+    note_event (track, type);
+    passes |= type != GST_EVENT_EOS;
+  } else {
+    passes = passes && is_inside (pad, GST_BUFFER_PTS (GST_PAD_PROBE_INFO_BUFFER (info)));
+    note_buffer (track, GST_PAD_PROBE_INFO_BUFFER (info), passes);
+  }
+  return passes ? GST_PAD_PROBE_OK : GST_PAD_PROBE_DROP;
+}
+
+// ---- tracks of which there is nothing for long ----
+
+static GstEvent *
+get_segment (GstElement *queue)
+{
+  GstPad *pad = gst_element_get_static_pad (queue, "sink");
+  GstEvent *event = gst_pad_get_sticky_event (pad, GST_EVENT_SEGMENT, 0);
+
+  gst_object_unref (pad);
+  return event;
+}
+
+// Its sink would wait for it, and all others for that sink. `like` has a segment if it has none.
+static void
+send_gap (GstElement *queue, GstElement *like)
+{
+  GstPad *pad = gst_element_get_static_pad (queue, "sink");
+  GstEvent *event = get_segment (queue);
+  const GstSegment *segment;
+
+  if (!event && (event = get_segment (like)))
+    gst_pad_send_event (pad, gst_event_ref (event));
+  if (event) {
+    gst_event_parse_segment (event, &segment);
+    gst_pad_send_event (pad, gst_event_new_gap (segment->start, GST_CLOCK_TIME_NONE));
+    gst_event_unref (event);
+  }
+  gst_object_unref (pad);
+}
+
+// There is no room for more of one track, and of another there is nothing yet. In the demuxer's
+// thread, as are the notes of what is here.
+static void
+on_full (GstElement *queue, File *self)
+{
+  for (guint i = 0; i < self->n_tracks; i++) {
+    Track *track = &self->tracks[i];
+
+    if (track->queue && !track->is_here && !g_atomic_int_get (&track->muted))
+      send_gap (track->queue, queue);
+  }
+}
+
+// Whoever is just putting something into the queue, and may wait there for room, has its lock.
+static void
+fill_gap (GstElement *queue)
+{
+  GstPad *pad = gst_element_get_static_pad (queue, "sink");
+  guint n_waiting;
+
+  if (GST_PAD_STREAM_TRYLOCK (pad)) {
+    g_object_get (queue, "current-level-buffers", &n_waiting, NULL);
+    if (n_waiting == 0)
+      send_gap (queue, queue);
+    GST_PAD_STREAM_UNLOCK (pad);
+  }
+  gst_object_unref (pad);
+}
+
+void
+title_file_fill_gaps (GstElement *self)
+{
+  File *file = g_object_get_data (G_OBJECT (self), "file");
+
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
+    if (file->tracks[i].queue && !g_atomic_int_get (&file->tracks[i].muted))
+      fill_gap (file->tracks[i].queue);
+  }
+}
+
+// ---- raw streams ----
+
+static GstClockTime
+frames_last (GstPad *pad, guint64 n)
+{
+  GstCaps *caps = gst_pad_get_current_caps (pad);
+  gint num = 0, den = 1;
+
+  if (caps)
+    gst_structure_get_fraction (gst_caps_get_structure (caps, 0), "framerate", &num, &den);
+  gst_clear_caps (&caps);
+  if (num <= 0 || den <= 0) {
+    num = 25;
+    den = 1;
+  }
+  return gst_util_uint64_scale (n, (guint64) den * GST_SECOND, (guint64) num);
+}
+
+// A raw stream says nothing of time but how many frames a second there are, if that.
+static GstPadProbeReturn
+stamp (GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+  Track *track = data;
+  GstBuffer *frame;
+
+  if (info->type & GST_PAD_PROBE_TYPE_EVENT_FLUSH) {
+    track->n_frames = 0;
+    return GST_PAD_PROBE_OK;
+  }
+  frame = gst_buffer_make_writable (GST_PAD_PROBE_INFO_BUFFER (info));
+  GST_BUFFER_PTS (frame) = GST_BUFFER_DTS (frame) = frames_last (pad, track->n_frames++);
+  info->data = frame;
+  return GST_PAD_PROBE_OK;
+}
+
+// Without an end a title is played to its own, and not to that of the seek before.
+static GstPadProbeReturn
+open_end (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
+{
+  GstEvent *event = GST_PAD_PROBE_INFO_EVENT (info), *open;
+  GstFormat format;
+  GstSeekFlags flags;
+  GstSeekType start_type, stop_type;
+  gint64 start, stop;
+  gdouble rate;
+
+  if (GST_EVENT_TYPE (event) != GST_EVENT_SEEK)
+    return GST_PAD_PROBE_OK;
+  gst_event_parse_seek (event, &rate, &format, &flags, &start_type, &start, &stop_type, &stop);
+  if (stop_type != GST_SEEK_TYPE_NONE)
+    return GST_PAD_PROBE_OK;
+  open = gst_event_new_seek (rate, format, flags, start_type, start, GST_SEEK_TYPE_SET, -1);
+  gst_event_set_seqnum (open, gst_event_get_seqnum (event));
+  gst_event_unref (event);
+  info->data = open;
+  return GST_PAD_PROBE_OK;
+}
+
+static void
+expose (File *self, GstElement *branch)
+{
+  GstPad *inner = gst_element_get_static_pad (branch, "src");
+  gchar *name = g_strdup_printf ("src_%u", self->n_tracks - 1);
+  GstPad *pad = gst_ghost_pad_new (name, inner);
+
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_EVENT_UPSTREAM, open_end, NULL, NULL);
+  gst_pad_set_active (pad, TRUE);
+  gst_element_add_pad (self->bin, pad);
+  gst_object_unref (inner);
+  g_free (name);
+}
+
+static void
+watch_raw (GstElement *branch, const gchar *payloader, Track *track)
+{
+  GstElement *element = gst_bin_get_by_name (GST_BIN (branch), payloader);
+  GstPad *pad = gst_element_get_static_pad (element, "sink");
+
+  gst_pad_add_probe (
+      pad, GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_FLUSH, stamp, track, NULL);
+  gst_object_unref (pad);
+  gst_object_unref (element);
+}
+
+static void
+watch_queue (GstElement *branch, Track *track)
+{
+  GstElement *queue = gst_bin_get_by_name (GST_BIN (branch), "queue");
+  GstPad *pad = gst_element_get_static_pad (queue, "sink");
+
+  gst_pad_add_probe (pad,
+      GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM
+          | GST_PAD_PROBE_TYPE_EVENT_FLUSH,
+      filter, track, NULL);
+  g_signal_connect (queue, "overrun", G_CALLBACK (on_full), track->file);
+  track->queue = queue;
+  gst_object_unref (pad);
+  gst_object_unref (queue);
+}
+
+static GstElement *
+make_branch (File *self, const TracksKind *kind, GError **error)
+{
+  Track *track = &self->tracks[self->n_tracks];
+  guint payload = kind->video ? 96 + 2 * self->n_video++ : 97 + 2 * self->n_audio++;
+  // The library finds the payloader of a pad by its name. A raw stream is read by its parser.
+  gchar *payloader = g_strdup_printf ("pay_src_%u", self->n_tracks);
+  gchar *text = g_strdup_printf ("%s%s ! %s name=%s pt=%u ! ratepacer",
+      self->raw ? ""
+                : "queue name=queue max-size-buffers=0 max-size-bytes=4194304 "
+                  "max-size-time=3000000000 ! ",
+      kind->parser, kind->payloader, payloader, payload);
+  GstElement *branch = gst_parse_bin_from_description (text, TRUE, error);
+
+  track->file = self;
+  track->video = kind->video;
+  track->lead = GST_CLOCK_TIME_NONE;
+  if (branch && self->raw)
+    watch_raw (branch, payloader, track);
+  else if (branch)
+    watch_queue (branch, track);
+  self->n_tracks++;
+  g_free (text);
+  g_free (payloader);
+  return branch;
+}
+
+// Links it; start() then has it run. The bin, which may be on its way to PAUSED in another thread,
+// leaves it alone meanwhile: both would wait for each other, where one pad pulls from the other.
+static void
+join (File *self, GstPad *pad, GstElement *element)
+{
+  GstPad *end = gst_element_get_static_pad (element, "sink");
+
+  gst_element_set_locked_state (element, TRUE);
+  gst_bin_add (GST_BIN (self->bin), element);
+  gst_pad_link (pad, end);
+  gst_object_unref (end);
+}
+
+static void
+start (GstElement *element)
+{
+  gst_element_set_state (element, GST_STATE_PAUSED);
+  gst_element_set_locked_state (element, FALSE);
+}
+
+// What is to be started then; NULL if it can't be.
+static GstElement *
+add_stream (File *self, GstPad *pad, GstCaps *caps)
+{
+  const TracksKind *kind = self->n_tracks < RELAY_MAX_TRACKS ? tracks_find_kind (caps) : NULL;
+  GError *error = NULL;
+  GstElement *branch =
+      kind ? make_branch (self, kind, &error)
+           : gst_parse_bin_from_description ("fakesink async=false sync=false", TRUE, &error);
+
+  if (!branch) {
+    GST_ELEMENT_ERROR (self->bin, CORE, MISSING_PLUGIN, ("%s", error->message), (NULL));
+    g_error_free (error);
+    return NULL;
+  }
+  join (self, pad, branch);
+  if (kind)
+    expose (self, branch);
+  return branch;
+}
+
+static void
+on_pad_added (GstElement *demuxer, GstPad *pad, File *self)
+{
+  GstCaps *caps = gst_pad_get_current_caps (pad);
+  GstElement *branch;
+
+  if (!caps)
+    caps = gst_pad_query_caps (pad, NULL);
+  branch = add_stream (self, pad, caps);
+  if (branch)
+    start (branch);
+  gst_caps_unref (caps);
+}
+
+static void
+on_no_more_pads (GstElement *demuxer, File *self)
+{
+  if (self->n_tracks == 0)
+    GST_ELEMENT_ERROR (self->bin, STREAM, WRONG_TYPE, ("no track in it can be served"), (NULL));
+  gst_element_no_more_pads (self->bin);
+}
+
+static void
+add_demuxer (File *self, GstPad *pad, const gchar *name)
+{
+  GstElement *demuxer = gst_element_factory_make (name, NULL);
+  gchar *missing;
+
+  if (!demuxer) {
+    missing = pull_missing (name);
+    GST_ELEMENT_ERROR (self->bin, CORE, MISSING_PLUGIN, ("%s", missing), (NULL));
+    g_free (missing);
+    return;
+  }
+  if (g_str_equal (name, "tsdemux"))
+    ts_guard_add (demuxer);
+  g_signal_connect (demuxer, "pad-added", G_CALLBACK (on_pad_added), self);
+  g_signal_connect (demuxer, "no-more-pads", G_CALLBACK (on_no_more_pads), self);
+  join (self, pad, demuxer);
+  start (demuxer);
+}
+
+// It reads by a thread of its own, and what comes before the library knows all pads it does not
+// see.
+static void
+add_raw (File *self, GstPad *pad, GstCaps *caps)
+{
+  GstElement *branch;
+
+  self->raw = TRUE;
+  branch = add_stream (self, pad, caps);
+  on_no_more_pads (NULL, self);
+  if (branch)
+    start (branch);
+}
+
+static void
+on_have_type (GstElement *typefind, guint probability, GstCaps *caps, File *self)
+{
+  const gchar *type = gst_structure_get_name (gst_caps_get_structure (caps, 0));
+  GstPad *pad = gst_element_get_static_pad (typefind, "src");
+  guint i = 0;
+
+  while (i < G_N_ELEMENTS (containers) && !g_str_equal (type, containers[i].type))
+    i++;
+  if (i == G_N_ELEMENTS (containers)) {
+    GST_ELEMENT_ERROR (self->bin, STREAM, WRONG_TYPE,
+        ("it is %s, and not of a kind that is served", type), (NULL));
+  } else if (containers[i].demuxer) {
+    add_demuxer (self, pad, containers[i].demuxer);
+  } else {
+    add_raw (self, pad, caps);
+  }
+  gst_object_unref (pad);
+}
+
+// With a pad for each payloader, as the library wants a bin that finds its tracks by and by: under
+// this name, in another bin.
+GstElement *
+title_file_new (int fd)
+{
+  GstElement *outer = gst_bin_new (NULL);
+  GstElement *bin = gst_bin_new ("dynpay0");
+  GstElement *source = gst_element_factory_make ("filesrc", NULL);
+  GstElement *typefind = gst_element_factory_make ("typefind", NULL);
+  File *file = g_new0 (File, 1);
+  gchar *path = g_strdup_printf ("/proc/self/fd/%d", fd);
+
+  file->bin = bin;
+  g_object_set_data_full (G_OBJECT (outer), "file", file, g_free);
+  // By the descriptor that was checked, and with a place of its own in it.
+  g_object_set (source, "location", path, NULL);
+  g_free (path);
+  gst_bin_add (GST_BIN (outer), bin);
+  gst_bin_add_many (GST_BIN (bin), source, typefind, NULL);
+  gst_element_link (source, typefind);
+  g_signal_connect (typefind, "have-type", G_CALLBACK (on_have_type), file);
+  return outer;
+}
+
+void
+title_file_mute (GstElement *self, guint track, gboolean muted)
+{
+  File *file = g_object_get_data (G_OBJECT (self), "file");
+
+  if (track < RELAY_MAX_TRACKS)
+    g_atomic_int_set (&file->tracks[track].muted, muted);
+}
+
+GstClockTime
+title_file_get_lead (GstElement *self)
+{
+  File *file = g_object_get_data (G_OBJECT (self), "file");
+  GstClockTime least = GST_CLOCK_TIME_NONE;
+
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
+    Track *track = &file->tracks[i];
+
+    if (!track->queue || g_atomic_int_get (&track->muted))
+      continue;
+    GST_OBJECT_LOCK (track->queue);
+    least = MIN (least, track->lead);
+    GST_OBJECT_UNLOCK (track->queue);
+  }
+  return least;
+}
+
+static gboolean
+take_longer (GstElement *bin, GstPad *pad, gpointer longest)
+{
+  gint64 duration;
+
+  if (gst_pad_query_duration (pad, GST_FORMAT_TIME, &duration))
+    *(gint64 *) longest = MAX (*(gint64 *) longest, duration);
+  return TRUE;
+}
+
+gint64
+title_file_get_duration (GstElement *self)
+{
+  gint64 longest = -1;
+
+  gst_element_foreach_src_pad (
+      ((File *) g_object_get_data (G_OBJECT (self), "file"))->bin, take_longer, &longest);
+  return longest;
+}
+
+gboolean
+title_file_is_raw (GstElement *self)
+{
+  return ((File *) g_object_get_data (G_OBJECT (self), "file"))->raw;
+}

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "content/title_media.h"
+
+#include "base/log.h"
+#include "content/title_file.h"
+
+#include <gst/base/gstbasesink.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RATE_MIN 0.125
+#define RATE_MAX 8.0
+#define SECONDS_MAX 1e9
+#define SETTLE_LIMIT (5 * GST_SECOND)
+
+typedef struct {
+  GstRTSPMedia parent;
+  GstElement *file; // the media's
+  gchar *label;
+  int fd;
+  gint ready;           // atomic: it was prepared
+  GError *error;        // why it can't be. Of the media's thread, until that has given up
+  GstClockTime left_at; // where it was paused. Of who does what is asked for, one after the other
+
+  GMutex lock;       // all below
+  gboolean plays;    // is on its way to a place
+  gboolean given_up; // nothing came of it in time
+} TitleMedia;
+
+typedef struct {
+  GstRTSPMediaClass parent_class;
+} TitleMediaClass;
+
+GType title_media_get_type (void);
+G_DEFINE_TYPE (TitleMedia, title_media, GST_TYPE_RTSP_MEDIA)
+
+// ---- its sinks ----
+
+static void
+on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, gpointer unused)
+{
+  if (!GST_IS_BASE_SINK (element))
+    return;
+  // It is paced already.
+  gst_base_sink_set_sync (GST_BASE_SINK (element), FALSE);
+  if (!g_object_class_find_property (G_OBJECT_GET_CLASS (element), "max-coalesce"))
+    return;
+  // What the sink still has is of where the reader was before.
+  gst_util_set_object_arg (G_OBJECT (element), "join", "live");
+  g_object_set (element, "max-coalesce", (guint64) 0, NULL);
+}
+
+// Where the stream of this sink was last sent from; GST_CLOCK_TIME_NONE for one of RTCP.
+static GstClockTime
+sent_up_to (GstElement *sink)
+{
+  GstSample *sample = NULL;
+  GstClockTime at = GST_CLOCK_TIME_NONE;
+
+  g_object_get (sink, "last-sample", &sample, NULL);
+  if (!sample)
+    return at;
+  if (gst_sample_get_buffer (sample) && gst_sample_get_caps (sample)
+      && gst_structure_has_name (
+          gst_caps_get_structure (gst_sample_get_caps (sample), 0), "application/x-rtp"))
+    at = gst_segment_to_stream_time (gst_sample_get_segment (sample), GST_FORMAT_TIME,
+        GST_BUFFER_PTS (gst_sample_get_buffer (sample)));
+  gst_sample_unref (sample);
+  return at;
+}
+
+static GstBin *
+dup_pipeline (TitleMedia *self)
+{
+  return (GstBin *) gst_object_get_parent (GST_OBJECT (self->file));
+}
+
+static void
+note_sent (const GValue *item, gpointer least)
+{
+  GstClockTime at = sent_up_to (g_value_get_object (item));
+
+  if (GST_CLOCK_TIME_IS_VALID (at))
+    *(GstClockTime *) least = MIN (*(GstClockTime *) least, at);
+}
+
+void
+title_media_pausing (GstRTSPMedia *media)
+{
+  GstBin *pipeline = dup_pipeline ((TitleMedia *) media);
+  GstIterator *sinks = gst_bin_iterate_sinks (pipeline);
+  GstClockTime least = GST_CLOCK_TIME_NONE;
+
+  gst_iterator_foreach (sinks, note_sent, &least);
+  gst_iterator_free (sinks);
+  gst_object_unref (pipeline);
+  ((TitleMedia *) media)->left_at = least;
+}
+
+void
+title_media_paused (GstRTSPMedia *media)
+{
+  title_file_fill_gaps (((TitleMedia *) media)->file);
+}
+
+// ---- PLAY ----
+
+static gboolean
+is_place (const GstRTSPTime *time)
+{
+  return time->type == GST_RTSP_TIME_SECONDS && time->seconds >= 0 && time->seconds < SECONDS_MAX;
+}
+
+// An end that the title does not reach is none.
+static gboolean
+is_in_range (GstRTSPMedia *media, GstRTSPTimeRange *range)
+{
+  gint64 duration = title_file_get_duration (((TitleMedia *) media)->file);
+  gdouble seconds = duration < 0 ? SECONDS_MAX : (gdouble) duration / GST_SECOND;
+
+  if (range->unit != GST_RTSP_RANGE_NPT || !is_place (&range->min) || range->min.seconds >= seconds)
+    return FALSE;
+  if (range->max.type == GST_RTSP_TIME_SECONDS && range->max.seconds >= seconds)
+    range->max.type = GST_RTSP_TIME_END;
+  return range->max.type == GST_RTSP_TIME_END
+         || (is_place (&range->max) && range->max.seconds > range->min.seconds);
+}
+
+// Those that are set up are played.
+static void
+mute_others (GstRTSPMedia *media, GstElement *file)
+{
+  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++)
+    title_file_mute (file, i, !gst_rtsp_stream_is_complete (gst_rtsp_media_get_stream (media, i)));
+}
+
+static GstRTSPTimeRange *
+range_from (GstClockTime start)
+{
+  gchar *text = g_strdup_printf (
+      "npt=%" G_GUINT64_FORMAT ".%09u-", start / GST_SECOND, (guint) (start % GST_SECOND));
+  GstRTSPTimeRange *range = NULL;
+
+  gst_rtsp_range_parse (text, &range);
+  g_free (text);
+  return range;
+}
+
+static gboolean
+is_beginning (const GstRTSPTimeRange *range)
+{
+  return range->min.type == GST_RTSP_TIME_SECONDS && range->min.seconds == 0;
+}
+
+GstRTSPStatusCode
+title_media_adjust_play (
+    GstRTSPMedia *media, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble rate)
+{
+  TitleMedia *self = (TitleMedia *) media;
+  gboolean raw = title_file_is_raw (self->file);
+
+  mute_others (media, self->file);
+  if (!(rate >= RATE_MIN && rate <= RATE_MAX) || (raw && rate != 1.0)) // NaN is neither
+    return GST_RTSP_STS_PARAMETER_NOT_UNDERSTOOD;
+  // A place that is not in the file would be waited for in vain.
+  if (*range && (!is_in_range (media, *range) || (raw && !is_beginning (*range))))
+    return GST_RTSP_STS_INVALID_RANGE;
+  // What was under way when it was paused is lost to the reader: it begins anew from a keyframe.
+  if (!*range && GST_CLOCK_TIME_IS_VALID (self->left_at) && !raw)
+    *range = range_from (self->left_at);
+  if (*range)
+    *flags |= GST_SEEK_FLAG_FLUSH | GST_SEEK_FLAG_KEY_UNIT | GST_SEEK_FLAG_SNAP_BEFORE;
+  *flags &= ~(GstSeekFlags) GST_SEEK_FLAG_ACCURATE;
+  return GST_RTSP_STS_OK;
+}
+
+// Returns when the sinks know what they begin with.
+static void
+settle (GstRTSPMedia *media)
+{
+  GstBin *pipeline;
+
+  // Before the first PLAY nothing gets to them, and what is held back is known.
+  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
+    if (gst_rtsp_stream_is_blocking (gst_rtsp_media_get_stream (media, i)))
+      return;
+  }
+  pipeline = dup_pipeline ((TitleMedia *) media);
+  gst_element_get_state (GST_ELEMENT (pipeline), NULL, NULL, SETTLE_LIMIT);
+  gst_object_unref (pipeline);
+}
+
+// Each track that is sent has begun, and all at the same rate.
+static gboolean
+rates_are_known (GstRTSPMedia *media)
+{
+  gdouble rates[2] = { 0 }, first[2] = { 0 };
+
+  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
+    GstRTSPStream *stream = gst_rtsp_media_get_stream (media, i);
+
+    if (!gst_rtsp_stream_is_complete (stream) || !gst_rtsp_stream_is_sender (stream))
+      continue;
+    if (!gst_rtsp_stream_get_rates (stream, &rates[0], &rates[1]))
+      return FALSE;
+    if (first[0] == 0)
+      memcpy (first, rates, sizeof first);
+    if (memcmp (first, rates, sizeof first) != 0)
+      return FALSE;
+  }
+  return TRUE;
+}
+
+// Not every demuxer goes to keyframes, as of fragmented MP4. A little before it, as the library's
+// times are not exact: what leads there is left out.
+static void
+go_to_keyframe (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate)
+{
+  GstRTSPTimeRange *from;
+  GstClockTime lead;
+
+  if (!range || gst_rtsp_media_get_status (media) == GST_RTSP_MEDIA_STATUS_ERROR)
+    return;
+  settle (media);
+  lead = title_file_get_lead (((TitleMedia *) media)->file);
+  if (!GST_CLOCK_TIME_IS_VALID (lead)
+      || (range->max.type == GST_RTSP_TIME_SECONDS
+          && (gdouble) lead / GST_SECOND >= range->max.seconds))
+    return;
+  from = range_from (lead > GST_USECOND ? lead - GST_USECOND : 0);
+  from->max = range->max;
+  gst_rtsp_media_seek_trickmode (media, from, flags, rate, 0);
+  gst_rtsp_range_free (from);
+}
+
+static void
+go_back (GstRTSPMedia *media, GstSeekFlags flags)
+{
+  TitleMedia *self = (TitleMedia *) media;
+  GstClockTime at = GST_CLOCK_TIME_IS_VALID (self->left_at) ? self->left_at : 0;
+  GstRTSPTimeRange *range = range_from (at);
+
+  gst_rtsp_media_seek_trickmode (media, range, flags, 1.0, 0);
+  gst_rtsp_range_free (range);
+}
+
+// Where it has nothing, as behind where the file is cut off, it goes back to where it was.
+static GstRTSPStatusCode
+go_to (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate)
+{
+  TitleMedia *self = (TitleMedia *) media;
+  gboolean known;
+
+  gst_rtsp_media_seek_trickmode (media, range, flags, rate, 0);
+  go_to_keyframe (media, range, flags, rate);
+  if (gst_rtsp_media_get_status (media) != GST_RTSP_MEDIA_STATUS_PREPARED)
+    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  settle (media);
+  known = rates_are_known (media);
+  if (!known) {
+    log_event ("%s: there is nothing where its reader wants to go", self->label);
+    go_back (media, flags);
+  }
+  self->left_at = GST_CLOCK_TIME_NONE;
+  return known ? GST_RTSP_STS_OK : GST_RTSP_STS_INVALID_RANGE;
+}
+
+// Who is sent something goes elsewhere by way of a pause: what it gets from there begins after the
+// answer, which tells how it is numbered.
+static gboolean
+pause_for_play (GstRTSPMedia *media, GstRTSPSessionMedia *session)
+{
+  title_media_pausing (media);
+  gst_rtsp_session_media_set_state (session, GST_STATE_PAUSED);
+  title_media_paused (media);
+  return gst_rtsp_media_unsuspend (media);
+}
+
+static void
+set_plays (TitleMedia *self, gboolean plays)
+{
+  g_mutex_lock (&self->lock);
+  self->plays = plays;
+  g_mutex_unlock (&self->lock);
+}
+
+// Prepared as it is, this counts one more user of it. Whose connection ends meanwhile does not take
+// it down: the library, on its way to a place, would forget that it is down, and do it again. It
+// does not pause what has two users.
+static GstRTSPStatusCode
+go_undisturbed (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate)
+{
+  GstRTSPStatusCode status;
+
+  if (!gst_rtsp_media_prepare (media, NULL))
+    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  set_plays ((TitleMedia *) media, TRUE);
+  status = go_to (media, range, flags, rate);
+  set_plays ((TitleMedia *) media, FALSE);
+  gst_rtsp_media_unprepare (media);
+  return status;
+}
+
+GstRTSPStatusCode
+title_media_play (
+    GstRTSPSessionMedia *session, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate)
+{
+  GstRTSPMedia *media = gst_rtsp_session_media_get_media (session);
+  gboolean sent =
+      range && gst_rtsp_session_media_get_rtsp_state (session) == GST_RTSP_STATE_PLAYING;
+
+  if (sent && !pause_for_play (media, session))
+    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  return go_undisturbed (media, range, flags, rate);
+}
+
+void
+title_media_give_up (GstRTSPMedia *media)
+{
+  TitleMedia *self = (TitleMedia *) media;
+
+  g_mutex_lock (&self->lock);
+  self->given_up = TRUE;
+  g_mutex_unlock (&self->lock);
+  GST_ELEMENT_ERROR (self->file, RESOURCE, READ, ("nothing came of it in time"), (NULL));
+}
+
+// What the library takes for the end is that of a segment, which not every demuxer knows. The
+// library's lock is held.
+static gboolean
+title_media_query_stop (GstRTSPMedia *media, gint64 *stop)
+{
+  if (GST_RTSP_MEDIA_CLASS (title_media_parent_class)->query_stop (media, stop) && *stop > 0)
+    return TRUE;
+  *stop = title_file_get_duration (((TitleMedia *) media)->file);
+  return *stop >= 0;
+}
+
+// ---- life ----
+
+gboolean
+title_media_is (GstRTSPMedia *media)
+{
+  return G_TYPE_CHECK_INSTANCE_TYPE (media, title_media_get_type ());
+}
+
+// Not where there is nothing of a track for long that says only in its media what it is.
+static gboolean
+can_be_described (GstRTSPMedia *media)
+{
+  gboolean known = TRUE;
+  GstCaps *caps;
+
+  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
+    caps = gst_rtsp_stream_get_caps (gst_rtsp_media_get_stream (media, i));
+    known &= caps != NULL;
+    gst_clear_caps (&caps);
+  }
+  return known;
+}
+
+gboolean
+title_media_prepare (GstRTSPMedia *media, GstRTSPThread *thread, GError **error)
+{
+  TitleMedia *self = (TitleMedia *) media;
+
+  if (gst_rtsp_media_prepare (media, thread)) {
+    if (can_be_described (media)) {
+      g_atomic_int_set (&self->ready, TRUE);
+      return TRUE;
+    }
+    gst_rtsp_media_unprepare (media);
+    g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
+        "it can't be played: a track begins too late to be known");
+    return FALSE;
+  }
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED, "it can't be played: %s",
+      self->error ? self->error->message : "nothing came of it in time");
+  return FALSE;
+}
+
+// Where an element has no words of its own for it, what it tells developers says more.
+static GError *
+parse_error (GstMessage *message)
+{
+  GError *error = NULL;
+  gchar *debug = NULL, *details;
+
+  gst_message_parse_error (message, &error, &debug);
+  details = debug ? strchr (debug, '\n') : NULL;
+  if (details && g_error_matches (error, GST_STREAM_ERROR, GST_STREAM_ERROR_FAILED)) {
+    g_free (error->message);
+    error->message = g_strdelimit (g_strdup (g_strstrip (details)), "\n", ' ');
+  }
+  g_free (debug);
+  return error;
+}
+
+static gboolean
+pass_on (GstRTSPMedia *media, GstMessage *message)
+{
+  return GST_RTSP_MEDIA_CLASS (title_media_parent_class)->handle_message (media, message);
+}
+
+// What goes wrong in the middle ends the stream there; the reader may still go elsewhere in it, but
+// where that is given up.
+static void
+note_error (TitleMedia *self, GstMessage *message, const GError *error)
+{
+  gboolean given_up;
+
+  g_mutex_lock (&self->lock);
+  given_up = self->given_up;
+  if (given_up && self->plays)
+    pass_on (GST_RTSP_MEDIA (self), message);
+  g_mutex_unlock (&self->lock);
+  if (!given_up)
+    log_event ("%s: %s", self->label, error->message);
+}
+
+static gboolean
+title_media_handle_message (GstRTSPMedia *media, GstMessage *message)
+{
+  TitleMedia *self = (TitleMedia *) media;
+  GError *error;
+
+  if (GST_MESSAGE_TYPE (message) != GST_MESSAGE_ERROR)
+    return pass_on (media, message);
+  error = parse_error (message);
+  if (g_atomic_int_get (&self->ready)) {
+    note_error (self, message, error);
+    g_error_free (error);
+    return TRUE;
+  }
+  if (self->error)
+    g_error_free (error);
+  else
+    self->error = error;
+  return pass_on (media, message);
+}
+
+GstRTSPMedia *
+title_media_new (int fd, const gchar *label)
+{
+  GstElement *pipeline = gst_pipeline_new (NULL);
+  GstElement *file = title_file_new (fd);
+  TitleMedia *self = g_object_new (title_media_get_type (), "element", file, "transport-mode",
+      GST_RTSP_TRANSPORT_MODE_PLAY, NULL);
+  GstRTSPMedia *media = GST_RTSP_MEDIA (self);
+
+  self->file = file;
+  self->fd = fd;
+  self->label = g_strdup (label);
+  g_signal_connect (pipeline, "deep-element-added", G_CALLBACK (on_element_added), NULL);
+  gst_rtsp_media_collect_streams (media);
+  gst_rtsp_media_take_pipeline (media, GST_PIPELINE (pipeline));
+  return media;
+}
+
+static void
+title_media_init (TitleMedia *self)
+{
+  g_mutex_init (&self->lock);
+  self->left_at = GST_CLOCK_TIME_NONE;
+}
+
+static void
+title_media_finalize (GObject *object)
+{
+  TitleMedia *self = (TitleMedia *) object;
+
+  close (self->fd);
+  g_clear_error (&self->error);
+  g_mutex_clear (&self->lock);
+  g_free (self->label);
+  G_OBJECT_CLASS (title_media_parent_class)->finalize (object);
+}
+
+static void
+title_media_class_init (TitleMediaClass *klass)
+{
+  G_OBJECT_CLASS (klass)->finalize = title_media_finalize;
+  GST_RTSP_MEDIA_CLASS (klass)->handle_message = title_media_handle_message;
+  GST_RTSP_MEDIA_CLASS (klass)->query_stop = title_media_query_stop;
+}

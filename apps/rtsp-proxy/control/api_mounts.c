@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "control/api_private.h"
+
+static guint
+count_readers (Server *server, const gchar *path)
+{
+  GPtrArray *readers = server_dup_readers (server);
+  guint n = 0;
+
+  for (guint i = 0; i < readers->len; i++)
+    n += g_str_equal (reader_get_mount (g_ptr_array_index (readers, i)), path);
+  g_ptr_array_unref (readers);
+  return n;
+}
+
+static GHashTable *
+count_all_readers (Server *server)
+{
+  GHashTable *counts = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  GPtrArray *readers = server_dup_readers (server);
+
+  for (guint i = 0; i < readers->len; i++) {
+    const gchar *path = reader_get_mount (g_ptr_array_index (readers, i));
+    guint n = GPOINTER_TO_UINT (g_hash_table_lookup (counts, path));
+
+    g_hash_table_insert (counts, g_strdup (path), GUINT_TO_POINTER (n + 1));
+  }
+  g_ptr_array_unref (readers);
+  return counts;
+}
+
+static void
+write_config (JsonBuilder *builder, const MountConfig *config)
+{
+  json_builder_set_member_name (builder, "config");
+  json_builder_begin_object (builder);
+  schema_write (mount_config_keys (), config, builder);
+  json_builder_end_object (builder);
+}
+
+static void
+write_presentation (JsonBuilder *builder, Presentation *presentation)
+{
+  gchar *problem = presentation_dup_problem (presentation);
+
+  json_builder_begin_object (builder);
+  api_add_text (builder, "url", presentation_get_label (presentation));
+  api_add_text (builder, "state", presentation_get_state_name (presentation));
+  api_add_number (builder, "connections", presentation_n_users (presentation));
+  json_builder_set_member_name (builder, "switching");
+  json_builder_add_boolean_value (builder, presentation_is_switching (presentation));
+  if (problem)
+    api_add_text (builder, "problem", problem);
+  json_builder_end_object (builder);
+  g_free (problem);
+}
+
+static void
+write_presentations (JsonBuilder *builder, Mount *mount)
+{
+  GPtrArray *all = mount_dup_presentations (mount);
+
+  json_builder_set_member_name (builder, "presentations");
+  json_builder_begin_array (builder);
+  for (guint i = 0; i < all->len; i++)
+    write_presentation (builder, g_ptr_array_index (all, i));
+  json_builder_end_array (builder);
+  g_ptr_array_unref (all);
+}
+
+static void
+write_mount (Api *api, JsonBuilder *builder, Mount *mount, guint n_readers)
+{
+  const MountConfig *config = mount_get_config (mount);
+  Presentation *main = mount_dup_main (mount);
+  Relay *relay = presentation_get_relay (main);
+  RelayStats stats;
+
+  relay_get_stats (relay, &stats);
+  json_builder_begin_object (builder);
+  api_add_text (builder, "path", config->path);
+  api_add_text (builder, "state", presentation_get_state_name (main));
+  api_add_text (builder, "source", reload_is_as_in_file (api->reload, config) ? "file" : "api");
+  api_add_number (builder, "readers", n_readers);
+  api_add_number (builder, "tracks", relay_n_tracks (relay));
+  json_builder_set_member_name (builder, "ingest");
+  json_builder_begin_object (builder);
+  api_add_number (builder, "packets", (gint64) stats.n_packets);
+  api_add_number (builder, "lost", (gint64) stats.n_lost);
+  api_add_number (builder, "stale", (gint64) stats.n_stale);
+  api_add_number (builder, "malformed", (gint64) stats.n_bad);
+  api_add_number (builder, "switches", (gint64) stats.n_switches);
+  json_builder_end_object (builder);
+  presentation_unref (main);
+  write_presentations (builder, mount);
+  write_config (builder, config);
+  json_builder_end_object (builder);
+}
+
+void
+api_list_mounts (ApiRequest *request)
+{
+  GPtrArray *mounts = server_dup_mounts (request->api->server);
+  GHashTable *counts = count_all_readers (request->api->server);
+  JsonBuilder *builder = json_builder_new ();
+
+  json_builder_begin_object (builder);
+  json_builder_set_member_name (builder, "mounts");
+  json_builder_begin_array (builder);
+  for (guint i = 0; i < mounts->len; i++) {
+    Mount *mount = g_ptr_array_index (mounts, i);
+
+    write_mount (request->api, builder, mount,
+        GPOINTER_TO_UINT (g_hash_table_lookup (counts, mount_get_path (mount))));
+  }
+  json_builder_end_array (builder);
+  json_builder_end_object (builder);
+  api_answer (request->message, SOUP_STATUS_OK, builder);
+  g_hash_table_unref (counts);
+  g_ptr_array_unref (mounts);
+}
+
+// A reference to the mount that the request names; NULL, and it is answered, if there is none.
+static Mount *
+find (ApiRequest *request)
+{
+  Mount *mount = server_get_mount (request->api->server, request->rest);
+
+  if (!mount)
+    api_fail (request->message, SOUP_STATUS_NOT_FOUND, NULL, "there is no mount %s", request->rest);
+  return mount;
+}
+
+void
+api_get_mount (ApiRequest *request)
+{
+  Mount *mount = find (request);
+  JsonBuilder *builder;
+
+  if (!mount)
+    return;
+  builder = json_builder_new ();
+  write_mount (request->api, builder, mount, count_readers (request->api->server, request->rest));
+  api_answer (request->message, SOUP_STATUS_OK, builder);
+  mount_unref (mount);
+}
+
+// ---- changes ----
+
+static void
+write_keys (JsonBuilder *builder, const MountConfig *from, const MountConfig *to)
+{
+  GPtrArray *keys = from && to ? mount_config_differences (from, to) : g_ptr_array_new ();
+
+  json_builder_set_member_name (builder, "keys");
+  json_builder_begin_array (builder);
+  for (guint i = 0; i < keys->len; i++)
+    json_builder_add_string_value (builder, g_ptr_array_index (keys, i));
+  json_builder_end_array (builder);
+  g_ptr_array_unref (keys);
+}
+
+static gchar *
+dup_effect (Server *server, const gchar *path, const MountConfig *from, const MountConfig *to)
+{
+  Mount *mount = from && to ? server_get_mount (server, path) : NULL;
+  gchar *effect;
+
+  if (!mount)
+    return g_strdup (to ? "the mount is added" : "the mount is removed and its readers are closed");
+  effect = mount_dup_effect (mount, to);
+  mount_unref (mount);
+  return effect;
+}
+
+static void
+write_change (Api *api, JsonBuilder *builder, const gchar *path, const MountConfig *from,
+    const MountConfig *to)
+{
+  gchar *effect = dup_effect (api->server, path, from, to);
+
+  json_builder_begin_object (builder);
+  api_add_text (builder, "path", path);
+  api_add_text (builder, "change", !from ? "added" : !to ? "removed" : "changed");
+  write_keys (builder, from, to);
+  api_add_text (builder, "effect", effect);
+  api_add_number (builder, "readers", count_readers (api->server, path));
+  json_builder_end_object (builder);
+  g_free (effect);
+}
+
+// What a change is, said before it is made: what it tells of readers is of before.
+static JsonBuilder *
+tell_change (ApiRequest *request, const MountConfig *from, const MountConfig *to, gboolean dry)
+{
+  JsonBuilder *builder = json_builder_new ();
+
+  json_builder_begin_object (builder);
+  json_builder_set_member_name (builder, "dry-run");
+  json_builder_add_boolean_value (builder, dry);
+  json_builder_set_member_name (builder, "change");
+  write_change (request->api, builder, request->rest, from, to);
+  if (to)
+    write_config (builder, to);
+  json_builder_end_object (builder);
+  return builder;
+}
+
+// Answered when it is done.
+static void
+make_change (ApiRequest *request, const MountConfig *from, MountConfig *to, gboolean dry)
+{
+  JsonBuilder *builder = tell_change (request, from, to, dry);
+  gboolean same = from && mount_config_equal (from, to), added = !from && !dry;
+  GError *error = NULL;
+
+  if (dry || same || server_put_mount (request->api->server, to, &error)) {
+    api_answer (request->message, added ? SOUP_STATUS_CREATED : SOUP_STATUS_OK, builder);
+    return;
+  }
+  api_fail_error (request->message, SOUP_STATUS_INTERNAL_SERVER_ERROR, error);
+  g_error_free (error);
+  g_object_unref (builder);
+}
+
+// The body over `base`; `from` is what the mount has now, or NULL.
+static void
+change (ApiRequest *request, const MountConfig *base, const MountConfig *from)
+{
+  gsize len;
+  const gchar *body;
+  MountConfig *to;
+  GError *error = NULL;
+  gboolean dry = api_is_dry_run (request);
+  gchar *wrong;
+
+  if (!api_check_query (request, "dry-run", NULL))
+    return;
+  body = api_get_body (request, &len);
+  if (!body)
+    return;
+  to = proxy_config_parse_mount (
+      server_get_stages (request->api->server), request->rest, body, len, base, &error);
+  if (!to) {
+    api_fail_error (request->message, SOUP_STATUS_BAD_REQUEST, error);
+    g_error_free (error);
+    return;
+  }
+  wrong = server_check_mount (request->api->server, to);
+  if (wrong) {
+    api_fail (request->message, SOUP_STATUS_BAD_REQUEST, "body", "%s", wrong);
+    g_free (wrong);
+    mount_config_unref (to);
+    return;
+  }
+  make_change (request, from, to, dry);
+  mount_config_unref (to);
+}
+
+void
+api_put_mount (ApiRequest *request)
+{
+  Mount *mount = server_get_mount (request->api->server, request->rest);
+
+  change (request, NULL, mount ? mount_get_config (mount) : NULL);
+  g_clear_pointer (&mount, mount_unref);
+}
+
+void
+api_patch_mount (ApiRequest *request)
+{
+  Mount *mount = find (request);
+
+  if (!mount)
+    return;
+  change (request, mount_get_config (mount), mount_get_config (mount));
+  mount_unref (mount);
+}
+
+void
+api_delete_mount (ApiRequest *request)
+{
+  gboolean dry = api_is_dry_run (request);
+  JsonBuilder *builder;
+  gchar *reason;
+  Mount *mount;
+
+  if (!api_check_query (request, "dry-run", "reason", NULL))
+    return;
+  mount = find (request);
+  if (!mount)
+    return;
+  builder = tell_change (request, mount_get_config (mount), NULL, dry);
+  reason = api_dup_reason (request, "the mount was removed through the API");
+  if (!dry)
+    server_remove_mount (request->api->server, request->rest, reason);
+  api_answer (request->message, SOUP_STATUS_OK, builder);
+  g_free (reason);
+  mount_unref (mount);
+}
+
+// ---- reload ----
+
+// As a change, told before it is made; what could not be made is in the notes.
+static void
+carry_out (ApiRequest *request, ReloadPlan *plan, gboolean dry)
+{
+  JsonBuilder *builder = json_builder_new ();
+
+  json_builder_begin_object (builder);
+  json_builder_set_member_name (builder, "dry-run");
+  json_builder_add_boolean_value (builder, dry);
+  json_builder_set_member_name (builder, "changes");
+  json_builder_begin_array (builder);
+  for (guint i = 0; i < plan->changes->len; i++) {
+    const ReloadChange *c = g_ptr_array_index (plan->changes, i);
+
+    write_change (request->api, builder, c->path, c->from, c->to);
+  }
+  json_builder_end_array (builder);
+  api_add_number (builder, "unchanged", plan->n_unchanged);
+  if (!dry)
+    reload_apply (request->api->reload, plan);
+  json_builder_set_member_name (builder, "notes");
+  json_builder_begin_array (builder);
+  for (guint i = 0; i < plan->notes->len; i++)
+    json_builder_add_string_value (builder, g_ptr_array_index (plan->notes, i));
+  json_builder_end_array (builder);
+  json_builder_end_object (builder);
+  api_answer (request->message, SOUP_STATUS_OK, builder);
+}
+
+void
+api_reload (ApiRequest *request)
+{
+  gboolean dry = api_is_dry_run (request);
+  GError *error = NULL;
+  ReloadPlan *plan;
+
+  if (!api_check_query (request, "dry-run", NULL))
+    return;
+  plan = reload_plan (request->api->reload, &error);
+  if (!plan) {
+    api_fail_error (request->message, SOUP_STATUS_CONFLICT, error);
+    if (!dry)
+      reload_log_failure (error);
+    g_error_free (error);
+    return;
+  }
+  carry_out (request, plan, dry);
+  reload_plan_free (plan);
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "control/api_private.h"
+
+#include "readers/adaptation.h"
+#include "text/layer_choice.h"
+#include "text/yaml_reader.h"
+
+static void
+add_layers (JsonBuilder *builder, const gchar *name, WeirLayerSet layers)
+{
+  gchar *text = layer_choice_dup_text (layers);
+
+  api_add_text (builder, name, text);
+  g_free (text);
+}
+
+static void
+write_layers (JsonBuilder *builder, Reader *reader, const ReaderLayers *layers)
+{
+  AdaptationView view;
+
+  json_builder_set_member_name (builder, "layers");
+  if (!layers->has_layers || !adaptation_view (reader, &view)) {
+    json_builder_add_null_value (builder);
+    return;
+  }
+  json_builder_begin_object (builder);
+  api_add_text (builder, "adapt", view.policy);
+  add_layers (builder, "limit", view.limit);
+  add_layers (builder, "wanted", layers->wanted);
+  add_layers (builder, "now", layers->now);
+  json_builder_set_member_name (builder, "estimate");
+  if (view.estimate > 0)
+    json_builder_add_int_value (builder, (gint64) view.estimate);
+  else
+    json_builder_add_null_value (builder);
+  json_builder_end_object (builder);
+}
+
+static void
+write_reader (JsonBuilder *builder, Reader *reader)
+{
+  GDateTime *since = g_date_time_new_from_unix_utc (reader_get_since (reader) / G_USEC_PER_SEC);
+  gchar *when = g_date_time_format_iso8601 (since);
+  ReaderSample sample;
+
+  reader_sample (reader, &sample);
+  json_builder_begin_object (builder);
+  api_add_number (builder, "id", (gint64) reader_get_id (reader));
+  api_add_text (builder, "mount", reader_get_mount (reader));
+  api_add_text (builder, "peer", reader_get_peer (reader));
+  api_add_text (builder, "transport", reader_get_transport (reader));
+  api_add_text (builder, "since", when);
+  api_add_text (builder, "state", reader_state_names[sample.state]);
+  api_add_number (builder, "class", sample.class);
+  json_builder_set_member_name (builder, "catching-up");
+  json_builder_add_boolean_value (builder, sample.catching_up);
+  json_builder_set_member_name (builder, "lag-seconds");
+  json_builder_add_double_value (builder, (gdouble) sample.lag_ns / G_GINT64_CONSTANT (1000000000));
+  json_builder_set_member_name (builder, "delay-seconds");
+  json_builder_add_double_value (
+      builder, (gdouble) sample.delay_ns / G_GINT64_CONSTANT (1000000000));
+  json_builder_set_member_name (builder, "paused");
+  json_builder_add_boolean_value (builder, sample.paused);
+  api_add_number (builder, "packets", (gint64) sample.packets);
+  api_add_number (builder, "bytes", (gint64) sample.bytes);
+  api_add_number (builder, "dropped", (gint64) sample.dropped);
+  json_builder_set_member_name (builder, "loss");
+  if (sample.reports > 0) {
+    json_builder_begin_object (builder);
+    api_add_number (builder, "packets", (gint64) sample.lost);
+    json_builder_set_member_name (builder, "fraction");
+    json_builder_add_double_value (builder, sample.fraction_lost);
+    json_builder_end_object (builder);
+  } else {
+    json_builder_add_null_value (builder);
+  }
+  write_layers (builder, reader, &sample.layers);
+  json_builder_end_object (builder);
+  g_date_time_unref (since);
+  g_free (when);
+}
+
+void
+api_list_readers (ApiRequest *request)
+{
+  GPtrArray *readers;
+  gchar *mount;
+  JsonBuilder *builder;
+
+  if (!api_check_query (request, "mount", NULL))
+    return;
+  mount = api_dup_query (request, "mount");
+  readers = server_dup_readers (request->api->server);
+  builder = json_builder_new ();
+  json_builder_begin_object (builder);
+  json_builder_set_member_name (builder, "readers");
+  json_builder_begin_array (builder);
+  for (guint i = 0; i < readers->len; i++) {
+    Reader *reader = g_ptr_array_index (readers, i);
+
+    if (!mount || g_str_equal (mount, reader_get_mount (reader)))
+      write_reader (builder, reader);
+  }
+  json_builder_end_array (builder);
+  json_builder_end_object (builder);
+  api_answer (request->message, SOUP_STATUS_OK, builder);
+  g_ptr_array_unref (readers);
+  g_free (mount);
+}
+
+// A reference; NULL, and it is answered, if there is none.
+static Reader *
+find (ApiRequest *request)
+{
+  GPtrArray *readers = server_dup_readers (request->api->server);
+  Reader *found = NULL;
+  guint64 id;
+
+  if (g_ascii_string_to_unsigned (request->rest, 10, 1, G_MAXINT64, &id, NULL)) {
+    for (guint i = 0; i < readers->len && !found; i++) {
+      if (reader_get_id (g_ptr_array_index (readers, i)) == id)
+        found = reader_ref (g_ptr_array_index (readers, i));
+    }
+  }
+  g_ptr_array_unref (readers);
+  if (!found)
+    api_fail (
+        request->message, SOUP_STATUS_NOT_FOUND, NULL, "there is no reader %s", request->rest);
+  return found;
+}
+
+static void
+answer_reader (ApiRequest *request, Reader *reader)
+{
+  JsonBuilder *builder = json_builder_new ();
+
+  write_reader (builder, reader);
+  api_answer (request->message, SOUP_STATUS_OK, builder);
+}
+
+void
+api_get_reader (ApiRequest *request)
+{
+  Reader *reader = find (request);
+
+  if (!reader)
+    return;
+  answer_reader (request, reader);
+  reader_unref (reader);
+}
+
+typedef struct {
+  guint class;
+  gchar *layers;
+} Wish;
+
+static const SchemaKey wish_keys[] = {
+  { "class", SCHEMA_NUMBER, G_STRUCT_OFFSET (Wish, class), NULL, 0, READER_CLASSES - 1 },
+  { "layers", SCHEMA_TEXT, G_STRUCT_OFFSET (Wish, layers) },
+  { NULL },
+};
+
+static gboolean
+read_wish (ApiRequest *request, Wish *wish)
+{
+  gsize len;
+  const gchar *body = api_get_body (request, &len);
+  YamlReader *reader;
+  GError *error = NULL;
+  gboolean ok;
+
+  if (!body)
+    return FALSE;
+  wish->class = READER_CLASSES;
+  reader = yaml_reader_new ("body", body, len, &error);
+  ok = reader
+       && schema_read (wish_keys, wish, reader, yaml_root (reader), NULL, SCHEMA_WHOLE, &error);
+  g_clear_pointer (&reader, yaml_reader_free);
+  if (!ok) {
+    api_fail_error (request->message, SOUP_STATUS_BAD_REQUEST, error);
+    g_error_free (error);
+  } else if (wish->class == READER_CLASSES && !wish->layers) {
+    api_fail (
+        request->message, SOUP_STATUS_BAD_REQUEST, "body", "\"class\" or \"layers\" is missing");
+    ok = FALSE;
+  }
+  return ok;
+}
+
+static gboolean
+read_layers (ApiRequest *request, const gchar *text, WeirLayerSet *layers)
+{
+  *layers = WEIR_LAYER_SET_ALL;
+  if (g_str_equal (text, "auto") || layer_choice_parse (text, layers))
+    return TRUE;
+  api_fail (request->message, SOUP_STATUS_BAD_REQUEST, "body",
+      "layers: \"%.40s\" is neither \"auto\" nor like \"1.0.2\"", text);
+  return FALSE;
+}
+
+// FALSE, and it is answered, if that can't be.
+static gboolean
+choose_layers (ApiRequest *request, Reader *reader, const gchar *text)
+{
+  WeirLayerSet layers;
+  AdaptationView view;
+
+  if (!read_layers (request, text, &layers))
+    return FALSE;
+  if (adaptation_view (reader, &view) && !view.may_choose) {
+    api_fail (request->message, SOUP_STATUS_CONFLICT, NULL, "the mount's adapt is off");
+    return FALSE;
+  }
+  if (!adaptation_choose (reader, layers)) {
+    api_fail (request->message, SOUP_STATUS_CONFLICT, NULL, "the reader is just leaving");
+    return FALSE;
+  }
+  return TRUE;
+}
+
+static gboolean
+choose_class (ApiRequest *request, Reader *reader, guint class)
+{
+  if (reader_set_class (reader, class))
+    return TRUE;
+  api_fail (request->message, SOUP_STATUS_CONFLICT, NULL, "the reader is just leaving");
+  return FALSE;
+}
+
+static gboolean
+grant (ApiRequest *request, Reader *reader, const Wish *wish)
+{
+  return (!wish->layers || choose_layers (request, reader, wish->layers))
+         && (wish->class == READER_CLASSES || choose_class (request, reader, wish->class));
+}
+
+void
+api_patch_reader (ApiRequest *request)
+{
+  Reader *reader;
+  Wish wish = { 0 };
+
+  if (!api_check_query (request, NULL))
+    return;
+  reader = find (request);
+  if (!reader)
+    return;
+  if (read_wish (request, &wish) && grant (request, reader, &wish))
+    answer_reader (request, reader);
+  schema_clear (wish_keys, &wish);
+  reader_unref (reader);
+}
+
+void
+api_delete_reader (ApiRequest *request)
+{
+  Reader *reader;
+  gchar *reason;
+
+  if (!api_check_query (request, "reason", NULL))
+    return;
+  reader = find (request);
+  if (!reader)
+    return;
+  answer_reader (request, reader);
+  reason = api_dup_reason (request, "closed through the API");
+  server_close_reader (request->api->server, reader_get_id (reader), reason);
+  g_free (reason);
+  reader_unref (reader);
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "control/metrics.h"
+
+#include "config.h"
+#include "readers/readers.h"
+#include "readers/totals.h"
+
+// What one mount is told with.
+typedef struct {
+  const gchar *path, *state;
+  gboolean used; // it has had readers: else there is not much to tell
+  RelayStats relay;
+  MountSessions sessions;
+  Totals totals;
+  guint states[READER_STATES], classes[READER_CLASSES], udp, tcp;
+} Sample;
+
+// ---- sampling ----
+
+static void
+sample_readers (Server *server, GHashTable *samples)
+{
+  GPtrArray *readers = server_dup_readers (server);
+
+  for (guint i = 0; i < readers->len; i++) {
+    Reader *reader = g_ptr_array_index (readers, i);
+    Sample *sample = g_hash_table_lookup (samples, reader_get_mount (reader));
+    ReaderSample of;
+
+    if (!sample)
+      continue;
+    reader_sample (reader, &of);
+    sample->totals.lost += of.lost;
+    sample->totals.reports += of.reports;
+    sample->states[of.state]++;
+    sample->classes[MIN (of.class, READER_CLASSES - 1)]++;
+    sample->udp += g_str_equal (reader_get_transport (reader), "UDP");
+    sample->tcp += g_str_equal (reader_get_transport (reader), "TCP");
+  }
+  g_ptr_array_unref (readers);
+}
+
+static void
+sample_relay (Mount *mount, RelayStats *stats)
+{
+  Presentation *main = mount_dup_main (mount);
+
+  relay_get_stats (presentation_get_relay (main), stats);
+  presentation_unref (main);
+}
+
+static Sample *
+sample_mounts (Server *server, GPtrArray *mounts)
+{
+  Sample *samples = g_new0 (Sample, mounts->len + 1);
+  GHashTable *by_path = g_hash_table_new (g_str_hash, g_str_equal);
+
+  for (guint i = 0; i < mounts->len; i++) {
+    Mount *mount = g_ptr_array_index (mounts, i);
+
+    samples[i].path = mount_get_path (mount);
+    samples[i].state = mount_get_state_name (mount);
+    sample_relay (mount, &samples[i].relay);
+    mount_get_sessions (mount, &samples[i].sessions);
+    samples[i].used = totals_get (samples[i].path, &samples[i].totals);
+    g_hash_table_insert (by_path, (gpointer) samples[i].path, &samples[i]);
+  }
+  sample_readers (server, by_path);
+  for (guint i = 0; i < mounts->len; i++)
+    totals_settle_reports (samples[i].path, &samples[i].totals);
+  g_hash_table_unref (by_path);
+  return samples;
+}
+
+// ---- the text ----
+
+typedef struct {
+  GString *out;
+  const Sample *samples;
+  guint n;
+} Page;
+
+static void
+head (Page *page, const gchar *name, const gchar *type, const gchar *help)
+{
+  g_string_append_printf (
+      page->out, "# HELP weir_%s %s\n# TYPE weir_%s %s\n", name, help, name, type);
+}
+
+static void
+one (Page *page, const gchar *name, const Sample *sample, const gchar *label, const gchar *value,
+    guint64 number)
+{
+  g_string_append_printf (page->out, "weir_%s{mount=\"%s\"", name, sample->path);
+  if (label)
+    g_string_append_printf (page->out, ",%s=\"%s\"", label, value);
+  g_string_append_printf (page->out, "} %" G_GUINT64_FORMAT "\n", number);
+}
+
+// A counter that is at this offset of a sample.
+static void
+counter (Page *page, const gchar *name, gsize offset, const gchar *help)
+{
+  head (page, name, "counter", help);
+  for (guint i = 0; i < page->n; i++)
+    one (page, name, &page->samples[i], NULL, NULL,
+        *(const guint64 *) ((const guint8 *) &page->samples[i] + offset));
+}
+
+// Of the packets that were lost in the system, or of those that were left out.
+static void
+dropped (Page *page, const gchar *name, bool loss, const gchar *help)
+{
+  head (page, name, "counter", help);
+  for (guint i = 0; i < page->n; i++) {
+    for (guint reason = 0; reason < WEIR_N_DROPS && page->samples[i].used; reason++) {
+      if (weir_drop_is_loss (reason) == loss)
+        one (page, name, &page->samples[i], "reason", weir_drop_name (reason),
+            page->samples[i].totals.dropped[reason]);
+    }
+  }
+}
+
+static void
+ingest (Page *page)
+{
+  static const gchar refused[] = "ingest_refused_packets_total";
+
+  counter (page, "ingest_packets_total", G_STRUCT_OFFSET (Sample, relay.n_packets),
+      "Packets that came from the upstream.");
+  counter (page, "ingest_lost_packets_total", G_STRUCT_OFFSET (Sample, relay.n_lost),
+      "Packets missing between the sequence numbers of those that came.");
+  head (page, refused, "counter", "Packets that came and were of no use.");
+  for (guint i = 0; i < page->n; i++) {
+    one (page, refused, &page->samples[i], "reason", "stale", page->samples[i].relay.n_stale);
+    one (page, refused, &page->samples[i], "reason", "malformed", page->samples[i].relay.n_bad);
+  }
+}
+
+static void
+sending (Page *page)
+{
+  counter (page, "due_packets_total", G_STRUCT_OFFSET (Sample, totals.due),
+      "Packets that all readers together should have got.");
+  counter (page, "sent_packets_total", G_STRUCT_OFFSET (Sample, totals.sent),
+      "Packets sent to readers.");
+  counter (
+      page, "sent_bytes_total", G_STRUCT_OFFSET (Sample, totals.bytes), "Bytes sent to readers.");
+  dropped (page, "socket_lost_packets_total", true, "Packets that the system did not take.");
+  dropped (page, "left_out_packets_total", false,
+      "Packets left out for readers that lag, catch up, leave, or get fewer layers.");
+  counter (page, "reader_lost_packets_total", G_STRUCT_OFFSET (Sample, totals.lost),
+      "Packets lost on the way to readers, as they reported (RTCP over UDP).");
+  counter (page, "reader_reports_total", G_STRUCT_OFFSET (Sample, totals.reports),
+      "Reports that readers sent (RTCP over UDP).");
+}
+
+// Of stored titles alone.
+static void
+intervals (Page *page)
+{
+  head (page, "interval_sessions", "gauge", "Sessions of a stored title's upstream that run.");
+  for (guint i = 0; i < page->n; i++) {
+    if (page->samples[i].sessions.misses > 0)
+      one (page, "interval_sessions", &page->samples[i], NULL, NULL,
+          page->samples[i].sessions.running);
+  }
+  counter (page, "interval_hits_total", G_STRUCT_OFFSET (Sample, sessions.hits),
+      "Times that a stored title was asked for and came from a session that was there.");
+  counter (page, "interval_misses_total", G_STRUCT_OFFSET (Sample, sessions.misses),
+      "Times that it needed another session of its upstream.");
+}
+
+static void
+gauges (Page *page)
+{
+  static const gchar *const mount_states[] = { "idle", "starting", "up", "down" };
+
+  head (page, "mount_state", "gauge", "1 for the state that the mount is in.");
+  for (guint i = 0; i < page->n; i++) {
+    for (guint s = 0; s < G_N_ELEMENTS (mount_states); s++)
+      one (page, "mount_state", &page->samples[i], "state", mount_states[s],
+          g_str_equal (page->samples[i].state, mount_states[s]));
+  }
+  head (page, "readers", "gauge", "Readers that play, by transport.");
+  for (guint i = 0; i < page->n; i++) {
+    one (page, "readers", &page->samples[i], "transport", "udp", page->samples[i].udp);
+    one (page, "readers", &page->samples[i], "transport", "tcp", page->samples[i].tcp);
+  }
+  head (page, "readers_in_state", "gauge", "Readers that play, by state.");
+  for (guint i = 0; i < page->n; i++) {
+    for (guint s = 0; s < READER_STATES && page->samples[i].used; s++)
+      one (page, "readers_in_state", &page->samples[i], "state", reader_state_names[s],
+          page->samples[i].states[s]);
+  }
+  head (page, "readers_in_class", "gauge", "Readers that play, by class.");
+  for (guint i = 0; i < page->n; i++) {
+    for (guint c = 0; c < READER_CLASSES && page->samples[i].used; c++) {
+      const gchar name[] = { (gchar) ('0' + c), '\0' };
+
+      one (page, "readers_in_class", &page->samples[i], "class", name, page->samples[i].classes[c]);
+    }
+  }
+}
+
+gchar *
+metrics_dup_text (Server *server)
+{
+  GPtrArray *mounts = server_dup_mounts (server);
+  Sample *samples = sample_mounts (server, mounts);
+  Page page = { g_string_new (NULL), samples, mounts->len };
+
+  head (&page, "info", "gauge", "Always 1; the version is a label.");
+  g_string_append (page.out, "weir_info{version=\"" PACKAGE_VERSION "\"} 1\n");
+  ingest (&page);
+  sending (&page);
+  intervals (&page);
+  gauges (&page);
+  g_free (samples);
+  g_ptr_array_unref (mounts);
+  return g_string_free (page.out, FALSE);
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "control/reload.h"
+
+#include "base/log.h"
+
+struct _Reload {
+  const Options *options;
+  Server *server;
+  GHashTable *mounts; // path -> MountConfig, as the file last said
+  // What can't be changed while it runs.
+  gchar *listen, *api;
+};
+
+// ---- what the file said ----
+
+static GHashTable *
+index_mounts (const ProxyConfig *config)
+{
+  GHashTable *mounts =
+      g_hash_table_new_full (g_str_hash, g_str_equal, NULL, (GDestroyNotify) mount_config_unref);
+
+  for (guint i = 0; i < config->mounts->len; i++) {
+    MountConfig *mount = mount_config_ref (g_ptr_array_index (config->mounts, i));
+
+    g_hash_table_insert (mounts, mount->path, mount);
+  }
+  return mounts;
+}
+
+static gchar *
+describe_api (const ProxyConfig *config)
+{
+  return g_strdup_printf ("%s %u %s %s", config->api_address, config->api_port,
+      config->api == API_OFF ? "off" : "on", config->api_token ? config->api_token : "");
+}
+
+static void
+remember (Reload *self, const ProxyConfig *config)
+{
+  self->listen = g_strdup_printf ("%s %u", config->address, config->port);
+  self->api = describe_api (config);
+}
+
+Reload *
+reload_new (const Options *options, Server *server, const ProxyConfig *config)
+{
+  Reload *self = g_new0 (Reload, 1);
+
+  self->options = options;
+  self->server = server;
+  self->mounts = index_mounts (config);
+  remember (self, config);
+  return self;
+}
+
+void
+reload_free (Reload *self)
+{
+  g_hash_table_unref (self->mounts);
+  g_free (self->listen);
+  g_free (self->api);
+  g_free (self);
+}
+
+// ---- the plan ----
+
+static void
+change_free (gpointer data)
+{
+  ReloadChange *change = data;
+
+  g_free (change->path);
+  g_clear_pointer (&change->from, mount_config_unref);
+  g_clear_pointer (&change->to, mount_config_unref);
+  g_free (change);
+}
+
+void
+reload_plan_free (ReloadPlan *plan)
+{
+  g_ptr_array_unref (plan->changes);
+  g_ptr_array_unref (plan->notes);
+  g_hash_table_unref (plan->mounts);
+  stage_set_unref (plan->stages);
+  g_free (plan);
+}
+
+static void
+plan_change (ReloadPlan *plan, Mount *mount, const gchar *path, MountConfig *to)
+{
+  ReloadChange *change = g_new0 (ReloadChange, 1);
+
+  change->path = g_strdup (path);
+  change->from = mount ? mount_config_ref ((MountConfig *) mount_get_config (mount)) : NULL;
+  change->to = to ? mount_config_ref (to) : NULL;
+  g_ptr_array_add (plan->changes, change);
+}
+
+// What the file says of a path now; NULL: nothing.
+static void
+plan_mount (Reload *self, ReloadPlan *plan, const gchar *path, MountConfig *to)
+{
+  const MountConfig *said = g_hash_table_lookup (self->mounts, path);
+  gboolean same = said && to && mount_config_equal (said, to);
+  Mount *mount = server_get_mount (self->server, path);
+
+  // One that already is as the file wants it was made so through the API.
+  if (!same && (mount || to) && !(mount && to && mount_config_equal (mount_get_config (mount), to)))
+    plan_change (plan, mount, path, to);
+  else
+    plan->n_unchanged++;
+  g_clear_pointer (&mount, mount_unref);
+}
+
+static void
+note (ReloadPlan *plan, gboolean changed, const gchar *key)
+{
+  if (changed)
+    g_ptr_array_add (plan->notes, g_strdup_printf ("%s has changed: at the next start", key));
+}
+
+static ReloadPlan *
+plan_config (Reload *self, const ProxyConfig *config)
+{
+  ReloadPlan *plan = g_new0 (ReloadPlan, 1);
+  gchar *listen = g_strdup_printf ("%s %u", config->address, config->port);
+  gchar *api = describe_api (config);
+  GHashTableIter iter;
+  gpointer path;
+
+  plan->changes = g_ptr_array_new_with_free_func (change_free);
+  plan->notes = g_ptr_array_new_with_free_func (g_free);
+  plan->mounts = index_mounts (config);
+  plan->stages = stage_set_ref (config->set);
+  for (guint i = 0; i < config->mounts->len; i++) {
+    MountConfig *to = g_ptr_array_index (config->mounts, i);
+
+    plan_mount (self, plan, to->path, to);
+  }
+  g_hash_table_iter_init (&iter, self->mounts);
+  while (g_hash_table_iter_next (&iter, &path, NULL)) {
+    if (!g_hash_table_contains (plan->mounts, path))
+      plan_mount (self, plan, path, NULL);
+  }
+  note (plan, g_strcmp0 (listen, self->listen), "listen");
+  note (plan, g_strcmp0 (api, self->api), "api");
+  g_free (listen);
+  g_free (api);
+  return plan;
+}
+
+ReloadPlan *
+reload_plan (Reload *self, GError **error)
+{
+  ProxyConfig *config = options_load_config (self->options, error);
+  ReloadPlan *plan;
+
+  if (!config)
+    return NULL;
+  plan = plan_config (self, config);
+  proxy_config_free (config);
+  return plan;
+}
+
+// ---- doing it ----
+
+void
+reload_apply (Reload *self, ReloadPlan *plan)
+{
+  GError *error = NULL;
+
+  server_set_stages (self->server, plan->stages);
+  for (guint i = 0; i < plan->changes->len; i++) {
+    const ReloadChange *change = g_ptr_array_index (plan->changes, i);
+
+    if (change->to && !server_put_mount (self->server, change->to, &error)) {
+      g_ptr_array_add (plan->notes,
+          g_strdup_printf ("mount %s stays as it was: %s", change->path, error->message));
+      g_clear_error (&error);
+    } else if (!change->to)
+      server_remove_mount (self->server, change->path, "it is no longer in the configuration");
+  }
+  for (guint i = 0; i < plan->notes->len; i++)
+    log_event ("reload: %s", (const gchar *) g_ptr_array_index (plan->notes, i));
+  log_event ("reloaded: %u mounts changed, %u not", plan->changes->len, plan->n_unchanged);
+  g_hash_table_unref (self->mounts);
+  self->mounts = g_hash_table_ref (plan->mounts);
+}
+
+void
+reload_log_failure (const GError *error)
+{
+  GStrv lines = g_strsplit (error->message, "\n", 0);
+
+  log_event ("not reloaded, all stays as it was: %s", lines[0]);
+  for (guint i = 1; lines[0] && lines[i]; i++)
+    log_event ("not reloaded: %s", lines[i]);
+  g_strfreev (lines);
+}
+
+void
+reload_run (Reload *self)
+{
+  GError *error = NULL;
+  ReloadPlan *plan = reload_plan (self, &error);
+
+  if (!plan) {
+    reload_log_failure (error);
+    g_error_free (error);
+    return;
+  }
+  reload_apply (self, plan);
+  reload_plan_free (plan);
+}
+
+gboolean
+reload_is_as_in_file (Reload *self, const MountConfig *config)
+{
+  const MountConfig *said = g_hash_table_lookup (self->mounts, config->path);
+
+  return said && mount_config_equal (said, config);
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "graph/graph.h"
+
+struct _Graph {
+  GHashTable *nodes; // key -> Node, not counted
+};
+
+static void
+append_pull (GString *key, const PullConfig *pull)
+{
+  g_string_append_printf (key, "%s %s %s %d %u %u\n", pull->uri, pull->user ? pull->user : "",
+      pull->password ? pull->password : "", pull->transport, pull->connect_timeout_ms,
+      pull->read_timeout_ms);
+}
+
+static gchar *
+dup_key (const MountConfig *config, const GPtrArray *stages, guint n_stages, guint instance)
+{
+  GString *key = g_string_new (NULL);
+
+  if (instance)
+    g_string_append_printf (key, "%u of %s\n", instance, config->path);
+  for (guint i = 0; i < config->pulls->len; i++)
+    append_pull (key, g_ptr_array_index (config->pulls, i));
+  if (config->slate)
+    g_string_append_printf (key, "slate %s\n", config->slate);
+  for (guint i = 1; i < n_stages; i++) {
+    const Stage *each = g_ptr_array_index (stages, i);
+    gchar *stage = stage_dup_key (each);
+
+    g_string_append_printf (key, "! %s %s\n", stage, stage_get_file (each)->sum);
+    g_free (stage);
+  }
+  return g_string_free (key, FALSE);
+}
+
+gchar *
+graph_dup_key (const MountConfig *config, const GPtrArray *stages, guint instance)
+{
+  return dup_key (config, stages, stages->len, instance);
+}
+
+typedef struct {
+  Graph *graph;
+  gchar *key;
+} Entry;
+
+static void
+gone (Node *node, gpointer data)
+{
+  Entry *entry = data;
+
+  g_hash_table_remove (entry->graph->nodes, entry->key);
+  g_free (entry);
+}
+
+// Takes the key and the node.
+static Node *
+add (Graph *self, gchar *key, Node *node)
+{
+  Entry *entry = g_new (Entry, 1);
+
+  *entry = (Entry) { self, key };
+  g_hash_table_insert (self->nodes, key, node);
+  node_set_gone (node, gone, entry);
+  return node;
+}
+
+Node *
+graph_get (Graph *self, MountConfig *config, const GPtrArray *stages, guint instance)
+{
+  Node *node = NULL;
+
+  for (guint n = 1; n <= stages->len; n++) {
+    gchar *key = dup_key (config, stages, n, instance);
+    Node *next = g_hash_table_lookup (self->nodes, key);
+
+    if (next) {
+      node_ref (next);
+      g_free (key);
+    } else {
+      next = add (self, key,
+          n == 1 ? node_new_pull (config)
+                 : node_new_stage (node, g_ptr_array_index (stages, n - 1)));
+    }
+    g_clear_pointer (&node, node_unref); // its successor holds it
+    node = next;
+  }
+  return node;
+}
+
+static gint
+compare_ids (gconstpointer a, gconstpointer b)
+{
+  return (gint) node_get_id (*(Node **) a) - (gint) node_get_id (*(Node **) b);
+}
+
+GPtrArray *
+graph_dup_nodes (Graph *self)
+{
+  GPtrArray *nodes = g_ptr_array_new_with_free_func ((GDestroyNotify) node_unref);
+  GHashTableIter iter;
+  gpointer node;
+
+  g_hash_table_iter_init (&iter, self->nodes);
+  while (g_hash_table_iter_next (&iter, NULL, &node))
+    g_ptr_array_add (nodes, node_ref (node));
+  g_ptr_array_sort (nodes, compare_ids);
+  return nodes;
+}
+
+Graph *
+graph_new (void)
+{
+  Graph *self = g_new (Graph, 1);
+
+  self->nodes = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  return self;
+}
+
+void
+graph_free (Graph *self)
+{
+  g_hash_table_unref (self->nodes);
+  g_free (self);
+}

@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "mounts/mount.h"
+
+#include "mounts/reader_choice.h"
+#include "stages/choice.h"
+
+#include <string.h>
+
+// Of a stored title, at once.
+#define SESSIONS_MAX 1024
+
+struct _Mount {
+  gatomicrefcount refs;
+  const MountContext *context;
+  gchar *path;
+
+  GMutex lock; // all below; changed on the main thread only, but for presentations that come
+  MountConfig *config;
+  GPtrArray *stages;         // of Stage, as configured
+  GPtrArray *main_stages;    // the whole chain
+  GHashTable *presentations; // path -> Presentation
+  Presentation *main;        // of the path alone
+  Presentation *session;     // of a stored title: the newest, or NULL
+  guint n_sessions;          // ever
+  guint64 n_shared;          // times that somebody asked for one and got one that was there
+  Titles *titles;
+  gboolean stopped;
+};
+
+static void close_readers (Presentation *presentation, const gchar *reason, gpointer data);
+static void idle (Presentation *presentation, gpointer data);
+static void open_media (Presentation *presentation, gpointer data);
+static void configure_media (Presentation *presentation, GstRTSPMedia *media, gpointer data);
+
+static const PresentationCallbacks callbacks = { close_readers, idle, open_media, configure_media };
+
+static GPtrArray *
+make_chain (const MountConfig *config, const gchar *query, GError **error)
+{
+  return choice_make_chain (config->stage_set, config->stages, config->choices, query, error);
+}
+
+// ---- presentations ----
+
+// With the lock held.
+static Presentation *
+add (Mount *self, const gchar *path, const gchar *query, GPtrArray *stages, guint instance)
+{
+  const MountContext *context = self->context;
+  Presentation *new = presentation_new (
+      context->graph, path, query, self->config, stages, instance, &callbacks, self);
+
+  g_hash_table_insert (self->presentations, g_strdup (path), new);
+  context->outlet->publish (new, context->data);
+  return new;
+}
+
+static void
+remove_path (Mount *self, const gchar *path)
+{
+  self->context->outlet->withdraw (path, self->context->data);
+}
+
+static void
+close_readers (Presentation *presentation, const gchar *reason, gpointer data)
+{
+  Mount *self = data;
+
+  self->context->outlet->close_readers (presentation, reason, self->context->data);
+}
+
+static void
+open_media (Presentation *presentation, gpointer data)
+{
+  Mount *self = data;
+
+  self->context->outlet->open (presentation, self->context->data);
+}
+
+static void
+configure_media (Presentation *presentation, GstRTSPMedia *media, gpointer data)
+{
+  Mount *self = data;
+
+  self->context->outlet->configure (presentation, media, self->context->data);
+}
+
+// One that a URL has asked for goes when nobody asks for it any more.
+static void
+idle (Presentation *presentation, gpointer data)
+{
+  Mount *self = data;
+  gboolean goes;
+
+  presentation_ref (presentation);
+  g_mutex_lock (&self->lock);
+  goes = presentation != self->main && presentation_n_users (presentation) == 0;
+  if (goes && presentation == self->session)
+    g_clear_pointer (&self->session, presentation_unref);
+  if (goes)
+    g_hash_table_remove (self->presentations, presentation_get_path (presentation));
+  g_mutex_unlock (&self->lock);
+  if (goes) {
+    remove_path (self, presentation_get_path (presentation));
+    presentation_stop (presentation);
+  }
+  presentation_unref (presentation);
+}
+
+// ---- finding ----
+
+// The path of what was chosen: below the mount's, where no mount can be.
+static gchar *
+dup_path (Mount *self, const GPtrArray *stages)
+{
+  gchar *key = choice_dup_key (stages);
+  gchar *sum = g_compute_checksum_for_string (G_CHECKSUM_SHA256, key, -1);
+  gchar *path = g_strdup_printf ("%s/=%.16s", self->path, sum);
+
+  g_free (key);
+  g_free (sum);
+  return path;
+}
+
+static gboolean
+is_main_chain (Mount *self, const GPtrArray *stages)
+{
+  gchar *key = choice_dup_key (stages);
+  gchar *main_key = choice_dup_key (self->main_stages);
+  gboolean is = g_str_equal (key, main_key);
+
+  g_free (key);
+  g_free (main_key);
+  return is;
+}
+
+// With the lock held.
+static Presentation *
+find_chosen (Mount *self, const gchar *query, GPtrArray *stages, GError **error)
+{
+  gchar *path = dup_path (self, stages);
+  Presentation *found = g_hash_table_lookup (self->presentations, path);
+
+  if (!found && is_main_chain (self, stages)) {
+    found = self->main;
+  } else if (!found && self->stopped) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "the mount goes down");
+  } else if (!found && g_hash_table_size (self->presentations) > self->config->max_presentations) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY,
+        "%u choices of it are running, and max-presentations does not allow more",
+        self->config->max_presentations);
+  } else if (!found) {
+    found = add (self, path, query, stages, 0);
+  }
+  g_free (path);
+  return found;
+}
+
+// With the lock held. Of a stored title: the session of its upstream that has just begun, or one
+// more.
+static Presentation *
+find_session (Mount *self, GError **error)
+{
+  gchar *path;
+
+  if (self->session && presentation_is_at_start (self->session)) {
+    self->n_shared++;
+    return self->session;
+  }
+  if (self->stopped || g_hash_table_size (self->presentations) > SESSIONS_MAX) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "too many sessions of it are running");
+    return NULL;
+  }
+  path = g_strdup_printf ("%s/=%u", self->path, ++self->n_sessions);
+  g_clear_pointer (&self->session, presentation_unref);
+  self->session = presentation_ref (add (self, path, NULL, self->main_stages, self->n_sessions));
+  g_free (path);
+  return self->session;
+}
+
+// With the lock held, so that none goes that somebody is about to use.
+static void
+use (Presentation *found)
+{
+  if (found)
+    presentation_use (presentation_ref (found));
+}
+
+// With the lock held.
+static Presentation *
+find_query (Mount *self, const gchar *query, GError **error)
+{
+  Presentation *found = NULL;
+  GPtrArray *stages;
+
+  if (mount_config_get_folder (self->config)) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "a folder, of which no title was named");
+  } else if (!query) {
+    found = self->config->interval_ms ? find_session (self, error) : self->main;
+  } else {
+    stages = make_chain (self->config, query, error);
+    if (stages)
+      found = find_chosen (self, query, stages, error);
+    g_clear_pointer (&stages, g_ptr_array_unref);
+  }
+  return found;
+}
+
+void
+mount_get_sessions (Mount *self, MountSessions *sessions)
+{
+  GHashTableIter iter;
+  gpointer presentation;
+
+  *sessions = (MountSessions) { 0 };
+  g_mutex_lock (&self->lock);
+  sessions->hits = self->n_shared;
+  sessions->misses = self->n_sessions;
+  g_hash_table_iter_init (&iter, self->presentations);
+  while (g_hash_table_iter_next (&iter, NULL, &presentation))
+    sessions->running += presentation_get_instance (presentation) != 0;
+  g_mutex_unlock (&self->lock);
+}
+
+Presentation *
+mount_find (Mount *self, const gchar *query, WeirLayerSet *layers, GError **error)
+{
+  Presentation *found = NULL;
+  ReaderChoice choice;
+  gchar *rest;
+
+  g_mutex_lock (&self->lock);
+  if (reader_choice_cut (self->config, query, &rest, &choice, error))
+    found = find_query (self, rest, error);
+  use (found);
+  g_mutex_unlock (&self->lock);
+  *layers = choice.layers;
+  g_free (rest);
+  return found;
+}
+
+Titles *
+mount_dup_titles (Mount *self)
+{
+  Titles *titles;
+
+  g_mutex_lock (&self->lock);
+  titles = mount_config_get_folder (self->config) ? titles_ref (self->titles) : NULL;
+  g_mutex_unlock (&self->lock);
+  return titles;
+}
+
+Presentation *
+mount_find_path (Mount *self, const gchar *path)
+{
+  Presentation *found;
+
+  g_mutex_lock (&self->lock);
+  found = g_hash_table_lookup (self->presentations, path);
+  use (found);
+  g_mutex_unlock (&self->lock);
+  return found;
+}
+
+static gint
+compare_paths (gconstpointer a, gconstpointer b)
+{
+  return strcmp (
+      presentation_get_path (*(Presentation **) a), presentation_get_path (*(Presentation **) b));
+}
+
+GPtrArray *
+mount_dup_presentations (Mount *self)
+{
+  GPtrArray *all = g_ptr_array_new_with_free_func ((GDestroyNotify) presentation_unref);
+  GHashTableIter iter;
+  gpointer presentation;
+
+  g_mutex_lock (&self->lock);
+  g_hash_table_iter_init (&iter, self->presentations);
+  while (g_hash_table_iter_next (&iter, NULL, &presentation))
+    g_ptr_array_add (all, presentation_ref (presentation));
+  g_mutex_unlock (&self->lock);
+  g_ptr_array_sort (all, compare_paths);
+  return all;
+}
+
+// ---- configuration ----
+
+static gboolean
+configure_one (Mount *self, Presentation *presentation, MountConfig *config)
+{
+  const gchar *query = presentation_get_query (presentation);
+  GError *error = NULL;
+  GPtrArray *stages;
+
+  if (presentation_get_instance (presentation))
+    return TRUE; // a title plays to its end as it began
+  stages = make_chain (config, query, &error);
+  if (!stages) {
+    gchar *reason = g_strdup_printf ("not offered any more: %s", error->message);
+
+    presentation_stop (presentation);
+    close_readers (presentation, reason, self);
+    g_free (reason);
+    g_error_free (error);
+    return FALSE;
+  }
+  presentation_configure (presentation, config, stages);
+  g_ptr_array_unref (stages);
+  return TRUE;
+}
+
+gboolean
+mount_configure (Mount *self, MountConfig *config, GError **error)
+{
+  GPtrArray *main_stages = make_chain (config, NULL, error);
+  GPtrArray *all;
+
+  if (!main_stages)
+    return FALSE;
+  all = mount_dup_presentations (self);
+  g_mutex_lock (&self->lock);
+  g_clear_pointer (&self->session, presentation_unref);
+  g_ptr_array_unref (self->main_stages);
+  mount_config_ref (config);
+  mount_config_unref (self->config);
+  self->config = config;
+  self->main_stages = main_stages;
+  g_mutex_unlock (&self->lock);
+  titles_configure (
+      self->titles, mount_config_get_folder (config), config->max_titles, config->start_timeout_ms);
+
+  for (guint i = 0; i < all->len; i++) {
+    Presentation *presentation = g_ptr_array_index (all, i);
+
+    if (configure_one (self, presentation, config))
+      continue;
+    g_mutex_lock (&self->lock);
+    g_hash_table_remove (self->presentations, presentation_get_path (presentation));
+    g_mutex_unlock (&self->lock);
+    remove_path (self, presentation_get_path (presentation));
+  }
+  g_ptr_array_unref (all);
+  return TRUE;
+}
+
+const gchar *
+mount_get_path (Mount *self)
+{
+  return self->path;
+}
+
+const MountConfig *
+mount_get_config (Mount *self)
+{
+  return self->config;
+}
+
+Presentation *
+mount_dup_main (Mount *self)
+{
+  return presentation_ref (self->main);
+}
+
+const gchar *
+mount_get_state_name (Mount *self)
+{
+  return presentation_get_state_name (self->main);
+}
+
+// ---- what a change would do ----
+
+// The codec of a relay's first track of video, or NULL; to be freed.
+static gchar *
+dup_codec (Relay *relay)
+{
+  gchar *codec = NULL;
+
+  for (guint i = 0; i < relay_n_tracks (relay) && !codec; i++) {
+    GstCaps *caps = relay_dup_caps (relay, i);
+    GstStructure *s = gst_caps_get_structure (caps, 0);
+
+    if (!g_strcmp0 (gst_structure_get_string (s, "media"), "video"))
+      codec = g_strdup (gst_structure_get_string (s, "encoding-name"));
+    gst_caps_unref (caps);
+  }
+  return codec;
+}
+
+static gchar *
+dup_source_codec (Mount *self)
+{
+  Node *node = presentation_get_node (self->main);
+
+  while (node && node_get_input (node))
+    node = node_get_input (node);
+  return node ? dup_codec (node_get_relay (node)) : NULL;
+}
+
+// Readers were told one codec, and the new stages give another.
+static gchar *
+find_other_codec (Mount *self, const MountConfig *to)
+{
+  GPtrArray *chain = make_chain (to, NULL, NULL);
+  gchar *told = dup_codec (presentation_get_relay (self->main));
+  gchar *from = dup_source_codec (self);
+  const gchar *gives = chain ? choice_get_codec (chain, chain->len, STAGE_VIDEO, from) : NULL;
+  gchar *effect = NULL;
+
+  if (told && gives && g_ascii_strcasecmp (told, gives))
+    effect = g_strdup_printf (
+        "readers are closed: they were told %s, and the new pipeline gives %s", told, gives);
+  g_clear_pointer (&chain, g_ptr_array_unref);
+  g_free (told);
+  g_free (from);
+  return effect;
+}
+
+gchar *
+mount_dup_effect (Mount *self, const MountConfig *to)
+{
+  gboolean upstream = mount_config_needs_upstream (self->config, to);
+  gchar *effect = NULL;
+
+  if (mount_config_equal (self->config, to))
+    return g_strdup ("nothing changes");
+  if (mount_config_get_folder (self->config))
+    return g_strdup ("who plays a title of the folder goes on");
+  if (mount_config_moves_cache (self->config, to))
+    return g_strdup ("readers are closed: the cache lies elsewhere then, and begins anew");
+  if (!upstream && !mount_config_needs_pipeline (self->config, to))
+    return g_strdup (mount_config_needs_media (self->config, to)
+                         ? "readers who come from then on are served so; those that are there get "
+                           "the class, and are moved where a shorter cache begins"
+                     : mount_config_needs_layers (self->config, to)
+                         ? "readers get other layers, where their decoders survive it"
+                         : "readers notice nothing");
+  if (!upstream)
+    effect = find_other_codec (self, to);
+  return effect ? effect
+                : g_strdup ("the new pipeline is started beside the old one and taken at its next "
+                            "join point; readers stay if it gives the same tracks, and are closed "
+                            "if it gives others");
+}
+
+void
+mount_start (Mount *self)
+{
+  presentation_start (self->main);
+}
+
+void
+mount_stop (Mount *self)
+{
+  GPtrArray *all = mount_dup_presentations (self);
+
+  g_mutex_lock (&self->lock);
+  self->stopped = TRUE;
+  g_clear_pointer (&self->session, presentation_unref);
+  g_hash_table_remove_all (self->presentations);
+  g_mutex_unlock (&self->lock);
+  titles_configure (self->titles, NULL, 0, 0);
+  for (guint i = 0; i < all->len; i++) {
+    remove_path (self, presentation_get_path (g_ptr_array_index (all, i)));
+    presentation_stop (g_ptr_array_index (all, i));
+  }
+  g_ptr_array_unref (all);
+}
+
+// ---- life ----
+
+Mount *
+mount_new (const MountContext *context, MountConfig *config, GError **error)
+{
+  GPtrArray *main_stages = make_chain (config, NULL, error);
+  Mount *self;
+
+  if (!main_stages)
+    return NULL;
+  self = g_new0 (Mount, 1);
+  g_atomic_ref_count_init (&self->refs);
+  g_mutex_init (&self->lock);
+  self->context = context;
+  self->path = g_strdup (config->path);
+  self->config = mount_config_ref (config);
+  self->main_stages = main_stages;
+  self->titles = titles_new (config->path, context->points);
+  titles_configure (
+      self->titles, mount_config_get_folder (config), config->max_titles, config->start_timeout_ms);
+  self->presentations = g_hash_table_new_full (
+      g_str_hash, g_str_equal, g_free, (GDestroyNotify) (void (*) (void)) presentation_unref);
+  self->main = presentation_ref (add (self, config->path, NULL, main_stages, 0));
+  return self;
+}
+
+Mount *
+mount_ref (Mount *self)
+{
+  g_atomic_ref_count_inc (&self->refs);
+  return self;
+}
+
+static gboolean
+free_here (gpointer data)
+{
+  Mount *self = data;
+
+  mount_stop (self);
+  titles_unref (self->titles);
+  presentation_unref (self->main);
+  g_hash_table_unref (self->presentations);
+  mount_config_unref (self->config);
+  g_ptr_array_unref (self->main_stages);
+  g_mutex_clear (&self->lock);
+  g_free (self->path);
+  g_free (self);
+  return G_SOURCE_REMOVE;
+}
+
+void
+mount_unref (Mount *self)
+{
+  if (g_atomic_ref_count_dec (&self->refs))
+    g_main_context_invoke (NULL, free_here, self);
+}

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/rtsp/media.h"
+
+#include "outlets/rtsp/timeshift.h"
+#include "relay/feed.h"
+#include "weir-rtsp.h"
+
+#include <gst/base/gstbasesink.h>
+
+// Sender reports come this often, so that a reader which joins is in step within a second or so.
+#define RTCP_INTERVAL GST_SECOND
+
+// A title's beginning stays for longer than readers may come for it: for the time until they PLAY.
+#define SESSION_SLACK_MS 5000
+
+typedef struct {
+  GstRTSPMediaFactory parent;
+  Presentation *presentation;
+} MediaFactory;
+
+typedef struct {
+  GstRTSPMediaFactoryClass parent_class;
+} MediaFactoryClass;
+
+typedef struct {
+  Relay *relay;
+  guint track;
+} MediaTrack;
+
+GType media_factory_get_type (void);
+G_DEFINE_TYPE (MediaFactory, media_factory, GST_TYPE_RTSP_MEDIA_FACTORY)
+
+static gchar *
+media_factory_gen_key (GstRTSPMediaFactory *factory, const GstRTSPUrl *url)
+{
+  return presentation_dup_media_key (((MediaFactory *) factory)->presentation);
+}
+
+// For a SETUP the library comes here before anybody asks whether there is such a thing now.
+static GstRTSPMedia *
+media_factory_construct (GstRTSPMediaFactory *factory, const GstRTSPUrl *url)
+{
+  if (relay_n_tracks (presentation_get_relay (((MediaFactory *) factory)->presentation)) == 0)
+    return NULL;
+  return GST_RTSP_MEDIA_FACTORY_CLASS (media_factory_parent_class)->construct (factory, url);
+}
+
+static GstElement *
+media_factory_create_element (GstRTSPMediaFactory *factory, const GstRTSPUrl *url)
+{
+  Relay *relay = presentation_get_relay (((MediaFactory *) factory)->presentation);
+  guint n = relay_n_tracks (relay);
+  GstElement *bin;
+
+  if (n == 0)
+    return NULL;
+  bin = gst_bin_new (NULL);
+  for (guint i = 0; i < n; i++) {
+    GstCaps *caps = relay_dup_caps (relay, i);
+    gchar *feed_name = g_strdup_printf ("feed%u", i);
+    gchar *pay_name = g_strdup_printf ("pay%u", i);
+    GstElement *feed = caps ? (GstElement *) feed_new (caps, FALSE) : NULL;
+    GstElement *pay = gst_element_factory_make ("rtprelaypay", pay_name);
+
+    if (feed && pay) {
+      gst_object_set_name (GST_OBJECT (feed), feed_name);
+      gst_bin_add_many (GST_BIN (bin), feed, pay, NULL);
+      gst_element_link (feed, pay);
+    }
+    gst_clear_caps (&caps);
+    g_free (feed_name);
+    g_free (pay_name);
+  }
+  return bin;
+}
+
+// ---- what its sinks are told ----
+
+static void
+configure_sink (GstElement *sink, Presentation *presentation, const MountConfig *config)
+{
+  gst_util_set_object_arg (G_OBJECT (sink), "join", config->join);
+  gst_util_set_object_arg (G_OBJECT (sink), "catch-up", config->catch_up);
+  g_object_set (sink, "class", config->class, NULL);
+  timeshift_configure_sink (sink, config);
+  if (presentation_get_instance (presentation))
+    g_object_set (sink, "delay", G_MAXUINT64, "window-time",
+        (guint64) (config->interval_ms + SESSION_SLACK_MS) * GST_MSECOND, NULL);
+}
+
+void
+media_configure (GstRTSPMedia *media, Presentation *presentation)
+{
+  MountConfig *config = presentation_dup_config (presentation), *now;
+  gboolean same;
+
+  do {
+    for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
+      GstElement *sink = weir_stream_find_sink (gst_rtsp_media_get_stream (media, i));
+
+      if (sink)
+        configure_sink (sink, presentation, config);
+      g_clear_object (&sink);
+    }
+    // Two threads may do this, each with a configuration of its own.
+    now = presentation_dup_config (presentation);
+    same = now == config;
+    mount_config_unref (config);
+    config = now;
+  } while (!same);
+  mount_config_unref (config);
+}
+
+// ---- a media's life ----
+
+static gboolean
+on_sending_rtcp (GObject *session, GstBuffer *packet, gboolean early, gpointer data)
+{
+  MediaTrack *track = data;
+  GstMapInfo map;
+  gsize len;
+
+  if (!gst_buffer_map (packet, &map, GST_MAP_READWRITE))
+    return FALSE;
+  len = relay_rewrite_sr (track->relay, track->track, map.data, map.size);
+  gst_buffer_unmap (packet, &map);
+  if (len != map.size)
+    gst_buffer_set_size (packet, (gssize) len);
+  return FALSE;
+}
+
+static void
+free_track (gpointer data, GClosure *closure)
+{
+  MediaTrack *track = data;
+
+  relay_unref (track->relay);
+  g_free (track);
+}
+
+static Feed *
+find_feed (GstRTSPMedia *media, guint i)
+{
+  GstElement *bin = gst_rtsp_media_get_element (media);
+  gchar *name = g_strdup_printf ("feed%u", i);
+  GstElement *feed = gst_bin_get_by_name (GST_BIN (bin), name);
+
+  g_free (name);
+  gst_object_unref (bin);
+  return (Feed *) feed;
+}
+
+// The sinks that keep the stream for readers to come are there before the first reader is: what
+// there has been since the media was prepared is theirs too.
+static void
+open_sinks (GstRTSPStream *stream)
+{
+  GstRTSPTransport *transport;
+
+  gst_rtsp_transport_new (&transport);
+  transport->lower_transport = GST_RTSP_LOWER_TRANS_UDP;
+  gst_rtsp_stream_allocate_udp_sockets (stream, G_SOCKET_FAMILY_IPV6, transport, FALSE);
+  if (gst_rtsp_stream_allocate_udp_sockets (stream, G_SOCKET_FAMILY_IPV4, transport, FALSE))
+    gst_rtsp_stream_complete_stream (stream, transport);
+  gst_rtsp_transport_free (transport);
+}
+
+static void
+on_prepared (GstRTSPMedia *media, gpointer data)
+{
+  MediaFactory *self = data;
+  Relay *relay = presentation_get_relay (self->presentation);
+
+  // Each DESCRIBE emits this, several threads at once; the streams are to be let go once.
+  if (!g_object_replace_data (G_OBJECT (media), "opened", NULL, media, NULL, NULL))
+    return;
+
+  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
+    GstRTSPStream *stream = gst_rtsp_media_get_stream (media, i);
+    GObject *session = gst_rtsp_stream_get_rtpsession (stream);
+    Feed *feed = find_feed (media, i);
+
+    if (session) {
+      MediaTrack *track = g_new (MediaTrack, 1);
+
+      *track = (MediaTrack) { relay_ref (relay), i };
+      g_object_set (session, "rtcp-min-interval", (guint64) RTCP_INTERVAL, NULL);
+      g_signal_connect_data (
+          session, "on-sending-rtcp", G_CALLBACK (on_sending_rtcp), track, free_track, 0);
+      g_object_unref (session);
+    }
+    open_sinks (stream);
+    if (feed) {
+      relay_attach (relay, i, feed);
+      gst_object_unref (feed);
+    }
+    // Streams that stay blocked until the first PLAY would hold back the upstream's thread and give
+    // that reader what was current when it said DESCRIBE.
+    gst_rtsp_stream_set_blocked (stream, FALSE);
+  }
+  presentation_keep_media (self->presentation, media);
+  media_configure (media, self->presentation); // it may have changed since the sinks were made
+}
+
+static void
+on_unprepared (GstRTSPMedia *media, gpointer data)
+{
+  MediaFactory *self = data;
+  Relay *relay = presentation_get_relay (self->presentation);
+
+  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
+    Feed *feed = find_feed (media, i);
+
+    if (feed) {
+      relay_detach (relay, i, feed);
+      gst_object_unref (feed);
+    }
+  }
+}
+
+// A reader's RTCP under the SSRC of a track would be a collision to the library's RTP session,
+// which then ends that track for everybody.
+static GstPadProbeReturn
+on_reader_rtcp (GstPad *pad, GstPadProbeInfo *info, gpointer relay)
+{
+  guint8 header[8];
+
+  if (gst_buffer_extract (GST_PAD_PROBE_INFO_BUFFER (info), 0, header, sizeof header)
+          < sizeof header
+      || relay_has_ssrc (relay, GST_READ_UINT32_BE (header + 4)))
+    return GST_PAD_PROBE_DROP;
+  return GST_PAD_PROBE_OK;
+}
+
+static void
+on_rtpbin_pad (GstElement *rtpbin, GstPad *pad, gpointer relay)
+{
+  if (g_str_has_prefix (GST_PAD_NAME (pad), "recv_rtcp_sink_"))
+    gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, on_reader_rtcp, relay_ref (relay),
+        (GDestroyNotify) relay_unref);
+}
+
+static void
+on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, MediaFactory *self)
+{
+  GstElementFactory *factory = gst_element_get_factory (element);
+
+  if (factory && g_str_equal (GST_OBJECT_NAME (factory), "rtpbin"))
+    g_signal_connect (element, "pad-added", G_CALLBACK (on_rtpbin_pad),
+        presentation_get_relay (self->presentation));
+  if (!GST_IS_BASE_SINK (element))
+    return;
+  // The library's own sinks, for readers that fanoutsink can't serve, have no such things.
+  if (g_object_class_find_property (G_OBJECT_GET_CLASS (element), "catch-up")) {
+    MountConfig *config = presentation_dup_config (self->presentation);
+
+    configure_sink (element, self->presentation, config);
+    mount_config_unref (config);
+  }
+  // Packets are sent when they come. Their times are those of their arrival, so a sink that waited
+  // for them, or for its deadline, would only add delay.
+  gst_base_sink_set_sync (GST_BASE_SINK (element), FALSE);
+  // Nor does a sink that joins take the pipeline, and with it all readers, back to PAUSED.
+  gst_base_sink_set_async_enabled (GST_BASE_SINK (element), FALSE);
+  gst_base_sink_set_processing_deadline (GST_BASE_SINK (element), 0);
+}
+
+static GstElement *
+media_factory_create_pipeline (GstRTSPMediaFactory *factory, GstRTSPMedia *media)
+{
+  GstElement *pipeline =
+      GST_RTSP_MEDIA_FACTORY_CLASS (media_factory_parent_class)->create_pipeline (factory, media);
+  MountConfig *config;
+
+  if (!pipeline)
+    return NULL;
+  g_signal_connect_object (
+      pipeline, "deep-element-added", G_CALLBACK (on_element_added), factory, 0);
+  config = presentation_dup_config (((MediaFactory *) factory)->presentation);
+  timeshift_watch (pipeline, config);
+  mount_config_unref (config);
+  return pipeline;
+}
+
+static void
+media_factory_configure (GstRTSPMediaFactory *factory, GstRTSPMedia *media)
+{
+  GST_RTSP_MEDIA_FACTORY_CLASS (media_factory_parent_class)->configure (factory, media);
+  g_signal_connect_object (media, "prepared", G_CALLBACK (on_prepared), factory, 0);
+  g_signal_connect_object (media, "unprepared", G_CALLBACK (on_unprepared), factory, 0);
+}
+
+// As of 1.24 the library gives it locked.
+static GstRTSPMedia *
+construct_unlocked (GstRTSPMediaFactory *factory)
+{
+  guint major, minor, micro, nano;
+  GstRTSPMedia *media;
+  GstRTSPUrl *url;
+
+  gst_version (&major, &minor, &micro, &nano);
+  gst_rtsp_url_parse ("rtsp://localhost/", &url); // every URL of the factory is the same to it
+  media = gst_rtsp_media_factory_construct (factory, url);
+  if (media && (major > 1 || minor >= 23))
+    gst_rtsp_media_unlock (media);
+  gst_rtsp_url_free (url);
+  return media;
+}
+
+static void
+open_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+{
+  GstRTSPMediaFactory *factory = source;
+  GstRTSPThreadPool *threads = gst_rtsp_thread_pool_new ();
+  GstRTSPMedia *media = construct_unlocked (factory);
+
+  // When it is prepared the presentation keeps it.
+  if (media
+      && gst_rtsp_media_prepare (
+          media, gst_rtsp_thread_pool_get_thread (threads, GST_RTSP_THREAD_TYPE_MEDIA, NULL)))
+    gst_rtsp_media_unprepare (media);
+  g_clear_object (&media);
+  g_object_unref (threads);
+}
+
+void
+media_factory_open (GstRTSPMediaFactory *factory)
+{
+  GTask *task = g_task_new (factory, NULL, NULL, NULL);
+
+  g_task_run_in_thread (task, open_in_thread);
+  g_object_unref (task);
+}
+
+static void
+media_factory_finalize (GObject *object)
+{
+  presentation_unref (((MediaFactory *) object)->presentation);
+  G_OBJECT_CLASS (media_factory_parent_class)->finalize (object);
+}
+
+static void
+media_factory_init (MediaFactory *self)
+{
+}
+
+static void
+media_factory_class_init (MediaFactoryClass *klass)
+{
+  GstRTSPMediaFactoryClass *factory_class = GST_RTSP_MEDIA_FACTORY_CLASS (klass);
+
+  G_OBJECT_CLASS (klass)->finalize = media_factory_finalize;
+  factory_class->gen_key = media_factory_gen_key;
+  factory_class->construct = media_factory_construct;
+  factory_class->create_element = media_factory_create_element;
+  factory_class->create_pipeline = media_factory_create_pipeline;
+  factory_class->configure = media_factory_configure;
+}
+
+GstRTSPMediaFactory *
+media_factory_new (Presentation *presentation)
+{
+  MediaFactory *self = g_object_new (media_factory_get_type (), NULL);
+  GstRTSPMediaFactory *factory = GST_RTSP_MEDIA_FACTORY (self);
+
+  self->presentation = presentation_ref (presentation);
+  gst_rtsp_media_factory_set_shared (factory, TRUE);
+  // Its clock is not ours to publish: the upstream's is carried through in the sender reports.
+  gst_rtsp_media_factory_set_publish_clock_mode (factory, GST_RTSP_PUBLISH_CLOCK_MODE_NONE);
+  // Multicast would let any reader choose a group and a TTL.
+  gst_rtsp_media_factory_set_protocols (
+      factory, GST_RTSP_LOWER_TRANS_UDP | GST_RTSP_LOWER_TRANS_TCP);
+  return factory;
+}

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/rtsp/timeshift.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "text/address.h"
+#include "weir-rtsp.h"
+
+// What a window holds beyond the longest delay: the distance of keyframes, and the second that the
+// oldest place is from its edge.
+#define BEYOND (10 * GST_SECOND)
+#define PACKET_LEAST 128      // bytes, of a stream whose packets are small
+#define PACKETS_MAX (1 << 24) // fanoutsink's
+#define OLDEST G_MAXUINT64
+#define GRANTS_MAX 4
+#define SECONDS_MAX 1e9            // of a Range
+#define NEAR ((gint64) GST_SECOND) // by which the join point before a place may differ from it
+
+typedef enum { ANSWER_NOTHING, ANSWER_NPT, ANSWER_CLOCK } Answer;
+
+// Of one session media.
+typedef struct {
+  gboolean played, paused;
+  gint64 zero_ns;  // when the reader's time 0 came
+  gint64 place_ns; // when what is shown next came
+  Answer answer;
+} Shift;
+
+// ---- what is asked for ----
+
+static gint64
+now_ns (void)
+{
+  return g_get_monotonic_time () * 1000;
+}
+
+static Shift *
+get_shift (GstRTSPSessionMedia *media)
+{
+  Shift *self = g_object_get_data (G_OBJECT (media), "weir-shift");
+
+  if (!self) {
+    self = g_new0 (Shift, 1);
+    g_object_set_data_full (G_OBJECT (media), "weir-shift", self, g_free);
+  }
+  return self;
+}
+
+// Since the epoch, in us; -1: it is none.
+static gint64
+read_utc (const GstRTSPTimeRange *range)
+{
+  const GstRTSPTime2 *day = &range->min2;
+  gint64 seconds = (gint64) range->min.seconds;
+  GDateTime *time = g_date_time_new_utc ((gint) day->year, (gint) day->month, (gint) day->day,
+      (gint) (seconds / 3600), (gint) (seconds / 60 % 60), 0);
+  gint64 us;
+
+  if (!time)
+    return -1;
+  us = g_date_time_to_unix (time) * G_USEC_PER_SEC
+       + (gint64) ((range->min.seconds - (gdouble) (seconds / 60 * 60)) * G_USEC_PER_SEC);
+  g_date_time_unref (time);
+  return us;
+}
+
+// It begins with a number, or now, and does not end before that.
+static gboolean
+is_sound (const GstRTSPTimeRange *range)
+{
+  if (range->min.type != GST_RTSP_TIME_SECONDS && range->min.type != GST_RTSP_TIME_UTC)
+    return range->min.type == GST_RTSP_TIME_NOW;
+  if (!(fabs (range->min.seconds) < SECONDS_MAX))
+    return FALSE;
+  return range->max.type != GST_RTSP_TIME_SECONDS || range->max.seconds > range->min.seconds;
+}
+
+// When what a Range begins with came.
+static GstRTSPStatusCode
+read_range (const Shift *self, const gchar *header, gint64 *came_ns, Answer *answer)
+{
+  GstRTSPStatusCode status = GST_RTSP_STS_OK;
+  GstRTSPTimeRange *range = NULL;
+  gint64 us;
+
+  if (gst_rtsp_range_parse (header, &range) != GST_RTSP_OK)
+    return GST_RTSP_STS_BAD_REQUEST;
+  *answer = ANSWER_NPT;
+  if (!is_sound (range)) {
+    status = GST_RTSP_STS_INVALID_RANGE;
+  } else if (range->unit == GST_RTSP_RANGE_CLOCK && (us = read_utc (range)) >= 0) {
+    *came_ns = now_ns () + (us - g_get_real_time ()) * 1000;
+    *answer = ANSWER_CLOCK;
+  } else if (range->unit == GST_RTSP_RANGE_NPT && range->min.type == GST_RTSP_TIME_NOW) {
+    *came_ns = now_ns ();
+  } else if (range->unit == GST_RTSP_RANGE_NPT) {
+    *came_ns = self->zero_ns + (gint64) (range->min.seconds * (gdouble) GST_SECOND);
+  } else {
+    status = GST_RTSP_STS_INVALID_RANGE;
+  }
+  gst_rtsp_range_free (range);
+  return status;
+}
+
+// ---- the sinks ----
+
+typedef struct {
+  GstElement *sink;
+  gchar *host;
+  gint port;
+} Track;
+
+static void
+track_free (gpointer data)
+{
+  Track *track = data;
+
+  gst_object_unref (track->sink);
+  g_free (track->host);
+  g_free (track);
+}
+
+static GPtrArray *
+tracks_new (void)
+{
+  return g_ptr_array_new_with_free_func (track_free);
+}
+
+static void
+add_track (GPtrArray *tracks, GstRTSPStream *stream, const gchar *host, gint port)
+{
+  GstElement *sink = weir_stream_find_sink (stream);
+  Track *track;
+
+  if (!sink)
+    return;
+  track = g_new (Track, 1);
+  *track = (Track) { sink, g_strdup (host), port };
+  g_ptr_array_add (tracks, track);
+}
+
+static GPtrArray *
+dup_tracks (GstRTSPSessionMedia *media)
+{
+  GPtrArray *transports = gst_rtsp_session_media_get_transports (media);
+  GPtrArray *tracks = tracks_new ();
+
+  for (guint i = 0; i < transports->len; i++) {
+    GstRTSPStreamTransport *transport = g_ptr_array_index (transports, i);
+    const GstRTSPTransport *t =
+        transport ? gst_rtsp_stream_transport_get_transport (transport) : NULL;
+
+    if (t && t->destination)
+      add_track (tracks, gst_rtsp_stream_transport_get_stream (transport), t->destination,
+          t->client_port.min);
+  }
+  g_ptr_array_unref (transports);
+  return tracks;
+}
+
+static void
+set_delay (const Track *track, const gchar *host, gint port, guint64 delay_ns)
+{
+  gboolean ok;
+
+  g_signal_emit_by_name (track->sink, "set-delay", host, port, delay_ns, &ok);
+}
+
+// What it will begin with, or goes on with. FALSE: nothing is known.
+static gboolean
+ask_plan (const Track *track, const gchar *host, gint port, guint64 *delay_ns, gboolean *moved)
+{
+  GstStructure *plan = NULL;
+  gboolean known;
+
+  g_signal_emit_by_name (track->sink, "plan", host, port, &plan);
+  known = plan
+          && gst_structure_get (
+              plan, "delay", G_TYPE_UINT64, delay_ns, "moved", G_TYPE_BOOLEAN, moved, NULL);
+  g_clear_pointer (&plan, gst_structure_free);
+  return known;
+}
+
+// The delay that all tracks have, so that they stay in step: asked in the name of a reader with a
+// port that none has.
+static guint64
+grant (const GPtrArray *tracks, const gchar *name, guint64 delay_ns)
+{
+  guint64 granted = delay_ns, before;
+
+  for (guint n = 0; granted > 0 && n < GRANTS_MAX; n++) {
+    before = granted;
+    for (guint i = 0; i < tracks->len; i++) {
+      const Track *track = g_ptr_array_index (tracks, i);
+      guint64 has = 0;
+      gboolean moved;
+
+      set_delay (track, name, 0, before);
+      if (!ask_plan (track, name, 0, &has, &moved))
+        has = 0;
+      granted = MIN (granted, has);
+    }
+    if (granted == before)
+      break;
+  }
+  return granted == OLDEST ? 0 : granted;
+}
+
+// ---- PLAY and PAUSE ----
+
+static void
+go_to (Shift *self, const GPtrArray *tracks, const gchar *name, gint64 delay_ns)
+{
+  gint64 now = now_ns ();
+  guint64 granted = grant (tracks, name, (guint64) MAX (delay_ns, 0));
+
+  for (guint i = 0; i < tracks->len; i++) {
+    const Track *track = g_ptr_array_index (tracks, i);
+
+    set_delay (track, track->host, track->port, granted);
+  }
+  self->place_ns = now - (gint64) granted;
+}
+
+// Where it was, or where the window's edge has moved it.
+static void
+go_on (Shift *self, const GPtrArray *tracks, const gchar *name)
+{
+  gint64 now = now_ns ();
+  guint64 delay_ns = 0, longest = 0;
+  gboolean moved = FALSE, any = FALSE;
+
+  for (guint i = 0; i < tracks->len; i++) {
+    const Track *track = g_ptr_array_index (tracks, i);
+
+    if (!ask_plan (track, track->host, track->port, &delay_ns, &moved))
+      continue;
+    longest = MAX (longest, delay_ns);
+    any |= moved;
+  }
+  if (any)
+    log_event (
+        "reader %s: what it was paused at is no longer in the window; it goes on at the next "
+        "join point, %.1f s behind",
+        name, (gdouble) longest / GST_SECOND);
+  self->place_ns = now - (gint64) longest;
+  self->answer = ANSWER_NPT;
+}
+
+// As far back as its URL says, or as there is something: then the answer says where that is.
+static void
+go_behind (Shift *self, const GPtrArray *tracks, const gchar *name, gint64 delay_ns)
+{
+  gint64 wanted_ns = now_ns () - delay_ns;
+
+  go_to (self, tracks, name, delay_ns);
+  self->answer = self->place_ns > wanted_ns + NEAR ? ANSWER_CLOCK : ANSWER_NPT;
+}
+
+static void
+pause_tracks (const GPtrArray *tracks)
+{
+  gboolean ok;
+
+  for (guint i = 0; i < tracks->len; i++) {
+    const Track *track = g_ptr_array_index (tracks, i);
+
+    g_signal_emit_by_name (track->sink, "pause", track->host, track->port, &ok);
+  }
+}
+
+// Who is sent something goes elsewhere by way of a pause, as what it gets from there comes after
+// the answer.
+static void
+leave_place (GstRTSPSessionMedia *media, const GPtrArray *tracks, Reader *reader)
+{
+  if (gst_rtsp_session_media_get_rtsp_state (media) != GST_RTSP_STATE_PLAYING)
+    return;
+  if (reader)
+    reader_pause (reader, TRUE);
+  pause_tracks (tracks);
+  gst_rtsp_session_media_set_state (media, GST_STATE_PAUSED);
+}
+
+static GstRTSPStatusCode
+play (Shift *self, const GPtrArray *tracks, GstRTSPContext *ctx, gint64 delay_ns, const gchar *name,
+    Reader *reader)
+{
+  GstRTSPMessage *request = ctx->request;
+  gchar *header = NULL;
+  gint64 came_ns = 0, now = now_ns ();
+  GstRTSPStatusCode status;
+
+  self->answer = ANSWER_NOTHING;
+  if (!self->played)
+    self->zero_ns = now - MAX (delay_ns, 0);
+  if (gst_rtsp_message_get_header (request, GST_RTSP_HDR_RANGE, &header, 0) == GST_RTSP_OK) {
+    status = read_range (self, header, &came_ns, &self->answer);
+    if (status != GST_RTSP_STS_OK)
+      return status;
+    // The library would say that live streams can't be sought.
+    gst_rtsp_message_remove_header (request, GST_RTSP_HDR_RANGE, -1);
+    leave_place (ctx->sessmedia, tracks, reader);
+    go_to (self, tracks, name, now - came_ns);
+  } else if (self->paused) {
+    go_on (self, tracks, name);
+  } else if (!self->played && delay_ns >= 0) {
+    go_behind (self, tracks, name, delay_ns);
+  }
+  return GST_RTSP_STS_OK;
+}
+
+GstRTSPStatusCode
+timeshift_play (GstRTSPContext *ctx, gint64 delay_ns, const gchar *name, Reader *reader)
+{
+  Shift *self = get_shift (ctx->sessmedia);
+  GPtrArray *tracks = dup_tracks (ctx->sessmedia);
+  GstRTSPStatusCode status = play (self, tracks, ctx, delay_ns, name, reader);
+
+  g_ptr_array_unref (tracks);
+  if (status != GST_RTSP_STS_OK)
+    return status;
+  if (!self->played && self->answer != ANSWER_NOTHING)
+    self->zero_ns = self->place_ns;
+  self->played = TRUE;
+  self->paused = FALSE;
+  return GST_RTSP_STS_OK;
+}
+
+void
+timeshift_pause (GstRTSPContext *ctx)
+{
+  GPtrArray *tracks = dup_tracks (ctx->sessmedia);
+
+  pause_tracks (tracks);
+  get_shift (ctx->sessmedia)->paused = TRUE;
+  g_ptr_array_unref (tracks);
+}
+
+// ---- what is told ----
+
+// "20261121T211500.123Z" for what came then.
+static gchar *
+format_clock (gint64 came_ns)
+{
+  gint64 us = g_get_real_time () + (came_ns - now_ns ()) / 1000;
+  GDateTime *time = g_date_time_new_from_unix_utc (us / G_USEC_PER_SEC);
+  gchar *day = g_date_time_format (time, "%Y%m%dT%H%M%S");
+  gchar *text = g_strdup_printf ("%s.%03dZ", day, (gint) (us / 1000 % 1000));
+
+  g_date_time_unref (time);
+  g_free (day);
+  return text;
+}
+
+void
+timeshift_answer (GstRTSPContext *ctx)
+{
+  const Shift *self = get_shift (ctx->sessmedia);
+  gchar npt[G_ASCII_DTOSTR_BUF_SIZE], *clock, *text;
+
+  if (self->answer == ANSWER_NOTHING)
+    return;
+  clock = format_clock (self->place_ns);
+  g_ascii_formatd (
+      npt, sizeof npt, "%.3f", MAX ((gdouble) (self->place_ns - self->zero_ns) / GST_SECOND, 0));
+  text = self->answer == ANSWER_CLOCK ? g_strdup_printf ("clock=%s-", clock)
+                                      : g_strdup_printf ("npt=%s-", npt);
+  gst_rtsp_message_remove_header (ctx->response, GST_RTSP_HDR_RANGE, -1);
+  gst_rtsp_message_take_header (ctx->response, GST_RTSP_HDR_RANGE, text);
+  g_free (clock);
+}
+
+void
+timeshift_describe (GstRTSPMedia *media, GstSDPMessage *sdp, const gchar *name)
+{
+  GPtrArray *tracks = tracks_new ();
+  gint64 now = now_ns ();
+  gchar *clock, *text;
+
+  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++)
+    add_track (tracks, gst_rtsp_media_get_stream (media, i), name, 0);
+  clock = format_clock (now - (gint64) grant (tracks, name, OLDEST));
+  text = g_strdup_printf ("clock=%s-", clock);
+  gst_sdp_message_add_attribute (sdp, "range", text);
+  g_free (text);
+  g_free (clock);
+  g_ptr_array_unref (tracks);
+}
+
+// One that never had another value is not touched: that it is set tells the sink something, too.
+static void
+reset (GstElement *sink, const gchar *name)
+{
+  GParamSpec *spec = g_object_class_find_property (G_OBJECT_GET_CLASS (sink), name);
+  GValue value = G_VALUE_INIT;
+
+  g_value_init (&value, spec->value_type);
+  g_object_get_property (G_OBJECT (sink), name, &value);
+  if (!g_param_value_defaults (spec, &value))
+    g_object_set_property (G_OBJECT (sink), name, g_param_spec_get_default_value (spec));
+  g_value_unset (&value);
+}
+
+void
+timeshift_configure_sink (GstElement *sink, const MountConfig *config)
+{
+  guint64 bytes = config->cache.bytes;
+
+  if (config->cache.time_ms == 0) {
+    reset (sink, "window-time");
+    reset (sink, "window-bytes");
+    reset (sink, "window-packets");
+    return;
+  }
+  g_object_set (sink, "window-time", config->cache.time_ms * GST_MSECOND + BEYOND, "window-bytes",
+      bytes, "window-packets", MIN (bytes / PACKET_LEAST, PACKETS_MAX), "spill-dir",
+      config->cache.spill, NULL);
+}
+
+static void
+on_full (GstBus *bus, GstMessage *message, gpointer name)
+{
+  const GstStructure *s = gst_message_get_structure (message);
+  guint64 capacity;
+
+  if (!gst_structure_has_name (s, "fanout-spill-full")
+      || !gst_structure_get_uint64 (s, "capacity", &capacity))
+    return;
+  log_event ("mount %s: the disk of its cache is full; %" G_GUINT64_FORMAT
+             " MB of a track are kept",
+      (const gchar *) name, capacity >> 20);
+}
+
+void
+timeshift_watch (GstElement *pipeline, const MountConfig *config)
+{
+  GstBus *bus;
+
+  if (!config->cache.spill)
+    return;
+  bus = gst_element_get_bus (pipeline);
+  gst_bus_enable_sync_message_emission (bus);
+  g_signal_connect_data (bus, "sync-message::element", G_CALLBACK (on_full),
+      g_strdup (config->path), (GClosureNotify) (void (*) (void)) g_free, 0);
+  gst_object_unref (bus);
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "readers/adaptation.h"
+
+#include "svc/adapt.h"
+#include "text/layer_choice.h"
+
+#define LAG_INTERVAL (5 * GST_SECOND)   // as far apart as reports are
+#define THINNED_LAG (250 * GST_MSECOND) // where the sink begins to thin
+#define SPREAD 0x9e3779b9u              // makes seeds of numbers that follow each other
+
+typedef struct {
+  gatomicrefcount refs;
+  Reader *reader;
+  Presentation *presentation;
+
+  // Of the main thread, once it is there.
+  WeirLayerSet chosen;
+  WeirLayerSet limit;
+  MountAdapt policy;
+  gboolean begun;
+  WeirAdapt adapt;
+  gboolean counted; // `last` holds something
+  ReaderVideo last; // as of the last report
+  GstClockTime last_time;
+  gdouble arrived; // bits per second
+} Entry;
+
+static GMutex lock;
+static GHashTable *entries; // Reader -> Entry; with the lock
+
+static Entry *
+entry_ref (Entry *self)
+{
+  g_atomic_ref_count_inc (&self->refs);
+  return self;
+}
+
+static void
+entry_unref (gpointer data)
+{
+  Entry *self = data;
+
+  if (!g_atomic_ref_count_dec (&self->refs))
+    return;
+  presentation_unref (self->presentation);
+  reader_unref (self->reader);
+  g_free (self);
+}
+
+static Entry *
+dup_entry (Reader *reader)
+{
+  Entry *found;
+
+  g_mutex_lock (&lock);
+  found = entries ? g_hash_table_lookup (entries, reader) : NULL;
+  if (found)
+    entry_ref (found);
+  g_mutex_unlock (&lock);
+  return found;
+}
+
+static GPtrArray *
+dup_entries (void)
+{
+  GPtrArray *all = g_ptr_array_new_with_free_func (entry_unref);
+  GHashTableIter iter;
+  gpointer entry;
+
+  g_mutex_lock (&lock);
+  if (entries) {
+    g_hash_table_iter_init (&iter, entries);
+    while (g_hash_table_iter_next (&iter, NULL, &entry))
+      g_ptr_array_add (all, entry_ref (entry));
+  }
+  g_mutex_unlock (&lock);
+  return all;
+}
+
+WeirLayerSet
+adaptation_limit (const MountConfig *config, WeirLayerSet chosen)
+{
+  return config->adapt == MOUNT_ADAPT_OFF ? config->layers
+                                          : layer_choice_join (config->layers, chosen);
+}
+
+// ---- one reader ----
+
+static WeirAdaptPolicy
+find_policy (MountAdapt adapt)
+{
+  if (adapt == MOUNT_ADAPT_AIMD)
+    return WEIR_ADAPT_AIMD;
+  return adapt == MOUNT_ADAPT_BANDWIDTH ? WEIR_ADAPT_BANDWIDTH : WEIR_ADAPT_FIXED;
+}
+
+// Begins, and begins anew when the mount or the choice has become another.
+static void
+configure (Entry *self)
+{
+  MountConfig *config = presentation_dup_config (self->presentation);
+  WeirLayerSet limit = adaptation_limit (config, self->chosen);
+
+  if (!self->begun || self->policy != config->adapt || !weir_layer_set_equal (self->limit, limit)) {
+    self->begun = TRUE;
+    self->policy = config->adapt;
+    self->limit = limit;
+    self->counted = FALSE;
+    weir_adapt_init (&self->adapt, find_policy (self->policy), limit,
+        (guint32) reader_get_id (self->reader) * SPREAD);
+    reader_set_layers (self->reader, limit);
+  }
+  mount_config_unref (config);
+}
+
+// Of one sink, however many of its readers report at once.
+static const WeirRates *
+find_rates (GHashTable *all, Reader *reader)
+{
+  GstElement *sink = reader_dup_video_sink (reader);
+  WeirRates *rates = sink ? g_hash_table_lookup (all, sink) : NULL;
+
+  if (sink && !rates) {
+    rates = g_new0 (WeirRates, 1);
+    reader_read_rates (sink, rates);
+    g_hash_table_insert (all, gst_object_ref (sink), rates);
+  }
+  gst_clear_object (&sink);
+  return rates;
+}
+
+// What a reader lost is a part of what its own numbers say it was to get: packets that were sent
+// since it reported are in neither.
+static void
+count (const ReaderVideo *from, const ReaderVideo *to, WeirAdaptReport *report)
+{
+  guint32 expected = to->highest - from->highest;
+  gint64 lost = (gint64) to->lost - from->lost;
+
+  report->bytes = to->bytes - from->bytes;
+  report->packets = to->packets - from->packets;
+  // Who is thinned lags no more, for that.
+  report->lag_ns = (gint64) (to->thinned ? MAX (to->lag_ns, THINNED_LAG) : to->lag_ns);
+  if (expected > 0 && expected < G_MAXINT32)
+    report->packets = expected;
+  report->lost = (guint64) MAX (lost, 0);
+}
+
+static void
+report (Entry *self, GstClockTime now, const ReaderVideo *video, const WeirRates *rates)
+{
+  WeirAdaptStep steps[WEIR_ADAPT_STEPS];
+  gsize n = weir_adapt_ladder (rates, self->limit, steps);
+  WeirLayerSet before = self->adapt.now, to;
+  WeirAdaptReport new = { 0 };
+  gdouble loss;
+
+  // Without a count of before, an empty report: from now on it counts.
+  if (self->counted) {
+    count (&self->last, video, &new);
+    new.lags = reader_is_tcp (self->reader);
+    loss = new.packets ? (gdouble) MIN (new.lost, new.packets) / (gdouble) new.packets : 0;
+    self->arrived =
+        (gdouble) new.bytes * 8 * GST_SECOND / (gdouble) (now - self->last_time) * (1 - loss);
+  }
+  to = weir_adapt_report (&self->adapt, (gint64) now, &new, steps, n);
+  // The highest step is no other stream than all that is allowed, which needs no key picture.
+  if (n > 0 && weir_layer_set_equal (to, steps[n - 1].set))
+    self->adapt.now = to = self->limit;
+  if (!weir_layer_set_equal (before, to))
+    reader_set_layers (self->reader, to);
+  self->counted = TRUE;
+  self->last = *video;
+  self->last_time = now;
+}
+
+// Over UDP at each report, over TCP now and then.
+static gboolean
+is_due (const Entry *self, GstClockTime now)
+{
+  if (!reader_is_tcp (self->reader))
+    return reader_count_reports (self->reader) > (self->counted ? self->last.reports : 0);
+  return !self->counted || now >= self->last_time + LAG_INTERVAL;
+}
+
+static void
+look_after (Entry *self, GstClockTime now, GHashTable *rates)
+{
+  const WeirRates *of_sink;
+  ReaderVideo video;
+
+  configure (self);
+  if (self->adapt.policy == WEIR_ADAPT_FIXED || !is_due (self, now))
+    return;
+  of_sink = find_rates (rates, self->reader);
+  if (!of_sink || of_sink->n == 0 || !reader_sample_video (self->reader, &video))
+    return;
+  // Who runs through the past is behind on purpose.
+  if (video.catching_up)
+    self->counted = FALSE;
+  else
+    report (self, now, &video, of_sink);
+}
+
+// ---- outside ----
+
+gboolean
+adaptation_run (gpointer unused)
+{
+  GHashTable *rates = g_hash_table_new_full (NULL, NULL, gst_object_unref, g_free);
+  GPtrArray *all = dup_entries ();
+  GstClockTime now = gst_util_get_timestamp ();
+
+  for (guint i = 0; i < all->len; i++)
+    look_after (g_ptr_array_index (all, i), now, rates);
+  g_ptr_array_unref (all);
+  g_hash_table_unref (rates);
+  return G_SOURCE_CONTINUE;
+}
+
+void
+adaptation_watch (Reader *reader, Presentation *presentation, WeirLayerSet chosen)
+{
+  Entry *self = g_new0 (Entry, 1);
+
+  g_atomic_ref_count_init (&self->refs);
+  self->reader = reader_ref (reader);
+  self->presentation = presentation_ref (presentation);
+  self->chosen = chosen;
+  g_mutex_lock (&lock);
+  if (!entries)
+    entries = g_hash_table_new_full (NULL, NULL, NULL, entry_unref);
+  g_hash_table_insert (entries, reader, self);
+  g_mutex_unlock (&lock);
+}
+
+void
+adaptation_forget (Reader *reader)
+{
+  Entry *self = dup_entry (reader);
+
+  if (!self)
+    return;
+  g_mutex_lock (&lock);
+  g_hash_table_remove (entries, reader);
+  g_mutex_unlock (&lock);
+  entry_unref (self); // what it lets go is let go without the lock
+}
+
+gboolean
+adaptation_choose (Reader *reader, WeirLayerSet chosen)
+{
+  Entry *self = dup_entry (reader);
+
+  if (!self)
+    return FALSE;
+  self->chosen = chosen;
+  configure (self);
+  entry_unref (self);
+  return TRUE;
+}
+
+gboolean
+adaptation_view (Reader *reader, AdaptationView *view)
+{
+  Entry *self = dup_entry (reader);
+
+  if (!self)
+    return FALSE;
+  configure (self);
+  *view = (AdaptationView) { mount_adapt_names[self->policy], self->policy != MOUNT_ADAPT_OFF,
+    self->limit, MAX (self->adapt.allowed, self->arrived) };
+  entry_unref (self);
+  return TRUE;
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "relay/feed.h"
+
+typedef struct {
+  GstElementClass parent_class;
+} FeedClass;
+
+struct _Feed {
+  GstElement parent;
+  GstPad *src;
+  GstCaps *caps;
+  gboolean timed;
+  GThread *primer; // only touched in state changes
+  gint open;       // atomic: the gap went through
+};
+
+static GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE (
+    "src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS ("application/x-rtp"));
+
+GType feed_get_type (void);
+G_DEFINE_TYPE (Feed, feed, GST_TYPE_ELEMENT)
+
+gboolean
+feed_is_open (Feed *self)
+{
+  return g_atomic_int_get (&self->open);
+}
+
+void
+feed_push (Feed *self, GstBuffer *packet, gint64 time)
+{
+  GstClockTime now;
+
+  if (!g_atomic_int_get (&self->open))
+    return;
+  // The library's sessions and queues want a valid time that never goes back. This is the arrival;
+  // the media's own time is in the packet and stays.
+  now = self->timed ? (GstClockTime) MAX (time, 0)
+                    : gst_element_get_current_running_time (GST_ELEMENT (self));
+  if (!GST_CLOCK_TIME_IS_VALID (now))
+    return;
+  packet = gst_buffer_copy (packet);
+  GST_BUFFER_PTS (packet) = GST_BUFFER_DTS (packet) = now;
+  // A stream without readers is not linked; a source has nobody to tell of it.
+  gst_pad_push (self->src, packet);
+}
+
+static gpointer
+prime (gpointer data)
+{
+  Feed *self = data;
+  GstSegment segment;
+  gchar *id = gst_pad_create_stream_id (self->src, GST_ELEMENT (self), NULL);
+
+  gst_segment_init (&segment, GST_FORMAT_TIME);
+  gst_pad_push_event (self->src, gst_event_new_stream_start (id));
+  gst_pad_push_event (self->src, gst_event_new_caps (self->caps));
+  gst_pad_push_event (self->src, gst_event_new_segment (&segment));
+  // Returns when the library lets its blocked streams go.
+  gst_pad_push_event (self->src, gst_event_new_gap (0, GST_CLOCK_TIME_NONE));
+  g_atomic_int_set (&self->open, 1);
+  g_free (id);
+  return NULL;
+}
+
+static GstStateChangeReturn
+feed_change_state (GstElement *element, GstStateChange transition)
+{
+  Feed *self = (Feed *) element;
+  GstStateChangeReturn ret;
+
+  ret = GST_ELEMENT_CLASS (feed_parent_class)->change_state (element, transition);
+  if (ret == GST_STATE_CHANGE_FAILURE)
+    return ret;
+  switch (transition) {
+    case GST_STATE_CHANGE_READY_TO_PAUSED:
+      self->primer = g_thread_new ("feed", prime, self);
+      return GST_STATE_CHANGE_NO_PREROLL;
+    case GST_STATE_CHANGE_PLAYING_TO_PAUSED:
+      return GST_STATE_CHANGE_NO_PREROLL;
+    case GST_STATE_CHANGE_PAUSED_TO_READY:
+      // The parent has deactivated the pad, which ends the push that the thread may be in.
+      g_thread_join (self->primer);
+      self->primer = NULL;
+      g_atomic_int_set (&self->open, 0);
+      return ret;
+    default:
+      return ret;
+  }
+}
+
+static gboolean
+feed_query (GstPad *pad, GstObject *parent, GstQuery *query)
+{
+  if (GST_QUERY_TYPE (query) == GST_QUERY_LATENCY) {
+    gst_query_set_latency (query, TRUE, 0, GST_CLOCK_TIME_NONE);
+    return TRUE;
+  }
+  return gst_pad_query_default (pad, parent, query);
+}
+
+static void
+feed_init (Feed *self)
+{
+  self->src = gst_pad_new_from_static_template (&src_template, "src");
+  gst_pad_use_fixed_caps (self->src);
+  gst_pad_set_query_function (self->src, feed_query);
+  gst_element_add_pad (GST_ELEMENT (self), self->src);
+  GST_OBJECT_FLAG_SET (self, GST_ELEMENT_FLAG_SOURCE);
+}
+
+static void
+feed_finalize (GObject *object)
+{
+  gst_clear_caps (&((Feed *) object)->caps);
+  G_OBJECT_CLASS (feed_parent_class)->finalize (object);
+}
+
+static void
+feed_class_init (FeedClass *klass)
+{
+  GstElementClass *element_class = GST_ELEMENT_CLASS (klass);
+
+  G_OBJECT_CLASS (klass)->finalize = feed_finalize;
+  element_class->change_state = feed_change_state;
+  gst_element_class_add_static_pad_template (element_class, &src_template);
+  gst_element_class_set_static_metadata (element_class, "Track feed", "Source/Network/RTP",
+      "Gives a media of the RTSP library what a relay pushes into it", "Weir");
+}
+
+Feed *
+feed_new (GstCaps *caps, gboolean timed)
+{
+  Feed *self = g_object_new (feed_get_type (), NULL);
+
+  self->caps = gst_caps_ref (caps);
+  self->timed = timed;
+  return self;
+}

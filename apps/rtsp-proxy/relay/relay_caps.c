@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "relay/relay_caps.h"
+
+#include <string.h>
+
+#define VALUE_MAX 8192 // bytes
+
+static gboolean
+printable (const gchar *text)
+{
+  if (strlen (text) > VALUE_MAX)
+    return FALSE;
+  for (; *text; text++) {
+    if (*text < 0x20 || *text > 0x7e)
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static gboolean
+publishable (GQuark field, GValue *value, gpointer unused)
+{
+  static const gchar *const private_prefixes[] = { "a-", "x-", "ssrc", "clock-base", "seqnum-base",
+    "timestamp-offset", "seqnum-offset", "npt-", "play-", "onvif-", "rtcp-", "rtx-", NULL };
+  const gchar *name = g_quark_to_string (field);
+
+  if (g_str_equal (name, "a-framerate"))
+    return G_VALUE_HOLDS_STRING (value) && printable (g_value_get_string (value));
+  for (guint i = 0; private_prefixes[i]; i++) {
+    if (g_str_has_prefix (name, private_prefixes[i]))
+      return FALSE;
+  }
+  if (!printable (name))
+    return FALSE;
+  if (G_VALUE_HOLDS_STRING (value))
+    return g_value_get_string (value) && printable (g_value_get_string (value));
+  return G_VALUE_HOLDS_INT (value) || G_VALUE_HOLDS_UINT (value);
+}
+
+static GstStructure *
+dup_published (const GstCaps *caps)
+{
+  GstStructure *s = gst_structure_copy (gst_caps_get_structure (caps, 0));
+
+  gst_structure_filter_and_map_in_place (s, publishable, NULL);
+  return s;
+}
+
+GstCaps *
+relay_caps_publish (const GstCaps *caps, guint32 ssrc)
+{
+  GstStructure *s = dup_published (caps);
+  GstCaps *published = gst_caps_new_empty ();
+
+  gst_structure_set (s, "ssrc", G_TYPE_UINT, ssrc, NULL);
+  gst_caps_append_structure (published, s);
+  return published;
+}
+
+// What may differ: of H.264 and H.265 alone, and of any codec.
+gboolean
+relay_caps_same (const GstCaps *told, const GstCaps *now)
+{
+  static const gchar *const in_band[] = { "sprop-parameter-sets", "sprop-vps", "sprop-sps",
+    "sprop-pps", "level-asymmetry-allowed", "profile", "level", "profile-id", "tier-flag",
+    "level-id", "profile-level-id", "a-framerate", "payload", "ssrc", NULL };
+  const guint first_of_any = 10;
+  GstStructure *a = dup_published (told), *b = dup_published (now);
+  const gchar *name = gst_structure_get_string (a, "encoding-name");
+  gboolean has_in_band = !g_strcmp0 (name, "H264") || !g_strcmp0 (name, "H265");
+  gboolean same;
+
+  for (guint i = has_in_band ? 0 : first_of_any; in_band[i]; i++) {
+    gst_structure_remove_field (a, in_band[i]);
+    gst_structure_remove_field (b, in_band[i]);
+  }
+  same = gst_structure_is_equal (a, b);
+  gst_structure_free (a);
+  gst_structure_free (b);
+  return same;
+}

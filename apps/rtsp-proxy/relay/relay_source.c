@@ -1,0 +1,631 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "relay/relay_private.h"
+
+// At the least this far ahead of the last packet of one life begins the next, so that timestamps
+// grow over the splice.
+#define SPLICE_GAP (20 * GST_MSECOND)
+// Another SSRC takes a track over once the one before has been silent for so long: a stray packet,
+// or two sources at once, must not make the numbers flap.
+#define SSRC_SILENCE (100 * GST_MSECOND)
+// RTP-Info that is further from the first packet than this is not believed; nor from the join point
+// of a source that stood by for a while.
+#define BASE_TOLERANCE_S 10
+#define STANDBY_BASE_TOLERANCE_S 30
+// Who stands by at a join point waits for the current source no longer than so, if that is silent.
+#define CURRENT_SILENCE (100 * GST_MSECOND)
+// Of the same media: for it to come to the same instant; and, if the join point is further behind
+// than a stage's delay explains, for one that is not.
+#define SAME_INSTANT GST_MSECOND
+#define AHEAD_WAIT GST_SECOND
+#define BEHIND_MAX (250 * GST_MSECOND)
+#define BEHIND_WAIT (5 * GST_SECOND)
+
+// ---- what the owner is told ----
+
+typedef struct {
+  RelaySource *source;
+  gboolean flows;
+  RelayTracks tracks;
+} Told;
+
+static gboolean
+tell (gpointer data)
+{
+  Told *told = data;
+  RelaySource *source = told->source;
+
+  if (source->callbacks && told->flows)
+    source->callbacks->flows (source->owner);
+  else if (source->callbacks)
+    source->callbacks->begun (source->owner, told->tracks);
+  return G_SOURCE_REMOVE;
+}
+
+static void
+told_free (gpointer data)
+{
+  relay_source_unref (((Told *) data)->source);
+  g_free (data);
+}
+
+static void
+post (RelaySource *self, gboolean flows, RelayTracks tracks)
+{
+  Told *told = g_new (Told, 1);
+
+  *told = (Told) { relay_source_ref (self), flows, tracks };
+  g_idle_add_full (G_PRIORITY_DEFAULT, tell, told, told_free);
+}
+
+// ---- numbers, with the lock held ----
+
+// Where in the relay's time what comes now belongs: as far behind the furthest packet of any track
+// as the silence lasted.
+static gint64
+next_start (Relay *relay, gint64 now)
+{
+  gint64 end = 0;
+
+  if (relay->last_arrival == 0)
+    return 0;
+  for (guint i = 0; i < relay->n_tracks; i++)
+    end = MAX (end, weir_splice_end (&relay->tracks[i].splice));
+  return end + MAX (now - relay->last_arrival, (gint64) SPLICE_GAP);
+}
+
+// What comes next of a track and belongs before what has gone out of it is left out: no track's
+// time goes back.
+static void
+go_on_after_ends (Relay *relay)
+{
+  for (guint i = 0; i < relay->n_tracks; i++) {
+    relay->tracks[i].resumes = relay->tracks[i].splice.n_lives > 0;
+    relay->tracks[i].resume_after = weir_splice_end (&relay->tracks[i].splice);
+  }
+}
+
+// A life that has its media from where they came before goes on in its time; and what has all its
+// media from one relay has the time of that.
+static gint64
+find_start (RelaySource *self, gint64 now)
+{
+  Relay *relay = self->relay;
+
+  if (self->origin && relay->last_arrival == 0)
+    return self->start;
+  if (!self->origin || self->origin != relay->origin)
+    return next_start (relay, now);
+  go_on_after_ends (relay);
+  return self->start + relay->origin_offset;
+}
+
+static gint64
+ticks_from (guint64 base, guint32 timestamp)
+{
+  return (gint32) (timestamp - (guint32) base);
+}
+
+static void
+open_life (RelaySource *self, gint64 start, gint64 now, gint64 tolerance_s)
+{
+  Relay *relay = self->relay;
+
+  self->life_open = TRUE;
+  self->tolerance_s = tolerance_s;
+  self->life_start = start;
+  self->life_arrival = now;
+  relay->origin = self->origin;
+  relay->origin_offset = start - self->start;
+}
+
+static void
+begin_track (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now, guint64 base)
+{
+  RelayTrack *track = &self->relay->tracks[index];
+  guint32 rate = track->splice.clock_rate;
+
+  if (!self->life_open)
+    open_life (self, find_start (self, now), now, BASE_TOLERANCE_S);
+  if (base != RELAY_NO_BASE && !self->origin
+      && ABS (ticks_from (base, rtp->timestamp)) > (gint64) rate * self->tolerance_s)
+    base = RELAY_NO_BASE;
+  if (base == RELAY_NO_BASE)
+    base = (guint32) (rtp->timestamp
+                      - gst_util_uint64_scale (
+                          (guint64) MAX (now - self->life_arrival, 0), rate, GST_SECOND));
+  weir_splice_begin (&track->splice, (guint32) base, self->life_start);
+  self->tracks[index].alive = TRUE;
+  self->tracks[index].ssrc = rtp->ssrc;
+}
+
+// The source went on with another SSRC in the same life: a splice of this track alone.
+static void
+replace_ssrc (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now)
+{
+  Relay *relay = self->relay;
+  WeirSplice *splice = &relay->tracks[index].splice;
+  gint64 start = weir_splice_end (splice) + MAX (now - relay->last_arrival, (gint64) SPLICE_GAP);
+
+  self->tracks[index].ssrc = rtp->ssrc;
+  self->tracks[index].ntp.known = FALSE;
+  weir_splice_begin (splice, rtp->timestamp, start);
+}
+
+typedef struct {
+  guint16 seq;
+  guint32 timestamp;
+  gint64 time;
+} Numbers;
+
+// The numbers under which the packet goes out. FALSE: it goes nowhere.
+static gboolean
+renumber (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now, guint64 base, Numbers *to)
+{
+  Relay *relay = self->relay;
+  RelayTrack *track = &relay->tracks[index];
+  SourceTrack *from = &self->tracks[index];
+  gboolean counted;
+  gint64 last;
+
+  if (!from->alive) {
+    begin_track (self, index, rtp, now, base);
+  } else if (rtp->ssrc != from->ssrc) {
+    if (now - from->last_arrival < (gint64) SSRC_SILENCE) {
+      relay->stats.n_stale++;
+      return FALSE;
+    }
+    replace_ssrc (self, index, rtp, now);
+  }
+  relay->last_arrival = from->last_arrival = now;
+  to->time = weir_splice_time (&track->splice, rtp->timestamp);
+  if (track->resumes && to->time <= track->resume_after + (gint64) SAME_INSTANT) {
+    relay->stats.n_stale++;
+    return FALSE;
+  }
+  track->resumes = FALSE;
+  counted = track->splice.seq_known;
+  last = track->splice.last_seq;
+  if (weir_splice_map (&track->splice, rtp->seq, rtp->timestamp, &to->seq, &to->timestamp) < 0) {
+    relay->stats.n_stale++;
+    return FALSE;
+  }
+  if (counted)
+    relay->n_missing += track->splice.last_seq - last - 1;
+  relay->stats.n_lost = MAX (relay->stats.n_lost, (guint64) MAX (relay->n_missing, 0));
+  return TRUE;
+}
+
+// ---- a packet, with the lock held ----
+
+static void
+write_header (RelaySource *self, guint index, const WeirRtp *rtp, const Numbers *to, guint8 *data)
+{
+  RelayTrack *track = &self->relay->tracks[index];
+
+  weir_rtp_set_seq (data, to->seq);
+  weir_rtp_set_timestamp (data, to->timestamp);
+  weir_rtp_set_ssrc (data, track->ssrc);
+  if (rtp->pt == self->tracks[index].payload && track->payload >= 0)
+    weir_rtp_set_pt (data, (guint8) track->payload);
+}
+
+// Of the current source. Takes the buffer, which must be writable.
+static void
+send (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint64 base)
+{
+  Relay *relay = self->relay;
+  GstMapInfo map;
+  WeirRtp rtp;
+  Numbers to;
+  gboolean sent = FALSE;
+
+  if (!gst_buffer_map (packet, &map, GST_MAP_READWRITE)) {
+    gst_buffer_unref (packet);
+    return;
+  }
+  relay->stats.n_packets++;
+  relay->stats.n_bytes += map.size;
+  if (index >= relay->n_tracks || weir_rtp_parse (map.data, map.size, &rtp) < 0) {
+    relay->stats.n_bad++;
+  } else if (renumber (self, index, &rtp, now, base, &to)) {
+    write_header (self, index, &rtp, &to, map.data);
+    relay->tracks[index].mid_frame = !rtp.marker;
+    sent = TRUE;
+  }
+  gst_buffer_unmap (packet, &map);
+  if (!sent) {
+    gst_buffer_unref (packet);
+    return;
+  }
+  relay_queue (relay, index, packet, now, to.time);
+  if (!self->flows) {
+    self->flows = TRUE;
+    post (self, TRUE, RELAY_TRACKS_SAME);
+  }
+}
+
+// ---- taking over, with the lock held ----
+
+static gboolean
+read_timestamp (GstBuffer *packet, guint32 *timestamp)
+{
+  guint8 header[8];
+
+  if (gst_buffer_extract (packet, 0, header, sizeof header) < sizeof header)
+    return FALSE;
+  *timestamp = GST_READ_UINT32_BE (header + 4);
+  return TRUE;
+}
+
+// Where the join point of the one that stands by lies in the relay's time, if both have their media
+// from the same relay: then media goes on at the instant where it was.
+static gboolean
+find_join_time (Relay *relay, const RelaySource *next, gint64 *time)
+{
+  const StandbyPacket *join = standby_get_join (next->standby);
+  guint32 timestamp, rate;
+
+  if (!join || !next->origin || next->origin != relay->origin || join->base == RELAY_NO_BASE
+      || !read_timestamp (join->packet, &timestamp))
+    return FALSE;
+  rate = relay->tracks[join->track].splice.clock_rate;
+  *time = next->start + relay->origin_offset
+          + ticks_from (join->base, timestamp) * (gint64) GST_SECOND / rate;
+  return TRUE;
+}
+
+// How far after its start of play the join point of a source with media of its own is, in ns; 0 if
+// its RTP-Info is not believed.
+static gint64
+find_join_offset (Relay *relay, const StandbyPacket *join)
+{
+  gint64 rate = relay->tracks[join->track].splice.clock_rate;
+  guint32 timestamp;
+  gint64 ticks;
+
+  if (join->base == RELAY_NO_BASE || !read_timestamp (join->packet, &timestamp))
+    return 0;
+  ticks = ticks_from (join->base, timestamp);
+  return ABS (ticks) > rate * STANDBY_BASE_TOLERANCE_S ? 0 : ticks * (gint64) GST_SECOND / rate;
+}
+
+// The source that stands by becomes the current one, with what it has brought since its join point.
+static void
+take_over (Relay *relay, gint64 now)
+{
+  RelaySource *next = relay->next;
+  const StandbyPacket *join = standby_get_join (next->standby);
+  gint64 start, time;
+  StandbyPacket packet;
+
+  if (find_join_time (relay, next, &time)) {
+    gint64 end = weir_splice_end (&relay->tracks[join->track].splice);
+
+    start = find_start (next, now);
+    relay->tracks[join->track].resumes = FALSE;
+    if (time <= end)
+      start += end + (gint64) SPLICE_GAP - time;
+  } else {
+    start = next_start (relay, now) - find_join_offset (relay, join);
+    go_on_after_ends (relay);
+    relay->tracks[join->track].resumes = FALSE;
+  }
+  relay->next = NULL;
+  relay->current = next;
+  relay->stats.n_switches++;
+  next->flows = FALSE;
+  open_life (next, start, join->now, STANDBY_BASE_TOLERANCE_S);
+  while (standby_pop (next->standby, &packet)) {
+    // Of another origin, what came before the join point has no place in time.
+    if (!next->origin && packet.now < next->life_arrival)
+      gst_buffer_unref (packet.packet);
+    else
+      send (next, packet.track, gst_buffer_make_writable (packet.packet), packet.now, packet.base);
+  }
+  g_clear_pointer (&next->standby, standby_free);
+}
+
+// Is it time, as a packet of the current source (`packet`, which begins a frame) or of the one that
+// stands by comes at `now`?
+static gboolean
+is_time (Relay *relay, guint track, GstBuffer *packet, gint64 now)
+{
+  RelaySource *next = relay->next, *current = relay->current;
+  const StandbyPacket *join = next && next->standby ? standby_get_join (next->standby) : NULL;
+  gint64 time, behind;
+  guint32 timestamp;
+
+  if (!join)
+    return FALSE;
+  if (!current || now - relay->last_arrival > (gint64) CURRENT_SILENCE
+      || standby_is_full (next->standby))
+    return TRUE;
+  if (!packet || track != join->track || relay->tracks[track].mid_frame)
+    return FALSE;
+  if (!find_join_time (relay, next, &time) || !read_timestamp (packet, &timestamp))
+    return TRUE;
+  behind = weir_splice_time (&relay->tracks[track].splice, timestamp) - time;
+  if (behind < -(gint64) SAME_INSTANT)
+    return now - standby_get_joined (next->standby) > (gint64) AHEAD_WAIT;
+  return behind <= (gint64) BEHIND_MAX
+         || now - standby_get_since (next->standby) > (gint64) BEHIND_WAIT;
+}
+
+static void
+drain_all (Relay *relay)
+{
+  for (guint i = 0; i < relay->n_tracks; i++)
+    relay_drain (relay, i);
+}
+
+static void
+pass_all_ntp (Relay *relay)
+{
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++)
+    relay_pass_ntp (relay, i);
+}
+
+void
+relay_push (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint64 base)
+{
+  Relay *relay = self->relay;
+  gboolean switched;
+
+  if (index >= RELAY_MAX_TRACKS) {
+    gst_buffer_unref (packet);
+    return;
+  }
+  packet = gst_buffer_make_writable (packet);
+  g_mutex_lock (&relay->lock);
+  if (self == relay->next && self->standby) {
+    standby_push (self->standby, index, packet, now, base);
+    packet = NULL;
+  }
+  switched = is_time (relay, index, self == relay->current ? packet : NULL, now);
+  if (switched)
+    take_over (relay, now);
+  if (packet && self == relay->current && self->caps) {
+    send (self, index, g_steal_pointer (&packet), now, base);
+    relay_drain (relay, index);
+  } else if (packet) {
+    relay->stats.n_idle++;
+  }
+  if (switched)
+    drain_all (relay);
+  g_mutex_unlock (&relay->lock);
+  gst_clear_buffer (&packet);
+  if (switched)
+    pass_all_ntp (relay);
+}
+
+void
+relay_set_ntp_map (RelaySource *self, guint index, const WeirNtpMap *map)
+{
+  Relay *relay = self->relay;
+  gboolean current;
+
+  if (index >= RELAY_MAX_TRACKS)
+    return;
+  g_mutex_lock (&relay->lock);
+  current = self == relay->current;
+  // Before its first packet nothing tells whose report it is.
+  if (!self->tracks[index].alive || map->ssrc == self->tracks[index].ssrc)
+    self->tracks[index].ntp = *map;
+  g_mutex_unlock (&relay->lock);
+  if (current)
+    relay_pass_ntp (relay, index);
+}
+
+// ---- lives ----
+
+static void
+begin_life (RelaySource *self)
+{
+  self->life_open = FALSE;
+  self->flows = FALSE;
+  for (guint i = 0; i < self->caps->len && i < RELAY_MAX_TRACKS; i++) {
+    GstStructure *s = gst_caps_get_structure (g_ptr_array_index (self->caps, i), 0);
+    SourceTrack *track = &self->tracks[i];
+
+    *track = (SourceTrack) { .payload = -1 };
+    gst_structure_get_int (s, "payload", &track->payload);
+  }
+}
+
+static RelayTracks
+compare_tracks (Relay *relay, GPtrArray *caps)
+{
+  if (relay->n_tracks == 0)
+    return RELAY_TRACKS_FIRST;
+  return relay_has_tracks (relay, caps) ? RELAY_TRACKS_SAME : RELAY_TRACKS_CHANGED;
+}
+
+// With the lock held. Who is next begins to stand by, if readers would go on with its tracks.
+static void
+stand_by (Relay *relay)
+{
+  RelaySource *next = relay->next;
+
+  if (!next)
+    return;
+  g_clear_pointer (&next->standby, standby_free);
+  if (next->caps && relay_has_tracks (relay, next->caps))
+    next->standby = standby_new (next->caps);
+}
+
+// With the lock held. Becomes the current source, at once.
+static RelayTracks
+take (RelaySource *self)
+{
+  Relay *relay = self->relay;
+  RelayTracks tracks = compare_tracks (relay, self->caps);
+
+  if (relay->current != self && relay->current)
+    relay->stats.n_switches++;
+  relay->current = self;
+  if (relay->next == self)
+    relay->next = NULL;
+  g_clear_pointer (&self->standby, standby_free);
+  if (tracks != RELAY_TRACKS_SAME) {
+    relay_set_tracks (relay, self->caps);
+    stand_by (relay);
+  }
+  relay_hold (relay);
+  begin_life (self);
+  // Relays behind this one ask for it before the first packet.
+  if (self->origin && relay->last_arrival == 0) {
+    relay->origin = self->origin;
+    relay->origin_offset = 0;
+  }
+  return tracks;
+}
+
+static RelayTracks
+begin (RelaySource *self, GPtrArray *caps, guint64 origin, gint64 start)
+{
+  Relay *relay = self->relay;
+  RelayTracks tracks;
+  gboolean current;
+
+  g_mutex_lock (&relay->lock);
+  g_clear_pointer (&self->caps, g_ptr_array_unref);
+  self->caps = g_ptr_array_ref (caps);
+  self->origin = origin;
+  self->start = start;
+  tracks = compare_tracks (relay, caps);
+  current = self == relay->current || (!relay->current && !relay->next);
+  if (current) {
+    take (self);
+  } else {
+    begin_life (self);
+    if (self == relay->next)
+      stand_by (relay);
+  }
+  g_mutex_unlock (&relay->lock);
+  if (current && tracks != RELAY_TRACKS_SAME)
+    relay_begin_links (relay);
+  post (self, FALSE, tracks);
+  return tracks;
+}
+
+RelayTracks
+relay_source_begin (RelaySource *self, GPtrArray *caps)
+{
+  return begin (self, caps, 0, 0);
+}
+
+RelayTracks
+relay_source_begin_from (RelaySource *self, GPtrArray *caps, Relay *from, gint64 start)
+{
+  gint64 offset;
+  guint64 origin = relay_get_origin (from, &offset);
+
+  return begin (self, caps, origin, start - offset);
+}
+
+void
+relay_prefer (Relay *relay, RelaySource *source)
+{
+  gboolean first = FALSE;
+
+  g_mutex_lock (&relay->lock);
+  if (source && source == relay->next) {
+    g_mutex_unlock (&relay->lock);
+    return;
+  }
+  if (relay->next)
+    g_clear_pointer (&relay->next->standby, standby_free);
+  relay->next = NULL;
+  if (source && source != relay->current) {
+    // Without tracks, whoever was to be the current one has not begun.
+    first = relay->n_tracks == 0;
+    if (first)
+      relay->current = source;
+    else
+      relay->next = source;
+    stand_by (relay);
+    if (first && source->caps)
+      take (source);
+  }
+  g_mutex_unlock (&relay->lock);
+  if (first && source->caps)
+    relay_begin_links (relay);
+}
+
+RelayTracks
+relay_take (Relay *relay, RelaySource *source)
+{
+  RelayTracks tracks = RELAY_TRACKS_FIRST;
+  gboolean begun;
+
+  g_mutex_lock (&relay->lock);
+  begun = source->caps != NULL;
+  if (begun)
+    tracks = take (source);
+  else
+    relay->current = source;
+  g_mutex_unlock (&relay->lock);
+  if (begun && tracks != RELAY_TRACKS_SAME)
+    relay_begin_links (relay);
+  return tracks;
+}
+
+gboolean
+relay_is_current (Relay *relay, RelaySource *source)
+{
+  gboolean is;
+
+  g_mutex_lock (&relay->lock);
+  is = relay->current == source;
+  g_mutex_unlock (&relay->lock);
+  return is;
+}
+
+// ---- life ----
+
+RelaySource *
+relay_source_new (Relay *relay, const RelaySourceCallbacks *callbacks, gpointer owner)
+{
+  RelaySource *self = g_new0 (RelaySource, 1);
+
+  g_atomic_ref_count_init (&self->refs);
+  self->relay = relay_ref (relay);
+  self->callbacks = callbacks;
+  self->owner = owner;
+  return self;
+}
+
+RelaySource *
+relay_source_ref (RelaySource *self)
+{
+  g_atomic_ref_count_inc (&self->refs);
+  return self;
+}
+
+void
+relay_source_unref (gpointer data)
+{
+  RelaySource *self = data;
+
+  if (!g_atomic_ref_count_dec (&self->refs))
+    return;
+  g_clear_pointer (&self->caps, g_ptr_array_unref);
+  g_clear_pointer (&self->standby, standby_free);
+  relay_unref (self->relay);
+  g_free (self);
+}
+
+void
+relay_source_end (RelaySource *self)
+{
+  Relay *relay = self->relay;
+
+  self->callbacks = NULL;
+  g_mutex_lock (&relay->lock);
+  if (relay->current == self)
+    relay->current = NULL;
+  if (relay->next == self)
+    relay->next = NULL;
+  g_clear_pointer (&self->standby, standby_free);
+  g_mutex_unlock (&relay->lock);
+}

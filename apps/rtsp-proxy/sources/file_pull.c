@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// A clip, payloaded and looped in real time. The timestamps run on over the end of the clip: the
+// next round begins where the longest track of the last one ended. Demuxers begin it where the last
+// frame began, so that the longest track would have a timestamp twice.
+
+#include "sources/tracks.h"
+#include "sources/ts_guard.h"
+
+typedef struct {
+  const PullContext *context;
+  GstElement *pipeline; // not owned
+  Tracks *tracks;
+  gboolean begun;
+
+  GMutex lock;
+  guint round;       // all below are with the lock; 0: the first
+  guint round_based; // the one that `base` is of
+  GstClockTime base; // running time at which the round begins
+  GstClockTime end;  // of all that came so far
+} FilePull;
+
+// A stream of the clip. Its times are written by its own thread alone.
+typedef struct {
+  FilePull *pull;
+  guint round;
+  gint64 shift;            // between the demuxer's running time and ours
+  GstSegment segment;      // as it is passed on
+  GstClockTime last, step; // of the frames' times
+} Stream;
+
+static void
+pull_free (gpointer data)
+{
+  FilePull *self = data;
+
+  tracks_free (self->tracks);
+  g_mutex_clear (&self->lock);
+  g_free (self);
+}
+
+// ---- the seam ----
+
+// What another round begins with: it begins where all streams of the last one are over.
+static void
+begin_round (Stream *stream, const GstSegment *segment)
+{
+  FilePull *self = stream->pull;
+
+  g_mutex_lock (&self->lock);
+  if (self->round_based != self->round && self->end > self->base) {
+    self->round_based = self->round;
+    self->base = self->end;
+  }
+  if (stream->round != self->round && self->round == self->round_based) {
+    stream->round = self->round;
+    stream->shift = (gint64) self->base - ((gint64) segment->base - (gint64) segment->time);
+  }
+  g_mutex_unlock (&self->lock);
+}
+
+static GstEvent *
+shift_segment (Stream *stream, GstEvent *event)
+{
+  guint32 seqnum = gst_event_get_seqnum (event);
+
+  gst_event_copy_segment (event, &stream->segment);
+  if (stream->segment.format != GST_FORMAT_TIME)
+    return event;
+  begin_round (stream, &stream->segment);
+  stream->segment.base = (guint64) ((gint64) stream->segment.base + stream->shift);
+  gst_event_unref (event);
+  event = gst_event_new_segment (&stream->segment);
+  gst_event_set_seqnum (event, seqnum);
+  return event;
+}
+
+static void
+note_end (Stream *stream, GstBuffer *frame)
+{
+  GstClockTime time = GST_BUFFER_PTS (frame), end;
+
+  if (!GST_CLOCK_TIME_IS_VALID (time) || stream->segment.format != GST_FORMAT_TIME)
+    return;
+  if (GST_BUFFER_DURATION_IS_VALID (frame))
+    stream->step = GST_BUFFER_DURATION (frame);
+  else if (GST_CLOCK_TIME_IS_VALID (stream->last) && time > stream->last)
+    stream->step = time - stream->last;
+  stream->last = time;
+  end = MIN (time + stream->step, stream->segment.stop); // no stop is the latest
+  end = gst_segment_to_running_time (&stream->segment, GST_FORMAT_TIME, end);
+  if (!GST_CLOCK_TIME_IS_VALID (end))
+    return;
+  g_mutex_lock (&stream->pull->lock);
+  stream->pull->end = MAX (stream->pull->end, end);
+  g_mutex_unlock (&stream->pull->lock);
+}
+
+static GstPadProbeReturn
+on_stream (GstPad *pad, GstPadProbeInfo *info, gpointer stream)
+{
+  if (info->type & GST_PAD_PROBE_TYPE_BUFFER)
+    note_end (stream, GST_PAD_PROBE_INFO_BUFFER (info));
+  else if (GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info)) == GST_EVENT_SEGMENT)
+    info->data = shift_segment (stream, GST_PAD_PROBE_INFO_EVENT (info));
+  return GST_PAD_PROBE_OK;
+}
+
+static void
+on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, gpointer data)
+{
+  GstElementFactory *factory = gst_element_get_factory (element);
+
+  if (factory && g_str_equal (GST_OBJECT_NAME (factory), "tsdemux"))
+    ts_guard_add (element);
+}
+
+static void
+on_pad_added (GstElement *parsebin, GstPad *pad, gpointer data)
+{
+  Stream *stream = g_new0 (Stream, 1);
+
+  stream->pull = data;
+  stream->last = GST_CLOCK_TIME_NONE;
+  gst_segment_init (&stream->segment, GST_FORMAT_UNDEFINED);
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM,
+      on_stream, stream, g_free);
+  tracks_add_stream (((FilePull *) data)->tracks, pad);
+}
+
+// ---- rounds ----
+
+// Prerolled: every track's caps are there.
+static void
+begin (FilePull *self)
+{
+  const PullContext *context = self->context;
+
+  if (!tracks_begin (self->tracks)) {
+    context->callbacks->ended (context->owner, "the file has no track that can be relayed");
+    return;
+  }
+  // SEGMENT: the end of the clip is announced instead of an EOS, and the next round follows on.
+  gst_element_seek (self->pipeline, 1.0, GST_FORMAT_TIME,
+      GST_SEEK_FLAG_FLUSH | GST_SEEK_FLAG_SEGMENT, GST_SEEK_TYPE_SET, 0, GST_SEEK_TYPE_NONE, 0);
+  gst_element_set_state (self->pipeline, GST_STATE_PLAYING);
+}
+
+static void
+on_message (GstBus *bus, GstMessage *message, gpointer data)
+{
+  FilePull *self = data;
+
+  switch (GST_MESSAGE_TYPE (message)) {
+    case GST_MESSAGE_ASYNC_DONE:
+      if (!self->begun) {
+        self->begun = TRUE;
+        begin (self);
+      }
+      break;
+    case GST_MESSAGE_SEGMENT_DONE:
+      g_mutex_lock (&self->lock);
+      self->round++;
+      g_mutex_unlock (&self->lock);
+      gst_element_seek (self->pipeline, 1.0, GST_FORMAT_TIME, GST_SEEK_FLAG_SEGMENT,
+          GST_SEEK_TYPE_SET, 0, GST_SEEK_TYPE_NONE, 0);
+      break;
+    default:
+      break;
+  }
+}
+
+GstElement *
+file_pull_new (const PullContext *context, GError **error)
+{
+  const gchar *path = context->config->path;
+  GstElement *pipeline, *source, *parse;
+  FilePull *self;
+  GstBus *bus;
+
+  if (!g_file_test (path, G_FILE_TEST_IS_REGULAR)) {
+    g_set_error (
+        error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "there is no file %s", path);
+    return NULL;
+  }
+  parse = pull_make ("parsebin", error);
+  if (!parse)
+    return NULL;
+  source = gst_element_factory_make ("filesrc", NULL); // of GStreamer's core
+  g_object_set (source, "location", path, NULL);
+
+  self = g_new0 (FilePull, 1);
+  g_mutex_init (&self->lock);
+  self->context = context;
+  self->pipeline = pipeline = gst_pipeline_new (NULL);
+  self->tracks = tracks_new (context, pipeline, TRACKS_PACED);
+  g_object_set_data_full (G_OBJECT (pipeline), "pull", self, pull_free);
+  g_signal_connect (pipeline, "deep-element-added", G_CALLBACK (on_element_added), NULL);
+  gst_bin_add_many (GST_BIN (pipeline), source, parse, NULL);
+  gst_element_link (source, parse);
+  g_signal_connect (parse, "pad-added", G_CALLBACK (on_pad_added), self);
+
+  // The owner watches the bus on the main context; this only listens along.
+  bus = gst_element_get_bus (pipeline);
+  g_signal_connect (bus, "message", G_CALLBACK (on_message), self);
+  gst_object_unref (bus);
+  return pipeline;
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// RTP that is sent to us unasked, over unicast or multicast, of one track by its URI or of several
+// by an SDP file. Packets go through as they come; RTCP is read for the mapping to NTP time.
+
+#include <errno.h>
+
+#include "rtp/rtcp.h"
+#include "rtp/rtp.h"
+#include "sources/sdp.h"
+#include "sources/udp_input.h"
+
+typedef struct {
+  const PullContext *context;
+  gchar *uri;        // for when the context is gone
+  GPtrArray *tracks; // of Track
+  GMutex lock;       // of all that both RTP and RTCP touch
+  gboolean begun;
+} RtpPull;
+
+typedef struct {
+  RtpPull *pull;
+  guint index;
+  GstCaps *caps;
+  gint payload;
+  UdpInput *rtp;
+  UdpInput *rtcp;    // NULL: it comes with the media
+  WeirNtpMap report; // the latest that no packet of its SSRC has followed so far
+} Track;
+
+static void
+track_free (gpointer data)
+{
+  Track *track = data;
+
+  g_clear_pointer (&track->rtp, udp_input_free);
+  g_clear_pointer (&track->rtcp, udp_input_free);
+  gst_caps_unref (track->caps);
+  g_free (track);
+}
+
+static void
+pull_free (gpointer data)
+{
+  RtpPull *self = data;
+  UdpStats stats = { 0 };
+
+  for (guint i = 0; i < self->tracks->len; i++) {
+    Track *track = g_ptr_array_index (self->tracks, i);
+
+    if (track->rtp)
+      udp_input_add_stats (track->rtp, &stats);
+    if (track->rtcp)
+      udp_input_add_stats (track->rtcp, &stats);
+  }
+  udp_stats_log (&stats, self->uri);
+  g_free (self->uri);
+  g_ptr_array_unref (self->tracks);
+  g_mutex_clear (&self->lock);
+  g_free (self);
+}
+
+// ---- packets ----
+
+// The first packet of any track: now the upstream is there. The others wait with theirs until the
+// relay knows.
+static void
+ensure_begun (RtpPull *self)
+{
+  const PullContext *context = self->context;
+  GPtrArray *caps;
+
+  g_mutex_lock (&self->lock);
+  if (!self->begun) {
+    caps = g_ptr_array_new ();
+    for (guint i = 0; i < self->tracks->len; i++)
+      g_ptr_array_add (caps, ((Track *) g_ptr_array_index (self->tracks, i))->caps);
+    context->callbacks->begun (context->owner, relay_source_begin (context->source, caps));
+    g_ptr_array_unref (caps);
+    self->begun = TRUE;
+  }
+  g_mutex_unlock (&self->lock);
+}
+
+typedef enum {
+  IS_WRONG,
+  IS_MEDIA,
+  IS_RTCP,
+} Kind;
+
+// Fills `rtp` for media; for RTCP `map`, which stays unknown without a sender report.
+static Kind
+look (Track *track, GstBuffer *datagram, WeirRtp *rtp, WeirNtpMap *map)
+{
+  Kind kind = IS_WRONG;
+  GstMapInfo info;
+  int result;
+
+  *map = (WeirNtpMap) { 0 };
+  if (!gst_buffer_map (datagram, &info, GST_MAP_READ))
+    return IS_WRONG;
+  if (weir_rtp_is_rtcp (info.data, info.size)) {
+    result = weir_rtcp_find_sr (info.data, info.size, map);
+    kind = result == 0 || result == -ENOENT ? IS_RTCP : IS_WRONG;
+  } else if (weir_rtp_parse (info.data, info.size, rtp) == 0 && rtp->pt == track->payload) {
+    kind = IS_MEDIA;
+  }
+  gst_buffer_unmap (datagram, &info);
+  return kind;
+}
+
+static void
+keep_report (Track *track, const WeirNtpMap *map)
+{
+  g_mutex_lock (&track->pull->lock);
+  if (map->known)
+    track->report = *map;
+  g_mutex_unlock (&track->pull->lock);
+}
+
+static void
+take_media (Track *track, GstBuffer *packet, guint32 ssrc, gint64 now)
+{
+  const PullContext *context = track->pull->context;
+  WeirNtpMap map = { 0 };
+
+  ensure_begun (track->pull);
+  relay_push (context->source, track->index, packet, now, RELAY_NO_BASE);
+  // A report can come before the first packet of its source, of which the relay knows nothing then.
+  g_mutex_lock (&track->pull->lock);
+  if (track->report.known && track->report.ssrc == ssrc) {
+    map = track->report;
+    track->report.known = false;
+  }
+  g_mutex_unlock (&track->pull->lock);
+  if (map.known)
+    relay_set_ntp_map (context->source, track->index, &map);
+  context->callbacks->packet (context->owner, now);
+}
+
+static GstPadProbeReturn
+on_rtp (GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+  Track *track = data;
+  GstBuffer *datagram = GST_PAD_PROBE_INFO_BUFFER (info);
+  gint64 now = pull_now ();
+  WeirNtpMap map;
+  WeirRtp rtp;
+
+  if (g_atomic_int_get (&track->pull->context->cancelled)
+      || !udp_input_admits (track->rtp, datagram, now))
+    return GST_PAD_PROBE_DROP;
+  switch (look (track, datagram, &rtp, &map)) {
+    case IS_MEDIA:
+      udp_input_accept (track->rtp, datagram, now);
+      info->data = NULL;
+      take_media (track, datagram, rtp.ssrc, now);
+      return GST_PAD_PROBE_HANDLED;
+    case IS_RTCP:
+      keep_report (track, &map);
+      break;
+    default:
+      udp_input_refuse (track->rtp);
+      break;
+  }
+  return GST_PAD_PROBE_DROP;
+}
+
+static GstPadProbeReturn
+on_rtcp (GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+  Track *track = data;
+  GstBuffer *datagram = GST_PAD_PROBE_INFO_BUFFER (info);
+  WeirNtpMap map;
+  WeirRtp rtp;
+
+  if (!udp_input_is_of_sender (track->rtp, datagram))
+    return GST_PAD_PROBE_DROP;
+  if (look (track, datagram, &rtp, &map) == IS_RTCP)
+    keep_report (track, &map);
+  else
+    udp_input_refuse (track->rtcp);
+  return GST_PAD_PROBE_DROP;
+}
+
+// ---- building ----
+
+static UdpInput *
+add_input (GstBin *bin, const PullEndpoint *endpoint, GstPadProbeCallback probe, Track *track,
+    GError **error)
+{
+  UdpInput *input = udp_input_new (endpoint, error);
+  GstElement *source = input ? udp_input_add_source (input, bin, error) : NULL;
+  GstElement *sink;
+  GstPad *pad;
+
+  if (!source) {
+    g_clear_pointer (&input, udp_input_free);
+    return NULL;
+  }
+  sink = gst_element_factory_make ("fakesink", NULL); // of GStreamer's core; nothing comes so far
+  g_object_set (sink, "async", FALSE, "sync", FALSE, NULL);
+  gst_bin_add (bin, sink);
+  gst_element_link (source, sink);
+  pad = gst_element_get_static_pad (source, "src");
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, probe, track, NULL);
+  gst_object_unref (pad);
+  return input;
+}
+
+static gboolean
+add_track (RtpPull *self, GstBin *bin, const RtpStream *stream, GError **error)
+{
+  PullEndpoint rtcp = stream->rtp;
+  Track *track = g_new0 (Track, 1);
+
+  track->pull = self;
+  track->index = self->tracks->len;
+  track->caps = gst_caps_ref (stream->caps);
+  gst_structure_get_int (gst_caps_get_structure (stream->caps, 0), "payload", &track->payload);
+  g_ptr_array_add (self->tracks, track);
+  track->rtp = add_input (bin, &stream->rtp, on_rtp, track, error);
+  if (!track->rtp || stream->rtcp_port == stream->rtp.port)
+    return track->rtp != NULL;
+  rtcp.port = stream->rtcp_port;
+  track->rtcp = add_input (bin, &rtcp, on_rtcp, track, error);
+  return track->rtcp != NULL;
+}
+
+static GPtrArray *
+find_streams (const PullConfig *config, GError **error)
+{
+  GPtrArray *streams;
+
+  if (config->kind == PULL_SDP)
+    return sdp_read (config->path, config->endpoint.iface, error);
+  streams = g_ptr_array_new_with_free_func (rtp_stream_free);
+  g_ptr_array_add (streams, rtp_stream_new (&config->endpoint, config->rtp));
+  return streams;
+}
+
+GstElement *
+rtp_pull_new (const PullContext *context, GError **error)
+{
+  GPtrArray *streams = find_streams (context->config, error);
+  gboolean ok = streams != NULL;
+  GstElement *pipeline;
+  RtpPull *self;
+
+  if (!streams)
+    return NULL;
+  self = g_new0 (RtpPull, 1);
+  self->context = context;
+  self->uri = g_strdup (context->config->uri);
+  self->tracks = g_ptr_array_new_with_free_func (track_free);
+  g_mutex_init (&self->lock);
+  pipeline = gst_pipeline_new (NULL);
+  g_object_set_data_full (G_OBJECT (pipeline), "pull", self, pull_free);
+  for (guint i = 0; ok && i < streams->len; i++)
+    ok = add_track (self, GST_BIN (pipeline), g_ptr_array_index (streams, i), error);
+  g_ptr_array_unref (streams);
+  if (ok)
+    return pipeline;
+  gst_object_unref (gst_object_ref_sink (pipeline));
+  return NULL;
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// rtspsrc, tapped at the door of its jitter buffers: there its RTP session has seen each packet and
+// can report to the upstream, and nothing has yet been held back, reordered or restamped. A relay
+// forwards what comes as it comes; the player at the end has a jitter buffer of its own.
+
+#include "config.h"
+#include "sources/pull.h"
+#include "sources/sdp.h"
+
+#include <gst/rtsp/rtsp.h>
+#include <string.h>
+
+// Redirects are followed within the configured host only, and not for ever.
+#define MAX_DESCRIBES 8
+
+typedef struct {
+  const PullContext *context;
+  GstRTSPUrl *url;
+
+  GMutex lock;        // all below
+  GPtrArray *caps;    // of the tracks that were set up, in order
+  GArray *stream_ids; // guint, rtspsrc's number of each
+  gboolean begun;
+  guint n_describes;
+  guint n_eos;
+} RtspPull;
+
+typedef struct {
+  RtspPull *pull;
+  guint track;
+  gboolean base_known;
+  guint64 base;
+} Tap;
+
+static void
+pull_free (gpointer data)
+{
+  RtspPull *self = data;
+
+  gst_rtsp_url_free (self->url);
+  g_ptr_array_unref (self->caps);
+  g_array_unref (self->stream_ids);
+  g_mutex_clear (&self->lock);
+  g_free (self);
+}
+
+static gint
+find_track (RtspPull *self, guint stream_id)
+{
+  gint track = -1;
+
+  g_mutex_lock (&self->lock);
+  for (guint i = 0; i < self->stream_ids->len; i++) {
+    if (g_array_index (self->stream_ids, guint, i) == stream_id)
+      track = (gint) i;
+  }
+  g_mutex_unlock (&self->lock);
+  return track;
+}
+
+// ---- RTSP ----
+
+static gboolean
+on_select_stream (GstElement *src, guint id, GstCaps *caps, gpointer data)
+{
+  RtspPull *self = data;
+  gboolean take;
+
+  caps = gst_caps_copy (caps);
+  gst_structure_set_name (gst_caps_get_structure (caps, 0), "application/x-rtp");
+  take = sdp_complete_caps (caps);
+  g_mutex_lock (&self->lock);
+  take = take && self->caps->len < RELAY_MAX_TRACKS;
+  if (take) {
+    g_ptr_array_add (self->caps, gst_caps_ref (caps));
+    g_array_append_val (self->stream_ids, id);
+  }
+  g_mutex_unlock (&self->lock);
+  gst_caps_unref (caps);
+  return take;
+}
+
+// An upstream must not send us elsewhere: a redirect is followed on the configured host and port.
+static gboolean
+same_host (RtspPull *self, const gchar *uri)
+{
+  GstRTSPUrl *url = NULL;
+  guint16 port, own_port;
+  gboolean same;
+
+  if (gst_rtsp_url_parse (uri, &url) != GST_RTSP_OK)
+    return g_str_equal (uri, "*");
+  gst_rtsp_url_get_port (url, &port);
+  gst_rtsp_url_get_port (self->url, &own_port);
+  same = !g_ascii_strcasecmp (url->host, self->url->host) && port == own_port;
+  gst_rtsp_url_free (url);
+  return same;
+}
+
+// FALSE: there have been too many.
+static gboolean
+begin_session (RtspPull *self)
+{
+  gboolean ok;
+
+  g_mutex_lock (&self->lock);
+  ok = ++self->n_describes <= MAX_DESCRIBES;
+  g_ptr_array_set_size (self->caps, 0);
+  g_array_set_size (self->stream_ids, 0);
+  self->begun = FALSE;
+  self->n_eos = 0;
+  g_mutex_unlock (&self->lock);
+  return ok;
+}
+
+static gboolean
+on_before_send (GstElement *src, GstRTSPMessage *message, gpointer data)
+{
+  RtspPull *self = data;
+  const PullContext *context = self->context;
+  GstRTSPMethod method;
+  const gchar *uri;
+  gchar *reason = NULL;
+
+  if (gst_rtsp_message_parse_request (message, &method, &uri, NULL) != GST_RTSP_OK)
+    return TRUE;
+
+  if (method == GST_RTSP_DESCRIBE || method == GST_RTSP_OPTIONS) {
+    // A DESCRIBE begins a session (OPTIONS may be a keep-alive): rtspsrc opens a second one over
+    // TCP where UDP brought nothing.
+    if (method == GST_RTSP_DESCRIBE && !begin_session (self))
+      reason = g_strdup ("too many redirects");
+    if (!reason && !same_host (self, uri))
+      reason = g_strdup ("redirected to another host, which is not followed");
+  } else if (method == GST_RTSP_PLAY) {
+    gboolean first;
+
+    g_mutex_lock (&self->lock);
+    first = !self->begun;
+    self->begun = TRUE;
+    g_mutex_unlock (&self->lock);
+    if (first && self->caps->len == 0)
+      reason = g_strdup ("offers no track that can be relayed");
+    else if (first)
+      context->callbacks->begun (context->owner, relay_source_begin (context->source, self->caps));
+  }
+  if (reason) {
+    context->callbacks->ended (context->owner, reason);
+    g_free (reason);
+    return FALSE;
+  }
+  return TRUE;
+}
+
+// ---- media ----
+
+static void
+take_packet (Tap *tap, GstPad *pad, GstBuffer *packet)
+{
+  const PullContext *context = tap->pull->context;
+  gint64 now = pull_now ();
+
+  if (g_atomic_int_get (&context->cancelled)) {
+    gst_buffer_unref (packet);
+    return;
+  }
+  if (!tap->base_known) {
+    GstCaps *caps = gst_pad_get_current_caps (pad);
+    guint base;
+
+    tap->base_known = TRUE;
+    if (caps && gst_structure_get_uint (gst_caps_get_structure (caps, 0), "clock-base", &base))
+      tap->base = base;
+    gst_clear_caps (&caps);
+  }
+  relay_push (context->source, tap->track, packet, now, tap->base);
+  context->callbacks->packet (context->owner, now);
+}
+
+static void
+take_eos (Tap *tap)
+{
+  RtspPull *self = tap->pull;
+  gboolean all;
+
+  g_mutex_lock (&self->lock);
+  all = ++self->n_eos == self->caps->len;
+  g_mutex_unlock (&self->lock);
+  if (all)
+    self->context->callbacks->ended (self->context->owner, "the upstream ended");
+}
+
+static GstPadProbeReturn
+on_media (GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+  Tap *tap = data;
+
+  if (info->type & GST_PAD_PROBE_TYPE_BUFFER) {
+    take_packet (tap, pad, GST_PAD_PROBE_INFO_BUFFER (info));
+    info->data = NULL;
+    return GST_PAD_PROBE_HANDLED;
+  }
+  if (info->type & GST_PAD_PROBE_TYPE_BUFFER_LIST) {
+    GstBufferList *list = GST_PAD_PROBE_INFO_BUFFER_LIST (info);
+
+    for (guint i = 0; i < gst_buffer_list_length (list); i++)
+      take_packet (tap, pad, gst_buffer_ref (gst_buffer_list_get (list, i)));
+    return GST_PAD_PROBE_DROP;
+  }
+  if (GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info)) == GST_EVENT_EOS)
+    take_eos (tap);
+  return GST_PAD_PROBE_OK;
+}
+
+static void
+on_rtcp (GObject *session, GstBuffer *buffer, gpointer data)
+{
+  Tap *tap = data;
+  WeirNtpMap map;
+  GstMapInfo info;
+
+  if (!gst_buffer_map (buffer, &info, GST_MAP_READ))
+    return;
+  if (weir_rtcp_find_sr (info.data, info.size, &map) == 0)
+    relay_set_ntp_map (tap->pull->context->source, tap->track, &map);
+  gst_buffer_unmap (buffer, &info);
+}
+
+static void
+free_tap (gpointer data, GClosure *closure)
+{
+  g_free (data);
+}
+
+static void
+on_new_jitterbuffer (
+    GstElement *rtpbin, GstElement *jitterbuffer, guint session, guint ssrc, gpointer data)
+{
+  RtspPull *self = data;
+  gint track = find_track (self, session);
+  GObject *rtp_session = NULL;
+  GstPad *pad;
+  Tap *tap;
+
+  if (track < 0)
+    return;
+
+  tap = g_new0 (Tap, 1);
+  *tap = (Tap) { self, (guint) track, FALSE, RELAY_NO_BASE };
+  pad = gst_element_get_static_pad (jitterbuffer, "sink");
+  gst_pad_add_probe (pad,
+      GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_BUFFER_LIST
+          | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM,
+      on_media, g_memdup2 (tap, sizeof *tap), g_free);
+  gst_object_unref (pad);
+
+  g_signal_emit_by_name (rtpbin, "get-internal-session", session, &rtp_session);
+  if (rtp_session) {
+    g_signal_handlers_disconnect_matched (
+        rtp_session, G_SIGNAL_MATCH_FUNC, 0, 0, NULL, on_rtcp, NULL);
+    g_signal_connect_data (
+        rtp_session, "on-receiving-rtcp", G_CALLBACK (on_rtcp), tap, free_tap, 0);
+    g_object_unref (rtp_session);
+  } else {
+    g_free (tap);
+  }
+}
+
+static void
+on_new_manager (GstElement *src, GstElement *rtpbin, gpointer data)
+{
+  g_signal_connect (rtpbin, "new-jitterbuffer", G_CALLBACK (on_new_jitterbuffer), data);
+}
+
+static guint
+protocols (PullTransport transport)
+{
+  switch (transport) {
+    case PULL_UDP:
+      return GST_RTSP_LOWER_TRANS_UDP;
+    case PULL_TCP:
+      return GST_RTSP_LOWER_TRANS_TCP;
+    default:
+      return GST_RTSP_LOWER_TRANS_UDP | GST_RTSP_LOWER_TRANS_TCP;
+  }
+}
+
+GstElement *
+rtsp_pull_new (const PullContext *context, GError **error)
+{
+  const PullConfig *config = context->config;
+  GstElement *pipeline, *src;
+  RtspPull *self;
+  GstRTSPUrl *url = NULL;
+
+  if (gst_rtsp_url_parse (config->uri, &url) != GST_RTSP_OK) {
+    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "not a valid RTSP URI");
+    return NULL;
+  }
+  src = pull_make ("rtspsrc", error);
+  if (!src) {
+    gst_rtsp_url_free (url);
+    return NULL;
+  }
+
+  self = g_new0 (RtspPull, 1);
+  self->context = context;
+  self->url = url;
+  g_mutex_init (&self->lock);
+  self->caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
+  self->stream_ids = g_array_new (FALSE, FALSE, sizeof (guint));
+
+  // The connect time-out is the owner's to watch; this one is behind it.
+  // UDP that brings nothing is given up well before the read time-out, so that TCP has its turn.
+  g_object_set (src, "location", config->uri, "user-id", config->user, "user-pw", config->password,
+      "protocols", protocols (config->transport), "tcp-timeout",
+      (guint64) config->connect_timeout_ms * 2000, "timeout",
+      (guint64) MIN (config->read_timeout_ms / 2, 3000) * 1000, "probation", 0, "udp-reconnect",
+      FALSE, "do-retransmission", FALSE, "udp-buffer-size", 4 * 1024 * 1024, "user-agent",
+      "Weir/" PACKAGE_VERSION, NULL);
+  g_signal_connect (src, "select-stream", G_CALLBACK (on_select_stream), self);
+  g_signal_connect (src, "before-send", G_CALLBACK (on_before_send), self);
+  g_signal_connect (src, "new-manager", G_CALLBACK (on_new_manager), self);
+
+  pipeline = gst_pipeline_new (NULL);
+  gst_bin_add (GST_BIN (pipeline), src);
+  g_object_set_data_full (G_OBJECT (pipeline), "pull", self, pull_free);
+  return pipeline;
+}

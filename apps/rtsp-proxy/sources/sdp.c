@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "sources/sdp.h"
+
+#include <gst/rtp/rtp.h>
+#include <gst/sdp/sdp.h>
+#include <stdlib.h>
+#include <string.h>
+
+// A file longer than this is something else.
+#define MAX_FILE (64 * 1024)
+
+RtpStream *
+rtp_stream_new (const PullEndpoint *endpoint, GstCaps *caps)
+{
+  RtpStream *stream = g_new0 (RtpStream, 1);
+
+  stream->rtp.address = g_strdup (endpoint->address);
+  stream->rtp.port = endpoint->port;
+  stream->rtp.iface = g_strdup (endpoint->iface);
+  stream->rtcp_port = endpoint->port + 1;
+  stream->caps = gst_caps_ref (caps);
+  return stream;
+}
+
+void
+rtp_stream_free (gpointer data)
+{
+  RtpStream *stream = data;
+
+  g_free (stream->rtp.address);
+  g_free (stream->rtp.iface);
+  gst_caps_unref (stream->caps);
+  g_free (stream);
+}
+
+gboolean
+sdp_complete_caps (GstCaps *caps)
+{
+  GstStructure *s = gst_caps_get_structure (caps, 0);
+  const GstRTPPayloadInfo *info;
+  gint payload;
+
+  if (!gst_structure_has_field_typed (s, "encoding-name", G_TYPE_STRING)
+      && gst_structure_get_int (s, "payload", &payload) && payload >= 0 && payload < 96
+      && (info = gst_rtp_payload_info_for_pt ((guint8) payload))) {
+    gst_structure_set (s, "encoding-name", G_TYPE_STRING, info->encoding_name, "clock-rate",
+        G_TYPE_INT, (gint) info->clock_rate, NULL);
+    if (info->encoding_parameters)
+      gst_structure_set (s, "encoding-params", G_TYPE_STRING, info->encoding_parameters, NULL);
+  }
+  return gst_structure_has_field_typed (s, "clock-rate", G_TYPE_INT)
+         && gst_structure_has_field_typed (s, "encoding-name", G_TYPE_STRING);
+}
+
+// The caps of a track's first format; NULL if it is no RTP that can be relayed.
+static GstCaps *
+media_caps (const GstSDPMessage *sdp, const GstSDPMedia *media)
+{
+  const gchar *format = gst_sdp_media_get_format (media, 0);
+  GstCaps *caps;
+
+  if (!format || gst_sdp_media_get_port (media) == 0
+      || (g_strcmp0 (gst_sdp_media_get_proto (media), "RTP/AVP")
+          && g_strcmp0 (gst_sdp_media_get_proto (media), "RTP/AVPF")))
+    return NULL;
+  caps = gst_sdp_media_get_caps_from_media (media, atoi (format));
+  if (!caps)
+    return NULL;
+  gst_sdp_message_attributes_to_caps (sdp, caps);
+  gst_sdp_media_attributes_to_caps (media, caps);
+  gst_structure_set_name (gst_caps_get_structure (caps, 0), "application/x-rtp");
+  if (!sdp_complete_caps (caps))
+    gst_clear_caps (&caps);
+  return caps;
+}
+
+static const gchar *
+media_address (const GstSDPMessage *sdp, const GstSDPMedia *media)
+{
+  const GstSDPConnection *connection = gst_sdp_media_connections_len (media) > 0
+                                           ? gst_sdp_media_get_connection (media, 0)
+                                           : gst_sdp_message_get_connection (sdp);
+
+  return connection ? connection->address : NULL;
+}
+
+// a=rtcp:PORT (RFC 3605); with a=rtcp-mux it comes with the media.
+static guint
+rtcp_port (const GstSDPMedia *media)
+{
+  const gchar *rtcp = gst_sdp_media_get_attribute_val (media, "rtcp");
+  guint port = gst_sdp_media_get_port (media) + 1;
+
+  if (gst_sdp_media_get_attribute_val (media, "rtcp-mux"))
+    return port - 1;
+  return rtcp ? (guint) strtoul (rtcp, NULL, 10) : port;
+}
+
+static gboolean
+add_media (GPtrArray *streams, const GstSDPMessage *sdp, const GstSDPMedia *media,
+    const gchar *iface, GError **error)
+{
+  const gchar *address = media_address (sdp, media);
+  PullEndpoint endpoint = { (gchar *) address, (guint16) gst_sdp_media_get_port (media),
+    (gchar *) iface };
+  GstCaps *caps = media_caps (sdp, media);
+  RtpStream *stream;
+
+  if (!caps || streams->len == RELAY_MAX_TRACKS) {
+    gst_clear_caps (&caps);
+    return TRUE;
+  }
+  if (!address || !g_hostname_is_ip_address (address) || gst_sdp_media_get_port (media) > 65535
+      || rtcp_port (media) < 1 || rtcp_port (media) > 65535) {
+    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS,
+        "its m=%s line has no IP address (c=) or no port that can be",
+        gst_sdp_media_get_media (media));
+    gst_caps_unref (caps);
+    return FALSE;
+  }
+  stream = rtp_stream_new (&endpoint, caps);
+  gst_caps_unref (caps);
+  stream->rtcp_port = (guint16) rtcp_port (media);
+  for (guint i = 0; i < streams->len; i++) {
+    if (((RtpStream *) g_ptr_array_index (streams, i))->rtp.port == stream->rtp.port) {
+      g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS,
+          "two of its tracks have port %u; each needs its own", stream->rtp.port);
+      rtp_stream_free (stream);
+      return FALSE;
+    }
+  }
+  g_ptr_array_add (streams, stream);
+  return TRUE;
+}
+
+static GPtrArray *
+read_streams (const GstSDPMessage *sdp, const gchar *iface, GError **error)
+{
+  GPtrArray *streams = g_ptr_array_new_with_free_func (rtp_stream_free);
+
+  for (guint i = 0; i < gst_sdp_message_medias_len (sdp); i++) {
+    if (!add_media (streams, sdp, gst_sdp_message_get_media (sdp, i), iface, error)) {
+      g_ptr_array_unref (streams);
+      return NULL;
+    }
+  }
+  if (streams->len == 0) {
+    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS,
+        "it describes no track that can be relayed (m=video PORT RTP/AVP ..., with an a=rtpmap "
+        "from "
+        "payload type 96 on)");
+    g_ptr_array_unref (streams);
+    return NULL;
+  }
+  return streams;
+}
+
+GPtrArray *
+sdp_read (const gchar *path, const gchar *iface, GError **error)
+{
+  GstSDPMessage *sdp = NULL;
+  GPtrArray *streams = NULL;
+  gchar *text;
+  gsize len;
+
+  if (!g_file_get_contents (path, &text, &len, error))
+    return NULL;
+  gst_sdp_message_new (&sdp);
+  if (len > MAX_FILE || strlen (text) != len || !g_str_has_prefix (text, "v=0")
+      || gst_sdp_message_parse_buffer ((guint8 *) text, (guint) len, sdp) != GST_SDP_OK)
+    g_set_error (
+        error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS, "this is no session description");
+  else
+    streams = read_streams (sdp, iface, error);
+  if (!streams)
+    g_prefix_error (error, "%s: ", path);
+  gst_sdp_message_free (sdp);
+  g_free (text);
+  return streams;
+}

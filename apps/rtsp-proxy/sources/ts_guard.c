@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// tsdemux of GStreamer 1.22 has assertions that a stream reaches:
+//
+// - it keeps what comes before it knows the time, and a PES packet without a time must not be
+// first.
+//   When it forgets the time again is known to it alone, so each PES packet without one is spoilt:
+//   its start code is no more, and the demultiplexer leaves it out.
+// - a descriptor of Opus has a number of channels that it doesn't know.
+//
+// What is read is not always aligned to packets, nor are these always of 188 bytes, and where one
+// begins is for the demultiplexer to find. So a packet is seen wherever a byte may begin one: that
+// other bytes look like the head of a PES packet without a time, behind such a byte, is once in
+// 2^32.
+
+#include "sources/ts_guard.h"
+
+#include <string.h>
+
+#include "bits/bytes.h"
+
+#define TS_PACKET 188
+#define TS_SYNC 0x47
+#define TS_START 0x40
+#define TS_PAYLOAD 0x10
+#define TS_ADAPTATION 0x20
+#define PES_TIME 0x80
+// The descriptors of one elementary stream.
+#define DESCRIPTORS_MAX 128
+
+typedef enum {
+  SOUND,
+  SPOIL,
+  CUT, // its end would tell
+} Verdict;
+
+typedef struct {
+  gsize at;
+  guint8 value;
+} Change;
+
+static gboolean
+id_has_time (guint8 id)
+{
+  return !memchr ("\xbc\xbe\xbf\xf0\xf1\xf2\xf8\xff", id, 8);
+}
+
+// `change` is set with SPOIL; its place is behind `data`.
+static Verdict
+judge (const guint8 *data, gsize size, Change *change)
+{
+  static const guint8 start_code[] = { 0, 0, 1 };
+  WeirBytes b = weir_bytes (data, MIN (size, TS_PACKET));
+  guint8 sync, start, pid, flags, adaptation = 0;
+  const guint8 *payload;
+  gsize left;
+
+  weir_bytes_u8 (&b, &sync);
+  weir_bytes_u8 (&b, &start);
+  weir_bytes_u8 (&b, &pid);
+  weir_bytes_u8 (&b, &flags);
+  if (!b.failed && !(start & TS_START && flags & TS_PAYLOAD))
+    return SOUND;
+  if (flags & TS_ADAPTATION) {
+    weir_bytes_u8 (&b, &adaptation);
+    weir_bytes_skip (&b, adaptation);
+  }
+  if (b.failed)
+    return size < TS_PACKET ? CUT : SOUND;
+
+  payload = b.at;
+  left = weir_bytes_left (&b);
+  for (gsize i = 0; i < MIN (left, sizeof start_code); i++) {
+    if (payload[i] != start_code[i])
+      return SOUND;
+  }
+  if (left >= 8 && payload[7] & PES_TIME && id_has_time (payload[3]))
+    return SOUND;
+  if (left < 8 && size < TS_PACKET)
+    return CUT;
+  if (left == 0)
+    return SOUND;
+  *change = (Change) { (gsize) (payload - data) + MIN (left, sizeof start_code) - 1, 0xff };
+  return SPOIL;
+}
+
+static gboolean
+opus_is_known (guint8 channels)
+{
+  return channels <= 8 || (channels >= 0x80 && channels <= 0x88);
+}
+
+// What says how many channels a stream of Opus has, beside the descriptor that says it is Opus.
+static void
+find_opus (const guint8 *data, gsize size, GArray *changes)
+{
+  static const guint8 opus[] = { 5, 4, 'O', 'p', 'u', 's' };
+  const guint8 *at = data, *end = data + size;
+
+  while ((at = memmem (at, (gsize) (end - at), opus, sizeof opus))) {
+    const guint8 *first = data + MAX (at - data, DESCRIPTORS_MAX) - DESCRIPTORS_MAX;
+    gsize length = (gsize) MIN (end - first, 2 * DESCRIPTORS_MAX);
+
+    for (gsize i = 0; i + 4 <= length; i++) {
+      if (first[i] == 0x7f && first[i + 2] == 0x80 && !opus_is_known (first[i + 3])) {
+        Change change = { (gsize) (first - data) + i + 3, 0 };
+
+        g_array_append_val (changes, change);
+      }
+    }
+    at += sizeof opus;
+  }
+}
+
+// How much of it can be judged.
+static gsize
+find_changes (const guint8 *data, gsize size, GArray *changes)
+{
+  const guint8 *at = data, *end = data + size;
+
+  find_opus (data, size, changes);
+  while ((at = memchr (at, TS_SYNC, (gsize) (end - at)))) {
+    Change change;
+
+    switch (judge (at, (gsize) (end - at), &change)) {
+      case SPOIL:
+        change.at += (gsize) (at - data);
+        g_array_append_val (changes, change);
+        break;
+      case CUT:
+        return (gsize) (at - data);
+      default:
+        break;
+    }
+    at++;
+  }
+  return size;
+}
+
+static GstBuffer *
+with_changes (GstBuffer *buffer, const GArray *changes)
+{
+  GstMapInfo map;
+
+  buffer = gst_buffer_make_writable (buffer);
+  if (!gst_buffer_map (buffer, &map, GST_MAP_WRITE))
+    return buffer;
+  for (guint i = 0; i < changes->len; i++) {
+    const Change *change = &g_array_index (changes, Change, i);
+
+    map.data[change->at] = change->value;
+  }
+  gst_buffer_unmap (buffer, &map);
+  return buffer;
+}
+
+static GstPadProbeReturn
+on_data (GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+  GstBuffer *buffer = GST_PAD_PROBE_INFO_BUFFER (info);
+  GArray *changes = data;
+  gsize size, judged;
+  GstMapInfo map;
+
+  if (!gst_buffer_map (buffer, &map, GST_MAP_READ))
+    return GST_PAD_PROBE_OK;
+  size = map.size;
+  judged = find_changes (map.data, size, changes);
+  gst_buffer_unmap (buffer, &map);
+  if (changes->len > 0)
+    buffer = with_changes (buffer, changes);
+  g_array_set_size (changes, 0);
+  // A demultiplexer that pulls goes on where it got to.
+  if (judged > 0 && judged < size && info->type & GST_PAD_PROBE_TYPE_PULL) {
+    buffer = gst_buffer_make_writable (buffer);
+    gst_buffer_resize (buffer, 0, (gssize) judged);
+  }
+  info->data = buffer;
+  return GST_PAD_PROBE_OK;
+}
+
+static void
+free_changes (gpointer data)
+{
+  g_array_unref (data);
+}
+
+void
+ts_guard_add (GstElement *demux)
+{
+  GstPad *pad = gst_element_get_static_pad (demux, "sink");
+
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, on_data,
+      g_array_new (FALSE, FALSE, sizeof (Change)), free_changes);
+  gst_object_unref (pad);
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// MPEG-TS over UDP, by itself or in RTP: its elementary streams are payloaded as they come. The
+// demultiplexer gives their times on the sender's clock (PCR), fitted to ours.
+
+#include "rtp/rtp.h"
+#include "sources/tracks.h"
+#include "sources/ts_guard.h"
+#include "sources/udp_input.h"
+
+#define TS_PACKET 188
+#define TS_SYNC 0x47
+// What is in RTP is put in order: the demultiplexer can't.
+#define REORDER_MS 50
+
+#define MAX_CHAIN 3
+
+typedef struct {
+  const PullContext *context;
+  gchar *uri;           // for when the context is gone
+  GstElement *pipeline; // not owned
+  UdpInput *input;
+  Tracks *tracks;
+  gint payload; // RTP's; -1 without
+  // Behind the source, the demultiplexer last; not owned, and of the source's thread.
+  GstElement *chain[MAX_CHAIN];
+  guint n_chain;
+} TsPull;
+
+static void
+pull_free (gpointer data)
+{
+  TsPull *self = data;
+  UdpStats stats = { 0 };
+
+  udp_input_add_stats (self->input, &stats);
+  udp_stats_log (&stats, self->uri);
+  g_free (self->uri);
+  udp_input_free (self->input);
+  tracks_free (self->tracks);
+  g_free (self);
+}
+
+static gboolean
+is_ts (const guint8 *data, gsize len)
+{
+  if (len == 0 || len % TS_PACKET)
+    return FALSE;
+  for (gsize at = 0; at < len; at += TS_PACKET) {
+    if (data[at] != TS_SYNC)
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static gboolean
+is_sound (TsPull *self, GstBuffer *datagram)
+{
+  gboolean sound;
+  GstMapInfo map;
+  WeirRtp rtp;
+
+  if (!gst_buffer_map (datagram, &map, GST_MAP_READ))
+    return FALSE;
+  if (self->payload < 0)
+    sound = is_ts (map.data, map.size);
+  else
+    sound = weir_rtp_parse (map.data, map.size, &rtp) == 0 && rtp.pt == self->payload
+            && is_ts (map.data + rtp.payload_offset, rtp.payload_length);
+  gst_buffer_unmap (datagram, &map);
+  return sound;
+}
+
+// ---- the demultiplexer ----
+
+static void
+on_pad_added (GstElement *demux, GstPad *pad, gpointer data)
+{
+  tracks_add_stream (((TsPull *) data)->tracks, pad);
+}
+
+static void
+on_pad_removed (GstElement *demux, GstPad *pad, gpointer data)
+{
+  tracks_remove_stream (((TsPull *) data)->tracks, pad);
+}
+
+static void
+on_no_more_pads (GstElement *demux, gpointer data)
+{
+  tracks_complete (((TsPull *) data)->tracks);
+}
+
+static void
+drop_chain (TsPull *self)
+{
+  for (guint i = 0; i < self->n_chain; i++) {
+    gst_element_set_locked_state (self->chain[i], TRUE);
+    gst_element_set_state (self->chain[i], GST_STATE_NULL);
+  }
+  for (guint i = 0; i < self->n_chain; i++)
+    gst_bin_remove (GST_BIN (self->pipeline), self->chain[i]);
+  self->n_chain = 0;
+}
+
+// tsdemux, with what takes it out of RTP before it.
+static gboolean
+make_chain (TsPull *self, GError **error)
+{
+  static const gchar *const elements[MAX_CHAIN] = { "rtpjitterbuffer", "rtpmp2tdepay", "tsdemux" };
+
+  for (guint i = self->payload < 0 ? MAX_CHAIN - 1 : 0; i < MAX_CHAIN; i++) {
+    GstElement *element = pull_make (elements[i], error);
+
+    if (!element)
+      return FALSE;
+    if (i == 0)
+      g_object_set (element, "latency", REORDER_MS, NULL);
+    gst_bin_add (GST_BIN (self->pipeline), element);
+    if (self->n_chain > 0)
+      gst_element_link (self->chain[self->n_chain - 1], element);
+    self->chain[self->n_chain++] = element;
+  }
+  return TRUE;
+}
+
+// A sender that begins again may say other things under the version of its tables that was there
+// before, at other times: a new one for each.
+static gboolean
+begin_chain (TsPull *self, GstPad *source, GError **error)
+{
+  GstElement *demux;
+  GstPad *pad;
+
+  if (!make_chain (self, error))
+    return FALSE;
+  demux = self->chain[self->n_chain - 1];
+  ts_guard_add (demux);
+  g_signal_connect (demux, "pad-added", G_CALLBACK (on_pad_added), self);
+  g_signal_connect (demux, "pad-removed", G_CALLBACK (on_pad_removed), self);
+  g_signal_connect (demux, "no-more-pads", G_CALLBACK (on_no_more_pads), self);
+  for (guint i = self->n_chain; i-- > 0;)
+    gst_element_sync_state_with_parent (self->chain[i]);
+  pad = gst_element_get_static_pad (self->chain[0], "sink");
+  gst_pad_link (source, pad);
+  gst_object_unref (pad);
+  return TRUE;
+}
+
+// Blocking, so that what is linked anew gets the stream's events before the datagram.
+static GstPadProbeReturn
+on_datagram (GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+  TsPull *self = data;
+  GstBuffer *datagram = GST_PAD_PROBE_INFO_BUFFER (info);
+  gint64 now = pull_now ();
+  GError *error = NULL;
+
+  if (!udp_input_admits (self->input, datagram, now))
+    return GST_PAD_PROBE_DROP;
+  if (!is_sound (self, datagram)) {
+    udp_input_refuse (self->input);
+    return GST_PAD_PROBE_DROP;
+  }
+  if (!udp_input_accept (self->input, datagram, now))
+    return GST_PAD_PROBE_PASS;
+  drop_chain (self);
+  if (begin_chain (self, pad, &error))
+    return GST_PAD_PROBE_PASS;
+  self->context->callbacks->ended (self->context->owner, error->message);
+  g_error_free (error);
+  return GST_PAD_PROBE_DROP;
+}
+
+static gboolean
+build (TsPull *self, GError **error)
+{
+  GstElement *source = udp_input_add_source (self->input, GST_BIN (self->pipeline), error);
+  GstCaps *caps;
+  GstPad *pad;
+
+  if (!source)
+    return FALSE;
+  caps = self->payload >= 0 ? gst_caps_ref (self->context->config->rtp)
+                            : gst_caps_from_string (
+                                  "video/mpegts, systemstream=(boolean)true, packetsize=(int)188");
+  g_object_set (source, "caps", caps, NULL);
+  gst_caps_unref (caps);
+  pad = gst_element_get_static_pad (source, "src");
+  gst_pad_add_probe (
+      pad, GST_PAD_PROBE_TYPE_BLOCK | GST_PAD_PROBE_TYPE_BUFFER, on_datagram, self, NULL);
+  gst_object_unref (pad);
+  return TRUE;
+}
+
+GstElement *
+ts_pull_new (const PullContext *context, GError **error)
+{
+  const PullConfig *config = context->config;
+  UdpInput *input = udp_input_new (&config->endpoint, error);
+  TsPull *self;
+
+  if (!input)
+    return NULL;
+  self = g_new0 (TsPull, 1);
+  self->context = context;
+  self->uri = g_strdup (context->config->uri);
+  self->input = input;
+  self->payload = -1;
+  if (config->rtp)
+    gst_structure_get_int (gst_caps_get_structure (config->rtp, 0), "payload", &self->payload);
+  self->pipeline = gst_pipeline_new (NULL);
+  self->tracks = tracks_new (context, self->pipeline, TRACKS_ARRIVAL);
+  g_object_set_data_full (G_OBJECT (self->pipeline), "pull", self, pull_free);
+  if (build (self, error))
+    return self->pipeline;
+  gst_object_unref (gst_object_ref_sink (self->pipeline));
+  return NULL;
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "stages/stage.h"
+
+#include "stages/stage_elements.h"
+#include "stages/stage_text.h"
+#include "text/config_error.h"
+
+struct _Stage {
+  gint refs;
+  StageSet *set;
+  const StageFile *file;
+  gchar **values; // one for each of the file's parameters
+};
+
+static void
+set_wrong (GError **error, const gchar *name, gchar *wrong)
+{
+  g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "stage %s: %s", name, wrong);
+  g_free (wrong);
+}
+
+// The first whose elements exist, or else the first: its missing element is what is named then.
+static gchar *
+dup_default_choice (const StageParam *param)
+{
+  const StageChoice *choice;
+
+  for (guint i = 0; i < param->choices->len; i++) {
+    gchar *missing = NULL;
+
+    choice = g_ptr_array_index (param->choices, i);
+    if (choice->text)
+      missing = stage_elements_find_missing (choice->text);
+    if (!missing)
+      return g_strdup (choice->name);
+    g_free (missing);
+  }
+  choice = g_ptr_array_index (param->choices, 0);
+  return g_strdup (choice->name);
+}
+
+static gchar *
+dup_default (const StageParam *param)
+{
+  gchar *value = NULL;
+
+  if (param->default_text)
+    g_free (stage_param_check (param, param->default_text, &value));
+  else if (param->type == STAGE_PARAM_CHOICE)
+    value = dup_default_choice (param);
+  return value ? value : g_strdup ("");
+}
+
+Stage *
+stage_new (StageSet *set, const gchar *name, GError **error)
+{
+  const StageFile *file = stage_set_find (set, name);
+  Stage *self;
+
+  if (!file) {
+    gchar *names = stage_set_dup_names (set);
+
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_KEY, "there is no stage \"%.40s\"; there are %s",
+        name, *names ? names : "none");
+    g_free (names);
+    return NULL;
+  }
+  self = g_new0 (Stage, 1);
+  self->refs = 1;
+  self->set = stage_set_ref (set);
+  self->file = file;
+  self->values = g_new0 (gchar *, file->params->len + 1);
+  for (guint i = 0; i < file->params->len; i++)
+    self->values[i] = dup_default (g_ptr_array_index (file->params, i));
+  return self;
+}
+
+Stage *
+stage_copy (const Stage *self)
+{
+  Stage *copy = g_new0 (Stage, 1);
+
+  copy->refs = 1;
+  copy->set = stage_set_ref (self->set);
+  copy->file = self->file;
+  copy->values = g_strdupv (self->values);
+  return copy;
+}
+
+Stage *
+stage_ref (Stage *self)
+{
+  g_atomic_int_inc (&self->refs);
+  return self;
+}
+
+void
+stage_unref (Stage *self)
+{
+  if (!g_atomic_int_dec_and_test (&self->refs))
+    return;
+  stage_set_unref (self->set);
+  g_strfreev (self->values);
+  g_free (self);
+}
+
+static gint
+find_param (const StageFile *file, const gchar *name)
+{
+  for (guint i = 0; i < file->params->len; i++) {
+    if (g_str_equal (((StageParam *) g_ptr_array_index (file->params, i))->name, name))
+      return (gint) i;
+  }
+  return -1;
+}
+
+static gchar *
+dup_unknown (const StageFile *file, const gchar *name)
+{
+  GString *wrong = g_string_new (NULL);
+
+  g_string_printf (wrong, "%s has no parameter \"%.40s\"; it has ", file->name, name);
+  for (guint i = 0; i < file->params->len; i++)
+    g_string_append_printf (
+        wrong, "%s%s", i ? ", " : "", ((StageParam *) g_ptr_array_index (file->params, i))->name);
+  return g_string_free (g_string_append (wrong, file->params->len ? "" : "none"), FALSE);
+}
+
+gchar *
+stage_assign (Stage *self, const gchar *param, const gchar *value)
+{
+  gint i = find_param (self->file, param);
+  gchar *spelling, *wrong, *named;
+
+  if (i < 0)
+    return dup_unknown (self->file, param);
+  wrong = stage_param_check (g_ptr_array_index (self->file->params, i), value, &spelling);
+  if (!wrong) {
+    g_free (self->values[i]);
+    self->values[i] = spelling;
+    return NULL;
+  }
+  named = g_strdup_printf ("%s: %s", param, wrong);
+  g_free (wrong);
+  return named;
+}
+
+const StageFile *
+stage_get_file (const Stage *self)
+{
+  return self->file;
+}
+
+const gchar *
+stage_get_value (const Stage *self, const gchar *param)
+{
+  gint i = find_param (self->file, param);
+
+  return i < 0 ? NULL : self->values[i];
+}
+
+gchar *
+stage_dup_key (const Stage *self)
+{
+  GString *key = g_string_new (self->file->name);
+
+  g_string_append_c (key, '(');
+  for (guint i = 0; i < self->file->params->len; i++) {
+    const StageParam *param = g_ptr_array_index (self->file->params, i);
+
+    g_string_append_printf (key, "%s%s=", i ? "," : "", param->name);
+    g_string_append_uri_escaped (key, self->values[i], "/:", TRUE);
+  }
+  g_string_append_c (key, ')');
+  return g_string_free (key, FALSE);
+}
+
+/* Its launch text */
+
+typedef struct {
+  const Stage *stage;
+  const gchar *codec; // the text that is put in for it; NULL within what is put in
+} Context;
+
+static gchar *
+look_up (const gchar *name, const gchar *form, gpointer data)
+{
+  const Context *context = data;
+  Context nested = { context->stage, NULL };
+  gint i = find_param (context->stage->file, name);
+  gchar *text, *expanded;
+  gsize offset;
+
+  if (context->codec && !form && g_str_equal (name, "codec"))
+    return stage_text_expand (context->codec, look_up, &nested, &offset);
+  if (i < 0)
+    return NULL;
+  text = stage_param_dup_form (
+      g_ptr_array_index (context->stage->file->params, i), context->stage->values[i], form);
+  if (!text || !context->codec)
+    return text;
+  expanded = stage_text_expand (text, look_up, &nested, &offset);
+  g_free (text);
+  return expanded;
+}
+
+static const gchar *
+choose_text (const StageCodec *codec)
+{
+  for (guint i = 0; i < codec->texts->len; i++) {
+    gchar *missing = stage_elements_find_missing (g_ptr_array_index (codec->texts, i));
+
+    if (!missing)
+      return g_ptr_array_index (codec->texts, i);
+    g_free (missing);
+  }
+  return g_ptr_array_index (codec->texts, 0);
+}
+
+static gchar *
+dup_untaken (const StageFile *file, const gchar *codec)
+{
+  GString *wrong = g_string_new ("it takes ");
+
+  for (guint i = 0; i < file->codecs->len; i++)
+    g_string_append_printf (
+        wrong, "%s%s", i ? ", " : "", ((StageCodec *) g_ptr_array_index (file->codecs, i))->name);
+  g_string_append_printf (wrong, ", not %.40s", codec ? codec : "RTP of an unknown codec");
+  return g_string_free (wrong, FALSE);
+}
+
+gchar *
+stage_dup_launch (const Stage *self, const gchar *codec, GError **error)
+{
+  const StageFile *file = self->file;
+  const StageCodec *taken = codec ? stage_file_find_codec (file, codec) : NULL;
+  Context context = { self, "" };
+  gsize offset;
+
+  if (file->native) {
+    set_wrong (error, file->name, g_strdup ("the proxy does it itself; there is no launch text"));
+    return NULL;
+  }
+  if (file->codecs->len && !taken) {
+    set_wrong (error, file->name, dup_untaken (file, codec));
+    return NULL;
+  }
+  if (taken)
+    context.codec = choose_text (taken);
+  return stage_text_expand (file->text, look_up, &context, &offset);
+}
+
+static gboolean
+check_codec (const Stage *self, const gchar *codec, GError **error)
+{
+  gchar *launch = stage_dup_launch (self, codec, error), *wrong;
+
+  if (!launch)
+    return FALSE;
+  wrong = stage_set_knows_good (self->set, launch) ? NULL : stage_elements_check (launch);
+  if (!wrong)
+    stage_set_note_good (self->set, launch);
+  g_free (launch);
+  if (!wrong)
+    return TRUE;
+  set_wrong (error, self->file->name, wrong);
+  return FALSE;
+}
+
+// Without a codec one of those that it takes has to work; what is wrong with the first is told.
+static gboolean
+check_any_codec (const Stage *self, GError **error)
+{
+  const GPtrArray *codecs = self->file->codecs;
+  GError *first = NULL;
+
+  for (guint i = 0; i < codecs->len; i++) {
+    const StageCodec *codec = g_ptr_array_index (codecs, i);
+
+    if (check_codec (self, codec->name, first ? NULL : &first)) {
+      g_clear_error (&first);
+      return TRUE;
+    }
+  }
+  g_propagate_error (error, first);
+  return FALSE;
+}
+
+gboolean
+stage_check_elements (const Stage *self, const gchar *codec, GError **error)
+{
+  if (self->file->native)
+    return TRUE;
+  if (!codec && self->file->codecs->len)
+    return check_any_codec (self, error);
+  return check_codec (self, codec, error);
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "stages/stage_elements.h"
+
+#include "base/element_home.h"
+#include "stages/stage_text.h"
+
+#include <gst/gst.h>
+#include <string.h>
+
+// Not caps (a/b), a property (a=b), a pad (a.), a link (!).
+static gboolean
+may_be_element (const gchar *word)
+{
+  return *word && strspn (word, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_-") == strlen (word);
+}
+
+static gboolean
+exists (const gchar *element)
+{
+  GstElementFactory *factory = gst_element_factory_find (element);
+
+  if (factory)
+    gst_object_unref (factory);
+  return factory != NULL;
+}
+
+gchar *
+stage_elements_find_missing (const gchar *launch)
+{
+  const gchar *at = launch;
+  gboolean value = FALSE; // of a property written "a = b"
+  gchar *word;
+
+  while ((word = stage_text_next_word (&at))) {
+    const gchar *next = at + strspn (at, " \t\r\n");
+
+    if (!value && *next != '=' && may_be_element (word) && !exists (word))
+      return word;
+    value = g_str_has_suffix (word, "=");
+    g_free (word);
+  }
+  return NULL;
+}
+
+gchar *
+stage_elements_explain_missing (const gchar *element)
+{
+  const ElementHome *home = element_home_find (element);
+
+  if (!home)
+    return g_strdup_printf ("there is no element %s", element);
+  return g_strdup_printf ("there is no element %s; %s", element, home->where);
+}
+
+gchar *
+stage_elements_check (const gchar *launch)
+{
+  gchar *missing = stage_elements_find_missing (launch), *wrong = NULL;
+  GError *error = NULL;
+  GstElement *bin;
+
+  if (missing) {
+    wrong = stage_elements_explain_missing (missing);
+    g_free (missing);
+    return wrong;
+  }
+  bin = gst_parse_bin_from_description_full (
+      launch, FALSE, NULL, GST_PARSE_FLAG_FATAL_ERRORS | GST_PARSE_FLAG_PLACE_IN_BIN, &error);
+  if (bin) {
+    gst_object_ref_sink (bin);
+    gst_object_unref (bin);
+  }
+  if (error) {
+    wrong = g_strdup (error->message);
+    g_error_free (error);
+  }
+  return wrong;
+}

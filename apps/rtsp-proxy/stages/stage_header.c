@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "stages/stage_header.h"
+
+#include "stages/stage_text.h"
+#include "text/config_error.h"
+
+#include <string.h>
+
+static const gchar *const flags[] = { "no", "yes", NULL };
+
+static const gchar *const keys[] = { "summary", "media", "takes", "gives", "native", "codec",
+  "codecs", "parameters", NULL };
+static const gchar *const param_keys[] = { "type", "choices", "min", "max", "default", "unit",
+  "help", NULL };
+
+/* Single values */
+
+static gboolean
+read_text (YamlReader *reader, YamlNode *mapping, const gchar *key, gchar **text, GError **error)
+{
+  YamlNode *node = yaml_get (reader, mapping, key);
+  const gchar *value = node ? yaml_text (reader, node) : NULL;
+
+  if (node && !value)
+    return yaml_fail (reader, node, key, CONFIG_ERROR_VALUE, error, "a single value belongs here");
+  *text = g_strdup (value);
+  return TRUE;
+}
+
+// Where the key is not there, `*index` stays.
+static gboolean
+read_index (YamlReader *reader, YamlNode *mapping, const gchar *key, const gchar *const *names,
+    guint *index, GError **error)
+{
+  YamlNode *node = yaml_get (reader, mapping, key);
+  const gchar *value = node ? yaml_text (reader, node) : NULL;
+  gchar *all, *wrong;
+
+  if (!node)
+    return TRUE;
+  for (guint i = 0; value && names[i]; i++) {
+    if (g_str_equal (names[i], value)) {
+      *index = i;
+      return TRUE;
+    }
+  }
+  all = g_strjoinv (", ", (gchar **) names);
+  wrong = g_strdup_printf ("one of these belongs here: %s", all);
+  g_free (all);
+  return yaml_fail_take (reader, node, key, CONFIG_ERROR_VALUE, error, wrong);
+}
+
+/* Parameters */
+
+static gboolean
+read_choice (YamlReader *reader, YamlNode *key, YamlNode *value, StageParam *param, GError **error)
+{
+  const gchar *name = yaml_text (reader, key);
+  StageChoice *choice;
+
+  if (!name || !stage_text_is_name (name) || stage_param_find_choice (param, name))
+    return yaml_fail (reader, key, "choices", CONFIG_ERROR_VALUE, error,
+        "a name of its own in a-z, 0-9 and - belongs here");
+  if (value && !yaml_text (reader, value))
+    return yaml_fail (reader, value, name, CONFIG_ERROR_VALUE, error, "launch text belongs here");
+  choice = g_new0 (StageChoice, 1);
+  choice->name = g_strdup (name);
+  choice->text = g_strdup (value ? yaml_text (reader, value) : NULL);
+  g_ptr_array_add (param->choices, choice);
+  return TRUE;
+}
+
+static gboolean
+read_choices (YamlReader *reader, YamlNode *node, StageParam *param, GError **error)
+{
+  YamlNode *key, *value;
+
+  if (yaml_is_sequence (node)) {
+    for (guint i = 0; (key = yaml_item (reader, node, i)); i++) {
+      if (!read_choice (reader, key, NULL, param, error))
+        return FALSE;
+    }
+    return TRUE;
+  }
+  if (!yaml_is_mapping (node))
+    return yaml_fail (reader, node, "choices", CONFIG_ERROR_VALUE, error,
+        "names belong here, or names with what they become");
+  for (guint i = 0; yaml_pair (reader, node, i, &key, &value); i++) {
+    if (!read_choice (reader, key, value, param, error))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+// The ends of a range come before the default, so that it is held against them.
+static gboolean
+check_value (YamlReader *reader, YamlNode *mapping, StageParam *param, const gchar *key,
+    gchar **text, GError **error)
+{
+  gchar *written, *value = NULL, *wrong;
+
+  if (!read_text (reader, mapping, key, &written, error))
+    return FALSE;
+  if (!written)
+    return TRUE;
+  wrong = stage_param_check (param, written, &value);
+  g_free (value);
+  if (wrong) {
+    g_free (written);
+    return yaml_fail_take (
+        reader, yaml_get (reader, mapping, key), key, CONFIG_ERROR_VALUE, error, wrong);
+  }
+  *text = written;
+  return TRUE;
+}
+
+static gboolean
+check_shape (YamlReader *reader, YamlNode *key, const StageFile *self, const StageParam *param,
+    GError **error)
+{
+  const gchar *wrong = NULL;
+  gboolean ranged = param->type < STAGE_PARAM_CHOICE;
+
+  if ((param->type == STAGE_PARAM_CHOICE) != (param->choices->len > 0))
+    wrong = "choices belong to the type choice, and to no other";
+  else if (!ranged && (param->min || param->max))
+    wrong = "a parameter of this type has no range";
+  else if (ranged && !param->default_text)
+    wrong = "its default is missing";
+  else if (param->type == STAGE_PARAM_TEXT && !self->native)
+    wrong = "only what the proxy does itself takes a text";
+  if (wrong)
+    return yaml_fail (reader, key, param->name, CONFIG_ERROR_VALUE, error, wrong);
+  return TRUE;
+}
+
+static gboolean
+read_param (YamlReader *reader, YamlNode *key, YamlNode *value, StageFile *self, GError **error)
+{
+  const gchar *name = yaml_text (reader, key);
+  StageParam *param;
+  YamlNode *choices;
+  guint type = G_MAXUINT;
+
+  if (!name || !stage_text_is_name (name) || g_str_equal (name, "codec")
+      || stage_file_find_param (self, name))
+    return yaml_fail (reader, key, "parameters", CONFIG_ERROR_KEY, error,
+        "a name of its own in a-z, 0-9 and - belongs here, and not \"codec\"");
+  if (!yaml_check_keys (reader, value, name, param_keys, error)
+      || !read_index (reader, value, "type", stage_param_types, &type, error))
+    return FALSE;
+  if (type == G_MAXUINT)
+    return yaml_fail (reader, key, name, CONFIG_ERROR_KEY, error, "its type is missing");
+
+  param = stage_param_new (name);
+  param->type = (StageParamType) type;
+  g_ptr_array_add (self->params, param);
+  choices = yaml_get (reader, value, "choices");
+  return (!choices || read_choices (reader, choices, param, error))
+         && check_value (reader, value, param, "min", &param->min, error)
+         && check_value (reader, value, param, "max", &param->max, error)
+         && check_value (reader, value, param, "default", &param->default_text, error)
+         && read_text (reader, value, "unit", &param->unit, error)
+         && read_text (reader, value, "help", &param->help, error)
+         && check_shape (reader, key, self, param, error);
+}
+
+static gint
+compare_params (gconstpointer a, gconstpointer b)
+{
+  return strcmp ((*(StageParam *const *) a)->name, (*(StageParam *const *) b)->name);
+}
+
+static gboolean
+read_params (YamlReader *reader, YamlNode *node, StageFile *self, GError **error)
+{
+  YamlNode *key, *value;
+
+  if (!node)
+    return TRUE;
+  if (!yaml_is_mapping (node))
+    return yaml_fail (reader, node, "parameters", CONFIG_ERROR_VALUE, error,
+        "names with their types belong here");
+  for (guint i = 0; yaml_pair (reader, node, i, &key, &value); i++) {
+    if (!read_param (reader, key, value, self, error))
+      return FALSE;
+  }
+  g_ptr_array_sort (self->params, compare_params);
+  return TRUE;
+}
+
+/* Codecs */
+
+static gboolean
+read_codec (YamlReader *reader, YamlNode *key, YamlNode *value, StageFile *self, GError **error)
+{
+  const gchar *name = yaml_text (reader, key);
+  gboolean one = yaml_text (reader, value) != NULL;
+  StageCodec *codec;
+  YamlNode *item;
+
+  if (!name || strlen (name) > 32 || stage_file_find_codec (self, name))
+    return yaml_fail (reader, key, "codecs", CONFIG_ERROR_KEY, error,
+        "a codec's name, like H264, belongs here once");
+  codec = g_new0 (StageCodec, 1);
+  codec->name = g_strdup (name);
+  codec->texts = g_ptr_array_new_with_free_func (g_free);
+  g_ptr_array_add (self->codecs, codec);
+  if (one)
+    g_ptr_array_add (codec->texts, g_strdup (yaml_text (reader, value)));
+  for (guint i = 0; yaml_is_sequence (value) && (item = yaml_item (reader, value, i)); i++) {
+    const gchar *text = yaml_text (reader, item);
+
+    if (!text)
+      return yaml_fail (reader, item, name, CONFIG_ERROR_VALUE, error, "launch text belongs here");
+    g_ptr_array_add (codec->texts, g_strdup (text));
+  }
+  if (codec->texts->len == 0)
+    return yaml_fail (reader, value, name, CONFIG_ERROR_VALUE, error,
+        "launch text belongs here, or a list of such");
+  return TRUE;
+}
+
+static gboolean
+read_codecs (YamlReader *reader, YamlNode *node, StageFile *self, GError **error)
+{
+  YamlNode *key, *value;
+
+  if (!node)
+    return TRUE;
+  if (!yaml_is_mapping (node) || self->takes != STAGE_RTP)
+    return yaml_fail (reader, node, "codecs", CONFIG_ERROR_VALUE, error,
+        "names with launch text belong here, of what takes rtp");
+  for (guint i = 0; yaml_pair (reader, node, i, &key, &value); i++) {
+    if (!read_codec (reader, key, value, self, error))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+/* What is put into the launch text */
+
+// What is put into the text: errors are at the key that it belongs to.
+static gboolean
+check_nested (YamlReader *reader, YamlNode *root, const StageFile *self, GError **error)
+{
+  gchar *wrong = NULL;
+  const gchar *key = NULL;
+  gsize offset;
+
+  for (guint i = 0; i < self->codecs->len; i++) {
+    const StageCodec *codec = g_ptr_array_index (self->codecs, i);
+
+    for (guint j = 0; !wrong && j < codec->texts->len; j++) {
+      wrong = stage_file_check_text (self, g_ptr_array_index (codec->texts, j), TRUE, &offset);
+      key = "codecs";
+    }
+  }
+  for (guint i = 0; i < self->params->len; i++) {
+    const StageParam *param = g_ptr_array_index (self->params, i);
+
+    for (guint j = 0; !wrong && j < param->choices->len; j++) {
+      const StageChoice *choice = g_ptr_array_index (param->choices, j);
+
+      wrong = choice->text ? stage_file_check_text (self, choice->text, TRUE, &offset) : NULL;
+      key = "parameters";
+    }
+  }
+  if (wrong)
+    return yaml_fail_take (
+        reader, yaml_get (reader, root, key), key, CONFIG_ERROR_VALUE, error, wrong);
+  return TRUE;
+}
+
+/* The whole */
+
+static gboolean
+check_whole (YamlReader *reader, YamlNode *root, const StageFile *self, GError **error)
+{
+  const gchar *wrong = NULL;
+
+  if (!self->summary)
+    wrong = "its summary is missing";
+  else if (self->gives == STAGE_NOTHING)
+    wrong = "it has to give rtp or raw";
+  else if (self->takes == STAGE_NOTHING && !self->native)
+    wrong = "it has to take rtp or raw";
+  else if (self->codec && self->gives != STAGE_RTP)
+    wrong = "codec tells what the rtp is that it gives";
+  else if (self->takes == STAGE_RAW && self->gives == STAGE_RTP && !self->codec)
+    wrong = "the codec of the rtp that it gives is missing";
+  if (wrong)
+    return yaml_fail (reader, root, NULL, CONFIG_ERROR_VALUE, error, wrong);
+  return TRUE;
+}
+
+gboolean
+stage_header_read (YamlReader *reader, StageFile *self, GError **error)
+{
+  YamlNode *root = yaml_root (reader);
+  guint media = STAGE_ANY - 1, takes = STAGE_NOTHING, gives = STAGE_NOTHING, native = FALSE;
+
+  if (!yaml_check_keys (reader, root, NULL, keys, error)
+      || !read_text (reader, root, "summary", &self->summary, error)
+      || !read_text (reader, root, "codec", &self->codec, error)
+      || !read_index (reader, root, "media", stage_media, &media, error)
+      || !read_index (reader, root, "takes", stage_formats, &takes, error)
+      || !read_index (reader, root, "gives", stage_formats, &gives, error)
+      || !read_index (reader, root, "native", flags, &native, error))
+    return FALSE;
+  self->media = (StageMedia) (media + 1);
+  self->takes = (StageFormat) takes;
+  self->gives = (StageFormat) gives;
+  self->native = native == 1;
+  return check_whole (reader, root, self, error)
+         && read_codecs (reader, yaml_get (reader, root, "codecs"), self, error)
+         && read_params (reader, yaml_get (reader, root, "parameters"), self, error)
+         && check_nested (reader, root, self, error);
+}

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "text/schema.h"
+
+#include "text/config_error.h"
+
+#include <string.h>
+
+#define DAY_MS (24 * 60 * 60 * 1000)
+#define HELP_COLUMN 36
+
+static inline gpointer
+at (const SchemaKey *key, gconstpointer object)
+{
+  return (guint8 *) object + key->offset;
+}
+
+static gboolean
+is_text (const SchemaKey *key)
+{
+  return key->type == SCHEMA_TEXT || key->type == SCHEMA_SECRET;
+}
+
+// ---- values ----
+// Each of these gives NULL, or what is wrong with the text (to be freed).
+
+gboolean
+schema_parse_duration (const gchar *text, guint *ms)
+{
+  gchar *unit = NULL;
+  gdouble number;
+  guint scale;
+
+  if (!g_ascii_isdigit (*text))
+    return FALSE;
+  number = g_ascii_strtod (text, &unit);
+  if (strspn (text, "0123456789.") != (gsize) (unit - text)) // hexadecimal, an exponent
+    return FALSE;
+  if (g_str_equal (unit, "ms"))
+    scale = 1;
+  else if (g_str_equal (unit, "s"))
+    scale = 1000;
+  else if (g_str_equal (unit, "m"))
+    scale = 60 * 1000;
+  else if (g_str_equal (unit, "h"))
+    scale = 60 * 60 * 1000;
+  else
+    return FALSE;
+  if (!(number * scale <= DAY_MS))
+    return FALSE;
+  *ms = (guint) (number * scale + 0.5);
+  return TRUE;
+}
+
+static gchar *
+read_duration (const SchemaKey *key, const gchar *text, guint *ms)
+{
+  guint value;
+
+  if (!schema_parse_duration (text, &value) || value < key->min)
+    return g_strdup_printf (
+        "\"%s\" is not a time from %ums to 24h like 10s or 500ms", text, key->min);
+  *ms = value;
+  return NULL;
+}
+
+static gchar *
+read_number (const SchemaKey *key, const gchar *text, guint *number)
+{
+  guint64 value;
+
+  if (!g_ascii_string_to_unsigned (text, 10, key->min, key->max, &value, NULL))
+    return g_strdup_printf ("\"%s\" is not a number from %u to %u", text, key->min, key->max);
+  *number = (guint) value;
+  return NULL;
+}
+
+static gchar *
+read_word (const SchemaKey *key, const gchar *text, guint *index)
+{
+  gchar *all, *wrong;
+
+  for (*index = 0; key->words[*index]; ++*index) {
+    if (g_str_equal (text, key->words[*index]))
+      return NULL;
+  }
+  all = g_strjoinv (", ", (gchar **) key->words);
+  wrong = g_strdup_printf ("\"%s\" is none of: %s", text, all);
+  g_free (all);
+  return wrong;
+}
+
+static gchar *
+read_flag (const gchar *text, gboolean *flag)
+{
+  if (g_str_equal (text, "yes") || g_str_equal (text, "true"))
+    *flag = TRUE;
+  else if (g_str_equal (text, "no") || g_str_equal (text, "false"))
+    *flag = FALSE;
+  else
+    return g_strdup_printf ("\"%s\" is not yes or no", text);
+  return NULL;
+}
+
+static gchar *
+read_text (const SchemaKey *key, gpointer object, const gchar *text)
+{
+  gpointer value = at (key, object);
+  guint index;
+  gchar *wrong;
+
+  switch (key->type) {
+    case SCHEMA_TEXT:
+    case SCHEMA_SECRET:
+      g_free (*(gchar **) value);
+      *(gchar **) value = g_strdup (text);
+      return NULL;
+    case SCHEMA_WORD:
+      wrong = read_word (key, text, &index);
+      if (!wrong)
+        *(const gchar **) value = key->words[index];
+      return wrong;
+    case SCHEMA_INDEX:
+      wrong = read_word (key, text, &index);
+      if (!wrong)
+        *(guint *) value = index;
+      return wrong;
+    case SCHEMA_NUMBER:
+      return read_number (key, text, value);
+    case SCHEMA_DURATION:
+      return read_duration (key, text, value);
+    case SCHEMA_FLAG:
+      return read_flag (text, value);
+    case SCHEMA_OTHER:
+      break;
+  }
+  return NULL;
+}
+
+static void
+set_default (const SchemaKey *key, gpointer object)
+{
+  if (key->type == SCHEMA_OTHER)
+    return;
+  if (is_text (key))
+    g_clear_pointer ((gchar **) at (key, object), g_free);
+  if (key->preset)
+    g_free (read_text (key, object, key->preset));
+}
+
+void
+schema_init (const SchemaKey *keys, gpointer object)
+{
+  for (const SchemaKey *key = keys; key->name; key++)
+    set_default (key, object);
+}
+
+void
+schema_clear (const SchemaKey *keys, gpointer object)
+{
+  for (const SchemaKey *key = keys; key->name; key++) {
+    if (is_text (key))
+      g_clear_pointer ((gchar **) at (key, object), g_free);
+  }
+}
+
+void
+schema_copy (const SchemaKey *keys, gpointer to, gconstpointer from)
+{
+  for (const SchemaKey *key = keys; key->name; key++) {
+    if (is_text (key)) {
+      g_free (*(gchar **) at (key, to));
+      *(gchar **) at (key, to) = g_strdup (*(gchar **) at (key, from));
+    } else if (key->type == SCHEMA_WORD) {
+      *(const gchar **) at (key, to) = *(const gchar **) at (key, from);
+    } else if (key->type != SCHEMA_OTHER) {
+      *(guint *) at (key, to) = *(guint *) at (key, from);
+    }
+  }
+}
+
+gboolean
+schema_key_equal (const SchemaKey *key, gconstpointer a, gconstpointer b)
+{
+  if (key->type == SCHEMA_OTHER)
+    return !key->equal || key->equal (a, b);
+  if (is_text (key) || key->type == SCHEMA_WORD)
+    return !g_strcmp0 (*(gchar **) at (key, a), *(gchar **) at (key, b));
+  return *(guint *) at (key, a) == *(guint *) at (key, b);
+}
+
+// ---- from YAML ----
+
+static gboolean
+read_key (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  const gchar *text;
+  gchar *wrong;
+
+  if (key->type == SCHEMA_OTHER)
+    return key->read (key, object, reader, node, error);
+  text = yaml_text (reader, node);
+  if (!text)
+    return yaml_fail (
+        reader, node, key->name, CONFIG_ERROR_VALUE, error, "a single value belongs here");
+  wrong = read_text (key, object, text);
+  if (wrong)
+    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
+  return TRUE;
+}
+
+static gboolean
+reset_key (const SchemaKey *key, gpointer object, YamlReader *reader, GError **error)
+{
+  set_default (key, object);
+  return key->type != SCHEMA_OTHER || key->read (key, object, reader, NULL, error);
+}
+
+static GStrv
+dup_names (const SchemaKey *keys)
+{
+  GStrvBuilder *names = g_strv_builder_new ();
+  GStrv all;
+
+  for (const SchemaKey *key = keys; key->name; key++)
+    g_strv_builder_add (names, key->name);
+  all = g_strv_builder_end (names);
+  g_strv_builder_unref (names);
+  return all;
+}
+
+gboolean
+schema_read (const SchemaKey *keys, gpointer object, YamlReader *reader, const YamlNode *mapping,
+    const gchar *name, SchemaMode mode, GError **error)
+{
+  GStrv names = dup_names (keys);
+  gboolean ok = yaml_check_keys (reader, mapping, name, (const gchar *const *) names, error);
+
+  g_strfreev (names);
+  for (const SchemaKey *key = keys; yaml_is_mapping (mapping) && key->name; key++) {
+    YamlNode *node = yaml_get (reader, mapping, key->name);
+
+    if (node && mode == SCHEMA_PATCH && yaml_is_null (node))
+      ok = reset_key (key, object, reader, error) && ok;
+    else if (node)
+      ok = read_key (key, object, reader, node, error) && ok;
+  }
+  return ok;
+}
+
+// ---- secrets that are kept elsewhere ----
+
+static gchar *
+read_password_file (const gchar *file, gchar **password)
+{
+  GError *error = NULL;
+  gchar *text = NULL, *wrong;
+
+  if (g_file_get_contents (file, &text, NULL, &error)) {
+    g_strchomp (text);
+    *password = text;
+    return NULL;
+  }
+  wrong = g_strdup (error->message);
+  g_error_free (error);
+  return wrong;
+}
+
+static gchar *
+read_password_env (const gchar *variable, gchar **password)
+{
+  const gchar *value = g_getenv (variable);
+
+  if (!value)
+    return g_strdup_printf ("the environment has no variable %s", variable);
+  *password = g_strdup (value);
+  return NULL;
+}
+
+gboolean
+schema_read_secret (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  const gchar *text = node ? yaml_text (reader, node) : NULL;
+  gchar **password = (gchar **) ((guint8 *) object + key->offset);
+  gchar *wrong;
+
+  g_clear_pointer (password, g_free);
+  if (!node)
+    return TRUE;
+  if (!text)
+    return yaml_fail (
+        reader, node, key->name, CONFIG_ERROR_VALUE, error, "a single value belongs here");
+  wrong = g_str_has_suffix (key->name, "-file") ? read_password_file (text, password)
+                                                : read_password_env (text, password);
+  if (wrong)
+    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
+  return TRUE;
+}
+
+// ---- to JSON ----
+
+static void
+write_duration (JsonBuilder *builder, guint ms)
+{
+  gchar *text = ms % 1000 ? g_strdup_printf ("%ums", ms) : g_strdup_printf ("%us", ms / 1000);
+
+  json_builder_add_string_value (builder, text);
+  g_free (text);
+}
+
+void
+schema_write (const SchemaKey *keys, gconstpointer object, JsonBuilder *builder)
+{
+  for (const SchemaKey *key = keys; key->name; key++) {
+    gconstpointer value = at (key, object);
+
+    if (key->type == SCHEMA_SECRET || (key->type == SCHEMA_OTHER && !key->write)
+        || (key->type == SCHEMA_TEXT && !*(gchar **) value))
+      continue;
+    if (key->type == SCHEMA_OTHER) {
+      key->write (object, builder);
+      continue;
+    }
+    json_builder_set_member_name (builder, key->name);
+    if (key->type == SCHEMA_TEXT || key->type == SCHEMA_WORD)
+      json_builder_add_string_value (builder, *(gchar **) value);
+    else if (key->type == SCHEMA_INDEX)
+      json_builder_add_string_value (builder, key->words[*(guint *) value]);
+    else if (key->type == SCHEMA_NUMBER)
+      json_builder_add_int_value (builder, *(guint *) value);
+    else if (key->type == SCHEMA_DURATION)
+      write_duration (builder, *(guint *) value);
+    else
+      json_builder_add_boolean_value (builder, *(gboolean *) value);
+  }
+}
+
+// ---- to be read ----
+
+static gchar *
+describe_form (const SchemaKey *key)
+{
+  gchar *words, *form;
+
+  switch (key->type) {
+    case SCHEMA_WORD:
+    case SCHEMA_INDEX:
+      words = g_strjoinv ("`, `", (gchar **) key->words);
+      form = g_strdup_printf ("`%s`", words);
+      g_free (words);
+      return form;
+    case SCHEMA_NUMBER:
+      return g_strdup_printf ("a number, %u to %u", key->min, key->max);
+    case SCHEMA_DURATION:
+      return g_strdup_printf ("a time%s", key->min ? ", at least 100ms" : "");
+    case SCHEMA_FLAG:
+      return g_strdup ("`yes`, `no`");
+    default:
+      return g_strdup (key->form);
+  }
+}
+
+gchar *
+schema_to_markdown (const SchemaKey *keys)
+{
+  GString *out = g_string_new ("| key | value | default | meaning |\n|---|---|---|---|\n");
+
+  for (const SchemaKey *key = keys; key->name; key++) {
+    gchar *form = describe_form (key);
+    const gchar *quote = key->preset ? "`" : "";
+
+    g_string_append_printf (out, "| `%s` | %s | %s%s%s | %s |\n", key->name, form, quote,
+        key->preset ? key->preset : "", quote, key->help);
+    g_free (form);
+  }
+  return g_string_free (out, FALSE);
+}
+
+gchar *
+schema_to_help (const SchemaKey *keys, const gchar *indent)
+{
+  GString *out = g_string_new (NULL);
+
+  for (const SchemaKey *key = keys; key->name; key++) {
+    gsize start = out->len;
+
+    g_string_append_printf (
+        out, "%s%s: %s", indent, key->name, key->preset ? key->preset : key->form);
+    do
+      g_string_append_c (out, ' ');
+    while (out->len - start < HELP_COLUMN);
+    for (const gchar *c = key->help; *c; c++) {
+      if (*c != '`') // Markdown's
+        g_string_append_c (out, *c);
+    }
+    g_string_append_c (out, '\n');
+  }
+  return g_string_free (out, FALSE);
+}

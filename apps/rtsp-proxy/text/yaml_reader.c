@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "text/yaml_reader.h"
+
+#include "text/config_error.h"
+
+#include <string.h>
+
+#define MISTAKES_MAX 20 // that are told
+#define DEPTH_MAX 32    // libyaml takes for each token as long as it is deep, and for hours
+
+typedef struct {
+  yaml_mark_t mark;
+  gchar *text;
+} Mistake;
+
+struct _YamlReader {
+  gchar *file;
+  yaml_document_t document;
+  GArray *mistakes; // of Mistake, by place
+  guint n_mistakes; // in all
+};
+
+static void
+clear_mistake (gpointer mistake)
+{
+  g_free (((Mistake *) mistake)->text);
+}
+
+static gboolean
+is_before (yaml_mark_t a, yaml_mark_t b)
+{
+  return a.line != b.line ? a.line < b.line : a.column < b.column;
+}
+
+static gchar *
+tell_mistakes (const YamlReader *self)
+{
+  GString *all = g_string_new (NULL);
+
+  for (guint i = 0; i < self->mistakes->len; i++)
+    g_string_append_printf (
+        all, "%s%s", i ? "\n" : "", g_array_index (self->mistakes, Mistake, i).text);
+  if (self->n_mistakes > self->mistakes->len)
+    g_string_append_printf (
+        all, "\n%s: and %u more", self->file, self->n_mistakes - self->mistakes->len);
+  return g_string_free (all, FALSE);
+}
+
+// Takes the text.
+static gboolean
+add_mistake (YamlReader *self, yaml_mark_t mark, gint code, GError **error, gchar *text)
+{
+  Mistake mistake = { mark, text };
+  guint at = self->mistakes->len;
+
+  for (gchar *c = text; *c; c++) {
+    if ((guchar) *c < 0x20) // each is one line
+      *c = '?';
+  }
+  while (at > 0 && is_before (mark, g_array_index (self->mistakes, Mistake, at - 1).mark))
+    at--;
+  g_array_insert_val (self->mistakes, at, mistake);
+  if (self->mistakes->len > MISTAKES_MAX)
+    g_array_set_size (self->mistakes, MISTAKES_MAX);
+  self->n_mistakes++;
+  if (error && *error) {
+    g_free ((*error)->message);
+    (*error)->message = tell_mistakes (self);
+  } else {
+    g_set_error_literal (error, CONFIG_ERROR, code, text);
+  }
+  return FALSE;
+}
+
+static gboolean
+fail_at (YamlReader *self, yaml_mark_t mark, const gchar *key, gint code, GError **error,
+    const gchar *text)
+{
+  return add_mistake (self, mark, code, error,
+      g_strdup_printf ("%s:%zu:%zu: %s%s%s", self->file, mark.line + 1, mark.column + 1,
+          key ? key : "", key ? ": " : "", text));
+}
+
+gboolean
+yaml_fail_error (YamlReader *self, const YamlNode *node, gint code, GError **error, GError *found)
+{
+  add_mistake (self, node->start_mark, code, error, g_strdup (found->message));
+  g_error_free (found);
+  return FALSE;
+}
+
+gboolean
+yaml_fail (YamlReader *self, const YamlNode *node, const gchar *key, gint code, GError **error,
+    const gchar *text)
+{
+  return fail_at (self, node->start_mark, key, code, error, text);
+}
+
+gboolean
+yaml_fail_take (YamlReader *self, const YamlNode *node, const gchar *key, gint code, GError **error,
+    gchar *text)
+{
+  yaml_fail (self, node, key, code, error, text);
+  g_free (text);
+  return FALSE;
+}
+
+gboolean
+yaml_fail_place (YamlReader *self, guint line, guint column, const gchar *key, gint code,
+    GError **error, gchar *text)
+{
+  yaml_mark_t mark = { .line = line - 1, .column = column - 1 };
+
+  fail_at (self, mark, key, code, error, text);
+  g_free (text);
+  return FALSE;
+}
+
+// libyaml gives no line for bytes that are no text, but where they are.
+static yaml_mark_t
+mark_of (const gchar *text, gsize offset)
+{
+  yaml_mark_t mark = { .index = offset };
+
+  for (gsize i = 0; i < offset; i++) {
+    mark.column = text[i] == '\n' ? 0 : mark.column + 1;
+    mark.line += text[i] == '\n';
+  }
+  return mark;
+}
+
+// What is wrong with the document as a whole, before anything is made of it; NULL: nothing, or what
+// libyaml will say.
+static const gchar *
+look_through (const gchar *text, gsize len, yaml_mark_t *mark)
+{
+  const gchar *wrong = NULL;
+  guint depth = 0, n_documents = 0;
+  yaml_parser_t parser;
+  yaml_event_t event;
+  gboolean more = TRUE;
+
+  yaml_parser_initialize (&parser);
+  yaml_parser_set_input_string (&parser, (const guchar *) text, len);
+  while (more && !wrong && yaml_parser_parse (&parser, &event)) {
+    *mark = event.start_mark;
+    more = event.type != YAML_STREAM_END_EVENT;
+    if (event.type == YAML_SEQUENCE_START_EVENT || event.type == YAML_MAPPING_START_EVENT)
+      wrong = ++depth > DEPTH_MAX ? "this is too deep" : NULL;
+    else if (event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT)
+      depth--;
+    else if (event.type == YAML_DOCUMENT_START_EVENT && ++n_documents > 1)
+      wrong = "a second document begins here; one is read";
+    yaml_event_delete (&event);
+  }
+  yaml_parser_delete (&parser);
+  return wrong;
+}
+
+static void
+reader_free (YamlReader *self)
+{
+  g_array_unref (self->mistakes);
+  g_free (self->file);
+  g_free (self);
+}
+
+YamlReader *
+yaml_reader_new (const gchar *name, const gchar *text, gsize len, GError **error)
+{
+  YamlReader *self = g_new0 (YamlReader, 1);
+  yaml_parser_t parser;
+  yaml_mark_t mark;
+  const gchar *wrong;
+  gboolean ok;
+
+  self->file = g_strdup (name);
+  self->mistakes = g_array_new (FALSE, FALSE, sizeof (Mistake));
+  g_array_set_clear_func (self->mistakes, clear_mistake);
+  wrong = look_through (text, len, &mark);
+  if (wrong) {
+    fail_at (self, mark, NULL, CONFIG_ERROR_YAML, error, wrong);
+    reader_free (self);
+    return NULL;
+  }
+  yaml_parser_initialize (&parser);
+  yaml_parser_set_input_string (&parser, (const guchar *) text, len);
+  ok = yaml_parser_load (&parser, &self->document) != 0;
+  if (!ok && parser.error == YAML_READER_ERROR)
+    parser.problem_mark = mark_of (text, MIN (len, parser.problem_offset));
+  if (!ok)
+    fail_at (self, parser.problem_mark, NULL, CONFIG_ERROR_YAML, error,
+        parser.problem ? parser.problem : "not YAML");
+  yaml_parser_delete (&parser);
+  if (ok)
+    return self;
+  reader_free (self);
+  return NULL;
+}
+
+YamlReader *
+yaml_reader_open (const gchar *file, GError **error)
+{
+  YamlReader *self;
+  GError *read_error = NULL;
+  gchar *text = NULL;
+  gsize len = 0;
+
+  if (!g_file_get_contents (file, &text, &len, &read_error)) {
+    g_set_error_literal (error, CONFIG_ERROR, CONFIG_ERROR_FILE, read_error->message);
+    g_error_free (read_error);
+    return NULL;
+  }
+  self = yaml_reader_new (file, text, len, error);
+  g_free (text);
+  return self;
+}
+
+void
+yaml_reader_free (YamlReader *self)
+{
+  yaml_document_delete (&self->document);
+  reader_free (self);
+}
+
+YamlNode *
+yaml_root (YamlReader *self)
+{
+  return yaml_document_get_root_node (&self->document);
+}
+
+gboolean
+yaml_is_mapping (const YamlNode *node)
+{
+  return node->type == YAML_MAPPING_NODE;
+}
+
+gboolean
+yaml_is_sequence (const YamlNode *node)
+{
+  return node->type == YAML_SEQUENCE_NODE;
+}
+
+gboolean
+yaml_is_null (const YamlNode *node)
+{
+  const gchar *text = (const gchar *) node->data.scalar.value;
+
+  return node->type == YAML_SCALAR_NODE && node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE
+         && (!*text || g_str_equal (text, "~") || g_str_equal (text, "null"));
+}
+
+void
+yaml_place (const YamlNode *node, guint *line, guint *column)
+{
+  *line = (guint) node->start_mark.line + 1;
+  *column = (guint) node->start_mark.column + 1;
+}
+
+const gchar *
+yaml_text (YamlReader *self, const YamlNode *node)
+{
+  if (node->type != YAML_SCALAR_NODE || node->data.scalar.length == 0
+      || memchr (node->data.scalar.value, 0, node->data.scalar.length))
+    return NULL;
+  return (const gchar *) node->data.scalar.value;
+}
+
+YamlNode *
+yaml_item (YamlReader *self, const YamlNode *sequence, guint i)
+{
+  yaml_node_item_t *item = sequence->data.sequence.items.start + i;
+
+  if (item >= sequence->data.sequence.items.top)
+    return NULL;
+  return yaml_document_get_node (&self->document, *item);
+}
+
+gboolean
+yaml_pair (YamlReader *self, const YamlNode *mapping, guint i, YamlNode **key, YamlNode **value)
+{
+  yaml_node_pair_t *pair = mapping->data.mapping.pairs.start + i;
+
+  if (pair >= mapping->data.mapping.pairs.top)
+    return FALSE;
+  *key = yaml_document_get_node (&self->document, pair->key);
+  *value = yaml_document_get_node (&self->document, pair->value);
+  return TRUE;
+}
+
+YamlNode *
+yaml_get (YamlReader *self, const YamlNode *mapping, const gchar *name)
+{
+  YamlNode *key, *value;
+
+  for (guint i = 0; yaml_pair (self, mapping, i, &key, &value); i++) {
+    if (!g_strcmp0 (yaml_text (self, key), name))
+      return value;
+  }
+  return NULL;
+}
+
+// The number of single-character edits between two keys (Levenshtein's distance).
+static guint
+distance (const gchar *a, const gchar *b)
+{
+  gsize len = strlen (b);
+  guint *row = g_new (guint, len + 1);
+  guint result;
+
+  for (gsize j = 0; j <= len; j++)
+    row[j] = (guint) j;
+  for (gsize i = 0; a[i]; i++) {
+    guint diagonal = row[0];
+
+    row[0] = (guint) i + 1;
+    for (gsize j = 0; j < len; j++) {
+      guint change = diagonal + (a[i] != b[j]);
+
+      diagonal = row[j + 1];
+      row[j + 1] = MIN (change, MIN (row[j], row[j + 1]) + 1);
+    }
+  }
+  result = row[len];
+  g_free (row);
+  return result;
+}
+
+static const gchar *
+nearest (const gchar *key, const gchar *const *keys)
+{
+  const gchar *best = keys[0];
+
+  for (guint i = 1; keys[i]; i++) {
+    if (distance (key, keys[i]) < distance (key, best))
+      best = keys[i];
+  }
+  return best;
+}
+
+static gboolean
+check_key (YamlReader *self, const YamlNode *node, YamlNode *key, const YamlNode *value,
+    const gchar *name, const gchar *const *keys, GError **error)
+{
+  const gchar *text = yaml_text (self, key);
+
+  if (!text)
+    return yaml_fail (self, key, name, CONFIG_ERROR_KEY, error, "a key is missing here");
+  if (strlen (text) > 64 || !g_strv_contains (keys, text))
+    return yaml_fail_take (self, key, name, CONFIG_ERROR_KEY, error,
+        g_strdup_printf ("unknown key \"%.64s\"; the nearest known one is \"%s\"", text,
+            strlen (text) > 64 ? keys[0] : nearest (text, keys)));
+  if (yaml_get (self, node, text) != value)
+    return yaml_fail_take (
+        self, key, name, CONFIG_ERROR_KEY, error, g_strdup_printf ("\"%s\" is there twice", text));
+  return TRUE;
+}
+
+gboolean
+yaml_check_keys (YamlReader *self, const YamlNode *node, const gchar *name,
+    const gchar *const *keys, GError **error)
+{
+  YamlNode *key, *value;
+  gboolean ok = TRUE;
+
+  if (!yaml_is_mapping (node))
+    return yaml_fail (
+        self, node, name, CONFIG_ERROR_VALUE, error, "\"key: value\" lines belong here");
+  for (guint i = 0; yaml_pair (self, node, i, &key, &value); i++)
+    ok = check_key (self, node, key, value, name, keys, error) && ok;
+  return ok;
+}

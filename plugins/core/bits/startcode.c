@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "bits/startcode.h"
+
+#include <string.h>
+
+// The next start code from `at` on, or `end`.
+static const uint8_t *
+find (const uint8_t *at, const uint8_t *end)
+{
+  while (end - at >= 3) {
+    const uint8_t *one = memchr (at + 2, 1, (size_t) (end - at - 2));
+
+    if (!one)
+      return end;
+    if (one[-1] == 0 && one[-2] == 0)
+      return one - 2;
+    at = one - 1;
+  }
+  return end;
+}
+
+bool
+weir_start_code_next (WeirBytes *b, const uint8_t **unit, uint64_t *len)
+{
+  const uint8_t *end = b->end, *next;
+
+  b->at = find (b->at, end);
+  if (end - b->at < 3)
+    return false;
+  *unit = b->at + 3;
+  next = find (*unit, end);
+  b->at = next;
+  while (next > *unit && next[-1] == 0)
+    next--;
+  *len = (uint64_t) (next - *unit);
+  return true;
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "codec/h264.h"
+
+static bool
+read_svc_header (WeirBytes *b, WeirH264Nal *out)
+{
+  uint32_t bits;
+
+  if (!weir_bytes_u24 (b, &bits) || !(bits >> 23))
+    return false;
+  out->svc = true;
+  out->idr = bits >> 22 & 1;
+  out->no_inter_layer_pred = bits >> 15 & 1;
+  out->spatial = bits >> 12 & 7;
+  out->quality = bits >> 8 & 15;
+  out->temporal = bits >> 5 & 7;
+  out->discardable = bits >> 3 & 1;
+  return true;
+}
+
+bool
+weir_h264_nal_read (uint8_t header, WeirBytes rest, WeirH264Nal *out)
+{
+  uint8_t first;
+
+  *out = (WeirH264Nal) { .type = header & 31, .nri = header >> 5 & 3 };
+  if (out->type == WEIR_H264_PREFIX || out->type == WEIR_H264_SLICE_EXT) {
+    if (!read_svc_header (&rest, out))
+      return false;
+  } else {
+    out->idr = out->type == WEIR_H264_IDR;
+  }
+  if (weir_h264_is_slice (out->type)) {
+    if (!weir_bytes_u8 (&rest, &first))
+      return false;
+    out->first_slice = first >> 7; // an Exp-Golomb 0 is a single bit of 1
+  }
+  return true;
+}

@@ -1,0 +1,551 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fanout/fanout_layers.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fanout/fanout_private.h"
+
+// So many frames that nobody was there for, and a stream goes.
+#define UNUSED_FRAMES 100
+
+void
+layers_init (Layers *layers)
+{
+  weir_frame_init (&layers->frame, WEIR_CODEC_OPAQUE, false);
+  weir_svc_init (&layers->svc);
+  layers->top = (WeirLayerSet) { 0, 0, 0 };
+}
+
+static void
+stream_free (LayerStream *stream)
+{
+  weir_window_free (&stream->window);
+  free (stream);
+}
+
+void
+layers_free (Layers *layers)
+{
+  for (size_t i = 0; i < layers->n_streams; i++)
+    stream_free (layers->streams[i]);
+  weir_frame_free (&layers->frame);
+  weir_svc_free (&layers->svc);
+  free (layers->frames);
+}
+
+// ---- with the lock held ----
+
+WeirLayerSet
+layers_normal (const Layers *layers, WeirLayerSet set)
+{
+  const WeirLayerSet *top = &layers->top;
+
+  if (set.temporal >= top->temporal)
+    set.temporal = -1;
+  if (set.quality >= top->quality)
+    set.quality = -1;
+  if (set.spatial >= top->spatial)
+    set.spatial = -1;
+  // Quality is that of the highest spatial layer, which has to have a number then.
+  if (set.quality >= 0 && set.spatial < 0)
+    set.spatial = top->spatial;
+  return set;
+}
+
+LayerStream *
+layers_find (const Layers *layers, WeirLayerSet set, int64_t frame)
+{
+  for (size_t i = 0; i < layers->n_streams; i++) {
+    LayerStream *stream = layers->streams[i];
+
+    if (stream->first <= frame && weir_layer_set_equal (stream->set, set))
+      return stream;
+  }
+  return NULL;
+}
+
+void
+layers_wish (Layers *layers, WeirLayerSet set, int64_t frame)
+{
+  for (size_t i = 0; i < layers->n_wishes; i++) {
+    LayerWish *wish = &layers->wishes[i];
+
+    if (weir_layer_set_equal (wish->set, set)) {
+      wish->frame = frame < wish->frame ? frame : wish->frame;
+      return;
+    }
+  }
+  if (layers->n_wishes < LAYER_STREAMS)
+    layers->wishes[layers->n_wishes++] = (LayerWish) { set, frame };
+}
+
+int64_t
+layers_frame_at (const Layers *layers, int64_t position)
+{
+  int64_t from = layers->tail, to = layers->head;
+
+  while (from < to) {
+    int64_t middle = from + (to - from) / 2;
+
+    if (layers_frame (layers, middle)->from <= position)
+      from = middle + 1;
+    else
+      to = middle;
+  }
+  return from > layers->tail ? from - 1 : -1;
+}
+
+int64_t
+layers_frame_end (const Layers *layers, int64_t frame)
+{
+  return frame + 1 < layers->head ? layers_frame (layers, frame + 1)->from : layers->covered;
+}
+
+// ---- the writer: frames ----
+
+static void
+note_top (WeirLayerSet *top, const WeirRates *rates)
+{
+  for (size_t i = 0; i < rates->n; i++) {
+    const WeirLayerRate *layer = &rates->layers[i];
+
+    if (layer->spatial > top->spatial)
+      top->spatial = (int8_t) layer->spatial;
+    if (layer->quality > top->quality)
+      top->quality = (int8_t) layer->quality;
+    if (layer->temporal > top->temporal)
+      top->temporal = (int8_t) layer->temporal;
+  }
+}
+
+static void
+publish (WeirFanout *fanout, WeirWindow *window)
+{
+  uint64_t lost = 0;
+
+  pthread_mutex_lock (&fanout->lock);
+  weir_window_publish (window, &lost);
+  pthread_mutex_unlock (&fanout->lock);
+}
+
+// What came in another order than it was sent goes out in order, and takes the positions in order.
+static void
+order_positions (const WeirFrame *frame, int64_t *positions)
+{
+  for (size_t i = 0; i < frame->n_packets; i++) {
+    int64_t position = (int64_t) frame->packets[i].owner;
+    size_t at = i;
+
+    for (; at > 0 && positions[at - 1] > position; at--)
+      positions[at] = positions[at - 1];
+    positions[at] = position;
+  }
+}
+
+static void
+stage (WeirFanout *fanout, LayerStream *stream, size_t len, const WeirPacket *as)
+{
+  if (weir_window_stage_as (&stream->window, len, as) == WEIR_STAGE_FULL)
+    publish (fanout, &stream->window);
+}
+
+// The packet of parameter sets that goes before packet `i`.
+static void
+write_sets (WeirFanout *fanout, LayerStream *stream, const WeirFrame *frame, size_t i, bool first)
+{
+  const unsigned own = WEIR_PACKET_START | WEIR_PACKET_JOIN | WEIR_PACKET_MARKER;
+  WeirPacket as = *weir_window_at (&fanout->window, (int64_t) frame->packets[i].owner);
+  uint8_t *room = weir_window_reserve (&stream->window, WEIR_RTP_HEADER + WEIR_SVC_SETS_MAX);
+
+  if (!room)
+    return;
+  as.position = fanout->layers.positions[i];
+  as.seq = stream->projection.sets_seq;
+  as.flags = (uint16_t) ((as.flags & ~own) | WEIR_PACKET_EXTRA | (first ? WEIR_PACKET_START : 0));
+  stage (fanout, stream, weir_project_write_sets (&stream->projection, frame, room), &as);
+}
+
+static void
+write_packet (WeirFanout *fanout, LayerStream *stream, const WeirFrame *frame, size_t i,
+    const WeirProjected *how, bool first)
+{
+  const WeirFramePacket *from = &frame->packets[i];
+  const unsigned own = WEIR_PACKET_START | WEIR_PACKET_JOIN | WEIR_PACKET_MARKER;
+  WeirPacket as = *weir_window_at (&fanout->window, (int64_t) from->owner);
+  uint8_t *room;
+  size_t len;
+
+  if (!(room = weir_window_reserve (&stream->window, from->len)))
+    return; // no memory
+  memcpy (room, from->data, from->len);
+  len = weir_project_write (&stream->projection, &fanout->layers.svc, frame, i, how, room);
+  as.position = fanout->layers.positions[i];
+  as.seq = how->seq;
+  as.flags = (uint16_t) (as.flags & ~own);
+  as.flags |= first ? WEIR_PACKET_START : 0;
+  as.flags |= how->marker ? WEIR_PACKET_MARKER : 0;
+  stage (fanout, stream, len, &as);
+}
+
+// Stages what the stream keeps of a frame that was read.
+static void
+project (WeirFanout *fanout, LayerStream *stream, const WeirFrame *frame)
+{
+  Layers *layers = &fanout->layers;
+  WeirProjection *projection = &stream->projection;
+  bool first = true;
+
+  stream->before = (LeftOut) { (uint16_t) projection->left_out, projection->pictures_left_out };
+  // Whoever comes from another stream, or begins, does so here, and needs the parameter sets.
+  projection->missed = frame->picture.enter != 0;
+  projection->kept = UINT_MAX;
+  weir_project (
+      projection, layers->codec == WEIR_CODEC_H264 ? &layers->svc : NULL, frame, layers->how);
+  for (size_t i = 0; i < frame->n_packets; i++) {
+    if (projection->sets_len > 0 && i == projection->sets_before) {
+      write_sets (fanout, stream, frame, i, first);
+      first = false;
+    }
+    if (!layers->how[i].keep)
+      continue;
+    write_packet (fanout, stream, frame, i, &layers->how[i], first);
+    first = false;
+  }
+}
+
+static bool
+is_unused (LayerStream *stream)
+{
+  stream->n_unused = stream->n_readers > 0 ? 0 : stream->n_unused + 1;
+  return stream->n_unused > UNUSED_FRAMES;
+}
+
+// With the lock held.
+static void
+add_frame (Layers *layers, int64_t end, WeirLayerSet top)
+{
+  LayerFrame *frame = &layers->frames[layers->head % LAYER_FRAMES];
+
+  frame->from = layers->covered;
+  frame->picture = layers->frame.picture;
+  for (size_t i = 0; i < layers->n_streams; i++) {
+    LayerStream *stream = layers->streams[i];
+    uint64_t lost = 0;
+
+    weir_window_publish (&stream->window, &lost);
+    stream->left_out[layers->head % LAYER_FRAMES] = stream->before;
+  }
+  if (++layers->head - layers->tail > LAYER_FRAMES)
+    layers->tail = layers->head - LAYER_FRAMES;
+  layers->covered = end;
+  if (!weir_layer_set_equal (layers->top, top)) {
+    layers->top = top;
+    atomic_fetch_add (&layers->generation, 1);
+  }
+}
+
+// With the lock held. Streams that are unused come to the end of the array; returns how many.
+static size_t
+take_unused (Layers *layers, LayerStream **unused)
+{
+  size_t n = 0;
+
+  for (size_t i = 0; i < layers->n_streams;) {
+    if (is_unused (layers->streams[i])) {
+      unused[n++] = layers->streams[i];
+      layers->streams[i] = layers->streams[--layers->n_streams];
+      layers->full = false;
+    } else {
+      i++;
+    }
+  }
+  return n;
+}
+
+// The frame in hand ends before the packet at `end`.
+static void
+end_frame (WeirFanout *fanout, int64_t end)
+{
+  Layers *layers = &fanout->layers;
+  LayerStream *unused[LAYER_STREAMS];
+  WeirFrame *frame = &layers->frame;
+  WeirLayerSet top = layers->top;
+  size_t n_unused;
+
+  if (end == layers->covered)
+    return;
+  weir_frame_read (frame);
+  if (layers->codec == WEIR_CODEC_H264)
+    weir_svc_note_frame (&layers->svc, frame);
+  weir_rates_add (
+      &layers->rates, frame, weir_window_at (&fanout->window, fanout->window.head - 1)->arrival_ns);
+  note_top (&top, &layers->rates);
+  order_positions (frame, layers->positions);
+  for (size_t i = 0; i < layers->n_streams; i++)
+    project (fanout, layers->streams[i], frame);
+
+  pthread_mutex_lock (&fanout->lock);
+  add_frame (layers, end, top);
+  n_unused = take_unused (layers, unused);
+  pthread_mutex_unlock (&fanout->lock);
+  while (n_unused > 0)
+    stream_free (unused[--n_unused]);
+  weir_frame_clear (frame);
+}
+
+static WeirAdd
+add_packet (const WeirFanout *fanout, WeirFrame *frame, int64_t position)
+{
+  const WeirPacket *packet = weir_window_at (&fanout->window, position);
+  const WeirLayer told = {
+    .spatial = packet->spatial,
+    .quality = packet->quality,
+    .temporal = packet->temporal,
+    .discardable = packet->flags & WEIR_PACKET_DISCARDABLE,
+    .switch_up = packet->flags & WEIR_PACKET_SWITCH_UP,
+    .enter = packet->flags & WEIR_PACKET_ENTER,
+  };
+
+  return weir_frame_add_layer (frame, weir_packet_data (packet), packet->length, (size_t) position,
+      packet->flags & WEIR_PACKET_TOLD ? &told : NULL);
+}
+
+void
+layers_end_frame (WeirFanout *fanout)
+{
+  if (fanout->layers.on)
+    end_frame (fanout, fanout->layers.taken);
+}
+
+static void
+let_go (WeirFanout *fanout)
+{
+  Layers *layers = &fanout->layers;
+  int64_t tail = fanout->window.tail;
+
+  if (layers->tail == layers->head || layers_frame (layers, layers->tail)->from >= tail)
+    return;
+  pthread_mutex_lock (&fanout->lock);
+  for (size_t i = 0; i < layers->n_streams; i++)
+    weir_window_let_go (&layers->streams[i]->window, tail);
+  while (layers->tail < layers->head && layers_frame (layers, layers->tail)->from < tail)
+    layers->tail++;
+  pthread_mutex_unlock (&fanout->lock);
+}
+
+void
+layers_take (WeirFanout *fanout)
+{
+  Layers *layers = &fanout->layers;
+
+  if (!layers->on)
+    return;
+  let_go (fanout);
+  // Of a frame that the window does not hold as a whole any more, nothing is made.
+  if (fanout->window.tail > layers->covered) {
+    weir_frame_clear (&layers->frame);
+    if (layers->taken < fanout->window.tail)
+      layers->taken = fanout->window.tail;
+    end_frame (fanout, layers->taken);
+  }
+  for (; layers->taken < fanout->window.head; layers->taken++) {
+    WeirAdd added = add_packet (fanout, &layers->frame, layers->taken);
+
+    if (added == WEIR_ADD_NEXT) {
+      end_frame (fanout, layers->taken);
+      added = add_packet (fanout, &layers->frame, layers->taken);
+    }
+    if (added == WEIR_ADD_COMPLETE)
+      end_frame (fanout, layers->taken + 1);
+  }
+}
+
+// ---- the writer: streams ----
+
+static LayerStream *
+stream_new (Layers *layers, WeirLayerSet set, int64_t first, WeirBlockFile *file)
+{
+  const WeirWindowBounds unbound = { SIZE_MAX, SIZE_MAX, INT64_MAX / 2, false };
+  LayerStream *stream = calloc (1, sizeof *stream);
+
+  if (!stream)
+    return NULL;
+  if (weir_window_init (&stream->window, unbound, WEIR_CODEC_OPAQUE) < 0) {
+    free (stream);
+    return NULL;
+  }
+  weir_window_set_file (&stream->window, file);
+  stream->id = ++layers->last_id;
+  stream->set = set;
+  stream->first = first;
+  weir_projection_init (&stream->projection, layers->codec, set, WEIR_OUTPUT_SVC);
+  return stream;
+}
+
+// Makes the stream's part of a frame that is there already.
+static void
+project_again (WeirFanout *fanout, LayerStream *stream, WeirFrame *frame, int64_t number)
+{
+  Layers *layers = &fanout->layers;
+  int64_t end = layers_frame_end (layers, number);
+  uint64_t lost = 0;
+
+  for (int64_t position = layers_frame (layers, number)->from; position < end; position++)
+    add_packet (fanout, frame, position);
+  weir_frame_read (frame);
+  order_positions (frame, layers->positions);
+  project (fanout, stream, frame);
+  weir_window_publish (&stream->window, &lost);
+  stream->left_out[number % LAYER_FRAMES] = stream->before;
+  weir_frame_clear (frame);
+}
+
+// It begins at the newest join point, or at the frame where it is waited for if that is earlier. If
+// there is one that begins too late, readers with delays want these layers: of those, the next may
+// wait anywhere.
+static int64_t
+first_frame (const WeirFanout *fanout, WeirLayerSet set, int64_t waiting)
+{
+  const Layers *layers = &fanout->layers;
+  int64_t join = fanout->window.last_join, first = layers->tail;
+
+  if (layers_find (layers, set, layers->head))
+    return first;
+  if (join != WEIR_NO_POSITION && join < layers->covered)
+    first = layers_frame_at (layers, join);
+  if (first > waiting)
+    first = waiting;
+  return first < layers->tail ? layers->tail : first;
+}
+
+static bool
+make_stream (WeirFanout *fanout, const LayerWish *wish)
+{
+  Layers *layers = &fanout->layers;
+  int64_t first = first_frame (fanout, wish->set, wish->frame);
+  LayerStream *stream;
+  WeirFrame frame;
+
+  if (layers_find (layers, wish->set, wish->frame))
+    return true;
+  if (layers->n_streams == LAYER_STREAMS
+      || !(stream = stream_new (layers, wish->set, first, fanout->window.file)))
+    return false;
+  weir_frame_init (&frame, layers->codec, false);
+  frame.dependency_id = layers->dependency_id;
+  for (int64_t number = first; number < layers->head; number++)
+    project_again (fanout, stream, &frame, number);
+  weir_frame_free (&frame);
+
+  pthread_mutex_lock (&fanout->lock);
+  layers->streams[layers->n_streams++] = stream;
+  pthread_mutex_unlock (&fanout->lock);
+  return true;
+}
+
+bool
+layers_grant (WeirFanout *fanout)
+{
+  Layers *layers = &fanout->layers;
+  LayerWish wishes[LAYER_STREAMS];
+  bool full = false;
+  size_t n;
+
+  pthread_mutex_lock (&fanout->lock);
+  n = layers->n_wishes;
+  memcpy (wishes, layers->wishes, n * sizeof *wishes);
+  layers->n_wishes = 0;
+  pthread_mutex_unlock (&fanout->lock);
+  for (size_t i = 0; i < n; i++)
+    full |= layers->on && !make_stream (fanout, &wishes[i]);
+  if (full) {
+    pthread_mutex_lock (&fanout->lock);
+    layers->full = true;
+    pthread_mutex_unlock (&fanout->lock);
+  }
+  return n > 0;
+}
+
+static bool
+has_layers (WeirCodec codec)
+{
+  return codec == WEIR_CODEC_H264 || codec == WEIR_CODEC_H265 || codec == WEIR_CODEC_VP8
+         || codec == WEIR_CODEC_VP9 || codec == WEIR_CODEC_AV1;
+}
+
+// What a stream has left out stays left out.
+static void
+restart_stream (LayerStream *stream, WeirCodec codec)
+{
+  int64_t left_out = stream->projection.left_out;
+  uint16_t pictures = stream->projection.pictures_left_out;
+
+  weir_projection_init (&stream->projection, codec, stream->set, WEIR_OUTPUT_SVC);
+  stream->projection.left_out = left_out;
+  stream->projection.pictures_left_out = pictures;
+}
+
+void
+layers_set_codec (WeirFanout *fanout, WeirCodec codec, uint8_t dependency_id)
+{
+  Layers *layers = &fanout->layers;
+
+  layers->dependency_id = layers->frame.dependency_id = dependency_id;
+  if (codec == layers->codec)
+    return;
+  layers_end_frame (fanout);
+  if (has_layers (codec) && !layers->frames)
+    layers->frames = calloc (LAYER_FRAMES, sizeof *layers->frames);
+
+  pthread_mutex_lock (&fanout->lock);
+  if (!layers->on) {
+    layers->taken = layers->covered = fanout->window.head;
+    layers->tail = layers->head;
+  }
+  layers->codec = codec;
+  layers->on = has_layers (codec) && layers->frames;
+  layers->top = (WeirLayerSet) { 0, 0, 0 };
+  for (size_t i = 0; i < layers->n_streams; i++) {
+    LayerStream *stream = layers->streams[i];
+
+    // Its readers leave it after the last frame.
+    if (!layers->on)
+      stream->left_out[layers->head % LAYER_FRAMES] =
+          (LeftOut) { (uint16_t) stream->projection.left_out,
+            stream->projection.pictures_left_out };
+    restart_stream (stream, codec);
+  }
+  atomic_fetch_add (&layers->generation, 1);
+  pthread_mutex_unlock (&fanout->lock);
+
+  weir_frame_free (&layers->frame);
+  weir_frame_init (&layers->frame, codec, false);
+  layers->frame.dependency_id = dependency_id;
+  weir_svc_free (&layers->svc);
+  layers->rates = (WeirRates) { 0 };
+}
+
+void
+layers_flush (WeirFanout *fanout)
+{
+  Layers *layers = &fanout->layers;
+
+  weir_frame_clear (&layers->frame);
+  for (size_t i = 0; i < layers->n_streams; i++)
+    weir_window_flush (&layers->streams[i]->window);
+  layers->taken = layers->covered = fanout->window.head;
+  layers->tail = layers->head;
+  for (size_t i = 0; i < layers->n_streams; i++)
+    layers->streams[i]->first = layers->head;
+}
+
+void
+layers_set_file (WeirFanout *fanout)
+{
+  Layers *layers = &fanout->layers;
+
+  for (size_t i = 0; i < layers->n_streams; i++)
+    weir_window_set_file (&layers->streams[i]->window, fanout->window.file);
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "net/send.h"
+
+#include <errno.h>
+#include <netinet/udp.h>
+#include <string.h>
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+
+#define SEND_FLAGS (MSG_DONTWAIT | MSG_NOSIGNAL)
+
+static const WeirSendOps system_ops = { sendmsg, sendmmsg };
+
+void
+weir_sender_init (WeirSender *sender, const WeirSendOps *ops)
+{
+  memset (sender, 0, sizeof *sender);
+  sender->ops = ops ? ops : &system_ops;
+}
+
+const struct iovec *
+weir_sender_packets (WeirSender *sender)
+{
+  const WeirBurst *burst = &sender->burst;
+
+  for (size_t i = 0; i < burst->n && !sender->has_packets; i++) {
+    sender->packets[i] = (struct iovec) {
+      .iov_base = (void *) (burst->data + burst->offset[i]),
+      .iov_len = weir_burst_len (burst, i),
+    };
+  }
+  sender->has_packets = true;
+  return sender->packets;
+}
+
+static void
+lay_out_singles (WeirSender *sender)
+{
+  weir_sender_packets (sender);
+  for (size_t i = 0; i < sender->burst.n && !sender->has_singles; i++) {
+    sender->singles[i] = (struct mmsghdr) {
+      .msg_hdr = { .msg_iov = &sender->packets[i], .msg_iovlen = 1 },
+    };
+  }
+  sender->has_singles = true;
+}
+
+static void
+set_segment (WeirSender *sender, size_t run, size_t size)
+{
+  struct msghdr *msg = &sender->runs[run].msg_hdr;
+  uint16_t segment = (uint16_t) size;
+  struct cmsghdr *cmsg;
+
+  msg->msg_control = sender->run_control[run].bytes;
+  msg->msg_controllen = sizeof sender->run_control[run].bytes;
+  cmsg = CMSG_FIRSTHDR (msg);
+  cmsg->cmsg_level = SOL_UDP;
+  cmsg->cmsg_type = UDP_SEGMENT;
+  cmsg->cmsg_len = CMSG_LEN (sizeof segment);
+  memcpy (CMSG_DATA (cmsg), &segment, sizeof segment);
+}
+
+static void
+lay_out_runs (WeirSender *sender)
+{
+  const WeirBurst *burst = &sender->burst;
+  size_t first = 0;
+
+  for (sender->n_runs = 0; first < burst->n; sender->n_runs++) {
+    size_t run = sender->n_runs;
+    size_t size = weir_burst_len (burst, first);
+    size_t end = first + 1;
+
+    while (end < burst->n && weir_burst_len (burst, end) == size)
+      end++;
+    if (end < burst->n && weir_burst_len (burst, end) < size)
+      end++;
+
+    sender->run_first[run] = first;
+    sender->run_iov[run] = (struct iovec) {
+      .iov_base = (void *) (burst->data + burst->offset[first]),
+      .iov_len = burst->offset[end] - burst->offset[first],
+    };
+    sender->runs[run] =
+        (struct mmsghdr) { .msg_hdr = { .msg_iov = &sender->run_iov[run], .msg_iovlen = 1 } };
+    if (end - first > 1)
+      set_segment (sender, run, size);
+    first = end;
+  }
+  sender->run_first[sender->n_runs] = burst->n;
+}
+
+void
+weir_sender_load (WeirSender *sender, const WeirBurst *burst)
+{
+  sender->burst.data = burst->data;
+  sender->burst.n = burst->n;
+  memcpy (sender->burst.offset, burst->offset, (burst->n + 1) * sizeof burst->offset[0]);
+  sender->has_packets = sender->has_singles = false;
+  lay_out_runs (sender);
+}
+
+// Messages sent, at least one, or a negative errno which belongs to the first of them.
+static int
+transmit (WeirSender *sender, int fd, struct mmsghdr *msgs, size_t n)
+{
+  int r;
+
+  do {
+    if (n == 1)
+      r = sender->ops->sendmsg (fd, &msgs->msg_hdr, SEND_FLAGS) < 0 ? -1 : 1;
+    else
+      r = sender->ops->sendmmsg (fd, msgs, (unsigned) n, SEND_FLAGS);
+  } while (r < 0 && errno == EINTR);
+  if (r < 0)
+    return -errno;
+  return r == 0 ? -EIO : r;
+}
+
+static bool
+refuses_gso (int error)
+{
+  return error == EINVAL || error == EIO || error == EMSGSIZE || error == EOPNOTSUPP;
+}
+
+static void
+count_send (WeirSendCounters *counters, size_t packets)
+{
+  size_t class = 0;
+
+  while (class < WEIR_SEGMENT_CLASSES - 1 && packets >> (class + 1))
+    class ++;
+  counters->segments[class]++;
+  counters->sends++;
+  counters->gso_sends += packets > 1;
+}
+
+// Messages to send, as runs or as single packets, and what tells their packets.
+typedef struct {
+  struct mmsghdr *msgs;
+  const size_t *first; // NULL: message i is packet i
+} Messages;
+
+static size_t
+first_packet (const Messages *messages, size_t message)
+{
+  return messages->first ? messages->first[message] : message;
+}
+
+static void
+count_sent (
+    WeirSender *sender, const Messages *messages, size_t from, size_t end, WeirSendResult *result)
+{
+  for (size_t m = from; m < end; m++) {
+    size_t first = first_packet (messages, m), next = first_packet (messages, m + 1);
+
+    count_send (&sender->counters, next - first);
+    result->packets += next - first;
+    result->bytes += sender->burst.offset[next] - sender->burst.offset[first];
+  }
+}
+
+typedef enum { GO_ON, SKIP, GIVE_UP, BLOCKED, REFUSED } Verdict;
+
+// What an error means for the packets of one message, and for what comes after.
+static Verdict
+judge (int error, bool segmented, bool retried, WeirDrop *reason)
+{
+  if (segmented && refuses_gso (error))
+    return REFUSED;
+  *reason = WEIR_DROP_ERROR;
+  switch (error) {
+    case EAGAIN:
+      return BLOCKED;
+    case EMSGSIZE:
+      *reason = WEIR_DROP_TOO_BIG;
+      return SKIP;
+    case ENOBUFS:
+    case ENOMEM:
+      *reason = WEIR_DROP_NO_BUFFERS;
+      return SKIP;
+    case ECONNREFUSED:
+      // What an earlier packet met, maybe of another reader: asking takes it off the socket.
+      return retried ? SKIP : GO_ON;
+    default:
+      return GIVE_UP; // it would meet the next packet just so
+  }
+}
+
+// Sends messages `at` to `end` - 1, and returns the first packet that is not settled. `refused` is
+// set, and stays so, if a segmented one was refused: that is where it stops.
+static size_t
+send_messages (WeirSender *sender, int fd, const Messages *messages, size_t at, size_t end,
+    bool *refused, WeirSendResult *result)
+{
+  bool retried = false;
+
+  while (at < end) {
+    int r = transmit (sender, fd, messages->msgs + at, end - at);
+    size_t first = first_packet (messages, at), next = first_packet (messages, at + 1);
+    WeirDrop reason = WEIR_DROP_ERROR;
+
+    if (r > 0) {
+      size_t sent = at + (size_t) r < end ? at + (size_t) r : end;
+
+      count_sent (sender, messages, at, sent, result);
+      at = sent;
+      retried = false;
+      continue;
+    }
+    switch (judge (-r, next - first > 1, retried, &reason)) {
+      case GO_ON:
+        retried = true;
+        break;
+      case SKIP:
+        result->dropped[reason] += next - first;
+        result->error = -r;
+        at++;
+        retried = false;
+        break;
+      case GIVE_UP:
+        result->dropped[reason] += first_packet (messages, end) - first;
+        result->error = -r;
+        return first_packet (messages, end);
+      case BLOCKED:
+        sender->counters.blocked++;
+        return first;
+      case REFUSED:
+        sender->counters.fallbacks++;
+        result->gso_error = -r;
+        *refused = true;
+        return first;
+    }
+  }
+  return first_packet (messages, end);
+}
+
+static void
+set_address (struct mmsghdr *msgs, size_t from, size_t end, const WeirAddress *address)
+{
+  for (size_t i = from; i < end; i++) {
+    msgs[i].msg_hdr.msg_name = (void *) address;
+    msgs[i].msg_hdr.msg_namelen = weir_address_len (address);
+  }
+}
+
+static size_t
+send_singles (WeirSender *sender, int fd, const WeirAddress *address, size_t from, size_t end,
+    WeirSendResult *result)
+{
+  const Messages messages = { sender->singles, NULL };
+  bool refused = false;
+
+  lay_out_singles (sender);
+  set_address (sender->singles, from, end, address);
+  return send_messages (sender, fd, &messages, from, end, &refused, result);
+}
+
+size_t
+weir_sender_send (WeirSender *sender, int fd, const WeirAddress *address, bool gso, size_t from,
+    WeirSendResult *result)
+{
+  const Messages runs = { sender->runs, sender->run_first };
+  size_t n = sender->burst.n;
+  size_t run = 0;
+  bool refused = false;
+
+  if (fd < 0) {
+    result->dropped[WEIR_DROP_ERROR] += n - from;
+    result->error = EAFNOSUPPORT;
+    return n;
+  }
+  if (!gso)
+    return send_singles (sender, fd, address, from, n, result);
+
+  // What an earlier call left in the middle of a run goes packet by packet.
+  while (sender->run_first[run] < from)
+    run++;
+  if (sender->run_first[run] > from) {
+    size_t next = sender->run_first[run];
+
+    from = send_singles (sender, fd, address, from, next, result);
+    if (from < next)
+      return from;
+  }
+  set_address (sender->runs, run, sender->n_runs, address);
+  from = send_messages (sender, fd, &runs, run, sender->n_runs, &refused, result);
+  return refused ? send_singles (sender, fd, address, from, n, result) : from;
+}
+
+// Messages for so many readers, one after the other.
+static size_t
+lay_out_many (WeirSender *sender, const WeirSendTarget *targets, size_t n)
+{
+  struct mmsghdr *msgs = sender->many;
+
+  for (size_t t = 0; t < n; t++, msgs += sender->n_runs) {
+    memcpy (msgs, sender->runs, sender->n_runs * sizeof *msgs);
+    set_address (msgs, 0, sender->n_runs, targets[t].address);
+  }
+  return n * sender->n_runs;
+}
+
+size_t
+weir_sender_send_many (WeirSender *sender, int fd, WeirSendTarget *targets, size_t n)
+{
+  const Messages runs = { sender->runs, sender->run_first };
+  size_t n_runs = sender->n_runs, at_once = WEIR_SEND_MESSAGES / n_runs;
+  size_t t = 0;
+
+  while (t < n) {
+    size_t end = n - t < at_once ? n : t + at_once, n_sent = 0;
+    WeirSendTarget *stopped;
+
+    if (end - t > 1 && fd >= 0) {
+      int r = transmit (sender, fd, sender->many, lay_out_many (sender, targets + t, end - t));
+
+      n_sent = r > 0 ? (size_t) r : 0;
+    }
+    for (; n_sent >= n_runs; n_sent -= n_runs, t++) {
+      count_sent (sender, &runs, 0, n_runs, &targets[t].result);
+      targets[t].settled = sender->burst.n;
+    }
+    if (t == end)
+      continue;
+    // Its message failed, or there is only this one. By itself it learns why.
+    stopped = &targets[t++];
+    count_sent (sender, &runs, 0, n_sent, &stopped->result);
+    stopped->settled = weir_sender_send (
+        sender, fd, stopped->address, true, sender->run_first[n_sent], &stopped->result);
+    if (stopped->settled < sender->burst.n)
+      break;
+  }
+  return t;
+}

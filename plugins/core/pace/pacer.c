@@ -1,0 +1,547 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "pace/pacer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND INT64_C (1000000000)
+#define TIME_MAX (INT64_MAX / 16) // a time beyond that is none
+#define BYTES_MAX (UINT64_C (1) << 30)
+#define COST_MAX_NS (86400 * SECOND) // what one packet may take
+#define CLOCK_BACK_NS SECOND
+#define DELAY_WEIGHT 64
+#define RATE_WEIGHT 16
+#define LAG_NS (2 * SECOND)          // of which the rate is doubled
+#define FIRST_INTERVAL (SECOND / 60) // until one is known
+
+static int64_t
+max64 (int64_t a, int64_t b)
+{
+  return a > b ? a : b;
+}
+
+static int64_t
+min64 (int64_t a, int64_t b)
+{
+  return a < b ? a : b;
+}
+
+// Rounded up, so that no rate is exceeded.
+static int64_t
+bytes_to_ns (uint64_t bytes, uint64_t bitrate)
+{
+  uint64_t bits_ns = (bytes < BYTES_MAX ? bytes : BYTES_MAX) * 8 * SECOND;
+  uint64_t ns = bits_ns / bitrate + (bits_ns % bitrate != 0);
+
+  return ns < (uint64_t) COST_MAX_NS ? (int64_t) ns : COST_MAX_NS;
+}
+
+// Threads may read the clock in another order than they come here: small steps back are none.
+static int64_t
+observe (WeirPacer *self, int64_t now)
+{
+  now += self->clock_shift;
+  if (now <= self->now - CLOCK_BACK_NS)
+    self->clock_shift += self->now - now;
+  self->now = max64 (self->now, now);
+  return self->now;
+}
+
+// ---- the queue ----
+
+static WeirPaceEntry *
+entry_at (const WeirPacer *self, size_t i)
+{
+  return &self->entries[(self->first + i) & (self->capacity - 1)];
+}
+
+static int
+make_room (WeirPacer *self)
+{
+  size_t capacity = self->capacity ? 2 * self->capacity : 64;
+  WeirPaceEntry *entries;
+
+  if (self->n < self->capacity)
+    return 0;
+  if (!(entries = malloc (capacity * sizeof *entries)))
+    return -ENOMEM;
+  for (size_t i = 0; i < self->n; i++)
+    entries[i] = *entry_at (self, i);
+  free (self->entries);
+  self->entries = entries;
+  self->capacity = capacity;
+  self->first = 0;
+  return 0;
+}
+
+static void
+append (WeirPacer *self, const WeirPaceEntry *entry)
+{
+  if (self->n_frame == self->n && (self->n == 0 || !entry->begins_frame))
+    self->n_frame++;
+  self->n++;
+  *entry_at (self, self->n - 1) = *entry;
+  self->bytes += entry->size;
+}
+
+static void
+remove_first (WeirPacer *self)
+{
+  self->bytes -= entry_at (self, 0)->size;
+  self->first = (self->first + 1) & (self->capacity - 1);
+  self->n--;
+  if (--self->n_frame > 0)
+    return;
+  while (self->n_frame < self->n
+         && (self->n_frame == 0 || !entry_at (self, self->n_frame)->begins_frame))
+    self->n_frame++;
+}
+
+// ---- what comes in ----
+
+static bool
+begins_frame (const WeirPacer *self, const WeirPacePacket *packet)
+{
+  if (!self->started)
+    return true;
+  if (packet->is_rtp)
+    return packet->rtp_time != self->rtp_time;
+  return packet->time_ns != WEIR_PACE_NO_TIME ? packet->time_ns != self->raw_time : !self->timed;
+}
+
+static int64_t
+change_time (WeirPacer *self, int64_t time, int64_t changed)
+{
+  self->counts.repaired++;
+  self->time_shift += changed - time;
+  return changed;
+}
+
+// The time of a frame that begins, made to go forward. `*joins`: it belongs to the one before.
+static int64_t
+repair (WeirPacer *self, int64_t raw, int64_t now, bool *joins)
+{
+  int64_t due_now = now - self->upstream_ns - self->delay, time = raw + self->time_shift;
+  bool ahead = time > due_now + WEIR_PACE_AHEAD_MAX;
+  bool behind = time < now - self->upstream_ns - WEIR_PACE_AHEAD_MAX
+                && self->settings.mode == WEIR_PACE_TIMESTAMP;
+
+  if (!self->timed)
+    return ahead || time < due_now - WEIR_PACE_AHEAD_MAX ? change_time (self, time, due_now) : time;
+  if (time <= self->time - WEIR_PACE_BACK_MAX || behind
+      || (ahead && time > self->time + WEIR_PACE_AHEAD_MAX))
+    return change_time (self, time, max64 (self->time + self->interval, due_now));
+  if (time > self->time)
+    return time;
+  self->counts.repaired += time < self->time;
+  *joins = true;
+  return self->time;
+}
+
+static void
+note_interval (WeirPacer *self, int64_t time, int64_t duration)
+{
+  int64_t interval = self->timed ? min64 (time - self->time, WEIR_PACE_FRAME_MAX) : 0;
+
+  if (duration > 0) {
+    self->interval = min64 (duration, WEIR_PACE_FRAME_MAX);
+  } else if (interval > 0) {
+    self->interval = self->last_interval > 0 ? min64 (interval, self->last_interval) : interval;
+    self->last_interval = interval;
+  }
+}
+
+static void
+note_delay (WeirPacer *self, int64_t time, int64_t now)
+{
+  int64_t lateness = min64 (max64 (now - time - self->upstream_ns, 0), WEIR_PACE_AHEAD_MAX);
+
+  if (lateness > self->delay)
+    self->delay = lateness;
+  else
+    self->delay -= (self->delay - lateness) / DELAY_WEIGHT;
+}
+
+static void
+note_rate (WeirPacer *self, int64_t time)
+{
+  int64_t passed = time - self->period_start;
+  unsigned n;
+
+  if (passed < WEIR_PACE_PERIOD_NS)
+    return;
+  n = ++self->n_periods < RATE_WEIGHT ? self->n_periods : RATE_WEIGHT;
+  self->measured +=
+      ((double) self->period_bytes * 8 * SECOND / (double) passed - self->measured) / n;
+  self->period_bytes = 0;
+  self->period_start = time;
+}
+
+// The time of a frame that begins with a packet, or of the one that it joins.
+static int64_t
+take_time (WeirPacer *self, int64_t raw, int64_t now, bool *joins)
+{
+  if (raw != WEIR_PACE_NO_TIME)
+    return repair (self, raw, now, joins);
+  self->counts.repaired += self->timed || self->settings.mode == WEIR_PACE_TIMESTAMP;
+  return self->timed ? max64 (self->time, now - self->upstream_ns - self->delay) : now;
+}
+
+static void
+note_frame (WeirPacer *self, int64_t time, int64_t duration, int64_t now)
+{
+  if (!self->started)
+    self->period_start = time;
+  note_interval (self, time, duration);
+  note_delay (self, time, now);
+  note_rate (self, time);
+  self->time = time;
+}
+
+int
+weir_pacer_push (WeirPacer *self, const WeirPacePacket *given, int64_t now)
+{
+  WeirPacePacket packet = *given;
+  WeirPaceEntry entry = { .time = self->time };
+  bool joins;
+
+  if (make_room (self) < 0)
+    return -ENOMEM;
+  if (packet.time_ns < -TIME_MAX || packet.time_ns > TIME_MAX)
+    packet.time_ns = WEIR_PACE_NO_TIME;
+  now = observe (self, now);
+  joins = !begins_frame (self, &packet);
+  if (!joins)
+    entry.time = take_time (self, packet.time_ns, now, &joins);
+  else if (packet.time_ns == WEIR_PACE_NO_TIME)
+    self->counts.repaired++;
+  if (!joins)
+    note_frame (self, entry.time, packet.duration_ns, now);
+  entry.arrival = now;
+  entry.begins_frame = !joins;
+  entry.size = (uint32_t) (packet.size < UINT32_MAX ? packet.size : UINT32_MAX);
+  self->started = true;
+  self->timed |= packet.time_ns != WEIR_PACE_NO_TIME;
+  self->raw_time = packet.time_ns;
+  self->rtp_time = packet.rtp_time;
+  self->period_bytes += entry.size;
+  append (self, &entry);
+  self->counts.in++;
+  return 0;
+}
+
+// ---- by timestamp ----
+
+static int64_t
+start_of (const WeirPacer *self, const WeirPaceEntry *entry)
+{
+  return entry->time + self->upstream_ns + self->delay;
+}
+
+static int64_t
+frame_end (const WeirPacer *self)
+{
+  int64_t end = self->frame_start + self->interval;
+
+  if (self->n_frame < self->n)
+    end = start_of (self, entry_at (self, self->n_frame));
+  return min64 (end, self->frame_start + WEIR_PACE_FRAME_MAX);
+}
+
+// As many of the groups of a frame are left as packets are there, so this is even for those which
+// come together and goes along with those which don't.
+static int64_t
+timestamp_due (const WeirPacer *self, const WeirPaceEntry *head)
+{
+  int64_t left;
+
+  if (head->begins_frame)
+    return max64 (start_of (self, head), self->group_due);
+  if (self->group < self->settings.max_burst)
+    return self->group_due;
+  left = max64 (frame_end (self) - self->group_due, 0);
+  return self->group_due + left * (int64_t) self->group / (int64_t) (self->n_frame + self->group);
+}
+
+static void
+timestamp_pop (WeirPacer *self, const WeirPaceEntry *head)
+{
+  int64_t due = timestamp_due (self, head);
+
+  if (head->begins_frame || due > self->group_due) {
+    self->group = 0;
+    self->group_due = max64 (due, head->arrival);
+  }
+  if (head->begins_frame)
+    self->frame_start = self->group_due;
+  self->group++;
+}
+
+// ---- by bitrate ----
+
+// How much later a packet leaves than it would if nothing was behind.
+static int64_t
+lag_of (const WeirPacer *self, const WeirPaceEntry *head, int64_t due)
+{
+  return self->have_lag_origin ? due - head->time - self->lag_origin : 0;
+}
+
+// 0: not known.
+static uint64_t
+rate_at (const WeirPacer *self, const WeirPaceEntry *head)
+{
+  double factor = 1 + (double) lag_of (self, head, self->now) / LAG_NS;
+
+  if (self->settings.bitrate > 0)
+    return self->settings.bitrate;
+  factor = factor < 0.5 ? 0.5 : factor > 2 ? 2 : factor;
+  return (uint64_t) (self->measured * factor);
+}
+
+static int64_t
+bitrate_due (const WeirPacer *self, const WeirPaceEntry *head)
+{
+  uint64_t rate = rate_at (self, head);
+  int64_t ahead;
+
+  if (!self->bucket_used || rate == 0)
+    return head->arrival;
+  ahead = bytes_to_ns (self->settings.burst, rate) - bytes_to_ns (head->size, rate);
+  return self->full_at - max64 (ahead, 0);
+}
+
+static void
+bitrate_pop (WeirPacer *self, const WeirPaceEntry *head)
+{
+  uint64_t rate = rate_at (self, head);
+  int64_t due = max64 (bitrate_due (self, head), head->arrival);
+
+  if (rate == 0)
+    return;
+  if (!self->have_lag_origin)
+    self->lag_origin = due - head->time;
+  self->have_lag_origin = true;
+  self->full_at =
+      (self->bucket_used ? max64 (self->full_at, due) : due) + bytes_to_ns (head->size, rate);
+  self->bucket_used = true;
+}
+
+// ---- by block ----
+
+// What was sent before the first packet.
+static int64_t
+content_before (const WeirPacer *self, const WeirPaceEntry *head)
+{
+  return self->settings.bitrate > 0 ? self->content : head->time - self->content_first;
+}
+
+// 0: the packet belongs to the block that has begun; more than 1 where times leave some out.
+static int64_t
+blocks_ahead (const WeirPacer *self, const WeirPaceEntry *head)
+{
+  int64_t beyond = content_before (self, head) - self->block_end;
+
+  return beyond < 0 ? 0 : 1 + beyond / self->settings.block_ns;
+}
+
+static int64_t
+block_due (const WeirPacer *self, const WeirPaceEntry *head)
+{
+  int64_t wait;
+
+  if (!self->block_begun || blocks_ahead (self, head) == 0)
+    return head->arrival;
+  wait = blocks_ahead (self, head) * self->settings.block_ns;
+  wait -= min64 (wait, self->deficit_ns);
+  return self->begun_ns + wait;
+}
+
+static void
+next_block (WeirPacer *self, const WeirPaceEntry *head, int64_t now)
+{
+  int64_t planned = blocks_ahead (self, head) * self->settings.block_ns;
+
+  self->counts.overruns += self->last_out_ns - self->begun_ns > self->settings.block_ns;
+  self->deficit_ns = max64 (0, self->deficit_ns + now - self->begun_ns - planned);
+  self->begun_ns = now;
+  self->block_end += planned;
+  if (!self->playing)
+    self->play_start_ns = self->last_out_ns;
+  self->playing = true;
+}
+
+static void
+first_block (WeirPacer *self, const WeirPaceEntry *head, int64_t now)
+{
+  self->block_begun = true;
+  self->begun_ns = now;
+  self->content_first = head->time;
+  self->block_end = self->settings.block_ns;
+}
+
+static void
+block_pop (WeirPacer *self, const WeirPaceEntry *head, int64_t now)
+{
+  int64_t short_of;
+
+  if (!self->block_begun)
+    first_block (self, head, now);
+  else if (blocks_ahead (self, head) > 0)
+    next_block (self, head, now);
+  short_of = now - self->play_start_ns - content_before (self, head);
+  if (self->playing && short_of > WEIR_PACE_STARVED_NS) {
+    self->counts.starvations++;
+    self->play_start_ns += short_of;
+  }
+  if (self->settings.bitrate > 0)
+    self->content += bytes_to_ns (head->size, self->settings.bitrate);
+  self->last_out_ns = now;
+}
+
+// ---- all of them ----
+
+static int64_t
+own_due (const WeirPacer *self, const WeirPaceEntry *head)
+{
+  switch (self->settings.mode) {
+    case WEIR_PACE_TIMESTAMP:
+      return timestamp_due (self, head);
+    case WEIR_PACE_BITRATE:
+      return bitrate_due (self, head);
+    default:
+      return block_due (self, head);
+  }
+}
+
+// The first time of a round that is not before `due`.
+static int64_t
+next_round (const WeirPaceSettings *settings, int64_t due)
+{
+  int64_t round = settings->round_ns, into;
+
+  if (round <= 0)
+    return due;
+  into = (due - settings->phase_ns) % round;
+  into += into < 0 ? round : 0;
+  return into == 0 ? due : due + round - into;
+}
+
+// On the pacer's clock. Rounds are those of the clock outside.
+static int64_t
+head_due (const WeirPacer *self)
+{
+  const WeirPaceEntry *head = entry_at (self, 0);
+  int64_t due = max64 (own_due (self, head), head->arrival);
+
+  return next_round (&self->settings, due - self->clock_shift) + self->clock_shift;
+}
+
+int64_t
+weir_pacer_due (WeirPacer *self, int64_t now)
+{
+  observe (self, now);
+  return self->n > 0 ? head_due (self) - self->clock_shift : WEIR_PACE_NEVER;
+}
+
+// What is in a block leaves one after the other: none is late but the first.
+static void
+note_lateness (WeirPacer *self, int64_t now)
+{
+  int64_t due = head_due (self), lateness;
+
+  if (self->settings.mode == WEIR_PACE_BLOCK && self->block_begun)
+    due = max64 (due, self->last_out_ns);
+  lateness = now - due;
+  self->counts.late += lateness > WEIR_PACE_LATE_NS;
+  self->counts.latest_ns = max64 (self->counts.latest_ns, lateness);
+}
+
+void
+weir_pacer_pop (WeirPacer *self, int64_t now)
+{
+  const WeirPaceEntry *head = entry_at (self, 0);
+
+  now = observe (self, now);
+  note_lateness (self, now);
+  if (self->settings.mode == WEIR_PACE_TIMESTAMP)
+    timestamp_pop (self, head);
+  else if (self->settings.mode == WEIR_PACE_BITRATE)
+    bitrate_pop (self, head);
+  else
+    block_pop (self, head, now);
+  self->counts.out++;
+  self->counts.bytes_out += head->size;
+  remove_first (self);
+}
+
+// ---- life ----
+
+static void
+reset_rules (WeirPacer *self)
+{
+  self->group_due = INT64_MIN / 4;
+  self->group = 0;
+  self->bucket_used = self->have_lag_origin = false;
+  self->block_begun = self->playing = false;
+  self->deficit_ns = self->content = 0;
+}
+
+void
+weir_pacer_init (WeirPacer *self, const WeirPaceSettings *settings)
+{
+  *self = (WeirPacer) { .settings = *settings, .interval = FIRST_INTERVAL, .now = INT64_MIN / 4 };
+  reset_rules (self);
+}
+
+void
+weir_pacer_free (WeirPacer *self)
+{
+  free (self->entries);
+  self->entries = NULL;
+  self->capacity = 0;
+}
+
+void
+weir_pacer_set (WeirPacer *self, const WeirPaceSettings *settings)
+{
+  bool anew = settings->mode != self->settings.mode
+              || (settings->bitrate > 0) != (self->settings.bitrate > 0);
+
+  self->settings = *settings;
+  if (anew)
+    reset_rules (self);
+}
+
+void
+weir_pacer_flush (WeirPacer *self)
+{
+  self->counts.flushed += self->n;
+  self->n = self->n_frame = 0;
+  self->bytes = 0;
+  self->now = INT64_MIN / 4;
+  self->clock_shift = self->time_shift = self->delay = 0;
+  self->started = self->timed = false;
+  self->period_bytes = 0;
+  reset_rules (self);
+}
+
+bool
+weir_pacer_full (const WeirPacer *self)
+{
+  const uint64_t bitrate = self->settings.bitrate;
+
+  if (self->n >= WEIR_PACE_HELD_PACKETS || self->bytes >= WEIR_PACE_HELD_BYTES)
+    return true;
+  if (self->settings.mode != WEIR_PACE_TIMESTAMP && bitrate > 0)
+    return bytes_to_ns (self->bytes, bitrate) >= WEIR_PACE_HELD_NS;
+  return self->n > 0 && self->time - entry_at (self, 0)->time >= WEIR_PACE_HELD_NS;
+}
+
+int64_t
+weir_pacer_latency (const WeirPacer *self)
+{
+  int64_t spread = self->settings.mode == WEIR_PACE_TIMESTAMP ? self->delay + self->interval : 0;
+
+  return spread + self->settings.round_ns;
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "rtp/rtcp_read.h"
+
+#include <errno.h>
+
+#include "rtp/rtcp_header.h"
+
+#define PADDED 0x20
+#define COUNT 0x1f
+#define SENDER_INFO_AND_SSRC 24
+#define BLOCK 24
+
+// Takes off the padding, whose last byte tells how much there is.
+static bool
+strip_padding (WeirBytes *body)
+{
+  size_t len = weir_bytes_left (body);
+  WeirBytes end = *body;
+  uint8_t padding = 0;
+
+  if (len == 0 || !weir_bytes_skip (&end, len - 1))
+    return false;
+  weir_bytes_u8 (&end, &padding);
+  if (padding == 0 || padding % 4 != 0 || padding > len)
+    return false;
+  body->end -= padding;
+  return true;
+}
+
+static void
+read_block (WeirBytes *body, WeirRtcpBlock *block)
+{
+  uint32_t lost;
+
+  weir_bytes_u32 (body, &block->ssrc);
+  weir_bytes_u8 (body, &block->fraction_lost);
+  weir_bytes_u24 (body, &lost);
+  block->lost = (int32_t) lost - (lost & 0x800000 ? 0x1000000 : 0);
+  weir_bytes_u32 (body, &block->highest_seq);
+  weir_bytes_u32 (body, &block->jitter);
+  weir_bytes_u32 (body, &block->last_sr);
+  weir_bytes_u32 (body, &block->delay_sr);
+}
+
+static bool
+read_report (WeirBytes *body, const WeirRtcpHeader *header, bool first, WeirRtcpReport *out)
+{
+  size_t before = header->type == WEIR_RTCP_SR ? SENDER_INFO_AND_SSRC : 4;
+  size_t n = header->flags & COUNT;
+  uint32_t ssrc;
+
+  if (weir_bytes_left (body) < before + n * BLOCK)
+    return false;
+  weir_bytes_u32 (body, &ssrc);
+  weir_bytes_skip (body, before - 4);
+  if (first)
+    out->ssrc = ssrc;
+  for (; n > 0 && out->n_blocks < WEIR_RTCP_BLOCKS_MAX; n--)
+    read_block (body, &out->blocks[out->n_blocks++]);
+  return true;
+}
+
+static bool
+read_packet (WeirBytes body, const WeirRtcpHeader *header, bool first, WeirRtcpReport *out)
+{
+  switch (header->type) {
+    case WEIR_RTCP_SR:
+    case WEIR_RTCP_RR:
+      return read_report (&body, header, first, out);
+    case WEIR_RTCP_BYE:
+      out->bye = true;
+      return weir_bytes_left (&body) >= 4 * (size_t) (header->flags & COUNT);
+    case WEIR_RTCP_SDES:
+    case WEIR_RTCP_XR:
+      return true;
+    default:
+      out->more = true;
+      return true;
+  }
+}
+
+int
+weir_rtcp_read (const uint8_t *packet, size_t len, WeirRtcpReport *out)
+{
+  WeirBytes bytes = weir_bytes (packet, len);
+  WeirRtcpReport report = { 0 };
+  bool first = true, begins_well = false;
+
+  if (len == 0)
+    return -EBADMSG;
+  for (; weir_bytes_left (&bytes) > 0; first = false) {
+    WeirRtcpHeader header;
+    const uint8_t *at;
+    WeirBytes body;
+
+    if (!weir_rtcp_header_read (&bytes, &header) || !weir_bytes_take (&bytes, header.size - 4, &at))
+      return -EBADMSG;
+    body = weir_bytes (at, header.size - 4);
+    // None but the last is padded, and that is not the first.
+    if (header.flags & PADDED && (first || weir_bytes_left (&bytes) > 0 || !strip_padding (&body)))
+      return -EBADMSG;
+    if (!read_packet (body, &header, first, &report))
+      return -EBADMSG;
+    if (first)
+      begins_well = header.type == WEIR_RTCP_SR || header.type == WEIR_RTCP_RR;
+  }
+  if (!begins_well)
+    return -ENOENT;
+  *out = report;
+  return 0;
+}
+
+void
+weir_sr_log_add (WeirSrLog *self, const WeirNtpMap *sr, int64_t now_ns)
+{
+  size_t i = self->n++ % WEIR_SR_LOG_SIZE;
+
+  self->sent[i].ssrc = sr->ssrc;
+  self->sent[i].ntp = (uint32_t) (sr->ntp >> 16);
+  self->sent[i].sent_ns = now_ns;
+}
+
+static size_t
+n_kept (const WeirSrLog *self)
+{
+  return self->n < WEIR_SR_LOG_SIZE ? (size_t) self->n : WEIR_SR_LOG_SIZE;
+}
+
+bool
+weir_sr_log_has (const WeirSrLog *self, uint32_t ssrc)
+{
+  for (size_t i = 0; i < n_kept (self); i++) {
+    if (self->sent[i].ssrc == ssrc)
+      return true;
+  }
+  return false;
+}
+
+int64_t
+weir_sr_log_round_trip (const WeirSrLog *self, const WeirRtcpBlock *block, int64_t now_ns)
+{
+  int64_t delay_ns = (int64_t) ((uint64_t) block->delay_sr * 1000000000 >> 16);
+
+  if (block->last_sr == 0)
+    return -1;
+  for (size_t i = 0; i < n_kept (self); i++) {
+    int64_t since = now_ns - self->sent[i].sent_ns;
+
+    if (self->sent[i].ssrc == block->ssrc && self->sent[i].ntp == block->last_sr)
+      return since >= delay_ns ? since - delay_ns : -1;
+  }
+  return -1;
+}

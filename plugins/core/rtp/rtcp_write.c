@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "rtp/rtcp_write.h"
+
+#include <string.h>
+
+#define RR_HEADER 8
+#define BLOCK 24
+#define SDES_HEADER 10 // header, SSRC, and the item's type and length
+
+static void
+write_number (uint8_t *at, uint64_t value, int size)
+{
+  while (size-- > 0) {
+    at[size] = (uint8_t) value;
+    value >>= 8;
+  }
+}
+
+static void
+write_header (uint8_t *at, int count, uint8_t type, size_t size, uint32_t ssrc)
+{
+  at[0] = (uint8_t) (0x80 | count);
+  at[1] = type;
+  write_number (at + 2, size / 4 - 1, 2);
+  write_number (at + 4, ssrc, 4);
+}
+
+static void
+write_block (uint8_t *at, const WeirRtcpBlock *block)
+{
+  write_number (at, block->ssrc, 4);
+  at[4] = block->fraction_lost;
+  write_number (at + 5, (uint32_t) block->lost, 3);
+  write_number (at + 8, block->highest_seq, 4);
+  write_number (at + 12, block->jitter, 4);
+  write_number (at + 16, block->last_sr, 4);
+  write_number (at + 20, block->delay_sr, 4);
+}
+
+size_t
+weir_rtcp_write_rr (
+    uint8_t *out, size_t room, uint32_t ssrc, const WeirRtcpBlock *block, const char *cname)
+{
+  size_t name = strnlen (cname, 255);
+  size_t rr = RR_HEADER + (block ? BLOCK : 0);
+  size_t sdes = (SDES_HEADER + name + 1 + 3) / 4 * 4; // one zero ends the items
+
+  if (rr + sdes > room)
+    return 0;
+  memset (out, 0, rr + sdes);
+  write_header (out, block != NULL, 201, rr, ssrc);
+  if (block)
+    write_block (out + RR_HEADER, block);
+  write_header (out + rr, 1, 202, sdes, ssrc);
+  out[rr + 8] = 1; // CNAME
+  out[rr + 9] = (uint8_t) name;
+  memcpy (out + rr + SDES_HEADER, cname, name);
+  return rr + sdes;
+}

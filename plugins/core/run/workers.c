@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "run/workers.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define NOT_IN_HEAP SIZE_MAX
+#define WORKERS_MAX 64
+
+// A task is idle, in a queue, running, or running and to be run again. Apart from that it may stand
+// in the heap of those that have a time.
+enum { IDLE, QUEUED, RUNNING, RUNNING_AGAIN };
+
+typedef struct {
+  WeirTask *first, *last;
+} Queue;
+
+struct weir_workers {
+  pthread_mutex_t lock;
+  pthread_cond_t work;  // for threads without any
+  pthread_cond_t timer; // for the one of them that waits for the earliest time
+  pthread_cond_t idle;  // a task stopped running
+  Queue queues[WEIR_CLASSES];
+  size_t n_queued;
+  WeirTask **heap; // by due_ns
+  size_t n_heap, heap_capacity;
+  size_t n_tasks;
+  size_t scratch_size;
+  bool stopping, timing;           // timing: a thread waits for `timer`
+  unsigned n_threads, n_waiting;   // n_waiting: threads that wait for `work`
+  unsigned n_stand_ins, n_surplus; // n_surplus: of these, those that are to end
+  pthread_t threads[WORKERS_MAX];
+};
+
+int64_t
+weir_now_ns (void)
+{
+  struct timespec t;
+
+  clock_gettime (CLOCK_MONOTONIC, &t);
+  return (int64_t) t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+void
+weir_cond_init (pthread_cond_t *cond)
+{
+  pthread_condattr_t monotonic;
+
+  pthread_condattr_init (&monotonic);
+  pthread_condattr_setclock (&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init (cond, &monotonic);
+  pthread_condattr_destroy (&monotonic);
+}
+
+int
+weir_cond_wait_until (pthread_cond_t *cond, pthread_mutex_t *lock, int64_t due_ns)
+{
+  struct timespec t = { .tv_sec = due_ns / 1000000000, .tv_nsec = due_ns % 1000000000 };
+
+  return pthread_cond_timedwait (cond, lock, &t);
+}
+
+// ---- the heap. With the lock held. ----
+
+static void
+heap_put (WeirWorkers *w, size_t at, WeirTask *task)
+{
+  w->heap[at] = task;
+  task->heap_at = at;
+}
+
+static void
+heap_up (WeirWorkers *w, size_t at, WeirTask *task)
+{
+  while (at > 0 && w->heap[(at - 1) / 2]->due_ns > task->due_ns) {
+    heap_put (w, at, w->heap[(at - 1) / 2]);
+    at = (at - 1) / 2;
+  }
+  heap_put (w, at, task);
+}
+
+static void
+heap_down (WeirWorkers *w, size_t at, WeirTask *task)
+{
+  for (;;) {
+    size_t child = 2 * at + 1;
+
+    if (child >= w->n_heap)
+      break;
+    if (child + 1 < w->n_heap && w->heap[child + 1]->due_ns < w->heap[child]->due_ns)
+      child++;
+    if (w->heap[child]->due_ns >= task->due_ns)
+      break;
+    heap_put (w, at, w->heap[child]);
+    at = child;
+  }
+  heap_put (w, at, task);
+}
+
+static void
+heap_remove (WeirWorkers *w, WeirTask *task)
+{
+  size_t at = task->heap_at;
+  WeirTask *last;
+
+  if (at == NOT_IN_HEAP)
+    return;
+  task->heap_at = NOT_IN_HEAP;
+  last = w->heap[--w->n_heap];
+  if (last == task)
+    return;
+  if (at > 0 && w->heap[(at - 1) / 2]->due_ns > last->due_ns)
+    heap_up (w, at, last);
+  else
+    heap_down (w, at, last);
+}
+
+// ---- tasks. With the lock held. ----
+
+// Threads that wait have something to look at.
+static void
+call_one (WeirWorkers *w)
+{
+  if (w->n_waiting > 0)
+    pthread_cond_signal (&w->work);
+  else if (w->timing)
+    pthread_cond_signal (&w->timer);
+}
+
+static void
+enqueue (WeirWorkers *w, WeirTask *task)
+{
+  Queue *queue = &w->queues[task->class];
+
+  heap_remove (w, task);
+  task->state = QUEUED;
+  task->next = NULL;
+  if (queue->last)
+    queue->last->next = task;
+  else
+    queue->first = task;
+  queue->last = task;
+  w->n_queued++;
+  call_one (w);
+}
+
+static void
+dequeue (WeirWorkers *w, WeirTask *task)
+{
+  Queue *queue = &w->queues[task->class];
+  WeirTask *before = NULL;
+
+  for (WeirTask *t = queue->first; t != task; t = t->next)
+    before = t;
+  if (before)
+    before->next = task->next;
+  else
+    queue->first = task->next;
+  if (queue->last == task)
+    queue->last = before;
+  w->n_queued--;
+}
+
+static void
+wake (WeirWorkers *w, WeirTask *task)
+{
+  if (task->dead)
+    return;
+  if (task->state == IDLE)
+    enqueue (w, task);
+  else if (task->state == RUNNING)
+    task->state = RUNNING_AGAIN;
+}
+
+static void
+wake_at (WeirWorkers *w, WeirTask *task, int64_t due_ns)
+{
+  // One that is queued runs anyway, and then says itself when it wants to run again.
+  if (task->dead || due_ns == WEIR_NEVER || task->state == QUEUED)
+    return;
+  if (task->heap_at != NOT_IN_HEAP) {
+    if (task->due_ns <= due_ns)
+      return;
+    task->due_ns = due_ns;
+    heap_up (w, task->heap_at, task);
+  } else {
+    task->due_ns = due_ns;
+    heap_up (w, w->n_heap++, task);
+  }
+  if (task->heap_at == 0 && w->timing)
+    pthread_cond_signal (&w->timer);
+  else if (task->heap_at == 0)
+    call_one (w);
+}
+
+// Runs it with the lock released.
+static void
+run_task (WeirWorkers *w, WeirTask *task, void *scratch)
+{
+  int64_t again;
+
+  task->state = RUNNING;
+  pthread_mutex_unlock (&w->lock);
+  again = task->run (task, scratch, weir_now_ns ());
+  pthread_mutex_lock (&w->lock);
+
+  if (task->stood_in) {
+    task->stood_in = false;
+    w->n_surplus++;
+    pthread_cond_broadcast (&w->work);
+  }
+  if (task->dead) {
+    task->state = IDLE;
+    pthread_cond_broadcast (&w->idle);
+  } else if (task->state == RUNNING_AGAIN) {
+    enqueue (w, task);
+  } else {
+    task->state = IDLE;
+    wake_at (w, task, again);
+  }
+}
+
+static WeirTask *
+next_task (WeirWorkers *w)
+{
+  int64_t now_ns = w->n_heap > 0 ? weir_now_ns () : 0;
+
+  while (w->n_heap > 0 && w->heap[0]->due_ns <= now_ns) {
+    WeirTask *task = w->heap[0];
+
+    heap_remove (w, task);
+    wake (w, task);
+  }
+  for (size_t class = 0; class < WEIR_CLASSES; class ++) {
+    WeirTask *task = w->queues[class].first;
+
+    if (task) {
+      dequeue (w, task);
+      // This thread is busy from now on: somebody has to take the next, and to watch the clock.
+      if (w->n_queued > 0 || (w->n_heap > 0 && !w->timing))
+        call_one (w);
+      return task;
+    }
+  }
+  return NULL;
+}
+
+static void
+wait_for_work (WeirWorkers *w)
+{
+  if (w->n_heap > 0 && !w->timing) {
+    w->timing = true;
+    weir_cond_wait_until (&w->timer, &w->lock, w->heap[0]->due_ns);
+    w->timing = false;
+  } else {
+    w->n_waiting++;
+    pthread_cond_wait (&w->work, &w->lock);
+    w->n_waiting--;
+  }
+}
+
+static void *
+worker (void *data)
+{
+  WeirWorkers *w = data;
+  void *scratch = calloc (1, w->scratch_size);
+  WeirTask *task;
+
+  pthread_mutex_lock (&w->lock);
+  while (scratch && !w->stopping) {
+    if ((task = next_task (w)))
+      run_task (w, task, scratch);
+    else
+      wait_for_work (w);
+  }
+  pthread_mutex_unlock (&w->lock);
+  free (scratch);
+  return NULL;
+}
+
+static void *
+stand_in (void *data)
+{
+  WeirWorkers *w = data;
+  void *scratch = calloc (1, w->scratch_size);
+  WeirTask *task;
+
+  pthread_mutex_lock (&w->lock);
+  while (scratch && !w->stopping && w->n_surplus == 0) {
+    if ((task = next_task (w)))
+      run_task (w, task, scratch);
+    else
+      wait_for_work (w);
+  }
+  w->n_surplus -= w->n_surplus > 0;
+  w->n_stand_ins--;
+  if (w->n_queued > 0 || w->n_heap > 0)
+    call_one (w); // what woke this one may have been meant for another
+  pthread_cond_broadcast (&w->idle);
+  pthread_mutex_unlock (&w->lock);
+  free (scratch);
+  return NULL;
+}
+
+void
+weir_task_stand_in (WeirTask *task)
+{
+  WeirWorkers *w = task->workers;
+  pthread_t thread;
+
+  pthread_mutex_lock (&w->lock);
+  if ((task->state == RUNNING || task->state == RUNNING_AGAIN) && !task->stood_in
+      && pthread_create (&thread, NULL, stand_in, w) == 0) {
+    pthread_detach (thread);
+    task->stood_in = true;
+    w->n_stand_ins++;
+  }
+  pthread_mutex_unlock (&w->lock);
+}
+
+static unsigned
+n_processors (void)
+{
+  cpu_set_t set;
+  int n = sched_getaffinity (0, sizeof set, &set) == 0 ? CPU_COUNT (&set) : 1;
+
+  return n < 1 ? 1 : n > WORKERS_MAX ? WORKERS_MAX : (unsigned) n;
+}
+
+WeirWorkers *
+weir_workers_new (unsigned n, size_t scratch_size)
+{
+  WeirWorkers *w = calloc (1, sizeof *w);
+
+  if (!w)
+    return NULL;
+  pthread_mutex_init (&w->lock, NULL);
+  pthread_cond_init (&w->work, NULL);
+  weir_cond_init (&w->timer);
+  pthread_cond_init (&w->idle, NULL);
+  w->scratch_size = scratch_size;
+  n = n == 0 ? n_processors () : n > WORKERS_MAX ? WORKERS_MAX : n;
+  while (w->n_threads < n) {
+    int error = pthread_create (&w->threads[w->n_threads], NULL, worker, w);
+
+    if (error && w->n_threads == 0) {
+      weir_workers_free (w);
+      errno = error;
+      return NULL;
+    }
+    if (error)
+      break;
+    w->n_threads++;
+  }
+  return w;
+}
+
+void
+weir_workers_free (WeirWorkers *w)
+{
+  pthread_mutex_lock (&w->lock);
+  w->stopping = true;
+  pthread_cond_broadcast (&w->work);
+  pthread_cond_signal (&w->timer);
+  while (w->n_stand_ins > 0)
+    pthread_cond_wait (&w->idle, &w->lock);
+  pthread_mutex_unlock (&w->lock);
+  for (unsigned i = 0; i < w->n_threads; i++)
+    pthread_join (w->threads[i], NULL);
+  pthread_mutex_destroy (&w->lock);
+  pthread_cond_destroy (&w->work);
+  pthread_cond_destroy (&w->timer);
+  pthread_cond_destroy (&w->idle);
+  free (w->heap);
+  free (w);
+}
+
+unsigned
+weir_workers_count (const WeirWorkers *w)
+{
+  return w->n_threads;
+}
+
+int
+weir_task_init (WeirTask *task, WeirWorkers *w, unsigned class,
+    int64_t (*run) (WeirTask *task, void *scratch, int64_t now_ns))
+{
+  int r = 0;
+
+  *task = (WeirTask) { .run = run, .class = class, .workers = w, .heap_at = NOT_IN_HEAP };
+  pthread_mutex_lock (&w->lock);
+  // Room for every task, so that setting a time never fails.
+  if (w->n_tasks == w->heap_capacity) {
+    size_t capacity = w->heap_capacity ? 2 * w->heap_capacity : 64;
+    WeirTask **heap = realloc (w->heap, capacity * sizeof (WeirTask *));
+
+    if (heap) {
+      w->heap = heap;
+      w->heap_capacity = capacity;
+    } else {
+      r = -ENOMEM;
+    }
+  }
+  if (r == 0)
+    w->n_tasks++;
+  pthread_mutex_unlock (&w->lock);
+  return r;
+}
+
+void
+weir_task_wake (WeirTask *task)
+{
+  pthread_mutex_lock (&task->workers->lock);
+  wake (task->workers, task);
+  pthread_mutex_unlock (&task->workers->lock);
+}
+
+void
+weir_task_wake_at (WeirTask *task, int64_t due_ns)
+{
+  pthread_mutex_lock (&task->workers->lock);
+  wake_at (task->workers, task, due_ns);
+  pthread_mutex_unlock (&task->workers->lock);
+}
+
+void
+weir_task_run_here (WeirTask *task, void *scratch)
+{
+  WeirWorkers *w = task->workers;
+
+  pthread_mutex_lock (&w->lock);
+  if (task->state == IDLE && !task->dead) {
+    heap_remove (w, task);
+    run_task (w, task, scratch);
+  } else {
+    wake (w, task);
+  }
+  pthread_mutex_unlock (&w->lock);
+}
+
+void
+weir_task_clear (WeirTask *task)
+{
+  WeirWorkers *w = task->workers;
+
+  pthread_mutex_lock (&w->lock);
+  task->dead = true;
+  heap_remove (w, task);
+  if (task->state == QUEUED) {
+    dequeue (w, task);
+    task->state = IDLE;
+  }
+  while (task->state != IDLE)
+    pthread_cond_wait (&w->idle, &w->lock);
+  w->n_tasks--;
+  pthread_mutex_unlock (&w->lock);
+}

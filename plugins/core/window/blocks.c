@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "window/blocks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define CHUNK_BLOCKS 16 // that the file grows by at most: by as many as it has
+
+typedef struct chunk Chunk;
+struct chunk {
+  Chunk *next;
+  uint8_t *data;
+  size_t n;
+  WeirBlock blocks[];
+};
+
+struct weir_block_file {
+  atomic_uint refs; // each block in use has one
+  int fd;
+  Chunk *chunks; // of whoever makes blocks
+  size_t n_blocks;
+  bool was_full;
+
+  pthread_mutex_t lock;
+  WeirBlock *first, *last; // unused, in the order in which they became that
+};
+
+// ---- the file ----
+
+// In a file system without files that never had a name, one is made that has none any more.
+int
+weir_spill_open (const char *dir)
+{
+  int fd = open (dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  char *name;
+
+  if (fd >= 0)
+    return fd;
+  if (errno != EOPNOTSUPP && errno != EISDIR)
+    return -errno;
+  if (asprintf (&name, "%s/weir-spill-XXXXXX", dir) < 0)
+    return -ENOMEM;
+  fd = mkostemp (name, O_CLOEXEC);
+  if (fd < 0)
+    fd = -errno;
+  else
+    unlink (name);
+  free (name);
+  return fd;
+}
+
+uint8_t *
+weir_spill_map (int fd, int64_t offset, size_t size)
+{
+  void *data;
+
+  if (posix_fallocate (fd, offset, (off_t) size) != 0)
+    return NULL;
+  data = mmap (NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+  return data == MAP_FAILED ? NULL : data;
+}
+
+WeirBlockFile *
+weir_block_file_new (const char *dir)
+{
+  WeirBlockFile *file = calloc (1, sizeof *file);
+
+  if (!file)
+    return NULL;
+  file->fd = weir_spill_open (dir);
+  if (file->fd < 0) {
+    errno = -file->fd;
+    free (file);
+    return NULL;
+  }
+  atomic_init (&file->refs, 1);
+  pthread_mutex_init (&file->lock, NULL);
+  return file;
+}
+
+WeirBlockFile *
+weir_block_file_ref (WeirBlockFile *file)
+{
+  atomic_fetch_add_explicit (&file->refs, 1, memory_order_relaxed);
+  return file;
+}
+
+void
+weir_block_file_unref (WeirBlockFile *file)
+{
+  Chunk *chunk;
+
+  if (!file || atomic_fetch_sub_explicit (&file->refs, 1, memory_order_acq_rel) != 1)
+    return;
+  while ((chunk = file->chunks)) {
+    file->chunks = chunk->next;
+    munmap (chunk->data, chunk->n * WEIR_BLOCK_BYTES);
+    free (chunk);
+  }
+  close (file->fd);
+  pthread_mutex_destroy (&file->lock);
+  free (file);
+}
+
+bool
+weir_block_file_was_full (WeirBlockFile *file)
+{
+  bool was_full = file && file->was_full;
+
+  if (file)
+    file->was_full = false;
+  return was_full;
+}
+
+// ---- its blocks ----
+
+static void
+add_unused (WeirBlockFile *file, WeirBlock *block)
+{
+  block->next = NULL;
+  pthread_mutex_lock (&file->lock);
+  if (file->last)
+    file->last->next = block;
+  else
+    file->first = block;
+  file->last = block;
+  pthread_mutex_unlock (&file->lock);
+}
+
+static WeirBlock *
+take_unused (WeirBlockFile *file)
+{
+  WeirBlock *block;
+
+  pthread_mutex_lock (&file->lock);
+  block = file->first;
+  if (block)
+    file->first = block->next;
+  if (!file->first)
+    file->last = NULL;
+  pthread_mutex_unlock (&file->lock);
+  return block;
+}
+
+static void
+grow (WeirBlockFile *file)
+{
+  size_t n = file->n_blocks < 1 ? 1 : file->n_blocks < CHUNK_BLOCKS ? file->n_blocks : CHUNK_BLOCKS;
+  Chunk *chunk = calloc (1, sizeof *chunk + n * sizeof *chunk->blocks);
+
+  if (!chunk)
+    return;
+  chunk->data = weir_spill_map (
+      file->fd, (int64_t) (file->n_blocks * WEIR_BLOCK_BYTES), n * WEIR_BLOCK_BYTES);
+  if (!chunk->data) {
+    free (chunk);
+    return;
+  }
+  chunk->n = n;
+  chunk->next = file->chunks;
+  file->chunks = chunk;
+  file->n_blocks += n;
+  for (size_t i = 0; i < n; i++) {
+    chunk->blocks[i] = (WeirBlock) {
+      .data = chunk->data + i * (size_t) WEIR_BLOCK_BYTES, .file = file, .is_last = i == n - 1
+    };
+    add_unused (file, &chunk->blocks[i]);
+  }
+}
+
+static WeirBlock *
+new_in_file (WeirBlockFile *file)
+{
+  WeirBlock *block = take_unused (file);
+
+  if (!block) {
+    grow (file);
+    block = take_unused (file);
+  }
+  if (!block) {
+    file->was_full = true;
+    return NULL;
+  }
+  atomic_store_explicit (&block->refs, 1, memory_order_relaxed);
+  weir_block_file_ref (file);
+  return block;
+}
+
+WeirBlock *
+weir_block_new (WeirBlockFile *file)
+{
+  WeirBlock *block;
+
+  if (file)
+    return new_in_file (file);
+  block = malloc (sizeof *block + WEIR_BLOCK_BYTES);
+  if (!block)
+    return NULL;
+  *block = (WeirBlock) { .data = (uint8_t *) (block + 1) };
+  atomic_init (&block->refs, 1);
+  return block;
+}
+
+WeirBlock *
+weir_block_ref (WeirBlock *block)
+{
+  atomic_fetch_add_explicit (&block->refs, 1, memory_order_relaxed);
+  return block;
+}
+
+void
+weir_block_unref (WeirBlock *block)
+{
+  WeirBlockFile *file;
+
+  if (!block || atomic_fetch_sub_explicit (&block->refs, 1, memory_order_acq_rel) != 1)
+    return;
+  file = block->file;
+  if (!file) {
+    free (block);
+    return;
+  }
+  add_unused (file, block);
+  weir_block_file_unref (file);
+}
+
+void
+weir_block_read_ahead (const WeirBlock *block)
+{
+  if (block->file && !block->is_last)
+    madvise (block->data + WEIR_BLOCK_BYTES, WEIR_BLOCK_BYTES, MADV_WILLNEED);
+}
