@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The rooms of plugins/core and apps/rtsp-proxy: who may include whom.
+
+A room is a folder. A file includes files of its own room and of rooms before it in the order below,
+always as "room/file.h", so every arrow points down. The files of one name (x.c, x.h, x_private.h)
+are a unit, and units form no circles.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+from tap import Skip, run, test
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+CORE = 'plugins/core'
+PROXY = 'apps/rtsp-proxy'
+ORDER = {
+    CORE: 'bits run pace rtp codec svc net window fanout'.split(),
+    PROXY: ('base text relay sources stages config graph stores content mounts access readers '
+            'outlets/rtsp cli control').split(),
+}
+# Circles that are meant, each with its reason.
+CIRCLES = [
+    # The engine makes the windows of layer sets, and these look into the engine's own.
+    {'fanout/fanout', 'fanout/fanout_layers'},
+    # A stage file is read by its header's reader, which fills it in.
+    {'stages/stage_file', 'stages/stage_header'},
+]
+INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
+# For programs outside of the project, which may be C++.
+INSTALLED = ['weir.h', 'weir-rtsp.h']
+MODULES = ('gstreamer-1.0 gstreamer-base-1.0 gstreamer-app-1.0 gstreamer-rtp-1.0 gstreamer-rtsp-1.0 '
+           'gstreamer-sdp-1.0 gstreamer-rtsp-server-1.0 gio-unix-2.0 json-glib-1.0 libsoup-3.0 '
+           'yaml-0.1').split()
+
+
+def sources(house, endings=('.c', '.h')):
+    for where, _, names in os.walk(os.path.join(ROOT, house)):
+        for name in names:
+            if name.endswith(endings):
+                yield os.path.relpath(os.path.join(where, name), os.path.join(ROOT, house))
+
+
+def includes(house, path):
+    """The files of the same house that a file includes."""
+    with open(os.path.join(ROOT, house, path), encoding='utf-8') as file:
+        for name in INCLUDE.findall(file.read()):
+            if os.path.exists(os.path.join(ROOT, house, name)):
+                yield name
+
+
+def unit(path):
+    return re.sub(r'(_private)?\.[ch]$', '', path)
+
+
+def components(graph):
+    """Tarjan's: the sets of nodes that reach each other."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in graph.get(node, ()):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            at = stack.index(node)
+            found.append(set(stack[at:]))
+            del stack[at:]
+
+    for node in sorted(graph):
+        if node not in index:
+            visit(node)
+    return found
+
+
+@test
+def each_file_stands_in_a_room():
+    for house, rooms in ORDER.items():
+        lost = [path for path in sources(house)
+                if os.path.dirname(path) not in rooms and path != 'main.c']
+        assert not lost, f'{house}: in no room: {lost}'
+
+
+@test
+def files_include_their_own_room_and_rooms_before_it():
+    for house, rooms in ORDER.items():
+        wrong = [f'{path} includes {name}' for path in sources(house) if path != 'main.c'
+                 for name in includes(house, path)
+                 if rooms.index(os.path.dirname(name)) > rooms.index(os.path.dirname(path))]
+        assert not wrong, f'{house}: of a later room: {wrong}'
+
+
+@test
+def an_include_names_the_room():
+    for house in ORDER:
+        wrong = []
+        for path in sources(house):
+            folder = os.path.dirname(os.path.join(ROOT, house, path))
+            with open(os.path.join(ROOT, house, path), encoding='utf-8') as file:
+                wrong += [f'{path} includes {name}' for name in INCLUDE.findall(file.read())
+                          if '/' not in name and os.path.exists(os.path.join(folder, name))]
+        assert not wrong, f'{house}: without a room: {wrong}'
+
+
+@test
+def no_files_include_each_other_in_a_circle():
+    for house in ORDER:
+        graph = {}
+        for path in sources(house):
+            graph.setdefault(unit(path), set()).update(
+                unit(name) for name in includes(house, path) if unit(name) != unit(path))
+        circles = [part for part in components(graph) if len(part) > 1 and part not in CIRCLES]
+        assert not circles, f'{house}: {circles}'
+
+
+def compile_alone(compiler, flags, headers):
+    def wrong_of(header):
+        done = subprocess.run(compiler + ['-fsyntax-only', '-Werror'] + flags + ['-include', header, os.devnull],
+                              cwd=ROOT, capture_output=True, text=True)
+        return f'{header}: {done.stderr.strip()}' if done.returncode else None
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        wrong = [problem for problem in pool.map(wrong_of, headers) if problem]
+    assert not wrong, '\n'.join(wrong)
+
+
+def library_flags():
+    return shlex.split(subprocess.check_output(['pkg-config', '--cflags'] + MODULES, text=True))
+
+
+@test
+def core_s_headers_compile_alone_with_libc_only():
+    headers = [os.path.join(CORE, path) for path in sources(CORE, '.h')]
+    compile_alone(['cc', '-xc', '-std=gnu11', '-D_GNU_SOURCE'], ['-I' + CORE], headers)
+
+
+@test(timeout=180)
+def the_proxy_s_headers_compile_alone():
+    headers = [os.path.join(PROXY, path) for path in sources(PROXY, '.h')]
+    flags = ['-I' + PROXY, '-I' + CORE, '-Iplugins'] + library_flags()
+    compile_alone(['cc', '-xc', '-std=gnu11', '-D_GNU_SOURCE'], flags, headers)
+
+
+@test
+def installed_headers_compile_alone_as_c_and_as_cxx():
+    headers = [os.path.join('plugins', name) for name in INSTALLED]
+    compile_alone(['cc', '-xc', '-std=c11'], library_flags(), headers)
+    if not shutil.which('c++'):
+        raise Skip('there is no C++ compiler')
+    compile_alone(['c++', '-xc++', '-std=c++17'], library_flags(), headers)
+
+
+if __name__ == '__main__':
+    run()
