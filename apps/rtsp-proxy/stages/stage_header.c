@@ -97,7 +97,7 @@ static gboolean
 check_value (YamlReader *reader, YamlNode *mapping, StageParam *param, const gchar *key,
     gchar **text, GError **error)
 {
-  gchar *written, *value = NULL, *wrong;
+  gchar *written = NULL, *value = NULL, *wrong;
 
   if (!read_text (reader, mapping, key, &written, error))
     return FALSE;
