@@ -20,6 +20,8 @@ typedef struct {
   int fd;
   gint ready;           // atomic: it was prepared
   GError *error;        // why it can't be. Of the media's thread, until that has given up
+  gboolean begun;       // to be prepared. Of the media's thread
+  GstMessage *early;    // an error before that. Of the media's thread
   GstClockTime left_at; // where it was paused. Of who does what is asked for, one after the other
 
   GMutex lock;       // all below
@@ -418,12 +420,35 @@ note_error (TitleMedia *self, GstMessage *message, const GError *error)
     log_event ("%s: %s", self->label, error->message);
 }
 
+// The first change of state says so: the library is ready to take it down now.
+static void
+begin (TitleMedia *self)
+{
+  self->begun = TRUE;
+  if (self->early)
+    pass_on (GST_RTSP_MEDIA (self), self->early);
+  gst_clear_message (&self->early);
+}
+
+// One that is given up before the library has begun with it would be taken down at once, and the
+// library asserts that it has begun.
+static gboolean
+fail (TitleMedia *self, GstMessage *message)
+{
+  if (self->begun)
+    return pass_on (GST_RTSP_MEDIA (self), message);
+  gst_message_replace (&self->early, message);
+  return TRUE;
+}
+
 static gboolean
 title_media_handle_message (GstRTSPMedia *media, GstMessage *message)
 {
   TitleMedia *self = (TitleMedia *) media;
   GError *error;
 
+  if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_STATE_CHANGED && !self->begun)
+    begin (self);
   if (GST_MESSAGE_TYPE (message) != GST_MESSAGE_ERROR)
     return pass_on (media, message);
   error = parse_error (message);
@@ -436,7 +461,7 @@ title_media_handle_message (GstRTSPMedia *media, GstMessage *message)
     g_error_free (error);
   else
     self->error = error;
-  return pass_on (media, message);
+  return fail (self, message);
 }
 
 GstRTSPMedia *
@@ -471,6 +496,7 @@ title_media_finalize (GObject *object)
 
   close (self->fd);
   g_clear_error (&self->error);
+  gst_clear_message (&self->early);
   g_mutex_clear (&self->lock);
   g_free (self->label);
   G_OBJECT_CLASS (title_media_parent_class)->finalize (object);
