@@ -140,6 +140,16 @@ def transports_that_were_not_asked_for():
 
 
 @test
+def a_transport_that_is_none_is_asked_for_once():
+    for transport in 'udp', 'tcp':
+        with Server(play, mangle=changing(b'Transport', b';;')) as server:
+            with Proxy({'/cam': {'upstream': server.url, **QUICK, 'transport': transport}}) as proxy:
+                assert proxy.ask('DESCRIBE')[0] == 503
+            asked = [session.asked.count('SETUP') for session in server.sessions]
+            assert set(asked) == {1}, asked
+
+
+@test
 def sessions_and_numbers_that_are_none():
     survived([changing(b'Session', value) for value in (
         b'', b';', b'abc;timeout=0', b'abc;timeout=-1', b'abc;timeout=1', b'abc;timeout=2147483647',

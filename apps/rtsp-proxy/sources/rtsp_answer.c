@@ -82,19 +82,23 @@ remove_unsound_challenges (GstRTSPMessage *answer)
   }
 }
 
-// RTP was asked for; rtspsrc takes RealMedia's transport for an answer too, and dies of it.
+// RTP was asked for; rtspsrc takes RealMedia's transport for an answer too, and dies of it. One
+// that can't be parsed it asks for once more, without end, with two more sockets each time that are
+// never closed: to it that is none.
 static gboolean
-is_sound_transport (const GstRTSPMessage *answer)
+check_transport (GstRTSPMessage *answer)
 {
   GstRTSPTransport *transport;
-  gboolean sound;
+  gboolean sound = TRUE;
   gchar *text;
 
   if (gst_rtsp_message_get_header (answer, GST_RTSP_HDR_TRANSPORT, &text, 0) != GST_RTSP_OK)
     return TRUE;
   gst_rtsp_transport_new (&transport);
-  sound = gst_rtsp_transport_parse (text, transport) != GST_RTSP_OK
-          || transport->trans == GST_RTSP_TRANS_RTP;
+  if (gst_rtsp_transport_parse (text, transport) == GST_RTSP_OK)
+    sound = transport->trans == GST_RTSP_TRANS_RTP;
+  else
+    gst_rtsp_message_remove_header (answer, GST_RTSP_HDR_TRANSPORT, -1);
   gst_rtsp_transport_free (transport);
   return sound;
 }
@@ -112,7 +116,7 @@ gst_rtsp_connection_receive_usec (
   if (result != GST_RTSP_OK || message->type != GST_RTSP_MESSAGE_RESPONSE)
     return result;
   remove_unsound_challenges (message);
-  if (is_sound_transport (message))
+  if (check_transport (message))
     return GST_RTSP_OK;
   gst_rtsp_message_unset (message);
   return GST_RTSP_EPARSE;
