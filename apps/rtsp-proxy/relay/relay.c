@@ -26,7 +26,7 @@ clear_track (RelayTrack *track)
   RelayItem *item;
 
   gst_clear_caps (&track->caps);
-  gst_clear_buffer (&track->first);
+  track->first.known = FALSE;
   g_ptr_array_unref (track->feeds);
   track->feeds = g_ptr_array_new_with_free_func (gst_object_unref);
   drop_held (track);
@@ -69,12 +69,18 @@ relay_set_tracks (Relay *self, GPtrArray *caps)
 }
 
 void
+relay_drop_held (Relay *self)
+{
+  for (guint i = 0; i < self->n_tracks; i++)
+    drop_held (&self->tracks[i]);
+}
+
+void
 relay_hold (Relay *self)
 {
-  for (guint i = 0; i < self->n_tracks; i++) {
-    drop_held (&self->tracks[i]);
+  relay_drop_held (self);
+  for (guint i = 0; i < self->n_tracks; i++)
     self->tracks[i].holding = self->expects_feeds;
-  }
 }
 
 // Media time up to which all tracks have come. A sparse track says nothing about it.
@@ -105,14 +111,25 @@ relay_queue (Relay *self, guint track, GstBuffer *packet, gint64 now, gint64 tim
   gst_queue_array_push_tail_struct (self->tracks[track].out, &item);
 }
 
+static RelayNumbers
+read_numbers (GstBuffer *packet)
+{
+  RelayNumbers numbers = { FALSE };
+  guint8 header[8];
+
+  if (!packet || gst_buffer_extract (packet, 0, header, sizeof header) < sizeof header)
+    return numbers;
+  return (RelayNumbers) { TRUE, GST_READ_UINT16_BE (header + 2), GST_READ_UINT32_BE (header + 4) };
+}
+
 // Who gets the packet now, after those in `before`. With the lock held.
 static GPtrArray *
 take_feeds (RelayTrack *track, const RelayItem *item, GQueue *before, GArray **before_times)
 {
   if (track->feeds->len > 0 && feed_is_open (g_ptr_array_index (track->feeds, 0))) {
-    if (!track->first)
+    if (!track->first.known)
       track->first =
-          gst_buffer_ref (track->held.head ? g_queue_peek_head (&track->held) : item->packet);
+          read_numbers (track->held.head ? g_queue_peek_head (&track->held) : item->packet);
     *before = track->held;
     *before_times = track->held_times;
     g_queue_init (&track->held);
@@ -228,7 +245,7 @@ replace_feeds (Relay *self, guint index, Feed *without, Feed *with)
     }
     if (with) {
       g_ptr_array_add (track->feeds, gst_object_ref (with));
-      gst_clear_buffer (&track->first);
+      track->first.known = FALSE;
     }
   }
   g_mutex_unlock (&self->lock);
@@ -462,27 +479,25 @@ relay_dup_caps (Relay *self, guint index)
 }
 
 // What feeds have had first, or is held for them, is what a first reader begins with.
-static gboolean
-get_first_info (RelayTrack *track, guint16 *seq, guint32 *timestamp)
+static RelayNumbers
+get_first (RelayTrack *track)
 {
-  GstBuffer *first = track->first ? track->first : g_queue_peek_head (&track->held);
-  guint8 header[8];
-
-  if (!first || gst_buffer_extract (first, 0, header, sizeof header) < sizeof header)
-    return FALSE;
-  *seq = GST_READ_UINT16_BE (header + 2);
-  *timestamp = GST_READ_UINT32_BE (header + 4);
-  return TRUE;
+  return track->first.known ? track->first : read_numbers (g_queue_peek_head (&track->held));
 }
 
 gboolean
 relay_get_rtp_info (Relay *self, guint index, guint16 *seq, guint32 *timestamp)
 {
+  RelayNumbers first;
   gboolean known;
 
   g_mutex_lock (&self->lock);
   known = index < self->n_tracks && self->current && self->current->tracks[index].alive;
-  if (known && !get_first_info (&self->tracks[index], seq, timestamp)) {
+  first = known ? get_first (&self->tracks[index]) : (RelayNumbers) { FALSE };
+  if (first.known) {
+    *seq = first.seq;
+    *timestamp = first.timestamp;
+  } else if (known) {
     const WeirSplice *splice = &self->tracks[index].splice;
 
     *seq = (guint16) (splice->last_seq + 1);

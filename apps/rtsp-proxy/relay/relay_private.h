@@ -27,6 +27,13 @@ typedef struct {
   guint64 base[RELAY_MAX_TRACKS];
 } RelayLink;
 
+// Of a packet. Not the packet itself: that would keep its pool, which has descriptors.
+typedef struct {
+  gboolean known;
+  guint16 seq;
+  guint32 timestamp;
+} RelayNumbers;
+
 typedef struct {
   GstCaps *caps; // as published
   gint payload;  // the RTP payload type that readers were told; -1: none
@@ -38,7 +45,7 @@ typedef struct {
   GPtrArray *feeds;   // of Feed; replaced, never changed, so that it can be walked without the lock
   GstQueueArray *out; // of RelayItem: numbered, on its way
   gboolean draining;  // somebody hands on what is in `out`
-  GstBuffer *first;   // that feeds have had since the newest was attached
+  RelayNumbers first; // that feeds have had since the newest was attached
   gboolean holding;   // what the first life brings is held until a feed is open
   GQueue held;        // of GstBuffer
   GArray *held_times; // gint64 of each
@@ -97,6 +104,7 @@ gboolean relay_has_tracks (Relay *self, GPtrArray *caps);
 
 // A life of its source begins: what was held of the one before is of no use.
 void relay_hold (Relay *self);
+void relay_drop_held (Relay *self); // nor is it once its source has ended
 
 // Queues a numbered packet; takes it. relay_drain() lets go of the lock and takes it again.
 void relay_queue (Relay *self, guint track, GstBuffer *packet, gint64 now, gint64 time);

@@ -622,8 +622,10 @@ relay_source_end (RelaySource *self)
 
   self->callbacks = NULL;
   g_mutex_lock (&relay->lock);
-  if (relay->current == self)
+  if (relay->current == self) {
     relay->current = NULL;
+    relay_drop_held (relay);
+  }
   if (relay->next == self)
     relay->next = NULL;
   g_clear_pointer (&self->standby, standby_free);

@@ -560,12 +560,69 @@ knows_the_same_tracks (void)
 
 #define ADD(name, function) g_test_add (name, Fixture, NULL, set_up, function, tear_down)
 
+static void
+note_freed (gpointer freed)
+{
+  *(gboolean *) freed = TRUE;
+}
+
+static GstBuffer *
+watched_new (guint16 seq, guint32 ssrc, gboolean *freed)
+{
+  GstBuffer *packet = packet_new (seq, seq * FRAME, ssrc);
+
+  *freed = FALSE;
+  gst_mini_object_set_qdata (GST_MINI_OBJECT (gst_buffer_peek_memory (packet, 0)),
+      g_quark_from_static_string ("freed"), freed, note_freed);
+  return packet;
+}
+
+static GstPadProbeReturn
+drop (GstPad *pad, GstPadProbeInfo *info, gpointer n_dropped)
+{
+  ++*(guint *) n_dropped;
+  return GST_PAD_PROBE_DROP;
+}
+
+static void
+keeps_no_packet_that_has_gone_out (Fixture *f, gconstpointer unused)
+{
+  GstPad *pad = gst_element_get_static_pad (f->sink, "sink");
+  guint n_dropped = 0;
+  gboolean freed;
+
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, drop, &n_dropped, NULL);
+  gst_object_unref (pad);
+  relay_push (f->source, 0, watched_new (1, f->ssrc, &freed), SECOND, RELAY_NO_BASE);
+  g_assert_cmpuint (n_dropped, ==, 1);
+  g_assert_true (freed);
+}
+
+// Its packets would keep their pools, and those their descriptors, while the mount is idle.
+static void
+a_source_that_ends_leaves_nothing_held (void)
+{
+  Relay *relay = relay_new ();
+  RelaySource *source = relay_source_new (relay, NULL, NULL);
+  gboolean freed;
+
+  relay_expect_feeds (relay);
+  begin (source, H264);
+  relay_push (source, 0, watched_new (1, 1, &freed), SECOND, RELAY_NO_BASE);
+  g_assert_false (freed);
+  relay_source_end (source);
+  g_assert_true (freed);
+  relay_source_unref (source);
+  relay_unref (relay);
+}
+
 int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   gst_init (&argc, &argv);
   ADD ("/relay/two-lives", two_lives);
+  ADD ("/relay/keeps-none", keeps_no_packet_that_has_gone_out);
   ADD ("/relay/ssrc-changes", ssrc_changes_within_a_life);
   ADD ("/relay/missing", missing_packets_are_counted);
   ADD ("/relay/no-rtp", no_rtp_is_counted);
@@ -575,6 +632,7 @@ main (int argc, char **argv)
   ADD ("/relay/other-tracks", other_tracks_only_stand_by);
   ADD ("/relay/same-instant", goes_on_at_the_same_instant);
   ADD ("/relay/new-relay", goes_on_behind_a_new_relay);
+  g_test_add_func ("/relay/end", a_source_that_ends_leaves_nothing_held);
   g_test_add_func ("/relay/tracks", knows_its_tracks);
   g_test_add_func ("/relay/same-tracks", knows_the_same_tracks);
   g_test_add_func ("/relay/published", publishes_the_codec_only);
