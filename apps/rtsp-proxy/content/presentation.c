@@ -556,7 +556,9 @@ linger_over (gpointer data)
   g_mutex_unlock (&self->lock);
   if (!idle)
     return G_SOURCE_REMOVE;
-  log_event ("mount %s down: no readers for %.1f s", self->label, self->config->linger_ms / 1000.0);
+  if (self->current)
+    log_event (
+        "mount %s down: no readers for %.1f s", self->label, self->config->linger_ms / 1000.0);
   drop_next (self);
   g_clear_pointer (&self->current, branch_free);
   release_media (media);
@@ -569,11 +571,13 @@ static gboolean
 update (gpointer data)
 {
   Presentation *self = data;
-  gboolean wanted, stopped;
+  gboolean wanted, stopped, has_media;
 
   g_mutex_lock (&self->lock);
   stopped = self->stopped || self->ended;
   wanted = self->n_users > 0 || !self->config->on_demand;
+  // Its tracks are known from before: whoever was here and is gone again already has had media.
+  has_media = self->media != NULL;
   g_mutex_unlock (&self->lock);
 
   g_clear_handle_id (&self->linger, g_source_remove);
@@ -584,7 +588,7 @@ update (gpointer data)
       self->current = branch_new (self, self->config, self->stages);
     branch_start (self->current);
     open_media (self);
-  } else if (self->current) {
+  } else if (self->current || has_media) {
     self->linger = g_timeout_add (self->config->linger_ms, linger_over, self);
   }
   return G_SOURCE_REMOVE;

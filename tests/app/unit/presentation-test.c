@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config/mount_config.h"
+#include "content/presentation.h"
+#include "content/title_media.h"
+
+#include <fcntl.h>
+
+#define PATIENCE_S 10
+
+static void
+on_idle (Presentation *presentation, gpointer idle)
+{
+  *(gboolean *) idle = TRUE;
+}
+
+static gboolean
+on_late (gpointer late)
+{
+  *(gboolean *) late = TRUE;
+  return G_SOURCE_REMOVE;
+}
+
+static GstRTSPMedia *
+media_new (void)
+{
+  gchar *path = g_build_filename (g_getenv ("WEIR_DATA"), "bigbuckbunny.mp4", NULL);
+  GstRTSPMedia *media = title_media_new (open (path, O_RDONLY | O_CLOEXEC), "media");
+  GstRTSPThreadPool *threads = gst_rtsp_thread_pool_new ();
+
+  g_assert_true (gst_rtsp_media_prepare (
+      media, gst_rtsp_thread_pool_get_thread (threads, GST_RTSP_THREAD_TYPE_MEDIA, NULL)));
+  g_object_unref (threads);
+  g_free (path);
+  return media;
+}
+
+// The main thread hears of it only when it is gone again.
+static void
+media_of_a_short_user_is_let_go (void)
+{
+  const PresentationCallbacks callbacks = { .idle = on_idle };
+  MountConfig *config = mount_config_new ("/cam");
+  GPtrArray *stages = g_ptr_array_new ();
+  gboolean idle = FALSE, late = FALSE;
+  GstRTSPMedia *media = media_new ();
+  Presentation *self;
+  guint timeout;
+
+  config->on_demand = TRUE;
+  config->linger_ms = 1;
+  self = presentation_new (NULL, "/cam", NULL, config, stages, 0, &callbacks, &idle);
+  presentation_use (self);
+  presentation_keep_media (self, media);
+  presentation_unuse (self);
+  gst_rtsp_media_unprepare (media);
+  g_assert_cmpint (gst_rtsp_media_get_status (media), ==, GST_RTSP_MEDIA_STATUS_PREPARED);
+
+  timeout = g_timeout_add_seconds (PATIENCE_S, on_late, &late);
+  while (!idle && !late)
+    g_main_context_iteration (NULL, TRUE);
+  g_assert_true (idle);
+  g_assert_cmpint (gst_rtsp_media_get_status (media), ==, GST_RTSP_MEDIA_STATUS_UNPREPARED);
+
+  g_source_remove (timeout);
+  presentation_unref (self);
+  g_object_unref (media);
+  mount_config_unref (config);
+  g_ptr_array_unref (stages);
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  gst_init (&argc, &argv);
+  g_test_add_func ("/presentation/short-user", media_of_a_short_user_is_let_go);
+  return g_test_run ();
+}
