@@ -388,9 +388,8 @@ def play_on(session):
         pass
 
 
-# A few of the sessions that go wrong leave the library's media behind, for good: some ten
-# descriptors each. The short form has room for two; one that runs for long finds them.
-SLACK = 32
+# Pools keep a few threads for a while.
+SLACK = 8
 
 
 def held(proxy):
