@@ -73,22 +73,30 @@ is_sound (TsPull *self, GstBuffer *datagram)
 
 // ---- the demultiplexer ----
 
-static void
-on_pad_added (GstElement *demux, GstPad *pad, gpointer data)
+// A message on its way may hold the demultiplexer, which then loses its pads after the pipeline is
+// gone: so it is connected for as long as that lives.
+static Tracks *
+tracks_of (gpointer pipeline)
 {
-  tracks_add_stream (((TsPull *) data)->tracks, pad);
+  return ((TsPull *) g_object_get_data (pipeline, "pull"))->tracks;
 }
 
 static void
-on_pad_removed (GstElement *demux, GstPad *pad, gpointer data)
+on_pad_added (GstElement *demux, GstPad *pad, gpointer pipeline)
 {
-  tracks_remove_stream (((TsPull *) data)->tracks, pad);
+  tracks_add_stream (tracks_of (pipeline), pad);
 }
 
 static void
-on_no_more_pads (GstElement *demux, gpointer data)
+on_pad_removed (GstElement *demux, GstPad *pad, gpointer pipeline)
 {
-  tracks_complete (((TsPull *) data)->tracks);
+  tracks_remove_stream (tracks_of (pipeline), pad);
+}
+
+static void
+on_no_more_pads (GstElement *demux, gpointer pipeline)
+{
+  tracks_complete (tracks_of (pipeline));
 }
 
 static void
@@ -136,9 +144,9 @@ begin_chain (TsPull *self, GstPad *source, GError **error)
     return FALSE;
   demux = self->chain[self->n_chain - 1];
   ts_guard_add (demux);
-  g_signal_connect (demux, "pad-added", G_CALLBACK (on_pad_added), self);
-  g_signal_connect (demux, "pad-removed", G_CALLBACK (on_pad_removed), self);
-  g_signal_connect (demux, "no-more-pads", G_CALLBACK (on_no_more_pads), self);
+  g_signal_connect_object (demux, "pad-added", G_CALLBACK (on_pad_added), self->pipeline, 0);
+  g_signal_connect_object (demux, "pad-removed", G_CALLBACK (on_pad_removed), self->pipeline, 0);
+  g_signal_connect_object (demux, "no-more-pads", G_CALLBACK (on_no_more_pads), self->pipeline, 0);
   for (guint i = self->n_chain; i-- > 0;)
     gst_element_sync_state_with_parent (self->chain[i]);
   pad = gst_element_get_static_pad (self->chain[0], "sink");
