@@ -179,7 +179,8 @@ presentation_keep_media (Presentation *self, GstRTSPMedia *media)
   gboolean keep;
 
   g_mutex_lock (&self->lock);
-  keep = !self->media && !self->stopped;
+  // Where nobody is left, nobody would let it go: update() and linger_over() may have been by.
+  keep = !self->media && !self->stopped && (self->n_users > 0 || !self->config->on_demand);
   if (keep)
     self->media = g_object_ref (media);
   g_mutex_unlock (&self->lock);

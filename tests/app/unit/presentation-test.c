@@ -68,11 +68,39 @@ media_of_a_short_user_is_let_go (void)
   g_ptr_array_unref (stages);
 }
 
+// All were gone before it was prepared: nobody would let it go.
+static void
+media_without_users_is_not_kept (void)
+{
+  const PresentationCallbacks callbacks = { .idle = on_idle };
+  MountConfig *config = mount_config_new ("/cam");
+  GPtrArray *stages = g_ptr_array_new ();
+  gboolean idle = FALSE;
+  GstRTSPMedia *media = media_new ();
+  Presentation *self;
+
+  config->on_demand = TRUE;
+  self = presentation_new (NULL, "/cam", NULL, config, stages, 0, &callbacks, &idle);
+  presentation_use (self);
+  presentation_unuse (self);
+  while (g_main_context_iteration (NULL, FALSE))
+    ;
+  presentation_keep_media (self, media);
+  gst_rtsp_media_unprepare (media);
+  g_assert_cmpint (gst_rtsp_media_get_status (media), ==, GST_RTSP_MEDIA_STATUS_UNPREPARED);
+
+  presentation_unref (self);
+  g_object_unref (media);
+  mount_config_unref (config);
+  g_ptr_array_unref (stages);
+}
+
 int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   gst_init (&argc, &argv);
   g_test_add_func ("/presentation/short-user", media_of_a_short_user_is_let_go);
+  g_test_add_func ("/presentation/no-users", media_without_users_is_not_kept);
   return g_test_run ();
 }
