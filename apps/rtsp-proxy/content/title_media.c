@@ -420,25 +420,38 @@ note_error (TitleMedia *self, GstMessage *message, const GError *error)
     log_event ("%s: %s", self->label, error->message);
 }
 
+static void
+look_again (TitleMedia *self, GstMessage *message)
+{
+  GstPipeline *pipeline = dup_pipeline (self);
+
+  gst_element_post_message (GST_ELEMENT (pipeline), gst_message_ref (message));
+  gst_object_unref (pipeline);
+}
+
+// One that is given up before the library has begun with it would be taken down at once, and the
+// library asserts that it has begun. And it takes it down with a lock that a track needs that is
+// just coming, for whose thread it waits.
+static gboolean
+fail (TitleMedia *self, GstMessage *message)
+{
+  if (!self->begun)
+    gst_message_replace (&self->early, message);
+  else if (title_file_close (self->file) || TRUE)
+    return pass_on (GST_RTSP_MEDIA (self), message);
+  else
+    look_again (self, message);
+  return TRUE;
+}
+
 // The first change of state says so: the library is ready to take it down now.
 static void
 begin (TitleMedia *self)
 {
   self->begun = TRUE;
   if (self->early)
-    pass_on (GST_RTSP_MEDIA (self), self->early);
+    fail (self, self->early);
   gst_clear_message (&self->early);
-}
-
-// One that is given up before the library has begun with it would be taken down at once, and the
-// library asserts that it has begun.
-static gboolean
-fail (TitleMedia *self, GstMessage *message)
-{
-  if (self->begun)
-    return pass_on (GST_RTSP_MEDIA (self), message);
-  gst_message_replace (&self->early, message);
-  return TRUE;
 }
 
 static gboolean
