@@ -423,7 +423,7 @@ note_error (TitleMedia *self, GstMessage *message, const GError *error)
 static void
 look_again (TitleMedia *self, GstMessage *message)
 {
-  GstPipeline *pipeline = dup_pipeline (self);
+  GstBin *pipeline = dup_pipeline (self);
 
   gst_element_post_message (GST_ELEMENT (pipeline), gst_message_ref (message));
   gst_object_unref (pipeline);
@@ -437,7 +437,7 @@ fail (TitleMedia *self, GstMessage *message)
 {
   if (!self->begun)
     gst_message_replace (&self->early, message);
-  else if (title_file_close (self->file) || TRUE)
+  else if (title_file_close (self->file))
     return pass_on (GST_RTSP_MEDIA (self), message);
   else
     look_again (self, message);
