@@ -175,7 +175,7 @@ weir_dependency_read (WeirDependency *self, const uint8_t *descriptor, size_t le
   return true;
 }
 
-/* Header extensions */
+// ---- header extensions ----
 
 static bool
 read_one_byte_header (WeirBytes *b, uint8_t *id, uint8_t *size)

@@ -124,7 +124,7 @@ list_put (ReaderList *list, WeirReader *reader)
 }
 
 void
-layers_leave (WeirReader *reader)
+weir_reader_leave_stream (WeirReader *reader)
 {
   LayerStream *stream = atomic_load_explicit (&reader->stream, memory_order_relaxed);
 
@@ -138,7 +138,7 @@ static void
 list_drop (WeirFanout *fanout, WeirReader *reader)
 {
   if (--reader->n_lists == 0)
-    layers_leave (reader);
+    weir_reader_leave_stream (reader);
   weir_reader_unref (reader);
 }
 
@@ -220,7 +220,7 @@ pass_over (Shard *shard, Server *server, int64_t now_ns)
   bool wishes;
   size_t first;
 
-  server_init (server, fanout->ops);
+  weir_server_init (server, fanout->ops);
   pthread_mutex_lock (&fanout->lock);
   list = shard->list;
   if (!list || list->n == 0 || !fanout->running) {
@@ -243,15 +243,15 @@ pass_over (Shard *shard, Server *server, int64_t now_ns)
     more = false;
     for (size_t i = 0; i < list->n; i++) {
       if (turns[i].more)
-        serve_turn (&pass, &turns[i]);
+        weir_serve_turn (&pass, &turns[i]);
     }
-    serve_end_round (&pass);
+    weir_serve_end_round (&pass);
     for (size_t i = 0; i < list->n; i++)
       more |= turns[i].more;
   }
   for (size_t i = 0; i < list->n; i++)
     next_ns = turns[i].next_ns < next_ns ? turns[i].next_ns : next_ns;
-  server_clear (server);
+  weir_server_clear (server);
 
   pthread_mutex_lock (&fanout->lock);
   for (size_t i = 0; i < 2; i++)
@@ -284,7 +284,7 @@ on_writable (void *data)
 }
 
 void
-fanout_wake_waiting (WeirFanout *fanout)
+weir_fanout_wake_waiting (WeirFanout *fanout)
 {
   Shard *shards;
 
@@ -336,7 +336,7 @@ grant_layers (WeirFanout *fanout)
   bool granted;
 
   pthread_mutex_lock (&fanout->writer);
-  granted = layers_grant (fanout);
+  granted = weir_layer_streams_grant (fanout);
   pthread_mutex_unlock (&fanout->writer);
   return granted;
 }
@@ -382,7 +382,7 @@ slowest (const WeirFanout *fanout)
 
 // With the writer's lock held.
 static void
-publish (WeirFanout *fanout)
+publish_stage (WeirFanout *fanout)
 {
   WeirWindow *window = &fanout->window;
 
@@ -401,7 +401,7 @@ publish (WeirFanout *fanout)
     fanout->published = true;
   }
   pthread_mutex_unlock (&fanout->lock);
-  layers_take (fanout);
+  weir_layer_streams_take (fanout);
 }
 
 // Publishes what has waited long enough for the rest of its frame.
@@ -418,10 +418,10 @@ run_flush (WeirTask *task, void *scratch, int64_t now_ns)
   if (fanout->window.n_staged > 0)
     due_ns = fanout->window.staged_ns + fanout->settings.coalesce_ns;
   if (due_ns <= now_ns) {
-    publish (fanout);
+    publish_stage (fanout);
     due_ns = WEIR_NEVER;
   }
-  published = layers_grant (fanout) || fanout->published;
+  published = weir_layer_streams_grant (fanout) || fanout->published;
   fanout->flush_armed = due_ns != WEIR_NEVER;
   pthread_mutex_unlock (&fanout->writer);
   if (published)
@@ -433,7 +433,7 @@ void
 weir_fanout_set_codec (WeirFanout *fanout, WeirCodec codec, uint8_t dependency_id)
 {
   pthread_mutex_lock (&fanout->writer);
-  layers_set_codec (fanout, codec, dependency_id);
+  weir_layer_streams_set_codec (fanout, codec, dependency_id);
   weir_window_set_codec (&fanout->window, codec);
   pthread_mutex_unlock (&fanout->writer);
 }
@@ -461,7 +461,7 @@ weir_fanout_reserve (WeirFanout *fanout, size_t len)
   uint8_t *room;
 
   if (fanout->window.n_staged == WEIR_STAGE_PACKETS)
-    publish (fanout);
+    publish_stage (fanout);
   room = weir_window_reserve (&fanout->window, len);
   if (!room) {
     fanout->n_in++;
@@ -485,7 +485,7 @@ weir_fanout_commit_layer (WeirFanout *fanout, size_t len, const WeirLayer *layer
   switch (weir_window_stage (&fanout->window, len, layer, now_ns)) {
     case WEIR_STAGE_FRAME:
     case WEIR_STAGE_FULL:
-      publish (fanout);
+      publish_stage (fanout);
       break;
     case WEIR_STAGE_URGENT:
       fanout->urgent = true;
@@ -503,7 +503,7 @@ weir_fanout_end (WeirFanout *fanout, int64_t now_ns)
   int64_t due_ns = WEIR_NEVER;
 
   if (fanout->urgent || fanout->settings.coalesce_ns == 0)
-    publish (fanout);
+    publish_stage (fanout);
   if (window->n_staged > 0 && !fanout->flush_armed && fanout->workers) {
     fanout->flush_armed = true;
     due_ns = window->staged_ns + fanout->settings.coalesce_ns;
@@ -664,7 +664,7 @@ weir_fanout_add (
   int r;
 
   pthread_mutex_lock (&fanout->lock);
-  places_put (fanout, reader, plan, now_ns);
+  weir_places_put (fanout, reader, plan, now_ns);
   r = put_in_shard (shard_with_room (fanout, class), reader);
   if (r == 0) {
     fanout->n_readers++;
@@ -690,7 +690,7 @@ weir_fanout_remove (WeirFanout *fanout, WeirReader *reader)
 
   atomic_store (&reader->gone, true);
   // A pass may be about to send to it.
-  reader_hold (reader);
+  weir_reader_hold (reader);
   reader_let_go (reader);
   if (reader->conn)
     weir_conn_unwatch (reader->conn, on_writable, reader);
@@ -747,7 +747,7 @@ weir_fanout_new (WeirWorkers *workers, const WeirSendOps *ops, const WeirFanoutS
     free (fanout);
     return NULL;
   }
-  layers_init (&fanout->layers);
+  weir_layer_streams_init (&fanout->layers);
   fanout->workers = workers;
   fanout->ops = ops;
   fanout->settings = *settings;
@@ -786,7 +786,7 @@ weir_fanout_free (WeirFanout *fanout)
     list_unref (fanout, shard->list);
     free (shard);
   }
-  layers_free (&fanout->layers);
+  weir_layer_streams_free (&fanout->layers);
   weir_window_free (&fanout->window);
   pthread_mutex_destroy (&fanout->writer);
   pthread_mutex_destroy (&fanout->lock);
@@ -862,7 +862,7 @@ weir_fanout_set_file (WeirFanout *fanout, WeirBlockFile *file)
   if (fanout->window.file)
     old = weir_block_file_ref (fanout->window.file);
   weir_window_set_file (&fanout->window, file);
-  layers_set_file (fanout);
+  weir_layer_streams_set_file (fanout);
   pthread_mutex_unlock (&fanout->lock);
   pthread_mutex_unlock (&fanout->writer);
   weir_block_file_unref (old);
@@ -895,7 +895,7 @@ weir_fanout_stop (WeirFanout *fanout)
   Room *rooms;
 
   pthread_mutex_lock (&fanout->writer);
-  publish (fanout);
+  publish_stage (fanout);
   pthread_mutex_lock (&fanout->lock);
   fanout->running = false;
   while (fanout->n_passes > 0)
@@ -904,13 +904,13 @@ weir_fanout_stop (WeirFanout *fanout)
     for (size_t i = 0; shard->list && i < shard->list->n; i++)
       flush_reader (fanout, shard->list->readers[i]);
   }
-  layers_flush (fanout);
+  weir_layer_streams_flush (fanout);
   weir_window_flush (&fanout->window);
   rooms = fanout->rooms;
   fanout->rooms = NULL;
   pthread_mutex_unlock (&fanout->lock);
   pthread_mutex_unlock (&fanout->writer);
-  rooms_free (rooms); // so that whoever closes a socket has closed it
+  weir_rooms_free (rooms); // so that whoever closes a socket has closed it
 }
 
 bool
@@ -922,8 +922,8 @@ weir_fanout_drain (WeirFanout *fanout, int64_t deadline_ns)
 
   pthread_mutex_lock (&fanout->writer);
   fanout->published = false;
-  publish (fanout);
-  layers_end_frame (fanout);
+  publish_stage (fanout);
+  weir_layer_streams_end_frame (fanout);
   pthread_mutex_unlock (&fanout->writer);
   serve_all (fanout, NULL, weir_now_ns ());
 
@@ -1042,7 +1042,7 @@ weir_reader_counters (
   };
   for (size_t i = 0; i < WEIR_N_DROPS; i++)
     counters->dropped[i] = get_count (&reader->dropped[i]);
-  counters->lag_packets = places_lag (fanout, reader, now_ns);
+  counters->lag_packets = weir_places_lag (fanout, reader, now_ns);
   if (counters->lag_packets > 0) {
     int64_t at = cursor < window->tail ? window->tail : cursor;
 

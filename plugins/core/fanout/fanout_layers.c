@@ -11,7 +11,7 @@
 #define UNUSED_FRAMES 100
 
 void
-layers_init (Layers *layers)
+weir_layer_streams_init (Layers *layers)
 {
   weir_frame_init (&layers->frame, WEIR_CODEC_OPAQUE, false);
   weir_svc_init (&layers->svc);
@@ -26,7 +26,7 @@ stream_free (LayerStream *stream)
 }
 
 void
-layers_free (Layers *layers)
+weir_layer_streams_free (Layers *layers)
 {
   for (size_t i = 0; i < layers->n_streams; i++)
     stream_free (layers->streams[i]);
@@ -38,7 +38,7 @@ layers_free (Layers *layers)
 // ---- with the lock held ----
 
 WeirLayerSet
-layers_normal (const Layers *layers, WeirLayerSet set)
+weir_layer_streams_normal (const Layers *layers, WeirLayerSet set)
 {
   const WeirLayerSet *top = &layers->top;
 
@@ -55,7 +55,7 @@ layers_normal (const Layers *layers, WeirLayerSet set)
 }
 
 LayerStream *
-layers_find (const Layers *layers, WeirLayerSet set, int64_t frame)
+weir_layer_streams_find (const Layers *layers, WeirLayerSet set, int64_t frame)
 {
   for (size_t i = 0; i < layers->n_streams; i++) {
     LayerStream *stream = layers->streams[i];
@@ -67,7 +67,7 @@ layers_find (const Layers *layers, WeirLayerSet set, int64_t frame)
 }
 
 void
-layers_wish (Layers *layers, WeirLayerSet set, int64_t frame)
+weir_layer_streams_wish (Layers *layers, WeirLayerSet set, int64_t frame)
 {
   for (size_t i = 0; i < layers->n_wishes; i++) {
     LayerWish *wish = &layers->wishes[i];
@@ -82,7 +82,7 @@ layers_wish (Layers *layers, WeirLayerSet set, int64_t frame)
 }
 
 int64_t
-layers_frame_at (const Layers *layers, int64_t position)
+weir_layer_streams_frame_at (const Layers *layers, int64_t position)
 {
   int64_t from = layers->tail, to = layers->head;
 
@@ -98,7 +98,7 @@ layers_frame_at (const Layers *layers, int64_t position)
 }
 
 int64_t
-layers_frame_end (const Layers *layers, int64_t frame)
+weir_layer_streams_frame_end (const Layers *layers, int64_t frame)
 {
   return frame + 1 < layers->head ? layers_frame (layers, frame + 1)->from : layers->covered;
 }
@@ -121,7 +121,7 @@ note_top (WeirLayerSet *top, const WeirRates *rates)
 }
 
 static void
-publish (WeirFanout *fanout, WeirWindow *window)
+publish_stream (WeirFanout *fanout, WeirWindow *window)
 {
   uint64_t lost = 0;
 
@@ -148,7 +148,7 @@ static void
 stage (WeirFanout *fanout, LayerStream *stream, size_t len, const WeirPacket *as)
 {
   if (weir_window_stage_as (&stream->window, len, as) == WEIR_STAGE_FULL)
-    publish (fanout, &stream->window);
+    publish_stream (fanout, &stream->window);
 }
 
 // The packet of parameter sets that goes before packet `i`.
@@ -313,7 +313,7 @@ add_packet (const WeirFanout *fanout, WeirFrame *frame, int64_t position)
 }
 
 void
-layers_end_frame (WeirFanout *fanout)
+weir_layer_streams_end_frame (WeirFanout *fanout)
 {
   if (fanout->layers.on)
     end_frame (fanout, fanout->layers.taken);
@@ -336,7 +336,7 @@ let_go (WeirFanout *fanout)
 }
 
 void
-layers_take (WeirFanout *fanout)
+weir_layer_streams_take (WeirFanout *fanout)
 {
   Layers *layers = &fanout->layers;
 
@@ -389,7 +389,7 @@ static void
 project_again (WeirFanout *fanout, LayerStream *stream, WeirFrame *frame, int64_t number)
 {
   Layers *layers = &fanout->layers;
-  int64_t end = layers_frame_end (layers, number);
+  int64_t end = weir_layer_streams_frame_end (layers, number);
   uint64_t lost = 0;
 
   for (int64_t position = layers_frame (layers, number)->from; position < end; position++)
@@ -411,10 +411,10 @@ first_frame (const WeirFanout *fanout, WeirLayerSet set, int64_t waiting)
   const Layers *layers = &fanout->layers;
   int64_t join = fanout->window.last_join, first = layers->tail;
 
-  if (layers_find (layers, set, layers->head))
+  if (weir_layer_streams_find (layers, set, layers->head))
     return first;
   if (join != WEIR_NO_POSITION && join < layers->covered)
-    first = layers_frame_at (layers, join);
+    first = weir_layer_streams_frame_at (layers, join);
   if (first > waiting)
     first = waiting;
   return first < layers->tail ? layers->tail : first;
@@ -428,7 +428,7 @@ make_stream (WeirFanout *fanout, const LayerWish *wish)
   LayerStream *stream;
   WeirFrame frame;
 
-  if (layers_find (layers, wish->set, wish->frame))
+  if (weir_layer_streams_find (layers, wish->set, wish->frame))
     return true;
   if (layers->n_streams == LAYER_STREAMS
       || !(stream = stream_new (layers, wish->set, first, fanout->window.file)))
@@ -446,7 +446,7 @@ make_stream (WeirFanout *fanout, const LayerWish *wish)
 }
 
 bool
-layers_grant (WeirFanout *fanout)
+weir_layer_streams_grant (WeirFanout *fanout)
 {
   Layers *layers = &fanout->layers;
   LayerWish wishes[LAYER_STREAMS];
@@ -488,14 +488,14 @@ restart_stream (LayerStream *stream, WeirCodec codec)
 }
 
 void
-layers_set_codec (WeirFanout *fanout, WeirCodec codec, uint8_t dependency_id)
+weir_layer_streams_set_codec (WeirFanout *fanout, WeirCodec codec, uint8_t dependency_id)
 {
   Layers *layers = &fanout->layers;
 
   layers->dependency_id = layers->frame.dependency_id = dependency_id;
   if (codec == layers->codec)
     return;
-  layers_end_frame (fanout);
+  weir_layer_streams_end_frame (fanout);
   if (has_layers (codec) && !layers->frames)
     layers->frames = calloc (LAYER_FRAMES, sizeof *layers->frames);
 
@@ -528,7 +528,7 @@ layers_set_codec (WeirFanout *fanout, WeirCodec codec, uint8_t dependency_id)
 }
 
 void
-layers_flush (WeirFanout *fanout)
+weir_layer_streams_flush (WeirFanout *fanout)
 {
   Layers *layers = &fanout->layers;
 
@@ -542,7 +542,7 @@ layers_flush (WeirFanout *fanout)
 }
 
 void
-layers_set_file (WeirFanout *fanout)
+weir_layer_streams_set_file (WeirFanout *fanout)
 {
   Layers *layers = &fanout->layers;
 

@@ -86,43 +86,44 @@ typedef struct {
 
 struct weir_fanout;
 
-void layers_init (Layers *layers);
-void layers_free (Layers *layers);
+void weir_layer_streams_init (Layers *layers);
+void weir_layer_streams_free (Layers *layers);
 
 // ---- the writer ----
 
-void layers_set_codec (struct weir_fanout *fanout, WeirCodec codec, uint8_t dependency_id);
+void weir_layer_streams_set_codec (
+    struct weir_fanout *fanout, WeirCodec codec, uint8_t dependency_id);
 
 // After packets were published.
-void layers_take (struct weir_fanout *fanout);
+void weir_layer_streams_take (struct weir_fanout *fanout);
 
 // What has come of the frame in hand is all of it.
-void layers_end_frame (struct weir_fanout *fanout);
+void weir_layer_streams_end_frame (struct weir_fanout *fanout);
 
 // Makes the streams that readers wait for. True if there were any.
-bool layers_grant (struct weir_fanout *fanout);
+bool weir_layer_streams_grant (struct weir_fanout *fanout);
 
 // The window is about to be flushed. With the lock held too.
-void layers_flush (struct weir_fanout *fanout);
+void weir_layer_streams_flush (struct weir_fanout *fanout);
 
 // The window lies in another file, or in memory. Flushed, and with the lock held too.
-void layers_set_file (struct weir_fanout *fanout);
+void weir_layer_streams_set_file (struct weir_fanout *fanout);
 
 // ---- with the lock held ----
 
 // The set by its shortest name: -1 for what leaves nothing out of this stream.
-WeirLayerSet layers_normal (const Layers *layers, WeirLayerSet set);
+WeirLayerSet weir_layer_streams_normal (const Layers *layers, WeirLayerSet set);
 
 // The stream of a set in its normal form that has begun with this frame or before; NULL if there is
 // none.
-LayerStream *layers_find (const Layers *layers, WeirLayerSet set, int64_t frame);
+LayerStream *weir_layer_streams_find (const Layers *layers, WeirLayerSet set, int64_t frame);
 
-void layers_wish (Layers *layers, WeirLayerSet set, int64_t frame);
+void weir_layer_streams_wish (Layers *layers, WeirLayerSet set, int64_t frame);
 
 // The number of the frame in which a position lies, which is less than `covered`; -1 if that is too
 // long ago. And where a frame ends.
-int64_t layers_frame_at (const Layers *layers, int64_t position);
-int64_t layers_frame_end (const Layers *layers, int64_t frame);
+int64_t weir_layer_streams_frame_at (const Layers *layers, int64_t position);
+int64_t weir_layer_streams_frame_end (const Layers *layers, int64_t frame);
 
 static inline const LayerFrame *
 layers_frame (const Layers *layers, int64_t frame)

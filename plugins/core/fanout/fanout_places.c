@@ -130,7 +130,7 @@ time_at_edge (const WeirWindow *window, const Place *place)
 }
 
 WeirPlan
-places_plan (const WeirFanout *fanout, bool at_keyframe, int64_t delay_ns, int64_t now_ns)
+weir_places_plan (const WeirFanout *fanout, bool at_keyframe, int64_t delay_ns, int64_t now_ns)
 {
   const WeirWindow *window = &fanout->window;
   Place place =
@@ -157,7 +157,7 @@ bool
 weir_fanout_plan (WeirFanout *fanout, int64_t delay_ns, int64_t now_ns, WeirPlan *plan)
 {
   pthread_mutex_lock (&fanout->lock);
-  *plan = places_plan (fanout, fanout->settings.join_at_keyframe, delay_ns, now_ns);
+  *plan = weir_places_plan (fanout, fanout->settings.join_at_keyframe, delay_ns, now_ns);
   pthread_mutex_unlock (&fanout->lock);
   return plan->known;
 }
@@ -220,7 +220,7 @@ due_end (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns)
 }
 
 uint64_t
-places_lag (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns)
+weir_places_lag (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns)
 {
   int64_t end = due_end (fanout, reader, now_ns);
   int64_t cursor = atomic_load_explicit (&reader->cursor, memory_order_relaxed);
@@ -229,7 +229,7 @@ places_lag (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns)
 }
 
 int64_t
-places_edge (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns)
+weir_places_edge (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns)
 {
   return weir_window_edge (&fanout->window, due_end (fanout, reader, now_ns));
 }
@@ -252,7 +252,7 @@ next_place (const WeirFanout *fanout, bool behind)
 }
 
 int64_t
-places_move_on (const WeirFanout *fanout, WeirReader *reader, int64_t now_ns)
+weir_places_move_on (const WeirFanout *fanout, WeirReader *reader, int64_t now_ns)
 {
   int64_t delay_ns = reader_delay (reader), paused_ns = reader_paused (reader);
   bool behind = delay_ns > 0 || paused_ns;
@@ -274,7 +274,7 @@ places_move_on (const WeirFanout *fanout, WeirReader *reader, int64_t now_ns)
 // ---- to another place ----
 
 void
-reader_hold (WeirReader *reader)
+weir_reader_hold (WeirReader *reader)
 {
   while (atomic_flag_test_and_set_explicit (&reader->busy, memory_order_acquire))
     sched_yield ();
@@ -331,7 +331,7 @@ say_next (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns, We
 }
 
 void
-places_put (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now_ns)
+weir_places_put (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now_ns)
 {
   // What a group gets is not for one of its members to choose.
   bool alone = is_alone (reader);
@@ -339,7 +339,7 @@ places_put (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_
   uint16_t seq;
 
   if (!plan || !alone || plan->position < fanout->window.tail || now_ns - plan->made_ns > PLAN_NS) {
-    fresh = places_plan (fanout, fanout->settings.join_at_keyframe && alone,
+    fresh = weir_places_plan (fanout, fanout->settings.join_at_keyframe && alone,
         alone ? reader_delay (reader) : 0, now_ns);
     plan = &fresh;
   }
@@ -376,7 +376,7 @@ go_to (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now
 
   lose_what_is_gone (fanout, reader);
   known = find_next_seq (fanout, reader, &next);
-  layers_leave (reader);
+  weir_reader_leave_stream (reader);
   begin_at (fanout, reader, plan, now_ns);
   if (find_seq (&fanout->window, plan->position, &there) && known)
     reader->seq_delta = (uint16_t) (next - there);
@@ -392,11 +392,11 @@ weir_fanout_set_delay (
 
   if (!is_alone (reader))
     return -EINVAL;
-  reader_hold (reader);
+  weir_reader_hold (reader);
   pthread_mutex_lock (&fanout->lock);
   paused_ns = reader_paused (reader);
   if (delay_ns != reader_delay (reader) || paused_ns) {
-    WeirPlan next = places_plan (fanout, true, delay_ns, now_ns);
+    WeirPlan next = weir_places_plan (fanout, true, delay_ns, now_ns);
 
     go_to (fanout, reader, &next, now_ns);
     if (paused_ns)
@@ -417,7 +417,7 @@ weir_fanout_await (WeirFanout *fanout, WeirReader *reader, int64_t delay_ns, int
 
   if (!is_alone (reader) || delay_ns == WEIR_DELAY_OLDEST)
     return;
-  reader_hold (reader);
+  weir_reader_hold (reader);
   pthread_mutex_lock (&fanout->lock);
   if (window->head == window->tail && !reader_paused (reader)) {
     WeirPlan next = {
@@ -436,7 +436,7 @@ weir_fanout_pause (WeirFanout *fanout, WeirReader *reader, int64_t now_ns)
 {
   if (!is_alone (reader))
     return -EINVAL;
-  reader_hold (reader);
+  weir_reader_hold (reader);
   if (!reader_paused (reader))
     atomic_store_explicit (&reader->paused_ns, now_ns, memory_order_relaxed);
   release (fanout, reader);
@@ -461,7 +461,7 @@ weir_fanout_resume (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, Weir
 
   if (!is_alone (reader))
     return -EINVAL;
-  reader_hold (reader);
+  weir_reader_hold (reader);
   pthread_mutex_lock (&fanout->lock);
   paused_ns = reader_paused (reader);
   if (paused_ns) {
@@ -479,7 +479,7 @@ weir_fanout_resume (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, Weir
 void
 weir_fanout_next (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirPlan *plan)
 {
-  reader_hold (reader);
+  weir_reader_hold (reader);
   pthread_mutex_lock (&fanout->lock);
   if (!reader_paused (reader) && now_ns - reader->begun.made_ns <= PLAN_NS)
     *plan = reader->begun;
@@ -529,7 +529,7 @@ weir_fanout_plan_again (
   if (delay_ns < 0) {
     plan_place (fanout, kept, now_ns, plan);
   } else {
-    *plan = places_plan (fanout, true, delay_ns, now_ns);
+    *plan = weir_places_plan (fanout, true, delay_ns, now_ns);
     plan->seq = kept->seq;
   }
   plan->goes_on = plan->known;

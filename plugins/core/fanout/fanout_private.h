@@ -184,52 +184,53 @@ typedef struct {
 // ---- room (fanout_room.c) ----
 
 // The room of a socket, which is made if there is none; NULL: no memory.
-Room *room_of (WeirFanout *fanout, int fd);
-void rooms_free (Room *rooms);
+Room *weir_room_of (WeirFanout *fanout, int fd);
+void weir_rooms_free (Room *rooms);
 
 // When a reader that had waited for it got some.
-int64_t room_moved (const Room *room);
-void room_note (Room *room, int64_t now_ns);
+int64_t weir_room_moved (const Room *room);
+void weir_room_note (Room *room, int64_t now_ns);
 
 // Has the shard woken when there is some. False if nobody will.
-bool room_watch (Room *room, Shard *shard);
+bool weir_room_watch (Room *room, Shard *shard);
 
 // Wakes the shards that wait for room.
-void fanout_wake_waiting (WeirFanout *fanout);
+void weir_fanout_wake_waiting (WeirFanout *fanout);
 
 // Sends a reader a span of what is due to it, at the latest when the round is over. Then its turn
 // tells whether there is more, or when: WEIR_NEVER if a packet or room in its connection has to
 // come first.
-void serve_turn (Pass *pass, Turn *turn);
-void serve_end_round (Pass *pass);
+void weir_serve_turn (Pass *pass, Turn *turn);
+void weir_serve_end_round (Pass *pass);
 
 // Nothing is to be changed about the reader's layers.
-bool reader_is_steady (const WeirFanout *fanout, const WeirReader *reader);
+bool weir_reader_is_steady (const WeirFanout *fanout, const WeirReader *reader);
 
 // Up to where the reader goes on in the stream that it is in, or changes to: to the cursor itself
 // if it has to wait. With the lock held.
-int64_t choose_stream (const Pass *pass, WeirReader *reader, int64_t cursor);
+int64_t weir_choose_stream (const Pass *pass, WeirReader *reader, int64_t cursor);
 
 // ---- places (fanout_places.c). With the lock held. ----
 
 // Where a newcomer begins who is to have this delay.
-WeirPlan places_plan (const WeirFanout *fanout, bool at_keyframe, int64_t delay_ns, int64_t now_ns);
+WeirPlan weir_places_plan (
+    const WeirFanout *fanout, bool at_keyframe, int64_t delay_ns, int64_t now_ns);
 
 // Puts a reader there that nobody serves. NULL: a plan made now.
-void places_put (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now_ns);
+void weir_places_put (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now_ns);
 
 // How many packets are due to it.
-uint64_t places_lag (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns);
+uint64_t weir_places_lag (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns);
 
 // The edge of its frames: where it would be if it had got everything in time.
-int64_t places_edge (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns);
+int64_t weir_places_edge (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns);
 
 // Where a reader that the window's edge has come past goes on. Who is far behind is not any more
 // than that.
-int64_t places_move_on (const WeirFanout *fanout, WeirReader *reader, int64_t now_ns);
+int64_t weir_places_move_on (const WeirFanout *fanout, WeirReader *reader, int64_t now_ns);
 
 // Keeps all others from serving it, who do that for no longer than some sends take.
-void reader_hold (WeirReader *reader);
+void weir_reader_hold (WeirReader *reader);
 
 static inline void
 reader_let_go (WeirReader *reader)
@@ -256,10 +257,10 @@ reader_joining (const WeirReader *reader)
 }
 
 // The reader gets all layers, until it chooses anew. With the lock held.
-void layers_leave (WeirReader *reader);
+void weir_reader_leave_stream (WeirReader *reader);
 
-void server_init (Server *server, const WeirSendOps *ops);
-void server_clear (Server *server); // what it has in hand
+void weir_server_init (Server *server, const WeirSendOps *ops);
+void weir_server_clear (Server *server); // what it has in hand
 
 #define ALL_LAYERS UINT32_C (0xffffff)
 #define BASE_LAYERS UINT32_C (0)

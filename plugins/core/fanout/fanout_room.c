@@ -24,7 +24,7 @@ on_room (WeirPolled *polled)
 
   pthread_mutex_lock (&room->lock);
   if (room->fanout)
-    fanout_wake_waiting (room->fanout);
+    weir_fanout_wake_waiting (room->fanout);
   pthread_mutex_unlock (&room->lock);
 }
 
@@ -58,7 +58,7 @@ room_new (WeirFanout *fanout, int fd)
 }
 
 void
-rooms_free (Room *rooms)
+weir_rooms_free (Room *rooms)
 {
   while (rooms) {
     Room *room = rooms;
@@ -86,7 +86,7 @@ find (const WeirFanout *fanout, int fd)
 }
 
 Room *
-room_of (WeirFanout *fanout, int fd)
+weir_room_of (WeirFanout *fanout, int fd)
 {
   Room *room, *made;
 
@@ -102,24 +102,24 @@ room_of (WeirFanout *fanout, int fd)
     made = NULL;
   }
   pthread_mutex_unlock (&fanout->lock);
-  rooms_free (made);
+  weir_rooms_free (made);
   return room;
 }
 
 int64_t
-room_moved (const Room *room)
+weir_room_moved (const Room *room)
 {
   return atomic_load_explicit (&room->moved_ns, memory_order_relaxed);
 }
 
 void
-room_note (Room *room, int64_t now_ns)
+weir_room_note (Room *room, int64_t now_ns)
 {
   atomic_store_explicit (&room->moved_ns, now_ns, memory_order_relaxed);
 }
 
 bool
-room_watch (Room *room, Shard *shard)
+weir_room_watch (Room *room, Shard *shard)
 {
   if (!room->watched)
     return false;

@@ -39,7 +39,7 @@
 #define JOIN_SETTLE (1000 * MS)
 
 void
-server_init (Server *server, const WeirSendOps *ops)
+weir_server_init (Server *server, const WeirSendOps *ops)
 {
   if (server->ready)
     return;
@@ -49,7 +49,7 @@ server_init (Server *server, const WeirSendOps *ops)
 }
 
 void
-server_clear (Server *server)
+weir_server_clear (Server *server)
 {
   weir_span_clear (&server->hand.packets);
   server->hand.valid = false;
@@ -176,7 +176,7 @@ has_hand (const Pass *pass, const WeirReader *reader)
 
   // The stream is the reader's own, and stays as long as it is.
   if (!hand->valid || hand->from != get_cursor (reader) || hand->past_extra != reader->past_extra
-      || !reader_is_steady (pass->fanout, reader))
+      || !weir_reader_is_steady (pass->fanout, reader))
     return false;
   stream = atomic_load_explicit (&reader->stream, memory_order_relaxed);
   return hand->stream == (stream ? stream->id : 0);
@@ -195,20 +195,20 @@ take_span (Pass *pass, WeirReader *reader)
   if (!late && has_hand (pass, reader))
     return true;
   send_batch (pass);
-  server_clear (pass->server);
+  weir_server_clear (pass->server);
 
   pthread_mutex_lock (&fanout->lock);
   if (late) {
-    from = places_edge (fanout, reader, pass->now_ns);
+    from = weir_places_edge (fanout, reader, pass->now_ns);
     reason = WEIR_DROP_WOULD_BLOCK;
   }
   if (from < cursor)
     from = cursor;
   if (from < fanout->window.tail) {
-    from = places_move_on (fanout, reader, pass->now_ns);
+    from = weir_places_move_on (fanout, reader, pass->now_ns);
     reason = WEIR_DROP_OVERRUN;
   }
-  to = choose_stream (pass, reader, from);
+  to = weir_choose_stream (pass, reader, from);
   if (to > from && reader_delay (reader) > 0)
     to = end_of_due (pass, reader, from, to);
   if (to > from)
@@ -640,7 +640,7 @@ end_send (
 
   if (settled > 0 && reader->blocked_since) {
     if (reader->room)
-      room_note (reader->room, pass->now_ns);
+      weir_room_note (reader->room, pass->now_ns);
     reader->blocked_since = 0;
   }
   settle (pass, reader, choice, end, end - settled);
@@ -685,7 +685,7 @@ is_late (const Pass *pass, const WeirReader *reader)
 
   if (pass->now_ns - since <= UDP_PATIENCE)
     return false;
-  moved = reader->room ? room_moved (reader->room) : 0;
+  moved = reader->room ? weir_room_moved (reader->room) : 0;
   return pass->now_ns - moved > UDP_PATIENCE || pass->now_ns - since > UDP_PATIENCE_MOST;
 }
 
@@ -693,7 +693,7 @@ is_late (const Pass *pass, const WeirReader *reader)
 static int64_t
 look_again (const Pass *pass, const WeirReader *reader)
 {
-  bool watched = reader->room && room_watch (reader->room, pass->shard);
+  bool watched = reader->room && weir_room_watch (reader->room, pass->shard);
 
   return pass->now_ns + (watched ? UDP_PATIENCE : UDP_RETRY);
 }
@@ -716,7 +716,7 @@ wait_for_room (Pass *pass, Turn *turn)
   if (!reader->conn) {
     pass->n_blocked[family_of (reader)]++;
     if (!reader->room)
-      reader->room = room_of (pass->fanout, reader->fd);
+      reader->room = weir_room_of (pass->fanout, reader->fd);
     reader->late = is_late (pass, reader);
     if (!reader->late)
       end_turn (turn, look_again (pass, reader));
@@ -749,7 +749,7 @@ keep_in_window (Pass *pass, WeirReader *reader)
     return;
   pthread_mutex_lock (&pass->fanout->lock);
   if (cursor < pass->fanout->window.tail)
-    to = places_move_on (pass->fanout, reader, pass->now_ns);
+    to = weir_places_move_on (pass->fanout, reader, pass->now_ns);
   pthread_mutex_unlock (&pass->fanout->lock);
   advance (pass, reader, to);
   drop (pass, reader, (uint64_t) (to - cursor), WEIR_DROP_OVERRUN);
@@ -823,7 +823,7 @@ send_batch (Pass *pass)
 }
 
 void
-serve_end_round (Pass *pass)
+weir_serve_end_round (Pass *pass)
 {
   send_batch (pass);
 }
@@ -872,7 +872,7 @@ serve (Pass *pass, Turn *turn)
 }
 
 void
-serve_turn (Pass *pass, Turn *turn)
+weir_serve_turn (Pass *pass, Turn *turn)
 {
   WeirReader *reader = turn->reader;
 

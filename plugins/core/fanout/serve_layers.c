@@ -13,7 +13,7 @@ get_wanted_layers (const WeirReader *reader)
 }
 
 bool
-reader_is_steady (const WeirFanout *fanout, const WeirReader *reader)
+weir_reader_is_steady (const WeirFanout *fanout, const WeirReader *reader)
 {
   uint32_t wanted = get_wanted_layers (reader);
 
@@ -59,8 +59,8 @@ set_steady (const Layers *layers, WeirReader *reader)
 {
   const WeirSwitch *at = &reader->layers;
 
-  reader->steady =
-      weir_layer_set_equal (layers_normal (layers, at->now), layers_normal (layers, at->wanted));
+  reader->steady = weir_layer_set_equal (
+      weir_layer_streams_normal (layers, at->now), weir_layer_streams_normal (layers, at->wanted));
   reader->steady_layers = pack_layers (at->wanted);
   reader->steady_generation = atomic_load_explicit (&layers->generation, memory_order_relaxed);
   atomic_store_explicit (&reader->current_layers, pack_layers (at->now), memory_order_relaxed);
@@ -82,10 +82,11 @@ change_layers (WeirFanout *fanout, WeirReader *reader, int64_t frame)
   next = reader->layers;
   next.wanted = wanted;
   weir_switch_picture (&next, &layers_frame (layers, frame)->picture);
-  set = layers_normal (layers, next.now);
-  if (!weir_layer_set_equal (set, everything) && !(stream = layers_find (layers, set, frame))) {
+  set = weir_layer_streams_normal (layers, next.now);
+  if (!weir_layer_set_equal (set, everything)
+      && !(stream = weir_layer_streams_find (layers, set, frame))) {
     if (!layers->full)
-      layers_wish (layers, set, frame);
+      weir_layer_streams_wish (layers, set, frame);
     return layers->full;
   }
   enter_stream (reader, stream, frame);
@@ -103,7 +104,7 @@ reader_has_stream (const WeirReader *reader)
 }
 
 int64_t
-choose_stream (const Pass *pass, WeirReader *reader, int64_t cursor)
+weir_choose_stream (const Pass *pass, WeirReader *reader, int64_t cursor)
 {
   WeirFanout *fanout = pass->fanout;
   const Layers *layers = &fanout->layers;
@@ -117,18 +118,18 @@ choose_stream (const Pass *pass, WeirReader *reader, int64_t cursor)
     enter_stream (reader, NULL, layers->head);
     return head;
   }
-  if (!reader_is_steady (fanout, reader)) {
+  if (!weir_reader_is_steady (fanout, reader)) {
     if (cursor >= layers->covered)
       return cursor;
-    frame = layers_frame_at (layers, cursor);
+    frame = weir_layer_streams_frame_at (layers, cursor);
     if (frame < 0)
       return layers->tail < layers->head ? layers_frame (layers, layers->tail)->from
                                          : layers->covered;
     if (layers_frame (layers, frame)->from == cursor && !reader->past_extra
         && !change_layers (fanout, reader, frame))
       return cursor;
-    if (!reader_is_steady (fanout, reader))
-      return layers_frame_end (layers, frame);
+    if (!weir_reader_is_steady (fanout, reader))
+      return weir_layer_streams_frame_end (layers, frame);
   }
   return reader_has_stream (reader) ? layers->covered : head;
 }

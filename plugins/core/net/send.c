@@ -129,11 +129,11 @@ refuses_gso (int error)
 static void
 count_send (WeirSendCounters *counters, size_t packets)
 {
-  size_t class = 0;
+  size_t doublings = 0;
 
-  while (class < WEIR_SEGMENT_CLASSES - 1 && packets >> (class + 1))
-    class ++;
-  counters->segments[class]++;
+  while (doublings < WEIR_SEGMENT_CLASSES - 1 && packets >> (doublings + 1))
+    doublings++;
+  counters->segments[doublings]++;
   counters->sends++;
   counters->gso_sends += packets > 1;
 }

@@ -57,7 +57,7 @@ entry_at (const WeirPacer *self, size_t i)
 }
 
 static int
-make_room (WeirPacer *self)
+entries_make_room (WeirPacer *self)
 {
   size_t capacity = self->capacity ? 2 * self->capacity : 64;
   WeirPaceEntry *entries;
@@ -206,7 +206,7 @@ weir_pacer_push (WeirPacer *self, const WeirPacePacket *given, int64_t now)
   WeirPaceEntry entry = { .time = self->time };
   bool joins;
 
-  if (make_room (self) < 0)
+  if (entries_make_room (self) < 0)
     return -ENOMEM;
   if (packet.time_ns < -TIME_MAX || packet.time_ns > TIME_MAX)
     packet.time_ns = WEIR_PACE_NO_TIME;

@@ -77,7 +77,7 @@ comes_late (const WeirRestamp *restamp, const WeirRtp *rtp, int64_t seq)
 }
 
 static void
-begin (WeirRestamp *restamp, const WeirRtp *rtp, int64_t now)
+begin_times (WeirRestamp *restamp, const WeirRtp *rtp, int64_t now)
 {
   restamp->begun = true;
   restamp->out = rtp->timestamp;
@@ -117,7 +117,7 @@ weir_restamp_map (WeirRestamp *restamp, const WeirRtp *rtp, int64_t now)
   // What counts anew goes on behind all that was.
   restamp->seq = !first && seq <= restamp->seq ? seq + 65536 : seq;
   if (first)
-    begin (restamp, rtp, now);
+    begin_times (restamp, rtp, now);
   else
     fault = go_on (restamp, rtp, now);
 

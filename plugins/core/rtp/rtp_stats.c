@@ -53,7 +53,7 @@ forget_bits (WeirRtpStats *self, int64_t from, int64_t to)
 }
 
 static void
-begin (WeirRtpStats *self, const WeirRtp *rtp)
+begin_source (WeirRtpStats *self, const WeirRtp *rtp)
 {
   self->lost_before += lost_now (self);
   self->restarts += self->started;
@@ -73,7 +73,7 @@ count_seq (WeirRtpStats *self, const WeirRtp *rtp)
   int64_t nearest = self->max_seq, seq = weir_unwrap16 (&nearest, rtp->seq);
 
   if (!self->started || rtp->ssrc != self->ssrc || seq < self->max_seq - FAR_BEHIND) {
-    begin (self, rtp);
+    begin_source (self, rtp);
     return WEIR_RTP_NEWEST;
   }
   if (seq > self->max_seq) {

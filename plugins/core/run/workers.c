@@ -235,8 +235,8 @@ next_task (WeirWorkers *w)
     heap_remove (w, task);
     wake (w, task);
   }
-  for (size_t class = 0; class < WEIR_CLASSES; class ++) {
-    WeirTask *task = w->queues[class].first;
+  for (size_t i = 0; i < WEIR_CLASSES; i++) {
+    WeirTask *task = w->queues[i].first;
 
     if (task) {
       dequeue (w, task);

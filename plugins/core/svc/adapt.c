@@ -159,7 +159,7 @@ give_way (WeirAdapt *self, int64_t now_ns, const WeirAdaptStep *steps, size_t n,
 }
 
 static size_t
-grow (WeirAdapt *self, int64_t now_ns, const WeirAdaptStep *steps, size_t n, size_t at)
+allow_more (WeirAdapt *self, int64_t now_ns, const WeirAdaptStep *steps, size_t n, size_t at)
 {
   self->n_lossy = 0;
   if (self->rose && self->n_since > TRIAL)
@@ -185,7 +185,7 @@ aimd (WeirAdapt *self, int64_t now_ns, const WeirAdaptStep *steps, size_t n, siz
   size_t to;
 
   self->n_since++;
-  to = m->loss < LOSS_NONE ? grow (self, now_ns, steps, n, at)
+  to = m->loss < LOSS_NONE ? allow_more (self, now_ns, steps, n, at)
                            : give_way (self, now_ns, steps, n, at, m);
   if (to != at) {
     self->rose = to > at;

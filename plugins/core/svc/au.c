@@ -20,7 +20,7 @@ add_part (WeirAu *self, const uint8_t *data, size_t len)
   return part;
 }
 
-/* H.265 */
+// ---- H.265 ----
 
 // A NAL unit is also the payload of an RTP packet that holds it alone.
 static void
@@ -55,7 +55,7 @@ read_h265 (WeirAu *self, const uint8_t *data, size_t len, unsigned length_size)
   return 0;
 }
 
-/* VP9 */
+// ---- VP9 ----
 
 // Takes the superframe's index off the end. Returns the number of frames, 0 for a lone frame, or
 // -EBADMSG.
@@ -149,7 +149,7 @@ write_superframe_index (const WeirAu *self, WeirLayerSet now, uint8_t *out)
   return (size_t) (at - out);
 }
 
-/* AV1 */
+// ---- AV1 ----
 
 enum {
   OBU_SEQUENCE_HEADER = 1,
@@ -206,7 +206,7 @@ read_av1 (WeirAu *self, const uint8_t *data, size_t len)
   return r;
 }
 
-/* All */
+// ---- all ----
 
 int
 weir_au_read (WeirAu *self, WeirCodec codec, const uint8_t *data, size_t len, unsigned length_size)

@@ -43,7 +43,7 @@ weir_frame_clear (WeirFrame *self)
 
 // Doubles an array that is full. The arrays stay for the frames to come.
 static bool
-make_room (void **array, size_t n, size_t *size, size_t max, size_t each)
+array_make_room (void **array, size_t n, size_t *size, size_t max, size_t each)
 {
   size_t wanted = *size ? *size * 2 : 64;
   void *grown;
@@ -60,7 +60,7 @@ make_room (void **array, size_t n, size_t *size, size_t max, size_t each)
   return true;
 }
 
-/* Packets */
+// ---- packets ----
 
 static bool
 is_whole (const WeirFrame *self)
@@ -74,24 +74,24 @@ is_whole (const WeirFrame *self)
 
 // Whether a packet that belongs to another frame than the one held is of one before it.
 static bool
-is_before (const WeirFrame *self, const WeirFramePacket *new)
+is_before (const WeirFrame *self, const WeirFramePacket *fresh)
 {
   const WeirFramePacket *first = &self->packets[0];
 
-  return new->rtp.ssrc == first->rtp.ssrc &&new->seq < first->seq
-         && first->seq - new->seq < RESTART;
+  return fresh->rtp.ssrc == first->rtp.ssrc && fresh->seq < first->seq
+         && first->seq - fresh->seq < RESTART;
 }
 
 // Whether the frame of a packet has gone. A sender that begins anew goes on from where it is.
 static bool
-is_gone (WeirFrame *self, const WeirFramePacket *new)
+is_gone (WeirFrame *self, const WeirFramePacket *fresh)
 {
-  if (!self->started || (new->seq >= self->end_seq &&new->rtp.ssrc == self->ssrc))
+  if (!self->started || (fresh->seq >= self->end_seq && fresh->rtp.ssrc == self->ssrc))
     return false;
-  if (new->rtp.ssrc == self->ssrc && self->end_seq - new->seq < RESTART)
+  if (fresh->rtp.ssrc == self->ssrc && self->end_seq - fresh->seq < RESTART)
     return true;
-  self->ssrc = new->rtp.ssrc;
-  self->end_seq = new->seq;
+  self->ssrc = fresh->rtp.ssrc;
+  self->end_seq = fresh->seq;
   return false;
 }
 
@@ -105,38 +105,38 @@ WeirAdd
 weir_frame_add_layer (
     WeirFrame *self, const uint8_t *packet, size_t len, size_t owner, const WeirLayer *layer)
 {
-  WeirFramePacket new = { .data = packet, .len = len, .owner = owner, .told = layer };
+  WeirFramePacket fresh = { .data = packet, .len = len, .owner = owner, .told = layer };
   int64_t last = self->last_seq;
   size_t at = self->n_packets;
 
-  if (weir_rtp_parse (packet, len, &new.rtp) < 0)
+  if (weir_rtp_parse (packet, len, &fresh.rtp) < 0)
     return WEIR_ADD_BAD;
   if (layer)
-    new.layer = *layer;
-  new.seq = weir_unwrap16 (&last, new.rtp.seq);
+    fresh.layer = *layer;
+  fresh.seq = weir_unwrap16 (&last, fresh.rtp.seq);
   if (at > 0
-      && (self->packets[0].rtp.timestamp != new.rtp.timestamp
-          || self->packets[0].rtp.ssrc != new.rtp.ssrc))
-    return is_before (self, &new) ? WEIR_ADD_LATE : WEIR_ADD_NEXT;
-  if (is_gone (self, &new))
+      && (self->packets[0].rtp.timestamp != fresh.rtp.timestamp
+          || self->packets[0].rtp.ssrc != fresh.rtp.ssrc))
+    return is_before (self, &fresh) ? WEIR_ADD_LATE : WEIR_ADD_NEXT;
+  if (is_gone (self, &fresh))
     return WEIR_ADD_LATE;
-  while (at > 0 && self->packets[at - 1].seq >= new.seq) {
-    if (self->packets[--at].seq == new.seq)
+  while (at > 0 && self->packets[at - 1].seq >= fresh.seq) {
+    if (self->packets[--at].seq == fresh.seq)
       return WEIR_ADD_LATE;
   }
-  if (!make_room ((void **) &self->packets, self->n_packets, &self->packets_size,
+  if (!array_make_room ((void **) &self->packets, self->n_packets, &self->packets_size,
           WEIR_FRAME_PACKETS, sizeof *self->packets))
     return self->n_packets > 0 ? WEIR_ADD_NEXT : WEIR_ADD_BAD;
   memmove (
       &self->packets[at + 1], &self->packets[at], (self->n_packets - at) * sizeof *self->packets);
-  self->packets[at] = new;
+  self->packets[at] = fresh;
   self->n_packets++;
-  self->marker |= new.rtp.marker;
+  self->marker |= fresh.rtp.marker;
   self->last_seq = last;
   return is_whole (self) ? WEIR_ADD_COMPLETE : WEIR_ADD_OK;
 }
 
-/* Units of H.264 */
+// ---- units of H.264 ----
 
 static void
 read_ids (WeirUnit *unit)
@@ -176,7 +176,7 @@ new_unit (WeirFrame *self, const uint8_t *data, size_t len)
 {
   WeirUnit *unit;
 
-  if (!make_room (
+  if (!array_make_room (
           (void **) &self->units, self->n_units, &self->units_size, MAX_UNITS, sizeof *self->units))
     return NULL;
   unit = &self->units[self->n_units++];
@@ -308,7 +308,7 @@ read_payload (WeirFrame *self, const WeirFramePacket *packet, Open *open)
   }
 }
 
-/* The picture */
+// ---- the picture ----
 
 // Gives the slices of the base, which say nothing themselves, the layer of their prefix.
 static void
@@ -411,7 +411,7 @@ weir_frame_read (WeirFrame *self)
     self->picture.enter = self->picture.present;
 }
 
-/* Access units */
+// ---- access units ----
 
 int
 weir_frame_read_au (WeirFrame *self, const uint8_t *data, size_t len, unsigned length_size)

@@ -12,7 +12,7 @@ weir_projection_init (WeirProjection *self, WeirCodec codec, WeirLayerSet wanted
   weir_switch_init (&self->layers, codec, wanted);
 }
 
-/* Deciding */
+// ---- deciding ----
 
 static bool
 unit_stays (const WeirProjection *self, const WeirSvc *svc, const WeirUnit *unit)
@@ -168,7 +168,7 @@ weir_project (WeirProjection *self, const WeirSvc *svc, const WeirFrame *frame, 
   return n;
 }
 
-/* Writing */
+// ---- writing ----
 
 // The type and nal_ref_idc of an aggregate are those of its units together.
 static uint8_t

@@ -30,7 +30,7 @@ weir_svc_free (WeirSvc *self)
   weir_svc_init (self);
 }
 
-/* Learning */
+// ---- learning ----
 
 static bool
 replace (WeirSvc *self, WeirParameterSet *set, const uint8_t *nal, size_t len)
@@ -130,7 +130,7 @@ weir_svc_note (WeirSvc *self, const uint8_t *nal, size_t len)
     note_unit (self, &unit);
 }
 
-/* Deciding */
+// ---- deciding ----
 
 // The PPS of a layer whose SPS is there, or -1.
 static int
@@ -257,7 +257,7 @@ weir_svc_fate (const WeirSvc *self, const WeirUnit *unit, WeirLayerSet now, int 
   }
 }
 
-/* Writing */
+// ---- writing ----
 
 static bool
 layer_is_cabac (const WeirSvc *self, int subset_id)

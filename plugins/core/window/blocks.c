@@ -148,7 +148,7 @@ take_unused (WeirBlockFile *file)
 }
 
 static void
-grow (WeirBlockFile *file)
+file_grow (WeirBlockFile *file)
 {
   size_t n = file->n_blocks < 1 ? 1 : file->n_blocks < CHUNK_BLOCKS ? file->n_blocks : CHUNK_BLOCKS;
   Chunk *chunk = calloc (1, sizeof *chunk + n * sizeof *chunk->blocks);
@@ -179,7 +179,7 @@ new_in_file (WeirBlockFile *file)
   WeirBlock *block = take_unused (file);
 
   if (!block) {
-    grow (file);
+    file_grow (file);
     block = take_unused (file);
   }
   if (!block) {

@@ -22,7 +22,7 @@ weir_cache_index_free (WeirCacheIndex *index)
 }
 
 static int
-make_room (WeirCacheIndex *index)
+index_make_room (WeirCacheIndex *index)
 {
   size_t capacity = index->capacity > 0 ? index->capacity * 2 : FIRST_CAPACITY;
   WeirCacheEntry *entries;
@@ -116,7 +116,7 @@ int
 weir_cache_index_push (WeirCacheIndex *index, const WeirCacheEntry *pushed)
 {
   WeirCacheEntry entry = *pushed;
-  int ret = make_room (index);
+  int ret = index_make_room (index);
 
   if (ret < 0)
     return ret;

@@ -18,7 +18,7 @@ struct weir_policy_block {
   size_t place; // in the heap, counted from 1; 0: not held
 };
 
-/* The table */
+// ---- the table ----
 
 static size_t
 slot_of (const WeirPolicy *policy, uint64_t key)
@@ -113,7 +113,7 @@ know (WeirPolicy *policy, uint64_t key)
   return block;
 }
 
-/* The heap */
+// ---- the heap ----
 
 // Among equals LFU keeps what lies earlier, so that reads that go round find the same again.
 static bool
@@ -193,7 +193,7 @@ take_out (WeirPolicy *policy, WeirPolicyBlock *block)
   move_down (policy, last);
 }
 
-/* What the owner calls */
+// ---- what the owner calls ----
 
 void
 weir_policy_init (WeirPolicy *policy, WeirPolicyRule rule, uint64_t capacity)

@@ -245,7 +245,7 @@ weir_window_stage_as (WeirWindow *window, size_t len, const WeirPacket *as)
 // ---- publishing ----
 
 static bool
-grow (WeirWindow *window)
+index_grow (WeirWindow *window)
 {
   size_t capacity = window->capacity * 2;
   WeirPacket *index = malloc (capacity * sizeof *index);
@@ -363,7 +363,7 @@ weir_window_publish (WeirWindow *window, uint64_t *lost)
   if (window->n_staged == 0)
     return false;
   while (window->capacity < (uint64_t) (window->head - window->tail) + window->n_staged) {
-    if (!grow (window)) {
+    if (!index_grow (window)) {
       *lost += weir_window_drop_stage (window);
       return false;
     }
