@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "fanout/fanout_layers.h"
-
+// How the streams of layer sets are made (layer_streams.h), by the writer.
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,99 +8,6 @@
 
 // So many frames that nobody was there for, and a stream goes.
 #define UNUSED_FRAMES 100
-
-void
-weir_layer_streams_init (Layers *layers)
-{
-  weir_frame_init (&layers->frame, WEIR_CODEC_OPAQUE, false);
-  weir_svc_init (&layers->svc);
-  layers->top = (WeirLayerSet) { 0, 0, 0 };
-}
-
-static void
-stream_free (LayerStream *stream)
-{
-  weir_window_free (&stream->window);
-  free (stream);
-}
-
-void
-weir_layer_streams_free (Layers *layers)
-{
-  for (size_t i = 0; i < layers->n_streams; i++)
-    stream_free (layers->streams[i]);
-  weir_frame_free (&layers->frame);
-  weir_svc_free (&layers->svc);
-  free (layers->frames);
-}
-
-// ---- with the lock held ----
-
-WeirLayerSet
-weir_layer_streams_normal (const Layers *layers, WeirLayerSet set)
-{
-  const WeirLayerSet *top = &layers->top;
-
-  if (set.temporal >= top->temporal)
-    set.temporal = -1;
-  if (set.quality >= top->quality)
-    set.quality = -1;
-  if (set.spatial >= top->spatial)
-    set.spatial = -1;
-  // Quality is that of the highest spatial layer, which has to have a number then.
-  if (set.quality >= 0 && set.spatial < 0)
-    set.spatial = top->spatial;
-  return set;
-}
-
-LayerStream *
-weir_layer_streams_find (const Layers *layers, WeirLayerSet set, int64_t frame)
-{
-  for (size_t i = 0; i < layers->n_streams; i++) {
-    LayerStream *stream = layers->streams[i];
-
-    if (stream->first <= frame && weir_layer_set_equal (stream->set, set))
-      return stream;
-  }
-  return NULL;
-}
-
-void
-weir_layer_streams_wish (Layers *layers, WeirLayerSet set, int64_t frame)
-{
-  for (size_t i = 0; i < layers->n_wishes; i++) {
-    LayerWish *wish = &layers->wishes[i];
-
-    if (weir_layer_set_equal (wish->set, set)) {
-      wish->frame = frame < wish->frame ? frame : wish->frame;
-      return;
-    }
-  }
-  if (layers->n_wishes < LAYER_STREAMS)
-    layers->wishes[layers->n_wishes++] = (LayerWish) { set, frame };
-}
-
-int64_t
-weir_layer_streams_frame_at (const Layers *layers, int64_t position)
-{
-  int64_t from = layers->tail, to = layers->head;
-
-  while (from < to) {
-    int64_t middle = from + (to - from) / 2;
-
-    if (layers_frame (layers, middle)->from <= position)
-      from = middle + 1;
-    else
-      to = middle;
-  }
-  return from > layers->tail ? from - 1 : -1;
-}
-
-int64_t
-weir_layer_streams_frame_end (const Layers *layers, int64_t frame)
-{
-  return frame + 1 < layers->head ? layers_frame (layers, frame + 1)->from : layers->covered;
-}
 
 // ---- the writer: frames ----
 
@@ -291,7 +197,7 @@ end_frame (WeirFanout *fanout, int64_t end)
   n_unused = take_unused (layers, unused);
   pthread_mutex_unlock (&fanout->lock);
   while (n_unused > 0)
-    stream_free (unused[--n_unused]);
+    weir_layer_stream_free (unused[--n_unused]);
   weir_frame_clear (frame);
 }
 

@@ -7,8 +7,8 @@
 #include <stdatomic.h>
 
 #include "fanout/fanout.h"
-#include "fanout/fanout_layers.h"
 #include "fanout/join.h"
+#include "fanout/layer_streams.h"
 #include "net/poller.h"
 
 #define SHARD_READERS 64
@@ -180,6 +180,25 @@ typedef struct {
   size_t n_batch;
   Turn *batch[SHARD_READERS];
 } Pass;
+
+// ---- streams of layers (fanout_layers.c): the writer ----
+
+void weir_layer_streams_set_codec (WeirFanout *fanout, WeirCodec codec, uint8_t dependency_id);
+
+// After packets were published.
+void weir_layer_streams_take (WeirFanout *fanout);
+
+// What has come of the frame in hand is all of it.
+void weir_layer_streams_end_frame (WeirFanout *fanout);
+
+// Makes the streams that readers wait for. True if there were any.
+bool weir_layer_streams_grant (WeirFanout *fanout);
+
+// The window is about to be flushed. With the lock held too.
+void weir_layer_streams_flush (WeirFanout *fanout);
+
+// The window lies in another file, or in memory. Flushed, and with the lock held too.
+void weir_layer_streams_set_file (WeirFanout *fanout);
 
 // ---- room (fanout_room.c) ----
 

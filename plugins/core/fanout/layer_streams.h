@@ -84,30 +84,9 @@ typedef struct {
   atomic_bool key_wanted; // by a reader that waits for a key picture
 } Layers;
 
-struct weir_fanout;
-
 void weir_layer_streams_init (Layers *layers);
 void weir_layer_streams_free (Layers *layers);
-
-// ---- the writer ----
-
-void weir_layer_streams_set_codec (
-    struct weir_fanout *fanout, WeirCodec codec, uint8_t dependency_id);
-
-// After packets were published.
-void weir_layer_streams_take (struct weir_fanout *fanout);
-
-// What has come of the frame in hand is all of it.
-void weir_layer_streams_end_frame (struct weir_fanout *fanout);
-
-// Makes the streams that readers wait for. True if there were any.
-bool weir_layer_streams_grant (struct weir_fanout *fanout);
-
-// The window is about to be flushed. With the lock held too.
-void weir_layer_streams_flush (struct weir_fanout *fanout);
-
-// The window lies in another file, or in memory. Flushed, and with the lock held too.
-void weir_layer_streams_set_file (struct weir_fanout *fanout);
+void weir_layer_stream_free (LayerStream *stream);
 
 // ---- with the lock held ----
 
