@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What fanout.c (who the readers are, and when they are served) and serve.c (how one is) share.
+// What the files of the engine share: fanout.c (the engine as a whole), fanout_readers.c (one
+// reader), fanout_shards.c (who comes and goes), fanout_writer.c (what comes in), fanout_pass.c
+// (when readers are served), serve*.c (how one is), and those named below.
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -181,6 +183,37 @@ typedef struct {
   Turn *batch[SHARD_READERS];
 } Pass;
 
+// ---- who comes and goes (fanout_shards.c) ----
+
+// What is kept: all that the settings say only if somebody can ask for it. With the lock held.
+void weir_fanout_set_bounds (WeirFanout *fanout);
+
+// Drops a reference to the list. With the lock held.
+void weir_shard_list_unref (WeirFanout *fanout, ReaderList *list);
+
+// Readers' connections wake nobody any more.
+void weir_fanout_unwatch_all (WeirFanout *fanout);
+
+// ---- passes (fanout_pass.c) ----
+
+// One pass over the readers of the shard whose task it is.
+int64_t weir_shard_run (WeirTask *task, void *scratch, int64_t now_ns);
+
+// Has all shards served: here, if there are few readers and `here` is somewhere to work; else by
+// the workers, one after the other where passes are spread.
+void weir_fanout_serve_all (WeirFanout *fanout, void *here, int64_t now_ns);
+
+// ---- the writer (fanout_writer.c) ----
+
+// Where the slowest reader at the live edge is. With the lock held.
+int64_t weir_fanout_slowest (const WeirFanout *fanout);
+
+// Puts what is staged into the window. With the writer's lock held.
+void weir_fanout_publish (WeirFanout *fanout);
+
+// Publishes what has waited long enough for the rest of its frame.
+int64_t weir_fanout_run_flush (WeirTask *task, void *scratch, int64_t now_ns);
+
 // ---- streams of layers (fanout_layers.c): the writer ----
 
 void weir_layer_streams_set_codec (WeirFanout *fanout, WeirCodec codec, uint8_t dependency_id);
@@ -313,4 +346,10 @@ static inline bool
 reader_is (const WeirReader *reader, WeirReaderState state)
 {
   return atomic_load_explicit (&reader->state, memory_order_relaxed) == (int) state;
+}
+
+static inline uint64_t
+get_count (const _Atomic uint64_t *counter)
+{
+  return atomic_load_explicit (counter, memory_order_relaxed);
 }

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// When readers are served: passes over the readers of a shard.
+#include <string.h>
+
+#include "fanout/fanout_private.h"
+
+static void
+add_sends (WeirSendCounters *sum, WeirSendCounters *n)
+{
+  sum->sends += n->sends;
+  sum->gso_sends += n->gso_sends;
+  sum->fallbacks += n->fallbacks;
+  sum->blocked += n->blocked;
+  for (size_t i = 0; i < WEIR_SEGMENT_CLASSES; i++)
+    sum->segments[i] += n->segments[i];
+  memset (n, 0, sizeof *n);
+}
+
+// Readers of one stream follow each other, so that its packets are laid out once. Reader `first`
+// begins, with those of its stream.
+static void
+order_readers (const ReaderList *list, size_t first, Turn *turns)
+{
+  uintptr_t first_stream = 0, streams[SHARD_READERS];
+
+  for (size_t i = 0; i < list->n; i++) {
+    WeirReader *reader = list->readers[first + i < list->n ? first + i : first + i - list->n];
+    uintptr_t stream = (uintptr_t) atomic_load_explicit (&reader->stream, memory_order_relaxed);
+    size_t at = i;
+
+    if (i == 0)
+      first_stream = stream;
+    stream -= first_stream; // the least of all is that one's
+    for (; at > 0 && streams[at - 1] > stream; at--) {
+      streams[at] = streams[at - 1];
+      turns[at] = turns[at - 1];
+    }
+    streams[at] = stream;
+    turns[at] = (Turn) { reader, WEIR_NEVER, true };
+  }
+}
+
+static int64_t
+pass_over (Shard *shard, Server *server, int64_t now_ns)
+{
+  WeirFanout *fanout = shard->fanout;
+  Pass pass = { .fanout = fanout, .shard = shard, .server = server, .now_ns = now_ns };
+  Turn turns[SHARD_READERS];
+  int64_t next_ns = WEIR_NEVER;
+  ReaderList *list;
+  bool wishes;
+  size_t first;
+
+  weir_server_init (server, fanout->ops);
+  pthread_mutex_lock (&fanout->lock);
+  list = shard->list;
+  if (!list || list->n == 0 || !fanout->running) {
+    pthread_mutex_unlock (&fanout->lock);
+    return WEIR_NEVER;
+  }
+  list->refs++;
+  fanout->n_passes++;
+  first = shard->next_first++ % list->n;
+  pass.head = fanout->window.head;
+  pass.tail = fanout->window.tail;
+  pass.has_layers = fanout->layers.on;
+  pass.is_vp8 = fanout->layers.codec == WEIR_CODEC_VP8;
+  pass.is_stacked = fanout->layers.top.spatial > 0 || fanout->layers.top.quality > 0;
+  pass.settings = fanout->settings;
+  pthread_mutex_unlock (&fanout->lock);
+
+  order_readers (list, first, turns);
+  for (bool more = true; more;) {
+    more = false;
+    for (size_t i = 0; i < list->n; i++) {
+      if (turns[i].more)
+        weir_serve_turn (&pass, &turns[i]);
+    }
+    weir_serve_end_round (&pass);
+    for (size_t i = 0; i < list->n; i++)
+      more |= turns[i].more;
+  }
+  for (size_t i = 0; i < list->n; i++)
+    next_ns = turns[i].next_ns < next_ns ? turns[i].next_ns : next_ns;
+  weir_server_clear (server);
+
+  pthread_mutex_lock (&fanout->lock);
+  for (size_t i = 0; i < 2; i++)
+    add_sends (&fanout->counters.sends, &server->loads[i].sender.counters);
+  weir_shard_list_unref (fanout, list);
+  wishes = fanout->layers.n_wishes > 0;
+  fanout->n_passes--;
+  if (fanout->n_draining > 0 || !fanout->running)
+    pthread_cond_broadcast (&fanout->passed);
+  pthread_mutex_unlock (&fanout->lock);
+  if (wishes && fanout->workers)
+    weir_task_wake (&fanout->flush);
+  return next_ns;
+}
+
+int64_t
+weir_shard_run (WeirTask *task, void *scratch, int64_t now_ns)
+{
+  return pass_over ((Shard *) ((char *) task - offsetof (Shard, task)), scratch, now_ns);
+}
+
+void
+weir_fanout_wake_waiting (WeirFanout *fanout)
+{
+  Shard *shards;
+
+  pthread_mutex_lock (&fanout->lock);
+  shards = fanout->shards;
+  pthread_mutex_unlock (&fanout->lock);
+  for (Shard *shard = shards; shard; shard = shard->next) {
+    if (atomic_exchange (&shard->waiting, false))
+      weir_task_wake (&shard->task);
+  }
+}
+
+void
+weir_fanout_serve_all (WeirFanout *fanout, void *here, int64_t now_ns)
+{
+  Shard *shards;
+  int64_t n = 0, i = 0, spread_ns;
+
+  if (!fanout->workers)
+    return;
+  pthread_mutex_lock (&fanout->lock);
+  shards = fanout->shards;
+  for (Shard *shard = shards; shard; shard = shard->next)
+    n += atomic_load_explicit (&shard->n_readers, memory_order_relaxed) > 0;
+  spread_ns = fanout->settings.spread_ns;
+  if (fanout->n_readers > fanout->settings.inline_readers)
+    here = NULL;
+  pthread_mutex_unlock (&fanout->lock);
+
+  // Shards are only ever put in front, and stay for as long as the engine.
+  for (Shard *shard = shards; shard; shard = shard->next) {
+    if (atomic_load_explicit (&shard->n_readers, memory_order_relaxed) == 0)
+      continue;
+    if (spread_ns > 0)
+      weir_task_wake_at (&shard->task, now_ns + spread_ns * i++ / n);
+    else if (here)
+      weir_task_run_here (&shard->task, here);
+    else
+      weir_task_wake (&shard->task);
+  }
+}
+
+// Makes the streams of layers that readers wait for. True if there were any.
+static bool
+grant_layers (WeirFanout *fanout)
+{
+  bool granted;
+
+  pthread_mutex_lock (&fanout->writer);
+  granted = weir_layer_streams_grant (fanout);
+  pthread_mutex_unlock (&fanout->writer);
+  return granted;
+}
+
+int64_t
+weir_fanout_run (WeirFanout *fanout, int64_t now_ns)
+{
+  int64_t next_ns;
+
+  do {
+    next_ns = WEIR_NEVER;
+    for (Shard *shard = fanout->shards; shard; shard = shard->next) {
+      int64_t due = pass_over (shard, &fanout->here, now_ns);
+
+      if (due < next_ns)
+        next_ns = due;
+    }
+  } while (grant_layers (fanout));
+  return next_ns;
+}

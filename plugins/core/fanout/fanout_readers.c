@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// One reader: what it is told, and what it has got.
+#include <stdlib.h>
+
+#include "fanout/fanout_private.h"
+
+const char *
+weir_reader_state_name (WeirReaderState state)
+{
+  static const char *const names[] = {
+    [WEIR_READER_OK] = "ok",
+    [WEIR_READER_NO_UPPER_LAYERS] = "no-upper-layers",
+    [WEIR_READER_REFERENCES] = "references",
+    [WEIR_READER_KEYFRAMES] = "keyframes",
+    [WEIR_READER_CLOSED] = "closed",
+  };
+
+  return (unsigned) state <= WEIR_READER_CLOSED ? names[state] : "unknown";
+}
+
+// ---- readers ----
+
+static WeirReader *
+reader_new (void)
+{
+  WeirReader *reader = calloc (1, sizeof *reader);
+
+  if (!reader)
+    return NULL;
+  atomic_init (&reader->refs, 1);
+  atomic_init (&reader->times, 1);
+  atomic_init (&reader->wanted_layers, ALL_LAYERS);
+  atomic_init (&reader->current_layers, ALL_LAYERS);
+  reader->steady = true;
+  reader->steady_layers = ALL_LAYERS;
+  reader->fd = -1;
+  return reader;
+}
+
+WeirReader *
+weir_reader_new_udp (void)
+{
+  return reader_new ();
+}
+
+WeirReader *
+weir_reader_new_conn (WeirConn *conn, WeirFraming framing, uint8_t channel)
+{
+  WeirReader *reader = reader_new ();
+
+  if (!reader)
+    return NULL;
+  reader->conn = weir_conn_ref (conn);
+  reader->framing = framing;
+  reader->channel = channel;
+  return reader;
+}
+
+WeirReader *
+weir_reader_ref (WeirReader *reader)
+{
+  atomic_fetch_add_explicit (&reader->refs, 1, memory_order_relaxed);
+  return reader;
+}
+
+void
+weir_reader_unref (WeirReader *reader)
+{
+  if (atomic_fetch_sub_explicit (&reader->refs, 1, memory_order_acq_rel) != 1)
+    return;
+  if (reader->conn)
+    weir_conn_unref (reader->conn);
+  free (reader);
+}
+
+void
+weir_reader_set_route (WeirReader *reader, int fd, const WeirAddress *address)
+{
+  reader->fd = fd;
+  reader->address = *address;
+}
+
+void
+weir_reader_set_times (WeirReader *reader, unsigned times)
+{
+  atomic_store_explicit (&reader->times, times, memory_order_relaxed);
+}
+
+void
+weir_reader_set_layers (WeirReader *reader, WeirLayerSet wanted)
+{
+  atomic_store_explicit (&reader->wanted_layers, pack_layers (wanted), memory_order_relaxed);
+}
+
+WeirLayerSet
+weir_reader_get_layers (const WeirReader *reader)
+{
+  return unpack_layers (atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed));
+}
+
+void
+weir_reader_set_delay (WeirReader *reader, int64_t delay_ns)
+{
+  atomic_store_explicit (&reader->delay_ns, delay_ns, memory_order_relaxed);
+}
+
+// ---- what is counted ----
+
+// One that it will take as soon as a frame allows it is as good as taken.
+static WeirReaderState
+reader_state (const WeirReader *reader)
+{
+  int state = atomic_load_explicit (&reader->state, memory_order_relaxed);
+  int wanted = atomic_load_explicit (&reader->wanted, memory_order_relaxed);
+
+  return (WeirReaderState) (wanted > state ? wanted : state);
+}
+
+int
+weir_reader_take_error (WeirReader *reader)
+{
+  return atomic_exchange_explicit (&reader->error, 0, memory_order_relaxed);
+}
+
+void
+weir_reader_counters (
+    WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirReaderCounters *counters)
+{
+  const WeirWindow *window = &fanout->window;
+  int64_t cursor, paused_ns;
+
+  pthread_mutex_lock (&fanout->lock);
+  paused_ns = reader_paused (reader);
+  cursor = atomic_load_explicit (&reader->cursor, memory_order_relaxed);
+  *counters = (WeirReaderCounters) {
+    .due = get_count (&reader->due),
+    .packets = get_count (&reader->packets),
+    .bytes = get_count (&reader->bytes),
+    .state = reader_state (reader),
+    .class = atomic_load (&reader->shard) ? atomic_load (&reader->shard)->class : 0,
+    .catching_up = reader_joining (reader),
+    .delay_ns = reader_delay (reader) + (paused_ns ? now_ns - paused_ns : 0),
+    .paused = paused_ns != 0,
+    .moved = atomic_load_explicit (&reader->moved, memory_order_relaxed),
+    .wanted_layers =
+        unpack_layers (atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed)),
+    .current_layers =
+        unpack_layers (atomic_load_explicit (&reader->current_layers, memory_order_relaxed)),
+  };
+  for (size_t i = 0; i < WEIR_N_DROPS; i++)
+    counters->dropped[i] = get_count (&reader->dropped[i]);
+  counters->lag_packets = weir_places_lag (fanout, reader, now_ns);
+  if (counters->lag_packets > 0) {
+    int64_t at = cursor < window->tail ? window->tail : cursor;
+
+    counters->lag_ns = now_ns - counters->delay_ns - weir_window_at (window, at)->arrival_ns;
+  }
+  pthread_mutex_unlock (&fanout->lock);
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The shards in which readers stand: who comes and goes.
+#include <errno.h>
+#include <stdlib.h>
+
+#include "fanout/fanout_private.h"
+
+// What is kept where nobody could ask for more: for UDP readers that join at the live edge.
+#define LIVE_ONLY_NS 1000000000LL
+
+// ---- lists of readers. With the lock held. ----
+
+static void
+list_put (ReaderList *list, WeirReader *reader)
+{
+  list->readers[list->n++] = weir_reader_ref (reader);
+  reader->n_lists++;
+}
+
+void
+weir_reader_leave_stream (WeirReader *reader)
+{
+  LayerStream *stream = atomic_load_explicit (&reader->stream, memory_order_relaxed);
+
+  if (stream)
+    stream->n_readers--;
+  atomic_store_explicit (&reader->stream, NULL, memory_order_relaxed);
+  reader->steady = false;
+}
+
+static void
+list_drop (WeirFanout *fanout, WeirReader *reader)
+{
+  if (--reader->n_lists == 0)
+    weir_reader_leave_stream (reader);
+  weir_reader_unref (reader);
+}
+
+void
+weir_shard_list_unref (WeirFanout *fanout, ReaderList *list)
+{
+  if (!list || --list->refs > 0)
+    return;
+  for (size_t i = 0; i < list->n; i++)
+    list_drop (fanout, list->readers[i]);
+  free (list);
+}
+
+// The shard's list, to be changed: a new one if a pass goes over the old one. NULL: no memory.
+static ReaderList *
+list_to_change (Shard *shard)
+{
+  ReaderList *old = shard->list, *list;
+
+  if (old && old->refs == 1)
+    return old;
+  if (!(list = malloc (sizeof *list)))
+    return NULL;
+  list->refs = 1;
+  list->n = 0;
+  for (size_t i = 0; old && i < old->n; i++)
+    list_put (list, old->readers[i]);
+  weir_shard_list_unref (shard->fanout, old);
+  shard->list = list;
+  return list;
+}
+
+// ---- who comes and goes ----
+
+// With the lock held. NULL: no memory.
+static Shard *
+shard_with_room (WeirFanout *fanout, unsigned wanted)
+{
+  unsigned class = wanted < WEIR_CLASSES ? wanted : WEIR_CLASSES - 1;
+  Shard *shard = fanout->open[class];
+
+  if (shard && (!shard->list || shard->list->n < SHARD_READERS))
+    return shard;
+  for (shard = fanout->shards; shard; shard = shard->next) {
+    if (shard->class == class && (!shard->list || shard->list->n < SHARD_READERS))
+      return fanout->open[class] = shard;
+  }
+
+  if (!(shard = calloc (1, sizeof *shard)))
+    return NULL;
+  shard->fanout = fanout;
+  shard->class = class;
+  if (fanout->workers
+      && weir_task_init (&shard->task, fanout->workers, class, weir_shard_run) < 0) {
+    free (shard);
+    return NULL;
+  }
+  shard->next = fanout->shards;
+  fanout->shards = shard;
+  return fanout->open[class] = shard;
+}
+
+// With the lock held. `shard` NULL: there is no memory for one.
+static int
+put_in_shard (Shard *shard, WeirReader *reader)
+{
+  ReaderList *list = shard ? list_to_change (shard) : NULL;
+
+  if (!list)
+    return -ENOMEM;
+  list_put (list, reader);
+  atomic_store (&shard->n_readers, (unsigned) list->n);
+  atomic_store (&reader->shard, shard);
+  return 0;
+}
+
+// With the lock held.
+static int
+take_from_shard (Shard *shard, WeirReader *reader)
+{
+  ReaderList *list = shard->list ? list_to_change (shard) : NULL;
+
+  for (size_t i = 0; list && i < list->n; i++) {
+    if (list->readers[i] == reader) {
+      list->readers[i] = list->readers[--list->n];
+      atomic_store (&shard->n_readers, (unsigned) list->n);
+      list_drop (shard->fanout, reader);
+      shard->fanout->open[shard->class] = shard;
+      return 0;
+    }
+  }
+  return list ? -ENOENT : -ENOMEM;
+}
+
+// With the lock held.
+static int
+move_to_shard (WeirReader *reader, Shard *to)
+{
+  Shard *from = atomic_load (&reader->shard);
+  int r = put_in_shard (to, reader);
+
+  if (r == 0 && (r = take_from_shard (from, reader)) < 0) {
+    // No pass has seen it in the new shard, whose list is therefore its own: this can't fail.
+    take_from_shard (to, reader);
+    atomic_store (&reader->shard, from);
+  }
+  return r;
+}
+
+// Where few readers are left in a shard, they go to another with few. With the lock held. Gives
+// that one, which does not know yet what they wait for; NULL: they stay.
+static Shard *
+merge (WeirFanout *fanout, Shard *shard)
+{
+  unsigned n = atomic_load (&shard->n_readers);
+  Shard *to = fanout->shards;
+
+  if (n == 0 || n > SHARD_READERS / 4)
+    return NULL;
+  while (to
+         && (to == shard || to->class != shard->class || atomic_load (&to->n_readers) == 0
+             || atomic_load (&to->n_readers) + n > SHARD_READERS / 2))
+    to = to->next;
+  if (!to)
+    return NULL;
+  while (shard->list->n > 0 && move_to_shard (shard->list->readers[0], to) == 0)
+    ;
+  fanout->open[shard->class] = to;
+  return to;
+}
+
+void
+weir_fanout_set_bounds (WeirFanout *fanout)
+{
+  WeirWindowBounds *bounds = &fanout->window.bounds;
+
+  *bounds = fanout->settings.bounds;
+  bounds->keep_join = fanout->settings.join_at_keyframe;
+  if (!bounds->keep_join && !fanout->settings.keep_window && fanout->n_conns == 0
+      && bounds->time_ns > LIVE_ONLY_NS)
+    bounds->time_ns = LIVE_ONLY_NS;
+}
+
+// A reader's connection has room again, or broke.
+static void
+on_writable (void *data)
+{
+  Shard *shard = atomic_load (&((WeirReader *) data)->shard);
+
+  if (shard->fanout->workers)
+    weir_task_wake (&shard->task);
+}
+
+int
+weir_fanout_add (
+    WeirFanout *fanout, WeirReader *reader, unsigned class, const WeirPlan *plan, int64_t now_ns)
+{
+  int r;
+
+  pthread_mutex_lock (&fanout->lock);
+  weir_places_put (fanout, reader, plan, now_ns);
+  r = put_in_shard (shard_with_room (fanout, class), reader);
+  if (r == 0) {
+    fanout->n_readers++;
+    fanout->n_conns += reader->conn != NULL;
+    weir_fanout_set_bounds (fanout);
+  }
+  pthread_mutex_unlock (&fanout->lock);
+  if (r < 0)
+    return r;
+  if (reader->conn && !weir_conn_watch (reader->conn, on_writable, reader)) {
+    weir_fanout_remove (fanout, reader);
+    return -ENOMEM;
+  }
+  if (fanout->workers)
+    weir_task_wake (&atomic_load (&reader->shard)->task);
+  return 0;
+}
+
+void
+weir_fanout_remove (WeirFanout *fanout, WeirReader *reader)
+{
+  Shard *shard, *merged;
+
+  atomic_store (&reader->gone, true);
+  // A pass may be about to send to it.
+  weir_reader_hold (reader);
+  reader_let_go (reader);
+  if (reader->conn)
+    weir_conn_unwatch (reader->conn, on_writable, reader);
+  pthread_mutex_lock (&fanout->lock);
+  // Without memory for a shorter list it stays in the old one, which passes over it.
+  shard = atomic_load (&reader->shard);
+  take_from_shard (shard, reader);
+  merged = merge (fanout, shard);
+  fanout->n_readers--;
+  fanout->n_conns -= reader->conn != NULL;
+  weir_fanout_set_bounds (fanout);
+  if (fanout->n_draining > 0)
+    pthread_cond_broadcast (&fanout->passed);
+  pthread_mutex_unlock (&fanout->lock);
+  if (merged && fanout->workers)
+    weir_task_wake (&merged->task);
+}
+
+int
+weir_fanout_set_class (WeirFanout *fanout, WeirReader *reader, unsigned class)
+{
+  Shard *old;
+  int r;
+
+  pthread_mutex_lock (&fanout->lock);
+  class = class < WEIR_CLASSES ? class : WEIR_CLASSES - 1;
+  old = atomic_load (&reader->shard);
+  r = old->class == class ? 0 : move_to_shard (reader, shard_with_room (fanout, class));
+  pthread_mutex_unlock (&fanout->lock);
+  // What it waits for, the new shard does not know yet.
+  if (r == 0 && fanout->workers)
+    weir_task_wake (&atomic_load (&reader->shard)->task);
+  return r;
+}
+
+void
+weir_fanout_unwatch_all (WeirFanout *fanout)
+{
+  for (Shard *shard = fanout->shards; shard; shard = shard->next) {
+    for (size_t i = 0; shard->list && i < shard->list->n; i++) {
+      WeirReader *reader = shard->list->readers[i];
+
+      if (reader->conn)
+        weir_conn_unwatch (reader->conn, on_writable, reader);
+    }
+  }
+}

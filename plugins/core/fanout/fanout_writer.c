@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What comes in: the writer puts it into the window.
+#include "fanout/fanout_private.h"
+
+// Who waits for a key picture asks for one so often.
+#define KEY_PAUSE_NS 1000000000LL
+// Sends that fail are told of so often.
+#define TELL_PAUSE_NS 10000000000LL
+
+int64_t
+weir_fanout_slowest (const WeirFanout *fanout)
+{
+  int64_t slowest = INT64_MAX;
+
+  for (const Shard *shard = fanout->shards; shard; shard = shard->next) {
+    for (size_t i = 0; shard->list && i < shard->list->n; i++) {
+      const WeirReader *reader = shard->list->readers[i];
+      int64_t cursor = atomic_load_explicit (&reader->cursor, memory_order_relaxed);
+
+      if (cursor < slowest && reader_delay (reader) == 0 && !reader_paused (reader)
+          && !reader_is (reader, WEIR_READER_CLOSED)
+          && !atomic_load_explicit (&reader->gone, memory_order_relaxed))
+        slowest = cursor;
+    }
+  }
+  return slowest;
+}
+
+void
+weir_fanout_publish (WeirFanout *fanout)
+{
+  WeirWindow *window = &fanout->window;
+
+  fanout->urgent = false;
+  if (window->n_staged == 0)
+    return;
+  pthread_mutex_lock (&fanout->lock);
+  if (weir_block_file_was_full (window->file))
+    weir_window_make_smaller (window);
+  fanout->counters.packets_opaque = window->n_opaque;
+  if (fanout->settings.overrun == WEIR_OVERRUN_TAIL_DROP
+      && weir_fanout_slowest (fanout) < weir_window_tail_after (window)) {
+    fanout->counters.packets_refused += weir_window_drop_stage (window);
+  } else if (weir_window_publish (window, &fanout->counters.packets_refused)) {
+    fanout->counters.bursts++;
+    fanout->published = true;
+  }
+  pthread_mutex_unlock (&fanout->lock);
+  weir_layer_streams_take (fanout);
+}
+
+int64_t
+weir_fanout_run_flush (WeirTask *task, void *scratch, int64_t now_ns)
+{
+  WeirFanout *fanout = (WeirFanout *) ((char *) task - offsetof (WeirFanout, flush));
+  int64_t due_ns = WEIR_NEVER;
+  bool published;
+
+  (void) scratch;
+  pthread_mutex_lock (&fanout->writer);
+  fanout->published = false;
+  if (fanout->window.n_staged > 0)
+    due_ns = fanout->window.staged_ns + fanout->settings.coalesce_ns;
+  if (due_ns <= now_ns) {
+    weir_fanout_publish (fanout);
+    due_ns = WEIR_NEVER;
+  }
+  published = weir_layer_streams_grant (fanout) || fanout->published;
+  fanout->flush_armed = due_ns != WEIR_NEVER;
+  pthread_mutex_unlock (&fanout->writer);
+  if (published)
+    weir_fanout_serve_all (fanout, NULL, now_ns);
+  return due_ns;
+}
+
+void
+weir_fanout_set_codec (WeirFanout *fanout, WeirCodec codec, uint8_t dependency_id)
+{
+  pthread_mutex_lock (&fanout->writer);
+  weir_layer_streams_set_codec (fanout, codec, dependency_id);
+  weir_window_set_codec (&fanout->window, codec);
+  pthread_mutex_unlock (&fanout->writer);
+}
+
+bool
+weir_fanout_begin (WeirFanout *fanout)
+{
+  bool wanted;
+
+  pthread_mutex_lock (&fanout->writer);
+  pthread_mutex_lock (&fanout->lock);
+  wanted = fanout->running
+           && (fanout->n_readers > 0 || fanout->settings.join_at_keyframe
+               || fanout->settings.keep_window);
+  pthread_mutex_unlock (&fanout->lock);
+  fanout->published = false;
+  if (!wanted)
+    pthread_mutex_unlock (&fanout->writer);
+  return wanted;
+}
+
+uint8_t *
+weir_fanout_reserve (WeirFanout *fanout, size_t len)
+{
+  uint8_t *room;
+
+  if (fanout->window.n_staged == WEIR_STAGE_PACKETS)
+    weir_fanout_publish (fanout);
+  room = weir_window_reserve (&fanout->window, len);
+  if (!room) {
+    fanout->n_in++;
+    fanout->bytes_in += len;
+    fanout->n_refused++;
+  }
+  return room;
+}
+
+void
+weir_fanout_commit (WeirFanout *fanout, size_t len, int64_t now_ns)
+{
+  weir_fanout_commit_layer (fanout, len, NULL, now_ns);
+}
+
+void
+weir_fanout_commit_layer (WeirFanout *fanout, size_t len, const WeirLayer *layer, int64_t now_ns)
+{
+  fanout->n_in++;
+  fanout->bytes_in += len;
+  switch (weir_window_stage (&fanout->window, len, layer, now_ns)) {
+    case WEIR_STAGE_FRAME:
+    case WEIR_STAGE_FULL:
+      weir_fanout_publish (fanout);
+      break;
+    case WEIR_STAGE_URGENT:
+      fanout->urgent = true;
+      break;
+    case WEIR_STAGE_MORE:
+      break;
+  }
+}
+
+void
+weir_fanout_end (WeirFanout *fanout, int64_t now_ns)
+{
+  WeirWindow *window = &fanout->window;
+  bool published;
+  int64_t due_ns = WEIR_NEVER;
+
+  if (fanout->urgent || fanout->settings.coalesce_ns == 0)
+    weir_fanout_publish (fanout);
+  if (window->n_staged > 0 && !fanout->flush_armed && fanout->workers) {
+    fanout->flush_armed = true;
+    due_ns = window->staged_ns + fanout->settings.coalesce_ns;
+  }
+  pthread_mutex_lock (&fanout->lock);
+  fanout->counters.packets_in += fanout->n_in;
+  fanout->counters.bytes_in += fanout->bytes_in;
+  fanout->counters.packets_refused += fanout->n_refused;
+  pthread_mutex_unlock (&fanout->lock);
+  fanout->n_in = fanout->bytes_in = fanout->n_refused = 0;
+  published = fanout->published;
+  pthread_mutex_unlock (&fanout->writer);
+
+  if (due_ns != WEIR_NEVER)
+    weir_task_wake_at (&fanout->flush, due_ns);
+  if (published)
+    weir_fanout_serve_all (fanout, &fanout->here, now_ns);
+}
+
+bool
+weir_fanout_wants_key (WeirFanout *fanout, int64_t now_ns)
+{
+  Layers *layers = &fanout->layers;
+
+  if (!atomic_load_explicit (&layers->key_wanted, memory_order_relaxed)
+      || (layers->key_asked_ns && now_ns - layers->key_asked_ns < KEY_PAUSE_NS))
+    return false;
+  atomic_store_explicit (&layers->key_wanted, false, memory_order_relaxed);
+  layers->key_asked_ns = now_ns;
+  return true;
+}
+
+bool
+weir_fanout_has_failed (WeirFanout *fanout, int64_t now_ns)
+{
+  if (!atomic_load_explicit (&fanout->failed, memory_order_relaxed)
+      || (fanout->told_ns && now_ns - fanout->told_ns < TELL_PAUSE_NS))
+    return false;
+  fanout->told_ns = now_ns;
+  return atomic_exchange_explicit (&fanout->failed, false, memory_order_acquire);
+}
