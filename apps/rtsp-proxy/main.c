@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "base/log.h"
+#include "base/service.h"
 #include "cli/options.h"
 #include "control/api.h"
 #include "control/reload.h"
@@ -23,7 +24,9 @@ quit (gpointer loop)
 static gboolean
 on_hangup (gpointer reload)
 {
+  service_tell_reloading ();
   reload_run (reload);
+  service_tell_ready ();
   return G_SOURCE_CONTINUE;
 }
 
@@ -68,13 +71,18 @@ run (Server *server, const ProxyConfig *config, Reload *reload)
   guint on_int = g_unix_signal_add (SIGINT, quit, loop);
   guint on_term = g_unix_signal_add (SIGTERM, quit, loop);
   guint on_hup = g_unix_signal_add (SIGHUP, on_hangup, reload);
+  guint watchdog = service_add_watchdog ();
 
   // Who reads that it is ready may send a signal.
   tell_ready (server, config);
+  service_tell_ready ();
   g_main_loop_run (loop);
+  service_tell_stopping ();
   g_source_remove (on_int);
   g_source_remove (on_term);
   g_source_remove (on_hup);
+  if (watchdog)
+    g_source_remove (watchdog);
   g_main_loop_unref (loop);
 }
 
