@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "content/presentation.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 
 // What readers of a stored title may still have before them when the last of them gets the end.
@@ -115,7 +116,7 @@ get_state (Presentation *self)
     return PRESENTATION_DOWN;
   if (self->known)
     return PRESENTATION_KNOWN;
-  return pull_now () < self->failing_until ? PRESENTATION_DOWN : PRESENTATION_STARTING;
+  return clock_now () < self->failing_until ? PRESENTATION_DOWN : PRESENTATION_STARTING;
 }
 
 gboolean
@@ -125,7 +126,7 @@ presentation_is_at_start (Presentation *self)
 
   g_mutex_lock (&self->lock);
   is = self->instance && !self->ended && !self->stopped
-       && pull_now () - self->made < (gint64) self->config->interval_ms * GST_MSECOND;
+       && clock_now () - self->made < (gint64) self->config->interval_ms * GST_MSECOND;
   g_mutex_unlock (&self->lock);
   return is;
 }
@@ -348,7 +349,7 @@ on_down (gpointer user, const gchar *reason, guint retry_ms)
     return;
   }
   g_mutex_lock (&self->lock);
-  self->failing_until = pull_now () + (gint64) retry_ms * GST_MSECOND;
+  self->failing_until = clock_now () + (gint64) retry_ms * GST_MSECOND;
   g_mutex_unlock (&self->lock);
   tell_all (self);
 }
@@ -733,7 +734,7 @@ presentation_new (Graph *graph, const gchar *path, const gchar *query, MountConf
   self->data = data;
   self->graph = graph;
   self->instance = instance;
-  self->made = pull_now ();
+  self->made = clock_now ();
   self->config = mount_config_ref (config);
   self->stages = g_ptr_array_ref (stages);
   return self;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "content/title_file.h"
 
+#include "base/element.h"
 #include "sources/pull.h"
 #include "sources/tracks.h"
 #include "sources/ts_guard.h"
@@ -400,7 +401,7 @@ add_demuxer (File *self, GstPad *pad, const gchar *name)
   gchar *missing;
 
   if (!demuxer) {
-    missing = pull_missing (name);
+    missing = element_missing (name);
     GST_ELEMENT_ERROR (self->bin, CORE, MISSING_PLUGIN, ("%s", missing), (NULL));
     g_free (missing);
     return;

@@ -2,6 +2,7 @@
 #include "graph/node.h"
 
 #include "base/backoff.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "graph/stage_run.h"
 #include "relay/publisher.h"
@@ -188,7 +189,7 @@ choose (Node *self)
   current_is_well = current && is_well (current);
   if (!current_is_well)
     take (wanted, FALSE);
-  else if (wanted->up && pull_now () - wanted->up_since > (gint64) WELL_AFTER)
+  else if (wanted->up && clock_now () - wanted->up_since > (gint64) WELL_AFTER)
     take (wanted, !current->is_slate);
 }
 
@@ -220,7 +221,7 @@ on_up (gpointer owner)
   Node *node = self->node;
 
   self->up = TRUE;
-  self->up_since = pull_now ();
+  self->up_since = clock_now ();
   g_clear_pointer (&self->reason, g_free);
   node_ref (node);
   choose (node);

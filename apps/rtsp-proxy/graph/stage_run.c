@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "graph/stage_run.h"
 
+#include "base/clock.h"
+
 #include <gst/app/gstappsink.h>
 
 // Raw frames are large, and nobody needs old ones.
@@ -110,7 +112,7 @@ static void
 push (RunTrack *track, GstBuffer *packet)
 {
   const PullContext *context = track->run->context;
-  gint64 now = pull_now ();
+  gint64 now = clock_now ();
 
   map_ntp (track, packet, now);
   relay_push (context->source, track->track, packet, now, track->base);
@@ -196,7 +198,7 @@ on_frame (GstPad *pad, GstPadProbeInfo *info, gpointer data)
   const PullContext *context = ((StageRun *) data)->context;
 
   if (!g_atomic_int_get (&context->cancelled))
-    context->callbacks->packet (context->owner, pull_now ());
+    context->callbacks->packet (context->owner, clock_now ());
   return GST_PAD_PROBE_OK;
 }
 

@@ -4,6 +4,7 @@
 // next round begins where the longest track of the last one ended. Demuxers begin it where the last
 // frame began, so that the longest track would have a timestamp twice.
 
+#include "base/element.h"
 #include "sources/tracks.h"
 #include "sources/ts_guard.h"
 
@@ -183,7 +184,7 @@ file_pull_new (const PullContext *context, GError **error)
         error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "there is no file %s", path);
     return NULL;
   }
-  parse = pull_make ("parsebin", error);
+  parse = element_make ("parsebin", error);
   if (!parse)
     return NULL;
   source = gst_element_factory_make ("filesrc", NULL); // of GStreamer's core

@@ -4,6 +4,7 @@
 
 #include "sources/launch_pull.h"
 
+#include "base/element.h"
 #include "sources/tracks.h"
 
 typedef struct {
@@ -31,7 +32,7 @@ parse_line (const gchar *line, GError **error)
 
   gst_parse_context_free (parse);
   if (missing) {
-    gchar *text = pull_missing (missing[0]);
+    gchar *text = element_missing (missing[0]);
 
     g_set_error_literal (error, GST_CORE_ERROR, GST_CORE_ERROR_MISSING_PLUGIN, text);
     g_clear_error (&inner);

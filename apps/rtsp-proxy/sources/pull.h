@@ -76,13 +76,3 @@ GstElement *file_pull_new (const PullContext *context, GError **error);
 GstElement *ts_pull_new (const PullContext *context, GError **error);
 GstElement *rtp_pull_new (const PullContext *context, GError **error); // and by SDP
 GstElement *launch_pull_new (const PullContext *context, GError **error);
-
-// What a message says of an element that is not there: with the Debian package that has it, if that
-// is known.
-gchar *pull_missing (const gchar *element);
-
-// An element; or NULL, with an error that says what is missing.
-GstElement *pull_make (const gchar *element, GError **error);
-
-// Monotonic, ns: the `now` of the callbacks.
-gint64 pull_now (void);

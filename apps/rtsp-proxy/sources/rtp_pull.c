@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "base/clock.h"
 #include "rtp/rtcp.h"
 #include "rtp/rtp.h"
 #include "sources/sdp.h"
@@ -143,7 +144,7 @@ on_rtp (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 {
   Track *track = data;
   GstBuffer *datagram = GST_PAD_PROBE_INFO_BUFFER (info);
-  gint64 now = pull_now ();
+  gint64 now = clock_now ();
   WeirNtpMap map;
   WeirRtp rtp;
 

@@ -5,6 +5,8 @@
 // forwards what comes as it comes; the player at the end has a jitter buffer of its own.
 
 #include "config.h"
+#include "base/clock.h"
+#include "base/element.h"
 #include "sources/pull.h"
 #include "sources/sdp.h"
 
@@ -159,7 +161,7 @@ static void
 take_packet (Tap *tap, GstPad *pad, GstBuffer *packet)
 {
   const PullContext *context = tap->pull->context;
-  gint64 now = pull_now ();
+  gint64 now = clock_now ();
 
   if (g_atomic_int_get (&context->cancelled)) {
     gst_buffer_unref (packet);
@@ -298,7 +300,7 @@ rtsp_pull_new (const PullContext *context, GError **error)
     g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "not a valid RTSP URI");
     return NULL;
   }
-  src = pull_make ("rtspsrc", error);
+  src = element_make ("rtspsrc", error);
   if (!src) {
     gst_rtsp_url_free (url);
     return NULL;

@@ -3,6 +3,8 @@
 
 #include <gst/app/gstappsink.h>
 
+#include "base/clock.h"
+#include "base/element.h"
 #include "relay/relay_caps.h"
 #include "rtp/rtp.h"
 
@@ -355,7 +357,7 @@ take_packet (Track *track, GstSample *sample, GstBuffer *buffer)
   Packet packet = { track, gst_buffer_ref (buffer),
     gst_segment_to_running_time (
         gst_sample_get_segment (sample), GST_FORMAT_TIME, GST_BUFFER_PTS (buffer)),
-    pull_now () };
+    clock_now () };
 
   g_mutex_lock (&self->lock);
   set_caps (track, gst_sample_get_caps (sample));
@@ -456,7 +458,7 @@ static void
 report_missing (Tracks *self, GstParseContext *parse, GError *error)
 {
   gchar **missing = gst_parse_context_get_missing_elements (parse);
-  gchar *reason = missing ? pull_missing (missing[0]) : g_strdup (error->message);
+  gchar *reason = missing ? element_missing (missing[0]) : g_strdup (error->message);
 
   self->context->callbacks->ended (self->context->owner, reason);
   g_free (reason);
@@ -617,7 +619,7 @@ tracks_complete (Tracks *self)
   g_mutex_lock (&self->lock);
   self->complete = TRUE;
   none = self->tracks->len == 0;
-  if (is_time (self, pull_now ()))
+  if (is_time (self, clock_now ()))
     open_description (self);
   g_mutex_unlock (&self->lock);
   if (none)

@@ -3,6 +3,8 @@
 // MPEG-TS over UDP, by itself or in RTP: its elementary streams are payloaded as they come. The
 // demultiplexer gives their times on the sender's clock (PCR), fitted to ours.
 
+#include "base/clock.h"
+#include "base/element.h"
 #include "rtp/rtp.h"
 #include "sources/tracks.h"
 #include "sources/ts_guard.h"
@@ -118,7 +120,7 @@ make_chain (TsPull *self, GError **error)
   static const gchar *const elements[MAX_CHAIN] = { "rtpjitterbuffer", "rtpmp2tdepay", "tsdemux" };
 
   for (guint i = self->payload < 0 ? MAX_CHAIN - 1 : 0; i < MAX_CHAIN; i++) {
-    GstElement *element = pull_make (elements[i], error);
+    GstElement *element = element_make (elements[i], error);
 
     if (!element)
       return FALSE;
@@ -161,7 +163,7 @@ on_datagram (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 {
   TsPull *self = data;
   GstBuffer *datagram = GST_PAD_PROBE_INFO_BUFFER (info);
-  gint64 now = pull_now ();
+  gint64 now = clock_now ();
   GError *error = NULL;
 
   if (!udp_input_admits (self->input, datagram, now))

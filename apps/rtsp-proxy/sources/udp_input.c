@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <sys/socket.h>
 
+#include "base/element.h"
 #include "base/log.h"
 
 // Room for a keyframe, or for what comes while the thread is kept from running.
@@ -104,7 +105,7 @@ udp_input_free (gpointer data)
 GstElement *
 udp_input_add_source (UdpInput *self, GstBin *bin, GError **error)
 {
-  GstElement *source = pull_make ("udpsrc", error);
+  GstElement *source = element_make ("udpsrc", error);
 
   if (!source)
     return NULL;

@@ -2,6 +2,7 @@
 #include "sources/upstream.h"
 
 #include "base/backoff.h"
+#include "base/clock.h"
 
 #include <string.h>
 
@@ -137,7 +138,7 @@ schedule_retry (Upstream *self, const gchar *reason)
 {
   guint delay = backoff_ms (++self->n_failures, g_random_double ());
 
-  self->not_before = pull_now () + (gint64) delay * GST_MSECOND;
+  self->not_before = clock_now () + (gint64) delay * GST_MSECOND;
   self->retry = g_timeout_add (delay, retry, self);
   self->callbacks->down (self->owner, reason, delay);
 }
@@ -145,7 +146,7 @@ schedule_retry (Upstream *self, const gchar *reason)
 static void
 forgive (Upstream *self)
 {
-  if (self->up_since && pull_now () - self->up_since >= (gint64) WELL_AFTER)
+  if (self->up_since && clock_now () - self->up_since >= (gint64) WELL_AFTER)
     self->n_failures = 0;
 }
 
@@ -170,7 +171,7 @@ handle_up (gpointer data)
   Life *life = data;
 
   if (!g_atomic_int_get (&life->context.cancelled)) {
-    life->upstream->up_since = pull_now ();
+    life->upstream->up_since = clock_now ();
     life->upstream->callbacks->up (life->upstream->owner);
   }
   return G_SOURCE_REMOVE;
@@ -264,7 +265,7 @@ watch (gpointer data)
 {
   Upstream *self = data;
   Life *life = self->life;
-  gint64 now = pull_now ();
+  gint64 now = clock_now ();
   gint64 last = __atomic_load_n (&life->last_packet, __ATOMIC_RELAXED);
   guint limit_ms = self->config->read_timeout_ms;
   const gchar *what = "no media for";
@@ -306,7 +307,7 @@ connect_life (Upstream *self)
   g_atomic_ref_count_init (&life->refs);
   g_mutex_init (&life->lock);
   life->upstream = self;
-  life->started = pull_now ();
+  life->started = clock_now ();
   life->context.source = relay_source_ref (self->source);
   life->context.config = self->config;
   life->context.callbacks = &pull_callbacks;
@@ -327,7 +328,7 @@ connect_life (Upstream *self)
   g_signal_connect (bus, "message", G_CALLBACK (on_message), life);
   gst_object_unref (bus);
 
-  self->watched = pull_now ();
+  self->watched = clock_now ();
   self->watch = g_timeout_add (WATCH_INTERVAL_MS, watch, self);
   if (gst_element_set_state (life->pipeline, GST_STATE_PAUSED) == GST_STATE_CHANGE_NO_PREROLL)
     gst_element_set_state (life->pipeline, GST_STATE_PLAYING);
@@ -352,7 +353,7 @@ upstream_new (const PullConfig *config, UpstreamMakeFunc make, RelaySource *sour
 void
 upstream_start (Upstream *self)
 {
-  gint64 wait = self->not_before - pull_now ();
+  gint64 wait = self->not_before - clock_now ();
 
   if (self->life || self->retry)
     return;
@@ -379,7 +380,7 @@ upstream_get_silence (Upstream *self)
 
   if (!life)
     return 0;
-  return pull_now () - MAX (__atomic_load_n (&life->last_packet, __ATOMIC_RELAXED), life->started);
+  return clock_now () - MAX (__atomic_load_n (&life->last_packet, __ATOMIC_RELAXED), life->started);
 }
 
 void

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "base/element.h"
+
+#include "base/element_home.h"
+
+gchar *
+element_missing (const gchar *element)
+{
+  const ElementHome *home = element_home_find (element);
+
+  if (home && home->package)
+    return g_strdup_printf ("GStreamer's %s is missing (Debian: %s)", element, home->package);
+  return g_strdup_printf ("GStreamer has no element \"%s\" here", element);
+}
+
+GstElement *
+element_make (const gchar *element, GError **error)
+{
+  GstElement *made = gst_element_factory_make (element, NULL);
+  gchar *missing;
+
+  if (!made) {
+    missing = element_missing (element);
+    g_set_error_literal (error, GST_CORE_ERROR, GST_CORE_ERROR_MISSING_PLUGIN, missing);
+    g_free (missing);
+  }
+  return made;
+}
