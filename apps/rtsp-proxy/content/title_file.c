@@ -20,8 +20,7 @@ typedef struct {
 } Track;
 
 struct _File {
-  GstElement *bin;       // not owned
-  gint closed, n_coming; // atomic: no track comes any more; those that are just being added
+  GstElement *bin; // not owned
   gboolean raw;
   guint n_video, n_audio, n_tracks;
   Track tracks[RELAY_MAX_TRACKS];
@@ -257,23 +256,9 @@ expose (File *self, GstElement *branch)
 
   gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_EVENT_UPSTREAM, open_end, NULL, NULL);
   gst_pad_set_active (pad, TRUE);
-  g_atomic_int_inc (&self->n_coming);
-  if (g_atomic_int_get (&self->closed))
-    gst_object_unref (gst_object_ref_sink (pad));
-  else
-    gst_element_add_pad (self->bin, pad);
-  g_atomic_int_add (&self->n_coming, -1);
+  gst_element_add_pad (self->bin, pad);
   gst_object_unref (inner);
   g_free (name);
-}
-
-gboolean
-title_file_close (GstElement *self)
-{
-  File *file = g_object_get_data (G_OBJECT (self), "file");
-
-  g_atomic_int_set (&file->closed, TRUE);
-  return g_atomic_int_get (&file->n_coming) == 0;
 }
 
 static void

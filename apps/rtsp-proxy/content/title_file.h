@@ -8,9 +8,6 @@
 // By a descriptor, which must stay open until it has ended.
 GstElement *title_file_new (int fd);
 
-// No more tracks come from now on. FALSE: one is just coming.
-gboolean title_file_close (GstElement *self);
-
 // Nobody takes this track, or somebody does; they count in the order in which they were found.
 void title_file_mute (GstElement *self, guint track, gboolean muted);
 

@@ -420,51 +420,32 @@ note_error (TitleMedia *self, GstMessage *message, const GError *error)
     log_event ("%s: %s", self->label, error->message);
 }
 
-static void
-look_again (TitleMedia *self, GstMessage *message)
-{
-  GstBin *pipeline = dup_pipeline (self);
-
-  gst_element_post_message (GST_ELEMENT (pipeline), gst_message_ref (message));
-  gst_object_unref (pipeline);
-}
-
-// One that is given up before the library has begun with it would be taken down at once, and the
-// library asserts that it has begun. And it takes it down with a lock that a track needs that is
-// just coming, for whose thread it waits.
-static gboolean
-fail (TitleMedia *self, GstMessage *message)
-{
-  if (!self->begun)
-    gst_message_replace (&self->early, message);
-  else if (title_file_close (self->file))
-    return pass_on (GST_RTSP_MEDIA (self), message);
-  else
-    look_again (self, message);
-  return TRUE;
-}
-
 // The first change of state says so: the library is ready to take it down now.
 static void
 begin (TitleMedia *self)
 {
   self->begun = TRUE;
   if (self->early)
-    fail (self, self->early);
+    pass_on (GST_RTSP_MEDIA (self), self->early);
   gst_clear_message (&self->early);
 }
 
+// One that is given up before the library has begun with it would be taken down at once, and the
+// library asserts that it has begun.
 static gboolean
-title_media_handle_message (GstRTSPMedia *media, GstMessage *message)
+fail (TitleMedia *self, GstMessage *message)
 {
-  TitleMedia *self = (TitleMedia *) media;
-  GError *error;
+  if (self->begun)
+    return pass_on (GST_RTSP_MEDIA (self), message);
+  gst_message_replace (&self->early, message);
+  return TRUE;
+}
 
-  if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_STATE_CHANGED && !self->begun)
-    begin (self);
-  if (GST_MESSAGE_TYPE (message) != GST_MESSAGE_ERROR)
-    return pass_on (media, message);
-  error = parse_error (message);
+static gboolean
+handle_error (TitleMedia *self, GstMessage *message)
+{
+  GError *error = parse_error (message);
+
   if (g_atomic_int_get (&self->ready)) {
     note_error (self, message, error);
     g_error_free (error);
@@ -475,6 +456,30 @@ title_media_handle_message (GstRTSPMedia *media, GstMessage *message)
   else
     self->error = error;
   return fail (self, message);
+}
+
+// With the library's lock held, for which the thread waits that adds a track. Who takes it down
+// meanwhile has the pipeline's lock, and waits for that thread: so nothing is done here that takes
+// the pipeline's lock while tracks may come. Its latency counts when it plays, and is asked for
+// again then.
+static gboolean
+title_media_handle_message (GstRTSPMedia *media, GstMessage *message)
+{
+  TitleMedia *self = (TitleMedia *) media;
+
+  switch (GST_MESSAGE_TYPE (message)) {
+    case GST_MESSAGE_ERROR:
+      return handle_error (self, message);
+    case GST_MESSAGE_LATENCY:
+      return !g_atomic_int_get (&self->ready) || pass_on (media, message);
+    case GST_MESSAGE_STATE_CHANGED:
+      if (!self->begun)
+        begin (self);
+      break;
+    default:
+      break;
+  }
+  return pass_on (media, message);
 }
 
 GstRTSPMedia *
