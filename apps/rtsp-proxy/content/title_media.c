@@ -409,13 +409,14 @@ pass_on (GstRTSPMedia *media, GstMessage *message)
 static void
 note_error (TitleMedia *self, GstMessage *message, const GError *error)
 {
-  gboolean given_up;
+  gboolean given_up, fails;
 
   g_mutex_lock (&self->lock);
   given_up = self->given_up;
-  if (given_up && self->plays)
-    pass_on (GST_RTSP_MEDIA (self), message);
+  fails = given_up && self->plays;
   g_mutex_unlock (&self->lock);
+  if (fails)
+    pass_on (GST_RTSP_MEDIA (self), message);
   if (!given_up)
     log_event ("%s: %s", self->label, error->message);
 }
