@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Weir in a program that serves with gst-rtsp-server: one call. Link `weirrtsp`.
+// Weir in a program that serves with gst-rtsp-server: one call. pkg-config knows it
+// as weir-rtsp-0.1.
 
 #include <gst/rtsp-server/rtsp-server.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 // Weir in a program of your own. The elements are used by name, like any of GStreamer's; this is
-// what names alone do not give.
+// what names alone do not give. pkg-config knows it as weir-0.1.
 
 #include <gst/gst.h>
 
