@@ -11,7 +11,7 @@
 #include "fanoutsink.h"
 #include "udpsockets.h"
 
-#define DEFAULT_CLASS 4
+#define DEFAULT_PRIORITY 4
 
 // A reader under the name by which it was added: a host and a port, or the token of a connection
 // and a channel.
@@ -52,7 +52,7 @@ struct _WeirFanoutSink {
   GHashTable *coming;        // key -> Coming, for readers about to be added
   GCancellable *cancellable; // made new under `lock`
   WeirFanoutSettings settings;
-  guint class;
+  guint priority;
   gint64 delay_ns; // of readers for whom nothing else is said
 
   // The streaming thread's.

@@ -34,7 +34,7 @@ enum {
   PROP_WINDOW_TIME,
   PROP_SPILL_DIR,
   PROP_DROP_POLICY,
-  PROP_CLASS,
+  PROP_PRIORITY,
   PROP_DELAY,
   PROP_INLINE_READERS,
   PROP_SPREAD,
@@ -207,8 +207,8 @@ set_setting (WeirFanoutSink *self, guint id, const GValue *value)
     case PROP_SPREAD:
       settings->spread_ns = (gint64) g_value_get_uint64 (value);
       break;
-    case PROP_CLASS:
-      self->class = g_value_get_uint (value);
+    case PROP_PRIORITY:
+      self->priority = g_value_get_uint (value);
       break;
     default:
       ours = FALSE;
@@ -264,8 +264,8 @@ get_setting (WeirFanoutSink *self, guint id, GValue *value)
     case PROP_SPREAD:
       g_value_set_uint64 (value, (guint64) settings->spread_ns);
       break;
-    case PROP_CLASS:
-      g_value_set_uint (value, self->class);
+    case PROP_PRIORITY:
+      g_value_set_uint (value, self->priority);
       break;
     case PROP_DELAY:
       g_value_set_uint64 (
@@ -507,7 +507,7 @@ fanout_properties_init (WeirFanoutSink *self)
   self->qos_dscp = DEFAULT_QOS_DSCP;
   self->buffer_size = DEFAULT_BUFFER_SIZE;
   self->bind_port = DEFAULT_BIND_PORT;
-  self->class = DEFAULT_CLASS;
+  self->priority = DEFAULT_PRIORITY;
   self->settings = (WeirFanoutSettings) {
     .gso = DEFAULT_GSO,
     .send_duplicates = DEFAULT_SEND_DUPLICATES,
@@ -637,15 +637,15 @@ install_sending (GObjectClass *klass)
           "Longest time a packet waits for the rest of its frame, in ns (0 = none)", 0,
           10 * GST_SECOND, DEFAULT_MAX_COALESCE, rw));
   /**
-   * WeirFanoutSink:class:
+   * WeirFanoutSink:priority:
    *
-   * The class of readers added from now on: 0 goes first, 7 last. When there is more to send than
-   * time, readers of a lower class wait for those of a higher one, and are the first to lag and to
-   * be thinned. See also #WeirFanoutSink::set-class.
+   * The priority of readers added from now on: 0 goes first, 7 last. When there is more to send
+   * than time, readers of a lower priority wait for those of a higher one, and are the first to lag
+   * and to be thinned. See also #WeirFanoutSink::set-priority.
    */
-  g_object_class_install_property (klass, PROP_CLASS,
-      g_param_spec_uint ("class", "Class", "Class of new readers (0 = first, 7 = last)", 0,
-          WEIR_CLASSES - 1, DEFAULT_CLASS, rw));
+  g_object_class_install_property (klass, PROP_PRIORITY,
+      g_param_spec_uint ("priority", "Priority", "Priority of new readers (0 = first, 7 = last)", 0,
+          WEIR_CLASSES - 1, DEFAULT_PRIORITY, rw));
   /**
    * WeirFanoutSink:delay:
    *

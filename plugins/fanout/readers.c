@@ -15,7 +15,7 @@ enum {
   SIGNAL_CLEAR,
   SIGNAL_GET_STATS,
   SIGNAL_PLAN,
-  SIGNAL_SET_CLASS,
+  SIGNAL_SET_PRIORITY,
   SIGNAL_SET_LAYERS,
   SIGNAL_SET_DELAY,
   SIGNAL_PAUSE,
@@ -335,7 +335,7 @@ add_fresh (WeirFanoutSink *self, Name *name, GError **error)
   weir_reader_set_delay (name->reader, delay_of (self, coming));
   name->own_delay = has_own_delay (coming) || (coming && coming->kept);
   r = weir_fanout_add (
-      self->fanout, name->reader, self->class, get_plan (self, coming, now_ns), now_ns);
+      self->fanout, name->reader, self->priority, get_plan (self, coming, now_ns), now_ns);
   g_hash_table_remove (self->coming, name->key);
   delay_ns = self->delay_ns;
   if (r == 0) {
@@ -676,18 +676,18 @@ plan (WeirFanoutSink *self, const gchar *host, gint port)
 }
 
 static gboolean
-set_class (WeirFanoutSink *self, const gchar *host, gint port, guint class)
+set_priority (WeirFanoutSink *self, const gchar *host, gint port, guint priority)
 {
   Name *name;
   int r = -ENOENT;
 
   g_mutex_lock (&self->control);
   name = find_name (self, host, port);
-  if (name && class < WEIR_CLASSES)
-    r = weir_fanout_set_class (self->fanout, name->reader, class);
+  if (name && priority < WEIR_CLASSES)
+    r = weir_fanout_set_class (self->fanout, name->reader, priority);
   g_mutex_unlock (&self->control);
   if (r < 0)
-    GST_WARNING_OBJECT (self, "can't give %s port %d class %u", host, port, class);
+    GST_WARNING_OBJECT (self, "can't give %s port %d priority %u", host, port, priority);
   return r == 0;
 }
 
@@ -842,7 +842,7 @@ get_stats (WeirFanoutSink *self, const gchar *host, gint port)
         "packets-due", G_TYPE_UINT64, (guint64) c.due, "lag-packets", G_TYPE_UINT64,
         (guint64) c.lag_packets, "lag", G_TYPE_UINT64, (guint64) MAX (c.lag_ns, 0), "state",
         G_TYPE_STRING, weir_reader_state_name (c.state), "catching-up", G_TYPE_BOOLEAN,
-        c.catching_up, "class", G_TYPE_UINT, c.class, "delay", G_TYPE_UINT64,
+        c.catching_up, "priority", G_TYPE_UINT, c.class, "delay", G_TYPE_UINT64,
         (guint64) MAX (c.delay_ns, 0), "paused", G_TYPE_BOOLEAN, c.paused, "moved", G_TYPE_UINT64,
         (guint64) c.moved, NULL);
     set_drops (s, c.dropped);
@@ -1028,11 +1028,11 @@ install_multiudpsink_signals (GType type)
    * `lag` (ns: how long the next packet has been due to it; 0 at its place); `delay`, a #guint64:
    * how far (ns) its place is behind the live edge; `paused`, a #gboolean; `moved`, a #guint64: how
    * often the window's edge moved it; `state`: `ok`, `no-upper-layers`, `references`, `keyframes`
-   * or `closed`; `catching-up`, a boolean; `class`, a #guint; `left-out`, a #guint64: of `dropped`,
-   * what was left out on purpose and is missing in no sequence (`dropped-layers`, `dropped-thinned`
-   * and `dropped-catch-up`); the layers that it is to get, `wanted-spatial`, `wanted-quality` and
-   * `wanted-temporal`, and those that it gets now, `spatial`, `quality` and `temporal`, #gint, -1
-   * for all. Without fields if there is no such reader.
+   * or `closed`; `catching-up`, a boolean; `priority`, a #guint; `left-out`, a #guint64: of
+   * `dropped`, what was left out on purpose and is missing in no sequence (`dropped-layers`,
+   * `dropped-thinned` and `dropped-catch-up`); the layers that it is to get, `wanted-spatial`,
+   * `wanted-quality` and `wanted-temporal`, and those that it gets now, `spatial`, `quality` and
+   * `temporal`, #gint, -1 for all. Without fields if there is no such reader.
    */
   signals[SIGNAL_GET_STATS] = g_signal_new_class_handler ("get-stats", type, action,
       G_CALLBACK (get_stats), NULL, NULL, NULL, GST_TYPE_STRUCTURE, 2, G_TYPE_STRING, G_TYPE_INT);
@@ -1077,16 +1077,16 @@ fanout_readers_install_signals (GType type)
   signals[SIGNAL_PLAN] = g_signal_new_class_handler ("plan", type, action, G_CALLBACK (plan), NULL,
       NULL, NULL, GST_TYPE_STRUCTURE, 2, G_TYPE_STRING, G_TYPE_INT);
   /**
-   * WeirFanoutSink::set-class:
+   * WeirFanoutSink::set-priority:
    * @host: as given to #WeirFanoutSink::add
    * @port: its port
-   * @class: 0 (first) to 7 (last)
+   * @priority: 0 (first) to 7 (last)
    *
-   * Returns: %FALSE if there is no such reader, or no such class.
+   * Returns: %FALSE if there is no such reader, or no such priority.
    */
-  signals[SIGNAL_SET_CLASS] =
-      g_signal_new_class_handler ("set-class", type, action, G_CALLBACK (set_class), NULL, NULL,
-          NULL, G_TYPE_BOOLEAN, 3, G_TYPE_STRING, G_TYPE_INT, G_TYPE_UINT);
+  signals[SIGNAL_SET_PRIORITY] =
+      g_signal_new_class_handler ("set-priority", type, action, G_CALLBACK (set_priority), NULL,
+          NULL, NULL, G_TYPE_BOOLEAN, 3, G_TYPE_STRING, G_TYPE_INT, G_TYPE_UINT);
   /**
    * WeirFanoutSink::set-layers:
    * @host: as given to #WeirFanoutSink::add, or as it will be

@@ -70,13 +70,13 @@ def every_operation_answers_as_documented():
         else:
             contract.seen.add(('/v1/graph.svg', 'GET', 200))
         proxy.expect(201, 'PUT', '/v1/mounts/new', {'upstream': NOWHERE, 'on-demand': False})
-        proxy.expect(200, 'PUT', '/v1/mounts/new', {'upstream': NOWHERE, 'class': 0,
+        proxy.expect(200, 'PUT', '/v1/mounts/new', {'upstream': NOWHERE, 'priority': 0,
                                                     'on-demand': False})
         proxy.expect(503, 'GET', '/v1/ready')
-        proxy.expect(200, 'PATCH', '/v1/mounts/new', {'linger': '1s', 'class': None})
-        assert proxy.expect(200, 'GET', '/v1/mounts/new')['config']['class'] == 4
+        proxy.expect(200, 'PATCH', '/v1/mounts/new', {'linger': '1s', 'priority': None})
+        assert proxy.expect(200, 'GET', '/v1/mounts/new')['config']['priority'] == 4
         proxy.expect(200, 'DELETE', '/v1/mounts/new')
-        proxy.expect(200, 'PATCH', '/v1/readers/1', {'class': 1})
+        proxy.expect(200, 'PATCH', '/v1/readers/1', {'priority': 1})
         proxy.expect(200, 'POST', '/v1/reload')
         proxy.expect(200, 'DELETE', '/v1/readers/1')
     answered = {(path, method) for path, method, status in contract.seen if status < 300}
@@ -163,18 +163,18 @@ def a_wrong_body_changes_nothing():
                  'body:2:12'),
                 (f'{{"upstream": "{NOWHERE}", "linger": "1s", "linger": "2s"}}', 'is there twice',
                  'body:1:54'),
-                (f'{{"upstream": "{NOWHERE}", "class": null}}', 'class: "null" is not a number',
-                 'body:1:47'),
+                (f'{{"upstream": "{NOWHERE}", "priority": null}}', 'priority: "null" is not a number',
+                 'body:1:50'),
                 (f'{{"upstream": "{NOWHERE}", "user": "a\\u0000b"}}', 'single value', 'body:1:46'),
                 (f'{{"upstream": "{NOWHERE}", "password-file": "/etc/passwd"}}',
                  'the configuration file alone', 'body:1:55'),
                 (f'{{"upstream": "{NOWHERE}", "pipeline": ["nix"]}}', 'there is no stage "nix"',
                  'body:1:51')]:
             proxy.fails(400, message, where, *put, body)
-        error = proxy.expect(400, *put, {'upstream': NOWHERE, 'class': 9, 'linger': 1})['error']
+        error = proxy.expect(400, *put, {'upstream': NOWHERE, 'priority': 9, 'linger': 1})['error']
         assert (error['where'], [other['where'] for other in error['others']]) \
-            == ('body:1:47', ['body:1:60']), error
-        assert error['message'].startswith('class: '), error
+            == ('body:1:50', ['body:1:63']), error
+        assert error['message'].startswith('priority: '), error
         assert error['others'][0]['message'].startswith('linger: '), error
         for body in ({'upstream': 'launch: fakesrc ! pay0'},
                      {'upstreams': [NOWHERE, 'launch: fakesrc ! pay0']}):
@@ -196,7 +196,7 @@ def a_wrong_body_changes_nothing():
 def any_body_is_answered():
     """Whatever the bytes are, they are taken or refused, and the proxy goes on."""
     random = Random(5)
-    sound = json.dumps({'upstreams': [NOWHERE, CLIP_URI], 'linger': '1s', 'class': 3,
+    sound = json.dumps({'upstreams': [NOWHERE, CLIP_URI], 'linger': '1s', 'priority': 3,
                         'pipeline': ['pull', {'restamp': {}}],
                         'choices': {}, 'on-demand': False, 'user': '\u00e9"\\'})
     with Checked({'/cam': CLIP}) as proxy:
@@ -356,7 +356,7 @@ def a_dry_run_tells_and_changes_nothing():
         for method, body, effect in [
                 ('PATCH', {'upstream': NOWHERE}, 'the new pipeline is started beside the old one'),
                 ('PATCH', {'linger': '1s'}, 'readers notice nothing'),
-                ('PATCH', {'class': 1}, 'readers who come from then on are served so'),
+                ('PATCH', {'priority': 1}, 'readers who come from then on are served so'),
                 ('PUT', CLIP, 'nothing changes'),
                 ('DELETE', None, 'the mount is removed and its readers are closed')]:
             answer = proxy.expect(200, method, '/v1/mounts/cam?dry-run', body)
@@ -375,7 +375,7 @@ def a_dry_run_tells_and_changes_nothing():
 
 @test
 def how_readers_are_served_changes_while_it_runs():
-    """join, class and cache reach the media of a mount that runs without readers"""
+    """join, priority and cache reach the media of a mount that runs without readers"""
     def begins_with_a_keyframe():
         with Watch(proxy) as reader:
             while True:
@@ -398,12 +398,12 @@ def how_readers_are_served_changes_while_it_runs():
         with Watch(proxy) as one, Watch(proxy) as other:
             wait_for_readers_of(proxy, 2)
             first, second = proxy.get('/v1/readers')['readers']
-            proxy.expect(200, 'PATCH', f"/v1/readers/{second['id']}", {'class': 6})
-            proxy.expect(200, *patch, {'class': 1})
-            assert [r['class'] for r in proxy.get('/v1/readers')['readers']] == [1, 6]
+            proxy.expect(200, 'PATCH', f"/v1/readers/{second['id']}", {'priority': 6})
+            proxy.expect(200, *patch, {'priority': 1})
+            assert [r['priority'] for r in proxy.get('/v1/readers')['readers']] == [1, 6]
             with Watch(proxy):
                 wait_for_readers_of(proxy, 3)
-                assert [r['class'] for r in proxy.get('/v1/readers')['readers']] == [1, 6, 1]
+                assert [r['priority'] for r in proxy.get('/v1/readers')['readers']] == [1, 6, 1]
             wait_until(lambda: not begins_with_a_keyframe(), 10, 'somebody begins live')
             proxy.expect(200, *patch, {'join': None, 'cache': {'time': '30s'}})
             # From the next keyframe on, if what was kept for those who begin live had none. One of
@@ -472,17 +472,19 @@ def readers_are_told_of_and_closed():
         first, second = proxy.get('/v1/readers')['readers']
         assert (first['mount'], second['mount']) == ('/cam', '/b')
         assert first['peer'] == '{}:{}'.format(*one.socket.getsockname()), first
-        assert first['transport'] == 'TCP' and first['state'] == 'ok' and first['class'] == 4, first
+        assert first['transport'] == 'TCP' and first['state'] == 'ok' and first['priority'] == 4, first
         assert [r['id'] for r in proxy.get('/v1/readers?mount=/b')['readers']] == [second['id']]
         one.take()
         path = f'/v1/readers/{first["id"]}'
         assert proxy.get(path)['packets'] >= 50
-        assert proxy.expect(200, 'PATCH', path, {'class': 0})['class'] == 0
-        assert proxy.get(f'/v1/readers/{second["id"]}')['class'] == 4
-        for body, message, where in [({'class': 8}, 'not a number from 0 to 7', 'body:1:11'),
-                                     ({'clas': 1}, 'nearest known one is "class"', 'body:1:2'),
+        assert proxy.expect(200, 'PATCH', path, {'priority': 0})['priority'] == 0
+        assert proxy.get(f'/v1/readers/{second["id"]}')['priority'] == 4
+        for body, message, where in [({'priority': 8}, 'not a number from 0 to 7', 'body:1:14'),
+                                     ({'class': 3}, 'unknown key "class"; it is called "priority" now',
+                                      'body:1:2'),
+                                     ({'priorty': 1}, 'nearest known one is "priority"', 'body:1:2'),
                                      ({'layers': '1.0'}, 'neither "auto" nor like', 'body'),
-                                     ({}, '"class" or "layers" is missing', 'body')]:
+                                     ({}, '"priority" or "layers" is missing', 'body')]:
             proxy.fails(400, message, where, 'PATCH', path, body)
         for number in ('0', '-1', 'x', '99', '1' * 40):
             proxy.fails(404, 'there is no reader', None, 'GET', f'/v1/readers/{number}')
@@ -522,7 +524,7 @@ def losses_are_told_apart():
             assert abs(loss['fraction'] - 0.2) < 0.1, loss
             text = proxy.get('/metrics').decode()
             assert metric(text, 'readers', mount='/cam', transport='udp') == 3
-            assert metric(text, 'readers_in_class', mount='/cam', **{'class': '4'}) == 3
+            assert metric(text, 'readers_with_priority', mount='/cam', priority='4') == 3
             load.stop()
         wait_for_readers_of(proxy, 0)
         # What was counted stays counted.
@@ -557,7 +559,7 @@ def metrics_have_few_labels():
             name, pairs = re.fullmatch(r'([a-z_]+)\{(.*)\} \d+', line).groups()
             assert name in families, line
             labels |= {pair.split('=')[0] for pair in pairs.split(',')}
-        assert labels == {'mount', 'reason', 'state', 'class', 'transport', 'version'}, labels
+        assert labels == {'mount', 'reason', 'state', 'priority', 'transport', 'version'}, labels
 
 
 @test
@@ -628,7 +630,7 @@ def the_lines_of_the_page_work():
     if not shutil.which('dot'):
         snippets = [text for text in snippets if '.svg' not in text]
     with tempfile.TemporaryDirectory() as directory:
-        clip = {**CLIP, 'class': 4}
+        clip = {**CLIP, 'priority': 4}
         with Checked({'/cam': clip}) as proxy, Watch(proxy), Watch(proxy):
             wait_for_readers_of(proxy, 2)
             for text in snippets:

@@ -84,7 +84,7 @@ api: x
 mounts:
   /a:
     upstream: {URI}
-    class: 9
+    priority: 9
     linger: 10
   b: {{upstream: {URI}}}
   /c:
@@ -94,7 +94,7 @@ mounts:
 """) == [
         'FILE:1:1: unknown key "listne"; the nearest known one is "listen"',
         'FILE:2:6: api: "x" is not ADDR:PORT',
-        'FILE:6:12: class: "9" is not a number from 0 to 7',
+        'FILE:6:15: priority: "9" is not a number from 0 to 7',
         f'FILE:7:13: linger: "10" {NO_TIME.format(0)}',
         'FILE:8:3: b: "b" is not a path like /cam',
         'FILE:10:17: upstreams: not a URI of a kind that can be pulled: rtsp://, rtsps://, udp://, '
@@ -102,7 +102,7 @@ mounts:
         'FILE:11:5: /c: unknown key "transprot"; the nearest known one is "transport"',
         f'FILE:12:19: time: "5" {NO_TIME.format(1000)}',
         'FILE:12:22: cache: unknown key "size"; the nearest known one is "time"']
-    many = told('mounts:\n' + ''.join(f'  /{n}:\n    upstream: {URI}\n    class: 9\n'
+    many = told('mounts:\n' + ''.join(f'  /{n}:\n    upstream: {URI}\n    priority: 9\n'
                                       for n in range(50)))
     assert len(many) == 21 and many[-1] == 'FILE: and 30 more', many
     assert [int(line.split(':')[1]) for line in many[:20]] == [4 + 3 * n for n in range(20)], many
@@ -182,7 +182,8 @@ def wrong_values_are_named():
         (mount('transport: sctp'), 'FILE:4:16: transport: "sctp" is none of: auto, udp, tcp'),
         (mount('join: late'), 'FILE:4:11: join: "late" is none of: keyframe, live'),
         (mount('catch-up: soon'), 'FILE:4:15: catch-up: "soon" is none of: live, delay'),
-        (mount('class: 8'), 'FILE:4:12: class: "8" is not a number from 0 to 7'),
+        (mount('priority: 8'), 'FILE:4:15: priority: "8" is not a number from 0 to 7'),
+        (mount('class: 3'), 'FILE:4:5: /cam: unknown key "class"; it is called "priority" now'),
         (mount('max-presentations: 0'),
          'FILE:4:24: max-presentations: "0" is not a number from 1 to 256'),
         (mount('switch-timeout: 1ms'), f'FILE:4:21: switch-timeout: "1ms" {NO_TIME.format(100)}'),

@@ -288,7 +288,7 @@ def change_films(worker):
 
 BODIES = ('', '{}', '[]', 'null', '{"upstream": 1}', '{"upstream": "launch:fakesrc"}', '{"upstreams": []}',
           '{"upstream": "rtsp://127.0.0.1:9/x", "cache": {"time": "1s", "bytes": "1M"}}',
-          '{"upstream": "udp://127.0.0.1:9"}', '{"pipeline": [["pull"]]}', '{"class": 99}',
+          '{"upstream": "udp://127.0.0.1:9"}', '{"pipeline": [["pull"]]}', '{"priority": 99}',
           '{"upstream": "rtsp://127.0.0.1:9/x", "choices": {"transcode": ["size"]}}', '[' * 3000)
 ROUTES = ('/v1/mounts', '/v1/readers', '/v1/graph', '/v1/graph.dot', '/v1/health', '/v1/ready',
           '/v1/openapi.json', '/metrics', '/', '/v1', '/v1/mounts/', '/v1/readers/x',

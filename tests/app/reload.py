@@ -125,9 +125,9 @@ def a_wrong_file_changes_nothing():
             line = proxy.hang_up(text)
             assert line.startswith('not reloaded, all stays as it was: '), line
             proxy.wait_for_line(wrong)
-        two = config({'/cam': clip(linger=1), '/b': clip(**{'class': 9})})
+        two = config({'/cam': clip(linger=1), '/b': clip(priority=9)})
         assert re.match(r'not reloaded, all .*proxy\.yaml:\d+:\d+: linger: "1"', proxy.hang_up(two))
-        proxy.wait_for_line(r' not reloaded: \S*proxy\.yaml:\d+:\d+: class: "9"')
+        proxy.wait_for_line(r' not reloaded: \S*proxy\.yaml:\d+:\d+: priority: "9"')
         reader.take()
         assert not matches(proxy, r' mount /\S+ (added|changed|removed)')
         assert proxy.hang_up(good) == 'reloaded: 1 mounts changed, 1 not'

@@ -80,7 +80,7 @@ def change(proxy, origin, folder, chance):
     what = chance.randrange(4)
     if what == 0:
         proxy.http('PATCH', '/v1/mounts' + chance.choice(('/cam', '/cache', '/pipe')),
-                   chance.choice(({'class': 3}, {'join': 'live'}, {'pipeline': None})))
+                   chance.choice(({'priority': 3}, {'join': 'live'}, {'pipeline': None})))
     elif what == 1:
         proxy.hang_up(config(mounts(origin.url, folder, chance.randrange(1, 9))))
     elif what == 2:

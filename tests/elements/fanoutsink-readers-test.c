@@ -415,11 +415,11 @@ test_socket (gconstpointer data)
   g_signal_emit_by_name (sink, "get-stats", token, 7, &stats);
   g_assert_cmpstr (gst_structure_get_string (stats, "state"), ==, "ok");
   gst_structure_free (stats);
-  g_signal_emit_by_name (sink, "set-class", token, 7, 1, &set);
+  g_signal_emit_by_name (sink, "set-priority", token, 7, 1, &set);
   g_assert_true (set);
-  g_signal_emit_by_name (sink, "set-class", token, 7, 8, &set);
+  g_signal_emit_by_name (sink, "set-priority", token, 7, 8, &set);
   g_assert_false (set);
-  g_signal_emit_by_name (sink, "set-class", token, 6, 1, &set);
+  g_signal_emit_by_name (sink, "set-priority", token, 6, 1, &set);
   g_assert_false (set);
 
   // The reader leaves, which shows when something is sent to it.
@@ -946,7 +946,7 @@ test_many (gconstpointer launch)
   for (guint i = 0; i < READERS; i++) {
     gchar *host = g_strdup_printf ("127.0.0.%u", i % 250 + 1);
 
-    g_object_set (sink, "class", i % 8, NULL);
+    g_object_set (sink, "priority", i % 8, NULL);
     g_signal_emit_by_name (sink, "add", host, (gint) port);
     g_free (host);
   }

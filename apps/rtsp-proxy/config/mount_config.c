@@ -183,7 +183,7 @@ mount_config_needs_pipeline (const MountConfig *from, const MountConfig *to)
 gboolean
 mount_config_needs_media (const MountConfig *from, const MountConfig *to)
 {
-  static const gchar *const names[] = { "join", "catch-up", "class", "cache", NULL };
+  static const gchar *const names[] = { "join", "catch-up", "priority", "cache", NULL };
 
   return differs_in (from, to, names);
 }

@@ -59,7 +59,7 @@ typedef struct {
   // As fanoutsink's properties of these names.
   const gchar *join;
   const gchar *catch_up;
-  guint class;
+  guint priority;
   guint adapt;         // MountAdapt
   WeirLayerSet layers; // the most that any reader gets
 } MountConfig;

@@ -568,8 +568,8 @@ static const SchemaKey mount_keys[] = {
       .equal = equal_caches, .write = write_cache,
       .help = "how far back readers can go (see below), how much a track takes for that at most "
               "(`64M`), and where that lies, if not in memory" },
-  { "class", SCHEMA_NUMBER, AT (class), "4", 0, 7,
-      .help = "readers of class 0 are served first when there is too much to do, of 7 last" },
+  { "priority", SCHEMA_NUMBER, AT (priority), "4", 0, 7, .was = "class",
+      .help = "readers of priority 0 are served first when there is too much to do, of 7 last" },
   { "adapt", SCHEMA_INDEX, AT (adapt), "aimd", .words = mount_adapt_names,
       .help = "of a stream with layers, which a reader gets: `aimd` or `bandwidth`, as its line "
               "carries them; `fixed`: as it chooses; `off`: all, and it can't choose" },

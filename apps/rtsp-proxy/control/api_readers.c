@@ -52,7 +52,7 @@ write_reader (JsonBuilder *builder, Reader *reader)
   api_add_text (builder, "transport", reader_get_transport (reader));
   api_add_text (builder, "since", when);
   api_add_text (builder, "state", reader_state_names[sample.state]);
-  api_add_number (builder, "class", sample.class);
+  api_add_number (builder, "priority", sample.priority);
   json_builder_set_member_name (builder, "catching-up");
   json_builder_add_boolean_value (builder, sample.catching_up);
   json_builder_set_member_name (builder, "lag-seconds");
@@ -151,12 +151,13 @@ api_get_reader (ApiRequest *request)
 }
 
 typedef struct {
-  guint class;
+  guint priority;
   gchar *layers;
 } Wish;
 
 static const SchemaKey wish_keys[] = {
-  { "class", SCHEMA_NUMBER, G_STRUCT_OFFSET (Wish, class), NULL, 0, READER_CLASSES - 1 },
+  { "priority", SCHEMA_NUMBER, G_STRUCT_OFFSET (Wish, priority), NULL, 0, READER_PRIORITIES - 1,
+      .was = "class" },
   { "layers", SCHEMA_TEXT, G_STRUCT_OFFSET (Wish, layers) },
   { NULL },
 };
@@ -172,7 +173,7 @@ read_wish (ApiRequest *request, Wish *wish)
 
   if (!body)
     return FALSE;
-  wish->class = READER_CLASSES;
+  wish->priority = READER_PRIORITIES;
   reader = yaml_reader_new ("body", body, len, &error);
   ok = reader
        && schema_read (wish_keys, wish, reader, yaml_root (reader), NULL, SCHEMA_WHOLE, &error);
@@ -180,9 +181,9 @@ read_wish (ApiRequest *request, Wish *wish)
   if (!ok) {
     api_fail_error (request->message, SOUP_STATUS_BAD_REQUEST, error);
     g_error_free (error);
-  } else if (wish->class == READER_CLASSES && !wish->layers) {
+  } else if (wish->priority == READER_PRIORITIES && !wish->layers) {
     api_fail (
-        request->message, SOUP_STATUS_BAD_REQUEST, "body", "\"class\" or \"layers\" is missing");
+        request->message, SOUP_STATUS_BAD_REQUEST, "body", "\"priority\" or \"layers\" is missing");
     ok = FALSE;
   }
   return ok;
@@ -220,9 +221,9 @@ choose_layers (ApiRequest *request, Reader *reader, const gchar *text)
 }
 
 static gboolean
-choose_class (ApiRequest *request, Reader *reader, guint class)
+choose_priority (ApiRequest *request, Reader *reader, guint priority)
 {
-  if (reader_set_class (reader, class))
+  if (reader_set_priority (reader, priority))
     return TRUE;
   api_fail (request->message, SOUP_STATUS_CONFLICT, NULL, "the reader is just leaving");
   return FALSE;
@@ -232,7 +233,8 @@ static gboolean
 grant (ApiRequest *request, Reader *reader, const Wish *wish)
 {
   return (!wish->layers || choose_layers (request, reader, wish->layers))
-         && (wish->class == READER_CLASSES || choose_class (request, reader, wish->class));
+         && (wish->priority == READER_PRIORITIES
+             || choose_priority (request, reader, wish->priority));
 }
 
 void

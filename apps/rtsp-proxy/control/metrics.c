@@ -12,7 +12,7 @@ typedef struct {
   RelayStats relay;
   MountSessions sessions;
   Totals totals;
-  guint states[READER_STATES], classes[READER_CLASSES], udp, tcp;
+  guint states[READER_STATES], priorities[READER_PRIORITIES], udp, tcp;
 } Sample;
 
 // ---- sampling ----
@@ -33,7 +33,7 @@ sample_readers (Server *server, GHashTable *samples)
     sample->totals.lost += of.lost;
     sample->totals.reports += of.reports;
     sample->states[of.state]++;
-    sample->classes[MIN (of.class, READER_CLASSES - 1)]++;
+    sample->priorities[MIN (of.priority, READER_PRIORITIES - 1)]++;
     sample->udp += g_str_equal (reader_get_transport (reader), "UDP");
     sample->tcp += g_str_equal (reader_get_transport (reader), "TCP");
   }
@@ -193,12 +193,13 @@ gauges (Page *page)
       one (page, "readers_in_state", &page->samples[i], "state", reader_state_names[s],
           page->samples[i].states[s]);
   }
-  head (page, "readers_in_class", "gauge", "Readers that play, by class.");
+  head (page, "readers_with_priority", "gauge", "Readers that play, by priority.");
   for (guint i = 0; i < page->n; i++) {
-    for (guint c = 0; c < READER_CLASSES && page->samples[i].used; c++) {
-      const gchar name[] = { (gchar) ('0' + c), '\0' };
+    for (guint p = 0; p < READER_PRIORITIES && page->samples[i].used; p++) {
+      const gchar name[] = { (gchar) ('0' + p), '\0' };
 
-      one (page, "readers_in_class", &page->samples[i], "class", name, page->samples[i].classes[c]);
+      one (page, "readers_with_priority", &page->samples[i], "priority", name,
+          page->samples[i].priorities[p]);
     }
   }
 }

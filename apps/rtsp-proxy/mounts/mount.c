@@ -432,7 +432,7 @@ mount_dup_effect (Mount *self, const MountConfig *to)
   if (!upstream && !mount_config_needs_pipeline (self->config, to))
     return g_strdup (mount_config_needs_media (self->config, to)
                          ? "readers who come from then on are served so; those that are there get "
-                           "the class, and are moved where a shorter cache begins"
+                           "the priority, and are moved where a shorter cache begins"
                      : mount_config_needs_layers (self->config, to)
                          ? "readers get other layers, where their decoders survive it"
                          : "readers notice nothing");

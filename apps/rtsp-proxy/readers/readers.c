@@ -147,7 +147,7 @@ sample_sink (Track *track, ReaderSample *sample)
     sample->bytes += get_uint64 (stats, "bytes-sent");
     sample->due += get_uint64 (stats, "packets-due");
     sample->dropped += get_uint64 (stats, "dropped");
-    gst_structure_get_uint (stats, "class", &sample->class);
+    gst_structure_get_uint (stats, "priority", &sample->priority);
     gst_structure_get_boolean (stats, "catching-up", &catching_up);
     sample->catching_up |= catching_up;
     if (track->video && !sample->layers.has_layers)
@@ -320,7 +320,7 @@ reader_sample_reports (Reader *self, ReaderSample *sample)
 }
 
 gboolean
-reader_set_class (Reader *self, guint class)
+reader_set_priority (Reader *self, guint priority)
 {
   gboolean all = self->tracks->len > 0;
 
@@ -330,7 +330,7 @@ reader_set_class (Reader *self, guint class)
     gboolean set = FALSE;
 
     if (sink) {
-      g_signal_emit_by_name (sink, "set-class", track->host, track->port, class, &set);
+      g_signal_emit_by_name (sink, "set-priority", track->host, track->port, priority, &set);
       gst_object_unref (sink);
     }
     all &= set;

@@ -12,7 +12,7 @@ typedef struct _Reader Reader;
 
 #define READER_STATES 5
 extern const gchar *const reader_state_names[READER_STATES + 1]; // from best to worst
-#define READER_CLASSES 8
+#define READER_PRIORITIES 8
 
 // The session media plays; `transport` is a constant.
 Reader *reader_new (
@@ -34,7 +34,7 @@ typedef struct {
 
 typedef struct {
   guint state; // index in reader_state_names, of the track that is worst off
-  guint class;
+  guint priority;
   gboolean catching_up, paused;
   guint64 lag_ns;
   guint64 delay_ns; // of its place behind the live edge
@@ -58,7 +58,7 @@ void reader_resume (Reader *self);
 void reader_sample_reports (Reader *self, ReaderSample *sample);
 
 // FALSE: it has left.
-gboolean reader_set_class (Reader *self, guint class);
+gboolean reader_set_priority (Reader *self, guint priority);
 
 // ---- its track of video; see adaptation.h ----
 

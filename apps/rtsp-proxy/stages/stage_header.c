@@ -146,7 +146,7 @@ read_param (YamlReader *reader, YamlNode *key, YamlNode *value, StageFile *self,
       || stage_file_find_param (self, name))
     return yaml_fail (reader, key, "parameters", CONFIG_ERROR_KEY, error,
         "a name of its own in a-z, 0-9 and - belongs here, and not \"codec\"");
-  if (!yaml_check_keys (reader, value, name, param_keys, error)
+  if (!yaml_check_keys (reader, value, name, param_keys, NULL, error)
       || !read_index (reader, value, "type", stage_param_types, &type, error))
     return FALSE;
   if (type == G_MAXUINT)
@@ -300,7 +300,7 @@ stage_header_read (YamlReader *reader, StageFile *self, GError **error)
   YamlNode *root = yaml_root (reader);
   guint media = STAGE_ANY - 1, takes = STAGE_NOTHING, gives = STAGE_NOTHING, native = FALSE;
 
-  if (!yaml_check_keys (reader, root, NULL, keys, error)
+  if (!yaml_check_keys (reader, root, NULL, keys, NULL, error)
       || !read_text (reader, root, "summary", &self->summary, error)
       || !read_text (reader, root, "codec", &self->codec, error)
       || !read_index (reader, root, "media", stage_media, &media, error)

@@ -228,14 +228,31 @@ dup_names (const SchemaKey *keys)
   return all;
 }
 
+static GStrv
+dup_renamed (const SchemaKey *keys)
+{
+  GStrvBuilder *names = g_strv_builder_new ();
+  GStrv all;
+
+  for (const SchemaKey *key = keys; key->name; key++) {
+    if (key->was)
+      g_strv_builder_add_many (names, key->was, key->name, NULL);
+  }
+  all = g_strv_builder_end (names);
+  g_strv_builder_unref (names);
+  return all;
+}
+
 gboolean
 schema_read (const SchemaKey *keys, gpointer object, YamlReader *reader, const YamlNode *mapping,
     const gchar *name, SchemaMode mode, GError **error)
 {
-  GStrv names = dup_names (keys);
-  gboolean ok = yaml_check_keys (reader, mapping, name, (const gchar *const *) names, error);
+  GStrv names = dup_names (keys), renamed = dup_renamed (keys);
+  gboolean ok = yaml_check_keys (
+      reader, mapping, name, (const gchar *const *) names, (const gchar *const *) renamed, error);
 
   g_strfreev (names);
+  g_strfreev (renamed);
   for (const SchemaKey *key = keys; yaml_is_mapping (mapping) && key->name; key++) {
     YamlNode *node = yaml_get (reader, mapping, key->name);
 

@@ -31,6 +31,7 @@ struct _SchemaKey {
   const gchar *const *words;
   const gchar *form; // of the value of a SCHEMA_OTHER or SCHEMA_TEXT, for the documentation
   const gchar *help;
+  const gchar *was; // the name that it had before
 
   // SCHEMA_OTHER. `node` is NULL where the key is to have its default again.
   gboolean (*read) (

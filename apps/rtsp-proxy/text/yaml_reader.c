@@ -338,18 +338,28 @@ nearest (const gchar *key, const gchar *const *keys)
   return best;
 }
 
+static gchar *
+dup_unknown (const gchar *text, const gchar *const *keys, const gchar *const *renamed)
+{
+  for (guint i = 0; renamed && renamed[i]; i += 2) {
+    if (g_str_equal (text, renamed[i]))
+      return g_strdup_printf ("unknown key \"%s\"; it is called \"%s\" now", text, renamed[i + 1]);
+  }
+  return g_strdup_printf ("unknown key \"%.64s\"; the nearest known one is \"%s\"", text,
+      strlen (text) > 64 ? keys[0] : nearest (text, keys));
+}
+
 static gboolean
 check_key (YamlReader *self, const YamlNode *node, YamlNode *key, const YamlNode *value,
-    const gchar *name, const gchar *const *keys, GError **error)
+    const gchar *name, const gchar *const *keys, const gchar *const *renamed, GError **error)
 {
   const gchar *text = yaml_text (self, key);
 
   if (!text)
     return yaml_fail (self, key, name, CONFIG_ERROR_KEY, error, "a key is missing here");
   if (strlen (text) > 64 || !g_strv_contains (keys, text))
-    return yaml_fail_take (self, key, name, CONFIG_ERROR_KEY, error,
-        g_strdup_printf ("unknown key \"%.64s\"; the nearest known one is \"%s\"", text,
-            strlen (text) > 64 ? keys[0] : nearest (text, keys)));
+    return yaml_fail_take (
+        self, key, name, CONFIG_ERROR_KEY, error, dup_unknown (text, keys, renamed));
   if (yaml_get (self, node, text) != value)
     return yaml_fail_take (
         self, key, name, CONFIG_ERROR_KEY, error, g_strdup_printf ("\"%s\" is there twice", text));
@@ -358,7 +368,7 @@ check_key (YamlReader *self, const YamlNode *node, YamlNode *key, const YamlNode
 
 gboolean
 yaml_check_keys (YamlReader *self, const YamlNode *node, const gchar *name,
-    const gchar *const *keys, GError **error)
+    const gchar *const *keys, const gchar *const *renamed, GError **error)
 {
   YamlNode *key, *value;
   gboolean ok = TRUE;
@@ -367,6 +377,6 @@ yaml_check_keys (YamlReader *self, const YamlNode *node, const gchar *name,
     return yaml_fail (
         self, node, name, CONFIG_ERROR_VALUE, error, "\"key: value\" lines belong here");
   for (guint i = 0; yaml_pair (self, node, i, &key, &value); i++)
-    ok = check_key (self, node, key, value, name, keys, error) && ok;
+    ok = check_key (self, node, key, value, name, keys, renamed, error) && ok;
   return ok;
 }

@@ -44,8 +44,9 @@ void yaml_place (const YamlNode *node, guint *line, guint *column);
 
 // FALSE and errors unless `node` is a mapping whose keys are all in `keys` (NULL-terminated) and
 // none of which is there twice. `name` names the mapping, or is NULL for the whole document.
+// `renamed` is NULL, or pairs of the name that a key had before and its name (NULL-terminated).
 gboolean yaml_check_keys (YamlReader *self, const YamlNode *node, const gchar *name,
-    const gchar *const *keys, GError **error);
+    const gchar *const *keys, const gchar *const *renamed, GError **error);
 
 // Sets the error "FILE:LINE:COLUMN: key: text" and returns FALSE. `key` may be NULL.
 gboolean yaml_fail (YamlReader *self, const YamlNode *node, const gchar *key, gint code,

@@ -81,7 +81,7 @@ configure_sink (GstElement *sink, Presentation *presentation, const MountConfig 
 {
   gst_util_set_object_arg (G_OBJECT (sink), "join", config->join);
   gst_util_set_object_arg (G_OBJECT (sink), "catch-up", config->catch_up);
-  g_object_set (sink, "class", config->class, NULL);
+  g_object_set (sink, "priority", config->priority, NULL);
   timeshift_configure_sink (sink, config);
   if (presentation_get_instance (presentation))
     g_object_set (sink, "delay", G_MAXUINT64, "window-time",

@@ -416,9 +416,9 @@ add_mount (Server *self, MountConfig *config, GError **error)
   return mount;
 }
 
-// A reader that was given another class than the mount had keeps it.
+// A reader that was given another priority than the mount had keeps it.
 static void
-pass_on_class (Server *self, const gchar *path, guint from, guint to)
+pass_on_priority (Server *self, const gchar *path, guint from, guint to)
 {
   GPtrArray *readers = from != to ? server_dup_readers (self) : NULL;
 
@@ -429,8 +429,8 @@ pass_on_class (Server *self, const gchar *path, guint from, guint to)
     if (!g_str_equal (reader_get_mount (reader), path))
       continue;
     reader_sample (reader, &sample);
-    if (sample.class == from)
-      reader_set_class (reader, to);
+    if (sample.priority == from)
+      reader_set_priority (reader, to);
   }
   g_clear_pointer (&readers, g_ptr_array_unref);
 }
@@ -438,11 +438,11 @@ pass_on_class (Server *self, const gchar *path, guint from, guint to)
 static gboolean
 change_mount (Server *self, Mount *mount, MountConfig *config, GError **error)
 {
-  guint class = mount_get_config (mount)->class;
+  guint priority = mount_get_config (mount)->priority;
 
   if (!mount_configure (mount, config, error))
     return FALSE;
-  pass_on_class (self, config->path, class, config->class);
+  pass_on_priority (self, config->path, priority, config->priority);
   log_event ("mount %s changed", config->path);
   return TRUE;
 }
