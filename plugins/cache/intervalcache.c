@@ -574,7 +574,7 @@ weir_cache_policy_get_type (void)
 static GstStructure *
 make_stats (WeirIntervalCache *self)
 {
-  GstStructure *stats = gst_structure_new_empty ("application/x-weir-cache");
+  GstStructure *stats = gst_structure_new_empty ("application/x-weir-intervalcache-stats");
   CacheWindow *window = get_window (self);
 
   if (window) {
@@ -772,9 +772,9 @@ weir_interval_cache_class_init (WeirIntervalCacheClass *klass)
    * make up `in`. `bytes-in`, `held-bytes`, and of them `spilled-bytes` (in the file). `oldest` and
    * `newest`: what it holds, in ns of the cache's time. `repaired`: times that were missing, jumped
    * or went back. `readers` (#guint). `publishers`: how many caches have had this channel. Those of
-   * a pad, and of `intervalcachesrc`, have this too, and of the reader: `out` and `bytes-out`
-   * (buffers), `misses` and `skipped` (see `intervalcachesrc`), `position` (the time of what comes
-   * next), `behind` (how long ago that came in, in ns).
+   * a pad are the same as those of an `intervalcachesrc`, and so called. They have this too, and of
+   * the reader: `out` and `bytes-out` (buffers), `misses` and `skipped` (see `intervalcachesrc`),
+   * `position` (the time of what comes next), `behind` (how long ago that came in, in ns).
    */
   g_object_class_install_property (gobject_class, PROP_STATS,
       g_param_spec_boxed (

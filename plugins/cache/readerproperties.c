@@ -164,7 +164,7 @@ behind (CacheReader *self)
 static GstStructure *
 make_stats (CacheReader *self)
 {
-  GstStructure *stats = gst_structure_new_empty ("application/x-weir-cache-reader");
+  GstStructure *stats = gst_structure_new_empty ("application/x-weir-intervalcachesrc-stats");
   CacheWindow *window = cache_reader_lock (self);
 
   if (!window)

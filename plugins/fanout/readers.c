@@ -886,7 +886,7 @@ fanout_readers_get_sums (WeirFanoutSink *self)
   GstStructure *s;
 
   weir_fanout_counters (self->fanout, &c);
-  s = gst_structure_new ("fanoutsink-stats", "readers", G_TYPE_UINT,
+  s = gst_structure_new ("application/x-weir-fanoutsink-stats", "readers", G_TYPE_UINT,
       (guint) weir_fanout_n_readers (self->fanout), "packets-in", G_TYPE_UINT64,
       (guint64) c.packets_in, "bytes-in", G_TYPE_UINT64, (guint64) c.bytes_in, "packets-refused",
       G_TYPE_UINT64, (guint64) c.packets_refused, "packets-opaque", G_TYPE_UINT64,

@@ -198,8 +198,8 @@ make_stats (WeirRtpRestamp *self)
 
   for (guint i = 0; i < WEIR_RESTAMP_N_FAULTS; i++)
     n_packets += count[i];
-  return gst_structure_new ("application/x-weir-restamp-stats", "packets", G_TYPE_UINT64, n_packets,
-      "jumps", G_TYPE_UINT64, count[WEIR_RESTAMP_JUMP], "steps-back", G_TYPE_UINT64,
+  return gst_structure_new ("application/x-weir-rtprestamp-stats", "packets", G_TYPE_UINT64,
+      n_packets, "jumps", G_TYPE_UINT64, count[WEIR_RESTAMP_JUMP], "steps-back", G_TYPE_UINT64,
       count[WEIR_RESTAMP_BACK], "stalls", G_TYPE_UINT64, count[WEIR_RESTAMP_STALL], "sources",
       G_TYPE_UINT64, count[WEIR_RESTAMP_SOURCE], "late", G_TYPE_UINT64, self->restamp.n_late,
       "not-rtp", G_TYPE_UINT64, self->n_not_rtp, NULL);

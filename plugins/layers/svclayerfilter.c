@@ -639,8 +639,8 @@ make_stats (const WeirSvcLayerFilter *self)
   GValue layers = G_VALUE_INIT;
   GstStructure *stats;
 
-  stats = gst_structure_new ("application/x-weir-layers", "in", G_TYPE_UINT64, c->in, "out",
-      G_TYPE_UINT64, c->out, "left-out", G_TYPE_UINT64, c->left_out, "unfit", G_TYPE_UINT64,
+  stats = gst_structure_new ("application/x-weir-svclayerfilter-stats", "in", G_TYPE_UINT64, c->in,
+      "out", G_TYPE_UINT64, c->out, "left-out", G_TYPE_UINT64, c->left_out, "unfit", G_TYPE_UINT64,
       c->unfit, "late", G_TYPE_UINT64, c->late, "bad", G_TYPE_UINT64, c->bad, "flushed",
       G_TYPE_UINT64, c->flushed, "cut", G_TYPE_UINT64, c->cut, "put-in", G_TYPE_UINT64, c->put_in,
       "frames-in", G_TYPE_UINT64, c->frames_in, "frames-out", G_TYPE_UINT64, c->frames_out,

@@ -879,7 +879,7 @@ make_stats (const WeirRatePacer *self)
   const WeirPacer *p = &self->pacer;
   const WeirPaceCounts *c = &p->counts;
 
-  return gst_structure_new ("application/x-weir-pacer", "in", G_TYPE_UINT64, c->in, "out",
+  return gst_structure_new ("application/x-weir-ratepacer-stats", "in", G_TYPE_UINT64, c->in, "out",
       G_TYPE_UINT64, c->out, "flushed", G_TYPE_UINT64, c->flushed, "queued", G_TYPE_UINT64,
       (guint64) weir_pacer_queued (p), "bytes-out", G_TYPE_UINT64, c->bytes_out, "queued-bytes",
       G_TYPE_UINT64, p->bytes, "repaired", G_TYPE_UINT64, c->repaired, "late", G_TYPE_UINT64,

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // What elements are called for whom no name is given: as in launch lines, like those of GStreamer.
+// What their statistics are called.
 #include <gst/gst.h>
+
+// Programs read those of any payloader.
+#define PAYLOADER_STATS "application/x-rtp-payload-stats"
 
 static void
 check_name (const gchar *factory, GstElement *element, guint *number)
@@ -37,6 +41,62 @@ test_default_names (gconstpointer factory)
   gst_object_unref (named);
 }
 
+// Of the properties that the type has itself.
+static void
+check_stats (GObject *object, const gchar *name)
+{
+  guint n;
+  GParamSpec **specs = g_object_class_list_properties (G_OBJECT_GET_CLASS (object), &n);
+
+  for (guint i = 0; i < n; i++) {
+    GstStructure *stats = NULL;
+
+    if (specs[i]->owner_type != G_OBJECT_TYPE (object) || specs[i]->value_type != GST_TYPE_STRUCTURE
+        || !g_str_has_suffix (specs[i]->name, "stats"))
+      continue;
+    g_object_get (object, specs[i]->name, &stats, NULL);
+    g_assert_nonnull (stats);
+    g_assert_cmpstr (gst_structure_get_name (stats), ==, name);
+    gst_structure_free (stats);
+  }
+  g_free (specs);
+}
+
+static void
+test_stats (gconstpointer factory)
+{
+  GstElement *element = gst_element_factory_make (factory, NULL);
+  gchar *name = g_str_equal (factory, "rtprelaypay")
+                    ? g_strdup (PAYLOADER_STATS)
+                    : g_strdup_printf ("application/x-weir-%s-stats", (const gchar *) factory);
+
+  check_stats (G_OBJECT (element), name);
+  gst_object_unref (element);
+  g_free (name);
+}
+
+// A pad of intervalcache is a reader, as an intervalcachesrc is.
+static void
+test_stats_of_pads (void)
+{
+  GstElement *cache = gst_element_factory_make ("intervalcache", NULL);
+  GstPad *pad = gst_element_request_pad_simple (cache, "src_%u");
+
+  check_stats (G_OBJECT (pad), "application/x-weir-intervalcachesrc-stats");
+  gst_element_release_request_pad (cache, pad);
+  gst_object_unref (pad);
+  gst_object_unref (cache);
+}
+
+static void
+add (const gchar *what, const gchar *element, GTestDataFunc test)
+{
+  gchar *path = g_strdup_printf ("/%s/%s", what, element);
+
+  g_test_add_data_func_full (path, g_strdup (element), test, g_free);
+  g_free (path);
+}
+
 static void
 add_elements_of (const gchar *plugin)
 {
@@ -44,11 +104,11 @@ add_elements_of (const gchar *plugin)
 
   for (GList *l = features; l; l = l->next) {
     const gchar *name = gst_plugin_feature_get_name (l->data);
-    gchar *path = g_strconcat ("/names/", name, NULL);
 
-    if (GST_IS_ELEMENT_FACTORY (l->data))
-      g_test_add_data_func_full (path, g_strdup (name), test_default_names, g_free);
-    g_free (path);
+    if (!GST_IS_ELEMENT_FACTORY (l->data))
+      continue;
+    add ("names", name, test_default_names);
+    add ("stats", name, test_stats);
   }
   gst_plugin_feature_list_free (features);
 }
@@ -60,5 +120,6 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   add_elements_of ("weir");
   add_elements_of ("weiropenh264");
+  g_test_add_func ("/stats/pads-of-intervalcache", test_stats_of_pads);
   return g_test_run ();
 }
