@@ -1166,6 +1166,7 @@ fanout_readers_install_signals (GType type)
    * not connected or no stream, is written to already or has just closed, and if there is no such
    * framing or channel.
    */
+  gst_type_mark_as_plugin_api (WEIR_TYPE_FANOUT_SINK_FRAMING, 0);
   signals[SIGNAL_ADD_SOCKET] =
       g_signal_new_class_handler ("add-socket", type, action, G_CALLBACK (add_socket), NULL, NULL,
           NULL, G_TYPE_STRING, 3, G_TYPE_SOCKET, WEIR_TYPE_FANOUT_SINK_FRAMING, G_TYPE_UINT);

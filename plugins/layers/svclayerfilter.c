@@ -862,6 +862,9 @@ weir_svc_layer_filter_class_init (WeirSvcLayerFilterClass *klass)
       g_param_spec_boxed (
           "stats", "Statistics", "What came in and went out, and why", GST_TYPE_STRUCTURE, ro));
 
+  gst_type_mark_as_plugin_api (WEIR_TYPE_SVC_OUTPUT_MODE, 0);
+  gst_type_mark_as_plugin_api (WEIR_TYPE_SVC_SWITCH_MODE, 0);
+  gst_type_mark_as_plugin_api (WEIR_TYPE_SVC_MODE, 0);
   weir_element_class_set_default_name (gobject_class);
   gst_element_class_add_static_pad_template (element_class, &sink_template);
   gst_element_class_add_static_pad_template (element_class, &src_template);

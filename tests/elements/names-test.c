@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // What elements are called for whom no name is given: as in launch lines, like those of GStreamer.
-// What their statistics are called.
+// What their statistics are called. Which of their types the documentation of the plugin names.
 #include <gst/gst.h>
 
 // Programs read those of any payloader.
@@ -89,6 +89,68 @@ test_stats_of_pads (void)
 }
 
 static void
+check_type (GType type)
+{
+  type &= ~G_SIGNAL_TYPE_STATIC_SCOPE;
+  if (!g_str_has_prefix (g_type_name (type), "Weir"))
+    return;
+  g_test_message ("%s", g_type_name (type));
+  g_assert_true (gst_type_is_plugin_api (type, NULL));
+}
+
+static void
+check_properties (GObjectClass *klass)
+{
+  guint n;
+  GParamSpec **specs = g_object_class_list_properties (klass, &n);
+
+  for (guint i = 0; i < n; i++)
+    check_type (specs[i]->value_type);
+  g_free (specs);
+}
+
+static void
+check_signals (GType type)
+{
+  guint n;
+  guint *ids = g_signal_list_ids (type, &n);
+
+  for (guint i = 0; i < n; i++) {
+    GSignalQuery signal;
+
+    g_signal_query (ids[i], &signal);
+    check_type (signal.return_type);
+    for (guint j = 0; j < signal.n_params; j++)
+      check_type (signal.param_types[j]);
+  }
+  g_free (ids);
+}
+
+static void
+check_pads (GstElementClass *klass)
+{
+  for (GList *l = gst_element_class_get_pad_template_list (klass); l; l = l->next) {
+    GType type = GST_PAD_TEMPLATE_GTYPE (l->data);
+    GObjectClass *pad_class = g_type_class_ref (type != G_TYPE_NONE ? type : GST_TYPE_PAD);
+
+    check_type (G_OBJECT_CLASS_TYPE (pad_class));
+    check_properties (pad_class);
+    g_type_class_unref (pad_class);
+  }
+}
+
+static void
+test_types (gconstpointer factory)
+{
+  GstElement *element = gst_element_factory_make (factory, NULL);
+
+  check_properties (G_OBJECT_GET_CLASS (element));
+  check_signals (G_OBJECT_TYPE (element));
+  check_pads (GST_ELEMENT_GET_CLASS (element));
+  gst_object_unref (element);
+}
+
+static void
 add (const gchar *what, const gchar *element, GTestDataFunc test)
 {
   gchar *path = g_strdup_printf ("/%s/%s", what, element);
@@ -109,6 +171,7 @@ add_elements_of (const gchar *plugin)
       continue;
     add ("names", name, test_default_names);
     add ("stats", name, test_stats);
+    add ("types", name, test_types);
   }
   gst_plugin_feature_list_free (features);
 }
