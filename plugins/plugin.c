@@ -7,10 +7,10 @@
 #include "cache/intervalcachesrc.h"
 #include "fanout/connection.h"
 #include "fanout/fanoutsink.h"
-#include "fanout/rtprelaypay.h"
-#include "fanout/rtprestamp.h"
 #include "layers/svclayerfilter.h"
 #include "pace/ratepacer.h"
+#include "rtp/rtprelaypay.h"
+#include "rtp/rtprestamp.h"
 
 static gboolean
 plugin_init (GstPlugin *plugin)
