@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What comes in: each buffer is described to the pacer, and put into the queue.
+#include "ratepacer_private.h"
+
+#include "core/rtp/rtp.h"
+
+#define MAX_DURATION ((gint64) (3600 * GST_SECOND))
+#define LATENCY_STEP ((gint64) (5 * GST_MSECOND)) // so that it is not told with each frame
+
+// What is not played, and only needed to decode what is, waits for nothing: it has the time at
+// which the segment begins.
+static GstClockTime
+time_in_segment (const GstSegment *segment, GstClockTime time)
+{
+  if (segment->rate > 0)
+    return MAX (time, segment->start + segment->offset);
+  return GST_CLOCK_TIME_IS_VALID (segment->stop) ? MIN (time, segment->stop - segment->offset)
+                                                 : time;
+}
+
+static gint64
+time_of (const WeirRatePacer *self, GstBuffer *buffer)
+{
+  GstClockTime stamp = GST_BUFFER_DTS_OR_PTS (buffer);
+  guint64 time = 0;
+  gint sign = 0;
+
+  if (self->segment.format == GST_FORMAT_TIME && GST_CLOCK_TIME_IS_VALID (stamp))
+    sign = gst_segment_to_running_time_full (
+        &self->segment, GST_FORMAT_TIME, time_in_segment (&self->segment, stamp), &time);
+  if (sign == 0 || time > G_MAXINT64)
+    return WEIR_PACE_NO_TIME;
+  return sign > 0 ? (gint64) time : -(gint64) time;
+}
+
+// At the rate at which it is played.
+static gint64
+duration_of (const WeirRatePacer *self, GstClockTime duration)
+{
+  const gdouble rate = ABS (self->segment.rate);
+
+  return rate > 0 && rate != 1 ? (gint64) MIN ((gdouble) duration / rate, (gdouble) MAX_DURATION)
+                               : (gint64) duration;
+}
+
+static gboolean
+read_rtp_time (GstBuffer *buffer, guint32 *rtp_time)
+{
+  gsize size = gst_buffer_get_size (buffer);
+  guint8 head[WEIR_RTP_HEADER_MAX], last = 0;
+  gsize len = gst_buffer_extract (buffer, 0, head, sizeof head);
+  WeirRtp rtp;
+
+  if (size > 0)
+    gst_buffer_extract (buffer, size - 1, &last, 1);
+  if (weir_rtp_parse_head (head, len, size, last, &rtp) < 0)
+    return FALSE;
+  *rtp_time = rtp.timestamp;
+  return TRUE;
+}
+
+static WeirPacePacket
+describe (const WeirRatePacer *self, GstBuffer *buffer)
+{
+  WeirPacePacket packet = { .size = gst_buffer_get_size (buffer),
+    .time_ns = time_of (self, buffer) };
+
+  if (GST_BUFFER_DURATION (buffer) <= G_MAXINT64)
+    packet.duration_ns = duration_of (self, GST_BUFFER_DURATION (buffer));
+  packet.is_rtp = self->is_rtp && read_rtp_time (buffer, &packet.rtp_time);
+  return packet;
+}
+
+// With the lock. Waits for room. Takes the buffer.
+static GstFlowReturn
+enqueue (WeirRatePacer *self, GstBuffer *buffer, const WeirPacePacket *packet)
+{
+  while (weir_pacer_full (&self->pacer) && !self->flushing && self->ret == GST_FLOW_OK) {
+    rate_pacer_look (self);
+    g_cond_wait (&self->changed, &self->lock);
+  }
+  if (self->flushing || self->ret != GST_FLOW_OK) {
+    gst_buffer_unref (buffer);
+    return self->flushing ? GST_FLOW_FLUSHING : self->ret;
+  }
+  if (weir_pacer_push (&self->pacer, packet, rate_pacer_running_time (self)) < 0) {
+    gsize queued = weir_pacer_queued (&self->pacer);
+
+    gst_buffer_unref (buffer);
+    g_mutex_unlock (&self->lock);
+    GST_ELEMENT_ERROR (self, RESOURCE, NO_SPACE_LEFT, (NULL),
+        ("no memory to hold more than %" G_GSIZE_FORMAT " packets", queued));
+    g_mutex_lock (&self->lock);
+    return GST_FLOW_ERROR;
+  }
+  gst_queue_array_push_tail (self->items, buffer);
+  return GST_FLOW_OK;
+}
+
+// With the lock. Cuts what is larger than blocksize.
+static GstFlowReturn
+take_buffer (WeirRatePacer *self, GstBuffer *buffer)
+{
+  WeirPacePacket packet = describe (self, buffer);
+  const gsize size = packet.size, most = self->is_rtp ? 0 : self->blocksize;
+  GstFlowReturn ret = GST_FLOW_OK;
+
+  if (most == 0 || size <= most)
+    return enqueue (self, buffer, &packet);
+  for (gsize at = 0; at < size && ret == GST_FLOW_OK; at += most) {
+    packet.size = MIN (most, size - at);
+    ret = enqueue (
+        self, gst_buffer_copy_region (buffer, GST_BUFFER_COPY_ALL, at, packet.size), &packet);
+  }
+  gst_buffer_unref (buffer);
+  return ret;
+}
+
+gint64
+rate_pacer_own_latency (const WeirRatePacer *self)
+{
+  gint64 latency = weir_pacer_latency (&self->pacer);
+
+  return latency > self->latency ? (latency / LATENCY_STEP + 1) * LATENCY_STEP : self->latency;
+}
+
+// With the lock. TRUE if the pipeline has to ask again.
+static gboolean
+latency_grew (WeirRatePacer *self)
+{
+  gint64 latency = rate_pacer_own_latency (self);
+  gboolean grew = latency > self->latency;
+
+  self->latency = latency;
+  return grew;
+}
+
+// What remains to be done when something was taken, and the lock given back.
+static GstFlowReturn
+finish (WeirRatePacer *self, GstFlowReturn ret)
+{
+  gboolean grew = latency_grew (self);
+
+  rate_pacer_look (self);
+  g_mutex_unlock (&self->lock);
+  if (grew)
+    gst_element_post_message (GST_ELEMENT (self), gst_message_new_latency (GST_OBJECT (self)));
+  return ret;
+}
+
+GstFlowReturn
+rate_pacer_chain (GstPad *pad, GstObject *parent, GstBuffer *buffer)
+{
+  WeirRatePacer *self = WEIR_RATE_PACER (parent);
+
+  g_mutex_lock (&self->lock);
+  return finish (self, take_buffer (self, buffer));
+}
+
+GstFlowReturn
+rate_pacer_chain_list (GstPad *pad, GstObject *parent, GstBufferList *list)
+{
+  WeirRatePacer *self = WEIR_RATE_PACER (parent);
+  guint n = gst_buffer_list_length (list);
+  GstFlowReturn ret = GST_FLOW_OK;
+
+  g_mutex_lock (&self->lock);
+  for (guint i = 0; i < n && ret == GST_FLOW_OK; i++)
+    ret = take_buffer (self, gst_buffer_ref (gst_buffer_list_get (list, i)));
+  ret = finish (self, ret);
+  gst_buffer_list_unref (list);
+  return ret;
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "ratepacer_private.h"
+
+#include "enumtype.h"
+
+enum {
+  PROP_0,
+  PROP_MODE,
+  PROP_MAX_BURST,
+  PROP_BITRATE,
+  PROP_BURST,
+  PROP_BLOCK_TIME,
+  PROP_ROUNDS,
+  PROP_MICROROUNDS,
+  PROP_BLOCKSIZE,
+  PROP_STATS,
+};
+
+#define DEFAULT_MODE WEIR_PACE_TIMESTAMP
+#define DEFAULT_MAX_BURST 1
+#define DEFAULT_BITRATE 0
+#define DEFAULT_BURST 0
+#define DEFAULT_BLOCK_TIME (5 * GST_SECOND)
+#define DEFAULT_ROUNDS 0
+#define DEFAULT_MICROROUNDS 1
+#define DEFAULT_BLOCKSIZE 0
+
+#define WEIR_TYPE_PACE_MODE (weir_pace_mode_get_type ())
+static GType
+weir_pace_mode_get_type (void)
+{
+  static gsize type;
+  static const GEnumValue values[] = {
+    { WEIR_PACE_TIMESTAMP, "Each frame's packets evenly over its time", "timestamp" },
+    { WEIR_PACE_BITRATE, "At a bitrate, by a token bucket", "bitrate" },
+    { WEIR_PACE_BLOCK, "A block at once, then a block each block-time", "block" },
+    { 0, NULL, NULL },
+  };
+
+  return weir_enum_type (&type, "WeirPaceMode", values);
+}
+
+// With the lock.
+static GstStructure *
+make_stats (const WeirRatePacer *self)
+{
+  const WeirPacer *p = &self->pacer;
+  const WeirPaceCounts *c = &p->counts;
+
+  return gst_structure_new ("application/x-weir-ratepacer-stats", "in", G_TYPE_UINT64, c->in, "out",
+      G_TYPE_UINT64, c->out, "flushed", G_TYPE_UINT64, c->flushed, "queued", G_TYPE_UINT64,
+      (guint64) weir_pacer_queued (p), "bytes-out", G_TYPE_UINT64, c->bytes_out, "queued-bytes",
+      G_TYPE_UINT64, p->bytes, "repaired", G_TYPE_UINT64, c->repaired, "late", G_TYPE_UINT64,
+      c->late, "latest", G_TYPE_UINT64, (guint64) c->latest_ns, "bitrate", G_TYPE_UINT64,
+      (guint64) p->measured, "latency", G_TYPE_UINT64, (guint64) rate_pacer_own_latency (self),
+      "deficit", G_TYPE_UINT64, (guint64) p->deficit_ns, "overruns", G_TYPE_UINT64, c->overruns,
+      "starvations", G_TYPE_UINT64, c->starvations, NULL);
+}
+
+static void
+weir_rate_pacer_set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
+{
+  WeirRatePacer *self = WEIR_RATE_PACER (object);
+  WeirPaceSettings *settings = &self->settings;
+
+  g_mutex_lock (&self->lock);
+  switch (id) {
+    case PROP_MODE:
+      settings->mode = (WeirPaceMode) g_value_get_enum (value);
+      break;
+    case PROP_MAX_BURST:
+      settings->max_burst = g_value_get_uint (value);
+      break;
+    case PROP_BITRATE:
+      settings->bitrate = g_value_get_uint64 (value);
+      break;
+    case PROP_BURST:
+      settings->burst = g_value_get_uint (value);
+      break;
+    case PROP_BLOCK_TIME:
+      settings->block_ns = (gint64) g_value_get_uint64 (value);
+      break;
+    case PROP_ROUNDS:
+      settings->round_ns = (gint64) g_value_get_uint64 (value);
+      break;
+    case PROP_MICROROUNDS:
+      self->microrounds = g_value_get_uint (value);
+      break;
+    case PROP_BLOCKSIZE:
+      self->blocksize = g_value_get_uint (value);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+      break;
+  }
+  rate_pacer_apply_settings (self);
+  rate_pacer_look (self);
+  g_mutex_unlock (&self->lock);
+}
+
+static void
+weir_rate_pacer_get_property (GObject *object, guint id, GValue *value, GParamSpec *pspec)
+{
+  WeirRatePacer *self = WEIR_RATE_PACER (object);
+  const WeirPaceSettings *settings = &self->settings;
+
+  g_mutex_lock (&self->lock);
+  switch (id) {
+    case PROP_MODE:
+      g_value_set_enum (value, (gint) settings->mode);
+      break;
+    case PROP_MAX_BURST:
+      g_value_set_uint (value, settings->max_burst);
+      break;
+    case PROP_BITRATE:
+      g_value_set_uint64 (value, settings->bitrate);
+      break;
+    case PROP_BURST:
+      g_value_set_uint (value, settings->burst);
+      break;
+    case PROP_BLOCK_TIME:
+      g_value_set_uint64 (value, (guint64) settings->block_ns);
+      break;
+    case PROP_ROUNDS:
+      g_value_set_uint64 (value, (guint64) settings->round_ns);
+      break;
+    case PROP_MICROROUNDS:
+      g_value_set_uint (value, self->microrounds);
+      break;
+    case PROP_BLOCKSIZE:
+      g_value_set_uint (value, (guint) self->blocksize);
+      break;
+    case PROP_STATS:
+      g_value_take_boxed (value, make_stats (self));
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+      break;
+  }
+  g_mutex_unlock (&self->lock);
+}
+
+void
+rate_pacer_properties_init (WeirRatePacer *self)
+{
+  self->settings = (WeirPaceSettings) {
+    .mode = DEFAULT_MODE,
+    .max_burst = DEFAULT_MAX_BURST,
+    .bitrate = DEFAULT_BITRATE,
+    .burst = DEFAULT_BURST,
+    .block_ns = (gint64) DEFAULT_BLOCK_TIME,
+    .round_ns = DEFAULT_ROUNDS,
+  };
+  self->microrounds = DEFAULT_MICROROUNDS;
+  self->blocksize = DEFAULT_BLOCKSIZE;
+}
+
+void
+rate_pacer_properties_install (GObjectClass *klass)
+{
+  const GParamFlags ro = G_PARAM_READABLE | G_PARAM_STATIC_STRINGS;
+  const GParamFlags rw = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_PLAYING;
+
+  klass->set_property = weir_rate_pacer_set_property;
+  klass->get_property = weir_rate_pacer_get_property;
+
+  g_object_class_install_property (klass, PROP_MODE,
+      g_param_spec_enum (
+          "mode", "Mode", "By which rule packets leave", WEIR_TYPE_PACE_MODE, DEFAULT_MODE, rw));
+  g_object_class_install_property (klass, PROP_MAX_BURST,
+      g_param_spec_uint ("max-burst", "Longest burst",
+          "Packets of a frame that leave at once, with mode=timestamp", 1, 1024, DEFAULT_MAX_BURST,
+          rw));
+  /**
+   * WeirRatePacer:bitrate:
+   *
+   * Bits per second, with #WeirRatePacer:mode bitrate and block. 0 is the stream's own: with
+   * bitrate it is measured by the packets' times, and what leaves is up to twice as fast while it
+   * lags behind; until 200 ms of the stream have come, packets leave at once. With block, what
+   * lasts block-time by its times is a block.
+   */
+  g_object_class_install_property (klass, PROP_BITRATE,
+      g_param_spec_uint64 ("bitrate", "Bitrate",
+          "Bits per second, with mode=bitrate and mode=block; 0 = the stream's own", 0, G_MAXUINT64,
+          DEFAULT_BITRATE, rw));
+  g_object_class_install_property (klass, PROP_BURST,
+      g_param_spec_uint ("burst", "Bucket",
+          "Bytes that may leave at once after silence, with mode=bitrate; 0 = a packet", 0,
+          G_MAXUINT, DEFAULT_BURST, rw));
+  g_object_class_install_property (klass, PROP_BLOCK_TIME,
+      g_param_spec_uint64 ("block-time", "Block time",
+          "How long a block lasts, in ns, with mode=block", GST_MSECOND, GST_SECOND * 3600,
+          DEFAULT_BLOCK_TIME, rw));
+  /**
+   * WeirRatePacer:rounds:
+   *
+   * Where there are thousands of pacers, each wakes once a round and pushes what fell due since the
+   * last: fewer wakes, and bursts that are as much longer. A packet is never early, and at most a
+   * round late; the latency is a round more.
+   */
+  g_object_class_install_property (klass, PROP_ROUNDS,
+      g_param_spec_uint64 ("rounds", "Rounds",
+          "How long a round is, in ns; 0 = none, each packet leaves at its own time", 0, GST_SECOND,
+          DEFAULT_ROUNDS, rw));
+  g_object_class_install_property (klass, PROP_MICROROUNDS,
+      g_param_spec_uint ("microrounds", "Micro-rounds",
+          "Parts of a round, over which the pacers of the process are spread", 1, 1024,
+          DEFAULT_MICROROUNDS, rw));
+  g_object_class_install_property (klass, PROP_BLOCKSIZE,
+      g_param_spec_uint ("blocksize", "Block size",
+          "Bytes to which larger buffers are cut, but for RTP; 0 = not at all", 0, G_MAXUINT,
+          DEFAULT_BLOCKSIZE, rw));
+  /**
+   * WeirRatePacer:stats:
+   *
+   * All #guint64. Of packets, as cut: `in`, `out`, `flushed`, `queued`, whose sum the last three
+   * are; `repaired` (the timestamp was missing, jumped or went back), `late` (left more than 5 ms
+   * after it was due). `latest`: the most by which one was late, in ns. `bytes-out`,
+   * `queued-bytes`. `bitrate`: of what comes in, as measured, in bits per second. `latency`, in
+   * ns: what the element adds to a latency query. It rises with the stream's lateness, and falls
+   * only with a flush, a segment or caps.
+   * With #WeirRatePacer:mode block: `deficit` in ns, `overruns` (blocks that took longer than
+   * block-time), `starvations` (the receiver had nothing left to play).
+   */
+  g_object_class_install_property (klass, PROP_STATS,
+      g_param_spec_boxed ("stats", "Statistics", "What came in and went out, and how late",
+          GST_TYPE_STRUCTURE, ro));
+  gst_type_mark_as_plugin_api (WEIR_TYPE_PACE_MODE, 0);
+}
