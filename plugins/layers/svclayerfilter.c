@@ -59,35 +59,11 @@
 #include "svclayerfilter.h"
 
 #include "elementname.h"
-#include "enumtype.h"
 #include "layercaps.h"
-#include "layerstream.h"
+#include "svclayerfilter_private.h"
 
 GST_DEBUG_CATEGORY_STATIC (svclayerfilter_debug);
 #define GST_CAT_DEFAULT svclayerfilter_debug
-
-enum {
-  PROP_0,
-  PROP_MAX_SPATIAL,
-  PROP_MAX_TEMPORAL,
-  PROP_MAX_QUALITY,
-  PROP_TARGET_BITRATE,
-  PROP_OUTPUT_MODE,
-  PROP_SWITCH_MODE,
-  PROP_MODE,
-  PROP_INFER_TEMPORAL,
-  PROP_LAYERS,
-  PROP_STATS,
-};
-
-enum { SWITCH_SAFE, SWITCH_IMMEDIATE };
-
-#define DEFAULT_MAX (-1)
-#define DEFAULT_TARGET_BITRATE 0
-#define DEFAULT_OUTPUT_MODE WEIR_OUTPUT_SVC
-#define DEFAULT_SWITCH_MODE SWITCH_SAFE
-#define DEFAULT_MODE LAYER_MODE_FILTER
-#define DEFAULT_INFER_TEMPORAL FALSE
 
 #define CODEC_CAPS                                                                                 \
   "video/x-h264, stream-format=(string){ byte-stream, avc }, alignment=(string)au; "               \
@@ -100,33 +76,6 @@ static GstStaticPadTemplate sink_template =
     GST_STATIC_PAD_TEMPLATE ("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS (CODEC_CAPS));
 static GstStaticPadTemplate src_template =
     GST_STATIC_PAD_TEMPLATE ("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS (CODEC_CAPS));
-
-struct _WeirSvcLayerFilter {
-  GstElement parent;
-
-  GstPad *sinkpad;
-  GstPad *srcpad;
-
-  // The streaming thread's.
-  LayerStream stream;
-  gboolean have_stream; // caps came
-  GstCaps *in_caps;
-  GstCaps *out_caps;     // as pushed, NULL before
-  GQueue held_events;    // wait for the caps
-  unsigned caps_changes; // svc.changes, now and plain when the caps were made
-  WeirLayerSet caps_now;
-  gint caps_plain;
-  gboolean warned_interleaved;
-
-  // Under the object lock.
-  LayerSettings settings;
-  LayerCounts counts;
-  WeirRates rates;
-  WeirLayerSet now;
-  gint plain;
-  gboolean fits;
-  guint sizes[WEIR_SPATIAL_LAYERS][2]; // width and height of each spatial layer, 0 = not known
-};
 
 G_DEFINE_FINAL_TYPE (WeirSvcLayerFilter, weir_svc_layer_filter, GST_TYPE_ELEMENT)
 GST_ELEMENT_REGISTER_DEFINE (
@@ -561,183 +510,6 @@ weir_svc_layer_filter_change_state (GstElement *element, GstStateChange transiti
   return ret;
 }
 
-/* Properties */
-
-#define WEIR_TYPE_SVC_OUTPUT_MODE (weir_svc_output_mode_get_type ())
-static GType
-weir_svc_output_mode_get_type (void)
-{
-  static gsize type;
-  static const GEnumValue values[] = {
-    { WEIR_OUTPUT_SVC, "All layers up to the highest that is wanted", "svc" },
-    { WEIR_OUTPUT_AVC, "The highest layer that is wanted, alone, as plain H.264", "avc" },
-    { WEIR_OUTPUT_BASE, "The base layer, alone, as plain H.264", "base" },
-    { 0, NULL, NULL },
-  };
-
-  return weir_enum_type (&type, "WeirSvcOutputMode", values);
-}
-
-#define WEIR_TYPE_SVC_SWITCH_MODE (weir_svc_switch_mode_get_type ())
-static GType
-weir_svc_switch_mode_get_type (void)
-{
-  static gsize type;
-  static const GEnumValue values[] = {
-    { SWITCH_SAFE, "Where the decoder survives it", "safe" },
-    { SWITCH_IMMEDIATE, "At the next picture", "immediate" },
-    { 0, NULL, NULL },
-  };
-
-  return weir_enum_type (&type, "WeirSvcSwitchMode", values);
-}
-
-#define WEIR_TYPE_SVC_MODE (weir_svc_mode_get_type ())
-static GType
-weir_svc_mode_get_type (void)
-{
-  static gsize type;
-  static const GEnumValue values[] = {
-    { LAYER_MODE_FILTER, "Drop what is above the layers that are wanted", "filter" },
-    { LAYER_MODE_TAG, "Drop nothing, tell the layer in a meta on each buffer", "tag" },
-    { 0, NULL, NULL },
-  };
-
-  return weir_enum_type (&type, "WeirSvcMode", values);
-}
-
-// With the object lock.
-static void
-add_layer (const WeirSvcLayerFilter *self, const WeirLayerRate *layer, GValue *array)
-{
-  GValue value = G_VALUE_INIT;
-  const guint *size = self->sizes[layer->spatial % WEIR_SPATIAL_LAYERS];
-
-  g_value_init (&value, GST_TYPE_STRUCTURE);
-  g_value_take_boxed (
-      &value, gst_structure_new ("layer", "spatial", G_TYPE_INT, layer->spatial, "temporal",
-                  G_TYPE_INT, layer->temporal, "quality", G_TYPE_INT, layer->quality, "bitrate",
-                  G_TYPE_UINT64, (guint64) layer->bitrate, "frame-rate", G_TYPE_DOUBLE,
-                  layer->frame_rate, "width", G_TYPE_INT, (gint) size[0], "height", G_TYPE_INT,
-                  (gint) size[1], "bytes", G_TYPE_UINT64, (guint64) layer->total_bytes, NULL));
-  gst_value_array_append_and_take_value (array, &value);
-}
-
-// With the object lock.
-static void
-add_layers (const WeirSvcLayerFilter *self, GValue *array)
-{
-  for (gsize i = 0; i < self->rates.n; i++)
-    add_layer (self, &self->rates.layers[i], array);
-}
-
-// With the object lock.
-static GstStructure *
-make_stats (const WeirSvcLayerFilter *self)
-{
-  const LayerCounts *c = &self->counts;
-  GValue layers = G_VALUE_INIT;
-  GstStructure *stats;
-
-  stats = gst_structure_new ("application/x-weir-svclayerfilter-stats", "in", G_TYPE_UINT64, c->in,
-      "out", G_TYPE_UINT64, c->out, "left-out", G_TYPE_UINT64, c->left_out, "unfit", G_TYPE_UINT64,
-      c->unfit, "late", G_TYPE_UINT64, c->late, "bad", G_TYPE_UINT64, c->bad, "flushed",
-      G_TYPE_UINT64, c->flushed, "cut", G_TYPE_UINT64, c->cut, "put-in", G_TYPE_UINT64, c->put_in,
-      "frames-in", G_TYPE_UINT64, c->frames_in, "frames-out", G_TYPE_UINT64, c->frames_out,
-      "key-requests", G_TYPE_UINT64, c->key_requests, "spatial", G_TYPE_INT, self->now.spatial,
-      "temporal", G_TYPE_INT, self->now.temporal, "quality", G_TYPE_INT, self->now.quality,
-      "plain-layer", G_TYPE_INT, self->plain, "target-met", G_TYPE_BOOLEAN, self->fits, NULL);
-  g_value_init (&layers, GST_TYPE_ARRAY);
-  add_layers (self, &layers);
-  gst_structure_take_value (stats, "layers", &layers);
-  return stats;
-}
-
-static void
-weir_svc_layer_filter_set_property (
-    GObject *object, guint id, const GValue *value, GParamSpec *pspec)
-{
-  WeirSvcLayerFilter *self = WEIR_SVC_LAYER_FILTER (object);
-  LayerSettings *settings = &self->settings;
-
-  GST_OBJECT_LOCK (self);
-  switch (id) {
-    case PROP_MAX_SPATIAL:
-      settings->limit.spatial = (gint8) g_value_get_int (value);
-      break;
-    case PROP_MAX_TEMPORAL:
-      settings->limit.temporal = (gint8) g_value_get_int (value);
-      break;
-    case PROP_MAX_QUALITY:
-      settings->limit.quality = (gint8) g_value_get_int (value);
-      break;
-    case PROP_TARGET_BITRATE:
-      settings->target_bitrate = g_value_get_uint64 (value);
-      break;
-    case PROP_OUTPUT_MODE:
-      settings->output = (WeirOutput) g_value_get_enum (value);
-      break;
-    case PROP_SWITCH_MODE:
-      settings->immediate = g_value_get_enum (value) == SWITCH_IMMEDIATE;
-      break;
-    case PROP_MODE:
-      settings->mode = (LayerMode) g_value_get_enum (value);
-      break;
-    case PROP_INFER_TEMPORAL:
-      settings->infer_temporal = g_value_get_boolean (value);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
-      break;
-  }
-  GST_OBJECT_UNLOCK (self);
-}
-
-static void
-weir_svc_layer_filter_get_property (GObject *object, guint id, GValue *value, GParamSpec *pspec)
-{
-  WeirSvcLayerFilter *self = WEIR_SVC_LAYER_FILTER (object);
-  const LayerSettings *settings = &self->settings;
-
-  GST_OBJECT_LOCK (self);
-  switch (id) {
-    case PROP_MAX_SPATIAL:
-      g_value_set_int (value, settings->limit.spatial);
-      break;
-    case PROP_MAX_TEMPORAL:
-      g_value_set_int (value, settings->limit.temporal);
-      break;
-    case PROP_MAX_QUALITY:
-      g_value_set_int (value, settings->limit.quality);
-      break;
-    case PROP_TARGET_BITRATE:
-      g_value_set_uint64 (value, settings->target_bitrate);
-      break;
-    case PROP_OUTPUT_MODE:
-      g_value_set_enum (value, (gint) settings->output);
-      break;
-    case PROP_SWITCH_MODE:
-      g_value_set_enum (value, settings->immediate ? SWITCH_IMMEDIATE : SWITCH_SAFE);
-      break;
-    case PROP_MODE:
-      g_value_set_enum (value, (gint) settings->mode);
-      break;
-    case PROP_INFER_TEMPORAL:
-      g_value_set_boolean (value, settings->infer_temporal);
-      break;
-    case PROP_LAYERS:
-      add_layers (self, value);
-      break;
-    case PROP_STATS:
-      g_value_take_boxed (value, make_stats (self));
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
-      break;
-  }
-  GST_OBJECT_UNLOCK (self);
-}
-
 static void
 weir_svc_layer_filter_init (WeirSvcLayerFilter *self)
 {
@@ -777,94 +549,13 @@ weir_svc_layer_filter_class_init (WeirSvcLayerFilterClass *klass)
 {
   GObjectClass *gobject_class = G_OBJECT_CLASS (klass);
   GstElementClass *element_class = GST_ELEMENT_CLASS (klass);
-  const GParamFlags ro = G_PARAM_READABLE | G_PARAM_STATIC_STRINGS;
-  const GParamFlags rw = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_PLAYING;
 
   GST_DEBUG_CATEGORY_INIT (svclayerfilter_debug, "svclayerfilter", 0, "Layer filter");
 
-  gobject_class->set_property = weir_svc_layer_filter_set_property;
-  gobject_class->get_property = weir_svc_layer_filter_get_property;
   gobject_class->finalize = weir_svc_layer_filter_finalize;
   element_class->change_state = weir_svc_layer_filter_change_state;
 
-  g_object_class_install_property (gobject_class, PROP_MAX_SPATIAL,
-      g_param_spec_int ("max-spatial", "Highest spatial layer",
-          "Highest spatial layer (dependency id of SVC) that goes on; -1 = all", -1, 7, DEFAULT_MAX,
-          rw));
-  g_object_class_install_property (gobject_class, PROP_MAX_TEMPORAL,
-      g_param_spec_int ("max-temporal", "Highest temporal layer",
-          "Highest temporal layer that goes on; -1 = all", -1, 7, DEFAULT_MAX, rw));
-  g_object_class_install_property (gobject_class, PROP_MAX_QUALITY,
-      g_param_spec_int ("max-quality", "Highest quality layer",
-          "Highest quality layer of the highest spatial layer that goes on; -1 = all", -1, 15,
-          DEFAULT_MAX, rw));
-  /**
-   * WeirSvcLayerFilter:target-bitrate:
-   *
-   * Bits per second of what comes out: within the other limits the set of layers with the highest
-   * measured bitrate that fits is taken. What is measured is a moving average over periods of
-   * 200 ms, in which a new period counts for 1/16. Where even the base layer is above the target,
-   * the base goes on and `target-met` in #WeirSvcLayerFilter:stats is FALSE. 0 means no target.
-   */
-  g_object_class_install_property (gobject_class, PROP_TARGET_BITRATE,
-      g_param_spec_uint64 ("target-bitrate", "Target bitrate",
-          "Bits per second that what comes out should fit into; 0 = no target", 0, G_MAXUINT64,
-          DEFAULT_TARGET_BITRATE, rw));
-  /**
-   * WeirSvcLayerFilter:output-mode:
-   *
-   * For H.264 only; other codecs come out as they are. A change is made at the next IDR.
-   */
-  g_object_class_install_property (gobject_class, PROP_OUTPUT_MODE,
-      g_param_spec_enum ("output-mode", "Output mode", "What H.264 comes out as",
-          WEIR_TYPE_SVC_OUTPUT_MODE, DEFAULT_OUTPUT_MODE, rw));
-  g_object_class_install_property (gobject_class, PROP_SWITCH_MODE,
-      g_param_spec_enum ("switch-mode", "Switch mode", "Where a change of layers is made",
-          WEIR_TYPE_SVC_SWITCH_MODE, DEFAULT_SWITCH_MODE, rw));
-  g_object_class_install_property (gobject_class, PROP_MODE,
-      g_param_spec_enum ("mode", "Mode", "Whether layers are dropped, or only told",
-          WEIR_TYPE_SVC_MODE, DEFAULT_MODE, rw));
-  /**
-   * WeirSvcLayerFilter:infer-temporal:
-   *
-   * H.264 without prefix NAL units says nothing of temporal layers, but encoders that make them
-   * give lower layers a higher nal_ref_idc. With this, layers are told by that: right from the
-   * second group of pictures on.
-   */
-  g_object_class_install_property (gobject_class, PROP_INFER_TEMPORAL,
-      g_param_spec_boolean ("infer-temporal", "Infer temporal layers",
-          "Tell the temporal layers of plain H.264 by nal_ref_idc", DEFAULT_INFER_TEMPORAL, rw));
-  /**
-   * WeirSvcLayerFilter:layers:
-   *
-   * Every layer that was seen, lowest first: a structure each of `spatial`, `temporal`, `quality`
-   * (#gint), `bitrate` (#guint64, bits per second of this layer alone), `frame-rate` (#gdouble, of
-   * this layer alone), `width` and `height` (#gint, 0 where it is not known) and `bytes` (#guint64,
-   * since the start). New every 200 ms of stream time.
-   */
-  g_object_class_install_property (gobject_class, PROP_LAYERS,
-      gst_param_spec_array ("layers", "Layers", "Every layer that was seen, and what it takes",
-          g_param_spec_boxed ("layer", "Layer", "One layer", GST_TYPE_STRUCTURE, ro), ro));
-  /**
-   * WeirSvcLayerFilter:stats:
-   *
-   * All #guint64 but the last ones. Of buffers: `in`; `out`; and why the others did not come out:
-   * `left-out` (above the layers that are wanted), `unfit` (of a picture that could not have been
-   * decoded), `late` (after its frame, or twice), `bad` (it breaks its format, or continues a unit
-   * whose start was lost), `flushed`. `cut` counts those that came out changed.
-   * `put-in` counts packets of parameter sets that came out beside `out`. Of pictures:
-   * `frames-in`, `frames-out`. `key-requests` sent upstream. What goes on now: `spatial`,
-   * `temporal`, `quality` (#gint, -1 = all), `plain-layer` (#gint, the spatial layer that comes out
-   * as plain H.264, -1 = none does), `target-met` (#gboolean). And `layers`, as the property: from
-   * Python, which can't read that one, `stats.get_array('layers')`.
-   */
-  g_object_class_install_property (gobject_class, PROP_STATS,
-      g_param_spec_boxed (
-          "stats", "Statistics", "What came in and went out, and why", GST_TYPE_STRUCTURE, ro));
-
-  gst_type_mark_as_plugin_api (WEIR_TYPE_SVC_OUTPUT_MODE, 0);
-  gst_type_mark_as_plugin_api (WEIR_TYPE_SVC_SWITCH_MODE, 0);
-  gst_type_mark_as_plugin_api (WEIR_TYPE_SVC_MODE, 0);
+  svc_layer_filter_properties_install (gobject_class);
   weir_element_class_set_default_name (gobject_class);
   gst_element_class_add_static_pad_template (element_class, &sink_template);
   gst_element_class_add_static_pad_template (element_class, &src_template);
