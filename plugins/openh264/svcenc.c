@@ -39,6 +39,7 @@
 #include "core/codec/sps.h"
 #include "core/svc/frame.h"
 #include "elementname.h"
+#include "svcenc_layers.h"
 
 #include <string.h>
 
@@ -57,14 +58,10 @@ enum {
   PROP_SIMULCAST,
 };
 
-#define MAX_LAYERS 4
 #define DEFAULT_SPATIAL_LAYERS 3
 #define DEFAULT_TEMPORAL_LAYERS 3
 #define DEFAULT_GOP_SIZE 60
 #define DEFAULT_SIMULCAST FALSE
-#define BITS_PER_PIXEL 0.05
-#define MIN_BITRATE 50000
-#define MIN_SIDE 16
 
 static GstStaticPadTemplate sink_template =
     GST_STATIC_PAD_TEMPLATE ("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
@@ -79,21 +76,16 @@ static GstStaticPadTemplate src_template =
 static GstStaticPadTemplate layer_template = GST_STATIC_PAD_TEMPLATE (
     "layer_%u", GST_PAD_SRC, GST_PAD_SOMETIMES, GST_STATIC_CAPS (SRC_CAPS));
 
-typedef struct {
-  gint width, height;
-  guint bitrate; // bits per second
-} Layer;
-
 struct _WeirSvcEnc {
   GstVideoEncoder parent;
 
   // The streaming thread's.
   ISVCEncoder *encoder;
   GstVideoInfo info;
-  Layer layers[MAX_LAYERS];
+  SvcEncLayer layers[SVC_ENC_LAYERS];
   guint n_layers;
-  gboolean separate;        // simulcast
-  GstPad *pads[MAX_LAYERS]; // of the layers below the highest
+  gboolean separate;            // simulcast
+  GstPad *pads[SVC_ENC_LAYERS]; // of the layers below the highest
 
   // Under the object lock; taken over when the caps come.
   guint spatial_layers;
@@ -106,103 +98,6 @@ struct _WeirSvcEnc {
 
 G_DEFINE_FINAL_TYPE (WeirSvcEnc, weir_svc_enc, GST_TYPE_VIDEO_ENCODER)
 GST_ELEMENT_REGISTER_DEFINE (svcenc, "svcenc", GST_RANK_NONE, WEIR_TYPE_SVC_ENC)
-
-/* Layers */
-
-// Each layer has half the width and height of the one above it, in even numbers.
-static void
-set_default_layers (WeirSvcEnc *self)
-{
-  gdouble rate = self->info.fps_n > 0 ? (gdouble) self->info.fps_n / self->info.fps_d : 30;
-
-  for (guint i = 0; i < self->n_layers; i++) {
-    Layer *layer = &self->layers[i];
-    const guint shift = self->n_layers - 1 - i;
-
-    layer->width = (self->info.width >> shift) & ~1;
-    layer->height = (self->info.height >> shift) & ~1;
-    layer->bitrate =
-        (guint) MAX (layer->width * layer->height * rate * BITS_PER_PIXEL, MIN_BITRATE);
-  }
-}
-
-static gboolean
-read_bitrate (const gchar *text, Layer *layer)
-{
-  guint64 value;
-
-  if (!g_ascii_string_to_unsigned (text, 10, 1000, G_MAXINT, &value, NULL))
-    return FALSE;
-  layer->bitrate = (guint) value;
-  return TRUE;
-}
-
-static gboolean
-read_size (const gchar *text, Layer *layer)
-{
-  gchar **sides = g_strsplit (text, "x", 2);
-  guint64 width, height;
-  gboolean ok = sides[0] && sides[1]
-                && g_ascii_string_to_unsigned (sides[0], 10, MIN_SIDE, 3840, &width, NULL)
-                && g_ascii_string_to_unsigned (sides[1], 10, MIN_SIDE, 2160, &height, NULL)
-                && width % 2 == 0 && height % 2 == 0;
-
-  if (ok) {
-    layer->width = (gint) width;
-    layer->height = (gint) height;
-  }
-  g_strfreev (sides);
-  return ok;
-}
-
-// A list with a value for each layer, lowest first; an empty one leaves the layers as they are.
-static gboolean
-read_list (WeirSvcEnc *self, const gchar *name, const gchar *list, const gchar *expected,
-    gboolean (*read) (const gchar *, Layer *))
-{
-  gchar **values = g_strsplit (list ? list : "", ",", 0);
-  guint n = g_strv_length (values);
-  gboolean ok = n == 0 || n == self->n_layers;
-
-  if (!ok)
-    GST_ELEMENT_ERROR (self, LIBRARY, SETTINGS,
-        ("svcenc: %s=%s is not a list of %u values, lowest layer first.", name, list,
-            self->n_layers),
-        (NULL));
-  for (guint i = 0; ok && i < n; i++) {
-    ok = read (g_strstrip (values[i]), &self->layers[i]);
-    if (!ok)
-      GST_ELEMENT_ERROR (self, LIBRARY, SETTINGS,
-          ("svcenc: \"%s\" in %s=%s is not %s.", values[i], name, list, expected), (NULL));
-  }
-  g_strfreev (values);
-  return ok;
-}
-
-static gboolean
-sizes_are_right (WeirSvcEnc *self)
-{
-  const Layer *top = &self->layers[self->n_layers - 1];
-  gboolean ok = top->width == self->info.width && top->height == self->info.height
-                && self->layers[0].width >= MIN_SIDE && self->layers[0].height >= MIN_SIDE;
-
-  for (guint i = 1; i < self->n_layers; i++)
-    ok &= self->layers[i - 1].width <= self->layers[i].width
-          && self->layers[i - 1].height <= self->layers[i].height;
-  if (self->info.width % 2 || self->info.height % 2) {
-    GST_ELEMENT_ERROR (self, LIBRARY, SETTINGS,
-        ("svcenc: the picture is %dx%d, and width and height have to be even.", self->info.width,
-            self->info.height),
-        (NULL));
-    return FALSE;
-  }
-  if (!ok)
-    GST_ELEMENT_ERROR (self, LIBRARY, SETTINGS,
-        ("svcenc: layers must grow from at least 16x16 up to the size of the picture, %dx%d.",
-            self->info.width, self->info.height),
-        (NULL));
-  return ok;
-}
 
 /* The encoder */
 
@@ -290,7 +185,7 @@ make_caps (WeirSvcEnc *self, guint layer)
 static void
 remove_pads (WeirSvcEnc *self)
 {
-  for (guint i = 0; i < MAX_LAYERS; i++) {
+  for (guint i = 0; i < SVC_ENC_LAYERS; i++) {
     if (!self->pads[i])
       continue;
     gst_pad_set_active (self->pads[i], FALSE);
@@ -326,7 +221,7 @@ weir_svc_enc_set_format (GstVideoEncoder *encoder, GstVideoCodecState *state)
 {
   WeirSvcEnc *self = WEIR_SVC_ENC (encoder);
   guint temporal_layers, gop_size;
-  gchar *bitrates, *sizes;
+  gchar *bitrates, *sizes, *wrong;
   gboolean ok;
 
   GST_OBJECT_LOCK (self);
@@ -339,13 +234,13 @@ weir_svc_enc_set_format (GstVideoEncoder *encoder, GstVideoCodecState *state)
   GST_OBJECT_UNLOCK (self);
 
   self->info = state->info;
-  set_default_layers (self);
-  ok = read_list (
-           self, "layer-sizes", sizes, "a size in even numbers from 16x16 to 3840x2160", read_size)
-       && read_list (self, "layer-bitrates", bitrates, "a bitrate of at least 1000", read_bitrate)
-       && sizes_are_right (self) && open_encoder (self, temporal_layers, gop_size);
+  wrong = svc_enc_layers_fill (self->layers, self->n_layers, &self->info, sizes, bitrates);
+  if (wrong)
+    GST_ELEMENT_ERROR (self, LIBRARY, SETTINGS, ("svcenc: %s.", wrong), (NULL));
+  ok = !wrong && open_encoder (self, temporal_layers, gop_size);
   g_free (bitrates);
   g_free (sizes);
+  g_free (wrong);
   if (!ok)
     return FALSE;
   remove_pads (self);
@@ -507,7 +402,7 @@ weir_svc_enc_sink_event (GstVideoEncoder *encoder, GstEvent *event)
   if (GST_EVENT_TYPE (event) == GST_EVENT_EOS || GST_EVENT_TYPE (event) == GST_EVENT_FLUSH_START
       || GST_EVENT_TYPE (event) == GST_EVENT_FLUSH_STOP
       || GST_EVENT_TYPE (event) == GST_EVENT_SEGMENT) {
-    for (guint i = 0; i < MAX_LAYERS; i++) {
+    for (guint i = 0; i < SVC_ENC_LAYERS; i++) {
       if (self->pads[i])
         gst_pad_push_event (self->pads[i], gst_event_ref (event));
     }
@@ -631,10 +526,10 @@ weir_svc_enc_class_init (WeirSvcEncClass *klass)
 
   g_object_class_install_property (gobject_class, PROP_SPATIAL_LAYERS,
       g_param_spec_uint ("spatial-layers", "Spatial layers", "Number of sizes of each picture", 1,
-          MAX_LAYERS, DEFAULT_SPATIAL_LAYERS, rw));
+          SVC_ENC_LAYERS, DEFAULT_SPATIAL_LAYERS, rw));
   g_object_class_install_property (gobject_class, PROP_TEMPORAL_LAYERS,
       g_param_spec_uint ("temporal-layers", "Temporal layers",
-          "Number of frame rates, each twice the one below it", 1, MAX_LAYERS,
+          "Number of frame rates, each twice the one below it", 1, SVC_ENC_LAYERS,
           DEFAULT_TEMPORAL_LAYERS, rw));
   /**
    * WeirSvcEnc:layer-bitrates:
