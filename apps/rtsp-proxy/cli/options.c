@@ -7,6 +7,7 @@
 #include "cli/explain.h"
 #include "cli/stage_list.h"
 #include "config/mount_loop.h"
+#include "sources/kinds.h"
 
 #include <gst/gst.h>
 #include <stdio.h>
@@ -34,15 +35,6 @@ static const gchar examples[] =
 
 static const gchar epilogue[] =
     "\n"
-    "Upstreams:\n"
-    "  rtsp://HOST/PATH, rtsps://HOST/PATH     cameras and servers\n"
-    "  udp://ADDR:PORT[?iface=NAME]            MPEG-TS; ADDR is one of this host, or a group\n"
-    "  rtp://ADDR:PORT?encoding-name=H264&payload=96[&clock-rate=90000][&iface=NAME]\n"
-    "                                          one track of RTP, RTCP on the next port\n"
-    "  sdp:///DIR/SESSION.sdp[?iface=NAME]     the RTP tracks of a session description\n"
-    "  file:///DIR/CLIP.mp4                    a clip, looped\n"
-    "  launch:LINE                             GStreamer's, with payloaders named pay0, pay1 ...\n"
-    "\n"
     "Credentials belong in the file, or in a file or variable that it names: arguments are shown\n"
     "by ps. SIGHUP has the file read again. Exit status: 0 after SIGINT or SIGTERM, 1 if it could\n"
     "not start, 2 for wrong arguments or a wrong configuration.\n";
@@ -52,8 +44,11 @@ dup_description (void)
 {
   gchar *top = schema_to_help (proxy_config_keys (), "  ");
   gchar *mount = schema_to_help (mount_config_keys (), "      ");
-  gchar *all = g_strconcat (examples, top, "    /cam:\n", mount, epilogue, NULL);
+  gchar *kinds = kinds_dup_help ();
+  gchar *all =
+      g_strconcat (examples, top, "    /cam:\n", mount, "\nUpstreams:\n", kinds, epilogue, NULL);
 
+  g_free (kinds);
   g_free (top);
   g_free (mount);
   return all;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config/mount_config.h"
 
-#include "sources/pull_uri.h"
-
 static void
 param_free (gpointer data)
 {
@@ -150,7 +148,7 @@ mount_config_get_folder (const MountConfig *self)
 {
   const PullConfig *pull = self->pulls->len ? g_ptr_array_index (self->pulls, 0) : NULL;
 
-  return pull && pull->kind == PULL_FOLDER ? pull->path : NULL;
+  return pull && pull->is_folder ? pull->path : NULL;
 }
 
 static gboolean

@@ -38,12 +38,13 @@ typedef struct {
   GStrv upstreams;    // as they were written, in order of preference
   GPtrArray *pulls;   // of PullConfig: the upstreams with what `pull` says of all of them
   PullConfig pull;
-  gchar *slate;        // a file, or NULL
-  GPtrArray *pipeline; // of MountStep; none: pull alone
-  StageSet *stage_set; // where `stages` are from; NULL before they are made
-  GPtrArray *stages;   // of Stage: what `pipeline` says, with the upstream in pull
-  gchar *stage_files;  // what all its chains are made of; see choice_check()
-  GHashTable *choices; // stage -> GStrv: the parameters that a URL may set
+  PullUriFlags uri_flags; // with which `upstreams` are read
+  gchar *slate;           // a file, or NULL
+  GPtrArray *pipeline;    // of MountStep; none: pull alone
+  StageSet *stage_set;    // where `stages` are from; NULL before they are made
+  GPtrArray *stages;      // of Stage: what `pipeline` says, with the upstream in pull
+  gchar *stage_files;     // what all its chains are made of; see choice_check()
+  GHashTable *choices;    // stage -> GStrv: the parameters that a URL may set
   guint max_presentations;
   guint interval_ms; // 0: the upstream is live
   guint max_titles;
@@ -79,8 +80,11 @@ gboolean mount_config_equal (const MountConfig *a, const MountConfig *b);
 // The names of the keys in which they differ; to be freed with g_ptr_array_unref().
 GPtrArray *mount_config_differences (const MountConfig *a, const MountConfig *b);
 
-// Takes what was found in a URI as one more of `pulls`.
-void mount_config_add_pull (MountConfig *self, PullConfig *parsed);
+// Adds to `pulls` what a URI says; NULL, or what is wrong (to be freed): then it is of no use.
+gchar *mount_config_add_pull (MountConfig *self, const gchar *uri, PullUriFlags flags);
+
+// Tells each of `pulls` what `pull` says of all.
+void mount_config_complete_pulls (MountConfig *self);
 
 // After its keys have been read: checks what they say together, and makes `pulls` and `stages`.
 // Errors are about `node` where they have no better place.

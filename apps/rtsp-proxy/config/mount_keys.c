@@ -7,7 +7,7 @@
 
 #include "config/mount_stages.h"
 #include "config/proxy_config.h"
-#include "sources/pull_uri.h"
+#include "sources/kinds.h"
 #include "text/layer_choice.h"
 
 #include <glib/gstdio.h>
@@ -30,34 +30,34 @@ fail_value (
   return yaml_fail (reader, node, key->name, CONFIG_ERROR_VALUE, error, text);
 }
 
-void
-mount_config_add_pull (MountConfig *mount, PullConfig *parsed)
+gchar *
+mount_config_add_pull (MountConfig *mount, const gchar *uri, PullUriFlags flags)
 {
-  PullConfig *pull = g_memdup2 (parsed, sizeof *pull);
+  PullConfig *pull = g_new0 (PullConfig, 1);
 
-  pull->transport = mount->pull.transport;
-  pull->connect_timeout_ms = mount->pull.connect_timeout_ms;
-  pull->read_timeout_ms = mount->pull.read_timeout_ms;
-  // Credentials beside the URI go before those within it.
-  if (mount->pull.user) {
-    g_free (pull->user);
-    pull->user = g_strdup (mount->pull.user);
-  }
-  if (mount->pull.password) {
-    g_free (pull->password);
-    pull->password = g_strdup (mount->pull.password);
-  }
   g_ptr_array_add (mount->pulls, pull);
+  return kinds_check (uri, flags, pull);
 }
 
-static gchar *
-check_uri (const gchar *uri)
+void
+mount_config_complete_pulls (MountConfig *mount)
 {
-  PullConfig pull = { 0 };
-  gchar *wrong = pull_uri_check (uri, 0, &pull);
+  for (guint i = 0; i < mount->pulls->len; i++) {
+    PullConfig *pull = g_ptr_array_index (mount->pulls, i);
 
-  pull_config_clear (&pull);
-  return wrong;
+    pull->transport = mount->pull.transport;
+    pull->connect_timeout_ms = mount->pull.connect_timeout_ms;
+    pull->read_timeout_ms = mount->pull.read_timeout_ms;
+    // Credentials beside the URI go before those within it.
+    if (mount->pull.user) {
+      g_free (pull->user);
+      pull->user = g_strdup (mount->pull.user);
+    }
+    if (mount->pull.password) {
+      g_free (pull->password);
+      pull->password = g_strdup (mount->pull.password);
+    }
+  }
 }
 
 // One upstream, or a list of them.
@@ -72,6 +72,7 @@ read_upstreams (
   gboolean ok = TRUE;
 
   g_clear_pointer (&mount->upstreams, g_strfreev);
+  g_ptr_array_set_size (mount->pulls, 0);
   if (!node)
     return TRUE;
   if (list && (!yaml_is_sequence (node) || !yaml_item (reader, node, 0)))
@@ -79,10 +80,10 @@ read_upstreams (
   uris = g_strv_builder_new ();
   for (guint i = 0; ok && (item = list ? yaml_item (reader, node, i) : node); i++) {
     const gchar *uri = yaml_text (reader, item);
-    gchar *wrong = uri ? check_uri (uri) : g_strdup ("a single value belongs here");
+    gchar *wrong = !uri                 ? g_strdup ("a single value belongs here")
+                   : i == UPSTREAMS_MAX ? g_strdup_printf ("more than %u upstreams", UPSTREAMS_MAX)
+                                        : mount_config_add_pull (mount, uri, mount->uri_flags);
 
-    if (!wrong && i == UPSTREAMS_MAX)
-      wrong = g_strdup_printf ("more than %u upstreams", UPSTREAMS_MAX);
     ok = !wrong;
     if (ok)
       g_strv_builder_add (uris, uri);
@@ -515,7 +516,8 @@ write_cache (gconstpointer object, JsonBuilder *builder)
 
 static const SchemaKey mount_keys[] = {
   { "upstream", SCHEMA_OTHER, .form = "URI", .read = read_upstreams, .equal = equal_upstreams,
-      .write = write_upstreams, .help = "`rtsp://`, `rtsps://` or `file://`; must be there" },
+      .write = write_upstreams,
+      .help = "what is pulled: a URI of a kind that `--help` lists; must be there" },
   { "upstreams", SCHEMA_OTHER, .form = "[URI, ...]", .read = read_upstreams,
       .help = "instead of `upstream`: several, in order of preference" },
   { "user", SCHEMA_TEXT, AT (pull.user), .form = "NAME",
@@ -598,7 +600,7 @@ check_folders (const MountConfig *mount)
   for (guint i = 0; i < mount->pulls->len; i++) {
     const PullConfig *pull = g_ptr_array_index (mount->pulls, i);
 
-    if (pull->kind == PULL_FOLDER && !alone)
+    if (pull->is_folder && !alone)
       return g_strdup_printf ("%s is a folder: other upstreams, a slate, a pipeline, choices and "
                               "on-demand: no are not for it",
           pull->path);
@@ -611,20 +613,20 @@ gboolean
 mount_config_finish (
     MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *node, GError **error)
 {
+  gboolean copied = mount->pulls->len == 0;
   guint line, column;
   gchar *wrong;
 
   if (!mount->upstreams || !*mount->upstreams)
     return yaml_fail (reader, node, mount->path, CONFIG_ERROR_KEY, error,
         "its upstream is missing (upstream: rtsp://host/path)");
-  for (gchar **uri = mount->upstreams; *uri; uri++) {
-    PullConfig parsed = { 0 };
-
-    wrong = pull_uri_check (*uri, 0, &parsed);
+  // Those of a copy, which was given no others.
+  for (gchar **uri = mount->upstreams; copied && *uri; uri++) {
+    wrong = mount_config_add_pull (mount, *uri, 0);
     if (wrong)
       return yaml_fail_take (reader, node, mount->path, CONFIG_ERROR_VALUE, error, wrong);
-    mount_config_add_pull (mount, &parsed);
   }
+  mount_config_complete_pulls (mount);
   wrong = check_folders (mount);
   if (wrong)
     return yaml_fail_take (reader, node, mount->path, CONFIG_ERROR_VALUE, error, wrong);

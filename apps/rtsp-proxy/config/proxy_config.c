@@ -3,7 +3,6 @@
 #include "text/config_error.h"
 
 #include "config/mount_stages.h"
-#include "sources/pull_uri.h"
 #include <gio/gio.h>
 #include <string.h>
 
@@ -131,35 +130,6 @@ check_from_api (YamlReader *reader, const YamlNode *mapping, GError **error)
   return TRUE;
 }
 
-// Before anything is made of a URI, as a launch line would be.
-static gboolean
-check_uri_from_api (YamlReader *reader, const YamlNode *node, GError **error)
-{
-  const gchar *uri = node ? yaml_text (reader, node) : NULL;
-  PullConfig pull = { 0 };
-  gchar *wrong = uri ? pull_uri_check (uri, PULL_URI_FROM_API, &pull) : NULL;
-
-  pull_config_clear (&pull);
-  return !wrong || yaml_fail_take (reader, node, "upstream", CONFIG_ERROR_VALUE, error, wrong);
-}
-
-static gboolean
-check_uris_from_api (YamlReader *reader, const YamlNode *mapping, GError **error)
-{
-  YamlNode *list, *item;
-
-  if (!yaml_is_mapping (mapping))
-    return TRUE; // told by whoever reads it
-  if (!check_uri_from_api (reader, yaml_get (reader, mapping, "upstream"), error))
-    return FALSE;
-  list = yaml_get (reader, mapping, "upstreams");
-  for (guint i = 0; list && yaml_is_sequence (list) && (item = yaml_item (reader, list, i)); i++) {
-    if (!check_uri_from_api (reader, item, error))
-      return FALSE;
-  }
-  return TRUE;
-}
-
 MountConfig *
 proxy_config_parse_mount (StageSet *set, const gchar *path, const gchar *text, gsize len,
     const MountConfig *base, GError **error)
@@ -180,7 +150,8 @@ proxy_config_parse_mount (StageSet *set, const gchar *path, const gchar *text, g
     return NULL;
   mount = base ? mount_config_copy (base) : mount_config_new (path);
   root = yaml_root (reader);
-  ok = root && check_from_api (reader, root, error) && check_uris_from_api (reader, root, error)
+  mount->uri_flags = PULL_URI_FROM_API;
+  ok = root && check_from_api (reader, root, error)
        && read_mount (mount, set, reader, root, root, base ? SCHEMA_PATCH : SCHEMA_WHOLE, error);
   if (!root)
     g_set_error_literal (error, CONFIG_ERROR, CONFIG_ERROR_YAML, "body:1:1: it is empty");
@@ -407,14 +378,16 @@ proxy_config_add_mount (
   path = g_strndup (text, (gsize) (equals - text));
   wrong = check_new_path (self, path);
   if (!wrong) {
-    PullConfig parsed = { 0 };
+    mount = mount_config_new (path);
+    mount->upstreams = g_strdupv ((gchar *[]) { (gchar *) equals + 1, NULL });
+    wrong = mount_config_add_pull (mount, equals + 1, 0);
+    if (wrong) {
+      mount_config_unref (mount);
+    } else {
+      const PullConfig *pull = g_ptr_array_index (mount->pulls, 0);
 
-    wrong = pull_uri_check (equals + 1, 0, &parsed);
-    if (!wrong) {
-      mount = mount_config_new (path);
-      mount->upstreams = g_strdupv ((gchar *[]) { (gchar *) equals + 1, NULL });
-      *has_password |= parsed.password && *parsed.password;
-      mount_config_add_pull (mount, &parsed);
+      *has_password |= pull->password && *pull->password;
+      mount_config_complete_pulls (mount);
       add_mount (self, mount);
       wrong = mount_stages_make (mount, self->set, &line, &column);
     }

@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "graph/stage_run.h"
 #include "relay/publisher.h"
-#include "sources/pull_uri.h"
 #include "sources/upstream.h"
 
 #define TICK_MS 100
@@ -516,7 +515,7 @@ inlet_free (gpointer data)
 }
 
 static Inlet *
-add_inlet (Node *self, const PullConfig *config, UpstreamMakeFunc make)
+add_inlet (Node *self, const PullConfig *config, PullMakeFunc make)
 {
   Inlet *new = g_new0 (Inlet, 1);
 
@@ -548,16 +547,19 @@ node_new_pull (MountConfig *config)
   Node *self = node_new ();
 
   self->config = mount_config_ref (config);
-  for (guint i = 0; i < config->pulls->len; i++)
-    add_inlet (self, g_ptr_array_index (config->pulls, i), pull_new);
+  for (guint i = 0; i < config->pulls->len; i++) {
+    const PullConfig *pull = g_ptr_array_index (config->pulls, i);
+
+    add_inlet (self, pull, pull->make);
+  }
   if (config->slate) {
     gchar *uri = g_filename_to_uri (config->slate, NULL, NULL);
 
-    self->own = (PullConfig) { .kind = PULL_FILE, .path = g_strdup (config->slate) };
+    self->own = (PullConfig) { .make = file_pull_new, .path = g_strdup (config->slate) };
     self->own.connect_timeout_ms = config->pull.connect_timeout_ms;
     self->own.read_timeout_ms = config->pull.read_timeout_ms;
     self->own.uri = uri;
-    add_inlet (self, &self->own, pull_new)->is_slate = TRUE;
+    add_inlet (self, &self->own, file_pull_new)->is_slate = TRUE;
   }
   return self;
 }

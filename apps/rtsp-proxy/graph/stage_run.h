@@ -19,7 +19,7 @@ typedef struct {
 // A life of a stage: a pipeline that reads the windows of the tracks that the stage is about, and
 // pushes what it makes of them into the context's relay, or publishes it under the name that
 // node_publish() gives for the node of this number. The other tracks are linked through. Main
-// thread; the pipeline keeps to the rules of pull_new(). What `input` holds is released with it, or
-// at once where it fails.
+// thread; the pipeline keeps to the rules of PullMakeFunc. What `input` holds is released with it,
+// or at once where it fails.
 GstElement *stage_run_new (
     const StageInput *input, Stage *stage, guint id, const PullContext *context, GError **error);

@@ -179,6 +179,10 @@ file_pull_new (const PullContext *context, GError **error)
   FilePull *self;
   GstBus *bus;
 
+  if (context->config->is_folder) {
+    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "%s is a folder", path);
+    return NULL;
+  }
   if (!g_file_test (path, G_FILE_TEST_IS_REGULAR)) {
     g_set_error (
         error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "there is no file %s", path);
@@ -206,4 +210,25 @@ file_pull_new (const PullContext *context, GError **error)
   g_signal_connect (bus, "message", G_CALLBACK (on_message), self);
   gst_object_unref (bus);
   return pipeline;
+}
+
+// ---- the URI ----
+
+gchar *
+file_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
+{
+  gchar *path = g_filename_from_uri (uri, NULL, NULL);
+
+  if (!path)
+    return g_strdup ("not a file URI like file:///dir/clip.mp4");
+  config->path = path;
+  if (g_str_has_suffix (uri, "/")) {
+    config->is_folder = TRUE;
+    if (!g_file_test (path, G_FILE_TEST_IS_DIR))
+      return g_strdup_printf ("there is no folder %s", path);
+  } else if (!g_file_test (path, G_FILE_TEST_IS_REGULAR)) {
+    return g_strdup_printf ("there is no file %s", path);
+  }
+  config->uri = g_strdup (uri);
+  return NULL;
 }

@@ -2,10 +2,10 @@
 
 // A launch line with payloaders named pay0, pay1 ..., as those of gst-rtsp-server's factories.
 
-#include "sources/launch_pull.h"
-
 #include "base/element.h"
 #include "sources/tracks.h"
+
+#include <string.h>
 
 typedef struct {
   GstElement *pipeline; // not owned
@@ -53,8 +53,9 @@ find_payloader (GstElement *bin, guint i)
   return gst_bin_get_by_name (GST_BIN (bin), name);
 }
 
-gchar *
-launch_check (const gchar *line)
+// NULL, or why it can't be pulled (to be freed).
+static gchar *
+check_line (const gchar *line)
 {
   GError *error = NULL;
   GstElement *bin = parse_line (line, &error);
@@ -127,4 +128,16 @@ launch_pull_new (const PullContext *context, GError **error)
   g_signal_connect (bus, "message", G_CALLBACK (on_message), self);
   gst_object_unref (bus);
   return pipeline;
+}
+
+// ---- the URI ----
+
+gchar *
+launch_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
+{
+  if (flags & PULL_URI_FROM_API)
+    return g_strdup ("launch lines are taken from the configuration file and arguments only");
+  config->uri = g_strdup (uri);
+  config->launch = g_strstrip (g_strdup (uri + strlen ("launch:")));
+  return check_line (config->launch);
 }

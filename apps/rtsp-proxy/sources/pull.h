@@ -15,14 +15,17 @@ typedef enum {
 } PullTransport;
 
 typedef enum {
-  PULL_RTSP,
-  PULL_FILE,
-  PULL_TS, // MPEG-TS over UDP, or over RTP where `rtp` is there
-  PULL_RTP,
-  PULL_SDP,
-  PULL_LAUNCH,
-  PULL_FOLDER, // of files: a title of it is opened by who reads it, and nothing is pulled
-} PullKind;
+  PULL_URI_FROM_API = 1 << 0, // not from who runs the proxy: a launch line could do anything
+} PullUriFlags;
+
+typedef struct _PullConfig PullConfig;
+typedef struct _PullContext PullContext;
+
+// Makes a life. Returns a pipeline in NULL; or NULL and an error for what cannot work. To start it
+// set it to PAUSED, and to PLAYING at once where that gives NO_PREROLL; a pipeline that prerolls
+// goes on by itself when it has. It needs a signal watch on its bus. Callbacks may come once its
+// state is changed, and none once it is back in NULL. `context` must live until then.
+typedef GstElement *(*PullMakeFunc) (const PullContext *context, GError **error);
 
 // Where datagrams come to: an address of this host, or a multicast group.
 typedef struct {
@@ -31,20 +34,23 @@ typedef struct {
   gchar *iface; // NULL: as the kernel routes
 } PullEndpoint;
 
-// Filled by pull_uri_check(), freed by pull_config_clear().
-typedef struct {
+// Filled by kinds_check(), freed by pull_config_clear().
+struct _PullConfig {
   gchar *uri; // without credentials
-  PullKind kind;
+  PullMakeFunc make;
+  gboolean is_folder; // of files: a title of it is opened by who reads it, and nothing is pulled
   gchar *user;
   gchar *password;
   PullTransport transport;
-  PullEndpoint endpoint; // of PULL_TS and PULL_RTP; of PULL_SDP the interface alone
-  GstCaps *rtp;          // application/x-rtp
-  gchar *path;           // of PULL_FILE, PULL_FOLDER and PULL_SDP
-  gchar *launch;         // the line
+  PullEndpoint endpoint; // udp:, rtp:; of sdp: the interface alone
+  GstCaps *rtp;          // rtp: application/x-rtp
+  gchar *path;           // file:, sdp:
+  gchar *launch;         // launch: the line
   guint connect_timeout_ms;
   guint read_timeout_ms;
-} PullConfig;
+};
+
+void pull_config_clear (PullConfig *config);
 
 typedef struct {
   // The tracks are known: relay_source_begin() has been called and gave `tracks`.
@@ -55,24 +61,40 @@ typedef struct {
   void (*ended) (gpointer owner, const gchar *reason);
 } PullCallbacks;
 
-typedef struct {
+struct _PullContext {
   RelaySource *source;
   const PullConfig *config;
   gpointer data; // of who makes it
   const PullCallbacks *callbacks;
   gpointer owner;
   gint cancelled; // atomic: nothing more is wanted of this life
-} PullContext;
+};
 
-// Returns a pipeline in NULL; or NULL and an error for what cannot work. To start it set it to
-// PAUSED, and to PLAYING at once where that gives NO_PREROLL; a pipeline that prerolls goes on by
-// itself when it has. It needs a signal watch on its bus. Callbacks may come once its state is
-// changed, and none once it is back in NULL. `context` must live until then.
-GstElement *pull_new (const PullContext *context, GError **error);
+// ---- the kinds ----
 
-// The same, by kind.
+// Each has a function that makes a life, and one that fills the URI's part of a configuration,
+// which had none, and returns NULL, or what is wrong (to be freed).
+#define PULL_CHECK(kind)                                                                           \
+  gchar *kind##_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
+
+// rtsp://HOST[:PORT]/PATH, rtsps://. Credentials are taken out of the URI.
+PULL_CHECK (rtsp);
 GstElement *rtsp_pull_new (const PullContext *context, GError **error);
-GstElement *file_pull_new (const PullContext *context, GError **error);
+
+// udp://ADDR:PORT[?iface=NAME]: MPEG-TS; over RTP where `rtp` is there.
+PULL_CHECK (ts);
 GstElement *ts_pull_new (const PullContext *context, GError **error);
-GstElement *rtp_pull_new (const PullContext *context, GError **error); // and by SDP
+
+// rtp://ADDR:PORT?encoding-name=H264&payload=96[&clock-rate=90000][&iface=NAME][&fmtp ...]
+PULL_CHECK (rtp);
+// sdp:///DIR/FILE[?iface=NAME]: several tracks, as rtp://
+PULL_CHECK (sdp);
+GstElement *rtp_pull_new (const PullContext *context, GError **error);
+
+// file:///DIR/FILE: looped; file:///DIR/: the files in it, each from its beginning.
+PULL_CHECK (file);
+GstElement *file_pull_new (const PullContext *context, GError **error);
+
+// launch:LINE, with payloaders named pay0, pay1 ...
+PULL_CHECK (launch);
 GstElement *launch_pull_new (const PullContext *context, GError **error);

@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What can be pulled, as an operator writes it:
-//   rtsp://HOST[:PORT]/PATH, rtsps://
-//   udp://ADDR:PORT[?iface=NAME]              MPEG-TS
-//   rtp://ADDR:PORT?encoding-name=H264&payload=96[&clock-rate=90000][&iface=NAME][&fmtp ...]
-//   sdp:///DIR/FILE[?iface=NAME]              several tracks, as rtp://
-//   file:///DIR/FILE                          looped
-//   file:///DIR/                              the files in it, each from its beginning
-//   launch:LINE                               with payloaders named pay0, pay1 ...
+// What URIs of several kinds have in common: an address, and parameters behind a '?'.
 
 #include "sources/pull.h"
 
-typedef enum {
-  PULL_URI_FROM_API = 1 << 0, // not from who runs the proxy: a launch line could do anything
-} PullUriFlags;
+// The parameters behind the '?'; NULL if they are none.
+GHashTable *pull_uri_query (const gchar *uri);
 
-// Fills the URI's part of `config`, which had none; credentials are taken out of the URI. Returns
-// NULL, or what is wrong (to be freed).
-gchar *pull_uri_check (const gchar *uri, PullUriFlags flags, PullConfig *config);
+// A parameter that is known is taken out; NULL: it isn't there. To be freed.
+gchar *pull_uri_take (GHashTable *query, const gchar *name);
 
-void pull_config_clear (PullConfig *config);
+// What is wrong if there are others still (to be freed); `known` names those that there are.
+gchar *pull_uri_finish (GHashTable *query, const gchar *known);
+
+// The address, the port, from 1 to `last_port`, and the parameter `iface`. What is wrong (to be
+// freed), or NULL.
+gchar *pull_uri_endpoint (
+    const gchar *uri, GHashTable *query, gint last_port, PullEndpoint *endpoint);

@@ -4,10 +4,12 @@
 // by an SDP file. Packets go through as they come; RTCP is read for the mapping to NTP time.
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "rtp/rtcp.h"
 #include "rtp/rtp.h"
+#include "sources/pull_uri.h"
 #include "sources/sdp.h"
 #include "sources/udp_input.h"
 
@@ -233,7 +235,7 @@ find_streams (const PullConfig *config, GError **error)
 {
   GPtrArray *streams;
 
-  if (config->kind == PULL_SDP)
+  if (config->path)
     return sdp_read (config->path, config->endpoint.iface, error);
   streams = g_ptr_array_new_with_free_func (rtp_stream_free);
   g_ptr_array_add (streams, rtp_stream_new (&config->endpoint, config->rtp));
@@ -264,4 +266,161 @@ rtp_pull_new (const PullContext *context, GError **error)
     return pipeline;
   gst_object_unref (gst_object_ref_sink (pipeline));
   return NULL;
+}
+
+// ---- the URI ----
+
+static const struct {
+  const gchar *name;
+  const gchar *media;
+  gint clock_rate; // 0: it must be said
+  gint payload;    // -1: drawn by the sender
+} encodings[] = {
+  { "H264", "video", 90000, -1 },
+  { "H265", "video", 90000, -1 },
+  { "VP8", "video", 90000, -1 },
+  { "VP9", "video", 90000, -1 },
+  { "AV1", "video", 90000, -1 },
+  { "JPEG", "video", 90000, 26 },
+  { "MP2T", "video", 90000, 33 },
+  { "MPV", "video", 90000, 32 },
+  { "MP4V-ES", "video", 90000, -1 },
+  { "OPUS", "audio", 48000, -1 },
+  { "PCMU", "audio", 8000, 0 },
+  { "PCMA", "audio", 8000, 8 },
+  { "G722", "audio", 8000, 9 },
+  { "MPA", "audio", 90000, 14 },
+  { "L16", "audio", 0, -1 },
+  { "MPEG4-GENERIC", "audio", 0, -1 },
+  { "MP4A-LATM", "audio", 0, -1 },
+};
+
+static gchar *
+check_number (const gchar *name, const gchar *text, gint least, gint most, gint *number)
+{
+  guint64 value;
+
+  if (!text)
+    return *number >= least ? NULL : g_strdup_printf ("its %s is missing", name);
+  if (!g_ascii_string_to_unsigned (text, 10, (guint64) least, (guint64) most, &value, NULL))
+    return g_strdup_printf ("%s=%s is not a number from %d to %d", name, text, least, most);
+  *number = (gint) value;
+  return NULL;
+}
+
+// What is left are parameters of the format, as a=fmtp has them.
+static gchar *
+add_format (GstStructure *s, GHashTable *query)
+{
+  GHashTableIter iter;
+  gpointer name, value;
+
+  g_hash_table_iter_init (&iter, query);
+  while (g_hash_table_iter_next (&iter, &name, &value)) {
+    if (!*(gchar *) name || strspn (name, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen (name)
+        || !g_ascii_isalpha (*(gchar *) name))
+      return g_strdup_printf ("\"%s\" is not the name of a parameter", (gchar *) name);
+    for (const gchar *c = value; *c; c++) {
+      if (!g_ascii_isgraph (*c))
+        return g_strdup_printf ("%s holds a character that can't be", (gchar *) name);
+    }
+    gst_structure_set (s, name, G_TYPE_STRING, value, NULL);
+  }
+  return NULL;
+}
+
+static gchar *
+check_track (GHashTable *query, GstStructure *s)
+{
+  gchar *given = pull_uri_take (query, "encoding-name");
+  gchar *name = given ? g_ascii_strup (given, -1) : NULL;
+  gchar *media = pull_uri_take (query, "media");
+  gchar *payload_text = pull_uri_take (query, "payload");
+  gchar *rate_text = pull_uri_take (query, "clock-rate");
+  gint payload = -1, rate = 0;
+  const gchar *kind = media;
+  gchar *wrong = NULL;
+
+  for (guint i = 0; name && i < G_N_ELEMENTS (encodings); i++) {
+    if (g_str_equal (name, encodings[i].name)) {
+      kind = media ? media : encodings[i].media;
+      payload = encodings[i].payload;
+      rate = encodings[i].clock_rate;
+    }
+  }
+  if (!name)
+    wrong =
+        g_strdup ("its encoding-name is missing (rtp://ADDR:PORT?encoding-name=H264&payload=96)");
+  else if (!kind || (!g_str_equal (kind, "video") && !g_str_equal (kind, "audio")))
+    wrong = g_strdup_printf ("%s needs media=video or media=audio", name);
+  if (!wrong)
+    wrong = check_number ("payload", payload_text, 0, 127, &payload);
+  if (!wrong)
+    wrong = check_number ("clock-rate", rate_text, 1, 192000, &rate);
+  if (!wrong) {
+    gst_structure_set (s, "media", G_TYPE_STRING, kind, "encoding-name", G_TYPE_STRING, name,
+        "payload", G_TYPE_INT, payload, "clock-rate", G_TYPE_INT, rate, NULL);
+    if (g_str_equal (name, "H264") && !g_hash_table_contains (query, "packetization-mode"))
+      gst_structure_set (s, "packetization-mode", G_TYPE_STRING, "1", NULL);
+    wrong = add_format (s, query);
+  }
+  g_free (given);
+  g_free (name);
+  g_free (media);
+  g_free (payload_text);
+  g_free (rate_text);
+  return wrong;
+}
+
+gchar *
+rtp_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
+{
+  GHashTable *query = pull_uri_query (uri);
+  GstStructure *s;
+  gchar *wrong;
+
+  if (!query)
+    return g_strdup ("what is behind the ? can't be read");
+  wrong = pull_uri_endpoint (uri, query, 65534, &config->endpoint); // RTCP is on the next
+  s = gst_structure_new_empty ("application/x-rtp");
+  if (!wrong)
+    wrong = check_track (query, s);
+  if (!wrong && !g_strcmp0 (gst_structure_get_string (s, "encoding-name"), "MP2T"))
+    config->make = ts_pull_new; // that life takes them out of RTP, too
+  config->rtp = gst_caps_new_full (s, NULL);
+  config->uri = g_strdup (uri);
+  g_hash_table_unref (query);
+  return wrong;
+}
+
+gchar *
+sdp_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
+{
+  gsize len = strcspn (uri, "?");
+  gchar *file = g_strdup_printf ("file%.*s", (int) (len - 3), uri + 3);
+  GHashTable *query = pull_uri_query (uri);
+  GPtrArray *streams;
+  GError *error = NULL;
+  gchar *wrong = NULL;
+
+  config->uri = g_strdup (uri);
+  config->path = g_filename_from_uri (file, NULL, NULL);
+  g_free (file);
+  if (!query || !config->path || !g_str_has_prefix (uri, "sdp:///")) {
+    g_clear_pointer (&query, g_hash_table_unref);
+    return g_strdup ("not a URI like sdp:///dir/session.sdp");
+  }
+  config->endpoint.iface = pull_uri_take (query, "iface");
+  wrong = pull_uri_finish (query, "iface");
+  g_hash_table_unref (query);
+  if (wrong)
+    return wrong;
+  streams = sdp_read (config->path, config->endpoint.iface, &error);
+  if (streams) {
+    g_ptr_array_unref (streams);
+    return NULL;
+  }
+  wrong = g_strdup (error->message);
+  g_error_free (error);
+  return wrong;
 }

@@ -330,3 +330,59 @@ rtsp_pull_new (const PullContext *context, GError **error)
   g_object_set_data_full (G_OBJECT (pipeline), "pull", self, pull_free);
   return pipeline;
 }
+
+// ---- the URI ----
+
+// What the library's parser takes, and gets wrong: a password with an '@' or a '/' in it becomes
+// part of the host, a wrong port is cut off, and a line break would end the line of a request.
+static gboolean
+is_sound_authority (const gchar *uri)
+{
+  const gchar *authority = strstr (uri, "://") ? strstr (uri, "://") + 3 : "";
+  const gchar *end = authority + strcspn (authority, "/?#");
+  const gchar *at = memchr (authority, '@', (gsize) (end - authority));
+  const gchar *host = at ? at + 1 : authority;
+  const gchar *colon = g_strrstr_len (host, end - host, ":");
+  gchar *rest = NULL;
+  guint64 port;
+
+  for (const gchar *c = uri; *c; c++) {
+    if ((guchar) *c <= 0x20 || *c == 0x7f)
+      return FALSE;
+  }
+  if (memchr (host, '@', (gsize) (end - host)))
+    return FALSE;
+  if (!colon || memchr (colon, ']', (gsize) (end - colon)))
+    return TRUE;
+  port = g_ascii_strtoull (colon + 1, &rest, 10);
+  return g_ascii_isdigit (colon[1]) && rest == end && port > 0 && port <= 65535;
+}
+
+// Takes the credentials out of the URI into the configuration.
+gchar *
+rtsp_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
+{
+  GstRTSPUrl *url = NULL;
+  gchar *request;
+
+  if (!is_sound_authority (uri) || gst_rtsp_url_parse (uri, &url) != GST_RTSP_OK || !url->host
+      || !*url->host) {
+    if (url)
+      gst_rtsp_url_free (url);
+    return g_strdup ("not a valid RTSP URI");
+  }
+  if (url->user) {
+    config->user = g_uri_unescape_string (url->user, NULL);
+    config->password = g_uri_unescape_string (url->passwd ? url->passwd : "", NULL);
+    g_clear_pointer (&url->user, g_free);
+    g_clear_pointer (&url->passwd, g_free);
+  }
+  request = gst_rtsp_url_get_request_uri (url);
+  config->uri = request;
+  if (g_str_has_prefix (uri, "rtsps:") && g_str_has_prefix (request, "rtsp:")) {
+    config->uri = g_strconcat ("rtsps", request + 4, NULL);
+    g_free (request);
+  }
+  gst_rtsp_url_free (url);
+  return NULL;
+}

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/element.h"
 #include "rtp/rtp.h"
+#include "sources/pull_uri.h"
 #include "sources/tracks.h"
 #include "sources/ts_guard.h"
 #include "sources/udp_input.h"
@@ -226,4 +227,22 @@ ts_pull_new (const PullContext *context, GError **error)
     return self->pipeline;
   gst_object_unref (gst_object_ref_sink (self->pipeline));
   return NULL;
+}
+
+// ---- the URI ----
+
+gchar *
+ts_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
+{
+  GHashTable *query = pull_uri_query (uri);
+  gchar *wrong;
+
+  if (!query)
+    return g_strdup ("what is behind the ? can't be read");
+  wrong = pull_uri_endpoint (uri, query, 65535, &config->endpoint);
+  if (!wrong)
+    wrong = pull_uri_finish (query, "iface");
+  g_hash_table_unref (query);
+  config->uri = g_strdup (uri);
+  return wrong;
 }

@@ -27,7 +27,7 @@ typedef struct {
 
 struct _Upstream {
   const PullConfig *config;
-  UpstreamMakeFunc make;
+  PullMakeFunc make;
   RelaySource *source;
   const UpstreamCallbacks *callbacks;
   gpointer owner;
@@ -337,7 +337,7 @@ connect_life (Upstream *self)
 // ---- outside ----
 
 Upstream *
-upstream_new (const PullConfig *config, UpstreamMakeFunc make, RelaySource *source,
+upstream_new (const PullConfig *config, PullMakeFunc make, RelaySource *source,
     const UpstreamCallbacks *callbacks, gpointer owner)
 {
   Upstream *self = g_new0 (Upstream, 1);

@@ -21,12 +21,9 @@ typedef struct {
   gboolean (*excused) (gpointer owner);
 } UpstreamCallbacks;
 
-// Makes the pipeline of a life: pull_new() or another that keeps to its rules.
-typedef GstElement *(*UpstreamMakeFunc) (const PullContext *context, GError **error);
-
-// `config` (its time-outs; for pull_new() all of it) and `owner`, which the context's `data` will
-// be, must outlive it.
-Upstream *upstream_new (const PullConfig *config, UpstreamMakeFunc make, RelaySource *source,
+// `config` (its time-outs; for a kind of pull all of it) and `owner`, which the context's `data`
+// will be, must outlive it.
+Upstream *upstream_new (const PullConfig *config, PullMakeFunc make, RelaySource *source,
     const UpstreamCallbacks *callbacks, gpointer owner);
 void upstream_free (Upstream *self);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "sources/pull_uri.h"
+#include "sources/kinds.h"
 
 static PullConfig
 good (const gchar *uri)
 {
   PullConfig config = { 0 };
-  gchar *wrong = pull_uri_check (uri, PULL_URI_FROM_API, &config);
+  gchar *wrong = kinds_check (uri, PULL_URI_FROM_API, &config);
 
   g_assert_cmpstr (wrong, ==, NULL);
   return config;
@@ -16,22 +16,22 @@ says_where (void)
 {
   static const struct {
     const gchar *uri;
-    PullKind kind;
+    PullMakeFunc make;
     const gchar *address;
     guint16 port;
     const gchar *iface;
   } cases[] = {
-    { "udp://239.1.2.3:5000?iface=eth0", PULL_TS, "239.1.2.3", 5000, "eth0" },
-    { "udp://:5000", PULL_TS, "0.0.0.0", 5000, NULL },
-    { "udp://[ff02::1]:65535", PULL_TS, "ff02::1", 65535, NULL },
-    { "rtp://[::]:5004?encoding-name=VP8&payload=100", PULL_RTP, "::", 5004, NULL },
-    { "rtp://127.0.0.1:5004?encoding-name=MP2T", PULL_TS, "127.0.0.1", 5004, NULL },
+    { "udp://239.1.2.3:5000?iface=eth0", ts_pull_new, "239.1.2.3", 5000, "eth0" },
+    { "udp://:5000", ts_pull_new, "0.0.0.0", 5000, NULL },
+    { "udp://[ff02::1]:65535", ts_pull_new, "ff02::1", 65535, NULL },
+    { "rtp://[::]:5004?encoding-name=VP8&payload=100", rtp_pull_new, "::", 5004, NULL },
+    { "rtp://127.0.0.1:5004?encoding-name=MP2T", ts_pull_new, "127.0.0.1", 5004, NULL },
   };
 
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
     PullConfig config = good (cases[i].uri);
 
-    g_assert_cmpint (config.kind, ==, cases[i].kind);
+    g_assert_true (config.make == cases[i].make);
     g_assert_cmpstr (config.uri, ==, cases[i].uri);
     g_assert_cmpstr (config.endpoint.address, ==, cases[i].address);
     g_assert_cmpuint (config.endpoint.port, ==, cases[i].port);
@@ -70,17 +70,39 @@ says_what (void)
   }
 }
 
+// A scheme without what belongs behind it is that kind's to refuse.
+static void
+names_what_it_lacks (void)
+{
+  static const gchar *const cases[][2] = {
+    { "rtsp:", "not a valid RTSP URI" },
+    { "rtsps:host/x", "not a valid RTSP URI" },
+    { "file:x", "not a file URI like file:///dir/clip.mp4" },
+    { "http://host/x", "not a URI of a kind that can be pulled: rtsp://, rtsps://, udp://, "
+                       "rtp://, sdp://, file:// or launch:" },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    PullConfig config = { 0 };
+    gchar *wrong = kinds_check (cases[i][0], 0, &config);
+
+    g_assert_cmpstr (wrong, ==, cases[i][1]);
+    g_free (wrong);
+    pull_config_clear (&config);
+  }
+}
+
 static void
 takes_launch_lines_from_the_operator_only (void)
 {
   static const gchar line[] = "launch: fakesrc ! identity name=pay0";
   PullConfig config = { 0 };
-  gchar *wrong = pull_uri_check (line, 0, &config);
+  gchar *wrong = kinds_check (line, 0, &config);
 
   g_assert_cmpstr (wrong, ==, NULL);
   g_assert_cmpstr (config.launch, ==, "fakesrc ! identity name=pay0");
   pull_config_clear (&config);
-  wrong = pull_uri_check (line, PULL_URI_FROM_API, &config);
+  wrong = kinds_check (line, PULL_URI_FROM_API, &config);
   g_assert_cmpstr (
       wrong, ==, "launch lines are taken from the configuration file and arguments only");
   g_assert_null (config.launch);
@@ -93,8 +115,9 @@ main (int argc, char **argv)
 {
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
-  g_test_add_func ("/pull-uri/where", says_where);
-  g_test_add_func ("/pull-uri/what", says_what);
-  g_test_add_func ("/pull-uri/launch", takes_launch_lines_from_the_operator_only);
+  g_test_add_func ("/kinds/where", says_where);
+  g_test_add_func ("/kinds/what", says_what);
+  g_test_add_func ("/kinds/lack", names_what_it_lacks);
+  g_test_add_func ("/kinds/launch", takes_launch_lines_from_the_operator_only);
   return g_test_run ();
 }
