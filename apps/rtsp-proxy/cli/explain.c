@@ -2,7 +2,7 @@
 #include "cli/explain.h"
 #include "text/config_error.h"
 
-#include "mounts/reader_choice.h"
+#include "mounts/offer.h"
 #include "stages/choice.h"
 #include "stages/stage_text.h"
 #include "text/layer_choice.h"
@@ -103,12 +103,12 @@ explain_chain (const gchar *title, const PullConfig *pull, const GPtrArray *chai
 }
 
 static const MountConfig *
-find_mount (const ProxyConfig *config, const gchar *path, gsize len)
+find_mount (const ProxyConfig *config, const gchar *path)
 {
   for (guint i = 0; i < config->mounts->len; i++) {
     const MountConfig *mount = g_ptr_array_index (config->mounts, i);
 
-    if (strlen (mount->path) == len && strncmp (mount->path, path, len) == 0)
+    if (g_str_equal (mount->path, path))
       return mount;
   }
   return NULL;
@@ -116,46 +116,53 @@ find_mount (const ProxyConfig *config, const gchar *path, gsize len)
 
 // The URL, and what of it is for this reader alone, whatever the stages are.
 static gchar *
-dup_title (const gchar *url, const ReaderChoice *reader)
+dup_title (const Demand *demand, gboolean delays)
 {
-  GString *title = g_string_new (url);
-  gchar *layers = layer_choice_dup_text (reader->layers);
+  GString *title = g_string_new (demand->url);
+  gchar *layers = layer_choice_dup_text (demand->layers);
 
-  if (!weir_layer_set_equal (reader->layers, WEIR_LAYER_SET_ALL))
+  if (!weir_layer_set_equal (demand->layers, WEIR_LAYER_SET_ALL))
     g_string_append_printf (title, "\n# its reader gets the layers up to %s", layers);
-  if (reader->delay_ns >= 0 && reader->delay_ns < DAY_NS)
+  if (delays && demand->delay_ns >= 0 && demand->delay_ns < DAY_NS)
     g_string_append_printf (title, "\n# its reader begins %.3g s behind the live edge",
-        (gdouble) reader->delay_ns / GST_SECOND);
-  else if (reader->delay_ns >= 0)
+        (gdouble) demand->delay_ns / GST_SECOND);
+  else if (delays && demand->delay_ns >= 0)
     g_string_append (title, "\n# its reader begins as far back as there is something");
   g_free (layers);
   return g_string_free (title, FALSE);
 }
 
+static gchar *
+explain_demand (const MountConfig *mount, const Demand *demand, GError **error)
+{
+  const gchar *choices;
+  GPtrArray *chain;
+  gchar *text, *title;
+
+  if (!offer_check (mount, demand, &choices, error))
+    return NULL;
+  chain = offer_make_chain (mount, choices, error);
+  if (!chain)
+    return NULL;
+  title = dup_title (demand, mount->cache.time_ms > 0);
+  text = explain_chain (title, g_ptr_array_index (mount->pulls, 0), chain);
+  g_free (title);
+  g_ptr_array_unref (chain);
+  return text;
+}
+
 gchar *
 explain_url (const ProxyConfig *config, const gchar *url, GError **error)
 {
-  gsize len = strcspn (url, "?");
-  const MountConfig *mount = find_mount (config, url, len);
-  GPtrArray *chain;
-  ReaderChoice reader;
-  gchar *text = NULL, *query;
+  Demand *demand = demand_new (url);
+  const MountConfig *mount = find_mount (config, demand->path);
+  gchar *text = NULL;
 
-  if (!mount) {
-    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "%.*s is no mount of this configuration",
-        (int) MIN (len, 255), url);
-    return NULL;
-  }
-  if (!reader_choice_cut (mount, url[len] ? url + len + 1 : NULL, &query, &reader, error))
-    return NULL;
-  chain = choice_make_chain (mount->stage_set, mount->stages, mount->choices, query, error);
-  if (chain) {
-    gchar *title = dup_title (url, &reader);
-
-    text = explain_chain (title, g_ptr_array_index (mount->pulls, 0), chain);
-    g_free (title);
-  }
-  g_clear_pointer (&chain, g_ptr_array_unref);
-  g_free (query);
+  if (mount)
+    text = explain_demand (mount, demand, error);
+  else
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE,
+        "%.255s is no mount of this configuration", demand->path);
+  demand_free (demand);
   return text;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "mounts/mount.h"
 
-#include "mounts/reader_choice.h"
+#include "mounts/offer.h"
 #include "stages/choice.h"
 
 #include <string.h>
@@ -33,12 +33,6 @@ static void open_media (Presentation *presentation, gpointer data);
 static void configure_media (Presentation *presentation, GstRTSPMedia *media, gpointer data);
 
 static const PresentationCallbacks callbacks = { close_readers, idle, open_media, configure_media };
-
-static GPtrArray *
-make_chain (const MountConfig *config, const gchar *query, GError **error)
-{
-  return choice_make_chain (config->stage_set, config->stages, config->choices, query, error);
-}
 
 // ---- presentations ----
 
@@ -198,7 +192,7 @@ find_query (Mount *self, const gchar *query, GError **error)
   } else if (!query) {
     found = self->config->interval_ms ? find_session (self, error) : self->main;
   } else {
-    stages = make_chain (self->config, query, error);
+    stages = offer_make_chain (self->config, query, error);
     if (stages)
       found = find_chosen (self, query, stages, error);
     g_clear_pointer (&stages, g_ptr_array_unref);
@@ -223,19 +217,16 @@ mount_get_sessions (Mount *self, MountSessions *sessions)
 }
 
 Presentation *
-mount_find (Mount *self, const gchar *query, WeirLayerSet *layers, GError **error)
+mount_find (Mount *self, const Demand *demand, GError **error)
 {
   Presentation *found = NULL;
-  ReaderChoice choice;
-  gchar *rest;
+  const gchar *choices;
 
   g_mutex_lock (&self->lock);
-  if (reader_choice_cut (self->config, query, &rest, &choice, error))
-    found = find_query (self, rest, error);
+  if (offer_check (self->config, demand, &choices, error))
+    found = find_query (self, choices, error);
   use (found);
   g_mutex_unlock (&self->lock);
-  *layers = choice.layers;
-  g_free (rest);
   return found;
 }
 
@@ -296,7 +287,7 @@ configure_one (Mount *self, Presentation *presentation, MountConfig *config)
 
   if (presentation_get_instance (presentation))
     return TRUE; // a title plays to its end as it began
-  stages = make_chain (config, query, &error);
+  stages = offer_make_chain (config, query, &error);
   if (!stages) {
     gchar *reason = g_strdup_printf ("not offered any more: %s", error->message);
 
@@ -314,7 +305,7 @@ configure_one (Mount *self, Presentation *presentation, MountConfig *config)
 gboolean
 mount_configure (Mount *self, MountConfig *config, GError **error)
 {
-  GPtrArray *main_stages = make_chain (config, NULL, error);
+  GPtrArray *main_stages = offer_make_chain (config, NULL, error);
   GPtrArray *all;
 
   if (!main_stages)
@@ -402,7 +393,7 @@ dup_source_codec (Mount *self)
 static gchar *
 find_other_codec (Mount *self, const MountConfig *to)
 {
-  GPtrArray *chain = make_chain (to, NULL, NULL);
+  GPtrArray *chain = offer_make_chain (to, NULL, NULL);
   gchar *told = dup_codec (presentation_get_relay (self->main));
   gchar *from = dup_source_codec (self);
   const gchar *gives = chain ? choice_get_codec (chain, chain->len, STAGE_VIDEO, from) : NULL;
@@ -473,7 +464,7 @@ mount_stop (Mount *self)
 Mount *
 mount_new (const MountContext *context, MountConfig *config, GError **error)
 {
-  GPtrArray *main_stages = make_chain (config, NULL, error);
+  GPtrArray *main_stages = offer_make_chain (config, NULL, error);
   Mount *self;
 
   if (!main_stages)

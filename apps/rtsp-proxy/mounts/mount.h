@@ -8,6 +8,7 @@
 
 #include "content/presentation.h"
 #include "content/titles.h"
+#include "text/demand.h"
 
 typedef struct _Mount Mount;
 
@@ -69,9 +70,9 @@ void mount_start (Mount *self);
 // Ends all its presentations and takes no more readers.
 void mount_stop (Mount *self);
 
-// What a URL with this query asks for, and the layers that it chooses; NULL, and why, if it is none
-// that the mount offers. A reference, and a use: presentation_unuse() it as well. Any thread.
-Presentation *mount_find (Mount *self, const gchar *query, WeirLayerSet *layers, GError **error);
+// What is asked for of it; NULL, and why, if it is nothing that the mount offers. A reference, and
+// a use: presentation_unuse() it as well. Any thread.
+Presentation *mount_find (Mount *self, const Demand *demand, GError **error);
 
 // What it serves if it is a folder's: a reference; or NULL. Any thread.
 Titles *mount_dup_titles (Mount *self);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "text/layer_choice.h"
 
-#include "text/address.h"
-#include "text/config_error.h"
-
 #define MAX_QUALITY 15
 #define MAX_TEMPORAL 7
 
@@ -71,25 +68,4 @@ layer_choice_join (WeirLayerSet a, WeirLayerSet b)
   return (WeirLayerSet) { .spatial = lower (a.spatial, b.spatial),
     .temporal = lower (a.temporal, b.temporal),
     .quality = lower (a.quality, b.quality) };
-}
-
-gboolean
-layer_choice_cut (gchar **query, WeirLayerSet *set, GError **error)
-{
-  gchar *value, *rest;
-  guint n = address_cut_param (*query, "layers", &value, &rest);
-  gboolean ok;
-
-  *set = WEIR_LAYER_SET_ALL;
-  ok = n == 0 || (n == 1 && layer_choice_parse (value, set));
-  if (!ok)
-    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE,
-        "layers are chosen once, like layers=1.0.2: spatial, quality, temporal");
-  if (ok && n > 0) {
-    g_free (*query);
-    *query = g_steal_pointer (&rest);
-  }
-  g_free (value);
-  g_free (rest);
-  return ok;
 }

@@ -13,7 +13,3 @@ gchar *layer_choice_dup_text (WeirLayerSet set);
 
 // What both allow.
 WeirLayerSet layer_choice_join (WeirLayerSet a, WeirLayerSet b);
-
-// Takes "layers=S.Q.T" out of a URL's query, which becomes NULL if nothing remains. `set` is all
-// layers if it is not there. FALSE and an error if it makes no sense.
-gboolean layer_choice_cut (gchar **query, WeirLayerSet *set, GError **error);

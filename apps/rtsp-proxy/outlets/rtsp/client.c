@@ -3,12 +3,10 @@
 
 #include "base/log.h"
 #include "content/title_media.h"
-#include "mounts/reader_choice.h"
+#include "mounts/offer.h"
 #include "outlets/rtsp/timeshift.h"
 #include "readers/adaptation.h"
 #include "readers/totals.h"
-#include "text/address.h"
-#include "text/layer_choice.h"
 #include "weir-rtsp.h"
 
 #include <gio/gio.h>
@@ -24,6 +22,7 @@ typedef struct {
   gpointer funcs_data;
   GstRTSPSessionPool *pool; // its own: another connection's sessions can't be had from here
   gchar *peer;              // "127.0.0.1:5004"
+  Demand *demand;           // of the request at hand. Of its thread.
   WeirLayerSet layers;      // that its URLs choose. Of its thread.
   gint64 delay_ns;          // that its URL asks for, or -1. Of its thread.
 
@@ -52,6 +51,21 @@ client_n_playing (void)
 }
 
 // ---- what it asks for ----
+
+// Parsed once, though the library asks for it over and over.
+static const Demand *
+get_demand (Client *self, const GstRTSPUrl *url)
+{
+  const gchar *path = url->abspath ? url->abspath : "";
+  gchar *text = url->query ? g_strconcat (path, "?", url->query, NULL) : g_strdup (path);
+
+  if (!self->demand || !g_str_equal (self->demand->url, text)) {
+    g_clear_pointer (&self->demand, demand_free);
+    self->demand = demand_new (text);
+  }
+  g_free (text);
+  return self->demand;
+}
 
 static void
 remember_context (Client *self)
@@ -171,10 +185,14 @@ check_known (Client *self, GstRTSPContext *ctx, Presentation *presentation)
 
 // The base that a DESCRIBE is answered with, under which tracks are set up, has no query.
 static void
-choose_layers (Client *self, GstRTSPContext *ctx, WeirLayerSet layers)
+note_choice (Client *self, GstRTSPContext *ctx, const Demand *demand)
 {
-  if (ctx->method == GST_RTSP_DESCRIBE || !weir_layer_set_equal (layers, WEIR_LAYER_SET_ALL))
-    self->layers = layers;
+  gboolean described = ctx->method == GST_RTSP_DESCRIBE;
+
+  if (described || !weir_layer_set_equal (demand->layers, WEIR_LAYER_SET_ALL))
+    self->layers = demand->layers;
+  if (described || demand->delay_ns >= 0)
+    self->delay_ns = demand->delay_ns;
 }
 
 // ---- titles ----
@@ -248,18 +266,14 @@ on_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 
 // The track's path, if it is the title in use that the URL names.
 static gchar *
-make_title_path (Client *self, const GstRTSPUrl *url)
+make_title_path (Client *self, const Demand *demand)
 {
   gchar *name = NULL, *path = NULL;
   Title *title = dup_title (self);
-  Titles *titles = title ? self->funcs->titles (url, self->funcs_data, &name) : NULL;
-  Address address;
+  Titles *titles = title ? self->funcs->titles (demand, self->funcs_data, &name) : NULL;
 
-  if (titles && title_is (title, titles, name)) {
-    address_parse (&address, url);
-    path = g_strconcat (title_get_path (title), address.track, NULL);
-    address_clear (&address);
-  }
+  if (titles && title_is (title, titles, name))
+    path = g_strconcat (title_get_path (title), demand->track, NULL);
   g_clear_pointer (&title, title_unref);
   g_clear_pointer (&titles, titles_unref);
   g_free (name);
@@ -270,34 +284,27 @@ make_title_path (Client *self, const GstRTSPUrl *url)
 
 // In use from now on; a reference.
 static Presentation *
-find_presentation (Client *self, GstRTSPContext *ctx, GstRTSPStatusCode *status)
+find_presentation (
+    Client *self, GstRTSPContext *ctx, const Demand *demand, GstRTSPStatusCode *status)
 {
   GError *error = NULL;
-  Presentation *presentation = NULL;
-  WeirLayerSet layers;
-  gint64 delay_ns;
-  gboolean busy;
+  Presentation *presentation = self->funcs->find (demand, self->funcs_data, &error);
 
-  if (ctx->uri)
-    presentation = self->funcs->find (ctx->uri, &layers, self->funcs_data, &error);
   if (!presentation) {
-    busy = g_error_matches (error, G_IO_ERROR, G_IO_ERROR_BUSY);
-    log_event ("reader %s: %s", self->peer, error ? error->message : "a request without a URL");
-    g_clear_error (&error);
-    *status = busy ? GST_RTSP_STS_SERVICE_UNAVAILABLE : GST_RTSP_STS_NOT_FOUND;
+    *status = g_error_matches (error, G_IO_ERROR, G_IO_ERROR_BUSY)
+                  ? GST_RTSP_STS_SERVICE_UNAVAILABLE
+                  : GST_RTSP_STS_NOT_FOUND;
+    log_event ("reader %s: %s", self->peer, error->message);
+    g_error_free (error);
     return NULL;
   }
   use (self, presentation_ref (presentation), NULL);
-  choose_layers (self, ctx, layers);
-  // Players ask for the tracks by URLs that may have lost it.
-  delay_ns = reader_choice_get_delay (ctx->uri);
-  if (ctx->method == GST_RTSP_DESCRIBE || delay_ns >= 0)
-    self->delay_ns = delay_ns;
+  note_choice (self, ctx, demand);
   return presentation;
 }
 
 static GstRTSPStatusCode
-check_presentation (Client *self, GstRTSPContext *ctx)
+check_presentation (Client *self, GstRTSPContext *ctx, const Demand *demand)
 {
   // It asks for what it has waited for, and not for another session of a title. No other request
   // of the client has been handled since.
@@ -306,7 +313,7 @@ check_presentation (Client *self, GstRTSPContext *ctx)
   GstRTSPStatusCode status = GST_RTSP_STS_OK;
 
   if (!presentation)
-    presentation = find_presentation (self, ctx, &status);
+    presentation = find_presentation (self, ctx, demand, &status);
   if (!presentation)
     return status;
   status = check_known (self, ctx, presentation);
@@ -320,12 +327,13 @@ static GstRTSPStatusCode
 on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
+  const Demand *demand = get_demand (self, ctx->uri);
   gchar *name = NULL;
-  Titles *titles = ctx->uri ? self->funcs->titles (ctx->uri, self->funcs_data, &name) : NULL;
+  Titles *titles = self->funcs->titles (demand, self->funcs_data, &name);
   GstRTSPStatusCode status;
 
   if (!titles)
-    return check_presentation (self, ctx);
+    return check_presentation (self, ctx, demand);
   status = check_title (self, ctx, titles, name);
   titles_unref (titles);
   g_free (name);
@@ -334,20 +342,22 @@ on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 
 // A session of a title is found again by the URL that began it.
 static gchar *
-make_session_path (Client *self, const GstRTSPUrl *url)
+make_session_path (Client *self, const Demand *demand)
 {
   Presentation *presentation = dup_presentation (self);
-  WeirLayerSet layers;
+  MountConfig *config;
+  const gchar *choices;
   gchar *path = NULL;
-  Address address;
 
-  address_parse (&address, url);
-  if (presentation && g_str_equal (address.path, presentation_get_mount_path (presentation))
-      && layer_choice_cut (&address.query, &layers, NULL)
-      && !g_strcmp0 (address.query, presentation_get_query (presentation)))
-    path = g_strconcat (presentation_get_path (presentation), address.track, NULL);
-  address_clear (&address);
-  g_clear_pointer (&presentation, presentation_unref);
+  if (!presentation)
+    return NULL;
+  config = presentation_dup_config (presentation);
+  if (g_str_equal (demand->path, presentation_get_mount_path (presentation))
+      && offer_check (config, demand, &choices, NULL)
+      && !g_strcmp0 (choices, presentation_get_query (presentation)))
+    path = g_strconcat (presentation_get_path (presentation), demand->track, NULL);
+  mount_config_unref (config);
+  presentation_unref (presentation);
   return path;
 }
 
@@ -355,11 +365,12 @@ static gchar *
 client_make_path_from_uri (GstRTSPClient *client, const GstRTSPUrl *url)
 {
   Client *self = (Client *) client;
-  gchar *path = make_title_path (self, url);
+  const Demand *demand = get_demand (self, url);
+  gchar *path = make_title_path (self, demand);
 
   if (!path)
-    path = make_session_path (self, url);
-  return path ? path : self->funcs->path (url, self->funcs_data);
+    path = make_session_path (self, demand);
+  return path ? path : self->funcs->path (demand, self->funcs_data);
 }
 
 // ---- PLAY ----
@@ -899,6 +910,7 @@ client_finalize (GObject *object)
   left (self, "connection closed");
   g_clear_object (&self->pool);
   g_clear_pointer (&self->context, g_main_context_unref);
+  g_clear_pointer (&self->demand, demand_free);
   g_free (self->leave_reason);
   g_free (self->peer);
   g_mutex_clear (&self->lock);

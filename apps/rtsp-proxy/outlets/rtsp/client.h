@@ -7,17 +7,17 @@
 #include "content/presentation.h"
 #include "content/titles.h"
 #include "readers/readers.h"
+#include "text/demand.h"
 
 // Called in the client's thread.
 typedef struct {
-  // What a URL asks for, with a reference and a use, and the layers that it chooses; NULL and an
-  // error if it is nothing that is served, G_IO_ERROR_BUSY if it is too much.
-  Presentation *(*find) (
-      const GstRTSPUrl *url, WeirLayerSet *layers, gpointer data, GError **error);
-  // The path under which the library knows what a URL asks for, with the track.
-  gchar *(*path) (const GstRTSPUrl *url, gpointer data);
-  // For the URL of a title: a reference to those of its mount, and its name; else NULL.
-  Titles *(*titles) (const GstRTSPUrl *url, gpointer data, gchar **name);
+  // What is asked for, with a reference and a use; NULL and an error if it is nothing that is
+  // served, G_IO_ERROR_BUSY if it is too much.
+  Presentation *(*find) (const Demand *demand, gpointer data, GError **error);
+  // The path under which the library knows what is asked for, with the track.
+  gchar *(*path) (const Demand *demand, gpointer data);
+  // For a title: a reference to those of its mount, and its name; else NULL.
+  Titles *(*titles) (const Demand *demand, gpointer data, gchar **name);
 } ClientFuncs;
 
 // Made for a server's create-client. `funcs` is kept.

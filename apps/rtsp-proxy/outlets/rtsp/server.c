@@ -9,7 +9,6 @@
 #include "readers/adaptation.h"
 #include "readers/totals.h"
 #include "sources/upstream.h"
-#include "text/address.h"
 #include "weir-rtsp.h"
 
 #include <string.h>
@@ -67,42 +66,33 @@ find_by_path (Server *self, const gchar *path)
 }
 
 static Presentation *
-find (const GstRTSPUrl *url, WeirLayerSet *layers, gpointer data, GError **error)
+find (const Demand *demand, gpointer data, GError **error)
 {
   Server *self = data;
   Presentation *found = NULL;
-  Address address;
-  Mount *mount;
+  Mount *mount = server_get_mount (self, demand->path);
 
-  *layers = WEIR_LAYER_SET_ALL;
-  address_parse (&address, url);
-  mount = server_get_mount (self, address.path);
   if (mount)
-    found = mount_find (mount, address.query, layers, error);
-  else if (!address.query)
-    found = find_by_path (self, address.path);
+    found = mount_find (mount, demand, error);
+  else if (!demand->query)
+    found = find_by_path (self, demand->path);
   if (!mount && !found)
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "there is no %s", address.path);
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "there is no %s", demand->path);
   if (mount && !found)
-    g_prefix_error (error, "%s: ", address.path);
+    g_prefix_error (error, "%s: ", demand->path);
   g_clear_pointer (&mount, mount_unref);
-  address_clear (&address);
   return found;
 }
 
 static gchar *
-make_path (const GstRTSPUrl *url, gpointer data)
+make_path (const Demand *demand, gpointer data)
 {
-  WeirLayerSet layers;
-  Presentation *found = url->query ? find (url, &layers, data, NULL) : NULL;
-  Address address;
+  Presentation *found = demand->query ? find (demand, data, NULL) : NULL;
   gchar *path;
 
   if (!found)
-    return g_strdup (url->abspath && *url->abspath ? url->abspath : "/");
-  address_parse (&address, url);
-  path = g_strconcat (presentation_get_path (found), address.track, NULL);
-  address_clear (&address);
+    return *demand->url ? g_strndup (demand->url, strcspn (demand->url, "?")) : g_strdup ("/");
+  path = g_strconcat (presentation_get_path (found), demand->track, NULL);
   presentation_unuse (found);
   presentation_unref (found);
   return path;
@@ -110,25 +100,21 @@ make_path (const GstRTSPUrl *url, gpointer data)
 
 // A title's path lies below that of a mount, of which the longest counts.
 static Titles *
-find_titles (const GstRTSPUrl *url, gpointer data, gchar **name)
+find_titles (const Demand *demand, gpointer data, gchar **name)
 {
   Titles *titles = NULL;
   Mount *mount = NULL;
-  Address address;
-  gchar *path, *slash;
+  gchar *path = g_strdup (demand->path), *slash;
 
-  address_parse (&address, url);
-  path = g_strdup (address.path);
   while ((slash = strrchr (path, '/')) && slash != path && !mount) {
     *slash = '\0';
     mount = server_get_mount (data, path);
   }
-  if (mount && !address.query)
+  if (mount && !demand->query)
     titles = mount_dup_titles (mount);
   if (titles)
-    *name = g_strdup (address.path + strlen (path) + 1);
+    *name = g_strdup (demand->path + strlen (path) + 1);
   g_clear_pointer (&mount, mount_unref);
-  address_clear (&address);
   g_free (path);
   return titles;
 }
@@ -137,7 +123,6 @@ find_titles (const GstRTSPUrl *url, gpointer data, gchar **name)
 
 typedef struct {
   GstRTSPMountPoints parent;
-  Server *server;
 } Points;
 
 typedef struct {
@@ -152,11 +137,9 @@ G_DEFINE_TYPE (Points, points, GST_TYPE_RTSP_MOUNT_POINTS)
 static gchar *
 points_make_path (GstRTSPMountPoints *points, const GstRTSPUrl *url)
 {
-  GstRTSPContext *ctx = gst_rtsp_context_get_current ();
+  GstRTSPClient *client = gst_rtsp_context_get_current ()->client;
 
-  if (ctx && ctx->client)
-    return GST_RTSP_CLIENT_GET_CLASS (ctx->client)->make_path_from_uri (ctx->client, url);
-  return make_path (url, ((Points *) points)->server);
+  return GST_RTSP_CLIENT_GET_CLASS (client)->make_path_from_uri (client, url);
 }
 
 static void
@@ -168,15 +151,6 @@ static void
 points_class_init (PointsClass *klass)
 {
   GST_RTSP_MOUNT_POINTS_CLASS (klass)->make_path = points_make_path;
-}
-
-static GstRTSPMountPoints *
-points_new (Server *server)
-{
-  Points *self = g_object_new (points_get_type (), NULL);
-
-  self->server = server;
-  return GST_RTSP_MOUNT_POINTS (self);
 }
 
 // ---- the library's server ----
@@ -532,7 +506,8 @@ server_new (ProxyConfig *config, GError **error)
 
   self->graph = graph_new ();
   self->stages = stage_set_ref (config->set);
-  self->context = (MountContext) { self->graph, points_new (self), &outlet, self };
+  self->context =
+      (MountContext) { self->graph, g_object_new (points_get_type (), NULL), &outlet, self };
   gst_rtsp_server_set_mount_points (listener, self->context.points);
   for (guint i = 0; i < config->mounts->len; i++) {
     if (!add_mount (self, g_ptr_array_index (config->mounts, i), error)) {

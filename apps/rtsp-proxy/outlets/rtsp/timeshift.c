@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/timeshift.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "base/log.h"
-#include "text/address.h"
+#include "text/demand.h"
 #include "weir-rtsp.h"
 
 // What a window holds beyond the longest delay: the distance of keyframes, and the second that the
@@ -15,7 +12,6 @@
 #define PACKETS_MAX (1 << 24) // fanoutsink's
 #define OLDEST G_MAXUINT64
 #define GRANTS_MAX 4
-#define SECONDS_MAX 1e9            // of a Range
 #define NEAR ((gint64) GST_SECOND) // by which the join point before a place may differ from it
 
 typedef enum { ANSWER_NOTHING, ANSWER_NPT, ANSWER_CLOCK } Answer;
@@ -48,60 +44,29 @@ get_shift (GstRTSPSessionMedia *media)
   return self;
 }
 
-// Since the epoch, in us; -1: it is none.
-static gint64
-read_utc (const GstRTSPTimeRange *range)
-{
-  const GstRTSPTime2 *day = &range->min2;
-  gint64 seconds = (gint64) range->min.seconds;
-  GDateTime *time = g_date_time_new_utc ((gint) day->year, (gint) day->month, (gint) day->day,
-      (gint) (seconds / 3600), (gint) (seconds / 60 % 60), 0);
-  gint64 us;
-
-  if (!time)
-    return -1;
-  us = g_date_time_to_unix (time) * G_USEC_PER_SEC
-       + (gint64) ((range->min.seconds - (gdouble) (seconds / 60 * 60)) * G_USEC_PER_SEC);
-  g_date_time_unref (time);
-  return us;
-}
-
-// It begins with a number, or now, and does not end before that.
-static gboolean
-is_sound (const GstRTSPTimeRange *range)
-{
-  if (range->min.type != GST_RTSP_TIME_SECONDS && range->min.type != GST_RTSP_TIME_UTC)
-    return range->min.type == GST_RTSP_TIME_NOW;
-  if (!(fabs (range->min.seconds) < SECONDS_MAX))
-    return FALSE;
-  return range->max.type != GST_RTSP_TIME_SECONDS || range->max.seconds > range->min.seconds;
-}
-
 // When what a Range begins with came.
 static GstRTSPStatusCode
 read_range (const Shift *self, const gchar *header, gint64 *came_ns, Answer *answer)
 {
-  GstRTSPStatusCode status = GST_RTSP_STS_OK;
-  GstRTSPTimeRange *range = NULL;
-  gint64 us;
+  gint64 at;
 
-  if (gst_rtsp_range_parse (header, &range) != GST_RTSP_OK)
-    return GST_RTSP_STS_BAD_REQUEST;
   *answer = ANSWER_NPT;
-  if (!is_sound (range)) {
-    status = GST_RTSP_STS_INVALID_RANGE;
-  } else if (range->unit == GST_RTSP_RANGE_CLOCK && (us = read_utc (range)) >= 0) {
-    *came_ns = now_ns () + (us - g_get_real_time ()) * 1000;
-    *answer = ANSWER_CLOCK;
-  } else if (range->unit == GST_RTSP_RANGE_NPT && range->min.type == GST_RTSP_TIME_NOW) {
-    *came_ns = now_ns ();
-  } else if (range->unit == GST_RTSP_RANGE_NPT) {
-    *came_ns = self->zero_ns + (gint64) (range->min.seconds * (gdouble) GST_SECOND);
-  } else {
-    status = GST_RTSP_STS_INVALID_RANGE;
+  switch (demand_read_range (header, &at)) {
+    case DEMAND_NOW:
+      *came_ns = now_ns ();
+      return GST_RTSP_STS_OK;
+    case DEMAND_NPT:
+      *came_ns = self->zero_ns + at;
+      return GST_RTSP_STS_OK;
+    case DEMAND_CLOCK:
+      *came_ns = now_ns () + (at - g_get_real_time ()) * 1000;
+      *answer = ANSWER_CLOCK;
+      return GST_RTSP_STS_OK;
+    case DEMAND_NOWHERE:
+      return GST_RTSP_STS_INVALID_RANGE;
+    default:
+      return GST_RTSP_STS_BAD_REQUEST;
   }
-  gst_rtsp_range_free (range);
-  return status;
 }
 
 // ---- the sinks ----

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "mounts/offer.h"
+
+#include "stages/choice.h"
+#include "text/config_error.h"
+
+#include <gio/gio.h>
+
+static gboolean
+check_layers (const MountConfig *config, const Demand *demand, GError **error)
+{
+  if (demand->wrong_layers) {
+    g_set_error_literal (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, demand->wrong_layers);
+    return FALSE;
+  }
+  if (config->adapt != MOUNT_ADAPT_OFF || weir_layer_set_equal (demand->layers, WEIR_LAYER_SET_ALL))
+    return TRUE;
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "its layers can't be chosen: adapt is off");
+  return FALSE;
+}
+
+gboolean
+offer_check (const MountConfig *config, const Demand *demand, const gchar **choices, GError **error)
+{
+  gboolean delays = config->cache.time_ms > 0;
+
+  if (!check_layers (config, demand, error))
+    return FALSE;
+  if (delays && demand->wrong_delay) {
+    g_set_error_literal (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, demand->wrong_delay);
+    return FALSE;
+  }
+  // Without a cache it may be a stage that has a delay.
+  *choices = delays ? demand->choices : demand->stages;
+  return TRUE;
+}
+
+GPtrArray *
+offer_make_chain (const MountConfig *config, const gchar *choices, GError **error)
+{
+  return choice_make_chain (config->stage_set, config->stages, config->choices, choices, error);
+}

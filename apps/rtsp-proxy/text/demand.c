@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "text/demand.h"
+
+#include "text/layer_choice.h"
+#include "text/schema.h"
+
+#include <gst/rtsp/gstrtsprange.h>
+#include <math.h>
+#include <string.h>
+
+#define DELAY_MAX ((gint64) (86400 * GST_SECOND))
+#define SECONDS_MAX 1e9 // of a Range
+
+// ---- the URL ----
+
+static gboolean
+names_track (const gchar *segment)
+{
+  return g_str_has_prefix (segment, "/stream=") && g_ascii_isdigit (segment[8])
+         && segment[9] == '\0';
+}
+
+// Cuts a track, or a trailing slash, off the text.
+static gchar *
+cut_track (gchar *text)
+{
+  gchar *slash = strrchr (text, '/');
+  gchar *track = g_strdup ("");
+
+  if (slash && slash != text && (slash[1] == '\0' || names_track (slash))) {
+    if (slash[1]) {
+      g_free (track);
+      track = g_strdup (slash);
+    }
+    *slash = '\0';
+  }
+  return track;
+}
+
+// Takes a parameter out of a query: how often it is there, its first value (NULL: it is not), and
+// what is left (NULL: nothing), both to be freed.
+static guint
+cut_param (const gchar *query, const gchar *param, gchar **value, gchar **rest)
+{
+  gchar **items = g_strsplit (query ? query : "", "&", 0);
+  GString *left = g_string_new (NULL);
+  gsize len = strlen (param);
+  guint n = 0;
+
+  *value = NULL;
+  for (gchar **item = items; *item; item++) {
+    if (strncmp (*item, param, len) != 0 || (*item)[len] != '=')
+      g_string_append_printf (left, "%s%s", left->len ? "&" : "", *item);
+    else if (n++ == 0)
+      *value = g_strdup (*item + len + 1);
+  }
+  g_strfreev (items);
+  *rest = left->len > 0 ? g_string_free (left, FALSE) : (g_string_free (left, TRUE), NULL);
+  return n;
+}
+
+static void
+take_layers (Demand *self)
+{
+  gchar *value, *rest;
+  guint n = cut_param (self->query, "layers", &value, &rest);
+
+  self->layers = WEIR_LAYER_SET_ALL;
+  if (n > 1 || (n == 1 && !layer_choice_parse (value, &self->layers)))
+    self->wrong_layers = "layers are chosen once, like layers=1.0.2: spatial, quality, temporal";
+  // One without them stays as it is, empty or not.
+  self->stages = n > 0 ? g_steal_pointer (&rest) : g_strdup (self->query);
+  g_free (value);
+  g_free (rest);
+}
+
+// Longer than what can be asked for elsewhere, but a time: as far back as there is something.
+static gboolean
+is_longer (const gchar *value)
+{
+  gsize n = strspn (value, "0123456789");
+  static const gchar *const units[] = { "", "s", "m", "h", NULL };
+
+  return n > 0 && g_strv_contains (units, value + n);
+}
+
+// As the configuration has it; of a number alone the unit is seconds.
+static gboolean
+parse_delay (const gchar *value, guint *ms)
+{
+  gboolean bare = *value && g_ascii_isdigit (value[strlen (value) - 1]);
+  gchar *text = g_strconcat (value, bare ? "s" : "", NULL);
+  gboolean ok = schema_parse_duration (text, ms);
+
+  g_free (text);
+  return ok;
+}
+
+static void
+take_delay (Demand *self)
+{
+  gchar *value;
+  guint n = cut_param (self->stages, "delay", &value, &self->choices), ms;
+
+  self->delay_ns = -1;
+  if (n > 1)
+    self->wrong_delay = "delay is there twice";
+  if (value && parse_delay (value, &ms))
+    self->delay_ns = (gint64) ms * (gint64) GST_MSECOND;
+  else if (value && is_longer (value))
+    self->delay_ns = DELAY_MAX;
+  else if (value)
+    self->wrong_delay = "delay is not a time like 30, 30s or 2m";
+  if (self->wrong_delay)
+    self->delay_ns = -1;
+  g_free (value);
+}
+
+Demand *
+demand_new (const gchar *url)
+{
+  Demand *self = g_new0 (Demand, 1);
+  gsize len = strcspn (url, "?");
+
+  self->url = g_strdup (url);
+  self->path = g_strndup (url, len);
+  self->query = url[len] ? g_strdup (url + len + 1) : NULL;
+  self->track = cut_track (self->query ? self->query : self->path);
+  take_layers (self);
+  take_delay (self);
+  return self;
+}
+
+void
+demand_free (Demand *self)
+{
+  g_free (self->url);
+  g_free (self->path);
+  g_free (self->track);
+  g_free (self->query);
+  g_free (self->stages);
+  g_free (self->choices);
+  g_free (self);
+}
+
+// ---- the Range ----
+
+// Since the epoch, in us; -1: it is none.
+static gint64
+read_utc (const GstRTSPTimeRange *range)
+{
+  const GstRTSPTime2 *day = &range->min2;
+  gint64 seconds = (gint64) range->min.seconds;
+  GDateTime *time = g_date_time_new_utc ((gint) day->year, (gint) day->month, (gint) day->day,
+      (gint) (seconds / 3600), (gint) (seconds / 60 % 60), 0);
+  gint64 us;
+
+  if (!time)
+    return -1;
+  us = g_date_time_to_unix (time) * G_USEC_PER_SEC
+       + (gint64) ((range->min.seconds - (gdouble) (seconds / 60 * 60)) * G_USEC_PER_SEC);
+  g_date_time_unref (time);
+  return us;
+}
+
+// It begins with a number, or now, and does not end before that.
+static gboolean
+is_sound (const GstRTSPTimeRange *range)
+{
+  if (range->min.type != GST_RTSP_TIME_SECONDS && range->min.type != GST_RTSP_TIME_UTC)
+    return range->min.type == GST_RTSP_TIME_NOW;
+  if (!(fabs (range->min.seconds) < SECONDS_MAX))
+    return FALSE;
+  return range->max.type != GST_RTSP_TIME_SECONDS || range->max.seconds > range->min.seconds;
+}
+
+static DemandStart
+read_start (const GstRTSPTimeRange *range, gint64 *at)
+{
+  if (!is_sound (range))
+    return DEMAND_NOWHERE;
+  if (range->unit == GST_RTSP_RANGE_CLOCK && (*at = read_utc (range)) >= 0)
+    return DEMAND_CLOCK;
+  if (range->unit != GST_RTSP_RANGE_NPT)
+    return DEMAND_NOWHERE;
+  if (range->min.type == GST_RTSP_TIME_NOW)
+    return DEMAND_NOW;
+  *at = (gint64) (range->min.seconds * (gdouble) GST_SECOND);
+  return DEMAND_NPT;
+}
+
+DemandStart
+demand_read_range (const gchar *header, gint64 *at)
+{
+  GstRTSPTimeRange *range = NULL;
+  DemandStart start;
+
+  *at = 0;
+  if (gst_rtsp_range_parse (header, &range) != GST_RTSP_OK)
+    return DEMAND_UNREADABLE;
+  start = read_start (range, at);
+  gst_rtsp_range_free (range);
+  return start;
+}

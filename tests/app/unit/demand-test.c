@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "text/demand.h"
+
+#include <gst/gst.h>
+
+static void
+names_path_track_and_query (void)
+{
+  static const struct {
+    const gchar *url, *path, *track, *query;
+  } cases[] = {
+    { "/cam", "/cam", "", NULL },
+    { "/cam/", "/cam", "", NULL },
+    { "/cam/stream=0", "/cam", "/stream=0", NULL },
+    { "/cam/stream=9", "/cam", "/stream=9", NULL },
+    { "/cam/stream=10", "/cam/stream=10", "", NULL },
+    { "/cam/stream=x", "/cam/stream=x", "", NULL },
+    { "/stream=0", "/stream=0", "", NULL },
+    { "/films/a/b.mp4/stream=1", "/films/a/b.mp4", "/stream=1", NULL },
+    { "/cam?size=640x360", "/cam", "", "size=640x360" },
+    { "/cam?size=640x360/stream=0", "/cam", "/stream=0", "size=640x360" },
+    { "/cam?size=640x360/", "/cam", "", "size=640x360" },
+    { "/cam/stream=0?size=640x360", "/cam/stream=0", "", "size=640x360" },
+    { "/cam?", "/cam", "", "" },
+    { "/cam?a?b", "/cam", "", "a?b" },
+    { "/", "/", "", NULL },
+    { "", "", "", NULL },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    Demand *demand = demand_new (cases[i].url);
+
+    g_assert_cmpstr (demand->url, ==, cases[i].url);
+    g_assert_cmpstr (demand->path, ==, cases[i].path);
+    g_assert_cmpstr (demand->track, ==, cases[i].track);
+    g_assert_cmpstr (demand->query, ==, cases[i].query);
+    demand_free (demand);
+  }
+}
+
+#define MS ((gint64) GST_MSECOND)
+#define DAY_MS ((gint64) 24 * 3600 * 1000)
+
+static void
+parts_what_is_for_stages_from_what_is_for_the_reader (void)
+{
+  static const struct {
+    const gchar *query, *stages, *choices;
+    WeirLayerSet layers;
+    gint64 delay_ms;
+  } cases[] = {
+    { "size=1x1", "size=1x1", "size=1x1", { -1, -1, -1 }, -1 },
+    { "layers=1.0.2", NULL, NULL, { 1, 2, 0 }, -1 },
+    { "layers=*.*.3", NULL, NULL, { -1, 3, -1 }, -1 },
+    { "delay=30", "delay=30", NULL, { -1, -1, -1 }, 30000 },
+    { "delay=1.5s", "delay=1.5s", NULL, { -1, -1, -1 }, 1500 },
+    { "delay=0", "delay=0", NULL, { -1, -1, -1 }, 0 },
+    { "delay=2m", "delay=2m", NULL, { -1, -1, -1 }, 120000 },
+    { "delay=25h", "delay=25h", NULL, { -1, -1, -1 }, DAY_MS },
+    { "delay=99999999999999999999", "delay=99999999999999999999", NULL, { -1, -1, -1 }, DAY_MS },
+    { "a=1&layers=0.0.0&b=2&delay=1s&c", "a=1&b=2&delay=1s&c", "a=1&b=2&c", { 0, 0, 0 }, 1000 },
+    { "delays=3", "delays=3", "delays=3", { -1, -1, -1 }, -1 },
+    { "delay", "delay", "delay", { -1, -1, -1 }, -1 },
+    { "", "", NULL, { -1, -1, -1 }, -1 },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    gchar *url = g_strconcat ("/cam?", cases[i].query, NULL);
+    Demand *demand = demand_new (url);
+
+    g_assert_cmpstr (demand->stages, ==, cases[i].stages);
+    g_assert_cmpstr (demand->choices, ==, cases[i].choices);
+    g_assert_true (weir_layer_set_equal (demand->layers, cases[i].layers));
+    g_assert_cmpint (demand->delay_ns, ==, cases[i].delay_ms < 0 ? -1 : cases[i].delay_ms * MS);
+    g_assert_null (demand->wrong_layers);
+    g_assert_null (demand->wrong_delay);
+    demand_free (demand);
+    g_free (url);
+  }
+}
+
+static void
+says_what_is_wrong (void)
+{
+  static const struct {
+    const gchar *query;
+    gboolean layers, delay;
+  } cases[] = {
+    { "layers=1.0", TRUE, FALSE },
+    { "layers=", TRUE, FALSE },
+    { "layers=8.0.0", TRUE, FALSE },
+    { "layers=0.0.8", TRUE, FALSE },
+    { "layers=1.0.2&layers=1.0.2", TRUE, FALSE },
+    { "delay=", FALSE, TRUE },
+    { "delay=-1", FALSE, TRUE },
+    { "delay=30x", FALSE, TRUE },
+    { "delay=1e3", FALSE, TRUE },
+    { "delay=30&delay=30", FALSE, TRUE },
+    { "layers=x&delay=x", TRUE, TRUE },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    gchar *url = g_strconcat ("/cam?", cases[i].query, NULL);
+    Demand *demand = demand_new (url);
+
+    g_assert_cmpint (demand->wrong_layers != NULL, ==, cases[i].layers);
+    g_assert_cmpint (demand->wrong_delay != NULL, ==, cases[i].delay);
+    g_assert_cmpint (demand->delay_ns, ==, -1);
+    demand_free (demand);
+    g_free (url);
+  }
+}
+
+static void
+reads_where_a_range_begins (void)
+{
+  static const struct {
+    const gchar *header;
+    DemandStart start;
+    gint64 at;
+  } cases[] = {
+    { "npt=0-", DEMAND_NPT, 0 },
+    { "npt=1.5-", DEMAND_NPT, 1500 * MS },
+    { "npt=1.5-3", DEMAND_NPT, 1500 * MS },
+    { "npt=now-", DEMAND_NOW, 0 },
+    { "npt=3-1", DEMAND_NOWHERE, 0 },
+    { "npt=-3", DEMAND_NOWHERE, 0 },
+    { "npt=1e12-", DEMAND_NOWHERE, 0 },
+    { "clock=19700101T000001.500Z-", DEMAND_CLOCK, 1500000 },
+    { "clock=20261121T211500Z-", DEMAND_CLOCK, G_GINT64_CONSTANT (1795295700000000) },
+    { "clock=20261341T211500Z-", DEMAND_NOWHERE, 0 },
+    { "smpte=0:00:01-", DEMAND_NOWHERE, 0 },
+    { "npt", DEMAND_UNREADABLE, 0 },
+    { "", DEMAND_UNREADABLE, 0 },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    gint64 at;
+
+    g_test_message ("%s", cases[i].header);
+    g_assert_cmpint (demand_read_range (cases[i].header, &at), ==, cases[i].start);
+    if (cases[i].start != DEMAND_NOWHERE)
+      g_assert_cmpint (at, ==, cases[i].at);
+  }
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/demand/url", names_path_track_and_query);
+  g_test_add_func ("/demand/query", parts_what_is_for_stages_from_what_is_for_the_reader);
+  g_test_add_func ("/demand/wrong", says_what_is_wrong);
+  g_test_add_func ("/demand/range", reads_where_a_range_begins);
+  return g_test_run ();
+}
