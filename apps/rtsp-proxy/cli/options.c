@@ -6,6 +6,7 @@
 
 #include "cli/explain.h"
 #include "cli/stage_list.h"
+#include "config/mount_keys.h"
 #include "config/mount_loop.h"
 #include "sources/kinds.h"
 
@@ -58,8 +59,8 @@ dup_description (void)
 static void
 print_config_docs (void)
 {
-  gchar *top = schema_to_markdown (proxy_config_keys ());
-  gchar *mount = schema_to_markdown (mount_config_keys ());
+  gchar *top = schema_to_markdown (proxy_config_keys (), proxy_effect_words);
+  gchar *mount = schema_to_markdown (mount_config_keys (), mount_effect_words);
 
   printf ("%s\n%s", top, mount);
   g_free (top);

@@ -2,7 +2,7 @@
 #include "config/proxy_config.h"
 #include "text/config_error.h"
 
-#include "config/mount_stages.h"
+#include "config/mount_read.h"
 #include <gio/gio.h>
 #include <string.h>
 
@@ -49,27 +49,11 @@ check_listen (const gchar *text, gchar **address, guint16 *port)
 }
 
 static gchar *
-check_path (const gchar *path)
-{
-  if (path[0] != '/' || !path[1] || g_str_has_suffix (path, "/") || strstr (path, "//")
-      || strlen (path) > 255)
-    return g_strdup_printf ("\"%s\" is not a path like /cam", path);
-  for (const gchar *c = path; *c; c++) {
-    if (!g_ascii_isalnum (*c) && !strchr ("/-_.~", *c))
-      return g_strdup_printf (
-          "\"%s\" holds a character that is not one of A-Z a-z 0-9 / - _ . ~", path);
-  }
-  if (g_str_has_prefix (strrchr (path, '/'), "/stream="))
-    return g_strdup ("/stream=N names a track, not a mount");
-  return NULL;
-}
-
-static gchar *
 check_new_path (ProxyConfig *self, const gchar *path)
 {
   if (g_hash_table_contains (self->paths, path))
     return g_strdup_printf ("\"%s\" is there twice", path);
-  return check_path (path);
+  return mount_check_path (path);
 }
 
 static void
@@ -77,88 +61,6 @@ add_mount (ProxyConfig *self, MountConfig *mount)
 {
   g_ptr_array_add (self->mounts, mount);
   g_hash_table_add (self->paths, mount->path);
-}
-
-// ---- a mount ----
-
-// Of keys that say the same in several ways only one can be there.
-static gboolean
-check_alternatives (YamlReader *reader, const YamlNode *mapping, const gchar *prefix,
-    const gchar *text, GError **error)
-{
-  YamlNode *key, *value;
-  guint n = 0;
-
-  if (!yaml_is_mapping (mapping))
-    return TRUE; // told by whoever reads it
-  for (guint i = 0; yaml_pair (reader, mapping, i, &key, &value); i++) {
-    const gchar *name = yaml_text (reader, key);
-
-    if (name && g_str_has_prefix (name, prefix) && !yaml_is_null (value) && ++n > 1)
-      return yaml_fail (reader, value, name, CONFIG_ERROR_KEY, error, text);
-  }
-  return TRUE;
-}
-
-static gboolean
-read_mount (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *place,
-    YamlNode *mapping, SchemaMode mode, GError **error)
-{
-  gboolean ok = check_alternatives (
-      reader, mapping, "upstream", "only one of upstream and upstreams can be there", error);
-
-  ok = check_alternatives (reader, mapping, "password",
-           "only one of password, password-file and password-env can be there", error)
-       && ok;
-  ok = schema_read (mount_config_keys (), mount, reader, mapping, mount->path, mode, error) && ok;
-  return ok && mount_config_finish (mount, set, reader, place, error);
-}
-
-// What whoever talks to the API may not have the proxy read for him.
-static gboolean
-check_from_api (YamlReader *reader, const YamlNode *mapping, GError **error)
-{
-  static const gchar *const here_only[] = { "password-file", "password-env", NULL };
-
-  for (guint i = 0; yaml_is_mapping (mapping) && here_only[i]; i++) {
-    YamlNode *node = yaml_get (reader, mapping, here_only[i]);
-
-    if (node)
-      return yaml_fail (reader, node, here_only[i], CONFIG_ERROR_VALUE, error,
-          "the configuration file alone may name a file or a variable for a password");
-  }
-  return TRUE;
-}
-
-MountConfig *
-proxy_config_parse_mount (StageSet *set, const gchar *path, const gchar *text, gsize len,
-    const MountConfig *base, GError **error)
-{
-  gchar *wrong = check_path (path);
-  YamlReader *reader;
-  MountConfig *mount;
-  YamlNode *root;
-  gboolean ok;
-
-  if (wrong) {
-    g_set_error_literal (error, CONFIG_ERROR, CONFIG_ERROR_KEY, wrong);
-    g_free (wrong);
-    return NULL;
-  }
-  reader = yaml_reader_new ("body", text, len, error);
-  if (!reader)
-    return NULL;
-  mount = base ? mount_config_copy (base) : mount_config_new (path);
-  root = yaml_root (reader);
-  mount->uri_flags = PULL_URI_FROM_API;
-  ok = root && check_from_api (reader, root, error)
-       && read_mount (mount, set, reader, root, root, base ? SCHEMA_PATCH : SCHEMA_WHOLE, error);
-  if (!root)
-    g_set_error_literal (error, CONFIG_ERROR, CONFIG_ERROR_YAML, "body:1:1: it is empty");
-  yaml_reader_free (reader);
-  if (!ok)
-    g_clear_pointer (&mount, mount_config_unref);
-  return mount;
 }
 
 // ---- the whole ----
@@ -176,6 +78,14 @@ read_listen (
 }
 
 static gboolean
+equal_listen (gconstpointer a, gconstpointer b)
+{
+  const ProxyConfig *x = a, *y = b;
+
+  return g_str_equal (x->address, y->address) && x->port == y->port;
+}
+
+static gboolean
 read_api (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
 {
   ProxyConfig *self = object;
@@ -188,6 +98,15 @@ read_api (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *n
   wrong = text ? check_listen (text, &self->api_address, &self->api_port)
                : g_strdup ("ADDR:PORT or off belongs here");
   return !wrong || yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
+}
+
+static gboolean
+equal_api (gconstpointer a, gconstpointer b)
+{
+  const ProxyConfig *x = a, *y = b;
+
+  return g_str_equal (x->api_address, y->api_address) && x->api_port == y->api_port
+         && (x->api == API_OFF) == (y->api == API_OFF);
 }
 
 static gboolean
@@ -228,7 +147,7 @@ load_mount (ProxyConfig *self, YamlReader *reader, YamlNode *key, YamlNode *valu
     return yaml_fail_take (reader, key, path, CONFIG_ERROR_KEY, error, wrong);
   mount = mount_config_new (path);
   add_mount (self, mount);
-  return read_mount (mount, self->set, reader, key, value, SCHEMA_WHOLE, error);
+  return mount_read (mount, self->set, reader, key, value, SCHEMA_WHOLE, error);
 }
 
 static gboolean
@@ -249,24 +168,35 @@ read_mounts (
   return ok;
 }
 
+const gchar *const proxy_effect_words[] = { NULL, "reload", "restart" };
+
+static const SchemaValue listen_value = { .read = read_listen, .equal = equal_listen };
+static const SchemaValue api_value = { .read = read_api, .equal = equal_api };
+static const SchemaValue stages_value = { .read = read_stages };
+static const SchemaValue mounts_value = { .read = read_mounts };
+
 #define AT(field) G_STRUCT_OFFSET (ProxyConfig, field)
 
 static const SchemaKey top_keys[] = {
-  { "listen", SCHEMA_OTHER, .preset = "127.0.0.1:8554", .form = "ADDR:PORT", .read = read_listen,
+  { "listen", SCHEMA_OTHER, .preset = "127.0.0.1:8554", .form = "ADDR:PORT", .value = &listen_value,
+      .effect = PROXY_EFFECT_RESTART,
       .help = "where readers connect. `:8554` is every IPv4 address, `[::]:8554` every address, "
               "port 0 any free one" },
-  { "api", SCHEMA_OTHER, .preset = "127.0.0.1:9554", .form = "ADDR:PORT", .read = read_api,
+  { "api", SCHEMA_OTHER, .preset = "127.0.0.1:9554", .form = "ADDR:PORT", .value = &api_value,
+      .effect = PROXY_EFFECT_RESTART,
       .help = "where the control API and the metrics are, or `off`" },
-  { "api-token", SCHEMA_SECRET, AT (api_token), .form = "TEXT",
+  { "api-token", SCHEMA_SECRET, AT (api_token), .form = "TEXT", .effect = PROXY_EFFECT_RESTART,
       .help = "what whoever uses the API has to show; must be there if `api` is not on loopback" },
-  { "api-token-file", SCHEMA_OTHER, AT (api_token), .form = "FILE", .read = schema_read_secret,
+  { "api-token-file", SCHEMA_OTHER, AT (api_token), .form = "FILE",
+      .value = &schema_secret_elsewhere, .effect = PROXY_EFFECT_RESTART,
       .help = "a file that holds it" },
-  { "api-token-env", SCHEMA_OTHER, AT (api_token), .form = "NAME", .read = schema_read_secret,
+  { "api-token-env", SCHEMA_OTHER, AT (api_token), .form = "NAME",
+      .value = &schema_secret_elsewhere, .effect = PROXY_EFFECT_RESTART,
       .help = "an environment variable that holds it" },
-  { "stages", SCHEMA_OTHER, .form = "DIR", .read = read_stages,
+  { "stages", SCHEMA_OTHER, .form = "DIR", .value = &stages_value, .effect = PROXY_EFFECT_RELOAD,
       .help = "a directory with stages of your own, searched before those that are installed" },
-  { "mounts", SCHEMA_OTHER, .form = "{/PATH: ...}", .read = read_mounts,
-      .help = "what is served, by path" },
+  { "mounts", SCHEMA_OTHER, .form = "{/PATH: ...}", .value = &mounts_value,
+      .effect = PROXY_EFFECT_RELOAD, .help = "what is served, by path" },
   { NULL },
 };
 
@@ -323,7 +253,7 @@ load_document (ProxyConfig *self, YamlReader *reader, GError **error)
 
   if (!root)
     return TRUE; // an empty file
-  ok = check_alternatives (reader, root, "api-token",
+  ok = yaml_check_alternatives (reader, root, "api-token",
       "only one of api-token, api-token-file and api-token-env can be there", error);
   if (!schema_read (top_keys, self, reader, root, NULL, SCHEMA_WHOLE, error) || !ok)
     return FALSE;
@@ -363,7 +293,7 @@ proxy_config_add_mount (
     ProxyConfig *self, const gchar *text, gboolean *has_password, GError **error)
 {
   const gchar *equals = strchr (text, '=');
-  guint line = 0, column = 0;
+  const PullConfig *pull;
   gchar *path, *wrong;
   MountConfig *mount;
 
@@ -379,18 +309,12 @@ proxy_config_add_mount (
   wrong = check_new_path (self, path);
   if (!wrong) {
     mount = mount_config_new (path);
-    mount->upstreams = g_strdupv ((gchar *[]) { (gchar *) equals + 1, NULL });
-    wrong = mount_config_add_pull (mount, equals + 1, 0);
-    if (wrong) {
-      mount_config_unref (mount);
-    } else {
-      const PullConfig *pull = g_ptr_array_index (mount->pulls, 0);
-
-      *has_password |= pull->password && *pull->password;
-      mount_config_complete_pulls (mount);
-      add_mount (self, mount);
-      wrong = mount_stages_make (mount, self->set, &line, &column);
-    }
+    add_mount (self, mount);
+    wrong = mount_read_uri (mount, self->set, equals + 1);
+  }
+  if (!wrong) {
+    pull = g_ptr_array_index (mount->pulls, 0);
+    *has_password |= pull->password && *pull->password;
   }
   if (wrong) {
     g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "--mount: %s: %s", path, wrong);

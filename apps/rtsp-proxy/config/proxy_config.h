@@ -7,6 +7,7 @@
 #include <glib.h>
 
 #include "config/mount_config.h"
+#include "text/schema.h"
 
 typedef enum {
   API_DEFAULT, // nobody asked for it: a port in use is no reason not to serve
@@ -27,6 +28,14 @@ typedef struct {
   GHashTable *paths; // of these
 } ProxyConfig;
 
+// What a change of a key of the whole document does.
+typedef enum {
+  PROXY_EFFECT_RELOAD = 1, // counts from then on
+  PROXY_EFFECT_RESTART,    // counts when the proxy is started again
+} ProxyEffect;
+
+extern const gchar *const proxy_effect_words[]; // by ProxyEffect
+
 // The table of the keys of the whole document.
 const SchemaKey *proxy_config_keys (void);
 
@@ -46,11 +55,6 @@ gboolean proxy_config_add_mount (
 
 // Those of `stages` and those that are installed, read once.
 gboolean proxy_config_load_stages (ProxyConfig *self, GError **error);
-
-// A mount as the API takes it: a mapping in JSON, over `base` where that is there (null gives a key
-// its default again). An error reads "body:LINE:COLUMN: key: what is wrong".
-MountConfig *proxy_config_parse_mount (StageSet *set, const gchar *path, const gchar *text,
-    gsize len, const MountConfig *base, GError **error);
 
 // `address` is one that was checked.
 gboolean proxy_config_is_loopback (const gchar *address);

@@ -485,17 +485,16 @@ start_beside (Presentation *self)
 
 static gboolean update (gpointer data);
 
-// What is kept for readers can't move to another disk, or from memory to one.
 static void
 configure_media (Presentation *self, const MountConfig *old)
 {
-  gboolean moves = mount_config_moves_cache (old, self->config);
+  gboolean closes = mount_config_get_effect (old, self->config) == MOUNT_EFFECT_CLOSES;
   GstRTSPMedia *media;
 
   g_mutex_lock (&self->lock);
   media = self->media ? g_object_ref (self->media) : NULL;
   g_mutex_unlock (&self->lock);
-  if (media && moves)
+  if (media && closes)
     close_readers (self, "the cache lies elsewhere now, and begins anew");
   else if (media)
     self->callbacks->configure_media (self, media, self->data);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "control/api_private.h"
 
+#include "config/mount_keys.h"
+#include "config/mount_read.h"
+
 static guint
 count_readers (Server *server, const gchar *path)
 {
@@ -239,7 +242,7 @@ change (ApiRequest *request, const MountConfig *base, const MountConfig *from)
   body = api_get_body (request, &len);
   if (!body)
     return;
-  to = proxy_config_parse_mount (
+  to = mount_read_body (
       server_get_stages (request->api->server), request->rest, body, len, base, &error);
   if (!to) {
     api_fail_error (request->message, SOUP_STATUS_BAD_REQUEST, error);

@@ -7,8 +7,7 @@ struct _Reload {
   const Options *options;
   Server *server;
   GHashTable *mounts; // path -> MountConfig, as the file last said
-  // What can't be changed while it runs.
-  gchar *listen, *api;
+  const ProxyConfig *started_with;
 };
 
 // ---- what the file said ----
@@ -27,20 +26,6 @@ index_mounts (const ProxyConfig *config)
   return mounts;
 }
 
-static gchar *
-describe_api (const ProxyConfig *config)
-{
-  return g_strdup_printf ("%s %u %s %s", config->api_address, config->api_port,
-      config->api == API_OFF ? "off" : "on", config->api_token ? config->api_token : "");
-}
-
-static void
-remember (Reload *self, const ProxyConfig *config)
-{
-  self->listen = g_strdup_printf ("%s %u", config->address, config->port);
-  self->api = describe_api (config);
-}
-
 Reload *
 reload_new (const Options *options, Server *server, const ProxyConfig *config)
 {
@@ -49,7 +34,7 @@ reload_new (const Options *options, Server *server, const ProxyConfig *config)
   self->options = options;
   self->server = server;
   self->mounts = index_mounts (config);
-  remember (self, config);
+  self->started_with = config;
   return self;
 }
 
@@ -57,8 +42,6 @@ void
 reload_free (Reload *self)
 {
   g_hash_table_unref (self->mounts);
-  g_free (self->listen);
-  g_free (self->api);
   g_free (self);
 }
 
@@ -113,18 +96,19 @@ plan_mount (Reload *self, ReloadPlan *plan, const gchar *path, MountConfig *to)
 }
 
 static void
-note (ReloadPlan *plan, gboolean changed, const gchar *key)
+note_restarts (Reload *self, ReloadPlan *plan, const ProxyConfig *config)
 {
-  if (changed)
-    g_ptr_array_add (plan->notes, g_strdup_printf ("%s has changed: at the next start", key));
+  for (const SchemaKey *key = proxy_config_keys (); key->name; key++) {
+    if (schema_key_effect (key, self->started_with, config) == PROXY_EFFECT_RESTART)
+      g_ptr_array_add (
+          plan->notes, g_strdup_printf ("%s has changed: at the next start", key->name));
+  }
 }
 
 static ReloadPlan *
 plan_config (Reload *self, const ProxyConfig *config)
 {
   ReloadPlan *plan = g_new0 (ReloadPlan, 1);
-  gchar *listen = g_strdup_printf ("%s %u", config->address, config->port);
-  gchar *api = describe_api (config);
   GHashTableIter iter;
   gpointer path;
 
@@ -142,10 +126,7 @@ plan_config (Reload *self, const ProxyConfig *config)
     if (!g_hash_table_contains (plan->mounts, path))
       plan_mount (self, plan, path, NULL);
   }
-  note (plan, g_strcmp0 (listen, self->listen), "listen");
-  note (plan, g_strcmp0 (api, self->api), "api");
-  g_free (listen);
-  g_free (api);
+  note_restarts (self, plan, config);
   return plan;
 }
 

@@ -10,7 +10,7 @@
 
 typedef struct _Reload Reload;
 
-// `options` and `server` must outlive it.
+// All three must outlive it. `config` is what the proxy was started with.
 Reload *reload_new (const Options *options, Server *server, const ProxyConfig *config);
 void reload_free (Reload *self);
 

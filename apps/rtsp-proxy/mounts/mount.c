@@ -411,28 +411,33 @@ find_other_codec (Mount *self, const MountConfig *to)
 gchar *
 mount_dup_effect (Mount *self, const MountConfig *to)
 {
-  gboolean upstream = mount_config_needs_upstream (self->config, to);
-  gchar *effect = NULL;
+  MountEffect effect = mount_config_get_effect (self->config, to);
+  gchar *codec = NULL;
 
   if (mount_config_equal (self->config, to))
     return g_strdup ("nothing changes");
   if (mount_config_get_folder (self->config))
     return g_strdup ("who plays a title of the folder goes on");
-  if (mount_config_moves_cache (self->config, to))
-    return g_strdup ("readers are closed: the cache lies elsewhere then, and begins anew");
-  if (!upstream && !mount_config_needs_pipeline (self->config, to))
-    return g_strdup (mount_config_needs_media (self->config, to)
-                         ? "readers who come from then on are served so; those that are there get "
-                           "the priority, and are moved where a shorter cache begins"
-                     : mount_config_needs_layers (self->config, to)
-                         ? "readers get other layers, where their decoders survive it"
-                         : "readers notice nothing");
-  if (!upstream)
-    effect = find_other_codec (self, to);
-  return effect ? effect
-                : g_strdup ("the new pipeline is started beside the old one and taken at its next "
-                            "join point; readers stay if it gives the same tracks, and are closed "
-                            "if it gives others");
+  switch (effect) {
+    case MOUNT_EFFECT_NONE:
+      return g_strdup ("readers notice nothing");
+    case MOUNT_EFFECT_LAYERS:
+      return g_strdup ("readers get other layers, where their decoders survive it");
+    case MOUNT_EFFECT_SERVING:
+      return g_strdup ("readers who come from then on are served so; those that are there get the "
+                       "priority, and are moved where a shorter cache begins");
+    case MOUNT_EFFECT_CLOSES:
+      return g_strdup ("readers are closed: the cache lies elsewhere then, and begins anew");
+    case MOUNT_EFFECT_PIPELINE:
+      codec = find_other_codec (self, to);
+      break;
+    case MOUNT_EFFECT_UPSTREAM:
+      break;
+  }
+  return codec ? codec
+               : g_strdup ("the new pipeline is started beside the old one and taken at its next "
+                           "join point; readers stay if it gives the same tracks, and are closed "
+                           "if it gives others");
 }
 
 void

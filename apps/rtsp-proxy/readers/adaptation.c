@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "readers/adaptation.h"
 
+#include "config/mount_keys.h"
 #include "svc/adapt.h"
 #include "text/layer_choice.h"
 

@@ -139,11 +139,11 @@ read_text (const SchemaKey *key, gpointer object, const gchar *text)
 static void
 set_default (const SchemaKey *key, gpointer object)
 {
-  if (key->type == SCHEMA_OTHER)
-    return;
+  if (key->type == SCHEMA_OTHER && key->value->reset)
+    key->value->reset (key, object);
   if (is_text (key))
     g_clear_pointer ((gchar **) at (key, object), g_free);
-  if (key->preset)
+  if (key->type != SCHEMA_OTHER && key->preset)
     g_free (read_text (key, object, key->preset));
 }
 
@@ -160,6 +160,8 @@ schema_clear (const SchemaKey *keys, gpointer object)
   for (const SchemaKey *key = keys; key->name; key++) {
     if (is_text (key))
       g_clear_pointer ((gchar **) at (key, object), g_free);
+    else if (key->type == SCHEMA_OTHER && key->value->clear)
+      key->value->clear (object);
   }
 }
 
@@ -172,7 +174,10 @@ schema_copy (const SchemaKey *keys, gpointer to, gconstpointer from)
       *(gchar **) at (key, to) = g_strdup (*(gchar **) at (key, from));
     } else if (key->type == SCHEMA_WORD) {
       *(const gchar **) at (key, to) = *(const gchar **) at (key, from);
-    } else if (key->type != SCHEMA_OTHER) {
+    } else if (key->type == SCHEMA_OTHER) {
+      if (key->value->copy)
+        key->value->copy (to, from);
+    } else {
       *(guint *) at (key, to) = *(guint *) at (key, from);
     }
   }
@@ -182,13 +187,29 @@ gboolean
 schema_key_equal (const SchemaKey *key, gconstpointer a, gconstpointer b)
 {
   if (key->type == SCHEMA_OTHER)
-    return !key->equal || key->equal (a, b);
+    return !key->value->equal || key->value->equal (a, b);
   if (is_text (key) || key->type == SCHEMA_WORD)
     return !g_strcmp0 (*(gchar **) at (key, a), *(gchar **) at (key, b));
   return *(guint *) at (key, a) == *(guint *) at (key, b);
 }
 
+guint
+schema_key_effect (const SchemaKey *key, gconstpointer from, gconstpointer to)
+{
+  if (schema_key_equal (key, from, to))
+    return 0;
+  return key->type == SCHEMA_OTHER && key->value->effect ? key->value->effect (from, to)
+                                                         : key->effect;
+}
+
 // ---- from YAML ----
+
+gboolean
+schema_fail (
+    YamlReader *reader, YamlNode *node, const SchemaKey *key, GError **error, const gchar *text)
+{
+  return yaml_fail (reader, node, key->name, CONFIG_ERROR_VALUE, error, text);
+}
 
 static gboolean
 read_key (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
@@ -197,22 +218,14 @@ read_key (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *n
   gchar *wrong;
 
   if (key->type == SCHEMA_OTHER)
-    return key->read (key, object, reader, node, error);
+    return key->value->read (key, object, reader, node, error);
   text = yaml_text (reader, node);
   if (!text)
-    return yaml_fail (
-        reader, node, key->name, CONFIG_ERROR_VALUE, error, "a single value belongs here");
+    return schema_fail (reader, node, key, error, "a single value belongs here");
   wrong = read_text (key, object, text);
   if (wrong)
     return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
   return TRUE;
-}
-
-static gboolean
-reset_key (const SchemaKey *key, gpointer object, YamlReader *reader, GError **error)
-{
-  set_default (key, object);
-  return key->type != SCHEMA_OTHER || key->read (key, object, reader, NULL, error);
 }
 
 static GStrv
@@ -257,7 +270,7 @@ schema_read (const SchemaKey *keys, gpointer object, YamlReader *reader, const Y
     YamlNode *node = yaml_get (reader, mapping, key->name);
 
     if (node && mode == SCHEMA_PATCH && yaml_is_null (node))
-      ok = reset_key (key, object, reader, error) && ok;
+      set_default (key, object);
     else if (node)
       ok = read_key (key, object, reader, node, error) && ok;
   }
@@ -293,26 +306,31 @@ read_password_env (const gchar *variable, gchar **password)
   return NULL;
 }
 
-gboolean
-schema_read_secret (
+static void
+reset_secret (const SchemaKey *key, gpointer object)
+{
+  g_clear_pointer ((gchar **) at (key, object), g_free);
+}
+
+static gboolean
+read_secret (
     const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
 {
-  const gchar *text = node ? yaml_text (reader, node) : NULL;
-  gchar **password = (gchar **) ((guint8 *) object + key->offset);
+  const gchar *text = yaml_text (reader, node);
+  gchar **password = (gchar **) at (key, object);
   gchar *wrong;
 
   g_clear_pointer (password, g_free);
-  if (!node)
-    return TRUE;
   if (!text)
-    return yaml_fail (
-        reader, node, key->name, CONFIG_ERROR_VALUE, error, "a single value belongs here");
+    return schema_fail (reader, node, key, error, "a single value belongs here");
   wrong = g_str_has_suffix (key->name, "-file") ? read_password_file (text, password)
                                                 : read_password_env (text, password);
   if (wrong)
     return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
   return TRUE;
 }
+
+const SchemaValue schema_secret_elsewhere = { .read = read_secret, .reset = reset_secret };
 
 // ---- to JSON ----
 
@@ -331,11 +349,11 @@ schema_write (const SchemaKey *keys, gconstpointer object, JsonBuilder *builder)
   for (const SchemaKey *key = keys; key->name; key++) {
     gconstpointer value = at (key, object);
 
-    if (key->type == SCHEMA_SECRET || (key->type == SCHEMA_OTHER && !key->write)
+    if (key->type == SCHEMA_SECRET || (key->type == SCHEMA_OTHER && !key->value->write)
         || (key->type == SCHEMA_TEXT && !*(gchar **) value))
       continue;
     if (key->type == SCHEMA_OTHER) {
-      key->write (object, builder);
+      key->value->write (object, builder);
       continue;
     }
     json_builder_set_member_name (builder, key->name);
@@ -378,16 +396,17 @@ describe_form (const SchemaKey *key)
 }
 
 gchar *
-schema_to_markdown (const SchemaKey *keys)
+schema_to_markdown (const SchemaKey *keys, const gchar *const *effects)
 {
-  GString *out = g_string_new ("| key | value | default | meaning |\n|---|---|---|---|\n");
+  GString *out = g_string_new ("| key | value | default | a change | meaning |\n"
+                               "|---|---|---|---|---|\n");
 
   for (const SchemaKey *key = keys; key->name; key++) {
     gchar *form = describe_form (key);
     const gchar *quote = key->preset ? "`" : "";
 
-    g_string_append_printf (out, "| `%s` | %s | %s%s%s | %s |\n", key->name, form, quote,
-        key->preset ? key->preset : "", quote, key->help);
+    g_string_append_printf (out, "| `%s` | %s | %s%s%s | %s | %s |\n", key->name, form, quote,
+        key->preset ? key->preset : "", quote, effects[key->effect], key->help);
     g_free (form);
   }
   return g_string_free (out, FALSE);

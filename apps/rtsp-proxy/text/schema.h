@@ -17,10 +17,23 @@ typedef enum {
   SCHEMA_NUMBER,   // guint, from `min` to `max`
   SCHEMA_DURATION, // guint, milliseconds, from `min` on
   SCHEMA_FLAG,     // gboolean
-  SCHEMA_OTHER,    // what its own functions make of it
+  SCHEMA_OTHER,    // what the functions of its SchemaValue make of it
 } SchemaType;
 
 typedef struct _SchemaKey SchemaKey;
+
+// How a value of SCHEMA_OTHER is handled. All but `read` may be NULL: for a key that is another way
+// to say what another key says, and for a value that lies in the object itself.
+typedef struct {
+  gboolean (*read) (
+      const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error);
+  void (*reset) (const SchemaKey *key, gpointer object); // to the default, at first from zeros
+  gboolean (*equal) (gconstpointer a, gconstpointer b);
+  void (*write) (gconstpointer object, JsonBuilder *builder); // NULL: not given out
+  void (*copy) (gpointer to, gconstpointer from);             // `to` has its default
+  void (*clear) (gpointer object);
+  guint (*effect) (gconstpointer from, gconstpointer to); // of this change; NULL: the key's
+} SchemaValue;
 
 struct _SchemaKey {
   const gchar *name; // NULL ends a table
@@ -31,26 +44,26 @@ struct _SchemaKey {
   const gchar *const *words;
   const gchar *form; // of the value of a SCHEMA_OTHER or SCHEMA_TEXT, for the documentation
   const gchar *help;
-  const gchar *was; // the name that it had before
-
-  // SCHEMA_OTHER. `node` is NULL where the key is to have its default again.
-  gboolean (*read) (
-      const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error);
-  gboolean (*equal) (gconstpointer a, gconstpointer b);       // NULL: another key's value
-  void (*write) (gconstpointer object, JsonBuilder *builder); // NULL: not given out
+  const gchar *was;         // the name that it had before
+  guint effect;             // what a change of it does to what runs; the table's owner numbers them
+  gboolean file_only;       // what comes from elsewhere than the file may not say it
+  const SchemaValue *value; // of a SCHEMA_OTHER
 };
 
 // Gives each key its default. The object is zeroed before.
 void schema_init (const SchemaKey *keys, gpointer object);
 
-// Frees the texts.
+// Frees the values.
 void schema_clear (const SchemaKey *keys, gpointer object);
 
-// Copies all values but those of SCHEMA_OTHER.
+// Copies all values; `to` has its defaults.
 void schema_copy (const SchemaKey *keys, gpointer to, gconstpointer from);
 
 // Do they agree in this key?
 gboolean schema_key_equal (const SchemaKey *key, gconstpointer a, gconstpointer b);
+
+// What it does to what runs that a key has another value, as its row says; 0 if it has the same.
+guint schema_key_effect (const SchemaKey *key, gconstpointer from, gconstpointer to);
 
 typedef enum {
   SCHEMA_WHOLE, // a key that is not there keeps what it has: the default
@@ -66,14 +79,18 @@ gboolean schema_read (const SchemaKey *keys, gpointer object, YamlReader *reader
 // The values as members of the object that is being built.
 void schema_write (const SchemaKey *keys, gconstpointer object, JsonBuilder *builder);
 
-// A table in Markdown, and lines "key: default  help" for --help.
-gchar *schema_to_markdown (const SchemaKey *keys);
+// A table in Markdown, and lines "key: default  help" for --help. `effects` are the words for the
+// effects of its keys, by number.
+gchar *schema_to_markdown (const SchemaKey *keys, const gchar *const *effects);
 gchar *schema_to_help (const SchemaKey *keys, const gchar *indent);
 
 // "10s", "500ms", "2m", "1h" in milliseconds; FALSE for anything else or above a day.
 gboolean schema_parse_duration (const gchar *text, guint *ms);
 
-// For a SCHEMA_OTHER, the name of which ends in -file or -env: the text at its offset is what such
-// a file or variable holds.
-gboolean schema_read_secret (
-    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error);
+// Of a key whose name ends in -file or -env: the text at its offset is what such a file or variable
+// holds.
+extern const SchemaValue schema_secret_elsewhere;
+
+// For a SchemaValue's read(): the error that the key's value is wrong. Gives FALSE.
+gboolean schema_fail (
+    YamlReader *reader, YamlNode *node, const SchemaKey *key, GError **error, const gchar *text);

@@ -380,3 +380,22 @@ yaml_check_keys (YamlReader *self, const YamlNode *node, const gchar *name,
     ok = check_key (self, node, key, value, name, keys, renamed, error) && ok;
   return ok;
 }
+
+// Of keys that say the same in several ways only one can be there.
+gboolean
+yaml_check_alternatives (YamlReader *reader, const YamlNode *mapping, const gchar *prefix,
+    const gchar *text, GError **error)
+{
+  YamlNode *key, *value;
+  guint n = 0;
+
+  if (!yaml_is_mapping (mapping))
+    return TRUE; // told by whoever reads it
+  for (guint i = 0; yaml_pair (reader, mapping, i, &key, &value); i++) {
+    const gchar *name = yaml_text (reader, key);
+
+    if (name && g_str_has_prefix (name, prefix) && !yaml_is_null (value) && ++n > 1)
+      return yaml_fail (reader, value, name, CONFIG_ERROR_KEY, error, text);
+  }
+  return TRUE;
+}

@@ -48,6 +48,11 @@ void yaml_place (const YamlNode *node, guint *line, guint *column);
 gboolean yaml_check_keys (YamlReader *self, const YamlNode *node, const gchar *name,
     const gchar *const *keys, const gchar *const *renamed, GError **error);
 
+// Of the keys of a mapping that begin with `prefix`, which say the same in several ways, only one
+// can be there: else FALSE and the error `text`. One that is null is not there.
+gboolean yaml_check_alternatives (YamlReader *self, const YamlNode *mapping, const gchar *prefix,
+    const gchar *text, GError **error);
+
 // Sets the error "FILE:LINE:COLUMN: key: text" and returns FALSE. `key` may be NULL.
 gboolean yaml_fail (YamlReader *self, const YamlNode *node, const gchar *key, gint code,
     GError **error, const gchar *text);

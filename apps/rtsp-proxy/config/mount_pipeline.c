@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config/mount_pipeline.h"
+
+#include "text/config_error.h"
+
+#define STEPS_MAX 32
+#define PARAMS_MAX 64
+
+// ---- pipeline ----
+
+static gboolean
+read_params (
+    const SchemaKey *key, MountStep *step, YamlReader *reader, YamlNode *node, GError **error)
+{
+  YamlNode *name, *value;
+
+  if (!yaml_is_mapping (node))
+    return schema_fail (reader, node, key, error, "parameters with their values belong here");
+  for (guint i = 0; yaml_pair (reader, node, i, &name, &value); i++) {
+    const gchar *param = yaml_text (reader, name), *text = yaml_text (reader, value);
+    guint line, column;
+
+    if (!param || !text)
+      return schema_fail (reader, param ? value : name, key, error,
+          param ? "a single value belongs here" : "a parameter's name is missing");
+    if (i == PARAMS_MAX)
+      return schema_fail (reader, name, key, error, "too many parameters");
+    if (yaml_get (reader, node, param) != value)
+      return yaml_fail_take (reader, name, key->name, CONFIG_ERROR_KEY, error,
+          g_strdup_printf ("\"%s\" is there twice", param));
+    yaml_place (value, &line, &column);
+    mount_step_add (step, param, text, line, column);
+  }
+  return TRUE;
+}
+
+// A name, or a name with its parameters.
+static gboolean
+read_step (
+    const SchemaKey *key, MountConfig *mount, YamlReader *reader, YamlNode *node, GError **error)
+{
+  YamlNode *name = node, *params = NULL, *other;
+  guint line, column;
+  MountStep *step;
+
+  if (yaml_is_mapping (node)
+      && (!yaml_pair (reader, node, 0, &name, &params)
+          || yaml_pair (reader, node, 1, &other, &other)))
+    name = NULL;
+  if (!name || !yaml_text (reader, name))
+    return schema_fail (
+        reader, node, key, error, "a stage belongs here: its name, or {name: {parameter: value}}");
+  yaml_place (name, &line, &column);
+  step = mount_step_new (yaml_text (reader, name), line, column);
+  g_ptr_array_add (mount->pipeline, step);
+  return !params || read_params (key, step, reader, params, error);
+}
+
+static gboolean
+read_pipeline (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  MountConfig *mount = object;
+  YamlNode *item;
+
+  g_ptr_array_set_size (mount->pipeline, 0);
+  if (!yaml_is_sequence (node))
+    return schema_fail (reader, node, key, error, "a list of stages belongs here");
+  for (guint i = 0; (item = yaml_item (reader, node, i)); i++) {
+    if (i == STEPS_MAX)
+      return schema_fail (reader, item, key, error, "too many stages");
+    if (!read_step (key, mount, reader, item, error))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static gboolean
+equal_pipelines (gconstpointer a, gconstpointer b)
+{
+  const MountConfig *from = a, *to = b;
+  const GPtrArray *x = from->pipeline, *y = to->pipeline;
+
+  if (x->len != y->len)
+    return FALSE;
+  for (guint i = 0; i < x->len; i++) {
+    if (!mount_step_equal (g_ptr_array_index (x, i), g_ptr_array_index (y, i)))
+      return FALSE;
+  }
+  return !g_strcmp0 (from->stage_files, to->stage_files);
+}
+
+static void
+write_pipeline (gconstpointer object, JsonBuilder *builder)
+{
+  const GPtrArray *pipeline = ((const MountConfig *) object)->pipeline;
+
+  json_builder_set_member_name (builder, "pipeline");
+  json_builder_begin_array (builder);
+  for (guint i = 0; i < pipeline->len; i++) {
+    const MountStep *step = g_ptr_array_index (pipeline, i);
+
+    if (step->params->len == 0) {
+      json_builder_add_string_value (builder, step->name);
+      continue;
+    }
+    json_builder_begin_object (builder);
+    json_builder_set_member_name (builder, step->name);
+    json_builder_begin_object (builder);
+    for (guint j = 0; j < step->params->len; j++) {
+      const MountParam *param = g_ptr_array_index (step->params, j);
+
+      json_builder_set_member_name (builder, param->name);
+      json_builder_add_string_value (builder, param->value);
+    }
+    json_builder_end_object (builder);
+    json_builder_end_object (builder);
+  }
+  json_builder_end_array (builder);
+}
+
+static void
+clear_pipeline (gpointer object)
+{
+  g_clear_pointer (&((MountConfig *) object)->pipeline, g_ptr_array_unref);
+}
+
+static void
+reset_pipeline (const SchemaKey *key, gpointer object)
+{
+  clear_pipeline (object);
+  ((MountConfig *) object)->pipeline = g_ptr_array_new_with_free_func (mount_step_free);
+}
+
+static void
+copy_pipeline (gpointer to, gconstpointer from)
+{
+  const GPtrArray *pipeline = ((const MountConfig *) from)->pipeline;
+
+  for (guint i = 0; i < pipeline->len; i++)
+    g_ptr_array_add (
+        ((MountConfig *) to)->pipeline, mount_step_copy (g_ptr_array_index (pipeline, i)));
+}
+
+const SchemaValue mount_pipeline_value = { read_pipeline, reset_pipeline, equal_pipelines,
+  write_pipeline, copy_pipeline, clear_pipeline, NULL };
+
+// ---- choices ----
+
+static gboolean
+read_choice (const SchemaKey *key, MountConfig *mount, YamlReader *reader, YamlNode *stage,
+    YamlNode *params, GError **error)
+{
+  const gchar *name = yaml_text (reader, stage);
+  GPtrArray *names;
+  YamlNode *item;
+
+  if (!name || !yaml_is_sequence (params))
+    return schema_fail (reader, name ? params : stage, key, error,
+        "a stage with a list of parameters belongs here");
+  if (g_hash_table_contains (mount->choices, name))
+    return yaml_fail_take (reader, stage, key->name, CONFIG_ERROR_KEY, error,
+        g_strdup_printf ("\"%s\" is there twice", name));
+  names = g_ptr_array_new ();
+  for (guint i = 0; (item = yaml_item (reader, params, i)); i++) {
+    const gchar *param = yaml_text (reader, item);
+
+    if (!param) {
+      g_ptr_array_set_free_func (names, g_free);
+      g_ptr_array_unref (names);
+      return schema_fail (reader, item, key, error, "a parameter's name belongs here");
+    }
+    g_ptr_array_add (names, g_strdup (param));
+  }
+  g_ptr_array_add (names, NULL);
+  g_hash_table_insert (mount->choices, g_strdup (name), g_ptr_array_free (names, FALSE));
+  return TRUE;
+}
+
+static gboolean
+read_choices (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  MountConfig *mount = object;
+  YamlNode *stage, *params;
+
+  g_hash_table_remove_all (mount->choices);
+  if (!yaml_is_mapping (node))
+    return schema_fail (reader, node, key, error, "stages with lists of parameters belong here");
+  for (guint i = 0; yaml_pair (reader, node, i, &stage, &params); i++) {
+    if (!read_choice (key, mount, reader, stage, params, error))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static gboolean
+equal_choices (gconstpointer a, gconstpointer b)
+{
+  GHashTable *x = ((const MountConfig *) a)->choices, *y = ((const MountConfig *) b)->choices;
+  GHashTableIter iter;
+  gpointer stage, params;
+
+  if (g_hash_table_size (x) != g_hash_table_size (y))
+    return FALSE;
+  g_hash_table_iter_init (&iter, x);
+  while (g_hash_table_iter_next (&iter, &stage, &params)) {
+    gconstpointer others = g_hash_table_lookup (y, stage);
+
+    if (!others || !g_strv_equal (params, others))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static void
+write_choices (gconstpointer object, JsonBuilder *builder)
+{
+  GHashTableIter iter;
+  gpointer stage, params;
+
+  json_builder_set_member_name (builder, "choices");
+  json_builder_begin_object (builder);
+  g_hash_table_iter_init (&iter, ((const MountConfig *) object)->choices);
+  while (g_hash_table_iter_next (&iter, &stage, &params)) {
+    json_builder_set_member_name (builder, stage);
+    json_builder_begin_array (builder);
+    for (gchar **param = params; *param; param++)
+      json_builder_add_string_value (builder, *param);
+    json_builder_end_array (builder);
+  }
+  json_builder_end_object (builder);
+}
+
+static void
+clear_choices (gpointer object)
+{
+  g_clear_pointer (&((MountConfig *) object)->choices, g_hash_table_unref);
+}
+
+static void
+reset_choices (const SchemaKey *key, gpointer object)
+{
+  clear_choices (object);
+  ((MountConfig *) object)->choices =
+      g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) g_strfreev);
+}
+
+static void
+copy_choices (gpointer to, gconstpointer from)
+{
+  GHashTableIter iter;
+  gpointer stage, params;
+
+  g_hash_table_iter_init (&iter, ((const MountConfig *) from)->choices);
+  while (g_hash_table_iter_next (&iter, &stage, &params))
+    g_hash_table_insert (((MountConfig *) to)->choices, g_strdup (stage), g_strdupv (params));
+}
+
+const SchemaValue mount_choices_value = { read_choices, reset_choices, equal_choices, write_choices,
+  copy_choices, clear_choices, NULL };

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config/mount_read.h"
+
+#include "config/mount_keys.h"
+#include "config/mount_stages.h"
+#include "config/mount_upstreams.h"
+#include "text/config_error.h"
+
+#include <string.h>
+
+gchar *
+mount_check_path (const gchar *path)
+{
+  if (path[0] != '/' || !path[1] || g_str_has_suffix (path, "/") || strstr (path, "//")
+      || strlen (path) > 255)
+    return g_strdup_printf ("\"%s\" is not a path like /cam", path);
+  for (const gchar *c = path; *c; c++) {
+    if (!g_ascii_isalnum (*c) && !strchr ("/-_.~", *c))
+      return g_strdup_printf (
+          "\"%s\" holds a character that is not one of A-Z a-z 0-9 / - _ . ~", path);
+  }
+  if (g_str_has_prefix (strrchr (path, '/'), "/stream="))
+    return g_strdup ("/stream=N names a track, not a mount");
+  return NULL;
+}
+
+// A folder is no stream that could be processed, replaced by another, or run without readers.
+static gchar *
+check_folders (const MountConfig *mount)
+{
+  gboolean alone = mount->pulls->len == 1 && mount->pipeline->len == 0 && !mount->slate
+                   && g_hash_table_size (mount->choices) == 0 && mount->on_demand;
+
+  for (guint i = 0; i < mount->pulls->len; i++) {
+    const PullConfig *pull = g_ptr_array_index (mount->pulls, i);
+
+    if (pull->is_folder && !alone)
+      return g_strdup_printf ("%s is a folder: other upstreams, a slate, a pipeline, choices and "
+                              "on-demand: no are not for it",
+          pull->path);
+  }
+  return NULL;
+}
+
+// Every key that is there has been read.
+static gboolean
+finish (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *node, GError **error)
+{
+  guint line, column;
+  gchar *wrong;
+
+  if (!mount->upstreams || !*mount->upstreams)
+    return yaml_fail (reader, node, mount->path, CONFIG_ERROR_KEY, error,
+        "its upstream is missing (upstream: rtsp://host/path)");
+  wrong = mount_upstreams_settle (mount);
+  if (!wrong)
+    wrong = check_folders (mount);
+  if (wrong)
+    return yaml_fail_take (reader, node, mount->path, CONFIG_ERROR_VALUE, error, wrong);
+  yaml_place (node, &line, &column);
+  mount->line = line;
+  mount->column = column;
+  wrong = mount_stages_make (mount, set, &line, &column);
+  if (wrong)
+    return yaml_fail_place (reader, line, column, "pipeline", CONFIG_ERROR_VALUE, error, wrong);
+  return TRUE;
+}
+
+gboolean
+mount_read (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *place,
+    YamlNode *mapping, SchemaMode mode, GError **error)
+{
+  gboolean ok = yaml_check_alternatives (
+      reader, mapping, "upstream", "only one of upstream and upstreams can be there", error);
+
+  ok = yaml_check_alternatives (reader, mapping, "password",
+           "only one of password, password-file and password-env can be there", error)
+       && ok;
+  ok = schema_read (mount_config_keys (), mount, reader, mapping, mount->path, mode, error) && ok;
+  return ok && finish (mount, set, reader, place, error);
+}
+
+// What whoever talks to the API may not have the proxy read for him.
+static gboolean
+check_from_api (YamlReader *reader, const YamlNode *mapping, GError **error)
+{
+  for (const SchemaKey *key = mount_config_keys (); yaml_is_mapping (mapping) && key->name; key++) {
+    YamlNode *node = key->file_only ? yaml_get (reader, mapping, key->name) : NULL;
+
+    if (node)
+      return yaml_fail (reader, node, key->name, CONFIG_ERROR_VALUE, error,
+          "the configuration file alone may name a file or a variable for a password");
+  }
+  return TRUE;
+}
+
+MountConfig *
+mount_read_body (StageSet *set, const gchar *path, const gchar *text, gsize len,
+    const MountConfig *base, GError **error)
+{
+  gchar *wrong = mount_check_path (path);
+  YamlReader *reader;
+  MountConfig *mount;
+  YamlNode *root;
+  gboolean ok;
+
+  if (wrong) {
+    g_set_error_literal (error, CONFIG_ERROR, CONFIG_ERROR_KEY, wrong);
+    g_free (wrong);
+    return NULL;
+  }
+  reader = yaml_reader_new ("body", text, len, error);
+  if (!reader)
+    return NULL;
+  mount = base ? mount_config_copy (base) : mount_config_new (path);
+  mount->from_api = TRUE;
+  root = yaml_root (reader);
+  ok = root && check_from_api (reader, root, error)
+       && mount_read (mount, set, reader, root, root, base ? SCHEMA_PATCH : SCHEMA_WHOLE, error);
+  if (!root)
+    g_set_error_literal (error, CONFIG_ERROR, CONFIG_ERROR_YAML, "body:1:1: it is empty");
+  yaml_reader_free (reader);
+  if (!ok)
+    g_clear_pointer (&mount, mount_config_unref);
+  return mount;
+}
+
+gchar *
+mount_read_uri (MountConfig *mount, StageSet *set, const gchar *uri)
+{
+  guint line = 0, column = 0;
+  gchar *wrong;
+
+  mount->upstreams = g_strdupv ((gchar *[]) { (gchar *) uri, NULL });
+  wrong = mount_upstreams_settle (mount);
+  return wrong ? wrong : mount_stages_make (mount, set, &line, &column);
+}

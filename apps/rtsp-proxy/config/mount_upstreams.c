@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config/mount_upstreams.h"
+
+#include "sources/kinds.h"
+#include "text/config_error.h"
+
+#define UPSTREAMS_MAX 8
+
+static gchar *
+parse (MountConfig *mount, const gchar *uri, PullUriFlags flags)
+{
+  PullConfig *pull = g_new0 (PullConfig, 1);
+
+  g_ptr_array_add (mount->pulls, pull);
+  return kinds_check (uri, flags, pull);
+}
+
+static void
+settle_pull (const MountConfig *mount, PullConfig *pull)
+{
+  pull->transport = mount->pull.transport;
+  pull->connect_timeout_ms = mount->pull.connect_timeout_ms;
+  pull->read_timeout_ms = mount->pull.read_timeout_ms;
+  // Credentials beside the URI go before those within it.
+  if (mount->pull.user) {
+    g_free (pull->user);
+    pull->user = g_strdup (mount->pull.user);
+  }
+  if (mount->pull.password) {
+    g_free (pull->password);
+    pull->password = g_strdup (mount->pull.password);
+  }
+}
+
+gchar *
+mount_upstreams_settle (MountConfig *mount)
+{
+  gchar *wrong = NULL;
+
+  for (guint i = 0; mount->pulls->len == i && mount->upstreams[i] && !wrong; i++)
+    wrong = parse (mount, mount->upstreams[i], 0);
+  for (guint i = 0; !wrong && i < mount->pulls->len; i++)
+    settle_pull (mount, g_ptr_array_index (mount->pulls, i));
+  return wrong;
+}
+
+static void
+clear_upstreams (gpointer object)
+{
+  g_clear_pointer (&((MountConfig *) object)->upstreams, g_strfreev);
+}
+
+static void
+reset_upstreams (const SchemaKey *key, gpointer object)
+{
+  clear_upstreams (object);
+  g_ptr_array_set_size (((MountConfig *) object)->pulls, 0);
+}
+
+// One upstream, or a list of them.
+static gboolean
+read_upstreams (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  MountConfig *mount = object;
+  gboolean list = g_str_equal (key->name, "upstreams");
+  GStrvBuilder *uris;
+  YamlNode *item;
+  PullUriFlags flags = mount->from_api ? PULL_URI_FROM_API : 0;
+  gboolean ok = TRUE;
+
+  reset_upstreams (key, mount);
+  if (list && (!yaml_is_sequence (node) || !yaml_item (reader, node, 0)))
+    return schema_fail (reader, node, key, error, "a list of URIs belongs here");
+  uris = g_strv_builder_new ();
+  for (guint i = 0; ok && (item = list ? yaml_item (reader, node, i) : node); i++) {
+    const gchar *uri = yaml_text (reader, item);
+    gchar *wrong = uri ? parse (mount, uri, flags) : g_strdup ("a single value belongs here");
+
+    if (!wrong && i == UPSTREAMS_MAX)
+      wrong = g_strdup_printf ("more than %u upstreams", UPSTREAMS_MAX);
+    ok = !wrong;
+    if (ok)
+      g_strv_builder_add (uris, uri);
+    else
+      yaml_fail_take (reader, item, key->name, CONFIG_ERROR_VALUE, error, wrong);
+    if (!list)
+      break;
+  }
+  mount->upstreams = g_strv_builder_end (uris);
+  g_strv_builder_unref (uris);
+  return ok;
+}
+
+static void
+copy_upstreams (gpointer to, gconstpointer from)
+{
+  ((MountConfig *) to)->upstreams = g_strdupv (((const MountConfig *) from)->upstreams);
+}
+
+static gboolean
+equal_upstreams (gconstpointer a, gconstpointer b)
+{
+  return g_strv_equal ((const gchar *const *) ((const MountConfig *) a)->upstreams,
+      (const gchar *const *) ((const MountConfig *) b)->upstreams);
+}
+
+static void
+write_upstreams (gconstpointer object, JsonBuilder *builder)
+{
+  const MountConfig *mount = object;
+
+  json_builder_set_member_name (builder, "upstreams");
+  json_builder_begin_array (builder);
+  for (guint i = 0; i < mount->pulls->len; i++)
+    json_builder_add_string_value (
+        builder, ((const PullConfig *) g_ptr_array_index (mount->pulls, i))->uri);
+  json_builder_end_array (builder);
+}
+
+const SchemaValue mount_upstreams_value = { read_upstreams, reset_upstreams, equal_upstreams,
+  write_upstreams, copy_upstreams, clear_upstreams, NULL };
+const SchemaValue mount_upstreams_list_value = { .read = read_upstreams, .reset = reset_upstreams };

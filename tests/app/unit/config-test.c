@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// The tables of keys: what is said of a key in its row holds for all that the program does with it.
+
+#include "config/mount_keys.h"
+#include "config/mount_read.h"
+#include "config/proxy_config.h"
+#include "graph/graph.h"
+
+#define FIRST "\"upstream\": \"rtsp://192.0.2.7/a\""
+
+static StageSet *set;
+
+static MountConfig *
+parse (const MountConfig *base, const gchar *body)
+{
+  GError *error = NULL;
+  MountConfig *mount = mount_read_body (set, "/cam", body, strlen (body), base, &error);
+
+  if (!mount)
+    g_error ("%s: %s", body, error->message);
+  return mount;
+}
+
+// A value of each key that is more than one word; none is the default.
+static gchar *
+dup_other_sample (const gchar *key)
+{
+  const struct {
+    const gchar *key, *value;
+  } samples[] = {
+    { "upstream", "\"rtsp://192.0.2.8/b\"" },
+    { "upstreams", "[\"rtsp://192.0.2.7/a\", \"rtsp://192.0.2.8/b\"]" },
+    { "slate", "\"/proc/self/exe\"" },
+    { "pipeline", "[\"pull\", \"restamp\"]" },
+    { "choices", "{\"transcode\": [\"rate\"]}" },
+    { "cache", "{\"time\": \"60s\"}" },
+    { "layers", "\"1.0.2\"" },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (samples); i++) {
+    if (g_str_equal (samples[i].key, key))
+      return g_strdup (samples[i].value);
+  }
+  g_error ("this test needs a value for the key %s", key);
+}
+
+// Another value than its default, in JSON.
+static gchar *
+dup_sample (const SchemaKey *key)
+{
+  const gchar *word;
+
+  switch (key->type) {
+    case SCHEMA_WORD:
+    case SCHEMA_INDEX:
+      word = key->words[g_str_equal (key->preset, key->words[0])];
+      return g_strdup_printf ("\"%s\"", word);
+    case SCHEMA_NUMBER:
+      return g_strdup_printf (
+          "%u", g_ascii_strtoull (key->preset, NULL, 10) == key->max ? key->min : key->max);
+    case SCHEMA_DURATION:
+      return g_strdup ("\"77s\"");
+    case SCHEMA_FLAG:
+      return g_strdup (g_str_equal (key->preset, "yes") ? "false" : "true");
+    case SCHEMA_TEXT:
+    case SCHEMA_SECRET:
+      return g_strdup ("\"other\"");
+    case SCHEMA_OTHER:
+      break;
+  }
+  return dup_other_sample (key->name);
+}
+
+static MountConfig *
+parse_with (const MountConfig *base, const gchar *key, const gchar *value)
+{
+  gchar *body = g_strdup_printf ("{\"%s\": %s}", key, value);
+  MountConfig *mount = parse (base, body);
+
+  g_free (body);
+  return mount;
+}
+
+static void
+check_rows (const SchemaKey *keys, const gchar *const *words)
+{
+  for (const SchemaKey *key = keys; key->name; key++) {
+    gboolean has_form =
+        key->type == SCHEMA_OTHER || key->type == SCHEMA_TEXT || key->type == SCHEMA_SECRET;
+
+    g_test_message ("%s", key->name);
+    g_assert_true (key->help && *key->help);
+    g_assert_true (!has_form || key->form);
+    g_assert_cmpuint (key->effect, !=, 0);
+    g_assert_nonnull (words[key->effect]);
+    g_assert_true (key->type != SCHEMA_OTHER || key->value->read);
+  }
+}
+
+static void
+each_row_tells_what_its_key_is (void)
+{
+  check_rows (mount_config_keys (), mount_effect_words);
+  check_rows (proxy_config_keys (), proxy_effect_words);
+}
+
+// It must be there: null is not for it.
+static gboolean
+is_upstream (const SchemaKey *key)
+{
+  return g_str_equal (key->name, "upstream") || g_str_equal (key->name, "upstreams");
+}
+
+static void
+assert_same (const SchemaKey *expected, const MountConfig *a, const MountConfig *b)
+{
+  GPtrArray *names = mount_config_differences (a, b);
+
+  for (guint i = 0; i < names->len; i++)
+    g_error ("%s: %s differs", expected->name, (const gchar *) g_ptr_array_index (names, i));
+  g_assert_true (mount_config_equal (a, b));
+  g_ptr_array_unref (names);
+}
+
+static void
+each_key_is_compared_copied_and_reset (void)
+{
+  MountConfig *base = parse (NULL, "{" FIRST "}");
+
+  for (const SchemaKey *key = mount_config_keys (); key->name; key++) {
+    gchar *value = key->file_only ? NULL : dup_sample (key);
+    MountConfig *other, *copy, *back;
+
+    if (!value)
+      continue;
+    other = parse_with (base, key->name, value);
+    g_assert_false (mount_config_equal (base, other));
+    copy = parse (other, "{}");
+    assert_same (key, other, copy);
+    back = is_upstream (key) ? parse (other, "{" FIRST "}") : parse_with (other, key->name, "null");
+    assert_same (key, base, back);
+    mount_config_unref (back);
+    mount_config_unref (copy);
+    mount_config_unref (other);
+    g_free (value);
+  }
+  mount_config_unref (base);
+}
+
+static gchar *
+dup_graph_key (const MountConfig *config)
+{
+  return graph_dup_key (config, config->stages, 0);
+}
+
+// What decides over the pipeline is the graph; the row tells what readers will notice.
+static void
+what_a_row_says_of_a_change_is_what_the_graph_makes_of_it (void)
+{
+  MountConfig *base = parse (NULL, "{" FIRST "}");
+  gchar *before = dup_graph_key (base);
+
+  for (const SchemaKey *key = mount_config_keys (); key->name; key++) {
+    gchar *value = key->file_only ? NULL : dup_sample (key);
+    gboolean other, told = key->effect >= MOUNT_EFFECT_PIPELINE;
+    MountConfig *to;
+    gchar *after;
+
+    if (!value || g_str_equal (key->name, "choices")) { // they show in the path of a presentation
+      g_free (value);
+      continue;
+    }
+    to = parse_with (base, key->name, value);
+    after = dup_graph_key (to);
+    other = !g_str_equal (before, after);
+    if (other != told)
+      g_error ("%s: its row says %s, and the graph has %s nodes", key->name,
+          mount_effect_words[key->effect], other ? "other" : "the same");
+    g_assert_cmpuint (mount_config_get_effect (base, to), ==, key->effect);
+    mount_config_unref (to);
+    g_free (after);
+    g_free (value);
+  }
+  mount_config_unref (base);
+  g_free (before);
+}
+
+static void
+of_several_changes_the_most_counts (void)
+{
+  MountConfig *base = parse (NULL, "{" FIRST "}");
+  MountConfig *served = parse (base, "{\"priority\": 1, \"linger\": \"1s\", \"layers\": \"1.0.2\"}");
+  gchar *folder = g_strdup_printf (
+      "{\"priority\": 1, \"transport\": \"tcp\", \"cache\": {\"time\": \"9s\", \"spill\": \"%s\"}}",
+      g_get_tmp_dir ());
+  MountConfig *spilled = parse (base, folder);
+
+  g_assert_cmpuint (mount_config_get_effect (base, base), ==, MOUNT_EFFECT_NONE);
+  g_assert_cmpuint (mount_config_get_effect (base, served), ==, MOUNT_EFFECT_SERVING);
+  g_assert_cmpuint (mount_config_get_effect (base, spilled), ==, MOUNT_EFFECT_CLOSES);
+  mount_config_unref (base);
+  mount_config_unref (served);
+  mount_config_unref (spilled);
+  g_free (folder);
+}
+
+int
+main (int argc, char **argv)
+{
+  GError *error = NULL;
+  int status;
+
+  gst_init (NULL, NULL);
+  g_test_init (&argc, &argv, NULL);
+  set = stage_set_load_usual (NULL, &error);
+  g_assert_no_error (error);
+  g_test_add_func ("/config/each-row-tells-what-its-key-is", each_row_tells_what_its_key_is);
+  g_test_add_func (
+      "/config/each-key-is-compared-copied-and-reset", each_key_is_compared_copied_and_reset);
+  g_test_add_func ("/config/what-a-row-says-of-a-change-is-what-the-graph-makes-of-it",
+      what_a_row_says_of_a_change_is_what_the_graph_makes_of_it);
+  g_test_add_func (
+      "/config/of-several-changes-the-most-counts", of_several_changes_the_most_counts);
+  status = g_test_run ();
+  stage_set_unref (set);
+  return status;
+}
