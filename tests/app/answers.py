@@ -183,6 +183,33 @@ def descriptions_that_are_none():
 
 
 @test
+def tracks_without_a_url_of_their_own_are_left_out():
+    bare, bad = TRACK.replace(b'a=control:track0\r\n', b''), TRACK.replace(b'track0', b'//[::1')
+    absolute = TRACK.replace(b'track0', b'rtsp://127.0.0.1/track0')
+    other = TRACK.replace(b'track0', b'track1')
+    bad_base = b'a=control:rtsp://[::1\r\n'
+    bare_audio = b'm=audio 0 RTP/AVP 0\r\n'
+    cases = [(SDP + tracks, 1) for tracks in (
+        TRACK + bare, bare + TRACK, TRACK + bare_audio + bare_audio, bare_audio + TRACK,
+        TRACK + bad, bad + TRACK, b'a=control:*\r\n' + TRACK + bare,
+        b'a=control:track0\r\n' + bare + bare_audio)]
+    cases += [(SDP + bad_base + absolute + other, 2), (SDP + absolute + other, 2)]
+    servers = [Server(play, mangle=describing(description)) for description, _ in cases]
+    described = servers[-1].mangle
+    servers[-1].mangle = lambda method, answer: changing(b'Content-Base', b'rtsp://[::1')(
+        method, described(method, answer))
+    with Proxy({f'/{n}': {'upstream': server.url, **QUICK, 'transport': 'tcp'}
+                for n, server in enumerate(servers)}) as proxy:
+        for n, (description, expected) in enumerate(cases):
+            assert proxy.ask('DESCRIBE', f'/{n}')[0] == 200, description
+            offered = int(proxy.wait_for_line(rf' mount /{n} up: .*, (\d+) tracks')[1])
+            set_up = servers[n].sessions[0].asked.count('SETUP')
+            assert offered == set_up == expected, (offered, set_up, description)
+    for server in servers:
+        server.__exit__()
+
+
+@test
 def descriptions_without_end():
     many = b''.join(TRACK.replace(b'track0', b'track%d' % n) for n in range(10000))
     survived([describing(SDP + many), describing(SDP + TRACK * 5000),

@@ -103,6 +103,22 @@ check_transport (GstRTSPMessage *answer)
   return sound;
 }
 
+// rtspsrc joins the tracks' URLs to this one, and follows a null pointer where that gives none.
+static void
+remove_unsound_base (GstRTSPMessage *answer)
+{
+  gchar *base;
+  GstUri *url;
+
+  if (gst_rtsp_message_get_header (answer, GST_RTSP_HDR_CONTENT_BASE, &base, 0) != GST_RTSP_OK)
+    return;
+  url = gst_uri_from_string (base);
+  if (url)
+    gst_uri_unref (url);
+  else
+    gst_rtsp_message_remove_header (answer, GST_RTSP_HDR_CONTENT_BASE, -1);
+}
+
 G_MODULE_EXPORT GstRTSPResult
 gst_rtsp_connection_receive_usec (
     GstRTSPConnection *connection, GstRTSPMessage *message, gint64 timeout)
@@ -116,6 +132,7 @@ gst_rtsp_connection_receive_usec (
   if (result != GST_RTSP_OK || message->type != GST_RTSP_MESSAGE_RESPONSE)
     return result;
   remove_unsound_challenges (message);
+  remove_unsound_base (message);
   if (check_transport (message))
     return GST_RTSP_OK;
   gst_rtsp_message_unset (message);

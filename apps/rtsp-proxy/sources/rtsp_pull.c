@@ -11,6 +11,7 @@
 #include "sources/sdp.h"
 
 #include <gst/rtsp/rtsp.h>
+#include <gst/sdp/sdp.h>
 #include <string.h>
 
 // Redirects are followed within the configured host only, and not for ever.
@@ -62,6 +63,57 @@ find_track (RtspPull *self, guint stream_id)
 }
 
 // ---- RTSP ----
+
+static gboolean
+is_url (const gchar *text)
+{
+  GstUri *url = text ? gst_uri_from_string (text) : NULL;
+  gboolean is = url != NULL;
+
+  g_clear_pointer (&url, gst_uri_unref);
+  return is;
+}
+
+// rtspsrc joins the tracks' URLs to the session's.
+static void
+replace_unsound_session_urls (GstSDPMessage *sdp)
+{
+  for (guint i = 0; i < gst_sdp_message_attributes_len (sdp); i++) {
+    const GstSDPAttribute *attribute = gst_sdp_message_get_attribute (sdp, i);
+    GstSDPAttribute own;
+
+    if (g_str_equal (attribute->key, "control") && !is_url (attribute->value)) {
+      gst_sdp_attribute_set (&own, "control", "*");
+      gst_sdp_message_replace_attribute (sdp, i, &own);
+    }
+  }
+}
+
+// Of several tracks each has a URL of its own, or can't be asked for. rtspsrc would let it be
+// selected all the same, and follow a null pointer as it compares it with others.
+static void
+on_sdp (GstElement *src, GstSDPMessage *sdp, gpointer data)
+{
+  GArray *tracks = sdp->medias;
+  const gchar *shared;
+  guint n_sound = 0;
+
+  replace_unsound_session_urls (sdp);
+  if (tracks->len < 2)
+    return;
+  shared = gst_sdp_message_get_attribute_val (sdp, "control");
+  for (guint i = 0; i < tracks->len; i++) {
+    GstSDPMedia *track = &g_array_index (tracks, GstSDPMedia, i);
+    const gchar *url = gst_sdp_media_get_attribute_val (track, "control");
+
+    url = url ? url : shared;
+    if (is_url (url) && !g_str_equal (url, "*"))
+      g_array_index (tracks, GstSDPMedia, n_sound++) = *track;
+    else
+      gst_sdp_media_uninit (track);
+  }
+  g_array_set_size (tracks, n_sound);
+}
 
 static gboolean
 on_select_stream (GstElement *src, guint id, GstCaps *caps, gpointer data)
@@ -321,6 +373,7 @@ rtsp_pull_new (const PullContext *context, GError **error)
       (guint64) MIN (config->read_timeout_ms / 2, 3000) * 1000, "probation", 0, "udp-reconnect",
       FALSE, "do-retransmission", FALSE, "udp-buffer-size", 4 * 1024 * 1024, "user-agent",
       "Weir/" PACKAGE_VERSION, NULL);
+  g_signal_connect (src, "on-sdp", G_CALLBACK (on_sdp), NULL);
   g_signal_connect (src, "select-stream", G_CALLBACK (on_select_stream), self);
   g_signal_connect (src, "before-send", G_CALLBACK (on_before_send), self);
   g_signal_connect (src, "new-manager", G_CALLBACK (on_new_manager), self);
