@@ -6,10 +6,10 @@
 #include "sources/tracks.h"
 #include "sources/ts_guard.h"
 
-typedef struct _File File;
+typedef struct _TitleFile TitleFile;
 
 typedef struct {
-  File *file;
+  TitleFile *file;
   GstElement *queue;  // not owned; NULL for a raw stream
   gint muted;         // atomic: nobody takes it
   gboolean has_begun; // there is something of it. Of the demuxer's thread
@@ -19,13 +19,21 @@ typedef struct {
   guint64 n_frames;  // of a raw stream, from its beginning. Of its thread
 } Track;
 
-struct _File {
+struct _TitleFile {
+  GstBin parent;
   GstElement *bin;   // not owned
   gboolean complete; // all tracks are known. Of the demuxer's thread
   gboolean raw;
   guint n_video, n_audio, n_tracks;
   Track tracks[RELAY_MAX_TRACKS];
 };
+
+typedef struct {
+  GstBinClass parent_class;
+} TitleFileClass;
+
+GType title_file_get_type (void);
+G_DEFINE_TYPE (TitleFile, title_file, GST_TYPE_BIN)
 
 // What is looked into. No more than these few: what anybody else has put into the folder is not
 // handed to whatever element there may be for it.
@@ -153,7 +161,7 @@ send_gap (GstElement *queue, GstElement *like)
 // There is no room for more of one track, and of another there is nothing yet. In the demuxer's
 // thread, as are the notes of what is here.
 static void
-on_full (GstElement *queue, File *self)
+on_full (GstElement *queue, TitleFile *self)
 {
   for (guint i = 0; i < self->n_tracks; i++) {
     Track *track = &self->tracks[i];
@@ -182,7 +190,7 @@ fill_gap (GstElement *queue)
 void
 title_file_fill_gaps (GstElement *self)
 {
-  File *file = g_object_get_data (G_OBJECT (self), "file");
+  TitleFile *file = (TitleFile *) self;
 
   for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
     if (file->tracks[i].queue && !g_atomic_int_get (&file->tracks[i].muted))
@@ -249,7 +257,7 @@ open_end (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
 }
 
 static void
-expose (File *self, GstElement *branch)
+expose (TitleFile *self, GstElement *branch)
 {
   GstPad *inner = gst_element_get_static_pad (branch, "src");
   gchar *name = g_strdup_printf ("src_%u", self->n_tracks - 1);
@@ -291,7 +299,7 @@ watch_queue (GstElement *branch, Track *track)
 }
 
 static GstElement *
-make_branch (File *self, const TracksKind *kind, GError **error)
+make_branch (TitleFile *self, const TracksKind *kind, GError **error)
 {
   Track *track = &self->tracks[self->n_tracks];
   guint payload = kind->video ? 96 + 2 * self->n_video++ : 97 + 2 * self->n_audio++;
@@ -320,7 +328,7 @@ make_branch (File *self, const TracksKind *kind, GError **error)
 // Links it; start() then has it run. The bin, which may be on its way to PAUSED in another thread,
 // leaves it alone meanwhile: both would wait for each other, where one pad pulls from the other.
 static void
-join (File *self, GstPad *pad, GstElement *element)
+join (TitleFile *self, GstPad *pad, GstElement *element)
 {
   GstPad *end = gst_element_get_static_pad (element, "sink");
 
@@ -340,7 +348,7 @@ start (GstElement *element)
 // What is to be started then; NULL if it can't be. What nobody is served is told at once to end:
 // where the tracks change in the middle, as those of MPEG-TS may, the title ends there.
 static GstElement *
-add_stream (File *self, GstPad *pad, GstCaps *caps)
+add_stream (TitleFile *self, GstPad *pad, GstCaps *caps)
 {
   gboolean fits = !self->complete && self->n_tracks < RELAY_MAX_TRACKS;
   const TracksKind *kind = fits ? tracks_find_kind (caps) : NULL;
@@ -361,7 +369,7 @@ add_stream (File *self, GstPad *pad, GstCaps *caps)
 }
 
 static void
-on_pad_added (GstElement *demuxer, GstPad *pad, File *self)
+on_pad_added (GstElement *demuxer, GstPad *pad, TitleFile *self)
 {
   GstCaps *caps = gst_pad_get_current_caps (pad);
   GstElement *branch;
@@ -376,7 +384,7 @@ on_pad_added (GstElement *demuxer, GstPad *pad, File *self)
 
 // Once: the library counts.
 static void
-on_no_more_pads (GstElement *demuxer, File *self)
+on_no_more_pads (GstElement *demuxer, TitleFile *self)
 {
   if (self->complete)
     return;
@@ -387,7 +395,7 @@ on_no_more_pads (GstElement *demuxer, File *self)
 }
 
 static void
-add_demuxer (File *self, GstPad *pad, const gchar *name)
+add_demuxer (TitleFile *self, GstPad *pad, const gchar *name)
 {
   GstElement *demuxer = gst_element_factory_make (name, NULL);
   gchar *missing;
@@ -409,7 +417,7 @@ add_demuxer (File *self, GstPad *pad, const gchar *name)
 // It reads by a thread of its own, and what comes before the library knows all pads it does not
 // see.
 static void
-add_raw (File *self, GstPad *pad, GstCaps *caps)
+add_raw (TitleFile *self, GstPad *pad, GstCaps *caps)
 {
   GstElement *branch;
 
@@ -421,7 +429,7 @@ add_raw (File *self, GstPad *pad, GstCaps *caps)
 }
 
 static void
-on_have_type (GstElement *typefind, guint probability, GstCaps *caps, File *self)
+on_have_type (GstElement *typefind, guint probability, GstCaps *caps, TitleFile *self)
 {
   const gchar *type = gst_structure_get_name (gst_caps_get_structure (caps, 0));
   GstPad *pad = gst_element_get_static_pad (typefind, "src");
@@ -442,32 +450,39 @@ on_have_type (GstElement *typefind, guint probability, GstCaps *caps, File *self
 
 // With a pad for each payloader, as the library wants a bin that finds its tracks by and by: under
 // this name, in another bin.
+static void
+title_file_init (TitleFile *self)
+{
+  self->bin = gst_bin_new ("dynpay0");
+  gst_bin_add (GST_BIN (self), self->bin);
+}
+
+static void
+title_file_class_init (TitleFileClass *klass)
+{
+}
+
 GstElement *
 title_file_new (int fd)
 {
-  GstElement *outer = gst_bin_new (NULL);
-  GstElement *bin = gst_bin_new ("dynpay0");
+  TitleFile *self = g_object_new (title_file_get_type (), NULL);
   GstElement *source = gst_element_factory_make ("filesrc", NULL);
   GstElement *typefind = gst_element_factory_make ("typefind", NULL);
-  File *file = g_new0 (File, 1);
   gchar *path = g_strdup_printf ("/proc/self/fd/%d", fd);
 
-  file->bin = bin;
-  g_object_set_data_full (G_OBJECT (outer), "file", file, g_free);
   // By the descriptor that was checked, and with a place of its own in it.
   g_object_set (source, "location", path, NULL);
   g_free (path);
-  gst_bin_add (GST_BIN (outer), bin);
-  gst_bin_add_many (GST_BIN (bin), source, typefind, NULL);
+  gst_bin_add_many (GST_BIN (self->bin), source, typefind, NULL);
   gst_element_link (source, typefind);
-  g_signal_connect (typefind, "have-type", G_CALLBACK (on_have_type), file);
-  return outer;
+  g_signal_connect (typefind, "have-type", G_CALLBACK (on_have_type), self);
+  return GST_ELEMENT (self);
 }
 
 void
 title_file_mute (GstElement *self, guint track, gboolean muted)
 {
-  File *file = g_object_get_data (G_OBJECT (self), "file");
+  TitleFile *file = (TitleFile *) self;
 
   if (track < RELAY_MAX_TRACKS)
     g_atomic_int_set (&file->tracks[track].muted, muted);
@@ -476,7 +491,7 @@ title_file_mute (GstElement *self, guint track, gboolean muted)
 GstClockTime
 title_file_get_lead (GstElement *self)
 {
-  File *file = g_object_get_data (G_OBJECT (self), "file");
+  TitleFile *file = (TitleFile *) self;
   GstClockTime least = GST_CLOCK_TIME_NONE;
 
   for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
@@ -506,13 +521,12 @@ title_file_get_duration (GstElement *self)
 {
   gint64 longest = -1;
 
-  gst_element_foreach_src_pad (
-      ((File *) g_object_get_data (G_OBJECT (self), "file"))->bin, take_longer, &longest);
+  gst_element_foreach_src_pad (((TitleFile *) self)->bin, take_longer, &longest);
   return longest;
 }
 
 gboolean
 title_file_is_raw (GstElement *self)
 {
-  return ((File *) g_object_get_data (G_OBJECT (self), "file"))->raw;
+  return ((TitleFile *) self)->raw;
 }
