@@ -10,10 +10,10 @@
 
 #define MAX_READERS 1000000
 
-static const gchar summary[] =
+const gchar options_summary[] =
     "Reads RTSP streams with any number of readers, and measures what they get.";
 
-static const gchar description[] =
+const gchar options_description[] =
     "Several URLs are given to the readers in turn, or by popularity with --zipf.\n"
     "\n"
     "Examples:\n"
@@ -179,54 +179,71 @@ check_urls (const Options *self)
   return TRUE;
 }
 
+// What is taken from the arguments as it is, and as text that is still to be read.
+typedef struct {
+  Options options;
+  gchar *transport, *arrivals, *session, *tracks, *ports;
+} Taken;
+
+#define AT(field) ((gpointer) G_STRUCT_OFFSET (Taken, field))
+
+const GOptionEntry options_entries[] = {
+  { "readers", 'n', 0, G_OPTION_ARG_INT, AT (options.readers), "How many readers (default 1)",
+      "N" },
+  { "transport", 't', 0, G_OPTION_ARG_STRING, AT (transport),
+      "udp (default), tcp, or mixed: every other reader", "HOW" },
+  { "duration", 'd', 0, G_OPTION_ARG_DOUBLE, AT (options.duration),
+      "Seconds from the first connection to the end (default 10)", "S" },
+  { "arrivals", 0, 0, G_OPTION_ARG_STRING, AT (arrivals),
+      "all at once (default), or R a second: uniform:R, poisson:R", "HOW" },
+  { "session", 0, 0, G_OPTION_ARG_STRING, AT (session),
+      "How long each one stays: S seconds, or exp:S with that mean (default: to the end)", "S" },
+  { "seed", 0, 0, G_OPTION_ARG_INT64, AT (options.seed), "For what is drawn (default 1)", "N" },
+  { "tracks", 0, 0, G_OPTION_ARG_STRING, AT (tracks), "video, or all (default)", "WHICH" },
+  { "zipf", 0, 0, G_OPTION_ARG_DOUBLE, AT (options.zipf),
+      "Draw each reader's URL; the i-th has the weight 1/i^A", "A" },
+  { "user", 'u', 0, G_OPTION_ARG_STRING, AT (options.user), "Basic or digest, as asked", "NAME" },
+  { "password", 'p', 0, G_OPTION_ARG_STRING, AT (options.password), "The password of --user",
+      "WORD" },
+  { "mute", 0, 0, G_OPTION_ARG_NONE, AT (options.mute),
+      "Control only: SETUP, PLAY, TEARDOWN; media is ignored", NULL },
+  { "slow", 0, 0, G_OPTION_ARG_INT, AT (options.slow),
+      "The last N readers stop reading once they play; they aren't measured", "N" },
+  { "probes", 0, 0, G_OPTION_ARG_INT, AT (options.probes),
+      "Measure only the first N readers, which connect before the others", "N" },
+  { "ports", 0, 0, G_OPTION_ARG_STRING, AT (ports),
+      "UDP ports, taken in order, two for each track (default: the kernel chooses)", "LO-HI" },
+  { "no-rr", 0, 0, G_OPTION_ARG_NONE, AT (options.no_rr), "Send no receiver reports", NULL },
+  { "loss", 0, 0, G_OPTION_ARG_DOUBLE, AT (options.loss),
+      "Let receiver reports claim that P % are lost", "P" },
+  { "against", 0, 0, G_OPTION_ARG_STRING, AT (options.against),
+      "Read the origin too, and tell the delay that the server adds to it", "URL" },
+  { "timeout", 0, 0, G_OPTION_ARG_DOUBLE, AT (options.timeout),
+      "How long a server may take to answer (default 10 s)", "S" },
+  { "plot", 0, 0, G_OPTION_ARG_FILENAME, AT (options.plot),
+      "Draw the time line and the histograms (gnuplot or matplotlib)", "FILE.png" },
+  { "json", 0, 0, G_OPTION_ARG_NONE, AT (options.json), "Print the result as JSON", NULL },
+  { "verbose", 'v', 0, G_OPTION_ARG_NONE, AT (options.verbose), "Each reader's result too", NULL },
+  { "version", 0, 0, G_OPTION_ARG_NONE, AT (options.version), "Print the version and exit", NULL },
+  { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_STRING_ARRAY, AT (options.urls), NULL, "rtsp://…" },
+  { NULL },
+};
+
+#undef AT
+
 static gboolean
-take (Options *self, int *argc, char ***argv)
+take_arguments (Taken *self, int *argc, char ***argv)
 {
-  gchar *transport = NULL, *arrivals = NULL, *session = NULL, *tracks = NULL, *ports = NULL;
-  const GOptionEntry entries[] = {
-    { "readers", 'n', 0, G_OPTION_ARG_INT, &self->readers, "How many readers (default 1)", "N" },
-    { "transport", 't', 0, G_OPTION_ARG_STRING, &transport,
-        "udp (default), tcp, or mixed: every other reader", "HOW" },
-    { "duration", 'd', 0, G_OPTION_ARG_DOUBLE, &self->duration,
-        "Seconds from the first connection to the end (default 10)", "S" },
-    { "arrivals", 0, 0, G_OPTION_ARG_STRING, &arrivals,
-        "all at once (default), or R a second: uniform:R, poisson:R", "HOW" },
-    { "session", 0, 0, G_OPTION_ARG_STRING, &session,
-        "How long each one stays: S seconds, or exp:S with that mean (default: to the end)", "S" },
-    { "seed", 0, 0, G_OPTION_ARG_INT64, &self->seed, "For what is drawn (default 1)", "N" },
-    { "tracks", 0, 0, G_OPTION_ARG_STRING, &tracks, "video, or all (default)", "WHICH" },
-    { "zipf", 0, 0, G_OPTION_ARG_DOUBLE, &self->zipf,
-        "Draw each reader's URL; the i-th has the weight 1/i^A", "A" },
-    { "user", 'u', 0, G_OPTION_ARG_STRING, &self->user, "Basic or digest, as asked", "NAME" },
-    { "password", 'p', 0, G_OPTION_ARG_STRING, &self->password, "The password of --user", "WORD" },
-    { "mute", 0, 0, G_OPTION_ARG_NONE, &self->mute,
-        "Control only: SETUP, PLAY, TEARDOWN; media is ignored", NULL },
-    { "slow", 0, 0, G_OPTION_ARG_INT, &self->slow,
-        "The last N readers stop reading once they play; they aren't measured", "N" },
-    { "probes", 0, 0, G_OPTION_ARG_INT, &self->probes,
-        "Measure only the first N readers, which connect before the others", "N" },
-    { "ports", 0, 0, G_OPTION_ARG_STRING, &ports,
-        "UDP ports, taken in order, two for each track (default: the kernel chooses)", "LO-HI" },
-    { "no-rr", 0, 0, G_OPTION_ARG_NONE, &self->no_rr, "Send no receiver reports", NULL },
-    { "loss", 0, 0, G_OPTION_ARG_DOUBLE, &self->loss,
-        "Let receiver reports claim that P % are lost", "P" },
-    { "against", 0, 0, G_OPTION_ARG_STRING, &self->against,
-        "Read the origin too, and tell the delay that the server adds to it", "URL" },
-    { "timeout", 0, 0, G_OPTION_ARG_DOUBLE, &self->timeout,
-        "How long a server may take to answer (default 10 s)", "S" },
-    { "plot", 0, 0, G_OPTION_ARG_FILENAME, &self->plot,
-        "Draw the time line and the histograms (gnuplot or matplotlib)", "FILE.png" },
-    { "json", 0, 0, G_OPTION_ARG_NONE, &self->json, "Print the result as JSON", NULL },
-    { "verbose", 'v', 0, G_OPTION_ARG_NONE, &self->verbose, "Each reader's result too", NULL },
-    { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_STRING_ARRAY, &self->urls, NULL, "rtsp://…" },
-    { NULL },
-  };
+  GOptionEntry entries[G_N_ELEMENTS (options_entries)];
   GOptionContext *context = g_option_context_new (NULL);
   GError *error = NULL;
   gboolean ok;
 
-  g_option_context_set_summary (context, summary);
-  g_option_context_set_description (context, description);
+  memcpy (entries, options_entries, sizeof entries);
+  for (GOptionEntry *entry = entries; entry->long_name; entry++)
+    entry->arg_data = G_STRUCT_MEMBER_P (self, GPOINTER_TO_SIZE (entry->arg_data));
+  g_option_context_set_summary (context, options_summary);
+  g_option_context_set_description (context, options_description);
   g_option_context_add_main_entries (context, entries, NULL);
   ok = g_option_context_parse (context, argc, argv, &error);
   g_option_context_free (context);
@@ -234,14 +251,27 @@ take (Options *self, int *argc, char ***argv)
     fail ("%s", error->message);
     g_error_free (error);
   }
-  ok = ok && check_urls (self) && parse_transport (self, transport)
-       && parse_arrivals (self, arrivals) && parse_session (self, session)
-       && parse_tracks (self, tracks) && parse_ports (self, ports) && check_numbers (self);
-  g_free (transport);
-  g_free (arrivals);
-  g_free (session);
-  g_free (tracks);
-  g_free (ports);
+  return ok;
+}
+
+static gboolean
+take (Options *self, int *argc, char ***argv)
+{
+  Taken taken = { .options = *self };
+  gboolean ok = take_arguments (&taken, argc, argv);
+
+  *self = taken.options;
+  ok = ok
+       && (self->version
+           || (check_urls (self) && parse_transport (self, taken.transport)
+               && parse_arrivals (self, taken.arrivals) && parse_session (self, taken.session)
+               && parse_tracks (self, taken.tracks) && parse_ports (self, taken.ports)
+               && check_numbers (self)));
+  g_free (taken.transport);
+  g_free (taken.arrivals);
+  g_free (taken.session);
+  g_free (taken.tracks);
+  g_free (taken.ports);
   return ok;
 }
 
@@ -249,13 +279,14 @@ gboolean
 options_parse (Options *self, int *argc, char ***argv, int *status)
 {
   *self = (Options) { .readers = 1, .seed = 1, .duration = 10, .timeout = 10, .loss = -1 };
-  if (*argc == 2 && g_str_equal ((*argv)[1], "--version")) {
+  *status = EXIT_USAGE;
+  if (!take (self, argc, argv))
+    return FALSE;
+  if (self->version) {
     printf ("rtsp-load %s\n", PACKAGE_VERSION);
     *status = EXIT_SUCCESS;
-    return FALSE;
   }
-  *status = EXIT_USAGE;
-  return take (self, argc, argv);
+  return !self->version;
 }
 
 void

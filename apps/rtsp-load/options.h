@@ -23,9 +23,15 @@ typedef struct {
   gdouble duration, timeout;
   gdouble zipf; // 0: in turn
   gdouble loss; // %, below 0: the true figures
-  gboolean video_only, mute, no_rr, json, verbose;
+  gboolean video_only, mute, no_rr, json, verbose, version;
   gint port_lo, port_hi; // 0: the kernel chooses
 } Options;
+
+// What --help says, as a table and around it; `arg_data` is an offset. Manual pages and completion
+// are made from these.
+extern const GOptionEntry options_entries[];
+extern const gchar options_summary[];
+extern const gchar options_description[];
 
 // False if there is nothing to run; then `status` is the exit status.
 gboolean options_parse (Options *self, int *argc, char ***argv, int *status);

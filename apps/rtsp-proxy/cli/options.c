@@ -13,6 +13,7 @@
 #include <gst/gst.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define EXIT_USAGE 2
 
@@ -23,18 +24,20 @@ static const gchar how_to_start[] =
     "  rtsp-proxy --config rtsp-proxy.yaml                  whatever the file says\n"
     "rtsp-proxy --help tells the rest.\n";
 
-static const gchar summary[] =
+const gchar options_summary[] =
     "Relays RTSP: one connection to each upstream, however many readers.";
 
-static const gchar examples[] =
+const gchar options_examples[] =
     "Examples:\n"
     "  rtsp-proxy --mount /cam=rtsp://192.0.2.7/stream --listen 0.0.0.0:8554\n"
     "  rtsp-proxy --config rtsp-proxy.yaml --check-config\n"
-    "\n"
+    "\n";
+
+static const gchar configuration[] =
     "Configuration (YAML; only a mount's upstream must be there, the others show their "
     "defaults):\n";
 
-static const gchar epilogue[] =
+const gchar options_epilogue[] =
     "\n"
     "Credentials belong in the file, or in a file or variable that it names: arguments are shown\n"
     "by ps. SIGHUP has the file read again. Exit status: 0 after SIGINT or SIGTERM, 1 if it could\n"
@@ -46,8 +49,8 @@ dup_description (void)
   gchar *top = schema_to_help (proxy_config_keys (), "  ");
   gchar *mount = schema_to_help (mount_config_keys (), "      ");
   gchar *kinds = kinds_dup_help ();
-  gchar *all =
-      g_strconcat (examples, top, "    /cam:\n", mount, "\nUpstreams:\n", kinds, epilogue, NULL);
+  gchar *all = g_strconcat (options_examples, configuration, top, "    /cam:\n", mount,
+      "\nUpstreams:\n", kinds, options_epilogue, NULL);
 
   g_free (kinds);
   g_free (top);
@@ -67,48 +70,62 @@ print_config_docs (void)
   g_free (mount);
 }
 
-gboolean
-options_parse (Options *self, int *argc, char ***argv, int *status)
-{
-  gboolean version = FALSE, config_docs = FALSE;
-  gchar *about = dup_description ();
-  GError *error = NULL;
-  gboolean ok;
-  const GOptionEntry entries[] = {
-    { "mount", 'm', 0, G_OPTION_ARG_STRING_ARRAY, &self->mounts,
-        "Serve the upstream URI under /PATH (repeatable)", "/PATH=URI" },
-    { "listen", 'l', 0, G_OPTION_ARG_STRING, &self->listen,
-        "Listen there (default 127.0.0.1:8554; port 0: any free one)", "ADDR:PORT" },
-    { "config", 'c', 0, G_OPTION_ARG_FILENAME, &self->file, "Read this YAML file", "FILE" },
-    { "check-config", 0, 0, G_OPTION_ARG_NONE, &self->check_config,
-        "Check the configuration and exit", NULL },
-    { "print-config-docs", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, &config_docs, NULL, NULL },
-    { "stages", 0, 0, G_OPTION_ARG_FILENAME, &self->stages,
-        "Look for stages there before all other places", "DIR" },
-    { "list-stages", 0, 0, G_OPTION_ARG_NONE, &self->list_stages,
-        "Print the stages that there are, with their parameters, and exit", NULL },
-    { "explain", 0, 0, G_OPTION_ARG_STRING, &self->explain,
-        "Print the stages and the launch text that this URL becomes, and exit", "/PATH[?QUERY]" },
-    { "version", 0, 0, G_OPTION_ARG_NONE, &version, "Print the version and exit", NULL },
-    { NULL },
-  };
-  GOptionContext *context = g_option_context_new (NULL);
+#define AT(field) ((gpointer) G_STRUCT_OFFSET (Options, field))
 
-  g_option_context_set_summary (context, summary);
+const GOptionEntry options_entries[] = {
+  { "mount", 'm', 0, G_OPTION_ARG_STRING_ARRAY, AT (mounts),
+      "Serve the upstream URI under /PATH (repeatable)", "/PATH=URI" },
+  { "listen", 'l', 0, G_OPTION_ARG_STRING, AT (listen),
+      "Listen there (default 127.0.0.1:8554; port 0: any free one)", "ADDR:PORT" },
+  { "config", 'c', 0, G_OPTION_ARG_FILENAME, AT (file), "Read this YAML file", "FILE" },
+  { "check-config", 0, 0, G_OPTION_ARG_NONE, AT (check_config), "Check the configuration and exit",
+      NULL },
+  { "print-config-docs", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, AT (config_docs), NULL, NULL },
+  { "stages", 0, 0, G_OPTION_ARG_FILENAME, AT (stages),
+      "Look for stages there before all other places", "DIR" },
+  { "list-stages", 0, 0, G_OPTION_ARG_NONE, AT (list_stages),
+      "Print the stages that there are, with their parameters, and exit", NULL },
+  { "explain", 0, 0, G_OPTION_ARG_STRING, AT (explain),
+      "Print the stages and the launch text that this URL becomes, and exit", "/PATH[?QUERY]" },
+  { "version", 0, 0, G_OPTION_ARG_NONE, AT (version), "Print the version and exit", NULL },
+  { NULL },
+};
+
+#undef AT
+
+static gboolean
+take (Options *self, int *argc, char ***argv, GError **error)
+{
+  GOptionEntry entries[G_N_ELEMENTS (options_entries)];
+  GOptionContext *context = g_option_context_new (NULL);
+  gchar *about = dup_description ();
+  gboolean ok;
+
+  memcpy (entries, options_entries, sizeof entries);
+  for (GOptionEntry *entry = entries; entry->long_name; entry++)
+    entry->arg_data = G_STRUCT_MEMBER_P (self, GPOINTER_TO_SIZE (entry->arg_data));
+  g_option_context_set_summary (context, options_summary);
   g_option_context_set_description (context, about);
   g_option_context_add_main_entries (context, entries, NULL);
   g_option_context_add_group (context, gst_init_get_option_group ());
-  ok = g_option_context_parse (context, argc, argv, &error);
+  ok = g_option_context_parse (context, argc, argv, error);
   g_option_context_free (context);
   g_free (about);
+  return ok;
+}
 
-  if (!ok) {
+gboolean
+options_parse (Options *self, int *argc, char ***argv, int *status)
+{
+  GError *error = NULL;
+
+  if (!take (self, argc, argv, &error)) {
     fprintf (stderr, "rtsp-proxy: %s\n", error->message);
     g_error_free (error);
     *status = EXIT_USAGE;
     return FALSE;
   }
-  if (version) {
+  if (self->version) {
     gchar *gst = gst_version_string ();
 
     printf ("rtsp-proxy %s (%s)\n", PACKAGE_VERSION, gst);
@@ -116,7 +133,7 @@ options_parse (Options *self, int *argc, char ***argv, int *status)
     *status = EXIT_SUCCESS;
     return FALSE;
   }
-  if (config_docs) {
+  if (self->config_docs) {
     print_config_docs ();
     *status = EXIT_SUCCESS;
     return FALSE;

@@ -11,7 +11,16 @@ typedef struct {
   gchar *stages;
   gboolean list_stages;
   gchar *explain;
+  gboolean version;
+  gboolean config_docs;
 } Options;
+
+// What --help says, as a table and around it; `arg_data` is the offset in Options. Manual pages
+// and completion are made from these.
+extern const GOptionEntry options_entries[];
+extern const gchar options_summary[];
+extern const gchar options_examples[];
+extern const gchar options_epilogue[];
 
 // FALSE: there is nothing to run; exit with `status`.
 gboolean options_parse (Options *self, int *argc, char ***argv, int *status);

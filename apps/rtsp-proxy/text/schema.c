@@ -372,8 +372,8 @@ schema_write (const SchemaKey *keys, gconstpointer object, JsonBuilder *builder)
 
 // ---- to be read ----
 
-static gchar *
-describe_form (const SchemaKey *key)
+gchar *
+schema_dup_form (const SchemaKey *key)
 {
   gchar *words, *form;
 
@@ -402,7 +402,7 @@ schema_to_markdown (const SchemaKey *keys, const gchar *const *effects)
                                "|---|---|---|---|---|\n");
 
   for (const SchemaKey *key = keys; key->name; key++) {
-    gchar *form = describe_form (key);
+    gchar *form = schema_dup_form (key);
     const gchar *quote = key->preset ? "`" : "";
 
     g_string_append_printf (out, "| `%s` | %s | %s%s%s | %s | %s |\n", key->name, form, quote,

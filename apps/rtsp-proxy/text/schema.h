@@ -79,6 +79,9 @@ gboolean schema_read (const SchemaKey *keys, gpointer object, YamlReader *reader
 // The values as members of the object that is being built.
 void schema_write (const SchemaKey *keys, gconstpointer object, JsonBuilder *builder);
 
+// What a value may be, as Markdown; to be freed.
+gchar *schema_dup_form (const SchemaKey *key);
+
 // A table in Markdown, and lines "key: default  help" for --help. `effects` are the words for the
 // effects of its keys, by number.
 gchar *schema_to_markdown (const SchemaKey *keys, const gchar *const *effects);

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Prints the options of rtsp-proxy and the keys of its configuration.
+#include "option_table.h"
+
+#include "cli/options.h"
+#include "sources/kinds.h"
+
+static void
+write_keys (JsonBuilder *builder, const gchar *name, const SchemaKey *keys)
+{
+  json_builder_set_member_name (builder, name);
+  json_builder_begin_array (builder);
+  for (const SchemaKey *key = keys; key->name; key++) {
+    gchar *form = schema_dup_form (key);
+
+    json_builder_begin_object (builder);
+    json_builder_set_member_name (builder, "name");
+    json_builder_add_string_value (builder, key->name);
+    json_builder_set_member_name (builder, "form");
+    json_builder_add_string_value (builder, form);
+    json_builder_set_member_name (builder, "default");
+    json_builder_add_string_value (builder, key->preset ? key->preset : "");
+    json_builder_set_member_name (builder, "help");
+    json_builder_add_string_value (builder, key->help);
+    json_builder_end_object (builder);
+    g_free (form);
+  }
+  json_builder_end_array (builder);
+}
+
+int
+main (void)
+{
+  JsonBuilder *builder = json_builder_new ();
+  gchar *kinds = kinds_dup_help ();
+  gchar *text = g_strconcat (options_examples, "Upstreams:\n", kinds, options_epilogue, NULL);
+
+  json_builder_begin_object (builder);
+  option_table_write (builder, options_entries, options_summary, text);
+  write_keys (builder, "file", proxy_config_keys ());
+  write_keys (builder, "mount", mount_config_keys ());
+  json_builder_end_object (builder);
+  option_table_print (builder);
+  g_free (text);
+  g_free (kinds);
+}
