@@ -3,6 +3,7 @@
 #include "option_table.h"
 
 #include "cli/options.h"
+#include "config/mount_keys.h"
 #include "sources/kinds.h"
 
 static void

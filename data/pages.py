@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Makes manual pages and bash completion of what the programs' own tables say.
+
+    pages.py man TEMPLATE TABLES [NAME=VALUE...]
+    pages.py completion PROGRAM TABLES
+
+TABLES is what apps/tables prints. In a template @NAME@ stands for a value, or, alone in a line, for
+what is made here: @OPTIONS@, @TEXT@, @FILE-KEYS@, @MOUNT-KEYS@, or @EXAMPLE@, the file of that name.
+"""
+
+import json
+import re
+import sys
+
+COMPLETION = '''# bash completion for {program}; made at build time from its options
+{function} ()
+{{
+  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}}
+
+  # bash takes apart what has a "=" in it.
+  if [ "$word" = = ]; then
+    word=''
+  elif [ "$before" = = ]; then
+    before=${{COMP_WORDS[COMP_CWORD - 2]}}
+  fi
+  COMPREPLY=()
+  case $before in
+{cases}  esac
+  mapfile -t COMPREPLY < <(compgen -W '{words}' -- "$word")
+}}
+complete -F {function} {program}
+'''
+FILES = '''    {options})
+      compopt -o filenames 2>/dev/null
+      mapfile -t COMPREPLY < <(compgen -{kind} -- "$word")
+      return
+      ;;
+'''
+NOTHING = '''    {options})
+      return
+      ;;
+'''
+
+
+def escaped(text):
+    """Text as roff prints it, letter by letter."""
+    for char, name in (('\\', r'\e'), ('-', r'\-'), ('~', r'\(ti'), ('^', r'\(ha'), ("'", r'\(aq'),
+                       ('`', r'\(ga')):
+        text = text.replace(char, name)
+    text = ''.join(c if ord(c) < 128 else f'\\[u{ord(c):04X}]' for c in text)
+    return '\n'.join('\\&' + line if line.startswith('.') else line for line in text.split('\n'))
+
+
+def bold(text):
+    return rf'\fB{escaped(text)}\fR'
+
+
+def italic(text):
+    return rf'\fI{escaped(text)}\fR'
+
+
+def prose(text):
+    """Markdown's `code` becomes bold."""
+    parts = text.split('`')
+    return ''.join(bold(part) if i % 2 else escaped(part) for i, part in enumerate(parts))
+
+
+def literal(lines):
+    shortest = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
+    body = '\n'.join(escaped(line[shortest:]) for line in lines)
+    return f'.PP\n.nf\n.RS 4\n{body}\n.RE\n.fi\n'
+
+
+def man_options(table):
+    out = []
+    for option in table['options']:
+        if not option['name']:
+            continue
+        names = [bold('-' + option['letter'])] if option['letter'] else []
+        names.append(bold('--' + option['name']))
+        value = '=' + italic(option['value']) if option['value'] else ''
+        out.append(f'.TP\n{", ".join(names)}{value}\n{escaped(option["help"])}.\n')
+    out.append(f'.TP\n{bold("-h")}, {bold("--help")}\nTell the options and exit.\n')
+    return ''.join(out)
+
+
+def paragraph(text):
+    """"Exit status: ..." becomes a section."""
+    before, colon, after = text.partition('Exit status: ')
+    out = f'.PP\n{escaped(before.strip())}\n' if before.strip() else ''
+    return out + (f'.SH EXIT STATUS\n{escaped(after)}\n' if colon else '')
+
+
+def man_text(table):
+    """The text of --help: a line with a colon at its end begins a section, up to its comma; what is
+    indented is taken as it is."""
+    out = []
+    for block in re.findall(r'(?:^ .*\n)+|(?:^[^ \n].*\n)+', table['text'], re.M):
+        lines = block.rstrip('\n').split('\n')
+        if block.startswith(' '):
+            out.append(literal(lines))
+        elif heading := re.fullmatch(r'([\w ]+)(?:, (.*))?:', lines[-1]):
+            out.append(f'.SH {heading[1].upper()}\n')
+            out.append(paragraph(heading[2][0].upper() + heading[2][1:] + ':') if heading[2] else '')
+        else:
+            out.append(paragraph(' '.join(lines)))
+    return ''.join(out)
+
+
+def man_keys(keys):
+    out = []
+    for key in keys:
+        preset = f' (default {bold(key["default"])})' if key['default'] else ''
+        out.append(f'.TP\n{bold(key["name"])}: {prose(key["form"])}{preset}\n{prose(key["help"])}.\n')
+    return ''.join(out)
+
+
+def man(template, table, values):
+    made = {'OPTIONS': lambda: man_options(table), 'TEXT': lambda: man_text(table),
+            'FILE-KEYS': lambda: man_keys(table['file']),
+            'MOUNT-KEYS': lambda: man_keys(table['mount']),
+            'EXAMPLE': lambda: literal(open(values['EXAMPLE'], encoding='utf-8').read().splitlines())}
+    with open(template, encoding='utf-8') as file:
+        text = file.read()
+    text = re.sub(r'^@([A-Z-]+)@\n', lambda found: made[found[1]](), text, flags=re.M)
+    text = re.sub(r'^(\.SH .*\n)\.PP\n', r'\1', text, flags=re.M)
+    return re.sub(r'@([A-Z]+)@', lambda found: escaped(values[found[1]]), text)
+
+
+def completion(program, table):
+    kinds = {'f': [], 'd': [], '': []}
+    words = ['--help']
+    for option in table['options']:
+        if not option['name']:
+            continue
+        words.append('--' + option['name'])
+        if option['value']:
+            kind = '' if not option['is-file'] else 'd' if option['value'] == 'DIR' else 'f'
+            kinds[kind] += ['--' + option['name']]
+            kinds[kind] += ['-' + option['letter']] if option['letter'] else []
+    cases = ''.join((FILES if kind else NOTHING).format(options=' | '.join(names), kind=kind)
+                    for kind, names in kinds.items() if names)
+    return COMPLETION.format(program=program, function='_' + program.replace('-', '_'), cases=cases,
+                             words=' '.join(sorted(words)))
+
+
+def main():
+    what, subject, tables, *values = sys.argv[1:]
+    with open(tables, encoding='utf-8') as file:
+        table = json.load(file)
+    if what == 'man':
+        sys.stdout.write(man(subject, table, dict(value.split('=', 1) for value in values)))
+    else:
+        sys.stdout.write(completion(subject, table))
+
+
+if __name__ == '__main__':
+    main()

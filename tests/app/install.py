@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What `meson install` installs, used from where it was staged (DESTDIR)."""
+
+import atexit
+import functools
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from control import CLIP_URI, config
+from proc import Proc, Rtsp, free_port
+from tap import Skip, run, test
+
+ROOT = os.path.realpath(os.path.join(os.environ['WEIR_DATA'], '../..'))
+BUILD = os.environ['WEIR_BUILD']
+PREFIX = os.environ['WEIR_PREFIX']
+PAGES = ('man1/rtsp-proxy.1', 'man1/rtsp-load.1', 'man5/rtsp-proxy.yaml.5')
+# Ten times what systemd-analyze security calls the exposure of a unit; today's is 16.
+EXPOSURE = 20
+
+
+@functools.cache
+def installed():
+    """The prefix below the DESTDIR."""
+    if os.environ.get('WEIR_SANITIZER_RUNTIME'):
+        raise Skip('a build with sanitizers is not one to install')
+    need('meson')
+    directory = tempfile.TemporaryDirectory()
+    atexit.register(directory.cleanup)
+    call('meson', 'install', '-C', BUILD, '--no-rebuild', '--quiet',
+         env={**os.environ, 'DESTDIR': directory.name})
+    return directory.name + PREFIX
+
+
+def find(name):
+    """The one file of a name."""
+    found = [os.path.join(where, name) for where, _, names in os.walk(installed()) if name in names]
+    assert len(found) == 1, (name, found)
+    return found[0]
+
+
+def environment(**more):
+    """Where whoever has the prefix in front of all paths finds things."""
+    plugins = os.path.dirname(find('libgstweir.so'))
+    return {**os.environ, 'GST_PLUGIN_PATH': plugins,
+            'GST_REGISTRY': os.path.join(plugins, 'registry.bin'),
+            'XDG_DATA_DIRS': os.path.join(installed(), 'share'), **more}
+
+
+def program(name):
+    return os.path.join(installed(), 'bin', name)
+
+
+def call(*command, env=None):
+    """What it prints, both streams; it must end with 0."""
+    done = subprocess.run(command, env=env, text=True, timeout=50, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, (command, done.returncode, done.stdout)
+    return done.stdout
+
+
+def need(name):
+    if not shutil.which(name):
+        raise Skip(f'there is no {name}')
+
+
+@test
+def elements():
+    """GStreamer finds the elements in the installed plugin"""
+    need('gst-inspect-1.0')
+    plugin = find('libgstweir.so')
+    told = call('gst-inspect-1.0', 'fanoutsink', env=environment())
+    assert re.search(rf'Filename +{re.escape(plugin)}\n', told), told
+
+
+@test
+def programs():
+    """The installed rtsp-proxy serves through an installed stage, and rtsp-load reads it"""
+    listed = call(program('rtsp-proxy'), '--list-stages', env=environment())
+    assert {'pull', 'decode', 'restamp', 'transcode'} <= set(re.findall(r'^(\w+):', listed, re.M))
+    with tempfile.NamedTemporaryFile('w', suffix='.yaml') as file:
+        file.write(config({'/clip': {'upstream': CLIP_URI, 'pipeline': ['pull', 'restamp']}}))
+        file.flush()
+        with Proc(program('rtsp-proxy'), '--config', file.name, env=environment()) as proxy:
+            url = proxy.wait_for_line(r' ready (rtsp://\S+)')[1]
+            told = call(program('rtsp-load'), '--duration', '1', '--json', url)
+            proxy.signal(signal.SIGTERM)
+            assert proxy.wait() == 0
+    assert json.loads(told)['packets'] > 0, told
+
+
+def build(module, source, *compiler):
+    """A program of sources outside of the tree, as pkg-config says. Its path, in the DESTDIR."""
+    need('pkg-config')
+    pc = find(module + '.pc')
+    with open(pc, encoding='utf-8') as file:
+        text = file.read()
+    # As it is when the DESTDIR is the root.
+    with open(pc, 'w', encoding='utf-8') as file:
+        file.write(text.replace(f'prefix={PREFIX}\n', f'prefix={installed()}\n'))
+    paths = [os.path.dirname(pc)] + os.environ.get('PKG_CONFIG_PATH', '').split(':')
+    env = {**os.environ, 'PKG_CONFIG_PATH': ':'.join(filter(None, paths))}
+    flags = shlex.split(call('pkg-config', '--cflags', '--libs', module, env=env))
+    assert f'-I{installed()}/include/{module.replace("-rtsp", "")}' in flags, flags
+    made = os.path.join(installed(), f'{module}-{compiler[0]}')
+    call(*compiler, '-Wall', '-Werror', '-o', made, source, *flags)
+    return made
+
+
+MINIMAL = """#include <weir.h>
+int main (void)
+{
+  gst_init (NULL, NULL);
+  return weir_use_fanoutsink (NULL) ? 0 : 1;
+}
+"""
+
+
+def embeds(*compiler):
+    need(compiler[0])
+    api = '.'.join(os.environ['WEIR_VERSION'].split('.')[:2])
+    minimal = os.path.join(installed(), 'minimal.c')
+    with open(minimal, 'w', encoding='utf-8') as file:
+        file.write(MINIMAL)
+    call(build(f'weir-{api}', minimal, *compiler), env=environment())
+    server = build(f'weir-rtsp-{api}', os.path.join(ROOT, 'docs/examples/serve.c'), *compiler)
+    port = free_port()
+    with Proc(server, port, env=environment()) as serve:
+        serve.wait_for_line(r'^rtsp://127\.0\.0\.1:\d+/test$')
+        with Rtsp(port) as rtsp:
+            assert rtsp.request('DESCRIBE', f'rtsp://127.0.0.1:{port}/test')[0] == 200
+
+
+@test
+def embedding_in_c():
+    """A C program with each installed header is built by pkg-config, and runs"""
+    embeds('cc', '-xc', '-std=c11')
+
+
+@test
+def embedding_in_cxx():
+    """So is a C++ program"""
+    embeds('c++', '-xc++', '-std=c++17')
+
+
+@test
+def manual_pages():
+    """man and mandoc have nothing to say against the manual pages"""
+    pages = [os.path.join(installed(), 'share/man', page) for page in PAGES]
+    need('man')
+    for page in pages:
+        told = call('man', '--warnings', '-E', 'UTF-8', '-l', page,
+                    env={**os.environ, 'MANPAGER': 'cat', 'MAN_KEEP_STDERR': '1'})
+        assert 'SEE ALSO' in told and not re.search(r'warning|troff:|@[A-Z]+@', told), told
+    if shutil.which('mandoc'):
+        call('mandoc', '-Tlint', '-Wwarning', *pages)
+
+
+def options(name):
+    """The options that the program's own --help has, without those of help."""
+    told = call(program(name), '--help', env=environment())
+    return set(re.findall(r'^  (?:-\w, )?--([a-z-]+)', told.partition('Application Options')[2],
+                          re.M))
+
+
+def read(*path):
+    with open(os.path.join(installed(), *path), encoding='utf-8') as file:
+        return file.read()
+
+
+@test
+def pages_are_whole():
+    """The manual pages and the completion have every option, and every key of the configuration"""
+    for name in 'rtsp-proxy', 'rtsp-load':
+        page = read('share/man/man1', name + '.1').replace('\\-', '-')
+        words = set(re.findall(r'--([a-z-]+)', read('share/bash-completion/completions', name)))
+        asked = options(name)
+        assert len(asked) > 5, asked
+        assert asked <= set(re.findall(r'\\fB--([a-z-]+)', page)), page
+        assert asked | {'help'} == words, (asked, words)
+    docs = call(program('rtsp-proxy'), '--print-config-docs', env=environment())
+    keys = re.findall(r'^\| `([a-z-]+)`', docs, re.M)
+    page = read('share/man/man5/rtsp-proxy.yaml.5').replace('\\-', '-')
+    assert len(keys) > 20 and keys == re.findall(r'^\.TP\n\\fB([a-z-]+)', page, re.M), keys
+
+
+def complete(*words):
+    """What bash offers for the last word of a command line."""
+    source = os.path.join(installed(), 'share/bash-completion/completions', words[0])
+    script = (f'set -u; . {shlex.quote(source)}; COMP_WORDS=({shlex.join(words)}); '
+              f'COMP_CWORD={len(words) - 1}; _{words[0].replace("-", "_")}; '
+              'printf "%s\\n" "${COMPREPLY[@]}"')
+    return call('bash', '--norc', '-c', script).split('\n')[:-1]
+
+
+@test
+def bash_completion():
+    """bash completes options, and files and folders where these belong"""
+    need('bash')
+    assert complete('rtsp-proxy', '--l') == ['--list-stages', '--listen']
+    assert complete('rtsp-load', '--ar') == ['--arrivals']
+    folder = os.path.join(ROOT, 'tests/a')
+    assert complete('rtsp-proxy', '--stages', folder) == [os.path.join(ROOT, 'tests/app')]
+    file = os.path.join(ROOT, 'meson.bu')
+    for before in ('--config',), ('--config', '='), ('--check-config', '-c'):
+        assert complete('rtsp-proxy', *before, file) == [file + 'ild'], before
+
+
+@test
+def example():
+    """The example configuration is good"""
+    told = call(program('rtsp-proxy'), '--check-config', '--config',
+                os.path.join(installed(), 'share/doc/weir/rtsp-proxy.yaml'), env=environment())
+    assert told.startswith('The configuration is good'), told
+
+
+@test
+def unit():
+    """systemd takes the unit, and calls little of the system exposed to it"""
+    need('systemd-analyze')
+    unit = os.path.join(installed(), 'lib/systemd/system/rtsp-proxy.service')
+    text = read(unit)
+    command = re.search(r'^ExecStart=(\S+)', text, re.M)[1]
+    assert os.access(command.replace(PREFIX, installed(), 1), os.X_OK), command
+    with open(unit, 'w', encoding='utf-8') as file:
+        file.write(text.replace(f'={PREFIX}/bin', f'={installed()}/bin'))
+    told = call('systemd-analyze', 'verify', '--man=no', unit)
+    assert not told, told
+    call('systemd-analyze', 'security', '--offline=true', f'--threshold={EXPOSURE}', unit)
+
+
+if __name__ == '__main__':
+    run()
