@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// What the files share that serve one reader: serve.c (its turn, and which packets it gets),
+// serve_send.c (the send) and serve_batch.c (one send to several readers).
+
+#include "fanout/fanout_private.h"
+
+#define MS 1000000LL
+
+// A reader that waited so long for room in a UDP socket goes to the live edge: while the socket
+// drains, it waits longer. Where nobody tells that there is room, the socket is asked so often.
+#define UDP_RETRY (1 * MS)
+#define UDP_PATIENCE (100 * MS)
+#define UDP_PATIENCE_MOST (1000 * MS)
+#define UDP_BLOCKED_MOST 4 // sends without room in a pass, after which it is no use to go on
+
+static inline int64_t
+get_cursor (const WeirReader *reader)
+{
+  return atomic_load_explicit (&reader->cursor, memory_order_relaxed);
+}
+
+static inline void
+add_to (_Atomic uint64_t *counter, uint64_t n)
+{
+  // One thread writes, others read.
+  atomic_store_explicit (
+      counter, atomic_load_explicit (counter, memory_order_relaxed) + n, memory_order_relaxed);
+}
+
+static inline void
+count_due (const Pass *pass, WeirReader *reader, uint64_t n)
+{
+  add_to (&reader->due, n);
+  add_to (&pass->shard->counts.due, n);
+}
+
+static inline void
+count_dropped (const Pass *pass, WeirReader *reader, uint64_t n, WeirDrop reason)
+{
+  add_to (&reader->dropped[reason], n);
+  add_to (&pass->shard->counts.dropped[reason], n);
+}
+
+static inline void
+drop (const Pass *pass, WeirReader *reader, uint64_t n, WeirDrop reason)
+{
+  if (n > 0)
+    count_dropped (pass, reader, n * pass->times, reason);
+}
+
+// Every packet from the cursor to `position` is settled.
+static inline void
+advance (const Pass *pass, WeirReader *reader, int64_t position)
+{
+  count_due (pass, reader, (uint64_t) (position - get_cursor (reader)) * pass->times);
+  atomic_store_explicit (&reader->cursor, position, memory_order_relaxed);
+  reader->past_extra = false;
+}
+
+static inline WeirReaderState
+get_wanted (const WeirReader *reader)
+{
+  return (WeirReaderState) atomic_load_explicit (&reader->wanted, memory_order_relaxed);
+}
+
+#define NOT_HERE SIZE_MAX
+
+typedef struct {
+  size_t n;      // packets of the span whose time has come
+  uint64_t mask; // of them, those the reader gets
+  int64_t next_ns;
+  uint64_t n_catch_up; // left out of the first n
+  uint64_t n_thinned;
+  size_t adopt_at; // where the reader takes the state that it wants, or NOT_HERE
+  size_t live_at;  // where it is at the live edge, or NOT_HERE
+} Choice;
+
+static inline uint64_t
+first_bits (size_t n)
+{
+  return n >= 64 ? UINT64_MAX : (UINT64_C (1) << n) - 1;
+}
+
+static inline Choice
+all_in_hand (const Pass *pass)
+{
+  const size_t n = pass->server->hand.packets.n;
+
+  return (Choice) {
+    .n = n,
+    .mask = first_bits (n),
+    .next_ns = WEIR_NEVER,
+    .adopt_at = NOT_HERE,
+    .live_at = NOT_HERE,
+  };
+}
+
+static inline bool
+gets_all (const Pass *pass, const Choice *choice)
+{
+  return choice->n == pass->server->hand.packets.n && choice->mask == first_bits (choice->n)
+         && choice->next_ns == WEIR_NEVER && choice->adopt_at == NOT_HERE
+         && choice->live_at == NOT_HERE;
+}
+
+static inline size_t
+family_of (const WeirReader *reader)
+{
+  return reader->address.any.sa_family == AF_INET6;
+}
+
+static inline void
+end_turn (Turn *turn, int64_t next_ns)
+{
+  turn->more = false;
+  turn->next_ns = next_ns;
+}
+
+// So many readers of one socket found no room in this pass that it is no use to go on. They are
+// told for all.
+static inline bool
+is_full (const Pass *pass, const WeirReader *reader)
+{
+  return !reader->conn && !reader->late && pass->n_blocked[family_of (reader)] >= UDP_BLOCKED_MOST;
+}
+
+// ---- the send (serve_send.c) ----
+
+// Lays the chosen packets in hand out for the sender: where they lie, or in the copy, to be
+// changed.
+Load *weir_serve_load (Server *server, uint64_t mask, bool copy);
+
+// It does not get the packets in hand as they are.
+bool weir_serve_has_own_numbers (const Pass *pass, const WeirReader *reader);
+
+// Sends the reader what was chosen of what is in hand. False if there was no room for all of it.
+bool weir_serve_send (Pass *pass, WeirReader *reader, const Choice *choice);
+
+// A send to it was refused because it was segmented.
+void weir_serve_remember_refusal (const Pass *pass, WeirReader *reader);
+
+// Counts what became of a send.
+void weir_serve_book (const Pass *pass, WeirReader *reader, const WeirSendResult *result);
+
+// The reader got the first `settled` packets that were laid out. False if there was no room for
+// all.
+bool weir_serve_end_send (
+    const Pass *pass, WeirReader *reader, const Choice *choice, const Load *loaded, size_t settled);
+
+// ---- batches (serve_batch.c) ----
+
+// Whether the reader may get what is in hand together with others: nothing is its own, and nothing
+// is to be found out. Then it waits for the batch to be sent.
+bool weir_serve_join_batch (Pass *pass, Turn *turn, const Choice *choice);
+
+// Sends what is in hand to those who are to get it.
+void weir_serve_send_batch (Pass *pass);
+
+// ---- turns (serve.c) ----
+
+// Nothing more fits.
+void weir_serve_wait_for_room (Pass *pass, Turn *turn);

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// How a reader is sent what was chosen for it.
+#include <string.h>
+
+#include "codec/layers_private.h"
+#include "fanout/serve_private.h"
+#include "rtp/rtp.h"
+
+// A reader whose path refused a segmented send is tried with one again after so long, and after
+// twice as long each time that it is refused once more.
+#define GSO_PAUSE (1000 * MS)
+#define GSO_PAUSE_MOST (60000 * MS)
+
+#define VP8_HEADER 4 // bytes of a payload up to the end of the picture id
+
+// ---- the burst ----
+
+Load *
+weir_serve_load (Server *server, uint64_t mask, bool copy)
+{
+  const WeirSpan *span = &server->hand.packets;
+  Load *loaded = &server->loads[copy];
+  WeirBurst burst;
+
+  if (loaded->valid && loaded->mask == mask)
+    return loaded;
+  burst.data = copy ? server->copy : weir_packet_data (&span->packets[0]);
+  burst.n = 0;
+  burst.offset[0] = 0;
+  for (size_t i = 0; i < span->n; i++) {
+    const WeirPacket *packet = &span->packets[i];
+
+    if (!(mask >> i & 1))
+      continue;
+    loaded->picked[burst.n] = (uint8_t) i;
+    if (copy)
+      memcpy (server->copy + burst.offset[burst.n], weir_packet_data (packet), packet->length);
+    burst.offset[burst.n + 1] = burst.offset[burst.n] + packet->length;
+    burst.n++;
+  }
+  weir_sender_load (&loaded->sender, &burst);
+  loaded->mask = mask;
+  loaded->valid = true;
+  loaded->shifted = false;
+  return loaded;
+}
+
+// `data` is a copy, with what the reader before made of it.
+static void
+shift_picture_id (uint8_t *data, const WeirPacket *packet, uint16_t by)
+{
+  const uint8_t *from = weir_packet_data (packet);
+  WeirRtp rtp;
+
+  if (weir_rtp_parse (from, packet->length, &rtp) < 0)
+    return;
+  memcpy (data + rtp.payload_offset, from + rtp.payload_offset,
+      rtp.payload_length < VP8_HEADER ? rtp.payload_length : VP8_HEADER);
+  weir_vp8_shift_picture_id (data + rtp.payload_offset, rtp.payload_length, (uint16_t) -by);
+}
+
+// Of the first `n` packets, the one that ends the frame is left out, and this is the last of the
+// frame that is not.
+static bool
+ends_frame (const WeirSpan *span, const Load *copy, size_t k, size_t n)
+{
+  size_t i = copy->picked[k], next = k + 1 < copy->sender.burst.n ? copy->picked[k + 1] : n;
+
+  for (size_t j = i + 1; j < next; j++) {
+    if (span->packets[j].rtp_time == span->packets[i].rtp_time
+        && span->packets[j].flags & WEIR_PACKET_MARKER)
+      return true;
+  }
+  return false;
+}
+
+// A picture that the reader is not given takes no id either: a gap would be a loss to a player.
+static uint16_t
+pictures_left_out (const WeirSpan *span, uint64_t mask, size_t from, size_t to)
+{
+  uint16_t n = 0;
+
+  for (size_t i = from; i < to; i++)
+    n += !(mask >> i & 1) && span->packets[i].flags & WEIR_PACKET_START;
+  return n;
+}
+
+static void
+set_marker (uint8_t *data, bool marker)
+{
+  data[1] = (uint8_t) ((data[1] & 0x7f) | (marker ? 0x80 : 0));
+}
+
+// Writes the reader's own numbers into the copy of what it gets of the first `n` packets. A packet
+// that it is not given takes no number.
+static void
+patch (const Pass *pass, const WeirReader *reader, size_t n)
+{
+  Server *server = pass->server;
+  Load *copy = &server->loads[1];
+  const WeirBurst *burst = &copy->sender.burst;
+  bool compress = reader->join.rate > 0 && reader->join.compress;
+  uint16_t picture_delta = pass->is_vp8 ? reader->picture_delta : 0;
+  bool shifted = false;
+
+  for (size_t k = 0; k < burst->n; k++) {
+    const WeirPacket *packet = &server->hand.packets.packets[copy->picked[k]];
+    uint8_t *data = server->copy + burst->offset[k];
+    size_t n_skipped = copy->picked[k] - k;
+    int64_t time = packet->rtp_time;
+
+    if (!(packet->flags & WEIR_PACKET_RTP))
+      continue;
+    if (compress)
+      time = weir_join_time (&reader->join, time);
+    weir_rtp_set_seq (data, (uint16_t) (packet->seq + reader->seq_delta - n_skipped));
+    weir_rtp_set_timestamp (data, (uint32_t) (time + reader->time_ahead));
+    set_marker (data, packet->flags & WEIR_PACKET_MARKER
+                          || (n > burst->n && ends_frame (&server->hand.packets, copy, k, n)));
+    if (pass->is_vp8 && n_skipped > 0)
+      picture_delta -= pictures_left_out (
+          &server->hand.packets, copy->mask, k > 0 ? copy->picked[k - 1] : 0, copy->picked[k]);
+    if (picture_delta != 0 || copy->shifted)
+      shift_picture_id (data, packet, picture_delta);
+    shifted |= picture_delta != 0;
+  }
+  copy->shifted = shifted;
+}
+
+// ---- the send ----
+
+void
+weir_serve_book (const Pass *pass, WeirReader *reader, const WeirSendResult *result)
+{
+  add_to (&reader->packets, result->packets);
+  add_to (&reader->bytes, result->bytes);
+  add_to (&pass->shard->counts.packets, result->packets);
+  add_to (&pass->shard->counts.bytes, result->bytes);
+  for (size_t reason = 0; reason < WEIR_N_DROPS; reason++) {
+    if (result->dropped[reason] > 0)
+      count_dropped (pass, reader, result->dropped[reason], (WeirDrop) reason);
+  }
+  if (result->error) {
+    atomic_store_explicit (&reader->error, result->error, memory_order_relaxed);
+    atomic_store_explicit (&pass->fanout->failed, true, memory_order_release);
+  }
+}
+
+static bool
+uses_gso (const Pass *pass, const WeirReader *reader)
+{
+  if (pass->settings.gso != WEIR_GSO_AUTO)
+    return pass->settings.gso == WEIR_GSO_ON;
+  return atomic_load_explicit (&reader->gso_again_ns, memory_order_relaxed) <= pass->now_ns;
+}
+
+// Whatever the error is, it is of the path to this reader: a device without checksums gives EIO for
+// those behind it alone. And paths change.
+void
+weir_serve_remember_refusal (const Pass *pass, WeirReader *reader)
+{
+  bool before = atomic_load_explicit (&reader->gso_again_ns, memory_order_relaxed) != 0;
+  int64_t pause = before ? 2 * reader->gso_pause_ns : GSO_PAUSE;
+
+  reader->gso_pause_ns = pause < GSO_PAUSE_MOST ? pause : GSO_PAUSE_MOST;
+  atomic_store_explicit (
+      &reader->gso_again_ns, pass->now_ns + reader->gso_pause_ns, memory_order_relaxed);
+}
+
+// These send the burst, and return how many of its packets are settled.
+
+static size_t
+send_udp (Pass *pass, WeirReader *reader, WeirSender *sender)
+{
+  size_t settled = sender->burst.n;
+
+  for (unsigned t = 0; t < pass->times; t++) {
+    WeirSendResult result = { 0 };
+    uint64_t n_segmented = sender->counters.gso_sends;
+
+    settled = weir_sender_send (
+        sender, reader->fd, &reader->address, uses_gso (pass, reader), 0, &result);
+    if (result.gso_error)
+      weir_serve_remember_refusal (pass, reader);
+    else if (sender->counters.gso_sends > n_segmented)
+      atomic_store_explicit (&reader->gso_again_ns, 0, memory_order_relaxed);
+    // Nobody keeps account of how far each copy has gone.
+    if (pass->times > 1) {
+      result.dropped[WEIR_DROP_WOULD_BLOCK] += sender->burst.n - settled;
+      settled = sender->burst.n;
+    }
+    weir_serve_book (pass, reader, &result);
+  }
+  return settled;
+}
+
+static size_t
+send_conn (const Pass *pass, WeirReader *reader, WeirSender *sender)
+{
+  const WeirBurst *burst = &sender->burst;
+  WeirSendResult result = { 0 };
+  int taken = weir_conn_send (
+      reader->conn, reader->framing, reader->channel, weir_sender_packets (sender), burst->n);
+
+  if (taken < 0) {
+    result.dropped[WEIR_DROP_ERROR] = burst->n;
+    atomic_store_explicit (&reader->state, WEIR_READER_CLOSED, memory_order_relaxed);
+    taken = (int) burst->n;
+  } else {
+    result.packets = (uint64_t) taken;
+    result.bytes = burst->offset[taken];
+  }
+  weir_serve_book (pass, reader, &result);
+  return (size_t) taken;
+}
+
+// The reader's cursor goes to packet number `end` of the span; `n_skipped` of the packets before it
+// were not given to it.
+static void
+settle (const Pass *pass, WeirReader *reader, const Choice *choice, size_t end, uint64_t n_skipped)
+{
+  // Where both reasons meet in one span, which is hardly ever, the sum is what counts.
+  WeirDrop reason = choice->n_catch_up > 0 ? WEIR_DROP_CATCH_UP : WEIR_DROP_THINNED;
+  const Hand *hand = &pass->server->hand;
+  uint64_t n_extra = 0;
+  int64_t position;
+  bool past_extra;
+
+  if (choice->live_at != NOT_HERE && end >= choice->live_at)
+    atomic_store_explicit (&reader->joining, false, memory_order_relaxed);
+  if (choice->adopt_at != NOT_HERE && end >= choice->adopt_at
+      && !reader_is (reader, WEIR_READER_CLOSED))
+    atomic_store_explicit (&reader->state, (int) get_wanted (reader), memory_order_relaxed);
+  reader->seq_delta = (uint16_t) (reader->seq_delta - n_skipped);
+  if (pass->is_vp8 && n_skipped > 0)
+    reader->picture_delta -= pictures_left_out (&hand->packets, choice->mask, 0, end);
+  position = end < hand->packets.n ? hand->packets.packets[end].position : hand->to;
+  for (size_t i = 0; i < end; i++)
+    n_extra += (hand->packets.packets[i].flags & WEIR_PACKET_EXTRA) != 0;
+  drop (pass, reader, n_skipped, reason);
+  drop (
+      pass, reader, (uint64_t) (position - get_cursor (reader)) + n_extra - end, WEIR_DROP_LAYERS);
+  count_due (pass, reader, n_extra * pass->times);
+  past_extra = end > 0 ? hand->packets.packets[end - 1].flags & WEIR_PACKET_EXTRA
+                       : reader->past_extra && position == get_cursor (reader);
+  advance (pass, reader, position);
+  reader->past_extra = past_extra;
+}
+
+bool
+weir_serve_end_send (
+    const Pass *pass, WeirReader *reader, const Choice *choice, const Load *loaded, size_t settled)
+{
+  size_t end = settled < loaded->sender.burst.n ? loaded->picked[settled] : choice->n;
+
+  if (settled > 0 && reader->blocked_since) {
+    if (reader->room)
+      weir_room_note (reader->room, pass->now_ns);
+    reader->blocked_since = 0;
+  }
+  settle (pass, reader, choice, end, end - settled);
+  return settled == loaded->sender.burst.n;
+}
+
+bool
+weir_serve_has_own_numbers (const Pass *pass, const WeirReader *reader)
+{
+  return reader->seq_delta != 0 || reader->time_ahead != 0
+         || (pass->is_vp8 && reader->picture_delta != 0)
+         || (reader->join.rate > 0 && reader->join.compress);
+}
+
+bool
+weir_serve_send (Pass *pass, WeirReader *reader, const Choice *choice)
+{
+  bool own = weir_serve_has_own_numbers (pass, reader) || choice->mask != first_bits (choice->n);
+  size_t settled;
+  Load *loaded;
+
+  if (choice->mask == 0) {
+    settle (pass, reader, choice, choice->n, choice->n);
+    return true;
+  }
+  loaded = weir_serve_load (pass->server, choice->mask, own);
+  if (own)
+    patch (pass, reader, choice->n);
+  settled = reader->conn ? send_conn (pass, reader, &loaded->sender)
+                         : send_udp (pass, reader, &loaded->sender);
+  return weir_serve_end_send (pass, reader, choice, loaded, settled);
+}
