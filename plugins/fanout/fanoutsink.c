@@ -78,7 +78,7 @@ static GstStaticPadTemplate sink_template =
 G_DEFINE_FINAL_TYPE (WeirFanoutSink, weir_fanout_sink, GST_TYPE_BASE_SINK)
 GST_ELEMENT_REGISTER_DEFINE (fanoutsink, "fanoutsink", GST_RANK_NONE, WEIR_TYPE_FANOUT_SINK)
 
-/* Data: the streaming thread */
+// ---- data: the streaming thread ----
 
 // A reader waits for a key picture to change its layers.
 static void
@@ -192,7 +192,7 @@ weir_fanout_sink_render_list (GstBaseSink *sink, GstBufferList *list)
   return GST_FLOW_OK;
 }
 
-/* Events */
+// ---- events ----
 
 static gboolean
 weir_fanout_sink_set_caps (GstBaseSink *sink, GstCaps *caps)
@@ -226,7 +226,7 @@ weir_fanout_sink_event (GstBaseSink *sink, GstEvent *event)
   return GST_BASE_SINK_CLASS (weir_fanout_sink_parent_class)->event (sink, event);
 }
 
-/* Start and stop */
+// ---- start and stop ----
 
 static gboolean
 start (WeirFanoutSink *self, const WeirUdpConfig *config, GError **error)
@@ -368,7 +368,7 @@ weir_fanout_sink_change_state (GstElement *element, GstStateChange transition)
   return ret;
 }
 
-/* Class */
+// ---- class ----
 
 static void
 weir_fanout_sink_init (WeirFanoutSink *self)
@@ -418,7 +418,7 @@ weir_fanout_sink_class_init (WeirFanoutSinkClass *klass)
   sink_class->unlock_stop = weir_fanout_sink_unlock_stop;
 
   fanout_properties_install (gobject_class);
-  fanout_readers_install_signals (G_TYPE_FROM_CLASS (klass));
+  fanout_signals_install (G_TYPE_FROM_CLASS (klass));
 
   weir_element_class_set_default_name (gobject_class);
   gst_element_class_add_static_pad_template (element_class, &sink_template);

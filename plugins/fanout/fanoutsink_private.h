@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What the files of fanoutsink share: fanoutsink.c (data, start and stop), readers.c (who the
-// readers are), properties.c.
+// What the files of fanoutsink share: fanoutsink.c (data, start and stop), names.c (how a reader is
+// named), readers.c (who comes and goes), stats.c, signals.c and properties.c.
 
 #include <gst/base/gstbasesink.h>
 
@@ -28,6 +28,18 @@ typedef struct {
   gint64 connect_ns, disconnect_ns; // since the epoch; 0: it is connected
   GList link;                       // in self->names
 } Name;
+
+// What was asked for a reader that is about to be added, and what it was told.
+typedef struct {
+  gint64 asked_ns;
+  gboolean planned;
+  WeirPlan plan;
+  WeirLayerSet layers;
+  gint64 delay_ns; // -1: none was asked for
+  // It was there, and paused: what it was to get next.
+  gboolean kept;
+  WeirPlan next;
+} Coming;
 
 struct _WeirFanoutSink {
   GstBaseSink parent;
@@ -78,11 +90,44 @@ struct _WeirFanoutSink {
   gchar *spill_dir;
 };
 
+// ---- names.c ----
+
+void fanout_name_free (Name *name);
+gchar *fanout_name_make_key (const gchar *host, gint port);
+
+// An IPv6 address may stand in brackets.
+gchar *fanout_name_strip_brackets (const gchar *host);
+
+// "host:port", "[2001:db8::1]:port". FALSE: it is neither.
+gboolean fanout_name_parse (const gchar *text, gchar **host, gint *port);
+
+// A reader over a connection, by its token.
+Name *fanout_name_new_conn (const gchar *token, gint channel, WeirFraming framing, GError **error);
+
+// Resolves a name. Takes no lock, and may take its time.
+Name *fanout_name_new (const gchar *host, gint port, GCancellable *cancellable, GError **error);
+
 // ---- readers.c ----
 
 void fanout_readers_init (WeirFanoutSink *self);
 void fanout_readers_finalize (WeirFanoutSink *self);
-void fanout_readers_install_signals (GType type);
+
+// Handlers of the action signals.
+void fanout_readers_add (WeirFanoutSink *self, const gchar *host, gint port);
+void fanout_readers_remove (WeirFanoutSink *self, const gchar *host, gint port);
+gchar *fanout_readers_add_socket (
+    WeirFanoutSink *self, GSocket *socket, WeirFraming framing, guint channel);
+
+// A reader that is there: to be asked under `control`, as it may be just served.
+Name *fanout_readers_find (WeirFanoutSink *self, const gchar *host, gint port);
+
+// What is known of a reader that may come; NULL if too many may. With `lock` held.
+Coming *fanout_readers_get_coming (
+    WeirFanoutSink *self, const gchar *host, gint port, gint64 now_ns);
+
+// What a reader that is about to be added will begin with. With `lock` held.
+gboolean fanout_readers_make_plan (
+    WeirFanoutSink *self, Coming *coming, gint64 now_ns, WeirPlan *plan);
 
 // Tells each reader the socket that reaches it, and joins groups. With `control` held.
 gboolean fanout_readers_start (WeirFanoutSink *self, const WeirUdpConfig *config, GError **error);
@@ -90,14 +135,25 @@ gboolean fanout_readers_start (WeirFanoutSink *self, const WeirUdpConfig *config
 void fanout_readers_clear (WeirFanoutSink *self);
 gchar *fanout_readers_get_clients (WeirFanoutSink *self);
 void fanout_readers_set_clients (WeirFanoutSink *self, const gchar *clients);
+void fanout_readers_set_delay (WeirFanoutSink *self, gint64 delay_ns);
+void fanout_readers_set_max_pacing_rate (WeirFanoutSink *self, guint64 bits_per_s);
+
+// ---- stats.c ----
+
+// The handler of `get-stats`.
+GstStructure *fanout_readers_get_stats (WeirFanoutSink *self, const gchar *host, gint port);
+
 GstStructure *fanout_readers_get_sums (WeirFanoutSink *self);
 
 // A reader to whom sends have failed since the last call, by name, and with which errno; NULL:
 // none. The others whose sends have are only counted.
 gchar *fanout_readers_take_failed (WeirFanoutSink *self, gint *error, guint *n_others);
 
-void fanout_readers_set_delay (WeirFanoutSink *self, gint64 delay_ns);
-void fanout_readers_set_max_pacing_rate (WeirFanoutSink *self, guint64 bits_per_s);
+// ---- signals.c ----
+
+void fanout_signals_install (GType type);
+void fanout_signals_client_added (WeirFanoutSink *self, const gchar *host, gint port);
+void fanout_signals_client_removed (WeirFanoutSink *self, const gchar *host, gint port);
 
 // ---- properties.c ----
 

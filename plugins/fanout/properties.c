@@ -396,26 +396,25 @@ set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
   }
 }
 
+// `which` is one of the element's.
+static void
+get_socket (WeirFanoutSink *self, GSocket *const *which, GValue *value)
+{
+  g_mutex_lock (&self->lock);
+  GST_OBJECT_LOCK (self);
+  g_value_set_object (value, *which);
+  GST_OBJECT_UNLOCK (self);
+  g_mutex_unlock (&self->lock);
+}
+
 static void
 get_simple (WeirFanoutSink *self, guint id, GValue *value, GParamSpec *pspec)
 {
   g_mutex_lock (&self->lock);
   GST_OBJECT_LOCK (self);
   switch (id) {
-    case PROP_SOCKET:
-      g_value_set_object (value, self->socket);
-      break;
-    case PROP_SOCKET_V6:
-      g_value_set_object (value, self->socket_v6);
-      break;
     case PROP_CLOSE_SOCKET:
       g_value_set_boolean (value, self->close_socket);
-      break;
-    case PROP_USED_SOCKET:
-      g_value_set_object (value, self->sockets.v4);
-      break;
-    case PROP_USED_SOCKET_V6:
-      g_value_set_object (value, self->sockets.v6);
       break;
     case PROP_AUTO_MULTICAST:
       g_value_set_boolean (value, self->auto_multicast);
@@ -481,6 +480,18 @@ get_property (GObject *object, guint id, GValue *value, GParamSpec *pspec)
       break;
     case PROP_BYTES_SERVED:
       g_value_set_uint64 (value, get_counters (self).bytes);
+      break;
+    case PROP_SOCKET:
+      get_socket (self, &self->socket, value);
+      break;
+    case PROP_SOCKET_V6:
+      get_socket (self, &self->socket_v6, value);
+      break;
+    case PROP_USED_SOCKET:
+      get_socket (self, &self->sockets.v4, value);
+      break;
+    case PROP_USED_SOCKET_V6:
+      get_socket (self, &self->sockets.v6, value);
       break;
     case PROP_CLIENTS:
       g_value_take_string (value, fanout_readers_get_clients (self));

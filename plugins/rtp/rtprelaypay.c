@@ -91,7 +91,7 @@ struct _WeirRtpRelayPay {
 G_DEFINE_FINAL_TYPE (WeirRtpRelayPay, weir_rtp_relay_pay, GST_TYPE_ELEMENT)
 GST_ELEMENT_REGISTER_DEFINE (rtprelaypay, "rtprelaypay", GST_RANK_NONE, WEIR_TYPE_RTP_RELAY_PAY)
 
-/* Data */
+// ---- data ----
 
 static void
 set_if_missing (GstStructure *s, const gchar *field, guint value)
@@ -250,7 +250,7 @@ weir_rtp_relay_pay_chain_list (GstPad *pad, GstObject *parent, GstBufferList *li
   return gst_pad_push_list (self->srcpad, list);
 }
 
-/* Events */
+// ---- events ----
 
 static void
 drop_held (WeirRtpRelayPay *self)
@@ -314,7 +314,7 @@ weir_rtp_relay_pay_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
   return gst_pad_event_default (pad, parent, event);
 }
 
-/* States */
+// ---- states ----
 
 static void
 reset (WeirRtpRelayPay *self)
@@ -343,7 +343,7 @@ weir_rtp_relay_pay_change_state (GstElement *element, GstStateChange transition)
   return ret;
 }
 
-/* Properties. All under the object lock. */
+// ---- properties. All under the object lock ----
 
 static guint
 current_pt (WeirRtpRelayPay *self)
@@ -352,7 +352,7 @@ current_pt (WeirRtpRelayPay *self)
 }
 
 static GstStructure *
-make_stats (WeirRtpRelayPay *self)
+relay_pay_make_stats (WeirRtpRelayPay *self)
 {
   return gst_structure_new ("application/x-rtp-payload-stats", "clock-rate", G_TYPE_UINT,
       self->clock_rate, "running-time", G_TYPE_UINT64, self->running_time, "seqnum", G_TYPE_UINT,
@@ -412,7 +412,7 @@ weir_rtp_relay_pay_get_property (GObject *object, guint id, GValue *value, GPara
       g_value_set_uint (value, self->have_last ? self->timestamp_base : DEFAULT_TIMESTAMP_OFFSET);
       break;
     case PROP_STATS:
-      g_value_take_boxed (value, make_stats (self));
+      g_value_take_boxed (value, relay_pay_make_stats (self));
       break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);

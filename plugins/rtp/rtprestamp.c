@@ -63,7 +63,7 @@ struct _WeirRtpRestamp {
 G_DEFINE_FINAL_TYPE (WeirRtpRestamp, weir_rtp_restamp, GST_TYPE_ELEMENT)
 GST_ELEMENT_REGISTER_DEFINE (rtprestamp, "rtprestamp", GST_RANK_NONE, WEIR_TYPE_RTP_RESTAMP)
 
-/* Data */
+// ---- data ----
 
 static gint64
 read_clock (WeirRtpRestamp *self)
@@ -143,10 +143,10 @@ weir_rtp_restamp_chain_list (GstPad *pad, GstObject *parent, GstBufferList *list
   return gst_pad_push_list (self->srcpad, list);
 }
 
-/* Events and states */
+// ---- events and states ----
 
 static void
-begin (WeirRtpRestamp *self, GstCaps *caps)
+begin_stream (WeirRtpRestamp *self, GstCaps *caps)
 {
   GstStructure *s = gst_caps_get_structure (caps, 0);
   gint clock_rate = 0;
@@ -167,7 +167,7 @@ weir_rtp_restamp_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
 
   if (GST_EVENT_TYPE (event) == GST_EVENT_CAPS) {
     gst_event_parse_caps (event, &caps);
-    begin (WEIR_RTP_RESTAMP (parent), caps);
+    begin_stream (WEIR_RTP_RESTAMP (parent), caps);
   }
   return gst_pad_event_default (pad, parent, event);
 }
@@ -188,10 +188,10 @@ weir_rtp_restamp_change_state (GstElement *element, GstStateChange transition)
   return ret;
 }
 
-/* Properties. All under the object lock. */
+// ---- properties. All under the object lock ----
 
 static GstStructure *
-make_stats (WeirRtpRestamp *self)
+restamp_make_stats (WeirRtpRestamp *self)
 {
   const guint64 *count = self->restamp.count;
   guint64 n_packets = self->restamp.n_late;
@@ -233,7 +233,7 @@ weir_rtp_restamp_get_property (GObject *object, guint id, GValue *value, GParamS
       g_value_set_uint64 (value, (guint64) self->restamp.limit);
       break;
     case PROP_STATS:
-      g_value_take_boxed (value, make_stats (self));
+      g_value_take_boxed (value, restamp_make_stats (self));
       break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The names of readers.
+#include "fanoutsink_private.h"
+
+#include "gioaddress.h"
+#include <string.h>
+
+void
+fanout_name_free (Name *name)
+{
+  if (!name)
+    return;
+  if (name->connection)
+    g_signal_emit_by_name (name->connection, "close", "removed from the sink");
+  g_clear_object (&name->connection);
+  g_clear_object (&name->inet);
+  g_clear_pointer (&name->reader, weir_reader_unref);
+  g_free (name->key);
+  g_free (name->host);
+  g_free (name);
+}
+
+gchar *
+fanout_name_strip_brackets (const gchar *host)
+{
+  gsize len = strlen (host);
+
+  return len > 2 && host[0] == '[' && host[len - 1] == ']' ? g_strndup (host + 1, len - 2)
+                                                           : g_strdup (host);
+}
+
+gchar *
+fanout_name_make_key (const gchar *host, gint port)
+{
+  gchar *plain = fanout_name_strip_brackets (host);
+  gchar *key = g_strdup_printf ("%s %d", plain, port);
+
+  g_free (plain);
+  return key;
+}
+
+gboolean
+fanout_name_parse (const gchar *text, gchar **host, gint *port)
+{
+  const gchar *colon = strrchr (text, ':');
+  gboolean in_brackets = colon && text[0] == '[' && colon[-1] == ']';
+  guint64 number;
+
+  if (!colon || colon == text || (!in_brackets && strchr (text, ':') != colon)
+      || !g_ascii_string_to_unsigned (colon + 1, 10, 1, 65535, &number, NULL))
+    return FALSE;
+  *host = g_strndup (text, (gsize) (colon - text));
+  *port = (gint) number;
+  return TRUE;
+}
+
+static Name *
+name_alloc (const gchar *host, gint port)
+{
+  Name *name = g_new0 (Name, 1);
+
+  name->key = fanout_name_make_key (host, port);
+  name->host = fanout_name_strip_brackets (host);
+  name->port = port;
+  name->link.data = name;
+  return name;
+}
+
+Name *
+fanout_name_new_conn (const gchar *token, gint channel, WeirFraming framing, GError **error)
+{
+  WeirConn *conn = weir_connection_lookup (token);
+  Name *name;
+
+  if (!conn || channel < 0 || channel > 255) {
+    g_set_error_literal (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND,
+        conn ? "there is no such channel" : "the connection is not there");
+    g_clear_pointer (&conn, weir_conn_unref);
+    return NULL;
+  }
+  name = name_alloc (token, channel);
+  name->reader = weir_reader_new_conn (conn, framing, (guint8) channel);
+  weir_conn_unref (conn);
+  return name;
+}
+
+Name *
+fanout_name_new (const gchar *host, gint port, GCancellable *cancellable, GError **error)
+{
+  Name *name = NULL;
+  GSocketAddress *address;
+  GInetAddress *inet;
+
+  if (weir_connection_is_token (host))
+    return fanout_name_new_conn (host, port, WEIR_FRAMING_INTERLEAVED, error);
+  if (port < 1 || port > 65535) {
+    g_set_error_literal (
+        error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "there is no such port");
+    return NULL;
+  }
+  name = name_alloc (host, port);
+  // This one takes an IPv6 scope too.
+  address = g_inet_socket_address_new_from_string (name->host, (guint) port);
+  if (!address && (inet = weir_udp_resolve (name->host, cancellable, error))) {
+    address = g_inet_socket_address_new (inet, (guint16) port);
+    g_object_unref (inet);
+  }
+  if (!address) {
+    fanout_name_free (name);
+    return NULL;
+  }
+  name->reader = weir_reader_new_udp ();
+  name->inet = g_object_ref (g_inet_socket_address_get_address (G_INET_SOCKET_ADDRESS (address)));
+  if (!weir_address_from_gio (address, &name->address)) {
+    g_set_error_literal (
+        error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "this is no socket address");
+    g_clear_pointer (&name, fanout_name_free);
+  }
+  g_object_unref (address);
+  return name;
+}
