@@ -28,6 +28,31 @@ CIRCLES = [
     # A stage file is read by its header's reader, which fills it in.
     {'stages/stage_file', 'stages/stage_header'},
 ]
+# What a file and a function may have in lines. Tables of properties and signals don't count.
+FILE_LINES = 600
+FUNCTION_LINES = 60
+# What is larger still. Each goes when it is split.
+LARGE = {
+    'apps/rtsp-load/options.c: take',
+    'apps/rtsp-proxy/cli/options.c: options_parse',
+    'apps/rtsp-proxy/config/mount_keys.c',
+    'apps/rtsp-proxy/content/presentation.c',
+    'apps/rtsp-proxy/content/titles.c',
+    'apps/rtsp-proxy/control/api.c',
+    'apps/rtsp-proxy/graph/node.c',
+    'apps/rtsp-proxy/outlets/rtsp/client.c',
+    'apps/rtsp-proxy/outlets/rtsp/server.c',
+    'apps/rtsp-proxy/relay/relay.c',
+    'apps/rtsp-proxy/relay/relay_source.c',
+    'apps/rtsp-proxy/sources/tracks.c',
+    'plugins/cache/intervalcache.c',
+    'plugins/layers/svclayerfilter.c',
+    'plugins/openh264/svcenc.c',
+    'plugins/pace/ratepacer.c',
+    'plugins/rtsp/serve.c',
+}
+FUNCTION = re.compile(r'^(\w+) \((?:(?!\n\n)[^;{}])*\n\{\n((?:.*\n)*?)\}', re.M)
+TABLE = re.compile(r'\b(?:g_param_spec_\w+|g_signal_new\w*) \(')
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
 # For programs outside of the project, which may be C++.
 INSTALLED = ['weir.h', 'weir-rtsp.h']
@@ -117,6 +142,35 @@ def no_files_include_each_other_in_a_circle():
                 unit(name) for name in includes(house, path) if unit(name) != unit(path))
         circles = [part for part in components(graph) if len(part) > 1 and part not in CIRCLES]
         assert not circles, f'{house}: {circles}'
+
+
+def functions(text):
+    """Name, number of lines, and whether it's a table, of each function that a file defines."""
+    for found in FUNCTION.finditer(text):
+        lines = found[0].count('\n') + 2  # and its type, which stands before the name
+        yield found[1], lines, len(TABLE.findall(found[2])) >= 3
+
+
+def large(house):
+    """The files, and functions as "file: function", that have too many lines."""
+    for path in sources(house):
+        path = os.path.join(house, path)
+        with open(os.path.join(ROOT, path), encoding='utf-8') as file:
+            text = file.read()
+        found = list(functions(text))
+        lines = text.count('\n') - sum(lines for _, lines, table in found if table)
+        if lines > FILE_LINES:
+            yield path
+        yield from (f'{path}: {name}' for name, lines, table in found
+                    if lines > FUNCTION_LINES and not table)
+
+
+@test
+def files_and_functions_are_small():
+    found = {name for house in ('plugins', 'apps') for name in large(house)}
+    for name in sorted(LARGE - found):
+        print(f'# {name} is small by now: it need not be listed')
+    assert not found - LARGE, f'too many lines: {sorted(found - LARGE)}'
 
 
 def compile_alone(compiler, flags, headers):
