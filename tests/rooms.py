@@ -49,7 +49,6 @@ LARGE = {
     'plugins/layers/svclayerfilter.c',
     'plugins/openh264/svcenc.c',
     'plugins/pace/ratepacer.c',
-    'plugins/rtsp/serve.c',
 }
 FUNCTION = re.compile(r'^(\w+) \((?:(?!\n\n)[^;{}])*\n\{\n((?:.*\n)*?)\}', re.M)
 TABLE = re.compile(r'\b(?:g_param_spec_\w+|g_signal_new\w*) \(')

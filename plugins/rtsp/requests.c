@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Requests that are put aside, and those that wait behind one.
+#include "served.h"
+
+// What a client may ask for behind a request that is put aside.
+#define BEHIND_MAX 32
+#define BEHIND_BYTES_MAX (128 * 1024)
+
+// ---- who comes in between ----
+
+// The library asks the client's GstRTSPAuth before it does anything for a request, and answers
+// nothing where that says no: ours stands before the program's.
+typedef struct {
+  GstRTSPAuth parent;
+} Guard;
+
+typedef struct {
+  GstRTSPAuthClass parent_class;
+} GuardClass;
+
+GType weir_guard_get_type (void);
+G_DEFINE_TYPE (Guard, weir_guard, GST_TYPE_RTSP_AUTH)
+
+static gboolean
+is_guarded (GstRTSPClient *client)
+{
+  GstRTSPAuth *auth = gst_rtsp_client_get_auth (client);
+  gboolean guarded = G_TYPE_CHECK_INSTANCE_TYPE (auth, weir_guard_get_type ());
+
+  g_clear_object (&auth);
+  return guarded;
+}
+
+// ---- putting a request aside ----
+
+void
+weir_request_free (gpointer data)
+{
+  Request *request = data;
+
+  gst_rtsp_message_free (request->message);
+  g_free (request);
+}
+
+static Request *
+request_new (GstRTSPMessage *message)
+{
+  Request *request = g_new0 (Request, 1);
+  GString *headers = g_string_new (NULL);
+  guint8 *body;
+  guint size = 0;
+
+  gst_rtsp_message_copy (message, &request->message);
+  gst_rtsp_message_append_headers (message, headers);
+  gst_rtsp_message_get_body (message, &body, &size);
+  request->n_bytes = headers->len + size;
+  g_string_free (headers, TRUE);
+  return request;
+}
+
+// Is this one to wait behind others? Not the one that is being put aside just now.
+static gboolean
+is_behind (Served *self)
+{
+  gboolean behind;
+
+  g_mutex_lock (&self->lock);
+  behind = !self->again && !self->swallow && !g_queue_is_empty (&self->requests);
+  g_mutex_unlock (&self->lock);
+  return behind;
+}
+
+static void
+hold (Served *self, GstRTSPMessage *message, gboolean swallow)
+{
+  Request *request = request_new (message);
+  gboolean fits;
+
+  g_mutex_lock (&self->lock);
+  fits =
+      self->requests.length <= BEHIND_MAX && self->n_bytes + request->n_bytes <= BEHIND_BYTES_MAX;
+  if (fits) {
+    g_queue_push_tail (&self->requests, request);
+    self->n_bytes += request->n_bytes;
+  }
+  self->swallow = swallow;
+  g_mutex_unlock (&self->lock);
+  if (fits)
+    return;
+  weir_request_free (request);
+  g_signal_emit_by_name (self->connection, "close", "too many requests behind one that waits");
+  weir_served_close_soon (self);
+}
+
+void
+weir_requests_hold_refused (Served *self, GstRTSPContext *ctx)
+{
+  if (ctx->request && ctx->method != GST_RTSP_INVALID && is_behind (self))
+    hold (self, ctx->request, TRUE);
+}
+
+static Request *
+take_request (Served *self)
+{
+  Request *request = NULL;
+
+  g_mutex_lock (&self->lock);
+  if (!self->waits && !self->ended)
+    request = g_queue_pop_head (&self->requests);
+  if (request)
+    self->n_bytes -= request->n_bytes;
+  g_mutex_unlock (&self->lock);
+  return request;
+}
+
+gboolean
+weir_client_defer (GstRTSPClient *client, GstRTSPContext *ctx)
+{
+  Served *self = weir_served_get (client);
+  gboolean deferred;
+  Request *request;
+
+  if (!self || !is_guarded (client))
+    return FALSE;
+  weir_served_take_over (self);
+  request = request_new (ctx->request);
+  request->deferred = TRUE;
+  g_mutex_lock (&self->lock);
+  deferred = self->connection && !self->waits;
+  if (deferred) {
+    g_queue_push_head (&self->requests, request);
+    self->n_bytes += request->n_bytes;
+    self->waits = self->swallow = TRUE;
+  }
+  g_mutex_unlock (&self->lock);
+  if (!deferred)
+    weir_request_free (request);
+  return deferred;
+}
+
+gboolean
+weir_client_was_deferred (GstRTSPClient *client, GstRTSPContext *ctx)
+{
+  Served *self = weir_served_get (client);
+
+  return self && self->again && self->again->deferred && ctx->request == self->again->message;
+}
+
+static gboolean
+handle_again (gpointer weak)
+{
+  GstRTSPClient *client = g_weak_ref_get (weak);
+  Served *self = client ? weir_served_get (client) : NULL;
+
+  if (self) {
+    g_mutex_lock (&self->lock);
+    self->waits = FALSE;
+    g_mutex_unlock (&self->lock);
+    while ((self->again = take_request (self))) {
+      gst_rtsp_client_handle_message (client, self->again->message);
+      g_clear_pointer (&self->again, weir_request_free);
+    }
+  }
+  g_clear_object (&client);
+  return G_SOURCE_REMOVE;
+}
+
+void
+weir_client_resume (GstRTSPClient *client)
+{
+  Served *self = weir_served_get (client);
+
+  if (self && self->context)
+    weir_served_run (self, handle_again, G_PRIORITY_DEFAULT);
+}
+
+static gboolean
+guard_check (GstRTSPAuth *auth, GstRTSPContext *ctx, const gchar *check)
+{
+  Served *self = weir_served_get (ctx->client);
+
+  if (g_str_equal (check, GST_RTSP_AUTH_CHECK_URL) && is_behind (self)) {
+    hold (self, ctx->request, FALSE);
+    return FALSE;
+  }
+  if (self->auth)
+    return GST_RTSP_AUTH_GET_CLASS (self->auth)->check (self->auth, ctx, check);
+  // As the library has it without any.
+  return !g_str_equal (check, GST_RTSP_AUTH_CHECK_TRANSPORT_CLIENT_SETTINGS);
+}
+
+static void
+weir_guard_init (Guard *self)
+{
+}
+
+static void
+weir_guard_class_init (GuardClass *klass)
+{
+  GST_RTSP_AUTH_CLASS (klass)->check = guard_check;
+}
+
+void
+weir_requests_guard (Served *self)
+{
+  GstRTSPAuth *ours = g_object_new (weir_guard_get_type (), NULL);
+
+  self->auth = gst_rtsp_client_get_auth (self->client);
+  gst_rtsp_client_set_auth (self->client, ours);
+  g_object_unref (ours);
+}
+
+gboolean
+weir_requests_is_put_aside (Served *self)
+{
+  gboolean aside;
+
+  g_mutex_lock (&self->lock);
+  aside = self->swallow;
+  g_mutex_unlock (&self->lock);
+  return aside;
+}
+
+gboolean
+weir_requests_swallow (Served *self, const GstRTSPMessage *messages, guint n)
+{
+  gboolean swallowed;
+
+  g_mutex_lock (&self->lock);
+  swallowed = self->swallow && n == 1 && messages[0].type == GST_RTSP_MESSAGE_RESPONSE;
+  if (swallowed)
+    self->swallow = FALSE;
+  g_mutex_unlock (&self->lock);
+  return swallowed;
+}

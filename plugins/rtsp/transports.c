@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What stands for a reader in the library: sessions and transports. How, serve.c tells.
+#include "reports.h"
+#include "served.h"
+
+// ---- sessions ----
+
+static void
+keep (Served *self, GstRTSPSession *session)
+{
+  GWeakRef *weak = g_new (GWeakRef, 1);
+
+  g_weak_ref_init (weak, session);
+  gst_rtsp_session_prevent_expire (session);
+  g_mutex_lock (&self->lock);
+  g_ptr_array_add (self->kept, weak);
+  g_mutex_unlock (&self->lock);
+}
+
+// Takes those that are kept, one or all of them, with references: any may be the last of its
+// session, which ends with calls that want the lock.
+static GPtrArray *
+take_kept (Served *self, GstRTSPSession *session, GPtrArray *others)
+{
+  GPtrArray *taken = g_ptr_array_new_with_free_func (g_object_unref);
+
+  g_mutex_lock (&self->lock);
+  for (guint i = self->kept->len; i > 0; i--) {
+    GstRTSPSession *kept = g_weak_ref_get (g_ptr_array_index (self->kept, i - 1));
+
+    if (kept && session && kept != session) {
+      g_ptr_array_add (others, kept);
+      continue;
+    }
+    if (kept)
+      g_ptr_array_add (taken, kept);
+    g_ptr_array_remove_index_fast (self->kept, i - 1);
+  }
+  g_mutex_unlock (&self->lock);
+  return taken;
+}
+
+void
+weir_transports_let_expire (Served *self, GstRTSPSession *session)
+{
+  GPtrArray *others = g_ptr_array_new_with_free_func (g_object_unref);
+  GPtrArray *taken = take_kept (self, session, others);
+
+  for (guint i = 0; i < taken->len; i++) {
+    gst_rtsp_session_allow_expire (g_ptr_array_index (taken, i));
+    // Without a connection it ends with the next clean-up, should the media not end it.
+    if (!session)
+      gst_rtsp_session_set_timeout (g_ptr_array_index (taken, i), 1);
+  }
+  g_ptr_array_unref (taken);
+  g_ptr_array_unref (others);
+}
+
+// ---- transports ----
+
+static GstRTSPTransport *
+copy_transport (const GstRTSPTransport *from)
+{
+  GstRTSPTransport *copy;
+
+  gst_rtsp_transport_new (&copy);
+  *copy = *from;
+  copy->destination = g_strdup (from->destination);
+  copy->source = g_strdup (from->source);
+  return copy;
+}
+
+gboolean
+weir_transport_is_tcp (const GstRTSPTransport *transport)
+{
+  if (transport->lower_transport != GST_RTSP_LOWER_TRANS_UDP)
+    return transport->lower_transport == GST_RTSP_LOWER_TRANS_TCP;
+  return transport->interleaved.min >= 0
+         && transport->client_port.min == transport->interleaved.min;
+}
+
+static gboolean
+is_ours (Served *self, GstRTSPStreamTransport *transport)
+{
+  const GstRTSPTransport *t =
+      transport ? gst_rtsp_stream_transport_get_transport (transport) : NULL;
+
+  return t && self->token && t->lower_transport == GST_RTSP_LOWER_TRANS_UDP
+         && g_strcmp0 (t->destination, self->token) == 0;
+}
+
+// Both families, as the library does it: its sink takes no further socket once it runs.
+static gboolean
+allocate_sockets (GstRTSPStream *stream, GstRTSPTransport *transport)
+{
+  gboolean v4 =
+      gst_rtsp_stream_allocate_udp_sockets (stream, G_SOCKET_FAMILY_IPV4, transport, FALSE);
+  gboolean v6 =
+      gst_rtsp_stream_allocate_udp_sockets (stream, G_SOCKET_FAMILY_IPV6, transport, FALSE);
+
+  return v4 || v6;
+}
+
+// After the response to a SETUP is made, before anything is made for the transport.
+void
+weir_transports_on_setup (GstRTSPClient *client, GstRTSPContext *ctx, Served *self)
+{
+  const GstRTSPTransport *t = gst_rtsp_stream_transport_get_transport (ctx->trans);
+  GstRTSPTransport *copy;
+
+  weir_reports_watch (ctx);
+  if (!self->connection || t->lower_transport != GST_RTSP_LOWER_TRANS_TCP
+      || !gst_rtsp_stream_is_sender (ctx->stream)
+      || !(gst_rtsp_stream_get_protocols (ctx->stream) & GST_RTSP_LOWER_TRANS_UDP))
+    return;
+  copy = copy_transport (t);
+  g_free (copy->destination);
+  copy->lower_transport = GST_RTSP_LOWER_TRANS_UDP;
+  copy->destination = g_strdup (self->token);
+  copy->client_port = copy->interleaved;
+  if (allocate_sockets (ctx->stream, copy))
+    gst_rtsp_stream_transport_set_transport (ctx->trans, copy);
+  else
+    gst_rtsp_transport_free (copy);
+}
+
+// The library would change the transport of a stream that plays, and lose the reader that its sink
+// knows.
+GstRTSPStatusCode
+weir_transports_on_pre_setup (GstRTSPClient *client, GstRTSPContext *ctx, Served *self)
+{
+  gchar *path = GST_RTSP_CLIENT_GET_CLASS (client)->make_path_from_uri (client, ctx->uri);
+  GstRTSPSessionMedia *media;
+  gboolean plays = FALSE;
+  gint matched;
+
+  media = ctx->session ? gst_rtsp_session_dup_media (ctx->session, path, &matched) : NULL;
+  g_free (path);
+  if (media) {
+    plays = gst_rtsp_session_media_get_rtsp_state (media) == GST_RTSP_STATE_PLAYING
+            && is_ours (self, gst_rtsp_session_media_get_transport (
+                                  media, gst_rtsp_stream_get_index (ctx->stream)));
+    g_object_unref (media);
+  }
+  return plays ? GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE : GST_RTSP_STS_OK;
+}
+
+static gboolean
+has_ours (Served *self, GstRTSPSessionMedia *media)
+{
+  GPtrArray *transports = gst_rtsp_session_media_get_transports (media);
+  gboolean found = FALSE;
+
+  for (guint i = 0; i < transports->len && !found; i++)
+    found = is_ours (self, g_ptr_array_index (transports, i));
+  g_ptr_array_unref (transports);
+  return found;
+}
+
+// Lists a transport with its stream, or takes it from there, without a word to the sinks, for whom
+// an empty host is nobody.
+static void
+list_silently (GstRTSPStreamTransport *transport, gboolean listed)
+{
+  static gchar nobody[] = "";
+  GstRTSPTransport *t = (GstRTSPTransport *) gst_rtsp_stream_transport_get_transport (transport);
+  GstRTSPStream *stream = gst_rtsp_stream_transport_get_stream (transport);
+  gchar *destination = t->destination;
+
+  t->destination = nobody;
+  if (listed)
+    gst_rtsp_stream_add_transport (stream, transport);
+  else
+    gst_rtsp_stream_remove_transport (stream, transport);
+  t->destination = destination;
+}
+
+static gboolean
+is_listed (GstRTSPStreamTransport *transport)
+{
+  GstRTSPStream *stream = gst_rtsp_stream_transport_get_stream (transport);
+  GList *all = gst_rtsp_stream_transport_filter (stream, NULL, NULL);
+  gboolean listed = g_list_find (all, transport) != NULL;
+
+  g_list_free_full (all, g_object_unref);
+  return listed;
+}
+
+static gboolean
+is_joined (GstRTSPStream *stream)
+{
+  GstBin *bin = gst_rtsp_stream_get_joined_bin (stream);
+  gboolean joined = bin != NULL;
+
+  g_clear_object (&bin);
+  return joined;
+}
+
+// While it handles PLAY the library adds each transport to its stream, which names it to the sinks,
+// unless the stream lists it already; and once more after the answer. So until the answer each is
+// listed, and unknown to the sinks.
+GstRTSPStatusCode
+weir_transports_on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, Served *self)
+{
+  GPtrArray *transports = gst_rtsp_session_media_get_transports (ctx->sessmedia);
+  GstRTSPState state = gst_rtsp_session_media_get_rtsp_state (ctx->sessmedia);
+
+  for (guint i = 0; i < transports->len; i++) {
+    GstRTSPStreamTransport *transport = g_ptr_array_index (transports, i);
+    const GstRTSPTransport *t =
+        transport ? gst_rtsp_stream_transport_get_transport (transport) : NULL;
+
+    // One that is set up while others play is not listed yet.
+    if (!t || t->lower_transport != GST_RTSP_LOWER_TRANS_UDP
+        || !is_joined (gst_rtsp_stream_transport_get_stream (transport))
+        || (state == GST_RTSP_STATE_PLAYING && is_listed (transport)))
+      continue;
+    list_silently (transport, TRUE);
+    g_ptr_array_add (self->unnamed, g_object_ref (transport));
+  }
+  g_ptr_array_unref (transports);
+  return GST_RTSP_STS_OK;
+}
+
+void
+weir_transports_let_name (Served *self)
+{
+  for (guint i = 0; i < self->unnamed->len; i++)
+    list_silently (g_ptr_array_index (self->unnamed, i), FALSE);
+  g_ptr_array_set_size (self->unnamed, 0);
+}
+
+void
+weir_transports_play_on (GstRTSPSessionMedia *media)
+{
+  if (gst_rtsp_session_media_get_rtsp_state (media) == GST_RTSP_STATE_PLAYING)
+    gst_rtsp_session_media_set_state (media, GST_STATE_PLAYING);
+}
+
+void
+weir_transports_on_play (GstRTSPClient *client, GstRTSPContext *ctx, Served *self)
+{
+  weir_transports_let_expire (self, ctx->session);
+  if (has_ours (self, ctx->sessmedia))
+    keep (self, ctx->session);
+}
+
+void
+weir_transports_on_pause (GstRTSPClient *client, GstRTSPContext *ctx, Served *self)
+{
+  weir_transports_let_expire (self, ctx->session);
+}
+
+void
+weir_transports_on_teardown (GstRTSPClient *client, GstRTSPContext *ctx, Served *self)
+{
+  weir_transports_let_expire (self, ctx->session);
+  g_clear_pointer (&self->leaving, g_ptr_array_unref);
+  self->leaving = gst_rtsp_session_media_get_transports (ctx->sessmedia);
+}
+
+void
+weir_transports_restore_leaving (Served *self)
+{
+  GPtrArray *leaving = g_steal_pointer (&self->leaving);
+
+  for (guint i = 0; leaving && i < leaving->len; i++) {
+    GstRTSPStreamTransport *transport = g_ptr_array_index (leaving, i);
+
+    if (is_ours (self, transport)) {
+      GstRTSPTransport *copy = copy_transport (gst_rtsp_stream_transport_get_transport (transport));
+
+      copy->lower_transport = GST_RTSP_LOWER_TRANS_TCP;
+      gst_rtsp_stream_transport_set_transport (transport, copy);
+    }
+  }
+  g_clear_pointer (&leaving, g_ptr_array_unref);
+}
