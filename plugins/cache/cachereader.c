@@ -4,7 +4,7 @@
 GST_DEBUG_CATEGORY_EXTERN (intervalcache_debug);
 #define GST_CAT_DEFAULT intervalcache_debug
 
-/* Waiting. With the lock, which is given up while it waits. */
+// ---- waiting: with the lock, which is given up while it waits ----
 
 static gint64
 due_at (const CacheReader *self, const CacheSettings *settings, gint64 arrival)
@@ -81,7 +81,7 @@ is_due (CacheReader *self)
   return TRUE;
 }
 
-/* The pad's task. Without the lock. */
+// ---- the pad's task: without the lock ----
 
 typedef struct {
   WeirCacheEntry entry; // with references; no object: nothing more is to come
@@ -327,7 +327,7 @@ loop (gpointer user_data)
     end (self, ret);
 }
 
-/* Control */
+// ---- control ----
 
 CacheSettings
 cache_reader_settings (CacheReader *self)

@@ -59,7 +59,7 @@ void cache_reader_shift (CacheReader *self, gint64 late); // with or without the
 // Something has changed: whoever waits looks again.
 void cache_reader_look (CacheReader *self);
 
-/* Places: cacheplace.c */
+// ---- cacheplace.c: places ----
 
 // The first one, by the settings. Leaves it for later if that can't be said yet.
 void cache_place_take (CacheReader *self, const CacheSettings *settings);

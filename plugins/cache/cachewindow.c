@@ -7,7 +7,7 @@
 static GMutex channels_lock;
 static GHashTable *channels;
 
-/* Scenes */
+// ---- scenes ----
 
 CacheScene *
 cache_scene_ref (CacheScene *scene)
@@ -70,7 +70,7 @@ make_scene (const CacheScene *old, GstEvent *event)
   return scene;
 }
 
-/* Windows and their names */
+// ---- windows and their names ----
 
 static CacheWindow *
 make_window (const gchar *name)
@@ -179,7 +179,7 @@ cache_window_unref (CacheWindow *window)
     free_window (window);
 }
 
-/* Writing */
+// ---- writing ----
 
 static WeirCacheEntry
 take_oldest (CacheWindow *window)
@@ -442,7 +442,7 @@ cache_window_mark_join (CacheWindow *window, gint64 position)
   g_mutex_unlock (&window->lock);
 }
 
-/* Statistics */
+// ---- statistics ----
 
 void
 cache_window_add_stats (CacheWindow *window, GstStructure *stats)

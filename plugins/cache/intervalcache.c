@@ -55,7 +55,7 @@ G_DEFINE_FINAL_TYPE_WITH_CODE (WeirIntervalCache, weir_interval_cache, GST_TYPE_
 GST_ELEMENT_REGISTER_DEFINE (
     intervalcache, "intervalcache", GST_RANK_NONE, WEIR_TYPE_INTERVAL_CACHE)
 
-/* Data: the streaming thread */
+// ---- data: the streaming thread ----
 
 static gint64
 running_time (const WeirIntervalCache *self, GstClockTime time)
@@ -146,7 +146,7 @@ weir_interval_cache_chain_list (GstPad *pad, GstObject *parent, GstBufferList *l
   return GST_FLOW_OK;
 }
 
-/* Events and queries */
+// ---- events and queries ----
 
 typedef void (*ReaderFunc) (CacheReader *reader);
 
@@ -273,7 +273,7 @@ weir_interval_cache_sink_query (GstPad *pad, GstObject *parent, GstQuery *query)
   return gst_pad_query_default (pad, parent, query);
 }
 
-/* Pads */
+// ---- pads ----
 
 CacheWindow *
 interval_cache_get_window (WeirIntervalCache *self)
@@ -392,7 +392,7 @@ child_proxy_init (gpointer iface, gpointer data)
   proxy->get_children_count = count_children;
 }
 
-/* States */
+// ---- states ----
 
 static void
 open_reader (CacheReader *reader)

@@ -3,7 +3,7 @@
 #include "cachereader_private.h"
 #include "enumtype.h"
 
-/* Seeking, and queries */
+// ---- seeking, and queries ----
 
 static gboolean
 holds (CacheReader *self, gint64 time)
@@ -129,7 +129,7 @@ cache_reader_query (CacheReader *self, GstQuery *query)
   return TRUE;
 }
 
-/* Properties */
+// ---- properties ----
 
 GType
 cache_start_get_type (void)

@@ -52,7 +52,7 @@ struct _CacheSpill {
 
 static guint64 last_number; // atomic
 
-/* The file and its pieces */
+// ---- the file and its pieces ----
 
 CacheSpill *
 cache_spill_new (const gchar *dir, guint64 max_bytes)
@@ -143,7 +143,7 @@ cache_spill_close (CacheSpill *self)
   cache_spill_unref (self);
 }
 
-/* What stays in memory */
+// ---- what stays in memory ----
 
 struct _CacheSpillGone {
   CacheSpill *spill; // a reference: the maps stay, so what a reader has of them comes from the file
@@ -214,7 +214,7 @@ finish_piece (CacheSpill *self)
   g_clear_pointer (&self->current, piece_unref);
 }
 
-/* The pieces */
+// ---- the pieces ----
 
 static void
 note_full (CacheSpill *self)
@@ -268,7 +268,7 @@ next_piece (CacheSpill *self)
   return TRUE;
 }
 
-/* Buffers */
+// ---- buffers ----
 
 static void
 append_bytes (CacheSpill *self, GstBuffer *to, const guint8 *data, gsize size)
@@ -338,7 +338,7 @@ take_list (CacheSpill *self, GstBufferList *list)
   return copy;
 }
 
-/* Buffers without metas */
+// ---- buffers without metas ----
 
 static GstBuffer *
 nth_buffer (GstMiniObject *object, guint i)

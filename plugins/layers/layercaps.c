@@ -93,7 +93,7 @@ layer_caps_dependency_id (GstCaps *caps)
   return 0;
 }
 
-/* Parameter sets from caps */
+// ---- parameter sets from caps ----
 
 static void
 note_array (WeirBytes *b, guint n, LayerStream *stream)
@@ -154,7 +154,7 @@ layer_caps_note (GstCaps *caps, LayerStream *stream)
     note_sprop (sprop, stream);
 }
 
-/* Parameter sets into caps */
+// ---- parameter sets into caps ----
 
 typedef struct {
   const LayerStream *stream;

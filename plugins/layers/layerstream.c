@@ -51,7 +51,7 @@ layer_stream_start (LayerStream *self, WeirCodec codec, gboolean rtp, guint leng
   self->projection.layers.immediate = settings->immediate;
 }
 
-/* What is wanted */
+// ---- what is wanted ----
 
 static gboolean
 one_layer_alone (const LayerStream *self)
@@ -115,7 +115,7 @@ decide (LayerStream *self, gboolean measured)
   self->counts.frames_in += self->frame.picture.any;
 }
 
-/* RTP */
+// ---- RTP ----
 
 gboolean
 layer_stream_push (LayerStream *self, GstBuffer *packet, gboolean *again)
@@ -268,7 +268,7 @@ layer_stream_flush (LayerStream *self)
   self->frame.last_seq = WEIR_UNWRAP_START;
 }
 
-/* Access units */
+// ---- access units ----
 
 static gboolean
 measure_au (LayerStream *self)
@@ -405,7 +405,7 @@ layer_stream_drop_au (LayerStream *self, GstBuffer *au, GstMapInfo *map)
   self->counts.bad++;
 }
 
-/* Tags */
+// ---- tags ----
 
 // An access unit has the layer of its temporal id, and of the lowest of its spatial ones.
 static WeirLayer

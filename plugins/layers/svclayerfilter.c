@@ -81,7 +81,7 @@ G_DEFINE_FINAL_TYPE (WeirSvcLayerFilter, weir_svc_layer_filter, GST_TYPE_ELEMENT
 GST_ELEMENT_REGISTER_DEFINE (
     svclayerfilter, "svclayerfilter", GST_RANK_NONE, WEIR_TYPE_SVC_LAYER_FILTER)
 
-/* Caps */
+// ---- caps ----
 
 static void
 release_events (WeirSvcLayerFilter *self)
@@ -143,7 +143,7 @@ take_caps (WeirSvcLayerFilter *self, GstCaps *caps)
     push_caps (self, gst_caps_ref (caps));
 }
 
-/* Data */
+// ---- data ----
 
 static void
 publish (WeirSvcLayerFilter *self)
@@ -366,7 +366,7 @@ weir_svc_layer_filter_chain_list (GstPad *pad, GstObject *parent, GstBufferList 
   return take.ret;
 }
 
-/* Events and queries */
+// ---- events and queries ----
 
 static void
 drop_events (WeirSvcLayerFilter *self)

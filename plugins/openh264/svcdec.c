@@ -65,7 +65,7 @@ struct _WeirSvcDec {
 G_DEFINE_FINAL_TYPE (WeirSvcDec, weir_svc_dec, GST_TYPE_VIDEO_DECODER)
 GST_ELEMENT_REGISTER_DEFINE (svcdec, "svcdec", GST_RANK_NONE, WEIR_TYPE_SVC_DEC)
 
-/* The decoder */
+// ---- the decoder ----
 
 static void
 close_decoder (WeirSvcDec *self)
@@ -156,7 +156,7 @@ weir_svc_dec_set_format (GstVideoDecoder *decoder, GstVideoCodecState *state)
   return TRUE;
 }
 
-/* Data */
+// ---- data ----
 
 // What OpenH264 is to see of the access unit: NULL if nothing. (transfer full)
 static guint8 *
@@ -276,7 +276,7 @@ weir_svc_dec_handle_frame (GstVideoDecoder *decoder, GstVideoCodecFrame *frame)
   return ret;
 }
 
-/* Properties */
+// ---- properties ----
 
 static void
 weir_svc_dec_set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)

@@ -99,7 +99,7 @@ struct _WeirSvcEnc {
 G_DEFINE_FINAL_TYPE (WeirSvcEnc, weir_svc_enc, GST_TYPE_VIDEO_ENCODER)
 GST_ELEMENT_REGISTER_DEFINE (svcenc, "svcenc", GST_RANK_NONE, WEIR_TYPE_SVC_ENC)
 
-/* The encoder */
+// ---- the encoder ----
 
 static void
 fill_parameters (WeirSvcEnc *self, SEncParamExt *param, guint temporal_layers, guint gop_size)
@@ -168,7 +168,7 @@ open_encoder (WeirSvcEnc *self, guint temporal_layers, guint gop_size)
   return TRUE;
 }
 
-/* Pads of simulcast */
+// ---- pads of simulcast ----
 
 static GstCaps *
 make_caps (WeirSvcEnc *self, guint layer)
@@ -251,7 +251,7 @@ weir_svc_enc_set_format (GstVideoEncoder *encoder, GstVideoCodecState *state)
   return TRUE;
 }
 
-/* Data */
+// ---- data ----
 
 // The units of one spatial layer, or of all (-1), put together.
 typedef struct {
@@ -418,7 +418,7 @@ weir_svc_enc_stop (GstVideoEncoder *encoder)
   return TRUE;
 }
 
-/* Properties */
+// ---- properties ----
 
 static void
 weir_svc_enc_set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
