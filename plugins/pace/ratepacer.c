@@ -1,43 +1,43 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/**                                                                                                \
- * SECTION:element-ratepacer                                                                       \
- * @title: ratepacer                                                                               \
- * @short_description: lets a stream over at its rate                                              \
- *                                                                                                 \
- * An encoder gives away all packets of a frame at once, and a file all of its frames. Such bursts \
- * overflow queues on the way. This element holds packets back until it is their time, by one of   \
- * three rules, #WeirRatePacer:mode:                                                               \
- *                                                                                                 \
- * - `timestamp`: the packets of each frame leave evenly over the time to the next frame, against  \
- *   the pipeline's clock. This costs the time of a frame, which is reported as latency.           \
- * - `bitrate`: a token bucket, of #WeirRatePacer:bitrate and #WeirRatePacer:burst.                \
- * - `block`: the rule of a storage server. What lasts #WeirRatePacer:block-time leaves at once,   \
- * as the receiver's initial buffer, then as much once each block-time. What a block overran is a  \
- *   deficit, which shortens the next waits until it is made up.                                   \
- *                                                                                                 \
- * It takes RTP, MPEG-TS and other byte streams, as buffers and as buffer lists. In RTP a frame is \
- * what has one RTP timestamp, else what has one PTS or DTS. Timestamps that are missing, jump or  \
- * go back are repaired, and counted. What lies before the segment, as from a keyframe up to where \
- * an accurate seek went, leaves with the segment's first frame. Nothing is dropped. A second of   \
- * the stream is held at most (4 MiB and 4096 packets); then upstream waits, which is how a file   \
- * is read at its own speed.                                                                       \
- *                                                                                                 \
- * Threads: upstream's thread puts packets into a queue. They are pushed by the threads that all   \
- * elements of the process share, one for each processor, however many pacers there are. For       \
- * thousands of pacers see #WeirRatePacer:rounds.                                                  \
- *                                                                                                 \
- * What follows must not wait: a sink needs sync=false, or else a `queue` in between; one that     \
- * waits for the clock again would make a burst of each frame, in a thread that others need. In    \
- * PAUSED, where a sink waits with its first buffer, that one is pushed from a thread made for it. \
- *                                                                                                 \
- * Packets that fall due at once leave as one buffer list.                                         \
- *                                                                                                 \
- * ## Example launch lines                                                                         \
- * |[                                                                                              \
- * gst-launch-1.0 videotestsrc is-live=true ! vp8enc deadline=1 target-bitrate=4000000 ! rtpvp8pay \
- * ! ratepacer ! fanoutsink sync=false max-coalesce=0 clients=127.0.0.1:5004                       \
- * ]| Each packet by itself, where there would be bursts of a frame.                               \
- */                                                                                                \
+/**
+ * SECTION:element-ratepacer
+ * @title: ratepacer
+ * @short_description: lets a stream over at its rate
+ *
+ * An encoder gives away all packets of a frame at once, and a file all of its frames. Such bursts
+ * overflow queues on the way. This element holds packets back until it is their time, by one of
+ * three rules, #WeirRatePacer:mode:
+ *
+ * - `timestamp`: the packets of each frame leave evenly over the time to the next frame, against
+ *   the pipeline's clock. This costs the time of a frame, which is reported as latency.
+ * - `bitrate`: a token bucket, of #WeirRatePacer:bitrate and #WeirRatePacer:burst.
+ * - `block`: the rule of a storage server. What lasts #WeirRatePacer:block-time leaves at once, as
+ *   the receiver's initial buffer, then as much once each block-time. What a block overran is a
+ *   deficit, which shortens the next waits until it is made up.
+ *
+ * It takes RTP, MPEG-TS and other byte streams, as buffers and as buffer lists. In RTP a frame is
+ * what has one RTP timestamp, else what has one PTS or DTS. Timestamps that are missing, jump or go
+ * back are repaired, and counted. What lies before the segment, as from a keyframe up to where an
+ * accurate seek went, leaves with the segment's first frame. Nothing is dropped. A second of the
+ * stream is held at most (4 MiB and 4096 packets); then upstream waits, which is how a file is read
+ * at its own speed.
+ *
+ * Threads: upstream's thread puts packets into a queue. They are pushed by the threads that all
+ * elements of the process share, one for each processor, however many pacers there are. For
+ * thousands of pacers see #WeirRatePacer:rounds.
+ *
+ * What follows must not wait: a sink needs sync=false, or else a `queue` in between; one that waits
+ * for the clock again would make a burst of each frame, in a thread that others need. In PAUSED,
+ * where a sink waits with its first buffer, that one is pushed from a thread made for it.
+ *
+ * Packets that fall due at once leave as one buffer list.
+ *
+ * ## Example launch lines
+ * |[
+ * gst-launch-1.0 videotestsrc is-live=true ! vp8enc deadline=1 target-bitrate=4000000 ! rtpvp8pay !
+ * ratepacer ! fanoutsink sync=false max-coalesce=0 clients=127.0.0.1:5004
+ * ]| Each packet by itself, where there would be bursts of a frame.
+ */
 #include "config.h"
 
 #include "ratepacer.h"
