@@ -2,7 +2,7 @@
 #pragma once
 
 // Weir in a program that serves with gst-rtsp-server: one call. pkg-config knows it
-// as weir-rtsp-0.1.
+// as weir-rtsp-0.1. All of it since 0.1, but where another version stands.
 
 #include <gst/rtsp-server/rtsp-server.h>
 

@@ -2,7 +2,8 @@
 #pragma once
 
 // Weir in a program of your own. The elements are used by name, like any of GStreamer's; this is
-// what names alone do not give. pkg-config knows it as weir-0.1.
+// what names alone do not give. pkg-config knows it as weir-0.1. All of it since 0.1, but where
+// another version stands.
 
 #include <gst/gst.h>
 

@@ -25,10 +25,10 @@
  *
  * ## Example launch line
  * |[
- * gst-launch-1.0 videotestsrc is-live=true pattern=ball ! intervalcache name=cache
- * src_1::delay=5000000000 cache.src_0 ! queue ! autovideosink
- * cache.src_1 ! queue ! autovideosink sync=false
+ * gst-launch-1.0 videotestsrc is-live=true pattern=ball ! intervalcache name=cache src_1::delay=5000000000 cache.src_0 ! queue ! autovideosink cache.src_1 ! queue ! autovideosink sync=false
  * ]| The second window shows what the first did five seconds ago.
+ *
+ * Since: 0.1
  */
 #include "config.h"
 

@@ -25,9 +25,10 @@
  *
  * ## Example launch line
  * |[
- * gst-launch-1.0 videotestsrc is-live=true ! vp8enc deadline=1 ! intervalcache channel=test
- * intervalcachesrc channel=test start=join-point ! vp8dec ! autovideosink
+ * gst-launch-1.0 videotestsrc is-live=true ! vp8enc deadline=1 ! intervalcache channel=test intervalcachesrc channel=test start=join-point ! vp8dec ! autovideosink
  * ]|
+ *
+ * Since: 0.1
  */
 #include "config.h"
 

@@ -52,11 +52,11 @@
  *
  * ## Example launch lines
  * |[
- * gst-launch-1.0 videotestsrc is-live=true ! vp8enc deadline=1 ! rtpvp8pay ! fanoutsink
- * clients=127.0.0.1:5004,127.0.0.1:5006 gst-launch-1.0 udpsrc port=5004
- * caps="application/x-rtp,media=video,clock-rate=90000,encoding-name=VP8" ! rtpvp8depay ! vp8dec !
- * autovideosink
+ * gst-launch-1.0 videotestsrc is-live=true ! vp8enc deadline=1 ! rtpvp8pay ! fanoutsink clients=127.0.0.1:5004,127.0.0.1:5006
+ * gst-launch-1.0 udpsrc port=5004 caps="application/x-rtp,media=video,clock-rate=90000,encoding-name=VP8" ! rtpvp8depay ! vp8dec ! autovideosink
  * ]|
+ *
+ * Since: 0.1
  */
 #include "config.h"
 

@@ -50,9 +50,10 @@
  *
  * ## Example launch lines
  * |[
- * gst-launch-1.0 filesrc location=tests/data/svc/svc_3s3t.264 ! h264parse ! svclayerfilter
- * max-spatial=1 max-temporal=1 output-mode=avc ! openh264dec ! fakesink
+ * gst-launch-1.0 filesrc location=tests/data/svc/svc_3s3t.264 ! h264parse ! svclayerfilter max-spatial=1 max-temporal=1 output-mode=avc ! openh264dec ! fakesink
  * ]| The middle layer at half of the frame rate, for a decoder that knows nothing of layers.
+ *
+ * Since: 0.1
  */
 #include "config.h"
 

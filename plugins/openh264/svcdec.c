@@ -15,9 +15,10 @@
  *
  * ## Example launch line
  * |[
- * gst-launch-1.0 filesrc location=tests/data/svc/svc_3s3t.264 ! h264parse ! svcdec target-spatial=1
- * ! fakesink
+ * gst-launch-1.0 filesrc location=tests/data/svc/svc_3s3t.264 ! h264parse ! svcdec target-spatial=1 ! fakesink
  * ]|
+ *
+ * Since: 0.1
  */
 #include "config.h"
 

@@ -26,10 +26,10 @@
  *
  * ## Example launch line
  * |[
- * gst-launch-1.0 videotestsrc num-buffers=60 ! video/x-raw,width=640,height=360 ! svcenc
- * spatial-layers=2 temporal-layers=3 layer-bitrates=100000,400000 ! svclayerfilter max-spatial=0 !
- * svcdec ! fakesink
+ * gst-launch-1.0 videotestsrc num-buffers=60 ! video/x-raw,width=640,height=360 ! svcenc spatial-layers=2 temporal-layers=3 layer-bitrates=100000,400000 ! svclayerfilter max-spatial=0 ! svcdec ! fakesink
  * ]|
+ *
+ * Since: 0.1
  */
 #include "config.h"
 

@@ -34,9 +34,10 @@
  *
  * ## Example launch lines
  * |[
- * gst-launch-1.0 videotestsrc is-live=true ! vp8enc deadline=1 target-bitrate=4000000 ! rtpvp8pay !
- * ratepacer ! fanoutsink sync=false max-coalesce=0 clients=127.0.0.1:5004
+ * gst-launch-1.0 videotestsrc is-live=true ! vp8enc deadline=1 target-bitrate=4000000 ! rtpvp8pay ! ratepacer ! fanoutsink sync=false max-coalesce=0 clients=127.0.0.1:5004
  * ]| Each packet by itself, where there would be bursts of a frame.
+ *
+ * Since: 0.1
  */
 #include "config.h"
 

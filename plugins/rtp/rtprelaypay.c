@@ -22,9 +22,10 @@
  *
  * ## Example launch line
  * |[
- * gst-launch-1.0 videotestsrc num-buffers=60 ! vp8enc ! rtpvp8pay ! rtprelaypay ! rtpvp8depay !
- * vp8dec ! fakesink
+ * gst-launch-1.0 videotestsrc num-buffers=60 ! vp8enc ! rtpvp8pay ! rtprelaypay ! rtpvp8depay ! vp8dec ! fakesink
  * ]|
+ *
+ * Since: 0.1
  */
 #include "config.h"
 

@@ -2,20 +2,17 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Runs the lines in pipelines/ the way their comments say."""
 
-import contextlib
 import pathlib
 import re
 import signal
-import socket
-import struct
 import subprocess
 
+from launch import PATIENCE, expect_frames, free_ports, listen, running
 from sanitized import environment
 from tap import Skip, run, test
 
 PIPELINES = pathlib.Path(__file__).resolve().parents[2] / 'pipelines'
 GROUP = '239.255.77.1'
-PATIENCE = 20
 
 
 def line_of(name, changes=()):
@@ -25,58 +22,6 @@ def line_of(name, changes=()):
         assert old in text, f'{name} has no {old!r} any more'
         text = text.replace(old, new)
     return text
-
-
-@contextlib.contextmanager
-def running(line):
-    """A line as a shell runs it. Ends it with Ctrl-C and wants a clean exit."""
-    process = subprocess.Popen(
-        ['sh', '-c', f'exec gst-launch-1.0 {line.strip()}'],
-        env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    try:
-        yield process
-        assert process.poll() is None, f'ended by itself: {process.stdout.read()}'
-        process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=PATIENCE)
-        assert process.returncode == 0, output
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-
-
-def free_ports(n):
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(n)]
-    try:
-        for each in sockets:
-            each.bind(('', 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
-
-
-def listen(port=0, group=None):
-    reader = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    reader.settimeout(PATIENCE)
-    reader.bind(('', port))
-    if group:
-        reader.setsockopt(
-            socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP,
-            socket.inet_aton(group) + socket.inet_aton('127.0.0.1'))
-    return reader
-
-
-def expect_frames(reader, n):
-    """RTP without a gap, until n frames are whole."""
-    last = None
-    while n > 0:
-        packet = reader.recv(65536)
-        first, second, seq = struct.unpack('!BBH', packet[:4])
-        assert first >> 6 == 2, 'not RTP'
-        assert last is None or seq == (last + 1) % 65536, f'{seq} after {last}'
-        last = seq
-        n -= second >> 7
 
 
 @test

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Runs the example lines in the elements' documentation as they are pasted into a shell."""
+
+import contextlib
+import re
+import subprocess
+
+from launch import PATIENCE, ROOT, expect_frames, free_ports, listen, running
+from sanitized import environment
+from tap import Skip, run, test
+
+COMMAND = 'gst-launch-1.0 '
+
+
+def sections():
+    """The documentation of each element, without the stars before its lines."""
+    found = {}
+    for path in sorted((ROOT / 'plugins').glob('*/*.c')):
+        for name, text in re.findall(r'^/\*\*\n \* SECTION:element-(\w+)\n(.*?)^ \*/$',
+                                     path.read_text(), re.S | re.M):
+            found[name] = re.sub(r'^ \* ?', '', text, flags=re.M)
+    return found
+
+
+def examples(section):
+    return [line for block in re.findall(r'^\|\[\n(.*?)^\]\|', section, re.S | re.M)
+            for line in block.splitlines()]
+
+
+def need_elements(line):
+    names = [word.split()[0] for word in line.removeprefix(COMMAND).split(' ! ')]
+    for name in names:
+        if re.fullmatch(r'[a-z0-9]+', name) and subprocess.run(
+                ['gst-inspect-1.0', name], env=environment(), capture_output=True).returncode != 0:
+            raise Skip(f'no element {name} here')
+
+
+def expect_pictures(process, n_sinks):
+    seen = set()
+    for line in process.stdout:
+        if match := re.search(r'last-message = chain.*\((\w+):sink\)', line):
+            seen.add(match[1])
+            if len(seen) == n_sinks:
+                return
+    raise AssertionError(f'ended, and showed something in {seen} only')
+
+
+def run_all(lines):
+    """Each ends well by itself, or goes on until its windows or its readers have something."""
+    text = '\n'.join(line.removeprefix(COMMAND) for line in lines)
+    text = text.replace('autovideosink', 'fakesink silent=false').replace(
+        'delay=5000000000', 'delay=500000000')
+    with contextlib.ExitStack() as stack:
+        readers = []
+        for port in re.findall(r'127\.0\.0\.1:(\d+)', text):
+            if f'udpsrc port={port} ' in text:
+                own, = free_ports(1)
+            else:
+                readers.append(stack.enter_context(listen()))
+                own = readers[-1].getsockname()[1]
+            text = re.sub(rf'\b{port}\b', str(own), text)
+        for line in text.splitlines():
+            if 'num-buffers=' in line or 'filesrc ' in line:
+                done = subprocess.run(['sh', '-c', f'exec {COMMAND} {line}'], cwd=ROOT, text=True,
+                                      env=environment(), capture_output=True, timeout=PATIENCE)
+                assert done.returncode == 0, done.stdout + done.stderr
+                continue
+            process = stack.enter_context(running(f'-v {line}'))
+            if n_sinks := line.count('fakesink silent=false'):
+                expect_pictures(process, n_sinks)
+        for reader in readers:
+            expect_frames(reader, 20)
+
+
+@test
+def all_have_one():
+    """each element has documentation, with a version and lines to paste"""
+    elements = {name for path in (ROOT / 'plugins').glob('*/*.c')
+                for name in re.findall(r'^GST_ELEMENT_REGISTER_DEFINE \(\s*(\w+)',
+                                       path.read_text(), re.M)}
+    documented = sections()
+    assert elements == documented.keys(), elements ^ documented.keys()
+    for name, text in documented.items():
+        assert re.search(r'^Since: \d+\.\d+$', text, re.M), f'{name}: no version'
+        lines = examples(text)
+        assert lines, f'{name}: no example line'
+        for line in lines:
+            # What is joined to another line, or goes on in the next one, is no command.
+            assert line.startswith(COMMAND) and line.count(COMMAND) == 1, f'{name}: {line}'
+
+
+def add(name, lines):
+    def each():
+        for line in lines:
+            need_elements(line)
+        run_all(lines)
+
+    each.__doc__ = f'{name}: its example runs'
+    test(each)
+
+
+for element, section in sections().items():
+    add(element, examples(section))
+
+
+if __name__ == '__main__':
+    run()

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Lines of gst-launch-1.0 as a shell runs them, and readers of the RTP that they send."""
+
+import contextlib
+import pathlib
+import signal
+import socket
+import struct
+import subprocess
+
+from sanitized import environment
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PATIENCE = 20
+
+
+@contextlib.contextmanager
+def running(line):
+    """A line as a shell runs it. Ends it with Ctrl-C and wants a clean exit."""
+    process = subprocess.Popen(
+        ['sh', '-c', f'exec gst-launch-1.0 {line.strip()}'],
+        cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        yield process
+        assert process.poll() is None, f'ended by itself: {process.stdout.read()}'
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, output
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def free_ports(n):
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(n)]
+    try:
+        for each in sockets:
+            each.bind(('', 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def listen(port=0, group=None):
+    reader = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    reader.settimeout(PATIENCE)
+    reader.bind(('', port))
+    if group:
+        reader.setsockopt(
+            socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP,
+            socket.inet_aton(group) + socket.inet_aton('127.0.0.1'))
+    return reader
+
+
+def expect_frames(reader, n):
+    """RTP without a gap, until n frames are whole."""
+    last = None
+    while n > 0:
+        packet = reader.recv(65536)
+        first, second, seq = struct.unpack('!BBH', packet[:4])
+        assert first >> 6 == 2, 'not RTP'
+        assert last is None or seq == (last + 1) % 65536, f'{seq} after {last}'
+        last = seq
+        n -= second >> 7
