@@ -2,7 +2,7 @@
 // What comes in: each buffer is described to the pacer, and put into the queue.
 #include "ratepacer_private.h"
 
-#include "core/rtp/rtp.h"
+#include "rtpbuffer.h"
 
 #define MAX_DURATION ((gint64) (3600 * GST_SECOND))
 #define LATENCY_STEP ((gint64) (5 * GST_MSECOND)) // so that it is not told with each frame
@@ -46,14 +46,9 @@ duration_of (const WeirRatePacer *self, GstClockTime duration)
 static gboolean
 read_rtp_time (GstBuffer *buffer, guint32 *rtp_time)
 {
-  gsize size = gst_buffer_get_size (buffer);
-  guint8 head[WEIR_RTP_HEADER_MAX], last = 0;
-  gsize len = gst_buffer_extract (buffer, 0, head, sizeof head);
   WeirRtp rtp;
 
-  if (size > 0)
-    gst_buffer_extract (buffer, size - 1, &last, 1);
-  if (weir_rtp_parse_head (head, len, size, last, &rtp) < 0)
+  if (!weir_rtp_buffer_read (buffer, &rtp))
     return FALSE;
   *rtp_time = rtp.timestamp;
   return TRUE;

@@ -31,8 +31,8 @@
 
 #include "rtprelaypay.h"
 
-#include "core/rtp/rtp.h"
 #include "elementname.h"
+#include "rtpbuffer.h"
 
 #include <gst/rtp/rtp.h>
 
@@ -168,19 +168,6 @@ release_held (WeirRtpRelayPay *self, const WeirRtp *rtp)
     gst_pad_push_event (self->srcpad, event);
 }
 
-static gboolean
-read_packet (GstBuffer *buffer, WeirRtp *rtp)
-{
-  guint8 head[WEIR_RTP_HEADER_MAX];
-  guint8 last = 0;
-  gsize size = gst_buffer_get_size (buffer);
-  gsize n = gst_buffer_extract (buffer, 0, head, sizeof head);
-
-  if (size > 0)
-    gst_buffer_extract (buffer, size - 1, &last, 1);
-  return weir_rtp_parse_head (head, n, size, last, rtp) == 0;
-}
-
 // Notes a packet that goes through; FALSE if it is none and has to be dropped.
 static gboolean
 note_packet (WeirRtpRelayPay *self, GstBuffer *buffer)
@@ -188,7 +175,7 @@ note_packet (WeirRtpRelayPay *self, GstBuffer *buffer)
   WeirRtp rtp;
   gint64 now;
 
-  if (!read_packet (buffer, &rtp)) {
+  if (!weir_rtp_buffer_read (buffer, &rtp)) {
     now = g_get_monotonic_time ();
     GST_OBJECT_LOCK (self);
     self->n_not_rtp++;

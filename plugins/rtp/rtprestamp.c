@@ -33,6 +33,7 @@
 
 #include "core/rtp/restamp.h"
 #include "elementname.h"
+#include "rtpbuffer.h"
 
 GST_DEBUG_CATEGORY_STATIC (rtprestamp_debug);
 #define GST_CAT_DEFAULT rtprestamp_debug
@@ -76,25 +77,12 @@ read_clock (WeirRtpRestamp *self)
   return now;
 }
 
-static gboolean
-read_packet (GstBuffer *buffer, WeirRtp *rtp)
-{
-  guint8 head[WEIR_RTP_HEADER_MAX];
-  guint8 last = 0;
-  gsize size = gst_buffer_get_size (buffer);
-  gsize n = gst_buffer_extract (buffer, 0, head, sizeof head);
-
-  if (size > 0)
-    gst_buffer_extract (buffer, size - 1, &last, 1);
-  return weir_rtp_parse_head (head, n, size, last, rtp) == 0;
-}
-
 // The packet's timestamp as it has to be; FALSE if it is no RTP, which passes as it is.
 static gboolean
 map_packet (WeirRtpRestamp *self, GstBuffer *buffer, gint64 now, guint32 *timestamp)
 {
   WeirRtp rtp;
-  gboolean is_rtp = read_packet (buffer, &rtp);
+  gboolean is_rtp = weir_rtp_buffer_read (buffer, &rtp);
 
   GST_OBJECT_LOCK (self);
   if (is_rtp)
