@@ -82,7 +82,7 @@ cache_place_note (CacheReader *self)
 // The first entry to go on with. Where what is here was due to this reader only later, its delay is
 // more than the window holds: it goes on with a bit less than that.
 static gint64
-place_in_short_window (CacheReader *self, const CacheSettings *settings)
+place_in_short_window (CacheReader *self, const CacheReaderSettings *settings)
 {
   const WeirCacheIndex *index = index_of (self);
   const gint64 oldest = weir_cache_index_at (index, index->tail)->arrival_ns;
@@ -100,7 +100,7 @@ place_in_short_window (CacheReader *self, const CacheSettings *settings)
 // Only what has gone already tells that the window is short; else the stream is young, and the
 // delay will be reached.
 static void
-go_back (CacheReader *self, const CacheSettings *settings)
+go_back (CacheReader *self, const CacheReaderSettings *settings)
 {
   const WeirCacheIndex *index = index_of (self);
 
@@ -113,7 +113,7 @@ go_back (CacheReader *self, const CacheSettings *settings)
 }
 
 void
-cache_place_take (CacheReader *self, const CacheSettings *settings)
+cache_place_take (CacheReader *self, const CacheReaderSettings *settings)
 {
   const WeirCacheIndex *index = index_of (self);
 
@@ -137,7 +137,7 @@ cache_place_take (CacheReader *self, const CacheSettings *settings)
 }
 
 void
-cache_place_catch_up (CacheReader *self, const CacheSettings *settings)
+cache_place_catch_up (CacheReader *self, const CacheReaderSettings *settings)
 {
   const WeirCacheIndex *index = index_of (self);
   gint64 to;

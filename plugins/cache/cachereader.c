@@ -7,7 +7,7 @@ GST_DEBUG_CATEGORY_EXTERN (intervalcache_debug);
 // ---- waiting: with the lock, which is given up while it waits ----
 
 static gint64
-due_at (const CacheReader *self, const CacheSettings *settings, gint64 arrival)
+due_at (const CacheReader *self, const CacheReaderSettings *settings, gint64 arrival)
 {
   gint64 delay = (gint64) settings->delay;
 
@@ -57,7 +57,7 @@ static gboolean
 is_due (CacheReader *self)
 {
   const WeirCacheIndex *index = index_of (self);
-  const CacheSettings settings = cache_reader_settings (self);
+  const CacheReaderSettings settings = cache_reader_settings (self);
   gint64 due;
 
   if (self->paused || self->unlinked) {
@@ -261,7 +261,7 @@ push_buffer (CacheReader *self, GstBuffer *buffer, gboolean discont)
 }
 
 static GstFlowReturn
-push (CacheReader *self, GstMiniObject *object, gboolean discont)
+reader_push (CacheReader *self, GstMiniObject *object, gboolean discont)
 {
   if (GST_IS_BUFFER_LIST (object))
     return push_list (self, GST_BUFFER_LIST (object), discont);
@@ -285,7 +285,7 @@ wait_for_link (CacheReader *self, guint n_links)
 }
 
 static void
-end (CacheReader *self, GstFlowReturn ret)
+reader_end (CacheReader *self, GstFlowReturn ret)
 {
   GST_DEBUG_OBJECT (self->pad, "ends: %s", gst_flow_get_name (ret));
   gst_pad_pause_task (self->pad);
@@ -305,11 +305,11 @@ loop (gpointer user_data)
   GstFlowReturn ret;
 
   if (!take (self, &taken)) {
-    end (self, GST_FLOW_FLUSHING);
+    reader_end (self, GST_FLOW_FLUSHING);
     return;
   }
   if (!taken.entry.object) {
-    end (self, GST_FLOW_EOS);
+    reader_end (self, GST_FLOW_EOS);
     return;
   }
   cache_spill_let_go (taken.gone);
@@ -320,19 +320,19 @@ loop (gpointer user_data)
     shift_to_now (self, object, taken.entry.state);
   push_scene (self, taken.entry.state);
   cache_scene_unref (taken.entry.state);
-  ret = push (self, object, taken.discont);
+  ret = reader_push (self, object, taken.discont);
   if (ret == GST_FLOW_NOT_LINKED)
     wait_for_link (self, taken.n_links);
   else if (ret != GST_FLOW_OK)
-    end (self, ret);
+    reader_end (self, ret);
 }
 
 // ---- control ----
 
-CacheSettings
+CacheReaderSettings
 cache_reader_settings (CacheReader *self)
 {
-  CacheSettings settings;
+  CacheReaderSettings settings;
 
   GST_OBJECT_LOCK (self->pad);
   settings = self->settings;
@@ -376,9 +376,9 @@ cache_reader_unlock (CacheWindow *window)
 
 // What comes from now on is live. With the lock.
 static void
-begin (CacheReader *self)
+reader_begin (CacheReader *self)
 {
-  const CacheSettings settings = cache_reader_settings (self);
+  const CacheReaderSettings settings = cache_reader_settings (self);
 
   if (!self->placed && !self->paused && !self->unlinked)
     cache_place_take (self, &settings);
@@ -394,7 +394,7 @@ cache_reader_linked (CacheReader *self)
     self->n_links++;
   if (window && self->unlinked) {
     self->unlinked = self->placed = FALSE;
-    begin (self);
+    reader_begin (self);
   }
   cache_reader_unlock (window);
 }
@@ -462,7 +462,7 @@ cache_reader_run (CacheReader *self)
   if (window && self->active) {
     self->flushing = FALSE;
     self->unlinked = !gst_pad_is_linked (self->pad);
-    begin (self);
+    reader_begin (self);
     runs = TRUE;
   }
   cache_reader_unlock (window);
@@ -506,7 +506,7 @@ cache_reader_pause (CacheReader *self, gboolean paused)
 
   if (window) {
     self->paused = paused;
-    begin (self);
+    reader_begin (self);
   }
   cache_reader_unlock (window);
 }

@@ -21,7 +21,7 @@ typedef struct {
   CacheStart start;
   guint64 position; // ns, for CACHE_START_POSITION
   guint64 delay;    // ns
-} CacheSettings;
+} CacheReaderSettings;
 
 typedef struct {
   guint64 out, bytes_out; // buffers
@@ -41,7 +41,7 @@ typedef struct {
   gboolean at_cache;   // goes by the clock of the cache's pipeline
   CacheWindow *window; // a reference, from open to close; both locks to write it
 
-  CacheSettings settings; // the pad's object lock
+  CacheReaderSettings settings; // the pad's object lock
 
   // The pad's streaming thread's.
   CacheScene *sent; // the events that are in force downstream

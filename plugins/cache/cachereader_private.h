@@ -51,7 +51,7 @@ CacheWindow *cache_reader_window (CacheReader *self);
 CacheWindow *cache_reader_lock (CacheReader *self);
 void cache_reader_unlock (CacheWindow *window);
 
-CacheSettings cache_reader_settings (CacheReader *self); // with or without the lock
+CacheReaderSettings cache_reader_settings (CacheReader *self); // with or without the lock
 
 // Things leave so much later than they came. A sink that synchronises shows them when they leave.
 void cache_reader_shift (CacheReader *self, gint64 late); // with or without the lock
@@ -62,7 +62,7 @@ void cache_reader_look (CacheReader *self);
 // ---- cacheplace.c: places ----
 
 // The first one, by the settings. Leaves it for later if that can't be said yet.
-void cache_place_take (CacheReader *self, const CacheSettings *settings);
+void cache_place_take (CacheReader *self, const CacheReaderSettings *settings);
 
 // At the join point before that time. Something must be there.
 void cache_place_at_time (CacheReader *self, gint64 time);
@@ -71,7 +71,7 @@ void cache_place_at_time (CacheReader *self, gint64 time);
 void cache_place_note (CacheReader *self);
 
 // The window may have moved on.
-void cache_place_catch_up (CacheReader *self, const CacheSettings *settings);
+void cache_place_catch_up (CacheReader *self, const CacheReaderSettings *settings);
 
 // Goes to the join point that it looks for. FALSE if there is none yet.
 gboolean cache_place_find_join (CacheReader *self);

@@ -219,7 +219,7 @@ evict (CacheWindow *window, gint64 until)
 
 // With the lock.
 static void
-apply_bounds (CacheWindow *window, const CacheBounds *bounds)
+window_apply_bounds (CacheWindow *window, const CacheBounds *bounds)
 {
   const guint64 in_file = window->spill ? cache_spill_capacity (window->spill) : 0;
   const gboolean any = bounds->bytes == 0;
@@ -311,7 +311,7 @@ cache_window_claim (CacheWindow *window, GstPad *pad, const CacheBounds *bounds,
     window->counts.publishers++;
     window->spill = file;
     window->policy = policy;
-    apply_bounds (window, bounds);
+    window_apply_bounds (window, bounds);
     old = g_steal_pointer (&window->scene);
   }
   g_mutex_unlock (&window->lock);
@@ -357,7 +357,7 @@ void
 cache_window_set_bounds (CacheWindow *window, const CacheBounds *bounds)
 {
   g_mutex_lock (&window->lock);
-  apply_bounds (window, bounds);
+  window_apply_bounds (window, bounds);
   evict (window, 0);
   g_mutex_unlock (&window->lock);
 }

@@ -179,7 +179,7 @@ run_again (CacheReader *reader)
 }
 
 static gboolean
-flush_start (WeirIntervalCache *self, GstEvent *event)
+interval_cache_flush_start (WeirIntervalCache *self, GstEvent *event)
 {
   each_reader (self, cache_reader_interrupt);
   gst_pad_event_default (self->sinkpad, GST_OBJECT (self), event);
@@ -188,7 +188,7 @@ flush_start (WeirIntervalCache *self, GstEvent *event)
 }
 
 static gboolean
-flush_stop (WeirIntervalCache *self, GstEvent *event)
+interval_cache_flush_stop (WeirIntervalCache *self, GstEvent *event)
 {
   gst_segment_init (&self->segment, GST_FORMAT_UNDEFINED);
   cache_window_flush (self->window);
@@ -256,9 +256,9 @@ weir_interval_cache_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
   WeirIntervalCache *self = WEIR_INTERVAL_CACHE (parent);
 
   if (GST_EVENT_TYPE (event) == GST_EVENT_FLUSH_START)
-    return flush_start (self, event);
+    return interval_cache_flush_start (self, event);
   if (GST_EVENT_TYPE (event) == GST_EVENT_FLUSH_STOP)
-    return flush_stop (self, event);
+    return interval_cache_flush_stop (self, event);
   if (GST_EVENT_IS_SERIALIZED (event))
     return keep_event (self, event);
   return gst_pad_event_default (pad, parent, event);
@@ -406,22 +406,22 @@ typedef struct {
   guint64 spill_bytes;
   CachePolicy policy;
   CacheBounds bounds;
-} Settings;
+} CacheSettings;
 
-static Settings
+static CacheSettings
 get_settings (WeirIntervalCache *self)
 {
-  Settings settings;
+  CacheSettings settings;
 
   GST_OBJECT_LOCK (self);
-  settings = (Settings) { g_strdup (self->channel), g_strdup (self->spill_dir), self->spill_bytes,
-    self->policy, self->bounds };
+  settings = (CacheSettings) { g_strdup (self->channel), g_strdup (self->spill_dir),
+    self->spill_bytes, self->policy, self->bounds };
   GST_OBJECT_UNLOCK (self);
   return settings;
 }
 
 static void
-clear_settings (Settings *settings)
+clear_settings (CacheSettings *settings)
 {
   g_free (settings->channel);
   g_free (settings->spill_dir);
@@ -436,7 +436,7 @@ rule_of (CachePolicy policy)
 }
 
 static gboolean
-open_spill (WeirIntervalCache *self, const Settings *settings, CacheSpill **spill)
+open_spill (WeirIntervalCache *self, const CacheSettings *settings, CacheSpill **spill)
 {
   *spill = NULL;
   if (!settings->spill_dir)
@@ -451,7 +451,7 @@ open_spill (WeirIntervalCache *self, const Settings *settings, CacheSpill **spil
 }
 
 static CacheWindow *
-claim_window (WeirIntervalCache *self, const Settings *settings)
+claim_window (WeirIntervalCache *self, const CacheSettings *settings)
 {
   CacheSpill *spill;
   CacheWindow *window;
@@ -471,7 +471,7 @@ claim_window (WeirIntervalCache *self, const Settings *settings)
 static gboolean
 open_window (WeirIntervalCache *self)
 {
-  Settings settings = get_settings (self);
+  CacheSettings settings = get_settings (self);
   CacheWindow *window = claim_window (self, &settings);
 
   clear_settings (&settings);

@@ -37,7 +37,7 @@ weir_cache_policy_get_type (void)
 }
 
 static GstStructure *
-make_stats (WeirIntervalCache *self)
+interval_cache_make_stats (WeirIntervalCache *self)
 {
   GstStructure *stats = gst_structure_new_empty ("application/x-weir-intervalcache-stats");
   CacheWindow *window = interval_cache_get_window (self);
@@ -52,7 +52,7 @@ make_stats (WeirIntervalCache *self)
 }
 
 static void
-apply_bounds (WeirIntervalCache *self)
+interval_cache_apply_bounds (WeirIntervalCache *self)
 {
   CacheWindow *window = interval_cache_get_window (self);
   CacheBounds bounds;
@@ -101,7 +101,7 @@ weir_interval_cache_set_property (GObject *object, guint id, const GValue *value
       break;
   }
   GST_OBJECT_UNLOCK (self);
-  apply_bounds (self);
+  interval_cache_apply_bounds (self);
 }
 
 static void
@@ -110,7 +110,7 @@ weir_interval_cache_get_property (GObject *object, guint id, GValue *value, GPar
   WeirIntervalCache *self = WEIR_INTERVAL_CACHE (object);
 
   if (id == PROP_STATS) {
-    g_value_take_boxed (value, make_stats (self));
+    g_value_take_boxed (value, interval_cache_make_stats (self));
     return;
   }
   GST_OBJECT_LOCK (self);

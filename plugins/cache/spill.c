@@ -12,8 +12,6 @@
 #define PIECE ((gsize) 1 << 20)
 #define BUFFER_FLAGS (~(guint) (GST_MINI_OBJECT_FLAG_LAST - 1)) // those that aren't every object's
 
-typedef struct _CachePiece Piece;
-
 struct _CachePiece {
   gint refs; // atomic
   CacheSpill *spill;
@@ -39,8 +37,8 @@ struct _CacheSpill {
 
   // The writer's.
   guint n_pieces;
-  Piece *current; // a reference
-  gsize used;     // of it
+  CachePiece *current; // a reference
+  gsize used;          // of it
 
   GMutex lock;
   guint max_pieces; // the lock, from here on
@@ -91,7 +89,7 @@ cache_spill_ref (CacheSpill *self)
 void
 cache_spill_unref (CacheSpill *self)
 {
-  Piece *piece;
+  CachePiece *piece;
 
   if (!g_atomic_int_dec_and_test (&self->refs))
     return;
@@ -160,7 +158,7 @@ hold (CacheSpill *self, guint64 number)
   *gone = (CacheSpillGone) { cache_spill_ref (self), g_ptr_array_new () };
   weir_policy_add (&self->policy, number, PIECE);
   while (weir_policy_evict (&self->policy, &each)) {
-    Piece *piece = g_hash_table_lookup (self->in_use, &each);
+    CachePiece *piece = g_hash_table_lookup (self->in_use, &each);
 
     if (piece)
       g_ptr_array_add (gone->data, piece->data);
@@ -224,18 +222,18 @@ note_full (CacheSpill *self)
   g_mutex_unlock (&self->lock);
 }
 
-static Piece *
+static CachePiece *
 make_piece (CacheSpill *self)
 {
   const off_t offset = (off_t) self->n_pieces * (off_t) PIECE;
-  Piece *piece;
+  CachePiece *piece;
   guint8 *data = weir_spill_map (self->fd, offset, PIECE);
 
   if (!data) {
     note_full (self);
     return NULL;
   }
-  piece = g_new0 (Piece, 1);
+  piece = g_new0 (CachePiece, 1);
   piece->spill = self;
   piece->data = data;
   self->n_pieces++;
@@ -245,7 +243,7 @@ make_piece (CacheSpill *self)
 static gboolean
 next_piece (CacheSpill *self)
 {
-  Piece *piece;
+  CachePiece *piece;
   gboolean may_grow;
 
   g_mutex_lock (&self->lock);
@@ -302,7 +300,7 @@ append (CacheSpill *self, GstBuffer *to, const guint8 *data, gsize size)
 }
 
 static GstBuffer *
-take_buffer (CacheSpill *self, GstBuffer *buffer)
+spill_take_buffer (CacheSpill *self, GstBuffer *buffer)
 {
   GstBuffer *copy = NULL;
   GstMapInfo map;
@@ -327,7 +325,7 @@ take_list (CacheSpill *self, GstBufferList *list)
   GstBufferList *copy = gst_buffer_list_new_sized (n);
 
   for (guint i = 0; i < n; i++) {
-    GstBuffer *buffer = take_buffer (self, gst_buffer_list_get (list, i));
+    GstBuffer *buffer = spill_take_buffer (self, gst_buffer_list_get (list, i));
 
     if (!buffer) {
       gst_buffer_list_unref (copy);
@@ -422,7 +420,7 @@ cache_spill_store (CacheSpill *self, GstMiniObject *object, CacheStored *stored)
   if (GST_IS_BUFFER_LIST (object))
     stored->copy = (GstMiniObject *) take_list (self, GST_BUFFER_LIST (object));
   else
-    stored->copy = (GstMiniObject *) take_buffer (self, GST_BUFFER (object));
+    stored->copy = (GstMiniObject *) spill_take_buffer (self, GST_BUFFER (object));
   if (stored->copy && self->current)
     stored->number = self->current->number;
   return stored->copy != NULL;

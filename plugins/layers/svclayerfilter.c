@@ -123,7 +123,7 @@ update_caps (WeirSvcLayerFilter *self)
 // Before the first frame it is not known what comes out, so caps wait for it, unless they can't
 // change, or no frame comes.
 static void
-take_caps (WeirSvcLayerFilter *self, GstCaps *caps)
+layer_filter_take_caps (WeirSvcLayerFilter *self, GstCaps *caps)
 {
   WeirCodec codec;
   gboolean rtp;
@@ -147,7 +147,7 @@ take_caps (WeirSvcLayerFilter *self, GstCaps *caps)
 // ---- data ----
 
 static void
-publish (WeirSvcLayerFilter *self)
+publish_counts (WeirSvcLayerFilter *self)
 {
   const WeirProjection *p = &self->stream.projection;
 
@@ -235,7 +235,7 @@ push_frame (WeirSvcLayerFilter *self)
     return GST_FLOW_OK;
   frame_was_read (self);
   list = layer_stream_pop (&self->stream);
-  publish (self);
+  publish_counts (self);
   if (!list)
     return GST_FLOW_OK;
   update_caps (self);
@@ -255,7 +255,7 @@ take_packet (WeirSvcLayerFilter *self, GstBuffer *packet)
       ret = push_frame (self);
   } while (again);
   if (self->stream.counts.in != in)
-    publish (self);
+    publish_counts (self);
   return ret;
 }
 
@@ -271,12 +271,12 @@ take_au (WeirSvcLayerFilter *self, GstBuffer *au)
   }
   if (!layer_stream_read_au (&self->stream, au, &map)) {
     layer_stream_drop_au (&self->stream, au, &map);
-    publish (self);
+    publish_counts (self);
     return GST_FLOW_OK;
   }
   frame_was_read (self);
   au = layer_stream_pop_au (&self->stream, au, &map);
-  publish (self);
+  publish_counts (self);
   if (!au)
     return GST_FLOW_OK;
   update_caps (self);
@@ -314,7 +314,7 @@ weir_svc_layer_filter_chain (GstPad *pad, GstObject *parent, GstBuffer *buffer)
   if (is_tagging (self)) {
     begin_tagging (self);
     buffer = layer_stream_tag (&self->stream, buffer);
-    publish (self);
+    publish_counts (self);
     return gst_pad_push (self->srcpad, buffer);
   }
   return self->stream.rtp ? take_packet (self, buffer) : take_au (self, buffer);
@@ -359,7 +359,7 @@ weir_svc_layer_filter_chain_list (GstPad *pad, GstObject *parent, GstBufferList 
   if (self->have_stream && is_tagging (self)) {
     begin_tagging (self);
     gst_buffer_list_foreach (list, tag_each, self);
-    publish (self);
+    publish_counts (self);
     return gst_pad_push_list (self->srcpad, list);
   }
   gst_buffer_list_foreach (list, take_each, &take);
@@ -394,7 +394,7 @@ weir_svc_layer_filter_sink_event (GstPad *pad, GstObject *parent, GstEvent *even
       gst_event_parse_caps (event, &caps);
       if (!self->have_stream || !gst_caps_is_equal (caps, self->in_caps)) {
         drain (self);
-        take_caps (self, caps);
+        layer_filter_take_caps (self, caps);
       }
       gst_event_unref (event);
       return self->have_stream;

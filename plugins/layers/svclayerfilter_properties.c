@@ -96,7 +96,7 @@ add_layers (const WeirSvcLayerFilter *self, GValue *array)
 
 // With the object lock.
 static GstStructure *
-make_stats (const WeirSvcLayerFilter *self)
+layer_filter_make_stats (const WeirSvcLayerFilter *self)
 {
   const LayerCounts *c = &self->counts;
   GValue layers = G_VALUE_INIT;
@@ -192,7 +192,7 @@ weir_svc_layer_filter_get_property (GObject *object, guint id, GValue *value, GP
       add_layers (self, value);
       break;
     case PROP_STATS:
-      g_value_take_boxed (value, make_stats (self));
+      g_value_take_boxed (value, layer_filter_make_stats (self));
       break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);

@@ -59,7 +59,7 @@ GST_ELEMENT_REGISTER_DEFINE (ratepacer, "ratepacer", GST_RANK_NONE, WEIR_TYPE_RA
 // ---- events and queries ----
 
 static gboolean
-flush_start (WeirRatePacer *self, GstEvent *event)
+rate_pacer_flush_start (WeirRatePacer *self, GstEvent *event)
 {
   gboolean ok;
 
@@ -76,7 +76,7 @@ flush_start (WeirRatePacer *self, GstEvent *event)
 }
 
 static gboolean
-flush_stop (WeirRatePacer *self, GstEvent *event)
+rate_pacer_flush_stop (WeirRatePacer *self, GstEvent *event)
 {
   gboolean reset_time, ok;
 
@@ -134,9 +134,9 @@ weir_rate_pacer_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
 
   switch (GST_EVENT_TYPE (event)) {
     case GST_EVENT_FLUSH_START:
-      return flush_start (self, event);
+      return rate_pacer_flush_start (self, event);
     case GST_EVENT_FLUSH_STOP:
-      return flush_stop (self, event);
+      return rate_pacer_flush_stop (self, event);
     case GST_EVENT_CAPS:
       read_caps (self, event);
       break;
@@ -199,7 +199,7 @@ weir_rate_pacer_src_query (GstPad *pad, GstObject *parent, GstQuery *query)
 // ---- states ----
 
 static void
-play (WeirRatePacer *self)
+rate_pacer_play (WeirRatePacer *self)
 {
   g_mutex_lock (&self->lock);
   rate_pacer_take_clock (self);
@@ -211,7 +211,7 @@ play (WeirRatePacer *self)
 }
 
 static void
-pause_playing (WeirRatePacer *self)
+rate_pacer_pause (WeirRatePacer *self)
 {
   g_mutex_lock (&self->lock);
   self->paused_at = rate_pacer_running_time (self);
@@ -225,7 +225,7 @@ pause_playing (WeirRatePacer *self)
 }
 
 static void
-begin (WeirRatePacer *self)
+rate_pacer_begin (WeirRatePacer *self)
 {
   gst_segment_init (&self->segment, GST_FORMAT_UNDEFINED);
   self->is_rtp = FALSE;
@@ -238,7 +238,7 @@ begin (WeirRatePacer *self)
 }
 
 static void
-interrupt (WeirRatePacer *self)
+rate_pacer_interrupt (WeirRatePacer *self)
 {
   g_mutex_lock (&self->lock);
   self->flushing = TRUE;
@@ -247,7 +247,7 @@ interrupt (WeirRatePacer *self)
 }
 
 static void
-end (WeirRatePacer *self)
+rate_pacer_end (WeirRatePacer *self)
 {
   g_mutex_lock (&self->lock);
   rate_pacer_wait_for_push (self);
@@ -284,16 +284,16 @@ weir_rate_pacer_change_state (GstElement *element, GstStateChange transition)
     return GST_STATE_CHANGE_FAILURE;
   }
   if (transition == GST_STATE_CHANGE_READY_TO_PAUSED)
-    begin (self);
+    rate_pacer_begin (self);
   else if (transition == GST_STATE_CHANGE_PLAYING_TO_PAUSED)
-    pause_playing (self);
+    rate_pacer_pause (self);
   else if (transition == GST_STATE_CHANGE_PAUSED_TO_READY)
-    interrupt (self);
+    rate_pacer_interrupt (self);
   ret = GST_ELEMENT_CLASS (weir_rate_pacer_parent_class)->change_state (element, transition);
   if (transition == GST_STATE_CHANGE_PAUSED_TO_PLAYING && ret != GST_STATE_CHANGE_FAILURE)
-    play (self);
+    rate_pacer_play (self);
   else if (transition == GST_STATE_CHANGE_PAUSED_TO_READY)
-    end (self);
+    rate_pacer_end (self);
   return ret;
 }
 

@@ -19,7 +19,7 @@ time_in_segment (const GstSegment *segment, GstClockTime time)
 }
 
 static gint64
-time_of (const WeirRatePacer *self, GstBuffer *buffer)
+running_time_of (const WeirRatePacer *self, GstBuffer *buffer)
 {
   GstClockTime stamp = GST_BUFFER_DTS_OR_PTS (buffer);
   guint64 time = 0;
@@ -58,7 +58,7 @@ static WeirPacePacket
 describe (const WeirRatePacer *self, GstBuffer *buffer)
 {
   WeirPacePacket packet = { .size = gst_buffer_get_size (buffer),
-    .time_ns = time_of (self, buffer) };
+    .time_ns = running_time_of (self, buffer) };
 
   if (GST_BUFFER_DURATION (buffer) <= G_MAXINT64)
     packet.duration_ns = duration_of (self, GST_BUFFER_DURATION (buffer));
@@ -94,7 +94,7 @@ enqueue (WeirRatePacer *self, GstBuffer *buffer, const WeirPacePacket *packet)
 
 // With the lock. Cuts what is larger than blocksize.
 static GstFlowReturn
-take_buffer (WeirRatePacer *self, GstBuffer *buffer)
+rate_pacer_take (WeirRatePacer *self, GstBuffer *buffer)
 {
   WeirPacePacket packet = describe (self, buffer);
   const gsize size = packet.size, most = self->is_rtp ? 0 : self->blocksize;
@@ -132,7 +132,7 @@ latency_grew (WeirRatePacer *self)
 
 // What remains to be done when something was taken, and the lock given back.
 static GstFlowReturn
-finish (WeirRatePacer *self, GstFlowReturn ret)
+rate_pacer_taken (WeirRatePacer *self, GstFlowReturn ret)
 {
   gboolean grew = latency_grew (self);
 
@@ -149,7 +149,7 @@ rate_pacer_chain (GstPad *pad, GstObject *parent, GstBuffer *buffer)
   WeirRatePacer *self = WEIR_RATE_PACER (parent);
 
   g_mutex_lock (&self->lock);
-  return finish (self, take_buffer (self, buffer));
+  return rate_pacer_taken (self, rate_pacer_take (self, buffer));
 }
 
 GstFlowReturn
@@ -161,8 +161,8 @@ rate_pacer_chain_list (GstPad *pad, GstObject *parent, GstBufferList *list)
 
   g_mutex_lock (&self->lock);
   for (guint i = 0; i < n && ret == GST_FLOW_OK; i++)
-    ret = take_buffer (self, gst_buffer_ref (gst_buffer_list_get (list, i)));
-  ret = finish (self, ret);
+    ret = rate_pacer_take (self, gst_buffer_ref (gst_buffer_list_get (list, i)));
+  ret = rate_pacer_taken (self, ret);
   gst_buffer_list_unref (list);
   return ret;
 }

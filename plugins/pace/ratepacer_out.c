@@ -170,7 +170,7 @@ take_next (WeirRatePacer *self, gint64 now)
 
 // Without the lock.
 static GstFlowReturn
-push (WeirRatePacer *self, GstMiniObject *item)
+push_item (WeirRatePacer *self, GstMiniObject *item)
 {
   if (GST_IS_BUFFER (item))
     return gst_pad_push (self->srcpad, GST_BUFFER (item));
@@ -231,7 +231,7 @@ push_all (WeirRatePacer *self)
     self->busy = TRUE;
     g_cond_broadcast (&self->changed);
     g_mutex_unlock (&self->lock);
-    ret = push (self, item);
+    ret = push_item (self, item);
     g_mutex_lock (&self->lock);
     note_result (self, ret, !is_event);
   }

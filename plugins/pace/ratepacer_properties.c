@@ -42,7 +42,7 @@ weir_pace_mode_get_type (void)
 
 // With the lock.
 static GstStructure *
-make_stats (const WeirRatePacer *self)
+rate_pacer_make_stats (const WeirRatePacer *self)
 {
   const WeirPacer *p = &self->pacer;
   const WeirPaceCounts *c = &p->counts;
@@ -131,7 +131,7 @@ weir_rate_pacer_get_property (GObject *object, guint id, GValue *value, GParamSp
       g_value_set_uint (value, (guint) self->blocksize);
       break;
     case PROP_STATS:
-      g_value_take_boxed (value, make_stats (self));
+      g_value_take_boxed (value, rate_pacer_make_stats (self));
       break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);

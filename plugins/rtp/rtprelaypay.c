@@ -121,7 +121,7 @@ caps_are_complete (GstCaps *caps)
 }
 
 static void
-take_caps (WeirRtpRelayPay *self, GstCaps *caps)
+relay_pay_take_caps (WeirRtpRelayPay *self, GstCaps *caps)
 {
   gint clock_rate = 0;
 
@@ -160,7 +160,7 @@ release_held (WeirRtpRelayPay *self, const WeirRtp *rtp)
           gst_structure_set (s, "encoding-name", G_TYPE_STRING, info->encoding_name, NULL);
       }
     }
-    take_caps (self, caps);
+    relay_pay_take_caps (self, caps);
     gst_pad_push_event (self->srcpad, gst_event_new_caps (caps));
     gst_caps_unref (caps);
   }
@@ -259,7 +259,7 @@ weir_rtp_relay_pay_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
       gst_event_parse_caps (event, &caps);
       if (caps_are_complete (caps)) {
         gst_clear_caps (&self->held_caps);
-        take_caps (self, caps);
+        relay_pay_take_caps (self, caps);
         ok = gst_pad_event_default (pad, parent, event);
         // Before what comes now, not after it with the next packet.
         release_held (self, NULL);

@@ -135,7 +135,7 @@ weir_rtp_restamp_chain_list (GstPad *pad, GstObject *parent, GstBufferList *list
 // ---- events and states ----
 
 static void
-begin_stream (WeirRtpRestamp *self, GstCaps *caps)
+restamp_begin (WeirRtpRestamp *self, GstCaps *caps)
 {
   GstStructure *s = gst_caps_get_structure (caps, 0);
   gint clock_rate = 0;
@@ -156,7 +156,7 @@ weir_rtp_restamp_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
 
   if (GST_EVENT_TYPE (event) == GST_EVENT_CAPS) {
     gst_event_parse_caps (event, &caps);
-    begin_stream (WEIR_RTP_RESTAMP (parent), caps);
+    restamp_begin (WEIR_RTP_RESTAMP (parent), caps);
   }
   return gst_pad_event_default (pad, parent, event);
 }

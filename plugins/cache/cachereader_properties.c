@@ -162,7 +162,7 @@ behind (CacheReader *self)
 }
 
 static GstStructure *
-make_stats (CacheReader *self)
+cache_reader_make_stats (CacheReader *self)
 {
   GstStructure *stats = gst_structure_new_empty ("application/x-weir-intervalcachesrc-stats");
   CacheWindow *window = cache_reader_lock (self);
@@ -220,7 +220,7 @@ cache_reader_set_property (CacheReader *self, guint index, const GValue *value)
 gboolean
 cache_reader_get_property (CacheReader *self, guint index, GValue *value)
 {
-  const CacheSettings settings = cache_reader_settings (self);
+  const CacheReaderSettings settings = cache_reader_settings (self);
 
   if (index == INDEX_START)
     g_value_set_enum (value, (gint) settings.start);
@@ -229,6 +229,6 @@ cache_reader_get_property (CacheReader *self, guint index, GValue *value)
   else if (index == INDEX_DELAY)
     g_value_set_uint64 (value, settings.delay);
   else if (index == INDEX_STATS)
-    g_value_take_boxed (value, make_stats (self));
+    g_value_take_boxed (value, cache_reader_make_stats (self));
   return index <= INDEX_STATS;
 }
