@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// What others ask of a reader: to go elsewhere, where it is, and a key picture for it.
+#include "cachereader_private.h"
+
+static gboolean
+holds (CacheReader *self, gint64 time)
+{
+  CacheWindow *window = cache_reader_lock (self);
+  const gboolean ok = window && !has_nothing (self) && time <= newest (&window->index)->end_ns
+                      && time >= weir_cache_index_at (&window->index, oldest (self))->time_ns;
+
+  cache_reader_unlock (window);
+  return ok;
+}
+
+// What has left the window by now is missed, as it is by any other reader.
+static void
+go_to_time (CacheReader *self, gint64 time)
+{
+  CacheWindow *window = cache_reader_lock (self);
+
+  if (window && !has_nothing (self)) {
+    self->miss = (CacheMiss) { 0 };
+    self->delay_limit = -1;
+    cache_place_at_time (self, time);
+    cache_place_note (self);
+    self->sought = self->at_cache;
+    cache_reader_look (self);
+  }
+  cache_reader_unlock (window);
+}
+
+gboolean
+cache_reader_flush (CacheReader *self, GstEvent *event)
+{
+  const gboolean start = GST_EVENT_TYPE (event) == GST_EVENT_FLUSH_START;
+  gboolean ok;
+
+  if (start)
+    cache_reader_interrupt (self);
+  ok = gst_pad_push_event (self->pad, event);
+  if (start)
+    gst_pad_pause_task (self->pad);
+  else
+    cache_reader_flushed (self);
+  return ok;
+}
+
+// The pipeline's running time goes on, for its other readers.
+static void
+flush_for (CacheReader *self, GstEvent *seek)
+{
+  GstEvent *start = gst_event_new_flush_start (), *stop = gst_event_new_flush_stop (FALSE);
+
+  gst_event_set_seqnum (start, gst_event_get_seqnum (seek));
+  gst_event_set_seqnum (stop, gst_event_get_seqnum (seek));
+  cache_reader_flush (self, start);
+  cache_reader_flush (self, stop);
+}
+
+gboolean
+cache_reader_seek (CacheReader *self, GstEvent *event)
+{
+  gdouble rate;
+  GstFormat format;
+  GstSeekFlags flags;
+  GstSeekType type;
+  gint64 start;
+
+  gst_event_parse_seek (event, &rate, &format, &flags, &type, &start, NULL, NULL);
+  if (rate != 1.0 || format != GST_FORMAT_TIME || type != GST_SEEK_TYPE_SET || !holds (self, start))
+    return FALSE;
+  if (flags & GST_SEEK_FLAG_FLUSH)
+    flush_for (self, event);
+  go_to_time (self, start);
+  cache_reader_run (self);
+  return TRUE;
+}
+
+// As soon as can be: a time of this pipeline says nothing in another one.
+gboolean
+cache_reader_ask_for_key (CacheReader *self, const GstEvent *event)
+{
+  CacheWindow *window;
+  GstStructure *s;
+  gboolean ok;
+
+  if (GST_EVENT_TYPE (event) != GST_EVENT_CUSTOM_UPSTREAM
+      || !gst_event_has_name ((GstEvent *) event, "GstForceKeyUnit")
+      || !(window = cache_reader_window (self)))
+    return FALSE;
+  s = gst_structure_copy (gst_event_get_structure ((GstEvent *) event));
+  gst_structure_set (s, "running-time", GST_TYPE_CLOCK_TIME, GST_CLOCK_TIME_NONE, NULL);
+  ok = cache_window_send_upstream (window, gst_event_new_custom (GST_EVENT_CUSTOM_UPSTREAM, s));
+  cache_window_unref (window);
+  return ok;
+}
+
+static void
+answer (CacheReader *self, GstQuery *query, const CacheWindow *window)
+{
+  if (GST_QUERY_TYPE (query) == GST_QUERY_POSITION)
+    gst_query_set_position (query, GST_FORMAT_TIME, self->next_time);
+  else if (!has_nothing (self))
+    gst_query_set_seeking (query, GST_FORMAT_TIME, TRUE,
+        weir_cache_index_at (&window->index, oldest (self))->time_ns,
+        newest (&window->index)->end_ns);
+  else
+    gst_query_set_seeking (query, GST_FORMAT_TIME, FALSE, -1, -1);
+}
+
+gboolean
+cache_reader_query (CacheReader *self, GstQuery *query)
+{
+  GstFormat format = GST_FORMAT_UNDEFINED;
+  CacheWindow *window;
+
+  if (GST_QUERY_TYPE (query) == GST_QUERY_SEEKING)
+    gst_query_parse_seeking (query, &format, NULL, NULL, NULL);
+  else if (GST_QUERY_TYPE (query) == GST_QUERY_POSITION)
+    gst_query_parse_position (query, &format, NULL);
+  if (format != GST_FORMAT_TIME || !(window = cache_reader_lock (self)))
+    return FALSE;
+  answer (self, query, window);
+  cache_reader_unlock (window);
+  return TRUE;
+}
