@@ -172,31 +172,19 @@ find_session (Mount *self, GError **error)
   return self->session;
 }
 
-// With the lock held, so that none goes that somebody is about to use.
-static void
-use (Presentation *found)
-{
-  if (found)
-    presentation_use (presentation_ref (found));
-}
-
 // With the lock held.
 static Presentation *
-find_query (Mount *self, const gchar *query, GError **error)
+find (Mount *self, const gchar *choices, GError **error)
 {
   Presentation *found = NULL;
   GPtrArray *stages;
 
-  if (mount_config_get_folder (self->config)) {
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "a folder, of which no title was named");
-  } else if (!query) {
-    found = self->config->interval_ms ? find_session (self, error) : self->main;
-  } else {
-    stages = offer_make_chain (self->config, query, error);
-    if (stages)
-      found = find_chosen (self, query, stages, error);
-    g_clear_pointer (&stages, g_ptr_array_unref);
-  }
+  if (!choices)
+    return self->config->interval_ms ? find_session (self, error) : self->main;
+  stages = offer_make_chain (self->config, choices, error);
+  if (stages)
+    found = find_chosen (self, choices, stages, error);
+  g_clear_pointer (&stages, g_ptr_array_unref);
   return found;
 }
 
@@ -216,41 +204,101 @@ mount_get_sessions (Mount *self, MountSessions *sessions)
   g_mutex_unlock (&self->lock);
 }
 
-Presentation *
-mount_find (Mount *self, const Demand *demand, GError **error)
+// With the lock held. NULL: each who asks has a session of its own, or an error.
+static gchar *
+resolve_path (Mount *self, const gchar *choices, GError **error)
 {
-  Presentation *found = NULL;
-  const gchar *choices;
+  GPtrArray *stages;
+  gchar *path;
+
+  if (!choices)
+    return self->config->interval_ms ? NULL : g_strdup (self->path);
+  stages = offer_make_chain (self->config, choices, error);
+  if (!stages)
+    return NULL;
+  path = is_main_chain (self, stages) ? g_strdup (self->path) : dup_path (self, stages);
+  g_ptr_array_unref (stages);
+  return path;
+}
+
+gboolean
+mount_resolve (
+    Mount *self, const Demand *demand, const gchar **choices, gchar **path, GError **error)
+{
+  GError *wrong = NULL;
+
+  *path = NULL;
+  g_mutex_lock (&self->lock);
+  if (mount_config_get_folder (self->config))
+    g_set_error (&wrong, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "a folder, of which no title was named");
+  else if (offer_check (self->config, demand, choices, &wrong))
+    *path = resolve_path (self, *choices, &wrong);
+  g_mutex_unlock (&self->lock);
+  if (wrong)
+    g_propagate_error (error, wrong);
+  return !wrong;
+}
+
+gboolean
+mount_has_path (Mount *self, const gchar *path)
+{
+  gboolean has;
 
   g_mutex_lock (&self->lock);
-  if (offer_check (self->config, demand, &choices, error))
-    found = find_query (self, choices, error);
-  use (found);
+  has = g_hash_table_contains (self->presentations, path);
+  g_mutex_unlock (&self->lock);
+  return has;
+}
+
+Presentation *
+mount_use (Mount *self, const gchar *choices, GError **error)
+{
+  Presentation *found;
+
+  g_mutex_lock (&self->lock);
+  found = find (self, choices, error);
+  if (found) // with the lock held, so that none goes that somebody is about to use
+    presentation_use (presentation_ref (found));
   g_mutex_unlock (&self->lock);
   return found;
 }
 
-Titles *
-mount_dup_titles (Mount *self)
-{
-  Titles *titles;
-
-  g_mutex_lock (&self->lock);
-  titles = mount_config_get_folder (self->config) ? titles_ref (self->titles) : NULL;
-  g_mutex_unlock (&self->lock);
-  return titles;
-}
-
 Presentation *
-mount_find_path (Mount *self, const gchar *path)
+mount_use_path (Mount *self, const gchar *path, GError **error)
 {
   Presentation *found;
 
   g_mutex_lock (&self->lock);
   found = g_hash_table_lookup (self->presentations, path);
-  use (found);
+  if (found)
+    presentation_use (presentation_ref (found));
   g_mutex_unlock (&self->lock);
+  if (!found)
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "there is no %s any more", path);
   return found;
+}
+
+gboolean
+mount_has_titles (Mount *self)
+{
+  gboolean has;
+
+  g_mutex_lock (&self->lock);
+  has = mount_config_get_folder (self->config) != NULL;
+  g_mutex_unlock (&self->lock);
+  return has;
+}
+
+gboolean
+mount_has_title (Mount *self, Title *title, const gchar *name)
+{
+  return title_is (title, self->titles, name);
+}
+
+Title *
+mount_open_title (Mount *self, const gchar *name, GError **error)
+{
+  return titles_open (self->titles, name, self->context->threads, error);
 }
 
 static gint

@@ -28,6 +28,7 @@ typedef struct {
 typedef struct {
   Graph *graph;
   GstRTSPMountPoints *points; // of titles
+  GstRTSPThreadPool *threads; //
   const MountOutlet *outlet;
   gpointer data; // the outlet's
 } MountContext;
@@ -70,16 +71,28 @@ void mount_start (Mount *self);
 // Ends all its presentations and takes no more readers.
 void mount_stop (Mount *self);
 
-// What is asked for of it; NULL, and why, if it is nothing that the mount offers. A reference, and
-// a use: presentation_unuse() it as well. Any thread.
-Presentation *mount_find (Mount *self, const Demand *demand, GError **error);
+// ---- what is asked for; any thread ----
 
-// What it serves if it is a folder's: a reference; or NULL. Any thread.
-Titles *mount_dup_titles (Mount *self);
+// Does it offer that? What its stages are to choose (the demand's, or NULL), and the path under
+// which the presentation is known, or would be (to be freed; NULL: each who asks has another).
+// Starts nothing. FALSE and an error if not.
+gboolean mount_resolve (
+    Mount *self, const Demand *demand, const gchar **choices, gchar **path, GError **error);
 
-// The one of this path, as the library knows it ("/cam", "/cam/=5f1c03aa"), if it is there. A
-// reference and a use. Any thread.
-Presentation *mount_find_path (Mount *self, const gchar *path);
+// Is there one of this path, as "/cam/=5f1c03aa", now?
+gboolean mount_has_path (Mount *self, const gchar *path);
+
+// The presentation of these choices, which is made if it is not there; or of this path. A
+// reference, and a use: presentation_unuse() it as well. NULL and an error.
+Presentation *mount_use (Mount *self, const gchar *choices, GError **error);
+Presentation *mount_use_path (Mount *self, const gchar *path, GError **error);
+
+// Does it serve the titles of a folder? And is that the one of this name, or of its path?
+gboolean mount_has_titles (Mount *self);
+gboolean mount_has_title (Mount *self, Title *title, const gchar *name);
+
+// See titles_open().
+Title *mount_open_title (Mount *self, const gchar *name, GError **error);
 
 // References to all, the default one first; to be freed with g_ptr_array_unref().
 GPtrArray *mount_dup_presentations (Mount *self);

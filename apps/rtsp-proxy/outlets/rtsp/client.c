@@ -2,8 +2,9 @@
 #include "outlets/rtsp/client.h"
 
 #include "base/log.h"
+#include "content/live_content.h"
+#include "content/stored_content.h"
 #include "content/title_media.h"
-#include "mounts/offer.h"
 #include "outlets/rtsp/timeshift.h"
 #include "readers/adaptation.h"
 #include "readers/totals.h"
@@ -18,20 +19,18 @@
 
 typedef struct {
   GstRTSPClient parent;
-  const ClientFuncs *funcs;
-  gpointer funcs_data;
+  Mounts *mounts;
   GstRTSPSessionPool *pool; // its own: another connection's sessions can't be had from here
   gchar *peer;              // "127.0.0.1:5004"
   Demand *demand;           // of the request at hand. Of its thread.
   WeirLayerSet layers;      // that its URLs choose. Of its thread.
   gint64 delay_ns;          // that its URL asks for, or -1. Of its thread.
 
-  GMutex lock;                // all below
-  GMainContext *context;      // of the client's thread
-  Presentation *presentation; // in use
-  Title *title;               // the same, instead of a presentation
-  gchar *session;             // that plays
-  Reader *reader;             // the same, for those who ask
+  GMutex lock;           // all below
+  GMainContext *context; // of the client's thread
+  Content *content;      // in use, or NULL
+  gchar *session;        // that plays
+  Reader *reader;        // the same, for those who ask
   gchar *leave_reason;
 } Client;
 
@@ -76,71 +75,54 @@ remember_context (Client *self)
     self->context = g_main_context_ref (g_source_get_context (source));
 }
 
+// Takes over the reference.
 static void
-let_go (Presentation *presentation)
+use (Client *self, Content *content)
 {
-  if (!presentation)
-    return;
-  presentation_unuse (presentation);
-  presentation_unref (presentation);
-}
-
-// Takes over the reference and the use, of one of them.
-static void
-use (Client *self, Presentation *presentation, Title *title)
-{
-  Presentation *old;
-  Title *old_title;
+  Content *old;
 
   g_mutex_lock (&self->lock);
   remember_context (self);
-  old = self->presentation;
-  old_title = self->title;
-  self->presentation = presentation;
-  self->title = title;
+  old = self->content;
+  self->content = content;
   g_mutex_unlock (&self->lock);
-  let_go (old);
-  g_clear_pointer (&old_title, title_leave);
+  g_clear_pointer (&old, content_unref);
 }
 
+static Content *
+dup_content (Client *self)
+{
+  Content *content;
+
+  g_mutex_lock (&self->lock);
+  content = self->content ? content_ref (self->content) : NULL;
+  g_mutex_unlock (&self->lock);
+  return content;
+}
+
+// NULL: none is in use.
 static Presentation *
 dup_presentation (Client *self)
 {
-  Presentation *presentation;
+  Content *content = dup_content (self);
+  Presentation *presentation = live_content_get (content);
 
-  g_mutex_lock (&self->lock);
-  presentation = self->presentation ? presentation_ref (self->presentation) : NULL;
-  g_mutex_unlock (&self->lock);
+  if (presentation)
+    presentation_ref (presentation);
+  g_clear_pointer (&content, content_unref);
   return presentation;
 }
 
 static Title *
 dup_title (Client *self)
 {
-  Title *title;
+  Content *content = dup_content (self);
+  Title *title = stored_content_get (content);
 
-  g_mutex_lock (&self->lock);
-  title = self->title ? title_ref (self->title) : NULL;
-  g_mutex_unlock (&self->lock);
+  if (title)
+    title_ref (title);
+  g_clear_pointer (&content, content_unref);
   return title;
-}
-
-// What logs call it, and its mount's path.
-static gchar *
-dup_label (Client *self, gchar **path)
-{
-  gchar *label;
-
-  g_mutex_lock (&self->lock);
-  label = g_strdup (self->title          ? title_get_label (self->title)
-                    : self->presentation ? presentation_get_label (self->presentation)
-                                         : "?");
-  if (path)
-    *path = g_strdup (self->title          ? title_get_mount_path (self->title)
-                      : self->presentation ? presentation_get_mount_path (self->presentation)
-                                           : "?");
-  g_mutex_unlock (&self->lock);
-  return label;
 }
 
 static GWeakRef *
@@ -165,24 +147,6 @@ media_told (gpointer weak)
   g_free (weak);
 }
 
-// While the upstream starts, the request is put aside: it comes here once more, when more is known.
-static GstRTSPStatusCode
-check_known (Client *self, GstRTSPContext *ctx, Presentation *presentation)
-{
-  PresentationState state = presentation_ask (presentation);
-
-  if (state == PRESENTATION_KNOWN)
-    return GST_RTSP_STS_OK;
-  if (state == PRESENTATION_STARTING && !weir_client_was_deferred (GST_RTSP_CLIENT (self), ctx)
-      && weir_client_defer (GST_RTSP_CLIENT (self), ctx)) {
-    presentation_wait (presentation, media_told, weak_new (self));
-  } else {
-    log_event ("reader %s: refused, %s has no media now", self->peer,
-        presentation_get_label (presentation));
-  }
-  return GST_RTSP_STS_SERVICE_UNAVAILABLE;
-}
-
 // The base that a DESCRIBE is answered with, under which tracks are set up, has no query.
 static void
 note_choice (Client *self, GstRTSPContext *ctx, const Demand *demand)
@@ -195,11 +159,11 @@ note_choice (Client *self, GstRTSPContext *ctx, const Demand *demand)
     self->delay_ns = demand->delay_ns;
 }
 
-// ---- titles ----
+// ---- before the library ----
 
-// Why a title can't be had, in the log and as a status.
+// Why it can't be had, in the log and as a status.
 static GstRTSPStatusCode
-refuse_title (Client *self, Title *title, GError *error)
+refuse (Client *self, GError *error)
 {
   GstRTSPStatusCode status = GST_RTSP_STS_NOT_FOUND;
 
@@ -207,49 +171,96 @@ refuse_title (Client *self, Title *title, GError *error)
     status = GST_RTSP_STS_SERVICE_UNAVAILABLE;
   else if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED))
     status = GST_RTSP_STS_UNSUPPORTED_MEDIA_TYPE;
-  if (title)
-    log_event ("reader %s: refused, %s: %s", self->peer, title_get_label (title), error->message);
-  else
-    log_event ("reader %s: refused, %s", self->peer, error->message);
+  log_event ("reader %s: refused, %s", self->peer, error->message);
   g_error_free (error);
-  use (self, NULL, NULL);
   return status;
 }
 
-// While it is being opened the request is put aside, as in check_known().
-static GstRTSPStatusCode
-check_opened (Client *self, GstRTSPContext *ctx, Title *title)
+static gboolean
+admit (Client *self, GstRTSPContext *ctx, const Demand *demand, GError **error)
 {
-  GError *error = NULL;
-  TitleState state = title_ask (title, &error);
+  gchar *credentials = NULL;
 
-  if (error)
-    return refuse_title (self, title, error);
-  if (state == TITLE_OPENING && weir_client_defer (GST_RTSP_CLIENT (self), ctx))
-    title_wait (title, media_told, weak_new (self));
-  return state == TITLE_READY ? GST_RTSP_STS_OK : GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  gst_rtsp_message_get_header (ctx->request, GST_RTSP_HDR_AUTHORIZATION, &credentials, 0);
+  return mounts_admit (self->mounts, demand, self->peer, credentials, error);
 }
 
-static GstRTSPStatusCode
-check_title (Client *self, GstRTSPContext *ctx, Titles *titles, const gchar *name)
+// A title that is open stays, another goes first: it may have the last slot.
+static Content *
+use_title (Client *self, const Resolved *resolved, GError **error)
 {
-  Title *title = dup_title (self);
-  GstRTSPStatusCode status;
+  Content *content = dup_content (self);
+
+  if (resolved_is (resolved, content))
+    return content;
+  g_clear_pointer (&content, content_unref);
+  use (self, NULL);
+  return mounts_use (self->mounts, resolved, error);
+}
+
+// A reference.
+static Content *
+find_content (Client *self, GstRTSPContext *ctx, GError **error)
+{
+  const Demand *demand = get_demand (self, ctx->uri);
+  Content *content = NULL;
+  Resolved resolved;
+
+  if (!mounts_resolve (self->mounts, demand, &resolved, error))
+    return NULL;
+  if (admit (self, ctx, demand, error))
+    content = resolved.title ? use_title (self, &resolved, error)
+                             : mounts_use (self->mounts, &resolved, error);
+  resolved_clear (&resolved);
+  if (!content)
+    return NULL;
+  use (self, content_ref (content));
+  if (live_content_get (content))
+    note_choice (self, ctx, demand);
+  return content;
+}
+
+// While it starts, the request is put aside: it comes here once more, when more is known.
+static GstRTSPStatusCode
+check_ready (Client *self, GstRTSPContext *ctx, Content *content)
+{
   GError *error = NULL;
+  ContentState state = content_ask (content, &error);
 
-  if (!title || !title_is (title, titles, name)) {
-    GstRTSPThreadPool *threads = gst_rtsp_client_get_thread_pool (GST_RTSP_CLIENT (self));
-
-    g_clear_pointer (&title, title_unref);
-    use (self, NULL, NULL); // first: it may have the last slot
-    title = titles_open (titles, name, threads, &error);
-    g_object_unref (threads);
-    if (!title)
-      return refuse_title (self, NULL, error);
-    use (self, NULL, title_ref (title));
+  if (state == CONTENT_READY)
+    return GST_RTSP_STS_OK;
+  if (state == CONTENT_STARTING && !weir_client_was_deferred (GST_RTSP_CLIENT (self), ctx)
+      && weir_client_defer (GST_RTSP_CLIENT (self), ctx)) {
+    content_wait (content, media_told, weak_new (self));
+    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   }
-  status = check_opened (self, ctx, title);
-  title_unref (title);
+  // A title is opened anew when it is asked for once more.
+  if (stored_content_get (content))
+    use (self, NULL);
+  if (!error)
+    g_set_error (
+        &error, G_IO_ERROR, G_IO_ERROR_BUSY, "%s has no media now", content_get_label (content));
+  return refuse (self, error);
+}
+
+// Before the library looks at a DESCRIBE or a SETUP, so that neither can build anything for a path
+// that is not served, nor wait inside of the library for an upstream.
+static GstRTSPStatusCode
+on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
+{
+  Client *self = (Client *) client;
+  // It asks for what it has waited for, and not for another session of a title. No other request
+  // of the client has been handled since.
+  Content *content = weir_client_was_deferred (client, ctx) ? dup_content (self) : NULL;
+  GError *error = NULL;
+  GstRTSPStatusCode status;
+
+  if (!content)
+    content = find_content (self, ctx, &error);
+  if (!content)
+    return refuse (self, error);
+  status = check_ready (self, ctx, content);
+  content_unref (content);
   return status;
 }
 
@@ -264,101 +275,19 @@ on_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   g_clear_pointer (&title, title_unref);
 }
 
-// The track's path, if it is the title in use that the URL names.
+// The path of what was resolved; "", which the library does not know, of a choice that does not
+// run: else it would take the mount's own for it. NULL: it has none yet.
 static gchar *
-make_title_path (Client *self, const Demand *demand)
+make_path (const Resolved *resolved, Content *content, const gchar *track)
 {
-  gchar *name = NULL, *path = NULL;
-  Title *title = dup_title (self);
-  Titles *titles = title ? self->funcs->titles (demand, self->funcs_data, &name) : NULL;
-
-  if (titles && title_is (title, titles, name))
-    path = g_strconcat (title_get_path (title), demand->track, NULL);
-  g_clear_pointer (&title, title_unref);
-  g_clear_pointer (&titles, titles_unref);
-  g_free (name);
-  return path;
-}
-
-// ---- before the library ----
-
-// In use from now on; a reference.
-static Presentation *
-find_presentation (
-    Client *self, GstRTSPContext *ctx, const Demand *demand, GstRTSPStatusCode *status)
-{
-  GError *error = NULL;
-  Presentation *presentation = self->funcs->find (demand, self->funcs_data, &error);
-
-  if (!presentation) {
-    *status = g_error_matches (error, G_IO_ERROR, G_IO_ERROR_BUSY)
-                  ? GST_RTSP_STS_SERVICE_UNAVAILABLE
-                  : GST_RTSP_STS_NOT_FOUND;
-    log_event ("reader %s: %s", self->peer, error->message);
-    g_error_free (error);
+  // Its session of a title is found again by the URL that began it.
+  if (content && resolved_is (resolved, content))
+    return g_strconcat (content_get_path (content), track, NULL);
+  if (!resolved->path)
     return NULL;
-  }
-  use (self, presentation_ref (presentation), NULL);
-  note_choice (self, ctx, demand);
-  return presentation;
-}
-
-static GstRTSPStatusCode
-check_presentation (Client *self, GstRTSPContext *ctx, const Demand *demand)
-{
-  // It asks for what it has waited for, and not for another session of a title. No other request
-  // of the client has been handled since.
-  Presentation *presentation =
-      weir_client_was_deferred (GST_RTSP_CLIENT (self), ctx) ? dup_presentation (self) : NULL;
-  GstRTSPStatusCode status = GST_RTSP_STS_OK;
-
-  if (!presentation)
-    presentation = find_presentation (self, ctx, demand, &status);
-  if (!presentation)
-    return status;
-  status = check_known (self, ctx, presentation);
-  presentation_unref (presentation);
-  return status;
-}
-
-// Before the library looks at a DESCRIBE or a SETUP, so that neither can build anything for a path
-// that is not served, nor wait inside of the library for an upstream.
-static GstRTSPStatusCode
-on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
-{
-  Client *self = (Client *) client;
-  const Demand *demand = get_demand (self, ctx->uri);
-  gchar *name = NULL;
-  Titles *titles = self->funcs->titles (demand, self->funcs_data, &name);
-  GstRTSPStatusCode status;
-
-  if (!titles)
-    return check_presentation (self, ctx, demand);
-  status = check_title (self, ctx, titles, name);
-  titles_unref (titles);
-  g_free (name);
-  return status;
-}
-
-// A session of a title is found again by the URL that began it.
-static gchar *
-make_session_path (Client *self, const Demand *demand)
-{
-  Presentation *presentation = dup_presentation (self);
-  MountConfig *config;
-  const gchar *choices;
-  gchar *path = NULL;
-
-  if (!presentation)
-    return NULL;
-  config = presentation_dup_config (presentation);
-  if (g_str_equal (demand->path, presentation_get_mount_path (presentation))
-      && offer_check (config, demand, &choices, NULL)
-      && !g_strcmp0 (choices, presentation_get_query (presentation)))
-    path = g_strconcat (presentation_get_path (presentation), demand->track, NULL);
-  mount_config_unref (config);
-  presentation_unref (presentation);
-  return path;
+  if (!mount_has_path (resolved->mount, resolved->path))
+    return g_strdup ("");
+  return g_strconcat (resolved->path, track, NULL);
 }
 
 static gchar *
@@ -366,11 +295,18 @@ client_make_path_from_uri (GstRTSPClient *client, const GstRTSPUrl *url)
 {
   Client *self = (Client *) client;
   const Demand *demand = get_demand (self, url);
-  gchar *path = make_title_path (self, demand);
+  Content *content = dup_content (self);
+  gchar *path = NULL;
+  Resolved resolved;
 
-  if (!path)
-    path = make_session_path (self, demand);
-  return path ? path : self->funcs->path (demand, self->funcs_data);
+  if (mounts_resolve (self->mounts, demand, &resolved, NULL)) {
+    path = make_path (&resolved, content, demand->track);
+    resolved_clear (&resolved);
+  }
+  g_clear_pointer (&content, content_unref);
+  if (path)
+    return path;
+  return g_strdup (url->abspath && *url->abspath ? url->abspath : "/");
 }
 
 // ---- PLAY ----
@@ -494,30 +430,50 @@ adjust_title (
   return status;
 }
 
+// The library asserts that every stream of a PLAY has a segment, and the same rates
+// (gst_rtsp_media_get_rates()): that must be so before it looks.
 static gboolean
-uses_presentation (Client *self)
+can_be_played (GstRTSPMedia *media)
 {
-  gboolean uses;
+  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
+    GstRTSPStream *stream = gst_rtsp_media_get_stream (media, i);
+    gdouble rate, applied;
 
-  g_mutex_lock (&self->lock);
-  uses = self->presentation != NULL;
-  g_mutex_unlock (&self->lock);
-  return uses;
+    if (!gst_rtsp_stream_is_complete (stream) || !gst_rtsp_stream_is_sender (stream))
+      continue;
+    if (!gst_rtsp_stream_get_rates (stream, &rate, &applied) || rate != 1.0 || applied != 1.0)
+      return FALSE;
+  }
+  return TRUE;
 }
 
 static void
-prepare_layers (Client *self, GstRTSPSessionMedia *media)
+prepare_layers (Client *self, Presentation *presentation, GstRTSPSessionMedia *media)
 {
-  Presentation *presentation = dup_presentation (self);
   MountConfig *config = presentation_dup_config (presentation);
 
   reader_prepare_layers (media, adaptation_limit (config, self->layers));
   mount_config_unref (config);
-  presentation_unref (presentation);
 }
 
-// The library asserts that every stream of a PLAY has a segment, and the same rates
-// (gst_rtsp_media_get_rates()): that must be so before it looks.
+static GstRTSPStatusCode
+adjust_presentation (Client *self, GstRTSPContext *ctx, gdouble rate)
+{
+  Presentation *presentation = dup_presentation (self);
+  GstRTSPStatusCode status = GST_RTSP_STS_OK;
+
+  if (!presentation)
+    return GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE;
+  if (rate != 1.0)
+    status = GST_RTSP_STS_PARAMETER_NOT_UNDERSTOOD;
+  else if (!can_be_played (ctx->media))
+    status = GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  else if (gst_rtsp_session_media_get_rtsp_state (ctx->sessmedia) != GST_RTSP_STATE_PLAYING)
+    prepare_layers (self, presentation, ctx->sessmedia);
+  presentation_unref (presentation);
+  return status;
+}
+
 static GstRTSPStatusCode
 client_adjust_play_mode (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPTimeRange **range,
     GstSeekFlags *flags, gdouble *rate, GstClockTime *trickmode_interval,
@@ -525,26 +481,8 @@ client_adjust_play_mode (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPTime
 {
   Client *self = (Client *) client;
 
-  if (title_media_is (ctx->media))
-    return adjust_title (self, ctx, range, flags, rate);
-  if (!uses_presentation (self))
-    return GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE;
-  if (*rate != 1.0)
-    return GST_RTSP_STS_PARAMETER_NOT_UNDERSTOOD;
-
-  for (guint i = 0; i < gst_rtsp_media_n_streams (ctx->media); i++) {
-    GstRTSPStream *stream = gst_rtsp_media_get_stream (ctx->media, i);
-    gdouble stream_rate, applied;
-
-    if (!gst_rtsp_stream_is_complete (stream) || !gst_rtsp_stream_is_sender (stream))
-      continue;
-    if (!gst_rtsp_stream_get_rates (stream, &stream_rate, &applied) || stream_rate != 1.0
-        || applied != 1.0)
-      return GST_RTSP_STS_SERVICE_UNAVAILABLE;
-  }
-  if (gst_rtsp_session_media_get_rtsp_state (ctx->sessmedia) != GST_RTSP_STATE_PLAYING)
-    prepare_layers (self, ctx->sessmedia);
-  return GST_RTSP_STS_OK;
+  return title_media_is (ctx->media) ? adjust_title (self, ctx, range, flags, rate)
+                                     : adjust_presentation (self, ctx, *rate);
 }
 
 static void
@@ -647,10 +585,10 @@ on_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
   Presentation *presentation;
+  Content *content;
   const gchar *transport;
   Reader *reader;
   gboolean first;
-  gchar *label, *path;
 
   g_mutex_lock (&self->lock);
   first = !self->session;
@@ -664,18 +602,18 @@ on_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   if (!first)
     return;
   transport = transport_name (ctx->sessmedia);
-  label = dup_label (self, &path);
+  content = dup_content (self);
   g_atomic_int_inc (&n_playing);
-  log_event ("reader %s in: %s over %s", self->peer, label, transport);
-  g_free (label);
+  log_event ("reader %s in: %s over %s", self->peer, content ? content_get_label (content) : "?",
+      transport);
 
   // Asks sinks: not with the lock held.
-  reader = reader_new (ctx->sessmedia, path, self->peer, transport);
-  g_free (path);
-  presentation = dup_presentation (self);
+  reader = reader_new (
+      ctx->sessmedia, content ? content_get_mount_path (content) : "?", self->peer, transport);
+  presentation = live_content_get (content);
   if (presentation)
     adaptation_watch (reader, presentation, self->layers);
-  g_clear_pointer (&presentation, presentation_unref);
+  g_clear_pointer (&content, content_unref);
   g_mutex_lock (&self->lock);
   if (self->session) // not timed out since
     self->reader = g_steal_pointer (&reader);
@@ -715,7 +653,8 @@ static void
 left (Client *self, const gchar *reason)
 {
   Reader *reader = NULL;
-  gchar *why = NULL, *label;
+  gchar *why = NULL;
+  Content *content;
 
   g_mutex_lock (&self->lock);
   if (self->session) {
@@ -729,9 +668,10 @@ left (Client *self, const gchar *reason)
     reader_left (reader);
   if (why) {
     g_atomic_int_add (&n_playing, -1);
-    label = dup_label (self, NULL);
-    log_event ("reader %s out: %s: %s", self->peer, label, why);
-    g_free (label);
+    content = dup_content (self);
+    log_event (
+        "reader %s out: %s: %s", self->peer, content ? content_get_label (content) : "?", why);
+    g_clear_pointer (&content, content_unref);
     g_free (why);
   }
 }
@@ -749,12 +689,12 @@ static void
 on_teardown (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
-  Title *title = dup_title (self);
+  Content *content = dup_content (self);
 
   left (self, "TEARDOWN");
-  if (title)
-    use (self, NULL, NULL);
-  g_clear_pointer (&title, title_unref);
+  if (stored_content_get (content))
+    use (self, NULL);
+  g_clear_pointer (&content, content_unref);
 }
 
 static void
@@ -803,6 +743,17 @@ close_here (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
+// It is the presentation, or a title of its mount.
+static gboolean
+ends_with (Content *content, Presentation *presentation)
+{
+  return content
+         && (live_content_get (content) == presentation
+             || (stored_content_get (content)
+                 && g_str_equal (
+                     content_get_mount_path (content), presentation_get_path (presentation))));
+}
+
 void
 client_close (GstRTSPClient *client, Presentation *presentation, const gchar *reason)
 {
@@ -811,10 +762,7 @@ client_close (GstRTSPClient *client, Presentation *presentation, const gchar *re
   gboolean ours;
 
   g_mutex_lock (&self->lock);
-  ours = !presentation || self->presentation == presentation
-         || (self->title
-             && g_str_equal (
-                 title_get_mount_path (self->title), presentation_get_path (presentation)));
+  ours = !presentation || ends_with (self->content, presentation);
   if (self->context)
     context = g_main_context_ref (self->context);
   g_mutex_unlock (&self->lock);
@@ -857,7 +805,7 @@ client_connected (GstRTSPClient *client)
 }
 
 GstRTSPClient *
-client_new (GstRTSPServer *server, const ClientFuncs *funcs, gpointer data)
+client_new (GstRTSPServer *server, Mounts *all)
 {
   GstRTSPClient *client = g_object_new (client_get_type (), NULL);
   Client *self = (Client *) client;
@@ -865,8 +813,7 @@ client_new (GstRTSPServer *server, const ClientFuncs *funcs, gpointer data)
   GstRTSPThreadPool *threads = gst_rtsp_server_get_thread_pool (server);
 
   self->layers = WEIR_LAYER_SET_ALL;
-  self->funcs = funcs;
-  self->funcs_data = data;
+  self->mounts = all;
   self->pool = gst_rtsp_session_pool_new ();
   gst_rtsp_session_pool_set_max_sessions (self->pool, SESSIONS_MAX);
   gst_rtsp_client_set_session_pool (client, self->pool);
@@ -904,8 +851,7 @@ static void
 client_finalize (GObject *object)
 {
   Client *self = (Client *) object;
-  Presentation *presentation = self->presentation;
-  Title *title = self->title;
+  Content *content = self->content;
 
   left (self, "connection closed");
   g_clear_object (&self->pool);
@@ -916,8 +862,7 @@ client_finalize (GObject *object)
   g_mutex_clear (&self->lock);
   G_OBJECT_CLASS (client_parent_class)->finalize (object);
   // Last: now the client has let its media go.
-  let_go (presentation);
-  g_clear_pointer (&title, title_leave);
+  g_clear_pointer (&content, content_unref);
 }
 
 static void

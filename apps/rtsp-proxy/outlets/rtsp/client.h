@@ -4,24 +4,13 @@
 // One RTSP connection of a reader: what it asks for, whether the request may go on to the
 // library, and what is logged of it.
 
-#include "content/presentation.h"
-#include "content/titles.h"
+#include <gst/rtsp-server/rtsp-server.h>
+
+#include "mounts/mounts.h"
 #include "readers/readers.h"
-#include "text/demand.h"
 
-// Called in the client's thread.
-typedef struct {
-  // What is asked for, with a reference and a use; NULL and an error if it is nothing that is
-  // served, G_IO_ERROR_BUSY if it is too much.
-  Presentation *(*find) (const Demand *demand, gpointer data, GError **error);
-  // The path under which the library knows what is asked for, with the track.
-  gchar *(*path) (const Demand *demand, gpointer data);
-  // For a title: a reference to those of its mount, and its name; else NULL.
-  Titles *(*titles) (const Demand *demand, gpointer data, gchar **name);
-} ClientFuncs;
-
-// Made for a server's create-client. `funcs` is kept.
-GstRTSPClient *client_new (GstRTSPServer *server, const ClientFuncs *funcs, gpointer data);
+// Made for a server's create-client. `all` outlive it.
+GstRTSPClient *client_new (GstRTSPServer *server, Mounts *all);
 
 // Its connection is there: who it is can be told.
 void client_connected (GstRTSPClient *client);

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "config/mount_loop.h"
 #include "graph/graph.h"
+#include "mounts/mounts.h"
 #include "outlets/rtsp/client.h"
 #include "outlets/rtsp/media.h"
 #include "readers/adaptation.h"
@@ -30,8 +31,7 @@ struct _Server {
   Graph *graph;
   StageSet *stages;
   MountContext context;
-  GMutex lock;
-  GHashTable *mounts; // path -> Mount; changed on the main thread only, with the lock held
+  Mounts *mounts;
   GSocket *socket;
   GSource *accept;
   guint cleanup, adaptation;
@@ -41,82 +41,7 @@ struct _Server {
 Mount *
 server_get_mount (Server *self, const gchar *path)
 {
-  Mount *mount;
-
-  g_mutex_lock (&self->lock);
-  mount = g_hash_table_lookup (self->mounts, path);
-  if (mount)
-    mount_ref (mount);
-  g_mutex_unlock (&self->lock);
-  return mount;
-}
-
-// A chosen presentation's own path lies below that of its mount.
-static Presentation *
-find_by_path (Server *self, const gchar *path)
-{
-  const gchar *below = g_strrstr (path, "/=");
-  gchar *mount_path = below ? g_strndup (path, (gsize) (below - path)) : NULL;
-  Mount *mount = mount_path ? server_get_mount (self, mount_path) : NULL;
-  Presentation *found = mount ? mount_find_path (mount, path) : NULL;
-
-  g_clear_pointer (&mount, mount_unref);
-  g_free (mount_path);
-  return found;
-}
-
-static Presentation *
-find (const Demand *demand, gpointer data, GError **error)
-{
-  Server *self = data;
-  Presentation *found = NULL;
-  Mount *mount = server_get_mount (self, demand->path);
-
-  if (mount)
-    found = mount_find (mount, demand, error);
-  else if (!demand->query)
-    found = find_by_path (self, demand->path);
-  if (!mount && !found)
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "there is no %s", demand->path);
-  if (mount && !found)
-    g_prefix_error (error, "%s: ", demand->path);
-  g_clear_pointer (&mount, mount_unref);
-  return found;
-}
-
-static gchar *
-make_path (const Demand *demand, gpointer data)
-{
-  Presentation *found = demand->query ? find (demand, data, NULL) : NULL;
-  gchar *path;
-
-  if (!found)
-    return *demand->url ? g_strndup (demand->url, strcspn (demand->url, "?")) : g_strdup ("/");
-  path = g_strconcat (presentation_get_path (found), demand->track, NULL);
-  presentation_unuse (found);
-  presentation_unref (found);
-  return path;
-}
-
-// A title's path lies below that of a mount, of which the longest counts.
-static Titles *
-find_titles (const Demand *demand, gpointer data, gchar **name)
-{
-  Titles *titles = NULL;
-  Mount *mount = NULL;
-  gchar *path = g_strdup (demand->path), *slash;
-
-  while ((slash = strrchr (path, '/')) && slash != path && !mount) {
-    *slash = '\0';
-    mount = server_get_mount (data, path);
-  }
-  if (mount && !demand->query)
-    titles = mount_dup_titles (mount);
-  if (titles)
-    *name = g_strdup (demand->path + strlen (path) + 1);
-  g_clear_pointer (&mount, mount_unref);
-  g_free (path);
-  return titles;
+  return mounts_get (self->mounts, path);
 }
 
 // ---- the library's idea of paths ----
@@ -161,9 +86,7 @@ G_DEFINE_TYPE (Listener, listener, GST_TYPE_RTSP_SERVER)
 static GstRTSPClient *
 listener_create_client (GstRTSPServer *server)
 {
-  static const ClientFuncs funcs = { find, make_path, find_titles };
-
-  return client_new (server, &funcs, ((Listener *) server)->server);
+  return client_new (server, ((Listener *) server)->server->mounts);
 }
 
 static void
@@ -377,19 +300,6 @@ cleanup_sessions (gpointer data)
   return G_SOURCE_CONTINUE;
 }
 
-static Mount *
-add_mount (Server *self, MountConfig *config, GError **error)
-{
-  Mount *mount = mount_new (&self->context, config, error);
-
-  if (!mount)
-    return NULL;
-  g_mutex_lock (&self->lock);
-  g_hash_table_insert (self->mounts, g_strdup (config->path), mount);
-  g_mutex_unlock (&self->lock);
-  return mount;
-}
-
 // A reader that was given another priority than the mount had keeps it.
 static void
 pass_on_priority (Server *self, const gchar *path, guint from, guint to)
@@ -424,11 +334,15 @@ change_mount (Server *self, Mount *mount, MountConfig *config, GError **error)
 gboolean
 server_put_mount (Server *self, MountConfig *config, GError **error)
 {
-  Mount *mount = g_hash_table_lookup (self->mounts, config->path);
+  Mount *mount = mounts_get (self->mounts, config->path);
+  gboolean done;
 
-  if (mount)
-    return change_mount (self, mount, config, error);
-  mount = add_mount (self, config, error);
+  if (mount) {
+    done = change_mount (self, mount, config, error);
+    mount_unref (mount);
+    return done;
+  }
+  mount = mounts_add (self->mounts, config, error);
   if (!mount)
     return FALSE;
   log_event ("mount %s added", config->path);
@@ -444,9 +358,7 @@ server_remove_mount (Server *self, const gchar *path, const gchar *reason)
 
   if (!mount)
     return FALSE;
-  g_mutex_lock (&self->lock);
-  g_hash_table_remove (self->mounts, path);
-  g_mutex_unlock (&self->lock);
+  mounts_remove (self->mounts, path);
   log_event ("mount %s removed: %s", path, reason);
   presentations = mount_dup_presentations (mount);
   // Stopped first: who has found it already, and is not yet known to use it, finds it down.
@@ -458,84 +370,97 @@ server_remove_mount (Server *self, const gchar *path, const gchar *reason)
   return TRUE;
 }
 
-static gint
-compare_paths (gconstpointer a, gconstpointer b)
-{
-  return strcmp (mount_get_path (*(Mount **) a), mount_get_path (*(Mount **) b));
-}
-
 GPtrArray *
 server_dup_mounts (Server *self)
 {
-  GPtrArray *mounts = g_ptr_array_new_with_free_func ((GDestroyNotify) mount_unref);
-  GHashTableIter iter;
-  gpointer mount;
+  return mounts_dup_all (self->mounts);
+}
 
-  g_hash_table_iter_init (&iter, self->mounts);
-  while (g_hash_table_iter_next (&iter, NULL, &mount))
-    g_ptr_array_add (mounts, mount_ref (mount));
-  g_ptr_array_sort (mounts, compare_paths);
-  return mounts;
+static void
+start_mounts (Server *self)
+{
+  GPtrArray *mounts = mounts_dup_all (self->mounts);
+
+  for (guint i = 0; i < mounts->len; i++)
+    mount_start (g_ptr_array_index (mounts, i));
+  g_ptr_array_unref (mounts);
+}
+
+static void
+make_listener (Server *self, const ProxyConfig *config)
+{
+  gchar *port = g_strdup_printf ("%u", config->port);
+  GstRTSPServer *listener;
+
+  self->listener = g_object_new (listener_get_type (), NULL);
+  self->listener->server = self;
+  listener = GST_RTSP_SERVER (self->listener);
+  gst_rtsp_server_set_address (listener, config->address);
+  gst_rtsp_server_set_service (listener, port);
+  gst_rtsp_server_set_backlog (listener, BACKLOG);
+  g_free (port);
+}
+
+static void
+make_context (Server *self)
+{
+  GstRTSPServer *listener = GST_RTSP_SERVER (self->listener);
+  GstRTSPThreadPool *threads = gst_rtsp_server_get_thread_pool (listener);
+
+  // Few threads do for all connections: no request waits for anything in one.
+  gst_rtsp_thread_pool_set_max_threads (threads, (gint) MAX (g_get_num_processors (), 4));
+  self->graph = graph_new ();
+  self->context = (MountContext) { self->graph, g_object_new (points_get_type (), NULL), threads,
+    &outlet, self };
+  gst_rtsp_server_set_mount_points (listener, self->context.points);
+  self->mounts = mounts_new (&self->context);
+}
+
+static gboolean
+add_mounts (Server *self, const ProxyConfig *config, GError **error)
+{
+  for (guint i = 0; i < config->mounts->len; i++) {
+    if (!mounts_add (self->mounts, g_ptr_array_index (config->mounts, i), error))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static gboolean
+begin_listening (Server *self, const ProxyConfig *config, GError **error)
+{
+  GstRTSPServer *listener = GST_RTSP_SERVER (self->listener);
+
+  self->address = g_strdup (config->address);
+  if (!weir_serve (listener, error))
+    return FALSE;
+  self->socket = gst_rtsp_server_create_socket (listener, NULL, error);
+  if (!self->socket) {
+    g_prefix_error (error, "can't listen on %s port %u: ", config->address, config->port);
+    return FALSE;
+  }
+  self->accept = g_socket_create_source (self->socket, G_IO_IN | G_IO_ERR | G_IO_HUP, NULL);
+  g_source_set_callback (
+      self->accept, (GSourceFunc) (void (*) (void)) gst_rtsp_server_io_func, listener, NULL);
+  g_source_attach (self->accept, NULL);
+  return TRUE;
 }
 
 Server *
 server_new (ProxyConfig *config, GError **error)
 {
   Server *self = g_new0 (Server, 1);
-  GstRTSPServer *listener;
-  GstRTSPThreadPool *threads;
-  GHashTableIter iter;
-  gpointer mount;
-  gchar *port = g_strdup_printf ("%u", config->port);
 
-  self->listener = g_object_new (listener_get_type (), NULL);
-  self->listener->server = self;
-  listener = GST_RTSP_SERVER (self->listener);
-  g_mutex_init (&self->lock);
-  self->mounts =
-      g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) mount_unref);
-  gst_rtsp_server_set_address (listener, config->address);
-  gst_rtsp_server_set_service (listener, port);
-  gst_rtsp_server_set_backlog (listener, BACKLOG);
-  g_free (port);
-
-  // Few threads do for all connections: no request waits for anything in one.
-  threads = gst_rtsp_server_get_thread_pool (listener);
-  gst_rtsp_thread_pool_set_max_threads (threads, (gint) MAX (g_get_num_processors (), 4));
-  g_object_unref (threads);
-
-  self->graph = graph_new ();
+  make_listener (self, config);
+  make_context (self);
   self->stages = stage_set_ref (config->set);
-  self->context =
-      (MountContext) { self->graph, g_object_new (points_get_type (), NULL), &outlet, self };
-  gst_rtsp_server_set_mount_points (listener, self->context.points);
-  for (guint i = 0; i < config->mounts->len; i++) {
-    if (!add_mount (self, g_ptr_array_index (config->mounts, i), error)) {
-      server_free (self);
-      return NULL;
-    }
-  }
-
-  self->address = g_strdup (config->address);
-  if (weir_serve (listener, error)) {
-    self->socket = gst_rtsp_server_create_socket (listener, NULL, error);
-    if (!self->socket)
-      g_prefix_error (error, "can't listen on %s port %u: ", config->address, config->port);
-  }
-  if (!self->socket) {
+  if (!add_mounts (self, config, error) || !begin_listening (self, config, error)) {
     server_free (self);
     return NULL;
   }
-  self->accept = g_socket_create_source (self->socket, G_IO_IN | G_IO_ERR | G_IO_HUP, NULL);
-  g_source_set_callback (
-      self->accept, (GSourceFunc) (void (*) (void)) gst_rtsp_server_io_func, listener, NULL);
-  g_source_attach (self->accept, NULL);
   self->cleanup = g_timeout_add_seconds (CLEANUP_INTERVAL_S, cleanup_sessions, self);
   self->adaptation = g_timeout_add (ADAPTATION_INTERVAL_MS, adaptation_run, NULL);
-
-  g_hash_table_iter_init (&iter, self->mounts);
-  while (g_hash_table_iter_next (&iter, NULL, &mount))
-    mount_start (mount);
+  start_mounts (self);
   return self;
 }
 
@@ -552,14 +477,13 @@ get_port (Server *self)
 gchar *
 server_check_mount (Server *self, MountConfig *config)
 {
-  GPtrArray *configs = g_ptr_array_new ();
-  GHashTableIter iter;
-  gpointer path, mount;
+  GPtrArray *mounts = mounts_dup_all (self->mounts), *configs = g_ptr_array_new ();
   gchar *loop, *wrong = NULL;
 
-  g_hash_table_iter_init (&iter, self->mounts);
-  while (g_hash_table_iter_next (&iter, &path, &mount)) {
-    if (!g_str_equal (path, config->path))
+  for (guint i = 0; i < mounts->len; i++) {
+    Mount *mount = g_ptr_array_index (mounts, i);
+
+    if (!g_str_equal (mount_get_path (mount), config->path))
       g_ptr_array_add (configs, (gpointer) mount_get_config (mount));
   }
   g_ptr_array_add (configs, config);
@@ -568,6 +492,7 @@ server_check_mount (Server *self, MountConfig *config)
     wrong = g_strdup_printf ("%s: it would take its media from itself: %s", config->path, loop);
   g_free (loop);
   g_ptr_array_unref (configs);
+  g_ptr_array_unref (mounts);
   return wrong;
 }
 
@@ -579,6 +504,16 @@ server_dup_base_url (Server *self)
 
   g_string_printf (url, form, self->address, get_port (self));
   return g_string_free (url, FALSE);
+}
+
+static void
+stop_mounts (Server *self)
+{
+  GPtrArray *mounts = mounts_dup_all (self->mounts);
+
+  for (guint i = 0; i < mounts->len; i++)
+    mount_stop (g_ptr_array_index (mounts, i));
+  g_ptr_array_unref (mounts);
 }
 
 static gboolean
@@ -593,17 +528,13 @@ server_stop (Server *self, guint timeout_ms)
   gint64 deadline = g_get_monotonic_time () + (gint64) timeout_ms * 1000;
   guint waker;
   gboolean closed;
-  GHashTableIter iter;
-  gpointer mount;
 
   g_source_destroy (self->accept);
   g_socket_close (self->socket, NULL);
   g_list_free_full (gst_rtsp_server_client_filter (GST_RTSP_SERVER (self->listener), close_any,
                         (gpointer) "the proxy is going down"),
       g_object_unref);
-  g_hash_table_iter_init (&iter, self->mounts);
-  while (g_hash_table_iter_next (&iter, NULL, &mount))
-    mount_stop (mount);
+  stop_mounts (self);
 
   waker = g_timeout_add (20, wake, NULL);
   while (!(closed = n_clients (self) == 0 && upstream_n_closing () == 0)
@@ -623,14 +554,14 @@ server_free (Server *self)
   g_clear_pointer (&self->accept, g_source_unref);
   g_clear_object (&self->socket);
   g_clear_object (&self->listener);
-  g_hash_table_unref (self->mounts);
+  g_clear_pointer (&self->mounts, mounts_free);
   while (g_main_context_iteration (NULL, FALSE)) // mounts are freed from there
     ;
   g_clear_object (&self->context.points);
+  g_clear_object (&self->context.threads);
   g_clear_pointer (&self->graph, graph_free);
   g_clear_pointer (&self->stages, stage_set_unref);
   totals_clear ();
-  g_mutex_clear (&self->lock);
   g_free (self->address);
   g_free (self);
 }

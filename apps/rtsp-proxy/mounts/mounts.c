@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "mounts/mounts.h"
+
+#include "content/live_content.h"
+#include "content/stored_content.h"
+
+#include <string.h>
+
+struct _Mounts {
+  const MountContext *context;
+  GMutex lock;
+  GHashTable *mounts; // path -> Mount; changed on the main thread only, with the lock held
+};
+
+Mounts *
+mounts_new (const MountContext *context)
+{
+  Mounts *self = g_new0 (Mounts, 1);
+
+  self->context = context;
+  g_mutex_init (&self->lock);
+  self->mounts =
+      g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) mount_unref);
+  return self;
+}
+
+void
+mounts_free (Mounts *self)
+{
+  g_hash_table_unref (self->mounts);
+  g_mutex_clear (&self->lock);
+  g_free (self);
+}
+
+Mount *
+mounts_add (Mounts *self, MountConfig *config, GError **error)
+{
+  Mount *mount = mount_new (self->context, config, error);
+
+  if (!mount)
+    return NULL;
+  g_mutex_lock (&self->lock);
+  g_hash_table_insert (self->mounts, g_strdup (config->path), mount);
+  g_mutex_unlock (&self->lock);
+  return mount;
+}
+
+void
+mounts_remove (Mounts *self, const gchar *path)
+{
+  g_mutex_lock (&self->lock);
+  g_hash_table_remove (self->mounts, path);
+  g_mutex_unlock (&self->lock);
+}
+
+Mount *
+mounts_get (Mounts *self, const gchar *path)
+{
+  Mount *mount;
+
+  g_mutex_lock (&self->lock);
+  mount = g_hash_table_lookup (self->mounts, path);
+  if (mount)
+    mount_ref (mount);
+  g_mutex_unlock (&self->lock);
+  return mount;
+}
+
+static gint
+compare_paths (gconstpointer a, gconstpointer b)
+{
+  return strcmp (mount_get_path (*(Mount **) a), mount_get_path (*(Mount **) b));
+}
+
+GPtrArray *
+mounts_dup_all (Mounts *self)
+{
+  GPtrArray *mounts = g_ptr_array_new_with_free_func ((GDestroyNotify) mount_unref);
+  GHashTableIter iter;
+  gpointer mount;
+
+  g_hash_table_iter_init (&iter, self->mounts);
+  while (g_hash_table_iter_next (&iter, NULL, &mount))
+    g_ptr_array_add (mounts, mount_ref (mount));
+  g_ptr_array_sort (mounts, compare_paths);
+  return mounts;
+}
+
+// ---- resolve ----
+
+// The mount below which the path lies, of which the longest counts.
+static Mount *
+find_above (Mounts *self, const gchar *path)
+{
+  gchar *above = g_strdup (path), *slash;
+  Mount *mount = NULL;
+
+  while ((slash = strrchr (above, '/')) && slash != above && !mount) {
+    *slash = '\0';
+    mount = mounts_get (self, above);
+  }
+  g_free (above);
+  return mount;
+}
+
+// A title, or a presentation that is there already.
+static gboolean
+resolve_below (Mount *mount, const Demand *demand, Resolved *resolved)
+{
+  const gchar *name = demand->path + strlen (mount_get_path (mount)) + 1;
+
+  if (demand->query)
+    return FALSE;
+  if (mount_has_titles (mount)) {
+    resolved->title = g_strdup (name);
+    return TRUE;
+  }
+  resolved->is_below = mount_has_path (mount, demand->path);
+  if (resolved->is_below)
+    resolved->path = g_strdup (demand->path);
+  return resolved->is_below;
+}
+
+gboolean
+mounts_resolve (Mounts *self, const Demand *demand, Resolved *resolved, GError **error)
+{
+  Mount *mount = mounts_get (self, demand->path);
+  gboolean found;
+
+  *resolved = (Resolved) { 0 };
+  if (mount) {
+    found = mount_resolve (mount, demand, &resolved->choices, &resolved->path, error);
+    if (!found)
+      g_prefix_error (error, "%s: ", demand->path);
+  } else {
+    mount = find_above (self, demand->path);
+    found = mount && resolve_below (mount, demand, resolved);
+    if (!found)
+      g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "there is no %s", demand->path);
+  }
+  resolved->mount = mount;
+  if (!found && mount)
+    resolved_clear (resolved);
+  return found;
+}
+
+void
+resolved_clear (Resolved *self)
+{
+  mount_unref (self->mount);
+  g_free (self->title);
+  g_free (self->path);
+}
+
+gboolean
+resolved_is (const Resolved *self, Content *content)
+{
+  Title *title = stored_content_get (content);
+  Presentation *presentation = live_content_get (content);
+
+  if (self->title)
+    return title && mount_has_title (self->mount, title, self->title);
+  if (!presentation)
+    return FALSE;
+  if (self->path)
+    return g_str_equal (self->path, presentation_get_path (presentation));
+  // One of its sessions.
+  return g_str_equal (mount_get_path (self->mount), presentation_get_mount_path (presentation));
+}
+
+// ---- admit ----
+
+gboolean
+mounts_admit (
+    Mounts *self, const Demand *demand, const gchar *peer, const gchar *credentials, GError **error)
+{
+  return TRUE;
+}
+
+// ---- use ----
+
+static Content *
+open_title (const Resolved *resolved, GError **error)
+{
+  Title *title = mount_open_title (resolved->mount, resolved->title, error);
+
+  return title ? stored_content_new (title) : NULL;
+}
+
+static Content *
+use_presentation (const Resolved *resolved, GError **error)
+{
+  Presentation *found = resolved->is_below ? mount_use_path (resolved->mount, resolved->path, error)
+                                           : mount_use (resolved->mount, resolved->choices, error);
+
+  if (!found)
+    g_prefix_error (error, "%s: ", mount_get_path (resolved->mount));
+  return found ? live_content_new (found) : NULL;
+}
+
+Content *
+mounts_use (Mounts *self, const Resolved *resolved, GError **error)
+{
+  return resolved->title ? open_title (resolved, error) : use_presentation (resolved, error);
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "mounts/mounts.h"
+
+#include "config/mount_read.h"
+
+// What an outlet would have been told.
+typedef struct {
+  guint published, withdrawn;
+} Told;
+
+static void
+publish (Presentation *presentation, gpointer told)
+{
+  ((Told *) told)->published++;
+}
+
+static void
+withdraw (const gchar *path, gpointer told)
+{
+  ((Told *) told)->withdrawn++;
+}
+
+static const MountOutlet outlet = { .publish = publish, .withdraw = withdraw };
+
+typedef struct {
+  MountContext context;
+  Told told;
+  StageSet *set;
+  Mounts *mounts;
+} Fixture;
+
+static void
+add (Fixture *f, const gchar *path, const gchar *json)
+{
+  GError *error = NULL;
+  MountConfig *config = mount_read_body (f->set, path, json, strlen (json), NULL, &error);
+
+  g_assert_no_error (error);
+  mounts_add (f->mounts, config, &error);
+  g_assert_no_error (error);
+  mount_config_unref (config);
+}
+
+static void
+set_up (Fixture *f, gconstpointer unused)
+{
+  const gchar *clip = "\"upstream\": \"rtsp://127.0.0.1:9/clip\", \"on-demand\": true";
+  gchar *folder = g_strdup_printf ("{\"upstream\": \"file://%s/\"}", g_getenv ("WEIR_DATA"));
+  gchar *cam = g_strdup_printf (
+      "{%s, \"pipeline\": [\"pull\", \"transcode\"], \"choices\": {\"transcode\": [\"size\"]},"
+      " \"max-presentations\": 1}",
+      clip);
+  gchar *past = g_strdup_printf ("{%s, \"cache\": {\"time\": \"1m\"}}", clip);
+
+  f->set = stage_set_load_usual (NULL, NULL);
+  f->context = (MountContext) { graph_new (), gst_rtsp_mount_points_new (),
+    gst_rtsp_thread_pool_new (), &outlet, &f->told };
+  f->mounts = mounts_new (&f->context);
+  add (f, "/cam", cam);
+  add (f, "/past", past);
+  add (f, "/films", folder);
+  f->told = (Told) { 0 };
+  g_free (folder);
+  g_free (cam);
+  g_free (past);
+}
+
+static void
+tear_down (Fixture *f, gconstpointer unused)
+{
+  mounts_free (f->mounts);
+  while (g_main_context_iteration (NULL, FALSE))
+    ;
+  graph_free (f->context.graph);
+  g_object_unref (f->context.points);
+  g_object_unref (f->context.threads);
+  stage_set_unref (f->set);
+}
+
+static void
+finds_what_there_is_and_starts_nothing (Fixture *f, gconstpointer unused)
+{
+  static const struct {
+    const gchar *url, *mount, *title, *path;
+  } cases[] = {
+    { "/cam", "/cam", NULL, "/cam" },
+    { "/cam/stream=0", "/cam", NULL, "/cam" },
+    { "/cam?size=320x180", "/cam", NULL, "/cam/=*" },
+    { "/past?delay=30", "/past", NULL, "/past" },
+    { "/past?layers=0.0.0", "/past", NULL, "/past" },
+    { "/films/a/b.mp4", "/films", "a/b.mp4", NULL },
+    { "/films/a.mp4/stream=1", "/films", "a.mp4", NULL },
+    { "/", NULL, NULL, NULL },
+    { "", NULL, NULL, NULL },
+    { "/nix", NULL, NULL, NULL },
+    { "/cam/nix", NULL, NULL, NULL },
+    { "/cam/=0123456789abcdef", NULL, NULL, NULL },
+    { "/cam?nix=1", NULL, NULL, NULL },
+    { "/cam?size=nix", NULL, NULL, NULL },
+    { "/cam?delay=30", NULL, NULL, NULL },
+    { "/past?delay=nix", NULL, NULL, NULL },
+    { "/past?layers=nix", NULL, NULL, NULL },
+    { "/films", NULL, NULL, NULL },
+    { "/films/a.mp4?size=320x180", NULL, NULL, NULL },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    Demand *demand = demand_new (cases[i].url);
+    GError *error = NULL;
+    Resolved resolved;
+
+    g_test_message ("%s", cases[i].url);
+    if (!mounts_resolve (f->mounts, demand, &resolved, &error)) {
+      g_assert_nonnull (error);
+      g_assert_null (cases[i].mount);
+      g_error_free (error);
+    } else {
+      g_assert_cmpstr (mount_get_path (resolved.mount), ==, cases[i].mount);
+      g_assert_cmpstr (resolved.title, ==, cases[i].title);
+      g_assert_true (
+          cases[i].path ? g_pattern_match_simple (cases[i].path, resolved.path) : !resolved.path);
+      resolved_clear (&resolved);
+    }
+    demand_free (demand);
+  }
+  g_assert_cmpuint (f->told.published, ==, 0);
+}
+
+static Content *
+use (Fixture *f, const gchar *url, GError **error)
+{
+  Demand *demand = demand_new (url);
+  Resolved resolved;
+  Content *content;
+
+  g_assert_true (mounts_resolve (f->mounts, demand, &resolved, NULL));
+  g_assert_true (mounts_admit (f->mounts, demand, "127.0.0.1:5004", NULL, NULL));
+  content = mounts_use (f->mounts, &resolved, error);
+  if (content)
+    g_assert_true (resolved_is (&resolved, content));
+  resolved_clear (&resolved);
+  demand_free (demand);
+  return content;
+}
+
+static void
+a_choice_runs_from_its_first_use_and_is_joined (Fixture *f, gconstpointer unused)
+{
+  GError *error = NULL;
+  Content *first = use (f, "/cam?size=320x180", NULL);
+  Content *again = use (f, "/cam?size=320x180/stream=0", NULL);
+  gchar *path = g_strdup (content_get_path (first));
+  Content *below = use (f, path, NULL);
+
+  g_assert_cmpuint (f->told.published, ==, 1);
+  g_assert_cmpstr (content_get_path (again), ==, path);
+  g_assert_cmpstr (content_get_path (below), ==, path);
+  g_assert_cmpint (content_ask (first, NULL), ==, CONTENT_STARTING);
+  g_assert_null (use (f, "/cam?size=160x90", &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_BUSY);
+  g_error_free (error);
+  content_unref (first);
+  content_unref (again);
+  content_unref (below);
+  g_free (path);
+}
+
+int
+main (int argc, char **argv)
+{
+  gst_init (&argc, &argv);
+  g_test_init (&argc, &argv, NULL);
+  g_test_add (
+      "/mounts/resolve", Fixture, NULL, set_up, finds_what_there_is_and_starts_nothing, tear_down);
+  g_test_add ("/mounts/use", Fixture, NULL, set_up, a_choice_runs_from_its_first_use_and_is_joined,
+      tear_down);
+  return g_test_run ();
+}
