@@ -53,6 +53,17 @@ GstElement *weir_stream_find_sink (GstRTSPStream *stream);
 //   round-trip     gint64   ns; only if it names a sender report that was sent
 GstStructure *weir_transport_get_report (GstRTSPStreamTransport *transport);
 
+// Of a media that knows more of the header RTP-Info than the library does: what the next packet of
+// a stream will be, where its sink can't tell. FALSE: nothing is said of it. In the client's
+// thread.
+typedef gboolean (*WeirRtpInfoFunc) (
+    GstRTSPStream *stream, guint *seq, guint *rtptime, gpointer data);
+
+// Before the media is prepared. `notify` frees the data with the media. A `func` of NULL: what the
+// library says of its streams is true, and the sinks are not asked, as where each PLAY seeks.
+void weir_media_set_rtp_info_func (
+    GstRTSPMedia *media, WeirRtpInfoFunc func, gpointer data, GDestroyNotify notify);
+
 // What RTCP came over UDP for a stream, as guint64. To be freed; NULL before its first SETUP, for
 // who records and with SRTP.
 //   reports    of readers

@@ -97,8 +97,55 @@ format_plan (const gchar *url, const GstStructure *plan)
   return g_string_free (item, FALSE);
 }
 
+// ---- who knows ----
+
+typedef struct {
+  WeirRtpInfoFunc func;
+  gpointer data;
+  GDestroyNotify notify;
+} Knower;
+
+static void
+knower_free (gpointer data)
+{
+  Knower *self = data;
+
+  if (self->notify)
+    self->notify (self->data);
+  g_free (self);
+}
+
+static GQuark
+knower_quark (void)
+{
+  return g_quark_from_static_string ("weir-rtp-info");
+}
+
+void
+weir_media_set_rtp_info_func (
+    GstRTSPMedia *media, WeirRtpInfoFunc func, gpointer data, GDestroyNotify notify)
+{
+  Knower *self = g_new (Knower, 1);
+
+  *self = (Knower) { func, data, notify };
+  g_object_set_qdata_full (G_OBJECT (media), knower_quark (), self, knower_free);
+}
+
 static gchar *
-make_item (GstRTSPStreamTransport *transport, gchar **items)
+ask_knower (const Knower *knower, GstRTSPStreamTransport *transport, const gchar *uri)
+{
+  GstRTSPStream *stream = gst_rtsp_stream_transport_get_stream (transport);
+  guint seq, rtptime;
+
+  return knower->func (stream, &seq, &rtptime, knower->data)
+             ? g_strdup_printf ("url=%s;seq=%u;rtptime=%u", uri, seq, rtptime)
+             : NULL;
+}
+
+// ---- the header ----
+
+static gchar *
+make_item (GstRTSPStreamTransport *transport, gchar **items, const Knower *knower)
 {
   const GstRTSPUrl *url = gst_rtsp_stream_transport_get_url (transport);
   gchar *uri = url ? gst_rtsp_url_get_request_uri (url) : NULL;
@@ -108,34 +155,47 @@ make_item (GstRTSPStreamTransport *transport, gchar **items)
   if (plan)
     item = format_plan (uri, plan);
   else if (uri)
-    item = find_item (items, uri);
+    item = knower ? ask_knower (knower, transport, uri) : find_item (items, uri);
   g_clear_pointer (&plan, gst_structure_free);
   g_free (uri);
   return item;
 }
 
-void
-weir_rtp_info_rewrite (GstRTSPSessionMedia *media, GstRTSPMessage *response)
+static GPtrArray *
+make_items (GstRTSPSessionMedia *media, const gchar *header, const Knower *knower)
 {
   GPtrArray *transports = gst_rtsp_session_media_get_transports (media);
   GPtrArray *ours = g_ptr_array_new_with_free_func (g_free);
-  gchar *header = NULL, **items;
+  gchar **items = g_strsplit (header ? header : "", ",", 0);
 
-  gst_rtsp_message_get_header (response, GST_RTSP_HDR_RTP_INFO, &header, 0);
-  items = g_strsplit (header ? header : "", ",", 0);
   for (guint i = 0; i < transports->len; i++) {
     GstRTSPStreamTransport *transport = g_ptr_array_index (transports, i);
-    gchar *item = transport ? make_item (transport, items) : NULL;
+    gchar *item = transport ? make_item (transport, items, knower) : NULL;
 
     if (item)
       g_ptr_array_add (ours, item);
   }
   g_strfreev (items);
   g_ptr_array_unref (transports);
+  return ours;
+}
 
+void
+weir_rtp_info_rewrite (GstRTSPSessionMedia *media, GstRTSPMessage *response)
+{
+  const Knower *knower =
+      g_object_get_qdata (G_OBJECT (gst_rtsp_session_media_get_media (media)), knower_quark ());
+  gchar *header = NULL;
+  GPtrArray *ours;
+
+  if (knower && !knower->func)
+    return;
+  gst_rtsp_message_get_header (response, GST_RTSP_HDR_RTP_INFO, &header, 0);
+  ours = make_items (media, header, knower);
+  if (ours->len > 0 || knower)
+    gst_rtsp_message_remove_header (response, GST_RTSP_HDR_RTP_INFO, -1);
   if (ours->len > 0) {
     g_ptr_array_add (ours, NULL);
-    gst_rtsp_message_remove_header (response, GST_RTSP_HDR_RTP_INFO, -1);
     gst_rtsp_message_take_header (
         response, GST_RTSP_HDR_RTP_INFO, g_strjoinv (", ", (gchar **) ours->pdata));
   }

@@ -11,7 +11,6 @@
 #include "weir-rtsp.h"
 
 #include <gio/gio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define REQUEST_BODY_MAX (64 * 1024)
@@ -399,6 +398,8 @@ begin_play (
 
   if (title_works (title))
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  // A sink would tell what comes next at the place before.
+  weir_media_set_rtp_info_func (ctx->media, NULL, NULL, NULL);
   status = title_media_adjust_play (ctx->media, range, flags, rate);
   if (status != GST_RTSP_STS_OK)
     return status;
@@ -485,15 +486,6 @@ client_adjust_play_mode (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPTime
                                      : adjust_presentation (self, ctx, *rate);
 }
 
-static void
-replace_header (GstRTSPMessage *message, GstRTSPHeaderField field, gchar *value)
-{
-  if (!value)
-    return;
-  gst_rtsp_message_remove_header (message, field, -1);
-  gst_rtsp_message_take_header (message, field, value);
-}
-
 // A PLAY that was to go elsewhere is refused, and what was sent goes on.
 static void
 on_refused (GstRTSPClient *client, GstRTSPSessionMedia *media)
@@ -505,60 +497,20 @@ on_refused (GstRTSPClient *client, GstRTSPSessionMedia *media)
   g_clear_pointer (&reader, reader_unref);
 }
 
-// What a PLAY of a title begins with. The engine knows the sinks' windows, and so what would have
-// come next at the place before.
 static void
 on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *message)
 {
   GstRTSPStatusCode code = GST_RTSP_STS_INVALID;
 
-  if (ctx->method != GST_RTSP_PLAY || !ctx->sessmedia
-      || gst_rtsp_message_parse_response (message, &code, NULL, NULL) != GST_RTSP_OK)
-    return;
-  if (code != GST_RTSP_STS_OK)
+  if (ctx->method == GST_RTSP_PLAY && ctx->sessmedia
+      && gst_rtsp_message_parse_response (message, &code, NULL, NULL) == GST_RTSP_OK
+      && code != GST_RTSP_STS_OK)
     on_refused (client, ctx->sessmedia);
-  if (code != GST_RTSP_STS_OK
-      || !title_media_is (gst_rtsp_session_media_get_media (ctx->sessmedia)))
-    return;
-  replace_header (
-      message, GST_RTSP_HDR_RTP_INFO, gst_rtsp_session_media_get_rtpinfo (ctx->sessmedia));
 }
 
-// What the library knows of a track may be nothing yet, and then it says zeros. The relay knows
-// what comes next, or that nothing can be said.
 static GstRTSPStatusCode
 client_adjust_play_response (GstRTSPClient *client, GstRTSPContext *ctx)
 {
-  Presentation *presentation;
-  GString *ours;
-  Relay *relay;
-  gchar *info = NULL;
-  gchar **items;
-
-  if (title_media_is (ctx->media))
-    return GST_RTSP_STS_OK;
-  presentation = dup_presentation ((Client *) client);
-  relay = presentation_get_relay (presentation);
-  ours = g_string_new (NULL);
-  gst_rtsp_message_get_header (ctx->response, GST_RTSP_HDR_RTP_INFO, &info, 0);
-  items = g_strsplit (info ? info : "", ",", 0);
-  for (guint i = 0; items[i]; i++) {
-    gchar *item = g_strstrip (items[i]);
-    const gchar *track = strstr (item, "/stream=");
-    guint16 seq;
-    guint32 timestamp;
-
-    if (!track || !relay_get_rtp_info (relay, (guint) atoi (track + 8), &seq, &timestamp))
-      continue;
-    g_string_append_printf (ours, "%s%.*s;seq=%u;rtptime=%u", ours->len ? ", " : "",
-        (int) strcspn (item, ";"), item, seq, timestamp);
-  }
-  g_strfreev (items);
-  presentation_unref (presentation);
-  gst_rtsp_message_remove_header (ctx->response, GST_RTSP_HDR_RTP_INFO, -1);
-  if (ours->len)
-    gst_rtsp_message_add_header (ctx->response, GST_RTSP_HDR_RTP_INFO, ours->str);
-  g_string_free (ours, TRUE);
   if (has_cache ((Client *) client))
     timeshift_answer (ctx);
   return GST_RTSP_STS_OK;
@@ -825,8 +777,7 @@ client_new (GstRTSPServer *server, Mounts *all)
 
   g_signal_connect (client, "pre-describe-request", G_CALLBACK (on_pre_request), NULL);
   g_signal_connect (client, "pre-setup-request", G_CALLBACK (on_pre_request), NULL);
-  // The engine has a word in the answer to a PLAY, too, and before.
-  g_signal_connect_after (client, "send-message", G_CALLBACK (on_send_message), NULL);
+  g_signal_connect (client, "send-message", G_CALLBACK (on_send_message), NULL);
   g_signal_connect (client, "pre-pause-request", G_CALLBACK (on_pre_pause), NULL);
   g_signal_connect (client, "pause-request", G_CALLBACK (on_pause), NULL);
   g_signal_connect (client, "describe-request", G_CALLBACK (on_request), NULL);

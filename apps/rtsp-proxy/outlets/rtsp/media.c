@@ -282,10 +282,27 @@ media_factory_create_pipeline (GstRTSPMediaFactory *factory, GstRTSPMedia *media
   return pipeline;
 }
 
+// What the library knows of a track may be nothing yet, and then it says zeros. The relay knows
+// what comes next, or that nothing can be said.
+static gboolean
+tell_rtp_info (GstRTSPStream *stream, guint *seq, guint *rtptime, gpointer relay)
+{
+  guint16 next;
+
+  if (!relay_get_rtp_info (relay, gst_rtsp_stream_get_index (stream), &next, rtptime))
+    return FALSE;
+  *seq = next;
+  return TRUE;
+}
+
 static void
 media_factory_configure (GstRTSPMediaFactory *factory, GstRTSPMedia *media)
 {
+  Relay *relay = presentation_get_relay (((MediaFactory *) factory)->presentation);
+
   GST_RTSP_MEDIA_FACTORY_CLASS (media_factory_parent_class)->configure (factory, media);
+  weir_media_set_rtp_info_func (
+      media, tell_rtp_info, relay_ref (relay), (GDestroyNotify) relay_unref);
   g_signal_connect_object (media, "prepared", G_CALLBACK (on_prepared), factory, 0);
   g_signal_connect_object (media, "unprepared", G_CALLBACK (on_unprepared), factory, 0);
 }
