@@ -95,32 +95,22 @@ check_from_api (YamlReader *reader, const YamlNode *mapping, GError **error)
 }
 
 MountConfig *
-mount_read_body (StageSet *set, const gchar *path, const gchar *text, gsize len,
-    const MountConfig *base, GError **error)
+mount_read_body (
+    StageSet *set, const gchar *path, YamlReader *body, const MountConfig *base, GError **error)
 {
   gchar *wrong = mount_check_path (path);
-  YamlReader *reader;
+  YamlNode *root = yaml_root (body);
   MountConfig *mount;
-  YamlNode *root;
-  gboolean ok;
 
   if (wrong) {
     g_set_error_literal (error, CONFIG_ERROR, CONFIG_ERROR_KEY, wrong);
     g_free (wrong);
     return NULL;
   }
-  reader = yaml_reader_new ("body", text, len, error);
-  if (!reader)
-    return NULL;
   mount = base ? mount_config_copy (base) : mount_config_new (path);
   mount->from_api = TRUE;
-  root = yaml_root (reader);
-  ok = root && check_from_api (reader, root, error)
-       && mount_read (mount, set, reader, root, root, base ? SCHEMA_PATCH : SCHEMA_WHOLE, error);
-  if (!root)
-    g_set_error_literal (error, CONFIG_ERROR, CONFIG_ERROR_YAML, "body:1:1: it is empty");
-  yaml_reader_free (reader);
-  if (!ok)
+  if (!check_from_api (body, root, error)
+      || !mount_read (mount, set, body, root, root, base ? SCHEMA_PATCH : SCHEMA_WHOLE, error))
     g_clear_pointer (&mount, mount_config_unref);
   return mount;
 }

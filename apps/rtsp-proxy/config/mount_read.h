@@ -14,10 +14,10 @@ gchar *mount_check_path (const gchar *path);
 gboolean mount_read (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *place,
     YamlNode *mapping, SchemaMode mode, GError **error);
 
-// A mount as the API takes it: a mapping in JSON, over `base` where that is there (null gives a key
-// its default again). An error reads "body:LINE:COLUMN: key: what is wrong".
-MountConfig *mount_read_body (StageSet *set, const gchar *path, const gchar *text, gsize len,
-    const MountConfig *base, GError **error);
+// A mount as the API takes it: a mapping, over `base` where that is there (null gives a key its
+// default again). NULL, and what is wrong.
+MountConfig *mount_read_body (
+    StageSet *set, const gchar *path, YamlReader *body, const MountConfig *base, GError **error);
 
 // A mount of one upstream and no other key. NULL, or what is wrong (to be freed).
 gchar *mount_read_uri (MountConfig *mount, StageSet *set, const gchar *uri);

@@ -3,7 +3,7 @@
 // The graph as JSON, as text for Graphviz, and as a picture that Graphviz makes of it. That is
 // another process, and is not waited for.
 
-#include "control/api_private.h"
+#include "control/api_handlers.h"
 
 #include "control/graph_view.h"
 

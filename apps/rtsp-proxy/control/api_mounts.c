@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "control/api_private.h"
+#include "control/api_handlers.h"
 
 #include "config/mount_keys.h"
 #include "config/mount_read.h"
@@ -230,8 +230,7 @@ make_change (ApiRequest *request, const MountConfig *from, MountConfig *to, gboo
 static void
 change (ApiRequest *request, const MountConfig *base, const MountConfig *from)
 {
-  gsize len;
-  const gchar *body;
+  YamlReader *body;
   MountConfig *to;
   GError *error = NULL;
   gboolean dry = api_is_dry_run (request);
@@ -239,11 +238,12 @@ change (ApiRequest *request, const MountConfig *base, const MountConfig *from)
 
   if (!api_check_query (request, "dry-run", NULL))
     return;
-  body = api_get_body (request, &len);
+  body = api_read_body (request);
   if (!body)
     return;
-  to = mount_read_body (
-      server_get_stages (request->api->server), request->rest, body, len, base, &error);
+  to =
+      mount_read_body (server_get_stages (request->api->server), request->rest, body, base, &error);
+  yaml_reader_free (body);
   if (!to) {
     api_fail_error (request->message, SOUP_STATUS_BAD_REQUEST, error);
     g_error_free (error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "control/api_private.h"
+#include "control/api_handlers.h"
 
 #include "readers/adaptation.h"
 #include "text/layer_choice.h"
@@ -165,19 +165,15 @@ static const SchemaKey wish_keys[] = {
 static gboolean
 read_wish (ApiRequest *request, Wish *wish)
 {
-  gsize len;
-  const gchar *body = api_get_body (request, &len);
-  YamlReader *reader;
+  YamlReader *body = api_read_body (request);
   GError *error = NULL;
   gboolean ok;
 
   if (!body)
     return FALSE;
   wish->priority = READER_PRIORITIES;
-  reader = yaml_reader_new ("body", body, len, &error);
-  ok = reader
-       && schema_read (wish_keys, wish, reader, yaml_root (reader), NULL, SCHEMA_WHOLE, &error);
-  g_clear_pointer (&reader, yaml_reader_free);
+  ok = schema_read (wish_keys, wish, body, yaml_root (body), NULL, SCHEMA_WHOLE, &error);
+  yaml_reader_free (body);
   if (!ok) {
     api_fail_error (request->message, SOUP_STATUS_BAD_REQUEST, error);
     g_error_free (error);

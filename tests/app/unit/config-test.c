@@ -15,8 +15,10 @@ static MountConfig *
 parse (const MountConfig *base, const gchar *body)
 {
   GError *error = NULL;
-  MountConfig *mount = mount_read_body (set, "/cam", body, strlen (body), base, &error);
+  YamlReader *reader = yaml_reader_new_json ("body", body, strlen (body), &error);
+  MountConfig *mount = reader ? mount_read_body (set, "/cam", reader, base, &error) : NULL;
 
+  g_clear_pointer (&reader, yaml_reader_free);
   if (!mount)
     g_error ("%s: %s", body, error->message);
   return mount;

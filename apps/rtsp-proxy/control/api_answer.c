@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "control/api_answer.h"
+
+#include <string.h>
+
+static gchar *
+to_text (JsonBuilder *builder)
+{
+  JsonNode *root = json_builder_get_root (builder);
+  gchar *written = json_to_string (root, TRUE);
+  GString *text = g_string_new (written);
+
+  g_free (written);
+  json_node_unref (root);
+  g_object_unref (builder);
+  // json-glib escapes all control characters but the last one.
+  g_string_replace (text, "\x1f", "\\u001f", 0);
+  return g_string_free (text, FALSE);
+}
+
+static void
+set_body (SoupServerMessage *message, const gchar *type, gchar *text)
+{
+  SoupMessageHeaders *headers = soup_server_message_get_response_headers (message);
+
+  soup_message_headers_replace (headers, "Cache-Control", "no-store");
+  soup_message_headers_replace (headers, "X-Content-Type-Options", "nosniff");
+  soup_message_body_truncate (soup_server_message_get_response_body (message));
+  soup_server_message_set_response (message, type, SOUP_MEMORY_TAKE, text, strlen (text));
+}
+
+void
+api_answer_text (SoupServerMessage *message, guint status, const gchar *type, gchar *text)
+{
+  set_body (message, type, text);
+  soup_server_message_set_status (message, status, NULL);
+}
+
+void
+api_answer (SoupServerMessage *message, guint status, JsonBuilder *body)
+{
+  api_answer_text (message, status, "application/json", to_text (body));
+}
+
+void
+api_add_text (JsonBuilder *builder, const gchar *name, const gchar *value)
+{
+  json_builder_set_member_name (builder, name);
+  json_builder_add_string_value (builder, value);
+}
+
+void
+api_add_number (JsonBuilder *builder, const gchar *name, gint64 value)
+{
+  json_builder_set_member_name (builder, name);
+  json_builder_add_int_value (builder, value);
+}
+
+static void
+write_mistake (JsonBuilder *builder, const gchar *where, const gchar *what)
+{
+  gchar *text = g_utf8_make_valid (what, -1);
+
+  api_add_text (builder, "message", text);
+  if (where)
+    api_add_text (builder, "where", where);
+  g_free (text);
+}
+
+// {"error": {, to be ended by end_error().
+static JsonBuilder *
+begin_error (const gchar *where, const gchar *what)
+{
+  JsonBuilder *builder = json_builder_new ();
+
+  json_builder_begin_object (builder);
+  json_builder_set_member_name (builder, "error");
+  json_builder_begin_object (builder);
+  write_mistake (builder, where, what);
+  return builder;
+}
+
+static gchar *
+end_error (JsonBuilder *builder)
+{
+  json_builder_end_object (builder);
+  json_builder_end_object (builder);
+  return to_text (builder);
+}
+
+void
+api_fail (SoupServerMessage *message, guint status, const gchar *where, const gchar *format, ...)
+{
+  va_list args;
+  gchar *what;
+
+  va_start (args, format);
+  what = g_strdup_vprintf (format, args);
+  va_end (args);
+  api_answer_text (message, status, "application/json", end_error (begin_error (where, what)));
+  g_free (what);
+}
+
+// "PLACE:LINE:COLUMN: what", or without a place; `*what` lies in the line.
+static gchar *
+split_place (const gchar *line, const gchar **what)
+{
+  static GRegex *place; // once: it is the main thread's
+  GMatchInfo *match = NULL;
+  gchar *where;
+
+  if (!place)
+    place = g_regex_new ("^(.+?:[0-9]+:[0-9]+): ", G_REGEX_DOTALL, 0, NULL);
+  where = g_regex_match (place, line, 0, &match) ? g_match_info_fetch (match, 1) : NULL;
+  *what = where ? line + strlen (where) + 2 : line;
+  g_match_info_free (match);
+  return where;
+}
+
+void
+api_fail_error (SoupServerMessage *message, guint status, const GError *error)
+{
+  GStrv lines = g_strsplit (error->message, "\n", 0);
+  const gchar *what;
+  gchar *where = split_place (*lines ? *lines : "", &what);
+  JsonBuilder *builder = begin_error (where, what);
+
+  if (*lines && lines[1]) {
+    json_builder_set_member_name (builder, "others");
+    json_builder_begin_array (builder);
+    for (gchar **line = lines + 1; *line; line++) {
+      g_free (where);
+      where = split_place (*line, &what);
+      json_builder_begin_object (builder);
+      write_mistake (builder, where, what);
+      json_builder_end_object (builder);
+    }
+    json_builder_end_array (builder);
+  }
+  api_answer_text (message, status, "application/json", end_error (builder));
+  g_free (where);
+  g_strfreev (lines);
+}
+
+void
+api_prepare_failure (SoupServerMessage *message, const gchar *what)
+{
+  set_body (message, "application/json", end_error (begin_error (NULL, what)));
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "control/api_guard.h"
+
+#include "config/proxy_config.h"
+
+#include <string.h>
+
+// Of two texts of the same length; takes as long for any two.
+static gboolean
+is_same (const gchar *a, const gchar *b)
+{
+  guint8 differ = 0;
+
+  for (gsize i = 0; a[i]; i++)
+    differ |= (guint8) a[i] ^ (guint8) b[i];
+  return differ == 0;
+}
+
+static gboolean
+has_token (Api *self, SoupMessageHeaders *headers)
+{
+  const gchar *given = soup_message_headers_get_one (headers, "Authorization");
+  gchar *a, *b;
+  gboolean same;
+
+  if (!given || g_ascii_strncasecmp (given, "Bearer ", 7) != 0)
+    return FALSE;
+  // Of one length, whatever was given.
+  a = g_compute_checksum_for_string (G_CHECKSUM_SHA256, self->token, -1);
+  b = g_compute_checksum_for_string (G_CHECKSUM_SHA256, given + 7, -1);
+  same = is_same (a, b);
+  g_free (a);
+  g_free (b);
+  return same;
+}
+
+// "localhost:9554", "[::1]", ... without the port.
+static gchar *
+dup_host_name (const gchar *host)
+{
+  const gchar *end = host[0] == '[' ? strchr (host, ']') : NULL;
+
+  if (end)
+    return g_strndup (host + 1, (gsize) (end - host - 1));
+  return g_strndup (host, strcspn (host, ":"));
+}
+
+// A name that somebody made to point to this machine is none of these.
+static gboolean
+is_our_host (Api *self, SoupMessageHeaders *headers)
+{
+  const gchar *host = soup_message_headers_get_one (headers, "Host");
+  gchar *name;
+  gboolean ours;
+
+  if (!proxy_config_is_loopback (self->address))
+    return TRUE; // a token is asked for
+  if (!host)
+    return FALSE;
+  name = dup_host_name (host);
+  ours = g_ascii_strcasecmp (name, "localhost") == 0 || g_str_equal (name, "127.0.0.1")
+         || g_str_equal (name, "::1") || g_str_equal (name, self->address);
+  g_free (name);
+  return ours;
+}
+
+// A browser says whose page asks.
+static gboolean
+is_our_page (SoupMessageHeaders *headers)
+{
+  const gchar *origin = soup_message_headers_get_one (headers, "Origin");
+  const gchar *host = soup_message_headers_get_one (headers, "Host");
+
+  return !origin
+         || (g_str_has_prefix (origin, "http://") && host && g_str_equal (origin + 7, host));
+}
+
+gboolean
+api_guard_admit (Api *api, SoupServerMessage *message)
+{
+  SoupMessageHeaders *headers = soup_server_message_get_request_headers (message);
+
+  if (!is_our_host (api, headers) || !is_our_page (headers)) {
+    api_fail (message, SOUP_STATUS_FORBIDDEN, NULL, "not for pages of other sites");
+    return FALSE;
+  }
+  if (api->token && !has_token (api, headers)) {
+    api_fail (message, SOUP_STATUS_UNAUTHORIZED, NULL, "a token is asked for");
+    soup_message_headers_replace (
+        soup_server_message_get_response_headers (message), "WWW-Authenticate", "Bearer");
+    return FALSE;
+  }
+  return TRUE;
+}

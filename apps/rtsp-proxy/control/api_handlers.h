@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// What is answered, by path: the routes are in api.c.
+
+#include "control/api_request.h"
+
+typedef void (*ApiHandler) (ApiRequest *request);
+
+void api_list_mounts (ApiRequest *request);
+void api_get_mount (ApiRequest *request);
+void api_put_mount (ApiRequest *request);
+void api_patch_mount (ApiRequest *request);
+void api_delete_mount (ApiRequest *request);
+void api_reload (ApiRequest *request);
+
+void api_list_readers (ApiRequest *request);
+void api_get_reader (ApiRequest *request);
+void api_patch_reader (ApiRequest *request);
+void api_delete_reader (ApiRequest *request);
+
+void api_get_graph (ApiRequest *request);
+void api_get_graph_dot (ApiRequest *request);
+void api_get_graph_svg (ApiRequest *request);
