@@ -2,6 +2,7 @@
 #include "content/title_media.h"
 
 #include "base/log.h"
+#include "base/threads.h"
 #include "content/title_file.h"
 
 #include <gst/base/gstbasesink.h>
@@ -496,6 +497,7 @@ title_media_new (int fd, const gchar *label)
   self->fd = fd;
   self->label = g_strdup (label);
   g_signal_connect (pipeline, "deep-element-added", G_CALLBACK (on_element_added), NULL);
+  threads_name_tasks (pipeline, "title");
   gst_rtsp_media_collect_streams (media);
   gst_rtsp_media_take_pipeline (media, GST_PIPELINE (pipeline));
   return media;

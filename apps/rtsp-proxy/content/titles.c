@@ -3,6 +3,7 @@
 
 #include "base/beneath.h"
 #include "base/log.h"
+#include "base/threads.h"
 #include "content/title_media.h"
 
 #include <errno.h>
@@ -437,12 +438,14 @@ work (gpointer title, gpointer unused)
 {
   Title *self = title;
 
+  thread_set_name ("title-worker");
   if (self->play)
     play_title (self, self->play);
   else
     open_title (self);
   end_work (self);
   title_unref (self);
+  thread_set_name (THREAD_IDLE);
 }
 
 Title *

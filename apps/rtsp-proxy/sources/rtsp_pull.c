@@ -7,6 +7,7 @@
 #include "config.h"
 #include "base/clock.h"
 #include "base/element.h"
+#include "base/threads.h"
 #include "sources/pull.h"
 #include "sources/sdp.h"
 
@@ -180,6 +181,8 @@ on_before_send (GstElement *src, GstRTSPMessage *message, gpointer data)
   if (gst_rtsp_message_parse_request (message, &method, &uri, NULL) != GST_RTSP_OK)
     return TRUE;
 
+  if (method == GST_RTSP_DESCRIBE)
+    thread_set_task_name ("pull", src); // of its own task, of which it tells nobody
   if (method == GST_RTSP_DESCRIBE || method == GST_RTSP_OPTIONS) {
     // A DESCRIBE begins a session (OPTIONS may be a keep-alive): rtspsrc opens a second one over
     // TCP where UDP brought nothing.

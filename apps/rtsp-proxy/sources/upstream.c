@@ -3,6 +3,7 @@
 
 #include "base/backoff.h"
 #include "base/clock.h"
+#include "base/threads.h"
 
 #include <string.h>
 
@@ -325,6 +326,7 @@ connect_life (Upstream *self)
 
   bus = gst_element_get_bus (life->pipeline);
   gst_bus_add_signal_watch (bus);
+  threads_name_tasks (life->pipeline, self->make == self->config->make ? "pull" : "stage");
   g_signal_connect (bus, "message", G_CALLBACK (on_message), life);
   gst_object_unref (bus);
 

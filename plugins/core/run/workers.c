@@ -315,6 +315,7 @@ weir_task_stand_in (WeirTask *task)
   pthread_mutex_lock (&w->lock);
   if ((task->state == RUNNING || task->state == RUNNING_AGAIN) && !task->stood_in
       && pthread_create (&thread, NULL, stand_in, w) == 0) {
+    pthread_setname_np (thread, "weir-stand-in");
     pthread_detach (thread);
     task->stood_in = true;
     w->n_stand_ins++;
@@ -354,6 +355,7 @@ weir_workers_new (unsigned n, size_t scratch_size)
     }
     if (error)
       break;
+    pthread_setname_np (w->threads[w->n_threads], "weir-worker");
     w->n_threads++;
   }
   return w;

@@ -33,9 +33,11 @@ static void
 add (Fixture *f, const gchar *path, const gchar *json)
 {
   GError *error = NULL;
-  MountConfig *config = mount_read_body (f->set, path, json, strlen (json), NULL, &error);
+  YamlReader *reader = yaml_reader_new_json ("body", json, strlen (json), &error);
+  MountConfig *config = reader ? mount_read_body (f->set, path, reader, NULL, &error) : NULL;
 
   g_assert_no_error (error);
+  yaml_reader_free (reader);
   mounts_add (f->mounts, config, &error);
   g_assert_no_error (error);
   mount_config_unref (config);

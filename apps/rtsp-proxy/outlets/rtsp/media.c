@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/media.h"
 
+#include "base/threads.h"
+#include "outlets/rtsp/threads.h"
 #include "outlets/rtsp/timeshift.h"
 #include "relay/feed.h"
 #include "weir-rtsp.h"
@@ -278,6 +280,7 @@ media_factory_create_pipeline (GstRTSPMediaFactory *factory, GstRTSPMedia *media
       pipeline, "deep-element-added", G_CALLBACK (on_element_added), factory, 0);
   config = presentation_dup_config (((MediaFactory *) factory)->presentation);
   timeshift_watch (pipeline, config);
+  threads_name_tasks (pipeline, "serve");
   mount_config_unref (config);
   return pipeline;
 }
@@ -328,9 +331,10 @@ static void
 open_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
 {
   GstRTSPMediaFactory *factory = source;
-  GstRTSPThreadPool *threads = gst_rtsp_thread_pool_new ();
+  GstRTSPThreadPool *threads = rtsp_threads_new ();
   GstRTSPMedia *media = construct_unlocked (factory);
 
+  thread_set_name ("media-opener");
   // When it is prepared the presentation keeps it.
   if (media
       && gst_rtsp_media_prepare (
@@ -338,6 +342,7 @@ open_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cance
     gst_rtsp_media_unprepare (media);
   g_clear_object (&media);
   g_object_unref (threads);
+  thread_set_name (THREAD_IDLE);
 }
 
 void

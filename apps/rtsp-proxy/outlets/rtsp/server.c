@@ -7,6 +7,7 @@
 #include "mounts/mounts.h"
 #include "outlets/rtsp/client.h"
 #include "outlets/rtsp/media.h"
+#include "outlets/rtsp/threads.h"
 #include "readers/adaptation.h"
 #include "readers/totals.h"
 #include "sources/upstream.h"
@@ -405,9 +406,10 @@ static void
 make_context (Server *self)
 {
   GstRTSPServer *listener = GST_RTSP_SERVER (self->listener);
-  GstRTSPThreadPool *threads = gst_rtsp_server_get_thread_pool (listener);
+  GstRTSPThreadPool *threads = rtsp_threads_new ();
 
   // Few threads do for all connections: no request waits for anything in one.
+  gst_rtsp_server_set_thread_pool (listener, threads);
   gst_rtsp_thread_pool_set_max_threads (threads, (gint) MAX (g_get_num_processors (), 4));
   self->graph = graph_new ();
   self->context = (MountContext) { self->graph, g_object_new (points_get_type (), NULL), threads,

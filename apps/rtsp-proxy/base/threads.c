@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "base/threads.h"
+
+#include <pthread.h>
+
+#define NAME_MAX_BYTES 15
+
+void
+thread_set_name (const gchar *name)
+{
+  gchar *fits = g_strndup (name, NAME_MAX_BYTES);
+
+  pthread_setname_np (pthread_self (), fits);
+  g_free (fits);
+}
+
+static gchar *
+dup_task_name (const gchar *who, GstElement *element)
+{
+  return g_strdup_printf ("%s:%s", who, GST_OBJECT_NAME (element));
+}
+
+void
+thread_set_task_name (const gchar *who, GstElement *element)
+{
+  gchar *name = dup_task_name (who, element);
+
+  thread_set_name (name);
+  g_free (name);
+}
+
+// In the thread itself: as it begins, before GStreamer gives it the name of its task.
+static void
+on_stream_status (GstBus *bus, GstMessage *message, gpointer who)
+{
+  const GValue *value = gst_message_get_stream_status_object (message);
+  GstStreamStatusType type;
+  GstElement *owner;
+  gchar *name;
+
+  gst_message_parse_stream_status (message, &type, &owner);
+  if (!value || !G_VALUE_HOLDS (value, GST_TYPE_TASK))
+    return;
+  if (type == GST_STREAM_STATUS_TYPE_ENTER) {
+    name = dup_task_name (who, owner);
+    gst_object_set_name (g_value_get_object (value), name);
+    g_free (name);
+  } else if (type == GST_STREAM_STATUS_TYPE_LEAVE) {
+    thread_set_name (THREAD_IDLE);
+  }
+}
+
+void
+threads_name_tasks (GstElement *pipeline, const gchar *who)
+{
+  GstBus *bus = gst_element_get_bus (pipeline);
+
+  gst_bus_enable_sync_message_emission (bus);
+  g_signal_connect (
+      bus, "sync-message::stream-status", G_CALLBACK (on_stream_status), (gpointer) who);
+  gst_object_unref (bus);
+}
