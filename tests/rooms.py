@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from tap import Skip, run, test
@@ -170,6 +171,16 @@ def files_and_functions_are_small():
     for name in sorted(LARGE - found):
         print(f'# {name} is small by now: it need not be listed')
     assert not found - LARGE, f'too many lines: {sorted(found - LARGE)}'
+
+
+@test
+def the_page_shows_the_rooms_as_they_are():
+    draw = subprocess.run([sys.executable, os.path.join(ROOT, 'docs', 'draw-rooms.py'), '--check'], check=False)
+    assert draw.returncode == 0, 'docs/img/rooms.svg is not as the code is: ./dev docs'
+    with open(os.path.join(ROOT, 'docs', 'architecture.md'), encoding='utf-8') as file:
+        told = re.findall(r'^\| `([a-z/]+)/` \|', file.read(), re.M)
+    # The proxy's first, each from the ground up.
+    assert told == ORDER[PROXY] + ORDER[CORE], told
 
 
 def compile_alone(compiler, flags, headers):
