@@ -451,12 +451,13 @@ def four_seconds(*words):
          *words, '-f', 'mpegts', '-'], capture_output=True, check=True, timeout=30).stdout
 
 
-def send_paced(port, ts, seconds):
+def send_paced(port, ts, seconds, ahead=0):
+    """As if it took so many seconds, the first `ahead` of them at once."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         sender.connect(('127.0.0.1', port))
         start = time.monotonic()
         for at in range(0, len(ts), 1316):
-            time.sleep(max(0, start + seconds * at / len(ts) - time.monotonic()))
+            time.sleep(max(0, start + seconds * at / len(ts) - ahead - time.monotonic()))
             sender.send(ts[at:at + 1316])
 
 
@@ -474,6 +475,18 @@ def a_new_version_of_the_tables_is_followed_in_the_stream():
             check_smooth(read.result(), ('video', 'audio'))
         with Read(proxy.url(), duration=6) as read:
             proxy.wait_for_line(r' reader \S+ out: /cam: .*tracks', 15)
+        sending.join()
+
+
+@test
+def times_do_not_go_back_where_a_sender_begins_with_a_burst():
+    port = free_port_pair()
+    with pulled(f'udp://127.0.0.1:{port}', port) as proxy:
+        sending = threading.Thread(target=send_paced, args=(port, four_seconds(), 4, 0.5))
+        sending.start()
+        wait_up(proxy, 2)
+        with Read(proxy.url(), duration=3) as read:
+            check_smooth(read.result(), ('video', 'audio'))
         sending.join()
 
 

@@ -8,6 +8,7 @@
 #include "rtp/rtp.h"
 #include "sources/pull_uri.h"
 #include "sources/tracks.h"
+#include "sources/ts_clock.h"
 #include "sources/ts_guard.h"
 #include "sources/udp_input.h"
 
@@ -146,6 +147,7 @@ begin_chain (TsPull *self, GstPad *source, GError **error)
   if (!make_chain (self, error))
     return FALSE;
   demux = self->chain[self->n_chain - 1];
+  ts_clock_add (demux);
   ts_guard_add (demux);
   g_signal_connect_object (demux, "pad-added", G_CALLBACK (on_pad_added), self->pipeline, 0);
   g_signal_connect_object (demux, "pad-removed", G_CALLBACK (on_pad_removed), self->pipeline, 0);

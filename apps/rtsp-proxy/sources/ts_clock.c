@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// tsdemux fits the sender's clock (PCR) to the times at which its packets came, and follows these
+// fast while it knows few of them. A sender that begins with a burst, as FFmpeg 7 does, or one
+// whose packets wait on the way, thus makes it give times that go back. So it is told times that
+// pass as the sender's clock does, and near those of arrival no faster than clocks differ.
+
+#include "sources/ts_clock.h"
+
+#include "bits/bytes.h"
+
+#define TS_PACKET 188
+#define TS_ADAPTATION 0x20
+#define TS_PCR 0x10
+#define TICKS_PER_SECOND 27000000
+#define PCR_RANGE (300 * (G_GUINT64_CONSTANT (1) << 33))
+// Of the time that passes.
+#define MAX_SLEW 200
+// What is later than this, or of another time than this, is a new beginning.
+#define MAX_GAP GST_SECOND
+
+typedef struct {
+  guint16 pid;
+  guint64 ticks;
+} Pcr;
+
+typedef struct {
+  gboolean known;
+  Pcr last;
+  GstClockTime arrived; // the last
+  gint64 shift;         // what is told less what is
+} Clock;
+
+// FALSE: the packet has none.
+static gboolean
+read_pcr (const guint8 *packet, Pcr *pcr)
+{
+  WeirBytes b = weir_bytes (packet, TS_PACKET);
+  guint8 sync, flags, length, what;
+  guint64 base;
+  guint16 extension;
+
+  weir_bytes_u8 (&b, &sync);
+  weir_bytes_u16 (&b, &pcr->pid);
+  weir_bytes_u8 (&b, &flags);
+  weir_bytes_u8 (&b, &length);
+  weir_bytes_u8 (&b, &what);
+  if (!(flags & TS_ADAPTATION) || length < 7 || !(what & TS_PCR))
+    return FALSE;
+  pcr->pid &= 0x1fff;
+  weir_bytes_number (&b, 4, &base);
+  weir_bytes_u16 (&b, &extension);
+  pcr->ticks = (base << 1 | extension >> 15) * 300 + (extension & 0x1ff);
+  return TRUE;
+}
+
+// The first of the clock that is followed; of any if that one is gone, or there was none.
+static gboolean
+find_pcr (const Clock *self, GstBuffer *buffer, GstClockTime now, Pcr *pcr)
+{
+  gboolean any = !self->known || now < self->arrived || now - self->arrived > MAX_GAP;
+  gboolean found = FALSE;
+  GstMapInfo map;
+
+  if (!gst_buffer_map (buffer, &map, GST_MAP_READ))
+    return FALSE;
+  for (gsize at = 0; !found && at + TS_PACKET <= map.size; at += TS_PACKET)
+    found = read_pcr (map.data + at, pcr) && (any || pcr->pid == self->last.pid);
+  gst_buffer_unmap (buffer, &map);
+  return found;
+}
+
+static void
+take_pcr (Clock *self, const Pcr *pcr, GstClockTime now)
+{
+  GstClockTime passed = gst_util_uint64_scale (
+      (pcr->ticks + PCR_RANGE - self->last.ticks) % PCR_RANGE, GST_SECOND, TICKS_PER_SECOND);
+  GstClockTime elapsed = now - self->arrived;
+  gint64 most = (gint64) (passed / MAX_SLEW);
+
+  if (self->known && pcr->pid == self->last.pid && now >= self->arrived
+      && passed <= elapsed + MAX_GAP)
+    self->shift += (gint64) passed - (gint64) elapsed;
+  else
+    self->shift = 0;
+  if (self->shift < -(gint64) MAX_GAP)
+    self->shift = 0;
+  self->shift -= CLAMP (self->shift, -most, most);
+  *self = (Clock) { TRUE, *pcr, now, self->shift };
+}
+
+static GstPadProbeReturn
+on_data (GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+  GstBuffer *buffer = GST_PAD_PROBE_INFO_BUFFER (info);
+  GstClockTime now = GST_BUFFER_DTS_OR_PTS (buffer);
+  Clock *self = data;
+  Pcr pcr;
+
+  if (!GST_CLOCK_TIME_IS_VALID (now))
+    return GST_PAD_PROBE_OK;
+  if (find_pcr (self, buffer, now, &pcr))
+    take_pcr (self, &pcr, now);
+  buffer = gst_buffer_make_writable (buffer);
+  now = (GstClockTime) MAX ((gint64) now + self->shift, 0);
+  GST_BUFFER_DTS (buffer) = GST_BUFFER_PTS (buffer) = now;
+  info->data = buffer;
+  return GST_PAD_PROBE_OK;
+}
+
+void
+ts_clock_add (GstElement *demux)
+{
+  GstPad *pad = gst_element_get_static_pad (demux, "sink");
+
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, on_data, g_new0 (Clock, 1), g_free);
+  gst_object_unref (pad);
+}
