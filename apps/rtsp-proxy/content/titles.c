@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "content/titles.h"
 
-#include "base/beneath.h"
 #include "base/log.h"
 #include "base/threads.h"
 #include "content/title_factory.h"
@@ -12,7 +11,6 @@
 #include <malloc.h>
 #include <string.h>
 
-#define NAME_MAX_BYTES 1024
 #define TRIM_AFTER_MS 1000
 
 struct _Titles {
@@ -21,7 +19,7 @@ struct _Titles {
   GstRTSPMountPoints *points;
 
   GMutex lock; // all below
-  gchar *folder;
+  Store *store;
   guint max;
   guint start_timeout_ms;
   guint n_open; // those that hold a slot
@@ -39,7 +37,8 @@ struct _Title {
   gatomicrefcount refs;
   Titles *titles;
   GstRTSPThreadPool *threads;
-  gchar *folder, *name, *label, *path;
+  Store *store;
+  gchar *name, *label, *path;
   guint start_timeout_ms;
 
   GMutex lock; // all below
@@ -57,7 +56,7 @@ struct _Title {
 
 static guint last_id; // atomic
 
-// ---- the folder ----
+// ---- where they are, and how many ----
 
 Titles *
 titles_new (const gchar *mount_path, GstRTSPMountPoints *points)
@@ -85,20 +84,23 @@ titles_unref (Titles *self)
     return;
   g_object_unref (self->points);
   g_mutex_clear (&self->lock);
-  g_free (self->folder);
+  g_clear_pointer (&self->store, store_unref);
   g_free (self->mount_path);
   g_free (self);
 }
 
 void
-titles_configure (Titles *self, const gchar *folder, guint max, guint start_timeout_ms)
+titles_configure (Titles *self, Store *store, guint max, guint start_timeout_ms)
 {
+  Store *before;
+
   g_mutex_lock (&self->lock);
-  g_free (self->folder);
-  self->folder = g_strdup (folder);
+  before = self->store;
+  self->store = store;
   self->max = max;
   self->start_timeout_ms = start_timeout_ms;
   g_mutex_unlock (&self->lock);
+  g_clear_pointer (&before, store_unref);
 }
 
 static gint trims; // atomic
@@ -132,14 +134,14 @@ give_back_slot (gpointer data)
   titles_unref (self);
 }
 
-// The folder, to be freed; with a slot, which holds a reference.
-static gchar *
+// The store, to be unreferenced; with a slot, which holds a reference.
+static Store *
 take_slot (Titles *self, guint *start_timeout_ms, GError **error)
 {
-  gchar *folder = NULL;
+  Store *store = NULL;
 
   g_mutex_lock (&self->lock);
-  if (!self->folder) {
+  if (!self->store) {
     g_set_error (
         error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "%s serves no titles now", self->mount_path);
   } else if (self->n_open >= self->max) {
@@ -147,42 +149,25 @@ take_slot (Titles *self, guint *start_timeout_ms, GError **error)
         "%s: %u titles are open, and max-titles does not allow more", self->mount_path,
         self->n_open);
   } else {
-    folder = g_strdup (self->folder);
+    store = store_ref (self->store);
     *start_timeout_ms = self->start_timeout_ms;
     self->n_open++;
     titles_ref (self);
   }
   g_mutex_unlock (&self->lock);
-  return folder;
+  return store;
 }
 
 // ---- names ----
 
-static gboolean
-is_sound_part (const gchar *part)
-{
-  for (const gchar *c = part; *c; c++) {
-    if ((guchar) *c < 0x20 || *c == 0x7f || *c == '\\')
-      return FALSE;
-  }
-  // Also "." and "..", and what an operator did not mean to be seen.
-  return *part && *part != '.' && strlen (part) <= 255;
-}
-
-// Unescapes a name, once; NULL if it is none that a title can have. What the kernel is asked later
-// does not depend on it: this only keeps nonsense out of the log and away from the file system.
+// Unescapes a name, once; NULL if it is none that a title can have.
 static gchar *
 decode (const gchar *escaped)
 {
   gchar *name =
-      strlen (escaped) <= 3 * NAME_MAX_BYTES ? g_uri_unescape_string (escaped, "/") : NULL;
-  gboolean sound = name && strlen (name) <= NAME_MAX_BYTES && g_utf8_validate (name, -1, NULL);
-  gchar **parts = sound ? g_strsplit (name, "/", -1) : NULL;
+      strlen (escaped) <= 3 * STORE_NAME_MAX ? g_uri_unescape_string (escaped, "/") : NULL;
 
-  for (gchar **part = parts; part && *part; part++)
-    sound &= is_sound_part (*part);
-  g_strfreev (parts);
-  if (sound && *name)
+  if (name && store_is_name (name))
     return name;
   g_free (name);
   return NULL;
@@ -320,7 +305,7 @@ end_work (Title *self)
 static GstRTSPMedia *
 open_media (Title *self, GError **error)
 {
-  int fd = beneath_open (self->folder, self->name);
+  int fd = store_open (self->store, self->name, NULL);
   GstRTSPThread *thread;
   GstRTSPMedia *media;
 
@@ -401,7 +386,7 @@ titles_open (Titles *self, const gchar *escaped, GstRTSPThreadPool *threads, GEr
 {
   gchar *name = decode (escaped);
   guint start_timeout_ms;
-  gchar *folder;
+  Store *store;
   Title *title;
 
   if (!name) {
@@ -409,8 +394,8 @@ titles_open (Titles *self, const gchar *escaped, GstRTSPThreadPool *threads, GEr
         "%s: what was asked for is not the name of a title", self->mount_path);
     return NULL;
   }
-  folder = take_slot (self, &start_timeout_ms, error);
-  if (!folder) {
+  store = take_slot (self, &start_timeout_ms, error);
+  if (!store) {
     g_free (name);
     return NULL;
   }
@@ -419,7 +404,7 @@ titles_open (Titles *self, const gchar *escaped, GstRTSPThreadPool *threads, GEr
   g_mutex_init (&title->lock);
   title->titles = titles_ref (self);
   title->threads = g_object_ref (threads);
-  title->folder = folder;
+  title->store = store;
   title->name = name;
   title->label = g_strconcat (self->mount_path, "/", name, NULL);
   title->path = g_strdup_printf (
@@ -564,7 +549,7 @@ title_unref (Title *self)
   g_object_unref (self->threads);
   g_clear_error (&self->error);
   g_mutex_clear (&self->lock);
-  g_free (self->folder);
+  store_unref (self->store);
   g_free (self->name);
   g_free (self->label);
   g_free (self->path);

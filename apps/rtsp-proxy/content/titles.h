@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The files of a folder, as a mount serves them: a title is one of them, opened for one reader, who
-// has a place of its own in it. Counted; any thread. Opening is done in threads that nobody waits
+// What is in a store, as a mount serves it: a title is a file of it, opened for one reader, who has
+// a place of its own in it. Counted; any thread. Opening is done in threads that nobody waits
 // for.
 
 #include <gst/rtsp-server/rtsp-server.h>
+
+#include "stores/store.h"
 
 typedef struct _Titles Titles;
 typedef struct _Title Title;
@@ -15,8 +17,8 @@ Titles *titles_new (const gchar *mount_path, GstRTSPMountPoints *points);
 Titles *titles_ref (Titles *self);
 void titles_unref (Titles *self);
 
-// From which folder, and how many may be open at once. NULL: none any more.
-void titles_configure (Titles *self, const gchar *folder, guint max, guint start_timeout_ms);
+// From which store, which is taken, and how many may be open at once. NULL: none any more.
+void titles_configure (Titles *self, Store *store, guint max, guint start_timeout_ms);
 
 // Begins to open the file of this name, which is as in a URL behind the mount's path and a slash.
 // NULL and an error, G_IO_ERROR_BUSY or another, if it can be none.

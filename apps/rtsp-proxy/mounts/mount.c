@@ -3,6 +3,7 @@
 
 #include "mounts/offer.h"
 #include "stages/choice.h"
+#include "stores/folder.h"
 
 #include <string.h>
 
@@ -367,8 +368,8 @@ mount_configure (Mount *self, MountConfig *config, GError **error)
   self->config = config;
   self->main_stages = main_stages;
   g_mutex_unlock (&self->lock);
-  titles_configure (
-      self->titles, mount_config_get_folder (config), config->max_titles, config->start_timeout_ms);
+  titles_configure (self->titles, folder_new (mount_config_get_folder (config)), config->max_titles,
+      config->start_timeout_ms);
 
   for (guint i = 0; i < all->len; i++) {
     Presentation *presentation = g_ptr_array_index (all, i);
@@ -530,8 +531,8 @@ mount_new (const MountContext *context, MountConfig *config, GError **error)
   self->config = mount_config_ref (config);
   self->main_stages = main_stages;
   self->titles = titles_new (config->path, context->points);
-  titles_configure (
-      self->titles, mount_config_get_folder (config), config->max_titles, config->start_timeout_ms);
+  titles_configure (self->titles, folder_new (mount_config_get_folder (config)), config->max_titles,
+      config->start_timeout_ms);
   self->presentations = g_hash_table_new_full (
       g_str_hash, g_str_equal, g_free, (GDestroyNotify) (void (*) (void)) presentation_unref);
   self->main = presentation_ref (add (self, config->path, NULL, main_stages, 0));

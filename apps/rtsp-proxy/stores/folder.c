@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "stores/folder.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/beneath.h"
+
+typedef struct {
+  Store parent;
+  gchar *path;
+} Folder;
+
+static int
+folder_open (Store *self, const gchar *name, guint64 *size)
+{
+  int fd = beneath_open (((Folder *) self)->path, name);
+  struct stat st;
+
+  if (fd >= 0 && size)
+    *size = fstat (fd, &st) == 0 ? (guint64) st.st_size : 0;
+  return fd;
+}
+
+// ---- what there is ----
+
+typedef struct {
+  StoreFoundFunc found;
+  gpointer data;
+  GString *name; // of what is looked at
+} Listing;
+
+static gboolean list_folder (int fd, Listing *listing);
+
+// No link is followed: what one leads to within the folder is found where it is.
+static gboolean
+list_entry (int folder, const gchar *name, Listing *listing)
+{
+  gsize len = listing->name->len;
+  gboolean goes_on = TRUE;
+  struct stat st;
+  int fd;
+
+  g_string_append_printf (listing->name, "%s%s", len > 0 ? "/" : "", name);
+  if (store_is_name (listing->name->str) && fstatat (folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+    if (S_ISREG (st.st_mode)) {
+      goes_on = listing->found (listing->name->str, (guint64) st.st_size, listing->data);
+    } else if (S_ISDIR (st.st_mode)) {
+      fd = openat (folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+      goes_on = fd < 0 || list_folder (fd, listing);
+    }
+  }
+  g_string_truncate (listing->name, len);
+  return goes_on;
+}
+
+// `fd` is taken. FALSE: whoever asked wants to know of no more.
+static gboolean
+list_folder (int fd, Listing *listing)
+{
+  DIR *folder = fdopendir (fd);
+  gboolean goes_on = TRUE;
+  struct dirent *entry;
+
+  if (!folder) {
+    close (fd);
+    return TRUE;
+  }
+  while (goes_on && (entry = readdir (folder)))
+    goes_on = list_entry (fd, entry->d_name, listing);
+  closedir (folder);
+  return goes_on;
+}
+
+static gboolean
+folder_list (Store *self, StoreFoundFunc found, gpointer data)
+{
+  int fd = open (((Folder *) self)->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  Listing listing = { .found = found, .data = data };
+
+  if (fd < 0)
+    return FALSE;
+  listing.name = g_string_new (NULL);
+  list_folder (fd, &listing);
+  g_string_free (listing.name, TRUE);
+  return TRUE;
+}
+
+// ---- life ----
+
+static void
+folder_free (Store *self)
+{
+  g_free (((Folder *) self)->path);
+  g_free (self);
+}
+
+Store *
+folder_new (const gchar *path)
+{
+  static const StoreKind kind = { folder_open, folder_list, folder_free };
+  Folder *self;
+
+  if (!path)
+    return NULL;
+  self = g_new0 (Folder, 1);
+  store_init (&self->parent, &kind);
+  self->path = g_strdup (path);
+  return &self->parent;
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "stores/store.h"
+
+#include <string.h>
+
+static gboolean
+is_sound_part (const gchar *part)
+{
+  for (const gchar *c = part; *c; c++) {
+    if ((guchar) *c < 0x20 || *c == 0x7f || *c == '\\')
+      return FALSE;
+  }
+  // Also "." and "..", and what an operator did not mean to be seen.
+  return *part && *part != '.' && strlen (part) <= 255;
+}
+
+gboolean
+store_is_name (const gchar *name)
+{
+  gboolean sound = *name && strlen (name) <= STORE_NAME_MAX && g_utf8_validate (name, -1, NULL);
+  gchar **parts = sound ? g_strsplit (name, "/", -1) : NULL;
+
+  for (gchar **part = parts; part && *part; part++)
+    sound &= is_sound_part (*part);
+  g_strfreev (parts);
+  return sound;
+}
+
+void
+store_init (Store *self, const StoreKind *kind)
+{
+  g_atomic_ref_count_init (&self->refs);
+  self->kind = kind;
+}
+
+Store *
+store_ref (Store *self)
+{
+  g_atomic_ref_count_inc (&self->refs);
+  return self;
+}
+
+void
+store_unref (Store *self)
+{
+  if (g_atomic_ref_count_dec (&self->refs))
+    self->kind->free (self);
+}
+
+int
+store_open (Store *self, const gchar *name, guint64 *size)
+{
+  return self->kind->open (self, name, size);
+}
+
+gboolean
+store_list (Store *self, StoreFoundFunc found, gpointer data)
+{
+  return self->kind->list (self, found, data);
+}
