@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "relay/relay_link.h"
 
 // What readers of a stored title may still have before them when the last of them gets the end.
 #define TITLE_TAIL_MS 1000
@@ -728,7 +729,7 @@ presentation_new (Graph *graph, const gchar *path, const gchar *query, MountConf
                 : query  ? g_strdup_printf ("%s?%s", config->path, query)
                          : g_strdup (config->path);
   self->relay = relay_new ();
-  relay_expect_feeds (self->relay);
+  relay_expect_sinks (self->relay);
   self->callbacks = callbacks;
   self->data = data;
   self->graph = graph;

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "graph/stage_run.h"
 #include "relay/publisher.h"
+#include "relay/relay_link.h"
 #include "sources/upstream.h"
 
 #define TICK_MS 100
@@ -323,7 +324,7 @@ static void
 start (Node *self)
 {
   if (self->input) {
-    relay_expect_feeds (self->input->relay);
+    relay_expect_sinks (self->input->relay);
     node_use (self->input, &input_callbacks, self);
     if (node_get_state (self->input) == NODE_UP)
       on_input_up (self);

@@ -2,6 +2,7 @@
 #include "graph/stage_run.h"
 
 #include "base/clock.h"
+#include "relay/relay_link.h"
 
 #include <gst/app/gstappsink.h>
 

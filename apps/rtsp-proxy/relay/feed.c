@@ -20,30 +20,60 @@ static GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE (
 GType feed_get_type (void);
 G_DEFINE_TYPE (Feed, feed, GST_TYPE_ELEMENT)
 
+// ---- what it takes from a relay ----
+
 gboolean
 feed_is_open (Feed *self)
 {
   return g_atomic_int_get (&self->open);
 }
 
-void
-feed_push (Feed *self, GstBuffer *packet, gint64 time)
+// Any thread.
+static void
+feed_push (gpointer data, const RelayPacket *packet)
 {
-  GstClockTime now;
+  Feed *self = data;
+  GstBuffer *buffer = packet->buffer;
+  GstClockTime now = GST_CLOCK_TIME_NONE;
 
-  if (!g_atomic_int_get (&self->open))
-    return;
   // The library's sessions and queues want a valid time that never goes back. This is the arrival;
   // the media's own time is in the packet and stays.
-  now = self->timed ? (GstClockTime) MAX (time, 0)
-                    : gst_element_get_current_running_time (GST_ELEMENT (self));
-  if (!GST_CLOCK_TIME_IS_VALID (now))
+  if (feed_is_open (self))
+    now = self->timed ? (GstClockTime) MAX (packet->time, 0)
+                      : gst_element_get_current_running_time (GST_ELEMENT (self));
+  if (!GST_CLOCK_TIME_IS_VALID (now)) {
+    gst_buffer_unref (buffer);
     return;
-  packet = gst_buffer_copy (packet);
-  GST_BUFFER_PTS (packet) = GST_BUFFER_DTS (packet) = now;
+  }
+  buffer = gst_buffer_make_writable (buffer);
+  GST_BUFFER_PTS (buffer) = GST_BUFFER_DTS (buffer) = now;
   // A stream without readers is not linked; a source has nobody to tell of it.
-  gst_pad_push (self->src, packet);
+  gst_pad_push (self->src, buffer);
 }
+
+static gboolean
+is_open (gpointer self)
+{
+  return feed_is_open (self);
+}
+
+static const RelaySink feed_sink = {
+  .push = feed_push, .ended = gst_object_unref, .is_open = is_open
+};
+
+void
+feed_attach (Feed *self, Relay *relay, guint track)
+{
+  relay_add_sink (relay, &feed_sink, gst_object_ref (self), 1u << track, 0);
+}
+
+void
+feed_detach (Feed *self, Relay *relay)
+{
+  relay_remove_sink (relay, self);
+}
+
+// ---- the element ----
 
 static gpointer
 prime (gpointer data)

@@ -9,7 +9,7 @@
 // take the media for prepared, so that a DESCRIBE never waits for a packet of each track (sparse
 // tracks have none for minutes), and every stream has its segment before a PLAY can ask for it.
 
-#include <gst/gst.h>
+#include "relay/relay.h"
 
 typedef struct _Feed Feed;
 
@@ -17,9 +17,10 @@ typedef struct _Feed Feed;
 // relay's time; else that of their arrival, by the pipeline's clock.
 Feed *feed_new (GstCaps *caps, gboolean timed);
 
+// It gets a track's packets and their time. What is pushed before its gap has gone through is
+// dropped, and once the media is being taken down.
+void feed_attach (Feed *self, Relay *relay, guint track);
+void feed_detach (Feed *self, Relay *relay);
+
 // Does what is pushed now go through?
 gboolean feed_is_open (Feed *self);
-
-// Gives the packet a time and pushes it. Dropped until the gap has gone through, and once the media
-// is being taken down. `time` is the relay's, in ns. Does not take the buffer. Any thread.
-void feed_push (Feed *self, GstBuffer *packet, gint64 time);

@@ -10,7 +10,6 @@
 struct _Publisher {
   guint refs;
   Relay *relay;
-  guint track;
   GstElement *pipeline, *feed;
 };
 
@@ -29,7 +28,6 @@ publisher_new (Relay *relay, guint track, const gchar *channel)
   self = g_new0 (Publisher, 1);
   self->refs = 1;
   self->relay = relay_ref (relay);
-  self->track = track;
   self->pipeline = gst_pipeline_new (NULL);
   self->feed = GST_ELEMENT (feed_new (caps, TRUE));
   gst_caps_unref (caps);
@@ -38,7 +36,7 @@ publisher_new (Relay *relay, guint track, const gchar *channel)
   gst_bin_add_many (GST_BIN (self->pipeline), self->feed, cache, NULL);
   gst_element_link (self->feed, cache);
   gst_element_set_state (self->pipeline, GST_STATE_PLAYING);
-  relay_attach (relay, track, (Feed *) self->feed);
+  feed_attach ((Feed *) self->feed, relay, track);
   return self;
 }
 
@@ -54,7 +52,7 @@ publisher_unref (Publisher *self)
 {
   if (--self->refs > 0)
     return FALSE;
-  relay_detach (self->relay, self->track, (Feed *) self->feed);
+  feed_detach ((Feed *) self->feed, self->relay);
   gst_element_set_state (self->pipeline, GST_STATE_NULL);
   gst_object_unref (self->pipeline);
   relay_unref (self->relay);

@@ -3,8 +3,8 @@
 
 // The tracks that one point of the graph gives out. Sources feed it: one after the other, or one
 // while the next stands by; out go, for each track, packets of one SSRC whose numbers and times go
-// on over every change of source. Who is attached gets them: feeds, which are elements, and other
-// relays, which are linked. What a track is stays known while no source is there.
+// on over every change of source. Whoever takes them is a sink (relay_sink.h). What a track is
+// stays known while no source is there.
 //
 // A relay has a time, in ns, the same instant for all of its tracks (splice.h). Where one relay is
 // linked behind another, or a stage lies between them, both know how their times belong together:
@@ -14,13 +14,9 @@
 // handed on. What a packet costs: its header is parsed and written, and handed by reference; a
 // second taker costs a copy.
 
-#include <gst/gst.h>
+#include "relay/relay_sink.h"
 
-#include "rtp/rtcp.h"
-
-typedef struct _Relay Relay;
 typedef struct _RelaySource RelaySource;
-typedef struct _Feed Feed;
 
 #define RELAY_MAX_TRACKS 8 // more in an SDP are ignored
 #define RELAY_NO_BASE G_MAXUINT64
@@ -91,7 +87,7 @@ guint relay_n_tracks (Relay *self);
 GstCaps *relay_dup_caps (Relay *self, guint track);
 
 // For RTP-Info (RFC 2326, 12.33), of a reader that begins before the sinks have had anything: the
-// first packet that feeds have had, or that is held for them; or the sequence number that comes
+// first packet that sinks have had, or that is held for them; or the sequence number that comes
 // next, and the timestamp of one instant for all tracks, that of the latest packet of the track
 // that is furthest behind. FALSE if this life of the source has brought no packet of the track, so
 // that nothing can be said.
@@ -112,21 +108,16 @@ gboolean relay_get_ntp (Relay *self, guint track, guint64 *ntp, gint64 *time);
 // weir_rtcp_rewrite_sr().
 gsize relay_rewrite_sr (Relay *self, guint track, guint8 *packet, gsize len);
 
-// Feeds will be attached: from now on what a life begins with is held until the first is open.
-void relay_expect_feeds (Relay *self);
+// `sink` takes the tracks of the mask from now on; `start` is the instant of its bases.
+void relay_add_sink (
+    Relay *self, const RelaySink *functions, gpointer sink, guint32 tracks, gint64 start);
 
-// A feed gets a track's packets and their time.
-void relay_attach (Relay *self, guint track, Feed *feed);
-void relay_detach (Relay *self, guint track, Feed *feed);
+// `ended` is called, at once or when a packet that is on its way has been pushed.
+void relay_remove_sink (Relay *self, gconstpointer sink);
 
-// All tracks go into another relay, under the same indices and with their times. The source is
-// begun with the tracks whenever they become known or others.
-void relay_link (Relay *self, RelaySource *to);
-
-// Only the tracks of the mask, with bases of the instant `start`; whoever owns the source begins
-// it.
-void relay_link_some (Relay *self, RelaySource *to, guint32 tracks, gint64 start);
-void relay_unlink (Relay *self, RelaySource *to);
+// Sinks will be added that are not open at once: from now on what a life begins with is held until
+// the first is.
+void relay_expect_sinks (Relay *self);
 
 typedef struct {
   guint64 n_packets; // taken from sources

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What the files of a relay share: relay.c (tracks and who takes them), relay_source.c (who brings
-// them).
+// What the files of a relay share: relay.c (tracks), relay_sinks.c (who takes them), relay_source.c
+// (who brings them), relay_switch.c (from one who brings them to another).
 
 #include <gst/base/gstqueuearray.h>
 
@@ -11,21 +11,27 @@
 #include "rtp/rtp.h"
 #include "rtp/splice.h"
 
+// At the least this far ahead of the last packet of one life begins the next, so that timestamps
+// grow over the splice.
+#define RELAY_SPLICE_GAP (20 * GST_MSECOND)
+// Times of the same media that differ by no more are the same.
+#define RELAY_SAME_INSTANT GST_MSECOND
+
 typedef struct {
   GstBuffer *packet;
   gint64 now;
   gint64 time;
 } RelayItem;
 
-// A relay behind this one.
+// A sink of a relay.
 typedef struct {
   gatomicrefcount refs;
-  RelaySource *to;
+  const RelaySink *functions;
+  gpointer sink;
   guint32 tracks;
-  gboolean begins;
   gint64 start; // the instant that `base` is of
   guint64 base[RELAY_MAX_TRACKS];
-} RelayLink;
+} RelayTaker;
 
 // Of a packet. Not the packet itself: that would keep its pool, which has descriptors.
 typedef struct {
@@ -42,11 +48,10 @@ typedef struct {
   gboolean mid_frame; // the last packet that went out did not end its frame
   gboolean resumes;   // what comes up to `resume_after` has gone out already
   gint64 resume_after;
-  GPtrArray *feeds;   // of Feed; replaced, never changed, so that it can be walked without the lock
   GstQueueArray *out; // of RelayItem: numbered, on its way
   gboolean draining;  // somebody hands on what is in `out`
-  RelayNumbers first; // that feeds have had since the newest was attached
-  gboolean holding;   // what the first life brings is held until a feed is open
+  RelayNumbers first; // that those that open have had since the newest was added
+  gboolean holding;   // what the first life brings is held until a sink is open
   GQueue held;        // of GstBuffer
   GArray *held_times; // gint64 of each
   gsize held_bytes;
@@ -85,8 +90,10 @@ struct _Relay {
   GMutex lock; // all below; that of a relay before one behind it
   RelayTrack tracks[RELAY_MAX_TRACKS];
   guint n_tracks;
-  gboolean expects_feeds;
-  GPtrArray *links; // of RelayLink; replaced, never changed
+  gboolean expects_sinks;
+  // Of RelayTaker; replaced, never changed, so that it can be walked without the lock.
+  GPtrArray *takers;
+  GPtrArray *done; // of arrays of those that were; to be freed without the lock. Or NULL
   RelaySource *current, *next;
   gint64 last_arrival; // now of the last packet of any life
   // Where its time comes from: the relay that the media of its current or last source come from.
@@ -98,23 +105,70 @@ struct _Relay {
 
 // ---- relay.c, with the lock held ----
 
-// These caps are what goes out from now on.
+// These caps are what goes out from now on. relay_begin_sinks() then.
 void relay_set_tracks (Relay *self, GPtrArray *caps);
 gboolean relay_has_tracks (Relay *self, GPtrArray *caps);
 
-// A life of its source begins: what was held of the one before is of no use.
-void relay_hold (Relay *self);
-void relay_drop_held (Relay *self); // nor is it once its source has ended
-
-// Queues a numbered packet; takes it. relay_drain() lets go of the lock and takes it again.
-void relay_queue (Relay *self, guint track, GstBuffer *packet, gint64 now, gint64 time);
-void relay_drain (Relay *self, guint track);
+// Media time up to which all tracks have come. A sparse track says nothing about it.
+gint64 relay_common_time (Relay *self);
 
 // ---- relay.c, without it ----
 
 // An instant t of its time is t - *offset of the time of its origin, which may be itself.
 guint64 relay_get_origin (Relay *self, gint64 *offset);
 
-// Tells the relays behind this one what goes out.
-void relay_begin_links (Relay *self);
+// The sinks are told the track's mapping to NTP.
 void relay_pass_ntp (Relay *self, guint track);
+
+// ---- relay_sinks.c, with the lock held ----
+
+RelayNumbers relay_read_numbers (GstBuffer *packet);
+
+// A life of its source begins: what was held of the one before is of no use.
+void relay_hold (Relay *self);
+void relay_drop_held (Relay *self); // nor is it once its source has ended
+
+// Who takes the tracks as they are gets no others.
+void relay_end_takers (Relay *self);
+
+// Queues a numbered packet; takes it. relay_drain() lets go of the lock and takes it again.
+void relay_queue (Relay *self, guint track, GstBuffer *packet, gint64 now, gint64 time);
+void relay_drain (Relay *self, guint track);
+
+// ---- relay_sinks.c, without it ----
+
+void relay_taker_unref (gpointer taker);
+
+// Tells the sinks what goes out from now on.
+void relay_begin_sinks (Relay *self);
+
+// ---- relay_source.c, with the lock held ----
+
+// Where in the relay's time what comes now belongs: as far behind the furthest packet of any track
+// as the silence lasted.
+gint64 relay_next_start (Relay *self, gint64 now);
+
+// What comes next of a track and belongs before what has gone out of it is left out.
+void relay_go_on_after_ends (Relay *self);
+
+// Of a life whose first packet comes at `now`: where it begins in the relay's time; and that it
+// does.
+gint64 relay_source_find_start (RelaySource *self, gint64 now);
+void relay_source_open_life (RelaySource *self, gint64 start, gint64 now, gint64 tolerance_s);
+
+// From `base` to `timestamp`.
+gint64 relay_ticks_from (guint64 base, guint32 timestamp);
+
+// Of the current source. Takes the buffer, which must be writable.
+void relay_source_send (
+    RelaySource *self, guint track, GstBuffer *packet, gint64 now, guint64 base);
+
+// ---- relay_switch.c, with the lock held ----
+
+// Who is next begins to stand by, if readers would go on with its tracks.
+void relay_stand_by (Relay *self);
+
+// Is it time for who stands by, as a packet of the current source (`packet`, which begins a frame)
+// or of the one that stands by comes at `now`? And it takes over.
+gboolean relay_is_switch_time (Relay *self, guint track, GstBuffer *packet, gint64 now);
+void relay_switch (Relay *self, gint64 now);

@@ -1,24 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "relay/relay_private.h"
 
-// At the least this far ahead of the last packet of one life begins the next, so that timestamps
-// grow over the splice.
-#define SPLICE_GAP (20 * GST_MSECOND)
 // Another SSRC takes a track over once the one before has been silent for so long: a stray packet,
 // or two sources at once, must not make the numbers flap.
 #define SSRC_SILENCE (100 * GST_MSECOND)
-// RTP-Info that is further from the first packet than this is not believed; nor from the join point
-// of a source that stood by for a while.
+// RTP-Info that is further from the first packet than this is not believed.
 #define BASE_TOLERANCE_S 10
-#define STANDBY_BASE_TOLERANCE_S 30
-// Who stands by at a join point waits for the current source no longer than so, if that is silent.
-#define CURRENT_SILENCE (100 * GST_MSECOND)
-// Of the same media: for it to come to the same instant; and, if the join point is further behind
-// than a stage's delay explains, for one that is not.
-#define SAME_INSTANT GST_MSECOND
-#define AHEAD_WAIT GST_SECOND
-#define BEHIND_MAX (250 * GST_MSECOND)
-#define BEHIND_WAIT (5 * GST_SECOND)
 
 // ---- what the owner is told ----
 
@@ -59,10 +46,8 @@ post (RelaySource *self, gboolean flows, RelayTracks tracks)
 
 // ---- numbers, with the lock held ----
 
-// Where in the relay's time what comes now belongs: as far behind the furthest packet of any track
-// as the silence lasted.
-static gint64
-next_start (Relay *relay, gint64 now)
+gint64
+relay_next_start (Relay *relay, gint64 now)
 {
   gint64 end = 0;
 
@@ -70,13 +55,12 @@ next_start (Relay *relay, gint64 now)
     return 0;
   for (guint i = 0; i < relay->n_tracks; i++)
     end = MAX (end, weir_splice_end (&relay->tracks[i].splice));
-  return end + MAX (now - relay->last_arrival, (gint64) SPLICE_GAP);
+  return end + MAX (now - relay->last_arrival, (gint64) RELAY_SPLICE_GAP);
 }
 
-// What comes next of a track and belongs before what has gone out of it is left out: no track's
-// time goes back.
-static void
-go_on_after_ends (Relay *relay)
+// No track's time goes back.
+void
+relay_go_on_after_ends (Relay *relay)
 {
   for (guint i = 0; i < relay->n_tracks; i++) {
     relay->tracks[i].resumes = relay->tracks[i].splice.n_lives > 0;
@@ -86,27 +70,27 @@ go_on_after_ends (Relay *relay)
 
 // A life that has its media from where they came before goes on in its time; and what has all its
 // media from one relay has the time of that.
-static gint64
-find_start (RelaySource *self, gint64 now)
+gint64
+relay_source_find_start (RelaySource *self, gint64 now)
 {
   Relay *relay = self->relay;
 
   if (self->origin && relay->last_arrival == 0)
     return self->start;
   if (!self->origin || self->origin != relay->origin)
-    return next_start (relay, now);
-  go_on_after_ends (relay);
+    return relay_next_start (relay, now);
+  relay_go_on_after_ends (relay);
   return self->start + relay->origin_offset;
 }
 
-static gint64
-ticks_from (guint64 base, guint32 timestamp)
+gint64
+relay_ticks_from (guint64 base, guint32 timestamp)
 {
   return (gint32) (timestamp - (guint32) base);
 }
 
-static void
-open_life (RelaySource *self, gint64 start, gint64 now, gint64 tolerance_s)
+void
+relay_source_open_life (RelaySource *self, gint64 start, gint64 now, gint64 tolerance_s)
 {
   Relay *relay = self->relay;
 
@@ -125,9 +109,9 @@ begin_track (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now, gui
   guint32 rate = track->splice.clock_rate;
 
   if (!self->life_open)
-    open_life (self, find_start (self, now), now, BASE_TOLERANCE_S);
+    relay_source_open_life (self, relay_source_find_start (self, now), now, BASE_TOLERANCE_S);
   if (base != RELAY_NO_BASE && !self->origin
-      && ABS (ticks_from (base, rtp->timestamp)) > (gint64) rate * self->tolerance_s)
+      && ABS (relay_ticks_from (base, rtp->timestamp)) > (gint64) rate * self->tolerance_s)
     base = RELAY_NO_BASE;
   if (base == RELAY_NO_BASE)
     base = (guint32) (rtp->timestamp
@@ -144,7 +128,8 @@ replace_ssrc (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now)
 {
   Relay *relay = self->relay;
   WeirSplice *splice = &relay->tracks[index].splice;
-  gint64 start = weir_splice_end (splice) + MAX (now - relay->last_arrival, (gint64) SPLICE_GAP);
+  gint64 start =
+      weir_splice_end (splice) + MAX (now - relay->last_arrival, (gint64) RELAY_SPLICE_GAP);
 
   self->tracks[index].ssrc = rtp->ssrc;
   self->tracks[index].ntp.known = FALSE;
@@ -178,7 +163,7 @@ renumber (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now, guint6
   }
   relay->last_arrival = from->last_arrival = now;
   to->time = weir_splice_time (&track->splice, rtp->timestamp);
-  if (track->resumes && to->time <= track->resume_after + (gint64) SAME_INSTANT) {
+  if (track->resumes && to->time <= track->resume_after + (gint64) RELAY_SAME_INSTANT) {
     relay->stats.n_stale++;
     return FALSE;
   }
@@ -209,9 +194,8 @@ write_header (RelaySource *self, guint index, const WeirRtp *rtp, const Numbers 
     weir_rtp_set_pt (data, (guint8) track->payload);
 }
 
-// Of the current source. Takes the buffer, which must be writable.
-static void
-send (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint64 base)
+void
+relay_source_send (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint64 base)
 {
   Relay *relay = self->relay;
   GstMapInfo map;
@@ -244,113 +228,6 @@ send (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint64 bas
   }
 }
 
-// ---- taking over, with the lock held ----
-
-static gboolean
-read_timestamp (GstBuffer *packet, guint32 *timestamp)
-{
-  guint8 header[8];
-
-  if (gst_buffer_extract (packet, 0, header, sizeof header) < sizeof header)
-    return FALSE;
-  *timestamp = GST_READ_UINT32_BE (header + 4);
-  return TRUE;
-}
-
-// Where the join point of the one that stands by lies in the relay's time, if both have their media
-// from the same relay: then media goes on at the instant where it was.
-static gboolean
-find_join_time (Relay *relay, const RelaySource *next, gint64 *time)
-{
-  const StandbyPacket *join = standby_get_join (next->standby);
-  guint32 timestamp, rate;
-
-  if (!join || !next->origin || next->origin != relay->origin || join->base == RELAY_NO_BASE
-      || !read_timestamp (join->packet, &timestamp))
-    return FALSE;
-  rate = relay->tracks[join->track].splice.clock_rate;
-  *time = next->start + relay->origin_offset
-          + ticks_from (join->base, timestamp) * (gint64) GST_SECOND / rate;
-  return TRUE;
-}
-
-// How far after its start of play the join point of a source with media of its own is, in ns; 0 if
-// its RTP-Info is not believed.
-static gint64
-find_join_offset (Relay *relay, const StandbyPacket *join)
-{
-  gint64 rate = relay->tracks[join->track].splice.clock_rate;
-  guint32 timestamp;
-  gint64 ticks;
-
-  if (join->base == RELAY_NO_BASE || !read_timestamp (join->packet, &timestamp))
-    return 0;
-  ticks = ticks_from (join->base, timestamp);
-  return ABS (ticks) > rate * STANDBY_BASE_TOLERANCE_S ? 0 : ticks * (gint64) GST_SECOND / rate;
-}
-
-// The source that stands by becomes the current one, with what it has brought since its join point.
-static void
-take_over (Relay *relay, gint64 now)
-{
-  RelaySource *next = relay->next;
-  const StandbyPacket *join = standby_get_join (next->standby);
-  gint64 start, time;
-  StandbyPacket packet;
-
-  if (find_join_time (relay, next, &time)) {
-    gint64 end = weir_splice_end (&relay->tracks[join->track].splice);
-
-    start = find_start (next, now);
-    relay->tracks[join->track].resumes = FALSE;
-    if (time <= end)
-      start += end + (gint64) SPLICE_GAP - time;
-  } else {
-    start = next_start (relay, now) - find_join_offset (relay, join);
-    go_on_after_ends (relay);
-    relay->tracks[join->track].resumes = FALSE;
-  }
-  relay->next = NULL;
-  relay->current = next;
-  relay->stats.n_switches++;
-  next->flows = FALSE;
-  open_life (next, start, join->now, STANDBY_BASE_TOLERANCE_S);
-  while (standby_pop (next->standby, &packet)) {
-    // Of another origin, what came before the join point has no place in time.
-    if (!next->origin && packet.now < next->life_arrival)
-      gst_buffer_unref (packet.packet);
-    else
-      send (next, packet.track, gst_buffer_make_writable (packet.packet), packet.now, packet.base);
-  }
-  g_clear_pointer (&next->standby, standby_free);
-}
-
-// Is it time, as a packet of the current source (`packet`, which begins a frame) or of the one that
-// stands by comes at `now`?
-static gboolean
-is_time (Relay *relay, guint track, GstBuffer *packet, gint64 now)
-{
-  RelaySource *next = relay->next, *current = relay->current;
-  const StandbyPacket *join = next && next->standby ? standby_get_join (next->standby) : NULL;
-  gint64 time, behind;
-  guint32 timestamp;
-
-  if (!join)
-    return FALSE;
-  if (!current || now - relay->last_arrival > (gint64) CURRENT_SILENCE
-      || standby_is_full (next->standby))
-    return TRUE;
-  if (!packet || track != join->track || relay->tracks[track].mid_frame)
-    return FALSE;
-  if (!find_join_time (relay, next, &time) || !read_timestamp (packet, &timestamp))
-    return TRUE;
-  behind = weir_splice_time (&relay->tracks[track].splice, timestamp) - time;
-  if (behind < -(gint64) SAME_INSTANT)
-    return now - standby_get_joined (next->standby) > (gint64) AHEAD_WAIT;
-  return behind <= (gint64) BEHIND_MAX
-         || now - standby_get_since (next->standby) > (gint64) BEHIND_WAIT;
-}
-
 static void
 drain_all (Relay *relay)
 {
@@ -381,11 +258,11 @@ relay_push (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint
     standby_push (self->standby, index, packet, now, base);
     packet = NULL;
   }
-  switched = is_time (relay, index, self == relay->current ? packet : NULL, now);
+  switched = relay_is_switch_time (relay, index, self == relay->current ? packet : NULL, now);
   if (switched)
-    take_over (relay, now);
+    relay_switch (relay, now);
   if (packet && self == relay->current && self->caps) {
-    send (self, index, g_steal_pointer (&packet), now, base);
+    relay_source_send (self, index, g_steal_pointer (&packet), now, base);
     relay_drain (relay, index);
   } else if (packet) {
     relay->stats.n_idle++;
@@ -440,19 +317,6 @@ compare_tracks (Relay *relay, GPtrArray *caps)
   return relay_has_tracks (relay, caps) ? RELAY_TRACKS_SAME : RELAY_TRACKS_CHANGED;
 }
 
-// With the lock held. Who is next begins to stand by, if readers would go on with its tracks.
-static void
-stand_by (Relay *relay)
-{
-  RelaySource *next = relay->next;
-
-  if (!next)
-    return;
-  g_clear_pointer (&next->standby, standby_free);
-  if (next->caps && relay_has_tracks (relay, next->caps))
-    next->standby = standby_new (next->caps);
-}
-
 // With the lock held. Becomes the current source, at once.
 static RelayTracks
 take (RelaySource *self)
@@ -468,7 +332,7 @@ take (RelaySource *self)
   g_clear_pointer (&self->standby, standby_free);
   if (tracks != RELAY_TRACKS_SAME) {
     relay_set_tracks (relay, self->caps);
-    stand_by (relay);
+    relay_stand_by (relay);
   }
   relay_hold (relay);
   begin_life (self);
@@ -499,11 +363,11 @@ begin (RelaySource *self, GPtrArray *caps, guint64 origin, gint64 start)
   } else {
     begin_life (self);
     if (self == relay->next)
-      stand_by (relay);
+      relay_stand_by (relay);
   }
   g_mutex_unlock (&relay->lock);
   if (current && tracks != RELAY_TRACKS_SAME)
-    relay_begin_links (relay);
+    relay_begin_sinks (relay);
   post (self, FALSE, tracks);
   return tracks;
 }
@@ -543,13 +407,13 @@ relay_prefer (Relay *relay, RelaySource *source)
       relay->current = source;
     else
       relay->next = source;
-    stand_by (relay);
+    relay_stand_by (relay);
     if (first && source->caps)
       take (source);
   }
   g_mutex_unlock (&relay->lock);
   if (first && source->caps)
-    relay_begin_links (relay);
+    relay_begin_sinks (relay);
 }
 
 RelayTracks
@@ -566,7 +430,7 @@ relay_take (Relay *relay, RelaySource *source)
     relay->current = source;
   g_mutex_unlock (&relay->lock);
   if (begun && tracks != RELAY_TRACKS_SAME)
-    relay_begin_links (relay);
+    relay_begin_sinks (relay);
   return tracks;
 }
 

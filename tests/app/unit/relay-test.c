@@ -2,6 +2,7 @@
 #include "relay/feed.h"
 #include "relay/relay.h"
 #include "relay/relay_caps.h"
+#include "relay/relay_link.h"
 #include "rtp/rtp.h"
 
 #include <gst/app/gstappsink.h>
@@ -54,8 +55,6 @@ static void
 set_up (Fixture *f, gconstpointer unused)
 {
   GstCaps *caps;
-  GstBuffer *probe = packet_new (0, 0, 0);
-  GstSample *sample;
 
   f->relay = relay_new ();
   f->source = relay_source_new (f->relay, NULL, NULL);
@@ -71,20 +70,15 @@ set_up (Fixture *f, gconstpointer unused)
   g_assert_true (gst_element_link (GST_ELEMENT (f->feed), f->sink));
   gst_element_set_state (f->pipeline, GST_STATE_PLAYING);
   // A feed drops what comes before its gap went through.
-  do {
-    feed_push (f->feed, probe, 0);
-    sample = pull (f, GST_MSECOND);
-  } while (!sample);
-  gst_sample_unref (sample);
-  gst_buffer_unref (probe);
-  g_assert_null (pull (f, 0));
-  relay_attach (f->relay, 0, f->feed);
+  while (!feed_is_open (f->feed))
+    g_thread_yield ();
+  feed_attach (f->feed, f->relay, 0);
 }
 
 static void
 tear_down (Fixture *f, gconstpointer unused)
 {
-  relay_detach (f->relay, 0, f->feed);
+  feed_detach (f->feed, f->relay);
   gst_element_set_state (f->pipeline, GST_STATE_NULL);
   gst_object_unref (f->pipeline);
   relay_source_unref (f->source);
@@ -606,7 +600,7 @@ a_source_that_ends_leaves_nothing_held (void)
   RelaySource *source = relay_source_new (relay, NULL, NULL);
   gboolean freed;
 
-  relay_expect_feeds (relay);
+  relay_expect_sinks (relay);
   begin (source, H264);
   relay_push (source, 0, watched_new (1, 1, &freed), SECOND, RELAY_NO_BASE);
   g_assert_false (freed);

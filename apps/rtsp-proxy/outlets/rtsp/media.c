@@ -193,7 +193,7 @@ on_prepared (GstRTSPMedia *media, gpointer data)
     }
     open_sinks (stream);
     if (feed) {
-      relay_attach (relay, i, feed);
+      feed_attach (feed, relay, i);
       gst_object_unref (feed);
     }
     // Streams that stay blocked until the first PLAY would hold back the upstream's thread and give
@@ -214,7 +214,7 @@ on_unprepared (GstRTSPMedia *media, gpointer data)
     Feed *feed = find_feed (media, i);
 
     if (feed) {
-      relay_detach (relay, i, feed);
+      feed_detach (feed, relay);
       gst_object_unref (feed);
     }
   }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "relay/relay_link.h"
+
+static void
+link_begun (gpointer to, Relay *from, GPtrArray *caps, gint64 start)
+{
+  relay_source_begin_from (to, caps, from, start);
+}
+
+static void
+link_push (gpointer to, const RelayPacket *packet)
+{
+  relay_push (to, packet->track, packet->buffer, packet->now, packet->base);
+}
+
+static void
+link_mapped (gpointer to, guint track, const WeirNtpMap *map)
+{
+  relay_set_ntp_map (to, track, map);
+}
+
+static const RelaySink all = { link_begun, link_push, link_mapped, relay_source_unref };
+static const RelaySink some = { NULL, link_push, link_mapped, relay_source_unref };
+
+void
+relay_link (Relay *self, RelaySource *to)
+{
+  relay_add_sink (self, &all, relay_source_ref (to), G_MAXUINT32, relay_get_time (self));
+}
+
+void
+relay_link_some (Relay *self, RelaySource *to, guint32 tracks, gint64 start)
+{
+  relay_add_sink (self, &some, relay_source_ref (to), tracks, start);
+}
+
+void
+relay_unlink (Relay *self, RelaySource *to)
+{
+  relay_remove_sink (self, to);
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "relay/relay.h"
+#include "relay/relay_link.h"
+#include "rtp/rtp.h"
+
+#define SECOND ((gint64) GST_SECOND)
+#define VIDEO "application/x-rtp, media=video, encoding-name=H264, clock-rate=90000, payload=96"
+#define AUDIO "application/x-rtp, media=audio, encoding-name=OPUS, clock-rate=48000, payload=97"
+
+// What a sink was told.
+typedef struct {
+  guint n_begun, n_tracks, n_packets, n_mapped, n_ended;
+  guint track;
+  gint64 now;
+  gboolean closed;
+} Taken;
+
+static void
+on_begun (gpointer sink, Relay *relay, GPtrArray *caps, gint64 start)
+{
+  Taken *self = sink;
+
+  self->n_begun++;
+  self->n_tracks = caps->len;
+}
+
+static void
+on_push (gpointer sink, const RelayPacket *packet)
+{
+  Taken *self = sink;
+
+  self->n_packets++;
+  self->track = packet->track;
+  self->now = packet->now;
+  gst_buffer_unref (packet->buffer);
+}
+
+static void
+on_mapped (gpointer sink, guint track, const WeirNtpMap *map)
+{
+  ((Taken *) sink)->n_mapped += map->known;
+}
+
+static void
+on_ended (gpointer sink)
+{
+  ((Taken *) sink)->n_ended++;
+}
+
+static gboolean
+is_open (gpointer sink)
+{
+  return !((Taken *) sink)->closed;
+}
+
+static const RelaySink goes_on = { on_begun, on_push, on_mapped, on_ended };
+static const RelaySink as_it_is = { .push = on_push, .ended = on_ended };
+static const RelaySink opens = { .push = on_push, .ended = on_ended, .is_open = is_open };
+
+static RelayTracks
+begin (RelaySource *source, const gchar *video, const gchar *audio)
+{
+  GPtrArray *caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
+  RelayTracks tracks;
+
+  g_ptr_array_add (caps, gst_caps_from_string (video));
+  if (audio)
+    g_ptr_array_add (caps, gst_caps_from_string (audio));
+  tracks = relay_source_begin (source, caps);
+  g_ptr_array_unref (caps);
+  return tracks;
+}
+
+static void
+push (RelaySource *source, guint track, guint16 seq, gint64 now)
+{
+  guint8 data[WEIR_RTP_HEADER + 1] = { 0x80, 0xe0 };
+
+  weir_rtp_set_seq (data, seq);
+  weir_rtp_set_timestamp (data, seq * 3000u);
+  weir_rtp_set_ssrc (data, 1 + track);
+  relay_push (source, track, gst_buffer_new_memdup (data, sizeof data), now, RELAY_NO_BASE);
+}
+
+typedef struct {
+  Relay *relay;
+  RelaySource *source;
+} Fixture;
+
+static void
+set_up (Fixture *f, gconstpointer unused)
+{
+  f->relay = relay_new ();
+  f->source = relay_source_new (f->relay, NULL, NULL);
+}
+
+static void
+tear_down (Fixture *f, gconstpointer unused)
+{
+  relay_source_end (f->source);
+  relay_source_unref (f->source);
+  relay_unref (f->relay);
+}
+
+static void
+gives_each_its_tracks (Fixture *f, gconstpointer unused)
+{
+  Taken every = { 0 }, second = { 0 };
+
+  begin (f->source, VIDEO, AUDIO);
+  relay_add_sink (f->relay, &goes_on, &every, G_MAXUINT32, 0);
+  relay_add_sink (f->relay, &as_it_is, &second, 1u << 1, 0);
+  g_assert_cmpuint (every.n_begun, ==, 1);
+  g_assert_cmpuint (every.n_tracks, ==, 2);
+
+  push (f->source, 0, 1, SECOND);
+  g_assert_cmpuint (every.n_packets, ==, 1);
+  g_assert_cmpuint (second.n_packets, ==, 0);
+  push (f->source, 1, 1, SECOND + 5);
+  g_assert_cmpuint (every.n_packets, ==, 2);
+  g_assert_cmpuint (second.n_packets, ==, 1);
+  g_assert_cmpuint (second.track, ==, 1);
+  g_assert_cmpint (second.now, ==, SECOND + 5);
+
+  relay_set_ntp_map (f->source, 0, &(WeirNtpMap) { .known = TRUE, .ssrc = 1 });
+  g_assert_cmpuint (every.n_mapped, ==, 1);
+
+  relay_remove_sink (f->relay, &second);
+  g_assert_cmpuint (second.n_ended, ==, 1);
+  push (f->source, 1, 2, SECOND + 10);
+  g_assert_cmpuint (second.n_packets, ==, 1);
+  g_assert_cmpuint (every.n_packets, ==, 3);
+  relay_remove_sink (f->relay, &every);
+  g_assert_cmpuint (every.n_ended, ==, 1);
+}
+
+// Who knows of tracks is told of others; who does not is done.
+static void
+ends_who_knows_no_other_tracks (Fixture *f, gconstpointer unused)
+{
+  Taken every = { 0 }, first = { 0 };
+
+  relay_add_sink (f->relay, &goes_on, &every, G_MAXUINT32, 0);
+  g_assert_cmpuint (every.n_begun, ==, 0);
+  g_assert_cmpint (begin (f->source, VIDEO, NULL), ==, RELAY_TRACKS_FIRST);
+  g_assert_cmpuint (every.n_begun, ==, 1);
+  relay_add_sink (f->relay, &as_it_is, &first, 1, 0);
+
+  g_assert_cmpint (begin (f->source, VIDEO, NULL), ==, RELAY_TRACKS_SAME);
+  g_assert_cmpuint (every.n_begun, ==, 1);
+  g_assert_cmpuint (first.n_ended, ==, 0);
+
+  g_assert_cmpint (begin (f->source, AUDIO, NULL), ==, RELAY_TRACKS_CHANGED);
+  g_assert_cmpuint (every.n_begun, ==, 2);
+  g_assert_cmpuint (first.n_ended, ==, 1);
+  push (f->source, 0, 1, SECOND);
+  g_assert_cmpuint (first.n_packets, ==, 0);
+  g_assert_cmpuint (every.n_packets, ==, 1);
+  relay_remove_sink (f->relay, &first);
+  g_assert_cmpuint (first.n_ended, ==, 1);
+  relay_remove_sink (f->relay, &every);
+}
+
+// What a life begins with waits for who opens late; others have had it.
+static void
+holds_for_who_opens (Fixture *f, gconstpointer unused)
+{
+  Taken late = { .closed = TRUE }, other = { 0 };
+
+  relay_expect_sinks (f->relay);
+  begin (f->source, VIDEO, NULL);
+  relay_add_sink (f->relay, &opens, &late, 1, 0);
+  relay_add_sink (f->relay, &as_it_is, &other, 1, 0);
+  push (f->source, 0, 1, SECOND);
+  push (f->source, 0, 2, SECOND + 1);
+  g_assert_cmpuint (other.n_packets, ==, 2);
+  g_assert_cmpuint (late.n_packets, ==, 0);
+  late.closed = FALSE;
+  push (f->source, 0, 3, SECOND + 2);
+  g_assert_cmpuint (other.n_packets, ==, 3);
+  g_assert_cmpuint (late.n_packets, ==, 3);
+  relay_remove_sink (f->relay, &late);
+  relay_remove_sink (f->relay, &other);
+}
+
+#define ADD(name, function) g_test_add (name, Fixture, NULL, set_up, function, tear_down)
+
+int
+main (int argc, char **argv)
+{
+  gst_init (&argc, &argv);
+  g_test_init (&argc, &argv, NULL);
+  ADD ("/relay-sinks/tracks", gives_each_its_tracks);
+  ADD ("/relay-sinks/others", ends_who_knows_no_other_tracks);
+  ADD ("/relay-sinks/held", holds_for_who_opens);
+  return g_test_run ();
+}
