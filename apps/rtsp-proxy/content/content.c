@@ -46,6 +46,13 @@ content_wait (Content *self, ContentToldFunc told, gpointer data)
   self->kind->wait (self->object, told, data);
 }
 
+void
+content_hand_over (Content *self)
+{
+  if (self->kind->hand_over)
+    self->kind->hand_over (self->object);
+}
+
 const gchar *
 content_get_path (Content *self)
 {

@@ -18,6 +18,8 @@ typedef struct {
   // Calls `told`, once, when it is not starting any more; maybe at once. With no lock held. One at
   // a time may wait.
   void (*wait) (gpointer object, ContentToldFunc told, gpointer data);
+  // The outlet has it ready by itself from now on; may be NULL.
+  void (*hand_over) (gpointer object);
   const gchar *(*get_path) (gpointer object);       // below that of its mount, or the same
   const gchar *(*get_mount_path) (gpointer object); //
   const gchar *(*get_label) (gpointer object);      // as logs call it
@@ -31,6 +33,7 @@ void content_unref (Content *self);
 
 ContentState content_ask (Content *self, GError **error);
 void content_wait (Content *self, ContentToldFunc told, gpointer data);
+void content_hand_over (Content *self);
 const gchar *content_get_path (Content *self);
 const gchar *content_get_mount_path (Content *self);
 const gchar *content_get_label (Content *self);

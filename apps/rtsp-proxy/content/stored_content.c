@@ -20,6 +20,12 @@ wait (gpointer object, ContentToldFunc told, gpointer data)
   title_wait (object, told, data);
 }
 
+static void
+hand_over (gpointer object)
+{
+  title_hand_over (object);
+}
+
 static const gchar *
 get_path (gpointer object)
 {
@@ -44,7 +50,8 @@ release (gpointer object)
   title_leave (object);
 }
 
-static const ContentKind kind = { ask, wait, get_path, get_mount_path, get_label, release };
+static const ContentKind kind = { ask, wait, hand_over, get_path, get_mount_path, get_label,
+  release };
 
 Content *
 stored_content_new (Title *title)

@@ -5,7 +5,8 @@
 #include "content/live_content.h"
 #include "content/stored_content.h"
 #include "content/title_media.h"
-#include "outlets/rtsp/timeshift.h"
+#include "outlets/rtsp/asker.h"
+#include "outlets/rtsp/serving.h"
 #include "readers/adaptation.h"
 #include "readers/totals.h"
 #include "weir-rtsp.h"
@@ -18,16 +19,11 @@
 
 typedef struct {
   GstRTSPClient parent;
-  Mounts *mounts;
   GstRTSPSessionPool *pool; // its own: another connection's sessions can't be had from here
-  gchar *peer;              // "127.0.0.1:5004"
-  Demand *demand;           // of the request at hand. Of its thread.
-  WeirLayerSet layers;      // that its URLs choose. Of its thread.
-  gint64 delay_ns;          // that its URL asks for, or -1. Of its thread.
+  Asker asker;
 
   GMutex lock;           // all below
   GMainContext *context; // of the client's thread
-  Content *content;      // in use, or NULL
   gchar *session;        // that plays
   Reader *reader;        // the same, for those who ask
   gchar *leave_reason;
@@ -50,429 +46,115 @@ client_n_playing (void)
 
 // ---- what it asks for ----
 
-// Parsed once, though the library asks for it over and over.
-static const Demand *
-get_demand (Client *self, const GstRTSPUrl *url)
-{
-  const gchar *path = url->abspath ? url->abspath : "";
-  gchar *text = url->query ? g_strconcat (path, "?", url->query, NULL) : g_strdup (path);
-
-  if (!self->demand || !g_str_equal (self->demand->url, text)) {
-    g_clear_pointer (&self->demand, demand_free);
-    self->demand = demand_new (text);
-  }
-  g_free (text);
-  return self->demand;
-}
-
 static void
 remember_context (Client *self)
 {
   GSource *source = g_main_current_source ();
 
+  g_mutex_lock (&self->lock);
   if (source && !self->context)
     self->context = g_main_context_ref (g_source_get_context (source));
-}
-
-// Takes over the reference.
-static void
-use (Client *self, Content *content)
-{
-  Content *old;
-
-  g_mutex_lock (&self->lock);
-  remember_context (self);
-  old = self->content;
-  self->content = content;
   g_mutex_unlock (&self->lock);
-  g_clear_pointer (&old, content_unref);
 }
 
-static Content *
-dup_content (Client *self)
-{
-  Content *content;
-
-  g_mutex_lock (&self->lock);
-  content = self->content ? content_ref (self->content) : NULL;
-  g_mutex_unlock (&self->lock);
-  return content;
-}
-
-// NULL: none is in use.
-static Presentation *
-dup_presentation (Client *self)
-{
-  Content *content = dup_content (self);
-  Presentation *presentation = live_content_get (content);
-
-  if (presentation)
-    presentation_ref (presentation);
-  g_clear_pointer (&content, content_unref);
-  return presentation;
-}
-
-static Title *
-dup_title (Client *self)
-{
-  Content *content = dup_content (self);
-  Title *title = stored_content_get (content);
-
-  if (title)
-    title_ref (title);
-  g_clear_pointer (&content, content_unref);
-  return title;
-}
-
-static GWeakRef *
-weak_new (gpointer object)
-{
-  GWeakRef *weak = g_new (GWeakRef, 1);
-
-  g_weak_ref_init (weak, object);
-  return weak;
-}
-
-static void
-media_told (gpointer weak)
-{
-  GstRTSPClient *client = g_weak_ref_get (weak);
-
-  if (client) {
-    weir_client_resume (client);
-    g_object_unref (client);
-  }
-  g_weak_ref_clear (weak);
-  g_free (weak);
-}
-
-// The base that a DESCRIBE is answered with, under which tracks are set up, has no query.
-static void
-note_choice (Client *self, GstRTSPContext *ctx, const Demand *demand)
-{
-  gboolean described = ctx->method == GST_RTSP_DESCRIBE;
-
-  if (described || !weir_layer_set_equal (demand->layers, WEIR_LAYER_SET_ALL))
-    self->layers = demand->layers;
-  if (described || demand->delay_ns >= 0)
-    self->delay_ns = demand->delay_ns;
-}
-
-// ---- before the library ----
-
-// Why it can't be had, in the log and as a status.
-static GstRTSPStatusCode
-refuse (Client *self, GError *error)
-{
-  GstRTSPStatusCode status = GST_RTSP_STS_NOT_FOUND;
-
-  if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_BUSY))
-    status = GST_RTSP_STS_SERVICE_UNAVAILABLE;
-  else if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED))
-    status = GST_RTSP_STS_UNSUPPORTED_MEDIA_TYPE;
-  log_event ("reader %s: refused, %s", self->peer, error->message);
-  g_error_free (error);
-  return status;
-}
-
-static gboolean
-admit (Client *self, GstRTSPContext *ctx, const Demand *demand, GError **error)
-{
-  gchar *credentials = NULL;
-
-  gst_rtsp_message_get_header (ctx->request, GST_RTSP_HDR_AUTHORIZATION, &credentials, 0);
-  return mounts_admit (self->mounts, demand, self->peer, credentials, error);
-}
-
-// A title that is open stays, another goes first: it may have the last slot.
-static Content *
-use_title (Client *self, const Resolved *resolved, GError **error)
-{
-  Content *content = dup_content (self);
-
-  if (resolved_is (resolved, content))
-    return content;
-  g_clear_pointer (&content, content_unref);
-  use (self, NULL);
-  return mounts_use (self->mounts, resolved, error);
-}
-
-// A reference.
-static Content *
-find_content (Client *self, GstRTSPContext *ctx, GError **error)
-{
-  const Demand *demand = get_demand (self, ctx->uri);
-  Content *content = NULL;
-  Resolved resolved;
-
-  if (!mounts_resolve (self->mounts, demand, &resolved, error))
-    return NULL;
-  if (admit (self, ctx, demand, error))
-    content = resolved.title ? use_title (self, &resolved, error)
-                             : mounts_use (self->mounts, &resolved, error);
-  resolved_clear (&resolved);
-  if (!content)
-    return NULL;
-  use (self, content_ref (content));
-  if (live_content_get (content))
-    note_choice (self, ctx, demand);
-  return content;
-}
-
-// While it starts, the request is put aside: it comes here once more, when more is known.
-static GstRTSPStatusCode
-check_ready (Client *self, GstRTSPContext *ctx, Content *content)
-{
-  GError *error = NULL;
-  ContentState state = content_ask (content, &error);
-
-  if (state == CONTENT_READY)
-    return GST_RTSP_STS_OK;
-  if (state == CONTENT_STARTING && !weir_client_was_deferred (GST_RTSP_CLIENT (self), ctx)
-      && weir_client_defer (GST_RTSP_CLIENT (self), ctx)) {
-    content_wait (content, media_told, weak_new (self));
-    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
-  }
-  // A title is opened anew when it is asked for once more.
-  if (stored_content_get (content))
-    use (self, NULL);
-  if (!error)
-    g_set_error (
-        &error, G_IO_ERROR, G_IO_ERROR_BUSY, "%s has no media now", content_get_label (content));
-  return refuse (self, error);
-}
-
-// Before the library looks at a DESCRIBE or a SETUP, so that neither can build anything for a path
-// that is not served, nor wait inside of the library for an upstream.
 static GstRTSPStatusCode
 on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
-  // It asks for what it has waited for, and not for another session of a title. No other request
-  // of the client has been handled since.
-  Content *content = weir_client_was_deferred (client, ctx) ? dup_content (self) : NULL;
-  GError *error = NULL;
-  GstRTSPStatusCode status;
 
-  if (!content)
-    content = find_content (self, ctx, &error);
-  if (!content)
-    return refuse (self, error);
-  status = check_ready (self, ctx, content);
-  content_unref (content);
-  return status;
+  remember_context (self);
+  return asker_check (&self->asker, ctx);
 }
 
 // The library has prepared it once more for itself, or for a session.
 static void
 on_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
-  Title *title = dup_title ((Client *) client);
+  Content *content = asker_dup_content (&((Client *) client)->asker);
 
-  if (title)
-    title_hand_over (title);
-  g_clear_pointer (&title, title_unref);
-}
-
-// The path of what was resolved; "", which the library does not know, of a choice that does not
-// run: else it would take the mount's own for it. NULL: it has none yet.
-static gchar *
-make_path (const Resolved *resolved, Content *content, const gchar *track)
-{
-  // Its session of a title is found again by the URL that began it.
-  if (content && resolved_is (resolved, content))
-    return g_strconcat (content_get_path (content), track, NULL);
-  if (!resolved->path)
-    return NULL;
-  if (!mount_has_path (resolved->mount, resolved->path))
-    return g_strdup ("");
-  return g_strconcat (resolved->path, track, NULL);
+  if (content)
+    content_hand_over (content);
+  g_clear_pointer (&content, content_unref);
 }
 
 static gchar *
 client_make_path_from_uri (GstRTSPClient *client, const GstRTSPUrl *url)
 {
-  Client *self = (Client *) client;
-  const Demand *demand = get_demand (self, url);
-  Content *content = dup_content (self);
-  gchar *path = NULL;
-  Resolved resolved;
-
-  if (mounts_resolve (self->mounts, demand, &resolved, NULL)) {
-    path = make_path (&resolved, content, demand->track);
-    resolved_clear (&resolved);
-  }
-  g_clear_pointer (&content, content_unref);
-  if (path)
-    return path;
-  return g_strdup (url->abspath && *url->abspath ? url->abspath : "/");
+  return asker_make_path (&((Client *) client)->asker, url);
 }
 
 // ---- PLAY ----
 
-static gboolean
-has_cache (Client *self)
-{
-  Presentation *presentation = dup_presentation (self);
-  MountConfig *config = presentation ? presentation_dup_config (presentation) : NULL;
-  gboolean cache = config && config->cache.time_ms > 0;
+typedef struct {
+  Asking asking;
+  const Serving *serving;
+} Call;
 
-  g_clear_pointer (&config, mount_config_unref);
-  g_clear_pointer (&presentation, presentation_unref);
-  return cache;
+// Of the media at hand; to be ended.
+static void
+call_begin (Call *call, GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMedia *media)
+{
+  Asker *asker = &((Client *) client)->asker;
+
+  call->asking = (Asking) { ctx, asker_dup_content (asker), client_dup_reader (client), asker->peer,
+    asker->layers, asker->delay_ns };
+  call->serving = title_media_is (media) ? &serving_stored : &serving_live;
 }
 
-static gboolean
-title_is_at_work (Client *self)
+static void
+call_end (Call *call)
 {
-  Title *title = dup_title (self);
-  gboolean works = title && title_works (title);
-
-  g_clear_pointer (&title, title_unref);
-  return works;
+  g_clear_pointer (&call->asking.content, content_unref);
+  g_clear_pointer (&call->asking.reader, reader_unref);
 }
 
 static GstRTSPStatusCode
 on_pre_pause (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
-  GstRTSPMedia *media = gst_rtsp_session_media_get_media (ctx->sessmedia);
-  Client *self = (Client *) client;
-  gboolean cache = has_cache (self);
-  Reader *reader;
+  GstRTSPStatusCode status;
+  Call call;
 
-  // What it was told to do before was given up, and may not have come to its end.
-  if (title_is_at_work (self))
-    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
-  reader = client_dup_reader (client);
-  if (reader)
-    reader_pause (reader, cache);
-  g_clear_pointer (&reader, reader_unref);
-  if (title_media_is (media))
-    title_media_pausing (media);
-  else if (cache)
-    timeshift_pause (ctx);
-  return GST_RTSP_STS_OK;
+  call_begin (&call, client, ctx, gst_rtsp_session_media_get_media (ctx->sessmedia));
+  status = call.serving->begin_pause (&call.asking);
+  call_end (&call);
+  return status;
 }
 
 static void
 on_pause (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
-  GstRTSPMedia *media = gst_rtsp_session_media_get_media (ctx->sessmedia);
+  Call call;
 
-  if (title_media_is (media))
-    title_media_paused (media);
+  call_begin (&call, client, ctx, gst_rtsp_session_media_get_media (ctx->sessmedia));
+  call.serving->end_pause (&call.asking);
+  call_end (&call);
 }
 
 static GstRTSPStatusCode
 on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
-  Client *self = (Client *) client;
-  Reader *reader = client_dup_reader (client);
-  GstRTSPStatusCode status = GST_RTSP_STS_OK;
+  GstRTSPStatusCode status;
+  Call call;
 
   // The library would answer it in a message that it has not made yet.
   gst_rtsp_message_remove_header (ctx->request, GST_RTSP_HDR_SEEK_STYLE, -1);
-  if (has_cache (self))
-    status = timeshift_play (ctx, self->delay_ns, self->peer, reader);
-  g_clear_pointer (&reader, reader_unref);
+  call_begin (&call, client, ctx, gst_rtsp_session_media_get_media (ctx->sessmedia));
+  status = call.serving->begin_play (&call.asking);
+  call_end (&call);
   return status;
 }
 
 static GstSDPMessage *
 client_create_sdp (GstRTSPClient *client, GstRTSPMedia *media)
 {
-  Client *self = (Client *) client;
   GstSDPMessage *sdp = GST_RTSP_CLIENT_CLASS (client_parent_class)->create_sdp (client, media);
+  Call call;
 
-  if (sdp && has_cache (self))
-    timeshift_describe (media, sdp, self->peer);
+  call_begin (&call, client, NULL, media);
+  if (sdp && call.serving->describe)
+    call.serving->describe (&call.asking, media, sdp);
+  call_end (&call);
   return sdp;
-}
-
-// It is put aside until that has come to an end. The library asks once more then.
-static GstRTSPStatusCode
-begin_play (
-    Title *title, GstRTSPContext *ctx, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble rate)
-{
-  GstRTSPStatusCode status;
-
-  if (title_works (title))
-    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
-  // A sink would tell what comes next at the place before.
-  weir_media_set_rtp_info_func (ctx->media, NULL, NULL, NULL);
-  status = title_media_adjust_play (ctx->media, range, flags, rate);
-  if (status != GST_RTSP_STS_OK)
-    return status;
-  if (!weir_client_defer (ctx->client, ctx))
-    return title_media_play (ctx->sessmedia, *range, *flags, rate);
-  title_play (title, ctx->sessmedia, g_steal_pointer (range), *flags, rate);
-  title_wait (title, media_told, weak_new (ctx->client));
-  return GST_RTSP_STS_SERVICE_UNAVAILABLE;
-}
-
-// The library, which would go there once more, doesn't look whether there is anything.
-static GstRTSPStatusCode
-adjust_title (
-    Client *self, GstRTSPContext *ctx, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble *rate)
-{
-  Title *title = dup_title (self);
-  GstRTSPStatusCode status;
-
-  // Another request of this connection may have asked for something else since.
-  if (!title)
-    return GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE;
-  status = weir_client_was_deferred (ctx->client, ctx)
-               ? title_get_play_status (title)
-               : begin_play (title, ctx, range, flags, *rate);
-  g_clear_pointer (range, gst_rtsp_range_free);
-  *flags = GST_SEEK_FLAG_NONE;
-  *rate = 1.0;
-  title_unref (title);
-  return status;
-}
-
-// The library asserts that every stream of a PLAY has a segment, and the same rates
-// (gst_rtsp_media_get_rates()): that must be so before it looks.
-static gboolean
-can_be_played (GstRTSPMedia *media)
-{
-  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
-    GstRTSPStream *stream = gst_rtsp_media_get_stream (media, i);
-    gdouble rate, applied;
-
-    if (!gst_rtsp_stream_is_complete (stream) || !gst_rtsp_stream_is_sender (stream))
-      continue;
-    if (!gst_rtsp_stream_get_rates (stream, &rate, &applied) || rate != 1.0 || applied != 1.0)
-      return FALSE;
-  }
-  return TRUE;
-}
-
-static void
-prepare_layers (Client *self, Presentation *presentation, GstRTSPSessionMedia *media)
-{
-  MountConfig *config = presentation_dup_config (presentation);
-
-  reader_prepare_layers (media, adaptation_limit (config, self->layers));
-  mount_config_unref (config);
-}
-
-static GstRTSPStatusCode
-adjust_presentation (Client *self, GstRTSPContext *ctx, gdouble rate)
-{
-  Presentation *presentation = dup_presentation (self);
-  GstRTSPStatusCode status = GST_RTSP_STS_OK;
-
-  if (!presentation)
-    return GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE;
-  if (rate != 1.0)
-    status = GST_RTSP_STS_PARAMETER_NOT_UNDERSTOOD;
-  else if (!can_be_played (ctx->media))
-    status = GST_RTSP_STS_SERVICE_UNAVAILABLE;
-  else if (gst_rtsp_session_media_get_rtsp_state (ctx->sessmedia) != GST_RTSP_STATE_PLAYING)
-    prepare_layers (self, presentation, ctx->sessmedia);
-  presentation_unref (presentation);
-  return status;
 }
 
 static GstRTSPStatusCode
@@ -480,10 +162,13 @@ client_adjust_play_mode (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPTime
     GstSeekFlags *flags, gdouble *rate, GstClockTime *trickmode_interval,
     gboolean *enable_rate_control)
 {
-  Client *self = (Client *) client;
+  GstRTSPStatusCode status;
+  Call call;
 
-  return title_media_is (ctx->media) ? adjust_title (self, ctx, range, flags, rate)
-                                     : adjust_presentation (self, ctx, *rate);
+  call_begin (&call, client, ctx, ctx->media);
+  status = call.serving->adjust_play (&call.asking, range, flags, rate);
+  call_end (&call);
+  return status;
 }
 
 // A PLAY that was to go elsewhere is refused, and what was sent goes on.
@@ -511,8 +196,11 @@ on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *mes
 static GstRTSPStatusCode
 client_adjust_play_response (GstRTSPClient *client, GstRTSPContext *ctx)
 {
-  if (has_cache ((Client *) client))
-    timeshift_answer (ctx);
+  Call call;
+
+  call_begin (&call, client, ctx, ctx->media);
+  call.serving->answer_play (&call.asking);
+  call_end (&call);
   return GST_RTSP_STS_OK;
 }
 
@@ -554,17 +242,17 @@ on_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   if (!first)
     return;
   transport = transport_name (ctx->sessmedia);
-  content = dup_content (self);
+  content = asker_dup_content (&self->asker);
   g_atomic_int_inc (&n_playing);
-  log_event ("reader %s in: %s over %s", self->peer, content ? content_get_label (content) : "?",
-      transport);
+  log_event ("reader %s in: %s over %s", self->asker.peer,
+      content ? content_get_label (content) : "?", transport);
 
   // Asks sinks: not with the lock held.
-  reader = reader_new (
-      ctx->sessmedia, content ? content_get_mount_path (content) : "?", self->peer, transport);
+  reader = reader_new (ctx->sessmedia, content ? content_get_mount_path (content) : "?",
+      self->asker.peer, transport);
   presentation = live_content_get (content);
   if (presentation)
-    adaptation_watch (reader, presentation, self->layers);
+    adaptation_watch (reader, presentation, self->asker.layers);
   g_clear_pointer (&content, content_unref);
   g_mutex_lock (&self->lock);
   if (self->session) // not timed out since
@@ -620,9 +308,9 @@ left (Client *self, const gchar *reason)
     reader_left (reader);
   if (why) {
     g_atomic_int_add (&n_playing, -1);
-    content = dup_content (self);
-    log_event (
-        "reader %s out: %s: %s", self->peer, content ? content_get_label (content) : "?", why);
+    content = asker_dup_content (&self->asker);
+    log_event ("reader %s out: %s: %s", self->asker.peer,
+        content ? content_get_label (content) : "?", why);
     g_clear_pointer (&content, content_unref);
     g_free (why);
   }
@@ -641,11 +329,11 @@ static void
 on_teardown (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
-  Content *content = dup_content (self);
+  Content *content = asker_dup_content (&self->asker);
 
   left (self, "TEARDOWN");
   if (stored_content_get (content))
-    use (self, NULL);
+    asker_use (&self->asker, NULL);
   g_clear_pointer (&content, content_unref);
 }
 
@@ -710,18 +398,16 @@ void
 client_close (GstRTSPClient *client, Presentation *presentation, const gchar *reason)
 {
   Client *self = (Client *) client;
-  GMainContext *context = NULL;
-  gboolean ours;
+  Content *content = asker_dup_content (&self->asker);
+  gboolean ours = !presentation || ends_with (content, presentation);
+  GMainContext *context;
 
-  g_mutex_lock (&self->lock);
-  ours = !presentation || ends_with (self->content, presentation);
-  if (self->context)
-    context = g_main_context_ref (self->context);
-  g_mutex_unlock (&self->lock);
-  if (!ours) {
-    g_clear_pointer (&context, g_main_context_unref);
+  g_clear_pointer (&content, content_unref);
+  if (!ours)
     return;
-  }
+  g_mutex_lock (&self->lock);
+  context = self->context ? g_main_context_ref (self->context) : NULL;
+  g_mutex_unlock (&self->lock);
   set_leave_reason (self, reason);
   if (!context) { // it has not asked for anything yet
     gst_rtsp_client_close (client);
@@ -751,7 +437,7 @@ peer_name (GstRTSPClient *client)
 void
 client_connected (GstRTSPClient *client)
 {
-  ((Client *) client)->peer = peer_name (client);
+  ((Client *) client)->asker.peer = peer_name (client);
   // No tunnels: the library would join two connections by a name that any client may choose.
   gst_rtsp_connection_set_http_mode (gst_rtsp_client_get_connection (client), TRUE);
 }
@@ -764,8 +450,7 @@ client_new (GstRTSPServer *server, Mounts *all)
   GstRTSPMountPoints *mounts = gst_rtsp_server_get_mount_points (server);
   GstRTSPThreadPool *threads = gst_rtsp_server_get_thread_pool (server);
 
-  self->layers = WEIR_LAYER_SET_ALL;
-  self->mounts = all;
+  asker_init (&self->asker, client, all);
   self->pool = gst_rtsp_session_pool_new ();
   gst_rtsp_session_pool_set_max_sessions (self->pool, SESSIONS_MAX);
   gst_rtsp_client_set_session_pool (client, self->pool);
@@ -795,25 +480,21 @@ static void
 client_init (Client *self)
 {
   g_mutex_init (&self->lock);
-  self->delay_ns = -1;
 }
 
 static void
 client_finalize (GObject *object)
 {
   Client *self = (Client *) object;
-  Content *content = self->content;
 
   left (self, "connection closed");
   g_clear_object (&self->pool);
   g_clear_pointer (&self->context, g_main_context_unref);
-  g_clear_pointer (&self->demand, demand_free);
   g_free (self->leave_reason);
-  g_free (self->peer);
   g_mutex_clear (&self->lock);
   G_OBJECT_CLASS (client_parent_class)->finalize (object);
   // Last: now the client has let its media go.
-  g_clear_pointer (&content, content_unref);
+  asker_clear (&self->asker);
 }
 
 static void

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/rtsp/asker.h"
+
+#include "base/log.h"
+#include "content/live_content.h"
+#include "content/stored_content.h"
+#include "outlets/rtsp/resume.h"
+#include "weir-rtsp.h"
+
+#include <string.h>
+
+void
+asker_init (Asker *self, GstRTSPClient *client, Mounts *mounts)
+{
+  *self =
+      (Asker) { .client = client, .mounts = mounts, .layers = WEIR_LAYER_SET_ALL, .delay_ns = -1 };
+  g_mutex_init (&self->lock);
+}
+
+void
+asker_clear (Asker *self)
+{
+  g_clear_pointer (&self->content, content_unref);
+  g_clear_pointer (&self->demand, demand_free);
+  g_mutex_clear (&self->lock);
+  g_free (self->used);
+  g_free (self->peer);
+}
+
+// Parsed once, though the library asks for it over and over.
+static const Demand *
+get_demand (Asker *self, const GstRTSPUrl *url)
+{
+  const gchar *path = url->abspath ? url->abspath : "";
+  gchar *text = url->query ? g_strconcat (path, "?", url->query, NULL) : g_strdup (path);
+
+  if (!self->demand || !g_str_equal (self->demand->url, text)) {
+    g_clear_pointer (&self->demand, demand_free);
+    self->demand = demand_new (text);
+  }
+  g_free (text);
+  return self->demand;
+}
+
+void
+asker_use (Asker *self, Content *content)
+{
+  Content *old;
+
+  g_mutex_lock (&self->lock);
+  old = self->content;
+  self->content = content;
+  g_mutex_unlock (&self->lock);
+  g_clear_pointer (&old, content_unref);
+}
+
+Content *
+asker_dup_content (Asker *self)
+{
+  Content *content;
+
+  g_mutex_lock (&self->lock);
+  content = self->content ? content_ref (self->content) : NULL;
+  g_mutex_unlock (&self->lock);
+  return content;
+}
+
+// The base that a DESCRIBE is answered with, under which tracks are set up, has no query.
+static void
+note_choice (Asker *self, GstRTSPContext *ctx, const Demand *demand)
+{
+  gboolean described = ctx->method == GST_RTSP_DESCRIBE;
+
+  if (described || !weir_layer_set_equal (demand->layers, WEIR_LAYER_SET_ALL))
+    self->layers = demand->layers;
+  if (described || demand->delay_ns >= 0)
+    self->delay_ns = demand->delay_ns;
+}
+
+// ---- before the library ----
+
+// Why it can't be had, in the log and as a status.
+static GstRTSPStatusCode
+refuse (Asker *self, GError *error)
+{
+  GstRTSPStatusCode status = GST_RTSP_STS_NOT_FOUND;
+
+  if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_BUSY))
+    status = GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  else if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED))
+    status = GST_RTSP_STS_UNSUPPORTED_MEDIA_TYPE;
+  log_event ("reader %s: refused, %s", self->peer, error->message);
+  g_error_free (error);
+  return status;
+}
+
+static gboolean
+admit (Asker *self, GstRTSPContext *ctx, const Demand *demand, GError **error)
+{
+  gchar *credentials = NULL;
+
+  gst_rtsp_message_get_header (ctx->request, GST_RTSP_HDR_AUTHORIZATION, &credentials, 0);
+  return mounts_admit (self->mounts, demand, self->peer, credentials, error);
+}
+
+// A title that is open stays, another goes first: it may have the last slot.
+static Content *
+use_title (Asker *self, const Resolved *resolved, GError **error)
+{
+  Content *content = asker_dup_content (self);
+
+  if (resolved_is (resolved, content))
+    return content;
+  g_clear_pointer (&content, content_unref);
+  asker_use (self, NULL);
+  return mounts_use (self->mounts, resolved, error);
+}
+
+// A reference.
+static Content *
+find_content (Asker *self, GstRTSPContext *ctx, GError **error)
+{
+  const Demand *demand = get_demand (self, ctx->uri);
+  Content *content = NULL;
+  Resolved resolved;
+
+  if (!mounts_resolve (self->mounts, demand, &resolved, error))
+    return NULL;
+  if (admit (self, ctx, demand, error))
+    content = resolved.title ? use_title (self, &resolved, error)
+                             : mounts_use (self->mounts, &resolved, error);
+  resolved_clear (&resolved);
+  if (!content)
+    return NULL;
+  asker_use (self, content_ref (content));
+  g_free (self->used);
+  self->used = g_strndup (demand->url, strlen (demand->url) - strlen (demand->track));
+  if (live_content_get (content))
+    note_choice (self, ctx, demand);
+  return content;
+}
+
+// While it starts, the request is put aside: it comes here once more, when more is known.
+static GstRTSPStatusCode
+check_ready (Asker *self, GstRTSPContext *ctx, Content *content)
+{
+  GError *error = NULL;
+  ContentState state = content_ask (content, &error);
+
+  if (state == CONTENT_READY)
+    return GST_RTSP_STS_OK;
+  if (state == CONTENT_STARTING && !weir_client_was_deferred (self->client, ctx)
+      && weir_client_defer (self->client, ctx)) {
+    content_wait (content, resume_told, resume_new (self->client));
+    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  }
+  // A title is opened anew when it is asked for once more.
+  if (stored_content_get (content))
+    asker_use (self, NULL);
+  if (!error)
+    g_set_error (
+        &error, G_IO_ERROR, G_IO_ERROR_BUSY, "%s has no media now", content_get_label (content));
+  return refuse (self, error);
+}
+
+GstRTSPStatusCode
+asker_check (Asker *self, GstRTSPContext *ctx)
+{
+  // It asks for what it has waited for, and not for another session of a title. No other request
+  // of the client has been handled since.
+  Content *content = weir_client_was_deferred (self->client, ctx) ? asker_dup_content (self) : NULL;
+  GError *error = NULL;
+  GstRTSPStatusCode status;
+
+  if (!content)
+    content = find_content (self, ctx, &error);
+  if (!content)
+    return refuse (self, error);
+  status = check_ready (self, ctx, content);
+  content_unref (content);
+  return status;
+}
+
+// Does it ask by the URL that began what is in use? A session of a title is found again by that,
+// and so is what the mount does not offer any more.
+static gboolean
+is_used (Asker *self, const Demand *demand)
+{
+  gsize len = strlen (demand->url) - strlen (demand->track);
+
+  return self->used && strncmp (self->used, demand->url, len) == 0 && self->used[len] == '\0';
+}
+
+// "", which the library does not know, is that of a choice that does not run: else it would take
+// the mount's own for it. NULL: there is no such thing, or each has another.
+static gchar *
+resolve_path (Asker *self, const Demand *demand, Content *content)
+{
+  gchar *path = NULL;
+  Resolved resolved;
+
+  if (!mounts_resolve (self->mounts, demand, &resolved, NULL))
+    return NULL;
+  if (content && resolved_is (&resolved, content))
+    path = g_strdup (content_get_path (content));
+  else if (resolved.path)
+    path = g_strdup (mount_has_path (resolved.mount, resolved.path) ? resolved.path : "");
+  resolved_clear (&resolved);
+  return path;
+}
+
+gchar *
+asker_make_path (Asker *self, const GstRTSPUrl *url)
+{
+  const Demand *demand = get_demand (self, url);
+  Content *content = asker_dup_content (self);
+  gchar *found, *path;
+
+  if (content && is_used (self, demand))
+    found = g_strdup (content_get_path (content));
+  else
+    found = resolve_path (self, demand, content);
+  if (!found)
+    path = g_strdup (url->abspath && *url->abspath ? url->abspath : "/");
+  else
+    path = g_strconcat (found, *found ? demand->track : "", NULL);
+  g_clear_pointer (&content, content_unref);
+  g_free (found);
+  return path;
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/rtsp/resume.h"
+
+#include "weir-rtsp.h"
+
+gpointer
+resume_new (GstRTSPClient *client)
+{
+  GWeakRef *weak = g_new (GWeakRef, 1);
+
+  g_weak_ref_init (weak, client);
+  return weak;
+}
+
+void
+resume_told (gpointer weak)
+{
+  GstRTSPClient *client = g_weak_ref_get (weak);
+
+  if (client) {
+    weir_client_resume (client);
+    g_object_unref (client);
+  }
+  g_weak_ref_clear (weak);
+  g_free (weak);
+}

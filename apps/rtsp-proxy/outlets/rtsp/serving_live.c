@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/rtsp/serving.h"
+
+#include "content/live_content.h"
+#include "outlets/rtsp/timeshift.h"
+#include "readers/adaptation.h"
+
+static gboolean
+has_cache (const Asking *asking)
+{
+  Presentation *presentation = live_content_get (asking->content);
+  MountConfig *config = presentation ? presentation_dup_config (presentation) : NULL;
+  gboolean cache = config && config->cache.time_ms > 0;
+
+  g_clear_pointer (&config, mount_config_unref);
+  return cache;
+}
+
+static void
+describe (const Asking *asking, GstRTSPMedia *media, GstSDPMessage *sdp)
+{
+  if (has_cache (asking))
+    timeshift_describe (media, sdp, asking->peer);
+}
+
+static GstRTSPStatusCode
+begin_play (const Asking *asking)
+{
+  return has_cache (asking)
+             ? timeshift_play (asking->ctx, asking->delay_ns, asking->peer, asking->reader)
+             : GST_RTSP_STS_OK;
+}
+
+// The library asserts that every stream of a PLAY has a segment, and the same rates
+// (gst_rtsp_media_get_rates()): that must be so before it looks.
+static gboolean
+can_be_played (GstRTSPMedia *media)
+{
+  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
+    GstRTSPStream *stream = gst_rtsp_media_get_stream (media, i);
+    gdouble rate, applied;
+
+    if (!gst_rtsp_stream_is_complete (stream) || !gst_rtsp_stream_is_sender (stream))
+      continue;
+    if (!gst_rtsp_stream_get_rates (stream, &rate, &applied) || rate != 1.0 || applied != 1.0)
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static void
+prepare_layers (const Asking *asking, Presentation *presentation)
+{
+  MountConfig *config = presentation_dup_config (presentation);
+
+  reader_prepare_layers (asking->ctx->sessmedia, adaptation_limit (config, asking->layers));
+  mount_config_unref (config);
+}
+
+static GstRTSPStatusCode
+adjust_play (const Asking *asking, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble *rate)
+{
+  Presentation *presentation = live_content_get (asking->content);
+  GstRTSPContext *ctx = asking->ctx;
+
+  if (!presentation)
+    return GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE;
+  if (*rate != 1.0)
+    return GST_RTSP_STS_PARAMETER_NOT_UNDERSTOOD;
+  if (!can_be_played (ctx->media))
+    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  if (gst_rtsp_session_media_get_rtsp_state (ctx->sessmedia) != GST_RTSP_STATE_PLAYING)
+    prepare_layers (asking, presentation);
+  return GST_RTSP_STS_OK;
+}
+
+static void
+answer_play (const Asking *asking)
+{
+  if (has_cache (asking))
+    timeshift_answer (asking->ctx);
+}
+
+static GstRTSPStatusCode
+begin_pause (const Asking *asking)
+{
+  gboolean cache = has_cache (asking);
+
+  if (asking->reader)
+    reader_pause (asking->reader, cache);
+  if (cache)
+    timeshift_pause (asking->ctx);
+  return GST_RTSP_STS_OK;
+}
+
+static void
+end_pause (const Asking *asking)
+{
+}
+
+const Serving serving_live = { describe, begin_play, adjust_play, answer_play, begin_pause,
+  end_pause };

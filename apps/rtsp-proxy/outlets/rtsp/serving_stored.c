@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/rtsp/serving.h"
+
+#include "content/stored_content.h"
+#include "content/title_media.h"
+#include "outlets/rtsp/resume.h"
+#include "weir-rtsp.h"
+
+static GstRTSPStatusCode
+begin_play (const Asking *asking)
+{
+  return GST_RTSP_STS_OK;
+}
+
+// It is put aside until that has come to an end. The library asks once more then.
+static GstRTSPStatusCode
+start (
+    Title *title, GstRTSPContext *ctx, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble rate)
+{
+  GstRTSPStatusCode status;
+
+  if (title_works (title))
+    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  // A sink would tell what comes next at the place before.
+  weir_media_set_rtp_info_func (ctx->media, NULL, NULL, NULL);
+  status = title_media_adjust_play (ctx->media, range, flags, rate);
+  if (status != GST_RTSP_STS_OK)
+    return status;
+  if (!weir_client_defer (ctx->client, ctx))
+    return title_media_play (ctx->sessmedia, *range, *flags, rate);
+  title_play (title, ctx->sessmedia, g_steal_pointer (range), *flags, rate);
+  title_wait (title, resume_told, resume_new (ctx->client));
+  return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+}
+
+// The library, which would go there once more, doesn't look whether there is anything.
+static GstRTSPStatusCode
+adjust_play (const Asking *asking, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble *rate)
+{
+  Title *title = stored_content_get (asking->content);
+  GstRTSPContext *ctx = asking->ctx;
+  GstRTSPStatusCode status;
+
+  // Another request of this connection may have asked for something else since.
+  if (!title)
+    return GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE;
+  status = weir_client_was_deferred (ctx->client, ctx) ? title_get_play_status (title)
+                                                       : start (title, ctx, range, flags, *rate);
+  g_clear_pointer (range, gst_rtsp_range_free);
+  *flags = GST_SEEK_FLAG_NONE;
+  *rate = 1.0;
+  return status;
+}
+
+static void
+answer_play (const Asking *asking)
+{
+}
+
+static GstRTSPStatusCode
+begin_pause (const Asking *asking)
+{
+  Title *title = stored_content_get (asking->content);
+
+  // What it was told to do before was given up, and may not have come to its end.
+  if (title && title_works (title))
+    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  if (asking->reader)
+    reader_pause (asking->reader, FALSE);
+  title_media_pausing (gst_rtsp_session_media_get_media (asking->ctx->sessmedia));
+  return GST_RTSP_STS_OK;
+}
+
+static void
+end_pause (const Asking *asking)
+{
+  title_media_paused (gst_rtsp_session_media_get_media (asking->ctx->sessmedia));
+}
+
+const Serving serving_stored = { NULL, begin_play, adjust_play, answer_play, begin_pause,
+  end_pause };
