@@ -4,10 +4,12 @@
 #include "config/mount_keys.h"
 #include "config/mount_read.h"
 
+#include "readers/readers.h"
+
 static guint
-count_readers (Server *server, const gchar *path)
+count_readers (const gchar *path)
 {
-  GPtrArray *readers = server_dup_readers (server);
+  GPtrArray *readers = readers_dup_all ();
   guint n = 0;
 
   for (guint i = 0; i < readers->len; i++)
@@ -17,10 +19,10 @@ count_readers (Server *server, const gchar *path)
 }
 
 static GHashTable *
-count_all_readers (Server *server)
+count_all_readers (void)
 {
   GHashTable *counts = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
-  GPtrArray *readers = server_dup_readers (server);
+  GPtrArray *readers = readers_dup_all ();
 
   for (guint i = 0; i < readers->len; i++) {
     const gchar *path = reader_get_mount (g_ptr_array_index (readers, i));
@@ -104,7 +106,7 @@ void
 api_list_mounts (ApiRequest *request)
 {
   GPtrArray *mounts = server_dup_mounts (request->api->server);
-  GHashTable *counts = count_all_readers (request->api->server);
+  GHashTable *counts = count_all_readers ();
   JsonBuilder *builder = json_builder_new ();
 
   json_builder_begin_object (builder);
@@ -143,7 +145,7 @@ api_get_mount (ApiRequest *request)
   if (!mount)
     return;
   builder = json_builder_new ();
-  write_mount (request->api, builder, mount, count_readers (request->api->server, request->rest));
+  write_mount (request->api, builder, mount, count_readers (request->rest));
   api_answer (request->message, SOUP_STATUS_OK, builder);
   mount_unref (mount);
 }
@@ -187,7 +189,7 @@ write_change (Api *api, JsonBuilder *builder, const gchar *path, const MountConf
   api_add_text (builder, "change", !from ? "added" : !to ? "removed" : "changed");
   write_keys (builder, from, to);
   api_add_text (builder, "effect", effect);
-  api_add_number (builder, "readers", count_readers (api->server, path));
+  api_add_number (builder, "readers", count_readers (path));
   json_builder_end_object (builder);
   g_free (effect);
 }

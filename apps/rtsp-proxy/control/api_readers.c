@@ -91,7 +91,7 @@ api_list_readers (ApiRequest *request)
   if (!api_check_query (request, "mount", NULL))
     return;
   mount = api_dup_query (request, "mount");
-  readers = server_dup_readers (request->api->server);
+  readers = readers_dup_all ();
   builder = json_builder_new ();
   json_builder_begin_object (builder);
   json_builder_set_member_name (builder, "readers");
@@ -113,7 +113,7 @@ api_list_readers (ApiRequest *request)
 static Reader *
 find (ApiRequest *request)
 {
-  GPtrArray *readers = server_dup_readers (request->api->server);
+  GPtrArray *readers = readers_dup_all ();
   Reader *found = NULL;
   guint64 id;
 
@@ -263,7 +263,7 @@ api_delete_reader (ApiRequest *request)
     return;
   answer_reader (request, reader);
   reason = api_dup_reason (request, "closed through the API");
-  server_close_reader (request->api->server, reader_get_id (reader), reason);
+  reader_close (reader, reason);
   g_free (reason);
   reader_unref (reader);
 }

@@ -18,9 +18,9 @@ typedef struct {
 // ---- sampling ----
 
 static void
-sample_readers (Server *server, GHashTable *samples)
+sample_readers (GHashTable *samples)
 {
-  GPtrArray *readers = server_dup_readers (server);
+  GPtrArray *readers = readers_dup_all ();
 
   for (guint i = 0; i < readers->len; i++) {
     Reader *reader = g_ptr_array_index (readers, i);
@@ -65,7 +65,7 @@ sample_mounts (Server *server, GPtrArray *mounts)
     samples[i].used = totals_get (samples[i].path, &samples[i].totals);
     g_hash_table_insert (by_path, (gpointer) samples[i].path, &samples[i]);
   }
-  sample_readers (server, by_path);
+  sample_readers (by_path);
   for (guint i = 0; i < mounts->len; i++)
     totals_settle_reports (samples[i].path, &samples[i].totals);
   g_hash_table_unref (by_path);

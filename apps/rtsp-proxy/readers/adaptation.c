@@ -123,7 +123,7 @@ find_rates (GHashTable *all, Reader *reader)
 
   if (sink && !rates) {
     rates = g_new0 (WeirRates, 1);
-    reader_read_rates (sink, rates);
+    reader_read_rates (reader, rates);
     g_hash_table_insert (all, gst_object_ref (sink), rates);
   }
   gst_clear_object (&sink);

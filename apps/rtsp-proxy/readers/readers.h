@@ -4,7 +4,7 @@
 // One who reads a mount now, as the API and the metrics tell of it. Counted; any thread. Nothing
 // that a reader is served with waits for a question about it.
 
-#include <gst/rtsp-server/rtsp-server.h>
+#include <gst/gst.h>
 
 #include "svc/rates.h"
 
@@ -14,9 +14,6 @@ typedef struct _Reader Reader;
 extern const gchar *const reader_state_names[READER_STATES + 1]; // from best to worst
 #define READER_PRIORITIES 8
 
-// The session media plays; `transport` is a constant.
-Reader *reader_new (
-    GstRTSPSessionMedia *media, const gchar *mount, const gchar *peer, const gchar *transport);
 Reader *reader_ref (Reader *self);
 void reader_unref (Reader *self);
 
@@ -60,10 +57,10 @@ void reader_sample_reports (Reader *self, ReaderSample *sample);
 // FALSE: it has left.
 gboolean reader_set_priority (Reader *self, guint priority);
 
-// ---- its track of video; see adaptation.h ----
+// Closes its connection, or what else it comes by. `reason` is logged.
+void reader_close (Reader *self, const gchar *reason);
 
-// What who plays this begins with, before its media plays.
-void reader_prepare_layers (GstRTSPSessionMedia *media, WeirLayerSet layers);
+// ---- its track of video; see adaptation.h ----
 
 // FALSE: it has left, or has no video.
 gboolean reader_set_layers (Reader *self, WeirLayerSet layers);
@@ -85,8 +82,37 @@ typedef struct {
 // FALSE: it has left, or has no video.
 gboolean reader_sample_video (Reader *self, ReaderVideo *sample);
 
-// A reference to the sink that serves it, or NULL.
+// A reference to the element that serves it, and others, or NULL.
 GstElement *reader_dup_video_sink (Reader *self);
 
-// The layers that a sink has seen, and their bitrates.
-void reader_read_rates (GstElement *sink, WeirRates *rates);
+// The layers that this has seen, and their bitrates.
+void reader_read_rates (Reader *self, WeirRates *rates);
+
+// ---- what serves it ----
+
+// What an outlet does for one of its readers: see the functions of these names. Any thread. Samples
+// come empty.
+typedef struct {
+  void (*sample) (gpointer served, ReaderSample *sample);
+  void (*sample_reports) (gpointer served, ReaderSample *sample);
+  gboolean (*set_priority) (gpointer served, guint priority);
+  gboolean (*set_layers) (gpointer served, WeirLayerSet layers);
+  gboolean (*sample_video) (gpointer served, ReaderVideo *sample);
+  guint64 (*count_reports) (gpointer served);
+  GstElement *(*dup_video_sink) (gpointer served);
+  void (*read_rates) (gpointer served, WeirRates *rates);
+  void (*close) (gpointer served, const gchar *reason);
+  void (*free) (gpointer served);
+} ReaderOps;
+
+// It begins to play. `served` is taken; `transport` is a constant.
+Reader *reader_new (const ReaderOps *ops, gpointer served, const gchar *mount, const gchar *peer,
+    const gchar *transport);
+
+// ---- all that play, of whatever outlet ----
+
+void readers_add (Reader *reader);
+void readers_remove (Reader *reader);
+
+// References to them, by id; to be freed with g_ptr_array_unref().
+GPtrArray *readers_dup_all (void);

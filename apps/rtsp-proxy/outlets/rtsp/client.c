@@ -6,6 +6,7 @@
 #include "content/stored_content.h"
 #include "content/title_media.h"
 #include "outlets/rtsp/asker.h"
+#include "outlets/rtsp/rtsp_reader.h"
 #include "outlets/rtsp/serving.h"
 #include "readers/adaptation.h"
 #include "readers/totals.h"
@@ -33,16 +34,8 @@ typedef struct {
   GstRTSPClientClass parent_class;
 } ClientClass;
 
-static gint n_playing; // atomic
-
 GType client_get_type (void);
 G_DEFINE_TYPE (Client, client, GST_TYPE_RTSP_CLIENT)
-
-guint
-client_n_playing (void)
-{
-  return (guint) g_atomic_int_get (&n_playing);
-}
 
 // ---- what it asks for ----
 
@@ -85,6 +78,17 @@ client_make_path_from_uri (GstRTSPClient *client, const GstRTSPUrl *url)
 
 // ---- PLAY ----
 
+static Reader *
+dup_reader (Client *self)
+{
+  Reader *reader;
+
+  g_mutex_lock (&self->lock);
+  reader = self->reader ? reader_ref (self->reader) : NULL;
+  g_mutex_unlock (&self->lock);
+  return reader;
+}
+
 typedef struct {
   Asking asking;
   const Serving *serving;
@@ -96,8 +100,8 @@ call_begin (Call *call, GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMedia
 {
   Asker *asker = &((Client *) client)->asker;
 
-  call->asking = (Asking) { ctx, asker_dup_content (asker), client_dup_reader (client), asker->peer,
-    asker->layers, asker->delay_ns };
+  call->asking = (Asking) { ctx, asker_dup_content (asker), dup_reader ((Client *) client),
+    asker->peer, asker->layers, asker->delay_ns };
   call->serving = title_media_is (media) ? &serving_stored : &serving_live;
 }
 
@@ -175,7 +179,7 @@ client_adjust_play_mode (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPTime
 static void
 on_refused (GstRTSPClient *client, GstRTSPSessionMedia *media)
 {
-  Reader *reader = client_dup_reader (client);
+  Reader *reader = dup_reader ((Client *) client);
 
   if (reader && gst_rtsp_session_media_get_rtsp_state (media) == GST_RTSP_STATE_PLAYING)
     reader_resume (reader);
@@ -204,29 +208,41 @@ client_adjust_play_response (GstRTSPClient *client, GstRTSPContext *ctx)
   return GST_RTSP_STS_OK;
 }
 
-static const gchar *
-transport_name (GstRTSPSessionMedia *media)
+static void
+close_for (GstRTSPClient *client, const gchar *reason)
 {
-  guint n = gst_rtsp_media_n_streams (gst_rtsp_session_media_get_media (media));
+  client_close (client, NULL, reason);
+}
 
-  for (guint i = 0; i < n; i++) {
-    GstRTSPStreamTransport *transport = gst_rtsp_session_media_get_transport (media, i);
-    const GstRTSPTransport *t =
-        transport ? gst_rtsp_stream_transport_get_transport (transport) : NULL;
+static void
+forget_reader (Reader *reader)
+{
+  readers_remove (reader);
+  adaptation_forget (reader);
+}
 
-    if (t)
-      return weir_transport_is_tcp (t) ? "TCP" : "UDP";
-  }
-  return "nothing";
+// Asks sinks: not with the lock held.
+static Reader *
+make_reader (Client *self, GstRTSPSessionMedia *media)
+{
+  Content *content = asker_dup_content (&self->asker);
+  Presentation *presentation = live_content_get (content);
+  Reader *reader = rtsp_reader_new (media, content ? content_get_mount_path (content) : "?",
+      self->asker.peer, GST_RTSP_CLIENT (self), close_for);
+
+  log_event ("reader %s in: %s over %s", self->asker.peer,
+      content ? content_get_label (content) : "?", reader_get_transport (reader));
+  readers_add (reader);
+  if (presentation)
+    adaptation_watch (reader, presentation, self->asker.layers);
+  g_clear_pointer (&content, content_unref);
+  return reader;
 }
 
 static void
 on_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
-  Presentation *presentation;
-  Content *content;
-  const gchar *transport;
   Reader *reader;
   gboolean first;
 
@@ -241,39 +257,15 @@ on_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   g_clear_pointer (&reader, reader_unref);
   if (!first)
     return;
-  transport = transport_name (ctx->sessmedia);
-  content = asker_dup_content (&self->asker);
-  g_atomic_int_inc (&n_playing);
-  log_event ("reader %s in: %s over %s", self->asker.peer,
-      content ? content_get_label (content) : "?", transport);
-
-  // Asks sinks: not with the lock held.
-  reader = reader_new (ctx->sessmedia, content ? content_get_mount_path (content) : "?",
-      self->asker.peer, transport);
-  presentation = live_content_get (content);
-  if (presentation)
-    adaptation_watch (reader, presentation, self->asker.layers);
-  g_clear_pointer (&content, content_unref);
+  reader = make_reader (self, ctx->sessmedia);
   g_mutex_lock (&self->lock);
   if (self->session) // not timed out since
     self->reader = g_steal_pointer (&reader);
   g_mutex_unlock (&self->lock);
   if (reader) {
-    adaptation_forget (reader);
+    forget_reader (reader);
     reader_unref (reader);
   }
-}
-
-Reader *
-client_dup_reader (GstRTSPClient *client)
-{
-  Client *self = (Client *) client;
-  Reader *reader;
-
-  g_mutex_lock (&self->lock);
-  reader = self->reader ? reader_ref (self->reader) : NULL;
-  g_mutex_unlock (&self->lock);
-  return reader;
 }
 
 // ---- leaving ----
@@ -283,7 +275,7 @@ reader_left (Reader *reader)
 {
   ReaderSample last;
 
-  adaptation_forget (reader);
+  forget_reader (reader);
   reader_sample_reports (reader, &last);
   totals_reader_left (reader_get_mount (reader), last.lost, last.reports);
   reader_unref (reader);
@@ -307,7 +299,6 @@ left (Client *self, const gchar *reason)
   if (reader)
     reader_left (reader);
   if (why) {
-    g_atomic_int_add (&n_playing, -1);
     content = asker_dup_content (&self->asker);
     log_event ("reader %s out: %s: %s", self->asker.peer,
         content ? content_get_label (content) : "?", why);

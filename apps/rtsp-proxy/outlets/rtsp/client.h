@@ -7,7 +7,6 @@
 #include <gst/rtsp-server/rtsp-server.h>
 
 #include "mounts/mounts.h"
-#include "readers/readers.h"
 
 // Made for a server's create-client. `all` outlive it.
 GstRTSPClient *client_new (GstRTSPServer *server, Mounts *all);
@@ -19,12 +18,6 @@ void client_connected (GstRTSPClient *client);
 // mount (NULL: whichever).
 // `reason` is logged.
 void client_close (GstRTSPClient *client, Presentation *presentation, const gchar *reason);
-
-// A reference to who plays on this connection, or NULL. Any thread.
-Reader *client_dup_reader (GstRTSPClient *client);
-
-// How many readers play now.
-guint client_n_playing (void);
 
 // Ends the sessions that have timed out. To be called now and then.
 void client_cleanup_sessions (GstRTSPClient *client);

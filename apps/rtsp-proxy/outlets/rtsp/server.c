@@ -173,61 +173,6 @@ configure_media (Presentation *presentation, GstRTSPMedia *media, gpointer data)
 static const MountOutlet outlet = { publish, withdraw, open_media, configure_media, close_readers };
 
 static GstRTSPFilterResult
-take_client (GstRTSPServer *server, GstRTSPClient *client, gpointer unused)
-{
-  return GST_RTSP_FILTER_REF;
-}
-
-static GList *
-dup_clients (Server *self)
-{
-  return gst_rtsp_server_client_filter (GST_RTSP_SERVER (self->listener), take_client, NULL);
-}
-
-static gint
-compare_ids (gconstpointer a, gconstpointer b)
-{
-  guint64 x = reader_get_id (*(Reader **) a), y = reader_get_id (*(Reader **) b);
-
-  return x < y ? -1 : x > y;
-}
-
-GPtrArray *
-server_dup_readers (Server *self)
-{
-  GPtrArray *readers = g_ptr_array_new_with_free_func ((GDestroyNotify) reader_unref);
-  GList *clients = dup_clients (self);
-
-  for (GList *l = clients; l; l = l->next) {
-    Reader *reader = client_dup_reader (l->data);
-
-    if (reader)
-      g_ptr_array_add (readers, reader);
-  }
-  g_list_free_full (clients, g_object_unref);
-  g_ptr_array_sort (readers, compare_ids);
-  return readers;
-}
-
-gboolean
-server_close_reader (Server *self, guint64 id, const gchar *reason)
-{
-  GList *clients = dup_clients (self);
-  gboolean found = FALSE;
-
-  for (GList *l = clients; l && !found; l = l->next) {
-    Reader *reader = client_dup_reader (l->data);
-
-    found = reader && reader_get_id (reader) == id;
-    if (found)
-      client_close (l->data, NULL, reason);
-    g_clear_pointer (&reader, reader_unref);
-  }
-  g_list_free_full (clients, g_object_unref);
-  return found;
-}
-
-static GstRTSPFilterResult
 count_client (GstRTSPServer *server, GstRTSPClient *client, gpointer data)
 {
   ++*(guint *) data;
@@ -303,9 +248,9 @@ cleanup_sessions (gpointer data)
 
 // A reader that was given another priority than the mount had keeps it.
 static void
-pass_on_priority (Server *self, const gchar *path, guint from, guint to)
+pass_on_priority (const gchar *path, guint from, guint to)
 {
-  GPtrArray *readers = from != to ? server_dup_readers (self) : NULL;
+  GPtrArray *readers = from != to ? readers_dup_all () : NULL;
 
   for (guint i = 0; readers && i < readers->len; i++) {
     Reader *reader = g_ptr_array_index (readers, i);
@@ -321,13 +266,13 @@ pass_on_priority (Server *self, const gchar *path, guint from, guint to)
 }
 
 static gboolean
-change_mount (Server *self, Mount *mount, MountConfig *config, GError **error)
+change_mount (Mount *mount, MountConfig *config, GError **error)
 {
   guint priority = mount_get_config (mount)->priority;
 
   if (!mount_configure (mount, config, error))
     return FALSE;
-  pass_on_priority (self, config->path, priority, config->priority);
+  pass_on_priority (config->path, priority, config->priority);
   log_event ("mount %s changed", config->path);
   return TRUE;
 }
@@ -339,7 +284,7 @@ server_put_mount (Server *self, MountConfig *config, GError **error)
   gboolean done;
 
   if (mount) {
-    done = change_mount (self, mount, config, error);
+    done = change_mount (mount, config, error);
     mount_unref (mount);
     return done;
   }

@@ -7,7 +7,6 @@
 
 #include "config/proxy_config.h"
 #include "mounts/mount.h"
-#include "readers/readers.h"
 
 typedef struct _Server Server;
 
@@ -34,12 +33,6 @@ gboolean server_put_mount (Server *self, MountConfig *config, GError **error);
 
 // Closes its readers, for this reason. FALSE: there is none.
 gboolean server_remove_mount (Server *self, const gchar *path, const gchar *reason);
-
-// References to all readers (Reader) that play, by id; to be freed with g_ptr_array_unref().
-GPtrArray *server_dup_readers (Server *self);
-
-// Closes the connection of a reader. FALSE: there is none with this id.
-gboolean server_close_reader (Server *self, guint64 id, const gchar *reason);
 
 // What runs. Valid as long as the server. Main thread.
 Graph *server_get_graph (Server *self);

@@ -2,6 +2,7 @@
 #include "outlets/rtsp/serving.h"
 
 #include "content/live_content.h"
+#include "outlets/rtsp/rtsp_reader.h"
 #include "outlets/rtsp/timeshift.h"
 #include "readers/adaptation.h"
 
@@ -53,7 +54,7 @@ prepare_layers (const Asking *asking, Presentation *presentation)
 {
   MountConfig *config = presentation_dup_config (presentation);
 
-  reader_prepare_layers (asking->ctx->sessmedia, adaptation_limit (config, asking->layers));
+  rtsp_reader_prepare_layers (asking->ctx->sessmedia, adaptation_limit (config, asking->layers));
   mount_config_unref (config);
 }
 

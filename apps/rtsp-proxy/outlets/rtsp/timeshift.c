@@ -2,8 +2,8 @@
 #include "outlets/rtsp/timeshift.h"
 
 #include "base/log.h"
+#include "outlets/rtsp/places.h"
 #include "text/demand.h"
-#include "weir-rtsp.h"
 
 // What a window holds beyond the longest delay: the distance of keyframes, and the second that the
 // oldest place is from its edge.
@@ -71,76 +71,22 @@ read_range (const Shift *self, const gchar *header, gint64 *came_ns, Answer *ans
 
 // ---- the sinks ----
 
-typedef struct {
-  GstElement *sink;
-  gchar *host;
-  gint port;
-} Track;
-
 static void
-track_free (gpointer data)
-{
-  Track *track = data;
-
-  gst_object_unref (track->sink);
-  g_free (track->host);
-  g_free (track);
-}
-
-static GPtrArray *
-tracks_new (void)
-{
-  return g_ptr_array_new_with_free_func (track_free);
-}
-
-static void
-add_track (GPtrArray *tracks, GstRTSPStream *stream, const gchar *host, gint port)
-{
-  GstElement *sink = weir_stream_find_sink (stream);
-  Track *track;
-
-  if (!sink)
-    return;
-  track = g_new (Track, 1);
-  *track = (Track) { sink, g_strdup (host), port };
-  g_ptr_array_add (tracks, track);
-}
-
-static GPtrArray *
-dup_tracks (GstRTSPSessionMedia *media)
-{
-  GPtrArray *transports = gst_rtsp_session_media_get_transports (media);
-  GPtrArray *tracks = tracks_new ();
-
-  for (guint i = 0; i < transports->len; i++) {
-    GstRTSPStreamTransport *transport = g_ptr_array_index (transports, i);
-    const GstRTSPTransport *t =
-        transport ? gst_rtsp_stream_transport_get_transport (transport) : NULL;
-
-    if (t && t->destination)
-      add_track (tracks, gst_rtsp_stream_transport_get_stream (transport), t->destination,
-          t->client_port.min);
-  }
-  g_ptr_array_unref (transports);
-  return tracks;
-}
-
-static void
-set_delay (const Track *track, const gchar *host, gint port, guint64 delay_ns)
+set_delay (const Place *place, const gchar *host, gint port, guint64 delay_ns)
 {
   gboolean ok;
 
-  g_signal_emit_by_name (track->sink, "set-delay", host, port, delay_ns, &ok);
+  g_signal_emit_by_name (place->sink, "set-delay", host, port, delay_ns, &ok);
 }
 
 // What it will begin with, or goes on with. FALSE: nothing is known.
 static gboolean
-ask_plan (const Track *track, const gchar *host, gint port, guint64 *delay_ns, gboolean *moved)
+ask_plan (const Place *place, const gchar *host, gint port, guint64 *delay_ns, gboolean *moved)
 {
   GstStructure *plan = NULL;
   gboolean known;
 
-  g_signal_emit_by_name (track->sink, "plan", host, port, &plan);
+  g_signal_emit_by_name (place->sink, "plan", host, port, &plan);
   known = plan
           && gst_structure_get (
               plan, "delay", G_TYPE_UINT64, delay_ns, "moved", G_TYPE_BOOLEAN, moved, NULL);
@@ -151,19 +97,19 @@ ask_plan (const Track *track, const gchar *host, gint port, guint64 *delay_ns, g
 // The delay that all tracks have, so that they stay in step: asked in the name of a reader with a
 // port that none has.
 static guint64
-grant (const GPtrArray *tracks, const gchar *name, guint64 delay_ns)
+grant (const GPtrArray *places, const gchar *name, guint64 delay_ns)
 {
   guint64 granted = delay_ns, before;
 
   for (guint n = 0; granted > 0 && n < GRANTS_MAX; n++) {
     before = granted;
-    for (guint i = 0; i < tracks->len; i++) {
-      const Track *track = g_ptr_array_index (tracks, i);
+    for (guint i = 0; i < places->len; i++) {
+      const Place *place = g_ptr_array_index (places, i);
       guint64 has = 0;
       gboolean moved;
 
-      set_delay (track, name, 0, before);
-      if (!ask_plan (track, name, 0, &has, &moved))
+      set_delay (place, name, 0, before);
+      if (!ask_plan (place, name, 0, &has, &moved))
         has = 0;
       granted = MIN (granted, has);
     }
@@ -176,31 +122,31 @@ grant (const GPtrArray *tracks, const gchar *name, guint64 delay_ns)
 // ---- PLAY and PAUSE ----
 
 static void
-go_to (Shift *self, const GPtrArray *tracks, const gchar *name, gint64 delay_ns)
+go_to (Shift *self, const GPtrArray *places, const gchar *name, gint64 delay_ns)
 {
   gint64 now = now_ns ();
-  guint64 granted = grant (tracks, name, (guint64) MAX (delay_ns, 0));
+  guint64 granted = grant (places, name, (guint64) MAX (delay_ns, 0));
 
-  for (guint i = 0; i < tracks->len; i++) {
-    const Track *track = g_ptr_array_index (tracks, i);
+  for (guint i = 0; i < places->len; i++) {
+    const Place *place = g_ptr_array_index (places, i);
 
-    set_delay (track, track->host, track->port, granted);
+    set_delay (place, place->host, place->port, granted);
   }
   self->place_ns = now - (gint64) granted;
 }
 
 // Where it was, or where the window's edge has moved it.
 static void
-go_on (Shift *self, const GPtrArray *tracks, const gchar *name)
+go_on (Shift *self, const GPtrArray *places, const gchar *name)
 {
   gint64 now = now_ns ();
   guint64 delay_ns = 0, longest = 0;
   gboolean moved = FALSE, any = FALSE;
 
-  for (guint i = 0; i < tracks->len; i++) {
-    const Track *track = g_ptr_array_index (tracks, i);
+  for (guint i = 0; i < places->len; i++) {
+    const Place *place = g_ptr_array_index (places, i);
 
-    if (!ask_plan (track, track->host, track->port, &delay_ns, &moved))
+    if (!ask_plan (place, place->host, place->port, &delay_ns, &moved))
       continue;
     longest = MAX (longest, delay_ns);
     any |= moved;
@@ -216,41 +162,41 @@ go_on (Shift *self, const GPtrArray *tracks, const gchar *name)
 
 // As far back as its URL says, or as there is something: then the answer says where that is.
 static void
-go_behind (Shift *self, const GPtrArray *tracks, const gchar *name, gint64 delay_ns)
+go_behind (Shift *self, const GPtrArray *places, const gchar *name, gint64 delay_ns)
 {
   gint64 wanted_ns = now_ns () - delay_ns;
 
-  go_to (self, tracks, name, delay_ns);
+  go_to (self, places, name, delay_ns);
   self->answer = self->place_ns > wanted_ns + NEAR ? ANSWER_CLOCK : ANSWER_NPT;
 }
 
 static void
-pause_tracks (const GPtrArray *tracks)
+pause_places (const GPtrArray *places)
 {
   gboolean ok;
 
-  for (guint i = 0; i < tracks->len; i++) {
-    const Track *track = g_ptr_array_index (tracks, i);
+  for (guint i = 0; i < places->len; i++) {
+    const Place *place = g_ptr_array_index (places, i);
 
-    g_signal_emit_by_name (track->sink, "pause", track->host, track->port, &ok);
+    g_signal_emit_by_name (place->sink, "pause", place->host, place->port, &ok);
   }
 }
 
 // Who is sent something goes elsewhere by way of a pause, as what it gets from there comes after
 // the answer.
 static void
-leave_place (GstRTSPSessionMedia *media, const GPtrArray *tracks, Reader *reader)
+leave_place (GstRTSPSessionMedia *media, const GPtrArray *places, Reader *reader)
 {
   if (gst_rtsp_session_media_get_rtsp_state (media) != GST_RTSP_STATE_PLAYING)
     return;
   if (reader)
     reader_pause (reader, TRUE);
-  pause_tracks (tracks);
+  pause_places (places);
   gst_rtsp_session_media_set_state (media, GST_STATE_PAUSED);
 }
 
 static GstRTSPStatusCode
-play (Shift *self, const GPtrArray *tracks, GstRTSPContext *ctx, gint64 delay_ns, const gchar *name,
+play (Shift *self, const GPtrArray *places, GstRTSPContext *ctx, gint64 delay_ns, const gchar *name,
     Reader *reader)
 {
   GstRTSPMessage *request = ctx->request;
@@ -267,12 +213,12 @@ play (Shift *self, const GPtrArray *tracks, GstRTSPContext *ctx, gint64 delay_ns
       return status;
     // The library would say that live streams can't be sought.
     gst_rtsp_message_remove_header (request, GST_RTSP_HDR_RANGE, -1);
-    leave_place (ctx->sessmedia, tracks, reader);
-    go_to (self, tracks, name, now - came_ns);
+    leave_place (ctx->sessmedia, places, reader);
+    go_to (self, places, name, now - came_ns);
   } else if (self->paused) {
-    go_on (self, tracks, name);
+    go_on (self, places, name);
   } else if (!self->played && delay_ns >= 0) {
-    go_behind (self, tracks, name, delay_ns);
+    go_behind (self, places, name, delay_ns);
   }
   return GST_RTSP_STS_OK;
 }
@@ -281,10 +227,10 @@ GstRTSPStatusCode
 timeshift_play (GstRTSPContext *ctx, gint64 delay_ns, const gchar *name, Reader *reader)
 {
   Shift *self = get_shift (ctx->sessmedia);
-  GPtrArray *tracks = dup_tracks (ctx->sessmedia);
-  GstRTSPStatusCode status = play (self, tracks, ctx, delay_ns, name, reader);
+  GPtrArray *places = places_new (ctx->sessmedia);
+  GstRTSPStatusCode status = play (self, places, ctx, delay_ns, name, reader);
 
-  g_ptr_array_unref (tracks);
+  g_ptr_array_unref (places);
   if (status != GST_RTSP_STS_OK)
     return status;
   if (!self->played && self->answer != ANSWER_NOTHING)
@@ -297,11 +243,11 @@ timeshift_play (GstRTSPContext *ctx, gint64 delay_ns, const gchar *name, Reader 
 void
 timeshift_pause (GstRTSPContext *ctx)
 {
-  GPtrArray *tracks = dup_tracks (ctx->sessmedia);
+  GPtrArray *places = places_new (ctx->sessmedia);
 
-  pause_tracks (tracks);
+  pause_places (places);
   get_shift (ctx->sessmedia)->paused = TRUE;
-  g_ptr_array_unref (tracks);
+  g_ptr_array_unref (places);
 }
 
 // ---- what is told ----
@@ -341,18 +287,16 @@ timeshift_answer (GstRTSPContext *ctx)
 void
 timeshift_describe (GstRTSPMedia *media, GstSDPMessage *sdp, const gchar *name)
 {
-  GPtrArray *tracks = tracks_new ();
+  GPtrArray *places = places_new_for_media (media, name);
   gint64 now = now_ns ();
   gchar *clock, *text;
 
-  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++)
-    add_track (tracks, gst_rtsp_media_get_stream (media, i), name, 0);
-  clock = format_clock (now - (gint64) grant (tracks, name, OLDEST));
+  clock = format_clock (now - (gint64) grant (places, name, OLDEST));
   text = g_strdup_printf ("clock=%s-", clock);
   gst_sdp_message_add_attribute (sdp, "range", text);
   g_free (text);
   g_free (clock);
-  g_ptr_array_unref (tracks);
+  g_ptr_array_unref (places);
 }
 
 // One that never had another value is not touched: that it is set tells the sink something, too.

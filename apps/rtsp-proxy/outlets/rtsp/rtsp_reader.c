@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/rtsp/rtsp_reader.h"
+
+#include "outlets/rtsp/places.h"
+#include "readers/totals.h"
+#include "weir-rtsp.h"
+
+typedef struct {
+  GWeakRef transport; // GstRTSPStreamTransport: to ask for what the reader reports
+  GWeakRef sink;      // the fanoutsink that serves it
+  gchar *host;        // how the sink calls it
+  gint port;
+  gboolean video;
+} Track;
+
+typedef struct {
+  GPtrArray *tracks; // of Track
+  GWeakRef client;
+  RtspReaderCloseFunc close;
+} RtspReader;
+
+// ---- tracks ----
+
+static void
+track_free (gpointer data)
+{
+  Track *track = data;
+
+  g_weak_ref_clear (&track->transport);
+  g_weak_ref_clear (&track->sink);
+  g_free (track->host);
+  g_free (track);
+}
+
+static void
+add_track (GPtrArray *tracks, const Place *place, const gchar *mount)
+{
+  Track *track = g_new0 (Track, 1);
+
+  g_weak_ref_init (&track->transport, place->transport);
+  g_weak_ref_init (&track->sink, place->sink);
+  track->host = g_strdup (place->host);
+  track->port = place->port;
+  track->video = place_is_video (place);
+  g_ptr_array_add (tracks, track);
+  totals_watch_sink (mount, place->sink);
+}
+
+// The sink's own words; an empty structure where the reader has left.
+static GstStructure *
+ask_sink (Track *track)
+{
+  GstElement *sink = g_weak_ref_get (&track->sink);
+  GstStructure *stats = NULL;
+
+  if (sink) {
+    g_signal_emit_by_name (sink, "get-stats", track->host, track->port, &stats);
+    gst_object_unref (sink);
+  }
+  return stats;
+}
+
+static guint64
+get_uint64 (const GstStructure *from, const gchar *field)
+{
+  guint64 value = 0;
+
+  gst_structure_get_uint64 (from, field, &value);
+  return value;
+}
+
+static guint
+find_state (const gchar *name)
+{
+  for (guint i = 0; name && i < READER_STATES; i++) {
+    if (g_str_equal (name, reader_state_names[i]))
+      return i;
+  }
+  return READER_STATES - 1;
+}
+
+static gint8
+get_layer (const GstStructure *from, const gchar *field)
+{
+  gint value = -1;
+
+  gst_structure_get_int (from, field, &value);
+  return (gint8) value;
+}
+
+static void
+sample_layers (const GstStructure *stats, ReaderLayers *layers)
+{
+  layers->has_layers = TRUE;
+  layers->wanted = (WeirLayerSet) { .spatial = get_layer (stats, "wanted-spatial"),
+    .temporal = get_layer (stats, "wanted-temporal"),
+    .quality = get_layer (stats, "wanted-quality") };
+  layers->now = (WeirLayerSet) { .spatial = get_layer (stats, "spatial"),
+    .temporal = get_layer (stats, "temporal"),
+    .quality = get_layer (stats, "quality") };
+}
+
+static void
+sample_sink (Track *track, ReaderSample *sample)
+{
+  GstStructure *stats = ask_sink (track);
+  gboolean catching_up = FALSE;
+
+  if (!stats || !gst_structure_has_field (stats, "state")) {
+    sample->state = READER_STATES - 1;
+  } else {
+    sample->state = MAX (sample->state, find_state (gst_structure_get_string (stats, "state")));
+    sample->lag_ns = MAX (sample->lag_ns, get_uint64 (stats, "lag"));
+    sample->delay_ns = MAX (sample->delay_ns, get_uint64 (stats, "delay"));
+    sample->packets += get_uint64 (stats, "packets-sent");
+    sample->bytes += get_uint64 (stats, "bytes-sent");
+    sample->due += get_uint64 (stats, "packets-due");
+    sample->dropped += get_uint64 (stats, "dropped");
+    gst_structure_get_uint (stats, "priority", &sample->priority);
+    gst_structure_get_boolean (stats, "catching-up", &catching_up);
+    sample->catching_up |= catching_up;
+    if (track->video && !sample->layers.has_layers)
+      sample_layers (stats, &sample->layers);
+  }
+  g_clear_pointer (&stats, gst_structure_free);
+}
+
+static GstStructure *
+ask_report (Track *track)
+{
+  GstRTSPStreamTransport *transport = g_weak_ref_get (&track->transport);
+  GstStructure *report = transport ? weir_transport_get_report (transport) : NULL;
+
+  g_clear_object (&transport);
+  return report;
+}
+
+static void
+sample_reports (Track *track, ReaderSample *sample)
+{
+  GstStructure *report = ask_report (track);
+  gint lost = 0;
+  gdouble fraction = 0;
+
+  if (report) {
+    gst_structure_get_int (report, "packets-lost", &lost);
+    gst_structure_get_double (report, "fraction-lost", &fraction);
+    sample->reports += get_uint64 (report, "reports");
+    sample->lost += (guint64) MAX (lost, 0);
+    sample->fraction_lost = MAX (sample->fraction_lost, fraction);
+  }
+  g_clear_pointer (&report, gst_structure_free);
+}
+
+// ---- all of them ----
+
+static void
+sample (gpointer served, ReaderSample *sample)
+{
+  RtspReader *self = served;
+
+  for (guint i = 0; i < self->tracks->len; i++) {
+    sample_sink (g_ptr_array_index (self->tracks, i), sample);
+    sample_reports (g_ptr_array_index (self->tracks, i), sample);
+  }
+}
+
+static void
+sample_all_reports (gpointer served, ReaderSample *sample)
+{
+  RtspReader *self = served;
+
+  for (guint i = 0; i < self->tracks->len; i++)
+    sample_reports (g_ptr_array_index (self->tracks, i), sample);
+}
+
+static gboolean
+set_priority (gpointer served, guint priority)
+{
+  RtspReader *self = served;
+  gboolean all = self->tracks->len > 0;
+
+  for (guint i = 0; i < self->tracks->len; i++) {
+    Track *track = g_ptr_array_index (self->tracks, i);
+    GstElement *sink = g_weak_ref_get (&track->sink);
+    gboolean set = FALSE;
+
+    if (sink) {
+      g_signal_emit_by_name (sink, "set-priority", track->host, track->port, priority, &set);
+      gst_object_unref (sink);
+    }
+    all &= set;
+  }
+  return all;
+}
+
+// ---- its video ----
+
+static Track *
+find_video (RtspReader *self)
+{
+  for (guint i = 0; i < self->tracks->len; i++) {
+    Track *track = g_ptr_array_index (self->tracks, i);
+
+    if (track->video)
+      return track;
+  }
+  return NULL;
+}
+
+static GstElement *
+dup_video_sink (gpointer served)
+{
+  Track *track = find_video (served);
+
+  return track ? g_weak_ref_get (&track->sink) : NULL;
+}
+
+static gboolean
+emit_layers (GstElement *sink, const gchar *host, gint port, WeirLayerSet layers)
+{
+  gboolean set = FALSE;
+
+  g_signal_emit_by_name (sink, "set-layers", host, port, (gint) layers.spatial,
+      (gint) layers.quality, (gint) layers.temporal, &set);
+  return set;
+}
+
+static gboolean
+set_layers (gpointer served, WeirLayerSet layers)
+{
+  GstElement *sink = dup_video_sink (served);
+  const Track *track = find_video (served);
+  gboolean set = sink && emit_layers (sink, track->host, track->port, layers);
+
+  gst_clear_object (&sink);
+  return set;
+}
+
+static guint64
+count_reports (gpointer served)
+{
+  Track *track = find_video (served);
+  GstStructure *report = track ? ask_report (track) : NULL;
+  guint64 n = report ? get_uint64 (report, "reports") : 0;
+
+  g_clear_pointer (&report, gst_structure_free);
+  return n;
+}
+
+static void
+sample_report (Track *track, ReaderVideo *sample)
+{
+  GstStructure *report = ask_report (track);
+
+  if (!report)
+    return;
+  sample->reports = get_uint64 (report, "reports");
+  gst_structure_get_int (report, "packets-lost", &sample->lost);
+  gst_structure_get_uint (report, "highest-seq", &sample->highest);
+  gst_structure_free (report);
+}
+
+static gboolean
+sample_video (gpointer served, ReaderVideo *sample)
+{
+  Track *track = find_video (served);
+  GstStructure *stats = track ? ask_sink (track) : NULL;
+  gboolean there = stats && gst_structure_has_field (stats, "state");
+
+  *sample = (ReaderVideo) { 0 };
+  if (there) {
+    gst_structure_get_boolean (stats, "catching-up", &sample->catching_up);
+    sample->thinned = find_state (gst_structure_get_string (stats, "state")) > 0;
+    sample->lag_ns = get_uint64 (stats, "lag");
+    sample->packets = get_uint64 (stats, "packets-sent");
+    sample->bytes = get_uint64 (stats, "bytes-sent");
+    sample_report (track, sample);
+  }
+  g_clear_pointer (&stats, gst_structure_free);
+  return there;
+}
+
+static void
+add_rate (WeirRates *rates, const GstStructure *layer)
+{
+  WeirLayerRate *rate = &rates->layers[rates->n++];
+
+  rate->spatial = (guint8) get_layer (layer, "spatial");
+  rate->quality = (guint8) get_layer (layer, "quality");
+  rate->temporal = (guint8) get_layer (layer, "temporal");
+  rate->bitrate = (gdouble) get_uint64 (layer, "bitrate");
+}
+
+static void
+read_rates (gpointer served, WeirRates *rates)
+{
+  GstElement *sink = dup_video_sink (served);
+  GstStructure *stats = NULL;
+  const GValue *layers;
+
+  if (sink)
+    g_object_get (sink, "fanout-stats", &stats, NULL);
+  layers = stats ? gst_structure_get_value (stats, "layers") : NULL;
+  for (guint i = 0; layers && i < gst_value_array_get_size (layers) && i < WEIR_RATES_LAYERS; i++)
+    add_rate (rates, gst_value_get_structure (gst_value_array_get_value (layers, i)));
+  g_clear_pointer (&stats, gst_structure_free);
+  gst_clear_object (&sink);
+}
+
+// ---- life ----
+
+static void
+close_reader (gpointer served, const gchar *reason)
+{
+  RtspReader *self = served;
+  GstRTSPClient *client = g_weak_ref_get (&self->client);
+
+  if (client)
+    self->close (client, reason);
+  g_clear_object (&client);
+}
+
+static void
+free_served (gpointer served)
+{
+  RtspReader *self = served;
+
+  g_ptr_array_unref (self->tracks);
+  g_weak_ref_clear (&self->client);
+  g_free (self);
+}
+
+static const ReaderOps ops = { sample, sample_all_reports, set_priority, set_layers, sample_video,
+  count_reports, dup_video_sink, read_rates, close_reader, free_served };
+
+static const gchar *
+transport_name (GstRTSPSessionMedia *media)
+{
+  guint n = gst_rtsp_media_n_streams (gst_rtsp_session_media_get_media (media));
+
+  for (guint i = 0; i < n; i++) {
+    GstRTSPStreamTransport *transport = gst_rtsp_session_media_get_transport (media, i);
+    const GstRTSPTransport *t =
+        transport ? gst_rtsp_stream_transport_get_transport (transport) : NULL;
+
+    if (t)
+      return weir_transport_is_tcp (t) ? "TCP" : "UDP";
+  }
+  return "nothing";
+}
+
+Reader *
+rtsp_reader_new (GstRTSPSessionMedia *media, const gchar *mount, const gchar *peer,
+    GstRTSPClient *client, RtspReaderCloseFunc close)
+{
+  GPtrArray *places = places_new (media);
+  RtspReader *self = g_new0 (RtspReader, 1);
+
+  self->tracks = g_ptr_array_new_with_free_func (track_free);
+  for (guint i = 0; i < places->len; i++)
+    add_track (self->tracks, g_ptr_array_index (places, i), mount);
+  g_ptr_array_unref (places);
+  g_weak_ref_init (&self->client, client);
+  self->close = close;
+  return reader_new (&ops, self, mount, peer, transport_name (media));
+}
+
+void
+rtsp_reader_prepare_layers (GstRTSPSessionMedia *media, WeirLayerSet layers)
+{
+  GPtrArray *places = places_new (media);
+  gboolean done = FALSE;
+
+  for (guint i = 0; i < places->len && !done; i++) {
+    const Place *place = g_ptr_array_index (places, i);
+
+    done = place_is_video (place);
+    if (done)
+      emit_layers (place->sink, place->host, place->port, layers);
+  }
+  g_ptr_array_unref (places);
+}
