@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "run/workers.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -120,6 +121,46 @@ as_many_threads_as_asked_for (void)
   weir_workers_free (workers);
   workers = weir_workers_new (0, 1);
   CHECK (weir_workers_count (workers) >= 1);
+  weir_workers_free (workers);
+}
+
+// The names of a process's threads, as the system has them.
+static unsigned
+threads_named (const char *wanted)
+{
+  DIR *dir = opendir ("/proc/self/task");
+  struct dirent *entry;
+  unsigned n = 0;
+
+  while ((entry = readdir (dir))) {
+    char path[300], name[32] = "";
+    FILE *file;
+
+    snprintf (path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
+    if ((file = fopen (path, "r"))) {
+      n += fscanf (file, "%31s", name) == 1 && strcmp (name, wanted) == 0;
+      fclose (file);
+    }
+  }
+  closedir (dir);
+  return n;
+}
+
+static void
+threads_have_names (void)
+{
+  WeirWorkers *workers = weir_workers_new (3, 1);
+  Job waits;
+
+  CHECK_INT (threads_named ("weir-worker"), 3);
+  job_init (&waits, workers, 0, 0);
+  hold (&waits, true);
+  weir_task_wake (&waits.task);
+  wait_for_runs (&waits, 1);
+  weir_task_stand_in (&waits.task);
+  CHECK_INT (threads_named ("weir-stand-in"), 1);
+  hold (&waits, false);
+  weir_task_clear (&waits.task);
   weir_workers_free (workers);
 }
 
@@ -514,6 +555,7 @@ int
 main (void)
 {
   RUN (as_many_threads_as_asked_for);
+  RUN (threads_have_names);
   RUN (a_wake_runs_it_once);
   RUN (a_wake_while_it_runs_runs_it_again);
   RUN (urgent_classes_first);
