@@ -1137,6 +1137,39 @@ failed_sends_are_told_once_in_10_s (void)
   finish ();
 }
 
+// Told once, until the path takes them again.
+static void
+refused_segments_are_news (void)
+{
+  WeirReaderNews news;
+
+  begin ();
+  start ();
+  for (int r = 0; r < 3; r++)
+    add ();
+  frames (1);
+  CHECK (!weir_fanout_has_news (fanout, now));
+  for (int i = 0; i < 2; i++) {
+    fault.victim = 1;
+    fault.error = EIO;
+    fault.only_gso = true;
+    fault.percent = 100;
+    frames (1);
+    CHECK (weir_fanout_has_news (fanout, now));
+    CHECK (!weir_reader_take_news (readers[0]->reader, &news));
+    CHECK (weir_reader_take_news (readers[1]->reader, &news));
+    CHECK_INT (news.gso_error, EIO);
+    CHECK_INT (news.state, WEIR_READER_OK);
+    CHECK (!weir_reader_take_news (readers[1]->reader, &news));
+    frames (20 * 25);
+    CHECK (!weir_fanout_has_news (fanout, now));
+    fault.error = 0;
+    frames (60 * 25);
+    CHECK (!weir_fanout_has_news (fanout, now));
+  }
+  finish ();
+}
+
 static void
 a_full_socket_has_100_ms (void)
 {
@@ -1420,6 +1453,7 @@ who_lags_is_thinned_and_comes_back (void)
 {
   WeirReaderState seen = WEIR_READER_OK, expected;
   Reader *slow, *fast, *udp;
+  WeirReaderNews news;
   size_t full_until;
   int i = 0;
 
@@ -1444,6 +1478,11 @@ who_lags_is_thinned_and_comes_back (void)
     seen = expected;
   }
   CHECK_INT (seen, WEIR_READER_KEYFRAMES);
+  CHECK (weir_fanout_has_news (fanout, now));
+  CHECK (!weir_reader_take_news (fast->reader, &news));
+  CHECK (weir_reader_take_news (slow->reader, &news));
+  CHECK_INT (news.before, WEIR_READER_OK);
+  CHECK_INT (news.state, WEIR_READER_KEYFRAMES);
   full_until = counters (slow).packets;
   // It reads: what is left of the frame that was begun, and then key frames only.
   let_read (slow);
@@ -1471,6 +1510,10 @@ who_lags_is_thinned_and_comes_back (void)
     CHECK_INT (counters (slow).state, left - 1);
     CHECK (stream[slow->got[slow->n - 1].id].key);
   }
+  CHECK (weir_fanout_has_news (fanout, now));
+  CHECK (weir_reader_take_news (slow->reader, &news));
+  CHECK_INT (news.before, WEIR_READER_KEYFRAMES);
+  CHECK_INT (news.state, WEIR_READER_OK);
   full_until = n_stream - 5;
   for (int k = 0; k < 20; k++) {
     now += FRAME_NS;
@@ -1546,6 +1589,7 @@ static void
 who_takes_nothing_is_closed (void)
 {
   Reader *stuck, *fast;
+  WeirReaderNews news;
   int i = 0;
 
   begin ();
@@ -1561,6 +1605,10 @@ who_takes_nothing_is_closed (void)
   }
   CHECK (i > 250 && i < 260);
   CHECK_INT (weir_conn_error (stuck->conn), ETIMEDOUT);
+  CHECK (weir_fanout_has_news (fanout, now));
+  CHECK (weir_reader_take_news (stuck->reader, &news));
+  CHECK_INT (news.state, WEIR_READER_CLOSED);
+  CHECK_INT (news.closed_by, ETIMEDOUT);
   for (int k = 0; k < 30; k++) {
     now += FRAME_NS;
     thin_frame (i++);
@@ -1579,6 +1627,7 @@ static void
 a_connection_that_breaks_ends_one_reader (void)
 {
   Reader *broken, *other;
+  WeirReaderNews news;
 
   begin ();
   start ();
@@ -1594,6 +1643,10 @@ a_connection_that_breaks_ends_one_reader (void)
   }
   CHECK_INT (counters (broken).state, WEIR_READER_CLOSED);
   CHECK_INT (counters (broken).dropped[WEIR_DROP_ERROR], 4);
+  CHECK (weir_fanout_has_news (fanout, now));
+  CHECK (weir_reader_take_news (broken->reader, &news));
+  CHECK_INT (news.closed_by, weir_conn_error (broken->conn));
+  CHECK (news.closed_by != 0);
   check_all (other, 0, n_stream - 1);
   finish ();
 }
@@ -1743,6 +1796,7 @@ main (void)
   RUN (one_reader_fails_alone);
   RUN (segmented_sends_are_tried_again);
   RUN (failed_sends_are_told_once_in_10_s);
+  RUN (refused_segments_are_news);
   RUN (a_full_socket_has_100_ms);
   RUN (who_was_not_asked_is_not_late);
   RUN (while_a_socket_drains_nobody_is_left_out);

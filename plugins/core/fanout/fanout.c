@@ -91,6 +91,7 @@ clear_reader (WeirReader *reader)
 {
   atomic_store (&reader->due, 0);
   atomic_store (&reader->error, 0);
+  atomic_store (&reader->gso_error, 0);
   atomic_store (&reader->moved, 0);
   atomic_store (&reader->packets, 0);
   atomic_store (&reader->bytes, 0);
@@ -106,7 +107,8 @@ weir_fanout_start (WeirFanout *fanout)
   memset (&fanout->counters, 0, sizeof fanout->counters);
   fanout->window.n_opaque = 0;
   atomic_store (&fanout->failed, false);
-  fanout->told_ns = 0;
+  atomic_store (&fanout->news, false);
+  fanout->told_ns = fanout->news_ns = 0;
   for (Shard *shard = fanout->shards; shard; shard = shard->next) {
     clear_counts (&shard->counts);
     for (size_t i = 0; shard->list && i < shard->list->n; i++)

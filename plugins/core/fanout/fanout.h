@@ -82,6 +82,13 @@ typedef struct {
   WeirLayerSet wanted_layers, current_layers;
 } WeirReaderCounters;
 
+// What nobody was told of a reader yet.
+typedef struct {
+  int gso_error;                 // 0, or the errno with which segmented sends to it are refused
+  WeirReaderState before, state; // what was told last, and what is
+  int closed_by;                 // once it is closed: the errno by which its connection broke
+} WeirReaderNews;
+
 typedef struct weir_fanout WeirFanout;
 typedef struct weir_reader WeirReader;
 
@@ -156,6 +163,10 @@ bool weir_fanout_wants_key (WeirFanout *fanout, int64_t now_ns);
 // True when sends over UDP have failed, at most once in 10 s; weir_reader_take_error() says to
 // whom.
 bool weir_fanout_has_failed (WeirFanout *fanout, int64_t now_ns);
+
+// True when there are news of readers, at most once in 10 s; weir_reader_take_news() says of whom:
+// segmented sends to it are refused, or its state is another.
+bool weir_fanout_has_news (WeirFanout *fanout, int64_t now_ns);
 
 // Waits until all readers have all that there is; false if the deadline (CLOCK_MONOTONIC) comes
 // first. Readers whose connection has no room are not waited for beyond `deadline_ns` either.
@@ -239,6 +250,9 @@ void weir_fanout_rates (WeirFanout *fanout, WeirRates *rates);
 
 // The errno with which a send over UDP failed since the last call; 0: none did.
 int weir_reader_take_error (WeirReader *reader);
+
+// False if there are none since the last call.
+bool weir_reader_take_news (WeirReader *reader, WeirReaderNews *news);
 
 void weir_reader_counters (
     WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirReaderCounters *counters);

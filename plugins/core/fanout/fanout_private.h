@@ -25,7 +25,8 @@ struct weir_reader {
   // A segmented send to it was refused, and none is tried before then; 0: as far as is known, they
   // go.
   _Atomic int64_t gso_again_ns;
-  atomic_int error; // with which sends to it failed, until that is asked for
+  atomic_int error;     // with which sends to it failed, until that is asked for
+  atomic_int gso_error; // with which segmented ones were refused, until that is told
   _Atomic (Shard *) shard;
   unsigned n_lists; // in which it stands. Under the lock.
 
@@ -69,7 +70,8 @@ struct weir_reader {
   uint32_t steady_layers;
   unsigned steady_generation;
 
-  WeirPlan begun; // what it began with. Under the lock.
+  atomic_int told_state; // WeirReaderState, as the owner took it last
+  WeirPlan begun;        // what it began with. Under the lock.
 
   // Of whoever serves it; changed under the lock.
   _Atomic (LayerStream *) stream; // NULL: everything
@@ -131,6 +133,8 @@ struct weir_fanout {
   const WeirSendOps *ops;
   atomic_bool failed; // sends have, since weir_fanout_has_failed() said so
   int64_t told_ns;    // when it did; 0: never. The writer's.
+  atomic_bool news;   // there are, since weir_fanout_has_news() said so
+  int64_t news_ns;    // when it did; 0: never. The writer's.
 
   // The writer's, and the task's that publishes what waited long enough. Taken before `lock`.
   pthread_mutex_t writer;

@@ -122,6 +122,21 @@ weir_reader_take_error (WeirReader *reader)
   return atomic_exchange_explicit (&reader->error, 0, memory_order_relaxed);
 }
 
+bool
+weir_reader_take_news (WeirReader *reader, WeirReaderNews *news)
+{
+  WeirReaderState state = reader_state (reader);
+
+  *news = (WeirReaderNews) {
+    .gso_error = atomic_exchange_explicit (&reader->gso_error, 0, memory_order_relaxed),
+    .before = (WeirReaderState) atomic_exchange_explicit (
+        &reader->told_state, (int) state, memory_order_relaxed),
+    .state = state,
+    .closed_by = state == WEIR_READER_CLOSED ? weir_conn_error (reader->conn) : 0,
+  };
+  return news->gso_error || news->before != news->state;
+}
+
 void
 weir_reader_counters (
     WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirReaderCounters *counters)

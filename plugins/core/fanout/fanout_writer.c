@@ -4,7 +4,7 @@
 
 // Who waits for a key picture asks for one so often.
 #define KEY_PAUSE_NS 1000000000LL
-// Sends that fail are told of so often.
+// Sends that fail, and news of readers, are told of so often.
 #define TELL_PAUSE_NS 10000000000LL
 
 int64_t
@@ -180,12 +180,24 @@ weir_fanout_wants_key (WeirFanout *fanout, int64_t now_ns)
   return true;
 }
 
+static bool
+is_to_tell (atomic_bool *what, int64_t *told_ns, int64_t now_ns)
+{
+  if (!atomic_load_explicit (what, memory_order_relaxed)
+      || (*told_ns && now_ns - *told_ns < TELL_PAUSE_NS))
+    return false;
+  *told_ns = now_ns;
+  return atomic_exchange_explicit (what, false, memory_order_acquire);
+}
+
 bool
 weir_fanout_has_failed (WeirFanout *fanout, int64_t now_ns)
 {
-  if (!atomic_load_explicit (&fanout->failed, memory_order_relaxed)
-      || (fanout->told_ns && now_ns - fanout->told_ns < TELL_PAUSE_NS))
-    return false;
-  fanout->told_ns = now_ns;
-  return atomic_exchange_explicit (&fanout->failed, false, memory_order_acquire);
+  return is_to_tell (&fanout->failed, &fanout->told_ns, now_ns);
+}
+
+bool
+weir_fanout_has_news (WeirFanout *fanout, int64_t now_ns)
+{
+  return is_to_tell (&fanout->news, &fanout->news_ns, now_ns);
 }

@@ -170,9 +170,10 @@ get_state (const WeirReader *reader)
 }
 
 static void
-set_wanted (WeirReader *reader, WeirReaderState wanted)
+set_wanted (const Pass *pass, WeirReader *reader, WeirReaderState wanted)
 {
   atomic_store_explicit (&reader->wanted, (int) wanted, memory_order_relaxed);
+  tell_news (pass);
 }
 
 static void
@@ -190,13 +191,13 @@ judge_lag (const Pass *pass, WeirReader *reader, int64_t lag_ns)
     wanted = WEIR_READER_NO_UPPER_LAYERS;
 
   if (wanted > before)
-    set_wanted (reader, wanted);
+    set_wanted (pass, reader, wanted);
   if (lag_ns > LAG_WELL) {
     reader->well_since = 0;
   } else if (reader->well_since == 0) {
     reader->well_since = pass->now_ns;
   } else if (before > WEIR_READER_OK && pass->now_ns - reader->well_since >= WELL_TIME) {
-    set_wanted (reader, before - 1);
+    set_wanted (pass, reader, before - 1);
     reader->well_since = pass->now_ns;
   }
 }
@@ -318,8 +319,8 @@ weir_serve_wait_for_room (Pass *pass, Turn *turn)
     return;
   }
   if (pass->now_ns - reader->blocked_since > STALL_TIME) {
-    atomic_store_explicit (&reader->state, WEIR_READER_CLOSED, memory_order_relaxed);
     weir_conn_break (reader->conn, ETIMEDOUT);
+    set_state (pass, reader, WEIR_READER_CLOSED);
   }
   end_turn (turn, WEIR_NEVER); // the connection tells
 }

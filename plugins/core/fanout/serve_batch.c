@@ -28,7 +28,7 @@ end_batched (Pass *pass, Turn *turn, const WeirSendTarget *target)
 
   weir_serve_book (pass, reader, &target->result);
   if (target->result.gso_error)
-    weir_serve_remember_refusal (pass, reader);
+    weir_serve_remember_refusal (pass, reader, target->result.gso_error);
   if (!weir_serve_end_send (pass, reader, &all, &pass->server->loads[0], target->settled))
     weir_serve_wait_for_room (pass, turn);
   else

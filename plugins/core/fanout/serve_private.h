@@ -50,6 +50,19 @@ drop (const Pass *pass, WeirReader *reader, uint64_t n, WeirDrop reason)
     count_dropped (pass, reader, n * pass->times, reason);
 }
 
+static inline void
+tell_news (const Pass *pass)
+{
+  atomic_store_explicit (&pass->fanout->news, true, memory_order_release);
+}
+
+static inline void
+set_state (const Pass *pass, WeirReader *reader, WeirReaderState state)
+{
+  atomic_store_explicit (&reader->state, (int) state, memory_order_relaxed);
+  tell_news (pass);
+}
+
 // Every packet from the cursor to `position` is settled.
 static inline void
 advance (const Pass *pass, WeirReader *reader, int64_t position)
@@ -138,8 +151,8 @@ bool weir_serve_has_own_numbers (const Pass *pass, const WeirReader *reader);
 // Sends the reader what was chosen of what is in hand. False if there was no room for all of it.
 bool weir_serve_send (Pass *pass, WeirReader *reader, const Choice *choice);
 
-// A send to it was refused because it was segmented.
-void weir_serve_remember_refusal (const Pass *pass, WeirReader *reader);
+// A send to it was refused, with this errno, because it was segmented.
+void weir_serve_remember_refusal (const Pass *pass, WeirReader *reader, int error);
 
 // Counts what became of a send.
 void weir_serve_book (const Pass *pass, WeirReader *reader, const WeirSendResult *result);

@@ -157,7 +157,7 @@ uses_gso (const Pass *pass, const WeirReader *reader)
 // Whatever the error is, it is of the path to this reader: a device without checksums gives EIO for
 // those behind it alone. And paths change.
 void
-weir_serve_remember_refusal (const Pass *pass, WeirReader *reader)
+weir_serve_remember_refusal (const Pass *pass, WeirReader *reader, int error)
 {
   bool before = atomic_load_explicit (&reader->gso_again_ns, memory_order_relaxed) != 0;
   int64_t pause = before ? 2 * reader->gso_pause_ns : GSO_PAUSE;
@@ -165,6 +165,10 @@ weir_serve_remember_refusal (const Pass *pass, WeirReader *reader)
   reader->gso_pause_ns = pause < GSO_PAUSE_MOST ? pause : GSO_PAUSE_MOST;
   atomic_store_explicit (
       &reader->gso_again_ns, pass->now_ns + reader->gso_pause_ns, memory_order_relaxed);
+  if (before)
+    return;
+  atomic_store_explicit (&reader->gso_error, error, memory_order_relaxed);
+  tell_news (pass);
 }
 
 // These send the burst, and return how many of its packets are settled.
@@ -181,7 +185,7 @@ send_udp (Pass *pass, WeirReader *reader, WeirSender *sender)
     settled = weir_sender_send (
         sender, reader->fd, &reader->address, uses_gso (pass, reader), 0, &result);
     if (result.gso_error)
-      weir_serve_remember_refusal (pass, reader);
+      weir_serve_remember_refusal (pass, reader, result.gso_error);
     else if (sender->counters.gso_sends > n_segmented)
       atomic_store_explicit (&reader->gso_again_ns, 0, memory_order_relaxed);
     // Nobody keeps account of how far each copy has gone.
@@ -204,7 +208,7 @@ send_conn (const Pass *pass, WeirReader *reader, WeirSender *sender)
 
   if (taken < 0) {
     result.dropped[WEIR_DROP_ERROR] = burst->n;
-    atomic_store_explicit (&reader->state, WEIR_READER_CLOSED, memory_order_relaxed);
+    set_state (pass, reader, WEIR_READER_CLOSED);
     taken = (int) burst->n;
   } else {
     result.packets = (uint64_t) taken;
@@ -230,7 +234,7 @@ settle (const Pass *pass, WeirReader *reader, const Choice *choice, size_t end, 
     atomic_store_explicit (&reader->joining, false, memory_order_relaxed);
   if (choice->adopt_at != NOT_HERE && end >= choice->adopt_at
       && !reader_is (reader, WEIR_READER_CLOSED))
-    atomic_store_explicit (&reader->state, (int) get_wanted (reader), memory_order_relaxed);
+    set_state (pass, reader, get_wanted (reader));
   reader->seq_delta = (uint16_t) (reader->seq_delta - n_skipped);
   if (pass->is_vp8 && n_skipped > 0)
     reader->picture_delta -= pictures_left_out (&hand->packets, choice->mask, 0, end);
