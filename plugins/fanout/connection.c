@@ -16,6 +16,7 @@ typedef struct {
   GWeakRef object;
   WeirConn *conn;
   gint64 inode;     // of the socket
+  gchar *peer;      // for people to read
   atomic_flag told; // of its end
 } Link;
 
@@ -128,6 +129,20 @@ weir_connection_is_open (const gchar *token)
     return FALSE;
   weir_conn_unref (conn);
   return TRUE;
+}
+
+gchar *
+weir_connection_dup_peer (const gchar *token)
+{
+  gchar *peer = NULL;
+  Link *link;
+
+  pthread_mutex_lock (&table_lock);
+  link = table ? g_hash_table_lookup (table, token) : NULL;
+  if (link)
+    peer = g_strdup (link->peer);
+  pthread_mutex_unlock (&table_lock);
+  return peer;
 }
 
 static void close_for (WeirConnection *self, const gchar *reason);
@@ -286,6 +301,18 @@ make_token (void)
   return token;
 }
 
+static gchar *
+name_peer (GSocket *socket)
+{
+  GSocketAddress *address = g_socket_get_remote_address (socket, NULL);
+  gchar *name = G_IS_INET_SOCKET_ADDRESS (address)
+                    ? g_socket_connectable_to_string (G_SOCKET_CONNECTABLE (address))
+                    : g_strdup ("a local socket");
+
+  g_clear_object (&address);
+  return name;
+}
+
 static void
 weir_connection_constructed (GObject *object)
 {
@@ -300,9 +327,11 @@ weir_connection_constructed (GObject *object)
   link = g_new0 (Link, 1);
   link->conn = conn;
   link->inode = get_inode (self->socket);
+  link->peer = name_peer (self->socket);
   atomic_flag_clear (&link->told);
   if (!table_add (self->token, link)) {
     weir_conn_unref (conn);
+    g_free (link->peer);
     g_free (link);
     return;
   }
@@ -323,6 +352,7 @@ weir_connection_finalize (GObject *object)
     weir_conn_break (self->link->conn, ECANCELED);
     weir_conn_unref (self->link->conn);
     g_weak_ref_clear (&self->link->object);
+    g_free (self->link->peer);
     g_free (self->link);
   }
   g_clear_object (&self->socket);

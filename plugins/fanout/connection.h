@@ -42,6 +42,9 @@ WeirConn *weir_connection_lookup (const gchar *token);
 // Whether it would be found.
 gboolean weir_connection_is_open (const gchar *token);
 
+// Who is at the other end, for people to read; to be freed. NULL if it has closed.
+gchar *weir_connection_dup_peer (const gchar *token);
+
 // A sink gives a reader up. Does nothing if it has closed already.
 void weir_connection_close (const gchar *token, const gchar *reason);
 

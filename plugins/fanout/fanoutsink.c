@@ -135,7 +135,7 @@ look_at_file (WeirFanoutSink *self)
                                                      G_TYPE_UINT64, (guint64) limit, NULL)));
 }
 
-// Sends to some readers have failed: one is told by name.
+// News of readers go to the log. Where sends to some have failed, one is told by name.
 static void
 tell_failures (WeirFanoutSink *self, gint64 now_ns)
 {
@@ -143,6 +143,8 @@ tell_failures (WeirFanoutSink *self, gint64 now_ns)
   guint n_others;
   gint error;
 
+  if (weir_fanout_has_news (self->fanout, now_ns))
+    fanout_news_tell (self);
   if (!weir_fanout_has_failed (self->fanout, now_ns))
     return;
   reader = fanout_readers_take_failed (self, &error, &n_others);

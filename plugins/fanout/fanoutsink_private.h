@@ -2,7 +2,7 @@
 #pragma once
 
 // What the files of fanoutsink share: fanoutsink.c (data, start and stop), names.c (how a reader is
-// named), readers.c (who comes and goes), stats.c, signals.c and properties.c.
+// named), readers.c (who comes and goes), stats.c, news.c, signals.c and properties.c.
 
 #include <gst/base/gstbasesink.h>
 
@@ -19,6 +19,7 @@ typedef struct {
   gchar *key; // "host port"
   gchar *host;
   gint port;
+  gchar *shown;       // for people to read: a connection by its peer
   gboolean own_delay; // other than the element's
   guint count;        // how often it was added, less how often it was removed
   GInetAddress *inet; // NULL: a connection
@@ -148,6 +149,15 @@ GstStructure *fanout_readers_get_sums (WeirFanoutSink *self);
 // A reader to whom sends have failed since the last call, by name, and with which errno; NULL:
 // none. The others whose sends have are only counted.
 gchar *fanout_readers_take_failed (WeirFanoutSink *self, gint *error, guint *n_others);
+
+// ---- news.c ----
+
+// Logs whose segmented sends are refused, who is thinned and who was closed, and why: of several
+// readers the first by name.
+void fanout_news_tell (WeirFanoutSink *self);
+
+// The same of one that goes.
+void fanout_news_tell_of (WeirFanoutSink *self, const Name *name);
 
 // ---- signals.c ----
 

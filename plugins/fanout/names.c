@@ -17,6 +17,7 @@ fanout_name_free (Name *name)
   g_clear_pointer (&name->reader, weir_reader_unref);
   g_free (name->key);
   g_free (name->host);
+  g_free (name->shown);
   g_free (name);
 }
 
@@ -79,6 +80,9 @@ fanout_name_new_conn (const gchar *token, gint channel, WeirFraming framing, GEr
     return NULL;
   }
   name = name_alloc (token, channel);
+  name->shown = weir_connection_dup_peer (token);
+  if (!name->shown) // it has just closed
+    name->shown = g_strdup ("over a connection");
   name->reader = weir_reader_new_conn (conn, framing, (guint8) channel);
   weir_conn_unref (conn);
   return name;
@@ -99,6 +103,7 @@ fanout_name_new (const gchar *host, gint port, GCancellable *cancellable, GError
     return NULL;
   }
   name = name_alloc (host, port);
+  name->shown = g_strdup_printf ("%s port %d", name->host, port);
   // This one takes an IPv6 scope too.
   address = g_inet_socket_address_new_from_string (name->host, (guint) port);
   if (!address && (inet = weir_udp_resolve (name->host, cancellable, error))) {

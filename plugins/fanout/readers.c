@@ -332,8 +332,10 @@ remove_name (WeirFanoutSink *self, const gchar *host, gint port)
   g_mutex_unlock (&self->control);
 
   g_free (key);
-  if (gone)
+  if (gone) {
+    fanout_news_tell_of (self, name);
     say_goodbye (self, name);
+  }
   return name != NULL;
 }
 

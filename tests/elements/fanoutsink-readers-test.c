@@ -386,6 +386,81 @@ framing_value (GstElement *sink, const gchar *nick)
   return value;
 }
 
+// The last warning of the sink's, as the log has it.
+static GMutex logged_lock;
+static gchar *logged;
+
+static void
+note_warning (GstDebugCategory *category, GstDebugLevel level, const gchar *file,
+    const gchar *function, gint line, GObject *object, GstDebugMessage *message, gpointer unused)
+{
+  if (level != GST_LEVEL_WARNING
+      || g_strcmp0 (gst_debug_category_get_name (category), "fanoutsink"))
+    return;
+  g_mutex_lock (&logged_lock);
+  g_free (logged);
+  logged = g_strdup (gst_debug_message_get (message));
+  g_mutex_unlock (&logged_lock);
+}
+
+static gboolean
+has_logged (const gchar *pattern)
+{
+  gboolean found;
+
+  g_mutex_lock (&logged_lock);
+  found = logged && g_pattern_match_simple (pattern, logged);
+  g_mutex_unlock (&logged_lock);
+  return found;
+}
+
+static void
+test_who_is_thinned_is_logged (void)
+{
+  GstElement *sink;
+  GstHarness *h = make_sink ("fanoutsink", &sink);
+  gint64 deadline = g_get_monotonic_time () + PATIENCE;
+  GSocket *server, *client;
+  GSocketAddress *address;
+  gchar *token, *pattern;
+  guint8 got[2000];
+
+  connect_tcp (&server, &client);
+  g_socket_set_blocking (client, FALSE);
+  g_socket_set_option (client, SOL_SOCKET, SO_RCVBUF, 4096, NULL);
+  address = g_socket_get_local_address (client, NULL);
+  pattern = g_strdup_printf ("reader 127.0.0.1:%d lags by * ms and gets *",
+      g_inet_socket_address_get_port (G_INET_SOCKET_ADDRESS (address)));
+  gst_debug_add_log_function (note_warning, NULL, NULL);
+  gst_debug_set_threshold_for_name ("fanoutsink", GST_LEVEL_WARNING);
+  g_signal_emit_by_name (
+      sink, "add-socket", server, framing_value (sink, "interleaved"), 7, &token);
+  for (guint n = 0; !has_logged (pattern); n++) {
+    GstStructure *stats;
+    guint64 lag;
+
+    g_assert_cmpint (g_get_monotonic_time (), <, deadline);
+    push_frame (h, n, TRUE);
+    g_signal_emit_by_name (sink, "get-stats", token, 7, &stats);
+    g_assert_true (gst_structure_get_uint64 (stats, "lag", &lag));
+    gst_structure_free (stats);
+    // It takes a little, and late.
+    if (lag > 300 * GST_MSECOND)
+      g_socket_receive (client, (gchar *) got, sizeof got, NULL, NULL);
+    else if (lag > 0)
+      g_usleep (1000);
+  }
+  gst_debug_unset_threshold_for_name ("fanoutsink");
+  gst_debug_remove_log_function (note_warning);
+
+  g_free (pattern);
+  g_free (token);
+  g_object_unref (address);
+  g_object_unref (client);
+  g_object_unref (server);
+  finish (h, sink);
+}
+
 static void
 test_socket (gconstpointer data)
 {
@@ -989,6 +1064,7 @@ main (int argc, char **argv)
     g_test_add_data_func (path, &framings[i], test_socket);
     g_free (path);
   }
+  g_test_add_func ("/readers/who-is-thinned-is-logged", test_who_is_thinned_is_logged);
   g_test_add_func ("/readers/connections-are-paced", test_connections_are_paced);
   g_test_add_func ("/readers/a-shared-connection-is-paced", test_a_shared_connection_is_paced);
   g_test_add_func ("/readers/pacing-holds-back", test_pacing_holds_back);
