@@ -68,19 +68,11 @@ rate_pacer_take_clock (WeirRatePacer *self)
   self->clock_is_ours = type == GST_CLOCK_TYPE_MONOTONIC;
 }
 
-// The rounds of all pacers begin at the same times, those of a micro-round together.
 void
 rate_pacer_apply_settings (WeirRatePacer *self)
 {
-  const gint64 round = self->settings.round_ns;
-
-  if (round > 0) {
-    gint64 part = round / self->microrounds;
-
-    self->settings.phase_ns =
-        self->index % self->microrounds * part
-        - (gint64) (gst_element_get_base_time (GST_ELEMENT (self)) % (GstClockTime) round);
-  }
+  self->settings.phase_ns = weir_pace_phase (self->settings.round_ns, self->microrounds,
+      self->index, gst_element_get_base_time (GST_ELEMENT (self)));
   weir_pacer_set (&self->pacer, &self->settings);
 }
 

@@ -594,6 +594,35 @@ rounds_are_never_early_and_at_most_a_round_late (void)
 }
 
 static void
+rounds_begin_together_and_are_spread_over_their_parts (void)
+{
+  static const struct {
+    int64_t round_ns;
+    unsigned parts, i;
+    uint64_t base_ns;
+    int64_t phase_ns;
+  } cases[] = {
+    { 0, 4, 3, 7 * SECOND, 0 }, // no rounds
+    { 20 * MS, 1, 0, 0, 0 },
+    { 20 * MS, 1, 5, 0, 0 },
+    { 20 * MS, 4, 0, 0, 0 },
+    { 20 * MS, 4, 3, 0, 15 * MS },
+    { 20 * MS, 4, 4, 0, 0 },
+    { 20 * MS, 3, 2, 0, 13333332 }, // the parts are rounded down
+    { 20 * MS, 1, 0, 7 * SECOND + 3 * MS, -3 * MS },
+    { 20 * MS, 4, 3, 7 * SECOND + 3 * MS, 12 * MS },
+    { 1, 1024, 1023, UINT64_MAX, 0 },
+  };
+
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    CHECK_INT (weir_pace_phase (cases[i].round_ns, cases[i].parts, cases[i].i, cases[i].base_ns),
+        cases[i].phase_ns);
+  // Pacers that began at other times have their rounds at the same times of the clock.
+  for (uint64_t base = 0; base < 3 * SECOND; base += 7777777)
+    CHECK_INT (((int64_t) base + weir_pace_phase (20 * MS, 4, 3, base)) % (20 * MS), 15 * MS);
+}
+
+static void
 a_block_leaves_in_one_round (void)
 {
   const WeirPaceSettings settings = {
@@ -766,6 +795,7 @@ main (void)
   RUN (a_reader_without_anything_to_play_starves);
   RUN (a_gap_in_the_stream_is_waited_for);
   RUN (rounds_are_never_early_and_at_most_a_round_late);
+  RUN (rounds_begin_together_and_are_spread_over_their_parts);
   RUN (a_block_leaves_in_one_round);
   RUN (a_flush_forgets_what_waits_and_all_times);
   RUN (a_queue_is_full_after_a_second);

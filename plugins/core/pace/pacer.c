@@ -487,6 +487,14 @@ reset_rules (WeirPacer *self)
   self->deficit_ns = self->content = 0;
 }
 
+int64_t
+weir_pace_phase (int64_t round_ns, unsigned parts, unsigned i, uint64_t base_ns)
+{
+  if (round_ns <= 0)
+    return 0;
+  return i % parts * (round_ns / parts) - (int64_t) (base_ns % (uint64_t) round_ns);
+}
+
 void
 weir_pacer_init (WeirPacer *self, const WeirPaceSettings *settings)
 {

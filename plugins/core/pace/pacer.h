@@ -143,6 +143,11 @@ typedef struct {
   int64_t content, content_first, block_end;
 } WeirPacer;
 
+// The phase with which the rounds of all pacers begin at the same times of the clock, and those of
+// the i-th pacer in its one of `parts` (at least 1) equal parts of a round. `base_ns` is the
+// clock's time when the pacer's running time was 0.
+int64_t weir_pace_phase (int64_t round_ns, unsigned parts, unsigned i, uint64_t base_ns);
+
 void weir_pacer_init (WeirPacer *self, const WeirPaceSettings *settings);
 void weir_pacer_free (WeirPacer *self);
 
