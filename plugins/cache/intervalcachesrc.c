@@ -11,9 +11,9 @@
  * It is a live source. It may be started before there is such a cache, and waits; when one goes and
  * another comes under the same name, it goes on with that, and the first buffer has DISCONT. EOS
  * comes from the cache, or from gst_element_send_event(). In PAUSED it keeps its place. Where
- * nothing is linked behind it, it waits for that. A seek, in
- * the cache's time, goes to the join point before that place. The wish for a key picture
- * (`GstForceKeyUnit`) goes to where the cache has the stream from; other events end here.
+ * nothing is linked behind it, it waits for that. A seek, in the cache's time, goes to the join
+ * point before that place. The wish for a key picture (`GstForceKeyUnit`) goes to where the cache
+ * has the stream from; other events end here.
  *
  * A reader whose place has left the window goes on at the next join point. The first buffer has
  * DISCONT then, and an element message `cache-miss` tells what it has missed: `from` and `to` in ns
