@@ -6,6 +6,7 @@
 #include "content/stored_content.h"
 #include "content/title_media.h"
 #include "outlets/rtsp/asker.h"
+#include "outlets/rtsp/play_guard.h"
 #include "outlets/rtsp/rtsp_reader.h"
 #include "outlets/rtsp/serving.h"
 #include "readers/adaptation.h"
@@ -440,6 +441,7 @@ client_new (GstRTSPServer *server, Mounts *all)
   Client *self = (Client *) client;
   GstRTSPMountPoints *mounts = gst_rtsp_server_get_mount_points (server);
   GstRTSPThreadPool *threads = gst_rtsp_server_get_thread_pool (server);
+  GstRTSPAuth *guard = play_guard_new ();
 
   asker_init (&self->asker, client, all);
   self->pool = gst_rtsp_session_pool_new ();
@@ -447,7 +449,9 @@ client_new (GstRTSPServer *server, Mounts *all)
   gst_rtsp_client_set_session_pool (client, self->pool);
   gst_rtsp_client_set_mount_points (client, mounts);
   gst_rtsp_client_set_thread_pool (client, threads);
+  gst_rtsp_client_set_auth (client, guard);
   gst_rtsp_client_set_content_length_limit (client, REQUEST_BODY_MAX);
+  g_object_unref (guard);
   g_object_unref (mounts);
   g_object_unref (threads);
 

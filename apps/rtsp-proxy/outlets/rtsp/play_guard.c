@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/rtsp/play_guard.h"
+
+typedef struct {
+  GstRTSPAuth parent;
+} PlayGuard;
+
+typedef struct {
+  GstRTSPAuthClass parent_class;
+} PlayGuardClass;
+
+GType play_guard_get_type (void);
+G_DEFINE_TYPE (PlayGuard, play_guard, GST_TYPE_RTSP_AUTH)
+
+static gboolean
+session_knows (GstRTSPContext *ctx)
+{
+  GstRTSPClient *client = ctx->client;
+  gchar *path = GST_RTSP_CLIENT_GET_CLASS (client)->make_path_from_uri (client, ctx->uri);
+  gint matched;
+  gboolean knows = gst_rtsp_session_get_media (ctx->session, path, &matched) != NULL;
+
+  g_free (path);
+  return knows;
+}
+
+// As the library answers it.
+static void
+refuse (GstRTSPContext *ctx)
+{
+  gst_rtsp_message_init_response (ctx->response, GST_RTSP_STS_NOT_FOUND,
+      gst_rtsp_status_as_text (GST_RTSP_STS_NOT_FOUND), ctx->request);
+  ctx->session = NULL;
+  gst_rtsp_client_send_message (ctx->client, NULL, ctx->response);
+}
+
+static gboolean
+play_guard_check (GstRTSPAuth *self, GstRTSPContext *ctx, const gchar *check)
+{
+  // As without an auth.
+  if (g_str_equal (check, GST_RTSP_AUTH_CHECK_TRANSPORT_CLIENT_SETTINGS))
+    return FALSE;
+  if (!g_str_equal (check, GST_RTSP_AUTH_CHECK_URL)
+      || (ctx->method != GST_RTSP_PLAY && ctx->method != GST_RTSP_RECORD) || !ctx->session
+      || !ctx->uri || session_knows (ctx))
+    return TRUE;
+  refuse (ctx);
+  return FALSE;
+}
+
+static void
+play_guard_init (PlayGuard *self)
+{
+}
+
+static void
+play_guard_class_init (PlayGuardClass *klass)
+{
+  GST_RTSP_AUTH_CLASS (klass)->check = play_guard_check;
+}
+
+GstRTSPAuth *
+play_guard_new (void)
+{
+  return g_object_new (play_guard_get_type (), NULL);
+}
