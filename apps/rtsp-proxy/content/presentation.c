@@ -1,54 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "content/presentation.h"
+#include "content/presentation_private.h"
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "relay/relay_link.h"
-
-// What readers of a stored title may still have before them when the last of them gets the end.
-#define TITLE_TAIL_MS 1000
-
-// A chain of stages that feeds the presentation's relay, or is to.
-typedef struct {
-  Presentation *owner;
-  Node *node;
-  RelaySource *source;
-  gchar *key;
-  gboolean running;
-  gboolean changed; // readers could not go on with its tracks
-  gchar *problem;   // why it gives nothing, or NULL
-} Branch;
-
-struct _Presentation {
-  gatomicrefcount refs;
-  gchar *path, *mount_path, *query, *label;
-  Relay *relay;
-  const PresentationCallbacks *callbacks;
-  gpointer data;
-  guint instance;
-  gint64 made; // ns
-
-  // Main thread only.
-  Graph *graph;
-  GPtrArray *stages;
-  guint end;       // of a stored title: what is still in the window is sent
-  Branch *current; // NULL while nobody needs it
-  Branch *next;
-  guint switch_timeout;
-  gchar *problem; // of the last change
-  guint linger;
-
-  GMutex lock; // all below
-  MountConfig *config;
-  GList *waiting; // of Waiter
-  guint n_users;
-  gboolean known;       // media has flowed, so the tracks are real
-  gint64 failing_until; // ns: the last attempt failed and the next comes then; 0 while one runs
-  gboolean stopped;
-  gboolean ended; // a stored title: nothing more will come
-  guint media_generation;
-  GstRTSPMedia *media; // the one that is kept prepared
-};
 
 MountConfig *
 presentation_dup_config (Presentation *self)
@@ -62,52 +16,6 @@ presentation_dup_config (Presentation *self)
 }
 
 // ---- who waits ----
-
-typedef struct {
-  Presentation *presentation;
-  PresentationToldFunc told;
-  gpointer data;
-  GSource *deadline; // on the main thread
-} Waiter;
-
-static void
-tell (gpointer data)
-{
-  Waiter *waiter = data;
-
-  g_source_destroy (waiter->deadline);
-  g_source_unref (waiter->deadline);
-  waiter->told (waiter->data);
-  g_free (waiter);
-}
-
-static void
-tell_all (Presentation *self)
-{
-  GList *waiting;
-
-  g_mutex_lock (&self->lock);
-  waiting = g_steal_pointer (&self->waiting);
-  g_mutex_unlock (&self->lock);
-  g_list_free_full (waiting, tell);
-}
-
-static gboolean
-deadline_over (gpointer data)
-{
-  Waiter *waiter = data;
-  Presentation *self = waiter->presentation;
-  GList *link;
-
-  g_mutex_lock (&self->lock);
-  link = g_list_find (self->waiting, waiter);
-  if (link)
-    self->waiting = g_list_delete_link (self->waiting, link);
-  g_mutex_unlock (&self->lock);
-  if (link)
-    tell (waiter);
-  return G_SOURCE_REMOVE;
-}
 
 // With the lock held.
 static PresentationState
@@ -146,20 +54,15 @@ presentation_ask (Presentation *self)
 void
 presentation_wait (Presentation *self, PresentationToldFunc told, gpointer data)
 {
-  Waiter *waiter = g_new (Waiter, 1);
   gboolean waits;
 
   g_mutex_lock (&self->lock);
-  *waiter = (Waiter) { self, told, data, g_timeout_source_new (self->config->start_timeout_ms) };
-  g_source_set_callback (waiter->deadline, deadline_over, waiter, NULL);
   waits = get_state (self) == PRESENTATION_STARTING;
-  if (waits) {
-    self->waiting = g_list_prepend (self->waiting, waiter);
-    g_source_attach (waiter->deadline, NULL);
-  }
+  if (waits)
+    waiting_add (self->waiting, self->config->start_timeout_ms, told, data);
   g_mutex_unlock (&self->lock);
   if (!waits)
-    tell (waiter);
+    told (data);
 }
 
 // ---- media ----
@@ -175,24 +78,24 @@ presentation_dup_media_key (Presentation *self)
   return key;
 }
 
-void
-presentation_keep_media (Presentation *self, GstRTSPMedia *media)
+gboolean
+presentation_keep_media (Presentation *self, gpointer media, GDestroyNotify release)
 {
   gboolean keep;
 
   g_mutex_lock (&self->lock);
   // Where nobody is left, nobody would let it go: update() and linger_over() may have been by.
   keep = !self->media && !self->stopped && (self->n_users > 0 || !self->config->on_demand);
-  if (keep)
-    self->media = g_object_ref (media);
+  if (keep) {
+    self->media = media;
+    self->release_media = release;
+  }
   g_mutex_unlock (&self->lock);
-  // Prepared as it is, this counts one more user of it.
-  if (keep)
-    gst_rtsp_media_prepare (media, NULL);
+  return keep;
 }
 
 // With the lock held: readers who come from now on get another one.
-static GstRTSPMedia *
+static gpointer
 steal_media (Presentation *self)
 {
   self->media_generation++;
@@ -200,27 +103,19 @@ steal_media (Presentation *self)
 }
 
 static void
-release_media (GstRTSPMedia *media)
-{
-  if (!media)
-    return;
-  gst_rtsp_media_unprepare (media);
-  g_object_unref (media);
-}
-
-static void
 retire_media (Presentation *self)
 {
-  GstRTSPMedia *media;
+  gpointer media;
 
   g_mutex_lock (&self->lock);
   media = steal_media (self);
   g_mutex_unlock (&self->lock);
-  release_media (media);
+  if (media)
+    self->release_media (media);
 }
 
-static void
-open_media (Presentation *self)
+void
+presentation_open_media (Presentation *self)
 {
   gboolean wanted;
 
@@ -231,258 +126,16 @@ open_media (Presentation *self)
     self->callbacks->open_media (self, self->data);
 }
 
-static void
-close_readers (Presentation *self, const gchar *reason)
+void
+presentation_close_readers (Presentation *self, const gchar *reason)
 {
   retire_media (self);
   if (!self->stopped)
     self->callbacks->close_readers (self, reason, self->data);
-  open_media (self);
+  presentation_open_media (self);
 }
 
-// ---- branches ----
-
-static void branch_stop (Branch *branch);
-static void branch_free (Branch *branch);
-
-static void
-drop_next (Presentation *self)
-{
-  g_clear_handle_id (&self->switch_timeout, g_source_remove);
-  g_clear_pointer (&self->next, branch_free);
-}
-
-static void
-log_up (Presentation *self, Node *node)
-{
-  while (node_get_input (node))
-    node = node_get_input (node);
-  for (guint i = 0; i < node_n_inlets (node); i++) {
-    NodeInlet inlet = node_get_inlet (node, i);
-
-    if (inlet.up) {
-      log_event (
-          "mount %s up: %s, %u tracks", self->label, inlet.uri, relay_n_tracks (self->relay));
-      return;
-    }
-  }
-}
-
-static void
-switched (Presentation *self)
-{
-  Branch *old = self->current;
-
-  self->current = g_steal_pointer (&self->next);
-  g_clear_handle_id (&self->switch_timeout, g_source_remove);
-  g_clear_pointer (&self->problem, g_free);
-  log_event ("mount %s switched to its new pipeline", self->label);
-  log_up (self, self->current->node);
-  g_clear_pointer (&old, branch_free);
-}
-
-// Readers have to go, and come again.
-static void
-switch_by_force (Presentation *self)
-{
-  relay_take (self->relay, self->next->source);
-  close_readers (self, "the new pipeline gives other tracks");
-  switched (self);
-}
-
-static void
-on_up (gpointer user)
-{
-  Branch *branch = user;
-  Presentation *self = branch->owner;
-
-  g_clear_pointer (&branch->problem, g_free);
-  if (branch == self->next) {
-    if (branch->changed)
-      switch_by_force (self);
-    return;
-  }
-  log_up (self, branch->node);
-  g_mutex_lock (&self->lock);
-  self->known = TRUE;
-  g_mutex_unlock (&self->lock);
-  tell_all (self);
-  open_media (self);
-}
-
-static gboolean
-title_over (gpointer data)
-{
-  Presentation *self = data;
-
-  self->end = 0;
-  close_readers (self, "the title has ended");
-  return G_SOURCE_REMOVE;
-}
-
-// Nobody begins with it any more, and its upstream is not to begin anew. The last reader to come is
-// the interval behind.
-static void
-end_title (Presentation *self, Branch *branch)
-{
-  g_mutex_lock (&self->lock);
-  self->ended = TRUE;
-  g_mutex_unlock (&self->lock);
-  branch_stop (branch);
-  if (!self->end)
-    self->end = g_timeout_add (self->config->interval_ms + TITLE_TAIL_MS, title_over, self);
-}
-
-static void
-on_down (gpointer user, const gchar *reason, guint retry_ms)
-{
-  Branch *branch = user;
-  Presentation *self = branch->owner;
-
-  g_free (branch->problem);
-  branch->problem = g_strdup (reason);
-  log_event ("mount %s %s: %s; next try in %.1f s", self->label,
-      branch == self->next ? "can't switch yet" : "down", reason, retry_ms / 1000.0);
-  if (branch == self->next)
-    return;
-  if (self->instance && self->known) {
-    end_title (self, branch);
-    return;
-  }
-  g_mutex_lock (&self->lock);
-  self->failing_until = clock_now () + (gint64) retry_ms * GST_MSECOND;
-  g_mutex_unlock (&self->lock);
-  tell_all (self);
-}
-
-static void
-on_connecting (gpointer user)
-{
-  Branch *branch = user;
-  Presentation *self = branch->owner;
-
-  if (branch != self->current)
-    return;
-  g_mutex_lock (&self->lock);
-  self->failing_until = 0;
-  g_mutex_unlock (&self->lock);
-}
-
-// Of other tracks the relay tells: on_begun().
-static const NodeCallbacks node_callbacks = { on_up, on_down, on_connecting, NULL };
-
-static void
-on_begun (gpointer owner, RelayTracks tracks)
-{
-  Branch *branch = owner;
-  Presentation *self = branch->owner;
-
-  if (branch == self->current && tracks == RELAY_TRACKS_CHANGED) {
-    close_readers (self, "the upstream came back with other tracks");
-  } else if (branch == self->next) {
-    branch->changed = tracks == RELAY_TRACKS_CHANGED;
-    if (branch->changed && node_get_state (branch->node) == NODE_UP)
-      switch_by_force (self);
-  }
-}
-
-static void
-on_flows (gpointer owner)
-{
-  Branch *branch = owner;
-
-  if (branch == branch->owner->next)
-    switched (branch->owner);
-}
-
-static const RelaySourceCallbacks source_callbacks = { on_begun, on_flows };
-
-static Branch *
-branch_new (Presentation *owner, MountConfig *config, GPtrArray *stages)
-{
-  Branch *branch = g_new0 (Branch, 1);
-
-  branch->owner = owner;
-  branch->key = graph_dup_key (config, stages, owner->instance);
-  branch->node = graph_get (owner->graph, config, stages, owner->instance);
-  branch->source = relay_source_new (owner->relay, &source_callbacks, branch);
-  return branch;
-}
-
-static void
-branch_start (Branch *branch)
-{
-  if (branch->running)
-    return;
-  branch->running = TRUE;
-  relay_link (node_get_relay (branch->node), branch->source);
-  node_use (branch->node, &node_callbacks, branch);
-  // It runs already, for others.
-  if (node_get_state (branch->node) == NODE_UP)
-    on_up (branch);
-}
-
-static void
-branch_stop (Branch *branch)
-{
-  if (!branch->running)
-    return;
-  branch->running = FALSE;
-  relay_unlink (node_get_relay (branch->node), branch->source);
-  node_unuse (branch->node, branch);
-}
-
-static void
-branch_free (Branch *branch)
-{
-  branch_stop (branch);
-  relay_source_end (branch->source);
-  relay_source_unref (branch->source);
-  node_unref (branch->node);
-  g_free (branch->key);
-  g_free (branch->problem);
-  g_free (branch);
-}
-
-// ---- another chain ----
-
-static gboolean
-switch_over (gpointer data)
-{
-  Presentation *self = data;
-
-  self->switch_timeout = 0;
-  g_free (self->problem);
-  self->problem = g_strdup_printf ("the new pipeline gave nothing within %.1f s%s%s",
-      self->config->switch_timeout_ms / 1000.0, self->next->problem ? ": " : "",
-      self->next->problem ? self->next->problem : "");
-  log_event ("mount %s stays as it was: %s", self->label, self->problem);
-  drop_next (self);
-  return G_SOURCE_REMOVE;
-}
-
-// Nobody has seen anything of the old one.
-static void
-replace (Presentation *self)
-{
-  drop_next (self);
-  branch_free (self->current);
-  self->current = branch_new (self, self->config, self->stages);
-  g_mutex_lock (&self->lock);
-  self->failing_until = 0;
-  g_mutex_unlock (&self->lock);
-  branch_start (self->current);
-}
-
-static void
-start_beside (Presentation *self)
-{
-  drop_next (self);
-  self->next = branch_new (self, self->config, self->stages);
-  self->switch_timeout = g_timeout_add (self->config->switch_timeout_ms, switch_over, self);
-  relay_prefer (self->relay, self->next->source);
-  branch_start (self->next);
-}
+// ---- another configuration ----
 
 static gboolean update (gpointer data);
 
@@ -490,16 +143,15 @@ static void
 configure_media (Presentation *self, const MountConfig *old)
 {
   gboolean closes = mount_config_get_effect (old, self->config) == MOUNT_EFFECT_CLOSES;
-  GstRTSPMedia *media;
+  gpointer media;
 
   g_mutex_lock (&self->lock);
-  media = self->media ? g_object_ref (self->media) : NULL;
+  media = self->media; // let go on this thread alone
   g_mutex_unlock (&self->lock);
   if (media && closes)
-    close_readers (self, "the cache lies elsewhere now, and begins anew");
+    presentation_close_readers (self, "the cache lies elsewhere now, and begins anew");
   else if (media)
     self->callbacks->configure_media (self, media, self->data);
-  g_clear_object (&media);
 }
 
 void
@@ -519,11 +171,11 @@ presentation_configure (Presentation *self, MountConfig *config, GPtrArray *stag
 
   g_clear_pointer (&self->problem, g_free);
   if (!self->current || g_str_equal (key, self->current->key))
-    drop_next (self);
+    presentation_drop_next (self);
   else if (presentation_ask (self) != PRESENTATION_KNOWN)
-    replace (self);
+    presentation_replace_branch (self);
   else if (!self->next || !g_str_equal (key, self->next->key))
-    start_beside (self);
+    presentation_start_beside (self);
   g_free (key);
   update (self);
 }
@@ -546,7 +198,7 @@ static gboolean
 linger_over (gpointer data)
 {
   Presentation *self = data;
-  GstRTSPMedia *media = NULL;
+  gpointer media = NULL;
   gboolean idle;
 
   self->linger = 0;
@@ -561,9 +213,10 @@ linger_over (gpointer data)
   if (self->current)
     log_event (
         "mount %s down: no readers for %.1f s", self->label, self->config->linger_ms / 1000.0);
-  drop_next (self);
+  presentation_drop_next (self);
   g_clear_pointer (&self->current, branch_free);
-  release_media (media);
+  if (media)
+    self->release_media (media);
   self->callbacks->idle (self, self->data);
   return G_SOURCE_REMOVE;
 }
@@ -586,10 +239,8 @@ update (gpointer data)
   if (stopped)
     return G_SOURCE_REMOVE;
   if (wanted) {
-    if (!self->current)
-      self->current = branch_new (self, self->config, self->stages);
-    branch_start (self->current);
-    open_media (self);
+    presentation_start_branch (self);
+    presentation_open_media (self);
   } else if (self->current || has_media) {
     self->linger = g_timeout_add (self->config->linger_ms, linger_over, self);
   }
@@ -706,10 +357,10 @@ presentation_stop (Presentation *self)
   g_mutex_lock (&self->lock);
   self->stopped = TRUE;
   g_mutex_unlock (&self->lock);
-  tell_all (self);
+  waiting_tell (self->waiting);
   g_clear_handle_id (&self->linger, g_source_remove);
   g_clear_handle_id (&self->end, g_source_remove);
-  drop_next (self);
+  presentation_drop_next (self);
   g_clear_pointer (&self->current, branch_free);
   retire_media (self);
 }
@@ -734,6 +385,7 @@ presentation_new (Graph *graph, const gchar *path, const gchar *query, MountConf
   self->data = data;
   self->graph = graph;
   self->instance = instance;
+  self->waiting = waiting_new ();
   self->made = clock_now ();
   self->config = mount_config_ref (config);
   self->stages = g_ptr_array_ref (stages);
@@ -753,6 +405,7 @@ free_here (gpointer data)
   Presentation *self = data;
 
   presentation_stop (self);
+  waiting_free (self->waiting);
   relay_unref (self->relay);
   mount_config_unref (self->config);
   g_ptr_array_unref (self->stages);

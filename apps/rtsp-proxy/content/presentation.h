@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What one URL asks for: a chain of stages, the relay that it ends in, and the one media of the
-// RTSP library that all of its readers share. Any thread may call what does not say otherwise.
-
-#include <gst/rtsp-server/rtsp-server.h>
+// What one URL asks for: a chain of stages, the relay that it ends in, and what an outlet keeps
+// ready for all of its readers, the media. Any thread may call what does not say otherwise.
 
 #include "graph/graph.h"
 
@@ -19,7 +17,7 @@ typedef struct {
   // finds a keyframe, and what the cache is to hold.
   void (*open_media) (Presentation *self, gpointer data);
   // Its media serves readers as another configuration says from now on.
-  void (*configure_media) (Presentation *self, GstRTSPMedia *media, gpointer data);
+  void (*configure_media) (Presentation *self, gpointer media, gpointer data);
 } PresentationCallbacks; // on the main thread
 
 // `path`: under which the library knows it. `query`: what the URL chose, or NULL. `stages`,
@@ -84,6 +82,7 @@ void presentation_wait (Presentation *self, PresentationToldFunc told, gpointer 
 // Names the media that new readers share; another one after readers had to be closed.
 gchar *presentation_dup_media_key (Presentation *self);
 
-// The media was prepared: keeps it prepared until there is no more use for it, so that it never
-// goes away under a reader that is just coming.
-void presentation_keep_media (Presentation *self, GstRTSPMedia *media);
+// The media is ready: keeps it until there is no more use for it, so that it never goes away under
+// a reader that is just coming. `release` lets it go, on the main thread. FALSE: nobody is left who
+// would want it, or one is kept already.
+gboolean presentation_keep_media (Presentation *self, gpointer media, GDestroyNotify release);

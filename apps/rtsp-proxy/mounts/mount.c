@@ -31,7 +31,7 @@ struct _Mount {
 static void close_readers (Presentation *presentation, const gchar *reason, gpointer data);
 static void idle (Presentation *presentation, gpointer data);
 static void open_media (Presentation *presentation, gpointer data);
-static void configure_media (Presentation *presentation, GstRTSPMedia *media, gpointer data);
+static void configure_media (Presentation *presentation, gpointer media, gpointer data);
 
 static const PresentationCallbacks callbacks = { close_readers, idle, open_media, configure_media };
 
@@ -73,7 +73,7 @@ open_media (Presentation *presentation, gpointer data)
 }
 
 static void
-configure_media (Presentation *presentation, GstRTSPMedia *media, gpointer data)
+configure_media (Presentation *presentation, gpointer media, gpointer data)
 {
   Mount *self = data;
 

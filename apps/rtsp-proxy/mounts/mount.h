@@ -20,7 +20,7 @@ typedef struct {
   void (*withdraw) (const gchar *path, gpointer data);
   // See PresentationCallbacks. Main thread.
   void (*open) (Presentation *presentation, gpointer data);
-  void (*configure) (Presentation *presentation, GstRTSPMedia *media, gpointer data);
+  void (*configure) (Presentation *presentation, gpointer media, gpointer data);
   void (*close_readers) (Presentation *presentation, const gchar *reason, gpointer data);
 } MountOutlet;
 

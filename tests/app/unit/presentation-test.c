@@ -2,6 +2,7 @@
 #include "config/mount_config.h"
 #include "content/presentation.h"
 #include "content/title_media.h"
+#include "outlets/rtsp/media.h"
 
 #include <fcntl.h>
 
@@ -50,7 +51,7 @@ media_of_a_short_user_is_let_go (void)
   config->linger_ms = 1;
   self = presentation_new (NULL, "/cam", NULL, config, stages, 0, &callbacks, &idle);
   presentation_use (self);
-  presentation_keep_media (self, media);
+  media_keep (media, self);
   presentation_unuse (self);
   gst_rtsp_media_unprepare (media);
   g_assert_cmpint (gst_rtsp_media_get_status (media), ==, GST_RTSP_MEDIA_STATUS_PREPARED);
@@ -85,7 +86,7 @@ media_without_users_is_not_kept (void)
   presentation_unuse (self);
   while (g_main_context_iteration (NULL, FALSE))
     ;
-  presentation_keep_media (self, media);
+  media_keep (media, self);
   gst_rtsp_media_unprepare (media);
   g_assert_cmpint (gst_rtsp_media_get_status (media), ==, GST_RTSP_MEDIA_STATUS_UNPREPARED);
 

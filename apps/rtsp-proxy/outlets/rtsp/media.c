@@ -168,6 +168,22 @@ open_sinks (GstRTSPStream *stream)
 }
 
 static void
+let_go (gpointer media)
+{
+  gst_rtsp_media_unprepare (media);
+  g_object_unref (media);
+}
+
+void
+media_keep (GstRTSPMedia *media, Presentation *presentation)
+{
+  // Prepared as it is, this counts one more user of it.
+  gst_rtsp_media_prepare (media, NULL);
+  if (!presentation_keep_media (presentation, g_object_ref (media), let_go))
+    let_go (media);
+}
+
+static void
 on_prepared (GstRTSPMedia *media, gpointer data)
 {
   MediaFactory *self = data;
@@ -200,7 +216,7 @@ on_prepared (GstRTSPMedia *media, gpointer data)
     // that reader what was current when it said DESCRIBE.
     gst_rtsp_stream_set_blocked (stream, FALSE);
   }
-  presentation_keep_media (self->presentation, media);
+  media_keep (media, self->presentation);
   media_configure (media, self->presentation); // it may have changed since the sinks were made
 }
 

@@ -165,7 +165,7 @@ open_media (Presentation *presentation, gpointer data)
 }
 
 static void
-configure_media (Presentation *presentation, GstRTSPMedia *media, gpointer data)
+configure_media (Presentation *presentation, gpointer media, gpointer data)
 {
   media_configure (media, presentation);
 }

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "content/waiting.h"
+
+struct _Waiting {
+  GMutex lock;
+  GList *all; // of Waiter; with the lock
+};
+
+typedef struct {
+  Waiting *waiting;
+  WaitingFunc told;
+  gpointer data;
+  GSource *deadline; // on the main thread
+} Waiter;
+
+static void
+tell (gpointer data)
+{
+  Waiter *waiter = data;
+
+  g_source_destroy (waiter->deadline);
+  g_source_unref (waiter->deadline);
+  waiter->told (waiter->data);
+  g_free (waiter);
+}
+
+void
+waiting_tell (Waiting *self)
+{
+  GList *all;
+
+  g_mutex_lock (&self->lock);
+  all = g_steal_pointer (&self->all);
+  g_mutex_unlock (&self->lock);
+  g_list_free_full (all, tell);
+}
+
+static gboolean
+deadline_over (gpointer data)
+{
+  Waiter *waiter = data;
+  Waiting *self = waiter->waiting;
+  GList *link;
+
+  g_mutex_lock (&self->lock);
+  link = g_list_find (self->all, waiter);
+  if (link)
+    self->all = g_list_delete_link (self->all, link);
+  g_mutex_unlock (&self->lock);
+  if (link)
+    tell (waiter);
+  return G_SOURCE_REMOVE;
+}
+
+void
+waiting_add (Waiting *self, guint timeout_ms, WaitingFunc told, gpointer data)
+{
+  Waiter *waiter = g_new (Waiter, 1);
+
+  *waiter = (Waiter) { self, told, data, g_timeout_source_new (timeout_ms) };
+  g_source_set_callback (waiter->deadline, deadline_over, waiter, NULL);
+  g_mutex_lock (&self->lock);
+  self->all = g_list_prepend (self->all, waiter);
+  g_source_attach (waiter->deadline, NULL);
+  g_mutex_unlock (&self->lock);
+}
+
+Waiting *
+waiting_new (void)
+{
+  Waiting *self = g_new0 (Waiting, 1);
+
+  g_mutex_init (&self->lock);
+  return self;
+}
+
+void
+waiting_free (Waiting *self)
+{
+  g_mutex_clear (&self->lock);
+  g_free (self);
+}
