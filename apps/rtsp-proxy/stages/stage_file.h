@@ -45,10 +45,8 @@ typedef struct {
   gchar *sum; // of all that the file says
 } StageFile;
 
-// `text` is the file's, with a 0 behind its end; an error reads "FILE:LINE:COLUMN: key: what is
-// wrong".
-StageFile *stage_file_parse (
-    const gchar *name, const gchar *file, const gchar *text, gsize len, GError **error);
+// Empty: what is read into it is its file (stage_parse.h).
+StageFile *stage_file_new (const gchar *name, const gchar *file);
 void stage_file_free (StageFile *self);
 
 StageParam *stage_file_find_param (const StageFile *self, const gchar *name);

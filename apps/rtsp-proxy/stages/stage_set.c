@@ -3,6 +3,7 @@
 
 #include "stages/stage_set.h"
 
+#include "stages/stage_parse.h"
 #include "stages/stage_text.h"
 #include "text/config_error.h"
 

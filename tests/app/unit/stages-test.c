@@ -2,6 +2,7 @@
 #include "config/proxy_config.h"
 #include "stages/choice.h"
 #include "stages/stage_elements.h"
+#include "stages/stage_parse.h"
 #include "stages/stage_text.h"
 
 #include <glib/gstdio.h>

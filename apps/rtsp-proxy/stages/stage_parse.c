@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "stages/stage_parse.h"
+
+#include "stages/stage_header.h"
+#include "text/config_error.h"
+
+#include <string.h>
+
+#define MAX_FILE (64 * 1024)
+
+/* The launch text */
+
+static gboolean
+fail_at (const gchar *file, const gchar *text, gsize offset, GError **error, const gchar *wrong)
+{
+  guint line = 1, column = 1;
+
+  for (gsize i = 0; i < offset; i++) {
+    column = text[i] == '\n' ? 1 : column + 1;
+    line += text[i] == '\n';
+  }
+  g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "%s:%u:%u: %s", file, line, column, wrong);
+  return FALSE;
+}
+
+// As long as it was, so that places stay.
+static gchar *
+blank_comments (const gchar *text)
+{
+  gchar *copy = g_strdup (text);
+
+  for (gchar *line = copy; *line; line += *line == '\n') {
+    gsize len = strcspn (line, "\n");
+
+    if (line[strspn (line, " \t")] == '#')
+      memset (line, ' ', len);
+    line += len;
+  }
+  return copy;
+}
+
+static gboolean
+take_launch (StageFile *self, const gchar *text, gsize start, GError **error)
+{
+  gchar *wrong;
+  gsize offset = 0;
+  gboolean empty;
+
+  self->text = blank_comments (text + start);
+  empty = !self->text[strspn (self->text, " \t\r\n")];
+  if (empty != self->native)
+    return fail_at (self->file, text, start, error,
+        empty ? "launch text belongs here" : "what is native has no launch text");
+  wrong = stage_file_check_text (self, self->text, FALSE, &offset);
+  if (!wrong)
+    return TRUE;
+  fail_at (self->file, text, start + offset, error, wrong);
+  g_free (wrong);
+  return FALSE;
+}
+
+/* The whole */
+
+// Past the line that ends the header; 0 if there is none.
+static gsize
+find_launch (const gchar *text)
+{
+  const gchar *end;
+
+  if (!g_str_has_prefix (text, "---\n"))
+    return 0;
+  end = strstr (text, "\n---\n");
+  return end ? (gsize) (end + 5 - text) : 0;
+}
+
+static gboolean
+parse (StageFile *self, const gchar *text, gsize len, GError **error)
+{
+  gsize start = find_launch (text);
+  YamlReader *reader;
+  gboolean ok;
+
+  if (len > MAX_FILE || strlen (text) != len || !g_utf8_validate (text, (gssize) len, NULL))
+    return fail_at (self->file, text, 0, error, "not a text of at most 64 KiB in UTF-8");
+  if (!start)
+    return fail_at (self->file, text, 0, error,
+        "a line \"---\", a header in YAML and another line \"---\" belong here");
+  // The first of these lines is YAML's own, so that the lines' numbers are right.
+  reader = yaml_reader_new (self->file, text, start - strlen ("---\n"), error);
+  if (!reader)
+    return FALSE;
+  if (yaml_root (reader))
+    ok = stage_header_read (reader, self, error);
+  else
+    ok = fail_at (self->file, text, 0, error, "the header is empty");
+  yaml_reader_free (reader);
+  return ok && take_launch (self, text, start, error);
+}
+
+StageFile *
+stage_file_parse (
+    const gchar *name, const gchar *file, const gchar *text, gsize len, GError **error)
+{
+  StageFile *self = stage_file_new (name, file);
+
+  self->sum = g_compute_checksum_for_data (G_CHECKSUM_SHA256, (const guchar *) text, len);
+  if (!parse (self, text, len, error))
+    g_clear_pointer (&self, stage_file_free);
+  return self;
+}
