@@ -180,6 +180,8 @@ def descriptions_that_are_none():
     survived([describing(SDP + TRACK + line + b'\r\n') for line in lines]
              + [describing(SDP + line + b'\r\n' + TRACK) for line in lines]
              + [describing(b''), describing(SDP)])
+    assert set(survived([describing(SDP + TRACK.replace(b'video', b'v\xb3')),
+                         describing(SDP + TRACK.replace(b'H264', b'H\x1264'))])) == {503}
 
 
 @test

@@ -33,6 +33,17 @@ rtp_stream_free (gpointer data)
   g_free (stream);
 }
 
+// Of what can't be written in a description no media is ever made.
+static gboolean
+has_word (const GstStructure *s, const gchar *name)
+{
+  const gchar *word = gst_structure_get_string (s, name);
+
+  while (word && g_ascii_isprint (*word))
+    word++;
+  return word && !*word;
+}
+
 gboolean
 sdp_complete_caps (GstCaps *caps)
 {
@@ -48,8 +59,8 @@ sdp_complete_caps (GstCaps *caps)
     if (info->encoding_parameters)
       gst_structure_set (s, "encoding-params", G_TYPE_STRING, info->encoding_parameters, NULL);
   }
-  return gst_structure_has_field_typed (s, "clock-rate", G_TYPE_INT)
-         && gst_structure_has_field_typed (s, "encoding-name", G_TYPE_STRING);
+  return gst_structure_has_field_typed (s, "clock-rate", G_TYPE_INT) && has_word (s, "media")
+         && has_word (s, "encoding-name");
 }
 
 // The caps of a track's first format; NULL if it is no RTP that can be relayed.
