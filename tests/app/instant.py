@@ -62,10 +62,10 @@ def by_payload(packets):
 
 def at_its_time(packets, known):
     """Of what both have: is each packet at a time that it has among those that are known? What came
-    after those is left out, as the clip comes round."""
+    after those is left out, as the clip comes round, and so is the last frame, which may be cut."""
     times, end = by_payload(known), known[-1][1]
     return [at in times[payload] for _, at, payload in packets
-            if payload in times and ahead(end, at) >= 0]
+            if payload in times and ahead(end, at) > 0]
 
 
 def begins_with_key_picture(packets):
