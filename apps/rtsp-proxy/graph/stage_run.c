@@ -2,6 +2,7 @@
 #include "graph/stage_run.h"
 
 #include "base/clock.h"
+#include "base/key_event.h"
 #include "relay/relay_link.h"
 
 #include <gst/app/gstappsink.h>
@@ -296,6 +297,28 @@ connect_out (StageRun *self, GstElement *pipeline, guint i, gboolean raw)
   gst_object_unref (out);
 }
 
+// What a stage does not encode anew, it has from before it.
+static void
+ask_for_key (GstElement *pipeline, guint track)
+{
+  StageRun *self = g_object_get_data (G_OBJECT (pipeline), "run");
+  GstElement *out;
+  GstPad *pad;
+  gchar *name;
+
+  if (!(self->worked_on & 1u << track)) {
+    relay_ask_key (self->from, track, clock_now ());
+    return;
+  }
+  name = g_strdup_printf ("out%u", track);
+  out = gst_bin_get_by_name (GST_BIN (pipeline), name);
+  pad = gst_element_get_static_pad (out, "sink");
+  gst_pad_push_event (pad, key_event_new ());
+  gst_object_unref (pad);
+  gst_object_unref (out);
+  g_free (name);
+}
+
 static void
 read_tracks (StageRun *self)
 {
@@ -341,6 +364,7 @@ stage_run_new (
   }
   relay_unlink (self->from, context->source);
   relay_link_some (self->from, context->source, ~self->worked_on, self->start);
+  pull_set_asker (context, pipeline, ask_for_key);
   if (raw)
     begin (self);
   return pipeline;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "relay/feed.h"
 
+#include "base/clock.h"
+#include "base/key_event.h"
+
 typedef struct {
   GstElementClass parent_class;
 } FeedClass;
@@ -12,6 +15,9 @@ struct _Feed {
   gboolean timed;
   GThread *primer; // only touched in state changes
   gint open;       // atomic: the gap went through
+  // What it takes; with the object's lock. NULL: nothing
+  Relay *relay;
+  guint track;
 };
 
 static GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE (
@@ -57,13 +63,32 @@ is_open (gpointer self)
   return feed_is_open (self);
 }
 
-static const RelaySink feed_sink = {
-  .push = feed_push, .ended = gst_object_unref, .is_open = is_open
-};
+static void
+take_from (Feed *self, Relay *relay, guint track)
+{
+  Relay *old;
+
+  GST_OBJECT_LOCK (self);
+  old = self->relay;
+  self->relay = relay;
+  self->track = track;
+  GST_OBJECT_UNLOCK (self);
+  g_clear_pointer (&old, relay_unref);
+}
+
+static void
+feed_ended (gpointer self)
+{
+  take_from (self, NULL, 0);
+  gst_object_unref (self);
+}
+
+static const RelaySink feed_sink = { .push = feed_push, .ended = feed_ended, .is_open = is_open };
 
 void
 feed_attach (Feed *self, Relay *relay, guint track)
 {
+  take_from (self, relay_ref (relay), track);
   relay_add_sink (relay, &feed_sink, gst_object_ref (self), 1u << track, 0);
 }
 
@@ -71,6 +96,28 @@ void
 feed_detach (Feed *self, Relay *relay)
 {
   relay_remove_sink (relay, self);
+}
+
+// What a sink asks for, or a reader's RTCP in the library's session. In any thread.
+static gboolean
+feed_event (GstPad *pad, GstObject *parent, GstEvent *event)
+{
+  Feed *self = (Feed *) parent;
+  Relay *relay;
+  guint track;
+
+  if (!key_event_is (event))
+    return gst_pad_event_default (pad, parent, event);
+  GST_OBJECT_LOCK (self);
+  relay = self->relay ? relay_ref (self->relay) : NULL;
+  track = self->track;
+  GST_OBJECT_UNLOCK (self);
+  gst_event_unref (event);
+  if (!relay)
+    return FALSE;
+  relay_ask_key (relay, track, clock_now ());
+  relay_unref (relay);
+  return TRUE;
 }
 
 // ---- the element ----
@@ -135,6 +182,7 @@ feed_init (Feed *self)
   self->src = gst_pad_new_from_static_template (&src_template, "src");
   gst_pad_use_fixed_caps (self->src);
   gst_pad_set_query_function (self->src, feed_query);
+  gst_pad_set_event_function (self->src, feed_event);
   gst_element_add_pad (GST_ELEMENT (self), self->src);
   GST_OBJECT_FLAG_SET (self, GST_ELEMENT_FLAG_SOURCE);
 }

@@ -17,8 +17,8 @@ typedef struct _Feed Feed;
 // relay's time; else that of their arrival, by the pipeline's clock.
 Feed *feed_new (GstCaps *caps, gboolean timed);
 
-// It gets a track's packets and their time. What is pushed before its gap has gone through is
-// dropped, and once the media is being taken down.
+// It gets a track's packets and their time; GstForceKeyUnit, from behind it, asks the relay. What
+// is pushed before its gap has gone through is dropped, and once the media is being taken down.
 void feed_attach (Feed *self, Relay *relay, guint track);
 void feed_detach (Feed *self, Relay *relay);
 

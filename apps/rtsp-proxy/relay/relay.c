@@ -50,6 +50,8 @@ relay_set_tracks (Relay *self, GPtrArray *caps)
     track->ssrc = g_random_int ();
     track->caps = relay_caps_publish (told, track->ssrc);
     track->mid_frame = track->resumes = FALSE;
+    track->key_wanted = FALSE;
+    track->key_asked = 0;
     weir_splice_init (&track->splice, (guint32) MAX (clock_rate, 0));
   }
 }

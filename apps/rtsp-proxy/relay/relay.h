@@ -77,6 +77,12 @@ void relay_push (RelaySource *self, guint track, GstBuffer *packet, gint64 now, 
 // The source's mapping between NTP and RTP time, from its sender report.
 void relay_set_ntp_map (RelaySource *self, guint track, const WeirNtpMap *map);
 
+// Who can ask what is before the source for a keyframe of a track at `now`, with no lock held, in
+// any thread. NULL: nobody can. `free` is called on `data` when there is another, or no source.
+typedef void (*RelayAskFunc) (gpointer data, guint track, gint64 now);
+void relay_source_set_asker (
+    RelaySource *self, RelayAskFunc ask, gpointer data, GDestroyNotify free);
+
 // ---- what it gives ----
 
 // 0 until the tracks are known.
@@ -118,6 +124,11 @@ void relay_remove_sink (Relay *self, gconstpointer sink);
 // Sinks will be added that are not open at once: from now on what a life begins with is held until
 // the first is.
 void relay_expect_sinks (Relay *self);
+
+// A reader needs a keyframe of the track, at `now` ns (monotonic): the current source is asked for
+// one, at once, or with a packet that comes a second or more after it was last asked. So however
+// many ask, it is once a second. Any thread.
+void relay_ask_key (Relay *self, guint track, gint64 now);
 
 typedef struct {
   guint64 n_packets; // taken from sources

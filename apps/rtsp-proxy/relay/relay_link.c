@@ -22,9 +22,22 @@ link_mapped (gpointer to, guint track, const WeirNtpMap *map)
 static const RelaySink all = { link_begun, link_push, link_mapped, relay_source_unref };
 static const RelaySink some = { NULL, link_push, link_mapped, relay_source_unref };
 
+static void
+link_ask (gpointer from, guint track, gint64 now)
+{
+  relay_ask_key (from, track, now);
+}
+
+static void
+link_free (gpointer from)
+{
+  relay_unref (from);
+}
+
 void
 relay_link (Relay *self, RelaySource *to)
 {
+  relay_source_set_asker (to, link_ask, relay_ref (self), link_free);
   relay_add_sink (self, &all, relay_source_ref (to), G_MAXUINT32, relay_get_time (self));
 }
 
@@ -37,5 +50,6 @@ relay_link_some (Relay *self, RelaySource *to, guint32 tracks, gint64 start)
 void
 relay_unlink (Relay *self, RelaySource *to)
 {
+  relay_source_set_asker (to, NULL, NULL, NULL);
   relay_remove_sink (self, to);
 }

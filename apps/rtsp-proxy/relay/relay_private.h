@@ -48,12 +48,14 @@ typedef struct {
   gboolean mid_frame; // the last packet that went out did not end its frame
   gboolean resumes;   // what comes up to `resume_after` has gone out already
   gint64 resume_after;
-  GstQueueArray *out; // of RelayItem: numbered, on its way
-  gboolean draining;  // somebody hands on what is in `out`
-  RelayNumbers first; // that those that open have had since the newest was added
-  gboolean holding;   // what the first life brings is held until a sink is open
-  GQueue held;        // of GstBuffer
-  GArray *held_times; // gint64 of each
+  gboolean key_wanted; // somebody waits for a keyframe, and the source has not been asked since
+  gint64 key_asked;    // when it last was, ns; 0: never
+  GstQueueArray *out;  // of RelayItem: numbered, on its way
+  gboolean draining;   // somebody hands on what is in `out`
+  RelayNumbers first;  // that those that open have had since the newest was added
+  gboolean holding;    // what the first life brings is held until a sink is open
+  GQueue held;         // of GstBuffer
+  GArray *held_times;  // gint64 of each
   gsize held_bytes;
 } RelayTrack;
 
@@ -64,6 +66,8 @@ typedef struct {
   gint64 last_arrival; // now of its last packet
   WeirNtpMap ntp;      // as it said
 } SourceTrack;
+
+typedef struct _RelayAsker RelayAsker;
 
 struct _RelaySource {
   gatomicrefcount refs;
@@ -82,6 +86,7 @@ struct _RelaySource {
   gint64 tolerance_s;  // how far its bases may be off
   gboolean flows;      // that has been told
   Standby *standby;    // while it stands by
+  RelayAsker *asker;   // or NULL
 };
 
 struct _Relay {
@@ -172,3 +177,10 @@ void relay_stand_by (Relay *self);
 // or of the one that stands by comes at `now`? And it takes over.
 gboolean relay_is_switch_time (Relay *self, guint track, GstBuffer *packet, gint64 now);
 void relay_switch (Relay *self, gint64 now);
+
+// ---- relay_keys.c ----
+
+// With the lock held. Who is to be asked now for a keyframe that is wanted of the track; or NULL.
+RelayAsker *relay_take_key_request (Relay *self, guint track, gint64 now);
+// Without it. Takes the asker.
+void relay_pass_key_request (RelayAsker *asker, guint track, gint64 now);

@@ -246,6 +246,7 @@ void
 relay_push (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint64 base)
 {
   Relay *relay = self->relay;
+  RelayAsker *asker;
   gboolean switched;
 
   if (index >= RELAY_MAX_TRACKS) {
@@ -269,7 +270,9 @@ relay_push (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint
   }
   if (switched)
     drain_all (relay);
+  asker = relay_take_key_request (relay, index, now);
   g_mutex_unlock (&relay->lock);
+  relay_pass_key_request (asker, index, now);
   gst_clear_buffer (&packet);
   if (switched)
     pass_all_ntp (relay);
@@ -475,6 +478,7 @@ relay_source_unref (gpointer data)
     return;
   g_clear_pointer (&self->caps, g_ptr_array_unref);
   g_clear_pointer (&self->standby, standby_free);
+  relay_source_set_asker (self, NULL, NULL, NULL);
   relay_unref (self->relay);
   g_free (self);
 }

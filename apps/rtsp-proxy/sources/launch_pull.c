@@ -102,6 +102,14 @@ add_payloaders (LaunchPull *self, GstElement *bin, GError **error)
   return TRUE;
 }
 
+static void
+ask_for_key (GstElement *pipeline, guint track)
+{
+  LaunchPull *self = g_object_get_data (G_OBJECT (pipeline), "pull");
+
+  tracks_ask_key (self->tracks, track);
+}
+
 GstElement *
 launch_pull_new (const PullContext *context, GError **error)
 {
@@ -122,6 +130,7 @@ launch_pull_new (const PullContext *context, GError **error)
     return NULL;
   }
   tracks_complete (self->tracks);
+  pull_set_asker (context, pipeline, ask_for_key);
 
   // The owner watches the bus on the main context; this only listens along.
   bus = gst_element_get_bus (pipeline);

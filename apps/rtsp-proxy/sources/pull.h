@@ -70,6 +70,11 @@ struct _PullContext {
   gint cancelled; // atomic: nothing more is wanted of this life
 };
 
+// What is before the context's source is asked through `pipeline`, for as long as that is there:
+// `ask` gets it, and the track. Any thread.
+typedef void (*PullAskFunc) (GstElement *pipeline, guint track);
+void pull_set_asker (const PullContext *context, GstElement *pipeline, PullAskFunc ask);
+
 // ---- the kinds ----
 
 // Each has a function that makes a life, and one that fills the URI's part of a configuration,

@@ -7,6 +7,7 @@
 #include "config.h"
 #include "base/clock.h"
 #include "base/element.h"
+#include "base/key_event.h"
 #include "base/threads.h"
 #include "sources/pull.h"
 #include "sources/sdp.h"
@@ -18,6 +19,12 @@
 // Redirects are followed within the configured host only, and not for ever.
 #define MAX_DESCRIBES 8
 
+// Of a track: where its media come from the RTP session.
+typedef struct {
+  GstPad *pad; // of the newest jitter buffer; NULL before there is one
+  guint ssrc;
+} Door;
+
 typedef struct {
   const PullContext *context;
   GstRTSPUrl *url;
@@ -28,6 +35,7 @@ typedef struct {
   gboolean begun;
   guint n_describes;
   guint n_eos;
+  Door doors[RELAY_MAX_TRACKS];
 } RtspPull;
 
 typedef struct {
@@ -43,6 +51,8 @@ pull_free (gpointer data)
   RtspPull *self = data;
 
   gst_rtsp_url_free (self->url);
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++)
+    gst_clear_object (&self->doors[i].pad);
   g_ptr_array_unref (self->caps);
   g_array_unref (self->stream_ids);
   g_mutex_clear (&self->lock);
@@ -290,6 +300,47 @@ free_tap (gpointer data, GClosure *closure)
   g_free (data);
 }
 
+// ---- keyframes ----
+
+// Takes the pad.
+static void
+set_door (RtspPull *self, guint track, GstPad *pad, guint ssrc)
+{
+  GstPad *old;
+
+  g_mutex_lock (&self->lock);
+  old = self->doors[track].pad;
+  self->doors[track] = (Door) { pad, ssrc };
+  g_mutex_unlock (&self->lock);
+  gst_clear_object (&old);
+}
+
+// The RTP session makes a PLI or a FIR of it, whichever the upstream's SDP offers.
+static void
+ask_for_key (GstElement *pipeline, guint track)
+{
+  RtspPull *self = g_object_get_data (G_OBJECT (pipeline), "pull");
+  gint payload = -1;
+  GstEvent *event;
+  GstPad *pad;
+  guint ssrc;
+
+  g_mutex_lock (&self->lock);
+  pad = self->doors[track].pad ? gst_object_ref (self->doors[track].pad) : NULL;
+  ssrc = self->doors[track].ssrc;
+  if (track < self->caps->len)
+    gst_structure_get_int (
+        gst_caps_get_structure (g_ptr_array_index (self->caps, track), 0), "payload", &payload);
+  g_mutex_unlock (&self->lock);
+  if (!pad)
+    return;
+  event = key_event_new ();
+  gst_structure_set (gst_event_writable_structure (event), "ssrc", G_TYPE_UINT, ssrc, "payload",
+      G_TYPE_UINT, (guint) payload, NULL);
+  gst_pad_push_event (pad, event);
+  gst_object_unref (pad);
+}
+
 static void
 on_new_jitterbuffer (
     GstElement *rtpbin, GstElement *jitterbuffer, guint session, guint ssrc, gpointer data)
@@ -310,7 +361,7 @@ on_new_jitterbuffer (
       GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_BUFFER_LIST
           | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM,
       on_media, g_memdup2 (tap, sizeof *tap), g_free);
-  gst_object_unref (pad);
+  set_door (self, (guint) track, pad, ssrc);
 
   g_signal_emit_by_name (rtpbin, "get-internal-session", session, &rtp_session);
   if (rtp_session) {
@@ -384,6 +435,7 @@ rtsp_pull_new (const PullContext *context, GError **error)
   pipeline = gst_pipeline_new (NULL);
   gst_bin_add (GST_BIN (pipeline), src);
   g_object_set_data_full (G_OBJECT (pipeline), "pull", self, pull_free);
+  pull_set_asker (context, pipeline, ask_for_key);
   return pipeline;
 }
 

@@ -4,6 +4,7 @@
 #include <gst/app/gstappsink.h>
 
 #include "base/clock.h"
+#include "base/key_event.h"
 #include "base/element.h"
 #include "relay/relay_caps.h"
 #include "rtp/rtp.h"
@@ -647,4 +648,26 @@ tracks_begin (Tracks *self)
     open_description (self);
   g_mutex_unlock (&self->lock);
   return ok;
+}
+
+void
+tracks_ask_key (Tracks *self, guint index)
+{
+  GstElement *sink = NULL;
+  GstPad *pad;
+
+  g_mutex_lock (&self->lock);
+  for (guint i = 0; i < self->tracks->len; i++) {
+    Track *track = g_ptr_array_index (self->tracks, i);
+
+    if (track->index == (gint) index)
+      sink = gst_object_ref (track->sink);
+  }
+  g_mutex_unlock (&self->lock);
+  if (!sink)
+    return;
+  pad = gst_element_get_static_pad (sink, "sink");
+  gst_pad_push_event (pad, key_event_new ());
+  gst_object_unref (pad);
+  gst_object_unref (sink);
 }

@@ -43,3 +43,6 @@ void tracks_complete (Tracks *self);
 
 // For a pipeline that has prerolled. FALSE: there is no track, or one has no caps.
 gboolean tracks_begin (Tracks *self);
+
+// Whatever makes the track with this number in the relay, if it is an encoder. Any thread.
+void tracks_ask_key (Tracks *self, guint index);

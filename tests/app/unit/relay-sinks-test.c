@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "relay/relay.h"
+#include "base/key_event.h"
+#include "relay/feed.h"
 #include "relay/relay_link.h"
 #include "rtp/rtp.h"
 
@@ -183,6 +184,101 @@ holds_for_who_opens (Fixture *f, gconstpointer unused)
   relay_remove_sink (f->relay, &other);
 }
 
+// ---- keyframes ----
+
+typedef struct {
+  guint n, track, n_freed;
+  gint64 now;
+} Asked;
+
+static void
+on_ask (gpointer data, guint track, gint64 now)
+{
+  Asked *self = data;
+
+  self->n++;
+  self->track = track;
+  self->now = now;
+}
+
+static void
+on_free (gpointer data)
+{
+  ((Asked *) data)->n_freed++;
+}
+
+static void
+asks_once_a_second (Fixture *f, gconstpointer unused)
+{
+  Asked asked = { 0 }, other = { 0 };
+
+  begin (f->source, VIDEO, AUDIO);
+  relay_ask_key (f->relay, 0, SECOND); // there is nobody to be asked
+  relay_source_set_asker (f->source, on_ask, &asked, on_free);
+  push (f->source, 0, 1, SECOND);
+  g_assert_cmpuint (asked.n, ==, 0);
+
+  for (gint64 i = 0; i < 10; i++)
+    relay_ask_key (f->relay, 0, 2 * SECOND + i);
+  g_assert_cmpuint (asked.n, ==, 1);
+  g_assert_cmpint (asked.now, ==, 2 * SECOND);
+  relay_ask_key (f->relay, 1, 2 * SECOND + 20); // each track for itself
+  g_assert_cmpuint (asked.n, ==, 2);
+  g_assert_cmpuint (asked.track, ==, 1);
+
+  // Those after the first are one request, a second later.
+  push (f->source, 0, 2, 3 * SECOND - 1);
+  g_assert_cmpuint (asked.n, ==, 2);
+  push (f->source, 0, 3, 3 * SECOND);
+  g_assert_cmpuint (asked.n, ==, 3);
+  g_assert_cmpuint (asked.track, ==, 0);
+  push (f->source, 0, 4, 5 * SECOND);
+  relay_ask_key (f->relay, 7, 5 * SECOND);
+  g_assert_cmpuint (asked.n, ==, 3);
+
+  relay_source_set_asker (f->source, on_ask, &other, on_free);
+  g_assert_cmpuint (asked.n_freed, ==, 1);
+  relay_ask_key (f->relay, 0, 6 * SECOND);
+  g_assert_cmpuint (asked.n, ==, 3);
+  g_assert_cmpuint (other.n, ==, 1);
+  relay_source_set_asker (f->source, NULL, NULL, NULL);
+  g_assert_cmpuint (other.n_freed, ==, 1);
+}
+
+// From a sink's event, over two relays, to who makes the stream.
+static void
+asks_back_through_links (Fixture *f, gconstpointer unused)
+{
+  Relay *behind = relay_new ();
+  RelaySource *linked = relay_source_new (behind, NULL, NULL);
+  GstCaps *caps = gst_caps_from_string (VIDEO);
+  Feed *feed = gst_object_ref_sink (feed_new (caps, FALSE));
+  GstPad *pad = gst_element_get_static_pad (GST_ELEMENT (feed), "src");
+  Asked asked = { 0 };
+
+  begin (f->source, VIDEO, NULL);
+  relay_source_set_asker (f->source, on_ask, &asked, on_free);
+  relay_link (f->relay, linked);
+  gst_pad_set_active (pad, TRUE);
+  g_assert_false (gst_pad_send_event (pad, key_event_new ()));
+  feed_attach (feed, behind, 0);
+  g_assert_true (gst_pad_send_event (pad, key_event_new ()));
+  g_assert_cmpuint (asked.n, ==, 1);
+
+  relay_unlink (f->relay, linked);
+  relay_ask_key (behind, 0, asked.now + 2 * SECOND);
+  g_assert_cmpuint (asked.n, ==, 1);
+  feed_detach (feed, behind);
+  g_assert_cmpint (GST_OBJECT_REFCOUNT_VALUE (feed), ==, 1);
+  gst_pad_set_active (pad, FALSE);
+  gst_object_unref (pad);
+  gst_object_unref (feed);
+  gst_caps_unref (caps);
+  relay_source_unref (linked);
+  relay_unref (behind);
+  relay_source_set_asker (f->source, NULL, NULL, NULL);
+}
+
 #define ADD(name, function) g_test_add (name, Fixture, NULL, set_up, function, tear_down)
 
 int
@@ -193,5 +289,7 @@ main (int argc, char **argv)
   ADD ("/relay-sinks/tracks", gives_each_its_tracks);
   ADD ("/relay-sinks/others", ends_who_knows_no_other_tracks);
   ADD ("/relay-sinks/held", holds_for_who_opens);
+  ADD ("/relay-sinks/keys", asks_once_a_second);
+  ADD ("/relay-sinks/keys-back", asks_back_through_links);
   return g_test_run ();
 }

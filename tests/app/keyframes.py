@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Readers ask for keyframes by RTCP: whoever makes the stream is asked, once a second at most."""
+
+import itertools
+import re
+import struct
+import threading
+import time
+
+from proc import Rtsp, free_udp_pair
+from proxy import Proxy, wait_until
+from scripted import KEY_PICTURE, SSRC, VIDEO, Server, rtp
+from tap import run, test
+
+PLI, FIR = 1, 4
+FEEDBACK = 206  # payload-specific
+TRACK = 'm=video 0 RTP/{} 96\r\na=rtpmap:96 H264/90000\r\n{}a=control:track0\r\n'
+QUIET = 1.5  # s without what must not come
+
+
+def feedback(rtcp):
+    """The payload-specific feedback of a compound packet, as (format, media's SSRC, the rest)."""
+    found = []
+    while len(rtcp) >= 12:
+        size = 4 * (1 + int.from_bytes(rtcp[2:4], 'big'))
+        if rtcp[1] == FEEDBACK:
+            found.append((rtcp[0] & 31, int.from_bytes(rtcp[8:12], 'big'), rtcp[12:size]))
+        rtcp = rtcp[size:]
+    return found
+
+
+class Camera(Server):
+    """Sends a keyframe and then none; notes each request for one as (time, format, SSRC, rest)."""
+
+    def __init__(self, profile, *offers):
+        lines = ''.join(f'a=rtcp-fb:{offer}\r\n' for offer in offers)
+        super().__init__(self._play, sdp={VIDEO: TRACK.format(profile, lines)})
+        self.asked = []
+
+    def _play(self, session):
+        seen = 0
+        try:
+            for seq in itertools.count():
+                if session.left.wait(0.02):
+                    return
+                session.send(VIDEO, rtp(seq, seq * 1800, *() if seq else (KEY_PICTURE,)))
+                for _, rtcp in session.rtcp[seen:]:
+                    seen += 1
+                    self.asked += [(time.monotonic(), *each) for each in feedback(rtcp)]
+        except OSError:
+            pass
+
+
+class Reader(threading.Thread):
+    """Plays a mount's track over UDP, and notes the times at which keyframes came."""
+
+    def __init__(self, proxy):
+        super().__init__(daemon=True)
+        self._rtp, self._rtcp = free_udp_pair()
+        self._rtsp, self._ssrc, self.keys = Rtsp(proxy.port), None, []
+        ports = '-'.join(str(each.getsockname()[1]) for each in (self._rtp, self._rtcp))
+        url = proxy.url()
+        assert self._rtsp.request('DESCRIBE', url)[0] == 200
+        transport = {'Transport': f'RTP/AVP;unicast;client_port={ports}'}
+        status, headers, _ = self._rtsp.request('SETUP', f'{url}/stream=0', transport)
+        assert status == 200, status
+        self._to = int(re.search(r'server_port=\d+-(\d+)', headers['transport'])[1])
+        assert self._rtsp.request('PLAY', url)[0] == 200
+        self.start()
+
+    def run(self):
+        last = None
+        try:
+            while data := self._rtp.recv(2000):
+                self._ssrc, at = data[8:12], data[4:8]
+                kind, head = data[12] & 31, data[13]
+                if at != last and (kind == 5 or (kind == 28 and head & 31 == 5)):
+                    self.keys.append(time.monotonic())
+                    last = at
+        except OSError:
+            pass
+
+    def ask(self, kind=PLI):
+        wait_until(lambda: self._ssrc, 10, 'no packet')
+        request = struct.pack('>BBHI', 0x80, 201, 1, 7)
+        if kind == PLI:
+            request += struct.pack('>BBHI', 0x80 | PLI, FEEDBACK, 2, 7) + self._ssrc
+        else:
+            request += struct.pack('>BBHII', 0x80 | FIR, FEEDBACK, 4, 7, 0) + self._ssrc + b'\1\0\0\0'
+        self._rtcp.sendto(request, ('127.0.0.1', self._to))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for each in self._rtsp.socket, self._rtp, self._rtcp:
+            each.close()
+
+
+def asked_through(camera, transport='tcp', kind=PLI):
+    """What a camera is asked when a reader asks."""
+    settings = {'upstream': camera.url, 'transport': transport}
+    with camera, Proxy({'/cam': settings}) as proxy, Reader(proxy) as reader:
+        reader.ask(kind)
+        try:
+            wait_until(lambda: camera.asked, QUIET, 'nothing')
+        except AssertionError:
+            pass
+        return [each[1:] for each in camera.asked]
+
+
+@test
+def an_upstream_is_asked_as_it_offers():
+    for transport in 'tcp', 'udp':
+        assert asked_through(Camera('AVPF', '96 nack pli'), transport) == [(PLI, SSRC, b'')]
+    (kind, _, rest), = asked_through(Camera('AVPF', '* ccm fir'))
+    assert kind == FIR and int.from_bytes(rest[:4], 'big') == SSRC, rest
+    assert asked_through(Camera('AVPF', '96 nack pli'), kind=FIR) == [(PLI, SSRC, b'')]
+
+
+@test
+def an_upstream_that_offers_nothing_is_not_asked():
+    assert asked_through(Camera('AVP')) == []
+
+
+@test
+def ten_readers_are_one_request_a_second():
+    with Camera('AVPF', '96 nack pli') as camera, \
+            Proxy({'/cam': {'upstream': camera.url, 'transport': 'tcp'}}) as proxy:
+        readers = [Reader(proxy) for _ in range(10)]
+        end = time.monotonic() + 4
+        while time.monotonic() < end:
+            for reader in readers:
+                reader.ask()
+            time.sleep(0.1)
+        for reader in readers:
+            reader.__exit__()
+    times = [at for at, *_ in camera.asked]
+    assert 3 <= len(times) <= 5, times
+    assert all(after - at > 0.9 for at, after in zip(times, times[1:])), times
+
+
+def check_encoder(settings):
+    """One that would make no keyframe for a minute makes one when a reader asks, and no more."""
+    with Proxy({'/cam': {**settings, 'start-timeout': '20s'}}) as proxy, Reader(proxy) as reader:
+        wait_until(lambda: reader.keys, 10, 'no first keyframe')
+        for number in 2, 3:
+            reader.ask()
+            wait_until(lambda: len(reader.keys) >= number, 5, f'no keyframe {number}')
+        time.sleep(QUIET)
+        assert len(reader.keys) == 3, reader.keys
+
+
+SOURCE = 'launch: videotestsrc is-live=true ! video/x-raw,width=160,height=120,framerate=25/1 ! '
+
+
+@test
+def the_encoder_of_a_stage_is_asked():
+    check_encoder({
+        'upstream': SOURCE + 'openh264enc gop-size=25 ! rtph264pay config-interval=-1 name=pay0',
+        'pipeline': ['pull', 'decode',
+                     {'transcode': {'size': '160x120', 'keys': '60s'}}]})
+
+
+@test
+def the_encoder_of_a_launch_line_is_asked():
+    check_encoder({'upstream': SOURCE + 'openh264enc gop-size=9000 ! rtph264pay '
+                   'config-interval=-1 name=pay0'})
+
+
+if __name__ == '__main__':
+    run()
