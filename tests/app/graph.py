@@ -142,6 +142,20 @@ def no_more_choices_than_allowed_run_at_once():
 
 
 @test
+def a_setup_alone_makes_and_starts_no_choice():
+    """What nobody has described does not run, and is not found."""
+    with Origin() as origin, Controlled(
+            {'/cam': {'upstream': origin.url, 'choices': {'transcode': ['size']},
+                      **QUICK}}) as proxy, Rtsp(proxy.port) as rtsp:
+        status = rtsp.request('SETUP', proxy.url('/cam?size=160x90/stream=0'),
+                              {'Transport': 'RTP/AVP/TCP;unicast;interleaved=0-1'})[0]
+        assert status == 404, status
+        shown = proxy.get('/v1/mounts/cam')['presentations']
+        assert [part['state'] for part in shown] == ['idle'], shown
+        assert origin.count('describe') == 0
+
+
+@test
 def pipelines_are_swapped_under_readers():
     small = [{'transcode': {'size': '160x90', 'rate': '200k', 'keys': '500ms'}}]
     with Controlled({'/cam': live()}) as proxy, Decode(proxy.url()) as tcp, Decode(

@@ -168,15 +168,6 @@ resolved_is (const Resolved *self, Content *content)
   return g_str_equal (mount_get_path (self->mount), presentation_get_mount_path (presentation));
 }
 
-// ---- admit ----
-
-gboolean
-mounts_admit (
-    Mounts *self, const Demand *demand, const gchar *peer, const gchar *credentials, GError **error)
-{
-  return TRUE;
-}
-
 // ---- use ----
 
 static Content *

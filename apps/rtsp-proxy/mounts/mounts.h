@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// All mounts of a server, by path, and the three calls by which every outlet gets at what it is
-// asked for: resolve, admit, use. Main thread only, but for what says otherwise.
+// All mounts of a server, by path, and two of the three calls by which every outlet gets at what it
+// is asked for: resolve, admit (access/), use. Main thread only, but for what says otherwise.
 
 #include "content/content.h"
 #include "mounts/mount.h"
@@ -43,11 +43,6 @@ void resolved_clear (Resolved *self);
 
 // Is this what it resolved to, in use already?
 gboolean resolved_is (const Resolved *self, Content *content);
-
-// May who asks have it? Everybody may, so far. `credentials`: the header Authorization, or NULL.
-// FALSE and an error.
-gboolean mounts_admit (Mounts *self, const Demand *demand, const gchar *peer,
-    const gchar *credentials, GError **error);
 
 // Starts or joins it. NULL and an error if that can't be: G_IO_ERROR_BUSY, it is too much now.
 Content *mounts_use (Mounts *self, const Resolved *resolved, GError **error);

@@ -136,7 +136,6 @@ use (Fixture *f, const gchar *url, GError **error)
   Content *content;
 
   g_assert_true (mounts_resolve (f->mounts, demand, &resolved, NULL));
-  g_assert_true (mounts_admit (f->mounts, demand, "127.0.0.1:5004", NULL, NULL));
   content = mounts_use (f->mounts, &resolved, error);
   if (content)
     g_assert_true (resolved_is (&resolved, content));

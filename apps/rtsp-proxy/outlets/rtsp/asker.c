@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/asker.h"
 
+#include "access/access.h"
 #include "base/log.h"
 #include "content/live_content.h"
 #include "content/stored_content.h"
@@ -100,7 +101,7 @@ admit (Asker *self, GstRTSPContext *ctx, const Demand *demand, GError **error)
   gchar *credentials = NULL;
 
   gst_rtsp_message_get_header (ctx->request, GST_RTSP_HDR_AUTHORIZATION, &credentials, 0);
-  return mounts_admit (self->mounts, demand, self->peer, credentials, error);
+  return access_admit (demand, self->peer, credentials, error);
 }
 
 // A title that is open stays, another goes first: it may have the last slot.
