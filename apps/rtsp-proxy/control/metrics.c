@@ -30,6 +30,7 @@ sample_readers (GHashTable *samples)
     if (!sample)
       continue;
     reader_sample (reader, &of);
+    sample->used = TRUE; // whether or not it is a sink that serves it
     sample->totals.lost += of.lost;
     sample->totals.reports += of.reports;
     sample->states[of.state]++;

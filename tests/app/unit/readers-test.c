@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "readers/readers.h"
+
+#include "control/metrics.h"
+
+#include <string.h>
+
+// What an outlet of some other kind serves.
+typedef struct {
+  guint64 packets;
+  guint class;
+  WeirLayerSet layers;
+  gchar *closed;
+  gboolean freed;
+} Fake;
+
+static void
+sample (gpointer served, ReaderSample *sample)
+{
+  Fake *self = served;
+
+  sample->packets = self->packets;
+  sample->class = self->class;
+  sample->lag_ns = 5;
+}
+
+static void
+sample_reports (gpointer served, ReaderSample *sample)
+{
+}
+
+static gboolean
+set_class (gpointer served, guint class)
+{
+  ((Fake *) served)->class = class;
+  return TRUE;
+}
+
+static gboolean
+set_layers (gpointer served, WeirLayerSet layers)
+{
+  ((Fake *) served)->layers = layers;
+  return TRUE;
+}
+
+static gboolean
+sample_video (gpointer served, ReaderVideo *video)
+{
+  return FALSE;
+}
+
+static guint64
+count_reports (gpointer served)
+{
+  return 0;
+}
+
+static GstElement *
+dup_video_sink (gpointer served)
+{
+  return NULL;
+}
+
+static void
+read_rates (gpointer served, WeirRates *rates)
+{
+}
+
+static void
+close_fake (gpointer served, const gchar *reason)
+{
+  ((Fake *) served)->closed = g_strdup (reason);
+}
+
+static void
+free_fake (gpointer served)
+{
+  ((Fake *) served)->freed = TRUE;
+}
+
+static const ReaderOps ops = { sample, sample_reports, set_class, set_layers, sample_video,
+  count_reports, dup_video_sink, read_rates, close_fake, free_fake };
+
+static Reader *
+reader_of (Fake *fake, const gchar *mount)
+{
+  return reader_new (&ops, fake, mount, "somebody", "HLS");
+}
+
+static void
+operations_reach_the_outlet (void)
+{
+  Fake fake = { 0 };
+  Reader *reader = reader_of (&fake, "/cam");
+
+  g_assert_true (reader_set_class (reader, 3));
+  g_assert_true (reader_set_layers (reader, (WeirLayerSet) { 1, 2, 0 }));
+  reader_close (reader, "for a reason");
+  g_assert_cmpuint (fake.class, ==, 3);
+  g_assert_true (weir_layer_set_equal (fake.layers, (WeirLayerSet) { 1, 2, 0 }));
+  g_assert_cmpstr (fake.closed, ==, "for a reason");
+  g_free (fake.closed);
+  reader_unref (reader);
+  g_assert_true (fake.freed);
+}
+
+// An outlet forgets who is paused, and counts anew then.
+static void
+counts_go_on_over_a_pause (void)
+{
+  Fake fake = { .packets = 10 };
+  Reader *reader = reader_of (&fake, "/cam");
+  ReaderSample now;
+
+  reader_pause (reader, FALSE);
+  fake.packets = 0;
+  reader_sample (reader, &now);
+  g_assert_true (now.paused);
+  g_assert_cmpuint (now.packets, ==, 10);
+  g_assert_cmpuint (now.lag_ns, ==, 0);
+  reader_resume (reader);
+  fake.packets = 2;
+  reader_sample (reader, &now);
+  g_assert_false (now.paused);
+  g_assert_cmpuint (now.packets, ==, 12);
+  reader_unref (reader);
+}
+
+static void
+all_who_play_are_told_by_id (void)
+{
+  Fake fakes[3] = { 0 };
+  Reader *readers[3];
+  GPtrArray *all;
+
+  for (guint i = 0; i < 3; i++)
+    readers[i] = reader_of (&fakes[i], "/cam");
+  readers_add (readers[2]);
+  readers_add (readers[0]);
+  readers_add (readers[1]);
+  readers_remove (readers[1]);
+  readers_remove (readers[1]);
+  all = readers_dup_all ();
+  g_assert_cmpuint (all->len, ==, 2);
+  g_assert_true (g_ptr_array_index (all, 0) == readers[0]);
+  g_assert_true (g_ptr_array_index (all, 1) == readers[2]);
+  g_ptr_array_unref (all);
+  readers_remove (readers[0]);
+  readers_remove (readers[2]);
+  for (guint i = 0; i < 3; i++) {
+    reader_unref (readers[i]);
+    g_assert_true (fakes[i].freed);
+  }
+}
+
+static void
+the_metrics_count_a_reader_of_any_outlet (void)
+{
+  ProxyConfig *config = proxy_config_new ();
+  Fake fake = { .class = 2 };
+  Reader *reader = reader_of (&fake, "/cam");
+  gboolean has_password;
+  Server *server;
+  gchar *text;
+
+  proxy_config_set_listen (config, "127.0.0.1:0", NULL);
+  proxy_config_add_mount (config, "/cam=rtsp://127.0.0.1:9/x", &has_password, NULL);
+  server = server_new (config, NULL);
+  g_assert_nonnull (server);
+  readers_add (reader);
+  text = metrics_dup_text (server);
+  g_assert_nonnull (strstr (text, "{mount=\"/cam\",class=\"2\"} 1\n"));
+  g_free (text);
+  readers_remove (reader);
+  reader_unref (reader);
+  g_assert_true (server_stop (server, 4000));
+  server_free (server);
+  proxy_config_free (config);
+}
+
+int
+main (int argc, char **argv)
+{
+  gst_init (&argc, &argv);
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/readers/operations", operations_reach_the_outlet);
+  g_test_add_func ("/readers/pause", counts_go_on_over_a_pause);
+  g_test_add_func ("/readers/all", all_who_play_are_told_by_id);
+  g_test_add_func ("/readers/metrics", the_metrics_count_a_reader_of_any_outlet);
+  return g_test_run ();
+}
