@@ -81,7 +81,7 @@ const GOptionEntry options_entries[] = {
   { "check-config", 0, 0, G_OPTION_ARG_NONE, AT (check_config), "Check the configuration and exit",
       NULL },
   { "print-config-docs", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, AT (config_docs), NULL, NULL },
-  { "stages", 0, 0, G_OPTION_ARG_FILENAME, AT (stages),
+  { "stages", 0, 0, G_OPTION_ARG_FILENAME, AT (stage_folder),
       "Look for stages there before all other places", "DIR" },
   { "list-stages", 0, 0, G_OPTION_ARG_NONE, AT (list_stages),
       "Print the stages that there are, with their parameters, and exit", NULL },
@@ -157,7 +157,7 @@ options_clear (Options *self)
   g_clear_pointer (&self->mounts, g_strfreev);
   g_clear_pointer (&self->listen, g_free);
   g_clear_pointer (&self->file, g_free);
-  g_clear_pointer (&self->stages, g_free);
+  g_clear_pointer (&self->stage_folder, g_free);
   g_clear_pointer (&self->explain, g_free);
 }
 
@@ -185,7 +185,7 @@ check_loops (const Options *self, const ProxyConfig *config, GError **error)
 static gboolean
 build (const Options *self, ProxyConfig *config, gboolean *has_password, GError **error)
 {
-  config->stages = g_strdup (self->stages);
+  config->stage_folder = g_strdup (self->stage_folder);
   if (self->file && !proxy_config_load (config, self->file, error))
     return FALSE;
   if (self->listen && !proxy_config_set_listen (config, self->listen, error))
@@ -250,7 +250,7 @@ options_build_config (const Options *self, int *status)
 static gchar *
 list_stages (const Options *self, GError **error)
 {
-  StageSet *set = stage_set_load_usual (self->stages, error);
+  StageSet *set = stage_set_load_usual (self->stage_folder, error);
   gchar *text = set ? stage_list_dup (set) : NULL;
 
   g_clear_pointer (&set, stage_set_unref);

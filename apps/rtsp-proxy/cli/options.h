@@ -8,7 +8,7 @@ typedef struct {
   gchar *listen;
   gchar *file;
   gboolean check_config;
-  gchar *stages;
+  gchar *stage_folder;
   gboolean list_stages;
   gchar *explain;
   gboolean version;

@@ -120,8 +120,8 @@ read_stages (
     return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error,
         text ? g_strdup_printf ("there is no directory %s", text)
              : g_strdup ("a directory belongs here"));
-  if (!self->stages) // the argument comes before
-    self->stages = g_strdup (text);
+  if (!self->stage_folder) // the argument comes before
+    self->stage_folder = g_strdup (text);
   return TRUE;
 }
 
@@ -129,7 +129,7 @@ gboolean
 proxy_config_load_stages (ProxyConfig *self, GError **error)
 {
   if (!self->set)
-    self->set = stage_set_load_usual (self->stages, error);
+    self->set = stage_set_load_usual (self->stage_folder, error);
   return self->set != NULL;
 }
 
@@ -228,7 +228,7 @@ proxy_config_free (ProxyConfig *self)
   g_free (self->address);
   g_free (self->api_address);
   g_free (self->api_token);
-  g_free (self->stages);
+  g_free (self->stage_folder);
   g_clear_pointer (&self->set, stage_set_unref);
   g_hash_table_unref (self->paths);
   g_ptr_array_unref (self->mounts);

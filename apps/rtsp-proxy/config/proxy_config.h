@@ -21,11 +21,11 @@ typedef struct {
   ApiWanted api;
   gchar *api_address;
   guint16 api_port;
-  gchar *api_token;  // NULL: none
-  gchar *stages;     // a directory, or NULL
-  StageSet *set;     // NULL before it is needed
-  GPtrArray *mounts; // of MountConfig
-  GHashTable *paths; // of these
+  gchar *api_token;    // NULL: none
+  gchar *stage_folder; // searched first, or NULL
+  StageSet *set;       // NULL before it is needed
+  GPtrArray *mounts;   // of MountConfig
+  GHashTable *paths;   // of these
 } ProxyConfig;
 
 // What a change of a key of the whole document does.
@@ -53,7 +53,7 @@ gboolean proxy_config_set_listen (ProxyConfig *self, const gchar *listen, GError
 gboolean proxy_config_add_mount (
     ProxyConfig *self, const gchar *mount, gboolean *has_password, GError **error);
 
-// Those of `stages` and those that are installed, read once.
+// Those of `stage_folder` and those that are installed, read once.
 gboolean proxy_config_load_stages (ProxyConfig *self, GError **error);
 
 // `address` is one that was checked.

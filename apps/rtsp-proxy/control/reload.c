@@ -64,7 +64,7 @@ reload_plan_free (ReloadPlan *plan)
   g_ptr_array_unref (plan->changes);
   g_ptr_array_unref (plan->notes);
   g_hash_table_unref (plan->mounts);
-  stage_set_unref (plan->stages);
+  stage_set_unref (plan->stage_set);
   g_free (plan);
 }
 
@@ -115,7 +115,7 @@ plan_config (Reload *self, const ProxyConfig *config)
   plan->changes = g_ptr_array_new_with_free_func (change_free);
   plan->notes = g_ptr_array_new_with_free_func (g_free);
   plan->mounts = index_mounts (config);
-  plan->stages = stage_set_ref (config->set);
+  plan->stage_set = stage_set_ref (config->set);
   for (guint i = 0; i < config->mounts->len; i++) {
     MountConfig *to = g_ptr_array_index (config->mounts, i);
 
@@ -150,7 +150,7 @@ reload_apply (Reload *self, ReloadPlan *plan)
 {
   GError *error = NULL;
 
-  server_set_stages (self->server, plan->stages);
+  server_set_stages (self->server, plan->stage_set);
   for (guint i = 0; i < plan->changes->len; i++) {
     const ReloadChange *change = g_ptr_array_index (plan->changes, i);
 

@@ -22,9 +22,9 @@ typedef struct {
 typedef struct {
   GPtrArray *changes; // of ReloadChange
   guint n_unchanged;
-  GPtrArray *notes;   // of gchar *: what takes effect at the next start only, or could not be done
-  GHashTable *mounts; // path -> MountConfig: all that the file says
-  StageSet *stages;   // as their files are now
+  GPtrArray *notes;    // of gchar *: what takes effect at the next start only, or could not be done
+  GHashTable *mounts;  // path -> MountConfig: all that the file says
+  StageSet *stage_set; // as their files are now
 } ReloadPlan;
 
 // What the file asks for now; NULL and an error if it is wrong. Nothing is changed.

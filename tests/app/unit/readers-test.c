@@ -8,7 +8,7 @@
 // What an outlet of some other kind serves.
 typedef struct {
   guint64 packets;
-  guint class;
+  guint priority;
   WeirLayerSet layers;
   gchar *closed;
   gboolean freed;
@@ -20,7 +20,7 @@ sample (gpointer served, ReaderSample *sample)
   Fake *self = served;
 
   sample->packets = self->packets;
-  sample->class = self->class;
+  sample->priority = self->priority;
   sample->lag_ns = 5;
 }
 
@@ -30,9 +30,9 @@ sample_reports (gpointer served, ReaderSample *sample)
 }
 
 static gboolean
-set_class (gpointer served, guint class)
+set_priority (gpointer served, guint priority)
 {
-  ((Fake *) served)->class = class;
+  ((Fake *) served)->priority = priority;
   return TRUE;
 }
 
@@ -78,7 +78,7 @@ free_fake (gpointer served)
   ((Fake *) served)->freed = TRUE;
 }
 
-static const ReaderOps ops = { sample, sample_reports, set_class, set_layers, sample_video,
+static const ReaderOps ops = { sample, sample_reports, set_priority, set_layers, sample_video,
   count_reports, dup_video_sink, read_rates, close_fake, free_fake };
 
 static Reader *
@@ -93,10 +93,10 @@ operations_reach_the_outlet (void)
   Fake fake = { 0 };
   Reader *reader = reader_of (&fake, "/cam");
 
-  g_assert_true (reader_set_class (reader, 3));
+  g_assert_true (reader_set_priority (reader, 3));
   g_assert_true (reader_set_layers (reader, (WeirLayerSet) { 1, 2, 0 }));
   reader_close (reader, "for a reason");
-  g_assert_cmpuint (fake.class, ==, 3);
+  g_assert_cmpuint (fake.priority, ==, 3);
   g_assert_true (weir_layer_set_equal (fake.layers, (WeirLayerSet) { 1, 2, 0 }));
   g_assert_cmpstr (fake.closed, ==, "for a reason");
   g_free (fake.closed);
@@ -157,7 +157,7 @@ static void
 the_metrics_count_a_reader_of_any_outlet (void)
 {
   ProxyConfig *config = proxy_config_new ();
-  Fake fake = { .class = 2 };
+  Fake fake = { .priority = 2 };
   Reader *reader = reader_of (&fake, "/cam");
   gboolean has_password;
   Server *server;
@@ -169,7 +169,7 @@ the_metrics_count_a_reader_of_any_outlet (void)
   g_assert_nonnull (server);
   readers_add (reader);
   text = metrics_dup_text (server);
-  g_assert_nonnull (strstr (text, "{mount=\"/cam\",class=\"2\"} 1\n"));
+  g_assert_nonnull (strstr (text, "{mount=\"/cam\",priority=\"2\"} 1\n"));
   g_free (text);
   readers_remove (reader);
   reader_unref (reader);
