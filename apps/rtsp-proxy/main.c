@@ -5,6 +5,7 @@
 #include "base/service.h"
 #include "cli/options.h"
 #include "control/api.h"
+#include "control/notices.h"
 #include "control/reload.h"
 #include "outlets/rtsp/server.h"
 
@@ -99,11 +100,13 @@ serve (const Options *options, ProxyConfig *config)
 {
   GError *error = NULL;
   Server *server = server_new (config, &error);
+  Notices *notices;
   Reload *reload;
   Api *api;
 
   if (!server)
     return fail (error);
+  notices = notices_new (server);
   reload = reload_new (options, server, config);
   api = start_api (config, server, reload, &error);
   if (!error) {
@@ -112,6 +115,7 @@ serve (const Options *options, ProxyConfig *config)
   }
   g_clear_pointer (&api, api_free);
   reload_free (reload);
+  notices_free (notices);
   if (server_stop (server, STOP_TIMEOUT_MS)) // else threads still use it: the process ends with it
     server_free (server);
   if (error)

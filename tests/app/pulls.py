@@ -534,6 +534,22 @@ def garbage_is_counted_and_harms_nobody():
 
 
 @test
+def packets_that_an_upstream_lost_are_told_of_once_a_minute():
+    def play(session):
+        number = 0
+        while not session.left.wait(0.02):
+            number += 1 + (number % 10 == 0)
+            session.send(0, static_packet(0, number))
+
+    with Server(play, tracks=(0,), sdp={0: f'{STATIC[0].format(0)}a=control:track0\r\n'}) as server, \
+            Proxy({'/cam': {'upstream': server.url, 'transport': 'tcp', 'on-demand': False}}) as proxy:
+        line = r' mount /cam: packets of its upstream: [1-9]\d* lost, 0 malformed, 0 too late$'
+        proxy.wait_for_line(line, 20)
+        time.sleep(5) # looked at, and no minute
+        assert len(matches(proxy, line)) == 1, proxy.output()
+
+
+@test
 def strangers_and_wrong_packets_of_rtp_are_counted():
     port = free_port_pair()
     uri = f'rtp://127.0.0.1:{port}?encoding-name=H264&payload=96'

@@ -3,9 +3,11 @@
 
 import socket
 import struct
+import time
+from contextlib import suppress
 
 from proc import Rtsp
-from proxy import Origin, Proxy, Read, check_whole, wait_for_readers
+from proxy import Origin, Proxy, Read, check_whole, matches, wait_for_readers
 from tap import run, test
 
 
@@ -62,6 +64,19 @@ def only_those_who_do_not_read():
         check_whole(result, 2)
         for rtsp in deaf:
             rtsp.socket.close()
+
+
+@test(timeout=60)
+def the_log_tells_who_is_thinned():
+    with Origin() as origin, Proxy(live(origin)) as proxy:
+        rtsp = Deaf(proxy)
+        rtsp.socket.settimeout(0.2)
+        proxy.wait_for_line(r' reader 127\.0\.0\.1:\d+ thinned: /cam: it gets [\w ]+ only, as it lags ', 20)
+        end = time.monotonic() + 20
+        while not matches(proxy, r' reader \S+: /cam: it gets everything again$'):
+            assert time.monotonic() < end, 'it is not told that it reads again'
+            with suppress(TimeoutError):
+                rtsp.socket.recv(1 << 20)
 
 
 @test

@@ -13,17 +13,13 @@ log_init (void)
   GST_DEBUG_CATEGORY_INIT (proxy_debug, "rtsp-proxy", 0, "rtsp-proxy");
 }
 
-void
-log_event (const gchar *format, ...)
+// Takes the text.
+static void
+say (gchar *text)
 {
-  va_list args;
   GDateTime *now = g_date_time_new_now_local ();
   gchar *time = g_date_time_format (now, "%Y-%m-%d %H:%M:%S");
-  gchar *text;
 
-  va_start (args, format);
-  text = g_strdup_vprintf (format, args);
-  va_end (args);
   for (gchar *c = text; *c; c++) {
     if ((guchar) *c < 0x20 || *c == 0x7f)
       *c = '?';
@@ -34,6 +30,42 @@ log_event (const gchar *format, ...)
   g_free (text);
   g_free (time);
   g_date_time_unref (now);
+}
+
+void
+log_event (const gchar *format, ...)
+{
+  va_list args;
+
+  va_start (args, format);
+  say (g_strdup_vprintf (format, args));
+  va_end (args);
+}
+
+void
+log_event_limited (LogLimit *limit, const gchar *format, ...)
+{
+  static GMutex lock; // of all limits
+  guint64 n_unsaid = 0;
+  gboolean may;
+  va_list args;
+  gchar *text;
+
+  g_mutex_lock (&lock);
+  may = log_limit_pass (limit, g_get_monotonic_time (), &n_unsaid);
+  g_mutex_unlock (&lock);
+  if (!may)
+    return;
+  va_start (args, format);
+  text = g_strdup_vprintf (format, args);
+  va_end (args);
+  if (n_unsaid) {
+    say (g_strdup_printf (
+        "%s (and %" G_GUINT64_FORMAT " more like this since the last)", text, n_unsaid));
+    g_free (text);
+  } else {
+    say (text);
+  }
 }
 
 gchar *

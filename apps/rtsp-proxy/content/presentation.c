@@ -379,6 +379,7 @@ presentation_new (Graph *graph, const gchar *path, const gchar *query, MountConf
   self->label = instance ? g_strdup_printf ("%s#%u", config->path, instance)
                 : query  ? g_strdup_printf ("%s?%s", config->path, query)
                          : g_strdup (config->path);
+  self->failures = LOG_LIMIT_FAILURES;
   self->relay = relay_new ();
   relay_expect_sinks (self->relay);
   self->callbacks = callbacks;

@@ -94,7 +94,7 @@ on_down (Branch *branch, const gchar *reason, guint retry_ms, gpointer owner)
 {
   Presentation *self = owner;
 
-  log_event ("mount %s %s: %s; next try in %.1f s", self->label,
+  log_event_limited (&self->failures, "mount %s %s: %s; next try in %.1f s", self->label,
       branch == self->next ? "can't switch yet" : "down", reason, retry_ms / 1000.0);
   if (branch == self->next)
     return;

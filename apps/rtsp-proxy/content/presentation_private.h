@@ -5,6 +5,7 @@
 // stages that feed it (presentation_branches.c).
 
 #include "content/branch.h"
+#include "base/log.h"
 #include "content/presentation.h"
 #include "content/waiting.h"
 
@@ -26,6 +27,7 @@ struct _Presentation {
   Branch *next;
   guint switch_timeout;
   gchar *problem; // of the last change
+  LogLimit failures;
   guint linger;
 
   GMutex lock; // all below

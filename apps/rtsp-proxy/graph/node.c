@@ -28,6 +28,7 @@ typedef struct {
   gint64 up_since; // ns
   gchar *reason;
   guint n_failures;
+  LogLimit failures;
 } Inlet;
 
 typedef struct {
@@ -258,7 +259,7 @@ on_down (gpointer owner, const gchar *reason, guint retry_ms)
   self->reason = g_strdup_printf ("%s: %s", self->shown, reason);
   node_ref (node);
   if (node->inlets->len > 1)
-    log_event ("upstream %s", self->reason);
+    log_event_limited (&self->failures, "upstream %s", self->reason);
   choose (node);
   for (guint n = 0; n < node->inlets->len; n++)
     others |= inlet (node, n)->up || (inlet (node, n)->running && !inlet (node, n)->reason);
@@ -521,6 +522,7 @@ add_inlet (Node *self, const PullConfig *config, PullMakeFunc make)
   Inlet *new = g_new0 (Inlet, 1);
 
   new->node = self;
+  new->failures = LOG_LIMIT_FAILURES;
   new->shown = config->uri ? log_redact (config->uri)
                            : g_strdup_printf ("stage %s", stage_get_file (self->stage)->name);
   new->source = relay_source_new (self->relay, NULL, NULL);

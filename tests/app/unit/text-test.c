@@ -54,11 +54,35 @@ backs_off (void)
   g_assert_cmpuint (backoff_ms (G_MAXUINT, 0), ==, 7500);
 }
 
+static void
+limits_what_is_said (void)
+{
+  LogLimit limit = { .burst = 3, .interval_ms = 1000 };
+  guint64 unsaid = 0;
+
+  for (guint i = 0; i < 3; i++) {
+    g_assert_true (log_limit_pass (&limit, 5000, &unsaid));
+    g_assert_cmpuint (unsaid, ==, 0);
+  }
+  g_assert_false (log_limit_pass (&limit, 5000, &unsaid));
+  g_assert_false (log_limit_pass (&limit, 5000 + 999999, &unsaid));
+  g_assert_true (log_limit_pass (&limit, 5000 + 1000000, &unsaid));
+  g_assert_cmpuint (unsaid, ==, 2);
+  g_assert_false (log_limit_pass (&limit, 5000 + 1000001, &unsaid));
+  // After a rest it is as at first.
+  for (guint i = 0; i < 3; i++) {
+    g_assert_true (log_limit_pass (&limit, 60000000, &unsaid));
+    g_assert_cmpuint (unsaid, ==, i == 0);
+  }
+  g_assert_false (log_limit_pass (&limit, 60000000, &unsaid));
+}
+
 int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/log/redact", redacts);
+  g_test_add_func ("/log/limit", limits_what_is_said);
   g_test_add_func ("/backoff/bounds", backs_off);
   return g_test_run ();
 }

@@ -10,6 +10,9 @@
 
 #include <string.h>
 
+// Of all clients: a peer may ask as often as it likes.
+static LogLimit refusals = { .burst = 100, .interval_ms = 100 };
+
 void
 asker_init (Asker *self, GstRTSPClient *client, Mounts *mounts)
 {
@@ -90,7 +93,7 @@ refuse (Asker *self, GError *error)
     status = GST_RTSP_STS_SERVICE_UNAVAILABLE;
   else if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED))
     status = GST_RTSP_STS_UNSUPPORTED_MEDIA_TYPE;
-  log_event ("reader %s: refused, %s", self->peer, error->message);
+  log_event_limited (&refusals, "reader %s: refused, %s", self->peer, error->message);
   g_error_free (error);
   return status;
 }
