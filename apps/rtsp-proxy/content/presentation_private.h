@@ -4,8 +4,8 @@
 // What the parts of a presentation share: its life and users (presentation.c), and the chains of
 // stages that feed it (presentation_branches.c).
 
-#include "content/branch.h"
 #include "base/log.h"
+#include "content/branch.h"
 #include "content/presentation.h"
 #include "content/waiting.h"
 
