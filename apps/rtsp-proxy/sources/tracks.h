@@ -6,23 +6,12 @@
 // is held.
 
 #include "sources/pull.h"
+#include "sources/tracks_kind.h"
 
 typedef enum {
   TRACKS_PACED,   // the pipeline's clock says when a packet's time has come
   TRACKS_ARRIVAL, // packets go out as they come; the streams are not yet parsed
 } TracksMode;
-
-// A kind of elementary stream, and how it is put into RTP. Parts of launch lines.
-typedef struct {
-  const gchar *caps;
-  const gchar *parser;
-  const gchar *payloader;
-  gboolean video;
-  const gchar *known; // caps without the parameter sets, which come in-band
-} TracksKind;
-
-// NULL: of no kind that can be.
-const TracksKind *tracks_find_kind (GstCaps *caps);
 
 typedef struct _Tracks Tracks;
 

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// The upstreams of a node, in order of preference, or its stage.
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "graph/node_private.h"
+#include "relay/relay_link.h"
+
+// Of several upstreams: the next is started when one has been silent for so long; and one that is
+// preferred gets its place back when it has been well for so long.
+#define PATIENCE (400 * GST_MSECOND)
+#define WELL_AFTER (5 * GST_SECOND)
+
+// ---- several upstreams ----
+
+Inlet *
+node_inlet (Node *self, guint i)
+{
+  return g_ptr_array_index (self->inlets, i);
+}
+
+static gboolean
+is_silent (Inlet *i)
+{
+  return upstream_get_silence (i->upstream) > (gint64) PATIENCE;
+}
+
+gboolean
+inlet_is_current (Inlet *i)
+{
+  return relay_is_current (i->node->relay, i->source);
+}
+
+void
+inlet_run (Inlet *i, gboolean on)
+{
+  if (i->running == on)
+    return;
+  i->running = on;
+  if (on) {
+    upstream_start (i->upstream);
+  } else {
+    i->up = FALSE;
+    upstream_stop (i->upstream);
+    if (i->node->input)
+      relay_unlink (i->node->input->relay, i->source);
+  }
+}
+
+// Readers would have to be closed for other tracks: for a clip that is not worth it, and for an
+// upstream only if there is nothing else.
+static void
+take (Inlet *wanted, gboolean have_other)
+{
+  Relay *relay = wanted->node->relay;
+
+  if (!wanted->changed) {
+    relay_prefer (relay, wanted->source);
+  } else if (wanted->up && !have_other && !wanted->is_slate) {
+    relay_take (relay, wanted->source);
+    wanted->changed = FALSE;
+    node_tell_changed (wanted->node);
+  }
+}
+
+static gboolean
+is_well (Inlet *i)
+{
+  return i->up && !is_silent (i);
+}
+
+// Still without a failure, and not for too long.
+static gboolean
+is_promising (Inlet *i)
+{
+  return !i->up && !i->reason && !is_silent (i);
+}
+
+void
+node_choose (Node *self)
+{
+  Inlet *wanted = NULL, *current = NULL;
+  gboolean current_is_well;
+
+  for (guint n = 0; n < self->inlets->len; n++) {
+    if (inlet_is_current (node_inlet (self, n)))
+      current = node_inlet (self, n);
+  }
+  for (guint n = 0; n < self->inlets->len; n++) {
+    Inlet *i = node_inlet (self, n);
+
+    if (!wanted) {
+      inlet_run (i, TRUE);
+      if (is_well (i) || is_promising (i))
+        wanted = i;
+    } else if (i != current) {
+      inlet_run (i, FALSE);
+    }
+  }
+  if (!wanted || wanted == current)
+    return;
+  current_is_well = current && is_well (current);
+  if (!current_is_well)
+    take (wanted, FALSE);
+  else if (wanted->up && clock_now () - wanted->up_since > (gint64) WELL_AFTER)
+    take (wanted, !current->is_slate);
+}
+
+gboolean
+node_tick (gpointer data)
+{
+  node_ref (data);
+  node_choose (data);
+  node_unref (data);
+  return G_SOURCE_CONTINUE;
+}
+
+// ---- what an upstream reports ----
+
+static void
+on_connecting (gpointer owner)
+{
+  Inlet *self = owner;
+
+  self->changed = FALSE;
+  if (!self->node->up)
+    node_tell_connecting (self->node);
+}
+
+static void
+on_up (gpointer owner)
+{
+  Inlet *self = owner;
+  Node *node = self->node;
+
+  self->up = TRUE;
+  self->up_since = clock_now ();
+  g_clear_pointer (&self->reason, g_free);
+  node_ref (node);
+  node_choose (node);
+  if (!node->input || node_get_state (node->input) == NODE_UP)
+    node_tell_up (node);
+  node_unref (node);
+}
+
+static void
+on_changed (gpointer owner)
+{
+  Inlet *self = owner;
+  Node *node = node_ref (self->node);
+
+  if (inlet_is_current (self))
+    node_tell_changed (node);
+  else if (!self->changed) {
+    log_event ("upstream %s: its tracks are others than those that readers have", self->shown);
+    self->changed = TRUE;
+  }
+  node_unref (node);
+}
+
+static void
+on_down (gpointer owner, const gchar *reason, guint retry_ms)
+{
+  Inlet *self = owner;
+  Node *node = self->node;
+  gboolean others = FALSE;
+
+  self->up = FALSE;
+  self->n_failures++;
+  g_free (self->reason);
+  self->reason = g_strdup_printf ("%s: %s", self->shown, reason);
+  node_ref (node);
+  if (node->inlets->len > 1)
+    log_event_limited (&self->failures, "upstream %s", self->reason);
+  node_choose (node);
+  for (guint n = 0; n < node->inlets->len; n++)
+    others |= node_inlet (node, n)->up
+              || (node_inlet (node, n)->running && !node_inlet (node, n)->reason);
+  if (!others)
+    node_tell_down (node, self->reason, retry_ms);
+  node_unref (node);
+}
+
+static gboolean
+on_excused (gpointer owner)
+{
+  Node *input = ((Inlet *) owner)->node->input;
+
+  return input && node_get_silence (input) > (gint64) PATIENCE;
+}
+
+static const UpstreamCallbacks upstream_callbacks = { on_connecting, on_up, on_changed, on_down,
+  on_excused };
+
+// ---- life ----
+
+void
+inlet_free (gpointer data)
+{
+  Inlet *self = data;
+
+  upstream_free (self->upstream);
+  relay_source_end (self->source);
+  relay_source_unref (self->source);
+  g_free (self->shown);
+  g_free (self->reason);
+  g_free (self);
+}
+
+Inlet *
+node_add_inlet (Node *self, const PullConfig *config, PullMakeFunc make)
+{
+  Inlet *new = g_new0 (Inlet, 1);
+
+  new->node = self;
+  new->failures = LOG_LIMIT_FAILURES;
+  new->shown = config->uri ? log_redact (config->uri)
+                           : g_strdup_printf ("stage %s", stage_get_file (self->stage)->name);
+  new->source = relay_source_new (self->relay, NULL, NULL);
+  new->upstream = upstream_new (config, make, new->source, &upstream_callbacks, new);
+  g_ptr_array_add (self->inlets, new);
+  return new;
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "sources/tracks_kind.h"
+
+static const TracksKind kinds[] = {
+  { "video/x-h264", "h264parse ! video/x-h264,alignment=au",
+      "rtph264pay config-interval=-1 aggregate-mode=zero-latency", TRUE,
+      "encoding-name=(string)H264, packetization-mode=(string)1" },
+  { "video/x-h265", "h265parse ! video/x-h265,alignment=au",
+      "rtph265pay config-interval=-1 aggregate-mode=zero-latency", TRUE,
+      "encoding-name=(string)H265" },
+  { "video/x-vp8", "identity", "rtpvp8pay", TRUE },
+  { "video/x-vp9", "identity", "rtpvp9pay", TRUE },
+  { "audio/mpeg, mpegversion=(int)4", "aacparse", "rtpmp4gpay", FALSE },
+  { "audio/mpeg, mpegversion=(int)2", "aacparse", "rtpmp4gpay", FALSE },
+  { "audio/mpeg, mpegversion=(int)1", "mpegaudioparse", "rtpmpapay", FALSE },
+  { "audio/x-opus", "identity", "rtpopuspay", FALSE },
+};
+
+const TracksKind *
+tracks_find_kind (GstCaps *caps)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (kinds); i++) {
+    GstCaps *match = gst_caps_from_string (kinds[i].caps);
+    gboolean fits = gst_caps_can_intersect (caps, match);
+
+    gst_caps_unref (match);
+    if (fits)
+      return &kinds[i];
+  }
+  return NULL;
+}

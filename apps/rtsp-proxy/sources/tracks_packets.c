@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// What the tracks bring: held until the relay can be told of all, and handed on.
+
+#include "base/clock.h"
+#include "relay/relay_caps.h"
+#include "rtp/rtp.h"
+#include "sources/tracks_private.h"
+
+// A stream that was announced and brings nothing, or no keyframe yet, is waited for no longer than
+// this, nor longer than half of the time that the upstream has to answer.
+#define HOLD_LIMIT_MS 3000
+
+void
+tracks_packet_free (gpointer data)
+{
+  Packet *packet = data;
+
+  gst_buffer_unref (packet->packet);
+  g_free (packet);
+}
+
+// ---- the description, with the lock held ----
+
+void
+tracks_close_description (Tracks *self)
+{
+  self->open = FALSE;
+  self->stale = TRUE;
+  for (guint i = 0; i < self->tracks->len; i++)
+    ((Track *) g_ptr_array_index (self->tracks, i))->index = -1;
+}
+
+void
+tracks_set_caps (Track *track, GstCaps *caps)
+{
+  GstStructure *s;
+
+  if (!caps || caps == track->seen)
+    return;
+  gst_caps_replace (&track->seen, caps);
+  caps = gst_caps_copy (caps);
+  // GStreamer's own words, for what RTP says in profile-level-id.
+  s = gst_caps_get_structure (caps, 0);
+  gst_structure_remove_fields (s, "profile", "level", "tier", NULL);
+  if (track->kind)
+    gst_structure_set (s, "payload", G_TYPE_INT, track->pt, NULL);
+  if (track->index >= 0 && !relay_caps_same (track->caps, caps))
+    tracks_close_description (track->owner);
+  gst_caps_take (&track->caps, caps);
+}
+
+gboolean
+tracks_all_known (Tracks *self)
+{
+  for (guint i = 0; i < self->tracks->len; i++) {
+    if (!((Track *) g_ptr_array_index (self->tracks, i))->caps)
+      return FALSE;
+  }
+  return self->tracks->len > 0;
+}
+
+static gint
+rank (const Track *track)
+{
+  return !track->kind ? track->made_pt : track->made_pt % 2 * 128 + track->made_pt;
+}
+
+// Video first, whichever came first.
+static gint
+compare_tracks (gconstpointer a, gconstpointer b)
+{
+  return rank (*(Track *const *) a) - rank (*(Track *const *) b);
+}
+
+// The caps of a track of which there was no keyframe so far.
+static void
+presume_caps (Track *track)
+{
+  gchar *text;
+
+  if (track->caps || !track->kind || !track->kind->known)
+    return;
+  text = g_strdup_printf (
+      "application/x-rtp, media=(string)video, clock-rate=(int)90000, %s", track->kind->known);
+  track->caps = gst_caps_from_string (text);
+  g_free (text);
+}
+
+// The same for the same tracks, although others were there when the payloader was made.
+static void
+set_payload_type (Track *track, guint *n_video, guint *n_audio)
+{
+  if (!track->kind)
+    return;
+  track->pt = track->kind->video ? 96 + 2 * (gint) (*n_video)++ : 97 + 2 * (gint) (*n_audio)++;
+  if (track->caps) {
+    track->caps = gst_caps_make_writable (track->caps);
+    gst_caps_set_simple (track->caps, "payload", G_TYPE_INT, track->pt, NULL);
+  }
+}
+
+// Caps of the tracks that are known, and a number in the relay for each.
+static GPtrArray *
+number_tracks (Tracks *self)
+{
+  GPtrArray *caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
+  guint n_video = 0, n_audio = 0;
+
+  g_ptr_array_sort (self->tracks, compare_tracks);
+  for (guint i = 0; i < self->tracks->len; i++) {
+    Track *track = g_ptr_array_index (self->tracks, i);
+
+    presume_caps (track);
+    set_payload_type (track, &n_video, &n_audio);
+    track->index = track->caps && caps->len < RELAY_MAX_TRACKS ? (gint) caps->len : -1;
+    track->mapped = FALSE;
+    if (track->index >= 0)
+      g_ptr_array_add (caps, gst_caps_ref (track->caps));
+  }
+  return caps;
+}
+
+// ---- packets ----
+
+static void
+find_start (Tracks *self)
+{
+  GstClock *clock;
+
+  if (self->start_unix)
+    return;
+  clock = gst_element_get_clock (self->pipeline);
+  if (!clock)
+    return;
+  self->start_unix =
+      g_get_real_time () * 1000
+      - (gint64) (gst_clock_get_time (clock) - gst_element_get_base_time (self->pipeline));
+  gst_object_unref (clock);
+}
+
+// The timestamp of the instant at which this description began: what all tracks have in common.
+static guint64
+timestamp_at_origin (Tracks *self, const Packet *packet, const WeirRtp *rtp, gint rate)
+{
+  guint64 ticks;
+
+  if (packet->time >= self->origin) {
+    ticks = gst_util_uint64_scale_round (packet->time - self->origin, (guint) rate, GST_SECOND);
+    return (guint32) (rtp->timestamp - ticks);
+  }
+  ticks = gst_util_uint64_scale_round (self->origin - packet->time, (guint) rate, GST_SECOND);
+  return (guint32) (rtp->timestamp + ticks);
+}
+
+// For a track's first packet: where it stands against the other tracks, and in the world's time.
+static guint64
+place_track (Tracks *self, Track *track, const Packet *packet, WeirNtpMap *map)
+{
+  guint8 header[WEIR_RTP_HEADER];
+  gint rate = 0;
+  WeirRtp rtp;
+
+  if (!GST_CLOCK_TIME_IS_VALID (packet->time)
+      || gst_buffer_extract (packet->packet, 0, header, sizeof header) < sizeof header
+      || weir_rtp_parse_head (header, sizeof header, sizeof header, 0, &rtp) < 0)
+    return RELAY_NO_BASE;
+  if (!gst_structure_get_int (gst_caps_get_structure (track->caps, 0), "clock-rate", &rate))
+    return RELAY_NO_BASE;
+  find_start (self);
+  track->mapped = TRUE;
+  if (!GST_CLOCK_TIME_IS_VALID (self->origin))
+    self->origin = packet->time;
+  *map = (WeirNtpMap) { .known = self->start_unix != 0,
+    .ntp = weir_ntp_from_unix (self->start_unix + (gint64) packet->time),
+    .timestamp = rtp.timestamp,
+    .ssrc = rtp.ssrc };
+  return timestamp_at_origin (self, packet, &rtp, rate);
+}
+
+static GstBuffer *
+with_payload_type (GstBuffer *packet, gint pt)
+{
+  GstMapInfo map;
+
+  packet = gst_buffer_make_writable (packet);
+  if (gst_buffer_map_range (packet, 0, 1, &map, GST_MAP_READWRITE)) {
+    if (map.size >= 2)
+      map.data[1] = (guint8) ((map.data[1] & 0x80) | pt);
+    gst_buffer_unmap (packet, &map);
+  }
+  return packet;
+}
+
+// Without the lock. Takes the packet's buffer.
+static void
+deliver (Tracks *self, guint index, Packet *packet, guint64 base, const WeirNtpMap *map)
+{
+  const PullContext *context = self->context;
+
+  relay_push (context->source, index, packet->packet, packet->now, base);
+  if (map->known)
+    relay_set_ntp_map (context->source, index, map);
+  context->callbacks->packet (context->owner, packet->now);
+}
+
+// With the lock held; released meanwhile. Takes the packet's buffer.
+static void
+hand_on (Tracks *self, Packet *packet)
+{
+  Track *track = packet->track;
+  guint64 base = RELAY_NO_BASE;
+  gint index = track->index;
+  WeirNtpMap map = { 0 };
+
+  if (index < 0) { // it came to nothing before the others could no longer wait
+    gst_buffer_unref (packet->packet);
+    return;
+  }
+  if (!track->mapped)
+    base = place_track (self, track, packet, &map);
+  if (track->pt != track->made_pt)
+    packet->packet = with_payload_type (packet->packet, track->pt);
+  g_mutex_unlock (&self->lock);
+  deliver (self, (guint) index, packet, base, &map);
+  g_mutex_lock (&self->lock);
+}
+
+void
+tracks_open_description (Tracks *self)
+{
+  const PullContext *context = self->context;
+  GPtrArray *caps = number_tracks (self);
+  Packet *packet;
+
+  self->draining = TRUE;
+  self->stale = FALSE;
+  self->origin = GST_CLOCK_TIME_NONE;
+  g_mutex_unlock (&self->lock);
+  context->callbacks->begun (context->owner, relay_source_begin (context->source, caps));
+  g_ptr_array_unref (caps);
+  g_mutex_lock (&self->lock);
+
+  while (!self->stale && (packet = g_queue_pop_head (&self->held))) {
+    hand_on (self, packet);
+    g_free (packet);
+  }
+  self->draining = FALSE;
+  self->open = !self->stale;
+}
+
+gboolean
+tracks_is_time (Tracks *self, gint64 now)
+{
+  const Packet *first = g_queue_peek_head (&self->held);
+
+  if (self->draining || !first)
+    return FALSE;
+  if (self->complete && tracks_all_known (self))
+    return TRUE;
+  return now - first->now > MIN (HOLD_LIMIT_MS, self->context->config->connect_timeout_ms / 2)
+                                * (gint64) GST_MSECOND;
+}
+
+static void
+take_packet (Track *track, GstSample *sample, GstBuffer *buffer)
+{
+  Tracks *self = track->owner;
+  Packet packet = { track, gst_buffer_ref (buffer),
+    gst_segment_to_running_time (
+        gst_sample_get_segment (sample), GST_FORMAT_TIME, GST_BUFFER_PTS (buffer)),
+    clock_now () };
+
+  g_mutex_lock (&self->lock);
+  tracks_set_caps (track, gst_sample_get_caps (sample));
+  if (self->open && track->index < 0)
+    tracks_close_description (self); // one that was not waited for any longer
+  if (self->open) {
+    hand_on (self, &packet);
+  } else {
+    g_queue_push_tail (&self->held, g_memdup2 (&packet, sizeof packet));
+    if (tracks_is_time (self, packet.now))
+      tracks_open_description (self);
+  }
+  g_mutex_unlock (&self->lock);
+}
+
+GstFlowReturn
+tracks_on_sample (GstAppSink *sink, gpointer data)
+{
+  Track *track = data;
+  GstSample *sample = gst_app_sink_pull_sample (sink);
+  GstBufferList *list;
+
+  if (!sample)
+    return GST_FLOW_OK;
+  if (g_atomic_int_get (&track->owner->context->cancelled)) {
+    gst_sample_unref (sample);
+    return GST_FLOW_OK;
+  }
+  list = gst_sample_get_buffer_list (sample);
+  if (list) {
+    for (guint i = 0; i < gst_buffer_list_length (list); i++)
+      take_packet (track, sample, gst_buffer_list_get (list, i));
+  } else if (gst_sample_get_buffer (sample)) {
+    take_packet (track, sample, gst_sample_get_buffer (sample));
+  }
+  gst_sample_unref (sample);
+  return GST_FLOW_OK;
+}
