@@ -71,6 +71,12 @@ content_get_label (Content *self)
   return self->kind->get_label (self->object);
 }
 
+gboolean
+content_is_shared (Content *self)
+{
+  return self->kind->shared;
+}
+
 gpointer
 content_get (Content *self, const ContentKind *kind)
 {

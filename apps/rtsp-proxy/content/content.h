@@ -13,6 +13,7 @@ typedef void (*ContentToldFunc) (gpointer data);
 
 // One kind of it.
 typedef struct {
+  gboolean shared; // by all who ask for the same; else each has one of his own
   // Is it known what it gives? The error, which may be left out, says why it has failed.
   ContentState (*ask) (gpointer object, GError **error);
   // Calls `told`, once, when it is not starting any more; maybe at once. With no lock held. One at
@@ -37,6 +38,8 @@ void content_hand_over (Content *self);
 const gchar *content_get_path (Content *self);
 const gchar *content_get_mount_path (Content *self);
 const gchar *content_get_label (Content *self);
+
+gboolean content_is_shared (Content *self);
 
 // What it is; NULL: it is of another kind. `self` may be NULL.
 gpointer content_get (Content *self, const ContentKind *kind);

@@ -49,7 +49,8 @@ release (gpointer object)
   presentation_unref (object);
 }
 
-static const ContentKind kind = { ask, wait, NULL, get_path, get_mount_path, get_label, release };
+static const ContentKind kind = { TRUE, ask, wait, NULL, get_path, get_mount_path, get_label,
+  release };
 
 Content *
 live_content_new (Presentation *presentation)

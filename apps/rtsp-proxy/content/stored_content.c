@@ -50,7 +50,7 @@ release (gpointer object)
   title_leave (object);
 }
 
-static const ContentKind kind = { ask, wait, hand_over, get_path, get_mount_path, get_label,
+static const ContentKind kind = { FALSE, ask, wait, hand_over, get_path, get_mount_path, get_label,
   release };
 
 Content *

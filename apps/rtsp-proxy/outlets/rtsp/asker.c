@@ -3,8 +3,6 @@
 
 #include "access/access.h"
 #include "base/log.h"
-#include "content/live_content.h"
-#include "content/stored_content.h"
 #include "outlets/rtsp/resume.h"
 #include "weir-rtsp.h"
 
@@ -139,8 +137,7 @@ find_content (Asker *self, GstRTSPContext *ctx, GError **error)
   asker_use (self, content_ref (content));
   g_free (self->used);
   self->used = g_strndup (demand->url, strlen (demand->url) - strlen (demand->track));
-  if (live_content_get (content))
-    note_choice (self, ctx, demand);
+  note_choice (self, ctx, demand);
   return content;
 }
 
@@ -158,8 +155,8 @@ check_ready (Asker *self, GstRTSPContext *ctx, Content *content)
     content_wait (content, resume_told, resume_new (self->client));
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   }
-  // A title is opened anew when it is asked for once more.
-  if (stored_content_get (content))
+  // It is opened anew when it is asked for once more.
+  if (!content_is_shared (content))
     asker_use (self, NULL);
   if (!error)
     g_set_error (

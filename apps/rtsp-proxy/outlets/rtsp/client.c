@@ -3,7 +3,6 @@
 
 #include "base/log.h"
 #include "content/live_content.h"
-#include "content/stored_content.h"
 #include "content/title_media.h"
 #include "outlets/rtsp/asker.h"
 #include "outlets/rtsp/play_guard.h"
@@ -324,7 +323,7 @@ on_teardown (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   Content *content = asker_dup_content (&self->asker);
 
   left (self, "TEARDOWN");
-  if (stored_content_get (content))
+  if (content && !content_is_shared (content))
     asker_use (&self->asker, NULL);
   g_clear_pointer (&content, content_unref);
 }
@@ -381,7 +380,7 @@ ends_with (Content *content, Presentation *presentation)
 {
   return content
          && (live_content_get (content) == presentation
-             || (stored_content_get (content)
+             || (!content_is_shared (content)
                  && g_str_equal (
                      content_get_mount_path (content), presentation_get_path (presentation))));
 }
