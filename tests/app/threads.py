@@ -56,18 +56,19 @@ def unnamed(proxy):
             if not any(re.fullmatch(form, name) for form in MEANINGS)}
 
 
-@test(timeout=60)
+@test(timeout=120)
 def each_thread_tells_what_it_is_for():
     with ExitStack() as stack:
         camera = stack.enter_context(Controlled({'/cam': CLIP}))
-        url = {'upstream': camera.url('/cam')}
+        always = {'upstream': camera.url('/cam'), 'on-demand': False}
         proxy = stack.enter_context(Controlled({
-            '/udp': url, '/tcp': {**url, 'transport': 'tcp'}, '/titles': {'upstream': f'{FOLDER}/'},
-            '/stage': {**CLIP, 'pipeline': ['pull', 'restamp']}}))
-        for path in ('/udp', '/tcp', '/stage', f'/titles/{TITLE}'):
-            stack.enter_context(Watch(proxy, path))
+            '/udp': always, '/tcp': {**always, 'transport': 'tcp'},
+            '/stage': {**CLIP, 'pipeline': ['pull', 'restamp'], 'on-demand': False},
+            '/titles': {'upstream': f'{FOLDER}/'}}))
+        # None of them reads, and that is borne for ten seconds.
         for _ in range(READERS):
             stack.enter_context(Watch(proxy, '/udp'))
+        stack.enter_context(Watch(proxy, f'/titles/{TITLE}'))
         wanted = {'rtsp-clients', 'rtsp-media', 'weir-worker', 'weir-conn', 'pull', 'stage',
                   'serve', 'title'}
         def missing():
@@ -75,7 +76,7 @@ def each_thread_tells_what_it_is_for():
 
         # A thread that begins has the name of the one that began it, for a moment.
         try:
-            wait_until(lambda: not missing() and not unnamed(proxy), 10, 'all have names')
+            wait_until(lambda: not missing() and not unnamed(proxy), 20, 'all have names')
         except AssertionError as error:
             raise AssertionError(f'without a name: {unnamed(proxy)}; missing: {missing()}') from error
 

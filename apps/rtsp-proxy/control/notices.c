@@ -35,7 +35,7 @@ static void
 tell_reader (Reader *reader, const ReaderSample *sample, guint before, LogLimit *limit)
 {
   if (sample->state > before)
-    log_event_limited (limit, "reader %s thinned: %s: it gets %s, as it lags %.1f s",
+    log_event_limited (limit, "reader %s thinned: %s: it gets %s; it lags %.1f s",
         reader_get_peer (reader), reader_get_mount (reader), state_words[sample->state],
         (gdouble) sample->lag_ns / GST_SECOND);
   else if (sample->state == 0)
