@@ -91,19 +91,76 @@ api_is_dry_run (const ApiRequest *request)
 
 // ---- the body ----
 
+#define DEPTH_MAX 16
+
+// json-glib calls itself for each level.
+static gboolean
+is_flat (const gchar *text, gsize len)
+{
+  guint depth = 0;
+  gboolean quoted = FALSE;
+
+  for (gsize i = 0; i < len; i++) {
+    if (quoted && text[i] == '\\')
+      i++;
+    else if (text[i] == '"')
+      quoted = !quoted;
+    else if (!quoted && (text[i] == '[' || text[i] == '{') && ++depth > DEPTH_MAX)
+      return FALSE;
+    else if (!quoted && (text[i] == ']' || text[i] == '}') && depth > 0)
+      depth--;
+  }
+  return TRUE;
+}
+
+// "<data>:1:5: Parse error: ..."
+static void
+fail_json (SoupServerMessage *message, const GError *error)
+{
+  GError *ours;
+  const gchar *text = error->message;
+
+  if (g_str_has_prefix (text, "<data>:"))
+    text += strlen ("<data>");
+  ours = g_error_new (error->domain, error->code, "body%s%s", *text == ':' ? "" : ": ", text);
+  api_fail_error (message, SOUP_STATUS_BAD_REQUEST, ours);
+  g_error_free (ours);
+}
+
+static gboolean
+check_json (SoupServerMessage *message, const gchar *text, gsize len)
+{
+  JsonParser *parser;
+  GError *error = NULL;
+  gboolean ok;
+
+  if (len == 0 || !g_utf8_validate (text, (gssize) len, NULL) || !is_flat (text, len)) {
+    api_fail (message, SOUP_STATUS_BAD_REQUEST, "body",
+        len == 0 ? "it is empty" : "it is no JSON that can be used here");
+    return FALSE;
+  }
+  parser = json_parser_new ();
+  ok = json_parser_load_from_data (parser, text, (gssize) len, &error);
+  if (!ok) {
+    fail_json (message, error);
+    g_error_free (error);
+  }
+  g_object_unref (parser);
+  return ok;
+}
+
+// JSON is YAML, and libyaml knows where things are, for errors; json-glib tells what is no JSON.
 YamlReader *
 api_read_body (const ApiRequest *request)
 {
   SoupMessageBody *body = soup_server_message_get_request_body (request->message);
-  GError *error = NULL;
   YamlReader *reader;
+  GError *error = NULL;
 
   g_bytes_unref (soup_message_body_flatten (body));
-  if (body->length == 0) {
-    api_fail (request->message, SOUP_STATUS_BAD_REQUEST, "body", "it is empty");
+  if (!check_json (request->message, body->data, (gsize) body->length))
     return NULL;
-  }
-  reader = yaml_reader_new_json ("body", body->data, (gsize) body->length, &error);
+  reader = yaml_reader_new ("body", body->data, (gsize) body->length, &error);
   if (!reader) {
     api_fail_error (request->message, SOUP_STATUS_BAD_REQUEST, error);
     g_error_free (error);

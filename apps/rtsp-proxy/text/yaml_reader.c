@@ -2,7 +2,6 @@
 #include "text/yaml_reader.h"
 
 #include "text/config_error.h"
-#include "text/json_document.h"
 
 #include <string.h>
 
@@ -166,42 +165,18 @@ reader_free (YamlReader *self)
   g_free (self);
 }
 
-static YamlReader *
-reader_new (const gchar *name)
-{
-  YamlReader *self = g_new0 (YamlReader, 1);
-
-  self->file = g_strdup (name);
-  self->mistakes = g_array_new (FALSE, FALSE, sizeof (Mistake));
-  g_array_set_clear_func (self->mistakes, clear_mistake);
-  return self;
-}
-
-YamlReader *
-yaml_reader_new_json (const gchar *name, const gchar *text, gsize len, GError **error)
-{
-  YamlReader *self = reader_new (name);
-  yaml_mark_t mark;
-  const gchar *wrong;
-
-  yaml_document_initialize (&self->document, NULL, NULL, NULL, 1, 1);
-  wrong = json_document_parse (&self->document, text, len, &mark);
-  if (!wrong)
-    return self;
-  fail_at (self, mark, NULL, CONFIG_ERROR_YAML, error, wrong);
-  yaml_reader_free (self);
-  return NULL;
-}
-
 YamlReader *
 yaml_reader_new (const gchar *name, const gchar *text, gsize len, GError **error)
 {
-  YamlReader *self = reader_new (name);
+  YamlReader *self = g_new0 (YamlReader, 1);
   yaml_parser_t parser;
   yaml_mark_t mark;
   const gchar *wrong;
   gboolean ok;
 
+  self->file = g_strdup (name);
+  self->mistakes = g_array_new (FALSE, FALSE, sizeof (Mistake));
+  g_array_set_clear_func (self->mistakes, clear_mistake);
   wrong = look_through (text, len, &mark);
   if (wrong) {
     fail_at (self, mark, NULL, CONFIG_ERROR_YAML, error, wrong);

@@ -14,8 +14,6 @@ typedef yaml_node_t YamlNode;
 YamlReader *yaml_reader_open (const gchar *file, GError **error);
 // The same of a text in memory, which errors call `name`.
 YamlReader *yaml_reader_new (const gchar *name, const gchar *text, gsize len, GError **error);
-// The same of JSON, all of which is read as if it were YAML.
-YamlReader *yaml_reader_new_json (const gchar *name, const gchar *text, gsize len, GError **error);
 void yaml_reader_free (YamlReader *self);
 
 // NULL for an empty document.

@@ -15,7 +15,7 @@ static MountConfig *
 parse (const MountConfig *base, const gchar *body)
 {
   GError *error = NULL;
-  YamlReader *reader = yaml_reader_new_json ("body", body, strlen (body), &error);
+  YamlReader *reader = yaml_reader_new ("body", body, strlen (body), &error);
   MountConfig *mount = reader ? mount_read_body (set, "/cam", reader, base, &error) : NULL;
 
   g_clear_pointer (&reader, yaml_reader_free);

@@ -33,7 +33,7 @@ static void
 add (Fixture *f, const gchar *path, const gchar *json)
 {
   GError *error = NULL;
-  YamlReader *reader = yaml_reader_new_json ("body", json, strlen (json), &error);
+  YamlReader *reader = yaml_reader_new ("body", json, strlen (json), &error);
   MountConfig *config = reader ? mount_read_body (f->set, path, reader, NULL, &error) : NULL;
 
   g_assert_no_error (error);
