@@ -18,7 +18,7 @@ strip --strip-debug --enable-deterministic-archives "$root"/usr/lib/*/*.a
 find "$root/usr/share/man" -type f -exec gzip -9n {} +
 gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
 cat >"$doc/copyright" <<'EOF'
-Copyright: the authors of Weir
+Copyright (c) the authors of Weir
 
 Weir is free software: you can redistribute it and modify it under the terms of the GNU Lesser
 General Public License, version 2.1 or any later version. On Debian systems its text is in
