@@ -4,12 +4,13 @@
 import itertools
 import re
 import struct
+import tempfile
 import threading
 import time
 
 from proc import Rtsp, free_udp_pair
 from proxy import Proxy, wait_until
-from scripted import KEY_PICTURE, SSRC, VIDEO, Server, rtp
+from scripted import KEY_PICTURE, SSRC, VIDEO, Server, rtp, sender_report, udp_port
 from tap import run, test
 
 PLI, FIR = 1, 4
@@ -97,15 +98,19 @@ class Reader(threading.Thread):
             each.close()
 
 
+def wait_up_to(seconds, true):
+    try:
+        wait_until(true, seconds, 'nothing')
+    except AssertionError:
+        pass
+
+
 def asked_through(camera, transport='tcp', kind=PLI):
     """What a camera is asked when a reader asks."""
     settings = {'upstream': camera.url, 'transport': transport}
     with camera, Proxy({'/cam': settings}) as proxy, Reader(proxy) as reader:
         reader.ask(kind)
-        try:
-            wait_until(lambda: camera.asked, QUIET, 'nothing')
-        except AssertionError:
-            pass
+        wait_up_to(QUIET, lambda: camera.asked)
         return [each[1:] for each in camera.asked]
 
 
@@ -116,6 +121,45 @@ def an_upstream_is_asked_as_it_offers():
     (kind, _, rest), = asked_through(Camera('AVPF', '* ccm fir'))
     assert kind == FIR and int.from_bytes(rest[:4], 'big') == SSRC, rest
     assert asked_through(Camera('AVPF', '96 nack pli'), kind=FIR) == [(PLI, SSRC, b'')]
+
+
+class Encoder(threading.Thread):
+    """Sends RTP unasked, and RTCP; notes what comes back to where it sends RTCP from."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self._rtp, self._rtcp = free_udp_pair()
+        self._rtcp.settimeout(0.02)
+        self._port, self.asked, self.left = port, [], False
+        self.start()
+
+    def run(self):
+        for seq in itertools.count():
+            if self.left:
+                return
+            self._rtp.sendto(rtp(seq, seq * 1800, KEY_PICTURE), ('127.0.0.1', self._port))
+            self._rtcp.sendto(sender_report(0, seq * 1800), ('127.0.0.1', self._port + 1))
+            try:
+                self.asked += feedback(self._rtcp.recv(2000))
+            except TimeoutError:
+                pass
+
+
+@test
+def an_encoder_that_sends_unasked_is_asked_if_its_description_offers_it():
+    for profile, offer, expected in (('AVPF', 'a=rtcp-fb:* nack pli\r\n', [(PLI, SSRC, b'')]),
+                                     ('AVP', '', [])):
+        port = udp_port()
+        with tempfile.NamedTemporaryFile('w', suffix='.sdp') as file:
+            file.write('v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n'
+                       f'm=video {port} RTP/{profile} 96\r\na=rtpmap:96 H264/90000\r\n{offer}')
+            file.flush()
+            encoder = Encoder(port)
+            with Proxy({'/cam': f'sdp://{file.name}'}) as proxy, Reader(proxy) as reader:
+                reader.ask()
+                wait_up_to(QUIET, lambda: encoder.asked)
+                assert encoder.asked == expected, encoder.asked
+            encoder.left = True
 
 
 @test
@@ -136,8 +180,9 @@ def ten_readers_are_one_request_a_second():
         for reader in readers:
             reader.__exit__()
     times = [at for at, *_ in camera.asked]
-    assert 3 <= len(times) <= 5, times
-    assert all(after - at > 0.9 for at, after in zip(times, times[1:])), times
+    assert 2 <= len(times) <= 5, times
+    # The RTP session may keep one for some time, to send it with a report.
+    assert len(times) - 1 < times[-1] - times[0] + 1, times
 
 
 def check_encoder(settings):

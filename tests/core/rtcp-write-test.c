@@ -37,6 +37,20 @@ a_report_is_as_the_rfc_draws_it (void)
 }
 
 static void
+a_request_for_a_keyframe_is_as_the_rfc_draws_it (void)
+{
+  static const uint8_t expected[] = {
+    0x81, 206, 0, 2, 0xde, 0xad, 0xbe, 0xef, // PSFB, of PLI, who asks
+    1, 2, 3, 4,                              // about what
+  };
+  uint8_t out[sizeof expected];
+
+  CHECK_INT (weir_rtcp_write_pli (out, sizeof out, 0xdeadbeef, 0x01020304), sizeof expected);
+  CHECK (!memcmp (out, expected, sizeof expected));
+  CHECK_INT (weir_rtcp_write_pli (out, sizeof out - 1, 1, 2), 0);
+}
+
+static void
 without_a_block_it_says_only_who (void)
 {
   uint8_t out[100];
@@ -88,6 +102,7 @@ int
 main (void)
 {
   RUN (a_report_is_as_the_rfc_draws_it);
+  RUN (a_request_for_a_keyframe_is_as_the_rfc_draws_it);
   RUN (without_a_block_it_says_only_who);
   RUN (names_of_all_lengths);
   RUN (too_little_room_is_left_alone);

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "rtp/rtcp.h"
+#include "rtp/rtcp_write.h"
 #include "rtp/rtp.h"
 #include "sources/pull_uri.h"
 #include "sources/sdp.h"
@@ -19,6 +20,7 @@ typedef struct {
   GPtrArray *tracks; // of Track
   GMutex lock;       // of all that both RTP and RTCP touch
   gboolean begun;
+  guint32 ssrc; // under which it asks for keyframes
 } RtpPull;
 
 typedef struct {
@@ -27,8 +29,12 @@ typedef struct {
   GstCaps *caps;
   gint payload;
   UdpInput *rtp;
-  UdpInput *rtcp;    // NULL: it comes with the media
+  UdpInput *rtcp; // NULL: it comes with the media
+  gboolean takes_pli;
+  // With the pull's lock:
   WeirNtpMap report; // the latest that no packet of its SSRC has followed so far
+  gboolean flows;
+  guint32 ssrc; // of its latest packet
 } Track;
 
 static void
@@ -131,6 +137,8 @@ take_media (Track *track, GstBuffer *packet, guint32 ssrc, gint64 now)
   relay_push (context->source, track->index, packet, now, RELAY_NO_BASE);
   // A report can come before the first packet of its source, of which the relay knows nothing then.
   g_mutex_lock (&track->pull->lock);
+  track->flows = TRUE;
+  track->ssrc = ssrc;
   if (track->report.known && track->report.ssrc == ssrc) {
     map = track->report;
     track->report.known = false;
@@ -179,11 +187,39 @@ on_rtcp (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 
   if (!udp_input_is_of_sender (track->rtp, datagram))
     return GST_PAD_PROBE_DROP;
-  if (look (track, datagram, &rtp, &map) == IS_RTCP)
+  if (look (track, datagram, &rtp, &map) == IS_RTCP) {
+    udp_input_accept (track->rtcp, datagram, clock_now ());
     keep_report (track, &map);
-  else
+  } else {
     udp_input_refuse (track->rtcp);
+  }
   return GST_PAD_PROBE_DROP;
+}
+
+// ---- keyframes ----
+
+// To where its RTCP comes from.
+static void
+ask_for_key (GstElement *pipeline, guint index)
+{
+  RtpPull *self = g_object_get_data (G_OBJECT (pipeline), "pull");
+  Track *track = index < self->tracks->len ? g_ptr_array_index (self->tracks, index) : NULL;
+  guint8 packet[64];
+  gboolean flows;
+  guint32 ssrc;
+  gsize size;
+
+  if (!track || !track->takes_pli)
+    return;
+  g_mutex_lock (&self->lock);
+  flows = track->flows;
+  ssrc = track->ssrc;
+  g_mutex_unlock (&self->lock);
+  if (!flows)
+    return;
+  size = weir_rtcp_write_rr (packet, sizeof packet, self->ssrc, NULL, "rtsp-proxy");
+  size += weir_rtcp_write_pli (packet + size, sizeof packet - size, self->ssrc, ssrc);
+  udp_input_answer (track->rtcp ? track->rtcp : track->rtp, packet, size);
 }
 
 // ---- building ----
@@ -221,6 +257,8 @@ add_track (RtpPull *self, GstBin *bin, const RtpStream *stream, GError **error)
   track->index = self->tracks->len;
   track->caps = gst_caps_ref (stream->caps);
   gst_structure_get_int (gst_caps_get_structure (stream->caps, 0), "payload", &track->payload);
+  gst_structure_get_boolean (
+      gst_caps_get_structure (stream->caps, 0), "rtcp-fb-nack-pli", &track->takes_pli);
   g_ptr_array_add (self->tracks, track);
   track->rtp = add_input (bin, &stream->rtp, on_rtp, track, error);
   if (!track->rtp || stream->rtcp_port == stream->rtp.port)
@@ -255,6 +293,7 @@ rtp_pull_new (const PullContext *context, GError **error)
   self = g_new0 (RtpPull, 1);
   self->context = context;
   self->uri = g_strdup (context->config->uri);
+  self->ssrc = g_random_int ();
   self->tracks = g_ptr_array_new_with_free_func (track_free);
   g_mutex_init (&self->lock);
   pipeline = gst_pipeline_new (NULL);
@@ -262,8 +301,10 @@ rtp_pull_new (const PullContext *context, GError **error)
   for (guint i = 0; ok && i < streams->len; i++)
     ok = add_track (self, GST_BIN (pipeline), g_ptr_array_index (streams, i), error);
   g_ptr_array_unref (streams);
-  if (ok)
+  if (ok) {
+    pull_set_asker (context, pipeline, ask_for_key);
     return pipeline;
+  }
   gst_object_unref (gst_object_ref_sink (pipeline));
   return NULL;
 }

@@ -200,6 +200,23 @@ udp_input_is_of_sender (UdpInput *self, GstBuffer *datagram)
 }
 
 void
+udp_input_answer (UdpInput *self, const guint8 *data, gsize size)
+{
+  GOutputVector vector = { data, size };
+  GSocketAddress *to;
+
+  g_mutex_lock (&self->lock);
+  to = self->sender ? g_object_ref (self->sender) : NULL;
+  g_mutex_unlock (&self->lock);
+  if (!to)
+    return;
+  // What can't be sent at once is asked for again.
+  g_socket_send_message_with_timeout (
+      self->socket, to, &vector, 1, NULL, 0, G_SOCKET_MSG_NONE, 0, NULL, NULL, NULL);
+  g_object_unref (to);
+}
+
+void
 udp_input_add_stats (UdpInput *self, UdpStats *stats)
 {
   guint32 memory[SK_MEMINFO_VARS] = { 0 };

@@ -34,6 +34,9 @@ void udp_input_refuse (UdpInput *self);
 // there is none yet.
 gboolean udp_input_is_of_sender (UdpInput *self, GstBuffer *datagram);
 
+// Sends a datagram to who was accepted last; to nobody, if there is none. Never waits.
+void udp_input_answer (UdpInput *self, const guint8 *data, gsize size);
+
 void udp_input_add_stats (UdpInput *self, UdpStats *stats);
 
 // One line, if anything was counted.

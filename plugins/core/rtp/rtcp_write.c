@@ -5,6 +5,7 @@
 
 #define RR_HEADER 8
 #define BLOCK 24
+#define PLI 12
 #define SDES_HEADER 10 // header, SSRC, and the item's type and length
 
 static void
@@ -56,4 +57,14 @@ weir_rtcp_write_rr (
   out[rr + 9] = (uint8_t) name;
   memcpy (out + rr + SDES_HEADER, cname, name);
   return rr + sdes;
+}
+
+size_t
+weir_rtcp_write_pli (uint8_t *out, size_t room, uint32_t ssrc, uint32_t media)
+{
+  if (room < PLI)
+    return 0;
+  write_header (out, 1, 206, PLI, ssrc);
+  write_number (out + 8, media, 4);
+  return PLI;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Writes what a receiver says: a receiver report and its name (RFC 3550, sections 6.4.2 and 6.5).
+// Writes what a receiver says: a receiver report and its name (RFC 3550, sections 6.4.2 and 6.5),
+// and that it needs a keyframe.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,3 +22,7 @@ typedef struct {
 // too small.
 size_t weir_rtcp_write_rr (
     uint8_t *out, size_t room, uint32_t ssrc, const WeirRtcpBlock *block, const char *cname);
+
+// A picture loss indication from `ssrc` about the stream `media`, to go behind a report (RFC 4585,
+// section 6.3.1). Returns its length, or 0 if `room` is too small.
+size_t weir_rtcp_write_pli (uint8_t *out, size_t room, uint32_t ssrc, uint32_t media);
