@@ -10,6 +10,16 @@
 #define WATCH_INTERVAL_MS 250
 // An upstream that was well for this long has its failures forgiven.
 #define WELL_AFTER (10 * GST_SECOND)
+// rtspsrc needs a few milliseconds for it; it may hang.
+#define CLEAN_UP_LIMIT G_TIME_SPAN_SECOND
+
+// Whether rtspsrc, which tells of an error first and cleans up after it, is still at that: to stop
+// it then is a use after free within it. Its progress tells.
+typedef struct {
+  GMutex lock;
+  GCond ended;
+  gboolean opens, failed;
+} Opening;
 
 // One life. Streaming threads reach it until its pipeline is in NULL, so it is counted; what they
 // find is handed to the main thread, which ignores what comes from a life that is not the current.
@@ -22,6 +32,7 @@ typedef struct {
   gint begun;         // atomic
   gint have_packet;   // atomic
   gint64 last_packet; // ns; atomic
+  Opening opening;
   GMutex lock;
   gchar *reason; // why it ended; the first reason counts
 } Life;
@@ -52,6 +63,70 @@ upstream_n_closing (void)
   return (guint) g_atomic_int_get (&n_closing);
 }
 
+// ---- opening ----
+
+static void
+opening_init (Opening *self)
+{
+  g_mutex_init (&self->lock);
+  g_cond_init (&self->ended);
+}
+
+// In the thread that posts them, which is the one that opens.
+static void
+on_progress (GstBus *bus, GstMessage *message, gpointer data)
+{
+  Opening *self = data;
+  GstProgressType type;
+  gchar *code;
+
+  gst_message_parse_progress (message, &type, &code, NULL);
+  g_mutex_lock (&self->lock);
+  if (type == GST_PROGRESS_TYPE_START || type == GST_PROGRESS_TYPE_CONTINUE)
+    self->opens |= g_str_equal (code, "open") || g_str_equal (code, "connect");
+  else if (g_str_equal (code, "open"))
+    self->opens = FALSE;
+  g_cond_signal (&self->ended);
+  g_mutex_unlock (&self->lock);
+  g_free (code);
+}
+
+static void
+on_error (GstBus *bus, GstMessage *message, gpointer data)
+{
+  Opening *self = data;
+
+  g_mutex_lock (&self->lock);
+  self->failed = TRUE;
+  g_mutex_unlock (&self->lock);
+}
+
+// The bus must have synchronous messages. It goes on until the pipeline is gone.
+static void
+opening_watch (Opening *self, GstBus *bus)
+{
+  g_signal_connect (bus, "sync-message::progress", G_CALLBACK (on_progress), self);
+  g_signal_connect (bus, "sync-message::error", G_CALLBACK (on_error), self);
+}
+
+static void
+opening_wait_for_clean_up (Opening *self)
+{
+  gint64 until = g_get_monotonic_time () + CLEAN_UP_LIMIT;
+
+  g_mutex_lock (&self->lock);
+  while (self->opens && self->failed && g_cond_wait_until (&self->ended, &self->lock, until))
+    ;
+  g_mutex_unlock (&self->lock);
+}
+
+static void
+opening_clear (Opening *self)
+{
+  g_mutex_clear (&self->lock);
+  g_cond_clear (&self->ended);
+}
+
 // ---- a life ----
 
 static Life *
@@ -69,6 +144,7 @@ life_unref (gpointer data)
   if (!g_atomic_ref_count_dec (&life->refs))
     return;
   relay_source_unref (life->context.source);
+  opening_clear (&life->opening);
   g_mutex_clear (&life->lock);
   g_free (life->reason);
   g_free (life);
@@ -92,6 +168,7 @@ set_reason (Life *life, const gchar *reason)
 static void
 close_pipeline (GstElement *pipeline, gpointer data)
 {
+  opening_wait_for_clean_up (&((Life *) data)->opening);
   gst_element_set_state (pipeline, GST_STATE_NULL);
 }
 
@@ -307,6 +384,7 @@ connect_life (Upstream *self)
   self->callbacks->connecting (self->owner);
   g_atomic_ref_count_init (&life->refs);
   g_mutex_init (&life->lock);
+  opening_init (&life->opening);
   life->upstream = self;
   life->started = clock_now ();
   life->context.source = relay_source_ref (self->source);
@@ -328,6 +406,7 @@ connect_life (Upstream *self)
   gst_bus_add_signal_watch (bus);
   threads_name_tasks (life->pipeline, self->make == self->config->make ? "pull" : "stage");
   g_signal_connect (bus, "message", G_CALLBACK (on_message), life);
+  opening_watch (&life->opening, bus);
   gst_object_unref (bus);
 
   self->watched = clock_now ();

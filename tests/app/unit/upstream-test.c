@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "sources/upstream.h"
+
+// An element that opens as rtspsrc does: in a thread of its own, it tells of an error first and
+// cleans up after it.
+typedef struct {
+  GstElement parent;
+  GThread *thread;
+} Opener;
+
+typedef struct {
+  GstElementClass parent_class;
+} OpenerClass;
+
+GType opener_get_type (void);
+G_DEFINE_TYPE (Opener, opener, GST_TYPE_ELEMENT)
+
+static gint cleaning, n_stopped_while_cleaning, n_stopped; // atomic
+static gboolean tells_the_end;
+
+static void
+tell (GstElement *self, GstProgressType type)
+{
+  gst_element_post_message (
+      self, gst_message_new_progress (GST_OBJECT (self), type, "open", "Opening"));
+}
+
+static gpointer
+open_and_fail (gpointer self)
+{
+  tell (self, GST_PROGRESS_TYPE_START);
+  g_atomic_int_set (&cleaning, TRUE);
+  GST_ELEMENT_ERROR (self, RESOURCE, OPEN_READ, ("it can't be opened"), (NULL));
+  g_usleep (100 * 1000);
+  g_atomic_int_set (&cleaning, FALSE);
+  if (tells_the_end)
+    tell (self, GST_PROGRESS_TYPE_ERROR);
+  return NULL;
+}
+
+static GstStateChangeReturn
+opener_change_state (GstElement *element, GstStateChange transition)
+{
+  Opener *self = (Opener *) element;
+
+  if (transition == GST_STATE_CHANGE_READY_TO_PAUSED) {
+    self->thread = g_thread_new ("opener", open_and_fail, element);
+  } else if (transition == GST_STATE_CHANGE_PAUSED_TO_READY) {
+    n_stopped_while_cleaning += g_atomic_int_get (&cleaning);
+    g_thread_join (g_steal_pointer (&self->thread));
+    g_atomic_int_inc (&n_stopped);
+  }
+  return GST_ELEMENT_CLASS (opener_parent_class)->change_state (element, transition);
+}
+
+static void
+opener_init (Opener *self)
+{
+}
+
+static void
+opener_class_init (OpenerClass *klass)
+{
+  GST_ELEMENT_CLASS (klass)->change_state = opener_change_state;
+}
+
+static GstElement *
+make (const PullContext *context, GError **error)
+{
+  GstElement *pipeline = gst_pipeline_new (NULL);
+
+  gst_bin_add (GST_BIN (pipeline), g_object_new (opener_get_type (), NULL));
+  return pipeline;
+}
+
+static void
+on_connecting (gpointer unused)
+{
+}
+
+static void
+on_down (gpointer n_down, const gchar *reason, guint retry_ms)
+{
+  g_assert_cmpstr (reason, ==, "it can't be opened");
+  ++*(guint *) n_down;
+}
+
+static const UpstreamCallbacks callbacks = { .connecting = on_connecting, .down = on_down };
+
+// Also one that never tells that it has: nobody waits for it for good.
+static void
+one_that_fails_is_stopped_when_it_has_cleaned_up (gconstpointer tells)
+{
+  PullConfig config = { .make = make, .connect_timeout_ms = 5000, .read_timeout_ms = 5000 };
+  Relay *relay = relay_new ();
+  RelaySource *source = relay_source_new (relay, NULL, NULL);
+  guint n_down = 0;
+  Upstream *upstream = upstream_new (&config, make, source, &callbacks, &n_down);
+
+  tells_the_end = GPOINTER_TO_INT (tells);
+  g_atomic_int_set (&n_stopped, 0);
+  upstream_start (upstream);
+  while (n_down == 0)
+    g_main_context_iteration (NULL, TRUE);
+  upstream_stop (upstream);
+  while (upstream_n_closing () > 0)
+    g_usleep (1000);
+  g_assert_cmpint (n_stopped, ==, 1);
+  g_assert_cmpint (n_stopped_while_cleaning, ==, 0);
+  upstream_free (upstream);
+  relay_source_unref (source);
+  relay_unref (relay);
+}
+
+int
+main (int argc, char **argv)
+{
+  gst_init (&argc, &argv);
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_data_func ("/upstream/stopped-when-it-has-cleaned-up", GINT_TO_POINTER (TRUE),
+      one_that_fails_is_stopped_when_it_has_cleaned_up);
+  g_test_add_data_func ("/upstream/stopped-though-it-never-tells", GINT_TO_POINTER (FALSE),
+      one_that_fails_is_stopped_when_it_has_cleaned_up);
+  return g_test_run ();
+}
