@@ -222,11 +222,11 @@ install_multiudpsink_signals (GType type)
    * `lag` (ns: how long the next packet has been due to it; 0 at its place); `delay`, a #guint64:
    * how far (ns) its place is behind the live edge; `paused`, a #gboolean; `moved`, a #guint64: how
    * often the window's edge moved it; `state`: `ok`, `no-upper-layers`, `references`, `keyframes`
-   * or `closed`; `catching-up`, a boolean; `priority`, a #guint; `left-out`, a #guint64: of `dropped`,
-   * what was left out on purpose and is missing in no sequence (`dropped-layers`, `dropped-thinned`
-   * and `dropped-catch-up`); the layers that it is to get, `wanted-spatial`, `wanted-quality` and
-   * `wanted-temporal`, and those that it gets now, `spatial`, `quality` and `temporal`, #gint, -1
-   * for all. Without fields if there is no such reader.
+   * or `closed`; `catching-up`, a boolean; `priority`, a #guint; `left-out`, a #guint64: of
+   * `dropped`, what was left out on purpose and is missing in no sequence (`dropped-layers`,
+   * `dropped-thinned` and `dropped-catch-up`); the layers that it is to get, `wanted-spatial`,
+   * `wanted-quality` and `wanted-temporal`, and those that it gets now, `spatial`, `quality` and
+   * `temporal`, #gint, -1 for all. Without fields if there is no such reader.
    */
   signals[SIGNAL_GET_STATS] =
       g_signal_new_class_handler ("get-stats", type, action, G_CALLBACK (fanout_readers_get_stats),
@@ -280,8 +280,8 @@ fanout_signals_install (GType type)
    * Returns: %FALSE if there is no such reader, or no such priority.
    */
   signals[SIGNAL_SET_PRIORITY] =
-      g_signal_new_class_handler ("set-priority", type, action, G_CALLBACK (set_priority), NULL, NULL,
-          NULL, G_TYPE_BOOLEAN, 3, G_TYPE_STRING, G_TYPE_INT, G_TYPE_UINT);
+      g_signal_new_class_handler ("set-priority", type, action, G_CALLBACK (set_priority), NULL,
+          NULL, NULL, G_TYPE_BOOLEAN, 3, G_TYPE_STRING, G_TYPE_INT, G_TYPE_UINT);
   /**
    * WeirFanoutSink::set-layers:
    * @host: as given to #WeirFanoutSink::add, or as it will be

@@ -185,7 +185,8 @@ static const SchemaKey mount_keys[] = {
       .value = &mount_cache_value, .effect = MOUNT_EFFECT_SERVING,
       .help = "how far back readers can go, how much a track takes for that at most "
               "(`64M`), and where that lies, if not in memory" },
-  { "priority", SCHEMA_NUMBER, AT (priority), "4", 0, 7, .was = "class", .effect = MOUNT_EFFECT_SERVING,
+  { "priority", SCHEMA_NUMBER, AT (priority), "4", 0, 7, .was = "class",
+      .effect = MOUNT_EFFECT_SERVING,
       .help = "readers of priority 0 are served first when there is too much to do, of 7 last" },
   { "adapt", SCHEMA_INDEX, AT (adapt), "aimd", .words = mount_adapt_names,
       .effect = MOUNT_EFFECT_LAYERS,

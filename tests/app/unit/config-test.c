@@ -192,7 +192,8 @@ static void
 of_several_changes_the_most_counts (void)
 {
   MountConfig *base = parse (NULL, "{" FIRST "}");
-  MountConfig *served = parse (base, "{\"priority\": 1, \"linger\": \"1s\", \"layers\": \"1.0.2\"}");
+  MountConfig *served =
+      parse (base, "{\"priority\": 1, \"linger\": \"1s\", \"layers\": \"1.0.2\"}");
   gchar *folder = g_strdup_printf (
       "{\"priority\": 1, \"transport\": \"tcp\", \"cache\": {\"time\": \"9s\", \"spill\": \"%s\"}}",
       g_get_tmp_dir ());
