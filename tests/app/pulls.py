@@ -445,10 +445,10 @@ def with_version(ts, version):
     return bytes(out)
 
 
-def four_seconds(*words):
+def some_seconds(*words, seconds=4):
     return subprocess.run(
-        [ffmpeg(), '-nostdin', '-loglevel', 'error', '-i', media()[1], '-t', '4', '-c', 'copy',
-         *words, '-f', 'mpegts', '-'], capture_output=True, check=True, timeout=30).stdout
+        [ffmpeg(), '-nostdin', '-loglevel', 'error', '-i', media()[2], '-t', str(seconds), '-c',
+         'copy', *words, '-f', 'mpegts', '-'], capture_output=True, check=True, timeout=30).stdout
 
 
 def send_paced(port, ts, seconds, ahead=0):
@@ -464,8 +464,8 @@ def send_paced(port, ts, seconds, ahead=0):
 @test
 def a_new_version_of_the_tables_is_followed_in_the_stream():
     port = free_port_pair()
-    same = four_seconds() + with_version(four_seconds('-mpegts_start_pid', '0x200'), 1)
-    fewer = four_seconds('-an', '-mpegts_start_pid', '0x300')
+    same = some_seconds() + with_version(some_seconds('-mpegts_start_pid', '0x200'), 1)
+    fewer = some_seconds('-an', '-mpegts_start_pid', '0x300')
     with pulled(f'udp://127.0.0.1:{port}', port) as proxy:
         sending = threading.Thread(target=send_paced, args=(
             port, same + with_version(fewer, 2), 12))
@@ -482,7 +482,8 @@ def a_new_version_of_the_tables_is_followed_in_the_stream():
 def times_do_not_go_back_where_a_sender_begins_with_a_burst():
     port = free_port_pair()
     with pulled(f'udp://127.0.0.1:{port}', port) as proxy:
-        sending = threading.Thread(target=send_paced, args=(port, four_seconds(), 4, 0.5))
+        sending = threading.Thread(target=send_paced, args=(
+            port, some_seconds(seconds=8), 8, 0.5))
         sending.start()
         wait_up(proxy, 2)
         with Read(proxy.url(), duration=3) as read:
