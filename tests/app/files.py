@@ -431,20 +431,6 @@ def an_end_holds_for_one_play():
             assert len(player.pictures()) <= 6 * FPS, name
 
 
-@test
-def a_transport_stream_whose_tracks_change_ends_there():
-    with tempfile.TemporaryDirectory() as films:
-        with open(os.path.join(films, 'film.ts'), 'wb') as film:
-            for pid in '256', '512':
-                film.write(ffmpeg('-i', path_of('film.mp4'), '-t', '1', '-c', 'copy',
-                                  '-mpegts_start_pid', pid, '-f', 'mpegts', '-'))
-        with Proxy({'/films': url_of(films)}) as proxy, Player(proxy, 'film.ts') as player:
-            assert player.tracks == 2, player.sdp
-            player.play()
-            player.read_to_end()
-            assert player.pictures() == film_pictures()[:FPS]
-
-
 def with_a_late_track(films, late, container):
     """A film of which one of the tracks begins 15 s after the other."""
     path = os.path.join(films, f'late.{container}')

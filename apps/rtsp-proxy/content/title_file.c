@@ -21,8 +21,7 @@ typedef struct {
 
 struct _TitleFile {
   GstBin parent;
-  GstElement *bin;   // not owned
-  gboolean complete; // all tracks are known. Of the demuxer's thread
+  GstElement *bin; // not owned
   gboolean raw;
   guint n_video, n_audio, n_tracks;
   Track tracks[RELAY_MAX_TRACKS];
@@ -345,17 +344,15 @@ start (GstElement *element)
   gst_element_set_locked_state (element, FALSE);
 }
 
-// What is to be started then; NULL if it can't be. What nobody is served is told at once to end:
-// where the tracks change in the middle, as those of MPEG-TS may, the title ends there.
+// What is to be started then; NULL if it can't be.
 static GstElement *
 add_stream (TitleFile *self, GstPad *pad, GstCaps *caps)
 {
-  gboolean fits = !self->complete && self->n_tracks < RELAY_MAX_TRACKS;
-  const TracksKind *kind = fits ? tracks_find_kind (caps) : NULL;
+  const TracksKind *kind = self->n_tracks < RELAY_MAX_TRACKS ? tracks_find_kind (caps) : NULL;
   GError *error = NULL;
-  GstElement *branch = kind ? make_branch (self, kind, &error)
-                            : gst_parse_bin_from_description (
-                                  "fakesink async=false sync=false num-buffers=0", TRUE, &error);
+  GstElement *branch =
+      kind ? make_branch (self, kind, &error)
+           : gst_parse_bin_from_description ("fakesink async=false sync=false", TRUE, &error);
 
   if (!branch) {
     GST_ELEMENT_ERROR (self->bin, CORE, MISSING_PLUGIN, ("%s", error->message), (NULL));
@@ -382,13 +379,9 @@ on_pad_added (GstElement *demuxer, GstPad *pad, TitleFile *self)
   gst_caps_unref (caps);
 }
 
-// Once: the library counts.
 static void
 on_no_more_pads (GstElement *demuxer, TitleFile *self)
 {
-  if (self->complete)
-    return;
-  self->complete = TRUE;
   if (self->n_tracks == 0)
     GST_ELEMENT_ERROR (self->bin, STREAM, WRONG_TYPE, ("no track in it can be served"), (NULL));
   gst_element_no_more_pads (self->bin);
