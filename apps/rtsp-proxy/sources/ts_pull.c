@@ -78,29 +78,57 @@ is_sound (TsPull *self, GstBuffer *datagram)
 // ---- the demultiplexer ----
 
 // A message on its way may hold the demultiplexer, which then loses its pads after the pipeline is
-// gone: so it is connected for as long as that lives.
+// gone, or while it goes in another thread: so what it tells goes through a weak reference.
 static Tracks *
-tracks_of (gpointer pipeline)
+tracks_of (GstElement *pipeline)
 {
-  return ((TsPull *) g_object_get_data (pipeline, "pull"))->tracks;
+  return ((TsPull *) g_object_get_data (G_OBJECT (pipeline), "pull"))->tracks;
 }
 
 static void
-on_pad_added (GstElement *demux, GstPad *pad, gpointer pipeline)
+on_pad_added (GstElement *demux, GstPad *pad, gpointer weak)
 {
-  tracks_add_stream (tracks_of (pipeline), pad);
+  GstElement *pipeline = g_weak_ref_get (weak);
+
+  if (pipeline)
+    tracks_add_stream (tracks_of (pipeline), pad);
+  g_clear_pointer (&pipeline, gst_object_unref);
 }
 
 static void
-on_pad_removed (GstElement *demux, GstPad *pad, gpointer pipeline)
+on_pad_removed (GstElement *demux, GstPad *pad, gpointer weak)
 {
-  tracks_remove_stream (tracks_of (pipeline), pad);
+  GstElement *pipeline = g_weak_ref_get (weak);
+
+  if (pipeline)
+    tracks_remove_stream (tracks_of (pipeline), pad);
+  g_clear_pointer (&pipeline, gst_object_unref);
 }
 
 static void
-on_no_more_pads (GstElement *demux, gpointer pipeline)
+on_no_more_pads (GstElement *demux, gpointer weak)
 {
-  tracks_complete (tracks_of (pipeline));
+  GstElement *pipeline = g_weak_ref_get (weak);
+
+  if (pipeline)
+    tracks_complete (tracks_of (pipeline));
+  g_clear_pointer (&pipeline, gst_object_unref);
+}
+
+static void
+weak_free (gpointer weak, GClosure *closure)
+{
+  g_weak_ref_clear (weak);
+  g_free (weak);
+}
+
+static void
+listen_to (TsPull *self, GstElement *demux, const gchar *signal, GCallback handler)
+{
+  GWeakRef *weak = g_new (GWeakRef, 1);
+
+  g_weak_ref_init (weak, self->pipeline);
+  g_signal_connect_data (demux, signal, handler, weak, weak_free, 0);
 }
 
 static void
@@ -149,9 +177,9 @@ begin_chain (TsPull *self, GstPad *source, GError **error)
   demux = self->chain[self->n_chain - 1];
   ts_clock_add (demux);
   ts_guard_add (demux);
-  g_signal_connect_object (demux, "pad-added", G_CALLBACK (on_pad_added), self->pipeline, 0);
-  g_signal_connect_object (demux, "pad-removed", G_CALLBACK (on_pad_removed), self->pipeline, 0);
-  g_signal_connect_object (demux, "no-more-pads", G_CALLBACK (on_no_more_pads), self->pipeline, 0);
+  listen_to (self, demux, "pad-added", G_CALLBACK (on_pad_added));
+  listen_to (self, demux, "pad-removed", G_CALLBACK (on_pad_removed));
+  listen_to (self, demux, "no-more-pads", G_CALLBACK (on_no_more_pads));
   for (guint i = self->n_chain; i-- > 0;)
     gst_element_sync_state_with_parent (self->chain[i]);
   pad = gst_element_get_static_pad (self->chain[0], "sink");

@@ -184,10 +184,9 @@ media_keep (GstRTSPMedia *media, Presentation *presentation)
 }
 
 static void
-on_prepared (GstRTSPMedia *media, gpointer data)
+on_prepared (GstRTSPMedia *media, Presentation *presentation)
 {
-  MediaFactory *self = data;
-  Relay *relay = presentation_get_relay (self->presentation);
+  Relay *relay = presentation_get_relay (presentation);
 
   // Each DESCRIBE emits this, several threads at once; the streams are to be let go once.
   if (!g_object_replace_data (G_OBJECT (media), "opened", NULL, media, NULL, NULL))
@@ -216,15 +215,14 @@ on_prepared (GstRTSPMedia *media, gpointer data)
     // that reader what was current when it said DESCRIBE.
     gst_rtsp_stream_set_blocked (stream, FALSE);
   }
-  media_keep (media, self->presentation);
-  media_configure (media, self->presentation); // it may have changed since the sinks were made
+  media_keep (media, presentation);
+  media_configure (media, presentation); // it may have changed since the sinks were made
 }
 
 static void
-on_unprepared (GstRTSPMedia *media, gpointer data)
+on_unprepared (GstRTSPMedia *media, Presentation *presentation)
 {
-  MediaFactory *self = data;
-  Relay *relay = presentation_get_relay (self->presentation);
+  Relay *relay = presentation_get_relay (presentation);
 
   for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
     Feed *feed = find_feed (media, i);
@@ -259,20 +257,20 @@ on_rtpbin_pad (GstElement *rtpbin, GstPad *pad, gpointer relay)
 }
 
 static void
-on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, MediaFactory *self)
+on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, Presentation *presentation)
 {
   GstElementFactory *factory = gst_element_get_factory (element);
 
   if (factory && g_str_equal (GST_OBJECT_NAME (factory), "rtpbin"))
     g_signal_connect (element, "pad-added", G_CALLBACK (on_rtpbin_pad),
-        presentation_get_relay (self->presentation));
+        presentation_get_relay (presentation));
   if (!GST_IS_BASE_SINK (element))
     return;
   // The library's own sinks, for readers that fanoutsink can't serve, have no such things.
   if (g_object_class_find_property (G_OBJECT_GET_CLASS (element), "catch-up")) {
-    MountConfig *config = presentation_dup_config (self->presentation);
+    MountConfig *config = presentation_dup_config (presentation);
 
-    configure_sink (element, self->presentation, config);
+    configure_sink (element, presentation, config);
     mount_config_unref (config);
   }
   // Packets are sent when they come. Their times are those of their arrival, so a sink that waited
@@ -283,18 +281,32 @@ on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, MediaFacto
   gst_base_sink_set_processing_deadline (GST_BASE_SINK (element), 0);
 }
 
+static void
+unref_presentation (gpointer presentation, GClosure *closure)
+{
+  presentation_unref (presentation);
+}
+
+// Media and factory may end in two threads at once, for which g_signal_connect_object() is not made.
+static void
+listen_to (gpointer instance, const gchar *signal, GCallback handler, Presentation *presentation)
+{
+  g_signal_connect_data (instance, signal, handler, presentation_ref (presentation),
+      unref_presentation, 0);
+}
+
 static GstElement *
 media_factory_create_pipeline (GstRTSPMediaFactory *factory, GstRTSPMedia *media)
 {
+  Presentation *presentation = ((MediaFactory *) factory)->presentation;
   GstElement *pipeline =
       GST_RTSP_MEDIA_FACTORY_CLASS (media_factory_parent_class)->create_pipeline (factory, media);
   MountConfig *config;
 
   if (!pipeline)
     return NULL;
-  g_signal_connect_object (
-      pipeline, "deep-element-added", G_CALLBACK (on_element_added), factory, 0);
-  config = presentation_dup_config (((MediaFactory *) factory)->presentation);
+  listen_to (pipeline, "deep-element-added", G_CALLBACK (on_element_added), presentation);
+  config = presentation_dup_config (presentation);
   timeshift_watch (pipeline, config);
   threads_name_tasks (pipeline, "serve");
   mount_config_unref (config);
@@ -317,13 +329,14 @@ tell_rtp_info (GstRTSPStream *stream, guint *seq, guint *rtptime, gpointer relay
 static void
 media_factory_configure (GstRTSPMediaFactory *factory, GstRTSPMedia *media)
 {
-  Relay *relay = presentation_get_relay (((MediaFactory *) factory)->presentation);
+  Presentation *presentation = ((MediaFactory *) factory)->presentation;
+  Relay *relay = presentation_get_relay (presentation);
 
   GST_RTSP_MEDIA_FACTORY_CLASS (media_factory_parent_class)->configure (factory, media);
   weir_media_set_rtp_info_func (
       media, tell_rtp_info, relay_ref (relay), (GDestroyNotify) relay_unref);
-  g_signal_connect_object (media, "prepared", G_CALLBACK (on_prepared), factory, 0);
-  g_signal_connect_object (media, "unprepared", G_CALLBACK (on_unprepared), factory, 0);
+  listen_to (media, "prepared", G_CALLBACK (on_prepared), presentation);
+  listen_to (media, "unprepared", G_CALLBACK (on_unprepared), presentation);
 }
 
 // As of 1.24 the library gives it locked.
