@@ -15,7 +15,7 @@ from proc import Proc
 from tap import Skip
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get('WEIR_BUILD', ROOT / 'build-bench'))
+BUILD = pathlib.Path(os.environ.get('WEIR_BUILD', ROOT / 'build-bench')).resolve()
 CACHE = ROOT / 'build' / 'bench'
 CLIP = ROOT / 'tests' / 'data' / 'bigbuckbunny.mp4'
 
@@ -115,7 +115,9 @@ class Server(Proc):
 
     def __init__(self, rig, mounts):
         self.address = rig.server_address
-        super().__init__(*rig.server, *self.words(mounts), env={**os.environ, **self.environment})
+        self._folder = tempfile.TemporaryDirectory()  # mediamtx leaves keys where it is started
+        super().__init__(*rig.server, *self.words(mounts), cwd=self._folder.name,
+                         env={**os.environ, **self.environment})
         try:
             self.wait_for_line(self.ready, timeout=30)
         except AssertionError:
