@@ -153,6 +153,8 @@ def a_wrong_body_changes_nothing():
                 ('[]', 'an object belongs here', 'body'),
                 ('"x"', 'an object belongs here', 'body'),
                 ('null', 'an object belongs here', 'body'),
+                (' ', 'an object belongs here', 'body'),
+                ('/* x */', 'an object belongs here', 'body'),
                 ('[' * 60000, 'no JSON that can be used', 'body'),
                 ('{"a":' * 10000, 'no JSON that can be used', 'body'),
                 (b'{"user": "\xff"}', 'no JSON that can be used', 'body'),

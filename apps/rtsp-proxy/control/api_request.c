@@ -164,7 +164,7 @@ api_read_body (const ApiRequest *request)
   if (!reader) {
     api_fail_error (request->message, SOUP_STATUS_BAD_REQUEST, error);
     g_error_free (error);
-  } else if (!yaml_is_mapping (yaml_root (reader))) {
+  } else if (!yaml_root (reader) || !yaml_is_mapping (yaml_root (reader))) {
     api_fail (request->message, SOUP_STATUS_BAD_REQUEST, "body", "an object belongs here");
     g_clear_pointer (&reader, yaml_reader_free);
   }
