@@ -270,7 +270,6 @@ worker (void *data)
   void *scratch = calloc (1, w->scratch_size);
   WeirTask *task;
 
-  pthread_setname_np (pthread_self (), "weir-worker");
   pthread_mutex_lock (&w->lock);
   while (scratch && !w->stopping) {
     if ((task = next_task (w)))
@@ -290,7 +289,6 @@ stand_in (void *data)
   void *scratch = calloc (1, w->scratch_size);
   WeirTask *task;
 
-  pthread_setname_np (pthread_self (), "weir-stand-in");
   pthread_mutex_lock (&w->lock);
   while (scratch && !w->stopping && w->n_surplus == 0) {
     if ((task = next_task (w)))
@@ -317,6 +315,7 @@ weir_task_stand_in (WeirTask *task)
   pthread_mutex_lock (&w->lock);
   if ((task->state == RUNNING || task->state == RUNNING_AGAIN) && !task->stood_in
       && pthread_create (&thread, NULL, stand_in, w) == 0) {
+    pthread_setname_np (thread, "weir-stand-in");
     pthread_detach (thread);
     task->stood_in = true;
     w->n_stand_ins++;
@@ -356,6 +355,7 @@ weir_workers_new (unsigned n, size_t scratch_size)
     }
     if (error)
       break;
+    pthread_setname_np (w->threads[w->n_threads], "weir-worker");
     w->n_threads++;
   }
   return w;
