@@ -673,10 +673,39 @@ nothing_is_sent_after_a_removal (void)
   weir_reader_unref (reader);
 }
 
+static void
+write_packet (uint64_t id, bool marker)
+{
+  CHECK (weir_fanout_begin (fanout));
+  fill (weir_fanout_reserve (fanout, SIZE_OF (id)), id, marker);
+  weir_fanout_commit (fanout, SIZE_OF (id), weir_now_ns ());
+  weir_fanout_end (fanout, weir_now_ns ());
+}
+
+static void
+a_frame_that_is_whole_is_not_waited_for (void)
+{
+  WeirWorkers *workers = weir_workers_new (1, weir_fanout_scratch_size ());
+
+  settings = (WeirFanoutSettings) {
+    .coalesce_ns = 60000 * MS, .bounds = { 1 << 20, 1000, 60000 * MS, false }, .keep_window = true
+  };
+  fanout = weir_fanout_new (workers, NULL, &settings);
+  weir_fanout_start (fanout);
+  for (uint64_t id = 0; id < 10; id++) {
+    write_packet (id, id % 2 == 1);
+    CHECK ((fanout->flush.heap_at == SIZE_MAX) == (id % 2 == 1));
+  }
+  weir_fanout_stop (fanout);
+  weir_fanout_free (fanout);
+  weir_workers_free (workers);
+}
+
 int
 main (void)
 {
   random_init ();
+  RUN (a_frame_that_is_whole_is_not_waited_for);
   RUN (a_full_socket_tells_when_it_has_room);
   RUN (shards_that_many_left_are_not_woken);
   RUN (everybody_gets_everything);

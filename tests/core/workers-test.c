@@ -4,6 +4,8 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "tap.h"
 
@@ -276,6 +278,64 @@ timers_in_their_order (void)
   for (int i = 0; i < N; i++)
     weir_task_clear (&jobs[i].task);
   weir_task_clear (&busy.task);
+  weir_workers_free (workers);
+}
+
+// How often threads other than this one have gone to sleep.
+static long
+n_sleeps (void)
+{
+  DIR *dir = opendir ("/proc/self/task");
+  struct dirent *entry;
+  long n = 0;
+
+  while ((entry = readdir (dir))) {
+    char path[300], line[100];
+    long own = strtol (entry->d_name, NULL, 10), sleeps;
+    FILE *file;
+
+    snprintf (path, sizeof path, "/proc/self/task/%s/status", entry->d_name);
+    if (own <= 0 || own == getpid () || !(file = fopen (path, "r")))
+      continue;
+    while (fgets (line, sizeof line, file)) {
+      if (sscanf (line, "voluntary_ctxt_switches: %ld", &sleeps) == 1)
+        n += sleeps;
+    }
+    fclose (file);
+  }
+  closedir (dir);
+  return n;
+}
+
+// Even where it is the earliest: a stream sets one for most of its frames, and the rest of the
+// frame comes before it.
+static void
+a_time_that_is_taken_back_wakes_nobody (void)
+{
+  WeirWorkers *workers = weir_workers_new (1, 1);
+  Job job, later;
+  long before;
+
+  job_init (&job, workers, 0, 1);
+  job_init (&later, workers, 0, 2);
+  weir_task_wake (&later.task);
+  wait_for_runs (&later, 1);
+  before = n_sleeps ();
+  for (unsigned i = 0; i < 5; i++) {
+    int64_t now = weir_now_ns ();
+
+    weir_task_wake_at (&later.task, now + 100 * MS);
+    weir_task_wake_at (&job.task, now + 90 * MS);
+    weir_task_cancel (&job.task);
+    wait_for_runs (&later, i + 2);
+    CHECK (later.ran_ns >= now + 100 * MS);
+  }
+  CHECK (n_sleeps () - before < 8);
+  CHECK_INT (runs (&job), 0);
+  weir_task_wake_at (&job.task, weir_now_ns ());
+  wait_for_runs (&job, 1);
+  weir_task_clear (&job.task);
+  weir_task_clear (&later.task);
   weir_workers_free (workers);
 }
 
@@ -571,6 +631,7 @@ main (void)
   RUN (a_wake_while_it_runs_runs_it_again);
   RUN (urgent_classes_first);
   RUN (timers_in_their_order);
+  RUN (a_time_that_is_taken_back_wakes_nobody);
   RUN (it_says_itself_when_it_runs_again);
   RUN (a_busy_thread_does_not_stop_the_clock);
   RUN (no_thread_sleeps_while_there_is_work);

@@ -143,7 +143,7 @@ void
 weir_fanout_end (WeirFanout *fanout, int64_t now_ns)
 {
   WeirWindow *window = &fanout->window;
-  bool published;
+  bool published, done;
   int64_t due_ns = WEIR_NEVER;
 
   if (fanout->urgent || fanout->settings.coalesce_ns == 0)
@@ -152,6 +152,9 @@ weir_fanout_end (WeirFanout *fanout, int64_t now_ns)
     fanout->flush_armed = true;
     due_ns = window->staged_ns + fanout->settings.coalesce_ns;
   }
+  done = window->n_staged == 0 && fanout->flush_armed;
+  if (done)
+    fanout->flush_armed = false;
   pthread_mutex_lock (&fanout->lock);
   fanout->counters.packets_in += fanout->n_in;
   fanout->counters.bytes_in += fanout->bytes_in;
@@ -163,6 +166,8 @@ weir_fanout_end (WeirFanout *fanout, int64_t now_ns)
 
   if (due_ns != WEIR_NEVER)
     weir_task_wake_at (&fanout->flush, due_ns);
+  if (done)
+    weir_task_cancel (&fanout->flush);
   if (published)
     weir_fanout_serve_all (fanout, &fanout->here, now_ns);
 }

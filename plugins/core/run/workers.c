@@ -6,7 +6,9 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/timerfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #define NOT_IN_HEAP SIZE_MAX
 #define WORKERS_MAX 64
@@ -21,16 +23,17 @@ typedef struct {
 
 struct weir_workers {
   pthread_mutex_t lock;
-  pthread_cond_t work;  // for threads without any
-  pthread_cond_t timer; // for the one of them that waits for the earliest time
-  pthread_cond_t idle;  // a task stopped running
+  pthread_cond_t work; // for threads without any
+  pthread_cond_t idle; // a task stopped running
+  int timer;           // one of those without any reads it. To move it wakes nobody
+  int64_t timer_ns;    // what it is set to; WEIR_NEVER: nothing
   Queue queues[WEIR_CLASSES];
   size_t n_queued;
   WeirTask **heap; // by due_ns
   size_t n_heap, heap_capacity;
   size_t n_tasks;
   size_t scratch_size;
-  bool stopping, timing;           // timing: a thread waits for `timer`
+  bool stopping, timing, called;   // timing: a thread reads `timer`; called: it is to return now
   unsigned n_threads, n_waiting;   // n_waiting: threads that wait for `work`
   unsigned n_stand_ins, n_surplus; // n_surplus: of these, those that are to end
   pthread_t threads[WORKERS_MAX];
@@ -119,6 +122,57 @@ heap_remove (WeirWorkers *w, WeirTask *task)
     heap_down (w, at, last);
 }
 
+// ---- the clock. With the lock held. ----
+
+// 0 would stop the timer. A time that is past ends it at once.
+static void
+set_timer (WeirWorkers *w, int64_t due_ns)
+{
+  struct itimerspec t = { 0 };
+
+  w->timer_ns = due_ns;
+  due_ns = due_ns < 1 ? 1 : due_ns;
+  if (due_ns != WEIR_NEVER) {
+    t.it_value.tv_sec = due_ns / 1000000000;
+    t.it_value.tv_nsec = due_ns % 1000000000;
+  }
+  timerfd_settime (w->timer, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
+// A call stands until the thread has returned: to move the timer would take it back.
+static void
+follow_heap (WeirWorkers *w)
+{
+  int64_t due_ns = w->n_heap > 0 ? w->heap[0]->due_ns : WEIR_NEVER;
+
+  if (!w->called && due_ns != w->timer_ns)
+    set_timer (w, due_ns);
+}
+
+static void
+call_timing (WeirWorkers *w)
+{
+  if (w->called)
+    return;
+  w->called = true;
+  set_timer (w, 0);
+}
+
+// Lets go of the lock and takes it again.
+static void
+wait_for_time (WeirWorkers *w)
+{
+  uint64_t n;
+
+  w->timing = true;
+  follow_heap (w);
+  pthread_mutex_unlock (&w->lock);
+  (void) !read (w->timer, &n, sizeof n);
+  pthread_mutex_lock (&w->lock);
+  w->timing = w->called = false;
+  w->timer_ns = WEIR_NEVER; // it has ended; follow_heap() sets it anew
+}
+
 // ---- tasks. With the lock held. ----
 
 // Threads that wait have something to look at.
@@ -128,7 +182,7 @@ call_one (WeirWorkers *w)
   if (w->n_waiting > 0)
     pthread_cond_signal (&w->work);
   else if (w->timing)
-    pthread_cond_signal (&w->timer);
+    call_timing (w);
 }
 
 static void
@@ -192,7 +246,7 @@ wake_at (WeirWorkers *w, WeirTask *task, int64_t due_ns)
     heap_up (w, w->n_heap++, task);
   }
   if (task->heap_at == 0 && w->timing)
-    pthread_cond_signal (&w->timer);
+    follow_heap (w);
   else if (task->heap_at == 0)
     call_one (w);
 }
@@ -212,6 +266,8 @@ run_task (WeirWorkers *w, WeirTask *task, void *scratch)
     task->stood_in = false;
     w->n_surplus++;
     pthread_cond_broadcast (&w->work);
+    if (w->timing)
+      call_timing (w);
   }
   if (task->dead) {
     task->state = IDLE;
@@ -252,10 +308,8 @@ next_task (WeirWorkers *w)
 static void
 wait_for_work (WeirWorkers *w)
 {
-  if (w->n_heap > 0 && !w->timing) {
-    w->timing = true;
-    weir_cond_wait_until (&w->timer, &w->lock, w->heap[0]->due_ns);
-    w->timing = false;
+  if (!w->timing) {
+    wait_for_time (w);
   } else {
     w->n_waiting++;
     pthread_cond_wait (&w->work, &w->lock);
@@ -339,9 +393,14 @@ weir_workers_new (unsigned n, size_t scratch_size)
 
   if (!w)
     return NULL;
+  w->timer = timerfd_create (CLOCK_MONOTONIC, TFD_CLOEXEC);
+  if (w->timer < 0) {
+    free (w);
+    return NULL;
+  }
+  w->timer_ns = WEIR_NEVER;
   pthread_mutex_init (&w->lock, NULL);
   pthread_cond_init (&w->work, NULL);
-  weir_cond_init (&w->timer);
   pthread_cond_init (&w->idle, NULL);
   w->scratch_size = scratch_size;
   n = n == 0 ? n_processors () : n > WORKERS_MAX ? WORKERS_MAX : n;
@@ -367,7 +426,8 @@ weir_workers_free (WeirWorkers *w)
   pthread_mutex_lock (&w->lock);
   w->stopping = true;
   pthread_cond_broadcast (&w->work);
-  pthread_cond_signal (&w->timer);
+  if (w->timing)
+    call_timing (w);
   while (w->n_stand_ins > 0)
     pthread_cond_wait (&w->idle, &w->lock);
   pthread_mutex_unlock (&w->lock);
@@ -375,8 +435,8 @@ weir_workers_free (WeirWorkers *w)
     pthread_join (w->threads[i], NULL);
   pthread_mutex_destroy (&w->lock);
   pthread_cond_destroy (&w->work);
-  pthread_cond_destroy (&w->timer);
   pthread_cond_destroy (&w->idle);
+  close (w->timer);
   free (w->heap);
   free (w);
 }
@@ -427,6 +487,18 @@ weir_task_wake_at (WeirTask *task, int64_t due_ns)
   pthread_mutex_lock (&task->workers->lock);
   wake_at (task->workers, task, due_ns);
   pthread_mutex_unlock (&task->workers->lock);
+}
+
+void
+weir_task_cancel (WeirTask *task)
+{
+  WeirWorkers *w = task->workers;
+
+  pthread_mutex_lock (&w->lock);
+  heap_remove (w, task);
+  if (w->timing)
+    follow_heap (w);
+  pthread_mutex_unlock (&w->lock);
 }
 
 void

@@ -58,6 +58,9 @@ void weir_task_wake (WeirTask *task);
 // Runs it at that time, or at the one that it has already if that is earlier.
 void weir_task_wake_at (WeirTask *task, int64_t due_ns);
 
+// It has no time any more. Where it was woken, or runs, it still runs, and may say a time then.
+void weir_task_cancel (WeirTask *task);
+
 // Runs it now, in this thread, if it is not running; otherwise it runs once more.
 void weir_task_run_here (WeirTask *task, void *scratch);
 
