@@ -185,6 +185,30 @@ def descriptions_that_are_none():
 
 
 @test
+def media_that_can_not_be_made_holds_nobody():
+    line = ('launch: audiotestsrc is-live=true ! rtpL16pay ! capssetter name=pay0 replace=true '
+            'caps="application/x-rtp,media=audio,clock-rate=44100,payload=96"')
+    with Server(play) as good, Proxy({
+            '/good': {'upstream': good.url, **QUICK, 'transport': 'tcp', 'on-demand': False},
+            '/bad': {'upstream': line, **QUICK}}) as proxy:
+        proxy.wait_for_line(' mount /good up: ')
+        answers = []
+        asking = [threading.Thread(target=lambda: answers.append(proxy.ask('DESCRIBE', '/bad')[0]))
+                  for _ in range(8)]
+        for each in asking:
+            each.start()
+        proxy.wait_for_line(' mount /bad up: ')
+        for _ in range(8):
+            for method in 'OPTIONS', 'DESCRIBE':
+                status, seconds = proxy.ask(method, '/good')
+                assert status == 200 and seconds < PATIENCE / 2, (method, status, seconds)
+        for each in asking:
+            each.join()
+        assert answers == [503] * 8, answers
+        proxy.wait_for_line(" mount /bad can't be served: .* encoding-name of track 0")
+
+
+@test
 def tracks_without_a_url_of_their_own_are_left_out():
     bare, bad = TRACK.replace(b'a=control:track0\r\n', b''), TRACK.replace(b'track0', b'//[::1')
     absolute = TRACK.replace(b'track0', b'rtsp://127.0.0.1/track0')

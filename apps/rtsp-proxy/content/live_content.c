@@ -7,7 +7,7 @@ static ContentState
 ask (gpointer object, GError **error)
 {
   switch (presentation_ask (object)) {
-    case PRESENTATION_KNOWN:
+    case PRESENTATION_READY:
       return CONTENT_READY;
     case PRESENTATION_STARTING:
       return CONTENT_STARTING;

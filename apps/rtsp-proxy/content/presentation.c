@@ -4,6 +4,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+// Media that could not be prepared is not tried again sooner, however often it is asked for.
+#define MEDIA_RETRY (2 * GST_SECOND)
+
 MountConfig *
 presentation_dup_config (Presentation *self)
 {
@@ -21,11 +24,15 @@ presentation_dup_config (Presentation *self)
 static PresentationState
 get_state (Presentation *self)
 {
+  gint64 failing_until = self->known ? self->media_failing_until : self->failing_until;
+
   if (self->stopped)
     return PRESENTATION_DOWN;
-  if (self->known)
-    return PRESENTATION_KNOWN;
-  return clock_now () < self->failing_until ? PRESENTATION_DOWN : PRESENTATION_STARTING;
+  if (self->media)
+    return PRESENTATION_READY;
+  if (self->ended && !self->opening)
+    return PRESENTATION_DOWN;
+  return clock_now () < failing_until ? PRESENTATION_DOWN : PRESENTATION_STARTING;
 }
 
 gboolean
@@ -52,28 +59,41 @@ presentation_ask (Presentation *self)
 }
 
 void
+presentation_tell (Presentation *self)
+{
+  if (presentation_ask (self) != PRESENTATION_STARTING)
+    waiting_tell (self->waiting);
+}
+
+static void update_later (Presentation *self);
+
+void
 presentation_wait (Presentation *self, PresentationToldFunc told, gpointer data)
 {
-  gboolean waits;
+  gboolean waits, opens;
 
   g_mutex_lock (&self->lock);
   waits = get_state (self) == PRESENTATION_STARTING;
+  opens = waits && self->known && !self->opening;
   if (waits)
     waiting_add (self->waiting, self->config->start_timeout_ms, told, data);
   g_mutex_unlock (&self->lock);
   if (!waits)
     told (data);
+  else if (opens)
+    update_later (self);
 }
 
 // ---- media ----
 
 gchar *
-presentation_dup_media_key (Presentation *self)
+presentation_dup_media_key (Presentation *self, gboolean only_ready)
 {
-  gchar *key;
+  gchar *key = NULL;
 
   g_mutex_lock (&self->lock);
-  key = g_strdup_printf ("%s#%u", self->path, self->media_generation);
+  if (self->media || !only_ready)
+    key = g_strdup_printf ("%s#%u", self->path, self->media_generation);
   g_mutex_unlock (&self->lock);
   return key;
 }
@@ -85,7 +105,8 @@ presentation_keep_media (Presentation *self, gpointer media, GDestroyNotify rele
 
   g_mutex_lock (&self->lock);
   // Where nobody is left, nobody would let it go: update() and linger_over() may have been by.
-  keep = !self->media && !self->stopped && (self->n_users > 0 || !self->config->on_demand);
+  keep = !self->media && !self->stopped && !self->outdated
+         && (self->n_users > 0 || !self->config->on_demand);
   if (keep) {
     self->media = media;
     self->release_media = release;
@@ -99,6 +120,8 @@ static gpointer
 steal_media (Presentation *self)
 {
   self->media_generation++;
+  self->media_failing_until = 0;
+  self->outdated = self->opening;
   return g_steal_pointer (&self->media);
 }
 
@@ -114,16 +137,45 @@ retire_media (Presentation *self)
     self->release_media (media);
 }
 
+// With the lock held.
+static gboolean
+is_to_be_opened (Presentation *self)
+{
+  return self->known && !self->opening && get_state (self) == PRESENTATION_STARTING
+         && (self->n_users > 0 || !self->config->on_demand);
+}
+
 void
 presentation_open_media (Presentation *self)
 {
-  gboolean wanted;
+  gboolean opens;
 
   g_mutex_lock (&self->lock);
-  wanted = self->known && !self->media && !self->stopped && !self->config->on_demand;
+  opens = is_to_be_opened (self);
+  self->opening |= opens;
   g_mutex_unlock (&self->lock);
-  if (wanted)
+  if (opens)
     self->callbacks->open_media (self, self->data);
+}
+
+void
+presentation_media_opened (Presentation *self, const gchar *problem)
+{
+  gboolean failed, again;
+
+  g_mutex_lock (&self->lock);
+  failed = problem && !self->outdated && !self->stopped;
+  if (failed)
+    self->media_failing_until = clock_now () + MEDIA_RETRY;
+  self->opening = self->outdated = FALSE;
+  // Who came when it was too late for that one finds none.
+  again = is_to_be_opened (self);
+  g_mutex_unlock (&self->lock);
+  if (failed)
+    log_event_limited (&self->failures, "mount %s can't be served: %s", self->label, problem);
+  if (again)
+    update_later (self);
+  presentation_tell (self);
 }
 
 void
@@ -154,6 +206,17 @@ configure_media (Presentation *self, const MountConfig *old)
     self->callbacks->configure_media (self, media, self->data);
 }
 
+static gboolean
+is_known (Presentation *self)
+{
+  gboolean known;
+
+  g_mutex_lock (&self->lock);
+  known = self->known && !self->stopped;
+  g_mutex_unlock (&self->lock);
+  return known;
+}
+
 void
 presentation_configure (Presentation *self, MountConfig *config, GPtrArray *stages)
 {
@@ -172,7 +235,7 @@ presentation_configure (Presentation *self, MountConfig *config, GPtrArray *stag
   g_clear_pointer (&self->problem, g_free);
   if (!self->current || g_str_equal (key, self->current->key))
     presentation_drop_next (self);
-  else if (presentation_ask (self) != PRESENTATION_KNOWN)
+  else if (!is_known (self))
     presentation_replace_branch (self);
   else if (!self->next || !g_str_equal (key, self->next->key))
     presentation_start_beside (self);

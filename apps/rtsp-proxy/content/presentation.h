@@ -13,8 +13,9 @@ typedef struct {
   void (*close_readers) (Presentation *self, const gchar *reason, gpointer data);
   // Nobody has used it for the linger.
   void (*idle) (Presentation *self, gpointer data);
-  // It runs without readers too, and has no media: one is to be prepared, so that the first reader
-  // finds a keyframe, and what the cache is to hold.
+  // It has no media: one is to be prepared, in another thread, which tells of its end by
+  // presentation_media_opened(). One that runs without readers has it, too, so that the first
+  // reader finds a keyframe, and what the cache is to hold.
   void (*open_media) (Presentation *self, gpointer data);
   // Its media serves readers as another configuration says from now on.
   void (*configure_media) (Presentation *self, gpointer media, gpointer data);
@@ -66,9 +67,10 @@ void presentation_use (Presentation *self);
 void presentation_unuse (Presentation *self);
 guint presentation_n_users (Presentation *self);
 
-typedef enum { PRESENTATION_KNOWN, PRESENTATION_DOWN, PRESENTATION_STARTING } PresentationState;
+typedef enum { PRESENTATION_READY, PRESENTATION_DOWN, PRESENTATION_STARTING } PresentationState;
 
-// Is it known what it gives? Down: the last attempt failed, and the next is yet to come.
+// Is its media ready, so that nobody has to wait for it? Down: the last attempt failed, and the
+// next is yet to come.
 PresentationState presentation_ask (Presentation *self);
 
 // Of a stored title: can somebody who comes now still get its beginning?
@@ -79,10 +81,14 @@ gboolean presentation_is_at_start (Presentation *self);
 typedef void (*PresentationToldFunc) (gpointer data);
 void presentation_wait (Presentation *self, PresentationToldFunc told, gpointer data);
 
-// Names the media that new readers share; another one after readers had to be closed.
-gchar *presentation_dup_media_key (Presentation *self);
+// Names the media that new readers share; another one after readers had to be closed. NULL: it is
+// not ready, and only one that is was asked for.
+gchar *presentation_dup_media_key (Presentation *self, gboolean only_ready);
 
 // The media is ready: keeps it until there is no more use for it, so that it never goes away under
 // a reader that is just coming. `release` lets it go, on the main thread. FALSE: nobody is left who
-// would want it, or one is kept already.
+// would want it, one is kept already, or readers want another by now.
 gboolean presentation_keep_media (Presentation *self, gpointer media, GDestroyNotify release);
+
+// Its media has been opened, and is kept if there is a use for it; or why it could not be.
+void presentation_media_opened (Presentation *self, const gchar *problem);

@@ -61,8 +61,8 @@ on_up (Branch *branch, gpointer owner)
   log_up (self, branch);
   g_mutex_lock (&self->lock);
   self->known = TRUE;
+  self->media_failing_until = 0;
   g_mutex_unlock (&self->lock);
-  waiting_tell (self->waiting);
   presentation_open_media (self);
 }
 
@@ -105,7 +105,7 @@ on_down (Branch *branch, const gchar *reason, guint retry_ms, gpointer owner)
   g_mutex_lock (&self->lock);
   self->failing_until = clock_now () + (gint64) retry_ms * GST_MSECOND;
   g_mutex_unlock (&self->lock);
-  waiting_tell (self->waiting);
+  presentation_tell (self);
 }
 
 static void

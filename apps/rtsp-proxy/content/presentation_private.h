@@ -18,6 +18,7 @@ struct _Presentation {
   guint instance;
   gint64 made; // ns
   Waiting *waiting;
+  LogLimit failures;
 
   // Main thread only.
   Graph *graph;
@@ -27,7 +28,6 @@ struct _Presentation {
   Branch *next;
   guint switch_timeout;
   gchar *problem; // of the last change
-  LogLimit failures;
   guint linger;
 
   GMutex lock; // all below
@@ -40,7 +40,13 @@ struct _Presentation {
   guint media_generation;
   gpointer media; // the one that is kept ready
   GDestroyNotify release_media;
+  gboolean opening;           // it is being prepared
+  gboolean outdated;          // what is being prepared: readers want another one by now
+  gint64 media_failing_until; // ns: it could not be prepared, and is tried again then
 };
+
+// Tells who waits, if there is no more to wait for. With no lock held.
+void presentation_tell (Presentation *self);
 
 // Has its readers come again. Main thread.
 void presentation_close_readers (Presentation *self, const gchar *reason);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config/mount_config.h"
-#include "content/presentation.h"
+#include "content/presentation_private.h"
 #include "content/title_media.h"
 #include "outlets/rtsp/media.h"
 
@@ -96,6 +96,54 @@ media_without_users_is_not_kept (void)
   g_ptr_array_unref (stages);
 }
 
+static void
+on_open (Presentation *presentation, gpointer n_opened)
+{
+  ++*(guint *) n_opened;
+}
+
+static void
+on_told (gpointer n_told)
+{
+  ++*(guint *) n_told;
+}
+
+// Who asks is neither let through before it is ready, nor has it opened twice.
+static void
+media_that_fails_is_waited_for_once (void)
+{
+  const PresentationCallbacks callbacks = { .open_media = on_open };
+  MountConfig *config = mount_config_new ("/cam");
+  GPtrArray *stages = g_ptr_array_new ();
+  guint n_opened = 0, n_told = 0;
+  Presentation *self;
+
+  self = presentation_new (NULL, "/cam", NULL, config, stages, 0, &callbacks, &n_opened);
+  presentation_use (self);
+  self->known = TRUE;
+  presentation_open_media (self);
+  presentation_open_media (self);
+  g_assert_cmpuint (n_opened, ==, 1);
+  g_assert_cmpint (presentation_ask (self), ==, PRESENTATION_STARTING);
+  g_assert_null (presentation_dup_media_key (self, TRUE));
+  presentation_wait (self, on_told, &n_told);
+  presentation_wait (self, on_told, &n_told);
+  g_assert_cmpuint (n_told, ==, 0);
+
+  presentation_media_opened (self, "of this test");
+  g_assert_cmpuint (n_told, ==, 2);
+  g_assert_cmpint (presentation_ask (self), ==, PRESENTATION_DOWN);
+  presentation_open_media (self);
+  g_assert_cmpuint (n_opened, ==, 1);
+
+  presentation_stop (self);
+  presentation_unref (self);
+  while (g_main_context_iteration (NULL, FALSE))
+    ;
+  mount_config_unref (config);
+  g_ptr_array_unref (stages);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -103,5 +151,6 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   g_test_add_func ("/presentation/short-user", media_of_a_short_user_is_let_go);
   g_test_add_func ("/presentation/no-users", media_without_users_is_not_kept);
+  g_test_add_func ("/presentation/failing", media_that_fails_is_waited_for_once);
   return g_test_run ();
 }

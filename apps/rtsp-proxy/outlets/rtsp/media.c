@@ -32,17 +32,24 @@ typedef struct {
 GType media_factory_get_type (void);
 G_DEFINE_TYPE (MediaFactory, media_factory, GST_TYPE_RTSP_MEDIA_FACTORY)
 
+// A request uses media that is ready: to wait for another to be prepared would hold up all whom the
+// same thread serves.
+static gboolean
+is_request (void)
+{
+  return gst_rtsp_context_get_current () != NULL;
+}
+
 static gchar *
 media_factory_gen_key (GstRTSPMediaFactory *factory, const GstRTSPUrl *url)
 {
-  return presentation_dup_media_key (((MediaFactory *) factory)->presentation);
+  return presentation_dup_media_key (((MediaFactory *) factory)->presentation, is_request ());
 }
 
-// For a SETUP the library comes here before anybody asks whether there is such a thing now.
 static GstRTSPMedia *
 media_factory_construct (GstRTSPMediaFactory *factory, const GstRTSPUrl *url)
 {
-  if (relay_n_tracks (presentation_get_relay (((MediaFactory *) factory)->presentation)) == 0)
+  if (is_request ())
     return NULL;
   return GST_RTSP_MEDIA_FACTORY_CLASS (media_factory_parent_class)->construct (factory, url);
 }
@@ -187,10 +194,6 @@ static void
 on_prepared (GstRTSPMedia *media, Presentation *presentation)
 {
   Relay *relay = presentation_get_relay (presentation);
-
-  // Each DESCRIBE emits this, several threads at once; the streams are to be let go once.
-  if (!g_object_replace_data (G_OBJECT (media), "opened", NULL, media, NULL, NULL))
-    return;
 
   for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
     GstRTSPStream *stream = gst_rtsp_media_get_stream (media, i);
@@ -356,31 +359,71 @@ construct_unlocked (GstRTSPMediaFactory *factory)
   return media;
 }
 
-static void
-open_in_thread (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+// Without one of these its payloader holds back all that comes before the first packet, and that
+// is not let in before the media is prepared. NULL: they are all there; else to be freed.
+static gchar *
+find_problem (Relay *relay)
 {
-  GstRTSPMediaFactory *factory = source;
-  GstRTSPThreadPool *threads = rtsp_threads_new ();
-  GstRTSPMedia *media = construct_unlocked (factory);
+  static const gchar *const needed[] = { "media", "payload", "clock-rate", "encoding-name",
+    "ssrc" };
+  gchar *problem = relay_n_tracks (relay) == 0 ? g_strdup ("it has no tracks") : NULL;
 
-  thread_set_name ("media-opener");
-  // When it is prepared the presentation keeps it.
-  if (media
-      && gst_rtsp_media_prepare (
+  for (guint i = 0; i < relay_n_tracks (relay) && !problem; i++) {
+    GstCaps *caps = relay_dup_caps (relay, i);
+
+    for (guint j = 0; caps && j < G_N_ELEMENTS (needed) && !problem; j++) {
+      if (!gst_structure_has_field (gst_caps_get_structure (caps, 0), needed[j]))
+        problem = g_strdup_printf (
+            "readers can't be told the %s of track %u of its upstream", needed[j], i);
+    }
+    gst_clear_caps (&caps);
+  }
+  return problem;
+}
+
+// NULL: it is prepared, and the presentation keeps it; else why not, to be freed.
+static gchar *
+open_media (GstRTSPMediaFactory *factory)
+{
+  gchar *problem = find_problem (presentation_get_relay (((MediaFactory *) factory)->presentation));
+  GstRTSPMedia *media = problem ? NULL : construct_unlocked (factory);
+  GstRTSPThreadPool *threads;
+
+  if (!media)
+    return problem ? problem : g_strdup ("its media can't be made");
+  threads = rtsp_threads_new ();
+  if (gst_rtsp_media_prepare (
           media, gst_rtsp_thread_pool_get_thread (threads, GST_RTSP_THREAD_TYPE_MEDIA, NULL)))
     gst_rtsp_media_unprepare (media);
-  g_clear_object (&media);
+  else
+    problem = g_strdup ("its media can't be prepared");
+  g_object_unref (media);
   g_object_unref (threads);
+  return problem;
+}
+
+static void
+open_in_thread (gpointer factory, gpointer unused)
+{
+  gchar *problem;
+
+  thread_set_name ("media-opener");
+  problem = open_media (factory);
+  presentation_media_opened (((MediaFactory *) factory)->presentation, problem);
+  g_free (problem);
+  g_object_unref (factory);
   thread_set_name (THREAD_IDLE);
 }
 
 void
 media_factory_open (GstRTSPMediaFactory *factory)
 {
-  GTask *task = g_task_new (factory, NULL, NULL, NULL);
+  static gsize openers;
 
-  g_task_run_in_thread (task, open_in_thread);
-  g_object_unref (task);
+  // As many threads as it takes: one that is slow holds up no other mount.
+  if (g_once_init_enter (&openers))
+    g_once_init_leave (&openers, (gsize) g_thread_pool_new (open_in_thread, NULL, -1, FALSE, NULL));
+  g_thread_pool_push ((GThreadPool *) openers, g_object_ref (factory), NULL);
 }
 
 static void

@@ -161,6 +161,8 @@ open_media (Presentation *presentation, gpointer data)
 
   if (factory)
     media_factory_open (factory);
+  else
+    presentation_media_opened (presentation, "it is not offered any more");
   g_clear_object (&factory);
 }
 
