@@ -181,7 +181,8 @@ def descriptions_that_are_none():
              + [describing(SDP + line + b'\r\n' + TRACK) for line in lines]
              + [describing(b''), describing(SDP)])
     assert set(survived([describing(SDP + TRACK.replace(b'video', b'v\xb3')),
-                         describing(SDP + TRACK.replace(b'H264', b'H\x1264'))])) == {503}
+                         describing(SDP + TRACK.replace(b'H264', b'H\x1264')),
+                         describing(SDP + TRACK.replace(b'H264', b'H' * 9000))])) == {503}
 
 
 @test
@@ -209,7 +210,7 @@ def media_that_can_not_be_made_holds_nobody():
 
 
 @test
-def tracks_without_a_url_of_their_own_are_left_out():
+def tracks_without_a_url_or_a_name_of_their_own_are_left_out():
     bare, bad = TRACK.replace(b'a=control:track0\r\n', b''), TRACK.replace(b'track0', b'//[::1')
     absolute = TRACK.replace(b'track0', b'rtsp://127.0.0.1/track0')
     other = TRACK.replace(b'track0', b'track1')
@@ -219,6 +220,8 @@ def tracks_without_a_url_of_their_own_are_left_out():
         TRACK + bare, bare + TRACK, TRACK + bare_audio + bare_audio, bare_audio + TRACK,
         TRACK + bad, bad + TRACK, b'a=control:*\r\n' + TRACK + bare,
         b'a=control:track0\r\n' + bare + bare_audio)]
+    long = TRACK.replace(b'track0', b'track1').replace(b'H264', b'H' * 9000)
+    cases += [(SDP + TRACK + long, 1), (SDP + long + TRACK, 1)]
     cases += [(SDP + bad_base + absolute + other, 2), (SDP + absolute + other, 2)]
     servers = [Server(play, mangle=describing(description)) for description, _ in cases]
     described = servers[-1].mangle

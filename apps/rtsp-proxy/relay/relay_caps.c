@@ -5,13 +5,13 @@
 
 #define VALUE_MAX 8192 // bytes
 
-static gboolean
-printable (const gchar *text)
+gboolean
+relay_caps_can_tell (const gchar *word)
 {
-  if (strlen (text) > VALUE_MAX)
+  if (strlen (word) > VALUE_MAX)
     return FALSE;
-  for (; *text; text++) {
-    if (*text < 0x20 || *text > 0x7e)
+  for (; *word; word++) {
+    if (*word < 0x20 || *word > 0x7e)
       return FALSE;
   }
   return TRUE;
@@ -25,15 +25,15 @@ publishable (GQuark field, GValue *value, gpointer unused)
   const gchar *name = g_quark_to_string (field);
 
   if (g_str_equal (name, "a-framerate"))
-    return G_VALUE_HOLDS_STRING (value) && printable (g_value_get_string (value));
+    return G_VALUE_HOLDS_STRING (value) && relay_caps_can_tell (g_value_get_string (value));
   for (guint i = 0; private_prefixes[i]; i++) {
     if (g_str_has_prefix (name, private_prefixes[i]))
       return FALSE;
   }
-  if (!printable (name))
+  if (!relay_caps_can_tell (name))
     return FALSE;
   if (G_VALUE_HOLDS_STRING (value))
-    return g_value_get_string (value) && printable (g_value_get_string (value));
+    return g_value_get_string (value) && relay_caps_can_tell (g_value_get_string (value));
   return G_VALUE_HOLDS_INT (value) || G_VALUE_HOLDS_UINT (value);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "sources/sdp.h"
 
+#include "relay/relay_caps.h"
+
 #include <gst/rtp/rtp.h>
 #include <gst/sdp/sdp.h>
 #include <stdlib.h>
@@ -33,15 +35,12 @@ rtp_stream_free (gpointer data)
   g_free (stream);
 }
 
-// Of what can't be written in a description no media is ever made.
 static gboolean
 has_word (const GstStructure *s, const gchar *name)
 {
   const gchar *word = gst_structure_get_string (s, name);
 
-  while (word && g_ascii_isprint (*word))
-    word++;
-  return word && !*word;
+  return word && relay_caps_can_tell (word);
 }
 
 gboolean
