@@ -20,7 +20,8 @@
  *
  * With #WeirFanoutSink:join `keyframe` a new reader begins at the newest keyframe, gets what came
  * since then at #WeirFanoutSink:catch-up-rate times the stream's speed, and runs at the live edge
- * from then on.
+ * from then on. Where the window has none, one is asked for upstream (`GstForceKeyUnit`), once a
+ * second until it comes.
  *
  * A slow reader costs nobody anything. Over TCP it is thinned in steps while it lags: from 250 ms
  * on to the base layer, from 500 ms to frames that others need, from 1 s to keyframes; after 10 s
@@ -80,7 +81,7 @@ GST_ELEMENT_REGISTER_DEFINE (fanoutsink, "fanoutsink", GST_RANK_NONE, WEIR_TYPE_
 
 // ---- data: the streaming thread ----
 
-// A reader waits for a key picture to change its layers.
+// A reader waits for a key picture: to begin with, or to change its layers.
 static void
 ask_for_key (WeirFanoutSink *self, gint64 now_ns)
 {

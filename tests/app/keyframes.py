@@ -31,20 +31,25 @@ def feedback(rtcp):
 
 
 class Camera(Server):
-    """Sends a keyframe and then none; notes each request for one as (time, format, SSRC, rest)."""
+    """Sends a keyframe and then none; notes each request for one as (time, format, SSRC, rest).
 
-    def __init__(self, profile, *offers):
+    With `slow` it sends the keyframe only when it was asked that often.
+    """
+
+    def __init__(self, profile, *offers, slow=0):
         lines = ''.join(f'a=rtcp-fb:{offer}\r\n' for offer in offers)
         super().__init__(self._play, sdp={VIDEO: TRACK.format(profile, lines)})
-        self.asked = []
+        self.asked, self._slow = [], slow
 
     def _play(self, session):
-        seen = 0
+        seen, key = 0, True
         try:
             for seq in itertools.count():
                 if session.left.wait(0.02):
                     return
-                session.send(VIDEO, rtp(seq, seq * 1800, *() if seq else (KEY_PICTURE,)))
+                now = key and len(self.asked) >= self._slow
+                session.send(VIDEO, rtp(seq, seq * 1800, *(KEY_PICTURE,) if now else ()))
+                key = key and not now
                 for _, rtcp in session.rtcp[seen:]:
                     seen += 1
                     self.asked += [(time.monotonic(), *each) for each in feedback(rtcp)]
@@ -165,6 +170,17 @@ def an_encoder_that_sends_unasked_is_asked_if_its_description_offers_it():
 @test
 def an_upstream_that_offers_nothing_is_not_asked():
     assert asked_through(Camera('AVP')) == []
+
+
+@test
+def a_reader_that_has_no_keyframe_to_begin_with():
+    with Camera('AVPF', '96 nack pli', slow=3) as camera, \
+            Proxy({'/cam': {'upstream': camera.url, 'transport': 'tcp'}}) as proxy, \
+            Reader(proxy) as reader:
+        wait_until(lambda: reader.keys, 15, 'no keyframe')
+        time.sleep(QUIET)
+        assert len(camera.asked) == 3, camera.asked
+        assert camera.asked[2][0] - camera.asked[0][0] > 1, camera.asked
 
 
 @test

@@ -972,6 +972,80 @@ a_stream_that_begins_anew (void)
 }
 
 // A group is one reader for many: it stays at the live edge, whatever was planned.
+// A second of frames without a keyframe; how often one was asked for.
+static size_t
+ask_for_a_second (void)
+{
+  size_t n = 0;
+
+  for (int i = 0; i < 25; i++) {
+    now += FRAME_NS;
+    push_frame (3, 500, false, false);
+    run ();
+    n += weir_fanout_wants_key (fanout, now);
+  }
+  return n;
+}
+
+static void
+who_begins_without_a_keyframe_asks_for_one (void)
+{
+  Reader *reader;
+
+  begin ();
+  settings.join_at_keyframe = true;
+  start ();
+  add ();
+  // What it begins with may be one.
+  push_frame (3, 500, true, false);
+  CHECK (!weir_fanout_wants_key (fanout, now));
+  CHECK_INT (ask_for_a_second (), 0);
+  add ();
+  CHECK_INT (ask_for_a_second (), 0);
+
+  // The window lets it go.
+  settings.bounds.packets = 20;
+  weir_fanout_set (fanout, &settings);
+  CHECK_INT (ask_for_a_second (), 0);
+  for (int i = 0; i < 3; i++)
+    add ();
+  CHECK (!weir_fanout_wants_key (fanout, now));
+  CHECK_INT (ask_for_a_second (), 1);
+  CHECK_INT (ask_for_a_second (), 1);
+  CHECK_INT (ask_for_a_second (), 1);
+  now += FRAME_NS;
+  push_frame (3, 500, true, false);
+  run ();
+  CHECK (!weir_fanout_wants_key (fanout, now + 1000 * MS));
+  CHECK_INT (ask_for_a_second (), 0);
+
+  // Who goes waits no more.
+  add ();
+  reader = add ();
+  weir_fanout_remove (fanout, readers[n_readers - 2]->reader);
+  CHECK_INT (ask_for_a_second (), 1);
+  weir_fanout_remove (fanout, reader->reader);
+  CHECK (!weir_fanout_wants_key (fanout, now + 1000 * MS));
+  CHECK_INT (ask_for_a_second (), 0);
+  finish ();
+}
+
+// Nobody can tell a keyframe of what is opaque; nor is there one to wait for at the live edge.
+static void
+who_can_have_no_keyframe_asks_for_none (void)
+{
+  for (int live = 0; live < 2; live++) {
+    begin ();
+    settings.join_at_keyframe = !live;
+    start ();
+    weir_fanout_set_codec (fanout, live ? WEIR_CODEC_VP8 : WEIR_CODEC_OPAQUE, 0);
+    CHECK_INT (ask_for_a_second (), 0);
+    add ();
+    CHECK_INT (ask_for_a_second (), 0);
+    finish ();
+  }
+}
+
 static void
 multicast_joins_live (void)
 {
@@ -1792,6 +1866,8 @@ main (void)
   RUN (a_plan_before_anything_came);
   RUN (an_old_plan_is_none);
   RUN (a_stream_that_begins_anew);
+  RUN (who_begins_without_a_keyframe_asks_for_one);
+  RUN (who_can_have_no_keyframe_asks_for_none);
   RUN (multicast_joins_live);
   RUN (one_reader_fails_alone);
   RUN (segmented_sends_are_tried_again);

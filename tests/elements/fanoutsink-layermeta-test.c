@@ -185,6 +185,42 @@ test_asks_for_a_key_unit (void)
   finish (h, sink);
 }
 
+// Of a stream that is under way, and then begins anew.
+static void
+test_asks_for_a_key_unit_to_begin_with (void)
+{
+  GstElement *sink;
+  GstHarness *h = make_sink ("fanoutsink join=keyframe", &sink);
+  gint64 begun = g_get_monotonic_time ();
+  guint n = 0;
+  AvcRtp rtp;
+  Avc avc;
+
+  g_assert_true (avc_load (&avc, "svc_3s3t.264"));
+  rtp = avc_packetize (&avc, FALSE, 0);
+  count_key_units (h);
+  g_signal_emit_by_name (sink, "add", "127.0.0.1", 9);
+  // As above, there is no keyframe in this.
+  for (gsize i = 100; n < 2; i = i < 500 ? i + 1 : 100) {
+    gst_harness_push (h, gst_buffer_new_memdup (rtp.packets[i].data, rtp.packets[i].len));
+    n += count_key_units (h);
+    g_assert_cmpint (g_get_monotonic_time () - begun, <, 10 * G_USEC_PER_SEC);
+    g_usleep (1000);
+  }
+  g_assert_cmpint (g_get_monotonic_time () - begun, >=, G_USEC_PER_SEC);
+  for (gsize i = 0; i < 7; i++)
+    gst_harness_push (h, gst_buffer_new_memdup (rtp.packets[i].data, rtp.packets[i].len));
+  begun = g_get_monotonic_time ();
+  for (gsize i = 7; g_get_monotonic_time () - begun < 1200000; i = i < 500 ? i + 1 : 100) {
+    gst_harness_push (h, gst_buffer_new_memdup (rtp.packets[i].data, rtp.packets[i].len));
+    g_assert_cmpuint (count_key_units (h), ==, 0);
+    g_usleep (1000);
+  }
+  free (rtp.packets);
+  avc_free (&avc);
+  finish (h, sink);
+}
+
 static void
 test_refuses_what_is_no_layer (void)
 {
@@ -211,6 +247,7 @@ main (int argc, char **argv)
   g_test_add_func ("/layers/takes-the-meta", test_takes_the_meta);
   g_test_add_func ("/layers/tells-layers", test_tells_layers);
   g_test_add_func ("/layers/asks-for-a-key-unit", test_asks_for_a_key_unit);
+  g_test_add_func ("/layers/asks-to-begin-with", test_asks_for_a_key_unit_to_begin_with);
   g_test_add_func ("/layers/refuses-what-is-no-layer", test_refuses_what_is_no_layer);
   return g_test_run ();
 }

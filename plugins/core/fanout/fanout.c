@@ -173,6 +173,8 @@ weir_fanout_stop (WeirFanout *fanout)
   }
   weir_layer_streams_flush (fanout);
   weir_window_flush (&fanout->window);
+  fanout->await_from = fanout->window.head;
+  atomic_store (&fanout->join_wanted, false);
   rooms = fanout->rooms;
   fanout->rooms = NULL;
   pthread_mutex_unlock (&fanout->lock);

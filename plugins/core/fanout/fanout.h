@@ -157,7 +157,8 @@ void weir_fanout_commit_layer (
     WeirFanout *fanout, size_t len, const WeirLayer *layer, int64_t now_ns);
 void weir_fanout_end (WeirFanout *fanout, int64_t now_ns);
 
-// True when a reader waits for a key picture to change its layers, at most once a second.
+// True when a reader waits for a keyframe, to begin with or to change its layers; at most once a
+// second. One that begins does so from the second frame on that it gets.
 bool weir_fanout_wants_key (WeirFanout *fanout, int64_t now_ns);
 
 // True when sends over UDP have failed, at most once in 10 s; weir_reader_take_error() says to

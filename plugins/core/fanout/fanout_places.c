@@ -271,6 +271,46 @@ weir_places_move_on (const WeirFanout *fanout, WeirReader *reader, int64_t now_n
   return position;
 }
 
+// ---- who waits for a join point ----
+
+void
+weir_places_await_join (WeirFanout *fanout, WeirReader *reader)
+{
+  if (!fanout->settings.join_at_keyframe || !is_alone (reader)
+      || fanout->window.last_join != WEIR_NO_POSITION)
+    return;
+  reader->awaits_join = true;
+  fanout->n_await_join++;
+  fanout->await_from = atomic_load_explicit (&reader->cursor, memory_order_relaxed);
+}
+
+void
+weir_places_await_no_more (WeirFanout *fanout, WeirReader *reader)
+{
+  if (!reader->awaits_join)
+    return;
+  reader->awaits_join = false;
+  if (--fanout->n_await_join == 0)
+    atomic_store_explicit (&fanout->join_wanted, false, memory_order_relaxed);
+}
+
+// The frame with which a reader begins may be a keyframe: none is asked for before the next frame.
+void
+weir_places_look_for_join (WeirFanout *fanout)
+{
+  WeirCodec codec = fanout->layers.codec;
+
+  if (fanout->window.last_join == WEIR_NO_POSITION) {
+    if (codec != WEIR_CODEC_OPAQUE && fanout->window.frame_start > fanout->await_from)
+      atomic_store_explicit (&fanout->join_wanted, true, memory_order_relaxed);
+    return;
+  }
+  for (Shard *shard = fanout->shards; shard; shard = shard->next) {
+    for (size_t i = 0; shard->list && i < shard->list->n; i++)
+      weir_places_await_no_more (fanout, shard->list->readers[i]);
+  }
+}
+
 // ---- to another place ----
 
 void

@@ -29,6 +29,7 @@ struct weir_reader {
   atomic_int gso_error; // with which segmented ones were refused, until that is told
   _Atomic (Shard *) shard;
   unsigned n_lists; // in which it stands. Under the lock.
+  bool awaits_join; // it began where the window had no join point, and none came. Under the lock.
 
   // Where to.
   WeirConn *conn; // NULL: UDP
@@ -131,10 +132,11 @@ typedef struct {
 struct weir_fanout {
   WeirWorkers *workers;
   const WeirSendOps *ops;
-  atomic_bool failed; // sends have, since weir_fanout_has_failed() said so
-  int64_t told_ns;    // when it did; 0: never. The writer's.
-  atomic_bool news;   // there are, since weir_fanout_has_news() said so
-  int64_t news_ns;    // when it did; 0: never. The writer's.
+  atomic_bool failed;      // sends have, since weir_fanout_has_failed() said so
+  int64_t told_ns;         // when it did; 0: never. The writer's.
+  atomic_bool news;        // there are, since weir_fanout_has_news() said so
+  atomic_bool join_wanted; // by readers that wait for a join point
+  int64_t news_ns;         // when it did; 0: never. The writer's.
 
   // The writer's, and the task's that publishes what waited long enough. Taken before `lock`.
   pthread_mutex_t writer;
@@ -157,6 +159,8 @@ struct weir_fanout {
   Shard *open[WEIR_CLASSES]; // one with room, if not NULL
   size_t n_readers, n_conns;
   uint32_t clock_rate;         // of the stream's timestamps; 0: unknown
+  size_t n_await_join;         // readers that wait for a join point
+  int64_t await_from;          // where the last of them began
   WeirFanoutCounters counters; // without what shards count
 };
 
@@ -274,6 +278,12 @@ WeirPlan weir_places_plan (
 
 // Puts a reader there that nobody serves. NULL: a plan made now.
 void weir_places_put (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now_ns);
+
+// A newcomer that is to begin at a join point waits for one, if the window has none, until it goes
+// or the window has one: that is looked for in what was published, while anybody waits.
+void weir_places_await_join (WeirFanout *fanout, WeirReader *reader);
+void weir_places_await_no_more (WeirFanout *fanout, WeirReader *reader);
+void weir_places_look_for_join (WeirFanout *fanout);
 
 // How many packets are due to it.
 uint64_t weir_places_lag (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns);

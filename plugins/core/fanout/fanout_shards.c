@@ -198,6 +198,7 @@ weir_fanout_add (
   if (r == 0) {
     fanout->n_readers++;
     fanout->n_conns += reader->conn != NULL;
+    weir_places_await_join (fanout, reader);
     weir_fanout_set_bounds (fanout);
   }
   pthread_mutex_unlock (&fanout->lock);
@@ -228,6 +229,7 @@ weir_fanout_remove (WeirFanout *fanout, WeirReader *reader)
   shard = atomic_load (&reader->shard);
   take_from_shard (shard, reader);
   merged = merge (fanout, shard);
+  weir_places_await_no_more (fanout, reader);
   fanout->n_readers--;
   fanout->n_conns -= reader->conn != NULL;
   weir_fanout_set_bounds (fanout);

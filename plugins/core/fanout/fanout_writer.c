@@ -2,7 +2,7 @@
 // What comes in: the writer puts it into the window.
 #include "fanout/fanout_private.h"
 
-// Who waits for a key picture asks for one so often.
+// Who waits for a keyframe asks for one so often.
 #define KEY_PAUSE_NS 1000000000LL
 // Sends that fail, and news of readers, are told of so often.
 #define TELL_PAUSE_NS 10000000000LL
@@ -44,6 +44,8 @@ weir_fanout_publish (WeirFanout *fanout)
   } else if (weir_window_publish (window, &fanout->counters.packets_refused)) {
     fanout->counters.bursts++;
     fanout->published = true;
+    if (fanout->n_await_join > 0)
+      weir_places_look_for_join (fanout);
   }
   pthread_mutex_unlock (&fanout->lock);
   weir_layer_streams_take (fanout);
@@ -177,10 +179,12 @@ weir_fanout_wants_key (WeirFanout *fanout, int64_t now_ns)
 {
   Layers *layers = &fanout->layers;
 
-  if (!atomic_load_explicit (&layers->key_wanted, memory_order_relaxed)
+  if ((!atomic_load_explicit (&layers->key_wanted, memory_order_relaxed)
+          && !atomic_load_explicit (&fanout->join_wanted, memory_order_relaxed))
       || (layers->key_asked_ns && now_ns - layers->key_asked_ns < KEY_PAUSE_NS))
     return false;
   atomic_store_explicit (&layers->key_wanted, false, memory_order_relaxed);
+  atomic_store_explicit (&fanout->join_wanted, false, memory_order_relaxed);
   layers->key_asked_ns = now_ns;
   return true;
 }
