@@ -8,9 +8,9 @@
 // make the library keep a source for each SSRC that he makes up: what is of no use is taken out of
 // the stream, and counted.
 //
-// The library still gets what it may have a use for: feedback (RFC 4585), anything that did not
-// come over UDP, and where a stream can be had by multicast the reports of those that it doesn't
-// know. Streams with SRTP stay as they are, as their reports can't be read here.
+// The library still gets what it may have a use for: feedback (RFC 4585), what came over a
+// connection that it serves itself, and where a stream can be had by multicast the reports of those
+// that it doesn't know. Streams with SRTP stay as they are, as their reports can't be read here.
 
 #include "reports.h"
 
@@ -18,6 +18,7 @@
 
 #include <gst/net/gstnetaddressmeta.h>
 
+#include "feedback.h"
 #include "gioaddress.h"
 #include "life.h"
 #include "rtp/rtcp_read.h"
@@ -269,6 +270,19 @@ take (Reports *self, const WeirAddress *from, int status, const WeirRtcpReport *
   return ret;
 }
 
+// A request of a reader over TCP (feedback.h). The library's session would know nothing of it.
+static GstPadProbeReturn
+take_feedback (GstPad *pad, GstBuffer *buffer)
+{
+  GstMapInfo map;
+
+  if (gst_buffer_map (buffer, &map, GST_MAP_READ)) {
+    weir_feedback_take (pad, map.data, map.size);
+    gst_buffer_unmap (buffer, &map);
+  }
+  return GST_PAD_PROBE_DROP;
+}
+
 static GstPadProbeReturn
 on_received (GstPad *pad, GstPadProbeInfo *info, gpointer reports)
 {
@@ -279,7 +293,9 @@ on_received (GstPad *pad, GstPadProbeInfo *info, gpointer reports)
   GstMapInfo map;
   int status;
 
-  if (!meta || !read_address (meta->addr, &from) || !gst_buffer_map (buffer, &map, GST_MAP_READ))
+  if (!meta)
+    return take_feedback (pad, buffer);
+  if (!read_address (meta->addr, &from) || !gst_buffer_map (buffer, &map, GST_MAP_READ))
     return GST_PAD_PROBE_OK;
   status = weir_rtcp_read (map.data, map.size, &report);
   gst_buffer_unmap (buffer, &map);
@@ -316,9 +332,8 @@ compare_has_pad (gconstpointer item, gconstpointer name)
   return !has;
 }
 
-// The pad of that name of the media's rtpbin, or of what stands in its place.
-static GstPad *
-find_pad (GstRTSPStream *stream, const gchar *prefix)
+GstPad *
+weir_reports_find_pad (GstRTSPStream *stream, const gchar *prefix)
 {
   GstBin *bin = gst_rtsp_stream_get_joined_bin (stream);
   GstIterator *elements = bin ? gst_bin_iterate_elements (bin) : NULL;
@@ -339,7 +354,7 @@ find_pad (GstRTSPStream *stream, const gchar *prefix)
 static void
 watch_pad (GstRTSPStream *stream, const gchar *prefix, GstPadProbeCallback probe, Reports *reports)
 {
-  GstPad *pad = find_pad (stream, prefix);
+  GstPad *pad = weir_reports_find_pad (stream, prefix);
 
   // A media that was prepared anew has other pads.
   if (pad && g_object_get_qdata (G_OBJECT (pad), reports_quark ()) != reports) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // What stands for a reader in the library: sessions and transports. How, serve.c tells.
+#include "feedback.h"
 #include "reports.h"
 #include "served.h"
 
@@ -215,6 +216,8 @@ weir_transports_on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, Served 
         || !is_joined (gst_rtsp_stream_transport_get_stream (transport))
         || (state == GST_RTSP_STATE_PLAYING && is_listed (transport)))
       continue;
+    if (is_ours (self, transport))
+      weir_feedback_open (ctx->media, transport);
     list_silently (transport, TRUE);
     g_ptr_array_add (self->unnamed, g_object_ref (transport));
   }

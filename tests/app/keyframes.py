@@ -58,26 +58,34 @@ class Camera(Server):
 
 
 class Reader(threading.Thread):
-    """Plays a mount's track over UDP, and notes the times at which keyframes came."""
+    """Plays a mount's track, and notes the times at which keyframes came."""
 
-    def __init__(self, proxy):
+    def __init__(self, proxy, tcp=False):
         super().__init__(daemon=True)
         self._rtp, self._rtcp = free_udp_pair()
-        self._rtsp, self._ssrc, self.keys = Rtsp(proxy.port), None, []
+        self._rtsp, self._ssrc, self.keys, self._tcp = Rtsp(proxy.port), None, [], tcp
         ports = '-'.join(str(each.getsockname()[1]) for each in (self._rtp, self._rtcp))
         url = proxy.url()
         assert self._rtsp.request('DESCRIBE', url)[0] == 200
-        transport = {'Transport': f'RTP/AVP;unicast;client_port={ports}'}
-        status, headers, _ = self._rtsp.request('SETUP', f'{url}/stream=0', transport)
+        transport = '/TCP;unicast;interleaved=0-1' if tcp else f';unicast;client_port={ports}'
+        status, headers, _ = self._rtsp.request('SETUP', f'{url}/stream=0',
+                                                {'Transport': f'RTP/AVP{transport}'})
         assert status == 200, status
-        self._to = int(re.search(r'server_port=\d+-(\d+)', headers['transport'])[1])
+        self._to = tcp or int(re.search(r'server_port=\d+-(\d+)', headers['transport'])[1])
         assert self._rtsp.request('PLAY', url)[0] == 200
         self.start()
+
+    def _packet(self):
+        while self._tcp:
+            channel, data = self._rtsp.frame()
+            if channel == 0:
+                return data
+        return self._rtp.recv(2000)
 
     def run(self):
         last = None
         try:
-            while data := self._rtp.recv(2000):
+            while data := self._packet():
                 self._ssrc, at = data[8:12], data[4:8]
                 kind, head = data[12] & 31, data[13]
                 if at != last and (kind == 5 or (kind == 28 and head & 31 == 5)):
@@ -93,7 +101,10 @@ class Reader(threading.Thread):
             request += struct.pack('>BBHI', 0x80 | PLI, FEEDBACK, 2, 7) + self._ssrc
         else:
             request += struct.pack('>BBHII', 0x80 | FIR, FEEDBACK, 4, 7, 0) + self._ssrc + b'\1\0\0\0'
-        self._rtcp.sendto(request, ('127.0.0.1', self._to))
+        if self._tcp:
+            self._rtsp.send_frame(1, request)
+        else:
+            self._rtcp.sendto(request, ('127.0.0.1', self._to))
 
     def __enter__(self):
         return self
@@ -110,10 +121,10 @@ def wait_up_to(seconds, true):
         pass
 
 
-def asked_through(camera, transport='tcp', kind=PLI):
+def asked_through(camera, transport='tcp', kind=PLI, tcp=False):
     """What a camera is asked when a reader asks."""
     settings = {'upstream': camera.url, 'transport': transport}
-    with camera, Proxy({'/cam': settings}) as proxy, Reader(proxy) as reader:
+    with camera, Proxy({'/cam': settings}) as proxy, Reader(proxy, tcp) as reader:
         reader.ask(kind)
         wait_up_to(QUIET, lambda: camera.asked)
         return [each[1:] for each in camera.asked]
@@ -126,6 +137,23 @@ def an_upstream_is_asked_as_it_offers():
     (kind, _, rest), = asked_through(Camera('AVPF', '* ccm fir'))
     assert kind == FIR and int.from_bytes(rest[:4], 'big') == SSRC, rest
     assert asked_through(Camera('AVPF', '96 nack pli'), kind=FIR) == [(PLI, SSRC, b'')]
+
+
+@test
+def a_reader_over_tcp_asks():
+    for kind in PLI, FIR:
+        camera = Camera('AVPF', '96 nack pli')
+        assert asked_through(camera, kind=kind, tcp=True) == [(PLI, SSRC, b'')]
+
+
+@test
+def readers_over_tcp_and_udp_ask_for_one_stream():
+    with Camera('AVPF', '96 nack pli') as camera, \
+            Proxy({'/cam': {'upstream': camera.url, 'transport': 'tcp'}}) as proxy:
+        for n, tcp in enumerate((False, True, True, False), 1):
+            with Reader(proxy, tcp) as reader:
+                reader.ask()
+                wait_until(lambda: len(camera.asked) >= n, 5, f'not request {n}')
 
 
 class Encoder(threading.Thread):

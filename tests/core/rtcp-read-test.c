@@ -371,9 +371,57 @@ old_sender_reports_are_forgotten (void)
   }
 }
 
+static void
+who_asks_for_a_keyframe (void)
+{
+  static const struct {
+    int kind, type;
+    uint8_t of[20];
+    size_t len; // of that, after the sender's SSRC
+    bool asks;
+  } cases[] = {
+    { 1, 206, "\x55\x66\x77\x88", 4, true },
+    { 1, 206, "\x55\x66\x77\x89", 4 },
+    { 1, 206, "", 0 },
+    { 1, 205, "\x55\x66\x77\x88", 4 }, // NACK
+    { 2, 206, "\x55\x66\x77\x88", 4 }, // SLI
+    { 15, 206, "\x55\x66\x77\x88", 4 },
+    { 4, 206, "\0\0\0\0\x55\x66\x77\x88\1\0\0\0", 12, true },
+    { 4, 206, "\0\0\0\0\1\2\3\4\1\0\0\0\x55\x66\x77\x88\1\0\0\0", 20, true },
+    { 4, 206, "\0\0\0\0\1\2\3\4\x55\x66\x77\x88", 12 },
+    { 4, 206, "\0\0\0\0\x55\x66\x77\x88", 8 }, // cut off
+    { 4, 206, "\x55\x66\x77\x88", 4 },
+  };
+
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    // Alone, which RFC 5506 allows, and within a compound; the last two are not sound.
+    static const char *const around[][2] = { { "", "" }, { "rd", "" }, { "r", "fb" }, { "p", "" },
+      { "pr", "" } };
+
+    for (size_t a = 0; a < sizeof around / sizeof *around; a++) {
+      uint8_t packet[2000], *exact;
+      size_t len = put_compound (packet, around[a][0]), size = 8 + cases[c].len;
+
+      put_header (packet + len, cases[c].kind, cases[c].type, size);
+      put (packet + len + 4, SSRC, 4);
+      memcpy (packet + len + 8, cases[c].of, cases[c].len);
+      len += size;
+      len += put_compound (packet + len, around[a][1]);
+      // The packet `f` is a PLI of the same stream.
+      exact = malloc (len);
+      memcpy (exact, packet, len);
+      CHECK_INT (weir_rtcp_asks_key (exact, len, OF), a < 3 && (cases[c].asks || a == 2));
+      CHECK (!weir_rtcp_asks_key (exact, len, SSRC));
+      CHECK (!weir_rtcp_asks_key (exact, len - 1, OF));
+      free (exact);
+    }
+  }
+}
+
 int
 main (void)
 {
+  RUN (who_asks_for_a_keyframe);
   RUN (what_compounds_hold);
   RUN (losses_are_signed);
   RUN (what_is_written_is_read);

@@ -390,6 +390,30 @@ def who_records_is_served_by_the_library():
 
 
 @test
+def a_reader_over_tcp_asks_for_a_keyframe():
+    """And costs those who are served nothing: there is no other sink for it."""
+    pli = struct.pack('>BBHIBBHI', 0x80, 201, 1, 7, 0x81, 206, 2, 7)
+    with Served(debug='GST_ELEMENT_FACTORY:4,GST_EVENT:6') as server, \
+            Rtsp(server.port) as rtsp, Rtsp(server.port) as other:
+        for reader in rtsp, other:
+            play_described(reader, server.url())
+        channel = None
+        while channel != 0:
+            channel, packet = rtsp.frame()
+        rtsp.send_frame(1, pli + struct.pack('>I', 1))  # of another stream
+        rtsp.send_frame(1, b'\x81')
+        rtsp.send_frame(1, bytes(2000))
+        read_packets(rtsp, 20)
+        assert 'GstForceKeyUnit' not in server.output()
+        rtsp.send_frame(1, pli + packet[8:12])
+        server.wait_for_line('GstForceKeyUnit', 10)
+        for reader in rtsp, other:
+            read_packets(reader, 20)
+        assert len(re.findall('creating element "appsrc"', server.output())) == 1
+        assert not made(server, 'appsink'), server.output()
+
+
+@test
 def a_tunnel_stays_with_the_library():
     with Served(debug='GST_ELEMENT_FACTORY:4') as server:
         url = server.url()

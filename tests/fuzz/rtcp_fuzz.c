@@ -8,6 +8,8 @@
 #include "fuzz.h"
 #include "rtp/rtcp_read.h"
 
+#define ASKED 0x55667788 // for a keyframe of, in the corpus
+
 static void
 demand (bool condition)
 {
@@ -39,6 +41,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
   demand (read == 0 || read == -EBADMSG || read == -ENOENT);
   if (read == 0)
     check_report (&report);
+  demand (!weir_rtcp_asks_key (copy, size, ASKED) || read != -EBADMSG);
   weir_rtcp_find_sr (copy, size, &sr);
   for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
     memcpy (copy, data, size);

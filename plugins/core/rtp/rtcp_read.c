@@ -9,6 +9,9 @@
 #define COUNT 0x1f
 #define SENDER_INFO_AND_SSRC 24
 #define BLOCK 24
+#define PLI 1 // kinds of payload-specific feedback
+#define FIR 4
+#define FIR_ENTRY 8
 
 // Takes off the padding, whose last byte tells how much there is.
 static bool
@@ -108,6 +111,48 @@ weir_rtcp_read (const uint8_t *packet, size_t len, WeirRtcpReport *out)
     return -ENOENT;
   *out = report;
   return 0;
+}
+
+static bool
+feedback_asks_key (WeirBytes body, unsigned kind, uint32_t ssrc)
+{
+  uint32_t of;
+
+  if (!weir_bytes_skip (&body, 4) || !weir_bytes_u32 (&body, &of))
+    return false;
+  if (kind == PLI)
+    return of == ssrc;
+  while (kind == FIR && weir_bytes_left (&body) >= FIR_ENTRY) {
+    weir_bytes_u32 (&body, &of);
+    weir_bytes_skip (&body, FIR_ENTRY - 4);
+    if (of == ssrc)
+      return true;
+  }
+  return false;
+}
+
+bool
+weir_rtcp_asks_key (const uint8_t *packet, size_t len, uint32_t ssrc)
+{
+  WeirBytes bytes = weir_bytes (packet, len);
+  WeirRtcpReport unused;
+
+  if (weir_rtcp_read (packet, len, &unused) == -EBADMSG)
+    return false;
+  while (weir_bytes_left (&bytes) > 0) {
+    WeirRtcpHeader header;
+    const uint8_t *at;
+    WeirBytes body;
+
+    if (!weir_rtcp_header_read (&bytes, &header) || !weir_bytes_take (&bytes, header.size - 4, &at))
+      return false;
+    body = weir_bytes (at, header.size - 4);
+    if (header.flags & PADDED && !strip_padding (&body))
+      return false;
+    if (header.type == WEIR_RTCP_PSFB && feedback_asks_key (body, header.flags & COUNT, ssrc))
+      return true;
+  }
+  return false;
 }
 
 void

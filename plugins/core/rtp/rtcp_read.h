@@ -25,6 +25,11 @@ typedef struct {
 // report (RFC 5506); or -EBADMSG. Then `out` is untouched.
 int weir_rtcp_read (const uint8_t *packet, size_t len, WeirRtcpReport *out);
 
+// Whether a compound packet, or a part of one (RFC 5506), asks for a keyframe of a stream: by PLI
+// (RFC 4585, section 6.3.1) or FIR (RFC 5104, section 4.3.1). One that is not sound asks for
+// nothing.
+bool weir_rtcp_asks_key (const uint8_t *packet, size_t len, uint32_t ssrc);
+
 // The sender reports that were sent last, for the round trip to who has got them. They are known
 // by what they said, so their clock may be anybody's. All zeros is empty.
 #define WEIR_SR_LOG_SIZE 16

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Requests for keyframes by readers over TCP.
+//
+// What comes on a reader's RTCP channel the library gives to an appsrc of the stream, which it
+// makes with the first transport that is TCP. Ours say that they are UDP (serve.c), so there was
+// none, and what they sent was dropped. Here the library makes that appsrc, and nothing else of
+// what it serves TCP with: a stream's receivers are made before its senders, and the transport that
+// it is told here is TCP until the appsrc is there, and UDP from then on.
+//
+// What came over UDP, and from a client that the library serves itself, has an address; what comes
+// from our readers, whose destination is none, has not. None of it reaches the library's session.
+
+#include "feedback.h"
+
+#include "reports.h"
+#include "rtp/rtcp_read.h"
+
+// Requests that wait to be taken. The oldest go first: another will do.
+#define WAITING_MAX 64
+
+static void
+on_added (GstBin *bin, GstElement *element, GstRTSPTransport *transport)
+{
+  GstElementFactory *factory = gst_element_get_factory (element);
+
+  if (!factory || !g_str_equal (GST_OBJECT_NAME (factory), "appsrc"))
+    return;
+  gst_util_set_object_arg (G_OBJECT (element), "leaky-type", "downstream");
+  g_object_set (
+      element, "max-bytes", G_GUINT64_CONSTANT (0), "max-buffers", (guint64) WAITING_MAX, NULL);
+  transport->lower_transport = GST_RTSP_LOWER_TRANS_UDP;
+}
+
+static void
+make_source (GstRTSPStream *stream, const GstRTSPTransport *transport)
+{
+  GstBin *bin = gst_rtsp_stream_get_joined_bin (stream);
+  GstRTSPTransport first = *transport;
+  gulong id;
+
+  if (!bin)
+    return;
+  first.lower_transport = GST_RTSP_LOWER_TRANS_TCP;
+  id = g_signal_connect (bin, "element-added", G_CALLBACK (on_added), &first);
+  gst_rtsp_stream_complete_stream (stream, &first);
+  g_signal_handler_disconnect (bin, id);
+  gst_object_unref (bin);
+}
+
+static gboolean
+is_video (GstRTSPStream *stream)
+{
+  GstCaps *caps = gst_rtsp_stream_get_caps (stream);
+  const gchar *media =
+      caps ? gst_structure_get_string (gst_caps_get_structure (caps, 0), "media") : NULL;
+  gboolean video = g_strcmp0 (media, "video") == 0;
+
+  g_clear_pointer (&caps, gst_caps_unref);
+  return video;
+}
+
+void
+weir_feedback_open (GstRTSPMedia *media, GstRTSPStreamTransport *transport)
+{
+  GstRTSPProfile secure = GST_RTSP_PROFILE_SAVP | GST_RTSP_PROFILE_SAVPF;
+  GstRTSPStream *stream = gst_rtsp_stream_transport_get_stream (transport);
+  GQuark opened = g_quark_from_static_string ("weir-feedback");
+  GstPad *pad;
+
+  if (gst_rtsp_stream_get_profiles (stream) & secure || gst_rtsp_media_seekable (media) > 0
+      || !is_video (stream))
+    return;
+  // A media that was prepared anew has another pad.
+  pad = weir_reports_find_pad (stream, "recv_rtcp_sink");
+  if (pad && !g_object_get_qdata (G_OBJECT (pad), opened)) {
+    g_object_set_qdata (G_OBJECT (pad), opened, pad);
+    make_source (stream, gst_rtsp_stream_transport_get_transport (transport));
+  }
+  g_clear_object (&pad);
+}
+
+// Where the stream comes into rtpbin, and its SSRC. NULL: it has none.
+static GstPad *
+find_stream (GstPad *rtcp, guint *ssrc)
+{
+  GstElement *rtpbin = gst_pad_get_parent_element (rtcp);
+  gchar *name = g_strdup_printf ("send_rtp_sink%s", strrchr (GST_PAD_NAME (rtcp), '_'));
+  GstPad *pad = rtpbin ? gst_element_get_static_pad (rtpbin, name) : NULL;
+  GstCaps *caps = pad ? gst_pad_get_current_caps (pad) : NULL;
+
+  if (!caps || !gst_structure_get_uint (gst_caps_get_structure (caps, 0), "ssrc", ssrc))
+    g_clear_object (&pad);
+  g_clear_pointer (&caps, gst_caps_unref);
+  g_clear_object (&rtpbin);
+  g_free (name);
+  return pad;
+}
+
+void
+weir_feedback_take (GstPad *pad, const guint8 *data, gsize size)
+{
+  guint ssrc = 0;
+  GstPad *stream = find_stream (pad, &ssrc);
+
+  if (stream && weir_rtcp_asks_key (data, size, ssrc))
+    gst_pad_push_event (
+        stream, gst_event_new_custom (GST_EVENT_CUSTOM_UPSTREAM,
+                    gst_structure_new ("GstForceKeyUnit", "running-time", GST_TYPE_CLOCK_TIME,
+                        GST_CLOCK_TIME_NONE, "all-headers", G_TYPE_BOOLEAN, TRUE, NULL)));
+  g_clear_object (&stream);
+}
