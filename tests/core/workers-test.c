@@ -148,30 +148,19 @@ threads_named (const char *wanted)
   return n;
 }
 
-// A thread gives itself its name as it begins.
-static bool
-comes_to_be_named (const char *wanted, unsigned n)
-{
-  const struct timespec pause = { .tv_nsec = 1000 * 1000 };
-
-  for (unsigned i = 0; i < 5000 && threads_named (wanted) != n; i++)
-    nanosleep (&pause, NULL);
-  return threads_named (wanted) == n;
-}
-
 static void
 threads_have_names (void)
 {
   WeirWorkers *workers = weir_workers_new (3, 1);
   Job waits;
 
-  CHECK (comes_to_be_named ("weir-worker", 3));
+  CHECK_INT (threads_named ("weir-worker"), 3);
   job_init (&waits, workers, 0, 0);
   hold (&waits, true);
   weir_task_wake (&waits.task);
   wait_for_runs (&waits, 1);
   weir_task_stand_in (&waits.task);
-  CHECK (comes_to_be_named ("weir-stand-in", 1));
+  CHECK_INT (threads_named ("weir-stand-in"), 1);
   hold (&waits, false);
   weir_task_clear (&waits.task);
   weir_workers_free (workers);
