@@ -2,6 +2,7 @@
 #include "graph/node_private.h"
 
 #include "base/backoff.h"
+#include "base/tick.h"
 #include "graph/stage_run.h"
 
 // A stage that is given media has so long to give some itself.
@@ -115,7 +116,7 @@ start (Node *self)
     inlet_run (node_inlet (self, 0), TRUE);
   } else {
     node_choose (self);
-    self->tick = g_timeout_add (NODE_TICK_MS, node_tick, self);
+    self->tick = tick_add (NODE_TICK_MS, node_tick, self);
   }
 }
 

@@ -4,6 +4,7 @@
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/threads.h"
+#include "base/tick.h"
 
 #include <string.h>
 
@@ -410,7 +411,7 @@ connect_life (Upstream *self)
   gst_object_unref (bus);
 
   self->watched = clock_now ();
-  self->watch = g_timeout_add (WATCH_INTERVAL_MS, watch, self);
+  self->watch = tick_add (WATCH_INTERVAL_MS, watch, self);
   if (gst_element_set_state (life->pipeline, GST_STATE_PAUSED) == GST_STATE_CHANGE_NO_PREROLL)
     gst_element_set_state (life->pipeline, GST_STATE_PLAYING);
 }
