@@ -4,8 +4,6 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "tap.h"
 
@@ -270,7 +268,7 @@ timers_in_their_order (void)
   weir_workers_free (workers);
 }
 
-// How often threads other than this one have gone to sleep.
+// How often the threads of the pool have gone to sleep.
 static long
 n_sleeps (void)
 {
@@ -279,15 +277,17 @@ n_sleeps (void)
   long n = 0;
 
   while ((entry = readdir (dir))) {
-    char path[300], line[100];
-    long own = strtol (entry->d_name, NULL, 10), sleeps;
+    char path[300], line[100], name[32] = "";
+    long sleeps;
     FILE *file;
 
     snprintf (path, sizeof path, "/proc/self/task/%s/status", entry->d_name);
-    if (own <= 0 || own == getpid () || !(file = fopen (path, "r")))
+    if (!(file = fopen (path, "r")))
       continue;
     while (fgets (line, sizeof line, file)) {
-      if (sscanf (line, "voluntary_ctxt_switches: %ld", &sleeps) == 1)
+      sscanf (line, "Name: %31s", name);
+      if (sscanf (line, "voluntary_ctxt_switches: %ld", &sleeps) == 1
+          && strcmp (name, "weir-worker") == 0)
         n += sleeps;
     }
     fclose (file);
