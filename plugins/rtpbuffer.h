@@ -16,7 +16,8 @@ weir_rtp_buffer_read (GstBuffer *buffer, WeirRtp *rtp)
   gsize size = gst_buffer_get_size (buffer);
   gsize n = gst_buffer_extract (buffer, 0, head, sizeof head);
 
-  if (size > 0)
+  // Reading it costs as much as the rest, and few packets are padded.
+  if (weir_rtp_is_padded (head, n))
     gst_buffer_extract (buffer, size - 1, &last, 1);
   return weir_rtp_parse_head (head, n, size, last, rtp) == 0;
 }

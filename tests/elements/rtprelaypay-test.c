@@ -209,6 +209,30 @@ test_drops_what_is_not_rtp (void)
   gst_harness_teardown (h);
 }
 
+static GstBuffer *
+make_padded_packet (guint8 padding)
+{
+  GstBuffer *packet = make_packet (96, 1, 1, 1);
+
+  gst_buffer_memset (packet, 0, 0xa0, 1);
+  gst_buffer_memset (packet, 19, padding, 1);
+  return packet;
+}
+
+static void
+test_takes_padding_that_adds_up (void)
+{
+  GstHarness *h = make_harness ("application/x-rtp");
+
+  gst_harness_push (h, make_padded_packet (0));
+  gst_harness_push (h, make_padded_packet (9));
+  g_assert_cmpuint (gst_harness_buffers_received (h), ==, 0);
+  gst_harness_push (h, make_padded_packet (8));
+  gst_harness_push (h, make_padded_packet (1));
+  g_assert_cmpuint (gst_harness_buffers_received (h), ==, 2);
+  gst_harness_teardown (h);
+}
+
 // EOS before any packet lets go what was held; nothing is lost, nothing leaks.
 static void
 test_eos_before_a_packet (void)
@@ -264,6 +288,7 @@ main (int argc, char **argv)
   g_test_add_func ("/rtprelaypay/keeps-caps-it-is-given", test_keeps_caps_it_is_given);
   g_test_add_func ("/rtprelaypay/keeps-the-order-of-events", test_keeps_the_order_of_events);
   g_test_add_func ("/rtprelaypay/drops-what-is-not-rtp", test_drops_what_is_not_rtp);
+  g_test_add_func ("/rtprelaypay/takes-padding-that-adds-up", test_takes_padding_that_adds_up);
   g_test_add_func ("/rtprelaypay/eos-before-a-packet", test_eos_before_a_packet);
   g_test_add_func ("/rtprelaypay/looks-like-a-payloader", test_looks_like_a_payloader);
   return g_test_run ();

@@ -63,6 +63,12 @@ weir_rtp_parse (const uint8_t *data, size_t len, WeirRtp *out)
 }
 
 bool
+weir_rtp_is_padded (const uint8_t *head, size_t len)
+{
+  return len > 0 && head[0] & 0x20;
+}
+
+bool
 weir_rtp_is_rtcp (const uint8_t *data, size_t len)
 {
   return len >= 2 && data[0] >> 6 == 2 && data[1] >= 192 && data[1] <= 223;

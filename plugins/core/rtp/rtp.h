@@ -37,6 +37,9 @@ int weir_rtp_parse (const uint8_t *data, size_t len, WeirRtp *out);
 int weir_rtp_parse_head (
     const uint8_t *head, size_t head_len, size_t total, uint8_t last, WeirRtp *out);
 
+// Whether a packet that begins so says that its last byte counts padding.
+bool weir_rtp_is_padded (const uint8_t *head, size_t len);
+
 // True for RTCP by RFC 5761, section 4: version 2 and a packet type of 192 to 223.
 bool weir_rtp_is_rtcp (const uint8_t *data, size_t len);
 
