@@ -265,8 +265,8 @@ on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, Presentati
   GstElementFactory *factory = gst_element_get_factory (element);
 
   if (factory && g_str_equal (GST_OBJECT_NAME (factory), "rtpbin"))
-    g_signal_connect (element, "pad-added", G_CALLBACK (on_rtpbin_pad),
-        presentation_get_relay (presentation));
+    g_signal_connect (
+        element, "pad-added", G_CALLBACK (on_rtpbin_pad), presentation_get_relay (presentation));
   if (!GST_IS_BASE_SINK (element))
     return;
   // The library's own sinks, for readers that fanoutsink can't serve, have no such things.
@@ -290,12 +290,13 @@ unref_presentation (gpointer presentation, GClosure *closure)
   presentation_unref (presentation);
 }
 
-// Media and factory may end in two threads at once, for which g_signal_connect_object() is not made.
+// Media and factory may end in two threads at once, for which g_signal_connect_object() is not
+// made.
 static void
 listen_to (gpointer instance, const gchar *signal, GCallback handler, Presentation *presentation)
 {
-  g_signal_connect_data (instance, signal, handler, presentation_ref (presentation),
-      unref_presentation, 0);
+  g_signal_connect_data (
+      instance, signal, handler, presentation_ref (presentation), unref_presentation, 0);
 }
 
 static GstElement *
