@@ -203,17 +203,6 @@ def what_a_body_escapes_is_read():
         assert user == json.loads(body)['user'], user
 
 
-def is_json(body):
-    def refuse(word): # NaN, which is Python's own
-        raise ValueError(word)
-
-    try:
-        json.loads(body.decode(), parse_constant=refuse)
-    except ValueError:
-        return False
-    return True
-
-
 @test
 def any_body_is_answered():
     """Whatever the bytes are, they are taken or refused, and the proxy goes on."""
@@ -233,7 +222,6 @@ def any_body_is_answered():
                     body[at:at + random.randrange(9)] = body[random.randrange(len(body)):][:9]
             status, _, _ = proxy.http('PATCH', '/v1/mounts/cam?dry-run', bytes(body))
             seen.add(status)
-            assert status == 400 or is_json(bytes(body)), bytes(body)
         assert seen == {200, 400}, seen
 
 

@@ -6,7 +6,7 @@
 #include "readers/totals.h"
 
 #define LOOK_INTERVAL_S 2
-#define READERS_A_LOOK 500 // are asked, which takes a while; the others the next times
+#define READERS_A_LOOK 100 // are asked, which takes a while; the others the next times
 #define QUIET_MS (60 * 1000)
 
 // What a mount had counted when it was told of last.
