@@ -2,6 +2,8 @@
 // What others ask of a reader: to go elsewhere, where it is, and a key picture for it.
 #include "cachereader_private.h"
 
+#include "keyevent.h"
+
 static gboolean
 holds (CacheReader *self, gint64 time)
 {
@@ -85,9 +87,7 @@ cache_reader_ask_for_key (CacheReader *self, const GstEvent *event)
   GstStructure *s;
   gboolean ok;
 
-  if (GST_EVENT_TYPE (event) != GST_EVENT_CUSTOM_UPSTREAM
-      || !gst_event_has_name ((GstEvent *) event, "GstForceKeyUnit")
-      || !(window = cache_reader_window (self)))
+  if (!weir_key_event_is (event) || !(window = cache_reader_window (self)))
     return FALSE;
   s = gst_structure_copy (gst_event_get_structure ((GstEvent *) event));
   gst_structure_set (s, "running-time", GST_TYPE_CLOCK_TIME, GST_CLOCK_TIME_NONE, NULL);

@@ -63,6 +63,7 @@
 
 #include "fanoutsink_private.h"
 #include "elementname.h"
+#include "keyevent.h"
 #include "layers/layercaps.h"
 #include "layers/layermeta.h"
 #include "sharedworkers.h"
@@ -88,11 +89,7 @@ ask_for_key (WeirFanoutSink *self, gint64 now_ns)
   if (!weir_fanout_wants_key (self->fanout, now_ns))
     return;
   GST_DEBUG_OBJECT (self, "asking for a key picture");
-  gst_pad_push_event (GST_BASE_SINK_PAD (self),
-      gst_event_new_custom (GST_EVENT_CUSTOM_UPSTREAM,
-          gst_structure_new ("GstForceKeyUnit", "running-time", GST_TYPE_CLOCK_TIME,
-              GST_CLOCK_TIME_NONE, "all-headers", G_TYPE_BOOLEAN, TRUE, "count", G_TYPE_UINT,
-              self->n_keys_asked++, NULL)));
+  gst_pad_push_event (GST_BASE_SINK_PAD (self), weir_key_event_new (self->n_keys_asked++));
 }
 
 // Between weir_fanout_begin() and weir_fanout_end().

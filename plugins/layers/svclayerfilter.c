@@ -60,6 +60,7 @@
 #include "svclayerfilter.h"
 
 #include "elementname.h"
+#include "keyevent.h"
 #include "layercaps.h"
 #include "svclayerfilter_private.h"
 
@@ -185,11 +186,7 @@ static void
 ask_for_key (WeirSvcLayerFilter *self)
 {
   GST_DEBUG_OBJECT (self, "asking for a key picture");
-  gst_pad_push_event (
-      self->sinkpad, gst_event_new_custom (GST_EVENT_CUSTOM_UPSTREAM,
-                         gst_structure_new ("GstForceKeyUnit", "running-time", GST_TYPE_CLOCK_TIME,
-                             GST_CLOCK_TIME_NONE, "all-headers", G_TYPE_BOOLEAN, TRUE, "count",
-                             G_TYPE_UINT, (guint) self->stream.counts.key_requests, NULL)));
+  gst_pad_push_event (self->sinkpad, weir_key_event_new ((guint) self->stream.counts.key_requests));
 }
 
 static void

@@ -13,6 +13,7 @@
 
 #include "feedback.h"
 
+#include "keyevent.h"
 #include "reports.h"
 #include "rtp/rtcp_read.h"
 
@@ -104,9 +105,6 @@ weir_feedback_take (GstPad *pad, const guint8 *data, gsize size)
   GstPad *stream = find_stream (pad, &ssrc);
 
   if (stream && weir_rtcp_asks_key (data, size, ssrc))
-    gst_pad_push_event (
-        stream, gst_event_new_custom (GST_EVENT_CUSTOM_UPSTREAM,
-                    gst_structure_new ("GstForceKeyUnit", "running-time", GST_TYPE_CLOCK_TIME,
-                        GST_CLOCK_TIME_NONE, "all-headers", G_TYPE_BOOLEAN, TRUE, NULL)));
+    gst_pad_push_event (stream, weir_key_event_new (0));
   g_clear_object (&stream);
 }
