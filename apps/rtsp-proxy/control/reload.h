@@ -27,7 +27,8 @@ typedef struct {
   StageSet *stage_set; // as their files are now
 } ReloadPlan;
 
-// What the file asks for now; NULL and an error if it is wrong. Nothing is changed.
+// Reads the file and lists the changes that it asks for; NULL and an error if it is wrong. Changes
+// nothing.
 ReloadPlan *reload_plan (Reload *self, GError **error);
 void reload_plan_free (ReloadPlan *plan);
 
