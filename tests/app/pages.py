@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What README.md and docs/pipelines.md say of presentations, with readers there."""
+"""The presentations of docs/tutorial.md and docs/pipelines.md, with readers."""
 
 import json
 import os
@@ -24,10 +24,10 @@ def blocks(page, language):
 
 
 class Served(Proc):
-    """The proxy with the file that the README has a reader write, on ports of its own."""
+    """The proxy with the file of docs/tutorial.md, on ports of its own."""
 
     def __init__(self, directory):
-        write, = (text for text in blocks('README.md', 'sh') if 'cam.yaml <<EOF' in text)
+        write, = (text for text in blocks('docs/tutorial.md', 'sh') if 'cam.yaml <<EOF' in text)
         text = write.replace('mounts:', 'listen: 127.0.0.1:0\napi: 127.0.0.1:0\nmounts:')
         text = text.replace('$PWD', ROOT).replace('./dev run', f'exec {program()}')
         assert text.count('exec ') == 1, text
@@ -61,10 +61,10 @@ class Served(Proc):
 
 @test
 def the_urls_share():
-    """README.md: its three URLs are three presentations, of one pull, one decoder, two encoders"""
+    """docs/tutorial.md: its three URLs are three presentations, of one pull, one decoder, two encoders"""
     if not shutil.which('curl'):
         raise Skip('needs curl')
-    players, = (text for text in blocks('README.md', 'sh') if text.count('ffplay') == 3)
+    players, = (text for text in blocks('docs/tutorial.md', 'sh') if text.count('ffplay') == 3)
     paths = re.findall(r'rtsp://127.0.0.1:8554(/[^\s\']*)', players)
     with tempfile.TemporaryDirectory() as directory, Served(directory) as proxy:
         with Watch(proxy, paths[0]), Watch(proxy, paths[1]), Watch(proxy, paths[2]):
@@ -75,10 +75,10 @@ def the_urls_share():
 
 @test
 def pipelines_change_while_people_watch():
-    """README.md, docs/pipelines.md: each PATCH is taken, and a reader stays"""
+    """docs/tutorial.md, docs/pipelines.md: each PATCH is taken, and a reader stays"""
     if not shutil.which('curl'):
         raise Skip('needs curl')
-    snippets = [text for page in ('README.md', 'docs/pipelines.md') for text in blocks(page, 'sh')
+    snippets = [text for page in ('docs/tutorial.md', 'docs/pipelines.md') for text in blocks(page, 'sh')
                 if 'curl -X PATCH' in text and '/mounts/cam' in text]
     assert len(snippets) == 3, snippets
     with tempfile.TemporaryDirectory() as directory, Served(directory) as proxy, \
