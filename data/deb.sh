@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Makes a Debian package of what is staged in BUILD/root: data/deb.sh BUILD VERSION
-# It is for the release of Debian or Ubuntu that it is made on, whose libraries it names.
+# Makes a Debian package of the files staged in BUILD/root: data/deb.sh BUILD VERSION
+# The package depends on the libraries of the Debian or Ubuntu release that it is made on.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source=$PWD build=$1 version=$2
@@ -9,7 +9,7 @@ root=$build/root
 umask 022
 doc=$root/usr/share/doc/weir
 
-# As Debian's own tools do it.
+# Strip as debhelper does.
 strip --remove-section=.comment --remove-section=.note "$root"/usr/bin/*
 strip --remove-section=.comment --remove-section=.note --strip-unneeded \
   "$root"/usr/lib/*/gstreamer-1.0/*.so
@@ -25,7 +25,7 @@ General Public License, version 2.1 or any later version. On Debian systems its 
 /usr/share/common-licenses/LGPL-2.1.
 EOF
 
-# dpkg-shlibdeps wants a source package around it.
+# dpkg-shlibdeps needs the layout of a source package.
 mkdir -p "$build/debian" "$root/DEBIAN"
 printf 'Source: weir\n\nPackage: weir\nArchitecture: any\n' >"$build/debian/control"
 depends=$(cd "$build" && dpkg-shlibdeps -O root/usr/bin/* root/usr/lib/*/gstreamer-1.0/*.so)
@@ -43,9 +43,9 @@ Recommends: gstreamer1.0-plugins-bad, gstreamer1.0-tools
 Suggests: gstreamer1.0-libav, gstreamer1.0-plugins-ugly, gnuplot-nox, libgstrtspserver-1.0-dev
 Description: RTSP proxy and GStreamer elements that serve many readers
  rtsp-proxy makes one connection to each camera or other upstream and serves it
- to any number of readers. rtsp-load measures what readers of an RTSP server
- get. The GStreamer elements that they are made of work in pipelines and in
- other programs, for which headers and static libraries are here, too.
+ to any number of readers. rtsp-load reads any RTSP server with many readers and
+ measures packet loss and delay. The GStreamer elements of both work in
+ pipelines and in other programs; headers and static libraries are included.
 EOF
 cat >"$root/DEBIAN/postinst" <<'EOF'
 #!/bin/sh
