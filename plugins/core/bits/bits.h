@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Bits of a NAL unit of H.264: the emulation prevention bytes (the 3 in 0 0 3) are left out when
-// reading and put in when writing. Like WeirBytes: what does not fit gives 0 and marks a failure.
+// Reads and writes the bits of an H.264 NAL unit. Reading skips emulation prevention bytes (the 3
+// in 0 0 3; ITU-T H.264, 7.4.1.1) and writing inserts them. A read beyond the end returns 0 and
+// sets `from.failed`; a write beyond `size` bytes sets `failed`.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,17 +13,19 @@
 
 typedef struct {
   WeirBytes from;
-  unsigned zeros; // bytes of 0 in a row before this one
+  unsigned zeros; // zero bytes in a row up to and including `byte`
   uint8_t byte;
-  unsigned left; // bits of `byte` not read yet
+  unsigned left; // bits of `byte` that are not read yet
 } WeirBits;
 
+// Starts reading at the first byte that `from` has left.
 static inline WeirBits
 weir_bits (WeirBytes from)
 {
   return (WeirBits) { .from = from };
 }
 
+// Reads one bit.
 static inline unsigned
 weir_bit (WeirBits *b)
 {
@@ -38,6 +41,7 @@ weir_bit (WeirBits *b)
   return b->byte >> --b->left & 1;
 }
 
+// Reads `n` bits, the highest first, and returns the last 32 of them.
 static inline uint32_t
 weir_bits_u (WeirBits *b, unsigned n)
 {
@@ -48,7 +52,8 @@ weir_bits_u (WeirBits *b, unsigned n)
   return value;
 }
 
-// Exp-Golomb: unsigned, and signed by its sequence 0, 1, -1, 2, -2, ...
+// Reads an unsigned Exp-Golomb number, ue(v) (ITU-T H.264, 9.1). More than 31 leading zeros are a
+// failure.
 static inline uint32_t
 weir_bits_ue (WeirBits *b)
 {
@@ -61,6 +66,7 @@ weir_bits_ue (WeirBits *b)
   return b->from.failed ? 0 : (uint32_t) ((1ull << zeros) - 1 + weir_bits_u (b, zeros));
 }
 
+// Reads a signed Exp-Golomb number, se(v): the sequence 0, 1, -1, 2, -2, ...
 static inline int32_t
 weir_bits_se (WeirBits *b)
 {
@@ -73,10 +79,11 @@ typedef struct {
   size_t size, len;
   unsigned zeros;
   uint8_t byte;
-  unsigned used; // bits of `byte` written
+  unsigned used; // bits of `byte` that are written
   bool failed;
 } WeirBitWriter;
 
+// Appends one byte of output; used by weir_bits_put() only.
 static inline void
 weir_bits_put_byte (WeirBitWriter *w, uint8_t byte)
 {
@@ -86,6 +93,7 @@ weir_bits_put_byte (WeirBitWriter *w, uint8_t byte)
     w->to[w->len++] = byte;
 }
 
+// Writes the lower `n` bits of `value` (`n` from 0 to 32), the highest first.
 static inline void
 weir_bits_put (WeirBitWriter *w, uint32_t value, unsigned n)
 {
@@ -104,6 +112,7 @@ weir_bits_put (WeirBitWriter *w, uint32_t value, unsigned n)
   }
 }
 
+// Writes ue(v).
 static inline void
 weir_bits_put_ue (WeirBitWriter *w, uint32_t value)
 {
@@ -116,13 +125,14 @@ weir_bits_put_ue (WeirBitWriter *w, uint32_t value)
   weir_bits_put (w, (uint32_t) (value + 1 - (1ull << n)), n);
 }
 
+// Writes se(v).
 static inline void
 weir_bits_put_se (WeirBitWriter *w, int32_t value)
 {
   weir_bits_put_ue (w, value > 0 ? (uint32_t) value * 2 - 1 : (uint32_t) -(int64_t) value * 2);
 }
 
-// The stop bit, and zeros to the end of the byte.
+// Writes the stop bit and fills the byte with zeros (rbsp_trailing_bits, 7.3.2.11).
 static inline void
 weir_bits_put_end (WeirBitWriter *w)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The one cursor with which bytes from a network or a file are read. Every read is checked against
-// the end. The first read that does not fit marks the cursor as failed, and from then on every read
-// fails and gives 0: a parser may check each read, or read a whole header and ask once at the end.
+// The bounds-checked cursor through which all bytes from a network or a file are read. The first
+// read beyond the end marks the cursor as failed; from then on every read fails and gives 0. A
+// parser may check each read, or read a whole header and check `failed` once at the end.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,20 +15,23 @@ typedef struct {
   bool failed;
 } WeirBytes;
 
+// Returns a cursor at the first of `len` bytes. The bytes stay the caller's. `data` may be NULL if
+// `len` is 0.
 static inline WeirBytes
 weir_bytes (const uint8_t *data, size_t len)
 {
   return (WeirBytes) { data, data ? data + len : data, false };
 }
 
-// Bytes that can still be read.
+// Returns the number of bytes left to read; 0 after a failed read.
 static inline size_t
 weir_bytes_left (const WeirBytes *b)
 {
   return b->failed ? 0 : (size_t) (b->end - b->at);
 }
 
-// Points `out` at the next `len` bytes and goes past them.
+// Points `out` at the next `len` bytes and moves past them. Returns false, with `out` NULL, if
+// fewer are left.
 static inline bool
 weir_bytes_take (WeirBytes *b, size_t len, const uint8_t **out)
 {
@@ -42,6 +45,7 @@ weir_bytes_take (WeirBytes *b, size_t len, const uint8_t **out)
   return !b->failed;
 }
 
+// Moves past `len` bytes. Returns false if fewer are left.
 static inline bool
 weir_bytes_skip (WeirBytes *b, size_t len)
 {
@@ -49,7 +53,8 @@ weir_bytes_skip (WeirBytes *b, size_t len)
   return weir_bytes_take (b, len, &unused);
 }
 
-// A big-endian number of `size` bytes, at most 8.
+// Reads a big-endian number of `size` bytes (0 to 8). Returns false, with `*out` 0, if fewer are
+// left. The functions below do the same for numbers of 1, 2, 3, 4 and 8 bytes.
 static inline bool
 weir_bytes_number (WeirBytes *b, size_t size, uint64_t *out)
 {

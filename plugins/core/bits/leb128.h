@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Numbers as AV1 writes them (leb128): seven bits a byte, the lowest first.
+// Reads the variable-length numbers of AV1, leb128() (AV1 bitstream specification, 4.10.5): seven
+// bits a byte, the lowest first.
 
 #include "bits/bytes.h"
 
+// Returns false for a number that is cut short or longer than 8 bytes; the cursor is failed then.
 static inline bool
 weir_leb128 (WeirBytes *b, uint64_t *out)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-// The next start code from `at` on, or `end`.
+// Returns the first start code at or after `at`, or `end`.
 static const uint8_t *
 find (const uint8_t *at, const uint8_t *end)
 {

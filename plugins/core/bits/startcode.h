@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// NAL units of a byte stream (H.264, annex B): each follows a start code 0 0 1, and zeros at its
-// end don't belong to it.
+// Splits a byte stream (H.264 and H.265, annex B) into NAL units. A start code (0 0 1) precedes
+// each unit; zero bytes at its end do not belong to it.
 
 #include "bits/bytes.h"
 
-// Goes past the next unit, if there is one. What lies before the first start code is skipped.
+// Moves `b` past the next unit and points `unit` at its `len` bytes, which stay the caller's. Bytes
+// before the first start code are skipped. Returns false if no unit is left.
 bool weir_start_code_next (WeirBytes *b, const uint8_t **unit, uint64_t *len);
