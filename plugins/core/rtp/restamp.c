@@ -2,7 +2,7 @@
 #include "rtp/restamp.h"
 
 #define SECOND INT64_C (1000000000)
-#define MAX_LATE 1024 // packets; what is further behind counts anew
+#define MAX_LATE 1024 // packets; a packet further behind starts a new count
 
 void
 weir_restamp_init (WeirRestamp *restamp, uint32_t clock_rate, int64_t limit, bool frames_marked)
@@ -32,7 +32,7 @@ note_offset (WeirRestamp *restamp)
   restamp->repairs[at].offset = restamp->out - restamp->in;
 }
 
-// The offset that was in force at a sequence number, or the oldest one that is still known.
+// Returns the offset in force at sequence number `seq`, or the oldest one still known.
 static uint32_t
 offset_at (const WeirRestamp *restamp, int64_t seq)
 {
@@ -48,7 +48,7 @@ static WeirRestampFault
 find_fault (const WeirRestamp *restamp, const WeirRtp *rtp, int64_t passed)
 {
   int64_t limit = ns_to_ticks (restamp, restamp->limit);
-  // At most half of the range in either direction, as for unwrapping.
+  // Half of the range in either direction, as in unwrapping.
   int64_t step = (int32_t) (rtp->timestamp - restamp->in);
 
   if (rtp->ssrc != restamp->ssrc)
@@ -64,8 +64,9 @@ find_fault (const WeirRestamp *restamp, const WeirRtp *rtp, int64_t passed)
   return WEIR_RESTAMP_AS_IT_CAME;
 }
 
-// A packet that was overtaken, and fits where it would have been. What does not is a source that
-// counts anew from a little behind.
+// Reports whether a packet was only overtaken by later ones: its timestamp fits its place in the
+// order. A packet with an earlier number that does not fit comes from a source that restarted its
+// count a little behind.
 static bool
 comes_late (const WeirRestamp *restamp, const WeirRtp *rtp, int64_t seq)
 {
@@ -92,11 +93,11 @@ go_on (WeirRestamp *restamp, const WeirRtp *rtp, int64_t now)
   WeirRestampFault fault = find_fault (restamp, rtp, passed);
 
   if (fault == WEIR_RESTAMP_AS_IT_CAME && rtp->timestamp == restamp->in)
-    return fault; // the same frame
+    return fault; // another packet of the same frame
   if (fault == WEIR_RESTAMP_AS_IT_CAME)
     restamp->out += rtp->timestamp - restamp->in;
   else
-    restamp->out += (uint32_t) (passed > 0 ? passed : 1); // another frame, so another time
+    restamp->out += (uint32_t) (passed > 0 ? passed : 1); // a new frame gets a new timestamp
   restamp->stands_still = fault == WEIR_RESTAMP_STALL && rtp->timestamp == restamp->in;
   restamp->advanced = now;
   return fault;
@@ -114,7 +115,7 @@ weir_restamp_map (WeirRestamp *restamp, const WeirRtp *rtp, int64_t now)
     restamp->n_late++;
     return rtp->timestamp + offset_at (restamp, seq);
   }
-  // What counts anew goes on behind all that was.
+  // A restarted count is taken as lying ahead of all packets before it.
   restamp->seq = !first && seq <= restamp->seq ? seq + 65536 : seq;
   if (first)
     begin_times (restamp, rtp, now);

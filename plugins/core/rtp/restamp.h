@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// RTP timestamps made monotone, for sources whose clock jumps, goes back or stands still. Between
-// two faults the distances are the source's own; across one the timestamps go on by the time that
-// passed at the arrival. Packets are ordered by their sequence numbers: one that comes late gets
-// what it would have got in time.
+// Makes the RTP timestamps of a stream monotone, for sources whose clock jumps, goes back or stands
+// still. Between two faults the source's own distances stay; across a fault the timestamp advances
+// by the arrival time that passed. Packets are ordered by sequence number: a late packet gets the
+// timestamp that it would have had in time.
 //
-// In a stream with B-frames timestamps go back by design, so it must not be restamped.
+// Do not restamp a stream with B-frames: its timestamps go back by design.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,39 +17,40 @@
 #define WEIR_RESTAMP_HISTORY 16
 
 typedef enum {
-  WEIR_RESTAMP_AS_IT_CAME, // goes on from the packet before
-  WEIR_RESTAMP_JUMP,       // ahead by more than the limit beyond the time that passed
-  WEIR_RESTAMP_BACK,       // a step back
-  WEIR_RESTAMP_STALL,      // behind by more than the limit, or standing still since
-  WEIR_RESTAMP_SOURCE,     // another SSRC: other timestamps altogether
+  WEIR_RESTAMP_AS_IT_CAME, // no fault: continues from the packet before
+  WEIR_RESTAMP_JUMP,       // ahead of the time that passed by more than the limit
+  WEIR_RESTAMP_BACK,       // lower than the timestamp before
+  WEIR_RESTAMP_STALL,      // behind the time that passed by more than the limit, or unchanged since
+  WEIR_RESTAMP_SOURCE,     // another SSRC, so the timestamps are unrelated
 } WeirRestampFault;
 #define WEIR_RESTAMP_N_FAULTS 5
 
 typedef struct {
   uint32_t clock_rate; // Hz
   int64_t limit;       // ns
-  bool frames_marked;  // a marker ends a frame (video); else each packet is one (audio)
+  bool frames_marked;  // true: a marker bit ends a frame (video); else each packet does
   bool begun;
   uint32_t ssrc;
-  int64_t seq;       // the highest, unwrapped
-  uint32_t in;       // its timestamp as it came
-  uint32_t out;      // and as it went
-  int64_t advanced;  // ns, the arrival at which the timestamp went on
-  bool frame_ended;  // the highest packet was the last of its frame
-  bool stands_still; // since then each frame goes by its arrival
-  // Where repairs were made, newest at (n_repairs - 1) % WEIR_RESTAMP_HISTORY.
+  int64_t seq;       // highest sequence number, unwrapped
+  uint32_t in;       // incoming timestamp of that packet
+  uint32_t out;      // outgoing timestamp of that packet
+  int64_t advanced;  // ns, arrival time at which `out` last advanced
+  bool frame_ended;  // the highest packet ended its frame
+  bool stands_still; // the source's timestamps stand still: each frame is stamped by its arrival
+  // The last repairs, newest at (n_repairs - 1) % WEIR_RESTAMP_HISTORY.
   struct {
-    int64_t seq;     // from this one on
+    int64_t seq;     // first sequence number it applies to
     uint32_t offset; // out - in
   } repairs[WEIR_RESTAMP_HISTORY];
   uint64_t n_repairs;
-  uint64_t count[WEIR_RESTAMP_N_FAULTS]; // packets in order, by WeirRestampFault
-  uint64_t n_late;
+  uint64_t count[WEIR_RESTAMP_N_FAULTS]; // packets in order, counted by WeirRestampFault
+  uint64_t n_late;                       // packets that came late
 } WeirRestamp;
 
-// `clock_rate` in Hz; 0 is taken as 90000.
+// Starts a stream. `clock_rate` is in Hz (0 means 90000); `limit` is in ns.
 void weir_restamp_init (
     WeirRestamp *restamp, uint32_t clock_rate, int64_t limit, bool frames_marked);
 
-// The timestamp of a packet that arrives at `now` (ns).
+// Returns the outgoing timestamp of a packet that arrives at `now` (ns, on any clock that does not
+// go back).
 uint32_t weir_restamp_map (WeirRestamp *restamp, const WeirRtp *rtp, int64_t now);

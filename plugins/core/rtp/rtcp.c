@@ -47,7 +47,7 @@ write_number (uint8_t *at, uint64_t value, int size)
   }
 }
 
-// Ticks as NTP's 32.32 seconds.
+// Converts ticks to NTP's 32.32 seconds.
 static int64_t
 ticks_to_ntp (int32_t ticks, uint32_t clock_rate)
 {

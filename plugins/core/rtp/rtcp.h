@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Sender reports (RFC 3550, section 6.4.1): the mapping between an RTP clock and NTP time that lets
-// a player put audio and video in step.
+// Reads and rewrites RTCP sender reports (RFC 3550, section 6.4.1): the mapping between an RTP
+// clock and NTP time, by which a player synchronises sound and picture.
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEIR_RTCP_SENDER_INFO 20 // bytes of a sender report that a receiver report has not
+#define WEIR_RTCP_SENDER_INFO 20 // bytes that a sender report has and a receiver report lacks
 
 typedef struct {
   bool known;
   uint64_t ntp;       // 32.32 seconds since 1900
-  uint32_t timestamp; // RTP timestamp of the same instant
+  uint32_t timestamp; // RTP timestamp of the same instant, in ticks
   uint32_t ssrc;
 } WeirNtpMap;
 
-// Finds the sender report in a compound packet. Returns 0, -ENOENT if there is none, or -EBADMSG
-// for what is no RTCP; then `map` is untouched.
+// Finds the first sender report in a compound packet. Returns 0; -ENOENT if there is none; -EBADMSG
+// for invalid RTCP. On error `map` is unchanged.
 int weir_rtcp_find_sr (const uint8_t *packet, size_t len, WeirNtpMap *map);
 
-// Writes into the sender report at the start of a compound packet the NTP time that `map` gives for
-// the report's RTP timestamp; `clock_rate` in Hz. If the map isn't known the report is made a
-// receiver report of the same blocks: no mapping is better than one that will jump.
-// Returns the new length of the packet (`len` where it does not begin with a sender report).
+// Replaces the NTP time of the sender report at the start of a compound packet by the one that
+// `map` gives for the report's RTP timestamp. `clock_rate` is in Hz (0 means 90000). If `map` is
+// not known, the report becomes a receiver report with the same blocks: no mapping is better than
+// one that jumps later. Returns the new length, at most `len`; a packet that does not begin with a
+// sender report is unchanged.
 size_t weir_rtcp_rewrite_sr (
     uint8_t *packet, size_t len, const WeirNtpMap *map, uint32_t clock_rate);
 
-// NTP time 32.32 of a Unix time in ns.
+// Converts a Unix time in ns to NTP time in 32.32 seconds since 1900.
 uint64_t weir_ntp_from_unix (int64_t unix_ns);

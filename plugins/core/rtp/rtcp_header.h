@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The header that every packet of an RTCP compound begins with (RFC 3550, section 6.1).
+// Reads the header that every packet of an RTCP compound begins with (RFC 3550, section 6.1).
 
 #include "bits/bytes.h"
 
@@ -13,12 +13,13 @@
 #define WEIR_RTCP_XR 207
 
 typedef struct {
-  uint8_t flags; // version, padding, and a count of what depends on the type
+  uint8_t flags; // version, padding bit, and a count whose meaning depends on the type
   uint8_t type;
   size_t size; // bytes, header included
 } WeirRtcpHeader;
 
-// False if it is cut short, of another version, or longer than what is left.
+// Reads a header and leaves `bytes` behind it. Returns false if the header is cut short, is not
+// version 2, or announces more bytes than are left.
 static inline bool
 weir_rtcp_header_read (WeirBytes *bytes, WeirRtcpHeader *header)
 {

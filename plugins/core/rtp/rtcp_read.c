@@ -9,11 +9,11 @@
 #define COUNT 0x1f
 #define SENDER_INFO_AND_SSRC 24
 #define BLOCK 24
-#define PLI 1 // kinds of payload-specific feedback
+#define PLI 1 // feedback message types of PSFB
 #define FIR 4
 #define FIR_ENTRY 8
 
-// Takes off the padding, whose last byte tells how much there is.
+// Removes the padding; its last byte holds its length.
 static bool
 strip_padding (WeirBytes *body)
 {
@@ -99,7 +99,7 @@ weir_rtcp_read (const uint8_t *packet, size_t len, WeirRtcpReport *out)
     if (!weir_rtcp_header_read (&bytes, &header) || !weir_bytes_take (&bytes, header.size - 4, &at))
       return -EBADMSG;
     body = weir_bytes (at, header.size - 4);
-    // None but the last is padded, and that is not the first.
+    // Only the last packet of a compound may have padding, and never the first.
     if (header.flags & PADDED && (first || weir_bytes_left (&bytes) > 0 || !strip_padding (&body)))
       return -EBADMSG;
     if (!read_packet (body, &header, first, &report))

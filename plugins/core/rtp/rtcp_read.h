@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What a receiver says, as the sender reads it (RFC 3550, sections 6.4 to 6.6).
+// Reads the RTCP that a receiver sends (RFC 3550, sections 6.4 to 6.6): reports, BYE, and requests
+// for a keyframe.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,41 +14,42 @@
 #define WEIR_RTCP_BLOCKS_MAX 31
 
 typedef struct {
-  uint32_t ssrc;   // who reports
-  size_t n_blocks; // what does not fit is left out
+  uint32_t ssrc;   // the receiver that reports
+  size_t n_blocks; // blocks beyond WEIR_RTCP_BLOCKS_MAX are left out
   WeirRtcpBlock blocks[WEIR_RTCP_BLOCKS_MAX];
-  bool bye;
-  bool more; // something that is no report, name or goodbye: feedback, or of the application's own
+  bool bye;  // the compound has a BYE
+  bool more; // the compound has feedback or application-defined packets
 } WeirRtcpReport;
 
-// Reads a compound packet that is as RFC 3550, appendix A.2 wants it, and whose packets are as long
-// as what they say they hold. Returns 0; -ENOENT for one that is sound and does not begin with a
-// report (RFC 5506); or -EBADMSG. Then `out` is untouched.
+// Reads a compound packet by the validity checks of RFC 3550, appendix A.2; each packet must be
+// long enough for its counts. Returns 0; -ENOENT if it is valid but does not begin with a report
+// (RFC 5506); -EBADMSG otherwise. On error `out` is unchanged.
 int weir_rtcp_read (const uint8_t *packet, size_t len, WeirRtcpReport *out);
 
-// Whether a compound packet, or a part of one (RFC 5506), asks for a keyframe of a stream: by PLI
-// (RFC 4585, section 6.3.1) or FIR (RFC 5104, section 4.3.1). One that is not sound asks for
-// nothing.
+// Reports whether a compound packet, or a reduced-size one (RFC 5506), asks for a keyframe of the
+// stream `ssrc`: by PLI (RFC 4585, section 6.3.1) or FIR (RFC 5104, section 4.3.1). An invalid
+// packet asks for nothing.
 bool weir_rtcp_asks_key (const uint8_t *packet, size_t len, uint32_t ssrc);
 
-// The sender reports that were sent last, for the round trip to who has got them. They are known
-// by what they said, so their clock may be anybody's. All zeros is empty.
+// The last sender reports that were sent, for measuring round trips. Reports are recognised by
+// their NTP time, so they may come from any clock. An all-zero log is empty.
 #define WEIR_SR_LOG_SIZE 16
 
 typedef struct {
   struct {
     uint32_t ssrc;
-    uint32_t ntp; // the middle of it
-    int64_t sent_ns;
+    uint32_t ntp;    // middle 32 bits of the NTP time
+    int64_t sent_ns; // when the report was sent
   } sent[WEIR_SR_LOG_SIZE];
-  uint64_t n; // all that there were
+  uint64_t n; // reports added, ever
 } WeirSrLog;
 
+// Adds a report that was sent at `now_ns`; the oldest report is forgotten.
 void weir_sr_log_add (WeirSrLog *self, const WeirNtpMap *sr, int64_t now_ns);
 
-// Whether one of them was under that SSRC.
+// Reports whether the log has a report of `ssrc`.
 bool weir_sr_log_has (const WeirSrLog *self, uint32_t ssrc);
 
-// The round trip in ns that a block tells of; -1 where it names none of the reports, or a delay
-// that cannot be.
+// Returns the round trip in ns by a receiver's report block that came at `now_ns`; -1 if the block
+// names no report in the log, or a delay longer than the time since that report.
 int64_t weir_sr_log_round_trip (const WeirSrLog *self, const WeirRtcpBlock *block, int64_t now_ns);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define FAR_BEHIND 3000 // packets: no reordering, but a stream that begins anew
+#define FAR_BEHIND 3000 // packets; further behind is a restarted stream, not reordering
 #define MAX_LOST 0x7fffff
 
 void
@@ -30,6 +30,7 @@ weir_rtp_stats_lost (const WeirRtpStats *self)
   return self->lost_before + lost_now (self);
 }
 
+// Marks a sequence number as seen. Returns whether it was seen before.
 static bool
 take_bit (WeirRtpStats *self, int64_t seq)
 {
@@ -94,7 +95,7 @@ count_seq (WeirRtpStats *self, const WeirRtp *rtp)
   return WEIR_RTP_REORDERED;
 }
 
-// RFC 3550, A.8.
+// Updates the interarrival jitter (RFC 3550, appendix A.8).
 static void
 count_jitter (WeirRtpStats *self, uint32_t timestamp, int64_t arrival_ns)
 {

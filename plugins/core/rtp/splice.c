@@ -12,7 +12,7 @@ ticks_to_ns (const WeirSplice *splice, int64_t ticks)
 {
   int64_t rate = splice->clock_rate;
 
-  // In two parts: ticks * 10^9 leaves 64 bits after 28 hours at 90 kHz.
+  // In two parts: ticks * 10^9 exceeds 64 bits after 28 hours at 90 kHz.
   return ticks / rate * SECOND + ticks % rate * SECOND / rate;
 }
 
@@ -21,7 +21,7 @@ ns_to_ticks (const WeirSplice *splice, int64_t ns)
 {
   int64_t rate = splice->clock_rate;
 
-  // To the nearest: ticks_to_ns() has rounded down.
+  // To the nearest tick, because ticks_to_ns() rounded down.
   return ns / SECOND * rate + (ns % SECOND * rate + SECOND / 2) / SECOND;
 }
 
