@@ -7,7 +7,7 @@ enum { NOT_PRESENT, DISCARDABLE, SWITCH };
 enum { SAME_LAYER, NEXT_TEMPORAL, NEXT_SPATIAL, NO_MORE };
 enum { MANDATORY = 3, MAX_DIFFS = 64 };
 
-// Bits as they come: no emulation prevention here.
+// A bit reader without emulation prevention, unlike WeirBits.
 typedef struct {
   WeirBytes from;
   uint8_t byte;
@@ -29,7 +29,7 @@ f (Bits *b, unsigned n)
   return value;
 }
 
-// ns(n): a number below n, in as few bits as it can be.
+// Reads ns(n) (AV1 bitstream specification, 4.10.7): a number below `n` in as few bits as possible.
 static uint32_t
 ns (Bits *b, uint32_t n)
 {
@@ -70,7 +70,8 @@ read_layers (WeirDependency *d, Bits *b)
     b->from.failed = true;
 }
 
-// What a frame is to each decode target.
+// Reads a frame's decode target indications. `discardable`: no target that has the frame needs it.
+// `switch_up`: a reader may switch up to some target at it.
 static void
 read_dtis (Bits *b, unsigned n, bool *discardable, bool *switch_up)
 {

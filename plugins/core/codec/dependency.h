@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The dependency descriptor, an RTP header extension (AV1 RTP specification 1.0, appendix A): tells
-// of each frame what the payload may not show, in a form that is the same for every codec.
+// Reads the dependency descriptor, an RTP header extension (AV1 RTP specification 1.0, appendix A).
+// It describes a frame's layer the same way for every codec, even where the payload does not show
+// it.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,9 +16,10 @@
   "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension"
 #define WEIR_DEPENDENCY_TEMPLATES 64
 
-// Frames name a template; the templates come with key frames. Zero it to begin.
+// The templates that frames refer to; key frames bring them. Set to all zeros before the first
+// packet.
 typedef struct {
-  uint8_t offset; // the id of the first template
+  uint8_t offset; // id of the first template
   uint8_t n;
   uint8_t n_targets;
   struct {
@@ -26,12 +28,13 @@ typedef struct {
   } templates[WEIR_DEPENDENCY_TEMPLATES];
 } WeirDependency;
 
-// Reads one descriptor. Returns false, and leaves `out` alone, for one that breaks its format or
-// names a template that was not seen.
+// Reads one descriptor of `len` bytes. Returns false, and leaves `out` unchanged, if it is invalid
+// or refers to an unknown template.
 bool weir_dependency_read (
     WeirDependency *self, const uint8_t *descriptor, size_t len, WeirLayer *out);
 
-// The element `id` (1 to 14, with headers of two bytes up to 255) of a packet's header extension
-// (RFC 8285), NULL if it is not there.
+// Finds the element `id` in a packet's header extension (RFC 8285); ids are 1 to 14 with one-byte
+// headers and 1 to 255 with two-byte headers. Returns a pointer into `packet`, or NULL if the
+// element is absent.
 const uint8_t *weir_rtp_extension (
     const uint8_t *packet, const WeirRtp *rtp, uint8_t id, size_t *len);

@@ -33,7 +33,7 @@ weir_h264_nal_read (uint8_t header, WeirBytes rest, WeirH264Nal *out)
   if (weir_h264_is_slice (out->type)) {
     if (!weir_bytes_u8 (&rest, &first))
       return false;
-    out->first_slice = first >> 7; // an Exp-Golomb 0 is a single bit of 1
+    out->first_slice = first >> 7; // ue(v) 0 is a single 1 bit
   }
   return true;
 }

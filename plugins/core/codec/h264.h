@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// NAL units of H.264, with the header that Annex G (SVC) puts behind the first byte of types 14
-// (prefix of a base slice) and 20 (slice of a higher layer).
+// Reads the header of an H.264 NAL unit, including the one that annex G (SVC) puts behind the first
+// byte of types 14 (prefix of a base slice) and 20 (slice of a higher layer).
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ enum {
   WEIR_H264_PREFIX = 14,
   WEIR_H264_SUBSET_SPS = 15,
   WEIR_H264_SLICE_EXT = 20,
-  WEIR_H264_STAP_A = 24, // from here on in RTP only
+  WEIR_H264_STAP_A = 24, // from here on, types of RTP payloads only (RFC 6184, RFC 6190)
   WEIR_H264_STAP_B = 25,
   WEIR_H264_MTAP16 = 26,
   WEIR_H264_MTAP24 = 27,
@@ -33,18 +33,18 @@ enum {
 typedef struct {
   uint8_t type;
   uint8_t nri; // nal_ref_idc
-  bool svc;    // the fields below come from the stream; else they are 0
+  bool svc;    // an SVC header was read; else the layer ids below are 0
   bool idr;
   bool no_inter_layer_pred;
-  bool discardable; // no higher spatial layer needs it
+  bool discardable; // no higher spatial layer refers to it
   uint8_t spatial;
   uint8_t quality;
   uint8_t temporal;
   bool first_slice; // first_mb_in_slice is 0: a picture begins
 } WeirH264Nal;
 
-// Reads the headers of a unit whose first byte was `header`; `rest` are the bytes behind that.
-// Returns false if they are cut short, or if type 14 or 20 is not SVC (it may be MVC).
+// Reads the headers of a unit whose first byte was `header`; `rest` is the bytes behind it. Returns
+// false if they are cut short, or if type 14 or 20 is not SVC (it may be MVC).
 bool weir_h264_nal_read (uint8_t header, WeirBytes rest, WeirH264Nal *out);
 
 static inline bool

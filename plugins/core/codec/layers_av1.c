@@ -3,7 +3,7 @@
 #include "bits/leb128.h"
 #include "codec/layers_private.h"
 
-// The aggregation header: Z, Y, W (two bits), N.
+// Bits of the aggregation header: Z and N (AV1 RTP specification 1.0, section 4.4).
 enum { CONTINUES = 0x80, NEW_SEQUENCE = 0x08 };
 
 enum { OBU_SEQUENCE_HEADER = 1, OBU_TEMPORAL_DELIMITER = 2 };
@@ -43,7 +43,7 @@ weir_layers_read_av1 (WeirLayers *self, const uint8_t *payload, size_t len, Weir
   if (!weir_bytes_u8 (&b, &aggregation) || weir_bytes_left (&b) == 0)
     return false;
   continues = aggregation & CONTINUES;
-  count = aggregation >> 4 & 3; // 0: as many as there is room for, each with its length
+  count = aggregation >> 4 & 3; // W: number of elements; 0: any number, each with its length
   for (unsigned i = 0; weir_bytes_left (&b) > 0 && (count == 0 || i < count); i++) {
     uint64_t size = weir_bytes_left (&b);
     const uint8_t *obu;

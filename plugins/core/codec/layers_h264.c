@@ -21,13 +21,13 @@ layer_of_svc (const WeirH264Nal *nal)
     .quality = nal->quality,
     .temporal = nal->temporal,
     .keyframe = nal->idr && nal->spatial == 0 && nal->quality == 0,
-    // The flag is about layers above in the same picture, which a whole picture takes with it.
+    // discardable_flag concerns higher layers of the same picture, which go together with it.
     .discardable = nal->nri == 0 && (nal->discardable || nal->type == WEIR_H264_SLICE_EXT),
     .enter = nal->idr && nal->quality == 0,
   };
 }
 
-// The layer of a slice of the base, which only its prefix (or nal_ref_idc) tells.
+// Returns the layer of a base slice, which only its prefix NAL unit (or nal_ref_idc) tells.
 static WeirLayer
 layer_of_base (WeirLayers *self, const WeirH264Nal *nal)
 {
@@ -45,7 +45,7 @@ layer_of_base (WeirLayers *self, const WeirH264Nal *nal)
   return layer;
 }
 
-// Adds one unit to what is known of the packet. `any` tells whether a picture was in it before.
+// Adds one unit to the packet's layer. `any` says whether the packet held a picture before.
 static bool
 add_unit (WeirLayers *self, uint8_t header, WeirBytes rest, WeirLayer *out, bool *any)
 {
@@ -123,7 +123,7 @@ weir_layers_read_h264 (WeirLayers *self, const uint8_t *payload, size_t len, Wei
       return read_stap (self, b, out);
     case WEIR_H264_FU_A:
       return read_fu (self, header, b, out);
-    case WEIR_H264_STAP_B: // interleaved packets are out of decoding order: nothing to tell
+    case WEIR_H264_STAP_B: // interleaved packets are not in decoding order: report nothing
     case WEIR_H264_MTAP16:
     case WEIR_H264_MTAP24:
     case WEIR_H264_FU_B:

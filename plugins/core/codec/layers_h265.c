@@ -3,7 +3,7 @@
 #include "codec/layers_private.h"
 
 enum {
-  NON_REFERENCE_MAX = 14, // even types up to here: no picture of the same layer needs them
+  NON_REFERENCE_MAX = 14, // even types up to here: no picture of the same sub-layer refers to them
   TSA_N = 2,
   STSA_R = 5,
   BLA_W_LP = 16,
@@ -15,7 +15,8 @@ enum {
   FU = 49,
 };
 
-// `first` is the byte behind the unit's header: a slice's begins with "first slice of its picture".
+// `first` is the byte behind the unit's header. In a slice its highest bit is
+// first_slice_segment_in_pic_flag.
 static void
 add_unit (
     WeirLayers *self, uint8_t type, uint8_t temporal, uint8_t first, WeirLayer *out, bool *any)
@@ -30,7 +31,7 @@ add_unit (
     self->seen = temporal;
   layer.keyframe = type >= BLA_W_LP && type <= CRA && first >> 7;
   layer.enter = layer.keyframe;
-  // What no picture of its own layer needs, a picture of a higher one may.
+  // A sub-layer non-reference picture may still be a reference for higher temporal layers.
   layer.discardable = type <= NON_REFERENCE_MAX && type % 2 == 0 && temporal == self->seen;
   layer.switch_up = temporal == 0 || (type >= TSA_N && type <= STSA_R);
   weir_layer_merge (out, &layer, !*any);
@@ -88,8 +89,8 @@ weir_layers_read_h265 (WeirLayers *self, const uint8_t *payload, size_t len, Wei
     add_unit (self, header & 63, temporal, header & 0x80 ? first : 0, out, &any);
     return true;
   }
-  weir_bytes_u8 (&b, &first); // 0 where there is none
+  weir_bytes_u8 (&b, &first); // 0 if there is none
   add_unit (self, type, temporal, first, out, &any);
-  out->temporal = temporal; // of parameter sets and SEI too
+  out->temporal = temporal; // for parameter sets and SEI too
   return true;
 }

@@ -4,7 +4,7 @@
 
 enum { PICTURE_I = 1, PICTURE_B = 3 };
 
-// The start codes with which the first packet of a picture may begin.
+// Start codes that the first packet of a picture may begin with.
 enum { START_PICTURE = 0x100, START_SEQUENCE = 0x1b3, START_GROUP = 0x1b8 };
 
 bool
@@ -17,7 +17,7 @@ weir_layers_read_mpv (const uint8_t *payload, size_t len, WeirLayer *out)
     return false;
   if (header >> 26 & 1 && !weir_bytes_skip (&b, 4))
     return false;
-  weir_bytes_u32 (&b, &start); // 0 in a packet too short to begin a picture
+  weir_bytes_u32 (&b, &start); // 0 if the packet is too short to begin a picture
   out->parameters = start == START_SEQUENCE;
   out->keyframe = (header >> 8 & 7) == PICTURE_I
                   && (start == START_PICTURE || start == START_SEQUENCE || start == START_GROUP);

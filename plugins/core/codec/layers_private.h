@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The payload formats behind weir_layers_read(), one file each. `out` comes zeroed; what they leave
-// in it when they return false is thrown away.
+// The payload readers behind weir_layers_read(), one file each. `out` is zeroed before the call;
+// its contents do not matter if a reader returns false.
 
 #include "codec/layers.h"
 
@@ -13,11 +13,12 @@ bool weir_layers_read_vp9 (const uint8_t *payload, size_t len, WeirLayer *out);
 bool weir_layers_read_av1 (WeirLayers *self, const uint8_t *payload, size_t len, WeirLayer *out);
 bool weir_layers_read_mpv (const uint8_t *payload, size_t len, WeirLayer *out);
 
-// A packet with several units: the lowest layer counts, and it can be left out only if all can.
+// Merges a unit into a packet with several units: the packet's layer is the lowest of its units,
+// and it is discardable only if all are. `first` is true for the first unit.
 void weir_layer_merge (WeirLayer *all, const WeirLayer *unit, bool first);
 
-// See WeirLayers.infer_temporal.
+// Infers the temporal layer from nal_ref_idc; see WeirLayers.infer_temporal.
 uint8_t weir_h264_temporal_from_nri (WeirLayers *self, uint8_t nri);
 
-// Takes `by` off the picture id of a VP8 packet, if it has one.
+// Subtracts `by` from the picture id of a VP8 payload, in place. Does nothing if there is none.
 void weir_vp8_shift_picture_id (uint8_t *payload, size_t len, uint16_t by);

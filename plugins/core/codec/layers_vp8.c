@@ -2,7 +2,7 @@
 #include "bits/bytes.h"
 #include "codec/layers_private.h"
 
-// The fields of the extension byte, RFC 7741, section 4.2.
+// Bits of the extension byte (RFC 7741, section 4.2).
 enum { PICTURE_ID = 0x80, TL0PICIDX = 0x40, TID = 0x20, KEYIDX = 0x10 };
 
 static bool
@@ -41,7 +41,7 @@ weir_layers_read_vp8 (const uint8_t *payload, size_t len, WeirLayer *out)
     return false;
   if (!weir_bytes_u8 (&b, &frame))
     return false;
-  // The first partition's start holds the frame header, whose first bit is 0 in a key frame.
+  // The start of the first partition holds the frame header; its first bit is 0 in a key frame.
   out->keyframe = (descriptor & 0x17) == 0x10 && !(frame & 1);
   out->enter = out->keyframe;
   out->discardable = descriptor >> 5 & 1;

@@ -2,7 +2,7 @@
 #include "bits/bytes.h"
 #include "codec/layers_private.h"
 
-// The bits of the first byte, RFC 9628, section 4.2.
+// Bits of the first byte (RFC 9628, section 4.2).
 enum { I = 0x80, P = 0x40, L = 0x20, F = 0x10, B = 0x08 };
 
 bool

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-// How many bits there are up to the last one that is set, which ends the data.
+// Counts the bits up to and including the last 1, which ends the data.
 static size_t
 count_bits (WeirBits b)
 {
@@ -36,9 +36,9 @@ weir_h264_set_sps_id (const uint8_t *nal, size_t len, uint32_t id, uint8_t *out,
   r = weir_bits (b);
   weir_bits_put (&w, header, 8);
   if ((header & 31) == WEIR_H264_PPS)
-    weir_bits_put_ue (&w, weir_bits_ue (&r)); // its own number
+    weir_bits_put_ue (&w, weir_bits_ue (&r)); // pic_parameter_set_id
   else
-    weir_bits_put (&w, weir_bits_u (&r, 24), 24); // profile and level
+    weir_bits_put (&w, weir_bits_u (&r, 24), 24); // profile, constraints and level
   weir_bits_ue (&r);
   weir_bits_put_ue (&w, id);
   if (r.from.failed)

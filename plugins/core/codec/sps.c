@@ -13,7 +13,7 @@ enum {
   PROFILE_HIGH = 100,
 };
 
-// Reads a set, and writes what it reads where `w` is given.
+// Reads a parameter set and, if `w` is not NULL, writes the same fields to it.
 typedef struct {
   WeirBits r;
   WeirBitWriter *w;
@@ -83,7 +83,8 @@ copy_scaling_list (Copy *c, unsigned size)
   }
 }
 
-// Returns whether the fields say what they say where they are absent: 4:2:0, 8 bits, flat scaling.
+// Returns whether the fields have the values that are implied where they are absent: 4:2:0, 8 bits,
+// flat scaling.
 static bool
 copy_chroma_fields (Copy *c, uint32_t *chroma)
 {
@@ -204,7 +205,8 @@ copy_vui (Copy *c)
   }
 }
 
-// G.7.3.2.1.4, as far as the flag that is wanted.
+// Reads the subset SPS extension (G.7.3.2.1.4) up to slice_header_restriction_flag, and returns
+// that flag.
 static bool
 read_header_restriction (WeirBits *r, uint32_t chroma)
 {
@@ -230,7 +232,7 @@ read_header_restriction (WeirBits *r, uint32_t chroma)
   return weir_bit (r);
 }
 
-// `c->w`, if given, gets the set in the profile `as`.
+// Reads a set. `c->w`, if not NULL, gets it in profile `as`.
 static bool
 copy_sps (Copy *c, uint8_t as, WeirSps *out)
 {
