@@ -7,12 +7,12 @@
 
 #define LOSS_NONE 0.02
 #define LOSS_MUCH 0.10
-#define LOSS_COLLAPSE (1.0 / 3) // the line is another one: half of the loss would take too long
+#define LOSS_COLLAPSE (1.0 / 3) // above it the line has changed: half the loss is too slow
 #define GROWTH 1.08
 #define WAIT_MIN (8 * SECOND)
 #define WAIT_SPREAD (2 * SECOND)
 #define FAILURES_MAX 4
-#define TRIAL 2     // reports after which a rise has held
+#define TRIAL 2     // reports after which a rise counts as successful
 #define PATIENCE 10 // reports
 
 #define LAG_SOME (100 * SECOND / 1000)
@@ -35,7 +35,7 @@ add_step (WeirAdaptStep *steps, size_t n, WeirLayerSet set, double bitrate)
 
   while (at > 0 && steps[at - 1].bitrate > bitrate)
     at--;
-  // One that takes nothing more shows nothing more.
+  // A set with the same bitrate shows nothing more.
   if (n == WEIR_ADAPT_STEPS || (at > 0 && steps[at - 1].bitrate == bitrate))
     return n;
   memmove (&steps[at + 1], &steps[at], (n - at) * sizeof *steps);
@@ -48,7 +48,7 @@ weir_adapt_ladder (const WeirRates *rates, WeirLayerSet limit, WeirAdaptStep *st
 {
   size_t n = 0;
 
-  // Each layer is the highest one of a set.
+  // Each layer is the highest layer of one set.
   for (size_t i = 0; i < rates->n; i++) {
     const WeirLayerRate *layer = &rates->layers[i];
     const WeirLayerSet set = { .spatial = (int8_t) layer->spatial,
@@ -61,7 +61,7 @@ weir_adapt_ladder (const WeirRates *rates, WeirLayerSet limit, WeirAdaptStep *st
   return n;
 }
 
-// The highest step within a bitrate, or the lowest of all.
+// Returns the highest step within a bitrate, or the lowest step.
 static size_t
 step_within (const WeirAdaptStep *steps, size_t n, double bitrate)
 {
@@ -72,7 +72,8 @@ step_within (const WeirAdaptStep *steps, size_t n, double bitrate)
   return at;
 }
 
-// Where the reader is: what is not on the ladder, as all layers are, is above it.
+// Returns the reader's step. A set that is not on the ladder, such as all layers, counts as the
+// highest step.
 static size_t
 step_of (const WeirAdaptStep *steps, size_t n, WeirLayerSet set)
 {
@@ -83,11 +84,11 @@ step_of (const WeirAdaptStep *steps, size_t n, WeirLayerSet set)
   return n - 1;
 }
 
-// ---- what a report says ----
+// ---- reading a report ----
 
 typedef struct {
   double sent; // bits per second
-  double loss; // a fraction
+  double loss; // from 0 to 1
 } Measured;
 
 static Measured
@@ -108,7 +109,7 @@ measure (const WeirAdaptReport *report, int64_t time_ns, double bitrate)
   return m;
 }
 
-// ---- the policies. Each returns the step to take. ----
+// ---- the policies; each returns the step to take ----
 
 static size_t
 bandwidth (const WeirAdaptStep *steps, size_t n, size_t at, const Measured *m)
@@ -124,15 +125,15 @@ bandwidth (const WeirAdaptStep *steps, size_t n, size_t at, const Measured *m)
 static int64_t
 wait_time (WeirAdapt *self)
 {
-  // xorshift: any number but 0 leads to any other.
+  // xorshift; `random` is never 0
   self->random ^= self->random << 13;
   self->random ^= self->random >> 17;
   self->random ^= self->random << 5;
   return (WAIT_MIN << self->n_failures) + (int64_t) self->random % WAIT_SPREAD;
 }
 
-// How many reports with some loss in a row it takes to give way: the more, the less a reader has,
-// so that those of one line come closer to each other.
+// Returns the number of reports in a row with some loss after which a reader gives way. A reader
+// that has less waits longer, so that readers on the same line converge.
 static unsigned
 patience (const WeirAdaptStep *steps, size_t n, size_t at)
 {

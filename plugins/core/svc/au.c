@@ -22,7 +22,7 @@ add_part (WeirAu *self, const uint8_t *data, size_t len)
 
 // ---- H.265 ----
 
-// A NAL unit is also the payload of an RTP packet that holds it alone.
+// A NAL unit is also a valid RTP payload by itself, so the payload reader can read it.
 static void
 add_h265_unit (WeirLayers *reader, const uint8_t *unit, size_t len, WeirPicture *picture)
 {
@@ -57,8 +57,8 @@ read_h265 (WeirAu *self, const uint8_t *data, size_t len, unsigned length_size)
 
 // ---- VP9 ----
 
-// Takes the superframe's index off the end. Returns the number of frames, 0 for a lone frame, or
-// -EBADMSG.
+// Reads the superframe index at the end (VP9 bitstream specification, annex B). Returns the number
+// of frames, or 0 if there is no index.
 static int
 read_superframe_index (const uint8_t *data, size_t len, uint64_t sizes[8])
 {
@@ -81,12 +81,13 @@ read_superframe_index (const uint8_t *data, size_t len, uint64_t sizes[8])
   return (int) n;
 }
 
-// The first bits of a VP9 frame: marker, profile, show_existing_frame, frame_type, show_frame.
+// Reads the first byte of a VP9 frame: marker, profile, show_existing_frame, frame_type,
+// show_frame.
 static void
 read_vp9_frame (uint8_t first, bool *key, bool *shown)
 {
   unsigned profile = (first >> 5 & 1) | (first >> 3 & 2);
-  unsigned shift = profile == 3 ? 2 : 3; // where show_existing_frame stands
+  unsigned shift = profile == 3 ? 2 : 3; // position of show_existing_frame
 
   *shown = true;
   *key = false;
@@ -96,8 +97,8 @@ read_vp9_frame (uint8_t first, bool *key, bool *shown)
   *shown = first >> (shift - 2) & 1;
 }
 
-// Every shown frame of a superframe is a spatial layer. One that is not shown (an alternate
-// reference) belongs to all.
+// Every shown frame of a superframe is a spatial layer. A hidden frame (an alternate reference)
+// belongs to all layers.
 static int
 read_vp9 (WeirAu *self, const uint8_t *data, size_t len)
 {
@@ -184,7 +185,7 @@ read_obu (WeirAu *self, WeirBytes *b, bool *is_key)
   if (type != OBU_FRAME_HEADER && type != OBU_FRAME)
     return 0;
   part->frame = true;
-  // show_existing_frame is 0, and frame_type is KEY_FRAME: what follows in the unit needs no other.
+  // show_existing_frame is 0 and frame_type is KEY_FRAME: the rest of the unit needs no other unit.
   if (part->spatial == 0 && size > 0 && body[0] >> 5 == 0)
     *is_key = true;
   weir_picture_add (&self->picture, &(WeirLayer) { .spatial = part->spatial,
@@ -223,7 +224,7 @@ weir_au_read (WeirAu *self, WeirCodec codec, const uint8_t *data, size_t len, un
       return read_vp9 (self, data, len);
     case WEIR_CODEC_AV1:
       return read_av1 (self, data, len);
-    default: // no layers that could be told from outside
+    default: // no layers that can be recognised without decoding
       add_part (self, data, len)->frame = true;
       return 0;
   }

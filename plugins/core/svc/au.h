@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Access units of the codecs whose layers can be taken apart without a look at parameter sets:
-// H.265 (temporal layers: an access unit goes or stays as a whole), VP9 (the frames of a
+// Splits access units into layers, for codecs whose layers can be told without parameter sets:
+// H.265 (temporal layers: an access unit stays or goes as a whole), VP9 (the frames of a
 // superframe) and AV1 (the OBUs of a temporal unit). For H.264 see svc.h.
 
 #include <stdbool.h>
@@ -13,13 +13,13 @@
 #include "svc/layerset.h"
 
 #define WEIR_AU_PARTS 256
-#define WEIR_AU_GROWTH 34 // bytes by which what comes out may be longer: a superframe's index
+#define WEIR_AU_GROWTH 34 // bytes that the output may be longer: a superframe index
 
 typedef struct {
   const uint8_t *data;
   size_t len;
-  bool layered; // it is of the layer below; else it belongs to all
-  bool frame;   // it is a picture, or a part of one
+  bool layered; // it belongs to the layer given below; else to all layers
+  bool frame;   // it is a picture or a part of a picture
   uint8_t spatial, temporal;
 } WeirAuPart;
 
@@ -30,11 +30,12 @@ typedef struct {
   WeirPicture picture;
 } WeirAu;
 
-// `length_size` for H.265: as in weir_frame_read_au(). Returns 0, -EBADMSG for what breaks the
-// format, -E2BIG for more parts than there is room for.
+// Reads an access unit of `len` bytes; the parts point into `data`. `length_size` is for H.265, as
+// in weir_frame_read_au(). Returns 0; -EBADMSG if it is invalid; -E2BIG for more than WEIR_AU_PARTS
+// parts.
 int weir_au_read (
     WeirAu *self, WeirCodec codec, const uint8_t *data, size_t len, unsigned length_size);
 
-// Writes the parts that are in the set, at most WEIR_AU_GROWTH bytes more than came in. Returns the
-// length, 0 if no picture remains.
+// Writes the parts that belong to the layer set `now`. `out` needs room for WEIR_AU_GROWTH bytes
+// more than were read. Returns the length, or 0 if no picture remains.
 size_t weir_au_write (const WeirAu *self, WeirLayerSet now, uint8_t *out);

@@ -41,7 +41,7 @@ weir_frame_clear (WeirFrame *self)
   self->marker = false;
 }
 
-// Doubles an array that is full. The arrays stay for the frames to come.
+// Doubles an array that is full, up to `max` elements. The arrays are kept for later frames.
 static bool
 array_make_room (void **array, size_t n, size_t *size, size_t max, size_t each)
 {
@@ -72,7 +72,7 @@ is_whole (const WeirFrame *self)
          && (!self->started || first->seq == self->end_seq);
 }
 
-// Whether a packet that belongs to another frame than the one held is of one before it.
+// Reports whether a packet of another frame is of one before the frame held.
 static bool
 is_before (const WeirFrame *self, const WeirFramePacket *fresh)
 {
@@ -82,7 +82,7 @@ is_before (const WeirFrame *self, const WeirFramePacket *fresh)
          && first->seq - fresh->seq < RESTART;
 }
 
-// Whether the frame of a packet has gone. A sender that begins anew goes on from where it is.
+// Reports whether the packet's frame has passed. A sender that restarts its numbers is followed.
 static bool
 is_gone (WeirFrame *self, const WeirFramePacket *fresh)
 {
@@ -210,7 +210,8 @@ add_unit (WeirFrame *self, const uint8_t *data, size_t len)
   return added;
 }
 
-// The first fragment of a unit. The unit's own header byte would stand before the data.
+// Adds the first fragment of a unit. `header` is the unit's own header byte, which the packet does
+// not hold in front of `data`.
 static bool
 add_start (WeirFrame *self, const uint8_t *data, size_t len, uint8_t header)
 {
@@ -246,7 +247,7 @@ read_stap (WeirFrame *self, WeirBytes b)
   return WEIR_FORM_AGGREGATE;
 }
 
-// The unit being put together, and the number that the next of its fragments must have.
+// The fragmented unit in progress, and the sequence number that its next fragment must have.
 typedef struct {
   size_t index;
   int64_t next_seq;
@@ -289,7 +290,7 @@ read_payload (WeirFrame *self, const WeirFramePacket *packet, Open *open)
   uint8_t header;
 
   if (!weir_bytes_u8 (&b, &header))
-    return WEIR_FORM_OPAQUE; // an empty packet keeps the path open and says nothing
+    return WEIR_FORM_OPAQUE; // an empty packet only keeps the path open
   if ((header & 31) == WEIR_H264_FU_A)
     return read_fu (self, packet, header, b, open);
   open->valid = false;
@@ -310,7 +311,8 @@ read_payload (WeirFrame *self, const WeirFramePacket *packet, Open *open)
 
 // ---- the picture ----
 
-// Gives the slices of the base, which say nothing themselves, the layer of their prefix.
+// Gives base slices, which have no layer fields, the layer of their prefix, and adds all slices to
+// the picture.
 static void
 add_slices (WeirFrame *self)
 {
@@ -331,7 +333,7 @@ add_slices (WeirFrame *self)
     if (!nal->svc && prefix)
       nal->temporal = prefix->temporal;
     else if (!nal->svc && self->units[i].told)
-      ; // it stands there
+      ; // the packet's layer was given
     else if (!nal->svc && self->reader.infer_temporal)
       nal->temporal = weir_h264_temporal_from_nri (&self->reader, nal->nri);
     weir_picture_add (&self->picture, &(WeirLayer) { .spatial = nal->spatial,
@@ -406,7 +408,7 @@ weir_frame_read (WeirFrame *self)
     if (packet->form == WEIR_FORM_LAYER)
       weir_picture_add (&self->picture, &packet->layer);
   }
-  // A key picture of AV1 is told of in its first packet alone, whatever layers follow.
+  // Only the first packet of an AV1 key picture is marked, but all its layers can be entered.
   if (self->reader.codec == WEIR_CODEC_AV1 && self->picture.enter & 1)
     self->picture.enter = self->picture.present;
 }

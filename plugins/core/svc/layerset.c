@@ -20,7 +20,7 @@ weir_switch_init (WeirSwitch *self, WeirCodec codec, WeirLayerSet wanted)
 {
   *self = (WeirSwitch) { .wanted = wanted, .now = wanted };
   self->down_is_free = codec == WEIR_CODEC_VP9 || codec == WEIR_CODEC_AV1;
-  // Until a key picture only the base goes on, or everything if that is what is wanted.
+  // Until a key picture only the base layer passes, or everything if all layers are wanted.
   if (wanted.spatial >= 0)
     self->now.spatial = 0;
 }
@@ -37,7 +37,7 @@ highest (unsigned layers)
   return i;
 }
 
-// The layers of `set` that are not above `limit` (-1: all).
+// Returns the layers of `set` that are not above `limit` (-1: all).
 static unsigned
 up_to (uint8_t set, int limit)
 {
@@ -80,7 +80,7 @@ choose_temporal (WeirSwitch *self, const WeirPicture *picture)
     self->now.temporal = (int8_t) picture->temporal;
 }
 
-// Whether a key picture would bring what goes on nearer to what is wanted.
+// Reports whether a key picture would bring the current layers closer to the wanted ones.
 static bool
 needs_key (const WeirSwitch *self, const WeirPicture *picture)
 {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Which layers go on, and when a change of that is made.
+// Decides which layers of a stream pass, and when a change of layers takes effect.
 //
-// A temporal layer may be left out at any picture, and taken up again where no picture refers to
-// one that was left out: at the lowest temporal layer, or where the stream says so. A spatial layer
-// of H.264 can be entered, up or down, only at its own IDR: a decoder of SVC keeps the pictures of
-// the highest layer alone. In VP9 and AV1 each layer has its own, so there the way down is free.
+// A temporal layer may be dropped at any picture. It may be added where no picture refers to a
+// dropped one: at a picture of the lowest temporal layer, or where the stream says so. A spatial
+// layer of H.264 can be entered, up or down, only at its own IDR picture: an SVC decoder keeps the
+// pictures of the highest layer only. In VP9 and AV1 each layer keeps its own, so switching down is
+// always possible.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,7 +16,7 @@
 
 #define WEIR_SPATIAL_LAYERS 8
 
-// The highest layer of each kind, or -1 for all.
+// A layer set: the highest layer of each kind, or -1 for all.
 typedef struct {
   int8_t spatial;
   int8_t temporal;
@@ -24,39 +25,42 @@ typedef struct {
 
 #define WEIR_LAYER_SET_ALL ((WeirLayerSet) { -1, -1, -1 })
 
-// What one picture (an access unit in all its layers) holds.
+// The layers of one picture (an access unit in all its layers).
 typedef struct {
-  bool any;         // there is a slice or a part of a frame in it
+  bool any;         // it holds a slice or a part of a frame
   bool switch_up;   // see WeirLayer
   bool parameters;  //
-  uint8_t temporal; // the same in all its layers
-  uint8_t present;  // its spatial layers, a bit each
-  uint8_t enter;    // those that can be entered here
+  uint8_t temporal; // temporal layer, the same in all spatial layers
+  uint8_t present;  // spatial layers it has, a bit each
+  uint8_t enter;    // spatial layers that can be entered here, a bit each
 } WeirPicture;
 
+// Adds a layer of the picture.
 void weir_picture_add (WeirPicture *picture, const WeirLayer *layer);
 
 typedef enum {
   WEIR_PICTURE_KEEP,
-  WEIR_PICTURE_DROP,  // above the temporal layer
-  WEIR_PICTURE_BROKEN // the layer that is being shown is missing: what remains can't be decoded
+  WEIR_PICTURE_DROP,  // above the current temporal layer
+  WEIR_PICTURE_BROKEN // the layer being shown is missing: the rest cannot be decoded
 } WeirPictureVerdict;
 
-// For each stream that comes out. Zero it, set `wanted`, and `now` to the same.
+// The layer choice of one outgoing stream.
 typedef struct {
-  WeirLayerSet wanted; // may be changed at any time
-  bool immediate;      // changes at the next picture, whether decoders survive or not
-  bool down_is_free;   // VP9, AV1
+  WeirLayerSet wanted; // may be changed between two pictures
+  bool immediate;      // change at the next picture, even if decoders break
+  bool down_is_free;   // switching down needs no key picture (VP9, AV1)
   bool settled;        // `now.spatial` is a layer that was entered
-  WeirLayerSet now;    // what goes on
-  bool waiting;        // a key picture would help
+  WeirLayerSet now;    // the layers that pass
+  bool waiting;        // a key picture would bring `now` closer to `wanted`
 } WeirSwitch;
 
+// Starts a stream of `codec` that wants the layers `wanted`.
 void weir_switch_init (WeirSwitch *self, WeirCodec codec, WeirLayerSet wanted);
 
-// The one that comes next, in decoding order; `now` is for this one.
+// Decides on the next picture in decoding order and updates `now`, which holds for this picture.
 WeirPictureVerdict weir_switch_picture (WeirSwitch *self, const WeirPicture *picture);
 
+// Reports whether a layer belongs to the set.
 static inline bool
 weir_layer_set_has (WeirLayerSet set, unsigned spatial, unsigned quality, unsigned temporal)
 {

@@ -42,8 +42,8 @@ packet_stays (const WeirProjection *self, const WeirSvc *svc, const WeirFrame *f
   return false;
 }
 
-// A picture needs a slice that stays: delimiters and messages alone would make a picture of
-// nothing. Parameter sets may travel at a time of their own.
+// Reports whether the packet makes the picture worth sending. Delimiters and SEI alone would make a
+// picture without content; parameter sets may have a timestamp of their own.
 static bool
 is_worth_a_frame (const WeirProjection *self, const WeirSvc *svc, const WeirFrame *frame,
     const WeirFramePacket *packet)
@@ -59,8 +59,8 @@ is_worth_a_frame (const WeirProjection *self, const WeirSvc *svc, const WeirFram
   return false;
 }
 
-// The form of the output changes where its layer can be entered; until then the old one goes on,
-// unless the stream has shown that it can't.
+// Chooses which layer comes out as plain H.264. A change takes effect where the layer can be
+// entered; until then the old choice stays, unless the stream has shown that it is impossible.
 static void
 choose_plain (WeirProjection *self, const WeirSvc *svc, const WeirPicture *picture)
 {
@@ -104,7 +104,8 @@ choose (WeirProjection *self, const WeirSvc *svc, const WeirFrame *frame)
   self->kept = kept;
 }
 
-// A packet of the parameter sets that the frame lacks, behind its delimiter.
+// Makes a packet of the parameter sets that the frame lacks; it goes behind the access unit
+// delimiter.
 static void
 make_sets (
     WeirProjection *self, const WeirSvc *svc, const WeirFrame *frame, const WeirProjected *out)
@@ -170,7 +171,7 @@ weir_project (WeirProjection *self, const WeirSvc *svc, const WeirFrame *frame, 
 
 // ---- writing ----
 
-// The type and nal_ref_idc of an aggregate are those of its units together.
+// The F bit and nal_ref_idc of an aggregate are the highest of its units' (RFC 6184, 5.7.1).
 static uint8_t
 stap_header (uint8_t so_far, uint8_t header)
 {
@@ -179,8 +180,8 @@ stap_header (uint8_t so_far, uint8_t header)
   return (uint8_t) (((so_far | header) & 0x80) | (nri > other ? nri : other) | WEIR_H264_STAP_A);
 }
 
-// Writes what stays of an aggregate over it, from the front. What is read lies always behind what
-// is written.
+// Writes the units that stay over the aggregate itself, from the front. The read position is always
+// behind the write position.
 static size_t
 write_aggregate (const WeirProjection *self, const WeirSvc *svc, const WeirFrame *frame,
     const WeirFramePacket *packet, uint8_t *payload)
@@ -213,7 +214,7 @@ write_aggregate (const WeirProjection *self, const WeirSvc *svc, const WeirFrame
   payload[0] = header;
   if (kept != 1)
     return at;
-  memmove (payload, payload + 3, at - 3); // alone, a unit goes as it is
+  memmove (payload, payload + 3, at - 3); // a single unit needs no aggregate
   return at - 3;
 }
 
@@ -259,7 +260,7 @@ size_t
 weir_project_write_sets (const WeirProjection *self, const WeirFrame *frame, uint8_t *packet)
 {
   memcpy (packet, frame->packets[self->sets_before].data, WEIR_RTP_HEADER);
-  packet[0] = 0x80; // neither contributors, nor extension, nor padding
+  packet[0] = 0x80; // no CSRC, extension or padding
   packet[1] &= 0x7f;
   weir_rtp_set_seq (packet, self->sets_seq);
   memcpy (packet + WEIR_RTP_HEADER, self->sets, self->sets_len);
@@ -287,6 +288,6 @@ weir_project_write (const WeirProjection *self, const WeirSvc *svc, const WeirFr
   packet[1] = (uint8_t) ((packet[1] & 0x7f) | (how->marker ? 0x80 : 0));
   if (len == from->rtp.payload_length)
     return from->len;
-  packet[0] &= (uint8_t) ~0x20; // its padding went with what was cut off
+  packet[0] &= (uint8_t) ~0x20; // the padding was cut off
   return from->rtp.payload_offset + len;
 }

@@ -11,7 +11,7 @@ compare (const WeirLayerRate *layer, unsigned spatial, unsigned quality, unsigne
   return d != 0 ? d : t != 0 ? t : (int) layer->quality - (int) quality;
 }
 
-// The line of a layer, made where it stands first. NULL if there are too many.
+// Returns the entry of a layer, adding it if needed; NULL if there are too many.
 static WeirLayerRate *
 find (WeirRates *self, unsigned spatial, unsigned quality, unsigned temporal)
 {
@@ -63,7 +63,7 @@ pass_time (WeirRates *self, int64_t now)
   return true;
 }
 
-// `counted` has a bit for each layer of which the frame was counted already.
+// `counted` has a bit for each layer whose frame was already counted.
 static void
 add_bytes (WeirRates *self, const WeirLayerRate *key, size_t bytes, uint64_t counted[2])
 {

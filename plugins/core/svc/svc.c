@@ -95,7 +95,7 @@ static void
 note_unit (WeirSvc *self, const WeirUnit *unit)
 {
   if (unit->part && !weir_h264_is_slice (unit->nal.type))
-    return; // parameter sets come whole
+    return; // parameter sets are not fragmented
   switch (unit->nal.type) {
     case WEIR_H264_SPS:
     case WEIR_H264_SUBSET_SPS:
@@ -132,7 +132,7 @@ weir_svc_note (WeirSvc *self, const uint8_t *nal, size_t len)
 
 // ---- deciding ----
 
-// The PPS of a layer whose SPS is there, or -1.
+// Returns the id of a PPS of the layer whose SPS is known, or -1.
 static int
 find_pps (const WeirSvc *self, int spatial)
 {
@@ -187,7 +187,7 @@ weir_svc_kept (WeirLayerSet now, int plain)
 bool
 weir_svc_has_pps (const WeirSvc *self, int id, WeirLayerSet now, int plain)
 {
-  // One that no slice has named yet may be named by the next.
+  // The next slice may refer to a PPS that no slice has used yet.
   return id < 0 || self->users[id] == 0 || self->users[id] & weir_svc_kept (now, plain);
 }
 
@@ -210,7 +210,7 @@ weir_svc_has_subset (const WeirSvc *self, int id, WeirLayerSet now, int plain)
   return !used && plain < 0;
 }
 
-// Messages on scalability describe the stream as it was.
+// Scalability SEI messages describe the original stream.
 static bool
 is_svc_sei (const WeirUnit *unit)
 {
@@ -249,7 +249,7 @@ weir_svc_fate (const WeirSvc *self, const WeirUnit *unit, WeirLayerSet now, int 
       return keep_if (plain < 0 || !is_svc_sei (unit));
     case WEIR_H264_PACSI:
     case WEIR_H264_NI_MTAP:
-      return WEIR_UNIT_DROP; // tells of the packet that was
+      return WEIR_UNIT_DROP; // describes the original packet
     case WEIR_H264_AUD:
       return WEIR_UNIT_KEEP;
     default:
@@ -327,7 +327,7 @@ write_unit (
   return len;
 }
 
-// Writes start code or length, for a unit of `len` bytes. Returns how many bytes that took.
+// Writes the start code or length of a unit of `len` bytes. Returns the bytes written.
 static unsigned
 write_prefix (unsigned length_size, size_t len, uint8_t *out)
 {
@@ -419,7 +419,7 @@ weir_svc_write (const WeirSvc *self, const WeirFrame *frame, WeirLayerSet now, i
     WeirUnitFate fate = weir_svc_fate (self, unit, now, plain);
     size_t len;
 
-    if (renew && unit->nal.type != WEIR_H264_AUD) { // a delimiter comes first
+    if (renew && unit->nal.type != WEIR_H264_AUD) { // an access unit delimiter comes first
       at += weir_svc_write_missing (
           self, frame, now, plain, length_size, out + at, WEIR_SVC_SETS_MAX);
       renew = false;
