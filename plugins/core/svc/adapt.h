@@ -41,7 +41,7 @@ typedef struct {
 // has room for WEIR_ADAPT_STEPS. Returns how many there are.
 size_t weir_adapt_ladder (const WeirRates *rates, WeirLayerSet limit, WeirAdaptStep *steps);
 
-// What happened since the last report.
+// The counts since the last report.
 typedef struct {
   uint64_t bytes, packets; // sent
   uint64_t lost;           // of those packets, by the reader's report

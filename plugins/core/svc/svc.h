@@ -24,7 +24,7 @@ typedef struct {
   size_t len;
 } WeirParameterSet;
 
-// What the stream has shown up to now. Belongs to the stream; all layer sets share it.
+// The facts learned from a stream. They belong to the stream; all layer sets share them.
 typedef struct {
   uint8_t users[256];  // by PPS id: the spatial layers whose slices refer to it, a bit each
   uint8_t sps_of[256]; // by PPS id: id of its SPS
