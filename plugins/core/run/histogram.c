@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "run/histogram.h"
 
-#define EXACT 64 // values below have a bucket each
+#define EXACT 64 // values below this have a bucket each
 #define PER_OCTAVE 32
 #define FIRST_OCTAVE 6
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A histogram of fixed size for values from 0 to 2^63-1, such as times in ns. Its buckets grow with
-// the value: below 64 each value has its own, above that each octave has 32, so that a percentile
-// is at most 3 % above the value it stands for.
+// A histogram of fixed size for values from 0 to 2^63 - 1, such as times in ns. Below 64 each value
+// has its own bucket; above, each octave has 32, so a percentile is at most 3 % too high. For one
+// thread at a time. Set to all zeros to begin.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,15 +17,16 @@ typedef struct {
   uint64_t buckets[WEIR_HISTOGRAM_BUCKETS];
 } WeirHistogram;
 
-// A negative value counts as 0.
+// Counts a value; a negative value counts as 0.
 void weir_histogram_add (WeirHistogram *self, int64_t value);
 
-// 0 where there are no values.
+// Returns the mean, or 0 if there are no values.
 double weir_histogram_mean (const WeirHistogram *self);
 
-// The value that `percent` % of all values don't exceed; 0 where there are none.
+// Returns the value that `percent` % (0 to 100) of all values do not exceed, rounded up by at most
+// 3 %; 0 if there are no values.
 int64_t weir_histogram_percentile (const WeirHistogram *self, double percent);
 
-// The bucket of a value, and the smallest value of a bucket.
+// Return the bucket of a value, and the smallest value of a bucket.
 size_t weir_histogram_bucket (int64_t value);
 int64_t weir_histogram_bucket_start (size_t bucket);

@@ -13,8 +13,8 @@
 #define NOT_IN_HEAP SIZE_MAX
 #define WORKERS_MAX 64
 
-// A task is idle, in a queue, running, or running and to be run again. Apart from that it may stand
-// in the heap of those that have a time.
+// A task is idle, in a queue, running, or running and to be run again. A task may be in the heap of
+// timed tasks as well.
 enum { IDLE, QUEUED, RUNNING, RUNNING_AGAIN };
 
 typedef struct {
@@ -23,19 +23,19 @@ typedef struct {
 
 struct weir_workers {
   pthread_mutex_t lock;
-  pthread_cond_t work; // for threads without any
-  pthread_cond_t idle; // a task stopped running
-  int timer;           // one of those without any reads it. To move it wakes nobody
-  int64_t timer_ns;    // what it is set to; WEIR_NEVER: nothing
+  pthread_cond_t work; // signalled when a thread has work
+  pthread_cond_t idle; // signalled when a task or a stand-in has stopped
+  int timer;           // one idle thread reads it; moving it wakes no thread
+  int64_t timer_ns;    // time it is set to; WEIR_NEVER: not set
   Queue queues[WEIR_CLASSES];
   size_t n_queued;
-  WeirTask **heap; // by due_ns
+  WeirTask **heap; // min-heap by due_ns
   size_t n_heap, heap_capacity;
   size_t n_tasks;
   size_t scratch_size;
-  bool stopping, timing, called;   // timing: a thread reads `timer`; called: it is to return now
-  unsigned n_threads, n_waiting;   // n_waiting: threads that wait for `work`
-  unsigned n_stand_ins, n_surplus; // n_surplus: of these, those that are to end
+  bool stopping, timing, called; // timing: a thread reads `timer`; called: that thread must return
+  unsigned n_threads, n_waiting; // n_waiting: threads waiting for `work`
+  unsigned n_stand_ins, n_surplus; // n_surplus: stand-ins that must end
   pthread_t threads[WORKERS_MAX];
 };
 
@@ -67,7 +67,7 @@ weir_cond_wait_until (pthread_cond_t *cond, pthread_mutex_t *lock, int64_t due_n
   return pthread_cond_timedwait (cond, lock, &t);
 }
 
-// ---- the heap. With the lock held. ----
+// ---- the heap; the lock is held ----
 
 static void
 heap_put (WeirWorkers *w, size_t at, WeirTask *task)
@@ -122,9 +122,9 @@ heap_remove (WeirWorkers *w, WeirTask *task)
     heap_down (w, at, last);
 }
 
-// ---- the clock. With the lock held. ----
+// ---- the timer; the lock is held ----
 
-// 0 would stop the timer. A time that is past ends it at once.
+// A timer value of 0 would disarm it. A time in the past expires at once.
 static void
 set_timer (WeirWorkers *w, int64_t due_ns)
 {
@@ -139,7 +139,8 @@ set_timer (WeirWorkers *w, int64_t due_ns)
   timerfd_settime (w->timer, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
-// A call stands until the thread has returned: to move the timer would take it back.
+// Sets the timer to the earliest task. A thread that was called has not returned yet: moving the
+// timer would cancel the call.
 static void
 follow_heap (WeirWorkers *w)
 {
@@ -158,7 +159,7 @@ call_timing (WeirWorkers *w)
   set_timer (w, 0);
 }
 
-// Lets go of the lock and takes it again.
+// Waits for the timer. Releases the lock meanwhile.
 static void
 wait_for_time (WeirWorkers *w)
 {
@@ -170,12 +171,12 @@ wait_for_time (WeirWorkers *w)
   (void) !read (w->timer, &n, sizeof n);
   pthread_mutex_lock (&w->lock);
   w->timing = w->called = false;
-  w->timer_ns = WEIR_NEVER; // it has ended; follow_heap() sets it anew
+  w->timer_ns = WEIR_NEVER; // it has expired; follow_heap() sets it again
 }
 
-// ---- tasks. With the lock held. ----
+// ---- tasks; the lock is held ----
 
-// Threads that wait have something to look at.
+// Wakes one idle thread.
 static void
 call_one (WeirWorkers *w)
 {
@@ -233,7 +234,7 @@ wake (WeirWorkers *w, WeirTask *task)
 static void
 wake_at (WeirWorkers *w, WeirTask *task, int64_t due_ns)
 {
-  // One that is queued runs anyway, and then says itself when it wants to run again.
+  // A queued task runs anyway, and then returns its next time.
   if (task->dead || due_ns == WEIR_NEVER || task->state == QUEUED)
     return;
   if (task->heap_at != NOT_IN_HEAP) {
@@ -251,7 +252,7 @@ wake_at (WeirWorkers *w, WeirTask *task, int64_t due_ns)
     call_one (w);
 }
 
-// Runs it with the lock released.
+// Runs a task. Releases the lock meanwhile.
 static void
 run_task (WeirWorkers *w, WeirTask *task, void *scratch)
 {
@@ -296,7 +297,8 @@ next_task (WeirWorkers *w)
 
     if (task) {
       dequeue (w, task);
-      // This thread is busy from now on: somebody has to take the next, and to watch the clock.
+      // This thread is busy from now on: another thread must take the next task and watch the
+      // timer.
       if (w->n_queued > 0 || (w->n_heap > 0 && !w->timing))
         call_one (w);
       return task;
@@ -353,7 +355,7 @@ stand_in (void *data)
   w->n_surplus -= w->n_surplus > 0;
   w->n_stand_ins--;
   if (w->n_queued > 0 || w->n_heap > 0)
-    call_one (w); // what woke this one may have been meant for another
+    call_one (w); // the wake-up may have been meant for another thread
   pthread_cond_broadcast (&w->idle);
   pthread_mutex_unlock (&w->lock);
   free (scratch);

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A pool of threads that runs tasks: the most urgent class first, within a class in the order in
-// which they were woken. A task that is woken while it runs runs once more. One never runs in two
-// threads at once.
+// A pool of threads that runs tasks: the most urgent priority first, and tasks of one priority in
+// the order in which they were woken. A task never runs in two threads at once; a task that is
+// woken while it runs, runs once more.
 //
-// All functions may be called from any thread, and from within a task.
+// Call all functions from any thread, and from within a task, unless said otherwise. Times are in
+// ns of weir_now_ns().
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEIR_CLASSES 8 // 0 is the most urgent
+#define WEIR_CLASSES 8 // priorities from 0, the most urgent, to 7
 #define WEIR_NEVER INT64_MAX
 
 typedef struct weir_workers WeirWorkers;
 typedef struct weir_task WeirTask;
 
 struct weir_task {
-  // `scratch` is memory of the running thread's own, as large as weir_workers_new() was told.
-  // Returns when it wants to run again: a time, or WEIR_NEVER.
+  // Runs the task. `scratch` is memory that belongs to the running thread, zeroed once, as large as
+  // weir_workers_new() was told. Returns the time of the next run, or WEIR_NEVER.
   int64_t (*run) (WeirTask *task, void *scratch, int64_t now_ns);
   unsigned class; // below WEIR_CLASSES
 
@@ -33,40 +34,46 @@ struct weir_task {
   bool dead, stood_in;
 };
 
-// CLOCK_MONOTONIC.
+// Returns the time of CLOCK_MONOTONIC in ns.
 int64_t weir_now_ns (void);
 
-// A condition that is waited for until a time by that clock: 0, or ETIMEDOUT.
+// Initialises a condition for weir_cond_wait_until(), which waits until a time of that clock and
+// returns 0 or ETIMEDOUT. The caller holds `lock`.
 void weir_cond_init (pthread_cond_t *cond);
 int weir_cond_wait_until (pthread_cond_t *cond, pthread_mutex_t *lock, int64_t due_ns);
 
-// `n` threads (0: as many as the process may use processors). NULL with errno.
+// Starts `n` threads, at most 64; 0: as many as the process may use processors. Each gets
+// `scratch_size` bytes. Returns NULL with errno on error. Free with weir_workers_free().
 WeirWorkers *weir_workers_new (unsigned n, size_t scratch_size);
 
-// No task may be left.
+// Stops and joins the threads. All tasks must have been cleared. Not from within a task.
 void weir_workers_free (WeirWorkers *workers);
 
+// Returns the number of threads.
 unsigned weir_workers_count (const WeirWorkers *workers);
 
-// 0, or -ENOMEM. weir_task_clear() comes before its memory goes.
+// Initialises a task, which stays the caller's. Call weir_task_clear() before its memory is freed.
+// Returns 0 or -ENOMEM.
 int weir_task_init (WeirTask *task, WeirWorkers *workers, unsigned class,
     int64_t (*run) (WeirTask *task, void *scratch, int64_t now_ns));
 
-// Runs it as soon as a thread is free.
+// Runs the task as soon as a thread is free.
 void weir_task_wake (WeirTask *task);
 
-// Runs it at that time, or at the one that it has already if that is earlier.
+// Runs the task at `due_ns`, or earlier if an earlier time is already set.
 void weir_task_wake_at (WeirTask *task, int64_t due_ns);
 
-// It has no time any more. Where it was woken, or runs, it still runs, and may say a time then.
+// Removes the task's time. A task that was woken or runs is not stopped, and may return a new time.
 void weir_task_cancel (WeirTask *task);
 
-// Runs it now, in this thread, if it is not running; otherwise it runs once more.
+// Runs the task now in this thread. If it is queued or running, it runs once (more) in a worker
+// instead.
 void weir_task_run_here (WeirTask *task, void *scratch);
 
-// If it runs, it may be waiting for something: until it returns, one more thread runs the others.
+// Says that the task, if it runs, may block: until it returns, one more thread runs the other
+// tasks.
 void weir_task_stand_in (WeirTask *task);
 
-// It does not run any more when this returns, and never will. Not from within the task itself, and
-// not under a lock that it takes.
+// Stops the task for good: it does not run when this returns, and never again. Do not call it from
+// within the task, nor while holding a lock that the task takes.
 void weir_task_clear (WeirTask *task);
