@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Socket addresses of readers.
+// Normalises the socket addresses of readers, so that they can be compared as bytes.
 
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <sys/socket.h>
 
-// An IPv4 or IPv6 address, in a quarter of the room of a sockaddr_storage.
+// An IPv4 or IPv6 address in a quarter of the size of sockaddr_storage.
 typedef union {
   struct sockaddr any;
   struct sockaddr_in v4;
   struct sockaddr_in6 v6;
 } WeirAddress;
 
-// Brings an address into the form in which two equal ones are equal bytes: nothing but family,
-// address, port and (IPv6, link-local) scope; an IPv4-mapped IPv6 address as IPv4. 0, -EAFNOSUPPORT
-// for another family, or -EINVAL for an address cut short or without a port.
+// Normalises an address, so that equal addresses are equal bytes: only family, address, port and
+// (IPv6 link-local) scope remain, and an IPv4-mapped IPv6 address becomes IPv4. Returns 0;
+// -EAFNOSUPPORT for another family; -EINVAL for an address that is cut short or has no port.
 int weir_address_normalise (const struct sockaddr *address, socklen_t len, WeirAddress *out);
 
-// Turns an IPv4 address into the IPv4-mapped IPv6 one, as which an IPv6 socket sends to it.
+// Converts an IPv4 address to the IPv4-mapped IPv6 address that an IPv6 socket sends to.
 void weir_address_map_to_v6 (WeirAddress *address);
 
 static inline socklen_t

@@ -23,11 +23,11 @@ typedef struct watcher {
   struct watcher *next;
   void (*writable) (void *data);
   void *data;
-  bool due;     // in the round of calls at hand
-  bool removed; // while it was being called
+  bool due;     // to be called in the current round
+  bool removed; // removed during its own call
 } Watcher;
 
-// Bytes that wait, from `start` on.
+// Bytes that wait to be written, from `start` to `end`.
 typedef struct {
   uint8_t *bytes;
   size_t start, end;
@@ -38,13 +38,13 @@ struct weir_conn {
   const WeirConnOps *ops;
   atomic_uint refs;
 
-  pthread_mutex_t lock; // all below; held across writes, none of which waits
+  pthread_mutex_t lock; // guards all fields below; held across writes, which never block
   pthread_cond_t called;
   int error;
-  bool full; // the poller is asked to tell of room
+  bool full; // no room: the poller is armed
   uint64_t packets, bytes;
-  Waiting tail;    // of the packet that was begun
-  Waiting control; // after that
+  Waiting tail;    // rest of a packet that was partly written
+  Waiting control; // control data, written after `tail`
   Watcher *watchers;
   Watcher *calling;
 };
@@ -100,7 +100,8 @@ wait_for_room (WeirConn *conn)
     conn->full = true;
 }
 
-// Bytes written, less than asked for if there is no room; 0 too if it broke.
+// Writes without blocking. Returns the bytes written; fewer if there is no room, 0 also if the
+// connection broke.
 static size_t
 write_out (WeirConn *conn, struct iovec *iov, size_t n)
 {
@@ -118,7 +119,7 @@ write_out (WeirConn *conn, struct iovec *iov, size_t n)
   return (size_t) r;
 }
 
-// Takes as much of `len` bytes off the front as it has.
+// Removes up to `len` bytes from the front. Returns how many.
 static size_t
 advance (Waiting *w, size_t len)
 {
@@ -128,7 +129,7 @@ advance (Waiting *w, size_t len)
   return step;
 }
 
-// Writes what waits. True if nothing waits any more.
+// Writes the waiting bytes. Returns whether none are left.
 static bool
 flush (WeirConn *conn)
 {
@@ -167,7 +168,7 @@ put_header (uint8_t *header, WeirFraming framing, uint8_t channel, size_t len)
   return n;
 }
 
-// Keeps what is left of the header and the packet in iov[0] and iov[1] after `written` bytes.
+// Keeps the rest of the header and packet in iov[0] and iov[1], of which `written` bytes are out.
 static void
 keep_tail (WeirConn *conn, const struct iovec *iov, size_t written)
 {
@@ -190,7 +191,7 @@ keep_tail (WeirConn *conn, const struct iovec *iov, size_t written)
   }
 }
 
-// At most PACKETS_AT_ONCE of them; gives how many were taken.
+// Sends at most PACKETS_AT_ONCE packets. Returns how many were taken.
 static size_t
 send_some (
     WeirConn *conn, WeirFraming framing, uint8_t channel, const struct iovec *packets, size_t n)
@@ -247,7 +248,7 @@ weir_conn_send (
   return error ? -error : (int) taken;
 }
 
-// There is room for it, as the caller has seen.
+// Copies control data. The caller has checked that it fits.
 static bool
 keep_control (WeirConn *conn, const uint8_t *data, size_t len)
 {
@@ -313,7 +314,7 @@ remove_watcher (WeirConn *conn, Watcher *watcher)
   free (watcher);
 }
 
-// The last of the turn before is the first of this one.
+// Moves the first watcher to the end, so that watchers take turns in being first.
 static void
 rotate (WeirConn *conn)
 {
@@ -487,7 +488,7 @@ check_socket (int fd)
   return getpeername (fd, (struct sockaddr *) &peer, &len) < 0 ? errno : 0;
 }
 
-// Both fail for what is not TCP, which is well.
+// Both fail for sockets other than TCP, which is fine.
 static void
 tune (int fd)
 {
@@ -543,7 +544,7 @@ weir_conn_unref (WeirConn *conn)
 {
   if (atomic_fetch_sub_explicit (&conn->refs, 1, memory_order_acq_rel) != 1)
     return;
-  // The poller may be at work on it: then it finds nothing to do.
+  // The poller may be calling writable() now: it then finds nothing to do.
   pthread_mutex_lock (&conn->lock);
   conn->error = conn->error ? conn->error : ESHUTDOWN;
   conn->full = false;

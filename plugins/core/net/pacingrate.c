@@ -4,7 +4,8 @@
 #include <limits.h>
 #include <sys/socket.h>
 
-// The kernel takes bytes, in a long of its own, of which the greatest is no limit. So would 0 be.
+// The kernel's unit is bytes per second in a long; ULONG_MAX means no limit, and 0 would stop
+// sending.
 static unsigned long
 to_kernel (uint64_t bits_per_s)
 {

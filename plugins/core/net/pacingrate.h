@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The most that the kernel sends from a socket per second (SO_MAX_PACING_RATE). TCP keeps to it by
-// itself; of UDP only the queueing discipline fq does, to each destination.
+// Limits the rate at which the kernel sends from a socket (SO_MAX_PACING_RATE). TCP obeys by
+// itself; UDP only with the queueing discipline fq, which limits each flow.
 
 #include <stdint.h>
 
-// 0: as much as there is. A socket that knows no such thing stays as it is: this is a hint.
+// Sets the limit in bits per second; 0 removes it. It is a hint: sockets without the option are
+// left unchanged.
 void weir_set_max_pacing_rate (int fd, uint64_t bits_per_s);

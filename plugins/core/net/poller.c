@@ -13,7 +13,7 @@
 #define EVENTS_AT_ONCE 64
 
 static struct {
-  pthread_mutex_t lock; // all below
+  pthread_mutex_t lock; // guards all fields below
   bool started;
   pthread_t thread;
   int epoll_fd;
@@ -21,15 +21,16 @@ static struct {
   WeirPolled *retired;
 } poller = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-// What is retired may still be among the events of the round at hand, so it is freed between two
-// rounds: the kernel tells nothing more of it, as its descriptor was taken out before.
+// A retired entry may still be among the current events, so it is freed between two rounds. Its
+// descriptor was removed from epoll before, so no later event names it.
 static void
 free_retired (void)
 {
   uint64_t unused;
   WeirPolled *polled;
 
-  // Nothing may come between reading and taking that is not told of again.
+  // The event is read before the list is taken, so that an entry added in between wakes the thread
+  // again.
   while (read (poller.wake_fd, &unused, sizeof unused) < 0 && errno == EINTR)
     ;
   pthread_mutex_lock (&poller.lock);
@@ -67,7 +68,7 @@ run (void *unused)
   return NULL;
 }
 
-// The program's signals are not for this thread.
+// Starts the thread with all signals blocked: the program's signals are not for it.
 static int
 start_thread (void)
 {

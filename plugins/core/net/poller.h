@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// One thread for the whole process that waits for room in sockets. It is started by the first that
-// asks, and stays.
+// One thread for the whole process that waits for room in sockets. The first weir_poller_add()
+// starts it; it never ends. Call all functions from any thread.
 
 #include <stdbool.h>
 
-// Embedded in what is watched. `writable` is called from the thread once for each
-// weir_poller_arm(), when there is room, or nothing more to wait for as the socket has failed.
-// `free` is called from there after weir_poller_retire().
+// A socket to watch, embedded in its owner's structure. The thread calls `writable` once for each
+// weir_poller_arm(), when there is room or the socket has failed, and `free` after
+// weir_poller_retire().
 typedef struct weir_polled {
   int fd;
   void (*writable) (struct weir_polled *polled);
@@ -16,13 +16,14 @@ typedef struct weir_polled {
   struct weir_polled *next_retired; // private
 } WeirPolled;
 
-// 0 or a negative errno.
+// Add a socket, and ask for the next call of `writable`. Return 0 or a negative errno. `polled`
+// must stay valid until its `free` is called.
 int weir_poller_add (WeirPolled *polled);
 int weir_poller_arm (WeirPolled *polled);
 
-// Closes the descriptor; nothing is armed any more. A call of `writable` may still be running, and
-// `free` comes when it is over.
+// Closes the descriptor and stops watching. A call of `writable` may still be running; `free` comes
+// after it.
 void weir_poller_retire (WeirPolled *polled);
 
-// Whether the caller is the thread.
+// Reports whether the caller is the poller's thread.
 bool weir_poller_is_here (void);

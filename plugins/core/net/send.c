@@ -103,7 +103,8 @@ weir_sender_load (WeirSender *sender, const WeirBurst *burst)
   lay_out_runs (sender);
 }
 
-// Messages sent, at least one, or a negative errno which belongs to the first of them.
+// Sends messages. Returns how many were sent, at least one, or a negative errno for the first of
+// them.
 static int
 transmit (WeirSender *sender, int fd, struct mmsghdr *msgs, size_t n)
 {
@@ -138,10 +139,10 @@ count_send (WeirSendCounters *counters, size_t packets)
   counters->gso_sends += packets > 1;
 }
 
-// Messages to send, as runs or as single packets, and what tells their packets.
+// Messages to send (runs or single packets), and the packets that each holds.
 typedef struct {
   struct mmsghdr *msgs;
-  const size_t *first; // NULL: message i is packet i
+  const size_t *first; // first packet of each message; NULL: message i is packet i
 } Messages;
 
 static size_t
@@ -165,7 +166,7 @@ count_sent (
 
 typedef enum { GO_ON, SKIP, GIVE_UP, BLOCKED, REFUSED } Verdict;
 
-// What an error means for the packets of one message, and for what comes after.
+// Decides how an error affects a message and the messages after it.
 static Verdict
 judge (int error, bool segmented, bool retried, WeirDrop *reason)
 {
@@ -183,15 +184,15 @@ judge (int error, bool segmented, bool retried, WeirDrop *reason)
       *reason = WEIR_DROP_NO_BUFFERS;
       return SKIP;
     case ECONNREFUSED:
-      // What an earlier packet met, maybe of another reader: asking takes it off the socket.
+      // Caused by an earlier packet, maybe to another reader; the failed call has cleared it.
       return retried ? SKIP : GO_ON;
     default:
-      return GIVE_UP; // it would meet the next packet just so
+      return GIVE_UP; // the next packet would fail the same way
   }
 }
 
-// Sends messages `at` to `end` - 1, and returns the first packet that is not settled. `refused` is
-// set, and stays so, if a segmented one was refused: that is where it stops.
+// Sends messages `at` to `end` - 1. Returns the first packet that is not settled. Sets `refused`
+// and stops if a segmented message is refused.
 static size_t
 send_messages (WeirSender *sender, int fd, const Messages *messages, size_t at, size_t end,
     bool *refused, WeirSendResult *result)
@@ -276,7 +277,7 @@ weir_sender_send (WeirSender *sender, int fd, const WeirAddress *address, bool g
   if (!gso)
     return send_singles (sender, fd, address, from, n, result);
 
-  // What an earlier call left in the middle of a run goes packet by packet.
+  // The rest of a run that an earlier call began goes packet by packet.
   while (sender->run_first[run] < from)
     run++;
   if (sender->run_first[run] > from) {
@@ -291,7 +292,7 @@ weir_sender_send (WeirSender *sender, int fd, const WeirAddress *address, bool g
   return refused ? send_singles (sender, fd, address, from, n, result) : from;
 }
 
-// Messages for so many readers, one after the other.
+// Lays out the messages for `n` readers one after the other. Returns how many there are.
 static size_t
 lay_out_many (WeirSender *sender, const WeirSendTarget *targets, size_t n)
 {
@@ -326,7 +327,7 @@ weir_sender_send_many (WeirSender *sender, int fd, WeirSendTarget *targets, size
     }
     if (t == end)
       continue;
-    // Its message failed, or there is only this one. By itself it learns why.
+    // Its message failed, or it is the only reader left. Sending to it alone tells the error.
     stopped = &targets[t++];
     count_sent (sender, &runs, 0, n_sent, &stopped->result);
     stopped->settled = weir_sender_send (
