@@ -6,14 +6,14 @@
 #include <string.h>
 
 #define SECOND INT64_C (1000000000)
-#define TIME_MAX (INT64_MAX / 16) // a time beyond that is none
+#define TIME_MAX (INT64_MAX / 16) // times beyond this are ignored
 #define BYTES_MAX (UINT64_C (1) << 30)
-#define COST_MAX_NS (86400 * SECOND) // what one packet may take
+#define COST_MAX_NS (86400 * SECOND) // longest time for one packet
 #define CLOCK_BACK_NS SECOND
 #define DELAY_WEIGHT 64
 #define RATE_WEIGHT 16
-#define LAG_NS (2 * SECOND)          // of which the rate is doubled
-#define FIRST_INTERVAL (SECOND / 60) // until one is known
+#define LAG_NS (2 * SECOND)          // lag at which the rate is doubled
+#define FIRST_INTERVAL (SECOND / 60) // until an interval is known
 
 static int64_t
 max64 (int64_t a, int64_t b)
@@ -27,7 +27,7 @@ min64 (int64_t a, int64_t b)
   return a < b ? a : b;
 }
 
-// Rounded up, so that no rate is exceeded.
+// Rounded up, so that the rate is never exceeded.
 static int64_t
 bytes_to_ns (uint64_t bytes, uint64_t bitrate)
 {
@@ -37,7 +37,8 @@ bytes_to_ns (uint64_t bytes, uint64_t bitrate)
   return ns < (uint64_t) COST_MAX_NS ? (int64_t) ns : COST_MAX_NS;
 }
 
-// Threads may read the clock in another order than they come here: small steps back are none.
+// Advances the pacer's clock. Threads may read the clock in one order and arrive here in another:
+// small steps back are ignored.
 static int64_t
 observe (WeirPacer *self, int64_t now)
 {
@@ -98,7 +99,7 @@ remove_first (WeirPacer *self)
     self->n_frame++;
 }
 
-// ---- what comes in ----
+// ---- the input ----
 
 static bool
 begins_frame (const WeirPacer *self, const WeirPacePacket *packet)
@@ -118,7 +119,8 @@ change_time (WeirPacer *self, int64_t time, int64_t changed)
   return changed;
 }
 
-// The time of a frame that begins, made to go forward. `*joins`: it belongs to the one before.
+// Returns the time of a frame that begins, made monotone. Sets `*joins` if the frame belongs to the
+// frame before.
 static int64_t
 repair (WeirPacer *self, int64_t raw, int64_t now, bool *joins)
 {
@@ -178,7 +180,7 @@ note_rate (WeirPacer *self, int64_t time)
   self->period_start = time;
 }
 
-// The time of a frame that begins with a packet, or of the one that it joins.
+// Returns the time of a frame that begins with a packet, or of the frame that it joins.
 static int64_t
 take_time (WeirPacer *self, int64_t raw, int64_t now, bool *joins)
 {
@@ -249,8 +251,8 @@ frame_end (const WeirPacer *self)
   return min64 (end, self->frame_start + WEIR_PACE_FRAME_MAX);
 }
 
-// As many of the groups of a frame are left as packets are there, so this is even for those which
-// come together and goes along with those which don't.
+// The frame's remaining time is divided among the packets that are there. So the spacing is even if
+// they came together, and follows the packets if they did not.
 static int64_t
 timestamp_due (const WeirPacer *self, const WeirPaceEntry *head)
 {
@@ -280,14 +282,14 @@ timestamp_pop (WeirPacer *self, const WeirPaceEntry *head)
 
 // ---- by bitrate ----
 
-// How much later a packet leaves than it would if nothing was behind.
+// Returns how much later a packet leaves than it would with an empty queue.
 static int64_t
 lag_of (const WeirPacer *self, const WeirPaceEntry *head, int64_t due)
 {
   return self->have_lag_origin ? due - head->time - self->lag_origin : 0;
 }
 
-// 0: not known.
+// Returns the rate in bits per second, or 0 if it is not known.
 static uint64_t
 rate_at (const WeirPacer *self, const WeirPaceEntry *head)
 {
@@ -329,14 +331,14 @@ bitrate_pop (WeirPacer *self, const WeirPaceEntry *head)
 
 // ---- by block ----
 
-// What was sent before the first packet.
+// Returns the content sent before the first queued packet, in ns of play.
 static int64_t
 content_before (const WeirPacer *self, const WeirPaceEntry *head)
 {
   return self->settings.bitrate > 0 ? self->content : head->time - self->content_first;
 }
 
-// 0: the packet belongs to the block that has begun; more than 1 where times leave some out.
+// Returns 0 if the packet belongs to the current block; more than 1 if the times skip blocks.
 static int64_t
 blocks_ahead (const WeirPacer *self, const WeirPaceEntry *head)
 {
@@ -414,7 +416,7 @@ own_due (const WeirPacer *self, const WeirPaceEntry *head)
   }
 }
 
-// The first time of a round that is not before `due`.
+// Returns the first time of a round that is not before `due`.
 static int64_t
 next_round (const WeirPaceSettings *settings, int64_t due)
 {
@@ -427,7 +429,7 @@ next_round (const WeirPaceSettings *settings, int64_t due)
   return into == 0 ? due : due + round - into;
 }
 
-// On the pacer's clock. Rounds are those of the clock outside.
+// Returns the time on the pacer's clock. Rounds follow the clock outside.
 static int64_t
 head_due (const WeirPacer *self)
 {
@@ -444,7 +446,7 @@ weir_pacer_due (WeirPacer *self, int64_t now)
   return self->n > 0 ? head_due (self) - self->clock_shift : WEIR_PACE_NEVER;
 }
 
-// What is in a block leaves one after the other: none is late but the first.
+// The packets of a block leave one after the other, so only the first can be late.
 static void
 note_lateness (WeirPacer *self, int64_t now)
 {

@@ -1,53 +1,54 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// When the packets of one stream leave. A queue of what is known of each packet, without the
-// packet, and three rules. Nothing here reads a clock: `now` is the stream's running time in ns.
-// Packets leave in the order in which they came.
+// Decides when the packets of one stream leave: a queue of packet descriptions (sizes and times,
+// not the packets), and three rules. Packets leave in the order in which they came. Nothing here
+// reads a clock: `now` is the stream's running time in ns. A pacer belongs to one thread at a time.
 //
-// By timestamp. A frame is what has one RTP timestamp, or one time. Its n packets leave `max_burst`
-// (b) at once, the groups evenly over the time to the next frame. With S (k) the start of frame k:
+// By timestamp. A frame is the packets with one RTP timestamp, or with one time. The n packets of a
+// frame leave in groups of `max_burst` (b), spread evenly over the time to the next frame. With S
+// (k) the start of frame k:
 //
 //   S (k)    = time (k) + upstream + delay
 //   due (i)  = S (k) + b * floor (i / b) / n * (S (k + 1) - S (k))
 //
-// if all of the frame is there when its first group leaves; what comes later is spread over what
-// is left of the frame's time. `delay` is how late frames come: it rises to the latest at once, and
-// sinks by 1/64 of the difference with each frame; 10 s is the most. A frame whose end is not known
-// yet is taken to be as long as it says itself, or as the shorter one of the last two, and never to
-// be longer than WEIR_PACE_FRAME_MAX.
+// if the whole frame is there when its first group leaves; packets that come later are spread over
+// the rest of the frame's time. `delay` is how late frames arrive: it rises to the latest frame at
+// once, sinks by 1/64 of the difference with each frame, and is at most 10 s. If the end of a frame
+// is not known yet, the frame lasts as long as its own duration says, or else as the shorter one of
+// the last two frames; never longer than WEIR_PACE_FRAME_MAX.
 //
 // By bitrate. A token bucket of `burst` bytes (at least one packet). In any period of t seconds
 //
 //   bytes due <= max (burst, largest packet) + bitrate / 8 * t
 //
-// With bitrate 0 it is measured by the packets' times, as a moving average, and raised or lowered
-// by up to a factor of two by how much later packets leave than at first: what leaves follows what
-// comes. Until the first 200 ms of the stream have come, packets leave at once.
+// With bitrate 0 the rate is measured from the packets' times, as a moving average. It is raised or
+// lowered by up to a factor of two by how much later packets leave than at first, so that output
+// follows input. Packets leave at once until 200 ms of the stream have come.
 //
-// By block: the rule of a storage server for video on demand (Y. R. Choe, "Design and
+// By block. The rule of a storage server for video on demand (Y. R. Choe, "Design and
 // Implementation of a Resource-Efficient Storage Server for VoD", PhD dissertation, Purdue
-// University, 2007). What lasts `block_ns` (at `bitrate`, or by the packets' times where that is 0)
-// leaves at once, as the initial buffer; then a block each block_ns. The time by which a block
-// began later than block_ns after the one before is a deficit, by which the next waits are shorter,
-// until it is made up:
+// University, 2007). A first block of `block_ns` (measured at `bitrate`, or by the packets' times
+// if that is 0) leaves at once to fill the player's buffer; then one block leaves each `block_ns`.
+// If a block begins late, the delay is a deficit, which shortens the next waits until it is made
+// up:
 //
 //   deficit (k + 1) = max (0, deficit (k) + begun (k + 1) - begun (k) - block_ns)
-//   due (k + 1)     = begun (k) + block_ns - min (deficit (k), block_ns), behind all of block k
+//   due (k + 1)     = begun (k) + block_ns - min (deficit (k), block_ns), after all of block k
 //
-// so block k begins at begun (0) + k * block_ns, but for what is not made up yet. The reader is
-// thought to play from the end of the first block on; where what was sent is played before the next
-// packet leaves, it starves, and plays on from there.
+// so block k begins at begun (0) + k * block_ns, plus any deficit that is left. The reader is
+// assumed to play from the end of the first block on. If it has played everything sent before the
+// next packet leaves, it starves, and plays on from there.
 //
-// With rounds, each packet leaves at the first of the times phase + i * round that is not before
-// its own: never early, and at most a round late.
+// With rounds, each packet leaves at the first time phase + i * round that is not before its own
+// time: never early, and at most one round late.
 //
-// Times are repaired to go forward: a frame that goes back by less than a second joins the frame
-// before; one that goes back by more, or is more than 10 s ahead of both the frame before and the
-// clock, begins where the frame before ended, and those after it follow. A first frame that is more
-// than 10 s off begins now; by timestamp, so does any that comes more than 10 s late, as after a
-// clock was set forward. Packets without a time belong to the frame before. A clock that is set
-// back by a second or more stands still for the pacer.
+// Times are repaired so that they never go back. A frame that goes back by less than 1 s joins the
+// frame before. A frame that goes back by more, or is more than 10 s ahead of both the frame before
+// and the clock, begins where the frame before ended, and later frames move with it. A first frame
+// that is more than 10 s off begins now; by timestamp, so does any frame that comes more than 10 s
+// late, as after the clock was set forward. Packets without a time belong to the frame before. If
+// the clock is set back by 1 s or more, it stands still for the pacer.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,43 +57,44 @@
 #define WEIR_PACE_NO_TIME INT64_MIN
 #define WEIR_PACE_NEVER INT64_MAX
 #define WEIR_PACE_FRAME_MAX INT64_C (1000000000)  // ns
-#define WEIR_PACE_BACK_MAX INT64_C (1000000000)   // ns, of a frame that joins the one before
+#define WEIR_PACE_BACK_MAX INT64_C (1000000000)   // ns; a smaller step back joins two frames
 #define WEIR_PACE_AHEAD_MAX INT64_C (10000000000) // ns
-#define WEIR_PACE_HELD_NS INT64_C (1000000000) // what the queue holds, and the most in packets and
-#define WEIR_PACE_HELD_PACKETS 4096            // bytes
+#define WEIR_PACE_HELD_NS INT64_C (1000000000)    // the queue is full with any of these three
+#define WEIR_PACE_HELD_PACKETS 4096
 #define WEIR_PACE_HELD_BYTES (4 << 20)
-#define WEIR_PACE_PERIOD_NS INT64_C (200000000) // in which the bitrate is measured
-#define WEIR_PACE_STARVED_NS INT64_C (10000000) // a reader that waits for less does not starve
-#define WEIR_PACE_LATE_NS INT64_C (5000000)     // a packet that leaves later than due is late
+#define WEIR_PACE_PERIOD_NS INT64_C (200000000) // length of one measurement of the bitrate
+#define WEIR_PACE_STARVED_NS INT64_C (10000000) // a shorter wait does not count as starvation
+#define WEIR_PACE_LATE_NS INT64_C (5000000)     // a packet that leaves later than this is late
 
 typedef enum { WEIR_PACE_TIMESTAMP, WEIR_PACE_BITRATE, WEIR_PACE_BLOCK } WeirPaceMode;
 
 typedef struct {
   WeirPaceMode mode;
   uint32_t max_burst; // packets, at least 1
-  uint64_t bitrate;   // bits per second; 0: the stream's own
+  uint64_t bitrate;   // bits per second; 0: the stream's own rate
   uint32_t burst;     // bytes
-  int64_t block_ns;   // at least 1
-  int64_t round_ns;   // 0: none
-  int64_t phase_ns;   // of the rounds
+  int64_t block_ns;   // ns, at least 1
+  int64_t round_ns;   // ns; 0: no rounds
+  int64_t phase_ns;   // ns, offset of the rounds
 } WeirPaceSettings;
 
 typedef struct {
   size_t size;
-  int64_t time_ns;     // or WEIR_PACE_NO_TIME
-  int64_t duration_ns; // of its frame; 0: not known
+  int64_t time_ns;     // running time in ns, or WEIR_PACE_NO_TIME
+  int64_t duration_ns; // duration of its frame; 0: not known
   bool is_rtp;
   uint32_t rtp_time;
 } WeirPacePacket;
 
-// in = out + flushed + what weir_pacer_queued() says.
+// At all times, in = out + flushed + weir_pacer_queued().
 typedef struct {
   uint64_t in, out, flushed;
   uint64_t bytes_out;
-  uint64_t repaired;              // packets whose time was missing or changed
-  uint64_t late;                  // left more than WEIR_PACE_LATE_NS after they were due
-  int64_t latest_ns;              // the most by which one was
-  uint64_t overruns, starvations; // by block: blocks that took longer than block_ns
+  uint64_t repaired;    // packets whose time was missing or changed
+  uint64_t late;        // packets that left more than WEIR_PACE_LATE_NS after their time
+  int64_t latest_ns;    // the longest such delay
+  uint64_t overruns;    // by block: blocks that took longer than block_ns
+  uint64_t starvations; // by block: times that the reader starved
 } WeirPaceCounts;
 
 typedef struct {
@@ -104,36 +106,36 @@ typedef struct {
 typedef struct {
   WeirPaceSettings settings;
   WeirPaceCounts counts;
-  int64_t upstream_ns; // how much later than their times frames come by plan
+  int64_t upstream_ns; // planned delay of frames behind their times, set by the caller
 
   // The queue: a ring.
   WeirPaceEntry *entries;
   size_t first, n, capacity; // capacity: a power of two, or 0
-  size_t n_frame;            // in the queue, of the frame of its head
+  size_t n_frame;            // queued packets of the first packet's frame
   uint64_t bytes;
 
-  // The clock, as it goes forward.
+  // The clock, which never goes back.
   int64_t now, clock_shift;
 
-  // The times that come in. `time_shift` is what is added to them since the last repair.
+  // The times of the input. `time_shift` is added to them since the last repair.
   bool started, timed;
   int64_t raw_time, time, time_shift;
   uint32_t rtp_time;
   int64_t delay, interval, last_interval;
 
-  // The bitrate that comes in.
+  // The bitrate of the input.
   uint64_t period_bytes;
   int64_t period_start;
   unsigned n_periods;
   double measured;
 
-  // By timestamp: the start of the frame of which packets leave, when its last group was due, and
-  // how many packets that had.
+  // By timestamp: start of the frame whose packets leave now, due time of its last group, and the
+  // number of packets in that group.
   int64_t frame_start, group_due;
   uint32_t group;
 
-  // By bitrate: when the bucket is full again; how much later than its time a packet leaves when
-  // nothing is behind.
+  // By bitrate: when the bucket is full again, and the delay of a packet behind its time with an
+  // empty queue.
   int64_t full_at, lag_origin;
   bool bucket_used, have_lag_origin;
 
@@ -143,37 +145,41 @@ typedef struct {
   int64_t content, content_first, block_end;
 } WeirPacer;
 
-// The phase with which the rounds of all pacers begin at the same times of the clock, and those of
-// the i-th pacer in its one of `parts` (at least 1) equal parts of a round. `base_ns` is the
-// clock's time when the pacer's running time was 0.
+// Returns the phase for which the rounds of all pacers begin at the same times of the clock, and
+// those of pacer `i` in its share of `parts` (at least 1) equal parts of a round. `base_ns` is the
+// clock's time at running time 0.
 int64_t weir_pace_phase (int64_t round_ns, unsigned parts, unsigned i, uint64_t base_ns);
 
+// Initialises a pacer; free it with weir_pacer_free(). `settings` is copied.
 void weir_pacer_init (WeirPacer *self, const WeirPaceSettings *settings);
 void weir_pacer_free (WeirPacer *self);
 
-// May be called at any time. A change of mode begins anew with what is in the queue.
+// Changes the settings. A change of mode, or between a fixed and a measured bitrate, starts the
+// rule afresh with the packets in the queue.
 void weir_pacer_set (WeirPacer *self, const WeirPaceSettings *settings);
 
-// Appends a packet. 0, or -ENOMEM.
+// Appends a packet. Returns 0, or -ENOMEM.
 int weir_pacer_push (WeirPacer *self, const WeirPacePacket *packet, int64_t now);
 
-// When the first packet leaves; WEIR_PACE_NEVER if there is none. It may be in the past.
+// Returns when the first packet leaves, maybe in the past; WEIR_PACE_NEVER if the queue is empty.
 int64_t weir_pacer_due (WeirPacer *self, int64_t now);
 
-// The first packet leaves now. Not to be called when there is none.
+// Removes the first packet, which leaves now. The queue must not be empty.
 void weir_pacer_pop (WeirPacer *self, int64_t now);
 
-// Forgets what is in the queue, and all times.
+// Empties the queue and forgets all times.
 void weir_pacer_flush (WeirPacer *self);
 
+// Returns the number of packets in the queue.
 static inline size_t
 weir_pacer_queued (const WeirPacer *self)
 {
   return self->n;
 }
 
-// There is enough in the queue: a second of the stream, or as much as is reasonable.
+// Reports whether the queue is full: it holds WEIR_PACE_HELD_NS of the stream, or
+// WEIR_PACE_HELD_PACKETS packets, or WEIR_PACE_HELD_BYTES bytes.
 bool weir_pacer_full (const WeirPacer *self);
 
-// By how much later than in time packets may leave: what to report as latency.
+// Returns the latency to report in ns: how much later than their time packets may leave.
 int64_t weir_pacer_latency (const WeirPacer *self);
