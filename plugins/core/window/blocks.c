@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define CHUNK_BLOCKS 16 // that the file grows by at most: by as many as it has
+#define CHUNK_BLOCKS 16 // most blocks by which the file grows at once; else it doubles
 
 typedef struct chunk Chunk;
 struct chunk {
@@ -20,19 +20,19 @@ struct chunk {
 };
 
 struct weir_block_file {
-  atomic_uint refs; // each block in use has one
+  atomic_uint refs; // each block in use holds one
   int fd;
-  Chunk *chunks; // of whoever makes blocks
+  Chunk *chunks; // used only by the thread that makes blocks
   size_t n_blocks;
   bool was_full;
 
   pthread_mutex_t lock;
-  WeirBlock *first, *last; // unused, in the order in which they became that
+  WeirBlock *first, *last; // unused blocks, in the order in which they became unused
 };
 
 // ---- the file ----
 
-// In a file system without files that never had a name, one is made that has none any more.
+// Without O_TMPFILE in this file system, a named file is made and unlinked.
 int
 weir_spill_open (const char *dir)
 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Where the packets of a window lie: blocks of one size, from memory or from a file. A block goes
-// back to where it came from when nobody has it any more.
+// The memory of a window: blocks of one size, from the heap or from a mapped file. A block returns
+// to where it came from with its last reference.
 //
-// The file has no name: it goes with its last block, and nobody can remove or cut it meanwhile. It
-// is mapped, so what is read of it is in memory or comes there, and what does not fit into memory
-// the system writes out. Who writes to it may wait for the disk, then. Its place on the disk is
-// taken before it is used: writing to a map can't fail in a way to be survived.
+// The file has no name: it disappears with its last block, and no one can remove or truncate it
+// meanwhile. The system writes out pages that do not fit into memory, so a writer may wait for the
+// disk. Disk space is reserved before it is used, because a failed write to a map cannot be
+// handled.
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -20,33 +20,37 @@ typedef struct weir_block WeirBlock;
 typedef struct weir_block_file WeirBlockFile;
 
 struct weir_block {
-  uint8_t *data; // WEIR_BLOCK_BYTES
+  uint8_t *data; // WEIR_BLOCK_BYTES bytes
   atomic_uint refs;
   WeirBlockFile *file; // NULL: memory
-  WeirBlock *next;     // in the file's list
-  bool is_last;        // in its piece of the file
+  WeirBlock *next;     // next in the file's list of unused blocks
+  bool is_last;        // the last block of its mapping
 };
 
-// A file in this folder, open for reading and writing. -errno, if there can't be one.
+// Opens an unnamed file for reading and writing in the folder `dir`. Returns the file descriptor or
+// a negative errno.
 int weir_spill_open (const char *dir);
 
-// The bytes from `offset` on, which the file is to have from now on. NULL, if the disk is full.
+// Reserves `size` bytes of the file at `offset` and maps them. Returns NULL if the disk is full or
+// the mapping fails.
 uint8_t *weir_spill_map (int fd, int64_t offset, size_t size);
 
-// NULL and errno, if there can't be one.
+// Creates a file in the folder `dir`. Returns NULL with errno on error. The caller owns the result.
 WeirBlockFile *weir_block_file_new (const char *dir);
 void weir_block_file_unref (WeirBlockFile *file); // NULL is fine
 WeirBlockFile *weir_block_file_ref (WeirBlockFile *file);
 
-// A block of it was asked for and there was none, since this was asked last. For the thread that
-// makes blocks.
+// Reports whether a block was refused since the last call, because the disk is full. For the thread
+// that makes blocks.
 bool weir_block_file_was_full (WeirBlockFile *file); // NULL is fine
 
-// NULL: the disk is full, or there is no memory. One thread at a time may make blocks of one file;
-// references are for all.
+// Returns a new block from `file`, or from memory if `file` is NULL; NULL if there is no room. One
+// thread at a time may make blocks of one file; references may be taken and dropped from any
+// thread.
 WeirBlock *weir_block_new (WeirBlockFile *file);
 WeirBlock *weir_block_ref (WeirBlock *block);
 void weir_block_unref (WeirBlock *block); // NULL is fine
 
-// Has the block that probably follows this one read from the file. Nothing, if there is no file.
+// Tells the kernel to read the block that probably follows this one from the file. Does nothing for
+// a block in memory.
 void weir_block_read_ahead (const WeirBlock *block);

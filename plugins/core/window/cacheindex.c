@@ -46,7 +46,7 @@ passed_since (const WeirCacheEntry *last, const WeirCacheEntry *entry)
   return entry->arrival_ns > last->arrival_ns ? entry->arrival_ns - last->arrival_ns : 0;
 }
 
-// Where a jump shows, time goes on as fast as entries come.
+// After a jump, time advances as fast as entries arrive.
 static int64_t
 repair (WeirCacheIndex *index, const WeirCacheEntry *last, int64_t came, int64_t passed)
 {
@@ -66,7 +66,7 @@ repair (WeirCacheIndex *index, const WeirCacheEntry *last, int64_t came, int64_t
   return time;
 }
 
-// The first time there is holds for what came before it as well.
+// The first known time is also given to the entries before it.
 static void
 begin_time (WeirCacheIndex *index, int64_t time_ns)
 {
@@ -77,8 +77,8 @@ begin_time (WeirCacheIndex *index, int64_t time_ns)
   index->timed = true;
 }
 
-// Events have no time of their own, as a rule; and data of a stream without times takes the time
-// that passes.
+// Returns the time of an entry without one. An event has the time of the entry before; data of a
+// stream without any times advances by arrival.
 static int64_t
 time_without (WeirCacheIndex *index, const WeirCacheEntry *last, const WeirCacheEntry *entry)
 {
@@ -189,8 +189,8 @@ weir_cache_index_join_before (const WeirCacheIndex *index, int64_t position)
   return join >= index->tail ? join : WEIR_CACHE_NO_POSITION;
 }
 
-// From the newest backwards, from join point to join point: few where they are few, and one step
-// where everything is one.
+// Walks back from the newest join point to the one before: short if join points are few, and one
+// step if every entry is a join point.
 int64_t
 weir_cache_index_next_join (const WeirCacheIndex *index, int64_t position)
 {
@@ -207,7 +207,7 @@ weir_cache_index_next_join (const WeirCacheIndex *index, int64_t position)
   return found;
 }
 
-typedef bool (*AfterFunc) (const WeirCacheEntry *entry, int64_t what);
+typedef bool (*AfterFunc) (const WeirCacheEntry *entry, int64_t time_ns);
 
 static bool
 time_is_after (const WeirCacheEntry *entry, int64_t time_ns)
@@ -222,13 +222,13 @@ arrival_is_after (const WeirCacheEntry *entry, int64_t arrival_ns)
 }
 
 static int64_t
-find (const WeirCacheIndex *index, AfterFunc is_after, int64_t what)
+find (const WeirCacheIndex *index, AfterFunc is_after, int64_t time_ns)
 {
   int64_t from = index->tail, to = index->head;
 
   while (from < to) {
     int64_t middle = from + (to - from) / 2;
-    if (is_after (weir_cache_index_at (index, middle), what))
+    if (is_after (weir_cache_index_at (index, middle), time_ns))
       to = middle;
     else
       from = middle + 1;

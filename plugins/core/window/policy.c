@@ -6,16 +6,16 @@
 #include <string.h>
 
 #define FIRST_TABLE 64
-#define KNOWN_PER_HELD 64 // blocks known for each that is held, before some are forgotten
+#define KNOWN_PER_HELD 64 // blocks known for each held one, before some are forgotten
 #define KNOWN_MIN 4096
-#define LFU_LEAD 2 // by how many askings one that comes has to be ahead
+#define LFU_LEAD 2 // requests by which a new block must be ahead
 
 struct weir_policy_block {
   uint64_t key;
-  uint64_t count; // how often it was asked for
-  uint64_t last;  // when it was, the last time
+  uint64_t count; // number of requests
+  uint64_t last;  // clock of the last request
   uint64_t bytes;
-  size_t place; // in the heap, counted from 1; 0: not held
+  size_t place; // index in the heap, from 1; 0: not held
 };
 
 // ---- the table ----
@@ -58,7 +58,7 @@ grow_table (WeirPolicy *policy)
   return 0;
 }
 
-// What follows in the same run may have come to lie behind it, so it is put in anew.
+// Later entries of the same run may have been displaced by this one, so they are inserted again.
 static void
 forget (WeirPolicy *policy, WeirPolicyBlock *block)
 {
@@ -77,7 +77,7 @@ forget (WeirPolicy *policy, WeirPolicyBlock *block)
   }
 }
 
-// Half of the past goes at once, so that this costs little for each asking.
+// Forgets half of the past at once, so that the cost per request is small.
 static void
 forget_the_oldest (WeirPolicy *policy)
 {
@@ -87,7 +87,7 @@ forget_the_oldest (WeirPolicy *policy)
   for (size_t slot = 0; slot < policy->table_size;) {
     WeirPolicyBlock *block = policy->table[slot];
     if (block && block->place == 0 && block->last <= before)
-      forget (policy, block); // another may lie here now
+      forget (policy, block); // another block may have moved into this slot
     else
       slot++;
   }
@@ -115,7 +115,7 @@ know (WeirPolicy *policy, uint64_t key)
 
 // ---- the heap ----
 
-// Among equals LFU keeps what lies earlier, so that reads that go round find the same again.
+// With equal counts LFU keeps the smaller key, so that cyclic reads find the same blocks again.
 static bool
 worse (const WeirPolicy *policy, const WeirPolicyBlock *a, const WeirPolicyBlock *b)
 {
@@ -193,7 +193,7 @@ take_out (WeirPolicy *policy, WeirPolicyBlock *block)
   move_down (policy, last);
 }
 
-// ---- what the owner calls ----
+// ---- public functions ----
 
 void
 weir_policy_init (WeirPolicy *policy, WeirPolicyRule rule, uint64_t capacity)

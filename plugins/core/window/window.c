@@ -31,7 +31,7 @@ entry (WeirWindow *window, int64_t position)
   return &window->index[(uint64_t) position & (window->capacity - 1)];
 }
 
-// Each packet in the index or in the stage holds a reference to its block.
+// Every packet in the index or the stage holds a reference to its block.
 static void
 let_go_oldest (WeirWindow *window)
 {
@@ -93,7 +93,7 @@ weir_window_set_codec (WeirWindow *window, WeirCodec codec)
   window->seen_key = false;
 }
 
-// Where the file can't have it, memory has to.
+// Memory takes the blocks that the file has no room for.
 static WeirBlock *
 next_block (WeirWindow *window)
 {
@@ -119,7 +119,8 @@ weir_window_reserve (WeirWindow *window, size_t len)
   return window->block->data + window->block_used;
 }
 
-// The picture began before the packet that told so: with parameter sets, or a delimiter.
+// Marks the frame in progress as a join point: it began before the packet that shows this, with
+// parameter sets or a delimiter.
 static void
 mark_staged_frame (WeirWindow *window)
 {
@@ -129,7 +130,7 @@ mark_staged_frame (WeirWindow *window)
     if (window->stage[i].flags & WEIR_PACKET_RTP)
       window->stage[i].flags |= WEIR_PACKET_KEY;
   }
-  // If its beginning is out already, publishing marks it: that takes the lock.
+  // A start that is already published is marked on publishing, under the lock.
   if (first >= 0)
     window->stage[first].flags |= WEIR_PACKET_JOIN;
   else
@@ -166,8 +167,8 @@ read_rtp (WeirWindow *window, WeirPacket *packet, const uint8_t *data, const Wei
   packet->temporal = layer.temporal;
   if (layer.discardable)
     packet->flags |= WEIR_PACKET_DISCARDABLE;
-  // Of an unknown codec, or one that refreshes its picture bit by bit, no packet can be told to be
-  // less than another.
+  // In a stream of an unknown codec, or one that refreshes its picture gradually, every packet
+  // counts as a key packet.
   window->seen_key = window->seen_key || layer.keyframe;
   window->frame_key = window->frame_key || layer.keyframe || layer.parameters;
   if (window->frame_key || !window->seen_key)
@@ -176,7 +177,7 @@ read_rtp (WeirWindow *window, WeirPacket *packet, const uint8_t *data, const Wei
     window->frame_join = true;
     mark_staged_frame (window);
   }
-  // Audio has no frames of several packets, and its marker means another thing.
+  // An audio frame is one packet, and its marker has another meaning.
   if (rtp->marker || window->layers.codec == WEIR_CODEC_AUDIO)
     window->in_frame = false;
 }
@@ -216,8 +217,8 @@ weir_window_stage (WeirWindow *window, size_t len, const WeirLayer *layer, int64
   } else if (!rtcp) {
     window->n_opaque++;
   } else if (data[1] == RTCP_SR && window->last_rtp_time == WEIR_UNWRAP_START) {
-    // A stream of RTCP alone. A report tells a newcomer how the tracks belong together, so it
-    // begins with the newest.
+    // In a stream of RTCP only, a new reader begins with the newest sender report, which tells how
+    // the tracks are synchronised.
     packet->flags = WEIR_PACKET_START | WEIR_PACKET_JOIN | WEIR_PACKET_KEY;
   }
   count_staged (window, len, now_ns);
@@ -260,7 +261,7 @@ index_grow (WeirWindow *window)
   return true;
 }
 
-// Also of what is staged.
+// Returns a packet of the window or the stage.
 static const WeirPacket *
 packet_at (const WeirWindow *window, int64_t position)
 {
@@ -268,7 +269,7 @@ packet_at (const WeirWindow *window, int64_t position)
                                  : &window->stage[position - window->head];
 }
 
-// Where the tail is by the bounds when the head, the bytes and the newest join point are these.
+// Returns the tail that the bounds allow for this head, byte count and newest join point.
 static int64_t
 tail_within_bounds (const WeirWindow *window, int64_t head, size_t bytes, int64_t last_join)
 {
@@ -277,7 +278,7 @@ tail_within_bounds (const WeirWindow *window, int64_t head, size_t bytes, int64_
   size_t most = bounds->bytes < window->limit ? bounds->bytes : window->limit;
   int64_t tail;
 
-  // The newest packet stays whatever the bounds.
+  // The newest packet always stays.
   for (tail = window->tail; tail < head - 1; tail++) {
     const WeirPacket *packet = packet_at (window, tail);
     bool kept = bounds->keep_join && last_join != WEIR_NO_POSITION && tail >= last_join;
@@ -292,7 +293,7 @@ tail_within_bounds (const WeirWindow *window, int64_t head, size_t bytes, int64_
   return tail;
 }
 
-// A frame turned out to begin with a join point after its beginning was published.
+// Reports whether a published packet turned out to be the start of a join point.
 static bool
 has_late_join (const WeirWindow *window)
 {
