@@ -135,7 +135,7 @@ weir_fanout_set_file (WeirFanout *fanout, WeirBlockFile *file)
   weir_block_file_unref (old);
 }
 
-// Nothing runs: what the reader has still before it is thrown away.
+// Drops the packets ahead of a reader. No pass is running.
 static void
 flush_reader (WeirFanout *fanout, WeirReader *reader)
 {
@@ -179,7 +179,7 @@ weir_fanout_stop (WeirFanout *fanout)
   fanout->rooms = NULL;
   pthread_mutex_unlock (&fanout->lock);
   pthread_mutex_unlock (&fanout->writer);
-  weir_rooms_free (rooms); // so that whoever closes a socket has closed it
+  weir_rooms_free (rooms); // closes the duplicated descriptors, so that the owner's close is final
 }
 
 bool
@@ -215,7 +215,7 @@ weir_fanout_interrupt (WeirFanout *fanout, bool interrupted)
   pthread_mutex_unlock (&fanout->lock);
 }
 
-// ---- what is counted ----
+// ---- counters ----
 
 void
 weir_fanout_counters (WeirFanout *fanout, WeirFanoutCounters *counters)

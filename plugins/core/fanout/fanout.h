@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The fan-out engine: one stream, kept in a window, to many readers over UDP and TCP, each with a
-// cursor of its own.
+// The fan-out engine: sends one stream, kept in a window, to many readers over UDP and TCP. Each
+// reader has its own cursor: the position of its next packet.
 //
-// What it costs: a packet is copied once, into the window. Then a reader costs a send for a frame,
-// whatever its packets, and a share of a system call (send.h); numbers of its own cost a copy of
-// the frame for each pass over a shard and 6 bytes a packet; a reader that is thinned costs a copy
-// for each choice of packets. Nothing is allocated for a packet but a block of the window once in a
-// while.
+// Cost: a packet is copied once, into the window. After that a reader costs one send per frame,
+// whatever the number of packets, and a share of a system call (send.h). A reader with its own
+// sequence numbers or timestamps costs a copy of the frame for each pass over a shard and 6 bytes
+// per packet; a reader that is thinned costs a copy for each choice of packets. The only allocation
+// is an occasional block of the window.
 //
-// Readers stand in shards of up to 64. A shard is served by one thread at a time: by the writer's
-// own while there are few readers, else by the workers. One lock guards the window's index and the
+// Readers are grouped in shards of up to 64. One thread at a time serves a shard: the writer's own
+// thread while there are few readers, else the workers. One lock guards the window's index and the
 // lists of readers; it is never held across a system call.
 //
-// For every reader: due = sent + dropped, where due is how far its cursor has gone (times how often
-// it is to get each packet), and the rest of the window is still before it.
+// For every reader, due = sent + dropped. `due` is how far its cursor has moved, times the copies
+// of each packet that it gets; the rest of the window is still ahead of it.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,41 +30,42 @@
 #include "svc/rates.h"
 #include "window/window.h"
 
+// What happens to a reader that falls behind the window.
 typedef enum {
-  WEIR_OVERRUN_TO_JOIN,  // slowest-sink-drop: a reader that falls out goes to the next join point
-  WEIR_OVERRUN_TO_TAIL,  // head drop: it goes to the oldest packet there is
-  WEIR_OVERRUN_TAIL_DROP // tail drop: packets that would push a reader out are refused
+  WEIR_OVERRUN_TO_JOIN,  // slowest-sink-drop: it goes to the next join point
+  WEIR_OVERRUN_TO_TAIL,  // head drop: it goes to the oldest packet
+  WEIR_OVERRUN_TAIL_DROP // tail drop: it cannot, as packets that would cause it are refused
 } WeirOverrun;
 
-// What keeps a reader from getting everything, from mild to final.
+// The restrictions on a reader, from mild to final.
 typedef enum {
   WEIR_READER_OK,
-  WEIR_READER_NO_UPPER_LAYERS, // only spatial, quality and temporal layer 0
-  WEIR_READER_REFERENCES,      // nor discardable frames
+  WEIR_READER_NO_UPPER_LAYERS, // spatial, quality and temporal layer 0 only
+  WEIR_READER_REFERENCES,      // and no discardable frames
   WEIR_READER_KEYFRAMES,       // key frames only
-  WEIR_READER_CLOSED           // its connection broke, or took nothing for too long
+  WEIR_READER_CLOSED           // its connection broke, or took no data for 10 s
 } WeirReaderState;
 
 typedef struct {
   WeirGso gso;
-  bool send_duplicates;    // to a reader that was added n times, n times
-  bool join_at_keyframe;   // a newcomer begins at the newest join point, else at the live edge
-  bool catch_up_live;      // with compressed timestamps (join.h), else with those of the stream
-  unsigned catch_up_rate;  // at least 2
-  unsigned inline_readers; // so many are served in the writer's thread
-  int64_t spread_ns;       // a pass over all readers is spread over this time
-  int64_t coalesce_ns;     // how long a packet may wait for the rest of its frame
-  bool keep_window;        // what the bounds allow is kept even if nobody can ask for it yet
+  bool send_duplicates;    // a reader that was added n times gets n copies
+  bool join_at_keyframe;   // new readers begin at the newest join point; false: at the live edge
+  bool catch_up_live;      // readers that catch up get compressed timestamps (join.h)
+  unsigned catch_up_rate;  // speed factor while catching up, at least 2
+  unsigned inline_readers; // up to this many readers are served in the writer's thread
+  int64_t spread_ns;       // time in ns over which a pass over all readers is spread; 0: at once
+  int64_t coalesce_ns;     // longest time in ns that a packet waits for the rest of its frame
+  bool keep_window;        // keep all that the bounds allow, even if no reader can ask for it yet
   WeirWindowBounds bounds;
   WeirOverrun overrun;
 } WeirFanoutSettings;
 
 typedef struct {
-  uint64_t packets_in, bytes_in; // all that came
-  uint64_t packets_refused;      // of them: too large, no memory, or tail drop
+  uint64_t packets_in, bytes_in; // all packets that came
+  uint64_t packets_refused;      // of these: too large, no memory, or tail drop
   uint64_t packets_opaque;       // neither RTP nor RTCP
-  uint64_t bursts;               // published
-  // Sums over all readers, also those who left.
+  uint64_t bursts;               // bursts published
+  // Sums over all readers, including removed ones.
   uint64_t due, packets, bytes, dropped[WEIR_N_DROPS];
   WeirSendCounters sends;
 } WeirFanoutCounters;
@@ -72,192 +73,204 @@ typedef struct {
 typedef struct {
   uint64_t due, packets, bytes, dropped[WEIR_N_DROPS];
   uint64_t lag_packets;
-  int64_t lag_ns; // behind its place; 0 at it
+  int64_t lag_ns; // behind its target; 0 if it is there
   int64_t delay_ns;
   bool paused;
-  uint64_t moved; // times that the window's edge moved it
+  uint64_t moved; // times that it fell behind the window's tail and was moved
   WeirReaderState state;
   unsigned class;
   bool catching_up;
   WeirLayerSet wanted_layers, current_layers;
 } WeirReaderCounters;
 
-// What nobody was told of a reader yet.
+// Changes of a reader that have not been reported yet.
 typedef struct {
-  int gso_error;                 // 0, or the errno with which segmented sends to it are refused
-  WeirReaderState before, state; // what was told last, and what is
-  int closed_by;                 // once it is closed: the errno by which its connection broke
+  int gso_error;                 // 0, or the errno by which segmented sends to it are refused
+  WeirReaderState before, state; // the state reported last, and the state now
+  int closed_by;                 // for WEIR_READER_CLOSED: the errno by which its connection broke
 } WeirReaderNews;
 
 typedef struct weir_fanout WeirFanout;
 typedef struct weir_reader WeirReader;
 
-// The place of the oldest join point that is not about to be let go.
+// A delay that means the oldest join point that is not about to be dropped.
 #define WEIR_DELAY_OLDEST INT64_MAX
 
-// What a reader will begin with who is about to be added, or was put elsewhere.
+// A plan: where a reader begins after it is added or moved, and with which numbers.
 typedef struct {
   int64_t position;
   int64_t made_ns;
-  int64_t delay_ns;   // that it will have: less than was asked for, where the window is shorter
-  int64_t time_ahead; // of its timestamps, in ticks
-  int64_t paused_ns;  // since when it is paused; 0: it is not
-  bool goes_on;       // its sequence numbers do
-  bool moved;         // the window's edge came past it
+  int64_t delay_ns;   // delay that it gets: less than asked for if the window is shorter
+  int64_t time_ahead; // ticks by which its timestamps are ahead of the stream's
+  int64_t paused_ns;  // when it was paused; 0: not paused
+  bool goes_on;       // its sequence numbers continue from `seq`
+  bool moved;         // it fell behind the window's tail
   int64_t live_time;
-  bool known; // whether the rest is anything
+  bool known; // `seq` is valid
   uint16_t seq;
   bool rtp_time_known;
   uint32_t rtp_time;
 } WeirPlan;
 
+// Returns the state's name in statistics, such as "ok".
 const char *weir_reader_state_name (WeirReaderState state);
 
-// What weir_workers_new() is to give each thread.
+// Returns the `scratch_size` for weir_workers_new() in bytes.
 size_t weir_fanout_scratch_size (void);
 
-// `workers` NULL: nothing is sent but by weir_fanout_run(). `ops` NULL is the system itself. NULL
-// if there is no memory. Calls from many threads, unless it says otherwise.
+// Creates a stopped engine. With `workers` NULL, packets are sent only by weir_fanout_run(). `ops`
+// is NULL for the real system calls. `settings` is copied. Returns NULL if there is no memory.
+// Unless a function says otherwise, call it from any thread.
 WeirFanout *weir_fanout_new (
     WeirWorkers *workers, const WeirSendOps *ops, const WeirFanoutSettings *settings);
-void weir_fanout_free (WeirFanout *fanout); // stopped
+void weir_fanout_free (WeirFanout *fanout); // the engine must be stopped
 
+// Changes the settings.
 void weir_fanout_set (WeirFanout *fanout, const WeirFanoutSettings *settings);
-// Asks no reader, and costs some ns for every 64 of them.
+
+// Reads the sums from the shards: some ns for every 64 readers.
 void weir_fanout_counters (WeirFanout *fanout, WeirFanoutCounters *counters);
 size_t weir_fanout_n_readers (WeirFanout *fanout);
 
-// Stopped, nothing is sent. Stopping waits for sends under way, and counts what readers had still
-// before them as flushed. Starting sets all counters to 0.
+// Start and stop the engine. While it is stopped, nothing is sent. Stopping waits for sends in
+// progress and counts the packets that readers had ahead of them as flushed. Starting sets all
+// counters to 0.
 void weir_fanout_start (WeirFanout *fanout);
+void weir_fanout_stop (WeirFanout *fanout);
 
-// Stopped: where the window lies (window.h) once it is started. NULL: in memory.
+// Sets the file of the window (window.h); NULL: memory. Only while stopped.
 void weir_fanout_set_file (WeirFanout *fanout, WeirBlockFile *file);
 
-// The bytes that the window may have since its file had no room for more; SIZE_MAX if it has.
+// Returns the window's limit in bytes since its file ran out of room; SIZE_MAX if it did not.
 size_t weir_fanout_limit (WeirFanout *fanout);
-
-void weir_fanout_stop (WeirFanout *fanout);
 
 // ---- the writer: one thread ----
 
-// What a packet's payload is, from the next packet on, and under which number its header extensions
-// hold a dependency descriptor (0: none).
+// Sets the codec of the payloads from the next packet on, and the id of the dependency descriptor
+// header extension (0: none).
 void weir_fanout_set_codec (WeirFanout *fanout, WeirCodec codec, uint8_t dependency_id);
 
-// Between begin and end: room for a packet of `len` bytes (NULL: it is refused, and counted), and
-// taking the packet when it has been written there. begin gives false, and then nothing else is
-// called, if nobody needs packets now. A packet that does not end its frame waits for the rest of
-// it; end serves the readers here if there are few.
+// Add packets between weir_fanout_begin() and weir_fanout_end(). If begin returns false, no packets
+// are needed now: do not call the others. reserve returns room for a packet of `len` bytes; NULL if
+// the packet is refused, which is counted. commit takes the packet written there, which came at
+// `now_ns`. A packet that does not end its frame waits for the rest of the frame. end serves the
+// readers in this thread if there are few.
 bool weir_fanout_begin (WeirFanout *fanout);
 uint8_t *weir_fanout_reserve (WeirFanout *fanout, size_t len);
 void weir_fanout_commit (WeirFanout *fanout, size_t len, int64_t now_ns);
-// The same with the layer that the packet was found to be of; NULL: it has to be read.
+// Commits a packet whose layer is known; with `layer` NULL the layer is read from the packet.
 void weir_fanout_commit_layer (
     WeirFanout *fanout, size_t len, const WeirLayer *layer, int64_t now_ns);
 void weir_fanout_end (WeirFanout *fanout, int64_t now_ns);
 
-// True when a reader waits for a keyframe, to begin with or to change its layers; at most once a
-// second. One that begins does so from the second frame on that it gets.
+// Reports, at most once a second, that a reader waits for a keyframe, to begin or to change layers.
+// A reader that begins without one waits from its second frame on.
 bool weir_fanout_wants_key (WeirFanout *fanout, int64_t now_ns);
 
-// True when sends over UDP have failed, at most once in 10 s; weir_reader_take_error() says to
-// whom.
+// Reports, at most once in 10 s, that sends over UDP have failed; weir_reader_take_error() says for
+// which readers.
 bool weir_fanout_has_failed (WeirFanout *fanout, int64_t now_ns);
 
-// True when there are news of readers, at most once in 10 s; weir_reader_take_news() says of whom:
-// segmented sends to it are refused, or its state is another.
+// Reports, at most once in 10 s, that readers have changed: segmented sends are refused, or the
+// state is another. weir_reader_take_news() says for which readers.
 bool weir_fanout_has_news (WeirFanout *fanout, int64_t now_ns);
 
-// Waits until all readers have all that there is; false if the deadline (CLOCK_MONOTONIC) comes
-// first. Readers whose connection has no room are not waited for beyond `deadline_ns` either.
+// Waits until all readers at the live edge have everything. Returns false at the deadline
+// (CLOCK_MONOTONIC), also if a reader's connection has no room.
 bool weir_fanout_drain (WeirFanout *fanout, int64_t deadline_ns);
 
-// Wakes whoever waits in weir_fanout_drain(), which then gives up; until set to false.
+// Makes weir_fanout_drain() return at once, until called with false.
 void weir_fanout_interrupt (WeirFanout *fanout, bool interrupted);
 
 // ---- readers ----
 
-// NULL if there is no memory. Of the owner's reference; the engine takes its own.
+// Create a reader, over UDP or over a connection (of which the reader takes a reference; `channel`
+// is for interleaved framing). Return NULL if there is no memory. The caller owns the result; the
+// engine takes its own reference.
 WeirReader *weir_reader_new_udp (void);
 WeirReader *weir_reader_new_conn (WeirConn *conn, WeirFraming framing, uint8_t channel);
 WeirReader *weir_reader_ref (WeirReader *reader);
 void weir_reader_unref (WeirReader *reader);
 
-// Where a UDP reader is and the socket that reaches it (-1: none does). Only while it is in no
-// running engine. The address is in the family of the socket.
+// Sets the address of a UDP reader and the socket that reaches it (-1: none does; the caller keeps
+// it open). The address is of the socket's family. Only while the reader is in no running engine.
 void weir_reader_set_route (WeirReader *reader, int fd, const WeirAddress *address);
 
-// Every packet goes to it so many times, if duplicates are sent. Not over a connection.
+// Sets how many copies of each packet the reader gets if duplicates are sent. UDP only.
 void weir_reader_set_times (WeirReader *reader, unsigned times);
 
-// A reader has a place: at the live edge, or behind it by a delay. Then it gets each packet so long
-// after that came; it begins at the join point before its place, and catches up with it as others
-// do with the live edge. Its lag is what it is behind its place. Timestamps of a delayed reader are
-// as much ahead of the stream's: those of what it gets now are those that are live now, whatever
-// its place and however often that changes, so reports of the stream's clock, sent to it without a
-// delay, hold for it. Sequence numbers go on through every change.
+// Sets the delay of a reader that is not added yet.
 //
-// For one that is not added yet.
+// A reader's target is the live edge, or a delay behind it. A reader with a delay gets each packet
+// that long after the packet came. It begins at the join point before its target and catches up
+// with the target; its lag is the distance to the target. Its timestamps are ahead of the stream's
+// by the delay, so the packets that it gets now have the timestamps that are live now. Sender
+// reports of the stream are therefore valid for it without a delay. Sequence numbers continue
+// through every change of delay.
 void weir_reader_set_delay (WeirReader *reader, int64_t delay_ns);
 
-// The ticks of the stream's clock in a second; 0 if it is not known: then timestamps stay.
+// Sets the ticks of the stream's clock per second; 0 if unknown: timestamps then stay unchanged.
 void weir_fanout_set_clock_rate (WeirFanout *fanout, uint32_t clock_rate);
 
-// Where a reader added now with this delay would begin. False if there is nothing yet.
+// Tells where a reader that is added now with this delay would begin. Returns false if the window
+// has no RTP packet yet.
 bool weir_fanout_plan (WeirFanout *fanout, int64_t delay_ns, int64_t now_ns, WeirPlan *plan);
 
-// For readers that were added. -EINVAL: a group stays where it is. What they skip or get again is
-// not due to them. A reader that is paused keeps its place, and has more delay by the time that it
-// was paused for; if the window's edge comes past it, that moves it to the next join point. The
-// first two say what comes next (NULL: nobody asks).
+// Change the delay of a reader that was added, resume it, or pause it. Return -EINVAL for a
+// multicast group, which stays where it is. Packets that the reader skips or gets again are not due
+// to it. A paused reader keeps its position, and its delay grows by the time that it is paused. If
+// it falls behind the window's tail, it moves to the next join point. `plan` says what the reader
+// gets next; it may be NULL.
 int weir_fanout_set_delay (
     WeirFanout *fanout, WeirReader *reader, int64_t delay_ns, int64_t now_ns, WeirPlan *plan);
 int weir_fanout_resume (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirPlan *plan);
 int weir_fanout_pause (WeirFanout *fanout, WeirReader *reader, int64_t now_ns);
 
-// While the window is empty: the reader's place is that far behind what is to come, all of it.
-// Later it does nothing.
+// While the window is empty: gives the reader the delay `delay_ns` in full, behind the packets to
+// come. Later it does nothing.
 void weir_fanout_await (WeirFanout *fanout, WeirReader *reader, int64_t delay_ns, int64_t now_ns);
 
-// What a reader gets next; within 2 s of when it began, or was put elsewhere: what it began with
-// there.
+// Tells what the reader gets next; within 2 s of its start or its last move, what it began with.
 void weir_fanout_next (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirPlan *plan);
 
-// What a reader goes on with that comes again: `kept` is what it was to get next when it was paused
-// and removed. At its place, or with this delay, if that is not negative.
+// Plans for a reader that was paused, removed, and comes back. `kept` is what weir_fanout_next()
+// said before it was removed. It continues at its position, or with the delay `delay_ns` if that is
+// not negative. Returns false if nothing is known.
 bool weir_fanout_plan_again (
     WeirFanout *fanout, const WeirPlan *kept, int64_t delay_ns, int64_t now_ns, WeirPlan *plan);
 
-// `plan` may be NULL, or one that was made earlier: the reader begins with what it told, if that is
-// still there. A multicast group begins at the live edge. A reader is added once. 0, or -ENOMEM.
+// Adds a reader. It begins at `plan` if that is still in the window; `plan` may be NULL. A
+// multicast group begins at the live edge. Add a reader once only. `priority` is from 0, the most
+// urgent, to 7. Returns 0 or -ENOMEM.
 int weir_fanout_add (
     WeirFanout *fanout, WeirReader *reader, unsigned class, const WeirPlan *plan, int64_t now_ns);
 
-// Nothing is sent to it when this returns. What is before it is not due to it any more. Not from
-// within a send.
+// Removes a reader. Nothing is sent to it when this returns, and the packets ahead of it are not
+// due any more. Not from within a send.
 void weir_fanout_remove (WeirFanout *fanout, WeirReader *reader);
 
+// Changes the priority of a reader that was added. Returns 0 or -ENOMEM.
 int weir_fanout_set_class (WeirFanout *fanout, WeirReader *reader, unsigned class);
 
-// The layers that a reader wants, from the next frame on where a decoder survives it. Before it is
-// added, it begins with them. What is left out takes no sequence number. Readers of one set share
-// its making; a stream has at most 64 sets at a time, and beyond that readers keep what they have.
+// Sets the layers that a reader wants, from the next frame on at which a decoder survives the
+// change. A reader that is not added yet begins with them. Packets that are left out take no
+// sequence number. Readers with the same layer set share its stream; there are at most 64 sets at a
+// time, and beyond that readers keep their layers.
 void weir_reader_set_layers (WeirReader *reader, WeirLayerSet wanted);
 WeirLayerSet weir_reader_get_layers (const WeirReader *reader);
 
-// The layers that were seen, and their bitrates.
+// Copies the bitrates of all layers seen.
 void weir_fanout_rates (WeirFanout *fanout, WeirRates *rates);
 
-// The errno with which a send over UDP failed since the last call; 0: none did.
+// Returns the errno by which a send over UDP failed since the last call; 0: none.
 int weir_reader_take_error (WeirReader *reader);
 
-// False if there are none since the last call.
+// Gives the changes since the last call. Returns false if there are none.
 bool weir_reader_take_news (WeirReader *reader, WeirReaderNews *news);
 
 void weir_reader_counters (
     WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirReaderCounters *counters);
 
-// For tests: one pass over all readers, in this thread, at that time. Returns when there would be
-// more to do, or WEIR_NEVER.
+// For tests: serves all readers once, in this thread, at time `now_ns`. Returns the time of the
+// next work, or WEIR_NEVER.
 int64_t weir_fanout_run (WeirFanout *fanout, int64_t now_ns);

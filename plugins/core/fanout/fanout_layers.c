@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// How the streams of layer sets are made (layer_streams.h), by the writer.
+// Makes the streams of layer sets (layer_streams.h). For the writer's thread.
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fanout/fanout_private.h"
 
-// So many frames that nobody was there for, and a stream goes.
+// A stream is removed after this many frames without a reader.
 #define UNUSED_FRAMES 100
 
 // ---- the writer: frames ----
@@ -36,7 +36,8 @@ publish_stream (WeirFanout *fanout, WeirWindow *window)
   pthread_mutex_unlock (&fanout->lock);
 }
 
-// What came in another order than it was sent goes out in order, and takes the positions in order.
+// Sorts the positions of the frame's packets: reordered packets go out in order and take the
+// positions in order.
 static void
 order_positions (const WeirFrame *frame, int64_t *positions)
 {
@@ -57,7 +58,7 @@ stage (WeirFanout *fanout, LayerStream *stream, size_t len, const WeirPacket *as
     publish_stream (fanout, &stream->window);
 }
 
-// The packet of parameter sets that goes before packet `i`.
+// Writes the packet of parameter sets that goes before packet `i`.
 static void
 write_sets (WeirFanout *fanout, LayerStream *stream, const WeirFrame *frame, size_t i, bool first)
 {
@@ -95,7 +96,7 @@ write_packet (WeirFanout *fanout, LayerStream *stream, const WeirFrame *frame, s
   stage (fanout, stream, len, &as);
 }
 
-// Stages what the stream keeps of a frame that was read.
+// Stages the packets of a frame that the stream keeps.
 static void
 project (WeirFanout *fanout, LayerStream *stream, const WeirFrame *frame)
 {
@@ -104,7 +105,7 @@ project (WeirFanout *fanout, LayerStream *stream, const WeirFrame *frame)
   bool first = true;
 
   stream->before = (LeftOut) { (uint16_t) projection->left_out, projection->pictures_left_out };
-  // Whoever comes from another stream, or begins, does so here, and needs the parameter sets.
+  // Readers enter the stream here, and need the parameter sets.
   projection->missed = frame->picture.enter != 0;
   projection->kept = UINT_MAX;
   weir_project (
@@ -128,7 +129,7 @@ is_unused (LayerStream *stream)
   return stream->n_unused > UNUSED_FRAMES;
 }
 
-// With the lock held.
+// Under the lock.
 static void
 add_frame (Layers *layers, int64_t end, WeirLayerSet top)
 {
@@ -152,7 +153,7 @@ add_frame (Layers *layers, int64_t end, WeirLayerSet top)
   }
 }
 
-// With the lock held. Streams that are unused come to the end of the array; returns how many.
+// Moves unused streams from the array to `unused`. Under the lock. Returns how many.
 static size_t
 take_unused (Layers *layers, LayerStream **unused)
 {
@@ -170,7 +171,7 @@ take_unused (Layers *layers, LayerStream **unused)
   return n;
 }
 
-// The frame in hand ends before the packet at `end`.
+// Ends the current frame before position `end`.
 static void
 end_frame (WeirFanout *fanout, int64_t end)
 {
@@ -249,7 +250,7 @@ weir_layer_streams_take (WeirFanout *fanout)
   if (!layers->on)
     return;
   let_go (fanout);
-  // Of a frame that the window does not hold as a whole any more, nothing is made.
+  // A frame that is no longer whole in the window is skipped.
   if (fanout->window.tail > layers->covered) {
     weir_frame_clear (&layers->frame);
     if (layers->taken < fanout->window.tail)
@@ -290,7 +291,7 @@ stream_new (Layers *layers, WeirLayerSet set, int64_t first, WeirBlockFile *file
   return stream;
 }
 
-// Makes the stream's part of a frame that is there already.
+// Makes the stream's part of an earlier frame that is still in the window.
 static void
 project_again (WeirFanout *fanout, LayerStream *stream, WeirFrame *frame, int64_t number)
 {
@@ -308,9 +309,9 @@ project_again (WeirFanout *fanout, LayerStream *stream, WeirFrame *frame, int64_
   weir_frame_clear (frame);
 }
 
-// It begins at the newest join point, or at the frame where it is waited for if that is earlier. If
-// there is one that begins too late, readers with delays want these layers: of those, the next may
-// wait anywhere.
+// Returns the first frame of a new stream: the newest join point, or the frame where a reader waits
+// if that is earlier. If the set has a stream that begins too late, readers with delays want it,
+// and the next may wait anywhere: then the oldest frame.
 static int64_t
 first_frame (const WeirFanout *fanout, WeirLayerSet set, int64_t waiting)
 {
@@ -381,7 +382,7 @@ has_layers (WeirCodec codec)
          || codec == WEIR_CODEC_VP9 || codec == WEIR_CODEC_AV1;
 }
 
-// What a stream has left out stays left out.
+// Restarts the projection; the counts of packets and pictures left out continue.
 static void
 restart_stream (LayerStream *stream, WeirCodec codec)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// When readers are served: passes over the readers of a shard.
+// Passes over the readers of a shard, and when they run.
 #include <string.h>
 
 #include "fanout/fanout_private.h"
@@ -16,8 +16,8 @@ add_sends (WeirSendCounters *sum, WeirSendCounters *n)
   memset (n, 0, sizeof *n);
 }
 
-// Readers of one stream follow each other, so that its packets are laid out once. Reader `first`
-// begins, with those of its stream.
+// Orders the readers by stream, so that each stream's packets are prepared once. Reader `first`
+// comes first, with the readers of its stream.
 static void
 order_readers (const ReaderList *list, size_t first, Turn *turns)
 {
@@ -30,7 +30,7 @@ order_readers (const ReaderList *list, size_t first, Turn *turns)
 
     if (i == 0)
       first_stream = stream;
-    stream -= first_stream; // the least of all is that one's
+    stream -= first_stream; // that reader's stream gets the lowest number
     for (; at > 0 && streams[at - 1] > stream; at--) {
       streams[at] = streams[at - 1];
       turns[at] = turns[at - 1];
@@ -135,7 +135,7 @@ weir_fanout_serve_all (WeirFanout *fanout, void *here, int64_t now_ns)
     here = NULL;
   pthread_mutex_unlock (&fanout->lock);
 
-  // Shards are only ever put in front, and stay for as long as the engine.
+  // Shards are only prepended, and live as long as the engine.
   for (Shard *shard = shards; shard; shard = shard->next) {
     if (atomic_load_explicit (&shard->n_readers, memory_order_relaxed) == 0)
       continue;
@@ -148,7 +148,7 @@ weir_fanout_serve_all (WeirFanout *fanout, void *here, int64_t now_ns)
   }
 }
 
-// Makes the streams of layers that readers wait for. True if there were any.
+// Makes the streams that readers wait for. Returns whether there were any.
 static bool
 grant_layers (WeirFanout *fanout)
 {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Readers' places: where one begins, and goes to.
+// Readers' positions: where a reader begins, and where it moves to.
 #include <errno.h>
 #include <sched.h>
 
 #include "fanout/fanout_private.h"
 
-// A plan is for a reader that comes at once.
+// A plan is valid for this time.
 #define PLAN_NS 2000000000LL
-// Who begins at the oldest place would be pushed out of the window by the next packet: it is so far
-// from the edge.
+// A reader that begins at the oldest packet would be pushed out by the next one: it begins this far
+// from the tail.
 #define EDGE_NS 1000000000LL
-// Among packets with numbers, those without do not come in rows of so many.
+// Packets without a sequence number (RTCP) do not come in rows this long.
 #define RTP_NEAR 64
 
 static int64_t
@@ -35,8 +35,7 @@ oldest_place (const WeirWindow *window)
 
 // ---- numbers ----
 
-// The first packet from a position on that has a number and a time, which RTCP has not; NULL if
-// there is none so near.
+// Returns the first RTP packet at or after a position, or NULL if there is none within RTP_NEAR.
 static const WeirPacket *
 next_rtp (const WeirWindow *window, int64_t at)
 {
@@ -49,8 +48,8 @@ next_rtp (const WeirWindow *window, int64_t at)
   return NULL;
 }
 
-// The number that the next packet from a position of a stream on has, or will have. False if
-// nothing tells.
+// Finds the sequence number that the next packet at or after a position has, or will have. Returns
+// false if it is not known.
 static bool
 find_seq (const WeirWindow *window, int64_t at, uint16_t *seq)
 {
@@ -74,9 +73,9 @@ find_seq (const WeirWindow *window, int64_t at, uint16_t *seq)
 
 typedef struct {
   int64_t position;
-  int64_t edge;     // of the place
-  int64_t delay_ns; // of the place
-  bool join;        // it begins at a join point
+  int64_t edge;     // the position where the reader has caught up
+  int64_t delay_ns; // the delay that the reader gets
+  bool join;        // `position` is a join point
 } Place;
 
 static Place
@@ -112,7 +111,7 @@ delayed_place (const WeirWindow *window, int64_t delay_ns, int64_t now_ns)
   };
 }
 
-// The latest RTP time that is shown before a place.
+// Returns the highest RTP time before a place.
 static int64_t
 time_at_edge (const WeirWindow *window, const Place *place)
 {
@@ -162,7 +161,7 @@ weir_fanout_plan (WeirFanout *fanout, int64_t delay_ns, int64_t now_ns, WeirPlan
   return plan->known;
 }
 
-// ---- a reader's place. With the lock held. ----
+// ---- a reader's position; under the lock ----
 
 static void
 end_join (WeirReader *reader)
@@ -207,7 +206,7 @@ is_alone (const WeirReader *reader)
   return reader->conn || !weir_address_is_multicast (&reader->address);
 }
 
-// After the last packet that is due to it.
+// Returns the position after the last packet due to the reader.
 static int64_t
 due_end (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns)
 {
@@ -234,7 +233,7 @@ weir_places_edge (const WeirFanout *fanout, const WeirReader *reader, int64_t no
   return weir_window_edge (&fanout->window, due_end (fanout, reader, now_ns));
 }
 
-// Where packets go on that a reader can't get from its cursor on.
+// Returns where a reader continues whose packets were dropped from the window.
 static int64_t
 next_place (const WeirFanout *fanout, bool behind)
 {
@@ -261,7 +260,7 @@ weir_places_move_on (const WeirFanout *fanout, WeirReader *reader, int64_t now_n
   atomic_fetch_add_explicit (&reader->moved, 1, memory_order_relaxed);
   if (!behind || position == fanout->window.head)
     return position;
-  // Its timestamps show how much it has lost.
+  // The delay shrinks by the time lost. `time_ahead` stays, so the timestamps show the loss.
   age_ns =
       (paused_ns ? paused_ns : now_ns) - weir_window_at (&fanout->window, position)->arrival_ns;
   if (age_ns < delay_ns) {
@@ -271,7 +270,7 @@ weir_places_move_on (const WeirFanout *fanout, WeirReader *reader, int64_t now_n
   return position;
 }
 
-// ---- who waits for a join point ----
+// ---- waiting for a join point ----
 
 void
 weir_places_await_join (WeirFanout *fanout, WeirReader *reader)
@@ -294,7 +293,7 @@ weir_places_await_no_more (WeirFanout *fanout, WeirReader *reader)
     atomic_store_explicit (&fanout->join_wanted, false, memory_order_relaxed);
 }
 
-// The frame with which a reader begins may be a keyframe: none is asked for before the next frame.
+// The reader's first frame may be a keyframe: none is asked for before the next frame.
 void
 weir_places_look_for_join (WeirFanout *fanout)
 {
@@ -311,7 +310,7 @@ weir_places_look_for_join (WeirFanout *fanout)
   }
 }
 
-// ---- to another place ----
+// ---- moving a reader ----
 
 void
 weir_reader_hold (WeirReader *reader)
@@ -328,7 +327,7 @@ release (WeirFanout *fanout, WeirReader *reader)
     weir_task_wake (&atomic_load (&reader->shard)->task);
 }
 
-// The number of the packet that it gets next. False if nothing tells.
+// Finds the sequence number of the reader's next packet. Returns false if it is not known.
 static bool
 find_next_seq (const WeirFanout *fanout, const WeirReader *reader, uint16_t *seq)
 {
@@ -373,7 +372,7 @@ say_next (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns, We
 void
 weir_places_put (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now_ns)
 {
-  // What a group gets is not for one of its members to choose.
+  // A multicast group cannot choose its position.
   bool alone = is_alone (reader);
   WeirPlan fresh;
   uint16_t seq;
@@ -389,7 +388,7 @@ weir_places_put (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, i
   say_next (fanout, reader, now_ns, &reader->begun);
 }
 
-// What the window has let go before it came to it is lost, wherever it goes.
+// Counts packets that the window dropped before the reader got them as lost.
 static void
 lose_what_is_gone (WeirFanout *fanout, WeirReader *reader)
 {
@@ -407,7 +406,8 @@ lose_what_is_gone (WeirFanout *fanout, WeirReader *reader)
   reader->past_extra = false;
 }
 
-// Its sequence numbers go on, in the stream of all layers: those of its own it takes up anew.
+// Moves a reader in the main window; its sequence numbers continue. It chooses its stream again
+// later.
 static void
 go_to (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now_ns)
 {
@@ -483,7 +483,7 @@ weir_fanout_pause (WeirFanout *fanout, WeirReader *reader, int64_t now_ns)
   return 0;
 }
 
-// It is as if all had come later by the time that it was paused for.
+// Shifts the reader's schedule, as if all packets had come later by the time of the pause.
 static void
 shift (const WeirFanout *fanout, WeirReader *reader, int64_t by_ns)
 {
@@ -529,7 +529,7 @@ weir_fanout_next (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirPl
   release (fanout, reader);
 }
 
-// Who was paused goes on at its place, or where the window's edge has moved it.
+// Plans the return of a paused reader: at its position, or where the window's tail has moved it.
 static void
 plan_place (const WeirFanout *fanout, const WeirPlan *kept, int64_t now_ns, WeirPlan *plan)
 {
@@ -584,7 +584,7 @@ weir_fanout_set_clock_rate (WeirFanout *fanout, uint32_t clock_rate)
 
   pthread_mutex_lock (&fanout->lock);
   fanout->clock_rate = clock_rate;
-  // Nobody reads the timestamps' lead before there is a packet.
+  // Without packets no timestamp has been sent yet, so leads can still change.
   for (Shard *shard = window->head == window->tail ? fanout->shards : NULL; shard;
       shard = shard->next) {
     for (size_t i = 0; shard->list && i < shard->list->n; i++) {

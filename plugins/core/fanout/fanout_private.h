@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What the files of the engine share: fanout.c (the engine as a whole), fanout_readers.c (one
-// reader), fanout_shards.c (who comes and goes), fanout_writer.c (what comes in), fanout_pass.c
-// (when readers are served), serve*.c (how one is), and those named below.
+// Internals shared by the engine's files: fanout.c (the engine as a whole), fanout_readers.c (one
+// reader), fanout_shards.c (adding and removing readers), fanout_writer.c (the input),
+// fanout_pass.c (when readers are served), serve*.c (how a reader is served), and the files named
+// below. "Under the lock" means WeirFanout.lock.
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,154 +23,154 @@ struct weir_reader {
   atomic_uint refs;
   atomic_uint times;
   atomic_bool gone;
-  // A segmented send to it was refused, and none is tried before then; 0: as far as is known, they
-  // go.
+  // Time before which no segmented send is tried, because one was refused; 0: none was refused.
   _Atomic int64_t gso_again_ns;
-  atomic_int error;     // with which sends to it failed, until that is asked for
-  atomic_int gso_error; // with which segmented ones were refused, until that is told
+  atomic_int error;     // errno of failed sends, until it is asked for
+  atomic_int gso_error; // errno of refused segmented sends, until it is reported
   _Atomic (Shard *) shard;
-  unsigned n_lists; // in which it stands. Under the lock.
-  bool awaits_join; // it began where the window had no join point, and none came. Under the lock.
+  unsigned n_lists; // lists that hold it. Under the lock.
+  bool awaits_join; // it waits for the window's first join point. Under the lock.
 
-  // Where to.
+  // The destination.
   WeirConn *conn; // NULL: UDP
   WeirFraming framing;
   uint8_t channel;
   int fd;
   WeirAddress address;
 
-  // Of whoever serves it, which `busy` sees to, and read by others.
+  // Written by the thread that serves the reader (it holds `busy`), read by others.
   atomic_flag busy;
   _Atomic int64_t cursor;
   atomic_int state;  // WeirReaderState
-  atomic_int wanted; // taken at the next frame, or join point, that allows it
+  atomic_int wanted; // WeirReaderState, adopted at the next frame or join point that allows it
   atomic_bool joining;
-  _Atomic uint32_t wanted_layers; // a set, packed
+  _Atomic uint32_t wanted_layers; // a layer set, packed
   _Atomic uint32_t current_layers;
   _Atomic uint64_t due, packets, bytes, dropped[WEIR_N_DROPS];
-  // What it gets, it gets so long after that came. While it is paused: as of then, and maybe less
-  // than 0 where the window's edge moved it.
+  // Delay of each packet after its arrival. While the reader is paused: as of that moment, and less
+  // than 0 if it was moved by the window's tail.
   _Atomic int64_t delay_ns;
-  _Atomic int64_t paused_ns; // since when; 0: it is not
-  _Atomic uint64_t moved;    // times, by the window's edge
+  _Atomic int64_t paused_ns; // when it was paused; 0: not paused
+  _Atomic uint64_t moved;    // times that it fell behind the window's tail
 
-  // Of whoever serves it.
-  int64_t next_ns;    // nothing is due to it before
-  int64_t time_ahead; // what its timestamps are ahead of the stream's
+  // Only for the thread that serves the reader.
+  int64_t next_ns;    // no packet is due before
+  int64_t time_ahead; // ticks by which its timestamps are ahead of the stream's
   WeirJoin join;
-  uint16_t seq_delta;     // what its sequence numbers are ahead of the stream's
+  uint16_t seq_delta;     // by which its sequence numbers are ahead of the stream's
   uint16_t picture_delta; // the same for the picture ids of VP8
-  int64_t gso_pause_ns;   // of the last refusal, if one is remembered
-  Room *room;             // of its socket, once that was full
-  bool late;              // it found none there for too long
-  int64_t blocked_since;  // 0: there was room at the last send
-  int64_t well_since;     // 0: it lagged at the last pass
+  int64_t gso_pause_ns;   // pause after the last refusal, if `gso_again_ns` is set
+  Room *room;             // of its socket, once the socket was full
+  bool late;              // it found no room there for too long
+  int64_t blocked_since;  // when it first found no room; 0: there was room at the last send
+  int64_t well_since;     // when it stopped lagging; 0: it lagged at the last pass
   WeirSwitch layers;
-  WeirCodec layers_codec; // for which `layers` was begun
-  bool past_extra;        // it has the packet that was put in at its cursor
-  bool steady;            // nothing more to change, for these:
+  WeirCodec layers_codec; // codec that `layers` was initialised for
+  bool past_extra;        // it has got the packet inserted at its cursor
+  bool steady;            // no change of layers is pending, for these:
   uint32_t steady_layers;
   unsigned steady_generation;
 
-  atomic_int told_state; // WeirReaderState, as the owner took it last
+  atomic_int told_state; // WeirReaderState last reported to the owner
   WeirPlan begun;        // what it began with. Under the lock.
 
-  // Of whoever serves it; changed under the lock.
-  _Atomic (LayerStream *) stream; // NULL: everything
+  // Only for the thread that serves the reader; changed under the lock.
+  _Atomic (LayerStream *) stream; // NULL: the main window, with all layers
 };
 
-// A list that is never changed while a pass goes over it. Counted under the lock.
+// A list of readers. It is never changed while a pass uses it. `refs` is under the lock.
 typedef struct {
   unsigned refs;
   size_t n;
   WeirReader *readers[SHARD_READERS]; // references
 } ReaderList;
 
-// What was counted for all readers whom a shard has served, also those who left: sums need not ask
-// every reader.
+// Sums over all readers that a shard has served, including removed ones, so that totals need no
+// walk over the readers.
 typedef struct {
   _Atomic uint64_t due, packets, bytes, dropped[WEIR_N_DROPS];
 } Counts;
 
 struct shard {
-  Counts counts; // of whoever serves it, and read by others
+  Counts counts; // written by the thread that serves the shard, read by others
   WeirTask task;
   Shard *next;
   WeirFanout *fanout;
   unsigned class;
-  atomic_uint n_readers; // in the list
-  atomic_bool waiting;   // readers are, for room in their sockets
+  atomic_uint n_readers; // readers in the list
+  atomic_bool waiting;   // readers wait for room in their sockets
   ReaderList *list;      // under the lock
-  size_t next_first;     // under the lock: the reader at which the next pass begins
+  size_t next_first;     // under the lock: reader at which the next pass begins
 };
 
-// The packets in hand of the stream of some layers, or of all.
+// The packets in hand: a span of one stream, shared by the readers at the same cursor.
 typedef struct {
   bool valid;
-  uint32_t stream;  // its id; 0: all layers
-  int64_t from, to; // positions: what is not among the packets is left out
+  uint32_t stream;  // id of the stream; 0: all layers
+  int64_t from, to; // positions covered; positions without a packet are left out
   bool past_extra;  // see WeirReader
   WeirSpan packets;
 } Hand;
 
-// Packets of the span in hand, laid out for the sender.
+// Packets of the span in hand, prepared for the sender.
 typedef struct {
   WeirSender sender;
   bool valid;
-  bool shifted;                       // its picture ids are not those of the stream
-  uint64_t mask;                      // which packets
-  uint8_t picked[WEIR_STAGE_PACKETS]; // their numbers in the span
+  bool shifted;                       // its picture ids differ from the stream's
+  uint64_t mask;                      // packets chosen, a bit each
+  uint8_t picked[WEIR_STAGE_PACKETS]; // their indexes in the span
 } Load;
 
-// What a thread needs to serve, and keeps from one reader to the next. Zeroed to begin.
+// A thread's working memory, kept from one reader to the next. Initially all zeros.
 typedef struct {
   bool ready;
   Hand hand;
-  Load loads[2]; // as they lie in the window, and in the copy
+  Load loads[2]; // packets as they lie in the window, and as copied
   uint8_t copy[WEIR_PACKET_MAX];
 } Server;
 
 struct weir_fanout {
   WeirWorkers *workers;
   const WeirSendOps *ops;
-  atomic_bool failed;      // sends have, since weir_fanout_has_failed() said so
-  int64_t told_ns;         // when it did; 0: never. The writer's.
-  atomic_bool news;        // there are, since weir_fanout_has_news() said so
-  atomic_bool join_wanted; // by readers that wait for a join point
-  int64_t news_ns;         // when it did; 0: never. The writer's.
+  atomic_bool failed;      // sends have failed since weir_fanout_has_failed() last returned true
+  int64_t told_ns;         // time of that report; 0: never. For the writer only.
+  atomic_bool news;        // readers have changed since weir_fanout_has_news() last returned true
+  atomic_bool join_wanted; // readers wait for a join point
+  int64_t news_ns;         // time of the report of changed readers; 0: never. For the writer only.
 
-  // The writer's, and the task's that publishes what waited long enough. Taken before `lock`.
+  // For the writer, and for the task that publishes packets that waited long enough. Taken before
+  // `lock`.
   pthread_mutex_t writer;
   WeirTask flush;
   bool flush_armed, urgent, published;
   uint64_t n_in, bytes_in, n_refused; // since weir_fanout_begin()
-  Server here;                        // to serve few readers with, in the writer's thread
+  Server here;                        // for serving few readers in the writer's thread
 
   pthread_mutex_t lock;
-  pthread_cond_t passed; // a pass ended, for drain
+  pthread_cond_t passed; // signalled when a pass has ended
   unsigned n_draining;
   bool interrupted;
   bool running;
-  unsigned n_passes; // under way
+  unsigned n_passes; // passes in progress
   WeirFanoutSettings settings;
   WeirWindow window;
   Layers layers;
   Room *rooms;
   Shard *shards;
-  Shard *open[WEIR_CLASSES]; // one with room, if not NULL
+  Shard *open[WEIR_CLASSES]; // a shard with room, or NULL
   size_t n_readers, n_conns;
-  uint32_t clock_rate;         // of the stream's timestamps; 0: unknown
+  uint32_t clock_rate;         // ticks per second; 0: unknown
   size_t n_await_join;         // readers that wait for a join point
-  int64_t await_from;          // where the last of them began
-  WeirFanoutCounters counters; // without what shards count
+  int64_t await_from;          // position at which the last of them began
+  WeirFanoutCounters counters; // without the shards' sums
 };
 
-// A reader in a pass, which goes in rounds: in each, every reader has one span sent to it. So those
-// who are behind together share the packets in hand.
+// A reader's turn in a pass. A pass goes in rounds: each round sends every reader one span. So
+// readers that are behind by the same amount share the packets in hand.
 typedef struct {
   WeirReader *reader;
-  int64_t next_ns; // when more is due to it
-  bool more;       // more is, in the next round
+  int64_t next_ns; // when its next packet is due
+  bool more;       // it has packets for the next round
 } Turn;
 
 // One pass over the readers of a shard.
@@ -178,124 +179,127 @@ typedef struct {
   Shard *shard;
   Server *server;
   WeirFanoutSettings settings;
-  int64_t head;    // as the pass began
-  int64_t tail;    // as well
-  bool has_layers; // a reader that lags gets another stream of them
+  int64_t head;    // window head at the start of the pass
+  int64_t tail;    // window tail at the start of the pass
+  bool has_layers; // a reader that lags gets another stream of layers
   bool is_vp8;
-  bool is_stacked; // pictures are of several layers: one is needed by the others of its picture
+  bool is_stacked; // pictures have several spatial or quality layers, which depend on each other
   int64_t now_ns;
-  unsigned times;        // how often the reader in hand gets each packet
-  unsigned n_blocked[2]; // UDP sends that found no room, over IPv4 and IPv6
-  // Readers of one socket who get just what is in hand, and have not got it yet. Each is kept busy.
+  unsigned times;        // copies that the current reader gets of each packet
+  unsigned n_blocked[2]; // UDP sends without room, over IPv4 and IPv6
+  // Readers of one socket that get exactly the packets in hand and have not got them yet. Each is
+  // kept busy.
   size_t n_batch;
   Turn *batch[SHARD_READERS];
 } Pass;
 
-// ---- who comes and goes (fanout_shards.c) ----
+// ---- adding and removing readers (fanout_shards.c) ----
 
-// What is kept: all that the settings say only if somebody can ask for it. With the lock held.
+// Sets the window's bounds: the full bounds of the settings only if a reader can ask for old
+// packets. Under the lock.
 void weir_fanout_set_bounds (WeirFanout *fanout);
 
-// Drops a reference to the list. With the lock held.
+// Drops a reference to the list. Under the lock.
 void weir_shard_list_unref (WeirFanout *fanout, ReaderList *list);
 
-// Readers' connections wake nobody any more.
+// Stops watching all readers' connections.
 void weir_fanout_unwatch_all (WeirFanout *fanout);
 
 // ---- passes (fanout_pass.c) ----
 
-// One pass over the readers of the shard whose task it is.
+// Runs one pass over the readers of the task's shard.
 int64_t weir_shard_run (WeirTask *task, void *scratch, int64_t now_ns);
 
-// Has all shards served: here, if there are few readers and `here` is somewhere to work; else by
-// the workers, one after the other where passes are spread.
+// Has all shards served: in this thread if there are few readers and `here`, a Server, is not NULL;
+// else by the workers, one after the other if passes are spread.
 void weir_fanout_serve_all (WeirFanout *fanout, void *here, int64_t now_ns);
 
 // ---- the writer (fanout_writer.c) ----
 
-// Where the slowest reader at the live edge is. With the lock held.
+// Returns the cursor of the slowest reader without a delay, or INT64_MAX. Under the lock.
 int64_t weir_fanout_slowest (const WeirFanout *fanout);
 
-// Puts what is staged into the window. With the writer's lock held.
+// Publishes the staged packets. The caller holds the writer's lock.
 void weir_fanout_publish (WeirFanout *fanout);
 
-// Publishes what has waited long enough for the rest of its frame.
+// Publishes packets that have waited long enough for the rest of their frame.
 int64_t weir_fanout_run_flush (WeirTask *task, void *scratch, int64_t now_ns);
 
-// ---- streams of layers (fanout_layers.c): the writer ----
+// ---- streams of layer sets (fanout_layers.c): the writer ----
 
 void weir_layer_streams_set_codec (WeirFanout *fanout, WeirCodec codec, uint8_t dependency_id);
 
-// After packets were published.
+// Takes the packets that were published into frames, and makes every stream's part of them.
 void weir_layer_streams_take (WeirFanout *fanout);
 
-// What has come of the frame in hand is all of it.
+// Ends the current frame with the packets that came.
 void weir_layer_streams_end_frame (WeirFanout *fanout);
 
-// Makes the streams that readers wait for. True if there were any.
+// Makes the streams that readers wait for. Returns whether there were any.
 bool weir_layer_streams_grant (WeirFanout *fanout);
 
-// The window is about to be flushed. With the lock held too.
+// Call before the window is flushed, under the lock.
 void weir_layer_streams_flush (WeirFanout *fanout);
 
-// The window lies in another file, or in memory. Flushed, and with the lock held too.
+// Call when the window's file has changed; flushed, and under the lock.
 void weir_layer_streams_set_file (WeirFanout *fanout);
 
 // ---- room (fanout_room.c) ----
 
-// The room of a socket, which is made if there is none; NULL: no memory.
+// Returns the room of a socket, created if needed; NULL if there is no memory.
 Room *weir_room_of (WeirFanout *fanout, int fd);
 void weir_rooms_free (Room *rooms);
 
-// When a reader that had waited for it got some.
+// Gets and sets the time at which a reader that had waited for room got some.
 int64_t weir_room_moved (const Room *room);
 void weir_room_note (Room *room, int64_t now_ns);
 
-// Has the shard woken when there is some. False if nobody will.
+// Wakes the shard when there is room. Returns false if it cannot be watched.
 bool weir_room_watch (Room *room, Shard *shard);
 
 // Wakes the shards that wait for room.
 void weir_fanout_wake_waiting (WeirFanout *fanout);
 
-// Sends a reader a span of what is due to it, at the latest when the round is over. Then its turn
-// tells whether there is more, or when: WEIR_NEVER if a packet or room in its connection has to
-// come first.
+// weir_serve_turn() sends a reader one span of the packets due to it, at the latest in
+// weir_serve_end_round(). Then its turn says whether there is more, or when: WEIR_NEVER if it waits
+// for a packet or for room in its connection.
 void weir_serve_turn (Pass *pass, Turn *turn);
 void weir_serve_end_round (Pass *pass);
 
-// Nothing is to be changed about the reader's layers.
+// Reports whether no change of the reader's layers is pending.
 bool weir_reader_is_steady (const WeirFanout *fanout, const WeirReader *reader);
 
-// Up to where the reader goes on in the stream that it is in, or changes to: to the cursor itself
-// if it has to wait. With the lock held.
+// Chooses the reader's stream, maybe another one, and returns the position up to which the reader
+// continues in it; `cursor` itself if it has to wait. Under the lock.
 int64_t weir_choose_stream (const Pass *pass, WeirReader *reader, int64_t cursor);
 
-// ---- places (fanout_places.c). With the lock held. ----
+// ---- readers' positions (fanout_places.c); under the lock ----
 
-// Where a newcomer begins who is to have this delay.
+// Returns where a new reader with this delay begins.
 WeirPlan weir_places_plan (
     const WeirFanout *fanout, bool at_keyframe, int64_t delay_ns, int64_t now_ns);
 
-// Puts a reader there that nobody serves. NULL: a plan made now.
+// Puts a reader at the plan's position. The reader is not being served. NULL: at a plan made now.
 void weir_places_put (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now_ns);
 
-// A newcomer that is to begin at a join point waits for one, if the window has none, until it goes
-// or the window has one: that is looked for in what was published, while anybody waits.
+// A new reader that must begin at a join point waits for one if the window has none, until it is
+// removed or one is published. weir_places_look_for_join() is called after publishing while readers
+// wait.
 void weir_places_await_join (WeirFanout *fanout, WeirReader *reader);
 void weir_places_await_no_more (WeirFanout *fanout, WeirReader *reader);
 void weir_places_look_for_join (WeirFanout *fanout);
 
-// How many packets are due to it.
+// Returns how many packets are due to the reader.
 uint64_t weir_places_lag (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns);
 
-// The edge of its frames: where it would be if it had got everything in time.
+// Returns the position where the reader would be without any lag, at the start of a frame.
 int64_t weir_places_edge (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns);
 
-// Where a reader that the window's edge has come past goes on. Who is far behind is not any more
-// than that.
+// Returns where a reader continues that fell behind the window's tail, and reduces its delay if
+// that position is closer to the live edge.
 int64_t weir_places_move_on (const WeirFanout *fanout, WeirReader *reader, int64_t now_ns);
 
-// Keeps all others from serving it, who do that for no longer than some sends take.
+// Keeps other threads from serving the reader. Spins for as long as a few sends take at most.
 void weir_reader_hold (WeirReader *reader);
 
 static inline void
@@ -322,11 +326,11 @@ reader_joining (const WeirReader *reader)
   return atomic_load_explicit (&reader->joining, memory_order_relaxed);
 }
 
-// The reader gets all layers, until it chooses anew. With the lock held.
+// Puts the reader back on the main window until it chooses a stream again. Under the lock.
 void weir_reader_leave_stream (WeirReader *reader);
 
 void weir_server_init (Server *server, const WeirSendOps *ops);
-void weir_server_clear (Server *server); // what it has in hand
+void weir_server_clear (Server *server); // releases the packets in hand
 
 #define ALL_LAYERS UINT32_C (0xffffff)
 #define BASE_LAYERS UINT32_C (0)

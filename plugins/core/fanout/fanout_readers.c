@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// One reader: what it is told, and what it has got.
+// One reader: its settings, and its counters.
 #include <stdlib.h>
 
 #include "fanout/fanout_private.h"
@@ -104,9 +104,9 @@ weir_reader_set_delay (WeirReader *reader, int64_t delay_ns)
   atomic_store_explicit (&reader->delay_ns, delay_ns, memory_order_relaxed);
 }
 
-// ---- what is counted ----
+// ---- counters ----
 
-// One that it will take as soon as a frame allows it is as good as taken.
+// A state that is adopted at the next possible frame counts as adopted.
 static WeirReaderState
 reader_state (const WeirReader *reader)
 {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Room in the sockets of UDP readers. A shard that met a full one is woken when it has drained.
+// Room in the sockets of UDP readers. A shard that met a full socket is woken when it has room.
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "fanout/fanout_private.h"
 
-// A descriptor of its own is what is watched, so the owner may close his.
+// A duplicate of the descriptor is watched, so the owner may close the original.
 struct room {
   WeirPolled polled;
   Room *next;
-  int fd; // as the readers have it
+  int fd; // the readers' descriptor
   bool watched;
-  _Atomic int64_t moved_ns; // when a reader that had found no room got some, last
+  _Atomic int64_t moved_ns; // last time that a waiting reader got room
 
   pthread_mutex_t lock;
-  WeirFanout *fanout; // under `lock`; NULL: gone
+  WeirFanout *fanout; // under `lock`; NULL: stopped
 };
 
 static void
@@ -48,7 +48,7 @@ room_new (WeirFanout *fanout, int fd)
   room->fanout = fanout;
   room->fd = fd;
   room->polled = (WeirPolled) { .fd = -1, .writable = on_room, .free = room_free };
-  // Without workers there is nobody to wake.
+  // Without workers there is no task to wake.
   if (fanout->workers && (room->polled.fd = dup (fd)) >= 0) {
     room->watched = weir_poller_add (&room->polled) == 0;
     if (!room->watched)
@@ -74,7 +74,7 @@ weir_rooms_free (Room *rooms)
   }
 }
 
-// With the lock held.
+// Under the engine's lock.
 static Room *
 find (const WeirFanout *fanout, int fd)
 {
@@ -123,7 +123,7 @@ weir_room_watch (Room *room, Shard *shard)
 {
   if (!room->watched)
     return false;
-  // Before there can be room: whoever is woken finds it.
+  // Set before the socket can become writable, so that the wake-up finds it.
   atomic_store (&shard->waiting, true);
   return weir_poller_arm (&room->polled) == 0;
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The shards in which readers stand: who comes and goes.
+// The shards of readers: adding, moving and removing readers.
 #include <errno.h>
 #include <stdlib.h>
 
 #include "fanout/fanout_private.h"
 
-// What is kept where nobody could ask for more: for UDP readers that join at the live edge.
+// What the window keeps if all readers are UDP readers that join at the live edge.
 #define LIVE_ONLY_NS 1000000000LL
 
-// ---- lists of readers. With the lock held. ----
+// ---- lists of readers; under the lock ----
 
 static void
 list_put (ReaderList *list, WeirReader *reader)
@@ -46,7 +46,7 @@ weir_shard_list_unref (WeirFanout *fanout, ReaderList *list)
   free (list);
 }
 
-// The shard's list, to be changed: a new one if a pass goes over the old one. NULL: no memory.
+// Returns the shard's list for changing: a copy if a pass uses the list. NULL: no memory.
 static ReaderList *
 list_to_change (Shard *shard)
 {
@@ -65,9 +65,9 @@ list_to_change (Shard *shard)
   return list;
 }
 
-// ---- who comes and goes ----
+// ---- adding and removing readers ----
 
-// With the lock held. NULL: no memory.
+// Returns a shard of this priority with room. Under the lock. NULL: no memory.
 static Shard *
 shard_with_room (WeirFanout *fanout, unsigned wanted)
 {
@@ -95,7 +95,7 @@ shard_with_room (WeirFanout *fanout, unsigned wanted)
   return fanout->open[class] = shard;
 }
 
-// With the lock held. `shard` NULL: there is no memory for one.
+// Under the lock. `shard` is NULL if there was no memory for one.
 static int
 put_in_shard (Shard *shard, WeirReader *reader)
 {
@@ -109,7 +109,7 @@ put_in_shard (Shard *shard, WeirReader *reader)
   return 0;
 }
 
-// With the lock held.
+// Under the lock.
 static int
 take_from_shard (Shard *shard, WeirReader *reader)
 {
@@ -127,7 +127,7 @@ take_from_shard (Shard *shard, WeirReader *reader)
   return list ? -ENOENT : -ENOMEM;
 }
 
-// With the lock held.
+// Under the lock.
 static int
 move_to_shard (WeirReader *reader, Shard *to)
 {
@@ -135,15 +135,15 @@ move_to_shard (WeirReader *reader, Shard *to)
   int r = put_in_shard (to, reader);
 
   if (r == 0 && (r = take_from_shard (from, reader)) < 0) {
-    // No pass has seen it in the new shard, whose list is therefore its own: this can't fail.
+    // No pass has used the new shard's list yet, so this cannot fail.
     take_from_shard (to, reader);
     atomic_store (&reader->shard, from);
   }
   return r;
 }
 
-// Where few readers are left in a shard, they go to another with few. With the lock held. Gives
-// that one, which does not know yet what they wait for; NULL: they stay.
+// Moves the readers of a nearly empty shard to another shard. Under the lock. Returns that shard,
+// which must be woken to learn what they wait for; NULL: nothing was moved.
 static Shard *
 merge (WeirFanout *fanout, Shard *shard)
 {
@@ -225,7 +225,7 @@ weir_fanout_remove (WeirFanout *fanout, WeirReader *reader)
   if (reader->conn)
     weir_conn_unwatch (reader->conn, on_writable, reader);
   pthread_mutex_lock (&fanout->lock);
-  // Without memory for a shorter list it stays in the old one, which passes over it.
+  // Without memory for a shorter list the reader stays in the old one; passes skip it.
   shard = atomic_load (&reader->shard);
   take_from_shard (shard, reader);
   merged = merge (fanout, shard);
@@ -251,7 +251,7 @@ weir_fanout_set_class (WeirFanout *fanout, WeirReader *reader, unsigned class)
   old = atomic_load (&reader->shard);
   r = old->class == class ? 0 : move_to_shard (reader, shard_with_room (fanout, class));
   pthread_mutex_unlock (&fanout->lock);
-  // What it waits for, the new shard does not know yet.
+  // The new shard does not know yet what the reader waits for.
   if (r == 0 && fanout->workers)
     weir_task_wake (&atomic_load (&reader->shard)->task);
   return r;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What comes in: the writer puts it into the window.
+// The writer: adds incoming packets to the window.
 #include "fanout/fanout_private.h"
 
-// Who waits for a keyframe asks for one so often.
+// Least time between two requests for a keyframe.
 #define KEY_PAUSE_NS 1000000000LL
-// Sends that fail, and news of readers, are told of so often.
+// Least time between two reports of failed sends, or of changed readers.
 #define TELL_PAUSE_NS 10000000000LL
 
 int64_t

@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// How a reader that begins in the past comes to the live edge: the packets from its join point on
-// leave `rate` times as fast as they came, so a packet that came at `a` leaves at
+// Lets a reader that begins in the past catch up with the live edge: the packets from its join
+// point on leave `rate` times as fast as they came, so a packet that came at `a` leaves at
 //
 //   max (a, begun + (a - from_arrival) / rate)
 //
-// and where timestamps are compressed, the RTP time `t` becomes
+// and with compressed timestamps the RTP time `t` becomes
 //
 //   max (t, live_time + (t - from_time) / rate)
 //
-// Both lines meet those of the live edge once and never leave them again: the first picture shows
-// at once, at the time of the live edge, the player runs through what has passed, and from then on
-// nothing differs from the stream of a reader that was there before. Order is kept.
+// Both lines meet the live edge once and stay there. The first picture is shown at once, with the
+// timestamp of the live edge; the player runs through the past packets, and from then on the stream
+// is the same as for a reader that was there before. The order of packets is kept.
 
 #include <stdbool.h>
 #include <stdint.h>
 
 typedef struct {
-  int64_t begun_ns;     // when it began
-  int64_t from_arrival; // of the packet with which it began
-  int64_t from_time;    // of that packet, in RTP ticks
-  int64_t live_time;    // of the live edge then
-  int64_t rate;         // at least 2; 0: it is at the live edge
+  int64_t begun_ns;     // ns, when the reader began
+  int64_t from_arrival; // ns, arrival of its first packet
+  int64_t from_time;    // RTP time of that packet in ticks
+  int64_t live_time;    // RTP time of the live edge at that moment
+  int64_t rate;         // speed, at least 2; 0: at the live edge
   bool compress;
 } WeirJoin;
 
-// A live_time before all others: nothing is compressed.
+// A live_time lower than all others: nothing is compressed.
 #define WEIR_LIVE_UNKNOWN (INT64_MIN / 2)
 
+// Returns when a packet that arrived at `arrival_ns` leaves, in ns. `rate` must not be 0.
 static inline int64_t
 weir_join_due (const WeirJoin *join, int64_t arrival_ns)
 {
@@ -36,6 +37,7 @@ weir_join_due (const WeirJoin *join, int64_t arrival_ns)
   return due > arrival_ns ? due : arrival_ns;
 }
 
+// Returns the compressed RTP time in ticks. `rate` must not be 0.
 static inline int64_t
 weir_join_time (const WeirJoin *join, int64_t rtp_time)
 {

@@ -28,7 +28,7 @@ weir_layer_streams_free (Layers *layers)
   free (layers->frames);
 }
 
-// ---- with the lock held ----
+// ---- under the lock ----
 
 WeirLayerSet
 weir_layer_streams_normal (const Layers *layers, WeirLayerSet set)
@@ -41,7 +41,7 @@ weir_layer_streams_normal (const Layers *layers, WeirLayerSet set)
     set.quality = -1;
   if (set.spatial >= top->spatial)
     set.spatial = -1;
-  // Quality is that of the highest spatial layer, which has to have a number then.
+  // `quality` limits the highest spatial layer, so that layer must be named.
   if (set.quality >= 0 && set.spatial < 0)
     set.spatial = top->spatial;
   return set;

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The streams of layer sets: each is made once out of the fan-out's window, in a window of its own,
-// for all readers who want that set.
+// The streams of layer sets. Each is made once from the fan-out's window, in its own window, for
+// all readers that want the set.
 //
-// Packets are gathered into frames and read once, as they come (frame.h). Each frame is projected
-// (project.h) for every set in use as soon as it is whole. A packet of such a stream keeps the
-// position that it has in the fan-out's window, so that a reader's cursor, and what is due to it,
-// mean the same whatever it gets.
+// Packets are gathered into frames and read once, as they come (frame.h). Each complete frame is
+// projected (project.h) for every layer set in use. A packet of such a stream keeps its position in
+// the fan-out's window, so a reader's cursor and `due` count mean the same in every stream.
 //
-// A reader goes from one stream to another at the beginning of a frame, where a decoder survives
-// it (layerset.h). Each stream tells how many packets it has left out before each frame, so the
-// reader's sequence numbers go on.
+// A reader changes streams at the start of a frame at which a decoder survives the change
+// (layerset.h). Each stream records how many packets it has left out before each frame, so that the
+// reader's sequence numbers continue.
 //
-// A stream is made when a reader waits for it, from what the window holds, and goes when nobody has
-// used it for a while.
+// A stream is made when a reader waits for it, from the packets in the window, and removed when no
+// reader has used it for a while.
 
 #include <stdatomic.h>
 
@@ -23,84 +22,85 @@
 #include "svc/rates.h"
 #include "window/window.h"
 
-#define LAYER_FRAMES 2048 // so far back readers change streams
+#define LAYER_FRAMES 2048 // frames back from the head at which readers can change streams
 #define LAYER_STREAMS 64
 
 typedef struct {
-  int64_t from; // the position of its first packet
+  int64_t from; // position of its first packet
   WeirPicture picture;
 } LayerFrame;
 
-// Before a frame, modulo 2^16.
+// Packets and pictures left out before a frame, modulo 2^16.
 typedef struct {
   uint16_t packets, pictures;
 } LeftOut;
 
 typedef struct {
-  uint32_t id; // never 0, and of no other stream
+  uint32_t id; // unique, never 0
   WeirLayerSet set;
   WeirProjection projection;
   WeirWindow window;
-  int64_t first;      // the number of the frame it begins with
+  int64_t first;      // number of its first frame
   unsigned n_readers; // under the lock
-  unsigned n_unused;  // frames that nobody was there for
+  unsigned n_unused;  // frames since it had a reader
   LeftOut before, left_out[LAYER_FRAMES];
 } LayerStream;
 
-// A stream that readers wait for, and the frame where the first of them does.
+// A layer set that readers wait for, and the earliest frame at which one does.
 typedef struct {
   WeirLayerSet set;
   int64_t frame;
 } LayerWish;
 
 typedef struct {
-  // The writer's.
+  // For the writer only.
   WeirCodec codec;
   uint8_t dependency_id;
   WeirFrame frame;
   WeirSvc svc;
   WeirRates rates;
   WeirProjected how[WEIR_FRAME_PACKETS];
-  int64_t positions[WEIR_FRAME_PACKETS]; // of the frame in hand, rising
-  int64_t taken;                         // packets before it went into frames
+  int64_t positions[WEIR_FRAME_PACKETS]; // of the current frame, rising
+  int64_t taken;                         // packets before this position have been added to frames
   uint32_t last_id;
   int64_t key_asked_ns;
 
-  // Written by the writer under the lock.
+  // Written by the writer only, under the lock.
   bool on;
-  WeirLayerSet top;   // the highest layers that were seen
-  LayerFrame *frames; // a ring: number f is frames[f % LAYER_FRAMES]
+  WeirLayerSet top;   // highest layers seen
+  LayerFrame *frames; // a ring: frame f is frames[f % LAYER_FRAMES]
   int64_t tail, head;
-  int64_t covered; // packets before it lie in frames
+  int64_t covered; // packets before this position are in complete frames
   LayerStream *streams[LAYER_STREAMS];
   size_t n_streams;
-  bool full; // one more was wanted
+  bool full; // another stream was wanted than fits
 
   // Under the lock.
   LayerWish wishes[LAYER_STREAMS];
   size_t n_wishes;
 
-  atomic_uint generation; // counts what makes a reader look again
-  atomic_bool key_wanted; // by a reader that waits for a key picture
+  atomic_uint generation; // incremented when readers must choose their stream again
+  atomic_bool key_wanted; // a reader waits for a key picture
 } Layers;
 
 void weir_layer_streams_init (Layers *layers);
 void weir_layer_streams_free (Layers *layers);
 void weir_layer_stream_free (LayerStream *stream);
 
-// ---- with the lock held ----
+// ---- under the lock ----
 
-// The set by its shortest name: -1 for what leaves nothing out of this stream.
+// Normalises a set: -1 for a limit that excludes no layer of this stream.
 WeirLayerSet weir_layer_streams_normal (const Layers *layers, WeirLayerSet set);
 
-// The stream of a set in its normal form that has begun with this frame or before; NULL if there is
-// none.
+// Returns the stream of a normalised set that begins at this frame or before, or NULL.
 LayerStream *weir_layer_streams_find (const Layers *layers, WeirLayerSet set, int64_t frame);
 
+// Asks for the stream of a normalised set from this frame on. The writer makes it later.
 void weir_layer_streams_wish (Layers *layers, WeirLayerSet set, int64_t frame);
 
-// The number of the frame in which a position lies, which is less than `covered`; -1 if that is too
-// long ago. And where a frame ends.
+// weir_layer_streams_frame_at() returns the number of the frame that holds `position` (less than
+// `covered`), or -1 if that is too long ago. weir_layer_streams_frame_end() returns the position
+// after a frame.
 int64_t weir_layer_streams_frame_at (const Layers *layers, int64_t position);
 int64_t weir_layer_streams_frame_end (const Layers *layers, int64_t frame);
 

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// How one reader is served: which packets are its turn, and which of them it gets.
+// Serves one reader: takes the packets due to it in hand and chooses those that it gets.
 #include <errno.h>
 
 #include "fanout/serve_private.h"
 
-// A reader that has not got a packet so long after it came goes without (see WeirReaderState).
+// Lags at which a reader is restricted (see WeirReaderState).
 #define LAG_NO_UPPER_LAYERS (250 * MS)
 #define LAG_REFERENCES (500 * MS)
 #define LAG_KEYFRAMES (1000 * MS)
-// It gets more again after it has been nearer to the live edge than this for so long.
+// A restriction is eased after the reader's lag was below LAG_WELL for WELL_TIME.
 #define LAG_WELL (100 * MS)
 #define WELL_TIME (5000 * MS)
-// A connection that takes nothing for so long is closed.
+// A connection that takes no data for this long is closed.
 #define STALL_TIME (10000 * MS)
 
-// Readers with a delay are served at times that are a multiple of this, those of a shard together.
+// Readers with a delay are served at multiples of this time, so that those of a shard share sends.
 #define BEAT (5 * MS)
 
-// Frames that are shown before the first one that is at the live edge may come after it.
+// Frames that are presented before the first frame at the live edge may be sent after it.
 #define JOIN_SETTLE (1000 * MS)
 
 void
@@ -40,7 +40,7 @@ weir_server_clear (Server *server)
 
 // ---- the packets in hand ----
 
-// When a packet came, as it is for a reader with a delay.
+// Returns the arrival of a packet plus the reader's delay.
 static int64_t
 came_ns (const WeirReader *reader, const WeirPacket *packet)
 {
@@ -53,8 +53,8 @@ next_beat (int64_t due_ns)
   return (due_ns + BEAT - 1) / BEAT * BEAT;
 }
 
-// Of the packets that a reader with a delay has before it, up to where they are due. If that is
-// nowhere, it has to wait. With the lock held.
+// Returns the end of the packets that are due to a reader with a delay, between `from` and `to`. If
+// it is `from`, sets when the reader has to be served again. Under the lock.
 static int64_t
 end_of_due (const Pass *pass, WeirReader *reader, int64_t from, int64_t to)
 {
@@ -77,7 +77,7 @@ end_of_due (const Pass *pass, WeirReader *reader, int64_t from, int64_t to)
   return end;
 }
 
-// Takes the packets of the reader's layers from its cursor on in hand. With the lock held.
+// Takes the packets of the reader's stream from its cursor on in hand. Under the lock.
 static void
 take_hand (Pass *pass, WeirReader *reader, int64_t from, int64_t to)
 {
@@ -110,7 +110,7 @@ has_hand (const Pass *pass, const WeirReader *reader)
   const Hand *hand = &pass->server->hand;
   const LayerStream *stream;
 
-  // The stream is the reader's own, and stays as long as it is.
+  // The stream stays as long as the reader uses it.
   if (!hand->valid || hand->from != get_cursor (reader) || hand->past_extra != reader->past_extra
       || !weir_reader_is_steady (pass->fanout, reader))
     return false;
@@ -118,7 +118,7 @@ has_hand (const Pass *pass, const WeirReader *reader)
   return hand->stream == (stream ? stream->id : 0);
 }
 
-// Takes what is before the reader in hand. False if nothing is, or it has to wait.
+// Takes the reader's next packets in hand. Returns false if there are none or it has to wait.
 static bool
 take_span (Pass *pass, WeirReader *reader)
 {
@@ -202,8 +202,8 @@ judge_lag (const Pass *pass, WeirReader *reader, int64_t lag_ns)
   }
 }
 
-// A frame is never cut: the state changes where one begins, to a better one only where a decoder
-// can start.
+// Reports whether the reader adopts its wanted state at this packet: at the start of a frame, and
+// for a better state only where a decoder can start. Frames are never cut.
 static bool
 adopts_wanted (WeirReaderState state, WeirReaderState wanted, const WeirPacket *packet)
 {
@@ -216,7 +216,7 @@ is_thinned (const Pass *pass, WeirReaderState state, const WeirPacket *packet)
 {
   if (state == WEIR_READER_OK || !(packet->flags & WEIR_PACKET_RTP))
     return false;
-  // Where layers are known, it is the stream that has fewer (serve_layers.c).
+  // If the stream has layers, the reader gets another stream instead (serve_layers.c).
   if (!pass->has_layers && (packet->spatial > 0 || packet->quality > 0 || packet->temporal > 0))
     return true;
   if (state >= WEIR_READER_REFERENCES && packet->flags & WEIR_PACKET_DISCARDABLE)
@@ -253,7 +253,7 @@ choose (Pass *pass, WeirReader *reader)
       choice.next_ns = reader_delay (reader) > 0 ? next_beat (due) : due;
       break;
     }
-    // A frame is not cut: it is left out as a whole, or sent.
+    // Frames are never cut: a frame is sent or left out as a whole.
     if (joining && due == came
         && (packet->flags & WEIR_PACKET_START || !(packet->flags & WEIR_PACKET_RTP))) {
       joining = false;
@@ -264,7 +264,7 @@ choose (Pass *pass, WeirReader *reader)
       choice.adopt_at = i;
     }
     choice.n++;
-    // The frame it begins with was told to it.
+    // The reader was told that its first frame comes.
     if (joining && packet->flags & WEIR_PACKET_DISCARDABLE && !pass->is_stacked
         && packet->rtp_time != reader->join.from_time)
       choice.n_catch_up++;
@@ -280,8 +280,8 @@ choose (Pass *pass, WeirReader *reader)
   return choice;
 }
 
-// The reader has found no room once more, and for too long. (It has to ask first: maybe it is only
-// its own turn that did not come for so long.)
+// Reports whether the reader has waited for room too long. It is asked after a send that failed,
+// because the reader's own turn may have been late.
 static bool
 is_late (const Pass *pass, const WeirReader *reader)
 {
@@ -293,7 +293,7 @@ is_late (const Pass *pass, const WeirReader *reader)
   return pass->now_ns - moved > UDP_PATIENCE || pass->now_ns - since > UDP_PATIENCE_MOST;
 }
 
-// When to look at a reader again whose socket is full, if nobody tells that it has room.
+// Returns when to try a reader again whose socket is full.
 static int64_t
 look_again (const Pass *pass, const WeirReader *reader)
 {
@@ -322,10 +322,10 @@ weir_serve_wait_for_room (Pass *pass, Turn *turn)
     weir_conn_break (reader->conn, ETIMEDOUT);
     set_state (pass, reader, WEIR_READER_CLOSED);
   }
-  end_turn (turn, WEIR_NEVER); // the connection tells
+  end_turn (turn, WEIR_NEVER); // the connection's watcher wakes the shard
 }
 
-// Nothing of what is in hand is for the reader's layers.
+// Skips the packets in hand, of which the reader's layers have none.
 static void
 skip_layers (const Pass *pass, WeirReader *reader)
 {
@@ -335,7 +335,7 @@ skip_layers (const Pass *pass, WeirReader *reader)
   advance (pass, reader, to);
 }
 
-// Whoever is paused may be where the window is no more.
+// Moves a paused reader that fell behind the window's tail.
 static void
 keep_in_window (Pass *pass, WeirReader *reader)
 {
@@ -351,7 +351,7 @@ keep_in_window (Pass *pass, WeirReader *reader)
   drop (pass, reader, (uint64_t) (to - cursor), WEIR_DROP_OVERRUN);
 }
 
-// True if the reader waits for the others who get the same.
+// Serves one turn. Returns true if the reader was added to the batch.
 static bool
 serve (Pass *pass, Turn *turn)
 {
@@ -397,7 +397,7 @@ weir_serve_turn (Pass *pass, Turn *turn)
 {
   WeirReader *reader = turn->reader;
 
-  // A reader that changes its class is in two shards for a moment.
+  // A reader whose priority changes is in two shards for a moment.
   if (atomic_flag_test_and_set_explicit (&reader->busy, memory_order_acquire)) {
     end_turn (turn, pass->now_ns + UDP_RETRY);
     return;

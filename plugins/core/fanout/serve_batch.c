@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// One send to several readers, who get the same.
+// One send to several readers that get the same bytes.
 #include "fanout/serve_private.h"
 
 static bool

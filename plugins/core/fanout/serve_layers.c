@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Which stream a reader gets: that of all layers, or of some, and where it goes from one to
-// another.
+// Chooses a reader's stream (all layers or a layer set), and where it changes streams.
 #include "fanout/fanout_private.h"
 
-// What it asked for; the lowest layers while it lags.
+// Returns the layers that the reader asked for, or the base layers while it lags.
 static uint32_t
 get_wanted_layers (const WeirReader *reader)
 {
@@ -23,7 +22,7 @@ weir_reader_is_steady (const WeirFanout *fanout, const WeirReader *reader)
                     == atomic_load_explicit (&fanout->layers.generation, memory_order_relaxed));
 }
 
-// These have the lock held.
+// All functions below need the lock.
 
 static void
 enter_stream (WeirReader *reader, LayerStream *stream, int64_t frame)
@@ -43,7 +42,7 @@ enter_stream (WeirReader *reader, LayerStream *stream, int64_t frame)
   atomic_store_explicit (&reader->stream, stream, memory_order_relaxed);
 }
 
-// A reader that got something without a choice got everything.
+// A reader that got packets before layers were known got all layers.
 static void
 begin_layers (WeirReader *reader, const Layers *layers, WeirLayerSet wanted)
 {
@@ -66,7 +65,8 @@ set_steady (const Layers *layers, WeirReader *reader)
   atomic_store_explicit (&reader->current_layers, pack_layers (at->now), memory_order_relaxed);
 }
 
-// The reader stands at the beginning of a frame. False if its stream has to be made first.
+// Chooses the reader's layers at the start of a frame. Returns false if their stream has to be made
+// first.
 static bool
 change_layers (WeirFanout *fanout, WeirReader *reader, int64_t frame)
 {
@@ -112,7 +112,7 @@ weir_choose_stream (const Pass *pass, WeirReader *reader, int64_t cursor)
   int64_t frame;
 
   if (!layers->on) {
-    // What was made of frames that came before is still there.
+    // The stream's frames made before are still there.
     if (reader_has_stream (reader) && cursor < layers->covered)
       return layers->covered;
     enter_stream (reader, NULL, layers->head);

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What the files share that serve one reader: serve.c (its turn, and which packets it gets),
-// serve_send.c (the send) and serve_batch.c (one send to several readers).
+// Internals shared by the files that serve one reader: serve.c (its turn, and the choice of
+// packets), serve_send.c (the send) and serve_batch.c (one send to several readers).
 
 #include "fanout/fanout_private.h"
 
 #define MS 1000000LL
 
-// A reader that waited so long for room in a UDP socket goes to the live edge: while the socket
-// drains, it waits longer. Where nobody tells that there is room, the socket is asked so often.
+// UDP_PATIENCE: a reader that has waited this long for room in a UDP socket skips to the live edge;
+// while the socket drains, it waits up to UDP_PATIENCE_MOST. UDP_RETRY: how often the socket is
+// tried if it cannot be watched.
 #define UDP_RETRY (1 * MS)
 #define UDP_PATIENCE (100 * MS)
 #define UDP_PATIENCE_MOST (1000 * MS)
-#define UDP_BLOCKED_MOST 4 // sends without room in a pass, after which it is no use to go on
+#define UDP_BLOCKED_MOST 4 // sends without room after which a pass stops trying
 
 static inline int64_t
 get_cursor (const WeirReader *reader)
@@ -24,7 +25,7 @@ get_cursor (const WeirReader *reader)
 static inline void
 add_to (_Atomic uint64_t *counter, uint64_t n)
 {
-  // One thread writes, others read.
+  // One thread writes, others read: no atomic addition is needed.
   atomic_store_explicit (
       counter, atomic_load_explicit (counter, memory_order_relaxed) + n, memory_order_relaxed);
 }
@@ -63,7 +64,7 @@ set_state (const Pass *pass, WeirReader *reader, WeirReaderState state)
   tell_news (pass);
 }
 
-// Every packet from the cursor to `position` is settled.
+// Moves the cursor to `position`: every packet before it is settled.
 static inline void
 advance (const Pass *pass, WeirReader *reader, int64_t position)
 {
@@ -82,12 +83,12 @@ get_wanted (const WeirReader *reader)
 
 typedef struct {
   size_t n;      // packets of the span whose time has come
-  uint64_t mask; // of them, those the reader gets
+  uint64_t mask; // packets among them that the reader gets, a bit each
   int64_t next_ns;
-  uint64_t n_catch_up; // left out of the first n
+  uint64_t n_catch_up; // packets left out of the first n, by reason
   uint64_t n_thinned;
-  size_t adopt_at; // where the reader takes the state that it wants, or NOT_HERE
-  size_t live_at;  // where it is at the live edge, or NOT_HERE
+  size_t adopt_at; // index at which the reader adopts the wanted state, or NOT_HERE
+  size_t live_at;  // index at which it reaches the live edge, or NOT_HERE
 } Choice;
 
 static inline uint64_t
@@ -131,8 +132,8 @@ end_turn (Turn *turn, int64_t next_ns)
   turn->next_ns = next_ns;
 }
 
-// So many readers of one socket found no room in this pass that it is no use to go on. They are
-// told for all.
+// Reports whether so many readers of the reader's socket found no room in this pass that it is no
+// use to try. Their waiting stands for all.
 static inline bool
 is_full (const Pass *pass, const WeirReader *reader)
 {
@@ -141,37 +142,37 @@ is_full (const Pass *pass, const WeirReader *reader)
 
 // ---- the send (serve_send.c) ----
 
-// Lays the chosen packets in hand out for the sender: where they lie, or in the copy, to be
+// Prepares the chosen packets in hand for the sender: in place, or in the copy if they have to be
 // changed.
 Load *weir_serve_load (Server *server, uint64_t mask, bool copy);
 
-// It does not get the packets in hand as they are.
+// Reports whether the reader has its own sequence numbers, timestamps or picture ids.
 bool weir_serve_has_own_numbers (const Pass *pass, const WeirReader *reader);
 
-// Sends the reader what was chosen of what is in hand. False if there was no room for all of it.
+// Sends the chosen packets in hand to the reader. Returns false if there was no room for all.
 bool weir_serve_send (Pass *pass, WeirReader *reader, const Choice *choice);
 
-// A send to it was refused, with this errno, because it was segmented.
+// Remembers that a segmented send to the reader was refused with this errno.
 void weir_serve_remember_refusal (const Pass *pass, WeirReader *reader, int error);
 
-// Counts what became of a send.
+// Adds the result of a send to the counters.
 void weir_serve_book (const Pass *pass, WeirReader *reader, const WeirSendResult *result);
 
-// The reader got the first `settled` packets that were laid out. False if there was no room for
-// all.
+// Moves the reader past the first `settled` prepared packets. Returns false if there was no room
+// for all.
 bool weir_serve_end_send (
     const Pass *pass, WeirReader *reader, const Choice *choice, const Load *loaded, size_t settled);
 
 // ---- batches (serve_batch.c) ----
 
-// Whether the reader may get what is in hand together with others: nothing is its own, and nothing
-// is to be found out. Then it waits for the batch to be sent.
+// Adds the reader to the batch if it gets exactly the packets in hand, with nothing of its own and
+// nothing to find out. Returns whether it was added: it then waits for the batch to be sent.
 bool weir_serve_join_batch (Pass *pass, Turn *turn, const Choice *choice);
 
-// Sends what is in hand to those who are to get it.
+// Sends the packets in hand to the batch.
 void weir_serve_send_batch (Pass *pass);
 
 // ---- turns (serve.c) ----
 
-// Nothing more fits.
+// Ends the turn of a reader whose socket has no room.
 void weir_serve_wait_for_room (Pass *pass, Turn *turn);

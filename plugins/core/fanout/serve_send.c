@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// How a reader is sent what was chosen for it.
+// Sends the chosen packets to one reader.
 #include <string.h>
 
 #include "codec/layers_private.h"
 #include "fanout/serve_private.h"
 #include "rtp/rtp.h"
 
-// A reader whose path refused a segmented send is tried with one again after so long, and after
-// twice as long each time that it is refused once more.
+// GSO_PAUSE: pause after a refused segmented send; it doubles with each further refusal, up to
+// GSO_PAUSE_MOST.
 #define GSO_PAUSE (1000 * MS)
 #define GSO_PAUSE_MOST (60000 * MS)
 
@@ -45,7 +45,7 @@ weir_serve_load (Server *server, uint64_t mask, bool copy)
   return loaded;
 }
 
-// `data` is a copy, with what the reader before made of it.
+// `data` is a copy that may hold the numbers of the reader before.
 static void
 shift_picture_id (uint8_t *data, const WeirPacket *packet, uint16_t by)
 {
@@ -59,8 +59,8 @@ shift_picture_id (uint8_t *data, const WeirPacket *packet, uint16_t by)
   weir_vp8_shift_picture_id (data + rtp.payload_offset, rtp.payload_length, (uint16_t) -by);
 }
 
-// Of the first `n` packets, the one that ends the frame is left out, and this is the last of the
-// frame that is not.
+// Reports whether packet `k` is the last of its frame that is sent, because the packet with the
+// marker is left out. Looks at the first `n` packets.
 static bool
 ends_frame (const WeirSpan *span, const Load *copy, size_t k, size_t n)
 {
@@ -74,7 +74,8 @@ ends_frame (const WeirSpan *span, const Load *copy, size_t k, size_t n)
   return false;
 }
 
-// A picture that the reader is not given takes no id either: a gap would be a loss to a player.
+// Counts the pictures that are left out between two packets. They take no picture id: a gap would
+// look like loss to a player.
 static uint16_t
 pictures_left_out (const WeirSpan *span, uint64_t mask, size_t from, size_t to)
 {
@@ -91,8 +92,8 @@ set_marker (uint8_t *data, bool marker)
   data[1] = (uint8_t) ((data[1] & 0x7f) | (marker ? 0x80 : 0));
 }
 
-// Writes the reader's own numbers into the copy of what it gets of the first `n` packets. A packet
-// that it is not given takes no number.
+// Writes the reader's own numbers into the copies of the first `n` packets. Packets that are left
+// out take no number.
 static void
 patch (const Pass *pass, const WeirReader *reader, size_t n)
 {
@@ -154,8 +155,8 @@ uses_gso (const Pass *pass, const WeirReader *reader)
   return atomic_load_explicit (&reader->gso_again_ns, memory_order_relaxed) <= pass->now_ns;
 }
 
-// Whatever the error is, it is of the path to this reader: a device without checksums gives EIO for
-// those behind it alone. And paths change.
+// The error belongs to the path to this reader only: for example, a device without checksum offload
+// gives EIO for the readers behind it. The path may change, so it is tried again later.
 void
 weir_serve_remember_refusal (const Pass *pass, WeirReader *reader, int error)
 {
@@ -171,7 +172,7 @@ weir_serve_remember_refusal (const Pass *pass, WeirReader *reader, int error)
   tell_news (pass);
 }
 
-// These send the burst, and return how many of its packets are settled.
+// These send the burst and return the number of packets that are settled.
 
 static size_t
 send_udp (Pass *pass, WeirReader *reader, WeirSender *sender)
@@ -188,7 +189,7 @@ send_udp (Pass *pass, WeirReader *reader, WeirSender *sender)
       weir_serve_remember_refusal (pass, reader, result.gso_error);
     else if (sender->counters.gso_sends > n_segmented)
       atomic_store_explicit (&reader->gso_again_ns, 0, memory_order_relaxed);
-    // Nobody keeps account of how far each copy has gone.
+    // The progress of each copy is not recorded: packets without room are dropped.
     if (pass->times > 1) {
       result.dropped[WEIR_DROP_WOULD_BLOCK] += sender->burst.n - settled;
       settled = sender->burst.n;
@@ -218,12 +219,12 @@ send_conn (const Pass *pass, WeirReader *reader, WeirSender *sender)
   return (size_t) taken;
 }
 
-// The reader's cursor goes to packet number `end` of the span; `n_skipped` of the packets before it
-// were not given to it.
+// Moves the reader's cursor to packet `end` of the span. `n_skipped` of the packets before it were
+// not given to the reader.
 static void
 settle (const Pass *pass, WeirReader *reader, const Choice *choice, size_t end, uint64_t n_skipped)
 {
-  // Where both reasons meet in one span, which is hardly ever, the sum is what counts.
+  // If both reasons occur in one span, which is rare, all are counted under one of them.
   WeirDrop reason = choice->n_catch_up > 0 ? WEIR_DROP_CATCH_UP : WEIR_DROP_THINNED;
   const Hand *hand = &pass->server->hand;
   uint64_t n_extra = 0;
