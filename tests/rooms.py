@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The rooms of plugins/core and apps/rtsp-proxy: who may include whom.
+"""Checks the includes between the rooms of plugins/core and apps/rtsp-proxy.
 
-A room is a folder. A file includes files of its own room and of rooms before it in the order below,
-always as "room/file.h", so every arrow points down. The files of one name (x.c, x.h, x_private.h)
-are a unit, and units form no circles.
+A room is a folder. A file includes files of its own room and of earlier rooms in the order below,
+always as "room/file.h", so all dependencies point one way. The files of one name (x.c, x.h,
+x_private.h) are a unit, and units do not include each other in a circle.
 """
 
 import os
@@ -24,13 +24,13 @@ ORDER = {
     PROXY: ('base text relay sources stages config graph stores content mounts access readers '
             'outlets/rtsp cli control').split(),
 }
-# What a file and a function may have in lines. Tables of properties and signals don't count.
+# Most lines of a file and of a function. Tables of properties and signals do not count.
 FILE_LINES = 600
 FUNCTION_LINES = 60
 FUNCTION = re.compile(r'^(\w+) \((?:(?!\n\n)[^;{}])*\n\{\n((?:.*\n)*?)\}', re.M)
 TABLE = re.compile(r'\b(?:g_param_spec_\w+|g_signal_new\w*) \(')
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
-# For programs outside of the project, which may be C++.
+# Headers for programs outside of the project, which may be C++.
 INSTALLED = ['weir.h', 'weir-rtsp.h']
 MODULES = ('gstreamer-1.0 gstreamer-base-1.0 gstreamer-app-1.0 gstreamer-rtp-1.0 gstreamer-rtsp-1.0 '
            'gstreamer-sdp-1.0 gstreamer-rtsp-server-1.0 gio-unix-2.0 json-glib-1.0 libsoup-3.0 '
@@ -45,7 +45,7 @@ def sources(house, endings=('.c', '.h')):
 
 
 def includes(house, path):
-    """The files of the same house that a file includes."""
+    """Yields the files of the same house that a file includes."""
     with open(os.path.join(ROOT, house, path), encoding='utf-8') as file:
         for name in INCLUDE.findall(file.read()):
             if os.path.exists(os.path.join(ROOT, house, name)):
@@ -57,7 +57,7 @@ def unit(path):
 
 
 def components(graph):
-    """Tarjan's: the sets of nodes that reach each other."""
+    """Returns the strongly connected components of a graph (Tarjan)."""
     index, low, stack, found = {}, {}, [], []
 
     def visit(node):
@@ -81,11 +81,11 @@ def components(graph):
 
 
 @test
-def each_file_stands_in_a_room():
+def each_file_is_in_a_room():
     for house, rooms in ORDER.items():
         lost = [path for path in sources(house)
                 if os.path.dirname(path) not in rooms and path != 'main.c']
-        assert not lost, f'{house}: in no room: {lost}'
+        assert not lost, f'{house}: not in a room: {lost}'
 
 
 @test
@@ -94,7 +94,7 @@ def files_include_their_own_room_and_rooms_before_it():
         wrong = [f'{path} includes {name}' for path in sources(house) if path != 'main.c'
                  for name in includes(house, path)
                  if rooms.index(os.path.dirname(name)) > rooms.index(os.path.dirname(path))]
-        assert not wrong, f'{house}: of a later room: {wrong}'
+        assert not wrong, f'{house}: includes of a later room: {wrong}'
 
 
 @test
@@ -106,7 +106,7 @@ def an_include_names_the_room():
             with open(os.path.join(ROOT, house, path), encoding='utf-8') as file:
                 wrong += [f'{path} includes {name}' for name in INCLUDE.findall(file.read())
                           if '/' not in name and os.path.exists(os.path.join(folder, name))]
-        assert not wrong, f'{house}: without a room: {wrong}'
+        assert not wrong, f'{house}: includes without the room: {wrong}'
 
 
 @test
@@ -117,18 +117,18 @@ def no_files_include_each_other_in_a_circle():
             graph.setdefault(unit(path), set()).update(
                 unit(name) for name in includes(house, path) if unit(name) != unit(path))
         circles = [part for part in components(graph) if len(part) > 1]
-        assert not circles, f'{house}: {circles}'
+        assert not circles, f'{house}: circular includes: {circles}'
 
 
 def functions(text):
-    """Name, number of lines, and whether it's a table, of each function that a file defines."""
+    """Yields name, number of lines, and whether it is a table, for each function in a file."""
     for found in FUNCTION.finditer(text):
-        lines = found[0].count('\n') + 2  # and its type, which stands before the name
+        lines = found[0].count('\n') + 2  # with the return type, on the line before the name
         yield found[1], lines, len(TABLE.findall(found[2])) >= 3
 
 
 def large(house):
-    """The files, and functions as "file: function", that have too many lines."""
+    """Yields the files, and functions as "file: function", that have too many lines."""
     for path in sources(house):
         path = os.path.join(house, path)
         with open(os.path.join(ROOT, path), encoding='utf-8') as file:
@@ -148,12 +148,12 @@ def files_and_functions_are_small():
 
 
 @test
-def the_page_shows_the_rooms_as_they_are():
+def the_architecture_page_lists_the_rooms():
     draw = subprocess.run([sys.executable, os.path.join(ROOT, 'docs', 'draw-rooms.py'), '--check'], check=False)
-    assert draw.returncode == 0, 'docs/img/rooms.svg is not as the code is: ./dev docs'
+    assert draw.returncode == 0, 'docs/img/rooms.svg does not match the code: run ./dev docs'
     with open(os.path.join(ROOT, 'docs', 'architecture.md'), encoding='utf-8') as file:
         told = re.findall(r'^\| `([a-z/]+)/` \|', file.read(), re.M)
-    # The proxy's first, each from the ground up.
+    # The rooms of the proxy come first; each list is in order.
     assert told == ORDER[PROXY] + ORDER[CORE], told
 
 
@@ -190,7 +190,7 @@ def installed_headers_compile_alone_as_c_and_as_cxx():
     headers = [os.path.join('plugins', name) for name in INSTALLED]
     compile_alone(['cc', '-xc', '-std=c11'], library_flags(), headers)
     if not shutil.which('c++'):
-        raise Skip('there is no C++ compiler')
+        raise Skip('no C++ compiler found')
     compile_alone(['c++', '-xc++', '-std=c++17'], library_flags(), headers)
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Everything that reads what a peer sent of one codec. The input is a row of packets, each a byte
-// of flags, two of length, and an RTP payload; all of it together is read as an access unit too.
+// Fuzzes all code that reads payloads of one codec. The input is a row of packets, each a byte of
+// flags, two bytes of length, and an RTP payload. The whole input is read as an access unit too.
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ enum { MARKER = 1, LOST = 2, BEFORE = 4, NEXT = 8 };
 enum { MAX_PACKETS = 64, MAX_PAYLOAD = 4096 };
 
 typedef struct {
-  uint8_t *data; // just as long as the packet, so that a sanitizer sees a byte read too much
+  uint8_t *data; // exactly the packet's size, so that a sanitizer sees a read past its end
   size_t len;
 } Packet;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// In the place of libFuzzer: runs a target on each seed, on every beginning of it, and on many
-// copies of it with bytes changed, always the same ones.
+// Runs a fuzz target without libFuzzer: on each seed, on every prefix of it, and on many copies
+// with bytes changed, which are the same in every run.
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -23,25 +23,25 @@ draw (uint32_t below)
 }
 
 static void
-the_seed (void)
+the_seed_is_read (void)
 {
   CHECK (seed_len > 0);
   LLVMFuzzerTestOneInput (seed, seed_len);
 }
 
 static void
-every_beginning (void)
+every_prefix_is_read (void)
 {
   for (size_t len = 0; len < seed_len && len < 4000; len++)
     LLVMFuzzerTestOneInput (seed, len);
 }
 
 static void
-changed_copies (void)
+copies_with_changed_bytes_are_read (void)
 {
   state = 1;
   for (int i = 0; i < CHANGED_COPIES && seed_len > 0; i++) {
-    // Whole packets from anywhere make little sense, so what is changed begins at the front.
+    // Packets from the middle make little sense, so the changed copy begins at the front.
     size_t len = 1 + draw ((uint32_t) (seed_len < 3000 ? seed_len : 3000));
 
     memcpy (copy, seed, len);
@@ -60,8 +60,8 @@ main (int argc, char **argv)
     return 1;
   seed_len = fread (seed, 1, sizeof seed, f);
   fclose (f);
-  RUN (the_seed);
-  RUN (every_beginning);
-  RUN (changed_copies);
+  RUN (the_seed_is_read);
+  RUN (every_prefix_is_read);
+  RUN (copies_with_changed_bytes_are_read);
   return tap_done ();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Everything that reads RTCP. The input is one compound.
+// Fuzzes all code that reads RTCP. The input is one compound packet.
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "fuzz.h"
 #include "rtp/rtcp_read.h"
 
-#define ASKED 0x55667788 // for a keyframe of, in the corpus
+#define ASKED 0x55667788 // the stream for which the corpus requests keyframes
 
 static void
 demand (bool condition)
@@ -29,8 +29,8 @@ int
 LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
   const WeirNtpMap maps[] = { { 0 }, { true, 1, 2, 3 } };
-  uint8_t *copy =
-      malloc (size ? size : 1); // just as long, so that a sanitizer sees a byte too much
+  uint8_t *copy = malloc (
+      size ? size : 1); // exactly the input's size, so that a sanitizer sees a read past its end
   WeirRtcpReport report;
   WeirNtpMap sr;
   int read;
