@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Controllers of what readers get: tables of single reports, and lines imitated in steps of 100 ms,
-// shared by one reader or many.
+// Tests the controllers of readers' layers: tables of single reports, and simulated lines in steps
+// of 100 ms, shared by one reader or many.
 #include "svc/adapt.h"
 
 #include "packets.h"
@@ -9,11 +9,11 @@
 #define S INT64_C (1000000000)
 #define TICK (S / 10)
 #define REPORT (5 * S)
-#define SWITCH (1 * S) // from what is wanted to what is sent: the next IDR
+#define SWITCH (1 * S) // time from a choice to the next IDR, where it takes effect
 #define READERS_MAX 160
 #define PACKET_BYTES 1000
 
-// About what a stream of 3 x 3 layers takes.
+// Approximate bitrates of a stream with 3 x 3 layers.
 static const WeirAdaptStep ladder[] = {
   { { 0, 0, 0 }, 90e3 },
   { { 0, 1, 0 }, 160e3 },
@@ -41,7 +41,7 @@ step_of (WeirLayerSet set)
 
 typedef struct {
   int from;
-  double sent, loss; // bits per second, and a part of it
+  double sent, loss; // bits per second; a fraction
   int to;
 } Case;
 
@@ -70,37 +70,37 @@ check_cases (WeirAdaptPolicy policy, const Case *cases, size_t n)
 }
 
 static void
-aimd_takes_half_of_the_loss (void)
+aimd_goes_down_by_half_the_loss (void)
 {
   static const Case cases[] = {
-    { 8, 2900e3, 0, 8 }, { 8, 2900e3, 0.05, 8 }, // between: it waits
+    { 8, 2900e3, 0, 8 }, { 8, 2900e3, 0.05, 8 }, // between the limits: it waits
     { 8, 2900e3, 0.11, 7 },                      // 2740
     { 6, 1200e3, 0.12, 5 },                      // 1128
     { 8, 2900e3, 0.30, 7 },                      // 2465
-    { 8, 2900e3, 0.76, 4 },                      // 696: it takes what arrived
-    { 1, 160e3, 0.95, 0 },                       // there is no less
+    { 8, 2900e3, 0.76, 4 },                      // 696: what arrived
+    { 1, 160e3, 0.95, 0 },                       // no lower step
     { 0, 90e3, 0.95, 0 },                        //
-    { 4, 2900e3, 0.12, 4 },                      // sent before it went down: no reason to go up
+    { 4, 2900e3, 0.12, 4 },                      // more than its step was sent: it does not go up
   };
 
   check_cases (WEIR_ADAPT_AIMD, cases, sizeof cases / sizeof *cases);
 }
 
 static void
-bandwidth_takes_the_first_set_that_overshoots (void)
+bandwidth_chooses_the_first_set_above_the_rate_that_arrived (void)
 {
   static const Case cases[] = {
-    { 8, 2900e3, 0, 8 }, { 8, 2900e3, 0.76, 7 }, // one step a report
-    { 6, 1200e3, 0.42, 5 },                      // 696: the first above is 880
+    { 8, 2900e3, 0, 8 }, { 8, 2900e3, 0.76, 7 }, // one step per report
+    { 6, 1200e3, 0.42, 5 },                      // 696: the next above is 880
     { 5, 880e3, 0.20, 5 },                       //
-    { 4, 620e3, 0, 5 },                          // it goes up to learn
+    { 4, 620e3, 0, 5 },                          // it goes up to probe
   };
 
   check_cases (WEIR_ADAPT_BANDWIDTH, cases, sizeof cases / sizeof *cases);
 }
 
 static void
-fixed_stays (void)
+fixed_never_changes (void)
 {
   static const Case cases[] = { { 8, 2900e3, 0.9, 8 }, { 0, 90e3, 0, 0 } };
 
@@ -116,10 +116,10 @@ a_lag_counts_as_loss (void)
     int64_t lag_ms;
     int to;
   } cases[] = {
-    { 8, 2900e3, 0, 8 }, { 8, 2900e3, 99, 8 }, { 8, 2900e3, 100, 8 }, // some: it waits
-    { 8, 2900e3, 300, 7 },                                            // much
-    { 8, 700e3, 900, 4 },                                             // the line takes 700
-    { 8, 0, 4000, 0 },                                                // nothing at all
+    { 8, 2900e3, 0, 8 }, { 8, 2900e3, 99, 8 }, { 8, 2900e3, 100, 8 }, // some lag: it waits
+    { 8, 2900e3, 300, 7 },                                            // much lag
+    { 8, 700e3, 900, 4 },                                             // the line carries 700
+    { 8, 0, 4000, 0 },                                                // nothing was sent
   };
 
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -128,7 +128,7 @@ a_lag_counts_as_loss (void)
 
     report.lags = true;
     report.lag_ns = cases[i].lag_ms * 1000000;
-    report.lost = report.packets; // means nothing here
+    report.lost = report.packets; // has no meaning over TCP
     weir_adapt_init (&adapt, WEIR_ADAPT_AIMD, ladder[cases[i].from].set, 1);
     weir_adapt_report (&adapt, S, &report, ladder, STEPS);
     CHECK_INT (
@@ -137,7 +137,7 @@ a_lag_counts_as_loss (void)
 }
 
 static void
-odd_reports_change_nothing (void)
+implausible_reports_change_nothing (void)
 {
   const WeirAdaptReport lossy = make_report (2900e3, 0.5), nothing = { .lost = 100 };
   WeirAdapt adapt;
@@ -145,14 +145,14 @@ odd_reports_change_nothing (void)
   weir_adapt_init (&adapt, WEIR_ADAPT_AIMD, WEIR_LAYER_SET_ALL, 0);
   CHECK_INT (step_of (weir_adapt_report (&adapt, S, &lossy, ladder, STEPS)), 8);
   CHECK_INT (step_of (weir_adapt_report (&adapt, S, &lossy, ladder, STEPS)), 8); // no time passed
-  CHECK_INT (step_of (weir_adapt_report (&adapt, 0, &lossy, ladder, STEPS)), 8); // nor backwards
+  CHECK_INT (step_of (weir_adapt_report (&adapt, 0, &lossy, ladder, STEPS)), 8); // time went back
   CHECK_INT (step_of (weir_adapt_report (&adapt, 2 * S, &nothing, ladder, STEPS)), 8);
   CHECK_INT (step_of (weir_adapt_report (&adapt, 3 * S, &lossy, ladder, 0)), 8);
   CHECK_INT (step_of (weir_adapt_report (&adapt, 4 * S, &lossy, ladder, 1)), 0);
 }
 
 static void
-the_ladder_has_each_set_once (void)
+the_ladder_has_one_set_for_each_bitrate (void)
 {
   WeirAdaptStep steps[WEIR_ADAPT_STEPS];
   WeirRates rates = { 0 };
@@ -161,7 +161,8 @@ the_ladder_has_each_set_once (void)
     rates.layers[rates.n++] = (WeirLayerRate) {
       .spatial = (uint8_t) (i / 3), .temporal = (uint8_t) (i % 3), .bitrate = 100e3 * (i / 3 + 1)
     };
-  CHECK_INT (weir_adapt_ladder (&rates, WEIR_LAYER_SET_ALL, steps), 7); // two take what others do
+  // Two of the nine sets have the same bitrate as another set.
+  CHECK_INT (weir_adapt_ladder (&rates, WEIR_LAYER_SET_ALL, steps), 7);
   for (int i = 1; i < 7; i++)
     CHECK (steps[i].bitrate > steps[i - 1].bitrate);
   CHECK_INT (steps[6].bitrate, 1800e3);
@@ -174,13 +175,13 @@ the_ladder_has_each_set_once (void)
   CHECK_INT (weir_adapt_ladder (&rates, WEIR_LAYER_SET_ALL, steps), 0);
 }
 
-// ---- lines ----
+// ---- simulated lines ----
 
 typedef struct {
   WeirAdapt adapt;
   int wanted, sent; // steps
   int64_t switch_ns, report_ns;
-  double bits, lost; // since the report
+  double bits, lost; // since the last report
   double queue;      // TCP: bits that wait
   unsigned n_changes, n_reports;
 } Reader;
@@ -232,8 +233,8 @@ report (Reader *reader)
   reader->bits = reader->lost = 0;
 }
 
-// Over UDP what is too much is lost, of all readers alike. Over TCP it waits, half a second of it
-// at most: then readers are thinned.
+// Over UDP the excess is lost, in equal shares. Over TCP it waits, up to half a second of it: then
+// readers are thinned.
 static void
 tick (double line)
 {
@@ -268,7 +269,7 @@ run (int64_t time, double line)
     tick (line);
 }
 
-// A line of 3 Mb/s becomes one of 700 kb/s.
+// A line of 3 Mb/s drops to 700 kb/s.
 static void
 follow_a_cut (void)
 {
@@ -293,7 +294,7 @@ follow_a_cut (void)
       CHECK (k < 150 || sum / 150 < 770e3);
       tick (700e3);
     }
-    // It is not for ever trying the next one.
+    // It does not keep trying the next step.
     CHECK (readers[0].n_changes < 20);
     if (!tap_ok)
       return;
@@ -301,7 +302,7 @@ follow_a_cut (void)
 }
 
 static void
-a_cut_is_followed_within_three_reports (void)
+a_narrower_line_is_followed_within_three_reports (void)
 {
   tcp = false;
   follow_a_cut ();
@@ -332,7 +333,7 @@ spatial_of (double bitrate)
   return ladder[at].set.spatial;
 }
 
-// After five minutes to find its place, for ten minutes.
+// Five minutes to settle, then ten minutes of measurement.
 static void
 share_a_line (size_t n, double part)
 {
@@ -357,7 +358,7 @@ share_a_line (size_t n, double part)
   printf ("# %zu readers, %.0f %% of the rate: %.1f %% of the line, %.1f %% of the time more than "
           "110 %%, %.0f to %.0f kb/s\n",
       n, 100 * part, 100 * sum / line, 100 * over / n_ticks, least / 1e3, most / 1e3);
-  // A loss under 2 % is none to them.
+  // They ignore a loss under 2 %.
   CHECK (sum <= 1.02 * line);
   CHECK (sum >= 0.6 * line);
   CHECK (over < 0.2 * n_ticks);
@@ -366,7 +367,7 @@ share_a_line (size_t n, double part)
 }
 
 static void
-readers_share_a_line (void)
+readers_share_a_line_fairly (void)
 {
   static const double parts[] = { 0.1, 0.25, 0.4, 0.6, 0.8 };
 
@@ -380,15 +381,15 @@ readers_share_a_line (void)
 int
 main (void)
 {
-  random_state = 1; // what is imitated is the same in each run
-  RUN (aimd_takes_half_of_the_loss);
-  RUN (bandwidth_takes_the_first_set_that_overshoots);
-  RUN (fixed_stays);
+  random_state = 1; // the simulation is the same in each run
+  RUN (aimd_goes_down_by_half_the_loss);
+  RUN (bandwidth_chooses_the_first_set_above_the_rate_that_arrived);
+  RUN (fixed_never_changes);
   RUN (a_lag_counts_as_loss);
-  RUN (odd_reports_change_nothing);
-  RUN (the_ladder_has_each_set_once);
-  RUN (a_cut_is_followed_within_three_reports);
+  RUN (implausible_reports_change_nothing);
+  RUN (the_ladder_has_one_set_for_each_bitrate);
+  RUN (a_narrower_line_is_followed_within_three_reports);
   RUN (a_line_that_recovers_is_used_again);
-  RUN (readers_share_a_line);
+  RUN (readers_share_a_line_fairly);
   return tap_done ();
 }

@@ -61,7 +61,7 @@ equal_addresses_are_equal_bytes (void)
 }
 
 static void
-what_is_no_address_is_refused (void)
+invalid_addresses_are_refused (void)
 {
   struct sockaddr_in a = v4 (0x01020304, 9), no_port = v4 (0x01020304, 0);
   struct sockaddr_in6 b = v6 ("2001:db8::1", 9, 0), no_port6 = v6 ("2001:db8::1", 0, 0),
@@ -81,7 +81,7 @@ what_is_no_address_is_refused (void)
 }
 
 static void
-ipv4_over_an_ipv6_socket (void)
+ipv4_addresses_map_to_ipv6_for_an_ipv6_socket (void)
 {
   struct sockaddr_in a = v4 (0x01020304, 9);
   struct sockaddr_in6 expected = v6 ("::ffff:1.2.3.4", 9, 0);
@@ -94,7 +94,7 @@ ipv4_over_an_ipv6_socket (void)
 }
 
 static void
-multicast_is_told (void)
+multicast_addresses_are_recognised (void)
 {
   struct sockaddr_in one = v4 (0x7f000001, 9), group = v4 (0xe0000001, 9),
                      last = v4 (0xefffffff, 9), past = v4 (0xf0000000, 9);
@@ -119,8 +119,8 @@ int
 main (void)
 {
   RUN (equal_addresses_are_equal_bytes);
-  RUN (what_is_no_address_is_refused);
-  RUN (ipv4_over_an_ipv6_socket);
-  RUN (multicast_is_told);
+  RUN (invalid_addresses_are_refused);
+  RUN (ipv4_addresses_map_to_ipv6_for_an_ipv6_socket);
+  RUN (multicast_addresses_are_recognised);
   return tap_done ();
 }

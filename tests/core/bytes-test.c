@@ -5,7 +5,7 @@
 static const uint8_t data[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18 };
 
 static void
-reads_big_endian (void)
+numbers_are_read_big_endian (void)
 {
   WeirBytes b = weir_bytes (data, sizeof data);
   uint8_t u8;
@@ -22,9 +22,9 @@ reads_big_endian (void)
   CHECK (!b.failed);
 }
 
-// At every length, what fits is read and what doesn't fails, and so does everything after it.
+// At every length: a read that fits succeeds; a read that does not fails, and every read after it.
 static void
-failure_sticks (void)
+every_read_after_a_failed_one_fails (void)
 {
   for (size_t len = 0; len < 8; len++) {
     WeirBytes b = weir_bytes (data, len);
@@ -39,7 +39,7 @@ failure_sticks (void)
 }
 
 static void
-takes_and_skips (void)
+bytes_are_taken_and_skipped (void)
 {
   WeirBytes b = weir_bytes (data, sizeof data);
   const uint8_t *p;
@@ -54,8 +54,8 @@ takes_and_skips (void)
 int
 main (void)
 {
-  RUN (reads_big_endian);
-  RUN (failure_sticks);
-  RUN (takes_and_skips);
+  RUN (numbers_are_read_big_endian);
+  RUN (every_read_after_a_failed_one_fails);
+  RUN (bytes_are_taken_and_skipped);
   return tap_done ();
 }

@@ -38,7 +38,7 @@ last_time (void)
 }
 
 static void
-bounds_hold_and_one_stays (void)
+bounds_hold_and_the_newest_entry_stays (void)
 {
   static const struct {
     WeirCacheBounds bounds;
@@ -65,7 +65,7 @@ bounds_hold_and_one_stays (void)
 }
 
 static void
-events_count_as_well (void)
+events_count_as_buffers (void)
 {
   begin ((WeirCacheBounds) { .buffers = 10 });
   for (int k = 0; k < 100; k++)
@@ -84,12 +84,12 @@ times_are_repaired (void)
     { 5 * SECOND, 0, 5 * SECOND, 0 }, { 5 * SECOND + 40 * MS, 40 * MS, 5 * SECOND + 40 * MS, 0 },
     { 5 * SECOND + 20 * MS, 50 * MS, 5 * SECOND + 40 * MS, 1 },            // in another order
     { NONE, 60 * MS, 5 * SECOND + 40 * MS, 2 },                            // missing
-    { 12 * SECOND, 80 * MS, 12 * SECOND, 2 },                              // no jump yet
+    { 12 * SECOND, 80 * MS, 12 * SECOND, 2 },                              // not a jump yet
     { 90 * SECOND, 120 * MS, 12 * SECOND + 40 * MS, 3 },                   // a jump
-    { 90 * SECOND + 20 * MS, 140 * MS, 12 * SECOND + 60 * MS, 3 },         // goes on from there
-    { 3 * SECOND, 200 * MS, 12 * SECOND + 120 * MS, 4 },                   // back
+    { 90 * SECOND + 20 * MS, 140 * MS, 12 * SECOND + 60 * MS, 3 },         // continues from there
+    { 3 * SECOND, 200 * MS, 12 * SECOND + 120 * MS, 4 },                   // a jump back
     { 3 * SECOND + 10 * MS, 210 * MS, 12 * SECOND + 130 * MS, 4 },         //
-    { 303 * SECOND, 300 * SECOND + 210 * MS, 312 * SECOND + 120 * MS, 4 }, // it took that long
+    { 303 * SECOND, 300 * SECOND + 210 * MS, 312 * SECOND + 120 * MS, 4 }, // that much time passed
     { INT64_MAX / 4, 301 * SECOND, 312 * SECOND + 910 * MS, 5 },           //
   };
 
@@ -102,7 +102,7 @@ times_are_repaired (void)
 }
 
 static void
-events_take_the_time_of_what_follows (void)
+events_before_the_first_time_take_it (void)
 {
   begin ((WeirCacheBounds) { .time_ns = SECOND });
   add (NONE, 0, WEIR_CACHE_EVENT);
@@ -114,7 +114,7 @@ events_take_the_time_of_what_follows (void)
 }
 
 static void
-without_times_time_passes (void)
+without_times_time_advances_by_arrival (void)
 {
   begin ((WeirCacheBounds) { .time_ns = SECOND });
   for (int k = 0; k < 100; k++)
@@ -141,7 +141,7 @@ join_points_are_found (void)
   CHECK_INT (weir_cache_index_next_join (&cache, 0), 13);
   CHECK_INT (weir_cache_index_join_before (&cache, 12), WEIR_CACHE_NO_POSITION);
   weir_cache_index_mark_join (&cache, 55);
-  weir_cache_index_mark_join (&cache, 5); // has gone
+  weir_cache_index_mark_join (&cache, 5); // already removed
   CHECK_INT (weir_cache_index_next_join (&cache, 34), 55);
   CHECK_INT (weir_cache_index_join_before (&cache, 59), 55);
   CHECK_INT (weir_cache_index_join_before (&cache, 54), 33);
@@ -151,7 +151,7 @@ join_points_are_found (void)
 }
 
 static void
-places_are_found_by_time (void)
+positions_are_found_by_time (void)
 {
   begin ((WeirCacheBounds) { .buffers = 50 });
   CHECK_INT (weir_cache_index_find_time (&cache, 5), 0);
@@ -167,13 +167,13 @@ places_are_found_by_time (void)
 int
 main (void)
 {
-  RUN (bounds_hold_and_one_stays);
-  RUN (events_count_as_well);
+  RUN (bounds_hold_and_the_newest_entry_stays);
+  RUN (events_count_as_buffers);
   RUN (times_are_repaired);
-  RUN (events_take_the_time_of_what_follows);
-  RUN (without_times_time_passes);
+  RUN (events_before_the_first_time_take_it);
+  RUN (without_times_time_advances_by_arrival);
   RUN (join_points_are_found);
-  RUN (places_are_found_by_time);
+  RUN (positions_are_found_by_time);
   weir_cache_index_free (&cache);
   return tap_done ();
 }

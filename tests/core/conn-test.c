@@ -12,20 +12,20 @@
 
 #include "tap.h"
 
-// A system of our own: each call takes as many bytes as its turn in the script says, or fails;
-// after the script it takes all. The socket itself always has room.
+// Fake system calls: each call takes as many bytes as its turn in the script says, or fails; after
+// the script, calls take everything. The socket itself always has room.
 
 #define SCRIPT_MAX 64
 #define ALL 1000000000
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // all below
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards everything below
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static long script[SCRIPT_MAX];
 static size_t script_at, script_n;
 static uint8_t out[1 << 20];
 static size_t out_n;
 static unsigned n_calls;
-static bool held; // others than the main thread find no room
+static bool held; // threads other than the main thread find no room
 static pthread_t main_thread;
 
 static ssize_t
@@ -121,8 +121,8 @@ open_pair (const WeirConnOps *ops, int *peer)
   return conn;
 }
 
-// A TCP connection with small buffers, and segments to match: while one larger than the buffer
-// waits, the kernel can keep its window shut but for probes, ever further apart.
+// A TCP connection with small buffers, and segments to match: while a segment larger than the
+// buffer waits, the kernel can keep its window closed except for probes at growing intervals.
 static WeirConn *
 open_tcp (int *peer)
 {
@@ -183,7 +183,7 @@ lay_out (const size_t *sizes, size_t n, WeirFraming framing, uint8_t channel, st
   return len;
 }
 
-// Sends all, asking again as often as it is told of room.
+// Sends all packets, trying again each time that there is room.
 static int
 send_all (
     WeirConn *conn, WeirFraming framing, uint8_t channel, const struct iovec *packets, size_t n)
@@ -204,7 +204,7 @@ send_all (
   }
 }
 
-// Until nothing waits in the connection.
+// Waits until no bytes wait in the connection.
 static void
 settle (WeirConn *conn)
 {
@@ -235,7 +235,7 @@ static const WeirFraming framings[] = { WEIR_FRAMING_NONE, WEIR_FRAMING_RFC4571,
   WEIR_FRAMING_INTERLEAVED };
 
 static void
-a_write_may_end_at_any_byte (void)
+writes_may_end_at_any_byte (void)
 {
   static const size_t sizes[] = { 5, 1, 0, 12, 3 };
   struct iovec packets[5];
@@ -261,7 +261,7 @@ a_write_may_end_at_any_byte (void)
 }
 
 static void
-packets_of_every_size_and_number (void)
+packets_of_every_size_and_number_arrive (void)
 {
   static const size_t lengths[] = { 0, 1, 255, 256, 65535 };
   static size_t sizes[200];
@@ -277,7 +277,7 @@ packets_of_every_size_and_number (void)
     set_script (NULL, 0);
     CHECK_INT (weir_conn_send (conn, framings[f], 255, packets, 5), 5);
     check_out (len);
-    // The longest packet waits, but for one byte of it.
+    // All but one byte of the longest packet waits.
     set_script ((long[]) { (long) (len - 65534), -EAGAIN, 40000, -EAGAIN }, 4);
     CHECK_INT (weir_conn_send (conn, framings[f], 255, packets, 5), 5);
     settle (conn);
@@ -312,7 +312,7 @@ packets_of_every_size_and_number (void)
 
 // An answer that comes while a packet is half out goes after that packet, and before the next.
 static void
-control_goes_between_packets (void)
+control_data_goes_between_packets (void)
 {
   static const size_t sizes[] = { 9, 9, 9 };
   struct iovec packets[3];
@@ -327,7 +327,7 @@ control_goes_between_packets (void)
     int taken;
 
     if (cut % frame == 0)
-      continue; // nothing was begun
+      continue; // no packet was begun
     set_script ((long[]) { (long) cut, 2, -EAGAIN, 7, 2 }, 5);
     hold (true);
     taken = weir_conn_send (conn, WEIR_FRAMING_INTERLEAVED, 1, packets, 3);
@@ -353,7 +353,7 @@ control_goes_between_packets (void)
 }
 
 static void
-control_is_bounded (void)
+waiting_control_data_is_bounded (void)
 {
   static uint8_t answer[WEIR_CONN_CONTROL_MAX + 1];
   int peer;
@@ -373,7 +373,7 @@ control_is_bounded (void)
   CHECK (counters.unsent > 0);
   CHECK_INT (counters.bytes + counters.waiting, kept);
 
-  // All that was taken comes, and what is sent while it goes.
+  // Everything taken arrives, with the packets sent meanwhile.
   for (size_t got = 0; got < kept; got += 1000) {
     CHECK_INT (recv (peer, answer, 1000, MSG_WAITALL), 1000);
     CHECK (memcmp (answer, payload + got % 251, 1000) == 0);
@@ -388,7 +388,7 @@ control_is_bounded (void)
 // ---- the end ----
 
 static void
-breaks_once (void)
+a_connection_breaks_once (void)
 {
   static const int errors[] = { EPIPE, ECONNRESET, ETIMEDOUT, EBADF };
   struct iovec packet = { payload, 100 };
@@ -412,7 +412,7 @@ breaks_once (void)
       CHECK_INT (weir_conn_error (conn), errors[i]);
       CHECK_INT (weir_conn_send (conn, WEIR_FRAMING_NONE, 0, &packet, 1), -errors[i]);
       CHECK_INT (weir_conn_send_control (conn, "x", 1), -errors[i]);
-      // The peer is told while we still hold the connection.
+      // The peer sees the end while the connection is still referenced.
       CHECK_INT (recv (peer, &byte, 1, 0), 0);
       weir_conn_unwatch (conn, count_call, NULL);
       weir_conn_unref (conn);
@@ -422,7 +422,7 @@ breaks_once (void)
 }
 
 static void
-tells_a_watcher_that_the_peer_has_gone (void)
+watchers_are_told_that_the_peer_has_closed (void)
 {
   static const struct linger reset = { 1, 0 };
   struct iovec packet = { payload, 60000 };
@@ -438,7 +438,7 @@ tells_a_watcher_that_the_peer_has_gone (void)
     CHECK_INT (r, 0);
     if (how)
       setsockopt (peer, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-    close (peer); // with bytes unread, which resets it too
+    close (peer); // with unread bytes, which also resets the connection
     while (!weir_conn_error (conn)) {
       wait_for_call (seen);
       seen = calls ();
@@ -450,7 +450,7 @@ tells_a_watcher_that_the_peer_has_gone (void)
 }
 
 static void
-refuses_what_is_no_connection (void)
+unconnected_and_datagram_sockets_are_refused (void)
 {
   int udp = socket (AF_INET, SOCK_DGRAM, 0), tcp = socket (AF_INET, SOCK_STREAM, 0);
 
@@ -480,7 +480,7 @@ unwatch_self (void *data)
 }
 
 static void
-a_watcher_may_go_and_let_go_while_it_is_called (void)
+a_watcher_may_unwatch_and_unref_while_it_is_called (void)
 {
   for (int i = 0; i < 200; i++) {
     int peer;
@@ -506,7 +506,7 @@ come_and_go (void *data)
 }
 
 static void
-unwatch_waits_for_a_call_that_runs (void)
+unwatch_waits_for_a_running_call (void)
 {
   for (int i = 0; i < 50; i++) {
     int peer;
@@ -565,7 +565,7 @@ watchers_take_turns (void)
   close (peer);
 }
 
-// ---- all at once, over TCP ----
+// ---- many threads, over TCP ----
 
 #define N_SENDERS 3
 #define N_PACKETS 3000
@@ -679,7 +679,7 @@ many_senders_share_a_connection (void)
   while (frames < due && read_frame (peer, next, &answers))
     frames++;
   CHECK_INT (frames, due);
-  close (peer); // should it have gone wrong, nobody waits for ever
+  close (peer); // so that no thread waits for ever if the test fails
   for (int i = 0; i < N_SENDERS; i++) {
     pthread_join (threads[i], NULL);
     CHECK (senders[i].ok);
@@ -732,15 +732,15 @@ main (void)
   main_thread = pthread_self ();
   for (size_t i = 0; i < sizeof payload; i++)
     payload[i] = (uint8_t) (i * 31 + i / 256);
-  RUN (a_write_may_end_at_any_byte);
-  RUN (packets_of_every_size_and_number);
-  RUN (control_goes_between_packets);
-  RUN (control_is_bounded);
-  RUN (breaks_once);
-  RUN (tells_a_watcher_that_the_peer_has_gone);
-  RUN (refuses_what_is_no_connection);
-  RUN (a_watcher_may_go_and_let_go_while_it_is_called);
-  RUN (unwatch_waits_for_a_call_that_runs);
+  RUN (writes_may_end_at_any_byte);
+  RUN (packets_of_every_size_and_number_arrive);
+  RUN (control_data_goes_between_packets);
+  RUN (waiting_control_data_is_bounded);
+  RUN (a_connection_breaks_once);
+  RUN (watchers_are_told_that_the_peer_has_closed);
+  RUN (unconnected_and_datagram_sockets_are_refused);
+  RUN (a_watcher_may_unwatch_and_unref_while_it_is_called);
+  RUN (unwatch_waits_for_a_running_call);
   RUN (watchers_take_turns);
   RUN (many_senders_share_a_connection);
   RUN (connections_come_and_go);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Readers at places of their own in one window: when they get what, and with which numbers.
+// Tests readers with different delays in one window: when each gets which packets, and with which
+// numbers.
 #include "fanout/fanout.h"
 
 #include <arpa/inet.h>
@@ -41,7 +42,7 @@ typedef struct {
   WeirReader *reader;
   Got *got;
   size_t n, capacity;
-  size_t n_other; // packets without a number
+  size_t n_other; // packets without a sequence number
 } Reader;
 
 static Sent stream[PACKETS_MAX];
@@ -51,7 +52,7 @@ static size_t n_readers;
 static WeirFanout *fanout;
 static WeirFanoutSettings settings;
 static int64_t now;
-static size_t deaf; // this reader's sends have no room; SIZE_MAX: nobody's
+static size_t deaf; // sends to this reader find no room; SIZE_MAX: none
 static unsigned n_frames;
 static uint16_t next_seq;
 static uint32_t next_time;
@@ -115,7 +116,7 @@ fake_sendmmsg (int fd, struct mmsghdr *msgs, unsigned n, int flags)
 
 static const WeirSendOps fake_ops = { fake_sendmsg, fake_sendmmsg };
 
-// ---- driving it ----
+// ---- driving the engine ----
 
 static void
 begin (int64_t window_ns)
@@ -182,7 +183,7 @@ push_frame (void)
   next_time += FRAME_TICKS;
 }
 
-// The time goes on, a frame comes each 40 ms, and whoever is to be served is.
+// Advances the time: a frame comes each 40 ms, and the readers are served.
 static void
 play (int64_t ns)
 {
@@ -223,7 +224,7 @@ counters (const Reader *reader)
   return c;
 }
 
-// Numbers miss nothing but what was dropped.
+// Sequence numbers skip dropped packets only.
 static void
 check_sums (const Reader *reader)
 {
@@ -252,7 +253,8 @@ finish (void)
   }
 }
 
-// From number `from` on it got everything, `delay_ns` after it came, with its time shifted so.
+// Checks that from packet `from` on the reader got everything, `delay_ns` after it came, with its
+// timestamps shifted by the delay.
 static void
 check_delayed (const Reader *reader, size_t from, int64_t delay_ns)
 {
@@ -271,7 +273,7 @@ check_delayed (const Reader *reader, size_t from, int64_t delay_ns)
 // ---- the tests ----
 
 static void
-each_packet_comes_so_long_after_it_came (void)
+each_packet_is_sent_its_delay_after_it_arrived (void)
 {
   const int64_t delay = 12345 * MS;
   Reader *reader;
@@ -292,7 +294,7 @@ each_packet_comes_so_long_after_it_came (void)
 }
 
 static void
-everybody_at_another_place (void)
+every_reader_has_its_own_delay (void)
 {
   begin (60 * S);
   play (62 * S);
@@ -305,7 +307,7 @@ everybody_at_another_place (void)
 }
 
 static void
-more_than_there_is (void)
+a_delay_longer_than_the_window_is_shortened (void)
 {
   WeirPlan plan;
   Reader *reader;
@@ -313,13 +315,13 @@ more_than_there_is (void)
   begin (10 * S);
   CHECK (!weir_fanout_plan (fanout, 5 * S, now, &plan));
   play (3 * S);
-  // The whole window is there.
+  // The whole window is available.
   CHECK (weir_fanout_plan (fanout, 30 * S, now, &plan));
   CHECK_INT (plan.delay_ns, 3 * S);
   CHECK_INT (plan.seq, stream[0].seq);
   CHECK_INT (plan.rtp_time, (uint32_t) (stream[0].timestamp + 3 * RATE));
   play (20 * S);
-  // It is not about to be let go.
+  // It is not about to be dropped.
   CHECK (weir_fanout_plan (fanout, WEIR_DELAY_OLDEST, now, &plan));
   CHECK (plan.delay_ns >= 8 * S && plan.delay_ns <= 9 * S);
   reader = add (WEIR_DELAY_OLDEST);
@@ -334,7 +336,7 @@ more_than_there_is (void)
 }
 
 static void
-a_plan_is_kept_at_a_place (void)
+a_plan_with_a_delay_is_kept (void)
 {
   WeirPlan plan, begun;
   Reader *reader;
@@ -357,7 +359,7 @@ a_plan_is_kept_at_a_place (void)
   finish ();
 }
 
-// No number is left out, and the time does not go back.
+// Sequence numbers have no gap, and timestamps do not go back.
 static void
 check_goes_on (const Reader *reader, size_t i)
 {
@@ -387,10 +389,10 @@ visit_places (bool with_others)
     CHECK_INT (reader->got[n].timestamp, plan.rtp_time);
     CHECK (stream[reader->got[n].id].key);
     check_goes_on (reader, n);
-    // What it got last came so long ago, in both clocks.
+    // The packet it got last came `delay` ago, by both clocks.
     check_delayed (reader, reader->n - 10, delays[k]);
   }
-  // A jump to where it is, is none.
+  // Setting the same delay again changes nothing.
   CHECK_INT (weir_fanout_set_delay (fanout, reader->reader, 0, now, NULL), 0);
   play (1 * S);
   check_delayed (reader, reader->n - 60, 0);
@@ -398,20 +400,20 @@ visit_places (bool with_others)
 }
 
 static void
-from_place_to_place (void)
+a_reader_changes_its_delay (void)
 {
   visit_places (false);
 }
 
-// RTCP and what is no RTP at all has no numbers, and takes none.
+// RTCP and packets other than RTP have no sequence number, and use none.
 static void
-from_place_to_place_amid_other_packets (void)
+a_reader_changes_its_delay_amid_packets_without_numbers (void)
 {
   visit_places (true);
 }
 
 static void
-who_is_paused_keeps_its_place (void)
+a_paused_reader_keeps_its_position (void)
 {
   Reader *reader, *live;
   WeirPlan plan;
@@ -439,7 +441,7 @@ who_is_paused_keeps_its_place (void)
   check_delayed (reader, n, 18 * S);
   CHECK_INT (counters (reader).state, WEIR_READER_OK);
 
-  // One that was live.
+  // A reader that was at the live edge.
   n = live->n;
   CHECK_INT (weir_fanout_pause (fanout, live->reader, now), 0);
   play (2 * S);
@@ -450,9 +452,9 @@ who_is_paused_keeps_its_place (void)
   finish ();
 }
 
-// RTSP's PAUSE takes a reader out, and PLAY puts it back.
+// As RTSP does: PAUSE removes the reader, and PLAY adds it again.
 static void
-who_goes_paused_comes_again (void)
+a_reader_removed_while_paused_can_return (void)
 {
   Reader *reader, *again;
   WeirPlan kept, plan;
@@ -477,7 +479,7 @@ who_goes_paused_comes_again (void)
   CHECK_INT (again->got[0].timestamp, plan.rtp_time);
   check_delayed (again, 0, 18 * S);
 
-  // To another place: the numbers go on all the same.
+  // With another delay: sequence numbers still continue.
   CHECK (weir_fanout_plan_again (fanout, &kept, 3 * S, now, &plan));
   again = add_planned (0, &plan);
   play (2 * S);
@@ -485,7 +487,7 @@ who_goes_paused_comes_again (void)
   CHECK (stream[again->got[0].id].key);
   check_delayed (again, again->n - 10, 3 * S);
 
-  // What it was at is gone.
+  // Its position was dropped from the window.
   play (60 * S);
   CHECK (weir_fanout_plan_again (fanout, &kept, -1, now, &plan));
   CHECK (plan.moved);
@@ -498,7 +500,7 @@ who_goes_paused_comes_again (void)
 }
 
 static void
-the_edge_moves_who_is_paused (void)
+the_tail_moves_a_paused_reader (void)
 {
   Reader *reader;
   size_t n;
@@ -518,7 +520,7 @@ the_edge_moves_who_is_paused (void)
   play (5 * S);
   got = &reader->got[n];
   CHECK (stream[got->id].key);
-  // It is a loss, as numbers and times tell.
+  // It counts as a loss, and sequence numbers and timestamps show it.
   CHECK_INT ((uint16_t) (got->seq - got[-1].seq), got->id - got[-1].id);
   CHECK_INT (got->timestamp - got[-1].timestamp,
       (stream[got->id].timestamp - stream[got[-1].id].timestamp) + 20 * RATE);
@@ -529,7 +531,7 @@ the_edge_moves_who_is_paused (void)
 
 // The window shrinks below a reader's delay.
 static void
-the_edge_moves_who_plays (void)
+the_tail_moves_a_playing_reader (void)
 {
   Reader *reader;
 
@@ -548,9 +550,9 @@ the_edge_moves_who_plays (void)
   finish ();
 }
 
-// A socket without room: what is too old is too old for its place, not for the live edge.
+// A socket without room: packets too old for the reader's delay are dropped.
 static void
-who_has_no_room_goes_on_at_its_place (void)
+a_reader_without_room_continues_at_its_delay (void)
 {
   Reader *reader;
   size_t n;
@@ -571,10 +573,9 @@ who_has_no_room_goes_on_at_its_place (void)
   finish ();
 }
 
-// Two tracks of one delay, with clocks of their own: what was taken at once is shown at once, by
-// the sender reports of the stream as it is.
+// Two tracks with one delay and different clocks stay in sync by the stream's own sender reports.
 static void
-tracks_stay_in_step (void)
+tracks_stay_in_sync (void)
 {
   const uint32_t rates[] = { 90000, 48000, 44100, 8000 };
   const int64_t delay = 17171717171;
@@ -594,7 +595,7 @@ tracks_stay_in_step (void)
 }
 
 static void
-nothing_is_kept_that_nobody_asks_for (void)
+the_window_keeps_only_packets_that_readers_can_ask_for (void)
 {
   WeirPlan plan;
 
@@ -614,7 +615,7 @@ nothing_is_kept_that_nobody_asks_for (void)
 }
 
 static void
-everything_at_random (void)
+random_delays_and_pauses_keep_the_counts (void)
 {
   begin (20 * S);
   settings.bounds.packets = 1000;
@@ -661,20 +662,20 @@ begin_in_file (int64_t window_ns)
 }
 
 static void
-from_a_file_as_from_memory (void)
+a_window_in_a_file_works_as_in_memory (void)
 {
   begin_in_file (60 * S);
   play (62 * S);
   for (int i = 0; i < 100; i++)
     add (50 * MS + i * 570 * MS);
-  play (90 * S); // it goes round
+  play (90 * S); // the file's blocks are reused
   for (size_t i = 0; i < n_readers && tap_ok; i++)
     check_delayed (&readers[i], 2 * GOP * FRAME_PACKETS, 50 * MS + (int64_t) i * 570 * MS);
   CHECK (weir_fanout_limit (fanout) == SIZE_MAX);
   finish ();
 }
 
-// The kernel's bound of a file's size is as good as a disk's.
+// The kernel's limit of a file's size stands for a full disk.
 static void
 a_full_disk_makes_the_window_smaller (void)
 {
@@ -704,7 +705,7 @@ a_full_disk_makes_the_window_smaller (void)
 }
 
 static void
-there_is_no_such_folder (void)
+a_missing_folder_is_an_error (void)
 {
   errno = 0;
   CHECK (!weir_block_file_new ("/nowhere/at/all"));
@@ -715,22 +716,22 @@ int
 main (void)
 {
   random_init ();
-  RUN (each_packet_comes_so_long_after_it_came);
-  RUN (everybody_at_another_place);
-  RUN (more_than_there_is);
-  RUN (a_plan_is_kept_at_a_place);
-  RUN (from_place_to_place);
-  RUN (from_place_to_place_amid_other_packets);
-  RUN (who_is_paused_keeps_its_place);
-  RUN (who_goes_paused_comes_again);
-  RUN (the_edge_moves_who_is_paused);
-  RUN (the_edge_moves_who_plays);
-  RUN (who_has_no_room_goes_on_at_its_place);
-  RUN (tracks_stay_in_step);
-  RUN (nothing_is_kept_that_nobody_asks_for);
-  RUN (everything_at_random);
-  RUN (from_a_file_as_from_memory);
+  RUN (each_packet_is_sent_its_delay_after_it_arrived);
+  RUN (every_reader_has_its_own_delay);
+  RUN (a_delay_longer_than_the_window_is_shortened);
+  RUN (a_plan_with_a_delay_is_kept);
+  RUN (a_reader_changes_its_delay);
+  RUN (a_reader_changes_its_delay_amid_packets_without_numbers);
+  RUN (a_paused_reader_keeps_its_position);
+  RUN (a_reader_removed_while_paused_can_return);
+  RUN (the_tail_moves_a_paused_reader);
+  RUN (the_tail_moves_a_playing_reader);
+  RUN (a_reader_without_room_continues_at_its_delay);
+  RUN (tracks_stay_in_sync);
+  RUN (the_window_keeps_only_packets_that_readers_can_ask_for);
+  RUN (random_delays_and_pauses_keep_the_counts);
+  RUN (a_window_in_a_file_works_as_in_memory);
   RUN (a_full_disk_makes_the_window_smaller);
-  RUN (there_is_no_such_folder);
+  RUN (a_missing_folder_is_an_error);
   return tap_done ();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Readers of different layers of one stream: each has to get every unit of its layers, as in the
-// file, in whole pictures that a decoder of SVC has the references for, and no gap in its numbers.
+// Tests readers of different layers of one stream. Each must get every unit of its layers, as in
+// the file, in whole pictures for which an SVC decoder has the references, without a gap in its
+// sequence numbers.
 #include "fanout/fanout.h"
 
 #include <arpa/inet.h>
@@ -25,7 +26,7 @@ static WeirFanout *fanout;
 static WeirFanoutSettings settings;
 static int64_t now;
 
-// ---- a reader, and what it got ----
+// ---- a reader, and the packets it got ----
 
 typedef struct {
   uint8_t *bytes;
@@ -37,18 +38,19 @@ typedef struct {
   uint64_t n_packets, n_bytes, n_pictures, n_sets, n_temporal[3], n_spatial[3];
   bool started;
   uint16_t next_seq;
-  // The picture in hand.
+  // The current picture.
   int64_t au;
   Unit units[AU_UNITS];
   size_t n_units;
-  // What a decoder knows: the last picture, by number, of each temporal layer, and their layer.
+  // The decoder's state: the last picture, by number, of each temporal layer, and their spatial
+  // layer.
   int64_t last[3];
   int spatial;
-  bool lossy; // packets were lost on the way in
-  bool deaf;  // counts, and looks at nothing
+  bool lossy; // packets were lost upstream
+  bool deaf;  // counts packets without checking them
   bool gap;
-  bool vp8, quarters; // pictures of VP8, of four packets each
-  uint16_t next_id;   // of a picture
+  bool vp8, quarters; // VP8 pictures; of four packets each
+  uint16_t next_id;   // picture id
   const char *wrong;
   // Over a connection.
   int peer;
@@ -78,8 +80,8 @@ clear_units (Reader *reader)
   reader->n_units = 0;
 }
 
-// The units of an access unit that belong to spatial layers up to `spatial`: parameter sets are in
-// order of the layers in this stream.
+// Returns the units of an access unit that belong to spatial layers up to `spatial`. In this stream
+// parameter sets are in order of the layers.
 static bool
 is_of_layer (const AvcNal *nals, size_t i, int spatial)
 {
@@ -111,7 +113,7 @@ units_of (unsigned au, size_t *n)
   return &avc.nals[first];
 }
 
-// The picture has all of its layers' units, and nothing else.
+// Checks that the picture has all units of its layers and no other.
 static bool
 is_whole (const Reader *reader, const AvcNal *nals, size_t n, int spatial)
 {
@@ -128,7 +130,8 @@ is_whole (const Reader *reader, const AvcNal *nals, size_t n, int spatial)
   return at == reader->n_units;
 }
 
-// A layer is entered at its IDR, and a picture follows the one that it is predicted from.
+// Checks that a layer is entered at its IDR, and that a picture follows the one it is predicted
+// from.
 static void
 decode (Reader *reader, int spatial, int temporal, bool idr)
 {
@@ -229,7 +232,7 @@ got_payload (Reader *reader, const uint8_t *payload, size_t len)
   }
 }
 
-// Pictures of one packet each, or of four.
+// Checks pictures of one packet, or of four.
 static void
 got_vp8 (Reader *reader, const uint8_t *payload, size_t len)
 {
@@ -285,7 +288,7 @@ got_packet (Reader *reader, const uint8_t *data, size_t len)
     end_picture (reader);
 }
 
-static Reader *served_first; // NULL: whoever is next
+static Reader *served_first; // NULL: the next reader
 
 static int
 fake_send_one (const struct msghdr *msg)
@@ -311,7 +314,7 @@ fake_send_one (const struct msghdr *msg)
   return 0;
 }
 
-static unsigned blocked_percent; // of the sends
+static unsigned blocked_percent; // percent of the sends
 
 static bool
 is_blocked (void)
@@ -342,7 +345,7 @@ fake_sendmmsg (int fd, struct mmsghdr *msgs, unsigned n, int flags)
 
 static const WeirSendOps fake_ops = { fake_sendmsg, fake_sendmmsg };
 
-// ---- driving it ----
+// ---- driving the engine ----
 
 static void
 start (void)
@@ -433,7 +436,7 @@ receive (Reader *reader)
   }
 }
 
-// What a connection had no room for comes with a later pass.
+// Packets that a connection had no room for come with a later pass.
 static void
 run (void)
 {
@@ -461,7 +464,7 @@ write_packet (const AvcPacket *packet, int64_t au, uint16_t seq)
   weir_fanout_commit (fanout, packet->len, now);
 }
 
-// The next picture of the file, which begins anew when it is over.
+// The next picture of the file, which repeats from its start.
 static void
 push_picture (const AvcRtp *rtp, unsigned lost_percent)
 {
@@ -558,7 +561,7 @@ nine_sets (const AvcRtp *rtp)
 
     CHECK_INT (reader->n_pictures, 240 >> (2 - temporal));
     CHECK_INT (reader->n_spatial[spatial], reader->n_pictures);
-    // One that asked in time gets nothing that it did not want.
+    // A reader that asked in time gets no other layers.
     CHECK_INT (
         counters (reader).dropped[WEIR_DROP_LAYERS], counters (reader).due - reader->n_packets);
   }
@@ -566,13 +569,13 @@ nine_sets (const AvcRtp *rtp)
 }
 
 static void
-readers_of_all_sets_at_once (void)
+readers_of_all_layer_sets_are_served_at_once (void)
 {
   nine_sets (&plain);
   nine_sets (&aggregates);
 }
 
-// Switches at random, over UDP and TCP; `lost_percent` of the packets do not come.
+// Random switches over UDP and TCP; `lost_percent` of the packets are lost upstream.
 static void
 switch_at_random (const AvcRtp *rtp, unsigned lost_percent)
 {
@@ -611,14 +614,14 @@ a_thousand_changes_leave_decodable_pictures (void)
 }
 
 static void
-sums_hold_where_packets_were_lost (void)
+counts_add_up_after_upstream_loss (void)
 {
   switch_at_random (&plain, 3);
 }
 
-// From the full stream down to the base, and back.
+// From the full stream down to the base layer, and back.
 static void
-changes_take_effect_where_they_can (void)
+layer_changes_take_effect_where_a_decoder_survives (void)
 {
   Reader *reader;
   uint64_t before;
@@ -632,13 +635,13 @@ changes_take_effect_where_they_can (void)
   weir_reader_set_layers (reader->reader, (WeirLayerSet) { 0, 0, -1 });
   for (int i = 0; i < 50; i++)
     step (&plain, 0);
-  // Fewer pictures at once (12, 16, ..., 56), a smaller layer at the next IDR.
+  // Fewer pictures at once (12, 16, ..., 56), and a lower layer at the next IDR.
   CHECK_INT (reader->n_pictures, 10 + 12);
   CHECK_INT (reader->n_spatial[2], 22);
   CHECK_INT (counters (reader).wanted_layers.spatial, 0);
   CHECK_INT (counters (reader).current_layers.spatial, -1);
   CHECK_INT (counters (reader).current_layers.temporal, 0);
-  // It asks for a key picture, once a second.
+  // It asks for a key picture once a second.
   CHECK (weir_fanout_wants_key (fanout, now));
   CHECK (!weir_fanout_wants_key (fanout, now));
   step (&plain, 0);
@@ -652,7 +655,8 @@ changes_take_effect_where_they_can (void)
   before = reader->n_pictures;
   for (int i = 0; i < 19; i++)
     step (&plain, 0);
-  CHECK_INT (reader->n_pictures - before, 16); // all, from the next one of temporal layer 0 on
+  CHECK_INT (
+      reader->n_pictures - before, 16); // all pictures, from the next one of temporal layer 0 on
   CHECK_INT (reader->n_spatial[2], 22);
   CHECK (weir_fanout_wants_key (fanout, now));
   CHECK (!weir_fanout_wants_key (fanout, now + 900 * MS));
@@ -661,9 +665,10 @@ changes_take_effect_where_they_can (void)
   finish ();
 }
 
-// Who takes nothing for a while gets less, and more again, and all of it can be decoded.
+// A reader that takes no data for a while gets fewer layers, then more again, and everything that
+// it gets can be decoded.
 static void
-who_lags_gets_fewer_layers (void)
+a_lagging_reader_gets_fewer_layers (void)
 {
   for (int pause = 14; pause < 70; pause += 9) {
     Reader *reader;
@@ -691,7 +696,7 @@ who_lags_gets_fewer_layers (void)
 }
 
 static void
-a_newcomer_begins_with_its_layers (void)
+a_new_reader_begins_with_its_layers (void)
 {
   Reader *early, *late;
 
@@ -709,9 +714,9 @@ a_newcomer_begins_with_its_layers (void)
   finish ();
 }
 
-// Of a place behind the live edge too, where nobody wanted these layers when they came.
+// Also for a delayed reader, when no reader wanted these layers as the packets came.
 static void
-who_is_behind_gets_its_layers (void)
+a_delayed_reader_gets_its_layers (void)
 {
   const WeirLayerSet middle = { 1, 1, -1 };
   Reader *live, *late;
@@ -737,7 +742,7 @@ who_is_behind_gets_its_layers (void)
   CHECK_INT (late->n_spatial[1], late->n_pictures);
   CHECK_INT (live->n_spatial[1], live->n_pictures);
 
-  // To and fro, with other layers each time.
+  // Back and forth, with other layers each time.
   for (int i = 0; i < 300; i++) {
     WeirLayerSet set = { (int8_t) (random_below (4) - 1), (int8_t) (random_below (4) - 1), -1 };
 
@@ -752,9 +757,10 @@ who_is_behind_gets_its_layers (void)
   finish ();
 }
 
-// The stream tells its parameter sets once. Who enters a layer later gets those of that layer.
+// The stream sends its parameter sets once. A reader that enters a layer later gets that layer's
+// sets.
 static void
-parameter_sets_are_put_in (void)
+missing_parameter_sets_are_inserted (void)
 {
   Avc once = avc;
   AvcRtp rtp;
@@ -770,7 +776,7 @@ parameter_sets_are_put_in (void)
   rtp = avc_packetize (&once, true, 0);
   start ();
   blocked_percent = 20;
-  settings.gso = WEIR_GSO_OFF; // so that each packet may be the last that there is room for
+  settings.gso = WEIR_GSO_OFF; // so that any packet may be the last with room
   weir_fanout_set (fanout, &settings);
   for (int i = 0; i < 65; i++)
     step (&rtp, 0);
@@ -779,7 +785,7 @@ parameter_sets_are_put_in (void)
   for (int i = 65; i < 110; i++)
     step (&rtp, 0);
   for (int i = 0; i < READERS; i++) {
-    // An SPS for each layer, of the kind of the layer, and a PPS.
+    // An SPS for each layer, of the layer's type, and a PPS.
     CHECK_INT (readers[i]->n_sets, 2 * (i / 2 % 3 + 1));
     CHECK (readers[i]->n_packets > 0);
     CHECK (!readers[i]->gap);
@@ -790,7 +796,7 @@ parameter_sets_are_put_in (void)
 }
 
 static void
-rates_are_told (void)
+layer_rates_are_measured (void)
 {
   WeirRates rates;
 
@@ -800,7 +806,7 @@ rates_are_told (void)
     step (&plain, 0);
   weir_fanout_rates (fanout, &rates);
   CHECK_INT (rates.n, 9);
-  // About what the file was made for: 150 kb/s the base, 2 Mb/s everything.
+  // About the rates the file was made with: 150 kb/s for the base layer, 2 Mb/s for all.
   CHECK (weir_rates_of (&rates, (WeirLayerSet) { 0, 2, -1 }, false) > 100e3);
   CHECK (weir_rates_of (&rates, (WeirLayerSet) { 0, 2, -1 }, false) < 250e3);
   CHECK (weir_rates_of (&rates, WEIR_LAYER_SET_ALL, false) > 1500e3);
@@ -809,7 +815,7 @@ rates_are_told (void)
 }
 
 static void
-a_layer_that_nobody_sends_is_all (void)
+a_limit_above_the_highest_layer_means_all_layers (void)
 {
   start ();
   add_udp ((WeirLayerSet) { 5, 6, 3 });
@@ -835,13 +841,13 @@ serve_from_small_window (size_t packets)
 }
 
 static void
-a_window_too_small_for_a_picture_serves_on (void)
+a_window_smaller_than_a_picture_still_serves (void)
 {
   serve_from_small_window (4);
   serve_from_small_window (14);
 }
 
-// Temporal layers 0 2 1 2, and 15 bits of picture id.
+// Temporal layers 0 2 1 2, and picture ids of 15 bits.
 static void
 push_vp8_packet (unsigned number, bool first, bool marker)
 {
@@ -851,7 +857,7 @@ push_vp8_packet (unsigned number, bool first, bool marker)
 
   put_rtp (packet, next_seq++, 3000 * number, marker);
   put_vp8 (payload, first, false, temporal == 2, 0);
-  payload[1] = 0xa0; // a picture id, and a temporal layer
+  payload[1] = 0xa0; // a picture id and a temporal layer follow
   payload[2] = (uint8_t) (0x80 | (number + 32000) >> 8);
   payload[3] = (uint8_t) (number + 32000);
   payload[4] = (uint8_t) (temporal << 6);
@@ -873,7 +879,7 @@ push_vp8 (unsigned number)
 }
 
 static void
-picture_ids_of_vp8_go_on (void)
+vp8_picture_ids_have_no_gap (void)
 {
   start ();
   weir_fanout_set_codec (fanout, WEIR_CODEC_VP8, 0);
@@ -894,9 +900,9 @@ picture_ids_of_vp8_go_on (void)
   finish ();
 }
 
-// What one reader has left out does not show in the ids of another who has numbers of its own.
+// Pictures that one reader leaves out do not change the ids of another reader with its own numbers.
 static void
-picture_ids_of_vp8_are_each_reader_s_own (void)
+vp8_picture_ids_of_readers_are_independent (void)
 {
   Reader *other, *reader;
   unsigned number = 0;
@@ -930,7 +936,7 @@ picture_ids_of_vp8_are_each_reader_s_own (void)
   finish ();
 }
 
-// A gap would be a loss to a player (RFC 7741).
+// A gap would look like loss to a player (RFC 7741).
 static void
 thinning_leaves_no_gap_in_picture_ids (void)
 {
@@ -947,7 +953,7 @@ thinning_leaves_no_gap_in_picture_ids (void)
   for (slow->asleep = false; number < 1500; number++) {
     push_vp8 (number);
     while (counters (slow).lag_packets > 0) {
-      poll (NULL, 0, 1); // the thread that watches for room has its turn
+      poll (NULL, 0, 1); // lets the poller's thread run
       run ();
     }
   }
@@ -957,7 +963,7 @@ thinning_leaves_no_gap_in_picture_ids (void)
   finish ();
 }
 
-// Frames of some packets each, as they come.
+// Frames of several packets each, packet by packet.
 static void
 catching_up_leaves_no_gap_in_picture_ids (void)
 {
@@ -985,9 +991,9 @@ catching_up_leaves_no_gap_in_picture_ids (void)
   finish ();
 }
 
-// Readers of one stream are served together, and still each has its turn to be the first of all.
+// Readers of one stream are served together, and every reader is the first of all in turn.
 static void
-readers_of_all_streams_begin_in_turn (void)
+readers_of_all_streams_take_turns_at_being_first (void)
 {
   unsigned n_begun[READERS] = { 0 }, number = 0;
 
@@ -999,7 +1005,7 @@ readers_of_all_streams_begin_in_turn (void)
     push_vp8 (number++);
   for (int i = 0; i < READERS; i++) {
     push_vp8_packet (number, true, true);
-    number += 4; // temporal layer 0, which all get
+    number += 4; // temporal layer 0, which every reader gets
     now += FRAME_NS;
     served_first = NULL;
     weir_fanout_run (fanout, now);
@@ -1011,9 +1017,9 @@ readers_of_all_streams_begin_in_turn (void)
   finish ();
 }
 
-// To something that has none, and back. Some readers are behind.
+// To a codec without layers, and back. Some readers are behind.
 static void
-numbers_go_on_where_a_stream_loses_its_layers (void)
+sequence_numbers_continue_when_a_stream_loses_its_layers (void)
 {
   unsigned number = 0;
 
@@ -1042,9 +1048,9 @@ numbers_go_on_where_a_stream_loses_its_layers (void)
   finish ();
 }
 
-// H.264 that says nothing of its layers, with what somebody found out before.
+// H.264 without layer fields, with layers that the caller gives.
 static void
-layers_can_be_told (void)
+layers_can_be_given_with_the_packets (void)
 {
   start ();
   add_udp ((WeirLayerSet) { -1, 1, -1 })->vp8 = true;
@@ -1055,7 +1061,7 @@ layers_can_be_told (void)
 
     put_rtp (packet, next_seq++, 3000 * number, true);
     put_h264 (packet + RTP_HEADER, number % 100 ? 1 : 5, 1, true);
-    // As the pictures of VP8 above are read.
+    // Layers as in the VP8 pictures above.
     packet[RTP_HEADER + 2] = (uint8_t) (number / 2 >> 8);
     packet[RTP_HEADER + 3] = (uint8_t) (number / 2);
     packet[RTP_HEADER + 4] = (uint8_t) (temporal << 6);
@@ -1070,7 +1076,7 @@ layers_can_be_told (void)
   }
   CHECK_INT (readers[0]->n_temporal[0], 100);
   CHECK_INT (readers[0]->n_temporal[1], 100);
-  CHECK (readers[0]->n_temporal[2] <= 2); // until the first of them told that it is there
+  CHECK (readers[0]->n_temporal[2] <= 2); // until the first packet showed that the layer exists
   finish ();
 }
 
@@ -1081,10 +1087,10 @@ damage (uint8_t *packet, size_t len)
     packet[random_below (len)] = (uint8_t) random_next ();
 }
 
-// Packets that were damaged on the way, or are of another codec than was said: whatever is made of
-// them, sums hold, and nothing is read that is not there.
+// Packets that were damaged on the way, or are of another codec than announced: the counts add up,
+// and no byte outside them is read.
 static void
-anything_may_come (void)
+damaged_packets_are_harmless (void)
 {
   static const WeirCodec codecs[] = { WEIR_CODEC_H264, WEIR_CODEC_H265, WEIR_CODEC_VP8,
     WEIR_CODEC_VP9, WEIR_CODEC_AV1, WEIR_CODEC_OPAQUE };
@@ -1132,25 +1138,25 @@ main (void)
   aggregates = avc_packetize (&avc, true, 0);
   next_seq = 65000;
 
-  RUN (readers_of_all_sets_at_once);
-  RUN (changes_take_effect_where_they_can);
-  RUN (who_lags_gets_fewer_layers);
-  RUN (a_newcomer_begins_with_its_layers);
-  RUN (who_is_behind_gets_its_layers);
+  RUN (readers_of_all_layer_sets_are_served_at_once);
+  RUN (layer_changes_take_effect_where_a_decoder_survives);
+  RUN (a_lagging_reader_gets_fewer_layers);
+  RUN (a_new_reader_begins_with_its_layers);
+  RUN (a_delayed_reader_gets_its_layers);
   RUN (a_thousand_changes_leave_decodable_pictures);
-  RUN (sums_hold_where_packets_were_lost);
-  RUN (parameter_sets_are_put_in);
-  RUN (rates_are_told);
-  RUN (anything_may_come);
-  RUN (picture_ids_of_vp8_go_on);
-  RUN (picture_ids_of_vp8_are_each_reader_s_own);
+  RUN (counts_add_up_after_upstream_loss);
+  RUN (missing_parameter_sets_are_inserted);
+  RUN (layer_rates_are_measured);
+  RUN (damaged_packets_are_harmless);
+  RUN (vp8_picture_ids_have_no_gap);
+  RUN (vp8_picture_ids_of_readers_are_independent);
   RUN (thinning_leaves_no_gap_in_picture_ids);
   RUN (catching_up_leaves_no_gap_in_picture_ids);
-  RUN (readers_of_all_streams_begin_in_turn);
-  RUN (numbers_go_on_where_a_stream_loses_its_layers);
-  RUN (layers_can_be_told);
-  RUN (a_layer_that_nobody_sends_is_all);
-  RUN (a_window_too_small_for_a_picture_serves_on);
+  RUN (readers_of_all_streams_take_turns_at_being_first);
+  RUN (sequence_numbers_continue_when_a_stream_loses_its_layers);
+  RUN (layers_can_be_given_with_the_packets);
+  RUN (a_limit_above_the_highest_layer_means_all_layers);
+  RUN (a_window_smaller_than_a_picture_still_serves);
 
   free (plain.packets);
   free (aggregates.packets);

@@ -13,11 +13,11 @@
 #define MS INT64_C (1000000)
 #define FRAME_NS (40 * MS)
 #define FRAME_TICKS 3600
-#define HEAD 24 // bytes of a packet that are not filler: RTP, VP8, and the packet's number
+#define HEAD 24 // bytes of a packet before its filler: RTP, VP8, and the packet's number
 #define PACKETS_MAX 700000
 #define READERS_MAX 8000
 
-// ---- the stream, as it was made ----
+// ---- the stream ----
 
 typedef struct {
   uint32_t len, timestamp;
@@ -45,7 +45,7 @@ make_packet (uint8_t *out, size_t id)
   memcpy (out + HEAD - sizeof number, &number, sizeof number);
 }
 
-// ---- the readers, and what they got ----
+// ---- the readers, and the packets they got ----
 
 typedef struct {
   uint32_t id;
@@ -60,8 +60,8 @@ typedef struct {
   size_t n, capacity;
   uint64_t bytes;
   size_t n_segmented; // sends
-  bool wrong;         // it got what nobody sent
-  bool irregular;     // the test itself knows what it has to get
+  bool wrong;         // it got a packet that was not sent
+  bool irregular;     // the test checks its packets itself
   // Over a connection.
   int peer;
   WeirConn *conn;
@@ -82,10 +82,10 @@ static struct {
   bool only_gso;
 } fault;
 
-static size_t n_calls;    // of the system
-static size_t sends_left; // for which the socket has room
+static size_t n_calls;    // system calls made
+static size_t sends_left; // sends for which the socket has room
 
-static Reader *served_first; // NULL: whoever is next
+static Reader *served_first; // NULL: the next reader
 
 static void
 got_packet (Reader *reader, const uint8_t *data, size_t len)
@@ -115,7 +115,7 @@ got_packet (Reader *reader, const uint8_t *data, size_t len)
     .at_ns = now,
   };
   reader->bytes += len;
-  // All but its own numbers is what was sent.
+  // Everything except its own numbers is as sent.
   make_packet (expected, id);
   reader->wrong |= memcmp (data, expected, 2) != 0 || memcmp (data + 8, expected + 8, len - 8) != 0;
 }
@@ -176,7 +176,7 @@ fake_sendmmsg (int fd, struct mmsghdr *msgs, unsigned n, int flags)
 
 static const WeirSendOps fake_ops = { fake_sendmsg, fake_sendmmsg };
 
-// ---- driving it ----
+// ---- driving the engine ----
 
 static void
 begin (void)
@@ -226,7 +226,7 @@ push (size_t len, bool first, bool marker, bool key, bool discardable)
   return true;
 }
 
-// A frame of so many packets, the last of them shorter.
+// A frame of `n` packets, the last of them shorter.
 static void
 push_frame (size_t n, size_t len, bool key, bool discardable)
 {
@@ -248,7 +248,7 @@ reader_new (void)
   return reader;
 }
 
-// A reader whose address tells its number.
+// A reader whose address holds its number.
 static Reader *
 udp_reader (void)
 {
@@ -296,9 +296,8 @@ left_out (const uint64_t *dropped)
   return dropped[WEIR_DROP_THINNED] + dropped[WEIR_DROP_CATCH_UP];
 }
 
-// Everything that holds for a reader whatever happens: nothing twice, nothing out of order, nothing
-// that was not sent, sums that add up, and sequence numbers that miss what was lost and nothing
-// else.
+// Checks the invariants of every reader: no packet twice, out of order, or not sent; counters that
+// add up; and sequence numbers that skip lost packets only.
 static void
 check_reader (const Reader *reader)
 {
@@ -323,7 +322,7 @@ check_reader (const Reader *reader)
   CHECK (missing - gaps <= left_out (c.dropped));
 }
 
-// It got all packets from `first` to `last`, and as they were.
+// Checks that it got all packets from `first` to `last`, unchanged.
 static void
 check_all (const Reader *reader, size_t first, size_t last)
 {
@@ -388,7 +387,7 @@ frames (size_t n)
 // ---- at the live edge ----
 
 static void
-everybody_gets_everything (void)
+every_reader_gets_every_packet (void)
 {
   begin ();
   start ();
@@ -404,9 +403,9 @@ everybody_gets_everything (void)
   finish ();
 }
 
-// What is the same for many goes out together, and who has numbers of his own gets his own.
+// Readers of the same bytes share a send; a reader with its own numbers gets its own.
 static void
-who_gets_the_same_gets_it_together (void)
+readers_of_the_same_bytes_share_a_send (void)
 {
   Reader *late;
 
@@ -423,7 +422,7 @@ who_gets_the_same_gets_it_together (void)
     push_frame (4, 1200, false, true);
     run ();
   }
-  late = add (); // who is not given the discardable frames
+  late = add (); // does not get the discardable frames
   for (int i = 0; i < 100; i++) {
     now += FRAME_NS;
     push_frame (5, 1200, false, false);
@@ -433,7 +432,7 @@ who_gets_the_same_gets_it_together (void)
   push_frame (5, 1200, false, false);
   run ();
   CHECK_INT (n_calls, 2);
-  // Frames of more packets than a send may take, all of them waiting.
+  // Frames of more packets than fit into a send, all of them waiting.
   n_calls = 0;
   push_frame (200, 1200, false, false);
   run ();
@@ -445,12 +444,12 @@ who_gets_the_same_gets_it_together (void)
 }
 
 static void
-begins_where_the_frame_does (void)
+a_live_reader_begins_at_the_start_of_a_frame (void)
 {
   Reader *early, *middle = NULL, *after;
 
   begin ();
-  settings.coalesce_ns = 0; // published as they come
+  settings.coalesce_ns = 0; // published packet by packet
   start ();
   early = add ();
   frames (3);
@@ -473,7 +472,7 @@ begins_where_the_frame_does (void)
 }
 
 static void
-thousands_come_and_go (void)
+thousands_of_readers_are_added_and_removed (void)
 {
   size_t gone[READERS_MAX], n_gone = 0;
   uint64_t due = 0;
@@ -512,7 +511,7 @@ thousands_come_and_go (void)
 }
 
 static void
-everybody_begins_in_turn (void)
+readers_take_turns_at_being_first (void)
 {
   unsigned n_begun[64] = { 0 };
 
@@ -532,7 +531,7 @@ everybody_begins_in_turn (void)
 }
 
 static void
-nobody_needs_packets (void)
+packets_are_not_kept_without_readers (void)
 {
   begin ();
   start ();
@@ -548,7 +547,7 @@ nobody_needs_packets (void)
 }
 
 static void
-what_comes_in_is_counted (void)
+incoming_packets_are_counted (void)
 {
   WeirFanoutCounters c;
   uint8_t *room;
@@ -582,7 +581,7 @@ what_comes_in_is_counted (void)
 }
 
 static void
-as_often_as_it_was_added (void)
+a_reader_gets_as_many_copies_as_it_was_added (void)
 {
   Reader *one, *three, *none;
 
@@ -599,7 +598,7 @@ as_often_as_it_was_added (void)
   CHECK_INT (three->n, 48);
   CHECK_INT (counters (three).due, 48);
   CHECK_INT (none->n, 0);
-  // What each copy of a packet was, the order tells: bursts again and again.
+  // Order tells which copy is which: the whole burst, again and again.
   for (size_t i = 0; i < three->n; i++)
     CHECK_INT (three->got[i].id, i / 12 * 4 + i % 4);
 
@@ -617,7 +616,7 @@ as_often_as_it_was_added (void)
 }
 
 static void
-stopping_counts_what_was_waiting (void)
+stopping_counts_waiting_packets_as_flushed (void)
 {
   Reader *reader;
 
@@ -627,7 +626,7 @@ stopping_counts_what_was_waiting (void)
   frames (2);
   now += FRAME_NS;
   push_frame (5, 1000, false, false);
-  CHECK (weir_fanout_begin (fanout)); // a frame that is not whole
+  CHECK (weir_fanout_begin (fanout)); // an incomplete frame
   push (500, true, false, false, false);
   weir_fanout_end (fanout, now);
   weir_fanout_stop (fanout);
@@ -640,7 +639,7 @@ stopping_counts_what_was_waiting (void)
 }
 
 static void
-classes_keep_their_readers (void)
+readers_change_priority_and_lose_nothing (void)
 {
   begin ();
   start ();
@@ -662,7 +661,7 @@ classes_keep_their_readers (void)
 
 // ---- joining ----
 
-// 25 frames a second; a key frame each 50; every third frame discardable.
+// 25 frames per second; a key frame every 50; every third frame discardable.
 static void
 gop_frame (int i)
 {
@@ -741,7 +740,7 @@ check_catch_up (int at_frame, bool compress)
   }
   CHECK (reader->n > 0);
   CHECK_INT (reader->got[0].id, join);
-  // It meets the live edge after a seventh of what it was behind, and stays there.
+  // It reaches the live edge after a seventh of its delay, and stays there.
   CHECK (live_since > 0 && live_since - begun <= (begun - from_arrival) / 7 + 2 * FRAME_NS);
   CHECK (!counters (reader).catching_up);
   CHECK_INT (reader->got[reader->n - 1].timestamp, stream[reader->got[reader->n - 1].id].timestamp);
@@ -751,16 +750,16 @@ check_catch_up (int at_frame, bool compress)
 }
 
 static void
-a_newcomer_catches_up_live (void)
+a_new_reader_catches_up_with_the_live_edge (void)
 {
   check_catch_up (95, true);
   check_catch_up (51, true);
   check_catch_up (75, true);
 }
 
-// The GOP that is caught up with wraps, at one place or another.
+// The timestamps wrap somewhere in the GOP that the reader catches up with.
 static void
-a_newcomer_catches_up_over_a_wrap (void)
+a_new_reader_catches_up_over_a_timestamp_wrap (void)
 {
   for (unsigned k = 0; k < 12; k++) {
     first_time = (uint32_t) -FRAME_TICKS * (50 + k * 8) + k;
@@ -771,9 +770,9 @@ a_newcomer_catches_up_over_a_wrap (void)
   first_seq = 65400;
 }
 
-// A reader with numbers of its own, as it was not given all that it could have had.
+// A reader with its own numbers, because it did not get all packets.
 static void
-numbers_wrap_ten_times (void)
+sequence_numbers_wrap_ten_times (void)
 {
   Reader *reader;
 
@@ -800,17 +799,17 @@ numbers_wrap_ten_times (void)
 }
 
 static void
-a_newcomer_catches_up_with_the_stream_s_timestamps (void)
+a_new_reader_catches_up_with_the_stream_s_timestamps (void)
 {
   check_catch_up (95, false);
 }
 
-// All that the plan told is so, also when the stream has gone on in between.
+// The reader gets what its plan says, even if more packets came in between.
 static void
-the_plan_is_kept (void)
+a_reader_begins_as_its_plan_says (void)
 {
   for (int keyframe = 0; keyframe < 2; keyframe++) {
-    for (int later = 0; later < (keyframe ? 30 : 24); later++) { // the window holds a second
+    for (int later = 0; later < (keyframe ? 30 : 24); later++) { // the window holds one second
       for (int at = 51; at < 56; at++) {
         Reader *reader;
         WeirPlan plan;
@@ -820,7 +819,7 @@ the_plan_is_kept (void)
         start ();
         add ();
         gop_frames (0, at);
-        // In the middle of a frame, once in a while.
+        // Sometimes in the middle of a frame.
         if (at % 2) {
           settings.coalesce_ns = 0;
           weir_fanout_set (fanout, &settings);
@@ -856,9 +855,9 @@ the_plan_is_kept (void)
   }
 }
 
-// Pictures that are shown before others that came earlier are not moved to the latest of these.
+// Pictures that are presented before earlier ones keep their timestamps.
 static void
-a_plan_amid_reordered_pictures (void)
+a_plan_holds_amid_reordered_pictures (void)
 {
   Reader *reader;
   WeirPlan plan;
@@ -885,10 +884,10 @@ a_plan_amid_reordered_pictures (void)
   finish ();
 }
 
-// One that knows no packet yet holds too, whatever is the first to come: here pictures that are
-// shown before those that came earlier.
+// A plan made before the first packet also holds, whichever packet comes first: here pictures that
+// are presented before earlier ones.
 static void
-a_plan_before_anything_came (void)
+a_plan_made_before_the_first_packet_holds (void)
 {
   for (int n = 0; n < 2; n++) {
     Reader *reader;
@@ -919,7 +918,7 @@ a_plan_before_anything_came (void)
 }
 
 static void
-an_old_plan_is_none (void)
+an_old_plan_is_ignored (void)
 {
   Reader *reader;
   WeirPlan plan, empty;
@@ -937,7 +936,7 @@ an_old_plan_is_none (void)
   CHECK (reader->got[0].id != plan.position);
   CHECK_INT (reader->got[0].id, last_key ());
 
-  // Nor is one of which the stream has gone.
+  // Nor is a plan whose packets were dropped.
   settings.bounds.packets = 100;
   weir_fanout_set (fanout, &settings);
   CHECK (weir_fanout_plan (fanout, 0, now, &plan));
@@ -950,9 +949,9 @@ an_old_plan_is_none (void)
   finish ();
 }
 
-// An upstream that begins anew, with earlier timestamps, does not put newcomers hours ahead.
+// An upstream that restarts with lower timestamps does not put new readers hours ahead.
 static void
-a_stream_that_begins_anew (void)
+a_restarted_stream_does_not_shift_new_readers (void)
 {
   Reader *reader;
 
@@ -971,8 +970,7 @@ a_stream_that_begins_anew (void)
   finish ();
 }
 
-// A group is one reader for many: it stays at the live edge, whatever was planned.
-// A second of frames without a keyframe; how often one was asked for.
+// Sends one second of frames without a keyframe. Returns how often a keyframe was requested.
 static size_t
 ask_for_a_second (void)
 {
@@ -988,7 +986,7 @@ ask_for_a_second (void)
 }
 
 static void
-who_begins_without_a_keyframe_asks_for_one (void)
+a_reader_that_begins_without_a_keyframe_requests_one (void)
 {
   Reader *reader;
 
@@ -996,14 +994,14 @@ who_begins_without_a_keyframe_asks_for_one (void)
   settings.join_at_keyframe = true;
   start ();
   add ();
-  // What it begins with may be one.
+  // Its first frame may be a keyframe.
   push_frame (3, 500, true, false);
   CHECK (!weir_fanout_wants_key (fanout, now));
   CHECK_INT (ask_for_a_second (), 0);
   add ();
   CHECK_INT (ask_for_a_second (), 0);
 
-  // The window lets it go.
+  // The window drops the keyframe.
   settings.bounds.packets = 20;
   weir_fanout_set (fanout, &settings);
   CHECK_INT (ask_for_a_second (), 0);
@@ -1019,7 +1017,7 @@ who_begins_without_a_keyframe_asks_for_one (void)
   CHECK (!weir_fanout_wants_key (fanout, now + 1000 * MS));
   CHECK_INT (ask_for_a_second (), 0);
 
-  // Who goes waits no more.
+  // A removed reader no longer waits.
   add ();
   reader = add ();
   weir_fanout_remove (fanout, readers[n_readers - 2]->reader);
@@ -1030,9 +1028,10 @@ who_begins_without_a_keyframe_asks_for_one (void)
   finish ();
 }
 
-// Nobody can tell a keyframe of what is opaque; nor is there one to wait for at the live edge.
+// Keyframes of an opaque stream cannot be recognised, and at the live edge a reader does not wait
+// for one.
 static void
-who_can_have_no_keyframe_asks_for_none (void)
+no_keyframe_is_requested_if_none_can_come (void)
 {
   for (int live = 0; live < 2; live++) {
     begin ();
@@ -1046,8 +1045,9 @@ who_can_have_no_keyframe_asks_for_none (void)
   }
 }
 
+// A group is one reader for many: it stays at the live edge, whatever its plan.
 static void
-multicast_joins_live (void)
+a_multicast_group_begins_at_the_live_edge (void)
 {
   WeirAddress group = { .v4 = { .sin_family = AF_INET, .sin_port = htons (5000) } };
 
@@ -1074,12 +1074,12 @@ multicast_joins_live (void)
 // ---- faults ----
 
 static void
-one_reader_fails_alone (void)
+a_failing_reader_affects_no_other (void)
 {
   static const struct {
     int error;
     bool only_gso;
-    WeirDrop reason; // WEIR_N_DROPS: nothing is lost
+    WeirDrop reason; // WEIR_N_DROPS: no packet is lost
   } cases[] = {
     { ENOBUFS, false, WEIR_DROP_NO_BUFFERS },
     { ECONNREFUSED, false, WEIR_DROP_ERROR },
@@ -1134,7 +1134,8 @@ segmented_sends (size_t from, size_t end)
   return n;
 }
 
-// The way to one reader takes none: the others keep theirs, and so does it once it can.
+// The path to one reader takes no segmented sends: the others keep theirs, and so does it once the
+// path takes them.
 static void
 segmented_sends_are_tried_again (void)
 {
@@ -1160,7 +1161,7 @@ segmented_sends_are_tried_again (void)
     fault.error = 0;
     frames (62 * 25);
     CHECK (readers[0]->n_segmented > 0);
-    // It begins anew.
+    // It begins again with the shortest pause.
     fault.error = errors[i];
     frames (25 / 2);
     fault.error = 0;
@@ -1173,9 +1174,9 @@ segmented_sends_are_tried_again (void)
   }
 }
 
-// However many packets do not go.
+// However many packets fail.
 static void
-failed_sends_are_told_once_in_10_s (void)
+failed_sends_are_reported_once_in_10_s (void)
 {
   begin ();
   start ();
@@ -1202,7 +1203,7 @@ failed_sends_are_told_once_in_10_s (void)
     }
     now = begun + 10000 * MS;
   }
-  // What failed in between is told, and after that nothing.
+  // Failures in between are reported, and none after that.
   fault.error = 0;
   CHECK (weir_fanout_has_failed (fanout, now));
   now += 20000 * MS;
@@ -1211,9 +1212,9 @@ failed_sends_are_told_once_in_10_s (void)
   finish ();
 }
 
-// Told once, until the path takes them again.
+// Reported once, until the path takes segmented sends again.
 static void
-refused_segments_are_news (void)
+refused_segmented_sends_are_reported (void)
 {
   WeirReaderNews news;
 
@@ -1245,7 +1246,7 @@ refused_segments_are_news (void)
 }
 
 static void
-a_full_socket_has_100_ms (void)
+a_full_socket_is_given_100_ms (void)
 {
   for (int times = 50; times < 250; times += 100) {
     Reader *others[70], *victim = NULL;
@@ -1289,9 +1290,9 @@ a_full_socket_has_100_ms (void)
   }
 }
 
-// The machine was busy: the socket has room by the time that it is asked again.
+// The machine was busy: the socket has room by the time of the next try.
 static void
-who_was_not_asked_is_not_late (void)
+a_reader_that_was_not_tried_is_not_late (void)
 {
   begin ();
   start ();
@@ -1309,9 +1310,9 @@ who_was_not_asked_is_not_late (void)
   finish ();
 }
 
-// Its line carries all of it in less than a second.
+// The line carries all of it in less than a second.
 static void
-while_a_socket_drains_nobody_is_left_out (void)
+readers_wait_while_their_socket_drains (void)
 {
   begin ();
   start ();
@@ -1331,9 +1332,9 @@ while_a_socket_drains_nobody_is_left_out (void)
   finish ();
 }
 
-// No reader of that socket gets anything: they wait together, and the sums hold.
+// No reader of the socket gets anything: they wait together, and the counts add up.
 static void
-a_socket_that_is_full_for_all (void)
+readers_of_a_full_socket_wait_together (void)
 {
   begin ();
   start ();
@@ -1362,7 +1363,7 @@ a_socket_that_is_full_for_all (void)
 // ---- the window is smaller than a reader's lag ----
 
 static void
-who_falls_out_goes_on (void)
+a_reader_behind_the_window_continues (void)
 {
   static const struct {
     WeirOverrun overrun;
@@ -1392,7 +1393,7 @@ who_falls_out_goes_on (void)
 }
 
 static void
-tail_drop_refuses_what_would_push_it_out (void)
+tail_drop_refuses_packets_that_would_push_a_reader_out (void)
 {
   Reader *reader;
   WeirFanoutCounters c;
@@ -1408,7 +1409,7 @@ tail_drop_refuses_what_would_push_it_out (void)
   CHECK_INT (c.packets_refused, 200);
   run ();
   CHECK_INT (reader->n, 100);
-  // Between what was refused and what comes now lie bytes that nobody may get.
+  // Between the refused and the next packets lie bytes that no reader may get.
   for (int k = 0; k < 30; k++) {
     push_frame (10, 300, false, false);
     if (k % 15 == 14)
@@ -1418,7 +1419,7 @@ tail_drop_refuses_what_would_push_it_out (void)
   CHECK_INT (reader->n, 300);
   CHECK_INT (counters (reader).due, 300);
   CHECK_INT (counters (reader).packets, 300);
-  // What was refused was never due: the upstream lost it, as the numbers tell.
+  // Refused packets were never due: they count as upstream loss, and sequence numbers show it.
   for (size_t i = 0; i < reader->n; i++)
     CHECK_INT (reader->got[i].seq, stream[reader->got[i].id].seq);
   reader->irregular = true;
@@ -1444,7 +1445,7 @@ tcp_reader (WeirFraming framing, int buffer)
   return reader;
 }
 
-// Reads what is there, a little or much at a time, and takes it apart.
+// Reads the available bytes, few or many at a time, and splits them into packets.
 static size_t
 read_peer (Reader *reader)
 {
@@ -1476,7 +1477,7 @@ read_peer (Reader *reader)
   }
 }
 
-// Until the reader has all that is before it.
+// Runs until the reader has all packets ahead of it.
 static void
 let_read (Reader *reader)
 {
@@ -1487,7 +1488,7 @@ let_read (Reader *reader)
     run ();
     if (counters (reader).lag_packets == 0 && counters (reader).packets == reader->n)
       break;
-    poll (&wait, 1, 1); // the thread that watches for room has its turn
+    poll (&wait, 1, 1); // lets the poller's thread run
   }
 }
 
@@ -1515,7 +1516,7 @@ a_connection_gets_everything_in_order (void)
   finish ();
 }
 
-// A frame: key, discardable, or neither, of several packets.
+// A frame of several packets: key, discardable, or neither.
 static void
 thin_frame (int i)
 {
@@ -1523,7 +1524,7 @@ thin_frame (int i)
 }
 
 static void
-who_lags_is_thinned_and_comes_back (void)
+a_lagging_reader_is_thinned_and_recovers (void)
 {
   WeirReaderState seen = WEIR_READER_OK, expected;
   Reader *slow, *fast, *udp;
@@ -1537,7 +1538,7 @@ who_lags_is_thinned_and_comes_back (void)
   slow = tcp_reader (WEIR_FRAMING_INTERLEAVED, 4096);
   fast = tcp_reader (WEIR_FRAMING_INTERLEAVED, 1 << 20);
   udp = add ();
-  // It reads nothing for 3 s.
+  // It reads no data for 3 s.
   for (; i < 75; i++) {
     now += FRAME_NS;
     thin_frame (i);
@@ -1558,7 +1559,7 @@ who_lags_is_thinned_and_comes_back (void)
   CHECK_INT (news.before, WEIR_READER_OK);
   CHECK_INT (news.state, WEIR_READER_KEYFRAMES);
   full_until = counters (slow).packets;
-  // It reads: what is left of the frame that was begun, and then key frames only.
+  // It reads: the rest of the current frame, and then key frames only.
   let_read (slow);
   CHECK (slow->n > full_until);
   for (size_t k = full_until; k < slow->n; k++)
@@ -1605,9 +1606,9 @@ who_lags_is_thinned_and_comes_back (void)
   finish ();
 }
 
-// There is no key frame to wait for, so it is not waited for.
+// The stream has no key frames, so the reader does not wait for one.
 static void
-without_key_frames_nobody_starves (void)
+a_stream_without_key_frames_is_not_thinned (void)
 {
   Reader *slow;
 
@@ -1626,9 +1627,9 @@ without_key_frames_nobody_starves (void)
   finish ();
 }
 
-// Being late is what a newcomer is for: until it is at the live edge it is not thinned for it.
+// A new reader is late by design: it is not thinned until it has reached the live edge.
 static void
-who_catches_up_slowly_is_not_thinned (void)
+a_reader_that_catches_up_slowly_is_not_thinned (void)
 {
   Reader *reader;
   size_t join;
@@ -1642,7 +1643,7 @@ who_catches_up_slowly_is_not_thinned (void)
   }
   join = last_key ();
   reader = tcp_reader (WEIR_FRAMING_INTERLEAVED, 4096);
-  // It reads nothing until after it would have been there.
+  // It reads no data until after it would have caught up.
   for (int i = 0; i < 10; i++) {
     run ();
     now += FRAME_NS;
@@ -1658,9 +1659,9 @@ who_catches_up_slowly_is_not_thinned (void)
   finish ();
 }
 
-// Also one that falls out of the window all the time.
+// Also a reader that falls behind the window all the time.
 static void
-who_takes_nothing_is_closed (void)
+a_reader_that_takes_no_data_is_closed (void)
 {
   Reader *stuck, *fast;
   WeirReaderNews news;
@@ -1698,7 +1699,7 @@ who_takes_nothing_is_closed (void)
 }
 
 static void
-a_connection_that_breaks_ends_one_reader (void)
+a_broken_connection_closes_one_reader (void)
 {
   Reader *broken, *other;
   WeirReaderNews news;
@@ -1758,7 +1759,7 @@ random_settings (void)
   weir_fanout_set (fanout, &settings);
 }
 
-// What it was sent before it went, or was closed: then what was begun last may be lost.
+// Packets sent before the reader was removed or closed; the last one begun may be lost then.
 static void
 read_to_the_end (Reader *reader)
 {
@@ -1777,7 +1778,7 @@ read_to_the_end (Reader *reader)
 }
 
 static void
-everything_at_random (void)
+random_changes_keep_the_counts (void)
 {
   static bool gone[READERS_MAX];
   Reader *slots[TCP_SLOTS] = { 0 };
@@ -1847,44 +1848,44 @@ main (void)
   random_init ();
   for (size_t i = 0; i < sizeof filler; i++)
     filler[i] = (uint8_t) random_next ();
-  RUN (everybody_gets_everything);
-  RUN (who_gets_the_same_gets_it_together);
-  RUN (begins_where_the_frame_does);
-  RUN (thousands_come_and_go);
-  RUN (everybody_begins_in_turn);
-  RUN (nobody_needs_packets);
-  RUN (what_comes_in_is_counted);
-  RUN (as_often_as_it_was_added);
-  RUN (stopping_counts_what_was_waiting);
-  RUN (classes_keep_their_readers);
-  RUN (a_newcomer_catches_up_live);
-  RUN (a_newcomer_catches_up_over_a_wrap);
-  RUN (numbers_wrap_ten_times);
-  RUN (a_newcomer_catches_up_with_the_stream_s_timestamps);
-  RUN (the_plan_is_kept);
-  RUN (a_plan_amid_reordered_pictures);
-  RUN (a_plan_before_anything_came);
-  RUN (an_old_plan_is_none);
-  RUN (a_stream_that_begins_anew);
-  RUN (who_begins_without_a_keyframe_asks_for_one);
-  RUN (who_can_have_no_keyframe_asks_for_none);
-  RUN (multicast_joins_live);
-  RUN (one_reader_fails_alone);
+  RUN (every_reader_gets_every_packet);
+  RUN (readers_of_the_same_bytes_share_a_send);
+  RUN (a_live_reader_begins_at_the_start_of_a_frame);
+  RUN (thousands_of_readers_are_added_and_removed);
+  RUN (readers_take_turns_at_being_first);
+  RUN (packets_are_not_kept_without_readers);
+  RUN (incoming_packets_are_counted);
+  RUN (a_reader_gets_as_many_copies_as_it_was_added);
+  RUN (stopping_counts_waiting_packets_as_flushed);
+  RUN (readers_change_priority_and_lose_nothing);
+  RUN (a_new_reader_catches_up_with_the_live_edge);
+  RUN (a_new_reader_catches_up_over_a_timestamp_wrap);
+  RUN (sequence_numbers_wrap_ten_times);
+  RUN (a_new_reader_catches_up_with_the_stream_s_timestamps);
+  RUN (a_reader_begins_as_its_plan_says);
+  RUN (a_plan_holds_amid_reordered_pictures);
+  RUN (a_plan_made_before_the_first_packet_holds);
+  RUN (an_old_plan_is_ignored);
+  RUN (a_restarted_stream_does_not_shift_new_readers);
+  RUN (a_reader_that_begins_without_a_keyframe_requests_one);
+  RUN (no_keyframe_is_requested_if_none_can_come);
+  RUN (a_multicast_group_begins_at_the_live_edge);
+  RUN (a_failing_reader_affects_no_other);
   RUN (segmented_sends_are_tried_again);
-  RUN (failed_sends_are_told_once_in_10_s);
-  RUN (refused_segments_are_news);
-  RUN (a_full_socket_has_100_ms);
-  RUN (who_was_not_asked_is_not_late);
-  RUN (while_a_socket_drains_nobody_is_left_out);
-  RUN (a_socket_that_is_full_for_all);
-  RUN (who_falls_out_goes_on);
-  RUN (tail_drop_refuses_what_would_push_it_out);
+  RUN (failed_sends_are_reported_once_in_10_s);
+  RUN (refused_segmented_sends_are_reported);
+  RUN (a_full_socket_is_given_100_ms);
+  RUN (a_reader_that_was_not_tried_is_not_late);
+  RUN (readers_wait_while_their_socket_drains);
+  RUN (readers_of_a_full_socket_wait_together);
+  RUN (a_reader_behind_the_window_continues);
+  RUN (tail_drop_refuses_packets_that_would_push_a_reader_out);
   RUN (a_connection_gets_everything_in_order);
-  RUN (who_lags_is_thinned_and_comes_back);
-  RUN (without_key_frames_nobody_starves);
-  RUN (who_catches_up_slowly_is_not_thinned);
-  RUN (who_takes_nothing_is_closed);
-  RUN (a_connection_that_breaks_ends_one_reader);
-  RUN (everything_at_random);
+  RUN (a_lagging_reader_is_thinned_and_recovers);
+  RUN (a_stream_without_key_frames_is_not_thinned);
+  RUN (a_reader_that_catches_up_slowly_is_not_thinned);
+  RUN (a_reader_that_takes_no_data_is_closed);
+  RUN (a_broken_connection_closes_one_reader);
+  RUN (random_changes_keep_the_counts);
   return tap_done ();
 }

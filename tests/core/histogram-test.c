@@ -27,7 +27,7 @@ every_value_lies_in_its_bucket (void)
 }
 
 static void
-buckets_go_up_without_a_hole (void)
+buckets_are_contiguous (void)
 {
   for (size_t i = 0; i < WEIR_HISTOGRAM_BUCKETS; i++) {
     CHECK (weir_histogram_bucket_start (i) < weir_histogram_bucket_start (i + 1));
@@ -36,7 +36,7 @@ buckets_go_up_without_a_hole (void)
 }
 
 static void
-an_empty_one_is_all_zero (void)
+an_empty_histogram_is_zero (void)
 {
   histogram = (WeirHistogram) { 0 };
   CHECK_INT (weir_histogram_percentile (&histogram, 50), 0);
@@ -91,8 +91,8 @@ int
 main (void)
 {
   RUN (every_value_lies_in_its_bucket);
-  RUN (buckets_go_up_without_a_hole);
-  RUN (an_empty_one_is_all_zero);
+  RUN (buckets_are_contiguous);
+  RUN (an_empty_histogram_is_zero);
   RUN (percentiles_of_small_values_are_exact);
   RUN (percentiles_of_large_values_are_close);
   RUN (negative_values_count_as_zero);

@@ -5,8 +5,8 @@
 
 #include "tap.h"
 
-// The flags of a WeirLayer as letters: k keyframe, p parameters, d discardable, u switch_up,
-// e enter. "!" stands for a payload that is refused.
+// The flags of a WeirLayer as letters: k keyframe, p parameters, d discardable, u switch_up, e
+// enter. "!" is a payload that is refused.
 typedef struct {
   const char *what;
   uint8_t bytes[40];
@@ -57,7 +57,7 @@ check_in (WeirLayers *self, const Payload *payloads, size_t n)
 #define CHECK_IN(self, payloads) check_in (self, payloads, sizeof payloads / sizeof *payloads)
 
 static void
-codecs_by_name (void)
+codecs_are_found_by_name (void)
 {
   CHECK_INT (weir_codec_from_sdp ("video", "H264"), WEIR_CODEC_H264);
   CHECK_INT (weir_codec_from_sdp ("video", "h264-svc"), WEIR_CODEC_H264);
@@ -74,7 +74,7 @@ codecs_by_name (void)
 }
 
 static void
-unknown_codecs_tell_nothing (void)
+unknown_codecs_have_no_join_points (void)
 {
   static const Payload payloads[] = { { "a key frame of VP8", { 0x10, 0x00 }, 2, "" },
     { "nothing", { 0 }, 0, "" } };
@@ -85,7 +85,7 @@ unknown_codecs_tell_nothing (void)
 }
 
 static void
-h264 (void)
+h264_payloads_are_read (void)
 {
   static const Payload payloads[] = {
     { "SPS", { 0x67, 0x42, 0xc0, 0x1f }, 4, "p" },
@@ -110,14 +110,14 @@ h264 (void)
     { "STAP-A with a size beyond the end", { 0x78, 0, 2, 0x67, 0x42, 0, 3, 0x65, 0x88 }, 9, "!" },
     { "STAP-A with half a size", { 0x78, 0, 2, 0x67, 0x42, 0 }, 6, "!" },
     { "STAP-A with an empty unit", { 0x78, 0, 0 }, 3, "!" },
-    { "MTAP16 tells nothing", { 0x7a, 0, 0, 0, 2, 0, 0, 0, 0x65, 0x88 }, 10, "" },
+    { "MTAP16 is not read", { 0x7a, 0, 0, 0, 2, 0, 0, 0, 0x65, 0x88 }, 10, "" },
   };
 
   CHECK_IN (&(WeirLayers) { WEIR_CODEC_H264 }, payloads);
 }
 
 static void
-h264_svc (void)
+h264_svc_payloads_are_read (void)
 {
   static const Payload payloads[] = {
     { "subset SPS", { 0x6f, 0x53 }, 2, "p" },
@@ -145,9 +145,9 @@ h264_svc (void)
   CHECK_IN (&(WeirLayers) { WEIR_CODEC_H264 }, payloads);
 }
 
-// Four layers as encoders give out nal_ref_idc: 3, 2, 1, 0.
+// Four layers with the nal_ref_idc that encoders use: 3, 2, 1, 0.
 static void
-h264_temporal_from_nri (void)
+h264_temporal_layers_are_inferred_from_nri (void)
 {
   static const Payload first[] = { { "T0", { 0x65, 0x88 }, 2, "kue" } };
   static const Payload settle[] = { { "T3", { 0x01, 0x9a }, 2, "d", 0, 0, 1 },
@@ -164,7 +164,7 @@ h264_temporal_from_nri (void)
 }
 
 static void
-h265 (void)
+h265_payloads_are_read (void)
 {
   static const Payload payloads[] = {
     { "VPS", { 0x40, 1, 0x0c }, 3, "p" },
@@ -195,7 +195,7 @@ h265 (void)
 }
 
 static void
-vp8 (void)
+vp8_payloads_are_read (void)
 {
   static const Payload payloads[] = {
     { "key frame", { 0x10, 0x50 }, 2, "kue" },
@@ -216,7 +216,7 @@ vp8 (void)
 }
 
 static void
-vp9 (void)
+vp9_payloads_are_read (void)
 {
   static const Payload payloads[] = {
     { "key frame without layers", { 0x08, 0x82 }, 2, "kue" },
@@ -236,7 +236,7 @@ vp9 (void)
 }
 
 static void
-av1 (void)
+av1_payloads_are_read (void)
 {
   static const Payload payloads[] = {
     { "new sequence, W=2", { 0x28, 2, 0x08, 0, 0x30, 0x10 }, 6, "kpue" },
@@ -255,7 +255,7 @@ av1 (void)
 }
 
 static void
-mpv (void)
+mpv_payloads_are_read (void)
 {
   static const Payload payloads[] = {
     { "I picture with sequence header", { 0, 1, 0x39, 0, 0, 0, 1, 0xb3, 0x12 }, 9, "kpue" },
@@ -271,7 +271,7 @@ mpv (void)
   CHECK_IN (&(WeirLayers) { WEIR_CODEC_MPV }, payloads);
 }
 
-/* The dependency descriptor */
+// ---- dependency descriptors ----
 
 typedef struct {
   const char *what;
@@ -281,19 +281,19 @@ typedef struct {
   uint8_t temporal;
 } Descriptor;
 
-// One spatial layer, three temporal ones; decode targets of 1, 2 and 3 of them.
+// One spatial layer, three temporal layers, and a decode target for each number of them.
 static const uint8_t with_structure[] = { 0xc0, 0, 7, 0x80, 0x02, 0x17, 0xaa, 0xf1, 0x81, 0x4d,
   0x14, 0 };
 
 static void
-dependency_descriptor (void)
+dependency_descriptors_are_read (void)
 {
   static const Descriptor descriptors[] = {
     { "template 1", { 0xc1, 0, 8 }, 3, "u", 0 },
     { "template 2", { 0xc2, 0, 9 }, 3, "u", 1 },
     { "template 3", { 0xc3, 0, 10 }, 3, "d", 2 },
     { "template 3, but needed", { 0xc3, 0, 9, 0x20, 0x60 }, 5, "", 2 },
-    { "template 4 is none", { 0xc4, 0, 9 }, 3, "!", 0 },
+    { "template 4 is unknown", { 0xc4, 0, 9 }, 3, "!", 0 },
     { "cut short", { 0xc3, 0 }, 2, "!", 0 },
     { "custom, cut short", { 0xc3, 0, 9, 0x20 }, 4, "!", 0 },
   };
@@ -320,7 +320,7 @@ dependency_descriptor (void)
 }
 
 static void
-header_extensions (void)
+header_extensions_are_found (void)
 {
   static const uint8_t one_byte[] = { 0x90, 96, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0xbe, 0xde, 0, 2,
     0x10, 7, 0, 0x22, 1, 2, 3, 0, 9 };
@@ -351,17 +351,17 @@ header_extensions (void)
 int
 main (void)
 {
-  RUN (codecs_by_name);
-  RUN (unknown_codecs_tell_nothing);
-  RUN (h264);
-  RUN (h264_svc);
-  RUN (h264_temporal_from_nri);
-  RUN (h265);
-  RUN (vp8);
-  RUN (vp9);
-  RUN (av1);
-  RUN (mpv);
-  RUN (dependency_descriptor);
-  RUN (header_extensions);
+  RUN (codecs_are_found_by_name);
+  RUN (unknown_codecs_have_no_join_points);
+  RUN (h264_payloads_are_read);
+  RUN (h264_svc_payloads_are_read);
+  RUN (h264_temporal_layers_are_inferred_from_nri);
+  RUN (h265_payloads_are_read);
+  RUN (vp8_payloads_are_read);
+  RUN (vp9_payloads_are_read);
+  RUN (av1_payloads_are_read);
+  RUN (mpv_payloads_are_read);
+  RUN (dependency_descriptors_are_read);
+  RUN (header_extensions_are_found);
   return tap_done ();
 }

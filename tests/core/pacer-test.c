@@ -59,7 +59,7 @@ add_frame (int64_t arrival, int64_t time, size_t n)
     add (arrival, time, 1000);
 }
 
-// Time passes from arrival to departure, each as exact as `oversleep` lets it.
+// Advances the time from event to event, each as exact as `oversleep` allows.
 static void
 play (int64_t oversleep)
 {
@@ -103,15 +103,15 @@ frames_leave_evenly_over_their_time (void)
   for (int64_t k = 0; k < 50; k++)
     add_frame (k * 40 * MS, k * 40 * MS, 16);
   play (0);
-  for (size_t i = 16; i < n_left; i++) // of the first nobody knows how long it is
+  for (size_t i = 16; i < n_left; i++) // the length of the first frame is not known yet
     CHECK_INT (left[i], (int64_t) i * 2500 * US);
   CHECK_INT (weir_pacer_latency (&pacer), 40 * MS);
   CHECK_INT (pacer.counts.late, 0);
 }
 
-// A file: all is there at once.
+// As from a file: all packets are there at once.
 static void
-what_comes_early_waits_for_its_time (void)
+early_packets_wait_for_their_time (void)
 {
   begin (&by_timestamp);
   for (int64_t k = 0; k < 50; k++)
@@ -154,9 +154,9 @@ packets_leave_in_groups_of_max_burst (void)
   }
 }
 
-// Whoever sends the packets of a frame one after the other gets no burst past the pacer.
+// A source that sends the packets of a frame one by one gets no burst past the pacer.
 static void
-packets_that_trickle_in_are_no_burst (void)
+packets_that_trickle_in_leave_without_a_burst (void)
 {
   for (uint32_t max_burst = 1; max_burst < 4; max_burst++) {
     WeirPaceSettings settings = by_timestamp;
@@ -180,7 +180,7 @@ packets_that_trickle_in_are_no_burst (void)
 }
 
 static void
-what_comes_late_is_spread_over_what_is_left (void)
+late_packets_are_spread_over_the_rest_of_the_frame (void)
 {
   begin (&by_timestamp);
   add_frame (0, 0, 1);
@@ -192,7 +192,7 @@ what_comes_late_is_spread_over_what_is_left (void)
 }
 
 static void
-late_frames_make_a_delay_that_shrinks (void)
+late_frames_cause_a_delay_that_shrinks (void)
 {
   begin (&by_timestamp);
   add_frame (0, 0, 4);
@@ -215,7 +215,7 @@ late_frames_make_a_delay_that_shrinks (void)
 }
 
 static void
-what_upstream_delays_by_plan_is_no_lateness (void)
+planned_upstream_delay_is_not_lateness (void)
 {
   begin (&by_timestamp);
   pacer.upstream_ns = 200 * MS;
@@ -243,7 +243,7 @@ no_frame_is_spread_over_more_than_a_second (void)
 #define NONE WEIR_PACE_NO_TIME
 
 static void
-times_are_repaired_to_go_forward (void)
+times_are_repaired_to_never_go_back (void)
 {
   static const struct {
     const char *what;
@@ -252,13 +252,13 @@ times_are_repaired_to_go_forward (void)
     unsigned repaired;
   } cases[] = {
     { "right", { 0, 40, 80, 120, 160, 200 }, { 0, 40, 80, 120, 160, 200 }, 0 },
-    { "pictures shown in another order", { 0, 120, 40, 80, 240, 160 },
-        { 0, 120, 160, 200, 240, 300 }, 3 },
-    { "back by much", { 0, 40, -5000, -4960, -4920, -4880 }, { 0, 40, 80, 120, 160, 200 }, 1 },
-    { "ahead by much", { 0, 40, 90000, 90040, 90080, 90120 }, { 0, 40, 80, 120, 160, 200 }, 1 },
-    { "a pause is none", { 0, 40, 8000, 8040, 8080, 8120 }, { 0, 40, 8000, 8040, 8080, 8120 }, 0 },
-    { "first wrong", { 50000, 50040, 50080, 50120, 50160, 50200 }, { 0, 40, 80, 120, 160, 200 },
-        1 },
+    { "reordered pictures", { 0, 120, 40, 80, 240, 160 }, { 0, 120, 160, 200, 240, 300 }, 3 },
+    { "far back", { 0, 40, -5000, -4960, -4920, -4880 }, { 0, 40, 80, 120, 160, 200 }, 1 },
+    { "far ahead", { 0, 40, 90000, 90040, 90080, 90120 }, { 0, 40, 80, 120, 160, 200 }, 1 },
+    { "a pause is no jump", { 0, 40, 8000, 8040, 8080, 8120 }, { 0, 40, 8000, 8040, 8080, 8120 },
+        0 },
+    { "the first is wrong", { 50000, 50040, 50080, 50120, 50160, 50200 },
+        { 0, 40, 80, 120, 160, 200 }, 1 },
     { "missing", { 0, 40, NONE, NONE, 160, 200 }, { 0, 40, 80, 120, 160, 200 }, 2 },
   };
 
@@ -275,7 +275,7 @@ times_are_repaired_to_go_forward (void)
 }
 
 static void
-without_times_packets_leave_as_they_come (void)
+packets_without_times_leave_as_they_come (void)
 {
   begin (&by_timestamp);
   for (int64_t i = 0; i < 10; i++)
@@ -287,7 +287,7 @@ without_times_packets_leave_as_they_come (void)
 }
 
 static void
-rtp_without_times_comes_when_it_comes (void)
+rtp_frames_without_times_take_their_arrival (void)
 {
   begin (&by_timestamp);
   add_rtp (0, 0, 0, 1000);
@@ -312,12 +312,12 @@ a_clock_set_back_stands_still (void)
   CHECK_INT (weir_pacer_due (&pacer, 100 * SECOND + 10 * MS), 100 * SECOND + 40 * MS);
   CHECK_INT (weir_pacer_due (&pacer, 20 * SECOND), 20 * SECOND + 30 * MS);
   CHECK_INT (weir_pacer_due (&pacer, 20 * SECOND + 30 * MS), 20 * SECOND + 30 * MS);
-  // Threads that read it in another order don't set it back.
+  // Threads that read the clock in another order do not set it back.
   CHECK_INT (weir_pacer_due (&pacer, 20 * SECOND + 29 * MS), 20 * SECOND + 30 * MS);
 }
 
 static void
-a_clock_set_forward_costs_one_frame_its_time (void)
+a_clock_set_forward_changes_one_frame_only (void)
 {
   begin (&by_timestamp);
   for (int64_t k = 0; k < 5; k++)
@@ -326,7 +326,7 @@ a_clock_set_forward_costs_one_frame_its_time (void)
     add_frame (3600 * SECOND + k * 40 * MS, k * 40 * MS, 4);
   play (0);
   CHECK_INT (n_left, 40);
-  for (size_t i = 4; i < 20; i++) // of the first nobody knows how long it is
+  for (size_t i = 4; i < 20; i++) // the length of the first frame is not known yet
     CHECK_INT (left[i], (int64_t) i * 10 * MS);
   for (size_t i = 20; i < 40; i++)
     CHECK_INT (left[i], 3600 * SECOND + (int64_t) i * 10 * MS);
@@ -336,7 +336,7 @@ a_clock_set_forward_costs_one_frame_its_time (void)
 // ---- waking late ----
 
 static void
-who_overslept_catches_up_and_stays_on_time (void)
+a_late_wake_up_is_caught_up (void)
 {
   begin (&by_timestamp);
   for (int64_t k = 0; k < 200; k++)
@@ -372,7 +372,7 @@ check_bucket (int64_t bitrate, int64_t burst, int64_t largest, int64_t slack)
 }
 
 static void
-no_period_has_more_than_its_rate (void)
+no_period_exceeds_the_rate (void)
 {
   static const struct {
     uint64_t bitrate;
@@ -398,7 +398,7 @@ no_period_has_more_than_its_rate (void)
 }
 
 static void
-what_waits_leaves_at_the_whole_rate (void)
+waiting_packets_leave_at_the_full_rate (void)
 {
   const WeirPaceSettings settings = { .mode = WEIR_PACE_BITRATE, .bitrate = 8000000 };
 
@@ -411,7 +411,7 @@ what_waits_leaves_at_the_whole_rate (void)
   CHECK (left[999] < (1000 * 1000 - 1500) * US + 300 * US);
 }
 
-// A packet of a byte takes 8/7 ns.
+// A packet of one byte takes 8/7 ns.
 static void
 rounding_never_exceeds_the_rate (void)
 {
@@ -439,7 +439,7 @@ a_burst_leaves_at_once_after_silence (void)
   check_left (expected, 10, MS);
 }
 
-// Of a stream of 25 frames a second, the frames of which differ by a factor of ten.
+// A stream of 25 frames per second whose frames differ in size by a factor of ten.
 static void
 a_measured_rate_follows_the_stream (void)
 {
@@ -471,7 +471,7 @@ a_measured_rate_follows_the_stream (void)
 
 // ---- by block ----
 
-// Packets of 1000 bytes at 8 Mb/s: a block of 10 ms has ten. Sending the last but one of block k
+// Packets of 1000 bytes at 8 Mb/s: a block of 10 ms has ten. Sending the ninth packet of block k
 // takes `takes[k]` ms.
 typedef struct {
   int64_t takes[6];
@@ -504,14 +504,14 @@ play_blocks (const BlockCase *c)
 }
 
 static void
-a_block_each_block_time_and_deficits_are_made_up (void)
+blocks_keep_their_interval_and_deficits_are_made_up (void)
 {
   static const BlockCase cases[] = {
     { { 0 }, { 0, 10, 20, 30, 40, 50 }, { 0 }, 0, 0 },
     { { 3, 3, 3, 3, 3, 3 }, { 0, 10, 20, 30, 40, 50 }, { 0 }, 0, 0 },
-    // One that takes 14: the next begins 4 late, and the one behind it in time again.
+    // A block that takes 14 ms: the next begins 4 ms late, and the one after it in time.
     { { 0, 14, 0, 0, 0, 0 }, { 0, 10, 24, 30, 40, 50 }, { 0, 0, 4, 0, 0, 0 }, 1, 0 },
-    // 25 are made up over two blocks.
+    // 25 ms are made up over two blocks.
     { { 0, 35, 0, 0, 0, 0 }, { 0, 10, 45, 45, 45, 50 }, { 0, 0, 25, 15, 5, 0 }, 1, 1 },
     { { 0, 19, 8, 8, 8, 0 }, { 0, 10, 29, 37, 45, 53 }, { 0, 0, 9, 7, 5, 3 }, 1, 0 },
   };
@@ -529,9 +529,9 @@ a_block_each_block_time_and_deficits_are_made_up (void)
   }
 }
 
-// The reader plays from the end of the first block on; the blocks come, but too late, twice.
+// The reader plays from the end of the first block on. Two of the later blocks come too late.
 static void
-a_reader_without_anything_to_play_starves (void)
+a_reader_without_data_to_play_starves (void)
 {
   const WeirPaceSettings settings = {
     .mode = WEIR_PACE_BLOCK, .bitrate = 8000000, .block_ns = SECOND
@@ -550,9 +550,9 @@ a_reader_without_anything_to_play_starves (void)
   }
 }
 
-// By times, a gap in the stream is no reason to run ahead.
+// By times, a gap in the stream does not make blocks run ahead.
 static void
-a_gap_in_the_stream_is_waited_for (void)
+blocks_wait_for_a_gap_in_the_stream (void)
 {
   const WeirPaceSettings settings = { .mode = WEIR_PACE_BLOCK, .block_ns = SECOND };
 
@@ -594,7 +594,7 @@ rounds_are_never_early_and_at_most_a_round_late (void)
 }
 
 static void
-rounds_begin_together_and_are_spread_over_their_parts (void)
+rounds_of_all_pacers_align_and_spread_over_their_parts (void)
 {
   static const struct {
     int64_t round_ns;
@@ -617,7 +617,7 @@ rounds_begin_together_and_are_spread_over_their_parts (void)
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     CHECK_INT (weir_pace_phase (cases[i].round_ns, cases[i].parts, cases[i].i, cases[i].base_ns),
         cases[i].phase_ns);
-  // Pacers that began at other times have their rounds at the same times of the clock.
+  // Pacers that began at different times have their rounds at the same times of the clock.
   for (uint64_t base = 0; base < 3 * SECOND; base += 7777777)
     CHECK_INT (((int64_t) base + weir_pace_phase (20 * MS, 4, 3, base)) % (20 * MS), 15 * MS);
 }
@@ -640,7 +640,7 @@ a_block_leaves_in_one_round (void)
 // ---- life ----
 
 static void
-a_flush_forgets_what_waits_and_all_times (void)
+a_flush_forgets_the_queue_and_all_times (void)
 {
   begin (&by_timestamp);
   for (int i = 0; i < 300; i++)
@@ -668,7 +668,7 @@ a_queue_is_full_after_a_second (void)
     WeirPaceSettings settings;
     size_t size;
     int64_t apart;
-    size_t full; // after so many packets
+    size_t full; // packets after which the queue is full
   } cases[] = {
     { { .mode = WEIR_PACE_TIMESTAMP, .max_burst = 1 }, 1000, 40 * MS, 26 },
     { { .mode = WEIR_PACE_TIMESTAMP, .max_burst = 1 }, 1000, 3 * SECOND, 2 },
@@ -690,7 +690,7 @@ a_queue_is_full_after_a_second (void)
 }
 
 static void
-a_change_of_mode_begins_anew_with_what_waits (void)
+a_change_of_mode_restarts_with_the_queue (void)
 {
   static const WeirPaceSettings modes[] = {
     { .mode = WEIR_PACE_BITRATE, .bitrate = 8 }, // a packet takes 1000 s
@@ -714,7 +714,7 @@ a_change_of_mode_begins_anew_with_what_waits (void)
 }
 
 static void
-a_change_of_rate_goes_on_from_there (void)
+a_change_of_rate_applies_from_the_next_packet (void)
 {
   WeirPaceSettings settings = { .mode = WEIR_PACE_BITRATE, .bitrate = 8000000 };
 
@@ -729,9 +729,9 @@ a_change_of_rate_goes_on_from_there (void)
   CHECK_INT (weir_pacer_due (&pacer, 1 * MS), 11 * MS);
 }
 
-// Whatever comes in, all of it leaves, in finite time, and nothing overflows (seen with UBSan).
+// Whatever comes in leaves in finite time, and nothing overflows (checked with UBSan).
 static void
-whatever_comes_in_goes_out (void)
+random_input_leaves_completely (void)
 {
   static const int64_t odd[] = { NONE, INT64_MIN + 1, INT64_MAX, INT64_MAX / 4, -INT64_MAX / 4, 0,
     -1, INT64_MAX / 2 };
@@ -773,35 +773,35 @@ int
 main (void)
 {
   RUN (frames_leave_evenly_over_their_time);
-  RUN (what_comes_early_waits_for_its_time);
+  RUN (early_packets_wait_for_their_time);
   RUN (packets_leave_in_groups_of_max_burst);
-  RUN (packets_that_trickle_in_are_no_burst);
-  RUN (what_comes_late_is_spread_over_what_is_left);
-  RUN (late_frames_make_a_delay_that_shrinks);
-  RUN (what_upstream_delays_by_plan_is_no_lateness);
+  RUN (packets_that_trickle_in_leave_without_a_burst);
+  RUN (late_packets_are_spread_over_the_rest_of_the_frame);
+  RUN (late_frames_cause_a_delay_that_shrinks);
+  RUN (planned_upstream_delay_is_not_lateness);
   RUN (no_frame_is_spread_over_more_than_a_second);
-  RUN (times_are_repaired_to_go_forward);
-  RUN (without_times_packets_leave_as_they_come);
-  RUN (rtp_without_times_comes_when_it_comes);
+  RUN (times_are_repaired_to_never_go_back);
+  RUN (packets_without_times_leave_as_they_come);
+  RUN (rtp_frames_without_times_take_their_arrival);
   RUN (a_clock_set_back_stands_still);
-  RUN (a_clock_set_forward_costs_one_frame_its_time);
-  RUN (who_overslept_catches_up_and_stays_on_time);
-  RUN (no_period_has_more_than_its_rate);
-  RUN (what_waits_leaves_at_the_whole_rate);
+  RUN (a_clock_set_forward_changes_one_frame_only);
+  RUN (a_late_wake_up_is_caught_up);
+  RUN (no_period_exceeds_the_rate);
+  RUN (waiting_packets_leave_at_the_full_rate);
   RUN (rounding_never_exceeds_the_rate);
   RUN (a_burst_leaves_at_once_after_silence);
   RUN (a_measured_rate_follows_the_stream);
-  RUN (a_block_each_block_time_and_deficits_are_made_up);
-  RUN (a_reader_without_anything_to_play_starves);
-  RUN (a_gap_in_the_stream_is_waited_for);
+  RUN (blocks_keep_their_interval_and_deficits_are_made_up);
+  RUN (a_reader_without_data_to_play_starves);
+  RUN (blocks_wait_for_a_gap_in_the_stream);
   RUN (rounds_are_never_early_and_at_most_a_round_late);
-  RUN (rounds_begin_together_and_are_spread_over_their_parts);
+  RUN (rounds_of_all_pacers_align_and_spread_over_their_parts);
   RUN (a_block_leaves_in_one_round);
-  RUN (a_flush_forgets_what_waits_and_all_times);
+  RUN (a_flush_forgets_the_queue_and_all_times);
   RUN (a_queue_is_full_after_a_second);
-  RUN (a_change_of_mode_begins_anew_with_what_waits);
-  RUN (a_change_of_rate_goes_on_from_there);
-  RUN (whatever_comes_in_goes_out);
+  RUN (a_change_of_mode_restarts_with_the_queue);
+  RUN (a_change_of_rate_applies_from_the_next_packet);
+  RUN (random_input_leaves_completely);
   weir_pacer_free (&pacer);
   return tap_done ();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Packets for tests, and numbers at random that can be drawn again: WEIR_SEED=N.
+// Packets for tests, and random numbers that WEIR_SEED=N repeats.
 
 #include <inttypes.h>
 #include <stdint.h>
@@ -37,7 +37,7 @@ random_next (void)
   return x ^ x >> 31;
 }
 
-// 0 to n - 1.
+// Returns a number from 0 to n - 1.
 static inline uint64_t
 random_below (uint64_t n)
 {
@@ -62,7 +62,7 @@ put_rtp (uint8_t *packet, uint16_t seq, uint32_t timestamp, bool marker)
   memcpy (packet, header, sizeof header);
 }
 
-// The first bytes of a payload: VP8 with its temporal layer, or a NAL unit of H.264.
+// The first bytes of a payload: VP8 with its temporal layer, or an H.264 NAL unit.
 #define VP8_PAYLOAD 4
 
 static inline void

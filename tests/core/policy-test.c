@@ -16,7 +16,7 @@ begin (WeirPolicyRule rule, uint64_t capacity)
   weir_policy_init (&policy, rule, capacity);
 }
 
-// Asks, and reads what isn't there. Returns what went, or NONE.
+// Requests a block and adds it if it is not held. Returns the evicted block, or NONE.
 static uint64_t
 ask (uint64_t key, uint64_t bytes)
 {
@@ -31,17 +31,17 @@ ask (uint64_t key, uint64_t bytes)
 }
 
 static void
-the_right_one_goes (void)
+each_rule_evicts_the_right_block (void)
 {
   static const struct {
     uint64_t asked[10];
-    uint64_t gone[3]; // for the last of them, by rule
+    uint64_t gone[3]; // evicted by the last request, by rule
   } table[] = {
-    { { 1, 2, 3, 4, NONE }, { 4, 1, 4 } },          // once each: LFU keeps those it has
+    { { 1, 2, 3, 4, NONE }, { 4, 1, 4 } },          // once each: LFU keeps its blocks
     { { 3, 4, 5, 2, NONE }, { 5, 3, 2 } },          //
     { { 1, 2, 3, 1, 4, NONE }, { 4, 2, 4 } },       //
-    { { 1, 2, 3, 4, 4, NONE }, { 4, NONE, 4 } },    // one more than others is not enough
-    { { 1, 2, 3, 4, 4, 4, NONE }, { 4, NONE, 3 } }, // of equals, the one that lies last
+    { { 1, 2, 3, 4, 4, NONE }, { 4, NONE, 4 } },    // one more request than others is not enough
+    { { 1, 2, 3, 4, 4, 4, NONE }, { 4, NONE, 3 } }, // among equals, the one with the highest key
     { { 1, 2, 2, 3, 3, 4, 4, 4, NONE }, { 4, NONE, 1 } },
     { { 3, 3, 2, 2, 1, 1, 4, NONE }, { 4, 3, 4 } },
   };
@@ -59,7 +59,7 @@ the_right_one_goes (void)
 }
 
 static void
-what_is_held_fits (void)
+held_blocks_fit_the_capacity (void)
 {
   uint32_t seed = 1;
 
@@ -89,7 +89,7 @@ a_block_is_held_once (void)
 }
 
 static void
-what_is_removed_is_unknown (void)
+a_removed_block_is_forgotten (void)
 {
   begin (WEIR_POLICY_LFU, 3);
   for (uint64_t key = 1; key <= 3; key++) {
@@ -107,7 +107,7 @@ what_is_removed_is_unknown (void)
 }
 
 static void
-larger_than_all_is_not_held (void)
+a_block_larger_than_the_capacity_is_not_held (void)
 {
   begin (WEIR_POLICY_LFU, 10);
   CHECK_INT (ask (1, 11), 1);
@@ -116,7 +116,7 @@ larger_than_all_is_not_held (void)
 }
 
 static void
-the_past_is_bounded (void)
+the_number_of_known_blocks_is_bounded (void)
 {
   begin (WEIR_POLICY_LFU, 10);
   for (uint64_t key = 0; key < 200000; key++)
@@ -127,10 +127,10 @@ the_past_is_bounded (void)
 
 #define SEGMENTS 6
 #define TITLES 2
-#define RATE (1500000 / 8) // bytes per second: a block lasts one
+#define RATE (1500000 / 8) // bytes per second: a block lasts one second
 #define SIZE (32 << 20)
 
-// Periodic broadcast: segments of 10, 20, 40, … seconds of each title, each read over and over.
+// Periodic broadcast: segments of 10, 20, 40, ... seconds of each title, each read over and over.
 static double
 megabits_read (WeirPolicyRule rule, int seconds, int warm)
 {
@@ -165,12 +165,12 @@ lfu_reads_less_in_periodic_broadcast (void)
 int
 main (void)
 {
-  RUN (the_right_one_goes);
-  RUN (what_is_held_fits);
+  RUN (each_rule_evicts_the_right_block);
+  RUN (held_blocks_fit_the_capacity);
   RUN (a_block_is_held_once);
-  RUN (what_is_removed_is_unknown);
-  RUN (larger_than_all_is_not_held);
-  RUN (the_past_is_bounded);
+  RUN (a_removed_block_is_forgotten);
+  RUN (a_block_larger_than_the_capacity_is_not_held);
+  RUN (the_number_of_known_blocks_is_bounded);
   RUN (lfu_reads_less_in_periodic_broadcast);
   weir_policy_free (&policy);
   return tap_done ();

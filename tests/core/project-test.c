@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Projects a real scalable stream, as RTP, onto each of its layer sets, and compares what comes out
-// with what a plain reading of the file says must come out.
+// Projects a real scalable stream, as RTP, onto each of its layer sets, and compares the result
+// with a plain reading of the file.
 
 #include "svc/project.h"
 
@@ -13,7 +13,7 @@
 
 static Avc avc;
 
-// What came out: units put together again, with the number of their access unit.
+// The output: reassembled units, with the number of their access unit.
 typedef struct {
   uint8_t *bytes;
   size_t used;
@@ -66,7 +66,7 @@ depayload (Out *out, unsigned au, const uint8_t *payload, size_t len)
   out->in_fragments &= (payload[0] & 31) == 28;
   switch (payload[0] & 31) {
     case 24:
-      CHECK (len > 3 + 2 + (size_t) (payload[1] << 8 | payload[2])); // never one unit alone
+      CHECK (len > 3 + 2 + (size_t) (payload[1] << 8 | payload[2])); // never a single unit
       for (size_t at = 1; at < len;) {
         size_t size = (size_t) (payload[at] << 8 | payload[at + 1]);
 
@@ -106,7 +106,7 @@ take_out (Out *out, const uint8_t *packet, size_t len)
     out->in_fragments = false;
   }
   out->next_seq = (uint16_t) (rtp.seq + 1);
-  // A marker ends an access unit, and nothing else does.
+  // The marker is on the last packet of an access unit, and on no other.
   out->bad_marker |= out->n_packets > 0 && out->after_marker != (au != out->last_au);
   out->after_marker = rtp.marker;
   out->last_au = au;
@@ -163,15 +163,15 @@ push_all (Out *out, const AvcRtp *rtp)
     push (out, &rtp->packets[i]);
 }
 
-/* What must come out */
+// ---- the expected output ----
 
 typedef struct {
   int spatial, temporal;
   WeirOutput output;
 } Point;
 
-// The number of a parameter set among those of its type in its access unit: in this stream, its
-// spatial layer (of a subset SPS: less one).
+// Returns the index of a parameter set among those of its type in its access unit: in this stream,
+// its spatial layer (for a subset SPS: minus one).
 static int
 order (size_t i)
 {
@@ -229,8 +229,8 @@ check_point (const Out *out, Point p)
     if (!is_wanted (i, p))
       continue;
     if (n == out->n || !is_same (&out->nals[n], &avc.nals[i], p.output == WEIR_OUTPUT_AVC)) {
-      printf ("# %d.%d output %d: unit %zu of the file, %zu of what came out\n", p.spatial,
-          p.temporal, p.output, i, n);
+      printf ("# %d.%d output %d: unit %zu of the file, %zu of the output\n", p.spatial, p.temporal,
+          p.output, i, n);
       CHECK (!"as in the file");
       return;
     }
@@ -264,21 +264,21 @@ all_points (bool aggregate)
 }
 
 static void
-each_layer_set (void)
+each_layer_set_is_projected (void)
 {
   CHECK_INT (avc.n_aus, 120);
   all_points (false);
 }
 
 static void
-each_layer_set_out_of_aggregates (void)
+each_layer_set_is_projected_from_aggregates (void)
 {
   all_points (true);
 }
 
-// A plain SPS has the picture size of the layer, and no more than the subset SPS had to say.
+// A plain SPS has the picture size of its layer, and no extension.
 static void
-a_rewritten_sps_is_a_plain_one (void)
+a_rewritten_sps_is_a_plain_sps (void)
 {
   static const uint32_t widths[] = { 0, 640, 1280 };
 
@@ -309,7 +309,7 @@ a_rewritten_sps_is_a_plain_one (void)
       weir_sps_to_avc (avc.nals[0].data, avc.nals[0].len, true, (uint8_t[64]) { 0 }, 64), -ENOTSUP);
 }
 
-/* Disorder */
+// ---- reordering and loss ----
 
 static uint32_t state;
 
@@ -320,9 +320,9 @@ draw (uint32_t below)
   return (uint32_t) ((uint64_t) state * below >> 32);
 }
 
-// Neighbours of one frame change places, and packets come twice: what comes out is the same.
+// Neighbouring packets of a frame swap places, and packets come twice: the output is the same.
 static void
-disorder_within_frames (void)
+reordering_within_frames_changes_nothing (void)
 {
   AvcRtp rtp = avc_packetize (&avc, false, 100);
   Out *out = out_new ((WeirLayerSet) { 1, -1, -1 }, WEIR_OUTPUT_SVC);
@@ -348,9 +348,9 @@ disorder_within_frames (void)
   free (rtp.packets);
 }
 
-// A sender that begins anew, with another SSRC or far from where it was, is not taken for late.
+// A sender that restarts, with another SSRC or far from its last number, is not taken as late.
 static void
-a_sender_that_begins_anew (void)
+a_restarted_sender_is_not_late (void)
 {
   for (int way = 0; way < 2; way++) {
     AvcRtp rtp = avc_packetize (&avc, false, 40000), more;
@@ -374,7 +374,7 @@ a_sender_that_begins_anew (void)
 
 // A frame of more packets than are held goes out in parts, and none is lost.
 static void
-a_frame_without_end (void)
+a_frame_with_too_many_packets_goes_out_in_parts (void)
 {
   static uint8_t packets[3000][14];
   WeirFrame frame;
@@ -401,10 +401,10 @@ a_frame_without_end (void)
   weir_frame_free (&frame);
 }
 
-// Lost packets leave their gap, and nothing is sent of a unit whose start was lost. The picture
-// that has lost its highest layer is not sent at all.
+// Lost packets leave a gap, and no fragment goes out of a unit whose start was lost. A picture that
+// has lost its highest layer is not sent at all.
 static void
-loss (void)
+lost_packets_leave_a_gap (void)
 {
   AvcRtp rtp = avc_packetize (&avc, false, 100);
   const WeirLayerSet set = { 1, -1, -1 };
@@ -434,7 +434,7 @@ loss (void)
 }
 
 static void
-a_fragment_without_its_start (void)
+a_fragment_without_its_start_is_dropped (void)
 {
   AvcRtp rtp = avc_packetize (&avc, false, 100);
   Out *out = out_new (WEIR_LAYER_SET_ALL, WEIR_OUTPUT_SVC);
@@ -453,10 +453,10 @@ a_fragment_without_its_start (void)
   free (rtp.packets);
 }
 
-// The highest layer is gone from some picture on: nothing more goes out, because no decoder could
-// use it, until the layers below have an IDR of their own.
+// The highest layer vanishes at some picture: no packet goes out, because no decoder could use it,
+// until the layers below have their own IDR.
 static void
-a_layer_that_vanishes (void)
+a_vanished_top_layer_stops_the_stream_until_an_idr (void)
 {
   AvcRtp rtp = avc_packetize (&avc, false, 100);
   Out *out = out_new ((WeirLayerSet) { 2, -1, -1 }, WEIR_OUTPUT_SVC);
@@ -486,7 +486,7 @@ a_layer_that_vanishes (void)
   free (rtp.packets);
 }
 
-/* Switching */
+// ---- switching layers ----
 
 static int
 highest_in (const Out *out, unsigned au)
@@ -607,7 +607,7 @@ immediate_switches_do_not_wait (void)
   free (rtp.packets);
 }
 
-// The base alone needs no other layer, so one that is lost takes nothing with it.
+// The base layer alone needs no other layer, so the loss of another layer takes nothing with it.
 static void
 the_base_needs_no_other_layer (void)
 {
@@ -622,10 +622,10 @@ the_base_needs_no_other_layer (void)
   free (rtp.packets);
 }
 
-// A stream that gives its parameter sets only once: those of a layer that comes in later are put in
-// as a packet of their own, behind the delimiter, and numbers go on.
+// A stream sends its parameter sets once: those of a layer that is added later are inserted as a
+// packet behind the delimiter, and sequence numbers continue.
 static void
-parameter_sets_are_put_in (void)
+missing_parameter_sets_are_inserted (void)
 {
   static const WeirOutput outputs[] = { WEIR_OUTPUT_SVC, WEIR_OUTPUT_AVC };
   static const uint8_t svc[] = { 9, 7, 15, 8, 8, 14, 5, 20 }, plain[] = { 9, 7, 8, 5 };
@@ -669,9 +669,9 @@ parameter_sets_are_put_in (void)
   }
 }
 
-// Parameter sets in a picture that is left out go with the next that stays.
+// Parameter sets of a picture that is left out go with the next picture that stays.
 static void
-parameter_sets_of_a_dropped_picture (void)
+parameter_sets_of_a_dropped_picture_go_with_the_next (void)
 {
   static const uint8_t wanted[] = { 7, 8, 14, 5 };
   AvcRtp rtp = { .seq = 100 };
@@ -701,7 +701,7 @@ parameter_sets_of_a_dropped_picture (void)
   free (rtp.packets);
 }
 
-// Another output mode begins at the next key picture; until then the old one goes on.
+// A new output mode begins at the next key picture; until then the old one continues.
 static void
 the_output_mode_changes_at_a_key_picture (void)
 {
@@ -729,9 +729,9 @@ the_output_mode_changes_at_a_key_picture (void)
   free (rtp.packets);
 }
 
-// A layer that is predicted from another can't be plain H.264; the base can.
+// A layer that is predicted from another cannot be plain H.264; the base layer can.
 static void
-a_dependent_layer_gives_the_base (void)
+a_dependent_layer_falls_back_to_the_base (void)
 {
   AvcRtp rtp = avc_packetize (&avc, false, 100);
   Out *out = out_new ((WeirLayerSet) { 2, -1, -1 }, WEIR_OUTPUT_AVC);
@@ -751,9 +751,9 @@ a_dependent_layer_gives_the_base (void)
   free (rtp.packets);
 }
 
-// Delimiters and messages of a picture go where the picture goes.
+// Delimiters and SEI of a picture are left out with it.
 static void
-nothing_is_left_of_a_dropped_picture (void)
+a_dropped_picture_leaves_no_packets (void)
 {
   static const uint8_t aud[] = { 0x09, 0xf0 }, sei[] = { 0x06, 5, 1, 0, 0x80 };
   AvcNal nals[] = { { aud, 2, .type = 9 }, { sei, 5, .type = 6 } };
@@ -785,9 +785,9 @@ nothing_is_left_of_a_dropped_picture (void)
   free (rtp.packets);
 }
 
-// A picture of which only a delimiter is there is none.
+// A delimiter alone is not a picture.
 static void
-nothing_goes_out_for_a_delimiter (void)
+a_lone_delimiter_is_not_sent (void)
 {
   AvcRtp rtp = { .seq = 5 };
   Out *out = out_new (WEIR_LAYER_SET_ALL, WEIR_OUTPUT_SVC);
@@ -801,10 +801,10 @@ nothing_goes_out_for_a_delimiter (void)
   free (rtp.packets);
 }
 
-// Quality layers above the limit go, but only those of the highest spatial layer: lower ones keep
-// theirs, from which it may be predicted.
+// Quality layers above the limit are left out, but only those of the highest spatial layer: lower
+// layers keep theirs, because higher ones may be predicted from them.
 static void
-quality_is_of_the_highest_layer (void)
+the_quality_limit_applies_to_the_highest_layer (void)
 {
   const WeirLayerSet set = { 1, -1, 0 };
 
@@ -815,17 +815,17 @@ quality_is_of_the_highest_layer (void)
   CHECK (weir_layer_set_has (WEIR_LAYER_SET_ALL, 7, 15, 7));
 }
 
-/* Other codecs: packets of one layer each */
+// ---- other codecs: packets of one layer each ----
 
 typedef struct {
-  uint8_t ts; // of the picture
+  uint8_t ts; // timestamp of the picture
   uint8_t payload[8];
   size_t len;
   bool marker;
 } Whole;
 
-// Projects and tells what went out as text: for each packet its first payload bytes' index among
-// `packets`, and an M for the marker. Sequence numbers must go on.
+// Projects, and returns the output as text: for each packet the index of its payload among
+// `packets`, and an M for the marker. Sequence numbers must be consecutive.
 static const char *
 project_whole (WeirCodec codec, const Whole *packets, size_t n, WeirLayerSet set, uint8_t *last_id)
 {
@@ -884,7 +884,7 @@ static const WeirLayerSet spatial_0 = { 0, -1, -1 }, spatial_1 = { 1, -1, -1 };
 
 // Temporal layers 0 2 1 2 0, each picture with its number.
 static void
-vp8_pictures_are_numbered_anew (void)
+vp8_pictures_are_renumbered (void)
 {
   static const Whole packets[] = {
     { 1, { 0x90, 0xe0, 10, 1, 0x20, 0x50 }, 6, false },
@@ -905,7 +905,7 @@ vp8_pictures_are_numbered_anew (void)
 }
 
 static void
-vp9_layers (void)
+vp9_layers_are_projected (void)
 {
   static const Whole packets[] = {
     { 1, { 0xa8, 1, 0x00, 0, 0x82 }, 5, false },
@@ -925,9 +925,9 @@ vp9_layers (void)
   CHECK_WHOLE (WEIR_CODEC_VP9, packets, temporal_0, "0 1 2M 5 6 7M ");
 }
 
-// The key picture's layers can all be entered, though its first packet alone says that it is one.
+// All layers of the key picture can be entered, though only its first packet is marked.
 static void
-av1_layers (void)
+av1_layers_are_projected (void)
 {
   static const Whole packets[] = {
     { 1, { 0x18, 0x34, 0x00, 0x10 }, 4, false },
@@ -946,7 +946,7 @@ av1_layers (void)
 }
 
 static void
-h265_layers (void)
+h265_layers_are_projected (void)
 {
   static const Whole packets[] = {
     { 1, { 0x42, 1, 9 }, 3, false },
@@ -969,31 +969,31 @@ main (void)
     printf ("1..0 # SKIP no test data\n");
     return 1;
   }
-  RUN (each_layer_set);
-  RUN (each_layer_set_out_of_aggregates);
-  RUN (a_rewritten_sps_is_a_plain_one);
-  RUN (disorder_within_frames);
-  RUN (a_sender_that_begins_anew);
-  RUN (a_frame_without_end);
-  RUN (loss);
-  RUN (a_fragment_without_its_start);
-  RUN (a_layer_that_vanishes);
+  RUN (each_layer_set_is_projected);
+  RUN (each_layer_set_is_projected_from_aggregates);
+  RUN (a_rewritten_sps_is_a_plain_sps);
+  RUN (reordering_within_frames_changes_nothing);
+  RUN (a_restarted_sender_is_not_late);
+  RUN (a_frame_with_too_many_packets_goes_out_in_parts);
+  RUN (lost_packets_leave_a_gap);
+  RUN (a_fragment_without_its_start_is_dropped);
+  RUN (a_vanished_top_layer_stops_the_stream_until_an_idr);
   RUN (switches_where_decoders_survive);
   RUN (switches_at_every_frame);
   RUN (switches_at_random);
   RUN (immediate_switches_do_not_wait);
   RUN (the_base_needs_no_other_layer);
-  RUN (parameter_sets_are_put_in);
-  RUN (parameter_sets_of_a_dropped_picture);
+  RUN (missing_parameter_sets_are_inserted);
+  RUN (parameter_sets_of_a_dropped_picture_go_with_the_next);
   RUN (the_output_mode_changes_at_a_key_picture);
-  RUN (a_dependent_layer_gives_the_base);
-  RUN (nothing_is_left_of_a_dropped_picture);
-  RUN (nothing_goes_out_for_a_delimiter);
-  RUN (quality_is_of_the_highest_layer);
-  RUN (vp8_pictures_are_numbered_anew);
-  RUN (vp9_layers);
-  RUN (av1_layers);
-  RUN (h265_layers);
+  RUN (a_dependent_layer_falls_back_to_the_base);
+  RUN (a_dropped_picture_leaves_no_packets);
+  RUN (a_lone_delimiter_is_not_sent);
+  RUN (the_quality_limit_applies_to_the_highest_layer);
+  RUN (vp8_pictures_are_renumbered);
+  RUN (vp9_layers_are_projected);
+  RUN (av1_layers_are_projected);
+  RUN (h265_layers_are_projected);
   avc_free (&avc);
   return tap_done ();
 }

@@ -8,7 +8,7 @@
 #define SECOND INT64_C (1000000000)
 #define MS (SECOND / 1000)
 #define FRAME 3600  // ticks in 40 ms
-#define LIMIT 90000 // ticks, the tests' limit of a second
+#define LIMIT 90000 // ticks, the tests' limit of one second
 
 typedef struct {
   int64_t at; // ms
@@ -45,7 +45,7 @@ run_from (const Step *steps, size_t n, uint16_t seq, uint32_t timestamp, bool fr
   CHECK_INT (restamp.n_late, late);
 }
 
-// Wherever the numbers wrap, it is the same.
+// The result is the same wherever the numbers wrap.
 static void
 run (const Step *steps, size_t n)
 {
@@ -63,17 +63,17 @@ run (const Step *steps, size_t n)
   run (steps, sizeof steps / sizeof *steps)
 
 static void
-what_is_sound_is_left_alone (void)
+a_sound_stream_is_unchanged (void)
 {
   STEPS ({ 0, 1, 0, 0, .same_frame = true }, { 3, 2, 0, 0 }, { 40, 3, FRAME, FRAME },
       { 85, 4, 2 * FRAME, 2 * FRAME },
-      // A burst, a pause that the timestamps know of, and one that the limit bears.
+      // A burst, a pause that the timestamps show, and a pause within the limit.
       { 85, 5, 20 * FRAME, 20 * FRAME }, { 20000, 6, 1800000, 1800000 },
       { 21030, 7, 1800000 + FRAME, 1800000 + FRAME });
 }
 
 static void
-a_jump_ahead_goes_on_by_the_arrival (void)
+after_a_jump_ahead_timestamps_follow_arrival (void)
 {
   STEPS ({ 0, 1, 0, 0 }, { 40, 2, FRAME, FRAME },
       { 80, 3, LIMIT + 2 * FRAME + 1, 2 * FRAME, WEIR_RESTAMP_JUMP },
@@ -83,41 +83,41 @@ a_jump_ahead_goes_on_by_the_arrival (void)
 }
 
 static void
-a_jump_up_to_the_limit_is_believed (void)
+a_jump_up_to_the_limit_is_kept (void)
 {
   STEPS ({ 0, 1, 0, 0 }, { 40, 2, LIMIT + FRAME, LIMIT + FRAME });
 }
 
 static void
-a_step_back_goes_on_by_the_arrival (void)
+after_a_step_back_timestamps_follow_arrival (void)
 {
   STEPS ({ 0, 1, 900000, 900000 }, { 40, 2, 899999, 900000 + FRAME, WEIR_RESTAMP_BACK },
       { 80, 3, 899999 + FRAME, 900000 + 2 * FRAME },
-      // In the same moment it still is another frame.
+      // A new frame gets a new timestamp even at the same moment.
       { 80, 4, 0, 900000 + 2 * FRAME + 1, WEIR_RESTAMP_BACK });
 }
 
 static void
-frames_that_stand_still_go_by_the_arrival (void)
+frames_with_a_stalled_clock_follow_arrival (void)
 {
   STEPS ({ 0, 1, 0, 0 }, { 40, 2, 0, 0 }, { 1000, 3, 0, 0 },
       { 1001, 4, 0, 90090, WEIR_RESTAMP_STALL, .same_frame = true },
       { 1002, 5, 0, 90090, .same_frame = true }, { 1003, 6, 0, 90090 },
       { 1041, 7, 0, 90090 + FRAME, WEIR_RESTAMP_STALL },
       { 1081, 8, 0, 90090 + 2 * FRAME, WEIR_RESTAMP_STALL },
-      // And on they go.
+      // And they continue.
       { 1121, 9, FRAME, 90090 + 3 * FRAME }, { 1122, 10, FRAME, 90090 + 3 * FRAME });
 }
 
 static void
-a_pause_that_was_not_counted_is_made_up_for (void)
+an_uncounted_pause_is_added (void)
 {
   STEPS ({ 0, 1, 0, 0 }, { 5000, 2, FRAME, 450000, WEIR_RESTAMP_STALL },
       { 5040, 3, 2 * FRAME, 450000 + FRAME });
 }
 
 static void
-another_source_goes_on_where_the_last_one_was (void)
+a_new_source_continues_from_the_last (void)
 {
   STEPS ({ 0, 1, 0, 0, .ssrc = 1 }, { 40, 40000, 77777, FRAME, WEIR_RESTAMP_SOURCE, .ssrc = 2 },
       { 80, 40001, 77777 + FRAME, 2 * FRAME, .ssrc = 2 },
@@ -125,7 +125,7 @@ another_source_goes_on_where_the_last_one_was (void)
 }
 
 static void
-who_comes_late_gets_what_was_due (void)
+a_late_packet_gets_the_timestamp_it_would_have_had (void)
 {
   STEPS ({ 0, 1, 0, 0 }, { 40, 3, 2 * FRAME, 2 * FRAME },
       { 120, 5, 1000, 2 * FRAME + 2 * FRAME, WEIR_RESTAMP_BACK },
@@ -134,14 +134,14 @@ who_comes_late_gets_what_was_due (void)
 }
 
 static void
-sequence_numbers_that_begin_anew_are_not_late (void)
+restarted_sequence_numbers_are_not_late (void)
 {
   STEPS ({ 0, 5000, 0, 0 }, { 40, 10, FRAME, FRAME }, { 80, 11, 2 * FRAME, 2 * FRAME },
       { 120, 10, FRAME, FRAME, .late = true }, { 120, 12, 0, 3 * FRAME, WEIR_RESTAMP_BACK });
 }
 
 static void
-who_counts_anew_from_a_little_behind_is_not_late (void)
+numbers_restarted_a_little_behind_are_not_late (void)
 {
   STEPS ({ 0, 500, 900000, 900000 }, { 40, 400, 5, 900000 + FRAME, WEIR_RESTAMP_BACK },
       { 80, 401, 5 + FRAME, 900000 + 2 * FRAME },
@@ -149,7 +149,7 @@ who_counts_anew_from_a_little_behind_is_not_late (void)
 }
 
 static void
-audio_has_no_markers (void)
+audio_needs_no_markers (void)
 {
   static const Step steps[] = { { 0, 1, 0, 0, .same_frame = true },
     { 1020, 2, 0, 91800, WEIR_RESTAMP_STALL, .same_frame = true },
@@ -160,7 +160,7 @@ audio_has_no_markers (void)
 
 // Whatever comes, timestamps never go back in the order of sequence numbers.
 static void
-noise_comes_out_monotone (void)
+random_input_comes_out_monotone (void)
 {
   WeirRestamp restamp;
   int64_t now = 0;
@@ -187,7 +187,7 @@ noise_comes_out_monotone (void)
 }
 
 static void
-any_clock_rate (void)
+any_clock_rate_works (void)
 {
   static const uint32_t rates[] = { 1, 8000, 90000, UINT32_MAX };
 
@@ -207,18 +207,18 @@ any_clock_rate (void)
 int
 main (void)
 {
-  RUN (what_is_sound_is_left_alone);
-  RUN (a_jump_ahead_goes_on_by_the_arrival);
-  RUN (a_jump_up_to_the_limit_is_believed);
-  RUN (a_step_back_goes_on_by_the_arrival);
-  RUN (frames_that_stand_still_go_by_the_arrival);
-  RUN (a_pause_that_was_not_counted_is_made_up_for);
-  RUN (another_source_goes_on_where_the_last_one_was);
-  RUN (who_comes_late_gets_what_was_due);
-  RUN (sequence_numbers_that_begin_anew_are_not_late);
-  RUN (who_counts_anew_from_a_little_behind_is_not_late);
-  RUN (audio_has_no_markers);
-  RUN (noise_comes_out_monotone);
-  RUN (any_clock_rate);
+  RUN (a_sound_stream_is_unchanged);
+  RUN (after_a_jump_ahead_timestamps_follow_arrival);
+  RUN (a_jump_up_to_the_limit_is_kept);
+  RUN (after_a_step_back_timestamps_follow_arrival);
+  RUN (frames_with_a_stalled_clock_follow_arrival);
+  RUN (an_uncounted_pause_is_added);
+  RUN (a_new_source_continues_from_the_last);
+  RUN (a_late_packet_gets_the_timestamp_it_would_have_had);
+  RUN (restarted_sequence_numbers_are_not_late);
+  RUN (numbers_restarted_a_little_behind_are_not_late);
+  RUN (audio_needs_no_markers);
+  RUN (random_input_comes_out_monotone);
+  RUN (any_clock_rate_works);
   return tap_done ();
 }

@@ -51,10 +51,10 @@ put_blocks (uint8_t *at, int n)
   }
 }
 
-// One packet of a compound, by a letter:
-//   r R   receiver report of one block, of 31        n  of none
-//   s S   sender report of none, of two
-//   d     SDES     b  BYE     B  BYE of nobody     x  XR
+// The packets of a compound as letters:
+//   r R   receiver report with one block, with 31     n  with none
+//   s S   sender report with none, with two
+//   d     SDES     b  BYE     B  BYE without SSRC    x  XR
 //   f     feedback a  APP
 //   p     BYE with four bytes of padding
 static size_t
@@ -109,7 +109,7 @@ put_compound (uint8_t *at, const char *letters)
   return len;
 }
 
-// In a piece of memory of just its size, so that a sanitizer sees a read past its end.
+// Reads from memory of exactly the packet's size, so that a sanitizer sees a read past its end.
 static int
 parse (const uint8_t *packet, size_t len, WeirRtcpReport *out)
 {
@@ -140,7 +140,7 @@ check_block (const WeirRtcpBlock *got, uint32_t ssrc)
 }
 
 static void
-what_compounds_hold (void)
+compounds_are_read (void)
 {
   static const struct {
     const char *letters;
@@ -164,13 +164,13 @@ what_compounds_hold (void)
     { "rSd", 0, 3 },
     { "Rrd", 0, 31 },
     { "rdp", 0, 1, .bye = true },
-    // The first is no report, which RFC 5506 allows.
+    // The first packet is not a report, which RFC 5506 allows.
     { "d", -ENOENT },
     { "f", -ENOENT },
     { "b", -ENOENT },
     { "dr", -ENOENT },
     { "fd", -ENOENT },
-    // Padding is on the last alone, and not on the first.
+    // Only the last packet may be padded, and never the first.
     { "p", -EBADMSG },
     { "rpd", -EBADMSG },
     { "", -EBADMSG },
@@ -219,7 +219,7 @@ losses_are_signed (void)
 }
 
 static void
-what_is_written_is_read (void)
+a_written_report_is_read_back (void)
 {
   uint8_t packet[300];
   WeirRtcpBlock written = block;
@@ -233,9 +233,9 @@ what_is_written_is_read (void)
   CHECK (!memcmp (&report.blocks[0], &written, sizeof written));
 }
 
-// Only a cut between two packets leaves a compound.
+// Only a cut between two packets leaves a valid compound.
 static void
-what_is_cut_off_is_refused (void)
+truncated_compounds_are_refused (void)
 {
   static const char *const compounds[] = { "rd", "Sdb", "Rr", "sdf", "rdp" };
 
@@ -256,9 +256,9 @@ what_is_cut_off_is_refused (void)
   }
 }
 
-// A report or a BYE that says it holds more than it is long.
+// A report or a BYE whose count is more than its length holds.
 static void
-counts_that_lie_are_refused (void)
+wrong_counts_are_refused (void)
 {
   for (int count = 0; count < 32; count++) {
     uint8_t packet[1000];
@@ -277,7 +277,7 @@ counts_that_lie_are_refused (void)
 }
 
 static void
-lengths_and_versions_that_lie_are_refused (void)
+wrong_lengths_and_versions_are_refused (void)
 {
   uint8_t packet[1000];
   WeirRtcpReport report;
@@ -285,7 +285,7 @@ lengths_and_versions_that_lie_are_refused (void)
 
   for (unsigned words = 0; words <= 0xffff; words++) {
     put (packet + 2, words, 2);
-    // 7 is true, and 12 makes the SDES a part of the report.
+    // 7 is right, and 12 makes the SDES a part of the report.
     CHECK_INT (parse (packet, len, &report), words == 7 || words == 12 ? 0 : -EBADMSG);
   }
   for (int version = 0; version < 4; version++) {
@@ -299,7 +299,7 @@ lengths_and_versions_that_lie_are_refused (void)
 }
 
 static void
-padding_that_lies_is_refused (void)
+wrong_padding_is_refused (void)
 {
   for (int padding = 0; padding < 256; padding++) {
     uint8_t packet[1000];
@@ -307,7 +307,7 @@ padding_that_lies_is_refused (void)
     WeirRtcpReport report;
 
     packet[len - 1] = (uint8_t) padding;
-    // Four bytes are there; with eight nothing is left of whom it names.
+    // The packet has four bytes of padding; eight would include its SSRC.
     CHECK_INT (parse (packet, len, &report), padding == 4 ? 0 : -EBADMSG);
   }
 }
@@ -321,7 +321,7 @@ sr (uint32_t ssrc, uint32_t middle)
 }
 
 static void
-a_round_trip_is_the_time_since_less_the_delay (void)
+a_round_trip_is_the_elapsed_time_minus_the_delay (void)
 {
   const int64_t s = 1000000000;
   static const struct {
@@ -330,10 +330,11 @@ a_round_trip_is_the_time_since_less_the_delay (void)
     int64_t ms;                       // -1: none
   } cases[] = {
     { OF, 200, 0, 30, 30 }, { OF, 200, 65536, 1030, 30 }, { OF, 100, 65536, 250, 250 },
-    { OF, 200, 32768, 500, 0 }, { OF, 200, 65536, 500, -1 },  // it can't have had it for so long
+    { OF, 200, 32768, 500, 0 },
+    { OF, 200, 65536, 500, -1 }, // longer than the time since the report
     { OF, 200, UINT32_MAX, 500, -1 }, { OF, 300, 0, 30, -1 }, // never sent
-    { OF, 0, 0, 30, -1 },                                     // none seen
-    { OF + 1, 200, 0, 30, -1 },                               // of another stream
+    { OF, 0, 0, 30, -1 },                                     // no report received
+    { OF + 1, 200, 0, 30, -1 },                               // another stream
   };
   WeirSrLog log = { 0 };
   WeirNtpMap first = sr (OF, 100), second = sr (OF, 200);
@@ -372,12 +373,12 @@ old_sender_reports_are_forgotten (void)
 }
 
 static void
-who_asks_for_a_keyframe (void)
+requests_for_a_keyframe_are_recognised (void)
 {
   static const struct {
     int kind, type;
     uint8_t of[20];
-    size_t len; // of that, after the sender's SSRC
+    size_t len; // bytes of it, after the sender's SSRC
     bool asks;
   } cases[] = {
     { 1, 206, "\x55\x66\x77\x88", 4, true },
@@ -394,7 +395,7 @@ who_asks_for_a_keyframe (void)
   };
 
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-    // Alone, which RFC 5506 allows, and within a compound; the last two are not sound.
+    // Alone, which RFC 5506 allows, and within a compound; the last two are invalid.
     static const char *const around[][2] = { { "", "" }, { "rd", "" }, { "r", "fb" }, { "p", "" },
       { "pr", "" } };
 
@@ -421,15 +422,15 @@ who_asks_for_a_keyframe (void)
 int
 main (void)
 {
-  RUN (who_asks_for_a_keyframe);
-  RUN (what_compounds_hold);
+  RUN (requests_for_a_keyframe_are_recognised);
+  RUN (compounds_are_read);
   RUN (losses_are_signed);
-  RUN (what_is_written_is_read);
-  RUN (what_is_cut_off_is_refused);
-  RUN (counts_that_lie_are_refused);
-  RUN (lengths_and_versions_that_lie_are_refused);
-  RUN (padding_that_lies_is_refused);
-  RUN (a_round_trip_is_the_time_since_less_the_delay);
+  RUN (a_written_report_is_read_back);
+  RUN (truncated_compounds_are_refused);
+  RUN (wrong_counts_are_refused);
+  RUN (wrong_lengths_and_versions_are_refused);
+  RUN (wrong_padding_is_refused);
+  RUN (a_round_trip_is_the_elapsed_time_minus_the_delay);
   RUN (old_sender_reports_are_forgotten);
   return tap_done ();
 }

@@ -29,7 +29,7 @@ get (const uint8_t *at, int size)
   return value;
 }
 
-// Each of these writes one packet of a compound and returns its size.
+// Each function writes one packet of a compound and returns its size.
 
 static size_t
 put_header (uint8_t *at, int count, int type, size_t size)
@@ -115,7 +115,7 @@ put_compound (uint8_t *at, const char *parts)
 
 static const WeirNtpMap untouched = { true, 1, 2, 3 };
 
-// In a piece of memory of just its size, so that a sanitizer sees a read past its end.
+// Reads from memory of exactly the packet's size, so that a sanitizer sees a read past its end.
 static int
 find (const uint8_t *packet, size_t len, WeirNtpMap *map)
 {
@@ -154,7 +154,7 @@ rewrite (uint8_t *packet, size_t len, const WeirNtpMap *map, uint32_t clock_rate
 }
 
 static void
-finds_the_report_in_a_compound (void)
+the_report_is_found_in_a_compound (void)
 {
   static const struct {
     const char *parts;
@@ -184,7 +184,7 @@ finds_the_report_in_a_compound (void)
 }
 
 static void
-find_survives_truncation (void)
+truncated_compounds_are_refused (void)
 {
   static const char *const compounds[] = { "s", "2", "Sd", "rs", "dsb", "rd" };
   uint8_t packet[1500];
@@ -197,7 +197,7 @@ find_survives_truncation (void)
       int ret = find (packet, len, &map);
 
       CHECK (ret == 0 || ret == -EBADMSG || ret == -ENOENT);
-      // Nothing is found in a report that isn't all there.
+      // No report is found in a truncated one.
       if (len < 28)
         CHECK (ret < 0);
     }
@@ -206,7 +206,7 @@ find_survives_truncation (void)
 
 // Every value of the length field, at the packet's real size; and every version.
 static void
-find_survives_lies (void)
+wrong_lengths_and_versions_are_refused (void)
 {
   uint8_t packet[1500];
   WeirNtpMap map;
@@ -235,7 +235,7 @@ find_survives_lies (void)
     packet[0] = (uint8_t) (version << 6);
     CHECK_INT (find (packet, len, &map), version == 2 ? 0 : -EBADMSG);
   }
-  // A count of blocks that are not there does not matter to what is read.
+  // The count of blocks does not matter for the fields that are read.
   len = put_compound (packet, "s");
   packet[0] |= 31;
   CHECK_INT (find (packet, len, &map), 0);
@@ -279,14 +279,14 @@ a_known_map_gives_the_time (void)
     memcpy (before, packet, len);
     CHECK_INT (rewrite (packet, len, &map, cases[c].rate), len);
     CHECK_INT (get (packet + 8, 8) - map.ntp, cases[c].ntp);
-    // Nothing but the NTP time is touched.
+    // Only the NTP time changes.
     CHECK (!memcmp (packet, before, 8) && !memcmp (packet + 16, before + 16, len - 16));
   }
 }
 
-// The map's timestamp lies before the wrap and the report's behind it, and the other way round.
+// The map's timestamp is before the wrap and the report's after it, and the other way round.
 static void
-a_known_map_over_the_wrap (void)
+a_known_map_works_across_a_timestamp_wrap (void)
 {
   static const struct {
     uint32_t map, report;
@@ -331,14 +331,14 @@ without_a_map_it_becomes_a_receiver_report (void)
     CHECK_INT (packet[1], 201);
     CHECK_INT (get (packet + 2, 2), 1 + 6 * cases[c].n_blocks);
     CHECK_INT (get (packet + 4, 4), SSRC);
-    // The blocks and whatever follows.
+    // The blocks, and the packets that follow.
     CHECK (!memcmp (packet + 8, before + 28, out - 8));
     CHECK_INT (find (packet, out, &map), -ENOENT);
   }
 }
 
 static void
-what_is_no_sender_report_is_untouched (void)
+other_packets_are_unchanged (void)
 {
   static const char *const compounds[] = { "r", "rd", "d", "rs", "ds", "b", "" };
   const WeirNtpMap maps[] = { { 0 }, { true, 1, 2, 3 } };
@@ -354,7 +354,7 @@ what_is_no_sender_report_is_untouched (void)
       CHECK (!memcmp (packet, before, len));
     }
 
-    // Nor is a sender report that is cut off, at any length, or whose length field is wrong.
+    // Nor is a sender report that is cut off, at any length, or has a wrong length field.
     len = put_compound (packet, "2");
     memcpy (before, packet, len);
     for (size_t cut = 0; cut < len; cut++) {
@@ -373,7 +373,7 @@ what_is_no_sender_report_is_untouched (void)
 }
 
 static void
-ntp_from_unix (void)
+unix_time_converts_to_ntp (void)
 {
   static const struct {
     int64_t unix_ns;
@@ -398,13 +398,13 @@ ntp_from_unix (void)
 int
 main (void)
 {
-  RUN (finds_the_report_in_a_compound);
-  RUN (find_survives_truncation);
-  RUN (find_survives_lies);
+  RUN (the_report_is_found_in_a_compound);
+  RUN (truncated_compounds_are_refused);
+  RUN (wrong_lengths_and_versions_are_refused);
   RUN (a_known_map_gives_the_time);
-  RUN (a_known_map_over_the_wrap);
+  RUN (a_known_map_works_across_a_timestamp_wrap);
   RUN (without_a_map_it_becomes_a_receiver_report);
-  RUN (what_is_no_sender_report_is_untouched);
-  RUN (ntp_from_unix);
+  RUN (other_packets_are_unchanged);
+  RUN (unix_time_converts_to_ntp);
   return tap_done ();
 }

@@ -18,17 +18,17 @@ static const WeirRtcpBlock block = {
   .delay_sr = 0x00010000,
 };
 
-// As RFC 3550 draws them.
+// The packets as drawn in RFC 3550.
 static void
-a_report_is_as_the_rfc_draws_it (void)
+a_report_matches_the_rfc (void)
 {
   static const uint8_t expected[] = {
-    0x81, 201, 0, 7, 0xde, 0xad, 0xbe, 0xef, // header, who reports
-    1, 2, 3, 4, 0x80, 0xff, 0xff, 0xfe,      // of whom, what is lost
-    0, 5, 0x12, 0x34, 0, 0, 0, 0x11,         // the furthest, jitter
-    0xaa, 0xbb, 0xcc, 0xdd, 0, 1, 0, 0,      // the last sender report
+    0x81, 201, 0, 7, 0xde, 0xad, 0xbe, 0xef, // header, reporter
+    1, 2, 3, 4, 0x80, 0xff, 0xff, 0xfe,      // sender, losses
+    0, 5, 0x12, 0x34, 0, 0, 0, 0x11,         // highest number, jitter
+    0xaa, 0xbb, 0xcc, 0xdd, 0, 1, 0, 0,      // last sender report, delay
     0x81, 202, 0, 3, 0xde, 0xad, 0xbe, 0xef, // SDES
-    1, 4, 'a', '@', 'b', 'c', 0, 0,          // CNAME, the end
+    1, 4, 'a', '@', 'b', 'c', 0, 0,          // CNAME, end of items
   };
   uint8_t out[100];
 
@@ -37,11 +37,11 @@ a_report_is_as_the_rfc_draws_it (void)
 }
 
 static void
-a_request_for_a_keyframe_is_as_the_rfc_draws_it (void)
+a_keyframe_request_matches_the_rfc (void)
 {
   static const uint8_t expected[] = {
-    0x81, 206, 0, 2, 0xde, 0xad, 0xbe, 0xef, // PSFB, of PLI, who asks
-    1, 2, 3, 4,                              // about what
+    0x81, 206, 0, 2, 0xde, 0xad, 0xbe, 0xef, // PSFB with PLI, sender of the request
+    1, 2, 3, 4,                              // media stream
   };
   uint8_t out[sizeof expected];
 
@@ -51,7 +51,7 @@ a_request_for_a_keyframe_is_as_the_rfc_draws_it (void)
 }
 
 static void
-without_a_block_it_says_only_who (void)
+a_report_without_a_block_has_only_the_ssrc (void)
 {
   uint8_t out[100];
   WeirNtpMap map;
@@ -64,9 +64,9 @@ without_a_block_it_says_only_who (void)
   CHECK_INT (weir_rtcp_find_sr (out, len, &map), -ENOENT);
 }
 
-// The items end with a zero, and fill whole words, whatever the name's length.
+// The items end with a zero and fill whole words, for names of any length.
 static void
-names_of_all_lengths (void)
+names_of_all_lengths_are_written (void)
 {
   char name[400];
 
@@ -88,7 +88,7 @@ names_of_all_lengths (void)
 }
 
 static void
-too_little_room_is_left_alone (void)
+too_little_room_writes_nothing (void)
 {
   for (size_t room = 0; room < 48; room++) {
     uint8_t *out = malloc (room ? room : 1);
@@ -101,10 +101,10 @@ too_little_room_is_left_alone (void)
 int
 main (void)
 {
-  RUN (a_report_is_as_the_rfc_draws_it);
-  RUN (a_request_for_a_keyframe_is_as_the_rfc_draws_it);
-  RUN (without_a_block_it_says_only_who);
-  RUN (names_of_all_lengths);
-  RUN (too_little_room_is_left_alone);
+  RUN (a_report_matches_the_rfc);
+  RUN (a_keyframe_request_matches_the_rfc);
+  RUN (a_report_without_a_block_has_only_the_ssrc);
+  RUN (names_of_all_lengths_are_written);
+  RUN (too_little_room_writes_nothing);
   return tap_done ();
 }

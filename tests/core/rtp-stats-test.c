@@ -20,10 +20,10 @@ add (WeirRtpStats *stats, int64_t seq)
 }
 
 static void
-counts_what_is_lost_reordered_and_repeated (void)
+lost_reordered_and_repeated_packets_are_counted (void)
 {
   static const struct {
-    int64_t seqs[12]; // -1 ends
+    int64_t seqs[12]; // ends with -1
     int lost, reordered, duplicates;
   } cases[] = {
     { { 5, 6, 7, 8, -1 }, 0, 0, 0 },
@@ -32,14 +32,14 @@ counts_what_is_lost_reordered_and_repeated (void)
     { { 5, 6, 6, 7, -1 }, 0, 0, 1 },
     { { 5, 7, 6, 6, 9, -1 }, 1, 1, 1 },
     { { 5, 5, 5, -1 }, 0, 0, 2 },
-    // What comes before the first one was sent before it.
+    // A number before the first one was sent before it.
     { { 5, 4, 3, -1 }, 0, 2, 0 },
     { { 5, 3, -1 }, 1, 1, 0 },
-    // Over the wrap.
+    // Across the wrap.
     { { 65534, 65535, 65536, 65537, -1 }, 0, 0, 0 },
     { { 65534, 65536, 65535, 65538, -1 }, 1, 1, 0 },
     { { 65536, 65535, 65535, -1 }, 0, 1, 1 },
-    // A long gap is a loss, not a new stream.
+    // A long gap is loss, not a new stream.
     { { 5, 20005, -1 }, 19999, 0, 0 },
   };
 
@@ -58,9 +58,9 @@ counts_what_is_lost_reordered_and_repeated (void)
   }
 }
 
-// Every 10th is lost, every 7th comes twice, for a million packets: 15 times round.
+// Every 10th packet is lost, every 7th comes twice, for a million packets: 15 wraps.
 static void
-counts_exactly_over_many_wraps (void)
+counts_are_exact_over_many_wraps (void)
 {
   WeirRtpStats stats;
   int lost = 0, twice = 0;
@@ -84,7 +84,7 @@ counts_exactly_over_many_wraps (void)
 }
 
 static void
-tells_how_a_packet_came (void)
+each_arrival_is_classified (void)
 {
   WeirRtpStats stats;
 
@@ -97,7 +97,7 @@ tells_how_a_packet_came (void)
 }
 
 static void
-a_stream_that_begins_anew_is_counted_on (void)
+a_restarted_stream_continues_the_counts (void)
 {
   WeirRtpStats stats;
 
@@ -111,7 +111,7 @@ a_stream_that_begins_anew_is_counted_on (void)
 }
 
 static void
-far_behind_is_a_new_stream (void)
+a_packet_far_behind_starts_a_new_stream (void)
 {
   WeirRtpStats stats;
 
@@ -126,7 +126,7 @@ far_behind_is_a_new_stream (void)
 }
 
 static void
-reports_say_what_happened_since_the_last (void)
+reports_cover_the_time_since_the_last (void)
 {
   WeirRtpStats stats;
   WeirRtcpBlock block;
@@ -147,12 +147,12 @@ reports_say_what_happened_since_the_last (void)
   weir_rtp_stats_report (&stats, &block);
   CHECK_INT (block.lost, 25);
   CHECK_INT (block.fraction_lost, 0);
-  weir_rtp_stats_report (&stats, &block); // nothing came
+  weir_rtp_stats_report (&stats, &block); // no packet came
   CHECK_INT (block.fraction_lost, 0);
 }
 
 static void
-no_packet_makes_an_empty_report (void)
+a_report_without_packets_is_empty (void)
 {
   WeirRtpStats stats;
   WeirRtcpBlock block;
@@ -170,14 +170,14 @@ an_even_stream_has_no_jitter (void)
   WeirRtpStats stats;
 
   weir_rtp_stats_init (&stats, 90000);
-  for (uint32_t i = 0; i < 1000; i++) // over the wrap of timestamps
+  for (uint32_t i = 0; i < 1000; i++) // across the wrap of timestamps
     add_at (&stats, i, 1, UINT32_MAX - 1000000 + i * 3600, 40 * MS * i);
   CHECK_INT (weir_rtp_stats_jitter_ns (&stats), 0);
 }
 
-// Packets that come early and late by turns, 10 ms apart: the mean deviation goes to 10 ms.
+// Packets that come early and late in turn, 10 ms apart: the mean deviation converges to 10 ms.
 static void
-jitter_goes_to_the_mean_deviation (void)
+jitter_converges_to_the_mean_deviation (void)
 {
   WeirRtpStats stats;
 
@@ -191,14 +191,14 @@ jitter_goes_to_the_mean_deviation (void)
 int
 main (void)
 {
-  RUN (counts_what_is_lost_reordered_and_repeated);
-  RUN (counts_exactly_over_many_wraps);
-  RUN (tells_how_a_packet_came);
-  RUN (a_stream_that_begins_anew_is_counted_on);
-  RUN (far_behind_is_a_new_stream);
-  RUN (reports_say_what_happened_since_the_last);
-  RUN (no_packet_makes_an_empty_report);
+  RUN (lost_reordered_and_repeated_packets_are_counted);
+  RUN (counts_are_exact_over_many_wraps);
+  RUN (each_arrival_is_classified);
+  RUN (a_restarted_stream_continues_the_counts);
+  RUN (a_packet_far_behind_starts_a_new_stream);
+  RUN (reports_cover_the_time_since_the_last);
+  RUN (a_report_without_packets_is_empty);
   RUN (an_even_stream_has_no_jitter);
-  RUN (jitter_goes_to_the_mean_deviation);
+  RUN (jitter_converges_to_the_mean_deviation);
   return tap_done ();
 }

@@ -39,7 +39,7 @@ static const struct {
 };
 
 static void
-parses_headers (void)
+headers_are_parsed (void)
 {
   for (size_t i = 0; i < sizeof packets / sizeof packets[0]; i++) {
     WeirRtp rtp = { .seq = 77 };
@@ -64,10 +64,10 @@ parses_headers (void)
   }
 }
 
-// Every packet, cut at every length, in a piece of memory of just that length: a sanitizer sees a
-// read beyond it. What still parses adds up to the length.
+// Every packet, cut at every length, in memory of exactly that length: a sanitizer sees a read past
+// its end. The fields of a packet that still parses add up to its length.
 static void
-survives_truncation (void)
+truncated_packets_are_refused (void)
 {
   for (size_t i = 0; i < sizeof packets / sizeof packets[0]; i++) {
     for (size_t len = 0; len < packets[i].len; len++) {
@@ -87,7 +87,7 @@ survives_truncation (void)
 }
 
 static void
-parses_from_the_head (void)
+the_head_of_a_packet_is_enough_to_parse (void)
 {
   uint8_t packet[1200] = { HEADER (0xb0, 0xe0), 0, 0, 0, 200 };
   WeirRtp whole, head;
@@ -104,7 +104,7 @@ parses_from_the_head (void)
 }
 
 static void
-patches_in_place (void)
+headers_are_patched_in_place (void)
 {
   uint8_t packet[] = { HEADER (0x80, 0xe0), 1, 2, 3 };
   WeirRtp rtp;
@@ -120,7 +120,7 @@ patches_in_place (void)
 }
 
 static void
-tells_rtcp (void)
+rtcp_is_recognised (void)
 {
   for (int second = 0; second < 256; second++) {
     const uint8_t packet[] = { 0x80, (uint8_t) second };
@@ -131,7 +131,7 @@ tells_rtcp (void)
 }
 
 static void
-unwraps_ten_times (void)
+counters_unwrap_ten_times (void)
 {
   int64_t last16 = WEIR_UNWRAP_START, last32 = WEIR_UNWRAP_START;
 
@@ -142,7 +142,7 @@ unwraps_ten_times (void)
 }
 
 static void
-unwraps_reordered (void)
+reordered_values_unwrap (void)
 {
   int64_t last = WEIR_UNWRAP_START;
 
@@ -160,12 +160,12 @@ unwraps_reordered (void)
 int
 main (void)
 {
-  RUN (parses_headers);
-  RUN (survives_truncation);
-  RUN (parses_from_the_head);
-  RUN (patches_in_place);
-  RUN (tells_rtcp);
-  RUN (unwraps_ten_times);
-  RUN (unwraps_reordered);
+  RUN (headers_are_parsed);
+  RUN (truncated_packets_are_refused);
+  RUN (the_head_of_a_packet_is_enough_to_parse);
+  RUN (headers_are_patched_in_place);
+  RUN (rtcp_is_recognised);
+  RUN (counters_unwrap_ten_times);
+  RUN (reordered_values_unwrap);
   return tap_done ();
 }

@@ -7,19 +7,19 @@
 
 #include "tap.h"
 
-// A system of our own: it takes segmented messages apart as the kernel does, writes down which
-// bytes each reader got, and fails for one reader as a case tells.
+// Fake system calls: they split segmented messages as the kernel does, record the bytes that each
+// reader got, and fail for one reader as a case says.
 
 #define N_READERS 5
 #define VICTIM 2
 #define FIRST_PORT 5000
 
 static struct {
-  int error;     // for the victim: each call fails with this ...
-  int times;     // ... so often (-1: always)
+  int error;     // each call for the victim fails with this ...
+  int times;     // ... this many times (-1: always)
   bool only_gso; // ... but only if the message is segmented
   size_t above;  // ... but only a datagram longer than this
-  int after;     // ... but only after so many calls for the victim went well
+  int after;     // ... but only after this many calls for the victim succeeded
   unsigned most; // sendmmsg sends no more than this at once (0: all)
 } fault;
 
@@ -145,7 +145,8 @@ dropped (int reader)
   return sum;
 }
 
-// What the reader is told to have got is what it got, and what is settled is accounted for.
+// Checks that the counted packets are those the reader got, and that all settled packets are
+// counted.
 static void
 check_sums (int reader, size_t settled)
 {
@@ -191,7 +192,7 @@ runs_go_in_one_message (void)
 }
 
 static void
-every_shape_of_a_burst (void)
+bursts_of_every_shape_are_sent (void)
 {
   static const struct {
     size_t sizes[4];
@@ -228,7 +229,7 @@ every_shape_of_a_burst (void)
   CHECK_INT (sender.counters.segments[WEIR_SEGMENT_CLASSES - 1], 1);
 }
 
-// To all readers: one after the other, or together. How many packets are settled.
+// Sends to all readers: one after the other, or together. Returns how many packets are settled.
 static void
 send_to_all (bool together, size_t *settled)
 {
@@ -248,7 +249,7 @@ send_to_all (bool together, size_t *settled)
 
     CHECK (n > 0 && n <= N_READERS - at);
     at += n;
-    // It stops where there is no room, and nowhere else.
+    // It stops only where there is no room.
     CHECK (at == N_READERS || targets[at - 1].settled < burst.n);
   }
   for (int r = 0; together && r < N_READERS; r++) {
@@ -275,7 +276,7 @@ readers_share_a_system_call (void)
   CHECK_INT (sender.counters.sends, N_READERS * MIXED_RUNS);
 }
 
-// For each error, what becomes of the victim. The others always get everything.
+// For each error, the result for the victim. The others always get everything.
 static void
 check_failures (bool together)
 {
@@ -336,7 +337,8 @@ check_failures (bool together)
         if (r != VICTIM || cases[i].sent == N_MIXED)
           check_complete (r);
       }
-      // What fails once amid others is sent again, as the system does not say why it stopped.
+      // A message that fails once among others is sent again, as the system does not say why it
+      // stopped.
       if (!together || cases[i].times != 1) {
         CHECK_INT (results[VICTIM].packets, cases[i].sent);
         CHECK_INT (results[VICTIM].dropped[cases[i].reason], cases[i].settled - cases[i].sent);
@@ -348,20 +350,20 @@ check_failures (bool together)
 }
 
 static void
-one_reader_fails_alone (void)
+a_failing_reader_affects_no_other (void)
 {
   check_failures (false);
 }
 
 static void
-one_reader_fails_amid_others (void)
+a_reader_that_fails_in_a_shared_call_affects_no_other (void)
 {
   check_failures (true);
 }
 
-// Refused for the first time at each of the runs: what is left goes packet by packet.
+// The first refusal comes at each of the runs: the rest goes packet by packet.
 static void
-a_refusal_is_told_once (void)
+a_refusal_is_reported_once (void)
 {
   reset ();
   load (mixed, N_MIXED);
@@ -377,9 +379,9 @@ a_refusal_is_told_once (void)
   CHECK_INT (sender.counters.gso_sends, 1);
 }
 
-// The room ends after every number of calls, and the burst goes on where it stopped.
+// The room ends after each number of calls, and the burst continues where it stopped.
 static void
-goes_on_where_it_stopped (void)
+a_blocked_send_continues_where_it_stopped (void)
 {
   for (int gso = 0; gso < 2; gso++) {
     for (unsigned most = 0; most < 4; most++) {
@@ -395,7 +397,7 @@ goes_on_where_it_stopped (void)
           fault.times = 1;
           fault.after = after;
           victim_calls = 0;
-          // Every other time with other messages, so that runs are entered in their middle.
+          // Every second time with another split, so that runs are entered in their middle.
           at = send_from (VICTIM, gso ^ (turns & 1), at);
           check_sums (VICTIM, at);
           if (after == 0)
@@ -409,7 +411,7 @@ goes_on_where_it_stopped (void)
 }
 
 static void
-from_any_packet (void)
+a_send_may_start_at_any_packet (void)
 {
   for (size_t from = 0; from <= N_MIXED; from++) {
     reset ();
@@ -421,9 +423,9 @@ from_any_packet (void)
   }
 }
 
-// A run entered in its middle goes packet by packet, and its refusal is nobody's.
+// A run entered in its middle goes packet by packet, so an error there is not a refusal.
 static void
-a_run_entered_in_its_middle_meets_errors_too (void)
+a_run_entered_in_its_middle_handles_errors (void)
 {
   static const struct {
     int error, times;
@@ -448,7 +450,7 @@ a_run_entered_in_its_middle_meets_errors_too (void)
 }
 
 static void
-no_socket_reaches_it (void)
+a_reader_without_a_socket_drops_its_packets (void)
 {
   WeirAddress address = { .v4 = { .sin_family = AF_INET } };
 
@@ -476,15 +478,15 @@ int
 main (void)
 {
   RUN (runs_go_in_one_message);
-  RUN (every_shape_of_a_burst);
+  RUN (bursts_of_every_shape_are_sent);
   RUN (readers_share_a_system_call);
-  RUN (one_reader_fails_alone);
-  RUN (one_reader_fails_amid_others);
-  RUN (a_refusal_is_told_once);
-  RUN (goes_on_where_it_stopped);
-  RUN (from_any_packet);
-  RUN (a_run_entered_in_its_middle_meets_errors_too);
-  RUN (no_socket_reaches_it);
+  RUN (a_failing_reader_affects_no_other);
+  RUN (a_reader_that_fails_in_a_shared_call_affects_no_other);
+  RUN (a_refusal_is_reported_once);
+  RUN (a_blocked_send_continues_where_it_stopped);
+  RUN (a_send_may_start_at_any_packet);
+  RUN (a_run_entered_in_its_middle_handles_errors);
+  RUN (a_reader_without_a_socket_drops_its_packets);
   RUN (bytes_may_change_between_two_sends);
   return tap_done ();
 }

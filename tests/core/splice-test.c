@@ -9,7 +9,7 @@
 #define SECOND INT64_C (1000000000)
 #define MS (SECOND / 1000)
 
-// Maps a packet and checks what comes out.
+// Maps a packet and checks the result.
 static void
 check_map (
     WeirSplice *splice, int64_t seq, int64_t timestamp, int64_t out_seq, int64_t out_timestamp)
@@ -35,7 +35,7 @@ check_stale (WeirSplice *splice, uint16_t seq, uint32_t timestamp)
 }
 
 static void
-nothing_before_the_first_life (void)
+packets_before_the_first_run_are_refused (void)
 {
   WeirSplice splice;
   uint16_t seq;
@@ -47,7 +47,7 @@ nothing_before_the_first_life (void)
 }
 
 static void
-the_first_life_passes_unchanged (void)
+the_first_run_passes_unchanged (void)
 {
   static const struct {
     uint32_t base;
@@ -69,7 +69,7 @@ the_first_life_passes_unchanged (void)
 }
 
 static void
-the_second_life_goes_on (void)
+the_second_run_continues_the_numbers (void)
 {
   static const struct {
     uint16_t seq, next_seq;
@@ -101,9 +101,9 @@ the_second_life_goes_on (void)
   }
 }
 
-// What a base says that lies before the first packet is kept as a distance.
+// A base before the first packet is kept as a distance.
 static void
-a_base_before_the_first_packet_counts (void)
+a_base_before_the_first_packet_keeps_the_distance (void)
 {
   WeirSplice splice;
 
@@ -118,7 +118,7 @@ a_base_before_the_first_packet_counts (void)
 
 // Timestamps before the base do not pull the end back.
 static void
-a_base_after_the_first_packet_counts (void)
+a_base_after_the_first_packet_does_not_move_the_end_back (void)
 {
   WeirSplice splice;
 
@@ -128,10 +128,10 @@ a_base_after_the_first_packet_counts (void)
   CHECK_INT (weir_splice_end (&splice), 0);
 }
 
-// A track that was silent in the first life of its presentation begins where the others are, so
-// that the splice after it is no jump.
+// A track that was silent in the first run of its presentation begins at the same time as the other
+// tracks, so the splice after it is not a jump.
 static void
-a_first_life_may_begin_late (void)
+a_first_run_may_begin_late (void)
 {
   WeirSplice splice;
 
@@ -146,7 +146,7 @@ a_first_life_may_begin_late (void)
 }
 
 static void
-reordered_within_a_life (void)
+packets_reordered_within_a_run_keep_their_numbers (void)
 {
   static const int order[] = { 0, 2, 1, 5, 4, 3, 9, 6, 8, 7, 7 };
   WeirSplice splice;
@@ -165,9 +165,10 @@ reordered_within_a_life (void)
   }
 }
 
-// In the first life too the first packet may be a late one; there is room for those before it.
+// In the first run too the first packet may be a late one; there are numbers for the packets before
+// it.
 static void
-reordered_before_the_first_packet (void)
+packets_from_before_the_first_one_are_kept_in_the_first_run (void)
 {
   WeirSplice splice;
 
@@ -181,7 +182,7 @@ reordered_before_the_first_packet (void)
 }
 
 static void
-reordered_from_before_a_splice (void)
+packets_from_before_a_splice_are_dropped (void)
 {
   WeirSplice splice;
 
@@ -198,14 +199,14 @@ reordered_from_before_a_splice (void)
   check_map (&splice, 0, 50000, 12, 90000);
   check_map (&splice, 3, 59000, 15, 99000);
   check_map (&splice, 2, 56000, 14, 96000);
-  // What was dropped took no number.
+  // The dropped packet used no number.
   weir_splice_begin (&splice, 0, 2 * SECOND);
   check_map (&splice, 700, 0, 16, 180000);
 }
 
-// A life without a packet uses up neither a number nor time.
+// A run without packets uses neither numbers nor time.
 static void
-an_empty_life (void)
+an_empty_run_uses_no_numbers (void)
 {
   WeirSplice splice;
 
@@ -220,7 +221,7 @@ an_empty_life (void)
 
 // Both counters wrap more than ten times, with 40 splices anywhere in between.
 static void
-wraps_with_splices (void)
+numbers_wrap_across_splices (void)
 {
   const uint32_t step = 65000;
   WeirSplice splice;
@@ -250,7 +251,7 @@ wraps_with_splices (void)
 
 // Audio and video of one presentation, spliced at the same instants.
 static void
-tracks_stay_in_step (void)
+tracks_stay_in_sync (void)
 {
   static const int64_t silences[] = { 20 * MS, SECOND, 123456789, 3601 * SECOND + 1, 333333333 };
   WeirSplice audio, video;
@@ -275,7 +276,7 @@ tracks_stay_in_step (void)
     v_end = weir_splice_end (&video);
     CHECK_INT (a_end, start + 20 * SECOND);
     CHECK_INT (v_end, a_end);
-    // What readers see: the time that each track's timestamp has gone from its first.
+    // The readers' view: how far each track's timestamp has moved from its first.
     a_time = (int64_t) (a_out - a_origin) * SECOND / 48000;
     v_time = (int64_t) (v_out - v_origin) * SECOND / 90000;
     CHECK (llabs (a_end - a_time) <= SECOND / 48000 / 2 + 1);
@@ -290,7 +291,7 @@ tracks_stay_in_step (void)
 // A gap that is wider than half of the range is followed packet by packet: two days at 90 kHz,
 // where ticks * 10^9 no longer fits, and then a year.
 static void
-long_runs (void)
+runs_of_a_year_are_exact (void)
 {
   static const int64_t hours[] = { 48, 365 * 24 };
 
@@ -317,7 +318,7 @@ long_runs (void)
 }
 
 static void
-clock_rates (void)
+every_clock_rate_works (void)
 {
   static const struct {
     uint32_t rate, taken_as;
@@ -341,19 +342,19 @@ clock_rates (void)
 int
 main (void)
 {
-  RUN (nothing_before_the_first_life);
-  RUN (the_first_life_passes_unchanged);
-  RUN (the_second_life_goes_on);
-  RUN (a_base_before_the_first_packet_counts);
-  RUN (a_base_after_the_first_packet_counts);
-  RUN (a_first_life_may_begin_late);
-  RUN (reordered_within_a_life);
-  RUN (reordered_before_the_first_packet);
-  RUN (reordered_from_before_a_splice);
-  RUN (an_empty_life);
-  RUN (wraps_with_splices);
-  RUN (tracks_stay_in_step);
-  RUN (long_runs);
-  RUN (clock_rates);
+  RUN (packets_before_the_first_run_are_refused);
+  RUN (the_first_run_passes_unchanged);
+  RUN (the_second_run_continues_the_numbers);
+  RUN (a_base_before_the_first_packet_keeps_the_distance);
+  RUN (a_base_after_the_first_packet_does_not_move_the_end_back);
+  RUN (a_first_run_may_begin_late);
+  RUN (packets_reordered_within_a_run_keep_their_numbers);
+  RUN (packets_from_before_the_first_one_are_kept_in_the_first_run);
+  RUN (packets_from_before_a_splice_are_dropped);
+  RUN (an_empty_run_uses_no_numbers);
+  RUN (numbers_wrap_across_splices);
+  RUN (tracks_stay_in_sync);
+  RUN (runs_of_a_year_are_exact);
+  RUN (every_clock_rate_works);
   return tap_done ();
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Just enough of the Test Anything Protocol for tests in plain C: a line for each function, and the
-// first check that failed in it.
+// A minimal Test Anything Protocol for tests in plain C: prints one line for each test function,
+// and the checks in it that failed.
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -12,9 +12,9 @@
 #include "packets.h"
 #include "tap.h"
 
-// The engine with its workers, over real sockets: one thread writes, one changes all that can be
-// changed, one receives. For a while; what counts is that the sums are right afterwards, and that
-// whatever arrives is what was sent.
+// Tests the engine with its workers over real sockets: one thread writes, one changes everything
+// that can be changed, one receives. Afterwards the counts must add up, and the packets received
+// must be those sent.
 
 #define MS INT64_C (1000000)
 #define RUN_NS (700 * MS)
@@ -24,7 +24,7 @@
 #define HEAD 24
 #define SIZE_OF(id) (HEAD + (id) % 1300)
 
-// ---- who receives ----
+// ---- the receiver ----
 
 typedef struct {
   int fd;
@@ -67,7 +67,7 @@ check_packet (Slot *slot, const uint8_t *data, size_t len)
     return;
   }
   fill (expected, id, id % 5 == 4);
-  // All but the numbers, which are the reader's own.
+  // Everything except the numbers, which are the reader's own.
   if (memcmp (data, expected, 2) != 0 || memcmp (data + 8, expected + 8, len - 8) != 0)
     atomic_fetch_add (&n_wrong, 1);
 }
@@ -116,7 +116,7 @@ receive (void *data)
 
   for (size_t i = 0; i < UDP_SLOTS + TCP_SLOTS; i++)
     fds[i] = (struct pollfd) { .fd = slots[i].fd, .events = POLLIN };
-  // One more round after the end: what was sent over a connection arrives.
+  // One more round after the end, for packets sent over a connection.
   for (bool more = true; more || atomic_load (&receiving);) {
     more = false;
     poll (fds, UDP_SLOTS + TCP_SLOTS, 5);
@@ -168,7 +168,7 @@ close_slots (void)
   close (send_fd);
 }
 
-// ---- who writes ----
+// ---- the writer ----
 
 static WeirFanout *fanout;
 static WeirFanoutSettings settings;
@@ -202,12 +202,12 @@ write_frames (void *data)
   return NULL;
 }
 
-// ---- who changes everything ----
+// ---- the thread that changes everything ----
 
 static WeirReader *readers[READERS_MAX];
 static size_t n_readers;
 static WeirReader *present[UDP_SLOTS + TCP_SLOTS];
-static bool restarts; // which set counters to 0
+static bool restarts; // restarts, which reset the counters
 static bool with_layers;
 
 static void
@@ -405,9 +405,9 @@ send_all_to_peer (int fd, struct mmsghdr *msgs, unsigned n, int flags)
   return i > 0 || n == 0 ? (int) i : -1;
 }
 
-// A socket that is full is asked again when it has room, and not before.
+// A full socket is tried again when it has room, and not before.
 static void
-a_full_socket_tells_when_it_has_room (void)
+a_full_socket_wakes_its_readers_when_it_has_room (void)
 {
   static const WeirSendOps to_peer = { send_to_peer, send_all_to_peer };
   const WeirAddress address = { .v4 = { .sin_family = AF_INET } };
@@ -454,13 +454,13 @@ a_full_socket_tells_when_it_has_room (void)
       weir_fanout_counters (fanout, &sums);
   }
   CHECK_INT (n_received, n_sent);
-  // It was not for the look that is taken each 100 ms.
+  // The wake-up did not come from the retry every 100 ms.
   CHECK (weir_now_ns () - began_ns < (int64_t) sums.sends.blocked * 90 * MS);
   weir_fanout_stop (fanout);
   weir_fanout_free (fanout);
   weir_workers_free (workers);
   weir_reader_unref (reader);
-  // Nobody else holds it open.
+  // No other descriptor holds it open.
   close (fds[0]);
   CHECK_INT (recv (fds[1], data, sizeof data, MSG_DONTWAIT), -1);
   CHECK (send (fds[1], data, 1, MSG_NOSIGNAL) < 0 && errno == ECONNREFUSED);
@@ -479,9 +479,9 @@ shards_with_readers (void)
   return n;
 }
 
-// Where many readers were, the few that stay are served together.
+// After most readers are removed, the remaining ones share a shard.
 static void
-shards_that_many_left_are_not_woken (void)
+nearly_empty_shards_are_merged (void)
 {
   WeirWorkers *workers = weir_workers_new (1, weir_fanout_scratch_size ());
   WeirFanoutCounters sums;
@@ -543,7 +543,7 @@ change_everything_while_it_streams (void)
   }
   atomic_store (&writing, false);
   pthread_join (writer, NULL);
-  // Some stay, to be there when the engine ends.
+  // Some stay until the engine is freed.
   for (size_t i = 0; i < UDP_SLOTS + TCP_SLOTS; i += 2)
     remove_reader (i);
   atomic_store (&receiving, false);
@@ -564,15 +564,15 @@ everything_changes_while_it_streams (void)
 }
 
 static void
-it_stops_and_starts_meanwhile (void)
+everything_changes_while_the_engine_restarts (void)
 {
   restarts = true;
   change_everything_while_it_streams ();
 }
 
-// Nothing changes, nobody is slow: everybody gets everything, by the workers and without them.
+// Without changes or slow readers, every reader gets every packet, with and without workers.
 static void
-everybody_gets_everything (void)
+every_reader_gets_every_packet (void)
 {
   for (unsigned inline_readers = 0; inline_readers <= 100; inline_readers += 100) {
     WeirWorkers *workers = begin (2);
@@ -608,11 +608,11 @@ everybody_gets_everything (void)
   }
 }
 
-// ---- a removal while the reader is sent something ----
+// ---- a removal during a send ----
 
 static atomic_bool sending, removed;
 
-// As slow as it takes for who doesn't wait for it to be found out, but for no longer.
+// Slow enough to show a removal that does not wait, and no slower.
 static ssize_t
 slow_sendmsg (int fd, const struct msghdr *msg, int flags)
 {
@@ -640,7 +640,7 @@ send_slowly (void *data)
 }
 
 static void
-nothing_is_sent_after_a_removal (void)
+nothing_is_sent_to_a_removed_reader (void)
 {
   static const WeirSendOps ops = { slow_sendmsg, slow_sendmmsg };
   WeirReader *reader = weir_reader_new_udp ();
@@ -653,7 +653,7 @@ nothing_is_sent_after_a_removal (void)
   weir_fanout_start (fanout);
   weir_reader_set_route (reader, 3, &address);
   CHECK_INT (weir_fanout_add (fanout, reader, 0, NULL, weir_now_ns ()), 0);
-  // More than is sent at once.
+  // More than one send takes.
   for (uint64_t id = 0; id < 300; id++) {
     CHECK (weir_fanout_begin (fanout));
     fill (weir_fanout_reserve (fanout, SIZE_OF (id)), id, id % 5 == 4);
@@ -683,7 +683,7 @@ write_packet (uint64_t id, bool marker)
 }
 
 static void
-a_frame_that_is_whole_is_not_waited_for (void)
+the_flush_timer_runs_for_incomplete_frames_only (void)
 {
   WeirWorkers *workers = weir_workers_new (1, weir_fanout_scratch_size ());
 
@@ -705,12 +705,12 @@ int
 main (void)
 {
   random_init ();
-  RUN (a_frame_that_is_whole_is_not_waited_for);
-  RUN (a_full_socket_tells_when_it_has_room);
-  RUN (shards_that_many_left_are_not_woken);
-  RUN (everybody_gets_everything);
+  RUN (the_flush_timer_runs_for_incomplete_frames_only);
+  RUN (a_full_socket_wakes_its_readers_when_it_has_room);
+  RUN (nearly_empty_shards_are_merged);
+  RUN (every_reader_gets_every_packet);
   RUN (everything_changes_while_it_streams);
-  RUN (it_stops_and_starts_meanwhile);
-  RUN (nothing_is_sent_after_a_removal);
+  RUN (everything_changes_while_the_engine_restarts);
+  RUN (nothing_is_sent_to_a_removed_reader);
   return tap_done ();
 }

@@ -21,7 +21,7 @@ begin (WeirWindowBounds bounds, WeirCodec codec)
   lost = 0;
 }
 
-// Room for a packet, filled with what only this position has.
+// Reserves room for a packet and fills it with bytes that depend on its position.
 static uint8_t *
 room (size_t len)
 {
@@ -71,7 +71,7 @@ publish (void)
   CHECK_INT (window.n_staged, 0);
 }
 
-// One packet, a frame of its own, of which `key` makes a join point.
+// One packet that is a frame; `key` makes it a join point.
 static void
 frame (size_t len, uint32_t timestamp, bool key)
 {
@@ -86,7 +86,7 @@ flags_at (int64_t position)
 }
 
 static void
-an_empty_window (void)
+an_empty_window_has_no_join_point (void)
 {
   begin (wide, WEIR_CODEC_VP8);
   CHECK_INT (window.head, 0);
@@ -101,7 +101,7 @@ an_empty_window (void)
 }
 
 static void
-what_is_no_packet_finds_no_room (void)
+packets_of_invalid_length_are_refused (void)
 {
   begin (wide, WEIR_CODEC_VP8);
   CHECK (!weir_window_reserve (&window, 0));
@@ -115,9 +115,9 @@ what_is_no_packet_finds_no_room (void)
   weir_window_free (&window);
 }
 
-// What one packet makes of an empty stage.
+// How one packet changes an empty stage.
 static void
-what_a_packet_tells (void)
+packets_set_their_flags (void)
 {
   static const struct {
     uint8_t first, second;
@@ -136,7 +136,7 @@ what_a_packet_tells (void)
     { 0x47, 96, 1316, WEIR_STAGE_URGENT, 0, 1 },
     { 0x80, 96, 11, WEIR_STAGE_URGENT, 0, 1 },
     { 0x80, 96, 1, WEIR_STAGE_URGENT, 0, 1 },
-    { 0xbf, 96, 12, WEIR_STAGE_URGENT, 0, 1 }, // a header that does not add up
+    { 0xbf, 96, 12, WEIR_STAGE_URGENT, 0, 1 }, // a header with wrong lengths
     { 0x80, 96, 65507, WEIR_STAGE_FULL, WEIR_PACKET_RTP | WEIR_PACKET_START, 0 },
     { 0x80, 96, 65506, WEIR_STAGE_MORE, WEIR_PACKET_RTP | WEIR_PACKET_START, 0 },
   };
@@ -153,7 +153,7 @@ what_a_packet_tells (void)
   }
 }
 
-// An RTCP sender report is a join point in a stream of RTCP, but not amid the pictures.
+// An RTCP sender report is a join point in a stream of RTCP, but not among pictures.
 static void
 a_sender_report_amid_pictures_is_no_join_point (void)
 {
@@ -173,7 +173,7 @@ a_sender_report_amid_pictures_is_no_join_point (void)
 }
 
 static void
-every_audio_packet_is_whole (void)
+every_audio_packet_is_a_frame (void)
 {
   begin (wide, WEIR_CODEC_AUDIO);
   for (unsigned i = 0; i < 5; i++) {
@@ -187,9 +187,9 @@ every_audio_packet_is_whole (void)
   weir_window_free (&window);
 }
 
-// Of a codec that is not known nothing is less than the rest, and nothing a place to start.
+// In a stream of an unknown codec all packets count the same, and none is a join point.
 static void
-an_unknown_codec (void)
+an_unknown_codec_has_only_key_packets (void)
 {
   begin (wide, WEIR_CODEC_OPAQUE);
   for (unsigned i = 0; i < 4; i++)
@@ -202,10 +202,10 @@ an_unknown_codec (void)
   weir_window_free (&window);
 }
 
-// A picture that is refreshed bit by bit has no key frame: nothing of it is less than the rest. The
-// first key frame changes that, and another codec takes it back.
+// A stream with gradual refresh has no key frame: all packets count the same. The first key frame
+// changes that, and another codec reverts it.
 static void
-a_stream_without_key_frames (void)
+a_stream_without_key_frames_has_only_key_packets (void)
 {
   begin (wide, WEIR_CODEC_VP8);
   for (unsigned i = 0; i < 8; i++) {
@@ -217,9 +217,9 @@ a_stream_without_key_frames (void)
   weir_window_free (&window);
 }
 
-// A frame ends by its marker, or by the timestamp of the next.
+// A frame ends with its marker, or with the timestamp of the next frame.
 static void
-frames_begin_and_end (void)
+frames_end_by_marker_or_timestamp (void)
 {
   static const struct {
     uint32_t timestamp;
@@ -227,8 +227,8 @@ frames_begin_and_end (void)
   } cases[] = {
     { 0xfffff000, false, true },
     { 0xfffff000, true, false },
-    { 0xfffff000, true, true }, // what follows a marker begins one
-    { 0x10, false, true },      // past the wrap
+    { 0xfffff000, true, true }, // the packet after a marker begins a frame
+    { 0x10, false, true },      // after the wrap
     { 0x20, false, true },      // the marker was lost
     { 0x20, false, false },
     { 0x10, false, true }, // reordered
@@ -249,10 +249,10 @@ frames_begin_and_end (void)
   weir_window_free (&window);
 }
 
-// The picture that a decoder can start with begins with its delimiter and parameter sets; however
-// many of its packets are out by the time that it shows.
+// A key picture begins with its delimiter and parameter sets, however many of its packets are
+// already published when it is recognised.
 static void
-a_join_point_is_where_its_frame_begins (void)
+a_join_point_is_the_start_of_its_frame (void)
 {
   static const unsigned types[] = { 9, 7, 8, 5, 5 }; // delimiter, SPS, PPS, IDR, its second slice
 
@@ -275,16 +275,18 @@ a_join_point_is_where_its_frame_begins (void)
     CHECK (weir_window_next_join (&window, 2) == WEIR_NO_POSITION);
     for (int64_t i = 0; i < 7; i++) {
       CHECK_INT (!!(flags_at (i) & WEIR_PACKET_JOIN), i == 1);
-      CHECK_INT (!!(flags_at (i) & WEIR_PACKET_KEY), i <= 5); // all, before the first
+      CHECK_INT (
+          !!(flags_at (i) & WEIR_PACKET_KEY), i <= 5); // all packets before the first join point
       CHECK_INT (!!(flags_at (i) & WEIR_PACKET_START), i <= 1 || i == 6);
     }
     weir_window_free (&window);
   }
 }
 
-// Its beginning fell out before it showed: nobody can join there, and what follows is no place.
+// Its start was dropped before it was recognised: it is not a join point, and neither are its other
+// packets.
 static void
-a_join_point_that_is_gone_is_none (void)
+a_join_point_whose_start_was_dropped_is_ignored (void)
 {
   WeirWindowBounds bounds = wide;
 
@@ -301,7 +303,7 @@ a_join_point_that_is_gone_is_none (void)
   weir_window_free (&window);
 }
 
-// A frame that was marked is not taken for the newest again by what comes after it.
+// A frame that was marked once is not marked as the newest again.
 static void
 the_last_join_point_stays_the_last (void)
 {
@@ -342,7 +344,7 @@ the_newest_time_counts_from_the_join_point (void)
   frame (100, 506000, false);
   frame (100, 503000, false);
   CHECK_INT (window.newest_time, 506000);
-  // The stream begins anew, earlier.
+  // The stream restarts with lower timestamps.
   frame (100, 9000, true);
   CHECK_INT (window.newest_time, 9000);
   frame (100, 15000, false);
@@ -352,7 +354,7 @@ the_newest_time_counts_from_the_join_point (void)
 }
 
 static void
-bounds_in_bytes (void)
+the_bound_in_bytes_holds (void)
 {
   WeirWindowBounds bounds = wide;
 
@@ -365,7 +367,7 @@ bounds_in_bytes (void)
   CHECK (window.last_join == WEIR_NO_POSITION);
   frame (4500, 30000, false);
   CHECK_INT (window.tail, 10);
-  // The newest stays whatever its size.
+  // The newest packet stays, whatever its size.
   frame (60000, 33000, false);
   CHECK_INT (window.tail, 11);
   CHECK_INT (window.head, 12);
@@ -373,7 +375,7 @@ bounds_in_bytes (void)
 }
 
 static void
-bounds_in_packets_and_time (void)
+the_bounds_in_packets_and_time_hold (void)
 {
   WeirWindowBounds bounds = wide;
 
@@ -399,7 +401,8 @@ bounds_in_packets_and_time (void)
   weir_window_free (&window);
 }
 
-// Time does not take the newest join point; bytes and packets do, and then time takes the rest.
+// The time bound keeps the newest join point; bytes and packets drop it, and then time drops the
+// rest.
 static void
 the_newest_join_point_is_kept (void)
 {
@@ -429,7 +432,7 @@ the_newest_join_point_is_kept (void)
 }
 
 static void
-the_live_edge (void)
+the_live_edge_is_the_start_of_the_newest_frame (void)
 {
   begin (wide, WEIR_CODEC_VP8);
   frame (100, 0, true);
@@ -449,7 +452,7 @@ the_live_edge (void)
   CHECK_INT (weir_window_live (&window), 7);
   weir_window_free (&window);
 
-  // Its beginning is gone: what is left of it.
+  // Its start is dropped: the rest of it.
   begin ((WeirWindowBounds) { 1 << 20, 2, 1000 * MS, false }, WEIR_CODEC_VP8);
   for (int i = 0; i < 5; i++)
     stage_vp8 (100, 3000, i == 0, false, false, false);
@@ -522,7 +525,7 @@ a_span_ends_with_its_block (void)
   weir_window_free (&window);
 }
 
-// What was staged and dropped still lies between its neighbours.
+// Packets that were staged and dropped still lie between their neighbours.
 static void
 a_span_ends_where_packets_were_dropped (void)
 {
@@ -567,7 +570,7 @@ the_stage_fits_into_the_window (void)
 }
 
 static void
-flushing_keeps_the_count (void)
+positions_continue_after_a_flush (void)
 {
   WeirSpan span;
 
@@ -585,12 +588,12 @@ flushing_keeps_the_count (void)
   CHECK_INT (weir_window_live (&window), 5);
   frame (100, 18000, true);
   CHECK_INT (window.last_join, 5);
-  check_span (&span); // still there
+  check_span (&span); // still valid
   weir_span_clear (&span);
   weir_window_free (&window);
 }
 
-// ---- at random, beside a model: all packets in a plain array ----
+// ---- random steps, compared with a model: all packets in a plain array ----
 
 #define HISTORY (1 << 16)
 #define SPANS 24
@@ -607,12 +610,12 @@ typedef struct {
 
 static struct {
   ModelPacket packets[HISTORY]; // the packet at position p is packets[p % HISTORY]
-  int64_t tail, head, staged;   // what is staged lies from the head on
+  int64_t tail, head, staged;   // staged packets lie from the head on
   WeirWindowBounds bounds;
   uint16_t seq;
   int64_t rtp_time;
   uint64_t n_opaque;
-  // The frame in hand.
+  // The current frame.
   bool in_frame, key, join, seen_key;
   int64_t frame_start, frame_time;
   int64_t late_join; // -1: none
@@ -640,8 +643,8 @@ random_len (void)
   return r < 999 ? 1 + random_below (20000) : 1 + random_below (WEIR_PACKET_MAX);
 }
 
-// A frame that turns out to be a join point is one from its beginning on: what is staged of it at
-// once, what is published by the next publishing.
+// A frame that turns out to be a join point is one from its start: its staged packets are marked at
+// once, the published ones by the next publish.
 static void
 model_key (int64_t position)
 {
@@ -786,8 +789,8 @@ model_publish (void)
   }
 }
 
-// The latest time since the newest join point, looked up the slow way; what came before the window
-// is not known to it, so it answers only where a join point is in it.
+// Returns the highest RTP time since the newest join point, by a full search. It does not know the
+// time before the window, so it answers only if the window has a join point.
 static void
 check_newest_time (int64_t last_join)
 {
@@ -919,7 +922,7 @@ agree_over_a_million_steps (WeirBlockFile *file)
   change_bounds ();
   begin (model.bounds, WEIR_CODEC_H264);
   weir_window_set_file (&window, file);
-  // So that no sender report is a join point of its own.
+  // So that no sender report becomes a join point.
   stage_both ();
   while (!(model_at (model.staged - 1)->flags & WEIR_PACKET_RTP)) {
     drop_both ();
@@ -966,7 +969,7 @@ agrees_with_a_model_over_a_million_steps (void)
 }
 
 static void
-agrees_with_it_in_a_file (void)
+agrees_with_the_model_in_a_file (void)
 {
   WeirBlockFile *file = weir_block_file_new ("/tmp");
 
@@ -980,28 +983,28 @@ int
 main (void)
 {
   random_init ();
-  RUN (an_empty_window);
-  RUN (what_is_no_packet_finds_no_room);
-  RUN (what_a_packet_tells);
+  RUN (an_empty_window_has_no_join_point);
+  RUN (packets_of_invalid_length_are_refused);
+  RUN (packets_set_their_flags);
   RUN (a_sender_report_amid_pictures_is_no_join_point);
-  RUN (every_audio_packet_is_whole);
-  RUN (an_unknown_codec);
-  RUN (a_stream_without_key_frames);
-  RUN (frames_begin_and_end);
-  RUN (a_join_point_is_where_its_frame_begins);
-  RUN (a_join_point_that_is_gone_is_none);
+  RUN (every_audio_packet_is_a_frame);
+  RUN (an_unknown_codec_has_only_key_packets);
+  RUN (a_stream_without_key_frames_has_only_key_packets);
+  RUN (frames_end_by_marker_or_timestamp);
+  RUN (a_join_point_is_the_start_of_its_frame);
+  RUN (a_join_point_whose_start_was_dropped_is_ignored);
   RUN (the_last_join_point_stays_the_last);
   RUN (the_newest_time_counts_from_the_join_point);
-  RUN (bounds_in_bytes);
-  RUN (bounds_in_packets_and_time);
+  RUN (the_bound_in_bytes_holds);
+  RUN (the_bounds_in_packets_and_time_hold);
   RUN (the_newest_join_point_is_kept);
-  RUN (the_live_edge);
+  RUN (the_live_edge_is_the_start_of_the_newest_frame);
   RUN (a_span_fits_into_one_send);
   RUN (a_span_ends_with_its_block);
   RUN (a_span_ends_where_packets_were_dropped);
   RUN (the_stage_fits_into_the_window);
-  RUN (flushing_keeps_the_count);
+  RUN (positions_continue_after_a_flush);
   RUN (agrees_with_a_model_over_a_million_steps);
-  RUN (agrees_with_it_in_a_file);
+  RUN (agrees_with_the_model_in_a_file);
   return tap_done ();
 }

@@ -9,19 +9,19 @@
 
 #define MS INT64_C (1000000)
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // all below
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards everything below
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
-// A task of ours: it writes down that it ran, waits as long as it is held, and says `again`.
+// A test task: it records that it ran, waits while it is held, and returns `again`.
 typedef struct {
   WeirTask task;
   unsigned n_runs, n_running, most_at_once;
   bool held;
-  int64_t again;  // said once
+  int64_t again;  // returned once
   int64_t ran_ns; // when it ran last
   int id;
   pthread_t thread;
-  size_t scratch; // of which at least so many bytes are checked
+  size_t scratch; // bytes of the scratch memory to check
 } Job;
 
 static int order[64];
@@ -82,7 +82,8 @@ runs (Job *job)
   return n;
 }
 
-// Let go, it is seen to have gone: held once more too soon, it would never know.
+// Releases a held task and waits until it has passed the hold: held again too soon, it would not
+// notice.
 static void
 hold (Job *job, bool held)
 {
@@ -113,7 +114,7 @@ check_order (const int *expected, size_t n)
 }
 
 static void
-as_many_threads_as_asked_for (void)
+the_pool_has_as_many_threads_as_requested (void)
 {
   WeirWorkers *workers = weir_workers_new (3, 1);
 
@@ -124,7 +125,7 @@ as_many_threads_as_asked_for (void)
   weir_workers_free (workers);
 }
 
-// The names of a process's threads, as the system has them.
+// The names of the process's threads, from /proc.
 static unsigned
 threads_named (const char *wanted)
 {
@@ -165,7 +166,7 @@ threads_have_names (void)
 }
 
 static void
-a_wake_runs_it_once (void)
+a_wake_runs_a_task_once (void)
 {
   WeirWorkers *workers = weir_workers_new (2, 4096);
   Job job;
@@ -177,14 +178,15 @@ a_wake_runs_it_once (void)
     wait_for_runs (&job, i);
   }
   weir_task_clear (&job.task);
-  CHECK (job.n_runs <= 100); // a wake that came while it still ran counts too
+  CHECK (job.n_runs <= 100); // a wake during the run counts too
   CHECK_INT (job.most_at_once, 1);
   weir_workers_free (workers);
 }
 
-// However often it is woken while it runs, it runs once more: not at the same time, and not less.
+// However often a task is woken while it runs, it runs once more: not at the same time, and not
+// less.
 static void
-a_wake_while_it_runs_runs_it_again (void)
+a_wake_during_a_run_runs_the_task_again (void)
 {
   WeirWorkers *workers = weir_workers_new (4, 1);
   Job job;
@@ -205,7 +207,7 @@ a_wake_while_it_runs_runs_it_again (void)
 }
 
 static void
-urgent_classes_first (void)
+urgent_priorities_run_first (void)
 {
   static const int expected[] = { 99, 5, 6, 0, 3, 1, 4, 2 };
   static const unsigned classes[] = { 3, 5, 7, 3, 5, 0, 0 };
@@ -231,16 +233,16 @@ urgent_classes_first (void)
   weir_workers_free (workers);
 }
 
-// Times are kept in a heap: any order in, the right order out, and none too early.
+// Times are kept in a heap: set in any order, they run in the right order, and none too early.
 static void
-timers_in_their_order (void)
+timers_run_in_order (void)
 {
   enum { N = 40 };
   WeirWorkers *workers = weir_workers_new (1, 1);
   int64_t due[N], base = weir_now_ns () + 5 * MS;
   Job jobs[N], busy;
 
-  // The thread is busy until all are there.
+  // The thread is busy until all are set.
   job_init (&busy, workers, 0, 0);
   hold (&busy, true);
   weir_task_wake (&busy.task);
@@ -250,7 +252,7 @@ timers_in_their_order (void)
     job_init (&jobs[i], workers, 0, i * 17 % N);
     due[i] = base + i * 17 % N * (MS / 2);
     weir_task_wake_at (&jobs[i].task, due[i] + 500 * MS);
-    weir_task_wake_at (&jobs[i].task, due[i]); // the earlier one counts
+    weir_task_wake_at (&jobs[i].task, due[i]); // the earlier time counts
     weir_task_wake_at (&jobs[i].task, due[i] + 1000 * MS);
   }
   hold (&busy, false);
@@ -268,7 +270,7 @@ timers_in_their_order (void)
   weir_workers_free (workers);
 }
 
-// How often the threads of the pool have gone to sleep.
+// Returns how often the threads of the pool have gone to sleep.
 static long
 n_sleeps (void)
 {
@@ -296,10 +298,10 @@ n_sleeps (void)
   return n;
 }
 
-// Even where it is the earliest: a stream sets one for most of its frames, and the rest of the
+// Even if it is the earliest: a stream sets a time for most of its frames, and the rest of the
 // frame comes before it.
 static void
-a_time_that_is_taken_back_wakes_nobody (void)
+a_cancelled_time_wakes_no_thread (void)
 {
   WeirWorkers *workers = weir_workers_new (1, 1);
   Job job, later;
@@ -329,7 +331,7 @@ a_time_that_is_taken_back_wakes_nobody (void)
 }
 
 static void
-it_says_itself_when_it_runs_again (void)
+a_task_returns_the_time_of_its_next_run (void)
 {
   WeirWorkers *workers = weir_workers_new (2, 1);
   int64_t again = weir_now_ns () + 10 * MS;
@@ -345,7 +347,8 @@ it_says_itself_when_it_runs_again (void)
   weir_workers_free (workers);
 }
 
-// The thread that watched the clock is busy with what the clock told it: another takes over.
+// The thread that watched the timer runs the task that was due: another thread takes over the
+// timer.
 static void
 a_busy_thread_does_not_stop_the_clock (void)
 {
@@ -360,7 +363,7 @@ a_busy_thread_does_not_stop_the_clock (void)
   weir_task_wake_at (&first.task, now + 5 * MS);
   weir_task_wake_at (&second.task, now + 10 * MS);
   wait_for_runs (&first, 1);
-  wait_for_runs (&second, 1); // never, if nobody looks
+  wait_for_runs (&second, 1); // never, if no thread watches
   weir_task_wake_at (&third.task, weir_now_ns () + 5 * MS);
   wait_for_runs (&third, 1);
   hold (&first, false);
@@ -370,7 +373,7 @@ a_busy_thread_does_not_stop_the_clock (void)
   weir_workers_free (workers);
 }
 
-// One thread watches the clock, one is free, and two tasks come at once: both threads take one.
+// One thread watches the timer, one is idle, and two tasks come at once: both threads take one.
 static void
 no_thread_sleeps_while_there_is_work (void)
 {
@@ -434,7 +437,7 @@ clearing_waits_for_the_run (void)
   CHECK_INT (pthread_join (thread, NULL), 0);
   CHECK_INT (job.id, -1);
 
-  // Whatever comes now comes too late.
+  // Later wakes have no effect.
   unsigned n = job.n_runs;
   weir_task_wake (&job.task);
   weir_task_wake_at (&job.task, 0);
@@ -442,16 +445,16 @@ clearing_waits_for_the_run (void)
   CHECK_INT (job.n_runs, n);
 }
 
-// Both ways: while one task waits for another, and after it.
+// In both cases: while one task waits for another, and after it.
 static void
-a_thread_stands_in_for_one_that_waits (void)
+a_thread_stands_in_for_a_blocked_one (void)
 {
   WeirWorkers *workers = weir_workers_new (1, 16);
   Job waits, other;
 
   job_init (&waits, workers, 0, 0);
   job_init (&other, workers, 0, 1);
-  weir_task_stand_in (&other.task); // does not run
+  weir_task_stand_in (&other.task); // it does not run
   for (unsigned i = 1; i <= 50; i++) {
     hold (&waits, true);
     weir_task_wake (&waits.task);
@@ -471,7 +474,7 @@ a_thread_stands_in_for_one_that_waits (void)
 }
 
 static void
-what_waits_is_cleared (void)
+queued_and_timed_tasks_are_cleared (void)
 {
   WeirWorkers *workers = weir_workers_new (1, 1);
   Job busy, queued[3], timed;
@@ -487,7 +490,7 @@ what_waits_is_cleared (void)
   }
   weir_task_wake_at (&timed.task, weir_now_ns ());
   weir_task_clear (&timed.task);
-  weir_task_clear (&queued[1].task); // from the middle, and from the end
+  weir_task_clear (&queued[1].task); // from the middle and from the end
   weir_task_clear (&queued[2].task);
   hold (&busy, false);
   wait_for_runs (&queued[0], 1);
@@ -498,7 +501,7 @@ what_waits_is_cleared (void)
 }
 
 static void
-runs_here_unless_it_runs (void)
+a_task_runs_in_the_caller_unless_it_runs_already (void)
 {
   WeirWorkers *workers = weir_workers_new (1, 16);
   uint8_t scratch[16] = { 0 };
@@ -590,7 +593,7 @@ all_done (void)
 }
 
 static void
-woken_from_many_threads (void)
+no_wake_from_many_threads_is_lost (void)
 {
   WeirWorkers *workers = weir_workers_new (4, 8);
   pthread_t threads[THREADS];
@@ -601,7 +604,7 @@ woken_from_many_threads (void)
     CHECK_INT (pthread_create (&threads[i], NULL, wake_many, (void *) i), 0);
   for (size_t i = 0; i < THREADS; i++)
     pthread_join (threads[i], NULL);
-  // No wake is lost: every task runs after the last one.
+  // No wake is lost: every task runs after the last wake.
   while (!all_done ())
     sched_yield ();
   for (size_t i = 0; i < TASKS; i++) {
@@ -614,20 +617,20 @@ woken_from_many_threads (void)
 int
 main (void)
 {
-  RUN (as_many_threads_as_asked_for);
+  RUN (the_pool_has_as_many_threads_as_requested);
   RUN (threads_have_names);
-  RUN (a_wake_runs_it_once);
-  RUN (a_wake_while_it_runs_runs_it_again);
-  RUN (urgent_classes_first);
-  RUN (timers_in_their_order);
-  RUN (a_time_that_is_taken_back_wakes_nobody);
-  RUN (it_says_itself_when_it_runs_again);
+  RUN (a_wake_runs_a_task_once);
+  RUN (a_wake_during_a_run_runs_the_task_again);
+  RUN (urgent_priorities_run_first);
+  RUN (timers_run_in_order);
+  RUN (a_cancelled_time_wakes_no_thread);
+  RUN (a_task_returns_the_time_of_its_next_run);
   RUN (a_busy_thread_does_not_stop_the_clock);
   RUN (no_thread_sleeps_while_there_is_work);
   RUN (clearing_waits_for_the_run);
-  RUN (a_thread_stands_in_for_one_that_waits);
-  RUN (what_waits_is_cleared);
-  RUN (runs_here_unless_it_runs);
-  RUN (woken_from_many_threads);
+  RUN (a_thread_stands_in_for_a_blocked_one);
+  RUN (queued_and_timed_tasks_are_cleared);
+  RUN (a_task_runs_in_the_caller_unless_it_runs_already);
+  RUN (no_wake_from_many_threads_is_lost);
   return tap_done ();
 }
