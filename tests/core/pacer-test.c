@@ -637,7 +637,7 @@ a_block_leaves_in_one_round (void)
     CHECK (left[i] == left[i - 1] || i % 20 == 0);
 }
 
-// ---- life ----
+// ---- creating, changing and flushing ----
 
 static void
 a_flush_forgets_the_queue_and_all_times (void)

@@ -6,6 +6,7 @@
 
 #include "codec/layers.h"
 
+// Each reads one RTP payload of `len` bytes. Returns false if it is invalid.
 bool weir_layers_read_h264 (WeirLayers *self, const uint8_t *payload, size_t len, WeirLayer *out);
 bool weir_layers_read_h265 (WeirLayers *self, const uint8_t *payload, size_t len, WeirLayer *out);
 bool weir_layers_read_vp8 (const uint8_t *payload, size_t len, WeirLayer *out);

@@ -233,7 +233,7 @@ weir_places_edge (const WeirFanout *fanout, const WeirReader *reader, int64_t no
   return weir_window_edge (&fanout->window, due_end (fanout, reader, now_ns));
 }
 
-// Returns where a reader continues whose packets were dropped from the window.
+// Returns where a reader continues after its packets were dropped from the window.
 static int64_t
 next_place (const WeirFanout *fanout, bool behind)
 {

@@ -83,6 +83,7 @@ typedef struct {
   atomic_bool key_wanted; // a reader waits for a key picture
 } Layers;
 
+// Initialise and free the streams of an engine, and free one stream. Not under the lock.
 void weir_layer_streams_init (Layers *layers);
 void weir_layer_streams_free (Layers *layers);
 void weir_layer_stream_free (LayerStream *stream);

@@ -293,7 +293,7 @@ is_late (const Pass *pass, const WeirReader *reader)
   return pass->now_ns - moved > UDP_PATIENCE || pass->now_ns - since > UDP_PATIENCE_MOST;
 }
 
-// Returns when to try a reader again whose socket is full.
+// Returns when to try a reader with a full socket again.
 static int64_t
 look_again (const Pass *pass, const WeirReader *reader)
 {

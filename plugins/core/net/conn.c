@@ -472,7 +472,7 @@ free_conn (WeirPolled *polled)
   free (conn);
 }
 
-// ---- life ----
+// ---- creating and freeing ----
 
 static int
 check_socket (int fd)

@@ -4,10 +4,10 @@
 // A connected stream socket (TCP or any other) and its only writer, which several senders share:
 // the video and audio of a reader, their RTCP, and the answers to its requests.
 //
-// Nothing here blocks. Each send is one vectored write. The rest of a partly written packet is
-// kept, and a thread that watches all connections writes it first, so packets and answers never
-// mix. No other packet is kept: a packet that was not taken stays the sender's, which tries again
-// when it is told that there is room.
+// Nothing here blocks. A send is a vectored write of up to 64 packets. The rest of a partly written
+// packet is kept, and a thread that watches all connections writes it first, so packets and answers
+// never mix. No other packet is kept: a packet that was not taken stays the sender's, which tries
+// again when it is told that there is room.
 //
 // Call all functions from any thread.
 
@@ -71,13 +71,14 @@ int weir_conn_send_control (WeirConn *conn, const void *data, size_t len);
 // Limits what the kernel sends, in bits per second; 0 removes the limit.
 void weir_conn_set_max_pacing_rate (WeirConn *conn, uint64_t bits_per_s);
 
-// Breaks the connection: the waiting bytes are dropped, the peer is told, and reads from the socket
-// end. The first error (a positive errno) is kept.
+// Breaks the connection: drops the waiting bytes and shuts the socket down, so that both sides see
+// its end. Keeps the first error (a positive errno).
 void weir_conn_break (WeirConn *conn, int error);
 
 // Returns 0, or the positive errno by which the connection broke.
 int weir_conn_error (WeirConn *conn);
 
+// Copies the counters.
 void weir_conn_counters (WeirConn *conn, WeirConnCounters *counters);
 
 // Has `writable` called when the waiting bytes are out and there is room again, and when the

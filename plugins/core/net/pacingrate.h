@@ -2,7 +2,7 @@
 #pragma once
 
 // Limits the rate at which the kernel sends from a socket (SO_MAX_PACING_RATE). TCP obeys by
-// itself; UDP only with the queueing discipline fq, which limits each flow.
+// itself; UDP only with the queueing discipline fq, which limits the rate to each destination.
 
 #include <stdint.h>
 

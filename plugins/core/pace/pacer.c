@@ -477,7 +477,7 @@ weir_pacer_pop (WeirPacer *self, int64_t now)
   remove_first (self);
 }
 
-// ---- life ----
+// ---- creating, changing and flushing ----
 
 static void
 reset_rules (WeirPacer *self)

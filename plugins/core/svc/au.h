@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Splits access units into layers, for codecs whose layers can be told without parameter sets:
-// H.265 (temporal layers: an access unit stays or goes as a whole), VP9 (the frames of a
-// superframe) and AV1 (the OBUs of a temporal unit). For H.264 see svc.h.
+// Splits access units into layers, for codecs whose layers show without parameter sets: H.265
+// (temporal layers: an access unit stays or goes as a whole), VP9 (the frames of a superframe) and
+// AV1 (the OBUs of a temporal unit). For H.264 see svc.h.
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -34,6 +34,7 @@ typedef struct {
   unsigned changes;  // counts new and changed parameter sets
 } WeirSvc;
 
+// Initialise, and free the copied parameter sets.
 void weir_svc_init (WeirSvc *self);
 void weir_svc_free (WeirSvc *self);
 

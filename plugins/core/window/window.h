@@ -10,8 +10,8 @@
 // senders: it drops the oldest packets and takes a new block. Memory is limited to the bounds
 // below, one block, and the blocks being sent from. Blocks may lie in a file (blocks.h).
 //
-// The writer alone reserves, fills and stages packets, without a lock; all other calls need the
-// owner's lock. Block references are atomic.
+// The writer alone reserves, fills and stages packets, without a lock; other calls need the
+// owner's lock unless said otherwise. Block references are atomic.
 
 #include <stdatomic.h>
 #include <stdbool.h>
