@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""How readers of a stream with layers get on with a line that is too narrow for all of it."""
+"""Measures how adaptation copes with a line that is too narrow for all layers of a stream."""
 
 import contextlib
 import json
@@ -27,7 +27,7 @@ COLUMNS = (
     Column('over', 'worst 15 s, % of the line'),
     Column('lost', 'lost %', '{:.1f}'),
     Column('broken', 'broken pictures %', '{:.1f}'),
-    Column('spread', 'layers between readers'),
+    Column('spread', 'spatial layers between readers'),
 )
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -40,7 +40,7 @@ MANY, PROBES, PART, SETTLE, MEASURE = 160, 10, 0.6, 45, 30
 
 
 class Adapting(Weir):
-    """The proxy in front of a stream with layers."""
+    """The proxy with a layered stream as its upstream."""
 
     def __init__(self, rig, policy):
         self._policy = policy
@@ -59,7 +59,7 @@ class Adapting(Weir):
 
 
 class Lines(Proc):
-    """A script of ours that prints JSON lines."""
+    """Runs one of our scripts and collects the JSON lines that it prints."""
 
     def __init__(self, side, script, *words):
         support = str(HERE.parent / 'support')
@@ -71,8 +71,8 @@ class Lines(Proc):
 
 
 class Line:
-    """What may come to the readers' side. What waits in it is not the server's any more, as behind a
-    router; on the server's own device it would count against the server's socket."""
+    """A rate limit on the readers' side of the link. Packets wait here as they would behind a
+    router. A queue on the server's own device would fill the server's socket buffer instead."""
 
     def __init__(self, rig, rate):
         self._side = rig.readers
@@ -102,7 +102,7 @@ class Line:
 
 @contextlib.contextmanager
 def serving(rig, policy, rate):
-    """The line, and what says what is sent on it."""
+    """Yields the line and a sampler that records what the proxy sends."""
     with Line(rig, rate) as line, Adapting(rig, policy), \
             Lines(rig.server, HERE.parent / 'support' / 'svcfile.py', UPSTREAM):
         time.sleep(2)
@@ -119,7 +119,7 @@ def rate_of(samples):
 
 
 def worst(samples, seconds):
-    """The highest rate over so many seconds."""
+    """Returns the highest bit rate over any span of `seconds`."""
     rates = [0]
     for n, first in enumerate(samples):
         window = [each for each in samples[n:] if each['at'] <= first['at'] + seconds]
@@ -129,11 +129,12 @@ def worst(samples, seconds):
 
 
 def seconds_until_it_fits(samples, rate):
-    """From the first sample on, until what is sent in the time between reports fits the line."""
+    """Returns the seconds from the first sample until the sent rate, averaged over one report
+    interval, fits the line. None if it never does."""
     for n, last in enumerate(samples):
         window = [each for each in samples[:n + 1] if each['at'] >= last['at'] - REPORT_SECONDS]
         if last['at'] >= samples[0]['at'] + REPORT_SECONDS and rate_of(window) <= rate:
-            # It began to fit with the report at the window's start.
+            # The report at the window's start made the rate fit.
             return last['at'] - REPORT_SECONDS - samples[0]['at']
     return None
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Readers for adapt.py, on the readers' side: N of them, with a report every five seconds. Prints
-what all of them have got together, every second, as a line of JSON.
+"""Plays a path with N readers for adapt.py, on the readers' side. Each reader sends a report every
+five seconds. Prints the totals of all readers every second as a line of JSON.
 
     adapt_readers.py N HOST PORT PATH
 """
@@ -17,7 +17,8 @@ REPORT_SECONDS = 5
 
 
 class Tally:
-    """Counts the pictures of one reader. After a loss all are broken up to the next key picture."""
+    """Counts the pictures of one reader. After a loss, every picture up to the next key picture
+    counts as broken."""
 
     def __init__(self):
         self.pictures, self.broken, self.lost = 0, 0, 0

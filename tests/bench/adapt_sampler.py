@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the proxy sends, every half second, for adapt.py: lines of JSON with the bytes on the line so
-far, and how many readers are to get which spatial layer. The first argument is the API's URL."""
+"""Samples the proxy's API every half second for adapt.py. Prints lines of JSON: the total bytes on
+the line and the number of readers per wanted spatial layer. The first argument is the API's URL."""
 
 import json
 import sys
 import time
 import urllib.request
 
-HEADERS = 42  # bytes of Ethernet, IP and UDP
+HEADERS = 42  # bytes of Ethernet, IP and UDP headers
 LAYERS = {'0': 0, '1': 1, '2': 2, '*': 2}
 
 

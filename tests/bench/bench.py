@@ -47,12 +47,12 @@ def main():
     parser = argparse.ArgumentParser(prog='./dev bench', description='Runs the benches.')
     parser.add_argument('--quick', action='store_true', help='fewer cases: half an hour in all')
     parser.add_argument('--no-segmentation', action='store_true',
-                        help='on a device that leaves UDP segmentation to the kernel')
+                        help='use a device without UDP segmentation')
     parser.add_argument('names', nargs='*', metavar='NAME',
-                        help=f'{", ".join(benches)} (all of them)')
+                        help=f'{", ".join(benches)} (default: all)')
     options = parser.parse_args()
     if unknown := [name for name in options.names if name not in benches]:
-        parser.error(f'no bench {unknown[0]}; there are {", ".join(benches)}')
+        parser.error(f'unknown bench {unknown[0]}; choose from {", ".join(benches)}')
 
     failed = False
     raise_file_limit()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""rtsp-proxy with a configuration file, asked and changed through its API."""
+"""rtsp-proxy with a configuration file; tests query and change it through its API."""
 
 import json
 import os
@@ -37,7 +37,7 @@ class Configured(Weir):
             encoding='utf-8')
 
     def ask(self, method, path, body=None):
-        """The answer's text, and the seconds that it took."""
+        """Returns the answer's text and the seconds that the request took."""
         sent = () if body is None else ('-H', 'Content-Type: application/json',
                                         '-d', json.dumps(body))
         done = subprocess.run(
@@ -52,20 +52,21 @@ class Configured(Weir):
         return json.loads(self.ask('GET', path)[0])
 
     def change(self, mount, keys):
-        """Changes a mount and waits until that is in force; returns the seconds that it took."""
+        """Changes a mount, waits until the change is in force, and returns the seconds that
+        took."""
         begin = time.monotonic()
         self.ask('PATCH', f'/v1/mounts{mount}', keys)
         while True:
             main = self.get(f'/v1/mounts{mount}')['presentations'][0]
             took = time.monotonic() - begin
-            assert 'problem' not in main, f'{keys} was not taken: {main["problem"]}'
+            assert 'problem' not in main, f'{keys} was refused: {main["problem"]}'
             if not main['switching']:
                 return took
-            assert took < CHANGE_WITHIN, f'{keys} is not taken in {CHANGE_WITHIN} s'
+            assert took < CHANGE_WITHIN, f'{keys} is not in force after {CHANGE_WITHIN} s'
             time.sleep(0.02)
 
     def launch_text(self, url):
-        """{stage: launch text} of what a URL becomes."""
+        """Returns the pipeline that a URL selects, as {stage: launch text}."""
         done = subprocess.run([self.program, '--config', self.file, '--explain', url],
                               env={**os.environ, **self.environment},
                               capture_output=True, text=True, check=True)

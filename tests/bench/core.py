@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The core's send path against the bare system calls."""
+"""Compares the core's send path with bare system calls."""
 
 import subprocess
 
@@ -8,8 +8,8 @@ from rig import FIRST_PORT
 from servers import BUILD
 
 NAME = 'core'
-TITLE = 'CPU time for a packet to one of 500 readers, by the way of sending'
-CASE, WHO, YARDSTICK = 'packets a burst', 'way', 'sendto'
+TITLE = 'CPU time per packet to one of 500 readers, by send method'
+CASE, WHO, YARDSTICK = 'packets per burst', 'method', 'sendto'
 LOG = True
 COLUMNS = (Column('ns', 'ns/packet', spread=True),)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""rtsp-load counts what the kernel counts, to the packet. Needs root, for the rig."""
+"""rtsp-load's packet counts match the kernel's. Needs root, for the rig."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def load(rig, url, *words):
 
 
 def counted(segmentation):
-    """What rtsp-load says of its probes behind the proxy, and nftables' counters."""
+    """Returns rtsp-load's result for probes behind the proxy, and nftables' counters."""
     try:
         rig = Rig(segmentation=segmentation)
     except NoRig as why:

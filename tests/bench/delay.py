@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""How long a server takes from its upstream's packet to the same packet at its readers.
+"""Measures the delay that a server adds, from its upstream's packet to the same packet at readers.
 
-Reads the origin itself, and the server a few times, each reader joining a while after the one
-before: a server that serves its readers in order serves some of these early and some late. Packets
-are matched by payload alone, as a server may write RTP headers of its own.
+Reads the origin directly, and the server with several readers that join one after the other: a
+server that goes through its readers in order serves some of them early and some late. Packets are
+matched by payload alone, because a server may write its own RTP headers.
 """
 
 import argparse
@@ -17,8 +17,8 @@ import time
 from proc import Rtsp
 
 SO_TIMESTAMPNS = 35
-FIRST_PORT = 61000  # above what the kernel hands out by itself
-SMALLEST = 200  # shorter payloads can repeat
+FIRST_PORT = 61000  # above the kernel's ephemeral ports
+SMALLEST = 200  # bytes; shorter payloads can repeat
 
 
 def payload_of(packet):
@@ -29,7 +29,7 @@ def payload_of(packet):
 
 
 class Reader:
-    """Plays one URL, and keeps when each payload came first."""
+    """Plays one URL and records the first arrival of each payload."""
 
     def __init__(self, url, transport, port):
         host, _, rest = url.removeprefix('rtsp://').partition(':')
@@ -68,7 +68,7 @@ class Reader:
         return media
 
     def close(self):
-        """Leaves, without waiting for what is still on the way."""
+        """Sends TEARDOWN without waiting for packets that are still on the way."""
         self._rtsp.socket.setblocking(True)
         self._rtsp.cseq += 1
         self._rtsp.send(f'TEARDOWN {self.url} RTSP/1.0\r\nCSeq: {self._rtsp.cseq}\r\n'
@@ -115,7 +115,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n\n', maxsplit=1)[0])
     parser.add_argument('--transport', default='udp', choices=('udp', 'tcp'))
     parser.add_argument('--readers', type=int, default=8)
-    parser.add_argument('--over', type=float, default=5, help='seconds in which they join')
+    parser.add_argument('--over', type=float, default=5, help='seconds over which the readers join')
     parser.add_argument('--duration', type=float, default=5, help='seconds measured after that')
     parser.add_argument('origin')
     parser.add_argument('server')

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Readers who are each at another place behind the live edge, against as many who are at it."""
+"""Compares readers at many different delays with as many readers at the live edge."""
 
 from many import measure
 from report import Column
 from rig import FIRST_PORT
 
 NAME = 'delays'
-TITLE = 'the engine with 64 s of a stream of 1 Mb/s in its window, and readers at the live edge, ' \
-    'or each at another delay of up to 60 s'
-CASE, WHO, YARDSTICK = 'readers', 'where', 'live'
+TITLE = 'the engine with 64 s of a 1 Mb/s stream in its window; readers at the live edge, ' \
+    'or each at a different delay of up to 60 s'
+CASE, WHO, YARDSTICK = 'readers', 'position', 'live'
 LOG = False
 COLUMNS = (
     Column('ns', 'ns/packet', spread=True),
     Column('cpu', 'CPU %'),
     Column('sent', 'packets sent'),
-    Column('segments', 'packets a send', '{:.1f}'),
-    Column('late', 'most behind its place, ms', '{:.1f}'),
-    Column('memory', 'MB of memory', '{:.1f}'),
+    Column('segments', 'packets per send', '{:.1f}'),
+    Column('late', 'max ms behind its position', '{:.1f}'),
+    Column('memory', 'MB', '{:.1f}'),
 )
 
 SECONDS = 5

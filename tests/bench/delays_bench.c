@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The engine by itself, with a minute of a stream of 1 Mb/s in its window, and readers who are all
-// at the live edge or each at a delay of its own.
+// Measures the engine alone, with a minute of a 1 Mb/s stream in its window. Either all readers are
+// at the live edge, or each has a different delay.
 //
 //     delays_bench live|delays ADDRESS PORT READERS SECONDS
 //
-// The readers are the ports from PORT on. The minute is not waited for: its packets are said to
-// have come then. Prints a line "name value" for each figure.
+// The readers are the ports from PORT on. The minute is filled at once, with arrival times in the
+// past. Prints one line "name value" for each figure.
 
 #include <arpa/inet.h>
 #include <err.h>
@@ -54,7 +54,7 @@ resident_bytes (void)
   return (double) resident * (double) sysconf (_SC_PAGESIZE);
 }
 
-// VP8 of which nothing is to be shown.
+// Pushes a VP8 packet whose content is never decoded.
 static void
 push_packet (size_t len, bool first, bool marker, bool key, int64_t now_ns)
 {
@@ -77,7 +77,7 @@ push_frame (int64_t now_ns)
   bool key = n_frames % GOP == 0;
 
   if (!weir_fanout_begin (fanout))
-    errx (1, "nobody wants packets");
+    errx (1, "the engine has no reader for packets");
   for (size_t at = 0; at < FRAME_BYTES; at += PACKET) {
     bool last = at + PACKET >= FRAME_BYTES;
 
@@ -105,7 +105,7 @@ add (int fd, const char *host, int port, int64_t delay_ns)
   WeirReader *reader = weir_reader_new_udp ();
 
   if (inet_pton (AF_INET, host, &address.v4.sin_addr) != 1)
-    errx (1, "%s is no address", host);
+    errx (1, "%s is not an address", host);
   weir_reader_set_route (reader, fd, &address);
   weir_reader_set_delay (reader, delay_ns);
   if (weir_fanout_add (fanout, reader, 0, NULL, weir_now_ns ()) < 0)
@@ -140,7 +140,7 @@ main (int argc, char **argv)
   readers = calloc ((size_t) n, sizeof *readers);
   fd = socket (AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
   if (fd < 0 || !readers)
-    err (1, "no socket");
+    err (1, "cannot open a socket");
   workers = weir_workers_new (0, weir_fanout_scratch_size ());
   fanout = weir_fanout_new (workers, NULL, &settings);
   weir_fanout_set_codec (fanout, WEIR_CODEC_VP8, 0);

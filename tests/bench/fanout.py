@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""One stream, many readers: what the server pays for a packet delivered."""
+"""One stream, many readers: measures the server's cost per delivered packet."""
 
 import time
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from rig import PROBES
 from servers import ORIGIN_RTP, PORT, Origin, servers
 
 NAME = 'fanout'
-TITLE = "CPU time of the server for a packet delivered to a reader"
+TITLE = "CPU time of the server per packet delivered to a reader"
 CASE, WHO, YARDSTICK = 'readers', 'server', 'stock gst-rtsp-server'
 LOG = True
 COLUMNS = (
@@ -24,16 +24,16 @@ COLUMNS = (
     Column('threads', 'threads'),
 )
 
-SAMPLED = 8    # readers whose delay is measured, beside the others
+SAMPLED = 8    # extra readers whose delay is measured
 SETTLE = 1.5   # seconds from the last arrival to the measurement
-FRAMING = 4    # bytes before each packet over TCP
+FRAMING = 4    # bytes before each packet over TCP (interleaved framing)
 
 
 class Case(NamedTuple):
     readers: int
     megabits: int
     transport: str
-    live: bool = False  # an encoder without latency: each frame is three segmented sends
+    live: bool = False  # as a zero-latency encoder sends it: three segmented sends for each frame
 
     def __str__(self):
         return (f'{self.readers} {self.transport.upper()} {self.megabits} Mb/s'
@@ -50,7 +50,7 @@ def cases(quick):
 
 
 class Traffic(NamedTuple):
-    """The bytes of RTP that have gone so far: to the readers (framed, over TCP), and to the server."""
+    """RTP bytes counted so far: sent to the readers (with framing, over TCP) and to the server."""
 
     out: int
     upstream: int
@@ -67,7 +67,7 @@ class Traffic(NamedTuple):
 
 
 def one(rig, server_type, case, rate, window):
-    """One run of one server: the values of COLUMNS."""
+    """Runs one server once. Returns the values of COLUMNS."""
     rig.drop_all_but(PROBES, let_through=(ORIGIN_RTP, ORIGIN_RTP + 1))
     rig.count_upstream(ORIGIN_RTP)
     joining = case.readers / rate

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Presentations that share, and pipelines that change while people watch: a table for each."""
+"""Shared presentations, and pipelines that change under readers: one table for each bench."""
 
 import graph_failover
 import graph_mounts

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""An upstream that ends, or falls silent, while another one is alive."""
+"""Measures failover: an upstream ends or falls silent while a second one is available."""
 
 import random
 import signal
@@ -11,14 +11,14 @@ from report import Column
 from servers import Origin
 
 NAME = 'graph-failover'
-TITLE = 'The first of two upstreams goes under 50 readers'
+TITLE = 'The first of two upstreams fails, with 50 readers'
 CASE, WHO, YARDSTICK = 'keyframes every', 'upstream a', None
 LOG = False
 COLUMNS = (
-    Column('silence', 'without media ms', spread=True),
+    Column('silence', 'ms without media', spread=True),
     Column('disconnected', 'disconnected'),
     Column('gaps', 'sequence gaps'),
-    Column('taken', 'b is shown after ms', spread=True),
+    Column('taken', 'ms until b is shown', spread=True),
 )
 
 READERS = 50
@@ -27,7 +27,7 @@ WAYS = {'killed': signal.SIGKILL, 'stopped, its connection open': signal.SIGSTOP
 
 
 def shown(server):
-    """Which upstream readers see."""
+    """Returns the label of the upstream that readers see."""
     nodes = server.get('/v1/graph')['nodes']
     return [node['label'] for node in nodes if node['kind'] == 'upstream' and node['state'] == 'up']
 
@@ -43,11 +43,11 @@ def fail_over(rig, gop, number, pause):
         begin = time.monotonic()
         a.signal(number)
         while shown(server) != [b.url]:
-            assert time.monotonic() - begin < AFTER, 'b is not taken'
+            assert time.monotonic() - begin < AFTER, 'upstream b did not take over'
             time.sleep(0.02)
         taken = time.monotonic() - begin
         result = load.result(30)
-        a.kill()  # who is stopped doesn't end when asked
+        a.kill()  # a stopped process ignores SIGTERM
     return {'silence': result['frame_gap_ms']['max'], 'taken': 1e3 * taken,
             'disconnected': READERS - result['connected'] + sum(result['errors'].values()),
             'gaps': result['lost']}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Many mounts that nobody uses, and a reload in which one of them has changed."""
+"""Measures many unused mounts, and a reload in which one of them has changed."""
 
 import json
 import time
@@ -8,14 +8,14 @@ from configured import Configured
 from report import Column
 
 NAME = 'graph-mounts'
-TITLE = 'Until rtsp-proxy with mounts that nobody uses is ready'
+TITLE = 'Start-up time of rtsp-proxy with unused mounts'
 CASE, WHO, YARDSTICK = 'mounts', 'server', None
 LOG = False
 COLUMNS = (
-    Column('ready', 'ready after ms', spread=True),
+    Column('ready', 'ms until ready', spread=True),
     Column('memory', 'MB', '{:.1f}'),
-    Column('reload', 'reload with one changed ms', spread=True),
-    Column('unchanged', 'untouched'),
+    Column('reload', 'reload ms, one mount changed', spread=True),
+    Column('unchanged', 'mounts untouched'),
 )
 
 
@@ -44,7 +44,7 @@ def one(rig, number):
 
 def run(rig, quick):
     repeats = 3 if quick else 10
-    one(rig, 1)  # after which GStreamer knows its plugins
+    one(rig, 1)  # fills GStreamer's plugin registry
     for number in 1, 100, 1000:
         for _ in range(repeats):
             yield str(number), Configured.name, one(rig, number)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Five presentations of one camera against what they are made of.
+"""Compares five presentations of one camera with the cost of their parts.
 
-That is: one presentation with as many readers, of a camera whose rate is the mean of the five, and
-the same decoder and encoders in a gst-launch-1.0 of their own.
+The parts are: one presentation with as many readers, of a camera whose rate is the mean of the
+five, and the same decoder and encoders in a separate gst-launch-1.0.
 """
 
 import os
@@ -18,8 +18,8 @@ from rig import PROBES
 from servers import CACHE, Origin, Usage
 
 NAME = 'graph-share'
-TITLE = 'The CPU time of 5 presentations of a camera with 20 readers each'
-CASE, WHO, YARDSTICK = 'readers', 'what runs', 'those two together'
+TITLE = 'CPU time of 5 presentations of a camera with 20 readers each'
+CASE, WHO, YARDSTICK = 'readers', 'workload', 'sum of both parts'
 LOG = False
 COLUMNS = (
     Column('cpu', 'CPU %', '{:.1f}', spread=True),
@@ -60,7 +60,7 @@ def cpu(usage, window):
 
 
 def served(rig, megabits, urls, window, picture=None):
-    """What READERS of these URLs cost, in turn."""
+    """Measures the cost of READERS readers, spread evenly over the URLs."""
     rig.drop_all_but(PROBES)
     joining = READERS / RATE
     probes = ('--probes', PROBES) if rig.real else ()
@@ -77,7 +77,8 @@ def served(rig, megabits, urls, window, picture=None):
 
 
 def launch_line(server, upstream):
-    """The decoder and the encoders of all choices, in the words of the stages."""
+    """Returns a pipeline with the decoder and the encoders of all choices, in the stages' own
+    text."""
     texts = [server.launch_text(f'/cam?{choice}') for choice in CHOICES]
     branches = (f't. ! queue ! {text["transcode"]} ! fakesink' for text in texts)
     return (f'rtspsrc location={upstream} latency=0 ! application/x-rtp,media=video ! '
@@ -85,7 +86,7 @@ def launch_line(server, upstream):
 
 
 def alone(rig, window):
-    """What the transcodes cost by themselves."""
+    """Measures the cost of the transcodes alone."""
     with Origin(rig, 1) as origin:
         with Configured(rig, camera(origin)) as server:
             line = launch_line(server, origin.url)

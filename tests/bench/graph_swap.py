@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Pipelines and upstreams that are changed under readers of three kinds."""
+"""Changes pipelines and upstreams under readers of three kinds."""
 
 import re
 import signal
@@ -13,7 +13,7 @@ from report import Column
 from servers import Origin
 
 NAME = 'graph-swap'
-TITLE = 'What readers notice of changes of the pipeline and of the upstream in turn'
+TITLE = 'Effect on readers of alternate changes of the pipeline and the upstream'
 CASE, WHO, YARDSTICK = 'changes', 'readers', None
 LOG = False
 COLUMNS = (
@@ -22,20 +22,20 @@ COLUMNS = (
     Column('errors', 'decode errors'),
     Column('renumbered', 'SSRC changed, timestamps back'),
     Column('silence', 'longest silence ms'),
-    Column('p50', 'taken after p50 ms'),
-    Column('max', 'max ms'),
+    Column('p50', 'in force after ms p50'),
+    Column('max', 'ms max'),
 )
 
 GOP = 1
-PACE = 2.1  # from one change to the next, at least: each is at another place between keyframes
+PACE = 2.1  # least seconds between changes: each falls elsewhere in the group of pictures
 SETTLE = 5
-ENOUGH = 0.8  # of the frames that are due: it takes ffmpeg some seconds to begin
+ENOUGH = 0.8  # of the frames that are due: ffmpeg takes some seconds to begin
 LOADS, PLAYERS, GO = 40, 5, 5
 TRANSCODE = {'transcode': {'size': '640x360', 'rate': '600k'}}
 
 
 class Player(Proc):
-    """ffmpeg, that decodes."""
+    """An ffmpeg process that decodes a stream."""
 
     def __init__(self, rig, url, transport):
         super().__init__(*rig.readers, 'ffmpeg', '-nostdin', '-v', 'error', '-nostats',
@@ -44,7 +44,8 @@ class Player(Proc):
         self._begin = time.monotonic()
 
     def end(self):
-        """Whether it was shown pictures all the time, and what errors it told."""
+        """Ends ffmpeg. Returns whether it showed pictures all the time, and the errors that it
+        printed."""
         lasted = time.monotonic() - self._begin
         running = self.running()
         if running:
@@ -65,7 +66,7 @@ class GoReaders(JsonProc):
 
 
 def changes(origins):
-    """The keys to change, for ever: in turn the pipeline and the upstream."""
+    """Yields the keys to change, without end: the pipeline and the upstream in turn."""
     a, b = (origin.url for origin in origins)
     while True:
         yield {'pipeline': ['pull', TRANSCODE]}
@@ -75,7 +76,7 @@ def changes(origins):
 
 
 def change_all(server, origins, number):
-    """Returns how many milliseconds each took."""
+    """Makes `number` changes. Returns the milliseconds that each took."""
     took = []
     for _, keys in zip(range(number), changes(origins)):
         next_at = time.monotonic() + PACE

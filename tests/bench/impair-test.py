@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""impair.py does to each packet what its script says, and nothing to the others."""
+"""impair.py applies its script to the named packets and leaves the others alone."""
 
 import pathlib
 import socket
@@ -14,13 +14,13 @@ PROGRAM = pathlib.Path(__file__).with_name('impair.py')
 
 
 def order(script, packets):
-    """The numbers of the packets that go out, all coming at the same time."""
+    """Returns the numbers of the packets in sending order, if all arrive at the same time."""
     impairment = Impairment(script)
     return [out for n in range(1, packets + 1) for out in impairment.take(n, 0)]
 
 
 @test
-def without_a_script_all_goes_through():
+def without_a_script_every_packet_passes():
     assert order('', 5) == [1, 2, 3, 4, 5]
 
 
@@ -35,18 +35,18 @@ def packets_are_repeated():
 
 
 @test
-def a_held_packet_goes_right_after_the_other():
+def a_held_packet_is_sent_right_after_the_named_one():
     assert order('hold 2 4', 5) == [1, 3, 4, 2, 5]
     assert order('hold 1 3; hold 2 3', 4) == [3, 1, 2, 4]
 
 
 @test
-def a_packet_held_for_a_dropped_one_still_goes():
+def a_packet_held_behind_a_dropped_one_is_still_sent():
     assert order('hold 1 2; drop 2', 3) == [1, 3]
 
 
 @test
-def delayed_packets_go_when_their_time_has_come():
+def delayed_packets_are_sent_after_their_delay():
     impairment = Impairment('delay 1-2 50ms; delay 3 0.01s')
     assert [impairment.take(n, now) for n, now in ((1, 0), (2, 0.001), (3, 0.002), (4, 0.003))] == [
         [], [], [], [4]]
@@ -59,7 +59,7 @@ def delayed_packets_go_when_their_time_has_come():
 
 
 @test
-def what_is_not_understood_is_refused():
+def an_invalid_script_is_refused():
     for script in 'lose 1', 'drop', 'drop 1;dup x', 'delay 1', 'delay 1 5', 'hold 2 2', 'hold 3':
         try:
             Impairment(script)

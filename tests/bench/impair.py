@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A UDP relay that loses, repeats, delays and reorders the packets that a script names.
+"""Relays UDP and loses, repeats, delays and reorders the packets that a script names.
 
     tests/bench/impair.py --listen 127.0.0.1:5004 --to 127.0.0.1:6004 \\
         --script 'drop 10-12; dup 20; delay 30-40 50ms; hold 50 53'
 
-Packets are counted from 1 as they come in. `drop` loses, `dup` sends twice, `delay` sends so much
-later (ms or s), and `hold 50 53` sends packet 50 right after packet 53. A kernel without netem can
-thus be tested against as well, and the same packets meet the same fate in every run.
+Packets are counted from 1 in order of arrival. `drop` loses a packet, `dup` sends it twice,
+`delay` sends it later by a time in ms or s, and `hold 50 53` sends packet 50 right after packet
+53. This works without netem, and every run has the same faults.
 """
 
 import argparse
@@ -28,12 +28,12 @@ class BadScript(ValueError):
 
 
 class Impairment:
-    """What becomes of each packet. It has no clock and no socket."""
+    """Decides what happens to each packet. Has no clock and no socket."""
 
     def __init__(self, script):
         self.number = 0
         self._drop, self._dup, self._delay, self._hold = [], [], [], {}
-        self._held = {}   # number of the packet that is waited for: [data]
+        self._held = {}   # number of the packet that must come first: [data]
         self._late = []   # heap of (due, number, data)
         for line in filter(None, map(str.strip, script.split(';'))):
             self._read(line)
@@ -50,12 +50,12 @@ class Impairment:
             seconds = float(amount) / (1000 if unit == 'ms' else 1)
             self._delay.append((range(int(from_), int(to or from_) + 1), seconds))
         elif int(until) <= int(packet):
-            raise BadScript(f'"{line}": the second packet has to come later')
+            raise BadScript(f'"{line}": the second number must be higher')
         elif hold:
             self._hold[int(packet)] = int(until)
 
     def take(self, data, now):
-        """A packet came: those to send at once."""
+        """Takes an arriving packet. Returns the packets to send now."""
         self.number += 1
         number = self.number
         if any(number in span for span in self._drop):
@@ -71,7 +71,7 @@ class Impairment:
         return ready + self._held.pop(number, [])
 
     def due(self, now):
-        """The delayed packets whose time has come."""
+        """Returns the delayed packets whose time has come."""
         ready = []
         while self._late and self._late[0][0] <= now:
             ready.append(heapq.heappop(self._late)[2])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Interval caching of a stored title: Poisson arrivals, sessions of a fixed length.
 
-The experiment of the AMPS testbed (UMass 2004-08): 5 arrivals a second, 120-s sessions, a 20-s
-interval. Without the cache each reader has an upstream session of his own.
+Repeats the experiment of the AMPS testbed (UMass 2004-08): 5 arrivals per second, 120-s sessions,
+a 20-s interval. Without the cache each reader has its own upstream session.
 """
 
 import math
@@ -15,25 +15,25 @@ from rig import PROBES
 from servers import Origin
 
 NAME = 'interval'
-TITLE = "A stored title's upstream sessions, with an interval cache and without"
+TITLE = "A stored title's upstream sessions, with and without an interval cache"
 CASE, WHO, YARDSTICK = 'arrivals', 'interval', 'none'
 LOG = False
 COLUMNS = (
     Column('cpu', 'CPU %', '{:.1f}', spread=True),
-    Column('upstreams', 'upstream sessions at once'),
-    Column('opened', 'upstream sessions in all'),
-    Column('readers', 'readers in all'),
+    Column('upstreams', 'upstream sessions (peak)'),
+    Column('opened', 'upstream sessions (total)'),
+    Column('readers', 'readers (total)'),
     Column('start', 'first packet p50 ms', '{:.0f}'),
-    Column('describe', 'describe p50 ms', '{:.0f}'),
+    Column('describe', 'DESCRIBE p50 ms', '{:.0f}'),
     Column('lost', 'lost'),
     Column('memory', 'MB'),
 )
 
-MEGABITS = 0.3  # the testbed's V300
+MEGABITS = 0.3  # the testbed's title V300
 
 
 def sessions(server):
-    """How many upstreams of it run now."""
+    """Returns how many upstream sessions run now."""
     return sum(node['kind'] == 'upstream' and node['state'] == 'up'
                for node in server.get('/v1/graph')['nodes'])
 
@@ -47,7 +47,7 @@ def measure(rig, interval, arrivals, session, length):
                 rig, '--readers', math.ceil(arrivals * length), '--arrivals', f'poisson:{arrivals}',
                 '--session', session, '--tracks', 'video', '--duration', length,
                 server.url('title')) as load:
-            time.sleep(session)  # from here on as many leave as come
+            time.sleep(session)  # from here on, readers leave as fast as they arrive
             before = server.usage()
             most = 0
             while time.monotonic() - before.at < length - session - 1:
@@ -65,9 +65,10 @@ def measure(rig, interval, arrivals, session, length):
 
 
 def run(rig, quick):
-    # In proportion: so many upstream sessions as without a cache is what the machine may not have.
+    # The quick run is a scaled-down version: a small machine may not sustain the sessions of the
+    # full run without a cache.
     arrivals, session, interval, length = (2, 30, 5, 60) if quick else (5, 120, 20, 240)
     case = f'{arrivals}/s x {session} s'
     yield case, f'{interval} s', measure(rig, f'{interval}s', arrivals, session, length)
-    # Nobody comes so soon after another.
+    # An interval so short that no two readers share a session.
     yield case, YARDSTICK, measure(rig, '1ms', arrivals, session, length)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""How long a reader that comes at any moment waits for its first picture.
+"""Measures how long a reader that joins at any moment waits for its first picture.
 
-One reader has been there before the others for longer than a group of pictures: what is measured is
-a stream that runs, not one that starts.
+Another reader joins first and stays for longer than a group of pictures, so that the bench
+measures a running stream, not the start of one.
 
-A player does more than rtsp-load: it may drop what comes before the answer to PLAY, and then the
-first keyframe that it decodes is the next one. So ffmpeg starts too, a few times, one after the
-other.
+rtsp-load alone is not enough: a player may drop the packets that arrive before the answer to PLAY,
+and then decode only from the next keyframe. So the bench also starts ffmpeg a few times, one
+process after the other.
 """
 
 import random
@@ -35,18 +35,18 @@ COLUMNS = (
     Column('ffmpeg_max', 'max ms'),
 )
 
-RATE = 40  # arrivals a second, Poisson: dozens in each part of the group of pictures
+RATE = 40  # arrivals per second, Poisson: dozens in each part of the group of pictures
 
 
-# It looks at no more than it needs to know what comes, and keeps that: with -fflags nobuffer it would
-# drop the first keyframe by itself. Its ports are not among those that are dropped.
+# ffmpeg probes as little as possible and keeps the probed packets; with -fflags nobuffer it would
+# drop the first keyframe itself. The rig lets its ports through.
 FFMPEG = ('ffmpeg', '-nostdin', '-v', 'error', '-allowed_media_types', 'video',
           '-analyzeduration', 1, '-probesize', 32, '-min_port', 10000, '-max_port', 15000)
 START_MOST = 10  # seconds
 
 
 def start_ffmpeg(rig, url, transport):
-    """Milliseconds from its start to its first decoded picture."""
+    """Returns the milliseconds from ffmpeg's start to its first decoded picture."""
     begun = time.monotonic()
     with Proc(*rig.readers, *FFMPEG, '-rtsp_transport', transport, '-i', url, '-an', '-frames:v', 1,
               '-f', 'framecrc', '-') as player:
@@ -55,9 +55,9 @@ def start_ffmpeg(rig, url, transport):
 
 
 def start_ffmpegs(rig, url, transport, starts, seed):
-    """At any moment of a group of pictures."""
+    """Starts ffmpeg `starts` times, each at a random moment of a group of pictures."""
     if not shutil.which('ffmpeg'):
-        print('join: ffmpeg is not on the PATH, so there is nothing of it', file=sys.stderr)
+        print('join: ffmpeg is not on the PATH; its columns stay empty', file=sys.stderr)
         return {}
     moment, times = random.Random(seed), []
     for _ in range(starts):

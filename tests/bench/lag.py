@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""How far behind a player stays that came at any moment.
+"""Measures how far a player lags behind the others if it joins at any moment.
 
-Players come at different moments of the group of pictures, each says which frame it presents when,
-and what is told is by how much each is later with the same frame than the one that is first with
-it, five seconds after the last of them has come.
+Players join at different moments of the group of pictures, and each reports when it presents which
+frame. A player's lag is how much later it presents a frame than the first player to present that
+frame, five seconds after the last player joined.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from report import Column
 from servers import PORT, GOP_SECONDS, Origin, Stock, Weir
 
 NAME = 'lag'
-TITLE = f'What a player lags behind another, keyframes every {GOP_SECONDS} s'
+TITLE = f'Lag of a player behind the first one, keyframes every {GOP_SECONDS} s'
 CASE, WHO, YARDSTICK = 'player', 'server', 'stock gst-rtsp-server'
 LOG = False
 COLUMNS = (
@@ -28,11 +28,11 @@ COLUMNS = (
 )
 
 PLAYERS = 5
-SETTLE, WINDOW = 5, 2  # seconds after the last player has come, and of comparing
+SETTLE, WINDOW = 5, 2  # seconds from the last player's start, and seconds compared
 
 
 class Delaying(Weir):
-    """As servers do that keep a group of pictures and leave its timestamps alone."""
+    """Behaves like servers that keep a group of pictures and leave its timestamps alone."""
 
     name = 'rtsp-proxy, catch-up: delay'
 
@@ -48,10 +48,10 @@ class Delaying(Weir):
 
 
 class Player(Proc):
-    """Prints a line with a hash for each frame, at its time. Proc notes when a line comes."""
+    """Prints a line with a hash when it presents a frame. Proc records the time of each line."""
 
     def shown(self):
-        """{hash: when}, of the frames presented so far."""
+        """Returns {hash: time} of the frames presented so far."""
         shown = {}
         for line, at in zip(self.lines, self.times):
             found = re.search(r'\b([0-9a-f]{32})\b', line)
@@ -79,7 +79,7 @@ def one(rig, server_type, player):
         players = []
         for n in range(PLAYERS):
             players.append(stack.enter_context(Player(*rig.readers, *player(server.url('s')))))
-            # At another moment of the group each time.
+            # Joins at a different moment of the group of pictures each time.
             time.sleep(GOP_SECONDS * (1 + 1 / PLAYERS) if n == 0 else GOP_SECONDS * (1 / PLAYERS))
         time.sleep(SETTLE)
         since = time.monotonic()
@@ -89,7 +89,7 @@ def one(rig, server_type, player):
     for frames in shown:
         for frame, at in frames.items():
             first[frame] = min(at, first.get(frame, at))
-    # Of what each presents now; another may have done so long before.
+    # Only recent frames count: an early frame may have been presented long before.
     late = [[at - first[frame] for frame, at in frames.items() if at >= since] for frames in shown]
     lags = [statistics.median(each) for each in late if each]
     return {'max': 1000 * max(lags), 'p50': 1000 * statistics.median(lags), 'players': len(lags)}

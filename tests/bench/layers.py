@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What it costs to make the stream of some layers out of the stream of all."""
+"""Measures the cost of reducing a layered stream to some of its layers."""
 
 import os
 import subprocess
@@ -8,8 +8,8 @@ from report import Column
 from servers import BUILD, ROOT
 
 NAME = 'layers'
-TITLE = 'H.264 SVC of 3 x 3 layers: the core, in CPU time for a packet, and svclayerfilter'
-CASE, WHO, YARDSTICK = 'layers kept', 'what', 'project'
+TITLE = 'CPU time per packet for H.264 SVC of 3 x 3 layers: the core and svclayerfilter'
+CASE, WHO, YARDSTICK = 'layers kept', 'step', 'project'
 LOG = True
 COLUMNS = (Column('ns', 'ns/packet', spread=True),)
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What layers cost: reading a frame's packets once, projecting it for each set of layers, writing
-// what stays, and the element svclayerfilter with all of it. Prints a line "layers, what, ns" for
-// each, with tabs between, in ns of CPU per packet.
+// Measures the cost of layers: reading a frame's packets once, projecting the frame for each layer
+// set, writing the kept packets, and the whole element svclayerfilter. Prints one line "layers,
+// step, ns" for each, separated by tabs, in ns of CPU time per packet.
 
 #include <time.h>
 
@@ -128,7 +128,7 @@ next_frame (const AvcRtp *rtp, size_t *at)
   return list;
 }
 
-// Only the pushing is timed, not the making of the packets.
+// Times only the pushing, not the making of the packets.
 static void
 bench_element (const AvcRtp *rtp, const char *what, gint spatial, gint temporal, const char *output)
 {

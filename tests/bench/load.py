@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""rtsp-load and delay.py, on the readers' side of the rig."""
+"""Runs rtsp-load and delay.py on the readers' side of the rig."""
 
 import json
 import os
@@ -14,7 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 class JsonProc(Proc):
-    """A command that ends by itself and prints one JSON object, among lines of other kinds."""
+    """A command that ends by itself and prints one JSON object among other lines."""
 
     def result(self, timeout):
         self.wait(timeout)
@@ -25,12 +25,12 @@ class JsonProc(Proc):
 
 
 def figure(result, name, key):
-    """One figure of a distribution that rtsp-load tells, None if it had nothing to go by."""
+    """Returns one figure of a distribution that rtsp-load reports, or None if it had no samples."""
     return (result[name] or {}).get(key)
 
 
 def set_up(result, key='p50'):
-    """What a session's three requests take, one after the other."""
+    """Returns the sum of the times of a session's three requests."""
     parts = [figure(result, name, key) for name in ('describe_ms', 'setup_ms', 'play_ms')]
     return None if None in parts else sum(parts)
 

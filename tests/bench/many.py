@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The sink by itself, with more readers than there are file descriptors for."""
+"""Measures fanoutsink alone, with more readers than there are file descriptors."""
 
 import os
 import subprocess
@@ -9,17 +9,17 @@ from rig import FIRST_PORT
 from servers import BUILD, ROOT, clip_of
 
 NAME = 'many'
-TITLE = 'fanoutsink with a clip of 4 Mb/s in real time, in segmented sends and without; and 1000 ' \
-    'readers of H.264 SVC of 2 Mb/s, who get the same layers, or one of nine sets each'
+TITLE = 'fanoutsink with a 4 Mb/s clip in real time, with and without segmented sends; and 1000 ' \
+    'readers of 2 Mb/s H.264 SVC with the same layers, or one of nine layer sets each'
 CASE, WHO, YARDSTICK = 'readers', 'sink', 'gso=off'
 LOG = True
 COLUMNS = (
     Column('ns', 'ns/packet', spread=True),
     Column('cpu', 'CPU %'),
     Column('sent', 'packets sent'),
-    Column('segments', 'packets a send', '{:.1f}'),
+    Column('segments', 'packets per send', '{:.1f}'),
     Column('dropped', 'dropped'),
-    Column('memory', 'bytes a reader'),
+    Column('memory', 'bytes per reader'),
 )
 
 SECONDS = 5
@@ -43,7 +43,7 @@ def run(rig, quick):
         for _ in range(1 if quick else 3):
             for gso in 'auto', 'off':
                 if gso == 'off' and readers > 1000:
-                    continue  # a core is full at some three hundred of them
+                    continue  # about 300 of these readers fill a core
                 yield str(readers), f'gso={gso}', measure(
                     rig, 'many_bench', gso, clip_of(4), rig.readers_address, str(FIRST_PORT),
                     str(readers), str(SECONDS))

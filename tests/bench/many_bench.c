@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// fanoutsink by itself, with a clip in real time to very many readers: more than there are file
-// descriptors for with a connection each.
+// Measures fanoutsink alone, with a clip in real time and more readers than a process could have
+// connections.
 //
 //     many_bench GSO CLIP ADDRESS PORT READERS SECONDS
 //
-// The readers are the ports from PORT on. Prints a line "name value" for each figure.
+// The readers are the ports from PORT on. Prints one line "name value" for each figure.
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// fanoutsink with a scalable stream in real time to many readers, who want the same layers, or one
-// of nine sets each.
+// Measures fanoutsink with a scalable stream in real time and many readers, who all want the same
+// layers, or one of nine layer sets each.
 //
 //     many_layers_bench WHAT ADDRESS PORT READERS SECONDS
 //
 // WHAT is "all", "S.T" (the highest spatial and temporal layer) or "9". The readers are the ports
-// from PORT on. Prints a line "name value" for each figure.
+// from PORT on. Prints one line "name value" for each figure.
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +58,7 @@ push_events (GstPad *pad)
   gst_caps_unref (caps);
 }
 
-// The next picture, with the numbers of a stream that goes on where the file begins anew.
+// Returns the next picture. Sequence numbers and timestamps continue where the file starts over.
 static GstBufferList *
 next_picture (const AvcRtp *rtp, guint picture)
 {
@@ -138,7 +138,7 @@ main (int argc, char **argv)
   for (int i = 0; i < atoi (argv[4]); i++)
     add_reader (sink, argv[1], argv[2], atoi (argv[3]) + i);
 
-  push_for (src, &rtp, 4); // one turn of the file: all have found their layers
+  push_for (src, &rtp, 4); // one pass of the file, after which every reader has its layers
   before = get_stats (sink);
   cpu = cpu_s ();
   push_for (src, &rtp, seconds);

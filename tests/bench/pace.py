@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""How evenly packets come where a stream is paced, and how late they leave where thousands are."""
+"""Measures how evenly paced packets arrive, and how late they leave with thousands of pacers."""
 
 import contextlib
 import json
@@ -15,11 +15,11 @@ from rig import FIRST_PORT
 from servers import BUILD, clip_of
 
 NAME = 'pace'
-TITLE = 'How far the time between two packets is from even, at the receiver (p95)'
+TITLE = 'Deviation of packet spacing from even, at the receiver (p95)'
 CASE, WHO, YARDSTICK = 'stream', 'sender', 'stock sync=true'
 LOG = True
 COLUMNS = (
-    Column('off', 'ms from even', '{:.3f}', spread=True),
+    Column('off', 'deviation ms p95', '{:.3f}', spread=True),
     Column('within', '% within 0.3 ms', '{:.1f}'),
     Column('burst', 'longest burst', '{:.0f}'),
     Column('lost', 'lost %', '{:.2f}', spread=True),
@@ -30,13 +30,13 @@ COLUMNS = (
 
 SO_TIMESTAMPNS = 35
 SETTLE_NS = 2_000_000_000
-TOGETHER_NS = 200_000  # packets nearer than that are a burst
+TOGETHER_NS = 200_000  # packets closer than this are one burst
 EVEN_MS = 0.3
 SENDERS = {
     'stock sync=true': 'udpsink sync=true',
     'ratepacer': 'ratepacer ! udpsink sync=false',
 }
-# Whose readers are told as clients=.
+# Senders whose readers are listed in clients=.
 FAN_OUTS = {
     'stock sync=true': 'multiudpsink sync=true',
     'ratepacer': 'ratepacer ! fanoutsink sync=false',
@@ -47,7 +47,7 @@ PACKET = 1400
 
 
 def receive(reader, seconds):
-    """(arrival in ns, RTP timestamp) of each packet, as the kernel saw them."""
+    """Returns (arrival in ns, RTP timestamp) of each packet, as the kernel saw them."""
     packets = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -63,7 +63,7 @@ def frames_of(packets):
         if not frames or frames[-1][0] != timestamp:
             frames.append((timestamp, []))
         frames[-1][1].append(arrival)
-    return [arrivals for _, arrivals in frames[1:]]  # the first may be a part of one
+    return [arrivals for _, arrivals in frames[1:]]  # the first frame may be incomplete
 
 
 def judge(packets):
@@ -84,7 +84,7 @@ def judge(packets):
 
 
 def count_lost(address, readers, seconds):
-    """What is missing between the sequence numbers of all of them, in per cent."""
+    """Returns the percentage of sequence numbers missing, over all readers."""
     seen = {}
     with contextlib.ExitStack() as stack:
         selector = stack.enter_context(selectors.DefaultSelector())
@@ -117,7 +117,8 @@ def read(address, seconds):
 
 
 def receive_from(rig, what, megabits, seconds, sender, *words):
-    """What this program, as a receiver, makes of the clip's RTP packets."""
+    """Plays the clip's RTP packets to this program as a receiver, and returns that receiver's
+    result."""
     line = (f'filesrc location={clip_of(megabits)} ! qtdemux name=demux demux.video_0 ! '
             f'rtph264pay mtu={PACKET} ! {sender}')
     reader = subprocess.Popen(
@@ -165,8 +166,8 @@ def run(rig, quick):
         for megabits in (4,) if quick else (1, 4, 12):
             for sender in SENDERS:
                 yield f'{megabits} Mb/s', sender, gaps(rig, sender, megabits, 8)
-        # Readers, the line in Mb/s, its queue in packets. The first carries a keyframe that is spread
-        # over its time, the second only what has the stream's rate.
+        # Readers, the line in Mb/s, its queue in packets. The first line carries a keyframe that is
+        # spread over its time; the second carries only a stream sent at its average rate.
         for readers, line, queue in ((1, 50, 50), (1, 8, 50)) + (() if quick else ((20, 160, 200),)):
             for sender in FAN_OUTS:
                 case = f'{readers} of 4 Mb/s, {line} Mb/s and {queue} packets'

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Many ratepacers in one process, each with a stream of 1 Mb/s: how late packets leave, and what
-// that costs. One thread feeds them all.
+// Measures many ratepacers in one process, each with a stream of 1 Mb/s: how late packets leave and
+// what the pacers cost in CPU time. One thread feeds them all.
 //
 //   pace_bench STREAMS SECONDS [PROPERTIES]
 
@@ -12,7 +12,7 @@
 #include "run/histogram.h"
 
 #define FRAME (40 * GST_MSECOND)
-#define PACKETS 4 // a frame
+#define PACKETS 4 // per frame
 #define SIZE 1250
 
 typedef struct {
@@ -25,7 +25,7 @@ typedef struct {
 static GstClock *clock_;
 static GstClockTime base;
 static WeirHistogram lateness;
-static GMutex lock; // of it
+static GMutex lock; // of `lateness`
 
 static GstClockTime
 running_time (void)
@@ -41,7 +41,7 @@ take (GstPad *pad, GstObject *parent, GstBuffer *buffer)
   guint64 i = stream->n++;
   gint64 due = (gint64) (GST_BUFFER_PTS (buffer) + i % PACKETS * (FRAME / PACKETS));
 
-  if (i >= 2 * PACKETS) { // how long the first frames are isn't known yet
+  if (i >= 2 * PACKETS) { // the pacer does not know the first frames' duration yet
     g_mutex_lock (&lock);
     weir_histogram_add (&lateness, (gint64) running_time () - due);
     g_mutex_unlock (&lock);
@@ -116,8 +116,8 @@ n_threads (void)
   return n;
 }
 
-// Each frame comes 5 ms before its time, so that it is not the feeding that is measured: where that
-// is late, all times behind it are later.
+// Each frame is fed 5 ms before its time, so that the feeding is not measured. If the feeder is
+// late, all later frames are due later.
 #define EARLY (5 * (gint64) GST_MSECOND)
 
 static void

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Many streams with one reader each: what a stream costs, and how many go."""
+"""Many streams with one reader each: measures the cost of a stream and how many a server
+sustains."""
 
 import time
 
@@ -8,13 +9,13 @@ from report import Column
 from servers import ORIGIN_RTP, Origin, servers
 
 NAME = 'relay'
-TITLE = 'What relaying a stream of 1 Mb/s to one reader costs, by the number of streams'
+TITLE = 'Cost of relaying a 1 Mb/s stream to one reader, by number of streams'
 CASE, WHO, YARDSTICK = 'streams', 'server', 'stock gst-rtsp-server'
 LOG = False
 COLUMNS = (
-    Column('cpu', 'CPU % a stream', '{:.2f}', spread=True),
-    Column('memory', 'MB a stream', '{:.2f}'),
-    Column('threads', 'threads a stream', '{:.2f}'),
+    Column('cpu', 'CPU % per stream', '{:.2f}', spread=True),
+    Column('memory', 'MB per stream', '{:.2f}'),
+    Column('threads', 'threads per stream', '{:.2f}'),
     Column('connected', 'connected'),
     Column('lost', 'lost'),
     Column('overflows', 'lost upstream'),
@@ -23,8 +24,9 @@ COLUMNS = (
 )
 
 SETTLE = 2
-# A server that numbers packets anew hides what it lost: then its sockets overflow, or far less comes
-# out than goes in. The edges of the window are worth some per cent, as keyframes are large.
+# A server that renumbers packets hides its losses. They show as overflowing sockets, or as far
+# fewer packets out than in. The edges of the window are uncertain by some per cent, because
+# keyframes are large.
 ENOUGH = 90
 
 
@@ -34,7 +36,7 @@ def one(rig, server_type, streams, rate, window):
     mounts = [f's{n}' for n in range(streams)]
     joining = streams / rate
     with Origin(rig, 1) as origin:
-        # Each its own URL: mounts of one URL share what they pull.
+        # Each mount has its own URL: mounts with the same URL share one upstream.
         with server_type(rig, {mount: f'{origin.url}?{mount}' for mount in mounts}) as server:
             idle = server.usage()
             with Load(rig, '--readers', streams, '--arrivals', f'uniform:{rate}',
@@ -61,13 +63,13 @@ def one(rig, server_type, streams, rate, window):
 
 
 def good(values, streams):
-    """Whether all was delivered. If not, nothing tells what a stream costs."""
+    """Returns whether everything was delivered. Otherwise the cost of a stream is unknown."""
     return (values['connected'] == streams and values['lost'] == values['overflows'] == 0
             and (values['delivered'] is None or values['delivered'] > ENOUGH))
 
 
 def run(rig, quick):
-    """Grows until every server loses something; one that has isn't asked for more."""
+    """Grows until every server loses something. A server that lost packets gets no larger case."""
     repeats, window, numbers = ((1, 4, (10, 100, 300)) if quick else
                                 (3, 10, (10, 100, 300, 500, 700, 1000)))
     left = servers()

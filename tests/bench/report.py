@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the benches found: as a table, as JSON, as a picture."""
+"""Presents the benches' results as a table, as JSON and as a picture."""
 
 import json
 import math
@@ -15,16 +15,17 @@ COLOURS = ('#1b7f5c', '#c8553d', '#4d6fb0', '#d9a441', '#7a5195')
 
 
 class Column(NamedTuple):
-    """One measure. The first of a bench is its main one: it is drawn and set in proportion."""
+    """One measure. The first column of a bench is the main one: it is drawn and shown as a
+    ratio."""
 
     key: str
     heading: str
     form: str = '{:.0f}'
-    spread: bool = False  # min to max are shown too
+    spread: bool = False  # also shows the smallest and largest value
 
 
 class Samples:
-    """Every run of every server in every case, in the order in which they first came."""
+    """The results of all runs. Cases and servers keep the order in which they first appeared."""
 
     def __init__(self):
         self.runs = {}
@@ -47,15 +48,15 @@ class Samples:
         return statistics.median(values) if values else None
 
 
-# What a server had queued before the window is delivered in it.
+# Packets that a server queued before the window are delivered in it.
 MOST_DELIVERED = 200
 
 
 def check(case, server, values):
-    """Fails for a figure that can't be: then something else has been measured."""
+    """Fails on an impossible figure, which means that the bench measured something else."""
     delivered = values.get('delivered')
     assert delivered is None or delivered <= MOST_DELIVERED, \
-        f'{case}, {server}: {delivered:.0f} % of what was to be delivered was'
+        f'{case}, {server}: delivered {delivered:.0f} % of the expected packets'
 
 
 def cell(samples, case, server, column):
@@ -69,7 +70,7 @@ def cell(samples, case, server, column):
 
 
 def proportion(samples, case, server, bench):
-    """How many times the yardstick's cost a server's is, said as the better one's gain."""
+    """Returns how many times less than the yardstick a server costs (above 1 is cheaper)."""
     own = samples.median(case, server, bench.COLUMNS[0].key)
     other = samples.median(case, bench.YARDSTICK, bench.COLUMNS[0].key)
     return f'{other / own:.2f}' if own and other else '-'
@@ -124,7 +125,7 @@ def write_json(path, bench, samples, facts):
 
 
 def _data(samples, servers, key):
-    """A line a case: its name, and median, min and max of each server."""
+    """Returns a line for each case: its name, and median, min and max of each server."""
     for case in samples.cases():
         fields = [f'"{case}"']
         for server in servers:
@@ -134,7 +135,7 @@ def _data(samples, servers, key):
 
 
 def write_png(path, bench, samples, facts):
-    """Draws the bench's main measure. False if there is nothing to draw, or nothing to do it with."""
+    """Draws the bench's main measure. Returns False if there is nothing to draw or no gnuplot."""
     key = bench.COLUMNS[0].key
     drawn = {server: [value for case in samples.cases()
                       for value in samples.values(case, server, key)]
@@ -155,7 +156,7 @@ def write_png(path, bench, samples, facts):
         'set style fill solid 0.9 noborder; set boxwidth 0.9 relative',
         f'set ylabel "{bench.COLUMNS[0].heading}"; set key noenhanced outside top center horizontal; set grid ytics',
         'set xtics noenhanced', f'set xlabel "{bench.CASE}"',
-        # Costs of very different size are told apart on a logarithmic scale, which has no zero.
+        # A logarithmic scale, which has no zero, separates costs of very different size.
         f'set logscale y; set yrange [{_floor(sum(drawn.values(), []))}:*]' if bench.LOG
         else 'set yrange [0:*]',
         '$data << END', *data, 'END', f'plot {plots}',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The rig comes up, drops and counts as told, and leaves nothing behind. Needs root."""
+"""The rig starts, drops and counts packets as configured, and leaves nothing behind. Needs root."""
 
 import pathlib
 import re
@@ -14,8 +14,8 @@ from tap import Skip, run, test
 
 PROGRAM = pathlib.Path(__file__).with_name('rig.py')
 
-# Binds the ports of the readers' side, says so, waits for something at the last one, and prints the
-# sizes of all that has come to the others by then.
+# Binds the given ports on the readers' side, prints READY, and waits for a packet at the last port.
+# Then prints the sizes of all packets that arrived at the other ports.
 READER = '''
 import socket, sys
 readers = []
@@ -33,7 +33,7 @@ for port, reader in readers:
         pass
 '''
 
-# Sends so many datagrams of so many segments of 1000 bytes to each port.
+# Sends a number of datagrams, each of a number of 1000-byte segments, to each port.
 SENDER = '''
 import socket, sys
 datagrams, segments, *ports = map(int, sys.argv[1:])
@@ -44,7 +44,7 @@ for port in ports:
         out.sendto(bytes(1000 * segments), ('10.77.0.2', port))
 '''
 
-# Holds a rig in which something runs.
+# Holds a rig in which a process runs.
 HOLDER = '''
 import signal
 from proc import Proc
@@ -72,7 +72,8 @@ PROBE, BALLAST, END = FIRST_PORT, FIRST_PORT + 4, 60001
 
 
 def sent(rig, segments):
-    """What arrives of 5 datagrams to a probe and 7 to one that is no probe, and the counters."""
+    """Sends 5 datagrams to a probe and 7 to a port that is not a probe. Returns the packets
+    received and the counters."""
     with Proc(*rig.readers, sys.executable, '-c', READER, PROBE, BALLAST, END) as reader:
         reader.wait_for_line('^READY')
         send(rig, 5, segments, PROBE)
@@ -103,7 +104,7 @@ def segments_cross_as_one_packet_and_arrive_as_many():
 
 
 @test
-def without_segmentation_in_the_device_each_is_a_packet():
+def without_segmentation_in_the_device_each_segment_is_a_packet():
     with rig(segmentation=False) as net:
         net.drop_all_but(2)
         got, counters = sent(net, 4)
@@ -121,7 +122,7 @@ def a_narrow_line_has_its_rate():
 
 
 @test
-def two_rigs_do_not_meet():
+def two_rigs_are_independent():
     with rig() as one, rig() as other:
         one.drop_all_but(2)
         other.drop_all_but(2)
@@ -135,7 +136,7 @@ def namespace_of(process):
 
 
 def lives(namespace):
-    """Whether any process is in it."""
+    """Returns whether any process is in the namespace."""
     for process in pathlib.Path('/proc').glob('[0-9]*'):
         try:
             if namespace_of(process.name) == namespace:
@@ -148,17 +149,17 @@ def lives(namespace):
 def wait_until(true, what):
     deadline = time.monotonic() + 20
     while not true():
-        assert time.monotonic() < deadline, f'not in time: {what}'
+        assert time.monotonic() < deadline, f'timeout while waiting until {what}'
         time.sleep(0.01)
 
 
 @test
-def nothing_is_left_however_it_ends():
+def the_rig_leaves_nothing_behind_however_it_ends():
     rig().close()
     for number in signal.SIGTERM, signal.SIGINT, signal.SIGKILL:
         with Proc(sys.executable, '-c', HOLDER) as holder:
             child = int(holder.wait_for_line(r'^(\d+)$')[1])
-            wait_until(lambda: namespace_of(child) != namespace_of('self'), 'it is in the rig')
+            wait_until(lambda: namespace_of(child) != namespace_of('self'), 'it is inside')
             namespace = namespace_of(child)
             holder.signal(number)
             assert holder.wait() != 0
@@ -166,7 +167,7 @@ def nothing_is_left_however_it_ends():
 
 
 @test
-def a_command_runs_on_the_servers_side_and_knows_the_way_to_the_other():
+def a_command_runs_on_the_servers_side_and_can_enter_the_readers_side():
     rig().close()
     done = subprocess.run(
         [sys.executable, PROGRAM, '--', 'sh', '-c',

@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A network of two hosts inside this one, so that a server can be charged with sending alone.
+"""A network of two hosts inside this one, so that a server is charged for its sending alone.
 
-Two network namespaces and a veth pair between them. Media that the readers' side drops as it comes
-in costs the server what a NIC would: the way down through its own stack, and nothing of a receiver.
+The rig has two network namespaces and a veth pair between them. The readers' side drops media as
+it arrives, so the server pays what it would pay with a NIC: the way down through its own stack,
+and no receiver's cost.
 
-The namespaces have no names and hang on file descriptors of this process and on what runs in them:
-whatever ends it, nothing is left once its children are gone, which those of proc.py are with it.
+The namespaces have no names. File descriptors of this process and the processes inside keep them
+alive, so they go when this process and its children end, however they end (proc.py kills children
+whose parent is gone).
 
-By itself it runs a command on the server's side:
+Run directly, the rig runs a command on the server's side:
 
     tests/bench/rig.py [--probes N] [--no-segmentation] [--rate RATE] -- COMMAND...
 
-with WEIR_RIG_SERVER and WEIR_RIG_READERS, the addresses of both sides, and WEIR_RIG_ENTER, words
-to put before a command for the readers' side.
+The command gets WEIR_RIG_SERVER and WEIR_RIG_READERS, the addresses of both sides, and
+WEIR_RIG_ENTER, the words to put before a command to run it on the readers' side.
 """
 
 import argparse
@@ -30,18 +32,19 @@ CLONE_NEWNET = 0x40000000
 SERVER, READERS = '10.77.0.1', '10.77.0.2'
 FIRST_PORT, LAST_PORT = 20000, 59999
 PROBES = 20
-IP_UDP = 28  # bytes of the headers before RTP's
+IP_UDP = 28  # bytes of IP and UDP headers before RTP
 TOOLS = ('ip', 'ss', 'nft', 'tc', 'ethtool', 'nsenter')
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class NoRig(Exception):
-    """Why there can be none here."""
+    """Says why the rig cannot be set up here."""
 
 
 def _new_namespace():
-    """A descriptor of a new network namespace. Only the thread that makes it is ever inside."""
+    """Returns a descriptor of a new network namespace. Only the thread that makes it ever enters
+    it."""
     result = []
 
     def make():
@@ -68,12 +71,12 @@ def _run(*words, text=None):
 
 
 def _path():
-    """Where the tools are, which not every user's PATH has."""
+    """Returns a search path that includes the tools' folders, which some users' PATH lacks."""
     return os.environ.get('PATH', '') + ':/usr/sbin:/sbin'
 
 
 class Rig:
-    """Both sides. `server` and `readers` are words to put before a command to run it there."""
+    """Both sides. `server` and `readers` are the words to put before a command to run it there."""
 
     server_address, readers_address = SERVER, READERS
     real = True
@@ -88,7 +91,7 @@ class Rig:
             self._shape(segmentation, rate)
         except FileNotFoundError as missing:
             self.close()
-            raise NoRig(f'there is no {missing.filename} here (the rig takes '
+            raise NoRig(f'{missing.filename} is not installed (the rig takes '
                         f'{", ".join(TOOLS)})') from None
         except BaseException:
             self.close()
@@ -106,7 +109,7 @@ class Rig:
         self._namespaces = []
 
     def hand_over(self):
-        """Lets the program that this process becomes hold the namespaces."""
+        """Makes the namespaces survive an exec of this process."""
         for namespace in self._namespaces:
             os.set_inheritable(namespace, True)
 
@@ -122,7 +125,7 @@ class Rig:
             _run(*side, 'ip', 'link', 'set', 'lo', 'up')
             _run(*side, 'ip', 'address', 'add', f'{address}/24', 'dev', 'veth')
             _run(*side, 'ip', 'link', 'set', 'veth', 'up')
-        # Until the kernel's link watch has come by, what is sent is dropped.
+        # The kernel drops packets until its link watch has seen the link come up.
         for side in self.server, self.readers:
             while ' UP ' not in _run(*side, 'ip', '-brief', 'link', 'show', 'veth'):
                 time.sleep(0.01)
@@ -136,8 +139,8 @@ class Rig:
 
     @contextlib.contextmanager
     def narrow(self, rate, queue):
-        """For a while the server's line has this rate (in the words of tc), and a queue of so many
-        bytes before it."""
+        """Limits the server's side of the link to `rate` (as tc writes it), with a queue of `queue`
+        bytes, while the context lasts."""
         device = ('dev', 'veth', 'root')
         _run(*self.server, 'tc', 'qdisc', 'replace', *device, 'tbf', 'rate', rate, 'burst', '3kb',
              'limit', str(queue))
@@ -147,11 +150,10 @@ class Rig:
             _run(*self.server, 'tc', 'qdisc', 'del', *device)
 
     def drop_all_but(self, probes, tracks=1, let_through=()):
-        """Drops what comes in for the ports that readers use, but for the first readers' ports.
+        """Drops packets for the readers' ports, except those of the first `probes` readers.
 
-        Media, on even ports, and RTCP, on odd ones, are counted apart; so are the media of readers
-        on ports above those. UDP from the source ports in
-        let_through is not touched.
+        Counts media (even ports) and RTCP (odd ports) separately, and also the media of readers on
+        ports above that range. Leaves UDP from the source ports in `let_through` alone.
         """
         end = FIRST_PORT + 2 * tracks * probes
         rules = [f'udp sport {port} accept' for port in let_through]
@@ -167,7 +169,8 @@ class Rig:
                     'netdev', 'ingress device "veth"', rules)
 
     def count_upstream(self, port):
-        """Counts what the server's side gets from its upstream, which sends from that port."""
+        """Counts the packets that the server's side gets from its upstream, which sends from
+        `port`."""
         self._rules(self.server, ('upstream',), 'inet', 'input',
                     [f'iif "lo" udp sport {port} counter name upstream'])
 
@@ -179,10 +182,10 @@ class Rig:
         _run(*side, 'nft', '-f', '-', text='\n'.join(lines))
 
     def counters(self):
-        """{name: (packets, bytes)} of what is counted, headers from IP's on included.
+        """Returns {name: (packets, bytes)} of the counters; bytes include the IP headers.
 
-        A packet is what the device hands over: what the server leaves to the device to segment is
-        one, with one IP and one UDP header.
+        A packet is one unit that the device hands over: a segmented send counts as one packet with
+        one IP and one UDP header.
         """
         listing = ''.join(_run(*side, 'nft', 'list', 'counters')
                           for side in (self.readers, self.server))
@@ -192,7 +195,7 @@ class Rig:
         }
 
     def rtp(self, *names):
-        """The bytes of RTP, headers included, that those counters saw."""
+        """Returns the bytes of RTP, with RTP headers, that the named counters saw."""
         counters = self.counters()
         return sum(counters[name][1] - IP_UDP * counters[name][0] for name in names)
 
@@ -200,19 +203,20 @@ class Rig:
         return self.counters()[name][0]
 
     def overflows(self):
-        """How many datagrams the server's side has lost because a socket's buffer was full."""
+        """Returns how many datagrams the server's side lost because a socket's buffer was full."""
         return int(_run(*self.server, 'awk', '/^Udp: [0-9]/ { print $6 }', '/proc/net/snmp'))
 
     def tcp_bytes(self, port):
-        """What the server's TCP connections on that port have had acknowledged, together."""
+        """Returns the bytes that the server's TCP connections on `port` have had acknowledged."""
         listing = _run(*self.server, 'ss', '-tinH', 'sport', '=', f':{port}')
         return sum(map(int, re.findall(r'bytes_acked:(\d+)', listing)))
 
 
 class Loopback:
-    """What is left without a rig: all on 127.0.0.1, where the server pays for the receivers.
+    """Replaces the rig where it cannot run: everything is on 127.0.0.1, and the server pays for the
+    receivers.
 
-    Nothing is dropped and nothing is counted but by the readers.
+    Drops nothing and counts nothing; only the readers count.
     """
 
     server_address = readers_address = '127.0.0.1'
@@ -248,7 +252,7 @@ def rig_or_loopback(**options):
     try:
         return Rig(**options)
     except NoRig as why:
-        print(f'bench: WARNING: no rig: {why}.\n'
+        print(f'bench: WARNING: cannot set up the rig: {why}.\n'
               'bench: WARNING: over loopback the receivers\' cost is charged to the server, and '
               'the difference between servers looks smaller than it is.', file=sys.stderr)
         return Loopback()
@@ -257,11 +261,11 @@ def rig_or_loopback(**options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n\n', maxsplit=1)[0])
     parser.add_argument('--probes', type=int, metavar='N',
-                        help='drop UDP for all readers but the first N, those with the lowest '
+                        help='drop UDP for all readers except the first N, which have the lowest '
                              f'ports from {FIRST_PORT} on, two a reader')
     parser.add_argument('--no-segmentation', action='store_true',
-                        help='a device that leaves UDP segmentation to the kernel')
-    parser.add_argument('--rate', help='a narrow line, in the words of tc: 10mbit')
+                        help='use a device without UDP segmentation')
+    parser.add_argument('--rate', help='rate limit of the line, as tc writes it: 10mbit')
     parser.add_argument('command', nargs='+')
     options = parser.parse_args()
     try:

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What it costs to send a burst of packets to many readers, by the way in which the kernel is
-// asked. Prints a line "burst way ns" for each run, in ns of this process's CPU per packet.
+// Measures the cost of sending a burst of packets to many readers, by the system calls used. Prints
+// one line "burst method ns" for each run, in ns of this process's CPU time per packet.
 //
 //     send_bench [--only BURST] [ADDRESS PORT]
 //
-// Bursts are packets of one size, and two more: "17-in-3" is a frame of an encoder without latency
-// (an access unit delimiter and two slices, whose last packets are short: three segmented sends),
-// "200" one that takes more than a segmented send may.
+// A burst is a number of packets of one size, or one of two more: "17-in-3" is a frame of a
+// zero-latency encoder: an access unit delimiter and two slices, whose last packets are short, so
+// three segmented sends. "200" is larger than one segmented send may be.
 //
-// With an address the readers are its ports from PORT on, and someone there drops what comes. The
-// default is loopback sockets that nobody reads: once their buffers are full the kernel drops at
-// the receiver, so every way pays the same for delivery.
+// With an address, the readers are its ports from PORT on, and the other side drops the packets. By
+// default the readers are loopback sockets that nothing reads: once their buffers are full the
+// kernel drops packets at the receiver, so every method pays the same for delivery.
 
 #include "fanout/fanout_private.h"
 #include "rtp/rtp.h"
@@ -35,12 +35,12 @@
 #define MAX_BURST 200
 #define RUNS 5
 #define PACKETS_PER_RUN 64000
-#define SEND_BYTES 65507 // the most that one send takes
+#define SEND_BYTES 65507 // the most that one send may carry
 
 typedef struct {
   const char *name;
   int n;
-  int slices; // 0: all packets are of one size
+  int slices; // 0: all packets have one size
 } Burst;
 
 static const Burst bursts[] = { { "1", 1, 0 }, { "4", 4, 0 }, { "8", 8, 0 }, { "16", 16, 0 },
@@ -49,10 +49,10 @@ static const Burst bursts[] = { { "1", 1, 0 }, { "4", 4, 0 }, { "8", 8, 0 }, { "
 static struct sockaddr_in addresses[READERS];
 static uint8_t packets[MAX_BURST * PACKET_SIZE];
 
-// The burst in hand: packet p is the bytes from offset[p] to offset[p + 1].
+// The current burst: packet p is the bytes from offset[p] to offset[p + 1].
 static int burst, offset[MAX_BURST + 1];
 
-// The engine with its readers: all alike, each with numbers of its own, without segmentation.
+// Engines whose readers share one numbering, have their own, or get unsegmented sends.
 typedef struct {
   WeirFanout *fanout;
   WeirReader *readers[READERS];
@@ -174,8 +174,8 @@ pass_sendmmsg (int fd)
   }
 }
 
-// The least that UDP_SEGMENT can cost: a message for each run of packets of one size, of which the
-// last may be shorter, out of one contiguous buffer.
+// The cheapest use of UDP_SEGMENT: one message for each run of packets of one size (the last may be
+// shorter), out of one contiguous buffer.
 static void
 pass_segment (int fd)
 {
@@ -212,7 +212,7 @@ pass_segment (int fd)
   }
 }
 
-// A frame into the window, and out to all readers.
+// Pushes a frame into the window and sends it to all readers.
 static void
 pass_engine (Engine *engine)
 {
@@ -298,7 +298,7 @@ run (const Burst *of, int fd)
   lay_out (of);
   for (size_t w = 0; w < WAYS; w++)
     ns_per_packet (w, fd);
-  // The ways take turns, so that a change of the machine's pace meets them all.
+  // The methods take turns, so that a change in the machine's speed affects all of them.
   for (int i = 0; i < RUNS; i++)
     for (size_t w = 0; w < WAYS; w++)
       printf ("%s %s %.1f\n", of->name, ways[w].name, ns_per_packet (w, fd));

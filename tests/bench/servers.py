@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The servers that are compared, what they are fed from, and what they use up."""
+"""The compared servers, their upstream, and their use of CPU, memory and threads."""
 
 import json
 import os
@@ -27,7 +27,8 @@ GOP_SECONDS = 2
 
 
 def raise_file_limit():
-    """Servers of thousands of readers need thousands of files; children inherit the limit."""
+    """Raises the limit of open files: a server of thousands of readers needs thousands. Children
+    inherit the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for limit in (FILES, FILES), (min(hard, FILES), hard):
         try:
@@ -38,10 +39,10 @@ def raise_file_limit():
 
 
 def clip_of(megabits, gop=GOP_SECONDS, live=False):
-    """A clip that an encoder made for this rate, a keyframe every so many seconds.
+    """Returns a clip encoded at this rate, with a keyframe every `gop` seconds.
 
-    As an encoder without latency makes it (`live`), a frame is an access unit delimiter and two
-    slices.
+    With `live`, the clip looks like a zero-latency encoder's: a frame is an access unit delimiter
+    and two slices.
     """
     path = CACHE / (f'clip-{megabits}M' + ('' if gop == GOP_SECONDS else f'-{gop:g}s')
                     + ('-live' if live else '') + '.mp4')
@@ -49,7 +50,7 @@ def clip_of(megabits, gop=GOP_SECONDS, live=False):
         CACHE.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix('.part.mp4')
         rate = f'{megabits}M'
-        # Noise, or there would not be enough in the picture for so many bits.
+        # Without added noise the picture would not need so many bits.
         subprocess.run(
             ['ffmpeg', '-nostdin', '-loglevel', 'error', '-y', '-stream_loop', '-1', '-i', CLIP,
              '-t', '20', '-vf', 'noise=alls=8:allf=t', '-r', '25', '-c:v', 'libx264',
@@ -64,9 +65,9 @@ def clip_of(megabits, gop=GOP_SECONDS, live=False):
 
 
 class Origin(Proc):
-    """The upstream of all servers, on their side of the rig: what they pay for it is the same.
+    """The upstream of all servers, on their side of the rig: it costs each server the same.
 
-    It sends its video only, which is the stream that is measured. A second one can stand beside it.
+    It sends only video, the measured stream. A second origin can run beside it.
     """
 
     def __init__(self, rig, megabits, gop=GOP_SECONDS, second=False, live=False):
@@ -82,13 +83,13 @@ class Origin(Proc):
     def program():
         path = BUILD / 'tests/interop/interop'
         if not path.exists():
-            raise Skip('the origin of the streams is in Go, and there is none here that is new '
-                       'enough (tests/interop/README.md)')
+            raise Skip('needs the Go test origin, and the Go toolchain here is missing or too old '
+                       '(tests/interop/README.md)')
         return path
 
 
 class Usage(NamedTuple):
-    """What a process has used so far, and holds now."""
+    """The CPU time that a process has used so far, and the memory and threads that it holds."""
 
     at: float
     cpu: float  # seconds, user and system
@@ -107,22 +108,22 @@ class Usage(NamedTuple):
 
 
 class Server(Proc):
-    """One of those compared. `mounts` is {path without slash: upstream URL}."""
+    """A server to compare. `mounts` is {path without slash: upstream URL}."""
 
     name = None
-    ready = None  # the line by which it says that it listens
+    ready = None  # a pattern of the line that says that it listens
     environment = {}
 
     def __init__(self, rig, mounts):
         self.address = rig.server_address
-        self._folder = tempfile.TemporaryDirectory()  # mediamtx leaves keys where it is started
+        self._folder = tempfile.TemporaryDirectory()  # mediamtx writes keys where it runs
         super().__init__(*rig.server, *self.words(mounts), cwd=self._folder.name,
                          env={**os.environ, **self.environment})
         try:
             self.wait_for_line(self.ready, timeout=30)
         except AssertionError:
             self.kill()
-            last = self.lines[-1] if self.lines else 'it says nothing'
+            last = self.lines[-1] if self.lines else 'it printed nothing'
             raise AssertionError(f'{self.name} does not start: {last}') from None
         except BaseException:
             self.kill()
@@ -165,7 +166,7 @@ class Stock(Server):
 class MediaMtx(Server):
     name = 'mediamtx'
     ready = r'\[RTSP\] (listener opened|started with listeners)'
-    # Here, since one that doesn't know it minds it in its settings only.
+    # Set in the environment: a version without this option rejects it only in the settings file.
     environment = {'MTX_MOQ': 'no'}
 
     @classmethod
@@ -208,7 +209,7 @@ _left_out = set()
 
 
 def leave_out_those_that_fail(rig):
-    """Starts each peer once. One that doesn't start is not compared, and what it said is told."""
+    """Starts each peer once. Leaves out a peer that does not start, and prints its last line."""
     for server in MediaMtx, Live555:
         try:
             if server.there():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""How many sessions a second a server sets up, and what they wait."""
+"""Measures how many sessions per second a server sets up, and how long a set-up takes."""
 
 import time
 
@@ -8,25 +8,25 @@ from report import Column
 from servers import Origin, servers
 
 NAME = 'signal'
-TITLE = 'Setting up a session: DESCRIBE, SETUP and PLAY, by arrivals a second'
-CASE, WHO, YARDSTICK = 'arrivals a second', 'server', 'stock gst-rtsp-server'
+TITLE = 'Session set-up (DESCRIBE, SETUP and PLAY), by arrivals per second'
+CASE, WHO, YARDSTICK = 'arrivals per second', 'server', 'stock gst-rtsp-server'
 LOG = True
 COLUMNS = (
     Column('p50', 'set-up p50 ms', '{:.1f}', spread=True),
-    Column('p99', 'p99 ms, added up', '{:.1f}'),
+    Column('p99', 'p99 ms, summed', '{:.1f}'),
     Column('rate', 'sessions/s'),
-    Column('kept_up', 'of those asked %'),
+    Column('kept_up', '% of arrivals'),
     Column('failed', 'failed'),
     Column('cpu', 'CPU %'),
 )
 
 SESSION = 120
-SECONDS = 4  # of arrivals
-MOST = 3200  # sessions, which are five files each on the readers' side
+SECONDS = 4  # during which readers arrive
+MOST = 3200  # sessions; each takes five files on the readers' side
 
 
 def one(rig, server_type, rate, seed):
-    """Sessions last for two minutes, so that none leaves while others come."""
+    """Measures one rate. Sessions last two minutes, so that none ends while others begin."""
     rig.drop_all_but(0)
     readers = min(rate * SECONDS, MOST)
     seconds = readers / rate
@@ -39,7 +39,7 @@ def one(rig, server_type, rate, seed):
             time.sleep(seconds / 2 - 0.5)
             after = server.usage()
             result = load.result(60)
-    achieved = result['signal']['per_second']  # until the last one is in
+    achieved = result['signal']['per_second']  # until the last session is set up
     return {
         'p50': set_up(result), 'p99': set_up(result, 'p99'),
         'rate': achieved, 'kept_up': 100 * achieved / rate,

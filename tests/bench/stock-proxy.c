@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What the benches compare with: the RTSP proxy that gst-rtsp-server and GStreamer's own elements
-// make. Nothing of Weir is in it.
+// The yardstick of the benches: the RTSP proxy that gst-rtsp-server and GStreamer's own elements
+// make, without Weir.
 //
 //     stock-proxy ADDRESS PORT /path=rtsp://upstream...
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The origin's packets carry up to 1450 bytes; so do these, that both send as many.
+// The origin's packets carry up to 1450 bytes; the same size here keeps the packet counts equal.
 #define PACKET_SIZE (1450 + 12)
 
 static void
@@ -52,7 +52,7 @@ main (int argc, char **argv)
     add_mount (mounts, argv[i]);
   g_object_unref (mounts);
   if (gst_rtsp_server_attach (server, NULL) == 0) {
-    g_printerr ("stock-proxy: can't listen on %s:%s\n", argv[1], argv[2]);
+    g_printerr ("stock-proxy: cannot listen on %s:%s\n", argv[1], argv[2]);
     return 1;
   }
   g_print ("READY\n");

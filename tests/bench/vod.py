@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A storage server's streams from one disk, against the model of how many it has time for.
+"""Compares the streams that a storage server sustains from one disk with a model of that number.
 
     N = D * t_b * r_d / (t_a * r_d + r_c * t_b)
 
 with D = 1 (Y. R. Choe, "Design and Implementation of a Resource-Efficient Storage Server for VoD",
-Purdue University, 2007). t_a and r_d are measured on the same disk in the same run. The most
-streams without a starvation are looked for by trying.
+Purdue University, 2007). t_a and r_d are measured on the same disk in the same run. The bench finds
+the largest number of streams without a starvation by trial.
 
-The disk is the machine's own, the same one throttled by the kernel (which has no time of access),
-and one with an arm, which vod_bench makes of it.
+The disks are the machine's own, the same one throttled by the kernel (which has no access time),
+and a simulated one with an arm (vod_bench adds the times).
 """
 
 import contextlib
@@ -26,44 +26,44 @@ from servers import BUILD, CACHE
 from tap import Skip
 
 NAME = 'vod'
-TITLE = 'streams that one disk sustains, against those that the model has'
+TITLE = 'streams that one disk sustains, compared with a model'
 CASE, WHO, YARDSTICK = 'rate, block', 'disk', None
 LOG = False
 COLUMNS = (
-    Column('ratio', "of the model's", '{:.2f}'),
+    Column('ratio', "ratio to model", '{:.2f}'),
     Column('streams', 'streams'),
-    Column('model', 'the model has', '{:.1f}'),
+    Column('model', 'streams by model', '{:.1f}'),
     Column('access', 't_a ms', '{:.2f}'),
     Column('rate', 'r_d MB/s'),
     Column('cpu', 'CPU %'),
     Column('read', 'MB/s read'),
     Column('sent', 'MB/s sent'),
-    Column('starvations', 'starvations with 10 % more'),
-    Column('late', 'sent late though read'),
+    Column('starvations', 'starvations at +10 %'),
+    Column('late', 'late sends at +10 %'),
 )
 
-PAGE = 4096  # what a read past the page cache has to be a multiple of
+PAGE = 4096  # reads that bypass the page cache are multiples of this
 RATES = (1, 6, 12, 25)
-DISK_RATE = 80_000_000  # of those that are not the machine's own, bytes a second
+DISK_RATE = 80_000_000  # bytes per second, of the throttled disk and the disk with an arm
 ARM_US = 10_000
-FILE_GB, FREE_PART = 4, 4  # at most, and at most a part of what is free
-MEMORY_BLOCKS = 4  # a stream: in its source, its pacer and its sink
-FIRST_BITS = 1e9  # a second, of all streams of the first try: the CPU's part isn't known yet
-FIRST_PART = 0.96  # of what the model has, or else the first try
-READ_SECONDS = 0.6  # of each size, where the disk is measured
+FILE_GB, FREE_PART = 4, 4  # at most this size, and at most 1/4 of the free space
+MEMORY_BLOCKS = 4  # per stream: in its source, its pacer and its sink
+FIRST_BITS = 1e9  # per second, most of the first trial: the CPU's limit is not known yet
+FIRST_PART = 0.96  # of the model's number, for the first trial
+READ_SECONDS = 0.6  # for each block size, when the disk is measured
 STEP = 1.06
 TRIES = 8
 THROTTLES = pathlib.Path('/sys/fs/cgroup/blkio')
 
 
 def make_file(gigabytes):
-    """A file without a name on a disk, so that nothing is left of it. Its bytes are on the disk."""
+    """Makes an unnamed file, which leaves nothing behind, and writes it out to the disk."""
     most = shutil.disk_usage(CACHE).free // FREE_PART
     size = min(gigabytes << 30, most >> 24 << 24)
     if size < gigabytes << 30:
-        print(f'vod: only {size >> 20} MB of disk for the streams')
+        print(f'vod: only {size >> 20} MB of disk space for the streams')
     if size < 256 << 20:
-        raise Skip('no room on the disk')
+        raise Skip('not enough space on the disk')
     file = tempfile.TemporaryFile(dir=CACHE)
     chunk = os.urandom(16 << 20)
     for _ in range(size >> 24):
@@ -75,7 +75,7 @@ def make_file(gigabytes):
 
 
 class Disk(NamedTuple):
-    """How the file is read: words before the command, and what vod_bench does."""
+    """A way to read the file: the words before the command, and vod_bench's ARM argument."""
 
     name: str
     enter: tuple = ()
@@ -83,7 +83,7 @@ class Disk(NamedTuple):
 
 
 def disk_number():
-    """major:minor of the whole disk that the files are on; None where that is none."""
+    """Returns major:minor of the whole disk that holds the files, or None if it is not a disk."""
     number = CACHE.stat().st_dev
     path = pathlib.Path(f'/sys/dev/block/{os.major(number)}:{os.minor(number)}').resolve()
     if (path / 'partition').exists():
@@ -93,10 +93,10 @@ def disk_number():
 
 @contextlib.contextmanager
 def throttled():
-    """The disk with a limit of the kernel's, or None. Its group goes with the bench."""
+    """Yields the disk with a rate limit of the kernel, or None. Removes the limit afterwards."""
     group = THROTTLES / f'weir-vod-{os.getpid()}'
     try:
-        for old in THROTTLES.glob('weir-vod-*'):  # of a bench that was killed
+        for old in THROTTLES.glob('weir-vod-*'):  # left by a bench that was killed
             if not pathlib.Path('/proc', old.name.rpartition('-')[2]).exists():
                 old.rmdir()
         group.mkdir()
@@ -116,7 +116,8 @@ def throttled():
 
 
 def bench(rig, disk, file, mode, *arguments):
-    """vod_bench's lines as {name: value}. It opens the file that this process holds."""
+    """Runs vod_bench on the file that this process holds open. Returns its lines as {name:
+    value}."""
     environment = {**os.environ, 'GST_PLUGIN_PATH': str(BUILD / 'plugins'),
                    'GST_REGISTRY': str(BUILD / 'registry.bin')}
     done = subprocess.run(
@@ -132,8 +133,8 @@ def block_of(megabits, seconds):
 
 
 def measure_disk(rig, disk, file, sizes, seconds):
-    """t_a in s and r_d in bytes/s: a line through the times of reads, least squares of what a time
-    is off by, in parts of it."""
+    """Returns t_a in s and r_d in bytes/s: the line through the read times that has the least
+    squares of relative errors."""
     times = bench(rig, disk, file, 'reads', seconds, *sizes)
     points = [(float(size), time, 1 / time**2) for size, time in times.items()]
     n = sum(w for _, _, w in points)
@@ -148,7 +149,7 @@ def measure_disk(rig, disk, file, sizes, seconds):
 
 
 class Trials:
-    """How many streams of a rate a disk sustains."""
+    """Finds how many streams of one rate a disk sustains."""
 
     def __init__(self, rig, disk, file, megabits, plan):
         self._all = rig, disk, file
@@ -162,7 +163,7 @@ class Trials:
                      'stop' if stop else 'go', rig.readers_address, FIRST_PORT)
 
     def _try(self, streams):
-        """What goes wrong once may be other work on the machine."""
+        """Tries a number twice: other work on the machine may cause one failure."""
         for _ in range(2):
             result = self.run(streams, True)
             if result['starvations'] == result['dropped'] == 0:
@@ -175,7 +176,7 @@ class Trials:
             return (self._good + self._bad) // 2
         if self._bad:
             return min(int(self._bad / STEP), self._bad - 1)
-        # Well below the model as many more as there is CPU for.
+        # Far below the model, the next trial takes as many streams as there is CPU time for.
         more = max(STEP, 0.5 * 100 * os.cpu_count() / self.best['cpu'])
         return max(min(int(self._good * more), int(model * STEP ** (self._good >= int(model)))),
                    int(self._good * STEP), self._good + 1)
@@ -214,7 +215,7 @@ class Plan(NamedTuple):
     rates: tuple  # Mb/s
     seconds: float  # a block
     blocks: int  # measured, of each stream
-    near: float  # what is good and what is not are told apart so well
+    near: float  # the search stops within this part of the best number
 
 
 def run_disk(rig, disk, file, plan):
@@ -227,14 +228,14 @@ def run_disk(rig, disk, file, plan):
 
 def run(rig, quick):
     if disk_number() is None:
-        raise Skip('build/bench is on no disk')
+        raise Skip('build/bench is not on a disk')
     rig.drop_all_but(0)
     arm = Disk(f'{DISK_RATE // 10**6} MB/s, an arm of {ARM_US // 1000} ms', (),
                f'{ARM_US},{DISK_RATE}')
     own = Disk("the machine's own")
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(make_file(FILE_GB // 2 if quick else FILE_GB))
-        if not rig.real:  # somebody has to be there, or a send fails
+        if not rig.real:  # without a receiver a send fails
             reader = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
             reader.bind((rig.readers_address, FIRST_PORT))
         slow = stack.enter_context(throttled())

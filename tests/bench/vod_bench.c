@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// A storage server for video on demand: streams from places of their own in one file, read by whole
-// blocks past the page cache, each through a ratepacer mode=block of its own.
+// A storage server for video on demand: each stream has its own position in one file, reads whole
+// blocks past the page cache, and has its own ratepacer mode=block.
 //
 //     vod_bench reads FILE ARM SECONDS SIZE...
 //     vod_bench streams FILE ARM BITRATE BLOCK STREAMS BLOCKS stop|go ADDRESS PORT
 //
-// `reads` measures the disk: for how long it is busy with a read of SIZE bytes at a random place,
-// with some readers at once, so that there is always one that waits. `streams` runs pipelines for
-// BLOCKS blocks, or, with `stop`, until one starves. All send to the same port.
+// `reads` measures how long the disk is busy with a read of SIZE bytes at a random position, with
+// several readers at once, so that one is always waiting. `streams` runs pipelines for BLOCKS
+// blocks or, with `stop`, until one starves. All streams go to the same port.
 //
-// ARM is `none`, or `ACCESS_US,RATE`: then the file is on a disk of one arm, which does one read at
-// a time, in the order of asking, each in ACCESS_US and what it takes at RATE bytes a second.
+// ARM is `none`, or `ACCESS_US,RATE` to simulate a disk with one arm: it does one read at a time,
+// in order of request, and each takes ACCESS_US plus the transfer time at RATE bytes per second.
 //
-// Prints a line "name value" for each figure.
+// Prints one line "name value" for each figure.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,11 +25,11 @@
 #include <gst/base/gstpushsrc.h>
 #include <gst/gst.h>
 
-#define PAGE 4096 // what O_DIRECT wants everything to be a multiple of
+#define PAGE 4096 // O_DIRECT needs multiples of this
 #define PACKET "1316"
-#define READERS 4         // at once, where the disk is measured
-#define WARM_UP_US 300000 // before its reads are counted: a throttle lets the first ones through
-#define SETTLE 2          // blocks until what is measured begins
+#define READERS 4         // at once, when the disk is measured
+#define WARM_UP_US 300000 // before reads are counted: a throttle lets the first ones through
+#define SETTLE 2          // blocks before the measurement begins
 
 /* The disk */
 
@@ -41,7 +41,7 @@ static struct {
   GMutex lock;
   GCond next;
   guint64 tickets, turn;
-  gint closed; // atomic: streams read no more
+  gint closed; // atomic: streams stop reading
 } disk;
 
 static void
@@ -60,7 +60,7 @@ open_disk (const char *path, const char *arm)
   disk.access_us = g_ascii_strtoull (arm, &end, 10);
   disk.rate = *end == ',' ? g_ascii_strtoull (end + 1, NULL, 10) : 0;
   if (disk.rate == 0)
-    g_error ("no arm: %s", arm);
+    g_error ("invalid ARM: %s", arm);
 }
 
 static void
@@ -113,7 +113,7 @@ typedef struct {
   gsize size;
   gint64 begin, end;
   GMutex lock;
-  gint64 first, last; // when reads were done, from `begin` on
+  gint64 first, last; // completion times of reads, relative to `begin`
   guint n;
 } Reads;
 
@@ -163,7 +163,7 @@ measure_reads (gsize size, double seconds)
       (double) (reads.last - reads.first) / G_USEC_PER_SEC / (reads.n - 1));
 }
 
-/* The source: blocks of the disk, on and on */
+/* The source: reads blocks of the disk without end */
 
 typedef struct {
   GstPushSrc parent;
@@ -269,7 +269,8 @@ stop_streams (Stream *streams, guint n)
   g_free (streams);
 }
 
-// Over a block's time, as readers come whenever they do. At first each reads two blocks ahead.
+// Starts the streams over one block's time, as readers arrive at random. Each first reads two
+// blocks ahead.
 static void
 start_streams (Stream *streams, guint n, gint64 block_us)
 {
@@ -295,7 +296,7 @@ get (GstElement *element, const gchar *property, const gchar *field)
   return value;
 }
 
-// What this process has had from disks, as the kernel counts it.
+// Returns the bytes that this process has read from disks, as the kernel counts them.
 static guint64
 bytes_from_disk (void)
 {
@@ -331,7 +332,7 @@ report (const Sums *before, const Sums *after)
   double seconds = after->at - before->at;
 
   if (after->bytes_read < after->bytes_out)
-    g_error ("what was sent did not come from a disk");
+    g_error ("the data sent was not read from a disk");
   g_print ("starvations %" G_GUINT64_FORMAT "\n", after->starvations - before->starvations);
   g_print ("late %" G_GUINT64_FORMAT "\n", after->late - before->late);
   g_print ("dropped %" G_GUINT64_FORMAT "\n", after->dropped - before->dropped);
