@@ -7,7 +7,7 @@ import (
 	"github.com/pion/rtp"
 )
 
-// arrivals counts a track's packets as they came off the network.
+// arrivals counts a track's packets as they arrive from the network.
 type arrivals struct {
 	res     *trackResult
 	any     bool
@@ -16,11 +16,12 @@ type arrivals struct {
 	lastTS  uint32
 	last    time.Time
 	missing map[uint16]bool
-	first   func() // told of the first packet
+	first   func() // called at the first packet
 }
 
-// tapFormat lets arrivals see the packets before the library puts UDP packets
-// in order and drops duplicates: it asks this of each packet as it comes.
+// tapFormat lets arrivals see packets before the library reorders UDP packets
+// and drops duplicates: the library calls this method for each packet as it
+// arrives.
 type tapFormat struct {
 	format.Format
 	name string
@@ -44,7 +45,7 @@ func (a *arrivals) packet(p *rtp.Packet) {
 
 	if a.any && p.SSRC != a.ssrc {
 		a.res.SSRCChange++
-		a.any = false // another sequence
+		a.any = false // the source began a new sequence
 	}
 	if !a.any {
 		a.any = true
@@ -75,7 +76,7 @@ func (a *arrivals) packet(p *rtp.Packet) {
 	a.highest, a.lastTS = p.SequenceNumber, p.Timestamp
 }
 
-// finish counts a silence that lasted to the end.
+// finish counts a silence that lasts until the end.
 func (a *arrivals) finish(end time.Time) {
 	if a.any {
 		a.res.MaxGapMS = max(a.res.MaxGapMS, end.Sub(a.last).Milliseconds())

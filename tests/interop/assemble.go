@@ -11,7 +11,7 @@ import (
 	"github.com/pion/rtp"
 )
 
-// gotAU is one access unit received.
+// gotAU is a received access unit.
 type gotAU struct {
 	sha    string
 	ts     uint32
@@ -20,16 +20,16 @@ type gotAU struct {
 	hasNTP bool
 }
 
-// assembler makes a track's access units out of packets in order.
+// assembler builds a track's access units from packets in order.
 type assembler struct {
 	res    *trackResult
 	rate   int
 	aus    []gotAU
 	decode func(*rtp.Packet) ([]string, error)
 	synced bool
-	// RTCP comes on another goroutine than RTP.
+	// RTCP arrives on a different goroutine than RTP.
 	reports atomic.Int32
-	// ntpOf maps a packet's timestamp by the latest sender report.
+	// ntpOf converts a packet's timestamp with the latest sender report.
 	ntpOf func(*rtp.Packet) (time.Time, bool)
 }
 
@@ -47,7 +47,7 @@ func newAssembler(f format.Format, res *trackResult) (string, *assembler, error)
 		}
 		return "video", a, err
 	case *format.MPEG4Audio:
-		a.synced = true // packets hold whole units
+		a.synced = true // packets hold complete units
 		dec, err := f.CreateDecoder()
 		a.decode = func(p *rtp.Packet) ([]string, error) {
 			units, err := dec.Decode(p)
@@ -64,7 +64,7 @@ func newAssembler(f format.Format, res *trackResult) (string, *assembler, error)
 
 func (a *assembler) packet(p *rtp.Packet) {
 	if !a.synced {
-		// The first access unit may be a part: begin after a marker.
+		// The first access unit may be incomplete: begin after a marker.
 		a.synced = p.Marker
 		return
 	}

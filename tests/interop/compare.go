@@ -7,7 +7,7 @@ import (
 
 const (
 	lookAhead      = 32
-	plausibleDelay = 2500 * time.Millisecond // under half the test clip
+	plausibleDelay = 2500 * time.Millisecond // less than half the test clip
 )
 
 // sample is the NTP error of one access unit.
@@ -16,7 +16,7 @@ type sample struct {
 	err int64 // received minus origin, ns
 }
 
-// comparer follows a track's access units along the origin's dump.
+// comparer follows a track's access units through the origin's dump.
 type comparer struct {
 	lines []dumpLine
 	bySHA map[string][]int
@@ -30,9 +30,10 @@ func newComparer(lines []dumpLine) *comparer {
 	return c
 }
 
-// locate finds where aus begin in the dump after a position. The clip loops,
-// so only what was sent shortly around its arrival counts; of that the longest
-// run (some units are equal, such as silence), then the nearest in time.
+// locate finds where aus begin in the dump after a position. The clip loops, so
+// only lines sent shortly before the arrival are candidates. It prefers the
+// longest run (some units are equal, such as silence), then the nearest in
+// time.
 func (c *comparer) locate(aus []gotAU, after int) int {
 	best, bestRun := -1, 0
 	var bestFar time.Duration
@@ -104,8 +105,8 @@ func micros(ns int64) int64 {
 	return (ns + 500) / 1000
 }
 
-// avError is the greatest difference between a video unit's error and that of
-// the audio unit that came last before it.
+// avError returns the greatest difference between a video unit's error and the
+// error of the last audio unit before it.
 func avError(audio, video []sample) int64 {
 	var worst int64
 	for _, v := range video {
@@ -117,7 +118,7 @@ func avError(audio, video []sample) int64 {
 	return worst
 }
 
-// compareAll fills the results that need the dump.
+// compareAll fills in the results that need the dump.
 func compareAll(readers []*reader, dump map[string][]dumpLine) {
 	comparers := map[string]*comparer{}
 	for _, name := range []string{"audio", "video"} {

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// dumpLine tells of one access unit that the origin sent.
+// dumpLine describes one access unit that the origin sent.
 type dumpLine struct {
 	Track  string `json:"track"`
 	N      int64  `json:"n"`
@@ -35,8 +35,8 @@ func hashAudio(au []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// dumper writes each line with one write, so that a killed origin leaves at
-// most its last line incomplete.
+// dumper writes each line with one write call, so that a killed origin leaves
+// at most its last line incomplete.
 type dumper struct {
 	mu sync.Mutex
 	f  *os.File
@@ -64,7 +64,7 @@ func (d *dumper) write(l dumpLine) error {
 	return err
 }
 
-// readDump returns the lines of each track in the order sent.
+// readDump returns the lines of each track in sending order.
 func readDump(path string) (map[string][]dumpLine, error) {
 	buf, err := os.ReadFile(path)
 	if err != nil {

@@ -23,13 +23,13 @@ type handler struct {
 
 	mu     sync.Mutex
 	sender *sender
-	ids    map[any]int // conns and sessions, for the log
+	ids    map[any]int // connections and sessions, for the log
 	lastID int
 }
 
 func newHandler(o originOptions, bad misbehaviour) *handler {
 	if bad.mode == "401" {
-		// No client can know this one.
+		// No client can know these credentials.
 		o.user, o.password = "nobody", fmt.Sprint(time.Now().UnixNano())
 	}
 	return &handler{o: o, bad: bad, ids: map[any]int{}}
@@ -72,8 +72,8 @@ func (h *handler) OnSessionClose(c *gortsplib.ServerHandlerOnSessionCloseCtx) {
 }
 
 func (h *handler) OnRequest(c *gortsplib.ServerConn, req *base.Request) {
-	// The library waits 1 s at each SETUP from a GStreamer client, to please
-	// a publisher; readers would only see a slow server.
+	// The library delays each SETUP from a GStreamer client by 1 s, for
+	// publishers' sake; readers would only see a slow server.
 	delete(req.Header, "User-Agent")
 	if req.Method == base.Teardown {
 		session := 0
@@ -84,14 +84,14 @@ func (h *handler) OnRequest(c *gortsplib.ServerConn, req *base.Request) {
 	}
 }
 
-// OnResponse logs the refusals that the library makes by itself.
+// OnResponse logs the errors that the library answers itself.
 func (h *handler) OnResponse(c *gortsplib.ServerConn, res *base.Response) {
 	if res.StatusCode == base.StatusUnsupportedTransport {
 		logEvent("setup", "conn=%d session=0 transport=none status=%d", h.id(c), res.StatusCode)
 	}
 }
 
-// admit returns a refusal, or nil and the stream.
+// admit returns an error response, or nil and the stream.
 func (h *handler) admit(c *gortsplib.ServerConn, req *base.Request, path string) (*base.Response, *gortsplib.ServerStream, error) {
 	if h.o.user != "" && !c.VerifyCredentials(req, h.o.user, h.o.password) {
 		return &base.Response{StatusCode: base.StatusUnauthorized}, nil, liberrors.ErrServerAuth{}

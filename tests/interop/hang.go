@@ -5,7 +5,7 @@ import (
 	"net"
 )
 
-// serveHang accepts connections, reads what comes and never answers.
+// serveHang accepts connections, reads their data and never answers.
 func serveHang(listen, path string) error {
 	ln, err := net.Listen("tcp", listen)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command interop is an RTSP origin and reader that share no code with Weir.
+// Command interop is an RTSP origin and reader that shares no code with Weir.
 package main
 
 import (

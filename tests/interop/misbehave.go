@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// misbehaviour is a parsed --misbehave.
+// misbehaviour is a parsed --misbehave option.
 type misbehaviour struct {
 	mode  string
 	after time.Duration // silent-after, close-after

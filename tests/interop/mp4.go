@@ -7,7 +7,7 @@ import (
 	"github.com/abema/go-mp4"
 )
 
-// mp4Track is a track's samples, with times in its own scale.
+// mp4Track holds a track's samples, with times in the track's own scale.
 type mp4Track struct {
 	scale, length int64
 	samples       [][]byte

@@ -29,15 +29,15 @@ func runOrigin(args []string) int {
 	fs.StringVar(&o.password, "password", "", "password required")
 	fs.StringVar(&o.udpPorts, "udp-ports", "", "RTP,RTCP ports (default: free ones)")
 	fs.StringVar(&o.auth, "auth", "digest", "basic or digest")
-	fs.StringVar(&o.misbehave, "misbehave", "", "fault to show, see README.md")
-	fs.StringVar(&o.dump, "dump", "", "file to append a line to per access unit")
+	fs.StringVar(&o.misbehave, "misbehave", "", "fault to imitate, see README.md")
+	fs.StringVar(&o.dump, "dump", "", "file that gets a JSON line per access unit")
 	fs.Parse(args) //nolint:errcheck // ExitOnError
 	if fs.NArg() != 0 {
 		fmt.Fprintln(os.Stderr, "origin: unexpected argument", fs.Arg(0))
 		return 64
 	}
 
-	// Never back to the default: a second signal must not spoil the exit code.
+	// Keep the handlers: a second signal must not change the exit code.
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	signals := make(chan os.Signal, 1)
@@ -112,14 +112,14 @@ func startServer(o originOptions, bad misbehaviour, methods []auth.VerifyMethod,
 	if err != nil {
 		return nil, err
 	}
-	// A pair found free can be taken before the server binds it: try again.
+	// Another process can take a free pair before the server binds it: try again.
 	for try := 0; ; try++ {
 		server := &gortsplib.Server{
 			RTSPAddress:              o.listen,
 			Handler:                  h,
 			AuthMethods:              methods,
 			WriteQueueSize:           4096,
-			DisableRTCPSenderReports: true, // the first comes only after 10 s
+			DisableRTCPSenderReports: true, // the library's first report comes only after 10 s
 		}
 		if bad.mode != "no-udp" {
 			rtp, rtcp, err := udpPair(host, o.udpPorts)

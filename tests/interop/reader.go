@@ -18,7 +18,7 @@ import (
 
 const connectTimeout = 10 * time.Second
 
-// reader is one client.
+// reader is a single client.
 type reader struct {
 	o      readOptions
 	res    *readerResult
@@ -47,7 +47,7 @@ func (r *reader) newClient(u *base.URL) *gortsplib.Client {
 	if r.o.transport == "udp" {
 		protocol = gortsplib.ProtocolUDP
 	}
-	// Silence is something to measure, not an error; run() bounds the wait.
+	// Silence is measured, not an error; run() limits the wait.
 	patience := r.o.duration + time.Minute
 	playing := false
 	return &gortsplib.Client{
@@ -81,7 +81,8 @@ func (r *reader) newClient(u *base.URL) *gortsplib.Client {
 	}
 }
 
-// hangUp closes the connection under the client, which then can't say TEARDOWN.
+// hangUp closes the connection under the client, which then cannot send
+// TEARDOWN.
 func (r *reader) hangUp() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,7 +97,7 @@ func (r *reader) run(u *base.URL) {
 		r.fail(err)
 		return
 	}
-	// A client that waits for an answer doesn't see Close: end its connection.
+	// A client that waits for an answer ignores Close, so end its connection.
 	watchdog := time.AfterFunc(connectTimeout, r.hangUp)
 	err := r.play(c, u)
 	if !watchdog.Stop() && err != nil {
@@ -127,8 +128,8 @@ func (r *reader) read(c *gortsplib.Client) {
 	if r.o.noTeardown {
 		r.hangUp()
 	}
-	// The farewell is bounded too. Close waits for the callbacks to end, so
-	// what they wrote can be read after it.
+	// The goodbye has a time limit too. Close waits for the callbacks to end, so
+	// their results can be read afterwards.
 	watchdog := time.AfterFunc(2*time.Second, r.hangUp)
 	c.Close()
 	watchdog.Stop()
@@ -173,7 +174,7 @@ func (r *reader) play(c *gortsplib.Client, u *base.URL) error {
 	return err
 }
 
-// tap puts our formats in the place of the library's.
+// tap replaces the library's formats with ours.
 func (r *reader) tap(desc *description.Session) error {
 	for _, m := range desc.Medias {
 		if len(m.Formats) != 1 {

@@ -1,6 +1,6 @@
 package main
 
-// trackResult is one track as one reader saw it.
+// trackResult is a track as one reader saw it.
 type trackResult struct {
 	Packets    int   `json:"packets"`
 	AUs        int   `json:"aus"`
@@ -13,7 +13,7 @@ type trackResult struct {
 	DecodeErrs int   `json:"decode_errors"`
 	MaxGapMS   int64 `json:"max_gap_ms"`
 	Reports    int   `json:"sender_reports"`
-	// Against the dump; see README.md.
+	// Compared with the dump; see README.md.
 	Matched     int   `json:"matched"`
 	Mismatched  int   `json:"mismatched"`
 	Jumps       int   `json:"jumps"`
@@ -57,7 +57,7 @@ type totals struct {
 	AVErrMaxUS    int64          `json:"av_offset_error_max_us"`
 }
 
-// judge sets OK: every track of the SDP arrived whole.
+// judge sets OK if every track of the SDP arrived complete.
 func (r *readerResult) judge(o readOptions) {
 	r.OK = r.Status == "ok" && len(r.Tracks) > 0
 	for _, t := range r.Tracks {

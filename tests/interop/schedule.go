@@ -4,14 +4,14 @@ import "time"
 
 const samplesPerAU = 1024
 
-// unit is one access unit at its place on the endless timeline.
+// unit is an access unit at its time on the endless timeline.
 type unit struct {
 	n     int64
 	ticks int64 // since the start, in the track's clock
 	nalus [][]byte
 }
 
-// ticksToDuration avoids the overflow of ticks*1e9 on long runs.
+// ticksToDuration avoids the overflow of ticks*1e9 in long runs.
 func ticksToDuration(ticks, rate int64) time.Duration {
 	return time.Duration(ticks/rate)*time.Second +
 		time.Duration(ticks%rate)*time.Second/time.Duration(rate)
@@ -23,15 +23,15 @@ func (c *clip) videoUnit(n int64) unit {
 	return unit{n: n, ticks: n/count*c.videoLen + c.videoPTS[i], nalus: c.video[i]}
 }
 
-// audioUnit keeps timestamps exactly 1024 apart for ever. The content goes
-// back to the first AU at the first slot of each video loop, so that sound
-// and picture stay within one AU of each other although the tracks' lengths
-// differ.
+// audioUnit keeps timestamps exactly 1024 apart. The content returns to the
+// first access unit at the first slot of each video loop, so that sound and
+// picture stay within one access unit of each other although the tracks differ
+// in length.
 func (c *clip) audioUnit(n int64) unit {
 	rate := int64(c.audioConf.SampleRate)
 	ticks := n * samplesPerAU
 	loop := ticks * videoRate / (rate * c.videoLen)
-	// First slot at or after the loop's start, rounded up.
+	// The first slot at or after the loop's start, rounded up.
 	per := int64(videoRate * samplesPerAU)
 	first := (loop*c.videoLen*rate + per - 1) / per
 	i := (n - first) % int64(len(c.audio))

@@ -21,19 +21,19 @@ import (
 
 const seekTimeout = 10 * time.Second
 
-// seeker plays a stored stream here and there, in one session.
+// seeker plays several positions of a stored stream in one session.
 type seeker struct {
 	client  *gortsplib.Client
 	format  *format.H264
-	packets chan *rtp.Packet // of the video
+	packets chan *rtp.Packet // of the video track
 }
 
 func runSeek(args []string) int {
 	fs := flag.NewFlagSet("seek", flag.ExitOnError)
 	transport := fs.String("transport", "tcp", "udp or tcp")
-	places := fs.String("places", "", "seconds, with commas between")
-	aus := fs.Int("aus", 10, "access units to read at each place")
-	out := fs.String("out", "", "folder for N.h264, what was read at the place N")
+	places := fs.String("places", "", "positions in seconds, separated by commas")
+	aus := fs.Int("aus", 10, "access units to read at each position")
+	out := fs.String("out", "", "folder for N.h264, the data read at position N")
 	fs.Parse(args) //nolint:errcheck // ExitOnError
 
 	if fs.NArg() != 1 || *places == "" || *out == "" {
@@ -107,7 +107,7 @@ func (s *seeker) setup(u *base.URL) error {
 	}
 	media := desc.FindFormat(&s.format)
 	if media == nil {
-		return errors.New("no H.264 in it")
+		return errors.New("the stream has no H.264 track")
 	}
 	if _, err := s.client.Setup(desc.BaseURL, media, 0, 0); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (s *seeker) setup(u *base.URL) error {
 	return nil
 }
 
-// seek returns where it began, and Annex B from there.
+// seek returns the start position in seconds, and Annex B data from there.
 func (s *seeker) seek(place float64, aus int) (float64, []byte, error) {
 	if _, err := s.client.Pause(); err != nil {
 		return 0, nil, err
@@ -134,7 +134,8 @@ func (s *seeker) seek(place float64, aus int) (float64, []byte, error) {
 	return start, units, err
 }
 
-// readAnswer finds the second and the sequence number that the server begins with.
+// readAnswer returns the start position in seconds and the first sequence
+// number of an answer.
 func readAnswer(res *base.Response) (float64, uint16, error) {
 	var where headers.Range
 	if err := where.Unmarshal(res.Header["Range"]); err != nil {
@@ -142,14 +143,14 @@ func readAnswer(res *base.Response) (float64, uint16, error) {
 	}
 	npt, ok := where.Value.(*headers.RangeNPT)
 	if !ok {
-		return 0, 0, errors.New("a range that is not npt")
+		return 0, 0, errors.New("the Range in the answer is not npt")
 	}
 	var info headers.RTPInfo
 	if err := info.Unmarshal(res.Header["RTP-Info"]); err != nil {
 		return 0, 0, err
 	}
 	if len(info) == 0 || info[0].SequenceNumber == nil {
-		return 0, 0, errors.New("no sequence number")
+		return 0, 0, errors.New("no sequence number in RTP-Info")
 	}
 	return npt.Start.Seconds(), *info[0].SequenceNumber, nil
 }
@@ -165,10 +166,10 @@ func (s *seeker) collect(first uint16, aus int) ([]byte, error) {
 		select {
 		case p := <-s.packets:
 			if int16(p.SequenceNumber-first) < 0 {
-				continue // was under way before
+				continue // sent before the seek
 			}
 			if p.SequenceNumber != next {
-				return nil, fmt.Errorf("packet %d in the place of %d", p.SequenceNumber, next)
+				return nil, fmt.Errorf("got packet %d instead of %d", p.SequenceNumber, next)
 			}
 			next++
 			unit, err := decoder.Decode(p)
@@ -183,7 +184,7 @@ func (s *seeker) collect(first uint16, aus int) ([]byte, error) {
 			}
 			aus--
 		case <-deadline:
-			return nil, errors.New("nothing more comes")
+			return nil, errors.New("no more packets arrive")
 		}
 	}
 	return out, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/pion/rtp"
 )
 
-// outTrack is one track on its way out.
+// outTrack is an outgoing track.
 type outTrack struct {
 	name    string
 	media   *description.Media
@@ -30,14 +30,14 @@ type outTrack struct {
 	silent  bool
 }
 
-// sender paces the clip to all readers, for ever.
+// sender paces the clip to all readers without end.
 type sender struct {
 	stream *gortsplib.ServerStream
 	tracks []*outTrack
 	bad    misbehaviour
 	dump   *dumper
 	start  time.Time
-	// Unix nanoseconds of the latest PLAY, for silent-after.
+	// Unix time in ns of the latest PLAY, for silent-after.
 	lastPlay atomic.Int64
 }
 
@@ -141,7 +141,7 @@ func (s *sender) earliest() *outTrack {
 	return best
 }
 
-// Deadlines are absolute, so lateness never adds up.
+// sleepUntil uses absolute deadlines, so delays never add up.
 func sleepUntil(ctx context.Context, due time.Time) bool {
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()
@@ -170,7 +170,8 @@ func (s *sender) send(t *outTrack) error {
 	}
 	ts := t.base + uint32(t.next.ticks)
 	at := s.start.Add(ticksToDuration(t.next.ticks, t.rate))
-	// Written before the packets: a reader never has what the dump lacks.
+	// Written before the packets, so that a reader never has a unit that the dump
+	// lacks.
 	err := s.dump.write(dumpLine{
 		Track: t.name, N: t.next.n, TS: ts, NTP: at.UnixNano(), SHA256: t.hash(t.next.nalus),
 	})

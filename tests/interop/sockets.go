@@ -7,9 +7,9 @@ import (
 
 const udpReadBuffer = 8 << 20
 
-// listenPacket gives a UDP socket a large receive buffer: a test must not
-// lose packets to its own reader. Root may pass the system's limit; others
-// get as much as it allows. The library's own option fails where it is less.
+// listenPacket gives a UDP socket a large receive buffer, so that a test's own
+// reader loses no packets. Root may exceed the system's limit; other users get
+// as much as it allows. The library's own option fails if the limit is lower.
 func listenPacket(network, address string) (net.PacketConn, error) {
 	pc, err := net.ListenPacket(network, address)
 	if err != nil {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The interop origin and reader agree with each other, with nothing of Weir between them."""
+"""The interop origin and reader agree with each other without Weir between them."""
 
 import json
 import os

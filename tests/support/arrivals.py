@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""An RTSP client that knows when things came, by the kernel's clock: what came before what, over
-TCP and over UDP."""
+"""An RTSP client that records when data arrives, by the kernel's clock, over TCP and UDP. Tests use
+it to compare arrival times."""
 
 import socket
 import struct
@@ -12,12 +12,13 @@ ANCILLARY = socket.CMSG_SPACE(16)
 
 
 def stamp(sock):
-    """From now on the kernel notes when something comes."""
+    """Makes the kernel record arrival times for this socket from now on."""
     sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
 
 
 def receive(sock):
-    """What came, and when (ns); 0 in the first moments, when the kernel doesn't note it yet."""
+    """Returns (data, arrival time in ns). The time is 0 until the kernel's time stamping has
+    started."""
     data, ancillary, _, _ = sock.recvmsg(65536, ANCILLARY)
     for level, kind, value in ancillary:
         if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS:
@@ -27,7 +28,7 @@ def receive(sock):
 
 
 class Player(Rtsp):
-    """Sets tracks up over 'tcp' or 'udp'; play() tells what came before the answer."""
+    """Sets up tracks over 'tcp' or 'udp'. play() reports what arrived before the answer."""
 
     def __init__(self, port, url, transport, tracks=(0,)):
         super().__init__(port)
@@ -60,20 +61,21 @@ class Player(Rtsp):
     def _more(self):
         data, self.came = receive(self.socket)
         if not data:
-            raise ConnectionError('the server closed')
+            raise ConnectionError('the server closed the connection')
         self._buffer += data
 
     def play(self, headers=None):
-        """The answer to PLAY, and what came of the session before it: a list of channels, where the
-        sockets over UDP count as if they were interleaved."""
+        """Sends PLAY. Returns the answer, and a list of the channels on which session data arrived
+        before it; UDP sockets are numbered as if they were interleaved channels."""
         assert not self._buffer, self._buffer[:80]
         self.frames.clear()
         answer = self.request('PLAY', self.url, headers)
         early = [channel for channel, _ in self.frames]
         answered = self.came
-        assert answered, 'the kernel gives no time'
+        assert answered, 'the kernel gave no arrival time'
         for n, sock in enumerate(self._udp):
-            # One that waits tells when it came. With RTCP it may take long until there is one.
+            # A waiting packet has its arrival time. RTCP may take long, so its sockets are only
+            # polled.
             sock.settimeout(0.001 if n % 2 else 10)
             try:
                 early += [n] * (receive(sock)[1] < answered)
@@ -82,7 +84,7 @@ class Player(Rtsp):
         return answer, early
 
     def first(self, n):
-        """The next packet of RTP of a track that was set up over TCP."""
+        """Returns the next RTP packet of a track that was set up over TCP."""
         while True:
             channel, packet = self.frame()
             if channel == 2 * n:

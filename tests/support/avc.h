@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A file of H.264 in memory, its NAL units and access units, and the RTP packets that carry it. It
-// shares no code with what is tested: units are found bit by bit of the standard's text, and a
-// packet is built where core would take one apart.
+// An H.264 file in memory, with its NAL units and access units, and the RTP packets that carry it.
+// It shares no code with the tested program: it finds units by the standard's text, and builds the
+// packets that core takes apart.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,7 +26,7 @@ typedef struct {
   unsigned n_aus;
 } Avc;
 
-// An access unit begins with the first delimiter, parameter set, message or prefix behind a slice.
+// An access unit begins with the first delimiter, parameter set, message or prefix after a slice.
 static inline void
 avc_number_aus (Avc *avc)
 {
@@ -168,7 +168,7 @@ avc_fragment (AvcRtp *rtp, const AvcNal *nal, bool marker)
   }
 }
 
-// A STAP-A of as many of the `n` units as fit. Returns how many.
+// Makes a STAP-A of as many of the `n` units as fit. Returns their number.
 static inline size_t
 avc_aggregate (AvcRtp *rtp, const AvcNal *nals, size_t n, bool last_of_au)
 {
@@ -195,7 +195,7 @@ avc_aggregate (AvcRtp *rtp, const AvcNal *nals, size_t n, bool last_of_au)
   return count;
 }
 
-// All packets of the stream: single units and FU-A, with `aggregate` STAP-A too.
+// Returns all packets of the stream: single units and FU-A, and with `aggregate` also STAP-A.
 static inline AvcRtp
 avc_packetize (const Avc *avc, bool aggregate, uint16_t first_seq)
 {

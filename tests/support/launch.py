@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Lines of gst-launch-1.0 as a shell runs them, and readers of the RTP that they send."""
+"""Runs lines of gst-launch-1.0 as a shell does, and reads the RTP that they send."""
 
 import contextlib
 import pathlib
@@ -16,13 +16,13 @@ PATIENCE = 20
 
 @contextlib.contextmanager
 def running(line):
-    """A line as a shell runs it. Ends it with Ctrl-C and wants a clean exit."""
+    """Runs a line as a shell does. Ends it with Ctrl-C and requires a clean exit."""
     process = subprocess.Popen(
         ['sh', '-c', f'exec gst-launch-1.0 {line.strip()}'],
         cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         yield process
-        assert process.poll() is None, f'ended by itself: {process.stdout.read()}'
+        assert process.poll() is None, f'ended early: {process.stdout.read()}'
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, output
@@ -55,7 +55,7 @@ def listen(port=0, group=None):
 
 
 def expect_frames(reader, n):
-    """RTP without a gap, until n frames are whole."""
+    """Reads RTP until n frames are complete. Fails on a gap in the sequence numbers."""
     last = None
     while n > 0:
         packet = reader.recv(65536)

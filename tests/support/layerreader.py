@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""An RTSP reader of one track of video that says what it likes of its line."""
+"""An RTSP reader of one video track that sends the receiver reports a test asks for."""
 
 import contextlib
 import re
@@ -16,7 +16,7 @@ RECEIVE_BUFFER = 1 << 22
 
 
 def udp_pair(address='127.0.0.1'):
-    """Sockets on an even port and the one after it."""
+    """Returns two sockets, on an even port and the next one."""
     while True:
         rtp, rtcp = (socket.socket(type=socket.SOCK_DGRAM) for _ in range(2))
         rtp.bind((address, 0))
@@ -31,8 +31,8 @@ def udp_pair(address='127.0.0.1'):
 
 
 class LayerReader:
-    """Plays, in a thread of its own, until it is closed. `.rate`, in bytes a second, is how fast it
-    takes what comes over TCP; `.report()` sends a receiver report over UDP."""
+    """Plays in its own thread until it is closed. `.rate`, in bytes per second, limits how fast it
+    reads over TCP; `.report()` sends a receiver report over UDP."""
 
     def __init__(self, port, url, tcp=False, host='127.0.0.1', receive_buffer=None, assembler=None):
         self.assembler = assembler or Assembler()
@@ -87,7 +87,7 @@ class LayerReader:
             each.close()
 
     def peer(self):
-        """As the proxy calls it."""
+        """Returns the reader's address as the proxy writes it."""
         host, port = self.rtsp.socket.getsockname()
         return f'{host}:{port}'
 
@@ -128,7 +128,7 @@ class LayerReader:
         self.assembler.add(packet)
 
     def report(self, lost=None):
-        """A receiver report, with what is missing or this."""
+        """Sends a receiver report with the counted loss, or with `lost` packets if given."""
         if self._highest is None:
             return
         lost = self._lost if lost is None else lost
@@ -140,7 +140,7 @@ class LayerReader:
         return 0 if self._highest is None else self._highest - self.first_seq + 1
 
     def wait_for(self, n, timeout=30):
-        """So many more pictures."""
+        """Waits for `n` more pictures."""
         pictures = self.assembler.pictures
         until = len(pictures) + n
         deadline = time.monotonic() + timeout

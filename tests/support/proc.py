@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Child processes, ports and a raw RTSP client for end-to-end tests.
 
-No child outlives the test: each is in a context manager, and dies with this process whatever
-ends it.
+No child outlives the test: each is in a context manager, and dies with this process.
 """
 
 import atexit
@@ -45,9 +44,9 @@ signal.signal(signal.SIGTERM, _on_sigterm)
 
 
 class Proc:
-    """A child whose output, both streams in one, is kept line by line in .lines.
+    """A child process. `.lines` holds its output, stdout and stderr together, line by line.
 
-    .times says when each came (time.monotonic()).
+    `.times` holds the arrival time of each line (time.monotonic()).
     """
 
     def __init__(self, *command, env=None, cwd=None):
@@ -104,7 +103,7 @@ class Proc:
             print(f'#   {line}')
 
     def wait_for_line(self, regex, timeout=10, start=0):
-        """Returns the match in the first line, of those from number start on, that has one."""
+        """Returns the match in the first line, from line number `start` on, that matches."""
         pattern = re.compile(regex)
         deadline = time.monotonic() + timeout
         seen = start
@@ -127,7 +126,7 @@ class Proc:
         return self._child.poll() is None
 
     def wait(self, timeout=10):
-        """Waits for the child to end by itself; returns its exit status (-N: signal N)."""
+        """Waits until the child exits. Returns its exit status (-N for signal N)."""
         try:
             status = self._child.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -139,7 +138,7 @@ class Proc:
         self._child.send_signal(number)
 
     def stop(self):
-        """Asks the child to end, insists after a while, and returns its exit status."""
+        """Sends SIGTERM, then SIGKILL if the child does not exit. Returns its exit status."""
         if self.running():
             self._child.terminate()
             try:
@@ -157,14 +156,14 @@ class Proc:
         self._finish()
 
     def _finish(self):
-        # A grandchild can hold the pipe open: don't wait for it.
+        # A grandchild can hold the pipe open, so do not wait for the end of the output.
         self._reader.join(1)
         if self in _children:
             _children.remove(self)
 
 
 def interop():
-    """The program of tests/interop; without it the test is skipped."""
+    """Returns the path of the program in tests/interop. Skips the test if it was not built."""
     program = os.environ.get('WEIR_INTEROP')
     if not program:
         raise Skip(os.environ.get('WEIR_INTEROP_LACK', 'WEIR_INTEROP is not set'))
@@ -172,14 +171,14 @@ def interop():
 
 
 def free_port():
-    """A TCP port of 127.0.0.1 that was free just now."""
+    """Returns a TCP port of 127.0.0.1 that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind(('127.0.0.1', 0))
         return probe.getsockname()[1]
 
 
 def free_udp_pair():
-    """Two bound UDP sockets of 127.0.0.1 on an even port and the one after it."""
+    """Returns two bound UDP sockets of 127.0.0.1, on an even port and the next one."""
     for _ in range(100):
         rtp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         rtcp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -197,7 +196,7 @@ def free_udp_pair():
 
 
 class Rtsp:
-    """An RTSP client that sends what it is told, sound or not."""
+    """An RTSP client that sends any request, valid or not."""
 
     def __init__(self, port, host='127.0.0.1', timeout=10):
         self.socket = socket.create_connection((host, port), timeout)
@@ -218,8 +217,8 @@ class Rtsp:
     def request(self, method, url, headers=None, body=b''):
         """Sends a request and returns its answer as (status, headers, body).
 
-        Header names come back in lower case. CSeq and, once a SETUP gave one, Session are added
-        unless headers has them. Interleaved frames on the way go to .frames.
+        Header names are returned in lower case. Adds CSeq, and Session after a SETUP, unless
+        `headers` has them. Interleaved frames that arrive first go to `.frames`.
         """
         self.cseq += 1
         fields = {'CSeq': self.cseq}
@@ -236,7 +235,7 @@ class Rtsp:
         return answer
 
     def answer(self):
-        """Reads the next answer, keeping the frames before it."""
+        """Reads the next answer. Keeps interleaved frames that arrive before it in `.frames`."""
         while self._peek(1) == b'$':
             self.frames.append(self._read_frame())
         lines = self._read_until(b'\r\n\r\n').decode('utf-8', 'replace').split('\r\n')
@@ -249,7 +248,7 @@ class Rtsp:
         return status, headers, self._take(int(headers.get('content-length', 0)))
 
     def frame(self):
-        """The next interleaved frame, as (channel, payload)."""
+        """Returns the next interleaved frame as (channel, payload)."""
         if self.frames:
             return self.frames.pop(0)
         if self._peek(1) != b'$':
@@ -260,7 +259,7 @@ class Rtsp:
         self.send(struct.pack('>cBH', b'$', channel, len(payload)) + payload)
 
     def closed(self):
-        """Reads on until the server closes; False if it doesn't within the timeout."""
+        """Reads until the server closes the connection. Returns False if it does not in time."""
         try:
             while self.socket.recv(65536):
                 pass
@@ -277,7 +276,7 @@ class Rtsp:
     def _more(self):
         data = self.socket.recv(65536)
         if not data:
-            raise ConnectionError(f'the server closed; unread: {self._buffer[:80]!r}')
+            raise ConnectionError(f'the server closed the connection; unread: {self._buffer[:80]!r}')
         self._buffer += data
 
     def _peek(self, size):

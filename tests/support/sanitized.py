@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""GStreamer's own programs with plugins that may be sanitized."""
+"""Runs GStreamer's own programs with plugins that may be sanitized."""
 
 import os
 
 
 def environment():
-    """A program that isn't sanitized loads a plugin that is only after the runtime."""
+    """Returns an environment that preloads the sanitizer's runtime, which a program that is not
+    sanitized needs to load a sanitized plugin. None if nothing is sanitized."""
     runtime = os.environ.get('WEIR_SANITIZER_RUNTIME')
     if not runtime:
         return None

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Reads meson's testlog.json and says what happened, subtest by subtest.
+"""Reads meson's testlog.json and prints the results, subtest by subtest.
 
-Prints the log of each failed test, one line for each skip with its reason, and closes with
+Prints the log of each failed test, one line for each skip with its reason, and at the end
 'N passed, N failed, N skipped'. Exits 1 if anything failed or nothing ran.
 
-meson's JUnit file isn't used: it leaves out time-outs, crashes after the last subtest, all but
+meson's JUnit file is not enough: it leaves out time-outs, crashes after the last subtest, all but
 the last of repeated runs, and the reasons of skips.
 """
 
@@ -24,7 +24,7 @@ def last_line(text):
 
 
 def read(test):
-    """Returns (number passed, failures, skips); the latter two as lists of text."""
+    """Returns (number passed, failures, skips); failures and skips are lists of text."""
     name, result = test['name'], test['result']
     out, err = test.get('stdout') or '', test.get('stderr') or ''
     passed, failed, skipped = 0, [], []
@@ -53,7 +53,7 @@ def read(test):
 def tail(text):
     lines = text.splitlines()
     if len(lines) > LOG_LINES:
-        print(f'({len(lines) - LOG_LINES} lines before this)')
+        print(f'({len(lines) - LOG_LINES} earlier lines left out)')
     print('\n'.join(lines[-LOG_LINES:]))
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The H.264 SVC stream of tests/data/svc: its pictures, what a decoder makes of them, and somebody
-who sends it.
+"""The H.264 SVC stream of tests/data/svc: its pictures, the frames that a decoder makes of them,
+and a sender.
 
-    svcfile.py PORT    sends it to that port of this machine, until it is killed
+    svcfile.py PORT    sends the stream to PORT of this machine until it is killed
 """
 
 import functools
@@ -22,7 +22,7 @@ from tap import Skip
 
 SVC = pathlib.Path(__file__).resolve().parents[1] / 'data' / 'svc' / 'svc_3s3t.264'
 SIZES = [(320, 180), (640, 360), (1280, 720)]
-PICTURES, GROUP = 120, 60  # of the file, and from one IDR to the next
+PICTURES, GROUP = 120, 60  # pictures in the file, and from one IDR to the next
 BYTES = 'video/x-h264,stream-format=byte-stream,alignment=au'
 PATIENCE = 120
 MTU = 1200
@@ -47,7 +47,7 @@ def spatial_of(unit):
 
 
 def temporal_of(unit):
-    """Of a prefix or a slice of an upper layer."""
+    """Returns the temporal layer of a prefix or of a slice of an upper layer."""
     return unit[3] >> 5
 
 
@@ -57,7 +57,7 @@ def is_parameter(unit):
 
 @functools.lru_cache
 def pictures():
-    """The units of each picture without parameter sets, and the parameter sets."""
+    """Returns the units of each picture without parameter sets, and the parameter sets."""
     found, parameters = [], []
     for unit in units(SVC.read_bytes()):
         if is_parameter(unit):
@@ -75,7 +75,8 @@ def pictures():
 
 
 def stock():
-    """The reference's decoder sees no plugin of ours, which may be sanitized."""
+    """Returns an environment without our plugins, which may be sanitized, for the reference
+    decoder."""
     mine = {name: value for name, value in os.environ.items()
             if name not in ('GST_PLUGIN_PATH', 'GST_REGISTRY_FORK')}
     if 'GST_REGISTRY' in mine:
@@ -86,7 +87,7 @@ def stock():
 def need(element, variables):
     if subprocess.run(['gst-inspect-1.0', element], env=variables,
                       capture_output=True).returncode != 0:
-        raise Skip(f'no element {element}')
+        raise Skip(f'element {element} is missing')
 
 
 def bytes_of(spatial):
@@ -94,33 +95,33 @@ def bytes_of(spatial):
 
 
 def decode(line, layers, variables):
-    """The frames, whose spatial layers are known."""
+    """Returns the hashes of the frames, given the spatial layer of each."""
     with subprocess.Popen(['gst-launch-1.0', '-q', *line.split(), '!', 'fdsink', 'fd=1'], env=variables,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         frames = [hashlib.md5(child.stdout.read(bytes_of(layer))).hexdigest() for layer in layers]
         rest = child.stdout.read()
         errors = child.stderr.read().decode()
-        assert child.wait(PATIENCE) == 0 and not rest, f'{len(rest)} bytes more; {errors}'
+        assert child.wait(PATIENCE) == 0 and not rest, f'{len(rest)} extra bytes; {errors}'
     return frames
 
 
 def reference(directory, spatial):
-    """The frames of a spatial layer and those below, by H.264's annex G."""
+    """Returns the frames of a spatial layer and those below it, according to annex G of H.264."""
     cut = directory / 'cut.264'
     cut.write_bytes(b''.join(b'\0\0\0\1' + unit for unit in units(SVC.read_bytes())
                              if spatial_of(unit) <= spatial))
     need('openh264dec', stock())
-    # The decoder has to be told that it knows the profile.
+    # openh264dec accepts only profiles that it lists, so the caps name one of these.
     return decode(f'filesrc location={cut} ! h264parse ! {BYTES} ! '
                   'capssetter caps=video/x-h264,profile=constrained-baseline ! openh264dec',
                   [spatial] * PICTURES, stock())
 
 
 def check_shown(directory, reader, shown, references):
-    """The pictures in DIRECTORY/READER-N.264, each a (number in the file, spatial layer), are what
-    svcdec shows of them. Each is in a file of its own: h264parse would have the decoder begin anew
-    with each size, wherever it is."""
-    # The stock decoder loses frames where the size of the picture changes.
+    """Checks that svcdec shows the pictures in DIRECTORY/READER-N.264, each a (number in the file,
+    spatial layer), as the references do. Each picture is in its own file, because h264parse
+    would restart the decoder at every change of size."""
+    # The stock decoder loses frames when the size of the picture changes.
     need('svcdec', environment())
     frames = decode(f'multifilesrc location={directory}/{reader}-%d.264 '
                     f'stop-index={len(shown) - 1} caps={BYTES},framerate=30/1 ! svcdec',
@@ -135,7 +136,7 @@ def check_shown(directory, reader, shown, references):
 
 
 def payloads(unit):
-    """RFC 6184: a packet, or an FU-A."""
+    """Yields the RTP payloads of a unit (RFC 6184): one packet, or FU-As."""
     if len(unit) <= MTU:
         yield unit
         return
@@ -147,14 +148,14 @@ def payloads(unit):
 
 @functools.lru_cache
 def payloads_of(number):
-    """Of a picture, with the parameter sets if it is a key picture."""
+    """Returns the payloads of a picture, with the parameter sets if it is a key picture."""
     found, parameters = pictures()
     whole = (parameters if number % GROUP == 0 else []) + found[number]
     return [payload for unit in whole for payload in payloads(unit)]
 
 
 class Sender:
-    """Sends the file to a port of this machine, over and over, until it is stopped."""
+    """Sends the file to a port of this machine in a loop until it is stopped."""
 
     def __init__(self, port, fps=30):
         self.port, self.fps = port, fps
@@ -192,7 +193,7 @@ class Sender:
     def _send(out, packet):
         try:
             out.send(packet)
-        except ConnectionRefusedError:  # nobody listens yet
+        except ConnectionRefusedError:  # nothing listens on the port yet
             pass
 
 
@@ -200,10 +201,10 @@ class Sender:
 
 
 class Assembler:
-    """Makes pictures of one reader's packets."""
+    """Assembles pictures from one reader's packets."""
 
     def __init__(self):
-        self.pictures = []  # of lists of units
+        self.pictures = []  # each a list of units
         self.lost = 0
         self._units, self._next, self._key = [], None, True
 
@@ -233,14 +234,14 @@ class Assembler:
 
 @functools.lru_cache
 def numbers():
-    """Which picture of the file a unit of the base is of."""
+    """Maps each unit of the base layer to the number of its picture."""
     return {unit: n for n, units_of in enumerate(pictures()[0]) for unit in units_of
             if kind(unit) in (1, 5)}
 
 
 def identify(units_of):
-    """A picture's number in the file and its spatial layer, if it is whole: nothing of a layer is
-    missing up to that one."""
+    """Returns the number and the spatial layer of a picture. Fails unless the picture is complete
+    up to that layer."""
     number = next((numbers()[unit] for unit in units_of if unit in numbers()), None)
     assert number is not None, [(kind(unit), len(unit)) for unit in units_of]
     spatial = max(map(spatial_of, units_of))

@@ -11,8 +11,8 @@
         run()
 
 A test passes by returning, fails by raising and is skipped by raising Skip('reason'). Its name is
-its docstring's first line, or the function's name.
-The command line picks the tests whose function or name contains one of its arguments.
+the first line of its docstring or the name of the function.
+Arguments on the command line select the tests whose name or function contains one of them.
 """
 
 import os
@@ -20,7 +20,7 @@ import signal
 import sys
 import traceback
 
-# A sanitized program is several times slower.
+# A sanitized program is several times slower than a plain one.
 TIMEOUT = 240 if os.environ.get('WEIR_SANITIZER_RUNTIME') else 60
 
 _tests = []
@@ -31,7 +31,7 @@ class Skip(Exception):
 
 
 class TimedOut(BaseException):
-    """Not an Exception, so that a test's own 'except Exception' can't swallow it."""
+    """Not an Exception, so that a test's own 'except Exception' cannot catch it."""
 
 
 def test(function=None, *, timeout=TIMEOUT):
@@ -65,7 +65,7 @@ def _one(function, timeout):
 
 
 def run(filters=None):
-    """Runs the tests in order and exits. Filters are the command line's unless given."""
+    """Runs the tests in order and exits. `filters` defaults to the command line's arguments."""
     filters = sys.argv[1:] if filters is None else filters
     chosen = [
         (name, function, timeout)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Tells ThreadSanitizer of GLib's locks, which it can't see: GLib isn't built with it. Linked into
-// a test, these functions stand before GLib's own, for GStreamer and the plugins as well.
+// Tells ThreadSanitizer about GLib's locks, which it cannot see because GLib is not built with it.
+// Linked into a test, these functions replace GLib's own for GStreamer and the plugins too.
 
 #include <dlfcn.h>
 #include <glib.h>
