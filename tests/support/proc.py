@@ -276,7 +276,7 @@ class Rtsp:
     def _more(self):
         data = self.socket.recv(65536)
         if not data:
-            raise ConnectionError(f'the server closed the connection; unread: {self._buffer[:80]!r}')
+            raise ConnectionError(f'connection closed; unread: {self._buffer[:80]!r}')
         self._buffer += data
 
     def _peek(self, size):
