@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Runs the example lines in the elements' documentation as they are pasted into a shell."""
+"""Runs the example lines of the elements' documentation as pasted into a shell."""
 
 import contextlib
 import re
@@ -14,7 +14,7 @@ COMMAND = 'gst-launch-1.0 '
 
 
 def sections():
-    """The documentation of each element, without the stars before its lines."""
+    """Returns the documentation text of each element, without the leading asterisks."""
     found = {}
     for path in sorted((ROOT / 'plugins').glob('*/*.c')):
         for name, text in re.findall(r'^/\*\*\n \* SECTION:element-(\w+)\n(.*?)^ \*/$',
@@ -33,7 +33,7 @@ def need_elements(line):
     for name in names:
         if re.fullmatch(r'[a-z0-9]+', name) and subprocess.run(
                 ['gst-inspect-1.0', name], env=environment(), capture_output=True).returncode != 0:
-            raise Skip(f'no element {name} here')
+            raise Skip(f'element {name} is missing')
 
 
 def expect_pictures(process, n_sinks):
@@ -43,11 +43,12 @@ def expect_pictures(process, n_sinks):
             seen.add(match[1])
             if len(seen) == n_sinks:
                 return
-    raise AssertionError(f'ended, and showed something in {seen} only')
+    raise AssertionError(f'ended early; only {seen} received pictures')
 
 
 def run_all(lines):
-    """Each ends well by itself, or goes on until its windows or its readers have something."""
+    """Runs each line until it exits without an error, or until its windows or its readers have
+    data."""
     text = '\n'.join(line.removeprefix(COMMAND) for line in lines)
     text = text.replace('autovideosink', 'fakesink silent=false').replace(
         'delay=5000000000', 'delay=500000000')
@@ -75,7 +76,7 @@ def run_all(lines):
 
 @test
 def all_have_one():
-    """each element has documentation, with a version and lines to paste"""
+    """each element has documentation with a version and example lines"""
     elements = {name for path in (ROOT / 'plugins').glob('*/*.c')
                 for name in re.findall(r'^GST_ELEMENT_REGISTER_DEFINE \(\s*(\w+)',
                                        path.read_text(), re.M)}
@@ -86,7 +87,7 @@ def all_have_one():
         lines = examples(text)
         assert lines, f'{name}: no example line'
         for line in lines:
-            # What is joined to another line, or goes on in the next one, is no command.
+            # A line that is joined to another one or continues in the next one cannot be pasted.
             assert line.startswith(COMMAND) and line.count(COMMAND) == 1, f'{name}: {line}'
 
 
@@ -96,7 +97,7 @@ def add(name, lines):
             need_elements(line)
         run_all(lines)
 
-    each.__doc__ = f'{name}: its example runs'
+    each.__doc__ = f'{name}: the example runs'
     test(each)
 
 

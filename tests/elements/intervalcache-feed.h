@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Every test of the cache runs twice: fed with buffers, and fed with lists of buffers, which take
-// another way through it.
+// Runs every test of the cache twice: with buffers and with lists of buffers, which take different
+// paths through the cache.
 #include <gst/check/gstharness.h>
 
 static gboolean feeds_lists;
 
-// The buffer, or a list of it alone.
+// Pushes the buffer, or a list that contains only the buffer.
 static GstFlowReturn
 feed (GstHarness *h, GstBuffer *buffer)
 {

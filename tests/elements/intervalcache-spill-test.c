@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// intervalcache with a file for what memory has no room for.
+// Tests intervalcache with a file for data that does not fit in memory.
 #include "intervalcache-feed.h"
 
 #include <gst/check/gstharness.h>
@@ -16,9 +16,9 @@
 #define MS GST_MSECOND
 #define PATIENCE (20 * GST_SECOND)
 
-static gboolean may_mount; // in a namespace of its own
+static gboolean may_mount; // the process has its own mount namespace
 
-// As in intervalcache-test.c: tells ThreadSanitizer what the harness sees to.
+// As in intervalcache-test.c: makes the harness's synchronisation visible to ThreadSanitizer.
 static GMutex handed_over;
 
 static GstPadProbeReturn
@@ -108,7 +108,7 @@ check (GstBuffer *buffer, guint number, gsize size)
   g_assert_cmpuint (map.size, ==, size);
   for (gsize i = 0; i < size; i++) {
     if (map.data[i] != (guint8) (number * 7))
-      g_error ("byte %" G_GSIZE_FORMAT " of buffer %u is another", i, number);
+      g_error ("byte %" G_GSIZE_FORMAT " of buffer %u differs", i, number);
   }
   gst_buffer_unmap (buffer, &map);
 }
@@ -122,7 +122,7 @@ expect (GstHarness *h, guint number, gsize size)
   gst_buffer_unref (buffer);
 }
 
-// The number of the first that comes.
+// Returns the number of the first buffer that arrives.
 static guint
 pull_first (GstHarness *h)
 {
@@ -151,7 +151,7 @@ remove_dir (gchar *dir)
 }
 
 static void
-test_comes_back_as_it_was (void)
+test_data_returns_unchanged (void)
 {
   gchar *dir = make_dir ();
   GstHarness *p = publish (dir, 10 * SIZE, 8 * MB), *r;
@@ -202,7 +202,7 @@ test_comes_back_as_it_was (void)
 }
 
 static void
-test_larger_than_a_piece (void)
+test_a_buffer_may_exceed_a_piece (void)
 {
   const gsize size = 3 * MB + 77;
   gchar *dir = make_dir ();
@@ -217,9 +217,9 @@ test_larger_than_a_piece (void)
   remove_dir (dir);
 }
 
-// A reader keeps its bytes, however often the file goes round.
+// A reader's buffers keep their bytes, however often the file is overwritten.
 static void
-test_goes_round (void)
+test_readers_keep_their_bytes_when_the_file_wraps (void)
 {
   gchar *dir = make_dir ();
   GstHarness *p = publish (dir, 10 * SIZE, 4 * MB), *r;
@@ -244,9 +244,9 @@ test_goes_round (void)
   remove_dir (dir);
 }
 
-// The file has no name, so its directory is empty; and even that can go.
+// The file has no name, so its directory is empty and can even be removed.
 static void
-test_removed_under_it (void)
+test_the_folder_may_be_removed (void)
 {
   gchar *dir = make_dir ();
   GstHarness *p = publish (dir, 10 * SIZE, 8 * MB), *r;
@@ -272,7 +272,7 @@ test_disk_full (void)
   guint first;
 
   if (!may_mount || mount ("weir", dir, "tmpfs", 0, "size=3m") < 0) {
-    g_test_skip ("no tmpfs can be mounted here");
+    g_test_skip ("cannot mount a tmpfs");
     remove_dir (dir);
     return;
   }
@@ -304,7 +304,7 @@ test_disk_full (void)
 }
 
 static void
-test_no_room_at_all (void)
+test_without_spill_bytes_all_data_is_in_memory (void)
 {
   gchar *dir = make_dir ();
   GstHarness *p = publish (dir, 10 * SIZE, 0);
@@ -316,7 +316,7 @@ test_no_room_at_all (void)
 }
 
 static void
-test_no_such_directory (void)
+test_a_missing_folder_is_an_error (void)
 {
   GstElement *cache = gst_element_factory_make ("intervalcache", NULL);
 
@@ -326,7 +326,7 @@ test_no_such_directory (void)
   gst_object_unref (cache);
 }
 
-/* What stays in memory */
+/* Data that stays in memory */
 
 typedef struct {
   GMutex lock;
@@ -335,7 +335,7 @@ typedef struct {
   gboolean ended;
 } Counter;
 
-// Takes so many buffers, and no more.
+// Accepts `left` buffers, then returns EOS.
 static GstPadProbeReturn
 count_down (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
 {
@@ -370,7 +370,8 @@ read_again (GstHarness *r, Counter *counter, guint n)
   g_mutex_unlock (&counter->lock);
 }
 
-// The first 2 MB of 16 are read two times for each time that all of them are. 4 MB fit.
+// Returns the hit ratio if, before each read of all 16 MB, the first 2 MB are read twice. Memory
+// holds 4 MB.
 static gdouble
 hit_ratio_of (const gchar *policy)
 {
@@ -409,7 +410,7 @@ hit_ratio_of (const gchar *policy)
 }
 
 static void
-test_policies (void)
+test_policies_differ_in_hit_ratio (void)
 {
   gdouble prefix = hit_ratio_of ("prefix"), lru = hit_ratio_of ("lru"), lfu = hit_ratio_of ("lfu");
 
@@ -418,7 +419,7 @@ test_policies (void)
   g_assert_cmpfloat (prefix, >, 0.35);
 }
 
-// What is mounted here is seen by nobody else and goes with the process.
+// Gives the process its own mount namespace, which goes away with the process.
 static gboolean
 leave_others_alone (void)
 {
@@ -428,14 +429,15 @@ leave_others_alone (void)
 }
 
 static const Test tests[] = {
-  { "comes-back-as-it-was", test_comes_back_as_it_was },
-  { "larger-than-a-piece", test_larger_than_a_piece },
-  { "goes-round", test_goes_round },
-  { "removed-under-it", test_removed_under_it },
+  { "data-returns-unchanged", test_data_returns_unchanged },
+  { "a-buffer-may-exceed-a-piece", test_a_buffer_may_exceed_a_piece },
+  { "readers-keep-their-bytes-when-the-file-wraps",
+      test_readers_keep_their_bytes_when_the_file_wraps },
+  { "the-folder-may-be-removed", test_the_folder_may_be_removed },
   { "disk-full", test_disk_full },
-  { "no-room-at-all", test_no_room_at_all },
-  { "no-such-directory", test_no_such_directory },
-  { "policies", test_policies },
+  { "without-spill-bytes-all-data-is-in-memory", test_without_spill_bytes_all_data_is_in_memory },
+  { "a-missing-folder-is-an-error", test_a_missing_folder_is_an_error },
+  { "policies-differ-in-hit-ratio", test_policies_differ_in_hit_ratio },
 };
 
 int

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// intervalcache and its readers: at its pads, and in other pipelines by its channel. The clock by
-// which things come in and are due stands until a test moves it.
+// Tests intervalcache and its readers, at its pads and in other pipelines by its channel. The clock
+// that gives arrival and due times moves only when a test moves it.
 #include "intervalcache-feed.h"
 
 #include <gst/check/gstharness.h>
@@ -15,8 +15,8 @@
 
 static GstTestClock *test_clock;
 
-// What is written into a buffer before it is pushed has been written when it is pulled. The harness
-// sees to that, too, by means that ThreadSanitizer doesn't see.
+// Makes the hand-over from push to pull visible to ThreadSanitizer, which does not see the
+// harness's own synchronisation.
 static GMutex handed_over;
 
 static GstPadProbeReturn
@@ -27,7 +27,7 @@ hand_over (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
   return GST_PAD_PROBE_OK;
 }
 
-/* Those who write and read */
+/* Writers and readers */
 
 static GstHarness *
 publish (const gchar *caps, const gchar *first_property, ...)
@@ -61,7 +61,7 @@ make_reader (const gchar *first_property, ...)
   return h;
 }
 
-// Each buffer is known by its size.
+// A buffer's size identifies it.
 static GstBuffer *
 make_buffer (guint number, gboolean join)
 {
@@ -74,7 +74,7 @@ make_buffer (guint number, gboolean join)
   return buffer;
 }
 
-// Frames at their times by the clock. Every `gop`th is a join point.
+// Pushes frames at their clock times. Every `gop`th is a join point.
 static void
 push_frames (GstHarness *h, guint first, guint n, guint gop)
 {
@@ -146,10 +146,10 @@ end (GstHarness *publisher, GstHarness *reader)
   gst_harness_teardown (publisher);
 }
 
-/* What goes through */
+/* Data */
 
 static void
-test_intact (void)
+test_buffers_arrive_unchanged (void)
 {
   GstHarness *p = publish (RAW_CAPS, "channel", "intact", NULL);
   GstHarness *r = make_reader ("channel", "intact", "start", 2, NULL);
@@ -199,7 +199,7 @@ test_intact (void)
 }
 
 static void
-test_no_copy (void)
+test_buffers_are_not_copied (void)
 {
   GstHarness *p = publish (RAW_CAPS, "channel", "copy", NULL);
   GstHarness *one = make_reader ("channel", "copy", NULL);
@@ -221,7 +221,7 @@ test_no_copy (void)
 }
 
 static void
-test_caps_change (void)
+test_readers_follow_a_caps_change (void)
 {
   GstHarness *p = publish (RAW_CAPS, "channel", "caps", NULL);
   GstHarness *r = make_reader ("channel", "caps", "start", 2, NULL);
@@ -240,10 +240,10 @@ test_caps_change (void)
   end (p, r);
 }
 
-/* Coming and going */
+/* Start and end */
 
 static void
-test_source_first (void)
+test_a_source_waits_for_its_channel (void)
 {
   GstHarness *r = make_reader ("channel", "first", NULL), *p;
 
@@ -256,7 +256,7 @@ test_source_first (void)
 }
 
 static void
-test_publisher_replaced (void)
+test_a_new_publisher_takes_over (void)
 {
   GstHarness *p = publish (RAW_CAPS, "channel", "replaced", NULL);
   GstHarness *r = make_reader ("channel", "replaced", NULL);
@@ -284,7 +284,7 @@ test_publisher_replaced (void)
 }
 
 static void
-test_one_publisher (void)
+test_a_channel_has_one_publisher (void)
 {
   GstHarness *p = publish (RAW_CAPS, "channel", "one", NULL);
   GstElement *other = gst_element_factory_make ("intervalcache", NULL);
@@ -297,7 +297,7 @@ test_one_publisher (void)
 }
 
 static void
-test_live_source (void)
+test_the_source_is_live (void)
 {
   GstElement *source = gst_element_factory_make ("intervalcachesrc", NULL);
   GstPad *pad = gst_element_get_static_pad (source, "src");
@@ -319,7 +319,7 @@ test_live_source (void)
 }
 
 static void
-test_end_by_program (void)
+test_a_program_can_send_eos (void)
 {
   GstHarness *r = make_reader ("channel", "ended", NULL);
 
@@ -329,9 +329,10 @@ test_end_by_program (void)
   gst_harness_teardown (r);
 }
 
-// By the program, as it flushes a pipeline: what comes then goes on.
+// A program flushes the reader, as it would flush a pipeline. The data pushed meanwhile still
+// arrives.
 static void
-test_flush_by_program (void)
+test_a_program_can_flush_a_reader (void)
 {
   GstHarness *p = publish (RAW_CAPS, "channel", "flushed", NULL);
   GstHarness *r = make_reader ("channel", "flushed", NULL);
@@ -348,7 +349,7 @@ test_flush_by_program (void)
   end (p, r);
 }
 
-/* Places */
+/* Positions */
 
 static void
 expect_start (const gchar *how, guint64 position, guint first)
@@ -367,7 +368,7 @@ expect_start (const gchar *how, guint64 position, guint first)
 }
 
 static void
-test_starts (void)
+test_start_selects_the_first_buffer (void)
 {
   expect_start ("live", 0, 35);
   expect_start ("join-point", 0, 30);
@@ -395,9 +396,9 @@ make_vp8 (guint number, guint8 frame, gboolean start, gboolean key)
   return buffer;
 }
 
-// Frames of three packets, none of them marked as anything.
+// Frames of three packets without any flags.
 static void
-test_rtp_join (void)
+test_rtp_keyframes_are_join_points (void)
 {
   GstHarness *p = publish (RTP_CAPS, "channel", "rtp", NULL);
   GstHarness *r = make_reader ("channel", "rtp", "start", 1, NULL);
@@ -410,9 +411,9 @@ test_rtp_join (void)
   end (p, r);
 }
 
-// The frames whole, each in a list.
+// Each whole frame in a list.
 static void
-test_rtp_join_in_lists (void)
+test_rtp_keyframes_in_lists_are_join_points (void)
 {
   GstHarness *p = publish (RTP_CAPS, "channel", "rtp", NULL);
   GstHarness *r = make_reader ("channel", "rtp", "start", 1, NULL);
@@ -440,9 +441,9 @@ make_h264 (guint number, guint8 frame, guint8 nal_type)
   return buffer;
 }
 
-// What belongs to a keyframe comes before what tells that it is one: delimiter, then the slice.
+// The access unit delimiter belongs to the keyframe but comes before the slice that marks it.
 static void
-test_rtp_join_is_where_the_frame_begins (void)
+test_a_join_point_is_the_start_of_the_frame (void)
 {
   GstHarness *p = publish (
       "application/x-rtp,media=video,clock-rate=90000,encoding-name=H264", "channel", "rtp", NULL);
@@ -456,7 +457,7 @@ test_rtp_join_is_where_the_frame_begins (void)
   end (p, r);
 }
 
-/* Bounds */
+/* Limits */
 
 static void
 expect_held (const gchar *property, guint64 bound, guint64 held)
@@ -473,7 +474,7 @@ expect_held (const gchar *property, guint64 bound, guint64 held)
 }
 
 static void
-test_bounds (void)
+test_limits_bound_the_window (void)
 {
   expect_held ("max-time", 0, 100);
   expect_held ("max-time", 20 * FRAME, 20);
@@ -527,9 +528,9 @@ drop_bus (GstHarness *h, GstBus *bus)
   gst_object_unref (bus);
 }
 
-// In PAUSED the reader keeps its place, until that is gone.
+// In PAUSED the reader keeps its position until the window has moved past it.
 static void
-test_overrun (void)
+test_a_reader_left_behind_skips_ahead (void)
 {
   GstHarness *p = publish (RAW_CAPS, "channel", "overrun", "max-buffers", 25, NULL);
   GstHarness *r = make_reader ("channel", "overrun", NULL);
@@ -559,7 +560,7 @@ test_overrun (void)
 }
 
 static void
-test_position_gone (void)
+test_a_position_before_the_window_moves_up (void)
 {
   GstHarness *p = publish (RAW_CAPS, "channel", "gone", "max-buffers", 25, NULL);
   GstHarness *r = make_reader ("channel", "gone", "start", 3, "position", 2 * FRAME, NULL);
@@ -573,9 +574,9 @@ test_position_gone (void)
   end (p, r);
 }
 
-// A window without a join point, whole: there may never be one.
+// A full window without a join point: there may never be one.
 static void
-test_never_a_join (void)
+test_a_full_window_without_a_join_point_starts_anyway (void)
 {
   GstHarness *p = publish (RAW_CAPS, "channel", "never", "max-buffers", 5, NULL);
   GstHarness *r = make_reader ("channel", "never", "start", 1, NULL);
@@ -589,7 +590,7 @@ test_never_a_join (void)
   end (p, r);
 }
 
-/* Waiting, and not waiting */
+/* Waiting and not waiting */
 
 typedef struct {
   GMutex lock;
@@ -612,7 +613,7 @@ stand_at_gate (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
 }
 
 static void
-test_writer_never_waits (void)
+test_a_blocked_reader_never_blocks_the_writer (void)
 {
   GstHarness *p = publish (RAW_CAPS, "channel", "waits", "max-buffers", 25, NULL);
   GstHarness *r = make_reader ("channel", "waits", NULL);
@@ -638,9 +639,9 @@ test_writer_never_waits (void)
   end (p, r);
 }
 
-/* Pads, each at a place of its own */
+/* Pads, each with its own position */
 
-// A further pad of a cache that runs already.
+// Adds a pad to a running cache.
 static GstHarness *
 add_pad (GstHarness *publisher, const gchar *start, guint64 delay)
 {
@@ -666,13 +667,13 @@ remove_pad (GstHarness *publisher, GstHarness *h)
   gst_harness_teardown (h);
 }
 
-// Stands for elements that are linked to nothing, until they are.
+// Imitates downstream elements that are not linked until a test links them.
 typedef struct {
   GMutex lock;
   GCond changed;
   gboolean linked;
   guint n_refused;
-  gsize newest; // size of the last one that got through
+  gsize newest; // size of the newest buffer that passed
 } Behind;
 
 static GstPadProbeReturn
@@ -693,7 +694,7 @@ go_behind (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
   return GST_PAD_PROBE_HANDLED;
 }
 
-// A second one is never refused: who waits for it waits in vain.
+// The reader pushes no second buffer that would be refused, until the link is there.
 static void
 expect_to_wait_for_link (GstHarness *p, GstHarness *h)
 {
@@ -723,7 +724,7 @@ expect_to_wait_for_link (GstHarness *p, GstHarness *h)
 }
 
 static void
-test_nothing_linked_behind (void)
+test_an_unlinked_reader_waits_for_a_link (void)
 {
   GstHarness *p = publish (RAW_CAPS, "channel", "links", NULL);
   GstHarness *pad = add_pad (p, "live", 0), *r = make_reader ("channel", "links", NULL);
@@ -738,7 +739,7 @@ test_nothing_linked_behind (void)
 }
 
 static void
-test_pads (void)
+test_each_pad_has_its_own_position (void)
 {
   GstHarness *p = publish (RAW_CAPS, "max-buffers", 100, NULL);
   GstHarness *one = add_pad (p, "live", 0), *two, *three;
@@ -763,7 +764,7 @@ test_pads (void)
 }
 
 static void
-test_sink_without_pads (void)
+test_the_cache_is_a_sink_without_pads (void)
 {
   GstHarness *p = publish (RAW_CAPS, NULL), *h;
 
@@ -775,9 +776,9 @@ test_sink_without_pads (void)
   end (p, NULL);
 }
 
-// A pipeline has ended when its sinks have: the cache is one where nothing follows it.
+// A pipeline ends when all its sinks have; the cache is a sink if it has no source pads.
 static void
-test_tells_eos_as_a_sink (void)
+test_only_a_sink_posts_eos (void)
 {
   for (guint n_pads = 0; n_pads < 2; n_pads++) {
     GstHarness *p = publish (RAW_CAPS, NULL);
@@ -796,7 +797,7 @@ test_tells_eos_as_a_sink (void)
   }
 }
 
-// Moves the clock to when a reader waits for it.
+// Moves the clock to the time for which a reader waits.
 static GstClockTime
 move_clock (void)
 {
@@ -810,7 +811,7 @@ move_clock (void)
   return due - before;
 }
 
-// A sink that synchronises shows things that much later.
+// Checks by how much sinks that synchronise show buffers later.
 static void
 expect_shift (GstHarness *h, gint64 shift)
 {
@@ -821,7 +822,7 @@ expect_shift (GstHarness *h, gint64 shift)
 }
 
 static void
-test_delay (void)
+test_a_delay_can_change_while_playing (void)
 {
   GstHarness *p = publish (RAW_CAPS, NULL);
   GstHarness *h = add_pad (p, "live", 20 * FRAME);
@@ -839,7 +840,7 @@ test_delay (void)
   push_frames (p, 5, 1, 10);
   gst_test_clock_wait_for_next_pending_id (test_clock, NULL);
   push_frames (p, 6, 29, 10);
-  gst_test_clock_crank (test_clock); // it is that late already
+  gst_test_clock_crank (test_clock); // the reader is already that late
   for (guint i = 5; i < 15; i++)
     expect (h, i);
   g_assert_cmpuint (stat_of (pad, "behind"), ==, 19 * FRAME);
@@ -851,9 +852,9 @@ test_delay (void)
   end (p, NULL);
 }
 
-// It begins at the join point before the place.
+// A new reader begins at the join point before its position.
 static void
-test_delay_of_a_newcomer (void)
+test_a_delayed_reader_starts_at_a_join_point (void)
 {
   GstHarness *p = publish (RAW_CAPS, NULL), *h;
 
@@ -867,9 +868,9 @@ test_delay_of_a_newcomer (void)
   end (p, NULL);
 }
 
-// Of a window of 40 frames an eighth is left to spare.
+// A delay is limited so that an eighth of the window of 40 frames stays free.
 static void
-test_delay_longer_than_the_window (void)
+test_a_delay_is_limited_by_the_window (void)
 {
   GstHarness *p = publish (RAW_CAPS, "max-buffers", 40, NULL);
   GstHarness *h = add_pad (p, "live", 100 * FRAME);
@@ -877,7 +878,7 @@ test_delay_longer_than_the_window (void)
   push_frames (p, 0, 1, 1);
   gst_test_clock_wait_for_next_pending_id (test_clock, NULL);
   push_frames (p, 1, 99, 1);
-  move_clock (); // to when the first of them was due
+  move_clock (); // to the time at which the first buffer was due
   expect_discont (h, 65, TRUE);
   expect_shift (h, 35 * FRAME);
   gst_test_clock_wait_for_next_pending_id (test_clock, NULL);
@@ -891,9 +892,9 @@ test_delay_longer_than_the_window (void)
   end (p, NULL);
 }
 
-// Who comes when it has been full for long begins at once.
+// A reader that joins a window that is already full begins at once.
 static void
-test_delay_of_a_newcomer_longer_than_the_window (void)
+test_a_new_reader_with_too_long_a_delay_starts_at_once (void)
 {
   GstHarness *p = publish (RAW_CAPS, "max-buffers", 40, NULL), *h;
 
@@ -910,7 +911,7 @@ test_delay_of_a_newcomer_longer_than_the_window (void)
 }
 
 static void
-test_flush (void)
+test_a_flush_empties_the_window (void)
 {
   GstHarness *p = publish (RAW_CAPS, NULL);
   GstHarness *h = add_pad (p, "live", 20 * FRAME);
@@ -937,9 +938,9 @@ test_flush (void)
   end (p, NULL);
 }
 
-// Readers in other pipelines, which the flush does not get to, go on with what comes then.
+// A flush does not reach readers in other pipelines. They continue with later data.
 static void
-test_flush_of_a_channel (void)
+test_a_flush_leaves_readers_in_other_pipelines_running (void)
 {
   GstHarness *p = publish (RAW_CAPS, "channel", "flush", NULL);
   GstHarness *r = make_reader ("channel", "flush", "start", 2, NULL);
@@ -959,9 +960,9 @@ test_flush_of_a_channel (void)
   end (p, r);
 }
 
-// Each at a pad, and in another pipeline: the caps come between the buffers that they are of.
+// Readers at a pad and in another pipeline get the caps between the right buffers.
 static void
-test_caps_change_while_playing (void)
+test_caps_arrive_between_the_right_buffers (void)
 {
   GstHarness *p = publish (RAW_CAPS, "channel", "caps", NULL);
   GstHarness *readers[] = { add_pad (p, "live", 0), make_reader ("channel", "caps", NULL) };
@@ -998,10 +999,10 @@ push_at (GstHarness *p, guint number, GstClockTime pts)
   feed (p, buffer);
 }
 
-// Missing, back, a jump: all come out in their order, as they came in, and the cache's time goes
-// on. That of what has none is the one before.
+// Timestamps are missing, go back or jump. All buffers come out in order and unchanged, and the
+// cache's time continues. A buffer without a timestamp has the time of the one before it.
 static void
-test_times_are_repaired (void)
+test_bad_timestamps_are_repaired (void)
 {
   static const GstClockTime times[] = { 0, FRAME, GST_CLOCK_TIME_NONE, 3 * FRAME,
     3 * FRAME - FRAME / 2, 5 * FRAME, 3600 * GST_SECOND, 3600 * GST_SECOND + FRAME, 0, FRAME };
@@ -1023,9 +1024,10 @@ test_times_are_repaired (void)
   end (p, r);
 }
 
-// The clock is set forward: what waits for it is due, and what comes then is as late as it was.
+// After a jump of the clock, waiting buffers are due at once, and later ones have the same delay as
+// before.
 static void
-test_clock_jump (void)
+test_a_clock_jump_keeps_the_delay (void)
 {
   GstHarness *p = publish (RAW_CAPS, NULL);
   GstHarness *h = add_pad (p, "live", 20 * FRAME);
@@ -1054,7 +1056,7 @@ make_seek (gint64 to, GstSeekFlags flags)
 }
 
 static void
-test_seek (void)
+test_a_channel_reader_can_seek (void)
 {
   GstHarness *p = publish (RAW_CAPS, "channel", "seek", "max-buffers", 35, NULL);
   GstHarness *r = make_reader ("channel", "seek", NULL);
@@ -1090,9 +1092,9 @@ use_clock (GstHarness *h)
   gst_element_set_base_time (h->element, gst_clock_get_time (GST_CLOCK (test_clock)));
 }
 
-// What a pad goes back to is shown at once, by sinks that synchronise.
+// Sinks that synchronise show the data after a pad's seek at once.
 static void
-test_seek_of_a_pad (void)
+test_a_pad_can_seek (void)
 {
   GstHarness *p = publish (RAW_CAPS, NULL);
   GstHarness *h = add_pad (p, "live", 0);
@@ -1138,9 +1140,9 @@ push_flush (GstHarness *h)
   gst_harness_push_event (h, gst_event_new_segment (&segment));
 }
 
-// Stored media comes in at once, far ahead of when it is shown.
+// Stored media arrives at once, far ahead of its presentation time.
 static void
-test_seek_ahead (void)
+test_stored_media_can_be_sought (void)
 {
   GstHarness *p = publish (RAW_CAPS, NULL);
   GstHarness *h = add_pad (p, "live", 0);
@@ -1159,9 +1161,9 @@ test_seek_ahead (void)
   end (p, NULL);
 }
 
-// Behind no more: after a flush, and when the element starts again.
+// The reader is no longer behind after a flush and after a restart of the element.
 static void
-test_seek_and_a_new_start (void)
+test_a_flush_or_restart_ends_a_seeks_lag (void)
 {
   GstHarness *p = publish (RAW_CAPS, NULL);
   GstHarness *h = add_pad (p, "live", 0);
@@ -1192,7 +1194,7 @@ test_seek_and_a_new_start (void)
   end (p, NULL);
 }
 
-// The first that comes to a pad that begins there.
+// Checks which buffer a new pad with this start receives first.
 static void
 expect_first (GstHarness *p, const gchar *start, guint64 delay, guint first)
 {
@@ -1204,10 +1206,10 @@ expect_first (GstHarness *p, const gchar *start, guint64 delay, guint first)
   remove_pad (p, h);
 }
 
-// While another pipeline reads the channel, what came before stays. It is of another running time
-// than that of the cache's pads.
+// While another pipeline reads the channel, older data stays in the window. Its running time is not
+// that of the cache's pads.
 static void
-test_pads_after_a_new_start (void)
+test_new_pads_skip_data_from_before_a_restart (void)
 {
   GstHarness *p = publish (RAW_CAPS, "channel", "again", NULL);
   GstHarness *r = make_reader ("channel", "again", "start", 2, NULL);
@@ -1240,7 +1242,7 @@ add_sink (GstElement *pipeline, GstElement *cache)
   return sink;
 }
 
-// Its sinks have something again, and its time goes on.
+// Waits until the sinks have data again and the pipeline's time runs.
 static void
 wait_until_it_plays (GstElement *pipeline)
 {
@@ -1253,9 +1255,9 @@ wait_until_it_plays (GstElement *pipeline)
       gst_element_get_state (pipeline, NULL, NULL, PATIENCE), ==, GST_STATE_CHANGE_SUCCESS);
 }
 
-// The running time of a pipeline goes on, for its other readers.
+// A seek of one reader leaves the pipeline's running time alone, for the other readers.
 static void
-test_seek_leaves_the_others_alone (void)
+test_a_seek_leaves_other_readers_alone (void)
 {
   GstElement *pipeline = gst_pipeline_new (NULL);
   GstElement *cache = gst_element_factory_make ("intervalcache", NULL), *sink;
@@ -1298,9 +1300,10 @@ next_upstream_event (GstHarness *h, const gchar *name)
   return event;
 }
 
-// From a channel's reader to what the cache has the stream from, in whose pipeline another time is.
+// The request goes from a channel's reader to the cache's upstream, whose pipeline has a different
+// time.
 static void
-test_asks_for_a_key_picture (void)
+test_a_keyframe_request_reaches_upstream (void)
 {
   GstHarness *r = make_reader ("channel", "events", NULL), *p;
   const GstStructure *s;
@@ -1322,9 +1325,9 @@ test_asks_for_a_key_picture (void)
   end (p, r);
 }
 
-// One slow reader is no reason for a decoder to leave out pictures of all the others.
+// One slow reader must not make a decoder skip pictures for all other readers.
 static void
-test_lateness_of_a_pad_stays_there (void)
+test_a_pads_lateness_stays_with_it (void)
 {
   GstHarness *p = publish (RAW_CAPS, NULL);
   GstHarness *h = add_pad (p, "live", 0);
@@ -1342,9 +1345,10 @@ test_lateness_of_a_pad_stays_there (void)
   end (p, NULL);
 }
 
-// As other sources do.
+// Like other sources, the reader refuses events that nothing handles, but accepts QoS, latency and
+// reconfigure events.
 static void
-test_events_that_nobody_takes (void)
+test_unhandled_upstream_events_are_refused (void)
 {
   GstHarness *r = make_reader ("channel", "events", NULL);
   GstHarness *p = publish (RAW_CAPS, "channel", "events", NULL);
@@ -1361,9 +1365,9 @@ test_events_that_nobody_takes (void)
   end (p, r);
 }
 
-// Who begins after the end hears of it.
+// A reader that joins after the end gets EOS.
 static void
-test_eos (void)
+test_late_readers_get_eos (void)
 {
   GstHarness *p = publish (RAW_CAPS, NULL);
   GstHarness *one = add_pad (p, "live", 0), *two;
@@ -1381,9 +1385,9 @@ test_eos (void)
   end (p, NULL);
 }
 
-// Stopped while it waits for data, for the clock, and for who comes after.
+// Readers stop while they wait for data, for the clock and for downstream.
 static void
-test_stops_at_once (void)
+test_readers_stop_at_once (void)
 {
   GstHarness *p = publish (RAW_CAPS, "channel", "stops", NULL);
 
@@ -1423,7 +1427,7 @@ seek_on (gpointer user_data)
 }
 
 static void
-test_seeks_while_it_stops (void)
+test_a_reader_can_stop_during_seeks (void)
 {
   GstHarness *p = publish (RAW_CAPS, "channel", "both", NULL);
   GstHarness *r = make_reader ("channel", "both", NULL);
@@ -1472,49 +1476,52 @@ test_pads_come_and_go (void)
 }
 
 static const Test tests[] = {
-  { "intact", test_intact },
-  { "no-copy", test_no_copy },
-  { "caps-change", test_caps_change },
-  { "source-first", test_source_first },
-  { "publisher-replaced", test_publisher_replaced },
-  { "one-publisher", test_one_publisher },
-  { "live-source", test_live_source },
-  { "end-by-program", test_end_by_program },
-  { "flush-by-program", test_flush_by_program },
-  { "starts", test_starts },
-  { "rtp-join", test_rtp_join },
-  { "rtp-join-in-lists", test_rtp_join_in_lists },
-  { "rtp-join-is-where-the-frame-begins", test_rtp_join_is_where_the_frame_begins },
-  { "bounds", test_bounds },
-  { "overrun", test_overrun },
-  { "position-gone", test_position_gone },
-  { "never-a-join", test_never_a_join },
-  { "writer-never-waits", test_writer_never_waits },
-  { "nothing-linked-behind", test_nothing_linked_behind },
-  { "pads", test_pads },
-  { "sink-without-pads", test_sink_without_pads },
-  { "tells-eos-as-a-sink", test_tells_eos_as_a_sink },
-  { "delay", test_delay },
-  { "delay-of-a-newcomer", test_delay_of_a_newcomer },
-  { "delay-longer-than-the-window", test_delay_longer_than_the_window },
-  { "delay-of-a-newcomer-longer-than-the-window", test_delay_of_a_newcomer_longer_than_the_window },
-  { "flush", test_flush },
-  { "flush-of-a-channel", test_flush_of_a_channel },
-  { "caps-change-while-playing", test_caps_change_while_playing },
-  { "times-are-repaired", test_times_are_repaired },
-  { "clock-jump", test_clock_jump },
-  { "seek", test_seek },
-  { "seek-of-a-pad", test_seek_of_a_pad },
-  { "pads-after-a-new-start", test_pads_after_a_new_start },
-  { "seek-ahead", test_seek_ahead },
-  { "seek-and-a-new-start", test_seek_and_a_new_start },
-  { "seek-leaves-the-others-alone", test_seek_leaves_the_others_alone },
-  { "asks-for-a-key-picture", test_asks_for_a_key_picture },
-  { "lateness-of-a-pad-stays-there", test_lateness_of_a_pad_stays_there },
-  { "events-that-nobody-takes", test_events_that_nobody_takes },
-  { "eos", test_eos },
-  { "stops-at-once", test_stops_at_once },
-  { "seeks-while-it-stops", test_seeks_while_it_stops },
+  { "buffers-arrive-unchanged", test_buffers_arrive_unchanged },
+  { "buffers-are-not-copied", test_buffers_are_not_copied },
+  { "readers-follow-a-caps-change", test_readers_follow_a_caps_change },
+  { "a-source-waits-for-its-channel", test_a_source_waits_for_its_channel },
+  { "a-new-publisher-takes-over", test_a_new_publisher_takes_over },
+  { "a-channel-has-one-publisher", test_a_channel_has_one_publisher },
+  { "the-source-is-live", test_the_source_is_live },
+  { "a-program-can-send-eos", test_a_program_can_send_eos },
+  { "a-program-can-flush-a-reader", test_a_program_can_flush_a_reader },
+  { "start-selects-the-first-buffer", test_start_selects_the_first_buffer },
+  { "rtp-keyframes-are-join-points", test_rtp_keyframes_are_join_points },
+  { "rtp-keyframes-in-lists-are-join-points", test_rtp_keyframes_in_lists_are_join_points },
+  { "a-join-point-is-the-start-of-the-frame", test_a_join_point_is_the_start_of_the_frame },
+  { "limits-bound-the-window", test_limits_bound_the_window },
+  { "a-reader-left-behind-skips-ahead", test_a_reader_left_behind_skips_ahead },
+  { "a-position-before-the-window-moves-up", test_a_position_before_the_window_moves_up },
+  { "a-full-window-without-a-join-point-starts-anyway",
+      test_a_full_window_without_a_join_point_starts_anyway },
+  { "a-blocked-reader-never-blocks-the-writer", test_a_blocked_reader_never_blocks_the_writer },
+  { "an-unlinked-reader-waits-for-a-link", test_an_unlinked_reader_waits_for_a_link },
+  { "each-pad-has-its-own-position", test_each_pad_has_its_own_position },
+  { "the-cache-is-a-sink-without-pads", test_the_cache_is_a_sink_without_pads },
+  { "only-a-sink-posts-eos", test_only_a_sink_posts_eos },
+  { "a-delay-can-change-while-playing", test_a_delay_can_change_while_playing },
+  { "a-delayed-reader-starts-at-a-join-point", test_a_delayed_reader_starts_at_a_join_point },
+  { "a-delay-is-limited-by-the-window", test_a_delay_is_limited_by_the_window },
+  { "a-new-reader-with-too-long-a-delay-starts-at-once",
+      test_a_new_reader_with_too_long_a_delay_starts_at_once },
+  { "a-flush-empties-the-window", test_a_flush_empties_the_window },
+  { "a-flush-leaves-readers-in-other-pipelines-running",
+      test_a_flush_leaves_readers_in_other_pipelines_running },
+  { "caps-arrive-between-the-right-buffers", test_caps_arrive_between_the_right_buffers },
+  { "bad-timestamps-are-repaired", test_bad_timestamps_are_repaired },
+  { "a-clock-jump-keeps-the-delay", test_a_clock_jump_keeps_the_delay },
+  { "a-channel-reader-can-seek", test_a_channel_reader_can_seek },
+  { "a-pad-can-seek", test_a_pad_can_seek },
+  { "new-pads-skip-data-from-before-a-restart", test_new_pads_skip_data_from_before_a_restart },
+  { "stored-media-can-be-sought", test_stored_media_can_be_sought },
+  { "a-flush-or-restart-ends-a-seeks-lag", test_a_flush_or_restart_ends_a_seeks_lag },
+  { "a-seek-leaves-other-readers-alone", test_a_seek_leaves_other_readers_alone },
+  { "a-keyframe-request-reaches-upstream", test_a_keyframe_request_reaches_upstream },
+  { "a-pads-lateness-stays-with-it", test_a_pads_lateness_stays_with_it },
+  { "unhandled-upstream-events-are-refused", test_unhandled_upstream_events_are_refused },
+  { "late-readers-get-eos", test_late_readers_get_eos },
+  { "readers-stop-at-once", test_readers_stop_at_once },
+  { "a-reader-can-stop-during-seeks", test_a_reader_can_stop_during_seeks },
   { "pads-come-and-go", test_pads_come_and_go },
 };
 

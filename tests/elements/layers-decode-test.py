@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What svclayerfilter lets through, as decoders see it.
+"""Decodes the output of svclayerfilter and compares it with reference frames.
 
-The reference is made without Weir: layers are cut out of the file by the few lines below, and
-decoded by decoders of other projects. Frames are compared bit by bit.
+The references do not use Weir: the few lines below cut layers out of the file, and other projects'
+decoders decode them. Frames are compared bit by bit.
 """
 
 import hashlib
@@ -32,11 +32,11 @@ def have(element):
 def need(*elements):
     for each in elements:
         if not have(each):
-            raise Skip(f'no element {each}')
+            raise Skip(f'element {each} is missing')
 
 
 def launch(line):
-    # An error while others preroll can leave gst-launch waiting, hence the limit.
+    # If an element fails while others preroll, gst-launch can hang, hence the time limit.
     done = subprocess.run(['gst-launch-1.0', '-q'] + line.split(), env=environment(),
                           capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, f'{line}\n{done.stdout}{done.stderr}'
@@ -44,7 +44,7 @@ def launch(line):
 
 
 class Work:
-    """A directory of files that go when the test ends."""
+    """A temporary directory for a test's files."""
 
     def __enter__(self):
         self._dir = tempfile.TemporaryDirectory()
@@ -61,12 +61,12 @@ class Work:
 def frames_of(path, size):
     data = path.read_bytes()
     n = size[0] * size[1] * 3 // 2
-    assert len(data) % n == 0, f'{len(data)} bytes are no pictures of {size}'
+    assert len(data) % n == 0, f'{len(data)} bytes are not a multiple of a {size} picture'
     return [hashlib.md5(data[i:i + n]).hexdigest() for i in range(0, len(data), n)]
 
 
 def openh264(work, stream, size):
-    """Frames by GStreamer's own decoder, which has to be told that it knows the profile."""
+    """Decodes with GStreamer's openh264dec, which accepts the profile only under another name."""
     out = work.file('openh264.yuv')
     launch(f'filesrc location={stream} ! h264parse ! {BYTES} ! '
            f'capssetter caps=video/x-h264,profile=constrained-baseline ! openh264dec ! '
@@ -81,7 +81,7 @@ def ffmpeg(stream, size, extra=()):
     assert done.returncode == 0, done.stderr
     lines = [line.split(',') for line in done.stdout.splitlines() if not line.startswith('#')]
     n = size[0] * size[1] * 3 // 2
-    assert all(int(line[4]) == n for line in lines), f'not all pictures are of {size}'
+    assert all(int(line[4]) == n for line in lines), f'not all pictures have the size {size}'
     return [line[5].strip() for line in lines], done.stderr
 
 
@@ -92,7 +92,7 @@ def units(data):
 
 
 def cut_svc(spatial, temporal, to):
-    """The units of the layers, by H.264's annex G."""
+    """Cuts out the units of the layers, according to annex G of H.264."""
     out, now = b'', 0
     for unit in units(SVC.read_bytes()):
         kind = unit[0] & 31
@@ -108,7 +108,7 @@ def cut_svc(spatial, temporal, to):
 
 
 class Reference:
-    """Frames of each set of layers, decoded once."""
+    """The frames of each layer set, decoded once."""
     _frames = {}
 
     @classmethod
@@ -131,7 +131,7 @@ def check(got, wanted, what):
 
 @test
 def the_reference():
-    """fewer temporal layers show every second or fourth of the same pictures"""
+    """fewer temporal layers show every second or fourth picture, unchanged"""
     need('openh264dec')
     with Work() as work:
         for spatial in range(3):
@@ -142,7 +142,7 @@ def the_reference():
 
 @test
 def as_access_units():
-    """SVC as access units: every set of layers decodes bit-exact"""
+    """SVC as access units: every layer set decodes bit-exact"""
     need('openh264dec')
     with Work() as work:
         for spatial, temporal in POINTS:
@@ -155,7 +155,7 @@ def as_access_units():
 
 @test
 def as_rtp():
-    """SVC through RTP, by each way to aggregate: every set of layers decodes bit-exact"""
+    """SVC over RTP, in each aggregate mode: every layer set decodes bit-exact"""
     need('openh264dec')
     with Work() as work:
         for mode in ('none', 'zero-latency', 'max-stap'):
@@ -170,7 +170,7 @@ def as_rtp():
 
 @test
 def as_plain_h264():
-    """output-mode=avc: ffmpeg shows each layer just as OpenH264 does, out of access units and RTP"""
+    """output-mode=avc: ffmpeg and OpenH264 decode each layer alike, from access units and RTP"""
     need('openh264dec')
     with Work() as work:
         for spatial, temporal in POINTS:
@@ -189,7 +189,7 @@ def as_plain_h264():
 
 @test
 def with_codec_data():
-    """stream-format=avc: parameter sets that stand in the caps alone are those of the layer"""
+    """stream-format=avc: parameter sets that are only in the caps are the layer's own"""
     need('openh264dec')
     with Work() as work:
         for mode in ('svc', 'avc', 'base'):
@@ -208,7 +208,7 @@ def with_codec_data():
 
 @test
 def inferred_layers():
-    """infer-temporal: layers told by nal_ref_idc show every 2nd, 4th, 8th of the same pictures"""
+    """infer-temporal: layers inferred from nal_ref_idc show every 2nd, 4th or 8th picture"""
     stream, size = DATA / 'avc_4t.264', (640, 360)
     whole, _errors = ffmpeg(stream, size)
     assert len(whole) == 120
@@ -219,7 +219,7 @@ def inferred_layers():
                    f'infer-temporal=true max-temporal={temporal} ! filesink location={out}')
             frames, errors = ffmpeg(out, size)
             assert not errors, errors
-            # What comes before all values of nal_ref_idc were seen is taken for lower layers.
+            # Until all values of nal_ref_idc have been seen, pictures count as lower layers.
             step = 8 >> temporal
             assert set(frames) <= set(whole)
             check(frames[-(112 // step):], whole[8::step], f'temporal {temporal}')
@@ -265,7 +265,7 @@ def superframes(data):
 
 
 def cut_superframe(frame, spatial):
-    """The first frames of a superframe, by annex B of VP9's specification."""
+    """Returns the first frames of a superframe, according to annex B of the VP9 specification."""
     n, size = (frame[-1] & 7) + 1, (frame[-1] >> 3 & 3) + 1
     index = frame[-1 - n * size:-1]
     sizes = [int.from_bytes(index[i * size:(i + 1) * size], 'little') for i in range(n)]
@@ -290,14 +290,14 @@ def vp9():
                 struct.pack('<IQ', len(each), time) + each for time, each in frames))
             launch(f'filesrc location={DATA}/vp9_l3t3.ivf ! ivfparse ! '
                    f'svclayerfilter max-spatial={spatial} ! vp9dec ! filesink location={out}')
-            # The native decoder shows every layer of a superframe.
+            # ffmpeg's native decoder shows every layer of a superframe, so libvpx decodes.
             wanted, errors = ffmpeg(cut, size, ['-c:v', 'libvpx-vp9'])
             assert len(wanted) == 60 and not errors, errors
             check(frames_of(out, size), wanted, f'spatial {spatial}')
 
 
 def cut_av1(data, spatial, temporal):
-    """The OBUs of the layers, by section 5.3 of AV1's specification."""
+    """Cuts out the OBUs of the layers, according to section 5.3 of the AV1 specification."""
     out, at, delimiter = b'', 0, b''
     while at < len(data):
         header = data[at]
@@ -313,7 +313,7 @@ def cut_av1(data, spatial, temporal):
                 break
         kind = header >> 3 & 15
         if kind == 2:
-            delimiter = data[at:body + size]  # goes out with the first that follows it
+            delimiter = data[at:body + size]  # kept only if a frame follows
         elif kind == 1 or not has_extension or (
                 extension >> 5 <= temporal and extension >> 3 & 3 <= spatial):
             out += delimiter + data[at:body + size]
@@ -324,7 +324,7 @@ def cut_av1(data, spatial, temporal):
 
 @test
 def av1():
-    """AV1: every set of layers is what its specification says, byte by byte, and decodes"""
+    """AV1: every layer set equals the specification's byte by byte, and decodes"""
     need('av1parse')
     stream = DATA / 'av1_l3t3.obu'
     with Work() as work:
@@ -340,7 +340,7 @@ def av1():
 
 @test
 def svcdec():
-    """svcdec shows the layer it is asked for, bit-exact"""
+    """svcdec decodes the requested layer bit-exact"""
     need('openh264dec', 'svcdec')
     with Work() as work:
         for spatial, temporal in POINTS:
@@ -353,7 +353,7 @@ def svcdec():
 
 @test
 def svcenc():
-    """what svcenc makes goes through svclayerfilter, and shows in svcdec and in ffmpeg alike"""
+    """svcdec and ffmpeg decode svcenc's stream alike after svclayerfilter"""
     need('svcenc', 'svcdec')
     with Work() as work:
         for spatial, size in enumerate([(160, 90), (320, 180), (640, 360)]):
@@ -381,7 +381,7 @@ def sps_id(unit):
 
 @test
 def simulcast():
-    """svcenc simulcast=true: three plain streams, each by its own pad"""
+    """svcenc simulcast=true: three plain streams, each from its own pad"""
     need('svcenc')
     with Work() as work:
         files = [work.file(f'{i}.264') for i in range(3)]

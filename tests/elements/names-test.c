@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What elements are called for whom no name is given: as in launch lines, like those of GStreamer.
-// What their statistics are called. Which of their types the documentation of the plugin names.
+// Default names of elements, in launch lines and like GStreamer's own. Names of the elements'
+// statistics. Types that the plugin's documentation lists.
 #include <gst/gst.h>
 
-// Programs read those of any payloader.
+// Programs read these statistics from any payloader.
 #define PAYLOADER_STATS "application/x-rtp-payload-stats"
 
 static void
@@ -41,7 +41,7 @@ test_default_names (gconstpointer factory)
   gst_object_unref (named);
 }
 
-// Of the properties that the type has itself.
+// Checks only the properties that the type itself adds.
 static void
 check_stats (GObject *object, const gchar *name)
 {
@@ -75,7 +75,7 @@ test_stats (gconstpointer factory)
   g_free (name);
 }
 
-// A pad of intervalcache is a reader, as an intervalcachesrc is.
+// A pad of intervalcache is a reader, like an intervalcachesrc.
 static void
 test_stats_of_pads (void)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// svcenc and svcdec, and svclayerfilter between them with layers that change while it plays: what
-// the decoder shows is compared with what it shows of each layer alone.
+// Tests svcenc, svcdec, and svclayerfilter between them while layers change. Compares the decoder's
+// pictures with its pictures of each layer alone.
 #include <gst/check/gstharness.h>
 #include <gst/gst.h>
 #include <gst/video/video.h>
@@ -14,7 +14,7 @@
 
 static Avc avc;
 
-// A picture as a number: its size, and a checksum of its bytes.
+// Identifies a picture by its size and a checksum of its bytes.
 static gchar *reference[3][N_AUS];
 
 static gchar *
@@ -82,8 +82,8 @@ typedef struct {
   gint spatial, temporal;
 } Wanted;
 
-// Every picture that is shown is the right one, of the layer that should be on by then; those that
-// should be shown are.
+// Checks that each picture shown is the wanted one, of the layer that should be on by then, and
+// that no wanted picture is missing.
 static void
 play (const Wanted *wanted)
 {
@@ -122,7 +122,7 @@ test_switch_up_and_down (void)
 {
   Wanted wanted[N_AUS];
 
-  for (guint au = 0; au < N_AUS; au++) // in the middle of a GOP
+  for (guint au = 0; au < N_AUS; au++) // switches in the middle of a GOP
     wanted[au] = au < 31 ? (Wanted) { 0, 0 } : (Wanted) { 2, 2 };
   play (wanted);
   for (guint au = 0; au < N_AUS; au++)
@@ -175,7 +175,7 @@ raw_buffer (guint n)
   return buffer;
 }
 
-// The NAL units of one buffer.
+// Returns the NAL units of a buffer.
 static guint
 units_of (GstBuffer *buffer, AvcNal *nals, guint room, GstMapInfo *map)
 {
@@ -193,8 +193,8 @@ units_of (GstBuffer *buffer, AvcNal *nals, guint room, GstMapInfo *map)
   return n;
 }
 
-// Each picture has one slice a layer, in the pattern of its temporal layers, and a key picture that
-// is asked for has all layers and all parameter sets.
+// Each picture has one slice per layer, in the pattern of its temporal layers. A requested key
+// picture has all layers and all parameter sets.
 static void
 test_encodes_layers (void)
 {
@@ -256,9 +256,9 @@ width_of (GstHarness *h)
   return width;
 }
 
-// Without key pictures of its own accord, the encoder makes one when a higher layer is wanted.
+// The encoder makes no key pictures itself, but makes one when a higher layer is wanted.
 static void
-test_the_filter_asks_for_a_key_picture (void)
+test_the_filter_requests_a_keyframe (void)
 {
   GstHarness *h = gst_harness_new_parse (
       "svcenc gop-size=0 ! svclayerfilter name=filter max-spatial=0 output-mode=avc");
@@ -270,7 +270,7 @@ test_the_filter_asks_for_a_key_picture (void)
       g_object_set (filter, "max-spatial", 2, NULL);
     g_assert_cmpint (gst_harness_push (h, raw_buffer (n)), ==, GST_FLOW_OK);
     gst_buffer_unref (gst_harness_pull (h));
-    // Asked for with picture 10, made with picture 11.
+    // Requested at picture 10, encoded as picture 11.
     g_assert_cmpint (width_of (h), ==, n < 11 ? 80 : 320);
   }
   gst_object_unref (filter);
@@ -334,8 +334,7 @@ main (int argc, char **argv)
   g_test_add_func ("/openh264/switch-at-every-frame", test_switch_at_every_frame);
   g_test_add_func ("/openh264/switch-at-random", test_switch_at_random);
   g_test_add_func ("/openh264/encodes-layers", test_encodes_layers);
-  g_test_add_func (
-      "/openh264/the-filter-asks-for-a-key-picture", test_the_filter_asks_for_a_key_picture);
+  g_test_add_func ("/openh264/the-filter-requests-a-keyframe", test_the_filter_requests_a_keyframe);
   g_test_add_func ("/openh264/refuses-wrong-settings", test_refuses_wrong_settings);
   r = g_test_run ();
   for (guint i = 0; i < 3; i++) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Runs the lines in pipelines/ the way their comments say."""
+"""Runs the lines in pipelines/ as their comments describe."""
 
 import pathlib
 import re
@@ -19,7 +19,7 @@ def line_of(name, changes=()):
     text = (PIPELINES / name).read_text()
     text = '\n'.join(line for line in text.splitlines() if not line.startswith('#'))
     for old, new in changes:
-        assert old in text, f'{name} has no {old!r} any more'
+        assert old in text, f'{name} does not contain {old!r}'
         text = text.replace(old, new)
     return text
 
@@ -44,7 +44,7 @@ def serve_multicast():
 
 
 def watch(serve, serve_port, receive_changes, receive='receive-udp.launch'):
-    """Serves and receives; the receiver ends by itself after 20 pictures."""
+    """Runs a sender and a receiver. The receiver must exit by itself after 20 pictures."""
     port, other = free_ports(2)
     shown = line_of(receive, receive_changes(port) + [
         ('autovideosink', 'identity eos-after=20 ! fakesink silent=false')])
@@ -67,7 +67,7 @@ def receive():
 
 @test
 def receive_multicast():
-    """receive-udp.launch: shows what serve-multicast.launch sends, changed as its comment says"""
+    """receive-udp.launch: shows what serve-multicast.launch sends, edited as its comment says"""
     watch('serve-multicast.launch', '5008', lambda port: [
         ('port=5004', f'address={GROUP} port={port} multicast-iface=lo')])
 
@@ -83,7 +83,7 @@ def serve_paced():
 
 @test
 def cache_delay():
-    """cache-delay.launch: both windows show pictures, the second ones of before"""
+    """cache-delay.launch: both windows show pictures, the second one's delayed"""
     shown = line_of('cache-delay.launch', [
         ('autovideosink name=now', 'fakesink name=now silent=false sync=true'),
         ('autovideosink name=then', 'fakesink name=then silent=false sync=true'),
@@ -115,7 +115,7 @@ def cache_channel():
 def need_svcenc():
     done = subprocess.run(['gst-inspect-1.0', 'svcenc'], env=environment(), capture_output=True)
     if done.returncode != 0:
-        raise Skip('no element svcenc (built where OpenH264 is)')
+        raise Skip('element svcenc is missing (it needs OpenH264)')
 
 
 @test
@@ -139,7 +139,7 @@ def receive_layers():
 
 @test(timeout=120)
 def watch_layers():
-    """watch-layers.launch: each of the nine streams is shown, in its size"""
+    """watch-layers.launch: shows each of the nine streams in its size"""
     need_svcenc()
     size = {0: (160, 90), 1: (320, 180), 2: (640, 360)}
     least_frames = {'small': 10, 'middle': 20, 'large': 40}
@@ -158,7 +158,7 @@ def watch_layers():
                 elif match := re.search(r'GstFakeSink:(\w+)\.GstPad:sink: caps = .*width=\(int\)(\d+), '
                                         r'height=\(int\)(\d+)', line):
                     sizes[match[1]] = int(match[2]), int(match[3])
-                # Each may be behind the others, but not by half.
+                # A window may be behind the others, but not by half.
                 if all(counts[name] >= least for name, least in least_frames.items()):
                     break
             assert set(sizes.values()) == {size[spatial]}, (spatial, sizes)
@@ -167,7 +167,7 @@ def watch_layers():
 
 @test
 def readme():
-    """every launch file stands in the README and says how to run it"""
+    """every launch file is in the README and says how to run it"""
     text = (PIPELINES / 'README.md').read_text()
     for path in sorted(PIPELINES.glob('*.launch')):
         assert f']({path.name})' in text, path.name
@@ -176,7 +176,7 @@ def readme():
 
 @test
 def as_typed():
-    """a line runs just as its comment says, through sh"""
+    """a line runs exactly as its comment says, in sh"""
     root = PIPELINES.parent
     process = subprocess.Popen(
         ['sh', '-c', '''exec sh -c "exec gst-launch-1.0 $(grep -v '^#' pipelines/serve-udp.launch)"'''],

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The elements from Python, with PyGObject alone, without GStreamer's overrides for it."""
+"""The elements work from Python with PyGObject alone, without GStreamer's Python overrides."""
 
 import json
 import os
@@ -58,13 +58,13 @@ def python_with_gi():
         probe = 'import gi; gi.require_version("Gst", "1.0"); from gi.repository import Gst'
         if subprocess.run([python, '-c', probe], capture_output=True, timeout=PATIENCE).returncode == 0:
             return python
-    raise Skip('no PyGObject with GStreamer here (python3-gi, gir1.2-gstreamer-1.0)')
+    raise Skip('PyGObject with GStreamer is missing (python3-gi, gir1.2-gstreamer-1.0)')
 
 
 @test
 def statistics_are_read():
     if 'tsan' in os.environ.get('WEIR_SANITIZER_RUNTIME', ''):
-        raise Skip('Python loads GLib behind the library that tells ThreadSanitizer of its locks')
+        raise Skip('Python loads GLib after the library that shows its locks to ThreadSanitizer')
     port = free_port()
     done = subprocess.run([python_with_gi(), '-c', READ_ALL, str(port)], env=environment(),
                           capture_output=True, text=True, timeout=PATIENCE)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// ratepacer between two pads, on a clock that stands until the test moves it; and in pipelines, for
-// what has to do with their states.
+// Tests ratepacer between two pads, with a clock that moves only when the test moves it, and in
+// pipelines, for changes of state.
 #include <gst/check/gstharness.h>
 #include <gst/gst.h>
 #include <string.h>
 
 #include "core/pace/pacer.h"
 
-// Sanitizers have a malloc() of their own.
+// Sanitizers replace malloc() themselves.
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define OWN_MALLOC 1
 #else
@@ -53,7 +53,7 @@ stat_of (GstHarness *h, const gchar *name)
   return value;
 }
 
-// Each packet is counted once.
+// Ends the test; each packet must have been counted once.
 static void
 end (GstHarness *h, guint64 in)
 {
@@ -84,7 +84,8 @@ make_rtp (guint32 timestamp, GstClockTime pts, guint8 number)
   return buffer;
 }
 
-// The packets have times of their own, as udpsrc gives them; the timestamp makes the frame.
+// The packets have their own times, as udpsrc sets them; packets with the same RTP timestamp are
+// one frame.
 static void
 push_frame (GstHarness *h, guint k, guint n)
 {
@@ -95,7 +96,7 @@ push_frame (GstHarness *h, guint k, guint n)
   g_assert_cmpint (gst_pad_push_list (h->srcpad, list), ==, GST_FLOW_OK);
 }
 
-// Waits until the pacer waits, and moves the clock there.
+// Waits until the pacer waits for the clock, and moves the clock to that time.
 static void
 move_to (GstHarness *h, GstClockTime expected)
 {
@@ -131,7 +132,7 @@ expect_none (GstHarness *h)
 /* Modes */
 
 static void
-test_timestamp (void)
+test_packets_of_a_frame_are_spread_evenly (void)
 {
   GstHarness *h = make ("", RTP_CAPS);
 
@@ -173,9 +174,9 @@ test_bursts_are_lists (void)
   end (h, 6);
 }
 
-// 188 bytes at 1504 kb/s take a millisecond.
+// 188 bytes at 1504 kb/s take one millisecond.
 static void
-test_bitrate (void)
+test_mode_bitrate_keeps_the_rate (void)
 {
   GstHarness *h = make ("mode=bitrate bitrate=1504000 burst=752", TS_CAPS);
   GstBufferList *list = gst_buffer_list_new ();
@@ -194,11 +195,11 @@ test_bitrate (void)
 }
 
 static void
-test_block (void)
+test_mode_block_sends_blocks_in_time (void)
 {
   GstHarness *h = make ("mode=block bitrate=80000 block-time=500000000", TS_CAPS);
 
-  // 5000 bytes are a block.
+  // A block has 5000 bytes.
   for (guint i = 0; i < 10; i++)
     gst_harness_push (h, make_buffer (1000, GST_CLOCK_TIME_NONE, (guint8) i));
   for (guint i = 0; i < 5; i++)
@@ -211,7 +212,7 @@ test_block (void)
   g_assert_cmpuint (stat_of (h, "overruns"), ==, 0);
   g_assert_cmpuint (stat_of (h, "starvations"), ==, 0);
 
-  // Nothing comes for 700 ms: the next block is 200 late, and the one behind it in time again.
+  // After 700 ms without data, the next block is 200 ms late, and the one after it is on time.
   {
     GstTestClock *clock = gst_harness_get_testclock (h);
 
@@ -232,10 +233,10 @@ test_block (void)
 }
 
 static void
-test_rounds (void)
+test_packets_leave_in_rounds (void)
 {
   GstHarness *h = make ("rounds=15000000", RTP_CAPS);
-  static const guint rounds[] = { 0, 15, 30, 30 }; // of what is due at 0, 10, 20, 30
+  static const guint rounds[] = { 0, 15, 30, 30 }; // for packets due at 0, 10, 20 and 30
 
   push_frame (h, 0, 4);
   expect (h, 0, 1200);
@@ -248,7 +249,7 @@ test_rounds (void)
 }
 
 static void
-test_blocksize (void)
+test_large_buffers_are_split (void)
 {
   GstHarness *h = make ("mode=bitrate bitrate=10528000 blocksize=1316", TS_CAPS);
 
@@ -263,7 +264,7 @@ test_blocksize (void)
 }
 
 static void
-test_bad_rtp (void)
+test_bad_rtp_is_dropped (void)
 {
   GstHarness *h = make ("", RTP_CAPS);
 
@@ -282,7 +283,7 @@ test_bad_rtp (void)
 
 /* Times and clocks */
 
-// Waits until the pacer waits by this clock, and moves it there.
+// Waits until the pacer waits for this clock, and moves the clock to that time.
 static void
 move_clock_to (GstClock *clock, GstClockTime expected)
 {
@@ -294,7 +295,7 @@ move_clock_to (GstClock *clock, GstClockTime expected)
   g_assert_true (gst_test_clock_process_id (GST_TEST_CLOCK (clock), id));
 }
 
-// The pipeline takes another clock, which is ahead, and one which is behind.
+// The pipeline switches to a clock that is ahead, and then to one that is behind.
 static void
 test_clock_jumps (void)
 {
@@ -309,7 +310,7 @@ test_clock_jumps (void)
       move_to (h, i * 10 * MS);
     expect (h, i, 1200);
   }
-  // What waits is due at once; what comes then leaves evenly.
+  // Queued packets are due at once; later packets leave evenly.
   g_assert_true (gst_element_set_clock (h->element, ahead));
   for (guint i = 5; i < 8; i++)
     expect (h, i, 1200);
@@ -320,7 +321,7 @@ test_clock_jumps (void)
     expect (h, i, 1200);
   }
   g_assert_cmpuint (stat_of (h, "repaired"), ==, 1);
-  // Behind: time stands still where it was.
+  // With the clock behind, the pacer's time stops until the new clock takes over.
   push_frame (h, 3, 4);
   gst_test_clock_wait_for_next_pending_id (GST_TEST_CLOCK (ahead), NULL);
   g_assert_true (gst_element_set_clock (h->element, behind));
@@ -333,9 +334,9 @@ test_clock_jumps (void)
   end (h, 16);
 }
 
-// Twice as fast, a frame has half the time, whatever it says of its length.
+// At double rate, a frame has half its duration.
 static void
-test_rate (void)
+test_playback_rate_scales_durations (void)
 {
   GstHarness *h = make ("", RTP_CAPS);
   GstSegment segment;
@@ -344,7 +345,7 @@ test_rate (void)
   segment.rate = 2;
   gst_harness_push_event (h, gst_event_new_segment (&segment));
   for (guint k = 0; k < 3; k++) {
-    push_frame (h, k, 4); // one at a time, so that its own length is all that is known
+    push_frame (h, k, 4); // one at a time, so that only the frame's own duration is known
     for (guint i = 0; i < 4; i++) {
       if (k + i > 0)
         move_to (h, (4 * k + i) * 5 * MS);
@@ -354,9 +355,10 @@ test_rate (void)
   end (h, 12);
 }
 
-// Missing, back, a jump: in their order, each when it would have been due, and counted.
+// Timestamps are missing, go back or jump. Packets leave in order, at the time when they would have
+// been due, and the repairs are counted.
 static void
-test_times_are_repaired (void)
+test_bad_timestamps_are_repaired (void)
 {
   static const GstClockTime times[] = { 0, 40 * MS, GST_CLOCK_TIME_NONE, 80 * MS, 70 * MS, 120 * MS,
     3600 * GST_SECOND, 3600 * GST_SECOND + 40 * MS, 0, 40 * MS };
@@ -387,7 +389,7 @@ expect_event (GstHarness *h, GstEventType type)
   gst_event_unref (event);
 }
 
-// The first packet, with the events that go before it, and no more.
+// Expects the first packet with the events before it, and no others.
 static void
 expect_first (GstHarness *h)
 {
@@ -421,7 +423,7 @@ test_events_keep_their_order (void)
   end (h, 3);
 }
 
-// RTP, then something else, which is cut; and a gap in between.
+// RTP, a gap, and then another format, whose buffers are split.
 static void
 test_caps_change_in_the_stream (void)
 {
@@ -455,7 +457,7 @@ malloc (size_t size)
 }
 
 static void
-test_without_memory (void)
+test_out_of_memory_is_an_error (void)
 {
   GstHarness *h = make ("", TS_CAPS);
   GstBus *bus = gst_bus_new ();
@@ -465,7 +467,7 @@ test_without_memory (void)
   GError *err;
 
   gst_element_set_bus (pacer, bus);
-  // What the queue takes when it has to grow for the first time.
+  // The size of the queue's first growth.
   refused_size = 128 * sizeof (WeirPaceEntry);
   for (guint i = 0; i < 100 && ret == GST_FLOW_OK; i++)
     ret = gst_harness_push (h, make_buffer (188, i * MS, 1));
@@ -496,7 +498,7 @@ flush (GstHarness *h)
 }
 
 static void
-test_flush (void)
+test_a_flush_starts_over (void)
 {
   GstHarness *h = make ("", RTP_CAPS);
 
@@ -508,7 +510,7 @@ test_flush (void)
   flush (h);
   g_assert_cmpuint (stat_of (h, "flushed"), ==, 6);
   g_assert_cmpuint (stat_of (h, "queued"), ==, 0);
-  // What comes then begins anew, wherever the clock is.
+  // After a flush, pacing starts over, whatever the clock's time is.
   push_frame (h, 0, 2);
   expect (h, 0, 1200);
   move_to (h, 20 * MS);
@@ -529,12 +531,12 @@ push_until_it_fails (gpointer data)
 }
 
 static void
-test_upstream_waits_and_a_flush_wakes_it (void)
+test_a_full_queue_blocks_upstream_until_a_flush (void)
 {
   GstHarness *h = make ("", RTP_CAPS);
   GThread *thread = g_thread_new ("upstream", push_until_it_fails, h);
 
-  // 26 packets 40 ms apart are a second, one more is out.
+  // 26 packets, 40 ms apart, fill a second; one more has left.
   while (stat_of (h, "in") < 27)
     g_thread_yield ();
   g_assert_true (gst_harness_push_event (h, gst_event_new_flush_start ()));
@@ -544,7 +546,7 @@ test_upstream_waits_and_a_flush_wakes_it (void)
 }
 
 static void
-test_downstream_fails (void)
+test_a_downstream_error_reaches_upstream (void)
 {
   GstHarness *h = make ("mode=bitrate bitrate=1000000000 burst=100000000", TS_CAPS);
   GstFlowReturn ret;
@@ -561,15 +563,15 @@ test_downstream_fails (void)
 }
 
 static void
-test_latency (void)
+test_latency_includes_frame_and_round (void)
 {
   GstHarness *h = make ("rounds=10000000", RTP_CAPS);
 
   gst_harness_set_upstream_latency (h, 7 * MS);
-  g_assert_cmpuint (gst_harness_query_latency (h), ==, 7 * MS + 30 * MS); // 1/60 s, and a round
+  g_assert_cmpuint (gst_harness_query_latency (h), ==, 7 * MS + 30 * MS); // 1/60 s and a round
   push_frame (h, 0, 1);
   g_assert_cmpuint (gst_harness_query_latency (h), ==, 7 * MS + 55 * MS);
-  // A frame leaves when upstream's latency has passed, in the next round.
+  // A frame leaves in the next round after upstream's latency has passed.
   move_to (h, 10 * MS);
   expect (h, 0, 1200);
   end (h, 1);
@@ -584,7 +586,7 @@ get_latency (GstHarness *h)
   return latency;
 }
 
-// A frame that comes a second late, and then some that are less late.
+// Pushes one frame that is a second late, and then nine that are less late.
 static guint
 lag (GstHarness *h, guint n)
 {
@@ -597,9 +599,9 @@ lag (GstHarness *h, guint n)
   return n;
 }
 
-// The statistics tell what the query says. It falls where all begins anew, not in between.
+// The statistics show the same latency as the query. It falls only when the stream starts over.
 static void
-test_latency_falls_with_a_new_beginning (void)
+test_latency_falls_when_the_stream_starts_over (void)
 {
   GstHarness *h = make ("", RTP_CAPS);
   GstCaps *caps = gst_caps_from_string (RTP_CAPS);
@@ -645,7 +647,7 @@ change_properties (gpointer data)
   return NULL;
 }
 
-// In real time: all comes out, in order, whatever is changed meanwhile.
+// In real time, every packet leaves in order, whatever properties change meanwhile.
 static void
 test_properties_from_another_thread (void)
 {
@@ -732,9 +734,9 @@ make_real (void)
   return h;
 }
 
-// All shared threads wait in sinks that were paused just before they came.
+// All shared threads block in sinks; another pacer still gets a thread.
 static void
-test_threads_that_wait_are_stood_in_for (void)
+test_blocked_threads_are_replaced (void)
 {
   const guint n = g_get_num_processors ();
   GstHarness **waiting = g_new (GstHarness *, n), *h = make_real ();
@@ -823,9 +825,9 @@ test_pause_and_resume (void)
   drop (pipeline);
 }
 
-// More of them than there are threads, paused at any moment: whoever plays is not held up.
+// More pacers than threads are paused at any moment; a playing pipeline is not held up.
 static void
-test_who_pauses_holds_up_nobody (void)
+test_paused_pipelines_hold_up_no_others (void)
 {
   enum { N = 12 };
   static const gchar busy[] = "videotestsrc num-buffers=%d ! "
@@ -863,9 +865,9 @@ seek (GstElement *pipeline, GstClockTime from, GstClockTime to)
       gst_element_get_state (pipeline, &state, NULL, PATIENCE), ==, GST_STATE_CHANGE_SUCCESS);
 }
 
-// The sink has what stands where the seek went, and not what waited.
+// After a seek the sink shows data from the new position, not queued data.
 static void
-test_seeks (void)
+test_seeks_show_the_new_position (void)
 {
   GstElement *pipeline = make_pipeline (SOURCE "fakesink name=sink sync=false", 100000);
   GstElement *sink = gst_bin_get_by_name (GST_BIN (pipeline), "sink");
@@ -892,10 +894,10 @@ test_seeks (void)
   drop (pipeline);
 }
 
-// To places inside a group of pictures: what comes before the place is not waited for, and a sink
-// that drops it gets on to PAUSED.
+// Seeks to positions inside a group of pictures. The pacer does not wait for data before the
+// position, and a sink that drops this data reaches PAUSED.
 static void
-test_accurate_seeks (void)
+test_accurate_seeks_do_not_wait_for_earlier_data (void)
 {
   gchar *path = g_build_filename (g_getenv ("WEIR_DATA"), "bigbuckbunny.mp4", NULL);
   gchar *line = g_strdup_printf ("filesrc location=%s ! qtdemux ! video/x-h264 ! "
@@ -926,7 +928,7 @@ test_accurate_seeks (void)
   g_free (path);
 }
 
-// Stopped with a full queue, upstream waiting, and again.
+// Stops the pipeline repeatedly, with a full queue and with upstream waiting.
 static void
 test_stops_at_any_time (void)
 {
@@ -947,37 +949,43 @@ main (int argc, char **argv)
 {
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
-  g_test_add_func ("/ratepacer/timestamp", test_timestamp);
+  g_test_add_func (
+      "/ratepacer/packets-of-a-frame-are-spread-evenly", test_packets_of_a_frame_are_spread_evenly);
   g_test_add_func ("/ratepacer/bursts-are-lists", test_bursts_are_lists);
-  g_test_add_func ("/ratepacer/bitrate", test_bitrate);
-  g_test_add_func ("/ratepacer/block", test_block);
-  g_test_add_func ("/ratepacer/rounds", test_rounds);
-  g_test_add_func ("/ratepacer/blocksize", test_blocksize);
-  g_test_add_func ("/ratepacer/bad-rtp", test_bad_rtp);
+  g_test_add_func ("/ratepacer/mode-bitrate-keeps-the-rate", test_mode_bitrate_keeps_the_rate);
+  g_test_add_func (
+      "/ratepacer/mode-block-sends-blocks-in-time", test_mode_block_sends_blocks_in_time);
+  g_test_add_func ("/ratepacer/packets-leave-in-rounds", test_packets_leave_in_rounds);
+  g_test_add_func ("/ratepacer/large-buffers-are-split", test_large_buffers_are_split);
+  g_test_add_func ("/ratepacer/bad-rtp-is-dropped", test_bad_rtp_is_dropped);
   g_test_add_func ("/ratepacer/clock-jumps", test_clock_jumps);
-  g_test_add_func ("/ratepacer/rate", test_rate);
-  g_test_add_func ("/ratepacer/times-are-repaired", test_times_are_repaired);
+  g_test_add_func (
+      "/ratepacer/playback-rate-scales-durations", test_playback_rate_scales_durations);
+  g_test_add_func ("/ratepacer/bad-timestamps-are-repaired", test_bad_timestamps_are_repaired);
   g_test_add_func ("/ratepacer/caps-change-in-the-stream", test_caps_change_in_the_stream);
   g_test_add_func ("/ratepacer/events-keep-their-order", test_events_keep_their_order);
-  g_test_add_func ("/ratepacer/flush", test_flush);
+  g_test_add_func ("/ratepacer/a-flush-starts-over", test_a_flush_starts_over);
+  g_test_add_func ("/ratepacer/a-full-queue-blocks-upstream-until-a-flush",
+      test_a_full_queue_blocks_upstream_until_a_flush);
   g_test_add_func (
-      "/ratepacer/upstream-waits-and-a-flush-wakes-it", test_upstream_waits_and_a_flush_wakes_it);
-  g_test_add_func ("/ratepacer/downstream-fails", test_downstream_fails);
+      "/ratepacer/a-downstream-error-reaches-upstream", test_a_downstream_error_reaches_upstream);
 #if OWN_MALLOC
-  g_test_add_func ("/ratepacer/without-memory", test_without_memory);
+  g_test_add_func ("/ratepacer/out-of-memory-is-an-error", test_out_of_memory_is_an_error);
 #endif
-  g_test_add_func ("/ratepacer/latency", test_latency);
   g_test_add_func (
-      "/ratepacer/latency-falls-with-a-new-beginning", test_latency_falls_with_a_new_beginning);
+      "/ratepacer/latency-includes-frame-and-round", test_latency_includes_frame_and_round);
+  g_test_add_func ("/ratepacer/latency-falls-when-the-stream-starts-over",
+      test_latency_falls_when_the_stream_starts_over);
   g_test_add_func (
       "/ratepacer/properties-from-another-thread", test_properties_from_another_thread);
   g_test_add_func ("/ratepacer/pacers-share-threads", test_pacers_share_threads);
-  g_test_add_func (
-      "/ratepacer/threads-that-wait-are-stood-in-for", test_threads_that_wait_are_stood_in_for);
+  g_test_add_func ("/ratepacer/blocked-threads-are-replaced", test_blocked_threads_are_replaced);
   g_test_add_func ("/ratepacer/pause-and-resume", test_pause_and_resume);
-  g_test_add_func ("/ratepacer/who-pauses-holds-up-nobody", test_who_pauses_holds_up_nobody);
-  g_test_add_func ("/ratepacer/seeks", test_seeks);
-  g_test_add_func ("/ratepacer/accurate-seeks", test_accurate_seeks);
+  g_test_add_func (
+      "/ratepacer/paused-pipelines-hold-up-no-others", test_paused_pipelines_hold_up_no_others);
+  g_test_add_func ("/ratepacer/seeks-show-the-new-position", test_seeks_show_the_new_position);
+  g_test_add_func ("/ratepacer/accurate-seeks-do-not-wait-for-earlier-data",
+      test_accurate_seeks_do_not_wait_for_earlier_data);
   g_test_add_func ("/ratepacer/stops-at-any-time", test_stops_at_any_time);
   return g_test_run ();
 }

@@ -38,7 +38,7 @@ test_passes_unchanged (void)
   g_assert_true (out == in);
   gst_buffer_unref (out);
 
-  // A list that somebody else holds too goes through as it is.
+  // A list that has another owner passes unchanged.
   for (guint16 i = 2; i < 6; i++)
     gst_buffer_list_add (list, make_packet (96, i, 2, 3));
   shared = gst_buffer_list_ref (list);
@@ -55,7 +55,7 @@ test_passes_unchanged (void)
 }
 
 static void
-test_tells_the_last_packet (void)
+test_properties_describe_the_last_packet (void)
 {
   GstHarness *h = make_harness ("application/x-rtp,clock-rate=90000");
   guint pt, mtu, ssrc, seqnum, timestamp, timestamp_offset;
@@ -127,7 +127,7 @@ test_completes_caps (void)
 }
 
 static void
-test_keeps_caps_it_is_given (void)
+test_keeps_complete_caps (void)
 {
   GstHarness *h = make_harness ("application/x-rtp,media=video,clock-rate=90000,payload=99,"
                                 "encoding-name=H264,profile-level-id=42e01f,ssrc=(uint)5");
@@ -158,7 +158,7 @@ make_segment (GstClockTime start)
   return gst_event_new_segment (&segment);
 }
 
-// What was held for caps goes when they are there, before what comes later.
+// Events held back for the caps go out when the caps are known, before later events.
 static void
 test_keeps_the_order_of_events (void)
 {
@@ -181,7 +181,7 @@ test_keeps_the_order_of_events (void)
 }
 
 static void
-test_drops_what_is_not_rtp (void)
+test_drops_non_rtp (void)
 {
   GstHarness *h = make_harness ("application/x-rtp");
   GstBufferList *list = gst_buffer_list_new ();
@@ -220,7 +220,7 @@ make_padded_packet (guint8 padding)
 }
 
 static void
-test_takes_padding_that_adds_up (void)
+test_accepts_valid_padding (void)
 {
   GstHarness *h = make_harness ("application/x-rtp");
 
@@ -233,7 +233,7 @@ test_takes_padding_that_adds_up (void)
   gst_harness_teardown (h);
 }
 
-// EOS before any packet lets go what was held; nothing is lost, nothing leaks.
+// EOS before any packet releases the events held back; nothing is lost or leaks.
 static void
 test_eos_before_a_packet (void)
 {
@@ -250,7 +250,7 @@ test_eos_before_a_packet (void)
   gst_harness_teardown (h);
 }
 
-// The properties that gst-rtsp-server reads are a payloader's.
+// The element has the payloader properties that gst-rtsp-server reads.
 static void
 test_looks_like_a_payloader (void)
 {
@@ -283,12 +283,13 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/rtprelaypay/passes-unchanged", test_passes_unchanged);
-  g_test_add_func ("/rtprelaypay/tells-the-last-packet", test_tells_the_last_packet);
+  g_test_add_func (
+      "/rtprelaypay/properties-describe-the-last-packet", test_properties_describe_the_last_packet);
   g_test_add_func ("/rtprelaypay/completes-caps", test_completes_caps);
-  g_test_add_func ("/rtprelaypay/keeps-caps-it-is-given", test_keeps_caps_it_is_given);
+  g_test_add_func ("/rtprelaypay/keeps-complete-caps", test_keeps_complete_caps);
   g_test_add_func ("/rtprelaypay/keeps-the-order-of-events", test_keeps_the_order_of_events);
-  g_test_add_func ("/rtprelaypay/drops-what-is-not-rtp", test_drops_what_is_not_rtp);
-  g_test_add_func ("/rtprelaypay/takes-padding-that-adds-up", test_takes_padding_that_adds_up);
+  g_test_add_func ("/rtprelaypay/drops-non-rtp", test_drops_non_rtp);
+  g_test_add_func ("/rtprelaypay/accepts-valid-padding", test_accepts_valid_padding);
   g_test_add_func ("/rtprelaypay/eos-before-a-packet", test_eos_before_a_packet);
   g_test_add_func ("/rtprelaypay/looks-like-a-payloader", test_looks_like_a_payloader);
   return g_test_run ();

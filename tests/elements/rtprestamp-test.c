@@ -59,7 +59,7 @@ expect (GstHarness *h, guint ms, guint16 seq, guint32 in, guint32 out)
 }
 
 static void
-test_sound_packets_pass_untouched (void)
+test_valid_packets_pass_unchanged (void)
 {
   GstHarness *h = make_harness ();
 
@@ -94,7 +94,7 @@ test_faults_are_repaired_and_counted (void)
 }
 
 static void
-test_the_limit_is_a_property (void)
+test_limit_sets_the_largest_jump (void)
 {
   GstHarness *h = make_harness ();
 
@@ -106,7 +106,7 @@ test_the_limit_is_a_property (void)
 }
 
 static void
-test_others_see_no_change (void)
+test_shared_buffers_are_not_modified (void)
 {
   GstHarness *h = make_harness ();
   GstBufferList *list = gst_buffer_list_new (), *shared;
@@ -132,7 +132,7 @@ test_others_see_no_change (void)
 }
 
 static void
-test_what_is_not_rtp_passes (void)
+test_non_rtp_passes_unchanged (void)
 {
   GstHarness *h = make_harness ();
   GstBuffer *in = gst_buffer_new_allocate (NULL, 3, NULL), *out;
@@ -150,7 +150,7 @@ test_what_is_not_rtp_passes (void)
 }
 
 static void
-test_a_new_life_begins_anew (void)
+test_a_restart_begins_a_new_timeline (void)
 {
   GstHarness *h = make_harness ();
 
@@ -163,7 +163,7 @@ test_a_new_life_begins_anew (void)
   h = make_harness ();
   expect (h, 0, 1, 1000000, 1000000);
   gst_harness_set_src_caps_str (h, CAPS ",seqnum-offset=(uint)7");
-  expect (h, 40, 2, 5, 1000000 + FRAME); // caps don't make another stream
+  expect (h, 40, 2, 5, 1000000 + FRAME); // new caps do not start a new stream
   gst_harness_teardown (h);
 }
 
@@ -172,12 +172,14 @@ main (int argc, char **argv)
 {
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
-  g_test_add_func ("/rtprestamp/sound-packets-pass-untouched", test_sound_packets_pass_untouched);
+  g_test_add_func ("/rtprestamp/valid-packets-pass-unchanged", test_valid_packets_pass_unchanged);
   g_test_add_func (
       "/rtprestamp/faults-are-repaired-and-counted", test_faults_are_repaired_and_counted);
-  g_test_add_func ("/rtprestamp/the-limit-is-a-property", test_the_limit_is_a_property);
-  g_test_add_func ("/rtprestamp/others-see-no-change", test_others_see_no_change);
-  g_test_add_func ("/rtprestamp/what-is-not-rtp-passes", test_what_is_not_rtp_passes);
-  g_test_add_func ("/rtprestamp/a-new-life-begins-anew", test_a_new_life_begins_anew);
+  g_test_add_func ("/rtprestamp/limit-sets-the-largest-jump", test_limit_sets_the_largest_jump);
+  g_test_add_func (
+      "/rtprestamp/shared-buffers-are-not-modified", test_shared_buffers_are_not_modified);
+  g_test_add_func ("/rtprestamp/non-rtp-passes-unchanged", test_non_rtp_passes_unchanged);
+  g_test_add_func (
+      "/rtprestamp/a-restart-begins-a-new-timeline", test_a_restart_begins_a_new_timeline);
   return g_test_run ();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// svclayerfilter between two pads, with a real scalable stream as RTP and as access units.
+// Tests svclayerfilter between two pads with a real scalable stream, as RTP and as access units.
 #include <gst/check/gstharness.h>
 #include <gst/gst.h>
 
@@ -55,7 +55,7 @@ stat_of (GstHarness *h, const gchar *name)
   return value;
 }
 
-// Every buffer that came in is counted once.
+// Every buffer pushed must have been counted once.
 static void
 check_sums (GstHarness *h)
 {
@@ -98,7 +98,7 @@ caps_of (GstHarness *h)
 /* RTP */
 
 static void
-test_rtp (void)
+test_rtp_is_filtered (void)
 {
   AvcRtp rtp = avc_packetize (&avc, FALSE, 65500);
   GstHarness *h = make ("max-spatial=1 max-temporal=1", RTP_CAPS);
@@ -143,9 +143,9 @@ count_list (GstPad *pad, GstPadProbeInfo *info, gpointer data)
   return GST_PAD_PROBE_OK;
 }
 
-// A frame that comes as a list goes as a list, and a shared list isn't changed.
+// A frame that arrives as a list leaves as a list, and a shared list is not modified.
 static void
-test_lists (void)
+test_lists_stay_lists (void)
 {
   AvcRtp rtp = avc_packetize (&avc, FALSE, 1);
   GstHarness *h = make ("max-spatial=1", RTP_CAPS);
@@ -183,7 +183,7 @@ test_lists (void)
 }
 
 static void
-test_bad_rtp (void)
+test_bad_rtp_is_dropped (void)
 {
   static const guint8 interleaved[][18] = {
     { 0x80, 0xe0, 0, 9, 0, 0, 0x30, 0, 1, 2, 3, 4, 0x79, 0, 0, 0, 1, 0x65 },
@@ -243,8 +243,8 @@ au_buffer (guint au, gboolean lengths)
   return buffer;
 }
 
-// What must be in the access unit of a set with these layers. Parameter sets stand in the order of
-// the layers in this stream.
+// Returns whether unit `i` belongs to the access unit of these layers. In this stream, parameter
+// sets are in the order of the layers.
 static gboolean
 is_wanted (size_t i, gint spatial)
 {
@@ -333,9 +333,9 @@ test_avc (void)
   check_aus ("video/x-h264,stream-format=avc,alignment=au,codec_data=(buffer)0142c01effe000", TRUE);
 }
 
-// Plain H.264 of the middle layer: codec data of one SPS and one PPS, and units of types 1 and 5.
+// Plain H.264 of the middle layer: codec data with one SPS and one PPS, and units of types 1 and 5.
 static void
-test_plain_output (void)
+test_output_mode_avc_is_plain_h264 (void)
 {
   GstHarness *h = make ("max-spatial=1 output-mode=avc",
       "video/x-h264,stream-format=avc,alignment=au,codec_data=(buffer)0142c01effe000");
@@ -369,9 +369,9 @@ test_plain_output (void)
   gst_harness_teardown (h);
 }
 
-// A length beyond the end: the access unit is dropped as a whole.
+// An access unit with a length beyond its end is dropped as a whole.
 static void
-test_bad_access_units (void)
+test_bad_access_units_are_dropped (void)
 {
   GstHarness *h = make ("max-spatial=1",
       "video/x-h264,stream-format=avc,alignment=au,codec_data=(buffer)0142c01effe000");
@@ -404,9 +404,10 @@ count_key_requests (GstHarness *h)
   return n;
 }
 
-// A change of the spatial layer waits for an IDR, asks for one, and not for every picture.
+// A change of the spatial layer requests an IDR and waits for it, without a request at every
+// picture.
 static void
-test_changes_while_playing (void)
+test_a_spatial_change_waits_for_an_idr (void)
 {
   GstHarness *h = make ("max-spatial=0", "video/x-h264,stream-format=byte-stream,alignment=au");
   gint width;
@@ -424,7 +425,7 @@ test_changes_while_playing (void)
     g_assert_cmpint (width, ==, au < 60 ? 320 : 1280);
     gst_structure_free (s);
   }
-  g_assert_cmpuint (count_key_requests (h), ==, 2); // at 10 and 40
+  g_assert_cmpuint (count_key_requests (h), ==, 2); // at pictures 10 and 40
   g_assert_cmpuint (stat_of (h, "key-requests"), ==, 2);
   g_assert_cmpuint (gst_harness_buffers_received (h), ==, 120);
   gst_harness_teardown (h);
@@ -445,10 +446,10 @@ without_sets (GstBuffer *au)
   return au;
 }
 
-// A stream may give its parameter sets once, at its start. Those of a layer that comes in later are
-// put in with it, so that the IDR of that layer is as if the stream had repeated them.
+// A stream may have its parameter sets only once, at its start. When a layer is added later, the
+// filter inserts its parameter sets before the layer's IDR.
 static void
-test_parameter_sets_that_come_once (void)
+test_missing_parameter_sets_are_inserted (void)
 {
   GstHarness *h = make ("max-spatial=0", "video/x-h264,stream-format=byte-stream,alignment=au");
 
@@ -466,13 +467,13 @@ test_parameter_sets_that_come_once (void)
   gst_harness_teardown (h);
 }
 
-// Parameter sets that change in the middle of the stream show in the caps, before the picture that
+// Parameter sets that change in the middle of the stream change the caps before the picture that
 // uses them.
 static void
-test_parameter_sets_that_change (void)
+test_changed_parameter_sets_change_the_caps (void)
 {
   GstHarness *h = make ("max-spatial=0", "video/x-h264,stream-format=byte-stream,alignment=au");
-  const gsize level_at = 4 + 3; // of the SPS, which comes first
+  const gsize level_at = 4 + 3; // of the SPS, the first unit
 
   for (guint au = 0; au <= 60; au++) {
     GstBuffer *buffer = au_buffer (au, FALSE);
@@ -488,7 +489,7 @@ test_parameter_sets_that_change (void)
   gst_harness_teardown (h);
 }
 
-// What the file holds of a layer, as bits per second.
+// Returns the bit rate of a layer in the file, in bits per second.
 static guint64
 rate_in_file (gint spatial, gint temporal)
 {
@@ -563,7 +564,7 @@ check_target (const gchar *target, gint spatial, gint temporal, gboolean met)
 }
 
 static void
-test_target_bitrate (void)
+test_target_bitrate_selects_the_layers (void)
 {
   check_target ("10000000", 2, 2, TRUE);
   check_target ("300000", 1, 0, TRUE);
@@ -596,7 +597,7 @@ meddle (gpointer data)
   return NULL;
 }
 
-// The sums hold whatever is set meanwhile.
+// The counters add up whatever properties change meanwhile.
 static void
 test_properties_from_another_thread (void)
 {
@@ -617,7 +618,7 @@ test_properties_from_another_thread (void)
 /* Tags */
 
 static void
-test_tags (void)
+test_mode_tag_keeps_all_packets (void)
 {
   AvcRtp rtp = avc_packetize (&avc, FALSE, 65500);
   GstHarness *h = make ("mode=tag max-spatial=0", RTP_CAPS);
@@ -628,7 +629,7 @@ test_tags (void)
     WeirLayerMeta *meta;
 
     gst_harness_push (h, packet_buffer (&rtp.packets[i]));
-    buffer = gst_harness_pull (h); // nothing is held
+    buffer = gst_harness_pull (h); // nothing is held back
     g_assert_cmpint (gst_buffer_memcmp (buffer, 0, rtp.packets[i].data, rtp.packets[i].len), ==, 0);
     copy = gst_buffer_copy (buffer);
     meta = (WeirLayerMeta *) gst_buffer_get_meta (copy, g_type_from_name ("WeirLayerMetaAPI"));
@@ -667,9 +668,10 @@ test_events_keep_their_order (void)
   gst_harness_teardown (h);
 }
 
-// The packets of a frame whose last one was lost go out at the end, or with the next.
+// If the last packet of a frame was lost, the frame's other packets leave at EOS or with the next
+// frame.
 static void
-test_eos_lets_go_what_is_held (void)
+test_eos_releases_held_packets (void)
 {
   AvcRtp rtp = avc_packetize (&avc, FALSE, 1);
   GstHarness *h = make ("max-spatial=2", RTP_CAPS);
@@ -684,9 +686,9 @@ test_eos_lets_go_what_is_held (void)
   free (rtp.packets);
 }
 
-// What comes after a flush may be of before: a seek back, within what a cache holds.
+// After a flush, older data may follow: a seek back, within a cache's window.
 static void
-test_flush (void)
+test_earlier_data_may_follow_a_flush (void)
 {
   AvcRtp rtp = avc_packetize (&avc, FALSE, 1000);
   GstHarness *h = make ("max-spatial=1", RTP_CAPS);
@@ -708,9 +710,9 @@ test_flush (void)
   free (rtp.packets);
 }
 
-// Caps that come once more begin no other stream: parameter sets need not come again.
+// Repeated caps do not start a new stream, so parameter sets need not be repeated.
 static void
-test_same_caps_again (void)
+test_repeated_caps_keep_the_stream (void)
 {
   const gchar *caps = "video/x-h264,stream-format=byte-stream,alignment=au";
   GstHarness *h = make ("max-spatial=1 output-mode=avc", caps);
@@ -732,9 +734,9 @@ test_same_caps_again (void)
   gst_harness_teardown (h);
 }
 
-// Where nothing comes for a time, the end of a frame that is held was lost.
+// A gap event means that the end of a held frame was lost.
 static void
-test_gap (void)
+test_a_gap_releases_held_packets (void)
 {
   AvcRtp rtp = avc_packetize (&avc, FALSE, 1);
   GstHarness *h = make ("max-spatial=2", RTP_CAPS);
@@ -749,9 +751,10 @@ test_gap (void)
   free (rtp.packets);
 }
 
-// A stream that begins with a gap: whoever follows waits for that, and not for the first picture.
+// If a stream begins with a gap, downstream gets its caps before the gap, not only with the first
+// picture.
 static void
-test_gap_at_the_start (void)
+test_caps_come_before_a_gap_at_the_start (void)
 {
   GstHarness *h = make ("max-spatial=0", "video/x-h264,stream-format=byte-stream,alignment=au");
   GstEventType expected[] = { GST_EVENT_STREAM_START, GST_EVENT_CAPS, GST_EVENT_SEGMENT,
@@ -782,28 +785,36 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
   g_assert_true (avc_load (&avc, "svc_3s3t.264"));
-  g_test_add_func ("/svclayerfilter/rtp", test_rtp);
-  g_test_add_func ("/svclayerfilter/lists", test_lists);
-  g_test_add_func ("/svclayerfilter/bad-rtp", test_bad_rtp);
+  g_test_add_func ("/svclayerfilter/rtp-is-filtered", test_rtp_is_filtered);
+  g_test_add_func ("/svclayerfilter/lists-stay-lists", test_lists_stay_lists);
+  g_test_add_func ("/svclayerfilter/bad-rtp-is-dropped", test_bad_rtp_is_dropped);
   g_test_add_func ("/svclayerfilter/byte-stream", test_byte_stream);
   g_test_add_func ("/svclayerfilter/avc", test_avc);
-  g_test_add_func ("/svclayerfilter/plain-output", test_plain_output);
-  g_test_add_func ("/svclayerfilter/bad-access-units", test_bad_access_units);
-  g_test_add_func ("/svclayerfilter/changes-while-playing", test_changes_while_playing);
   g_test_add_func (
-      "/svclayerfilter/parameter-sets-that-come-once", test_parameter_sets_that_come_once);
-  g_test_add_func ("/svclayerfilter/parameter-sets-that-change", test_parameter_sets_that_change);
+      "/svclayerfilter/output-mode-avc-is-plain-h264", test_output_mode_avc_is_plain_h264);
+  g_test_add_func (
+      "/svclayerfilter/bad-access-units-are-dropped", test_bad_access_units_are_dropped);
+  g_test_add_func (
+      "/svclayerfilter/a-spatial-change-waits-for-an-idr", test_a_spatial_change_waits_for_an_idr);
+  g_test_add_func ("/svclayerfilter/missing-parameter-sets-are-inserted",
+      test_missing_parameter_sets_are_inserted);
+  g_test_add_func ("/svclayerfilter/changed-parameter-sets-change-the-caps",
+      test_changed_parameter_sets_change_the_caps);
   g_test_add_func ("/svclayerfilter/layers-are-measured", test_layers_are_measured);
-  g_test_add_func ("/svclayerfilter/target-bitrate", test_target_bitrate);
+  g_test_add_func (
+      "/svclayerfilter/target-bitrate-selects-the-layers", test_target_bitrate_selects_the_layers);
   g_test_add_func (
       "/svclayerfilter/properties-from-another-thread", test_properties_from_another_thread);
-  g_test_add_func ("/svclayerfilter/tags", test_tags);
+  g_test_add_func ("/svclayerfilter/mode-tag-keeps-all-packets", test_mode_tag_keeps_all_packets);
   g_test_add_func ("/svclayerfilter/events-keep-their-order", test_events_keep_their_order);
-  g_test_add_func ("/svclayerfilter/eos-lets-go-what-is-held", test_eos_lets_go_what_is_held);
-  g_test_add_func ("/svclayerfilter/flush", test_flush);
-  g_test_add_func ("/svclayerfilter/same-caps-again", test_same_caps_again);
-  g_test_add_func ("/svclayerfilter/gap", test_gap);
-  g_test_add_func ("/svclayerfilter/gap-at-the-start", test_gap_at_the_start);
+  g_test_add_func ("/svclayerfilter/eos-releases-held-packets", test_eos_releases_held_packets);
+  g_test_add_func (
+      "/svclayerfilter/earlier-data-may-follow-a-flush", test_earlier_data_may_follow_a_flush);
+  g_test_add_func (
+      "/svclayerfilter/repeated-caps-keep-the-stream", test_repeated_caps_keep_the_stream);
+  g_test_add_func ("/svclayerfilter/a-gap-releases-held-packets", test_a_gap_releases_held_packets);
+  g_test_add_func ("/svclayerfilter/caps-come-before-a-gap-at-the-start",
+      test_caps_come_before_a_gap_at_the_start);
   r = g_test_run ();
   avc_free (&avc);
   return r;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // VP8 with three temporal layers, from GStreamer's encoder and payloader through svclayerfilter to
-// its depayloader and decoder: fewer layers show a part of the same pictures, bit by bit.
+// GStreamer's depayloader and decoder: fewer layers show fewer of the same pictures, bit by bit.
 #include <gst/check/gstharness.h>
 #include <gst/gst.h>
 
@@ -11,7 +11,7 @@
 
 static const gint pattern[] = { 0, 2, 1, 2 };
 
-static GPtrArray *packets; // of GstBuffer
+static GPtrArray *packets; // list of GstBuffer
 static GstCaps *caps;
 static gchar *reference[N_FRAMES];
 
@@ -34,7 +34,7 @@ set_ints (GstElement *encoder, const gchar *name, const gint *values, guint n)
   G_GNUC_END_IGNORE_DEPRECATIONS;
 }
 
-// Each layer refers only to lower ones, or to its own in the same half of the pattern.
+// Each layer refers only to lower layers, or to itself within the same half of the pattern.
 static void
 set_flags (GstElement *encoder)
 {
@@ -59,7 +59,7 @@ set_flags (GstElement *encoder)
   g_value_unset (&array);
 }
 
-// vp8enc divides by the number of these.
+// vp8enc divides by the number of sync flags.
 static void
 set_sync_flags (GstElement *encoder)
 {
@@ -123,7 +123,8 @@ encode (void)
   gst_harness_teardown (h);
 }
 
-// Frame `i` of what is shown, by its time. Takes the buffer.
+// Returns the checksum of a shown picture, and its number, `i`, derived from its time. Takes
+// ownership of `buffer`.
 static gchar *
 sum_of (GstBuffer *buffer, guint *i)
 {
@@ -170,7 +171,7 @@ make_reference (void)
 }
 
 static void
-test_temporal_layers (void)
+test_fewer_layers_show_the_same_pictures (void)
 {
   for (gint temporal = 0; temporal < 3; temporal++) {
     gchar *line =
@@ -193,9 +194,9 @@ test_temporal_layers (void)
   }
 }
 
-// The picture numbers go on by one, over their wrap.
+// The picture numbers increase by one, across their wrap.
 static void
-test_picture_ids (void)
+test_picture_ids_stay_consecutive (void)
 {
   GstHarness *h = play ("svclayerfilter max-temporal=0");
   GstBuffer *buffer;
@@ -222,8 +223,9 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   encode ();
   make_reference ();
-  g_test_add_func ("/vp8-layers/temporal-layers", test_temporal_layers);
-  g_test_add_func ("/vp8-layers/picture-ids", test_picture_ids);
+  g_test_add_func (
+      "/vp8-layers/fewer-layers-show-the-same-pictures", test_fewer_layers_show_the_same_pictures);
+  g_test_add_func ("/vp8-layers/picture-ids-stay-consecutive", test_picture_ids_stay_consecutive);
   r = g_test_run ();
   for (guint i = 0; i < N_FRAMES; i++)
     g_free (reference[i]);
