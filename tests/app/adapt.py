@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Readers of a stream with layers: each gets what it chooses, and what its line carries."""
+"""Readers of a layered stream get the layers that they choose and that their line can carry."""
 
 import contextlib
 import pathlib
@@ -23,7 +23,7 @@ JSON = {'Content-Type': 'application/json'}
 
 @contextlib.contextmanager
 def served(fps=30, **settings):
-    """The proxy, with the stream in /cam, which flows."""
+    """Runs the proxy with a live stream at /cam."""
     rtp, rtcp = free_udp_pair()
     port = rtp.getsockname()[1]
     rtp.close()
@@ -31,7 +31,7 @@ def served(fps=30, **settings):
     mount = {'upstream': f'rtp://127.0.0.1:{port}?encoding-name=H264&payload=96', 'on-demand': 'no',
              **settings}
     with Controlled({'/cam': mount}) as proxy, Sender(port, fps):
-        wait_until(lambda: proxy.get('/v1/mounts/cam')['state'] == 'up', 10, 'the stream is there')
+        wait_until(lambda: proxy.get('/v1/mounts/cam')['state'] == 'up', 10, 'the stream is up')
         with play(proxy) as first:
             first.wait_for(fps // 10)
             yield proxy
@@ -42,7 +42,7 @@ def play(proxy, query='', **options):
 
 
 def state_of(proxy, reader):
-    """What the API says of it."""
+    """Returns the API's description of the reader."""
     found = []
 
     def there():
@@ -68,32 +68,33 @@ def choose(proxy, reader, layers, status=200):
 
 
 def order(layers):
-    """Layers as numbers, all of them above any."""
+    """Converts layers to numbers; all (*) is above any layer."""
     return tuple(99 if part == '*' else int(part) for part in layers.split('.'))
 
 
 def in_stream(layers):
-    """What the stream has of these layers: all of a kind may be told as its highest one."""
+    """Converts layers to those in the stream, where the API may write all as the highest one."""
     return tuple(min(part, most) for part, most in zip(order(layers), (2, 0, 2)))
 
 
 def whole_pictures(reader):
-    """(number, spatial layer) of what it got. Its first one may have begun before it came."""
+    """Returns (number, spatial layer) of the reader's pictures. The first may have begun before it
+    joined."""
     assert reader.assembler.lost == 0, reader.assembler.lost
     return [identify(units) for units in list(reader.assembler.pictures)]
 
 
 def settled(reader):
-    """The same from its second key picture on: with it a set of layers begins that nobody had so
-    far."""
+    """Returns the same from the reader's second key picture on, where a layer set that no other
+    reader has begins."""
     seen = whole_pictures(reader)
     keys = [at for at, (n, _) in enumerate(seen) if at > 0 and n % GROUP == 0]
     return seen[keys[0]:]
 
 
 @test(timeout=60)
-def every_packet_is_told():
-    """packets due are packets sent and packets dropped, by reason, in the metrics"""
+def every_due_packet_is_counted():
+    """metrics: packets due are packets sent plus packets dropped, by reason"""
 
     def numbers(text, name):
         return [int(n) for n in re.findall(rf'^weir_{name}_packets_total{{mount="/cam".*}} (\d+)$',
@@ -103,10 +104,10 @@ def every_packet_is_told():
         for layers in ('0.0.0', '1.0.1'):
             with play(proxy, f'?layers={layers}') as reader:
                 reader.wait_for(GROUP, 60)
-        # Nobody is left who still has something to get.
-        wait_until(lambda: not proxy.get('/v1/readers')['readers'][1:], 10, 'they are gone')
+        # Wait until no reader has packets left to get.
+        wait_until(lambda: not proxy.get('/v1/readers')['readers'][1:], 10, 'the others have left')
         proxy.http('DELETE', f"/v1/readers/{proxy.get('/v1/readers')['readers'][0]['id']}")
-        wait_until(lambda: not proxy.get('/v1/readers')['readers'], 10, 'all are gone')
+        wait_until(lambda: not proxy.get('/v1/readers')['readers'], 10, 'all have left')
         text = proxy.get('/metrics').decode()
         left_out = dict(re.findall(r'^weir_left_out_packets_total{.*reason="([a-z-]+)"} (\d+)$', text,
                                    re.M))
@@ -136,8 +137,8 @@ def by_url():
 
 
 @test
-def nonsense_in_a_url():
-    """what names no layers, or names them twice, is not found"""
+def invalid_layers_in_a_url():
+    """a URL that names no layers, or names them twice, gets 404"""
     with served(**{'adapt': 'fixed', 'choices': {'transcode': ['size']}}) as proxy:
         for query, status in [
                 ('layers=0.0.0', 200), ('layers=*.*.*', 200), ('layers=7.15.7', 200),
@@ -154,7 +155,7 @@ def nonsense_in_a_url():
 
 @test
 def off():
-    """with adapt off all readers get what the mount says, and none can choose"""
+    """with adapt off, readers get the mount's layers and cannot choose"""
     with served(adapt='off', layers='1.0.1') as proxy, play(proxy) as reader:
         with Rtsp(proxy.port) as rtsp:
             assert rtsp.request('DESCRIBE', proxy.url('/cam?layers=0.0.0'))[0] == 404
@@ -167,7 +168,7 @@ def off():
 
 @test
 def limits():
-    """neither URL nor API goes beyond the mount's layers, which can be changed under way"""
+    """neither URL nor API exceeds the mount's layers, which can change under readers"""
     with served(adapt='fixed', layers='1.0.*') as proxy, \
             play(proxy, '?layers=2.0.1') as reader:
         assert layers_of(proxy, reader)['limit'] == '1.0.1'
@@ -176,17 +177,17 @@ def limits():
         for wrong in ('', '1', 'x', '9.0.0', None, 5):
             choose(proxy, reader, wrong, 400)
         assert proxy.http('PATCH', '/v1/mounts/cam', {'layers': '0.0.*'}, JSON)[0] == 200
-        wait_until(lambda: layers_of(proxy, reader)['now'] == '0.0.*', 10, 'the mount has less')
+        wait_until(lambda: layers_of(proxy, reader)['now'] == '0.0.*', 10, 'fewer layers')
         answer = proxy.http('PATCH', '/v1/mounts/cam?dry-run', {'layers': None}, JSON)
         assert 'other layers' in answer[2]['change']['effect'], answer
         assert proxy.http('PATCH', '/v1/mounts/cam', {'layers': None}, JSON)[0] == 200
-        wait_until(lambda: layers_of(proxy, reader)['now'] == '2.*.*', 10, 'the mount has all')
+        wait_until(lambda: layers_of(proxy, reader)['now'] == '2.*.*', 10, 'all layers')
         whole_pictures(reader)
 
 
 @test(timeout=120)
 def a_hundred_changes():
-    """a reader whose layers the API changes 100 times is shown every frame bit-exact"""
+    """a reader whose layers the API changes 100 times sees every frame bit-exact"""
     seed = int(time.time())
     print(f'# seed {seed}')
     chance = random.Random(seed)
@@ -201,7 +202,7 @@ def a_hundred_changes():
                 udp.wait_for(chance.randrange(1, 15))
             for number, reader in enumerate((udp, tcp)):
                 shown = whole_pictures(reader)
-                assert {spatial for _, spatial in shown} == {0, 1, 2}, 'not all layers were there'
+                assert {spatial for _, spatial in shown} == {0, 1, 2}, 'not all layers were shown'
                 for n, units in enumerate(list(reader.assembler.pictures)[:len(shown)]):
                     (directory / f'{number}-{n}.264').write_bytes(
                         b''.join(b'\0\0\0\1' + unit for unit in units))
@@ -209,7 +210,7 @@ def a_hundred_changes():
 
 
 class Reporting:
-    """Sends a report now and then, with the loss that it is told to have."""
+    """Sends receiver reports regularly, with a loss that the test sets."""
 
     def __init__(self, reader, every=1.0):
         self.reader, self.every, self.loss = reader, every, 0
@@ -234,28 +235,28 @@ class Reporting:
 
 @test(timeout=120)
 def by_reports():
-    """who reports loss gets less, who reports none more again; the one beside notices nothing"""
+    """a reader that reports loss gets fewer layers until the loss ends; others are unaffected"""
     with served(join='live') as proxy, play(proxy) as reader, play(proxy) as other, \
             Reporting(reader) as reports, Reporting(other):
         wait_until(lambda: layers_of(proxy, reader)['estimate'], 20, 'a report was read')
         assert layers_of(proxy, reader)['wanted'] == '*.*.*'
         reports.loss = 0.5
-        wait_until(lambda: layers_of(proxy, reader)['now'].startswith('0.'), 20, 'it gets less')
+        wait_until(lambda: layers_of(proxy, reader)['now'].startswith('0.'), 20, 'fewer layers')
         reports.loss = 0
         low = order(layers_of(proxy, reader)['wanted'])
-        wait_until(lambda: order(layers_of(proxy, reader)['wanted']) > low, 60, 'it gets more')
+        wait_until(lambda: order(layers_of(proxy, reader)['wanted']) > low, 60, 'more layers')
         assert layers_of(proxy, other)['wanted'] == '*.*.*', layers_of(proxy, other)
-        # What was left out is missing in no sequence.
+        # Packets that the filter left out leave no gap in the sequence numbers.
         whole_pictures(reader)
         whole_pictures(other)
 
 
 @test(timeout=120)
 def by_lag():
-    """a reader over TCP that takes 400 kb/s gets layers that it can take"""
+    """a TCP reader that takes 400 kb/s gets layers that fit"""
     with served(join='live') as proxy, play(proxy, tcp=True, receive_buffer=16384) as reader:
         reader.rate = 50000
-        wait_until(lambda: order(layers_of(proxy, reader)['wanted']) < (1, 0, 1), 60, 'it gets less')
+        wait_until(lambda: order(layers_of(proxy, reader)['wanted']) < (1, 0, 1), 60, 'fewer layers')
         assert layers_of(proxy, reader)['estimate'] < 800000, layers_of(proxy, reader)
 
 

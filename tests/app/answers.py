@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Upstreams whose answers no server should give: the proxy lives, and serves its other mounts."""
+"""Upstreams with invalid answers: the proxy survives and serves its other mounts."""
 
 import itertools
 import os
@@ -26,7 +26,7 @@ def play(session):
 
 
 def refusing(*lines, methods=('OPTIONS', 'DESCRIBE'), status='401 Unauthorized'):
-    """Answers those methods with a status and lines of the header."""
+    """Returns a function that answers these methods with a status and header lines."""
     head = ''.join(f'{line}\r\n' for line in lines)
 
     def mangle(method, answer):
@@ -39,7 +39,7 @@ def refusing(*lines, methods=('OPTIONS', 'DESCRIBE'), status='401 Unauthorized')
 
 
 def changing(name, value):
-    """Gives a header another value in all answers that have it."""
+    """Returns a function that replaces a header's value in all answers that have the header."""
     return lambda _, answer: re.sub(name + rb': [^\r]*', name + b': ' + value, answer)
 
 
@@ -62,7 +62,7 @@ def describing(description):
 
 
 def survived(mangles, transport='tcp'):
-    """Asks for a mount of each at once. The proxy answers all, and the good one soon."""
+    """Requests a mount of each upstream at once. The proxy answers all, and the good one soon."""
     good = Server(play)
     bad = [Server(play, mangle=mangle) for mangle in mangles]
     settings = {**QUICK, 'transport': transport}
@@ -90,14 +90,14 @@ def survived(mangles, transport='tcp'):
 
 
 @test
-def challenges_that_are_none():
+def invalid_challenges_are_survived():
     mangles = [refusing(f'WWW-Authenticate: {challenge}') for challenge in CHALLENGES]
     mangles.append(refusing(*['WWW-Authenticate: Digest realm="x"'] * 1000))
     assert set(survived(mangles)) == {503}
 
 
 @test
-def challenges_that_are_none_to_each_method():
+def invalid_challenges_to_each_method_are_survived():
     assert 503 in survived([
         refusing('WWW-Authenticate: Digest', methods=(method,), status=status)
         for method in ('OPTIONS', 'DESCRIBE', 'SETUP', 'PLAY')
@@ -105,7 +105,7 @@ def challenges_that_are_none_to_each_method():
 
 
 @test
-def a_keep_alive_that_is_challenged():
+def a_challenged_keep_alive_is_survived():
     refuse = refusing('WWW-Authenticate: Digest', methods=('OPTIONS', 'GET_PARAMETER'))
 
     def mangle(method, answer):
@@ -119,14 +119,14 @@ def a_keep_alive_that_is_challenged():
             proxy.wait_for_line(' mount /cam up: ')
             session = next(each for each in server.sessions if 'PLAY' in each.asked)
             wait_until(lambda: session.asked[-1] != 'PLAY', 10, 'a keep-alive')
-            # Whatever it does, the proxy has read the answer then.
+            # By then the proxy has read the answer, whatever it does with it.
             wait_until(lambda: len(session.asked) > session.asked.index('PLAY') + 2
-                       or session.left.is_set(), 10, 'the next, or the end')
+                       or session.left.is_set(), 10, 'the proxy goes on or leaves')
             proxy.check_alive()
 
 
 @test
-def transports_that_were_not_asked_for():
+def unrequested_transports_are_survived():
     for transport in 'udp', 'tcp':
         survived([changing(b'Transport', value) for value in (
             b'x-real-rdt/tcp;interleaved=0', b'x-real-rdt/udp;client_port=5000', b'RAW/RAW/UDP', b'',
@@ -140,7 +140,7 @@ def transports_that_were_not_asked_for():
 
 
 @test
-def a_transport_that_is_none_is_asked_for_once():
+def an_invalid_transport_is_requested_once():
     for transport in 'udp', 'tcp':
         with Server(play, mangle=changing(b'Transport', b';;')) as server:
             with Proxy({'/cam': {'upstream': server.url, **QUICK, 'transport': transport}}) as proxy:
@@ -150,7 +150,7 @@ def a_transport_that_is_none_is_asked_for_once():
 
 
 @test
-def sessions_and_numbers_that_are_none():
+def invalid_sessions_and_numbers_are_survived():
     survived([changing(b'Session', value) for value in (
         b'', b';', b'abc;timeout=0', b'abc;timeout=-1', b'abc;timeout=1', b'abc;timeout=2147483647',
         b'abc;timeout=99999999999999', b'a' * 3000)]
@@ -161,7 +161,7 @@ def sessions_and_numbers_that_are_none():
 
 
 @test
-def redirects_to_nowhere():
+def invalid_redirects_are_survived():
     assert set(survived([
         refusing(*lines, methods=('DESCRIBE',), status='302 Found')
         for lines in ((), *((f'Location: {to}',) for to in (
@@ -169,7 +169,7 @@ def redirects_to_nowhere():
 
 
 @test
-def descriptions_that_are_none():
+def invalid_descriptions_are_survived():
     lines = (
         b'a=rtpmap:96 H264/0', b'a=rtpmap:96 H264/-1', b'a=rtpmap:96', b'a=rtpmap:96 /',
         b'a=rtpmap:96 \xff/90000', b'a=control:', b'a=control:*', b'a=control:rtsp://',
@@ -186,7 +186,7 @@ def descriptions_that_are_none():
 
 
 @test
-def media_that_can_not_be_made_holds_nobody():
+def media_that_cannot_be_made_holds_up_no_other_mount():
     line = ('launch: audiotestsrc is-live=true ! rtpL16pay ! capssetter name=pay0 replace=true '
             'caps="application/x-rtp,media=audio,clock-rate=44100,payload=96"')
     with Server(play) as good, Proxy({
@@ -210,7 +210,7 @@ def media_that_can_not_be_made_holds_nobody():
 
 
 @test
-def tracks_without_a_url_or_a_name_of_their_own_are_left_out():
+def tracks_without_their_own_url_or_name_are_left_out():
     bare, bad = TRACK.replace(b'a=control:track0\r\n', b''), TRACK.replace(b'track0', b'//[::1')
     absolute = TRACK.replace(b'track0', b'rtsp://127.0.0.1/track0')
     other = TRACK.replace(b'track0', b'track1')
@@ -239,7 +239,7 @@ def tracks_without_a_url_or_a_name_of_their_own_are_left_out():
 
 
 @test
-def descriptions_without_end():
+def endless_descriptions_are_survived():
     many = b''.join(TRACK.replace(b'track0', b'track%d' % n) for n in range(10000))
     survived([describing(SDP + many), describing(SDP + TRACK * 5000),
               describing(SDP + TRACK + b'a=fmtp:96 ' + b'x=1;' * 60000 + b'\r\n'),

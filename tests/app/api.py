@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The control API: what it answers, what it changes, whom it refuses, and that docs/openapi.json and
-docs/api.md tell the truth."""
+"""The control API: its answers, its changes and its refusals; docs/openapi.json and docs/api.md
+match it."""
 
 import calendar
 import json
@@ -27,7 +27,7 @@ CLIP = {'upstream': CLIP_URI}
 
 
 class Checked(Controlled):
-    """Every answer is held against the contract."""
+    """Checks every answer against the contract."""
 
     contract = Contract()
 
@@ -48,7 +48,7 @@ class Checked(Controlled):
 
 
 def metric(text, name, **labels):
-    """The value of one line of /metrics."""
+    """Returns the value of one line of /metrics."""
     wanted = ','.join(f'{key}="{value}"' for key, value in labels.items())
     value, = re.findall(rf'^weir_{name}{{{re.escape(wanted)}}} (\d+)$', text, re.M)
     return int(value)
@@ -107,7 +107,7 @@ def other_methods_are_refused():
 
 @test
 def any_path_is_answered_in_json():
-    """Whatever a path is, the answer tells in JSON what is wrong, and the connection is closed."""
+    """Every path gets an error in JSON, and the connection is closed."""
     random = Random(7)
 
     def ask(proxy, method, path):
@@ -133,7 +133,7 @@ def any_path_is_answered_in_json():
 
 @test
 def the_contract_knows_every_key():
-    """docs/openapi.json has the keys of a mount that the program has."""
+    """docs/openapi.json has the same keys of a mount as the program."""
     page = subprocess.run([program(), '--print-config-docs'], capture_output=True, text=True,
                           check=True, env=environment()).stdout
     keys = set(re.findall(r'^\| `([a-z-]+)`', page.split('\n\n')[1], re.M))
@@ -195,7 +195,7 @@ def a_wrong_body_changes_nothing():
 
 
 @test
-def what_a_body_escapes_is_read():
+def escapes_in_a_body_are_decoded():
     with Checked({'/cam': CLIP}) as proxy:
         body = rb'{"user": "\"\\\/\b\f\n\r\t\u00e9\u20ac\u0041"}'
         proxy.expect(200, 'PATCH', '/v1/mounts/cam', body)
@@ -205,7 +205,7 @@ def what_a_body_escapes_is_read():
 
 @test
 def any_body_is_answered():
-    """Whatever the bytes are, they are taken or refused, and the proxy goes on."""
+    """The proxy accepts or refuses any bytes in a body and keeps running."""
     random = Random(5)
     sound = json.dumps({'upstreams': [NOWHERE, CLIP_URI], 'linger': '1s', 'priority': 3,
                         'pipeline': ['pull', {'restamp': {}}],
@@ -251,7 +251,7 @@ def raw(proxy, request, shut=True):
             if shut:
                 connection.shutdown(socket.SHUT_WR)
             return b''.join(iter(lambda: connection.recv(65536), b''))
-        except OSError: # it has hung up
+        except OSError: # it has closed the connection
             return b''
 
 
@@ -272,8 +272,8 @@ def pages_of_other_sites_are_refused():
 
 
 @test
-def a_token_is_asked_for():
-    """With a token nothing is answered without it, on loopback too."""
+def a_token_is_required():
+    """With a token, every request needs it, on loopback too."""
     with Checked({'/cam': CLIP}, **{'api-token': 's3cret-token'}) as proxy:
         for given in (None, 'Bearer', 'Bearer ', 'Bearer s3cret-toke', 'Bearer s3cret-tokenn',
                       'Basic s3cret-token', 's3cret-token'):
@@ -288,7 +288,7 @@ def a_token_is_asked_for():
 
 
 @test
-def beyond_loopback_it_needs_a_token():
+def beyond_loopback_the_api_needs_a_token():
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, 'c.yaml')
         for api in ('0.0.0.0:0', ':0', '[::]:0'):
@@ -304,8 +304,8 @@ def beyond_loopback_it_needs_a_token():
 
 
 @test
-def a_port_in_use_is_told():
-    """A port that was asked for must be had; the default one need not."""
+def a_port_in_use_is_reported():
+    """An explicit port must be free; the default port need not be."""
     with socket.create_server(('127.0.0.1', 0)) as taken, tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, 'c.yaml')
         port = taken.getsockname()[1]
@@ -318,7 +318,7 @@ def a_port_in_use_is_told():
             file.write(f'listen: 127.0.0.1:0\nmounts: {{/cam: {{upstream: "{NOWHERE}"}}}}\n')
         try:
             default = socket.create_server(('127.0.0.1', 9554))
-        except OSError: # somebody else has it, which does as well
+        except OSError: # another process has the port, which also works
             default = socket.socket()
         with default, Proc(program(), '--config', path, env=environment()) as proxy:
             proxy.wait_for_line(r" no API, .*can't listen on 127\.0\.0\.1 port 9554")
@@ -329,7 +329,7 @@ def a_port_in_use_is_told():
 
 
 @test
-def who_has_its_answer_leaves_nothing_behind():
+def answered_clients_leave_nothing_behind():
     def descriptors():
         return len(os.listdir(f'/proc/{proxy.pid}/fd'))
 
@@ -339,7 +339,7 @@ def who_has_its_answer_leaves_nothing_behind():
         for _ in range(10):
             proxy.expect(200, 'GET', '/v1/mounts')
             proxy.expect(404, 'GET', '/v1/mounts/none')
-            # What the HTTP library itself refuses.
+            # The HTTP library itself refuses this request.
             assert Controlled.http(proxy, 'GET', '/v1/mounts/%00')[0] == 400
         wait_until(lambda: descriptors() <= before, 5, 'the connections are closed')
 
@@ -360,7 +360,7 @@ def passwords_are_never_given_out():
 
 
 @test
-def a_dry_run_tells_and_changes_nothing():
+def a_dry_run_reports_and_changes_nothing():
     with Checked({'/cam': CLIP}) as proxy, Watch(proxy) as reader:
         wait_for_readers_of(proxy, 1)
         before = proxy.get('/v1/mounts/cam')['config']
@@ -404,7 +404,7 @@ def how_readers_are_served_changes_while_it_runs():
         return found and time.time() - calendar.timegm(time.strptime(found[1], '%Y%m%dT%H%M%S'))
 
     with Checked({'/cam': {**CLIP, 'on-demand': False, 'join': 'live'}}) as proxy:
-        wait_until(lambda: proxy.get('/v1/mounts/cam')['state'] == 'up', 10, 'it runs')
+        wait_until(lambda: proxy.get('/v1/mounts/cam')['state'] == 'up', 10, 'the mount is up')
         patch = ('PATCH', '/v1/mounts/cam')
         with Watch(proxy) as one, Watch(proxy) as other:
             wait_for_readers_of(proxy, 2)
@@ -415,15 +415,15 @@ def how_readers_are_served_changes_while_it_runs():
             with Watch(proxy):
                 wait_for_readers_of(proxy, 3)
                 assert [r['priority'] for r in proxy.get('/v1/readers')['readers']] == [1, 6, 1]
-            wait_until(lambda: not begins_with_a_keyframe(), 10, 'somebody begins live')
+            wait_until(lambda: not begins_with_a_keyframe(), 10, 'a reader begins live')
             proxy.expect(200, *patch, {'join': None, 'cache': {'time': '30s'}})
-            # From the next keyframe on, if what was kept for those who begin live had none. One of
-            # those may come just with it, but not five.
+            # From the next keyframe on, if the window for live readers held none. One live reader
+            # may join just at a keyframe, but not five.
             wait_until(lambda: seconds_kept() and all(begins_with_a_keyframe() for _ in range(5)),
-                       20, 'all begin with a keyframe')
-            wait_until(lambda: seconds_kept() > 12, 30, 'more is kept than without a cache')
+                       20, 'all readers begin with a keyframe')
+            wait_until(lambda: seconds_kept() > 12, 30, 'the window has grown')
             proxy.expect(200, *patch, {'cache': {'time': '1s'}})
-            wait_until(lambda: seconds_kept() < 12, 20, 'less is kept')
+            wait_until(lambda: seconds_kept() < 12, 20, 'the window shrinks')
             one.take()
             other.take()
             assert not matches(proxy, r' reader \S+ out: /cam: (?!TEARDOWN|connection)')
@@ -454,7 +454,7 @@ def changes_outlive_a_reload_unless_the_file_changes_the_mount():
                proxy.get('/v1/mounts')['mounts']}
         assert now == {
             '/kept': ('api', '1s'), '/retaken': ('file', '2s'), '/new': ('api', '10s')}, now
-        # The file comes to say what was done already: then there is nothing to do.
+        # The file now says the same as the earlier changes, so there is nothing to do.
         proxy.write(config({**mounts, '/retaken': {**CLIP, 'linger': '2s'},
                             '/kept': {**CLIP, 'linger': '1s'}, '/new': CLIP}))
         plan = proxy.expect(200, 'POST', '/v1/reload')
@@ -462,7 +462,7 @@ def changes_outlive_a_reload_unless_the_file_changes_the_mount():
 
 
 @test
-def a_wrong_file_is_told_where():
+def a_mistake_in_the_file_is_reported_with_its_place():
     with Checked({'/cam': CLIP}) as proxy:
         proxy.write(config({'/cam': {**CLIP, 'lingr': '1s'}}))
         for path in ('/v1/reload?dry-run', '/v1/reload'):
@@ -477,7 +477,7 @@ def a_wrong_file_is_told_where():
 
 
 @test
-def readers_are_told_of_and_closed():
+def readers_are_listed_and_closed():
     with Checked({'/cam': CLIP, '/b': CLIP}) as proxy, Watch(proxy) as one, Watch(proxy, '/b') as two:
         wait_for_readers_of(proxy, 2)
         first, second = proxy.get('/v1/readers')['readers']
@@ -514,23 +514,23 @@ def a_removed_mount_closes_its_readers():
         proxy.wait_for_line(r' reader \S+ out: /cam: (moved\?){33}mo$')
         assert one.closed()
         two.take()
-        # It can come back at once.
+        # The mount can return at once.
         proxy.expect(201, 'PUT', '/v1/mounts/cam', CLIP)
         with Watch(proxy) as again:
             again.take()
 
 
 @test
-def losses_are_told_apart():
-    """Receiver reports count as the readers' loss, and nothing else does."""
+def only_reported_losses_count_as_reader_loss():
+    """Only receiver reports count as the readers' packet loss."""
     with Checked({'/cam': CLIP}) as proxy:
         words = ['--readers', '3', '--transport', 'udp', '--loss', '20', '--duration', '60']
         with Proc(os.environ['WEIR_RTSP_LOAD'], *words, proxy.url(), env=environment()) as load:
             wait_for_readers_of(proxy, 3)
             wait_until(lambda: all(r['loss'] for r in proxy.get('/v1/readers')['readers']), 30,
-                       'all have reported')
+                       'all readers have reported')
             wait_until(lambda: metric(proxy.get('/metrics').decode(), 'reader_lost_packets_total',
-                                      mount='/cam') > 0, 30, 'they lose')
+                                      mount='/cam') > 0, 30, 'the readers report loss')
             loss = proxy.get('/v1/readers')['readers'][0]['loss']
             assert abs(loss['fraction'] - 0.2) < 0.1, loss
             text = proxy.get('/metrics').decode()
@@ -538,7 +538,7 @@ def losses_are_told_apart():
             assert metric(text, 'readers_with_priority', mount='/cam', priority='4') == 3
             load.stop()
         wait_for_readers_of(proxy, 0)
-        # What was counted stays counted.
+        # Counters keep their values.
         after = proxy.get('/metrics').decode()
         for name in ('reader_lost_packets_total', 'reader_reports_total', 'sent_packets_total',
                      'sent_bytes_total', 'due_packets_total'):
@@ -546,7 +546,7 @@ def losses_are_told_apart():
         assert metric(after, 'ingest_lost_packets_total', mount='/cam') == 0
         for reason in ('would-block', 'no-buffers', 'too-big', 'error'):
             assert metric(after, 'socket_lost_packets_total', mount='/cam', reason=reason) == 0
-        wait_until(lambda: proxy.get('/v1/mounts/cam')['state'] == 'idle', 20, 'it lingers no more')
+        wait_until(lambda: proxy.get('/v1/mounts/cam')['state'] == 'idle', 20, 'it is idle')
         end = proxy.get('/metrics').decode()
         for name in ('sent_packets_total', 'reader_lost_packets_total'):
             assert metric(end, name, mount='/cam') >= metric(after, name, mount='/cam'), name
@@ -574,7 +574,7 @@ def metrics_have_few_labels():
 
 
 @test
-def a_picture_is_not_waited_for():
+def the_graph_picture_does_not_block_the_api():
     with tempfile.TemporaryDirectory() as directory:
         fake = os.path.join(directory, 'dot')
         with open(fake, 'w', encoding='utf-8') as file:
@@ -589,12 +589,12 @@ def a_picture_is_not_waited_for():
                 gone.sendall(b'GET /v1/graph.svg HTTP/1.1\r\nHost: localhost\r\n\r\n')
                 wait_until(lambda: children(proxy.pid), 10, 'dot runs')
             thread.start()
-            wait_until(lambda: len(children(proxy.pid)) == 2, 10, 'both are being made')
+            wait_until(lambda: len(children(proxy.pid)) == 2, 10, 'both pictures are being made')
             proxy.fails(503, 'being made already', None, 'GET', '/v1/graph.svg')
             proxy.expect(200, 'GET', '/v1/health')
             thread.join(30)
             assert got == [504], got
-            wait_until(lambda: not children(proxy.pid), 10, 'neither goes on')
+            wait_until(lambda: not children(proxy.pid), 10, 'both processes end')
             with socket.create_connection(('127.0.0.1', proxy.api_port)) as waiting:
                 waiting.sendall(b'GET /v1/graph.svg HTTP/1.1\r\nHost: localhost\r\n\r\n')
                 wait_until(lambda: children(proxy.pid), 10, 'dot runs')
@@ -618,7 +618,7 @@ def is_running(pid):
 
 @test
 def changes_under_readers_leave_nothing_behind():
-    """A hundred mounts come and go while others are read."""
+    """A hundred mounts come and go while other mounts have readers."""
     with Checked({'/cam': CLIP}) as proxy, Watch(proxy) as reader:
         for number in range(100):
             proxy.expect(201, 'PUT', f'/v1/mounts/m{number % 7}', CLIP)
@@ -632,7 +632,7 @@ def changes_under_readers_leave_nothing_behind():
 
 @test
 def the_lines_of_the_page_work():
-    """Each line in docs/api.md does what it says."""
+    """Each command line in docs/api.md works."""
     if not shutil.which('curl'):
         raise Skip('needs curl')
     with open(PAGE, encoding='utf-8') as file:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Titles of which nothing comes: who asks for them waits in vain, and nobody else does."""
+"""Readers of titles that give no media wait in vain; other readers are not affected."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ AT_ONCE = 1
 
 
 def seekless():
-    """The clip, whose pictures are said to begin days before the film: places are waited for."""
+    """Returns the clip with its pictures' times moved by days, so that a seek finds no data."""
     with open(CLIP, 'rb') as file:
         film = bytearray(file.read())
     media_time = film.index(b'elst') + 16
@@ -30,14 +30,14 @@ def seekless():
 def transport_stream():
     program = shutil.which('ffmpeg')
     if not program:
-        raise Skip('there is no ffmpeg here')
+        raise Skip('ffmpeg is not on the PATH')
     return subprocess.run(
         [program, '-nostdin', '-loglevel', 'error', '-i', CLIP, '-c', 'copy', '-f', 'mpegts', '-'],
         capture_output=True, timeout=50, check=True).stdout
 
 
 def pictureless():
-    """MPEG-TS with a track of pictures that are none."""
+    """Returns MPEG-TS with a video track that has no valid pictures."""
     stream = bytearray(transport_stream())
     for at in range(0, len(stream), 188):
         packet = stream[at:at + 188]
@@ -56,7 +56,7 @@ def serve(films, **titles):
 
 
 class Reader:
-    """What it was answered, as (method, status, seconds)."""
+    """A reader that records its answers as (method, status, seconds)."""
 
     def __init__(self, proxy, name):
         self.rtsp = Rtsp(proxy.port, timeout=30)
@@ -83,7 +83,7 @@ class Reader:
         return status
 
     def seek(self):
-        """Until it has waited in vain."""
+        """Seeks until it has waited in vain."""
         assert self.set_up() == 200
         for place in 5, 20, 0, 45, 10, 30, 2:
             if self.ask('PLAY', Range=f'npt={place}-')[0] == 503:
@@ -92,7 +92,8 @@ class Reader:
 
 
 def while_others_wait(proxy, work):
-    """READERS do it at once; returns how long others have waited at most, and all answers."""
+    """Runs `work` in READERS readers at once. Returns the longest wait of other readers, and all
+    answers."""
     readers, worst = [], 0
 
     def go():
@@ -113,7 +114,7 @@ def while_others_wait(proxy, work):
 
 
 @test
-def readers_that_seek_in_vain_hold_up_nobody():
+def readers_that_seek_in_vain_hold_up_no_others():
     with tempfile.TemporaryDirectory() as films, serve(films, bad_mp4=seekless()) as proxy:
         worst, answers = while_others_wait(proxy, Reader.seek)
         assert worst < AT_ONCE, worst
@@ -124,7 +125,7 @@ def readers_that_seek_in_vain_hold_up_nobody():
 
 
 def memory(proxy):
-    """In kilobytes, what it has now and what it had at most."""
+    """Returns the proxy's current and its largest memory, in KB."""
     with open(f'/proc/{proxy.pid}/status', encoding='ascii') as file:
         fields = dict(line.split(':', 1) for line in file)
     return [int(fields[name].split()[0]) for name in ('VmRSS', 'VmHWM')]
@@ -137,9 +138,9 @@ def play(reader):
 
 
 @test
-def the_memory_of_titles_is_given_back():
+def titles_return_their_memory():
     if os.environ.get('WEIR_SANITIZER_RUNTIME'):
-        raise Skip('a sanitizer keeps what is freed')
+        raise Skip('a sanitizer does not return freed memory')
     with tempfile.TemporaryDirectory() as films, serve(films) as proxy:
         def go(_):
             with Reader(proxy, 'clip.mp4') as reader:
@@ -147,11 +148,11 @@ def the_memory_of_titles_is_given_back():
 
         with ThreadPoolExecutor(READERS) as pool:
             list(pool.map(go, range(160)))
-        wait_until(lambda: memory(proxy)[0] < memory(proxy)[1] * 2 // 3, 10, 'it has less')
+        wait_until(lambda: memory(proxy)[0] < memory(proxy)[1] * 2 // 3, 10, 'memory has shrunk')
 
 
 @test
-def who_leaves_in_the_middle_leaves_nothing_behind():
+def readers_that_leave_during_a_seek_leave_nothing_behind():
     def seek_and_leave(number, proxy):
         with Reader(proxy, ('bad.mp4', 'clip.mp4')[number % 2]) as reader:
             reader.set_up()
@@ -171,7 +172,7 @@ def who_leaves_in_the_middle_leaves_nothing_behind():
 
 
 @test
-def a_title_that_is_opened_in_vain():
+def a_title_without_media_is_refused():
     with tempfile.TemporaryDirectory() as films, serve(films, bad_ts=pictureless()) as proxy:
         with Reader(proxy, 'bad.ts') as reader:
             assert reader.ask('DESCRIBE')[0] == 415
@@ -180,7 +181,7 @@ def a_title_that_is_opened_in_vain():
 
 
 @test
-def a_range_that_ends_before_the_next_keyframe():
+def a_range_may_end_before_the_next_keyframe():
     with tempfile.TemporaryDirectory() as films, \
             serve(films, clip_ts=transport_stream()) as proxy:
         for tenths in range(0, 50, 2):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The proxy's configuration and arguments: every mistake is named with its place, before anything is
-listened on."""
+"""The proxy's configuration and arguments: every mistake is reported with its place before the
+proxy listens."""
 
 import os
 import re
@@ -19,7 +19,7 @@ NO_TEXT = 'a single value belongs here'
 
 
 def proxy(*args):
-    """What it printed to both, and its status. It must end by itself."""
+    """Runs the program until it exits. Returns its outputs and its exit status."""
     env = {k: v for k, v in os.environ.items() if k != 'WEIR_TEST_UNSET'}
     done = subprocess.run([PROXY, *args], capture_output=True, timeout=20, env=env,
                           stdin=subprocess.DEVNULL)
@@ -68,7 +68,7 @@ def wrong_keys_are_named():
 
 
 def told(content):
-    """All that is wrong, without the name of the program."""
+    """Returns all messages, without the name of the program."""
     out, err, status = load(content, '--check-config')
     assert (out, status) == ('', 2), (out, status)
     lines = err.splitlines()
@@ -78,7 +78,7 @@ def told(content):
 
 @test
 def all_mistakes_are_named():
-    """what is wrong is told at once, in the order of the file, up to twenty"""
+    """mistakes are reported together, in the order of the file, up to twenty"""
     assert told(f"""listne: 1
 api: x
 mounts:
@@ -111,8 +111,8 @@ mounts:
 
 
 @test
-def what_takes_for_ever_is_refused_at_once():
-    """neither depth nor length of a file holds anybody up for long"""
+def huge_files_are_refused_at_once():
+    """neither a deep nor a long file takes long to check"""
     deep = 'FILE:1:{}: this is too deep'
     refused([
         ('a: ' + '[' * 100000, deep.format(4 + 31)),
@@ -260,7 +260,7 @@ def wrong_pipelines_are_named():
 
 
 @test
-def mounts_that_take_from_one_another_are_named():
+def mounts_that_read_from_each_other_are_named():
     itself = 'it would take its media from itself: '
     cases = []
     for listen, host in [('127.0.0.1:7', 'localhost:7'), (':7', '127.0.0.2:7'),
@@ -300,7 +300,7 @@ def wrong_api_keys_are_named():
 
 @test
 def the_page_shows_every_key():
-    """docs/configuration.md holds the tables that the program prints."""
+    """docs/configuration.md has the tables that the program prints."""
     out, _, status = proxy('--print-config-docs')
     tables = out.split('\n\n')
     assert status == 0 and len(tables) == 2, out
@@ -312,8 +312,8 @@ def the_page_shows_every_key():
 
 
 @test
-def the_examples_of_the_page_are_good():
-    """Each example in docs/configuration.md is a good configuration."""
+def the_examples_of_the_page_are_valid():
+    """Each example in docs/configuration.md is valid."""
     with open(PAGE, encoding='utf-8') as file:
         examples = re.findall(r'^```yaml\n(.*?)^```', file.read(), re.S | re.M)
     assert len(examples) >= 3, examples
@@ -327,7 +327,7 @@ def the_examples_of_the_page_are_good():
 
 
 @test
-def what_is_no_configuration_is_named():
+def files_that_are_not_a_configuration_are_named():
     lines = '"key: value" lines belong here'
     paths = 'mounts: paths with their upstreams belong here'
     refused([
@@ -359,7 +359,7 @@ def a_missing_file_is_named():
 
 
 @test
-def good_configurations_are_good():
+def valid_configurations_pass():
     good = 'The configuration is good: 1 mount.\n'
     for content in (MOUNT, 'listen: "[::1]:8554"\n' + MOUNT, 'listen: :0\n' + MOUNT,
                     mount('linger: 24h'), mount('linger: 1.5s'), mount('linger: 0s'),
@@ -374,10 +374,10 @@ def good_configurations_are_good():
 
 
 @test
-def arguments_go_before_the_file():
-    # --listen is checked after the file's, and one that is wrong counts.
+def arguments_override_the_file():
+    # --listen is checked after the file's own; if it is wrong, it is an error.
     assert load(MOUNT, '--listen', 'x')[1:] == ('rtsp-proxy: --listen: "x" is not ADDR:PORT\n', 2)
-    # 192.0.2.1 is nobody's: where it is tried to listen tells which one was taken.
+    # 192.0.2.1 belongs to no machine: the message shows which address was used.
     out, err, status = load(f'listen: 127.0.0.1:0\n{MOUNT}', '--listen', '192.0.2.1:9')
     assert status == 1 and "can't listen on 192.0.2.1 port 9" in err, (out, err, status)
     assert load(MOUNT, '--mount', f'/b={URI}', '--check-config')[0].endswith('2 mounts.\n')
@@ -399,7 +399,7 @@ def wrong_mounts_are_named():
 
 
 @test
-def without_arguments_it_tells_how_to_start():
+def without_arguments_it_prints_how_to_start():
     for args in ([], ['--listen', '127.0.0.1:0'], ['--check-config']):
         out, err, status = proxy(*args)
         assert status == 2 and not out and 'To start it:\n  rtsp-proxy --mount' in err, (out, err)

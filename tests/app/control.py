@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A proxy whose configuration file can be rewritten, and readers of it without any tool."""
+"""A proxy with a rewritable configuration file, and readers that need no other program."""
 
 import http.client
 import json
@@ -14,13 +14,13 @@ CLIP_URI = f'file://{os.path.realpath(CLIP)}'
 
 
 def config(mounts, **top):
-    """The file of {path: {key: value}}, with other keys of the whole."""
+    """Returns the configuration file for {path: {key: value}}, with other top-level keys."""
     top = {'listen': '127.0.0.1:0', 'api': '127.0.0.1:0', **top}
     return json.dumps({**top, 'mounts': mounts}, indent=1)
 
 
 class Controlled(Proc):
-    """The proxy with a file of its own, and the port of its API."""
+    """The proxy with its own configuration file, and the port of its API."""
 
     def __init__(self, mounts, env=None, **top):
         self._directory = tempfile.TemporaryDirectory()
@@ -45,14 +45,14 @@ class Controlled(Proc):
         return f'rtsp://127.0.0.1:{self.port}{path}'
 
     def hang_up(self, text):
-        """SIGHUP with this file; returns the line that says what came of it."""
+        """Writes this file and sends SIGHUP. Returns the line that reports the result."""
         seen = len(self.lines)
         self.write(text)
         self.signal(signal.SIGHUP)
         return self.wait_for_line(r' (reloaded: .*|not reloaded.*)', start=seen)[1]
 
     def http(self, method, path, body=None, headers=None, host=None):
-        """One request; returns (status, headers, body), the body read where it is JSON."""
+        """Sends one request. Returns (status, headers, body); a JSON body is parsed."""
         fields = {'Host': host or f'127.0.0.1:{self.api_port}', **(headers or {})}
         if body is not None and not isinstance(body, (bytes, str)):
             body = json.dumps(body)
@@ -77,7 +77,7 @@ class Controlled(Proc):
 
 
 class Watch(Rtsp):
-    """A reader over TCP that plays."""
+    """A playing reader over TCP."""
 
     def __init__(self, proxy, path='/cam'):
         super().__init__(proxy.port)
@@ -92,7 +92,7 @@ class Watch(Rtsp):
         self.frame()
 
     def take(self, number=50):
-        """Media flows on."""
+        """Reads frames, which shows that media flows."""
         for _ in range(number):
             self.frame()
         self.frames.clear()

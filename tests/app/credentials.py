@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Credentials of upstreams are used, and shown to nobody."""
+"""Upstream credentials are used but never shown."""
 
 import os
 import tempfile
@@ -22,7 +22,7 @@ def check_hidden(proxy, origin, env):
             assert answer[0] == 200, answer
             assert CANARY not in str(answer), answer
     Read(proxy.url(), transport='udp', duration=1).result()
-    # To have what it says about an upstream that's gone.
+    # Provokes the messages about a lost upstream.
     origin.kill()
     proxy.wait_for_line(r' mount /cam down: .*next try in', 15)
     if env is SILENT:
@@ -30,7 +30,7 @@ def check_hidden(proxy, origin, env):
     proxy.stop()
     shown = [line for line in proxy.lines if CANARY in line]
     if shown:
-        proxy.lines = shown[:10]  # of a hundred thousand
+        proxy.lines = shown[:10]  # at most ten lines
     assert not shown, f'{len(shown)} lines with the password'
 
 
@@ -70,7 +70,7 @@ def with_url(auth, env):
     with Origin(user=USER, password=CANARY, auth=auth) as origin:
         url = origin.url.replace('rtsp://', f'rtsp://{USER}:{CANARY}@')
         with Proxy(['--mount', f'/cam={url}'], env=env) as proxy:
-            # It comes with the start, and does not say what it is about.
+            # The warning at start does not show the password.
             assert matches(proxy, 'warning: ps shows the password in --mount'), proxy.output()
             Read(proxy.url(), duration=1).result()
             assert CANARY not in proxy.output()
@@ -87,7 +87,7 @@ def password_on_the_command_line():
 
 
 @test
-def no_warning_for_a_url_without_one():
+def a_url_without_a_password_gets_no_warning():
     with Origin() as origin, Proxy(['--mount', f'/cam={origin.url}']) as proxy:
         Read(proxy.url(), duration=1).result()
         assert 'warning' not in proxy.output(), proxy.output()
@@ -104,7 +104,7 @@ def a_wrong_password_is_not_shown_either():
 
 
 @test
-def nor_with_gstreamer_at_its_most_talkative():
+def passwords_stay_hidden_at_the_highest_debug_level():
     with_settings({'user': USER, 'password': CANARY}, env=VERBOSE)
 
 
