@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The titles of a folder: seeking, pausing, the end, several readers, and what must not be had.
+"""The titles of a folder: seeks, pauses, the end, several readers, and files that stay private.
 
-What a reader gets is decoded, and its pictures are compared with those of the file, one by one.
+The pictures that a reader gets are decoded and compared one by one with those of the file.
 """
 
 import json
@@ -22,13 +22,13 @@ from tap import Skip, run, test
 FPS = 25
 SECONDS = 20
 SEED = 7
-TS_START = 0.7  # the time of the first picture, as FFmpeg makes MPEG-TS
+TS_START = 0.7  # s; the first picture's time in FFmpeg's MPEG-TS
 
 
 def ffmpeg(*words, data=None):
     program = shutil.which('ffmpeg')
     if not program:
-        raise Skip('there is no ffmpeg here')
+        raise Skip('ffmpeg is not on the PATH')
     done = subprocess.run([program, '-nostdin', '-loglevel', 'error', *words], input=data,
                           capture_output=True, timeout=50, check=False)
     assert done.returncode == 0, done.stderr.decode()
@@ -37,7 +37,8 @@ def ffmpeg(*words, data=None):
 
 @lru_cache
 def folder():
-    """A folder with one film in every container; a keyframe a second, no two pictures alike."""
+    """Returns a folder with one film in every container; a keyframe every second, all pictures
+    differ."""
     place = tempfile.TemporaryDirectory()
     films = os.path.join(place.name, 'films')
     os.makedirs(os.path.join(films, 'sub dir'))
@@ -62,7 +63,7 @@ def url_of(films):
 
 
 def pictures(words, data=None):
-    """The MD5 of each decoded picture."""
+    """Returns the MD5 of each decoded picture."""
     lines = ffmpeg(*words, '-an', '-f', 'framemd5', '-', data=data).decode().splitlines()
     return [line.split(',')[-1].strip() for line in lines if not line.startswith('#')]
 
@@ -101,7 +102,7 @@ class Player:
         self.rtsp.socket.close()
 
     def play(self, **headers):
-        """Returns where it begins, in seconds."""
+        """Returns the position at which playback begins, in seconds."""
         status, headers, _ = self.rtsp.request('PLAY', self.url, headers)
         assert status == 200, status
         self.packets = []
@@ -110,7 +111,8 @@ class Player:
         return float(re.search(r'npt=([\d.]+)-', headers['range'])[1])
 
     def after_start(self, packet):
-        """The seconds from what the answer tells to a packet of the first track."""
+        """Returns the seconds from the start that the answer gives to a packet of the first
+        track."""
         start = int(re.search(r'stream=0;seq=\d+;rtptime=(\d+)', self.answer['rtp-info'])[1])
         return (packet[1] - start) % 2**32 / 90000
 
@@ -129,14 +131,14 @@ class Player:
             self.bye |= {channel} if has_bye(data) else set()
         elif channel == 0:
             marker_type, seq, at = struct.unpack('!BHI', data[1:8])
-            if (seq - self.first) % 65536 < 32768:  # else it was under way before
+            if (seq - self.first) % 65536 < 32768:  # else it was sent before the answer
                 self.packets.append((seq, at, marker_type >> 7, data[12:]))
 
     def read_frame(self):
         self._take(*self.rtsp.frame())
 
     def read(self, n):
-        """Until n pictures are there."""
+        """Reads until n pictures are complete."""
         while sum(packet[2] for packet in self.packets) < n:
             self.read_frame()
 
@@ -145,7 +147,7 @@ class Player:
             self.read_frame()
 
     def pictures(self):
-        """Those that came whole since it was last told to play; no packet is missing."""
+        """Returns the complete pictures since the last PLAY. Fails if a packet is missing."""
         assert self.packets[0][0] == self.first, (self.packets[0][0], self.first)
         last = max(i for i, packet in enumerate(self.packets) if packet[2])
         whole = self.packets[:last + 1]
@@ -155,7 +157,7 @@ class Player:
 
 
 def first_keyframe(packets):
-    """The first packet of the first IDR picture."""
+    """Returns the first packet of the first IDR picture."""
     return next(packet for packet in packets
                 if 5 in (packet[3][0] & 31, (packet[3][0] & 31 == 28) * (packet[3][1] & 31)))
 
@@ -169,7 +171,7 @@ def has_bye(data):
 
 
 def annex_b(packets):
-    """The NAL units of RFC 6184's packets."""
+    """Converts RFC 6184 packets to NAL units with start codes."""
     out = b''
     for _, _, _, payload in packets:
         kind = payload[0] & 31
@@ -189,13 +191,13 @@ def annex_b(packets):
 
 
 def check_pictures(got, start):
-    """They are those of the film from this second on, without a gap."""
-    first = round(start) * FPS  # containers differ in where they say that the film begins
+    """Checks that the pictures are the film's from this second on, without a gap."""
+    first = round(start) * FPS  # containers differ in the film's start time
     assert got and got == film_pictures()[first:first + len(got)], (start, len(got))
 
 
 def check_seeks(player, number, seed):
-    """Seeks to and fro; each place begins with the keyframe at or before it."""
+    """Seeks at random; each position begins with the keyframe at or before it."""
     draw = random.Random(seed)
     player.play()
     for _ in range(number):
@@ -246,13 +248,13 @@ def a_go_reader_seeks_over_udp():
 
 
 @test
-def matroska_is_sought_as_exactly():
+def matroska_seeks_are_exact():
     with serve() as proxy, Player(proxy, 'film.mkv') as player:
         check_seeks(player, 6, SEED + 1)
 
 
 @test
-def fragmented_mp4_is_sought_as_exactly():
+def fragmented_mp4_seeks_are_exact():
     with tempfile.TemporaryDirectory() as films:
         ffmpeg('-i', path_of('film.mp4'), '-c', 'copy', '-movflags', '+frag_keyframe+empty_moov',
                os.path.join(films, 'film.mp4'))
@@ -261,7 +263,7 @@ def fragmented_mp4_is_sought_as_exactly():
 
 
 @test
-def paused_it_goes_on_without_a_gap():
+def a_paused_title_resumes_without_a_gap():
     with serve() as proxy, Player(proxy) as player:
         check_pictures(played(player, player.play(Range='npt=3-'), 40), 3)
         for _ in range(3):
@@ -279,7 +281,7 @@ def played(player, start, n):
 
 
 @test
-def play_elsewhere_without_a_pause():
+def play_may_seek_without_a_pause():
     with serve() as proxy, Player(proxy) as player:
         player.play()
         player.read(5)
@@ -290,7 +292,7 @@ def play_elsewhere_without_a_pause():
 
 
 @test
-def two_readers_of_one_title_are_each_in_their_place():
+def readers_of_one_title_have_their_own_positions():
     with serve() as proxy, Player(proxy) as one, Player(proxy) as two:
         one.play()
         start = two.play(Range='npt=10-')
@@ -303,7 +305,7 @@ def two_readers_of_one_title_are_each_in_their_place():
 
 
 @test
-def the_end_is_told_and_one_can_go_back():
+def the_end_is_signalled_and_a_reader_can_go_back():
     with serve() as proxy, Player(proxy) as player:
         start = player.play(Range='npt=18-')
         player.read_to_end()
@@ -326,7 +328,7 @@ def every_container_is_served():
 
 
 @test
-def a_transport_stream_is_sought_by_its_clock():
+def transport_stream_seeks_follow_its_clock():
     with serve() as proxy, Player(proxy, 'film.ts') as player:
         assert re.search(r'a=range:npt=[\d.]+-[\d.]+', player.sdp), player.sdp
         player.play()
@@ -339,13 +341,13 @@ def a_transport_stream_is_sought_by_its_clock():
             got = player.pictures()
             first = film_pictures().index(got[0])
             assert first % FPS == 0 and got == film_pictures()[first:first + len(got)], first
-            # The place that the answer tells, and so that of the picture, is true.
+            # The answer's start position is true, and so is the picture's.
             told = start + player.after_start(first_keyframe(player.packets))
             assert abs(told - (TS_START + first / FPS)) < 0.01, (told, first)
 
 
 @test
-def a_transport_stream_whose_clock_goes_back_and_jumps():
+def a_transport_stream_plays_across_clock_jumps():
     with tempfile.TemporaryDirectory() as films:
         part, later = os.path.join(films, 'part.ts'), os.path.join(films, 'later.ts')
         ffmpeg('-i', path_of('film.mp4'), '-t', '2', '-c', 'copy', part)
@@ -365,7 +367,7 @@ def a_transport_stream_whose_clock_goes_back_and_jumps():
 
 
 @test
-def a_raw_stream_can_be_gone_back_in():
+def a_raw_stream_can_seek_back():
     with serve() as proxy, Player(proxy, 'film.h264') as player:
         player.play()
         player.read(10)
@@ -404,7 +406,7 @@ def speed_and_scale():
 
 
 @test
-def ranges_that_are_not_in_the_title():
+def ranges_outside_the_title_are_refused():
     with serve() as proxy, Player(proxy) as player:
         for wrong, wanted in (('npt=20-', 457), ('npt=99999-', 457), ('npt=5-3', 457),
                               ('npt=1e400-', None), ('npt=-5', 457), ('npt=now-', 457),
@@ -418,7 +420,7 @@ def ranges_that_are_not_in_the_title():
 
 
 @test
-def an_end_holds_for_one_play():
+def the_end_of_a_range_applies_to_one_play():
     for name in 'film.mp4', 'film.mkv', 'film.ts':
         with serve() as proxy, Player(proxy, name) as player:
             for asked, end in (('2-4', 4), ('10-', SECONDS), ('3-5', 5), ('4-', SECONDS),
@@ -432,7 +434,7 @@ def an_end_holds_for_one_play():
 
 
 def with_a_late_track(films, late, container):
-    """A film of which one of the tracks begins 15 s after the other."""
+    """Writes a film in which one track begins 15 s after the other."""
     path = os.path.join(films, f'late.{container}')
     film, at = path_of('film.mp4'), ['-itsoffset', '15']
     first, second = ([], at) if late == 'audio' else (at, [])
@@ -441,7 +443,7 @@ def with_a_late_track(films, late, container):
 
 
 @test
-def a_track_that_begins_late_holds_up_nothing():
+def a_late_track_delays_nothing():
     for late, container in ('audio', 'mp4'), ('audio', 'mkv'), ('video', 'mp4'):
         with tempfile.TemporaryDirectory() as films:
             with_a_late_track(films, late, container)
@@ -459,7 +461,7 @@ def a_track_that_begins_late_holds_up_nothing():
 
 
 @test
-def a_track_of_which_nothing_is_known():
+def an_unknown_track_is_refused():
     with tempfile.TemporaryDirectory() as films:
         with_a_late_track(films, 'audio', 'ts')
         with Proxy({'/films': url_of(films)}) as proxy:
@@ -468,7 +470,7 @@ def a_track_of_which_nothing_is_known():
 
 
 @test
-def quick_seeks_one_after_the_other():
+def many_quick_seeks_work():
     with serve() as proxy, Player(proxy) as other:
         other.play()
         for name in 'film.mp4', 'film.mkv', 'film.ts', 'film.h264':
@@ -482,7 +484,7 @@ def quick_seeks_one_after_the_other():
                 start = player.play(Range='npt=0-')
                 player.read(5)
                 assert player.pictures() == film_pictures()[:len(player.pictures())], (name, start)
-                # Leaves in the middle of one.
+                # Leaves in the middle of a seek.
                 player.rtsp.send(f'PLAY {player.url} RTSP/1.0\r\nCSeq: 99\r\nRange: npt=0-\r\n'
                                  f'Session: {player.rtsp.session}\r\n\r\n'.encode())
                 player.teardown()
@@ -492,7 +494,7 @@ def quick_seeks_one_after_the_other():
 
 
 @test
-def a_raw_stream_is_opened_each_time():
+def a_raw_stream_opens_each_time():
     with serve() as proxy:
         for _ in range(60):
             with Player(proxy, 'film.h264') as player:
@@ -501,7 +503,7 @@ def a_raw_stream_is_opened_each_time():
 
 
 @test
-def max_titles():
+def max_titles_limits_open_titles():
     with serve(**{'max-titles': 2}) as proxy:
         with Player(proxy) as one, Player(proxy, 'film.mkv') as two:
             one.play()
@@ -509,13 +511,13 @@ def max_titles():
             assert Player(proxy).status == 503
             proxy.wait_for_line('max-titles does not allow more')
             one.teardown()
-            wait_until(lambda: Player(proxy).status == 200, 10, 'a place is free again')
+            wait_until(lambda: Player(proxy).status == 200, 10, 'another title may be opened')
             two.read(20)
             assert len(two.pictures()) >= 20
 
 
 def hostile(films, outside):
-    """Makes what is not to be had; returns names."""
+    """Makes files that must not be served. Returns their names."""
     os.mkfifo(os.path.join(films, 'fifo.mp4'))
     os.symlink(outside, os.path.join(films, 'absolute.mp4'))
     os.symlink('../secret.mp4', os.path.join(films, 'relative.mp4'))
@@ -556,7 +558,7 @@ def nothing_outside_the_folder_is_reachable():
                 status = proxy.ask('SETUP', f'/films/{name}/stream=0', headers={
                     'Transport': 'RTP/AVP/TCP;unicast;interleaved=0-1'})[0]
                 assert status in (400, 404), (name, status)
-            # Links that stay within are followed where the kernel can see to it.
+            # Links that stay within the folder are followed if the kernel can check them.
             assert Player(proxy, 'sub%20dir/inside.mp4').status in (200, 404)
             assert proxy.ask('DESCRIBE', '/films')[0] == 404
             assert proxy.ask('DESCRIBE', '/films/')[0] == 404
@@ -566,7 +568,7 @@ def nothing_outside_the_folder_is_reachable():
 
 
 @test
-def what_is_no_media_and_what_is_cut_off():
+def files_without_media_are_refused_and_cut_files_play():
     with tempfile.TemporaryDirectory() as films:
         with open(path_of('film.mp4'), 'rb') as file:
             film = file.read()
@@ -593,7 +595,8 @@ def what_is_no_media_and_what_is_cut_off():
 
 @lru_cache
 def front_first():
-    """The film as MP4 with its header before the pictures, so that it can be cut off among them."""
+    """Returns the film as MP4 with its header before the pictures, so that a cut leaves the
+    header."""
     with tempfile.TemporaryDirectory() as place:
         film = os.path.join(place, 'film.mp4')
         ffmpeg('-i', path_of('film.mp4'), '-c', 'copy', '-movflags', '+faststart', film)
@@ -602,7 +605,7 @@ def front_first():
 
 
 @test
-def what_is_cut_off_behind_its_header_is_refused_at_once():
+def a_file_cut_after_its_header_is_refused_at_once():
     film = front_first()
     cut = {'cut.mp4': film[:film.index(b'mdat') + 100]}
     for name, size in ('film.mkv', 700), ('film.mkv', 6000), ('film.ts', 7500):
@@ -620,7 +623,7 @@ def what_is_cut_off_behind_its_header_is_refused_at_once():
 
 
 @test
-def a_place_that_is_cut_off():
+def a_seek_beyond_the_cut_is_refused():
     film = front_first()
     with tempfile.TemporaryDirectory() as films:
         for name, size in ('film.mp4', len(film)), ('half.mp4', len(film) // 2):
@@ -634,7 +637,7 @@ def a_place_that_is_cut_off():
             proxy.wait_for_line('/films/half.mp4: there is nothing where its reader wants to go')
             player.play(Range='npt=2-')
             player.read(10)
-            # It goes on where it was.
+            # The reader continues at its old position.
             assert player.rtsp.request('PLAY', player.url, beyond)[0] == 457
             shown = len(player.packets)
             player.read(30)
@@ -652,7 +655,7 @@ def a_place_that_is_cut_off():
 
 
 @test
-def a_folder_of_thousands_and_a_title_that_comes_later():
+def a_large_folder_serves_a_title_added_later():
     with tempfile.TemporaryDirectory() as films:
         for number in range(3000):
             os.symlink('film.mp4', os.path.join(films, f'{number}.mp4'))
@@ -663,7 +666,7 @@ def a_folder_of_thousands_and_a_title_that_comes_later():
 
 
 @test
-def a_configuration_that_can_not_be():
+def invalid_store_configurations_are_refused():
     films = url_of(folder()[1])
     for settings, said in (
             ({'upstream': 'file:///nowhere/to/be/found/'}, 'there is no folder'),
@@ -679,7 +682,7 @@ def a_configuration_that_can_not_be():
 
 
 @test
-def the_api_knows_who_plays_and_sends_them_away_with_the_mount():
+def the_api_lists_readers_of_titles_and_closes_them_with_the_mount():
     mount = {'upstream': url_of(folder()[1])}
     with Controlled({'/films': mount}) as proxy, Watch(proxy, '/films/film.mp4') as reader:
         wait_for_readers_of(proxy, 1)
@@ -695,7 +698,7 @@ def the_api_knows_who_plays_and_sends_them_away_with_the_mount():
 
 
 @test
-def a_title_and_a_stream_on_one_connection():
+def titles_and_streams_mix_on_one_connection():
     with Proxy({'/cam': f'file://{CLIP}', '/films': url_of(folder()[1])}) as proxy:
         for first, second in (('/cam', '/films/film.mp4'), ('/films/film.mp4', '/cam'),
                               ('/cam', '/films/nothing'), ('/films/film.mp4', '/films/film.mkv')):
@@ -714,7 +717,7 @@ def a_title_and_a_stream_on_one_connection():
 
 
 @test
-def readers_are_let_go_with_their_titles():
+def readers_are_closed_with_their_titles():
     with serve() as proxy:
         for _ in range(20):
             with Player(proxy) as player:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Presentations that share stages, and pipelines that are swapped while people watch."""
+"""Presentations that share stages, and pipelines that are swapped under readers."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ from proc import Rtsp
 from proxy import CLIP, Origin, Read, wait_for_readers, wait_until
 from tap import run, test
 
-# A keyframe each half second.
+# A keyframe every half second.
 LIVE = ('launch:videotestsrc is-live=true pattern={pattern} ! '
         'video/x-raw,width=320,height=180,framerate=30/1 ! videoconvert ! '
         'openh264enc gop-size=15 bitrate=400000 ! h264parse ! '
@@ -29,12 +29,12 @@ def live(pattern='ball', **settings):
 
 
 def camera(port=0):
-    """Another proxy, which serves a test picture at /cam whether or not somebody watches."""
+    """Returns another proxy, which serves a test picture at /cam all the time."""
     return Controlled({'/cam': live(**{'on-demand': False})}, listen=f'127.0.0.1:{port}', api='off')
 
 
 class Decode:
-    """ffmpeg, which decodes what it gets and says what was wrong with it."""
+    """An ffmpeg process that decodes a stream and reports errors in it."""
 
     def __init__(self, url, transport='tcp', duration=60):
         self._process = subprocess.Popen(
@@ -69,7 +69,7 @@ def nodes(proxy, kind, label=None):
 
 
 def shown_upstream(proxy):
-    """The state of each upstream of the only mount that runs, in order."""
+    """Returns the states of the upstreams of the only running mount, in order."""
     return [node['state'] for node in nodes(proxy, 'upstream')]
 
 
@@ -78,13 +78,13 @@ def switches(proxy, path='/cam'):
 
 
 def switch(proxy, body, path='/cam'):
-    """Changes the mount, and waits until readers see the new pipeline."""
+    """Changes the mount and waits until readers see the new pipeline."""
     before = switches(proxy, path)
     status, _, answer = proxy.http('PATCH', f'/v1/mounts{path}', body)
     assert status == 200, answer
     wait_until(lambda: switches(proxy, path) == before + 1, 6, f'it switched: {body}')
     wait_until(lambda: not proxy.get(f'/v1/mounts{path}')['presentations'][0]['switching'], 2,
-               'the old pipeline has gone')
+               'the old pipeline has ended')
 
 
 def check_smooth(result, n, lost=0):
@@ -113,7 +113,7 @@ def five_choices_of_one_camera_share_one_upstream_and_one_decoder():
 
 
 @test
-def the_same_choices_are_one_pipeline_and_others_are_none():
+def equal_choices_share_a_pipeline_and_others_get_404():
     with Controlled({'/cam': live(choices={'transcode': ['size', 'rate']})}) as proxy:
         queries = ['size=160x90&rate=200k', 'rate=200k&size=160x90', 'rate=0.2M&size=160x90',
                    'size=160x90&rate=200000', 'size=160X90&rate=200K', 'rate=200k&size=160%7890',
@@ -134,7 +134,7 @@ def the_same_choices_are_one_pipeline_and_others_are_none():
 
 
 @test
-def no_more_choices_than_allowed_run_at_once():
+def max_presentations_limits_the_choices():
     with Controlled({'/cam': live(choices={'transcode': ['rate']}, linger='5s',
                                   **{'max-presentations': 2})}) as proxy, Rtsp(proxy.port) as rtsp:
         for rate, status in ('100k', 200), ('200k', 200), ('300k', 503), ('100k', 200):
@@ -142,8 +142,8 @@ def no_more_choices_than_allowed_run_at_once():
 
 
 @test
-def a_setup_alone_makes_and_starts_no_choice():
-    """What nobody has described does not run, and is not found."""
+def a_setup_alone_starts_no_choice():
+    """A choice that no DESCRIBE has started does not run, and a SETUP for it gets 404."""
     with Origin() as origin, Controlled(
             {'/cam': {'upstream': origin.url, 'choices': {'transcode': ['size']},
                       **QUICK}}) as proxy, Rtsp(proxy.port) as rtsp:
@@ -169,7 +169,7 @@ def pipelines_are_swapped_under_readers():
             switch(proxy, {'pipeline': []})
         frames = tcp.frames, udp.frames
         wait_until(lambda: tcp.frames > frames[0] + 20 and udp.frames > frames[1] + 20, 10,
-                   'ffmpeg goes on')
+                   'ffmpeg continues')
         for read in reads:
             check_smooth(read.result(), 4)
         assert tcp.running() and udp.running()
@@ -178,7 +178,7 @@ def pipelines_are_swapped_under_readers():
 
 
 def ages(proxy, path, seconds=4):
-    """How old each track's media is when it comes, by its sender reports: {track: seconds}."""
+    """Returns the age of each track's media on arrival, by its sender reports: {track: seconds}."""
     rates = {0: 90000, 1: 48000}
     maps, found = {}, {}
     with Watch(proxy, path) as rtsp:
@@ -198,7 +198,7 @@ def ages(proxy, path, seconds=4):
 
 @test
 def stages_keep_the_wall_clock_time_of_media():
-    """What sender reports say of a picture and of its sound is what the upstream said."""
+    """Sender reports give a picture and its sound the upstream's wall-clock time."""
     small = {'transcode': {'size': '160x90', 'rate': '200k'}}
     with camera() as origin, Controlled({
             path: {'upstream': origin.url(), **QUICK, 'pipeline': pipeline}
@@ -242,7 +242,7 @@ def a_pipeline_that_does_not_start_changes_nothing():
 
 
 @test
-def readers_are_closed_where_the_codec_changes_and_told_beforehand():
+def a_codec_change_is_announced_and_closes_readers():
     vp8 = ('launch:videotestsrc is-live=true ! video/x-raw,width=320,height=180,framerate=30/1 ! '
            'vp8enc deadline=1 keyframe-max-dist=15 ! rtpvp8pay name=pay0')
     body = {'pipeline': ['pull', {'transcode': {'size': '160x90'}}]}
@@ -258,7 +258,7 @@ def readers_are_closed_where_the_codec_changes_and_told_beforehand():
 
 
 @test
-def the_second_upstream_steps_in_and_the_first_comes_back():
+def the_second_upstream_takes_over_until_the_first_returns():
     with camera() as a, camera() as b, Controlled(
             {'/cam': {'upstreams': [a.url(), b.url()], **QUICK}}) as proxy, Decode(
                 proxy.url()) as decode:
@@ -277,7 +277,7 @@ def the_second_upstream_steps_in_and_the_first_comes_back():
 
 
 @test
-def what_is_down_from_the_start_is_passed_over():
+def an_upstream_that_is_down_from_the_start_is_skipped():
     nowhere = 'rtsp://127.0.0.1:9/none'
     with Origin() as b, Controlled({
             '/second': {'upstreams': [nowhere, b.url], **QUICK},
@@ -288,7 +288,7 @@ def what_is_down_from_the_start_is_passed_over():
 
 
 @test
-def an_upstream_ends_the_slate_whatever_its_tracks():
+def an_upstream_with_any_tracks_ends_the_slate():
     with socket.create_server(('127.0.0.1', 0)) as free:
         port = free.getsockname()[1]
     with Controlled({'/cam': {'upstream': f'rtsp://127.0.0.1:{port}/cam', 'slate': CLIP,
@@ -303,7 +303,7 @@ def an_upstream_ends_the_slate_whatever_its_tracks():
 
 
 def one_keyframe(directory):
-    """The clip, some rounds of it, with a keyframe at its beginning only."""
+    """Makes a clip of several rounds with a keyframe at its beginning only."""
     path = os.path.join(directory, 'slate.mp4')
     subprocess.run(
         ['ffmpeg', '-nostdin', '-v', 'error', '-stream_loop', '7', '-i', CLIP, '-t', '40', '-vf',
@@ -315,7 +315,7 @@ def one_keyframe(directory):
 
 @test
 def a_slate_is_shown_from_its_first_keyframe():
-    """A clip stands in at once, though its next keyframe is 40 s away."""
+    """A clip takes over at once, though its next keyframe is 40 s away."""
     with tempfile.TemporaryDirectory() as directory, Origin() as origin, Controlled({
             '/cam': {'upstream': origin.url, 'slate': one_keyframe(directory), **QUICK}}) as proxy:
         reads = Read(proxy.url(), readers=2, duration=8)
@@ -326,8 +326,8 @@ def a_slate_is_shown_from_its_first_keyframe():
 
 
 @test
-def a_lagging_stage_touches_only_what_hangs_from_it():
-    """A stage that takes ten seconds for a frame, beside readers of the camera itself."""
+def a_slow_stage_affects_only_its_own_readers():
+    """A stage that takes ten seconds for a frame does not affect readers of the camera itself."""
     with Controlled({'/cam': live(choices={'transcode': ['size']})}) as proxy:
         plain = Read(proxy.url(), readers=2, duration=6)
         wait_for_readers(proxy, 2)

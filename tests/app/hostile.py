@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Bytes that nobody should send, to every door of the proxy at once and with a state behind them:
-sessions of readers, answers and media of upstreams, datagrams, files and the API.
+"""Sends invalid data to every entrance of the proxy at once, also within valid sessions: requests
+and reports of readers, answers and media of upstreams, datagrams, files and API requests.
 
-Meanwhile good readers play and lose nothing, and whoever comes is answered. Nothing of it stays.
+Meanwhile well-behaved readers play without packet loss, and new clients are answered. Afterwards
+the proxy has returned its resources.
 """
 
 import collections
@@ -26,12 +27,12 @@ from tspackets import STREAMS, mutated
 
 SECONDS = float(os.environ.get('WEIR_HOSTILE_SECONDS', '20'))
 SANITIZED = bool(os.environ.get('WEIR_SANITIZER_RUNTIME'))
-# A machine that others use, too, keeps its own time.
+# Other processes on the machine slow it down.
 PATIENCE = 10 if SANITIZED or os.getloadavg()[0] > os.cpu_count() else 1
 QUICK = {'linger': '200ms', 'connect-timeout': '1s', 'read-timeout': '2s', 'start-timeout': '2s'}
 UPSTREAMS = 6
 FILMS = 8
-# What the allocator keeps after the worst moment; a sanitizer keeps what was freed, too.
+# The allocator's reserve after the peak; a sanitizer also keeps freed memory.
 MORE_KIB = (700 if SANITIZED else 256) * 1024
 
 NUMBERS = '0', '-1', '1', '65536', '2147483648', '4294967295', '99999999999999999999', '1e999', 'x', ''
@@ -51,7 +52,7 @@ LINES = (
 
 
 def spoilt(data, chance, most=6):
-    """With some bytes changed, cut out, cut off, put in or repeated."""
+    """Returns the data with some bytes changed, removed, cut off, inserted or repeated."""
     data = bytearray(data)
     for _ in range(chance.randrange(1, most + 1)):
         at = chance.randrange(len(data) + 1)
@@ -70,7 +71,7 @@ def spoilt(data, chance, most=6):
 
 
 def other_lines(head, lines, chance):
-    """A head with lines removed, repeated, added, and with other numbers."""
+    """Returns a head with lines removed, repeated and added, and with other numbers."""
     first, *rest = head.split('\r\n')
     for _ in range(chance.randrange(3)):
         what, at = chance.randrange(4), chance.randrange(len(rest) + 1)
@@ -86,7 +87,7 @@ def other_lines(head, lines, chance):
 
 
 class Worker:
-    """Does something again and again, and remembers the last that it did."""
+    """Repeats a step in a thread and remembers the last one."""
 
     def __init__(self, proxy, chance, step):
         self.proxy, self.chance, self.step = proxy, chance, step
@@ -100,7 +101,7 @@ class Worker:
                 self.step(self)
                 self.times += 1
             except OSError:
-                pass  # it may be refused and closed at any time
+                pass  # the proxy may refuse or close at any time
             except Exception as error:  # pylint: disable=broad-except
                 self.failed = repr(error)
 
@@ -121,7 +122,7 @@ class Worker:
 
 
 def hear(connection, wait):
-    """What comes within the time, up to a buffer."""
+    """Returns the data that arrives within the time, up to one buffer."""
     connection.settimeout(wait)
     try:
         return connection.recv(65536)
@@ -152,7 +153,7 @@ def request(worker, method, url, number, session):
 
 
 def junk(chance):
-    """An interleaved frame, its length true or not."""
+    """Returns an interleaved frame whose length may be wrong."""
     data = chance.choice((chance.randbytes(chance.randrange(60)), sender_report(1, 2),
                           b'\x81\xce\0\x02' + bytes(8), b'\x81\xc9\0\x07' + bytes(28)))
     size = len(data) if chance.random() < 0.7 else chance.randrange(65536)
@@ -160,7 +161,7 @@ def junk(chance):
 
 
 def report_to(answer, chance):
-    """Reports, true or not, to the ports that an answer names."""
+    """Sends valid and invalid reports to the ports that an answer names."""
     if not (ports := re.search(rb'server_port=(\d+)-(\d+)', answer)):
         return
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
@@ -171,7 +172,7 @@ def report_to(answer, chance):
 
 
 def read(worker):
-    """A session that goes as it should, more or less."""
+    """Runs a session that is mostly valid."""
     chance, proxy = worker.chance, worker.proxy
     url = proxy.url(chance.choice(proxy.paths))
     methods = ['OPTIONS', 'DESCRIBE', 'SETUP', 'PLAY', 'PAUSE', 'PLAY', 'GET_PARAMETER',
@@ -206,7 +207,8 @@ def read(worker):
 
 
 def answer_of(chance):
-    """What becomes of an upstream's answers; some are left as they are, or nothing would begin."""
+    """Returns a function that spoils an upstream's answers; it keeps some, or nothing would
+    start."""
     def mangle(_method, answer):
         if chance.random() < 0.6:
             return answer
@@ -276,7 +278,7 @@ def send_datagrams(worker):
 
 
 def change_films(worker):
-    """Files that are not yet open are other ones at once."""
+    """Replaces files, which may not be open yet."""
     chance = worker.chance
     path = os.path.join(worker.proxy.films, f'{chance.randrange(FILMS)}.ts')
     data = b''.join(mutated(chance.choice(list(STREAMS.values())) * chance.choice((1, 50)), chance))
@@ -316,11 +318,11 @@ def call(worker):
         pass
 
 
-# ---- those to whom nothing may happen ----
+# ---- the well-behaved readers ----
 
 
 class Good(threading.Thread):
-    """Plays, and finds every packet."""
+    """Plays and fails if a packet is missing."""
 
     def __init__(self, proxy, udp):
         super().__init__(daemon=True)
@@ -366,7 +368,7 @@ class Good(threading.Thread):
 
 
 def is_answered(proxy):
-    """How long whoever comes waits."""
+    """Returns how long a new client waits for an answer."""
     start = time.monotonic()
     with Rtsp(proxy.port, timeout=PATIENCE) as rtsp:
         assert rtsp.request('OPTIONS', '*')[0] == 200
@@ -388,7 +390,7 @@ def play_on(session):
         pass
 
 
-# Pools keep a few threads for a while.
+# Thread pools keep a few threads for a while.
 SLACK = 8
 
 
@@ -413,7 +415,7 @@ def at_rest(proxy, before=None):
 
     try:
         # A session whose connection is gone lasts a minute.
-        wait_until(rests, 100, 'what was used is given back')
+        wait_until(rests, 100, 'the resources are returned')
     except AssertionError as error:
         raise AssertionError(f'{error}: {before}, {held(proxy)}: {list(descriptors(proxy))}') from None
     return held(proxy)
@@ -440,7 +442,7 @@ def attack(proxy, seed, upstreams):
         try:
             worst = max(worst, is_answered(proxy))
         except (OSError, AssertionError) as error:
-            tell(proxy, workers, f'whoever comes is not answered: {error!r}')
+            tell(proxy, workers, f'a new client is not answered: {error!r}')
         wrong = [each.wrong for each in goods if each.wrong]
         wrong += [worker.failed for worker in workers if worker.failed]
         if wrong or not proxy.running():
@@ -475,11 +477,11 @@ def mounts(good, upstreams, proxy_ports, films):
 
 
 @test(timeout=int(SECONDS) + 300)
-def nothing_that_is_sent_harms_others():
+def invalid_data_harms_no_other_client():
     seed = int(os.environ.get('WEIR_SEED', time.time()))
     print(f'# WEIR_SEED={seed}', flush=True)
     chance = random.Random(seed - 2)
-    # What the scripted servers make of the proxy's bytes is their own matter.
+    # Errors in the scripted servers' threads do not count.
     threading.excepthook = lambda _args: None
     good = Server(play_on)
     upstreams = [Server(media_of(chance), mangle=answer_of(chance)) for _ in range(UPSTREAMS)]

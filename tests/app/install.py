@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What `meson install` installs, used from where it was staged (DESTDIR)."""
+"""Uses the files that `meson install` has installed, from a staging folder (DESTDIR)."""
 
 import atexit
 import functools
@@ -20,15 +20,15 @@ ROOT = os.path.realpath(os.path.join(os.environ['WEIR_DATA'], '../..'))
 BUILD = os.environ['WEIR_BUILD']
 PREFIX = os.environ['WEIR_PREFIX']
 PAGES = ('man1/rtsp-proxy.1', 'man1/rtsp-load.1', 'man5/rtsp-proxy.yaml.5')
-# Ten times what systemd-analyze security calls the exposure of a unit; today's is 16.
+# Ten times the exposure that systemd-analyze security reports for the unit; today it is 16.
 EXPOSURE = 20
 
 
 @functools.cache
 def installed():
-    """The prefix below the DESTDIR."""
+    """Returns the prefix below the DESTDIR."""
     if os.environ.get('WEIR_SANITIZER_RUNTIME'):
-        raise Skip('a build with sanitizers is not one to install')
+        raise Skip('a build with sanitizers is not for installation')
     need('meson')
     directory = tempfile.TemporaryDirectory()
     atexit.register(directory.cleanup)
@@ -38,14 +38,14 @@ def installed():
 
 
 def find(name):
-    """The one file of a name."""
+    """Returns the only file with this name."""
     found = [os.path.join(where, name) for where, _, names in os.walk(installed()) if name in names]
     assert len(found) == 1, (name, found)
     return found[0]
 
 
 def environment(**more):
-    """Where whoever has the prefix in front of all paths finds things."""
+    """Returns an environment for which the prefix comes first in all search paths."""
     plugins = os.path.dirname(find('libgstweir.so'))
     return {**os.environ, 'GST_PLUGIN_PATH': plugins,
             'GST_REGISTRY': os.path.join(plugins, 'registry.bin'),
@@ -57,7 +57,7 @@ def program(name):
 
 
 def call(*command, env=None):
-    """What it prints, both streams; it must end with 0."""
+    """Returns both outputs of a command, which must exit with 0."""
     done = subprocess.run(command, env=env, text=True, timeout=50, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.returncode == 0, (command, done.returncode, done.stdout)
@@ -66,7 +66,7 @@ def call(*command, env=None):
 
 def need(name):
     if not shutil.which(name):
-        raise Skip(f'there is no {name}')
+        raise Skip(f'{name} is not on the PATH')
 
 
 @test
@@ -95,12 +95,12 @@ def programs():
 
 
 def build(module, source, *compiler):
-    """A program of sources outside of the tree, as pkg-config says. Its path, in the DESTDIR."""
+    """Builds a source from outside the tree with pkg-config's flags. Returns the program's path."""
     need('pkg-config')
     pc = find(module + '.pc')
     with open(pc, encoding='utf-8') as file:
         text = file.read()
-    # As it is when the DESTDIR is the root.
+    # As if the DESTDIR were the root.
     with open(pc, 'w', encoding='utf-8') as file:
         file.write(text.replace(f'prefix={PREFIX}\n', f'prefix={installed()}\n'))
     paths = [os.path.dirname(pc)] + os.environ.get('PKG_CONFIG_PATH', '').split(':')
@@ -138,19 +138,19 @@ def embeds(*compiler):
 
 @test
 def embedding_in_c():
-    """A C program with each installed header is built by pkg-config, and runs"""
+    """A C program that includes each installed header builds with pkg-config and runs"""
     embeds('cc', '-xc', '-std=c11')
 
 
 @test
 def embedding_in_cxx():
-    """So is a C++ program"""
+    """A C++ program builds in the same way"""
     embeds('c++', '-xc++', '-std=c++17')
 
 
 @test
 def manual_pages():
-    """man and mandoc have nothing to say against the manual pages"""
+    """man and mandoc report no warnings for the manual pages"""
     pages = [os.path.join(installed(), 'share/man', page) for page in PAGES]
     need('man')
     for page in pages:
@@ -162,7 +162,7 @@ def manual_pages():
 
 
 def options(name):
-    """The options that the program's own --help has, without those of help."""
+    """Returns the options in the program's --help, except the help options."""
     told = call(program(name), '--help', env=environment())
     return set(re.findall(r'^  (?:-\w, )?--([a-z-]+)', told.partition('Application Options')[2],
                           re.M))
@@ -175,7 +175,7 @@ def read(*path):
 
 @test
 def pages_are_whole():
-    """The manual pages and the completion have every option, and every key of the configuration"""
+    """The manual pages and the completion have every option and every configuration key"""
     for name in 'rtsp-proxy', 'rtsp-load':
         page = read('share/man/man1', name + '.1').replace('\\-', '-')
         words = set(re.findall(r'--([a-z-]+)', read('share/bash-completion/completions', name)))
@@ -190,7 +190,7 @@ def pages_are_whole():
 
 
 def complete(*words):
-    """What bash offers for the last word of a command line."""
+    """Returns bash's completions of the last word of a command line."""
     source = os.path.join(installed(), 'share/bash-completion/completions', words[0])
     script = (f'set -u; . {shlex.quote(source)}; COMP_WORDS=({shlex.join(words)}); '
               f'COMP_CWORD={len(words) - 1}; _{words[0].replace("-", "_")}; '
@@ -200,7 +200,7 @@ def complete(*words):
 
 @test
 def bash_completion():
-    """bash completes options, and files and folders where these belong"""
+    """bash completes options, and files and folders where they belong"""
     need('bash')
     assert complete('rtsp-proxy', '--l') == ['--list-stages', '--listen']
     assert complete('rtsp-load', '--ar') == ['--arrivals']
@@ -213,7 +213,7 @@ def bash_completion():
 
 @test
 def example():
-    """The example configuration is good"""
+    """The example configuration is valid"""
     told = call(program('rtsp-proxy'), '--check-config', '--config',
                 os.path.join(installed(), 'share/doc/weir/rtsp-proxy.yaml'), env=environment())
     assert told.startswith('The configuration is good'), told
@@ -221,7 +221,7 @@ def example():
 
 @test
 def unit():
-    """systemd takes the unit, and calls little of the system exposed to it"""
+    """systemd accepts the unit and rates its exposure low"""
     need('systemd-analyze')
     unit = os.path.join(installed(), 'lib/systemd/system/rtsp-proxy.service')
     text = read(unit)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A reader that comes in the middle of a group of pictures: what it gets, and when it is live."""
+"""A reader that joins in the middle of a group of pictures: its first packets and its way to the
+live edge."""
 
 import re
 import struct
@@ -16,7 +17,7 @@ MIDDLE = 2.5
 
 
 class Player(threading.Thread):
-    """Plays the first track over TCP, and notes each RTP packet of it as (seq, time, payload)."""
+    """Plays the first track over TCP and records each RTP packet as (seq, time, payload)."""
 
     def __init__(self, proxy, seconds=4):
         super().__init__(daemon=True)
@@ -48,12 +49,12 @@ class Player(threading.Thread):
 
 
 def ahead(a, b):
-    """How far RTP time a is ahead of b."""
+    """Returns how far RTP time a is ahead of b."""
     return (a - b + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def by_payload(packets):
-    """{payload: its times}; the clip comes round."""
+    """Returns {payload: its times}; the clip loops, so a payload may have several."""
     times = {}
     for _, at, payload in packets:
         times.setdefault(payload, []).append(at)
@@ -61,15 +62,16 @@ def by_payload(packets):
 
 
 def at_its_time(packets, known):
-    """Of what both have: is each packet at a time that it has among those that are known? What came
-    after those is left out, as the clip comes round, and so is the last frame, which may be cut."""
+    """Returns, for each packet that is also in `known`, whether it has one of its known times.
+    Leaves out packets after the end of `known`, because the clip loops, and the last frame,
+    which may be cut."""
     times, end = by_payload(known), known[-1][1]
     return [at in times[payload] for _, at, payload in packets
             if payload in times and ahead(end, at) > 0]
 
 
 def begins_with_key_picture(packets):
-    """The parameter sets or the picture: the first frame has an IDR slice (RFC 6184)."""
+    """Returns whether the first frame has an IDR slice (RFC 6184), after any parameter sets."""
     first = packets[0][1]
     for _, at, payload in packets:
         if at != first:
@@ -81,7 +83,7 @@ def begins_with_key_picture(packets):
 
 
 @test
-def in_the_middle_of_a_group_of_pictures():
+def a_late_reader_starts_at_the_newest_keyframe():
     with Proxy({'/cam': f'file://{CLIP}'}) as proxy:
         first = Player(proxy, seconds=MIDDLE + 4)
         time.sleep(MIDDLE)
@@ -93,12 +95,13 @@ def in_the_middle_of_a_group_of_pictures():
     assert info, late.info
     assert packets[0][:2] == (int(info[1]), int(info[2])), (late.info, packets[0][:2])
 
-    # It began with what the first had long before, at the time of what that one had then.
+    # The reader began with an old packet that the first reader knows, at that packet's time.
     times = by_payload(known)
     assert packets[0][2] in times
     assert ahead(packets[0][1], times[packets[0][2]][0]) > (MIDDLE - 0.5) * 90000, late.info
 
-    # No number is missing, frames are in order, and after a while everything is as for the first.
+    # No number is missing, frames are in order, and after a while timestamps equal the first
+    # reader's.
     for (seq, at, _), (after, then, _) in zip(packets, packets[1:]):
         assert after == (seq + 1) % 65536, (seq, after)
         assert ahead(then, at) > -90000, (at, then)
@@ -127,7 +130,7 @@ def join_live_waits_for_the_keyframe():
 
 
 @test
-def ffmpeg_decodes_it_without_an_error():
+def ffmpeg_decodes_a_late_join_without_an_error():
     with Proxy({'/cam': f'file://{CLIP}'}) as proxy:
         Player(proxy)
         wait_for_readers(proxy, 1)

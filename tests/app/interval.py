@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Stored titles: readers who ask for one within an interval share its upstream's session."""
+"""Stored titles: readers that ask within an interval share one upstream session."""
 
 import time
 
@@ -15,8 +15,8 @@ def title(origin, interval):
 
 
 @test
-def all_who_ask_within_the_interval_get_the_beginning():
-    """Whole from its first access unit, in step, at the time of whoever reads it."""
+def readers_within_the_interval_get_the_beginning():
+    """All readers get the title from its first access unit, with their own timestamps."""
     with Origin() as origin, Controlled(title(origin, '3s')) as proxy:
         reads = []
         for i in range(5):
@@ -29,18 +29,18 @@ def all_who_ask_within_the_interval_get_the_beginning():
             assert f'weir_interval_{name}{{mount="/title"}} {value}\n' in metrics, metrics
         results = [read.result() for read in reads]
         assert origin.count('play') == 1
-        # The same for all of them: that was the beginning.
+        # All readers have the same number, so all had the beginning.
         units = [result['readers'][0]['tracks']['video']['aus'] for result in results]
         assert max(units) - min(units) <= 3, units
         for result in results:
             totals = result['totals']
             assert totals['ok'] == 1 and totals['lost'] == totals['mismatched'] == 0, totals
-            # The two tracks' delays begin with their first packets.
+            # The two tracks' delays start with their own first packets.
             assert totals['av_offset_error_max_us'] < 40000, totals
 
 
 @test
-def who_asks_later_begins_another_session():
+def a_later_reader_begins_another_session():
     with Origin() as origin, Controlled(title(origin, '1s')) as proxy:
         first = Read(proxy.url('/title'), duration=4)
         wait_for_readers(proxy, 1)
@@ -53,7 +53,7 @@ def who_asks_later_begins_another_session():
 
 @test
 def the_end_of_a_title_is_the_end_of_its_session():
-    """Who is behind gets the rest; nobody's session begins anew."""
+    """A reader that is behind gets the rest, and no session starts over."""
     with Origin() as origin, Controlled(title(origin, '2s')) as proxy:
         early = Read(proxy.url('/title'), duration=8)
         wait_for_readers(proxy, 1)

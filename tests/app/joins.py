@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Readers that come and go while the upstream starts and stops, and ask for what there isn't."""
+"""Readers that come and go while the upstream starts and stops, and requests for missing things."""
 
 import contextlib
 import re
@@ -14,7 +14,7 @@ ROUNDS = 6
 
 
 @test(timeout=120)
-def readers_that_come_at_once_while_the_upstream_starts():
+def readers_may_join_together_while_the_upstream_starts():
     with Origin() as origin:
         with Proxy({'/cam': {'upstream': origin.url, 'linger': '100ms'}}) as proxy:
             for n in range(1, ROUNDS + 1):
@@ -36,11 +36,11 @@ def readers_that_come_at_once_while_the_upstream_starts():
 
 
 @test
-def readers_that_leave_without_a_word_while_the_upstream_starts():
+def readers_may_leave_without_teardown_while_the_upstream_starts():
     with Origin() as origin:
         with Proxy({'/cam': {'upstream': origin.url, 'linger': '0ms'}}) as proxy:
             for _ in range(ROUNDS):
-                # DESCRIBE and away: the answer finds nobody.
+                # Clients leave after DESCRIBE, so the answer reaches nobody.
                 for _ in range(12):
                     with Rtsp(proxy.port) as rtsp:
                         rtsp.send(f'DESCRIBE {proxy.url()} RTSP/1.0\r\nCSeq: 1\r\n\r\n'.encode())
@@ -52,7 +52,7 @@ def readers_that_leave_without_a_word_while_the_upstream_starts():
 
 
 def set_up(rtsp, url):
-    """DESCRIBE and SETUP of both tracks, interleaved."""
+    """Sends DESCRIBE, and SETUP of both tracks, interleaved."""
     assert rtsp.request('DESCRIBE', url, {'Accept': 'application/sdp'})[0] == 200
     for n in 0, 1:
         transport = f'RTP/AVP/TCP;unicast;interleaved={2 * n}-{2 * n + 1}'
@@ -61,7 +61,7 @@ def set_up(rtsp, url):
 
 
 @test
-def no_play_at_another_speed():
+def playback_speed_stays_one():
     with Origin() as origin, Proxy({'/cam': {'upstream': origin.url}}) as proxy:
         for name, value in (('Scale', '2'), ('Speed', '2'), ('Scale', '-1'), ('Speed', '0'),
                             ('Scale', 'x'), ('Speed', '1e300'), ('Range', 'npt=5-'),
@@ -75,12 +75,12 @@ def no_play_at_another_speed():
                         assert float(headers.get(speed, 1)) == 1, (name, value, headers)
                     rtsp.frame()
             proxy.check_alive()
-        # The connection that one of them spoilt is no other's.
+        # A connection spoilt by one client affects no other client.
         assert Read(proxy.url(), duration=1, expect=origin.expect).result()['totals']['ok'] == 1
 
 
 def udp_pair():
-    """Sockets on an even port and the one after it."""
+    """Returns two sockets, on an even port and the next one."""
     while True:
         rtp, rtcp = (socket.socket(type=socket.SOCK_DGRAM) for _ in range(2))
         rtp.settimeout(10)
@@ -95,8 +95,8 @@ def udp_pair():
 
 
 @test
-def a_reader_that_takes_the_name_of_a_track():
-    """A report under a track's own SSRC would be a collision, and end the track."""
+def a_reader_may_report_with_a_tracks_ssrc():
+    """A report with a track's own SSRC would be a collision and end the track."""
     with Origin() as origin, Proxy({'/cam': origin.url}) as proxy, contextlib.ExitStack() as stack:
         reads = Read(proxy.url(), readers=2, duration=4, expect=origin.expect)
         rtsp = stack.enter_context(Rtsp(proxy.port))
@@ -117,7 +117,7 @@ def a_reader_that_takes_the_name_of_a_track():
                 ssrc = rtp.recv(2048)[8:12]
                 report = b'\x80\xc9\x00\x01' + ssrc
                 bye = b'\x81\xcb\x00\x01' + ssrc
-                # With feedback (RFC 4585) it is not for the proxy alone to read.
+                # With feedback (RFC 4585), other code than the proxy's reads the packet too.
                 wants_key = b'\x81\xce\x00\x02' + ssrc + ssrc
                 rtcp.sendto(report + wants_key + bye, there)
                 rtcp.sendto(report + bye, there)
@@ -141,14 +141,14 @@ def an_unknown_path_starts_nothing():
 
 
 @test
-def a_track_that_is_not_there():
+def a_missing_track_is_refused():
     with Origin() as origin, Proxy({'/cam': serve(origin)}) as proxy:
         transport = {'Transport': 'RTP/AVP/TCP;unicast;interleaved=0-1'}
         for track in 'stream=9', 'stream=2', 'stream=-1':
             status = proxy.ask('SETUP', f'/cam/{track}', headers=transport)[0]
             assert status in (400, 404, 454, 459), (track, status)
         assert Read(proxy.url(), duration=1).result()['totals']['ok'] == 1
-        # What those have used has been let go.
+        # The upstream that these readers used has been released.
         origin.wait_for('teardown', 5)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Readers ask for keyframes by RTCP: whoever makes the stream is asked, once a second at most."""
+"""Readers request keyframes by RTCP; the proxy asks the upstream or encoder at most once a
+second."""
 
 import itertools
 import re
@@ -14,13 +15,13 @@ from scripted import KEY_PICTURE, SSRC, VIDEO, Server, rtp, sender_report, udp_p
 from tap import run, test
 
 PLI, FIR = 1, 4
-FEEDBACK = 206  # payload-specific
+FEEDBACK = 206  # RTCP payload type: payload-specific feedback
 TRACK = 'm=video 0 RTP/{} 96\r\na=rtpmap:96 H264/90000\r\n{}a=control:track0\r\n'
-QUIET = 1.5  # s without what must not come
+QUIET = 1.5  # seconds without a request
 
 
 def feedback(rtcp):
-    """The payload-specific feedback of a compound packet, as (format, media's SSRC, the rest)."""
+    """Returns the payload-specific feedback of a compound packet, as (format, media SSRC, rest)."""
     found = []
     while len(rtcp) >= 12:
         size = 4 * (1 + int.from_bytes(rtcp[2:4], 'big'))
@@ -31,9 +32,9 @@ def feedback(rtcp):
 
 
 class Camera(Server):
-    """Sends a keyframe and then none; notes each request for one as (time, format, SSRC, rest).
+    """Sends one keyframe; records each request for another as (time, format, SSRC, rest).
 
-    With `slow` it sends the keyframe only when it was asked that often.
+    With `slow` it sends the keyframe only after that many requests.
     """
 
     def __init__(self, profile, *offers, slow=0):
@@ -58,7 +59,7 @@ class Camera(Server):
 
 
 class Reader(threading.Thread):
-    """Plays a mount's track, and notes the times at which keyframes came."""
+    """Plays a mount's track and records the times at which keyframes arrive."""
 
     def __init__(self, proxy, tcp=False):
         super().__init__(daemon=True)
@@ -122,7 +123,7 @@ def wait_up_to(seconds, true):
 
 
 def asked_through(camera, transport='tcp', kind=PLI, tcp=False):
-    """What a camera is asked when a reader asks."""
+    """Returns the requests that a camera gets when a reader asks for a keyframe."""
     settings = {'upstream': camera.url, 'transport': transport}
     with camera, Proxy({'/cam': settings}) as proxy, Reader(proxy, tcp) as reader:
         reader.ask(kind)
@@ -131,7 +132,7 @@ def asked_through(camera, transport='tcp', kind=PLI, tcp=False):
 
 
 @test
-def an_upstream_is_asked_as_it_offers():
+def requests_use_the_feedback_that_the_upstream_offers():
     for transport in 'tcp', 'udp':
         assert asked_through(Camera('AVPF', '96 nack pli'), transport) == [(PLI, SSRC, b'')]
     (kind, _, rest), = asked_through(Camera('AVPF', '* ccm fir'))
@@ -140,7 +141,7 @@ def an_upstream_is_asked_as_it_offers():
 
 
 @test
-def a_reader_over_tcp_asks():
+def a_tcp_reader_can_ask_for_a_keyframe():
     for kind in PLI, FIR:
         camera = Camera('AVPF', '96 nack pli')
         assert asked_through(camera, kind=kind, tcp=True) == [(PLI, SSRC, b'')]
@@ -157,7 +158,7 @@ def readers_over_tcp_and_udp_ask_for_one_stream():
 
 
 class Encoder(threading.Thread):
-    """Sends RTP unasked, and RTCP; notes what comes back to where it sends RTCP from."""
+    """Sends RTP and RTCP without a request; records the packets that return to its RTCP port."""
 
     def __init__(self, port):
         super().__init__(daemon=True)
@@ -179,7 +180,7 @@ class Encoder(threading.Thread):
 
 
 @test
-def an_encoder_that_sends_unasked_is_asked_if_its_description_offers_it():
+def an_rtp_sender_is_asked_if_its_sdp_offers_feedback():
     for profile, offer, expected in (('AVPF', 'a=rtcp-fb:* nack pli\r\n', [(PLI, SSRC, b'')]),
                                      ('AVP', '', [])):
         port = udp_port()
@@ -201,7 +202,7 @@ def an_upstream_that_offers_nothing_is_not_asked():
 
 
 @test
-def a_reader_that_has_no_keyframe_to_begin_with():
+def the_proxy_asks_until_the_first_keyframe_comes():
     with Camera('AVPF', '96 nack pli', slow=3) as camera, \
             Proxy({'/cam': {'upstream': camera.url, 'transport': 'tcp'}}) as proxy, \
             Reader(proxy) as reader:
@@ -212,7 +213,7 @@ def a_reader_that_has_no_keyframe_to_begin_with():
 
 
 @test
-def ten_readers_are_one_request_a_second():
+def requests_of_ten_readers_become_one_a_second():
     with Camera('AVPF', '96 nack pli') as camera, \
             Proxy({'/cam': {'upstream': camera.url, 'transport': 'tcp'}}) as proxy:
         readers = [Reader(proxy) for _ in range(10)]
@@ -225,12 +226,12 @@ def ten_readers_are_one_request_a_second():
             reader.__exit__()
     times = [at for at, *_ in camera.asked]
     assert 2 <= len(times) <= 5, times
-    # The RTP session may keep one for some time, to send it with a report.
+    # The RTP session may hold back a request to send it with a report.
     assert len(times) - 1 < times[-1] - times[0] + 1, times
 
 
 def check_encoder(settings):
-    """One that would make no keyframe for a minute makes one when a reader asks, and no more."""
+    """An encoder that makes no keyframe for a minute makes exactly one when a reader asks."""
     with Proxy({'/cam': {**settings, 'start-timeout': '20s'}}) as proxy, Reader(proxy) as reader:
         wait_until(lambda: reader.keys, 10, 'no first keyframe')
         for number in 2, 3:
@@ -244,7 +245,7 @@ SOURCE = 'launch: videotestsrc is-live=true ! video/x-raw,width=160,height=120,f
 
 
 @test
-def the_encoder_of_a_stage_is_asked():
+def a_stages_encoder_makes_a_keyframe_on_request():
     check_encoder({
         'upstream': SOURCE + 'openh264enc gop-size=25 ! rtph264pay config-interval=-1 name=pay0',
         'pipeline': ['pull', 'decode',
@@ -252,7 +253,7 @@ def the_encoder_of_a_stage_is_asked():
 
 
 @test
-def the_encoder_of_a_launch_line_is_asked():
+def a_launch_lines_encoder_makes_a_keyframe_on_request():
     check_encoder({'upstream': SOURCE + 'openh264enc gop-size=9000 ! rtph264pay '
                    'config-interval=-1 name=pay0'})
 

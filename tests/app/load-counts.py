@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""rtsp-load counts to the packet what a server of known packets sent."""
+"""rtsp-load's counts match to the packet what a scripted server sends."""
 
 import time
 
@@ -7,7 +7,7 @@ from loads import Load, check, load
 from scripted import AUDIO, KEY_PICTURE, SSRC, VIDEO, Server, reports, rtp, sender_report
 from tap import run, test
 
-# Over the wrap: 65533 is lost, 65535 comes late, 3 comes twice, 6 and 7 are lost.
+# Across the wrap: 65533 is lost, 65535 arrives late, 3 arrives twice, 6 and 7 are lost.
 SEQS = [65530, 65531, 65532, 65534, 0, 65535, 1, 2, 3, 3, 4, 5, 8, 9]
 FOUND = {'packets': 14, 'lost': 3, 'reordered': 1, 'duplicates': 1, 'bytes': 14 * 212}
 
@@ -35,13 +35,13 @@ def counts_over_tcp():
 
 
 @test
-def counts_frames_that_come_in_pieces():
+def counts_frames_that_arrive_in_pieces():
     with Server(lambda session: play(session, piece=7)) as server:
         check_counts(load('--duration', 1, '--transport', 'tcp', server.url), 1)
 
 
 @test
-def counts_what_comes_before_play_is_answered():
+def counts_packets_before_the_answer_to_play():
     with Server(early=play) as server:
         for transport in 'udp', 'tcp':
             result = load('--duration', 1, '--transport', transport, server.url)
@@ -52,7 +52,7 @@ def counts_what_comes_before_play_is_answered():
 
 
 @test
-def counts_reports_that_come_before_play_is_answered():
+def counts_reports_before_the_answer_to_play():
     def report(session):
         session.send(VIDEO, sender_report(1 << 32, 0), rtcp=True)
 
@@ -64,7 +64,7 @@ def counts_reports_that_come_before_play_is_answered():
 
 
 @test
-def counts_what_comes_before_teardown_is_answered():
+def counts_packets_before_the_answer_to_teardown():
     def late(session):
         for number in range(200):
             session.send(VIDEO, rtp(number, 0))
@@ -88,7 +88,7 @@ def counts_of_many_readers_add_up():
 
 
 @test
-def what_is_no_rtp_is_not_counted():
+def data_that_is_not_rtp_is_not_counted():
     def garbage(session):
         play(session)
         for packet in b'', b'\x80', b'\x00' * 100, b'\x8f' + bytes(11), b'\xa0' + bytes(11):
@@ -115,7 +115,7 @@ def check_reports(words, blocks):
 
 
 @test
-def receiver_reports_say_what_was_lost():
+def receiver_reports_give_the_packet_loss():
     check_reports((), {SSRC: (3 * 255 // 16, 3, 65536 + 9)})
 
 
@@ -125,7 +125,7 @@ def receiver_reports_claim_a_loss():
 
 
 @test
-def readers_that_ignore_media_claim_a_loss_too():
+def readers_that_ignore_media_can_claim_a_loss():
     with Server(play) as server:
         load('--duration', 4, '--mute', '--loss', 25, server.url)
         wait_for_report(server.sessions[0], {SSRC: (64, 0, 0)})
@@ -161,7 +161,7 @@ def a_long_gap_is_a_stall():
         time.sleep(0.8)  # 0.67 s longer than the timestamps say
         for number in range(3, 6):
             session.send(VIDEO, rtp(number, 9000 + 3000 * number))
-        # The timestamps say so, so that is none.
+        # The timestamps have the same gap, so this is no stall.
         time.sleep(0.8)
         number = 6
         while not session.left.wait(0.03):
@@ -181,7 +181,7 @@ def audio_that_lags_is_skew():
         session.send(VIDEO, sender_report(5 << 32, 0), rtcp=True)
         session.send(AUDIO, sender_report(5 << 32, 0, AUDIO), rtcp=True)
         time.sleep(0.1)
-        for number in range(30):  # the audio is of 200 ms before the video
+        for number in range(30):  # the audio belongs to 200 ms before the video
             session.send(AUDIO, rtp(number, 48 * (40 * number - 200), track=AUDIO))
             session.send(VIDEO, rtp(number, 90 * 40 * number))
             time.sleep(0.04)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""rtsp-load counts to the packet what the kernel saw on the wire.
+"""rtsp-load's counts match to the packet what the kernel saw on the wire.
 
-In a network namespace of its own, so that nothing else is on the wire. Needs root.
+Runs in its own network namespace, where no other traffic is. Needs root.
 """
 
 import ctypes
@@ -32,12 +32,12 @@ def enter_namespace():
 
 
 class Sniffer:
-    """Counts the datagrams to each UDP port, and their bytes, as they arrive."""
+    """Counts the datagrams that arrive at each UDP port, and their bytes."""
 
     def __init__(self):
         self.packets, self.bytes = {}, {}
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_IP))
-        # Tells of a packet how many it is to be cut into.
+        # Gives the number of segments into which a packet will be cut.
         self._socket.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
         self._socket.bind(('lo', 0))
@@ -70,7 +70,7 @@ class Sniffer:
         self.bytes[port] = self.bytes.get(port, 0) + size
 
     def stop(self):
-        """Ends when nothing is left."""
+        """Stops after the last waiting packet."""
         self._done.set()
         self._thread.join()
         missed = struct.unpack('II', self._socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))[1]
@@ -91,14 +91,14 @@ def check_wire(url, readers):
 
 
 @test
-def what_a_foreign_server_sends():
+def counts_match_the_wire_with_another_server():
     enter_namespace()
     with Origin() as origin:
         check_wire(origin.url, 10)
 
 
 @test
-def what_the_proxy_sends_in_segments():
+def counts_match_the_wire_with_segmented_sends():
     enter_namespace()
     with Proxy(('--mount', f'/demo=file://{CLIP}')) as proxy:
         check_wire(proxy.url('/demo'), 10)

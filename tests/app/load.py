@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""rtsp-load against real servers, and against the ones that are not as they should be."""
+"""rtsp-load against real servers, and against servers that misbehave."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def demo():
 
 
 def flow(session, track=VIDEO):
-    """25 frames a second until the reader leaves."""
+    """Sends 25 frames a second until the reader leaves."""
     number = 0
     while not session.left.wait(0.04):
         session.send(track, rtp(number, 3600 * number, track=track))
@@ -71,13 +71,13 @@ def digest_and_basic():
 
 
 @test
-def an_unreachable_server():
+def an_unreachable_server_is_reported():
     refuse(f'rtsp://127.0.0.1:{free_port()}/x', line="can't connect: Connection refused")
     refuse('rtsp://no-such-host.invalid/x', line='no-such-host.invalid')
 
 
 @test
-def a_server_that_answers_nothing():
+def a_server_that_never_answers_is_reported():
     with socket.create_server(('127.0.0.1', 0)) as deaf:
         said = refuse('--timeout', 0.5, '--readers', 3, f'rtsp://127.0.0.1:{deaf.getsockname()[1]}/',
                       line='no answer to DESCRIBE')
@@ -85,7 +85,7 @@ def a_server_that_answers_nothing():
 
 
 @test
-def a_server_that_stops_answering():
+def a_server_that_stops_answering_is_reported():
     for method in 'SETUP', 'PLAY', 'TEARDOWN':
         with Server(flow, deaf_to=(method,)) as server:
             for transport in 'udp', 'tcp':
@@ -94,7 +94,7 @@ def a_server_that_stops_answering():
 
 
 @test
-def a_server_that_goes_away():
+def a_server_that_goes_away_is_reported():
     def vanish(session):
         for number in range(10):
             session.send(VIDEO, rtp(number, 3600 * number))
@@ -107,13 +107,13 @@ def a_server_that_goes_away():
 
 
 @test
-def a_server_that_sends_nothing():
+def a_server_that_sends_no_media_is_reported():
     with Server() as server:
         refuse('--duration', 1.5, server.url, line='no packet came in 1.* s')
 
 
 @test
-def a_description_without_video():
+def a_description_without_video_is_reported():
     with Server(tracks=(AUDIO,)) as server:
         for tracks in 'video', 'all':
             refuse('--tracks', tracks, server.url, line='no video in its description')
@@ -122,7 +122,7 @@ def a_description_without_video():
 
 
 @test
-def what_is_no_rtsp():
+def a_server_that_speaks_no_rtsp_is_reported():
     for answer in b'HTTP/1.1 200 OK\r\n\r\n', b'\0\r\n\r\n', b'\x80' * 300000:
         with socket.create_server(('127.0.0.1', 0)) as server:
             with Load(f'rtsp://127.0.0.1:{server.getsockname()[1]}/') as running:
@@ -133,14 +133,14 @@ def what_is_no_rtsp():
 
 
 @test
-def a_path_that_is_not_there():
+def a_missing_path_is_reported():
     with demo() as proxy:
         said = refuse('--readers', 3, proxy.url('/nope'), line='DESCRIBE got 404 Not Found')
         check(json.loads(said[said.index('{'):]), connected=0, refused={'404': 3})
 
 
 @test
-def a_full_range_of_ports():
+def a_full_port_range_is_reported():
     rtp_socket, rtcp_socket = free_udp_pair()
     port = rtp_socket.getsockname()[1]
     with rtp_socket, rtcp_socket, Server(flow) as server:
@@ -148,12 +148,12 @@ def a_full_range_of_ports():
 
 
 @test
-def more_readers_than_files():
+def too_few_files_are_reported():
     refuse('--readers', 1000000, 'rtsp://127.0.0.1/x', line='open files.*raise it.*nr_open|ulimit')
 
 
 @test
-def wrong_arguments():
+def wrong_arguments_are_refused():
     url = 'rtsp://127.0.0.1/x'
     for words in ((), ('http://127.0.0.1/',), ('--transport', 'quic', url), ('--readers', 0, url),
                   ('--arrivals', 'uniform:0', url), ('--arrivals', 'poisson', url),
@@ -181,7 +181,7 @@ def sessions_are_kept_alive():
             load('--duration', 2.5, '--transport', transport, server.url)
             asked = server.sessions[-1].asked
             assert asked[:3] == ['DESCRIBE', 'SETUP', 'PLAY'] and asked[-1] == 'TEARDOWN', asked
-            # Every second; a busy machine may leave one out.
+            # A request every second; a busy machine may miss one.
             assert set(asked[3:-1]) == {'OPTIONS'}, asked
 
 
@@ -190,7 +190,7 @@ def slow_readers_read_nothing_and_are_not_counted():
     blocked = []
 
     def flood(session):
-        """More than fits into the buffers of a connection that nobody reads."""
+        """Sends more data than fits into the buffers of a connection that nobody reads."""
         second = struct.pack('ll', 1, 0)
         session.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, second)
         session.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 100000)
@@ -211,7 +211,7 @@ def slow_readers_read_nothing_and_are_not_counted():
 def probes_have_the_lowest_ports_and_are_all_that_is_measured():
     readers = 10
     with Server(flow, tracks=(VIDEO, AUDIO)) as server:
-        # Some of the range may be in use, by whom ever.
+        # Other processes may use a part of the range.
         result = load('--readers', readers, '--probes', 2, '--ports', '21001-22999', '--duration',
                       1, '--verbose', server.url)
     per_reader = result['per_reader']
@@ -235,13 +235,13 @@ def readers_come_and_go_one_by_one():
                       60, server.url)
         assert all(session.left.is_set() for session in server.sessions)
     check(result, connected=10, errors={})
-    # 0.9 s from the first to the last, and that one's session.
+    # The readers join over 0.9 s, and then the last session runs.
     assert 1.2 <= result['duration_s'] < 30, result
     assert result['signal']['per_second'] <= 10 / 0.9, result
 
 
 @test
-def readers_that_come_too_late_are_told():
+def readers_that_join_too_late_are_reported():
     with Server(flow) as server:
         said = refuse('--readers', 10, '--arrivals', 'uniform:2', '--duration', 0.7, server.url,
                       line='8 of 10 readers had not come yet')
@@ -249,7 +249,7 @@ def readers_that_come_too_late_are_told():
 
 
 @test
-def drawn_times_differ_by_seed_only():
+def arrival_times_depend_only_on_the_seed():
     def order(seed):
         with Server(flow) as one, Server(flow) as two:
             result = load('--readers', 30, '--zipf', 2, '--seed', seed, '--arrivals', 'poisson:200',
@@ -260,7 +260,7 @@ def drawn_times_differ_by_seed_only():
     first = order(1)
     assert order(1) == first
     assert order(2) != first
-    # Weights of 1 and 1/4.
+    # The weights are 1 and 1/4.
     assert 15 < sum(first) < 30, first
 
 
@@ -274,7 +274,7 @@ def urls_are_taken_in_turn():
 
 @test
 def added_delay_against_the_origin():
-    # Live: whoever joins in the past gets packets from before the origin was read.
+    # With join: live, because other readers get packets from before the origin was read.
     with Origin() as origin, Proxy({'/cam': {'upstream': origin.url, 'join': 'live'}}) as proxy:
         for transport in 'udp', 'tcp':
             result = load('--readers', 3, '--duration', 3, '--transport', transport, '--against',
@@ -286,7 +286,7 @@ def added_delay_against_the_origin():
 
 
 @test
-def a_stream_that_is_not_the_origins_matches_nothing():
+def a_stream_from_another_origin_matches_nothing():
     with Origin() as origin, Origin() as other:
         result = load('--duration', 1, '--against', origin.url, other.url)
         check(result, connected=1, added_delay_ms=None)
@@ -294,7 +294,7 @@ def a_stream_that_is_not_the_origins_matches_nothing():
 
 
 @test
-def an_origin_that_is_not_there():
+def a_missing_origin_is_reported():
     with Server(flow) as server:
         gone = f'rtsp://127.0.0.1:{free_port()}/x'
         refuse('--duration', 1, '--against', gone, server.url, line=f"{gone}: can't connect")
@@ -314,7 +314,7 @@ def sigint_ends_it_with_a_result():
 def check_plot(words=()):
     with tempfile.TemporaryDirectory() as directory, demo() as proxy:
         file = os.path.join(directory, "a 'plot'.png")
-        for extra in (), ('--mute',):  # without a single value to draw, too
+        for extra in (), ('--mute',):  # also without any value to draw
             said = load('--duration', 1, '--plot', file, *extra, proxy.url('/demo'), command=words)
             check(said, connected=1)
             with open(file, 'rb') as png:
@@ -336,7 +336,7 @@ def a_plot_by_matplotlib():
                       check=False).returncode:
         raise Skip('needs matplotlib')
     with tempfile.TemporaryDirectory() as path:
-        # A PATH with Python and no gnuplot.
+        # A PATH with Python but without gnuplot.
         with open(os.path.join(path, 'python3'), 'w', encoding='utf-8') as script:
             script.write(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
             os.fchmod(script.fileno(), 0o755)
@@ -344,7 +344,7 @@ def a_plot_by_matplotlib():
 
 
 @test
-def a_plot_by_nobody():
+def a_plot_without_a_plotter_is_refused():
     said = refuse('--plot', '/tmp/plot.png', 'rtsp://127.0.0.1/x', line='needs gnuplot',
                   command=('env', 'PATH=/nonexistent'))
     assert '{' not in said, said
@@ -364,7 +364,7 @@ def without_json_it_prints_a_table():
 
 
 @test
-def a_terminal_shows_what_is_going_on():
+def a_terminal_shows_progress():
     terminal = (sys.executable, '-c', 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)')
     with Server(flow) as server, Load('--duration', 1.5, server.url, command=terminal,
                                       json=False) as running:
@@ -374,7 +374,7 @@ def a_terminal_shows_what_is_going_on():
 
 
 @test
-def help_tells_options_and_what_is_measured():
+def help_lists_options_and_measures():
     with Load('--help') as running:
         assert running.wait() == 0
         for word in '--readers', '--against', 'added delay', 'Exit status':

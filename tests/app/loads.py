@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""rtsp-load, as the tests run it."""
+"""Runs rtsp-load for the tests."""
 
 import json
 import os
@@ -20,7 +20,7 @@ class Load(Proc):
         super().__init__(*command, program(), *(['--json'] if json else []), *words)
 
     def result(self, status=0, timeout=30):
-        """What it found; it must end with that status."""
+        """Returns rtsp-load's result. It must exit with `status`."""
         ended = self.wait(timeout)
         assert ended == status, f'exit status {ended}: {self.output()}'
         text = self.output()
@@ -34,7 +34,7 @@ def load(*words, status=0, command=()):
 
 
 def refuse(*words, line, status=1, timeout=15, command=()):
-    """It must end in time, with that status, and say why in a line like that."""
+    """Checks that rtsp-load exits in time with `status` and prints a line that matches."""
     with Load(*words, command=command) as running:
         ended = running.wait(timeout)
         assert ended == status, f'exit status {ended}: {running.output()}'

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Holds answers against docs/openapi.json: as much of OpenAPI 3.0 as that file uses."""
+"""Checks answers against docs/openapi.json; supports the parts of OpenAPI 3.0 that the file
+uses."""
 
 import json
 import os
@@ -38,7 +39,7 @@ class Contract:
         raise AssertionError(f'{method} {path} is not in {PAGE}')
 
     def check(self, method, path, answer):
-        """An answer (status, headers, body) to a request must be as the file says."""
+        """Checks that an answer (status, headers, body) to a request is as the file describes."""
         status, headers, body = answer
         path, _, query = path.partition('?')
         template, operation = self._operation(method, path)

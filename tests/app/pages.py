@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The presentations of docs/tutorial.md and docs/pipelines.md, with readers."""
+"""docs/tutorial.md and docs/pipelines.md describe presentations correctly; tried with readers."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def blocks(page, language):
 
 
 class Served(Proc):
-    """The proxy with the file of docs/tutorial.md, on ports of its own."""
+    """The proxy with the file that docs/tutorial.md tells a user to write, on free ports."""
 
     def __init__(self, directory):
         write, = (text for text in blocks('docs/tutorial.md', 'sh') if 'cam.yaml <<EOF' in text)
@@ -44,14 +44,14 @@ class Served(Proc):
         return json.loads(done.stdout)
 
     def run(self, text, reader):
-        """A snippet, in the shell; after each change the reader reads until that is in force."""
+        """Runs a snippet in a shell. After each change, reads until the change is in force."""
         text = text.replace('127.0.0.1:9554', self.api)
         text = re.sub(r'rtsp://192\.0\.2\.\d+/\w+', CLIP_URI, text)
         for part in re.split(r'(?m)^(?=curl )', text)[1:]:
             done = subprocess.run(['sh', '-ec', part.replace('curl ', 'curl -fsS ', 1)],
                                   capture_output=True, text=True, timeout=20)
             assert done.returncode == 0, (part, done)
-            wait_until(lambda: reader.take() or self.is_settled(), 20, 'the change is taken')
+            wait_until(lambda: reader.take() or self.is_settled(), 20, 'the change is in force')
 
     def is_settled(self):
         main = self.get('/v1/mounts/cam')['presentations'][0]
@@ -61,7 +61,8 @@ class Served(Proc):
 
 @test
 def the_urls_share():
-    """docs/tutorial.md: its three URLs are three presentations, of one pull, one decoder, two encoders"""
+    """docs/tutorial.md: its three URLs are three presentations with one pull, one decoder and two
+    encoders"""
     if not shutil.which('curl'):
         raise Skip('needs curl')
     players, = (text for text in blocks('docs/tutorial.md', 'sh') if text.count('ffplay') == 3)
@@ -75,7 +76,7 @@ def the_urls_share():
 
 @test
 def pipelines_change_while_people_watch():
-    """docs/tutorial.md, docs/pipelines.md: each PATCH is taken, and a reader stays"""
+    """docs/tutorial.md, docs/pipelines.md: each PATCH takes effect, and a reader stays"""
     if not shutil.which('curl'):
         raise Skip('needs curl')
     snippets = [text for page in ('docs/tutorial.md', 'docs/pipelines.md') for text in blocks(page, 'sh')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Requests that are sent before the one before them is answered (RFC 2326, 9.1)."""
+"""Requests sent before the previous one is answered (RFC 2326, 9.1)."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ TCP = {'Transport': 'RTP/AVP/TCP;unicast;interleaved=0-1'}
 
 
 class Pipe(Rtsp):
-    """Sends requests without waiting; answers come as (CSeq, status)."""
+    """Sends requests without waiting. Answers are returned as (CSeq, status)."""
 
     def ask(self, method, url, headers=None, body=b''):
         self.cseq += 1
@@ -31,7 +31,7 @@ class Pipe(Rtsp):
 
 
 def serve(upstream, films=None, timeout='700ms'):
-    """/slow waits for this upstream; /cam is there from the start."""
+    """Serves /slow, which waits for this upstream, and /cam, which is up from the start."""
     mounts = {'/slow': {'upstream': upstream, 'start-timeout': timeout, 'connect-timeout': '20s'},
               '/cam': f'file://{CLIP}'}
     if films:
@@ -63,12 +63,12 @@ def a_mount_that_is_up_behind_one_that_never_starts():
 
 
 @test
-def all_that_is_asked_is_answered_in_its_order():
+def answers_keep_the_order_of_requests():
     with Server(deaf_to=('OPTIONS', 'DESCRIBE')) as origin, serve(origin.url) as proxy, \
             Pipe(proxy.port) as pipe:
         cam = proxy.url('/cam')
         pipe.ask('DESCRIBE', proxy.url('/slow'))
-        pipe.send_frame(1, bytes(20))  # goes by
+        pipe.send_frame(1, bytes(20))  # is skipped
         pipe.ask('OPTIONS', '*')
         pipe.ask('GET_PARAMETER', cam, {'Session': 'of-nobody'})
         pipe.ask('SET_PARAMETER', cam, body=b'x: y\r\n')
@@ -91,7 +91,7 @@ def keep_playing(session):
 
 
 @test
-def who_waits_goes_on_when_its_upstream_is_there():
+def a_waiting_request_continues_when_its_upstream_is_up():
     asked = threading.Event()
     with Server(play=keep_playing, early=lambda _: asked.wait(10)) as origin, \
             serve(origin.url, timeout='20s') as proxy, Pipe(proxy.port) as pipe:
@@ -99,14 +99,14 @@ def who_waits_goes_on_when_its_upstream_is_there():
         pipe.ask('DESCRIBE', slow)
         pipe.ask('SETUP', f'{slow}/stream=0', TCP)
         pipe.ask('DESCRIBE', proxy.url('/nothing'))
-        # Nobody else waits.
+        # No other client waits.
         assert proxy.ask('OPTIONS', '/cam')[0] == 200
         asked.set()
         assert pipe.answers(3) == [(1, 200), (2, 200), (3, 404)]
 
 
 @test
-def too_many_behind_one_that_waits():
+def too_many_waiting_requests_close_the_connection():
     for body, number in (b'', 40), (bytes(60000), 4):
         with Server(deaf_to=('OPTIONS', 'DESCRIBE')) as origin, \
                 serve(origin.url, timeout='20s') as proxy, Pipe(proxy.port) as pipe:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What comes before and after the answers to PLAY and PAUSE, and what real players make of it."""
+"""Media before and after the answers to PLAY and PAUSE, and its effect on real players."""
 
 import os
 import re
@@ -19,12 +19,12 @@ TRACKS = 0, 1
 
 
 def stream():
-    """A mount whose clip has one keyframe in 5.3 s, as the configuration has it."""
+    """Returns a mount whose clip has one keyframe in 5.3 s."""
     return {'/cam': f'file://{CLIP}'}
 
 
 class Running(Proxy):
-    """The proxy with a stream that has run for a while, as somebody watches."""
+    """The proxy with a stream that a reader has played for a while."""
 
     def __init__(self, mounts=None):
         super().__init__(mounts or stream())
@@ -47,7 +47,7 @@ def the_first_bytes_after_play_are_its_answer():
 
 
 @test
-def what_comes_first_is_what_the_answer_told():
+def the_first_packets_are_those_named_in_the_answer():
     with Running() as proxy:
         for _ in range(10):
             with Player(proxy.port, proxy.url(), 'tcp', TRACKS) as player:
@@ -58,7 +58,7 @@ def what_comes_first_is_what_the_answer_told():
 
 
 @test
-def nothing_comes_after_the_answer_to_pause():
+def no_media_follows_the_answer_to_pause():
     with Running() as proxy:
         for _ in range(20):
             with Player(proxy.port, proxy.url(), 'tcp', TRACKS) as player:
@@ -67,14 +67,14 @@ def nothing_comes_after_the_answer_to_pause():
                     player.first(0)
                 assert player.request('PAUSE', player.url)[0] == 200
                 player.frames.clear()
-                # What comes before this one, came after that one.
+                # A packet before this answer was sent after the answer to PAUSE.
                 assert player.request('OPTIONS', player.url)[0] == 200
                 assert not player.frames, [channel for channel, _ in player.frames]
 
 
 @test
 def a_seek_while_it_plays_begins_with_its_answer():
-    # Nothing of the new place comes before the answer, nothing of the old one after it.
+    # No packet of the new position precedes the answer, and no packet of the old one follows it.
     mounts = {'/cam': {'upstream': f'file://{CLIP}', 'on-demand': False,
                        'cache': {'time': '30s', 'bytes': '16M'}}}
     with Running(mounts) as proxy, Player(proxy.port, proxy.url(), 'tcp', TRACKS) as player:
@@ -98,7 +98,7 @@ def a_seek_while_it_plays_begins_with_its_answer():
 
 
 @test
-def a_seek_that_is_refused_leaves_the_reader_where_it_is():
+def a_refused_seek_keeps_the_readers_position():
     mounts = {'/cam': {'upstream': f'file://{CLIP}', 'on-demand': False,
                        'cache': {'time': '30s', 'bytes': '16M'}}}
     with Running(mounts) as proxy, Player(proxy.port, proxy.url(), 'tcp', TRACKS) as player:
@@ -111,9 +111,9 @@ def a_seek_that_is_refused_leaves_the_reader_where_it_is():
                 player.first(0)
 
 
-# What the library leaks of each, a sanitizer sees at the end.
+# A sanitizer reports at the end what the library leaks for each request.
 @test
-def what_is_not_set_up_is_not_found_each_time():
+def requests_that_fail_again_and_again_leak_nothing():
     with Proxy(stream()) as proxy, Rtsp(proxy.port) as rtsp:
         url = proxy.url()
         transport = {'Transport': 'RTP/AVP/TCP;unicast;interleaved=0-1'}
@@ -127,7 +127,7 @@ def what_is_not_set_up_is_not_found_each_time():
 
 
 def first_in_ffprobe(url, transport):
-    """The flags of the first video packet that ffmpeg's reader gives, and how many there were
+    """Returns the flags of the first video packet from ffmpeg's demuxer, and the number of packets
     before a keyframe."""
     done = subprocess.run(
         ['ffprobe', '-v', 'error', '-rtsp_transport', transport, '-select_streams', 'v:0',
@@ -140,7 +140,7 @@ def first_in_ffprobe(url, transport):
 @test
 def ffmpeg_gets_a_keyframe_first():
     if not shutil.which('ffprobe'):
-        raise Skip('no ffprobe command')
+        raise Skip('ffprobe is not on the PATH')
     with Running() as proxy:
         for transport in TRANSPORTS:
             for n in range(STARTS):
@@ -151,7 +151,7 @@ def ffmpeg_gets_a_keyframe_first():
 @test
 def rtspsrc_gets_a_keyframe_first():
     if not shutil.which('gst-launch-1.0'):
-        raise Skip('no gst-launch-1.0 command')
+        raise Skip('gst-launch-1.0 is not on the PATH')
     with Running() as proxy:
         for transport in TRANSPORTS:
             for n in range(STARTS):

@@ -12,7 +12,7 @@ from tap import Skip
 
 CLIP = os.path.join(os.environ['WEIR_DATA'], 'bigbuckbunny.mp4')
 
-# Short, so that a test of what a time-out does is short too.
+# Short times, so that tests of time-outs are short.
 QUICK = {
     'start-timeout': '2s', 'connect-timeout': '1s', 'read-timeout': '1s', 'linger': '200ms'
 }
@@ -26,7 +26,7 @@ def program():
 
 
 def yaml(mounts):
-    """The configuration of {path: {key: value}}, or of {path: upstream URL}."""
+    """Returns the configuration for {path: {key: value}} or {path: upstream URL}."""
     lines = ['listen: 127.0.0.1:0', 'api: off', 'mounts:']
     for path, settings in mounts.items():
         lines.append(f'  {path}:')
@@ -43,7 +43,7 @@ def environment(extra=None):
 class Proxy(Proc):
     """The proxy, listening.
 
-    What it is to serve is a dictionary for yaml(), or the words of its command line.
+    `mounts` is a dictionary for yaml(), or a list of command-line words.
     """
 
     def __init__(self, mounts, *words, env=None):
@@ -67,7 +67,8 @@ class Proxy(Proc):
         return f'rtsp://127.0.0.1:{self.port}{path}'
 
     def ask(self, method, path='/cam', timeout=10, headers=None):
-        """One request on a connection of its own; returns the status and the seconds it took."""
+        """Sends one request on a new connection. Returns the status and the seconds that it
+        took."""
         start = time.monotonic()
         with Rtsp(self.port, timeout=timeout) as rtsp:
             status = rtsp.request(method, self.url(path), headers)[0]
@@ -77,14 +78,14 @@ class Proxy(Proc):
         assert self.running(), f'the proxy is gone: {self.command}'
 
     def check_leaves(self, number, timeout=5):
-        """Sends the signal; the proxy must end well, in time."""
+        """Sends a signal. The proxy must exit with 0 in time."""
         self.signal(number)
         status = self.wait(timeout)
         assert status == 0, f'exit status {status}'
 
 
 class Origin(Proc):
-    """The upstream. One that comes after another takes its port and its dump."""
+    """The upstream. An origin `after` another one uses that one's port and dump."""
 
     def __init__(self, misbehave=None, after=None, user=None, password=None, auth=None):
         self._directory = after._directory if after else tempfile.TemporaryDirectory()
@@ -112,7 +113,7 @@ class Origin(Proc):
 
 
 class Read(Proc):
-    """Readers at work."""
+    """Readers from tests/interop."""
 
     def __init__(self, url, *words, transport='tcp', readers=1, duration=4, expect=None):
         words = [*words, '--transport', transport, '--readers', readers, '--duration', duration]
@@ -122,7 +123,7 @@ class Read(Proc):
         super().__init__(interop(), 'read', '--json', *words, url)
 
     def result(self, status=0):
-        """What they found. None for a status takes any."""
+        """Returns the readers' result. Checks the exit status unless `status` is None."""
         ended = self.wait(self.duration + 20)
         assert status is None or ended == status, f'read ended with {ended}: {self.output()}'
         text = self.output()
@@ -130,27 +131,27 @@ class Read(Proc):
 
 
 def matches(proc, regex, start=0):
-    """The matches in all lines so far, from number start on."""
+    """Returns the matches in all lines from line number `start` on."""
     pattern = re.compile(regex)
     return [match for line in proc.lines[start:] if (match := pattern.search(line))]
 
 
 def wait_until(true, timeout, what):
-    """For what no line tells."""
+    """Waits for a condition for which the proxy prints no line."""
     deadline = time.monotonic() + timeout
     while not true():
-        assert time.monotonic() < deadline, f'not in {timeout} s: {what}'
+        assert time.monotonic() < deadline, f'not within {timeout} s: {what}'
         time.sleep(0.02)
 
 
 def wait_for_readers(proxy, number, timeout=10, start=0):
-    """Waits until so many have begun to play."""
+    """Waits until `number` readers have begun to play."""
     wait_until(lambda: len(matches(proxy, r' reader \S+ in: ', start)) >= number, timeout,
                f'{number} readers play')
 
 
 def tracks(result):
-    """(reader, name, track) of all."""
+    """Returns (reader, name, track) for all tracks."""
     return [
         (reader['reader'], name, track)
         for reader in result['readers'] for name, track in reader['tracks'].items()
@@ -158,7 +159,7 @@ def tracks(result):
 
 
 def check_whole(result, readers):
-    """Every reader has every packet of both tracks, bit by bit, at its time."""
+    """Checks that every reader has every packet of both tracks, unchanged and at its time."""
     total = result['totals']
     assert total['readers'] == readers and total['ok'] == readers, total
     for key in ('lost', 'mismatched', 'reordered', 'duplicates', 'ssrc_changes', 'ts_backward',
