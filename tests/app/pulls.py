@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Upstreams that are no RTSP: MPEG-TS and RTP that somebody sends, SDP files, launch lines.
+"""Upstreams other than RTSP: MPEG-TS and RTP from a sender, SDP files and launch lines.
 
-The senders are FFmpeg's; what readers get is compared with the clip that was sent."""
+The senders are FFmpeg's. The tests compare what readers get with the clip that was sent."""
 
 import os
 import random
@@ -27,13 +27,13 @@ GROUP = '239.255.77.1'
 def ffmpeg():
     program = shutil.which('ffmpeg')
     if not program:
-        raise Skip('there is no ffmpeg here')
+        raise Skip('ffmpeg is not on the PATH')
     return program
 
 
 @lru_cache
 def media():
-    """The clip with a keyframe a second, and twelve times that."""
+    """Returns the clip with a keyframe every second, and a film of twelve rounds of that clip."""
     directory = tempfile.TemporaryDirectory()
     clip, film = (os.path.join(directory.name, name) for name in ('clip.mp4', 'film.mp4'))
     quiet = (ffmpeg(), '-nostdin', '-loglevel', 'error')
@@ -45,7 +45,7 @@ def media():
 
 
 class Sender(Proc):
-    """The film, in real time."""
+    """Sends the film in real time."""
 
     def __init__(self, *outputs):
         super().__init__(ffmpeg(), '-nostdin', '-loglevel', 'error', '-re', '-i', media()[2],
@@ -58,7 +58,7 @@ def ts_output(port, *words, address='127.0.0.1', options=''):
 
 
 def rtp_output(port, track='v'):
-    # With the parameter sets in-band.
+    # The parameter sets are in-band.
     words = ('-bsf:v', 'h264_mp4toannexb') if track == 'v' else ()
     return ('-map', f'0:{track}', '-c', 'copy', *words, '-f', 'rtp', f'rtp://127.0.0.1:{port}')
 
@@ -82,11 +82,11 @@ def listens(port):
 
 @contextmanager
 def pulled(uri, *ports, **settings):
-    """The proxy with one upstream that always runs, and listens."""
+    """Runs the proxy with an upstream that is always on, and waits until its ports are open."""
     settings = {'upstream': uri, 'on-demand': 'no', **settings}
     with Proxy({'/cam': settings}) as proxy:
         for port in ports:
-            wait_until(lambda port=port: listens(port), 10, f'port {port} is listened on')
+            wait_until(lambda port=port: listens(port), 10, f'port {port} is open')
         yield proxy
 
 
@@ -95,7 +95,7 @@ def wait_up(proxy, tracks):
 
 
 def hashes(source, *options, seconds=3):
-    """{stream: hashes}: of each picture as decoded, of each audio frame as it came."""
+    """Returns {stream: hashes}: of each decoded picture, and of each audio frame as received."""
     done = subprocess.run(
         [ffmpeg(), '-nostdin', '-loglevel', 'error', *options, '-i', source, '-t', str(seconds),
          '-map', '0:v?', '-map', '0:a?', '-vsync', 'passthrough', '-c:a', 'copy', '-copyinkf:a', '-f',
@@ -119,7 +119,7 @@ def clip_hashes():
 
 
 def check_frames(proxy, kinds, transport='tcp'):
-    """A reader has the clip's frames, in order, and none is missing between its first and last."""
+    """Checks that a reader has the clip's frames in order, without a gap between first and last."""
     got = hashes(proxy.url(), '-rtsp_transport', transport, '-buffer_size', '4194304')
     assert set(got) == set(kinds), set(got)
     for kind in kinds:
@@ -133,7 +133,7 @@ def check_frames(proxy, kinds, transport='tcp'):
 
 
 def check_smooth(result, kinds):
-    """Whatever happened to the upstream, the reader's stream is one."""
+    """Checks that the reader's stream is continuous, whatever happened to the upstream."""
     for reader in result['readers']:
         assert reader['status'] == 'ok', reader
         assert set(reader['tracks']) == set(kinds), reader
@@ -145,7 +145,7 @@ def check_smooth(result, kinds):
 
 
 @test
-def mpegts_comes_through_bit_by_bit():
+def mpegts_arrives_unchanged():
     port = free_port_pair()
     with pulled(f'udp://127.0.0.1:{port}', port) as proxy, Sender(*ts_output(port)):
         wait_up(proxy, 2)
@@ -158,7 +158,7 @@ def mpegts_comes_through_bit_by_bit():
 
 
 @test
-def other_codecs_of_mpegts_come_through():
+def other_codecs_in_mpegts_arrive_unchanged():
     port = free_port_pair()
     for video, audio in (('libx265', 'mp2'), ('libx264', 'libmp3lame'), ('libx264', 'libopus')):
         output = ('-c:v', video, '-preset', 'ultrafast', '-g', '25', '-s', '160x120', '-r', '25',
@@ -170,12 +170,12 @@ def other_codecs_of_mpegts_come_through():
             assert set(got) == {'video', 'audio'}, (video, audio, set(got))
             for kind, frames in got.items():
                 assert len(frames) > 40, (video, audio, kind, len(frames))
-                # None is there twice, so none is made up.
+                # No frame repeats, so the codec invented none.
                 assert len(set(frames)) > len(frames) * 0.9, (video, audio, kind)
 
 
 @test
-def mpegts_comes_by_multicast():
+def mpegts_arrives_by_multicast():
     port = free_port_pair()
     with pulled(f'udp://{GROUP}:{port}?iface=lo', port) as proxy, \
             Sender(*ts_output(port, address=GROUP, options='&localaddr=127.0.0.1&ttl=0')):
@@ -184,7 +184,7 @@ def mpegts_comes_by_multicast():
 
 
 @test
-def mpegts_comes_in_rtp():
+def mpegts_arrives_in_rtp():
     port = free_port_pair()
     with pulled(f'rtp://127.0.0.1:{port}?encoding-name=MP2T', port) as proxy, \
             Sender('-c', 'copy', '-f', 'rtp_mpegts', f'rtp://127.0.0.1:{port}'):
@@ -193,7 +193,7 @@ def mpegts_comes_in_rtp():
 
 
 @test
-def one_rtp_track_comes_through_bit_by_bit():
+def an_rtp_track_arrives_unchanged():
     port = free_port_pair()
     uri = f'rtp://127.0.0.1:{port}?encoding-name=H264&payload=96'
     with pulled(uri, port, port + 1) as proxy, Sender(*rtp_output(port)):
@@ -202,7 +202,7 @@ def one_rtp_track_comes_through_bit_by_bit():
 
 
 @test
-def rtp_comes_by_multicast():
+def rtp_arrives_by_multicast():
     port = free_port_pair()
     uri = f'rtp://{GROUP}:{port}?encoding-name=H264&payload=96&iface=lo'
     output = rtp_output(port)[:-1] + (f'rtp://{GROUP}:{port}?localaddr=127.0.0.1&ttl=0',)
@@ -213,7 +213,7 @@ def rtp_comes_by_multicast():
 
 @contextmanager
 def session_file(video, audio):
-    """An SDP of the clip's two tracks, as FFmpeg writes it."""
+    """Yields an SDP file of the clip's two tracks, as FFmpeg writes it."""
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, 'session.sdp')
         with Sender('-t', '0.1', *rtp_output(video), '-t', '0.1', *rtp_output(audio, 'a'),
@@ -223,7 +223,7 @@ def session_file(video, audio):
 
 
 @test
-def the_tracks_of_an_sdp_file_come_through_in_step():
+def the_tracks_of_an_sdp_file_stay_in_sync():
     video, audio = free_port_pair(), free_port_pair()
     with session_file(video, audio) as path, \
             pulled(f'sdp://{path}', video, video + 1, audio, audio + 1) as proxy, \
@@ -240,14 +240,14 @@ STATIC = {0: 'm=video {} RTP/AVP 32\r\n', 1: 'm=audio {} RTP/AVP 14\r\n'}
 
 
 def static_packet(track, number):
-    """MPEG-1 or -2 video, or MPEG audio, in a payload type that needs no description."""
+    """Returns MPEG-1 or -2 video, or MPEG audio, in a payload type that needs no description."""
     step, head = ((3600, bytes(4)), (2160, bytes(4)))[track]
     return struct.pack('>BBHII', 0x80, 0x80 | (32, 14)[track], number, number * step, 7 + track) \
         + head + bytes([number % 256]) * 60
 
 
 def check_static(proxy):
-    """Both tracks are described, and come through as they were sent."""
+    """Checks that both tracks are described and arrive unchanged."""
     with Rtsp(proxy.port) as rtsp:
         sdp = rtsp.request('DESCRIBE', proxy.url())[2].decode()
     assert 'a=rtpmap:32 MPV/90000' in sdp and 'a=rtpmap:14 MPA/90000' in sdp, sdp
@@ -281,7 +281,7 @@ def static_payload_types_are_known_without_a_description():
 
 @test
 def static_payload_types_of_an_sdp_file_are_known():
-    """nor do those of an SDP file"""
+    """an SDP file's tracks of static payload types need no rtpmap"""
     ports, over = (free_port_pair(), free_port_pair()), threading.Event()
 
     def send():
@@ -309,7 +309,7 @@ def static_payload_types_of_an_sdp_file_are_known():
 
 @test
 def a_clip_is_looped_without_a_seam():
-    """the timestamps of a looped clip go on strictly over its end, and its tracks stay in step"""
+    """a looped clip's timestamps rise across its end, and its tracks stay in sync"""
     rounds, per_round = 3, {0: 132, 2: 249} # frames of the clip's video, and of its longer sound
     last, seen = None, {0: {}, 2: {}} # of each channel: timestamp -> the frame's first bytes
     with Proxy({'/cam': f'file://{CLIP}'}) as proxy, Watch(proxy) as reader:
@@ -318,7 +318,7 @@ def a_clip_is_looped_without_a_seam():
             if channel % 2 == 0:
                 timestamp, = struct.unpack('>I', packet[4:8])
                 first = timestamp not in seen[channel]
-                assert first or channel == 0 and timestamp == last, 'a timestamp is there again'
+                assert first or channel == 0 and timestamp == last, 'a timestamp repeats'
                 seen[channel].setdefault(timestamp, packet[12:])
                 last = timestamp if channel == 0 else last
     times = {channel: list(frames) for channel, frames in seen.items()}
@@ -326,12 +326,12 @@ def a_clip_is_looped_without_a_seam():
              for channel, all in times.items()}
     assert set(steps[2]) <= {1023, 1024, 1025}, steps[2]
     regular = {3599, 3600, 3601}
-    # A reader that comes late catches up at first, in shorter steps.
+    # A late reader first catches up, in shorter steps.
     caught_up = next(i for i, step in enumerate(steps[0]) if step in regular)
     assert all(0 < step < 3599 for step in steps[0][:caught_up]), steps[0]
     seams = [i for i, step in enumerate(steps[0]) if i >= caught_up and step not in regular]
     assert len(seams) >= rounds, steps[0]
-    # From seam to seam is a round of both tracks: they don't drift.
+    # Each round takes the same time in both tracks, so they do not drift.
     for a, b in zip(seams, seams[1:]):
         assert b - a == per_round[0], seams
         assert abs(sum(steps[0][a:b]) / 90000 - per_round[2] * 1024 / 48000) < 1 / 48000, seams
@@ -343,7 +343,7 @@ def a_clip_is_looped_without_a_seam():
 
 @test
 def a_launch_line_is_served():
-    # Not live: what the clock of the pipeline lets go, in real time.
+    # Not live: the pipeline's clock paces the media in real time.
     line = (f'launch: filesrc location={media()[1]} ! qtdemux name=d '
             'd.video_0 ! queue ! h264parse ! rtph264pay config-interval=-1 name=pay0 '
             'd.audio_0 ! queue ! aacparse ! rtpmp4gpay pt=97 name=pay1')
@@ -354,7 +354,7 @@ def a_launch_line_is_served():
 
 
 @test
-def live_launch_lines_too():
+def a_live_launch_line_is_served():
     line = ('launch: videotestsrc is-live=true ! video/x-raw,width=160,height=120 ! '
             'vp8enc deadline=1 keyframe-max-dist=25 ! rtpvp8pay name=pay0 '
             'audiotestsrc is-live=true ! opusenc ! rtpopuspay pt=97 name=pay1')
@@ -390,7 +390,7 @@ def readers_outlive_a_restart_of_the_sender_of_rtp():
 
 
 @test
-def readers_outlive_a_silence_beyond_the_time_out():
+def readers_outlive_a_silence_longer_than_the_read_timeout():
     port = free_port_pair()
     for uri, output, kinds in (
         (f'udp://127.0.0.1:{port}', ts_output(port), ('video', 'audio')),
@@ -433,12 +433,12 @@ def crc32_mpeg(data):
 
 
 def with_version(ts, version):
-    """MPEG-TS of FFmpeg's, its tables under another version."""
+    """Returns FFmpeg's MPEG-TS with another version number in its tables."""
     out = bytearray(ts)
     for at in range(0, len(out), 188):
         pid = struct.unpack_from('>H', out, at + 1)[0] & 0x1fff
         if pid in (0, 0x1000) and out[at + 1] & 0x40:
-            table = at + 5  # without an adaptation field, and right behind the pointer
+            table = at + 5  # no adaptation field; the table follows the pointer
             size = 3 + (struct.unpack_from('>H', out, table + 1)[0] & 0xfff)
             out[table + 5] = out[table + 5] & 0xc1 | version << 1
             struct.pack_into('>I', out, table + size - 4, crc32_mpeg(out[table:table + size - 4]))
@@ -452,7 +452,7 @@ def some_seconds(*words, seconds=4):
 
 
 def send_paced(port, ts, seconds, ahead=0):
-    """As if it took so many seconds, the first `ahead` of them at once."""
+    """Sends the stream in `seconds` seconds, its first `ahead` seconds at once."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         sender.connect(('127.0.0.1', port))
         start = time.monotonic()
@@ -462,7 +462,7 @@ def send_paced(port, ts, seconds, ahead=0):
 
 
 @test
-def a_new_version_of_the_tables_is_followed_in_the_stream():
+def new_table_versions_are_followed():
     port = free_port_pair()
     same = some_seconds() + with_version(some_seconds('-mpegts_start_pid', '0x200'), 1)
     fewer = some_seconds('-an', '-mpegts_start_pid', '0x300')
@@ -479,7 +479,7 @@ def a_new_version_of_the_tables_is_followed_in_the_stream():
 
 
 @test
-def times_do_not_go_back_where_a_sender_begins_with_a_burst():
+def timestamps_never_go_back_after_an_initial_burst():
     port = free_port_pair()
     with pulled(f'udp://127.0.0.1:{port}', port) as proxy:
         sending = threading.Thread(target=send_paced, args=(
@@ -492,7 +492,7 @@ def times_do_not_go_back_where_a_sender_begins_with_a_burst():
 
 
 @test
-def other_streams_close_the_readers_and_are_served():
+def other_tracks_close_the_readers_and_are_served():
     port = free_port_pair()
     with pulled(f'udp://127.0.0.1:{port}', port) as proxy:
         with Sender(*ts_output(port)):
@@ -504,11 +504,11 @@ def other_streams_close_the_readers_and_are_served():
             check_frames(proxy, ('video',))
 
 
-# ---- what is wrong ----
+# ---- mistakes ----
 
 
 def dropped(proxy):
-    """What the upstream's counters say at its end."""
+    """Stops the proxy. Returns the upstream's drop counters."""
     proxy.check_leaves(15)
     lines = matches(proxy, r' dropped (\d+) datagrams that were not what it says, (\d+) of other '
                            r'senders, (\d+) for want of room')
@@ -516,7 +516,7 @@ def dropped(proxy):
 
 
 @test
-def garbage_is_counted_and_harms_nobody():
+def invalid_packets_are_counted_and_harmless():
     chance = random.Random(7)
     port = free_port_pair()
     with pulled(f'udp://127.0.0.1:{port}', port, **{'connect-timeout': '20s'}) as proxy:
@@ -524,7 +524,7 @@ def garbage_is_counted_and_harms_nobody():
             noise.connect(('127.0.0.1', port))
             for size in [chance.randrange(1, 2000) for _ in range(200)] + [0, 187, 189]:
                 noise.send(b'\x47' * (size // 2) + chance.randbytes(size - size // 2))
-            # TS by its looks, nonsense within.
+            # Packets that look like TS but contain noise.
             for _ in range(50):
                 noise.send(b''.join(b'\x47' + chance.randbytes(187) for _ in range(7)))
         with Sender(*ts_output(port)):
@@ -535,7 +535,7 @@ def garbage_is_counted_and_harms_nobody():
 
 
 @test
-def packets_that_an_upstream_lost_are_told_of_once_a_minute():
+def upstream_packet_loss_is_logged_once_a_minute():
     def play(session):
         number = 0
         while not session.left.wait(0.02):
@@ -546,12 +546,12 @@ def packets_that_an_upstream_lost_are_told_of_once_a_minute():
             Proxy({'/cam': {'upstream': server.url, 'transport': 'tcp', 'on-demand': False}}) as proxy:
         line = r' mount /cam: packets of its upstream: [1-9]\d* lost, 0 malformed, 0 too late$'
         proxy.wait_for_line(line, 20)
-        time.sleep(5) # looked at, and no minute
+        time.sleep(5) # the proxy has checked, but no minute has passed
         assert len(matches(proxy, line)) == 1, proxy.output()
 
 
 @test
-def strangers_and_wrong_packets_of_rtp_are_counted():
+def packets_of_strangers_and_wrong_packets_are_counted():
     port = free_port_pair()
     uri = f'rtp://127.0.0.1:{port}?encoding-name=H264&payload=96'
     header = struct.pack('>BBHII', 0x80, 96, 1, 2, 3)
@@ -572,7 +572,7 @@ def strangers_and_wrong_packets_of_rtp_are_counted():
             check_smooth(read.result(), ('video',))
             check_frames(proxy, ('video',))
         counts = dropped(proxy)
-    # An empty datagram does not come as far as that.
+    # The kernel does not deliver an empty datagram this far.
     assert counts[0] >= 40 and counts[1] == 100 and counts[2] == 0, counts
 
 
@@ -587,7 +587,7 @@ def verdict(upstream):
 
 
 @test
-def wrong_upstreams_say_what_is_wrong():
+def wrong_upstreams_are_explained():
     address = 'not an address and a port like 239.1.2.3:5000 or [::]:5000'
     wrong = []
     for upstream, reason in (

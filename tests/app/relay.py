@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Readers get through the proxy what the origin sends, bit by bit, over one connection to it."""
+"""Readers get the origin's stream unchanged, over one upstream connection."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ MANY = 60 if LONG else 4
 
 
 def relay(readers, seconds):
-    """readers: {transport: number}, all at once."""
+    """Runs `readers`, {transport: number}, all at once."""
     with Origin() as origin, Proxy({'/cam': origin.url}) as proxy:
         reads = [
             Read(proxy.url(), transport=transport, readers=number, duration=seconds,
@@ -54,10 +54,10 @@ def twenty_readers_over_each_at_once():
 
 
 def frame_hashes(url, transport, seconds):
-    """{stream: hashes of its frames, in order}, as FFmpeg gets them."""
+    """Returns {stream: hashes of its frames, in order}, as FFmpeg receives them."""
     ffmpeg = shutil.which('ffmpeg')
     if not ffmpeg:
-        raise Skip('there is no ffmpeg here')
+        raise Skip('ffmpeg is not on the PATH')
     done = subprocess.run(
         [ffmpeg, '-nostdin', '-loglevel', 'error', '-rtsp_transport', transport,
          '-buffer_size', '4194304', '-i', url, '-copyinkf',
@@ -75,15 +75,15 @@ def frame_hashes(url, transport, seconds):
 
 
 @test
-def ffmpeg_gets_the_frames_of_the_origin_in_their_order():
+def ffmpeg_gets_the_origins_frames_in_order():
     with Origin() as origin, Proxy({'/cam': origin.url}) as proxy:
-        # Over twice the clip's length: with its end, after which it begins again.
+        # Twice the clip's length, so that its end and restart are included.
         direct = frame_hashes(origin.url, 'tcp', 12)
         for transport in 'udp', 'tcp':
             through = frame_hashes(proxy.url(), transport, 3)
             assert set(through) == set(direct) == {'0', '1'}, (transport, set(through))
             for stream, frames in through.items():
-                # The first may be what is left of one that was on the way at the PLAY.
+                # The first frame may be the rest of one that was being sent at PLAY.
                 pairs = set(zip(frames[1:], frames[2:]))
                 known = set(zip(direct[stream][1:], direct[stream][2:]))
                 assert len(frames) > 40, (transport, stream, len(frames))
@@ -93,14 +93,14 @@ def ffmpeg_gets_the_frames_of_the_origin_in_their_order():
 @test
 def all_udp_goes_through_fanoutsink():
     with Origin() as origin:
-        # An element is named after its type, whatever factory was asked for it.
+        # An element's name comes from its type, not from the factory asked for.
         with Proxy({'/cam': origin.url}, env={'GST_DEBUG': 'GST_STATES:4',
                                               'GST_DEBUG_NO_COLOR': '1'}) as proxy:
             Read(proxy.url(), transport='udp', readers=2, duration=1).result()
             Read(proxy.url(), transport='tcp', readers=2, duration=1).result()
             sinks = {match[1] for match in matches(proxy, r'<([^>:]*udpsink[^>:]*|fanoutsink[^>:]*)>')}
     ours = {name for name in sinks if name.startswith('fanoutsink')}
-    # RTP and RTCP of two tracks; udpsinks are only the doors of rtspsrc to its upstream.
+    # RTP and RTCP of two tracks; rtspsrc uses udpsinks only to reach its upstream.
     assert len(ours) >= 4, sinks
     assert not {name for name in sinks if name.startswith(('multiudpsink', 'dynudpsink'))}, sinks
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""SIGHUP: what changed in the file is applied, and nothing else is touched."""
+"""SIGHUP applies changes in the file and touches nothing else."""
 
 import os
 import re
@@ -40,7 +40,7 @@ def only_what_changed_is_touched():
 
 
 @test
-def a_new_upstream_is_taken_and_readers_stay():
+def a_new_upstream_takes_over_and_readers_stay():
     with Controlled({'/cam': clip()}) as proxy, Watch(proxy) as reader:
         mounts = {'/cam': clip(**{'read-timeout': '9s'})}
         assert proxy.hang_up(config(mounts)) == 'reloaded: 1 mounts changed, 0 not'
@@ -58,7 +58,7 @@ gives: rtp
 
 
 @test
-def a_stage_whose_file_changed_is_taken_and_readers_stay():
+def a_changed_stage_file_takes_effect_and_readers_stay():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, 'mine.launch')
 
@@ -83,7 +83,7 @@ def a_stage_whose_file_changed_is_taken_and_readers_stay():
 
 @test
 def each_stage_that_a_mount_can_have_is_watched():
-    """a file is taken that only a choice names, or that decodes for another stage"""
+    """a changed stage file takes effect if only a choice names it, or another stage needs it"""
     with tempfile.TemporaryDirectory() as folder:
         def write(name, text):
             with open(os.path.join(folder, f'{name}.launch'), 'w', encoding='utf-8') as file:
@@ -134,7 +134,7 @@ def a_wrong_file_changes_nothing():
 
 
 @test
-def what_needs_a_new_start_is_named():
+def keys_that_need_a_restart_are_named():
     with Controlled({'/cam': clip()}) as proxy:
         text = config({'/cam': clip()}, listen='127.0.0.1:1', api='off')
         assert proxy.hang_up(text) == 'reloaded: 0 mounts changed, 1 not'
@@ -143,7 +143,7 @@ def what_needs_a_new_start_is_named():
 
 
 @test
-def a_thousand_mounts_are_light():
+def a_thousand_mounts_need_little_time_and_memory():
     mounts = {f'/cam{n}': {'upstream': f'rtsp://192.0.2.7/{n}'} for n in range(MANY)}
     with Controlled(mounts) as proxy:
         started, rss = cpu_seconds(proxy), rss_kib(proxy)
@@ -155,7 +155,7 @@ def a_thousand_mounts_are_light():
         print(f'# {MANY} mounts: started with {started:.2f} s of CPU, {rss / 1024:.0f} MiB; '
               f'one of them changed with {reloaded:.2f} s')
         if SANITIZED:
-            raise Skip('a sanitized program takes more')
+            raise Skip('a sanitized program needs more')
         assert started < 2 and reloaded < 0.2 and rss < 100 * 1024
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""An RTSP server that sends just what a test tells it to, packet by packet."""
+"""An RTSP server that sends exactly the packets that a test specifies."""
 
 import socket
 import struct
@@ -17,7 +17,7 @@ KEY_PICTURE = b'\x65\x88' + bytes(198)  # H.264: the first slice of an IDR pictu
 PICTURE = b'\x41' + bytes(199)
 
 
-# What comes as a WWW-Authenticate and can't be one that is to be answered.
+# WWW-Authenticate headers that the proxy cannot answer.
 CHALLENGES = (
     'Digest', 'Digest ', 'Digest x', 'Digest ,', 'digest realm', 'Digest realm = "x"',
     'Digest realm= "x"', 'Digest realm=  x', 'Digest,realm="x"', 'Digestive', 'Digest =x',
@@ -28,7 +28,7 @@ CHALLENGES = (
 
 
 def udp_port():
-    """The first of two ports that were free just now."""
+    """Returns the first of two ports that were free a moment ago."""
     one, two = free_udp_pair()
     port = one.getsockname()[1]
     one.close()
@@ -46,7 +46,7 @@ def sender_report(ntp, timestamp, track=VIDEO):
 
 
 def reports(rtcp):
-    """The blocks of a receiver report, as (fraction, lost, highest) by SSRC."""
+    """Returns a receiver report's blocks as {SSRC: (fraction, lost, highest)}."""
     assert rtcp[1] == 201, rtcp
     blocks = {}
     for number in range(rtcp[0] & 31):
@@ -56,7 +56,7 @@ def reports(rtcp):
 
 
 class Session:
-    """One connection. .asked are the methods of its requests, .rtcp is what its client reports, as
+    """One connection. `.asked` lists the methods of its requests, `.rtcp` the client's RTCP as
     (track, packet)."""
 
     def __init__(self, server, connection):
@@ -67,7 +67,7 @@ class Session:
         self.lock = threading.Lock()
 
     def send(self, track, packet, rtcp=False, piece=None):
-        """Sends a packet; over TCP in pieces of so many bytes."""
+        """Sends a packet; over TCP in pieces of `piece` bytes."""
         if track in self.sockets:
             try:
                 self.sockets[track][rtcp].sendto(packet, self.addresses[track][rtcp])
@@ -136,7 +136,8 @@ class Session:
             self._answer(cseq, 'Session: abc')
 
     def _take(self, buffer):
-        """Handles what the buffer begins with and returns the rest, or None if it is a part."""
+        """Handles the first message in the buffer. Returns the rest, or None if it is
+        incomplete."""
         if buffer[:1] == b'$':
             if len(buffer) < 4 or len(buffer) < 4 + (size := buffer[2] << 8 | buffer[3]):
                 return None
@@ -169,9 +170,9 @@ class Session:
 
 
 class Server:
-    """`play` is called with the session of each client that plays, in a thread of its own; `early`
-    before PLAY is answered and `late` before TEARDOWN is. Methods in `deaf_to` get no answer; what
-    `mangle` makes of a method and the answer to it is sent instead."""
+    """Calls `play` in a thread with the session of each client that plays, `early` before it
+    answers PLAY and `late` before it answers TEARDOWN. Does not answer the methods in `deaf_to`.
+    Sends what `mangle` returns for a method and its answer instead of the answer."""
 
     def __init__(self, play=None, tracks=(VIDEO,), early=None, late=None, deaf_to=(),
                  timeout=60, mangle=None, sdp=SDP):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a service manager is told: systemd's protocol."""
+"""The proxy's messages to a service manager follow systemd's protocol."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ MOUNTS = {'/cam': {'upstream': CLIP_URI}}
 
 
 class Manager:
-    """The socket of a service manager, at a path or, with an @, in the abstract namespace."""
+    """A service manager's socket, at a path or, with an @, in the abstract namespace."""
 
     def __init__(self, name):
         self.name = name
@@ -28,7 +28,7 @@ class Manager:
         return {'NOTIFY_SOCKET': self.name, **more}
 
     def next(self):
-        """The next message, as a dictionary."""
+        """Returns the next message as a dictionary."""
         lines = self.socket.recv(4096).decode().split('\n')
         return dict(line.split('=', 1) for line in lines)
 
@@ -43,7 +43,7 @@ def manager(name=None):
 
 @test
 def a_life():
-    """It says when it is ready, when it reads its file again, and when it stops"""
+    """The proxy reports that it is ready, that it reloads and that it stops"""
     with manager() as systemd, Controlled(MOUNTS, env=systemd.environment()) as proxy:
         assert systemd.next() == {'READY': '1'}
         with Rtsp(proxy.port) as rtsp:
@@ -70,19 +70,19 @@ def abstract_socket():
 
 @test
 def watchdog():
-    """The main loop feeds the watchdog, twice in its time"""
+    """The main loop feeds the watchdog twice in each interval"""
     with manager() as systemd, \
             Controlled(MOUNTS, env=systemd.environment(WATCHDOG_USEC='200000')):
         assert systemd.next() == {'READY': '1'}
         start = time.monotonic()
         for _ in range(5):
             assert systemd.next() == {'WATCHDOG': '1'}
-        assert time.monotonic() - start >= 0.4, 'they come too fast'
+        assert time.monotonic() - start >= 0.4, 'the watchdog messages come too fast'
 
 
 @test
 def watchdog_of_another():
-    """A watchdog that is meant for another process is not fed"""
+    """The proxy ignores a watchdog for another process"""
     mean = {'WATCHDOG_USEC': '1000', 'WATCHDOG_PID': str(os.getpid())}
     with manager() as systemd, Controlled(MOUNTS, env=systemd.environment(**mean)) as proxy:
         assert systemd.next() == {'READY': '1'}
@@ -94,7 +94,7 @@ def watchdog_of_another():
 
 @test
 def no_such_socket():
-    """A socket that is not there is told in the log, and it serves"""
+    """A missing socket is logged, and the proxy serves"""
     with Controlled(MOUNTS, env={'NOTIFY_SOCKET': '/nonexistent/notify'}) as proxy:
         proxy.wait_for_line(r" the service manager at /nonexistent/notify can't be told: ")
         with Rtsp(proxy.port) as rtsp:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Readers, changes and upstreams that die, at random and all at once: nothing of it stays."""
+"""Readers, changes and failing upstreams, at random and together, leave nothing behind."""
 
 import os
 import random
@@ -35,7 +35,7 @@ def mounts(origin, folder, seconds=2):
 
 
 def set_up(rtsp, url):
-    """The session, and the URL to play; None where there is nothing now."""
+    """Sets up a session. Returns the URL to play, or None if the path is not served now."""
     status, headers, _ = rtsp.request('DESCRIBE', url, {'Accept': 'application/sdp'})
     if status != 200:
         return None
@@ -72,11 +72,11 @@ def work(proxy, chance, stop):
             else:
                 seek_about(proxy, chance)
         except (AssertionError, OSError):
-            pass  # it may be closed at any time: what is asked of the proxy is told below
+            pass  # the proxy may close at any time; the test's end checks the proxy
 
 
 def change(proxy, origin, folder, chance):
-    """Something happens; returns the origin."""
+    """Makes one random change. Returns the origin."""
     what = chance.randrange(4)
     if what == 0:
         proxy.http('PATCH', '/v1/mounts' + chance.choice(('/cam', '/cache', '/pipe')),
@@ -94,7 +94,7 @@ def change(proxy, origin, folder, chance):
 
 
 def rest(proxy):
-    """Waits until nobody uses anything; returns how many descriptors that takes."""
+    """Waits until the proxy is idle. Returns the number of its open descriptors."""
     wait_until(lambda: all(mount['state'] == 'idle' for mount in proxy.get('/v1/mounts')['mounts'])
                and not proxy.get('/v1/readers')['readers'], 30, 'all is idle')
     return len(os.listdir(f'/proc/{proxy.pid}/fd'))
@@ -106,7 +106,7 @@ def touch_all(proxy):
 
 
 @test(timeout=int(SECONDS) + 150)
-def nothing_stays_of_all_that_may_happen():
+def random_load_leaves_nothing_behind():
     seed = int(os.environ.get('WEIR_SEED', time.time()))
     print(f'# WEIR_SEED={seed}', flush=True)
     chance, stop = random.Random(seed), threading.Event()
@@ -127,9 +127,9 @@ def nothing_stays_of_all_that_may_happen():
             stop.set()
             for worker in workers:
                 worker.join()
-            assert proxy.running(), 'the proxy is gone'
-            # Threads that GLib keeps for a while have one each.
-            wait_until(lambda: rest(proxy) <= before + 8, 30, 'what was used is given back')
+            assert proxy.running(), 'the proxy has died'
+            # Threads that GLib keeps for a while have a descriptor each.
+            wait_until(lambda: rest(proxy) <= before + 8, 30, 'the descriptors are closed')
             touch_all(proxy)
             assert Read(proxy.url('/clip'), duration=2).result()['totals']['ok'] == 1
             assert proxy.stop() == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""--list-stages and --explain: what they print, and that the line in it runs."""
+"""--list-stages and --explain print correct text, and the printed line runs."""
 
 import os
 import re
@@ -25,7 +25,7 @@ def proxy(*args):
 
 @test
 def stages_are_listed():
-    """--list-stages tells each stage, what it takes and gives, and its parameters' ranges"""
+    """--list-stages shows each stage, its inputs and outputs, and its parameters' ranges"""
     out, err, status = proxy('--list-stages')
     assert (err, status) == ('', 0), (err, status)
     assert re.findall(r'^(\S+): ', out, re.M) == ['decode', 'pull', 'restamp', 'transcode'], out
@@ -35,7 +35,7 @@ def stages_are_listed():
 
 @test
 def own_stages_come_first():
-    """--stages DIR: what is there is listed too, and a mistake in it is told with its place"""
+    """--stages DIR: its stages are listed too, and a mistake in one is reported with its place"""
     with tempfile.TemporaryDirectory() as directory:
         with open(os.path.join(directory, 'grey.launch'), 'w') as file:
             file.write(GREY)
@@ -58,7 +58,7 @@ def refused(*args):
 
 @test
 def what_would_be_404_is_refused():
-    """--explain: what is no mount or cannot be chosen is refused"""
+    """--explain: an unknown mount or choice is refused"""
     assert 'is no mount' in refused('/other')
     assert 'is no mount' in refused('/ca')
     assert 'can be chosen' in refused('/cam?size=320x180')
@@ -84,7 +84,7 @@ def configured(text, *args):
 
 @test
 def a_mount_has_a_pipeline_and_choices():
-    """--explain: a mount's pipeline, and what a URL chooses"""
+    """--explain: shows a mount's pipeline and the choices of a URL"""
     out, err, status = configured(CONFIG, '--explain', '/cam?rate=300k&size=320x180')
     assert (err, status) == ('', 0), (err, status)
     key = out.splitlines()[1]
@@ -97,7 +97,7 @@ def a_mount_has_a_pipeline_and_choices():
 
 @test
 def what_is_for_one_reader_is_explained():
-    """--explain: layers and a delay are taken as a reader may ask for them"""
+    """--explain: layers and a delay are accepted as in a reader's URL"""
     cached = CONFIG + '    cache: {time: 60s}\n'
     plain = configured(CONFIG, '--explain', '/cam?size=320x180')[0].splitlines()[1:]
     for text, query, notes in [
@@ -123,7 +123,7 @@ def what_is_for_one_reader_is_explained():
 
 @test
 def mistakes_in_a_pipeline_are_told_with_their_place():
-    """--check-config: what is wrong with a pipeline is told with its place"""
+    """--check-config: a mistake in a pipeline is reported with its place"""
     for old, new, expected in (
             ('restamp', 'restmap', 'FILE:4:22: pipeline: there is no stage "restmap"; there are '),
             ('restamp', '{restamp: {limit: 1h}}', 'FILE:4:40: pipeline: limit: "1h" is not a duration '),
@@ -137,7 +137,7 @@ def mistakes_in_a_pipeline_are_told_with_their_place():
 
 @test
 def the_line_runs():
-    """--explain: a shell runs what it prints, and port 5004 gets the clip's video"""
+    """--explain: a shell runs the printed line, and port 5004 gets the clip's video"""
     out, err, status = proxy('--mount', f'/cam=file://{CLIP}', '--explain', '/cam')
     assert (err, status) == ('', 0), (err, status)
     assert out.startswith('# /cam\n# pull(transport=auto,upstream=file:'), out
@@ -161,7 +161,7 @@ def the_line_runs():
 
 @test
 def credentials_are_not_shown():
-    """--explain: a password in the URI is in nothing that it prints"""
+    """--explain: its output never shows a password from the URI"""
     out, err, status = proxy('--mount', '/cam=rtsp://user:secret@192.0.2.7/x', '--explain', '/cam')
     assert status == 0 and 'secret' not in out + err and 'user:' not in out + err, out + err
     assert "gst-launch-1.0 rtspsrc 'location=\"rtsp://192.0.2.7/x\"' latency=0" in out, out
@@ -169,7 +169,7 @@ def credentials_are_not_shown():
 
 @test
 def the_documentation_runs():
-    """docs/pipelines.md: each of its lines runs that needs no proxy"""
+    """docs/pipelines.md: each of its lines that needs no proxy runs"""
     path = os.path.join(os.environ['WEIR_DATA'], '..', '..', 'docs', 'pipelines.md')
     with open(path) as file:
         text = file.read()

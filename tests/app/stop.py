@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""How the proxy ends, and how readers do."""
+"""The ends of the proxy and of its readers."""
 
 import contextlib
 import re
@@ -33,23 +33,23 @@ def stopped_by(number):
 
 
 @test
-def sigterm_with_readers():
+def sigterm_ends_the_proxy_and_its_readers():
     stopped_by(signal.SIGTERM)
 
 
 @test
-def sigint_with_readers():
+def sigint_ends_the_proxy_and_its_readers():
     stopped_by(signal.SIGINT)
 
 
 @test
-def without_readers():
+def the_proxy_stops_without_readers():
     with Origin() as origin, Proxy({'/cam': origin.url}) as proxy:
         proxy.check_leaves(signal.SIGTERM, 2)
 
 
 @test
-def while_the_upstream_hangs():
+def the_proxy_stops_while_the_upstream_hangs():
     with Origin('hang') as origin, Proxy({'/cam': origin.url}) as proxy, Rtsp(proxy.port) as rtsp:
         rtsp.send(f'DESCRIBE {proxy.url()} RTSP/1.0\r\nCSeq: 1\r\n\r\n'.encode())
         origin.wait_for('connect', 5)
@@ -58,7 +58,7 @@ def while_the_upstream_hangs():
 
 
 @test
-def the_port_is_in_use():
+def a_port_in_use_is_reported():
     with socket.create_server(('127.0.0.1', 0)) as other:
         port = other.getsockname()[1]
         with Proc(program(), '--mount', '/cam=rtsp://127.0.0.1:1/x', '--listen',
@@ -70,7 +70,7 @@ def the_port_is_in_use():
 
 
 @test
-def a_killed_reader_is_out_at_once():
+def a_killed_reader_is_removed_at_once():
     with Origin() as origin, Proxy({'/cam': origin.url}) as proxy:
         for n, transport in enumerate(('tcp', 'udp'), 1):
             with Read(proxy.url(), transport=transport, duration=30) as read:

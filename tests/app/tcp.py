@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Readers over TCP that do not read, and strangers who try to be one of them."""
+"""TCP readers that do not read, and strangers that try to use their sessions."""
 
 import socket
 import struct
@@ -12,7 +12,7 @@ from tap import run, test
 
 
 class Deaf(Rtsp):
-    """With little room. It plays, and does not read."""
+    """Plays with a small receive buffer and does not read."""
 
     def __init__(self, proxy, url=None):
         super().__init__(proxy.port)
@@ -25,7 +25,8 @@ class Deaf(Rtsp):
 
 
 def live(origin):
-    """Whoever begins with an earlier keyframe has other timestamps than the origin for a while."""
+    """With join: live, because a reader that begins at an earlier keyframe has shifted
+    timestamps."""
     return {'/cam': {'upstream': origin.url, 'join': 'live'}}
 
 
@@ -39,7 +40,7 @@ def play(rtsp, url):
 
 
 @test(timeout=120)
-def those_who_do_not_read_cost_the_others_nothing():
+def stalled_readers_do_not_affect_others():
     with Origin() as origin, Proxy(live(origin)) as proxy:
         deaf = [Deaf(proxy) for _ in range(8)]
         reads = [Read(proxy.url(), transport=transport, readers=3, duration=6,
@@ -54,8 +55,8 @@ def those_who_do_not_read_cost_the_others_nothing():
 
 
 @test
-def only_those_who_do_not_read():
-    """With all TCP readers stalled, those over UDP go on."""
+def stalled_tcp_readers_do_not_affect_udp_readers():
+    """While all TCP readers stall, UDP readers continue."""
     with Origin() as origin, Proxy(live(origin)) as proxy:
         deaf = [Deaf(proxy) for _ in range(3)]
         wait_for_readers(proxy, 3)
@@ -67,20 +68,20 @@ def only_those_who_do_not_read():
 
 
 @test(timeout=100)
-def the_log_tells_who_is_thinned():
+def the_log_names_thinned_readers():
     with Origin() as origin, Proxy(live(origin)) as proxy:
         rtsp = Deaf(proxy)
         rtsp.socket.settimeout(0.2)
         proxy.wait_for_line(r' reader 127\.0\.0\.1:\d+ thinned: /cam: it gets [\w ]+ only; it lags ', 20)
         end = time.monotonic() + 50
         while not matches(proxy, r' reader \S+: /cam: it gets everything again$'):
-            assert time.monotonic() < end, 'it is not told that it reads again'
+            assert time.monotonic() < end, 'the log does not say that it reads again'
             with suppress(TimeoutError):
                 rtsp.socket.recv(1 << 20)
 
 
 @test
-def a_strangers_session_is_not_to_be_had():
+def a_stranger_cannot_use_a_session():
     with Origin() as origin, Proxy({'/cam': origin.url}) as proxy, Rtsp(proxy.port) as victim:
         play(victim, proxy.url())
         for method in 'OPTIONS', 'TEARDOWN', 'PAUSE', 'PLAY', 'GET_PARAMETER', 'SETUP':
@@ -90,24 +91,24 @@ def a_strangers_session_is_not_to_be_had():
                 url = proxy.url() + ('/stream=0' if method == 'SETUP' else '')
                 status = stranger.request(method, url, headers)[0]
                 assert status == 454, (method, status)
-            # The stranger has gone, and the victim plays on.
+            # The stranger has left, and the victim still plays.
             victim.frames.clear()
             for _ in range(10):
                 victim.frame()
 
 
 @test
-def no_tunnel_is_made():
+def http_tunnels_are_refused():
     with Origin() as origin, Proxy({'/cam': origin.url}) as proxy:
         with Rtsp(proxy.port) as rtsp:
             rtsp.send(b'GET /cam HTTP/1.0\r\nx-sessioncookie: abc\r\n'
                       b'Accept: application/x-rtsp-tunnelled\r\n\r\n')
-            # It is no half of a tunnel now, but what it was.
+            # The connection has not become half a tunnel.
             assert rtsp.request('OPTIONS', proxy.url())[1]['cseq'] == '1'
 
 
 @test
-def gone_in_the_middle_of_a_frame():
+def readers_may_leave_in_the_middle_of_a_frame():
     with Origin() as origin, Proxy({'/cam': origin.url}) as proxy:
         read = Read(proxy.url(), readers=2, duration=5, expect=origin.expect)
         wait_for_readers(proxy, 2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What `ps -L` and `top -H` show of a proxy: each thread has a name that tells what it is for."""
+"""`ps -L` and `top -H` show the purpose of each of the proxy's threads by its name."""
 
 import glob
 import os
@@ -12,25 +12,25 @@ from tap import run, test
 
 FOLDER, TITLE = CLIP_URI.rsplit('/', 1)
 CLIP = {'upstream': CLIP_URI}
-READERS = 80 # more than the thread of a stream serves itself
-# A name's form, and the one thing that it means.
+READERS = 80 # more than a stream's own thread serves
+# Patterns of names, and their meanings.
 MEANINGS = {
-    r'rtsp-clients': 'what RTSP clients ask for',
-    r'rtsp-media': 'messages of what readers are served with',
-    r'title-worker': 'opening and starting of titles',
-    r'media-opener': 'opening of what readers are served with',
-    r'pull:\w+': 'an element of what gives media',
+    r'rtsp-clients': 'requests of RTSP clients',
+    r'rtsp-media': 'messages of the media that readers get',
+    r'title-worker': 'opening and starting titles',
+    r'media-opener': 'opening the media that readers get',
+    r'pull:\w+': 'an element of an upstream pipeline',
     r'stage:\w+': 'an element of a stage',
-    r'serve:\w+': 'an element that readers are served with',
+    r'serve:\w+': 'an element that serves readers',
     r'title:\w+': 'an element of a title',
-    r'feed': 'the beginning of a track that readers are served with',
-    r'weir-conn': 'what TCP readers send',
-    r'weir-closed': 'telling of closed connections',
+    r'feed': 'the start of a track that readers get',
+    r'weir-conn': 'data from TCP readers',
+    r'weir-closed': 'reports of closed connections',
     r'weir-worker': 'sending to many readers',
-    r'weir-stand-in': 'sending while a worker waits',
-    # Of the libraries.
+    r'weir-stand-in': 'sending while a worker is blocked',
+    # The libraries' threads.
     r'gmain': "GLib's own work",
-    r'pool-rtsp-proxy': "GLib's pool, between two works",
+    r'pool-rtsp-proxy': "GLib's pool, between two jobs",
     r'dconf worker|gdbus': 'settings of the desktop',
     r'timer': 'jitter buffers',
     r'rtpsession-rtcp': 'RTCP of a session',
@@ -38,7 +38,7 @@ MEANINGS = {
 
 
 def threads(proxy):
-    """Name by id, of all threads but the first."""
+    """Returns {id: name} of all threads but the first."""
     found = {}
     for path in glob.glob(f'/proc/{proxy.pid}/task/*/comm'):
         tid = int(path.split('/')[4])
@@ -46,7 +46,7 @@ def threads(proxy):
             with open(path, encoding='utf-8') as file:
                 found[tid] = file.read().rstrip('\n')
         except FileNotFoundError:
-            pass # it has just ended
+            pass # the thread has just ended
     assert found.pop(proxy.pid) == 'rtsp-proxy', found
     return found
 
@@ -57,7 +57,7 @@ def unnamed(proxy):
 
 
 @test(timeout=120)
-def each_thread_tells_what_it_is_for():
+def each_threads_name_shows_its_purpose():
     with ExitStack() as stack:
         camera = stack.enter_context(Controlled({'/cam': CLIP}))
         always = {'upstream': camera.url('/cam'), 'on-demand': False}
@@ -65,7 +65,7 @@ def each_thread_tells_what_it_is_for():
             '/udp': always, '/tcp': {**always, 'transport': 'tcp'},
             '/stage': {**CLIP, 'pipeline': ['pull', 'restamp'], 'on-demand': False},
             '/titles': {'upstream': f'{FOLDER}/'}}))
-        # None of them reads, and that is borne for ten seconds.
+        # None of these readers reads; the proxy tolerates that for ten seconds.
         for _ in range(READERS):
             stack.enter_context(Watch(proxy, '/udp'))
         stack.enter_context(Watch(proxy, f'/titles/{TITLE}'))
@@ -74,9 +74,9 @@ def each_thread_tells_what_it_is_for():
         def missing():
             return wanted - {name.split(':')[0] for name in threads(proxy).values()}
 
-        # A thread that begins has the name of the one that began it, for a moment.
+        # A new thread has its creator's name for a moment.
         try:
-            wait_until(lambda: not missing() and not unnamed(proxy), 20, 'all have names')
+            wait_until(lambda: not missing() and not unnamed(proxy), 20, 'all threads have names')
         except AssertionError as error:
             raise AssertionError(f'without a name: {unnamed(proxy)}; missing: {missing()}') from error
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Readers behind the live edge: by their URL, by a PLAY's Range, and after a PAUSE."""
+"""Readers behind the live edge: by their URL, by a Range in PLAY, and after a PAUSE."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ GOP = 5.3  # seconds from one keyframe of the clip to the next
 
 
 def mount(origin, **settings):
-    """Nobody at the live edge catches up, so that who is there gets every packet."""
+    """Returns a mount whose live readers do not catch up, so that they get every packet."""
     return {'/cam': {'upstream': origin.url, 'on-demand': False, 'join': 'live', 'cache': CACHE,
                      **settings}}
 
@@ -30,7 +30,7 @@ def describe(rtsp, url):
 
 
 def what_there_is(proxy, url=None):
-    """The beginning of what the description says there is, as seconds of the day; and as it says."""
+    """Returns the start of the described range, as seconds of the day and as text."""
     with Rtsp(proxy.port) as rtsp:
         status, text = describe(rtsp, url or proxy.url())
     assert status == 200, status
@@ -44,9 +44,9 @@ def clock(text):
 
 
 class Client(Rtsp):
-    """A reader over TCP that keeps what it gets: for each track a list of (seq, time, payload).
+    """A reader over TCP that keeps its packets: for each track a list of (seq, time, payload).
 
-    And the (NTP time in seconds, RTP time) of its last sender report.
+    `report` has the last sender report of each track, as (NTP time in seconds, RTP time).
     """
 
     def __init__(self, proxy, url=None):
@@ -63,7 +63,7 @@ class Client(Rtsp):
             assert answer[0] == 200, answer
 
     def play(self, **headers):
-        """Plays; returns the answer's headers, and (seq, rtptime) of each track that has both."""
+        """Plays. Returns the answer's headers, and (seq, rtptime) of each track that has both."""
         status, answer, _ = self.request('PLAY', self.url, headers)
         assert status == 200, (status, answer)
         info = re.findall(r'stream=(\d);seq=(\d+);rtptime=(\d+)', answer.get('rtp-info', ''))
@@ -74,7 +74,7 @@ class Client(Rtsp):
         self.take_frames()
 
     def take_frames(self):
-        """What came before the last answer."""
+        """Keeps the packets that arrived before the last answer."""
         while self.frames:
             self._keep(*self.frames.pop(0))
 
@@ -87,18 +87,18 @@ class Client(Rtsp):
             self.report[channel // 2] = (seconds + fraction / 2**32, time)
 
     def clock_of(self, track, time):
-        """The NTP time at which a packet is to be shown, by the last report."""
+        """Returns the NTP time at which a packet is to be shown, by the last sender report."""
         ntp, at = self.report[track]
         return ntp + ((time - at + 2**31) % 2**32 - 2**31) / self.rates[track]
 
     def read(self, video, audio=5):
-        """Reads until it has so many more packets of each."""
+        """Reads until it has this many more packets of each track."""
         video, audio = len(self.got[0]) + video, len(self.got[1]) + audio
         while len(self.got[0]) < video or len(self.got[1]) < audio:
             self._keep(*self.frame())
 
     def read_seconds(self, seconds):
-        """Reads until the video that it has is so long."""
+        """Reads until its video has this length."""
         self.read(video=1)
         self._read_from(self.got[0][0][1], seconds)
 
@@ -106,7 +106,7 @@ class Client(Rtsp):
         self._read_from(self.got[0][-1][1], seconds)
 
     def read_to(self, other):
-        """Reads all that another has got, at the live edge or behind it."""
+        """Reads up to the last packet of another reader, at the live edge or behind it."""
         for n in 0, 1:
             while (self.got[n][-1][1] - other.got[n][-1][1]) % 2**32 > 2**31:
                 self.read(video=1, audio=1)
@@ -117,31 +117,33 @@ class Client(Rtsp):
 
 
 def read_both(late, live):
-    """By turns, as who does not read for long is thinned."""
+    """Reads from both in turn, because the proxy thins a reader that does not read for long."""
     for _ in range(30):
         late.read(video=20, audio=6)
         live.read_to(late)
 
 
 def shifts(live, packet, n):
-    """What a packet's time is ahead of what it was when it was live. The clip goes round."""
+    """Returns how far a packet's time is ahead of its live times. The clip loops, so there may be
+    several."""
     return {(packet[1] - time) % 2**32 for _, time, payload in live.got[n] if payload == packet[2]}
 
 
 def is_part(of, packets):
-    """Their payloads lie in a row in the track."""
+    """Returns whether the packets' payloads are consecutive in the track."""
     whole = [payload for _, _, payload in of]
     part = [payload for _, _, payload in packets]
     return any(whole[i:i + len(part)] == part for i in range(len(whole)))
 
 
 def follows(before, after):
-    """The packet has the number after that of the one before."""
+    """Returns whether the second packet has the next sequence number."""
     return after[0] == (before[0] + 1) % 65536
 
 
 def live_and_late(stack, proxy):
-    """A reader at the live edge that has enough to compare with, and one that is to play behind."""
+    """Returns a live reader that has data to compare with, and a reader that is to play behind
+    it."""
     live = stack.enter_context(Client(proxy))
     live.play()
     live.read_seconds(DELAY + GOP + 1)
@@ -149,7 +151,7 @@ def live_and_late(stack, proxy):
 
 
 @test
-def content_at_a_delay_is_the_live_content_earlier():
+def a_delayed_reader_gets_the_live_content_later():
     with Origin() as origin, Proxy(mount(origin)) as proxy, contextlib.ExitStack() as stack:
         live, late = live_and_late(stack, proxy)
         answer, info = late.play()
@@ -157,7 +159,7 @@ def content_at_a_delay_is_the_live_content_earlier():
         read_both(late, live)
         for n in 0, 1:
             assert late.got[n][0][:2] == info[n], (n, late.got[n][0][:2], info[n])
-            # It began at the keyframe before, and has caught up.
+            # The late reader began at the keyframe before, and has caught up.
             for packet in late.got[n][-20:]:
                 assert DELAY * live.rates[n] in shifts(live, packet, n), shifts(live, packet, n)
             for before, after in zip(late.got[n], late.got[n][1:]):
@@ -165,8 +167,8 @@ def content_at_a_delay_is_the_live_content_earlier():
 
 
 @test(timeout=60)
-def tracks_are_in_step_at_a_delay():
-    """By the sender reports, as players do it: of both tracks all is shown so much later."""
+def tracks_stay_in_sync_at_a_delay():
+    """By the sender reports, as players use them, both tracks are shown later by the same time."""
     with Origin() as origin, Proxy(mount(origin)) as proxy, contextlib.ExitStack() as stack:
         live, late = live_and_late(stack, proxy)
         late.play()
@@ -182,13 +184,13 @@ def tracks_are_in_step_at_a_delay():
                     key=lambda seconds: abs(seconds - DELAY))
                 for n in (0, 1)
             ]
-            # Where the clip goes round, its audio steps by up to half a frame of 21.3 ms.
+            # At the clip's restart its audio steps by up to half a frame of 21.3 ms.
             assert abs(later[0] - later[1]) < 0.012, later
             assert later[0] > DELAY - 0.012 if paused else abs(later[0] - DELAY) < 0.012, later
 
 
 @test
-def a_pause_keeps_the_place():
+def a_pause_keeps_the_position():
     with Origin() as origin, Proxy(mount(origin)) as proxy, contextlib.ExitStack() as stack:
         live, reader = (stack.enter_context(Client(proxy)) for _ in range(2))
         for client in live, reader:
@@ -206,13 +208,13 @@ def a_pause_keeps_the_place():
                 assert first[:2] == info.get(n, first[:2]), (n, first[:2], info)
                 assert follows(last, first), (n, last[0], first[0])
         live.read_to(reader)
-        # Packet by packet, as if there had been no pause.
+        # Every packet follows as if there had been no pause.
         for n in 0, 1:
             assert is_part(live.got[n], reader.got[n]), n
 
 
 @test
-def a_seek_goes_where_it_says():
+def a_seek_starts_where_the_answer_says():
     with Origin() as origin, Proxy(mount(origin)) as proxy, contextlib.ExitStack() as stack:
         live, reader = (stack.enter_context(Client(proxy)) for _ in range(2))
         for client in live, reader:
@@ -221,7 +223,7 @@ def a_seek_goes_where_it_says():
         oldest, text = what_there_is(proxy)
         live.read_seconds_more(6)
         for paused in False, True:
-            # A point that the other has seen.
+            # A position that the other reader has seen.
             count = {n: len(reader.got[n]) for n in (0, 1)}
             if paused:
                 reader.pause()
@@ -235,12 +237,12 @@ def a_seek_goes_where_it_says():
                 assert at >= count[n] and reader.got[n][at][1] == info[n][1], (n, at, count)
                 assert follows(reader.got[n][at - 1], reader.got[n][at]), n
                 assert is_part(live.got[n], reader.got[n][-50:]), n
-                # All in order, and nothing of what came meanwhile.
+                # Packets are in order, and none is from the time of the seek.
                 assert not is_part(live.got[n][-20:], reader.got[n][-5:]), n
             answer, _ = reader.play(Range='npt=now-')
             reader.take_frames()
             reader.read(video=20)
-        # Beyond what there is: the oldest place.
+        # Before the window's start, the reader gets the oldest position.
         answer, _ = reader.play(Range='clock=19990101T000000Z-')
         assert 0 <= clock(answer['range'])[0] - oldest < 5, answer
         answer, _ = reader.play(Range='npt=2.5-')
@@ -248,7 +250,7 @@ def a_seek_goes_where_it_says():
 
 
 @test
-def the_api_tells_who_is_behind_and_who_is_paused():
+def the_api_shows_delayed_and_paused_readers():
     with Origin() as origin, Controlled(mount(origin)) as proxy, \
             contextlib.ExitStack() as stack:
         live, late = live_and_late(stack, proxy)
@@ -273,10 +275,10 @@ def the_api_tells_who_is_behind_and_who_is_paused():
 
 
 @test
-def more_delay_than_there_is():
+def a_delay_beyond_the_window_is_limited():
     with (Origin() as origin, tempfile.TemporaryDirectory() as folder,
           contextlib.ExitStack() as stack):
-        # From a file: what memory has, the other tests tell.
+        # With a file; other tests use memory.
         proxy = stack.enter_context(Proxy(mount(origin, cache={**CACHE, 'spill': folder})))
         first = stack.enter_context(Client(proxy))
         first.play()
@@ -301,7 +303,7 @@ def the_cache_does_not_wait_for_a_reader():
 
 
 @test
-def what_is_no_delay_is_refused():
+def invalid_delays_are_refused():
     with Origin() as origin:
         mounts = {**mount(origin), '/plain': {'upstream': origin.url}}
         with Proxy(mounts) as proxy, Rtsp(proxy.port) as rtsp:
@@ -320,7 +322,7 @@ def what_is_no_delay_is_refused():
 
 
 @test(timeout=90)
-def the_edge_of_the_window_moves_who_is_paused():
+def a_reader_paused_for_too_long_moves_to_the_windows_start():
     with Origin() as origin:
         settings = {'cache': {'time': '1s', 'bytes': '1M'}}
         with Proxy(mount(origin, **settings)) as proxy, contextlib.ExitStack() as stack:
@@ -340,7 +342,7 @@ def the_edge_of_the_window_moves_who_is_paused():
             reader.play()
             reader.read(video=40)
             assert matches(proxy, r'reader \S+: what it was paused at is no longer in the window')
-            # The numbers show what it has missed.
+            # The sequence numbers show the gap.
             assert not follows(reader.got[0][count - 1], reader.got[0][count])
             assert is_part(live.got[0], reader.got[0][count:])
 

@@ -25,7 +25,7 @@ def send(port, packets, rtp=False):
 
 
 def fed(packets, rtp=False):
-    """A proxy that gets the packets stays; it is asked once each of them has been read."""
+    """Checks that the proxy survives the packets, which it has read when this returns."""
     port = udp_port()
     uri = f'rtp://127.0.0.1:{port}?encoding-name=MP2T' if rtp else f'udp://127.0.0.1:{port}'
     with Proxy({'/cam': {'upstream': uri, **QUICK}}) as proxy:
@@ -40,7 +40,7 @@ def fed(packets, rtp=False):
 
 
 @test
-def streams_from_a_socket():
+def broken_streams_from_a_socket_are_survived():
     for name, packets in STREAMS.items():
         try:
             assert fed(packets), name
@@ -49,12 +49,12 @@ def streams_from_a_socket():
 
 
 @test
-def streams_in_rtp():
+def broken_streams_in_rtp_are_survived():
     assert fed(STREAMS['no time'], rtp=True)
 
 
 def described(streams):
-    """The statuses for files of these contents; the proxy stays."""
+    """Returns the status of DESCRIBE for files with these contents. The proxy must survive."""
     with tempfile.TemporaryDirectory() as folder:
         for n, stream in enumerate(streams):
             with open(os.path.join(folder, f'{n}.ts'), 'wb') as file:
@@ -67,7 +67,8 @@ def described(streams):
 
 
 def at_any_place(packets):
-    """Behind so much else that the head in question is cut where the demultiplexer reads."""
+    """Yields streams with so much other data that the demultiplexer's reads cut the head in
+    question."""
     filler = packet(0x1fff, b'\xff' * 184)
     clock = struct.pack('>BHBBB', 0x47, CLOCK_PID, 0x20, 183, 0x10) + bytes(6) + b'\xff' * 176
     for shift in (0, 1, 100, 170, 178, 180, 183, 184, 185, 186, 187):
@@ -77,17 +78,17 @@ def at_any_place(packets):
 
 
 @test
-def titles():
+def broken_titles_are_survived():
     described([b''.join(packets) * times for packets in STREAMS.values() for times in (1, 400)])
 
 
 @test
-def titles_that_are_read_in_pieces():
+def broken_titles_read_in_pieces_are_survived():
     described(list(at_any_place(STREAMS['no time'])))
 
 
 @test
-def a_clip():
+def a_broken_clip_is_survived():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, 'clip.ts')
         with open(path, 'wb') as file:
@@ -98,7 +99,7 @@ def a_clip():
 
 
 @test(timeout=240)
-def titles_at_random():
+def randomly_broken_titles_are_survived():
     seed = int(os.environ.get('WEIR_SEED', random.randrange(2 ** 32)))
     print(f'# WEIR_SEED={seed}', flush=True)
     chance = random.Random(seed)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Transport streams, packet by packet, as no multiplexer should make them."""
+"""Builds transport streams packet by packet, with faults that no multiplexer should make."""
 
 import struct
 import subprocess
@@ -20,7 +20,7 @@ def crc(data):
 
 
 def packet(pid, payload, start=True, counter=0):
-    """One packet; stuffing is in an adaptation field."""
+    """Returns one packet. An adaptation field fills it up."""
     room = PACKET - 4 - len(payload)
     head = struct.pack('>BHB', 0x47, start << 14 | pid, (0x30 if room else 0x10) | counter & 15)
     field = b''
@@ -35,7 +35,7 @@ def section(table, body):
 
 
 def table_packets(*streams):
-    """PAT and PMT; a stream is (type, PID, descriptors). The clock has a PID of its own."""
+    """Returns PAT and PMT. A stream is (type, PID, descriptors). The clock has its own PID."""
     body = struct.pack('>HH', 0xe000 | CLOCK_PID, 0xf000)
     for kind, pid, descriptors in streams:
         body += struct.pack('>BHH', kind, 0xe000 | pid, 0xf000 | len(descriptors)) + descriptors
@@ -53,7 +53,7 @@ def pes(pts, body=b'\0\0\0\1\x09\x10' + b'x' * 50, stream_id=0xe0):
 
 
 def without_clock(*stream):
-    """Tables, a PES packet without a time, then three with one, and never a clock."""
+    """Returns tables, a PES packet without a timestamp, three with one, and no clock."""
     kind, pid, descriptors = stream or (0x1b, VIDEO_PID, b'')
     payloads = [pes(time) for time in (None, 90000, 93000, 96000, 99000)]
     return table_packets((kind, pid, descriptors)) + [
@@ -61,7 +61,7 @@ def without_clock(*stream):
 
 
 def halved(payloads):
-    """The first payload's head is in two packets."""
+    """Returns packets of which the first payload's head lies in two."""
     return table_packets((0x1b, VIDEO_PID, b'')) + [
         packet(VIDEO_PID, payloads[0][:2]),
         packet(VIDEO_PID, payloads[0][2:], start=False, counter=1),
@@ -106,7 +106,7 @@ def mutated(packets, chance):
         else:
             data = bytearray(packets[at])
             for _ in range(chance.randrange(1, 8)):
-                # The heads are where it matters.
+                # Changes in the heads matter most.
                 data[chance.randrange(1, 40 if what == 3 else PACKET)] = chance.randrange(256)
             packets[at] = bytes(data)
         if len(packets) < 2:

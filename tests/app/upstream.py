@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Upstreams that go, come back, misbehave or aren't there, and what readers notice of it."""
+"""Upstreams that end, return, misbehave or are missing, and the effect on readers."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from proc import Rtsp, free_port
 from proxy import CLIP, QUICK, Origin, Proxy, Read, matches, tracks, wait_for_readers, wait_until
 from tap import run, test
 
-# After the read time-out of QUICK: the first wait of the back-off and what a start needs.
+# Seconds after the read time-out of QUICK: the first wait of the back-off and the start.
 BACK = 4
 
 
@@ -22,7 +22,7 @@ def serve(url, **settings):
 
 
 def check_continuous(result, readers):
-    """Nobody noticed anything but a gap. A unit that a splice cut is no fault."""
+    """Checks that readers noticed only a gap. A unit that a splice cut is no fault."""
     total = result['totals']
     assert total['readers'] == readers and total['statuses'] == {'ok': readers}, result
     for key in ('lost', 'reordered', 'duplicates', 'ssrc_changes', 'ts_backward'):
@@ -32,7 +32,7 @@ def check_continuous(result, readers):
         assert track['packets'] > 0, (number, name, track)
 
 
-# ---- away and back ----
+# ---- lost and found again ----
 
 
 def killed_and_back(how):
@@ -57,7 +57,7 @@ def killed_and_back(how):
 
 
 def mark(proc, regex, timeout=6):
-    """The number of lines up to the first with the expression, for which it waits."""
+    """Waits for a matching line. Returns its number."""
     proc.wait_for_line(regex, timeout)
     return next(n for n, line in enumerate(proc.lines, 1) if matches_line(regex, line))
 
@@ -70,12 +70,12 @@ def matches_line(regex, line):
 
 
 @test
-def a_killed_upstream_comes_back_and_readers_go_on():
+def readers_continue_when_a_killed_upstream_returns():
     killed_and_back(lambda origin, proxy: None)
 
 
 @test
-def a_reader_that_joins_while_the_upstream_is_away_gets_it():
+def a_reader_that_joins_while_the_upstream_is_lost_gets_it_later():
     with Origin() as origin, Proxy({'/cam': serve(origin.url, linger='20s')}) as proxy:
         Read(proxy.url(), duration=1).result()
         origin.kill()
@@ -87,7 +87,7 @@ def a_reader_that_joins_while_the_upstream_is_away_gets_it():
 
 
 @test
-def one_with_other_tracks_costs_the_readers_their_connection():
+def an_upstream_that_returns_with_other_tracks_closes_its_readers():
     with Origin() as origin, Proxy({'/cam': serve(origin.url)}) as proxy:
         reads = [
             Read(proxy.url(), transport=transport, readers=3, duration=10)
@@ -117,7 +117,7 @@ def a_file_has_the_same_tracks_each_time():
 
 
 @test
-def nothing_is_said_of_the_time_that_the_proxy_slept():
+def a_stopped_proxy_does_not_blame_the_upstream():
     with Origin() as origin, Proxy({'/cam': {'upstream': origin.url, 'transport': 'tcp',
                                              'read-timeout': '1s'}}) as proxy:
         reads = Read(proxy.url(), '--tolerate-gaps', readers=2, duration=6)
@@ -130,7 +130,7 @@ def nothing_is_said_of_the_time_that_the_proxy_slept():
 
 
 @test
-def one_that_closes_again_and_again():
+def readers_stay_with_an_upstream_that_keeps_closing():
     with Origin('close-after=1') as origin, Proxy({'/cam': serve(origin.url)}) as proxy:
         result = Read(proxy.url(), '--tolerate-gaps', readers=2, duration=6).result(None)
         check_continuous(result, 2)
@@ -138,7 +138,7 @@ def one_that_closes_again_and_again():
 
 
 @test
-def one_that_falls_silent_is_asked_again():
+def a_silent_upstream_is_restarted():
     with Origin('silent-after=1') as origin, Proxy({'/cam': serve(origin.url)}) as proxy:
         result = Read(proxy.url(), '--tolerate-gaps', readers=2, duration=6).result(None)
         check_continuous(result, 2)
@@ -147,7 +147,7 @@ def one_that_falls_silent_is_asked_again():
 
 
 @test
-def one_with_a_silent_track_is_relayed_for_the_other():
+def a_silent_track_does_not_stop_the_other():
     with Origin('one-silent-track') as origin, Proxy({'/cam': serve(origin.url)}) as proxy:
         for transport in 'udp', 'tcp':
             read = Read(proxy.url(), '--min-aus', 0, transport=transport, duration=3)
@@ -161,7 +161,7 @@ def one_with_a_silent_track_is_relayed_for_the_other():
 
 
 def down(origin_url, reason, origin=None, **settings):
-    """DESCRIBE is refused in time, the log says why, and another mount is served meanwhile."""
+    """Checks that DESCRIBE is refused in time, the log says why, and another mount is served."""
     with Origin() as good:
         mounts = {'/bad': serve(origin_url, linger='20s', **settings), '/good': good.url}
         with Proxy(mounts) as proxy:
@@ -191,54 +191,54 @@ def misbehaving(mode, reason, **settings):
 
 
 @test
-def down_silent():
+def a_silent_upstream_is_down():
     misbehaving('silent', '.+')
 
 
 @test
-def down_silent_over_tcp():
+def a_silent_upstream_over_tcp_is_down():
     misbehaving('silent', r'no media for \d\.\d s', transport='tcp')
 
 
 @test
-def down_hanging():
+def a_hanging_upstream_is_down():
     misbehaving('hang', r'(no answer within 1\.0 s|Could not read from resource\.)')
 
 
 @test
-def down_for_want_of_credentials():
+def an_upstream_that_wants_credentials_is_down():
     misbehaving('401', '.*([Uu]nauthorized|[Aa]uthenticat).*')
 
 
 @test
-def down_not_found():
+def an_upstream_that_answers_404_is_down():
     misbehaving('404', '.*[Nn]ot found.*')
 
 
 @test
-def down_with_a_garbled_description():
+def an_upstream_with_a_garbled_description_is_down():
     misbehaving('garbage-sdp', '.+')
 
 
 @test
-def down_without_udp_where_only_udp_will_do():
+def an_upstream_without_udp_is_down_if_transport_is_udp():
     misbehaving('no-udp', '.+', transport='udp')
 
 
 @test
-def down_connection_refused():
+def an_upstream_that_refuses_the_connection_is_down():
     down(f'rtsp://127.0.0.1:{free_port()}/cam', '.*')
 
 
 @test
-def tcp_is_taken_where_udp_is_refused():
+def tcp_is_used_if_udp_is_refused():
     with Origin('no-udp') as origin, Proxy({'/cam': serve(origin.url)}) as proxy:
         Read(proxy.url(), duration=2).result()
         assert matches(origin, 'event=play .*transport=tcp'), origin.output()
 
 
 @test
-def a_redirect_to_another_place_is_not_followed():
+def a_redirect_to_another_host_is_not_followed():
     asked = []
     listening = socket.create_server(('127.0.0.1', 0))
     other = listening.getsockname()[1]
@@ -265,7 +265,7 @@ def a_redirect_to_another_place_is_not_followed():
 
 
 def hammer(proxy, path, seconds, readers=20):
-    """DESCRIBEs, one after the other on connections of their own, from so many at once."""
+    """Sends DESCRIBEs one after the other, each on a new connection, from many clients at once."""
     end = time.monotonic() + seconds
     statuses = []
 
@@ -290,7 +290,7 @@ def attempts_under_hammer(**settings):
         told = len(matches(proxy, r' mount /cam down: .*next try in'))
         assert set(statuses) == {503} and len(statuses) >= 20, set(statuses)
         assert told <= attempts <= told + 1, (told, attempts)
-        # Waits of at least 0.25, 0.5, 1 and 2 s.
+        # The waits are at least 0.25, 0.5, 1 and 2 s.
         assert 2 <= attempts <= 5, (attempts, proxy.output())
 
 
@@ -343,7 +343,7 @@ def a_description_is_remembered_while_the_upstream_lingers():
 
 
 @test
-def the_upstream_is_let_go_when_the_last_reader_has_gone():
+def the_upstream_ends_after_the_last_reader_and_the_linger_time():
     with Origin() as origin, Proxy({'/cam': serve(origin.url, linger='500ms')}) as proxy:
         Read(proxy.url(), readers=2, duration=1).result()
         assert origin.count('teardown') == 0, origin.output()
@@ -351,7 +351,7 @@ def the_upstream_is_let_go_when_the_last_reader_has_gone():
         origin.wait_for('teardown', 3)
         assert time.monotonic() - start > 0.3
         proxy.wait_for_line(r' mount /cam down: no readers for 0\.5 s$')
-        # And it starts again.
+        # The upstream starts again for the next reader.
         Read(proxy.url(), duration=1).result()
         assert origin.count('play') == 2, origin.output()
 
@@ -366,7 +366,7 @@ def a_reader_within_the_linger_time_finds_the_upstream_running():
 
 
 @test
-def nobody_asks_nothing_is_started():
+def nothing_starts_without_a_request():
     with Origin() as origin, Proxy({'/cam': serve(origin.url)}) as proxy:
         with Rtsp(proxy.port) as rtsp:
             assert rtsp.request('OPTIONS', proxy.url())[0] == 200
@@ -374,12 +374,12 @@ def nobody_asks_nothing_is_started():
 
 
 @test
-def not_on_demand_it_plays_without_readers():
+def with_on_demand_off_the_upstream_runs_without_readers():
     with Origin() as origin, Proxy({'/cam': serve(origin.url, on_demand='no')}) as proxy:
         origin.wait_for('play', 5)
         proxy.wait_for_line(' mount /cam up: ')
         Read(proxy.url(), duration=1).result()
-        time.sleep(0.7)  # over the linger time: there's no line for what must not happen
+        time.sleep(0.7)  # longer than the linger time; a missing event prints no line
         assert origin.count('teardown') == 0 and origin.count('play') == 1, origin.output()
 
 
@@ -388,10 +388,10 @@ def not_on_demand_it_plays_without_readers():
 
 @test
 def a_clip_is_served_whole_whatever_decoders_are_installed():
-    # parsebin asks its parsers for what the first decoder takes.
+    # parsebin tells its parsers what the first decoder accepts.
     for absent in 'none', 'avdec_h264':
         with tempfile.TemporaryDirectory() as directory:
-            # The registry keeps the ranks that it was made with.
+            # The registry keeps the ranks that it was created with.
             env = {'GST_REGISTRY': os.path.join(directory, 'registry.bin'),
                    'GST_PLUGIN_FEATURE_RANK': f'{absent}:NONE'}
             with Proxy(('--mount', f'/clip=file://{CLIP}'), env=env) as proxy:
