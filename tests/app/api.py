@@ -107,7 +107,7 @@ def other_methods_are_refused():
 
 @test
 def any_path_is_answered_in_json():
-    """Every path gets an error in JSON, and the connection is closed."""
+    """every path gets an error in JSON, and the connection is closed"""
     random = Random(7)
 
     def ask(proxy, method, path):
@@ -133,7 +133,7 @@ def any_path_is_answered_in_json():
 
 @test
 def the_contract_knows_every_key():
-    """docs/openapi.json has the same keys of a mount as the program."""
+    """docs/openapi.json has the same keys of a mount as the program"""
     page = subprocess.run([program(), '--print-config-docs'], capture_output=True, text=True,
                           check=True, env=environment()).stdout
     keys = set(re.findall(r'^\| `([a-z-]+)`', page.split('\n\n')[1], re.M))
@@ -205,7 +205,7 @@ def escapes_in_a_body_are_decoded():
 
 @test
 def any_body_is_answered():
-    """The proxy accepts or refuses any bytes in a body and keeps running."""
+    """the proxy accepts or refuses any bytes in a body and keeps running"""
     random = Random(5)
     sound = json.dumps({'upstreams': [NOWHERE, CLIP_URI], 'linger': '1s', 'priority': 3,
                         'pipeline': ['pull', {'restamp': {}}],
@@ -226,7 +226,7 @@ def any_body_is_answered():
 
 
 @test
-def limits_hold():
+def oversized_and_malformed_requests_are_refused():
     with Checked({'/cam': CLIP}) as proxy:
         body = {'upstream': NOWHERE, 'user': 'u' * 70000}
         proxy.fails(413, 'at most', None, 'PUT', '/v1/mounts/cam', body)
@@ -273,7 +273,7 @@ def pages_of_other_sites_are_refused():
 
 @test
 def a_token_is_required():
-    """With a token, every request needs it, on loopback too."""
+    """with a token, every request needs it, on loopback too"""
     with Checked({'/cam': CLIP}, **{'api-token': 's3cret-token'}) as proxy:
         for given in (None, 'Bearer', 'Bearer ', 'Bearer s3cret-toke', 'Bearer s3cret-tokenn',
                       'Basic s3cret-token', 's3cret-token'):
@@ -305,7 +305,7 @@ def beyond_loopback_the_api_needs_a_token():
 
 @test
 def a_port_in_use_is_reported():
-    """An explicit port must be free; the default port need not be."""
+    """an explicit port must be free; the default port need not be"""
     with socket.create_server(('127.0.0.1', 0)) as taken, tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, 'c.yaml')
         port = taken.getsockname()[1]
@@ -522,7 +522,7 @@ def a_removed_mount_closes_its_readers():
 
 @test
 def only_reported_losses_count_as_reader_loss():
-    """Only receiver reports count as the readers' packet loss."""
+    """only receiver reports count as the readers' packet loss"""
     with Checked({'/cam': CLIP}) as proxy:
         words = ['--readers', '3', '--transport', 'udp', '--loss', '20', '--duration', '60']
         with Proc(os.environ['WEIR_RTSP_LOAD'], *words, proxy.url(), env=environment()) as load:
@@ -618,7 +618,7 @@ def is_running(pid):
 
 @test
 def changes_under_readers_leave_nothing_behind():
-    """A hundred mounts come and go while other mounts have readers."""
+    """a hundred mounts come and go while other mounts have readers"""
     with Checked({'/cam': CLIP}) as proxy, Watch(proxy) as reader:
         for number in range(100):
             proxy.expect(201, 'PUT', f'/v1/mounts/m{number % 7}', CLIP)
@@ -632,7 +632,7 @@ def changes_under_readers_leave_nothing_behind():
 
 @test
 def the_lines_of_the_page_work():
-    """Each command line in docs/api.md works."""
+    """each command line in docs/api.md works"""
     if not shutil.which('curl'):
         raise Skip('needs curl')
     with open(PAGE, encoding='utf-8') as file:

@@ -300,7 +300,7 @@ def wrong_api_keys_are_named():
 
 @test
 def the_page_shows_every_key():
-    """docs/configuration.md has the tables that the program prints."""
+    """docs/configuration.md has the tables that the program prints"""
     out, _, status = proxy('--print-config-docs')
     tables = out.split('\n\n')
     assert status == 0 and len(tables) == 2, out
@@ -313,7 +313,7 @@ def the_page_shows_every_key():
 
 @test
 def the_examples_of_the_page_are_valid():
-    """Each example in docs/configuration.md is valid."""
+    """each example in docs/configuration.md is valid"""
     with open(PAGE, encoding='utf-8') as file:
         examples = re.findall(r'^```yaml\n(.*?)^```', file.read(), re.S | re.M)
     assert len(examples) >= 3, examples
@@ -414,7 +414,7 @@ def wrong_arguments_are_named():
 
 
 @test
-def version_and_help():
+def version_and_help_are_printed():
     out, err, status = proxy('--version')
     assert status == 0 and not err and out.startswith('rtsp-proxy '), (out, err)
     out, err, status = proxy('--help')

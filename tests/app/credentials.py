@@ -42,17 +42,17 @@ def with_settings(settings, auth='digest', env=SILENT, extra=None):
 
 
 @test
-def password_in_the_configuration():
+def a_password_in_the_configuration_stays_hidden():
     with_settings({'user': USER, 'password': CANARY})
 
 
 @test
-def password_in_the_configuration_with_basic_authentication():
+def a_password_stays_hidden_with_basic_authentication():
     with_settings({'user': USER, 'password': CANARY}, auth='basic')
 
 
 @test
-def password_in_a_file():
+def a_password_in_a_file_stays_hidden():
     with tempfile.NamedTemporaryFile('w', encoding='utf-8') as file:
         os.chmod(file.name, 0o600)
         file.write(CANARY + '\n')
@@ -61,7 +61,7 @@ def password_in_a_file():
 
 
 @test
-def password_in_the_environment():
+def a_password_in_the_environment_stays_hidden():
     with_settings({'user': USER, 'password-env': 'WEIR_TEST_PASSWORD'},
                   extra={'WEIR_TEST_PASSWORD': CANARY})
 
@@ -81,7 +81,7 @@ def with_url(auth, env):
 
 
 @test
-def password_on_the_command_line():
+def a_password_on_the_command_line_stays_hidden():
     for auth in 'digest', 'basic':
         with_url(auth, SILENT)
 
@@ -94,7 +94,7 @@ def a_url_without_a_password_gets_no_warning():
 
 
 @test
-def a_wrong_password_is_not_shown_either():
+def a_wrong_password_stays_hidden():
     with Origin(user=USER, password='another', auth='digest') as origin:
         mount = {'upstream': origin.url, 'user': USER, 'password': CANARY}
         with Proxy({'/cam': mount}, env=SILENT) as proxy:

@@ -391,7 +391,7 @@ def ffmpeg_seeks_over_udp_and_tcp():
 
 
 @test
-def speed_and_scale():
+def speed_is_granted_and_invalid_scales_are_refused():
     with serve() as proxy, Player(proxy) as player:
         player.play(Speed='2.0', Range='npt=1-')
         assert float(player.answer['speed']) == 2, player.answer
@@ -461,7 +461,7 @@ def a_late_track_delays_nothing():
 
 
 @test
-def an_unknown_track_is_refused():
+def a_title_with_an_unknown_track_is_refused():
     with tempfile.TemporaryDirectory() as films:
         with_a_late_track(films, 'audio', 'ts')
         with Proxy({'/films': url_of(films)}) as proxy:

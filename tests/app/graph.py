@@ -143,7 +143,7 @@ def max_presentations_limits_the_choices():
 
 @test
 def a_setup_alone_starts_no_choice():
-    """A choice that no DESCRIBE has started does not run, and a SETUP for it gets 404."""
+    """a choice that no DESCRIBE has started does not run, and a SETUP for it gets 404"""
     with Origin() as origin, Controlled(
             {'/cam': {'upstream': origin.url, 'choices': {'transcode': ['size']},
                       **QUICK}}) as proxy, Rtsp(proxy.port) as rtsp:
@@ -198,7 +198,7 @@ def ages(proxy, path, seconds=4):
 
 @test
 def stages_keep_the_wall_clock_time_of_media():
-    """Sender reports give a picture and its sound the upstream's wall-clock time."""
+    """sender reports give a picture and its sound the upstream's wall-clock time"""
     small = {'transcode': {'size': '160x90', 'rate': '200k'}}
     with camera() as origin, Controlled({
             path: {'upstream': origin.url(), **QUICK, 'pipeline': pipeline}
@@ -315,7 +315,7 @@ def one_keyframe(directory):
 
 @test
 def a_slate_is_shown_from_its_first_keyframe():
-    """A clip takes over at once, though its next keyframe is 40 s away."""
+    """a clip takes over at once, though its next keyframe is 40 s away"""
     with tempfile.TemporaryDirectory() as directory, Origin() as origin, Controlled({
             '/cam': {'upstream': origin.url, 'slate': one_keyframe(directory), **QUICK}}) as proxy:
         reads = Read(proxy.url(), readers=2, duration=8)
@@ -327,7 +327,7 @@ def a_slate_is_shown_from_its_first_keyframe():
 
 @test
 def a_slow_stage_affects_only_its_own_readers():
-    """A stage that takes ten seconds for a frame does not affect readers of the camera itself."""
+    """a stage that takes ten seconds for a frame does not affect readers of the camera itself"""
     with Controlled({'/cam': live(choices={'transcode': ['size']})}) as proxy:
         plain = Read(proxy.url(), readers=2, duration=6)
         wait_for_readers(proxy, 2)

@@ -80,7 +80,7 @@ def elements():
 
 @test
 def programs():
-    """The installed rtsp-proxy serves through an installed stage, and rtsp-load reads it"""
+    """the installed rtsp-proxy serves through an installed stage, and rtsp-load reads it"""
     listed = call(program('rtsp-proxy'), '--list-stages', env=environment())
     assert {'pull', 'decode', 'restamp', 'transcode'} <= set(re.findall(r'^(\w+):', listed, re.M))
     with tempfile.NamedTemporaryFile('w', suffix='.yaml') as file:
@@ -138,13 +138,13 @@ def embeds(*compiler):
 
 @test
 def embedding_in_c():
-    """A C program that includes each installed header builds with pkg-config and runs"""
+    """a C program that includes each installed header builds with pkg-config and runs"""
     embeds('cc', '-xc', '-std=c11')
 
 
 @test
 def embedding_in_cxx():
-    """A C++ program builds in the same way"""
+    """a C++ program builds in the same way"""
     embeds('c++', '-xc++', '-std=c++17')
 
 
@@ -175,7 +175,7 @@ def read(*path):
 
 @test
 def pages_are_whole():
-    """The manual pages and the completion have every option and every configuration key"""
+    """the manual pages and the completion have every option and every configuration key"""
     for name in 'rtsp-proxy', 'rtsp-load':
         page = read('share/man/man1', name + '.1').replace('\\-', '-')
         words = set(re.findall(r'--([a-z-]+)', read('share/bash-completion/completions', name)))
@@ -213,7 +213,7 @@ def bash_completion():
 
 @test
 def example():
-    """The example configuration is valid"""
+    """the example configuration is valid"""
     told = call(program('rtsp-proxy'), '--check-config', '--config',
                 os.path.join(installed(), 'share/doc/weir/rtsp-proxy.yaml'), env=environment())
     assert told.startswith('The configuration is good'), told

@@ -16,7 +16,7 @@ def title(origin, interval):
 
 @test
 def readers_within_the_interval_get_the_beginning():
-    """All readers get the title from its first access unit, with their own timestamps."""
+    """all readers get the title from its first access unit, with their own timestamps"""
     with Origin() as origin, Controlled(title(origin, '3s')) as proxy:
         reads = []
         for i in range(5):
@@ -53,7 +53,7 @@ def a_later_reader_begins_another_session():
 
 @test
 def the_end_of_a_title_is_the_end_of_its_session():
-    """A reader that is behind gets the rest, and no session starts over."""
+    """a reader that is behind gets the rest, and no session starts over"""
     with Origin() as origin, Controlled(title(origin, '2s')) as proxy:
         early = Read(proxy.url('/title'), duration=8)
         wait_for_readers(proxy, 1)

@@ -96,7 +96,7 @@ def udp_pair():
 
 @test
 def a_reader_may_report_with_a_tracks_ssrc():
-    """A report with a track's own SSRC would be a collision and end the track."""
+    """a reader's report with a track's own SSRC does not end the track"""
     with Origin() as origin, Proxy({'/cam': origin.url}) as proxy, contextlib.ExitStack() as stack:
         reads = Read(proxy.url(), readers=2, duration=4, expect=origin.expect)
         rtsp = stack.enter_context(Rtsp(proxy.port))
@@ -161,7 +161,7 @@ SDP = (b'v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=x\r\nt=0 0\r\nm=video 0 RTP/AVP 96
 
 
 @test
-def nobody_may_publish():
+def publishing_is_refused():
     with Origin() as origin, Proxy({'/cam': serve(origin)}) as proxy:
         with Rtsp(proxy.port) as rtsp:
             options = rtsp.request('OPTIONS', proxy.url())

@@ -23,25 +23,25 @@ def check_counts(result, readers, early=0):
 
 
 @test
-def counts_over_udp():
+def udp_packets_are_counted():
     with Server(play) as server:
         check_counts(load('--duration', 1, server.url), 1)
 
 
 @test
-def counts_over_tcp():
+def tcp_packets_are_counted():
     with Server(play) as server:
         check_counts(load('--duration', 1, '--transport', 'tcp', server.url), 1)
 
 
 @test
-def counts_frames_that_arrive_in_pieces():
+def frames_that_arrive_in_pieces_are_counted():
     with Server(lambda session: play(session, piece=7)) as server:
         check_counts(load('--duration', 1, '--transport', 'tcp', server.url), 1)
 
 
 @test
-def counts_packets_before_the_answer_to_play():
+def packets_before_the_answer_to_play_are_counted_apart():
     with Server(early=play) as server:
         for transport in 'udp', 'tcp':
             result = load('--duration', 1, '--transport', transport, server.url)
@@ -52,7 +52,7 @@ def counts_packets_before_the_answer_to_play():
 
 
 @test
-def counts_reports_before_the_answer_to_play():
+def reports_before_the_answer_to_play_are_counted_apart():
     def report(session):
         session.send(VIDEO, sender_report(1 << 32, 0), rtcp=True)
 
@@ -64,7 +64,7 @@ def counts_reports_before_the_answer_to_play():
 
 
 @test
-def counts_packets_before_the_answer_to_teardown():
+def packets_before_the_answer_to_teardown_are_counted():
     def late(session):
         for number in range(200):
             session.send(VIDEO, rtp(number, 0))
@@ -120,7 +120,7 @@ def receiver_reports_give_the_packet_loss():
 
 
 @test
-def receiver_reports_claim_a_loss():
+def receiver_reports_can_claim_a_loss():
     check_reports(('--loss', 50), {SSRC: (128, 8, 65536 + 9)})
 
 
@@ -132,7 +132,7 @@ def readers_that_ignore_media_can_claim_a_loss():
 
 
 @test
-def no_receiver_reports():
+def receiver_reports_can_be_turned_off():
     with Server(play) as server:
         load('--duration', 4, '--no-rr', server.url)
         assert not server.sessions[0].rtcp, server.sessions[0].rtcp

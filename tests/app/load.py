@@ -35,7 +35,7 @@ def flow(session, track=VIDEO):
 
 
 @test
-def reads_a_proxy_over_udp_and_tcp():
+def the_proxy_is_read_over_udp_and_tcp():
     with demo() as proxy:
         for transport in 'udp', 'tcp', 'mixed':
             result = load('--readers', 20, '--duration', 2, '--transport', transport,
@@ -57,7 +57,7 @@ def audio_can_be_left_out():
 
 
 @test
-def digest_and_basic():
+def digest_and_basic_credentials_work():
     for auth in 'digest', 'basic':
         with Origin(user='viewer', password='secret', auth=auth) as origin:
             words = ('--duration', 1, '--user', 'viewer')
@@ -164,7 +164,7 @@ def wrong_arguments_are_refused():
 
 
 @test
-def mute_asks_and_ignores():
+def mute_readers_ignore_the_media():
     for transport in 'udp', 'tcp':
         with Server(flow) as server:
             result = load('--mute', '--readers', 5, '--duration', 1, '--transport', transport,
@@ -265,7 +265,7 @@ def arrival_times_depend_only_on_the_seed():
 
 
 @test
-def urls_are_taken_in_turn():
+def readers_use_the_urls_in_turn():
     with Server(flow) as one, Server(flow) as two:
         result = load('--readers', 6, '--duration', 0.5, '--verbose', one.url, two.url)
     urls = [reader['url'] for reader in result['per_reader']]
@@ -273,7 +273,7 @@ def urls_are_taken_in_turn():
 
 
 @test
-def added_delay_against_the_origin():
+def added_delay_is_measured_against_the_origin():
     # With join: live, because other readers get packets from before the origin was read.
     with Origin() as origin, Proxy({'/cam': {'upstream': origin.url, 'join': 'live'}}) as proxy:
         for transport in 'udp', 'tcp':
@@ -324,14 +324,14 @@ def check_plot(words=()):
 
 
 @test
-def a_plot_by_gnuplot():
+def gnuplot_draws_the_plot():
     if not shutil.which('gnuplot'):
         raise Skip('needs gnuplot')
     check_plot()
 
 
 @test
-def a_plot_by_matplotlib():
+def matplotlib_draws_the_plot():
     if subprocess.run([sys.executable, '-c', 'import matplotlib'], capture_output=True,
                       check=False).returncode:
         raise Skip('needs matplotlib')

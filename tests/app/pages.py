@@ -61,8 +61,7 @@ class Served(Proc):
 
 @test
 def the_urls_share():
-    """docs/tutorial.md: its three URLs are three presentations with one pull, one decoder and two
-    encoders"""
+    """docs/tutorial.md: its three URLs share one pull and one decoder, and have two encoders"""
     if not shutil.which('curl'):
         raise Skip('needs curl')
     players, = (text for text in blocks('docs/tutorial.md', 'sh') if text.count('ffplay') == 3)

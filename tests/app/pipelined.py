@@ -40,7 +40,7 @@ def serve(upstream, films=None, timeout='700ms'):
 
 
 @test
-def a_title_behind_a_mount_that_never_starts():
+def a_title_is_answered_behind_a_mount_that_never_starts():
     with tempfile.TemporaryDirectory() as films, Server(deaf_to=('OPTIONS', 'DESCRIBE')) as origin:
         shutil.copy(CLIP, os.path.join(films, 'clip.mp4'))
         with serve(origin.url, films) as proxy, Pipe(proxy.port) as pipe:
@@ -53,7 +53,7 @@ def a_title_behind_a_mount_that_never_starts():
 
 
 @test
-def a_mount_that_is_up_behind_one_that_never_starts():
+def a_running_mount_is_answered_behind_one_that_never_starts():
     with Server(deaf_to=('OPTIONS', 'DESCRIBE')) as origin, serve(origin.url) as proxy:
         proxy.ask('DESCRIBE', '/cam')
         with Pipe(proxy.port) as pipe:

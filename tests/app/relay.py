@@ -29,27 +29,27 @@ def relay(readers, seconds):
 
 
 @test
-def one_reader_over_tcp():
+def one_tcp_reader_gets_the_whole_stream():
     relay({'tcp': 1}, 4)
 
 
 @test
-def one_reader_over_udp():
+def one_udp_reader_gets_the_whole_stream():
     relay({'udp': 1}, 4)
 
 
 @test
-def fifty_readers_over_tcp():
+def fifty_tcp_readers_get_the_whole_stream():
     relay({'tcp': 50}, 4)
 
 
 @test
-def fifty_readers_over_udp():
+def fifty_udp_readers_get_the_whole_stream():
     relay({'udp': 50}, 4)
 
 
 @test(timeout=120)
-def twenty_readers_over_each_at_once():
+def twenty_tcp_and_twenty_udp_readers_get_the_whole_stream():
     relay({'udp': 20, 'tcp': 20}, MANY)
 
 

@@ -19,7 +19,7 @@ def clip(**keys):
 
 
 @test
-def only_what_changed_is_touched():
+def a_reload_touches_only_changed_mounts():
     mounts = {'/same': clip(), '/gone': clip(), '/other': clip()}
     with Controlled(mounts) as proxy, Watch(proxy, '/same') as same, \
             Watch(proxy, '/gone') as gone, Watch(proxy, '/other') as other:

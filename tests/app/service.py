@@ -43,7 +43,7 @@ def manager(name=None):
 
 @test
 def a_life():
-    """The proxy reports that it is ready, that it reloads and that it stops"""
+    """the proxy reports that it is ready, that it reloads and that it stops"""
     with manager() as systemd, Controlled(MOUNTS, env=systemd.environment()) as proxy:
         assert systemd.next() == {'READY': '1'}
         with Rtsp(proxy.port) as rtsp:
@@ -62,7 +62,7 @@ def a_life():
 
 @test
 def abstract_socket():
-    """The socket may be an abstract one"""
+    """the socket may be an abstract one"""
     with manager(f'@weir-test-{os.getpid()}') as systemd, \
             Controlled(MOUNTS, env=systemd.environment()):
         assert systemd.next() == {'READY': '1'}
@@ -70,7 +70,7 @@ def abstract_socket():
 
 @test
 def watchdog():
-    """The main loop feeds the watchdog twice in each interval"""
+    """the main loop feeds the watchdog twice in each interval"""
     with manager() as systemd, \
             Controlled(MOUNTS, env=systemd.environment(WATCHDOG_USEC='200000')):
         assert systemd.next() == {'READY': '1'}
@@ -82,7 +82,7 @@ def watchdog():
 
 @test
 def watchdog_of_another():
-    """The proxy ignores a watchdog for another process"""
+    """the proxy ignores a watchdog for another process"""
     mean = {'WATCHDOG_USEC': '1000', 'WATCHDOG_PID': str(os.getpid())}
     with manager() as systemd, Controlled(MOUNTS, env=systemd.environment(**mean)) as proxy:
         assert systemd.next() == {'READY': '1'}
@@ -94,7 +94,7 @@ def watchdog_of_another():
 
 @test
 def no_such_socket():
-    """A missing socket is logged, and the proxy serves"""
+    """a missing socket is logged, and the proxy serves"""
     with Controlled(MOUNTS, env={'NOTIFY_SOCKET': '/nonexistent/notify'}) as proxy:
         proxy.wait_for_line(r" the service manager at /nonexistent/notify can't be told: ")
         with Rtsp(proxy.port) as rtsp:

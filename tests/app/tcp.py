@@ -56,7 +56,7 @@ def stalled_readers_do_not_affect_others():
 
 @test
 def stalled_tcp_readers_do_not_affect_udp_readers():
-    """While all TCP readers stall, UDP readers continue."""
+    """while all TCP readers stall, UDP readers continue"""
     with Origin() as origin, Proxy(live(origin)) as proxy:
         deaf = [Deaf(proxy) for _ in range(3)]
         wait_for_readers(proxy, 3)

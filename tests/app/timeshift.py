@@ -168,7 +168,7 @@ def a_delayed_reader_gets_the_live_content_later():
 
 @test(timeout=60)
 def tracks_stay_in_sync_at_a_delay():
-    """By the sender reports, as players use them, both tracks are shown later by the same time."""
+    """by the sender reports, as players use them, both tracks are shown later by the same time"""
     with Origin() as origin, Proxy(mount(origin)) as proxy, contextlib.ExitStack() as stack:
         live, late = live_and_late(stack, proxy)
         late.play()

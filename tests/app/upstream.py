@@ -108,7 +108,7 @@ def an_upstream_that_returns_with_other_tracks_closes_its_readers():
 
 
 @test
-def a_file_has_the_same_tracks_each_time():
+def a_file_has_the_same_tracks_at_each_start():
     with Proxy({'/cam': {'upstream': f'file://{CLIP}', 'linger': '0s'}}) as proxy:
         for n in range(1, 4):
             assert Read(proxy.url(), duration=1).result()['totals']['ok'] == 1

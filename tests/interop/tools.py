@@ -31,12 +31,12 @@ def read_over(transport):
 
 
 @test
-def reader_reads_origin_over_tcp():
+def the_reader_gets_the_origins_stream_over_tcp():
     read_over('tcp')
 
 
 @test
-def reader_reads_origin_over_udp():
+def the_reader_gets_the_origins_stream_over_udp():
     read_over('udp')
 
 
