@@ -90,14 +90,14 @@ def survived(mangles, transport='tcp'):
 
 
 @test
-def invalid_challenges_are_survived():
+def the_proxy_survives_invalid_challenges():
     mangles = [refusing(f'WWW-Authenticate: {challenge}') for challenge in CHALLENGES]
     mangles.append(refusing(*['WWW-Authenticate: Digest realm="x"'] * 1000))
     assert set(survived(mangles)) == {503}
 
 
 @test
-def invalid_challenges_to_each_method_are_survived():
+def the_proxy_survives_invalid_challenges_to_each_method():
     assert 503 in survived([
         refusing('WWW-Authenticate: Digest', methods=(method,), status=status)
         for method in ('OPTIONS', 'DESCRIBE', 'SETUP', 'PLAY')
@@ -105,7 +105,7 @@ def invalid_challenges_to_each_method_are_survived():
 
 
 @test
-def a_challenged_keep_alive_is_survived():
+def the_proxy_survives_a_challenged_keep_alive():
     refuse = refusing('WWW-Authenticate: Digest', methods=('OPTIONS', 'GET_PARAMETER'))
 
     def mangle(method, answer):
@@ -126,7 +126,7 @@ def a_challenged_keep_alive_is_survived():
 
 
 @test
-def unrequested_transports_are_survived():
+def the_proxy_survives_unrequested_transports():
     for transport in 'udp', 'tcp':
         survived([changing(b'Transport', value) for value in (
             b'x-real-rdt/tcp;interleaved=0', b'x-real-rdt/udp;client_port=5000', b'RAW/RAW/UDP', b'',
@@ -150,7 +150,7 @@ def an_invalid_transport_is_requested_once():
 
 
 @test
-def invalid_sessions_and_numbers_are_survived():
+def the_proxy_survives_invalid_sessions_and_numbers():
     survived([changing(b'Session', value) for value in (
         b'', b';', b'abc;timeout=0', b'abc;timeout=-1', b'abc;timeout=1', b'abc;timeout=2147483647',
         b'abc;timeout=99999999999999', b'a' * 3000)]
@@ -161,7 +161,7 @@ def invalid_sessions_and_numbers_are_survived():
 
 
 @test
-def invalid_redirects_are_survived():
+def the_proxy_survives_invalid_redirects():
     assert set(survived([
         refusing(*lines, methods=('DESCRIBE',), status='302 Found')
         for lines in ((), *((f'Location: {to}',) for to in (
@@ -169,7 +169,7 @@ def invalid_redirects_are_survived():
 
 
 @test
-def invalid_descriptions_are_survived():
+def the_proxy_survives_invalid_descriptions():
     lines = (
         b'a=rtpmap:96 H264/0', b'a=rtpmap:96 H264/-1', b'a=rtpmap:96', b'a=rtpmap:96 /',
         b'a=rtpmap:96 \xff/90000', b'a=control:', b'a=control:*', b'a=control:rtsp://',
@@ -239,7 +239,7 @@ def tracks_without_their_own_url_or_name_are_left_out():
 
 
 @test
-def endless_descriptions_are_survived():
+def the_proxy_survives_endless_descriptions():
     many = b''.join(TRACK.replace(b'track0', b'track%d' % n) for n in range(10000))
     survived([describing(SDP + many), describing(SDP + TRACK * 5000),
               describing(SDP + TRACK + b'a=fmtp:96 ' + b'x=1;' * 60000 + b'\r\n'),

@@ -40,7 +40,7 @@ def fed(packets, rtp=False):
 
 
 @test
-def broken_streams_from_a_socket_are_survived():
+def the_proxy_survives_broken_streams_from_a_socket():
     for name, packets in STREAMS.items():
         try:
             assert fed(packets), name
@@ -49,7 +49,7 @@ def broken_streams_from_a_socket_are_survived():
 
 
 @test
-def broken_streams_in_rtp_are_survived():
+def the_proxy_survives_broken_streams_in_rtp():
     assert fed(STREAMS['no time'], rtp=True)
 
 
@@ -78,17 +78,17 @@ def at_any_place(packets):
 
 
 @test
-def broken_titles_are_survived():
+def the_proxy_survives_broken_titles():
     described([b''.join(packets) * times for packets in STREAMS.values() for times in (1, 400)])
 
 
 @test
-def broken_titles_read_in_pieces_are_survived():
+def the_proxy_survives_broken_titles_read_in_pieces():
     described(list(at_any_place(STREAMS['no time'])))
 
 
 @test
-def a_broken_clip_is_survived():
+def the_proxy_survives_a_broken_clip():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, 'clip.ts')
         with open(path, 'wb') as file:
@@ -99,7 +99,7 @@ def a_broken_clip_is_survived():
 
 
 @test(timeout=240)
-def randomly_broken_titles_are_survived():
+def the_proxy_survives_randomly_broken_titles():
     seed = int(os.environ.get('WEIR_SEED', random.randrange(2 ** 32)))
     print(f'# WEIR_SEED={seed}', flush=True)
     chance = random.Random(seed)
