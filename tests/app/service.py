@@ -96,7 +96,7 @@ def watchdog_of_another():
 def no_such_socket():
     """a missing socket is logged, and the proxy serves"""
     with Controlled(MOUNTS, env={'NOTIFY_SOCKET': '/nonexistent/notify'}) as proxy:
-        proxy.wait_for_line(r" the service manager at /nonexistent/notify can't be told: ")
+        proxy.wait_for_line(r" cannot notify the service manager at /nonexistent/notify ")
         with Rtsp(proxy.port) as rtsp:
             assert rtsp.request('OPTIONS', proxy.url())[0] == 200
 

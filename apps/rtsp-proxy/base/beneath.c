@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// The kernel says EAGAIN when something was renamed meanwhile.
+// openat2() fails with EAGAIN when a folder on the path was renamed meanwhile.
 #define TRIES 16
 
 static int
@@ -30,7 +30,7 @@ close_quietly (int fd)
   errno = error;
 }
 
-// A step of the way: `name` has no slash.
+// Opens one component of a path: `len` bytes of `name`, without a slash.
 static int
 step (int from, const char *name, size_t len)
 {
@@ -77,10 +77,11 @@ resolve (int folder, const char *path)
   }
   if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
     return (int) fd;
-  return beneath_walk (folder, path); // an old kernel, or a sandbox that does not know the call
+  return beneath_walk (folder, path); // an old kernel, or a sandbox that blocks the call
 }
 
-// What has been looked at, and not what stands under its name by now.
+// Opens the file behind the O_PATH descriptor `found`. Opening it by name again could open another
+// file that has taken the name since.
 static int
 open_found (int found)
 {

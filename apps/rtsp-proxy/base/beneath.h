@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Files of a folder, and nothing else, whatever a path says.
+// Opens files inside a folder by paths that are not trusted: no path leads out of the folder.
 
-// Opens a plain file for reading by its path in `folder`. Links are followed as long as they stay
-// within, relative ones only. Anything that is no plain file is not even opened, so that a FIFO or
-// a device notices nothing. Returns a descriptor, or -1 with errno: EXDEV leads out of the folder.
+// Opens the regular file at `path`, relative to `folder`, for reading. Follows relative symbolic
+// links that stay inside the folder. Does not open a FIFO, a device or a folder, so opening has no
+// side effects. Returns a file descriptor that the caller owns, or -1 with errno (EXDEV: the path
+// leads out of the folder).
 int beneath_open (const char *folder, const char *path);
 
-// The same without openat2(), which may be missing: then no link is followed at all.
+// Finds `path` below the open folder `folder` without openat2(), which old kernels lack, and
+// without following links. Returns an O_PATH file descriptor that the caller owns, or -1 with
+// errno.
 int beneath_walk (int folder, const char *path);

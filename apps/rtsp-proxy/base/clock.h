@@ -3,5 +3,6 @@
 
 #include <glib.h>
 
-// Monotonic, ns: the `now` of all that is told the time.
+// Returns the time of CLOCK_MONOTONIC in ns. Call from any thread.
+// Core's weir_now_ns() does the same, but apps may use only core's packet readers and drop reasons.
 gint64 clock_now (void);

@@ -3,9 +3,10 @@
 
 #include <gst/gst.h>
 
-// What a message says of an element that is not there: with the Debian package that has it, if that
-// is known. To be freed.
+// Returns a message that says that GStreamer lacks `element` and names the Debian package that has
+// it, if known. The caller owns the result.
 gchar *element_missing (const gchar *element);
 
-// An element; or NULL, with an error that says what is missing.
+// Makes an element of the factory `element` (transfer floating). Returns NULL and sets `error` if
+// GStreamer lacks it.
 GstElement *element_make (const gchar *element, GError **error);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// GstForceKeyUnit: the event upstream that asks an encoder, or an RTP session, for a keyframe.
+// GstForceKeyUnit: the upstream event that asks an encoder or an RTP session for a keyframe.
 
 #include <gst/gst.h>
 
+// Reports whether `event` is such an upstream event.
 gboolean key_event_is (GstEvent *event);
 
-// As soon as can be, with its parameter sets.
+// Returns a new event that asks for a keyframe with parameter sets as soon as possible
+// (transfer full).
 GstEvent *key_event_new (void);

@@ -13,7 +13,7 @@ log_init (void)
   GST_DEBUG_CATEGORY_INIT (proxy_debug, "rtsp-proxy", 0, "rtsp-proxy");
 }
 
-// Takes the text.
+// Prints a line. Takes ownership of `text`.
 static void
 say (gchar *text)
 {
@@ -45,7 +45,7 @@ log_event (const gchar *format, ...)
 void
 log_event_limited (LogLimit *limit, const gchar *format, ...)
 {
-  static GMutex lock; // of all limits
+  static GMutex lock; // guards all limits
   guint64 n_unsaid = 0;
   gboolean may;
   va_list args;
@@ -61,7 +61,7 @@ log_event_limited (LogLimit *limit, const gchar *format, ...)
   va_end (args);
   if (n_unsaid) {
     say (g_strdup_printf (
-        "%s (and %" G_GUINT64_FORMAT " more like this since the last)", text, n_unsaid));
+        "%s (and %" G_GUINT64_FORMAT " more like this since the last line)", text, n_unsaid));
     g_free (text);
   } else {
     say (text);
@@ -75,7 +75,7 @@ log_redact (const gchar *uri)
   const gchar *end, *at = NULL;
 
   if (g_str_has_prefix (uri, "launch:"))
-    return g_strdup ("a launch line"); // any of its properties may be a password
+    return g_strdup ("a launch line"); // any of its properties may hold a password
   if (!authority)
     return g_strdup (uri);
   authority += 3;
@@ -84,7 +84,7 @@ log_redact (const gchar *uri)
     if (*c == '@')
       at = c;
   }
-  // A password may hold a '/' that should have been escaped: then nothing after it is sure either.
+  // With an unescaped '/' in the password nobody can say where the password ends.
   if (!at && strchr (end, '@') && strchr (authority, ':') && strchr (authority, ':') < end)
     return g_strdup_printf ("%.*s(unreadable)", (int) (authority - uri), uri);
   if (!at)

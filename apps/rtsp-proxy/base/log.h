@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// One line for each event that an operator cares about: on stderr, and in GStreamer's debug system
-// (category "rtsp-proxy", level INFO). Never given credentials: see log_redact().
+// The log: one line for each event that an operator cares about, on stderr and in GStreamer's debug
+// system (category "rtsp-proxy", level INFO). Callers keep credentials out of it with log_redact().
 
 #include "base/log_limit.h"
 
 void log_init (void);
 
-// Any thread. Control characters in what a peer sent are printed as '?'.
+// Logs a line. Prints each control character as '?', as a text may come from a peer. Call from any
+// thread.
 void log_event (const gchar *format, ...) G_GNUC_PRINTF (1, 2);
 
-// The same of what can happen again and again. Any thread.
+// Logs a line if `limit` allows it, with the number of lines left out since the last one. Call from
+// any thread.
 void log_event_limited (LogLimit *limit, const gchar *format, ...) G_GNUC_PRINTF (2, 3);
 
-// A URI without its user and password, fit to be printed.
+// Returns the URI without its user and password, for printing. The caller owns the result.
 gchar *log_redact (const gchar *uri);

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// How often the log tells of what can happen again and again: a few times at once, and then now and
-// then, with the number of times between.
+// Limits how often the log reports a recurring event: a burst of lines at once, then one line in
+// each interval, which counts the lines left out.
 
 #include <glib.h>
 
 typedef struct {
-  guint burst;       // so many at once
-  guint interval_ms; // and one more each
-  gint64 due_us;     // when all would be allowed again; 0 at first
-  guint64 n_unsaid;
+  guint burst;       // lines allowed at once
+  guint interval_ms; // time after which one more line is allowed
+  gint64 due_us;     // when the whole burst is allowed again, monotonic; 0 at first
+  guint64 n_unsaid;  // lines left out since the last one
 } LogLimit;
 
-// Of one thing that fails, and tries again.
+// For failures of one object that retries.
 #define LOG_LIMIT_FAILURES ((LogLimit) { .burst = 8, .interval_ms = 60 * 1000 })
 
-// May it be said at `now` (us, monotonic)? Then `*n_unsaid` are the times since the last that it
-// was not. Not for two threads at once.
+// Reports whether a line is allowed at `now_us` (monotonic), and counts it. Sets `*n_unsaid` to the
+// number of lines left out before it. The caller serialises the calls for one limit.
 static inline gboolean
 log_limit_pass (LogLimit *self, gint64 now_us, guint64 *n_unsaid)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// "/PATH", or "@NAME" in the abstract namespace.
+// `socket` is "/PATH", or "@NAME" in the abstract namespace.
 static GSocketAddress *
 make_address (const gchar *socket)
 {
@@ -36,7 +36,7 @@ tell (const gchar *text)
     g_object_unref (socket);
   }
   if (error) {
-    log_event ("the service manager at %s can't be told: %s", name, error->message);
+    log_event ("cannot notify the service manager at %s (NOTIFY_SOCKET): %s", name, error->message);
     g_error_free (error);
   }
 }
@@ -50,7 +50,8 @@ service_tell_ready (void)
 void
 service_tell_reloading (void)
 {
-  // The time tells it which of several requests this answers. GLib's is CLOCK_MONOTONIC, too.
+  // From the time, systemd sees which reload request this answers. GLib's clock is CLOCK_MONOTONIC,
+  // as the protocol demands.
   gchar *text =
       g_strdup_printf ("RELOADING=1\nMONOTONIC_USEC=%" G_GINT64_FORMAT, g_get_monotonic_time ());
 

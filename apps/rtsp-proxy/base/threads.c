@@ -29,7 +29,7 @@ thread_set_task_name (const gchar *who, GstElement *element)
   g_free (name);
 }
 
-// In the thread itself: as it begins, before GStreamer gives it the name of its task.
+// Runs in the starting thread, before GStreamer names the thread after its task.
 static void
 on_stream_status (GstBus *bus, GstMessage *message, gpointer who)
 {

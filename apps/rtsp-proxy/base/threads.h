@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What a thread is for, as `ps -L` and `top -H` show it. The kernel keeps 15 bytes of a name.
+// Names threads by their work, for `ps -L` and `top -H`. The kernel keeps 15 bytes of a name.
 
 #include <gst/gst.h>
 
-#define THREAD_IDLE "pool-rtsp-proxy" // of GLib's, between two works, as GLib calls it
+#define THREAD_IDLE "pool-rtsp-proxy" // GLib's name for an idle thread of a pool
 
-// Of the thread that calls.
+// Names the calling thread; cuts the name to 15 bytes.
 void thread_set_name (const gchar *name);
 
-// The same, "WHO:ELEMENT".
+// Names the calling thread "WHO:ELEMENT".
 void thread_set_task_name (const gchar *who, GstElement *element);
 
-// Names the threads of a pipeline's tasks so, as they begin. To be called once, before
-// the pipeline leaves NULL; `who` must outlive it.
+// Names the thread of each task of `pipeline` "WHO:ELEMENT" when it starts. Call once, before the
+// pipeline leaves the state NULL. `who` must outlive the pipeline.
 void threads_name_tasks (GstElement *pipeline, const gchar *who);

@@ -3,6 +3,7 @@
 
 #include <glib.h>
 
-// Like g_timeout_add(), but at whole multiples of the interval: all that tick so wake the main loop
-// at once, however many they are. The first time comes sooner than one interval from now.
+// Like g_timeout_add(), but calls `function` at whole multiples of the interval (in ms) of the
+// monotonic clock, so that all ticks of one interval wake the main loop together. The first call
+// comes within one interval.
 guint tick_add (guint interval_ms, GSourceFunc function, gpointer data);

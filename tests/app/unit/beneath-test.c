@@ -59,7 +59,7 @@ set_up (void)
 
 static const struct {
   const gchar *path;
-  gboolean open, walk; // can it be had?
+  gboolean open, walk; // whether the file can be opened so
 } cases[] = {
   { "a", TRUE, TRUE },
   { "sub/b", TRUE, TRUE },
@@ -96,7 +96,7 @@ is_inside (int fd, const gchar *path)
 }
 
 static void
-opens_what_is_within (void)
+only_files_inside_the_folder_are_opened (void)
 {
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
     int fd = beneath_open (folder, cases[i].path);
@@ -119,7 +119,7 @@ is_file (int fd)
 }
 
 static void
-walks_without_links (void)
+the_walk_follows_no_links (void)
 {
   int dir = open (folder, O_PATH | O_DIRECTORY);
 
@@ -135,7 +135,7 @@ walks_without_links (void)
 }
 
 static void
-needs_a_folder (void)
+a_missing_folder_is_an_error (void)
 {
   gchar *file = g_build_filename (folder, "a", NULL);
 
@@ -161,9 +161,10 @@ main (int argc, char **argv)
 
   g_test_init (&argc, &argv, NULL);
   set_up ();
-  g_test_add_func ("/beneath/open", opens_what_is_within);
-  g_test_add_func ("/beneath/walk", walks_without_links);
-  g_test_add_func ("/beneath/folder", needs_a_folder);
+  g_test_add_func (
+      "/beneath/only-files-inside-the-folder-are-opened", only_files_inside_the_folder_are_opened);
+  g_test_add_func ("/beneath/the-walk-follows-no-links", the_walk_follows_no_links);
+  g_test_add_func ("/beneath/a-missing-folder-is-an-error", a_missing_folder_is_an_error);
   status = g_test_run ();
   clean_up ();
   return status;

@@ -3,7 +3,7 @@
 #include "base/log.h"
 
 static void
-redacts (void)
+credentials_are_removed_from_a_uri (void)
 {
   static const gchar *const cases[][2] = {
     { "rtsp://host/x", "rtsp://host/x" },
@@ -32,7 +32,7 @@ redacts (void)
 }
 
 static void
-backs_off (void)
+waits_grow_within_bounds (void)
 {
   static const guint full[] = { 500, 500, 1000, 2000, 4000, 8000, 15000, 15000, 15000 };
 
@@ -47,7 +47,7 @@ backs_off (void)
       g_assert_cmpuint (ms, >=, last);
       last = ms;
     }
-    // All of the range is used.
+    // The waits use the whole range.
     g_assert_cmpuint (backoff_ms (n, 0), ==, full[n] / 2);
     g_assert_cmpuint (last, >=, full[n] - 3);
   }
@@ -55,34 +55,34 @@ backs_off (void)
 }
 
 static void
-limits_what_is_said (void)
+lines_are_limited_and_counted (void)
 {
   LogLimit limit = { .burst = 3, .interval_ms = 1000 };
-  guint64 unsaid = 0;
+  guint64 left_out = 0;
 
   for (guint i = 0; i < 3; i++) {
-    g_assert_true (log_limit_pass (&limit, 5000, &unsaid));
-    g_assert_cmpuint (unsaid, ==, 0);
+    g_assert_true (log_limit_pass (&limit, 5000, &left_out));
+    g_assert_cmpuint (left_out, ==, 0);
   }
-  g_assert_false (log_limit_pass (&limit, 5000, &unsaid));
-  g_assert_false (log_limit_pass (&limit, 5000 + 999999, &unsaid));
-  g_assert_true (log_limit_pass (&limit, 5000 + 1000000, &unsaid));
-  g_assert_cmpuint (unsaid, ==, 2);
-  g_assert_false (log_limit_pass (&limit, 5000 + 1000001, &unsaid));
-  // After a rest it is as at first.
+  g_assert_false (log_limit_pass (&limit, 5000, &left_out));
+  g_assert_false (log_limit_pass (&limit, 5000 + 999999, &left_out));
+  g_assert_true (log_limit_pass (&limit, 5000 + 1000000, &left_out));
+  g_assert_cmpuint (left_out, ==, 2);
+  g_assert_false (log_limit_pass (&limit, 5000 + 1000001, &left_out));
+  // After a pause the whole burst is allowed again.
   for (guint i = 0; i < 3; i++) {
-    g_assert_true (log_limit_pass (&limit, 60000000, &unsaid));
-    g_assert_cmpuint (unsaid, ==, i == 0);
+    g_assert_true (log_limit_pass (&limit, 60000000, &left_out));
+    g_assert_cmpuint (left_out, ==, i == 0);
   }
-  g_assert_false (log_limit_pass (&limit, 60000000, &unsaid));
+  g_assert_false (log_limit_pass (&limit, 60000000, &left_out));
 }
 
 int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
-  g_test_add_func ("/log/redact", redacts);
-  g_test_add_func ("/log/limit", limits_what_is_said);
-  g_test_add_func ("/backoff/bounds", backs_off);
+  g_test_add_func ("/log/credentials-are-removed-from-a-uri", credentials_are_removed_from_a_uri);
+  g_test_add_func ("/log/lines-are-limited-and-counted", lines_are_limited_and_counted);
+  g_test_add_func ("/backoff/waits-grow-within-bounds", waits_grow_within_bounds);
   return g_test_run ();
 }

@@ -23,7 +23,7 @@ begin (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-// They begin over more than one interval, so that the first of them have ticks before the last.
+// The ticks are added over more than one interval, so the first ones fire before the last is added.
 static void
 many_wake_the_loop_together (void)
 {
@@ -38,7 +38,7 @@ many_wake_the_loop_together (void)
     g_main_context_iteration (NULL, TRUE);
     n_wakes += n_done > n_before;
   }
-  // The last of each one's three comes at one of two or three instants.
+  // All third calls come at two or three points in time.
   g_assert_cmpuint (n_wakes, <=, 5);
 }
 
@@ -46,6 +46,6 @@ int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
-  g_test_add_func ("/tick/many_wake_the_loop_together", many_wake_the_loop_together);
+  g_test_add_func ("/tick/many-wake-the-loop-together", many_wake_the_loop_together);
   return g_test_run ();
 }
