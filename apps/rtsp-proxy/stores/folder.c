@@ -24,17 +24,17 @@ folder_open (Store *self, const gchar *name, guint64 *size)
   return fd;
 }
 
-// ---- what there is ----
+// ---- listing ----
 
 typedef struct {
   StoreFoundFunc found;
   gpointer data;
-  GString *name; // of what is looked at
+  GString *name; // of the current entry, relative to the store
 } Listing;
 
 static gboolean list_folder (int fd, Listing *listing);
 
-// No link is followed: what one leads to within the folder is found where it is.
+// Does not follow links: a target inside the folder is listed at its own place.
 static gboolean
 list_entry (int folder, const gchar *name, Listing *listing)
 {
@@ -56,7 +56,8 @@ list_entry (int folder, const gchar *name, Listing *listing)
   return goes_on;
 }
 
-// `fd` is taken. FALSE: whoever asked wants to know of no more.
+// Lists the open folder `fd` and takes ownership of it. Returns FALSE if the callback ended the
+// listing.
 static gboolean
 list_folder (int fd, Listing *listing)
 {
@@ -88,7 +89,7 @@ folder_list (Store *self, StoreFoundFunc found, gpointer data)
   return TRUE;
 }
 
-// ---- life ----
+// ---- lifetime ----
 
 static void
 folder_free (Store *self)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The plain files of a folder and of the folders in it, as a store.
+// A store whose titles are the regular files of a folder and its subfolders.
 
 #include "stores/store.h"
 
-// The folder need not be there yet. NULL of NULL.
+// Makes a store (transfer full). The folder need not exist yet. Returns NULL if `path` is NULL.
 Store *folder_new (const gchar *path);

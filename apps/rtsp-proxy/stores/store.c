@@ -10,7 +10,7 @@ is_sound_part (const gchar *part)
     if ((guchar) *c < 0x20 || *c == 0x7f || *c == '\\')
       return FALSE;
   }
-  // Also "." and "..", and what an operator did not mean to be seen.
+  // A leading dot means ".", ".." or a hidden file.
   return *part && *part != '.' && strlen (part) <= 255;
 }
 

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Where stored titles lie. Counted; any thread. What it is asked for may take its time.
+// A store holds titles. It is reference-counted. Call from any thread; calls may block on a disk.
 
 #include <glib.h>
 
 typedef struct _Store Store;
 
-// A title is called what a path in UTF-8 is called, of at most so many bytes.
+// The longest name of a title in bytes. A name is a relative path in UTF-8.
 #define STORE_NAME_MAX 1024
 
-// Is it a name that a title can have? No part of it begins with a dot, is empty, or has a backslash
-// or a control character. Whoever opens it does not depend on that: it only keeps nonsense out of
-// the log and away from the store.
+// Reports whether `name` can be the name of a title: no part of the path is empty, begins with a
+// dot, or contains a backslash or a control character. This keeps nonsense out of the log; stores
+// do not rely on it for their safety.
 gboolean store_is_name (const gchar *name);
 
-// FALSE: it wants to know of no more. `size` is in bytes.
+// Called for each title; `size` is in bytes. Returns FALSE to end the listing.
 typedef gboolean (*StoreFoundFunc) (const gchar *name, guint64 size, gpointer data);
 
-// A kind of store: a struct that begins with a Store, and what is done with it.
+// The functions of a kind of store, whose struct begins with a Store.
 typedef struct {
   int (*open) (Store *self, const gchar *name, guint64 *size);
   gboolean (*list) (Store *self, StoreFoundFunc found, gpointer data);
@@ -30,15 +30,15 @@ struct _Store {
   const StoreKind *kind;
 };
 
-// For kinds.
+// Initialises the base of a store with one reference. For kinds of stores only.
 void store_init (Store *self, const StoreKind *kind);
 
 Store *store_ref (Store *self);
 void store_unref (Store *self);
 
-// Opens the title of this name for reading. `size`, which may be NULL, is in bytes. Returns a
-// descriptor, or -1 with errno.
+// Opens the title `name` for reading, and sets `*size` to its size in bytes; `size` may be NULL.
+// Returns a file descriptor that the caller owns, or -1 with errno.
 int store_open (Store *self, const gchar *name, guint64 *size);
 
-// Calls `found` for each title, in no order. FALSE with errno: there is no store there.
+// Calls `found` for each title, in no order. Returns FALSE with errno if the store cannot be read.
 gboolean store_list (Store *self, StoreFoundFunc found, gpointer data);

@@ -75,7 +75,7 @@ compare (gconstpointer a, gconstpointer b)
 }
 
 static void
-lists_the_files_that_can_be_titles (void)
+files_with_valid_names_are_listed (void)
 {
   GPtrArray *all = g_ptr_array_new_with_free_func (g_free);
   Store *store = films ();
@@ -97,7 +97,7 @@ count_one (const gchar *name, guint64 size, gpointer n)
 }
 
 static void
-lists_no_more_than_is_wanted (void)
+a_callback_can_end_the_listing (void)
 {
   Store *store = films ();
   guint n = 0;
@@ -107,13 +107,13 @@ lists_no_more_than_is_wanted (void)
   store_unref (store);
 }
 
-// What listing leaves out may still be opened: a link within.
+// Links inside the folder are not listed, but can be opened.
 static void
-opens_what_is_within_and_tells_its_size (void)
+only_files_inside_are_opened (void)
 {
   static const struct {
     const gchar *name;
-    gint64 size; // -1: it can't be opened
+    gint64 size; // -1: the name cannot be opened
   } cases[] = {
     { "a.mp4", 5 },
     { "near.mp4", 5 },
@@ -152,7 +152,7 @@ a_folder_may_be_missing (void)
 }
 
 static void
-knows_names (void)
+names_are_checked (void)
 {
   static const gchar *const good[] = { "a", "a/b", "a b/c.mp4", "\xc3\xa9" };
   static const gchar *const bad[] = { "", "/a", "a/", "a//b", ".", "..", "a/../b", ".a", "a/.b",
@@ -189,11 +189,11 @@ main (int argc, char **argv)
 
   g_test_init (&argc, &argv, NULL);
   set_up ();
-  g_test_add_func ("/store/list", lists_the_files_that_can_be_titles);
-  g_test_add_func ("/store/list/stopped", lists_no_more_than_is_wanted);
-  g_test_add_func ("/store/open", opens_what_is_within_and_tells_its_size);
-  g_test_add_func ("/store/missing", a_folder_may_be_missing);
-  g_test_add_func ("/store/names", knows_names);
+  g_test_add_func ("/store/files-with-valid-names-are-listed", files_with_valid_names_are_listed);
+  g_test_add_func ("/store/a-callback-can-end-the-listing", a_callback_can_end_the_listing);
+  g_test_add_func ("/store/only-files-inside-are-opened", only_files_inside_are_opened);
+  g_test_add_func ("/store/a-folder-may-be-missing", a_folder_may_be_missing);
+  g_test_add_func ("/store/names-are-checked", names_are_checked);
   status = g_test_run ();
   clean_up ();
   return status;
