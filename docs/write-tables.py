@@ -1,7 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Puts the tables of keys that rtsp-proxy prints (its path is the argument) into
-docs/configuration.md."""
+"""Writes the tables of configuration keys into docs/configuration.md.
+
+    write-tables.py RTSP-PROXY
+
+RTSP-PROXY is the path of the program, which prints the tables. A table replaces the one in the page
+whose first key is the same. The test "config" fails if the page is stale.
+"""
 
 import os
 import re

@@ -16,7 +16,7 @@ write_entry (JsonBuilder *builder, const GOptionEntry *entry)
   const gchar letter[] = { entry->short_name, '\0' };
 
   json_builder_begin_object (builder);
-  write_text (builder, "name", entry->long_name); // "" for what is no option
+  write_text (builder, "name", entry->long_name); // "" stands for the other arguments
   write_text (builder, "letter", letter);
   write_text (builder, "value", entry->arg_description);
   write_text (builder, "help", entry->description);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Prints the options of rtsp-load.
+// Prints the options of rtsp-load, as JSON.
 #include "option_table.h"
 
 #include "../rtsp-load/options.h"

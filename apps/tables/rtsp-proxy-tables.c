@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Prints the options of rtsp-proxy and the keys of its configuration.
+// Prints the options of rtsp-proxy and the keys of its configuration, as JSON.
 #include "option_table.h"
 
 #include "cli/options.h"
@@ -34,7 +34,8 @@ main (void)
 {
   JsonBuilder *builder = json_builder_new ();
   gchar *kinds = kinds_dup_help ();
-  gchar *text = g_strconcat (options_examples, "Upstreams:\n", kinds, options_epilogue, NULL);
+  gchar *examples = options_dup_examples ();
+  gchar *text = g_strconcat (examples, "Upstreams:\n", kinds, options_epilogue, NULL);
 
   json_builder_begin_object (builder);
   option_table_write (builder, options_entries, options_summary, text);
@@ -43,5 +44,6 @@ main (void)
   json_builder_end_object (builder);
   option_table_print (builder);
   g_free (text);
+  g_free (examples);
   g_free (kinds);
 }

@@ -158,18 +158,18 @@ def a_wrong_body_changes_nothing():
                 ('[' * 60000, 'no JSON that can be used', 'body'),
                 ('{"a":' * 10000, 'no JSON that can be used', 'body'),
                 (b'{"user": "\xff"}', 'no JSON that can be used', 'body'),
-                ('{}', '/cam: its upstream is missing', 'body:1:1'),
+                ('{}', '/cam: the upstream is missing', 'body:1:1'),
                 ('{"upstrem": "x"}', 'the nearest known one is "upstream"', 'body:1:2'),
                 ('{"upstream": "h"}', 'upstream: not a URI of a kind', 'body:1:14'),
                 (f'{{"upstream": "{NOWHERE}",\n "linger": "soon"}}', 'linger: "soon" is not a time',
                  'body:2:12'),
-                (f'{{"upstream": "{NOWHERE}", "linger": "1s", "linger": "2s"}}', 'is there twice',
+                (f'{{"upstream": "{NOWHERE}", "linger": "1s", "linger": "2s"}}', 'appears twice',
                  'body:1:54'),
                 (f'{{"upstream": "{NOWHERE}", "priority": null}}', 'priority: "null" is not a number',
                  'body:1:50'),
                 (f'{{"upstream": "{NOWHERE}", "user": "a\\u0000b"}}', 'single value', 'body:1:46'),
                 (f'{{"upstream": "{NOWHERE}", "password-file": "/etc/passwd"}}',
-                 'the configuration file alone', 'body:1:55'),
+                 'allowed in the configuration file only', 'body:1:55'),
                 (f'{{"upstream": "{NOWHERE}", "pipeline": ["nix"]}}', 'there is no stage "nix"',
                  'body:1:51')]:
             proxy.fails(400, message, where, *put, body)
@@ -296,7 +296,7 @@ def beyond_loopback_the_api_needs_a_token():
                 file.write(config({'/cam': CLIP}, api=api))
             with Proc(program(), '--config', path, env=environment()) as proxy:
                 assert proxy.wait() == 2
-                assert 'a token must be there' in proxy.output(), proxy.output()
+                assert 'set a token' in proxy.output(), proxy.output()
     with Checked({'/cam': CLIP}, api='0.0.0.0:0', **{'api-token': 't'}) as proxy:
         right = {'Authorization': 'Bearer t'}
         assert proxy.http('GET', '/v1/health', headers=right, host='proxy.example')[0] == 200

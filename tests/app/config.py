@@ -11,11 +11,15 @@ from tap import run, test
 
 PROXY = os.environ['WEIR_RTSP_PROXY']
 PAGE = os.path.join(os.environ['WEIR_DATA'], '../../docs/configuration.md')
+CLIP = os.path.realpath(os.path.join(os.environ['WEIR_DATA'], 'bigbuckbunny.mp4'))
 URI = 'rtsp://192.0.2.7/x'
 MOUNT = f'mounts:\n  /cam:\n    upstream: {URI}\n'
-NO_TIME = 'is not a time from {}ms to 24h like 10s or 500ms'
+WITH_UNIT = 'write it with a unit, such as 10s or 500ms'
+NO_TIME = f'is not a time from 0s to 24h; {WITH_UNIT}'
+NO_TIMEOUT = f'is not a time from 100ms to 24h; {WITH_UNIT}'
+NO_CACHE_TIME = f'is not a time from 1s to 23h; {WITH_UNIT}'
 NO_URI = 'upstream: not a valid RTSP URI'
-NO_TEXT = 'a single value belongs here'
+NO_TEXT = 'expected a single value'
 
 
 def proxy(*args):
@@ -54,7 +58,7 @@ def upstream(uri):
 
 @test
 def wrong_keys_are_named():
-    twice = '"{}" is there twice'
+    twice = '"{}" appears twice'
     refused([
         ('listne: 1\n', 'FILE:1:1: unknown key "listne"; the nearest known one is "listen"'),
         (mount('transprot: tcp'),
@@ -63,7 +67,7 @@ def wrong_keys_are_named():
         ('listen: :0\nlisten: :1\n', 'FILE:2:1: ' + twice.format('listen')),
         (MOUNT + f'  /cam:\n    upstream: {URI}\n', 'FILE:4:3: /cam: ' + twice.format('/cam')),
         ('mounts:\n  /cam:\n    transport: tcp\n',
-         'FILE:2:3: /cam: its upstream is missing (upstream: rtsp://host/path)'),
+         'FILE:2:3: /cam: the upstream is missing; add upstream: URI'),
     ])
 
 
@@ -93,14 +97,14 @@ mounts:
     cache: {{time: 5, size: 1M}}
 """) == [
         'FILE:1:1: unknown key "listne"; the nearest known one is "listen"',
-        'FILE:2:6: api: "x" is not ADDR:PORT',
+        'FILE:2:6: api: "x" is not ADDR:PORT; write it like 0.0.0.0:8554',
         'FILE:6:15: priority: "9" is not a number from 0 to 7',
-        f'FILE:7:13: linger: "10" {NO_TIME.format(0)}',
-        'FILE:8:3: b: "b" is not a path like /cam',
+        f'FILE:7:13: linger: "10" {NO_TIME}',
+        'FILE:8:3: b: "b" is not a valid path; write it like /cam',
         'FILE:10:17: upstreams: not a URI of a kind that can be pulled: rtsp://, rtsps://, udp://, '
         'rtp://, sdp://, file:// or launch:',
         'FILE:11:5: /c: unknown key "transprot"; the nearest known one is "transport"',
-        f'FILE:12:19: time: "5" {NO_TIME.format(1000)}',
+        f'FILE:12:19: time: "5" {NO_CACHE_TIME}',
         'FILE:12:22: cache: unknown key "size"; the nearest known one is "time"']
     many = told('mounts:\n' + ''.join(f'  /{n}:\n    upstream: {URI}\n    priority: 9\n'
                                       for n in range(50)))
@@ -113,16 +117,17 @@ mounts:
 @test
 def huge_files_are_refused_at_once():
     """neither a deep nor a long file takes long to check"""
-    deep = 'FILE:1:{}: this is too deep'
+    deep = 'FILE:1:{}: nested too deeply: at most 32 levels are allowed'
     refused([
         ('a: ' + '[' * 100000, deep.format(4 + 31)),
         ('[' * 30000 + ']' * 30000, deep.format(33)),
         ('{a: ' * 100000, deep.format(129)),
         ('mounts: &a\n  /cam: *a\n', 'FILE:2:3: /cam: unknown key "/cam"; the nearest known one is '
          '"user"'),
-        (MOUNT + '---\n' + MOUNT, 'FILE:4:1: a second document begins here; one is read'),
+        (MOUNT + '---\n' + MOUNT,
+         'FILE:4:1: a second YAML document begins here; put everything into one'),
         (mount('pipeline: [pull, {transcode: {' + ', '.join(f'p{n}: x' for n in range(9000)) + '}}]'),
-         'FILE:4:537: pipeline: too many parameters'),
+         'FILE:4:537: pipeline: too many parameters: at most 64 are allowed'),
     ])
     out, err, status = load('mounts:\n' + ''.join(
         f'  /mount-with-a-long-name-{n}: {{upstream: {URI}}}\n' for n in range(5000)),
@@ -133,11 +138,13 @@ def huge_files_are_refused_at_once():
 @test
 def wrong_paths_are_named():
     cases = [(f'mounts:\n  "{p}":\n    upstream: {URI}\n',
-              f'FILE:2:3: {p}: "{p}" is not a path like /cam') for p in ('cam', '/', '/a/', '//a')]
+              f'FILE:2:3: {p}: "{p}" is not a valid path; write it like /cam')
+             for p in ('cam', '/', '/a/', '//a')]
     cases += [(f'mounts:\n  "{p}":\n    upstream: {URI}\n',
-               f'FILE:2:3: {p}: "{p}" holds a character that is not one of A-Z a-z 0-9 / - _ . ~')
+               f'FILE:2:3: {p}: "{p}" contains a character other than A-Z a-z 0-9 / - _ . ~')
               for p in ('/a b', '/a?b', '/a%20b', '/stream=0')]
-    cases += [(f'mounts:\n  {p}:\n    upstream: {URI}\n', "FILE:2:3: a mount's path is missing")
+    cases += [(f'mounts:\n  {p}:\n    upstream: {URI}\n',
+               'FILE:2:3: expected the path of a mount, such as /cam')
               for p in ('""', '{a: b}')]
     refused(cases)
 
@@ -145,13 +152,13 @@ def wrong_paths_are_named():
 @test
 def wrong_addresses_are_named():
     refused([(f'listen: {text}\n{MOUNT}', f'FILE:1:9: listen: {wrong}') for text, wrong in [
-        ('127.0.0.1', '"127.0.0.1" is not ADDR:PORT'),
-        ('127.0.0.1:x', '"x" is not a port'),
-        ('127.0.0.1:70000', '"70000" is not a port'),
-        ('127.0.0.1:-1', '"-1" is not a port'),
+        ('127.0.0.1', '"127.0.0.1" is not ADDR:PORT; write it like 0.0.0.0:8554'),
+        ('127.0.0.1:x', '"x" is not a port from 0 to 65535'),
+        ('127.0.0.1:70000', '"70000" is not a port from 0 to 65535'),
+        ('127.0.0.1:-1', '"-1" is not a port from 0 to 65535'),
         ('host:80', '"host" is not an IP address'),
         ('999.1.1.1:80', '"999.1.1.1" is not an IP address'),
-        ('[a]', 'ADDR:PORT belongs here'),
+        ('[a]', 'expected ADDR:PORT'),
     ]])
 
 
@@ -174,26 +181,26 @@ def wrong_upstreams_are_named():
 
 @test
 def wrong_values_are_named():
-    cases = [(mount(f'linger: "{t}"'), f'FILE:4:13: linger: "{t}" {NO_TIME.format(0)}') for t in (
+    cases = [(mount(f'linger: "{t}"'), f'FILE:4:13: linger: "{t}" {NO_TIME}') for t in (
         'x', '0', '10', '1.5', '-1s', '25h', '1441m', '0x10s', '1e3s', '.5s', '10 s', '9' * 400, 'nan')]
-    cases += [(mount(f'read-timeout: {t}'), f'FILE:4:19: read-timeout: "{t}" {NO_TIME.format(100)}')
+    cases += [(mount(f'read-timeout: {t}'), f'FILE:4:19: read-timeout: "{t}" {NO_TIMEOUT}')
               for t in ('0', '99ms')]
     cases += [
-        (mount('transport: sctp'), 'FILE:4:16: transport: "sctp" is none of: auto, udp, tcp'),
-        (mount('join: late'), 'FILE:4:11: join: "late" is none of: keyframe, live'),
-        (mount('catch-up: soon'), 'FILE:4:15: catch-up: "soon" is none of: live, delay'),
+        (mount('transport: sctp'), 'FILE:4:16: transport: "sctp" is not one of auto, udp, tcp'),
+        (mount('join: late'), 'FILE:4:11: join: "late" is not one of keyframe, live'),
+        (mount('catch-up: soon'), 'FILE:4:15: catch-up: "soon" is not one of live, delay'),
         (mount('priority: 8'), 'FILE:4:15: priority: "8" is not a number from 0 to 7'),
         (mount('class: 3'), 'FILE:4:5: /cam: unknown key "class"; it is called "priority" now'),
         (mount('max-presentations: 0'),
          'FILE:4:24: max-presentations: "0" is not a number from 1 to 256'),
-        (mount('switch-timeout: 1ms'), f'FILE:4:21: switch-timeout: "1ms" {NO_TIME.format(100)}'),
-        (mount('slate: /no/such'), 'FILE:4:12: slate: there is no file /no/such'),
+        (mount('switch-timeout: 1ms'), f'FILE:4:21: switch-timeout: "1ms" {NO_TIMEOUT}'),
+        (mount('slate: /no/such'), 'FILE:4:12: slate: no such file: /no/such'),
         (mount('on-demand: maybe'), 'FILE:4:16: on-demand: "maybe" is not yes or no'),
         (mount('on-demand: [no]'), f'FILE:4:16: on-demand: {NO_TEXT}'),
-        (mount('password: a\n    password-env: PATH'), 'FILE:5:19: password-env: only one of password, '
-         'password-file and password-env can be there'),
+        (mount('password: a\n    password-env: PATH'), 'FILE:5:19: password-env: set only one of '
+         'password, password-file and password-env'),
         (mount('password-env: WEIR_TEST_UNSET'),
-         'FILE:4:19: password-env: the environment has no variable WEIR_TEST_UNSET'),
+         'FILE:4:19: password-env: the environment variable WEIR_TEST_UNSET is not set'),
         (mount('password-file: /no/such'), 'FILE:4:20: password-file: '
          'Failed to open file \u201c/no/such\u201d: No such file or directory'),
     ]
@@ -202,15 +209,16 @@ def wrong_values_are_named():
 
 @test
 def wrong_lists_of_upstreams_are_named():
-    one = 'only one of upstream and upstreams can be there'
+    one = 'set upstream or upstreams, not both'
     list_of = 'mounts:\n  /cam:\n    upstreams: {}\n'.format
-    cases = [(list_of(text), f'FILE:3:16: upstreams: a list of URIs belongs here')
+    cases = [(list_of(text), f'FILE:3:16: upstreams: expected a list of URIs: [URI, ...]')
              for text in (URI, '[]', '{a: b}')]
     cases += [
         (list_of(f'[{URI}, h]'), 'FILE:3:37: upstreams: not a URI of a kind that can be pulled: '
          'rtsp://, rtsps://, udp://, rtp://, sdp://, file:// or launch:'),
         (list_of(f'[{URI}, [a]]'), f'FILE:3:37: upstreams: {NO_TEXT}'),
-        (list_of('[' + ', '.join([URI] * 9) + ']'), 'FILE:3:177: upstreams: more than 8 upstreams'),
+        (list_of('[' + ', '.join([URI] * 9) + ']'),
+         'FILE:3:177: upstreams: too many upstreams: at most 8 are allowed'),
         (mount(f'upstreams: [{URI}]'), f'FILE:4:16: upstreams: {one}'),
     ]
     refused(cases)
@@ -218,50 +226,56 @@ def wrong_lists_of_upstreams_are_named():
 
 @test
 def wrong_pipelines_are_named():
-    stage = 'a stage belongs here: its name, or {name: {parameter: value}}'
-    params = 'a stage with a list of parameters belongs here'
+    stage = 'expected a stage: NAME or {NAME: {PARAMETER: VALUE}}'
+    params = 'expected a stage with a list of parameters: STAGE: [PARAMETER, ...]'
     refused([
-        (mount('pipeline: pull'), 'FILE:4:15: pipeline: a list of stages belongs here'),
+        (mount('pipeline: pull'),
+         'FILE:4:15: pipeline: expected a list of stages, such as [pull, restamp]'),
         (mount('pipeline: [[a]]'), f'FILE:4:16: pipeline: {stage}'),
         (mount('pipeline: [{a: {b: c}, d: {}}]'), f'FILE:4:16: pipeline: {stage}'),
         (mount('pipeline: [{}]'), f'FILE:4:16: pipeline: {stage}'),
         (mount('pipeline: [{a: b}]'),
-         'FILE:4:20: pipeline: parameters with their values belong here'),
-        (mount('pipeline: [{a: {b: [c]}}]'), 'FILE:4:24: pipeline: a single value belongs here'),
-        (mount('pipeline: [{a: {b: c, b: d}}]'), 'FILE:4:27: pipeline: "b" is there twice'),
-        (mount('pipeline: [' + 'pull, ' * 33 + ']'), 'FILE:4:208: pipeline: too many stages'),
+         'FILE:4:20: pipeline: expected parameters with values: {PARAMETER: VALUE}'),
+        (mount('pipeline: [{a: {b: [c]}}]'), 'FILE:4:24: pipeline: expected a single value'),
+        (mount('pipeline: [{a: {b: c, b: d}}]'), 'FILE:4:27: pipeline: "b" appears twice'),
+        (mount('pipeline: [' + 'pull, ' * 33 + ']'),
+         'FILE:4:208: pipeline: too many stages: at most 32 are allowed'),
         (mount('pipeline:\n      - pull\n      - no-such'),
-         'FILE:6:9: pipeline: there is no stage "no-such"; there are decode, pull, restamp, transcode'),
-        (mount('cache: 60s'), 'FILE:4:12: cache: {time: 60s, bytes: 64M} belongs here'),
-        (mount('cache: {bytes: 64M}'), 'FILE:4:12: cache: {time: 60s, bytes: 64M} belongs here'),
+         'FILE:6:9: pipeline: there is no stage "no-such"; known stages: '
+         'decode, pull, restamp, transcode'),
+        (mount('cache: 60s'),
+         'FILE:4:12: cache: expected {time: TIME}, such as {time: 60s, bytes: 64M}'),
+        (mount('cache: {bytes: 64M}'),
+         'FILE:4:12: cache: expected {time: TIME}, such as {time: 60s, bytes: 64M}'),
         (mount('cache: {time: 60s, size: 1M}'),
          'FILE:4:24: cache: unknown key "size"; the nearest known one is "time"'),
         (mount('cache: {time: 1ms}'),
-         'FILE:4:19: time: "1ms" is not a time from 1000ms to 24h like 10s or 500ms'),
+         f'FILE:4:19: time: "1ms" {NO_CACHE_TIME}'),
         (mount('cache: {time: 60}'),
-         'FILE:4:19: time: "60" is not a time from 1000ms to 24h like 10s or 500ms'),
-        (mount('cache: {time: 24h}'), 'FILE:4:12: cache: its time is 23h at most'),
+         f'FILE:4:19: time: "60" {NO_CACHE_TIME}'),
+        (mount('cache: {time: 24h}'), f'FILE:4:19: time: "24h" {NO_CACHE_TIME}'),
         (mount('cache: {time: 1m, bytes: 9K}'),
-         'FILE:4:30: bytes: a size from 1M to 1T belongs here, like 64M'),
+         'FILE:4:30: bytes: expected a size from 1M to 1T, such as 64M'),
         (mount('cache: {time: 1m, bytes: 2T}'),
-         'FILE:4:30: bytes: a size from 1M to 1T belongs here, like 64M'),
+         'FILE:4:30: bytes: expected a size from 1M to 1T, such as 64M'),
         (mount('cache: {time: 1m, bytes: 3G}'),
-         'FILE:4:12: cache: more bytes than 2G belong in a file (spill: FOLDER)'),
+         'FILE:4:12: cache: more than 2G of bytes needs a file on disk; add spill: FOLDER'),
         (mount('cache: {time: 1m, spill: /nowhere}'),
-         'FILE:4:30: spill: there is no folder /nowhere to write to'),
+         'FILE:4:30: spill: cannot write to the folder /nowhere: it does not exist or is not '
+         'writable'),
         (mount('cache: {time: 1m, bytes: 5MB}'),
-         'FILE:4:30: bytes: a size from 1M to 1T belongs here, like 64M'),
+         'FILE:4:30: bytes: expected a size from 1M to 1T, such as 64M'),
         (mount('choices: [a]'),
-         'FILE:4:14: choices: stages with lists of parameters belong here'),
+         'FILE:4:14: choices: expected stages with lists of parameters: {STAGE: [PARAMETER, ...]}'),
         (mount('choices: {a: b}'), f'FILE:4:18: choices: {params}'),
-        (mount('choices: {a: [b], a: [c]}'), 'FILE:4:23: choices: "a" is there twice'),
-        (mount('choices: {a: [[b]]}'), "FILE:4:19: choices: a parameter's name belongs here"),
+        (mount('choices: {a: [b], a: [c]}'), 'FILE:4:23: choices: "a" appears twice'),
+        (mount('choices: {a: [[b]]}'), 'FILE:4:19: choices: expected the name of a parameter'),
     ])
 
 
 @test
 def mounts_that_read_from_each_other_are_named():
-    itself = 'it would take its media from itself: '
+    itself = 'the mount reads from itself: '
     cases = []
     for listen, host in [('127.0.0.1:7', 'localhost:7'), (':7', '127.0.0.2:7'),
                          ('"[::1]:554"', '[::1]'), ('192.0.2.1:7', '192.0.2.1:7')]:
@@ -283,18 +297,18 @@ def mounts_that_read_from_each_other_are_named():
 
 @test
 def wrong_api_keys_are_named():
-    one = 'only one of api-token, api-token-file and api-token-env can be there'
-    reach = 'others than this machine could reach it: a token must be there (api-token-file: FILE)'
+    one = 'set only one of api-token, api-token-file and api-token-env'
+    reach = 'other machines can reach this address: set a token (api-token-file: FILE)'
     refused([
-        (f'api: x\n{MOUNT}', 'FILE:1:6: api: "x" is not ADDR:PORT'),
-        (f'api: [x]\n{MOUNT}', 'FILE:1:6: api: ADDR:PORT or off belongs here'),
+        (f'api: x\n{MOUNT}', 'FILE:1:6: api: "x" is not ADDR:PORT; write it like 0.0.0.0:8554'),
+        (f'api: [x]\n{MOUNT}', 'FILE:1:6: api: expected ADDR:PORT or off'),
         (f'api: :0\n{MOUNT}', f'FILE:1:6: api: {reach}'),
         (f'api: "[::]:0"\n{MOUNT}', f'FILE:1:6: api: {reach}'),
         (f'api: 192.0.2.1:80\n{MOUNT}', f'FILE:1:6: api: {reach}'),
         (f'api-token: a\napi-token-env: PATH\n{MOUNT}', f'FILE:2:16: api-token-env: {one}'),
         (f'api-token: a\napi-token-file: /dev/null\n{MOUNT}', f'FILE:2:17: api-token-file: {one}'),
-        (f'api-token-file: /dev/null\n{MOUNT}', 'FILE:1:1: api-token: it is empty'),
-        (f'stages: /no/such\n{MOUNT}', 'FILE:1:9: stages: there is no directory /no/such'),
+        (f'api-token-file: /dev/null\n{MOUNT}', 'FILE:1:1: api-token: the token is empty'),
+        (f'stages: /no/such\n{MOUNT}', 'FILE:1:9: stages: no such folder: /no/such'),
     ])
 
 
@@ -303,7 +317,7 @@ def the_page_shows_every_key():
     """docs/configuration.md has the tables that the program prints"""
     out, _, status = proxy('--print-config-docs')
     tables = out.split('\n\n')
-    assert status == 0 and len(tables) == 2, out
+    assert status == 0 and len(tables) == 3, out
     with open(PAGE, encoding='utf-8') as file:
         page = file.read()
     for table in tables:
@@ -322,18 +336,20 @@ def the_examples_of_the_page_are_valid():
             password.write('secret\n')
             password.flush()
             example = re.sub(r'/etc/rtsp-proxy/\S+', password.name, example)
+            example = example.replace('/srv/films/', os.path.dirname(CLIP) + '/')
+            example = example.replace('/srv/soon.mp4', CLIP)
             out, err, status = load(example, '--check-config')
         assert status == 0 and out.startswith('The configuration is good'), (example, err)
 
 
 @test
 def files_that_are_not_a_configuration_are_named():
-    lines = '"key: value" lines belong here'
-    paths = 'mounts: paths with their upstreams belong here'
+    lines = 'expected "key: value" lines'
+    paths = 'mounts: expected paths with their keys: {/PATH: {upstream: URI}}'
     refused([
-        ('', 'FILE: it has no mounts'),
-        ('# nothing\n', 'FILE: it has no mounts'),
-        ('mounts: {}\n', 'FILE: it has no mounts'),
+        ('', 'FILE: no mounts; add at least one /PATH under mounts'),
+        ('# nothing\n', 'FILE: no mounts; add at least one /PATH under mounts'),
+        ('mounts: {}\n', 'FILE: no mounts; add at least one /PATH under mounts'),
         ('mounts:\n\t/cam: x\n', 'FILE:2:1: found character that cannot start any token'),
         ("listen: 'abc\n", 'FILE:2:1: found unexpected end of stream'),
         (b'\x00\x01\x02', 'FILE:1:1: control characters are not allowed'),
@@ -342,7 +358,7 @@ def files_that_are_not_a_configuration_are_named():
         ('mounts: [a]\n', f'FILE:1:9: {paths}'),
         ('mounts:\n  /cam: [a]\n', f'FILE:2:9: /cam: {lines}'),
         ('mounts: *a\n', 'FILE:1:9: found undefined alias'),
-        ('- ' * 100000, 'FILE:1:65: this is too deep'),
+        ('- ' * 100000, 'FILE:1:65: nested too deeply: at most 32 levels are allowed'),
         ('k' * (1 << 20) + ': x\n',
          'FILE:1:1048577: mapping values are not allowed in this context'),
         ('? ' + 'k' * (1 << 20) + '\n: x\n', f'FILE:1:3: unknown key "{"k" * 64}"; '
@@ -376,8 +392,9 @@ def valid_configurations_pass():
 @test
 def arguments_override_the_file():
     # --listen is checked after the file's own; if it is wrong, it is an error.
-    assert load(MOUNT, '--listen', 'x')[1:] == ('rtsp-proxy: --listen: "x" is not ADDR:PORT\n', 2)
-    # 192.0.2.1 belongs to no machine: the message shows which address was used.
+    assert load(MOUNT, '--listen', 'x')[1:] == (
+        'rtsp-proxy: --listen: "x" is not ADDR:PORT; write it like 0.0.0.0:8554\n', 2)
+    # No machine has 192.0.2.1: the address in the error shows which one the proxy used.
     out, err, status = load(f'listen: 127.0.0.1:0\n{MOUNT}', '--listen', '192.0.2.1:9')
     assert status == 1 and "can't listen on 192.0.2.1 port 9" in err, (out, err, status)
     assert load(MOUNT, '--mount', f'/b={URI}', '--check-config')[0].endswith('2 mounts.\n')
@@ -386,12 +403,12 @@ def arguments_override_the_file():
 @test
 def wrong_mounts_are_named():
     for args, wrong in [
-            (['x'], '/path=rtsp://host/path belongs here'),
-            ([f'a={URI}'], '/path=rtsp://host/path belongs here'),
-            (['rtsp://u:secret@h/s?x=1'], '/path=rtsp://host/path belongs here'),
-            ([f'/a/={URI}'], '/a/: "/a/" is not a path like /cam'),
+            (['x'], 'expected /PATH=URI, such as /cam=rtsp://192.0.2.7/stream'),
+            ([f'a={URI}'], 'expected /PATH=URI, such as /cam=rtsp://192.0.2.7/stream'),
+            (['rtsp://u:secret@h/s?x=1'], 'expected /PATH=URI, such as /cam=rtsp://192.0.2.7/stream'),
+            ([f'/a/={URI}'], '/a/: "/a/" is not a valid path; write it like /cam'),
             (['/a=rtsp://'], '/a: not a valid RTSP URI'),
-            ([f'/a={URI}', f'/a={URI}'], '/a: "/a" is there twice')]:
+            ([f'/a={URI}', f'/a={URI}'], '/a: "/a" appears twice')]:
         got = proxy(*[f'--mount={a}' for a in args])
         assert got == ('', f'rtsp-proxy: --mount: {wrong}\n', 2), (args, got)
     _, err, status = proxy('--mount=/a=rtsp://u:secret@h/x', '--check-config')
@@ -407,9 +424,10 @@ def without_arguments_it_prints_how_to_start():
 
 @test
 def wrong_arguments_are_named():
-    for args, wrong in [(['--bogus'], 'Unknown option --bogus'),
-                        (['--listen'], 'Missing argument for --listen'),
-                        (['-m', f'/a={URI}', 'stray'], '"stray" is no option; --help tells them')]:
+    for args, wrong in [(['--bogus'], 'Unknown option --bogus; see rtsp-proxy --help'),
+                        (['--listen'], 'Missing argument for --listen; see rtsp-proxy --help'),
+                        (['-m', f'/a={URI}', 'stray'],
+                         'unexpected argument "stray"; see rtsp-proxy --help')]:
         assert proxy(*args) == ('', f'rtsp-proxy: {wrong}\n', 2), args
 
 

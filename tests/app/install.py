@@ -164,8 +164,8 @@ def manual_pages():
 def options(name):
     """Returns the options in the program's --help, except the help options."""
     told = call(program(name), '--help', env=environment())
-    return set(re.findall(r'^  (?:-\w, )?--([a-z-]+)', told.partition('Application Options')[2],
-                          re.M))
+    names = re.findall(r'^  (?:-\w, )?--([a-z-]+)', told, re.M)
+    return {option for option in names if not option.startswith('help')}
 
 
 def read(*path):

@@ -120,8 +120,8 @@ def a_wrong_file_changes_nothing():
         half = good[:len(good) // 2]
         for text, wrong in [
                 (half, r'proxy\.yaml:\d+:\d+: '),
-                (good.replace('"/b"', '"b"'), r'proxy\.yaml:\d+:\d+: b: "b" is not a path like /cam'),
-                ('', r'proxy\.yaml: it has no mounts')]:
+                (good.replace('"/b"', '"b"'), r'proxy\.yaml:\d+:\d+: b: "b" is not a valid path; write it like /cam'),
+                ('', r'proxy\.yaml: no mounts; add at least one /PATH under mounts')]:
             line = proxy.hang_up(text)
             assert line.startswith('not reloaded, all stays as it was: '), line
             proxy.wait_for_line(wrong)

@@ -30,7 +30,7 @@ def stages_are_listed():
     assert (err, status) == ('', 0), (err, status)
     assert re.findall(r'^(\S+): ', out, re.M) == ['decode', 'pull', 'restamp', 'transcode'], out
     assert 'takes video raw; gives rtp of H264' in out, out
-    assert re.search(r'^ +rate +bitrate \(bits a second\), from 32k to 50M, default 600k$', out, re.M)
+    assert re.search(r'^ +rate +bitrate \(bit/s\), from 32k to 50M, default 600k$', out, re.M)
 
 
 @test
@@ -47,7 +47,7 @@ def own_stages_come_first():
         assert (out, status) == ('', 2), out
         assert err == f'rtsp-proxy: {directory}/grey.launch:7:25: {{x}} is not one of: {{codec}}\n', err
         out, err, status = proxy('--stages', directory + '/none', '--list-stages')
-        assert status == 2 and 'there is no directory' in err, err
+        assert status == 2 and 'no such folder' in err, err
 
 
 def refused(*args):
@@ -59,9 +59,9 @@ def refused(*args):
 @test
 def what_would_be_404_is_refused():
     """--explain: an unknown mount or choice is refused"""
-    assert 'is no mount' in refused('/other')
-    assert 'is no mount' in refused('/ca')
-    assert 'can be chosen' in refused('/cam?size=320x180')
+    assert 'there is no mount' in refused('/other')
+    assert 'there is no mount' in refused('/ca')
+    assert 'cannot be chosen' in refused('/cam?size=320x180')
 
 
 CONFIG = f"""\
@@ -102,20 +102,20 @@ def what_is_for_one_reader_is_explained():
     plain = configured(CONFIG, '--explain', '/cam?size=320x180')[0].splitlines()[1:]
     for text, query, notes in [
             (CONFIG, 'layers=0.0.1', ['gets the layers up to 0.0.1']),
-            (cached, 'delay=30', ['begins 30 s behind']),
-            (cached, 'delay=1.5s&layers=*.*.1', ['gets the layers up to *.*.1', 'begins 1.5 s behind']),
-            (cached, 'delay=99999999', ['begins as far back'])]:
+            (cached, 'delay=30', ['starts 30 s behind']),
+            (cached, 'delay=1.5s&layers=*.*.1', ['gets the layers up to *.*.1', 'starts 1.5 s behind']),
+            (cached, 'delay=99999999', ['starts at the oldest packet'])]:
         out, err, status = configured(text, '--explain', f'/cam?{query}&size=320x180')
         assert (err, status) == ('', 0), (query, err, status)
         lines = out.splitlines()
         assert lines[0] == f'# /cam?{query}&size=320x180', out
         for line, note in zip(lines[1:], notes):
-            assert line.startswith(f'# its reader {note}'), (line, note)
+            assert line.startswith(f'# the reader {note}'), (line, note)
         assert lines[1 + len(notes):] == plain, out
     for text, query, wrong in [
-            (CONFIG, 'delay=30', '"delay" is nothing that can be chosen here'),
+            (CONFIG, 'delay=30', '"delay" cannot be chosen here'),
             (cached, 'delay=soon', 'delay is not a time'),
-            (CONFIG, 'layers=1', 'layers are chosen once'),
+            (CONFIG, 'layers=1', 'layers must be given once'),
             (CONFIG + '    adapt: off\n', 'layers=0.0.1', 'adapt is off')]:
         err, status = configured(text, '--explain', f'/cam?{query}')[1:]
         assert status == 2 and wrong in err, (query, err)
@@ -125,11 +125,11 @@ def what_is_for_one_reader_is_explained():
 def mistakes_in_a_pipeline_are_told_with_their_place():
     """--check-config: a mistake in a pipeline is reported with its place"""
     for old, new, expected in (
-            ('restamp', 'restmap', 'FILE:4:22: pipeline: there is no stage "restmap"; there are '),
+            ('restamp', 'restmap', 'FILE:4:22: pipeline: there is no stage "restmap"; known stages: '),
             ('restamp', '{restamp: {limit: 1h}}', 'FILE:4:40: pipeline: limit: "1h" is not a duration '),
-            ('[pull, restamp]', '[restamp]', 'FILE:2:3: pipeline: stage restamp: what comes first '),
-            ('restamp', 'decode', 'FILE:2:3: pipeline: stage decode: it gives raw video, '),
-            ('pull,', '{pull: {transport: tcp}},', 'FILE:4:35: pipeline: what pull does is said '),
+            ('[pull, restamp]', '[restamp]', 'FILE:2:3: pipeline: stage restamp: the first stage must '),
+            ('restamp', 'decode', 'FILE:2:3: pipeline: stage decode: gives raw video; '),
+            ('pull,', '{pull: {transport: tcp}},', 'FILE:4:35: pipeline: pull takes no parameters here'),
             ('size,', 'sise,', 'FILE:2:3: pipeline: choices: stage transcode has no parameter "sise"')):
         out, err, status = configured(CONFIG.replace(old, new), '--check-config')
         assert status == 2 and err.startswith(f'rtsp-proxy: {expected}'), (new, out, err)

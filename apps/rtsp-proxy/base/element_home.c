@@ -2,9 +2,9 @@
 #include "base/element_home.h"
 
 #define ALL(package) package, "Debian has it in " package
-#define MOST(package) package, "Debian has most of its kind in " package
-#define OWN NULL, "it is Weir's own (GST_PLUGIN_PATH says where GStreamer looks)"
-#define OWN_SVC NULL, "it is Weir's own, built where OpenH264 is (libopenh264-dev)"
+#define MOST(package) package, "Debian has most elements of this kind in " package
+#define OWN NULL, "it belongs to Weir: add the folder of Weir's plugins to GST_PLUGIN_PATH"
+#define OWN_SVC NULL, "it belongs to Weir, which builds it only with OpenH264 (libopenh264-dev)"
 
 #define BASE "gstreamer1.0-plugins-base"
 #define GOOD "gstreamer1.0-plugins-good"
@@ -12,7 +12,7 @@
 #define UGLY "gstreamer1.0-plugins-ugly"
 #define LIBAV "gstreamer1.0-libav"
 
-// The first that fits counts.
+// The first matching pattern counts.
 static const ElementHome homes[] = {
   { "svcenc", OWN_SVC },
   { "svcdec", OWN_SVC },

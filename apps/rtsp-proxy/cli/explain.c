@@ -9,11 +9,11 @@
 
 #include <string.h>
 
-#define CODEC "H264" // nobody knows before the upstream is there
+#define CODEC "H264" // assumed, as only a running upstream tells its codec
 #define DAY_NS (24 * 3600 * (gint64) GST_SECOND)
 #define READER "fanoutsink clients=127.0.0.1:5004"
 
-// As one argument to gst-launch-1.0.
+// Returns name="value", escaped for gst-launch-1.0.
 static gchar *
 dup_property (const gchar *name, const gchar *value)
 {
@@ -24,7 +24,8 @@ dup_property (const gchar *name, const gchar *value)
   return property;
 }
 
-// What gives RTP of the upstream's video; NULL for what no launch line does as the proxy does it.
+// Returns launch text that gives RTP of the upstream's video, or NULL for a kind of upstream that
+// no launch line reads as the proxy does.
 static gchar *
 dup_source (const PullConfig *pull)
 {
@@ -57,7 +58,8 @@ append_to_line (gchar **line, const gchar *launch)
   *line = longer;
 }
 
-// What a stage becomes. Where that is nothing to launch, there is no line either.
+// Appends stage `n` as a comment, and its launch text to `*line`. Sets `*line` to NULL if the stage
+// has no launch text.
 static void
 append_stage (GString *out, gchar **line, const GPtrArray *chain, guint n)
 {
@@ -93,7 +95,7 @@ explain_chain (const gchar *title, const PullConfig *pull, const GPtrArray *chai
     g_free (key);
     key = stage_text_quote (line);
     g_string_append_printf (out,
-        "#\n# Its video, where that comes as " CODEC ", to port 5004 of this machine:\n"
+        "#\n# The video, if the upstream sends " CODEC ", to port 5004 of this machine:\n"
         "gst-launch-1.0 %s\n",
         key);
   }
@@ -114,7 +116,7 @@ find_mount (const ProxyConfig *config, const gchar *path)
   return NULL;
 }
 
-// The URL, and what of it is for this reader alone, whatever the stages are.
+// Returns the URL, with comments on the choices that concern only its reader: layers and delay.
 static gchar *
 dup_title (const Demand *demand, gboolean delays)
 {
@@ -122,12 +124,12 @@ dup_title (const Demand *demand, gboolean delays)
   gchar *layers = layer_choice_dup_text (demand->layers);
 
   if (!weir_layer_set_equal (demand->layers, WEIR_LAYER_SET_ALL))
-    g_string_append_printf (title, "\n# its reader gets the layers up to %s", layers);
+    g_string_append_printf (title, "\n# the reader gets the layers up to %s", layers);
   if (delays && demand->delay_ns >= 0 && demand->delay_ns < DAY_NS)
-    g_string_append_printf (title, "\n# its reader begins %.3g s behind the live edge",
+    g_string_append_printf (title, "\n# the reader starts %.3g s behind the live edge",
         (gdouble) demand->delay_ns / GST_SECOND);
   else if (delays && demand->delay_ns >= 0)
-    g_string_append (title, "\n# its reader begins as far back as there is something");
+    g_string_append (title, "\n# the reader starts at the oldest packet");
   g_free (layers);
   return g_string_free (title, FALSE);
 }
@@ -162,7 +164,7 @@ explain_url (const ProxyConfig *config, const gchar *url, GError **error)
     text = explain_demand (mount, demand, error);
   else
     g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE,
-        "%.255s is no mount of this configuration", demand->path);
+        "there is no mount %.255s in this configuration", demand->path);
   demand_free (demand);
   return text;
 }

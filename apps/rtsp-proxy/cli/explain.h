@@ -4,9 +4,11 @@
 #include "config/proxy_config.h"
 #include "stages/stage.h"
 
-// A presentation as a person reads it: comments, and a line for gst-launch-1.0 that does the same
-// to the video where there is one. A shell can run it as it is. `chain` is of Stages.
+// Describes a presentation: comments and, where possible, a gst-launch-1.0 line that handles the
+// video in the same way. A shell can run the text. `chain` is an array of Stages. The caller owns
+// the result.
 gchar *explain_chain (const gchar *title, const PullConfig *pull, const GPtrArray *chain);
 
-// What --explain prints of "/path?query"; NULL and an error if that would be served with 404.
+// Returns the text that --explain prints for "/path?query"; the caller owns it. Returns NULL and
+// sets `error` if the proxy would answer 404.
 gchar *explain_url (const ProxyConfig *config, const gchar *url, GError **error);

@@ -6,6 +6,7 @@
 
 #include "cli/explain.h"
 #include "cli/stage_list.h"
+#include "config/mount_cache.h"
 #include "config/mount_keys.h"
 #include "config/mount_loop.h"
 #include "sources/kinds.h"
@@ -18,99 +19,171 @@
 #define EXIT_USAGE 2
 
 static const gchar how_to_start[] =
-    "rtsp-proxy: no mount and no configuration. To start it:\n"
-    "  rtsp-proxy --mount /cam=rtsp://192.0.2.7/stream      one camera as /cam\n"
-    "  rtsp-proxy --mount /demo=file:///path/to/clip.mp4    a clip, looped, as /demo\n"
-    "  rtsp-proxy --config rtsp-proxy.yaml                  whatever the file says\n"
-    "rtsp-proxy --help tells the rest.\n";
+    "rtsp-proxy: no mounts; use --mount or --config. To start it:\n"
+    "  rtsp-proxy --mount /cam=rtsp://192.0.2.7/stream      serve a camera as /cam\n"
+    "  rtsp-proxy --mount /demo=file:///path/to/clip.mp4    serve a clip in a loop as /demo\n"
+    "  rtsp-proxy --config rtsp-proxy.yaml                  serve the mounts of a file\n"
+    "rtsp-proxy --help lists all options.\n";
 
 const gchar options_summary[] =
-    "Relays RTSP: one connection to each upstream, however many readers.";
+    "Serves RTSP streams and files to many readers, with one connection to each upstream.";
 
-const gchar options_examples[] =
-    "Examples:\n"
-    "  rtsp-proxy --mount /cam=rtsp://192.0.2.7/stream --listen 0.0.0.0:8554\n"
-    "  rtsp-proxy --config rtsp-proxy.yaml --check-config\n"
-    "\n";
+static const gchar usage[] = "Usage:\n"
+                             "  rtsp-proxy --mount /PATH=URI... [OPTION...]\n"
+                             "  rtsp-proxy --config FILE [OPTION...]\n\n";
 
 static const gchar configuration[] =
-    "Configuration (YAML; only a mount's upstream must be there, the others show their "
-    "defaults):\n";
+    "Configuration file (YAML). A mount needs only its upstream; a value shown is the default:\n";
 
 const gchar options_epilogue[] =
     "\n"
-    "Credentials belong in the file, or in a file or variable that it names: arguments are shown\n"
-    "by ps. SIGHUP has the file read again. Exit status: 0 after SIGINT or SIGTERM, 1 if it could\n"
-    "not start, 2 for wrong arguments or a wrong configuration.\n";
+    "Keep passwords in the configuration file, or in a file or variable that it names: ps shows\n"
+    "arguments to all users. SIGHUP makes the proxy read the file again. Exit status: 0 after\n"
+    "SIGINT or SIGTERM, 1 if the proxy could not start, 2 for wrong arguments or a wrong\n"
+    "configuration.\n";
 
-static gchar *
-dup_description (void)
-{
-  gchar *top = schema_to_help (proxy_config_keys (), "  ");
-  gchar *mount = schema_to_help (mount_config_keys (), "      ");
-  gchar *kinds = kinds_dup_help ();
-  gchar *all = g_strconcat (options_examples, configuration, top, "    /cam:\n", mount,
-      "\nUpstreams:\n", kinds, options_epilogue, NULL);
-
-  g_free (kinds);
-  g_free (top);
-  g_free (mount);
-  return all;
-}
-
-// The tables of docs/configuration.md.
+// Prints the tables of docs/configuration.md.
 static void
 print_config_docs (void)
 {
-  gchar *top = schema_to_markdown (proxy_config_keys (), proxy_effect_words);
-  gchar *mount = schema_to_markdown (mount_config_keys (), mount_effect_words);
+  gchar *top = schema_to_markdown (proxy_config_keys (), "", proxy_effect_words);
+  gchar *mount = schema_to_markdown (mount_config_keys (), "", mount_effect_words);
+  gchar *cache = schema_to_markdown (mount_cache_keys (), "cache.", mount_effect_words);
 
-  printf ("%s\n%s", top, mount);
+  printf ("%s\n%s\n%s", top, mount, cache);
   g_free (top);
   g_free (mount);
+  g_free (cache);
 }
 
 #define AT(field) ((gpointer) G_STRUCT_OFFSET (Options, field))
 
 const GOptionEntry options_entries[] = {
   { "mount", 'm', 0, G_OPTION_ARG_STRING_ARRAY, AT (mounts),
-      "Serve the upstream URI under /PATH (repeatable)", "/PATH=URI" },
+      "Serve the upstream URI under /PATH; can be given several times", "/PATH=URI" },
   { "listen", 'l', 0, G_OPTION_ARG_STRING, AT (listen),
-      "Listen there (default 127.0.0.1:8554; port 0: any free one)", "ADDR:PORT" },
-  { "config", 'c', 0, G_OPTION_ARG_FILENAME, AT (file), "Read this YAML file", "FILE" },
+      "Listen on this address (default 127.0.0.1:8554; port 0: any free port)", "ADDR:PORT" },
+  { "config", 'c', 0, G_OPTION_ARG_FILENAME, AT (file),
+      "Read the configuration from this YAML file", "FILE" },
   { "check-config", 0, 0, G_OPTION_ARG_NONE, AT (check_config), "Check the configuration and exit",
       NULL },
   { "print-config-docs", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, AT (config_docs), NULL, NULL },
   { "stages", 0, 0, G_OPTION_ARG_FILENAME, AT (stage_folder),
-      "Look for stages there before all other places", "DIR" },
+      "Look for stages in this folder first", "DIR" },
   { "list-stages", 0, 0, G_OPTION_ARG_NONE, AT (list_stages),
-      "Print the stages that there are, with their parameters, and exit", NULL },
+      "Print all stages with their parameters and exit", NULL },
   { "explain", 0, 0, G_OPTION_ARG_STRING, AT (explain),
-      "Print the stages and the launch text that this URL becomes, and exit", "/PATH[?QUERY]" },
+      "Print the stages and the launch text for this URL and exit", "/PATH[?QUERY]" },
   { "version", 0, 0, G_OPTION_ARG_NONE, AT (version), "Print the version and exit", NULL },
   { NULL },
 };
 
 #undef AT
 
+// ---- help ----
+
+typedef struct {
+  const gchar *title;
+  const gchar *first; // the name of its first option in options_entries
+  const gchar *example;
+} OptionGroup;
+
+static const OptionGroup groups[] = {
+  { "Serving", "mount", "rtsp-proxy --mount /cam=rtsp://192.0.2.7/stream --listen 0.0.0.0:8554" },
+  { "Configuration file", "config", "rtsp-proxy --config rtsp-proxy.yaml --check-config" },
+  { "Stages", "stages", "rtsp-proxy --config rtsp-proxy.yaml --explain /cam" },
+  { "Help", "version", "rtsp-proxy --help-gst" },
+};
+
+gchar *
+options_dup_examples (void)
+{
+  GString *out = g_string_new ("Examples:\n");
+
+  for (guint i = 0; i < G_N_ELEMENTS (groups); i++)
+    g_string_append_printf (out, "  %s\n", groups[i].example);
+  return g_string_free (g_string_append_c (out, '\n'), FALSE);
+}
+
+static void
+append_option (
+    GString *out, const gchar *letter, const gchar *name, const gchar *value, const gchar *help)
+{
+  gchar *option = g_strdup_printf ("%s%s%s--%s%s%s", *letter ? "-" : "", letter,
+      *letter ? ", " : "", name, value ? "=" : "", value ? value : "");
+
+  g_string_append_printf (out, "  %-28s %s\n", option, help);
+  g_free (option);
+}
+
+// Returns the options by group, each group with an example.
+static gchar *
+dup_options (void)
+{
+  const OptionGroup *group = groups;
+  GString *out = g_string_new (NULL);
+
+  for (const GOptionEntry *entry = options_entries; entry->long_name; entry++) {
+    const gchar letter[] = { entry->short_name, '\0' };
+
+    if (entry->flags & G_OPTION_FLAG_HIDDEN)
+      continue;
+    if (group < groups + G_N_ELEMENTS (groups) && g_str_equal (entry->long_name, group->first)) {
+      if (group > groups)
+        g_string_append_printf (out, "  Example: %s\n\n", group[-1].example);
+      g_string_append_printf (out, "%s:\n", group++->title);
+    }
+    append_option (out, letter, entry->long_name, entry->arg_description, entry->description);
+  }
+  append_option (out, "h", "help", NULL, "Print this help and exit");
+  append_option (out, "", "help-gst", NULL, "Print the options of GStreamer and exit");
+  g_string_append_printf (out, "  Example: %s\n\n", group[-1].example);
+  return g_string_free (out, FALSE);
+}
+
+static void
+print_help (void)
+{
+  gchar *top = schema_to_help (proxy_config_keys (), "  ");
+  gchar *mount = schema_to_help (mount_config_keys (), "      ");
+  gchar *options = dup_options (), *kinds = kinds_dup_help ();
+
+  printf ("%s%s\n\n%s%s%s    /cam:\n%s\nUpstreams:\n%s%s", usage, options_summary, options,
+      configuration, top, mount, kinds, options_epilogue);
+  g_free (kinds);
+  g_free (options);
+  g_free (mount);
+  g_free (top);
+}
+
+// GLib's own --help could not show groups with examples.
+static gboolean
+asks_for_help (int argc, char **argv)
+{
+  for (int i = 1; i < argc && !g_str_equal (argv[i], "--"); i++) {
+    if (g_str_equal (argv[i], "--help") || g_str_equal (argv[i], "-h"))
+      return TRUE;
+  }
+  return FALSE;
+}
+
+// ---- parsing ----
+
 static gboolean
 take (Options *self, int *argc, char ***argv, GError **error)
 {
   GOptionEntry entries[G_N_ELEMENTS (options_entries)];
   GOptionContext *context = g_option_context_new (NULL);
-  gchar *about = dup_description ();
   gboolean ok;
 
   memcpy (entries, options_entries, sizeof entries);
   for (GOptionEntry *entry = entries; entry->long_name; entry++)
     entry->arg_data = G_STRUCT_MEMBER_P (self, GPOINTER_TO_SIZE (entry->arg_data));
   g_option_context_set_summary (context, options_summary);
-  g_option_context_set_description (context, about);
   g_option_context_add_main_entries (context, entries, NULL);
   g_option_context_add_group (context, gst_init_get_option_group ());
   ok = g_option_context_parse (context, argc, argv, error);
   g_option_context_free (context);
-  g_free (about);
   return ok;
 }
 
@@ -119,8 +192,13 @@ options_parse (Options *self, int *argc, char ***argv, int *status)
 {
   GError *error = NULL;
 
+  if (asks_for_help (*argc, *argv)) {
+    print_help ();
+    *status = EXIT_SUCCESS;
+    return FALSE;
+  }
   if (!take (self, argc, argv, &error)) {
-    fprintf (stderr, "rtsp-proxy: %s\n", error->message);
+    fprintf (stderr, "rtsp-proxy: %s; see rtsp-proxy --help\n", error->message);
     g_error_free (error);
     *status = EXIT_USAGE;
     return FALSE;
@@ -139,7 +217,7 @@ options_parse (Options *self, int *argc, char ***argv, int *status)
     return FALSE;
   }
   if (*argc > 1) {
-    fprintf (stderr, "rtsp-proxy: \"%s\" is no option; --help tells them\n", (*argv)[1]);
+    fprintf (stderr, "rtsp-proxy: unexpected argument \"%s\"; see rtsp-proxy --help\n", (*argv)[1]);
     *status = EXIT_USAGE;
     return FALSE;
   }
@@ -173,8 +251,8 @@ check_loops (const Options *self, const ProxyConfig *config, GError **error)
       continue;
     place = mount->line ? g_strdup_printf ("%s:%u:%u", self->file, mount->line, mount->column)
                         : g_strdup ("--mount");
-    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE,
-        "%s: %s: it would take its media from itself: %s", place, mount->path, loop);
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "%s: %s: the mount reads from itself: %s",
+        place, mount->path, loop);
     g_free (place);
     g_free (loop);
     return FALSE;
@@ -195,7 +273,8 @@ build (const Options *self, ProxyConfig *config, gboolean *has_password, GError 
       return FALSE;
   }
   if (config->mounts->len == 0) {
-    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_KEY, "%s: it has no mounts", self->file);
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_KEY,
+        "%s: no mounts; add at least one /PATH under mounts", self->file);
     return FALSE;
   }
   return check_loops (self, config, error);
@@ -212,7 +291,7 @@ options_load_config (const Options *self, GError **error)
   return config;
 }
 
-// Each mistake on a line of its own.
+// Prints each mistake on its own line.
 static void
 tell (const GError *error)
 {
@@ -239,7 +318,7 @@ options_build_config (const Options *self, int *status)
   }
   if (has_password)
     fprintf (stderr, "rtsp-proxy: warning: ps shows the password in --mount to every user of "
-                     "this machine; a configuration file keeps it (password-file)\n");
+                     "this machine; put it into a configuration file (password-file)\n");
   if (self->check_config)
     printf ("The configuration is good: %u mount%s.\n", config->mounts->len,
         config->mounts->len == 1 ? "" : "s");

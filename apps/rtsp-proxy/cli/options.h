@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
+// The command line: options, --help, and the actions that print something and exit.
+
 #include "config/proxy_config.h"
 
 typedef struct {
@@ -15,24 +17,29 @@ typedef struct {
   gboolean config_docs;
 } Options;
 
-// What --help says, as a table and around it; `arg_data` is the offset in Options. Manual pages
-// and completion are made from these.
+// The parts of --help. Manual pages and bash completion are made from them. `arg_data` of an entry
+// is the offset in Options.
 extern const GOptionEntry options_entries[];
 extern const gchar options_summary[];
-extern const gchar options_examples[];
 extern const gchar options_epilogue[];
 
-// FALSE: there is nothing to run; exit with `status`.
+// Returns the examples of all groups of options, as a section. The caller owns the result.
+gchar *options_dup_examples (void);
+
+// Parses the arguments. Returns FALSE if there is nothing to run; exit with `*status` then.
 gboolean options_parse (Options *self, int *argc, char ***argv, int *status);
+
+// Frees the values.
 void options_clear (Options *self);
 
-// For --list-stages and --explain (`config` is NULL or the configuration): prints, and gives the
-// exit status.
+// Prints the text of --list-stages or --explain, and returns the exit status. For --list-stages,
+// `config` may be NULL.
 int options_show (const Options *self, const ProxyConfig *config);
 
-// The whole configuration, checked; NULL and the exit status where it is not good. What is wrong
-// has been printed.
+// Returns the configuration from file and arguments, checked; the caller owns it. Prints errors,
+// returns NULL and sets `*status` to the exit status if anything is wrong.
 ProxyConfig *options_build_config (const Options *self, int *status);
 
-// The same, quietly, once more.
+// Reads the configuration again, for a reload. Returns NULL and sets `error` if anything is wrong;
+// prints nothing. The caller owns the result.
 ProxyConfig *options_load_config (const Options *self, GError **error);

@@ -5,7 +5,7 @@ static void
 append_param (GString *out, const Stage *stage, const StageParam *param)
 {
   gchar *range = stage_param_dup_range (param);
-  // Of a choice without a default in its file: the first that works here.
+  // The default of a choice without a default in its file is the first value that works here.
   const gchar *value =
       param->default_text ? param->default_text : stage_get_value (stage, param->name);
 

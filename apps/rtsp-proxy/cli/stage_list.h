@@ -3,5 +3,5 @@
 
 #include "stages/stage.h"
 
-// What --list-stages prints.
+// Returns the text that --list-stages prints. The caller owns it.
 gchar *stage_list_dup (StageSet *set);

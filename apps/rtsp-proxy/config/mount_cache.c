@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CACHE_TIME_MAX_MS (23 * 60 * 60 * 1000) // of fanoutsink's day; it keeps some more
+#define CACHE_TIME_MAX_MS (23 * 60 * 60 * 1000) // fanoutsink's limit is a day, with some slack
 #define CACHE_BYTES (64 << 20)
 #define CACHE_BYTES_MIN (1 << 20)
 #define CACHE_MEMORY_MAX (G_GUINT64_CONSTANT (2) << 30)
 #define CACHE_BYTES_MAX (G_GUINT64_CONSTANT (1) << 40)
 
-// A number with K, M, G or T behind it.
+// Parses a whole number of bytes with an optional K, M, G or T (powers of 1024).
 static gboolean
 parse_bytes (const gchar *text, guint64 *bytes)
 {
@@ -37,7 +37,7 @@ read_bytes (
 
   if (text && parse_bytes (text, &((MountConfig *) object)->cache.bytes))
     return TRUE;
-  return schema_fail (reader, node, key, error, "a size from 1M to 1T belongs here, like 64M");
+  return schema_fail (reader, node, key, error, "expected a size from 1M to 1T, such as 64M");
 }
 
 static gboolean
@@ -48,10 +48,11 @@ read_spill (
   const gchar *text = yaml_text (reader, node);
 
   if (!text)
-    return schema_fail (reader, node, key, error, "a single value belongs here");
+    return schema_fail (reader, node, key, error, "expected a single value");
   if (!g_file_test (text, G_FILE_TEST_IS_DIR) || g_access (text, W_OK | X_OK) < 0)
     return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error,
-        g_strdup_printf ("there is no folder %s to write to", text));
+        g_strdup_printf (
+            "cannot write to the folder %s: it does not exist or is not writable", text));
   g_free (mount->cache.spill);
   mount->cache.spill = g_strdup (text);
   return TRUE;
@@ -61,11 +62,23 @@ static const SchemaValue bytes_value = { .read = read_bytes };
 static const SchemaValue spill_value = { .read = read_spill };
 
 static const SchemaKey cache_keys[] = {
-  { "time", SCHEMA_DURATION, G_STRUCT_OFFSET (MountConfig, cache.time_ms), .min = 1000 },
-  { "bytes", SCHEMA_OTHER, .value = &bytes_value },
-  { "spill", SCHEMA_OTHER, .value = &spill_value },
+  { "time", SCHEMA_DURATION, G_STRUCT_OFFSET (MountConfig, cache.time_ms), .min = 1000,
+      .max = CACHE_TIME_MAX_MS, .effect = MOUNT_EFFECT_SERVING,
+      .help = "how far back readers can go; required" },
+  { "bytes", SCHEMA_OTHER, .preset = "64M", .form = "size from 1M to 2G; with `spill` to 1T",
+      .value = &bytes_value, .effect = MOUNT_EFFECT_SERVING,
+      .help = "the most bytes of packets kept for each track; K, M, G and T are powers of 1024. If "
+              "this is full, less than `time` is kept" },
+  { "spill", SCHEMA_OTHER, .form = "FOLDER", .value = &spill_value, .effect = MOUNT_EFFECT_CLOSES,
+      .help = "the folder of a file that holds the packets; without it they are held in memory" },
   { NULL },
 };
+
+const SchemaKey *
+mount_cache_keys (void)
+{
+  return cache_keys;
+}
 
 static void
 clear_cache (gpointer object)
@@ -91,14 +104,13 @@ read_cache (
 
   reset_cache (key, mount);
   if (!yaml_is_mapping (node) || !yaml_get (reader, node, "time"))
-    return schema_fail (reader, node, key, error, "{time: 60s, bytes: 64M} belongs here");
+    return schema_fail (
+        reader, node, key, error, "expected {time: TIME}, such as {time: 60s, bytes: 64M}");
   if (!schema_read (cache_keys, mount, reader, node, key->name, SCHEMA_WHOLE, error))
     return FALSE;
-  if (mount->cache.time_ms > CACHE_TIME_MAX_MS)
-    return schema_fail (reader, node, key, error, "its time is 23h at most");
   if (mount->cache.bytes > CACHE_MEMORY_MAX && !mount->cache.spill)
     return schema_fail (
-        reader, node, key, error, "more bytes than 2G belong in a file (spill: FOLDER)");
+        reader, node, key, error, "more than 2G of bytes needs a file on disk; add spill: FOLDER");
   return TRUE;
 }
 
@@ -143,7 +155,7 @@ copy_cache (gpointer to, gconstpointer from)
   mount->cache.spill = g_strdup (mount->cache.spill);
 }
 
-// What is kept for readers can't move to another disk, or from memory to one.
+// The window cannot move between memory and a disk, or to another disk.
 static guint
 get_effect (gconstpointer from, gconstpointer to)
 {

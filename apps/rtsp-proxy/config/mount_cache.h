@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The key `cache`: how far back readers can go, and where that lies.
+// The key `cache`: the window from which readers of a mount are served, and where it is stored.
 
 #include "config/mount_values.h"
 #include "text/schema.h"
 
 extern const SchemaValue mount_cache_value;
+
+// Returns the table of the keys in `cache`.
+const SchemaKey *mount_cache_keys (void);

@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What one mount is told to do. Counted, and never changed once it is checked: threads that hold
-// one need no lock. What reads it from text is mount_read.c; its keys are in mount_keys.c.
+// The configuration of one mount. It is reference-counted and never changes after it is checked, so
+// threads that hold a reference need no lock. mount_read.h reads it; mount_keys.h has its keys.
 
 #include "config/mount_values.h"
 
-MountConfig *mount_config_new (const gchar *path); // with the defaults
+// Makes a configuration with the defaults. The caller owns the reference.
+MountConfig *mount_config_new (const gchar *path);
 MountConfig *mount_config_ref (MountConfig *self);
 void mount_config_unref (MountConfig *self);
 
-// One to be changed, without `pulls` and `stages`.
+// Returns a copy that may be changed, without `pulls` and `stages`. The caller owns the reference.
 MountConfig *mount_config_copy (const MountConfig *self);
 
+// Reports whether paths and all keys are equal.
 gboolean mount_config_equal (const MountConfig *a, const MountConfig *b);
 
-// The names of the keys in which they differ; to be freed with g_ptr_array_unref().
+// Returns the names of the keys that differ (const gchar *). The caller owns the array.
 GPtrArray *mount_config_differences (const MountConfig *a, const MountConfig *b);
 
-// What the keys in which they differ do to a mount that runs.
+// Returns the strongest effect of the changed keys on a running mount.
 MountEffect mount_config_get_effect (const MountConfig *from, const MountConfig *to);
 
-// The folder whose files it serves; NULL for a mount of one stream.
+// Returns the folder whose files the mount serves, or NULL for a mount of one stream.
 const gchar *mount_config_get_folder (const MountConfig *self);

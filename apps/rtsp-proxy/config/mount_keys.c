@@ -7,13 +7,13 @@
 #include "text/config_error.h"
 #include "text/layer_choice.h"
 
-static const gchar *const transports[] = { "auto", "udp", "tcp", NULL }; // as PullTransport
+static const gchar *const transports[] = { "auto", "udp", "tcp", NULL }; // by PullTransport
 static const gchar *const joins[] = { "keyframe", "live", NULL };
 const gchar *const mount_adapt_names[] = { "off", "fixed", "bandwidth", "aimd", NULL };
 static const gchar *const catch_ups[] = { "live", "delay", NULL };
 
 const gchar *const mount_effect_words[] = { NULL, "unnoticed", "layers", "serving", "pipeline",
-  "upstream", "closes" };
+  "upstream", "closes readers" };
 
 // ---- slate ----
 
@@ -38,10 +38,10 @@ read_slate (
 
   clear_slate (mount);
   if (!text)
-    return schema_fail (reader, node, key, error, "a single value belongs here");
+    return schema_fail (reader, node, key, error, "expected a single value");
   if (!g_file_test (text, G_FILE_TEST_IS_REGULAR))
     return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error,
-        g_strdup_printf ("there is no file %s", text));
+        g_strdup_printf ("no such file: %s", text));
   mount->slate = g_strdup (text);
   return TRUE;
 }
@@ -89,7 +89,7 @@ read_layers (
 
   if (!text || !layer_choice_parse (text, &mount->layers))
     return schema_fail (reader, node, key, error,
-        "layers belong here, like 1.0.2: spatial, quality, temporal, * for all of a kind");
+        "expected SPATIAL.QUALITY.TEMPORAL, such as 1.0.2; * means all layers of a kind");
   return TRUE;
 }
 
@@ -126,75 +126,83 @@ static const SchemaValue layers_value = { read_layers, reset_layers, equal_layer
 static const SchemaKey mount_keys[] = {
   { "upstream", SCHEMA_OTHER, .form = "URI", .value = &mount_upstreams_value,
       .effect = MOUNT_EFFECT_UPSTREAM,
-      .help = "what is pulled: a URI of a kind that `--help` lists; must be there" },
+      .help = "the URI of the upstream (`rtsp-proxy --help` lists the kinds); required, unless "
+              "`upstreams` is set" },
   { "upstreams", SCHEMA_OTHER, .form = "[URI, ...]", .value = &mount_upstreams_list_value,
       .effect = MOUNT_EFFECT_UPSTREAM,
-      .help = "instead of `upstream`: several, in order of preference" },
+      .help = "up to 8 upstreams in order of preference, in place of `upstream`" },
   { "user", SCHEMA_TEXT, AT (pull.user), .form = "NAME", .effect = MOUNT_EFFECT_UPSTREAM,
-      .help = "for the upstream (basic or digest), and one of the next three" },
+      .help = "user name for the upstream (basic or digest authentication)" },
   { "password", SCHEMA_SECRET, AT (pull.password), .form = "TEXT", .effect = MOUNT_EFFECT_UPSTREAM,
-      .help = "the password" },
+      .help = "password for the upstream; set at most one of the three password keys" },
   { "password-file", SCHEMA_OTHER, AT (pull.password), .form = "FILE",
       .value = &schema_secret_elsewhere, .effect = MOUNT_EFFECT_UPSTREAM, .file_only = TRUE,
-      .help = "a file that holds it" },
+      .help = "a file that holds the password" },
   { "password-env", SCHEMA_OTHER, AT (pull.password), .form = "NAME",
       .value = &schema_secret_elsewhere, .effect = MOUNT_EFFECT_UPSTREAM, .file_only = TRUE,
-      .help = "an environment variable that holds it" },
+      .help = "an environment variable that holds the password" },
   { "transport", SCHEMA_INDEX, AT (pull.transport), "auto", .words = transports,
-      .effect = MOUNT_EFFECT_UPSTREAM, .help = "`auto`: UDP, and TCP if that brings nothing" },
+      .effect = MOUNT_EFFECT_UPSTREAM,
+      .help =
+          "how an RTSP upstream sends media; `auto`: over UDP, or over TCP if UDP brings nothing" },
   { "slate", SCHEMA_OTHER, .form = "FILE", .value = &slate_value, .effect = MOUNT_EFFECT_UPSTREAM,
-      .help = "a clip that is shown while no upstream is there" },
-  { "pipeline", SCHEMA_OTHER, .form = "[STAGE, ...]", .value = &mount_pipeline_value,
-      .effect = MOUNT_EFFECT_PIPELINE,
-      .help = "the stages that media goes through; without it, `pull` alone" },
+      .help = "a clip that readers see while no upstream is available" },
+  { "pipeline", SCHEMA_OTHER, .preset = "[pull]", .form = "[STAGE, ...]",
+      .value = &mount_pipeline_value, .effect = MOUNT_EFFECT_PIPELINE,
+      .help = "the stages that media passes through, with their parameters" },
   { "choices", SCHEMA_OTHER, .form = "{STAGE: [NAME, ...]}", .value = &mount_choices_value,
-      .effect = MOUNT_EFFECT_PIPELINE, .help = "which parameters of which stages a URL may set" },
+      .effect = MOUNT_EFFECT_PIPELINE, .help = "the parameters of stages that a URL may set" },
   { "max-presentations", SCHEMA_NUMBER, AT (max_presentations), "8", 1, 256,
-      .effect = MOUNT_EFFECT_NONE, .help = "how many different choices are served at once" },
+      .effect = MOUNT_EFFECT_NONE,
+      .help = "how many presentations chosen by URLs run at once; a further choice gets 503" },
   { "interval", SCHEMA_DURATION, AT (interval_ms), "0s", .effect = MOUNT_EFFECT_NONE,
-      .help = "of an upstream that is a stored title, which begins anew for each session: readers "
-              "who ask within so long of another share its session, and get the beginning from "
-              "memory" },
+      .help =
+          "for an upstream that plays a stored title from its beginning in each session: readers "
+          "that come within this time after a session began share it, and get its beginning from "
+          "memory; `0s` turns this off" },
   { "max-titles", SCHEMA_NUMBER, AT (max_titles), "64", 1, 4096, .effect = MOUNT_EFFECT_NONE,
-      .help = "how many files of a folder are open at once" },
+      .help = "how many files of a folder may be open at once; a further file gets 503" },
   { "switch-timeout", SCHEMA_DURATION, AT (switch_timeout_ms), "10s", 100,
       .effect = MOUNT_EFFECT_NONE,
-      .help = "how long a new pipeline may take to replace the one that runs" },
+      .help = "how long a new pipeline may take to deliver media; after that it is dropped" },
   { "on-demand", SCHEMA_FLAG, AT (on_demand), "yes", .effect = MOUNT_EFFECT_NONE,
-      .help =
-          "`yes`: the upstream is started by the first reader; `no`: it always runs, so that the "
-          "first one sees a picture at once, too" },
+      .help = "`yes`: the first reader starts the upstream; `no`: the upstream always runs, so the "
+              "first reader also sees a picture at once" },
   { "linger", SCHEMA_DURATION, AT (linger_ms), "10s", .effect = MOUNT_EFFECT_NONE,
-      .help = "how long it runs on after the last reader" },
+      .help = "how long the upstream keeps running after the last reader has left" },
   { "start-timeout", SCHEMA_DURATION, AT (start_timeout_ms), "10s", 100,
       .effect = MOUNT_EFFECT_NONE,
-      .help = "how long a reader's DESCRIBE may wait for it, and, of a title, its PLAY" },
+      .help = "how long a reader's DESCRIBE may wait for the upstream, and its PLAY for a title" },
   { "connect-timeout", SCHEMA_DURATION, AT (pull.connect_timeout_ms), "5s", 100,
-      .effect = MOUNT_EFFECT_UPSTREAM, .help = "how long it may take to answer" },
+      .effect = MOUNT_EFFECT_UPSTREAM, .help = "how long the upstream may take to answer" },
   { "read-timeout", SCHEMA_DURATION, AT (pull.read_timeout_ms), "10s", 100,
-      .effect = MOUNT_EFFECT_UPSTREAM, .help = "after how long a silence it is reconnected" },
+      .effect = MOUNT_EFFECT_UPSTREAM,
+      .help = "how long the upstream may be silent before it is reconnected" },
   { "join", SCHEMA_WORD, AT (join), "keyframe", .words = joins, .effect = MOUNT_EFFECT_SERVING,
-      .help =
-          "where a reader begins: at the newest keyframe, so that it sees a picture at once, or "
-          "`live`" },
+      .help = "where a reader starts; `keyframe`: at the newest keyframe, so it sees a picture at "
+              "once; `live`: at the live edge" },
   { "catch-up", SCHEMA_WORD, AT (catch_up), "live", .words = catch_ups,
       .effect = MOUNT_EFFECT_SERVING,
-      .help = "a reader that began in the past runs through it and is live; `delay`: it stays "
-              "behind" },
+      .help =
+          "timestamps for a reader that starts in the past; `live`: compressed, so that its player "
+          "catches up with the live edge; `delay`: unchanged, so that it stays behind" },
   { "cache", SCHEMA_OTHER, .form = "{time: TIME, bytes: SIZE, spill: FOLDER}",
       .value = &mount_cache_value, .effect = MOUNT_EFFECT_SERVING,
-      .help = "how far back readers can go, how much a track takes for that at most "
-              "(`64M`), and where that lies, if not in memory" },
+      .help =
+          "keeps the last `time` of the stream for readers that pause, seek or ask for a delay; "
+          "`bytes` (default `64M`) limits each track; `spill` stores the data in a file in "
+          "this folder" },
   { "priority", SCHEMA_NUMBER, AT (priority), "4", 0, 7, .was = "class",
       .effect = MOUNT_EFFECT_SERVING,
-      .help = "readers of priority 0 are served first when there is too much to do, of 7 last" },
+      .help = "priority of the readers under load: 0 is served first, 7 last" },
   { "adapt", SCHEMA_INDEX, AT (adapt), "aimd", .words = mount_adapt_names,
       .effect = MOUNT_EFFECT_LAYERS,
-      .help = "of a stream with layers, which a reader gets: `aimd` or `bandwidth`, as its line "
-              "carries them; `fixed`: as it chooses; `off`: all, and it can't choose" },
-  { "layers", SCHEMA_OTHER, .form = "S.Q.T", .value = &layers_value, .effect = MOUNT_EFFECT_LAYERS,
-      .help = "the highest spatial, quality and temporal layer that any reader gets; `*` for all "
-              "of a kind" },
+      .help = "which layers of a layered stream a reader gets; `aimd`, `bandwidth`: as many as its "
+              "line can carry; `fixed`: those that its URL asks for; `off`: all" },
+  { "layers", SCHEMA_OTHER, .preset = "*.*.*", .form = "S.Q.T", .value = &layers_value,
+      .effect = MOUNT_EFFECT_LAYERS,
+      .help = "the highest spatial, quality and temporal layer that readers get; `*` means all "
+              "layers of a kind" },
   { NULL },
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The table of a mount's keys. A key is one row of it: what it may be, what it is by default, what
-// a change of it does to a mount that runs, and what it means.
+// The table of a mount's keys: values, default, meaning, and the effect of a change on a running
+// mount.
 
 #include "config/mount_values.h"
 #include "text/schema.h"
@@ -10,5 +10,5 @@
 extern const gchar *const mount_effect_words[]; // by MountEffect
 extern const gchar *const mount_adapt_names[];  // by MountAdapt
 
-// In the order in which they are read and told.
+// Returns the table, in the order in which keys are read and documented.
 const SchemaKey *mount_config_keys (void);

@@ -10,8 +10,8 @@ typedef struct {
   GPtrArray *mounts;
   const gchar *address;
   guint16 port;
-  GHashTable *seen; // paths
-  GPtrArray *way;   // of paths, from the first
+  GHashTable *seen; // visited paths
+  GPtrArray *way;   // paths from the first mount to this one
 } Search;
 
 static gboolean
@@ -33,7 +33,7 @@ is_this_host (const gchar *host, const gchar *address)
   return same;
 }
 
-// The path of the proxy's own that the URI names; NULL if it is another's.
+// Returns the path of a URI that leads to this proxy, or NULL if it leads elsewhere.
 static gchar *
 dup_own_path (const Search *search, const gchar *text)
 {

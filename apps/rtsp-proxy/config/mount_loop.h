@@ -3,8 +3,8 @@
 
 #include "config/mount_config.h"
 
-// A mount may take from another of the same proxy, but not in a circle, in which each would wait
-// for the other. NULL, or the circle that this one is in ("/a, /b, /a"; to be freed). `mounts`: of
-// MountConfig; `address` and `port`: where the proxy listens.
+// A mount may read from another mount of the same proxy, but not in a loop, in which each would
+// wait for the other. Returns NULL, or the loop that `mount` is in ("/a, /b, /a"; the caller owns
+// the text). `mounts` holds MountConfigs; the proxy listens on `address` and `port`.
 gchar *mount_loop_find (
     GPtrArray *mounts, const MountConfig *mount, const gchar *address, guint16 port);

@@ -15,26 +15,27 @@ read_params (
   YamlNode *name, *value;
 
   if (!yaml_is_mapping (node))
-    return schema_fail (reader, node, key, error, "parameters with their values belong here");
+    return schema_fail (
+        reader, node, key, error, "expected parameters with values: {PARAMETER: VALUE}");
   for (guint i = 0; yaml_pair (reader, node, i, &name, &value); i++) {
     const gchar *param = yaml_text (reader, name), *text = yaml_text (reader, value);
     guint line, column;
 
     if (!param || !text)
       return schema_fail (reader, param ? value : name, key, error,
-          param ? "a single value belongs here" : "a parameter's name is missing");
+          param ? "expected a single value" : "expected the name of a parameter");
     if (i == PARAMS_MAX)
-      return schema_fail (reader, name, key, error, "too many parameters");
+      return schema_fail (reader, name, key, error, "too many parameters: at most 64 are allowed");
     if (yaml_get (reader, node, param) != value)
       return yaml_fail_take (reader, name, key->name, CONFIG_ERROR_KEY, error,
-          g_strdup_printf ("\"%s\" is there twice", param));
+          g_strdup_printf ("\"%s\" appears twice", param));
     yaml_place (value, &line, &column);
     mount_step_add (step, param, text, line, column);
   }
   return TRUE;
 }
 
-// A name, or a name with its parameters.
+// Reads a stage: NAME or {NAME: {PARAMETER: VALUE}}.
 static gboolean
 read_step (
     const SchemaKey *key, MountConfig *mount, YamlReader *reader, YamlNode *node, GError **error)
@@ -49,7 +50,7 @@ read_step (
     name = NULL;
   if (!name || !yaml_text (reader, name))
     return schema_fail (
-        reader, node, key, error, "a stage belongs here: its name, or {name: {parameter: value}}");
+        reader, node, key, error, "expected a stage: NAME or {NAME: {PARAMETER: VALUE}}");
   yaml_place (name, &line, &column);
   step = mount_step_new (yaml_text (reader, name), line, column);
   g_ptr_array_add (mount->pipeline, step);
@@ -65,10 +66,11 @@ read_pipeline (
 
   g_ptr_array_set_size (mount->pipeline, 0);
   if (!yaml_is_sequence (node))
-    return schema_fail (reader, node, key, error, "a list of stages belongs here");
+    return schema_fail (
+        reader, node, key, error, "expected a list of stages, such as [pull, restamp]");
   for (guint i = 0; (item = yaml_item (reader, node, i)); i++) {
     if (i == STEPS_MAX)
-      return schema_fail (reader, item, key, error, "too many stages");
+      return schema_fail (reader, item, key, error, "too many stages: at most 32 are allowed");
     if (!read_step (key, mount, reader, item, error))
       return FALSE;
   }
@@ -157,10 +159,10 @@ read_choice (const SchemaKey *key, MountConfig *mount, YamlReader *reader, YamlN
 
   if (!name || !yaml_is_sequence (params))
     return schema_fail (reader, name ? params : stage, key, error,
-        "a stage with a list of parameters belongs here");
+        "expected a stage with a list of parameters: STAGE: [PARAMETER, ...]");
   if (g_hash_table_contains (mount->choices, name))
     return yaml_fail_take (reader, stage, key->name, CONFIG_ERROR_KEY, error,
-        g_strdup_printf ("\"%s\" is there twice", name));
+        g_strdup_printf ("\"%s\" appears twice", name));
   names = g_ptr_array_new ();
   for (guint i = 0; (item = yaml_item (reader, params, i)); i++) {
     const gchar *param = yaml_text (reader, item);
@@ -168,7 +170,7 @@ read_choice (const SchemaKey *key, MountConfig *mount, YamlReader *reader, YamlN
     if (!param) {
       g_ptr_array_set_free_func (names, g_free);
       g_ptr_array_unref (names);
-      return schema_fail (reader, item, key, error, "a parameter's name belongs here");
+      return schema_fail (reader, item, key, error, "expected the name of a parameter");
     }
     g_ptr_array_add (names, g_strdup (param));
   }
@@ -186,7 +188,8 @@ read_choices (
 
   g_hash_table_remove_all (mount->choices);
   if (!yaml_is_mapping (node))
-    return schema_fail (reader, node, key, error, "stages with lists of parameters belong here");
+    return schema_fail (reader, node, key, error,
+        "expected stages with lists of parameters: {STAGE: [PARAMETER, ...]}");
   for (guint i = 0; yaml_pair (reader, node, i, &stage, &params); i++) {
     if (!read_choice (key, mount, reader, stage, params, error))
       return FALSE;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The keys `pipeline` and `choices`: read as they are written. What their stages are, and whether
-// they fit, mount_stages.h finds out.
+// The keys `pipeline` and `choices`, as written. mount_stages.h looks up and checks their stages.
 
 #include "config/mount_values.h"
 #include "text/schema.h"

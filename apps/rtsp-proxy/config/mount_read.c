@@ -13,18 +13,17 @@ mount_check_path (const gchar *path)
 {
   if (path[0] != '/' || !path[1] || g_str_has_suffix (path, "/") || strstr (path, "//")
       || strlen (path) > 255)
-    return g_strdup_printf ("\"%s\" is not a path like /cam", path);
+    return g_strdup_printf ("\"%s\" is not a valid path; write it like /cam", path);
   for (const gchar *c = path; *c; c++) {
     if (!g_ascii_isalnum (*c) && !strchr ("/-_.~", *c))
-      return g_strdup_printf (
-          "\"%s\" holds a character that is not one of A-Z a-z 0-9 / - _ . ~", path);
+      return g_strdup_printf ("\"%s\" contains a character other than A-Z a-z 0-9 / - _ . ~", path);
   }
   if (g_str_has_prefix (strrchr (path, '/'), "/stream="))
-    return g_strdup ("/stream=N names a track, not a mount");
+    return g_strdup ("/stream=N is the name of a track; choose another path");
   return NULL;
 }
 
-// A folder is no stream that could be processed, replaced by another, or run without readers.
+// A folder cannot pass through stages, be replaced by another upstream, or run without readers.
 static gchar *
 check_folders (const MountConfig *mount)
 {
@@ -35,14 +34,14 @@ check_folders (const MountConfig *mount)
     const PullConfig *pull = g_ptr_array_index (mount->pulls, i);
 
     if (pull->is_folder && !alone)
-      return g_strdup_printf ("%s is a folder: other upstreams, a slate, a pipeline, choices and "
-                              "on-demand: no are not for it",
+      return g_strdup_printf ("%s is a folder: remove the other upstreams, slate, pipeline, "
+                              "choices and on-demand: no",
           pull->path);
   }
   return NULL;
 }
 
-// Every key that is there has been read.
+// Checks the mount after all its keys were read.
 static gboolean
 finish (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *node, GError **error)
 {
@@ -51,7 +50,7 @@ finish (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *node, G
 
   if (!mount->upstreams || !*mount->upstreams)
     return yaml_fail (reader, node, mount->path, CONFIG_ERROR_KEY, error,
-        "its upstream is missing (upstream: rtsp://host/path)");
+        "the upstream is missing; add upstream: URI");
   wrong = mount_upstreams_settle (mount);
   if (!wrong)
     wrong = check_folders (mount);
@@ -71,16 +70,16 @@ mount_read (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *pla
     YamlNode *mapping, SchemaMode mode, GError **error)
 {
   gboolean ok = yaml_check_alternatives (
-      reader, mapping, "upstream", "only one of upstream and upstreams can be there", error);
+      reader, mapping, "upstream", "set upstream or upstreams, not both", error);
 
   ok = yaml_check_alternatives (reader, mapping, "password",
-           "only one of password, password-file and password-env can be there", error)
+           "set only one of password, password-file and password-env", error)
        && ok;
   ok = schema_read (mount_config_keys (), mount, reader, mapping, mount->path, mode, error) && ok;
   return ok && finish (mount, set, reader, place, error);
 }
 
-// What whoever talks to the API may not have the proxy read for him.
+// Refuses the keys that would let an API client read files and variables of this machine.
 static gboolean
 check_from_api (YamlReader *reader, const YamlNode *mapping, GError **error)
 {
@@ -89,7 +88,7 @@ check_from_api (YamlReader *reader, const YamlNode *mapping, GError **error)
 
     if (node)
       return yaml_fail (reader, node, key->name, CONFIG_ERROR_VALUE, error,
-          "the configuration file alone may name a file or a variable for a password");
+          "this key is allowed in the configuration file only; use password");
   }
   return TRUE;
 }

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Reads a mount's keys, and checks what they say together.
+// Reads a mount's configuration from YAML or from an argument, and checks it as a whole.
 
 #include "config/mount_config.h"
 #include "text/schema.h"
 
-// NULL, or why a mount can't have this path (to be freed).
+// Returns NULL if `path` is a valid path of a mount, or an error message that the caller owns.
 gchar *mount_check_path (const gchar *path);
 
-// The keys of a mapping; makes `pulls` and `stages`. Errors are about `place` where they have no
-// better one.
+// Reads the keys of `mapping` into `mount`, and makes `pulls` and `stages`. Errors without a place
+// of their own are reported at `place`. Returns FALSE and sets `error` if anything is wrong.
 gboolean mount_read (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *place,
     YamlNode *mapping, SchemaMode mode, GError **error);
 
-// A mount as the API takes it: a mapping, over `base` where that is there (null gives a key its
-// default again). NULL, and what is wrong.
+// Reads a mount from the body of an API request. With `base`, changes only the keys in the body;
+// the value null restores a key's default. The caller owns the result. Returns NULL and sets
+// `error` if anything is wrong.
 MountConfig *mount_read_body (
     StageSet *set, const gchar *path, YamlReader *body, const MountConfig *base, GError **error);
 
-// A mount of one upstream and no other key. NULL, or what is wrong (to be freed).
+// Configures a mount with one upstream and defaults otherwise. Returns NULL, or an error message
+// that the caller owns.
 gchar *mount_read_uri (MountConfig *mount, StageSet *set, const gchar *uri);

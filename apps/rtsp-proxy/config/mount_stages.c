@@ -12,11 +12,11 @@ take_message (GError *error)
   return message;
 }
 
-// What the mount's own keys say of its upstreams.
+// Sets the parameters of `pull` from the mount's own keys.
 static gchar *
 assign_upstream (const MountConfig *config, Stage *stage)
 {
-  static const gchar *const transports[] = { "auto", "udp", "tcp" }; // as PullTransport
+  static const gchar *const transports[] = { "auto", "udp", "tcp" }; // by PullTransport
   GString *uris = g_string_new (NULL);
   gchar *wrong;
 
@@ -38,8 +38,9 @@ assign_params (
 
   for (guint i = 0; i < step->params->len; i++) {
     const MountParam *param = g_ptr_array_index (step->params, i);
-    gchar *wrong = source ? g_strdup ("what pull does is said by the mount's own keys")
-                          : stage_assign (stage, param->name, param->value);
+    gchar *wrong =
+        source ? g_strdup ("pull takes no parameters here; set upstream and transport of the mount")
+               : stage_assign (stage, param->name, param->value);
 
     if (wrong) {
       *line = param->line;

@@ -3,6 +3,7 @@
 
 #include "config/mount_config.h"
 
-// Makes the stages that a mount's pipeline names, and checks them and its choices. NULL, or what is
-// wrong (to be freed); `line` and `column` are where, and stay where there is no better place.
+// Makes the stages of a mount's pipeline, and checks them and the choices. Returns NULL, or an
+// error message that the caller owns. Sets `*line` and `*column` to the place of the error if it is
+// known.
 gchar *mount_stages_make (MountConfig *config, StageSet *set, guint *line, guint *column);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A stage of a mount's pipeline, as it was written. Where it was (from 1) is for errors.
+// A stage of a mount's pipeline as written, with its place for errors: line and column, from 1.
 
 #include <glib.h>
 
@@ -16,11 +16,13 @@ typedef struct {
   guint line, column;
 } MountStep;
 
+// Makes a stage without parameters. The caller frees it with mount_step_free().
 MountStep *mount_step_new (const gchar *name, guint line, guint column);
+// Adds a parameter.
 void mount_step_add (
     MountStep *self, const gchar *name, const gchar *value, guint line, guint column);
 MountStep *mount_step_copy (const MountStep *self);
 void mount_step_free (gpointer step);
 
-// Wherever they were written.
+// Reports whether two stages have the same name and parameters; their places do not matter.
 gboolean mount_step_equal (const MountStep *a, const MountStep *b);

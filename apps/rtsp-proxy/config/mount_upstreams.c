@@ -21,7 +21,7 @@ settle_pull (const MountConfig *mount, PullConfig *pull)
   pull->transport = mount->pull.transport;
   pull->connect_timeout_ms = mount->pull.connect_timeout_ms;
   pull->read_timeout_ms = mount->pull.read_timeout_ms;
-  // Credentials beside the URI go before those within it.
+  // The keys `user` and `password` override credentials in the URI.
   if (mount->pull.user) {
     g_free (pull->user);
     pull->user = g_strdup (mount->pull.user);
@@ -57,7 +57,7 @@ reset_upstreams (const SchemaKey *key, gpointer object)
   g_ptr_array_set_size (((MountConfig *) object)->pulls, 0);
 }
 
-// One upstream, or a list of them.
+// Reads one upstream, or a list.
 static gboolean
 read_upstreams (
     const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
@@ -71,14 +71,14 @@ read_upstreams (
 
   reset_upstreams (key, mount);
   if (list && (!yaml_is_sequence (node) || !yaml_item (reader, node, 0)))
-    return schema_fail (reader, node, key, error, "a list of URIs belongs here");
+    return schema_fail (reader, node, key, error, "expected a list of URIs: [URI, ...]");
   uris = g_strv_builder_new ();
   for (guint i = 0; ok && (item = list ? yaml_item (reader, node, i) : node); i++) {
     const gchar *uri = yaml_text (reader, item);
-    gchar *wrong = uri ? parse (mount, uri, flags) : g_strdup ("a single value belongs here");
+    gchar *wrong = uri ? parse (mount, uri, flags) : g_strdup ("expected a single value");
 
     if (!wrong && i == UPSTREAMS_MAX)
-      wrong = g_strdup_printf ("more than %u upstreams", UPSTREAMS_MAX);
+      wrong = g_strdup_printf ("too many upstreams: at most %u are allowed", UPSTREAMS_MAX);
     ok = !wrong;
     if (ok)
       g_strv_builder_add (uris, uri);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The keys `upstream` and `upstreams`: each URI is parsed where it is read, and once.
+// The keys `upstream` and `upstreams`. Each URI is parsed once, when the key is read.
 
 #include "config/mount_values.h"
 #include "text/schema.h"
 
 extern const SchemaValue mount_upstreams_value;
-extern const SchemaValue mount_upstreams_list_value; // another way to say it
+extern const SchemaValue mount_upstreams_list_value; // sets the same value
 
-// When all keys have been read: gives each of `pulls` what `pull` says of all of them. `upstreams`
-// that were copied from another mount are parsed here. NULL, or what is wrong with one (to be
-// freed).
+// Copies the settings for all upstreams from `pull` into each of `pulls`, after all keys were read.
+// Parses `upstreams` first if they were copied from another mount. Returns NULL, or an error
+// message that the caller owns.
 gchar *mount_upstreams_settle (MountConfig *mount);

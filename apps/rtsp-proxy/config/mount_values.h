@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What one mount is told to do, as its keys give it: see mount_config.h.
+// The values of a mount's keys; mount_config.h has the functions.
 
 #include "config/mount_step.h"
 #include "sources/pull.h"
 #include "stages/stage.h"
 #include "svc/layerset.h"
 
-// How the layers of each reader are found: see adaptation.h.
+// How each reader's layers are chosen; see readers/adaptation.h.
 typedef enum {
   MOUNT_ADAPT_OFF,
   MOUNT_ADAPT_FIXED,
@@ -16,47 +16,47 @@ typedef enum {
   MOUNT_ADAPT_AIMD,
 } MountAdapt;
 
-// What a change of a key does to a mount that runs, the least first: of several keys the most
-// counts.
+// The effect of a changed key on a running mount, weakest first. If several keys change, the
+// strongest effect applies.
 typedef enum {
-  MOUNT_EFFECT_NONE = 1, // readers notice nothing: the value counts from its next use on
-  MOUNT_EFFECT_LAYERS,   // readers get other layers, where their decoders survive it
-  MOUNT_EFFECT_SERVING,  // readers who come from then on are served so
-  MOUNT_EFFECT_PIPELINE, // other stages are started, and taken at a join point
-  MOUNT_EFFECT_UPSTREAM, // so is the upstream
-  MOUNT_EFFECT_CLOSES,   // readers are closed: what is kept for them can't be taken along
+  MOUNT_EFFECT_NONE = 1, // readers notice nothing; the next use of the key sees the new value
+  MOUNT_EFFECT_LAYERS,   // readers get other layers, at packets where their decoders can switch
+  MOUNT_EFFECT_SERVING,  // the value applies to new readers
+  MOUNT_EFFECT_PIPELINE, // a new pipeline starts beside the old one and takes over at a join point
+  MOUNT_EFFECT_UPSTREAM, // the same, with a new connection to the upstream
+  MOUNT_EFFECT_CLOSES,   // readers are closed, as their window cannot be moved
 } MountEffect;
 
 typedef struct {
   gatomicrefcount refs;
-  gchar *path;        // "/cam"
-  guint line, column; // where it was read; 0: elsewhere than in the file
-  gboolean from_api;  // which may not say all that the file may
-  GStrv upstreams;    // as they were written, in order of preference
-  GPtrArray *pulls;   // of PullConfig: the upstreams, and, once it is whole, what `pull` says
-  PullConfig pull;
+  gchar *path;         // "/cam"
+  guint line, column;  // in the configuration file, from 1; 0 if it is not from the file
+  gboolean from_api;   // some keys and upstreams are refused from the API
+  GStrv upstreams;     // URIs as written, in order of preference
+  GPtrArray *pulls;    // of PullConfig: the upstreams, with the settings of `pull` once settled
+  PullConfig pull;     // settings for all upstreams
   gchar *slate;        // a file, or NULL
-  GPtrArray *pipeline; // of MountStep; none: pull alone
-  StageSet *stage_set; // where `stages` are from; NULL before they are made
-  GPtrArray *stages;   // of Stage: what `pipeline` says, with the upstream in pull
-  gchar *stage_files;  // what all its chains are made of; see choice_check()
-  GHashTable *choices; // stage -> GStrv: the parameters that a URL may set
+  GPtrArray *pipeline; // of MountStep; empty: pull alone
+  StageSet *stage_set; // the set of `stages`; NULL before these are made
+  GPtrArray *stages;   // of Stage: the stages of `pipeline`, with the upstream in pull
+  gchar *stage_files;  // names and checksums of all stage files in use; see choice_check()
+  GHashTable *choices; // stage -> GStrv: parameters that a URL may set
   guint max_presentations;
-  guint interval_ms; // 0: the upstream is live
+  guint interval_ms; // 0: readers share no sessions of a stored title
   guint max_titles;
   guint switch_timeout_ms;
   gboolean on_demand;
   guint linger_ms;
   guint start_timeout_ms;
   struct {
-    guint time_ms; // 0: none
-    guint64 bytes;
-    gchar *spill; // the folder of its file; NULL: it is in memory
+    guint time_ms; // 0: no cache
+    guint64 bytes; // for each track
+    gchar *spill;  // the folder of its file; NULL: in memory
   } cache;
-  // As fanoutsink's properties of these names.
+  // These have the values of fanoutsink's properties of the same names.
   const gchar *join;
   const gchar *catch_up;
   guint priority;
   guint adapt;         // MountAdapt
-  WeirLayerSet layers; // the most that any reader gets
+  WeirLayerSet layers; // the highest layers that any reader gets
 } MountConfig;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 // ---- values ----
-// Each of these gives NULL, or what is wrong with the text (to be freed).
+// These functions return NULL, or an error message that the caller owns.
 
 static gchar *
 check_listen (const gchar *text, gchar **address, guint16 *port)
@@ -18,10 +18,10 @@ check_listen (const gchar *text, gchar **address, guint16 *port)
   guint64 number;
 
   if (!colon)
-    return g_strdup_printf ("\"%s\" is not ADDR:PORT", text);
+    return g_strdup_printf ("\"%s\" is not ADDR:PORT; write it like 0.0.0.0:8554", text);
   number = g_ascii_strtoull (colon + 1, &end, 10);
   if (!g_ascii_isdigit (colon[1]) || *end || number > 65535)
-    return g_strdup_printf ("\"%s\" is not a port", colon + 1);
+    return g_strdup_printf ("\"%s\" is not a port from 0 to 65535", colon + 1);
   host = g_strndup (text, (gsize) (colon - text));
   if (host[0] == '[' && g_str_has_suffix (host, "]")) {
     memmove (host, host + 1, strlen (host));
@@ -52,7 +52,7 @@ static gchar *
 check_new_path (ProxyConfig *self, const gchar *path)
 {
   if (g_hash_table_contains (self->paths, path))
-    return g_strdup_printf ("\"%s\" is there twice", path);
+    return g_strdup_printf ("\"%s\" appears twice", path);
   return mount_check_path (path);
 }
 
@@ -63,7 +63,7 @@ add_mount (ProxyConfig *self, MountConfig *mount)
   g_hash_table_add (self->paths, mount->path);
 }
 
-// ---- the whole ----
+// ---- the file ----
 
 static gboolean
 read_listen (
@@ -72,7 +72,7 @@ read_listen (
   ProxyConfig *self = object;
   const gchar *text = yaml_text (reader, node);
   gchar *wrong =
-      text ? check_listen (text, &self->address, &self->port) : g_strdup ("ADDR:PORT belongs here");
+      text ? check_listen (text, &self->address, &self->port) : g_strdup ("expected ADDR:PORT");
 
   return !wrong || yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
 }
@@ -96,7 +96,7 @@ read_api (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *n
   if (self->api == API_OFF)
     return TRUE;
   wrong = text ? check_listen (text, &self->api_address, &self->api_port)
-               : g_strdup ("ADDR:PORT or off belongs here");
+               : g_strdup ("expected ADDR:PORT or off");
   return !wrong || yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
 }
 
@@ -118,9 +118,8 @@ read_stages (
 
   if (!text || !g_file_test (text, G_FILE_TEST_IS_DIR))
     return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error,
-        text ? g_strdup_printf ("there is no directory %s", text)
-             : g_strdup ("a directory belongs here"));
-  if (!self->stage_folder) // the argument comes before
+        text ? g_strdup_printf ("no such folder: %s", text) : g_strdup ("expected a folder"));
+  if (!self->stage_folder) // --stages overrides the key
     self->stage_folder = g_strdup (text);
   return TRUE;
 }
@@ -128,9 +127,9 @@ read_stages (
 gboolean
 proxy_config_load_stages (ProxyConfig *self, GError **error)
 {
-  if (!self->set)
-    self->set = stage_set_load_usual (self->stage_folder, error);
-  return self->set != NULL;
+  if (!self->stage_set)
+    self->stage_set = stage_set_load_usual (self->stage_folder, error);
+  return self->stage_set != NULL;
 }
 
 static gboolean
@@ -141,13 +140,14 @@ load_mount (ProxyConfig *self, YamlReader *reader, YamlNode *key, YamlNode *valu
   gchar *wrong;
 
   if (!path)
-    return yaml_fail (reader, key, NULL, CONFIG_ERROR_KEY, error, "a mount's path is missing");
+    return yaml_fail (
+        reader, key, NULL, CONFIG_ERROR_KEY, error, "expected the path of a mount, such as /cam");
   wrong = check_new_path (self, path);
   if (wrong)
     return yaml_fail_take (reader, key, path, CONFIG_ERROR_KEY, error, wrong);
   mount = mount_config_new (path);
   add_mount (self, mount);
-  return mount_read (mount, self->set, reader, key, value, SCHEMA_WHOLE, error);
+  return mount_read (mount, self->stage_set, reader, key, value, SCHEMA_WHOLE, error);
 }
 
 static gboolean
@@ -160,7 +160,7 @@ read_mounts (
 
   if (!yaml_is_mapping (mounts))
     return yaml_fail (reader, mounts, "mounts", CONFIG_ERROR_VALUE, error,
-        "paths with their upstreams belong here");
+        "expected paths with their keys: {/PATH: {upstream: URI}}");
   if (!proxy_config_load_stages (object, &found))
     return yaml_fail_error (reader, mounts, CONFIG_ERROR_FILE, error, found);
   for (guint i = 0; yaml_pair (reader, mounts, i, &key, &value); i++)
@@ -180,23 +180,26 @@ static const SchemaValue mounts_value = { .read = read_mounts };
 static const SchemaKey top_keys[] = {
   { "listen", SCHEMA_OTHER, .preset = "127.0.0.1:8554", .form = "ADDR:PORT", .value = &listen_value,
       .effect = PROXY_EFFECT_RESTART,
-      .help = "where readers connect. `:8554` is every IPv4 address, `[::]:8554` every address, "
-              "port 0 any free one" },
+      .help =
+          "where readers connect; `:8554`: all IPv4 addresses, `[::]:8554`: all addresses, port "
+          "0: any free port" },
   { "api", SCHEMA_OTHER, .preset = "127.0.0.1:9554", .form = "ADDR:PORT", .value = &api_value,
       .effect = PROXY_EFFECT_RESTART,
-      .help = "where the control API and the metrics are, or `off`" },
+      .help = "where the control API and the metrics listen; `off` disables them" },
   { "api-token", SCHEMA_SECRET, AT (api_token), .form = "TEXT", .effect = PROXY_EFFECT_RESTART,
-      .help = "what whoever uses the API has to show; must be there if `api` is not on loopback" },
+      .help =
+          "the secret that API clients must send; one of the three token keys is required unless "
+          "`api` listens on loopback" },
   { "api-token-file", SCHEMA_OTHER, AT (api_token), .form = "FILE",
       .value = &schema_secret_elsewhere, .effect = PROXY_EFFECT_RESTART,
-      .help = "a file that holds it" },
+      .help = "a file that holds the token" },
   { "api-token-env", SCHEMA_OTHER, AT (api_token), .form = "NAME",
       .value = &schema_secret_elsewhere, .effect = PROXY_EFFECT_RESTART,
-      .help = "an environment variable that holds it" },
+      .help = "an environment variable that holds the token" },
   { "stages", SCHEMA_OTHER, .form = "DIR", .value = &stages_value, .effect = PROXY_EFFECT_RELOAD,
-      .help = "a directory with stages of your own, searched before those that are installed" },
+      .help = "a folder with your own stages, searched before the installed ones" },
   { "mounts", SCHEMA_OTHER, .form = "{/PATH: ...}", .value = &mounts_value,
-      .effect = PROXY_EFFECT_RELOAD, .help = "what is served, by path" },
+      .effect = PROXY_EFFECT_RELOAD, .help = "the served paths, each with the keys of a mount" },
   { NULL },
 };
 
@@ -229,7 +232,7 @@ proxy_config_free (ProxyConfig *self)
   g_free (self->api_address);
   g_free (self->api_token);
   g_free (self->stage_folder);
-  g_clear_pointer (&self->set, stage_set_unref);
+  g_clear_pointer (&self->stage_set, stage_set_unref);
   g_hash_table_unref (self->paths);
   g_ptr_array_unref (self->mounts);
   g_free (self);
@@ -252,16 +255,16 @@ load_document (ProxyConfig *self, YamlReader *reader, GError **error)
   gboolean ok;
 
   if (!root)
-    return TRUE; // an empty file
+    return TRUE; // an empty file has no mounts: reported by the caller
   ok = yaml_check_alternatives (reader, root, "api-token",
-      "only one of api-token, api-token-file and api-token-env can be there", error);
+      "set only one of api-token, api-token-file and api-token-env", error);
   if (!schema_read (top_keys, self, reader, root, NULL, SCHEMA_WHOLE, error) || !ok)
     return FALSE;
   if (self->api == API_ASKED && !self->api_token && !proxy_config_is_loopback (self->api_address))
     return yaml_fail (reader, yaml_get (reader, root, "api"), "api", CONFIG_ERROR_VALUE, error,
-        "others than this machine could reach it: a token must be there (api-token-file: FILE)");
+        "other machines can reach this address: set a token (api-token-file: FILE)");
   if (self->api_token && !*self->api_token)
-    return yaml_fail (reader, root, "api-token", CONFIG_ERROR_VALUE, error, "it is empty");
+    return yaml_fail (reader, root, "api-token", CONFIG_ERROR_VALUE, error, "the token is empty");
   return TRUE;
 }
 
@@ -297,10 +300,10 @@ proxy_config_add_mount (
   gchar *path, *wrong;
   MountConfig *mount;
 
-  // What has no path is not repeated: it may be a URI with a password in it.
+  // The error does not repeat the text, which may be a URI with a password.
   if (text[0] != '/' || !equals) {
-    g_set_error (
-        error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "--mount: /path=rtsp://host/path belongs here");
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE,
+        "--mount: expected /PATH=URI, such as /cam=rtsp://192.0.2.7/stream");
     return FALSE;
   }
   if (!proxy_config_load_stages (self, error))
@@ -310,7 +313,7 @@ proxy_config_add_mount (
   if (!wrong) {
     mount = mount_config_new (path);
     add_mount (self, mount);
-    wrong = mount_read_uri (mount, self->set, equals + 1);
+    wrong = mount_read_uri (mount, self->stage_set, equals + 1);
   }
   if (!wrong) {
     pull = g_ptr_array_index (mount->pulls, 0);

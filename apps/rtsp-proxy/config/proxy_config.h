@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What the proxy is told to do: from a YAML file, from arguments, or both. Everything is checked
-// before anything is started.
+// The configuration of the proxy, from a YAML file, from arguments, or from both. It is checked as
+// a whole before anything starts.
 
 #include <glib.h>
 
@@ -10,8 +10,8 @@
 #include "text/schema.h"
 
 typedef enum {
-  API_DEFAULT, // nobody asked for it: a port in use is no reason not to serve
-  API_ASKED,
+  API_DEFAULT, // not configured: the proxy serves even if the default port is in use
+  API_ASKED,   // configured: the proxy does not start if the API cannot listen
   API_OFF,
 } ApiWanted;
 
@@ -21,40 +21,42 @@ typedef struct {
   ApiWanted api;
   gchar *api_address;
   guint16 api_port;
-  gchar *api_token;    // NULL: none
-  gchar *stage_folder; // searched first, or NULL
-  StageSet *set;       // NULL before it is needed
+  gchar *api_token;    // NULL: the API asks for no token
+  gchar *stage_folder; // searched for stages first; may be NULL
+  StageSet *stage_set; // NULL before proxy_config_load_stages()
   GPtrArray *mounts;   // of MountConfig
-  GHashTable *paths;   // of these
+  GHashTable *paths;   // the paths of `mounts`
 } ProxyConfig;
 
-// What a change of a key of the whole document does.
+// When a changed key of the whole file takes effect.
 typedef enum {
-  PROXY_EFFECT_RELOAD = 1, // counts from then on
-  PROXY_EFFECT_RESTART,    // counts when the proxy is started again
+  PROXY_EFFECT_RELOAD = 1, // at a reload
+  PROXY_EFFECT_RESTART,    // at the next start
 } ProxyEffect;
 
 extern const gchar *const proxy_effect_words[]; // by ProxyEffect
 
-// The table of the keys of the whole document.
+// Returns the table of the keys of the whole file.
 const SchemaKey *proxy_config_keys (void);
 
-// The defaults: 127.0.0.1:8554, no mounts.
+// Makes a configuration with the defaults: 127.0.0.1:8554, no mounts. The caller frees it with
+// proxy_config_free().
 ProxyConfig *proxy_config_new (void);
 void proxy_config_free (ProxyConfig *self);
 
-// Reads a file into `self`. An error reads "FILE:LINE:COLUMN: key: what is wrong".
+// Reads a file into `self`. Returns FALSE and sets `error` to lines of the form
+// "FILE:LINE:COLUMN: key: message" if anything is wrong.
 gboolean proxy_config_load (ProxyConfig *self, const gchar *file, GError **error);
 
-// "ADDR:PORT", "[ADDR6]:PORT" or ":PORT" (every address).
+// Sets the listening address: "ADDR:PORT", "[ADDR6]:PORT" or ":PORT" (all IPv4 addresses).
 gboolean proxy_config_set_listen (ProxyConfig *self, const gchar *listen, GError **error);
 
-// "/path=URI"; `*has_password` becomes TRUE if the URI held one.
+// Adds a mount "/path=URI". Sets `*has_password` to TRUE if the URI contains a password.
 gboolean proxy_config_add_mount (
     ProxyConfig *self, const gchar *mount, gboolean *has_password, GError **error);
 
-// Those of `stage_folder` and those that are installed, read once.
+// Loads `stage_set` from `stage_folder` and the installed folders, if they are not loaded yet.
 gboolean proxy_config_load_stages (ProxyConfig *self, GError **error);
 
-// `address` is one that was checked.
+// Reports whether `address`, a valid IP address, is a loopback address.
 gboolean proxy_config_is_loopback (const gchar *address);

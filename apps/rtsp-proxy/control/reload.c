@@ -115,7 +115,7 @@ plan_config (Reload *self, const ProxyConfig *config)
   plan->changes = g_ptr_array_new_with_free_func (change_free);
   plan->notes = g_ptr_array_new_with_free_func (g_free);
   plan->mounts = index_mounts (config);
-  plan->stage_set = stage_set_ref (config->set);
+  plan->stage_set = stage_set_ref (config->stage_set);
   for (guint i = 0; i < config->mounts->len; i++) {
     MountConfig *to = g_ptr_array_index (config->mounts, i);
 

@@ -53,7 +53,7 @@ find_stage (const GPtrArray *stages, const gchar *name)
   return -1;
 }
 
-/* What fits behind what. Each kind of media has its own format at each place. */
+/* Formats between stages: video and audio each have their own. */
 
 typedef struct {
   StageFormat video;
@@ -83,8 +83,8 @@ add_decoder (StageSet *set, GPtrArray *chain, const StageFile *file, GError **er
   Stage *decoder = name ? stage_new (set, name, NULL) : NULL;
 
   if (!decoder)
-    return fail (error, "stage %s: it takes raw %s, and there is no stage that decodes that",
-        file->name, stage_media_name (file->media));
+    return fail (error, "stage %s: takes raw %s, but no stage decodes it", file->name,
+        stage_media_name (file->media));
   g_ptr_array_add (chain, decoder);
   return TRUE;
 }
@@ -96,14 +96,14 @@ add_stage (StageSet *set, GPtrArray *chain, Formats *formats, Stage *stage, GErr
 
   if ((chain->len == 0) != (file->takes == STAGE_NOTHING))
     return fail (error,
-        chain->len ? "stage %s: it takes nothing, so it comes first"
-                   : "stage %s: what comes first takes nothing, as pull does",
+        chain->len ? "stage %s: takes nothing, so it must be the first stage"
+                   : "stage %s: the first stage must be a source, such as pull",
         file->name);
   if (file->takes == STAGE_RAW && are (formats, file->media, STAGE_RTP)) {
     if (!add_decoder (set, chain, file, error))
       return FALSE;
   } else if (!are (formats, file->media, file->takes)) {
-    return fail (error, "stage %s: it takes %s, which %s before it does not give", file->name,
+    return fail (error, "stage %s: takes %s, but %s before it does not give that", file->name,
         stage_formats[file->takes], name_at (chain, chain->len - 1));
   }
   become (formats, file->media, file->gives);
@@ -119,16 +119,16 @@ make_chain (StageSet *set, const GPtrArray *stages, GError **error)
   gboolean ok = stages->len > 0;
 
   if (!ok)
-    fail (error, "a pipeline begins with a source, like pull");
+    fail (error, "the pipeline is empty; begin it with a source, such as pull");
   for (guint i = 0; ok && i < stages->len; i++) {
     ok = find_stage (stages, name_at (stages, i)) == (gint) i;
     if (!ok)
-      fail (error, "stage %s: it is there twice", name_at (stages, i));
+      fail (error, "stage %s: appears twice", name_at (stages, i));
     else
       ok = add_stage (set, chain, &formats, g_ptr_array_index (stages, i), error);
   }
   if (ok && (formats.video == STAGE_RAW || formats.audio == STAGE_RAW))
-    ok = fail (error, "stage %s: it gives raw %s, and no stage behind it makes rtp of that",
+    ok = fail (error, "stage %s: gives raw %s; add a stage that makes RTP of it",
         name_at (chain, chain->len - 1), formats.video == STAGE_RAW ? "video" : "audio");
   if (!ok)
     g_clear_pointer (&chain, g_ptr_array_unref);
@@ -162,13 +162,13 @@ read_pairs (GPtrArray *query, const gchar *text, GError **error)
     *choice = (Choice) { param, value };
     g_ptr_array_add (query, choice);
     if (twice)
-      return fail (error, "%.40s is there twice", param);
+      return fail (error, "%.40s is given twice", param);
     if (query->len > MAX_CHOICES)
-      return fail (error, "more than %d choices", MAX_CHOICES);
+      return fail (error, "too many choices: at most %d are allowed", MAX_CHOICES);
   }
   if (wrong) {
     g_error_free (wrong);
-    return fail (error, "not a query like size=640x360&rate=600k");
+    return fail (error, "not a valid query; write it like size=640x360&rate=600k");
   }
   return TRUE;
 }
@@ -180,7 +180,7 @@ read_query (const gchar *text, GError **error)
   gboolean ok = TRUE;
 
   if (text && strlen (text) > MAX_QUERY)
-    ok = fail (error, "a query of more than %d characters", MAX_QUERY);
+    ok = fail (error, "the query is longer than %d characters", MAX_QUERY);
   else if (text && *text)
     ok = read_pairs (query, text, error);
   if (!ok)
@@ -196,7 +196,7 @@ compare_names (gconstpointer a, gconstpointer b)
   return strcmp (*(const gchar *const *) a, *(const gchar *const *) b);
 }
 
-// By name, so that whatever is put behind the pipeline has one order.
+// Returns the names of the stages in `choices`, sorted, so that appended stages have a fixed order.
 static GPtrArray *
 dup_chosen_names (GHashTable *choices)
 {
@@ -236,12 +236,13 @@ check_declared (GHashTable *choices, const GPtrArray *query, GError **error)
     const Choice *choice = g_ptr_array_index (query, i);
 
     if (!is_free_to_choose (choices, choice->param))
-      return fail (error, "\"%.40s\" is nothing that can be chosen here", choice->param);
+      return fail (error, "\"%.40s\" cannot be chosen here", choice->param);
   }
   return TRUE;
 }
 
-// Where the query sets none of the stage's parameters, `stages` stays as it is.
+// Sets the parameters `params` of the stage `name` from the query. Changes nothing if the query has
+// none of them.
 static gboolean
 apply (StageSet *set, GPtrArray *stages, const gchar *name, const gchar *const *params,
     const GPtrArray *query, GError **error)
@@ -318,7 +319,7 @@ choice_make_chain (
   return chain;
 }
 
-/* What a mount may have */
+/* Checking a mount */
 
 static gboolean
 check_param (const Stage *stage, GHashTable *seen, const gchar *param, GError **error)
@@ -330,17 +331,18 @@ check_param (const Stage *stage, GHashTable *seen, const gchar *param, GError **
   if (!found)
     return fail (error, "choices: stage %s has no parameter \"%.40s\"", file->name, param);
   if (g_str_equal (param, "layers"))
-    return fail (error, "choices: in a URL, layers are those that a reader gets");
+    return fail (
+        error, "choices: layers cannot be a choice, as in a URL they select the reader's layers");
   if (found->type == STAGE_PARAM_TEXT)
-    return fail (error, "choices: %s of stage %s is not for a URL to set", param, file->name);
+    return fail (error, "choices: a URL cannot set %s of stage %s", param, file->name);
   if (other)
-    return fail (error, "choices: %s belongs to the stages %s and %s; a URL can't tell them apart",
+    return fail (error, "choices: %s is a parameter of both %s and %s; offer only one of them",
         param, other, file->name);
   g_hash_table_insert (seen, (gpointer) param, file->name);
   return TRUE;
 }
 
-// Puts the stage behind the others, if it isn't one of them.
+// Checks a stage with choices. Appends it to `stages` if it is not in there.
 static gboolean
 check_choice (StageSet *set, GPtrArray *stages, GHashTable *seen, const gchar *name,
     const gchar *const *params, GError **error)
@@ -385,7 +387,7 @@ dup_files (const GPtrArray *chain)
   return g_string_free (files, FALSE);
 }
 
-// With everything chosen that can be.
+// Checks the chain with all stages that choices can append.
 static gboolean
 check_choices (
     StageSet *set, const GPtrArray *stages, GHashTable *choices, gchar **files, GError **error)

@@ -1,33 +1,36 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A presentation is what one URL asks for: the stages of a mount's pipeline, with what the query
-// chooses. Presentations share what their chains have in common from the beginning on.
+// Makes the chain of stages of a presentation from a mount's pipeline and the choices in a URL.
+// Presentations share the stages that their chains have in common from the start.
 
 #include <glib.h>
 
 #include "stages/stage.h"
 
-// What a mount may have: `stages` (of Stage) begin with one that takes nothing; `choices` maps the
-// names of stages, of the pipeline or to be put behind it, to the parameters that a URL may set
-// (NULL-terminated), and may be NULL. FALSE and an error for what can never work: what does not
-// fit, what is unknown, elements that are missing. Costs a millisecond or less for each new text.
-// `files`, unless it is NULL, becomes the names and sums of all stage files that a chain can be
-// made of, those that decode too; to be freed.
+// Checks the pipeline and the choices of a mount. `stages` (of Stage) must begin with a stage that
+// takes nothing. `choices` maps names of stages, in the pipeline or to append to it, to the
+// parameters that a URL may set (NULL-terminated); may be NULL. Returns FALSE and sets `error` if
+// the mount can never work: stages that do not fit, unknown names, missing elements. Takes up to a
+// millisecond for each new launch text. Sets `*files`, unless `files` is NULL, to the names and
+// checksums of all stage files that any chain of the mount uses, decoders included; the caller owns
+// it.
 gboolean choice_check (
     StageSet *set, const GPtrArray *stages, GHashTable *choices, gchar **files, GError **error);
 
-// The chain of a URL; `query` is what stands behind its question mark, or NULL. It gives Stages,
-// decoding put in where frames are needed. An error for what is undeclared, out of range, twice
-// there, too long or no query; then nothing is made of it.
+// Returns the chain (of Stage) for a URL, with decoders inserted where a stage takes raw frames;
+// the caller owns the array. `query` is the text after the question mark; may be NULL. Returns NULL
+// and sets `error` if a parameter is not offered, out of range or given twice, or if the query is
+// too long or not valid.
 GPtrArray *choice_make_chain (StageSet *set, const GPtrArray *stages, GHashTable *choices,
     const gchar *query, GError **error);
 
-// The same for the same choices, in whatever order and spelling the query had them: the keys of
-// the stages, with " ! " between.
+// Returns the key of a chain: the keys of its stages, separated by " ! ". Queries that make the
+// same choices in another order or spelling get the same key. The caller owns the result.
 gchar *choice_dup_key (const GPtrArray *stages);
 
-// The codec of the RTP that comes to stage `n` (to the end: n is their number), where the source
-// gives `codec`; NULL if that is NULL and no stage says another.
+// Returns the codec of the RTP that stage `n` receives, or of the whole chain's output if `n` is
+// the number of stages. `codec` is the upstream's codec; if it is NULL and no stage before `n` sets
+// another codec, returns NULL.
 const gchar *choice_get_codec (
     const GPtrArray *stages, guint n, StageMedia media, const gchar *codec);

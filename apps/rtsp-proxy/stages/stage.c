@@ -19,7 +19,8 @@ set_wrong (GError **error, const gchar *name, gchar *wrong)
   g_free (wrong);
 }
 
-// The first whose elements exist, or else the first: its missing element is what is named then.
+// Returns the first choice whose elements exist, or the first of all, so that errors name its
+// missing element.
 static gchar *
 dup_default_choice (const StageParam *param)
 {
@@ -60,8 +61,8 @@ stage_new (StageSet *set, const gchar *name, GError **error)
   if (!file) {
     gchar *names = stage_set_dup_names (set);
 
-    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_KEY, "there is no stage \"%.40s\"; there are %s",
-        name, *names ? names : "none");
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_KEY,
+        "there is no stage \"%.40s\"; known stages: %s", name, *names ? names : "none");
     g_free (names);
     return NULL;
   }
@@ -119,7 +120,7 @@ dup_unknown (const StageFile *file, const gchar *name)
 {
   GString *wrong = g_string_new (NULL);
 
-  g_string_printf (wrong, "%s has no parameter \"%.40s\"; it has ", file->name, name);
+  g_string_printf (wrong, "%s has no parameter \"%.40s\"; known parameters: ", file->name, name);
   for (guint i = 0; i < file->params->len; i++)
     g_string_append_printf (
         wrong, "%s%s", i ? ", " : "", ((StageParam *) g_ptr_array_index (file->params, i))->name);
@@ -175,11 +176,11 @@ stage_dup_key (const Stage *self)
   return g_string_free (key, FALSE);
 }
 
-/* Its launch text */
+/* Launch text */
 
 typedef struct {
   const Stage *stage;
-  const gchar *codec; // the text that is put in for it; NULL within what is put in
+  const gchar *codec; // the text of {codec}; NULL inside a text that is being inserted
 } Context;
 
 static gchar *
@@ -220,7 +221,7 @@ choose_text (const StageCodec *codec)
 static gchar *
 dup_untaken (const StageFile *file, const gchar *codec)
 {
-  GString *wrong = g_string_new ("it takes ");
+  GString *wrong = g_string_new ("takes ");
 
   for (guint i = 0; i < file->codecs->len; i++)
     g_string_append_printf (
@@ -238,7 +239,7 @@ stage_dup_launch (const Stage *self, const gchar *codec, GError **error)
   gsize offset;
 
   if (file->native) {
-    set_wrong (error, file->name, g_strdup ("the proxy does it itself; there is no launch text"));
+    set_wrong (error, file->name, g_strdup ("is built into the proxy and has no launch text"));
     return NULL;
   }
   if (file->codecs->len && !taken) {
@@ -267,7 +268,7 @@ check_codec (const Stage *self, const gchar *codec, GError **error)
   return FALSE;
 }
 
-// Without a codec one of those that it takes has to work; what is wrong with the first is told.
+// Checks that one of the stage's codecs works. Reports the error of the first.
 static gboolean
 check_any_codec (const Stage *self, GError **error)
 {

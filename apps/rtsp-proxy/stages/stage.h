@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A stage with a value for each of its parameters.
+// A stage: a stage file with a value for each of its parameters.
 
 #include <glib.h>
 
@@ -9,28 +9,34 @@
 
 typedef struct _Stage Stage;
 
-// With the default of each parameter. NULL and an error, which names those that there are, if none
-// is of this name. It can be changed until others hold it; from then on any thread may read it.
+// Makes a stage with the default of each parameter. Returns NULL and sets `error`, which lists the
+// known stages, if there is no stage of this name. Only a stage without other owners may be
+// changed; all threads may read it. The caller owns the reference.
 Stage *stage_new (StageSet *set, const gchar *name, GError **error);
+
+// Returns a copy that may be changed.
 Stage *stage_copy (const Stage *self);
 Stage *stage_ref (Stage *self);
 void stage_unref (Stage *self);
 
-// NULL, or what is wrong with the name or the value.
+// Sets a parameter. Returns NULL, or an error message that the caller owns.
 gchar *stage_assign (Stage *self, const gchar *param, const gchar *value);
 
 const StageFile *stage_get_file (const Stage *self);
-const gchar *stage_get_value (const Stage *self, const gchar *param); // NULL: no such parameter
 
-// "transcode(encoder=openh264,keys=2000,rate=600000,size=640x360)": the same for the same values,
-// however they were written.
+// Returns the value of a parameter, or NULL if there is no such parameter.
+const gchar *stage_get_value (const Stage *self, const gchar *param);
+
+// Returns "transcode(encoder=openh264,keys=2000,rate=600000,size=640x360)", which is equal for
+// equal values, however they were written. The caller owns the result.
 gchar *stage_dup_key (const Stage *self);
 
-// What stands between the element that the stage reads from and the one that it writes to.
-// `codec` is the encoding name of the RTP that it takes; NULL where it takes none. An error if it
-// does not take this codec, or is native.
+// Returns the stage's launch text: the elements between its input and its output. `codec` is the
+// encoding name of the RTP that the stage takes; NULL if it takes no RTP. Returns NULL and sets
+// `error` if the stage does not take this codec or is native. The caller owns the result.
 gchar *stage_dup_launch (const Stage *self, const gchar *codec, GError **error);
 
-// FALSE and an error, which names the Debian package, if an element is missing, or if GStreamer
-// does not take the launch text. Without a codec, one of those that the stage takes has to work.
+// Checks that all elements exist and that GStreamer accepts the launch text. Without a codec, one
+// of the codecs that the stage takes has to work. Returns FALSE and sets `error`, which names the
+// Debian package of a missing element.
 gboolean stage_check_elements (const Stage *self, const gchar *codec, GError **error);

@@ -7,7 +7,7 @@
 #include <gst/gst.h>
 #include <string.h>
 
-// Not caps (a/b), a property (a=b), a pad (a.), a link (!).
+// Tells elements from caps (a/b), properties (a=b), pads (a.) and links (!).
 static gboolean
 may_be_element (const gchar *word)
 {
@@ -28,7 +28,7 @@ gchar *
 stage_elements_find_missing (const gchar *launch)
 {
   const gchar *at = launch;
-  gboolean value = FALSE; // of a property written "a = b"
+  gboolean value = FALSE; // the word is the value of a property written "a = b"
   gchar *word;
 
   while ((word = stage_text_next_word (&at))) {

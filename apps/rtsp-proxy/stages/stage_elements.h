@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The elements that a launch line needs.
+// Checks the elements of launch text.
 
 #include <glib.h>
 
-// The first element of a launch line that does not exist; NULL if all do. Nothing is made.
+// Returns the name of the first element that does not exist (the caller owns it), or NULL. Creates
+// no elements.
 gchar *stage_elements_find_missing (const gchar *launch);
 
-// "there is no element x264enc; Debian has it in gstreamer1.0-plugins-ugly".
+// Returns a message like "there is no element x264enc; Debian has it in gstreamer1.0-plugins-ugly".
+// The caller owns it.
 gchar *stage_elements_explain_missing (const gchar *element);
 
-// NULL, or what is wrong: an element is missing, a property is unknown, two don't fit. Makes the
-// elements and lets them go.
+// Creates the elements once, to check them. Returns NULL, or an error message that the caller owns:
+// a missing element, an unknown property, elements that do not link.
 gchar *stage_elements_check (const gchar *launch);

@@ -76,14 +76,14 @@ stage_file_find_codec (const StageFile *self, const gchar *name)
   return NULL;
 }
 
-/* The launch text */
+/* Launch text */
 
 typedef struct {
   const StageFile *file;
-  gboolean nested; // in a text that is put into another
+  gboolean nested; // the text is inserted into another
 } Context;
 
-// Only whether there is such a form matters.
+// The value returned is not used, only whether the placeholder is known.
 static gchar *
 look_up (const gchar *name, const gchar *form, gpointer data)
 {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A stage as its file describes it: a header in YAML, and launch text. docs/pipelines.md says what
-// stands in it.
+// A stage file: a YAML header and launch text. docs/pipelines.md describes the format.
 
 #include <glib.h>
 
@@ -15,7 +14,7 @@ typedef enum {
 } StageMedia;
 
 typedef enum {
-  STAGE_NOTHING, // takes nothing: it is a source
+  STAGE_NOTHING, // the stage is a source
   STAGE_RTP,
   STAGE_RAW,
 } StageFormat;
@@ -26,8 +25,8 @@ extern const gchar *const stage_media[];   // by StageMedia - 1
 const gchar *stage_media_name (StageMedia media);
 
 typedef struct {
-  gchar *name;      // as RTP calls it, H264
-  GPtrArray *texts; // of launch text; the first whose elements exist is taken
+  gchar *name;      // the encoding name of RTP, such as H264
+  GPtrArray *texts; // launch texts; the first one whose elements exist is used
 } StageCodec;
 
 typedef struct {
@@ -37,22 +36,22 @@ typedef struct {
   StageMedia media;
   StageFormat takes;
   StageFormat gives;
-  gboolean native;   // the proxy's own: no text
-  gchar *codec;      // of the RTP that it gives; NULL: as it came
-  GPtrArray *codecs; // of StageCodec: what it takes; empty: all
-  GPtrArray *params; // of StageParam, by name
-  gchar *text;
-  gchar *sum; // of all that the file says
+  gboolean native;   // built into the proxy; `text` is empty
+  gchar *codec;      // of the RTP that the stage gives; NULL: unchanged
+  GPtrArray *codecs; // of StageCodec: the codecs that the stage takes; empty: all
+  GPtrArray *params; // of StageParam, sorted by name
+  gchar *text;       // launch text
+  gchar *sum;        // SHA-256 of the file
 } StageFile;
 
-// Empty: what is read into it is its file (stage_parse.h).
+// Makes an empty stage file; stage_file_parse() fills it.
 StageFile *stage_file_new (const gchar *name, const gchar *file);
 void stage_file_free (StageFile *self);
 
 StageParam *stage_file_find_param (const StageFile *self, const gchar *name);
 const StageCodec *stage_file_find_codec (const StageFile *self, const gchar *name);
 
-// NULL, or what is wrong with a launch text of this stage; `*offset` is the place. `nested`: it is
-// put into another.
+// Checks the placeholders in a launch text of this stage. `nested`: the text is inserted into
+// another. Returns NULL, or an error message that the caller owns, and sets `*offset` to its place.
 gchar *stage_file_check_text (
     const StageFile *self, const gchar *text, gboolean nested, gsize *offset);

@@ -22,12 +22,12 @@ read_text (YamlReader *reader, YamlNode *mapping, const gchar *key, gchar **text
   const gchar *value = node ? yaml_text (reader, node) : NULL;
 
   if (node && !value)
-    return yaml_fail (reader, node, key, CONFIG_ERROR_VALUE, error, "a single value belongs here");
+    return yaml_fail (reader, node, key, CONFIG_ERROR_VALUE, error, "expected a single value");
   *text = g_strdup (value);
   return TRUE;
 }
 
-// Where the key is not there, `*index` stays.
+// Leaves `*index` alone if the key is missing.
 static gboolean
 read_index (YamlReader *reader, YamlNode *mapping, const gchar *key, const gchar *const *names,
     guint *index, GError **error)
@@ -45,7 +45,7 @@ read_index (YamlReader *reader, YamlNode *mapping, const gchar *key, const gchar
     }
   }
   all = g_strjoinv (", ", (gchar **) names);
-  wrong = g_strdup_printf ("one of these belongs here: %s", all);
+  wrong = g_strdup_printf ("expected one of %s", all);
   g_free (all);
   return yaml_fail_take (reader, node, key, CONFIG_ERROR_VALUE, error, wrong);
 }
@@ -60,9 +60,9 @@ read_choice (YamlReader *reader, YamlNode *key, YamlNode *value, StageParam *par
 
   if (!name || !stage_text_is_name (name) || stage_param_find_choice (param, name))
     return yaml_fail (reader, key, "choices", CONFIG_ERROR_VALUE, error,
-        "a name of its own in a-z, 0-9 and - belongs here");
+        "expected a unique name of a-z, 0-9 and -, at most 32 characters");
   if (value && !yaml_text (reader, value))
-    return yaml_fail (reader, value, name, CONFIG_ERROR_VALUE, error, "launch text belongs here");
+    return yaml_fail (reader, value, name, CONFIG_ERROR_VALUE, error, "expected launch text");
   choice = g_new0 (StageChoice, 1);
   choice->name = g_strdup (name);
   choice->text = g_strdup (value ? yaml_text (reader, value) : NULL);
@@ -84,7 +84,7 @@ read_choices (YamlReader *reader, YamlNode *node, StageParam *param, GError **er
   }
   if (!yaml_is_mapping (node))
     return yaml_fail (reader, node, "choices", CONFIG_ERROR_VALUE, error,
-        "names belong here, or names with what they become");
+        "expected a list of names, or {NAME: LAUNCH TEXT}");
   for (guint i = 0; yaml_pair (reader, node, i, &key, &value); i++) {
     if (!read_choice (reader, key, value, param, error))
       return FALSE;
@@ -92,7 +92,7 @@ read_choices (YamlReader *reader, YamlNode *node, StageParam *param, GError **er
   return TRUE;
 }
 
-// The ends of a range come before the default, so that it is held against them.
+// Call this for min and max before default, so that the default is checked against the range.
 static gboolean
 check_value (YamlReader *reader, YamlNode *mapping, StageParam *param, const gchar *key,
     gchar **text, GError **error)
@@ -122,13 +122,13 @@ check_shape (YamlReader *reader, YamlNode *key, const StageFile *self, const Sta
   gboolean ranged = param->type < STAGE_PARAM_CHOICE;
 
   if ((param->type == STAGE_PARAM_CHOICE) != (param->choices->len > 0))
-    wrong = "choices belong to the type choice, and to no other";
+    wrong = "choices and type: choice need each other";
   else if (!ranged && (param->min || param->max))
-    wrong = "a parameter of this type has no range";
+    wrong = "this type takes no min and max";
   else if (ranged && !param->default_text)
-    wrong = "its default is missing";
+    wrong = "the default is missing";
   else if (param->type == STAGE_PARAM_TEXT && !self->native)
-    wrong = "only what the proxy does itself takes a text";
+    wrong = "only native stages take parameters of type text";
   if (wrong)
     return yaml_fail (reader, key, param->name, CONFIG_ERROR_VALUE, error, wrong);
   return TRUE;
@@ -145,12 +145,12 @@ read_param (YamlReader *reader, YamlNode *key, YamlNode *value, StageFile *self,
   if (!name || !stage_text_is_name (name) || g_str_equal (name, "codec")
       || stage_file_find_param (self, name))
     return yaml_fail (reader, key, "parameters", CONFIG_ERROR_KEY, error,
-        "a name of its own in a-z, 0-9 and - belongs here, and not \"codec\"");
+        "expected a unique name of a-z, 0-9 and -, other than codec, at most 32 characters");
   if (!yaml_check_keys (reader, value, name, param_keys, NULL, error)
       || !read_index (reader, value, "type", stage_param_types, &type, error))
     return FALSE;
   if (type == G_MAXUINT)
-    return yaml_fail (reader, key, name, CONFIG_ERROR_KEY, error, "its type is missing");
+    return yaml_fail (reader, key, name, CONFIG_ERROR_KEY, error, "the type is missing");
 
   param = stage_param_new (name);
   param->type = (StageParamType) type;
@@ -180,7 +180,7 @@ read_params (YamlReader *reader, YamlNode *node, StageFile *self, GError **error
     return TRUE;
   if (!yaml_is_mapping (node))
     return yaml_fail (reader, node, "parameters", CONFIG_ERROR_VALUE, error,
-        "names with their types belong here");
+        "expected names with their types: {NAME: {type: TYPE}}");
   for (guint i = 0; yaml_pair (reader, node, i, &key, &value); i++) {
     if (!read_param (reader, key, value, self, error))
       return FALSE;
@@ -201,7 +201,7 @@ read_codec (YamlReader *reader, YamlNode *key, YamlNode *value, StageFile *self,
 
   if (!name || strlen (name) > 32 || stage_file_find_codec (self, name))
     return yaml_fail (reader, key, "codecs", CONFIG_ERROR_KEY, error,
-        "a codec's name, like H264, belongs here once");
+        "expected the unique name of a codec, such as H264");
   codec = g_new0 (StageCodec, 1);
   codec->name = g_strdup (name);
   codec->texts = g_ptr_array_new_with_free_func (g_free);
@@ -212,12 +212,12 @@ read_codec (YamlReader *reader, YamlNode *key, YamlNode *value, StageFile *self,
     const gchar *text = yaml_text (reader, item);
 
     if (!text)
-      return yaml_fail (reader, item, name, CONFIG_ERROR_VALUE, error, "launch text belongs here");
+      return yaml_fail (reader, item, name, CONFIG_ERROR_VALUE, error, "expected launch text");
     g_ptr_array_add (codec->texts, g_strdup (text));
   }
   if (codec->texts->len == 0)
     return yaml_fail (reader, value, name, CONFIG_ERROR_VALUE, error,
-        "launch text belongs here, or a list of such");
+        "expected launch text, or a list of launch texts");
   return TRUE;
 }
 
@@ -230,7 +230,7 @@ read_codecs (YamlReader *reader, YamlNode *node, StageFile *self, GError **error
     return TRUE;
   if (!yaml_is_mapping (node) || self->takes != STAGE_RTP)
     return yaml_fail (reader, node, "codecs", CONFIG_ERROR_VALUE, error,
-        "names with launch text belong here, of what takes rtp");
+        "expected {CODEC: LAUNCH TEXT}, in a stage that takes rtp");
   for (guint i = 0; yaml_pair (reader, node, i, &key, &value); i++) {
     if (!read_codec (reader, key, value, self, error))
       return FALSE;
@@ -238,9 +238,10 @@ read_codecs (YamlReader *reader, YamlNode *node, StageFile *self, GError **error
   return TRUE;
 }
 
-/* What is put into the launch text */
+/* Inserted texts */
 
-// What is put into the text: errors are at the key that it belongs to.
+// Checks the launch texts of codecs and choices. Errors are reported at the key codecs or
+// parameters.
 static gboolean
 check_nested (YamlReader *reader, YamlNode *root, const StageFile *self, GError **error)
 {
@@ -272,7 +273,7 @@ check_nested (YamlReader *reader, YamlNode *root, const StageFile *self, GError 
   return TRUE;
 }
 
-/* The whole */
+/* The header */
 
 static gboolean
 check_whole (YamlReader *reader, YamlNode *root, const StageFile *self, GError **error)
@@ -280,15 +281,15 @@ check_whole (YamlReader *reader, YamlNode *root, const StageFile *self, GError *
   const gchar *wrong = NULL;
 
   if (!self->summary)
-    wrong = "its summary is missing";
+    wrong = "the summary is missing";
   else if (self->gives == STAGE_NOTHING)
-    wrong = "it has to give rtp or raw";
+    wrong = "gives must be rtp or raw";
   else if (self->takes == STAGE_NOTHING && !self->native)
-    wrong = "it has to take rtp or raw";
+    wrong = "takes must be rtp or raw";
   else if (self->codec && self->gives != STAGE_RTP)
-    wrong = "codec tells what the rtp is that it gives";
+    wrong = "codec is allowed only with gives: rtp";
   else if (self->takes == STAGE_RAW && self->gives == STAGE_RTP && !self->codec)
-    wrong = "the codec of the rtp that it gives is missing";
+    wrong = "the codec is missing: the stage makes RTP of raw frames";
   if (wrong)
     return yaml_fail (reader, root, NULL, CONFIG_ERROR_VALUE, error, wrong);
   return TRUE;

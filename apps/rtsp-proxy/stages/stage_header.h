@@ -4,5 +4,6 @@
 #include "stages/stage_file.h"
 #include "text/yaml_reader.h"
 
-// Reads the YAML header of a stage file into `self`. FALSE and an error that names the place.
+// Reads the YAML header of a stage file into `self`. Returns FALSE and sets `error`, which names
+// the place, if anything is wrong.
 gboolean stage_header_read (YamlReader *reader, StageFile *self, GError **error);

@@ -6,7 +6,7 @@
 
 #define MAX_NUMBER 32 // characters
 #define MAX_TEXT 4096
-#define FRAME_RATE 30 // for {x.frames}: what the frames' rate is, no launch line can know
+#define FRAME_RATE 30 // for {x.frames}: the real frame rate is not known when the text is made
 
 const gchar *const stage_param_types[] = { "size", "bitrate", "duration", "integer", "number",
   "choice", "text", NULL };
@@ -60,7 +60,7 @@ stage_param_free (StageParam *self)
   g_free (self);
 }
 
-/* Reading. Digits and one point only: no exponents, no hexadecimal, no locale. */
+/* Reading: digits and one point only; no exponents, no hexadecimal, no locale. */
 
 static gboolean
 read_scaled (const gchar *text, const Scale *scales, gdouble *number)
@@ -97,7 +97,7 @@ read_whole (const gchar *text, gsize len, gdouble *number)
   return TRUE;
 }
 
-// Pixels are even in number: a picture with colours at half its size has no odd ones.
+// Width and height must be even: pictures with subsampled colours cannot have odd sizes.
 static gboolean
 read_size (const gchar *text, Quantity *out)
 {
@@ -201,7 +201,7 @@ stage_param_dup_range (const StageParam *self)
   return self->max ? g_strdup_printf ("up to %s", self->max) : NULL;
 }
 
-// Only choices and texts can be without a default.
+// Returns the message for a wrong value. The default is not known yet while a range is read.
 static gchar *
 dup_wrong (const StageParam *self, const gchar *text)
 {
@@ -212,9 +212,10 @@ dup_wrong (const StageParam *self, const gchar *text)
   if (self->type == STAGE_PARAM_CHOICE)
     wrong = g_strdup_printf ("\"%s\" is not %s", shown, range);
   else
-    wrong = g_strdup_printf ("\"%s\" is not %s %s%s%s; the default is %s", shown,
+    wrong = g_strdup_printf ("\"%s\" is not %s %s%s%s%s%s", shown,
         self->type == STAGE_PARAM_INTEGER ? "an" : "a", stage_param_types[self->type],
-        range ? " " : "", range ? range : "", self->default_text ? self->default_text : "none");
+        range ? " " : "", range ? range : "", self->default_text ? "; the default is " : "",
+        self->default_text ? self->default_text : "");
   g_free (shown);
   g_free (range);
   return wrong;
@@ -227,7 +228,7 @@ stage_param_check (const StageParam *self, const gchar *text, gchar **value)
 
   if (self->type == STAGE_PARAM_TEXT) {
     if (strlen (text) > MAX_TEXT || !g_utf8_validate (text, -1, NULL))
-      return g_strdup_printf ("at most %d characters of UTF-8 belong here", MAX_TEXT);
+      return g_strdup_printf ("expected at most %d bytes of UTF-8 text", MAX_TEXT);
     *value = g_strdup (text);
     return NULL;
   }
@@ -327,7 +328,7 @@ stage_param_dup_forms (const StageParam *self)
 gchar *
 stage_param_dup_form (const StageParam *self, const gchar *value, const gchar *form)
 {
-  // The suffix is what stage_param_check() has left out.
+  // The value has no suffix: stage_param_check() removed it.
   gdouble number = g_ascii_strtod (value, NULL);
   const StageChoice *choice;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A stage's parameter: what its values may be, and the one spelling that each of them has inside.
+// A parameter of a stage: its type and range, and the conversion of values to one spelling.
 
 #include <glib.h>
 
@@ -12,20 +12,20 @@ typedef enum {
   STAGE_PARAM_INTEGER,
   STAGE_PARAM_NUMBER,
   STAGE_PARAM_CHOICE,
-  STAGE_PARAM_TEXT, // never becomes part of a launch line
+  STAGE_PARAM_TEXT, // never inserted into launch text
 } StageParamType;
 
 typedef struct {
   gchar *name;
-  gchar *text; // what {name} becomes; NULL: the choice's name
+  gchar *text; // inserted for {name}; NULL: the choice's name
 } StageChoice;
 
 typedef struct {
   gchar *name;
   StageParamType type;
-  gchar *unit; // for people
-  gchar *help;
-  // As written, checked; NULL where there is none.
+  gchar *unit; // for --list-stages; NULL: none
+  gchar *help; // for --list-stages; NULL: none
+  // Checked and as written; NULL: none.
   gchar *min;
   gchar *max;
   gchar *default_text;
@@ -35,25 +35,29 @@ typedef struct {
 StageParam *stage_param_new (const gchar *name);
 void stage_param_free (StageParam *self);
 
-// NULL-terminated; in the order of the enumeration.
+// The names of the types, by StageParamType; NULL-terminated.
 extern const gchar *const stage_param_types[];
 
-// NULL, and `*value` is the value's one spelling (bits, milliseconds, ...); or what is wrong.
+// Checks a value. Returns NULL and sets `*value` to its normal spelling (in bit/s, ms or pixels),
+// or returns an error message. The caller owns both.
 gchar *stage_param_check (const StageParam *self, const gchar *text, gchar **value);
 
-// Of such a value: is it what the parameter has where nothing is said? And as people write it:
-// 600k, 2s; to be freed.
+// Reports whether `value`, in normal spelling, is the default.
 gboolean stage_param_is_default (const StageParam *self, const gchar *value);
+
+// Returns `value`, in normal spelling, in the largest whole unit: 600k, 2s. The caller owns the
+// result.
 gchar *stage_param_dup_shown (const StageParam *self, const gchar *value);
 
 const StageChoice *stage_param_find_choice (const StageParam *self, const gchar *name);
 
-// What stands for {name} (`form` is NULL) or {name.form} in a launch line, or NULL if there is no
-// such form. `value` is one that stage_param_check() gave.
+// Returns the text for {name} (`form` is NULL) or {name.form} in launch text, or NULL if there is
+// no such form. `value` is in normal spelling. The caller owns the result.
 gchar *stage_param_dup_form (const StageParam *self, const gchar *value, const gchar *form);
 
-// The forms of a type: "{x.width}, {x.height}".
+// Returns the placeholders of a parameter: "{x.width}, {x.height}". The caller owns the result.
 gchar *stage_param_dup_forms (const StageParam *self);
 
-// "from 32k to 50M", "one of openh264, x264"; NULL where everything goes.
+// Returns the range: "from 32k to 50M", "one of openh264, x264"; NULL if there is none. The caller
+// owns the result.
 gchar *stage_param_dup_range (const StageParam *self);

@@ -8,7 +8,7 @@
 
 #define MAX_FILE (64 * 1024)
 
-/* The launch text */
+/* Launch text */
 
 static gboolean
 fail_at (const gchar *file, const gchar *text, gsize offset, GError **error, const gchar *wrong)
@@ -23,7 +23,7 @@ fail_at (const gchar *file, const gchar *text, gsize offset, GError **error, con
   return FALSE;
 }
 
-// As long as it was, so that places stay.
+// Replaces comments by spaces, so that line and column numbers stay right.
 static gchar *
 blank_comments (const gchar *text)
 {
@@ -50,7 +50,7 @@ take_launch (StageFile *self, const gchar *text, gsize start, GError **error)
   empty = !self->text[strspn (self->text, " \t\r\n")];
   if (empty != self->native)
     return fail_at (self->file, text, start, error,
-        empty ? "launch text belongs here" : "what is native has no launch text");
+        empty ? "expected launch text" : "a native stage has no launch text");
   wrong = stage_file_check_text (self, self->text, FALSE, &offset);
   if (!wrong)
     return TRUE;
@@ -59,9 +59,9 @@ take_launch (StageFile *self, const gchar *text, gsize start, GError **error)
   return FALSE;
 }
 
-/* The whole */
+/* The file */
 
-// Past the line that ends the header; 0 if there is none.
+// Returns the offset after the line that ends the header, or 0 if there is no header.
 static gsize
 find_launch (const gchar *text)
 {
@@ -81,11 +81,10 @@ parse (StageFile *self, const gchar *text, gsize len, GError **error)
   gboolean ok;
 
   if (len > MAX_FILE || strlen (text) != len || !g_utf8_validate (text, (gssize) len, NULL))
-    return fail_at (self->file, text, 0, error, "not a text of at most 64 KiB in UTF-8");
+    return fail_at (self->file, text, 0, error, "expected UTF-8 text of at most 64 KiB");
   if (!start)
-    return fail_at (self->file, text, 0, error,
-        "a line \"---\", a header in YAML and another line \"---\" belong here");
-  // The first of these lines is YAML's own, so that the lines' numbers are right.
+    return fail_at (self->file, text, 0, error, "expected a YAML header between two lines ---");
+  // The first line --- belongs to YAML, so the line numbers are right.
   reader = yaml_reader_new (self->file, text, start - strlen ("---\n"), error);
   if (!reader)
     return FALSE;

@@ -3,7 +3,8 @@
 
 #include "stages/stage_file.h"
 
-// Reads a stage file, header and launch text. `text` is the file's, with a 0 behind its end; an
-// error reads "FILE:LINE:COLUMN: key: what is wrong".
+// Parses a stage file, header and launch text. `text` has `len` bytes and a terminating 0. Returns
+// NULL and sets `error` to "FILE:LINE:COLUMN: key: message" if anything is wrong. The caller owns
+// the result.
 StageFile *stage_file_parse (
     const gchar *name, const gchar *file, const gchar *text, gsize len, GError **error);

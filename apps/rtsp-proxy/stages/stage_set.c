@@ -16,8 +16,7 @@ struct _StageSet {
   gint refs;
   GHashTable *files; // name -> StageFile
   GMutex lock;
-  GHashTable
-      *good; // under the lock: launch texts that GStreamer took, as many mounts have the same
+  GHashTable *good; // launch texts that GStreamer accepted; guarded by `lock`
 };
 
 static gboolean
@@ -30,7 +29,9 @@ load_file (StageSet *self, const gchar *directory, const gchar *entry, GError **
 
   if (!stage_text_is_name (name)) {
     g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_FILE,
-        "%s: a stage's name has a-z, 0-9 and - in it, a letter first", path);
+        "%s: rename the file: a stage's name has a letter first, then a-z, 0-9 and -, at most 32 "
+        "characters",
+        path);
   } else if (g_hash_table_contains (self->files, name)) {
     g_free (name);
     g_free (path);
@@ -109,8 +110,8 @@ stage_set_load_usual (const gchar *own, GError **error)
   g_ptr_array_add (directories, NULL);
 
   if (own && !g_file_test (own, G_FILE_TEST_IS_DIR))
-    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_FILE,
-        "there is no directory %s to read stages from", own);
+    g_set_error (
+        error, CONFIG_ERROR, CONFIG_ERROR_FILE, "cannot read stages from %s: no such folder", own);
   else
     self = stage_set_load ((const gchar *const *) directories->pdata, error);
   g_ptr_array_unref (directories);

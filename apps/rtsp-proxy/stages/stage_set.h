@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The stages that there are.
+// A set of stage files, loaded from folders.
 
 #include <glib.h>
 
@@ -9,23 +9,32 @@
 
 typedef struct _StageSet StageSet;
 
-// All *.launch files of these directories; the first directory that has a name wins. A directory
-// that does not exist is passed over. One wrong file, and there is no set: the error reads
-// "FILE:LINE:COLUMN: ...".
+// Loads all *.launch files of `directories` (NULL-terminated). If several have a file of one name,
+// the first counts. Skips missing folders. Returns NULL and sets `error` to "FILE:LINE:COLUMN: ..."
+// if any file is wrong. The caller owns the reference.
 StageSet *stage_set_load (const gchar *const *directories, GError **error);
 
-// The user's own directory (may be NULL; else it has to be there), the source's when the program
-// runs from its build, what is installed.
+// Loads the stages from `own` (may be NULL; must exist otherwise), the source folder if the program
+// runs from its build folder, the data folders of user and system, and the installation, in this
+// order.
 StageSet *stage_set_load_usual (const gchar *own, GError **error);
 
 StageSet *stage_set_ref (StageSet *self);
 void stage_set_unref (StageSet *self);
-const StageFile *stage_set_find (StageSet *self, const gchar *name); // NULL: there is none
-GPtrArray *stage_set_dup_files (StageSet *self); // of StageFile, by name; they are the set's
-gchar *stage_set_dup_names (StageSet *self);     // "decode, pull"
-// The stage that decodes this kind of media; NULL if there is none.
+
+// Returns the stage file `name`, or NULL. The set owns it.
+const StageFile *stage_set_find (StageSet *self, const gchar *name);
+
+// Returns the stage files, sorted by name. The caller owns the array, the set the files.
+GPtrArray *stage_set_dup_files (StageSet *self);
+
+// Returns the sorted names: "decode, pull". The caller owns the result.
+gchar *stage_set_dup_names (StageSet *self);
+
+// Returns the name of the stage that decodes this kind of media, or NULL. The set owns it.
 const gchar *stage_set_find_decoder (StageSet *self, StageMedia media);
 
-// Launch texts that GStreamer took: many mounts have the same. Any thread.
+// A cache of launch texts that GStreamer accepted, as many mounts have the same. Call from any
+// thread.
 gboolean stage_set_knows_good (StageSet *self, const gchar *launch);
 void stage_set_note_good (StageSet *self, const gchar *launch);

@@ -11,7 +11,7 @@ stage_text_is_name (const gchar *name)
   return g_ascii_islower (*name) && name[len] == '\0' && len <= 32;
 }
 
-// The length of "{name}" or "{name.form}" where one begins, else 0.
+// Returns the length of the placeholder that begins at `at`, or 0 if none does.
 static gsize
 placeholder_len (const gchar *at)
 {
@@ -39,7 +39,7 @@ look_up (const gchar *at, gsize len, StageTextLookup lookup, gpointer data)
   return found;
 }
 
-// Line breaks and what stands around them are one space.
+// Replaces a line break and the white space around it by one space.
 static void
 append_break (GString *out, const gchar **at)
 {

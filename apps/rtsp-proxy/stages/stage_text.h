@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Launch text with {name} and {name.form} in it. Braces around anything else are the line's own, as
-// in format={I420,NV12}.
+// Launch text with the placeholders {name} and {name.form}. Other braces belong to GStreamer, as in
+// format={I420,NV12}.
 
 #include <glib.h>
 
 #define STAGE_NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789-"
 
-// a-z, digits and hyphens, a letter first, at most 32.
+// Reports whether `name` has a letter first, then a-z, 0-9 and -, at most 32 characters.
 gboolean stage_text_is_name (const gchar *name);
 
-// What stands for {name} or {name.form}; `form` is NULL where there is none.
+// Returns the text for {name} (`form` is NULL) or {name.form}, or NULL if there is none.
 typedef gchar *(*StageTextLookup) (const gchar *name, const gchar *form, gpointer data);
 
-// The text with all of them filled in, on one line. Where `lookup` gives NULL, so does this, and
-// `*offset` is the place of the brace.
+// Replaces all placeholders and joins the lines into one. The caller owns the result. Returns NULL
+// and sets `*offset` to the place of the brace if `lookup` returns NULL.
 gchar *stage_text_expand (const gchar *text, StageTextLookup lookup, gpointer data, gsize *offset);
 
-// The next word of a launch line; spaces within quotes are part of it. NULL at the end.
+// Returns the next word of launch text and advances `*at`, or returns NULL at the end. Quoted
+// spaces are part of a word. The caller owns the result.
 gchar *stage_text_next_word (const gchar **at);
 
-// For a shell to read as gst-launch-1.0's arguments.
+// Quotes launch text for a shell, as arguments of gst-launch-1.0. The caller owns the result.
 gchar *stage_text_quote (const gchar *launch);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What is wrong with a configuration, a stage file or a value of either.
+// The errors of a configuration, of a stage file, and of a value in either.
 
 #include <glib.h>
 
@@ -9,8 +9,8 @@
 GQuark config_error_quark (void);
 
 typedef enum {
-  CONFIG_ERROR_FILE,  // a file can't be read
+  CONFIG_ERROR_FILE,  // a file cannot be read
   CONFIG_ERROR_YAML,  // a file is not YAML
-  CONFIG_ERROR_KEY,   // a key is unknown, missing or there twice
+  CONFIG_ERROR_KEY,   // a key is unknown, missing or duplicate
   CONFIG_ERROR_VALUE, // a value does not fit its key
 } ConfigError;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define DELAY_MAX ((gint64) (86400 * GST_SECOND))
-#define SECONDS_MAX 1e9 // of a Range
+#define SECONDS_MAX 1e9 // in a Range
 
 // ---- the URL ----
 
@@ -20,7 +20,7 @@ names_track (const gchar *segment)
          && segment[9] == '\0';
 }
 
-// Cuts a track, or a trailing slash, off the text.
+// Cuts the track, or a trailing slash, off `text`. Returns the track, or ""; the caller owns it.
 static gchar *
 cut_track (gchar *text)
 {
@@ -37,8 +37,8 @@ cut_track (gchar *text)
   return track;
 }
 
-// Takes a parameter out of a query: how often it is there, its first value (NULL: it is not), and
-// what is left (NULL: nothing), both to be freed.
+// Takes a parameter out of a query. Returns how often the parameter appears. Sets `*value` to its
+// first value, or NULL, and `*rest` to the other parameters, or NULL; the caller owns both.
 static guint
 cut_param (const gchar *query, const gchar *param, gchar **value, gchar **rest)
 {
@@ -67,14 +67,16 @@ take_layers (Demand *self)
 
   self->layers = WEIR_LAYER_SET_ALL;
   if (n > 1 || (n == 1 && !layer_choice_parse (value, &self->layers)))
-    self->wrong_layers = "layers are chosen once, like layers=1.0.2: spatial, quality, temporal";
-  // One without them stays as it is, empty or not.
+    self->wrong_layers =
+        "layers must be given once, as SPATIAL.QUALITY.TEMPORAL, such as layers=1.0.2";
+  // A query without layers stays unchanged, even if it is empty.
   self->stages = n > 0 ? g_steal_pointer (&rest) : g_strdup (self->query);
   g_free (value);
   g_free (rest);
 }
 
-// Longer than what can be asked for elsewhere, but a time: as far back as there is something.
+// Reports whether `value`, which parse_delay() refused, is a time of more than a day. Such a delay
+// begins at the oldest packet.
 static gboolean
 is_longer (const gchar *value)
 {
@@ -84,7 +86,7 @@ is_longer (const gchar *value)
   return n > 0 && g_strv_contains (units, value + n);
 }
 
-// As the configuration has it; of a number alone the unit is seconds.
+// Parses a time as in the configuration; a number without a unit is in seconds.
 static gboolean
 parse_delay (const gchar *value, guint *ms)
 {
@@ -104,13 +106,13 @@ take_delay (Demand *self)
 
   self->delay_ns = -1;
   if (n > 1)
-    self->wrong_delay = "delay is there twice";
+    self->wrong_delay = "delay is given twice";
   if (value && parse_delay (value, &ms))
     self->delay_ns = (gint64) ms * (gint64) GST_MSECOND;
   else if (value && is_longer (value))
     self->delay_ns = DELAY_MAX;
   else if (value)
-    self->wrong_delay = "delay is not a time like 30, 30s or 2m";
+    self->wrong_delay = "delay is not a time; write it like 30, 30s or 2m";
   if (self->wrong_delay)
     self->delay_ns = -1;
   g_free (value);
@@ -145,7 +147,7 @@ demand_free (Demand *self)
 
 // ---- the Range ----
 
-// Since the epoch, in us; -1: it is none.
+// Returns the beginning of a clock range in us since the Unix epoch, or -1 if it is not a date.
 static gint64
 read_utc (const GstRTSPTimeRange *range)
 {
@@ -163,7 +165,7 @@ read_utc (const GstRTSPTimeRange *range)
   return us;
 }
 
-// It begins with a number, or now, and does not end before that.
+// Reports whether the range begins at a time or now, and does not end before it begins.
 static gboolean
 is_sound (const GstRTSPTimeRange *range)
 {

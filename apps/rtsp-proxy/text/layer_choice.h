@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Layers as they are written: "S.Q.T", the highest spatial, quality and temporal layer, or * for
-// all of a kind.
+// Layer sets as text: "S.Q.T", the highest spatial, quality and temporal layer; * stands for all
+// layers of a kind.
 
 #include <glib.h>
 
 #include "svc/layerset.h"
 
+// Parses `text` into `*set`. Returns FALSE and leaves `*set` alone if `text` is not a layer set.
 gboolean layer_choice_parse (const gchar *text, WeirLayerSet *set);
+
+// Returns the text of a layer set. The caller owns the result.
 gchar *layer_choice_dup_text (WeirLayerSet set);
 
-// What both allow.
+// Returns the layers that are in both sets.
 WeirLayerSet layer_choice_join (WeirLayerSet a, WeirLayerSet b);

@@ -5,8 +5,10 @@
 
 #include <string.h>
 
-#define DAY_MS (24 * 60 * 60 * 1000)
+#define HOUR_MS (60 * 60 * 1000)
+#define DAY_MS (24 * HOUR_MS)
 #define HELP_COLUMN 36
+#define HELP_WIDTH 100
 
 static inline gpointer
 at (const SchemaKey *key, gconstpointer object)
@@ -21,7 +23,7 @@ is_text (const SchemaKey *key)
 }
 
 // ---- values ----
-// Each of these gives NULL, or what is wrong with the text (to be freed).
+// These functions return NULL, or an error message that the caller owns.
 
 gboolean
 schema_parse_duration (const gchar *text, guint *ms)
@@ -33,7 +35,7 @@ schema_parse_duration (const gchar *text, guint *ms)
   if (!g_ascii_isdigit (*text))
     return FALSE;
   number = g_ascii_strtod (text, &unit);
-  if (strspn (text, "0123456789.") != (gsize) (unit - text)) // hexadecimal, an exponent
+  if (strspn (text, "0123456789.") != (gsize) (unit - text)) // refuses hexadecimal and exponents
     return FALSE;
   if (g_str_equal (unit, "ms"))
     scale = 1;
@@ -51,16 +53,47 @@ schema_parse_duration (const gchar *text, guint *ms)
   return TRUE;
 }
 
+static guint
+longest (const SchemaKey *key)
+{
+  return key->max ? key->max : DAY_MS;
+}
+
+static gchar *
+dup_duration (guint ms)
+{
+  if (ms > 0 && ms % HOUR_MS == 0)
+    return g_strdup_printf ("%uh", ms / HOUR_MS);
+  return ms % 1000 ? g_strdup_printf ("%ums", ms) : g_strdup_printf ("%us", ms / 1000);
+}
+
+// Returns "from 100ms to 24h".
+static gchar *
+dup_time_range (const SchemaKey *key)
+{
+  gchar *from = dup_duration (key->min), *to = dup_duration (longest (key));
+  gchar *range = g_strdup_printf ("from %s to %s", from, to);
+
+  g_free (from);
+  g_free (to);
+  return range;
+}
+
 static gchar *
 read_duration (const SchemaKey *key, const gchar *text, guint *ms)
 {
+  gchar *range, *wrong;
   guint value;
 
-  if (!schema_parse_duration (text, &value) || value < key->min)
-    return g_strdup_printf (
-        "\"%s\" is not a time from %ums to 24h like 10s or 500ms", text, key->min);
-  *ms = value;
-  return NULL;
+  if (schema_parse_duration (text, &value) && value >= key->min && value <= longest (key)) {
+    *ms = value;
+    return NULL;
+  }
+  range = dup_time_range (key);
+  wrong = g_strdup_printf (
+      "\"%s\" is not a time %s; write it with a unit, such as 10s or 500ms", text, range);
+  g_free (range);
+  return wrong;
 }
 
 static gchar *
@@ -84,7 +117,7 @@ read_word (const SchemaKey *key, const gchar *text, guint *index)
       return NULL;
   }
   all = g_strjoinv (", ", (gchar **) key->words);
-  wrong = g_strdup_printf ("\"%s\" is none of: %s", text, all);
+  wrong = g_strdup_printf ("\"%s\" is not one of %s", text, all);
   g_free (all);
   return wrong;
 }
@@ -221,7 +254,7 @@ read_key (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *n
     return key->value->read (key, object, reader, node, error);
   text = yaml_text (reader, node);
   if (!text)
-    return schema_fail (reader, node, key, error, "a single value belongs here");
+    return schema_fail (reader, node, key, error, "expected a single value");
   wrong = read_text (key, object, text);
   if (wrong)
     return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
@@ -277,7 +310,7 @@ schema_read (const SchemaKey *keys, gpointer object, YamlReader *reader, const Y
   return ok;
 }
 
-// ---- secrets that are kept elsewhere ----
+// ---- secrets in files and environment variables ----
 
 static gchar *
 read_password_file (const gchar *file, gchar **password)
@@ -301,7 +334,7 @@ read_password_env (const gchar *variable, gchar **password)
   const gchar *value = g_getenv (variable);
 
   if (!value)
-    return g_strdup_printf ("the environment has no variable %s", variable);
+    return g_strdup_printf ("the environment variable %s is not set", variable);
   *password = g_strdup (value);
   return NULL;
 }
@@ -322,7 +355,7 @@ read_secret (
 
   g_clear_pointer (password, g_free);
   if (!text)
-    return schema_fail (reader, node, key, error, "a single value belongs here");
+    return schema_fail (reader, node, key, error, "expected a single value");
   wrong = g_str_has_suffix (key->name, "-file") ? read_password_file (text, password)
                                                 : read_password_env (text, password);
   if (wrong)
@@ -370,12 +403,12 @@ schema_write (const SchemaKey *keys, gconstpointer object, JsonBuilder *builder)
   }
 }
 
-// ---- to be read ----
+// ---- documentation ----
 
 gchar *
 schema_dup_form (const SchemaKey *key)
 {
-  gchar *words, *form;
+  gchar *words, *range, *form;
 
   switch (key->type) {
     case SCHEMA_WORD:
@@ -385,9 +418,12 @@ schema_dup_form (const SchemaKey *key)
       g_free (words);
       return form;
     case SCHEMA_NUMBER:
-      return g_strdup_printf ("a number, %u to %u", key->min, key->max);
+      return g_strdup_printf ("number from %u to %u", key->min, key->max);
     case SCHEMA_DURATION:
-      return g_strdup_printf ("a time%s", key->min ? ", at least 100ms" : "");
+      range = dup_time_range (key);
+      form = g_strdup_printf ("time %s", range);
+      g_free (range);
+      return form;
     case SCHEMA_FLAG:
       return g_strdup ("`yes`, `no`");
     default:
@@ -396,20 +432,44 @@ schema_dup_form (const SchemaKey *key)
 }
 
 gchar *
-schema_to_markdown (const SchemaKey *keys, const gchar *const *effects)
+schema_to_markdown (const SchemaKey *keys, const gchar *prefix, const gchar *const *effects)
 {
-  GString *out = g_string_new ("| key | value | default | a change | meaning |\n"
+  GString *out = g_string_new ("| key | value | default | change | meaning |\n"
                                "|---|---|---|---|---|\n");
 
   for (const SchemaKey *key = keys; key->name; key++) {
     gchar *form = schema_dup_form (key);
     const gchar *quote = key->preset ? "`" : "";
 
-    g_string_append_printf (out, "| `%s` | %s | %s%s%s | %s | %s |\n", key->name, form, quote,
-        key->preset ? key->preset : "", quote, effects[key->effect], key->help);
+    g_string_append_printf (out, "| `%s%s` | %s | %s%s%s | %s | %s |\n", prefix, key->name, form,
+        quote, key->preset ? key->preset : "", quote, effects[key->effect], key->help);
     g_free (form);
   }
   return g_string_free (out, FALSE);
+}
+
+// Appends a text without its Markdown quotes, wrapped at HELP_WIDTH and indented to HELP_COLUMN.
+// The current line of `out` is HELP_COLUMN long.
+static void
+append_wrapped (GString *out, const gchar *text)
+{
+  gchar **words = g_strsplit (text, " ", 0);
+  gsize column = HELP_COLUMN;
+
+  for (gchar **word = words; *word; word++) {
+    gchar **parts = g_strsplit (*word, "`", 0);
+    gchar *plain = g_strjoinv ("", parts);
+
+    if (column > HELP_COLUMN && column + 1 + strlen (plain) > HELP_WIDTH) {
+      g_string_append_printf (out, "\n%*s", HELP_COLUMN, "");
+      column = HELP_COLUMN;
+    }
+    g_string_append_printf (out, "%s%s", column > HELP_COLUMN ? " " : "", plain);
+    column += (column > HELP_COLUMN) + strlen (plain);
+    g_strfreev (parts);
+    g_free (plain);
+  }
+  g_strfreev (words);
 }
 
 gchar *
@@ -422,13 +482,11 @@ schema_to_help (const SchemaKey *keys, const gchar *indent)
 
     g_string_append_printf (
         out, "%s%s: %s", indent, key->name, key->preset ? key->preset : key->form);
-    do
+    if (out->len - start >= HELP_COLUMN)
+      g_string_append_printf (out, "\n%*s", HELP_COLUMN, "");
+    while (out->len - start < HELP_COLUMN)
       g_string_append_c (out, ' ');
-    while (out->len - start < HELP_COLUMN);
-    for (const gchar *c = key->help; *c; c++) {
-      if (*c != '`') // Markdown's
-        g_string_append_c (out, *c);
-    }
+    append_wrapped (out, key->help);
     g_string_append_c (out, '\n');
   }
   return g_string_free (out, FALSE);

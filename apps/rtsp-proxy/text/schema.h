@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A mapping of the configuration as a table: one line for each key says where its value is kept,
-// what it may be, what it is by default, and what it means. From the table come the check, the
-// defaults, the help, the documentation and the JSON of the API.
+// Tables of configuration keys. A row names a key, the place of its value in a struct, the allowed
+// values, the default, the meaning, and the effect of a change. The tables drive the checks, the
+// defaults, --help, the documentation and the JSON of the API.
 
 #include <json-glib/json-glib.h>
 
@@ -11,89 +11,92 @@
 
 typedef enum {
   SCHEMA_TEXT,     // gchar *
-  SCHEMA_SECRET,   // gchar *; never given out
+  SCHEMA_SECRET,   // gchar *; never written to JSON
   SCHEMA_WORD,     // const gchar *, one of `words`
   SCHEMA_INDEX,    // guint, the index of one of `words`
   SCHEMA_NUMBER,   // guint, from `min` to `max`
-  SCHEMA_DURATION, // guint, milliseconds, from `min` on
+  SCHEMA_DURATION, // guint, in ms, from `min` to a day
   SCHEMA_FLAG,     // gboolean
-  SCHEMA_OTHER,    // what the functions of its SchemaValue make of it
+  SCHEMA_OTHER,    // handled by the functions of `value`
 } SchemaType;
 
 typedef struct _SchemaKey SchemaKey;
 
-// How a value of SCHEMA_OTHER is handled. All but `read` may be NULL: for a key that is another way
-// to say what another key says, and for a value that lies in the object itself.
+// The functions of a SCHEMA_OTHER value. All but `read` may be NULL: where another key owns the
+// value, or where the value needs no memory of its own.
 typedef struct {
   gboolean (*read) (
       const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error);
-  void (*reset) (const SchemaKey *key, gpointer object); // to the default, at first from zeros
+  void (*reset) (const SchemaKey *key, gpointer object); // sets the default; handles zeroed memory
   gboolean (*equal) (gconstpointer a, gconstpointer b);
-  void (*write) (gconstpointer object, JsonBuilder *builder); // NULL: not given out
-  void (*copy) (gpointer to, gconstpointer from);             // `to` has its default
+  void (*write) (gconstpointer object, JsonBuilder *builder); // NULL: not written
+  void (*copy) (gpointer to, gconstpointer from);             // `to` holds the default
   void (*clear) (gpointer object);
-  guint (*effect) (gconstpointer from, gconstpointer to); // of this change; NULL: the key's
+  guint (*effect) (gconstpointer from, gconstpointer to); // NULL: the key's `effect`
 } SchemaValue;
 
 struct _SchemaKey {
   const gchar *name; // NULL ends a table
   SchemaType type;
-  gsize offset;        // of the value in the object
-  const gchar *preset; // the default, as it would be written; NULL: none
+  gsize offset;        // of the value in the struct
+  const gchar *preset; // the default, as written in a file; NULL: none
   guint min, max;
   const gchar *const *words;
-  const gchar *form; // of the value of a SCHEMA_OTHER or SCHEMA_TEXT, for the documentation
-  const gchar *help;
-  const gchar *was;         // the name that it had before
-  guint effect;             // what a change of it does to what runs; the table's owner numbers them
-  gboolean file_only;       // what comes from elsewhere than the file may not say it
-  const SchemaValue *value; // of a SCHEMA_OTHER
+  const gchar *form;        // the value in the documentation, for SCHEMA_OTHER and the text types
+  const gchar *help;        // in Markdown
+  const gchar *was;         // a former name, for an error message; or NULL
+  guint effect;             // of a change on running mounts; the table's owner numbers the effects
+  gboolean file_only;       // refused from the API
+  const SchemaValue *value; // for SCHEMA_OTHER
 };
 
-// Gives each key its default. The object is zeroed before.
+// Sets each key to its default. `object` must be zeroed.
 void schema_init (const SchemaKey *keys, gpointer object);
 
-// Frees the values.
+// Frees the values of all keys.
 void schema_clear (const SchemaKey *keys, gpointer object);
 
-// Copies all values; `to` has its defaults.
+// Copies all values. `to` must hold the defaults.
 void schema_copy (const SchemaKey *keys, gpointer to, gconstpointer from);
 
-// Do they agree in this key?
+// Reports whether two objects have the same value for `key`.
 gboolean schema_key_equal (const SchemaKey *key, gconstpointer a, gconstpointer b);
 
-// What it does to what runs that a key has another value, as its row says; 0 if it has the same.
+// Returns the effect of the change of one key, or 0 if its value stays the same.
 guint schema_key_effect (const SchemaKey *key, gconstpointer from, gconstpointer to);
 
 typedef enum {
-  SCHEMA_WHOLE, // a key that is not there keeps what it has: the default
-  SCHEMA_PATCH, // the same over what was there before; null: the default again
+  SCHEMA_WHOLE, // missing keys keep the default
+  SCHEMA_PATCH, // missing keys keep their value; null restores the default
 } SchemaMode;
 
-// Checks the keys of a mapping and reads the values, in the order of the table; what is wrong with
-// one does not keep the others from being looked at. `name` names the mapping, or is NULL for a
-// whole document.
+// Reads the values of a mapping into `object`, in the order of the table. Continues after a mistake
+// and puts all mistakes into `error`. `name` is the mapping's name for errors, or NULL for a whole
+// document. Returns FALSE if there was a mistake.
 gboolean schema_read (const SchemaKey *keys, gpointer object, YamlReader *reader,
     const YamlNode *mapping, const gchar *name, SchemaMode mode, GError **error);
 
-// The values as members of the object that is being built.
+// Adds the values to the JSON object that `builder` is building. Leaves out secrets.
 void schema_write (const SchemaKey *keys, gconstpointer object, JsonBuilder *builder);
 
-// What a value may be, as Markdown; to be freed.
+// Returns the allowed values of a key as Markdown. The caller owns the result.
 gchar *schema_dup_form (const SchemaKey *key);
 
-// A table in Markdown, and lines "key: default  help" for --help. `effects` are the words for the
-// effects of its keys, by number.
-gchar *schema_to_markdown (const SchemaKey *keys, const gchar *const *effects);
+// Returns the keys as a table in Markdown. Puts `prefix` before each name. `effects` holds the
+// words for the effects, by number. The caller owns the result.
+gchar *schema_to_markdown (const SchemaKey *keys, const gchar *prefix, const gchar *const *effects);
+
+// Returns the keys as lines "key: default  help" for --help. The caller owns the result.
 gchar *schema_to_help (const SchemaKey *keys, const gchar *indent);
 
-// "10s", "500ms", "2m", "1h" in milliseconds; FALSE for anything else or above a day.
+// Parses a time like "10s", "500ms", "2m" or "1h" into `*ms`. Returns FALSE for any other text, and
+// for more than a day.
 gboolean schema_parse_duration (const gchar *text, guint *ms);
 
-// Of a key whose name ends in -file or -env: the text at its offset is what such a file or variable
-// holds.
+// The value of a key that names a file (its name ends in "-file") or an environment variable
+// ("-env"): stores the content of the file or variable at the key's offset.
 extern const SchemaValue schema_secret_elsewhere;
 
-// For a SchemaValue's read(): the error that the key's value is wrong. Gives FALSE.
+// Sets the error for a wrong value of `key`, for use in SchemaValue.read(). Returns FALSE.
 gboolean schema_fail (
     YamlReader *reader, YamlNode *node, const SchemaKey *key, GError **error, const gchar *text);

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#define MISTAKES_MAX 20 // that are told
-#define DEPTH_MAX 32    // libyaml takes for each token as long as it is deep, and for hours
+#define MISTAKES_MAX 20 // that are reported
+#define DEPTH_MAX 32    // libyaml's time for a token grows with the depth, up to hours
 
 typedef struct {
   yaml_mark_t mark;
@@ -16,8 +16,8 @@ typedef struct {
 struct _YamlReader {
   gchar *file;
   yaml_document_t document;
-  GArray *mistakes; // of Mistake, by place
-  guint n_mistakes; // in all
+  GArray *mistakes; // of Mistake, in the order of the file; the first MISTAKES_MAX
+  guint n_mistakes; // all of them
 };
 
 static void
@@ -46,7 +46,7 @@ tell_mistakes (const YamlReader *self)
   return g_string_free (all, FALSE);
 }
 
-// Takes the text.
+// Takes ownership of `text`.
 static gboolean
 add_mistake (YamlReader *self, yaml_mark_t mark, gint code, GError **error, gchar *text)
 {
@@ -54,7 +54,7 @@ add_mistake (YamlReader *self, yaml_mark_t mark, gint code, GError **error, gcha
   guint at = self->mistakes->len;
 
   for (gchar *c = text; *c; c++) {
-    if ((guchar) *c < 0x20) // each is one line
+    if ((guchar) *c < 0x20) // keeps each mistake on one line
       *c = '?';
   }
   while (at > 0 && is_before (mark, g_array_index (self->mistakes, Mistake, at - 1).mark))
@@ -116,7 +116,7 @@ yaml_fail_place (YamlReader *self, guint line, guint column, const gchar *key, g
   return FALSE;
 }
 
-// libyaml gives no line for bytes that are no text, but where they are.
+// For bytes that are not text, libyaml reports the offset only.
 static yaml_mark_t
 mark_of (const gchar *text, gsize offset)
 {
@@ -129,8 +129,8 @@ mark_of (const gchar *text, gsize offset)
   return mark;
 }
 
-// What is wrong with the document as a whole, before anything is made of it; NULL: nothing, or what
-// libyaml will say.
+// Checks the depth and the number of documents before the document is loaded. Returns an error
+// message and sets `*mark`, or returns NULL; syntax errors are left to the loading.
 static const gchar *
 look_through (const gchar *text, gsize len, yaml_mark_t *mark)
 {
@@ -146,11 +146,11 @@ look_through (const gchar *text, gsize len, yaml_mark_t *mark)
     *mark = event.start_mark;
     more = event.type != YAML_STREAM_END_EVENT;
     if (event.type == YAML_SEQUENCE_START_EVENT || event.type == YAML_MAPPING_START_EVENT)
-      wrong = ++depth > DEPTH_MAX ? "this is too deep" : NULL;
+      wrong = ++depth > DEPTH_MAX ? "nested too deeply: at most 32 levels are allowed" : NULL;
     else if (event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT)
       depth--;
     else if (event.type == YAML_DOCUMENT_START_EVENT && ++n_documents > 1)
-      wrong = "a second document begins here; one is read";
+      wrong = "a second YAML document begins here; put everything into one";
     yaml_event_delete (&event);
   }
   yaml_parser_delete (&parser);
@@ -356,13 +356,13 @@ check_key (YamlReader *self, const YamlNode *node, YamlNode *key, const YamlNode
   const gchar *text = yaml_text (self, key);
 
   if (!text)
-    return yaml_fail (self, key, name, CONFIG_ERROR_KEY, error, "a key is missing here");
+    return yaml_fail (self, key, name, CONFIG_ERROR_KEY, error, "expected a key");
   if (strlen (text) > 64 || !g_strv_contains (keys, text))
     return yaml_fail_take (
         self, key, name, CONFIG_ERROR_KEY, error, dup_unknown (text, keys, renamed));
   if (yaml_get (self, node, text) != value)
     return yaml_fail_take (
-        self, key, name, CONFIG_ERROR_KEY, error, g_strdup_printf ("\"%s\" is there twice", text));
+        self, key, name, CONFIG_ERROR_KEY, error, g_strdup_printf ("\"%s\" appears twice", text));
   return TRUE;
 }
 
@@ -374,14 +374,12 @@ yaml_check_keys (YamlReader *self, const YamlNode *node, const gchar *name,
   gboolean ok = TRUE;
 
   if (!yaml_is_mapping (node))
-    return yaml_fail (
-        self, node, name, CONFIG_ERROR_VALUE, error, "\"key: value\" lines belong here");
+    return yaml_fail (self, node, name, CONFIG_ERROR_VALUE, error, "expected \"key: value\" lines");
   for (guint i = 0; yaml_pair (self, node, i, &key, &value); i++)
     ok = check_key (self, node, key, value, name, keys, renamed, error) && ok;
   return ok;
 }
 
-// Of keys that say the same in several ways only one can be there.
 gboolean
 yaml_check_alternatives (YamlReader *reader, const YamlNode *mapping, const gchar *prefix,
     const gchar *text, GError **error)
@@ -390,7 +388,7 @@ yaml_check_alternatives (YamlReader *reader, const YamlNode *mapping, const gcha
   guint n = 0;
 
   if (!yaml_is_mapping (mapping))
-    return TRUE; // told by whoever reads it
+    return TRUE; // yaml_check_keys() reports it
   for (guint i = 0; yaml_pair (reader, mapping, i, &key, &value); i++) {
     const gchar *name = yaml_text (reader, key);
 

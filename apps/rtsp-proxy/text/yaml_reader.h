@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A YAML document as libyaml reads it, with errors that name file, line, column and key. Whoever
-// finds one can go on: an error that is set already gets the next one as a further line, by place.
+// Reads YAML documents with libyaml. Errors name file, line, column and key. A caller may continue
+// after an error: the next error is added to the same GError as another line, in the order of the
+// file.
 
 #include <glib.h>
 #include <yaml.h>
@@ -10,57 +11,62 @@
 typedef struct _YamlReader YamlReader;
 typedef yaml_node_t YamlNode;
 
-// NULL and an error if the file can't be read or is no YAML.
+// Reads a file. Returns NULL and sets `error` if the file cannot be read or is not YAML.
 YamlReader *yaml_reader_open (const gchar *file, GError **error);
-// The same of a text in memory, which errors call `name`.
+
+// Reads a text in memory. `name` stands for the file in errors.
 YamlReader *yaml_reader_new (const gchar *name, const gchar *text, gsize len, GError **error);
 void yaml_reader_free (YamlReader *self);
 
-// NULL for an empty document.
+// Returns the root node, or NULL if the document is empty.
 YamlNode *yaml_root (YamlReader *self);
 
 gboolean yaml_is_mapping (const YamlNode *node);
 
 gboolean yaml_is_sequence (const YamlNode *node);
 
-// Written as null, ~ or nothing at all.
+// Reports whether the value is written as null, as ~ or not at all.
 gboolean yaml_is_null (const YamlNode *node);
 
-// The text of a scalar that is not empty; NULL for anything else.
+// Returns the text of a scalar; NULL if it is empty or the node is not a scalar.
 const gchar *yaml_text (YamlReader *self, const YamlNode *node);
 
-// The value of a key of a mapping, or NULL.
+// Returns the value of `key` in a mapping, or NULL.
 YamlNode *yaml_get (YamlReader *self, const YamlNode *mapping, const gchar *key);
 
-// The i-th pair of a mapping; FALSE beyond its end.
+// Gets the i-th pair of a mapping. Returns FALSE beyond its end.
 gboolean yaml_pair (
     YamlReader *self, const YamlNode *mapping, guint i, YamlNode **key, YamlNode **value);
 
-// The i-th item of a sequence; NULL beyond its end.
+// Returns the i-th item of a sequence, or NULL beyond its end.
 YamlNode *yaml_item (YamlReader *self, const YamlNode *sequence, guint i);
 
-// Where it begins, from 1.
+// Gets the line and column, from 1, where the node begins.
 void yaml_place (const YamlNode *node, guint *line, guint *column);
 
-// FALSE and errors unless `node` is a mapping whose keys are all in `keys` (NULL-terminated) and
-// none of which is there twice. `name` names the mapping, or is NULL for the whole document.
-// `renamed` is NULL, or pairs of the name that a key had before and its name (NULL-terminated).
+// Checks that `node` is a mapping, that all its keys are in `keys` (NULL-terminated), and that no
+// key appears twice. Returns FALSE and sets `error` otherwise. `name` is the mapping's name for
+// errors, or NULL for the whole document. `renamed` is NULL, or pairs of a former and a present
+// name of a key (NULL-terminated).
 gboolean yaml_check_keys (YamlReader *self, const YamlNode *node, const gchar *name,
     const gchar *const *keys, const gchar *const *renamed, GError **error);
 
-// Of the keys of a mapping that begin with `prefix`, which say the same in several ways, only one
-// can be there: else FALSE and the error `text`. One that is null is not there.
+// Checks that at most one key of a mapping begins with `prefix`: such keys set the same value. A
+// key with the value null does not count. Otherwise returns FALSE and sets the error `text`.
 gboolean yaml_check_alternatives (YamlReader *self, const YamlNode *mapping, const gchar *prefix,
     const gchar *text, GError **error);
 
-// Sets the error "FILE:LINE:COLUMN: key: text" and returns FALSE. `key` may be NULL.
+// These set the error "FILE:LINE:COLUMN: key: text" and return FALSE. `key` may be NULL.
 gboolean yaml_fail (YamlReader *self, const YamlNode *node, const gchar *key, gint code,
     GError **error, const gchar *text);
+// Takes ownership of `text`.
 gboolean yaml_fail_take (YamlReader *self, const YamlNode *node, const gchar *key, gint code,
     GError **error, gchar *text);
+// Takes ownership of `text`. `line` and `column` count from 1.
 gboolean yaml_fail_place (YamlReader *self, guint line, guint column, const gchar *key, gint code,
-    GError **error, gchar *text); // takes the text
+    GError **error, gchar *text);
 
-// The same for what has been found elsewhere, which names its place itself. Takes it.
+// Adds the error `found`, whose message names its own place, at the position of `node`. Takes
+// ownership of `found`. Returns FALSE.
 gboolean yaml_fail_error (
     YamlReader *self, const YamlNode *node, gint code, GError **error, GError *found);

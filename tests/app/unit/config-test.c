@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// The tables of keys: what is said of a key in its row holds for all that the program does with it.
+// The tables of keys: the program treats each key as its row says.
 
+#include "config/mount_cache.h"
 #include "config/mount_keys.h"
 #include "config/mount_read.h"
 #include "config/proxy_config.h"
@@ -24,7 +25,7 @@ parse (const MountConfig *base, const gchar *body)
   return mount;
 }
 
-// A value of each key that is more than one word; none is the default.
+// Values for the keys that are handled by functions; none is the default.
 static gchar *
 dup_other_sample (const gchar *key)
 {
@@ -47,7 +48,7 @@ dup_other_sample (const gchar *key)
   g_error ("this test needs a value for the key %s", key);
 }
 
-// Another value than its default, in JSON.
+// Returns a value in JSON that differs from the default.
 static gchar *
 dup_sample (const SchemaKey *key)
 {
@@ -101,13 +102,14 @@ check_rows (const SchemaKey *keys, const gchar *const *words)
 }
 
 static void
-each_row_tells_what_its_key_is (void)
+each_row_is_complete (void)
 {
   check_rows (mount_config_keys (), mount_effect_words);
   check_rows (proxy_config_keys (), proxy_effect_words);
+  check_rows (mount_cache_keys (), mount_effect_words);
 }
 
-// It must be there: null is not for it.
+// The upstream is required, so null does not reset it.
 static gboolean
 is_upstream (const SchemaKey *key)
 {
@@ -156,9 +158,9 @@ dup_graph_key (const MountConfig *config)
   return graph_dup_key (config, config->stages, 0);
 }
 
-// What decides over the pipeline is the graph; the row tells what readers will notice.
+// The graph decides whether a new pipeline starts; the row documents it. Both must agree.
 static void
-what_a_row_says_of_a_change_is_what_the_graph_makes_of_it (void)
+the_effect_in_a_row_agrees_with_the_graph (void)
 {
   MountConfig *base = parse (NULL, "{" FIRST "}");
   gchar *before = dup_graph_key (base);
@@ -169,7 +171,7 @@ what_a_row_says_of_a_change_is_what_the_graph_makes_of_it (void)
     MountConfig *to;
     gchar *after;
 
-    if (!value || g_str_equal (key->name, "choices")) { // they show in the path of a presentation
+    if (!value || g_str_equal (key->name, "choices")) { // choices are part of a presentation's path
       g_free (value);
       continue;
     }
@@ -177,7 +179,7 @@ what_a_row_says_of_a_change_is_what_the_graph_makes_of_it (void)
     after = dup_graph_key (to);
     other = !g_str_equal (before, after);
     if (other != told)
-      g_error ("%s: its row says %s, and the graph has %s nodes", key->name,
+      g_error ("%s: the row says %s, but the graph has %s nodes", key->name,
           mount_effect_words[key->effect], other ? "other" : "the same");
     g_assert_cmpuint (mount_config_get_effect (base, to), ==, key->effect);
     mount_config_unref (to);
@@ -189,7 +191,7 @@ what_a_row_says_of_a_change_is_what_the_graph_makes_of_it (void)
 }
 
 static void
-of_several_changes_the_most_counts (void)
+the_strongest_effect_of_several_changes_counts (void)
 {
   MountConfig *base = parse (NULL, "{" FIRST "}");
   MountConfig *served =
@@ -218,13 +220,13 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   set = stage_set_load_usual (NULL, &error);
   g_assert_no_error (error);
-  g_test_add_func ("/config/each-row-tells-what-its-key-is", each_row_tells_what_its_key_is);
+  g_test_add_func ("/config/each-row-is-complete", each_row_is_complete);
   g_test_add_func (
       "/config/each-key-is-compared-copied-and-reset", each_key_is_compared_copied_and_reset);
-  g_test_add_func ("/config/what-a-row-says-of-a-change-is-what-the-graph-makes-of-it",
-      what_a_row_says_of_a_change_is_what_the_graph_makes_of_it);
-  g_test_add_func (
-      "/config/of-several-changes-the-most-counts", of_several_changes_the_most_counts);
+  g_test_add_func ("/config/the-effect-in-a-row-agrees-with-the-graph",
+      the_effect_in_a_row_agrees_with_the_graph);
+  g_test_add_func ("/config/the-strongest-effect-of-several-changes-counts",
+      the_strongest_effect_of_several_changes_counts);
   status = g_test_run ();
   stage_set_unref (set);
   return status;

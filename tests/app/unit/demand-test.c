@@ -4,7 +4,7 @@
 #include <gst/gst.h>
 
 static void
-names_path_track_and_query (void)
+a_url_gives_path_track_and_query (void)
 {
   static const struct {
     const gchar *url, *path, *track, *query;
@@ -42,7 +42,7 @@ names_path_track_and_query (void)
 #define DAY_MS ((gint64) 24 * 3600 * 1000)
 
 static void
-parts_what_is_for_stages_from_what_is_for_the_reader (void)
+a_query_gives_choices_layers_and_delay (void)
 {
   static const struct {
     const gchar *query, *stages, *choices;
@@ -80,7 +80,7 @@ parts_what_is_for_stages_from_what_is_for_the_reader (void)
 }
 
 static void
-says_what_is_wrong (void)
+wrong_layers_and_delays_are_named (void)
 {
   static const struct {
     const gchar *query;
@@ -112,7 +112,7 @@ says_what_is_wrong (void)
 }
 
 static void
-reads_where_a_range_begins (void)
+a_range_gives_its_start (void)
 {
   static const struct {
     const gchar *header;
@@ -148,9 +148,10 @@ int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
-  g_test_add_func ("/demand/url", names_path_track_and_query);
-  g_test_add_func ("/demand/query", parts_what_is_for_stages_from_what_is_for_the_reader);
-  g_test_add_func ("/demand/wrong", says_what_is_wrong);
-  g_test_add_func ("/demand/range", reads_where_a_range_begins);
+  g_test_add_func ("/demand/a-url-gives-path-track-and-query", a_url_gives_path_track_and_query);
+  g_test_add_func (
+      "/demand/a-query-gives-choices-layers-and-delay", a_query_gives_choices_layers_and_delay);
+  g_test_add_func ("/demand/wrong-layers-and-delays-are-named", wrong_layers_and_delays_are_named);
+  g_test_add_func ("/demand/a-range-gives-its-start", a_range_gives_its_start);
   return g_test_run ();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// What the stages' texts become, run on real media.
+// Runs the launch text of the stages on real media.
 
 #include "cli/explain.h"
 #include "stages/choice.h"
@@ -12,7 +12,7 @@
 
 #define CLIP_FRAMES 132
 
-// What came by at one place.
+// The buffers that passed one element.
 typedef struct {
   GArray *times;  // of GstClockTime: running times, in the order of arrival
   GArray *stamps; // of guint32: RTP timestamps, one for each frame
@@ -81,7 +81,7 @@ see (GstPad *pad, GstPadProbeInfo *info, gpointer data)
   return GST_PAD_PROBE_OK;
 }
 
-// Runs a pipeline to its end and gives what came to its elements "a", "b", ...
+// Runs a pipeline to its end, and records the buffers at its elements "a", "b", ... in `seen`.
 static void
 run_pipeline (GstElement *pipeline, Seen **seen, guint n)
 {
@@ -215,8 +215,8 @@ transcode_with (const gchar *encoder)
       from, decode, transcode, decode);
   run (line, seen, G_N_ELEMENTS (seen));
 
-  assert_same_times (seen[0], seen[1]); // decoding keeps them
-  assert_same_times (seen[1], seen[2]); // so does encoding
+  assert_same_times (seen[0], seen[1]); // decoding keeps the times
+  assert_same_times (seen[1], seen[2]); // encoding keeps the times
   assert_stamps_are_times (seen[2]);
   assert_same_times (seen[2], seen[3]);
   assert_size (seen[1], 1280, 720);
@@ -271,9 +271,9 @@ x264_gives_the_size_and_keeps_the_times (void)
     transcode_with ("x264");
 }
 
-// What is decoded comes without a frame rate, as from a camera that does not tell it.
+// The decoder gives no frame rate, as with a camera that does not announce it.
 static void
-an_unknown_frame_rate_is_no_hindrance (void)
+an_unknown_frame_rate_does_no_harm (void)
 {
   static const gchar *const encoders[] = { "openh264", "x264" };
   StageSet *set = load (NULL);
@@ -305,7 +305,7 @@ an_unknown_frame_rate_is_no_hindrance (void)
   stage_set_unref (set);
 }
 
-/* Elements that are not there. A test of its own process each: the registry is the process's. */
+/* Missing elements. Each test runs in its own process, as the registry belongs to the process. */
 
 static void
 remove_element (const gchar *name)
@@ -371,7 +371,7 @@ a_missing_element_is_named_with_its_package (void)
       "stage transcode: there is no element x264enc; Debian has it in gstreamer1.0-plugins-ugly");
   g_clear_error (&error);
 
-  // A mount that would need it is refused as a whole.
+  // A mount that needs the element is refused.
   stages = g_ptr_array_new_with_free_func ((GDestroyNotify) stage_unref);
   g_ptr_array_add (stages, stage_new (set, "pull", NULL));
   g_ptr_array_add (stages, stage);
@@ -380,19 +380,19 @@ a_missing_element_is_named_with_its_package (void)
   g_clear_error (&error);
   g_ptr_array_unref (stages);
 
-  // The first that is there is the default; if none is, the first is what is missing.
+  // The first existing encoder is the default; without any, the error names the first.
   remove_element ("svcenc");
   stage = stage_new (set, "transcode", NULL);
   g_assert_cmpstr (stage_get_value (stage, "encoder"), ==, "openh264");
   g_assert_false (stage_check_elements (stage, NULL, &error));
-  g_assert_nonnull (strstr (error->message, "there is no element svcenc; it is Weir's own"));
+  g_assert_nonnull (strstr (error->message, "there is no element svcenc; it belongs to Weir"));
   g_clear_error (&error);
   stage_unref (stage);
   stage_set_unref (set);
 }
 
 static void
-the_encoder_that_is_there_is_the_default (void)
+the_installed_encoder_is_the_default (void)
 {
   StageSet *set;
   Stage *stage;
@@ -421,7 +421,7 @@ an_unknown_codec_is_refused (void)
 
   g_assert_null (stage_dup_launch (stage, "H266", &error));
   g_assert_cmpstr (
-      error->message, ==, "stage decode: it takes H264, H265, VP8, VP9, AV1, JPEG, not H266");
+      error->message, ==, "stage decode: takes H264, H265, VP8, VP9, AV1, JPEG, not H266");
   g_clear_error (&error);
   g_assert_null (stage_dup_launch (stage, NULL, &error));
   g_clear_error (&error);
@@ -434,10 +434,10 @@ an_unknown_codec_is_refused (void)
   stage_set_unref (set);
 }
 
-/* Each codec that decode takes and this machine can make */
+/* Each codec that decode takes and this machine can encode */
 
 static void
-decode_takes_what_it_says (void)
+decode_takes_each_of_its_codecs (void)
 {
   static const struct {
     const gchar *codec, *encoder;
@@ -493,7 +493,7 @@ restamp_repairs_a_jump (void)
   gchar *text = launch_of (set, "restamp", "VP8"), *line;
   Seen *seen[2];
 
-  // Each payloader has its own SSRC and times; concat makes one stream of them.
+  // Each payloader has its own SSRC and times; concat joins the streams.
   line = g_strdup_printf ("concat name=c adjust-base=false ! identity name=a ! %s ! "
                           "fakesink name=b sync=false "
                           "videotestsrc num-buffers=5 ! vp8enc ! "
@@ -518,9 +518,9 @@ restamp_repairs_a_jump (void)
   stage_set_unref (set);
 }
 
-/* What --explain prints */
+/* The output of --explain */
 
-// As a shell gives it to gst-launch-1.0, and that to GStreamer.
+// Runs a line as a shell would pass it to gst-launch-1.0.
 static void
 run_as_typed (const gchar *line, Seen **seen, guint n)
 {
@@ -576,13 +576,13 @@ run_explained (void)
 }
 
 static void
-what_is_explained_runs (void)
+the_output_of_explain_runs (void)
 {
   if (!skip_without_encoder ())
     run_explained ();
 }
 
-/* The documentation's own stage */
+/* The stage in the documentation */
 
 static gchar *
 dup_sample (void)
@@ -669,16 +669,16 @@ main (int argc, char **argv)
   g_test_add_func (
       "/stages/x264-gives-the-size-and-keeps-the-times", x264_gives_the_size_and_keeps_the_times);
   g_test_add_func (
-      "/stages/an-unknown-frame-rate-is-no-hindrance", an_unknown_frame_rate_is_no_hindrance);
+      "/stages/an-unknown-frame-rate-does-no-harm", an_unknown_frame_rate_does_no_harm);
   g_test_add_func ("/stages/openh264dec-alone-is-enough", openh264dec_alone_is_enough);
   g_test_add_func ("/stages/a-missing-element-is-named-with-its-package",
       a_missing_element_is_named_with_its_package);
   g_test_add_func (
-      "/stages/the-encoder-that-is-there-is-the-default", the_encoder_that_is_there_is_the_default);
+      "/stages/the-installed-encoder-is-the-default", the_installed_encoder_is_the_default);
   g_test_add_func ("/stages/an-unknown-codec-is-refused", an_unknown_codec_is_refused);
-  g_test_add_func ("/stages/decode-takes-what-it-says", decode_takes_what_it_says);
+  g_test_add_func ("/stages/decode-takes-each-of-its-codecs", decode_takes_each_of_its_codecs);
   g_test_add_func ("/stages/restamp-repairs-a-jump", restamp_repairs_a_jump);
-  g_test_add_func ("/stages/what-is-explained-runs", what_is_explained_runs);
+  g_test_add_func ("/stages/the-output-of-explain-runs", the_output_of_explain_runs);
   g_test_add_func (
       "/stages/the-stage-in-the-documentation-runs", the_stage_in_the_documentation_runs);
   return g_test_run ();

@@ -116,7 +116,7 @@ find_param (Stage *stage, const gchar *name)
 }
 
 static void
-values_are_shown_as_people_write_them (void)
+values_are_shown_in_the_largest_unit (void)
 {
   static const struct {
     const gchar *param, *text, *shown;
@@ -153,7 +153,7 @@ values_are_shown_as_people_write_them (void)
 }
 
 static void
-errors_name_range_and_default (void)
+an_error_names_range_and_default (void)
 {
   static const gchar *const cases[][3] = {
     { "size", "1x1",
@@ -162,7 +162,8 @@ errors_name_range_and_default (void)
     { "keys", "2", "keys: \"2\" is not a duration from 100ms to 60s; the default is 2s" },
     { "keys", "\xff", "keys: \"…\" is not a duration from 100ms to 60s; the default is 2s" },
     { "encoder", "nvenc", "encoder: \"nvenc\" is not one of openh264, x264" },
-    { "sise", "1x1", "transcode has no parameter \"sise\"; it has encoder, keys, rate, size" },
+    { "sise", "1x1",
+        "transcode has no parameter \"sise\"; known parameters: encoder, keys, rate, size" },
   };
   StageSet *set = load_shipped ();
   Stage *stage = stage_new (set, "transcode", NULL);
@@ -186,52 +187,56 @@ parse (const gchar *text, GError **error)
 }
 
 static void
-wrong_files_are_told_with_their_place (void)
+an_error_in_a_stage_file_names_its_place (void)
 {
   static const gchar *const cases[][2] = {
-    { "", "1:1: a line \"---\", a header in YAML and another line \"---\" belong here" },
-    { "videoscale", "1:1: a line \"---\", a header in YAML and another line \"---\" belong here" },
-    { "---\n---\nidentity", "2:1: \"key: value\" lines belong here" },
+    { "", "1:1: expected a YAML header between two lines ---" },
+    { "videoscale", "1:1: expected a YAML header between two lines ---" },
+    { "---\n---\nidentity", "2:1: expected \"key: value\" lines" },
     { "---\nsummary: [\n---\nidentity", "3:1: did not find expected node content" },
-    { "---\n- a\n---\nidentity", "2:1: \"key: value\" lines belong here" },
-    { HEAD "---\nidentity", "2:1: it has to give rtp or raw" },
-    { "---\ngives: rtp\n---\nidentity", "2:1: its summary is missing" },
-    { HEAD "gives: rtp\n---\nidentity", "2:1: it has to take rtp or raw" },
-    { HEAD "gives: mpegts\n---\nx", "3:8: gives: one of these belongs here: nothing, rtp, raw" },
+    { "---\n- a\n---\nidentity", "2:1: expected \"key: value\" lines" },
+    { HEAD "---\nidentity", "2:1: gives must be rtp or raw" },
+    { "---\ngives: rtp\n---\nidentity", "2:1: the summary is missing" },
+    { HEAD "gives: rtp\n---\nidentity", "2:1: takes must be rtp or raw" },
+    { HEAD "gives: mpegts\n---\nx", "3:8: gives: expected one of nothing, rtp, raw" },
     { HEAD "tkaes: raw\n---\nx", "3:1: unknown key \"tkaes\"; the nearest known one is \"takes\"" },
-    { HEAD "takes: raw\ngives: rtp\n---\nx", "2:1: the codec of the rtp that it gives is missing" },
-    { RAW "codec: H264\n---\nx", "2:1: codec tells what the rtp is that it gives" },
+    { HEAD "takes: raw\ngives: rtp\n---\nx",
+        "2:1: the codec is missing: the stage makes RTP of raw frames" },
+    { RAW "codec: H264\n---\nx", "2:1: codec is allowed only with gives: rtp" },
     { RAW "codecs: {H264: x}\n---\nx",
-        "6:9: codecs: names with launch text belong here, of what takes rtp" },
-    { RAW "---\n# nothing\n\n", "7:1: launch text belongs here" },
-    { RAW "native: yes\n---\nidentity", "8:1: what is native has no launch text" },
+        "6:9: codecs: expected {CODEC: LAUNCH TEXT}, in a stage that takes rtp" },
+    { RAW "---\n# nothing\n\n", "7:1: expected launch text" },
+    { RAW "native: yes\n---\nidentity", "8:1: a native stage has no launch text" },
     { RAW "---\nidentity !\n  identity {a}", "8:12: {a} is not one of: {codec}" },
     { RAW "---\nidentity !\n  # {b}\nidentity {a.b}", "9:10: {a.b} is not one of: {codec}" },
     { RAW "---\n{codec}", "7:1: {codec} is not one of: {codec}" },
-    { RAW "parameters: x\n---\nx", "6:13: parameters: names with their types belong here" },
+    { RAW "parameters: x\n---\nx",
+        "6:13: parameters: expected names with their types: {NAME: {type: TYPE}}" },
     { RAW "parameters: {A: {type: size}}\n---\nx",
-        "6:14: parameters: a name of its own in a-z, 0-9 and - belongs here, and not \"codec\"" },
+        "6:14: parameters: expected a unique name of a-z, 0-9 and -, other than codec, at most 32 "
+        "characters" },
     { RAW "parameters: {codec: {type: size}}\n---\nx",
-        "6:14: parameters: a name of its own in a-z, 0-9 and - belongs here, and not \"codec\"" },
-    { RAW "parameters: {a: {}}\n---\nx", "6:14: a: its type is missing" },
+        "6:14: parameters: expected a unique name of a-z, 0-9 and -, other than codec, at most 32 "
+        "characters" },
+    { RAW "parameters: {a: {}}\n---\nx", "6:14: a: the type is missing" },
     { RAW "parameters: {a: {type: pixels}}\n---\nx",
-        "6:24: type: one of these belongs here: size, bitrate, duration, integer, number, choice, "
+        "6:24: type: expected one of size, bitrate, duration, integer, number, choice, "
         "text" },
-    { RAW "parameters: {a: {type: size}}\n---\nx", "6:14: a: its default is missing" },
+    { RAW "parameters: {a: {type: size}}\n---\nx", "6:14: a: the default is missing" },
     { RAW "parameters: {a: {type: text}}\n---\nx",
-        "6:14: a: only what the proxy does itself takes a text" },
+        "6:14: a: only native stages take parameters of type text" },
     { RAW "parameters: {a: {type: integer, default: 1.5}}\n---\nx",
-        "6:42: default: \"1.5\" is not an integer; the default is none" },
+        "6:42: default: \"1.5\" is not an integer" },
     { RAW "parameters: {a: {type: integer, default: 5, max: 4}}\n---\nx",
-        "6:42: default: \"5\" is not an integer up to 4; the default is none" },
+        "6:42: default: \"5\" is not an integer up to 4" },
     { RAW "parameters: {a: {type: integer, default: 5, choices: [a]}}\n---\nx",
-        "6:14: a: choices belong to the type choice, and to no other" },
+        "6:14: a: choices and type: choice need each other" },
     { RAW "parameters: {a: {type: choice}}\n---\nx",
-        "6:14: a: choices belong to the type choice, and to no other" },
+        "6:14: a: choices and type: choice need each other" },
     { RAW "parameters: {a: {type: choice, choices: [b, b]}}\n---\nx",
-        "6:45: choices: a name of its own in a-z, 0-9 and - belongs here" },
+        "6:45: choices: expected a unique name of a-z, 0-9 and -, at most 32 characters" },
     { RAW "parameters: {a: {type: choice, choices: {b: [c]}}}\n---\nx",
-        "6:45: b: launch text belongs here" },
+        "6:45: b: expected launch text" },
     { RAW "parameters: {a: {type: choice, choices: {b: '{c}'}}}\n---\nx",
         "6:13: parameters: {c} is not one of: {a}, {codec}" },
     { RAW "parameters: {a: {type: choice, choices: {b: '{a}'}}}\n---\nx",
@@ -252,7 +257,7 @@ wrong_files_are_told_with_their_place (void)
 }
 
 static void
-the_first_directory_wins (void)
+the_first_folder_with_a_stage_counts (void)
 {
   gchar *own = g_dir_make_tmp ("stages-XXXXXX", NULL);
   gchar *path = g_build_filename (own, "restamp.launch", NULL);
@@ -267,11 +272,11 @@ the_first_directory_wins (void)
   g_assert_nonnull (stage_set_find (set, "transcode"));
   stage = stage_new (set, "restamp", NULL);
   g_assert_cmpint (stage_get_file (stage)->takes, ==, STAGE_RAW);
-  stage_set_unref (set); // the stage keeps it
+  stage_set_unref (set); // the stage holds a reference
   g_assert_cmpstr (stage_get_file (stage)->summary, ==, "s");
   stage_unref (stage);
 
-  // One that is wrong, and there is none.
+  // One wrong file makes the whole set fail.
   g_assert_true (g_file_set_contents (path, "x", -1, NULL));
   g_assert_null (stage_set_load ((const gchar *const *) directories, &error));
   g_assert_true (g_str_has_prefix (error->message, path));
@@ -286,7 +291,7 @@ the_first_directory_wins (void)
   g_unlink (path);
   g_rmdir (own);
   g_assert_null (stage_set_load_usual (own, &error));
-  g_assert_true (g_str_has_prefix (error->message, "there is no directory "));
+  g_assert_true (g_str_has_prefix (error->message, "cannot read stages from "));
   g_clear_error (&error);
 
   g_free (path);
@@ -295,7 +300,7 @@ the_first_directory_wins (void)
 }
 
 static void
-what_runs_from_its_build_finds_the_stages (void)
+a_program_in_its_build_folder_finds_the_stages (void)
 {
   GError *error = NULL;
   StageSet *set = stage_set_load_usual (NULL, &error);
@@ -305,7 +310,8 @@ what_runs_from_its_build_finds_the_stages (void)
   for (guint i = 0; i < G_N_ELEMENTS (names); i++)
     g_assert_nonnull (stage_set_find (set, names[i]));
   g_assert_null (stage_new (set, "transcdoe", &error));
-  g_assert_true (g_str_has_prefix (error->message, "there is no stage \"transcdoe\"; there are "));
+  g_assert_true (
+      g_str_has_prefix (error->message, "there is no stage \"transcdoe\"; known stages: "));
   g_clear_error (&error);
   stage_set_unref (set);
 }
@@ -319,7 +325,7 @@ find (const gchar *name, const gchar *form, gpointer data)
 }
 
 static void
-text_is_filled_in (void)
+placeholders_are_replaced (void)
 {
   static const gchar *const cases[][2] = {
     { "x {a} y{a.b}z", "x <> y<b>z" },
@@ -415,7 +421,8 @@ tear_down (Fixture *f, gconstpointer unused)
   stage_set_unref (f->set);
 }
 
-// The key, without pull's and with only the values that matter here; NULL if it is refused.
+// Returns the key of the chain for a query, shortened to the values that matter here, or NULL if
+// the query is refused.
 static gchar *
 choose (Fixture *f, const gchar *query)
 {
@@ -451,7 +458,7 @@ check (Fixture *f, const gchar *query, const gchar *expected)
 }
 
 static void
-the_same_choices_are_one_presentation (Fixture *f, gconstpointer unused)
+equal_choices_are_one_presentation (Fixture *f, gconstpointer unused)
 {
   static const gchar *const queries[] = { "size=320x180&rate=600k", "rate=600k&size=320x180",
     "rate=600000&size=320x180", "rate=0.6M&size=320x180", "rate=0.60M&size=0320x180",
@@ -466,7 +473,7 @@ the_same_choices_are_one_presentation (Fixture *f, gconstpointer unused)
 }
 
 static void
-what_is_not_declared_is_refused (Fixture *f, gconstpointer unused)
+choices_that_are_not_offered_are_refused (Fixture *f, gconstpointer unused)
 {
   static const gchar *const queries[] = { "keys=1s", "encoder=x264", "upstream=rtsp://other/",
     "transport=tcp", "limit=1s", "size", "size=", "=640x360", "&size=640x360",
@@ -482,7 +489,7 @@ what_is_not_declared_is_refused (Fixture *f, gconstpointer unused)
   for (guint i = 0; i < 600; i++)
     g_string_append_c (longer, '0');
   g_assert_null (choice_make_chain (f->set, f->stages, f->choices, longer->str, &error));
-  g_assert_cmpstr (error->message, ==, "a query of more than 512 characters");
+  g_assert_cmpstr (error->message, ==, "the query is longer than 512 characters");
   g_clear_error (&error);
   for (guint i = 0; i < 1000; i++) {
     g_string_printf (longer, "undeclared%u=%u", i, i);
@@ -506,12 +513,12 @@ a_choice_sets_a_stage_of_the_pipeline (Fixture *f, gconstpointer unused)
   check (f, NULL, "pull ! restamp(limit=2000) ! decode ! transcode(rate=1000000,size=640x360)");
   check (f, "size=320x180",
       "pull ! restamp(limit=2000) ! decode ! transcode(rate=1000000,size=320x180)");
-  // The mount's own is as it was.
+  // The pipeline of the mount is unchanged.
   check (f, NULL, "pull ! restamp(limit=2000) ! decode ! transcode(rate=1000000,size=640x360)");
 }
 
 static void
-what_is_put_behind_has_one_order (Fixture *f, gconstpointer unused)
+appended_stages_have_a_fixed_order (Fixture *f, gconstpointer unused)
 {
   g_hash_table_insert (f->choices, (gpointer) "restamp", (gpointer) restamp_choices);
   check (f, "limit=1s&size=640x360",
@@ -545,7 +552,7 @@ skip_without_encoder (void)
 }
 
 static void
-a_pipeline_has_to_fit (Fixture *f, gconstpointer unused)
+stages_that_do_not_fit_are_refused (Fixture *f, gconstpointer unused)
 {
   GError *error = NULL;
 
@@ -556,43 +563,44 @@ a_pipeline_has_to_fit (Fixture *f, gconstpointer unused)
   g_assert_true (choice_check (f->set, f->stages, NULL, NULL, &error));
 
   add (f, "pull");
-  check_refused (f, "stage pull: it is there twice");
+  check_refused (f, "stage pull: appears twice");
   g_ptr_array_set_size (f->stages, 1);
   add (f, "decode");
   add (f, "restamp");
-  check_refused (f, "stage restamp: it takes rtp, which decode before it does not give");
+  check_refused (f, "stage restamp: takes rtp, but decode before it does not give that");
   g_ptr_array_set_size (f->stages, 2);
   g_assert_false (choice_check (f->set, f->stages, NULL, NULL, &error));
-  g_assert_cmpstr (error->message, ==,
-      "stage decode: it gives raw video, and no stage behind it makes rtp of that");
+  g_assert_cmpstr (
+      error->message, ==, "stage decode: gives raw video; add a stage that makes RTP of it");
   g_clear_error (&error);
   add (f, "transcode");
   g_assert_true (choice_check (f->set, f->stages, NULL, NULL, &error));
-  check (f, NULL, "pull ! decode ! transcode(rate=600000,size=640x360)"); // not two of them
+  check (f, NULL,
+      "pull ! decode ! transcode(rate=600000,size=640x360)"); // a named decoder is not added again
   g_ptr_array_set_size (f->stages, 0);
-  check_refused (f, "a pipeline begins with a source, like pull");
+  check_refused (f, "the pipeline is empty; begin it with a source, such as pull");
   add (f, "restamp");
-  check_refused (f, "stage restamp: what comes first takes nothing, as pull does");
+  check_refused (f, "stage restamp: the first stage must be a source, such as pull");
 }
 
 static void
-choices_have_to_make_sense (Fixture *f, gconstpointer unused)
+impossible_choices_are_refused (Fixture *f, gconstpointer unused)
 {
   static const gchar *const upstream[] = { "upstream", NULL };
   static const gchar *const unknown[] = { "sise", NULL };
 
   g_hash_table_insert (f->choices, (gpointer) "pull", (gpointer) upstream);
-  check_refused (f, "choices: upstream of stage pull is not for a URL to set");
+  check_refused (f, "choices: a URL cannot set upstream of stage pull");
   g_hash_table_remove (f->choices, "pull");
   g_hash_table_insert (f->choices, (gpointer) "transcode", (gpointer) unknown);
   check_refused (f, "choices: stage transcode has no parameter \"sise\"");
   g_hash_table_remove_all (f->choices);
   g_hash_table_insert (f->choices, (gpointer) "nosuch", (gpointer) unknown);
-  check_refused (f, "there is no stage \"nosuch\"; there are decode, pull, restamp, transcode");
+  check_refused (f, "there is no stage \"nosuch\"; known stages: decode, pull, restamp, transcode");
 }
 
 static void
-the_codec_is_followed (Fixture *f, gconstpointer unused)
+the_codec_is_known_at_each_stage (Fixture *f, gconstpointer unused)
 {
   GPtrArray *chain = choice_make_chain (f->set, f->stages, f->choices, "size=320x180", NULL);
 
@@ -603,7 +611,7 @@ the_codec_is_followed (Fixture *f, gconstpointer unused)
   g_ptr_array_unref (chain);
 }
 
-/* Noise: never a crash, and what is taken is one that could be written. */
+/* Noise: no crash, and an accepted query has a valid key. */
 
 static void
 spoil (GRand *rand, gchar *text, gsize len)
@@ -623,7 +631,7 @@ spoil (GRand *rand, gchar *text, gsize len)
 }
 
 static void
-spoiled_files_do_no_harm (void)
+corrupt_stage_files_do_no_harm (void)
 {
   static const gchar *const names[] = { "decode", "pull", "restamp", "transcode" };
   GRand *rand = g_rand_new_with_seed (7);
@@ -656,7 +664,7 @@ spoiled_files_do_no_harm (void)
 }
 
 static void
-spoiled_queries_do_no_harm (Fixture *f, gconstpointer unused)
+corrupt_queries_do_no_harm (Fixture *f, gconstpointer unused)
 {
   static const gchar query[] = "size=640x360&rate=600k&rate=0.5M&size=%36";
   GRand *rand = g_rand_new_with_seed (8);
@@ -686,24 +694,25 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/stage/values-have-one-spelling", values_have_one_spelling);
   g_test_add_func (
-      "/stage/values-are-shown-as-people-write-them", values_are_shown_as_people_write_them);
-  g_test_add_func ("/stage/errors-name-range-and-default", errors_name_range_and_default);
+      "/stage/values-are-shown-in-the-largest-unit", values_are_shown_in_the_largest_unit);
+  g_test_add_func ("/stage/an-error-names-range-and-default", an_error_names_range_and_default);
   g_test_add_func (
-      "/stage/wrong-files-are-told-with-their-place", wrong_files_are_told_with_their_place);
-  g_test_add_func ("/stage/the-first-directory-wins", the_first_directory_wins);
-  g_test_add_func ("/stage/what-runs-from-its-build-finds-the-stages",
-      what_runs_from_its_build_finds_the_stages);
-  g_test_add_func ("/stage/text-is-filled-in", text_is_filled_in);
+      "/stage/an-error-in-a-stage-file-names-its-place", an_error_in_a_stage_file_names_its_place);
+  g_test_add_func (
+      "/stage/the-first-folder-with-a-stage-counts", the_first_folder_with_a_stage_counts);
+  g_test_add_func ("/stage/a-program-in-its-build-folder-finds-the-stages",
+      a_program_in_its_build_folder_finds_the_stages);
+  g_test_add_func ("/stage/placeholders-are-replaced", placeholders_are_replaced);
   g_test_add_func ("/stage/missing-elements-are-found", missing_elements_are_found);
   g_test_add_func ("/stage/a-line-is-quoted-for-a-shell", a_line_is_quoted_for_a_shell);
-  g_test_add_func ("/stage/spoiled-files-do-no-harm", spoiled_files_do_no_harm);
-  ADD ("the-same-choices-are-one", the_same_choices_are_one_presentation);
-  ADD ("what-is-not-declared-is-refused", what_is_not_declared_is_refused);
+  g_test_add_func ("/stage/corrupt-stage-files-do-no-harm", corrupt_stage_files_do_no_harm);
+  ADD ("equal-choices-are-one-presentation", equal_choices_are_one_presentation);
+  ADD ("choices-that-are-not-offered-are-refused", choices_that_are_not_offered_are_refused);
   ADD ("a-choice-sets-a-stage-of-the-pipeline", a_choice_sets_a_stage_of_the_pipeline);
-  ADD ("what-is-put-behind-has-one-order", what_is_put_behind_has_one_order);
-  ADD ("a-pipeline-has-to-fit", a_pipeline_has_to_fit);
-  ADD ("choices-have-to-make-sense", choices_have_to_make_sense);
-  ADD ("the-codec-is-followed", the_codec_is_followed);
-  ADD ("spoiled-queries-do-no-harm", spoiled_queries_do_no_harm);
+  ADD ("appended-stages-have-a-fixed-order", appended_stages_have_a_fixed_order);
+  ADD ("stages-that-do-not-fit-are-refused", stages_that_do_not_fit_are_refused);
+  ADD ("impossible-choices-are-refused", impossible_choices_are_refused);
+  ADD ("the-codec-is-known-at-each-stage", the_codec_is_known_at_each_stage);
+  ADD ("corrupt-queries-do-no-harm", corrupt_queries_do_no_harm);
   return g_test_run ();
 }

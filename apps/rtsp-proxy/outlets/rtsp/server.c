@@ -402,7 +402,7 @@ server_new (ProxyConfig *config, GError **error)
 
   make_listener (self, config);
   make_context (self);
-  self->stages = stage_set_ref (config->set);
+  self->stages = stage_set_ref (config->stage_set);
   if (!add_mounts (self, config, error) || !begin_listening (self, config, error)) {
     server_free (self);
     return NULL;
