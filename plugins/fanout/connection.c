@@ -10,24 +10,23 @@
 
 #define TOKEN_BYTES 16
 
-// What outlives the object for whoever still holds a pointer to it: the table, and the thread that
-// watches connections.
+// The part of a WeirConnection that the table, and the thread that watches connections, point to.
 typedef struct {
   GWeakRef object;
   WeirConn *conn;
   gint64 inode;     // of the socket
-  gchar *peer;      // for people to read
-  atomic_flag told; // of its end
+  gchar *peer;      // the peer's address, for the log
+  atomic_flag told; // the end of the connection was reported
 } Link;
 
 struct _WeirConnection {
   GObject parent;
   GSocket *socket;
   gchar *token;
-  Link *link; // NULL if it was never connected
+  Link *link; // NULL if the socket was not connected, or had another writer
 
-  // Not GLib's: ThreadSanitizer sees nothing of that between threads that GLib hasn't made.
-  pthread_mutex_t lock; // all below
+  // Not a GMutex: ThreadSanitizer does not see GLib's locks in threads that GLib did not create.
+  pthread_mutex_t lock; // guards all below
   gchar *reason;
 };
 
@@ -43,9 +42,9 @@ G_DEFINE_FINAL_TYPE (WeirConnection, weir_connection, G_TYPE_OBJECT)
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static GHashTable *table;   // token -> Link
-static GHashTable *sockets; // inodes that have a writer
+static GHashTable *sockets; // inodes of sockets that have a WeirConnection
 
-// FALSE, and nothing is added, if another writes to that socket.
+// Returns FALSE, and adds nothing, if the socket has another WeirConnection.
 static gboolean
 table_add (const gchar *token, Link *link)
 {
@@ -79,7 +78,7 @@ table_remove (const gchar *token)
   pthread_mutex_unlock (&table_lock);
 }
 
-// However many descriptors it has. 0: there is none.
+// Returns a number that is the same for all file descriptors of a socket; 0 if it has none.
 static gint64
 get_inode (GSocket *socket)
 {
@@ -178,21 +177,21 @@ close_for (WeirConnection *self, const gchar *reason)
   weir_conn_break (self->link->conn, ECANCELED);
 }
 
-// What a sink or the program has closed it for, or NULL. With `lock` held.
+// Returns why a sink or the program closed it, or NULL. Call with `lock` held.
 static const gchar *
 get_reason (WeirConnection *self)
 {
   if (!self->reason && self->link && weir_conn_error (self->link->conn) == ETIMEDOUT)
-    return "it took nothing for too long";
+    return WEIR_CONNECTION_STALLED;
   return self->reason;
 }
 
-// ---- telling of it ----
+// ---- the signal `closed` ----
 
-// Handlers of `closed` are the program's, and as slow as they like: so they have a thread of their
-// own, which is there while there is something to tell.
+// Handlers of `closed` may be slow, so a separate thread calls them. It runs while there are
+// connections in the queue.
 static struct {
-  pthread_mutex_t lock; // all below
+  pthread_mutex_t lock; // guards all below
   GQueue closed;        // of WeirConnection, with references
   gboolean runs;
 } telling = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -228,7 +227,7 @@ tell_all (void *unused)
   }
 }
 
-// Takes the reference. The program's signals are not for the thread, as not for the one that calls.
+// Emits `closed` from the other thread. Takes ownership of a reference to `self`.
 static void
 tell_soon (WeirConnection *self)
 {
@@ -236,7 +235,7 @@ tell_soon (WeirConnection *self)
 
   pthread_mutex_lock (&telling.lock);
   g_queue_push_tail (&telling.closed, self);
-  // Without a thread it is told with the next one.
+  // If no thread can be created, the next call tries again.
   if (!telling.runs && pthread_create (&thread, NULL, tell_all, NULL) == 0) {
     telling.runs = TRUE;
     pthread_setname_np (thread, "weir-closed");
@@ -245,8 +244,9 @@ tell_soon (WeirConnection *self)
   pthread_mutex_unlock (&telling.lock);
 }
 
-// Called when there is room, which is nothing to us, and when it has broken. In the thread that all
-// connections share: nothing of the program's may run here, so the object is not let go either.
+// Called when the socket has room, which does not matter here, and when the connection has broken.
+// All connections share this thread, so no code of the program may run in it: the last reference to
+// the object is released in the other thread.
 static void
 on_writable (void *data)
 {
@@ -281,7 +281,7 @@ weir_connection_send_action (WeirConnection *self, GBytes *bytes)
   data = g_bytes_get_data (bytes, &len);
   r = weir_conn_send_control (self->link->conn, data, len);
   if (r == -ENOBUFS)
-    close_for (self, "it does not read its answers");
+    close_for (self, "the client does not read its responses");
   return r == 0;
 }
 
@@ -293,7 +293,7 @@ make_token (void)
   guint8 random[TOKEN_BYTES];
   gchar *token = g_malloc (2 * TOKEN_BYTES + 1);
 
-  // Once seeded, it gives so few bytes at once and whole.
+  // So few bytes come in one piece, but the call may fail until the kernel is seeded.
   while (getrandom (random, sizeof random, 0) != sizeof random)
     ;
   for (guint i = 0; i < TOKEN_BYTES; i++)
@@ -409,20 +409,36 @@ weir_connection_class_init (WeirConnectionClass *klass)
   object_class->get_property = weir_connection_get_property;
 
   props[PROP_SOCKET] = g_param_spec_object ("socket", "Socket",
-      "The connected stream socket. The caller may read from it, but not write to it",
-      G_TYPE_SOCKET, G_PARAM_WRITABLE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS);
+      "Connected stream socket. The program may read from it, but not write to it", G_TYPE_SOCKET,
+      G_PARAM_WRITABLE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS);
   props[PROP_TOKEN] = g_param_spec_string ("token", "Token",
-      "Names this connection to sinks, in the place of a host", NULL,
+      "Names this connection to fanoutsink elements, in place of a host", NULL,
       G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
   props[PROP_CLOSE_REASON] = g_param_spec_string ("close-reason", "Close reason",
-      "What it was closed for; none while it is open, or if it broke by itself", NULL,
+      "Why a sink or the program closed it; NULL while it is open, or if the peer closed it", NULL,
       G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
   g_object_class_install_properties (object_class, N_PROPS, props);
 
+  /**
+   * WeirConnection::send:
+   * @bytes: data to write, between two packets of sinks
+   *
+   * Returns: %FALSE if the connection is closed, or is closed because the peer does not read.
+   */
   signals[SIGNAL_SEND] = g_signal_new_class_handler ("send", type, action,
       G_CALLBACK (weir_connection_send_action), NULL, NULL, NULL, G_TYPE_BOOLEAN, 1, G_TYPE_BYTES);
+  /**
+   * WeirConnection::close:
+   * @reason: the text that `close-reason` and `closed` report
+   */
   signals[SIGNAL_CLOSE] = g_signal_new_class_handler ("close", type, action,
       G_CALLBACK (weir_connection_close_action), NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_STRING);
+  /**
+   * WeirConnection::closed:
+   * @reason: why the connection closed
+   *
+   * Comes once, from a thread of the plugin.
+   */
   signals[SIGNAL_CLOSED] = g_signal_new (
       "closed", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_STRING);
 }

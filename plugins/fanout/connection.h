@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A reader's stream connection, as programs hold it, and the table in which sinks find it.
+// A stream connection that fanoutsink elements and the program write to together.
 //
-// `WeirConnection` is a GObject type that the plugin registers: a program makes one for a connected
-// socket, without linking to the plugin, by g_object_new (g_type_from_name ("WeirConnection"),
-// "socket", socket, NULL), and gives its `token` to sinks in the place of a host name.
+// The plugin registers the GObject type `WeirConnection`. A program creates one for a connected
+// socket without linking to the plugin, with g_object_new (g_type_from_name ("WeirConnection"),
+// "socket", socket, NULL), and gives its `token` to sinks in place of a host name.
 //
-//   socket        GSocket, construct-only; it stays the caller's, who may read from it but not
-//                 write
-//   token         string, read-only: names it to sinks. Nobody can guess it and none comes twice
-//   close-reason  string, read-only: what a sink or the program has closed it for; NULL while it is
-//                 open, or if it broke by itself
-//   send          action: GBytes -> gboolean; bytes of the program's own, such as answers, in order
-//                 with what sinks send and never within a packet. FALSE if it is closed
-//   close         action: string; closes it for that reason: whoever reads finds the end
-//   closed        signal: string; it has closed, and why. Comes once, from a thread of the plugin's
-//                 that serves nobody, with no lock held, and not from within `send` or `close`
+//   socket        GSocket, construct-only. The program may read from it, but not write to it
+//   token         string, read-only. Names the connection to sinks; 32 random hexadecimal digits
+//   close-reason  string, read-only. Why a sink or the program closed the connection; NULL while it
+//                 is open, or if the peer or the network closed it
+//   send          action (GBytes bytes) -> gboolean. Writes bytes of the program, in order with the
+//                 packets of sinks and never within a packet. Returns FALSE if it is closed
+//   close         action (string reason). Closes the connection; the program's reads find its end
+//   closed        signal (string reason). Comes once when the connection has closed, from a thread
+//                 of the plugin that does nothing else, without a lock, and not during `send` or
+//                 `close`
 //
-// One that is made for a socket which is not connected, or to which another writes, is closed from
-// the start.
+// A connection for a socket that is not connected, or that has another WeirConnection, is closed
+// from the start.
 
 #include <gio/gio.h>
 
@@ -30,22 +30,26 @@ G_BEGIN_DECLS
 #define WEIR_TYPE_CONNECTION (weir_connection_get_type ())
 G_DECLARE_FINAL_TYPE (WeirConnection, weir_connection, WEIR, CONNECTION, GObject)
 
-// Whether a host's name has the form of a token: then it is no name to be looked up anywhere else.
+// Why a connection was closed whose peer took no data for too long.
+#define WEIR_CONNECTION_STALLED "the client stopped reading"
+
+// Reports whether `host` has the form of a token. Such a string is never looked up as a host name.
 gboolean weir_connection_is_token (const gchar *host);
 
-// Whether one writes to that socket.
+// Reports whether a WeirConnection writes to this socket.
 gboolean weir_connection_is_on (GSocket *socket);
 
-// What a sink does with a token: NULL if it is of no connection, or of one that has closed.
+// Returns the open connection of a token, or NULL. The caller owns the reference.
 WeirConn *weir_connection_lookup (const gchar *token);
 
-// Whether it would be found.
+// Reports whether the connection of a token is open.
 gboolean weir_connection_is_open (const gchar *token);
 
-// Who is at the other end, for people to read; to be freed. NULL if it has closed.
+// Returns the peer's address as text for the log, or NULL if the connection has closed. The caller
+// owns the result.
 gchar *weir_connection_dup_peer (const gchar *token);
 
-// A sink gives a reader up. Does nothing if it has closed already.
+// Closes the connection of a token, if it is still open.
 void weir_connection_close (const gchar *token, const gchar *reason);
 
 G_END_DECLS

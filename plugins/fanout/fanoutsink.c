@@ -4,52 +4,51 @@
  * @title: fanoutsink
  * @short_description: serves one stream to many readers over UDP and TCP
  *
- * It stands wherever `multiudpsink` stands: it has that element's properties, action signals and
- * signals, with the same types and defaults. It differs in how it sends. The stream goes into a
- * window, a packet once; each reader has a place of its own in it, and gets a frame in as few sends
- * as possible, segmented by the kernel (UDP_SEGMENT), which costs a fraction of a send for each
- * packet. Where the kernel or the path refuses that, it goes on with one message a packet without
- * losing any; see #WeirFanoutSink:gso.
+ * It replaces `multiudpsink`: it has that element's properties, action signals and signals, with
+ * the same types and defaults. The element copies each packet once, into a window. A reader is a
+ * position in the window, and gets a frame in as few sends as possible, segmented by the kernel
+ * (UDP_SEGMENT). If the kernel or the path refuses a segmented send, the element sends the packets
+ * one by one and loses none; see #WeirFanoutSink:gso.
  *
- * A frame is sent when the RTP marker bit ends it, when 64 packets of it are there, or when its
- * first packet has waited #WeirFanoutSink:max-coalesce. RTCP, and what is not RTP, does not wait; a
- * buffer list of such packets stays together.
+ * The element sends a frame when its last packet (with the RTP marker bit) arrives, when 64 packets
+ * of it are there, or when its first packet has waited #WeirFanoutSink:max-coalesce. It sends RTCP
+ * and other data at once; a buffer list of such packets stays together.
  *
- * Readers over TCP, or any other stream socket, are added by #WeirFanoutSink::add-socket: it serves
- * where `multisocketsink` and `multifdsink` do, with the framing of RTSP, RFC 4571, or none.
+ * #WeirFanoutSink::add-socket adds readers over TCP or any other stream socket, as
+ * `multisocketsink` and `multifdsink` do, with the framing of RTSP, RFC 4571, or none.
  *
- * With #WeirFanoutSink:join `keyframe` a new reader begins at the newest keyframe, gets what came
- * since then at #WeirFanoutSink:catch-up-rate times the stream's speed, and runs at the live edge
- * from then on. Where the window has none, one is asked for upstream (`GstForceKeyUnit`), once a
- * second until it comes.
+ * With #WeirFanoutSink:join `keyframe` a new reader begins at the newest keyframe in the window,
+ * gets the packets since then at #WeirFanoutSink:catch-up-rate times the stream's speed, and
+ * continues at the live edge. If the window has no keyframe, the element asks upstream for one
+ * (`GstForceKeyUnit`), once a second until it arrives.
  *
- * A slow reader costs nobody anything. Over TCP it is thinned in steps while it lags: from 250 ms
- * on to the base layer, from 500 ms to frames that others need, from 1 s to keyframes; after 10 s
- * without taking a byte it is closed. One that falls out of the window goes on at the next keyframe
- * (#WeirFanoutSink:drop-policy). A UDP reader whose socket has no room waits for it, up to a
- * second while the socket drains, else for 100 ms.
+ * A slow reader does not affect others. Over TCP the element thins its stream while it lags: from
+ * 250 ms on it gets the base layer, from 500 ms on only frames that others need, from 1 s on only
+ * keyframes; after 10 s without taking a byte it is closed. A reader that falls out of the window
+ * continues at the next keyframe (#WeirFanoutSink:drop-policy). A UDP reader whose socket has no
+ * room waits up to 1 s while the socket drains, else 100 ms.
  *
- * Of a stream with layers (H.264 SVC, temporal layers of H.264 and H.265, VP8, VP9, AV1) each
- * reader gets those that #WeirFanoutSink::set-layers says. They are read from the packets, or from
- * the meta that `svclayerfilter mode=tag` puts on them. A frame is made once for each set of layers
- * in use, as soon as it is whole.
+ * #WeirFanoutSink::set-layers chooses the layers that a reader gets of a layered stream (H.264 SVC,
+ * temporal layers of H.264 and H.265, VP8, VP9, AV1). The element reads the layer of a packet from
+ * the packet, or from the meta that `svclayerfilter mode=tag` attaches to it. It makes each frame
+ * once for each layer set in use, as soon as the frame is complete.
  *
- * A reader may be at a place of its own behind the live edge (#WeirFanoutSink::set-delay), and may
- * be paused there (#WeirFanoutSink::pause): a thousand readers at a thousand delays are still
- * cursors in one window.
+ * #WeirFanoutSink::set-delay puts a reader behind the live edge, #WeirFanoutSink::pause stops it
+ * there. Each reader can have its own delay.
  *
  * Threads: the streaming thread copies packets into the window, never waits for a reader, and
- * serves up to #WeirFanoutSink:inline-readers readers itself; a pool of threads that all elements
- * of the process share, one for each processor, serves more. Every packet due to a reader is sent
- * or counted as dropped, with the reason, in `get-stats` and #WeirFanoutSink:fanout-stats. Sends
- * over UDP that fail post a warning with the reader and the system's reason, at most once in 10 s;
- * the stream goes on.
+ * serves up to #WeirFanoutSink:inline-readers readers itself. If there are more, threads that all
+ * elements of the process share, one for each processor, serve them. The element counts every
+ * packet that is due to a reader as sent, or as dropped with the reason, in
+ * #WeirFanoutSink::get-stats and #WeirFanoutSink:fanout-stats. When UDP sends fail, the element
+ * posts a warning with the reader and the system's reason, at most once in 10 s, and keeps sending.
  *
- * EOS goes through when everything is sent, or after 2 s. On the way to READY the element gives
- * what is not sent 50 ms and counts the rest as flushed.
+ * EOS passes when everything is sent, or after 2 s. On the way to READY, packets that are not sent
+ * within 50 ms count as flushed.
  *
- * A packet's payload is never changed. Sequence numbers and timestamps are, for readers to whom
- * packets were left out on purpose, or who catch up. A packet over 65507 bytes is refused.
+ * The element never changes a payload. It rewrites sequence numbers and timestamps for readers that
+ * catch up, have a delay, or from whose stream it left out packets on purpose. It refuses packets
+ * larger than 65507 bytes.
  *
  * ## Example launch lines
  * |[
@@ -82,17 +81,17 @@ GST_ELEMENT_REGISTER_DEFINE (fanoutsink, "fanoutsink", GST_RANK_NONE, WEIR_TYPE_
 
 // ---- data: the streaming thread ----
 
-// A reader waits for a key picture: to begin with, or to change its layers.
+// Asks upstream for a keyframe if a reader needs one to begin or to change its layers.
 static void
 ask_for_key (WeirFanoutSink *self, gint64 now_ns)
 {
   if (!weir_fanout_wants_key (self->fanout, now_ns))
     return;
-  GST_DEBUG_OBJECT (self, "asking for a key picture");
+  GST_DEBUG_OBJECT (self, "asking upstream for a keyframe");
   gst_pad_push_event (GST_BASE_SINK_PAD (self), weir_key_event_new (self->n_keys_asked++));
 }
 
-// Between weir_fanout_begin() and weir_fanout_end().
+// Copies a packet into the window. Call between weir_fanout_begin() and weir_fanout_end().
 static void
 take_packet (WeirFanoutSink *self, GstBuffer *buffer, gint64 now_ns)
 {
@@ -105,7 +104,7 @@ take_packet (WeirFanoutSink *self, GstBuffer *buffer, gint64 now_ns)
   room = weir_fanout_reserve (self->fanout, size);
   if (!room) {
     if (!self->warned_too_big)
-      GST_WARNING_OBJECT (self, "refusing a packet of %" G_GSIZE_FORMAT " bytes, %d is the most",
+      GST_WARNING_OBJECT (self, "dropping a packet of %" G_GSIZE_FORMAT " bytes; the maximum is %d",
           size, WEIR_PACKET_MAX);
     self->warned_too_big = TRUE;
     return;
@@ -114,10 +113,10 @@ take_packet (WeirFanoutSink *self, GstBuffer *buffer, gint64 now_ns)
   if (gst_buffer_extract (buffer, 0, room, size) == size)
     weir_fanout_commit_layer (self->fanout, size, meta ? &meta->layer : NULL, now_ns);
   else
-    GST_WARNING_OBJECT (self, "could not read %" GST_PTR_FORMAT, buffer);
+    GST_WARNING_OBJECT (self, "cannot read %" GST_PTR_FORMAT, buffer);
 }
 
-// Where the disk is full, the window is smaller from here on.
+// Posts a message once if the disk of `spill-dir` is full, which makes the window smaller.
 static void
 look_at_file (WeirFanoutSink *self)
 {
@@ -126,14 +125,15 @@ look_at_file (WeirFanoutSink *self)
   if (!self->has_file || self->told_full || (limit = weir_fanout_limit (self->fanout)) == G_MAXSIZE)
     return;
   self->told_full = TRUE;
-  GST_WARNING_OBJECT (self, "the disk is full at %" G_GSIZE_FORMAT " bytes", limit);
+  GST_WARNING_OBJECT (
+      self, "spill-dir: the disk is full; the window keeps %" G_GSIZE_FORMAT " bytes", limit);
   gst_element_post_message (
       GST_ELEMENT (self), gst_message_new_element (
                               GST_OBJECT (self), gst_structure_new ("fanout-spill-full", "capacity",
                                                      G_TYPE_UINT64, (guint64) limit, NULL)));
 }
 
-// News of readers go to the log. Where sends to some have failed, one is told by name.
+// Logs changes of readers, and posts a warning about failed sends that names one of the readers.
 static void
 tell_failures (WeirFanoutSink *self, gint64 now_ns)
 {
@@ -147,10 +147,10 @@ tell_failures (WeirFanoutSink *self, gint64 now_ns)
     return;
   reader = fanout_readers_take_failed (self, &error, &n_others);
   if (reader && n_others > 0)
-    GST_ELEMENT_WARNING (self, RESOURCE, WRITE, ("Sending to a reader fails."),
-        ("%s: %s; sending to %u other readers fails too", reader, g_strerror (error), n_others));
+    GST_ELEMENT_WARNING (self, RESOURCE, WRITE, ("Cannot send to a reader."),
+        ("%s: %s; sends to %u other readers fail too", reader, g_strerror (error), n_others));
   else if (reader)
-    GST_ELEMENT_WARNING (self, RESOURCE, WRITE, ("Sending to a reader fails."),
+    GST_ELEMENT_WARNING (self, RESOURCE, WRITE, ("Cannot send to a reader."),
         ("%s: %s", reader, g_strerror (error)));
   g_free (reader);
 }
@@ -235,20 +235,23 @@ start (WeirFanoutSink *self, const WeirUdpConfig *config, GError **error)
   gboolean buffer_short, ok;
 
   if (!weir_shared_workers ()) {
-    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_FAILED, "no thread can be made");
+    g_set_error (
+        error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_FAILED, "cannot start the sending threads");
     return FALSE;
   }
   if (self->settings.bounds.bytes < WEIR_WINDOW_BYTES_MIN) {
     g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS,
-        "window-bytes=%" G_GSIZE_FORMAT " may not hold a frame; %d is the least",
+        "window-bytes=%" G_GSIZE_FORMAT " may not hold a frame; the minimum is %d",
         self->settings.bounds.bytes, WEIR_WINDOW_BYTES_MIN);
     return FALSE;
   }
-  if (!weir_udp_sockets_open (&sockets, config, self->cancellable, &buffer_short, error))
+  if (!weir_udp_sockets_open (&sockets, config, self->cancellable, &buffer_short, error)) {
+    g_prefix_error (error, "cannot open the sending socket: ");
     return FALSE;
+  }
   if (buffer_short)
     GST_ELEMENT_WARNING (self, RESOURCE, SETTINGS, (NULL),
-        ("The send buffer is smaller than the %d bytes asked (see net.core.wmem_max).",
+        ("The send buffer is smaller than buffer-size=%d; raise net.core.wmem_max.",
             config->buffer_size));
 
   g_mutex_lock (&self->control);
@@ -276,7 +279,7 @@ weir_fanout_sink_start (GstBaseSink *sink)
 
   if (!ok)
     GST_ELEMENT_ERROR (
-        self, RESOURCE, OPEN_WRITE, ("The readers can't be served."), ("%s", err->message));
+        self, RESOURCE, OPEN_WRITE, ("Cannot start: %s.", err->message), ("%s", err->message));
   g_clear_error (&err);
   fanout_properties_clear_udp (&config);
   self->warned_too_big = FALSE;
@@ -337,8 +340,8 @@ open_file (WeirFanoutSink *self)
   dir = g_strdup (self->spill_dir);
   GST_OBJECT_UNLOCK (self);
   if (dir && !(file = weir_block_file_new (dir)))
-    GST_ELEMENT_ERROR (
-        self, RESOURCE, OPEN_WRITE, ("No file can be made in %s.", dir), GST_ERROR_SYSTEM);
+    GST_ELEMENT_ERROR (self, RESOURCE, OPEN_WRITE, ("Cannot create a file in spill-dir=%s.", dir),
+        GST_ERROR_SYSTEM);
   self->has_file = file != NULL;
   self->told_full = FALSE;
   weir_fanout_set_file (self->fanout, file);
@@ -359,7 +362,7 @@ weir_fanout_sink_change_state (GstElement *element, GstStateChange transition)
     weir_fanout_start (self->fanout);
   }
   ret = GST_ELEMENT_CLASS (weir_fanout_sink_parent_class)->change_state (element, transition);
-  // The last packets, an RTCP BYE among them, get a moment; then they count as flushed.
+  // The last packets, such as an RTCP BYE, get a moment to leave; after it they count as flushed.
   if (transition == GST_STATE_CHANGE_PAUSED_TO_READY) {
     weir_fanout_drain (self->fanout, weir_now_ns () + (gint64) STOP_GRACE);
     weir_fanout_stop (self->fanout);
@@ -379,7 +382,7 @@ weir_fanout_sink_init (WeirFanoutSink *self)
   fanout_properties_init (self);
   self->fanout = weir_fanout_new (weir_shared_workers (), NULL, &self->settings);
   if (!self->fanout)
-    g_error ("fanoutsink: no memory"); // as GLib does
+    g_error ("fanoutsink: out of memory"); // ends the process, as GLib does
   fanout_readers_init (self);
 }
 
@@ -423,5 +426,6 @@ weir_fanout_sink_class_init (WeirFanoutSinkClass *klass)
   weir_element_class_set_default_name (gobject_class);
   gst_element_class_add_static_pad_template (element_class, &sink_template);
   gst_element_class_set_static_metadata (element_class, "Fan-out packet sender", "Sink/Network",
-      "Serves one stream to many readers over UDP and TCP, a frame in one send each", "Weir");
+      "Serves one stream to many readers over UDP and TCP, with one send per frame and reader",
+      "Weir");
 }

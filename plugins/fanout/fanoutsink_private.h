@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What the files of fanoutsink share: fanoutsink.c (data, start and stop), names.c (how a reader is
-// named), readers.c (who comes and goes), stats.c, news.c, signals.c and properties.c.
+// The declarations that the files of fanoutsink share: fanoutsink.c (data, start and stop), names.c
+// (hosts, ports and tokens), readers.c (adding and removing readers), stats.c (counters), news.c
+// (log of readers that fall behind), signals.c and properties.c.
 
 #include <gst/base/gstbasesink.h>
 
@@ -13,31 +14,32 @@
 
 #define DEFAULT_PRIORITY 4
 
-// A reader under the name by which it was added: a host and a port, or the token of a connection
-// and a channel.
+// A reader and the name by which it was added: a host and a port, or a connection's token and a
+// channel.
 typedef struct {
   gchar *key; // "host port"
   gchar *host;
   gint port;
-  gchar *shown;       // for people to read: a connection by its peer
-  gboolean own_delay; // other than the element's
-  guint count;        // how often it was added, less how often it was removed
-  GInetAddress *inet; // NULL: a connection
+  gchar *shown;       // in the log: the host and port, or the peer of the connection
+  gboolean own_delay; // its delay is not the property `delay`
+  guint count;        // times added minus times removed
+  GInetAddress *inet; // NULL for a connection
   WeirAddress address;
   WeirReader *reader;
-  WeirConnection *connection; // made here for a socket that was given, and closed with the reader
-  gint64 connect_ns, disconnect_ns; // since the epoch; 0: it is connected
+  WeirConnection *connection;       // of `add-socket`: closed with the reader; else NULL
+  gint64 connect_ns, disconnect_ns; // since the epoch; disconnect_ns is 0 while it is connected
   GList link;                       // in self->names
 } Name;
 
-// What was asked for a reader that is about to be added, and what it was told.
+// The choices made for a reader that may be added soon, and the plan that was returned for it.
 typedef struct {
   gint64 asked_ns;
   gboolean planned;
   WeirPlan plan;
   WeirLayerSet layers;
-  gint64 delay_ns; // -1: none was asked for
-  // It was there, and paused: what it was to get next.
+  gint64 delay_ns; // -1 for the property `delay`
+  // Set if the reader was removed while it was paused; `next` is the packet that it was to get
+  // next.
   gboolean kept;
   WeirPlan next;
 } Coming;
@@ -45,30 +47,30 @@ typedef struct {
 struct _WeirFanoutSink {
   GstBaseSink parent;
 
-  // Order: control, lock, object lock. None is held across a send, a signal, or a look-up of a
-  // name. Nobody who streams takes `control`, under which readers come and go and sockets are set
-  // up.
+  // Locking order: control, lock, object lock. None is held during a send, a signal, or a name
+  // look-up. `control` is held while readers are added and removed and sockets are set up; the
+  // streaming thread never takes it.
   GMutex control;
   GMutex lock;
 
   WeirFanout *fanout;
 
-  // Under `control`; read under `lock` too.
+  // Written under `control` and `lock`, read under either.
   WeirUdpSockets sockets;
   gboolean started;
   GHashTable *by_key; // Name.key -> Name
-  GQueue names;       // of Name, as added
+  GQueue names;       // of Name, in the order in which they were added
   guint64 max_pacing_rate;
 
   // Under `lock`.
   Name *leaving;             // for get-stats from within client-removed
   GHashTable *coming;        // key -> Coming, for readers about to be added
-  GCancellable *cancellable; // made new under `lock`
+  GCancellable *cancellable; // replaced after it was cancelled
   WeirFanoutSettings settings;
   guint priority;
-  gint64 delay_ns; // of readers for whom nothing else is said
+  gint64 delay_ns; // the property `delay`
 
-  // The streaming thread's.
+  // Used by the streaming thread only.
   gboolean warned_too_big;
   gboolean has_file;
   gboolean told_full;
@@ -96,16 +98,18 @@ struct _WeirFanoutSink {
 void fanout_name_free (Name *name);
 gchar *fanout_name_make_key (const gchar *host, gint port);
 
-// An IPv6 address may stand in brackets.
+// Returns `host` without the brackets around an IPv6 address. The caller owns the result.
 gchar *fanout_name_strip_brackets (const gchar *host);
 
-// "host:port", "[2001:db8::1]:port". FALSE: it is neither.
+// Parses "host:port" or "[2001:db8::1]:port". Returns FALSE for anything else. The caller owns
+// `*host`, which keeps its brackets.
 gboolean fanout_name_parse (const gchar *text, gchar **host, gint *port);
 
-// A reader over a connection, by its token.
+// Returns a name for the connection of a token, or NULL and an error. The caller owns the result.
 Name *fanout_name_new_conn (const gchar *token, gint channel, WeirFraming framing, GError **error);
 
-// Resolves a name. Takes no lock, and may take its time.
+// Resolves a host name. Takes no lock, and may block. Returns NULL and an error if it fails; the
+// caller owns the result.
 Name *fanout_name_new (const gchar *host, gint port, GCancellable *cancellable, GError **error);
 
 // ---- readers.c ----
@@ -119,18 +123,22 @@ void fanout_readers_remove (WeirFanoutSink *self, const gchar *host, gint port);
 gchar *fanout_readers_add_socket (
     WeirFanoutSink *self, GSocket *socket, WeirFraming framing, guint channel);
 
-// A reader that is there: to be asked under `control`, as it may be just served.
+// Returns a reader that was added, or NULL. Call with `control` held, and use the result only until
+// it is released.
 Name *fanout_readers_find (WeirFanoutSink *self, const gchar *host, gint port);
 
-// What is known of a reader that may come; NULL if too many may. With `lock` held.
+// Returns the entry for a reader that may be added soon, and creates it if there is none. Returns
+// NULL if there are too many entries. Call with `lock` held.
 Coming *fanout_readers_get_coming (
     WeirFanoutSink *self, const gchar *host, gint port, gint64 now_ns);
 
-// What a reader that is about to be added will begin with. With `lock` held.
+// Plans where a reader that is about to be added begins; `coming` may be NULL. Returns FALSE if the
+// window has nothing yet. Call with `lock` held.
 gboolean fanout_readers_make_plan (
     WeirFanoutSink *self, Coming *coming, gint64 now_ns, WeirPlan *plan);
 
-// Tells each reader the socket that reaches it, and joins groups. With `control` held.
+// Gives each reader the socket that reaches it, and joins multicast groups. Call with `control`
+// held.
 gboolean fanout_readers_start (WeirFanoutSink *self, const WeirUdpConfig *config, GError **error);
 
 void fanout_readers_clear (WeirFanoutSink *self);
@@ -146,22 +154,26 @@ GstStructure *fanout_readers_get_stats (WeirFanoutSink *self, const gchar *host,
 
 GstStructure *fanout_readers_get_sums (WeirFanoutSink *self);
 
-// A reader to whom sends have failed since the last call, by name, and with which errno; NULL:
-// none. The others whose sends have are only counted.
+// Returns the host and port of a reader to which sends have failed since the last call, with the
+// errno in `error` and the number of other such readers in `n_others`; NULL if there is none. The
+// caller owns the result.
 gchar *fanout_readers_take_failed (WeirFanoutSink *self, gint *error, guint *n_others);
 
 // ---- news.c ----
 
-// Logs whose segmented sends are refused, who is thinned and who was closed, and why: of several
-// readers the first by name.
+// Logs readers whose path refuses segmented sends, that are thinned, or that were closed, each with
+// the reason. Of several readers with the same news it names the first and counts the others.
 void fanout_news_tell (WeirFanoutSink *self);
 
-// The same of one that goes.
+// Logs the same for one reader that was removed.
 void fanout_news_tell_of (WeirFanoutSink *self, const Name *name);
 
 // ---- signals.c ----
 
 void fanout_signals_install (GType type);
+// Logs that `action` refuses: there is no such reader, or `host` is NULL.
+void fanout_signals_warn_no_reader (
+    WeirFanoutSink *self, const gchar *action, const gchar *host, gint port);
 void fanout_signals_client_added (WeirFanoutSink *self, const gchar *host, gint port);
 void fanout_signals_client_removed (WeirFanoutSink *self, const gchar *host, gint port);
 
@@ -171,6 +183,6 @@ void fanout_properties_init (WeirFanoutSink *self);
 void fanout_properties_finalize (WeirFanoutSink *self);
 void fanout_properties_install (GObjectClass *klass);
 
-// The sockets' configuration as it is now, with references and copies of its own.
+// Returns the current configuration of the sockets. Release it with fanout_properties_clear_udp().
 WeirUdpConfig fanout_properties_get_udp (WeirFanoutSink *self);
 void fanout_properties_clear_udp (WeirUdpConfig *config);

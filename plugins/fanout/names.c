@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The names of readers.
+// Hosts, ports and tokens by which readers are added.
 #include "fanoutsink_private.h"
 
 #include "gioaddress.h"
@@ -75,14 +75,14 @@ fanout_name_new_conn (const gchar *token, gint channel, WeirFraming framing, GEr
 
   if (!conn || channel < 0 || channel > 255) {
     g_set_error_literal (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND,
-        conn ? "there is no such channel" : "the connection is not there");
+        conn ? "channel must be from 0 to 255" : "no open connection has this token");
     g_clear_pointer (&conn, weir_conn_unref);
     return NULL;
   }
   name = name_alloc (token, channel);
   name->shown = weir_connection_dup_peer (token);
-  if (!name->shown) // it has just closed
-    name->shown = g_strdup ("over a connection");
+  if (!name->shown) // the connection has just closed
+    name->shown = g_strdup ("of a closed connection");
   name->reader = weir_reader_new_conn (conn, framing, (guint8) channel);
   weir_conn_unref (conn);
   return name;
@@ -99,12 +99,12 @@ fanout_name_new (const gchar *host, gint port, GCancellable *cancellable, GError
     return fanout_name_new_conn (host, port, WEIR_FRAMING_INTERLEAVED, error);
   if (port < 1 || port > 65535) {
     g_set_error_literal (
-        error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "there is no such port");
+        error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "port must be from 1 to 65535");
     return NULL;
   }
   name = name_alloc (host, port);
   name->shown = g_strdup_printf ("%s port %d", name->host, port);
-  // This one takes an IPv6 scope too.
+  // Unlike g_inet_address_new_from_string(), this parses the scope of an IPv6 address.
   address = g_inet_socket_address_new_from_string (name->host, (guint) port);
   if (!address && (inet = weir_udp_resolve (name->host, cancellable, error))) {
     address = g_inet_socket_address_new (inet, (guint16) port);
@@ -118,7 +118,7 @@ fanout_name_new (const gchar *host, gint port, GCancellable *cancellable, GError
   name->inet = g_object_ref (g_inet_socket_address_get_address (G_INET_SOCKET_ADDRESS (address)));
   if (!weir_address_from_gio (address, &name->address)) {
     g_set_error_literal (
-        error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "this is no socket address");
+        error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "not an IPv4 or IPv6 address");
     g_clear_pointer (&name, fanout_name_free);
   }
   g_object_unref (address);

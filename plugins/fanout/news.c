@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What becomes of readers, for the log.
+// Logs what happens to readers: refused segmented sends, thinning, closing.
 #include "fanoutsink_private.h"
 
 GST_DEBUG_CATEGORY_EXTERN (fanoutsink_debug);
@@ -7,7 +7,7 @@ GST_DEBUG_CATEGORY_EXTERN (fanoutsink_debug);
 
 enum { NEWS_REFUSED, NEWS_THINNED, NEWS_CLOSED, N_NEWS };
 
-// The first reader of whom there is such a thing to tell, and how many others there are.
+// The log line of the first reader with one kind of news, and the number of others with it.
 typedef struct {
   gchar *first;
   guint n_others;
@@ -20,7 +20,7 @@ what_it_gets (WeirReaderState state)
     case WEIR_READER_NO_UPPER_LAYERS:
       return "the base layer only";
     case WEIR_READER_REFERENCES:
-      return "only frames that others need";
+      return "only frames that other frames need";
     case WEIR_READER_KEYFRAMES:
       return "keyframes only";
     default:
@@ -34,7 +34,7 @@ say_thinned (WeirFanoutSink *self, const Name *name, WeirReaderState state)
   WeirReaderCounters counters;
 
   weir_reader_counters (self->fanout, name->reader, weir_now_ns (), &counters);
-  return g_strdup_printf ("%s lags by %d ms and gets %s", name->shown,
+  return g_strdup_printf ("%s lags by %d ms and now gets %s", name->shown,
       (gint) (counters.lag_ns / GST_MSECOND), what_it_gets (state));
 }
 
@@ -42,13 +42,13 @@ static gchar *
 say_closed (const Name *name, gint error)
 {
   return g_strdup_printf ("%s is closed: %s", name->shown,
-      error == ETIMEDOUT ? "it took nothing for too long" : g_strerror (error));
+      error == ETIMEDOUT ? WEIR_CONNECTION_STALLED : g_strerror (error));
 }
 
 static gchar *
 say_refused (const Name *name, gint error)
 {
-  return g_strdup_printf ("%s can't be sent segments (%s) and gets a message for each packet",
+  return g_strdup_printf ("%s: the path refuses segmented sends (%s); it gets single packets",
       name->shown, g_strerror (error));
 }
 
@@ -59,7 +59,7 @@ is_first (Told *told)
   return !told->first;
 }
 
-// With `lock` held.
+// Call with `lock` held.
 static void
 note_news (WeirFanoutSink *self, const Name *name, Told *told)
 {
@@ -74,7 +74,7 @@ note_news (WeirFanoutSink *self, const Name *name, Told *told)
   if (news.state != WEIR_READER_CLOSED) {
     if (is_first (&told[NEWS_THINNED]))
       told[NEWS_THINNED].first = say_thinned (self, name, news.state);
-    // What the program closes is no news to it.
+    // The program knows of connections that it closes itself.
   } else if (news.closed_by != ECANCELED && is_first (&told[NEWS_CLOSED])) {
     told[NEWS_CLOSED].first = say_closed (name, news.closed_by);
   }
@@ -86,7 +86,7 @@ log_news (WeirFanoutSink *self, Told *told)
   for (guint i = 0; i < N_NEWS; i++) {
     if (told[i].n_others > 0)
       GST_WARNING_OBJECT (
-          self, "reader %s; so it is with %u others", told[i].first, told[i].n_others);
+          self, "reader %s; the same holds for %u other readers", told[i].first, told[i].n_others);
     else if (told[i].first)
       GST_WARNING_OBJECT (self, "reader %s", told[i].first);
     g_free (told[i].first);

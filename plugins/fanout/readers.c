@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The readers of a fanoutsink: those who come and go.
+// Adds and removes the readers of a fanoutsink.
 #include "fanoutsink_private.h"
 
 #include <string.h>
@@ -7,11 +7,11 @@
 GST_DEBUG_CATEGORY_EXTERN (fanoutsink_debug);
 #define GST_CAT_DEFAULT fanoutsink_debug
 
-#define COMING_MAX 4096
+#define COMING_MAX 4096 // readers with choices that are not added yet
 
-// ---- coming. With `control` held ----
+// ---- adding. Call with `control` held ----
 
-// The socket that reaches a reader, and its address in that socket's family.
+// Gives a UDP reader the socket that reaches it, and its address in that socket's family.
 static void
 set_route (WeirFanoutSink *self, Name *name)
 {
@@ -42,7 +42,7 @@ fanout_readers_start (WeirFanoutSink *self, const WeirUdpConfig *config, GError 
   return TRUE;
 }
 
-// Whoever else sends on its connection is paced with it.
+// Sets the rate limit of a reader's connection, which other sinks may share.
 static void
 pace (const Name *name, guint64 bits_per_s)
 {
@@ -68,7 +68,7 @@ enter (WeirFanoutSink *self, Name *name, GError **error)
   return ok;
 }
 
-// Leaves a group when the last name in it goes, and a connection as it was found.
+// Removes the rate limit of a connection, and leaves a multicast group if no other reader is in it.
 static void
 leave (WeirFanoutSink *self, Name *name)
 {
@@ -142,7 +142,7 @@ fanout_readers_make_plan (WeirFanoutSink *self, Coming *coming, gint64 now_ns, W
   return known;
 }
 
-// What it was told, if anything, if that is not too long ago. With `lock` held.
+// Returns the plan that a reader that is being added begins with, or NULL. Call with `lock` held.
 static const WeirPlan *
 get_plan (WeirFanoutSink *self, Coming *coming, gint64 now_ns)
 {
@@ -154,7 +154,7 @@ get_plan (WeirFanoutSink *self, Coming *coming, gint64 now_ns)
   return coming && coming->planned ? &coming->plan : NULL;
 }
 
-// Takes the name. FALSE if it can't be served.
+// Takes ownership of `name`. Returns FALSE and an error if the reader cannot be served.
 static gboolean
 add_fresh (WeirFanoutSink *self, Name *name, GError **error)
 {
@@ -200,7 +200,7 @@ add_fresh (WeirFanoutSink *self, Name *name, GError **error)
   return r == 0;
 }
 
-// Takes `fresh`, which may be NULL if there is such a reader already.
+// Takes ownership of `fresh`, which may be NULL if a reader with this key exists.
 static gboolean
 add_name (WeirFanoutSink *self, const gchar *key, Name *fresh, GError **error)
 {
@@ -232,7 +232,7 @@ add_reader (WeirFanoutSink *self, const gchar *host, gint port, GError **error)
     fresh = fanout_name_new (host, port, cancellable, error);
 
   g_mutex_lock (&self->control);
-  // It may have been removed since it was looked up.
+  // Another thread may have removed the reader meanwhile.
   if (known && !g_hash_table_contains (self->by_key, key)) {
     g_mutex_unlock (&self->control);
     fresh = fanout_name_new (host, port, cancellable, error);
@@ -258,15 +258,16 @@ fanout_readers_add (WeirFanoutSink *self, const gchar *host, gint port)
   GError *err = NULL;
 
   if (!host)
-    GST_WARNING_OBJECT (self, "refusing a reader without a host");
+    GST_WARNING_OBJECT (self, "add: host is missing");
   else if (*host && !add_reader (self, host, port, &err))
-    GST_WARNING_OBJECT (self, "refusing %s port %d: %s", host, port, err->message);
+    GST_WARNING_OBJECT (self, "add: %s port %d: %s", host, port, err->message);
   g_clear_error (&err);
 }
 
-// ---- going ----
+// ---- removing ----
 
-// Who is paused when it goes has its place when it comes again. With `control` held.
+// Keeps the position of a reader that is removed while it is paused, for when it is added again.
+// Call with `control` held.
 static void
 keep_place (WeirFanoutSink *self, Name *name)
 {
@@ -287,7 +288,7 @@ keep_place (WeirFanoutSink *self, Name *name)
   g_mutex_unlock (&self->lock);
 }
 
-// Emits client-removed, from within which the reader's statistics can be asked, and frees it.
+// Emits client-removed, whose handlers can still get the reader's statistics, and frees `name`.
 static void
 say_goodbye (WeirFanoutSink *self, Name *name)
 {
@@ -303,7 +304,7 @@ say_goodbye (WeirFanoutSink *self, Name *name)
   fanout_name_free (name);
 }
 
-// FALSE if there is no such reader.
+// Returns FALSE if there is no such reader.
 static gboolean
 remove_name (WeirFanoutSink *self, const gchar *host, gint port)
 {
@@ -343,7 +344,7 @@ void
 fanout_readers_remove (WeirFanoutSink *self, const gchar *host, gint port)
 {
   if (host && *host && !remove_name (self, host, port) && !weir_connection_is_token (host))
-    GST_WARNING_OBJECT (self, "there is no reader %s port %d to remove", host, port);
+    fanout_signals_warn_no_reader (self, "remove", host, port);
 }
 
 void
@@ -411,7 +412,7 @@ fanout_readers_find (WeirFanoutSink *self, const gchar *host, gint port)
 
 // ---- sockets ----
 
-// Its connection broke, or its reader took nothing for too long.
+// The data of a handler of `closed`, for a reader that add-socket() added.
 typedef struct {
   GWeakRef sink;
   gchar *token;
@@ -435,7 +436,7 @@ on_closed (WeirConnection *connection, const gchar *reason, Closed *closed)
 
   if (!self)
     return;
-  GST_INFO_OBJECT (self, "reader %s has closed: %s", closed->token, reason);
+  GST_INFO_OBJECT (self, "the connection of reader %s closed: %s", closed->token, reason);
   remove_name (self, closed->token, closed->channel);
   g_object_unref (self);
 }
@@ -452,15 +453,15 @@ fanout_readers_add_socket (
   gboolean added = FALSE;
 
   if (!socket) {
-    GST_WARNING_OBJECT (self, "refusing a reader without a socket");
+    GST_WARNING_OBJECT (self, "add-socket: socket is missing");
     return NULL;
   }
   if ((guint) framing > WEIR_FRAMING_INTERLEAVED) {
-    GST_WARNING_OBJECT (self, "refusing a socket: there is no framing %d", (gint) framing);
+    GST_WARNING_OBJECT (self, "add-socket: framing must be from 0 to 2, not %d", (gint) framing);
     return NULL;
   }
   if (weir_connection_is_on (socket)) {
-    GST_WARNING_OBJECT (self, "refusing a socket that is written to already");
+    GST_WARNING_OBJECT (self, "add-socket: socket already has a writer");
     return NULL;
   }
   connection = g_object_new (WEIR_TYPE_CONNECTION, "socket", socket, NULL);
@@ -473,7 +474,8 @@ fanout_readers_add_socket (
     g_mutex_unlock (&self->control);
   }
   if (!added)
-    GST_WARNING_OBJECT (self, "refusing a socket: %s", err->message);
+    GST_WARNING_OBJECT (self, "add-socket: %s",
+        weir_connection_is_open (token) ? err->message : "socket is not a connected stream socket");
   g_clear_error (&err);
   if (added) {
     closed = g_new0 (Closed, 1);
@@ -482,7 +484,7 @@ fanout_readers_add_socket (
     closed->channel = (gint) channel;
     g_signal_connect_data (connection, "closed", G_CALLBACK (on_closed), closed, closed_free, 0);
     fanout_signals_client_added (self, token, (gint) channel);
-    // Of an end before the signal was connected, it does not tell.
+    // If the connection closed before the handler was connected, the signal does not come.
     added = weir_connection_is_open (token);
     if (!added)
       remove_name (self, token, (gint) channel);
@@ -521,15 +523,16 @@ add_client (WeirFanoutSink *self, const gchar *client)
   gint port;
 
   if (!fanout_name_parse (client, &host, &port))
-    g_warning ("%s: clients: '%s' is not host:port, as 127.0.0.1:5004 or [::1]:5004 is",
+    g_warning ("%s: clients: '%s' is not host:port, such as 127.0.0.1:5004 or [::1]:5004",
         GST_OBJECT_NAME (self), client);
   else if (!add_reader (self, host, port, &err))
-    g_warning ("%s: clients: '%s' is refused: %s", GST_OBJECT_NAME (self), client, err->message);
+    g_warning ("%s: clients: '%s': %s", GST_OBJECT_NAME (self), client, err->message);
   g_clear_error (&err);
   g_free (host);
 }
 
-// "host:port,[2001:db8::1]:port". What can't be read, or reached, is left out with a warning.
+// Replaces all readers by those of a list such as "host:port,[2001:db8::1]:port". Skips an entry
+// that is not valid or cannot be served, with a warning.
 void
 fanout_readers_set_clients (WeirFanoutSink *self, const gchar *clients)
 {

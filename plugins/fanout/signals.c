@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// fanoutsink's signals, and what they ask about one reader.
+// The signals of fanoutsink, and the handlers of those that concern one reader.
 #include "fanoutsink_private.h"
 
 #include "enumtype.h"
 
 GST_DEBUG_CATEGORY_EXTERN (fanoutsink_debug);
 #define GST_CAT_DEFAULT fanoutsink_debug
+
+#define QUALITY_LAYERS 16
+#define TEMPORAL_LAYERS 8
 
 enum {
   SIGNAL_ADD,
@@ -25,6 +28,16 @@ enum {
 };
 
 static guint signals[N_SIGNALS];
+
+void
+fanout_signals_warn_no_reader (
+    WeirFanoutSink *self, const gchar *action, const gchar *host, gint port)
+{
+  if (host)
+    GST_WARNING_OBJECT (self, "%s: no reader %s port %d", action, host, port);
+  else
+    GST_WARNING_OBJECT (self, "%s: host is missing", action);
+}
 
 static GstStructure *
 plan (WeirFanoutSink *self, const gchar *host, gint port)
@@ -58,33 +71,52 @@ static gboolean
 set_priority (WeirFanoutSink *self, const gchar *host, gint port, guint priority)
 {
   Name *name;
-  int r = -ENOENT;
+  int r = 0;
 
+  if (priority >= WEIR_CLASSES) {
+    GST_WARNING_OBJECT (
+        self, "set-priority: priority must be from 0 to %d, not %u", WEIR_CLASSES - 1, priority);
+    return FALSE;
+  }
   g_mutex_lock (&self->control);
   name = fanout_readers_find (self, host, port);
-  if (name && priority < WEIR_CLASSES)
+  if (name)
     r = weir_fanout_set_class (self->fanout, name->reader, priority);
   g_mutex_unlock (&self->control);
-  if (r < 0)
-    GST_WARNING_OBJECT (self, "can't give %s port %d priority %u", host, port, priority);
-  return r == 0;
+  if (!name)
+    fanout_signals_warn_no_reader (self, "set-priority", host, port);
+  else if (r < 0)
+    GST_WARNING_OBJECT (self, "set-priority: %s port %d: %s", host, port, g_strerror (-r));
+  return name && r == 0;
+}
+
+static gboolean
+is_layer (WeirFanoutSink *self, const gchar *argument, gint layer, gint n_layers)
+{
+  if (layer >= -1 && layer < n_layers)
+    return TRUE;
+  GST_WARNING_OBJECT (
+      self, "set-layers: %s must be from -1 to %d, not %d", argument, n_layers - 1, layer);
+  return FALSE;
 }
 
 static gboolean
 set_layers (
     WeirFanoutSink *self, const gchar *host, gint port, gint spatial, gint quality, gint temporal)
 {
-  gboolean valid = host && spatial >= -1 && spatial < WEIR_SPATIAL_LAYERS && quality >= -1
-                   && quality < 16 && temporal >= -1 && temporal < 8;
   WeirLayerSet layers = { (gint8) spatial, (gint8) temporal, (gint8) quality };
   Coming *coming;
   gchar *key;
   Name *name;
 
-  if (!valid) {
-    GST_WARNING_OBJECT (self, "there are no layers %d.%d.%d", spatial, quality, temporal);
+  if (!host) {
+    fanout_signals_warn_no_reader (self, "set-layers", host, port);
     return FALSE;
   }
+  if (!is_layer (self, "spatial", spatial, WEIR_SPATIAL_LAYERS)
+      || !is_layer (self, "quality", quality, QUALITY_LAYERS)
+      || !is_layer (self, "temporal", temporal, TEMPORAL_LAYERS))
+    return FALSE;
   key = fanout_name_make_key (host, port);
   g_mutex_lock (&self->lock);
   name = g_hash_table_lookup (self->by_key, key);
@@ -95,6 +127,13 @@ set_layers (
   g_mutex_unlock (&self->lock);
   g_free (key);
   return name != NULL;
+}
+
+// Describes an error of the engine, which refuses multicast groups with -EINVAL.
+static const gchar *
+why_not (int error)
+{
+  return error == -EINVAL ? "a multicast group is always at the live edge" : g_strerror (-error);
 }
 
 static gboolean
@@ -112,6 +151,10 @@ set_delay (WeirFanoutSink *self, const gchar *host, gint port, guint64 delay)
   if (name)
     r = weir_fanout_set_delay (self->fanout, name->reader, delay_ns, weir_now_ns (), NULL);
   g_mutex_unlock (&self->control);
+  if (!host)
+    fanout_signals_warn_no_reader (self, "set-delay", host, port);
+  if (name && r < 0)
+    GST_WARNING_OBJECT (self, "set-delay: %s port %d: %s", host, port, why_not (r));
   if (!name && host) {
     g_mutex_lock (&self->lock);
     coming = fanout_readers_get_coming (self, host, port, weir_now_ns ());
@@ -124,11 +167,12 @@ set_delay (WeirFanoutSink *self, const gchar *host, gint port, guint64 delay)
   return r == 0;
 }
 
-// FALSE if there is no such reader, or it is a group.
+// Returns FALSE if there is no such reader, or it is a multicast group.
 static gboolean
 set_paused (WeirFanoutSink *self, const gchar *host, gint port, gboolean paused)
 {
-  int r = -ENOENT;
+  const gchar *action = paused ? "pause" : "resume";
+  int r = 0;
   Name *name;
 
   g_mutex_lock (&self->control);
@@ -138,7 +182,11 @@ set_paused (WeirFanoutSink *self, const gchar *host, gint port, gboolean paused)
   else if (name)
     r = weir_fanout_resume (self->fanout, name->reader, weir_now_ns (), NULL);
   g_mutex_unlock (&self->control);
-  return r == 0;
+  if (!name)
+    fanout_signals_warn_no_reader (self, action, host, port);
+  else if (r < 0)
+    GST_WARNING_OBJECT (self, "%s: %s port %d: %s", action, host, port, why_not (r));
+  return name && r == 0;
 }
 
 static gboolean
@@ -173,9 +221,11 @@ framing_get_type (void)
 {
   static gsize type = 0;
   static const GEnumValue values[] = {
-    { WEIR_FRAMING_NONE, "None", "none" },
-    { WEIR_FRAMING_RFC4571, "A length of two bytes (RFC 4571)", "rfc4571" },
-    { WEIR_FRAMING_INTERLEAVED, "As in RTSP (RFC 2326, 10.12)", "interleaved" },
+    { WEIR_FRAMING_NONE, "No framing", "none" },
+    { WEIR_FRAMING_RFC4571, "Two bytes of length before each packet (RFC 4571)", "rfc4571" },
+    { WEIR_FRAMING_INTERLEAVED,
+        "Four bytes before each packet: '$', channel, length (RTSP, RFC 2326, 10.12)",
+        "interleaved" },
     { 0, NULL, NULL },
   };
 
@@ -189,18 +239,22 @@ install_multiudpsink_signals (GType type)
 
   /**
    * WeirFanoutSink::add:
-   * @host: the reader's address or name, an IPv6 address with brackets or without, or the token of
-   * a connection (see weir.h); empty: nobody
-   * @port: its port, or the connection's channel for interleaved frames
+   * @host: IP address (IPv6 with or without brackets) or host name of the reader, or the token of a
+   * `WeirConnection`. An empty string adds no reader
+   * @port: UDP port, from 1 to 65535; with a token, the interleaved channel, from 0 to 255
    *
-   * Adds a reader. One that was added several times has to be removed as many times.
+   * Adds a reader. Each further call for the same host and port raises its count by one, and
+   * #WeirFanoutSink::remove lowers it; the reader goes when its count is 0. A call that is refused
+   * logs a warning.
    */
   signals[SIGNAL_ADD] = g_signal_new_class_handler ("add", type, action,
       G_CALLBACK (fanout_readers_add), NULL, NULL, NULL, G_TYPE_NONE, 2, G_TYPE_STRING, G_TYPE_INT);
   /**
    * WeirFanoutSink::remove:
    * @host: as given to #WeirFanoutSink::add
-   * @port: its port
+   * @port: as given to #WeirFanoutSink::add
+   *
+   * Lowers a reader's count by one, and removes the reader when its count is 0.
    */
   signals[SIGNAL_REMOVE] =
       g_signal_new_class_handler ("remove", type, action, G_CALLBACK (fanout_readers_remove), NULL,
@@ -208,43 +262,48 @@ install_multiudpsink_signals (GType type)
   /**
    * WeirFanoutSink::clear:
    *
-   * Removes all readers, without a signal for each.
+   * Removes all readers, without #WeirFanoutSink::client-removed.
    */
   signals[SIGNAL_CLEAR] = g_signal_new_class_handler (
       "clear", type, action, G_CALLBACK (fanout_readers_clear), NULL, NULL, NULL, G_TYPE_NONE, 0);
   /**
    * WeirFanoutSink::get-stats:
    * @host: as given to #WeirFanoutSink::add
-   * @port: its port
+   * @port: as given to #WeirFanoutSink::add
    *
-   * Returns: #guint64 fields `bytes-sent`, `packets-sent`, `connect-time` and `disconnect-time` (ns
-   * since the epoch), `packets-due`, `dropped`, `dropped-` with each reason, `lag-packets` and
-   * `lag` (ns: how long the next packet has been due to it; 0 at its place); `delay`, a #guint64:
-   * how far (ns) its place is behind the live edge; `paused`, a #gboolean; `moved`, a #guint64: how
-   * often the window's edge moved it; `state`: `ok`, `no-upper-layers`, `references`, `keyframes`
-   * or `closed`; `catching-up`, a boolean; `priority`, a #guint; `left-out`, a #guint64: of
-   * `dropped`, what was left out on purpose and is missing in no sequence (`dropped-layers`,
-   * `dropped-thinned` and `dropped-catch-up`); the layers that it is to get, `wanted-spatial`,
-   * `wanted-quality` and `wanted-temporal`, and those that it gets now, `spatial`, `quality` and
-   * `temporal`, #gint, -1 for all. Without fields if there is no such reader.
+   * Returns the statistics of one reader.
+   *
+   * Returns: (transfer full): a structure `multiudpsink-stats`, without fields if there is no such
+   * reader. #guint64: `bytes-sent`, `packets-sent`, `packets-due`, `dropped`, `dropped-REASON` for
+   * each reason, `left-out` (`dropped-layers` + `dropped-thinned` + `dropped-catch-up`: packets
+   * left out on purpose, without a gap in the sequence numbers), `connect-time` and
+   * `disconnect-time` (ns since the epoch), `lag-packets`, `lag` (ns that the next packet is
+   * overdue), `delay` (ns behind the live edge), `moved` (how often the end of the window moved the
+   * reader). #gboolean: `paused`, `catching-up`. #gchararray: `state`, one of `ok`,
+   * `no-upper-layers`, `references`, `keyframes`, `closed`. #guint: `priority`. #gint, -1 for all:
+   * the highest layers that the reader asked for, `wanted-spatial`, `wanted-quality` and
+   * `wanted-temporal`, and the highest that it gets now, `spatial`, `quality` and `temporal`.
    */
   signals[SIGNAL_GET_STATS] =
       g_signal_new_class_handler ("get-stats", type, action, G_CALLBACK (fanout_readers_get_stats),
           NULL, NULL, NULL, GST_TYPE_STRUCTURE, 2, G_TYPE_STRING, G_TYPE_INT);
   /**
    * WeirFanoutSink::client-added:
-   * @host: the reader's address or name
-   * @port: its port
+   * @host: the reader's address, name or token, without brackets
+   * @port: its port or channel
+   *
+   * A reader was added, or its count was raised.
    */
   signals[SIGNAL_CLIENT_ADDED] = g_signal_new ("client-added", type, G_SIGNAL_RUN_LAST, 0, NULL,
       NULL, NULL, G_TYPE_NONE, 2, G_TYPE_STRING, G_TYPE_INT);
   /**
    * WeirFanoutSink::client-removed:
-   * @host: the reader's address or name
-   * @port: its port
+   * @host: the reader's address, name or token, without brackets
+   * @port: its port or channel
    *
-   * A reader was removed as often as it was added, or its socket closed. Its statistics can still
-   * be asked. In the latter case it comes from a thread of the plugin's.
+   * A reader's count fell to 0, or its connection closed. In a handler, #WeirFanoutSink::get-stats
+   * still returns its statistics. After a connection closed, the signal comes from a thread of the
+   * plugin.
    */
   signals[SIGNAL_CLIENT_REMOVED] = g_signal_new ("client-removed", type, G_SIGNAL_RUN_LAST, 0, NULL,
       NULL, NULL, G_TYPE_NONE, 2, G_TYPE_STRING, G_TYPE_INT);
@@ -258,66 +317,74 @@ fanout_signals_install (GType type)
   install_multiudpsink_signals (type);
   /**
    * WeirFanoutSink::plan:
-   * @host: as it will be given to #WeirFanoutSink::add
-   * @port: its port
+   * @host: as given to #WeirFanoutSink::add, now or later
+   * @port: as given to #WeirFanoutSink::add, now or later
    *
-   * Says with which packet a reader will begin if it is added within 2 s, or has begun at its place
-   * in the last 2 s, for RTP-Info (RFC 2326, 12.33); later, what comes next.
+   * Returns the first packet of a reader, for the RTSP header RTP-Info (RFC 2326, 12.33). For a
+   * reader that is added within 2 s after the call, that packet is where it begins. For a reader
+   * that began, or changed its position, in the last 2 s, it is the packet that it began with.
+   * After that it is the next packet.
    *
-   * Returns: (nullable): `seq`, a #guint; `delay`, a #guint64: the one that it gets (ns), which is
-   * less than it was to have where the window is shorter; `moved`, a #gboolean: whether the
-   * window's edge has come past its place; and, if it is known, `rtptime`, a #guint. %NULL if
-   * nothing is known.
+   * Returns: (transfer full) (nullable): a structure `fanoutsink-plan`: `seq` (#guint), the
+   * sequence number; `rtptime` (#guint), the RTP timestamp, if it is known; `delay` (#guint64), the
+   * reader's delay in ns, which is less than it asked for if the window is shorter; `moved`
+   * (#gboolean), whether the end of the window has passed its position. %NULL if nothing is known.
    */
   signals[SIGNAL_PLAN] = g_signal_new_class_handler ("plan", type, action, G_CALLBACK (plan), NULL,
       NULL, NULL, GST_TYPE_STRUCTURE, 2, G_TYPE_STRING, G_TYPE_INT);
   /**
    * WeirFanoutSink::set-priority:
    * @host: as given to #WeirFanoutSink::add
-   * @port: its port
-   * @priority: 0 (first) to 7 (last)
+   * @port: as given to #WeirFanoutSink::add
+   * @priority: from 0 (served first) to 7 (served last)
    *
-   * Returns: %FALSE if there is no such reader, or no such priority.
+   * Sets the priority of one reader; see #WeirFanoutSink:priority.
+   *
+   * Returns: %FALSE if there is no such reader, or @priority is out of range.
    */
   signals[SIGNAL_SET_PRIORITY] =
       g_signal_new_class_handler ("set-priority", type, action, G_CALLBACK (set_priority), NULL,
           NULL, NULL, G_TYPE_BOOLEAN, 3, G_TYPE_STRING, G_TYPE_INT, G_TYPE_UINT);
   /**
    * WeirFanoutSink::set-layers:
-   * @host: as given to #WeirFanoutSink::add, or as it will be
-   * @port: its port
-   * @spatial: the highest spatial layer that it gets, -1 = all
-   * @quality: the highest quality layer of that, -1 = all
-   * @temporal: the highest temporal layer, -1 = all
+   * @host: as given to #WeirFanoutSink::add, now or later
+   * @port: as given to #WeirFanoutSink::add, now or later
+   * @spatial: highest spatial layer to send, from 0 to 7; -1 for all
+   * @quality: highest quality layer of that spatial layer, from 0 to 15; -1 for all
+   * @temporal: highest temporal layer to send, from 0 to 7; -1 for all
    *
-   * Chooses a reader's layers. The change is made where a decoder survives it: down in temporal
-   * layers at once, up at the next picture of the lowest, spatial layers at an IDR of the new one
-   * (with VP9 and AV1, down at once); where a key picture would help, one is asked for upstream, at
-   * most once a second. What is left out takes no sequence number. A reader that is not there yet
-   * will begin with these layers.
+   * Chooses the layers of a reader. The change takes effect where a decoder can follow it: fewer
+   * temporal layers at once, more at the next picture of the lowest temporal layer, another spatial
+   * or quality layer at its next IDR picture (fewer spatial layers of VP9 and AV1 at once). If a
+   * keyframe helps, the element asks upstream for one, at most once a second. Layers that are left
+   * out leave no gap in the sequence numbers. The choice for a reader that is not added yet is kept
+   * for its #WeirFanoutSink::add.
    *
-   * Returns: %FALSE if there are no such layers, or the reader is not there (yet).
+   * Returns: %TRUE if the reader is there; %FALSE if it is not added yet, or an argument is out of
+   * range.
    */
   signals[SIGNAL_SET_LAYERS] =
       g_signal_new_class_handler ("set-layers", type, action, G_CALLBACK (set_layers), NULL, NULL,
           NULL, G_TYPE_BOOLEAN, 5, G_TYPE_STRING, G_TYPE_INT, G_TYPE_INT, G_TYPE_INT, G_TYPE_INT);
   /**
    * WeirFanoutSink::set-delay:
-   * @host: as given to #WeirFanoutSink::add, or as it will be
-   * @port: its port
-   * @delay: how far behind the live edge its place is to be, in ns; 0: at it; %G_MAXUINT64: at the
-   * oldest join point
+   * @host: as given to #WeirFanoutSink::add, now or later
+   * @port: as given to #WeirFanoutSink::add, now or later
+   * @delay: delay behind the live edge in ns; 0 for the live edge, %G_MAXUINT64 for the oldest join
+   * point in the window
    *
-   * Gives a reader a place of its own: it gets each packet so long after that came in. It begins at
-   * the join point before its place, or at the oldest one, with less delay, if the window does not
-   * go back so far; #WeirFanoutSink::plan tells. Sequence numbers go on, and so do timestamps: they
-   * are ahead of the stream's by the delay, so sender reports hold for every reader if they are
-   * sent without a delay. Tracks that belong together need the same delay.
+   * Sets the position of a reader: it gets each packet that long after the packet arrived. The
+   * reader begins at the last join point before its position. If the window does not go back that
+   * far, it begins at the oldest join point, with a shorter delay, which #WeirFanoutSink::plan
+   * returns. Sequence numbers and timestamps continue without a gap or a jump. The timestamps are
+   * ahead of the stream's by the delay, so sender reports that are sent without a delay hold for
+   * every reader. Tracks that belong together need the same delay. The delay of a reader that is
+   * not added yet is kept for its #WeirFanoutSink::add.
    *
-   * #WeirFanoutSink:window-time says how far back there is something. Set before the stream comes;
-   * it should exceed the longest delay by 1 s and the distance of keyframes.
+   * #WeirFanoutSink:window-time must cover the delay. Set it before the stream starts, to the
+   * longest delay plus the interval of keyframes plus 1 s.
    *
-   * Returns: %FALSE for a multicast group, or if the reader is not there (yet).
+   * Returns: %TRUE if the reader is there; %FALSE if it is not added yet, or is a multicast group.
    */
   signals[SIGNAL_SET_DELAY] =
       g_signal_new_class_handler ("set-delay", type, action, G_CALLBACK (set_delay), NULL, NULL,
@@ -325,11 +392,12 @@ fanout_signals_install (GType type)
   /**
    * WeirFanoutSink::pause:
    * @host: as given to #WeirFanoutSink::add
-   * @port: its port
+   * @port: as given to #WeirFanoutSink::add
    *
-   * A reader gets nothing, and keeps its place. If the window's edge comes past it, it is moved to
-   * the next join point, which `moved` of its statistics counts. One that is removed while it is
-   * paused goes on there, with its numbers, if it is added again.
+   * Stops sending to a reader, which keeps its position. If the end of the window passes that
+   * position, the reader moves to the next join point, and `moved` in its statistics counts that. A
+   * reader that is removed while it is paused continues from its position, with the next sequence
+   * number, when it is added again.
    *
    * Returns: %FALSE if there is no such reader, or it is a multicast group.
    */
@@ -338,10 +406,10 @@ fanout_signals_install (GType type)
   /**
    * WeirFanoutSink::resume:
    * @host: as given to #WeirFanoutSink::add
-   * @port: its port
+   * @port: as given to #WeirFanoutSink::add
    *
-   * A reader that is paused goes on where it was, with more delay by the time that it was paused
-   * for.
+   * Continues sending to a paused reader from its position. Its delay grows by the length of the
+   * pause.
    *
    * Returns: %FALSE if there is no such reader, or it is a multicast group.
    */
@@ -349,17 +417,16 @@ fanout_signals_install (GType type)
       G_CALLBACK (resume_reader), NULL, NULL, NULL, G_TYPE_BOOLEAN, 2, G_TYPE_STRING, G_TYPE_INT);
   /**
    * WeirFanoutSink::add-socket:
-   * @socket: a connected stream socket; the sink writes to it, and nobody else should
-   * @framing: `none`, `rfc4571` or `interleaved`
-   * @channel: for `interleaved`: 0 to 255
+   * @socket: a connected stream socket. Only the sink may write to it; the caller may read
+   * @framing: 0 `none`, 1 `rfc4571`, 2 `interleaved`
+   * @channel: channel number for `interleaved`, from 0 to 255; 0 with other framings
    *
-   * Adds a reader by its socket, to which nothing else writes. It is removed with
-   * #WeirFanoutSink::remove, with the token as its host and the channel as its port, or when the
-   * socket closes.
+   * Adds a reader on a socket. The reader goes with #WeirFanoutSink::remove, or when the socket
+   * closes.
    *
-   * Returns: (nullable): a token by which the reader is named from now on; %NULL if the socket is
-   * not connected or no stream, is written to already or has just closed, and if there is no such
-   * framing or channel.
+   * Returns: (transfer full) (nullable): the reader's token, which is its @host in all other
+   * signals, with @channel as its @port. %NULL if the socket is not a connected stream socket, has
+   * just closed or has another writer, or if an argument is out of range.
    */
   gst_type_mark_as_plugin_api (WEIR_TYPE_FANOUT_SINK_FRAMING, 0);
   signals[SIGNAL_ADD_SOCKET] = g_signal_new_class_handler ("add-socket", type, action,

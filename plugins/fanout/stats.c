@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What is counted for readers, and for all of them.
+// The statistics of one reader and of all readers.
 #include "fanoutsink_private.h"
 
 GST_DEBUG_CATEGORY_EXTERN (fanoutsink_debug);
@@ -82,7 +82,7 @@ fanout_readers_get_stats (WeirFanoutSink *self, const gchar *host, gint port)
   g_mutex_unlock (&self->lock);
 
   if (!name)
-    GST_WARNING_OBJECT (self, "there is no reader %s port %d", host, port);
+    fanout_signals_warn_no_reader (self, "get-stats", host, port);
   g_free (key);
   return s;
 }

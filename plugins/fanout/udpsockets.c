@@ -8,8 +8,8 @@
 
 #include "core/net/pacingrate.h"
 
-// What a sink's send buffer has at least where nobody says another size: all its readers share it,
-// and with the system's default of 208 KB a fast line would be empty before it is filled again.
+// Default of the send buffer in bytes. All readers share it; with the system's default of 208 KB a
+// fast line would run empty before the sink fills the buffer again.
 #define BUFFER_SIZE (1 << 20)
 
 GInetAddress *
@@ -73,7 +73,7 @@ open_own (
   if (!sockets->v4)
     return FALSE;
 
-  // A machine without IPv6 is served by IPv4 alone; a port that is taken is an error.
+  // On a machine without IPv6 the sink uses IPv4 alone. If the port is taken, that is an error.
   address = g_inet_address_new_any (G_SOCKET_FAMILY_IPV6);
   if (config->bind_port != 0) {
     GSocket *probe =
@@ -97,16 +97,16 @@ get_buffer (GSocket *socket)
 {
   gint size;
 
-  // The kernel doubles what is asked, for its own bookkeeping, and tells the double.
+  // The kernel doubles the size for its own bookkeeping, and returns the double.
   return g_socket_get_option (socket, SOL_SOCKET, SO_SNDBUF, &size, NULL) ? size / 2 : 0;
 }
 
-// False if it came out smaller.
+// Returns FALSE if the buffer is smaller than `size`.
 static gboolean
 make_buffer (GSocket *socket, gint size)
 {
   g_socket_set_option (socket, SOL_SOCKET, SO_SNDBUF, size, NULL);
-  // Root may go beyond net.core.wmem_max.
+  // As root, SO_SNDBUFFORCE exceeds net.core.wmem_max.
   if (get_buffer (socket) < size)
     g_socket_set_option (socket, SOL_SOCKET, SO_SNDBUFFORCE, size, NULL);
   return get_buffer (socket) >= size;
@@ -145,7 +145,7 @@ weir_udp_sockets_open (WeirUdpSockets *sockets, const WeirUdpConfig *config,
     if (sockets->v6 && sockets->v6 != config->socket_v6) {
       weir_udp_sockets_close (sockets, FALSE);
       g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
-          "the properties socket and socket-v6 hold different IPv6 sockets");
+          "the properties socket and socket-v6 are different IPv6 sockets");
       return FALSE;
     }
     g_set_object (&sockets->v6, config->socket_v6);
@@ -211,7 +211,7 @@ weir_udp_sockets_enter (const WeirUdpSockets *sockets, const WeirUdpConfig *conf
 
   if (!socket) {
     g_set_error_literal (
-        error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED, "there is no socket of this address's family");
+        error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED, "there is no socket of the address family");
     return FALSE;
   }
   if (!g_inet_address_get_is_multicast (address)) {
@@ -219,7 +219,7 @@ weir_udp_sockets_enter (const WeirUdpSockets *sockets, const WeirUdpConfig *conf
     return TRUE;
   }
 
-  // Two ports of one group need the group only once.
+  // Another port of the same group may have joined it.
   if (config->auto_multicast
       && !g_socket_join_multicast_group (socket, address, FALSE, config->multicast_iface, &err)) {
     if (!g_error_matches (err, G_IO_ERROR, G_IO_ERROR_ADDRESS_IN_USE)) {

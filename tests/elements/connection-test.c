@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// A WeirConnection on real sockets.
+// WeirConnection with TCP sockets.
 #include "fanout/connection.h"
 
 #include <errno.h>
@@ -16,13 +16,13 @@ typedef struct {
   pthread_cond_t changed;
   guint n_closed;
   gchar *reason;
-  GThread *thread; // that told
+  GThread *thread; // that emitted `closed`
 } Fixture;
 
 static void
 on_closed (GObject *object, const gchar *reason, Fixture *f)
 {
-  // Nothing is held: it may be asked anything.
+  // No lock is held, so the handler may call anything.
   weir_connection_close (f->token, "again");
   g_assert_null (weir_connection_lookup (f->token));
   pthread_mutex_lock (&f->lock);
@@ -120,7 +120,7 @@ closes_for_a_reason_once (Fixture *f, gconstpointer by_token)
   wait_closed (f, "too slow");
   g_assert_false (send_bytes (f, "x", 1));
   g_assert_cmpint (weir_conn_error (conn), !=, 0);
-  // The peer is told, though the sink still holds it.
+  // The peer sees the end although a sink still has a reference.
   g_assert_cmpint (recv (f->peer, &byte, 1, 0), ==, 0);
   weir_conn_unref (conn);
 }
@@ -147,7 +147,7 @@ closes_who_does_not_read (Fixture *f, gconstpointer unused)
 
   while (send_bytes (f, answer, sizeof answer))
     g_assert_cmpuint (n++, <, 10000);
-  wait_closed (f, "it does not read its answers");
+  wait_closed (f, "the client does not read its responses");
 }
 
 static void
@@ -176,7 +176,7 @@ a_token_is_nobody_elses (Fixture *f, gconstpointer unused)
   g_free (other);
 }
 
-// ---- a handler that takes its time ----
+// ---- a slow handler ----
 
 typedef struct {
   pthread_mutex_t lock;
@@ -224,7 +224,7 @@ on_room (void *slow)
   set (slow, &((Slow *) slow)->has_room);
 }
 
-// Another connection, that was full, is told of room meanwhile.
+// While a handler of `closed` is slow, a full connection still continues when it has room.
 static void
 a_slow_handler_holds_up_no_connection (Fixture *f, gconstpointer unused)
 {
@@ -299,12 +299,12 @@ main (int argc, char **argv)
   ADD (sends_in_order_with_a_sink, "sends_in_order_with_a_sink", NULL);
   ADD (closes_for_a_reason_once, "closes_for_a_reason_once", NULL);
   ADD (closes_for_a_reason_once, "closes_by_token", "");
-  ADD (tells_that_the_peer_has_gone, "tells_that_the_peer_has_gone", NULL);
-  ADD (closes_who_does_not_read, "closes_who_does_not_read", NULL);
-  ADD (a_slow_handler_holds_up_no_connection, "a_slow_handler_holds_up_no_connection", NULL);
+  ADD (tells_that_the_peer_has_gone, "reports_that_the_peer_has_gone", NULL);
+  ADD (closes_who_does_not_read, "closes_a_client_that_does_not_read", NULL);
+  ADD (a_slow_handler_holds_up_no_connection, "a_slow_handler_delays_no_connection", NULL);
   ADD (ends_with_the_object, "ends_with_the_object", NULL);
-  ADD (a_token_is_nobody_elses, "a_token_is_nobody_elses", NULL);
-  g_test_add_func ("/connection/no_token_comes_twice", no_token_comes_twice);
-  g_test_add_func ("/connection/is_closed_without_a_connection", is_closed_without_a_connection);
+  ADD (a_token_is_nobody_elses, "a_token_names_one_connection", NULL);
+  g_test_add_func ("/connection/tokens_are_unique", no_token_comes_twice);
+  g_test_add_func ("/connection/an_unconnected_socket_is_closed", is_closed_without_a_connection);
   return g_test_run ();
 }

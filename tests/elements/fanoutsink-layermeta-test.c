@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What fanoutsink says and is told of layers.
+// Layers of fanoutsink: layer meta on buffers, statistics, keyframe requests, refused arguments.
 #include <gst/check/gstharness.h>
 #include <gst/gst.h>
 
@@ -17,14 +17,14 @@ make_sink (const gchar *launch, GstElement **sink)
   return h;
 }
 
-// To a port where nobody listens: counts are all that is looked at.
+// Adds a reader on a closed port; the tests look only at counts.
 static void
 add_reader (GstElement *sink, gint spatial, gint temporal)
 {
   gboolean ok;
 
   g_signal_emit_by_name (sink, "set-layers", "127.0.0.1", 9, spatial, -1, temporal, &ok);
-  g_assert_false (ok); // it is not there yet
+  g_assert_false (ok); // the reader is not added yet
   g_signal_emit_by_name (sink, "add", "127.0.0.1", 9);
 }
 
@@ -92,7 +92,7 @@ test_takes_the_meta (void)
     gst_structure_free (stats);
     finish (h, sink);
   }
-  // The packets alone don't tell.
+  // Without the meta, these packets do not show their layer.
   g_assert_cmpuint (left_out[0], ==, 0);
   g_assert_cmpuint (left_out[1], >, 100);
 }
@@ -164,7 +164,7 @@ test_asks_for_a_key_unit (void)
   g_assert_true (avc_load (&avc, "svc_3s3t.264"));
   rtp = avc_packetize (&avc, FALSE, 0);
   count_key_units (h);
-  // It comes when it is known which layers there are. From 7 to 577 there is no keyframe.
+  // The reader is added when the layers are known. From packet 7 to 577 there is no keyframe.
   for (gsize i = 0; i < 570; i++) {
     gst_harness_push (h, gst_buffer_new_memdup (rtp.packets[i].data, rtp.packets[i].len));
     if (i == 100)
@@ -173,7 +173,7 @@ test_asks_for_a_key_unit (void)
       g_assert_cmpuint (count_key_units (h), ==, 0);
       g_signal_emit_by_name (sink, "set-layers", "127.0.0.1", 9, 2, -1, -1, &ok);
     }
-    // A worker sees to who wants what.
+    // A worker applies the choice.
     if (i > 100 && n == 0)
       g_usleep (2000);
     if (i > 300)
@@ -185,7 +185,8 @@ test_asks_for_a_key_unit (void)
   finish (h, sink);
 }
 
-// Of a stream that is under way, and then begins anew.
+// A reader that joins a running stream makes the sink ask for a keyframe; again after the stream
+// restarts.
 static void
 test_asks_for_a_key_unit_to_begin_with (void)
 {
@@ -200,7 +201,7 @@ test_asks_for_a_key_unit_to_begin_with (void)
   rtp = avc_packetize (&avc, FALSE, 0);
   count_key_units (h);
   g_signal_emit_by_name (sink, "add", "127.0.0.1", 9);
-  // As above, there is no keyframe in this.
+  // As above, there is no keyframe in this range.
   for (gsize i = 100; n < 2; i = i < 500 ? i + 1 : 100) {
     gst_harness_push (h, gst_buffer_new_memdup (rtp.packets[i].data, rtp.packets[i].len));
     n += count_key_units (h);
@@ -245,9 +246,10 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/layers/takes-the-meta", test_takes_the_meta);
-  g_test_add_func ("/layers/tells-layers", test_tells_layers);
-  g_test_add_func ("/layers/asks-for-a-key-unit", test_asks_for_a_key_unit);
-  g_test_add_func ("/layers/asks-to-begin-with", test_asks_for_a_key_unit_to_begin_with);
-  g_test_add_func ("/layers/refuses-what-is-no-layer", test_refuses_what_is_no_layer);
+  g_test_add_func ("/layers/lists-the-layers", test_tells_layers);
+  g_test_add_func ("/layers/asks-for-a-keyframe-to-change-layers", test_asks_for_a_key_unit);
+  g_test_add_func (
+      "/layers/asks-for-a-keyframe-to-begin-with", test_asks_for_a_key_unit_to_begin_with);
+  g_test_add_func ("/layers/refuses-layers-out-of-range", test_refuses_what_is_no_layer);
   return g_test_run ();
 }

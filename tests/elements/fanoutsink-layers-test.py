@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What readers of different layers of one fanoutsink see, as a decoder shows it.
+"""Decodes the packets of readers with different layers of one fanoutsink.
 
-The reference is made without Weir: layers are cut out of the file by a few lines of svcfile.py, and
-decoded by a decoder of another project. Frames that svcdec shows are compared with it bit by bit.
+The reference does not use Weir: svcfile.py cuts the layers out of the file, and a decoder of another
+project decodes them. The frames of svcdec must be the same, bit by bit.
 """
 
 import os
@@ -20,7 +20,7 @@ CHANGES = 1000
 
 
 def serve(directory, seed, pictures):
-    """The pictures of each reader: their numbers and their layers. Each is in a file of its own."""
+    """Returns the numbers and layers of each reader's pictures, which are in one file per reader."""
     done = subprocess.run([os.environ['WEIR_FANOUTSINK_LAYERS'], str(directory), str(seed), str(pictures)],
                           capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
@@ -39,11 +39,11 @@ def serve(directory, seed, pictures):
 
 @test(timeout=PATIENCE)
 def nine_sets():
-    """each of 9 sets of layers, at once and over UDP and TCP, decodes bit-exact"""
+    """each of 9 layer sets decodes bit-exact, all at once, over UDP and TCP"""
     with tempfile.TemporaryDirectory() as name:
         directory = pathlib.Path(name)
         references = [reference(directory, spatial) for spatial in range(3)]
-        for seed in (1, 2):  # with aggregates, and without
+        for seed in (1, 2):  # with aggregates and without
             shown = serve(directory, seed, 0)
             assert len(shown) == 18
             for reader, pictures in shown.items():
@@ -55,7 +55,7 @@ def nine_sets():
 
 @test(timeout=PATIENCE)
 def changes():
-    """readers that change their layers 1000 times decode bit-exact, whatever they got"""
+    """readers that change their layers 1000 times decode bit-exact"""
     seed = int(os.environ.get('WEIR_SEED', time.time()))
     print(f'# WEIR_SEED={seed}')
     with tempfile.TemporaryDirectory() as name:

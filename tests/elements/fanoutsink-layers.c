@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Readers of different layers, over UDP and TCP, for fanoutsink-layers-test.py, which decodes what
-// they got.
+// Serves readers of different layers over UDP and TCP for fanoutsink-layers-test.py, which decodes
+// their packets.
 //
 //     fanoutsink-layers DIRECTORY SEED PICTURES
 //
-// With PICTURES 0: for each of the 9 sets of layers a reader over UDP and one over TCP, for one
-// turn of the file. Else two readers that change their layers before every second picture or so.
-// Each reader's units go to DIRECTORY/NUMBER.264; a line for each of its pictures tells reader,
-// picture, spatial layer, and where it ends in the file. Ends with 0 if there was no gap in any
-// reader's sequence numbers and all counts added up.
+// With PICTURES 0, each of the 9 layer sets has a UDP reader and a TCP reader, and the file is
+// played once. Otherwise two readers change their layers at about every second picture. The NAL
+// units of a reader go to DIRECTORY/NUMBER.264. The program prints a line for each picture of a
+// reader: reader, picture, spatial layer, and the offset of its end in the file. It exits with 0 if
+// no reader's sequence numbers have a gap and all counts add up.
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@
 
 typedef struct {
   guint number;
-  gchar *host; // or the token
+  gchar *host; // an address or a token
   gint port;
   GSocket *socket;
   FILE *out;
@@ -152,7 +152,7 @@ get (const GstStructure *stats, const gchar *field)
   return value;
 }
 
-// Takes all that is sent, until there is nothing more before the reader.
+// Receives packets until the window has no more for the reader.
 static void
 catch_up (Reader *reader)
 {
@@ -211,7 +211,7 @@ add_udp (const gchar *directory, gint spatial, gint temporal)
   reader->host = g_strdup ("127.0.0.1");
   reader->port = g_inet_socket_address_get_port (G_INET_SOCKET_ADDRESS (address));
   g_object_unref (address);
-  // It is asked for before it comes.
+  // The layers are chosen before the reader is added.
   set_layers (reader, spatial, temporal, FALSE);
   g_signal_emit_by_name (sink, "add", reader->host, reader->port);
 }
@@ -289,7 +289,7 @@ main (int argc, char **argv)
   n_pictures = (guint) atoi (argv[3]);
   turn = n_pictures == 0;
   rtp = avc_packetize (&avc, g_rand_boolean (random), 0);
-  // In the streaming thread, and by the workers.
+  // Served by the streaming thread, or by the workers.
   h = gst_harness_new_parse (turn ? "fanoutsink join=keyframe inline-readers=100"
                                   : "fanoutsink join=keyframe inline-readers=0");
   gst_harness_set_src_caps_str (h, CAPS);

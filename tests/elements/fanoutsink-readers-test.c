@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// fanoutsink's readers: how they begin, those with a socket of their own, and what is refused.
+// Readers of fanoutsink: joining, delay, sockets, pacing, and refused calls.
 #include <string.h>
 
 #include <linux/sockios.h>
@@ -29,7 +29,7 @@ make_sink (const gchar *launch, GstElement **sink)
   return h;
 }
 
-// What readers should have got, they got, or it is counted as dropped.
+// Checks that every packet due to readers was sent or counted as dropped.
 static void
 finish (GstHarness *h, GstElement *sink)
 {
@@ -46,7 +46,7 @@ finish (GstHarness *h, GstElement *sink)
   gst_harness_teardown (h);
 }
 
-// One packet, which is a whole VP8 frame (RFC 7741).
+// Pushes one packet that is a whole VP8 frame (RFC 7741).
 static void
 push_frame (GstHarness *h, guint n, gboolean key)
 {
@@ -87,7 +87,7 @@ typedef struct {
 static Got
 parse (const guint8 *data)
 {
-  guint8 packet[15] __attribute__ ((aligned (4))); // as GStreamer's readers want it
+  guint8 packet[15] __attribute__ ((aligned (4))); // required by GStreamer's readers
 
   memcpy (packet, data, sizeof packet);
   return (Got) { GST_READ_UINT16_BE (packet + 2), GST_READ_UINT32_BE (packet + 4), packet[14] };
@@ -114,10 +114,10 @@ get_number (GstElement *sink, gint port, const gchar *field)
   return value;
 }
 
-// Behind the live edge, to and fro, paused and resumed: numbers go on, and its time is that of the
-// live edge.
+// Changes a reader's delay, pauses and resumes it: sequence numbers continue, and timestamps are
+// those of the live edge.
 static void
-test_has_a_place_of_its_own (void)
+test_has_its_own_position (void)
 {
   GstElement *sink;
   GstHarness *h = make_sink ("fanoutsink window-time=60000000000", &sink);
@@ -129,11 +129,11 @@ test_has_a_place_of_its_own (void)
   guint seq;
   Got got;
 
-  // All comes at once: it is behind by what passes until it is added.
+  // All packets come at once, so the reader is behind by the time until it is added.
   for (guint n = 0; n < 20; n++)
     push_frame (h, n, n % 5 == 0);
   g_signal_emit_by_name (sink, "set-delay", "127.0.0.1", (gint) port, G_MAXUINT64, &ok);
-  g_assert_false (ok); // it is not there yet
+  g_assert_false (ok); // the reader is not added yet
   g_signal_emit_by_name (sink, "plan", "127.0.0.1", (gint) port, &plan);
   g_assert_true (
       gst_structure_get (plan, "seq", G_TYPE_UINT, &seq, "delay", G_TYPE_UINT64, &delay, NULL));
@@ -163,7 +163,7 @@ test_has_a_place_of_its_own (void)
   g_assert_cmpuint (
       got.time - 20 * FRAME_TICKS, >=, gst_util_uint64_scale (delay, 90000, GST_SECOND) - 2);
 
-  // It goes while it is paused, and comes again.
+  // The reader is removed while it is paused, and added again.
   g_signal_emit_by_name (sink, "pause", "127.0.0.1", (gint) port, &ok);
   g_assert_true (ok);
   g_signal_emit_by_name (sink, "remove", "127.0.0.1", (gint) port);
@@ -206,7 +206,8 @@ test_has_a_place_of_its_own (void)
   finish (h, sink);
 }
 
-// In a launch line, wherever `delay` stands: it gets the first packet so long after that came.
+// Wherever `delay` stands in a launch line, the reader gets the first packet that long after it
+// arrived.
 static void
 test_a_delay_from_the_first_packet_on (gconstpointer order)
 {
@@ -257,7 +258,7 @@ test_joins_at_the_keyframe (void)
   g_assert_cmpuint (seq, ==, 5);
   g_assert_cmpuint (time, ==, 19 * FRAME_TICKS);
 
-  // Another keyframe comes between the answer and the start: the answer holds.
+  // A keyframe that arrives between `plan` and `add` does not change the plan.
   push_frame (h, 20, TRUE);
   g_signal_emit_by_name (sink, "add", "127.0.0.1", (gint) port);
   for (guint n = 5; n < 40; n++) {
@@ -272,7 +273,7 @@ test_joins_at_the_keyframe (void)
     g_assert_cmpuint (got.time, >=, n * FRAME_TICKS);
     last = got.time;
   }
-  // It has come to the live edge, and nothing is its own any more.
+  // The reader has reached the live edge, and gets the stream's own timestamps.
   g_assert_cmpuint (last, ==, 39 * FRAME_TICKS);
 
   g_object_unref (socket);
@@ -319,7 +320,7 @@ test_delay_keeps_the_timestamps (void)
   finish (h, sink);
 }
 
-// Both ends of a TCP connection.
+// Opens a TCP connection and returns both ends.
 static void
 connect_tcp (GSocket **server, GSocket **client)
 {
@@ -386,7 +387,7 @@ framing_value (GstElement *sink, const gchar *nick)
   return value;
 }
 
-// The last warning of the sink's, as the log has it.
+// The last warning that the sink logged.
 static GMutex logged_lock;
 static gchar *logged;
 
@@ -415,7 +416,7 @@ has_logged (const gchar *pattern)
 }
 
 static void
-test_who_is_thinned_is_logged (void)
+test_a_thinned_reader_is_logged (void)
 {
   GstElement *sink;
   GstHarness *h = make_sink ("fanoutsink", &sink);
@@ -429,7 +430,7 @@ test_who_is_thinned_is_logged (void)
   g_socket_set_blocking (client, FALSE);
   g_socket_set_option (client, SOL_SOCKET, SO_RCVBUF, 4096, NULL);
   address = g_socket_get_local_address (client, NULL);
-  pattern = g_strdup_printf ("reader 127.0.0.1:%d lags by * ms and gets *",
+  pattern = g_strdup_printf ("reader 127.0.0.1:%d lags by * ms and now gets *",
       g_inet_socket_address_get_port (G_INET_SOCKET_ADDRESS (address)));
   gst_debug_add_log_function (note_warning, NULL, NULL);
   gst_debug_set_threshold_for_name ("fanoutsink", GST_LEVEL_WARNING);
@@ -444,7 +445,7 @@ test_who_is_thinned_is_logged (void)
     g_signal_emit_by_name (sink, "get-stats", token, 7, &stats);
     g_assert_true (gst_structure_get_uint64 (stats, "lag", &lag));
     gst_structure_free (stats);
-    // It takes a little, and late.
+    // The reader takes a little, and late.
     if (lag > 300 * GST_MSECOND)
       g_socket_receive (client, (gchar *) got, sizeof got, NULL, NULL);
     else if (lag > 0)
@@ -497,7 +498,7 @@ test_socket (gconstpointer data)
   g_signal_emit_by_name (sink, "set-priority", token, 6, 1, &set);
   g_assert_false (set);
 
-  // The reader leaves, which shows when something is sent to it.
+  // The reader leaves, which the sink notices when it sends.
   g_socket_close (client, NULL);
   deadline = g_get_monotonic_time () + PATIENCE;
   for (guint n = 50; g_atomic_int_get (&n_removed) == 0; n++) {
@@ -513,7 +514,7 @@ test_socket (gconstpointer data)
   finish (h, sink);
 }
 
-// What the kernel keeps to, in bytes per second.
+// Returns the kernel's rate limit in bytes per second.
 static guint64
 pacing_rate (GSocket *socket)
 {
@@ -535,7 +536,7 @@ set_pacing_rate (GstElement *sink, guint64 bits_per_s)
   g_assert_cmpuint (now, ==, bits_per_s);
 }
 
-// Those who are there and those who come.
+// The limit holds for readers that are added before and after it is set.
 static void
 test_connections_are_paced (void)
 {
@@ -556,7 +557,7 @@ test_connections_are_paced (void)
   set_pacing_rate (sink, 8000000);
   for (guint i = 0; i < 2; i++)
     g_assert_cmpuint (pacing_rate (server[i]), ==, 1000000);
-  set_pacing_rate (sink, 7); // the least there is
+  set_pacing_rate (sink, 7); // the smallest limit
   g_assert_cmpuint (pacing_rate (server[0]), ==, 1);
   set_pacing_rate (sink, 0);
   for (guint i = 0; i < 2; i++)
@@ -570,7 +571,7 @@ test_connections_are_paced (void)
   finish (h, sink);
 }
 
-// A program's connection, whose audio another sink sends, and that outlives both.
+// Two sinks share a connection of the program, which outlives both.
 static void
 test_a_shared_connection_is_paced (void)
 {
@@ -600,8 +601,8 @@ test_a_shared_connection_is_paced (void)
   finish (h, sink);
 }
 
-// One gets all, while the kernel holds back for the other what it has taken. That it ever gets it
-// would take the kernel an hour.
+// With a rate limit of 8 bits per second the kernel holds a reader's packets back; a reader without
+// a limit gets all of them.
 static void
 test_pacing_holds_back (void)
 {
@@ -645,7 +646,7 @@ test_pacing_holds_back (void)
   finish (h, paced);
 }
 
-// Its own sockets, or those that it was given, as a server does.
+// With sockets that the sink opens, and with given ones.
 static void
 test_udp_is_paced (gconstpointer given)
 {
@@ -667,7 +668,7 @@ test_udp_is_paced (gconstpointer given)
   for (guint i = 0; i < 2; i++)
     g_object_get (sink, used[i], &sockets[i], NULL);
   g_assert_nonnull (sockets[0]);
-  // A machine without IPv6 has but one.
+  // A machine without IPv6 has only one.
   for (guint i = 0; i < 2 && sockets[i]; i++)
     g_assert_cmpuint (pacing_rate (sockets[i]), ==, 1000000);
   set_pacing_rate (sink, 4000000);
@@ -714,7 +715,7 @@ count_readers (GstElement *sink)
   return n;
 }
 
-// By whatever descriptor it comes.
+// A duplicate of the file descriptor counts as the same socket.
 static void
 test_a_socket_has_one_writer (void)
 {
@@ -733,7 +734,7 @@ test_a_socket_has_one_writer (void)
         sink, "add-socket", channel == 2 ? same : server, value, channel, &again);
     g_assert_null (again);
   }
-  // Another channel of it is another reader, by the token.
+  // Another channel of the connection is another reader, which is added by the token.
   g_signal_emit_by_name (sink, "add", token, 2);
   g_assert_cmpuint (count_readers (sink), ==, 2);
   g_signal_emit_by_name (sink, "remove", token, 2);
@@ -758,8 +759,8 @@ set_processors (const cpu_set_t *set)
   g_dir_close (tasks);
 }
 
-// On one processor, where all other threads come first: what they find to do they have done before
-// this one goes on. Gives the processors that there were.
+// Restricts the process to one processor, and lets other threads run before this one. Returns the
+// previous set of processors.
 static cpu_set_t
 let_others_go_first (void)
 {
@@ -786,7 +787,7 @@ go_on_as_before (const cpu_set_t *all)
   set_processors (all);
 }
 
-// Its connection breaks at the very moment, with what the window has for it.
+// The connection breaks while the reader is added and the window has packets for it.
 static void
 test_a_socket_that_breaks_as_it_is_added (void)
 {
@@ -804,7 +805,7 @@ test_a_socket_that_breaks_as_it_is_added (void)
     gchar *token;
     int fds[2];
 
-    // Without a peer, which the first write finds.
+    // The first write finds that there is no peer.
     g_assert_cmpint (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), ==, 0);
     close (fds[1]);
     socket = g_socket_new_from_fd (fds[0], NULL);
@@ -848,7 +849,7 @@ test_refusals (void)
     g_signal_emit_by_name (sink, "add-socket", server, framing, 0, &token);
     g_assert_null (token);
   }
-  // Of a token's form, but nobody's: it is not looked up as a name.
+  // A string in the form of a token is not looked up as a host name.
   g_signal_emit_by_name (sink, "add", "0123456789abcdef0123456789abcdef", 0);
 
   g_object_unref (server);
@@ -882,7 +883,7 @@ test_a_small_window_is_refused (void)
   gst_object_unref (sink);
 }
 
-// A socket of IPv6 alone, as `bind-address` makes it, reaches nobody over IPv4.
+// An IPv6-only socket, which this `bind-address` opens, cannot send to IPv4 readers.
 static void
 test_failed_sends_are_told (gconstpointer launch)
 {
@@ -914,7 +915,7 @@ test_failed_sends_are_told (gconstpointer launch)
   g_assert_cmpuint (get_number (sink, 5004, "dropped-error"), ==, 20);
   g_assert_cmpuint (get_number (sink, 5006, "dropped-error"), ==, 20);
 
-  // One message, however many packets.
+  // One message for all packets.
   message = gst_bus_pop_filtered (bus, GST_MESSAGE_WARNING);
   g_assert_nonnull (message);
   gst_message_parse_warning (message, &err, &debug);
@@ -946,7 +947,8 @@ test_a_small_window_is_refused_while_playing (void)
   message = gst_bus_pop_filtered (bus, GST_MESSAGE_WARNING);
   g_assert_nonnull (message);
   gst_message_parse_warning (message, NULL, &debug);
-  g_assert_nonnull (strstr (debug, "window-bytes=1000 may not hold a frame; 262144 is the least"));
+  g_assert_nonnull (
+      strstr (debug, "window-bytes=1000 may not hold a frame; the minimum is 262144"));
   g_free (debug);
   gst_message_unref (message);
   g_object_get (sink, "window-bytes", &bytes, NULL);
@@ -980,14 +982,14 @@ test_clients (void)
   expect_warning ("*clients: '127.0.0.1:99999' is not host:port*");
   expect_warning ("*clients: '127.0.0.1:5004x' is not host:port*");
   expect_warning ("*clients: ':5004' is not host:port*");
-  expect_warning ("*clients: '0123456789abcdef0123456789abcdef:1' is refused: *not there*");
+  expect_warning ("*clients: '0123456789abcdef0123456789abcdef:1': no open connection*");
   g_object_set (sink, "clients",
       "127.0.0.1:5004,::1,127.0.0.1,127.0.0.1:99999, 127.0.0.1:5004x,:5004,"
       "0123456789abcdef0123456789abcdef:1,,[::1]:5006",
       NULL);
   g_test_assert_expected_messages ();
 
-  // With brackets and without it is one reader.
+  // An address with brackets and without is the same reader.
   g_signal_emit_by_name (sink, "add", "[::1]", 5008);
   g_signal_emit_by_name (sink, "add", "::1", 5010);
   g_object_get (sink, "clients", &clients, NULL);
@@ -1004,7 +1006,8 @@ test_clients (void)
   gst_object_unref (sink);
 }
 
-// However a pass is spread, and whoever does it, each of many readers gets each packet once.
+// Each of many readers gets each packet once, from the streaming thread or the workers, with
+// `spread` or without.
 static void
 test_many (gconstpointer launch)
 {
@@ -1027,7 +1030,7 @@ test_many (gconstpointer launch)
   }
   for (guint n = 0; n < FRAMES; n++) {
     push_frame (h, n, n == 0);
-    // As many at once as the socket takes.
+    // As many packets at a time as the socket takes.
     for (guint i = 0; i < READERS; i++)
       got[receive_udp (socket).n]++;
   }
@@ -1051,7 +1054,7 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/readers/joins-at-the-keyframe", test_joins_at_the_keyframe);
-  g_test_add_func ("/readers/has-a-place-of-its-own", test_has_a_place_of_its_own);
+  g_test_add_func ("/readers/has-its-own-position", test_has_its_own_position);
   g_test_add_data_func ("/readers/a-delay-from-the-first-packet-on/before-clients",
       "fanoutsink delay=300000000 clients=127.0.0.1:%u", test_a_delay_from_the_first_packet_on);
   g_test_add_data_func ("/readers/a-delay-from-the-first-packet-on/after-clients",
@@ -1064,7 +1067,7 @@ main (int argc, char **argv)
     g_test_add_data_func (path, &framings[i], test_socket);
     g_free (path);
   }
-  g_test_add_func ("/readers/who-is-thinned-is-logged", test_who_is_thinned_is_logged);
+  g_test_add_func ("/readers/a-thinned-reader-is-logged", test_a_thinned_reader_is_logged);
   g_test_add_func ("/readers/connections-are-paced", test_connections_are_paced);
   g_test_add_func ("/readers/a-shared-connection-is-paced", test_a_shared_connection_is_paced);
   g_test_add_func ("/readers/pacing-holds-back", test_pacing_holds_back);
@@ -1074,14 +1077,14 @@ main (int argc, char **argv)
   g_test_add_func ("/readers/a-socket-has-one-writer", test_a_socket_has_one_writer);
   g_test_add_func (
       "/readers/a-socket-that-breaks-as-it-is-added", test_a_socket_that_breaks_as_it_is_added);
-  g_test_add_func ("/readers/refusals", test_refusals);
+  g_test_add_func ("/readers/invalid-sockets-are-refused", test_refusals);
   g_test_add_func ("/readers/a-small-window-is-refused-while-playing",
       test_a_small_window_is_refused_while_playing);
   g_test_add_func ("/readers/clients", test_clients);
   g_test_add_func ("/readers/a-small-window-is-refused", test_a_small_window_is_refused);
-  g_test_add_data_func ("/readers/failed-sends-are-told/inline", "fanoutsink bind-address=::1",
+  g_test_add_data_func ("/readers/failed-sends-are-reported/inline", "fanoutsink bind-address=::1",
       test_failed_sends_are_told);
-  g_test_add_data_func ("/readers/failed-sends-are-told/by-the-workers",
+  g_test_add_data_func ("/readers/failed-sends-are-reported/by-the-workers",
       "fanoutsink bind-address=::1 inline-readers=0", test_failed_sends_are_told);
   g_test_add_data_func (
       "/readers/many/by-the-workers", "fanoutsink inline-readers=0 join=keyframe", test_many);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// fanoutsink's window in a file. What is read of it: tests/core/delays-test.c.
+// fanoutsink with its window in a file. tests/core/delays-test.c tests reading from it.
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -58,13 +58,13 @@ test_goes_round (void)
   GstBus *bus = gst_bus_new ();
   GstHarness *h = begin (g_get_tmp_dir (), bus);
 
-  push (h, 3000); // 180 MB through 64
+  push (h, 3000); // 180 MB through a window of 64 MB
   g_assert_cmpuint (get_refused (h), ==, 0);
   g_assert_null (gst_bus_pop_filtered (bus, GST_MESSAGE_ELEMENT | GST_MESSAGE_ERROR));
   end (h, bus);
 }
 
-// The kernel's bound of a file's size is as good as a disk's.
+// A limit on the file size stands for a full disk.
 static void
 test_disk_full (void)
 {
@@ -104,7 +104,7 @@ test_no_such_folder (void)
   g_assert_cmpint (gst_element_set_state (sink, GST_STATE_PAUSED), ==, GST_STATE_CHANGE_FAILURE);
   message = gst_bus_pop_filtered (bus, GST_MESSAGE_ERROR);
   gst_message_parse_error (message, &error, NULL);
-  g_assert_cmpstr (error->message, ==, "No file can be made in /nowhere/at/all.");
+  g_assert_cmpstr (error->message, ==, "Cannot create a file in spill-dir=/nowhere/at/all.");
   g_error_free (error);
   gst_message_unref (message);
   gst_element_set_state (sink, GST_STATE_NULL);
@@ -119,7 +119,7 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   signal (SIGXFSZ, SIG_IGN);
   g_test_init (&argc, &argv, NULL);
-  g_test_add_func ("/fanoutsink-spill/goes-round", test_goes_round);
+  g_test_add_func ("/fanoutsink-spill/reuses-the-file", test_goes_round);
   g_test_add_func ("/fanoutsink-spill/disk-full", test_disk_full);
   g_test_add_func ("/fanoutsink-spill/no-such-folder", test_no_such_folder);
   return g_test_run ();

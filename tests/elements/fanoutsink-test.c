@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// fanoutsink with real sockets on the loopback.
+// fanoutsink with sockets on the loopback interface.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -15,7 +15,7 @@
 
 #define PATIENCE_MS 5000
 
-// A UDP socket that listens; 0 for any port.
+// Opens a UDP socket; `*port` 0 means any port.
 static int
 listen_on (int family, const gchar *address, guint16 *port)
 {
@@ -42,7 +42,7 @@ listen_on (int family, const gchar *address, guint16 *port)
   return fd;
 }
 
-// A port on which nobody listens.
+// Returns a port that is closed.
 static guint16
 closed_port (void)
 {
@@ -78,7 +78,7 @@ make_packet (gsize size, guint n, gboolean marker)
   return gst_buffer_new_wrapped (data, size);
 }
 
-// The same with its bytes in three pieces of memory.
+// Returns the packet in three memories. Takes ownership of `whole`.
 static GstBuffer *
 cut_in_three (GstBuffer *whole)
 {
@@ -166,7 +166,7 @@ finish (GstHarness *h, GstElement *sink)
 }
 
 // Pushes frames of 1 to 64 packets of mixed sizes, one by one or as lists, and compares each byte
-// of what comes out of `fd`.
+// that arrives at `fd`.
 static void
 stream_frames (GstHarness *h, int fd, gboolean lists, guint n_frames)
 {
@@ -259,7 +259,7 @@ test_route (gconstpointer data)
     g_assert_cmpint (setsockopt (fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &group, sizeof group), ==, 0);
   }
   if (g_str_equal (route->host, "localhost")) {
-    // Whether this means IPv4 or IPv6 is the system's to say.
+    // The system decides between IPv4 and IPv6.
     GResolver *resolver = g_resolver_get_default ();
     GList *found = g_resolver_lookup_by_name (resolver, "localhost", NULL, NULL);
     gboolean v4 = found && g_inet_address_get_family (found->data) == G_SOCKET_FAMILY_IPV4;
@@ -289,7 +289,7 @@ out:
   finish (h, sink);
 }
 
-// A packet that neither ends a frame nor fills a batch goes out by itself, and so does RTCP.
+// A packet without the rest of its frame is sent after max-coalesce, and RTCP at once.
 static void
 test_does_not_wait_for_ever (void)
 {
@@ -304,13 +304,13 @@ test_does_not_wait_for_ever (void)
   gst_harness_push (h, make_packet (60, 1, FALSE));
   g_assert_cmpint (receive (fd, got, sizeof got), ==, 60);
 
-  // With ten seconds to wait, what should not wait doesn't.
+  // With 10 s of max-coalesce, RTCP and complete frames still leave at once.
   g_object_set (sink, "max-coalesce", 10 * GST_SECOND, NULL);
   gst_harness_push (h, gst_buffer_new_memdup (rtcp, sizeof rtcp));
   g_assert_cmpint (receive (fd, got, sizeof got), ==, 8);
   gst_harness_push (h, gst_buffer_new_memdup ("anything", 8));
   g_assert_cmpint (receive (fd, got, sizeof got), ==, 8);
-  // And what waits goes with EOS.
+  // EOS sends the packets that wait.
   gst_harness_push (h, make_packet (61, 1, FALSE));
   gst_harness_push_event (h, gst_event_new_eos ());
   g_assert_cmpint (recv (fd, got, sizeof got, MSG_DONTWAIT), ==, 61);
@@ -396,7 +396,7 @@ static void
 removed_cb (GstElement *sink, const gchar *host, gint port, Seen *seen)
 {
   seen->removed++;
-  // Would hang if a lock were held.
+  // This would hang if the sink held a lock.
   seen->sent_at_removal = get_reader_stat (sink, host, (guint16) port, "packets-sent");
   g_assert_cmpuint (get_reader_stat (sink, host, (guint16) port, "disconnect-time"), >, 0);
 }
@@ -423,7 +423,7 @@ test_signals_and_refusals (void)
   g_assert_cmpuint (seen.removed, ==, 1);
   g_assert_cmpuint (seen.sent_at_removal, ==, 1);
 
-  // None of these is taken, and none is an error of the element.
+  // The sink refuses each of these without an error message.
   g_signal_emit_by_name (sink, "add", "127.0.0.1", 0);
   g_signal_emit_by_name (sink, "add", "127.0.0.1", 65536);
   g_signal_emit_by_name (sink, "add", "127.0.0.1", -1);
@@ -494,7 +494,7 @@ churn_thread (gpointer data)
   return NULL;
 }
 
-// Readers come and go by the thousand while one stays and loses nothing.
+// A reader loses nothing while thousands of others are added and removed.
 static void
 test_churn (void)
 {
@@ -539,7 +539,7 @@ push_thread (gpointer data)
   return NULL;
 }
 
-// Stops in the middle, with a socket that is full and a streaming thread that waits.
+// Stops while the socket is full and the streaming thread waits.
 static void
 test_stops_while_full (void)
 {
@@ -552,7 +552,7 @@ test_stops_while_full (void)
   GstCaps *caps = gst_caps_new_empty_simple ("application/x-rtp");
 
   g_object_set (sink, "sync", FALSE, "async", FALSE, "buffer-size", 1, NULL);
-  // So many that what is queued can't be sent in the time that a stop gives it.
+  // So many packets cannot be sent in the time that a stop allows.
   for (guint i = 0; i < 20000; i++) {
     gchar *host = g_strdup_printf ("127.1.%u.%u", i / 200, i % 200 + 1);
 
@@ -586,7 +586,7 @@ test_stops_while_full (void)
   gst_object_unref (sink);
 }
 
-// Starts and stops again and again, with sockets of its own and borrowed ones.
+// Starts and stops repeatedly, with sockets that the sink opens and with given ones.
 static void
 test_restarts (void)
 {
@@ -620,8 +620,7 @@ test_restarts (void)
   gst_object_unref (sink);
 }
 
-// The least of a buffer that readers share, as far as the system allows it; another if one is
-// asked.
+// The send buffer has the default size or that of `buffer-size`, as far as the system allows it.
 static void
 test_buffer_size (void)
 {
@@ -678,8 +677,9 @@ main (int argc, char **argv)
     g_test_add_data_func (path, &routes[i], test_route);
     g_free (path);
   }
-  g_test_add_func ("/fanoutsink/does-not-wait-for-ever", test_does_not_wait_for_ever);
-  g_test_add_func ("/fanoutsink/a-closed-port-disturbs-nobody", test_a_closed_port_disturbs_nobody);
+  g_test_add_func ("/fanoutsink/waits-no-longer-than-max-coalesce", test_does_not_wait_for_ever);
+  g_test_add_func (
+      "/fanoutsink/a-closed-port-does-not-affect-others", test_a_closed_port_disturbs_nobody);
   g_test_add_func ("/fanoutsink/duplicates", test_duplicates);
   g_test_add_func ("/fanoutsink/signals-and-refusals", test_signals_and_refusals);
   g_test_add_func ("/fanoutsink/sizes", test_sizes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// fanoutsink stands wherever multiudpsink stands: everything that the one has, the other has alike.
+// fanoutsink has every property, signal and default of multiudpsink.
 #include <gst/base/gstbasesink.h>
 #include <gst/gst.h>
 
@@ -63,7 +63,7 @@ test_properties (void)
   g_type_class_unref (ours);
 }
 
-// What an element made new says, which may differ from what its class says.
+// The values of a new element, which may differ from the defaults of the class.
 static void
 test_values (void)
 {
@@ -119,7 +119,7 @@ test_signals (void)
   g_type_class_unref (ours);
 }
 
-// What the two say about one reader.
+// Both elements return the same statistics fields of a reader.
 static void
 test_get_stats (void)
 {
@@ -147,8 +147,8 @@ test_get_stats (void)
   gst_structure_free (stats[1]);
 }
 
-// Registered under the other's name, as a whole gst-rtsp-server can be made to use it. Last, as
-// there is no way back.
+// Registers fanoutsink under the name multiudpsink, which makes gst-rtsp-server use it. This is the
+// last test because the registration is permanent.
 static void
 test_shadow (void)
 {

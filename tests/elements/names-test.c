@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Default names of elements, in launch lines and like GStreamer's own. Names of the elements'
-// statistics. Types that the plugin's documentation lists.
+// Names: default names of elements, names of their statistics, and types in the plugin's
+// documentation.
 #include <gst/gst.h>
 
-// Programs read these statistics from any payloader.
+// The name that GStreamer's payloaders use.
 #define PAYLOADER_STATS "application/x-rtp-payload-stats"
 
 static void
@@ -41,7 +41,7 @@ test_default_names (gconstpointer factory)
   gst_object_unref (named);
 }
 
-// Checks only the properties that the type itself adds.
+// Checks the properties that the type itself defines.
 static void
 check_stats (GObject *object, const gchar *name)
 {
@@ -75,7 +75,7 @@ test_stats (gconstpointer factory)
   g_free (name);
 }
 
-// A pad of intervalcache is a reader, like an intervalcachesrc.
+// A pad of intervalcache is a reader too, with the statistics of intervalcachesrc.
 static void
 test_stats_of_pads (void)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Programs that serve with gst-rtsp-server and have the engine by weir_serve()."""
+"""Programs with gst-rtsp-server that call weir_serve()."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from tap import Skip, run, test
 
 
 def made(server, element):
-    """Whether the server has made an element of that name."""
+    """Reports whether the server has created an element with this factory name."""
     return re.search(rf'creating element "{element}"', server.output()) is not None
 
 
@@ -40,13 +40,13 @@ def play(rtsp, url, tracks=(0, 1), first=0):
 
 
 def play_described(rtsp, url):
-    """The media of whoever comes with a SETUP is another than that of whoever describes it first."""
+    """Sends DESCRIBE first: without it, a SETUP creates another media."""
     assert rtsp.request('DESCRIBE', url)[0] == 200
     play(rtsp, url)
 
 
 def read_packets(rtsp, number, channels=(0, 2)):
-    """Reads until so many packets of RTP have come on each channel, without a gap."""
+    """Reads until this number of RTP packets has come on each channel, without a gap."""
     last, count = {}, dict.fromkeys(channels, 0)
     while min(count.values()) < number:
         channel, packet = rtsp.frame()
@@ -67,7 +67,7 @@ def wait_until(true, timeout, what):
 
 
 def stalled(server, url, tracks):
-    """A reader with little room that plays, and does not read."""
+    """Returns a playing reader with a small receive buffer that does not read."""
     rtsp = Rtsp(server.port)
     rtsp.socket.close()
     rtsp.socket = socket.socket()
@@ -87,7 +87,7 @@ def ffmpeg_reads(url, *options, seconds=2):
 
 
 @test
-def the_example_serves_udp_and_tcp_without_the_librarys_sinks():
+def the_example_serves_udp_and_tcp_without_appsinks():
     environment = {**os.environ, 'GST_DEBUG': 'GST_ELEMENT_FACTORY:4', 'GST_DEBUG_NO_COLOR': '1'}
     with Proc(os.environ['WEIR_EXAMPLE'], '0', env=environment) as server:
         url = server.wait_for_line(r'^(rtsp://\S+)')[1]
@@ -98,11 +98,11 @@ def the_example_serves_udp_and_tcp_without_the_librarys_sinks():
 
 
 @test
-def both_tracks_and_their_reports_come_in_order():
+def both_tracks_and_their_reports_arrive_in_order():
     with Served() as server, Rtsp(server.port) as rtsp:
         play(rtsp, server.url())
         read_packets(rtsp, 100)
-        # Answers come between frames, never within one.
+        # Responses come between frames, never within one.
         for _ in range(20):
             assert rtsp.request('GET_PARAMETER', server.url())[0] == 200
         read_packets(rtsp, 20)
@@ -114,7 +114,7 @@ def both_tracks_and_their_reports_come_in_order():
 
 
 @test
-def answers_are_whole_and_tell_no_token():
+def responses_are_complete_and_hide_the_token():
     with Served() as server, Rtsp(server.port) as rtsp:
         status, headers, body = rtsp.request('DESCRIBE', server.url())
         assert status == 200 and body.startswith(b'v=0') and body.count(b'\nm=') == 2, (headers, body)
@@ -143,7 +143,7 @@ def pipelined_requests_are_answered_in_order():
         for n in range(300):
             status, headers, _ = rtsp.answer()
             assert status == 200 and headers['cseq'] == str(n), (n, status, headers)
-        # Two set-ups and PLAY at once, without a look at the answers between them.
+        # SETUP and PLAY at once, before the response to SETUP.
         set_up(rtsp, url, (0,))
         rtsp.send((f'SETUP {url}/stream=1 RTSP/1.0\r\nCSeq: 500\r\nSession: {rtsp.session}\r\n'
                    f'Transport: {transport(1)}\r\n\r\n'
@@ -154,7 +154,7 @@ def pipelined_requests_are_answered_in_order():
 
 
 def udp_reader(server, path='/test'):
-    """A reader over UDP that sends nothing: it lives for a session's time-out."""
+    """Returns a UDP reader that sends nothing, so that its session expires."""
     rtp, rtcp = free_udp_pair()
     rtsp = Rtsp(server.port)
     port = rtp.getsockname()[1]
@@ -166,11 +166,11 @@ def udp_reader(server, path='/test'):
 
 
 @test
-def a_tcp_reader_that_only_reads_lives_longer_than_its_time_out():
+def a_silent_tcp_reader_does_not_time_out_while_it_plays():
     with Served(timeout=1) as server, Rtsp(server.port) as rtsp:
         play(rtsp, server.url())
         for _ in range(2):
-            # What is sent to keep nobody alive ends, as this does, and the other stays.
+            # The session of a silent UDP reader expires, the one over TCP stays.
             silent, rtp, rtcp = udp_reader(server)
             start = len(server.lines)
             while f'removed {silent.session}' not in server.lines[start:]:
@@ -180,7 +180,7 @@ def a_tcp_reader_that_only_reads_lives_longer_than_its_time_out():
         assert f'removed {rtsp.session}' not in server.lines
         rtsp.frames.clear()
         read_packets(rtsp, 10)
-        # It may expire while it pauses.
+        # It expires while it is paused.
         assert rtsp.request('PAUSE', server.url())[0] == 200
         server.wait_for_line(f'removed {re.escape(rtsp.session)}')
 
@@ -204,7 +204,7 @@ def a_session_ends_with_its_connection():
 
 
 @test
-def one_that_never_reads_its_answers_is_closed():
+def a_client_that_never_reads_responses_is_closed():
     with Served() as server, Rtsp(server.port) as other:
         play(other, server.url())
         with socket.create_connection(('127.0.0.1', server.port), 10) as deaf:
@@ -216,18 +216,18 @@ def one_that_never_reads_its_answers_is_closed():
                 raise AssertionError('it took them all')
             except (ConnectionError, BrokenPipeError):
                 pass
-        server.wait_for_line('closed it does not read its answers', 5)
+        server.wait_for_line('closed the client does not read its responses', 5)
         read_packets(other, 20)
 
 
 @test
-def a_reader_may_tear_down_and_come_again():
+def a_reader_can_tear_down_and_play_again():
     with Served() as server, Rtsp(server.port) as rtsp:
         for _ in range(3):
             play(rtsp, server.url())
             read_packets(rtsp, 5)
             assert rtsp.request('TEARDOWN', server.url())[0] == 200
-            # To a channel that is gone: nobody minds.
+            # The server ignores data for a channel that does not exist any more.
             rtsp.send_frame(1, b'\x80\xc9\x00\x01abcd')
             rtsp.session = None
             rtsp.frames.clear()
@@ -239,7 +239,7 @@ def a_reader_may_tear_down_and_come_again():
 
 
 @test
-def the_answer_to_play_tells_where_a_reader_begins():
+def rtp_info_has_the_first_packet_of_the_reader():
     with Served() as server, Rtsp(server.port) as early:
         play(early, server.url())
         for _ in range(5):
@@ -258,7 +258,7 @@ def the_answer_to_play_tells_where_a_reader_begins():
 
 
 @test
-def nothing_comes_before_the_answer_to_play():
+def no_packet_comes_before_the_response_to_play():
     with Served() as server, Rtsp(server.port) as early:
         play_described(early, server.url())
         for transport_name in ('tcp', 'udp') * 3:
@@ -268,7 +268,7 @@ def nothing_comes_before_the_answer_to_play():
 
 
 @test
-def one_whose_play_was_refused_gets_nothing_until_it_is_granted():
+def after_a_refused_play_no_packet_comes_until_one_succeeds():
     with Served() as server, Rtsp(server.port) as early:
         play_described(early, server.url())
         for transport_name in 'tcp', 'udp':
@@ -282,20 +282,20 @@ def one_whose_play_was_refused_gets_nothing_until_it_is_granted():
 
 
 @test
-def a_refused_play_leaves_one_that_plays_as_it_is():
+def a_refused_play_does_not_stop_a_playing_reader():
     with Served() as server, Rtsp(server.port) as rtsp:
         play(rtsp, server.url())
         read_packets(rtsp, 5)
         rtsp.frames.clear()
         assert rtsp.request('PLAY', server.url(), {'Scale': '0'})[0] == 400
         read_packets(rtsp, 20)
-        # What comes before this answer is in order with what comes after it.
+        # Packets before and after this response are in order.
         assert rtsp.request('PLAY', server.url())[0] == 200
         read_packets(rtsp, 20)
 
 
 @test
-def a_track_that_is_set_up_while_another_plays():
+def a_track_can_be_set_up_while_another_plays():
     with Served() as server, Rtsp(server.port) as early, Rtsp(server.port) as rtsp:
         play(early, server.url())
         play(rtsp, server.url(), (0,))
@@ -308,7 +308,7 @@ def a_track_that_is_set_up_while_another_plays():
 
 
 @test
-def a_track_is_not_set_up_again_while_it_plays():
+def setup_of_a_playing_track_is_refused():
     with Served() as server, Rtsp(server.port) as rtsp:
         play(rtsp, server.url())
         for first in 0, 4:
@@ -320,32 +320,32 @@ def a_track_is_not_set_up_again_while_it_plays():
 
 
 @test
-def other_channels_than_the_usual():
+def high_channel_numbers_work():
     with Served() as server, Rtsp(server.port) as rtsp:
         play(rtsp, server.url(), first=252)
         read_packets(rtsp, 10, (252, 254))
 
 
-# More than the kernel keeps for a reader that does not read.
+# In bytes: more than the kernel buffers for a reader that does not read.
 MORE_THAN_KEPT = 12 << 20
 
 
 @test
-def stalled_readers_hurt_nobody_and_are_closed():
+def stalled_readers_do_not_affect_others_and_are_closed():
     with Served() as server:
         url = server.url('/heavy')
         udp, rtp, rtcp = udp_reader(server, '/heavy')
         deaf = [stalled(server, url, (0,)) for _ in range(5)]
-        # All TCP readers stall, and the UDP reader goes on.
+        # All TCP readers stall, and the UDP reader still gets its packets.
         rtp.settimeout(10)
         got = 0
         while got < MORE_THAN_KEPT:
             got += len(rtp.recv(2000))
-        # So does one over TCP that reads, and it loses nothing.
+        # So does a TCP reader that reads, without packet loss.
         with Rtsp(server.port) as rtsp:
             play(rtsp, url, (0,))
             read_packets(rtsp, MORE_THAN_KEPT // 1400, (0,))
-        while server.output().count('closed it took nothing for too long') < len(deaf):
+        while server.output().count('closed the client stopped reading') < len(deaf):
             rtp.recv(2000)
         for thing in [udp.socket, rtp, rtcp] + [reader.socket for reader in deaf]:
             thing.close()
@@ -353,7 +353,7 @@ def stalled_readers_hurt_nobody_and_are_closed():
 
 
 @test
-def many_come_and_go():
+def readers_that_leave_free_their_resources():
     with Served() as server:
         with Rtsp(server.port) as rtsp:
             play(rtsp, server.url())
@@ -378,7 +378,7 @@ def many_come_and_go():
 
 
 @test
-def who_records_is_served_by_the_library():
+def gst_rtsp_server_serves_clients_that_record():
     with Served() as server:
         command = ['ffmpeg', '-nostdin', '-v', 'error', '-re', '-f', 'lavfi', '-i',
                    'sine=sample_rate=8000', '-t', '8', '-c:a', 'pcm_alaw', '-f', 'rtsp',
@@ -391,7 +391,7 @@ def who_records_is_served_by_the_library():
 
 @test
 def a_reader_over_tcp_asks_for_a_keyframe():
-    """And costs those who are served nothing: there is no other sink for it."""
+    """a TCP reader asks for a keyframe, without an extra sink"""
     pli = struct.pack('>BBHIBBHI', 0x80, 201, 1, 7, 0x81, 206, 2, 7)
     with Served(debug='GST_ELEMENT_FACTORY:4,GST_EVENT:6') as server, \
             Rtsp(server.port) as rtsp, Rtsp(server.port) as other:
@@ -414,7 +414,7 @@ def a_reader_over_tcp_asks_for_a_keyframe():
 
 
 @test
-def a_tunnel_stays_with_the_library():
+def gst_rtsp_server_serves_http_tunnels():
     with Served(debug='GST_ELEMENT_FACTORY:4') as server:
         url = server.url()
         ffmpeg_reads(url, '-rtsp_transport', 'http')
@@ -423,7 +423,7 @@ def a_tunnel_stays_with_the_library():
 
 
 @test
-def tls_stays_with_the_library():
+def gst_rtsp_server_serves_tls():
     with tempfile.TemporaryDirectory() as directory:
         pem = os.path.join(directory, 'pem')
         try:
