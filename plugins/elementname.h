@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Elements without a given name are called as in launch lines, and numbered: fanoutsink0. GStreamer
-// makes such names of type names, where only its own "Gst" is left out.
+// Gives unnamed elements the name of their factory and a number, such as fanoutsink0. GStreamer
+// derives default names from type names and removes only its own prefix "Gst".
 
 #include <string.h>
 
@@ -39,7 +39,7 @@ weir_element_construct (GType type, guint n, GObjectConstructParam *params)
   return parent->constructor (type, n, params);
 }
 
-// In class_init of a final class, whose name is "Weir" and the element's.
+// Call in class_init of a final class whose type name is "Weir" and the element's name.
 static inline void
 weir_element_class_set_default_name (GObjectClass *klass)
 {

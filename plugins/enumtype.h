@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The type of an enumerated property, registered when it is first asked for.
+// Registers the GEnum type of a property when it is first used.
 
 #include <glib-object.h>
 
-// `type` is the caller's, static and 0 to begin; `values` and `name` are static too.
+// Returns the type, which it keeps in `type`: a static variable of the caller that is 0 at first.
+// `values` and `name` must be static too.
 static inline GType
 weir_enum_type (gsize *type, const gchar *name, const GEnumValue *values)
 {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// GIO's addresses as core has them.
+// Converts GIO's socket addresses to WeirAddress.
 
 #include <gio/gio.h>
 
 #include "core/net/address.h"
 
-// FALSE for what is neither IPv4 nor IPv6, or has no port; see weir_address_normalise().
+// Returns FALSE for an address that is neither IPv4 nor IPv6, or has no port; see
+// weir_address_normalise().
 static inline gboolean
 weir_address_from_gio (GSocketAddress *address, WeirAddress *out)
 {

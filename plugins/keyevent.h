@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// GstForceKeyUnit: the event upstream that asks an encoder, or an RTP session, for a key picture.
+// The event GstForceKeyUnit, which asks an encoder or an RTP session upstream for a keyframe.
 
 #include <gst/gst.h>
 
 #define WEIR_KEY_EVENT "GstForceKeyUnit"
 
-// As soon as can be, with its parameter sets. `count`: how many the one who asks has asked for.
+// Returns an event that asks for a keyframe with its parameter sets as soon as possible. `count` is
+// the number of the caller's request, from 0. The caller owns the result.
 static inline GstEvent *
 weir_key_event_new (guint count)
 {

@@ -17,7 +17,7 @@ plugin_init (GstPlugin *plugin)
 {
   gboolean ok = TRUE;
 
-  // No element: registered for programs that know it by its name.
+  // Not an element: programs look this type up by its name.
   g_type_ensure (WEIR_TYPE_CONNECTION);
   ok &= GST_ELEMENT_REGISTER (fanoutsink, plugin);
   ok &= GST_ELEMENT_REGISTER (intervalcache, plugin);

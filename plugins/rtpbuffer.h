@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The RTP header of a buffer, which may lie in several pieces.
+// Reads the RTP header of a GstBuffer, which may consist of several memories.
 
 #include <gst/gst.h>
 
 #include "core/rtp/rtp.h"
 
-// FALSE for what is no RTP; then `rtp` is untouched.
+// Returns FALSE, and leaves `rtp` as it is, if the buffer is not RTP.
 static inline gboolean
 weir_rtp_buffer_read (GstBuffer *buffer, WeirRtp *rtp)
 {
@@ -16,7 +16,7 @@ weir_rtp_buffer_read (GstBuffer *buffer, WeirRtp *rtp)
   gsize size = gst_buffer_get_size (buffer);
   gsize n = gst_buffer_extract (buffer, 0, head, sizeof head);
 
-  // Reading it costs as much as the rest, and few packets are padded.
+  // Reading the last byte costs as much as the rest, and few packets are padded.
   if (weir_rtp_is_padded (head, n))
     gst_buffer_extract (buffer, size - 1, &last, 1);
   return weir_rtp_parse_head (head, n, size, last, rtp) == 0;

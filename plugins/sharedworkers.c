@@ -8,7 +8,7 @@
 static gpointer
 make_workers (gpointer unused)
 {
-  // Of all tasks those of fanoutsink alone use scratch memory.
+  // Only the tasks of fanoutsink use scratch memory.
   return weir_workers_new (0, weir_fanout_scratch_size ());
 }
 

@@ -3,7 +3,7 @@
 
 #include "core/run/workers.h"
 
-// The threads that all elements of the process share, for as long as it runs: one for each
-// processor. NULL if there can't be any. A task there must not wait for anything: the others wait
-// with it.
+// Returns the threads that all elements of the process share until it ends, one for each processor;
+// NULL if they cannot be created. A task in them must never block, or other tasks are late. Call
+// from any thread.
 WeirWorkers *weir_shared_workers (void);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Weir in a program that serves with gst-rtsp-server: one call. pkg-config knows it
-// as weir-rtsp-0.1. All of it since 0.1, but where another version stands.
+// Weir for programs that serve with gst-rtsp-server. The pkg-config module is weir-rtsp-0.1.
+// Everything here is available since 0.1, unless the comment names another version.
 
 #include <gst/rtsp-server/rtsp-server.h>
 
@@ -10,66 +10,73 @@
 
 G_BEGIN_DECLS
 
-// Gives a server the engine, for every reader over UDP and over TCP (interleaved) that connects
-// from now on: weir_use_fanoutsink(), and one writer for each connection, through which answers and
-// media leave in order without ever waiting for a reader. TLS and HTTP tunnels, and streams that
-// the program allows over TCP only, stay as the library does them. Call it after gst_init() and
-// before the server is attached. FALSE and an error if the plugin is not there; then all is as it
-// was.
+// Makes `server` serve every reader over UDP and TCP (interleaved) that connects from now on with
+// fanoutsink. Calls weir_use_fanoutsink(), and gives each connection one writer, which sends
+// responses and media in order and never waits for a reader. gst-rtsp-server still serves TLS
+// connections, HTTP tunnels, and streams that the program allows over TCP only. Call this after
+// gst_init() and before the server is attached. Returns FALSE and an error, and changes nothing, if
+// GStreamer does not find the plugin.
 gboolean weir_serve (GstRTSPServer *server, GError **error);
 
-// Why the engine closed this client's connection; NULL if it did not. To be freed.
+// Returns why Weir closed this client's connection, for example because the client stopped reading;
+// NULL if Weir did not close it. The caller owns the result. Meant for handlers of the client's
+// `closed`.
 gchar *weir_client_get_close_reason (GstRTSPClient *client);
 
-// From a handler of pre-describe-request or another such signal: puts the request aside, so that
-// waiting for something holds up nobody else whom the thread serves. Where it gives TRUE the
-// handler returns any status but OK, which is not answered; weir_client_resume(), from any thread
-// and once, has the request handled anew, and then those that have come behind it, in their order.
-// A client that has too many of them is closed. FALSE: the library writes by itself, or the
-// client's GstRTSPAuth has been set since it connected.
+// Defers the current request, so that the other clients of the thread do not wait with it. Call
+// this in a handler of pre-describe-request or another pre-*-request signal. If it returns TRUE,
+// the handler returns any status but OK, and the client gets no response yet. Later call
+// weir_client_resume() once, from any thread: the client's thread handles the request again, and
+// then the requests that arrived after it, in order. A client that sends too many requests
+// meanwhile is closed. Returns FALSE if gst-rtsp-server writes to this client by itself (TLS, HTTP
+// tunnel), or if the program has set the client's GstRTSPAuth since it connected.
 gboolean weir_client_defer (GstRTSPClient *client, GstRTSPContext *ctx);
 void weir_client_resume (GstRTSPClient *client);
 
-// Whether the request at hand is one that was put aside.
+// Reports whether the current request was deferred and is now handled again.
 gboolean weir_client_was_deferred (GstRTSPClient *client, GstRTSPContext *ctx);
 
-// Whether a transport of a session is TCP. Those that the engine serves say in their
-// `lower_transport` that they are UDP.
+// Reports whether a transport of a session is TCP. The `lower_transport` of a TCP transport that
+// Weir serves says UDP.
 gboolean weir_transport_is_tcp (const GstRTSPTransport *transport);
 
-// The fanoutsink that sends a stream's RTP, with a reference; NULL if it has none, or another sink
-// does.
+// Returns the fanoutsink that sends the RTP packets of a stream, or NULL if there is none. The
+// caller owns the reference.
 GstElement *weir_stream_find_sink (GstRTSPStream *stream);
 
-// What a reader over UDP last reported of its track. To be freed; NULL if there is nothing yet, or
-// never: over TCP and with SRTP. Any thread that holds the transport.
-//   reports        guint64  how many have come
-//   age            gint64   ns since this one
-//   ssrc           guint    of the stream that it is about
-//   fraction-lost  gdouble  0 to 1, since the report before
-//   packets-lost   gint     in all; negative where some came twice
-//   highest-seq    guint    the furthest sequence number, with the number of wraps above 16 bits
-//   jitter         guint    ticks of the stream's clock
-//   round-trip     gint64   ns; only if it names a sender report that was sent
+// Returns the last receiver report of a reader over UDP about its track. Returns NULL if there is
+// none yet, and always over TCP and with SRTP. The caller owns the result. Call from any thread,
+// with a reference to the transport.
+//   reports        guint64  number of reports so far
+//   age            gint64   time since this report, in ns
+//   ssrc           guint    SSRC of the stream that the report is about
+//   fraction-lost  gdouble  packet loss since the previous report, from 0 to 1
+//   packets-lost   gint     packets lost in total; negative if more were duplicated than lost
+//   highest-seq    guint    highest sequence number, extended to 32 bits by the number of wraps
+//   jitter         guint    interarrival jitter, in ticks of the stream's RTP clock
+//   round-trip     gint64   round-trip time in ns; only if the report names a known sender report
 GstStructure *weir_transport_get_report (GstRTSPStreamTransport *transport);
 
-// Of a media that knows more of the header RTP-Info than the library does: what the next packet of
-// a stream will be, where its sink can't tell. FALSE: nothing is said of it. In the client's
-// thread.
+// Returns in `seq` and `rtptime` the next packet of a stream, for the header RTP-Info, where the
+// sink does not know it. Returns FALSE to leave the stream out of the header. Called in the
+// client's thread.
 typedef gboolean (*WeirRtpInfoFunc) (
     GstRTSPStream *stream, guint *seq, guint *rtptime, gpointer data);
 
-// Before the media is prepared. `notify` frees the data with the media. A `func` of NULL: what the
-// library says of its streams is true, and the sinks are not asked, as where each PLAY seeks.
+// Sets the function that completes the header RTP-Info of a media. Call this before the media is
+// prepared. `notify` frees `data` with the media; it may be NULL. With a `func` of NULL the header
+// of gst-rtsp-server stays as it is and the sinks are not asked, as a media needs in which each
+// PLAY seeks.
 void weir_media_set_rtp_info_func (
     GstRTSPMedia *media, WeirRtpInfoFunc func, gpointer data, GDestroyNotify notify);
 
-// What RTCP came over UDP for a stream, as guint64. To be freed; NULL before its first SETUP, for
-// who records and with SRTP.
-//   reports    of readers
-//   passed     packets of readers that went on to the library: they hold feedback
-//   strangers  from addresses that are no reader's; they go on where multicast is allowed
-//   malformed
+// Returns counts of the RTCP packets that arrived over UDP for a stream, each a guint64. Returns
+// NULL before the first SETUP of the stream, for a stream that a client records, and with SRTP. The
+// caller owns the result.
+//   reports    receiver reports of readers
+//   passed     packets of readers that went to gst-rtsp-server, because they hold feedback
+//   strangers  packets from other addresses; they go to gst-rtsp-server if multicast is allowed
+//   malformed  packets that are not RTCP
 GstStructure *weir_stream_get_report_counts (GstRTSPStream *stream);
 
 G_END_DECLS

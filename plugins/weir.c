@@ -18,7 +18,7 @@ weir_use_fanoutsink (GError **error)
         "GST_PLUGIN_PATH or installed with GStreamer's plugins");
     return FALSE;
   }
-  // Loaded now, because loading it later would register its own multiudpsink over ours.
+  // If this plugin were loaded later, it would replace the multiudpsink that is registered here.
   udp = gst_plugin_load_by_name ("udp");
   g_clear_pointer (&udp, gst_object_unref);
   gst_element_register (NULL, "multiudpsink", GST_RANK_NONE,

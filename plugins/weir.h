@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Weir in a program of your own. The elements are used by name, like any of GStreamer's; this is
-// what names alone do not give. pkg-config knows it as weir-0.1. All of it since 0.1, but where
-// another version stands.
+// Weir for programs. A program uses the elements by name, like any of GStreamer; this header holds
+// the functions that names alone do not give. The pkg-config module is weir-0.1. Everything here is
+// available since 0.1, unless the comment names another version.
 
 #include <gst/gst.h>
 
 G_BEGIN_DECLS
 
-// Makes every `multiudpsink` that this process makes from now on a `fanoutsink`: gst-rtsp-server
-// makes its UDP sinks by that name, so a whole server gets the fast path without a patch. Call it
-// once, after gst_init() and before the first media is prepared. Needs the plugin `weir` in
-// GStreamer's plugin path. Returns FALSE and an error if fanoutsink is not there; then all is as it
-// was.
+// Makes GStreamer create a `fanoutsink` for every `multiudpsink` from now on, in the whole process.
+// gst-rtsp-server creates its UDP sinks under that name, so a server uses fanoutsink without a
+// change. Call this once, after gst_init() and before the first media is prepared. Returns FALSE
+// and an error, and changes nothing, if GStreamer does not find the element fanoutsink.
 gboolean weir_use_fanoutsink (GError **error);
 
 G_END_DECLS

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Requests for keyframes by readers over TCP.
+// Passes keyframe requests (PLI, FIR) of readers over TCP upstream.
 //
-// What comes on a reader's RTCP channel the library gives to an appsrc of the stream, which it
-// makes with the first transport that is TCP. Ours say that they are UDP (serve.c), so there was
-// none, and what they sent was dropped. Here the library makes that appsrc, and nothing else of
-// what it serves TCP with: a stream's receivers are made before its senders, and the transport that
-// it is told here is TCP until the appsrc is there, and UDP from then on.
+// gst-rtsp-server hands RTCP from a reader's interleaved channel to an appsrc of the stream, which
+// it creates for the first TCP transport. The transports that Weir serves say UDP (serve.c), so
+// there would be no appsrc. This file makes gst-rtsp-server create that appsrc and nothing else for
+// TCP: it creates a stream's receivers before its senders, and the transport given to it here says
+// TCP until the appsrc exists, and UDP from then on.
 //
-// What came over UDP, and from a client that the library serves itself, has an address; what comes
-// from our readers, whose destination is none, has not. None of it reaches the library's session.
+// RTCP packets that came over UDP, or from a client that gst-rtsp-server serves itself, carry an
+// address. Those of Weir's TCP readers carry none, and never reach gst-rtsp-server's RTP session.
 
 #include "feedback.h"
 
@@ -17,7 +17,7 @@
 #include "reports.h"
 #include "rtp/rtcp_read.h"
 
-// Requests that wait to be taken. The oldest go first: another will do.
+// Length of the appsrc's queue. The oldest packet is dropped first.
 #define WAITING_MAX 64
 
 static void
@@ -72,7 +72,7 @@ weir_feedback_open (GstRTSPMedia *media, GstRTSPStreamTransport *transport)
   if (gst_rtsp_stream_get_profiles (stream) & secure || gst_rtsp_media_seekable (media) > 0
       || !is_video (stream))
     return;
-  // A media that was prepared anew has another pad.
+  // A media that was prepared again has another pad.
   pad = weir_reports_find_pad (stream, "recv_rtcp_sink");
   if (pad && !g_object_get_qdata (G_OBJECT (pad), opened)) {
     g_object_set_qdata (G_OBJECT (pad), opened, pad);
@@ -81,7 +81,8 @@ weir_feedback_open (GstRTSPMedia *media, GstRTSPStreamTransport *transport)
   g_clear_object (&pad);
 }
 
-// Where the stream comes into rtpbin, and its SSRC. NULL: it has none.
+// Returns the sink pad of rtpbin for the RTP of a stream, and its SSRC; NULL if the SSRC is not
+// known. The caller owns the reference.
 static GstPad *
 find_stream (GstPad *rtcp, guint *ssrc)
 {

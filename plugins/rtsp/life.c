@@ -3,7 +3,7 @@
 
 struct _Life {
   GMutex lock;
-  GstRTSPSession *session; // NULL once it is being disposed of, which waits for the lock
+  GstRTSPSession *session; // NULL from its disposal on, which waits for the lock
 };
 
 static void

@@ -3,14 +3,14 @@
 
 #include <gst/rtsp-server/rtsp-server.h>
 
-// A session as seen from a streaming thread: it can be kept alive from there, and neither be used
-// when it is gone, nor be held. Who holds a session last ends its media, and a streaming thread
-// that did would wait for itself.
+// A weak reference to an RTSP session, with which a streaming thread resets the session's timeout.
+// A streaming thread must not own the session: releasing the last reference stops the media, which
+// waits for that thread.
 typedef struct _Life Life;
 
-// Of this session; the same one for each call. To be given back.
+// Returns the Life of a session. The caller owns the reference.
 Life *weir_life_of (GstRTSPSession *session);
 void weir_life_unref (Life *self);
 
-// The session's time-out begins anew, if there still is a session. Any thread.
+// Restarts the session's timeout, if the session still exists. Call from any thread.
 void weir_life_touch (Life *self);

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Receiver reports of readers over UDP, read before the library's RTP session sees them.
+// Reads the receiver reports of UDP readers before gst-rtsp-server's RTP session does.
 //
-// To that each reader is a source with statistics and timers, whose first report makes it walk over
-// all readers to find the one with that address, as text. All that comes of it is that a session is
-// kept alive: here that is one look into a table. And whoever pleases may send to the port, and
-// make the library keep a source for each SSRC that he makes up: what is of no use is taken out of
-// the stream, and counted.
+// The RTP session would keep a source with statistics and timers for each reader, and search all
+// readers by address text at the first report, only to keep an RTSP session alive. Here that is one
+// look-up in a hash table. Anybody can send RTCP to the port and make the RTP session keep a source
+// for each invented SSRC, so packets that gst-rtsp-server does not need are counted and dropped.
 //
-// The library still gets what it may have a use for: feedback (RFC 4585), what came over a
-// connection that it serves itself, and where a stream can be had by multicast the reports of those
-// that it doesn't know. Streams with SRTP stay as they are, as their reports can't be read here.
+// gst-rtsp-server still gets feedback (RFC 4585), RTCP of connections that it serves itself, and,
+// if the stream is available by multicast, RTCP from unknown addresses. Streams with SRTP stay as
+// they are, because their reports cannot be read here.
 
 #include "reports.h"
 
@@ -26,32 +25,33 @@
 
 typedef struct _Reader Reader;
 
-// One that a reader sends from. Several may send from the same: the newest is meant.
+// An address that a reader sends RTCP from. If several readers have the same one, the newest
+// counts.
 typedef struct _Place {
   WeirAddress address;
-  Reader *reader; // NULL: it is not in the table
+  Reader *reader; // NULL if the place is not in the table
   struct _Place *older;
 } Place;
 
-// What is kept of a stream. Its pads and its readers hold it.
+// The state of a stream. The probes on its pads and its readers have references.
 typedef struct {
   gboolean multicast;
 
-  GMutex lock;        // all below; nothing is called under it but weir_life_touch()
+  GMutex lock;        // guards all below; only weir_life_touch() takes another lock under it
   GHashTable *places; // WeirAddress of a Place -> that Place
   WeirSrLog sent;
   guint64 n_reports, n_passed, n_strangers, n_malformed;
 } Reports;
 
-// Hangs on its transport.
+// The qdata of its transport.
 struct _Reader {
   Reports *reports;
   Life *life;
   Place rtp, rtcp;
 
-  // With the lock of `reports`.
+  // Guarded by the lock of `reports`.
   guint64 n_reports;
-  gboolean known; // all below
+  gboolean known; // whether the fields below are valid
   WeirRtcpBlock block;
   gint64 received_ns, round_trip_ns;
 };
@@ -101,7 +101,7 @@ read_address (GSocketAddress *from, WeirAddress *out)
 {
   if (!weir_address_from_gio (from, out))
     return FALSE;
-  // A transport's destination doesn't name the scope of a link-local address.
+  // A transport's destination lacks the scope of a link-local address.
   if (out->any.sa_family == AF_INET6)
     out->v6.sin6_scope_id = 0;
   return TRUE;
@@ -201,7 +201,7 @@ reader_new (Reports *reports, GstRTSPSession *session, const GstRTSPTransport *t
   self->reports = g_atomic_rc_box_acquire (reports);
   self->life = weir_life_of (session);
   g_mutex_lock (&reports->lock);
-  // Some send their reports from the port where they take RTP.
+  // Some readers send reports from their RTP port.
   if (make_address (transport->destination, ports->min, &self->rtp.address))
     add_place (reports, &self->rtp, self);
   if (ports->max != ports->min
@@ -213,7 +213,8 @@ reader_new (Reports *reports, GstRTSPSession *session, const GstRTSPTransport *t
 
 // ---- reports ----
 
-// A reader may report of more than this stream, and nothing of it: then it is only alive.
+// Stores the report block about this stream. A report without one still keeps the reader's session
+// alive.
 static void
 note_blocks (Reports *self, Reader *reader, const WeirRtcpReport *report, gint64 now)
 {
@@ -233,7 +234,7 @@ take_from_reader (Reports *self, Reader *reader, int status, const WeirRtcpRepor
 {
   gboolean passes = status < 0 || report->more;
 
-  // Who says goodbye is not kept alive.
+  // A BYE does not keep the session alive.
   if (status < 0 || !report->bye)
     weir_life_touch (reader->life);
   if (status == 0) {
@@ -270,7 +271,7 @@ take (Reports *self, const WeirAddress *from, int status, const WeirRtcpReport *
   return ret;
 }
 
-// A request of a reader over TCP (feedback.h). The library's session would know nothing of it.
+// Handles RTCP of a TCP reader (feedback.h), which the RTP session does not know.
 static GstPadProbeReturn
 take_feedback (GstPad *pad, GstBuffer *buffer)
 {
@@ -356,7 +357,7 @@ watch_pad (GstRTSPStream *stream, const gchar *prefix, GstPadProbeCallback probe
 {
   GstPad *pad = weir_reports_find_pad (stream, prefix);
 
-  // A media that was prepared anew has other pads.
+  // A media that was prepared again has other pads.
   if (pad && g_object_get_qdata (G_OBJECT (pad), reports_quark ()) != reports) {
     g_object_set_qdata (G_OBJECT (pad), reports_quark (), reports);
     gst_pad_add_probe (
@@ -376,7 +377,7 @@ reports_new (GstRTSPStream *stream)
   return self;
 }
 
-// Several clients may come here at once.
+// Returns the Reports of a stream, and watches its pads. Several threads may call this at once.
 static Reports *
 watch_stream (GstRTSPStream *stream)
 {
@@ -409,12 +410,12 @@ weir_reports_watch (GstRTSPContext *ctx)
   reports = watch_stream (ctx->stream);
   if (transport->lower_transport == GST_RTSP_LOWER_TRANS_UDP)
     reader = reader_new (reports, ctx->session, transport);
-  // One that it had before a SETUP anew goes.
+  // This replaces the reader of an earlier SETUP.
   g_object_set_qdata_full (
       G_OBJECT (ctx->trans), reader_quark (), reader, reader ? unref_reader : NULL);
 }
 
-// ---- what is known ----
+// ---- statistics ----
 
 GstStructure *
 weir_transport_get_report (GstRTSPStreamTransport *transport)

@@ -3,10 +3,10 @@
 
 #include <gst/rtsp-server/rtsp-server.h>
 
-// In a handler of setup-request: what the reader of this transport reports over UDP is read here
-// from now on, and not by the library.
+// Reads the receiver reports that the reader of this transport sends over UDP from now on, in place
+// of gst-rtsp-server. Call in a handler of setup-request.
 void weir_reports_watch (GstRTSPContext *ctx);
 
-// The pad "PREFIX_N" of stream N that the media's rtpbin has, or what stands in its place; with a
-// reference. NULL: it has none.
+// Returns the pad "PREFIX_N" of stream N, of rtpbin or of the element that replaces it; NULL if
+// there is none. The caller owns the reference.
 GstPad *weir_reports_find_pad (GstRTSPStream *stream, const gchar *prefix);

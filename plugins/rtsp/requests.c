@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Requests that are put aside, and those that wait behind one.
+// Deferred requests, and the requests that wait behind them.
 #include "served.h"
 
-// What a client may ask for behind a request that is put aside.
+// How much a client may send while a request of it is deferred.
 #define BEHIND_MAX 32
 #define BEHIND_BYTES_MAX (128 * 1024)
 
-// ---- who comes in between ----
+// ---- the guard ----
 
-// The library asks the client's GstRTSPAuth before it does anything for a request, and answers
-// nothing where that says no: ours stands before the program's.
+// gst-rtsp-server asks the client's GstRTSPAuth before it handles a request, and sends nothing by
+// itself if the check fails. This GstRTSPAuth makes requests wait, and else asks the program's one.
 typedef struct {
   GstRTSPAuth parent;
 } Guard;
@@ -31,7 +31,7 @@ is_guarded (GstRTSPClient *client)
   return guarded;
 }
 
-// ---- putting a request aside ----
+// ---- deferring a request ----
 
 void
 weir_request_free (gpointer data)
@@ -58,7 +58,7 @@ request_new (GstRTSPMessage *message)
   return request;
 }
 
-// Is this one to wait behind others? Not the one that is being put aside just now.
+// Reports whether the current request must wait behind a deferred one.
 static gboolean
 is_behind (Served *self)
 {
@@ -88,7 +88,7 @@ hold (Served *self, GstRTSPMessage *message, gboolean swallow)
   if (fits)
     return;
   weir_request_free (request);
-  g_signal_emit_by_name (self->connection, "close", "too many requests behind one that waits");
+  g_signal_emit_by_name (self->connection, "close", "too many requests while one is deferred");
   weir_served_close_soon (self);
 }
 
@@ -185,7 +185,7 @@ guard_check (GstRTSPAuth *auth, GstRTSPContext *ctx, const gchar *check)
   }
   if (self->auth)
     return GST_RTSP_AUTH_GET_CLASS (self->auth)->check (self->auth, ctx, check);
-  // As the library has it without any.
+  // The result of gst-rtsp-server without a GstRTSPAuth.
   return !g_str_equal (check, GST_RTSP_AUTH_CHECK_TRANSPORT_CLIENT_SETTINGS);
 }
 

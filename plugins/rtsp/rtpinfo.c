@@ -19,7 +19,7 @@ sends_from (GstElement *sink, const gchar *property, GSocket *socket)
   return same;
 }
 
-// A stream has a sink for RTP and one for RTCP, which differ in their sockets.
+// A stream has a sink for RTP and another for RTCP, with different sockets.
 static gint
 compare_sink (gconstpointer item, gconstpointer stream)
 {
@@ -67,7 +67,8 @@ ask_sink (GstRTSPStreamTransport *transport)
   return plan;
 }
 
-// What the header says so far of a stream: "url=…;seq=…;rtptime=…".
+// Returns the item of a URL in the header, "url=…;seq=…;rtptime=…", or NULL. The caller owns the
+// result.
 static gchar *
 find_item (gchar **items, const gchar *url)
 {
@@ -82,7 +83,7 @@ find_item (gchar **items, const gchar *url)
   return NULL;
 }
 
-// "url=…;seq=…;rtptime=…" from what the sink has told, with what it has told.
+// Formats "url=…;seq=…;rtptime=…" from the sink's plan. The caller owns the result.
 static gchar *
 format_plan (const gchar *url, const GstStructure *plan)
 {
@@ -97,7 +98,7 @@ format_plan (const gchar *url, const GstStructure *plan)
   return g_string_free (item, FALSE);
 }
 
-// ---- who knows ----
+// ---- the function of the media ----
 
 typedef struct {
   WeirRtpInfoFunc func;

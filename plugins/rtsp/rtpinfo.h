@@ -3,7 +3,7 @@
 
 #include <gst/rtsp-server/rtsp-server.h>
 
-// Writes into the response to a PLAY where this reader will begin in each of its streams, as the
-// sink can tell, or the media's own function; see weir_media_set_rtp_info_func(). What the response
-// says of other streams stays, where there is no such function.
+// Writes into the RTP-Info of a response to PLAY the first packet that this reader gets of each
+// stream, as the sink or the function of the media says; see weir_media_set_rtp_info_func().
+// Without such a function the items of other streams stay.
 void weir_rtp_info_rewrite (GstRTSPSessionMedia *media, GstRTSPMessage *response);

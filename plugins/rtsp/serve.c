@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// How a reader over TCP gets to the engine without a change to the library.
+// Serves RTSP readers over TCP with fanoutsink, without a change to gst-rtsp-server.
 //
-// The library's transport for it is made to look like UDP: its destination is the token of the
-// reader's connection, its ports are the interleaved channels. So the library makes none of what it
-// serves TCP with, and names the reader to the same sink that serves the readers over UDP, which
-// finds the connection by the token.
+// The transport of a TCP reader is made to look like UDP: its destination is the token of the
+// reader's connection, its ports are the interleaved channels. So gst-rtsp-server creates no TCP
+// sink, and adds the reader to the same fanoutsink that serves the UDP readers, which finds the
+// connection by the token.
 //
-// Answers have to leave by the same writer as the media. It is taken over from the library with the
-// first message, which comes after the library has set its own (in gst_rtsp_client_attach()) and
-// before that has anything to write.
+// Responses must be sent by the same writer as the media. The writer replaces that of
+// gst-rtsp-server at the first message: after gst_rtsp_client_attach() has set the latter, and
+// before it writes anything.
 //
-// Nothing of a session leaves before the answer to its PLAY, though the library names the session's
-// readers to the sinks before that: many players throw away what comes before the answer. See
+// No packet of a session leaves before the response to its PLAY, because many players drop such
+// packets. gst-rtsp-server adds the readers to the sinks before that; see
 // weir_transports_on_pre_play().
 //
-// A reader over TCP is alive as long as its connection is: many send nothing while they play. So
-// its session doesn't expire while it plays, and the kernel is told to give up a connection that
-// doesn't move.
+// A TCP reader lives as long as its connection, because many players send nothing while they play.
+// Its session does not expire while it plays, and the kernel closes a connection that makes no
+// progress.
 
 #include "served.h"
 
@@ -27,7 +27,7 @@
 #include "rtpinfo.h"
 #include "text.h"
 
-#define GIVE_UP_S 60
+#define GIVE_UP_S 60 // until the kernel closes a connection without acknowledgements
 
 static GQuark
 served_quark (void)
@@ -51,7 +51,7 @@ weir_served_free_weak (gpointer weak)
 // ---- writing ----
 
 typedef struct {
-  GWeakRef client; // its thread may have ended, and then nobody would let it go
+  GWeakRef client; // a strong reference would leak if the thread has ended
   guint8 channel;
 } DataSent;
 
@@ -76,8 +76,8 @@ free_data_sent (gpointer sent)
   g_free (sent);
 }
 
-// The library waits to be told of data that it still sends by itself (RTCP to who records), and
-// that may not be done in here, as it holds a lock.
+// Reports data as sent that gst-rtsp-server still sends by itself (RTCP to a client that records).
+// It waits for that, and holds a lock here, so the report comes from an idle source.
 static void
 note_data (Served *self, GstRTSPMessage *message)
 {
@@ -124,7 +124,7 @@ weir_served_close_soon (Served *self)
     weir_served_run (self, close_client, G_PRIORITY_HIGH);
 }
 
-// The library doesn't give our own data here, but another function's.
+// gst-rtsp-server calls this in place of its own writer, with the data of another function.
 static gboolean
 send_messages (
     GstRTSPClient *client, GstRTSPMessage *messages, guint n, gboolean close, gpointer unused)
@@ -152,9 +152,9 @@ send_messages (
   return ok;
 }
 
-// ---- the end ----
+// ---- closing ----
 
-// The library has closed the connection, or found its end: so it does when the engine has closed
+// Called when gst-rtsp-server has closed the connection or found its end, also after Weir closed
 // it.
 static void
 let_go (gpointer data)
@@ -185,13 +185,13 @@ weir_client_get_close_reason (GstRTSPClient *client)
   return reason;
 }
 
-// ---- the beginning ----
+// ---- connecting ----
 
 static void
 set_give_up_time (GSocket *socket)
 {
   g_socket_set_option (socket, IPPROTO_TCP, TCP_USER_TIMEOUT, GIVE_UP_S * 1000, NULL);
-  // While nothing is sent that could be left without an answer.
+  // TCP_USER_TIMEOUT needs unacknowledged data; keepalive covers the time without any.
   g_socket_set_keepalive (socket, TRUE);
   g_socket_set_option (socket, IPPROTO_TCP, TCP_KEEPIDLE, GIVE_UP_S / 2, NULL);
   g_socket_set_option (socket, IPPROTO_TCP, TCP_KEEPINTVL, GIVE_UP_S / 6, NULL);
@@ -204,7 +204,7 @@ weir_served_take_over (Served *self)
   GSource *source = g_main_current_source ();
   GSocket *socket;
 
-  // From another thread, its first message is not the answer to a request: the next will do.
+  // A message from another thread is not a response; a later one from the client's thread will do.
   if (!source || self->stock || !rtsp || gst_rtsp_connection_is_tunneled (rtsp)
       || !g_atomic_int_compare_and_exchange (&self->taken, FALSE, TRUE))
     return;
@@ -216,7 +216,7 @@ weir_served_take_over (Served *self)
   gst_rtsp_client_set_send_messages_func (self->client, send_messages, self, let_go);
 }
 
-// Before every message, with no lock of the library's held.
+// Called before every message, without a lock of gst-rtsp-server.
 static void
 on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *message, Served *self)
 {
@@ -257,7 +257,7 @@ free_served (gpointer data)
   g_free (self);
 }
 
-// A server with a certificate speaks TLS on every connection.
+// Reports whether the server has a TLS certificate; then every connection uses TLS.
 static gboolean
 speaks_tls (GstRTSPClient *client)
 {
@@ -286,7 +286,7 @@ on_client_connected (GstRTSPServer *server, GstRTSPClient *client, gpointer unus
   g_signal_connect (client, "send-message", G_CALLBACK (on_send_message), self);
   g_signal_connect (client, "pre-setup-request", G_CALLBACK (weir_transports_on_pre_setup), self);
   g_signal_connect (client, "setup-request", G_CALLBACK (weir_transports_on_setup), self);
-  // After the program's handlers: what it refuses or puts aside is not played.
+  // After the program's handlers, which may refuse or defer the PLAY.
   g_signal_connect_after (
       client, "pre-play-request", G_CALLBACK (weir_transports_on_pre_play), self);
   g_signal_connect (client, "play-request", G_CALLBACK (weir_transports_on_play), self);

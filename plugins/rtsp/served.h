@@ -1,58 +1,58 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What the files share that serve a client: serve.c (how it is done, and the writing), transports.c
-// (what stands for a reader in the library), requests.c (requests that wait).
+// The declarations that the files serving a client share: serve.c (overview, and writing),
+// transports.c (sessions and transports), requests.c (deferred requests).
 
 #include "weir-rtsp.h"
 
-// One that waits, or is handled anew.
+// A request that waits, or is handled again.
 typedef struct {
   GstRTSPMessage *message;
   gsize n_bytes;
-  gboolean deferred; // has been put aside once
+  gboolean deferred; // by weir_client_defer()
 } Request;
 
-// What we know of a client: hangs on it, and goes with it.
+// The state of a client, which is freed with it.
 typedef struct {
-  GstRTSPClient *client; // ours hangs on it
-  gboolean stock;        // TLS: the library keeps writing
+  GstRTSPClient *client; // not a reference
+  gboolean stock;        // TLS: gst-rtsp-server writes
   gint taken, closing;   // atomic
-  GObject *connection;   // WeirConnection; set once, before anything is written
+  GObject *connection;   // WeirConnection; set once, before the first write
   gchar *token;
   GMainContext *context; // of the client's thread
-  GPtrArray *leaving;    // transports of the TEARDOWN at hand
-  GPtrArray *unnamed;    // transports of the PLAY at hand that the sinks are not to know yet
-  GstRTSPAuth *auth;     // the program's, behind ours
-  Request *again;        // is handled anew. Of the client's thread
+  GPtrArray *leaving;    // transports of the current TEARDOWN
+  GPtrArray *unnamed;    // transports of the current PLAY that the sinks do not know yet
+  GstRTSPAuth *auth;     // of the program; the guard asks it
+  Request *again;        // the request that is handled again; for the client's thread only
 
-  GMutex lock; // all below
+  GMutex lock; // guards all below
   guint cseq;
-  GPtrArray *kept; // GWeakRef of sessions that don't expire
+  GPtrArray *kept; // GWeakRef of sessions that do not expire
   gchar *close_reason;
-  GQueue requests;  // the one that is put aside, and those behind it
-  gsize n_bytes;    // of all of them
-  gboolean waits;   // the first of them
-  gboolean swallow; // the answer that the library is about to give
+  GQueue requests;  // the deferred request, and those behind it
+  gsize n_bytes;    // the size of all of them
+  gboolean waits;   // the first of them is deferred
+  gboolean swallow; // do not send the next response of gst-rtsp-server
   gboolean ended;
 } Served;
 
 // ---- serve.c ----
 
-// NULL: it is not served here.
+// Returns NULL if Weir does not serve the client.
 Served *weir_served_get (GstRTSPClient *client);
 
-// Writes to the client from now on, if it is not done yet and this is its thread.
+// Takes over writing to the client, if this is its thread. Further calls have no effect.
 void weir_served_take_over (Served *self);
 
-// Calls `func` with a GWeakRef of the client in its thread, which may have ended: then nobody would
-// let a client go that is held.
+// Calls `func` in the client's thread with a GWeakRef of the client. A strong reference would leak
+// if the thread has ended.
 void weir_served_run (Served *self, GSourceFunc func, gint priority);
 
-// It would find the end of the connection by itself, but only after all that the client has asked.
+// Closes the client soon. Without this, gst-rtsp-server would first handle all pending requests.
 void weir_served_close_soon (Served *self);
 
-// A GWeakRef and its memory.
+// Clears and frees a GWeakRef.
 void weir_served_free_weak (gpointer weak);
 
 // ---- transports.c ----
@@ -67,30 +67,33 @@ void weir_transports_on_play (GstRTSPClient *client, GstRTSPContext *ctx, Served
 void weir_transports_on_pause (GstRTSPClient *client, GstRTSPContext *ctx, Served *self);
 void weir_transports_on_teardown (GstRTSPClient *client, GstRTSPContext *ctx, Served *self);
 
-// The answer is about to leave, whatever it says.
+// Removes the transports of the current PLAY from their streams, so that gst-rtsp-server adds them,
+// also to the sinks, after the response. Call before each response is sent.
 void weir_transports_let_name (Served *self);
 
-// A PLAY that was to go elsewhere is refused: what was sent goes on, if the program has stopped it.
+// Continues a playing media after a refused PLAY, if the program has stopped it for a seek.
 void weir_transports_play_on (GstRTSPSessionMedia *media);
 
-// The sink has let them go. The library forgets the channels of those that are TCP.
+// Makes the transports of a TEARDOWN say TCP again, so that gst-rtsp-server forgets their channels.
+// Call when the sinks have removed their readers.
 void weir_transports_restore_leaving (Served *self);
 
-// Lets sessions expire again: this one, or all.
+// Lets `session` expire again, or all sessions of the client if it is NULL.
 void weir_transports_let_expire (Served *self, GstRTSPSession *session);
 
 // ---- requests.c ----
 
-// From now on requests wait behind one that is put aside.
+// Makes requests wait behind a deferred one from now on.
 void weir_requests_guard (Served *self);
 void weir_request_free (gpointer request);
 
-// The answer at hand does not leave: its request is handled anew later.
+// Reports whether the current request was deferred, so that its response is not sent.
 gboolean weir_requests_is_put_aside (Served *self);
 
-// Whether these are that answer, which then counts as gone.
+// Returns TRUE, once, if `messages` are the response to the deferred request, which is not sent.
 gboolean weir_requests_swallow (Served *self, const GstRTSPMessage *messages, guint n);
 
-// What the library refuses before it asks anybody, as it knows no such session, is to be answered
-// in its turn, too. Nothing has come of it. What was no request at all has no turn.
+// Defers a request that gst-rtsp-server refuses before it asks the guard, for example because the
+// session does not exist: its response must not overtake those of the requests before it. Ignores
+// messages that are not requests.
 void weir_requests_hold_refused (Served *self, GstRTSPContext *ctx);

@@ -41,7 +41,7 @@ date (void)
   static const gchar *const days[] = { "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun" };
   static const gchar *const months[] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug",
     "Sep", "Oct", "Nov", "Dec" };
-  // In English, whatever the locale.
+  // Without strftime(), whose names of days and months depend on the locale.
   gchar *text = g_strdup_printf ("%s, %02d %s %d %02d:%02d:%02d GMT",
       days[g_date_time_get_day_of_week (now) - 1], g_date_time_get_day_of_month (now),
       months[g_date_time_get_month (now) - 1], g_date_time_get_year (now),

@@ -3,7 +3,7 @@
 
 #include <gst/rtsp/gstrtspmessage.h>
 
-// Appends a message as it goes over the wire: a request or a response with its headers and body, or
-// interleaved data. FALSE if it is of another kind, or data longer than 65535 bytes. `cseq` numbers
-// requests, which have no number of their own.
+// Appends the wire format of a message to `out`: a request or a response with its headers and body,
+// or interleaved data. Returns FALSE for another kind of message, or data longer than 65535 bytes.
+// `cseq` is the number of the last request, which this increments for each request.
 gboolean weir_rtsp_text (GstRTSPMessage *message, guint *cseq, GByteArray *out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What stands for a reader in the library: sessions and transports. How, serve.c tells.
+// Sessions and transports of the readers that Weir serves; serve.c has the overview.
 #include "feedback.h"
 #include "reports.h"
 #include "served.h"
@@ -18,8 +18,9 @@ keep (Served *self, GstRTSPSession *session)
   g_mutex_unlock (&self->lock);
 }
 
-// Takes those that are kept, one or all of them, with references: any may be the last of its
-// session, which ends with calls that want the lock.
+// Removes `session`, or all sessions if it is NULL, from `kept`, and returns them. The references
+// in the result and in `others` must be released without the lock: releasing a session's last one
+// takes it.
 static GPtrArray *
 take_kept (Served *self, GstRTSPSession *session, GPtrArray *others)
 {
@@ -49,7 +50,7 @@ weir_transports_let_expire (Served *self, GstRTSPSession *session)
 
   for (guint i = 0; i < taken->len; i++) {
     gst_rtsp_session_allow_expire (g_ptr_array_index (taken, i));
-    // Without a connection it ends with the next clean-up, should the media not end it.
+    // After the connection the session ends with the pool's next clean-up.
     if (!session)
       gst_rtsp_session_set_timeout (g_ptr_array_index (taken, i), 1);
   }
@@ -90,7 +91,8 @@ is_ours (Served *self, GstRTSPStreamTransport *transport)
          && g_strcmp0 (t->destination, self->token) == 0;
 }
 
-// Both families, as the library does it: its sink takes no further socket once it runs.
+// Opens sockets of both families, as gst-rtsp-server does: a running sink accepts no further
+// socket.
 static gboolean
 allocate_sockets (GstRTSPStream *stream, GstRTSPTransport *transport)
 {
@@ -102,7 +104,8 @@ allocate_sockets (GstRTSPStream *stream, GstRTSPTransport *transport)
   return v4 || v6;
 }
 
-// After the response to a SETUP is made, before anything is made for the transport.
+// Called when the response to a SETUP exists, and before gst-rtsp-server creates elements for the
+// transport.
 void
 weir_transports_on_setup (GstRTSPClient *client, GstRTSPContext *ctx, Served *self)
 {
@@ -125,8 +128,8 @@ weir_transports_on_setup (GstRTSPClient *client, GstRTSPContext *ctx, Served *se
     gst_rtsp_transport_free (copy);
 }
 
-// The library would change the transport of a stream that plays, and lose the reader that its sink
-// knows.
+// Refuses a SETUP of a playing stream: gst-rtsp-server would change its transport, and never remove
+// the reader from the sink.
 GstRTSPStatusCode
 weir_transports_on_pre_setup (GstRTSPClient *client, GstRTSPContext *ctx, Served *self)
 {
@@ -158,8 +161,8 @@ has_ours (Served *self, GstRTSPSessionMedia *media)
   return found;
 }
 
-// Lists a transport with its stream, or takes it from there, without a word to the sinks, for whom
-// an empty host is nobody.
+// Adds a transport to its stream, or removes it, without effect on the sinks: they ignore an empty
+// host.
 static void
 list_silently (GstRTSPStreamTransport *transport, gboolean listed)
 {
@@ -197,9 +200,9 @@ is_joined (GstRTSPStream *stream)
   return joined;
 }
 
-// While it handles PLAY the library adds each transport to its stream, which names it to the sinks,
-// unless the stream lists it already; and once more after the answer. So until the answer each is
-// listed, and unknown to the sinks.
+// gst-rtsp-server adds each transport to its stream, and so to the sinks, while it handles a PLAY
+// and again after the response, unless the stream lists the transport already. This lists the
+// transports until the response, without adding them to the sinks.
 GstRTSPStatusCode
 weir_transports_on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, Served *self)
 {
@@ -211,7 +214,7 @@ weir_transports_on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, Served 
     const GstRTSPTransport *t =
         transport ? gst_rtsp_stream_transport_get_transport (transport) : NULL;
 
-    // One that is set up while others play is not listed yet.
+    // A transport that was set up while others play is not listed yet.
     if (!t || t->lower_transport != GST_RTSP_LOWER_TRANS_UDP
         || !is_joined (gst_rtsp_stream_transport_get_stream (transport))
         || (state == GST_RTSP_STATE_PLAYING && is_listed (transport)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What readers over UDP report: it keeps them alive, it is told, and it does no harm."""
+"""Receiver reports of UDP readers: they keep sessions alive, can be read, and cannot be abused."""
 
 import re
 import socket
@@ -66,7 +66,7 @@ class Reader(Rtsp):
         self.socket.close()
 
     def bind(self, pair):
-        """Has its packets sent to these from the next SETUP on."""
+        """Uses these sockets from the next SETUP on."""
         for one in self.rtp, self.rtcp:
             if one:
                 one.close()
@@ -95,7 +95,7 @@ class Reader(Rtsp):
         (by or self.rtcp).sendto(data, (self.host, self.to))
 
     def sender_report(self):
-        """The next one's SSRC, and the middle of its time."""
+        """Returns the SSRC and the middle of the NTP time of the next sender report."""
         while True:
             data = self.rtcp.recv(2000)
             if data[1] == 200:
@@ -106,7 +106,7 @@ class Reader(Rtsp):
         return self.request('OPTIONS', self.url)[0] == 200
 
     def told(self):
-        """Of this reader's last report, what came from all, and the library's sources."""
+        """Returns the reader's last report, the counts of all, and the number of sources of the RTP session."""
         start = len(self.server.lines)
         status = self.request('GET_PARAMETER', self.url)[0]
         assert status == 200, status
@@ -115,7 +115,7 @@ class Reader(Rtsp):
         return fields(known[0]), fields(known[1]), int(known[2])
 
     def wait_for(self, **counts):
-        """Waits until so much has come since the server began."""
+        """Waits until the counts have these values."""
         deadline = time.monotonic() + 10
         while True:
             told = self.told()
@@ -132,7 +132,7 @@ def fields(text):
 
 
 @test
-def who_only_reports_lives_on_and_who_is_silent_ends():
+def reports_keep_a_session_alive_and_silence_ends_it():
     with Served(timeout=2) as server:
         for port in 'rtcp', 'rtp':
             with Reader(server, '/unicast') as reader, Reader(server, '/unicast') as silent:
@@ -145,7 +145,7 @@ def who_only_reports_lives_on_and_who_is_silent_ends():
 
 
 @test
-def neither_strangers_nor_nonsense_keep_a_session():
+def reports_of_strangers_and_malformed_ones_keep_no_session_alive():
     with Served(timeout=2) as server:
         with Reader(server) as reader, Reader(server) as silent, udp_socket() as stranger:
             while f'removed {silent.session}' not in server.lines:
@@ -159,7 +159,7 @@ def neither_strangers_nor_nonsense_keep_a_session():
 
 
 @test
-def each_readers_last_report_is_told():
+def the_last_report_of_each_reader_is_returned():
     with Served() as server, Reader(server) as one, Reader(server) as other:
         assert one.told()[0] == {}
         ssrc, _ = one.sender_report()
@@ -171,14 +171,14 @@ def each_readers_last_report_is_told():
                         'highest-seq': 0x10005, 'jitter': 90}, told
         told = other.told()[0]
         assert told['fraction-lost'] == 0.5 and told['packets-lost'] == 77, told
-        # One about another stream changes nothing but the count.
+        # A report about another stream changes only the count.
         one.send_report(report(one.own, block(ssrc ^ 1, 255, 5)))
         told = one.wait_for(reports=3)[0]
         assert told['reports'] == 2 and told['fraction-lost'] == 0.25, told
 
 
 @test
-def the_round_trip_is_of_a_report_that_was_sent():
+def the_round_trip_needs_a_known_sender_report():
     with Served() as server, Reader(server) as reader:
         ssrc, middle = reader.sender_report()
         came = time.monotonic()
@@ -192,7 +192,7 @@ def the_round_trip_is_of_a_report_that_was_sent():
 
 
 @test
-def reports_make_no_sources_in_the_library():
+def reports_create_no_sources_in_the_rtp_session():
     with Served() as server, Reader(server, '/unicast') as reader, udp_socket() as stranger:
         before = reader.told()[2]
         for n in range(20):
@@ -207,15 +207,15 @@ def reports_make_no_sources_in_the_library():
 
 
 @test
-def what_the_library_may_want_goes_on():
+def feedback_goes_to_gst_rtsp_server():
     with Served() as server, Reader(server) as reader, udp_socket() as stranger:
         sources = reader.told()[2]
         ssrc, _ = reader.sender_report()
-        # Feedback, after a report or by itself.
+        # Feedback after a report, or alone.
         reader.send_report(report(1, block(ssrc)) + picture_loss(1, ssrc))
         reader.send_report(picture_loss(1, ssrc))
         reader.wait_for(reports=1, passed=2)
-        # Where multicast is allowed, what comes from any address.
+        # If multicast is allowed, RTCP from any address.
         reader.send_report(report(2, block(ssrc)), stranger)
         reader.wait_for(strangers=1)
         while reader.told()[2] < sources + 2:
@@ -223,7 +223,7 @@ def what_the_library_may_want_goes_on():
 
 
 @test
-def a_reader_may_change_its_ports_and_come_again():
+def a_reader_can_change_its_ports_and_play_again():
     with Served() as server, Reader(server) as reader, Reader(server) as other:
         ssrc, _ = reader.sender_report()
         for n in range(3):
@@ -242,7 +242,7 @@ def a_reader_may_change_its_ports_and_come_again():
 
 
 @test
-def when_two_are_at_one_place_the_newest_is_meant():
+def of_two_readers_with_one_address_the_newest_counts():
     with Served() as server, Reader(server) as old, Reader(server) as new:
         ssrc, _ = old.sender_report()
         new.tear_down()
@@ -251,14 +251,14 @@ def when_two_are_at_one_place_the_newest_is_meant():
         old.send_report(report(1, block(ssrc)))
         assert new.wait_for(reports=1)[0]['reports'] == 1 and old.told()[0] == {}
         new.tear_down()
-        # It is answered before it is done.
+        # The response to TEARDOWN comes before the reader is removed.
         while not old.told()[0]:
             old.send_report(report(1, block(ssrc)))
         assert old.told()[1]['strangers'] == 0
 
 
 @test
-def readers_come_and_go_while_reports_come():
+def readers_come_and_go_while_reports_arrive():
     with Served() as server, Reader(server) as reader:
         for n in range(60):
             with Reader(server) as guest:
@@ -277,7 +277,7 @@ def readers_come_and_go_while_reports_come():
 
 
 @test
-def over_ipv6_and_over_ipv4_to_a_server_of_both():
+def reports_work_over_ipv4_and_ipv6():
     try:
         Served(address='::').stop()
         with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// A server that embeds the engine, and tells what becomes of its sessions: served ADDRESS TIMEOUT
-// [PEM]
+// A gst-rtsp-server program with weir_serve() that prints events of its sessions:
+// served ADDRESS TIMEOUT [PEM]
 //   /test     two tracks, JPEG and A-law, shared
 //   /keep     the same; sessions outlive their connection
-//   /heavy    one track of several MB a second, shared
-//   /one      A-law alone, shared
-//   /unicast  the same, and not by multicast
-//   /record   takes A-law
-// A GET_PARAMETER of a session makes it tell what its reader has reported of its first track. The
-// answer to a request with the header X-Wait takes so many ms to make.
+//   /heavy    one track of several MB per second, shared
+//   /one      A-law only, shared
+//   /unicast  the same, without multicast
+//   /record   records A-law
+// After a GET_PARAMETER of a session it prints the reports of the reader about its first track. The
+// header X-Wait delays a response by that number of ms.
 #include <stdlib.h>
 
 #include "weir-rtsp.h"
@@ -94,7 +94,7 @@ on_get_parameter (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   if (transport) {
     GstRTSPStream *stream = gst_rtsp_media_get_stream (gst_rtsp_session_media_get_media (media), 0);
 
-    // In this order: what is counted is told.
+    // In this order, so that the report is at least as new as the counts.
     tell ("counts", weir_stream_get_report_counts (stream));
     tell ("report", weir_transport_get_report (transport));
     g_print ("sources %u\n", count_sources (stream));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The server of served.c."""
+"""Runs the server of served.c."""
 
 import os
 
@@ -7,7 +7,7 @@ from proc import Proc, Rtsp
 
 
 class Served(Proc):
-    """tests/embed/served.c, listening."""
+    """A running tests/embed/served.c."""
 
     def __init__(self, timeout=60, pem=None, debug=None, address='127.0.0.1'):
         environment = {**os.environ, **({'GST_DEBUG': debug} if debug else {})}
