@@ -1,4 +1,4 @@
-// A server on gst-rtsp-server with Weir's engine: serve [PORT]
+// A gst-rtsp-server program that serves with Weir: serve [PORT]
 #include "weir-rtsp.h"
 
 #define PIPELINE                                                                                   \
@@ -21,11 +21,11 @@ main (int argc, char **argv)
   g_object_unref (mounts);
   gst_rtsp_server_set_service (server, argc > 1 ? argv[1] : "8554");
 
-  if (!weir_serve (server, &error)) // the one call
+  if (!weir_serve (server, &error))
     g_error ("%s", error->message);
 
   if (gst_rtsp_server_attach (server, NULL) == 0)
-    g_error ("can't listen on that port");
+    g_error ("cannot listen on this port");
   g_print ("rtsp://127.0.0.1:%d/test\n", gst_rtsp_server_get_bound_port (server));
   g_main_loop_run (g_main_loop_new (NULL, FALSE));
 }

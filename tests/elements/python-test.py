@@ -4,10 +4,13 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+import time
 
-from proc import free_port
+from launch import ROOT
+from proc import Proc, free_port
 from sanitized import environment
 from tap import Skip, run, test
 
@@ -78,6 +81,26 @@ def statistics_are_read():
         layers = told[where]['layers']
         assert [layer['temporal'] for layer in layers] == [0], told
         assert layers[0]['bitrate'] > 0, told
+
+
+@test
+def the_tcp_example_serves_a_reader():
+    """docs/examples/tcp.py serves the reader of docs/elements/fanoutsink.md"""
+    page = (ROOT / 'docs' / 'elements' / 'fanoutsink.md').read_text(encoding='utf-8')
+    reader, = re.findall(r'^gst-launch-1\.0 (tcpclientsrc .*)$', page, re.M)
+    port = free_port()
+    reader = reader.replace('5555', str(port)).replace('autovideosink', 'fakesink num-buffers=20')
+    command = [python_with_gi(), ROOT / 'docs' / 'examples' / 'tcp.py', port]
+    with Proc(*command, env=environment()) as server:
+        done = None
+        for _ in range(PATIENCE):  # until it listens
+            done = subprocess.run(['sh', '-c', f'exec gst-launch-1.0 {reader}'], env=environment(),
+                                  capture_output=True, text=True, timeout=PATIENCE)
+            if done.returncode == 0:
+                break
+            time.sleep(1)
+        assert done.returncode == 0, done.stdout + done.stderr
+        server.wait_for_line(r'^removed [0-9a-f]{32} packets-sent [1-9]\d*$')
 
 
 if __name__ == '__main__':
