@@ -668,7 +668,7 @@ install_sending (GObjectClass *klass)
    */
   g_object_class_install_property (klass, PROP_PRIORITY,
       g_param_spec_uint ("priority", "Priority",
-          "Priority of new readers, from 0 (served first) to 7 (served last)", 0, WEIR_CLASSES - 1,
+          "Priority of new readers, from 0 (served first) to 7 (served last)", 0, WEIR_PRIORITIES - 1,
           DEFAULT_PRIORITY, rw));
   /**
    * WeirFanoutSink:delay:

@@ -73,15 +73,15 @@ set_priority (WeirFanoutSink *self, const gchar *host, gint port, guint priority
   Name *name;
   int r = 0;
 
-  if (priority >= WEIR_CLASSES) {
+  if (priority >= WEIR_PRIORITIES) {
     GST_WARNING_OBJECT (
-        self, "set-priority: priority must be from 0 to %d, not %u", WEIR_CLASSES - 1, priority);
+        self, "set-priority: priority must be from 0 to %d, not %u", WEIR_PRIORITIES - 1, priority);
     return FALSE;
   }
   g_mutex_lock (&self->control);
   name = fanout_readers_find (self, host, port);
   if (name)
-    r = weir_fanout_set_class (self->fanout, name->reader, priority);
+    r = weir_fanout_set_priority (self->fanout, name->reader, priority);
   g_mutex_unlock (&self->control);
   if (!name)
     fanout_signals_warn_no_reader (self, "set-priority", host, port);

@@ -73,7 +73,7 @@ fanout_readers_get_stats (WeirFanoutSink *self, const gchar *host, gint port)
         "packets-due", G_TYPE_UINT64, (guint64) c.due, "lag-packets", G_TYPE_UINT64,
         (guint64) c.lag_packets, "lag", G_TYPE_UINT64, (guint64) MAX (c.lag_ns, 0), "state",
         G_TYPE_STRING, weir_reader_state_name (c.state), "catching-up", G_TYPE_BOOLEAN,
-        c.catching_up, "priority", G_TYPE_UINT, c.class, "delay", G_TYPE_UINT64,
+        c.catching_up, "priority", G_TYPE_UINT, c.priority, "delay", G_TYPE_UINT64,
         (guint64) MAX (c.delay_ns, 0), "paused", G_TYPE_BOOLEAN, c.paused, "moved", G_TYPE_UINT64,
         (guint64) c.moved, NULL);
     set_drops (s, c.dropped);

@@ -483,7 +483,7 @@ thousands_of_readers_are_added_and_removed (void)
   for (int i = 0; i < 250; i++) {
     for (int k = 0; k < 30; k++) {
       add ();
-      weir_fanout_set_class (fanout, readers[random_below (n_readers)]->reader, 0);
+      weir_fanout_set_priority (fanout, readers[random_below (n_readers)]->reader, 0);
     }
     frames (1);
     while (weir_fanout_n_readers (fanout) > 400) {
@@ -647,10 +647,10 @@ readers_change_priority_and_lose_nothing (void)
     add ();
   for (int k = 0; k < 20; k++) {
     for (size_t i = 0; i < n_readers; i++) {
-      unsigned class = (unsigned) random_below (10);
+      unsigned priority = (unsigned) random_below (10);
 
-      CHECK_INT (weir_fanout_set_class (fanout, readers[i]->reader, class), 0);
-      CHECK_INT (counters (readers[i]).class, class < 8 ? class : 7);
+      CHECK_INT (weir_fanout_set_priority (fanout, readers[i]->reader, priority), 0);
+      CHECK_INT (counters (readers[i]).priority, priority < 8 ? priority : 7);
     }
     frames (1);
   }
@@ -1819,7 +1819,7 @@ random_changes_keep_the_counts (void)
       gone[which] = true;
       weir_fanout_remove (fanout, readers[which]->reader);
     } else if (what < 830 && n_readers > 0 && !gone[which]) {
-      weir_fanout_set_class (fanout, readers[which]->reader, (unsigned) random_below (8));
+      weir_fanout_set_priority (fanout, readers[which]->reader, (unsigned) random_below (8));
     } else if (what < 900) {
       Reader *reader = slots[random_below (TCP_SLOTS)];
 

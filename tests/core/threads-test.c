@@ -252,7 +252,7 @@ add_reader (size_t at)
   if (random_percent (30))
     weir_reader_set_delay (reader, (int64_t) random_below (500) * MS);
   planned = weir_fanout_plan (fanout, 0, weir_now_ns (), &plan) && random_percent (50);
-  CHECK_INT (weir_fanout_add (fanout, reader, (unsigned) random_below (WEIR_CLASSES),
+  CHECK_INT (weir_fanout_add (fanout, reader, (unsigned) random_below (WEIR_PRIORITIES),
                  planned ? &plan : NULL, weir_now_ns ()),
       0);
   readers[n_readers++] = present[at] = reader;
@@ -303,7 +303,7 @@ change_something (void)
   } else if (what < 600) {
     remove_reader (at);
   } else if (what < 800 && reader) {
-    CHECK_INT (weir_fanout_set_class (fanout, reader, (unsigned) random_below (8)), 0);
+    CHECK_INT (weir_fanout_set_priority (fanout, reader, (unsigned) random_below (8)), 0);
   } else if (what < 825 && reader) {
     weir_reader_set_layers (reader, some_layers ());
   } else if (what < 830 && reader) {

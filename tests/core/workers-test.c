@@ -54,12 +54,12 @@ run_job (WeirTask *task, void *scratch, int64_t now_ns)
 }
 
 static void
-job_init (Job *job, WeirWorkers *workers, unsigned class, int id)
+job_init (Job *job, WeirWorkers *workers, unsigned priority, int id)
 {
   memset (job, 0, sizeof *job);
   job->id = id;
   job->again = WEIR_NEVER;
-  CHECK_INT (weir_task_init (&job->task, workers, class, run_job), 0);
+  CHECK_INT (weir_task_init (&job->task, workers, priority, run_job), 0);
 }
 
 static void
@@ -210,7 +210,7 @@ static void
 urgent_priorities_run_first (void)
 {
   static const int expected[] = { 99, 5, 6, 0, 3, 1, 4, 2 };
-  static const unsigned classes[] = { 3, 5, 7, 3, 5, 0, 0 };
+  static const unsigned priorities[] = { 3, 5, 7, 3, 5, 0, 0 };
   WeirWorkers *workers = weir_workers_new (1, 1);
   Job busy, jobs[7];
 
@@ -220,7 +220,7 @@ urgent_priorities_run_first (void)
   weir_task_wake (&busy.task);
   wait_for_runs (&busy, 1);
   for (int i = 0; i < 7; i++) {
-    job_init (&jobs[i], workers, classes[i], i);
+    job_init (&jobs[i], workers, priorities[i], i);
     weir_task_wake (&jobs[i].task);
   }
   hold (&busy, false);

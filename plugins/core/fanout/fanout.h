@@ -30,7 +30,7 @@
 #include "svc/rates.h"
 #include "window/window.h"
 
-// What happens to a reader that falls behind the window.
+// The treatment of a reader that falls behind the window.
 typedef enum {
   WEIR_OVERRUN_TO_JOIN,  // slowest-sink-drop: it goes to the next join point
   WEIR_OVERRUN_TO_TAIL,  // head drop: it goes to the oldest packet
@@ -78,7 +78,7 @@ typedef struct {
   bool paused;
   uint64_t moved; // times that it fell behind the window's tail and was moved
   WeirReaderState state;
-  unsigned class;
+  unsigned priority;
   bool catching_up;
   WeirLayerSet wanted_layers, current_layers;
 } WeirReaderCounters;
@@ -242,15 +242,15 @@ bool weir_fanout_plan_again (
 // Adds a reader. It begins at `plan` if that is still in the window; `plan` may be NULL. A
 // multicast group begins at the live edge. Add a reader once only. `priority` is from 0, the most
 // urgent, to 7. Returns 0 or -ENOMEM.
-int weir_fanout_add (
-    WeirFanout *fanout, WeirReader *reader, unsigned class, const WeirPlan *plan, int64_t now_ns);
+int weir_fanout_add (WeirFanout *fanout, WeirReader *reader, unsigned priority,
+    const WeirPlan *plan, int64_t now_ns);
 
 // Removes a reader. Nothing is sent to it when this returns, and the packets ahead of it are not
 // due any more. Not from within a send.
 void weir_fanout_remove (WeirFanout *fanout, WeirReader *reader);
 
 // Changes the priority of a reader that was added. Returns 0 or -ENOMEM.
-int weir_fanout_set_class (WeirFanout *fanout, WeirReader *reader, unsigned class);
+int weir_fanout_set_priority (WeirFanout *fanout, WeirReader *reader, unsigned priority);
 
 // Sets the layers that a reader wants, from the next frame on at which a decoder survives the
 // change. A reader that is not added yet begins with them. Packets that are left out take no
@@ -268,6 +268,7 @@ int weir_reader_take_error (WeirReader *reader);
 // Gives the changes since the last call. Returns false if there are none.
 bool weir_reader_take_news (WeirReader *reader, WeirReaderNews *news);
 
+// Copies a reader's counters. `now_ns` is for its lag and the delay of a pause.
 void weir_reader_counters (
     WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirReaderCounters *counters);
 

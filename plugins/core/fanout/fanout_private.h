@@ -96,7 +96,7 @@ struct shard {
   WeirTask task;
   Shard *next;
   WeirFanout *fanout;
-  unsigned class;
+  unsigned priority;
   atomic_uint n_readers; // readers in the list
   atomic_bool waiting;   // readers wait for room in their sockets
   ReaderList *list;      // under the lock
@@ -157,7 +157,7 @@ struct weir_fanout {
   Layers layers;
   Room *rooms;
   Shard *shards;
-  Shard *open[WEIR_CLASSES]; // a shard with room, or NULL
+  Shard *open[WEIR_PRIORITIES]; // a shard with room, or NULL
   size_t n_readers, n_conns;
   uint32_t clock_rate;         // ticks per second; 0: unknown
   size_t n_await_join;         // readers that wait for a join point
@@ -227,6 +227,7 @@ int64_t weir_fanout_run_flush (WeirTask *task, void *scratch, int64_t now_ns);
 
 // ---- streams of layer sets (fanout_layers.c): the writer ----
 
+// Changes the codec; every stream restarts. The caller holds the writer's lock.
 void weir_layer_streams_set_codec (WeirFanout *fanout, WeirCodec codec, uint8_t dependency_id);
 
 // Takes the packets that were published into frames, and makes every stream's part of them.
@@ -329,6 +330,7 @@ reader_joining (const WeirReader *reader)
 // Puts the reader back on the main window until it chooses a stream again. Under the lock.
 void weir_reader_leave_stream (WeirReader *reader);
 
+// Prepares a thread's working memory before its first use.
 void weir_server_init (Server *server, const WeirSendOps *ops);
 void weir_server_clear (Server *server); // releases the packets in hand
 

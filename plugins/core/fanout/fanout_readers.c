@@ -152,7 +152,7 @@ weir_reader_counters (
     .packets = get_count (&reader->packets),
     .bytes = get_count (&reader->bytes),
     .state = reader_state (reader),
-    .class = atomic_load (&reader->shard) ? atomic_load (&reader->shard)->class : 0,
+    .priority = atomic_load (&reader->shard) ? atomic_load (&reader->shard)->priority : 0,
     .catching_up = reader_joining (reader),
     .delay_ns = reader_delay (reader) + (paused_ns ? now_ns - paused_ns : 0),
     .paused = paused_ns != 0,

@@ -5,7 +5,7 @@
 
 #include "fanout/fanout_private.h"
 
-// What the window keeps if all readers are UDP readers that join at the live edge.
+// Time that the window keeps if all readers are UDP readers that join at the live edge.
 #define LIVE_ONLY_NS 1000000000LL
 
 // ---- lists of readers; under the lock ----
@@ -71,28 +71,28 @@ list_to_change (Shard *shard)
 static Shard *
 shard_with_room (WeirFanout *fanout, unsigned wanted)
 {
-  unsigned class = wanted < WEIR_CLASSES ? wanted : WEIR_CLASSES - 1;
-  Shard *shard = fanout->open[class];
+  unsigned priority = wanted < WEIR_PRIORITIES ? wanted : WEIR_PRIORITIES - 1;
+  Shard *shard = fanout->open[priority];
 
   if (shard && (!shard->list || shard->list->n < SHARD_READERS))
     return shard;
   for (shard = fanout->shards; shard; shard = shard->next) {
-    if (shard->class == class && (!shard->list || shard->list->n < SHARD_READERS))
-      return fanout->open[class] = shard;
+    if (shard->priority == priority && (!shard->list || shard->list->n < SHARD_READERS))
+      return fanout->open[priority] = shard;
   }
 
   if (!(shard = calloc (1, sizeof *shard)))
     return NULL;
   shard->fanout = fanout;
-  shard->class = class;
+  shard->priority = priority;
   if (fanout->workers
-      && weir_task_init (&shard->task, fanout->workers, class, weir_shard_run) < 0) {
+      && weir_task_init (&shard->task, fanout->workers, priority, weir_shard_run) < 0) {
     free (shard);
     return NULL;
   }
   shard->next = fanout->shards;
   fanout->shards = shard;
-  return fanout->open[class] = shard;
+  return fanout->open[priority] = shard;
 }
 
 // Under the lock. `shard` is NULL if there was no memory for one.
@@ -120,7 +120,7 @@ take_from_shard (Shard *shard, WeirReader *reader)
       list->readers[i] = list->readers[--list->n];
       atomic_store (&shard->n_readers, (unsigned) list->n);
       list_drop (shard->fanout, reader);
-      shard->fanout->open[shard->class] = shard;
+      shard->fanout->open[shard->priority] = shard;
       return 0;
     }
   }
@@ -153,14 +153,14 @@ merge (WeirFanout *fanout, Shard *shard)
   if (n == 0 || n > SHARD_READERS / 4)
     return NULL;
   while (to
-         && (to == shard || to->class != shard->class || atomic_load (&to->n_readers) == 0
+         && (to == shard || to->priority != shard->priority || atomic_load (&to->n_readers) == 0
              || atomic_load (&to->n_readers) + n > SHARD_READERS / 2))
     to = to->next;
   if (!to)
     return NULL;
   while (shard->list->n > 0 && move_to_shard (shard->list->readers[0], to) == 0)
     ;
-  fanout->open[shard->class] = to;
+  fanout->open[shard->priority] = to;
   return to;
 }
 
@@ -188,13 +188,13 @@ on_writable (void *data)
 
 int
 weir_fanout_add (
-    WeirFanout *fanout, WeirReader *reader, unsigned class, const WeirPlan *plan, int64_t now_ns)
+    WeirFanout *fanout, WeirReader *reader, unsigned priority, const WeirPlan *plan, int64_t now_ns)
 {
   int r;
 
   pthread_mutex_lock (&fanout->lock);
   weir_places_put (fanout, reader, plan, now_ns);
-  r = put_in_shard (shard_with_room (fanout, class), reader);
+  r = put_in_shard (shard_with_room (fanout, priority), reader);
   if (r == 0) {
     fanout->n_readers++;
     fanout->n_conns += reader->conn != NULL;
@@ -241,15 +241,15 @@ weir_fanout_remove (WeirFanout *fanout, WeirReader *reader)
 }
 
 int
-weir_fanout_set_class (WeirFanout *fanout, WeirReader *reader, unsigned class)
+weir_fanout_set_priority (WeirFanout *fanout, WeirReader *reader, unsigned priority)
 {
   Shard *old;
   int r;
 
   pthread_mutex_lock (&fanout->lock);
-  class = class < WEIR_CLASSES ? class : WEIR_CLASSES - 1;
+  priority = priority < WEIR_PRIORITIES ? priority : WEIR_PRIORITIES - 1;
   old = atomic_load (&reader->shard);
-  r = old->class == class ? 0 : move_to_shard (reader, shard_with_room (fanout, class));
+  r = old->priority == priority ? 0 : move_to_shard (reader, shard_with_room (fanout, priority));
   pthread_mutex_unlock (&fanout->lock);
   // The new shard does not know yet what the reader waits for.
   if (r == 0 && fanout->workers)

@@ -264,7 +264,7 @@ choose (Pass *pass, WeirReader *reader)
       choice.adopt_at = i;
     }
     choice.n++;
-    // The reader was told that its first frame comes.
+    // The reader's plan announced its first frame, so that frame is never left out.
     if (joining && packet->flags & WEIR_PACKET_DISCARDABLE && !pass->is_stacked
         && packet->rtp_time != reader->join.from_time)
       choice.n_catch_up++;

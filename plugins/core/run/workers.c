@@ -27,7 +27,7 @@ struct weir_workers {
   pthread_cond_t idle; // signalled when a task or a stand-in has stopped
   int timer;           // one idle thread reads it; moving it wakes no thread
   int64_t timer_ns;    // time it is set to; WEIR_NEVER: not set
-  Queue queues[WEIR_CLASSES];
+  Queue queues[WEIR_PRIORITIES];
   size_t n_queued;
   WeirTask **heap; // min-heap by due_ns
   size_t n_heap, heap_capacity;
@@ -189,7 +189,7 @@ call_one (WeirWorkers *w)
 static void
 enqueue (WeirWorkers *w, WeirTask *task)
 {
-  Queue *queue = &w->queues[task->class];
+  Queue *queue = &w->queues[task->priority];
 
   heap_remove (w, task);
   task->state = QUEUED;
@@ -206,7 +206,7 @@ enqueue (WeirWorkers *w, WeirTask *task)
 static void
 dequeue (WeirWorkers *w, WeirTask *task)
 {
-  Queue *queue = &w->queues[task->class];
+  Queue *queue = &w->queues[task->priority];
   WeirTask *before = NULL;
 
   for (WeirTask *t = queue->first; t != task; t = t->next)
@@ -292,7 +292,7 @@ next_task (WeirWorkers *w)
     heap_remove (w, task);
     wake (w, task);
   }
-  for (size_t i = 0; i < WEIR_CLASSES; i++) {
+  for (size_t i = 0; i < WEIR_PRIORITIES; i++) {
     WeirTask *task = w->queues[i].first;
 
     if (task) {
@@ -450,12 +450,12 @@ weir_workers_count (const WeirWorkers *w)
 }
 
 int
-weir_task_init (WeirTask *task, WeirWorkers *w, unsigned class,
+weir_task_init (WeirTask *task, WeirWorkers *w, unsigned priority,
     int64_t (*run) (WeirTask *task, void *scratch, int64_t now_ns))
 {
   int r = 0;
 
-  *task = (WeirTask) { .run = run, .class = class, .workers = w, .heap_at = NOT_IN_HEAP };
+  *task = (WeirTask) { .run = run, .priority = priority, .workers = w, .heap_at = NOT_IN_HEAP };
   pthread_mutex_lock (&w->lock);
   // Room for every task, so that setting a time never fails.
   if (w->n_tasks == w->heap_capacity) {

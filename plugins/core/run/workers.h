@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEIR_CLASSES 8 // priorities from 0, the most urgent, to 7
+#define WEIR_PRIORITIES 8 // from 0, the most urgent, to 7
 #define WEIR_NEVER INT64_MAX
 
 typedef struct weir_workers WeirWorkers;
@@ -23,7 +23,7 @@ struct weir_task {
   // Runs the task. `scratch` is memory that belongs to the running thread, zeroed once, as large as
   // weir_workers_new() was told. Returns the time of the next run, or WEIR_NEVER.
   int64_t (*run) (WeirTask *task, void *scratch, int64_t now_ns);
-  unsigned class; // below WEIR_CLASSES
+  unsigned priority; // 0 to WEIR_PRIORITIES - 1
 
   // Private.
   WeirWorkers *workers;
@@ -54,7 +54,7 @@ unsigned weir_workers_count (const WeirWorkers *workers);
 
 // Initialises a task, which stays the caller's. Call weir_task_clear() before its memory is freed.
 // Returns 0 or -ENOMEM.
-int weir_task_init (WeirTask *task, WeirWorkers *workers, unsigned class,
+int weir_task_init (WeirTask *task, WeirWorkers *workers, unsigned priority,
     int64_t (*run) (WeirTask *task, void *scratch, int64_t now_ns));
 
 // Runs the task as soon as a thread is free.
