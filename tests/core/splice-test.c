@@ -152,16 +152,16 @@ packets_reordered_within_a_run_keep_their_numbers (void)
   WeirSplice splice;
 
   weir_splice_init (&splice, 90000);
-  for (int life = 0; life < 3; life++) {
-    uint16_t in = (uint16_t) (65530 + life * 4000);
-    uint32_t base = UINT32_MAX - 9000 + (uint32_t) life * 123456789;
+  for (int run = 0; run < 3; run++) {
+    uint16_t in = (uint16_t) (65530 + run * 4000);
+    uint32_t base = UINT32_MAX - 9000 + (uint32_t) run * 123456789;
 
-    weir_splice_begin (&splice, base, life * 10 * SECOND);
+    weir_splice_begin (&splice, base, run * 10 * SECOND);
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
       check_map (&splice, in + order[i], (int64_t) base + order[i] * 3000,
-          65530 + life * 10 + order[i],
-          (int64_t) UINT32_MAX - 9000 + life * 900000 + order[i] * 3000);
-    CHECK_INT (weir_splice_end (&splice), life * 10 * SECOND + 300 * MS);
+          65530 + run * 10 + order[i],
+          (int64_t) UINT32_MAX - 9000 + run * 900000 + order[i] * 3000);
+    CHECK_INT (weir_splice_end (&splice), run * 10 * SECOND + 300 * MS);
   }
 }
 
@@ -231,7 +231,7 @@ numbers_wrap_across_splices (void)
   const uint32_t origin = in_ts;
 
   weir_splice_init (&splice, 1000);
-  for (int life = 0; life < 41; life++) {
+  for (int run = 0; run < 41; run++) {
     weir_splice_begin (&splice, in_ts, start);
     for (int i = 0; i < 17001; i++, n++) {
       check_map (&splice, in_seq, in_ts, 65530 + n, origin + n * step);
@@ -263,7 +263,7 @@ tracks_stay_in_sync (void)
 
   weir_splice_init (&audio, 48000);
   weir_splice_init (&video, 90000);
-  for (size_t life = 0; life <= 5; life++) {
+  for (size_t run = 0; run <= 5; run++) {
     int64_t a_end, v_end, a_time, v_time;
 
     weir_splice_begin (&audio, a, start);
@@ -281,8 +281,8 @@ tracks_stay_in_sync (void)
     v_time = (int64_t) (v_out - v_origin) * SECOND / 90000;
     CHECK (llabs (a_end - a_time) <= SECOND / 48000 / 2 + 1);
     CHECK (llabs (v_end - v_time) <= SECOND / 90000 / 2 + 1);
-    if (life < 5)
-      start = v_end + silences[life];
+    if (run < 5)
+      start = v_end + silences[run];
     a = a * 69069 + 1;
     v = v * 1664525 + 7;
   }
