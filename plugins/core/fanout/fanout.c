@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fanout/fanout_private.h"
+#include "run/clock.h"
 
 size_t
 weir_fanout_scratch_size (void)

@@ -8,13 +8,13 @@
 // Call all functions from any thread, and from within a task, unless said otherwise. Times are in
 // ns of weir_now_ns().
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "run/clock.h"
+
 #define WEIR_PRIORITIES 8 // from 0, the most urgent, to 7
-#define WEIR_NEVER INT64_MAX
 
 typedef struct weir_workers WeirWorkers;
 typedef struct weir_task WeirTask;
@@ -33,14 +33,6 @@ struct weir_task {
   size_t heap_at;
   bool dead, stood_in;
 };
-
-// Returns the time of CLOCK_MONOTONIC in ns.
-int64_t weir_now_ns (void);
-
-// Initialises a condition for weir_cond_wait_until(), which waits until a time of that clock and
-// returns 0 or ETIMEDOUT. The caller holds `lock`.
-void weir_cond_init (pthread_cond_t *cond);
-int weir_cond_wait_until (pthread_cond_t *cond, pthread_mutex_t *lock, int64_t due_ns);
 
 // Starts `n` threads, at most 64; 0: as many as the process may use processors. Each gets
 // `scratch_size` bytes. Returns NULL with errno on error. Free with weir_workers_free().
