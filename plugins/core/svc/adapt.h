@@ -6,20 +6,21 @@
 // - fixed: the wanted layers, whatever the line does.
 // - bandwidth: the line's capacity is taken as the bit rate that arrived (sent, times the fraction
 //   received). The reader gets the first layer set above that: by overshooting it notices a line
-//   that became wider. One step per report.
+//   that became wider. It moves one step per report.
 // - aimd: below 2 % loss the reader's allowance grows by 8 % per report. Above 10 % it shrinks by
-//   half the loss, or to what arrived if more than a third was lost; the reader gets the highest
-//   set within it. Between 2 % and 10 % it goes down one step: at once if it has just gone up, else
-//   if the loss lasts, and sooner the more it has, so that readers on the same line converge. After
-//   a loss it does not go up for 8 to 10 s (at random, so that readers do not move together), and
-//   twice as long after each rise that failed.
+//   half the loss, or to the bit rate that arrived if more than a third was lost; the reader gets
+//   the highest set within it. Between 2 % and 10 % the reader goes down one step: at once if it
+//   has just gone up, else if the loss lasts. A reader with more layers gives way sooner, so that
+//   readers on the same line converge. After a loss the reader does not go up for 8 to 10 s (at
+//   random, so that readers do not move together); each rise that failed doubles that time, up to
+//   four times.
 //
 // Over TCP nothing is lost, but a reader can lag. A lag of 100 ms counts as 5 % loss; a lag of 250
 // ms counts as 11 %, or as the fraction of its layers' bit rate that was not sent, if that is more.
 //
 // Layers that are left out take no sequence numbers, so they never count as loss.
 //
-// All functions are for one thread at a time for each WeirAdapt.
+// A WeirAdapt belongs to one thread at a time.
 
 #include <stdbool.h>
 #include <stddef.h>

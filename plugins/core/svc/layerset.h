@@ -29,7 +29,7 @@ typedef struct {
 typedef struct {
   bool any;         // it holds a slice or a part of a frame
   bool switch_up;   // see WeirLayer
-  bool parameters;  //
+  bool parameters;  // it holds parameter sets
   uint8_t temporal; // temporal layer, the same in all spatial layers
   uint8_t present;  // spatial layers it has, a bit each
   uint8_t enter;    // spatial layers that can be entered here, a bit each
