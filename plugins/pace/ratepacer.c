@@ -2,40 +2,42 @@
 /**
  * SECTION:element-ratepacer
  * @title: ratepacer
- * @short_description: lets a stream over at its rate
+ * @short_description: smooths packet bursts: sends a stream at its own rate
  *
- * An encoder gives away all packets of a frame at once, and a file all of its frames. Such bursts
- * overflow queues on the way. This element holds packets back until it is their time, by one of
- * three rules, #WeirRatePacer:mode:
+ * An encoder outputs all packets of a frame at once, and a file all of its frames. Such bursts
+ * overflow queues in the network. This element delays packets by one of three rules, chosen with
+ * #WeirRatePacer:mode:
  *
- * - `timestamp`: the packets of each frame leave evenly over the time to the next frame, against
- *   the pipeline's clock. This costs the time of a frame, which is reported as latency.
- * - `bitrate`: a token bucket, of #WeirRatePacer:bitrate and #WeirRatePacer:burst.
- * - `block`: the rule of a storage server. What lasts #WeirRatePacer:block-time leaves at once, as
- *   the receiver's initial buffer, then as much once each block-time. What a block overran is a
- *   deficit, which shortens the next waits until it is made up.
+ * - `timestamp`: spreads the packets of each frame evenly over the time to the next frame, by the
+ *   pipeline's clock. This adds the duration of a frame to the latency.
+ * - `bitrate`: a token bucket with the rate #WeirRatePacer:bitrate and the size
+ *   #WeirRatePacer:burst.
+ * - `block`: the rule of a storage server. The first #WeirRatePacer:block-time of the stream leaves
+ *   at once and fills the receiver's buffer. One block of the same duration follows every
+ *   block-time. If a block starts late, the delay is a deficit: the next waits are shorter until
+ *   the deficit is made up.
  *
- * It takes RTP, MPEG-TS and other byte streams, as buffers and as buffer lists. In RTP a frame is
- * what has one RTP timestamp, else what has one PTS or DTS. Timestamps that are missing, jump or go
- * back are repaired, and counted. What lies before the segment, as from a keyframe up to where an
- * accurate seek went, leaves with the segment's first frame. Nothing is dropped. A second of the
- * stream is held at most (4 MiB and 4096 packets); then upstream waits, which is how a file is read
- * at its own speed.
+ * The element takes RTP, MPEG-TS and other byte streams, as buffers and as buffer lists. In RTP,
+ * packets with the same RTP timestamp form a frame; elsewhere, buffers with the same DTS or PTS
+ * do. Timestamps that are missing, jump or go back are repaired and counted. Buffers before the
+ * start of the segment (from the keyframe to the target of an accurate seek) leave with the first
+ * frame of the segment. No packet is dropped. The queue holds at most one second of the stream, 4
+ * MiB or 4096 packets; when it is full, upstream waits. A file is thus read at its own speed.
  *
- * Threads: upstream's thread puts packets into a queue. They are pushed by the threads that all
- * elements of the process share, one for each processor, however many pacers there are. For
- * thousands of pacers see #WeirRatePacer:rounds.
+ * Threads: upstream's thread puts packets into the queue. A pool of threads pushes them: one thread
+ * for each processor, shared by all elements of the process. For thousands of pacers see
+ * #WeirRatePacer:rounds.
  *
- * What follows must not wait: a sink needs sync=false, or else a `queue` in between; one that waits
- * for the clock again would make a burst of each frame, in a thread that others need. In PAUSED,
- * where a sink waits with its first buffer, that one is pushed from a thread made for it.
+ * Elements downstream must not block: set sync=false on the sink, or put a `queue` in between. A
+ * sink that waits for the clock turns each frame into a burst again and blocks a shared thread. In
+ * PAUSED, where a sink blocks with its first buffer, a temporary thread pushes that buffer.
  *
- * Packets that fall due at once leave as one buffer list.
+ * Packets that are due at the same time leave as one buffer list.
  *
  * ## Example launch lines
  * |[
  * gst-launch-1.0 videotestsrc is-live=true ! vp8enc deadline=1 target-bitrate=4000000 ! rtpvp8pay ! ratepacer ! fanoutsink sync=false max-coalesce=0 clients=127.0.0.1:5004
- * ]| Each packet by itself, where there would be bursts of a frame.
+ * ]| Sends each packet by itself instead of one burst per frame.
  *
  * Since: 0.1
  */
@@ -104,7 +106,7 @@ read_caps (WeirRatePacer *self, GstEvent *event)
   self->is_rtp = gst_structure_has_name (gst_caps_get_structure (caps, 0), "application/x-rtp");
 }
 
-// Behind the buffers that came before it.
+// Appends the event to the queue, behind the buffers that arrived before it. Takes ownership.
 static gboolean
 enqueue_event (WeirRatePacer *self, GstEvent *event)
 {
@@ -151,7 +153,7 @@ weir_rate_pacer_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
   return gst_pad_event_default (pad, parent, event);
 }
 
-// A query in the stream's order can't be answered while something waits before it.
+// Refuses serialized queries while buffers or events wait in the queue.
 static gboolean
 weir_rate_pacer_sink_query (GstPad *pad, GstObject *parent, GstQuery *query)
 {
@@ -217,7 +219,8 @@ rate_pacer_pause (WeirRatePacer *self)
   self->paused_at = rate_pacer_running_time (self);
   self->playing = self->offered = FALSE;
   rate_pacer_stop_waiting (self);
-  // The sink went before, so what a shared thread pushes may wait there by now.
+  // Sinks change state first: the shared thread that is pushing may already block in the sink, so
+  // the pool starts another thread in its place.
   if (self->busy && !self->may_wait)
     weir_task_stand_in (&self->task);
   rate_pacer_look (self);
@@ -280,7 +283,7 @@ weir_rate_pacer_change_state (GstElement *element, GstStateChange transition)
   GstStateChangeReturn ret;
 
   if (transition == GST_STATE_CHANGE_NULL_TO_READY && !self->have_task) {
-    GST_ELEMENT_ERROR (self, RESOURCE, FAILED, (NULL), ("no thread can be made"));
+    GST_ELEMENT_ERROR (self, RESOURCE, FAILED, (NULL), ("cannot start the pacer threads"));
     return GST_STATE_CHANGE_FAILURE;
   }
   if (transition == GST_STATE_CHANGE_READY_TO_PAUSED)
@@ -357,6 +360,6 @@ weir_rate_pacer_class_init (WeirRatePacerClass *klass)
   weir_element_class_set_default_name (gobject_class);
   gst_element_class_add_static_pad_template (element_class, &sink_template);
   gst_element_class_add_static_pad_template (element_class, &src_template);
-  gst_element_class_set_static_metadata (
-      element_class, "Pacer", "Filter/Network", "Lets a stream over at its rate", "Weir");
+  gst_element_class_set_static_metadata (element_class, "Pacer", "Filter/Network",
+      "Smooths packet bursts: sends a stream at its own rate", "Weir");
 }

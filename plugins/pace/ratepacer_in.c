@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What comes in: each buffer is described to the pacer, and put into the queue.
+// The input side of ratepacer: passes the size and times of each buffer to the pacer and puts the
+// buffer into the queue.
 #include "ratepacer_private.h"
 
 #include "rtpbuffer.h"
 
 #define MAX_DURATION ((gint64) (3600 * GST_SECOND))
-#define LATENCY_STEP ((gint64) (5 * GST_MSECOND)) // so that it is not told with each frame
+#define LATENCY_STEP ((gint64) (5 * GST_MSECOND)) // avoids a latency message for each frame
 
-// What is not played, and only needed to decode what is, waits for nothing: it has the time at
-// which the segment begins.
+// Clips `time` to the start of the segment. Buffers before the start are only decoded, not shown,
+// and leave with the first frame of the segment.
 static GstClockTime
 time_in_segment (const GstSegment *segment, GstClockTime time)
 {
@@ -33,7 +34,7 @@ running_time_of (const WeirRatePacer *self, GstBuffer *buffer)
   return sign > 0 ? (gint64) time : -(gint64) time;
 }
 
-// At the rate at which it is played.
+// Returns the duration in running time, in ns: scales it by the segment's rate.
 static gint64
 duration_of (const WeirRatePacer *self, GstClockTime duration)
 {
@@ -66,7 +67,7 @@ describe (const WeirRatePacer *self, GstBuffer *buffer)
   return packet;
 }
 
-// With the lock. Waits for room. Takes the buffer.
+// Waits for room in the queue. Takes ownership of `buffer`. Call with the lock.
 static GstFlowReturn
 enqueue (WeirRatePacer *self, GstBuffer *buffer, const WeirPacePacket *packet)
 {
@@ -84,7 +85,7 @@ enqueue (WeirRatePacer *self, GstBuffer *buffer, const WeirPacePacket *packet)
     gst_buffer_unref (buffer);
     g_mutex_unlock (&self->lock);
     GST_ELEMENT_ERROR (self, RESOURCE, NO_SPACE_LEFT, (NULL),
-        ("no memory to hold more than %" G_GSIZE_FORMAT " packets", queued));
+        ("out of memory with %" G_GSIZE_FORMAT " packets in the queue", queued));
     g_mutex_lock (&self->lock);
     return GST_FLOW_ERROR;
   }
@@ -92,7 +93,8 @@ enqueue (WeirRatePacer *self, GstBuffer *buffer, const WeirPacePacket *packet)
   return GST_FLOW_OK;
 }
 
-// With the lock. Cuts what is larger than blocksize.
+// Puts the buffer into the queue; splits a non-RTP buffer that is larger than blocksize. Takes
+// ownership of `buffer`. Call with the lock.
 static GstFlowReturn
 rate_pacer_take (WeirRatePacer *self, GstBuffer *buffer)
 {
@@ -119,7 +121,8 @@ rate_pacer_own_latency (const WeirRatePacer *self)
   return latency > self->latency ? (latency / LATENCY_STEP + 1) * LATENCY_STEP : self->latency;
 }
 
-// With the lock. TRUE if the pipeline has to ask again.
+// Updates the reported latency. Returns TRUE if it grew, so that the pipeline has to query it
+// again. Call with the lock.
 static gboolean
 latency_grew (WeirRatePacer *self)
 {
@@ -130,7 +133,8 @@ latency_grew (WeirRatePacer *self)
   return grew;
 }
 
-// What remains to be done when something was taken, and the lock given back.
+// Wakes the task and posts a latency message if the latency grew. Call with the lock; it is
+// released. Returns `ret`.
 static GstFlowReturn
 rate_pacer_taken (WeirRatePacer *self, GstFlowReturn ret)
 {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What leaves: a shared thread pushes it, or one made for it, when the pacer says so.
+// The output side of ratepacer: pushes buffers and events downstream when they are due, from a
+// shared thread or, where the push may block, from a temporary one.
 #include "ratepacer_private.h"
 
-#define AT_ONCE 64 // packets in a list
+#define AT_ONCE 64 // most packets in one buffer list
 
-// ---- time: with the lock ----
+// ---- time. Call with the lock ----
 
 gint64
 rate_pacer_running_time (WeirRatePacer *self)
@@ -36,7 +37,8 @@ rate_pacer_stop_waiting (WeirRatePacer *self)
   g_clear_pointer (&self->wait_id, gst_clock_id_unref);
 }
 
-// Returns when the shared threads are to run the task.
+// Arranges that the task runs at the running time `due` (ns). Returns the time at which the shared
+// threads run it, or WEIR_NEVER if the pipeline's clock wakes it.
 static gint64
 wait_until (WeirRatePacer *self, gint64 due, gint64 now)
 {
@@ -76,9 +78,10 @@ rate_pacer_apply_settings (WeirRatePacer *self)
   weir_pacer_set (&self->pacer, &self->settings);
 }
 
-// ---- the task: with the lock, where nothing else is said ----
+// ---- the task. Call with the lock, unless a comment says otherwise ----
 
-// Where a sink may wait for its state to change, no shared thread may push.
+// Returns TRUE if a push may block in a sink that waits for a state change. No shared thread may
+// push then.
 static gboolean
 push_may_wait (const WeirRatePacer *self)
 {
@@ -127,7 +130,8 @@ take_buffers (WeirRatePacer *self, gint64 now)
   return list ? GST_MINI_OBJECT (list) : first;
 }
 
-// A sink drops what lies outside the segment, and goes on waiting.
+// Returns FALSE if the buffer lies outside the segment: a sink in PAUSED drops it and keeps waiting
+// for its first buffer.
 static gboolean
 is_played (const WeirRatePacer *self, GstBuffer *buffer)
 {
@@ -141,7 +145,7 @@ is_played (const WeirRatePacer *self, GstBuffer *buffer)
   return gst_segment_clip (&self->pushed, GST_FORMAT_TIME, start, stop, NULL, NULL);
 }
 
-// What is to be pushed now; NULL if there is nothing.
+// Returns the next buffer, buffer list or event to push, or NULL if none is due. (transfer full)
 static GstMiniObject *
 take_next (WeirRatePacer *self, gint64 now)
 {
@@ -160,7 +164,7 @@ take_next (WeirRatePacer *self, gint64 now)
   return take_buffers (self, now);
 }
 
-// Without the lock.
+// Call without the lock.
 static GstFlowReturn
 push_item (WeirRatePacer *self, GstMiniObject *item)
 {
@@ -182,7 +186,8 @@ rate_pacer_drop_items (WeirRatePacer *self)
   weir_pacer_flush (&self->pacer);
 }
 
-// Where upstream has ended, nobody would see it.
+// Returns TRUE if the element has to post the flow error itself: after EOS, upstream pushes no more
+// buffers and never sees it.
 static gboolean
 must_tell (const WeirRatePacer *self)
 {
@@ -197,7 +202,7 @@ note_result (WeirRatePacer *self, GstFlowReturn ret, gboolean was_buffer)
   if (!self->flushing && ret == GST_FLOW_OK) {
     self->unsettled &= !(was_buffer && self->offered);
   } else if (!self->flushing && self->ret == GST_FLOW_OK) {
-    GST_DEBUG_OBJECT (self, "downstream says %s", gst_flow_get_name (ret));
+    GST_DEBUG_OBJECT (self, "downstream returned %s", gst_flow_get_name (ret));
     self->ret = ret;
     rate_pacer_drop_items (self);
     if (must_tell (self)) {
@@ -209,7 +214,7 @@ note_result (WeirRatePacer *self, GstFlowReturn ret, gboolean was_buffer)
   g_cond_broadcast (&self->changed);
 }
 
-// Pushes what it may, in this thread.
+// Pushes everything that is due and that this thread may push.
 static void
 push_all (WeirRatePacer *self)
 {
@@ -229,7 +234,7 @@ push_all (WeirRatePacer *self)
   }
 }
 
-// Something to push that may wait.
+// Returns TRUE if the head of the queue can be pushed now, but only from a temporary thread.
 static gboolean
 has_to_offer (WeirRatePacer *self)
 {
@@ -238,7 +243,7 @@ has_to_offer (WeirRatePacer *self)
   return head && !self->flushing && push_may_wait (self) && (!self->offered || GST_IS_EVENT (head));
 }
 
-// When the task has to run again.
+// Returns the time at which the task has to run again, or WEIR_NEVER.
 static gint64
 wait_for_next (WeirRatePacer *self)
 {

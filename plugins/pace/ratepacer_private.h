@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What the files of ratepacer share: ratepacer.c (pads, events, states), ratepacer_in.c (what comes
-// in, up to the queue), ratepacer_out.c (what leaves it, and when), ratepacer_properties.c.
+// Shared by the files of ratepacer: ratepacer.c (pads, events, states), ratepacer_in.c (input, up
+// to the queue), ratepacer_out.c (output from the queue), ratepacer_properties.c.
 
 #include <gst/base/gstqueuearray.h>
 
@@ -18,45 +18,46 @@ struct _WeirRatePacer {
 
   GstPad *sinkpad;
   GstPad *srcpad;
-  guint index; // among the pacers of the process
+  guint index; // number of this pacer in the process, from 0
 
-  // It pushes, nobody else does: in a shared thread, or in one made for it where a push may wait.
+  // The only place that pushes: runs in a shared thread, or in a temporary one if the push may
+  // block.
   WeirTask task;
   gboolean have_task;
 
-  // The streaming thread's.
+  // Streaming thread only.
   GstSegment segment;
   gboolean is_rtp;
 
-  // Order: lock, object lock. Not held across a push or a message.
+  // Take it before the object lock. Not held across a push or a message.
   GMutex lock;
-  GCond changed; // there is room, or nothing is pushed any more
+  GCond changed; // the queue has room, or a push has ended
 
   // Under the lock, all below.
-  WeirPacer pacer;      // what it knows of the buffers in `items`
-  GstQueueArray *items; // buffers and events in their order
+  WeirPacer pacer;      // sizes and times of the buffers in `items`
+  GstQueueArray *items; // buffers and events, in order of arrival
   WeirPaceSettings settings;
   guint microrounds;
   gsize blocksize;
 
   gboolean flushing;
-  gboolean eos; // it came in
+  gboolean eos; // EOS has arrived
   GstFlowReturn ret;
 
   gboolean playing;
-  gboolean unsettled; // flushed while it plays: until a buffer is through, the clock isn't right
-  gboolean offered;   // a buffer that a sink takes was pushed since it doesn't play
-  GstSegment pushed;  // the segment of what is pushed
-  gint64 paused_at;   // running time
-  GThread *may_wait;  // the thread made for a push that waits
-  gboolean asked;     // for that thread
-  gboolean busy;      // pushes
-  gint64 armed_due;   // when the task runs, if it doesn't; running time
-  GstClock *clock;    // while it plays
-  gboolean clock_is_ours; // it is the one that the shared threads wait by
-  gint rang;              // atomic: it did, by wait_id
-  GstClockID wait_id;     // for another clock
-  gint64 latency;         // see rate_pacer_own_latency(); 0: it may fall
+  gboolean unsettled; // flushed in PLAYING: the running time is wrong until a buffer got through
+  gboolean offered;   // not PLAYING, and the sink already has its first buffer
+  GstSegment pushed;  // last segment pushed downstream
+  gint64 paused_at;   // running time at which the element left PLAYING, ns
+  GThread *may_wait;  // temporary thread whose push may block, or NULL
+  gboolean asked;     // the temporary thread is requested
+  gboolean busy;      // a push is under way
+  gint64 armed_due;   // running time at which the task runs next, ns
+  GstClock *clock;    // in PLAYING
+  gboolean clock_is_ours; // `clock` is the clock that the shared threads use
+  gint rang;              // atomic: wait_id has fired
+  GstClockID wait_id;     // wait on a `clock` that the shared threads do not use, or NULL
+  gint64 latency;         // ns, see rate_pacer_own_latency(); 0 after a flush, caps or a segment
 };
 
 // ---- ratepacer_in.c: the streaming thread ----
@@ -64,26 +65,27 @@ struct _WeirRatePacer {
 GstFlowReturn rate_pacer_chain (GstPad *pad, GstObject *parent, GstBuffer *buffer);
 GstFlowReturn rate_pacer_chain_list (GstPad *pad, GstObject *parent, GstBufferList *list);
 
-// In ns. The highest since the last flush, caps or segment: sinks that were told it wait so long.
-// With the lock.
+// Returns the latency that the element adds, in ns: the highest since the last flush, caps or
+// segment, because sinks wait as long as they were told. Call with the lock.
 gint64 rate_pacer_own_latency (const WeirRatePacer *self);
 
-// ---- ratepacer_out.c: with the lock ----
+// ---- ratepacer_out.c: call with the lock ----
 
-// In ns; where it doesn't play, that at which it stopped.
+// Returns the running time in ns; outside PLAYING, the time at which the element left PLAYING.
 gint64 rate_pacer_running_time (WeirRatePacer *self);
 void rate_pacer_take_clock (WeirRatePacer *self);
 void rate_pacer_apply_settings (WeirRatePacer *self);
 
-// Something was put into the queue, or the state changed. The task, if it pushes, looks by itself.
+// Wakes the task if needed. Call it after a change of the queue or of the state. Does nothing while
+// the task pushes: the task checks the queue itself when the push ends.
 void rate_pacer_look (WeirRatePacer *self);
 void rate_pacer_stop_waiting (WeirRatePacer *self);
 void rate_pacer_drop_items (WeirRatePacer *self);
 
-// Nothing is pushed any more when this returns, if downstream lets go.
+// Waits until the current push has returned. Downstream must not block it.
 void rate_pacer_wait_for_push (WeirRatePacer *self);
 
-// What the task does. Takes the lock itself.
+// The function of the task. Takes the lock itself.
 gint64 rate_pacer_run (WeirTask *task, void *scratch, gint64 now_ns);
 
 // ---- ratepacer_properties.c ----

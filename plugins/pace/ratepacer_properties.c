@@ -31,16 +31,17 @@ weir_pace_mode_get_type (void)
 {
   static gsize type;
   static const GEnumValue values[] = {
-    { WEIR_PACE_TIMESTAMP, "Each frame's packets evenly over its time", "timestamp" },
-    { WEIR_PACE_BITRATE, "At a bitrate, by a token bucket", "bitrate" },
-    { WEIR_PACE_BLOCK, "A block at once, then a block each block-time", "block" },
+    { WEIR_PACE_TIMESTAMP, "Spread each frame's packets evenly over the time to the next frame",
+        "timestamp" },
+    { WEIR_PACE_BITRATE, "Send at a bit rate, with a token bucket", "bitrate" },
+    { WEIR_PACE_BLOCK, "Send one block at once, then one block every block-time", "block" },
     { 0, NULL, NULL },
   };
 
   return weir_enum_type (&type, "WeirPaceMode", values);
 }
 
-// With the lock.
+// Call with the lock.
 static GstStructure *
 rate_pacer_make_stats (const WeirRatePacer *self)
 {
@@ -166,64 +167,66 @@ rate_pacer_properties_install (GObjectClass *klass)
 
   g_object_class_install_property (klass, PROP_MODE,
       g_param_spec_enum (
-          "mode", "Mode", "By which rule packets leave", WEIR_TYPE_PACE_MODE, DEFAULT_MODE, rw));
+          "mode", "Mode", "Rule for sending packets", WEIR_TYPE_PACE_MODE, DEFAULT_MODE, rw));
   g_object_class_install_property (klass, PROP_MAX_BURST,
-      g_param_spec_uint ("max-burst", "Longest burst",
-          "Packets of a frame that leave at once, with mode=timestamp", 1, 1024, DEFAULT_MAX_BURST,
-          rw));
+      g_param_spec_uint ("max-burst", "Maximum burst",
+          "Number of packets of a frame that leave together, with mode=timestamp", 1, 1024,
+          DEFAULT_MAX_BURST, rw));
   /**
    * WeirRatePacer:bitrate:
    *
-   * Bits per second, with #WeirRatePacer:mode bitrate and block. 0 is the stream's own: with
-   * bitrate it is measured by the packets' times, and what leaves is up to twice as fast while it
-   * lags behind; until 200 ms of the stream have come, packets leave at once. With block, what
-   * lasts block-time by its times is a block.
+   * Bit rate in bits per second, with #WeirRatePacer:mode bitrate and block. 0 uses the stream's
+   * own rate. With bitrate, the element measures that rate from the packets' times, and sends at up
+   * to twice the rate while it lags; packets leave at once until 200 ms of the stream have arrived.
+   * With block, the packets' times decide which packets belong to a block.
    */
   g_object_class_install_property (klass, PROP_BITRATE,
-      g_param_spec_uint64 ("bitrate", "Bitrate",
-          "Bits per second, with mode=bitrate and mode=block; 0 = the stream's own", 0, G_MAXUINT64,
-          DEFAULT_BITRATE, rw));
+      g_param_spec_uint64 ("bitrate", "Bit rate",
+          "Bit rate in bits per second, with mode=bitrate and mode=block; 0 = the stream's own", 0,
+          G_MAXUINT64, DEFAULT_BITRATE, rw));
   g_object_class_install_property (klass, PROP_BURST,
-      g_param_spec_uint ("burst", "Bucket",
-          "Bytes that may leave at once after silence, with mode=bitrate; 0 = a packet", 0,
-          G_MAXUINT, DEFAULT_BURST, rw));
+      g_param_spec_uint ("burst", "Burst",
+          "Size of the token bucket in bytes: how much may leave at once after a pause, with "
+          "mode=bitrate; 0 = one packet",
+          0, G_MAXUINT, DEFAULT_BURST, rw));
   g_object_class_install_property (klass, PROP_BLOCK_TIME,
-      g_param_spec_uint64 ("block-time", "Block time",
-          "How long a block lasts, in ns, with mode=block", GST_MSECOND, GST_SECOND * 3600,
-          DEFAULT_BLOCK_TIME, rw));
+      g_param_spec_uint64 ("block-time", "Block time", "Duration of a block in ns, with mode=block",
+          GST_MSECOND, GST_SECOND * 3600, DEFAULT_BLOCK_TIME, rw));
   /**
    * WeirRatePacer:rounds:
    *
-   * Where there are thousands of pacers, each wakes once a round and pushes what fell due since the
-   * last: fewer wakes, and bursts that are as much longer. A packet is never early, and at most a
-   * round late; the latency is a round more.
+   * Duration of a round in ns. With thousands of pacers in a process, each pacer wakes once a round
+   * and pushes everything that has become due since the last round. This means fewer wake-ups and
+   * longer bursts. No packet leaves early, and none more than one round late; the latency grows by
+   * one round. 0 turns rounds off.
    */
   g_object_class_install_property (klass, PROP_ROUNDS,
       g_param_spec_uint64 ("rounds", "Rounds",
-          "How long a round is, in ns; 0 = none, each packet leaves at its own time", 0, GST_SECOND,
-          DEFAULT_ROUNDS, rw));
+          "Duration of a round in ns: packets leave once a round; 0 = each leaves at its own time",
+          0, GST_SECOND, DEFAULT_ROUNDS, rw));
   g_object_class_install_property (klass, PROP_MICROROUNDS,
       g_param_spec_uint ("microrounds", "Micro-rounds",
-          "Parts of a round, over which the pacers of the process are spread", 1, 1024,
+          "Number of wake-up slots in a round, over which the process spreads its pacers", 1, 1024,
           DEFAULT_MICROROUNDS, rw));
   g_object_class_install_property (klass, PROP_BLOCKSIZE,
       g_param_spec_uint ("blocksize", "Block size",
-          "Bytes to which larger buffers are cut, but for RTP; 0 = not at all", 0, G_MAXUINT,
+          "Splits larger non-RTP buffers to this size in bytes; 0 = never", 0, G_MAXUINT,
           DEFAULT_BLOCKSIZE, rw));
   /**
    * WeirRatePacer:stats:
    *
-   * All #guint64. Of packets, as cut: `in`, `out`, `flushed`, `queued`, whose sum the last three
-   * are; `repaired` (the timestamp was missing, jumped or went back), `late` (left more than 5 ms
-   * after it was due). `latest`: the most by which one was late, in ns. `bytes-out`,
-   * `queued-bytes`. `bitrate`: of what comes in, as measured, in bits per second. `latency`, in
-   * ns: what the element adds to a latency query. It rises with the stream's lateness, and falls
-   * only with a flush, a segment or caps.
-   * With #WeirRatePacer:mode block: `deficit` in ns, `overruns` (blocks that took longer than
-   * block-time), `starvations` (the receiver had nothing left to play).
+   * All fields are #guint64. Packets, counted after the split by #WeirRatePacer:blocksize: `in`,
+   * and its parts `out`, `flushed` and `queued`; `repaired` (the timestamp was missing, jumped or
+   * went back); `late` (left more than 5 ms after it was due). `latest`: the longest such delay, in
+   * ns. `bytes-out`, `queued-bytes`. `bitrate`: the measured input rate in bits per second.
+   * `latency`: the latency that the element adds, in ns; it grows when frames arrive later, and
+   * falls only after a flush, a segment or caps.
+   * With #WeirRatePacer:mode block: `deficit`, the delay that is not made up yet, in ns;
+   * `overruns`, blocks that took longer than block-time to send; `starvations`, how often the
+   * receiver had nothing left to play for more than 10 ms.
    */
   g_object_class_install_property (klass, PROP_STATS,
-      g_param_spec_boxed ("stats", "Statistics", "What came in and went out, and how late",
-          GST_TYPE_STRUCTURE, ro));
+      g_param_spec_boxed (
+          "stats", "Statistics", "Counts of packets and their delay", GST_TYPE_STRUCTURE, ro));
   gst_type_mark_as_plugin_api (WEIR_TYPE_PACE_MODE, 0);
 }
