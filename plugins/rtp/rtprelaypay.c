@@ -2,23 +2,25 @@
 /**
  * SECTION:element-rtprelaypay
  * @title: rtprelaypay
- * @short_description: stands where a payloader is expected, and lets RTP through unchanged
+ * @short_description: takes the place of a payloader for a stream that is RTP already
  *
- * An RTSP media factory wants an element named `pay0` that looks like a payloader: it reads the
- * payload type, SSRC, sequence number, timestamp and running time from its properties, and the SDP
- * from its source pad's caps. When the stream is RTP already (from a camera, another server, a
- * file), depayloading it only to payload it again costs a parser and changes the packets. This
- * element gives the library what it reads and passes on the very buffers and lists it gets.
+ * An RTSP media factory expects an element named `pay0` that behaves like a payloader: it reads the
+ * payload type, SSRC, sequence number, timestamp and running time from the element's properties,
+ * and makes the SDP from the caps of its source pad. If the stream is RTP already (from a camera,
+ * another server, a file), depayloading and payloading it again costs a parser and changes the
+ * packets. This element provides the properties and caps of a payloader and forwards buffers and
+ * buffer lists unchanged.
  *
- * Caps from upstream that lack what the SDP needs (payload, ssrc, clock-rate, ...) are held back,
- * with the events behind them, until the first packet, which tells the rest. A static payload type
- * gives media, encoding-name and clock-rate too.
+ * If the caps lack a field that the SDP needs (payload, ssrc, clock-rate, ...), the element holds
+ * back the caps and the events behind them until the first packet, and takes the missing fields
+ * from that packet. For a static payload type these include media, encoding-name and clock-rate.
  *
- * It never rewrites a packet: #WeirRtpRelayPay:pt and #WeirRtpRelayPay:mtu can be set, as programs
- * set them on any payloader, but after the first packet #WeirRtpRelayPay:pt tells what is on the
- * wire. What is not RTP is dropped and counted in #WeirRtpRelayPay:stats.
+ * The element never rewrites a packet. #WeirRtpRelayPay:pt and #WeirRtpRelayPay:mtu can be set,
+ * because programs set them on any payloader, but have no effect on packets; after the first packet
+ * #WeirRtpRelayPay:pt is that packet's payload type. Buffers that are not RTP are dropped and
+ * counted in #WeirRtpRelayPay:stats.
  *
- * Everything runs on the upstream streaming thread. The properties may be read from any.
+ * The element works on the upstream streaming thread. Any thread may read its properties.
  *
  * ## Example launch line
  * |[
@@ -56,7 +58,7 @@ enum {
 #define DEFAULT_SSRC G_MAXUINT32
 #define DEFAULT_SEQNUM_OFFSET -1
 #define DEFAULT_TIMESTAMP_OFFSET G_MAXUINT32
-#define MAX_HELD 64 // events; then the caps go as they are
+#define MAX_HELD 64 // most events held back; above, the caps go out incomplete
 #define WARN_INTERVAL (10 * G_USEC_PER_SEC)
 
 static GstStaticPadTemplate sink_template = GST_STATIC_PAD_TEMPLATE (
@@ -70,16 +72,16 @@ struct _WeirRtpRelayPay {
   GstPad *sinkpad;
   GstPad *srcpad;
 
-  // The streaming thread's.
+  // Streaming thread only.
   GstSegment segment;
-  GstCaps *held_caps; // wait for the first packet
-  GQueue held_events; // wait for the caps
-  gint64 warned_at;   // monotonic time, 0 = never
+  GstCaps *held_caps; // held back until the first packet
+  GQueue held_events; // held back until the caps
+  gint64 warned_at;   // monotonic time in us, 0 = never
 
   // Under the object lock.
   guint mtu;
   guint pt;
-  WeirRtp last; // the last packet that went through
+  WeirRtp last; // the last packet forwarded
   gboolean have_last;
   guint clock_rate;
   guint64 running_time;
@@ -99,7 +101,7 @@ set_if_missing (GstStructure *s, const gchar *field, guint value)
 {
   if (gst_structure_has_field (s, field))
     return;
-  // The fields that are signed are so by habit of the RTP elements.
+  // Elsewhere in GStreamer these two fields are signed.
   if (g_str_equal (field, "payload") || g_str_equal (field, "clock-rate"))
     gst_structure_set (s, field, G_TYPE_INT, (gint) value, NULL);
   else
@@ -131,7 +133,8 @@ relay_pay_take_caps (WeirRtpRelayPay *self, GstCaps *caps)
   GST_OBJECT_UNLOCK (self);
 }
 
-// Lets the held caps and events go; `rtp`, if there is a packet, fills what the caps lack.
+// Pushes the held caps and events. `rtp` is the first packet, from which missing fields of the caps
+// are filled; may be NULL.
 static void
 release_held (WeirRtpRelayPay *self, const WeirRtp *rtp)
 {
@@ -168,7 +171,8 @@ release_held (WeirRtpRelayPay *self, const WeirRtp *rtp)
     gst_pad_push_event (self->srcpad, event);
 }
 
-// Notes a packet that goes through; FALSE if it is none and has to be dropped.
+// Updates properties and statistics for a packet. Returns FALSE if the buffer is not RTP and must
+// be dropped.
 static gboolean
 note_packet (WeirRtpRelayPay *self, GstBuffer *buffer)
 {
@@ -182,7 +186,7 @@ note_packet (WeirRtpRelayPay *self, GstBuffer *buffer)
     GST_OBJECT_UNLOCK (self);
     if (self->warned_at == 0 || now - self->warned_at > WARN_INTERVAL) {
       self->warned_at = now;
-      GST_WARNING_OBJECT (self, "dropping what is not RTP: %" GST_PTR_FORMAT, buffer);
+      GST_WARNING_OBJECT (self, "dropping a buffer that is not RTP: %" GST_PTR_FORMAT, buffer);
     }
     return FALSE;
   }
@@ -222,7 +226,7 @@ weir_rtp_relay_pay_chain_list (GstPad *pad, GstObject *parent, GstBufferList *li
 {
   WeirRtpRelayPay *self = WEIR_RTP_RELAY_PAY (parent);
 
-  // The list may be shared: it is made writable only when something has to come out of it.
+  // The list may be shared, so make it writable only if a buffer must be removed.
   for (guint i = 0; i < gst_buffer_list_length (list);) {
     if (note_packet (self, gst_buffer_list_get (list, i))) {
       i++;
@@ -261,7 +265,7 @@ weir_rtp_relay_pay_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
         gst_clear_caps (&self->held_caps);
         relay_pay_take_caps (self, caps);
         ok = gst_pad_event_default (pad, parent, event);
-        // Before what comes now, not after it with the next packet.
+        // The held events must precede the buffers and events that follow these caps.
         release_held (self, NULL);
         return ok;
       }
@@ -277,7 +281,7 @@ weir_rtp_relay_pay_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
       release_held (self, NULL);
       break;
     case GST_EVENT_FLUSH_STOP:
-      // Segments die with a flush, caps don't.
+      // A flush invalidates segments, but not caps.
       g_queue_clear_full (&self->held_events, (GDestroyNotify) gst_event_unref);
       GST_OBJECT_LOCK (self);
       gst_segment_init (&self->segment, GST_FORMAT_TIME);
@@ -289,7 +293,7 @@ weir_rtp_relay_pay_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
 
   if (self->held_caps && GST_EVENT_IS_SERIALIZED (event)
       && GST_EVENT_TYPE (event) != GST_EVENT_STREAM_START) {
-    // A gap before the first packet tells nobody anything.
+    // A gap before the first packet carries no information.
     if (!GST_EVENT_IS_STICKY (event)) {
       gst_event_unref (event);
       return TRUE;
@@ -331,7 +335,7 @@ weir_rtp_relay_pay_change_state (GstElement *element, GstStateChange transition)
   return ret;
 }
 
-// ---- properties. All under the object lock ----
+// ---- properties. Call with the object lock ----
 
 static guint
 current_pt (WeirRtpRelayPay *self)
@@ -445,7 +449,7 @@ weir_rtp_relay_pay_class_init (WeirRtpRelayPayClass *klass)
   const GParamFlags ro = G_PARAM_READABLE | G_PARAM_STATIC_STRINGS;
   const GParamFlags rw = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_PLAYING;
 
-  GST_DEBUG_CATEGORY_INIT (rtprelaypay_debug, "rtprelaypay", 0, "RTP pass-through payloader");
+  GST_DEBUG_CATEGORY_INIT (rtprelaypay_debug, "rtprelaypay", 0, "Pass-through RTP payloader");
 
   gobject_class->set_property = weir_rtp_relay_pay_set_property;
   gobject_class->get_property = weir_rtp_relay_pay_get_property;
@@ -453,15 +457,16 @@ weir_rtp_relay_pay_class_init (WeirRtpRelayPayClass *klass)
   element_class->change_state = weir_rtp_relay_pay_change_state;
 
   g_object_class_install_property (gobject_class, PROP_PT,
-      g_param_spec_uint ("pt", "payload type",
-          "Payload type of the last packet; before the first one, what was set. Packets are not "
-          "changed",
+      g_param_spec_uint ("pt", "Payload type",
+          "Payload type of the last packet; before the first packet, the value that was set. "
+          "Packets are not changed",
           0, 0x7f, DEFAULT_PT, rw));
   g_object_class_install_property (gobject_class, PROP_MTU,
-      g_param_spec_uint ("mtu", "MTU", "Kept for programs that set it. Packets are not changed", 28,
-          G_MAXUINT, DEFAULT_MTU, rw));
+      g_param_spec_uint ("mtu", "MTU",
+          "Has no effect: packets are not changed. Exists for programs that set it", 28, G_MAXUINT,
+          DEFAULT_MTU, rw));
   g_object_class_install_property (gobject_class, PROP_SSRC,
-      g_param_spec_uint ("ssrc", "SSRC", "SSRC of the last packet (4294967295 before the first)", 0,
+      g_param_spec_uint ("ssrc", "SSRC", "SSRC of the last packet; 4294967295 before the first", 0,
           G_MAXUINT32, DEFAULT_SSRC, ro));
   g_object_class_install_property (gobject_class, PROP_SEQNUM,
       g_param_spec_uint ("seqnum", "Sequence number", "Sequence number of the last packet", 0,
@@ -471,28 +476,29 @@ weir_rtp_relay_pay_class_init (WeirRtpRelayPayClass *klass)
           "timestamp", "Timestamp", "RTP timestamp of the last packet", 0, G_MAXUINT32, 0, ro));
   g_object_class_install_property (gobject_class, PROP_SEQNUM_OFFSET,
       g_param_spec_int ("seqnum-offset", "Sequence number offset",
-          "Sequence number of the first packet (-1 before it)", -1, G_MAXUINT16,
+          "Sequence number of the first packet; -1 before it", -1, G_MAXUINT16,
           DEFAULT_SEQNUM_OFFSET, ro));
   g_object_class_install_property (gobject_class, PROP_TIMESTAMP_OFFSET,
       g_param_spec_uint ("timestamp-offset", "Timestamp offset",
-          "RTP timestamp of the first packet (4294967295 before it)", 0, G_MAXUINT32,
+          "RTP timestamp of the first packet; 4294967295 before it", 0, G_MAXUINT32,
           DEFAULT_TIMESTAMP_OFFSET, ro));
   /**
    * WeirRtpRelayPay:stats:
    *
-   * A payloader's statistics (clock-rate, running-time in ns, seqnum, timestamp, ssrc, pt,
-   * seqnum-offset, timestamp-offset) about the last packet that went through, and two of its own:
-   * `packets` (#guint64, passed on) and `not-rtp` (#guint64, dropped).
+   * The statistics of a payloader: `clock-rate` in Hz; of the last packet `running-time` (#guint64,
+   * in ns), `seqnum`, `timestamp`, `ssrc` and `pt`; of the first packet `seqnum-offset` and
+   * `timestamp-offset`. All but running-time are #guint. And two counts of this element: `packets`
+   * (#guint64, forwarded) and `not-rtp` (#guint64, dropped).
    */
   g_object_class_install_property (gobject_class, PROP_STATS,
       g_param_spec_boxed ("stats", "Statistics",
-          "What a payloader tells of its last packet, and how many packets passed or were dropped",
+          "Statistics of a payloader, and the number of packets forwarded and dropped",
           GST_TYPE_STRUCTURE, ro));
 
   weir_element_class_set_default_name (gobject_class);
   gst_element_class_add_static_pad_template (element_class, &sink_template);
   gst_element_class_add_static_pad_template (element_class, &src_template);
-  gst_element_class_set_static_metadata (element_class, "RTP pass-through payloader",
+  gst_element_class_set_static_metadata (element_class, "Pass-through RTP payloader",
       "Codec/Payloader/Network/RTP",
-      "Lets RTP through unchanged and looks like a payloader to an RTSP media factory", "Weir");
+      "Forwards RTP unchanged where an RTSP media factory expects a payloader", "Weir");
 }

@@ -2,23 +2,26 @@
 /**
  * SECTION:element-rtprestamp
  * @title: rtprestamp
- * @short_description: makes the RTP timestamps of one stream monotone
+ * @short_description: makes the RTP timestamps of a stream increase steadily
  *
- * Some sources' clocks jump, go back, stand still while pictures go on, or begin anew with each of
- * their lives. Between two such faults this element leaves the timestamps' distances as they are.
- * Across one they go on by the time that passed between the arrivals, by the pipeline's clock, so
- * that no receiver waits for a time that is far ahead or drops what seems to be long past.
+ * With some sources the RTP timestamps jump, go back, stand still while pictures continue, or start
+ * again with each connection. Receivers then wait for a time far ahead, or drop packets that seem
+ * long past. This element repairs such faults: across a fault, the timestamp increases by the time
+ * between the arrivals of the packets, measured with the pipeline's clock. Between two faults, the
+ * distances between timestamps stay unchanged.
  *
- * Only the RTP header is changed, and only of packets whose timestamp comes out another: a sound
- * stream goes through untouched, the very buffers. A fault is a step back, a step ahead by more
- * than #WeirRtpRestamp:limit beyond the time that passed, timestamps that fall behind that time by
- * more than the limit (from then on, while they stand still, each frame goes by its arrival), or
- * another SSRC.
+ * Only the timestamp in the RTP header is rewritten, and only if it changes: a faultless stream
+ * passes as the same buffers. The element treats as a fault: a step back; a step ahead by more than
+ * #WeirRtpRestamp:limit beyond the time that passed; timestamps more than the limit behind the time
+ * that passed (while they then stand still, each frame gets the time of its arrival); and a change
+ * of SSRC.
  *
- * In a stream with B-frames timestamps go back by design: it must not be restamped. Sender reports
- * tell of the timestamps as they came, so what synchronises tracks by them has to stand before.
+ * Do not use it on a stream with B-frames, whose timestamps go back by design. Sender reports refer
+ * to the original timestamps, so an element that synchronises tracks by sender reports must come
+ * before this one.
  *
- * It belongs where packets arrive as they are sent, before anything that gathers or paces them.
+ * Put the element where packets arrive at the rate at which they were sent, before any element that
+ * collects or paces them.
  *
  * ## Example launch line
  * |[
@@ -77,7 +80,8 @@ read_clock (WeirRtpRestamp *self)
   return now;
 }
 
-// The packet's timestamp as it has to be; FALSE if it is no RTP, which passes as it is.
+// Returns TRUE if the packet needs another timestamp, and sets it in `*timestamp`. A buffer that is
+// not RTP is counted and stays unchanged. `now` is in ns.
 static gboolean
 map_packet (WeirRtpRestamp *self, GstBuffer *buffer, gint64 now, guint32 *timestamp)
 {
@@ -142,7 +146,7 @@ restamp_begin (WeirRtpRestamp *self, GstCaps *caps)
 
   gst_structure_get_int (s, "clock-rate", &clock_rate);
   GST_OBJECT_LOCK (self);
-  // Caps that come again, with another seqnum-offset perhaps, are of the same stream.
+  // Later caps, perhaps with a different seqnum-offset, belong to the same stream.
   if (!self->restamp.begun)
     weir_restamp_init (&self->restamp, (guint32) MAX (clock_rate, 0), self->restamp.limit,
         g_strcmp0 (gst_structure_get_string (s, "media"), "audio") != 0);
@@ -177,7 +181,7 @@ weir_rtp_restamp_change_state (GstElement *element, GstStateChange transition)
   return ret;
 }
 
-// ---- properties. All under the object lock ----
+// ---- properties. Call with the object lock ----
 
 static GstStructure *
 restamp_make_stats (WeirRtpRestamp *self)
@@ -255,7 +259,7 @@ weir_rtp_restamp_class_init (WeirRtpRestampClass *klass)
   GObjectClass *gobject_class = G_OBJECT_CLASS (klass);
   GstElementClass *element_class = GST_ELEMENT_CLASS (klass);
 
-  GST_DEBUG_CATEGORY_INIT (rtprestamp_debug, "rtprestamp", 0, "Monotone RTP timestamps");
+  GST_DEBUG_CATEGORY_INIT (rtprestamp_debug, "rtprestamp", 0, "RTP timestamp repair");
 
   gobject_class->set_property = weir_rtp_restamp_set_property;
   gobject_class->get_property = weir_rtp_restamp_get_property;
@@ -264,29 +268,29 @@ weir_rtp_restamp_class_init (WeirRtpRestampClass *klass)
   /**
    * WeirRtpRestamp:limit:
    *
-   * By how much, in ns, timestamps may be ahead of or behind the time that passed since the last
-   * frame. It has to be more than the network may hold a frame back.
+   * How far the timestamp may be ahead of or behind the time that passed since the last frame, in
+   * ns. Set it above the longest time for which the network may delay a frame.
    */
   g_object_class_install_property (gobject_class, PROP_LIMIT,
-      g_param_spec_uint64 ("limit", "limit",
-          "How far timestamps may differ from the time between arrivals before that is taken for a "
-          "fault (ns)",
-          0, MAX_LIMIT, DEFAULT_LIMIT,
+      g_param_spec_uint64 ("limit", "Limit",
+          "Largest difference in ns between timestamps and arrival times that is not a fault", 0,
+          MAX_LIMIT, DEFAULT_LIMIT,
           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_PLAYING));
   /**
    * WeirRtpRestamp:stats:
    *
-   * Counts, each a #guint64: `packets` that were RTP; faults that were repaired: `jumps`,
-   * `steps-back`, `stalls` (each frame, while timestamps stand still), `sources` (another SSRC);
-   * `late`, packets that came behind a later one; `not-rtp`, passed as it came.
+   * Counts, all #guint64: `packets`, RTP packets; the repaired faults `jumps`, `steps-back`,
+   * `stalls` (one for each frame while timestamps stand still) and `sources` (changes of SSRC);
+   * `late`, packets that arrived after one with a higher sequence number; `not-rtp`, buffers that
+   * are not RTP and passed unchanged.
    */
   g_object_class_install_property (gobject_class, PROP_STATS,
-      g_param_spec_boxed ("stats", "Statistics", "How many packets passed and faults were repaired",
+      g_param_spec_boxed ("stats", "Statistics", "Number of packets, and of repaired faults",
           GST_TYPE_STRUCTURE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
 
   weir_element_class_set_default_name (gobject_class);
   gst_element_class_add_static_pad_template (element_class, &sink_template);
   gst_element_class_add_static_pad_template (element_class, &src_template);
   gst_element_class_set_static_metadata (element_class, "RTP restamper", "Filter/Network/RTP",
-      "Makes the RTP timestamps of one stream monotone", "Weir");
+      "Makes the RTP timestamps of a stream increase steadily", "Weir");
 }
