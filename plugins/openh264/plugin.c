@@ -18,5 +18,5 @@ plugin_init (GstPlugin *plugin)
 
 #define PACKAGE "weir"
 GST_PLUGIN_DEFINE (GST_VERSION_MAJOR, GST_VERSION_MINOR, weiropenh264,
-    "Scalable H.264 over OpenH264", plugin_init, PACKAGE_VERSION, "LGPL", "Weir",
-    "Weir, a GStreamer plugin set and media proxy")
+    "Scalable H.264 encoder and decoder, using OpenH264", plugin_init, PACKAGE_VERSION, "LGPL",
+    "Weir", "Weir, a GStreamer plugin set and media proxy")

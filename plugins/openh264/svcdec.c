@@ -2,16 +2,16 @@
 /**
  * SECTION:element-svcdec
  * @title: svcdec
- * @short_description: decodes H.264 with spatial and temporal layers, by OpenH264
+ * @short_description: decodes H.264 with spatial and temporal layers, using OpenH264
  *
- * GStreamer's own openh264dec refuses the caps of a scalable stream. This element takes them and
- * shows the highest layer that is there, or that #WeirSvcDec:target-spatial and
- * #WeirSvcDec:target-temporal allow. What lies above them is taken out before it gets to OpenH264,
- * whose own way to choose a layer shows nothing. A change of target-spatial is made at the next key
- * picture, and upstream is asked for one.
+ * GStreamer's own openh264dec refuses the caps of a scalable stream. This element accepts them and
+ * decodes the highest layer in the stream, or the highest one that #WeirSvcDec:target-spatial and
+ * #WeirSvcDec:target-temporal allow. It removes the layers above before it calls OpenH264, because
+ * OpenH264's own layer selection outputs no pictures. A change of target-spatial takes effect at
+ * the next keyframe, which the element requests from upstream.
  *
- * It wants whole access units. Streams with inter-layer prediction or quality layers are beyond
- * OpenH264: of those, ask for the base layer (target-spatial=0).
+ * The input must be whole access units. OpenH264 cannot decode inter-layer prediction or quality
+ * layers: for such streams, set target-spatial=0 to decode the base layer.
  *
  * ## Example launch line
  * |[
@@ -42,7 +42,7 @@ enum {
 
 #define DEFAULT_TARGET (-1)
 
-// No profile: a stream out of RTP has none in its caps.
+// Without a profile, because a stream from RTP has none in its caps.
 static GstStaticPadTemplate sink_template =
     GST_STATIC_PAD_TEMPLATE ("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
         GST_STATIC_CAPS ("video/x-h264, stream-format=(string)byte-stream, alignment=(string)au"));
@@ -52,10 +52,10 @@ static GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE (
 struct _WeirSvcDec {
   GstVideoDecoder parent;
 
-  // The streaming thread's.
+  // Streaming thread only.
   ISVCDecoder *decoder;
   GstVideoCodecState *input_state;
-  gint width, height; // as told downstream
+  gint width, height; // as negotiated downstream; 0 before
   WeirFrame frame;
   WeirSvc svc;
   WeirProjection projection;
@@ -81,7 +81,7 @@ close_decoder (WeirSvcDec *self)
 static gboolean
 open_decoder (WeirSvcDec *self)
 {
-  SDecodingParam param = { .uiTargetDqLayer = 255, // the highest that is there
+  SDecodingParam param = { .uiTargetDqLayer = 255, // the highest layer in the data
     .eEcActiveIdc = ERROR_CON_DISABLE,
     .sVideoProperty = { .eVideoBsType = VIDEO_BITSTREAM_DEFAULT } };
   int quiet = WELS_LOG_QUIET;
@@ -120,7 +120,7 @@ weir_svc_dec_start (GstVideoDecoder *decoder)
   self->width = self->height = 0;
   if (open_decoder (self))
     return TRUE;
-  GST_ELEMENT_ERROR (self, LIBRARY, INIT, ("OpenH264 makes no decoder."), (NULL));
+  GST_ELEMENT_ERROR (self, LIBRARY, INIT, ("cannot create an OpenH264 decoder"), (NULL));
   return FALSE;
 }
 
@@ -159,7 +159,8 @@ weir_svc_dec_set_format (GstVideoDecoder *decoder, GstVideoCodecState *state)
 
 // ---- data ----
 
-// What OpenH264 is to see of the access unit: NULL if nothing. (transfer full)
+// Returns the part of the access unit to decode, with its length in `*len`, or NULL if there is
+// none. (transfer full)
 static guint8 *
 strip (WeirSvcDec *self, const GstMapInfo *in, gsize *len)
 {
@@ -270,7 +271,7 @@ weir_svc_dec_handle_frame (GstVideoDecoder *decoder, GstVideoCodecFrame *frame)
     return show (self, frame, &info, planes);
   if (state != dsErrorFree) {
     gst_video_decoder_request_sync_point (decoder, frame, 0);
-    GST_VIDEO_DECODER_ERROR (self, 1, STREAM, DECODE, ("OpenH264 can't decode the picture."),
+    GST_VIDEO_DECODER_ERROR (self, 1, STREAM, DECODE, ("OpenH264 cannot decode the picture"),
         ("state 0x%x", (guint) state), ret);
   }
   gst_video_decoder_release_frame (decoder, frame);
@@ -346,16 +347,17 @@ weir_svc_dec_class_init (WeirSvcDecClass *klass)
 
   g_object_class_install_property (gobject_class, PROP_TARGET_SPATIAL,
       g_param_spec_int ("target-spatial", "Target spatial layer",
-          "Highest spatial layer to show; -1 = the highest that is there", -1, 7, DEFAULT_TARGET,
+          "Highest spatial layer to decode; -1 = the highest in the stream", -1, 7, DEFAULT_TARGET,
           rw));
   g_object_class_install_property (gobject_class, PROP_TARGET_TEMPORAL,
       g_param_spec_int ("target-temporal", "Target temporal layer",
-          "Highest temporal layer to show; -1 = the highest that is there", -1, 7, DEFAULT_TARGET,
+          "Highest temporal layer to decode; -1 = the highest in the stream", -1, 7, DEFAULT_TARGET,
           rw));
 
   weir_element_class_set_default_name (gobject_class);
   gst_element_class_add_static_pad_template (element_class, &sink_template);
   gst_element_class_add_static_pad_template (element_class, &src_template);
   gst_element_class_set_static_metadata (element_class, "Scalable H.264 decoder",
-      "Codec/Decoder/Video", "Decodes H.264 with spatial and temporal layers, by OpenH264", "Weir");
+      "Codec/Decoder/Video", "Decodes H.264 with spatial and temporal layers, using OpenH264",
+      "Weir");
 }

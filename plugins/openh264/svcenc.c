@@ -2,27 +2,27 @@
 /**
  * SECTION:element-svcenc
  * @title: svcenc
- * @short_description: encodes H.264 with spatial and temporal layers, by OpenH264
+ * @short_description: encodes H.264 with spatial and temporal layers, using OpenH264
  *
- * GStreamer's own openh264enc makes one layer. This element makes 1 to 4 spatial layers (sizes) of
- * each picture, each with 1 to 4 temporal layers, in one SVC stream: svclayerfilter takes layers
- * out of it, svcdec shows it, and any decoder of plain H.264 shows its base layer.
+ * GStreamer's own openh264enc encodes one layer. This element encodes each picture in 1 to 4
+ * spatial layers (sizes), each with 1 to 4 temporal layers (frame rates), as one SVC stream.
+ * svclayerfilter removes layers from it, svcdec decodes it, and any H.264 decoder decodes its base
+ * layer.
  *
- * What OpenH264 makes has the syntax of SVC, but its spatial layers are independent of each other:
- * none is predicted from a lower one, so the stream takes as many bits as separate streams would.
- * There are no quality layers. What it gains over separate streams is that all layers travel as
- * one, in step, with key pictures at the same time; and that each spatial layer can be made plain
- * H.264 without loss (svclayerfilter output-mode=avc). Temporal layers do depend on each other, and
- * cost little.
+ * OpenH264 writes SVC syntax, but its spatial layers are independent: no layer is predicted from a
+ * lower one, so the stream needs as many bits as separate streams. There are no quality layers. The
+ * advantage over separate streams: all layers travel in one stream, in sync, with keyframes at the
+ * same time; and svclayerfilter output-mode=avc turns each spatial layer into plain H.264 without
+ * loss. Temporal layers do depend on each other and cost little.
  *
- * A picture is one slice in each layer, and no parameter set's number is used twice, because
- * GStreamer's h264parse does not survive either. Parameter sets are repeated at every key picture;
- * one that is forced has all of its layers. It encodes on the streaming thread alone, so the same
- * input gives the same bytes.
+ * Each picture has one slice per layer, and every parameter set has a number of its own, because
+ * GStreamer's h264parse breaks streams without these properties. Parameter sets are repeated at
+ * every keyframe; a forced keyframe covers all layers. The element encodes on the streaming thread
+ * only, so the same input gives the same bytes.
  *
- * With #WeirSvcEnc:simulcast each spatial layer is a stream of plain H.264 and leaves by a pad of
- * its own: the highest by `src`, the others by `layer_0`, `layer_1`, ..., which are there as soon
- * as the size of the pictures is known.
+ * With #WeirSvcEnc:simulcast each spatial layer is a stream of plain H.264 on a pad of its own: the
+ * highest on `src`, the others on `layer_0`, `layer_1`, ..., lowest first. The element adds the
+ * layer pads when it receives caps.
  *
  * ## Example launch line
  * |[
@@ -79,7 +79,7 @@ static GstStaticPadTemplate layer_template = GST_STATIC_PAD_TEMPLATE (
 struct _WeirSvcEnc {
   GstVideoEncoder parent;
 
-  // The streaming thread's.
+  // Streaming thread only.
   ISVCEncoder *encoder;
   GstVideoInfo info;
   SvcEncLayer layers[SVC_ENC_LAYERS];
@@ -87,7 +87,7 @@ struct _WeirSvcEnc {
   gboolean separate;            // simulcast
   GstPad *pads[SVC_ENC_LAYERS]; // of the layers below the highest
 
-  // Under the object lock; taken over when the caps come.
+  // Under the object lock; applied when caps arrive.
   guint spatial_layers;
   guint temporal_layers;
   gchar *layer_bitrates;
@@ -152,7 +152,7 @@ open_encoder (WeirSvcEnc *self, guint temporal_layers, guint gop_size)
   close_encoder (self);
   if (WelsCreateSVCEncoder (&self->encoder) != 0) {
     self->encoder = NULL;
-    GST_ELEMENT_ERROR (self, LIBRARY, INIT, ("OpenH264 makes no encoder."), (NULL));
+    GST_ELEMENT_ERROR (self, LIBRARY, INIT, ("cannot create an OpenH264 encoder"), (NULL));
     return FALSE;
   }
   (*self->encoder)->SetOption (self->encoder, ENCODER_OPTION_TRACE_LEVEL, &quiet);
@@ -161,7 +161,9 @@ open_encoder (WeirSvcEnc *self, guint temporal_layers, guint gop_size)
   if ((*self->encoder)->InitializeExt (self->encoder, &param) != 0) {
     WelsDestroySVCEncoder (self->encoder);
     self->encoder = NULL;
-    GST_ELEMENT_ERROR (self, LIBRARY, SETTINGS, ("OpenH264 does not take these layers."), (NULL));
+    GST_ELEMENT_ERROR (self, LIBRARY, SETTINGS,
+        ("OpenH264 rejects the layers: change spatial-layers, layer-sizes or layer-bitrates"),
+        (NULL));
     return FALSE;
   }
   (*self->encoder)->SetOption (self->encoder, ENCODER_OPTION_DATAFORMAT, &format);
@@ -236,7 +238,7 @@ weir_svc_enc_set_format (GstVideoEncoder *encoder, GstVideoCodecState *state)
   self->info = state->info;
   wrong = svc_enc_layers_fill (self->layers, self->n_layers, &self->info, sizes, bitrates);
   if (wrong)
-    GST_ELEMENT_ERROR (self, LIBRARY, SETTINGS, ("svcenc: %s.", wrong), (NULL));
+    GST_ELEMENT_ERROR (self, LIBRARY, SETTINGS, ("svcenc: %s", wrong), (NULL));
   ok = !wrong && open_encoder (self, temporal_layers, gop_size);
   g_free (bitrates);
   g_free (sizes);
@@ -253,7 +255,7 @@ weir_svc_enc_set_format (GstVideoEncoder *encoder, GstVideoCodecState *state)
 
 // ---- data ----
 
-// The units of one spatial layer, or of all (-1), put together.
+// Collects the NAL units of one spatial layer, or of all layers if `layer` is -1.
 typedef struct {
   GByteArray *bytes;
   gint layer;
@@ -262,8 +264,8 @@ typedef struct {
 
 static const guint8 start_code[] = { 0, 0, 0, 1 };
 
-// In what OpenH264 writes, the subset SPS of spatial layer d has the number d - 1, and the PPS of
-// layer d the number d.
+// Appends a parameter set; renumbers it if needed. OpenH264 numbers the subset SPS of spatial layer
+// d as d - 1, and the PPS of layer d as d.
 static void
 gather_parameters (Gather *g, const WeirUnit *unit)
 {
@@ -318,7 +320,7 @@ gather (const WeirSvcEnc *self, const SFrameBSInfo *frame, gint layer)
   return gst_buffer_new_wrapped (g_byte_array_free (g.bytes, FALSE), len);
 }
 
-// The layers below the highest, each by its pad. A pad that leads nowhere stops nothing.
+// Pushes each layer below the highest on its pad. Ignores pads that are not linked.
 static GstFlowReturn
 push_layers (WeirSvcEnc *self, const SFrameBSInfo *out, const GstVideoCodecFrame *frame)
 {
@@ -343,7 +345,7 @@ push_layers (WeirSvcEnc *self, const SFrameBSInfo *out, const GstVideoCodecFrame
 static void
 force_key (WeirSvcEnc *self)
 {
-  // The function has had a third argument since OpenH264 1.8, which the header for C leaves out.
+  // Since OpenH264 1.8 the function has a third argument, which the C header omits.
   typedef int (*ForceIntraFrame) (ISVCEncoder *, bool, int);
 
   ((ForceIntraFrame) (void (*) (void)) (*self->encoder)->ForceIntraFrame) (self->encoder, true, -1);
@@ -381,7 +383,7 @@ weir_svc_enc_handle_frame (GstVideoEncoder *encoder, GstVideoCodecFrame *frame)
     force_key (self);
   if (!encode (self, frame, &out)) {
     gst_video_encoder_finish_frame (encoder, frame);
-    GST_ELEMENT_ERROR (self, STREAM, ENCODE, ("OpenH264 does not encode the picture."), (NULL));
+    GST_ELEMENT_ERROR (self, STREAM, ENCODE, ("OpenH264 cannot encode the picture"), (NULL));
     return GST_FLOW_ERROR;
   }
   if (out.eFrameType == videoFrameTypeIDR)
@@ -525,51 +527,58 @@ weir_svc_enc_class_init (WeirSvcEncClass *klass)
   encoder_class->stop = weir_svc_enc_stop;
 
   g_object_class_install_property (gobject_class, PROP_SPATIAL_LAYERS,
-      g_param_spec_uint ("spatial-layers", "Spatial layers", "Number of sizes of each picture", 1,
+      g_param_spec_uint ("spatial-layers", "Spatial layers", "Number of spatial layers (sizes)", 1,
           SVC_ENC_LAYERS, DEFAULT_SPATIAL_LAYERS, rw));
   g_object_class_install_property (gobject_class, PROP_TEMPORAL_LAYERS,
       g_param_spec_uint ("temporal-layers", "Temporal layers",
-          "Number of frame rates, each twice the one below it", 1, SVC_ENC_LAYERS,
-          DEFAULT_TEMPORAL_LAYERS, rw));
+          "Number of temporal layers (frame rates); each doubles the frame rate of the one below",
+          1, SVC_ENC_LAYERS, DEFAULT_TEMPORAL_LAYERS, rw));
   /**
    * WeirSvcEnc:layer-bitrates:
    *
-   * A number of bits per second for each spatial layer, at least 1000, lowest layer first, with
-   * commas: 150000,450000,1400000. Each is of this layer alone. Unset, a layer gets 0.05 bits per
-   * pixel, at least 50 kb/s.
+   * The bit rate of each spatial layer alone, in bits per second, at least 1000, as a
+   * comma-separated list, lowest layer first: 150000,450000,1400000. If unset, each layer gets 0.05
+   * bits per pixel, at least 50 kb/s.
    */
   g_object_class_install_property (gobject_class, PROP_LAYER_BITRATES,
-      g_param_spec_string ("layer-bitrates", "Layer bitrates",
-          "Bits per second of each spatial layer, lowest first, with commas", NULL, rw));
+      g_param_spec_string ("layer-bitrates", "Layer bit rates",
+          "Bit rate of each spatial layer in bits per second, lowest layer first, comma-separated; "
+          "NULL = 0.05 bits per pixel",
+          NULL, rw));
   /**
    * WeirSvcEnc:layer-sizes:
    *
-   * The size of each spatial layer in pixels, even numbers, lowest layer first, with commas:
-   * 320x180,640x360,1280x720. The last must be the size of the picture. Unset, each layer has half
-   * the width and height of the one above it.
+   * The size of each spatial layer in pixels, in even numbers, as a comma-separated list, lowest
+   * layer first: 320x180,640x360,1280x720. The last size must be that of the input. If unset, each
+   * layer has half the width and height of the layer above.
    */
   g_object_class_install_property (gobject_class, PROP_LAYER_SIZES,
       g_param_spec_string ("layer-sizes", "Layer sizes",
-          "Size of each spatial layer, lowest first, with commas", NULL, rw));
+          "Size of each spatial layer as WIDTHxHEIGHT, lowest layer first, comma-separated; NULL = "
+          "each half of the one above",
+          NULL, rw));
   /**
    * WeirSvcEnc:gop-size:
    *
-   * Pictures from one key picture to the next. OpenH264 rounds it to a multiple of the pattern of
-   * temporal layers (1, 2, 4, 8 pictures). 0: only the first, and those that are asked for.
+   * Number of pictures from one keyframe to the next. OpenH264 rounds it to a multiple of the
+   * temporal pattern (1, 2, 4 or 8 pictures for 1 to 4 temporal layers). With 0 only the first
+   * picture and requested ones are keyframes.
    */
   g_object_class_install_property (gobject_class, PROP_GOP_SIZE,
       g_param_spec_uint ("gop-size", "GOP size",
-          "Pictures from one key picture to the next; 0 = only when asked for", 0, 100000,
-          DEFAULT_GOP_SIZE, rw));
+          "Number of pictures from one keyframe to the next; 0 = keyframes only on request", 0,
+          100000, DEFAULT_GOP_SIZE, rw));
   g_object_class_install_property (gobject_class, PROP_SIMULCAST,
       g_param_spec_boolean ("simulcast", "Simulcast",
-          "Make each spatial layer a plain stream of its own, with its own pad", DEFAULT_SIMULCAST,
-          rw));
+          "Encode each spatial layer as a plain H.264 stream on its own pad: the highest on src, "
+          "the others on layer_0, layer_1, ...",
+          DEFAULT_SIMULCAST, rw));
 
   weir_element_class_set_default_name (gobject_class);
   gst_element_class_add_static_pad_template (element_class, &sink_template);
   gst_element_class_add_static_pad_template (element_class, &src_template);
   gst_element_class_add_static_pad_template (element_class, &layer_template);
   gst_element_class_set_static_metadata (element_class, "Scalable H.264 encoder",
-      "Codec/Encoder/Video", "Encodes H.264 with spatial and temporal layers, by OpenH264", "Weir");
+      "Codec/Encoder/Video", "Encodes H.264 with spatial and temporal layers, using OpenH264",
+      "Weir");
 }

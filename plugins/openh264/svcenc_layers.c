@@ -5,7 +5,8 @@
 #define MIN_BITRATE 50000
 #define MIN_SIDE 16
 
-// Each layer has half the width and height of the one above it, in even numbers.
+// Gives each layer half the width and height of the layer above, rounded down to even numbers, and
+// a bit rate by its size.
 static void
 set_defaults (SvcEncLayer *layers, guint n, const GstVideoInfo *info)
 {
@@ -51,7 +52,8 @@ read_size (const gchar *text, SvcEncLayer *layer)
   return ok;
 }
 
-// An empty list leaves the layers as they are.
+// Reads a comma-separated list with one value for each layer. An empty list leaves the layers
+// unchanged. Returns NULL, or an error text. (transfer full)
 static gchar *
 read_list (SvcEncLayer *layers, guint n_layers, const gchar *name, const gchar *list,
     const gchar *expected, gboolean (*read) (const gchar *, SvcEncLayer *))
@@ -61,7 +63,7 @@ read_list (SvcEncLayer *layers, guint n_layers, const gchar *name, const gchar *
 
   if (n != 0 && n != n_layers)
     wrong = g_strdup_printf (
-        "%s=%s is not a list of %u values, lowest layer first", name, list, n_layers);
+        "%s=%s is not a list of %u values, one for each spatial layer", name, list, n_layers);
   for (guint i = 0; !wrong && i < n; i++) {
     if (!read (g_strstrip (values[i]), &layers[i]))
       wrong = g_strdup_printf ("\"%s\" in %s=%s is not %s", values[i], name, list, expected);
@@ -81,11 +83,10 @@ check_sizes (const SvcEncLayer *layers, guint n, const GstVideoInfo *info)
     ok &= layers[i - 1].width <= layers[i].width && layers[i - 1].height <= layers[i].height;
   if (info->width % 2 || info->height % 2)
     return g_strdup_printf (
-        "the picture is %dx%d, and width and height have to be even", info->width, info->height);
+        "the input is %dx%d, but width and height must be even", info->width, info->height);
   if (!ok)
-    return g_strdup_printf (
-        "layers must grow from at least 16x16 up to the size of the picture, %dx%d", info->width,
-        info->height);
+    return g_strdup_printf ("layer sizes must grow from at least 16x16 up to the input size, %dx%d",
+        info->width, info->height);
   return NULL;
 }
 
@@ -100,6 +101,6 @@ svc_enc_layers_fill (SvcEncLayer *layers, guint n, const GstVideoInfo *info, con
       layers, n, "layer-sizes", sizes, "a size in even numbers from 16x16 to 3840x2160", read_size);
   if (!wrong)
     wrong = read_list (
-        layers, n, "layer-bitrates", bitrates, "a bitrate of at least 1000", read_bitrate);
+        layers, n, "layer-bitrates", bitrates, "a bit rate of at least 1000 bits/s", read_bitrate);
   return wrong ? wrong : check_sizes (layers, n, info);
 }

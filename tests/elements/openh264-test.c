@@ -314,11 +314,11 @@ test_refuses_wrong_settings (void)
   check_refused ("svcenc layer-bitrates=1000,2000,many", "\"many\"");
   check_refused ("svcenc layer-sizes=80x44,160x88,321x176",
       "\"321x176\" in layer-sizes=80x44,160x88,321x176 is not a size in even");
-  check_refused ("svcenc layer-sizes=80x44,160x88,640x352", "layers must grow");
-  check_refused ("svcenc layer-sizes=160x88,80x44,320x176", "layers must grow");
+  check_refused ("svcenc layer-sizes=80x44,160x88,640x352", "layer sizes must grow");
+  check_refused ("svcenc layer-sizes=160x88,80x44,320x176", "layer sizes must grow");
   check_refused ("svcenc spatial-layers=2 layer-sizes=8x8,320x176", "\"8x8\"");
   check_refused_for ("svcenc", "video/x-raw,format=I420,width=321,height=176,framerate=30/1",
-      "321x176, and width and height have to be even");
+      "321x176, but width and height must be even");
 }
 
 int
