@@ -30,7 +30,8 @@ codec_of_media_type (const gchar *name)
   return WEIR_CODEC_OPAQUE;
 }
 
-// The size of the lengths stands in avcC (H.264) and hvcC (H.265), at different places.
+// Returns the size of the NAL unit lengths in bytes, from avcC (H.264) or hvcC (H.265); 0 for start
+// codes.
 static guint
 read_length_size (GstStructure *s, WeirCodec codec)
 {
@@ -70,7 +71,7 @@ layer_caps_read (
 static const gchar *
 extension_uri (const GValue *value)
 {
-  // With a direction or attributes the URI stands in the middle of three.
+  // An extmap with a direction or attributes is an array of three, with the URI in the middle.
   if (GST_VALUE_HOLDS_ARRAY (value) && gst_value_array_get_size (value) == 3)
     value = gst_value_array_get_value (value, 1);
   return G_VALUE_HOLDS_STRING (value) ? g_value_get_string (value) : NULL;
@@ -159,7 +160,7 @@ layer_caps_note (GstCaps *caps, LayerStream *stream)
 typedef struct {
   const LayerStream *stream;
   WeirSps sps;
-  guint8 bytes[WEIR_SPS_MAX]; // of the highest layer, as it comes out
+  guint8 bytes[WEIR_SPS_MAX]; // SPS of the highest layer in the output
   gsize len;
 } Highest;
 
@@ -238,7 +239,7 @@ make_codec_data (const Highest *highest)
   return gst_buffer_new_wrapped (g_byte_array_free (bytes, FALSE), len);
 }
 
-// Subset SPS stay in the stream: few readers of SDP know what to do with one.
+// Skips subset SPS, which few SDP parsers understand. They stay in the stream.
 static void
 append_sprop (gpointer data, const guint8 *nal, gsize len)
 {

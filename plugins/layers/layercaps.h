@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Caps of a stream with some of its layers gone: size, profile and level are those of the highest
-// that is left, and parameter sets in the caps are those of the layers that are left.
+// Reads the caps of a layered stream, and makes the caps of a stream from which layers were
+// removed: with the size, profile and level of the highest layer left, and the parameter sets of
+// the layers left.
 
 #include <gst/gst.h>
 
 #include "layerstream.h"
 
-// What caps say of the stream. FALSE for caps without an encoding that is known.
+// Reads codec, RTP or not, size of NAL unit lengths in bytes (0 = start codes) and RTP clock rate
+// in Hz (0 = unknown) from the caps. Returns FALSE for an unknown codec.
 gboolean layer_caps_read (
     GstCaps *caps, WeirCodec *codec, gboolean *rtp, guint *length_size, guint *clock_rate);
 
-// Lets the stream learn from the parameter sets in the caps.
+// Stores the parameter sets in the caps in the stream. H.264 only.
 void layer_caps_note (GstCaps *caps, LayerStream *stream);
 
-// The number under which RTP caps announce the dependency descriptor, 0 if they don't.
+// Returns the RTP header extension id of the dependency descriptor in the caps, 0 if there is none.
 guint8 layer_caps_dependency_id (GstCaps *caps);
 
-// The caps of what comes out, for caps that came in. (transfer full)
+// Returns the caps of the output for the caps `in` of the input. (transfer full)
 GstCaps *layer_caps_make (GstCaps *in, const LayerStream *stream);

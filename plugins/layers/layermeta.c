@@ -19,7 +19,7 @@ layer_meta_init (GstMeta *meta, gpointer params, GstBuffer *buffer)
   return TRUE;
 }
 
-// Copies of the whole buffer, or of a part of it, hold the same layer.
+// Copies the meta: a copy of the buffer, or of a part of it, holds the same layer.
 static gboolean
 layer_meta_transform (GstBuffer *dest, GstMeta *meta, GstBuffer *buffer, GQuark type, gpointer data)
 {

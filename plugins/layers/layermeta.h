@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Tells the layer of what is in a buffer: put on by svclayerfilter in mode=tag, so that what comes
-// behind need not read the packets again.
+// A meta with the layer of a buffer's data. svclayerfilter mode=tag adds it, so that elements
+// downstream need not parse the packets again.
 
 #include <gst/gst.h>
 
@@ -18,10 +18,10 @@ typedef struct {
 GType weir_layer_meta_api_get_type (void);
 const GstMetaInfo *weir_layer_meta_get_info (void);
 
-// The buffer must be writable. A buffer has one layer: adding again replaces it.
+// Adds the meta, or replaces the layer of an existing one. The buffer must be writable.
 WeirLayerMeta *weir_buffer_add_layer_meta (GstBuffer *buffer, const WeirLayer *layer);
 
-// NULL if there is none.
+// Returns NULL if the buffer has no such meta.
 WeirLayerMeta *weir_buffer_get_layer_meta (GstBuffer *buffer);
 
 G_END_DECLS

@@ -51,7 +51,7 @@ layer_stream_start (LayerStream *self, WeirCodec codec, gboolean rtp, guint leng
   self->projection.layers.immediate = settings->immediate;
 }
 
-// ---- what is wanted ----
+// ---- layer selection ----
 
 static gboolean
 one_layer_alone (const LayerStream *self)
@@ -169,7 +169,8 @@ count_dropped (LayerStream *self, const WeirFramePacket *packet)
     self->counts.left_out++;
 }
 
-// The packet as it goes out, in place of the one that is held. What needs no change is not touched.
+// Returns packet `i` of the frame as it leaves: the held buffer if it needs no change, else a
+// rewritten one. Takes the buffer out of `held`. (transfer full)
 static GstBuffer *
 make_packet (LayerStream *self, gsize i, Held *held)
 {
@@ -215,7 +216,7 @@ clear_frame (LayerStream *self)
   weir_frame_clear (&self->frame);
 }
 
-// A packet of parameter sets, at the time of the one that follows it.
+// Appends a packet of parameter sets with the times of `held`, the packet that follows.
 static void
 add_sets (LayerStream *self, Held *held, GstBufferList *list)
 {
@@ -320,7 +321,7 @@ lacks_sets (const LayerStream *self)
                 > 0;
 }
 
-// Whether the access unit goes out as it came, in part, or not at all.
+// Returns whether the access unit leaves unchanged, in part, or not at all.
 static WeirRest
 rest_of_au (const LayerStream *self)
 {
@@ -407,7 +408,7 @@ layer_stream_drop_au (LayerStream *self, GstBuffer *au, GstMapInfo *map)
 
 // ---- tags ----
 
-// An access unit has the layer of its temporal id, and of the lowest of its spatial ones.
+// Returns the layer of an access unit: its temporal id, and its lowest spatial layer.
 static WeirLayer
 layer_of_au (LayerStream *self, GstBuffer *au, const GstMapInfo *map)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What svclayerfilter knows of the stream that goes through it, whatever its form, and the making
-// of what comes out. The streaming thread's, but for what is published.
+// The state of a layered stream in svclayerfilter, as RTP packets or as access units: collects a
+// frame, decides on it and makes the output. Call from the streaming thread only.
 
 #include <gst/gst.h>
 
@@ -23,41 +23,41 @@ typedef struct {
   gboolean infer_temporal;
 } LayerSettings;
 
-// Every buffer that came in, and is not held, is counted in `out` or in one of the others.
+// Counts of buffers. in = out + left_out + unfit + late + bad + flushed, without the held ones.
 typedef struct {
   guint64 in, out;
-  guint64 left_out; // above the layers that are wanted
-  guint64 unfit;    // of a picture that could not have been decoded
-  guint64 late;     // too late, or twice
-  guint64 bad;      // breaks its format, or a fragment whose start was lost
+  guint64 left_out; // above the selected layers
+  guint64 unfit;    // of a picture that cannot be decoded
+  guint64 late;     // arrived after its frame was sent, or twice
+  guint64 bad;      // malformed, or a fragment whose start was lost
   guint64 flushed;
   guint64 frames_in, frames_out;
   guint64 key_requests;
-  guint64 put_in; // packets of parameter sets, which did not come in
-  guint64 cut;    // aggregates and access units that went out in part
+  guint64 put_in; // inserted packets of parameter sets
+  guint64 cut;    // aggregates and access units that were shortened
 } LayerCounts;
 
 typedef struct {
   WeirCodec codec;
   gboolean rtp;
-  guint length_size; // of access units with lengths; 0 = start codes
-  guint clock_rate;  // of RTP
+  guint length_size; // size of NAL unit lengths in bytes; 0 = start codes
+  guint clock_rate;  // RTP clock rate in Hz
 
   LayerSettings settings;
   WeirFrame frame;
-  WeirAu au; // in place of the frame, for access units of other codecs than H.264
+  WeirAu au; // replaces `frame` for access units of codecs other than H.264
   WeirSvc svc;
   WeirRates rates;
   WeirProjection projection;
   WeirLayers tagger;
-  gboolean fits;       // the target bitrate
-  GstClockTime now;    // of the frame
-  GstClockTime key_at; // when a key picture was asked for last; GST_CLOCK_TIME_NONE = never
-  gint64 last_ts;      // for unwrapping
+  gboolean fits;       // the output fits into the target bit rate
+  GstClockTime now;    // time of the frame
+  GstClockTime key_at; // time of the last keyframe request; GST_CLOCK_TIME_NONE = never
+  gint64 last_ts;      // unwrapped RTP timestamp
 
-  // For RTP: the buffers of the frame, by WeirFramePacket.owner.
+  // RTP only: the buffers of the frame; WeirFramePacket.owner is the index.
   GArray *held;
-  GArray *fates; // of WeirProjected
+  GArray *fates; // a WeirProjected for each packet of the frame
 
   LayerCounts counts;
 } LayerStream;
@@ -65,36 +65,42 @@ typedef struct {
 void layer_stream_init (LayerStream *self);
 void layer_stream_clear (LayerStream *self);
 
-// For a new stream: forgets everything but the counts.
+// Starts a new stream: resets everything but the counts.
 void layer_stream_start (LayerStream *self, WeirCodec codec, gboolean rtp, guint length_size,
     guint clock_rate, const LayerSettings *settings);
 
-// To be called before each frame. Changes are made by the projection, where they can be.
+// Changes the settings. Call before each frame. A change takes effect at the next frame that allows
+// it.
 void layer_stream_set (LayerStream *self, const LayerSettings *settings);
 
-// Takes a packet, and the reference. Returns TRUE when a frame is whole: read it and pop it. With
-// `*again` set the packet belongs to the next frame and was not taken.
+// Takes ownership of the packet. Returns TRUE if a frame is complete: call layer_stream_read() and
+// layer_stream_pop(). If `*again` is TRUE, the packet belongs to the next frame and still belongs
+// to the caller, who pushes it again.
 gboolean layer_stream_push (LayerStream *self, GstBuffer *packet, gboolean *again);
 
-// Reads the frame that is held, and decides on it. FALSE if there is none.
+// Parses the held frame and selects its layers. Returns FALSE if no frame is held.
 gboolean layer_stream_read (LayerStream *self);
 
-// The frame's packets that go out, NULL if none does. The frame is gone then.
+// Returns the packets of the held frame to send, or NULL if there are none, and clears the frame.
+// (transfer full)
 GstBufferList *layer_stream_pop (LayerStream *self);
 
-// Drops what is held. What comes then may be of before.
+// Drops the held packets. Packets after this call may be older than those before.
 void layer_stream_flush (LayerStream *self);
 
-// The same for an access unit: reads and decides, FALSE for what breaks its format; and makes what
-// goes out of it, NULL if nothing does. `map` is the buffer's; layer_stream_pop_au() takes both.
+// Access units: layer_stream_read_au() parses one and selects its layers; it returns FALSE if the
+// data is malformed. layer_stream_pop_au() returns the output (transfer full), or NULL if there is
+// none; it unmaps `map`, the buffer's mapping, and takes ownership of `au`.
 gboolean layer_stream_read_au (LayerStream *self, GstBuffer *au, const GstMapInfo *map);
 GstBuffer *layer_stream_pop_au (LayerStream *self, GstBuffer *au, GstMapInfo *map);
 
-// For one that breaks its format, in the place of layer_stream_pop_au().
+// Drops a malformed access unit: replaces layer_stream_pop_au(). Unmaps `map`, takes ownership of
+// `au`.
 void layer_stream_drop_au (LayerStream *self, GstBuffer *au, GstMapInfo *map);
 
-// Puts the layer on a buffer. Takes the reference and gives it back.
+// Adds the layer meta to a buffer. Takes ownership of `buffer`; returns a writable one. (transfer
+// full)
 GstBuffer *layer_stream_tag (LayerStream *self, GstBuffer *buffer);
 
-// TRUE when it is time to ask for a key picture: at most once a second of stream time.
+// Returns TRUE if the caller should request a keyframe: at most once in a second of stream time.
 gboolean layer_stream_wants_key (LayerStream *self);

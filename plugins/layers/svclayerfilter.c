@@ -2,17 +2,17 @@
 /**
  * SECTION:element-svclayerfilter
  * @title: svclayerfilter
- * @short_description: makes of a stream with layers the stream of some of them
+ * @short_description: keeps the selected layers of a layered stream
  *
- * A scalable encoder puts several sizes, frame rates and qualities of a picture into one stream.
- * This element drops what lies above #WeirSvcLayerFilter:max-spatial,
- * #WeirSvcLayerFilter:max-temporal and #WeirSvcLayerFilter:max-quality, or above what fits into
- * #WeirSvcLayerFilter:target-bitrate. What comes out is a stream in its own right: caps, codec data
- * and parameter sets of the layers that are left, RTP sequence numbers without gaps, the marker on
- * the last packet of each picture, aggregates cut open, nothing left over of pictures that are
- * gone. Times stay as they were.
+ * A scalable encoder writes several sizes, frame rates and qualities of a picture into one stream.
+ * This element drops the layers above #WeirSvcLayerFilter:max-spatial,
+ * #WeirSvcLayerFilter:max-temporal and #WeirSvcLayerFilter:max-quality, or the layers that do not
+ * fit into #WeirSvcLayerFilter:target-bitrate. The output is a complete stream: caps, codec data
+ * and parameter sets describe the layers left; RTP sequence numbers have no gaps; the marker is on
+ * the last packet of each picture; aggregation packets contain only the selected layers. Timestamps
+ * do not change.
  *
- * | codec | as frames | as RTP |
+ * | codec | layers in access units | layers in RTP |
  * |---|---|---|
  * | H.264, SVC | spatial, quality, temporal | the same; single units, STAP-A, FU-A |
  * | H.265 | temporal | temporal |
@@ -20,38 +20,40 @@
  * | VP9 | spatial (of superframes) | spatial, temporal |
  * | AV1 | spatial, temporal | spatial, temporal |
  *
- * Where the caps announce the dependency descriptor of the AV1 RTP specification (extmap), it is
- * read for any codec but H.264, and believed before the payload.
+ * If the caps announce the dependency descriptor of the AV1 RTP specification (extmap), the element
+ * reads it for every codec but H.264, and prefers it to the payload.
  *
- * Properties may be changed while it plays. With #WeirSvcLayerFilter:switch-mode safe a change is
- * made where a decoder survives it: down in temporal at once; up at the next picture of temporal
- * layer 0, or where the stream says it may be; a spatial layer of H.264, up or down, at the next
- * IDR of that layer; in VP9 and AV1 down at once, up at the next key picture. Where a key picture
- * would help, it asks upstream for one, at most once a second of stream time.
+ * Properties may change while the element plays. With #WeirSvcLayerFilter:switch-mode safe, a
+ * change takes effect where a decoder can follow: fewer temporal layers at once; more temporal
+ * layers at the next picture of temporal layer 0, or where the stream allows it; another spatial
+ * layer of H.264 at the next IDR of that layer; fewer spatial layers of VP9 and AV1 at once, more
+ * at the next keyframe. If a change has to wait for a keyframe, the element requests one from
+ * upstream, at most once in a second of stream time.
  *
- * H.264 can come out in three forms, #WeirSvcLayerFilter:output-mode. Ordinary decoders know
- * nothing of SVC and show the base layer alone; `avc` makes the highest layer plain H.264, without
- * loss, if that layer is predicted from no other (the spatial layers of svcenc and OpenH264 are
- * not). A layer which is gives the base layer instead.
+ * #WeirSvcLayerFilter:output-mode selects one of three forms of H.264. Ordinary decoders ignore SVC
+ * and decode the base layer only. `avc` turns the highest layer into plain H.264 without loss, if
+ * that layer is not predicted from another (true of the spatial layers of svcenc and OpenH264);
+ * otherwise the output is the base layer.
  *
- * Access units must be whole. `h264parse` splits those whose base layer has several slices, so a
- * stream of such (svcenc makes none) goes as RTP, or straight from its encoder.
+ * Access units must be whole. `h264parse` splits access units whose base layer has several slices,
+ * so send such streams as RTP, or directly from the encoder. svcenc makes one slice.
  *
- * RTP goes through a frame at a time: a frame is held until its last packet is there. Packets may
- * be reordered within a frame. One that comes after its frame has gone is dropped, so put an
- * `rtpjitterbuffer` in front where the network reorders. Where packets were lost the gap stays in
- * the sequence numbers. RTP in interleaved mode (STAP-B, MTAP, FU-B) passes as it is, with one
- * warning. Retransmission has to be set up behind this element, because it changes the numbers.
+ * RTP is processed by frames: packets are held until the last packet of their frame arrives.
+ * Packets may be reordered within a frame. Packets that arrive after their frame was sent are
+ * dropped, so put an `rtpjitterbuffer` in front if the network reorders packets. Lost packets leave
+ * a gap in the output's sequence numbers. RTP in interleaved mode (STAP-B, MTAP, FU-B) passes with
+ * all layers, after one warning. Put retransmission downstream of this element, because the element
+ * renumbers packets.
  *
- * With #WeirSvcLayerFilter:mode tag nothing is dropped or held, and each buffer gets a meta that
- * tells its layer.
+ * With #WeirSvcLayerFilter:mode tag the element drops and holds nothing; it adds a meta with the
+ * layer to each buffer.
  *
- * Everything runs on the upstream streaming thread. The properties may be used from any.
+ * The element works on the upstream streaming thread. Any thread may use its properties.
  *
  * ## Example launch lines
  * |[
  * gst-launch-1.0 filesrc location=tests/data/svc/svc_3s3t.264 ! h264parse ! svclayerfilter max-spatial=1 max-temporal=1 output-mode=avc ! openh264dec ! fakesink
- * ]| The middle layer at half of the frame rate, for a decoder that knows nothing of layers.
+ * ]| The middle spatial layer at half the frame rate, as plain H.264 for an ordinary decoder.
  *
  * Since: 0.1
  */
@@ -105,7 +107,7 @@ push_caps (WeirSvcLayerFilter *self, GstCaps *caps)
   release_events (self);
 }
 
-// To be called before each frame goes out: caps follow what is in it.
+// Pushes new caps if the layers or parameter sets have changed. Call before each frame is pushed.
 static void
 update_caps (WeirSvcLayerFilter *self)
 {
@@ -121,8 +123,8 @@ update_caps (WeirSvcLayerFilter *self)
   push_caps (self, layer_caps_make (self->in_caps, &self->stream));
 }
 
-// Before the first frame it is not known what comes out, so caps wait for it, unless they can't
-// change, or no frame comes.
+// Starts a stream with the input caps. For H.264 the output caps depend on the first frame, so they
+// are held back until then; for other codecs and in mode=tag they are pushed at once.
 static void
 layer_filter_take_caps (WeirSvcLayerFilter *self, GstCaps *caps)
 {
@@ -185,7 +187,7 @@ note_sizes (WeirSvcLayerFilter *self)
 static void
 ask_for_key (WeirSvcLayerFilter *self)
 {
-  GST_DEBUG_OBJECT (self, "asking for a key picture");
+  GST_DEBUG_OBJECT (self, "requesting a keyframe");
   gst_pad_push_event (self->sinkpad, weir_key_event_new ((guint) self->stream.counts.key_requests));
 }
 
@@ -196,8 +198,8 @@ warn_once (WeirSvcLayerFilter *self)
     return;
   self->warned_interleaved = TRUE;
   GST_ELEMENT_WARNING (self, STREAM, FORMAT,
-      ("The stream uses the interleaved mode of RTP, which passes with all of its layers."),
-      ("STAP-B, MTAP or FU-B"));
+      ("cannot filter RTP in interleaved mode; it passes with all layers"),
+      ("packets are STAP-B, MTAP or FU-B"));
 }
 
 static void
@@ -211,7 +213,8 @@ read_settings (WeirSvcLayerFilter *self)
   layer_stream_set (&self->stream, &settings);
 }
 
-// What follows the reading of a frame, before it goes out.
+// Runs after a frame was parsed, before it is pushed: updates the picture sizes, warns, and
+// requests a keyframe if needed.
 static void
 frame_was_read (WeirSvcLayerFilter *self)
 {
@@ -239,7 +242,7 @@ push_frame (WeirSvcLayerFilter *self)
   return gst_pad_push_list (self->srcpad, list);
 }
 
-// Takes a packet, and pushes the frame that it ends, or shows to be at its end.
+// Takes ownership of the packet. Pushes each frame that the packet completes.
 static GstFlowReturn
 take_packet (WeirSvcLayerFilter *self, GstBuffer *packet)
 {
@@ -291,7 +294,7 @@ is_tagging (WeirSvcLayerFilter *self)
   return tagging;
 }
 
-// What was held goes out before what is only tagged.
+// Pushes the held frame and the original caps, before buffers that are only tagged.
 static void
 begin_tagging (WeirSvcLayerFilter *self)
 {
@@ -331,7 +334,7 @@ typedef struct {
   GstFlowReturn ret;
 } Take;
 
-// Takes the buffer out of the list, so that it may be written to.
+// Takes the buffer out of the list, so that the list's reference does not keep it read-only.
 static gboolean
 take_each (GstBuffer **buffer, guint i, gpointer user_data)
 {
@@ -372,7 +375,7 @@ drop_events (WeirSvcLayerFilter *self)
   g_queue_clear_full (&self->held_events, (GDestroyNotify) gst_event_unref);
 }
 
-// What remains goes out before the end, and before anything that changes the meaning of buffers.
+// Pushes the held frame. Call before EOS and before events that change the meaning of buffers.
 static void
 drain (WeirSvcLayerFilter *self)
 {
@@ -419,7 +422,8 @@ weir_svc_layer_filter_sink_event (GstPad *pad, GstObject *parent, GstEvent *even
   return gst_pad_event_default (pad, parent, event);
 }
 
-// What a query's filter, if it has one, leaves of the caps, which are taken.
+// Returns the intersection of `caps` with `filter`, which may be NULL. Takes ownership of `caps`.
+// (transfer full)
 static GstCaps *
 take_filtered (GstCaps *caps, GstCaps *filter)
 {
@@ -432,7 +436,8 @@ take_filtered (GstCaps *caps, GstCaps *filter)
   return some;
 }
 
-// Downstream's wishes on what the element changes say nothing of what may come in.
+// Returns the caps that the sink pad accepts. Ignores downstream's restrictions on fields that the
+// element changes. (transfer full)
 static GstCaps *
 get_sink_caps (WeirSvcLayerFilter *self, GstCaps *filter)
 {
@@ -558,5 +563,5 @@ weir_svc_layer_filter_class_init (WeirSvcLayerFilterClass *klass)
   gst_element_class_add_static_pad_template (element_class, &sink_template);
   gst_element_class_add_static_pad_template (element_class, &src_template);
   gst_element_class_set_static_metadata (element_class, "Layer filter", "Filter/Video/Network/RTP",
-      "Makes of a stream with layers the stream of some of them", "Weir");
+      "Keeps the selected layers of a layered stream", "Weir");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What the files of svclayerfilter share: svclayerfilter.c (caps, data, events),
+// Shared by the files of svclayerfilter: svclayerfilter.c (caps, data, events) and
 // svclayerfilter_properties.c.
 
 #include "layerstream.h"
@@ -13,13 +13,13 @@ struct _WeirSvcLayerFilter {
   GstPad *sinkpad;
   GstPad *srcpad;
 
-  // The streaming thread's.
+  // Streaming thread only.
   LayerStream stream;
-  gboolean have_stream; // caps came
+  gboolean have_stream; // caps have arrived
   GstCaps *in_caps;
-  GstCaps *out_caps;     // as pushed, NULL before
-  GQueue held_events;    // wait for the caps
-  unsigned caps_changes; // svc.changes, now and plain when the caps were made
+  GstCaps *out_caps;     // last caps pushed, NULL before
+  GQueue held_events;    // held back until the caps
+  unsigned caps_changes; // svc.changes, now and plain at the time of out_caps
   WeirLayerSet caps_now;
   gint caps_plain;
   gboolean warned_interleaved;
@@ -31,7 +31,7 @@ struct _WeirSvcLayerFilter {
   WeirLayerSet now;
   gint plain;
   gboolean fits;
-  guint sizes[WEIR_SPATIAL_LAYERS][2]; // width and height of each spatial layer, 0 = not known
+  guint sizes[WEIR_SPATIAL_LAYERS][2]; // width and height of each spatial layer, 0 = unknown
 };
 
 // ---- svclayerfilter_properties.c ----

@@ -32,9 +32,9 @@ weir_svc_output_mode_get_type (void)
 {
   static gsize type;
   static const GEnumValue values[] = {
-    { WEIR_OUTPUT_SVC, "All layers up to the highest that is wanted", "svc" },
-    { WEIR_OUTPUT_AVC, "The highest layer that is wanted, alone, as plain H.264", "avc" },
-    { WEIR_OUTPUT_BASE, "The base layer, alone, as plain H.264", "base" },
+    { WEIR_OUTPUT_SVC, "All selected layers", "svc" },
+    { WEIR_OUTPUT_AVC, "Only the highest selected spatial layer, as plain H.264", "avc" },
+    { WEIR_OUTPUT_BASE, "Only the base spatial layer, as plain H.264", "base" },
     { 0, NULL, NULL },
   };
 
@@ -47,8 +47,8 @@ weir_svc_switch_mode_get_type (void)
 {
   static gsize type;
   static const GEnumValue values[] = {
-    { SWITCH_SAFE, "Where the decoder survives it", "safe" },
-    { SWITCH_IMMEDIATE, "At the next picture", "immediate" },
+    { SWITCH_SAFE, "Change layers at the next picture where a decoder can follow", "safe" },
+    { SWITCH_IMMEDIATE, "Change layers at the next picture", "immediate" },
     { 0, NULL, NULL },
   };
 
@@ -61,15 +61,15 @@ weir_svc_mode_get_type (void)
 {
   static gsize type;
   static const GEnumValue values[] = {
-    { LAYER_MODE_FILTER, "Drop what is above the layers that are wanted", "filter" },
-    { LAYER_MODE_TAG, "Drop nothing, tell the layer in a meta on each buffer", "tag" },
+    { LAYER_MODE_FILTER, "Drop the layers above the selected ones", "filter" },
+    { LAYER_MODE_TAG, "Drop nothing; add a meta with the layer to each buffer", "tag" },
     { 0, NULL, NULL },
   };
 
   return weir_enum_type (&type, "WeirSvcMode", values);
 }
 
-// With the object lock.
+// Call with the object lock.
 static void
 add_layer (const WeirSvcLayerFilter *self, const WeirLayerRate *layer, GValue *array)
 {
@@ -86,7 +86,7 @@ add_layer (const WeirSvcLayerFilter *self, const WeirLayerRate *layer, GValue *a
   gst_value_array_append_and_take_value (array, &value);
 }
 
-// With the object lock.
+// Call with the object lock.
 static void
 add_layers (const WeirSvcLayerFilter *self, GValue *array)
 {
@@ -94,7 +94,7 @@ add_layers (const WeirSvcLayerFilter *self, GValue *array)
     add_layer (self, &self->rates.layers[i], array);
 }
 
-// With the object lock.
+// Call with the object lock.
 static GstStructure *
 layer_filter_make_stats (const WeirSvcLayerFilter *self)
 {
@@ -212,78 +212,81 @@ svc_layer_filter_properties_install (GObjectClass *klass)
 
   g_object_class_install_property (klass, PROP_MAX_SPATIAL,
       g_param_spec_int ("max-spatial", "Highest spatial layer",
-          "Highest spatial layer (dependency id of SVC) that goes on; -1 = all", -1, 7, DEFAULT_MAX,
+          "Highest spatial layer to keep (dependency id in SVC); -1 = all", -1, 7, DEFAULT_MAX,
           rw));
   g_object_class_install_property (klass, PROP_MAX_TEMPORAL,
       g_param_spec_int ("max-temporal", "Highest temporal layer",
-          "Highest temporal layer that goes on; -1 = all", -1, 7, DEFAULT_MAX, rw));
+          "Highest temporal layer to keep; -1 = all", -1, 7, DEFAULT_MAX, rw));
   g_object_class_install_property (klass, PROP_MAX_QUALITY,
       g_param_spec_int ("max-quality", "Highest quality layer",
-          "Highest quality layer of the highest spatial layer that goes on; -1 = all", -1, 15,
+          "Highest quality layer to keep in the highest spatial layer; -1 = all", -1, 15,
           DEFAULT_MAX, rw));
   /**
    * WeirSvcLayerFilter:target-bitrate:
    *
-   * Bits per second of what comes out: within the other limits the set of layers with the highest
-   * measured bitrate that fits is taken. What is measured is a moving average over periods of
-   * 200 ms, in which a new period counts for 1/16. Where even the base layer is above the target,
-   * the base goes on and `target-met` in #WeirSvcLayerFilter:stats is FALSE. 0 means no target.
+   * Highest bit rate of the output in bits per second: within the other limits, the element keeps
+   * the layer set with the highest measured bit rate that fits. The measured rate is a moving
+   * average over periods of 200 ms; a new period counts 1/16. If even the base layer exceeds the
+   * target, the base layer is kept and `target-met` in #WeirSvcLayerFilter:stats is FALSE. 0 means
+   * no target.
    */
   g_object_class_install_property (klass, PROP_TARGET_BITRATE,
-      g_param_spec_uint64 ("target-bitrate", "Target bitrate",
-          "Bits per second that what comes out should fit into; 0 = no target", 0, G_MAXUINT64,
-          DEFAULT_TARGET_BITRATE, rw));
+      g_param_spec_uint64 ("target-bitrate", "Target bit rate",
+          "Keeps the layers that fit into this bit rate in bits per second; 0 = no target", 0,
+          G_MAXUINT64, DEFAULT_TARGET_BITRATE, rw));
   /**
    * WeirSvcLayerFilter:output-mode:
    *
-   * For H.264 only; other codecs come out as they are. A change is made at the next IDR.
+   * Form of the output, for H.264 only. A change takes effect at the next IDR.
    */
   g_object_class_install_property (klass, PROP_OUTPUT_MODE,
-      g_param_spec_enum ("output-mode", "Output mode", "What H.264 comes out as",
+      g_param_spec_enum ("output-mode", "Output mode", "Form of the output, for H.264 only",
           WEIR_TYPE_SVC_OUTPUT_MODE, DEFAULT_OUTPUT_MODE, rw));
   g_object_class_install_property (klass, PROP_SWITCH_MODE,
-      g_param_spec_enum ("switch-mode", "Switch mode", "Where a change of layers is made",
+      g_param_spec_enum ("switch-mode", "Switch mode", "When a change of layers takes effect",
           WEIR_TYPE_SVC_SWITCH_MODE, DEFAULT_SWITCH_MODE, rw));
   g_object_class_install_property (klass, PROP_MODE,
-      g_param_spec_enum ("mode", "Mode", "Whether layers are dropped, or only told",
+      g_param_spec_enum ("mode", "Mode", "Drop layers, or only mark each buffer with its layer",
           WEIR_TYPE_SVC_MODE, DEFAULT_MODE, rw));
   /**
    * WeirSvcLayerFilter:infer-temporal:
    *
-   * H.264 without prefix NAL units says nothing of temporal layers, but encoders that make them
-   * give lower layers a higher nal_ref_idc. With this, layers are told by that: right from the
-   * second group of pictures on.
+   * H.264 without prefix NAL units does not name temporal layers, but encoders with temporal layers
+   * give lower layers a higher nal_ref_idc. With this property the element derives the temporal
+   * layer from nal_ref_idc; the result is right from the second group of pictures on.
    */
   g_object_class_install_property (klass, PROP_INFER_TEMPORAL,
       g_param_spec_boolean ("infer-temporal", "Infer temporal layers",
-          "Tell the temporal layers of plain H.264 by nal_ref_idc", DEFAULT_INFER_TEMPORAL, rw));
+          "Derive the temporal layers of plain H.264 from nal_ref_idc", DEFAULT_INFER_TEMPORAL,
+          rw));
   /**
    * WeirSvcLayerFilter:layers:
    *
-   * Every layer that was seen, lowest first: a structure each of `spatial`, `temporal`, `quality`
-   * (#gint), `bitrate` (#guint64, bits per second of this layer alone), `frame-rate` (#gdouble, of
-   * this layer alone), `width` and `height` (#gint, 0 where it is not known) and `bytes` (#guint64,
-   * since the start). New every 200 ms of stream time.
+   * The layers seen so far, lowest first, each a structure with `spatial`, `temporal`, `quality`
+   * (#gint), `bitrate` (#guint64, bits per second of this layer alone), `frame-rate` (#gdouble,
+   * pictures per second of this layer alone), `width` and `height` (#gint, in pixels, 0 if unknown)
+   * and `bytes` (#guint64, since the start). Updated every 200 ms of stream time.
    */
   g_object_class_install_property (klass, PROP_LAYERS,
-      gst_param_spec_array ("layers", "Layers", "Every layer that was seen, and what it takes",
+      gst_param_spec_array ("layers", "Layers", "The layers seen so far, with bit rate and size",
           g_param_spec_boxed ("layer", "Layer", "One layer", GST_TYPE_STRUCTURE, ro), ro));
   /**
    * WeirSvcLayerFilter:stats:
    *
-   * All #guint64 but the last ones. Of buffers: `in`; `out`; and why the others did not come out:
-   * `left-out` (above the layers that are wanted), `unfit` (of a picture that could not have been
-   * decoded), `late` (after its frame, or twice), `bad` (it breaks its format, or continues a unit
-   * whose start was lost), `flushed`. `cut` counts those that came out changed.
-   * `put-in` counts packets of parameter sets that came out beside `out`. Of pictures:
-   * `frames-in`, `frames-out`. `key-requests` sent upstream. What goes on now: `spatial`,
-   * `temporal`, `quality` (#gint, -1 = all), `plain-layer` (#gint, the spatial layer that comes out
-   * as plain H.264, -1 = none does), `target-met` (#gboolean). And `layers`, as the property: from
-   * Python, which can't read that one, `stats.get_array('layers')`.
+   * Counts are #guint64. Buffers: `in`; `out`; and by reason the dropped ones: `left-out` (above
+   * the selected layers), `unfit` (of a picture that cannot be decoded), `late` (arrived after its
+   * frame was sent, or twice), `bad` (malformed, or a fragment whose start was lost), `flushed`.
+   * `cut`: buffers in `out` that were shortened. `put-in`: inserted packets of parameter sets, not
+   * counted in `out`. Pictures: `frames-in`, `frames-out`. `key-requests`: keyframes requested from
+   * upstream. The current selection: `spatial`, `temporal`, `quality` (#gint, -1 = all);
+   * `plain-layer` (#gint, the spatial layer that is output as plain H.264, -1 = none); `target-met`
+   * (#gboolean). And `layers`, the same as the property: Python cannot read the property, but can
+   * call `stats.get_array('layers')`.
    */
   g_object_class_install_property (klass, PROP_STATS,
-      g_param_spec_boxed (
-          "stats", "Statistics", "What came in and went out, and why", GST_TYPE_STRUCTURE, ro));
+      g_param_spec_boxed ("stats", "Statistics",
+          "Counts of buffers, by reason for the dropped ones, and the current selection",
+          GST_TYPE_STRUCTURE, ro));
 
   gst_type_mark_as_plugin_api (WEIR_TYPE_SVC_OUTPUT_MODE, 0);
   gst_type_mark_as_plugin_api (WEIR_TYPE_SVC_SWITCH_MODE, 0);
