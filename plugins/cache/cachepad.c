@@ -17,8 +17,8 @@ weir_cache_pad_reader (WeirCachePad *self)
   return &self->reader;
 }
 
-// A seek within the window is answered here, for this pad alone. That one reader is late says
-// nothing of the stream: upstream would leave out pictures for all of them.
+// Handles a seek within the window for this pad only. Drops QoS events: one slow reader must not
+// make upstream skip pictures for all readers.
 static gboolean
 cache_pad_event (GstPad *pad, GstObject *parent, GstEvent *event)
 {

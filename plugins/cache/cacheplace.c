@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+// Positions of readers: where a reader starts, and how it returns to the window when its position
+// has left it.
 #include "cachereader_private.h"
 
-// A window that is too short for a delay is read with this part of it to spare.
+// If the window is shorter than the delay, the reader keeps 1/8 of the window away from its end.
 #define SPARE_PART 8
 
 static gboolean
@@ -19,7 +21,7 @@ look_for_join (CacheReader *self, gint64 from)
   self->find_join = TRUE;
 }
 
-// At the join point up to there, else at the first that comes.
+// Moves to the newest join point at or before `position`, or else to the first one after it.
 static void
 go_to (CacheReader *self, gint64 position)
 {
@@ -79,8 +81,9 @@ cache_place_note (CacheReader *self)
     self->next_time = newest (index)->end_ns;
 }
 
-// The first entry to go on with. Where what is here was due to this reader only later, its delay is
-// more than the window holds: it goes on with a bit less than that.
+// Returns the position from which a reader with a delay continues after its position has left the
+// window. If even the oldest entry is not due yet, the delay is longer than the window: the reader
+// then uses a delay slightly shorter than the window.
 static gint64
 place_in_short_window (CacheReader *self, const CacheReaderSettings *settings)
 {
@@ -97,8 +100,8 @@ place_in_short_window (CacheReader *self, const CacheReaderSettings *settings)
   return to;
 }
 
-// Only what has gone already tells that the window is short; else the stream is young, and the
-// delay will be reached.
+// Moves back by the delay. The window is known to be short only if entries have left it already;
+// otherwise the stream is young and the window will reach the delay.
 static void
 go_back (CacheReader *self, const CacheReaderSettings *settings)
 {
@@ -154,7 +157,7 @@ cache_place_catch_up (CacheReader *self, const CacheReaderSettings *settings)
   look_for_join (self, to);
 }
 
-// Where there was none in a whole window, there may never be one.
+// Gives up after a whole window without a join point, because there may never be one.
 gboolean
 cache_place_find_join (CacheReader *self)
 {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+// The task of a reader's pad, and the reader's life cycle.
 #include "cachereader_private.h"
 
 GST_DEBUG_CATEGORY_EXTERN (intervalcache_debug);
 #define GST_CAT_DEFAULT intervalcache_debug
 
-// ---- waiting: with the lock, which is given up while it waits ----
+// ---- waiting. Call with the lock, which is released while waiting ----
 
 static gint64
 due_at (const CacheReader *self, const CacheReaderSettings *settings, gint64 arrival)
@@ -52,7 +53,8 @@ cache_reader_shift (CacheReader *self, gint64 late)
     gst_pad_set_offset (self->pad, late);
 }
 
-// TRUE if what stands at the cursor is there and due. Else waits, for one change.
+// Returns TRUE if the entry at the cursor is present and due. Otherwise waits for one change and
+// returns FALSE.
 static gboolean
 is_due (CacheReader *self)
 {
@@ -81,18 +83,18 @@ is_due (CacheReader *self)
   return TRUE;
 }
 
-// ---- the pad's task: without the lock ----
+// ---- the pad's task. Call without the lock ----
 
 typedef struct {
-  WeirCacheEntry entry; // with references; no object: nothing more is to come
+  WeirCacheEntry entry; // owns references; no object = end of the stream
   gboolean discont;
   gboolean sought;
   guint n_links;
   CacheMiss miss;
-  CacheSpillGone *gone; // had to go from memory for it
+  CacheSpillGone *gone; // pieces evicted from memory to make room
 } Taken;
 
-// With the lock.
+// Counts the bytes as read from memory or from the file. Call with the lock.
 static void
 note_source (CacheReader *self, Taken *taken)
 {
@@ -111,7 +113,7 @@ note_source (CacheReader *self, Taken *taken)
     window->counts.from_file += entry->bytes;
 }
 
-// With the lock.
+// Takes the entry at the cursor and moves the cursor on. Call with the lock.
 static void
 take_entry (CacheReader *self, Taken *taken)
 {
@@ -138,8 +140,8 @@ may_run (const CacheReader *self)
   return self->active && !self->flushing;
 }
 
-// FALSE if the task is to end. A seek may have started it when the pad wasn't active any more, and
-// so without a window.
+// Waits for the next entry that is due, and takes it. Returns FALSE if the task must end. The
+// window may be missing: a seek may start the task when the pad is inactive already.
 static gboolean
 take (CacheReader *self, Taken *taken)
 {
@@ -169,7 +171,8 @@ tell_miss (CacheReader *self, const CacheMiss *miss)
   gst_element_post_message (self->element, gst_message_new_element (GST_OBJECT (self->element), s));
 }
 
-// Of the whole pipeline. It stands while that is paused.
+// Returns the running time of the whole pipeline in ns. It stands still while the pipeline is
+// paused.
 static GstClockTime
 running_now (CacheReader *self)
 {
@@ -210,7 +213,7 @@ time_of (GstMiniObject *object)
   return GST_BUFFER_DTS_OR_PTS (GST_BUFFER (object));
 }
 
-// A sink that synchronises shows what was sought at once, and goes on from there.
+// Shifts the pad's running time so that a synchronising sink shows the target of a seek at once.
 static void
 shift_to_now (CacheReader *self, GstMiniObject *object, const CacheScene *scene)
 {
@@ -226,7 +229,7 @@ shift_to_now (CacheReader *self, GstMiniObject *object, const CacheScene *scene)
     cache_reader_shift (self, (gint64) now - sign * (gint64) time);
 }
 
-// What is in force at this place and not yet downstream.
+// Pushes the sticky events that apply to this position and are not downstream yet.
 static void
 push_scene (CacheReader *self, CacheScene *scene)
 {
@@ -267,7 +270,7 @@ reader_push (CacheReader *self, GstMiniObject *object, gboolean discont)
     return push_list (self, GST_BUFFER_LIST (object), discont);
   if (GST_IS_BUFFER (object))
     return push_buffer (self, GST_BUFFER (object), discont);
-  // A sticky event went with the others in force, as the last of them.
+  // push_scene() has pushed sticky events already.
   if (cache_scene_has (self->sent, GST_EVENT (object)))
     gst_event_unref (GST_EVENT (object));
   else
@@ -275,7 +278,8 @@ reader_push (CacheReader *self, GstMiniObject *object, gboolean discont)
   return GST_FLOW_OK;
 }
 
-// Nobody has what was pushed. A link that came meanwhile is not to be waited for.
+// Makes the reader wait for a link after a push that reached no element. Does not wait if a link
+// came in the meantime.
 static void
 wait_for_link (CacheReader *self, guint n_links)
 {
@@ -287,7 +291,7 @@ wait_for_link (CacheReader *self, guint n_links)
 static void
 reader_end (CacheReader *self, GstFlowReturn ret)
 {
-  GST_DEBUG_OBJECT (self->pad, "ends: %s", gst_flow_get_name (ret));
+  GST_DEBUG_OBJECT (self->pad, "task ends: %s", gst_flow_get_name (ret));
   gst_pad_pause_task (self->pad);
   if (ret == GST_FLOW_FLUSHING)
     return;
@@ -374,7 +378,8 @@ cache_reader_unlock (CacheWindow *window)
   cache_window_unref (window);
 }
 
-// What comes from now on is live. With the lock.
+// Takes a position if the reader has none, so that the live edge is the one of this moment. Call
+// with the lock.
 static void
 reader_begin (CacheReader *self)
 {
@@ -414,7 +419,7 @@ cache_reader_init (CacheReader *self, GstElement *element, GstPad *pad, gboolean
   g_signal_connect (pad, "linked", G_CALLBACK (on_linked), self);
 }
 
-// Both locks, so that either is enough to look for the window.
+// Sets the window under both locks, so that a reader of the field needs only one of them.
 static void
 set_window (CacheReader *self, CacheWindow *window)
 {
@@ -450,7 +455,7 @@ cache_reader_close (CacheReader *self)
   window->n_readers--;
   set_window (self, NULL);
   cache_reader_unlock (window);
-  cache_window_unref (window); // the reader's
+  cache_window_unref (window); // the reference of the reader
 }
 
 void
@@ -535,7 +540,7 @@ cache_reader_wake (CacheReader *self)
   cache_reader_unlock (window);
 }
 
-// Not while the task runs, which another thread may have started again meanwhile.
+// Takes the stream lock, because another thread may have restarted the task.
 void
 cache_reader_flushed (CacheReader *self)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// One reader of a window: a place in it, and the source pad whose task pushes what is there.
+// One reader of a window: a position in the window, and the source pad whose task pushes the
+// entries from there.
 
 #include "cachewindow.h"
 
@@ -24,9 +25,9 @@ typedef struct {
 } CacheReaderSettings;
 
 typedef struct {
-  guint64 out, bytes_out; // buffers
-  guint64 skipped;        // entries between two places, because the window had moved on
-  guint64 misses;         // how often
+  guint64 out, bytes_out; // buffers pushed
+  guint64 skipped;        // entries that had left the window before they were read
+  guint64 misses;         // how often entries were skipped
 } CacheReaderCounts;
 
 typedef struct {
@@ -38,75 +39,82 @@ typedef struct {
 typedef struct {
   GstElement *element;
   GstPad *pad;
-  gboolean at_cache;   // goes by the clock of the cache's pipeline
+  gboolean at_cache;   // the pad belongs to the cache, and so to the pipeline of the cache
   CacheWindow *window; // a reference, from open to close; both locks to write it
 
-  CacheReaderSettings settings; // the pad's object lock
+  CacheReaderSettings settings; // under the pad's object lock
 
-  // The pad's streaming thread's.
-  CacheScene *sent; // the events that are in force downstream
+  // The pad's streaming thread only.
+  CacheScene *sent; // the sticky events pushed downstream
 
-  // The window's lock, all below.
-  gboolean active;    // the pad is
-  gboolean flushing;  // the task is to end
-  gboolean paused;    // it keeps its place
-  gboolean ended;     // from outside: nothing but EOS is to come
-  gboolean unlinked;  // waits for a link, at the pad or further down
-  guint n_links;      // how often there was one
-  gboolean placed;    // there is a place
-  gboolean find_join; // goes on at a join point
-  gboolean discont;   // what comes next doesn't go on from what came before
-  gboolean sought;    // what comes next is shown now, by the pad's running time
-  gint64 cursor;
-  gint64 looked_from; // where it began to look for a join point
-  gint64 next_time;   // of what is expected next
-  gint64 delay_limit; // the window holds no more; -1 if it isn't known to be short
-  guint64 home;       // the piece of the file that it reads
-  gboolean home_held; // in memory as well
-  CacheMiss miss;     // to be told with what comes next
+  // Under the window's lock, all below.
+  gboolean active;    // the pad is active
+  gboolean flushing;  // the task must end
+  gboolean paused;    // the reader keeps its position
+  gboolean ended;     // the program sent EOS: push only EOS
+  gboolean unlinked;  // waits for a link, at the pad or further downstream
+  guint n_links;      // number of links so far
+  gboolean placed;    // `cursor` is valid
+  gboolean find_join; // continue at a join point
+  gboolean discont;   // set DISCONT on the next buffer
+  gboolean sought;    // after a seek: show the next buffer at once
+  gint64 cursor;      // position of the next entry
+  gint64 looked_from; // position from which the search for a join point began
+  gint64 next_time;   // time of the next entry, ns
+  gint64 delay_limit; // longest delay that the window allows, ns; -1 if not limited
+  guint64 home;       // number of the piece of the file being read; 0 = in memory
+  gboolean home_held; // that piece is also in memory
+  CacheMiss miss;     // reported with the next entry
   GstClockID wait_id;
   CacheReaderCounts counts;
 } CacheReader;
 
-// `at_cache`: it is a pad of the cache, so what follows goes by the clock of the cache's pipeline.
+// `at_cache` is TRUE for a pad of the cache, whose downstream elements share the running time of
+// the cache's pipeline.
 void cache_reader_init (CacheReader *reader, GstElement *element, GstPad *pad, gboolean at_cache);
 
-// With the window it reads from, and without. The pad isn't active.
+// Connects the reader to a window, and disconnects it. Call while the pad is inactive.
 void cache_reader_open (CacheReader *reader, CacheWindow *window);
 void cache_reader_close (CacheReader *reader);
 
-// For the pad's activatemode function, in push mode. It takes its place once it is active, isn't
-// paused and the pad is linked.
+// The pad's activatemode function, for push mode. The reader takes its position as soon as it is
+// active, not paused and linked.
 gboolean cache_reader_activate (CacheReader *reader, gboolean active);
 
-// Makes the task of an active pad wait for nothing, so that it can be paused; and run again.
+// Interrupts the waits of an active pad's task, so that the task can be paused; and runs the task
+// again.
 void cache_reader_interrupt (CacheReader *reader);
 void cache_reader_run (CacheReader *reader);
 
 void cache_reader_pause (CacheReader *reader, gboolean paused);
-void cache_reader_end (CacheReader *reader);
-void cache_reader_wake (CacheReader *reader); // the settings have changed
+void cache_reader_end (CacheReader *reader);  // pushes EOS and nothing more
+void cache_reader_wake (CacheReader *reader); // applies changed settings
 
-// Between these two: downstream was flushed.
+// Resets the reader after downstream was flushed. Call between cache_reader_interrupt() and
+// cache_reader_run().
 void cache_reader_flushed (CacheReader *reader);
 
-// Takes a flush event downstream. After the one that stops it, the reader is to be run again.
+// Pushes a flush event downstream. Takes ownership of `event`. After FLUSH_STOP, call
+// cache_reader_run().
 gboolean cache_reader_flush (CacheReader *reader, GstEvent *event);
 
-// FALSE if the seek is none within the window.
+// Moves the reader to the join point at or before the target. Returns FALSE if the target is not in
+// the window, or the seek is not a simple one in time.
 gboolean cache_reader_seek (CacheReader *reader, GstEvent *event);
 
-// Something was linked further down: a reader that waits for that has a new place.
+// Tells the reader that an element was linked downstream: a reader that waits for a link takes a
+// new position.
 void cache_reader_linked (CacheReader *reader);
 
-// Asks for a key picture where the stream of the channel comes from. FALSE if it isn't that event,
-// or nobody makes one.
+// Forwards a keyframe request to the upstream of the cache. Returns FALSE for other events, or if
+// no element upstream handles the request.
 gboolean cache_reader_ask_for_key (CacheReader *reader, const GstEvent *event);
 
-// Position and seeking. FALSE for any other.
+// Answers position and seeking queries. Returns FALSE for other queries.
 gboolean cache_reader_query (CacheReader *reader, GstQuery *query);
 
-// `start`, `position`, `delay` and `stats`, of which the first has this id.
+// Installs `start`, `position`, `delay` and `stats`, with ids from `first_id` on. The index in the
+// other functions counts from 0.
 void cache_reader_install_properties (GObjectClass *klass, guint first_id);
 gboolean cache_reader_set_property (CacheReader *reader, guint index, const GValue *value);
 gboolean cache_reader_get_property (CacheReader *reader, guint index, GValue *value);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What the files of the reader have in common. All with the window's lock, but where another thing
-// is told.
+// Shared by the files of the reader. Call all functions with the window's lock, unless a comment
+// says otherwise.
 
 #include "cachereader.h"
 
@@ -20,8 +20,9 @@ newest (const WeirCacheIndex *index)
   return index->head > index->tail ? weir_cache_index_at (index, index->head - 1) : NULL;
 }
 
-// Where what this reader may have begins. In the pipeline of the cache, what came from the cache of
-// this name before it has times of the past.
+// Returns the oldest position that this reader may read. A pad of the cache may not read the
+// entries of an earlier cache of the same channel, because their times belong to that cache's
+// pipeline.
 static inline gint64
 oldest (const CacheReader *self)
 {
@@ -35,7 +36,7 @@ has_nothing (const CacheReader *self)
   return oldest (self) == index_of (self)->head;
 }
 
-// By the clock of the system, as everything is that comes in and is delayed.
+// Returns the time of the system clock in ns. Arrival times and delays use this clock.
 static inline gint64
 clock_now (void)
 {
@@ -46,34 +47,37 @@ clock_now (void)
   return now;
 }
 
-// A reference, or NULL if there is no window (any more). The other one takes the lock as well.
+// Returns a reference to the window, or NULL if the reader is closed. cache_reader_lock() also
+// takes the window's lock; cache_reader_unlock() releases both. Call without the lock.
 CacheWindow *cache_reader_window (CacheReader *self);
 CacheWindow *cache_reader_lock (CacheReader *self);
 void cache_reader_unlock (CacheWindow *window);
 
-CacheReaderSettings cache_reader_settings (CacheReader *self); // with or without the lock
+// Call with or without the lock.
+CacheReaderSettings cache_reader_settings (CacheReader *self);
 
-// Things leave so much later than they came. A sink that synchronises shows them when they leave.
-void cache_reader_shift (CacheReader *self, gint64 late); // with or without the lock
+// Shifts the running time of a pad of the cache by `late` ns, so that a synchronising sink shows
+// buffers when they leave. Call with or without the lock.
+void cache_reader_shift (CacheReader *self, gint64 late);
 
-// Something has changed: whoever waits looks again.
+// Wakes the task, so that it checks the reader's state again.
 void cache_reader_look (CacheReader *self);
 
-// ---- cacheplace.c: places ----
+// ---- cacheplace.c: positions ----
 
-// The first one, by the settings. Leaves it for later if that can't be said yet.
+// Takes the first position, by the settings. Does nothing while that position is not known yet.
 void cache_place_take (CacheReader *self, const CacheReaderSettings *settings);
 
-// At the join point before that time. Something must be there.
+// Moves to the join point at or before `time` (ns). The window must not be empty.
 void cache_place_at_time (CacheReader *self, gint64 time);
 
-// It is there now.
+// Marks the cursor as valid and sets DISCONT for the next buffer.
 void cache_place_note (CacheReader *self);
 
-// The window may have moved on.
+// Moves the reader into the window if its position has left it.
 void cache_place_catch_up (CacheReader *self, const CacheReaderSettings *settings);
 
-// Goes to the join point that it looks for. FALSE if there is none yet.
+// Moves to the next join point. Returns FALSE if there is none yet.
 gboolean cache_place_find_join (CacheReader *self);
 
 G_END_DECLS

@@ -7,10 +7,10 @@ cache_start_get_type (void)
 {
   static gsize type;
   static const GEnumValue values[] = {
-    { CACHE_START_LIVE, "At what comes next, or with a delay that much before", "live" },
+    { CACHE_START_LIVE, "At the live edge, or at the join point `delay` before it", "live" },
     { CACHE_START_JOIN_POINT, "At the newest join point", "join-point" },
     { CACHE_START_OLDEST, "At the oldest join point", "oldest" },
-    { CACHE_START_POSITION, "At the join point before a time", "position" },
+    { CACHE_START_POSITION, "At the join point at or before `position`", "position" },
     { 0, NULL, NULL },
   };
 
@@ -19,7 +19,7 @@ cache_start_get_type (void)
 
 enum { INDEX_START, INDEX_POSITION, INDEX_DELAY, INDEX_STATS };
 
-// How long ago what comes next came in.
+// Returns how long ago the next entry arrived, in ns.
 static gint64
 behind (CacheReader *self)
 {
@@ -56,18 +56,17 @@ cache_reader_install_properties (GObjectClass *klass, guint first_id)
   const GParamFlags rw = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS;
 
   g_object_class_install_property (klass, first_id + INDEX_START,
-      g_param_spec_enum ("start", "Start", "Where reading begins", CACHE_TYPE_START,
+      g_param_spec_enum ("start", "Start", "Position at which reading starts", CACHE_TYPE_START,
           CACHE_START_LIVE, rw | GST_PARAM_MUTABLE_READY));
   g_object_class_install_property (klass, first_id + INDEX_POSITION,
       g_param_spec_uint64 ("position", "Position",
-          "Where reading begins with start=position: a time of the cache, in ns", 0, G_MAXINT64 / 4,
-          0, rw | GST_PARAM_MUTABLE_READY));
+          "Position at which reading starts with start=position, in ns of the cache's time", 0,
+          G_MAXINT64 / 4, 0, rw | GST_PARAM_MUTABLE_READY));
   g_object_class_install_property (klass, first_id + INDEX_DELAY,
-      g_param_spec_uint64 ("delay", "Delay",
-          "How long after it came in something leaves at the earliest, in ns; 0 = at once", 0,
+      g_param_spec_uint64 ("delay", "Delay", "Minimum delay behind arrival in ns; 0 = none", 0,
           G_MAXINT64 / 4, 0, rw | GST_PARAM_MUTABLE_PLAYING));
   g_object_class_install_property (klass, first_id + INDEX_STATS,
-      g_param_spec_boxed ("stats", "Statistics", "What was read, and what the window holds",
+      g_param_spec_boxed ("stats", "Statistics", "Counts of this reader and of the window",
           GST_TYPE_STRUCTURE, ro));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What others ask of a reader: to go elsewhere, where it is, and a key picture for it.
+// Seeks, flushes and queries of a reader, and its keyframe requests.
 #include "cachereader_private.h"
 
 #include "keyevent.h"
@@ -15,7 +15,8 @@ holds (CacheReader *self, gint64 time)
   return ok;
 }
 
-// What has left the window by now is missed, as it is by any other reader.
+// Moves to `time` (ns). If that time has left the window in the meantime, the reader reports a
+// miss.
 static void
 go_to_time (CacheReader *self, gint64 time)
 {
@@ -48,7 +49,8 @@ cache_reader_flush (CacheReader *self, GstEvent *event)
   return ok;
 }
 
-// The pipeline's running time goes on, for its other readers.
+// Flushes downstream of this reader without a reset of the running time, which other readers in the
+// pipeline share.
 static void
 flush_for (CacheReader *self, GstEvent *seek)
 {
@@ -79,7 +81,8 @@ cache_reader_seek (CacheReader *self, GstEvent *event)
   return TRUE;
 }
 
-// As soon as can be: a time of this pipeline says nothing in another one.
+// Removes the running time from the request: a running time of this pipeline has no meaning in the
+// cache's pipeline.
 gboolean
 cache_reader_ask_for_key (CacheReader *self, const GstEvent *event)
 {

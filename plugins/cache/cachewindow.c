@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "cachewindow.h"
 
-#define AT_ONCE 64 // entries that are let go while the lock is held
+#define AT_ONCE 64 // most entries evicted before the lock is released
 
-// By name. A window leaves it with its last reference, so it holds none.
+// The windows by channel name. The table owns no references; a window removes itself with its last
+// reference.
 static GMutex channels_lock;
 static GHashTable *channels;
 
@@ -36,7 +37,8 @@ cache_scene_has (const CacheScene *scene, const GstEvent *event)
   return FALSE;
 }
 
-// As pads do it: one of a type, and where there can be several, one of a type and a name.
+// Returns TRUE if `event` replaces `old`, by the rule of GstPad for sticky events: same type, and
+// for STICKY_MULTI types also the same name.
 static gboolean
 takes_the_place_of (GstEvent *event, GstEvent *old)
 {
@@ -158,7 +160,8 @@ free_window (CacheWindow *window)
   g_free (window);
 }
 
-// The last one under the channels' lock, so that nobody finds a window that is about to go.
+// Drops the last reference under the lock of the channels, so that no thread finds a window that is
+// being freed.
 void
 cache_window_unref (CacheWindow *window)
 {
@@ -195,8 +198,8 @@ take_oldest (CacheWindow *window)
   return entry;
 }
 
-// Lets go the oldest that exceed the bounds, or that lie before `until`. With the lock, which is
-// given up while they end.
+// Evicts the oldest entries that exceed the bounds or lie before the position `until`. Call with
+// the lock, which is released while entries are freed.
 static void
 evict (CacheWindow *window, gint64 until)
 {
@@ -217,7 +220,7 @@ evict (CacheWindow *window, gint64 until)
   } while (n == AT_ONCE);
 }
 
-// With the lock.
+// Call with the lock.
 static void
 window_apply_bounds (CacheWindow *window, const CacheBounds *bounds)
 {
@@ -232,7 +235,8 @@ window_apply_bounds (CacheWindow *window, const CacheBounds *bounds)
     .buffers = bounds->buffers };
 }
 
-// With the lock. Of an event there is nothing to be stored.
+// Replaces the object of the first entry in memory by its stored form. `stored` is NULL for an
+// event, which stays in memory. Call with the lock.
 static void
 replace_object (CacheWindow *window, const CacheStored *stored)
 {
@@ -257,8 +261,8 @@ drop_stored (CacheStored *stored)
   g_clear_pointer (&stored->copy, gst_mini_object_unref);
 }
 
-// Moves the first entry in memory to the file. With the lock, which is given up while it is copied.
-// Where there is no room, the oldest entry goes, which may be this one.
+// Moves the first entry in memory to the file. If the file has no room, evicts the oldest entry,
+// which may be this one. Call with the lock, which is released while the data is copied.
 static void
 spill_one (CacheWindow *window)
 {
@@ -281,7 +285,7 @@ spill_one (CacheWindow *window)
   g_mutex_unlock (&window->lock);
   cache_entry_unref (&old);
   if (replaced)
-    gst_mini_object_unref (old.object); // the window's
+    gst_mini_object_unref (old.object); // the reference of the window
   else if (is_stored)
     drop_stored (&stored);
   g_mutex_lock (&window->lock);
@@ -294,7 +298,7 @@ spill (CacheWindow *window)
     spill_one (window);
 }
 
-// What the next writer brings begins a stream of its own.
+// Drops the sticky events of the previous writer: the new writer starts another stream.
 gboolean
 cache_window_claim (CacheWindow *window, GstPad *pad, const CacheBounds *bounds, CachePolicy policy,
     CacheSpill *file)
@@ -372,7 +376,7 @@ cache_window_flush (CacheWindow *window)
   g_mutex_unlock (&window->lock);
 }
 
-// With the lock. Returns the scene that was in force, to be let go.
+// Returns the previous scene (transfer full). Call with the lock.
 static CacheScene *
 change_scene (CacheWindow *window, GstEvent *event)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What a cache holds of a stream: buffers, lists of buffers and events by reference, in the order
-// in which they came, for readers in any pipeline of the process. One writes, who waits for no
-// reader (but for the disk, with a file); each reader has a place of its own (cachereader.h). It
-// lives as long as one of them.
+// The window of an intervalcache: references to recent buffers, buffer lists and events, in order
+// of arrival, for readers in any pipeline of the process. One writer fills the window and never
+// waits for a reader, but with a file may wait for the disk. Each reader has its own position
+// (cachereader.h). Writer and readers each own a reference to the window.
 
 #include <gst/gst.h>
 
@@ -13,8 +13,8 @@
 
 G_BEGIN_DECLS
 
-// The sticky events that are in force at some place. Never changed, so shared by all that came with
-// them.
+// The sticky events that apply to an entry. Immutable and shared by all entries to which they
+// apply.
 typedef struct {
   gint refs; // atomic
   guint n;
@@ -22,24 +22,24 @@ typedef struct {
 } CacheScene;
 
 CacheScene *cache_scene_ref (CacheScene *scene);
-void cache_scene_unref (CacheScene *scene); // NULL is fine
+void cache_scene_unref (CacheScene *scene); // `scene` may be NULL
 gboolean cache_scene_has (const CacheScene *scene, const GstEvent *event);
 
 typedef struct {
-  guint64 in, bytes_in; // buffers
-  guint64 evicted;      // of them: the bounds, or a flush, took them
-  guint64 publishers;
-  guint64 from_memory, from_file; // bytes that were read
+  guint64 in, bytes_in;           // buffers
+  guint64 evicted;                // buffers removed by the bounds or by a flush
+  guint64 publishers;             // writers so far
+  guint64 from_memory, from_file; // bytes read
 } CacheCounts;
 
-// How much is kept at most; 0: any.
+// Upper bounds of the window; 0 = unbounded.
 typedef struct {
   guint64 time; // ns
   guint64 bytes;
   guint64 buffers;
 } CacheBounds;
 
-// What is kept in memory where there is a file, too.
+// Which data stays in memory if there is a file.
 typedef enum {
   CACHE_POLICY_INTERVAL,
   CACHE_POLICY_PREFIX,
@@ -51,56 +51,62 @@ typedef struct {
   gint refs; // atomic
   gchar *name;
 
-  // The writer's.
-  CacheSpill *spill; // takes what exceeds the bound of bytes in memory, or NULL
+  // Writer only.
+  CacheSpill *spill; // stores the bytes above max_bytes; NULL = no file
 
-  // Under the lock, all below. Not held across a push, a message, or the end of a buffer.
+  // Under the lock, all below. Not held across a push, a message, or the free of a buffer.
   GMutex lock;
   GCond changed;
   WeirCacheIndex index;
-  CacheScene *scene; // as of the newest entry
+  CacheScene *scene; // sticky events after the newest entry
   CachePolicy policy;
-  guint64 max_bytes; // in memory, but for what is read from the file
-  gint64 in_memory;  // the first entry that isn't in the file
+  guint64 max_bytes; // in memory, without the bytes read from the file
+  gint64 in_memory;  // position of the first entry that is not in the file
   guint64 bytes_in_memory;
-  gint64 claimed;             // what comes from who writes begins here
-  gint64 flushed;             // who is before this position goes on there, and has missed nothing
-  GstPad *writer;             // where it comes in, a reference; NULL: nobody writes
-  gboolean discont;           // the next data does not go on from the last
-  guint n_readers, n_waiting; // the latter for `changed`
+  gint64 claimed;   // position of the current writer's first entry
+  gint64 flushed;   // readers before this position continue here without a miss
+  GstPad *writer;   // sink pad of the writer, a reference; NULL = no writer
+  gboolean discont; // the next buffer does not continue the stream
+  guint n_readers;  // open readers
+  guint n_waiting;  // readers that wait for `changed`
   CacheCounts counts;
 } CacheWindow;
 
-// The window of a channel, which is made by whoever asks first; without a name, one of its own.
+// Returns the window of the channel `name`; creates it if needed. With NULL, creates a window
+// without a name. The caller owns the reference.
 CacheWindow *cache_window_get (const gchar *name);
 CacheWindow *cache_window_ref (CacheWindow *window);
 void cache_window_unref (CacheWindow *window);
 
-// Of the one who writes what comes in at `pad`. FALSE if another does. Takes the file, if there is
-// one.
+// Makes the element with the sink pad `pad` the writer of the window. Returns FALSE if there is a
+// writer already. Takes ownership of `spill`, which may be NULL.
 gboolean cache_window_claim (CacheWindow *window, GstPad *pad, const CacheBounds *bounds,
     CachePolicy policy, CacheSpill *spill);
 void cache_window_release (CacheWindow *window);
 void cache_window_set_bounds (CacheWindow *window, const CacheBounds *bounds);
 void cache_window_flush (CacheWindow *window);
 
-// Takes the event to where the stream comes from. FALSE if nobody writes, or it is refused there.
+// Sends the event upstream from the writer's sink pad. Takes ownership of `event`. Returns FALSE if
+// there is no writer, or no element handles the event.
 gboolean cache_window_send_upstream (CacheWindow *window, GstEvent *event);
 
-// The position of what is pushed next.
+// Returns the position of the next entry.
 gint64 cache_window_next (CacheWindow *window);
 
-// Takes the object of the entry: a buffer, a list, or an event. Returns its position, or -1 if
-// there is no memory.
+// Appends an entry. Takes ownership of its object: a buffer, a buffer list or an event. Returns its
+// position, or -1 if memory is short.
 gint64 cache_window_push (CacheWindow *window, WeirCacheEntry *entry);
-// References to what an entry holds, and what it holds as an object: takes the reference.
+
+// Take and drop a reference to the data of an entry.
 void cache_entry_ref (const WeirCacheEntry *entry);
 void cache_entry_unref (const WeirCacheEntry *entry);
+
+// Returns the object of an entry; reads it from the file if needed. Takes over the reference.
 GstMiniObject *cache_entry_load (const WeirCacheEntry *entry);
 
 void cache_window_mark_join (CacheWindow *window, gint64 position);
 
-// What it holds, for statistics: see intervalcache. With the lock.
+// Adds the fields of the window to the statistics, see intervalcache. Call with the lock.
 void cache_window_add_stats (CacheWindow *window, GstStructure *stats);
 
 G_END_DECLS

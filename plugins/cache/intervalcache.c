@@ -2,26 +2,27 @@
 /**
  * SECTION:element-intervalcache
  * @title: intervalcache
- * @short_description: holds the last while of a stream, for readers at places of their own
+ * @short_description: keeps recent data of a stream; each reader has its own position
  *
- * Keeps what comes in for #WeirIntervalCache:max-time, and lets any number of readers have it, each
- * from its own place: those at its request pads, each with a thread of its own, and any
- * `intervalcachesrc` with the same #WeirIntervalCache:channel, in whatever pipeline of the process.
- * Buffers, lists of buffers and events are kept by reference, as they came; nothing is copied.
+ * Keeps the last #WeirIntervalCache:max-time of a stream for any number of readers, each at its own
+ * position. Readers are the element's request pads, each with its own thread, and every
+ * `intervalcachesrc` with the same #WeirIntervalCache:channel, in any pipeline of the process.
+ * Buffers, buffer lists and events are kept by reference and unchanged; no data is copied.
  *
- * It never waits for a reader: what exceeds the bounds goes, and who has not read it goes on at the
- * next join point, with DISCONT and a message `cache-miss` (see `intervalcachesrc`). Without source
- * pads it is a sink that doesn't wait for the clock either.
+ * The element never waits for a reader. Data that exceeds the bounds is dropped, oldest first. A
+ * reader that has not read it continues at the next join point, with DISCONT and an element message
+ * `cache-miss` (see `intervalcachesrc`). Without source pads the element is a sink, which does not
+ * wait for the clock.
  *
- * A pad behind which nothing is linked waits, and costs nothing, until something is: then it takes
- * a place by its `start`. That is no error, even where it is so of all pads: what comes in is kept
- * for those to come.
+ * A pad without a link downstream waits until an element is linked, and then takes a position by
+ * its `start`. This is no error, even for all pads at once: the window is kept for later readers.
+ * Source pads accept seeks within the window.
  *
- * A join point is a buffer that is no delta unit; in RTP, the first packet of a keyframe (H.264,
- * H.265, VP8, VP9, AV1 and MPEG video; with other codecs any packet that is no delta unit).
+ * A join point is a buffer without the flag DELTA_UNIT; in RTP with H.264, H.265, VP8, VP9, AV1 or
+ * MPEG video it is the first packet of a keyframe.
  *
- * What is kept isn't free for its owner's pool: a source with few buffers, as of video devices,
- * needs a bound that leaves it some, or a copy.
+ * Buffers in the window do not return to the buffer pool they came from. A source with a small
+ * pool, such as a capture device, needs a window smaller than its pool, or a copy of the buffers.
  *
  * ## Example launch line
  * |[
@@ -83,7 +84,7 @@ set_times (
   gst_object_unref (clock);
 }
 
-// The disk is full: the window is smaller from here on.
+// Warns and posts `cache-spill-full` if the disk has become full, which makes the window smaller.
 static void
 look_at_spill (WeirIntervalCache *self)
 {
@@ -93,7 +94,8 @@ look_at_spill (WeirIntervalCache *self)
   if (capacity >= self->told_capacity)
     return;
   self->told_capacity = capacity;
-  GST_WARNING_OBJECT (self, "the disk is full at %" G_GUINT64_FORMAT " bytes", capacity);
+  GST_WARNING_OBJECT (
+      self, "disk full in spill-dir: the file stays at %" G_GUINT64_FORMAT " bytes", capacity);
   gst_element_post_message (GST_ELEMENT (self),
       gst_message_new_element (GST_OBJECT (self),
           gst_structure_new ("cache-spill-full", "capacity", G_TYPE_UINT64, capacity, NULL)));
@@ -220,7 +222,7 @@ note_event (WeirIntervalCache *self, GstEvent *event)
   }
 }
 
-// A pipeline has ended when its sinks have.
+// Posts EOS if the element is a sink: a pipeline ends when all of its sinks have posted EOS.
 static void
 tell_eos (WeirIntervalCache *self, guint32 seqnum)
 {
@@ -264,7 +266,7 @@ weir_interval_cache_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
   return gst_pad_event_default (pad, parent, event);
 }
 
-// What is in the stream's order can't be answered before readers come to it.
+// Refuses serialized queries: no reader has reached that point of the stream yet.
 static gboolean
 weir_interval_cache_sink_query (GstPad *pad, GstObject *parent, GstQuery *query)
 {
@@ -311,7 +313,7 @@ choose_name (WeirIntervalCache *self, const gchar *wanted)
   return name;
 }
 
-// Where the element runs, the pad has to be active before it is there.
+// Opens and activates a new pad if the element runs: a pad must be active before it is added.
 static void
 open_pad (WeirIntervalCache *self, WeirCachePad *pad)
 {
@@ -344,7 +346,7 @@ weir_interval_cache_request_new_pad (
   }
   gst_object_unref (pad);
   g_free (name);
-  return ok ? GST_PAD (pad) : NULL; // the element's
+  return ok ? GST_PAD (pad) : NULL; // owned by the element
 }
 
 static void
@@ -444,7 +446,7 @@ open_spill (WeirIntervalCache *self, const CacheSettings *settings, CacheSpill *
   *spill = cache_spill_new (settings->spill_dir, settings->spill_bytes);
   if (!*spill)
     GST_ELEMENT_ERROR (self, RESOURCE, OPEN_READ_WRITE,
-        ("No file can be made in %s.", settings->spill_dir), GST_ERROR_SYSTEM);
+        ("cannot create a file in spill-dir=%s", settings->spill_dir), GST_ERROR_SYSTEM);
   else if (settings->policy != CACHE_POLICY_INTERVAL)
     cache_spill_set_rule (*spill, rule_of (settings->policy), settings->bounds.bytes);
   return *spill != NULL;
@@ -463,7 +465,7 @@ claim_window (WeirIntervalCache *self, const CacheSettings *settings)
   if (cache_window_claim (window, self->sinkpad, &settings->bounds, settings->policy, spill))
     return window;
   GST_ELEMENT_ERROR (self, RESOURCE, BUSY,
-      ("There is an intervalcache with channel=%s already.", settings->channel), (NULL));
+      ("channel=%s is in use by another intervalcache", settings->channel), (NULL));
   cache_window_unref (window);
   return NULL;
 }
@@ -558,5 +560,5 @@ weir_interval_cache_class_init (WeirIntervalCacheClass *klass)
   gst_element_class_add_static_pad_template_with_gtype (
       element_class, &src_template, WEIR_TYPE_CACHE_PAD);
   gst_element_class_set_static_metadata (element_class, "Interval cache", "Generic",
-      "Holds the last while of a stream, for readers at places of their own", "Weir");
+      "Keeps recent data of a stream; each reader has its own position", "Weir");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What the files of intervalcache share: intervalcache.c (data, events, pads, states),
+// Shared by the files of intervalcache: intervalcache.c (data, events, pads, states) and
 // intervalcache_properties.c.
 
 #include "cachewindow.h"
@@ -13,24 +13,24 @@ struct _WeirIntervalCache {
 
   GstPad *sinkpad;
 
-  // The streaming thread's.
+  // Streaming thread only.
   GstSegment segment;
   CacheJoins joins;
-  guint64 told_capacity; // of the file
+  guint64 told_capacity; // capacity of the file at the last warning, bytes
 
-  // The object lock, all below.
+  // Under the object lock, all below.
   gchar *channel;
   CacheBounds bounds;
   gchar *spill_dir;
   guint64 spill_bytes;
   CachePolicy policy;
   guint next_pad;
-  CacheWindow *window; // a reference, from PAUSED on; changes while nothing is active
+  CacheWindow *window; // a reference, from PAUSED on; changes only while all pads are inactive
 };
 
 // ---- intervalcache.c ----
 
-// A reference; NULL: there is none below PAUSED.
+// Returns a reference to the window; NULL below PAUSED.
 CacheWindow *interval_cache_get_window (WeirIntervalCache *self);
 
 // ---- intervalcache_properties.c ----

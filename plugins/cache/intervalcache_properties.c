@@ -26,10 +26,10 @@ weir_cache_policy_get_type (void)
 {
   static gsize type;
   static const GEnumValue values[] = {
-    { CACHE_POLICY_INTERVAL, "What came last", "interval" },
-    { CACHE_POLICY_PREFIX, "What came first", "prefix" },
-    { CACHE_POLICY_LRU, "What was read last", "lru" },
-    { CACHE_POLICY_LFU, "What is read most often", "lfu" },
+    { CACHE_POLICY_INTERVAL, "Keep the newest data in memory", "interval" },
+    { CACHE_POLICY_PREFIX, "Keep the oldest data in memory", "prefix" },
+    { CACHE_POLICY_LRU, "Keep the most recently read data in memory", "lru" },
+    { CACHE_POLICY_LFU, "Keep the most often read data in memory", "lfu" },
     { 0, NULL, NULL },
   };
 
@@ -161,62 +161,65 @@ interval_cache_properties_install (GObjectClass *klass)
 
   g_object_class_install_property (klass, PROP_CHANNEL,
       g_param_spec_string ("channel", "Channel",
-          "The name under which intervalcachesrc finds it in this process; none = it can't", NULL,
+          "Name under which intervalcachesrc finds this cache in the process; NULL = none", NULL,
           rw | GST_PARAM_MUTABLE_READY));
   g_object_class_install_property (klass, PROP_MAX_TIME,
-      g_param_spec_uint64 ("max-time", "Longest time",
-          "How much of the stream is kept at most, in ns; 0 = any", 0, G_MAXINT64 / 4,
+      g_param_spec_uint64 ("max-time", "Maximum time",
+          "Maximum duration of the window in ns; 0 = unlimited", 0, G_MAXINT64 / 4,
           DEFAULT_MAX_TIME, rw | GST_PARAM_MUTABLE_PLAYING));
   g_object_class_install_property (klass, PROP_MAX_BYTES,
-      g_param_spec_uint64 ("max-bytes", "Most bytes",
-          "How many bytes are kept in memory at most; 0 = any number", 0, G_MAXUINT64,
+      g_param_spec_uint64 ("max-bytes", "Maximum bytes",
+          "Maximum size of the window in memory in bytes; 0 = unlimited", 0, G_MAXUINT64,
           DEFAULT_MAX_BYTES, rw | GST_PARAM_MUTABLE_PLAYING));
   g_object_class_install_property (klass, PROP_MAX_BUFFERS,
-      g_param_spec_uint ("max-buffers", "Most buffers",
-          "How many buffers and events are kept at most; 0 = any number", 0, G_MAXUINT,
+      g_param_spec_uint ("max-buffers", "Maximum buffers",
+          "Maximum number of buffers and events in the window; 0 = unlimited", 0, G_MAXUINT,
           DEFAULT_MAX_BUFFERS, rw | GST_PARAM_MUTABLE_PLAYING));
   /**
    * WeirIntervalCache:spill-dir:
    *
-   * What exceeds #WeirIntervalCache:max-bytes goes to a file here, which has no name and goes with
-   * the cache. Where the disk is full, the window is as much smaller, and an element message
-   * `cache-spill-full` tells the `capacity` that the file has (#guint64, in bytes). Upstream's
-   * thread writes the file, and waits for the disk where the system has more to write out than it
-   * wants to have: what can't wait needs a `queue` before this element.
+   * Folder for a file that stores the part of the window above #WeirIntervalCache:max-bytes. The
+   * file has no name and is freed with the cache. If the disk is full, the window becomes smaller,
+   * and an element message `cache-spill-full` contains the `capacity` of the file (#guint64, in
+   * bytes). Upstream's thread writes the file and waits for the disk when the system is behind with
+   * writing: put a `queue` before this element if upstream must not wait.
    */
   g_object_class_install_property (klass, PROP_SPILL_DIR,
-      g_param_spec_string ("spill-dir", "Directory of the file",
-          "Where there is a file for what exceeds max-bytes; none = there is no such file", NULL,
-          rw | GST_PARAM_MUTABLE_READY));
+      g_param_spec_string ("spill-dir", "Spill directory",
+          "Folder for the window's file, which stores data above max-bytes; NULL keeps the window "
+          "in memory",
+          NULL, rw | GST_PARAM_MUTABLE_READY));
   g_object_class_install_property (klass, PROP_SPILL_BYTES,
-      g_param_spec_uint64 ("spill-bytes", "Size of the file",
-          "How many bytes the file has at most, in whole MiB", 0, G_MAXINT64, DEFAULT_SPILL_BYTES,
-          rw | GST_PARAM_MUTABLE_READY));
+      g_param_spec_uint64 ("spill-bytes", "Spill bytes",
+          "Maximum size of the file in bytes, rounded down to whole MiB", 0, G_MAXINT64,
+          DEFAULT_SPILL_BYTES, rw | GST_PARAM_MUTABLE_READY));
   /**
    * WeirIntervalCache:policy:
    *
-   * With #WeirIntervalCache:spill-dir, what is in memory up to #WeirIntervalCache:max-bytes. With
-   * `interval` that is what came last: for live media. The others are for stored media, which goes
-   * to the file as it comes, and of which blocks of 1 MiB stay in memory: those of the beginning
-   * (`prefix`), or those that readers ask for (`lru`, `lfu`). `hit-ratio` in
-   * #WeirIntervalCache:stats tells how well that does.
+   * Selects the data that stays in memory, up to #WeirIntervalCache:max-bytes, if there is a
+   * #WeirIntervalCache:spill-dir. `interval` keeps the newest data and suits live media. The other
+   * policies suit stored media: all data goes to the file, and blocks of 1 MiB stay in memory, the
+   * first ones (`prefix`) or those that readers read (`lru`, `lfu`). `hit-ratio` in
+   * #WeirIntervalCache:stats measures the success.
    */
   g_object_class_install_property (klass, PROP_POLICY,
-      g_param_spec_enum ("policy", "Policy", "What is kept in memory, of what is in the file, too",
+      g_param_spec_enum ("policy", "Policy", "Which data stays in memory, with spill-dir",
           WEIR_TYPE_CACHE_POLICY, CACHE_POLICY_INTERVAL, rw | GST_PARAM_MUTABLE_READY));
   /**
    * WeirIntervalCache:stats:
    *
-   * All #guint64, but where another type is told. Of buffers: `in`, `evicted` and `held`, which
-   * make up `in`. `bytes-in`, `held-bytes`, and of them `spilled-bytes` (in the file). `oldest` and
-   * `newest`: what it holds, in ns of the cache's time. `repaired`: times that were missing, jumped
-   * or went back. `readers` (#guint). `publishers`: how many caches have had this channel. Those of
-   * a pad are the same as those of an `intervalcachesrc`, and so called. They have this too, and of
-   * the reader: `out` and `bytes-out` (buffers), `misses` and `skipped` (see `intervalcachesrc`),
-   * `position` (the time of what comes next), `behind` (how long ago that came in, in ns).
+   * All fields are #guint64 unless noted. Buffers: `in`, and its parts `evicted` and `held`.
+   * `bytes-in`, `held-bytes`, and its part `spilled-bytes` (in the file). `oldest` and `newest`:
+   * the range of the window, in ns of the cache's time. `repaired`: timestamps that were missing,
+   * jumped or went back. `readers` (#guint): open readers. `publishers`: caches that have used this
+   * channel so far. `hit-ratio` (#gdouble): part of the bytes read that came from memory, 0 to 1.
+   * `read-from-memory`, `read-from-file`: bytes. The `stats` of a source pad and of an
+   * `intervalcachesrc` have the same fields and, for the reader: `out` and `bytes-out` (buffers),
+   * `misses` and `skipped` (see `intervalcachesrc`), `position` (time of the next buffer, in ns of
+   * the cache's time), `behind` (time since that buffer arrived, in ns).
    */
   g_object_class_install_property (klass, PROP_STATS,
       g_param_spec_boxed (
-          "stats", "Statistics", "What came in, and what is held", GST_TYPE_STRUCTURE, ro));
+          "stats", "Statistics", "Counts of the input and of the window", GST_TYPE_STRUCTURE, ro));
   gst_type_mark_as_plugin_api (WEIR_TYPE_CACHE_POLICY, 0);
 }

@@ -2,26 +2,27 @@
 /**
  * SECTION:element-intervalcachesrc
  * @title: intervalcachesrc
- * @short_description: reads what an intervalcache holds, in another pipeline
+ * @short_description: reads from the window of an intervalcache in another pipeline
  *
- * Gives what the `intervalcache` with the same #WeirIntervalCacheSrc:channel holds, in any pipeline
- * of the process: the same buffers, with their times and metas, and the events between them. Where
- * it begins is #WeirIntervalCacheSrc:start.
+ * Reads from the window of the `intervalcache` with the same #WeirIntervalCacheSrc:channel, in any
+ * pipeline of the process: the same buffers, with their timestamps and metas, and the events
+ * between them. #WeirIntervalCacheSrc:start sets where reading starts.
  *
- * It is a live source. It may be started before there is such a cache, and waits; when one goes and
- * another comes under the same name, it goes on with that, and the first buffer has DISCONT. EOS
- * comes from the cache, or from gst_element_send_event(). In PAUSED it keeps its place. Where
- * nothing is linked behind it, it waits for that. A seek, in the cache's time, goes to the join
- * point before that place. The wish for a key picture (`GstForceKeyUnit`) goes to where the cache
- * has the stream from; other events end here.
+ * This is a live source. It may start before the cache and then waits for it. If the cache stops
+ * and another one takes the channel, reading continues with the new cache; its first buffer has
+ * DISCONT. EOS comes from the cache or from gst_element_send_event(). In PAUSED the source keeps
+ * its position. Without a link downstream it waits for one. A seek, in the cache's time, moves to
+ * the join point at or before the target. A keyframe request (`GstForceKeyUnit`) is forwarded to
+ * the upstream of the cache; other upstream events end here.
  *
- * A reader whose place has left the window goes on at the next join point. The first buffer has
- * DISCONT then, and an element message `cache-miss` tells what it has missed: `from` and `to` in ns
- * of the cache's time, `skipped` (how many buffers, lists and events), `channel` and `pad`.
+ * If the reader's position has left the window, it continues at the next join point. The first
+ * buffer then has DISCONT, and an element message `cache-miss` describes the gap: `from` and `to`
+ * in ns of the cache's time, `skipped` (number of buffers, buffer lists and events), `channel` and
+ * `pad`.
  *
- * Times: buffers and segments are as they came to the cache. A sink that synchronises needs the
- * base time of the cache's pipeline, or sync=false. The cache's time, in which places are told, is
- * the running time that buffers had there, made monotone.
+ * Buffers and segments keep the times that they had in the cache's pipeline. A sink that
+ * synchronises needs the base time of that pipeline, or sync=false. The cache's time, used for
+ * positions, is the running time of buffers at the cache, repaired so that it never goes back.
  *
  * ## Example launch line
  * |[
@@ -48,7 +49,7 @@ struct _WeirIntervalCacheSrc {
   GstElement parent;
 
   GstPad *srcpad;
-  gchar *channel; // the object lock
+  gchar *channel; // under the object lock
   CacheReader reader;
 };
 
@@ -56,8 +57,8 @@ G_DEFINE_FINAL_TYPE (WeirIntervalCacheSrc, weir_interval_cache_src, GST_TYPE_ELE
 GST_ELEMENT_REGISTER_DEFINE (
     intervalcachesrc, "intervalcachesrc", GST_RANK_NONE, WEIR_TYPE_INTERVAL_CACHE_SRC)
 
-// Those that sources take are taken. Of the others, the wish for a key picture goes on, to where
-// the stream comes from.
+// Handles the events that a source handles, and forwards keyframe requests to the upstream of the
+// cache.
 static gboolean
 src_event (GstPad *pad, GstObject *parent, GstEvent *event)
 {
@@ -102,7 +103,7 @@ src_activate_mode (GstPad *pad, GstObject *parent, GstPadMode mode, gboolean act
   return mode == GST_PAD_MODE_PUSH && cache_reader_activate (&self->reader, active);
 }
 
-// What a program sends to the sources of a pipeline.
+// Handles EOS and flush events that the program sends to the pipeline.
 static gboolean
 weir_interval_cache_src_send_event (GstElement *element, GstEvent *event)
 {
@@ -139,7 +140,7 @@ open_channel (WeirIntervalCacheSrc *self)
   channel = g_strdup (self->channel);
   GST_OBJECT_UNLOCK (self);
   if (!channel) {
-    GST_ELEMENT_ERROR (self, RESOURCE, SETTINGS, ("No channel is set."), (NULL));
+    GST_ELEMENT_ERROR (self, RESOURCE, SETTINGS, ("intervalcachesrc: channel is missing"), (NULL));
     return FALSE;
   }
   window = cache_window_get (channel);
@@ -240,7 +241,7 @@ weir_interval_cache_src_class_init (WeirIntervalCacheSrcClass *klass)
   element_class->send_event = weir_interval_cache_src_send_event;
 
   g_object_class_install_property (gobject_class, PROP_CHANNEL,
-      g_param_spec_string ("channel", "Channel", "The name that the intervalcache has, too", NULL,
+      g_param_spec_string ("channel", "Channel", "Channel of the intervalcache to read from", NULL,
           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
   cache_reader_install_properties (gobject_class, PROP_READER);
 
@@ -248,5 +249,5 @@ weir_interval_cache_src_class_init (WeirIntervalCacheSrcClass *klass)
   weir_element_class_set_default_name (gobject_class);
   gst_element_class_add_static_pad_template (element_class, &src_template);
   gst_element_class_set_static_metadata (element_class, "Cache reader", "Source",
-      "Reads what an intervalcache holds, in another pipeline", "Weir");
+      "Reads from the window of an intervalcache in another pipeline", "Weir");
 }

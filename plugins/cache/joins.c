@@ -35,7 +35,7 @@ begin_frame (CacheJoins *self, guint32 time, gint64 position)
   self->frame_start = position;
 }
 
-// TRUE if the frame now turns out to be one.
+// Returns TRUE if this packet shows that its frame is a join point.
 static gboolean
 look_at_packet (CacheJoins *self, GstBuffer *buffer, gint64 position)
 {

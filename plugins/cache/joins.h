@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Where a decoder can start, in a stream of whatever kind: in RTP by what the payload says, where
-// core can read that; else at what isn't marked as a delta unit.
+// Finds join points, the buffers from which a decoder can start: in RTP from the payload, if the
+// core parses the codec; otherwise every buffer without the flag DELTA_UNIT.
 
 #include <gst/gst.h>
 
@@ -20,6 +20,6 @@ typedef struct {
 
 void cache_joins_set_caps (CacheJoins *joins, GstCaps *caps);
 
-// For the buffer or list that will lie at `position`. Returns the position of what turns out to be
-// a join point, which may be an earlier one, or WEIR_CACHE_NO_POSITION.
+// Examines the buffer or buffer list that will have the position `position`. Returns the position
+// of a join point that it reveals, possibly an earlier one, or WEIR_CACHE_NO_POSITION.
 gint64 cache_joins_look (CacheJoins *joins, GstMiniObject *object, gint64 position);

@@ -10,16 +10,16 @@
 #include <unistd.h>
 
 #define PIECE ((gsize) 1 << 20)
-#define BUFFER_FLAGS (~(guint) (GST_MINI_OBJECT_FLAG_LAST - 1)) // those that aren't every object's
+#define BUFFER_FLAGS (~(guint) (GST_MINI_OBJECT_FLAG_LAST - 1)) // without GstMiniObject's flags
 
 struct _CachePiece {
   gint refs; // atomic
   CacheSpill *spill;
-  guint64 number; // another one each time it is used
+  guint64 number; // changes each time the piece is reused
   guint8 *data;
 };
 
-// What is stored of a buffer that has no metas, before its bytes.
+// The header of a stored buffer without metas; its data follows the last header of the list.
 typedef struct {
   guint64 pts, dts, duration, offset, offset_end;
   guint32 flags;
@@ -27,23 +27,23 @@ typedef struct {
 } Record;
 
 typedef struct {
-  guint32 n; // records that follow
+  guint32 n; // number of records that follow
   guint32 is_list;
 } Head;
 
 struct _CacheSpill {
-  gint refs; // atomic; each piece in use has one
+  gint refs; // atomic; each piece in use owns one
   int fd;
 
-  // The writer's.
+  // Writer only.
   guint n_pieces;
   CachePiece *current; // a reference
-  gsize used;          // of it
+  gsize used;          // bytes of the current piece
 
   GMutex lock;
-  guint max_pieces; // the lock, from here on
+  guint max_pieces; // under the lock, from here on
   GQueue unused;
-  GHashTable *in_use; // by number
+  GHashTable *in_use; // pieces by number
   gboolean has_rule;
   WeirPolicy policy;
 };
@@ -141,14 +141,15 @@ cache_spill_close (CacheSpill *self)
   cache_spill_unref (self);
 }
 
-// ---- what stays in memory ----
+// ---- pieces in memory ----
 
 struct _CacheSpillGone {
-  CacheSpill *spill; // a reference: the maps stay, so what a reader has of them comes from the file
+  CacheSpill *spill; // a reference, which keeps the pieces mapped
   GPtrArray *data;
 };
 
-// With the lock.
+// Adds a piece to those in memory, and returns the pieces that the policy evicts for it. Call with
+// the lock.
 static CacheSpillGone *
 hold (CacheSpill *self, guint64 number)
 {
@@ -195,7 +196,7 @@ cache_spill_ask (CacheSpill *self, guint64 number, CacheSpillGone **gone)
   return held;
 }
 
-// It is written, and so in memory; whether it stays there is another thing.
+// Closes the current piece. After writing it is in memory; the policy decides whether it stays.
 static void
 finish_piece (CacheSpill *self)
 {
@@ -260,7 +261,7 @@ next_piece (CacheSpill *self)
   g_mutex_lock (&self->lock);
   g_hash_table_insert (self->in_use, &piece->number, piece);
   g_mutex_unlock (&self->lock);
-  cache_spill_ref (self); // the piece's
+  cache_spill_ref (self); // owned by the piece
   self->current = piece;
   self->used = 0;
   return TRUE;
@@ -280,7 +281,8 @@ append_bytes (CacheSpill *self, GstBuffer *to, const guint8 *data, gsize size)
                                     self->current, piece_unref));
 }
 
-// What fits into a piece lies in one.
+// Appends the data to the file, and the memory of the file to the buffer. Data that fits into one
+// piece is not split. Returns FALSE if the file has no room.
 static gboolean
 append (CacheSpill *self, GstBuffer *to, const guint8 *data, gsize size)
 {
@@ -305,7 +307,7 @@ spill_take_buffer (CacheSpill *self, GstBuffer *buffer)
   GstBuffer *copy = NULL;
   GstMapInfo map;
 
-  // More pieces than a buffer can have parts would be put together in memory again.
+  // A buffer with more memories than the maximum would be merged in memory again.
   if (gst_buffer_get_size (buffer) > (gst_buffer_get_max_memory () - 1) * PIECE
       || !gst_buffer_map (buffer, &map, GST_MAP_READ))
     return NULL;
@@ -351,7 +353,8 @@ count_buffers (GstMiniObject *object)
   return GST_IS_BUFFER (object) ? 1 : gst_buffer_list_length (GST_BUFFER_LIST (object));
 }
 
-// The bytes that it takes in the file. 0 if it has metas, or is larger than a piece.
+// Returns the number of bytes for the object in the file; 0 if a buffer has metas, or the object
+// does not fit into one piece.
 static gsize
 size_stored (GstMiniObject *object)
 {
@@ -366,7 +369,7 @@ size_stored (GstMiniObject *object)
       return 0;
     size += gst_buffer_get_size (buffer);
   }
-  size = (size + 7) & ~(gsize) 7; // so that what follows is aligned
+  size = (size + 7) & ~(gsize) 7; // aligns the next object
   return size <= PIECE ? size : 0;
 }
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A file that takes buffers for which memory is too small. It is mapped in pieces, each of which is
-// used again when nobody has any of its bytes any more: a ring, as the oldest go first, and one
-// that never writes over what a reader still has. The file has no name: it goes with the last
-// piece, and nobody can remove or cut it meanwhile.
+// A memory-mapped file that stores buffers which do not fit into memory. The file is mapped in
+// pieces of 1 MiB. A piece is reused when the last reference to its bytes is dropped, so data that
+// a reader still uses is never overwritten. The file has no name: it is freed with the last piece,
+// and no other process can remove or truncate it.
 //
-// Who stores may wait for the disk: for room in the file, and where the system has more to write
-// out than it wants to have.
+// Storing may wait for the disk, when the system is behind with writing.
 //
-// Which pieces stay in memory as well can be left to the system, or follow a rule, by what readers
-// ask for.
+// A policy can decide, from the pieces that readers request, which pieces also stay in memory.
+// Otherwise the system decides.
 
 #include <gst/gst.h>
 
@@ -20,41 +19,43 @@ G_BEGIN_DECLS
 
 typedef struct _CacheSpill CacheSpill;
 
-// NULL, and errno, if there can't be such a file. Who makes it writes it, and closes it.
+// Creates a file in the folder `dir`, of at most `max_bytes`. Returns NULL and sets errno on
+// failure. The caller is the only writer and closes the file.
 CacheSpill *cache_spill_new (const gchar *dir, guint64 max_bytes);
 void cache_spill_close (CacheSpill *spill);
 CacheSpill *cache_spill_ref (CacheSpill *spill);
 void cache_spill_unref (CacheSpill *spill);
 
-// Before anything is written.
+// Sets the policy for pieces in memory. Call before the first write.
 void cache_spill_set_rule (CacheSpill *spill, WeirPolicyRule rule, guint64 bytes_in_memory);
 
-// Where a buffer or list lies in the file. What has no metas leaves nothing of it in memory, and is
-// made anew when it is loaded; else there is a copy with its bytes in the file.
+// The stored form of a buffer or buffer list. Without metas, only piece and offset are kept, and
+// cache_spill_load() creates a new object. With metas, `copy` stays in memory and its data is in
+// the file.
 typedef struct _CachePiece CachePiece;
 typedef struct {
   CachePiece *piece;   // a reference, or NULL
-  guint32 offset;      // in it
-  GstMiniObject *copy; // or this one
-  guint64 number;      // of the piece in which it begins: pieces have numbers of their own, from 1
+  guint32 offset;      // in the piece, bytes
+  GstMiniObject *copy; // set if `piece` is NULL
+  guint64 number;      // number of the piece in which the data begins, from 1
 } CacheStored;
 
-// FALSE if there is no room.
+// Stores a buffer or buffer list. Returns FALSE if the file has no room.
 gboolean cache_spill_store (CacheSpill *spill, GstMiniObject *object, CacheStored *stored);
 
-// Takes the reference.
+// Creates the object stored at `offset`. Takes over the reference to `piece`. (transfer full)
 GstMiniObject *cache_spill_load (CachePiece *piece, guint32 offset);
 CachePiece *cache_piece_ref (CachePiece *piece);
 void cache_piece_unref (CachePiece *piece);
 
-// A reader comes to a piece. TRUE if it is in memory, by the rule. Else it will be, and what has to
-// go for it is let go by the other function, which may take a while. NULL is fine.
+// Tells the policy that a reader requests a piece. Returns TRUE if the piece is in memory.
+// Otherwise the policy adds it, and `*gone` lists the pieces to evict: pass it to
+// cache_spill_let_go(), which may take a while and accepts NULL.
 typedef struct _CacheSpillGone CacheSpillGone;
 gboolean cache_spill_ask (CacheSpill *spill, guint64 piece, CacheSpillGone **gone);
 void cache_spill_let_go (CacheSpillGone *gone);
 
-// The bytes that the file may have. Less than it was made for, if the disk has turned out to be
-// full.
+// Returns the maximum size of the file in bytes. It shrinks when the disk is full.
 guint64 cache_spill_capacity (CacheSpill *spill);
 
 G_END_DECLS
