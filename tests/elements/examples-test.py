@@ -28,6 +28,19 @@ def examples(section):
             for line in block.splitlines()]
 
 
+# Pages in docs/elements/.
+PAGES = ['intervalcache', 'ratepacer', 'rtprelaypay', 'rtprestamp', 'svcdec', 'svcenc',
+         'svclayerfilter']
+
+
+def lines_of_page(name):
+    """Returns the gst-launch-1.0 lines of a page, without line breaks."""
+    text = (ROOT / 'docs' / 'elements' / f'{name}.md').read_text(encoding='utf-8')
+    blocks = re.findall(r'^```sh\n(.*?)^```', text, re.S | re.M)
+    lines = [line for block in blocks for line in re.sub(r'\\\n\s*', '', block).splitlines()]
+    return [line for line in lines if line.startswith(COMMAND)]
+
+
 def need_elements(line):
     names = [word.split()[0] for word in line.removeprefix(COMMAND).split(' ! ')]
     for name in names:
@@ -103,6 +116,15 @@ def add(name, lines):
 
 for element, section in sections().items():
     add(element, examples(section))
+for page in PAGES:
+    add(f'docs/elements/{page}.md', lines_of_page(page))
+
+
+@test
+def pages_have_examples():
+    """each page about an element has an example line"""
+    for page in PAGES:
+        assert lines_of_page(page), page
 
 
 if __name__ == '__main__':
