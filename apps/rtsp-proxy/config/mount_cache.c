@@ -67,10 +67,11 @@ static const SchemaKey cache_keys[] = {
       .help = "how far back readers can go; required" },
   { "bytes", SCHEMA_OTHER, .preset = "64M", .form = "size from 1M to 2G; with `spill` to 1T",
       .value = &bytes_value, .effect = MOUNT_EFFECT_SERVING,
-      .help = "the most bytes of packets kept for each track; K, M, G and T are powers of 1024. If "
-              "this is full, less than `time` is kept" },
+      .help =
+          "limit for the packets of each track; K, M, G and T are powers of 1024. If the packets "
+          "of `time` take more, less is kept" },
   { "spill", SCHEMA_OTHER, .form = "FOLDER", .value = &spill_value, .effect = MOUNT_EFFECT_CLOSES,
-      .help = "the folder of a file that holds the packets; without it they are held in memory" },
+      .help = "keeps the packets in a file in this folder; without it they are kept in memory" },
   { NULL },
 };
 
