@@ -164,8 +164,11 @@ names_are_checked (void)
     g_assert_true (store_is_name (good[i]));
   }
   for (guint i = 0; i < G_N_ELEMENTS (bad); i++) {
-    g_test_message ("%s", bad[i]);
+    gchar *shown = g_strescape (bad[i], NULL); // TAP output must be UTF-8
+
+    g_test_message ("%s", shown);
     g_assert_false (store_is_name (bad[i]));
+    g_free (shown);
   }
   g_assert_true (store_is_name (longest));
   g_assert_false (store_is_name (long_part));
