@@ -14,8 +14,8 @@ struct _Feed {
   GstCaps *caps;
   gboolean timed;
   GThread *primer; // only touched in state changes
-  gint open;       // atomic: the gap went through
-  // What it takes; with the object's lock. NULL: nothing
+  gint open;       // atomic: the gap has gone through
+  // The relay that it takes from; under the object's lock. NULL: none
   Relay *relay;
   guint track;
 };
@@ -26,7 +26,7 @@ static GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE (
 GType feed_get_type (void);
 G_DEFINE_TYPE (Feed, feed, GST_TYPE_ELEMENT)
 
-// ---- what it takes from a relay ----
+// ---- the relay's side ----
 
 gboolean
 feed_is_open (Feed *self)
@@ -34,7 +34,7 @@ feed_is_open (Feed *self)
   return g_atomic_int_get (&self->open);
 }
 
-// Any thread.
+// Called from any thread.
 static void
 feed_push (gpointer data, const RelayPacket *packet)
 {
@@ -42,8 +42,8 @@ feed_push (gpointer data, const RelayPacket *packet)
   GstBuffer *buffer = packet->buffer;
   GstClockTime now = GST_CLOCK_TIME_NONE;
 
-  // The library's sessions and queues want a valid time that never goes back. This is the arrival;
-  // the media's own time is in the packet and stays.
+  // The RTP sessions and queues of gst-rtsp-server need a valid time that never goes back. The
+  // packet keeps its RTP timestamp.
   if (feed_is_open (self))
     now = self->timed ? (GstClockTime) MAX (packet->time, 0)
                       : gst_element_get_current_running_time (GST_ELEMENT (self));
@@ -53,7 +53,7 @@ feed_push (gpointer data, const RelayPacket *packet)
   }
   buffer = gst_buffer_make_writable (buffer);
   GST_BUFFER_PTS (buffer) = GST_BUFFER_DTS (buffer) = now;
-  // A stream without readers is not linked; a source has nobody to tell of it.
+  // The result is ignored: a stream without readers is not linked.
   gst_pad_push (self->src, buffer);
 }
 
@@ -98,7 +98,7 @@ feed_detach (Feed *self, Relay *relay)
   relay_remove_sink (relay, self);
 }
 
-// What a sink asks for, or a reader's RTCP in the library's session. In any thread.
+// Handles keyframe requests of a sink, or of a reader's RTCP. Called from any thread.
 static gboolean
 feed_event (GstPad *pad, GstObject *parent, GstEvent *event)
 {
@@ -133,7 +133,7 @@ prime (gpointer data)
   gst_pad_push_event (self->src, gst_event_new_stream_start (id));
   gst_pad_push_event (self->src, gst_event_new_caps (self->caps));
   gst_pad_push_event (self->src, gst_event_new_segment (&segment));
-  // Returns when the library lets its blocked streams go.
+  // Blocks until gst-rtsp-server unblocks its streams.
   gst_pad_push_event (self->src, gst_event_new_gap (0, GST_CLOCK_TIME_NONE));
   g_atomic_int_set (&self->open, 1);
   g_free (id);
@@ -156,7 +156,7 @@ feed_change_state (GstElement *element, GstStateChange transition)
     case GST_STATE_CHANGE_PLAYING_TO_PAUSED:
       return GST_STATE_CHANGE_NO_PREROLL;
     case GST_STATE_CHANGE_PAUSED_TO_READY:
-      // The parent has deactivated the pad, which ends the push that the thread may be in.
+      // The parent class has deactivated the pad, so a push of the thread has ended.
       g_thread_join (self->primer);
       self->primer = NULL;
       g_atomic_int_set (&self->open, 0);
@@ -203,7 +203,7 @@ feed_class_init (FeedClass *klass)
   element_class->change_state = feed_change_state;
   gst_element_class_add_static_pad_template (element_class, &src_template);
   gst_element_class_set_static_metadata (element_class, "Track feed", "Source/Network/RTP",
-      "Gives a media of the RTSP library what a relay pushes into it", "Weir");
+      "Sends a relay's track into a media of gst-rtsp-server", "Weir");
 }
 
 Feed *

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The head of one track in a media of the RTSP library: a live source element whose src pad gives
-// what a relay pushes into it. It has no thread and no queue of its own: packets pass in the thread
-// of the upstream.
+// The first element of one track in a media of gst-rtsp-server: a live source element that sends
+// the packets of a relay's track. It has no thread and no queue: packets pass in the upstream's
+// thread.
 //
-// As soon as it is PAUSED it sends its caps, its segment and a gap. The gap alone makes the library
-// take the media for prepared, so that a DESCRIBE never waits for a packet of each track (sparse
-// tracks have none for minutes), and every stream has its segment before a PLAY can ask for it.
+// In PAUSED it sends caps, segment and a gap. The gap alone makes gst-rtsp-server treat the media
+// as prepared. So a DESCRIBE never waits for a packet of each track (a sparse track may send none
+// for minutes), and every stream has its segment before a PLAY can ask for it.
 
 #include "relay/relay.h"
 
 typedef struct _Feed Feed;
 
-// Returns a floating element. `caps`: application/x-rtp of the track. Timed: packets have the
-// relay's time; else that of their arrival, by the pipeline's clock.
+// `caps` are the application/x-rtp caps of the track. With `timed`, a buffer's timestamp is its
+// time in the relay; without, its arrival by the pipeline's clock. (transfer floating)
 Feed *feed_new (GstCaps *caps, gboolean timed);
 
-// It gets a track's packets and their time; GstForceKeyUnit, from behind it, asks the relay. What
-// is pushed before its gap has gone through is dropped, and once the media is being taken down.
+// Begins to send a track's packets; a GstForceKeyUnit event from downstream asks the relay for a
+// keyframe. Packets are dropped before the gap has gone through, and while the media is being taken
+// down.
 void feed_attach (Feed *self, Relay *relay, guint track);
 void feed_detach (Feed *self, Relay *relay);
 
-// Does what is pushed now go through?
+// Reports whether packets are sent on now. Call from any thread.
 gboolean feed_is_open (Feed *self);

@@ -3,7 +3,7 @@
 
 #include "relay/feed.h"
 
-// A stage that starts begins at the newest join point, which has to be here for that.
+// A stage starts at the newest join point, so the window must reach back to it.
 #define MAX_TIME (15 * GST_SECOND)
 #define MAX_BYTES (32 * 1024 * 1024)
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Publishes a track of a relay as a named window, an intervalcache with a channel, for stages in
-// other pipelines. Packets have the relay's time. Main thread only.
+// Publishes a track of a relay as a named window (an intervalcache with a channel), for stages in
+// other pipelines. Timestamps are the relay's time. Call from the main thread only.
 
 #include "relay/relay.h"
 
 typedef struct _Publisher Publisher;
 
-// NULL if the element is missing.
+// Returns NULL if intervalcache is not installed or the track does not exist.
 Publisher *publisher_new (Relay *relay, guint track, const gchar *channel);
 Publisher *publisher_ref (Publisher *self);
 
-// TRUE: it was the last reference.
+// Returns TRUE if it was the last reference.
 gboolean publisher_unref (Publisher *self);

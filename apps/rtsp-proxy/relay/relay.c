@@ -2,10 +2,10 @@
 #include "relay/relay_caps.h"
 #include "relay/relay_private.h"
 
-// A track this far behind the others has nothing to send now.
+// A track that is this far behind the others is sparse: it has nothing to send now.
 #define SPARSE_AFTER GST_SECOND
 
-// ---- tracks, with the lock held ----
+// ---- tracks; with the lock held ----
 
 static void
 clear_track (RelayTrack *track)
@@ -34,7 +34,7 @@ void
 relay_set_tracks (Relay *self, GPtrArray *caps)
 {
   relay_drop_held (self);
-  relay_end_takers (self);
+  relay_end_fixed_sinks (self);
   for (guint i = 0; i < self->n_tracks; i++)
     clear_track (&self->tracks[i]);
   self->n_tracks = MIN (caps->len, RELAY_MAX_TRACKS);
@@ -75,7 +75,7 @@ relay_common_time (Relay *self)
 
 // ---- NTP ----
 
-// The current source's mapping in outgoing timestamps. With the lock held.
+// Returns the current source's mapping in outgoing timestamps. Call with the lock held.
 static WeirNtpMap
 outgoing_ntp (Relay *self, guint index)
 {
@@ -92,7 +92,7 @@ outgoing_ntp (Relay *self, guint index)
 void
 relay_pass_ntp (Relay *self, guint index)
 {
-  GPtrArray *takers;
+  GPtrArray *sinks;
   WeirNtpMap map;
 
   g_mutex_lock (&self->lock);
@@ -101,15 +101,15 @@ relay_pass_ntp (Relay *self, guint index)
     return;
   }
   map = outgoing_ntp (self, index);
-  takers = g_ptr_array_ref (self->takers);
+  sinks = g_ptr_array_ref (self->sinks);
   g_mutex_unlock (&self->lock);
-  for (guint i = 0; i < takers->len; i++) {
-    RelayTaker *taker = g_ptr_array_index (takers, i);
+  for (guint i = 0; i < sinks->len; i++) {
+    RelaySinkEntry *entry = g_ptr_array_index (sinks, i);
 
-    if (taker->functions->mapped && taker->tracks & 1u << index)
-      taker->functions->mapped (taker->sink, index, &map);
+    if (entry->functions->mapped && entry->tracks & 1u << index)
+      entry->functions->mapped (entry->sink, index, &map);
   }
-  g_ptr_array_unref (takers);
+  g_ptr_array_unref (sinks);
 }
 
 gboolean
@@ -140,7 +140,7 @@ relay_rewrite_sr (Relay *self, guint index, guint8 *packet, gsize len)
   return len;
 }
 
-// ---- what it gives ----
+// ---- tracks as sinks see them ----
 
 guint
 relay_n_tracks (Relay *self)
@@ -165,7 +165,7 @@ relay_dup_caps (Relay *self, guint index)
   return caps;
 }
 
-// What sinks have had first, or is held for them, is what a first reader begins with.
+// Returns the numbers of the packet with which a new reader begins.
 static RelayNumbers
 get_first (RelayTrack *track)
 {
@@ -249,7 +249,7 @@ relay_get_stats (Relay *self, RelayStats *stats)
   g_mutex_unlock (&self->lock);
 }
 
-// ---- life ----
+// ---- construction ----
 
 Relay *
 relay_new (void)
@@ -260,7 +260,7 @@ relay_new (void)
   g_atomic_ref_count_init (&self->refs);
   self->id = __atomic_add_fetch (&last_id, 1, __ATOMIC_RELAXED);
   g_mutex_init (&self->lock);
-  self->takers = g_ptr_array_new_with_free_func (relay_taker_unref);
+  self->sinks = g_ptr_array_new_with_free_func (relay_sink_entry_unref);
   for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
     RelayTrack *track = &self->tracks[i];
 
@@ -288,7 +288,7 @@ relay_unref (Relay *self)
     g_array_unref (self->tracks[i].held_times);
     gst_queue_array_free (self->tracks[i].out);
   }
-  g_ptr_array_unref (self->takers);
+  g_ptr_array_unref (self->sinks);
   g_clear_pointer (&self->done, g_ptr_array_unref);
   g_mutex_clear (&self->lock);
   g_free (self);

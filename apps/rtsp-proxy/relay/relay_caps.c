@@ -57,7 +57,7 @@ relay_caps_publish (const GstCaps *caps, guint32 ssrc)
   return published;
 }
 
-// What may differ: of H.264 and H.265 alone, and of any codec.
+// The first 10 fields may differ for H.264 and H.265 only, the others for any codec.
 gboolean
 relay_caps_same (const GstCaps *told, const GstCaps *now)
 {

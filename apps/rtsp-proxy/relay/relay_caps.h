@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Which parts of a track's caps readers are told, and when two tracks are the same to them. Any
-// thread.
+// Selects the parts of a track's caps that readers see, and compares tracks. Call from any thread.
 
 #include <gst/gst.h>
 
-// Of a track's application/x-rtp caps: what describes the codec, and this SSRC. Caps of an upstream
-// hold all of its SDP; nothing that is private to it, or could break out of a line of SDP, is kept.
+// Returns the parts of application/x-rtp caps that describe the codec, with SSRC `ssrc`. An
+// upstream's caps hold its whole SDP; fields that are private to the upstream, or that could break
+// out of an SDP line, are removed. (transfer full)
 GstCaps *relay_caps_publish (const GstCaps *caps, guint32 ssrc);
 
-// Can this be a word of what readers are told, of printable ASCII and not too long? No media can be
-// made of a track whose kind or encoding is none.
+// Reports whether `word` may stand in an SDP: printable ASCII, at most 8192 bytes. A track needs a
+// media type and an encoding for which this is TRUE.
 gboolean relay_caps_can_tell (const gchar *word);
 
-// Would a reader who was told of `told` get along with `now`? Parameter sets of H.264 and H.265 may
-// differ, and what is said of them: they come in-band as well. So may the payload type, which the
-// relay rewrites, and what readers are not told at all.
+// Reports whether a reader that has an SDP of `told` can play `now`. For H.264 and H.265, parameter
+// sets, profile and level may differ: the stream itself carries them. Unpublished fields and the
+// payload type may differ too; the relay rewrites the latter.
 gboolean relay_caps_same (const GstCaps *told, const GstCaps *now);

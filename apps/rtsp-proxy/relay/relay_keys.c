@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Requests for keyframes, on their way back to whoever brings a track.
+// Keyframe requests, on their way from sinks to the source of a track.
 
 #include "relay/relay_private.h"
 
-// As often may a track's source be asked: who asks within this of another is asked for with the
-// next.
+// Smallest interval between two requests for a track. Requests within it are merged into the next.
 #define KEY_INTERVAL GST_SECOND
 
 struct _RelayAsker {
@@ -41,7 +40,7 @@ relay_source_set_asker (RelaySource *self, RelayAskFunc ask, gpointer data, GDes
   old = self->asker;
   self->asker = new;
   g_mutex_unlock (&self->relay->lock);
-  // Outside of the lock: what it frees may be a relay.
+  // Without the lock: the release may free a relay.
   if (old)
     asker_release (old);
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A relay behind another: a sink of the one is a source of the other.
+// Links a relay behind another: the link is a sink of the first and a source of the second.
 
 #include "relay/relay.h"
 
-// All tracks go into another relay, under the same indices and with their times. The source is
-// begun with the tracks whenever they become known or others. What it is asked for goes back.
+// Passes all tracks of `self` to `to`, under the same indices and with their times. `to` begins
+// when the tracks become known, and again when they change. Keyframe requests go back to `self`.
 void relay_link (Relay *self, RelaySource *to);
 
-// Only the tracks of the mask, with bases of the instant `start`; whoever owns the source begins
-// it, and says who is asked for keyframes.
+// Passes only the tracks whose bits are set in `tracks`, with bases of the instant `start`. The
+// owner of `to` begins it and sets its asker.
 void relay_link_some (Relay *self, RelaySource *to, guint32 tracks, gint64 start);
 void relay_unlink (Relay *self, RelaySource *to);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What the files of a relay share: relay.c (tracks), relay_sinks.c (who takes them), relay_source.c
-// (who brings them), relay_switch.c (from one who brings them to another).
+// Shared by the files of a relay: relay.c (tracks), relay_sinks.c (sinks), relay_source.c
+// (sources), relay_switch.c (changes of source), relay_keys.c (keyframe requests).
 
 #include <gst/base/gstqueuearray.h>
 
@@ -11,10 +11,10 @@
 #include "rtp/rtp.h"
 #include "rtp/splice.h"
 
-// At the least this far ahead of the last packet of one life begins the next, so that timestamps
-// grow over the splice.
+// Smallest gap between the last timestamp of one run and the first of the next, so that timestamps
+// always grow across a splice.
 #define RELAY_SPLICE_GAP (20 * GST_MSECOND)
-// Times of the same media that differ by no more are the same.
+// Times of the same media that differ by at most this are equal.
 #define RELAY_SAME_INSTANT GST_MSECOND
 
 typedef struct {
@@ -23,17 +23,18 @@ typedef struct {
   gint64 time;
 } RelayItem;
 
-// A sink of a relay.
+// A sink in the list of a relay.
 typedef struct {
   gatomicrefcount refs;
   const RelaySink *functions;
   gpointer sink;
   guint32 tracks;
-  gint64 start; // the instant that `base` is of
+  gint64 start; // the instant of `base`
   guint64 base[RELAY_MAX_TRACKS];
-} RelayTaker;
+} RelaySinkEntry;
 
-// Of a packet. Not the packet itself: that would keep its pool, which has descriptors.
+// The numbers of a packet. Keeping the packet itself would hold its pool, which has file
+// descriptors.
 typedef struct {
   gboolean known;
   guint16 seq;
@@ -42,18 +43,18 @@ typedef struct {
 
 typedef struct {
   GstCaps *caps; // as published
-  gint payload;  // the RTP payload type that readers were told; -1: none
+  gint payload;  // the RTP payload type in the SDP of readers; -1: none
   guint32 ssrc;
   WeirSplice splice;
-  gboolean mid_frame; // the last packet that went out did not end its frame
-  gboolean resumes;   // what comes up to `resume_after` has gone out already
+  gboolean mid_frame; // the last packet sent did not end its frame
+  gboolean resumes;   // packets up to `resume_after` were sent before and are dropped
   gint64 resume_after;
-  gboolean key_wanted; // somebody waits for a keyframe, and the source has not been asked since
-  gint64 key_asked;    // when it last was, ns; 0: never
-  GstQueueArray *out;  // of RelayItem: numbered, on its way
-  gboolean draining;   // somebody hands on what is in `out`
-  RelayNumbers first;  // that those that open have had since the newest was added
-  gboolean holding;    // what the first life brings is held until a sink is open
+  gboolean key_wanted; // a keyframe request waits to be sent
+  gint64 key_asked;    // when the source was last asked, ns; 0: never
+  GstQueueArray *out;  // of RelayItem: packets to push to the sinks
+  gboolean draining;   // a thread pushes the packets of `out`
+  RelayNumbers first;  // first packet pushed to sinks with is_open() since the newest was added
+  gboolean holding;    // packets are held until a sink is open
   GQueue held;         // of GstBuffer
   GArray *held_times;  // gint64 of each
   gsize held_bytes;
@@ -61,10 +62,10 @@ typedef struct {
 
 typedef struct {
   guint32 ssrc;
-  gint payload;        // that its caps told; -1: none
-  gboolean alive;      // this life has had a packet
-  gint64 last_arrival; // now of its last packet
-  WeirNtpMap ntp;      // as it said
+  gint payload;        // from its caps; -1: none
+  gboolean alive;      // this run has had a packet
+  gint64 last_arrival; // arrival of its last packet
+  WeirNtpMap ntp;      // from its sender reports
 } SourceTrack;
 
 typedef struct _RelayAsker RelayAsker;
@@ -72,115 +73,120 @@ typedef struct _RelayAsker RelayAsker;
 struct _RelaySource {
   gatomicrefcount refs;
   Relay *relay;
-  const RelaySourceCallbacks *callbacks; // main thread, NULL once it has ended
+  const RelaySourceCallbacks *callbacks; // main thread only; NULL once the source has ended
 
   gpointer owner;
   // Under the relay's lock.
-  GPtrArray *caps; // NULL: it has not begun
+  GPtrArray *caps; // NULL until it begins
   SourceTrack tracks[RELAY_MAX_TRACKS];
-  guint64 origin;      // of the relay that its media come from; 0: none
-  gint64 start;        // the instant of this life's bases, in the origin's time
-  gboolean life_open;  // this life's place in the relay's time is fixed
-  gint64 life_arrival; // now of its first packet
-  gint64 life_start;   // ns of the relay's time
-  gint64 tolerance_s;  // how far its bases may be off
-  gboolean flows;      // that has been told
-  Standby *standby;    // while it stands by
-  RelayAsker *asker;   // or NULL
+  guint64 origin;     // id of the relay that its media come from; 0: none
+  gint64 start;       // the instant of this run's bases, in the origin's time
+  gboolean run_open;  // run_start is known
+  gint64 run_arrival; // arrival of its first packet
+  gint64 run_start;   // where the run begins, ns of the relay's time
+  gint64 tolerance_s; // how far its bases may be off, s
+  gboolean flows;     // the owner was told
+  Standby *standby;   // not NULL while the source stands by
+  RelayAsker *asker;  // or NULL
 };
 
 struct _Relay {
   gatomicrefcount refs;
-  guint64 id;  // of no other relay ever, as another one's address may be. Not 0
-  GMutex lock; // all below; that of a relay before one behind it
+  guint64 id;  // unique in the process, unlike an address; not 0
+  GMutex lock; // of all below; take the lock of an upstream relay first
   RelayTrack tracks[RELAY_MAX_TRACKS];
   guint n_tracks;
   gboolean expects_sinks;
-  // Of RelayTaker; replaced, never changed, so that it can be walked without the lock.
-  GPtrArray *takers;
-  GPtrArray *done; // of arrays of those that were; to be freed without the lock. Or NULL
+  // Of RelaySinkEntry. The array is replaced, never changed, so it can be walked without the lock.
+  GPtrArray *sinks;
+  GPtrArray *done; // of old arrays, to be freed without the lock; or NULL
   RelaySource *current, *next;
-  gint64 last_arrival; // now of the last packet of any life
-  // Where its time comes from: the relay that the media of its current or last source come from.
+  gint64 last_arrival; // arrival of the last packet of any run
+  // The relay that the media of the current or last source come from; its time defines this one's.
   guint64 origin;       // its id; 0: itself
   gint64 origin_offset; // its time - the origin's
-  gint64 n_missing;     // what comes late is taken off
+  gint64 n_missing;     // a late packet is subtracted
   RelayStats stats;
 };
 
-// ---- relay.c, with the lock held ----
+// ---- relay.c; call with the lock held ----
 
-// These caps are what goes out from now on. relay_begin_sinks() then.
+// Replaces the tracks. Call relay_begin_sinks() afterwards.
 void relay_set_tracks (Relay *self, GPtrArray *caps);
 gboolean relay_has_tracks (Relay *self, GPtrArray *caps);
 
-// Media time up to which all tracks have come. A sparse track says nothing about it.
+// Returns the media time up to which all tracks have come, without sparse tracks.
 gint64 relay_common_time (Relay *self);
 
-// ---- relay.c, without it ----
+// ---- relay.c; call without the lock ----
 
-// An instant t of its time is t - *offset of the time of its origin, which may be itself.
+// Returns the id of the relay that this relay's time comes from, which may be itself. An instant t
+// of this relay is t - *offset in the origin's time.
 guint64 relay_get_origin (Relay *self, gint64 *offset);
 
-// The sinks are told the track's mapping to NTP.
+// Tells the sinks the track's mapping to NTP time.
 void relay_pass_ntp (Relay *self, guint track);
 
-// ---- relay_sinks.c, with the lock held ----
+// ---- relay_sinks.c; call with the lock held ----
 
 RelayNumbers relay_read_numbers (GstBuffer *packet);
 
-// A life of its source begins: what was held of the one before is of no use.
+// Begins to hold packets, if sinks are expected; drops the packets held before.
 void relay_hold (Relay *self);
-void relay_drop_held (Relay *self); // nor is it once its source has ended
+void relay_drop_held (Relay *self);
 
-// Who takes the tracks as they are gets no others.
-void relay_end_takers (Relay *self);
+// Removes the sinks that cannot handle a change of tracks.
+void relay_end_fixed_sinks (Relay *self);
 
-// Queues a numbered packet; takes it. relay_drain() lets go of the lock and takes it again.
+// relay_queue() takes ownership of a packet with outgoing numbers. relay_drain() pushes the queued
+// packets to the sinks; it releases the lock and takes it again.
 void relay_queue (Relay *self, guint track, GstBuffer *packet, gint64 now, gint64 time);
 void relay_drain (Relay *self, guint track);
 
-// ---- relay_sinks.c, without it ----
+// ---- relay_sinks.c; call without the lock ----
 
-void relay_taker_unref (gpointer taker);
+void relay_sink_entry_unref (gpointer entry);
 
-// Tells the sinks what goes out from now on.
+// Tells the sinks the current tracks.
 void relay_begin_sinks (Relay *self);
 
-// ---- relay_source.c, with the lock held ----
+// ---- relay_source.c; call with the lock held ----
 
-// Where in the relay's time what comes now belongs: as far behind the furthest packet of any track
-// as the silence lasted.
+// Returns the relay's time at which a packet of a new run belongs: after the furthest packet of any
+// track, by the duration of the silence.
 gint64 relay_next_start (Relay *self, gint64 now);
 
-// What comes next of a track and belongs before what has gone out of it is left out.
+// From now on packets that belong before the end of their track are dropped.
 void relay_go_on_after_ends (Relay *self);
 
-// Of a life whose first packet comes at `now`: where it begins in the relay's time; and that it
-// does.
+// relay_source_find_start() returns where in the relay's time a run begins whose first packet
+// arrives at `now`. relay_source_open_run() begins the run there.
 gint64 relay_source_find_start (RelaySource *self, gint64 now);
-void relay_source_open_life (RelaySource *self, gint64 start, gint64 now, gint64 tolerance_s);
+void relay_source_open_run (RelaySource *self, gint64 start, gint64 now, gint64 tolerance_s);
 
-// From `base` to `timestamp`.
+// Returns the signed distance from `base` to `timestamp`, in ticks.
 gint64 relay_ticks_from (guint64 base, guint32 timestamp);
 
-// Of the current source. Takes the buffer, which must be writable.
+// Renumbers and queues a packet of the current source. Takes ownership of `packet`, which must be
+// writable.
 void relay_source_send (
     RelaySource *self, guint track, GstBuffer *packet, gint64 now, guint64 base);
 
-// ---- relay_switch.c, with the lock held ----
+// ---- relay_switch.c; call with the lock held ----
 
-// Who is next begins to stand by, if readers would go on with its tracks.
+// Makes the preferred source stand by, if its tracks are the relay's.
 void relay_stand_by (Relay *self);
 
-// Is it time for who stands by, as a packet of the current source (`packet`, which begins a frame)
-// or of the one that stands by comes at `now`? And it takes over.
+// Reports whether the standby source takes over at `now`. `packet` is a packet of the current
+// source that begins a frame; NULL for a packet of the standby source. relay_switch() makes the
+// standby source the current one.
 gboolean relay_is_switch_time (Relay *self, guint track, GstBuffer *packet, gint64 now);
 void relay_switch (Relay *self, gint64 now);
 
 // ---- relay_keys.c ----
 
-// With the lock held. Who is to be asked now for a keyframe that is wanted of the track; or NULL.
+// Returns the asker of the current source if a keyframe request of the track is due at `now`, or
+// NULL. Call with the lock held. (transfer full)
 RelayAsker *relay_take_key_request (Relay *self, guint track, gint64 now);
-// Without it. Takes the asker.
+// Calls the asker, which may be NULL, and releases it. Call without the lock.
 void relay_pass_key_request (RelayAsker *asker, guint track, gint64 now);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Who takes tracks from a relay: what an outlet reads, what a stage reads, a relay behind this one.
-// All are told the same.
+// A sink that takes tracks from a relay: an outlet, a stage, or a second relay. Every sink gets the
+// same callbacks.
 
 #include <gst/gst.h>
 
@@ -12,25 +12,27 @@ typedef struct _Relay Relay;
 
 typedef struct {
   guint track;
-  GstBuffer *buffer; // with the numbers and the SSRC of the relay
-  gint64 now;        // when it came, ns, monotonic
-  gint64 time;       // of its media, ns of the relay's time
-  guint64 base;      // the RTP timestamp of the instant `start` of whoever takes it
+  GstBuffer *buffer; // with the relay's sequence number, timestamp and SSRC
+  gint64 now;        // arrival time, ns, monotonic
+  gint64 time;       // media time, ns of the relay's time
+  guint64 base;      // RTP timestamp of the instant `start` of the sink
 } RelayPacket;
 
-// Called in any thread, with no lock held but where it says so.
+// The relay calls these functions from any thread. It holds its lock only during is_open().
 typedef struct {
-  // The tracks are known, or others than before, and what comes is after `start` of the relay's
-  // time. NULL: for who takes the tracks as they are, and is done when they are others.
+  // The tracks became known, or they changed. The packets that follow are later than `start`, in ns
+  // of the relay's time. NULL if the sink cannot handle a change of tracks; it is removed when they
+  // change.
   void (*begun) (gpointer sink, Relay *relay, GPtrArray *caps, gint64 start);
-  // Those of one track come one after the other. Takes the buffer. It may come still while the sink
-  // is being removed.
+  // Passes a packet; the packets of one track come in order. Takes ownership of the buffer. The
+  // call may still come while the sink is being removed.
   void (*push) (gpointer sink, const RelayPacket *packet);
-  // What the track's latest sender report says, in outgoing timestamps. NULL: of no use.
+  // Passes the mapping of the track's latest sender report, in outgoing timestamps. May be NULL.
   void (*mapped) (gpointer sink, guint track, const WeirNtpMap *map);
-  // It gets nothing any more, and lets go of itself.
+  // The sink was removed: no further packets come. Releases `sink`.
   void (*ended) (gpointer sink);
-  // Does what is pushed go through? What a life begins with is held for it until then. NULL:
-  // always, and nothing is held for it. With the relay's lock held.
+  // Reports whether the sink accepts packets. Until then the relay holds the first packets of a run
+  // for it. NULL if the sink always accepts packets; the relay then holds nothing for it. Called
+  // with the relay's lock held.
   gboolean (*is_open) (gpointer sink);
 } RelaySink;

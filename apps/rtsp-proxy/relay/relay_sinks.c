@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Who takes the tracks of a relay.
+// The sinks of a relay.
 
 #include "relay/relay_private.h"
 
-// What is held of a track for its first sink, at most. Beyond that nobody is coming.
+// Limits of the packets held for the first sink of a track. Beyond them, no sink is expected any
+// more.
 #define HELD_BYTES (4 * 1024 * 1024)
 #define HELD_PACKETS 8192
 
-// ---- what is held for the first, with the lock held ----
+// ---- held packets; with the lock held ----
 
 static void
 drop_held (RelayTrack *track)
@@ -55,7 +56,7 @@ hold (RelayTrack *track, const RelayItem *item)
     drop_held (track);
 }
 
-// ---- handing on ----
+// ---- pushing ----
 
 void
 relay_queue (Relay *self, guint track, GstBuffer *packet, gint64 now, gint64 time)
@@ -66,43 +67,44 @@ relay_queue (Relay *self, guint track, GstBuffer *packet, gint64 now, gint64 tim
 }
 
 static gboolean
-takes (const RelayTaker *taker, guint track)
+takes (const RelaySinkEntry *entry, guint track)
 {
-  return taker->tracks & 1u << track;
+  return entry->tracks & 1u << track;
 }
 
-// Is one of those that open?
+// Reports whether a sink that has is_open() is open.
 static gboolean
 has_open (Relay *self, guint track)
 {
-  for (guint i = 0; i < self->takers->len; i++) {
-    RelayTaker *taker = g_ptr_array_index (self->takers, i);
+  for (guint i = 0; i < self->sinks->len; i++) {
+    RelaySinkEntry *entry = g_ptr_array_index (self->sinks, i);
 
-    if (takes (taker, track) && taker->functions->is_open
-        && taker->functions->is_open (taker->sink))
+    if (takes (entry, track) && entry->functions->is_open
+        && entry->functions->is_open (entry->sink))
       return TRUE;
   }
   return FALSE;
 }
 
 typedef enum {
-  ALL,
-  THOSE_THAT_OPEN,
-  OTHERS,
-} Whom;
+  ALL_SINKS,
+  OPENING_SINKS, // with is_open()
+  OTHER_SINKS,   // without
+} SinkSet;
 
-// Who gets the packet now; those in `before` come first, for those that open. With the lock held.
-// The base is not made once when a sink is added: a track's first packet may come after that, and
-// push_to() reads it without the lock, in the thread that has written it here.
+// Finds the sinks that get the packet now. The packets in `before` go to the opening sinks first.
+// Call with the lock held. The base is computed for each packet, not once when a sink is added: a
+// track's first packet may come later. push_to() reads the base without the lock, in the thread
+// that wrote it here.
 static GPtrArray *
-find_takers (Relay *self, guint index, const RelayItem *item, GQueue *before, GArray **before_times,
-    Whom *whom)
+find_sinks (Relay *self, guint index, const RelayItem *item, GQueue *before, GArray **before_times,
+    SinkSet *which)
 {
   RelayTrack *track = &self->tracks[index];
   gboolean open = has_open (self, index);
 
-  // One that opens meanwhile gets the packet with those that are held.
-  *whom = open ? ALL : OTHERS;
+  // A sink that opens meanwhile gets the packet with the held ones.
+  *which = open ? ALL_SINKS : OTHER_SINKS;
   if (open) {
     if (!track->first.known)
       track->first =
@@ -117,33 +119,34 @@ find_takers (Relay *self, guint index, const RelayItem *item, GQueue *before, GA
   } else if (track->holding) {
     hold (track, item);
   }
-  for (guint i = 0; i < self->takers->len; i++) {
-    RelayTaker *taker = g_ptr_array_index (self->takers, i);
+  for (guint i = 0; i < self->sinks->len; i++) {
+    RelaySinkEntry *entry = g_ptr_array_index (self->sinks, i);
 
-    if (takes (taker, index))
-      taker->base[index] = weir_splice_timestamp_at (&track->splice, taker->start);
+    if (takes (entry, index))
+      entry->base[index] = weir_splice_timestamp_at (&track->splice, entry->start);
   }
-  return g_ptr_array_ref (self->takers);
+  return g_ptr_array_ref (self->sinks);
 }
 
-// Takes the item's packet: the last one gets it, and needs no copy to write to it.
+// Takes ownership of the item's packet. The last sink gets the buffer itself and can write to it
+// without a copy.
 static void
-push_to (GPtrArray *takers, guint track, const RelayItem *item, Whom whom)
+push_to (GPtrArray *sinks, guint track, const RelayItem *item, SinkSet which)
 {
   RelayPacket packet = { track, item->packet, item->now, item->time, 0 };
-  RelayTaker *last = NULL;
+  RelaySinkEntry *last = NULL;
 
-  for (guint i = 0; i < takers->len; i++) {
-    RelayTaker *taker = g_ptr_array_index (takers, i);
+  for (guint i = 0; i < sinks->len; i++) {
+    RelaySinkEntry *entry = g_ptr_array_index (sinks, i);
 
-    if (!takes (taker, track) || whom == (taker->functions->is_open ? OTHERS : THOSE_THAT_OPEN))
+    if (!takes (entry, track) || which == (entry->functions->is_open ? OTHER_SINKS : OPENING_SINKS))
       continue;
     if (last) {
       gst_buffer_ref (item->packet);
       packet.base = last->base[track];
       last->functions->push (last->sink, &packet);
     }
-    last = taker;
+    last = entry;
   }
   if (last) {
     packet.base = last->base[track];
@@ -153,8 +156,8 @@ push_to (GPtrArray *takers, guint track, const RelayItem *item, Whom whom)
   }
 }
 
-// Packets of one track may come from two threads while one source takes over from another. Whoever
-// finds nobody at it hands on what is there, in order; nobody waits.
+// Two threads may send packets of one track while a source takes over from another. The first of
+// them pushes all queued packets, in order; the second returns at once.
 void
 relay_drain (Relay *self, guint index)
 {
@@ -168,60 +171,61 @@ relay_drain (Relay *self, guint index)
     RelayItem item = *head;
     GQueue before = G_QUEUE_INIT;
     GArray *before_times = NULL;
-    Whom whom;
-    GPtrArray *takers = find_takers (self, index, &item, &before, &before_times, &whom);
+    SinkSet which;
+    GPtrArray *sinks = find_sinks (self, index, &item, &before, &before_times, &which);
     RelayItem held = item;
 
     g_mutex_unlock (&self->lock);
     for (guint i = 0; (held.packet = g_queue_pop_head (&before)); i++) {
       held.time = g_array_index (before_times, gint64, i);
-      push_to (takers, index, &held, THOSE_THAT_OPEN);
+      push_to (sinks, index, &held, OPENING_SINKS);
     }
     g_clear_pointer (&before_times, g_array_unref);
-    push_to (takers, index, &item, whom);
-    g_ptr_array_unref (takers);
+    push_to (sinks, index, &item, which);
+    g_ptr_array_unref (sinks);
     g_mutex_lock (&self->lock);
   }
   track->draining = FALSE;
 }
 
-// ---- who comes and goes ----
+// ---- adding and removing ----
 
 void
-relay_taker_unref (gpointer data)
+relay_sink_entry_unref (gpointer data)
 {
-  RelayTaker *taker = data;
+  RelaySinkEntry *entry = data;
 
-  if (!g_atomic_ref_count_dec (&taker->refs))
+  if (!g_atomic_ref_count_dec (&entry->refs))
     return;
-  taker->functions->ended (taker->sink);
-  g_free (taker);
+  entry->functions->ended (entry->sink);
+  g_free (entry);
 }
 
-// Those that go are to be freed without the lock.
+// Replaces the array of sinks: removes the sink `without`, or adds `with`; with neither, removes
+// the sinks without begun(). Returns the old array, to be freed without the lock.
 static GPtrArray *
-replace_taker (Relay *self, gconstpointer without, RelayTaker *with)
+replace_sinks (Relay *self, gconstpointer without, RelaySinkEntry *with)
 {
-  GPtrArray *old = self->takers;
+  GPtrArray *old = self->sinks;
 
-  self->takers = g_ptr_array_new_with_free_func (relay_taker_unref);
+  self->sinks = g_ptr_array_new_with_free_func (relay_sink_entry_unref);
   for (guint i = 0; i < old->len; i++) {
-    RelayTaker *taker = g_ptr_array_index (old, i);
+    RelaySinkEntry *entry = g_ptr_array_index (old, i);
 
-    if (without ? taker->sink != without : with || taker->functions->begun) {
-      g_atomic_ref_count_inc (&taker->refs);
-      g_ptr_array_add (self->takers, taker);
+    if (without ? entry->sink != without : with || entry->functions->begun) {
+      g_atomic_ref_count_inc (&entry->refs);
+      g_ptr_array_add (self->sinks, entry);
     }
   }
   if (with)
-    g_ptr_array_add (self->takers, with);
+    g_ptr_array_add (self->sinks, with);
   return old;
 }
 
 void
-relay_end_takers (Relay *self)
+relay_end_fixed_sinks (Relay *self)
 {
-  GPtrArray *old = replace_taker (self, NULL, NULL);
+  GPtrArray *old = replace_sinks (self, NULL, NULL);
 
   if (!self->done)
     self->done = g_ptr_array_new_with_free_func ((GDestroyNotify) g_ptr_array_unref);
@@ -244,21 +248,21 @@ void
 relay_add_sink (
     Relay *self, const RelaySink *functions, gpointer sink, guint32 tracks, gint64 start)
 {
-  RelayTaker *taker = g_new0 (RelayTaker, 1);
+  RelaySinkEntry *entry = g_new0 (RelaySinkEntry, 1);
   GPtrArray *caps = dup_all_caps (self), *old;
 
-  g_atomic_ref_count_init (&taker->refs);
-  taker->functions = functions;
-  taker->sink = sink;
-  taker->tracks = tracks;
-  taker->start = start;
+  g_atomic_ref_count_init (&entry->refs);
+  entry->functions = functions;
+  entry->sink = sink;
+  entry->tracks = tracks;
+  entry->start = start;
   if (functions->begun && caps->len > 0)
     functions->begun (sink, self, caps, start);
   g_ptr_array_unref (caps);
   g_mutex_lock (&self->lock);
-  old = replace_taker (self, NULL, taker);
+  old = replace_sinks (self, NULL, entry);
   for (guint i = 0; i < self->n_tracks && functions->is_open; i++) {
-    if (takes (taker, i))
+    if (takes (entry, i))
       self->tracks[i].first.known = FALSE;
   }
   g_mutex_unlock (&self->lock);
@@ -273,7 +277,7 @@ relay_remove_sink (Relay *self, gconstpointer sink)
   GPtrArray *old;
 
   g_mutex_lock (&self->lock);
-  old = replace_taker (self, sink, NULL);
+  old = replace_sinks (self, sink, NULL);
   g_mutex_unlock (&self->lock);
   g_ptr_array_unref (old);
 }
@@ -290,27 +294,27 @@ void
 relay_begin_sinks (Relay *self)
 {
   GPtrArray *caps = dup_all_caps (self);
-  GPtrArray *takers, *done;
+  GPtrArray *sinks, *done;
   gint64 start;
 
   g_mutex_lock (&self->lock);
   done = g_steal_pointer (&self->done);
-  takers = g_ptr_array_ref (self->takers);
+  sinks = g_ptr_array_ref (self->sinks);
   start = relay_common_time (self);
-  for (guint i = 0; i < takers->len; i++) {
-    RelayTaker *taker = g_ptr_array_index (takers, i);
+  for (guint i = 0; i < sinks->len; i++) {
+    RelaySinkEntry *entry = g_ptr_array_index (sinks, i);
 
-    if (taker->functions->begun)
-      taker->start = start;
+    if (entry->functions->begun)
+      entry->start = start;
   }
   g_mutex_unlock (&self->lock);
-  for (guint i = 0; i < takers->len; i++) {
-    RelayTaker *taker = g_ptr_array_index (takers, i);
+  for (guint i = 0; i < sinks->len; i++) {
+    RelaySinkEntry *entry = g_ptr_array_index (sinks, i);
 
-    if (taker->functions->begun)
-      taker->functions->begun (taker->sink, self, caps, start);
+    if (entry->functions->begun)
+      entry->functions->begun (entry->sink, self, caps, start);
   }
-  g_ptr_array_unref (takers);
+  g_ptr_array_unref (sinks);
   g_clear_pointer (&done, g_ptr_array_unref);
   g_ptr_array_unref (caps);
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "relay/relay_private.h"
 
-// Another SSRC takes a track over once the one before has been silent for so long: a stray packet,
-// or two sources at once, must not make the numbers flap.
+// A new SSRC takes over a track after the old one has been silent for this long. A stray packet, or
+// two senders at once, must not make the numbers alternate.
 #define SSRC_SILENCE (100 * GST_MSECOND)
-// RTP-Info that is further from the first packet than this is not believed.
+// RTP-Info that is further than this from the first packet is ignored.
 #define BASE_TOLERANCE_S 10
 
-// ---- what the owner is told ----
+// ---- callbacks to the owner ----
 
 typedef struct {
   RelaySource *source;
@@ -44,7 +44,7 @@ post (RelaySource *self, gboolean flows, RelayTracks tracks)
   g_idle_add_full (G_PRIORITY_DEFAULT, tell, told, told_free);
 }
 
-// ---- numbers, with the lock held ----
+// ---- numbers; with the lock held ----
 
 gint64
 relay_next_start (Relay *relay, gint64 now)
@@ -58,7 +58,7 @@ relay_next_start (Relay *relay, gint64 now)
   return end + MAX (now - relay->last_arrival, (gint64) RELAY_SPLICE_GAP);
 }
 
-// No track's time goes back.
+// Keeps each track's time from going back.
 void
 relay_go_on_after_ends (Relay *relay)
 {
@@ -68,8 +68,8 @@ relay_go_on_after_ends (Relay *relay)
   }
 }
 
-// A life that has its media from where they came before goes on in its time; and what has all its
-// media from one relay has the time of that.
+// If the origin is the same as before, the run continues in the origin's time. If all media of the
+// relay come from one origin, the relay has that origin's time.
 gint64
 relay_source_find_start (RelaySource *self, gint64 now)
 {
@@ -90,14 +90,14 @@ relay_ticks_from (guint64 base, guint32 timestamp)
 }
 
 void
-relay_source_open_life (RelaySource *self, gint64 start, gint64 now, gint64 tolerance_s)
+relay_source_open_run (RelaySource *self, gint64 start, gint64 now, gint64 tolerance_s)
 {
   Relay *relay = self->relay;
 
-  self->life_open = TRUE;
+  self->run_open = TRUE;
   self->tolerance_s = tolerance_s;
-  self->life_start = start;
-  self->life_arrival = now;
+  self->run_start = start;
+  self->run_arrival = now;
   relay->origin = self->origin;
   relay->origin_offset = start - self->start;
 }
@@ -108,21 +108,21 @@ begin_track (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now, gui
   RelayTrack *track = &self->relay->tracks[index];
   guint32 rate = track->splice.clock_rate;
 
-  if (!self->life_open)
-    relay_source_open_life (self, relay_source_find_start (self, now), now, BASE_TOLERANCE_S);
+  if (!self->run_open)
+    relay_source_open_run (self, relay_source_find_start (self, now), now, BASE_TOLERANCE_S);
   if (base != RELAY_NO_BASE && !self->origin
       && ABS (relay_ticks_from (base, rtp->timestamp)) > (gint64) rate * self->tolerance_s)
     base = RELAY_NO_BASE;
   if (base == RELAY_NO_BASE)
     base = (guint32) (rtp->timestamp
                       - gst_util_uint64_scale (
-                          (guint64) MAX (now - self->life_arrival, 0), rate, GST_SECOND));
-  weir_splice_begin (&track->splice, (guint32) base, self->life_start);
+                          (guint64) MAX (now - self->run_arrival, 0), rate, GST_SECOND));
+  weir_splice_begin (&track->splice, (guint32) base, self->run_start);
   self->tracks[index].alive = TRUE;
   self->tracks[index].ssrc = rtp->ssrc;
 }
 
-// The source went on with another SSRC in the same life: a splice of this track alone.
+// Handles a new SSRC within a run: splices this track only.
 static void
 replace_ssrc (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now)
 {
@@ -142,7 +142,7 @@ typedef struct {
   gint64 time;
 } Numbers;
 
-// The numbers under which the packet goes out. FALSE: it goes nowhere.
+// Sets the outgoing numbers of a packet. Returns FALSE if the packet is dropped.
 static gboolean
 renumber (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now, guint64 base, Numbers *to)
 {
@@ -180,7 +180,7 @@ renumber (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now, guint6
   return TRUE;
 }
 
-// ---- a packet, with the lock held ----
+// ---- packets; with the lock held ----
 
 static void
 write_header (RelaySource *self, guint index, const WeirRtp *rtp, const Numbers *to, guint8 *data)
@@ -288,7 +288,7 @@ relay_set_ntp_map (RelaySource *self, guint index, const WeirNtpMap *map)
     return;
   g_mutex_lock (&relay->lock);
   current = self == relay->current;
-  // Before its first packet nothing tells whose report it is.
+  // Before its first packet, the sender of a report is unknown.
   if (!self->tracks[index].alive || map->ssrc == self->tracks[index].ssrc)
     self->tracks[index].ntp = *map;
   g_mutex_unlock (&relay->lock);
@@ -296,12 +296,12 @@ relay_set_ntp_map (RelaySource *self, guint index, const WeirNtpMap *map)
     relay_pass_ntp (relay, index);
 }
 
-// ---- lives ----
+// ---- runs ----
 
 static void
-begin_life (RelaySource *self)
+begin_run (RelaySource *self)
 {
-  self->life_open = FALSE;
+  self->run_open = FALSE;
   self->flows = FALSE;
   for (guint i = 0; i < self->caps->len && i < RELAY_MAX_TRACKS; i++) {
     GstStructure *s = gst_caps_get_structure (g_ptr_array_index (self->caps, i), 0);
@@ -320,7 +320,7 @@ compare_tracks (Relay *relay, GPtrArray *caps)
   return relay_has_tracks (relay, caps) ? RELAY_TRACKS_SAME : RELAY_TRACKS_CHANGED;
 }
 
-// With the lock held. Becomes the current source, at once.
+// Makes the source the current one, at once. Call with the lock held.
 static RelayTracks
 take (RelaySource *self)
 {
@@ -338,8 +338,8 @@ take (RelaySource *self)
     relay_stand_by (relay);
   }
   relay_hold (relay);
-  begin_life (self);
-  // Relays behind this one ask for it before the first packet.
+  begin_run (self);
+  // Relays behind this one read the origin before the first packet.
   if (self->origin && relay->last_arrival == 0) {
     relay->origin = self->origin;
     relay->origin_offset = 0;
@@ -364,7 +364,7 @@ begin (RelaySource *self, GPtrArray *caps, guint64 origin, gint64 start)
   if (current) {
     take (self);
   } else {
-    begin_life (self);
+    begin_run (self);
     if (self == relay->next)
       relay_stand_by (relay);
   }
@@ -404,7 +404,7 @@ relay_prefer (Relay *relay, RelaySource *source)
     g_clear_pointer (&relay->next->standby, standby_free);
   relay->next = NULL;
   if (source && source != relay->current) {
-    // Without tracks, whoever was to be the current one has not begun.
+    // Without tracks, the current source has not begun.
     first = relay->n_tracks == 0;
     if (first)
       relay->current = source;
@@ -448,7 +448,7 @@ relay_is_current (Relay *relay, RelaySource *source)
   return is;
 }
 
-// ---- life ----
+// ---- construction ----
 
 RelaySource *
 relay_source_new (Relay *relay, const RelaySourceCallbacks *callbacks, gpointer owner)

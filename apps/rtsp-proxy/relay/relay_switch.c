@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// From the source of a relay to another.
+// Changes a relay from one source to another.
 
 #include "relay/relay_private.h"
 
-// RTP-Info that is further from the join point of a source that stood by for a while is not
-// believed.
+// RTP-Info of a standby source that is further than this from its join point is ignored.
 #define STANDBY_BASE_TOLERANCE_S 30
-// Who stands by at a join point waits for the current source no longer than so, if that is silent.
+// A standby source at its join point takes over at once if the current source has been silent for
+// this long.
 #define CURRENT_SILENCE (100 * GST_MSECOND)
-// Of the same media: for it to come to the same instant; and, if the join point is further behind
-// than a stage's delay explains, for one that is not.
+// If both sources have the same media: how long a standby source that is ahead waits for the
+// current one to reach its join point; how far behind the current one its join point may be, which
+// allows for a stage's delay; how long it waits for a join point within that limit.
 #define AHEAD_WAIT GST_SECOND
 #define BEHIND_MAX (250 * GST_MSECOND)
 #define BEHIND_WAIT (5 * GST_SECOND)
@@ -29,7 +30,7 @@ relay_stand_by (Relay *relay)
     next->standby = standby_new (next->caps);
 }
 
-// ---- taking over, with the lock held ----
+// ---- taking over; with the lock held ----
 
 static gboolean
 read_timestamp (GstBuffer *packet, guint32 *timestamp)
@@ -42,8 +43,9 @@ read_timestamp (GstBuffer *packet, guint32 *timestamp)
   return TRUE;
 }
 
-// Where the join point of the one that stands by lies in the relay's time, if both have their media
-// from the same relay: then media goes on at the instant where it was.
+// Sets `time` to the standby source's join point in the relay's time, if both sources get their
+// media from the same relay, so that the media continue at the same instant. Returns FALSE
+// otherwise.
 static gboolean
 find_join_time (Relay *relay, const RelaySource *next, gint64 *time)
 {
@@ -59,8 +61,8 @@ find_join_time (Relay *relay, const RelaySource *next, gint64 *time)
   return TRUE;
 }
 
-// How far after its start of play the join point of a source with media of its own is, in ns; 0 if
-// its RTP-Info is not believed.
+// Returns how far the join point of a source with media of its own is after its start of play, in
+// ns; 0 if its RTP-Info is missing or ignored.
 static gint64
 find_join_offset (Relay *relay, const StandbyPacket *join)
 {
@@ -74,7 +76,7 @@ find_join_offset (Relay *relay, const StandbyPacket *join)
   return ABS (ticks) > rate * STANDBY_BASE_TOLERANCE_S ? 0 : ticks * (gint64) GST_SECOND / rate;
 }
 
-// The source that stands by becomes the current one, with what it has brought since its join point.
+// Makes the standby source the current one, and sends its packets from its join point on.
 void
 relay_switch (Relay *relay, gint64 now)
 {
@@ -99,10 +101,10 @@ relay_switch (Relay *relay, gint64 now)
   relay->current = next;
   relay->stats.n_switches++;
   next->flows = FALSE;
-  relay_source_open_life (next, start, join->now, STANDBY_BASE_TOLERANCE_S);
+  relay_source_open_run (next, start, join->now, STANDBY_BASE_TOLERANCE_S);
   while (standby_pop (next->standby, &packet)) {
-    // Of another origin, what came before the join point has no place in time.
-    if (!next->origin && packet.now < next->life_arrival)
+    // If the origin differs, packets from before the join point have no place in the relay's time.
+    if (!next->origin && packet.now < next->run_arrival)
       gst_buffer_unref (packet.packet);
     else
       relay_source_send (

@@ -6,20 +6,20 @@
 
 #define HELD_BYTES (8 * 1024 * 1024)
 #define HELD_PACKETS 16384
-// So many packets of other tracks are kept while no join point is there: more than a second.
+// Number of packets of other tracks to keep while there is no join point: more than 1 s of audio.
 #define OTHERS_MAX 256
 
 struct _Standby {
-  guint key_track; // whose join points count
+  guint key_track; // the track whose join points count
   WeirLayers layers;
   GQueue packets; // of StandbyPacket
   gsize bytes;
-  guint n_others; // of them not of the key track
+  guint n_others; // packets of other tracks than the key track
   gboolean in_frame;
   guint32 frame_timestamp;
   gboolean joined;
   gint64 since, joined_at;
-  GList *frame; // the first packet of the frame in hand
+  GList *frame; // the first packet of the current frame
 };
 
 static void
@@ -76,7 +76,7 @@ drop (Standby *self, GList *link)
   g_queue_delete_link (&self->packets, link);
 }
 
-// Those of the key track before `end`, and the oldest of the others, beyond OTHERS_MAX.
+// Drops the key track's packets before `end`, and the oldest of the others beyond OTHERS_MAX.
 static void
 drop_before (Standby *self, GList *end)
 {
@@ -87,8 +87,8 @@ drop_before (Standby *self, GList *end)
   }
 }
 
-// Whether the packet, the last in the queue, tells that its frame is a join point. A frame begins
-// with its parameter sets, so what came of it before is kept.
+// Reports whether the last packet in the queue shows that its frame is a join point. A frame begins
+// with its parameter sets, so its earlier packets are kept.
 static gboolean
 read_key (Standby *self, GstBuffer *buffer)
 {
@@ -127,7 +127,7 @@ standby_push (Standby *self, guint track, GstBuffer *buffer, gint64 now, guint64
     self->joined_at = now;
     drop_before (self, self->frame);
   }
-  // A frame that does not end, and has no join point, is let go too.
+  // A frame without a join point is dropped too if it does not end within the limit.
   if (!self->joined)
     drop_before (self, standby_is_full (self) ? NULL : self->frame);
   if (!self->packets.head)

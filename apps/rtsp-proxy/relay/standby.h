@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A source that waits to take a relay over: what it has brought from its newest join point on. Not
-// thread safe.
+// Keeps the packets of a standby source from its newest join point on, until the source takes over
+// a relay. Not thread safe.
 
 #include <gst/gst.h>
 
@@ -19,18 +19,19 @@ typedef struct {
 Standby *standby_new (GPtrArray *caps);
 void standby_free (Standby *self);
 
-// A packet came; takes the buffer. TRUE once there is a join point.
+// Adds a packet. Takes ownership of `packet`. Returns TRUE once there is a join point.
 gboolean standby_push (Standby *self, guint track, GstBuffer *packet, gint64 now, guint64 base);
 
-// The first packet of the join point, NULL if there is none yet: what follows it is in the queue.
+// Returns the first packet of the join point, or NULL if there is none yet. The queue owns it.
 const StandbyPacket *standby_get_join (Standby *self);
 
-// When the first join point was found, and the newest; and whether more is held than should be.
+// Return when the first join point was found, when the newest was found (both ns, monotonic), and
+// whether the packets kept exceed the limit.
 gint64 standby_get_since (Standby *self);
 gint64 standby_get_joined (Standby *self);
 gboolean standby_is_full (Standby *self);
 
-// The next packet in the order of arrival, from the join point on; those of other tracks may be
-// from before it, as their media may be of after it. FALSE: there is none. The buffer is the
-// caller's.
+// Takes the next packet from the queue, in order of arrival. Packets of the key track begin at the
+// join point; those of other tracks may have arrived before it, because their media may be later.
+// Returns FALSE if the queue is empty. The caller owns the buffer.
 gboolean standby_pop (Standby *self, StandbyPacket *packet);

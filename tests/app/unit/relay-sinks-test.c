@@ -8,18 +8,18 @@
 #define VIDEO "application/x-rtp, media=video, encoding-name=H264, clock-rate=90000, payload=96"
 #define AUDIO "application/x-rtp, media=audio, encoding-name=OPUS, clock-rate=48000, payload=97"
 
-// What a sink was told.
+// The calls that a sink got.
 typedef struct {
   guint n_begun, n_tracks, n_packets, n_mapped, n_ended;
   guint track;
   gint64 now;
   gboolean closed;
-} Taken;
+} Received;
 
 static void
 on_begun (gpointer sink, Relay *relay, GPtrArray *caps, gint64 start)
 {
-  Taken *self = sink;
+  Received *self = sink;
 
   self->n_begun++;
   self->n_tracks = caps->len;
@@ -28,7 +28,7 @@ on_begun (gpointer sink, Relay *relay, GPtrArray *caps, gint64 start)
 static void
 on_push (gpointer sink, const RelayPacket *packet)
 {
-  Taken *self = sink;
+  Received *self = sink;
 
   self->n_packets++;
   self->track = packet->track;
@@ -39,24 +39,24 @@ on_push (gpointer sink, const RelayPacket *packet)
 static void
 on_mapped (gpointer sink, guint track, const WeirNtpMap *map)
 {
-  ((Taken *) sink)->n_mapped += map->known;
+  ((Received *) sink)->n_mapped += map->known;
 }
 
 static void
 on_ended (gpointer sink)
 {
-  ((Taken *) sink)->n_ended++;
+  ((Received *) sink)->n_ended++;
 }
 
 static gboolean
 is_open (gpointer sink)
 {
-  return !((Taken *) sink)->closed;
+  return !((Received *) sink)->closed;
 }
 
-static const RelaySink goes_on = { on_begun, on_push, on_mapped, on_ended };
-static const RelaySink as_it_is = { .push = on_push, .ended = on_ended };
-static const RelaySink opens = { .push = on_push, .ended = on_ended, .is_open = is_open };
+static const RelaySink any_tracks = { on_begun, on_push, on_mapped, on_ended };
+static const RelaySink fixed_tracks = { .push = on_push, .ended = on_ended };
+static const RelaySink opens_later = { .push = on_push, .ended = on_ended, .is_open = is_open };
 
 static RelayTracks
 begin (RelaySource *source, const gchar *video, const gchar *audio)
@@ -104,13 +104,13 @@ tear_down (Fixture *f, gconstpointer unused)
 }
 
 static void
-gives_each_its_tracks (Fixture *f, gconstpointer unused)
+a_sink_gets_the_tracks_of_its_mask (Fixture *f, gconstpointer unused)
 {
-  Taken every = { 0 }, second = { 0 };
+  Received every = { 0 }, second = { 0 };
 
   begin (f->source, VIDEO, AUDIO);
-  relay_add_sink (f->relay, &goes_on, &every, G_MAXUINT32, 0);
-  relay_add_sink (f->relay, &as_it_is, &second, 1u << 1, 0);
+  relay_add_sink (f->relay, &any_tracks, &every, G_MAXUINT32, 0);
+  relay_add_sink (f->relay, &fixed_tracks, &second, 1u << 1, 0);
   g_assert_cmpuint (every.n_begun, ==, 1);
   g_assert_cmpuint (every.n_tracks, ==, 2);
 
@@ -135,17 +135,17 @@ gives_each_its_tracks (Fixture *f, gconstpointer unused)
   g_assert_cmpuint (every.n_ended, ==, 1);
 }
 
-// Who knows of tracks is told of others; who does not is done.
+// A sink with begun() gets the changed tracks; a sink without is removed.
 static void
-ends_who_knows_no_other_tracks (Fixture *f, gconstpointer unused)
+changed_tracks_remove_a_sink_without_begun (Fixture *f, gconstpointer unused)
 {
-  Taken every = { 0 }, first = { 0 };
+  Received every = { 0 }, first = { 0 };
 
-  relay_add_sink (f->relay, &goes_on, &every, G_MAXUINT32, 0);
+  relay_add_sink (f->relay, &any_tracks, &every, G_MAXUINT32, 0);
   g_assert_cmpuint (every.n_begun, ==, 0);
   g_assert_cmpint (begin (f->source, VIDEO, NULL), ==, RELAY_TRACKS_FIRST);
   g_assert_cmpuint (every.n_begun, ==, 1);
-  relay_add_sink (f->relay, &as_it_is, &first, 1, 0);
+  relay_add_sink (f->relay, &fixed_tracks, &first, 1, 0);
 
   g_assert_cmpint (begin (f->source, VIDEO, NULL), ==, RELAY_TRACKS_SAME);
   g_assert_cmpuint (every.n_begun, ==, 1);
@@ -162,16 +162,16 @@ ends_who_knows_no_other_tracks (Fixture *f, gconstpointer unused)
   relay_remove_sink (f->relay, &every);
 }
 
-// What a life begins with waits for who opens late; others have had it.
+// The first packets of a run are held for a sink that opens late; other sinks get them at once.
 static void
-holds_for_who_opens (Fixture *f, gconstpointer unused)
+a_sink_that_opens_late_gets_the_held_packets (Fixture *f, gconstpointer unused)
 {
-  Taken late = { .closed = TRUE }, other = { 0 };
+  Received late = { .closed = TRUE }, other = { 0 };
 
   relay_expect_sinks (f->relay);
   begin (f->source, VIDEO, NULL);
-  relay_add_sink (f->relay, &opens, &late, 1, 0);
-  relay_add_sink (f->relay, &as_it_is, &other, 1, 0);
+  relay_add_sink (f->relay, &opens_later, &late, 1, 0);
+  relay_add_sink (f->relay, &fixed_tracks, &other, 1, 0);
   push (f->source, 0, 1, SECOND);
   push (f->source, 0, 2, SECOND + 1);
   g_assert_cmpuint (other.n_packets, ==, 2);
@@ -208,12 +208,12 @@ on_free (gpointer data)
 }
 
 static void
-asks_once_a_second (Fixture *f, gconstpointer unused)
+a_source_is_asked_for_a_keyframe_once_a_second (Fixture *f, gconstpointer unused)
 {
   Asked asked = { 0 }, other = { 0 };
 
   begin (f->source, VIDEO, AUDIO);
-  relay_ask_key (f->relay, 0, SECOND); // there is nobody to be asked
+  relay_ask_key (f->relay, 0, SECOND); // the source has no asker
   relay_source_set_asker (f->source, on_ask, &asked, on_free);
   push (f->source, 0, 1, SECOND);
   g_assert_cmpuint (asked.n, ==, 0);
@@ -222,11 +222,11 @@ asks_once_a_second (Fixture *f, gconstpointer unused)
     relay_ask_key (f->relay, 0, 2 * SECOND + i);
   g_assert_cmpuint (asked.n, ==, 1);
   g_assert_cmpint (asked.now, ==, 2 * SECOND);
-  relay_ask_key (f->relay, 1, 2 * SECOND + 20); // each track for itself
+  relay_ask_key (f->relay, 1, 2 * SECOND + 20); // the limit is for each track
   g_assert_cmpuint (asked.n, ==, 2);
   g_assert_cmpuint (asked.track, ==, 1);
 
-  // Those after the first are one request, a second later.
+  // The requests after the first are merged into one, a second later.
   push (f->source, 0, 2, 3 * SECOND - 1);
   g_assert_cmpuint (asked.n, ==, 2);
   push (f->source, 0, 3, 3 * SECOND);
@@ -245,9 +245,9 @@ asks_once_a_second (Fixture *f, gconstpointer unused)
   g_assert_cmpuint (other.n_freed, ==, 1);
 }
 
-// From a sink's event, over two relays, to who makes the stream.
+// A sink's event passes two relays to the asker of the first relay's source.
 static void
-asks_back_through_links (Fixture *f, gconstpointer unused)
+keyframe_requests_pass_linked_relays (Fixture *f, gconstpointer unused)
 {
   Relay *behind = relay_new ();
   RelaySource *linked = relay_source_new (behind, NULL, NULL);
@@ -286,10 +286,13 @@ main (int argc, char **argv)
 {
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
-  ADD ("/relay-sinks/tracks", gives_each_its_tracks);
-  ADD ("/relay-sinks/others", ends_who_knows_no_other_tracks);
-  ADD ("/relay-sinks/held", holds_for_who_opens);
-  ADD ("/relay-sinks/keys", asks_once_a_second);
-  ADD ("/relay-sinks/keys-back", asks_back_through_links);
+  ADD ("/relay-sinks/a-sink-gets-the-tracks-of-its-mask", a_sink_gets_the_tracks_of_its_mask);
+  ADD ("/relay-sinks/changed-tracks-remove-a-sink-without-begun",
+      changed_tracks_remove_a_sink_without_begun);
+  ADD ("/relay-sinks/a-sink-that-opens-late-gets-the-held-packets",
+      a_sink_that_opens_late_gets_the_held_packets);
+  ADD ("/relay-sinks/a-source-is-asked-for-a-keyframe-once-a-second",
+      a_source_is_asked_for_a_keyframe_once_a_second);
+  ADD ("/relay-sinks/keyframe-requests-pass-linked-relays", keyframe_requests_pass_linked_relays);
   return g_test_run ();
 }

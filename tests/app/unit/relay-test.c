@@ -69,7 +69,7 @@ set_up (Fixture *f, gconstpointer unused)
   gst_bin_add_many (GST_BIN (f->pipeline), GST_ELEMENT (f->feed), f->sink, NULL);
   g_assert_true (gst_element_link (GST_ELEMENT (f->feed), f->sink));
   gst_element_set_state (f->pipeline, GST_STATE_PLAYING);
-  // A feed drops what comes before its gap went through.
+  // A feed drops packets until its gap has gone through.
   while (!feed_is_open (f->feed))
     g_thread_yield ();
   feed_attach (f->feed, f->relay, 0);
@@ -91,7 +91,8 @@ push (Fixture *f, guint16 seq, guint32 timestamp, guint32 ssrc, gint64 now)
   relay_push (f->source, 0, packet_new (seq, timestamp, ssrc), now, RELAY_NO_BASE);
 }
 
-// The packet that was `in_seq` must come out with these numbers and its own payload.
+// Expects the packet that had the sequence number `in_seq`, with these outgoing numbers and its
+// payload.
 static void
 expect (Fixture *f, guint16 in_seq, guint16 seq, guint32 timestamp)
 {
@@ -115,7 +116,7 @@ expect (Fixture *f, guint16 in_seq, guint16 seq, guint32 timestamp)
 }
 
 static void
-two_lives (Fixture *f, gconstpointer unused)
+a_second_run_continues_the_numbers (Fixture *f, gconstpointer unused)
 {
   for (guint i = 0; i < 10; i++) {
     push (f, (guint16) (65530 + i), 1000 + i * FRAME, 0xaaaa, SECOND + i * SECOND / 30);
@@ -132,7 +133,7 @@ two_lives (Fixture *f, gconstpointer unused)
 }
 
 static void
-ssrc_changes_within_a_life (Fixture *f, gconstpointer unused)
+a_new_ssrc_takes_over_after_silence (Fixture *f, gconstpointer unused)
 {
   RelayStats stats;
   guint16 out = 100;
@@ -141,16 +142,16 @@ ssrc_changes_within_a_life (Fixture *f, gconstpointer unused)
   expect (f, 100, out, 0);
   push (f, 5000, 777, 0xbbbb, 2 * SECOND);
   expect (f, 5000, ++out, 90000);
-  // The old one, interleaved, is dropped and does not make the numbers flap.
+  // Packets of the old SSRC in between are dropped.
   for (guint i = 1; i <= 20; i++) {
     push (f, (guint16) (100 + i), i * FRAME, 0xaaaa, 2 * SECOND + i);
     push (f, (guint16) (5000 + i), 777 + i * FRAME, 0xbbbb, 2 * SECOND + i);
     expect (f, (guint16) (5000 + i), ++out, 90000 + i * FRAME);
   }
-  // Nor does a stray one.
+  // So is a stray packet.
   push (f, 1, 1, 0xcccc, 2 * SECOND + 21);
   g_assert_null (pull (f, 0));
-  // When it is alone again it is taken again, after the silence.
+  // The old SSRC takes over again after the new one has been silent.
   push (f, 300, 0, 0xaaaa, 3 * SECOND + 20);
   expect (f, 300, ++out, 90000 + 20 * FRAME + 90000);
   relay_get_stats (f->relay, &stats);
@@ -159,7 +160,7 @@ ssrc_changes_within_a_life (Fixture *f, gconstpointer unused)
 }
 
 static void
-no_rtp_is_counted (Fixture *f, gconstpointer unused)
+malformed_packets_are_counted (Fixture *f, gconstpointer unused)
 {
   RelayStats stats;
 
@@ -174,26 +175,26 @@ no_rtp_is_counted (Fixture *f, gconstpointer unused)
 }
 
 static void
-rewrites_reports (Fixture *f, gconstpointer unused)
+sender_reports_are_rewritten (Fixture *f, gconstpointer unused)
 {
   WeirNtpMap map = { TRUE, G_GUINT64_CONSTANT (0xe000000000000000), 1000, 0xaaaa }, got;
   guint8 report[28] = { 0x80, 200, 0, 6 };
 
-  // In the second life, so that the map has to follow the splice.
+  // In the second run, so that the map must follow the splice.
   push (f, 1, 0, 0x9999, SECOND);
   begin (f->source, H264);
   push (f, 1, 1000, 0xaaaa, 2 * SECOND);
   g_assert_cmpuint (relay_rewrite_sr (f->relay, 0, report, sizeof report), ==, 8);
 
   memcpy (report, "\x80\xc8\0\6", 4);
-  map.ssrc = 0xbbbb; // another's
+  map.ssrc = 0xbbbb; // of another sender
   relay_set_ntp_map (f->source, 0, &map);
   g_assert_cmpuint (relay_rewrite_sr (f->relay, 0, report, sizeof report), ==, 8);
 
   map.ssrc = 0xaaaa;
   relay_set_ntp_map (f->source, 0, &map);
   memcpy (report, "\x80\xc8\0\6", 4);
-  // One second after the map's instant, which went out as 90000.
+  // One second after the map's instant, whose outgoing timestamp is 90000.
   GST_WRITE_UINT32_BE (report + 16, 180000);
   g_assert_cmpuint (relay_rewrite_sr (f->relay, 0, report, sizeof report), ==, 28);
   g_assert_cmpint (weir_rtcp_find_sr (report, sizeof report, &got), ==, 0);
@@ -201,7 +202,7 @@ rewrites_reports (Fixture *f, gconstpointer unused)
 }
 
 static void
-knows_its_tracks (void)
+a_source_learns_whether_its_tracks_changed (void)
 {
   static const struct {
     const gchar *first, *second;
@@ -238,7 +239,7 @@ knows_its_tracks (void)
 }
 
 static void
-publishes_the_codec_only (void)
+only_the_codec_is_published (void)
 {
   Relay *relay = relay_new ();
   RelaySource *source = relay_source_new (relay, NULL, NULL);
@@ -278,19 +279,19 @@ missing_packets_are_counted (Fixture *f, gconstpointer unused)
     push (f, seqs[i], 1000 + i, 0xaaaa, SECOND + i);
   relay_get_stats (f->relay, &stats);
   g_assert_cmpuint (stats.n_lost, ==, 3);
-  // One that was taken for lost makes up for the next that is.
+  // A late packet that was counted as lost offsets the next lost one.
   push (f, 6, 1000, 0xaaaa, SECOND + 10);
   relay_get_stats (f->relay, &stats);
   g_assert_cmpuint (stats.n_lost, ==, 3);
   push (f, 8, 1000, 0xaaaa, SECOND + 11);
-  // Nothing is lost between two lives.
+  // No loss is counted between two runs.
   begin (f->source, H264);
   push (f, 30000, 5, 0xbbbb, 2 * SECOND);
   relay_get_stats (f->relay, &stats);
   g_assert_cmpuint (stats.n_lost, ==, 4);
 }
 
-// ---- one source after the other ----
+// ---- changes of source ----
 
 #define KEY 5 // NAL unit type of an IDR slice
 #define DELTA 1
@@ -309,7 +310,7 @@ slice_new (guint8 type, gboolean marker, guint16 seq, guint32 timestamp, guint32
   return gst_buffer_new_memdup (data, sizeof data);
 }
 
-// The next packet that came out: which source's, and with what numbers. FALSE: none did.
+// The source and the numbers of an outgoing packet.
 typedef struct {
   guint8 of;
   guint16 seq;
@@ -360,7 +361,7 @@ slice (RelaySource *source, guint8 type, gboolean marker, guint16 seq, guint32 t
 }
 
 static void
-another_takes_over (Fixture *f, gconstpointer unused)
+a_standby_source_takes_over_at_its_join_point (Fixture *f, gconstpointer unused)
 {
   RelaySource *other = relay_source_new (f->relay, NULL, NULL);
   RelayStats stats;
@@ -370,11 +371,11 @@ another_takes_over (Fixture *f, gconstpointer unused)
   relay_prefer (f->relay, other);
   g_assert_cmpint (begin (other, H264), ==, RELAY_TRACKS_SAME);
 
-  // No join point, no change.
+  // Without a join point the source does not change.
   slice (other, DELTA, TRUE, 7000, 500, 2, SECOND + 1);
   slice (f->source, DELTA, FALSE, 101, 4000, 1, SECOND + 2);
   expect_of (f, 1, 101, 4000);
-  // A join point: the frame under way is finished first.
+  // At a join point, the current frame is finished first.
   slice (other, KEY, FALSE, 7001, 3500, 2, SECOND + 3);
   slice (other, KEY, TRUE, 7002, 3500, 2, SECOND + 4);
   expect_nothing (f);
@@ -382,7 +383,7 @@ another_takes_over (Fixture *f, gconstpointer unused)
   expect_of (f, 1, 102, 4000);
   expect_nothing (f);
   slice (f->source, DELTA, TRUE, 103, 7000, 1, SECOND + 6);
-  expect_of (f, 2, 103, 5800); // 20 ms further
+  expect_of (f, 2, 103, 5800); // 20 ms later
   expect_of (f, 2, 104, 5800);
   slice (other, DELTA, TRUE, 7003, 6500, 2, SECOND + 7);
   expect_of (f, 2, 105, 8800);
@@ -397,25 +398,25 @@ another_takes_over (Fixture *f, gconstpointer unused)
 }
 
 static void
-a_silent_one_is_not_waited_for (Fixture *f, gconstpointer unused)
+a_standby_source_does_not_wait_for_a_silent_one (Fixture *f, gconstpointer unused)
 {
   RelaySource *other = relay_source_new (f->relay, NULL, NULL);
 
-  slice (f->source, KEY, FALSE, 100, 1000, 1, SECOND); // and no more
+  slice (f->source, KEY, FALSE, 100, 1000, 1, SECOND); // the last packet
   expect_of (f, 1, 100, 1000);
   begin (other, H264);
   relay_prefer (f->relay, other);
   slice (other, KEY, TRUE, 1, 0, 2, SECOND + SECOND / 20);
   expect_nothing (f);
   slice (other, DELTA, TRUE, 2, 3000, 2, SECOND + SECOND / 5);
-  expect_of (f, 2, 101, 19000); // 0.2 s after the last
+  expect_of (f, 2, 101, 19000); // 0.2 s after the last packet
   expect_of (f, 2, 102, 22000);
   relay_source_end (other);
   relay_source_unref (other);
 }
 
 static void
-other_tracks_only_stand_by (Fixture *f, gconstpointer unused)
+a_source_with_other_tracks_does_not_take_over (Fixture *f, gconstpointer unused)
 {
   RelaySource *other = relay_source_new (f->relay, NULL, NULL);
 
@@ -433,10 +434,10 @@ other_tracks_only_stand_by (Fixture *f, gconstpointer unused)
   relay_source_unref (other);
 }
 
-// Two ways from one relay to another: the media's times stay what they were, whichever is taken,
-// and each instant goes out once.
+// Two sources with media of the same relay: media times do not change with the source, and each
+// instant is sent once.
 static void
-goes_on_at_the_same_instant (Fixture *f, gconstpointer unused)
+a_source_of_the_same_origin_continues_at_the_same_instant (Fixture *f, gconstpointer unused)
 {
   Relay *root = relay_new ();
   RelaySource *upstream = relay_source_new (root, NULL, NULL);
@@ -452,14 +453,14 @@ goes_on_at_the_same_instant (Fixture *f, gconstpointer unused)
     expect_of (f, 1, (guint16) i, i * FRAME);
   }
 
-  // The second way begins at 0.2 s, ahead of the first by two frames.
+  // The second source begins at 0.2 s, two frames ahead of the first.
   relay_prefer (f->relay, late);
   g_ptr_array_add (caps, gst_caps_from_string (H264));
   relay_source_begin_from (late, caps, root, SECOND / 5);
   g_ptr_array_unref (caps);
   for (guint i = 0; i < 3; i++)
     relay_push (late, 0, slice_new (i ? DELTA : KEY, TRUE, (guint16) (500 + i), 700 + i * FRAME, 2),
-        SECOND + 10 + i, 700 - 6 * FRAME); // the first is of 12 * FRAME
+        SECOND + 10 + i, 700 - 6 * FRAME); // the first frame is at 12 * FRAME
   expect_nothing (f);
   for (guint i = 10; i < 12; i++) {
     slice (upstream, DELTA, TRUE, (guint16) i, i * FRAME, 1, SECOND + i + 10);
@@ -477,7 +478,7 @@ goes_on_at_the_same_instant (Fixture *f, gconstpointer unused)
   relay_unref (root);
 }
 
-// At the address of one that is gone, if that is to be had.
+// Makes a relay at the address of a freed one, if possible.
 static Relay *
 relay_new_at (gconstpointer address)
 {
@@ -492,9 +493,9 @@ relay_new_at (gconstpointer address)
   return relay;
 }
 
-// A relay that is gone and a new one in its place have no time in common.
+// A freed relay and a new one at its address have separate times.
 static void
-goes_on_behind_a_new_relay (Fixture *f, gconstpointer unused)
+a_new_relay_at_an_old_address_is_another_origin (Fixture *f, gconstpointer unused)
 {
   gconstpointer gone = NULL;
   GPtrArray *caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
@@ -519,9 +520,9 @@ goes_on_behind_a_new_relay (Fixture *f, gconstpointer unused)
   g_ptr_array_unref (caps);
 }
 
-// Told and not told alike: what is private to an upstream is no difference.
+// Fields that are private to an upstream are not compared.
 static void
-knows_the_same_tracks (void)
+private_fields_do_not_make_tracks_differ (void)
 {
 #define AAC "application/x-rtp, media=audio, encoding-name=MPEG4-GENERIC, clock-rate=48000"
   static const struct {
@@ -579,7 +580,7 @@ drop (GstPad *pad, GstPadProbeInfo *info, gpointer n_dropped)
 }
 
 static void
-keeps_no_packet_that_has_gone_out (Fixture *f, gconstpointer unused)
+a_sent_packet_is_not_kept (Fixture *f, gconstpointer unused)
 {
   GstPad *pad = gst_element_get_static_pad (f->sink, "sink");
   guint n_dropped = 0;
@@ -592,9 +593,9 @@ keeps_no_packet_that_has_gone_out (Fixture *f, gconstpointer unused)
   g_assert_true (freed);
 }
 
-// Its packets would keep their pools, and those their descriptors, while the mount is idle.
+// Held packets would keep their pools, and the pools' file descriptors, while the mount is idle.
 static void
-a_source_that_ends_leaves_nothing_held (void)
+the_end_of_a_source_frees_held_packets (void)
 {
   Relay *relay = relay_new ();
   RelaySource *source = relay_source_new (relay, NULL, NULL);
@@ -615,20 +616,28 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   gst_init (&argc, &argv);
-  ADD ("/relay/two-lives", two_lives);
-  ADD ("/relay/keeps-none", keeps_no_packet_that_has_gone_out);
-  ADD ("/relay/ssrc-changes", ssrc_changes_within_a_life);
-  ADD ("/relay/missing", missing_packets_are_counted);
-  ADD ("/relay/no-rtp", no_rtp_is_counted);
-  ADD ("/relay/reports", rewrites_reports);
-  ADD ("/relay/another-takes-over", another_takes_over);
-  ADD ("/relay/silent", a_silent_one_is_not_waited_for);
-  ADD ("/relay/other-tracks", other_tracks_only_stand_by);
-  ADD ("/relay/same-instant", goes_on_at_the_same_instant);
-  ADD ("/relay/new-relay", goes_on_behind_a_new_relay);
-  g_test_add_func ("/relay/end", a_source_that_ends_leaves_nothing_held);
-  g_test_add_func ("/relay/tracks", knows_its_tracks);
-  g_test_add_func ("/relay/same-tracks", knows_the_same_tracks);
-  g_test_add_func ("/relay/published", publishes_the_codec_only);
+  ADD ("/relay/a-second-run-continues-the-numbers", a_second_run_continues_the_numbers);
+  ADD ("/relay/a-sent-packet-is-not-kept", a_sent_packet_is_not_kept);
+  ADD ("/relay/a-new-ssrc-takes-over-after-silence", a_new_ssrc_takes_over_after_silence);
+  ADD ("/relay/missing-packets-are-counted", missing_packets_are_counted);
+  ADD ("/relay/malformed-packets-are-counted", malformed_packets_are_counted);
+  ADD ("/relay/sender-reports-are-rewritten", sender_reports_are_rewritten);
+  ADD ("/relay/a-standby-source-takes-over-at-its-join-point",
+      a_standby_source_takes_over_at_its_join_point);
+  ADD ("/relay/a-standby-source-does-not-wait-for-a-silent-one",
+      a_standby_source_does_not_wait_for_a_silent_one);
+  ADD ("/relay/a-source-with-other-tracks-does-not-take-over",
+      a_source_with_other_tracks_does_not_take_over);
+  ADD ("/relay/a-source-of-the-same-origin-continues-at-the-same-instant",
+      a_source_of_the_same_origin_continues_at_the_same_instant);
+  ADD ("/relay/a-new-relay-at-an-old-address-is-another-origin",
+      a_new_relay_at_an_old_address_is_another_origin);
+  g_test_add_func (
+      "/relay/the-end-of-a-source-frees-held-packets", the_end_of_a_source_frees_held_packets);
+  g_test_add_func ("/relay/a-source-learns-whether-its-tracks-changed",
+      a_source_learns_whether_its_tracks_changed);
+  g_test_add_func (
+      "/relay/private-fields-do-not-make-tracks-differ", private_fields_do_not_make_tracks_differ);
+  g_test_add_func ("/relay/only-the-codec-is-published", only_the_codec_is_published);
   return g_test_run ();
 }
