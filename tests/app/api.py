@@ -160,7 +160,7 @@ def a_wrong_body_changes_nothing():
                 (b'{"user": "\xff"}', 'no JSON that can be used', 'body'),
                 ('{}', '/cam: the upstream is missing', 'body:1:1'),
                 ('{"upstrem": "x"}', 'the nearest known one is "upstream"', 'body:1:2'),
-                ('{"upstream": "h"}', 'upstream: not a URI of a kind', 'body:1:14'),
+                ('{"upstream": "h"}', 'upstream: unsupported URI scheme', 'body:1:14'),
                 (f'{{"upstream": "{NOWHERE}",\n "linger": "soon"}}', 'linger: "soon" is not a time',
                  'body:2:12'),
                 (f'{{"upstream": "{NOWHERE}", "linger": "1s", "linger": "2s"}}', 'appears twice',
@@ -180,7 +180,7 @@ def a_wrong_body_changes_nothing():
         assert error['others'][0]['message'].startswith('linger: '), error
         for body in ({'upstream': 'launch: fakesrc ! pay0'},
                      {'upstreams': [NOWHERE, 'launch: fakesrc ! pay0']}):
-            proxy.fails(400, 'launch lines are taken from the configuration file',
+            proxy.fails(400, 'launch lines are accepted only in the configuration file',
                         r'body:1:\d+', *put, body)
         proxy.fails(400, 'from itself: /cam, /cam', 'body', *put, {'upstream': proxy.url('/cam')})
         for path in ('/v1/mounts/cam/', '/v1/mounts/a%20b', '/v1/mounts/stream=0'):

@@ -99,9 +99,9 @@ mounts:
         'FILE:1:1: unknown key "listne"; the nearest known one is "listen"',
         'FILE:2:6: api: "x" is not ADDR:PORT; write it like 0.0.0.0:8554',
         'FILE:6:15: priority: "9" is not a number from 0 to 7',
-        f'FILE:7:13: linger: "10" {NO_TIME}',
-        'FILE:8:3: b: "b" is not a valid path; write it like /cam',
-        'FILE:10:17: upstreams: not a URI of a kind that can be pulled: rtsp://, rtsps://, udp://, '
+        f'FILE:7:13: linger: "10" {NO_TIME.format(0)}',
+        'FILE:8:3: b: "b" is not a path like /cam',
+        'FILE:10:17: upstreams: unsupported URI scheme; use rtsp://, rtsps://, udp://, '
         'rtp://, sdp://, file:// or launch:',
         'FILE:11:5: /c: unknown key "transprot"; the nearest known one is "transport"',
         f'FILE:12:19: time: "5" {NO_CACHE_TIME}',
@@ -164,7 +164,7 @@ def wrong_addresses_are_named():
 
 @test
 def wrong_upstreams_are_named():
-    kind = ('upstream: not a URI of a kind that can be pulled: rtsp://, rtsps://, udp://, rtp://, '
+    kind = ('upstream: unsupported URI scheme; use rtsp://, rtsps://, udp://, rtp://, '
             'sdp://, file:// or launch:')
     cases = [(upstream(uri), f'FILE:3:15: {NO_URI}') for uri in (
         'rtsp://', 'rtsp://:554/x', 'rtsp://u:p@ss@h/x', 'rtsp://u:p/w@h/x', 'rtsp://h:99999/x',
@@ -214,7 +214,7 @@ def wrong_lists_of_upstreams_are_named():
     cases = [(list_of(text), f'FILE:3:16: upstreams: expected a list of URIs: [URI, ...]')
              for text in (URI, '[]', '{a: b}')]
     cases += [
-        (list_of(f'[{URI}, h]'), 'FILE:3:37: upstreams: not a URI of a kind that can be pulled: '
+        (list_of(f'[{URI}, h]'), 'FILE:3:37: upstreams: unsupported URI scheme; use '
          'rtsp://, rtsps://, udp://, rtp://, sdp://, file:// or launch:'),
         (list_of(f'[{URI}, [a]]'), f'FILE:3:37: upstreams: {NO_TEXT}'),
         (list_of('[' + ', '.join([URI] * 9) + ']'),

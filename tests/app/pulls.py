@@ -510,8 +510,8 @@ def other_tracks_close_the_readers_and_are_served():
 def dropped(proxy):
     """Stops the proxy. Returns the upstream's drop counters."""
     proxy.check_leaves(15)
-    lines = matches(proxy, r' dropped (\d+) datagrams that were not what it says, (\d+) of other '
-                           r'senders, (\d+) for want of room')
+    lines = matches(proxy, r' dropped (\d+) malformed datagrams, (\d+) from other senders, '
+                           r'(\d+) for lack of buffer space')
     return [sum(int(line[i]) for line in lines) for i in (1, 2, 3)]
 
 
@@ -592,29 +592,29 @@ def wrong_upstreams_are_explained():
     wrong = []
     for upstream, reason in (
         ('udp://host:5000', '"host" is not an IP address'),
-        ('udp://127.0.0.1', 'its port is not one from 1 to 65535'),
+        ('udp://127.0.0.1', 'the port must be from 1 to 65535'),
         ('udp://127.0.0.1:70000', address),
         ('udp://@239.1.2.3:5000', address),
         ('udp://127.0.0.1:5000/x', address),
-        ('udp://127.0.0.1:5000?ifcae=lo', 'unknown parameter "ifcae"; there is iface'),
+        ('udp://127.0.0.1:5000?ifcae=lo', 'unknown parameter "ifcae"; the only one is iface'),
         ('udp://127.0.0.1:5000?iface=', 'iface is empty'),
-        ('udp://127.0.0.1:5000?iface', 'what is behind the ? can\'\'t be read'),
-        ('rtp://127.0.0.1:65535?encoding-name=H264&payload=96', 'its port is not one from 1 to 65534'),
-        ('rtp://127.0.0.1:5000', 'its encoding-name is missing '
+        ('udp://127.0.0.1:5000?iface', 'cannot parse the parameters after the \'\'?\'\''),
+        ('rtp://127.0.0.1:65535?encoding-name=H264&payload=96', 'the port must be from 1 to 65534'),
+        ('rtp://127.0.0.1:5000', 'encoding-name is missing '
          '(rtp://ADDR:PORT?encoding-name=H264&payload=96)'),
-        ('rtp://127.0.0.1:5000?encoding-name=H264', 'its payload is missing'),
+        ('rtp://127.0.0.1:5000?encoding-name=H264', 'payload is missing'),
         ('rtp://127.0.0.1:5000?encoding-name=H264&payload=128',
-         'payload=128 is not a number from 0 to 127'),
-        ('rtp://127.0.0.1:5000?encoding-name=L16&payload=96', 'its clock-rate is missing'),
+         'payload=128 must be a number from 0 to 127'),
+        ('rtp://127.0.0.1:5000?encoding-name=L16&payload=96', 'clock-rate is missing'),
         ('rtp://127.0.0.1:5000?encoding-name=X&payload=96', 'X needs media=video or media=audio'),
         ('rtp://127.0.0.1:5000?encoding-name=H264&payload=96&a;b=c',
-         '"a;b" is not the name of a parameter'),
+         '"a;b" is not a valid parameter name'),
         ('rtp://127.0.0.1:5000?encoding-name=H264&payload=96&a=%0d%0ab',
-         'a holds a character that can\'\'t be'),
+         'a contains a character that is not allowed'),
         ('sdp://host/x', 'not a URI like sdp:///dir/session.sdp'),
         ('sdp:///no/such.sdp', 'Failed to open file \u201c/no/such.sdp\u201d: '
          'No such file or directory'),
-        (f'sdp://{CLIP}', f'{CLIP}: this is no session description'),
+        (f'sdp://{CLIP}', f'{CLIP}: not a session description (SDP)'),
         ('launch: videotestsrc ! nosuchenc ! rtpvp8pay name=pay0',
          'the launch line: GStreamer has no element "nosuchenc" here'),
         ('launch: videotestsrc ! avenc_nosuch ! rtph264pay name=pay0',

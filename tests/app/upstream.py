@@ -258,7 +258,7 @@ def a_redirect_to_another_host_is_not_followed():
     threading.Thread(target=accept, daemon=True).start()
     try:
         misbehaving(f'redirect=rtsp://127.0.0.1:{other}/x',
-                    'redirected to another host, which is not followed')
+                    'redirected to another host or port, which the proxy does not follow')
     finally:
         listening.close()
     assert not [data for data in asked if data], asked

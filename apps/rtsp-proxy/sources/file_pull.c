@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// A clip, payloaded and looped in real time. The timestamps run on over the end of the clip: the
-// next round begins where the longest track of the last one ended. Demuxers begin it where the last
-// frame began, so that the longest track would have a timestamp twice.
+// Plays a clip in a loop, payloaded, in real time. Timestamps continue across the end of the clip:
+// a round begins where the longest track of the last round ended. A demuxer alone would begin it at
+// the time of the last frame, so the longest track would have that timestamp twice.
 
 #include "base/element.h"
 #include "sources/tracks.h"
@@ -15,19 +15,19 @@ typedef struct {
   gboolean begun;
 
   GMutex lock;
-  guint round;       // all below are with the lock; 0: the first
-  guint round_based; // the one that `base` is of
+  guint round;       // this and all below are under the lock; 0 is the first round
+  guint round_based; // the round of `base`
   GstClockTime base; // running time at which the round begins
-  GstClockTime end;  // of all that came so far
+  GstClockTime end;  // running time at which the longest track ends
 } FilePull;
 
-// A stream of the clip. Its times are written by its own thread alone.
+// A stream of the clip. Only its own thread writes its times.
 typedef struct {
   FilePull *pull;
   guint round;
-  gint64 shift;            // between the demuxer's running time and ours
+  gint64 shift;            // our running time - the demuxer's
   GstSegment segment;      // as it is passed on
-  GstClockTime last, step; // of the frames' times
+  GstClockTime last, step; // time of the last frame, and the distance between frames
 } Stream;
 
 static void
@@ -42,7 +42,7 @@ pull_free (gpointer data)
 
 // ---- the seam ----
 
-// What another round begins with: it begins where all streams of the last one are over.
+// Begins a round at the time at which all streams of the last one have ended.
 static void
 begin_round (Stream *stream, const GstSegment *segment)
 {
@@ -88,7 +88,7 @@ note_end (Stream *stream, GstBuffer *frame)
   else if (GST_CLOCK_TIME_IS_VALID (stream->last) && time > stream->last)
     stream->step = time - stream->last;
   stream->last = time;
-  end = MIN (time + stream->step, stream->segment.stop); // no stop is the latest
+  end = MIN (time + stream->step, stream->segment.stop); // a missing stop is the largest value
   end = gst_segment_to_running_time (&stream->segment, GST_FORMAT_TIME, end);
   if (!GST_CLOCK_TIME_IS_VALID (end))
     return;
@@ -131,7 +131,7 @@ on_pad_added (GstElement *parsebin, GstPad *pad, gpointer data)
 
 // ---- rounds ----
 
-// Prerolled: every track's caps are there.
+// Called when the pipeline has prerolled: the caps of every track are known.
 static void
 begin (FilePull *self)
 {
@@ -141,7 +141,8 @@ begin (FilePull *self)
     context->callbacks->ended (context->owner, "the file has no track that can be relayed");
     return;
   }
-  // SEGMENT: the end of the clip is announced instead of an EOS, and the next round follows on.
+  // SEGMENT: GStreamer then announces the end of the clip instead of sending EOS, and the next
+  // round follows without a gap.
   gst_element_seek (self->pipeline, 1.0, GST_FORMAT_TIME,
       GST_SEEK_FLAG_FLUSH | GST_SEEK_FLAG_SEGMENT, GST_SEEK_TYPE_SET, 0, GST_SEEK_TYPE_NONE, 0);
   gst_element_set_state (self->pipeline, GST_STATE_PLAYING);
@@ -191,7 +192,7 @@ file_pull_new (const PullContext *context, GError **error)
   parse = element_make ("parsebin", error);
   if (!parse)
     return NULL;
-  source = gst_element_factory_make ("filesrc", NULL); // of GStreamer's core
+  source = gst_element_factory_make ("filesrc", NULL); // part of GStreamer's core
   g_object_set (source, "location", path, NULL);
 
   self = g_new0 (FilePull, 1);
@@ -205,7 +206,7 @@ file_pull_new (const PullContext *context, GError **error)
   gst_element_link (source, parse);
   g_signal_connect (parse, "pad-added", G_CALLBACK (on_pad_added), self);
 
-  // The owner watches the bus on the main context; this only listens along.
+  // The owner adds the bus watch.
   bus = gst_element_get_bus (pipeline);
   g_signal_connect (bus, "message", G_CALLBACK (on_message), self);
   gst_object_unref (bus);

@@ -4,10 +4,10 @@
 #include <string.h>
 
 typedef struct {
-  const gchar *prefix; // the scheme alone tells the kind
+  const gchar *prefix; // only the scheme, up to the ':', is compared
   gchar *(*check) (const gchar *uri, PullUriFlags flags, PullConfig *config);
   PullMakeFunc make;
-  const gchar *help; // NULL: that of the row before tells of it
+  const gchar *help; // NULL: the help of the row before covers it
 } Kind;
 
 static const Kind kinds[] = {
@@ -15,17 +15,16 @@ static const Kind kinds[] = {
       "  rtsp://HOST/PATH, rtsps://HOST/PATH     cameras and servers\n" },
   { "rtsps://", rtsp_pull_check, rtsp_pull_new },
   { "udp://", ts_pull_check, ts_pull_new,
-      "  udp://ADDR:PORT[?iface=NAME]            MPEG-TS; ADDR is one of this host, or a group\n" },
+      "  udp://ADDR:PORT[?iface=NAME]            MPEG-TS; ADDR is a local or multicast address\n" },
   { "rtp://", rtp_pull_check, rtp_pull_new,
       "  rtp://ADDR:PORT?encoding-name=H264&payload=96[&clock-rate=90000][&iface=NAME]\n"
-      "                                          one track of RTP, RTCP on the next port\n" },
+      "                                          one track of RTP, with RTCP on PORT + 1\n" },
   { "sdp://", sdp_pull_check, rtp_pull_new,
       "  sdp:///DIR/SESSION.sdp[?iface=NAME]     the RTP tracks of a session description\n" },
   { "file://", file_pull_check, file_pull_new,
       "  file:///DIR/CLIP.mp4                    a clip, looped\n" },
   { "launch:", launch_pull_check, launch_pull_new,
-      "  launch:LINE                             GStreamer's, with payloaders named pay0, pay1 "
-      "...\n" },
+      "  launch:LINE                             a launch line with payloaders pay0, pay1 ...\n" },
 };
 
 static gchar *
@@ -53,7 +52,7 @@ kinds_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
     }
   }
   prefixes = dup_prefixes ();
-  wrong = g_strdup_printf ("not a URI of a kind that can be pulled: %s", prefixes);
+  wrong = g_strdup_printf ("unsupported URI scheme; use %s", prefixes);
   g_free (prefixes);
   return wrong;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// A launch line with payloaders named pay0, pay1 ..., as those of gst-rtsp-server's factories.
+// Runs a launch line with payloaders named pay0, pay1 ..., as in gst-rtsp-server's factories.
 
 #include "base/element.h"
 #include "sources/tracks.h"
@@ -53,7 +53,7 @@ find_payloader (GstElement *bin, guint i)
   return gst_bin_get_by_name (GST_BIN (bin), name);
 }
 
-// NULL, or why it can't be pulled (to be freed).
+// Returns NULL, or an error message (transfer full).
 static gchar *
 check_line (const gchar *line)
 {
@@ -74,7 +74,7 @@ check_line (const gchar *line)
   return wrong;
 }
 
-// Of what is not live; it waits, prerolled, for the clock.
+// Starts a pipeline that is not live after it has prerolled.
 static void
 on_message (GstBus *bus, GstMessage *message, gpointer data)
 {
@@ -132,7 +132,7 @@ launch_pull_new (const PullContext *context, GError **error)
   tracks_complete (self->tracks);
   pull_set_asker (context, pipeline, ask_for_key);
 
-  // The owner watches the bus on the main context; this only listens along.
+  // The owner adds the bus watch.
   bus = gst_element_get_bus (pipeline);
   g_signal_connect (bus, "message", G_CALLBACK (on_message), self);
   gst_object_unref (bus);
@@ -145,7 +145,7 @@ gchar *
 launch_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
 {
   if (flags & PULL_URI_FROM_API)
-    return g_strdup ("launch lines are taken from the configuration file and arguments only");
+    return g_strdup ("launch lines are accepted only in the configuration file and as arguments");
   config->uri = g_strdup (uri);
   config->launch = g_strstrip (g_strdup (uri + strlen ("launch:")));
   return check_line (config->launch);

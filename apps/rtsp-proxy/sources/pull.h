@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// One life of an upstream: a pipeline that pulls from where a URI points, or works on what another
-// relay gives, and pushes RTP into a relay. The callbacks are called from streaming threads.
+// One run of an upstream: a pipeline that pulls from a URI, or processes the tracks of another
+// relay, and pushes RTP into a relay. Streaming threads call the callbacks.
 
 #include <gst/gst.h>
 
@@ -15,34 +15,34 @@ typedef enum {
 } PullTransport;
 
 typedef enum {
-  PULL_URI_FROM_API = 1 << 0, // not from who runs the proxy: a launch line could do anything
+  PULL_URI_FROM_API = 1 << 0, // the URI came through the API, which must not run launch lines
 } PullUriFlags;
 
 typedef struct _PullConfig PullConfig;
 typedef struct _PullContext PullContext;
 
-// Makes a life. Returns a pipeline in NULL; or NULL and an error for what cannot work. To start it
-// set it to PAUSED, and to PLAYING at once where that gives NO_PREROLL; a pipeline that prerolls
-// goes on by itself when it has. It needs a signal watch on its bus. Callbacks may come once its
-// state is changed, and none once it is back in NULL. `context` must live until then.
+// Makes the pipeline of a run, in state NULL. Returns NULL and sets `error` if the configuration
+// cannot work. To start it, set it to PAUSED, and to PLAYING at once if that returns NO_PREROLL; a
+// pipeline that prerolls sets itself to PLAYING afterwards. Its bus needs a signal watch. Callbacks
+// come between the first change of state and the return to NULL; `context` must live until then.
 typedef GstElement *(*PullMakeFunc) (const PullContext *context, GError **error);
 
-// Where datagrams come to: an address of this host, or a multicast group.
+// The address at which datagrams arrive: an address of this host, or a multicast group.
 typedef struct {
   gchar *address;
   guint16 port;
-  gchar *iface; // NULL: as the kernel routes
+  gchar *iface; // NULL: the kernel's route decides
 } PullEndpoint;
 
 // Filled by kinds_check(), freed by pull_config_clear().
 struct _PullConfig {
   gchar *uri; // without credentials
   PullMakeFunc make;
-  gboolean is_folder; // of files: a title of it is opened by who reads it, and nothing is pulled
+  gboolean is_folder; // the path is a folder of titles; no pipeline runs
   gchar *user;
   gchar *password;
   PullTransport transport;
-  PullEndpoint endpoint; // udp:, rtp:; of sdp: the interface alone
+  PullEndpoint endpoint; // udp:, rtp:; sdp: only the interface
   GstCaps *rtp;          // rtp: application/x-rtp
   gchar *path;           // file:, sdp:
   gchar *launch;         // launch: the line
@@ -53,50 +53,51 @@ struct _PullConfig {
 void pull_config_clear (PullConfig *config);
 
 typedef struct {
-  // The tracks are known: relay_source_begin() has been called and gave `tracks`.
+  // The tracks are known: relay_source_begin() was called and returned `tracks`.
   void (*begun) (gpointer owner, RelayTracks tracks);
   // A packet went into the relay at `now` (ns, monotonic).
   void (*packet) (gpointer owner, gint64 now);
-  // Nothing more will come.
+  // The run has ended; `reason` says why.
   void (*ended) (gpointer owner, const gchar *reason);
 } PullCallbacks;
 
 struct _PullContext {
   RelaySource *source;
   const PullConfig *config;
-  gpointer data; // of who makes it
+  gpointer data; // for the PullMakeFunc
   const PullCallbacks *callbacks;
   gpointer owner;
-  gint cancelled; // atomic: nothing more is wanted of this life
+  gint cancelled; // atomic: the owner ignores this run from now on
 };
 
-// What is before the context's source is asked through `pipeline`, for as long as that is there:
-// `ask` gets it, and the track. Any thread.
+// Sets the function that asks the upstream for a keyframe of a track. It gets `pipeline`, and is
+// called from any thread, only while `pipeline` exists.
 typedef void (*PullAskFunc) (GstElement *pipeline, guint track);
 void pull_set_asker (const PullContext *context, GstElement *pipeline, PullAskFunc ask);
 
 // ---- the kinds ----
 
-// Each has a function that makes a life, and one that fills the URI's part of a configuration,
-// which had none, and returns NULL, or what is wrong (to be freed).
+// Each kind has a function that makes the pipeline of a run, and one that fills the URI's fields of
+// an empty configuration. The latter returns NULL, or an error message (transfer full).
 #define PULL_CHECK(kind)                                                                           \
   gchar *kind##_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
 
-// rtsp://HOST[:PORT]/PATH, rtsps://. Credentials are taken out of the URI.
+// rtsp://HOST[:PORT]/PATH, rtsps://. The check moves credentials from the URI into `user` and
+// `password`.
 PULL_CHECK (rtsp);
 GstElement *rtsp_pull_new (const PullContext *context, GError **error);
 
-// udp://ADDR:PORT[?iface=NAME]: MPEG-TS; over RTP where `rtp` is there.
+// udp://ADDR:PORT[?iface=NAME]: MPEG-TS; in RTP if the configuration has `rtp`.
 PULL_CHECK (ts);
 GstElement *ts_pull_new (const PullContext *context, GError **error);
 
 // rtp://ADDR:PORT?encoding-name=H264&payload=96[&clock-rate=90000][&iface=NAME][&fmtp ...]
 PULL_CHECK (rtp);
-// sdp:///DIR/FILE[?iface=NAME]: several tracks, as rtp://
+// sdp:///DIR/FILE[?iface=NAME]: one or more tracks like those of rtp://.
 PULL_CHECK (sdp);
 GstElement *rtp_pull_new (const PullContext *context, GError **error);
 
-// file:///DIR/FILE: looped; file:///DIR/: the files in it, each from its beginning.
+// file:///DIR/FILE: a clip, looped. file:///DIR/: a folder of titles.
 PULL_CHECK (file);
 GstElement *file_pull_new (const PullContext *context, GError **error);
 

@@ -30,7 +30,7 @@ pull_uri_finish (GHashTable *query, const gchar *known)
   g_hash_table_iter_init (&iter, query);
   if (!g_hash_table_iter_next (&iter, &name, NULL))
     return NULL;
-  return g_strdup_printf ("unknown parameter \"%s\"; there is %s", (gchar *) name, known);
+  return g_strdup_printf ("unknown parameter \"%s\"; the only one is %s", (gchar *) name, known);
 }
 
 gchar *
@@ -51,7 +51,7 @@ pull_uri_endpoint (const gchar *uri, GHashTable *query, gint last_port, PullEndp
   else if (!g_hostname_is_ip_address (host))
     wrong = g_strdup_printf ("\"%s\" is not an IP address", host);
   else if (port < 1 || port > last_port)
-    wrong = g_strdup_printf ("its port is not one from 1 to %d", last_port);
+    wrong = g_strdup_printf ("the port must be from 1 to %d", last_port);
   endpoint->address = host;
   endpoint->port = (guint16) port;
   endpoint->iface = pull_uri_take (query, "iface");

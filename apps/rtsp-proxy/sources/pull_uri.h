@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What URIs of several kinds have in common: an address, and parameters behind a '?'.
+// Reads the parts that several kinds of URI share: an address, and parameters after a '?'.
 
 #include "sources/pull.h"
 
-// The parameters behind the '?'; NULL if they are none.
+// Returns the parameters after the '?' (transfer full), or NULL if they cannot be parsed.
 GHashTable *pull_uri_query (const gchar *uri);
 
-// A parameter that is known is taken out; NULL: it isn't there. To be freed.
+// Removes a known parameter from `query` and returns its value, or NULL. (transfer full)
 gchar *pull_uri_take (GHashTable *query, const gchar *name);
 
-// What is wrong if there are others still (to be freed); `known` names those that there are.
+// Returns an error message if parameters are left in `query` (transfer full), else NULL. `known`
+// names the parameters that may be given.
 gchar *pull_uri_finish (GHashTable *query, const gchar *known);
 
-// The address, the port, from 1 to `last_port`, and the parameter `iface`. What is wrong (to be
-// freed), or NULL.
+// Reads the address, the port (from 1 to `last_port`) and the parameter `iface`. Returns NULL, or
+// an error message (transfer full).
 gchar *pull_uri_endpoint (
     const gchar *uri, GHashTable *query, gint last_port, PullEndpoint *endpoint);

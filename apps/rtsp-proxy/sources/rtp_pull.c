@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// RTP that is sent to us unasked, over unicast or multicast, of one track by its URI or of several
-// by an SDP file. Packets go through as they come; RTCP is read for the mapping to NTP time.
+// Receives RTP that somebody sends to this host, over unicast or multicast: one track given by a
+// URI, or several given by an SDP file. Packets are relayed as they arrive; RTCP gives the mapping
+// to NTP time.
 
 #include <errno.h>
 #include <string.h>
@@ -16,11 +17,11 @@
 
 typedef struct {
   const PullContext *context;
-  gchar *uri;        // for when the context is gone
+  gchar *uri;        // a copy that outlives the context
   GPtrArray *tracks; // of Track
-  GMutex lock;       // of all that both RTP and RTCP touch
+  GMutex lock;       // of the fields that both RTP and RTCP use
   gboolean begun;
-  guint32 ssrc; // under which it asks for keyframes
+  guint32 ssrc; // the sender SSRC of keyframe requests
 } RtpPull;
 
 typedef struct {
@@ -29,10 +30,10 @@ typedef struct {
   GstCaps *caps;
   gint payload;
   UdpInput *rtp;
-  UdpInput *rtcp; // NULL: it comes with the media
+  UdpInput *rtcp; // NULL: RTCP arrives with the media
   gboolean takes_pli;
   // With the pull's lock:
-  WeirNtpMap report; // the latest that no packet of its SSRC has followed so far
+  WeirNtpMap report; // the latest report; not known once a packet of its SSRC has followed
   gboolean flows;
   guint32 ssrc; // of its latest packet
 } Track;
@@ -71,8 +72,8 @@ pull_free (gpointer data)
 
 // ---- packets ----
 
-// The first packet of any track: now the upstream is there. The others wait with theirs until the
-// relay knows.
+// Begins the source at the first packet of any track. Packets of other tracks wait until the relay
+// knows the tracks.
 static void
 ensure_begun (RtpPull *self)
 {
@@ -97,7 +98,8 @@ typedef enum {
   IS_RTCP,
 } Kind;
 
-// Fills `rtp` for media; for RTCP `map`, which stays unknown without a sender report.
+// Classifies a datagram. Fills `rtp` for media, `map` for a sender report; without one, `map` stays
+// unknown.
 static Kind
 look (Track *track, GstBuffer *datagram, WeirRtp *rtp, WeirNtpMap *map)
 {
@@ -135,7 +137,8 @@ take_media (Track *track, GstBuffer *packet, guint32 ssrc, gint64 now)
 
   ensure_begun (track->pull);
   relay_push (context->source, track->index, packet, now, RELAY_NO_BASE);
-  // A report can come before the first packet of its source, of which the relay knows nothing then.
+  // A report can arrive before the first packet of its sender, when the relay does not know the
+  // sender yet.
   g_mutex_lock (&track->pull->lock);
   track->flows = TRUE;
   track->ssrc = ssrc;
@@ -198,7 +201,7 @@ on_rtcp (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 
 // ---- keyframes ----
 
-// To where its RTCP comes from.
+// Sends a PLI to the address that RTCP comes from.
 static void
 ask_for_key (GstElement *pipeline, guint index)
 {
@@ -237,7 +240,7 @@ add_input (GstBin *bin, const PullEndpoint *endpoint, GstPadProbeCallback probe,
     g_clear_pointer (&input, udp_input_free);
     return NULL;
   }
-  sink = gst_element_factory_make ("fakesink", NULL); // of GStreamer's core; nothing comes so far
+  sink = gst_element_factory_make ("fakesink", NULL); // part of GStreamer's core; gets no packet
   g_object_set (sink, "async", FALSE, "sync", FALSE, NULL);
   gst_bin_add (bin, sink);
   gst_element_link (source, sink);
@@ -314,8 +317,8 @@ rtp_pull_new (const PullContext *context, GError **error)
 static const struct {
   const gchar *name;
   const gchar *media;
-  gint clock_rate; // 0: it must be said
-  gint payload;    // -1: drawn by the sender
+  gint clock_rate; // Hz; 0: the URI must give it
+  gint payload;    // -1: dynamic, the URI must give it
 } encodings[] = {
   { "H264", "video", 90000, -1 },
   { "H265", "video", 90000, -1 },
@@ -342,14 +345,14 @@ check_number (const gchar *name, const gchar *text, gint least, gint most, gint 
   guint64 value;
 
   if (!text)
-    return *number >= least ? NULL : g_strdup_printf ("its %s is missing", name);
+    return *number >= least ? NULL : g_strdup_printf ("%s is missing", name);
   if (!g_ascii_string_to_unsigned (text, 10, (guint64) least, (guint64) most, &value, NULL))
-    return g_strdup_printf ("%s=%s is not a number from %d to %d", name, text, least, most);
+    return g_strdup_printf ("%s=%s must be a number from %d to %d", name, text, least, most);
   *number = (gint) value;
   return NULL;
 }
 
-// What is left are parameters of the format, as a=fmtp has them.
+// Adds the remaining parameters: those of the format, as in a=fmtp.
 static gchar *
 add_format (GstStructure *s, GHashTable *query)
 {
@@ -360,10 +363,10 @@ add_format (GstStructure *s, GHashTable *query)
   while (g_hash_table_iter_next (&iter, &name, &value)) {
     if (!*(gchar *) name || strspn (name, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen (name)
         || !g_ascii_isalpha (*(gchar *) name))
-      return g_strdup_printf ("\"%s\" is not the name of a parameter", (gchar *) name);
+      return g_strdup_printf ("\"%s\" is not a valid parameter name", (gchar *) name);
     for (const gchar *c = value; *c; c++) {
       if (!g_ascii_isgraph (*c))
-        return g_strdup_printf ("%s holds a character that can't be", (gchar *) name);
+        return g_strdup_printf ("%s contains a character that is not allowed", (gchar *) name);
     }
     gst_structure_set (s, name, G_TYPE_STRING, value, NULL);
   }
@@ -390,8 +393,7 @@ check_track (GHashTable *query, GstStructure *s)
     }
   }
   if (!name)
-    wrong =
-        g_strdup ("its encoding-name is missing (rtp://ADDR:PORT?encoding-name=H264&payload=96)");
+    wrong = g_strdup ("encoding-name is missing (rtp://ADDR:PORT?encoding-name=H264&payload=96)");
   else if (!kind || (!g_str_equal (kind, "video") && !g_str_equal (kind, "audio")))
     wrong = g_strdup_printf ("%s needs media=video or media=audio", name);
   if (!wrong)
@@ -421,13 +423,13 @@ rtp_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
   gchar *wrong;
 
   if (!query)
-    return g_strdup ("what is behind the ? can't be read");
-  wrong = pull_uri_endpoint (uri, query, 65534, &config->endpoint); // RTCP is on the next
+    return g_strdup ("cannot parse the parameters after the '?'");
+  wrong = pull_uri_endpoint (uri, query, 65534, &config->endpoint); // RTCP uses the next port
   s = gst_structure_new_empty ("application/x-rtp");
   if (!wrong)
     wrong = check_track (query, s);
   if (!wrong && !g_strcmp0 (gst_structure_get_string (s, "encoding-name"), "MP2T"))
-    config->make = ts_pull_new; // that life takes them out of RTP, too
+    config->make = ts_pull_new; // also reads MPEG-TS in RTP
   config->rtp = gst_caps_new_full (s, NULL);
   config->uri = g_strdup (uri);
   g_hash_table_unref (query);

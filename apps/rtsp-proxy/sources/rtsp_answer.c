@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// What an upstream answers, checked before rtspsrc reads it: some answers kill it. No signal and no
-// GstRTSPExtension sees the answers that it reads while it plays over UDP, so the check is where
-// all pass: this function stands before the library's own of the same name, which it calls.
+// Checks an upstream's answers before rtspsrc reads them: some answers crash rtspsrc. No signal and
+// no GstRTSPExtension sees the answers that rtspsrc reads while it plays over UDP. So this file
+// replaces the library function that all answers pass, and calls the library's own.
 
 #include <dlfcn.h>
 #include <gst/rtsp/rtsp.h>
@@ -24,7 +24,7 @@ skip_token (const gchar *s)
   return s;
 }
 
-// What is behind the '=': a token or a quoted string. NULL if it's neither.
+// Skips the value after a '=': a token or a quoted string. Returns NULL if there is neither.
 static const gchar *
 skip_value (const gchar *s)
 {
@@ -39,8 +39,8 @@ skip_value (const gchar *s)
   return !*s || strchr (" \t\v\f,", *s) ? s : NULL;
 }
 
-// Schemes, each with its parameters: rtspsrc follows a null pointer where "Digest" has none, or
-// none that its parser finds.
+// Reports whether a challenge is a list of schemes, each with its parameters. rtspsrc follows a
+// null pointer if "Digest" has no parameters, or none that its parser finds.
 static gboolean
 is_sound_challenge (const gchar *s)
 {
@@ -82,9 +82,9 @@ remove_unsound_challenges (GstRTSPMessage *answer)
   }
 }
 
-// RTP was asked for; rtspsrc takes RealMedia's transport for an answer too, and dies of it. One
-// that can't be parsed it asks for once more, without end, with two more sockets each time that are
-// never closed: to it that is none.
+// Rejects a transport that is not RTP: rtspsrc accepts RealMedia's transport and crashes. Removes a
+// transport that cannot be parsed: rtspsrc would repeat the request endlessly, with two more
+// sockets each time that it never closes.
 static gboolean
 check_transport (GstRTSPMessage *answer)
 {
@@ -103,7 +103,8 @@ check_transport (GstRTSPMessage *answer)
   return sound;
 }
 
-// rtspsrc joins the tracks' URLs to this one, and follows a null pointer where that gives none.
+// Removes a base URL that cannot be parsed: rtspsrc joins the tracks' URLs to it and would follow a
+// null pointer.
 static void
 remove_unsound_base (GstRTSPMessage *answer)
 {

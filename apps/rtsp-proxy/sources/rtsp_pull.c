@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// rtspsrc, tapped at the door of its jitter buffers: there its RTP session has seen each packet and
-// can report to the upstream, and nothing has yet been held back, reordered or restamped. A relay
-// forwards what comes as it comes; the player at the end has a jitter buffer of its own.
+// Pulls with rtspsrc, and takes the packets in front of its jitter buffers. There the RTP session
+// has seen each packet and can report to the upstream, and no packet has been delayed, reordered or
+// given a new timestamp. The relay forwards packets as they arrive; the player has its own jitter
+// buffer.
 
 #include "config.h"
 #include "base/clock.h"
@@ -16,10 +17,10 @@
 #include <gst/sdp/sdp.h>
 #include <string.h>
 
-// Redirects are followed within the configured host only, and not for ever.
+// Limit of DESCRIBE requests in a run, which limits redirects.
 #define MAX_DESCRIBES 8
 
-// Of a track: where its media come from the RTP session.
+// The place in the pipeline where a track's packets leave the RTP session.
 typedef struct {
   GstPad *pad; // of the newest jitter buffer; NULL before there is one
   guint ssrc;
@@ -29,9 +30,9 @@ typedef struct {
   const PullContext *context;
   GstRTSPUrl *url;
 
-  GMutex lock;        // all below
-  GPtrArray *caps;    // of the tracks that were set up, in order
-  GArray *stream_ids; // guint, rtspsrc's number of each
+  GMutex lock;        // of all below
+  GPtrArray *caps;    // caps of the tracks that were set up, in order
+  GArray *stream_ids; // guint: rtspsrc's number of each track
   gboolean begun;
   guint n_describes;
   guint n_eos;
@@ -85,7 +86,7 @@ is_url (const gchar *text)
   return is;
 }
 
-// rtspsrc joins the tracks' URLs to the session's.
+// Replaces session URLs that cannot be parsed: rtspsrc joins the tracks' URLs to them.
 static void
 replace_unsound_session_urls (GstSDPMessage *sdp)
 {
@@ -100,8 +101,8 @@ replace_unsound_session_urls (GstSDPMessage *sdp)
   }
 }
 
-// Of several tracks each has a URL of its own, or can't be asked for. rtspsrc would let it be
-// selected all the same, and follow a null pointer as it compares it with others.
+// Removes tracks without a URL of their own if there are several tracks: they cannot be requested.
+// rtspsrc would select them, and follow a null pointer when it compares their URLs.
 static void
 on_sdp (GstElement *src, GstSDPMessage *sdp, gpointer data)
 {
@@ -146,7 +147,8 @@ on_select_stream (GstElement *src, guint id, GstCaps *caps, gpointer data)
   return take;
 }
 
-// An upstream must not send us elsewhere: a redirect is followed on the configured host and port.
+// Reports whether a redirect stays on the configured host and port. An upstream must not send the
+// proxy elsewhere.
 static gboolean
 same_host (RtspPull *self, const gchar *uri)
 {
@@ -163,7 +165,7 @@ same_host (RtspPull *self, const gchar *uri)
   return same;
 }
 
-// FALSE: there have been too many.
+// Returns FALSE after too many DESCRIBE requests.
 static gboolean
 begin_session (RtspPull *self)
 {
@@ -192,14 +194,14 @@ on_before_send (GstElement *src, GstRTSPMessage *message, gpointer data)
     return TRUE;
 
   if (method == GST_RTSP_DESCRIBE)
-    thread_set_task_name ("pull", src); // of its own task, of which it tells nobody
+    thread_set_task_name ("pull", src); // rtspsrc posts no message about this task
   if (method == GST_RTSP_DESCRIBE || method == GST_RTSP_OPTIONS) {
-    // A DESCRIBE begins a session (OPTIONS may be a keep-alive): rtspsrc opens a second one over
-    // TCP where UDP brought nothing.
+    // A DESCRIBE begins a session (OPTIONS may be a keep-alive): rtspsrc opens a second session
+    // over TCP if no packet arrives over UDP.
     if (method == GST_RTSP_DESCRIBE && !begin_session (self))
       reason = g_strdup ("too many redirects");
     if (!reason && !same_host (self, uri))
-      reason = g_strdup ("redirected to another host, which is not followed");
+      reason = g_strdup ("redirected to another host or port, which the proxy does not follow");
   } else if (method == GST_RTSP_PLAY) {
     gboolean first;
 
@@ -208,7 +210,7 @@ on_before_send (GstElement *src, GstRTSPMessage *message, gpointer data)
     self->begun = TRUE;
     g_mutex_unlock (&self->lock);
     if (first && self->caps->len == 0)
-      reason = g_strdup ("offers no track that can be relayed");
+      reason = g_strdup ("the upstream offers no track that can be relayed");
     else if (first)
       context->callbacks->begun (context->owner, relay_source_begin (context->source, self->caps));
   }
@@ -302,7 +304,7 @@ free_tap (gpointer data, GClosure *closure)
 
 // ---- keyframes ----
 
-// Takes the pad.
+// Takes ownership of `pad`.
 static void
 set_door (RtspPull *self, guint track, GstPad *pad, guint ssrc)
 {
@@ -315,7 +317,8 @@ set_door (RtspPull *self, guint track, GstPad *pad, guint ssrc)
   gst_clear_object (&old);
 }
 
-// The RTP session makes a PLI or a FIR of it, whichever the upstream's SDP offers.
+// Asks the RTP session for a keyframe. It sends a PLI or a FIR, whichever the upstream's SDP
+// offers.
 static void
 ask_for_key (GstElement *pipeline, guint track)
 {
@@ -419,8 +422,8 @@ rtsp_pull_new (const PullContext *context, GError **error)
   self->caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
   self->stream_ids = g_array_new (FALSE, FALSE, sizeof (guint));
 
-  // The connect time-out is the owner's to watch; this one is behind it.
-  // UDP that brings nothing is given up well before the read time-out, so that TCP has its turn.
+  // The owner watches the connect time-out; rtspsrc's own is longer. rtspsrc gives up silent UDP
+  // well before the read time-out, so that there is time to try TCP.
   g_object_set (src, "location", config->uri, "user-id", config->user, "user-pw", config->password,
       "protocols", protocols (config->transport), "tcp-timeout",
       (guint64) config->connect_timeout_ms * 2000, "timeout",
@@ -441,8 +444,8 @@ rtsp_pull_new (const PullContext *context, GError **error)
 
 // ---- the URI ----
 
-// What the library's parser takes, and gets wrong: a password with an '@' or a '/' in it becomes
-// part of the host, a wrong port is cut off, and a line break would end the line of a request.
+// Rejects URIs that gst_rtsp_url_parse() accepts and gets wrong: a password with '@' or '/' becomes
+// part of the host, a wrong port is truncated, and a line break would end the request line.
 static gboolean
 is_sound_authority (const gchar *uri)
 {
@@ -466,7 +469,7 @@ is_sound_authority (const gchar *uri)
   return g_ascii_isdigit (colon[1]) && rest == end && port > 0 && port <= 65535;
 }
 
-// Takes the credentials out of the URI into the configuration.
+// Moves the credentials from the URI into `user` and `password`.
 gchar *
 rtsp_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
 {

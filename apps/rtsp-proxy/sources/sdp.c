@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A file longer than this is something else.
+// Longest SDP file that is read, in bytes.
 #define MAX_FILE (64 * 1024)
 
 RtpStream *
@@ -62,7 +62,7 @@ sdp_complete_caps (GstCaps *caps)
          && has_word (s, "encoding-name");
 }
 
-// The caps of a track's first format; NULL if it is no RTP that can be relayed.
+// Returns the caps of a track's first format, or NULL if the track cannot be relayed.
 static GstCaps *
 media_caps (const GstSDPMessage *sdp, const GstSDPMedia *media)
 {
@@ -94,7 +94,7 @@ media_address (const GstSDPMessage *sdp, const GstSDPMedia *media)
   return connection ? connection->address : NULL;
 }
 
-// a=rtcp:PORT (RFC 3605); with a=rtcp-mux it comes with the media.
+// Returns the port of a=rtcp:PORT (RFC 3605), or the next port; with a=rtcp-mux, the media's port.
 static guint
 rtcp_port (const GstSDPMedia *media)
 {
@@ -123,8 +123,7 @@ add_media (GPtrArray *streams, const GstSDPMessage *sdp, const GstSDPMedia *medi
   if (!address || !g_hostname_is_ip_address (address) || gst_sdp_media_get_port (media) > 65535
       || rtcp_port (media) < 1 || rtcp_port (media) > 65535) {
     g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS,
-        "its m=%s line has no IP address (c=) or no port that can be",
-        gst_sdp_media_get_media (media));
+        "the m=%s line has no IP address (c=) or no valid port", gst_sdp_media_get_media (media));
     gst_caps_unref (caps);
     return FALSE;
   }
@@ -134,7 +133,7 @@ add_media (GPtrArray *streams, const GstSDPMessage *sdp, const GstSDPMedia *medi
   for (guint i = 0; i < streams->len; i++) {
     if (((RtpStream *) g_ptr_array_index (streams, i))->rtp.port == stream->rtp.port) {
       g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS,
-          "two of its tracks have port %u; each needs its own", stream->rtp.port);
+          "two tracks have port %u; each track needs its own", stream->rtp.port);
       rtp_stream_free (stream);
       return FALSE;
     }
@@ -156,8 +155,7 @@ read_streams (const GstSDPMessage *sdp, const gchar *iface, GError **error)
   }
   if (streams->len == 0) {
     g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS,
-        "it describes no track that can be relayed (m=video PORT RTP/AVP ..., with an a=rtpmap "
-        "from "
+        "no track can be relayed (needed: m=video PORT RTP/AVP ..., with an a=rtpmap from "
         "payload type 96 on)");
     g_ptr_array_unref (streams);
     return NULL;
@@ -179,7 +177,7 @@ sdp_read (const gchar *path, const gchar *iface, GError **error)
   if (len > MAX_FILE || strlen (text) != len || !g_str_has_prefix (text, "v=0")
       || gst_sdp_message_parse_buffer ((guint8 *) text, (guint) len, sdp) != GST_SDP_OK)
     g_set_error (
-        error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS, "this is no session description");
+        error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS, "not a session description (SDP)");
   else
     streams = read_streams (sdp, iface, error);
   if (!streams)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// RTP streams by a session description in a file (RFC 8866).
+// Reads the RTP streams of a session description (RFC 8866) in a file.
 
 #include "sources/pull.h"
 
@@ -11,14 +11,14 @@ typedef struct {
   GstCaps *caps; // application/x-rtp
 } RtpStream;
 
-// Of one RTP track, `caps` and `endpoint` copied; RTCP is on the next port.
+// Makes a stream of one RTP track, with RTCP on the next port. Copies `endpoint` and references
+// `caps`.
 RtpStream *rtp_stream_new (const PullEndpoint *endpoint, GstCaps *caps);
 void rtp_stream_free (gpointer stream);
 
-// The streams in a file, of RtpStream; or NULL, and an error that says what is wrong. `iface` may
-// be NULL.
+// Returns the RtpStreams of a file, or NULL and an error. `iface` may be NULL. (transfer full)
 GPtrArray *sdp_read (const gchar *path, const gchar *iface, GError **error);
 
-// What a track's caps don't say of a static payload type (RFC 3551), which needs no a=rtpmap.
-// FALSE: it is not known what the track is.
+// Adds the encoding and clock rate of a static payload type (RFC 3551), which needs no a=rtpmap.
+// Returns FALSE if media type, encoding or clock rate are still unknown.
 gboolean sdp_complete_caps (GstCaps *caps);

@@ -40,11 +40,11 @@ tracks_free (Tracks *self)
 
 // ---- branches ----
 
-// Of a pad: the branch that it feeds. A pad that is being removed is no longer linked.
+// Object data of a pad: the branch that it feeds. A pad that is being removed is no longer linked.
 #define BRANCH "weir-branch"
 
-// The first free of 96, 98 ... for video and of 97, 99 ... for audio, so that a track has the same
-// whichever is found first. With the lock held.
+// Returns the first free payload type: 96, 98 ... for video and 97, 99 ... for audio, so that a
+// track's type does not depend on which track is found first. Call with the lock held.
 static gint
 draw_payload_type (Tracks *self, gboolean video)
 {
@@ -99,7 +99,7 @@ make_branch (Tracks *self, const gchar *text)
   return branch;
 }
 
-// With the lock held.
+// Call with the lock held.
 static void
 add_track (Tracks *self, GstElement *branch, const TracksKind *kind, gint pt)
 {
@@ -115,7 +115,7 @@ add_track (Tracks *self, GstElement *branch, const TracksKind *kind, gint pt)
   tracks_close_description (self);
   g_ptr_array_add (self->tracks, track);
   gst_app_sink_set_callbacks (GST_APP_SINK (track->sink), &callbacks, track, NULL);
-  gst_object_unref (track->sink); // the branch keeps it
+  gst_object_unref (track->sink); // the branch holds a reference
 }
 
 static void
@@ -130,7 +130,7 @@ attach (Tracks *self, GstPad *pad, GstElement *branch)
   gst_element_sync_state_with_parent (branch);
 }
 
-// One that ends while others go on: no end of the pipeline.
+// Drops EOS: a stream may end while others continue, which must not end the pipeline.
 static GstPadProbeReturn
 drop_eos (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
 {
@@ -141,7 +141,8 @@ drop_eos (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
 void
 tracks_add_stream (Tracks *self, GstPad *pad)
 {
-  // Current caps can come with the first frame only, if parsebin has the parser convert it.
+  // If parsebin lets the parser convert the stream, the pad has current caps only with the first
+  // frame.
   GstCaps *caps = gst_pad_query_caps (pad, NULL);
   const TracksKind *kind = tracks_find_kind (caps);
   gint pt = 0;
@@ -167,7 +168,7 @@ tracks_add_stream (Tracks *self, GstPad *pad)
   attach (self, pad, branch);
 }
 
-// What is held of the track goes with it. With the lock held.
+// Removes a track and its held packets. Call with the lock held.
 static void
 forget_track (Tracks *self, Track *track)
 {
@@ -200,7 +201,7 @@ tracks_remove_stream (Tracks *self, GstPad *pad)
     if (track->branch == branch)
       forget_track (self, track);
   }
-  // Who comes after the last begins anew.
+  // A stream that is added after the last one is gone begins a new description.
   self->complete = self->tracks->len > 0 && self->complete;
   g_mutex_unlock (&self->lock);
   gst_bin_remove (GST_BIN (self->pipeline), branch);
@@ -243,7 +244,8 @@ tracks_complete (Tracks *self)
     tracks_open_description (self);
   g_mutex_unlock (&self->lock);
   if (none)
-    self->context->callbacks->ended (self->context->owner, "no track in it can be relayed");
+    self->context->callbacks->ended (
+        self->context->owner, "the upstream has no track that can be relayed");
 }
 
 gboolean

@@ -1,37 +1,40 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// From elementary streams, or from payloaders, into the relay: one appsink a track. The relay is
-// told of the tracks once all are known, and again when they become others; what comes before that
-// is held.
+// Passes elementary streams, or the packets of payloaders, to a relay, with one appsink for each
+// track. The relay gets the tracks once all are known, and again when they change. Packets that
+// arrive before are held.
 
 #include "sources/pull.h"
 #include "sources/tracks_kind.h"
 
 typedef enum {
-  TRACKS_PACED,   // the pipeline's clock says when a packet's time has come
-  TRACKS_ARRIVAL, // packets go out as they come; the streams are not yet parsed
+  TRACKS_PACED,   // packets are sent at their time on the pipeline's clock
+  TRACKS_ARRIVAL, // packets are sent as they arrive; the streams still need a parser
 } TracksMode;
 
 typedef struct _Tracks Tracks;
 
-// For `pipeline`, which must outlive it, as `context` must.
+// `pipeline` and `context` must outlive the result.
 Tracks *tracks_new (const PullContext *context, GstElement *pipeline, TracksMode mode);
 void tracks_free (Tracks *self);
 
-// What a demuxer or parser gives: payloaded where it is of a kind that can be, else thrown away.
+// Adds a stream of a demuxer or parser. It is payloaded if its kind is supported, else discarded.
 void tracks_add_stream (Tracks *self, GstPad *pad);
-// The pad is going: so does its track.
+// Removes the track of a pad that is being removed.
 void tracks_remove_stream (Tracks *self, GstPad *pad);
 
-// The packets of an element in `bin`, which is in the pipeline. FALSE if it has no free pad "src".
+// Adds the packets of a payloader in `bin`, which is in the pipeline. Returns FALSE if the
+// payloader has no free pad "src".
 gboolean tracks_add_payloader (Tracks *self, GstElement *bin, GstElement *payloader);
 
-// There are no more to come.
+// Declares that all streams were added.
 void tracks_complete (Tracks *self);
 
-// For a pipeline that has prerolled. FALSE: there is no track, or one has no caps.
+// Tells the relay the tracks of a pipeline that has prerolled. Returns FALSE if there is no track,
+// or if a track has no caps.
 gboolean tracks_begin (Tracks *self);
 
-// Whatever makes the track with this number in the relay, if it is an encoder. Any thread.
+// Asks the encoder of the relay's track `index` for a keyframe, if there is an encoder. Call from
+// any thread.
 void tracks_ask_key (Tracks *self, guint index);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What can be put into RTP.
+// The kinds of elementary stream that can be payloaded as RTP.
 
 #include <gst/gst.h>
 
-// A kind of elementary stream, and how it is put into RTP. Parts of launch lines.
+// A kind of elementary stream, and the parts of the launch line that payloads it.
 typedef struct {
   const gchar *caps;
   const gchar *parser;
   const gchar *payloader;
   gboolean video;
-  const gchar *known; // caps without the parameter sets, which come in-band
+  const gchar *known; // RTP caps without the parameter sets, which are sent in-band
 } TracksKind;
 
-// NULL: of no kind that can be.
+// Returns NULL if the stream cannot be payloaded.
 const TracksKind *tracks_find_kind (GstCaps *caps);

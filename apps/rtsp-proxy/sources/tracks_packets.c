@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// What the tracks bring: held until the relay can be told of all, and handed on.
+// Holds the tracks' packets until the relay can be told of all tracks, then sends them.
 
 #include "base/clock.h"
 #include "relay/relay_caps.h"
 #include "rtp/rtp.h"
 #include "sources/tracks_private.h"
 
-// A stream that was announced and brings nothing, or no keyframe yet, is waited for no longer than
-// this, nor longer than half of the time that the upstream has to answer.
+// Longest wait, in ms, for an announced stream that sends no packet or no keyframe. The wait is
+// also limited to half of the upstream's connect time-out.
 #define HOLD_LIMIT_MS 3000
 
 void
@@ -20,7 +20,7 @@ tracks_packet_free (gpointer data)
   g_free (packet);
 }
 
-// ---- the description, with the lock held ----
+// ---- the description; with the lock held ----
 
 void
 tracks_close_description (Tracks *self)
@@ -40,7 +40,7 @@ tracks_set_caps (Track *track, GstCaps *caps)
     return;
   gst_caps_replace (&track->seen, caps);
   caps = gst_caps_copy (caps);
-  // GStreamer's own words, for what RTP says in profile-level-id.
+  // GStreamer's own fields; in RTP caps profile-level-id has these values.
   s = gst_caps_get_structure (caps, 0);
   gst_structure_remove_fields (s, "profile", "level", "tier", NULL);
   if (track->kind)
@@ -66,14 +66,14 @@ rank (const Track *track)
   return !track->kind ? track->made_pt : track->made_pt % 2 * 128 + track->made_pt;
 }
 
-// Video first, whichever came first.
+// Sorts video tracks first, whichever was found first.
 static gint
 compare_tracks (gconstpointer a, gconstpointer b)
 {
   return rank (*(Track *const *) a) - rank (*(Track *const *) b);
 }
 
-// The caps of a track of which there was no keyframe so far.
+// Sets the caps of a track that has sent no keyframe yet.
 static void
 presume_caps (Track *track)
 {
@@ -87,7 +87,8 @@ presume_caps (Track *track)
   g_free (text);
 }
 
-// The same for the same tracks, although others were there when the payloader was made.
+// Gives the same tracks the same payload types, even if other tracks existed when the payloader was
+// made.
 static void
 set_payload_type (Track *track, guint *n_video, guint *n_audio)
 {
@@ -100,7 +101,7 @@ set_payload_type (Track *track, guint *n_video, guint *n_audio)
   }
 }
 
-// Caps of the tracks that are known, and a number in the relay for each.
+// Numbers the tracks that are known. Returns their caps. (transfer full)
 static GPtrArray *
 number_tracks (Tracks *self)
 {
@@ -139,7 +140,8 @@ find_start (Tracks *self)
   gst_object_unref (clock);
 }
 
-// The timestamp of the instant at which this description began: what all tracks have in common.
+// Returns the RTP timestamp of the instant at which this description began, which is common to all
+// tracks.
 static guint64
 timestamp_at_origin (Tracks *self, const Packet *packet, const WeirRtp *rtp, gint rate)
 {
@@ -153,7 +155,8 @@ timestamp_at_origin (Tracks *self, const Packet *packet, const WeirRtp *rtp, gin
   return (guint32) (rtp->timestamp + ticks);
 }
 
-// For a track's first packet: where it stands against the other tracks, and in the world's time.
+// Returns the base of a track's first packet, which places it relative to the other tracks, and
+// sets its mapping to NTP time.
 static guint64
 place_track (Tracks *self, Track *track, const Packet *packet, WeirNtpMap *map)
 {
@@ -192,7 +195,7 @@ with_payload_type (GstBuffer *packet, gint pt)
   return packet;
 }
 
-// Without the lock. Takes the packet's buffer.
+// Takes ownership of the packet's buffer. Call without the lock.
 static void
 deliver (Tracks *self, guint index, Packet *packet, guint64 base, const WeirNtpMap *map)
 {
@@ -204,7 +207,7 @@ deliver (Tracks *self, guint index, Packet *packet, guint64 base, const WeirNtpM
   context->callbacks->packet (context->owner, packet->now);
 }
 
-// With the lock held; released meanwhile. Takes the packet's buffer.
+// Takes ownership of the packet's buffer. Call with the lock held; it is released meanwhile.
 static void
 hand_on (Tracks *self, Packet *packet)
 {
@@ -213,7 +216,7 @@ hand_on (Tracks *self, Packet *packet)
   gint index = track->index;
   WeirNtpMap map = { 0 };
 
-  if (index < 0) { // it came to nothing before the others could no longer wait
+  if (index < 0) { // the track was unknown when the wait ended
     gst_buffer_unref (packet->packet);
     return;
   }
@@ -274,7 +277,7 @@ take_packet (Track *track, GstSample *sample, GstBuffer *buffer)
   g_mutex_lock (&self->lock);
   tracks_set_caps (track, gst_sample_get_caps (sample));
   if (self->open && track->index < 0)
-    tracks_close_description (self); // one that was not waited for any longer
+    tracks_close_description (self); // the track became known after the wait ended
   if (self->open) {
     hand_on (self, &packet);
   } else {

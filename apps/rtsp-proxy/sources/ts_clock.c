@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// tsdemux fits the sender's clock (PCR) to the times at which its packets came, and follows these
-// fast while it knows few of them. A sender that begins with a burst, as FFmpeg 7 does, or one
-// whose packets wait on the way, thus makes it give times that go back. So it is told times that
-// pass as the sender's clock does, and near those of arrival no faster than clocks differ.
+// tsdemux fits the sender's clock (PCR) to the arrival times of its packets, and adapts fast while
+// it has few samples. If a sender begins with a burst, as FFmpeg 7 does, or if packets are delayed
+// on the way, tsdemux outputs timestamps that go back. So this file gives tsdemux times that
+// advance like the sender's clock, and that approach the arrival times only as fast as clocks can
+// differ.
 
 #include "sources/ts_clock.h"
 
@@ -14,9 +15,9 @@
 #define TS_PCR 0x10
 #define TICKS_PER_SECOND 27000000
 #define PCR_RANGE (300 * (G_GUINT64_CONSTANT (1) << 33))
-// Of the time that passes.
+// The shift shrinks by at most 1/200 of the time that passes.
 #define MAX_SLEW 200
-// What is later than this, or of another time than this, is a new beginning.
+// The clock starts again after a larger gap in arrival times, or a larger jump of the PCR.
 #define MAX_GAP GST_SECOND
 
 typedef struct {
@@ -27,11 +28,11 @@ typedef struct {
 typedef struct {
   gboolean known;
   Pcr last;
-  GstClockTime arrived; // the last
-  gint64 shift;         // what is told less what is
+  GstClockTime arrived; // arrival of `last`
+  gint64 shift;         // timestamp given to tsdemux - arrival time
 } Clock;
 
-// FALSE: the packet has none.
+// Returns FALSE if the packet has no PCR.
 static gboolean
 read_pcr (const guint8 *packet, Pcr *pcr)
 {
@@ -54,7 +55,8 @@ read_pcr (const guint8 *packet, Pcr *pcr)
   return TRUE;
 }
 
-// The first of the clock that is followed; of any if that one is gone, or there was none.
+// Finds the first PCR of the PID that is followed; of any PID if that one is gone, or if there was
+// none.
 static gboolean
 find_pcr (const Clock *self, GstBuffer *buffer, GstClockTime now, Pcr *pcr)
 {

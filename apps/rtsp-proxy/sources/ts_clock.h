@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// When a transport stream's packets came, on the clock of its sender.
+// Gives the packets of a transport stream timestamps on the sender's clock.
 
 #include <gst/gst.h>
 
-// To be called before the demultiplexer gets its first byte; its buffers are to be of whole packets
-// of 188 bytes, and to have their arrival as a time.
+// Call before the demultiplexer gets its first byte. Its buffers must hold whole packets of 188
+// bytes and have their arrival as timestamp.
 void ts_clock_add (GstElement *demux);

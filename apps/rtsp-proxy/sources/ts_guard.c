@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// tsdemux of GStreamer 1.22 has assertions that a stream reaches:
+// tsdemux of GStreamer 1.22 has two assertions that a stream can trigger:
 //
-// - it keeps what comes before it knows the time, and a PES packet without a time must not be
-// first.
-//   When it forgets the time again is known to it alone, so each PES packet without one is spoilt:
-//   its start code is no more, and the demultiplexer leaves it out.
-// - a descriptor of Opus has a number of channels that it doesn't know.
+// - Before tsdemux knows the time it keeps packets, and the first of them must not be a PES packet
+//   without a time. Only tsdemux knows when it forgets the time again, so each PES packet without a
+//   time gets an invalid start code; tsdemux then skips it.
+// - An Opus descriptor has an unknown number of channels.
 //
-// What is read is not always aligned to packets, nor are these always of 188 bytes, and where one
-// begins is for the demultiplexer to find. So a packet is seen wherever a byte may begin one: that
-// other bytes look like the head of a PES packet without a time, behind such a byte, is once in
-// 2^32.
+// Buffers are not always aligned to packets, packets are not always 188 bytes long, and only the
+// demultiplexer finds where a packet begins. So each byte that may begin a packet is treated as the
+// beginning of one. Other bytes match the head of a PES packet without a time with a probability of
+// 1 in 2^32.
 
 #include "sources/ts_guard.h"
 
@@ -31,7 +30,7 @@
 typedef enum {
   SOUND,
   SPOIL,
-  CUT, // its end would tell
+  CUT, // the packet's end is needed to decide
 } Verdict;
 
 typedef struct {
@@ -45,7 +44,7 @@ id_has_time (guint8 id)
   return !memchr ("\xbc\xbe\xbf\xf0\xf1\xf2\xf8\xff", id, 8);
 }
 
-// `change` is set with SPOIL; its place is behind `data`.
+// Sets `change` if the result is SPOIL; its offset is relative to `data`.
 static Verdict
 judge (const guint8 *data, gsize size, Change *change)
 {
@@ -90,7 +89,8 @@ opus_is_known (guint8 channels)
   return channels <= 8 || (channels >= 0x80 && channels <= 0x88);
 }
 
-// What says how many channels a stream of Opus has, beside the descriptor that says it is Opus.
+// Finds the byte that gives the number of channels of an Opus stream, near the descriptor that
+// names Opus.
 static void
 find_opus (const guint8 *data, gsize size, GArray *changes)
 {
@@ -112,7 +112,7 @@ find_opus (const guint8 *data, gsize size, GArray *changes)
   }
 }
 
-// How much of it can be judged.
+// Returns the number of bytes that could be judged.
 static gsize
 find_changes (const guint8 *data, gsize size, GArray *changes)
 {
@@ -170,7 +170,7 @@ on_data (GstPad *pad, GstPadProbeInfo *info, gpointer data)
   if (changes->len > 0)
     buffer = with_changes (buffer, changes);
   g_array_set_size (changes, 0);
-  // A demultiplexer that pulls goes on where it got to.
+  // A demultiplexer in pull mode continues where the buffer ends.
   if (judged > 0 && judged < size && info->type & GST_PAD_PROBE_TYPE_PULL) {
     buffer = gst_buffer_make_writable (buffer);
     gst_buffer_resize (buffer, 0, (gssize) judged);

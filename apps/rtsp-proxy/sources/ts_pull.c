@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// MPEG-TS over UDP, by itself or in RTP: its elementary streams are payloaded as they come. The
-// demultiplexer gives their times on the sender's clock (PCR), fitted to ours.
+// Receives MPEG-TS over UDP, with or without RTP, and payloads its elementary streams as they
+// arrive. The demultiplexer gives timestamps from the sender's clock (PCR), fitted to the local
+// clock.
 
 #include "base/clock.h"
 #include "base/element.h"
@@ -14,19 +15,20 @@
 
 #define TS_PACKET 188
 #define TS_SYNC 0x47
-// What is in RTP is put in order: the demultiplexer can't.
+// Latency of the jitter buffer that puts RTP packets in order: the demultiplexer can't.
 #define REORDER_MS 50
 
 #define MAX_CHAIN 3
 
 typedef struct {
   const PullContext *context;
-  gchar *uri;           // for when the context is gone
+  gchar *uri;           // a copy that outlives the context
   GstElement *pipeline; // not owned
   UdpInput *input;
   Tracks *tracks;
-  gint payload; // RTP's; -1 without
-  // Behind the source, the demultiplexer last; not owned, and of the source's thread.
+  gint payload; // RTP payload type; -1: not in RTP
+  // The elements after the source, the demultiplexer last. Not owned; used only in the source's
+  // thread.
   GstElement *chain[MAX_CHAIN];
   guint n_chain;
 } TsPull;
@@ -77,8 +79,8 @@ is_sound (TsPull *self, GstBuffer *datagram)
 
 // ---- the demultiplexer ----
 
-// A message on its way may hold the demultiplexer, which then loses its pads after the pipeline is
-// gone, or while it goes in another thread: so what it tells goes through a weak reference.
+// A message in flight may hold the demultiplexer, which then removes its pads after the pipeline is
+// gone, or while another thread destroys it. So its signal handlers get a weak reference.
 static Tracks *
 tracks_of (GstElement *pipeline)
 {
@@ -143,7 +145,7 @@ drop_chain (TsPull *self)
   self->n_chain = 0;
 }
 
-// tsdemux, with what takes it out of RTP before it.
+// Makes tsdemux, with a jitter buffer and depayloader before it if the stream is in RTP.
 static gboolean
 make_chain (TsPull *self, GError **error)
 {
@@ -164,8 +166,8 @@ make_chain (TsPull *self, GError **error)
   return TRUE;
 }
 
-// A sender that begins again may say other things under the version of its tables that was there
-// before, at other times: a new one for each.
+// Makes a new chain for each sender that begins. A restarted sender may send other tables with the
+// old version number, and other times.
 static gboolean
 begin_chain (TsPull *self, GstPad *source, GError **error)
 {
@@ -188,7 +190,7 @@ begin_chain (TsPull *self, GstPad *source, GError **error)
   return TRUE;
 }
 
-// Blocking, so that what is linked anew gets the stream's events before the datagram.
+// Blocks the pad, so that a new chain gets the stream's events before the datagram.
 static GstPadProbeReturn
 on_datagram (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 {
@@ -268,7 +270,7 @@ ts_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
   gchar *wrong;
 
   if (!query)
-    return g_strdup ("what is behind the ? can't be read");
+    return g_strdup ("cannot parse the parameters after the '?'");
   wrong = pull_uri_endpoint (uri, query, 65535, &config->endpoint);
   if (!wrong)
     wrong = pull_uri_finish (query, "iface");

@@ -9,22 +9,22 @@
 #include "base/element.h"
 #include "base/log.h"
 
-// Room for a keyframe, or for what comes while the thread is kept from running.
+// Room for a keyframe, or for the packets that arrive while the thread cannot run.
 #define SOCKET_BUFFER (4 * 1024 * 1024)
-// A sender that was not heard for this long has lost its claim: to one on the same host, which may
-// be the same, started again, and to any.
+// Silence after which the socket accepts another sender: on the same host (it may be the same
+// sender, restarted), and on any host.
 #define RESTART_SILENCE (50 * GST_MSECOND)
 #define SENDER_SILENCE GST_SECOND
 
 struct _UdpInput {
   GSocket *socket;
-  GMutex lock; // all below
+  GMutex lock; // of all below
   GSocketAddress *sender;
-  gint64 heard; // now of its last datagram
+  gint64 heard; // arrival of its last datagram
   UdpStats stats;
 };
 
-// The limit of the system does not hold for who may pass it.
+// SO_RCVBUFFORCE exceeds the system's limit; it needs CAP_NET_ADMIN.
 static void
 set_buffer (GSocket *socket)
 {
@@ -46,8 +46,8 @@ bind_address (const PullEndpoint *endpoint, GInetAddress *address)
       (guint) endpoint->port, "scope-id", scope, NULL);
 }
 
-// A group is bound to by its own address, so that other groups' datagrams for the port stay away,
-// and may have other listeners here; an address of this host has one.
+// Binds to a group by its own address: other groups' datagrams for the port then stay away, and
+// other sockets on this host may join the group. An address of this host has only one listener.
 static gboolean
 open_socket (UdpInput *self, const PullEndpoint *endpoint, GError **error)
 {
@@ -138,7 +138,7 @@ same_sender (GSocketAddress *a, GSocketAddress *b)
                 == g_inet_socket_address_get_port (G_INET_SOCKET_ADDRESS (b));
 }
 
-// With the lock held.
+// Call with the lock held.
 static gboolean
 is_admitted (UdpInput *self, GSocketAddress *sender, gint64 now)
 {
@@ -167,16 +167,16 @@ gboolean
 udp_input_accept (UdpInput *self, GstBuffer *datagram, gint64 now)
 {
   GSocketAddress *sender = sender_of (datagram);
-  gboolean other, anew;
+  gboolean other, begins;
 
   g_mutex_lock (&self->lock);
   other = !self->sender || !same_sender (sender, self->sender);
-  anew = other || now - self->heard > (gint64) SENDER_SILENCE;
+  begins = other || now - self->heard > (gint64) SENDER_SILENCE;
   if (other)
     g_set_object (&self->sender, sender);
   self->heard = now;
   g_mutex_unlock (&self->lock);
-  return anew;
+  return begins;
 }
 
 void
@@ -210,7 +210,7 @@ udp_input_answer (UdpInput *self, const guint8 *data, gsize size)
   g_mutex_unlock (&self->lock);
   if (!to)
     return;
-  // What can't be sent at once is asked for again.
+  // If the send would block it is dropped: the keyframe will be requested again.
   g_socket_send_message_with_timeout (
       self->socket, to, &vector, 1, NULL, 0, G_SOCKET_MSG_NONE, 0, NULL, NULL, NULL);
   g_object_unref (to);
@@ -235,8 +235,7 @@ udp_stats_log (const UdpStats *stats, const gchar *uri)
 {
   if (stats->n_foreign + stats->n_wrong + stats->n_lost == 0)
     return;
-  log_event ("upstream %s: dropped %" G_GUINT64_FORMAT
-             " datagrams that were not what it says, %" G_GUINT64_FORMAT
-             " of other senders, %" G_GUINT64_FORMAT " for want of room",
+  log_event ("upstream %s: dropped %" G_GUINT64_FORMAT " malformed datagrams, %" G_GUINT64_FORMAT
+             " from other senders, %" G_GUINT64_FORMAT " for lack of buffer space",
       uri, stats->n_wrong, stats->n_foreign, stats->n_lost);
 }

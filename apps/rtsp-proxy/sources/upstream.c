@@ -9,21 +9,21 @@
 #include <string.h>
 
 #define WATCH_INTERVAL_MS 250
-// An upstream that was well for this long has its failures forgiven.
+// An upstream that was up for this long starts its back-off from the beginning.
 #define WELL_AFTER (10 * GST_SECOND)
-// rtspsrc needs a few milliseconds for it; it may hang.
+// rtspsrc needs a few milliseconds to clean up; it may hang.
 #define CLEAN_UP_LIMIT G_TIME_SPAN_SECOND
 
-// Whether rtspsrc, which tells of an error first and cleans up after it, is still at that: to stop
-// it then is a use after free within it. Its progress tells.
+// Tracks whether rtspsrc is still opening. rtspsrc posts an error before it cleans up; stopping it
+// in between is a use after free within rtspsrc. Its progress messages tell when it is done.
 typedef struct {
   GMutex lock;
   GCond ended;
   gboolean opens, failed;
 } Opening;
 
-// One life. Streaming threads reach it until its pipeline is in NULL, so it is counted; what they
-// find is handed to the main thread, which ignores what comes from a life that is not the current.
+// One run. It has a reference count, because streaming threads use it until its pipeline is in
+// NULL. They post events to the main thread, which ignores those of an earlier run.
 typedef struct {
   gatomicrefcount refs;
   Upstream *upstream; // main thread only
@@ -35,8 +35,8 @@ typedef struct {
   gint64 last_packet; // ns; atomic
   Opening opening;
   GMutex lock;
-  gchar *reason; // why it ended; the first reason counts
-} Life;
+  gchar *reason; // why it ended; the first reason wins
+} Run;
 
 struct _Upstream {
   const PullConfig *config;
@@ -44,19 +44,19 @@ struct _Upstream {
   RelaySource *source;
   const UpstreamCallbacks *callbacks;
   gpointer owner;
-  Life *life;
+  Run *run;
   guint watch;
   gint64 watched; // when the watch last ran
-  gint64 excused; // until then no silence counts
+  gint64 excused; // silence before this time is ignored
   guint retry;
   guint n_failures;
-  gint64 not_before; // ns; the back-off holds for whoever starts it
+  gint64 not_before; // ns; also delays upstream_start()
   gint64 up_since;   // ns; 0 while not up
 };
 
 static gint n_closing; // atomic
 
-static void connect_life (Upstream *self);
+static void begin_run (Upstream *self);
 
 guint
 upstream_n_closing (void)
@@ -73,7 +73,7 @@ opening_init (Opening *self)
   g_cond_init (&self->ended);
 }
 
-// In the thread that posts them, which is the one that opens.
+// Called in the thread that posts the message, which is the thread that opens.
 static void
 on_progress (GstBus *bus, GstMessage *message, gpointer data)
 {
@@ -102,7 +102,7 @@ on_error (GstBus *bus, GstMessage *message, gpointer data)
   g_mutex_unlock (&self->lock);
 }
 
-// The bus must have synchronous messages. It goes on until the pipeline is gone.
+// Watches the bus until the pipeline is gone. The bus must emit synchronous messages.
 static void
 opening_watch (Opening *self, GstBus *bus)
 {
@@ -128,78 +128,78 @@ opening_clear (Opening *self)
   g_cond_clear (&self->ended);
 }
 
-// ---- a life ----
+// ---- a run ----
 
-static Life *
-life_ref (Life *life)
+static Run *
+run_ref (Run *run)
 {
-  g_atomic_ref_count_inc (&life->refs);
-  return life;
+  g_atomic_ref_count_inc (&run->refs);
+  return run;
 }
 
 static void
-life_unref (gpointer data)
+run_unref (gpointer data)
 {
-  Life *life = data;
+  Run *run = data;
 
-  if (!g_atomic_ref_count_dec (&life->refs))
+  if (!g_atomic_ref_count_dec (&run->refs))
     return;
-  relay_source_unref (life->context.source);
-  opening_clear (&life->opening);
-  g_mutex_clear (&life->lock);
-  g_free (life->reason);
-  g_free (life);
+  relay_source_unref (run->context.source);
+  opening_clear (&run->opening);
+  g_mutex_clear (&run->lock);
+  g_free (run->reason);
+  g_free (run);
 }
 
 static void
-life_post (Life *life, GSourceFunc func)
+run_post (Run *run, GSourceFunc func)
 {
-  g_main_context_invoke_full (NULL, G_PRIORITY_DEFAULT, func, life_ref (life), life_unref);
+  g_main_context_invoke_full (NULL, G_PRIORITY_DEFAULT, func, run_ref (run), run_unref);
 }
 
 static void
-set_reason (Life *life, const gchar *reason)
+set_reason (Run *run, const gchar *reason)
 {
-  g_mutex_lock (&life->lock);
-  if (!life->reason)
-    life->reason = g_strdup (reason);
-  g_mutex_unlock (&life->lock);
+  g_mutex_lock (&run->lock);
+  if (!run->reason)
+    run->reason = g_strdup (reason);
+  g_mutex_unlock (&run->lock);
 }
 
 static void
 close_pipeline (GstElement *pipeline, gpointer data)
 {
-  opening_wait_for_clean_up (&((Life *) data)->opening);
+  opening_wait_for_clean_up (&((Run *) data)->opening);
   gst_element_set_state (pipeline, GST_STATE_NULL);
 }
 
 static void
 closed_pipeline (gpointer data)
 {
-  Life *life = data;
+  Run *run = data;
 
-  gst_object_unref (life->pipeline);
-  life_unref (life);
+  gst_object_unref (run->pipeline);
+  run_unref (run);
   g_atomic_int_add (&n_closing, -1);
 }
 
-// A TEARDOWN waits for the peer: not on the main thread.
+// Ends the run. The pipeline is closed on another thread: a TEARDOWN waits for the peer.
 static void
-end_life (Upstream *self)
+end_run (Upstream *self)
 {
-  Life *life = self->life;
+  Run *run = self->run;
   GstBus *bus;
 
-  self->life = NULL;
+  self->run = NULL;
   self->up_since = 0;
   g_clear_handle_id (&self->watch, g_source_remove);
-  g_atomic_int_set (&life->context.cancelled, 1);
-  bus = gst_element_get_bus (life->pipeline);
-  g_signal_handlers_disconnect_by_data (bus, life);
+  g_atomic_int_set (&run->context.cancelled, 1);
+  bus = gst_element_get_bus (run->pipeline);
+  g_signal_handlers_disconnect_by_data (bus, run);
   gst_bus_remove_signal_watch (bus);
   gst_object_unref (bus);
   g_atomic_int_inc (&n_closing);
-  gst_element_call_async (life->pipeline, close_pipeline, life, closed_pipeline);
+  gst_element_call_async (run->pipeline, close_pipeline, run, closed_pipeline);
 }
 
 static gboolean
@@ -208,7 +208,7 @@ retry (gpointer data)
   Upstream *self = data;
 
   self->retry = 0;
-  connect_life (self);
+  begin_run (self);
   return G_SOURCE_REMOVE;
 }
 
@@ -234,24 +234,24 @@ fail (Upstream *self, const gchar *reason)
 {
   gchar *first;
 
-  set_reason (self->life, reason);
-  first = g_strdup (self->life->reason);
+  set_reason (self->run, reason);
+  first = g_strdup (self->run->reason);
   forgive (self);
-  end_life (self);
+  end_run (self);
   schedule_retry (self, first);
   g_free (first);
 }
 
-// ---- what the streaming threads report ----
+// ---- events from the streaming threads ----
 
 static gboolean
 handle_up (gpointer data)
 {
-  Life *life = data;
+  Run *run = data;
 
-  if (!g_atomic_int_get (&life->context.cancelled)) {
-    life->upstream->up_since = clock_now ();
-    life->upstream->callbacks->up (life->upstream->owner);
+  if (!g_atomic_int_get (&run->context.cancelled)) {
+    run->upstream->up_since = clock_now ();
+    run->upstream->callbacks->up (run->upstream->owner);
   }
   return G_SOURCE_REMOVE;
 }
@@ -259,54 +259,54 @@ handle_up (gpointer data)
 static gboolean
 handle_changed (gpointer data)
 {
-  Life *life = data;
+  Run *run = data;
 
-  if (!g_atomic_int_get (&life->context.cancelled))
-    life->upstream->callbacks->changed (life->upstream->owner);
+  if (!g_atomic_int_get (&run->context.cancelled))
+    run->upstream->callbacks->changed (run->upstream->owner);
   return G_SOURCE_REMOVE;
 }
 
 static gboolean
 handle_ended (gpointer data)
 {
-  Life *life = data;
+  Run *run = data;
 
-  if (!g_atomic_int_get (&life->context.cancelled))
-    fail (life->upstream, life->reason);
+  if (!g_atomic_int_get (&run->context.cancelled))
+    fail (run->upstream, run->reason);
   return G_SOURCE_REMOVE;
 }
 
 static void
 on_begun (gpointer owner, RelayTracks tracks)
 {
-  Life *life = owner;
+  Run *run = owner;
 
-  g_atomic_int_set (&life->begun, 1);
+  g_atomic_int_set (&run->begun, 1);
   if (tracks == RELAY_TRACKS_CHANGED)
-    life_post (life, handle_changed);
+    run_post (run, handle_changed);
 }
 
 static void
 on_packet (gpointer owner, gint64 now)
 {
-  Life *life = owner;
+  Run *run = owner;
 
-  __atomic_store_n (&life->last_packet, now, __ATOMIC_RELAXED);
-  if (!g_atomic_int_get (&life->have_packet)
-      && g_atomic_int_compare_and_exchange (&life->have_packet, 0, 1))
-    life_post (life, handle_up);
+  __atomic_store_n (&run->last_packet, now, __ATOMIC_RELAXED);
+  if (!g_atomic_int_get (&run->have_packet)
+      && g_atomic_int_compare_and_exchange (&run->have_packet, 0, 1))
+    run_post (run, handle_up);
 }
 
 static void
 on_ended (gpointer owner, const gchar *reason)
 {
   set_reason (owner, reason);
-  life_post (owner, handle_ended);
+  run_post (owner, handle_ended);
 }
 
 static const PullCallbacks pull_callbacks = { on_begun, on_packet, on_ended };
 
-// GStreamer says what failed in one text, and why in the last line of another.
+// Returns GStreamer's error message, with the last line of its debug text, which gives the cause.
 static gchar *
 error_reason (GstMessage *message)
 {
@@ -325,15 +325,15 @@ error_reason (GstMessage *message)
 static void
 on_message (GstBus *bus, GstMessage *message, gpointer data)
 {
-  Life *life = data;
+  Run *run = data;
   gchar *reason;
 
   if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_ERROR) {
     reason = error_reason (message);
-    fail (life->upstream, reason);
+    fail (run->upstream, reason);
     g_free (reason);
   } else if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_EOS) {
-    fail (life->upstream, "the upstream ended");
+    fail (run->upstream, "the upstream ended");
   }
 }
 
@@ -343,22 +343,22 @@ static gboolean
 watch (gpointer data)
 {
   Upstream *self = data;
-  Life *life = self->life;
+  Run *run = self->run;
   gint64 now = clock_now ();
-  gint64 last = __atomic_load_n (&life->last_packet, __ATOMIC_RELAXED);
+  gint64 last = __atomic_load_n (&run->last_packet, __ATOMIC_RELAXED);
   guint limit_ms = self->config->read_timeout_ms;
   const gchar *what = "no media for";
   gchar *reason;
 
-  // Who did not run, for being suspended or starved, can't say that nothing came.
+  // If this process was suspended or starved, it cannot tell whether the upstream was silent.
   if (now - self->watched > 4 * (gint64) WATCH_INTERVAL_MS * GST_MSECOND
       || (self->callbacks->excused && self->callbacks->excused (self->owner)))
     self->excused = now;
   self->watched = now;
-  if (!g_atomic_int_get (&life->have_packet)) {
-    // Time for UDP to be tried and found dead is part of the read time-out.
-    last = life->started;
-    if (!g_atomic_int_get (&life->begun)) {
+  if (!g_atomic_int_get (&run->have_packet)) {
+    // The read time-out includes the time to try UDP and to give it up.
+    last = run->started;
+    if (!g_atomic_int_get (&run->begun)) {
       limit_ms = self->config->connect_timeout_ms;
       what = "no answer within";
     } else {
@@ -376,47 +376,47 @@ watch (gpointer data)
 }
 
 static void
-connect_life (Upstream *self)
+begin_run (Upstream *self)
 {
-  Life *life = g_new0 (Life, 1);
+  Run *run = g_new0 (Run, 1);
   GError *error = NULL;
   GstBus *bus;
 
   self->callbacks->connecting (self->owner);
-  g_atomic_ref_count_init (&life->refs);
-  g_mutex_init (&life->lock);
-  opening_init (&life->opening);
-  life->upstream = self;
-  life->started = clock_now ();
-  life->context.source = relay_source_ref (self->source);
-  life->context.config = self->config;
-  life->context.callbacks = &pull_callbacks;
-  life->context.owner = life;
-  life->context.data = self->owner;
-  life->pipeline = self->make (&life->context, &error);
-  if (!life->pipeline) {
-    life_unref (life);
+  g_atomic_ref_count_init (&run->refs);
+  g_mutex_init (&run->lock);
+  opening_init (&run->opening);
+  run->upstream = self;
+  run->started = clock_now ();
+  run->context.source = relay_source_ref (self->source);
+  run->context.config = self->config;
+  run->context.callbacks = &pull_callbacks;
+  run->context.owner = run;
+  run->context.data = self->owner;
+  run->pipeline = self->make (&run->context, &error);
+  if (!run->pipeline) {
+    run_unref (run);
     schedule_retry (self, error->message);
     g_error_free (error);
     return;
   }
-  gst_object_ref_sink (life->pipeline);
-  self->life = life;
+  gst_object_ref_sink (run->pipeline);
+  self->run = run;
 
-  bus = gst_element_get_bus (life->pipeline);
+  bus = gst_element_get_bus (run->pipeline);
   gst_bus_add_signal_watch (bus);
-  threads_name_tasks (life->pipeline, self->make == self->config->make ? "pull" : "stage");
-  g_signal_connect (bus, "message", G_CALLBACK (on_message), life);
-  opening_watch (&life->opening, bus);
+  threads_name_tasks (run->pipeline, self->make == self->config->make ? "pull" : "stage");
+  g_signal_connect (bus, "message", G_CALLBACK (on_message), run);
+  opening_watch (&run->opening, bus);
   gst_object_unref (bus);
 
   self->watched = clock_now ();
   self->watch = tick_add (WATCH_INTERVAL_MS, watch, self);
-  if (gst_element_set_state (life->pipeline, GST_STATE_PAUSED) == GST_STATE_CHANGE_NO_PREROLL)
-    gst_element_set_state (life->pipeline, GST_STATE_PLAYING);
+  if (gst_element_set_state (run->pipeline, GST_STATE_PAUSED) == GST_STATE_CHANGE_NO_PREROLL)
+    gst_element_set_state (run->pipeline, GST_STATE_PLAYING);
 }
 
-// ---- outside ----
+// ---- control ----
 
 Upstream *
 upstream_new (const PullConfig *config, PullMakeFunc make, RelaySource *source,
@@ -437,32 +437,32 @@ upstream_start (Upstream *self)
 {
   gint64 wait = self->not_before - clock_now ();
 
-  if (self->life || self->retry)
+  if (self->run || self->retry)
     return;
   if (wait > 0)
     self->retry = g_timeout_add ((guint) (wait / GST_MSECOND) + 1, retry, self);
   else
-    connect_life (self);
+    begin_run (self);
 }
 
 void
 upstream_stop (Upstream *self)
 {
   g_clear_handle_id (&self->retry, g_source_remove);
-  if (self->life) {
+  if (self->run) {
     forgive (self);
-    end_life (self);
+    end_run (self);
   }
 }
 
 gint64
 upstream_get_silence (Upstream *self)
 {
-  Life *life = self->life;
+  Run *run = self->run;
 
-  if (!life)
+  if (!run)
     return 0;
-  return clock_now () - MAX (__atomic_load_n (&life->last_packet, __ATOMIC_RELAXED), life->started);
+  return clock_now () - MAX (__atomic_load_n (&run->last_packet, __ATOMIC_RELAXED), run->started);
 }
 
 void

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Keeps a source of a relay alive: starts a life, watches it, ends it when it fails or falls
-// silent, and tries again after a back-off. Main thread only; the callbacks come on the main thread
-// too.
+// Keeps a source of a relay running: starts a run, watches it, ends it when it fails or falls
+// silent, and tries again after a back-off. Call from the main thread only; the callbacks come on
+// the main thread too.
 
 #include "sources/pull.h"
 
@@ -11,30 +11,31 @@ typedef struct _Upstream Upstream;
 
 typedef struct {
   void (*connecting) (gpointer owner);
-  // Media flows.
+  // The first packet has arrived.
   void (*up) (gpointer owner);
-  // The tracks are others than those that readers were told of.
+  // The tracks differ from those in the readers' SDP.
   void (*changed) (gpointer owner);
-  // The attempt failed, or what was up has ended; the next attempt comes in `retry_ms`.
+  // The attempt failed, or the run ended. The next attempt starts in `retry_ms`.
   void (*down) (gpointer owner, const gchar *reason, guint retry_ms);
-  // Is there a reason for it to be silent now? May be NULL: there is none.
+  // Reports whether the upstream has a reason to be silent now. May be NULL: it has none.
   gboolean (*excused) (gpointer owner);
 } UpstreamCallbacks;
 
-// `config` (its time-outs; for a kind of pull all of it) and `owner`, which the context's `data`
-// will be, must outlive it.
+// `config` and `owner` must outlive the result. A stage's PullMakeFunc uses only the time-outs of
+// `config`. `owner` becomes `data` of the PullContext.
 Upstream *upstream_new (const PullConfig *config, PullMakeFunc make, RelaySource *source,
     const UpstreamCallbacks *callbacks, gpointer owner);
 void upstream_free (Upstream *self);
 
-// No effect where it is running already.
+// Starts the upstream. Has no effect if it is running.
 void upstream_start (Upstream *self);
 
-// Ends the life (with TEARDOWN for RTSP) and the back-off. Returns at once.
+// Ends the run (with TEARDOWN for RTSP) or the back-off. Returns at once.
 void upstream_stop (Upstream *self);
 
-// How long nothing has come, in ns; since it was started, if nothing ever has. 0: it does not run.
+// Returns the time since the last packet, in ns; since the start if no packet has arrived; 0 if the
+// upstream does not run.
 gint64 upstream_get_silence (Upstream *self);
 
-// Lives of any upstream whose pipelines are still being taken down.
+// Returns the number of runs, of all upstreams, whose pipelines are still being closed.
 guint upstream_n_closing (void);

@@ -12,7 +12,7 @@ good (const gchar *uri)
 }
 
 static void
-says_where (void)
+an_address_is_read_from_the_uri (void)
 {
   static const struct {
     const gchar *uri;
@@ -41,7 +41,7 @@ says_where (void)
 }
 
 static void
-says_what (void)
+rtp_caps_are_read_from_the_uri (void)
 {
   static const gchar *const cases[][2] = {
     { "rtp://:5004?encoding-name=h264&payload=96",
@@ -70,15 +70,15 @@ says_what (void)
   }
 }
 
-// A scheme without what belongs behind it is that kind's to refuse.
+// Each kind refuses an incomplete URI of its scheme.
 static void
-names_what_it_lacks (void)
+an_incomplete_uri_is_refused_with_a_reason (void)
 {
   static const gchar *const cases[][2] = {
     { "rtsp:", "not a valid RTSP URI" },
     { "rtsps:host/x", "not a valid RTSP URI" },
     { "file:x", "not a file URI like file:///dir/clip.mp4" },
-    { "http://host/x", "not a URI of a kind that can be pulled: rtsp://, rtsps://, udp://, "
+    { "http://host/x", "unsupported URI scheme; use rtsp://, rtsps://, udp://, "
                        "rtp://, sdp://, file:// or launch:" },
   };
 
@@ -93,7 +93,7 @@ names_what_it_lacks (void)
 }
 
 static void
-takes_launch_lines_from_the_operator_only (void)
+the_api_accepts_no_launch_line (void)
 {
   static const gchar line[] = "launch: fakesrc ! identity name=pay0";
   PullConfig config = { 0 };
@@ -104,7 +104,7 @@ takes_launch_lines_from_the_operator_only (void)
   pull_config_clear (&config);
   wrong = kinds_check (line, PULL_URI_FROM_API, &config);
   g_assert_cmpstr (
-      wrong, ==, "launch lines are taken from the configuration file and arguments only");
+      wrong, ==, "launch lines are accepted only in the configuration file and as arguments");
   g_assert_null (config.launch);
   g_free (wrong);
   pull_config_clear (&config);
@@ -115,9 +115,10 @@ main (int argc, char **argv)
 {
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
-  g_test_add_func ("/kinds/where", says_where);
-  g_test_add_func ("/kinds/what", says_what);
-  g_test_add_func ("/kinds/lack", names_what_it_lacks);
-  g_test_add_func ("/kinds/launch", takes_launch_lines_from_the_operator_only);
+  g_test_add_func ("/kinds/an-address-is-read-from-the-uri", an_address_is_read_from_the_uri);
+  g_test_add_func ("/kinds/rtp-caps-are-read-from-the-uri", rtp_caps_are_read_from_the_uri);
+  g_test_add_func ("/kinds/an-incomplete-uri-is-refused-with-a-reason",
+      an_incomplete_uri_is_refused_with_a_reason);
+  g_test_add_func ("/kinds/the-api-accepts-no-launch-line", the_api_accepts_no_launch_line);
   return g_test_run ();
 }

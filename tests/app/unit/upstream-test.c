@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "sources/upstream.h"
 
-// An element that opens as rtspsrc does: in a thread of its own, it tells of an error first and
-// cleans up after it.
+// An element that opens like rtspsrc: in its own thread, it posts an error first and cleans up
+// afterwards.
 typedef struct {
   GstElement parent;
   GThread *thread;
@@ -87,9 +87,9 @@ on_down (gpointer n_down, const gchar *reason, guint retry_ms)
 
 static const UpstreamCallbacks callbacks = { .connecting = on_connecting, .down = on_down };
 
-// Also one that never tells that it has: nobody waits for it for good.
+// Also an element that never reports the end of its clean-up: the wait for it is limited.
 static void
-one_that_fails_is_stopped_when_it_has_cleaned_up (gconstpointer tells)
+a_failed_run_is_closed_after_its_clean_up (gconstpointer tells)
 {
   PullConfig config = { .make = make, .connect_timeout_ms = 5000, .read_timeout_ms = 5000 };
   Relay *relay = relay_new ();
@@ -117,9 +117,9 @@ main (int argc, char **argv)
 {
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
-  g_test_add_data_func ("/upstream/stopped-when-it-has-cleaned-up", GINT_TO_POINTER (TRUE),
-      one_that_fails_is_stopped_when_it_has_cleaned_up);
-  g_test_add_data_func ("/upstream/stopped-though-it-never-tells", GINT_TO_POINTER (FALSE),
-      one_that_fails_is_stopped_when_it_has_cleaned_up);
+  g_test_add_data_func ("/upstream/a-failed-run-is-closed-after-its-clean-up",
+      GINT_TO_POINTER (TRUE), a_failed_run_is_closed_after_its_clean_up);
+  g_test_add_data_func ("/upstream/a-failed-run-that-never-reports-is-closed",
+      GINT_TO_POINTER (FALSE), a_failed_run_is_closed_after_its_clean_up);
   return g_test_run ();
 }
