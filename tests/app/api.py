@@ -365,9 +365,9 @@ def a_dry_run_reports_and_changes_nothing():
         wait_for_readers_of(proxy, 1)
         before = proxy.get('/v1/mounts/cam')['config']
         for method, body, effect in [
-                ('PATCH', {'upstream': NOWHERE}, 'the new pipeline is started beside the old one'),
+                ('PATCH', {'upstream': NOWHERE}, 'the new pipeline starts beside the old one'),
                 ('PATCH', {'linger': '1s'}, 'readers notice nothing'),
-                ('PATCH', {'priority': 1}, 'readers who come from then on are served so'),
+                ('PATCH', {'priority': 1}, 'new readers get the new values'),
                 ('PUT', CLIP, 'nothing changes'),
                 ('DELETE', None, 'the mount is removed and its readers are closed')]:
             answer = proxy.expect(200, method, '/v1/mounts/cam?dry-run', body)

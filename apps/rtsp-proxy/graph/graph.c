@@ -2,7 +2,7 @@
 #include "graph/graph.h"
 
 struct _Graph {
-  GHashTable *nodes; // key -> Node, not counted
+  GHashTable *nodes; // key -> Node, without a reference
 };
 
 static void
@@ -54,7 +54,7 @@ gone (Node *node, gpointer data)
   g_free (entry);
 }
 
-// Takes the key and the node.
+// Takes ownership of `key` and `node`.
 static Node *
 add (Graph *self, gchar *key, Node *node)
 {
@@ -83,7 +83,7 @@ graph_get (Graph *self, MountConfig *config, const GPtrArray *stages, guint inst
           n == 1 ? node_new_pull (config)
                  : node_new_stage (node, g_ptr_array_index (stages, n - 1)));
     }
-    g_clear_pointer (&node, node_unref); // its successor holds it
+    g_clear_pointer (&node, node_unref); // the next node holds a reference
     node = next;
   }
   return node;

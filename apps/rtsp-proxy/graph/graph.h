@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The nodes that there are, by what they do: whoever asks for the same chain of stages, or for one
-// that begins the same, gets the same nodes. Main thread only.
+// All running nodes, by their work: equal chains of stages share all their nodes, and chains with a
+// common beginning share the nodes of the beginning. Call from the main thread only.
 
 #include "graph/node.h"
 
 typedef struct _Graph Graph;
 
 Graph *graph_new (void);
-void graph_free (Graph *self); // when all nodes are gone
+// Call when all nodes are gone.
+void graph_free (Graph *self);
 
-// What the chain of these stages (of Stage) ends in; the first is the one that pulls the mount's
-// upstreams. A reference.
-// `instance`: chains of different ones share nothing.
+// Returns the last node of the chain of `stages` (of Stage); the first stage is the one that pulls
+// the mount's upstreams. Chains with different `instance` share no nodes. (transfer full)
 Node *graph_get (Graph *self, MountConfig *config, const GPtrArray *stages, guint instance);
 
-// What graph_get() would give the same node for. To be freed; it may hold passwords.
+// Returns a key that is equal for calls of graph_get() that return the same node. It may contain
+// passwords. (transfer full)
 gchar *graph_dup_key (const MountConfig *config, const GPtrArray *stages, guint instance);
 
-// All, in the order in which they were made; to be freed with g_ptr_array_unref().
+// Returns references to all nodes, in the order in which they were made. (transfer full)
 GPtrArray *graph_dup_nodes (Graph *self);

@@ -5,7 +5,7 @@
 #include "base/tick.h"
 #include "graph/stage_run.h"
 
-// A stage that is given media has so long to give some itself.
+// Time within which a stage must send media once it receives some, in ms.
 #define STAGE_TIMEOUT_MS 10000
 static guint n_nodes;
 
@@ -17,7 +17,7 @@ has_user (Node *self, const User *user)
   return g_ptr_array_find (self->users, user, NULL);
 }
 
-// A user may go, or come, while others are told.
+// Calls a function of all users. Users may be added or removed meanwhile.
 #define TELL(self, function, ...)                                                                  \
   G_STMT_START                                                                                     \
   {                                                                                                \
@@ -89,7 +89,7 @@ on_input_connecting (gpointer user)
     node_tell_connecting (self);
 }
 
-// The stage was built for other tracks.
+// Restarts the stage: it was built for other tracks.
 static void
 on_input_changed (gpointer user)
 {
@@ -130,7 +130,7 @@ forget (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-// Its back-off holds for whoever starts it: it is not forgotten before that is over.
+// Keeps the node until its back-off is over, so that a restart cannot skip it.
 static void
 keep_failures (Node *self)
 {
@@ -180,7 +180,7 @@ node_unuse (Node *self, gpointer user)
   node_unref (self);
 }
 
-// ---- outside ----
+// ---- properties ----
 
 const gchar *
 node_state_name (NodeState state)
@@ -267,7 +267,7 @@ node_publish (Node *self, guint track)
 {
   gchar *channel = g_strdup_printf ("stage%u.%u", self->id, track);
 
-  // A stage that gives raw frames fills the window itself.
+  // A stage that outputs raw frames fills the window itself.
   if (self->stage && stage_get_file (self->stage)->gives == STAGE_RAW)
     return channel;
   if (self->publishers[track])
@@ -284,7 +284,7 @@ node_unpublish (Node *self, guint track)
     self->publishers[track] = NULL;
 }
 
-// ---- life ----
+// ---- construction ----
 
 static Node *
 node_new (void)
@@ -340,7 +340,8 @@ release_input (gpointer node)
   node_unref (node);
 }
 
-// What gives raw frames has no sender reports: those of what it was made of hold for it.
+// Returns the nearest node at or before `node` that sends RTP: a node of raw frames has no sender
+// reports.
 static Node *
 find_clock (Node *node)
 {

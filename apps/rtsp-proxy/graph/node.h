@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A stage that may run: one or several upstreams, in order of preference, or a stage that works on
-// what another node gives. It runs while it has users. Main thread only.
+// A node of the graph: the upstreams of a mount in order of preference, or a stage that processes
+// the tracks of another node. It runs while it has users. Call from the main thread only.
 
 #include "config/mount_config.h"
 #include "relay/relay.h"
@@ -11,32 +11,33 @@
 typedef struct _Node Node;
 
 typedef enum {
-  NODE_IDLE,     // no users
-  NODE_STARTING, // it has not given anything yet
+  NODE_IDLE,     // it has no users
+  NODE_STARTING, // it has sent no media yet
   NODE_UP,
-  NODE_DOWN, // the last attempt failed; it tries again
+  NODE_DOWN, // the last attempt failed; it will try again
 } NodeState;
 
 const gchar *node_state_name (NodeState state);
 
-// Called on the main thread; a user may go from within. NULL for what a user has no need of.
+// Called on the main thread; a user may remove itself from within. A function may be NULL.
 typedef struct {
   void (*up) (gpointer user);
-  // All that could give something has failed: why, and when the next attempt comes.
+  // Every upstream has failed. `reason` says why; the next attempt starts in `retry_ms`.
   void (*down) (gpointer user, const gchar *reason, guint retry_ms);
   void (*connecting) (gpointer user);
-  // Its tracks are others than they were.
+  // The node's tracks have changed.
   void (*changed) (gpointer user);
 } NodeCallbacks;
 
-// The upstreams of a mount, and its slate: the relay changes from one to another at a join point.
+// Makes a node of the mount's upstreams and its slate. Its relay changes from one to another at a
+// join point.
 Node *node_new_pull (MountConfig *config);
 Node *node_new_stage (Node *input, Stage *stage);
 
 Node *node_ref (Node *self);
 void node_unref (Node *self);
 
-// Called when the last reference has gone. Before that.
+// Sets a function that is called when the last reference is gone, before the node is freed.
 void node_set_gone (Node *self, void (*gone) (Node *self, gpointer data), gpointer data);
 
 void node_use (Node *self, const NodeCallbacks *callbacks, gpointer user);
@@ -44,26 +45,26 @@ void node_unuse (Node *self, gpointer user);
 
 Relay *node_get_relay (Node *self);
 NodeState node_get_state (Node *self);
-Node *node_get_input (Node *self); // NULL: it pulls
+Node *node_get_input (Node *self); // NULL for a node of upstreams
 Stage *node_get_stage (Node *self);
 guint node_get_id (Node *self);
 
-// How long nothing has come of it, in ns.
+// Returns the time since the last packet of its upstreams or its stage, in ns.
 gint64 node_get_silence (Node *self);
 
-// Its upstreams, with their URIs fit to be shown.
+// An upstream, or the stage, of a node. Passwords are removed from `uri`.
 typedef struct {
   const gchar *uri;
   gboolean running, up, current, is_slate;
   const gchar *reason; // of the last failure, or NULL
-  guint n_failures;    // ever
+  guint n_failures;    // since the start
 } NodeInlet;
 
 guint node_n_inlets (Node *self);
 NodeInlet node_get_inlet (Node *self, guint i);
 
-// The name of the window through which stages in other pipelines read a track: raw frames, if that
-// is what the stage gives, else RTP with the relay's time. To be freed. Each call is to be answered
-// by one of node_unpublish().
+// Publishes a track for stages in other pipelines, and returns the name of its window (transfer
+// full). The window holds raw frames if the stage outputs raw frames, else RTP with the relay's
+// time. Each call needs a node_unpublish().
 gchar *node_publish (Node *self, guint track);
 void node_unpublish (Node *self, guint track);

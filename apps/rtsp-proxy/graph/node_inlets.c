@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// The upstreams of a node, in order of preference, or its stage.
+// The upstreams of a node in order of preference, or its stage.
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "graph/node_private.h"
 #include "relay/relay_link.h"
 
-// Of several upstreams: the next is started when one has been silent for so long; and one that is
-// preferred gets its place back when it has been well for so long.
+// The next upstream starts after the current one has been silent for PATIENCE. A preferred upstream
+// takes over again after it has been up for WELL_AFTER.
 #define PATIENCE (400 * GST_MSECOND)
 #define WELL_AFTER (5 * GST_SECOND)
 
@@ -48,8 +48,8 @@ inlet_run (Inlet *i, gboolean on)
   }
 }
 
-// Readers would have to be closed for other tracks: for a clip that is not worth it, and for an
-// upstream only if there is nothing else.
+// Makes the relay take `wanted`. If its tracks differ, the readers must be closed: that is never
+// done for the slate, and for an upstream only if no other has media.
 static void
 take (Inlet *wanted, gboolean have_other)
 {
@@ -70,7 +70,7 @@ is_well (Inlet *i)
   return i->up && !is_silent (i);
 }
 
-// Still without a failure, and not for too long.
+// Reports whether the upstream is starting: no failure so far, and not silent for too long.
 static gboolean
 is_promising (Inlet *i)
 {
@@ -116,7 +116,7 @@ node_tick (gpointer data)
   return G_SOURCE_CONTINUE;
 }
 
-// ---- what an upstream reports ----
+// ---- callbacks from an upstream ----
 
 static void
 on_connecting (gpointer owner)
@@ -153,7 +153,7 @@ on_changed (gpointer owner)
   if (inlet_is_current (self))
     node_tell_changed (node);
   else if (!self->changed) {
-    log_event ("upstream %s: its tracks are others than those that readers have", self->shown);
+    log_event ("upstream %s: its tracks differ from those that readers have", self->shown);
     self->changed = TRUE;
   }
   node_unref (node);
@@ -193,7 +193,7 @@ on_excused (gpointer owner)
 static const UpstreamCallbacks upstream_callbacks = { on_connecting, on_up, on_changed, on_down,
   on_excused };
 
-// ---- life ----
+// ---- construction ----
 
 void
 inlet_free (gpointer data)

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What the files of a node share: node.c (who uses it, and the stage that it may be),
-// node_inlets.c (what its media come from).
+// Shared by the files of a node: node.c (users, and the stage) and node_inlets.c (upstreams).
 
 #include "base/log_limit.h"
 #include "graph/node.h"
 #include "relay/publisher.h"
 #include "sources/upstream.h"
 
-// How often the upstreams are looked after, where there are several.
+// Interval at which a node with several upstreams chooses among them, in ms.
 #define NODE_TICK_MS 100
 
-// One of the upstreams of a node, or its stage.
+// An upstream of a node, or its stage.
 typedef struct {
   Node *node;
-  gchar *shown; // the URI without credentials, or the stage
+  gchar *shown; // the URI without credentials, or the stage's name
   gboolean is_slate;
   RelaySource *source;
   Upstream *upstream;
@@ -38,19 +37,19 @@ struct _Node {
   gpointer gone_data;
   Node *input;
   Stage *stage;
-  MountConfig *config; // whose upstreams they are
-  PullConfig own;      // of the slate, or of the stage
+  MountConfig *config; // has the upstreams
+  PullConfig own;      // for the slate or the stage
   Relay *relay;
   GPtrArray *inlets; // of Inlet
   GPtrArray *users;  // of User
-  gboolean up;       // and users were told
+  gboolean up;       // users were told that media flow
   guint tick, kept;
   Publisher *publishers[RELAY_MAX_TRACKS];
 };
 
-// ---- node.c: its users are told ----
+// ---- node.c: callbacks to the users ----
 
-void node_tell_up (Node *self); // once
+void node_tell_up (Node *self); // no effect if they were told
 void node_tell_down (Node *self, const gchar *reason, guint retry_ms);
 void node_tell_connecting (Node *self);
 void node_tell_changed (Node *self);
@@ -59,17 +58,17 @@ void node_tell_changed (Node *self);
 
 Inlet *node_inlet (Node *self, guint i);
 
-// The last. `config` must outlive it.
+// Adds an upstream after the others. `config` must outlive it.
 Inlet *node_add_inlet (Node *self, const PullConfig *config, PullMakeFunc make);
 void inlet_free (gpointer inlet);
 
 void inlet_run (Inlet *self, gboolean on);
 gboolean inlet_is_current (Inlet *self);
 
-// Runs all down to the first that is well or promises to be, and the one that readers see; and has
-// the relay take it. One that stands by does so from its start, as it may begin with the only
-// keyframe for seconds.
+// Runs the upstreams from the first one to the first that is up, or may soon be, and the one that
+// readers see. Makes the relay take that upstream. An upstream stands by from its start, because it
+// may begin with the only keyframe for seconds.
 void node_choose (Node *self);
 
-// The same, as a timeout's function.
+// Calls node_choose(), as a GSourceFunc.
 gboolean node_tick (gpointer node);

@@ -7,9 +7,9 @@
 
 #include <gst/app/gstappsink.h>
 
-// Raw frames are large, and nobody needs old ones.
+// Number of raw frames in a window: they are large, and readers need only the newest.
 #define RAW_FRAMES 8
-// What is held of one track while another has not begun.
+// Number of packets of a track that are held until all tracks are known.
 #define HELD_PACKETS 1024
 #define NTP_INTERVAL GST_SECOND
 
@@ -19,24 +19,24 @@ typedef struct {
   StageRun *run;
   guint track;
   guint rate;    // Hz
-  guint32 base;  // RTP timestamp of the run's start
-  GstCaps *caps; // what comes out; NULL: not yet known
+  guint32 base;  // RTP timestamp at the run's start
+  GstCaps *caps; // of the output; NULL until known
   GQueue held;   // of GstBuffer
-  gint64 mapped; // when the NTP time was last told
+  gint64 mapped; // when the relay last got the NTP time, ns
 } RunTrack;
 
 struct _StageRun {
   const PullContext *context;
-  StageInput input; // its functions on the main thread only
+  StageInput input; // call its functions on the main thread only
   Relay *from;
-  Relay *clock; // the last before that gives packets, which reports are about; it has the same time
-  gint64 start; // of the input's time
+  Relay *clock; // the nearest relay with sender reports; it has the same time as `from`
+  gint64 start; // in the input's time, ns
   gboolean payloads;
   guint n_tracks;
-  guint32 worked_on; // tracks of the stage's; the others pass
+  guint32 worked_on; // mask of the tracks that the stage processes
   RunTrack tracks[RELAY_MAX_TRACKS];
 
-  GMutex lock; // all below, caps and held
+  GMutex lock; // of all below, and of `caps` and `held`
   gboolean beginning, begun;
 };
 
@@ -56,7 +56,7 @@ let_input_go (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-// With the pipeline, in whatever thread.
+// Called when the pipeline is freed, from any thread.
 static void
 run_free (gpointer data)
 {
@@ -72,7 +72,7 @@ run_free (gpointer data)
   g_main_context_invoke (NULL, let_input_go, self);
 }
 
-// ---- what comes out ----
+// ---- output ----
 
 static void
 begin (StageRun *self)
@@ -88,7 +88,8 @@ begin (StageRun *self)
   g_ptr_array_unref (caps);
 }
 
-// With sender reports of its own the stage's stream says what the input's said of the same instant.
+// Maps the stage's timestamps to the NTP times that the input's sender reports give for the same
+// instants.
 static void
 map_ntp (RunTrack *track, GstBuffer *packet, gint64 now)
 {
@@ -121,7 +122,8 @@ push (RunTrack *track, GstBuffer *packet)
   context->callbacks->packet (context->owner, now);
 }
 
-// All tracks begin together: what comes before all are known is held. Takes the buffer.
+// Sends a packet, or holds it until all tracks are known: all tracks begin together. Takes
+// ownership of `packet`.
 static void
 take_packet (RunTrack *track, GstBuffer *packet)
 {
@@ -141,7 +143,7 @@ take_packet (RunTrack *track, GstBuffer *packet)
   }
   g_mutex_unlock (&self->lock);
   if (begun) {
-    while (!g_queue_is_empty (&track->held)) // it is this thread's alone once begun
+    while (!g_queue_is_empty (&track->held)) // once begun, only this thread uses it
       push (track, g_queue_pop_head (&track->held));
     push (track, packet);
   } else if (begins) {
@@ -165,8 +167,8 @@ know_caps (RunTrack *track, GstSample *sample)
     track->caps = gst_caps_ref (gst_sample_get_caps (sample));
     gst_structure_get_int (gst_caps_get_structure (track->caps, 0), "clock-rate", &rate);
     track->rate = (guint) rate;
-    // What a stage payloads has its time in its timestamps; what it lets pass has those that it
-    // had.
+    // A stage that payloads writes the relay's time into the timestamps; one that does not keeps
+    // the input's timestamps.
     track->base = self->payloads ? (guint32) gst_util_uint64_scale (
                                        (guint64) self->start, track->rate, GST_SECOND)
                                  : relay_get_timestamp (self->from, track->track, self->start);
@@ -248,7 +250,7 @@ append_track (StageRun *self, GString *text, Stage *stage, guint id, guint i, GE
     out = raw_caps (track->caps);
   } else {
     g_string_append_printf (text, "appsink name=out%u sync=false async=false buffer-list=true ", i);
-    out = NULL; // it will say
+    out = NULL; // known with the first packet
   }
   gst_caps_unref (track->caps);
   track->caps = out;
@@ -270,7 +272,7 @@ make_text (StageRun *self, Stage *stage, guint id, GError **error)
   }
   if (!self->worked_on) {
     g_set_error (error, GST_STREAM_ERROR, GST_STREAM_ERROR_WRONG_TYPE,
-        "there is no %s for the stage %s", stage_media_name (stage_get_file (stage)->media),
+        "the input has no %s for the stage %s", stage_media_name (stage_get_file (stage)->media),
         stage_get_file (stage)->name);
     g_string_free (text, TRUE);
     return NULL;
@@ -297,7 +299,7 @@ connect_out (StageRun *self, GstElement *pipeline, guint i, gboolean raw)
   gst_object_unref (out);
 }
 
-// What a stage does not encode anew, it has from before it.
+// Asks for a keyframe. A track that the stage does not process is requested from its input.
 static void
 ask_for_key (GstElement *pipeline, guint track)
 {

@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
+// Runs a stage: makes its pipeline between the relay that it reads and the relay that it feeds.
+
 #include "sources/pull.h"
 #include "stages/stage.h"
 
-// What a stage reads.
+// The input of a stage.
 typedef struct {
-  Relay *relay; // the tracks
-  Relay *clock; // whose sender reports tell the time of what comes
-  // The window of a track, made for the first who asks, and the end of that: a name of an
-  // intervalcache's channel. Main thread.
+  Relay *relay; // has the tracks
+  Relay *clock; // has the sender reports that give the tracks' NTP time
+  // Publishes a track as a window and returns the window's name, an intervalcache channel (transfer
+  // full); and ends that. Called on the main thread.
   gchar *(*publish) (gpointer data, guint track);
   void (*unpublish) (gpointer data, guint track);
-  gpointer data; // stays until `release`
+  gpointer data; // valid until `release`
   void (*release) (gpointer data);
 } StageInput;
 
-// A life of a stage: a pipeline that reads the windows of the tracks that the stage is about, and
-// pushes what it makes of them into the context's relay, or publishes it under the name that
-// node_publish() gives for the node of this number. The other tracks are linked through. Main
-// thread; the pipeline keeps to the rules of PullMakeFunc. What `input` holds is released with it,
-// or at once where it fails.
+// Makes the pipeline of a run of a stage. It reads the windows of the tracks that the stage
+// processes, and pushes its output into the context's relay, or publishes raw frames under the name
+// that node_publish() returns for node `id`. The other tracks are linked through. The pipeline
+// follows the rules of PullMakeFunc. `input` is released with the pipeline, or at once on failure.
+// Call from the main thread only.
 GstElement *stage_run_new (
     const StageInput *input, Stage *stage, guint id, const PullContext *context, GError **error);

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-// Of a stored title, at once.
+// Most sessions of a stored title at once.
 #define SESSIONS_MAX 1024
 
 struct _Mount {
@@ -15,15 +15,15 @@ struct _Mount {
   const MountContext *context;
   gchar *path;
 
-  GMutex lock; // all below; changed on the main thread only, but for presentations that come
+  GMutex lock; // of all below; only presentations are added on other threads than the main one
   MountConfig *config;
   GPtrArray *stages;         // of Stage, as configured
-  GPtrArray *main_stages;    // the whole chain
+  GPtrArray *main_stages;    // the whole chain of `main`
   GHashTable *presentations; // path -> Presentation
-  Presentation *main;        // of the path alone
-  Presentation *session;     // of a stored title: the newest, or NULL
-  guint n_sessions;          // ever
-  guint64 n_shared;          // times that somebody asked for one and got one that was there
+  Presentation *main;        // the presentation of the path alone
+  Presentation *session;     // the newest session of a stored title, or NULL
+  guint n_sessions;          // started ever
+  guint64 n_shared;          // requests that got an existing session
   Titles *titles;
   gboolean stopped;
 };
@@ -37,7 +37,7 @@ static const PresentationCallbacks callbacks = { close_readers, idle, open_media
 
 // ---- presentations ----
 
-// With the lock held.
+// Call with the lock held.
 static Presentation *
 add (Mount *self, const gchar *path, const gchar *query, GPtrArray *stages, guint instance)
 {
@@ -80,7 +80,7 @@ configure_media (Presentation *presentation, gpointer media, gpointer data)
   self->context->outlet->configure (presentation, media, self->context->data);
 }
 
-// One that a URL has asked for goes when nobody asks for it any more.
+// Removes a presentation other than `main` when it has no users.
 static void
 idle (Presentation *presentation, gpointer data)
 {
@@ -104,7 +104,8 @@ idle (Presentation *presentation, gpointer data)
 
 // ---- finding ----
 
-// The path of what was chosen: below the mount's, where no mount can be.
+// Returns the path of a presentation with choices. It lies below the mount's path, where no mount
+// can be. (transfer full)
 static gchar *
 dup_path (Mount *self, const GPtrArray *stages)
 {
@@ -129,7 +130,7 @@ is_main_chain (Mount *self, const GPtrArray *stages)
   return is;
 }
 
-// With the lock held.
+// Call with the lock held.
 static Presentation *
 find_chosen (Mount *self, const gchar *query, GPtrArray *stages, GError **error)
 {
@@ -139,10 +140,10 @@ find_chosen (Mount *self, const gchar *query, GPtrArray *stages, GError **error)
   if (!found && is_main_chain (self, stages)) {
     found = self->main;
   } else if (!found && self->stopped) {
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "the mount goes down");
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "the mount is going down");
   } else if (!found && g_hash_table_size (self->presentations) > self->config->max_presentations) {
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY,
-        "%u choices of it are running, and max-presentations does not allow more",
+        "%u choices are running, the limit that max-presentations sets",
         self->config->max_presentations);
   } else if (!found) {
     found = add (self, path, query, stages, 0);
@@ -151,8 +152,8 @@ find_chosen (Mount *self, const gchar *query, GPtrArray *stages, GError **error)
   return found;
 }
 
-// With the lock held. Of a stored title: the session of its upstream that has just begun, or one
-// more.
+// Returns the session of the stored title that has just begun, or begins one. Call with the lock
+// held.
 static Presentation *
 find_session (Mount *self, GError **error)
 {
@@ -163,7 +164,7 @@ find_session (Mount *self, GError **error)
     return self->session;
   }
   if (self->stopped || g_hash_table_size (self->presentations) > SESSIONS_MAX) {
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "too many sessions of it are running");
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "too many sessions are running");
     return NULL;
   }
   path = g_strdup_printf ("%s/=%u", self->path, ++self->n_sessions);
@@ -173,7 +174,7 @@ find_session (Mount *self, GError **error)
   return self->session;
 }
 
-// With the lock held.
+// Call with the lock held.
 static Presentation *
 find (Mount *self, const gchar *choices, GError **error)
 {
@@ -205,7 +206,8 @@ mount_get_sessions (Mount *self, MountSessions *sessions)
   g_mutex_unlock (&self->lock);
 }
 
-// With the lock held. NULL: each who asks has a session of its own, or an error.
+// Returns the path of the presentation with these choices. Returns NULL if each reader has its own
+// session, or on error. Call with the lock held.
 static gchar *
 resolve_path (Mount *self, const gchar *choices, GError **error)
 {
@@ -231,7 +233,8 @@ mount_resolve (
   *path = NULL;
   g_mutex_lock (&self->lock);
   if (mount_config_get_folder (self->config))
-    g_set_error (&wrong, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "a folder, of which no title was named");
+    g_set_error (&wrong, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
+        "the path is a folder; append the name of a title");
   else if (offer_check (self->config, demand, choices, &wrong))
     *path = resolve_path (self, *choices, &wrong);
   g_mutex_unlock (&self->lock);
@@ -258,7 +261,7 @@ mount_use (Mount *self, const gchar *choices, GError **error)
 
   g_mutex_lock (&self->lock);
   found = find (self, choices, error);
-  if (found) // with the lock held, so that none goes that somebody is about to use
+  if (found) // with the lock held, so that idle() cannot remove it first
     presentation_use (presentation_ref (found));
   g_mutex_unlock (&self->lock);
   return found;
@@ -275,7 +278,7 @@ mount_use_path (Mount *self, const gchar *path, GError **error)
     presentation_use (presentation_ref (found));
   g_mutex_unlock (&self->lock);
   if (!found)
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "there is no %s any more", path);
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "%s no longer exists", path);
   return found;
 }
 
@@ -335,10 +338,10 @@ configure_one (Mount *self, Presentation *presentation, MountConfig *config)
   GPtrArray *stages;
 
   if (presentation_get_instance (presentation))
-    return TRUE; // a title plays to its end as it began
+    return TRUE; // a session plays to its end unchanged
   stages = offer_make_chain (config, query, &error);
   if (!stages) {
-    gchar *reason = g_strdup_printf ("not offered any more: %s", error->message);
+    gchar *reason = g_strdup_printf ("no longer offered: %s", error->message);
 
     presentation_stop (presentation);
     close_readers (presentation, reason, self);
@@ -409,9 +412,9 @@ mount_get_state_name (Mount *self)
   return presentation_get_state_name (self->main);
 }
 
-// ---- what a change would do ----
+// ---- effects of a change ----
 
-// The codec of a relay's first track of video, or NULL; to be freed.
+// Returns the codec of a relay's first video track, or NULL. (transfer full)
 static gchar *
 dup_codec (Relay *relay)
 {
@@ -438,7 +441,8 @@ dup_source_codec (Mount *self)
   return node ? dup_codec (node_get_relay (node)) : NULL;
 }
 
-// Readers were told one codec, and the new stages give another.
+// Returns a message if the new stages output another codec than the readers' SDP has, else NULL.
+// (transfer full)
 static gchar *
 find_other_codec (Mount *self, const MountConfig *to)
 {
@@ -450,7 +454,7 @@ find_other_codec (Mount *self, const MountConfig *to)
 
   if (told && gives && g_ascii_strcasecmp (told, gives))
     effect = g_strdup_printf (
-        "readers are closed: they were told %s, and the new pipeline gives %s", told, gives);
+        "readers are closed: their codec is %s, and the new pipeline sends %s", told, gives);
   g_clear_pointer (&chain, g_ptr_array_unref);
   g_free (told);
   g_free (from);
@@ -466,17 +470,17 @@ mount_dup_effect (Mount *self, const MountConfig *to)
   if (mount_config_equal (self->config, to))
     return g_strdup ("nothing changes");
   if (mount_config_get_folder (self->config))
-    return g_strdup ("who plays a title of the folder goes on");
+    return g_strdup ("readers of a title continue");
   switch (effect) {
     case MOUNT_EFFECT_NONE:
       return g_strdup ("readers notice nothing");
     case MOUNT_EFFECT_LAYERS:
-      return g_strdup ("readers get other layers, where their decoders survive it");
+      return g_strdup ("readers get other layers, from a packet where their decoders can continue");
     case MOUNT_EFFECT_SERVING:
-      return g_strdup ("readers who come from then on are served so; those that are there get the "
-                       "priority, and are moved where a shorter cache begins");
+      return g_strdup ("new readers get the new values; current readers get the new priority, and "
+                       "move forward if the cache becomes shorter");
     case MOUNT_EFFECT_CLOSES:
-      return g_strdup ("readers are closed: the cache lies elsewhere then, and begins anew");
+      return g_strdup ("readers are closed: the cache moves to another folder and starts empty");
     case MOUNT_EFFECT_PIPELINE:
       codec = find_other_codec (self, to);
       break;
@@ -484,9 +488,9 @@ mount_dup_effect (Mount *self, const MountConfig *to)
       break;
   }
   return codec ? codec
-               : g_strdup ("the new pipeline is started beside the old one and taken at its next "
-                           "join point; readers stay if it gives the same tracks, and are closed "
-                           "if it gives others");
+               : g_strdup ("the new pipeline starts beside the old one and takes over at its next "
+                           "join point; readers stay if it has the same tracks, and are closed "
+                           "if it has others");
 }
 
 void
@@ -513,7 +517,7 @@ mount_stop (Mount *self)
   g_ptr_array_unref (all);
 }
 
-// ---- life ----
+// ---- construction ----
 
 Mount *
 mount_new (const MountContext *context, MountConfig *config, GError **error)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A path that the proxy serves, and its presentations: one for the path alone, and one for each
-// choice that a URL makes. Main thread only, but for what says otherwise.
+// A path that the proxy serves, with its presentations: one for the path alone, and one for each
+// set of choices that URLs make. Call from the main thread only, unless the function says
+// otherwise.
 
 #include <gst/rtsp-server/rtsp-server.h>
 
@@ -12,87 +13,94 @@
 
 typedef struct _Mount Mount;
 
-// How presentations are served. Any thread may call what does not say otherwise; a mount's lock may
-// be held.
+// Functions of the outlet that serves the presentations. They are called from any thread unless
+// they say otherwise, possibly with a mount's lock held.
 typedef struct {
-  // It can be asked for under its path, from now on or no longer.
+  // Clients can request the presentation by its path, from now on or no longer.
   void (*publish) (Presentation *presentation, gpointer data);
   void (*withdraw) (const gchar *path, gpointer data);
-  // See PresentationCallbacks. Main thread.
+  // See PresentationCallbacks. Called on the main thread.
   void (*open) (Presentation *presentation, gpointer data);
   void (*configure) (Presentation *presentation, gpointer media, gpointer data);
   void (*close_readers) (Presentation *presentation, const gchar *reason, gpointer data);
 } MountOutlet;
 
-// What mounts of one server share.
+// Shared by the mounts of a server.
 typedef struct {
   Graph *graph;
-  GstRTSPMountPoints *points; // of titles
-  GstRTSPThreadPool *threads; //
+  GstRTSPMountPoints *points; // for titles
+  GstRTSPThreadPool *threads; // for titles
   const MountOutlet *outlet;
   gpointer data; // the outlet's
 } MountContext;
 
-// `context` must outlive its running. NULL and an error if its stages can't be.
+// Returns NULL and sets `error` if the mount's stages cannot be made. `context` must outlive the
+// running mount.
 Mount *mount_new (const MountContext *context, MountConfig *config, GError **error);
 
-// Counted. Any thread.
+// Reference counting. Call from any thread.
 Mount *mount_ref (Mount *self);
 void mount_unref (Mount *self);
 
-// Another configuration for the same path. Readers stay where they can; see
-// presentation_configure(). FALSE and an error if its stages can't be: then nothing has changed.
+// Changes the configuration; the path must be the same. Readers stay if possible, see
+// presentation_configure(). If the new stages cannot be made, returns FALSE, sets `error` and
+// changes nothing.
 gboolean mount_configure (Mount *self, MountConfig *config, GError **error);
 
-const gchar *mount_get_path (Mount *self);         // any thread
-const MountConfig *mount_get_config (Mount *self); // valid until it is configured again
+const gchar *mount_get_path (Mount *self);         // call from any thread
+const MountConfig *mount_get_config (Mount *self); // valid until mount_configure()
 
-// Of a stored title, whose readers share sessions of its upstream: those that run now, and ever who
-// asked for it and shared one, or needed another.
+// Sessions of an upstream that plays a stored title from its beginning (key `interval`), shared by
+// readers: how many run now, and how many requests ever shared a session (`hits`) or began one
+// (`misses`).
 typedef struct {
   guint running;
   guint64 hits, misses;
 } MountSessions;
 
-void mount_get_sessions (Mount *self, MountSessions *sessions); // any thread
+void mount_get_sessions (Mount *self, MountSessions *sessions); // call from any thread
 
-// Of the default presentation. A reference. Any thread.
+// Returns the presentation of the path alone. Call from any thread. (transfer full)
 Presentation *mount_dup_main (Mount *self);
 
-// That of the default presentation; see presentation_get_state_name().
+// Returns the state of the presentation of the path alone; see presentation_get_state_name().
 const gchar *mount_get_state_name (Mount *self);
 
-// What readers notice when it is configured so, in a sentence; to be freed.
+// Returns a sentence that says how mount_configure() with `to` would affect readers. (transfer
+// full)
 gchar *mount_dup_effect (Mount *self, const MountConfig *to);
 
-// Starts what is to run without readers too.
+// Starts the presentation of the path, if the mount is configured to run without readers.
 void mount_start (Mount *self);
 
-// Ends all its presentations and takes no more readers.
+// Stops all presentations and accepts no more readers.
 void mount_stop (Mount *self);
 
-// ---- what is asked for; any thread ----
+// ---- requests; call from any thread ----
 
-// Does it offer that? What its stages are to choose (the demand's, or NULL), and the path under
-// which the presentation is known, or would be (to be freed; NULL: each who asks has another).
-// Starts nothing. FALSE and an error if not.
+// Reports whether the mount offers the demand; starts nothing. Sets `choices` to the choices for
+// its stages (owned by `demand`, or NULL), and `path` to the path of the presentation, whether it
+// exists or not (transfer full; NULL if each reader gets its own). Returns FALSE and sets `error`
+// otherwise.
 gboolean mount_resolve (
     Mount *self, const Demand *demand, const gchar **choices, gchar **path, GError **error);
 
-// Is there one of this path, as "/cam/=5f1c03aa", now?
+// Reports whether a presentation with this path, such as "/cam/=5f1c03aa", exists now.
 gboolean mount_has_path (Mount *self, const gchar *path);
 
-// The presentation of these choices, which is made if it is not there; or of this path. A
-// reference, and a use: presentation_unuse() it as well. NULL and an error.
+// mount_use() returns the presentation of these choices, and makes it if necessary.
+// mount_use_path() returns an existing presentation by its path. The caller gets a reference and a
+// use, which presentation_unuse() ends. Return NULL and set `error` on failure.
 Presentation *mount_use (Mount *self, const gchar *choices, GError **error);
 Presentation *mount_use_path (Mount *self, const gchar *path, GError **error);
 
-// Does it serve the titles of a folder? And is that the one of this name, or of its path?
+// Report whether the mount serves a folder of titles, and whether `name` is the name of `title`, or
+// the end of its path as gst-rtsp-server writes it in answers.
 gboolean mount_has_titles (Mount *self);
 gboolean mount_has_title (Mount *self, Title *title, const gchar *name);
 
 // See titles_open().
 Title *mount_open_title (Mount *self, const gchar *name, GError **error);
 
-// References to all, the default one first; to be freed with g_ptr_array_unref().
+// Returns references to all presentations, the one of the path alone first. (transfer full)
 GPtrArray *mount_dup_presentations (Mount *self);

@@ -88,7 +88,7 @@ mounts_dup_all (Mounts *self)
 
 // ---- resolve ----
 
-// The mount below which the path lies, of which the longest counts.
+// Returns the mount with the longest path that is above `path`. (transfer full)
 static Mount *
 find_above (Mounts *self, const gchar *path)
 {
@@ -103,7 +103,7 @@ find_above (Mounts *self, const gchar *path)
   return mount;
 }
 
-// A title, or a presentation that is there already.
+// Resolves a path below a mount: a title, or a presentation that exists.
 static gboolean
 resolve_below (Mount *mount, const Demand *demand, Resolved *resolved)
 {
@@ -164,7 +164,7 @@ resolved_is (const Resolved *self, Content *content)
     return FALSE;
   if (self->path)
     return g_str_equal (self->path, presentation_get_path (presentation));
-  // One of its sessions.
+  // A session of the mount's stored title.
   return g_str_equal (mount_get_path (self->mount), presentation_get_mount_path (presentation));
 }
 

@@ -1,48 +1,50 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// All mounts of a server, by path, and two of the three calls by which every outlet gets at what it
-// is asked for: resolve, admit (access/), use. Main thread only, but for what says otherwise.
+// All mounts of a server, by path. Also two of the three calls that every outlet makes for a
+// request: resolve, admit (access/), use. Call from the main thread only, unless the function says
+// otherwise.
 
 #include "content/content.h"
 #include "mounts/mount.h"
 
 typedef struct _Mounts Mounts;
 
-// `context` must outlive them.
+// `context` must outlive the result.
 Mounts *mounts_new (const MountContext *context);
 void mounts_free (Mounts *self);
 
-// Adds a mount, which is to be started, or NULL and an error.
+// Adds a mount without starting it. Returns NULL and sets `error` on failure. (transfer none)
 Mount *mounts_add (Mounts *self, MountConfig *config, GError **error);
 
-// Takes it away, but does not stop it.
+// Removes a mount without stopping it.
 void mounts_remove (Mounts *self, const gchar *path);
 
-// A reference to the mount of an exact path, or NULL. Any thread.
+// Returns the mount with exactly this path, or NULL. Call from any thread. (transfer full)
 Mount *mounts_get (Mounts *self, const gchar *path);
 
-// References to all, by path; to be freed with g_ptr_array_unref().
+// Returns references to all mounts, sorted by path. (transfer full)
 GPtrArray *mounts_dup_all (Mounts *self);
 
-// ---- what is asked for; any thread ----
+// ---- requests; call from any thread ----
 
-// What a demand names.
+// The target of a demand.
 typedef struct {
   Mount *mount;
-  gchar *title;         // of the mount's folder, as in the URL; NULL: a presentation
-  gchar *path;          // of the presentation, whether it is there or not; NULL: each has another
-  gboolean is_below;    // that path itself was asked for: it can be joined, but not started
-  const gchar *choices; // of its stages, or NULL; the demand's
+  gchar *title;         // name of a title in the mount's folder; NULL for a presentation
+  gchar *path;          // of the presentation, which may not exist; NULL: each reader gets its own
+  gboolean is_below;    // the demand has this path itself: join only, never start
+  const gchar *choices; // for the mount's stages, or NULL; owned by the demand
 } Resolved;
 
-// Is there such a thing? Touches and starts nothing. FALSE and an error if not; else to be cleared
-// before the demand is freed.
+// Finds the target of a demand; changes and starts nothing. Returns FALSE and sets `error` if there
+// is none. Otherwise call resolved_clear() before the demand is freed.
 gboolean mounts_resolve (Mounts *self, const Demand *demand, Resolved *resolved, GError **error);
 void resolved_clear (Resolved *self);
 
-// Is this what it resolved to, in use already?
+// Reports whether `content`, which is in use, is the target.
 gboolean resolved_is (const Resolved *self, Content *content);
 
-// Starts or joins it. NULL and an error if that can't be: G_IO_ERROR_BUSY, it is too much now.
+// Starts or joins the target. Returns NULL and sets `error` on failure; G_IO_ERROR_BUSY means that
+// a limit is reached. (transfer full)
 Content *mounts_use (Mounts *self, const Resolved *resolved, GError **error);

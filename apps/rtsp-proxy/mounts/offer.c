@@ -15,7 +15,8 @@ check_layers (const MountConfig *config, const Demand *demand, GError **error)
   }
   if (config->adapt != MOUNT_ADAPT_OFF || weir_layer_set_equal (demand->layers, WEIR_LAYER_SET_ALL))
     return TRUE;
-  g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "its layers can't be chosen: adapt is off");
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
+      "layers cannot be chosen: this mount has adapt: off");
   return FALSE;
 }
 
@@ -30,7 +31,7 @@ offer_check (const MountConfig *config, const Demand *demand, const gchar **choi
     g_set_error_literal (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, demand->wrong_delay);
     return FALSE;
   }
-  // Without a cache it may be a stage that has a delay.
+  // Without a cache, `delay` may be a choice of a stage.
   *choices = delays ? demand->choices : demand->stages;
   return TRUE;
 }

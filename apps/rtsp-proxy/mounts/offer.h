@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Whether a mount offers what is asked for of it.
+// Checks whether a mount offers a demand.
 
 #include "config/mount_config.h"
 #include "text/demand.h"
 
-// What the demand leaves for its stages to choose, or NULL; it is the demand's. FALSE and an error
-// for what is wrong, or what the mount does not offer for one reader.
+// Sets `choices` to the part of the demand that the mount's stages choose from (owned by the
+// demand), or NULL. Returns FALSE and sets `error` if a value is wrong, or if the mount does not
+// let readers choose it.
 gboolean offer_check (
     const MountConfig *config, const Demand *demand, const gchar **choices, GError **error);
 
-// The chain of stages (of Stage) that the demand asks for, or NULL and an error.
+// Returns the chain of stages (of Stage) for these choices, or NULL and an error. (transfer full)
 GPtrArray *offer_make_chain (const MountConfig *config, const gchar *choices, GError **error);

@@ -5,25 +5,25 @@
 #include "svc/adapt.h"
 #include "text/layer_choice.h"
 
-#define LAG_INTERVAL (5 * GST_SECOND)   // as far apart as reports are
-#define THINNED_LAG (250 * GST_MSECOND) // where the sink begins to thin
-#define SPREAD 0x9e3779b9u              // makes seeds of numbers that follow each other
+#define LAG_INTERVAL (5 * GST_SECOND)   // between checks of TCP readers; like that of RTCP reports
+#define THINNED_LAG (250 * GST_MSECOND) // lag at which fanoutsink begins to thin
+#define SPREAD 0x9e3779b9u              // spreads consecutive ids over the range of seeds
 
 typedef struct {
   gatomicrefcount refs;
   Reader *reader;
   Presentation *presentation;
 
-  // Of the main thread, once it is there.
+  // Main thread only, once added.
   WeirLayerSet chosen;
   WeirLayerSet limit;
   MountAdapt policy;
   gboolean begun;
   WeirAdapt adapt;
-  gboolean counted; // `last` holds something
-  ReaderVideo last; // as of the last report
+  gboolean counted; // `last` is valid
+  ReaderVideo last; // at the last report
   GstClockTime last_time;
-  gdouble arrived; // bits per second
+  gdouble arrived; // bit/s that arrived between the last two reports
 } Entry;
 
 static GMutex lock;
@@ -95,7 +95,7 @@ find_policy (MountAdapt adapt)
   return adapt == MOUNT_ADAPT_BANDWIDTH ? WEIR_ADAPT_BANDWIDTH : WEIR_ADAPT_FIXED;
 }
 
-// Begins, and begins anew when the mount or the choice has become another.
+// Begins adaptation, and begins again when the mount's configuration or the choice has changed.
 static void
 configure (Entry *self)
 {
@@ -114,7 +114,7 @@ configure (Entry *self)
   mount_config_unref (config);
 }
 
-// Of one sink, however many of its readers report at once.
+// Returns the rates of the reader's sink, which are read once in a round for all of its readers.
 static const WeirRates *
 find_rates (GHashTable *all, Reader *reader)
 {
@@ -130,8 +130,8 @@ find_rates (GHashTable *all, Reader *reader)
   return rates;
 }
 
-// What a reader lost is a part of what its own numbers say it was to get: packets that were sent
-// since it reported are in neither.
+// Fills a report from two samples. Loss is relative to the packets that the reader expected by its
+// own sequence numbers; packets sent after its report count in neither.
 static void
 count (const ReaderVideo *from, const ReaderVideo *to, WeirAdaptReport *report)
 {
@@ -140,7 +140,7 @@ count (const ReaderVideo *from, const ReaderVideo *to, WeirAdaptReport *report)
 
   report->bytes = to->bytes - from->bytes;
   report->packets = to->packets - from->packets;
-  // Who is thinned lags no more, for that.
+  // A reader that is thinned has no lag any more, because it is thinned.
   report->lag_ns = (gint64) (to->thinned ? MAX (to->lag_ns, THINNED_LAG) : to->lag_ns);
   if (expected > 0 && expected < G_MAXINT32)
     report->packets = expected;
@@ -156,7 +156,7 @@ report (Entry *self, GstClockTime now, const ReaderVideo *video, const WeirRates
   WeirAdaptReport new = { 0 };
   gdouble loss;
 
-  // Without a count of before, an empty report: from now on it counts.
+  // The first report is empty; the counts begin with it.
   if (self->counted) {
     count (&self->last, video, &new);
     new.lags = reader_is_tcp (self->reader);
@@ -165,7 +165,8 @@ report (Entry *self, GstClockTime now, const ReaderVideo *video, const WeirRates
         (gdouble) new.bytes * 8 * GST_SECOND / (gdouble) (now - self->last_time) * (1 - loss);
   }
   to = weir_adapt_report (&self->adapt, (gint64) now, &new, steps, n);
-  // The highest step is no other stream than all that is allowed, which needs no key picture.
+  // The highest step has the same stream as all allowed layers, and switching to those needs no
+  // keyframe.
   if (n > 0 && weir_layer_set_equal (to, steps[n - 1].set))
     self->adapt.now = to = self->limit;
   if (!weir_layer_set_equal (before, to))
@@ -175,7 +176,7 @@ report (Entry *self, GstClockTime now, const ReaderVideo *video, const WeirRates
   self->last_time = now;
 }
 
-// Over UDP at each report, over TCP now and then.
+// Reports whether a reader is due: over UDP at each of its reports, over TCP every LAG_INTERVAL.
 static gboolean
 is_due (const Entry *self, GstClockTime now)
 {
@@ -196,14 +197,14 @@ look_after (Entry *self, GstClockTime now, GHashTable *rates)
   of_sink = find_rates (rates, self->reader);
   if (!of_sink || of_sink->n == 0 || !reader_sample_video (self->reader, &video))
     return;
-  // Who runs through the past is behind on purpose.
+  // A reader that plays the past faster than real time is behind on purpose.
   if (video.catching_up)
     self->counted = FALSE;
   else
     report (self, now, &video, of_sink);
 }
 
-// ---- outside ----
+// ---- control ----
 
 gboolean
 adaptation_run (gpointer unused)
@@ -245,7 +246,7 @@ adaptation_forget (Reader *reader)
   g_mutex_lock (&lock);
   g_hash_table_remove (entries, reader);
   g_mutex_unlock (&lock);
-  entry_unref (self); // what it lets go is let go without the lock
+  entry_unref (self); // without the lock: it may free the reader
 }
 
 gboolean

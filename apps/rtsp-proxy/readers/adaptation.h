@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Which layers of its mount's stream each reader gets: what the mount allows and the reader has
-// chosen, and of that what the mount's policy (adapt.h) finds its line to carry.
+// Chooses the layers that each reader gets: those that the mount allows and the reader has chosen,
+// reduced to those that the mount's policy (adapt.h) estimates its line can carry.
 
 #include "content/presentation.h"
 #include "readers/readers.h"
@@ -10,26 +10,26 @@
 
 #define ADAPTATION_INTERVAL_MS 1000
 
-// What its readers may get of a mount, if they choose this.
+// Returns the layers that a reader of the mount with this choice may get.
 WeirLayerSet adaptation_limit (const MountConfig *config, WeirLayerSet chosen);
 
-// A reader came, a reader goes. Any thread.
+// Call when a reader begins, and when it leaves. Call from any thread.
 void adaptation_watch (Reader *reader, Presentation *presentation, WeirLayerSet chosen);
 void adaptation_forget (Reader *reader);
 
-// Looks after all readers: to be called at each interval, as a GSourceFunc. Main thread.
+// Adapts all readers. Call every ADAPTATION_INTERVAL_MS, as a GSourceFunc, on the main thread.
 gboolean adaptation_run (gpointer unused);
 
-// Another choice, which the reader gets from now on if its line carries that. FALSE: it has left.
-// Main thread.
+// Changes a reader's choice; the reader gets these layers if its line can carry them. Returns FALSE
+// if it has left. Call from the main thread only.
 gboolean adaptation_choose (Reader *reader, WeirLayerSet chosen);
 
 typedef struct {
   const gchar *policy;
   gboolean may_choose;
   WeirLayerSet limit;
-  gdouble estimate; // bits per second that its line carries at least; 0: not known
+  gdouble estimate; // lower bound of the line's bit rate, bit/s; 0: not known
 } AdaptationView;
 
-// FALSE: it has left. Main thread.
+// Returns FALSE if the reader has left. Call from the main thread only.
 gboolean adaptation_view (Reader *reader, AdaptationView *view);

@@ -10,10 +10,10 @@ struct _Reader {
   const ReaderOps *ops;
   gpointer served;
 
-  GMutex lock; // all below
+  GMutex lock; // of all below
   gboolean paused, keeps_place;
   gint64 paused_at;
-  ReaderSample before; // when it was paused last
+  ReaderSample before; // sample when it was last paused
 };
 
 const gchar *const reader_state_names[READER_STATES + 1] = { "ok", "no-upper-layers", "references",
@@ -22,9 +22,9 @@ const gchar *const reader_state_names[READER_STATES + 1] = { "ok", "no-upper-lay
 static guint64 last_id; // atomic
 
 static GMutex all_lock;
-static GPtrArray *all; // of Reader: who plays; with the lock
+static GPtrArray *all; // of Reader, the playing ones; with the lock
 
-// ---- outside ----
+// ---- properties ----
 
 Reader *
 reader_new (const ReaderOps *ops, gpointer served, const gchar *mount, const gchar *peer,
@@ -93,7 +93,7 @@ reader_get_since (const Reader *self)
   return self->since;
 }
 
-// While it is paused the sinks know nothing of it, and then they begin to count anew.
+// While the reader is paused its sinks do not know it; afterwards they count from zero.
 void
 reader_sample (Reader *self, ReaderSample *sample)
 {
@@ -163,7 +163,7 @@ reader_close (Reader *self, const gchar *reason)
   self->ops->close (self->served, reason);
 }
 
-// ---- its video ----
+// ---- video ----
 
 gboolean
 reader_set_layers (Reader *self, WeirLayerSet layers)
@@ -202,7 +202,7 @@ reader_read_rates (Reader *self, WeirRates *rates)
   self->ops->read_rates (self->served, rates);
 }
 
-// ---- all of them ----
+// ---- all readers ----
 
 void
 readers_add (Reader *reader)
@@ -214,7 +214,7 @@ readers_add (Reader *reader)
   g_mutex_unlock (&all_lock);
 }
 
-// The last reference may be this one, and what goes with it is not to go with the lock held.
+// Releases the reference without the lock: it may be the last one.
 void
 readers_remove (Reader *reader)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// One who reads a mount now, as the API and the metrics tell of it. Counted; any thread. Nothing
-// that a reader is served with waits for a question about it.
+// A reader: a client that is being served, as the API and the metrics show it. Reference counted;
+// call from any thread. Sending to a reader never waits for a call of these functions.
 
 #include <gst/gst.h>
 
@@ -11,87 +11,89 @@
 typedef struct _Reader Reader;
 
 #define READER_STATES 5
-extern const gchar *const reader_state_names[READER_STATES + 1]; // from best to worst
+extern const gchar
+    *const reader_state_names[READER_STATES + 1]; // from best to worst, NULL at the end
 #define READER_PRIORITIES 8
 
 Reader *reader_ref (Reader *self);
 void reader_unref (Reader *self);
 
-guint64 reader_get_id (const Reader *self); // no other reader of this process has it
+guint64 reader_get_id (const Reader *self); // unique in the process
 const gchar *reader_get_mount (const Reader *self);
 const gchar *reader_get_peer (const Reader *self);
 const gchar *reader_get_transport (const Reader *self);
 gint64 reader_get_since (const Reader *self); // us since the epoch
 
-// Of the track of video that has layers, or may.
+// The layers of the reader's video track.
 typedef struct {
-  gboolean has_layers; // there is one
+  gboolean has_layers; // the track may have layers
   WeirLayerSet wanted, now;
 } ReaderLayers;
 
 typedef struct {
-  guint state; // index in reader_state_names, of the track that is worst off
+  guint state; // index in reader_state_names, of the track with the worst state
   guint priority;
   gboolean catching_up, paused;
   guint64 lag_ns;
-  guint64 delay_ns; // of its place behind the live edge
-  // All tracks together.
+  guint64 delay_ns; // distance of its position from the live edge
+  // Sums of all tracks.
   guint64 packets, bytes, due, dropped;
   ReaderLayers layers;
-  // What it reported itself.
+  // From the reader's receiver reports.
   guint64 reports;
   guint64 lost;
-  gdouble fraction_lost; // of the track that lost most
+  gdouble fraction_lost; // 0 to 1, of the track that lost most
 } ReaderSample;
 
 void reader_sample (Reader *self, ReaderSample *sample);
 
-// It is about to be paused, and its sinks to forget it; `keeps_place`: they are to go on with it
-// where it was.
+// Call before the reader is paused and its sinks forget it. `keeps_place`: it will continue from
+// its present position.
 void reader_pause (Reader *self, gboolean keeps_place);
 void reader_resume (Reader *self);
 
-// Only what it reported itself.
+// Fills only the fields from the reader's receiver reports.
 void reader_sample_reports (Reader *self, ReaderSample *sample);
 
-// FALSE: it has left.
+// `priority` is from 0 to 7. Returns FALSE if the reader has left.
 gboolean reader_set_priority (Reader *self, guint priority);
 
-// Closes its connection, or what else it comes by. `reason` is logged.
+// Closes the reader's connection, or ends its session. `reason` is logged.
 void reader_close (Reader *self, const gchar *reason);
 
-// ---- its track of video; see adaptation.h ----
+// ---- the video track; see adaptation.h ----
 
-// FALSE: it has left, or has no video.
+// Returns FALSE if the reader has left or has no video.
 gboolean reader_set_layers (Reader *self, WeirLayerSet layers);
 
 gboolean reader_is_tcp (const Reader *self);
 
-// How often it has reported. Costs less than a sample.
+// Returns the number of receiver reports; cheaper than a sample.
 guint64 reader_count_reports (Reader *self);
 
 typedef struct {
   gboolean catching_up;
-  gboolean thinned; // it lagged so much that packets are left out for it
+  gboolean thinned; // packets are dropped for it because it lags
   guint64 lag_ns, packets, bytes;
   guint64 reports;
   gint lost;
-  guint highest; // sequence number
+  guint highest; // highest sequence number received
 } ReaderVideo;
 
-// FALSE: it has left, or has no video.
+// Returns FALSE if the reader has left or has no video.
 gboolean reader_sample_video (Reader *self, ReaderVideo *sample);
 
-// A reference to the element that serves it, and others, or NULL.
+// Returns the element that sends its video, which may serve other readers too, or NULL. (transfer
+// full)
 GstElement *reader_dup_video_sink (Reader *self);
 
-// The layers that this has seen, and their bitrates.
+// Reads the layers of that element's stream and their bit rates.
 void reader_read_rates (Reader *self, WeirRates *rates);
 
-// ---- what serves it ----
+// ---- for outlets ----
 
-// What an outlet does for one of its readers: see the functions of these names. Any thread. Samples
-// come empty.
+// An outlet's implementation of the functions above, for one reader. `served` is the outlet's
+// object. Called from any thread. Samples are zeroed before.
 typedef struct {
   void (*sample) (gpointer served, ReaderSample *sample);
   void (*sample_reports) (gpointer served, ReaderSample *sample);
@@ -105,14 +107,15 @@ typedef struct {
   void (*free) (gpointer served);
 } ReaderOps;
 
-// It begins to play. `served` is taken; `transport` is a constant.
+// Makes a reader that begins to play. Takes ownership of `served`. `transport` must be a constant
+// string.
 Reader *reader_new (const ReaderOps *ops, gpointer served, const gchar *mount, const gchar *peer,
     const gchar *transport);
 
-// ---- all that play, of whatever outlet ----
+// ---- all playing readers, of every outlet ----
 
 void readers_add (Reader *reader);
 void readers_remove (Reader *reader);
 
-// References to them, by id; to be freed with g_ptr_array_unref().
+// Returns references to all readers, sorted by id. (transfer full)
 GPtrArray *readers_dup_all (void);

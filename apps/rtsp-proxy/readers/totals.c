@@ -2,14 +2,14 @@
 #include "readers/totals.h"
 
 typedef struct {
-  Totals gone;           // of sinks that are no longer there; no reports
+  Totals gone;           // of sinks that are gone; without reports
   GPtrArray *sinks;      // of GstElement
   guint64 lost, reports; // of readers that have left
   guint64 lost_told, reports_told;
 } Known;
 
 static GMutex lock;
-static GHashTable *known; // path -> Known; with the lock
+static GHashTable *known; // path -> Known; under the lock
 
 static void
 known_free (gpointer data)
@@ -20,7 +20,7 @@ known_free (gpointer data)
   g_free (self);
 }
 
-// With the lock.
+// Call with the lock held.
 static Known *
 get_known (const gchar *mount)
 {
@@ -78,7 +78,7 @@ get_uint64 (const GstStructure *from, const gchar *field)
   return value;
 }
 
-// Asks the sink, which may take a while.
+// Adds a sink's counts. Reading them may take a while.
 static void
 add_sink (Totals *sums, GstElement *sink)
 {
@@ -99,8 +99,9 @@ add_sink (Totals *sums, GstElement *sink)
   gst_structure_free (stats);
 }
 
-// What all sinks of a mount have counted, those too that are gone. Main thread. A reader that comes
-// to PLAY needs the lock, so no sink is asked with it; nobody else takes a sink away meanwhile.
+// Sums the counts of all sinks of a mount, including those that are gone. Call from the main thread
+// only. A reader's PLAY needs the lock, so sinks are read without it; only this function removes
+// sinks.
 static Totals
 collect (Known *self)
 {
@@ -114,7 +115,8 @@ collect (Known *self)
   sums = self->gone;
   for (guint i = 0; i < sinks->len; i++) {
     GstElement *sink = g_ptr_array_index (sinks, i);
-    gboolean over = GST_STATE (sink) == GST_STATE_NULL; // it has left its pipeline: no more to come
+    gboolean over =
+        GST_STATE (sink) == GST_STATE_NULL; // it has left its pipeline and counts no more
 
     add_sink (&sums, sink);
     if (!over)
@@ -148,7 +150,7 @@ dup_paths (void)
   return all;
 }
 
-// Who has found it uses it without the lock: the main thread alone lets it go.
+// The result may be used without the lock: only the main thread frees it.
 static Known *
 find_known (const gchar *path)
 {

@@ -3,7 +3,7 @@
 
 #include "config/mount_read.h"
 
-// What an outlet would have been told.
+// The calls that an outlet got.
 typedef struct {
   guint published, withdrawn;
 } Told;
@@ -80,7 +80,7 @@ tear_down (Fixture *f, gconstpointer unused)
 }
 
 static void
-finds_what_there_is_and_starts_nothing (Fixture *f, gconstpointer unused)
+resolving_starts_nothing (Fixture *f, gconstpointer unused)
 {
   static const struct {
     const gchar *url, *mount, *title, *path;
@@ -145,7 +145,7 @@ use (Fixture *f, const gchar *url, GError **error)
 }
 
 static void
-a_choice_runs_from_its_first_use_and_is_joined (Fixture *f, gconstpointer unused)
+a_choice_starts_at_its_first_use_and_is_shared (Fixture *f, gconstpointer unused)
 {
   GError *error = NULL;
   Content *first = use (f, "/cam?size=320x180", NULL);
@@ -171,9 +171,9 @@ main (int argc, char **argv)
 {
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
-  g_test_add (
-      "/mounts/resolve", Fixture, NULL, set_up, finds_what_there_is_and_starts_nothing, tear_down);
-  g_test_add ("/mounts/use", Fixture, NULL, set_up, a_choice_runs_from_its_first_use_and_is_joined,
+  g_test_add ("/mounts/resolving-starts-nothing", Fixture, NULL, set_up, resolving_starts_nothing,
       tear_down);
+  g_test_add ("/mounts/a-choice-starts-at-its-first-use-and-is-shared", Fixture, NULL, set_up,
+      a_choice_starts_at_its_first_use_and_is_shared, tear_down);
   return g_test_run ();
 }

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-// What an outlet of some other kind serves.
+// A reader of an outlet other than RTSP.
 typedef struct {
   guint64 packets;
   guint priority;
@@ -104,9 +104,9 @@ operations_reach_the_outlet (void)
   g_assert_true (fake.freed);
 }
 
-// An outlet forgets who is paused, and counts anew then.
+// An outlet forgets a paused reader, and counts from zero afterwards.
 static void
-counts_go_on_over_a_pause (void)
+counts_continue_after_a_pause (void)
 {
   Fake fake = { .packets = 10 };
   Reader *reader = reader_of (&fake, "/cam");
@@ -127,7 +127,7 @@ counts_go_on_over_a_pause (void)
 }
 
 static void
-all_who_play_are_told_by_id (void)
+readers_are_listed_by_id (void)
 {
   Fake fakes[3] = { 0 };
   Reader *readers[3];
@@ -154,7 +154,7 @@ all_who_play_are_told_by_id (void)
 }
 
 static void
-the_metrics_count_a_reader_of_any_outlet (void)
+the_metrics_count_readers_of_any_outlet (void)
 {
   ProxyConfig *config = proxy_config_new ();
   Fake fake = { .priority = 2 };
@@ -183,9 +183,10 @@ main (int argc, char **argv)
 {
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
-  g_test_add_func ("/readers/operations", operations_reach_the_outlet);
-  g_test_add_func ("/readers/pause", counts_go_on_over_a_pause);
-  g_test_add_func ("/readers/all", all_who_play_are_told_by_id);
-  g_test_add_func ("/readers/metrics", the_metrics_count_a_reader_of_any_outlet);
+  g_test_add_func ("/readers/operations-reach-the-outlet", operations_reach_the_outlet);
+  g_test_add_func ("/readers/counts-continue-after-a-pause", counts_continue_after_a_pause);
+  g_test_add_func ("/readers/readers-are-listed-by-id", readers_are_listed_by_id);
+  g_test_add_func (
+      "/readers/the-metrics-count-readers-of-any-outlet", the_metrics_count_readers_of_any_outlet);
   return g_test_run ();
 }

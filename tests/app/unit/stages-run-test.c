@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Runs the launch text of the stages on real media.
+// Runs the launch lines of stages on real media.
 
 #include "cli/explain.h"
 #include "stages/choice.h"
@@ -81,7 +81,7 @@ see (GstPad *pad, GstPadProbeInfo *info, gpointer data)
   return GST_PAD_PROBE_OK;
 }
 
-// Runs a pipeline to its end, and records the buffers at its elements "a", "b", ... in `seen`.
+// Runs a pipeline to its end. Returns the buffers that passed its elements "a", "b", ...
 static void
 run_pipeline (GstElement *pipeline, Seen **seen, guint n)
 {
@@ -215,8 +215,8 @@ transcode_with (const gchar *encoder)
       from, decode, transcode, decode);
   run (line, seen, G_N_ELEMENTS (seen));
 
-  assert_same_times (seen[0], seen[1]); // decoding keeps the times
-  assert_same_times (seen[1], seen[2]); // encoding keeps the times
+  assert_same_times (seen[0], seen[1]); // the decoder keeps them
+  assert_same_times (seen[1], seen[2]); // so does the encoder
   assert_stamps_are_times (seen[2]);
   assert_same_times (seen[2], seen[3]);
   assert_size (seen[1], 1280, 720);
@@ -258,22 +258,22 @@ skip_without_encoder (void)
 }
 
 static void
-openh264_gives_the_size_and_keeps_the_times (void)
+openh264_scales_and_keeps_the_timestamps (void)
 {
   if (!skip_without ("svcenc"))
     transcode_with ("openh264");
 }
 
 static void
-x264_gives_the_size_and_keeps_the_times (void)
+x264_scales_and_keeps_the_timestamps (void)
 {
   if (!skip_without ("x264enc"))
     transcode_with ("x264");
 }
 
-// The decoder gives no frame rate, as with a camera that does not announce it.
+// The decoded frames have no frame rate, as from a camera that does not give one.
 static void
-an_unknown_frame_rate_does_no_harm (void)
+a_transcoder_works_without_a_frame_rate (void)
 {
   static const gchar *const encoders[] = { "openh264", "x264" };
   StageSet *set = load (NULL);
@@ -305,7 +305,7 @@ an_unknown_frame_rate_does_no_harm (void)
   stage_set_unref (set);
 }
 
-/* Missing elements. Each test runs in its own process, as the registry belongs to the process. */
+// ---- missing elements; each test runs in a process of its own, which has its own registry ----
 
 static void
 remove_element (const gchar *name)
@@ -371,7 +371,7 @@ a_missing_element_is_named_with_its_package (void)
       "stage transcode: there is no element x264enc; Debian has it in gstreamer1.0-plugins-ugly");
   g_clear_error (&error);
 
-  // A mount that needs the element is refused.
+  // A mount that needs it is refused.
   stages = g_ptr_array_new_with_free_func ((GDestroyNotify) stage_unref);
   g_ptr_array_add (stages, stage_new (set, "pull", NULL));
   g_ptr_array_add (stages, stage);
@@ -380,7 +380,8 @@ a_missing_element_is_named_with_its_package (void)
   g_clear_error (&error);
   g_ptr_array_unref (stages);
 
-  // The first existing encoder is the default; without any, the error names the first.
+  // The first installed encoder is the default. If none is installed, the first one is reported as
+  // missing.
   remove_element ("svcenc");
   stage = stage_new (set, "transcode", NULL);
   g_assert_cmpstr (stage_get_value (stage, "encoder"), ==, "openh264");
@@ -392,7 +393,7 @@ a_missing_element_is_named_with_its_package (void)
 }
 
 static void
-the_installed_encoder_is_the_default (void)
+the_first_installed_encoder_is_the_default (void)
 {
   StageSet *set;
   Stage *stage;
@@ -437,7 +438,7 @@ an_unknown_codec_is_refused (void)
 /* Each codec that decode takes and this machine can encode */
 
 static void
-decode_takes_each_of_its_codecs (void)
+decode_accepts_its_documented_codecs (void)
 {
   static const struct {
     const gchar *codec, *encoder;
@@ -493,7 +494,7 @@ restamp_repairs_a_jump (void)
   gchar *text = launch_of (set, "restamp", "VP8"), *line;
   Seen *seen[2];
 
-  // Each payloader has its own SSRC and times; concat joins the streams.
+  // Each payloader has its own SSRC and timestamps; concat joins them into one stream.
   line = g_strdup_printf ("concat name=c adjust-base=false ! identity name=a ! %s ! "
                           "fakesink name=b sync=false "
                           "videotestsrc num-buffers=5 ! vp8enc ! "
@@ -518,9 +519,9 @@ restamp_repairs_a_jump (void)
   stage_set_unref (set);
 }
 
-/* The output of --explain */
+// ---- the output of --explain ----
 
-// Runs a line as a shell would pass it to gst-launch-1.0.
+// Runs a line as a shell passes it to gst-launch-1.0.
 static void
 run_as_typed (const gchar *line, Seen **seen, guint n)
 {
@@ -576,7 +577,7 @@ run_explained (void)
 }
 
 static void
-the_output_of_explain_runs (void)
+explained_pipelines_run (void)
 {
   if (!skip_without_encoder ())
     run_explained ();
@@ -664,21 +665,22 @@ main (int argc, char **argv)
 {
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
-  g_test_add_func ("/stages/openh264-gives-the-size-and-keeps-the-times",
-      openh264_gives_the_size_and_keeps_the_times);
   g_test_add_func (
-      "/stages/x264-gives-the-size-and-keeps-the-times", x264_gives_the_size_and_keeps_the_times);
+      "/stages/openh264-scales-and-keeps-the-timestamps", openh264_scales_and_keeps_the_timestamps);
   g_test_add_func (
-      "/stages/an-unknown-frame-rate-does-no-harm", an_unknown_frame_rate_does_no_harm);
+      "/stages/x264-scales-and-keeps-the-timestamps", x264_scales_and_keeps_the_timestamps);
+  g_test_add_func (
+      "/stages/a-transcoder-works-without-a-frame-rate", a_transcoder_works_without_a_frame_rate);
   g_test_add_func ("/stages/openh264dec-alone-is-enough", openh264dec_alone_is_enough);
   g_test_add_func ("/stages/a-missing-element-is-named-with-its-package",
       a_missing_element_is_named_with_its_package);
-  g_test_add_func (
-      "/stages/the-installed-encoder-is-the-default", the_installed_encoder_is_the_default);
+  g_test_add_func ("/stages/the-first-installed-encoder-is-the-default",
+      the_first_installed_encoder_is_the_default);
   g_test_add_func ("/stages/an-unknown-codec-is-refused", an_unknown_codec_is_refused);
-  g_test_add_func ("/stages/decode-takes-each-of-its-codecs", decode_takes_each_of_its_codecs);
+  g_test_add_func (
+      "/stages/decode-accepts-its-documented-codecs", decode_accepts_its_documented_codecs);
   g_test_add_func ("/stages/restamp-repairs-a-jump", restamp_repairs_a_jump);
-  g_test_add_func ("/stages/the-output-of-explain-runs", the_output_of_explain_runs);
+  g_test_add_func ("/stages/explained-pipelines-run", explained_pipelines_run);
   g_test_add_func (
       "/stages/the-stage-in-the-documentation-runs", the_stage_in_the_documentation_runs);
   return g_test_run ();
