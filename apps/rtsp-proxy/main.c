@@ -31,7 +31,7 @@ on_hangup (gpointer reload)
   return G_SOURCE_CONTINUE;
 }
 
-// NULL without an error: it serves without one.
+// Returns NULL without an error if the proxy serves without an API.
 static Api *
 start_api (const ProxyConfig *config, Server *server, Reload *reload, GError **error)
 {
@@ -45,7 +45,8 @@ start_api (const ProxyConfig *config, Server *server, Reload *reload, GError **e
   if (!api && config->api == API_ASKED) {
     g_propagate_error (error, why);
   } else if (!api) {
-    log_event ("no API, as nothing asks for it: %s", why->message);
+    log_event ("the API is off, because it is not configured and its default address failed: %s",
+        why->message);
     g_error_free (why);
   } else {
     base = api_dup_base_url (api);
@@ -74,7 +75,7 @@ run (Server *server, const ProxyConfig *config, Reload *reload)
   guint on_hup = g_unix_signal_add (SIGHUP, on_hangup, reload);
   guint watchdog = service_add_watchdog ();
 
-  // Who reads that it is ready may send a signal.
+  // Signals are handled before the log says ready: a program that waits for it may send one.
   tell_ready (server, config);
   service_tell_ready ();
   g_main_loop_run (loop);
@@ -116,7 +117,8 @@ serve (const Options *options, ProxyConfig *config)
   g_clear_pointer (&api, api_free);
   reload_free (reload);
   notices_free (notices);
-  if (server_stop (server, STOP_TIMEOUT_MS)) // else threads still use it: the process ends with it
+  if (server_stop (
+          server, STOP_TIMEOUT_MS)) // else threads still use it, and the process ends anyway
     server_free (server);
   if (error)
     return fail (error);

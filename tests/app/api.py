@@ -147,18 +147,18 @@ def a_wrong_body_changes_nothing():
         before = proxy.get('/v1/mounts')
         put = ('PUT', '/v1/mounts/cam')
         for body, message, where in [
-                ('', 'it is empty', 'body'),
+                ('', 'the body is empty', 'body'),
                 ('{"a":', 'Parse error', r'body:1:\d+'),
                 ('upstream: x', 'Parse error', r'body:1:\d+'),
-                ('[]', 'an object belongs here', 'body'),
-                ('"x"', 'an object belongs here', 'body'),
-                ('null', 'an object belongs here', 'body'),
-                (' ', 'an object belongs here', 'body'),
-                ('/* x */', 'an object belongs here', 'body'),
-                ('[' * 60000, 'no JSON that can be used', 'body'),
-                ('{"a":' * 10000, 'no JSON that can be used', 'body'),
-                (b'{"user": "\xff"}', 'no JSON that can be used', 'body'),
-                ('{}', '/cam: the upstream is missing', 'body:1:1'),
+                ('[]', 'must be a JSON object', 'body'),
+                ('"x"', 'must be a JSON object', 'body'),
+                ('null', 'must be a JSON object', 'body'),
+                (' ', 'must be a JSON object', 'body'),
+                ('/* x */', 'must be a JSON object', 'body'),
+                ('[' * 60000, 'more than 16 levels', 'body'),
+                ('{"a":' * 10000, 'more than 16 levels', 'body'),
+                (b'{"user": "\xff"}', 'not UTF-8', 'body'),
+                ('{}', '/cam: its upstream is missing', 'body:1:1'),
                 ('{"upstrem": "x"}', 'the nearest known one is "upstream"', 'body:1:2'),
                 ('{"upstream": "h"}', 'upstream: unsupported URI scheme', 'body:1:14'),
                 (f'{{"upstream": "{NOWHERE}",\n "linger": "soon"}}', 'linger: "soon" is not a time',
@@ -188,8 +188,12 @@ def a_wrong_body_changes_nothing():
                         'PUT', path, CLIP)
         proxy.fails(404, 'there is no mount /nix', None, 'PATCH', '/v1/mounts/nix', {})
         proxy.fails(404, 'there is no mount /nix', None, 'DELETE', '/v1/mounts/nix')
-        proxy.fails(400, 'unknown parameter "dryrun"', 'query', *put[:1], put[1] + '?dryrun', CLIP)
-        proxy.fails(400, 'unknown parameter', 'query', 'DELETE', '/v1/mounts/cam?force=1')
+        proxy.fails(400, 'unknown parameter "dryrun"; allowed: dry-run$', 'query', *put[:1],
+                    put[1] + '?dryrun', CLIP)
+        proxy.fails(400, 'unknown parameter "force"; allowed: dry-run, reason$', 'query', 'DELETE',
+                    '/v1/mounts/cam?force=1')
+        proxy.fails(400, 'unknown parameter "x"; this request has none$', 'query', 'PATCH',
+                    '/v1/readers/1?x', {})
         assert proxy.get('/v1/mounts') == before
         assert not matches(proxy, r' mount \S+ (added|changed|removed)')
 
@@ -321,7 +325,7 @@ def a_port_in_use_is_reported():
         except OSError: # another process has the port, which also works
             default = socket.socket()
         with default, Proc(program(), '--config', path, env=environment()) as proxy:
-            proxy.wait_for_line(r" no API, .*can't listen on 127\.0\.0\.1 port 9554")
+            proxy.wait_for_line(r" the API is off, .*can't listen on 127\.0\.0\.1 port 9554")
             proxy.wait_for_line(r' ready rtsp://')
             assert proxy.stop() == 0
     with Controlled({'/cam': CLIP}, api='off') as proxy:
@@ -470,8 +474,8 @@ def a_mistake_in_the_file_is_reported_with_its_place():
                         re.escape(f'{proxy.file}:7:4'), 'POST', path)
         os.unlink(proxy.file)
         proxy.fails(409, 'No such file', None, 'POST', '/v1/reload')
-        proxy.wait_for_line(r' not reloaded, all stays as it was: .*No such file')
-        told = matches(proxy, r' not reloaded, all stays as it was: \S+:7:4: ')
+        proxy.wait_for_line(r' not reloaded, nothing has changed: .*No such file')
+        told = matches(proxy, r' not reloaded, nothing has changed: \S+:7:4: ')
         assert len(told) == 1, 'once: not for the dry run'
         proxy.expect(200, 'GET', '/v1/mounts/cam')
 
@@ -494,7 +498,7 @@ def readers_are_listed_and_closed():
                                      ({'class': 3}, 'unknown key "class"; it is called "priority" now',
                                       'body:1:2'),
                                      ({'priorty': 1}, 'nearest known one is "priority"', 'body:1:2'),
-                                     ({'layers': '1.0'}, 'neither "auto" nor like', 'body'),
+                                     ({'layers': '1.0'}, 'must be "auto" or a layer set like "1.0.2"', 'body'),
                                      ({}, '"priority" or "layers" is missing', 'body')]:
             proxy.fails(400, message, where, 'PATCH', path, body)
         for number in ('0', '-1', 'x', '99', '1' * 40):
@@ -573,6 +577,63 @@ def metrics_have_few_labels():
         assert labels == {'mount', 'reason', 'state', 'priority', 'transport', 'version'}, labels
 
 
+def table(text, heading):
+    """The cells of each row of the first table below a heading of docs/api.md, without backquotes."""
+    below = re.split(rf'^#+ {re.escape(heading)}\n', text, flags=re.M)[1]
+    rows = re.search(r'^\|[-|]+\n((?:\|.*\n)+)', below, re.M)[1]
+    return [[cell.strip() for cell in row.replace('`', '').strip().strip('|').split('|')]
+            for row in rows.splitlines()]
+
+
+@test
+def the_page_has_every_operation():
+    """docs/api.md and docs/openapi.json have the same operations, arguments and errors."""
+    common = {'401', '403', '405', '411', '413'}
+    with open(PAGE, encoding='utf-8') as file:
+        text = file.read()
+    page = {}
+    for name, arguments, answer, errors in table(text, 'Operations'):
+        name = re.fullmatch(r'\[(.*)\]\(.*\)', name)[1]
+        page[name] = (set(re.findall(r'[a-z-]+', arguments)),
+                      set(re.findall(r'\d+', answer.split(':')[0]) + re.findall(r'\d+', errors)))
+        section = text.split(f'\n### `{name}`\n')[1].split('\n#')[0]
+        method, path = name.split()
+        path = path.split('{')[0]
+        assert re.search(rf'^curl .*127\.0\.0\.1:9554{path}', section, re.M), f'{name}: no example'
+        assert method == 'GET' or f'-X {method} ' in section, f'{name}: no example'
+    contract = {}
+    for path, item in Checked.contract.file['paths'].items():
+        for method, operation in item.items():
+            arguments = {each['name'] for each in operation.get('parameters', [])}
+            if 'requestBody' in operation:
+                arguments.add('body')
+            contract[f'{method.upper()} {path}'] = (arguments, set(operation['responses']) - common)
+    assert page == contract, [(name, page.get(name), contract.get(name))
+                              for name in {**page, **contract} if page.get(name) != contract.get(name)]
+    explained = {row[0] for row in table(text, 'Errors')}
+    used = common.union(*(answers for _, answers in contract.values()))
+    assert explained == {status for status in used if status >= '300'}, explained
+
+
+@test
+def the_page_has_every_metric():
+    """The table in docs/api.md has the names, types, labels and help of /metrics."""
+    with open(PAGE, encoding='utf-8') as file:
+        page = {name: (kind, labels, meaning) for name, kind, labels, _, meaning
+                in table(file.read(), '`GET /metrics`')}
+    with Checked({'/cam': CLIP}) as proxy, Watch(proxy):
+        wait_for_readers_of(proxy, 1)
+        text = proxy.get('/metrics').decode()
+    told = {}
+    for name, help_text in re.findall(r'^# HELP (\w+) (.*)$', text, re.M):
+        kind, = re.findall(rf'^# TYPE {name} (\w+)$', text, re.M)
+        sample = re.search(rf'^{name}{{(.*)}}', text, re.M)
+        labels = re.sub(r'="[^"]*"', '', sample[1]).replace(',', ', ') if sample else 'mount'
+        told[name] = (kind, labels, help_text)
+    assert page == told, [(name, page.get(name), told.get(name))
+                          for name in {**page, **told} if page.get(name) != told.get(name)]
+
+
 @test
 def the_graph_picture_does_not_block_the_api():
     with tempfile.TemporaryDirectory() as directory:
@@ -589,8 +650,8 @@ def the_graph_picture_does_not_block_the_api():
                 gone.sendall(b'GET /v1/graph.svg HTTP/1.1\r\nHost: localhost\r\n\r\n')
                 wait_until(lambda: children(proxy.pid), 10, 'dot runs')
             thread.start()
-            wait_until(lambda: len(children(proxy.pid)) == 2, 10, 'both pictures are being made')
-            proxy.fails(503, 'being made already', None, 'GET', '/v1/graph.svg')
+            wait_until(lambda: len(children(proxy.pid)) == 2, 10, 'both are being made')
+            proxy.fails(503, 'being drawn already', None, 'GET', '/v1/graph.svg')
             proxy.expect(200, 'GET', '/v1/health')
             thread.join(30)
             assert got == [504], got

@@ -544,7 +544,7 @@ def upstream_packet_loss_is_logged_once_a_minute():
 
     with Server(play, tracks=(0,), sdp={0: f'{STATIC[0].format(0)}a=control:track0\r\n'}) as server, \
             Proxy({'/cam': {'upstream': server.url, 'transport': 'tcp', 'on-demand': False}}) as proxy:
-        line = r' mount /cam: packets of its upstream: [1-9]\d* lost, 0 malformed, 0 too late$'
+        line = r' mount /cam: packets from its upstream: [1-9]\d* lost, 0 malformed, 0 stale$'
         proxy.wait_for_line(line, 20)
         time.sleep(5) # the proxy has checked, but no minute has passed
         assert len(matches(proxy, line)) == 1, proxy.output()

@@ -27,7 +27,7 @@ def a_reload_touches_only_changed_mounts():
         assert proxy.hang_up(config(new)) == 'reloaded: 3 mounts changed, 1 not'
         proxy.wait_for_line(r' mount /other changed$')
         proxy.wait_for_line(r' mount /new added$')
-        proxy.wait_for_line(r' reader \S+ out: /gone: it is no longer in the configuration$')
+        proxy.wait_for_line(r' reader \S+ out: /gone: the mount is no longer in the configuration$')
         assert gone.closed()
         same.take()
         other.take()
@@ -123,10 +123,10 @@ def a_wrong_file_changes_nothing():
                 (good.replace('"/b"', '"b"'), r'proxy\.yaml:\d+:\d+: b: "b" is not a valid path; write it like /cam'),
                 ('', r'proxy\.yaml: no mounts; add at least one /PATH under mounts')]:
             line = proxy.hang_up(text)
-            assert line.startswith('not reloaded, all stays as it was: '), line
+            assert line.startswith('not reloaded, nothing has changed: '), line
             proxy.wait_for_line(wrong)
         two = config({'/cam': clip(linger=1), '/b': clip(priority=9)})
-        assert re.match(r'not reloaded, all .*proxy\.yaml:\d+:\d+: linger: "1"', proxy.hang_up(two))
+        assert re.match(r'not reloaded, nothing .*proxy\.yaml:\d+:\d+: linger: "1"', proxy.hang_up(two))
         proxy.wait_for_line(r' not reloaded: \S*proxy\.yaml:\d+:\d+: priority: "9"')
         reader.take()
         assert not matches(proxy, r' mount /\S+ (added|changed|removed)')
@@ -139,7 +139,7 @@ def keys_that_need_a_restart_are_named():
         text = config({'/cam': clip()}, listen='127.0.0.1:1', api='off')
         assert proxy.hang_up(text) == 'reloaded: 0 mounts changed, 1 not'
         for key in ('listen', 'api'):
-            proxy.wait_for_line(rf' reload: {key} has changed: at the next start$')
+            proxy.wait_for_line(rf' reload: {key} has changed; this takes effect at the next start$')
 
 
 @test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Listens, lets through what may pass, before its body is read, and finds what answers it.
+// The API's HTTP server and routes. Requests are checked before their body is read.
 
 #include "control/api.h"
 
@@ -15,7 +15,7 @@
 
 #define BODY_MAX (64 * 1024)
 
-// ---- what needs no more than this ----
+// ---- small operations ----
 
 static void
 get_health (ApiRequest *request)
@@ -31,7 +31,7 @@ get_health (ApiRequest *request)
   api_answer (request->message, SOUP_STATUS_OK, builder);
 }
 
-// Ready: what is to run all the time has media.
+// Ready means: every mount that runs without readers has media.
 static void
 get_ready (ApiRequest *request)
 {
@@ -78,7 +78,7 @@ get_openapi (ApiRequest *request)
 
 // ---- routes ----
 
-// A path that ends with '/' has something after it.
+// A path that ends with '/' needs something after it.
 static const struct {
   const gchar *method, *path;
   ApiHandler handle;
@@ -110,7 +110,7 @@ is_route (const gchar *route, const gchar *path)
              : g_str_equal (path, route);
 }
 
-// FALSE, and it is answered: there is nothing here for this method.
+// Returns FALSE after it has answered a request that no route matches.
 static gboolean
 find_route (SoupServerMessage *message, const gchar *path, guint *route)
 {
@@ -129,9 +129,10 @@ find_route (SoupServerMessage *message, const gchar *path, guint *route)
   }
   if (!found && !allowed->len) {
     api_fail (message, SOUP_STATUS_NOT_FOUND, NULL,
-        "there is nothing here; /v1/openapi.json tells what there is");
+        "unknown path; /v1/openapi.json lists the known ones");
   } else if (!found) {
-    api_fail (message, SOUP_STATUS_METHOD_NOT_ALLOWED, NULL, "here it is %s", allowed->str);
+    api_fail (
+        message, SOUP_STATUS_METHOD_NOT_ALLOWED, NULL, "method not allowed; use %s", allowed->str);
     soup_message_headers_replace (
         soup_server_message_get_response_headers (message), "Allow", allowed->str);
   }
@@ -148,7 +149,7 @@ on_request (
 
   if (!find_route (message, path, &i))
     return;
-  // A mount's path has the slash before it.
+  // For a mount, `rest` begins with the slash.
   if (g_str_has_suffix (routes[i].path, "/"))
     request.rest =
         path + strlen (routes[i].path) - (g_str_equal (routes[i].path, "/v1/mounts/") ? 1 : 0);
@@ -157,7 +158,7 @@ on_request (
     log_event ("api: %s %s: %u", routes[i].method, path, soup_server_message_get_status (message));
 }
 
-// ---- what a request is made of ----
+// ---- checks before the body ----
 
 static gboolean
 is_json (SoupMessageHeaders *headers)
@@ -182,17 +183,17 @@ is_small (SoupMessageHeaders *headers)
          || soup_message_headers_get_content_length (headers) <= BODY_MAX;
 }
 
-// What libsoup itself refuses, as it can't read it, has an answer of this form too.
+// Prepares the body for requests that libsoup refuses because it cannot parse them.
 static void
 on_started (SoupServer *soup, SoupServerMessage *message, gpointer unused)
 {
-  // libsoup 3.2 does not notice that an idle connection was closed, and keeps it for good.
+  // libsoup 3.2 does not notice that an idle connection was closed, and keeps it forever.
   soup_message_headers_replace (
       soup_server_message_get_response_headers (message), "Connection", "close");
-  api_prepare_failure (message, "this can't be read as a request");
+  api_prepare_failure (message, "malformed HTTP request");
 }
 
-// Before the body comes.
+// Called before the body is read.
 static void
 on_headers (SoupServer *soup, SoupServerMessage *message, const char *path, GHashTable *query,
     gpointer data)
@@ -206,21 +207,21 @@ on_headers (SoupServer *soup, SoupServerMessage *message, const char *path, GHas
   } else if (!find_route (message, path, &route)) {
     // answered
   } else if (soup_message_headers_get_encoding (headers) == SOUP_ENCODING_CHUNKED) {
-    api_fail (message, SOUP_STATUS_LENGTH_REQUIRED, NULL, "a body needs a Content-Length");
+    api_fail (message, SOUP_STATUS_LENGTH_REQUIRED, NULL, "the body needs a Content-Length header");
   } else if (!is_small (headers)) {
-    api_fail (message, SOUP_STATUS_REQUEST_ENTITY_TOO_LARGE, NULL, "a body has %u bytes at most",
-        BODY_MAX);
+    api_fail (message, SOUP_STATUS_REQUEST_ENTITY_TOO_LARGE, NULL,
+        "the body must have at most %u bytes", BODY_MAX);
   } else if (takes_body (routes[route].method) && !is_json (headers)) {
-    api_fail (message, SOUP_STATUS_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
-        "application/json belongs here");
+    api_fail (
+        message, SOUP_STATUS_UNSUPPORTED_MEDIA_TYPE, "Content-Type", "must be application/json");
   } else {
     return;
   }
-  // What still comes of it is not kept.
+  // The rest of the body is not kept.
   soup_message_body_set_accumulate (soup_server_message_get_request_body (message), FALSE);
 }
 
-// ---- life ----
+// ---- construction ----
 
 static gboolean
 listen_on (Api *self, const ProxyConfig *config, GError **error)

@@ -13,7 +13,7 @@ to_text (JsonBuilder *builder)
   g_free (written);
   json_node_unref (root);
   g_object_unref (builder);
-  // json-glib escapes all control characters but the last one.
+  // json-glib escapes all control characters except U+001F.
   g_string_replace (text, "\x1f", "\\u001f", 0);
   return g_string_free (text, FALSE);
 }
@@ -67,7 +67,7 @@ write_mistake (JsonBuilder *builder, const gchar *where, const gchar *what)
   g_free (text);
 }
 
-// {"error": {, to be ended by end_error().
+// Begins {"error": {. Finish with end_error().
 static JsonBuilder *
 begin_error (const gchar *where, const gchar *what)
 {
@@ -101,11 +101,12 @@ api_fail (SoupServerMessage *message, guint status, const gchar *where, const gc
   g_free (what);
 }
 
-// "PLACE:LINE:COLUMN: what", or without a place; `*what` lies in the line.
+// Splits "PLACE:LINE:COLUMN: MESSAGE". Returns the place (transfer full), or NULL if the line has
+// none. `*what` points to the message in `line`.
 static gchar *
 split_place (const gchar *line, const gchar **what)
 {
-  static GRegex *place; // once: it is the main thread's
+  static GRegex *place; // made once; main thread only
   GMatchInfo *match = NULL;
   gchar *where;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// The graph as JSON, as text for Graphviz, and as a picture that Graphviz makes of it. That is
-// another process, and is not waited for.
+// Answers with the graph as JSON, as text for Graphviz, or as SVG. Graphviz draws the SVG in
+// another process, without blocking this one.
 
 #include "control/api_handlers.h"
 
@@ -114,7 +114,7 @@ on_drawn (GObject *process, GAsyncResult *result, gpointer data)
     else
       api_fail (drawing->message,
           drawing->late ? SOUP_STATUS_GATEWAY_TIMEOUT : SOUP_STATUS_INTERNAL_SERVER_ERROR, NULL,
-          "dot %s", drawing->late ? "took too long" : "failed");
+          "dot %s", drawing->late ? "did not finish within 5 s" : "failed");
     soup_server_message_unpause (drawing->message);
   }
   g_free (svg);
@@ -132,7 +132,7 @@ on_late (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-// The message has gone before it was answered.
+// Called when the client has left before the answer, or after the answer was sent.
 static void
 on_finished (SoupServerMessage *message, gpointer data)
 {
@@ -168,7 +168,7 @@ api_get_graph_svg (ApiRequest *request)
 
   if (request->api->n_drawing >= DRAWINGS_MAX) {
     api_fail (request->message, SOUP_STATUS_SERVICE_UNAVAILABLE, NULL,
-        "%u pictures are being made already", DRAWINGS_MAX);
+        "%u graphs are being drawn already; try again later", DRAWINGS_MAX);
     return;
   }
   process = g_subprocess_new (G_SUBPROCESS_FLAGS_STDIN_PIPE | G_SUBPROCESS_FLAGS_STDOUT_PIPE
@@ -180,7 +180,7 @@ api_get_graph_svg (ApiRequest *request)
   }
   if (g_error_matches (error, G_SPAWN_ERROR, G_SPAWN_ERROR_NOENT))
     api_fail (request->message, SOUP_STATUS_NOT_IMPLEMENTED, NULL,
-        "there is no program dot (Debian: graphviz); /v1/graph.dot is the text for it");
+        "the program dot is not installed (Debian: graphviz); /v1/graph.dot returns its input");
   else
     api_fail (request->message, SOUP_STATUS_INTERNAL_SERVER_ERROR, NULL, "%s", error->message);
   g_error_free (error);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-// Of two texts of the same length; takes as long for any two.
+// Compares two texts of the same length, in a time that does not depend on the texts.
 static gboolean
 is_same (const gchar *a, const gchar *b)
 {
@@ -25,7 +25,7 @@ has_token (Api *self, SoupMessageHeaders *headers)
 
   if (!given || g_ascii_strncasecmp (given, "Bearer ", 7) != 0)
     return FALSE;
-  // Of one length, whatever was given.
+  // Checksums have the same length, whatever the client sent.
   a = g_compute_checksum_for_string (G_CHECKSUM_SHA256, self->token, -1);
   b = g_compute_checksum_for_string (G_CHECKSUM_SHA256, given + 7, -1);
   same = is_same (a, b);
@@ -34,7 +34,7 @@ has_token (Api *self, SoupMessageHeaders *headers)
   return same;
 }
 
-// "localhost:9554", "[::1]", ... without the port.
+// Returns the host of a header such as "localhost:9554" or "[::1]". (transfer full)
 static gchar *
 dup_host_name (const gchar *host)
 {
@@ -45,7 +45,8 @@ dup_host_name (const gchar *host)
   return g_strndup (host, strcspn (host, ":"));
 }
 
-// A name that somebody made to point to this machine is none of these.
+// Reports whether the Host header names this machine. Refuses other names that resolve to loopback
+// (DNS rebinding).
 static gboolean
 is_our_host (Api *self, SoupMessageHeaders *headers)
 {
@@ -54,7 +55,7 @@ is_our_host (Api *self, SoupMessageHeaders *headers)
   gboolean ours;
 
   if (!proxy_config_is_loopback (self->address))
-    return TRUE; // a token is asked for
+    return TRUE; // the token protects it
   if (!host)
     return FALSE;
   name = dup_host_name (host);
@@ -64,7 +65,7 @@ is_our_host (Api *self, SoupMessageHeaders *headers)
   return ours;
 }
 
-// A browser says whose page asks.
+// Reports whether a browser's Origin header, if there is one, names the API itself.
 static gboolean
 is_our_page (SoupMessageHeaders *headers)
 {
@@ -81,11 +82,13 @@ api_guard_admit (Api *api, SoupServerMessage *message)
   SoupMessageHeaders *headers = soup_server_message_get_request_headers (message);
 
   if (!is_our_host (api, headers) || !is_our_page (headers)) {
-    api_fail (message, SOUP_STATUS_FORBIDDEN, NULL, "not for pages of other sites");
+    api_fail (message, SOUP_STATUS_FORBIDDEN, NULL,
+        "refused: the Host or Origin header names another site");
     return FALSE;
   }
   if (api->token && !has_token (api, headers)) {
-    api_fail (message, SOUP_STATUS_UNAUTHORIZED, NULL, "a token is asked for");
+    api_fail (message, SOUP_STATUS_UNAUTHORIZED, NULL,
+        "the token is missing or wrong; send Authorization: Bearer TOKEN");
     soup_message_headers_replace (
         soup_server_message_get_response_headers (message), "WWW-Authenticate", "Bearer");
     return FALSE;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Who may ask: whoever names the token, and, where there is none because it is on loopback, no page
-// of another site that a browser of this machine shows.
+// Decides who may use the API: clients with the token. Without a token the API listens on loopback
+// only, and refuses requests from web pages of other sites.
 
 #include "control/api_request.h"
 
-// FALSE, and it is answered: this one may not. Asked before the body is read.
+// Returns FALSE after it has answered a request that is refused. Call before the body is read.
 gboolean api_guard_admit (Api *api, SoupServerMessage *message);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What is answered, by path: the routes are in api.c.
+// The handlers of the API's operations; api.c has the routes.
 
 #include "control/api_request.h"
 

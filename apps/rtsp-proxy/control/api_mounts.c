@@ -125,7 +125,8 @@ api_list_mounts (ApiRequest *request)
   g_ptr_array_unref (mounts);
 }
 
-// A reference to the mount that the request names; NULL, and it is answered, if there is none.
+// Returns the mount that the request names. Returns NULL after it has answered if there is none.
+// (transfer full)
 static Mount *
 find (ApiRequest *request)
 {
@@ -194,7 +195,7 @@ write_change (Api *api, JsonBuilder *builder, const gchar *path, const MountConf
   g_free (effect);
 }
 
-// What a change is, said before it is made: what it tells of readers is of before.
+// Describes a change before it is made: the number of readers is that of before.
 static JsonBuilder *
 tell_change (ApiRequest *request, const MountConfig *from, const MountConfig *to, gboolean dry)
 {
@@ -211,7 +212,7 @@ tell_change (ApiRequest *request, const MountConfig *from, const MountConfig *to
   return builder;
 }
 
-// Answered when it is done.
+// Makes the change, unless it is a dry run, and answers.
 static void
 make_change (ApiRequest *request, const MountConfig *from, MountConfig *to, gboolean dry)
 {
@@ -228,7 +229,8 @@ make_change (ApiRequest *request, const MountConfig *from, MountConfig *to, gboo
   g_object_unref (builder);
 }
 
-// The body over `base`; `from` is what the mount has now, or NULL.
+// Applies the body to `base` (NULL: to the defaults). `from` is the mount's present configuration,
+// or NULL.
 static void
 change (ApiRequest *request, const MountConfig *base, const MountConfig *from)
 {
@@ -306,7 +308,8 @@ api_delete_mount (ApiRequest *request)
 
 // ---- reload ----
 
-// As a change, told before it is made; what could not be made is in the notes.
+// Describes the changes, applies them unless it is a dry run, and answers. The notes tell which
+// changes failed.
 static void
 carry_out (ApiRequest *request, ReloadPlan *plan, gboolean dry)
 {

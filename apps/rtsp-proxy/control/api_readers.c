@@ -109,7 +109,8 @@ api_list_readers (ApiRequest *request)
   g_free (mount);
 }
 
-// A reference; NULL, and it is answered, if there is none.
+// Returns the reader that the request names. Returns NULL after it has answered if there is none.
+// (transfer full)
 static Reader *
 find (ApiRequest *request)
 {
@@ -192,11 +193,11 @@ read_layers (ApiRequest *request, const gchar *text, WeirLayerSet *layers)
   if (g_str_equal (text, "auto") || layer_choice_parse (text, layers))
     return TRUE;
   api_fail (request->message, SOUP_STATUS_BAD_REQUEST, "body",
-      "layers: \"%.40s\" is neither \"auto\" nor like \"1.0.2\"", text);
+      "layers: \"%.40s\" must be \"auto\" or a layer set like \"1.0.2\"", text);
   return FALSE;
 }
 
-// FALSE, and it is answered, if that can't be.
+// Returns FALSE after it has answered if the layers cannot be chosen.
 static gboolean
 choose_layers (ApiRequest *request, Reader *reader, const gchar *text)
 {
@@ -206,11 +207,11 @@ choose_layers (ApiRequest *request, Reader *reader, const gchar *text)
   if (!read_layers (request, text, &layers))
     return FALSE;
   if (adaptation_view (reader, &view) && !view.may_choose) {
-    api_fail (request->message, SOUP_STATUS_CONFLICT, NULL, "the mount's adapt is off");
+    api_fail (request->message, SOUP_STATUS_CONFLICT, NULL, "layers: the mount has adapt: off");
     return FALSE;
   }
   if (!adaptation_choose (reader, layers)) {
-    api_fail (request->message, SOUP_STATUS_CONFLICT, NULL, "the reader is just leaving");
+    api_fail (request->message, SOUP_STATUS_CONFLICT, NULL, "the reader has left");
     return FALSE;
   }
   return TRUE;
@@ -221,7 +222,7 @@ choose_priority (ApiRequest *request, Reader *reader, guint priority)
 {
   if (reader_set_priority (reader, priority))
     return TRUE;
-  api_fail (request->message, SOUP_STATUS_CONFLICT, NULL, "the reader is just leaving");
+  api_fail (request->message, SOUP_STATUS_CONFLICT, NULL, "the reader has left");
   return FALSE;
 }
 

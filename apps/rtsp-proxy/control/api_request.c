@@ -60,6 +60,7 @@ gboolean
 api_check_query (const ApiRequest *request, ...)
 {
   GStrv pairs = split_query (request);
+  GString *allowed = g_string_new (NULL);
   gboolean ok = TRUE;
 
   for (gchar **pair = pairs; *pair && ok; pair++) {
@@ -67,14 +68,19 @@ api_check_query (const ApiRequest *request, ...)
     va_list args;
 
     ok = **pair == '\0';
+    g_string_truncate (allowed, 0);
     va_start (args, request);
-    while (!ok && (name = va_arg (args, const gchar *)))
+    while (!ok && (name = va_arg (args, const gchar *))) {
+      g_string_append_printf (allowed, "%s%s", allowed->len ? ", " : "; allowed: ", name);
       ok = names (*pair, name);
+    }
     va_end (args);
     if (!ok)
-      api_fail (
-          request->message, SOUP_STATUS_BAD_REQUEST, "query", "unknown parameter \"%.64s\"", *pair);
+      api_fail (request->message, SOUP_STATUS_BAD_REQUEST, "query", "unknown parameter \"%.*s\"%s",
+          (int) MIN (strcspn (*pair, "="), 64), *pair,
+          allowed->len ? allowed->str : "; this request has none");
   }
+  g_string_free (allowed, TRUE);
   g_strfreev (pairs);
   return ok;
 }
@@ -93,7 +99,7 @@ api_is_dry_run (const ApiRequest *request)
 
 #define DEPTH_MAX 16
 
-// json-glib calls itself for each level.
+// Reports whether the JSON has at most DEPTH_MAX levels: json-glib parses recursively.
 static gboolean
 is_flat (const gchar *text, gsize len)
 {
@@ -113,7 +119,7 @@ is_flat (const gchar *text, gsize len)
   return TRUE;
 }
 
-// "<data>:1:5: Parse error: ..."
+// Answers with json-glib's error, "<data>:1:5: Parse error: ...".
 static void
 fail_json (SoupServerMessage *message, const GError *error)
 {
@@ -134,9 +140,17 @@ check_json (SoupServerMessage *message, const gchar *text, gsize len)
   GError *error = NULL;
   gboolean ok;
 
-  if (len == 0 || !g_utf8_validate (text, (gssize) len, NULL) || !is_flat (text, len)) {
-    api_fail (message, SOUP_STATUS_BAD_REQUEST, "body",
-        len == 0 ? "it is empty" : "it is no JSON that can be used here");
+  if (len == 0) {
+    api_fail (message, SOUP_STATUS_BAD_REQUEST, "body", "the body is empty");
+    return FALSE;
+  }
+  if (!g_utf8_validate (text, (gssize) len, NULL)) {
+    api_fail (message, SOUP_STATUS_BAD_REQUEST, "body", "the body is not UTF-8");
+    return FALSE;
+  }
+  if (!is_flat (text, len)) {
+    api_fail (
+        message, SOUP_STATUS_BAD_REQUEST, "body", "the JSON has more than %d levels", DEPTH_MAX);
     return FALSE;
   }
   parser = json_parser_new ();
@@ -149,7 +163,8 @@ check_json (SoupServerMessage *message, const gchar *text, gsize len)
   return ok;
 }
 
-// JSON is YAML, and libyaml knows where things are, for errors; json-glib tells what is no JSON.
+// json-glib checks that the body is JSON. libyaml then parses it, because JSON is YAML and libyaml
+// knows the place of each value for errors.
 YamlReader *
 api_read_body (const ApiRequest *request)
 {
@@ -165,7 +180,7 @@ api_read_body (const ApiRequest *request)
     api_fail_error (request->message, SOUP_STATUS_BAD_REQUEST, error);
     g_error_free (error);
   } else if (!yaml_root (reader) || !yaml_is_mapping (yaml_root (reader))) {
-    api_fail (request->message, SOUP_STATUS_BAD_REQUEST, "body", "an object belongs here");
+    api_fail (request->message, SOUP_STATUS_BAD_REQUEST, "body", "the body must be a JSON object");
     g_clear_pointer (&reader, yaml_reader_free);
   }
   return reader;

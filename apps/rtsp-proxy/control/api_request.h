@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A request to the API: what it is about, and what it says.
+// A request to the API: its target, parameters and body.
 
 #include "control/api_answer.h"
 #include "control/reload.h"
@@ -15,29 +15,32 @@ struct _Api {
   Reload *reload;
   gchar *address;
   guint port;
-  gchar *token; // NULL: none is asked for
+  gchar *token; // NULL: no token is needed
   gint64 started;
   GCancellable *ending;
-  guint n_drawing; // pictures that are being made
+  guint n_drawing; // SVG pictures that are being drawn
 };
 
 typedef struct {
   Api *api;
   SoupServerMessage *message;
-  const gchar *rest; // of the path, after what the route names: "/cam", "17", or ""
+  const gchar *rest; // the path after the route: "/cam", "17", or ""
 } ApiRequest;
 
-// A parameter of the query, decoded; NULL if it is not there, "" if it has no value.
+// Returns a decoded parameter of the query; NULL if it is missing, "" if it has no value. (transfer
+// full)
 gchar *api_dup_query (const ApiRequest *request, const gchar *name);
 
-// Why something is closed, as the query says, or else this; to be freed.
+// Returns the parameter `reason`, or else `otherwise`. (transfer full)
 gchar *api_dup_reason (const ApiRequest *request, const gchar *otherwise);
 
-// FALSE, and it is answered: a parameter is not one of these, which end with NULL.
+// Returns FALSE after it has answered a request with a parameter that is not in the list, which
+// NULL ends.
 gboolean api_check_query (const ApiRequest *request, ...) G_GNUC_NULL_TERMINATED;
 
-// What the query says of `dry-run`.
+// Reports whether the parameter `dry-run` is given, and is neither "false" nor "no".
 gboolean api_is_dry_run (const ApiRequest *request);
 
-// The body, read as JSON: an object. NULL, and it is answered, if it is none. To be freed.
+// Returns the body, a JSON object. Returns NULL after it has answered a request whose body is not
+// one. (transfer full)
 YamlReader *api_read_body (const ApiRequest *request);

@@ -53,7 +53,7 @@ colour (const GraphNode *node)
   return g_str_equal (node->state, "down") ? "#f6d5cf" : "#f1f1f1";
 }
 
-// What is up says so by its colour.
+// Writes a node. The state "up" is shown by colour only.
 static void
 append_node (GString *out, const GraphNode *node)
 {
@@ -105,7 +105,7 @@ graph_to_dot (GPtrArray *nodes)
   return g_string_free (out, FALSE);
 }
 
-// ---- what runs ----
+// ---- nodes ----
 
 static void
 take_from_node (GraphNode *self, Node *node)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What runs, as nodes that take media from one another.
+// A view of the running graph for people: upstreams, stages, presentations and readers.
 
 #include "mounts/mount.h"
 
@@ -11,20 +11,21 @@ typedef struct {
   gchar *label;
   gchar *state;    // or NULL
   GStrv params;    // name, value, name, value, ...
-  GStrv notable;   // those that are not as they are by default, for people: "rate 600k"
-  GPtrArray *from; // of gchar *: the ids of nodes that it takes from
+  GStrv notable;   // parameters that differ from their default, as text: "rate 600k"
+  GPtrArray *from; // of gchar *: ids of the nodes that it takes media from
 } GraphNode;
 
-// Takes over `id` and `label`.
+// Takes ownership of `id` and `label`.
 GraphNode *graph_node_new (const gchar *kind, gchar *id, gchar *label);
 void graph_node_free (gpointer node);
 
-// A copy of the id.
+// Adds a node that it takes media from. Copies `id`.
 void graph_node_take_from (GraphNode *self, const gchar *id);
 
-// What runs, each node after those that it takes from, of the mounts (of Mount); to be freed with
-// g_ptr_array_unref(). Main thread.
+// Returns the running nodes, of GraphNode, and the presentations of `mounts` (of Mount). Each node
+// comes after those that it takes media from. Call from the main thread only. (transfer full)
 GPtrArray *graph_view_new (Graph *graph, GPtrArray *mounts);
 
-// For Graphviz, without presentations that nothing runs for; to be freed. `nodes`: of GraphNode.
+// Returns the nodes (of GraphNode) as text for Graphviz, without presentations that do not run.
+// (transfer full)
 gchar *graph_to_dot (GPtrArray *nodes);

@@ -5,10 +5,10 @@
 #include "readers/readers.h"
 #include "readers/totals.h"
 
-// What one mount is told with.
+// The values of one mount.
 typedef struct {
   const gchar *path, *state;
-  gboolean used; // it has had readers: else there is not much to tell
+  gboolean used; // it has had readers; without, few metrics are written
   RelayStats relay;
   MountSessions sessions;
   Totals totals;
@@ -30,7 +30,7 @@ sample_readers (GHashTable *samples)
     if (!sample)
       continue;
     reader_sample (reader, &of);
-    sample->used = TRUE; // whether or not it is a sink that serves it
+    sample->used = TRUE; // also if no sink is known
     sample->totals.lost += of.lost;
     sample->totals.reports += of.reports;
     sample->states[of.state]++;
@@ -98,7 +98,7 @@ one (Page *page, const gchar *name, const Sample *sample, const gchar *label, co
   g_string_append_printf (page->out, "} %" G_GUINT64_FORMAT "\n", number);
 }
 
-// A counter that is at this offset of a sample.
+// Writes a counter from the field at `offset` of each sample.
 static void
 counter (Page *page, const gchar *name, gsize offset, const gchar *help)
 {
@@ -108,7 +108,8 @@ counter (Page *page, const gchar *name, gsize offset, const gchar *help)
         *(const guint64 *) ((const guint8 *) &page->samples[i] + offset));
 }
 
-// Of the packets that were lost in the system, or of those that were left out.
+// Writes the drop counters: of packets lost in a socket (`loss`), or of packets left out on
+// purpose.
 static void
 dropped (Page *page, const gchar *name, bool loss, const gchar *help)
 {
@@ -128,10 +129,10 @@ ingest (Page *page)
   static const gchar refused[] = "ingest_refused_packets_total";
 
   counter (page, "ingest_packets_total", G_STRUCT_OFFSET (Sample, relay.n_packets),
-      "Packets that came from the upstream.");
+      "Packets received from the upstream.");
   counter (page, "ingest_lost_packets_total", G_STRUCT_OFFSET (Sample, relay.n_lost),
-      "Packets missing between the sequence numbers of those that came.");
-  head (page, refused, "counter", "Packets that came and were of no use.");
+      "Packets missing in the upstream's sequence numbers.");
+  head (page, refused, "counter", "Packets from the upstream that were dropped.");
   for (guint i = 0; i < page->n; i++) {
     one (page, refused, &page->samples[i], "reason", "stale", page->samples[i].relay.n_stale);
     one (page, refused, &page->samples[i], "reason", "malformed", page->samples[i].relay.n_bad);
@@ -142,34 +143,36 @@ static void
 sending (Page *page)
 {
   counter (page, "due_packets_total", G_STRUCT_OFFSET (Sample, totals.due),
-      "Packets that all readers together should have got.");
+      "Packets due to readers: sent, lost in a socket, or left out.");
   counter (page, "sent_packets_total", G_STRUCT_OFFSET (Sample, totals.sent),
       "Packets sent to readers.");
   counter (
       page, "sent_bytes_total", G_STRUCT_OFFSET (Sample, totals.bytes), "Bytes sent to readers.");
-  dropped (page, "socket_lost_packets_total", true, "Packets that the system did not take.");
+  dropped (page, "socket_lost_packets_total", true,
+      "Packets that the kernel did not accept for sending.");
   dropped (page, "left_out_packets_total", false,
-      "Packets left out for readers that lag, catch up, leave, or get fewer layers.");
+      "Packets dropped on purpose, for readers that lag, catch up, leave, or get fewer layers.");
   counter (page, "reader_lost_packets_total", G_STRUCT_OFFSET (Sample, totals.lost),
-      "Packets lost on the way to readers, as they reported (RTCP over UDP).");
+      "Packets lost on the network, as readers reported (RTCP over UDP).");
   counter (page, "reader_reports_total", G_STRUCT_OFFSET (Sample, totals.reports),
-      "Reports that readers sent (RTCP over UDP).");
+      "Receiver reports from readers (RTCP over UDP).");
 }
 
-// Of stored titles alone.
+// Writes the metrics of stored titles.
 static void
 intervals (Page *page)
 {
-  head (page, "interval_sessions", "gauge", "Sessions of a stored title's upstream that run.");
+  head (page, "interval_sessions", "gauge",
+      "Running sessions of an upstream that is a stored title.");
   for (guint i = 0; i < page->n; i++) {
     if (page->samples[i].sessions.misses > 0)
       one (page, "interval_sessions", &page->samples[i], NULL, NULL,
           page->samples[i].sessions.running);
   }
   counter (page, "interval_hits_total", G_STRUCT_OFFSET (Sample, sessions.hits),
-      "Times that a stored title was asked for and came from a session that was there.");
+      "Requests for a stored title that shared a running session.");
   counter (page, "interval_misses_total", G_STRUCT_OFFSET (Sample, sessions.misses),
-      "Times that it needed another session of its upstream.");
+      "Requests for a stored title that started a session.");
 }
 
 static void
@@ -177,24 +180,24 @@ gauges (Page *page)
 {
   static const gchar *const mount_states[] = { "idle", "starting", "up", "down" };
 
-  head (page, "mount_state", "gauge", "1 for the state that the mount is in.");
+  head (page, "mount_state", "gauge", "1 for the state of the mount, 0 for the other states.");
   for (guint i = 0; i < page->n; i++) {
     for (guint s = 0; s < G_N_ELEMENTS (mount_states); s++)
       one (page, "mount_state", &page->samples[i], "state", mount_states[s],
           g_str_equal (page->samples[i].state, mount_states[s]));
   }
-  head (page, "readers", "gauge", "Readers that play, by transport.");
+  head (page, "readers", "gauge", "Playing readers, by transport.");
   for (guint i = 0; i < page->n; i++) {
     one (page, "readers", &page->samples[i], "transport", "udp", page->samples[i].udp);
     one (page, "readers", &page->samples[i], "transport", "tcp", page->samples[i].tcp);
   }
-  head (page, "readers_in_state", "gauge", "Readers that play, by state.");
+  head (page, "readers_in_state", "gauge", "Playing readers, by state.");
   for (guint i = 0; i < page->n; i++) {
     for (guint s = 0; s < READER_STATES && page->samples[i].used; s++)
       one (page, "readers_in_state", &page->samples[i], "state", reader_state_names[s],
           page->samples[i].states[s]);
   }
-  head (page, "readers_with_priority", "gauge", "Readers that play, by priority.");
+  head (page, "readers_with_priority", "gauge", "Playing readers, by priority.");
   for (guint i = 0; i < page->n; i++) {
     for (guint p = 0; p < READER_PRIORITIES && page->samples[i].used; p++) {
       const gchar name[] = { (gchar) ('0' + p), '\0' };
@@ -212,7 +215,7 @@ metrics_dup_text (Server *server)
   Sample *samples = sample_mounts (server, mounts);
   Page page = { g_string_new (NULL), samples, mounts->len };
 
-  head (&page, "info", "gauge", "Always 1; the version is a label.");
+  head (&page, "info", "gauge", "Always 1; the label has the version.");
   g_string_append (page.out, "weir_info{version=\"" PACKAGE_VERSION "\"} 1\n");
   ingest (&page);
   sending (&page);

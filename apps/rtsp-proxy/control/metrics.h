@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What the proxy has counted, in Prometheus' text format. Labels are mounts, and words of which
-// there are few: never a reader.
+// The proxy's metrics in Prometheus' text format. Labels are mounts, and words from short fixed
+// lists; readers are never labels.
 
 #include "outlets/rtsp/server.h"
 
-// To be freed. Main thread.
+// Call from the main thread only. (transfer full)
 gchar *metrics_dup_text (Server *server);

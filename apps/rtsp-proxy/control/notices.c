@@ -6,21 +6,22 @@
 #include "readers/totals.h"
 
 #define LOOK_INTERVAL_S 2
-#define READERS_A_LOOK 100 // are asked, which takes a while; the others the next times
+// Most readers that are read in one round, because a read takes a while.
+#define READERS_A_LOOK 100
 #define QUIET_MS (60 * 1000)
 
-// What a mount had counted when it was told of last.
+// The counts of a mount that were logged last.
 typedef struct {
   guint64 dropped[WEIR_N_DROPS];
   guint64 n_lost, n_stale, n_bad;
   LogLimit losses, upstream, readers;
-  guint round; // of its last look
+  guint round; // the last round in which the mount existed
 } Seen;
 
 struct _Notices {
   Server *server;
   GHashTable *mounts; // path -> Seen
-  GHashTable *worse;  // id of a reader -> the state that was told
+  GHashTable *worse;  // id of a thinned reader -> the state that was logged
   guint64 last_asked; // id of a reader
   guint round;
   guint timeout;
@@ -52,7 +53,7 @@ ask_reader (Notices *self, Reader *reader)
   ReaderSample sample;
 
   reader_sample (reader, &sample);
-  // Who is closed leaves, and that is told with the reason.
+  // A closed reader is leaving, which is logged with the reason.
   if (sample.state == before || !state_words[sample.state] || !seen)
     return;
   tell_reader (reader, &sample, before, &seen->readers);
@@ -73,12 +74,12 @@ compare_id (gconstpointer id, gconstpointer reader)
 static gboolean
 is_gone (gpointer id, gpointer state, gpointer data)
 {
-  const GPtrArray *readers = data; // by id
+  const GPtrArray *readers = data; // sorted by id
 
   return !bsearch (id, readers->pdata, readers->len, sizeof (gpointer), compare_id);
 }
 
-// Those who come by id after the one that was asked last, and then the first again.
+// Reads the readers whose ids follow the last one read, and continues with the first.
 static void
 look_at_readers (Notices *self)
 {
@@ -100,8 +101,8 @@ look_at_readers (Notices *self)
 
 // ---- packets ----
 
-// A peer that is gone is an error of each packet, and told when it leaves; the rest that is not
-// named here was asked for.
+// Selects the drop reasons to log. A peer that is gone causes an error for each packet, and is
+// logged when it leaves. The other reasons are intended.
 static gboolean
 is_told (WeirDrop reason)
 {
@@ -123,7 +124,7 @@ look_at_losses (Seen *seen, const gchar *path, const Totals *totals)
         reasons, "%s%" G_GUINT64_FORMAT " %s", reasons->len ? ", " : "", rise, weir_drop_name (i));
   }
   if (reasons->len && log_limit_pass (&seen->losses, g_get_monotonic_time (), &unsaid)) {
-    log_event ("mount %s: packets that did not get to readers: %s", path, reasons->str);
+    log_event ("mount %s: packets not delivered to readers: %s", path, reasons->str);
     memcpy (seen->dropped, totals->dropped, sizeof seen->dropped);
   }
   g_string_free (reasons, TRUE);
@@ -138,8 +139,8 @@ look_at_upstream (Seen *seen, const gchar *path, const RelayStats *stats)
   if (lost + stale + bad == 0
       || !log_limit_pass (&seen->upstream, g_get_monotonic_time (), &unsaid))
     return;
-  log_event ("mount %s: packets of its upstream: %" G_GUINT64_FORMAT " lost, %" G_GUINT64_FORMAT
-             " malformed, %" G_GUINT64_FORMAT " too late",
+  log_event ("mount %s: packets from its upstream: %" G_GUINT64_FORMAT " lost, %" G_GUINT64_FORMAT
+             " malformed, %" G_GUINT64_FORMAT " stale",
       path, lost, bad, stale);
   seen->n_lost = stats->n_lost;
   seen->n_stale = stats->n_stale;

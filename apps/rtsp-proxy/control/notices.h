@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Looks, every other second, for what would else only be counted, and tells the log: readers who
-// get less than everything, and why; packets that readers never got; packets of an upstream that
-// were of no use. A mount's packets are told of once a minute at most. Main thread only.
+// Reads the counters every 2 s and logs changes that would otherwise only be counted: readers that
+// are thinned, and why; packets that were not delivered to readers; packets from an upstream that
+// were lost or dropped. A mount's packets are logged at most once a minute. Call from the main
+// thread only.
 
 #include "outlets/rtsp/server.h"
 
 typedef struct _Notices Notices;
 
-Notices *notices_new (Server *server); // which must outlive it
+// `server` must outlive the result.
+Notices *notices_new (Server *server);
 void notices_free (Notices *self);

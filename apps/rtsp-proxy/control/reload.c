@@ -6,11 +6,11 @@
 struct _Reload {
   const Options *options;
   Server *server;
-  GHashTable *mounts; // path -> MountConfig, as the file last said
+  GHashTable *mounts; // path -> MountConfig, from the file when it was last read
   const ProxyConfig *started_with;
 };
 
-// ---- what the file said ----
+// ---- the file's mounts ----
 
 static GHashTable *
 index_mounts (const ProxyConfig *config)
@@ -79,7 +79,7 @@ plan_change (ReloadPlan *plan, Mount *mount, const gchar *path, MountConfig *to)
   g_ptr_array_add (plan->changes, change);
 }
 
-// What the file says of a path now; NULL: nothing.
+// Compares the file's present configuration of a path (NULL: none) with its last one.
 static void
 plan_mount (Reload *self, ReloadPlan *plan, const gchar *path, MountConfig *to)
 {
@@ -87,7 +87,7 @@ plan_mount (Reload *self, ReloadPlan *plan, const gchar *path, MountConfig *to)
   gboolean same = said && to && mount_config_equal (said, to);
   Mount *mount = server_get_mount (self->server, path);
 
-  // One that already is as the file wants it was made so through the API.
+  // A mount that equals the file already was changed through the API.
   if (!same && (mount || to) && !(mount && to && mount_config_equal (mount_get_config (mount), to)))
     plan_change (plan, mount, path, to);
   else
@@ -100,8 +100,8 @@ note_restarts (Reload *self, ReloadPlan *plan, const ProxyConfig *config)
 {
   for (const SchemaKey *key = proxy_config_keys (); key->name; key++) {
     if (schema_key_effect (key, self->started_with, config) == PROXY_EFFECT_RESTART)
-      g_ptr_array_add (
-          plan->notes, g_strdup_printf ("%s has changed: at the next start", key->name));
+      g_ptr_array_add (plan->notes,
+          g_strdup_printf ("%s has changed; this takes effect at the next start", key->name));
   }
 }
 
@@ -143,7 +143,7 @@ reload_plan (Reload *self, GError **error)
   return plan;
 }
 
-// ---- doing it ----
+// ---- applying it ----
 
 void
 reload_apply (Reload *self, ReloadPlan *plan)
@@ -156,10 +156,11 @@ reload_apply (Reload *self, ReloadPlan *plan)
 
     if (change->to && !server_put_mount (self->server, change->to, &error)) {
       g_ptr_array_add (plan->notes,
-          g_strdup_printf ("mount %s stays as it was: %s", change->path, error->message));
+          g_strdup_printf ("mount %s was not changed: %s", change->path, error->message));
       g_clear_error (&error);
     } else if (!change->to)
-      server_remove_mount (self->server, change->path, "it is no longer in the configuration");
+      server_remove_mount (
+          self->server, change->path, "the mount is no longer in the configuration");
   }
   for (guint i = 0; i < plan->notes->len; i++)
     log_event ("reload: %s", (const gchar *) g_ptr_array_index (plan->notes, i));
@@ -173,7 +174,7 @@ reload_log_failure (const GError *error)
 {
   GStrv lines = g_strsplit (error->message, "\n", 0);
 
-  log_event ("not reloaded, all stays as it was: %s", lines[0]);
+  log_event ("not reloaded, nothing has changed: %s", lines[0]);
   for (guint i = 1; lines[0] && lines[i]; i++)
     log_event ("not reloaded: %s", lines[i]);
   g_strfreev (lines);

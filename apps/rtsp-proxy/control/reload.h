@@ -1,45 +1,47 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Reads the configuration again and applies what changed in it. What the file said of each mount
-// when it was last read is kept: a mount that was changed through the API stays as it is until the
-// file says something else of it. Main thread only.
+// Reads the configuration file again and applies its changes. It keeps the file's last
+// configuration of each mount: a mount that was changed through the API stays so until the file
+// changes that mount. Call from the main thread only.
 
 #include "cli/options.h"
 #include "outlets/rtsp/server.h"
 
 typedef struct _Reload Reload;
 
-// All three must outlive it. `config` is what the proxy was started with.
+// `config` is the configuration that the proxy was started with. All arguments must outlive the
+// result.
 Reload *reload_new (const Options *options, Server *server, const ProxyConfig *config);
 void reload_free (Reload *self);
 
 typedef struct {
   gchar *path;
-  MountConfig *from, *to; // NULL: there was none, there is to be none
+  MountConfig *from, *to; // NULL: the mount is added, or removed
 } ReloadChange;
 
 typedef struct {
   GPtrArray *changes; // of ReloadChange
   guint n_unchanged;
-  GPtrArray *notes;    // of gchar *: what takes effect at the next start only, or could not be done
-  GHashTable *mounts;  // path -> MountConfig: all that the file says
-  StageSet *stage_set; // as their files are now
+  GPtrArray *notes;    // of gchar *: changes that need a restart, and failures
+  GHashTable *mounts;  // path -> MountConfig: all mounts of the file
+  StageSet *stage_set; // from the present stage files
 } ReloadPlan;
 
-// Reads the file and lists the changes that it asks for; NULL and an error if it is wrong. Changes
-// nothing.
+// Reads the file and lists its changes; changes nothing. Returns NULL and sets `error` if the file
+// is wrong. Free the result with reload_plan_free().
 ReloadPlan *reload_plan (Reload *self, GError **error);
 void reload_plan_free (ReloadPlan *plan);
 
-// Does it, and logs it. Takes the plan's effects only: it is still to be freed.
+// Applies a plan and logs the result. Adds failures to the plan's notes. The caller still owns
+// `plan`.
 void reload_apply (Reload *self, ReloadPlan *plan);
 
-// Both, for SIGHUP: what is wrong is logged.
+// Plans and applies a reload, for SIGHUP. Logs errors.
 void reload_run (Reload *self);
 
-// Says that a wrong file was not taken.
+// Logs that a wrong file was not loaded.
 void reload_log_failure (const GError *error);
 
-// Has the mount the configuration that the file gives it?
+// Reports whether the mount has the file's configuration.
 gboolean reload_is_as_in_file (Reload *self, const MountConfig *config);

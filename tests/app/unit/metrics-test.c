@@ -7,7 +7,7 @@
 
 #define WAIT (10 * G_USEC_PER_SEC)
 
-// A sink that counts what it is told to, and is asked slowly.
+// A sink with given counts, whose property takes a while to read.
 typedef struct {
   GstElement parent;
 } FakeSink;
@@ -22,7 +22,7 @@ G_DEFINE_TYPE (FakeSink, fake_sink, GST_TYPE_ELEMENT)
 static GAsyncQueue *watched;
 static gboolean in_time;
 
-// What a PLAY does in its own thread.
+// Does the work of a PLAY, in another thread.
 static gpointer
 watch (gpointer sink)
 {
@@ -93,7 +93,7 @@ server_with_mount (void)
 }
 
 static void
-a_reader_does_not_wait_for_the_metrics (void)
+a_play_does_not_wait_for_the_metrics (void)
 {
   Server *server = server_with_mount ();
   GstElement *sink = gst_object_ref_sink (g_object_new (fake_sink_get_type (), NULL));
@@ -116,15 +116,15 @@ always (const gchar *mount, gpointer unused)
   return TRUE;
 }
 
-// Whatever reasons there come to be.
+// Also covers reasons that are added later.
 static void
-each_reason_is_told_once (void)
+each_drop_reason_is_in_one_metric (void)
 {
   Server *server = server_with_mount ();
   GstElement *sink = gst_object_ref_sink (g_object_new (fake_sink_get_type (), NULL));
 
   totals_watch_sink ("/cam", sink);
-  for (guint round = 0; round < 2; round++) { // the second time it is gone, and counts still
+  for (guint round = 0; round < 2; round++) { // in the second round the sink is gone
     gchar *text = metrics_dup_text (server);
 
     for (guint reason = 0; reason < WEIR_N_DROPS; reason++) {
@@ -150,7 +150,8 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   gst_init (NULL, NULL);
   watched = g_async_queue_new ();
-  g_test_add_func ("/metrics/no-waiting", a_reader_does_not_wait_for_the_metrics);
-  g_test_add_func ("/metrics/reasons", each_reason_is_told_once);
+  g_test_add_func (
+      "/metrics/a-play-does-not-wait-for-the-metrics", a_play_does_not_wait_for_the_metrics);
+  g_test_add_func ("/metrics/each-drop-reason-is-in-one-metric", each_drop_reason_is_in_one_metric);
   return g_test_run ();
 }
