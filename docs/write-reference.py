@@ -23,8 +23,9 @@ COMMENT = re.compile(r'/\*\*\n\s*\* (\w+)::([\w-]+):\n(.*?)\*/', re.S)
 TYPES = {'gboolean': 'boolean', 'gint': 'int', 'guint': 'uint', 'gint64': 'int64',
          'guint64': 'uint64', 'gfloat': 'float', 'gdouble': 'double', 'gchararray': 'string',
          'GstValueArray': 'array', 'void': ''}
-LIMITS = {str(2**31 - 1): '2³¹−1', str(2**32 - 1): '2³²−1', str(2**63 - 1): '2⁶³−1',
-          str(2**64 - 1): '2⁶⁴−1', str(-2**31): '−2³¹', str(-2**63): '−2⁶³'}
+LIMITS = {str(2**31 - 1): '2³¹−1', str(2**32 - 1): '2³²−1', str(2**61 - 1): '2⁶¹−1',
+          str(2**63 - 1): '2⁶³−1', str(2**64 - 1): '2⁶⁴−1', str(-2**31): '−2³¹',
+          str(-2**63): '−2⁶³'}
 STATES = {'': '', 'READY': ', in NULL or READY', 'PAUSED': ', up to PAUSED',
           'PLAYING': ', in any state'}
 

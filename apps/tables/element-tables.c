@@ -229,7 +229,8 @@ write_members (JsonBuilder *builder, GType type)
   g_type_class_unref (klass);
 }
 
-// Pads of a type of their own (pads of intervalcache) have properties too.
+// Writes a pad template. Pads of one of Weir's types, such as those of intervalcache, have
+// properties.
 static void
 write_pad (JsonBuilder *builder, GstPadTemplate *template)
 {
