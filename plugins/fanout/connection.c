@@ -285,7 +285,7 @@ weir_connection_send_action (WeirConnection *self, GBytes *bytes)
   return r == 0;
 }
 
-// ---- life ----
+// ---- class ----
 
 static gchar *
 make_token (void)
@@ -293,7 +293,7 @@ make_token (void)
   guint8 random[TOKEN_BYTES];
   gchar *token = g_malloc (2 * TOKEN_BYTES + 1);
 
-  // So few bytes come in one piece, but the call may fail until the kernel is seeded.
+  // A signal can interrupt the call until the kernel has seeded its generator.
   while (getrandom (random, sizeof random, 0) != sizeof random)
     ;
   for (guint i = 0; i < TOKEN_BYTES; i++)

@@ -124,7 +124,8 @@ weir_served_close_soon (Served *self)
     weir_served_run (self, close_client, G_PRIORITY_HIGH);
 }
 
-// gst-rtsp-server calls this in place of its own writer, with the data of another function.
+// Writes messages in place of gst-rtsp-server, which passes the data of another function as the
+// last argument.
 static gboolean
 send_messages (
     GstRTSPClient *client, GstRTSPMessage *messages, guint n, gboolean close, gpointer unused)

@@ -129,7 +129,7 @@ test_has_its_own_position (void)
   guint seq;
   Got got;
 
-  // All packets come at once, so the reader is behind by the time until it is added.
+  // All packets come at once, so the reader is behind by the time that passes until it is added.
   for (guint n = 0; n < 20; n++)
     push_frame (h, n, n % 5 == 0);
   g_signal_emit_by_name (sink, "set-delay", "127.0.0.1", (gint) port, G_MAXUINT64, &ok);
@@ -860,6 +860,63 @@ test_refusals (void)
 }
 
 static void
+expect_logged (const gchar *pattern)
+{
+  g_test_message ("%s", pattern);
+  g_assert_true (has_logged (pattern));
+}
+
+static void
+test_refusals_name_the_argument (void)
+{
+  GstElement *sink;
+  GstHarness *h = make_sink ("fanoutsink", &sink);
+  GSocket *unconnected =
+      g_socket_new (G_SOCKET_FAMILY_IPV4, G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_TCP, NULL);
+  GstStructure *stats;
+  gchar *token;
+  gboolean ok;
+
+  gst_debug_add_log_function (note_warning, NULL, NULL);
+  gst_debug_set_threshold_for_name ("fanoutsink", GST_LEVEL_WARNING);
+  g_signal_emit_by_name (sink, "add", NULL, 5004);
+  expect_logged ("add: host is missing");
+  g_signal_emit_by_name (sink, "add", "127.0.0.1", 65536);
+  expect_logged ("add: 127.0.0.1 port 65536: port must be from 1 to 65535");
+  g_signal_emit_by_name (sink, "remove", "127.0.0.1", 5004);
+  expect_logged ("remove: no reader 127.0.0.1 port 5004");
+  g_signal_emit_by_name (sink, "get-stats", "127.0.0.1", 5004, &stats);
+  expect_logged ("get-stats: no reader 127.0.0.1 port 5004");
+  gst_structure_free (stats);
+  g_signal_emit_by_name (sink, "set-priority", "127.0.0.1", 5004, 1, &ok);
+  expect_logged ("set-priority: no reader 127.0.0.1 port 5004");
+  g_signal_emit_by_name (sink, "set-priority", "127.0.0.1", 5004, 8, &ok);
+  expect_logged ("set-priority: priority must be from 0 to 7, not 8");
+  g_signal_emit_by_name (sink, "set-layers", NULL, 5004, 0, 0, 0, &ok);
+  expect_logged ("set-layers: host is missing");
+  g_signal_emit_by_name (sink, "set-layers", "127.0.0.1", 5004, 0, 16, 0, &ok);
+  expect_logged ("set-layers: quality must be from -1 to 15, not 16");
+  g_signal_emit_by_name (sink, "set-delay", NULL, 5004, G_GUINT64_CONSTANT (0), &ok);
+  expect_logged ("set-delay: host is missing");
+  g_object_set (sink, "auto-multicast", FALSE, NULL);
+  g_signal_emit_by_name (sink, "add", "239.255.0.1", 5004);
+  g_signal_emit_by_name (sink, "pause", "239.255.0.1", 5004, &ok);
+  expect_logged ("pause: 239.255.0.1 port 5004: a multicast group is always at the live edge");
+  g_signal_emit_by_name (sink, "resume", "127.0.0.1", 5004, &ok);
+  expect_logged ("resume: no reader 127.0.0.1 port 5004");
+  g_signal_emit_by_name (sink, "add-socket", NULL, 0, 0, &token);
+  expect_logged ("add-socket: socket is missing");
+  g_signal_emit_by_name (sink, "add-socket", unconnected, 3, 0, &token);
+  expect_logged ("add-socket: framing must be from 0 to 2, not 3");
+  g_signal_emit_by_name (sink, "add-socket", unconnected, 0, 0, &token);
+  expect_logged ("add-socket: socket is not a connected stream socket");
+  gst_debug_unset_threshold_for_name ("fanoutsink");
+  gst_debug_remove_log_function (note_warning);
+  g_object_unref (unconnected);
+  finish (h, sink);
+}
+
+static void
 test_a_small_window_is_refused (void)
 {
   GstElement *sink = gst_element_factory_make ("fanoutsink", NULL);
@@ -1078,6 +1135,7 @@ main (int argc, char **argv)
   g_test_add_func (
       "/readers/a-socket-that-breaks-as-it-is-added", test_a_socket_that_breaks_as_it_is_added);
   g_test_add_func ("/readers/invalid-sockets-are-refused", test_refusals);
+  g_test_add_func ("/readers/refusals-name-the-argument", test_refusals_name_the_argument);
   g_test_add_func ("/readers/a-small-window-is-refused-while-playing",
       test_a_small_window_is_refused_while_playing);
   g_test_add_func ("/readers/clients", test_clients);
