@@ -30,6 +30,14 @@ FUNCTION_LINES = 60
 FUNCTION = re.compile(r'^(\w+) \((?:(?!\n\n)[^;{}])*\n\{\n((?:.*\n)*?)\}', re.M)
 TABLE = re.compile(r'\b(?:g_param_spec_\w+|g_signal_new\w*) \(')
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
+ANY_INCLUDE = re.compile(r'^#include [<"]([^>"]+)[>"]', re.M)
+# Which rooms of the proxy may include a library's headers. gst/rtsp/ is the parser library of
+# gst-plugins-base.
+LIBRARIES = {
+    'gst/rtsp-server/': ['outlets/rtsp'],
+    'weir-rtsp.h': ['outlets/rtsp'],
+    'gst/rtsp/': ['text', 'sources', 'outlets/rtsp'],
+}
 # Headers for programs outside of the project, which may be C++.
 INSTALLED = ['weir.h', 'weir-rtsp.h']
 MODULES = ('gstreamer-1.0 gstreamer-base-1.0 gstreamer-app-1.0 gstreamer-rtp-1.0 gstreamer-rtsp-1.0 '
@@ -95,6 +103,17 @@ def files_include_their_own_room_and_rooms_before_it():
                  for name in includes(house, path)
                  if rooms.index(os.path.dirname(name)) > rooms.index(os.path.dirname(path))]
         assert not wrong, f'{house}: includes of a later room: {wrong}'
+
+
+@test
+def a_library_s_headers_are_included_in_its_rooms_only():
+    wrong = []
+    for path in sources(PROXY):
+        with open(os.path.join(ROOT, PROXY, path), encoding='utf-8') as file:
+            names = ANY_INCLUDE.findall(file.read())
+        wrong += [f'{path} includes {name}' for name in names for library, rooms in LIBRARIES.items()
+                  if name.startswith(library) and os.path.dirname(path) not in rooms]
+    assert not wrong, f'{PROXY}: {wrong}'
 
 
 @test

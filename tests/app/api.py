@@ -158,7 +158,7 @@ def a_wrong_body_changes_nothing():
                 ('[' * 60000, 'more than 16 levels', 'body'),
                 ('{"a":' * 10000, 'more than 16 levels', 'body'),
                 (b'{"user": "\xff"}', 'not UTF-8', 'body'),
-                ('{}', '/cam: its upstream is missing', 'body:1:1'),
+                ('{}', '/cam: the upstream is missing', 'body:1:1'),
                 ('{"upstrem": "x"}', 'the nearest known one is "upstream"', 'body:1:2'),
                 ('{"upstream": "h"}', 'upstream: unsupported URI scheme', 'body:1:14'),
                 (f'{{"upstream": "{NOWHERE}",\n "linger": "soon"}}', 'linger: "soon" is not a time',

@@ -21,7 +21,6 @@ typedef struct {
 
 struct _TitleFile {
   GstBin parent;
-  GstElement *bin; // not owned
   gboolean raw;
   guint n_video, n_audio, n_tracks;
   Track tracks[RELAY_MAX_TRACKS];
@@ -105,7 +104,7 @@ note_event (Track *track, GstEventType type)
     track->has_begun = track->is_here = TRUE;
   else if (type == GST_EVENT_EOS && !track->has_begun)
     GST_ELEMENT_ERROR (
-        track->file->bin, STREAM, DEMUX, ("it ends before there is anything of a track"), (NULL));
+        track->file, STREAM, DEMUX, ("it ends before there is anything of a track"), (NULL));
 }
 
 // Nothing comes through for a track that nobody takes: its end would be an error.
@@ -264,7 +263,7 @@ expose (TitleFile *self, GstElement *branch)
 
   gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_EVENT_UPSTREAM, open_end, NULL, NULL);
   gst_pad_set_active (pad, TRUE);
-  gst_element_add_pad (self->bin, pad);
+  gst_element_add_pad (GST_ELEMENT (self), pad);
   gst_object_unref (inner);
   g_free (name);
 }
@@ -302,7 +301,7 @@ make_branch (TitleFile *self, const TracksKind *kind, GError **error)
 {
   Track *track = &self->tracks[self->n_tracks];
   guint payload = kind->video ? 96 + 2 * self->n_video++ : 97 + 2 * self->n_audio++;
-  // The library finds the payloader of a pad by its name. A raw stream is read by its parser.
+  // A raw stream has no queue: its parser pulls from the file in a thread of its own.
   gchar *payloader = g_strdup_printf ("pay_src_%u", self->n_tracks);
   gchar *text = g_strdup_printf ("%s%s ! %s name=%s pt=%u ! ratepacer",
       self->raw ? ""
@@ -332,7 +331,7 @@ join (TitleFile *self, GstPad *pad, GstElement *element)
   GstPad *end = gst_element_get_static_pad (element, "sink");
 
   gst_element_set_locked_state (element, TRUE);
-  gst_bin_add (GST_BIN (self->bin), element);
+  gst_bin_add (GST_BIN (self), element);
   gst_pad_link (pad, end);
   gst_object_unref (end);
 }
@@ -355,7 +354,7 @@ add_stream (TitleFile *self, GstPad *pad, GstCaps *caps)
            : gst_parse_bin_from_description ("fakesink async=false sync=false", TRUE, &error);
 
   if (!branch) {
-    GST_ELEMENT_ERROR (self->bin, CORE, MISSING_PLUGIN, ("%s", error->message), (NULL));
+    GST_ELEMENT_ERROR (self, CORE, MISSING_PLUGIN, ("%s", error->message), (NULL));
     g_error_free (error);
     return NULL;
   }
@@ -383,8 +382,8 @@ static void
 on_no_more_pads (GstElement *demuxer, TitleFile *self)
 {
   if (self->n_tracks == 0)
-    GST_ELEMENT_ERROR (self->bin, STREAM, WRONG_TYPE, ("no track in it can be served"), (NULL));
-  gst_element_no_more_pads (self->bin);
+    GST_ELEMENT_ERROR (self, STREAM, WRONG_TYPE, ("no track in it can be served"), (NULL));
+  gst_element_no_more_pads (GST_ELEMENT (self));
 }
 
 static void
@@ -395,7 +394,7 @@ add_demuxer (TitleFile *self, GstPad *pad, const gchar *name)
 
   if (!demuxer) {
     missing = element_missing (name);
-    GST_ELEMENT_ERROR (self->bin, CORE, MISSING_PLUGIN, ("%s", missing), (NULL));
+    GST_ELEMENT_ERROR (self, CORE, MISSING_PLUGIN, ("%s", missing), (NULL));
     g_free (missing);
     return;
   }
@@ -431,8 +430,8 @@ on_have_type (GstElement *typefind, guint probability, GstCaps *caps, TitleFile 
   while (i < G_N_ELEMENTS (containers) && !g_str_equal (type, containers[i].type))
     i++;
   if (i == G_N_ELEMENTS (containers)) {
-    GST_ELEMENT_ERROR (self->bin, STREAM, WRONG_TYPE,
-        ("it is %s, and not of a kind that is served", type), (NULL));
+    GST_ELEMENT_ERROR (
+        self, STREAM, WRONG_TYPE, ("it is %s, and not of a kind that is served", type), (NULL));
   } else if (containers[i].demuxer) {
     add_demuxer (self, pad, containers[i].demuxer);
   } else {
@@ -441,13 +440,9 @@ on_have_type (GstElement *typefind, guint probability, GstCaps *caps, TitleFile 
   gst_object_unref (pad);
 }
 
-// With a pad for each payloader, as the library wants a bin that finds its tracks by and by: under
-// this name, in another bin.
 static void
 title_file_init (TitleFile *self)
 {
-  self->bin = gst_bin_new ("dynpay0");
-  gst_bin_add (GST_BIN (self), self->bin);
 }
 
 static void
@@ -466,7 +461,7 @@ title_file_new (int fd)
   // By the descriptor that was checked, and with a place of its own in it.
   g_object_set (source, "location", path, NULL);
   g_free (path);
-  gst_bin_add_many (GST_BIN (self->bin), source, typefind, NULL);
+  gst_bin_add_many (GST_BIN (self), source, typefind, NULL);
   gst_element_link (source, typefind);
   g_signal_connect (typefind, "have-type", G_CALLBACK (on_have_type), self);
   return GST_ELEMENT (self);
@@ -514,7 +509,7 @@ title_file_get_duration (GstElement *self)
 {
   gint64 longest = -1;
 
-  gst_element_foreach_src_pad (((TitleFile *) self)->bin, take_longer, &longest);
+  gst_element_foreach_src_pad (self, take_longer, &longest);
   return longest;
 }
 

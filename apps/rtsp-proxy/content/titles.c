@@ -3,70 +3,69 @@
 
 #include "base/log.h"
 #include "base/threads.h"
-#include "content/title_factory.h"
-#include "content/title_media.h"
 
 #include <errno.h>
 #include <gio/gio.h>
 #include <malloc.h>
 #include <string.h>
 
-#define TRIM_AFTER_MS 1000
+#define TRIM_AFTER_MS 1000 // once titles have been closed
 
 struct _Titles {
   gatomicrefcount refs;
   gchar *mount_path;
-  GstRTSPMountPoints *points;
+  const TitleOutlet *outlet;
+  GObject *data; // the outlet's
 
-  GMutex lock; // all below
+  GMutex lock; // guards the fields below
   Store *store;
   guint max;
   guint start_timeout_ms;
-  guint n_open; // those that hold a slot
+  guint n_open; // slots in use: titles that open, or whose media exists
 };
 
-// What a PLAY wants.
+// Work that title_run() has begun.
 typedef struct {
-  GstRTSPSessionMedia *session;
-  GstRTSPTimeRange *range;
-  GstSeekFlags flags;
-  gdouble rate;
-} Play;
+  GObject *media; // given up when the time limit is over
+  TitleRunFunc run;
+  gpointer data;
+  GDestroyNotify free_data;
+} Job;
 
 struct _Title {
   gatomicrefcount refs;
   Titles *titles;
-  GstRTSPThreadPool *threads;
   Store *store;
   gchar *name, *label, *path;
   guint start_timeout_ms;
 
-  GMutex lock; // all below
+  GMutex lock; // guards the fields below
   TitleState state;
-  GError *error;
-  GstRTSPMedia *media;
-  gboolean held;         // prepared once by us
-  gboolean works;        // a thread does something for it: opens it, or
-  Play *play;            // this
-  GSource *deadline;     // of that, on the main thread
-  GstRTSPStatusCode end; // of the last PLAY
+  GError *error; // why it could not be opened
+  GObject *media;
+  gboolean held;     // the hold that open() took is not released yet
+  gboolean works;    // a worker thread opens the title, or runs the job
+  Job *job;          // NULL while the title is being opened
+  GSource *deadline; // of that work, on the main thread; NULL once it is over
+  gint result;       // of the last job
   TitleToldFunc told;
   gpointer told_data;
 };
 
 static guint last_id; // atomic
 
-// ---- where they are, and how many ----
+// ---- the store and the slots ----
 
 Titles *
-titles_new (const gchar *mount_path, GstRTSPMountPoints *points)
+titles_new (const gchar *mount_path, const TitleOutlet *outlet, GObject *data)
 {
   Titles *self = g_new0 (Titles, 1);
 
   g_atomic_ref_count_init (&self->refs);
   g_mutex_init (&self->lock);
   self->mount_path = g_strdup (mount_path);
-  self->points = g_object_ref (points);
+  self->outlet = outlet;
+  self->data = g_object_ref (data);
   return self;
 }
 
@@ -82,7 +81,7 @@ titles_unref (Titles *self)
 {
   if (!g_atomic_ref_count_dec (&self->refs))
     return;
-  g_object_unref (self->points);
+  g_object_unref (self->data);
   g_mutex_clear (&self->lock);
   g_clear_pointer (&self->store, store_unref);
   g_free (self->mount_path);
@@ -113,8 +112,8 @@ trim (gpointer unused)
   return G_SOURCE_REMOVE;
 }
 
-// A title has had a dozen threads, each with an arena of the C library's that keeps what it was
-// given for them.
+// A title uses a dozen threads. The C library gives each thread an arena, and keeps the freed
+// memory of arenas until it is trimmed.
 static void
 trim_soon (void)
 {
@@ -134,7 +133,8 @@ give_back_slot (gpointer data)
   titles_unref (self);
 }
 
-// The store, to be unreferenced; with a slot, which holds a reference.
+// Takes a slot, which holds a reference to `self`, and returns a reference to the store; or NULL
+// and an error.
 static Store *
 take_slot (Titles *self, guint *start_timeout_ms, GError **error)
 {
@@ -160,7 +160,7 @@ take_slot (Titles *self, guint *start_timeout_ms, GError **error)
 
 // ---- names ----
 
-// Unescapes a name, once; NULL if it is none that a title can have.
+// Unescapes a name once. Returns NULL if a title cannot have that name.
 static gchar *
 decode (const gchar *escaped)
 {
@@ -185,9 +185,10 @@ title_is (Title *self, Titles *titles, const gchar *name)
   return same;
 }
 
-// ---- what may take its time ----
+// ---- work that may block ----
 
-// Each has a thread, so that none waits for another's; max-titles bounds them.
+// The pool has as many threads as there are titles at work, so no title waits for another;
+// max-titles limits their number.
 static void work (gpointer title, gpointer unused);
 
 static GThreadPool *
@@ -200,7 +201,7 @@ get_workers (void)
   return (GThreadPool *) workers;
 }
 
-// With the lock held, to be called without.
+// Returns the function to call once the lock is released, or NULL. With the lock held.
 static TitleToldFunc
 take_told (Title *self, gpointer *data)
 {
@@ -208,20 +209,19 @@ take_told (Title *self, gpointer *data)
   return g_steal_pointer (&self->told);
 }
 
-// Who works for it soon finds that it has failed.
 static void
 give_up (Title *self)
 {
-  GstRTSPMedia *media = NULL;
+  GObject *media = NULL;
 
   g_mutex_lock (&self->lock);
   if (self->works)
-    media = self->play ? gst_rtsp_session_media_get_media (self->play->session) : self->media;
+    media = self->job ? self->job->media : self->media;
   if (media)
     g_object_ref (media);
   g_mutex_unlock (&self->lock);
   if (media)
-    title_media_give_up (media);
+    self->titles->outlet->give_up (media);
   g_clear_object (&media);
 }
 
@@ -237,7 +237,7 @@ fail_late (Title *self)
       "it can't be played: nothing came of it within %.1f s", self->start_timeout_ms / 1000.0);
 }
 
-// Who waits is told, whether or not the thread comes back.
+// Tells the waiting caller even if the worker thread never returns.
 static gboolean
 deadline_over (gpointer title)
 {
@@ -247,7 +247,7 @@ deadline_over (gpointer title)
   gboolean late;
 
   g_mutex_lock (&self->lock);
-  late = self->deadline == g_main_current_source (); // it has not come back just now
+  late = self->deadline == g_main_current_source (); // else the work has just ended
   if (late) {
     fail_late (self);
     told = take_told (self, &data);
@@ -263,7 +263,7 @@ deadline_over (gpointer title)
   return G_SOURCE_REMOVE;
 }
 
-// With the lock held, or before anybody else knows it.
+// With the lock held, or before any other thread knows the title.
 static void
 begin_work (Title *self)
 {
@@ -280,19 +280,19 @@ end_work (Title *self)
 {
   TitleToldFunc told;
   GSource *deadline;
-  Play *play;
   gpointer data;
+  Job *job;
 
   g_mutex_lock (&self->lock);
   self->works = FALSE;
-  play = g_steal_pointer (&self->play);
+  job = g_steal_pointer (&self->job);
   deadline = g_steal_pointer (&self->deadline);
   told = take_told (self, &data);
   g_mutex_unlock (&self->lock);
-  if (play) {
-    g_object_unref (play->session);
-    g_clear_pointer (&play->range, gst_rtsp_range_free);
-    g_free (play);
+  if (job) {
+    job->free_data (job->data);
+    g_object_unref (job->media);
+    g_free (job);
   }
   if (deadline) {
     g_source_destroy (deadline);
@@ -302,41 +302,42 @@ end_work (Title *self)
     told (data);
 }
 
-static GstRTSPMedia *
+static GObject *
 open_media (Title *self, GError **error)
 {
+  const TitleOutlet *outlet = self->titles->outlet;
   int fd = store_open (self->store, self->name, NULL);
-  GstRTSPThread *thread;
-  GstRTSPMedia *media;
+  GObject *media;
 
   if (fd < 0) {
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "%s", g_strerror (errno));
     return NULL;
   }
-  media = title_media_new (fd, self->label);
+  media = outlet->make (fd, self->label);
   g_mutex_lock (&self->lock);
   self->media = g_object_ref (media);
   g_mutex_unlock (&self->lock);
-  thread = gst_rtsp_thread_pool_get_thread (self->threads, GST_RTSP_THREAD_TYPE_MEDIA, NULL);
-  if (title_media_prepare (media, thread, error))
+  if (outlet->open (media, error))
     return media;
   g_object_unref (media);
   return NULL;
 }
 
 static void
-publish (Title *self, GstRTSPMedia *media)
+publish (Title *self, GObject *media)
 {
-  // Its slot is free when nobody plays it any more.
-  g_object_set_data_full (G_OBJECT (media), "slot", self->titles, give_back_slot);
-  gst_rtsp_mount_points_add_factory (self->titles->points, self->path, title_factory_new (media));
+  Titles *titles = self->titles;
+
+  // A reader may use the media for longer than the title exists.
+  g_object_set_data_full (media, "slot", titles, give_back_slot);
+  titles->outlet->publish (media, self->path, titles->data);
 }
 
 static void
 open_title (Title *self)
 {
   GError *error = NULL;
-  GstRTSPMedia *media = open_media (self, &error), *failed = NULL;
+  GObject *media = open_media (self, &error), *failed = NULL;
 
   if (media)
     publish (self, media);
@@ -346,7 +347,7 @@ open_title (Title *self)
   self->held = media != NULL;
   if (!media)
     failed = g_steal_pointer (&self->media);
-  if (self->state == TITLE_OPENING) { // else it is too late
+  if (self->state == TITLE_OPENING) { // else the time limit is over
     self->state = media ? TITLE_READY : TITLE_FAILED;
     self->error = g_steal_pointer (&error);
   }
@@ -357,12 +358,12 @@ open_title (Title *self)
 }
 
 static void
-play_title (Title *self, Play *play)
+run_job (Title *self, const Job *job)
 {
-  GstRTSPStatusCode end = title_media_play (play->session, play->range, play->flags, play->rate);
+  gint result = job->run (job->data);
 
   g_mutex_lock (&self->lock);
-  self->end = end;
+  self->result = result;
   g_mutex_unlock (&self->lock);
 }
 
@@ -372,8 +373,8 @@ work (gpointer title, gpointer unused)
   Title *self = title;
 
   thread_set_name ("title-worker");
-  if (self->play)
-    play_title (self, self->play);
+  if (self->job)
+    run_job (self, self->job);
   else
     open_title (self);
   end_work (self);
@@ -382,7 +383,7 @@ work (gpointer title, gpointer unused)
 }
 
 Title *
-titles_open (Titles *self, const gchar *escaped, GstRTSPThreadPool *threads, GError **error)
+titles_open (Titles *self, const gchar *escaped, GError **error)
 {
   gchar *name = decode (escaped);
   guint start_timeout_ms;
@@ -390,8 +391,8 @@ titles_open (Titles *self, const gchar *escaped, GstRTSPThreadPool *threads, GEr
   Title *title;
 
   if (!name) {
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
-        "%s: what was asked for is not the name of a title", self->mount_path);
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "%s: the URL does not name a title",
+        self->mount_path);
     return NULL;
   }
   store = take_slot (self, &start_timeout_ms, error);
@@ -403,7 +404,6 @@ titles_open (Titles *self, const gchar *escaped, GstRTSPThreadPool *threads, GEr
   g_atomic_ref_count_init (&title->refs);
   g_mutex_init (&title->lock);
   title->titles = titles_ref (self);
-  title->threads = g_object_ref (threads);
   title->store = store;
   title->name = name;
   title->label = g_strconcat (self->mount_path, "/", name, NULL);
@@ -428,24 +428,32 @@ title_ask (Title *self, GError **error)
 }
 
 gboolean
-title_play (Title *self, GstRTSPSessionMedia *session, GstRTSPTimeRange *range, GstSeekFlags flags,
-    gdouble rate)
+title_run (Title *self, GObject *media, TitleRunFunc run, gpointer data, GDestroyNotify free_data)
 {
   gboolean idle;
-  Play *play;
 
   g_mutex_lock (&self->lock);
   idle = !self->works;
   if (idle) {
-    play = g_new (Play, 1);
-    *play = (Play) { g_object_ref (session), range, flags, rate };
-    self->play = play;
-    self->end = GST_RTSP_STS_SERVICE_UNAVAILABLE;
+    self->job = g_new (Job, 1);
+    *self->job = (Job) { g_object_ref (media), run, data, free_data };
     begin_work (self);
   }
   g_mutex_unlock (&self->lock);
-  if (!idle && range)
-    gst_rtsp_range_free (range);
+  if (!idle)
+    free_data (data);
+  return idle;
+}
+
+gboolean
+title_get_result (Title *self, gint *result)
+{
+  gboolean idle;
+
+  g_mutex_lock (&self->lock);
+  idle = !self->works;
+  *result = self->result;
+  g_mutex_unlock (&self->lock);
   return idle;
 }
 
@@ -458,17 +466,6 @@ title_works (Title *self)
   works = self->works;
   g_mutex_unlock (&self->lock);
   return works;
-}
-
-GstRTSPStatusCode
-title_get_play_status (Title *self)
-{
-  GstRTSPStatusCode end;
-
-  g_mutex_lock (&self->lock);
-  end = self->works ? GST_RTSP_STS_SERVICE_UNAVAILABLE : self->end;
-  g_mutex_unlock (&self->lock);
-  return end;
 }
 
 void
@@ -490,7 +487,7 @@ title_wait (Title *self, TitleToldFunc told, gpointer data)
 void
 title_hand_over (Title *self)
 {
-  GstRTSPMedia *media = NULL;
+  GObject *media = NULL;
 
   g_mutex_lock (&self->lock);
   if (self->held)
@@ -498,7 +495,7 @@ title_hand_over (Title *self)
   self->held = FALSE;
   g_mutex_unlock (&self->lock);
   if (media)
-    gst_rtsp_media_unprepare (media);
+    self->titles->outlet->release (media);
 }
 
 const gchar *
@@ -541,12 +538,11 @@ title_unref (Title *self)
   if (!g_atomic_ref_count_dec (&self->refs))
     return;
   if (self->media) {
-    gst_rtsp_mount_points_remove_factory (self->titles->points, self->path);
+    self->titles->outlet->withdraw (self->path, self->titles->data);
     title_hand_over (self);
     g_object_unref (self->media);
   }
   titles_unref (self->titles);
-  g_object_unref (self->threads);
   g_clear_error (&self->error);
   g_mutex_clear (&self->lock);
   store_unref (self->store);

@@ -1,61 +1,88 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What is in a store, as a mount serves it: a title is a file of it, opened for one reader, who has
-// a place of its own in it. Counted; any thread. Opening is done in threads that nobody waits
-// for.
+// The titles of a mount: files of a store, each opened for one reader, who has a position of its
+// own in it. An outlet provides the operations that turn a file into media for its reader. Opening
+// and seeking run in worker threads, so that no request waits for them. Counted; call from any
+// thread.
 
-#include <gst/rtsp-server/rtsp-server.h>
+#include <glib-object.h>
 
 #include "stores/store.h"
 
 typedef struct _Titles Titles;
 typedef struct _Title Title;
 
-// For the mount of this path; `points` are the library's, and outlive it.
-Titles *titles_new (const gchar *mount_path, GstRTSPMountPoints *points);
+// How an outlet serves a title. The media is an object of the outlet's.
+typedef struct {
+  // Returns media (transfer full) for the open file `fd`. Takes ownership of `fd`. `label` is the
+  // title's name in the log. Runs in a worker thread.
+  GObject *(*make) (int fd, const gchar *label);
+  // Reads the file until its tracks are known, which may block. Returns FALSE and an error of the
+  // domain G_IO_ERROR if the file cannot be served. Runs in a worker thread.
+  gboolean (*open) (GObject *media, GError **error);
+  // Releases the hold on the media that a successful open() took.
+  void (*release) (GObject *media);
+  // Makes an open() or a TitleRunFunc that works on the media fail soon.
+  void (*give_up) (GObject *media);
+  // Lets clients ask for the media under `path`, until withdraw(). The paths of titles are unique.
+  void (*publish) (GObject *media, const gchar *path, GObject *data);
+  void (*withdraw) (const gchar *path, GObject *data);
+} TitleOutlet;
+
+// Returns the titles of the mount at `mount_path`, which has none before titles_configure().
+// `outlet` must stay valid; keeps a reference to `data`, which is passed to its operations.
+Titles *titles_new (const gchar *mount_path, const TitleOutlet *outlet, GObject *data);
 Titles *titles_ref (Titles *self);
 void titles_unref (Titles *self);
 
-// From which store, which is taken, and how many may be open at once. NULL: none any more.
+// Sets the store, the greatest number of titles that may be open at once, and the time limit in ms
+// for opening and seeking. Takes ownership of `store`; NULL: no title can be opened any more.
+// Titles that are open stay open.
 void titles_configure (Titles *self, Store *store, guint max, guint start_timeout_ms);
 
-// Begins to open the file of this name, which is as in a URL behind the mount's path and a slash.
-// NULL and an error, G_IO_ERROR_BUSY or another, if it can be none.
-Title *titles_open (Titles *self, const gchar *name, GstRTSPThreadPool *threads, GError **error);
+// Begins to open the title `name`, which is the part of a URL behind the mount's path and a slash,
+// still escaped. Returns NULL and an error if the name is not valid or there is no store
+// (G_IO_ERROR_NOT_FOUND), or if the greatest number of titles is open (G_IO_ERROR_BUSY).
+Title *titles_open (Titles *self, const gchar *name, GError **error);
 Title *title_ref (Title *self);
 void title_unref (Title *self);
 
-// The same, and nobody waits for what is being done for it.
+// Gives up the work in progress on the title, and drops a reference.
 void title_leave (Title *self);
 
-// Is it of this name, or is that what the library makes of it in its answers?
+// Reports whether the title is one of `titles` and `name`, escaped, is its name or the last part of
+// its path.
 gboolean title_is (Title *self, Titles *titles, const gchar *name);
 
 typedef enum { TITLE_OPENING, TITLE_READY, TITLE_FAILED } TitleState;
 
-// The error, which may be NULL, is that of opening it; G_IO_ERROR_NOT_SUPPORTED: it is no media.
+// Returns the state, and sets `error`, which may be NULL, if opening has failed:
+// G_IO_ERROR_NOT_SUPPORTED if the file cannot be served.
 TitleState title_ask (Title *self, GError **error);
 
-// Begins to go where a PLAY wants to: title_media_play(). `range`, which may be NULL, is taken.
-// FALSE: something is being done for it already, and has been for too long.
-gboolean title_play (Title *self, GstRTSPSessionMedia *session, GstRTSPTimeRange *range,
-    GstSeekFlags flags, gdouble rate);
+typedef gint (*TitleRunFunc) (gpointer data);
 
-// What came of it.
-GstRTSPStatusCode title_get_play_status (Title *self);
+// Runs `run` in a worker thread, then frees `data` with `free_data`. When the time limit is over,
+// `media` is given up. Returns FALSE, and does not run it, if other work on the title is still in
+// progress.
+gboolean title_run (
+    Title *self, GObject *media, TitleRunFunc run, gpointer data, GDestroyNotify free_data);
 
-// Is anything being done for it?
+// Sets `result` to what the last `run` has returned. Returns FALSE if work is in progress.
+gboolean title_get_result (Title *self, gint *result);
+
+// Reports whether work, that is open() or a `run`, is in progress.
 gboolean title_works (Title *self);
 
-// Calls `told`, once, when what is being done for it has ended, or is given up; maybe at once. One
-// may wait.
+// Calls `told` once: when the work in progress has ended or is given up, or at once if there is
+// none. Only one caller may wait at a time.
 typedef void (*TitleToldFunc) (gpointer data);
 void title_wait (Title *self, TitleToldFunc told, gpointer data);
 
-// The library has it prepared by itself from now on.
+// Releases the title's own hold on its media: the outlet holds it from now on.
 void title_hand_over (Title *self);
 
-const gchar *title_get_path (Title *self);       // under which the library knows it
-const gchar *title_get_mount_path (Title *self); //
-const gchar *title_get_label (Title *self);      // as logs call it: "/films/a/b.mp4"
+const gchar *title_get_path (Title *self); // under which the outlet publishes it: "/films/=title7"
+const gchar *title_get_mount_path (Title *self);
+const gchar *title_get_label (Title *self); // for the log: "/films/a/b.mp4"

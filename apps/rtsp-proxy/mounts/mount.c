@@ -5,6 +5,7 @@
 #include "stages/choice.h"
 #include "stores/folder.h"
 
+#include <gio/gio.h>
 #include <string.h>
 
 // Most sessions of a stored title at once.
@@ -302,7 +303,7 @@ mount_has_title (Mount *self, Title *title, const gchar *name)
 Title *
 mount_open_title (Mount *self, const gchar *name, GError **error)
 {
-  return titles_open (self->titles, name, self->context->threads, error);
+  return titles_open (self->titles, name, error);
 }
 
 static gint
@@ -534,7 +535,7 @@ mount_new (const MountContext *context, MountConfig *config, GError **error)
   self->path = g_strdup (config->path);
   self->config = mount_config_ref (config);
   self->main_stages = main_stages;
-  self->titles = titles_new (config->path, context->points);
+  self->titles = titles_new (config->path, context->title_outlet, context->title_data);
   titles_configure (self->titles, folder_new (mount_config_get_folder (config)), config->max_titles,
       config->start_timeout_ms);
   self->presentations = g_hash_table_new_full (

@@ -5,8 +5,6 @@
 // set of choices that URLs make. Call from the main thread only, unless the function says
 // otherwise.
 
-#include <gst/rtsp-server/rtsp-server.h>
-
 #include "content/presentation.h"
 #include "content/titles.h"
 #include "text/demand.h"
@@ -28,10 +26,10 @@ typedef struct {
 // Shared by the mounts of a server.
 typedef struct {
   Graph *graph;
-  GstRTSPMountPoints *points; // for titles
-  GstRTSPThreadPool *threads; // for titles
   const MountOutlet *outlet;
   gpointer data; // the outlet's
+  const TitleOutlet *title_outlet;
+  GObject *title_data; // the title outlet's
 } MountContext;
 
 // Returns NULL and sets `error` if the mount's stages cannot be made. `context` must outlive the

@@ -4,6 +4,7 @@
 #include "content/live_content.h"
 #include "content/stored_content.h"
 
+#include <gio/gio.h>
 #include <string.h>
 
 struct _Mounts {

@@ -147,6 +147,8 @@ demand_free (Demand *self)
 
 // ---- the Range ----
 
+// gst-plugins-base's parser library reads the syntax; gst-rtsp-server is not needed.
+
 // Returns the beginning of a clock range in us since the Unix epoch, or -1 if it is not a date.
 static gint64
 read_utc (const GstRTSPTimeRange *range)

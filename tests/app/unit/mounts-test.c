@@ -21,6 +21,7 @@ withdraw (const gchar *path, gpointer told)
 }
 
 static const MountOutlet outlet = { .publish = publish, .withdraw = withdraw };
+static const TitleOutlet title_outlet = { 0 }; // no title is opened here
 
 typedef struct {
   MountContext context;
@@ -55,8 +56,8 @@ set_up (Fixture *f, gconstpointer unused)
   gchar *past = g_strdup_printf ("{%s, \"cache\": {\"time\": \"1m\"}}", clip);
 
   f->set = stage_set_load_usual (NULL, NULL);
-  f->context = (MountContext) { graph_new (), gst_rtsp_mount_points_new (),
-    gst_rtsp_thread_pool_new (), &outlet, &f->told };
+  f->context = (MountContext) { graph_new (), &outlet, &f->told, &title_outlet,
+    g_object_new (G_TYPE_OBJECT, NULL) };
   f->mounts = mounts_new (&f->context);
   add (f, "/cam", cam);
   add (f, "/past", past);
@@ -74,8 +75,7 @@ tear_down (Fixture *f, gconstpointer unused)
   while (g_main_context_iteration (NULL, FALSE))
     ;
   graph_free (f->context.graph);
-  g_object_unref (f->context.points);
-  g_object_unref (f->context.threads);
+  g_object_unref (f->context.title_data);
   stage_set_unref (f->set);
 }
 

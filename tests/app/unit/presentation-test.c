@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config/mount_config.h"
 #include "content/presentation_private.h"
-#include "content/title_media.h"
 #include "outlets/rtsp/media.h"
+#include "outlets/rtsp/title_media.h"
 
 #include <fcntl.h>
 

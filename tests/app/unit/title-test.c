@@ -1,164 +1,308 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "content/title_media.h"
+#include "content/titles.h"
 
-#include <fcntl.h>
+#include "stores/folder.h"
+
 #include <gio/gio.h>
+#include <glib/gstdio.h>
+#include <string.h>
 #include <unistd.h>
 
-#define LIMIT_S 10 // what waits for good ends the test
+#define LIMIT_S 10 // a title that never ends its work fails the test
+#define LONG_MS (60 * 1000)
+#define SHORT_MS 20
+
+// An outlet whose media is a plain object.
+typedef struct {
+  GMutex lock;
+  GCond given_up_cond;
+  gboolean given_up;
+  gboolean blocks, fails;                    // what open() does
+  gint n_released, n_published, n_withdrawn; // atomic
+  GObject *media;                            // the newest, not owned
+} Outlet;
+
+static Outlet told;
+
+static GObject *
+make (int fd, const gchar *label)
+{
+  close (fd);
+  told.media = g_object_new (G_TYPE_OBJECT, NULL);
+  return told.media;
+}
+
+static void
+wait_until_given_up (void)
+{
+  g_mutex_lock (&told.lock);
+  while (!told.given_up)
+    g_cond_wait (&told.given_up_cond, &told.lock);
+  g_mutex_unlock (&told.lock);
+}
+
+static gboolean
+open_media (GObject *media, GError **error)
+{
+  if (told.blocks)
+    wait_until_given_up ();
+  if (told.blocks || told.fails)
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED, "no media");
+  return !told.blocks && !told.fails;
+}
+
+static void
+release (GObject *media)
+{
+  g_atomic_int_inc (&told.n_released);
+}
+
+static void
+give_up (GObject *media)
+{
+  g_mutex_lock (&told.lock);
+  told.given_up = TRUE;
+  g_cond_signal (&told.given_up_cond);
+  g_mutex_unlock (&told.lock);
+}
+
+static void
+publish (GObject *media, const gchar *path, GObject *data)
+{
+  g_atomic_int_inc (&told.n_published);
+}
+
+static void
+withdraw (const gchar *path, GObject *data)
+{
+  g_atomic_int_inc (&told.n_withdrawn);
+}
+
+static const TitleOutlet outlet = { make, open_media, release, give_up, publish, withdraw };
+
+// ---- a folder with one title ----
 
 typedef struct {
-  GstRTSPMedia *media;
-  GstRTSPThreadPool *threads;
-  GstElement *file; // to which tracks are added
-} Given;
+  gchar *folder, *file;
+  Titles *titles;
+} Fixture;
 
 static void
-set_up (Given *given, gconstpointer unused)
+set_up (Fixture *f, gconstpointer unused)
 {
-  gchar *path = g_build_filename (g_getenv ("WEIR_DATA"), "bigbuckbunny.mp4", NULL);
-  GstElement *element;
+  GObject *data = g_object_new (G_TYPE_OBJECT, NULL);
 
-  given->media = title_media_new (open (path, O_RDONLY | O_CLOEXEC), "/films/title");
-  given->threads = gst_rtsp_thread_pool_new ();
-  element = gst_rtsp_media_get_element (given->media);
-  given->file = gst_bin_get_by_name (GST_BIN (element), "dynpay0");
-  gst_object_unref (element);
-  g_free (path);
+  told = (Outlet) { 0 };
+  f->folder = g_dir_make_tmp (NULL, NULL);
+  f->file = g_build_filename (f->folder, "a.mp4", NULL);
+  g_assert_true (g_file_set_contents (f->file, "12345", -1, NULL));
+  f->titles = titles_new ("/films", &outlet, data);
+  titles_configure (f->titles, folder_new (f->folder), 1, LONG_MS);
+  g_object_unref (data);
 }
 
 static void
-tear_down (Given *given, gconstpointer unused)
+tear_down (Fixture *f, gconstpointer unused)
 {
-  gst_object_unref (given->file);
-  g_object_unref (given->media);
-  g_object_unref (given->threads);
+  titles_unref (f->titles);
+  g_unlink (f->file);
+  g_rmdir (f->folder);
+  g_free (f->file);
+  g_free (f->folder);
 }
 
 static void
-assert_fails (Given *given)
+on_told (gpointer is_over)
+{
+  g_atomic_int_set ((gint *) is_over, TRUE);
+  g_main_context_wakeup (NULL);
+}
+
+static gboolean
+on_late (gpointer unused)
+{
+  g_error ("the work on the title has not ended within %d s", LIMIT_S);
+  return G_SOURCE_REMOVE;
+}
+
+static void
+wait_for (Title *title)
+{
+  guint late = g_timeout_add_seconds (LIMIT_S, on_late, NULL);
+  gint is_over = FALSE;
+
+  title_wait (title, on_told, &is_over);
+  while (!g_atomic_int_get (&is_over))
+    g_main_context_iteration (NULL, TRUE);
+  g_source_remove (late);
+}
+
+// Tries for as long as all slots are taken.
+static Title *
+open_a (Fixture *f)
+{
+  gint64 limit = g_get_monotonic_time () + LIMIT_S * G_USEC_PER_SEC;
+  GError *error = NULL;
+  Title *title;
+
+  while (!(title = titles_open (f->titles, "a.mp4", &error))
+         && g_error_matches (error, G_IO_ERROR, G_IO_ERROR_BUSY)
+         && g_get_monotonic_time () < limit) {
+    g_clear_error (&error);
+    g_usleep (1000);
+  }
+  g_assert_no_error (error);
+  wait_for (title);
+  return title;
+}
+
+// Returns when the worker thread has let the title go, too.
+static void
+let_go (Title *title)
+{
+  gint64 limit = g_get_monotonic_time () + LIMIT_S * G_USEC_PER_SEC;
+  gint n = g_atomic_int_get (&told.n_withdrawn);
+
+  title_leave (title);
+  while (g_atomic_int_get (&told.n_withdrawn) == n) {
+    g_assert_cmpint (g_get_monotonic_time (), <, limit);
+    g_usleep (1000);
+  }
+}
+
+static void
+assert_fails (Fixture *f, const gchar *name, gint code)
 {
   GError *error = NULL;
 
-  g_assert_false (title_media_prepare (given->media,
-      gst_rtsp_thread_pool_get_thread (given->threads, GST_RTSP_THREAD_TYPE_MEDIA, NULL), &error));
-  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED);
+  g_assert_null (titles_open (f->titles, name, &error));
+  g_assert_error (error, G_IO_ERROR, code);
   g_error_free (error);
 }
 
-// Whoever asked for it is gone before the library's thread has looked at it.
 static void
-one_that_is_given_up_before_it_begins_fails (Given *given, gconstpointer unused)
+a_title_is_published_while_it_is_used (Fixture *f, gconstpointer unused)
 {
-  title_media_give_up (given->media);
-  assert_fails (given);
-}
+  Title *title = open_a (f);
 
-// ---- three threads that could wait for each other ----
-
-// One adds a track, for which the library's lock is needed. One takes the title down: it has the
-// pipeline's lock, and waits for the first. One handles a message, with the library's lock.
-typedef struct {
-  GMutex lock;
-  GCond cond; // of those below
-  gboolean is_taken_down, is_handled;
-  Given *given;
-} Three;
-
-static void
-note (Three *three, gboolean *what)
-{
-  g_mutex_lock (&three->lock);
-  *what = TRUE;
-  g_cond_broadcast (&three->cond);
-  g_mutex_unlock (&three->lock);
+  g_assert_cmpint (title_ask (title, NULL), ==, TITLE_READY);
+  g_assert_cmpstr (title_get_label (title), ==, "/films/a.mp4");
+  g_assert_true (title_is (title, f->titles, "a%2Emp4"));
+  g_assert_true (title_is (title, f->titles, title_get_path (title) + strlen ("/films/")));
+  g_assert_false (title_is (title, f->titles, "b.mp4"));
+  g_assert_cmpint (told.n_published, ==, 1);
+  g_assert_cmpint (told.n_released, ==, 0);
+  title_hand_over (title);
+  title_hand_over (title);
+  g_assert_cmpint (told.n_released, ==, 1);
+  let_go (title);
+  g_assert_cmpint (told.n_released, ==, 1);
 }
 
 static void
-wait_for (Three *three, gboolean *what)
+a_file_that_cannot_be_served_fails_and_leaves_no_slot_taken (Fixture *f, gconstpointer unused)
 {
-  g_mutex_lock (&three->lock);
-  while (!*what)
-    g_cond_wait (&three->cond, &three->lock);
-  g_mutex_unlock (&three->lock);
-}
+  GError *error = NULL;
+  Title *title;
 
-// In the thread that takes it down: sinks come first, as which this one is marked.
-static GstBusSyncReply
-on_message_posted (GstBus *bus, GstMessage *message, gpointer data)
-{
-  GstState old, new;
-
-  if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_STATE_CHANGED
-      && g_str_equal (GST_MESSAGE_SRC_NAME (message), "first")) {
-    gst_message_parse_state_changed (message, &old, &new, NULL);
-    if (old == GST_STATE_PAUSED && new == GST_STATE_READY)
-      note (data, &((Three *) data)->is_taken_down);
-  }
-  return GST_BUS_PASS;
-}
-
-// In the library's thread, which handles it after this.
-static gboolean
-on_latency (GstRTSPMedia *media, GstMessage *message, Three *three)
-{
-  note (three, &three->is_handled);
-  return FALSE;
-}
-
-// In the thread that adds it. The library's own handler comes after this one.
-static void
-on_track (GstElement *file, GstPad *pad, Three *three)
-{
-  title_media_give_up (three->given->media);
-  wait_for (three, &three->is_taken_down);
-  gst_element_post_message (file, gst_message_new_latency (GST_OBJECT (file)));
-  wait_for (three, &three->is_handled);
-}
-
-static GstElement *
-get_pipeline (Given *given)
-{
-  GstElement *element = gst_rtsp_media_get_element (given->media);
-  GstElement *pipeline = GST_ELEMENT (gst_object_get_parent (GST_OBJECT (element)));
-
-  gst_object_unref (element);
-  return pipeline;
+  told.fails = TRUE;
+  title = open_a (f);
+  g_assert_cmpint (title_ask (title, &error), ==, TITLE_FAILED);
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED);
+  g_assert_cmpint (told.n_published, ==, 0);
+  g_clear_error (&error);
+  title_unref (title);
+  title = titles_open (f->titles, "a.mp4", &error);
+  g_assert_no_error (error);
+  wait_for (title);
+  title_unref (title);
 }
 
 static void
-one_that_is_given_up_while_a_track_comes_fails (Given *given, gconstpointer unused)
+a_slot_is_taken_until_the_media_is_gone (Fixture *f, gconstpointer unused)
 {
-  Three three = { .given = given };
-  GstElement *pipeline = get_pipeline (given);
-  GstElement *first = gst_bin_new ("first");
-  GstBus *bus = gst_element_get_bus (pipeline);
+  Title *title = open_a (f);
+  GObject *media = g_object_ref (told.media);
 
-  g_mutex_init (&three.lock);
-  g_cond_init (&three.cond);
-  GST_OBJECT_FLAG_SET (first, GST_ELEMENT_FLAG_SINK);
-  gst_bin_add (GST_BIN (pipeline), first);
-  gst_bus_set_sync_handler (bus, on_message_posted, &three, NULL);
-  g_signal_connect (given->media, "handle-message::latency", G_CALLBACK (on_latency), &three);
-  g_signal_connect (given->file, "pad-added", G_CALLBACK (on_track), &three);
-  alarm (LIMIT_S);
-  assert_fails (given);
-  alarm (0);
-  gst_bus_set_sync_handler (bus, NULL, NULL, NULL);
-  gst_object_unref (bus);
-  gst_object_unref (pipeline);
-  g_mutex_clear (&three.lock);
-  g_cond_clear (&three.cond);
+  assert_fails (f, "a.mp4", G_IO_ERROR_BUSY);
+  let_go (title);
+  assert_fails (f, "a.mp4", G_IO_ERROR_BUSY);
+  g_object_unref (media);
+  let_go (open_a (f));
 }
 
-#define ADD(name, test) g_test_add (name, Given, NULL, set_up, test, tear_down)
+static void
+a_title_that_takes_too_long_is_given_up (Fixture *f, gconstpointer unused)
+{
+  GError *error = NULL;
+  Title *title;
+
+  told.blocks = TRUE;
+  titles_configure (f->titles, folder_new (f->folder), 1, SHORT_MS);
+  title = open_a (f);
+  g_assert_cmpint (title_ask (title, &error), ==, TITLE_FAILED);
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED);
+  g_error_free (error);
+  while (title_works (title))
+    g_usleep (1000);
+  title_unref (title);
+}
+
+static gint
+run (gpointer n)
+{
+  wait_until_given_up ();
+  return ++*(gint *) n;
+}
+
+static void
+note_freed (gpointer n)
+{
+  *(gint *) n += 10;
+}
+
+static void
+one_job_runs_at_a_time_and_gives_its_result (Fixture *f, gconstpointer unused)
+{
+  Title *title = open_a (f);
+  gint n = 1, refused = 0, result;
+
+  g_assert_true (title_run (title, told.media, run, &n, note_freed));
+  g_assert_true (title_works (title));
+  g_assert_false (title_get_result (title, &result));
+  g_assert_false (title_run (title, told.media, run, &refused, note_freed));
+  g_assert_cmpint (refused, ==, 10);
+  give_up (told.media);
+  wait_for (title);
+  g_assert_false (title_works (title));
+  g_assert_true (title_get_result (title, &result));
+  g_assert_cmpint (result, ==, 2);
+  g_assert_cmpint (n, ==, 12);
+  let_go (title);
+}
+
+static void
+only_names_of_titles_are_opened (Fixture *f, gconstpointer unused)
+{
+  static const gchar *const bad[] = { "", "..", "a%2F..", "a%00", ".a", "%zz" };
+
+  for (guint i = 0; i < G_N_ELEMENTS (bad); i++)
+    assert_fails (f, bad[i], G_IO_ERROR_NOT_FOUND);
+  titles_configure (f->titles, NULL, 0, 0);
+  assert_fails (f, "a.mp4", G_IO_ERROR_NOT_FOUND);
+}
+
+#define ADD(name, test) g_test_add (name, Fixture, NULL, set_up, test, tear_down)
 
 int
 main (int argc, char **argv)
 {
-  gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
-  ADD ("/title/given-up-before-it-begins", one_that_is_given_up_before_it_begins_fails);
-  ADD ("/title/given-up-while-a-track-comes", one_that_is_given_up_while_a_track_comes_fails);
+  ADD ("/title/published", a_title_is_published_while_it_is_used);
+  ADD ("/title/fails", a_file_that_cannot_be_served_fails_and_leaves_no_slot_taken);
+  ADD ("/title/slots", a_slot_is_taken_until_the_media_is_gone);
+  ADD ("/title/given-up", a_title_that_takes_too_long_is_given_up);
+  ADD ("/title/job", one_job_runs_at_a_time_and_gives_its_result);
+  ADD ("/title/names", only_names_of_titles_are_opened);
   return g_test_run ();
 }

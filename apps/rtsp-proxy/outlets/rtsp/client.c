@@ -3,11 +3,11 @@
 
 #include "base/log.h"
 #include "content/live_content.h"
-#include "content/title_media.h"
 #include "outlets/rtsp/asker.h"
 #include "outlets/rtsp/play_guard.h"
 #include "outlets/rtsp/rtsp_reader.h"
 #include "outlets/rtsp/serving.h"
+#include "outlets/rtsp/title_media.h"
 #include "readers/adaptation.h"
 #include "readers/totals.h"
 #include "weir-rtsp.h"

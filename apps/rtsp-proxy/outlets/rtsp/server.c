@@ -8,6 +8,7 @@
 #include "outlets/rtsp/client.h"
 #include "outlets/rtsp/media.h"
 #include "outlets/rtsp/threads.h"
+#include "outlets/rtsp/title_outlet.h"
 #include "readers/adaptation.h"
 #include "readers/totals.h"
 #include "sources/upstream.h"
@@ -29,6 +30,7 @@ typedef struct {
 
 struct _Server {
   Listener *listener;
+  GstRTSPMountPoints *points;
   Graph *graph;
   StageSet *stages;
   MountContext context;
@@ -141,7 +143,7 @@ publish (Presentation *presentation, gpointer data)
   Server *self = data;
 
   gst_rtsp_mount_points_add_factory (
-      self->context.points, presentation_get_path (presentation), media_factory_new (presentation));
+      self->points, presentation_get_path (presentation), media_factory_new (presentation));
 }
 
 static void
@@ -149,15 +151,15 @@ withdraw (const gchar *path, gpointer data)
 {
   Server *self = data;
 
-  gst_rtsp_mount_points_remove_factory (self->context.points, path);
+  gst_rtsp_mount_points_remove_factory (self->points, path);
 }
 
 static void
 open_media (Presentation *presentation, gpointer data)
 {
   Server *self = data;
-  GstRTSPMediaFactory *factory = gst_rtsp_mount_points_match (
-      self->context.points, presentation_get_path (presentation), NULL);
+  GstRTSPMediaFactory *factory =
+      gst_rtsp_mount_points_match (self->points, presentation_get_path (presentation), NULL);
 
   if (factory)
     media_factory_open (factory);
@@ -358,10 +360,12 @@ make_context (Server *self)
   // Few threads do for all connections: no request waits for anything in one.
   gst_rtsp_server_set_thread_pool (listener, threads);
   gst_rtsp_thread_pool_set_max_threads (threads, (gint) MAX (g_get_num_processors (), 4));
+  g_object_unref (threads);
+  self->points = g_object_new (points_get_type (), NULL);
+  gst_rtsp_server_set_mount_points (listener, self->points);
   self->graph = graph_new ();
-  self->context = (MountContext) { self->graph, g_object_new (points_get_type (), NULL), threads,
-    &outlet, self };
-  gst_rtsp_server_set_mount_points (listener, self->context.points);
+  self->context =
+      (MountContext) { self->graph, &outlet, self, &title_outlet, G_OBJECT (self->points) };
   self->mounts = mounts_new (&self->context);
 }
 
@@ -506,8 +510,7 @@ server_free (Server *self)
   g_clear_pointer (&self->mounts, mounts_free);
   while (g_main_context_iteration (NULL, FALSE)) // mounts are freed from there
     ;
-  g_clear_object (&self->context.points);
-  g_clear_object (&self->context.threads);
+  g_clear_object (&self->points);
   g_clear_pointer (&self->graph, graph_free);
   g_clear_pointer (&self->stages, stage_set_unref);
   totals_clear ();

@@ -2,9 +2,48 @@
 #include "outlets/rtsp/serving.h"
 
 #include "content/stored_content.h"
-#include "content/title_media.h"
 #include "outlets/rtsp/resume.h"
+#include "outlets/rtsp/title_media.h"
 #include "weir-rtsp.h"
+
+// ---- the work of a PLAY, in the title's worker ----
+
+typedef struct {
+  GstRTSPSessionMedia *session;
+  GstRTSPTimeRange *range; // may be NULL
+  GstSeekFlags flags;
+  gdouble rate;
+} Play;
+
+static gint
+play_run (gpointer data)
+{
+  Play *play = data;
+
+  return title_media_play (play->session, play->range, play->flags, play->rate);
+}
+
+static void
+play_free (gpointer data)
+{
+  Play *play = data;
+
+  g_object_unref (play->session);
+  g_clear_pointer (&play->range, gst_rtsp_range_free);
+  g_free (play);
+}
+
+// Returns the status of the PLAY whose work has ended.
+static GstRTSPStatusCode
+get_status (Title *title)
+{
+  gint status;
+
+  return title_get_result (title, &status) ? (GstRTSPStatusCode) status
+                                           : GST_RTSP_STS_SERVICE_UNAVAILABLE;
+}
+
+// ---- requests ----
 
 static GstRTSPStatusCode
 begin_play (const Asking *asking)
@@ -12,12 +51,13 @@ begin_play (const Asking *asking)
   return GST_RTSP_STS_OK;
 }
 
-// It is put aside until that has come to an end. The library asks once more then.
+// Puts the request aside until the work on it has ended. Then gst-rtsp-server handles it again.
 static GstRTSPStatusCode
 start (
     Title *title, GstRTSPContext *ctx, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble rate)
 {
   GstRTSPStatusCode status;
+  Play *play;
 
   if (title_works (title))
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
@@ -28,7 +68,9 @@ start (
     return status;
   if (!weir_client_defer (ctx->client, ctx))
     return title_media_play (ctx->sessmedia, *range, *flags, rate);
-  title_play (title, ctx->sessmedia, g_steal_pointer (range), *flags, rate);
+  play = g_new (Play, 1);
+  *play = (Play) { g_object_ref (ctx->sessmedia), g_steal_pointer (range), *flags, rate };
+  title_run (title, G_OBJECT (ctx->media), play_run, play, play_free);
   title_wait (title, resume_told, resume_new (ctx->client));
   return GST_RTSP_STS_SERVICE_UNAVAILABLE;
 }
@@ -44,7 +86,7 @@ adjust_play (const Asking *asking, GstRTSPTimeRange **range, GstSeekFlags *flags
   // Another request of this connection may have asked for something else since.
   if (!title)
     return GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE;
-  status = weir_client_was_deferred (ctx->client, ctx) ? title_get_play_status (title)
+  status = weir_client_was_deferred (ctx->client, ctx) ? get_status (title)
                                                        : start (title, ctx, range, flags, *rate);
   g_clear_pointer (range, gst_rtsp_range_free);
   *flags = GST_SEEK_FLAG_NONE;

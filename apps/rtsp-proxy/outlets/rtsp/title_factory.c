@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "content/title_factory.h"
+#include "outlets/rtsp/title_factory.h"
 
 typedef struct {
   GstRTSPMediaFactory parent;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "content/title_media.h"
+#include "outlets/rtsp/title_media.h"
 
 #include "base/log.h"
 #include "base/threads.h"
@@ -16,7 +16,7 @@
 
 typedef struct {
   GstRTSPMedia parent;
-  GstElement *file; // the media's
+  GstElement *file; // not owned: a part of the media's element
   gchar *label;
   int fd;
   gint ready;           // atomic: it was prepared
@@ -73,9 +73,13 @@ sent_up_to (GstElement *sink)
 }
 
 static GstBin *
-dup_pipeline (TitleMedia *self)
+dup_pipeline (GstRTSPMedia *media)
 {
-  return (GstBin *) gst_object_get_parent (GST_OBJECT (self->file));
+  GstElement *element = gst_rtsp_media_get_element (media);
+  GstBin *pipeline = (GstBin *) gst_object_get_parent (GST_OBJECT (element));
+
+  gst_object_unref (element);
+  return pipeline;
 }
 
 static void
@@ -90,7 +94,7 @@ note_sent (const GValue *item, gpointer least)
 void
 title_media_pausing (GstRTSPMedia *media)
 {
-  GstBin *pipeline = dup_pipeline ((TitleMedia *) media);
+  GstBin *pipeline = dup_pipeline (media);
   GstIterator *sinks = gst_bin_iterate_sinks (pipeline);
   GstClockTime least = GST_CLOCK_TIME_NONE;
 
@@ -188,7 +192,7 @@ settle (GstRTSPMedia *media)
     if (gst_rtsp_stream_is_blocking (gst_rtsp_media_get_stream (media, i)))
       return;
   }
-  pipeline = dup_pipeline ((TitleMedia *) media);
+  pipeline = dup_pipeline (media);
   gst_element_get_state (GST_ELEMENT (pipeline), NULL, NULL, SETTLE_LIMIT);
   gst_object_unref (pipeline);
 }
@@ -488,11 +492,15 @@ GstRTSPMedia *
 title_media_new (int fd, const gchar *label)
 {
   GstElement *pipeline = gst_pipeline_new (NULL);
+  GstElement *element = gst_bin_new (NULL);
   GstElement *file = title_file_new (fd);
-  TitleMedia *self = g_object_new (title_media_get_type (), "element", file, "transport-mode",
+  TitleMedia *self = g_object_new (title_media_get_type (), "element", element, "transport-mode",
       GST_RTSP_TRANSPORT_MODE_PLAY, NULL);
   GstRTSPMedia *media = GST_RTSP_MEDIA (self);
 
+  // By this name gst-rtsp-server finds an element that adds its pads later.
+  gst_object_set_name (GST_OBJECT (file), "dynpay0");
+  gst_bin_add (GST_BIN (element), file);
   self->file = file;
   self->fd = fd;
   self->label = g_strdup (label);

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/rtsp/title_media.h"
+
+#include <fcntl.h>
+#include <gio/gio.h>
+#include <unistd.h>
+
+#define LIMIT_S 10 // what waits for good ends the test
+
+typedef struct {
+  GstRTSPMedia *media;
+  GstRTSPThreadPool *threads;
+  GstElement *file; // to which tracks are added
+} Given;
+
+static void
+set_up (Given *given, gconstpointer unused)
+{
+  gchar *path = g_build_filename (g_getenv ("WEIR_DATA"), "bigbuckbunny.mp4", NULL);
+  GstElement *element;
+
+  given->media = title_media_new (open (path, O_RDONLY | O_CLOEXEC), "/films/title");
+  given->threads = gst_rtsp_thread_pool_new ();
+  element = gst_rtsp_media_get_element (given->media);
+  given->file = gst_bin_get_by_name (GST_BIN (element), "dynpay0");
+  gst_object_unref (element);
+  g_free (path);
+}
+
+static void
+tear_down (Given *given, gconstpointer unused)
+{
+  gst_object_unref (given->file);
+  g_object_unref (given->media);
+  g_object_unref (given->threads);
+}
+
+static void
+assert_fails (Given *given)
+{
+  GError *error = NULL;
+
+  g_assert_false (title_media_prepare (given->media,
+      gst_rtsp_thread_pool_get_thread (given->threads, GST_RTSP_THREAD_TYPE_MEDIA, NULL), &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED);
+  g_error_free (error);
+}
+
+// Whoever asked for it is gone before the library's thread has looked at it.
+static void
+one_that_is_given_up_before_it_begins_fails (Given *given, gconstpointer unused)
+{
+  title_media_give_up (given->media);
+  assert_fails (given);
+}
+
+// ---- three threads that could wait for each other ----
+
+// One adds a track, for which the library's lock is needed. One takes the title down: it has the
+// pipeline's lock, and waits for the first. One handles a message, with the library's lock.
+typedef struct {
+  GMutex lock;
+  GCond cond; // of those below
+  gboolean is_taken_down, is_handled;
+  Given *given;
+} Three;
+
+static void
+note (Three *three, gboolean *what)
+{
+  g_mutex_lock (&three->lock);
+  *what = TRUE;
+  g_cond_broadcast (&three->cond);
+  g_mutex_unlock (&three->lock);
+}
+
+static void
+wait_for (Three *three, gboolean *what)
+{
+  g_mutex_lock (&three->lock);
+  while (!*what)
+    g_cond_wait (&three->cond, &three->lock);
+  g_mutex_unlock (&three->lock);
+}
+
+// In the thread that takes it down: sinks come first, as which this one is marked.
+static GstBusSyncReply
+on_message_posted (GstBus *bus, GstMessage *message, gpointer data)
+{
+  GstState old, new;
+
+  if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_STATE_CHANGED
+      && g_str_equal (GST_MESSAGE_SRC_NAME (message), "first")) {
+    gst_message_parse_state_changed (message, &old, &new, NULL);
+    if (old == GST_STATE_PAUSED && new == GST_STATE_READY)
+      note (data, &((Three *) data)->is_taken_down);
+  }
+  return GST_BUS_PASS;
+}
+
+// In the library's thread, which handles it after this.
+static gboolean
+on_latency (GstRTSPMedia *media, GstMessage *message, Three *three)
+{
+  note (three, &three->is_handled);
+  return FALSE;
+}
+
+// In the thread that adds it. The library's own handler comes after this one.
+static void
+on_track (GstElement *file, GstPad *pad, Three *three)
+{
+  title_media_give_up (three->given->media);
+  wait_for (three, &three->is_taken_down);
+  gst_element_post_message (file, gst_message_new_latency (GST_OBJECT (file)));
+  wait_for (three, &three->is_handled);
+}
+
+static GstElement *
+get_pipeline (Given *given)
+{
+  GstElement *element = gst_rtsp_media_get_element (given->media);
+  GstElement *pipeline = GST_ELEMENT (gst_object_get_parent (GST_OBJECT (element)));
+
+  gst_object_unref (element);
+  return pipeline;
+}
+
+static void
+one_that_is_given_up_while_a_track_comes_fails (Given *given, gconstpointer unused)
+{
+  Three three = { .given = given };
+  GstElement *pipeline = get_pipeline (given);
+  GstElement *first = gst_bin_new ("first");
+  GstBus *bus = gst_element_get_bus (pipeline);
+
+  g_mutex_init (&three.lock);
+  g_cond_init (&three.cond);
+  GST_OBJECT_FLAG_SET (first, GST_ELEMENT_FLAG_SINK);
+  gst_bin_add (GST_BIN (pipeline), first);
+  gst_bus_set_sync_handler (bus, on_message_posted, &three, NULL);
+  g_signal_connect (given->media, "handle-message::latency", G_CALLBACK (on_latency), &three);
+  g_signal_connect (given->file, "pad-added", G_CALLBACK (on_track), &three);
+  alarm (LIMIT_S);
+  assert_fails (given);
+  alarm (0);
+  gst_bus_set_sync_handler (bus, NULL, NULL, NULL);
+  gst_object_unref (bus);
+  gst_object_unref (pipeline);
+  g_mutex_clear (&three.lock);
+  g_cond_clear (&three.cond);
+}
+
+#define ADD(name, test) g_test_add (name, Given, NULL, set_up, test, tear_down)
+
+int
+main (int argc, char **argv)
+{
+  gst_init (&argc, &argv);
+  g_test_init (&argc, &argv, NULL);
+  ADD ("/title-media/given-up-before-it-begins", one_that_is_given_up_before_it_begins_fails);
+  ADD ("/title-media/given-up-while-a-track-comes", one_that_is_given_up_while_a_track_comes_fails);
+  return g_test_run ();
+}
