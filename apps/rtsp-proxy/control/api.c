@@ -35,7 +35,7 @@ get_health (ApiRequest *request)
 static void
 get_ready (ApiRequest *request)
 {
-  GPtrArray *mounts = server_dup_mounts (request->api->server);
+  GPtrArray *mounts = mounts_dup_all (server_get_mounts (request->api->server));
   JsonBuilder *builder = json_builder_new ();
   gboolean ready = TRUE;
 

@@ -35,7 +35,7 @@ write_node (JsonBuilder *builder, const GraphNode *node)
 static GPtrArray *
 dup_nodes (Server *server)
 {
-  GPtrArray *mounts = server_dup_mounts (server);
+  GPtrArray *mounts = mounts_dup_all (server_get_mounts (server));
   GPtrArray *nodes = graph_view_new (server_get_graph (server), mounts);
 
   g_ptr_array_unref (mounts);

@@ -105,7 +105,7 @@ write_mount (Api *api, JsonBuilder *builder, Mount *mount, guint n_readers)
 void
 api_list_mounts (ApiRequest *request)
 {
-  GPtrArray *mounts = server_dup_mounts (request->api->server);
+  GPtrArray *mounts = mounts_dup_all (server_get_mounts (request->api->server));
   GHashTable *counts = count_all_readers ();
   JsonBuilder *builder = json_builder_new ();
 
@@ -130,7 +130,7 @@ api_list_mounts (ApiRequest *request)
 static Mount *
 find (ApiRequest *request)
 {
-  Mount *mount = server_get_mount (request->api->server, request->rest);
+  Mount *mount = mounts_get (server_get_mounts (request->api->server), request->rest);
 
   if (!mount)
     api_fail (request->message, SOUP_STATUS_NOT_FOUND, NULL, "there is no mount %s", request->rest);
@@ -169,7 +169,7 @@ write_keys (JsonBuilder *builder, const MountConfig *from, const MountConfig *to
 static gchar *
 dup_effect (Server *server, const gchar *path, const MountConfig *from, const MountConfig *to)
 {
-  Mount *mount = from && to ? server_get_mount (server, path) : NULL;
+  Mount *mount = from && to ? mounts_get (server_get_mounts (server), path) : NULL;
   gchar *effect;
 
   if (!mount)
@@ -267,7 +267,7 @@ change (ApiRequest *request, const MountConfig *base, const MountConfig *from)
 void
 api_put_mount (ApiRequest *request)
 {
-  Mount *mount = server_get_mount (request->api->server, request->rest);
+  Mount *mount = mounts_get (server_get_mounts (request->api->server), request->rest);
 
   change (request, NULL, mount ? mount_get_config (mount) : NULL);
   g_clear_pointer (&mount, mount_unref);

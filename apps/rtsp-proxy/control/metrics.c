@@ -211,7 +211,7 @@ gauges (Page *page)
 gchar *
 metrics_dup_text (Server *server)
 {
-  GPtrArray *mounts = server_dup_mounts (server);
+  GPtrArray *mounts = mounts_dup_all (server_get_mounts (server));
   Sample *samples = sample_mounts (server, mounts);
   Page page = { g_string_new (NULL), samples, mounts->len };
 

@@ -188,7 +188,7 @@ static gboolean
 look (gpointer data)
 {
   Notices *self = data;
-  GPtrArray *mounts = server_dup_mounts (self->server);
+  GPtrArray *mounts = mounts_dup_all (server_get_mounts (self->server));
 
   self->round++;
   for (guint i = 0; i < mounts->len; i++)

@@ -85,7 +85,7 @@ plan_mount (Reload *self, ReloadPlan *plan, const gchar *path, MountConfig *to)
 {
   const MountConfig *said = g_hash_table_lookup (self->mounts, path);
   gboolean same = said && to && mount_config_equal (said, to);
-  Mount *mount = server_get_mount (self->server, path);
+  Mount *mount = mounts_get (server_get_mounts (self->server), path);
 
   // A mount that equals the file already was changed through the API.
   if (!same && (mount || to) && !(mount && to && mount_config_equal (mount_get_config (mount), to)))

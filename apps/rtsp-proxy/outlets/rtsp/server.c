@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "config/mount_loop.h"
 #include "graph/graph.h"
-#include "mounts/mounts.h"
 #include "outlets/rtsp/client.h"
 #include "outlets/rtsp/media.h"
 #include "outlets/rtsp/threads.h"
@@ -41,10 +40,10 @@ struct _Server {
   gchar *address;
 };
 
-Mount *
-server_get_mount (Server *self, const gchar *path)
+Mounts *
+server_get_mounts (Server *self)
 {
-  return mounts_get (self->mounts, path);
+  return self->mounts;
 }
 
 // ---- the library's idea of paths ----
@@ -231,9 +230,9 @@ cleanup_client (GstRTSPServer *server, GstRTSPClient *client, gpointer unused)
 }
 
 static gboolean
-is_served (const gchar *path, gpointer data)
+is_served (const gchar *path, gpointer mounts)
 {
-  Mount *mount = server_get_mount (data, path);
+  Mount *mount = mounts_get (mounts, path);
   gboolean served = mount != NULL;
 
   g_clear_pointer (&mount, mount_unref);
@@ -243,10 +242,11 @@ is_served (const gchar *path, gpointer data)
 static gboolean
 cleanup_sessions (gpointer data)
 {
-  GstRTSPServer *listener = GST_RTSP_SERVER (((Server *) data)->listener);
+  Server *self = data;
+  GstRTSPServer *listener = GST_RTSP_SERVER (self->listener);
 
   g_list_free_full (gst_rtsp_server_client_filter (listener, cleanup_client, NULL), g_object_unref);
-  totals_collect (is_served, data);
+  totals_collect (is_served, self->mounts);
   return G_SOURCE_CONTINUE;
 }
 
@@ -303,7 +303,7 @@ server_put_mount (Server *self, MountConfig *config, GError **error)
 gboolean
 server_remove_mount (Server *self, const gchar *path, const gchar *reason)
 {
-  Mount *mount = server_get_mount (self, path);
+  Mount *mount = mounts_get (self->mounts, path);
   GPtrArray *presentations;
 
   if (!mount)
@@ -318,12 +318,6 @@ server_remove_mount (Server *self, const gchar *path, const gchar *reason)
   g_ptr_array_unref (presentations);
   mount_unref (mount);
   return TRUE;
-}
-
-GPtrArray *
-server_dup_mounts (Server *self)
-{
-  return mounts_dup_all (self->mounts);
 }
 
 static void

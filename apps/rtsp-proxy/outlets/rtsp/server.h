@@ -6,7 +6,7 @@
 #include <glib.h>
 
 #include "config/proxy_config.h"
-#include "mounts/mount.h"
+#include "mounts/mounts.h"
 
 typedef struct _Server Server;
 
@@ -21,11 +21,9 @@ gchar *server_dup_base_url (Server *self);
 // freed), or NULL.
 gchar *server_check_mount (Server *self, MountConfig *config);
 
-// A reference to the mount of an exact path, or NULL. Any thread.
-Mount *server_get_mount (Server *self, const gchar *path);
-
-// References to all, by path; to be freed with g_ptr_array_unref().
-GPtrArray *server_dup_mounts (Server *self);
+// Returns the mounts that it serves; they are valid as long as the server. Add and remove mounts
+// by the functions below only. Call from any thread.
+Mounts *server_get_mounts (Server *self);
 
 // Adds a mount, or gives the one of this path another configuration, which was checked. FALSE and
 // an error: it could not be done, and all is as it was.
