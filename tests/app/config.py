@@ -396,7 +396,7 @@ def arguments_override_the_file():
         'rtsp-proxy: --listen: "x" is not ADDR:PORT; write it like 0.0.0.0:8554\n', 2)
     # No machine has 192.0.2.1: the address in the error shows which one the proxy used.
     out, err, status = load(f'listen: 127.0.0.1:0\n{MOUNT}', '--listen', '192.0.2.1:9')
-    assert status == 1 and "can't listen on 192.0.2.1 port 9" in err, (out, err, status)
+    assert status == 1 and "cannot listen on 192.0.2.1 port 9" in err, (out, err, status)
     assert load(MOUNT, '--mount', f'/b={URI}', '--check-config')[0].endswith('2 mounts.\n')
 
 

@@ -234,9 +234,9 @@ def a_pipeline_that_does_not_start_changes_nothing():
         reads = Read(proxy.url(), readers=2, duration=9)
         wait_for_readers(proxy, 2)
         assert proxy.http('PATCH', '/v1/mounts/cam', {'upstream': 'rtsp://127.0.0.1:9/x'})[0] == 200
-        proxy.wait_for_line(r' mount /cam stays as it was: the new pipeline gave nothing within')
+        proxy.wait_for_line(r' mount /cam keeps its old pipeline: the new pipeline gave no media within')
         shown = proxy.get('/v1/mounts/cam')['presentations'][0]
-        assert not shown['switching'] and 'gave nothing' in shown['problem'], shown
+        assert not shown['switching'] and 'gave no media' in shown['problem'], shown
         check_smooth(reads.result(), 2)
         assert switches(proxy) == 0
 
@@ -251,7 +251,7 @@ def a_codec_change_is_announced_and_closes_readers():
         effect = proxy.http('PATCH', '/v1/mounts/cam?dry-run', body)[2]['change']['effect']
         assert effect.startswith('readers are closed: their codec is VP8'), effect
         assert proxy.http('PATCH', '/v1/mounts/cam', body)[0] == 200
-        proxy.wait_for_line(r' reader \S+ out: /cam: the new pipeline gives other tracks')
+        proxy.wait_for_line(r' reader \S+ out: /cam: the new pipeline has different tracks')
         with Decode(proxy.url(), duration=5) as decode:
             wait_until(lambda: decode.frames > 20, 10, 'the new pipeline is decoded')
         assert not decode.errors, decode.errors
@@ -296,7 +296,7 @@ def an_upstream_with_any_tracks_ends_the_slate():
         read = Read(proxy.url(), duration=30)
         wait_for_readers(proxy, 1)
         with camera(port):
-            proxy.wait_for_line(r' reader \S+ out: /cam: the upstream came back with other tracks', 25)
+            proxy.wait_for_line(r' reader \S+ out: /cam: the upstream came back with different tracks', 25)
             assert read.result(None)['totals']['statuses'] == {'disconnected': 1}
             assert Read(proxy.url(), duration=2).result()['totals']['ok'] == 1
             assert shown_upstream(proxy)[0] == 'up'

@@ -64,7 +64,7 @@ def a_port_in_use_is_reported():
         with Proc(program(), '--mount', '/cam=rtsp://127.0.0.1:1/x', '--listen',
                   f'127.0.0.1:{port}', env=environment()) as proxy:
             assert proxy.wait(5) == 1, proxy.output()
-            proxy_says = rf"^rtsp-proxy: can't listen on 127\.0\.0\.1 port {port}: .*in use"
+            proxy_says = rf"^rtsp-proxy: cannot listen on 127\.0\.0\.1 port {port}: .*in use"
             assert len(proxy.lines) == 1, proxy.output()
             assert re.search(proxy_says, proxy.lines[0]), proxy.output()
 

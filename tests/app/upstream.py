@@ -97,12 +97,12 @@ def an_upstream_that_returns_with_other_tracks_closes_its_readers():
         origin.kill()
         with Origin('other-tracks', after=origin):
             proxy.wait_for_line(
-                r' reader \S+ out: /cam: the upstream came back with other tracks$', 8)
+                r' reader \S+ out: /cam: the upstream came back with different tracks$', 8)
             for read in reads:
                 result = read.result(None)
                 assert result['totals']['statuses'] == {'disconnected': 3}, result
             wait_until(lambda: len(matches(
-                proxy, r' out: /cam: the upstream came back with other tracks$')) == 6, 5, 'six out')
+                proxy, r' out: /cam: the upstream came back with different tracks$')) == 6, 5, 'six out')
             again = Read(proxy.url(), duration=2).result()
             assert set(again['readers'][0]['tracks']) == {'video'}, again
 
@@ -113,7 +113,7 @@ def a_file_has_the_same_tracks_at_each_start():
         for n in range(1, 4):
             assert Read(proxy.url(), duration=1).result()['totals']['ok'] == 1
             wait_until(lambda n=n: len(matches(proxy, 'down: no readers')) == n, 5, 'down')
-        assert 'other tracks' not in proxy.output()
+        assert 'different tracks' not in proxy.output()
 
 
 @test

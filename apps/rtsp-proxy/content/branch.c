@@ -30,7 +30,7 @@ on_connecting (gpointer user)
   self->callbacks->connecting (self, self->owner);
 }
 
-// Of other tracks the relay tells: on_begun().
+// The relay reports changed tracks: see on_begun().
 static const NodeCallbacks node_callbacks = { on_up, on_down, on_connecting, NULL };
 
 static void
@@ -74,7 +74,7 @@ branch_start (Branch *self)
   self->running = TRUE;
   relay_link (node_get_relay (self->node), self->source);
   node_use (self->node, &node_callbacks, self);
-  // It runs already, for others.
+  // The node may run already, for other users.
   if (node_get_state (self->node) == NODE_UP)
     on_up (self);
 }

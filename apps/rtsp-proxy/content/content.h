@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What is used: a live presentation or a stored title, by whatever outlet. Who holds one uses it;
-// when the last lets it go, it is given back. Counted; any thread.
+// The content that an outlet serves: a live presentation or a stored title, behind one interface
+// that knows no protocol. A reference is a use: dropping the last one ends the use. Counted; call
+// from any thread.
 
 #include <glib.h>
 
@@ -11,27 +12,28 @@ typedef struct _Content Content;
 typedef enum { CONTENT_READY, CONTENT_STARTING, CONTENT_FAILED } ContentState;
 typedef void (*ContentToldFunc) (gpointer data);
 
-// One kind of it.
+// The operations of one kind of content.
 typedef struct {
-  gboolean shared; // by all who ask for the same; else each has one of his own
-  // Is it known what it gives? The error, which may be left out, says why it has failed.
+  gboolean shared; // all clients that ask for the same path share it; else each client has its own
+  // Returns the state. Sets `error`, which may be NULL, if the content has failed.
   ContentState (*ask) (gpointer object, GError **error);
-  // Calls `told`, once, when it is not starting any more; maybe at once. With no lock held. One at
-  // a time may wait.
+  // Calls `told` once: when the content is no longer starting, or at once if it is not. Only one
+  // caller may wait at a time. Called with no lock held.
   void (*wait) (gpointer object, ContentToldFunc told, gpointer data);
-  // The outlet has it ready by itself from now on; may be NULL.
+  // Tells the content that the outlet now keeps it ready itself. May be NULL.
   void (*hand_over) (gpointer object);
-  const gchar *(*get_path) (gpointer object);       // below that of its mount, or the same
-  const gchar *(*get_mount_path) (gpointer object); //
-  const gchar *(*get_label) (gpointer object);      // as logs call it
-  void (*release) (gpointer object);
+  const gchar *(*get_path) (gpointer object); // the mount's path, or a path below it
+  const gchar *(*get_mount_path) (gpointer object);
+  const gchar *(*get_label) (gpointer object); // for the log
+  void (*release) (gpointer object);           // ends the use
 } ContentKind;
 
-// `object` comes with a use, which is taken over.
+// Takes ownership of a reference to `object`, and of a use where its kind counts uses.
 Content *content_new (const ContentKind *kind, gpointer object);
 Content *content_ref (Content *self);
 void content_unref (Content *self);
 
+// The operations above.
 ContentState content_ask (Content *self, GError **error);
 void content_wait (Content *self, ContentToldFunc told, gpointer data);
 void content_hand_over (Content *self);
@@ -41,5 +43,5 @@ const gchar *content_get_label (Content *self);
 
 gboolean content_is_shared (Content *self);
 
-// What it is; NULL: it is of another kind. `self` may be NULL.
+// Returns the object, or NULL if the content is of another kind. `self` may be NULL.
 gpointer content_get (Content *self, const ContentKind *kind);

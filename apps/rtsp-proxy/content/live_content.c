@@ -12,7 +12,7 @@ ask (gpointer object, GError **error)
     case PRESENTATION_STARTING:
       return CONTENT_STARTING;
     default:
-      g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "%s has no media now",
+      g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "%s has no media at the moment",
           presentation_get_label (object));
       return CONTENT_FAILED;
   }

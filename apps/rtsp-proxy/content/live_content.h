@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A live presentation as content: its readers share it.
+// A live presentation as content. Its readers share it.
 
 #include "content/content.h"
 #include "content/presentation.h"
 
-// `presentation` comes with a reference and a use, which are taken over.
+// Takes ownership of a reference to `presentation` and of a use of it.
 Content *live_content_new (Presentation *presentation);
 
-// NULL: it is none, or of another kind.
+// Returns NULL if `content` is NULL or of another kind.
 Presentation *live_content_get (Content *content);

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-// Media that could not be prepared is not tried again sooner, however often it is asked for.
+// Time between two attempts to prepare media, however many readers ask for it.
 #define MEDIA_RETRY (2 * GST_SECOND)
 
 MountConfig *
@@ -18,7 +18,7 @@ presentation_dup_config (Presentation *self)
   return config;
 }
 
-// ---- who waits ----
+// ---- the state, and those that wait for it ----
 
 // With the lock held.
 static PresentationState
@@ -104,7 +104,7 @@ presentation_keep_media (Presentation *self, gpointer media, GDestroyNotify rele
   gboolean keep;
 
   g_mutex_lock (&self->lock);
-  // Where nobody is left, nobody would let it go: update() and linger_over() may have been by.
+  // Without users nothing would release the media: update() and linger_over() may have run already.
   keep = !self->media && !self->stopped && !self->outdated
          && (self->n_users > 0 || !self->config->on_demand);
   if (keep) {
@@ -115,7 +115,8 @@ presentation_keep_media (Presentation *self, gpointer media, GDestroyNotify rele
   return keep;
 }
 
-// With the lock held: readers who come from now on get another one.
+// Returns the kept media (transfer full), or NULL. Readers that come from now on get new media.
+// With the lock held.
 static gpointer
 steal_media (Presentation *self)
 {
@@ -168,11 +169,11 @@ presentation_media_opened (Presentation *self, const gchar *problem)
   if (failed)
     self->media_failing_until = clock_now () + MEDIA_RETRY;
   self->opening = self->outdated = FALSE;
-  // Who came when it was too late for that one finds none.
+  // Readers that came too late for outdated media have none.
   again = is_to_be_opened (self);
   g_mutex_unlock (&self->lock);
   if (failed)
-    log_event_limited (&self->failures, "mount %s can't be served: %s", self->label, problem);
+    log_event_limited (&self->failures, "mount %s cannot be served: %s", self->label, problem);
   if (again)
     update_later (self);
   presentation_tell (self);
@@ -187,7 +188,7 @@ presentation_close_readers (Presentation *self, const gchar *reason)
   presentation_open_media (self);
 }
 
-// ---- another configuration ----
+// ---- configuration ----
 
 static gboolean update (gpointer data);
 
@@ -198,10 +199,10 @@ configure_media (Presentation *self, const MountConfig *old)
   gpointer media;
 
   g_mutex_lock (&self->lock);
-  media = self->media; // let go on this thread alone
+  media = self->media; // only this thread releases it
   g_mutex_unlock (&self->lock);
   if (media && closes)
-    presentation_close_readers (self, "the cache lies elsewhere now, and begins anew");
+    presentation_close_readers (self, "the cache has moved to another folder and starts empty");
   else if (media)
     self->callbacks->configure_media (self, media, self->data);
 }
@@ -266,7 +267,7 @@ linger_over (gpointer data)
 
   self->linger = 0;
   g_mutex_lock (&self->lock);
-  // In one step: who comes now either keeps it, or gets new media.
+  // In one step, so that a reader that comes now either keeps the media or gets new media.
   idle = self->n_users == 0;
   if (idle)
     media = steal_media (self);
@@ -284,7 +285,8 @@ linger_over (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-// On the main thread after the number of users went to or from none.
+// Runs on the main thread after the first user has come, the last one has left, or the
+// configuration has changed.
 static gboolean
 update (gpointer data)
 {
@@ -294,7 +296,7 @@ update (gpointer data)
   g_mutex_lock (&self->lock);
   stopped = self->stopped || self->ended;
   wanted = self->n_users > 0 || !self->config->on_demand;
-  // Its tracks are known from before: whoever was here and is gone again already has had media.
+  // Users that came and left before this function ran may have left media without a branch.
   has_media = self->media != NULL;
   g_mutex_unlock (&self->lock);
 
@@ -352,7 +354,7 @@ presentation_n_users (Presentation *self)
   return n;
 }
 
-// ---- outside ----
+// ---- properties ----
 
 const gchar *
 presentation_get_path (Presentation *self)

@@ -1,94 +1,100 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What one URL asks for: a chain of stages, the relay that it ends in, and what an outlet keeps
-// ready for all of its readers, the media. Any thread may call what does not say otherwise.
+// A mount plus the choices of a URL: a chain of stages, the relay at its end, and the media that an
+// outlet keeps ready for all readers. Functions may be called from any thread where nothing else is
+// said.
 
 #include "graph/graph.h"
 
 typedef struct _Presentation Presentation;
 
+// How a presentation reaches its outlet. All are called on the main thread.
 typedef struct {
-  // Its readers can't go on, for this reason.
+  // Closes the presentation's readers, for a reason that is logged.
   void (*close_readers) (Presentation *self, const gchar *reason, gpointer data);
-  // Nobody has used it for the linger.
+  // No reader has used the presentation for the time `linger`.
   void (*idle) (Presentation *self, gpointer data);
-  // It has no media: one is to be prepared, in another thread, which tells of its end by
-  // presentation_media_opened(). One that runs without readers has it, too, so that the first
-  // reader finds a keyframe, and what the cache is to hold.
+  // Prepares media in another thread, which then calls presentation_media_opened(). Media is also
+  // prepared without readers if the presentation runs without them: it keeps the cache, and a
+  // keyframe for the first reader.
   void (*open_media) (Presentation *self, gpointer data);
-  // Its media serves readers as another configuration says from now on.
+  // Applies the present configuration to the media.
   void (*configure_media) (Presentation *self, gpointer media, gpointer data);
-} PresentationCallbacks; // on the main thread
+} PresentationCallbacks;
 
-// `path`: under which the library knows it. `query`: what the URL chose, or NULL. `stages`,
-// `instance`: see graph_get(); one that is not 0 is a session of a stored title. `data` must
-// outlive its running.
+// `path`: under which outlets publish it. `query`: the choices of the URL, or NULL. `stages`,
+// `instance`: see graph_get(); an instance other than 0 is a session of a stored title. `data` is
+// passed to the callbacks, and must stay valid until presentation_stop().
 Presentation *presentation_new (Graph *graph, const gchar *path, const gchar *query,
     MountConfig *config, GPtrArray *stages, guint instance, const PresentationCallbacks *callbacks,
     gpointer data);
 Presentation *presentation_ref (Presentation *self);
-void presentation_unref (Presentation *self); // the last one: freed on the main thread
+void presentation_unref (Presentation *self); // frees it on the main thread
 
-// Starts what it needs, if it is to run without readers too. Main thread.
+// Starts the chain if it is configured to run without readers. Main thread only.
 void presentation_start (Presentation *self);
 
-// Ends, and takes no more users. Main thread.
+// Stops the chain, and refuses readers from now on. Main thread only.
 void presentation_stop (Presentation *self);
 
-// Another configuration, maybe another chain. Where readers watch, it is started beside the old
-// one, and taken at its next join point; if it gives nothing in time, the old one stays. Main
-// thread.
+// Applies another configuration. If it gives another chain and readers watch, the new chain starts
+// beside the old one and replaces it at a join point; if the new chain gives no media within
+// `switch-timeout`, the old one stays. Main thread only.
 void presentation_configure (Presentation *self, MountConfig *config, GPtrArray *stages);
 
-// "idle", "starting", "up" or "down". Main thread.
+// Returns "idle", "starting", "up" or "down". Main thread only.
 const gchar *presentation_get_state_name (Presentation *self);
 
-// Is a new chain being started beside the old one? And why the last one was not taken, or NULL; to
-// be freed. Main thread.
+// Reports whether a new chain runs beside the old one. Main thread only.
 gboolean presentation_is_switching (Presentation *self);
+
+// Returns why the last new chain did not replace the old one (transfer full), or NULL. Main thread
+// only.
 gchar *presentation_dup_problem (Presentation *self);
 
 const gchar *presentation_get_path (Presentation *self);
 const gchar *presentation_get_mount_path (Presentation *self);
 guint presentation_get_instance (Presentation *self);
 const gchar *presentation_get_query (Presentation *self);
-const gchar *presentation_get_label (Presentation *self);  // as logs call it: "/cam?size=640x360"
-MountConfig *presentation_dup_config (Presentation *self); // a reference
-Relay *presentation_get_relay (Presentation *self);
+const gchar *presentation_get_label (Presentation *self);  // for the log: "/cam?size=640x360"
+MountConfig *presentation_dup_config (Presentation *self); // (transfer full)
+Relay *presentation_get_relay (Presentation *self);        // (transfer none)
 
-// The end of its chain, and of the one that is being started beside it; NULL: there is none now.
-// Main thread.
+// Return the last node of the current chain, and of a new chain beside it; NULL if there is none.
+// Main thread only.
 Node *presentation_get_node (Presentation *self);
 Node *presentation_get_next_node (Presentation *self);
 
-// A reader came (starts what is needed), a reader went (starts the linger).
+// Count a reader that has come, which starts the chain, and one that has left. The last one to
+// leave starts the linger time.
 void presentation_use (Presentation *self);
 void presentation_unuse (Presentation *self);
 guint presentation_n_users (Presentation *self);
 
 typedef enum { PRESENTATION_READY, PRESENTATION_DOWN, PRESENTATION_STARTING } PresentationState;
 
-// Is its media ready, so that nobody has to wait for it? Down: the last attempt failed, and the
-// next is yet to come.
+// Returns READY if media is ready for readers, DOWN if the last attempt has failed and the next one
+// has not begun, or else STARTING.
 PresentationState presentation_ask (Presentation *self);
 
-// Of a stored title: can somebody who comes now still get its beginning?
+// Reports whether a new reader of a session still gets the beginning of the stored title.
 gboolean presentation_is_at_start (Presentation *self);
 
-// Calls `told`, once, when it is not starting any more, or after start-timeout; maybe at once. With
-// no lock held.
+// Calls `told` once: when the state is no longer STARTING, after `start-timeout`, or at once. Call
+// with no lock held.
 typedef void (*PresentationToldFunc) (gpointer data);
 void presentation_wait (Presentation *self, PresentationToldFunc told, gpointer data);
 
-// Names the media that new readers share; another one after readers had to be closed. NULL: it is
-// not ready, and only one that is was asked for.
+// Returns a key for the media that new readers share (transfer full). The key changes each time
+// readers are closed. With `only_ready`, returns NULL unless media is ready.
 gchar *presentation_dup_media_key (Presentation *self, gboolean only_ready);
 
-// The media is ready: keeps it until there is no more use for it, so that it never goes away under
-// a reader that is just coming. `release` lets it go, on the main thread. FALSE: nobody is left who
-// would want it, one is kept already, or readers want another by now.
+// Keeps prepared media until no reader uses it any more, so that it does not go away while a reader
+// is joining; then calls `release` on the main thread. Returns FALSE, and keeps nothing, if no
+// reader is left, if media is kept already, or if readers were closed while it was being prepared.
 gboolean presentation_keep_media (Presentation *self, gpointer media, GDestroyNotify release);
 
-// Its media has been opened, and is kept if there is a use for it; or why it could not be.
+// Ends what the callback `open_media` began. `problem`: why the media could not be prepared, or
+// NULL.
 void presentation_media_opened (Presentation *self, const gchar *problem);

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-// What readers of a stored title may still have before them when the last of them gets the end.
+// Time that readers of a session get beyond the interval to receive the end of the title.
 #define TITLE_TAIL_MS 1000
 
 // ---- branches ----
@@ -39,12 +39,12 @@ switched (Presentation *self)
   g_clear_pointer (&old, branch_free);
 }
 
-// Readers have to go, and come again.
+// Takes the next branch although its tracks differ: readers are closed and come again.
 static void
 switch_by_force (Presentation *self)
 {
   relay_take (self->relay, self->next->source);
-  presentation_close_readers (self, "the new pipeline gives other tracks");
+  presentation_close_readers (self, "the new pipeline has different tracks");
   switched (self);
 }
 
@@ -76,8 +76,8 @@ title_over (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-// Nobody begins with it any more, and its upstream is not to begin anew. The last reader to come is
-// the interval behind.
+// Takes no more readers, and does not connect the upstream again. The last reader is at most the
+// interval behind.
 static void
 end_title (Presentation *self, Branch *branch)
 {
@@ -95,7 +95,7 @@ on_down (Branch *branch, const gchar *reason, guint retry_ms, gpointer owner)
   Presentation *self = owner;
 
   log_event_limited (&self->failures, "mount %s %s: %s; next try in %.1f s", self->label,
-      branch == self->next ? "can't switch yet" : "down", reason, retry_ms / 1000.0);
+      branch == self->next ? "cannot switch yet" : "down", reason, retry_ms / 1000.0);
   if (branch == self->next)
     return;
   if (self->instance && self->known) {
@@ -126,7 +126,7 @@ on_begun (Branch *branch, gpointer owner)
   Presentation *self = owner;
 
   if (branch == self->current && branch->changed)
-    presentation_close_readers (self, "the upstream came back with other tracks");
+    presentation_close_readers (self, "the upstream came back with different tracks");
   else if (branch == self->next && branch->changed && node_get_state (branch->node) == NODE_UP)
     switch_by_force (self);
 }
@@ -158,7 +158,7 @@ presentation_start_branch (Presentation *self)
   branch_start (self->current);
 }
 
-// ---- another chain ----
+// ---- changing the chain ----
 
 static gboolean
 switch_over (gpointer data)
@@ -167,15 +167,14 @@ switch_over (gpointer data)
 
   self->switch_timeout = 0;
   g_free (self->problem);
-  self->problem = g_strdup_printf ("the new pipeline gave nothing within %.1f s%s%s",
+  self->problem = g_strdup_printf ("the new pipeline gave no media within %.1f s%s%s",
       self->config->switch_timeout_ms / 1000.0, self->next->problem ? ": " : "",
       self->next->problem ? self->next->problem : "");
-  log_event ("mount %s stays as it was: %s", self->label, self->problem);
+  log_event ("mount %s keeps its old pipeline: %s", self->label, self->problem);
   presentation_drop_next (self);
   return G_SOURCE_REMOVE;
 }
 
-// Nobody has seen anything of the old one.
 void
 presentation_replace_branch (Presentation *self)
 {

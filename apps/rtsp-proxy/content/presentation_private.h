@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What the parts of a presentation share: its life and users (presentation.c), and the chains of
-// stages that feed it (presentation_branches.c).
+// The structure and functions that presentation.c (users, media, configuration) and
+// presentation_branches.c (the chains of stages that feed the relay) share.
 
 #include "base/log.h"
 #include "content/branch.h"
@@ -16,53 +16,54 @@ struct _Presentation {
   const PresentationCallbacks *callbacks;
   gpointer data;
   guint instance;
-  gint64 made; // ns
+  gint64 made; // ns, see clock_now()
   Waiting *waiting;
   LogLimit failures;
 
   // Main thread only.
   Graph *graph;
   GPtrArray *stages;
-  guint end;       // of a stored title: what is still in the window is sent
-  Branch *current; // NULL while nobody needs it
-  Branch *next;
+  guint end;       // timer: the last readers of an ended session have received all of the title
+  Branch *current; // NULL while no reader needs it
+  Branch *next;    // is to replace the current one, or NULL
   guint switch_timeout;
-  gchar *problem; // of the last change
-  guint linger;
+  gchar *problem; // why the last new chain was not taken, or NULL
+  guint linger;   // timer
 
-  GMutex lock; // all below
-  MountConfig *config;
+  GMutex lock;         // guards the fields below
+  MountConfig *config; // written on the main thread only
   guint n_users;
-  gboolean known;       // media has flowed, so the tracks are real
-  gint64 failing_until; // ns: the last attempt failed and the next comes then; 0 while one runs
+  gboolean known;       // media has flowed, so the tracks are known
+  gint64 failing_until; // ns: when the next attempt begins, after a failed one; else 0
   gboolean stopped;
-  gboolean ended; // a stored title: nothing more will come
+  gboolean ended; // a session of a stored title: its upstream has ended
   guint media_generation;
-  gpointer media; // the one that is kept ready
+  gpointer media; // kept ready for readers, or NULL
   GDestroyNotify release_media;
-  gboolean opening;           // it is being prepared
-  gboolean outdated;          // what is being prepared: readers want another one by now
-  gint64 media_failing_until; // ns: it could not be prepared, and is tried again then
+  gboolean opening;           // media is being prepared
+  gboolean outdated;          // readers were closed since that began: the media is not kept
+  gint64 media_failing_until; // ns: when media that failed to be prepared is tried again
 };
 
-// Tells who waits, if there is no more to wait for. With no lock held.
+// Calls those that wait, unless the state is STARTING. Call with no lock held.
 void presentation_tell (Presentation *self);
 
-// Has its readers come again. Main thread.
+// Closes the readers and prepares new media for those that come again. Main thread only.
 void presentation_close_readers (Presentation *self, const gchar *reason);
 
-// Has its media prepared, if it is to be. Main thread.
+// Has media prepared if it is needed and not there. Main thread only.
 void presentation_open_media (Presentation *self);
 
-// ---- its branches; main thread ----
+// ---- branches; main thread only ----
 
-// Starts what feeds it, or goes on with it.
+// Starts the current branch if it does not run.
 void presentation_start_branch (Presentation *self);
 
-// In place of one of which nobody has seen anything.
+// Replaces the current branch at once. For a branch whose media no reader has received.
 void presentation_replace_branch (Presentation *self);
 
-// Beside the one that feeds it, which is left at the next join point.
+// Starts the next branch, which replaces the current one at a join point.
 void presentation_start_beside (Presentation *self);
 
+// Drops the next branch, if there is one.
 void presentation_drop_next (Presentation *self);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A stored title as content: of one reader alone.
+// A stored title as content. Each client has a title of its own.
 
 #include "content/content.h"
 #include "content/titles.h"
 
-// `title` comes with a reference, which is taken over.
+// Takes ownership of a reference to `title`.
 Content *stored_content_new (Title *title);
 
-// NULL: it is none, or of another kind.
+// Returns NULL if `content` is NULL or of another kind.
 Title *stored_content_get (Content *content);

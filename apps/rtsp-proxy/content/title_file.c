@@ -11,12 +11,12 @@ typedef struct _TitleFile TitleFile;
 typedef struct {
   TitleFile *file;
   GstElement *queue;  // not owned; NULL for a raw stream
-  gint muted;         // atomic: nobody takes it
-  gboolean has_begun; // there is something of it. Of the demuxer's thread
-  gboolean is_here;   // since it was sought, too. Of the demuxer's thread
+  gint muted;         // atomic: no reader has set it up
+  gboolean has_begun; // it has had data. Demuxer's thread only
+  gboolean is_here;   // it has had data since the last seek. Demuxer's thread only
   gboolean video;
-  GstClockTime lead; // title_file_get_lead(). With the queue's object lock
-  guint64 n_frames;  // of a raw stream, from its beginning. Of its thread
+  GstClockTime lead; // see title_file_get_lead(); guarded by the queue's object lock
+  guint64 n_frames;  // of a raw stream, since its start or a flush. Its thread only
 } Track;
 
 struct _TitleFile {
@@ -33,8 +33,8 @@ typedef struct {
 GType title_file_get_type (void);
 G_DEFINE_TYPE (TitleFile, title_file, GST_TYPE_BIN)
 
-// What is looked into. No more than these few: what anybody else has put into the folder is not
-// handed to whatever element there may be for it.
+// The file types that are served, and no others: files may come from untrusted persons, and must
+// not reach an arbitrary element.
 static const struct {
   const gchar *type;
   const gchar *demuxer; // NULL: a raw stream
@@ -48,9 +48,10 @@ static const struct {
   { "video/x-h265", NULL },
 };
 
-// Frames that begin outside of what is played: the priming of an audio codec, or what leads to a
-// keyframe and can't be decoded. The sink would leave them out too, which a reader would take for
-// loss, and the pacer has one packet at a time to offer to a sink that waits for its first.
+// Reports whether a frame begins within the segment that is played. Frames before it are the
+// priming of an audio codec, or frames that only lead to a keyframe. The sink would drop them as
+// well, but after they have got sequence numbers, so readers would see packet loss; and a sink that
+// waits for its first packet would block the pacer.
 static gboolean
 is_inside (GstPad *pad, GstClockTime at)
 {
@@ -93,8 +94,8 @@ note_buffer (Track *track, GstBuffer *buffer, gboolean passes)
   track->is_here |= passes;
 }
 
-// Without anything of a track, as of a file that is cut off behind its header, the library would
-// wait for it in vain.
+// Fails when a track ends without data, as in a file that is cut off after its header: preparing
+// the media would wait for that track for ever.
 static void
 note_event (Track *track, GstEventType type)
 {
@@ -104,10 +105,11 @@ note_event (Track *track, GstEventType type)
     track->has_begun = track->is_here = TRUE;
   else if (type == GST_EVENT_EOS && !track->has_begun)
     GST_ELEMENT_ERROR (
-        track->file, STREAM, DEMUX, ("it ends before there is anything of a track"), (NULL));
+        track->file, STREAM, DEMUX, ("the file ends before the first data of a track"), (NULL));
 }
 
-// Nothing comes through for a track that nobody takes: its end would be an error.
+// Drops all data of a muted track. Its EOS is dropped too, because without data before it the EOS
+// is an error.
 static GstPadProbeReturn
 filter (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 {
@@ -126,7 +128,7 @@ filter (GstPad *pad, GstPadProbeInfo *info, gpointer data)
   return passes ? GST_PAD_PROBE_OK : GST_PAD_PROBE_DROP;
 }
 
-// ---- tracks of which there is nothing for long ----
+// ---- gaps, for tracks without data ----
 
 static GstEvent *
 get_segment (GstElement *queue)
@@ -138,7 +140,8 @@ get_segment (GstElement *queue)
   return event;
 }
 
-// Its sink would wait for it, and all others for that sink. `like` has a segment if it has none.
+// Sends a gap, so that the track's sink does not wait for data, and all other sinks for that sink.
+// Sends the segment of `like` first if the track has none.
 static void
 send_gap (GstElement *queue, GstElement *like)
 {
@@ -156,8 +159,8 @@ send_gap (GstElement *queue, GstElement *like)
   gst_object_unref (pad);
 }
 
-// There is no room for more of one track, and of another there is nothing yet. In the demuxer's
-// thread, as are the notes of what is here.
+// Runs when the queue of one track is full, in the demuxer's thread: other tracks that have no data
+// since the last seek get a gap.
 static void
 on_full (GstElement *queue, TitleFile *self)
 {
@@ -169,7 +172,8 @@ on_full (GstElement *queue, TitleFile *self)
   }
 }
 
-// Whoever is just putting something into the queue, and may wait there for room, has its lock.
+// Sends a gap if the queue is empty. A thread that holds the pad's stream lock is adding data to
+// the queue, so no gap is needed then.
 static void
 fill_gap (GstElement *queue)
 {
@@ -214,7 +218,7 @@ frames_last (GstPad *pad, guint64 n)
   return gst_util_uint64_scale (n, (guint64) den * GST_SECOND, (guint64) num);
 }
 
-// A raw stream says nothing of time but how many frames a second there are, if that.
+// Gives each frame its timestamps. A raw stream has none; it has a frame rate at most.
 static GstPadProbeReturn
 stamp (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 {
@@ -231,7 +235,8 @@ stamp (GstPad *pad, GstPadProbeInfo *info, gpointer data)
   return GST_PAD_PROBE_OK;
 }
 
-// Without an end a title is played to its own, and not to that of the seek before.
+// Makes a seek without an end position play to the end of the title. Else demuxers keep the end of
+// the seek before.
 static GstPadProbeReturn
 open_end (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
 {
@@ -323,8 +328,9 @@ make_branch (TitleFile *self, const TracksKind *kind, GError **error)
   return branch;
 }
 
-// Links it; start() then has it run. The bin, which may be on its way to PAUSED in another thread,
-// leaves it alone meanwhile: both would wait for each other, where one pad pulls from the other.
+// Adds and links an element, which start() starts. Its state is locked until then: if the bin, on
+// its way to PAUSED in another thread, started it, the two threads could wait for each other where
+// one pad pulls from the other.
 static void
 join (TitleFile *self, GstPad *pad, GstElement *element)
 {
@@ -343,7 +349,8 @@ start (GstElement *element)
   gst_element_set_locked_state (element, FALSE);
 }
 
-// What is to be started then; NULL if it can't be.
+// Adds a branch for the stream of `pad`, and returns it for start(); or posts an error and returns
+// NULL. A stream that cannot be served ends in a fakesink.
 static GstElement *
 add_stream (TitleFile *self, GstPad *pad, GstCaps *caps)
 {
@@ -382,7 +389,7 @@ static void
 on_no_more_pads (GstElement *demuxer, TitleFile *self)
 {
   if (self->n_tracks == 0)
-    GST_ELEMENT_ERROR (self, STREAM, WRONG_TYPE, ("no track in it can be served"), (NULL));
+    GST_ELEMENT_ERROR (self, STREAM, WRONG_TYPE, ("it has no track that can be served"), (NULL));
   gst_element_no_more_pads (GST_ELEMENT (self));
 }
 
@@ -406,8 +413,8 @@ add_demuxer (TitleFile *self, GstPad *pad, const gchar *name)
   start (demuxer);
 }
 
-// It reads by a thread of its own, and what comes before the library knows all pads it does not
-// see.
+// The branch starts after no-more-pads: its parser has a thread of its own, and its first packets
+// must not come before all pads are known.
 static void
 add_raw (TitleFile *self, GstPad *pad, GstCaps *caps)
 {
@@ -430,8 +437,7 @@ on_have_type (GstElement *typefind, guint probability, GstCaps *caps, TitleFile 
   while (i < G_N_ELEMENTS (containers) && !g_str_equal (type, containers[i].type))
     i++;
   if (i == G_N_ELEMENTS (containers)) {
-    GST_ELEMENT_ERROR (
-        self, STREAM, WRONG_TYPE, ("it is %s, and not of a kind that is served", type), (NULL));
+    GST_ELEMENT_ERROR (self, STREAM, WRONG_TYPE, ("unsupported file type %s", type), (NULL));
   } else if (containers[i].demuxer) {
     add_demuxer (self, pad, containers[i].demuxer);
   } else {
@@ -458,7 +464,7 @@ title_file_new (int fd)
   GstElement *typefind = gst_element_factory_make ("typefind", NULL);
   gchar *path = g_strdup_printf ("/proc/self/fd/%d", fd);
 
-  // By the descriptor that was checked, and with a place of its own in it.
+  // Opened through the file descriptor that was checked. This gives it a read position of its own.
   g_object_set (source, "location", path, NULL);
   g_free (path);
   gst_bin_add_many (GST_BIN (self), source, typefind, NULL);

@@ -1,25 +1,32 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What reads a file and makes RTP of its tracks, each packet at its time: the element of a media.
+// An element that reads a media file and gives out its tracks as RTP, each packet at its time. It
+// adds pad src_N for track N once it knows the track, and emits no-more-pads after the last one.
+// The payloader of pad src_N is called pay_src_N. Tracks count in the order in which they are
+// found.
 
 #include <gst/gst.h>
 
-// By a descriptor, which must stay open until it has ended.
+// Returns the element (floating reference) for the open file `fd`. The caller keeps `fd` open as
+// long as the element exists.
 GstElement *title_file_new (int fd);
 
-// Nobody takes this track, or somebody does; they count in the order in which they were found.
+// Drops the packets of a track that no reader has set up, or lets them pass again. Call from any
+// thread.
 void title_file_mute (GstElement *self, guint track, gboolean muted);
 
-// It is paused: tracks of which nothing is there have a gap, so that no sink waits for them.
+// Sends a gap on each track that has no data queued, so that no paused sink waits for its data.
 void title_file_fill_gaps (GstElement *self);
 
-// After a seek: when the keyframe is to be shown that what comes depends on, but that is left out
-// as it is before the place; GST_CLOCK_TIME_NONE, as a rule: it begins with the keyframe.
+// Call after a seek. Returns the time in ns of the keyframe that the first frames depend on, if the
+// keyframe was dropped because it lies before the seek position. Returns GST_CLOCK_TIME_NONE if all
+// video tracks begin with a keyframe, as they do after most seeks.
 GstClockTime title_file_get_lead (GstElement *self);
 
-// That of the longest track, in ns; -1: unknown.
+// Returns the duration of the longest track in ns, or -1 if it is unknown.
 gint64 title_file_get_duration (GstElement *self);
 
-// A stream without a container: there are no times in it to go to.
+// Reports whether the file is a stream without a container. Such a stream has no index, so it
+// cannot seek.
 gboolean title_file_is_raw (GstElement *self);

@@ -9,7 +9,7 @@
 #include <malloc.h>
 #include <string.h>
 
-#define TRIM_AFTER_MS 1000 // once titles have been closed
+#define TRIM_AFTER_MS 1000 // after a title was closed
 
 struct _Titles {
   gatomicrefcount refs;
@@ -46,7 +46,7 @@ struct _Title {
   gboolean held;     // the hold that open() took is not released yet
   gboolean works;    // a worker thread opens the title, or runs the job
   Job *job;          // NULL while the title is being opened
-  GSource *deadline; // of that work, on the main thread; NULL once it is over
+  GSource *deadline; // of that work, on the main thread; NULL once it has passed
   gint result;       // of the last job
   TitleToldFunc told;
   gpointer told_data;
@@ -201,7 +201,7 @@ get_workers (void)
   return (GThreadPool *) workers;
 }
 
-// Returns the function to call once the lock is released, or NULL. With the lock held.
+// Returns the function to call once the lock is released, or NULL. Call with the lock held.
 static TitleToldFunc
 take_told (Title *self, gpointer *data)
 {
@@ -234,7 +234,7 @@ fail_late (Title *self)
     return;
   self->state = TITLE_FAILED;
   self->error = g_error_new (G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
-      "it can't be played: nothing came of it within %.1f s", self->start_timeout_ms / 1000.0);
+      "cannot be played: opening took longer than %.1f s", self->start_timeout_ms / 1000.0);
 }
 
 // Tells the waiting caller even if the worker thread never returns.
@@ -255,7 +255,7 @@ deadline_over (gpointer title)
   g_mutex_unlock (&self->lock);
   if (!late)
     return G_SOURCE_REMOVE;
-  log_event ("%s: given up: nothing came of it within %.1f s", self->label,
+  log_event ("%s: opening or seeking took longer than %.1f s", self->label,
       self->start_timeout_ms / 1000.0);
   give_up (self);
   if (told)

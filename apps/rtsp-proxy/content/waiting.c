@@ -3,7 +3,7 @@
 
 struct _Waiting {
   GMutex lock;
-  GList *all; // of Waiter; with the lock
+  GList *all; // of Waiter; guarded by the lock
 };
 
 typedef struct {

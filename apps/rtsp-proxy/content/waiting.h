@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Those who wait until something is known. Any thread.
+// Callbacks that wait for one event, each with a timeout. Call from any thread.
 
 #include <glib.h>
 
@@ -9,10 +9,10 @@ typedef struct _Waiting Waiting;
 typedef void (*WaitingFunc) (gpointer data);
 
 Waiting *waiting_new (void);
-void waiting_free (Waiting *self); // when nobody waits any more
+void waiting_free (Waiting *self); // once no callback waits any more
 
-// Has `told` called, once: by waiting_tell(), or on the main thread when the time is over.
+// Has `told` called once: by waiting_tell(), or on the main thread after `timeout_ms`.
 void waiting_add (Waiting *self, guint timeout_ms, WaitingFunc told, gpointer data);
 
-// With no lock held.
+// Calls all waiting callbacks. Call with no lock held.
 void waiting_tell (Waiting *self);

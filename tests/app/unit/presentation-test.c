@@ -35,9 +35,9 @@ media_new (void)
   return media;
 }
 
-// The main thread hears of it only when it is gone again.
+// The user has left before the main thread learns of it.
 static void
-media_of_a_short_user_is_let_go (void)
+media_of_a_short_user_is_released (void)
 {
   const PresentationCallbacks callbacks = { .idle = on_idle };
   MountConfig *config = mount_config_new ("/cam");
@@ -69,7 +69,7 @@ media_of_a_short_user_is_let_go (void)
   g_ptr_array_unref (stages);
 }
 
-// All were gone before it was prepared: nobody would let it go.
+// All users have left before the media is prepared, so nothing would release it later.
 static void
 media_without_users_is_not_kept (void)
 {
@@ -108,9 +108,9 @@ on_told (gpointer n_told)
   ++*(guint *) n_told;
 }
 
-// Who asks is neither let through before it is ready, nor has it opened twice.
+// A request neither uses media that is not ready, nor has it opened twice.
 static void
-media_that_fails_is_waited_for_once (void)
+waiting_requests_are_told_that_media_has_failed (void)
 {
   const PresentationCallbacks callbacks = { .open_media = on_open };
   MountConfig *config = mount_config_new ("/cam");
@@ -130,7 +130,7 @@ media_that_fails_is_waited_for_once (void)
   presentation_wait (self, on_told, &n_told);
   g_assert_cmpuint (n_told, ==, 0);
 
-  presentation_media_opened (self, "of this test");
+  presentation_media_opened (self, "the test says so");
   g_assert_cmpuint (n_told, ==, 2);
   g_assert_cmpint (presentation_ask (self), ==, PRESENTATION_DOWN);
   presentation_open_media (self);
@@ -149,8 +149,8 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   gst_init (&argc, &argv);
-  g_test_add_func ("/presentation/short-user", media_of_a_short_user_is_let_go);
+  g_test_add_func ("/presentation/short-user", media_of_a_short_user_is_released);
   g_test_add_func ("/presentation/no-users", media_without_users_is_not_kept);
-  g_test_add_func ("/presentation/failing", media_that_fails_is_waited_for_once);
+  g_test_add_func ("/presentation/failing", waiting_requests_are_told_that_media_has_failed);
   return g_test_run ();
 }

@@ -5,12 +5,12 @@
 #include <gio/gio.h>
 #include <unistd.h>
 
-#define LIMIT_S 10 // what waits for good ends the test
+#define LIMIT_S 10 // a deadlock fails the test after this time
 
 typedef struct {
   GstRTSPMedia *media;
   GstRTSPThreadPool *threads;
-  GstElement *file; // to which tracks are added
+  GstElement *file; // the element that adds tracks
 } Given;
 
 static void
@@ -46,21 +46,22 @@ assert_fails (Given *given)
   g_error_free (error);
 }
 
-// Whoever asked for it is gone before the library's thread has looked at it.
+// The client has left before gst-rtsp-server's thread has begun to prepare the media.
 static void
-one_that_is_given_up_before_it_begins_fails (Given *given, gconstpointer unused)
+media_that_is_given_up_before_it_begins_fails (Given *given, gconstpointer unused)
 {
   title_media_give_up (given->media);
   assert_fails (given);
 }
 
-// ---- three threads that could wait for each other ----
+// ---- three threads that could deadlock ----
 
-// One adds a track, for which the library's lock is needed. One takes the title down: it has the
-// pipeline's lock, and waits for the first. One handles a message, with the library's lock.
+// The first thread adds a track, for which it needs the media's lock. The second takes the media
+// down: it holds the pipeline's lock, and waits for the first. The third handles a message: it
+// holds the media's lock.
 typedef struct {
   GMutex lock;
-  GCond cond; // of those below
+  GCond cond; // for the fields below
   gboolean is_taken_down, is_handled;
   Given *given;
 } Three;
@@ -83,7 +84,8 @@ wait_for (Three *three, gboolean *what)
   g_mutex_unlock (&three->lock);
 }
 
-// In the thread that takes it down: sinks come first, as which this one is marked.
+// Runs in the thread that takes the media down. That begins with the sinks; `first` is marked as
+// one.
 static GstBusSyncReply
 on_message_posted (GstBus *bus, GstMessage *message, gpointer data)
 {
@@ -98,7 +100,7 @@ on_message_posted (GstBus *bus, GstMessage *message, gpointer data)
   return GST_BUS_PASS;
 }
 
-// In the library's thread, which handles it after this.
+// Runs in the third thread, before title_media handles the message.
 static gboolean
 on_latency (GstRTSPMedia *media, GstMessage *message, Three *three)
 {
@@ -106,7 +108,7 @@ on_latency (GstRTSPMedia *media, GstMessage *message, Three *three)
   return FALSE;
 }
 
-// In the thread that adds it. The library's own handler comes after this one.
+// Runs in the thread that adds the track, before gst-rtsp-server's own handler.
 static void
 on_track (GstElement *file, GstPad *pad, Three *three)
 {
@@ -127,7 +129,7 @@ get_pipeline (Given *given)
 }
 
 static void
-one_that_is_given_up_while_a_track_comes_fails (Given *given, gconstpointer unused)
+media_that_is_given_up_while_a_track_is_added_fails (Given *given, gconstpointer unused)
 {
   Three three = { .given = given };
   GstElement *pipeline = get_pipeline (given);
@@ -158,7 +160,8 @@ main (int argc, char **argv)
 {
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
-  ADD ("/title-media/given-up-before-it-begins", one_that_is_given_up_before_it_begins_fails);
-  ADD ("/title-media/given-up-while-a-track-comes", one_that_is_given_up_while_a_track_comes_fails);
+  ADD ("/title-media/given-up-before-it-begins", media_that_is_given_up_before_it_begins_fails);
+  ADD ("/title-media/given-up-while-a-track-is-added",
+      media_that_is_given_up_while_a_track_is_added_fails);
   return g_test_run ();
 }

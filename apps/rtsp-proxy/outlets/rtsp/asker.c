@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-// Of all clients: a peer may ask as often as it likes.
+// Shared by all clients, because any peer can cause refusals as fast as it sends requests.
 static LogLimit refusals = { .burst = 100, .interval_ms = 100 };
 
 void
@@ -29,7 +29,8 @@ asker_clear (Asker *self)
   g_free (self->peer);
 }
 
-// Parsed once, though the library asks for it over and over.
+// Returns the demand of a URL. gst-rtsp-server asks several times for a request, so the newest one
+// is kept.
 static const Demand *
 get_demand (Asker *self, const GstRTSPUrl *url)
 {
@@ -67,7 +68,8 @@ asker_dup_content (Asker *self)
   return content;
 }
 
-// The base that a DESCRIBE is answered with, under which tracks are set up, has no query.
+// Keeps the choices of the DESCRIBE for the SETUPs that follow it: their URLs are made from the
+// Content-Base of the answer, which has no query.
 static void
 note_choice (Asker *self, GstRTSPContext *ctx, const Demand *demand)
 {
@@ -79,9 +81,9 @@ note_choice (Asker *self, GstRTSPContext *ctx, const Demand *demand)
     self->delay_ns = demand->delay_ns;
 }
 
-// ---- before the library ----
+// ---- checking a request ----
 
-// Why it can't be had, in the log and as a status.
+// Logs the error and returns the status to answer. Takes ownership of `error`.
 static GstRTSPStatusCode
 refuse (Asker *self, GError *error)
 {
@@ -105,7 +107,8 @@ admit (Asker *self, GstRTSPContext *ctx, const Demand *demand, GError **error)
   return access_admit (demand, self->peer, credentials, error);
 }
 
-// A title that is open stays, another goes first: it may have the last slot.
+// Returns the open title if it is the right one. Else drops it before another one is opened, since
+// it may hold the last slot.
 static Content *
 use_title (Asker *self, const Resolved *resolved, GError **error)
 {
@@ -118,7 +121,8 @@ use_title (Asker *self, const Resolved *resolved, GError **error)
   return mounts_use (self->mounts, resolved, error);
 }
 
-// A reference.
+// Resolves, admits and uses what the request asks for. Returns the content (transfer full), or NULL
+// and an error.
 static Content *
 find_content (Asker *self, GstRTSPContext *ctx, GError **error)
 {
@@ -141,7 +145,7 @@ find_content (Asker *self, GstRTSPContext *ctx, GError **error)
   return content;
 }
 
-// While it starts, the request is put aside: it comes here once more, when more is known.
+// Puts the request aside while the content starts. The request comes here once more afterwards.
 static GstRTSPStatusCode
 check_ready (Asker *self, GstRTSPContext *ctx, Content *content)
 {
@@ -155,20 +159,20 @@ check_ready (Asker *self, GstRTSPContext *ctx, Content *content)
     content_wait (content, resume_told, resume_new (self->client));
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   }
-  // It is opened anew when it is asked for once more.
+  // The next request opens it again.
   if (!content_is_shared (content))
     asker_use (self, NULL);
   if (!error)
-    g_set_error (
-        &error, G_IO_ERROR, G_IO_ERROR_BUSY, "%s has no media now", content_get_label (content));
+    g_set_error (&error, G_IO_ERROR, G_IO_ERROR_BUSY, "%s has no media at the moment",
+        content_get_label (content));
   return refuse (self, error);
 }
 
 GstRTSPStatusCode
 asker_check (Asker *self, GstRTSPContext *ctx)
 {
-  // It asks for what it has waited for, and not for another session of a title. No other request
-  // of the client has been handled since.
+  // A request that was put aside uses the content that it has waited for, and not another session
+  // of a title. The client's other requests have waited behind it.
   Content *content = weir_client_was_deferred (self->client, ctx) ? asker_dup_content (self) : NULL;
   GError *error = NULL;
   GstRTSPStatusCode status;
@@ -182,8 +186,8 @@ asker_check (Asker *self, GstRTSPContext *ctx)
   return status;
 }
 
-// Does it ask by the URL that began what is in use? A session of a title is found again by that,
-// and so is what the mount does not offer any more.
+// Reports whether the demand has the URL of the content in use. That URL stays valid for a session
+// of a title, and for content that the mount no longer offers.
 static gboolean
 is_used (Asker *self, const Demand *demand)
 {
@@ -192,8 +196,9 @@ is_used (Asker *self, const Demand *demand)
   return self->used && strncmp (self->used, demand->url, len) == 0 && self->used[len] == '\0';
 }
 
-// "", which the library does not know, is that of a choice that does not run: else it would take
-// the mount's own for it. NULL: there is no such thing, or each has another.
+// Returns the path of the demand's content (transfer full). Returns "", which gst-rtsp-server does
+// not know, for a choice that does not run; else the library would match the mount's own path.
+// Returns NULL if nothing is served there, or if each client gets a path of its own.
 static gchar *
 resolve_path (Asker *self, const Demand *demand, Content *content)
 {

@@ -20,14 +20,14 @@
 
 typedef struct {
   GstRTSPClient parent;
-  GstRTSPSessionPool *pool; // its own: another connection's sessions can't be had from here
+  GstRTSPSessionPool *pool; // its own, so that no client can use the session of another
   Asker asker;
 
-  GMutex lock;           // all below
-  GMainContext *context; // of the client's thread
-  gchar *session;        // that plays
-  Reader *reader;        // the same, for those who ask
-  gchar *leave_reason;
+  GMutex lock;           // guards the fields below
+  GMainContext *context; // of the client's thread; NULL before the first request
+  gchar *session;        // id of the session that plays, or NULL
+  Reader *reader;        // of that session, or NULL
+  gchar *leave_reason;   // why the proxy closes the connection, or NULL
 } Client;
 
 typedef struct {
@@ -37,7 +37,7 @@ typedef struct {
 GType client_get_type (void);
 G_DEFINE_TYPE (Client, client, GST_TYPE_RTSP_CLIENT)
 
-// ---- what it asks for ----
+// ---- DESCRIBE and SETUP ----
 
 static void
 remember_context (Client *self)
@@ -59,7 +59,7 @@ on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   return asker_check (&self->asker, ctx);
 }
 
-// The library has prepared it once more for itself, or for a session.
+// gst-rtsp-server now holds the media itself, for the client or for a session.
 static void
 on_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
@@ -76,7 +76,7 @@ client_make_path_from_uri (GstRTSPClient *client, const GstRTSPUrl *url)
   return asker_make_path (&((Client *) client)->asker, url);
 }
 
-// ---- PLAY ----
+// ---- PLAY and PAUSE ----
 
 static Reader *
 dup_reader (Client *self)
@@ -94,7 +94,7 @@ typedef struct {
   const Serving *serving;
 } Call;
 
-// Of the media at hand; to be ended.
+// Collects what the operations of a Serving need. End it with call_end().
 static void
 call_begin (Call *call, GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMedia *media)
 {
@@ -140,7 +140,7 @@ on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   GstRTSPStatusCode status;
   Call call;
 
-  // The library would answer it in a message that it has not made yet.
+  // With this header gst-rtsp-server would write into a response that it has not made yet.
   gst_rtsp_message_remove_header (ctx->request, GST_RTSP_HDR_SEEK_STYLE, -1);
   call_begin (&call, client, ctx, gst_rtsp_session_media_get_media (ctx->sessmedia));
   status = call.serving->begin_play (&call.asking);
@@ -175,7 +175,7 @@ client_adjust_play_mode (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPTime
   return status;
 }
 
-// A PLAY that was to go elsewhere is refused, and what was sent goes on.
+// Resumes the reader if a PLAY that was to seek is refused: it still plays.
 static void
 on_refused (GstRTSPClient *client, GstRTSPSessionMedia *media)
 {
@@ -221,7 +221,7 @@ forget_reader (Reader *reader)
   adaptation_forget (reader);
 }
 
-// Asks sinks: not with the lock held.
+// Asks the sinks, so call it without the lock.
 static Reader *
 make_reader (Client *self, GstRTSPSessionMedia *media)
 {
@@ -259,7 +259,7 @@ on_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
     return;
   reader = make_reader (self, ctx->sessmedia);
   g_mutex_lock (&self->lock);
-  if (self->session) // not timed out since
+  if (self->session) // it has not timed out meanwhile
     self->reader = g_steal_pointer (&reader);
   g_mutex_unlock (&self->lock);
   if (reader) {
@@ -374,7 +374,7 @@ close_here (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-// It is the presentation, or a title of its mount.
+// Reports whether the content is the presentation, or a title of the mount with its path.
 static gboolean
 ends_with (Content *content, Presentation *presentation)
 {
@@ -400,7 +400,7 @@ client_close (GstRTSPClient *client, Presentation *presentation, const gchar *re
   context = self->context ? g_main_context_ref (self->context) : NULL;
   g_mutex_unlock (&self->lock);
   set_leave_reason (self, reason);
-  if (!context) { // it has not asked for anything yet
+  if (!context) { // no request has come yet
     gst_rtsp_client_close (client);
     return;
   }
@@ -409,7 +409,7 @@ client_close (GstRTSPClient *client, Presentation *presentation, const gchar *re
   g_main_context_unref (context);
 }
 
-// ---- making ----
+// ---- life ----
 
 static gchar *
 peer_name (GstRTSPClient *client)
@@ -429,7 +429,7 @@ void
 client_connected (GstRTSPClient *client)
 {
   ((Client *) client)->asker.peer = peer_name (client);
-  // No tunnels: the library would join two connections by a name that any client may choose.
+  // No HTTP tunnels: gst-rtsp-server joins two connections by a cookie that any client may choose.
   gst_rtsp_connection_set_http_mode (gst_rtsp_client_get_connection (client), TRUE);
 }
 
@@ -487,7 +487,7 @@ client_finalize (GObject *object)
   g_free (self->leave_reason);
   g_mutex_clear (&self->lock);
   G_OBJECT_CLASS (client_parent_class)->finalize (object);
-  // Last: now the client has let its media go.
+  // Last, because the parent class still uses the media.
   asker_clear (&self->asker);
 }
 

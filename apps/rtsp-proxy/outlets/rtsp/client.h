@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// One RTSP connection of a reader: what it asks for, whether the request may go on to the
-// library, and what is logged of it.
+// One RTSP connection: checks each request before gst-rtsp-server handles it, and logs and counts
+// the reader that plays.
 
 #include <gst/rtsp-server/rtsp-server.h>
 
 #include "mounts/mounts.h"
 
-// Made for a server's create-client. `all` outlive it.
+// Returns a client for the create_client() of a server. `all` must outlive it.
 GstRTSPClient *client_new (GstRTSPServer *server, Mounts *all);
 
-// Its connection is there: who it is can be told.
+// Takes the peer's address. Call when the client has its connection.
 void client_connected (GstRTSPClient *client);
 
-// Closes the connection, from whatever thread, if it uses this presentation, or a title of its
-// mount (NULL: whichever).
-// `reason` is logged.
+// Closes the connection if it uses `presentation`, or a title of the mount with that path; NULL
+// closes it in any case. `reason` is logged. Call from any thread.
 void client_close (GstRTSPClient *client, Presentation *presentation, const gchar *reason);
 
-// Ends the sessions that have timed out. To be called now and then.
+// Removes the sessions that have timed out. Call it every few seconds.
 void client_cleanup_sessions (GstRTSPClient *client);

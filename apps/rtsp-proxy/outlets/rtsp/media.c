@@ -9,10 +9,12 @@
 
 #include <gst/base/gstbasesink.h>
 
-// Sender reports come this often, so that a reader which joins is in step within a second or so.
+// Least time between two sender reports. A new reader can synchronise its tracks within about that
+// time.
 #define RTCP_INTERVAL GST_SECOND
 
-// A title's beginning stays for longer than readers may come for it: for the time until they PLAY.
+// The window of a stored title's session is this much longer than `interval`: readers may join
+// until the interval ends, and PLAY a little later.
 #define SESSION_SLACK_MS 5000
 
 typedef struct {
@@ -32,8 +34,8 @@ typedef struct {
 GType media_factory_get_type (void);
 G_DEFINE_TYPE (MediaFactory, media_factory, GST_TYPE_RTSP_MEDIA_FACTORY)
 
-// A request uses media that is ready: to wait for another to be prepared would hold up all whom the
-// same thread serves.
+// Reports whether a client's request is being handled in this thread. Requests only use media that
+// is ready: waiting for media would block all clients of the thread.
 static gboolean
 is_request (void)
 {
@@ -83,7 +85,7 @@ media_factory_create_element (GstRTSPMediaFactory *factory, const GstRTSPUrl *ur
   return bin;
 }
 
-// ---- what its sinks are told ----
+// ---- the configuration of sinks ----
 
 static void
 configure_sink (GstElement *sink, Presentation *presentation, const MountConfig *config)
@@ -111,7 +113,7 @@ media_configure (GstRTSPMedia *media, Presentation *presentation)
         configure_sink (sink, presentation, config);
       g_clear_object (&sink);
     }
-    // Two threads may do this, each with a configuration of its own.
+    // Another thread may have applied another configuration meanwhile.
     now = presentation_dup_config (presentation);
     same = now == config;
     mount_config_unref (config);
@@ -159,8 +161,8 @@ find_feed (GstRTSPMedia *media, guint i)
   return (Feed *) feed;
 }
 
-// The sinks that keep the stream for readers to come are there before the first reader is: what
-// there has been since the media was prepared is theirs too.
+// Makes the sinks of a stream before the first reader comes, so that their windows hold the stream
+// since the media was prepared.
 static void
 open_sinks (GstRTSPStream *stream)
 {
@@ -184,7 +186,7 @@ let_go (gpointer media)
 void
 media_keep (GstRTSPMedia *media, Presentation *presentation)
 {
-  // Prepared as it is, this counts one more user of it.
+  // On prepared media this counts one more user.
   gst_rtsp_media_prepare (media, NULL);
   if (!presentation_keep_media (presentation, g_object_ref (media), let_go))
     let_go (media);
@@ -214,12 +216,12 @@ on_prepared (GstRTSPMedia *media, Presentation *presentation)
       feed_attach (feed, relay, i);
       gst_object_unref (feed);
     }
-    // Streams that stay blocked until the first PLAY would hold back the upstream's thread and give
-    // that reader what was current when it said DESCRIBE.
+    // gst-rtsp-server blocks streams until the first PLAY. That would block the upstream's thread,
+    // and the first reader would get packets from the time of its DESCRIBE.
     gst_rtsp_stream_set_blocked (stream, FALSE);
   }
   media_keep (media, presentation);
-  media_configure (media, presentation); // it may have changed since the sinks were made
+  media_configure (media, presentation); // the configuration may have changed meanwhile
 }
 
 static void
@@ -237,8 +239,8 @@ on_unprepared (GstRTSPMedia *media, Presentation *presentation)
   }
 }
 
-// A reader's RTCP under the SSRC of a track would be a collision to the library's RTP session,
-// which then ends that track for everybody.
+// Drops RTCP of a reader that uses the SSRC of a track. The RTP session would take it for a
+// collision, and end the track for all readers.
 static GstPadProbeReturn
 on_reader_rtcp (GstPad *pad, GstPadProbeInfo *info, gpointer relay)
 {
@@ -269,17 +271,17 @@ on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, Presentati
         element, "pad-added", G_CALLBACK (on_rtpbin_pad), presentation_get_relay (presentation));
   if (!GST_IS_BASE_SINK (element))
     return;
-  // The library's own sinks, for readers that fanoutsink can't serve, have no such things.
+  // The sinks for readers that fanoutsink cannot serve lack these properties.
   if (g_object_class_find_property (G_OBJECT_GET_CLASS (element), "catch-up")) {
     MountConfig *config = presentation_dup_config (presentation);
 
     configure_sink (element, presentation, config);
     mount_config_unref (config);
   }
-  // Packets are sent when they come. Their times are those of their arrival, so a sink that waited
-  // for them, or for its deadline, would only add delay.
+  // Packets are sent as they arrive. Their timestamps are arrival times, so waiting for them, or
+  // for the processing deadline, would only add delay.
   gst_base_sink_set_sync (GST_BASE_SINK (element), FALSE);
-  // Nor does a sink that joins take the pipeline, and with it all readers, back to PAUSED.
+  // A sink that is added must not take the pipeline, and so all readers, back to PAUSED.
   gst_base_sink_set_async_enabled (GST_BASE_SINK (element), FALSE);
   gst_base_sink_set_processing_deadline (GST_BASE_SINK (element), 0);
 }
@@ -290,8 +292,8 @@ unref_presentation (gpointer presentation, GClosure *closure)
   presentation_unref (presentation);
 }
 
-// Media and factory may end in two threads at once, for which g_signal_connect_object() is not
-// made.
+// Connects a handler that holds a reference to the presentation. g_signal_connect_object() would
+// not be safe, because media and factory may be finalized in two threads at once.
 static void
 listen_to (gpointer instance, const gchar *signal, GCallback handler, Presentation *presentation)
 {
@@ -317,8 +319,8 @@ media_factory_create_pipeline (GstRTSPMediaFactory *factory, GstRTSPMedia *media
   return pipeline;
 }
 
-// What the library knows of a track may be nothing yet, and then it says zeros. The relay knows
-// what comes next, or that nothing can be said.
+// Gives RTP-Info from the relay. gst-rtsp-server gives zeros for a track that has had no packet
+// yet.
 static gboolean
 tell_rtp_info (GstRTSPStream *stream, guint *seq, guint *rtptime, gpointer relay)
 {
@@ -343,7 +345,7 @@ media_factory_configure (GstRTSPMediaFactory *factory, GstRTSPMedia *media)
   listen_to (media, "unprepared", G_CALLBACK (on_unprepared), presentation);
 }
 
-// As of 1.24 the library gives it locked.
+// Since 1.24 gst_rtsp_media_factory_construct() returns locked media.
 static GstRTSPMedia *
 construct_unlocked (GstRTSPMediaFactory *factory)
 {
@@ -352,7 +354,7 @@ construct_unlocked (GstRTSPMediaFactory *factory)
   GstRTSPUrl *url;
 
   gst_version (&major, &minor, &micro, &nano);
-  gst_rtsp_url_parse ("rtsp://localhost/", &url); // every URL of the factory is the same to it
+  gst_rtsp_url_parse ("rtsp://localhost/", &url); // the factory does not look at the URL
   media = gst_rtsp_media_factory_construct (factory, url);
   if (media && (major > 1 || minor >= 23))
     gst_rtsp_media_unlock (media);
@@ -360,8 +362,9 @@ construct_unlocked (GstRTSPMediaFactory *factory)
   return media;
 }
 
-// Without one of these its payloader holds back all that comes before the first packet, and that
-// is not let in before the media is prepared. NULL: they are all there; else to be freed.
+// Returns why the media would never be prepared (transfer full), or NULL. Without one of these caps
+// fields the payloader waits for the first packet, which is not let in before the media is
+// prepared.
 static gchar *
 find_problem (Relay *relay)
 {
@@ -374,15 +377,14 @@ find_problem (Relay *relay)
 
     for (guint j = 0; caps && j < G_N_ELEMENTS (needed) && !problem; j++) {
       if (!gst_structure_has_field (gst_caps_get_structure (caps, 0), needed[j]))
-        problem = g_strdup_printf (
-            "readers can't be told the %s of track %u of its upstream", needed[j], i);
+        problem = g_strdup_printf ("the upstream does not say the %s of track %u", needed[j], i);
     }
     gst_clear_caps (&caps);
   }
   return problem;
 }
 
-// NULL: it is prepared, and the presentation keeps it; else why not, to be freed.
+// Prepares media, which the presentation keeps. Returns why that failed (transfer full), or NULL.
 static gchar *
 open_media (GstRTSPMediaFactory *factory)
 {
@@ -391,13 +393,13 @@ open_media (GstRTSPMediaFactory *factory)
   GstRTSPThreadPool *threads;
 
   if (!media)
-    return problem ? problem : g_strdup ("its media can't be made");
+    return problem ? problem : g_strdup ("cannot make its media");
   threads = rtsp_threads_new ();
   if (gst_rtsp_media_prepare (
           media, gst_rtsp_thread_pool_get_thread (threads, GST_RTSP_THREAD_TYPE_MEDIA, NULL)))
     gst_rtsp_media_unprepare (media);
   else
-    problem = g_strdup ("its media can't be prepared");
+    problem = g_strdup ("cannot prepare its media");
   g_object_unref (media);
   g_object_unref (threads);
   return problem;
@@ -421,7 +423,7 @@ media_factory_open (GstRTSPMediaFactory *factory)
 {
   static gsize openers;
 
-  // As many threads as it takes: one that is slow holds up no other mount.
+  // The number of threads is not limited, so that a slow mount does not delay another.
   if (g_once_init_enter (&openers))
     g_once_init_leave (&openers, (gsize) g_thread_pool_new (open_in_thread, NULL, -1, FALSE, NULL));
   g_thread_pool_push ((GThreadPool *) openers, g_object_ref (factory), NULL);
@@ -460,9 +462,9 @@ media_factory_new (Presentation *presentation)
 
   self->presentation = presentation_ref (presentation);
   gst_rtsp_media_factory_set_shared (factory, TRUE);
-  // Its clock is not ours to publish: the upstream's is carried through in the sender reports.
+  // The proxy's clock means nothing to readers: sender reports carry the upstream's.
   gst_rtsp_media_factory_set_publish_clock_mode (factory, GST_RTSP_PUBLISH_CLOCK_MODE_NONE);
-  // Multicast would let any reader choose a group and a TTL.
+  // No multicast: any reader could choose the group and the TTL.
   gst_rtsp_media_factory_set_protocols (
       factory, GST_RTSP_LOWER_TRANS_UDP | GST_RTSP_LOWER_TRANS_TCP);
   return factory;

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What the RTSP library serves of a presentation: one shared media with a feed and a pass-through
-// payloader for each track.
+// The media of a presentation in gst-rtsp-server. All readers share it. It has a feed, a
+// pass-through payloader and a fanoutsink for each track.
 
 #include <gst/rtsp-server/rtsp-server.h>
 
 #include "content/presentation.h"
 
+// Returns the factory of the presentation's media (transfer full).
 GstRTSPMediaFactory *media_factory_new (Presentation *presentation);
 
-// Has a media of it serve readers as its configuration says now. Any thread.
+// Applies the presentation's configuration to the sinks of its media. Call from any thread.
 void media_configure (GstRTSPMedia *media, Presentation *presentation);
 
-// One that was prepared stays so as long as the presentation wants to keep it. Any thread.
+// Keeps prepared media prepared for as long as the presentation wants it. Call from any thread.
 void media_keep (GstRTSPMedia *media, Presentation *presentation);
 
-// Has its media prepared, in a thread of its own, as the first reader would. Any thread.
+// Prepares the factory's media in a thread of its own, then calls presentation_media_opened(). Call
+// from any thread.
 void media_factory_open (GstRTSPMediaFactory *factory);

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Where the tracks of a session are sent from, and under which name the sinks know their reader.
+// The fanoutsink of each track of a session, and the host and port by which the sink knows the
+// session's reader.
 
 #include <gst/rtsp-server/rtsp-server.h>
 
 typedef struct {
-  GstRTSPStreamTransport *transport; // NULL: of a stream that nobody plays
-  GstRTSPStream *stream;             // the media's
+  GstRTSPStreamTransport *transport; // NULL from places_new_for_media()
+  GstRTSPStream *stream;             // not owned: the media's
   GstElement *sink;                  // the fanoutsink
   gchar *host;
   gint port;
 } Place;
 
-// Of those tracks that are set up and that the engine serves; to be freed with g_ptr_array_unref().
+// Returns a Place for each track that is set up and that a fanoutsink serves (transfer full).
 GPtrArray *places_new (GstRTSPSessionMedia *media);
 
-// Of all streams of a media, in the name of a reader that there is not.
+// Returns a Place for each stream of the media that has a fanoutsink (transfer full), with `name`
+// as the host and port 0. No reader has that address.
 GPtrArray *places_new_for_media (GstRTSPMedia *media, const gchar *name);
 
 gboolean place_is_video (const Place *self);

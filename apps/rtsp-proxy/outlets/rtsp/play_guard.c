@@ -24,7 +24,7 @@ session_knows (GstRTSPContext *ctx)
   return knows;
 }
 
-// As the library answers it.
+// Sends the answer that gst-rtsp-server gives.
 static void
 refuse (GstRTSPContext *ctx)
 {
@@ -37,7 +37,7 @@ refuse (GstRTSPContext *ctx)
 static gboolean
 play_guard_check (GstRTSPAuth *self, GstRTSPContext *ctx, const gchar *check)
 {
-  // As without an auth.
+  // The answer that the library assumes if there is no GstRTSPAuth.
   if (g_str_equal (check, GST_RTSP_AUTH_CHECK_TRANSPORT_CLIENT_SETTINGS))
     return FALSE;
   if (!g_str_equal (check, GST_RTSP_AUTH_CHECK_URL)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The library forgets the path of a PLAY or RECORD that its session does not know, and so leaks as
-// much as a client likes to send. Such a request is answered before the library sees it.
+// Answers a PLAY or RECORD for a path that is not part of the session. gst-rtsp-server would leak
+// the path of such a request, and a client could send any number of them.
 
 #include <gst/rtsp-server/rtsp-server.h>
 
-// For gst_rtsp_client_set_auth(), which is asked before each request; it allows all others.
+// Returns an object for gst_rtsp_client_set_auth(), which the library asks before each request. It
+// allows all other requests.
 GstRTSPAuth *play_guard_new (void);

@@ -6,9 +6,9 @@
 #include "weir-rtsp.h"
 
 typedef struct {
-  GWeakRef transport; // GstRTSPStreamTransport: to ask for what the reader reports
-  GWeakRef sink;      // the fanoutsink that serves it
-  gchar *host;        // how the sink calls it
+  GWeakRef transport; // GstRTSPStreamTransport, which has the reader's receiver reports
+  GWeakRef sink;      // the fanoutsink that serves the track
+  gchar *host;        // by which the sink knows the reader
   gint port;
   gboolean video;
 } Track;
@@ -46,7 +46,8 @@ add_track (GPtrArray *tracks, const Place *place, const gchar *mount)
   totals_watch_sink (mount, place->sink);
 }
 
-// The sink's own words; an empty structure where the reader has left.
+// Returns the sink's statistics of the reader (transfer full): NULL if the sink has gone, an empty
+// structure if the reader has left it.
 static GstStructure *
 ask_sink (Track *track)
 {
@@ -152,7 +153,7 @@ sample_reports (Track *track, ReaderSample *sample)
   g_clear_pointer (&report, gst_structure_free);
 }
 
-// ---- all of them ----
+// ---- all tracks ----
 
 static void
 sample (gpointer served, ReaderSample *sample)
@@ -194,7 +195,7 @@ set_priority (gpointer served, guint priority)
   return all;
 }
 
-// ---- its video ----
+// ---- the video track ----
 
 static Track *
 find_video (RtspReader *self)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// One who reads by RTSP.
+// The operations of a reader that plays over RTSP: see readers/readers.h.
 
 #include <gst/rtsp-server/rtsp-server.h>
 
@@ -9,9 +9,10 @@
 
 typedef void (*RtspReaderCloseFunc) (GstRTSPClient *client, const gchar *reason);
 
-// The session media plays. `close`, from any thread: closes the connection.
+// Returns a reader for a session that plays `media`. `close` closes the client's connection, from
+// any thread.
 Reader *rtsp_reader_new (GstRTSPSessionMedia *media, const gchar *mount, const gchar *peer,
     GstRTSPClient *client, RtspReaderCloseFunc close);
 
-// What who plays this begins with, before its media plays.
+// Sets the layers with which the reader begins. Call before the session plays.
 void rtsp_reader_prepare_layers (GstRTSPSessionMedia *media, WeirLayerSet layers);

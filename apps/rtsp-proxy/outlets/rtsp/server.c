@@ -46,7 +46,7 @@ server_get_mounts (Server *self)
   return self->mounts;
 }
 
-// ---- the library's idea of paths ----
+// ---- mount points of gst-rtsp-server ----
 
 typedef struct {
   GstRTSPMountPoints parent;
@@ -59,8 +59,8 @@ typedef struct {
 GType points_get_type (void);
 G_DEFINE_TYPE (Points, points, GST_TYPE_RTSP_MOUNT_POINTS)
 
-// The library asks here for a DESCRIBE, and the client's class for all else; what a client has
-// opened only the client knows.
+// gst-rtsp-server calls this for a DESCRIBE, and the client's class for all other requests. Only
+// the client knows which content it uses.
 static gchar *
 points_make_path (GstRTSPMountPoints *points, const GstRTSPUrl *url)
 {
@@ -80,7 +80,7 @@ points_class_init (PointsClass *klass)
   GST_RTSP_MOUNT_POINTS_CLASS (klass)->make_path = points_make_path;
 }
 
-// ---- the library's server ----
+// ---- server of gst-rtsp-server ----
 
 GType listener_get_type (void);
 G_DEFINE_TYPE (Listener, listener, GST_TYPE_RTSP_SERVER)
@@ -109,7 +109,7 @@ listener_class_init (ListenerClass *klass)
   GST_RTSP_SERVER_CLASS (klass)->client_connected = listener_client_connected;
 }
 
-// ---- closing readers ----
+// ---- the outlet of mounts ----
 
 typedef struct {
   Presentation *presentation;
@@ -163,7 +163,7 @@ open_media (Presentation *presentation, gpointer data)
   if (factory)
     media_factory_open (factory);
   else
-    presentation_media_opened (presentation, "it is not offered any more");
+    presentation_media_opened (presentation, "the mount no longer offers it");
   g_clear_object (&factory);
 }
 
@@ -250,7 +250,7 @@ cleanup_sessions (gpointer data)
   return G_SOURCE_CONTINUE;
 }
 
-// A reader that was given another priority than the mount had keeps it.
+// Gives readers the mount's new priority, except readers whose own priority was changed.
 static void
 pass_on_priority (const gchar *path, guint from, guint to)
 {
@@ -311,7 +311,7 @@ server_remove_mount (Server *self, const gchar *path, const gchar *reason)
   mounts_remove (self->mounts, path);
   log_event ("mount %s removed: %s", path, reason);
   presentations = mount_dup_presentations (mount);
-  // Stopped first: who has found it already, and is not yet known to use it, finds it down.
+  // Stopped first: a client that has found the mount but does not use it yet finds it down.
   mount_stop (mount);
   for (guint i = 0; i < presentations->len; i++)
     close_readers (g_ptr_array_index (presentations, i), reason, self);
@@ -351,7 +351,7 @@ make_context (Server *self)
   GstRTSPServer *listener = GST_RTSP_SERVER (self->listener);
   GstRTSPThreadPool *threads = rtsp_threads_new ();
 
-  // Few threads do for all connections: no request waits for anything in one.
+  // A few threads serve all connections, because no request blocks its thread.
   gst_rtsp_server_set_thread_pool (listener, threads);
   gst_rtsp_thread_pool_set_max_threads (threads, (gint) MAX (g_get_num_processors (), 4));
   g_object_unref (threads);
@@ -383,7 +383,7 @@ begin_listening (Server *self, const ProxyConfig *config, GError **error)
     return FALSE;
   self->socket = gst_rtsp_server_create_socket (listener, NULL, error);
   if (!self->socket) {
-    g_prefix_error (error, "can't listen on %s port %u: ", config->address, config->port);
+    g_prefix_error (error, "cannot listen on %s port %u: ", config->address, config->port);
     return FALSE;
   }
   self->accept = g_socket_create_source (self->socket, G_IO_IN | G_IO_ERR | G_IO_HUP, NULL);
@@ -502,7 +502,7 @@ server_free (Server *self)
   g_clear_object (&self->socket);
   g_clear_object (&self->listener);
   g_clear_pointer (&self->mounts, mounts_free);
-  while (g_main_context_iteration (NULL, FALSE)) // mounts are freed from there
+  while (g_main_context_iteration (NULL, FALSE)) // frees the mounts
     ;
   g_clear_object (&self->points);
   g_clear_pointer (&self->graph, graph_free);

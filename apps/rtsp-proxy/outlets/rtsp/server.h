@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The RTSP side of the proxy: listens, and serves its mounts. Main thread only.
+// The RTSP server of the proxy: listens, and serves its mounts. Call from the main thread, where
+// nothing else is said.
 
 #include <glib.h>
 
@@ -10,37 +11,38 @@
 
 typedef struct _Server Server;
 
-// Listens and starts the mounts. NULL and an error that names
-// what is wrong (a port in use, an address that is not ours).
+// Listens and starts the mounts. Returns NULL and an error if it cannot listen, as on a port in
+// use, or if a mount is not valid.
 Server *server_new (ProxyConfig *config, GError **error);
 
-// rtsp://ADDR:PORT as listened on.
+// Returns rtsp://ADDR:PORT, on which it listens (transfer full).
 gchar *server_dup_base_url (Server *self);
 
-// What is wrong with giving a mount this configuration beside the others that there are (to be
-// freed), or NULL.
+// Checks a mount's configuration beside those of the other mounts. Returns what is wrong with it
+// (transfer full), or NULL.
 gchar *server_check_mount (Server *self, MountConfig *config);
 
 // Returns the mounts that it serves; they are valid as long as the server. Add and remove mounts
 // by the functions below only. Call from any thread.
 Mounts *server_get_mounts (Server *self);
 
-// Adds a mount, or gives the one of this path another configuration, which was checked. FALSE and
-// an error: it could not be done, and all is as it was.
+// Adds a mount, or applies another configuration to the mount of this path. The configuration must
+// have been checked. Returns FALSE and an error, and changes nothing, if that fails.
 gboolean server_put_mount (Server *self, MountConfig *config, GError **error);
 
-// Closes its readers, for this reason. FALSE: there is none.
+// Removes a mount and closes its readers; `reason` is logged. Returns FALSE if there is no such
+// mount.
 gboolean server_remove_mount (Server *self, const gchar *path, const gchar *reason);
 
-// What runs. Valid as long as the server. Main thread.
+// Returns the running nodes. Valid as long as the server.
 Graph *server_get_graph (Server *self);
 
-// Those that its mounts may have. Main thread.
+// The stages that mounts may use.
 StageSet *server_get_stages (Server *self);
 void server_set_stages (Server *self, StageSet *stages);
 
-// Takes no more connections, closes those there are, ends the upstreams; returns when all is
-// closed, or after `timeout_ms`. FALSE: something was still open then.
+// Stops listening, closes all connections and stops the upstreams. Returns TRUE when all are
+// closed, or FALSE after `timeout_ms`.
 gboolean server_stop (Server *self, guint timeout_ms);
 
 void server_free (Server *self);

@@ -32,8 +32,8 @@ begin_play (const Asking *asking)
              : GST_RTSP_STS_OK;
 }
 
-// The library asserts that every stream of a PLAY has a segment, and the same rates
-// (gst_rtsp_media_get_rates()): that must be so before it looks.
+// Reports whether every stream has a segment with rate 1. gst-rtsp-server asserts that streams have
+// segments of equal rates (gst_rtsp_media_get_rates()), so this is checked before.
 static gboolean
 can_be_played (GstRTSPMedia *media)
 {

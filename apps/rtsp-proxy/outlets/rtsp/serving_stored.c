@@ -61,7 +61,7 @@ start (
 
   if (title_works (title))
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
-  // A sink would tell what comes next at the place before.
+  // The sinks' RTP-Info would be that of the position before the seek.
   weir_media_set_rtp_info_func (ctx->media, NULL, NULL, NULL);
   status = title_media_adjust_play (ctx->media, range, flags, rate);
   if (status != GST_RTSP_STS_OK)
@@ -75,7 +75,7 @@ start (
   return GST_RTSP_STS_SERVICE_UNAVAILABLE;
 }
 
-// The library, which would go there once more, doesn't look whether there is anything.
+// Seeks here, so that gst-rtsp-server does not: it would not notice that a seek has failed.
 static GstRTSPStatusCode
 adjust_play (const Asking *asking, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble *rate)
 {
@@ -83,7 +83,7 @@ adjust_play (const Asking *asking, GstRTSPTimeRange **range, GstSeekFlags *flags
   GstRTSPContext *ctx = asking->ctx;
   GstRTSPStatusCode status;
 
-  // Another request of this connection may have asked for something else since.
+  // The connection may have asked for other content meanwhile.
   if (!title)
     return GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE;
   status = weir_client_was_deferred (ctx->client, ctx) ? get_status (title)
@@ -104,7 +104,7 @@ begin_pause (const Asking *asking)
 {
   Title *title = stored_content_get (asking->content);
 
-  // What it was told to do before was given up, and may not have come to its end.
+  // Work that was given up may not have ended yet.
   if (title && title_works (title))
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   if (asking->reader)

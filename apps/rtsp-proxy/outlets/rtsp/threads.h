@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// gst-rtsp-server's threads, with names.
+// A thread pool of gst-rtsp-server that gives its threads names.
 
 #include <gst/rtsp-server/rtsp-server.h>
 

@@ -5,26 +5,26 @@
 #include "outlets/rtsp/places.h"
 #include "text/demand.h"
 
-// What a window holds beyond the longest delay: the distance of keyframes, and the second that the
-// oldest place is from its edge.
+// Added to the window beyond the longest delay: for the distance between keyframes, and because the
+// oldest position is 1 s newer than the oldest packet.
 #define BEYOND (10 * GST_SECOND)
-#define PACKET_LEAST 128      // bytes, of a stream whose packets are small
-#define PACKETS_MAX (1 << 24) // fanoutsink's
-#define OLDEST G_MAXUINT64
-#define GRANTS_MAX 4
-#define NEAR ((gint64) GST_SECOND) // by which the join point before a place may differ from it
+#define PACKET_LEAST 128           // mean bytes in a packet, of a stream of small packets
+#define PACKETS_MAX (1 << 24)      // the limit of fanoutsink's window-packets
+#define OLDEST G_MAXUINT64         // as a delay: the oldest position
+#define GRANTS_MAX 4               // rounds in which tracks agree on a delay
+#define NEAR ((gint64) GST_SECOND) // a delay that is this much shorter than asked for is still met
 
 typedef enum { ANSWER_NOTHING, ANSWER_NPT, ANSWER_CLOCK } Answer;
 
-// Of one session media.
+// The position of a session. Times are monotonic, in ns.
 typedef struct {
   gboolean played, paused;
-  gint64 zero_ns;  // when the reader's time 0 came
-  gint64 place_ns; // when what is shown next came
-  Answer answer;
+  gint64 zero_ns;  // when the packet at npt 0 was received
+  gint64 place_ns; // when the packet at the reader's position was received
+  Answer answer;   // how the answer to the PLAY gives the position
 } Shift;
 
-// ---- what is asked for ----
+// ---- the Range of a request ----
 
 static gint64
 now_ns (void)
@@ -44,7 +44,7 @@ get_shift (GstRTSPSessionMedia *media)
   return self;
 }
 
-// When what a Range begins with came.
+// Sets `came_ns` to the time at which the packet at the start of a Range was received.
 static GstRTSPStatusCode
 read_range (const Shift *self, const gchar *header, gint64 *came_ns, Answer *answer)
 {
@@ -79,7 +79,8 @@ set_delay (const Place *place, const gchar *host, gint port, guint64 delay_ns)
   g_signal_emit_by_name (place->sink, "set-delay", host, port, delay_ns, &ok);
 }
 
-// What it will begin with, or goes on with. FALSE: nothing is known.
+// Asks how far behind the live edge the reader will begin or continue, and whether its position has
+// moved because the packet there has left the window. Returns FALSE if the sink does not know.
 static gboolean
 ask_plan (const Place *place, const gchar *host, gint port, guint64 *delay_ns, gboolean *moved)
 {
@@ -94,8 +95,8 @@ ask_plan (const Place *place, const gchar *host, gint port, guint64 *delay_ns, g
   return known;
 }
 
-// The delay that all tracks have, so that they stay in step: asked in the name of a reader with a
-// port that none has.
+// Returns the longest delay up to `delay_ns` that all tracks can give, so that they stay in sync.
+// Asks for it with port 0, which belongs to no reader.
 static guint64
 grant (const GPtrArray *places, const gchar *name, guint64 delay_ns)
 {
@@ -135,7 +136,7 @@ go_to (Shift *self, const GPtrArray *places, const gchar *name, gint64 delay_ns)
   self->place_ns = now - (gint64) granted;
 }
 
-// Where it was, or where the window's edge has moved it.
+// Continues at the position of the PAUSE, or at the join point to which the sink has moved it.
 static void
 go_on (Shift *self, const GPtrArray *places, const gchar *name)
 {
@@ -153,14 +154,15 @@ go_on (Shift *self, const GPtrArray *places, const gchar *name)
   }
   if (any)
     log_event (
-        "reader %s: what it was paused at is no longer in the window; it goes on at the next "
-        "join point, %.1f s behind",
+        "reader %s: its position is no longer in the window; it continues at the next join point, "
+        "%.1f s behind the live edge",
         name, (gdouble) longest / GST_SECOND);
   self->place_ns = now - (gint64) longest;
   self->answer = ANSWER_NPT;
 }
 
-// As far back as its URL says, or as there is something: then the answer says where that is.
+// Begins as far behind as the URL says, or at the oldest position if that is nearer. In the latter
+// case the answer gives the clock time of the position.
 static void
 go_behind (Shift *self, const GPtrArray *places, const gchar *name, gint64 delay_ns)
 {
@@ -182,8 +184,8 @@ pause_places (const GPtrArray *places)
   }
 }
 
-// Who is sent something goes elsewhere by way of a pause, as what it gets from there comes after
-// the answer.
+// Pauses a reader that plays, before it moves: the packets of the new position must come after the
+// answer.
 static void
 leave_place (GstRTSPSessionMedia *media, const GPtrArray *places, Reader *reader)
 {
@@ -211,7 +213,7 @@ play (Shift *self, const GPtrArray *places, GstRTSPContext *ctx, gint64 delay_ns
     status = read_range (self, header, &came_ns, &self->answer);
     if (status != GST_RTSP_STS_OK)
       return status;
-    // The library would say that live streams can't be sought.
+    // gst-rtsp-server would refuse to seek in a live stream.
     gst_rtsp_message_remove_header (request, GST_RTSP_HDR_RANGE, -1);
     leave_place (ctx->sessmedia, places, reader);
     go_to (self, places, name, now - came_ns);
@@ -250,9 +252,9 @@ timeshift_pause (GstRTSPContext *ctx)
   g_ptr_array_unref (places);
 }
 
-// ---- what is told ----
+// ---- answers ----
 
-// "20261121T211500.123Z" for what came then.
+// Returns the wall-clock time of a monotonic one, as "20261121T211500.123Z" (transfer full).
 static gchar *
 format_clock (gint64 came_ns)
 {
@@ -299,7 +301,8 @@ timeshift_describe (GstRTSPMedia *media, GstSDPMessage *sdp, const gchar *name)
   g_ptr_array_unref (places);
 }
 
-// One that never had another value is not touched: that it is set tells the sink something, too.
+// Resets a property to its default. Does not touch it if it has its default already, because the
+// sink reacts to being set to an equal value, too.
 static void
 reset (GstElement *sink, const gchar *name)
 {
@@ -338,8 +341,8 @@ on_full (GstBus *bus, GstMessage *message, gpointer name)
   if (!gst_structure_has_name (s, "fanout-spill-full")
       || !gst_structure_get_uint64 (s, "capacity", &capacity))
     return;
-  log_event ("mount %s: the disk of its cache is full; %" G_GUINT64_FORMAT
-             " MB of a track are kept",
+  log_event ("mount %s: the disk of its cache is full; the cache of a track is limited to "
+             "%" G_GUINT64_FORMAT " MB",
       (const gchar *) name, capacity >> 20);
 }
 

@@ -1,35 +1,37 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Readers behind the live edge, of a mount with a `cache`: where a URL or a PLAY wants one to
-// begin, what it gets of that, and where it goes on after a PAUSE. The places themselves are
-// fanoutsink's.
+// Readers behind the live edge, of a mount with a `cache`: finds the position that a URL or a PLAY
+// asks for, and the position after a PAUSE, and tells the client which one it gets. fanoutsink
+// keeps the positions.
 //
-// A reader's own time (npt) begins with its first PLAY: 0 is what it was shown first. `clock` is
-// the time at which the proxy got what is shown.
+// A reader's `npt` is 0 at the position of its first PLAY. `clock` is the wall-clock time at which
+// the proxy received a packet.
 //
-// All that takes a context is for the client's thread.
+// Call the functions that take a GstRTSPContext from the client's thread only.
 
 #include <gst/rtsp-server/rtsp-server.h>
 
 #include "config/mount_config.h"
 #include "readers/readers.h"
 
-// Before the library sees a PLAY or a PAUSE. `delay_ns`: what the reader's URL asks for, or -1;
-// `name`: the reader's, for the log; `reader`: what is counted of it, NULL before its first PLAY.
+// Move or pause the reader before gst-rtsp-server handles a PLAY or PAUSE. `delay_ns`: the delay
+// that the URL asks for, or -1. `name`: the reader's, for the log. `reader`: NULL before the first
+// PLAY. timeshift_play() returns OK, or the status to answer.
 GstRTSPStatusCode timeshift_play (
     GstRTSPContext *ctx, gint64 delay_ns, const gchar *name, Reader *reader);
 void timeshift_pause (GstRTSPContext *ctx);
 
-// Says in the answer to a PLAY where it begins.
+// Writes the position into the answer to a PLAY.
 void timeshift_answer (GstRTSPContext *ctx);
 
-// Says in a description what there is.
+// Writes the range that can be played into a description.
 void timeshift_describe (GstRTSPMedia *media, GstSDPMessage *sdp, const gchar *name);
 
-// A sink of a mount with a cache keeps as much.
+// Sets the window of a fanoutsink to the size of the mount's cache, or to its default if the mount
+// has no cache.
 void timeshift_configure_sink (GstElement *sink, const MountConfig *config);
 
-// Where the cache lies in a file, a sink in the media's pipeline may tell that the disk is full: a
-// line in the log.
+// Logs when a sink in the pipeline reports that the disk of its cache is full. Does nothing if the
+// mount's cache is in memory.
 void timeshift_watch (GstElement *pipeline, const MountConfig *config);

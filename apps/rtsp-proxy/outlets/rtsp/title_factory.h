@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What the library asks for a title that is open: one media, that of the title.
+// A media factory of gst-rtsp-server that gives out the media of one open title.
 
 #include <gst/rtsp-server/rtsp-server.h>
 

@@ -20,14 +20,14 @@ typedef struct {
   gchar *label;
   int fd;
   gint ready;           // atomic: it was prepared
-  GError *error;        // why it can't be. Of the media's thread, until that has given up
-  gboolean begun;       // to be prepared. Of the media's thread
-  GstMessage *early;    // an error before that. Of the media's thread
-  GstClockTime left_at; // where it was paused. Of who does what is asked for, one after the other
+  GError *error;        // why preparing failed. Media's thread only, until preparing has ended
+  gboolean begun;       // the library has begun to prepare it. Media's thread only
+  GstMessage *early;    // an error before that. Media's thread only
+  GstClockTime left_at; // where it was paused. For requests only, which come one after the other
 
-  GMutex lock;       // all below
-  gboolean plays;    // is on its way to a place
-  gboolean given_up; // nothing came of it in time
+  GMutex lock;       // guards the fields below
+  gboolean plays;    // a seek is in progress
+  gboolean given_up; // title_media_give_up() was called
 } TitleMedia;
 
 typedef struct {
@@ -37,23 +37,24 @@ typedef struct {
 GType title_media_get_type (void);
 G_DEFINE_TYPE (TitleMedia, title_media, GST_TYPE_RTSP_MEDIA)
 
-// ---- its sinks ----
+// ---- sinks ----
 
 static void
 on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, gpointer unused)
 {
   if (!GST_IS_BASE_SINK (element))
     return;
-  // It is paced already.
+  // The packets are paced already.
   gst_base_sink_set_sync (GST_BASE_SINK (element), FALSE);
   if (!g_object_class_find_property (G_OBJECT_GET_CLASS (element), "max-coalesce"))
     return;
-  // What the sink still has is of where the reader was before.
+  // The packets that the sink still holds are those of the position before.
   gst_util_set_object_arg (G_OBJECT (element), "join", "live");
   g_object_set (element, "max-coalesce", (guint64) 0, NULL);
 }
 
-// Where the stream of this sink was last sent from; GST_CLOCK_TIME_NONE for one of RTCP.
+// Returns the stream time of the last packet that a sink has sent, or GST_CLOCK_TIME_NONE for a
+// sink of RTCP.
 static GstClockTime
 sent_up_to (GstElement *sink)
 {
@@ -118,7 +119,7 @@ is_place (const GstRTSPTime *time)
   return time->type == GST_RTSP_TIME_SECONDS && time->seconds >= 0 && time->seconds < SECONDS_MAX;
 }
 
-// An end that the title does not reach is none.
+// Reports whether the range lies in the title. Removes an end that is behind the title's end.
 static gboolean
 is_in_range (GstRTSPMedia *media, GstRTSPTimeRange *range)
 {
@@ -133,7 +134,7 @@ is_in_range (GstRTSPMedia *media, GstRTSPTimeRange *range)
          || (is_place (&range->max) && range->max.seconds > range->min.seconds);
 }
 
-// Those that are set up are played.
+// Mutes the tracks that are not set up.
 static void
 mute_others (GstRTSPMedia *media, GstElement *file)
 {
@@ -167,12 +168,12 @@ title_media_adjust_play (
   gboolean raw = title_file_is_raw (self->file);
 
   mute_others (media, self->file);
-  if (!(rate >= RATE_MIN && rate <= RATE_MAX) || (raw && rate != 1.0)) // NaN is neither
+  if (!(rate >= RATE_MIN && rate <= RATE_MAX) || (raw && rate != 1.0)) // false for NaN
     return GST_RTSP_STS_PARAMETER_NOT_UNDERSTOOD;
-  // A place that is not in the file would be waited for in vain.
+  // No data would come from a position outside the file.
   if (*range && (!is_in_range (media, *range) || (raw && !is_beginning (*range))))
     return GST_RTSP_STS_INVALID_RANGE;
-  // What was under way when it was paused is lost to the reader: it begins anew from a keyframe.
+  // The frame that the PAUSE has cut off is lost, so playing starts again from a keyframe.
   if (!*range && GST_CLOCK_TIME_IS_VALID (self->left_at) && !raw)
     *range = range_from (self->left_at);
   if (*range)
@@ -181,13 +182,13 @@ title_media_adjust_play (
   return GST_RTSP_STS_OK;
 }
 
-// Returns when the sinks know what they begin with.
+// Returns when all sinks have their first packet after a seek, or after SETTLE_LIMIT.
 static void
 settle (GstRTSPMedia *media)
 {
   GstBin *pipeline;
 
-  // Before the first PLAY nothing gets to them, and what is held back is known.
+  // Before the first PLAY the streams block: the packets that they hold are known already.
   for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
     if (gst_rtsp_stream_is_blocking (gst_rtsp_media_get_stream (media, i)))
       return;
@@ -197,7 +198,7 @@ settle (GstRTSPMedia *media)
   gst_object_unref (pipeline);
 }
 
-// Each track that is sent has begun, and all at the same rate.
+// Reports whether all tracks that are sent have a segment, with the same rates.
 static gboolean
 rates_are_known (GstRTSPMedia *media)
 {
@@ -218,8 +219,9 @@ rates_are_known (GstRTSPMedia *media)
   return TRUE;
 }
 
-// Not every demuxer goes to keyframes, as of fragmented MP4. A little before it, as the library's
-// times are not exact: what leads there is left out.
+// Seeks once more, to the keyframe before the position, if the demuxer has not done so, as that of
+// fragmented MP4. Seeks to 1 us before it, because the library's times are not exact; frames before
+// the keyframe are dropped.
 static void
 go_to_keyframe (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate)
 {
@@ -251,7 +253,7 @@ go_back (GstRTSPMedia *media, GstSeekFlags flags)
   gst_rtsp_range_free (range);
 }
 
-// Where it has nothing, as behind where the file is cut off, it goes back to where it was.
+// Seeks to the range; seeks back if there is no data.
 static GstRTSPStatusCode
 go_to (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate)
 {
@@ -265,15 +267,15 @@ go_to (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble
   settle (media);
   known = rates_are_known (media);
   if (!known) {
-    log_event ("%s: there is nothing where its reader wants to go", self->label);
+    log_event ("%s: no data at the position that its reader asks for", self->label);
     go_back (media, flags);
   }
   self->left_at = GST_CLOCK_TIME_NONE;
   return known ? GST_RTSP_STS_OK : GST_RTSP_STS_INVALID_RANGE;
 }
 
-// Who is sent something goes elsewhere by way of a pause: what it gets from there begins after the
-// answer, which tells how it is numbered.
+// Pauses a reader that plays, before a seek: the packets of the new position must come after the
+// answer, which gives their sequence numbers.
 static gboolean
 pause_for_play (GstRTSPMedia *media, GstRTSPSessionMedia *session)
 {
@@ -291,9 +293,10 @@ set_plays (TitleMedia *self, gboolean plays)
   g_mutex_unlock (&self->lock);
 }
 
-// Prepared as it is, this counts one more user of it. Whose connection ends meanwhile does not take
-// it down: the library, on its way to a place, would forget that it is down, and do it again. It
-// does not pause what has two users.
+// Seeks while it holds the media with one more user, which preparing prepared media adds. Else a
+// connection that ends meanwhile would unprepare the media, and a seek of gst-rtsp-server would
+// overwrite that state, so that it unprepares twice. The user is added after pausing, because media
+// with two users is not paused.
 static GstRTSPStatusCode
 go_undisturbed (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate)
 {
@@ -329,11 +332,11 @@ title_media_give_up (GstRTSPMedia *media)
   g_mutex_lock (&self->lock);
   self->given_up = TRUE;
   g_mutex_unlock (&self->lock);
-  GST_ELEMENT_ERROR (self->file, RESOURCE, READ, ("nothing came of it in time"), (NULL));
+  GST_ELEMENT_ERROR (self->file, RESOURCE, READ, ("it took too long"), (NULL));
 }
 
-// What the library takes for the end is that of a segment, which not every demuxer knows. The
-// library's lock is held.
+// Returns the end of the title. gst-rtsp-server takes the end of the segment, which not every
+// demuxer sets. The media's lock is held.
 static gboolean
 title_media_query_stop (GstRTSPMedia *media, gint64 *stop)
 {
@@ -351,7 +354,8 @@ title_media_is (GstRTSPMedia *media)
   return G_TYPE_CHECK_INSTANCE_TYPE (media, title_media_get_type ());
 }
 
-// Not where there is nothing of a track for long that says only in its media what it is.
+// Reports whether the caps of all tracks are known. Some codecs have their parameters in the stream
+// only, so they are unknown while a track has no data.
 static gboolean
 can_be_described (GstRTSPMedia *media)
 {
@@ -378,15 +382,16 @@ title_media_prepare (GstRTSPMedia *media, GstRTSPThread *thread, GError **error)
     }
     gst_rtsp_media_unprepare (media);
     g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
-        "it can't be played: a track begins too late to be known");
+        "cannot be played: a track has no data near the start");
     return FALSE;
   }
-  g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED, "it can't be played: %s",
-      self->error ? self->error->message : "nothing came of it in time");
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED, "cannot be played: %s",
+      self->error ? self->error->message : "no media in time");
   return FALSE;
 }
 
-// Where an element has no words of its own for it, what it tells developers says more.
+// Returns the error of a message (transfer full). If the element gave GStreamer's general text,
+// uses the debug details as its message.
 static GError *
 parse_error (GstMessage *message)
 {
@@ -409,8 +414,8 @@ pass_on (GstRTSPMedia *media, GstMessage *message)
   return GST_RTSP_MEDIA_CLASS (title_media_parent_class)->handle_message (media, message);
 }
 
-// What goes wrong in the middle ends the stream there; the reader may still go elsewhere in it, but
-// where that is given up.
+// Logs an error of media that is ready. The stream ends there, but the reader may seek to another
+// position. If the media was given up during a seek, passes the error on, so that the seek fails.
 static void
 note_error (TitleMedia *self, GstMessage *message, const GError *error)
 {
@@ -426,7 +431,7 @@ note_error (TitleMedia *self, GstMessage *message, const GError *error)
     log_event ("%s: %s", self->label, error->message);
 }
 
-// The first change of state says so: the library is ready to take it down now.
+// Runs at the first change of state: from now on gst-rtsp-server can handle an error.
 static void
 begin (TitleMedia *self)
 {
@@ -436,8 +441,8 @@ begin (TitleMedia *self)
   gst_clear_message (&self->early);
 }
 
-// One that is given up before the library has begun with it would be taken down at once, and the
-// library asserts that it has begun.
+// Passes an error on, but not before gst-rtsp-server has begun to prepare the media: it asserts
+// that when it handles an error.
 static gboolean
 fail (TitleMedia *self, GstMessage *message)
 {
@@ -464,10 +469,10 @@ handle_error (TitleMedia *self, GstMessage *message)
   return fail (self, message);
 }
 
-// With the library's lock held, for which the thread waits that adds a track. Who takes it down
-// meanwhile has the pipeline's lock, and waits for that thread: so nothing is done here that takes
-// the pipeline's lock while tracks may come. Its latency counts when it plays, and is asked for
-// again then.
+// Runs with the media's lock held. A thread that adds a track waits for that lock; a thread that
+// takes the media down holds the pipeline's state lock, and waits for the first thread. So this
+// function must not take the pipeline's lock while tracks may be added: it ignores LATENCY messages
+// until the media is ready. The latency is queried again when the media plays.
 static gboolean
 title_media_handle_message (GstRTSPMedia *media, GstMessage *message)
 {

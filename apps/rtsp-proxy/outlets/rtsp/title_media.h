@@ -1,35 +1,38 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A file as a media of the RTSP library, of one reader alone: read, payloaded, and paced so that no
-// frame leaves in a burst.
+// A media file as a media of gst-rtsp-server, for one reader. Its packets are paced, so that frames
+// do not leave in bursts.
 
 #include <gst/rtsp-server/rtsp-server.h>
 
-// `fd` is taken; it is closed with the media. `label` is for the log.
+// Returns media (transfer full) for the open file `fd`. Takes ownership of `fd`. `label` is the
+// title's name in the log.
 GstRTSPMedia *title_media_new (int fd, const gchar *label);
 
 gboolean title_media_is (GstRTSPMedia *media);
 
-// Opens it: reads as far as it takes to know the tracks, which may take its time. FALSE and an
-// error if it is no media that can be served.
+// Prepares the media: reads the file until its tracks are known, which may block. Returns FALSE and
+// G_IO_ERROR_NOT_SUPPORTED if the file cannot be served.
 gboolean title_media_prepare (GstRTSPMedia *media, GstRTSPThread *thread, GError **error);
 
-// Before it is paused: notes how far its reader has been sent.
+// Call before the media is paused: notes up to which time its packets have been sent.
 void title_media_pausing (GstRTSPMedia *media);
 
-// After it.
+// Call after the media was paused.
 void title_media_paused (GstRTSPMedia *media);
 
-// Before a PLAY: makes of what was asked what is to be done. Without a range it goes on where it
-// was paused. It begins with a keyframe, that is at or before what was asked for.
+// Checks a PLAY, and sets `range` and `flags` for title_media_play(): playing begins with the
+// keyframe at or before the start of the range, and continues where it was paused if there is no
+// range. `rate`: from 0.125 to 8. Returns OK, or the status to answer.
 GstRTSPStatusCode title_media_adjust_play (
     GstRTSPMedia *media, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble rate);
 
-// Goes there, and returns when what it begins with is known, which may take its time. Where it has
-// nothing, as behind where the file is cut off, it goes back to where it was.
+// Seeks to the range, and returns when the first packets are known, which may block. If there is no
+// data at that position, as in a file that was cut off, seeks back and returns INVALID_RANGE.
 GstRTSPStatusCode title_media_play (
     GstRTSPSessionMedia *session, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate);
 
-// From any thread: what opens it, or goes somewhere, fails. It can't be played any more.
+// Makes title_media_prepare() or title_media_play() fail soon. The media cannot be played any more.
+// Call from any thread.
 void title_media_give_up (GstRTSPMedia *media);
