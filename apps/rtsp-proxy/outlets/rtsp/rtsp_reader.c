@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/rtsp_reader.h"
 
-#include "outlets/rtsp/places.h"
+#include "outlets/rtsp/sink_address.h"
 #include "readers/totals.h"
 #include "weir-rtsp.h"
 
@@ -33,17 +33,17 @@ track_free (gpointer data)
 }
 
 static void
-add_track (GPtrArray *tracks, const Place *place, const gchar *mount)
+add_track (GPtrArray *tracks, const SinkAddress *address, const gchar *mount)
 {
   Track *track = g_new0 (Track, 1);
 
-  g_weak_ref_init (&track->transport, place->transport);
-  g_weak_ref_init (&track->sink, place->sink);
-  track->host = g_strdup (place->host);
-  track->port = place->port;
-  track->video = place_is_video (place);
+  g_weak_ref_init (&track->transport, address->transport);
+  g_weak_ref_init (&track->sink, address->sink);
+  track->host = g_strdup (address->host);
+  track->port = address->port;
+  track->video = sink_address_is_video (address);
   g_ptr_array_add (tracks, track);
-  totals_watch_sink (mount, place->sink);
+  totals_watch_sink (mount, address->sink);
 }
 
 // Returns the sink's statistics of the reader (transfer full): NULL if the sink has gone, an empty
@@ -355,13 +355,13 @@ Reader *
 rtsp_reader_new (GstRTSPSessionMedia *media, const gchar *mount, const gchar *peer,
     GstRTSPClient *client, RtspReaderCloseFunc close)
 {
-  GPtrArray *places = places_new (media);
+  GPtrArray *addresses = sink_addresses_new (media);
   RtspReader *self = g_new0 (RtspReader, 1);
 
   self->tracks = g_ptr_array_new_with_free_func (track_free);
-  for (guint i = 0; i < places->len; i++)
-    add_track (self->tracks, g_ptr_array_index (places, i), mount);
-  g_ptr_array_unref (places);
+  for (guint i = 0; i < addresses->len; i++)
+    add_track (self->tracks, g_ptr_array_index (addresses, i), mount);
+  g_ptr_array_unref (addresses);
   g_weak_ref_init (&self->client, client);
   self->close = close;
   return reader_new (&ops, self, mount, peer, transport_name (media));
@@ -370,15 +370,15 @@ rtsp_reader_new (GstRTSPSessionMedia *media, const gchar *mount, const gchar *pe
 void
 rtsp_reader_prepare_layers (GstRTSPSessionMedia *media, WeirLayerSet layers)
 {
-  GPtrArray *places = places_new (media);
+  GPtrArray *addresses = sink_addresses_new (media);
   gboolean done = FALSE;
 
-  for (guint i = 0; i < places->len && !done; i++) {
-    const Place *place = g_ptr_array_index (places, i);
+  for (guint i = 0; i < addresses->len && !done; i++) {
+    const SinkAddress *address = g_ptr_array_index (addresses, i);
 
-    done = place_is_video (place);
+    done = sink_address_is_video (address);
     if (done)
-      emit_layers (place->sink, place->host, place->port, layers);
+      emit_layers (address->sink, address->host, address->port, layers);
   }
-  g_ptr_array_unref (places);
+  g_ptr_array_unref (addresses);
 }

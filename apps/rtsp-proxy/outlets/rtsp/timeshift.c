@@ -2,7 +2,7 @@
 #include "outlets/rtsp/timeshift.h"
 
 #include "base/log.h"
-#include "outlets/rtsp/places.h"
+#include "outlets/rtsp/sink_address.h"
 #include "text/demand.h"
 
 // Added to the window beyond the longest delay: for the distance between keyframes, and because the
@@ -19,9 +19,9 @@ typedef enum { ANSWER_NOTHING, ANSWER_NPT, ANSWER_CLOCK } Answer;
 // The position of a session. Times are monotonic, in ns.
 typedef struct {
   gboolean played, paused;
-  gint64 zero_ns;  // when the packet at npt 0 was received
-  gint64 place_ns; // when the packet at the reader's position was received
-  Answer answer;   // how the answer to the PLAY gives the position
+  gint64 zero_ns;     // when the packet at npt 0 was received
+  gint64 position_ns; // when the packet at the reader's position was received
+  Answer answer;      // how the answer to the PLAY gives the position
 } Shift;
 
 // ---- the Range of a request ----
@@ -72,22 +72,23 @@ read_range (const Shift *self, const gchar *header, gint64 *came_ns, Answer *ans
 // ---- the sinks ----
 
 static void
-set_delay (const Place *place, const gchar *host, gint port, guint64 delay_ns)
+set_delay (const SinkAddress *address, const gchar *host, gint port, guint64 delay_ns)
 {
   gboolean ok;
 
-  g_signal_emit_by_name (place->sink, "set-delay", host, port, delay_ns, &ok);
+  g_signal_emit_by_name (address->sink, "set-delay", host, port, delay_ns, &ok);
 }
 
 // Asks how far behind the live edge the reader will begin or continue, and whether its position has
 // moved because the packet there has left the window. Returns FALSE if the sink does not know.
 static gboolean
-ask_plan (const Place *place, const gchar *host, gint port, guint64 *delay_ns, gboolean *moved)
+ask_plan (
+    const SinkAddress *address, const gchar *host, gint port, guint64 *delay_ns, gboolean *moved)
 {
   GstStructure *plan = NULL;
   gboolean known;
 
-  g_signal_emit_by_name (place->sink, "plan", host, port, &plan);
+  g_signal_emit_by_name (address->sink, "plan", host, port, &plan);
   known = plan
           && gst_structure_get (
               plan, "delay", G_TYPE_UINT64, delay_ns, "moved", G_TYPE_BOOLEAN, moved, NULL);
@@ -98,19 +99,19 @@ ask_plan (const Place *place, const gchar *host, gint port, guint64 *delay_ns, g
 // Returns the longest delay up to `delay_ns` that all tracks can give, so that they stay in sync.
 // Asks for it with port 0, which belongs to no reader.
 static guint64
-grant (const GPtrArray *places, const gchar *name, guint64 delay_ns)
+grant (const GPtrArray *addresses, const gchar *name, guint64 delay_ns)
 {
   guint64 granted = delay_ns, before;
 
   for (guint n = 0; granted > 0 && n < GRANTS_MAX; n++) {
     before = granted;
-    for (guint i = 0; i < places->len; i++) {
-      const Place *place = g_ptr_array_index (places, i);
+    for (guint i = 0; i < addresses->len; i++) {
+      const SinkAddress *address = g_ptr_array_index (addresses, i);
       guint64 has = 0;
       gboolean moved;
 
-      set_delay (place, name, 0, before);
-      if (!ask_plan (place, name, 0, &has, &moved))
+      set_delay (address, name, 0, before);
+      if (!ask_plan (address, name, 0, &has, &moved))
         has = 0;
       granted = MIN (granted, has);
     }
@@ -123,31 +124,31 @@ grant (const GPtrArray *places, const gchar *name, guint64 delay_ns)
 // ---- PLAY and PAUSE ----
 
 static void
-go_to (Shift *self, const GPtrArray *places, const gchar *name, gint64 delay_ns)
+go_to (Shift *self, const GPtrArray *addresses, const gchar *name, gint64 delay_ns)
 {
   gint64 now = now_ns ();
-  guint64 granted = grant (places, name, (guint64) MAX (delay_ns, 0));
+  guint64 granted = grant (addresses, name, (guint64) MAX (delay_ns, 0));
 
-  for (guint i = 0; i < places->len; i++) {
-    const Place *place = g_ptr_array_index (places, i);
+  for (guint i = 0; i < addresses->len; i++) {
+    const SinkAddress *address = g_ptr_array_index (addresses, i);
 
-    set_delay (place, place->host, place->port, granted);
+    set_delay (address, address->host, address->port, granted);
   }
-  self->place_ns = now - (gint64) granted;
+  self->position_ns = now - (gint64) granted;
 }
 
 // Continues at the position of the PAUSE, or at the join point to which the sink has moved it.
 static void
-go_on (Shift *self, const GPtrArray *places, const gchar *name)
+go_on (Shift *self, const GPtrArray *addresses, const gchar *name)
 {
   gint64 now = now_ns ();
   guint64 delay_ns = 0, longest = 0;
   gboolean moved = FALSE, any = FALSE;
 
-  for (guint i = 0; i < places->len; i++) {
-    const Place *place = g_ptr_array_index (places, i);
+  for (guint i = 0; i < addresses->len; i++) {
+    const SinkAddress *address = g_ptr_array_index (addresses, i);
 
-    if (!ask_plan (place, place->host, place->port, &delay_ns, &moved))
+    if (!ask_plan (address, address->host, address->port, &delay_ns, &moved))
       continue;
     longest = MAX (longest, delay_ns);
     any |= moved;
@@ -157,49 +158,49 @@ go_on (Shift *self, const GPtrArray *places, const gchar *name)
         "reader %s: its position is no longer in the window; it continues at the next join point, "
         "%.1f s behind the live edge",
         name, (gdouble) longest / GST_SECOND);
-  self->place_ns = now - (gint64) longest;
+  self->position_ns = now - (gint64) longest;
   self->answer = ANSWER_NPT;
 }
 
 // Begins as far behind as the URL says, or at the oldest position if that is nearer. In the latter
 // case the answer gives the clock time of the position.
 static void
-go_behind (Shift *self, const GPtrArray *places, const gchar *name, gint64 delay_ns)
+go_behind (Shift *self, const GPtrArray *addresses, const gchar *name, gint64 delay_ns)
 {
   gint64 wanted_ns = now_ns () - delay_ns;
 
-  go_to (self, places, name, delay_ns);
-  self->answer = self->place_ns > wanted_ns + NEAR ? ANSWER_CLOCK : ANSWER_NPT;
+  go_to (self, addresses, name, delay_ns);
+  self->answer = self->position_ns > wanted_ns + NEAR ? ANSWER_CLOCK : ANSWER_NPT;
 }
 
 static void
-pause_places (const GPtrArray *places)
+pause_sinks (const GPtrArray *addresses)
 {
   gboolean ok;
 
-  for (guint i = 0; i < places->len; i++) {
-    const Place *place = g_ptr_array_index (places, i);
+  for (guint i = 0; i < addresses->len; i++) {
+    const SinkAddress *address = g_ptr_array_index (addresses, i);
 
-    g_signal_emit_by_name (place->sink, "pause", place->host, place->port, &ok);
+    g_signal_emit_by_name (address->sink, "pause", address->host, address->port, &ok);
   }
 }
 
 // Pauses a reader that plays, before it moves: the packets of the new position must come after the
 // answer.
 static void
-leave_place (GstRTSPSessionMedia *media, const GPtrArray *places, Reader *reader)
+leave_position (GstRTSPSessionMedia *media, const GPtrArray *addresses, Reader *reader)
 {
   if (gst_rtsp_session_media_get_rtsp_state (media) != GST_RTSP_STATE_PLAYING)
     return;
   if (reader)
     reader_pause (reader, TRUE);
-  pause_places (places);
+  pause_sinks (addresses);
   gst_rtsp_session_media_set_state (media, GST_STATE_PAUSED);
 }
 
 static GstRTSPStatusCode
-play (Shift *self, const GPtrArray *places, GstRTSPContext *ctx, gint64 delay_ns, const gchar *name,
-    Reader *reader)
+play (Shift *self, const GPtrArray *addresses, GstRTSPContext *ctx, gint64 delay_ns,
+    const gchar *name, Reader *reader)
 {
   GstRTSPMessage *request = ctx->request;
   gchar *header = NULL;
@@ -215,12 +216,12 @@ play (Shift *self, const GPtrArray *places, GstRTSPContext *ctx, gint64 delay_ns
       return status;
     // gst-rtsp-server would refuse to seek in a live stream.
     gst_rtsp_message_remove_header (request, GST_RTSP_HDR_RANGE, -1);
-    leave_place (ctx->sessmedia, places, reader);
-    go_to (self, places, name, now - came_ns);
+    leave_position (ctx->sessmedia, addresses, reader);
+    go_to (self, addresses, name, now - came_ns);
   } else if (self->paused) {
-    go_on (self, places, name);
+    go_on (self, addresses, name);
   } else if (!self->played && delay_ns >= 0) {
-    go_behind (self, places, name, delay_ns);
+    go_behind (self, addresses, name, delay_ns);
   }
   return GST_RTSP_STS_OK;
 }
@@ -229,14 +230,14 @@ GstRTSPStatusCode
 timeshift_play (GstRTSPContext *ctx, gint64 delay_ns, const gchar *name, Reader *reader)
 {
   Shift *self = get_shift (ctx->sessmedia);
-  GPtrArray *places = places_new (ctx->sessmedia);
-  GstRTSPStatusCode status = play (self, places, ctx, delay_ns, name, reader);
+  GPtrArray *addresses = sink_addresses_new (ctx->sessmedia);
+  GstRTSPStatusCode status = play (self, addresses, ctx, delay_ns, name, reader);
 
-  g_ptr_array_unref (places);
+  g_ptr_array_unref (addresses);
   if (status != GST_RTSP_STS_OK)
     return status;
   if (!self->played && self->answer != ANSWER_NOTHING)
-    self->zero_ns = self->place_ns;
+    self->zero_ns = self->position_ns;
   self->played = TRUE;
   self->paused = FALSE;
   return GST_RTSP_STS_OK;
@@ -245,11 +246,11 @@ timeshift_play (GstRTSPContext *ctx, gint64 delay_ns, const gchar *name, Reader 
 void
 timeshift_pause (GstRTSPContext *ctx)
 {
-  GPtrArray *places = places_new (ctx->sessmedia);
+  GPtrArray *addresses = sink_addresses_new (ctx->sessmedia);
 
-  pause_places (places);
+  pause_sinks (addresses);
   get_shift (ctx->sessmedia)->paused = TRUE;
-  g_ptr_array_unref (places);
+  g_ptr_array_unref (addresses);
 }
 
 // ---- answers ----
@@ -276,9 +277,9 @@ timeshift_answer (GstRTSPContext *ctx)
 
   if (self->answer == ANSWER_NOTHING)
     return;
-  clock = format_clock (self->place_ns);
+  clock = format_clock (self->position_ns);
   g_ascii_formatd (
-      npt, sizeof npt, "%.3f", MAX ((gdouble) (self->place_ns - self->zero_ns) / GST_SECOND, 0));
+      npt, sizeof npt, "%.3f", MAX ((gdouble) (self->position_ns - self->zero_ns) / GST_SECOND, 0));
   text = self->answer == ANSWER_CLOCK ? g_strdup_printf ("clock=%s-", clock)
                                       : g_strdup_printf ("npt=%s-", npt);
   gst_rtsp_message_remove_header (ctx->response, GST_RTSP_HDR_RANGE, -1);
@@ -289,16 +290,16 @@ timeshift_answer (GstRTSPContext *ctx)
 void
 timeshift_describe (GstRTSPMedia *media, GstSDPMessage *sdp, const gchar *name)
 {
-  GPtrArray *places = places_new_for_media (media, name);
+  GPtrArray *addresses = sink_addresses_new_for_media (media, name);
   gint64 now = now_ns ();
   gchar *clock, *text;
 
-  clock = format_clock (now - (gint64) grant (places, name, OLDEST));
+  clock = format_clock (now - (gint64) grant (addresses, name, OLDEST));
   text = g_strdup_printf ("clock=%s-", clock);
   gst_sdp_message_add_attribute (sdp, "range", text);
   g_free (text);
   g_free (clock);
-  g_ptr_array_unref (places);
+  g_ptr_array_unref (addresses);
 }
 
 // Resets a property to its default. Does not touch it if it has its default already, because the

@@ -114,7 +114,7 @@ title_media_paused (GstRTSPMedia *media)
 // ---- PLAY ----
 
 static gboolean
-is_place (const GstRTSPTime *time)
+is_position (const GstRTSPTime *time)
 {
   return time->type == GST_RTSP_TIME_SECONDS && time->seconds >= 0 && time->seconds < SECONDS_MAX;
 }
@@ -126,12 +126,13 @@ is_in_range (GstRTSPMedia *media, GstRTSPTimeRange *range)
   gint64 duration = title_file_get_duration (((TitleMedia *) media)->file);
   gdouble seconds = duration < 0 ? SECONDS_MAX : (gdouble) duration / GST_SECOND;
 
-  if (range->unit != GST_RTSP_RANGE_NPT || !is_place (&range->min) || range->min.seconds >= seconds)
+  if (range->unit != GST_RTSP_RANGE_NPT || !is_position (&range->min)
+      || range->min.seconds >= seconds)
     return FALSE;
   if (range->max.type == GST_RTSP_TIME_SECONDS && range->max.seconds >= seconds)
     range->max.type = GST_RTSP_TIME_END;
   return range->max.type == GST_RTSP_TIME_END
-         || (is_place (&range->max) && range->max.seconds > range->min.seconds);
+         || (is_position (&range->max) && range->max.seconds > range->min.seconds);
 }
 
 // Mutes the tracks that are not set up.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "outlets/rtsp/places.h"
+#include "outlets/rtsp/sink_address.h"
 
 #include "weir-rtsp.h"
 
 static void
-place_free (gpointer data)
+sink_address_free (gpointer data)
 {
-  Place *self = data;
+  SinkAddress *self = data;
 
   g_clear_object (&self->transport);
   gst_object_unref (self->sink);
@@ -15,24 +15,24 @@ place_free (gpointer data)
 }
 
 static void
-add (GPtrArray *places, GstRTSPStreamTransport *transport, GstRTSPStream *stream, const gchar *host,
-    gint port)
+add (GPtrArray *addresses, GstRTSPStreamTransport *transport, GstRTSPStream *stream,
+    const gchar *host, gint port)
 {
   GstElement *sink = weir_stream_find_sink (stream);
-  Place *place;
+  SinkAddress *address;
 
   if (!sink)
     return;
-  place = g_new (Place, 1);
-  *place =
-      (Place) { transport ? g_object_ref (transport) : NULL, stream, sink, g_strdup (host), port };
-  g_ptr_array_add (places, place);
+  address = g_new (SinkAddress, 1);
+  *address = (SinkAddress) { transport ? g_object_ref (transport) : NULL, stream, sink,
+    g_strdup (host), port };
+  g_ptr_array_add (addresses, address);
 }
 
 GPtrArray *
-places_new (GstRTSPSessionMedia *media)
+sink_addresses_new (GstRTSPSessionMedia *media)
 {
-  GPtrArray *places = g_ptr_array_new_with_free_func (place_free);
+  GPtrArray *addresses = g_ptr_array_new_with_free_func (sink_address_free);
   GPtrArray *transports = gst_rtsp_session_media_get_transports (media);
 
   for (guint i = 0; i < transports->len; i++) {
@@ -41,25 +41,25 @@ places_new (GstRTSPSessionMedia *media)
         transport ? gst_rtsp_stream_transport_get_transport (transport) : NULL;
 
     if (t && t->destination)
-      add (places, transport, gst_rtsp_stream_transport_get_stream (transport), t->destination,
+      add (addresses, transport, gst_rtsp_stream_transport_get_stream (transport), t->destination,
           t->client_port.min);
   }
   g_ptr_array_unref (transports);
-  return places;
+  return addresses;
 }
 
 GPtrArray *
-places_new_for_media (GstRTSPMedia *media, const gchar *name)
+sink_addresses_new_for_media (GstRTSPMedia *media, const gchar *name)
 {
-  GPtrArray *places = g_ptr_array_new_with_free_func (place_free);
+  GPtrArray *addresses = g_ptr_array_new_with_free_func (sink_address_free);
 
   for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++)
-    add (places, NULL, gst_rtsp_media_get_stream (media, i), name, 0);
-  return places;
+    add (addresses, NULL, gst_rtsp_media_get_stream (media, i), name, 0);
+  return addresses;
 }
 
 gboolean
-place_is_video (const Place *self)
+sink_address_is_video (const SinkAddress *self)
 {
   GstCaps *caps = gst_rtsp_stream_get_caps (self->stream);
   const gchar *media = caps && gst_caps_get_size (caps) > 0
