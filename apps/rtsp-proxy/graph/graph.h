@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// All running nodes, by their work: equal chains of stages share all their nodes, and chains with a
-// common beginning share the nodes of the beginning. Call from the main thread only.
+// All nodes, by key. Equal chains of stages share all their nodes; chains with a common beginning
+// share the nodes of the beginning. Call from the main thread only.
 
 #include "graph/node.h"
 

@@ -49,7 +49,7 @@ struct _Node {
 
 // ---- node.c: callbacks to the users ----
 
-void node_tell_up (Node *self); // no effect if they were told
+void node_tell_up (Node *self); // no effect if they were told before
 void node_tell_down (Node *self, const gchar *reason, guint retry_ms);
 void node_tell_connecting (Node *self);
 void node_tell_changed (Node *self);

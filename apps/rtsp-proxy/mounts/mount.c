@@ -16,14 +16,14 @@ struct _Mount {
   const MountContext *context;
   gchar *path;
 
-  GMutex lock; // of all below; only presentations are added on other threads than the main one
+  GMutex lock; // of all below; other threads than the main one only add presentations
   MountConfig *config;
   GPtrArray *stages;         // of Stage, as configured
   GPtrArray *main_stages;    // the whole chain of `main`
   GHashTable *presentations; // path -> Presentation
   Presentation *main;        // the presentation of the path alone
   Presentation *session;     // the newest session of a stored title, or NULL
-  guint n_sessions;          // started ever
+  guint n_sessions;          // number of sessions ever started
   guint64 n_shared;          // requests that got an existing session
   Titles *titles;
   gboolean stopped;

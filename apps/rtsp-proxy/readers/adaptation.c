@@ -140,7 +140,7 @@ count (const ReaderVideo *from, const ReaderVideo *to, WeirAdaptReport *report)
 
   report->bytes = to->bytes - from->bytes;
   report->packets = to->packets - from->packets;
-  // A reader that is thinned has no lag any more, because it is thinned.
+  // Thinning hides the lag of a reader, so count at least THINNED_LAG.
   report->lag_ns = (gint64) (to->thinned ? MAX (to->lag_ns, THINNED_LAG) : to->lag_ns);
   if (expected > 0 && expected < G_MAXINT32)
     report->packets = expected;

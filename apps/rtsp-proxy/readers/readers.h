@@ -11,8 +11,7 @@
 typedef struct _Reader Reader;
 
 #define READER_STATES 5
-extern const gchar
-    *const reader_state_names[READER_STATES + 1]; // from best to worst, NULL at the end
+extern const gchar *const reader_state_names[READER_STATES + 1]; // best to worst, then NULL
 #define READER_PRIORITIES 8
 
 Reader *reader_ref (Reader *self);

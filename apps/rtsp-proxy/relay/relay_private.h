@@ -177,8 +177,8 @@ void relay_source_send (
 // Makes the preferred source stand by, if its tracks are the relay's.
 void relay_stand_by (Relay *self);
 
-// Reports whether the standby source takes over at `now`. `packet` is a packet of the current
-// source that begins a frame; NULL for a packet of the standby source. relay_switch() makes the
+// Reports whether the standby source takes over at `now`. `packet` is the packet of the current
+// source that arrives now; NULL for a packet of the standby source. relay_switch() makes the
 // standby source the current one.
 gboolean relay_is_switch_time (Relay *self, guint track, GstBuffer *packet, gint64 now);
 void relay_switch (Relay *self, gint64 now);
