@@ -100,7 +100,7 @@ mounts:
         'FILE:2:6: api: "x" is not ADDR:PORT; write it like 0.0.0.0:8554',
         'FILE:6:15: priority: "9" is not a number from 0 to 7',
         f'FILE:7:13: linger: "10" {NO_TIME.format(0)}',
-        'FILE:8:3: b: "b" is not a path like /cam',
+        'FILE:8:3: b: "b" is not a valid path; write it like /cam',
         'FILE:10:17: upstreams: unsupported URI scheme; use rtsp://, rtsps://, udp://, '
         'rtp://, sdp://, file:// or launch:',
         'FILE:11:5: /c: unknown key "transprot"; the nearest known one is "transport"',

@@ -115,7 +115,7 @@ def what_is_for_one_reader_is_explained():
     for text, query, wrong in [
             (CONFIG, 'delay=30', '"delay" cannot be chosen here'),
             (cached, 'delay=soon', 'delay is not a time'),
-            (CONFIG, 'layers=1', 'layers are chosen once'),
+            (CONFIG, 'layers=1', 'layers must be given once'),
             (CONFIG + '    adapt: off\n', 'layers=0.0.1', 'this mount has adapt: off')]:
         err, status = configured(text, '--explain', f'/cam?{query}')[1:]
         assert status == 2 and wrong in err, (query, err)
