@@ -1,24 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Makes manual pages and bash completion of what the programs' own tables say.
+"""Makes manual pages and bash completion from the programs' tables of options and keys.
 
     pages.py man TEMPLATE TABLES [NAME=VALUE...]
     pages.py completion PROGRAM TABLES
 
-TABLES is what apps/tables prints. In a template @NAME@ stands for a value, or, alone in a line, for
-what is made here: @OPTIONS@, @TEXT@, @FILE-KEYS@, @MOUNT-KEYS@, or @EXAMPLE@, the file of that name.
+TABLES is a file that a program of apps/tables printed. In a template, @NAME@ stands for a value.
+On a line of its own, @OPTIONS@, @TEXT@, @FILE-KEYS@, @MOUNT-KEYS@ or @EXAMPLE@ stands for
+generated text.
 """
 
 import json
 import re
 import sys
 
-COMPLETION = '''# bash completion for {program}; made at build time from its options
+COMPLETION = '''# bash completion for {program}, made at build time from its options
 {function} ()
 {{
   local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}}
 
-  # bash takes apart what has a "=" in it.
+  # bash splits words at "=".
   if [ "$word" = = ]; then
     word=''
   elif [ "$before" = = ]; then
@@ -44,7 +45,7 @@ NOTHING = '''    {options})
 
 
 def escaped(text):
-    """Text as roff prints it, letter by letter."""
+    """Escapes text so that roff prints it literally."""
     for char, name in (('\\', r'\e'), ('-', r'\-'), ('~', r'\(ti'), ('^', r'\(ha'), ("'", r'\(aq'),
                        ('`', r'\(ga')):
         text = text.replace(char, name)
@@ -61,7 +62,7 @@ def italic(text):
 
 
 def prose(text):
-    """Markdown's `code` becomes bold."""
+    """Escapes text; `code` becomes bold."""
     parts = text.split('`')
     return ''.join(bold(part) if i % 2 else escaped(part) for i, part in enumerate(parts))
 
@@ -73,28 +74,32 @@ def literal(lines):
 
 
 def man_options(table):
+    """Formats the options. Groups, if the table has them, become headings with an example."""
+    groups = {group['first']: group for group in table.get('groups', [])}
     out = []
     for option in table['options']:
         if not option['name']:
             continue
+        if group := groups.get(option['name']):
+            out.append(f'.SS {group["title"]}\n' + literal([group['example']]))
         names = [bold('-' + option['letter'])] if option['letter'] else []
         names.append(bold('--' + option['name']))
         value = '=' + italic(option['value']) if option['value'] else ''
         out.append(f'.TP\n{", ".join(names)}{value}\n{escaped(option["help"])}.\n')
-    out.append(f'.TP\n{bold("-h")}, {bold("--help")}\nTell the options and exit.\n')
+    out.append(f'.TP\n{bold("-h")}, {bold("--help")}\nPrint this help and exit.\n')
     return ''.join(out)
 
 
 def paragraph(text):
-    """"Exit status: ..." becomes a section."""
+    """Formats a paragraph; "Exit status: ..." becomes a section."""
     before, colon, after = text.partition('Exit status: ')
     out = f'.PP\n{escaped(before.strip())}\n' if before.strip() else ''
     return out + (f'.SH EXIT STATUS\n{escaped(after)}\n' if colon else '')
 
 
 def man_text(table):
-    """The text of --help: a line with a colon at its end begins a section, up to its comma; what is
-    indented is taken as it is."""
+    """Formats the text of --help. A line that ends in a colon begins a section; the part before its
+    comma is the heading. Indented lines stay as they are."""
     out = []
     for block in re.findall(r'(?:^ .*\n)+|(?:^[^ \n].*\n)+', table['text'], re.M):
         lines = block.rstrip('\n').split('\n')

@@ -15,8 +15,8 @@ typedef struct {
 } Entry;
 
 struct Against {
-  Entry origin[SETS][WAYS]; // by key; the oldest of a set is the first to go
-  Entry waiting[WAITING];   // of readers: a ring
+  Entry origin[SETS][WAYS]; // by key; a new entry replaces the oldest of its set
+  Entry waiting[WAITING];   // readers' packets: a ring
   guint first, n;
 };
 

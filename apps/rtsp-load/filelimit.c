@@ -20,7 +20,7 @@ files_needed (const Options *options)
   return readers + udp * 2 * tracks + OTHER_FILES;
 }
 
-// Beyond this not even root may raise it.
+// Returns the limit that not even root may exceed.
 static guint64
 system_limit (void)
 {

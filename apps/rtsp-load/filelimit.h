@@ -3,6 +3,6 @@
 
 #include "options.h"
 
-// Raises the limit of open files to what the readers need. False, with a line on stderr that says
-// what to raise, if it can't.
+// Raises the limit of open files to the number that the readers need. Returns FALSE if it cannot,
+// with a line on stderr that names the limit to raise.
 gboolean filelimit_raise (const Options *options);

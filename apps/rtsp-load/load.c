@@ -15,7 +15,7 @@
 #define SECOND INT64_C (1000000000)
 #define MAX_EVENTS 512
 #define HELD_BACK_NS (5 * SECOND / 1000)
-#define MATCH_AFTER_NS (SECOND / 5) // the origin's packet may come after the reader's
+#define MATCH_AFTER_NS (SECOND / 5) // the origin's packet may arrive after the reader's
 
 static volatile sig_atomic_t n_signals;
 
@@ -25,7 +25,7 @@ on_signal (int number)
   n_signals++;
 }
 
-// All draws are made before the run, in order, so that they depend on nothing but the seed.
+// All random numbers are drawn before the run, in order, so that they depend on the seed alone.
 static gdouble
 draw_exponential (Load *self, gdouble mean)
 {
@@ -75,7 +75,7 @@ pick_target (Load *self, guint index, const gdouble *weights)
   return self->n_targets - 1;
 }
 
-// The weight of each URL, and their sum.
+// Returns the weight of each URL, and their sum as the last element. The caller owns the result.
 static gdouble *
 zipf_weights (const Load *self)
 {
@@ -228,8 +228,8 @@ origin (const Load *self)
   return self->against ? &self->readers[self->n_readers] : NULL;
 }
 
-// The origin is read before all readers, so that none gets what it missed; and probes come before
-// the others, so that theirs are the lowest ports.
+// The origin starts before all readers, so that it has every packet that they get. Probes start
+// before other readers, so that they have the lowest ports.
 static gboolean
 held_back (const Load *self)
 {
@@ -279,7 +279,7 @@ count_late (Load *self)
 {
   guint late = self->n_readers - self->n_started;
   gchar *text = g_strdup_printf (
-      "%u of %u readers had not come yet when the time was up", late, self->n_readers);
+      "%u of %u readers had not started at the end of --duration", late, self->n_readers);
 
   for (guint i = 0; i < late; i++)
     results_error (&self->results, "late", text);
@@ -314,7 +314,7 @@ handle (const struct epoll_event *event, gint64 now)
 {
   Source *source = event->data.ptr;
 
-  // What came with it in one batch may have closed it.
+  // An earlier event of the same batch may have closed the source.
   if (source->fd < 0)
     return;
   if (source->kind == SOURCE_CONTROL)
@@ -323,7 +323,7 @@ handle (const struct epoll_event *event, gint64 now)
     reader_io_on_datagram (source);
 }
 
-// It is read until all readers have left, so that none gets what it missed.
+// The origin is read until all readers have left, so that it has every packet that they get.
 static gboolean
 only_origin_left (const Load *self)
 {
@@ -365,7 +365,7 @@ catch_signals (void)
 
   sigaction (SIGINT, &action, NULL);
   sigaction (SIGTERM, &action, NULL);
-  signal (SIGPIPE, SIG_IGN); // a program that draws may end before it has read all
+  signal (SIGPIPE, SIG_IGN); // a drawing program may exit before it has read its input
 }
 
 void
@@ -380,7 +380,7 @@ load_run (Load *self)
   if (origin (self))
     start_reader (self, origin (self), start);
   let_arrive (self, start);
-  // The second signal is meant: readers are left as they are.
+  // A second signal ends the run without TEARDOWN.
   while ((self->n_open > 0 || self->n_started < self->n_readers) && n_signals < 2)
     turn (self, receiver_sync (self->receiver));
   self->results.end_ns = receiver_sync (self->receiver);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The run: all readers, and the one loop that drives them.
+// A run: all readers, and the event loop that drives them in one thread.
 
 #include "against.h"
 #include "options.h"
@@ -10,7 +10,7 @@
 #include "receiver.h"
 #include "results.h"
 
-// Larger than an RTSP message can be, and than two interleaved frames.
+// Larger than the largest RTSP message and than two interleaved frames.
 #define LOAD_SCRATCH (1024 * 1024)
 
 struct Load {
@@ -20,17 +20,17 @@ struct Load {
   Ports ports;
   GRand *random;
   int epoll;
-  guint8 *scratch;  // what a connection brought, while it is taken apart
-  GArray *unjudged; // datagrams of which reader_io.c does not know yet whether they are early
+  guint8 *scratch;  // the bytes of the connection that is being read
+  GArray *unjudged; // datagrams that may have arrived before the answer to PLAY; see reader_io.c
 
   Against *against; // or NULL
 
   Target *targets;
-  guint n_targets; // of the readers; the origin's follows
-  Reader *readers; // those of --readers, then the origin's
-  guint n_readers; // of --readers
-  guint n_all;
-  gint64 *due; // of each reader
+  guint n_targets; // without the origin's, which follows the others in `targets`
+  Reader *readers; // --readers of them, then the origin's
+  guint n_readers; // --readers
+  guint n_all;     // with the origin's
+  gint64 *due;     // next deadline of each reader
   gint64 next_due;
   guint n_started, n_open;
   gint64 next_arrival_ns;
@@ -38,15 +38,17 @@ struct Load {
   gboolean stopping;
 };
 
-// NULL, with a line on stderr, if a URL leads nowhere.
+// Returns NULL, with a line on stderr, if a URL is invalid or its host is unknown. `options` must
+// outlive the run.
 Load *load_new (const Options *options);
 void load_free (Load *self);
 
-// Runs to the end, or to SIGINT or SIGTERM.
+// Runs until --duration is over, or until SIGINT or SIGTERM.
 void load_run (Load *self);
 
-// For readers: their next deadline may have changed; they are done.
+// Called by a reader whose next deadline may have changed.
 void load_reschedule (Load *self, Reader *reader);
+// Called by a reader that has left.
 void load_reader_done (Load *self, Reader *reader);
-// Compares with the origin what came up to then.
+// Compares with the origin all packets that arrived up to `until_ns`.
 void load_match (Load *self, gint64 until_ns);

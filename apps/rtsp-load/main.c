@@ -40,7 +40,7 @@ main (int argc, char **argv)
   Options options;
   int status;
 
-  setlocale (LC_CTYPE, ""); // for what --help says; numbers keep their points
+  setlocale (LC_CTYPE, ""); // not LC_NUMERIC: numbers keep their decimal points
   if (options_parse (&options, &argc, &argv, &status))
     status = run (&options);
   options_clear (&options);

@@ -11,41 +11,38 @@
 #define MAX_READERS 1000000
 
 const gchar options_summary[] =
-    "Reads RTSP streams with any number of readers, and measures what they get.";
+    "Reads RTSP streams with any number of readers and measures what each reader receives.";
 
 const gchar options_description[] =
-    "Several URLs are given to the readers in turn, or by popularity with --zipf.\n"
+    "With several URLs, readers take them in turn, or by popularity with --zipf.\n"
     "\n"
-    "Examples:\n"
-    "  rtsp-load rtsp://192.0.2.7/cam\n"
-    "  rtsp-load --readers 2000 --transport udp --arrivals poisson:50 --duration 60 \\\n"
-    "      --plot load.png rtsp://192.0.2.7/cam\n"
-    "  rtsp-load --against rtsp://192.0.2.8/stream rtsp://192.0.2.7/cam\n"
-    "  rtsp-load --readers 5000 --session exp:3 --arrivals uniform:200 --mute rtsp://…\n"
-    "\n"
-    "What is measured, over all readers, or over the first N with --probes N:\n"
-    "  packets, bytes    RTP packets and their bytes with the RTP header, from each reader's\n"
+    "Numbers, over all readers, or over the first N with --probes N:\n"
+    "  packets, bytes    RTP packets, and their bytes with the RTP header, from each reader's\n"
     "                    first packet to its last\n"
     "  lost, reordered, duplicates\n"
-    "                    by sequence number, extended to 64 bits\n"
-    "  before PLAY       RTP and RTCP that came before the answer to PLAY, which players drop; "
-    "shown\n"
-    "                    if there was any\n"
+    "                    by sequence number\n"
+    "  stalls            how often video arrived more than 500 ms later than its timestamps\n"
+    "                    say, or was missing that long at the end\n"
+    "  not RTP           datagrams or frames that are not RTP; shown if there are any\n"
+    "  before PLAY       RTP and RTCP packets that arrived before the answer to PLAY, which\n"
+    "                    players drop; shown if there are any\n"
+    "  not from origin   packets that the origin did not send, with --against; shown if there\n"
+    "                    are any\n"
     "  describe, setup, play\n"
-    "                    from the request to its answer (401 and the second try apart)\n"
-    "  first packet      from PLAY; first frame: to the first packet of a key picture (H.264,\n"
-    "                    H.265, VP8, VP9, AV1)\n"
-    "  frame gap         between the first packets of one video frame and the next\n"
-    "  playout delay     the smallest with which a player that starts at the first packet\n"
-    "                    would never have waited; one value for each reader and track\n"
-    "  jitter            RFC 3550's, at the end; one value for each reader and track\n"
-    "  stalls            how often video came more than 500 ms later, after the frame before,\n"
-    "                    than its timestamps say, or stayed out that long at the end\n"
+    "                    from the request to its answer; a 401 and the second attempt count\n"
+    "                    separately\n"
+    "  first packet      from PLAY to the first RTP packet\n"
+    "  first frame       from PLAY to the first packet of a keyframe (H.264, H.265, VP8, VP9,\n"
+    "                    AV1)\n"
+    "  frame gap         from the first packet of a video frame to that of the next\n"
+    "  playout delay     the smallest buffer with which a player that starts at the first\n"
+    "                    packet never waits; one value for each reader and track\n"
+    "  jitter            the jitter of RFC 3550 at the end; one value for each reader and track\n"
     "  A/V skew          how far apart audio and video of one instant arrive, by the sender\n"
-    "                    reports; either way round\n"
+    "                    reports, as an absolute value\n"
     "  added delay       with --against: from a packet's arrival straight from the origin to its\n"
     "                    arrival at a reader, matched by timestamp and payload\n"
-    "Arrival times are the kernel's over UDP, and those of the read over TCP.\n"
+    "Times are in ms. Arrival times are the kernel's over UDP, and those of the read over TCP.\n"
     "Percentiles are exact to 3 %.\n"
     "\n"
     "Exit status: 0 if every reader connected and no error came up, 1 if not, 2 for wrong\n"
@@ -62,7 +59,7 @@ fail (const gchar *format, ...)
   va_start (args, format);
   vfprintf (stderr, format, args);
   va_end (args);
-  fputs ("; --help tells the options\n", stderr);
+  fputs ("; see --help\n", stderr);
   return FALSE;
 }
 
@@ -88,7 +85,7 @@ parse_transport (Options *self, const gchar *text)
   else if (g_str_equal (text, "mixed"))
     self->transport = TRANSPORT_MIXED;
   else
-    return fail ("--transport is udp, tcp or mixed, not \"%s\"", text);
+    return fail ("--transport must be udp, tcp or mixed, not \"%s\"", text);
   return TRUE;
 }
 
@@ -104,7 +101,7 @@ parse_arrivals (Options *self, const gchar *text)
   else if (g_str_has_prefix (text, "poisson:"))
     self->arrivals = ARRIVALS_POISSON;
   if (self->arrivals == ARRIVALS_ALL || !parse_number (rate + 1, &self->rate) || self->rate <= 0)
-    return fail ("--arrivals is all, uniform:R or poisson:R (a second), not \"%s\"", text);
+    return fail ("--arrivals must be all, uniform:R or poisson:R with R above 0, not \"%s\"", text);
   return TRUE;
 }
 
@@ -115,7 +112,7 @@ parse_session (Options *self, const gchar *text)
     return TRUE;
   self->session_exp = g_str_has_prefix (text, "exp:");
   if (!parse_number (text + (self->session_exp ? 4 : 0), &self->session) || self->session <= 0)
-    return fail ("--session is seconds or exp:SECONDS, not \"%s\"", text);
+    return fail ("--session must be S or exp:S, in seconds above 0, not \"%s\"", text);
   return TRUE;
 }
 
@@ -124,7 +121,7 @@ parse_tracks (Options *self, const gchar *text)
 {
   self->video_only = g_strcmp0 (text, "video") == 0;
   if (text && !self->video_only && !g_str_equal (text, "all"))
-    return fail ("--tracks is video or all, not \"%s\"", text);
+    return fail ("--tracks must be video or all, not \"%s\"", text);
   return TRUE;
 }
 
@@ -137,7 +134,7 @@ parse_ports (Options *self, const gchar *text)
     return TRUE;
   if (sscanf (text, "%d-%d%c", &self->port_lo, &self->port_hi, &rest) != 2 || self->port_lo < 1
       || self->port_hi > 65535 || self->port_lo >= self->port_hi)
-    return fail ("--ports is LO-HI, such as 20000-29999, not \"%s\"", text);
+    return fail ("--ports must be LO-HI, such as 20000-29999, not \"%s\"", text);
   return TRUE;
 }
 
@@ -145,23 +142,23 @@ static gboolean
 check_numbers (const Options *self)
 {
   if (self->readers < 1 || self->readers > MAX_READERS)
-    return fail ("--readers is 1 to %d", MAX_READERS);
+    return fail ("--readers must be from 1 to %d", MAX_READERS);
   if (self->probes < 0 || self->probes > self->readers)
-    return fail ("--probes is at most as many as --readers (%d)", self->readers);
+    return fail ("--probes must be from 0 to --readers (%d)", self->readers);
   if (self->slow < 0 || self->slow + MAX (self->probes, 1) > self->readers)
-    return fail ("--slow leaves no reader to measure");
+    return fail ("--slow must leave at least one reader, or --probes readers, to measure");
   if (!(self->duration > 0 && self->duration < 1e8))
-    return fail ("--duration is seconds, more than 0");
+    return fail ("--duration must be above 0 s and below 100000000 s");
   if (!(self->timeout > 0 && self->timeout < 1e8))
-    return fail ("--timeout is seconds, more than 0");
+    return fail ("--timeout must be above 0 s and below 100000000 s");
   if (self->loss > 100)
-    return fail ("--loss is 0 to 100 %%");
+    return fail ("--loss must be from 0 to 100 %%");
   if (!(self->zipf >= 0))
-    return fail ("--zipf is 0 or more");
+    return fail ("--zipf must be 0 or more");
   if (self->loss >= 0 && self->no_rr)
-    return fail ("--loss needs the reports that --no-rr leaves out");
+    return fail ("--loss and --no-rr exclude each other");
   if (self->against && self->mute)
-    return fail ("--against needs the media that --mute ignores");
+    return fail ("--against and --mute exclude each other");
   return TRUE;
 }
 
@@ -169,82 +166,151 @@ static gboolean
 check_urls (const Options *self)
 {
   if (!self->urls || !self->urls[0])
-    return fail ("which URL?");
+    return fail ("the URL is missing");
   for (guint i = 0; self->urls[i]; i++) {
     if (!g_str_has_prefix (self->urls[i], "rtsp://"))
-      return fail ("\"%s\" is no rtsp:// URL", self->urls[i]);
+      return fail ("\"%s\" is not an rtsp:// URL", self->urls[i]);
   }
   if (self->against && !g_str_has_prefix (self->against, "rtsp://"))
-    return fail ("\"%s\" is no rtsp:// URL", self->against);
+    return fail ("--against: \"%s\" is not an rtsp:// URL", self->against);
   return TRUE;
 }
 
-// What is taken from the arguments as it is, and as text that is still to be read.
+// The arguments as GLib parses them: complete values in `options`, and texts that take() parses.
 typedef struct {
   Options options;
   gchar *transport, *arrivals, *session, *tracks, *ports;
+  gboolean help;
 } Taken;
 
 #define AT(field) ((gpointer) G_STRUCT_OFFSET (Taken, field))
 
-const GOptionEntry options_entries[] = {
-  { "readers", 'n', 0, G_OPTION_ARG_INT, AT (options.readers), "How many readers (default 1)",
-      "N" },
+static const GOptionEntry reader_entries[] = {
+  { "readers", 'n', 0, G_OPTION_ARG_INT, AT (options.readers),
+      "Number of readers, 1 to 1000000 (default 1)", "N" },
   { "transport", 't', 0, G_OPTION_ARG_STRING, AT (transport),
-      "udp (default), tcp, or mixed: every other reader", "HOW" },
+      "udp (default), tcp, or mixed: every other reader over TCP", "HOW" },
+  { "tracks", 0, 0, G_OPTION_ARG_STRING, AT (tracks), "video, or all tracks (default)", "WHICH" },
   { "duration", 'd', 0, G_OPTION_ARG_DOUBLE, AT (options.duration),
       "Seconds from the first connection to the end (default 10)", "S" },
   { "arrivals", 0, 0, G_OPTION_ARG_STRING, AT (arrivals),
-      "all at once (default), or R a second: uniform:R, poisson:R", "HOW" },
+      "all at once (default), or R readers a second: uniform:R evenly, poisson:R at random",
+      "HOW" },
   { "session", 0, 0, G_OPTION_ARG_STRING, AT (session),
-      "How long each one stays: S seconds, or exp:S with that mean (default: to the end)", "S" },
-  { "seed", 0, 0, G_OPTION_ARG_INT64, AT (options.seed), "For what is drawn (default 1)", "N" },
-  { "tracks", 0, 0, G_OPTION_ARG_STRING, AT (tracks), "video, or all (default)", "WHICH" },
+      "Seconds that a reader stays: S, or exp:S at random with mean S (default: to the end)", "S" },
   { "zipf", 0, 0, G_OPTION_ARG_DOUBLE, AT (options.zipf),
-      "Draw each reader's URL; the i-th has the weight 1/i^A", "A" },
-  { "user", 'u', 0, G_OPTION_ARG_STRING, AT (options.user), "Basic or digest, as asked", "NAME" },
-  { "password", 'p', 0, G_OPTION_ARG_STRING, AT (options.password), "The password of --user",
-      "WORD" },
-  { "mute", 0, 0, G_OPTION_ARG_NONE, AT (options.mute),
-      "Control only: SETUP, PLAY, TEARDOWN; media is ignored", NULL },
-  { "slow", 0, 0, G_OPTION_ARG_INT, AT (options.slow),
-      "The last N readers stop reading once they play; they aren't measured", "N" },
-  { "probes", 0, 0, G_OPTION_ARG_INT, AT (options.probes),
-      "Measure only the first N readers, which connect before the others", "N" },
-  { "ports", 0, 0, G_OPTION_ARG_STRING, AT (ports),
-      "UDP ports, taken in order, two for each track (default: the kernel chooses)", "LO-HI" },
-  { "no-rr", 0, 0, G_OPTION_ARG_NONE, AT (options.no_rr), "Send no receiver reports", NULL },
-  { "loss", 0, 0, G_OPTION_ARG_DOUBLE, AT (options.loss),
-      "Let receiver reports claim that P % are lost", "P" },
-  { "against", 0, 0, G_OPTION_ARG_STRING, AT (options.against),
-      "Read the origin too, and tell the delay that the server adds to it", "URL" },
+      "Choose each reader's URL at random; the i-th has weight 1/i^A (default: in turn)", "A" },
+  { "seed", 0, 0, G_OPTION_ARG_INT64, AT (options.seed), "Seed of the random numbers (default 1)",
+      "N" },
+  { "user", 'u', 0, G_OPTION_ARG_STRING, AT (options.user),
+      "User name for basic or digest authentication, as the server asks", "NAME" },
+  { "password", 'p', 0, G_OPTION_ARG_STRING, AT (options.password), "Password of --user", "WORD" },
   { "timeout", 0, 0, G_OPTION_ARG_DOUBLE, AT (options.timeout),
-      "How long a server may take to answer (default 10 s)", "S" },
-  { "plot", 0, 0, G_OPTION_ARG_FILENAME, AT (options.plot),
-      "Draw the time line and the histograms (gnuplot or matplotlib)", "FILE.png" },
+      "Seconds that a server may take to answer a request (default 10)", "S" },
+  { NULL },
+};
+
+static const GOptionEntry fault_entries[] = {
+  { "mute", 0, 0, G_OPTION_ARG_NONE, AT (options.mute), "Send RTSP requests, but ignore media",
+      NULL },
+  { "slow", 0, 0, G_OPTION_ARG_INT, AT (options.slow),
+      "The last N readers stop reading once they play; they are not measured", "N" },
+  { "loss", 0, 0, G_OPTION_ARG_DOUBLE, AT (options.loss),
+      "Claim a packet loss of P %, 0 to 100, in receiver reports (default: the true loss)", "P" },
+  { "no-rr", 0, 0, G_OPTION_ARG_NONE, AT (options.no_rr), "Send no receiver reports", NULL },
+  { NULL },
+};
+
+static const GOptionEntry measure_entries[] = {
+  { "against", 0, 0, G_OPTION_ARG_STRING, AT (options.against),
+      "Also read the origin, and measure the delay that the server adds", "URL" },
+  { "probes", 0, 0, G_OPTION_ARG_INT, AT (options.probes),
+      "Measure only the first N readers, which connect before the others (default: all)", "N" },
+  { "ports", 0, 0, G_OPTION_ARG_STRING, AT (ports),
+      "Take UDP ports in order, two for each track (default: the kernel chooses)", "LO-HI" },
+  { NULL },
+};
+
+static const GOptionEntry output_entries[] = {
   { "json", 0, 0, G_OPTION_ARG_NONE, AT (options.json), "Print the result as JSON", NULL },
-  { "verbose", 'v', 0, G_OPTION_ARG_NONE, AT (options.verbose), "Each reader's result too", NULL },
+  { "verbose", 'v', 0, G_OPTION_ARG_NONE, AT (options.verbose), "Print each reader's result, too",
+      NULL },
+  { "plot", 0, 0, G_OPTION_ARG_FILENAME, AT (options.plot),
+      "Draw the time line and the histograms (by gnuplot or matplotlib)", "FILE.png" },
   { "version", 0, 0, G_OPTION_ARG_NONE, AT (options.version), "Print the version and exit", NULL },
-  { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_STRING_ARRAY, AT (options.urls), NULL, "rtsp://…" },
+  { "help", 'h', G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, AT (help), "Print this help and exit",
+      NULL },
+  { NULL },
+};
+
+static const GOptionEntry url_entries[] = {
+  { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_STRING_ARRAY, AT (options.urls), NULL, NULL },
+  { NULL },
+};
+
+const OptionGroup options_groups[] = {
+  { "Readers", "rtsp-load -n 2000 -d 60 --arrivals poisson:50 rtsp://192.0.2.7/cam",
+      reader_entries },
+  { "Faults", "rtsp-load -n 100 --slow 10 rtsp://192.0.2.7/cam", fault_entries },
+  { "Measurement", "rtsp-load --against rtsp://192.0.2.8/stream rtsp://192.0.2.7/cam",
+      measure_entries },
+  { "Output", "rtsp-load -n 100 --plot load.png rtsp://192.0.2.7/cam", output_entries },
   { NULL },
 };
 
 #undef AT
 
+static void
+print_option (const GOptionEntry *entry)
+{
+  gchar letter[] = { '-', entry->short_name, ',', ' ', '\0' };
+  gchar *option = g_strdup_printf ("%s--%s%s%s", entry->short_name ? letter : "", entry->long_name,
+      entry->arg_description ? "=" : "", entry->arg_description ? entry->arg_description : "");
+
+  printf ("  %-21s %s\n", option, entry->description);
+  g_free (option);
+}
+
+// GLib has no headings within the options of a program, so this prints the help.
+static void
+print_help (void)
+{
+  printf ("Usage:\n  rtsp-load [OPTION...] rtsp://HOST/PATH...\n\n%s\n", options_summary);
+  for (const OptionGroup *group = options_groups; group->title; group++) {
+    printf ("\n%s:\n", group->title);
+    for (const GOptionEntry *entry = group->entries; entry->long_name; entry++)
+      print_option (entry);
+    printf ("  Example: %s\n", group->example);
+  }
+  printf ("\n%s", options_description);
+}
+
+static void
+add_entries (GOptionContext *context, const GOptionEntry *table, Taken *taken)
+{
+  GArray *entries = g_array_new (TRUE, TRUE, sizeof (GOptionEntry));
+
+  for (; table->long_name; table++) {
+    GOptionEntry entry = *table;
+
+    entry.arg_data = G_STRUCT_MEMBER_P (taken, GPOINTER_TO_SIZE (entry.arg_data));
+    g_array_append_val (entries, entry);
+  }
+  g_option_context_add_main_entries (context, (const GOptionEntry *) entries->data, NULL);
+  g_array_unref (entries);
+}
+
 static gboolean
 take_arguments (Taken *self, int *argc, char ***argv)
 {
-  GOptionEntry entries[G_N_ELEMENTS (options_entries)];
   GOptionContext *context = g_option_context_new (NULL);
   GError *error = NULL;
   gboolean ok;
 
-  memcpy (entries, options_entries, sizeof entries);
-  for (GOptionEntry *entry = entries; entry->long_name; entry++)
-    entry->arg_data = G_STRUCT_MEMBER_P (self, GPOINTER_TO_SIZE (entry->arg_data));
-  g_option_context_set_summary (context, options_summary);
-  g_option_context_set_description (context, options_description);
-  g_option_context_add_main_entries (context, entries, NULL);
+  g_option_context_set_help_enabled (context, FALSE);
+  for (const OptionGroup *group = options_groups; group->title; group++)
+    add_entries (context, group->entries, self);
+  add_entries (context, url_entries, self);
   ok = g_option_context_parse (context, argc, argv, &error);
   g_option_context_free (context);
   if (!ok) {
@@ -255,18 +321,29 @@ take_arguments (Taken *self, int *argc, char ***argv)
 }
 
 static gboolean
-take (Options *self, int *argc, char ***argv)
+parse_texts (Options *self, const Taken *taken)
+{
+  return check_urls (self) && parse_transport (self, taken->transport)
+         && parse_arrivals (self, taken->arrivals) && parse_session (self, taken->session)
+         && parse_tracks (self, taken->tracks) && parse_ports (self, taken->ports)
+         && check_numbers (self);
+}
+
+// Returns FALSE if there is nothing to run; then `status` is the exit status.
+static gboolean
+take (Options *self, int *argc, char ***argv, int *status)
 {
   Taken taken = { .options = *self };
   gboolean ok = take_arguments (&taken, argc, argv);
+  gboolean only_tell = ok && (taken.help || taken.options.version);
 
   *self = taken.options;
-  ok = ok
-       && (self->version
-           || (check_urls (self) && parse_transport (self, taken.transport)
-               && parse_arrivals (self, taken.arrivals) && parse_session (self, taken.session)
-               && parse_tracks (self, taken.tracks) && parse_ports (self, taken.ports)
-               && check_numbers (self)));
+  if (only_tell && taken.help)
+    print_help ();
+  else if (only_tell)
+    printf ("rtsp-load %s\n", PACKAGE_VERSION);
+  *status = only_tell ? EXIT_SUCCESS : EXIT_USAGE;
+  ok = ok && !only_tell && parse_texts (self, &taken);
   g_free (taken.transport);
   g_free (taken.arrivals);
   g_free (taken.session);
@@ -279,14 +356,7 @@ gboolean
 options_parse (Options *self, int *argc, char ***argv, int *status)
 {
   *self = (Options) { .readers = 1, .seed = 1, .duration = 10, .timeout = 10, .loss = -1 };
-  *status = EXIT_USAGE;
-  if (!take (self, argc, argv))
-    return FALSE;
-  if (self->version) {
-    printf ("rtsp-load %s\n", PACKAGE_VERSION);
-    *status = EXIT_SUCCESS;
-  }
-  return !self->version;
+  return take (self, argc, argv, status);
 }
 
 void

@@ -7,14 +7,14 @@
 #include <stdio.h>
 
 #define MAX_CURVES 3
-#define LEAST_MS 0.01 // axes of time are logarithmic
+#define LEAST_MS 0.01 // time axes are logarithmic, so 0 cannot be drawn
 
-// Each picture has one or more curves; data of all of them goes to the program as blocks of lines
-// "x y", in this order, an empty line after each.
+// A picture has one or more curves. The drawing program reads the data of all curves in this order,
+// as blocks of lines "x y", each block followed by an empty line.
 typedef struct {
   const gchar *title;
   const gchar *names[MAX_CURVES + 1];
-  const WeirHistogram *histograms[MAX_CURVES]; // none: it is the time line
+  const WeirHistogram *histograms[MAX_CURVES]; // NULL: the picture is the time line
 } Picture;
 
 #define N_PICTURES 4
@@ -64,8 +64,8 @@ plot_can_draw (void)
   gboolean can = gnuplot || python;
 
   if (!can)
-    fputs (
-        "rtsp-load: --plot needs gnuplot, or python3 with matplotlib; neither is there\n", stderr);
+    fputs ("rtsp-load: --plot needs gnuplot, or python3 with matplotlib; install one of them\n",
+        stderr);
   g_free (gnuplot);
   g_free (python);
   return can;
@@ -76,7 +76,7 @@ add_histogram (GString *data, const WeirHistogram *h)
 {
   size_t last = weir_histogram_bucket (h->max);
 
-  // From one empty bucket to another, so that steps come down between.
+  // Includes the empty bucket behind each full one, so that the curve returns to 0 there.
   for (size_t i = 0; h->n && i <= last + 1 && i < WEIR_HISTOGRAM_BUCKETS; i++) {
     if (h->buckets[i] || (i > 0 && h->buckets[i - 1]))
       g_string_append_printf (data, "%.6f %" G_GUINT64_FORMAT "\n",
@@ -133,7 +133,7 @@ x_label (const Picture *picture)
 static const gchar *
 y_label (const Picture *picture)
 {
-  return picture->histograms[0] ? "how many" : "";
+  return picture->histograms[0] ? "count" : "";
 }
 
 static gchar *
@@ -174,7 +174,7 @@ feed (const gchar *const *argv, const gchar *input)
                 && g_subprocess_wait_check (process, NULL, &error);
 
   if (!ok) {
-    fprintf (stderr, "rtsp-load: %s can't draw: %s\n", argv[0], error->message);
+    fprintf (stderr, "rtsp-load: --plot: %s failed: %s\n", argv[0], error->message);
     g_error_free (error);
   }
   g_clear_object (&process);
@@ -207,7 +207,7 @@ plot_draw (const Load *load, const gchar *file)
 {
   const Results *r = &load->results;
   const Picture pictures[N_PICTURES] = {
-    { "time line", { "Mb/s", "readers that play", "lost a second" }, { NULL } },
+    { "time line", { "Mb/s", "readers that play", "lost per second" }, { NULL } },
     { "frame gap", { "frame gap" }, { &r->frame_gap } },
     { "start-up", { "PLAY to first packet", "PLAY to first frame", "answer to PLAY" },
         { &r->first_packet, &r->first_frame, &r->play } },

@@ -3,8 +3,8 @@
 
 #include "load.h"
 
-// Whether there is a program that draws; says on stderr what is wanted if there is none.
+// Returns whether a drawing program is installed. If not, a line on stderr says what to install.
 gboolean plot_can_draw (void);
 
-// Draws the time line and the histograms as a PNG. False, with a line on stderr, if that failed.
+// Draws the time line and the histograms as a PNG. Returns FALSE on failure, with a line on stderr.
 gboolean plot_draw (const Load *load, const gchar *file);

@@ -34,7 +34,8 @@ set_up (int fd, int buffer)
   setsockopt (fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on);
 }
 
-// The port, or a negative errno.
+// Opens a UDP socket on `port`, or on any free port if `port` is 0. Returns the port, or a negative
+// errno.
 static int
 open_one (const struct sockaddr_storage *local, int port, int buffer, int *fd)
 {
@@ -87,7 +88,7 @@ ports_open (Ports *self, const struct sockaddr_storage *local, int buffer, int f
       port = open_pair (local, 0, buffer, fds);
     return port == -EADDRINUSE ? -ENOSPC : port;
   }
-  // A port that somebody else has is passed over.
+  // Skip ports that another program uses.
   while (port == -EADDRINUSE && self->next + 1 <= self->hi) {
     port = open_pair (local, self->next, buffer, fds);
     self->next += 2;

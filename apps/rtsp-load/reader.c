@@ -11,7 +11,7 @@
 #include <stdarg.h>
 
 #define SECOND INT64_C (1000000000)
-#define PATIENCE_NS SECOND // a reader that left sooner may well have got nothing
+#define PATIENCE_NS SECOND // a reader that plays for less may receive nothing without a fault
 
 static const gchar *const methods[] = {
   [READER_CONNECTING] = "connect",
@@ -73,15 +73,15 @@ in_seconds (gdouble seconds)
 static void
 no_media (Reader *self, gint64 now)
 {
-  gchar *text = g_strdup_printf ("%s: no packet came in %.1f s of playing", self->target->uri,
+  gchar *text = g_strdup_printf ("%s: no packet arrived in %.1f s after PLAY", self->target->uri,
       (gdouble) (now - self->playing_ns) / SECOND);
 
   results_error (&self->load->results, "no-media", text);
   g_free (text);
 }
 
-// The end of the measurement; what comes afterwards isn't missed. `now` is 0 where the end came by
-// itself, and is told already.
+// Ends the measurement; packets that arrive later are not counted. `now` is 0 if an error ended it,
+// which is reported already.
 static void
 end_measurement (Reader *self, gint64 now)
 {
@@ -165,7 +165,7 @@ ask_setup (Reader *self, gint64 now)
   ask (self, "SETUP", track->control, transport, now);
 }
 
-// Sends the request that its state is about.
+// Sends the request of the current state.
 static void
 ask_again (Reader *self, gint64 now)
 {
@@ -207,14 +207,14 @@ reader_start (Reader *self, gint64 now)
   self->deadline_ns = now + in_seconds (self->load->options->timeout);
   error = reader_io_connect (self);
   if (error < 0)
-    reader_fail (self, "connect", "can't connect: %s", g_strerror (-error));
+    reader_fail (self, "connect", "cannot connect: %s", g_strerror (-error));
 }
 
 void
 reader_on_connect (Reader *self, int error, gint64 now)
 {
   if (error)
-    reader_fail (self, "connect", "can't connect: %s", g_strerror (error));
+    reader_fail (self, "connect", "cannot connect: %s", g_strerror (error));
   else
     reader_go_on (self, READER_DESCRIBING, now);
 }
@@ -293,8 +293,7 @@ on_refusal (Reader *self, guint status)
   gchar *text;
 
   if (status == 401)
-    hint =
-        self->challenged ? ": the user or the password is wrong" : ": give --user and --password";
+    hint = self->challenged ? ": wrong user or password" : ": needs --user and --password";
   text = g_strdup_printf ("%s: %s got %u %s%s", self->target->uri, methods[self->state], status,
       gst_rtsp_status_as_text (status), hint);
   results_refused (&self->load->results, status, text);
@@ -310,7 +309,7 @@ reader_on_answer (Reader *self, GstRTSPMessage *answer, gint64 now)
 
   gst_rtsp_message_parse_response (answer, &status, NULL, NULL);
   if (status < 200 || (cseq && g_ascii_strtoull (cseq, NULL, 10) != self->cseq))
-    return; // it goes on, or is about a request that nobody waits for any more
+    return; // a provisional answer, or the answer to an earlier request
   self->deadline_ns = NEVER;
   if (status == 401 && self->target->user && !self->challenged
       && auth_take_challenge (&self->auth, answer)) {
@@ -334,7 +333,7 @@ reader_stop (Reader *self, gint64 now)
     end_measurement (self, now);
     self->keepalive_ns = self->report_ns = self->end_ns = NEVER;
     reader_go_on (self, READER_LEAVING, now);
-    if (self->slow) // the answer lies behind all that was not read
+    if (self->slow) // the answer comes after media that this reader does not read
       reader_close (self);
   } else if (self->state == READER_WAITING) {
     self->state = READER_DONE;

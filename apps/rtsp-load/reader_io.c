@@ -13,7 +13,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define MAX_UNSENT 65536 // bytes; reports are left out above
+#define MAX_UNSENT 65536 // bytes of unsent output; above, RTCP over TCP is dropped
 
 static void
 control_epoll (Reader *self, int what, guint32 events)
@@ -59,7 +59,7 @@ reader_io_flush (Reader *self)
     gssize n = send (self->control.fd, self->out->str, self->out->len, MSG_NOSIGNAL | MSG_DONTWAIT);
 
     if (n < 0)
-      break; // a connection that is gone tells so when it is read
+      break; // a broken connection shows when it is read
     g_string_erase (self->out, 0, n);
   }
   want_write (self, self->out->len > 0);
@@ -87,7 +87,7 @@ reader_io_close (Reader *self, Source *source)
   source->fd = -1;
 }
 
-// How far apart audio and video of one instant are, by what is newest of both.
+// Adds how far apart audio and video of one instant arrive, by the newest frame of each.
 static void
 note_skew (const Reader *self, const Track *video)
 {
@@ -171,7 +171,8 @@ reader_io_unjudged (void)
   return g_array_new (FALSE, FALSE, sizeof (Unjudged));
 }
 
-// Before the answer to PLAY, as far as it is known: it may be there, and not be read yet.
+// Counts a datagram that arrived before the answer to PLAY. While the answer is not read, it may
+// already have arrived: then the datagram waits in Load.unjudged.
 static void
 note_early (Track *track, gint64 arrival_ns)
 {
@@ -213,7 +214,7 @@ reader_io_drain (Reader *self)
   for (guint i = 0; i < self->n_tracks; i++) {
     Track *track = &self->tracks[i];
 
-    // A socket that is never empty must not hold up the others for ever.
+    // The limit keeps a socket that never runs empty from blocking the others.
     for (int n = 0; n < 1000 && track->rtp.fd >= 0 && read_datagrams (&track->rtp) > 0; n++)
       ;
   }
@@ -255,7 +256,8 @@ on_frame (Reader *self, guint8 channel, const guint8 *data, gsize len, gint64 no
   }
 }
 
-// Takes the first frame or message. False if it isn't all there, or the reader is done with.
+// Handles the first interleaved frame or message. Returns FALSE if it is incomplete, or if the
+// reader has been closed.
 static gboolean
 take_one (Reader *self, WeirBytes *bytes, gint64 now)
 {
@@ -282,7 +284,7 @@ take_one (Reader *self, WeirBytes *bytes, gint64 now)
       case RTSP_TEXT_PARTIAL:
         return FALSE;
       case RTSP_TEXT_BAD:
-        reader_fail (self, "bad-answer", "the server sent what is no RTSP");
+        reader_fail (self, "bad-answer", "the server sent bytes that are not RTSP");
         return FALSE;
       case RTSP_TEXT_ANSWER:
         reader_on_answer (self, answer, now);
@@ -353,7 +355,7 @@ reader_io_on_datagram (Source *source)
   read_datagrams (source);
   if (unjudged->len == 0)
     return;
-  // What is early came before the answer, or there is none even now.
+  // If the answer is still missing after this read, the waiting datagrams are early.
   on_readable (self);
   for (guint i = 0; i < unjudged->len; i++) {
     const Unjudged *one = &g_array_index (unjudged, Unjudged, i);

@@ -18,7 +18,7 @@
 #define BIG_BUFFER (1024 * 1024)
 #define SMALL_BUFFER 2048
 
-// Opens the sockets of the track whose turn it is. False if there are none.
+// Opens the UDP sockets of the track that is set up next. Returns FALSE if it cannot.
 static gboolean
 open_ports (Reader *self)
 {
@@ -32,13 +32,13 @@ open_ports (Reader *self)
   port =
       ports_open (&self->load->ports, &local, self->ignores_media ? SMALL_BUFFER : BIG_BUFFER, fds);
   if (port == -ENOSPC) {
-    reader_fail (self, "ports", "no pair of UDP ports is left for reader %u; %s", self->index + 1,
+    reader_fail (self, "ports", "no free pair of UDP ports for reader %u; %s", self->index + 1,
         self->load->options->port_hi ? "the range of --ports is full"
-                                     : "net.ipv4.ip_local_port_range gives more");
+                                     : "widen net.ipv4.ip_local_port_range");
     return FALSE;
   }
   if (port < 0) {
-    reader_fail (self, "sockets", "no UDP socket: %s", g_strerror (-port));
+    reader_fail (self, "sockets", "cannot open a UDP socket: %s", g_strerror (-port));
     return FALSE;
   }
   track->port = port;
@@ -125,7 +125,8 @@ take_rtcp_address (Reader *self, Track *track, const GstRTSPTransport *transport
     ((struct sockaddr_in *) to)->sin_port = port;
 }
 
-// What the server made of the transport that was asked for; NULL if that can't be.
+// Returns the transport that the server chose, or NULL if the answer has none or another than the
+// reader asked for. The caller owns the result.
 static GstRTSPTransport *
 read_transport (const Reader *self, const GstRTSPMessage *answer)
 {
@@ -152,7 +153,7 @@ reader_on_set_up (Reader *self, const GstRTSPMessage *answer, gint64 now)
   Track *track = &self->tracks[self->setting_up];
 
   if (!transport) {
-    reader_fail (self, "bad-answer", "the answer to SETUP has not the transport asked for");
+    reader_fail (self, "bad-answer", "the answer to SETUP has another transport than the request");
     return;
   }
   take_session (self, answer);

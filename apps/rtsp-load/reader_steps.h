@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What reader.c does in files of its own: from a description to tracks that are set up, and the
-// receiver reports.
+// Parts of reader.c in files of their own: setting up tracks from a description, and receiver
+// reports.
 
 #include "reader.h"
 
-// Goes into that state and sends the request that it is about.
+// Enters `state` and sends its request.
 void reader_go_on (Reader *self, ReaderState state, gint64 now);
 
 // reader_setup.c
@@ -14,5 +14,7 @@ void reader_on_description (Reader *self, const GstRTSPMessage *answer, gint64 n
 void reader_on_set_up (Reader *self, const GstRTSPMessage *answer, gint64 now);
 
 // reader_report.c
-gint64 reader_report_gap (Reader *self); // to the next report; drawn
+// Returns a random time to the next report, in ns.
+gint64 reader_report_gap (Reader *self);
+// Sends a receiver report for each track.
 void reader_report (Reader *self, gint64 now);

@@ -9,7 +9,7 @@
 
 typedef struct {
   gint64 arrival_ns;
-  gsize segment; // bytes; 0: one datagram
+  gsize segment; // size of each datagram of a coalesced buffer; 0: the buffer is one datagram
 } Notes;
 
 static gint64
@@ -77,7 +77,8 @@ read_notes (const Receiver *self, struct msghdr *msg, guint32 *drops)
   return notes;
 }
 
-// Several datagrams of one size, the last perhaps shorter, may come as one.
+// Calls `func` for each datagram. With UDP_GRO the kernel returns several datagrams of equal size,
+// of which the last may be shorter, as one buffer.
 static void
 deliver (const guint8 *data, gsize len, const Notes *notes, ReceiverFunc func, gpointer user)
 {

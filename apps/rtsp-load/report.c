@@ -168,10 +168,10 @@ report_table (Load *load)
   printf ("%-16s %" G_GUINT64_FORMAT "\n", "duplicates", results->duplicates);
   printf ("%-16s %" G_GUINT64_FORMAT "\n", "stalls", results->stalls);
   if (results->invalid)
-    printf ("%-16s %" G_GUINT64_FORMAT "\n", "no RTP", results->invalid);
+    printf ("%-16s %" G_GUINT64_FORMAT "\n", "not RTP", results->invalid);
   if (results->early)
     printf ("%-16s %" G_GUINT64_FORMAT "\n", "before PLAY", results->early);
   if (results->unmatched)
-    printf ("%-16s %" G_GUINT64_FORMAT "\n", "not the origin's", results->unmatched);
+    printf ("%-16s %" G_GUINT64_FORMAT "\n", "not from origin", results->unmatched);
   print_all_times (results);
 }

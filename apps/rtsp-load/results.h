@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What a run found, over all measured readers. Times are in ns.
+// The results of a run over all measured readers. Times are in ns.
 
 #include <glib.h>
 
@@ -11,18 +11,18 @@
 typedef struct {
   gdouble at; // seconds from the start
   guint playing;
-  guint64 packets, bytes, lost; // so far
+  guint64 packets, bytes, lost; // since the start
 } Sample;
 
 typedef struct {
-  guint connected;     // got an answer 200 to PLAY
-  guint playing;       // now
-  GHashTable *refused; // status, as text -> how many
-  GHashTable *errors;  // kind -> how many
+  guint connected;     // readers whose PLAY was answered with 200
+  guint playing;       // readers that play now
+  GHashTable *refused; // RTSP status, as text -> number of readers
+  GHashTable *errors;  // kind -> number of readers
   guint64 packets, bytes, lost, reordered, duplicates, stalls;
-  guint64 invalid;      // what came and is no RTP
-  guint64 early;        // what came before PLAY was answered
-  guint64 socket_drops; // what this machine's socket buffers had no room for
+  guint64 invalid;      // packets that are not RTP
+  guint64 early;        // packets that arrived before the answer to PLAY
+  guint64 socket_drops; // datagrams that this machine's socket buffers had no room for
   guint64 unmatched;    // packets that the origin did not send
   gint probe_lo, probe_hi;
   gint64 start_ns, end_ns;
@@ -35,8 +35,9 @@ typedef struct {
 void results_init (Results *self);
 void results_clear (Results *self);
 
-// The first of each kind is told on stderr, in the words of `text`.
+// Count a refusal or an error. The first of each kind is printed on stderr as `text`.
 void results_refused (Results *self, guint status, const gchar *text);
 void results_error (Results *self, const gchar *kind, const gchar *text);
 
+// Returns whether there was any refusal or error.
 gboolean results_failed (const Results *self);

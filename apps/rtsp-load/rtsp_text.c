@@ -27,7 +27,8 @@ add_headers (GstRTSPMessage *message, gchar **lines)
   }
 }
 
-// The head as a message, whatever its kind.
+// Returns the start line and the headers as a message, or NULL if they are not RTSP. The message is
+// made as a response, even of a request.
 static GstRTSPMessage *
 read_head (const guint8 *data, gsize len, RtspText *kind)
 {

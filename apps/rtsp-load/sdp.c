@@ -66,8 +66,8 @@ sdp_tracks (
       clear_track (&track);
   }
   if (!has_video) {
-    *why =
-        tracks->len || video_only ? "no video in its description" : "no tracks in its description";
+    *why = tracks->len || video_only ? "the description has no video"
+                                     : "the description has no tracks";
     g_clear_pointer (&tracks, g_array_unref);
   }
   gst_sdp_message_free (sdp);

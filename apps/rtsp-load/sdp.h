@@ -3,10 +3,11 @@
 
 #include "track.h"
 
-// The tracks that an SDP describes, in its order, each with its control URI. `base` is what these
-// are relative to. NULL, and the reason in `why`, if there is no video in it.
+// Returns the tracks of an SDP in its order, each with its control URI, which is relative to
+// `base`. Returns NULL if the SDP has no video; `why` is then the reason, a static text. The caller
+// owns the result.
 GArray *sdp_tracks (
     const guint8 *text, gsize len, const gchar *base, gboolean video_only, const gchar **why);
 
-// The URI that stands for all tracks together.
+// Returns the URI that controls all tracks together. The caller owns the result.
 gchar *sdp_aggregate (const guint8 *text, gsize len, const gchar *base);

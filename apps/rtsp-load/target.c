@@ -37,7 +37,7 @@ target_init (Target *self, const gchar *text, const gchar *user, const gchar *pa
   gboolean ok;
 
   if (gst_rtsp_url_parse (text, &url) != GST_RTSP_OK) {
-    fprintf (stderr, "rtsp-load: \"%s\" is no RTSP URL\n", text);
+    fprintf (stderr, "rtsp-load: \"%s\" is not an RTSP URL\n", text);
     return FALSE;
   }
   self->uri = gst_rtsp_url_get_request_uri (url);

@@ -4,7 +4,8 @@
 #include <glib.h>
 #include <sys/socket.h>
 
-// What is read: a URL without its credentials, where its server is, and who asks.
+// A URL to read: without its credentials, with the address of its server, the user and the
+// password.
 typedef struct {
   gchar *uri;
   gchar *user, *password; // or NULL
@@ -12,7 +13,7 @@ typedef struct {
   socklen_t address_len;
 } Target;
 
-// Credentials in the URL go before `user` and `password`. False, with a line on stderr, if there is
-// no such server.
+// Credentials in the URL override `user` and `password`. Returns FALSE, with a line on stderr, if
+// the URL is invalid or its host is unknown.
 gboolean target_init (Target *self, const gchar *url, const gchar *user, const gchar *password);
 void target_clear (Target *self);

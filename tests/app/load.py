@@ -65,14 +65,14 @@ def digest_and_basic_credentials_work():
             check(result, connected=1, refused={}, errors={})
             with_user = origin.url.replace('rtsp://', 'rtsp://viewer:secret@')
             check(load('--duration', 1, with_user), connected=1)
-            refuse(*words, '--password', 'wrong', origin.url, line='401.*password is wrong')
-            said = refuse('--duration', 1, origin.url, line='401 .*give --user and --password')
+            refuse(*words, '--password', 'wrong', origin.url, line='401.*wrong user or password')
+            said = refuse('--duration', 1, origin.url, line='401 .*needs --user and --password')
             check(json.loads(said[said.index('{'):]), connected=0, refused={'401': 1}, errors={})
 
 
 @test
 def an_unreachable_server_is_reported():
-    refuse(f'rtsp://127.0.0.1:{free_port()}/x', line="can't connect: Connection refused")
+    refuse(f'rtsp://127.0.0.1:{free_port()}/x', line="cannot connect: Connection refused")
     refuse('rtsp://no-such-host.invalid/x', line='no-such-host.invalid')
 
 
@@ -109,16 +109,16 @@ def a_server_that_goes_away_is_reported():
 @test
 def a_server_that_sends_no_media_is_reported():
     with Server() as server:
-        refuse('--duration', 1.5, server.url, line='no packet came in 1.* s')
+        refuse('--duration', 1.5, server.url, line='no packet arrived in 1.* s')
 
 
 @test
 def a_description_without_video_is_reported():
     with Server(tracks=(AUDIO,)) as server:
         for tracks in 'video', 'all':
-            refuse('--tracks', tracks, server.url, line='no video in its description')
+            refuse('--tracks', tracks, server.url, line='the description has no video')
     with Server(tracks=()) as server:
-        refuse(server.url, line='no tracks in its description')
+        refuse(server.url, line='the description has no tracks')
 
 
 @test
@@ -128,7 +128,7 @@ def a_server_that_speaks_no_rtsp_is_reported():
             with Load(f'rtsp://127.0.0.1:{server.getsockname()[1]}/') as running:
                 with server.accept()[0] as connection:
                     connection.sendall(answer)
-                    running.wait_for_line('what is no RTSP')
+                    running.wait_for_line('bytes that are not RTSP')
                     check(running.result(1), errors={'bad-answer': 1})
 
 
@@ -244,7 +244,7 @@ def readers_come_and_go_one_by_one():
 def readers_that_join_too_late_are_reported():
     with Server(flow) as server:
         said = refuse('--readers', 10, '--arrivals', 'uniform:2', '--duration', 0.7, server.url,
-                      line='8 of 10 readers had not come yet')
+                      line='8 of 10 readers had not started')
     check(json.loads(said[said.index('{'):]), connected=2, errors={'late': 8})
 
 
@@ -297,7 +297,7 @@ def a_stream_from_another_origin_matches_nothing():
 def a_missing_origin_is_reported():
     with Server(flow) as server:
         gone = f'rtsp://127.0.0.1:{free_port()}/x'
-        refuse('--duration', 1, '--against', gone, server.url, line=f"{gone}: can't connect")
+        refuse('--duration', 1, '--against', gone, server.url, line=f'{gone}: cannot connect')
 
 
 @test
@@ -377,7 +377,8 @@ def a_terminal_shows_progress():
 def help_lists_options_and_measures():
     with Load('--help') as running:
         assert running.wait() == 0
-        for word in '--readers', '--against', 'added delay', 'Exit status':
+        for word in ('Readers:', '--readers', 'Example:', '--against', 'added delay',
+                     'Exit status'):
             assert word in running.output(), word
 
 
