@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Runs the commands of docs/tutorial.md, docs/operations.md, docs/experiments.md and README.md.
+
+The test runs in a network namespace of its own, where all ports are free and 192.0.2.7 is a camera,
+so that the commands run as the pages have them.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from control import CLIP_URI, config
+from proc import Proc
+from proxy import environment, program
+from snippets import ROOT, blocks
+from tap import Skip, run, test
+
+IN_NAMESPACE = 'WEIR_DOCS_NAMESPACE'
+# Commands that change the machine, or take longer than a test may.
+NOT_RUN = re.compile(r'^(sudo |\./dev (deb|test|bench)|meson )', re.M)
+SERVER = re.compile(r'(\./dev run|rtsp-proxy --config (?!.*--(check-config|explain)))')
+CAMERA = '192.0.2.7'
+# ffplay without a window: it ends after five pictures, or in the background with the test.
+PLAYER = '''#!/bin/sh
+for url; do :; done
+[ $# = 1 ] || { from="$1 $2"; }
+exec ffmpeg -nostdin -v error $from -i "$url" -an $FRAMES -f null -
+'''
+# ./dev without the build.
+DEV = '''#!/bin/sh
+shift
+case $#:$1 in
+  0:) set -- --mount "/demo=file://$PWD/tests/data/bigbuckbunny.mp4" ;;
+  1:rtsp://*) set -- --mount "/live=$1" ;;
+esac
+exec rtsp-proxy "$@"
+'''
+
+
+def enter_namespace():
+    """Starts this program again in a network namespace of its own; returns why it cannot."""
+    unshare = ['unshare', '-n'] if os.geteuid() == 0 else ['unshare', '-rn']
+    if not shutil.which('unshare') or not shutil.which('ip'):
+        return 'needs unshare and ip'
+    if subprocess.run([*unshare, 'true'], capture_output=True, check=False).returncode != 0:
+        return f'{" ".join(unshare)} is not allowed here'
+    os.environ[IN_NAMESPACE] = '1'
+    os.execvp(unshare[0], [*unshare, sys.executable, *sys.argv])
+    return None
+
+
+LACK = None if IN_NAMESPACE in os.environ else enter_namespace()
+
+
+def need(*names):
+    if LACK:
+        raise Skip(LACK)
+    if missing := [name for name in names if not shutil.which(name)]:
+        raise Skip(f'needs {", ".join(missing)}')
+
+
+def write(path, text):
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(text)
+    os.chmod(path, 0o755)
+
+
+def commands(text):
+    """Splits a block into its commands. A here document belongs to its command."""
+    lines = iter(text.splitlines())
+    command = []
+    for line in lines:
+        command.append(line)
+        if end := re.search(r"<<'?(\w+)", line):
+            for line in lines:
+                command.append(line)
+                if line == end[1]:
+                    break
+        whole = '\n'.join(command)
+        syntax = subprocess.run(['sh', '-n', '-c', whole], capture_output=True, check=False)
+        if syntax.returncode == 0 and not line.endswith('\\'):
+            yield whole
+            command = []
+    assert not command, command
+
+
+class Shell:
+    """Runs the commands of a page in a folder with what they need, and the servers in between."""
+
+    def __init__(self, folder):
+        self.folder, self.server, self.players = folder, None, []
+        places = os.path.join(folder, 'bin')
+        os.makedirs(places)
+        for name in 'tests', 'pipelines':
+            os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
+        for name, path in (('rtsp-proxy', program()), ('rtsp-load', os.environ['WEIR_RTSP_LOAD'])):
+            os.symlink(path, os.path.join(places, name))
+            os.makedirs(os.path.join(folder, 'build/apps', name))
+            os.symlink(path, os.path.join(folder, 'build/apps', name, name))
+        plugins = os.environ['GST_PLUGIN_PATH'].split(':')[0]
+        os.symlink(plugins, os.path.join(folder, 'build/plugins'))
+        write(os.path.join(places, 'ffplay'), PLAYER)
+        write(os.path.join(folder, 'dev'), DEV)
+        self.environment = environment({
+            'PATH': f'{places}:{os.environ["PATH"]}', 'FRAMES': '-frames:v 5'})
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind and self.server:
+            self.server.dump()
+        self.stop()
+
+    def stop(self):
+        for child in [*self.players, *([self.server] if self.server else [])]:
+            child.kill()
+        self.server, self.players = None, []
+
+    def serve(self, command):
+        self.stop()
+        self.server = Proc('sh', '-ec', 'exec ' + command, env=self.environment, cwd=self.folder)
+        self.server.wait_for_line(' ready rtsp://')
+
+    def play(self, command):
+        """Starts a player in the background and waits until it is a reader."""
+        seen = len(self.server.lines)
+        self.players.append(Proc('sh', '-ec', 'exec ' + command.rstrip('& '),
+                                 env={**self.environment, 'FRAMES': ''}, cwd=self.folder))
+        self.server.wait_for_line(r' reader \S+ (in|joined)', start=seen)
+
+    def call(self, command):
+        """Returns what a command prints; exports stay for the commands behind it."""
+        text = re.sub(r'\bcurl -', 'curl -fsS -', re.sub(r'\bcurl http', 'curl -fsS http', command))
+        for name, value in re.findall(r'^export (\w+)=(.*)$', text, re.M):
+            self.environment[name] = value.replace('$PWD', self.folder)
+        done = subprocess.run(['sh', '-ec', text], env=self.environment, cwd=self.folder,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=50,
+                              check=False)
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+        return done.stdout
+
+    def run(self, command):
+        if SERVER.match(command):
+            return self.serve(command)
+        if command.endswith('&'):
+            return self.play(command)
+        return self.call(command)
+
+
+def run_page(page, replace=()):
+    """Runs all blocks of a page that a shell reads; returns {command: its output}."""
+    printed = {}
+    with tempfile.TemporaryDirectory() as folder, Shell(folder) as shell:
+        for text in blocks(page, 'sh'):
+            for old, new in replace:
+                text = text.replace(old, new)
+            for command in commands(text):
+                if not NOT_RUN.search(command):
+                    printed[command] = shell.run(command)
+    return printed
+
+
+class Camera(Proc):
+    """The camera that the pages have at 192.0.2.7."""
+
+    def __init__(self):
+        subprocess.run(['ip', 'link', 'set', 'lo', 'up'], check=True)
+        subprocess.run(['ip', 'address', 'replace', f'{CAMERA}/32', 'dev', 'lo'], check=True)
+        with tempfile.NamedTemporaryFile('w', suffix='.yaml') as file:
+            file.write(config({'/stream': {'upstream': CLIP_URI}}, listen=f'{CAMERA}:554',
+                              api='off'))
+            file.flush()
+            super().__init__(program(), '--config', file.name, env=environment())
+            self.wait_for_line(' ready rtsp://')
+
+
+@test
+def the_tutorial_runs():
+    """docs/tutorial.md: each command does what it says"""
+    need('curl', 'ffmpeg', 'dot')
+    with Camera() as camera:
+        printed = run_page('docs/tutorial.md')
+        assert re.search(' reader .* (in|joined)', camera.output()), 'nothing came from the camera'
+    load, = (text for command, text in printed.items() if 'rtsp-load' in command)
+    assert re.search(r'^connected +100 of 100\n', load, re.M), load
+    layers = [text for command, text in printed.items() if '"layers"' in command]
+    assert len(layers) == 1, printed.keys()
+
+
+@test
+def the_operators_page_runs():
+    """docs/operations.md: its commands run, and its configurations are good"""
+    need('seq')
+    with tempfile.NamedTemporaryFile('w', suffix='.password') as password:
+        password.write('secret\n')
+        password.flush()
+        here = [('/etc/rtsp-proxy/cam.password', password.name),
+                ('rtsp-proxy --config /etc/rtsp-proxy.yaml --check-config', ':')]
+        printed = run_page('docs/operations.md', here)
+        assert any('40 mounts' in str(text) for text in printed.values()), printed
+        for text in blocks('docs/operations.md', 'yaml'):
+            with tempfile.NamedTemporaryFile('w', suffix='.yaml') as file, \
+                    tempfile.TemporaryDirectory() as films:
+                file.write(text.replace('/srv/films', films))
+                file.flush()
+                done = subprocess.run([program(), '--config', file.name, '--check-config'],
+                                      env=environment(), capture_output=True, text=True, timeout=20,
+                                      check=False)
+                assert done.returncode == 0, (text, done)
+
+
+@test
+def the_experiments_run():
+    """docs/experiments.md: packets are lost without pacing, and none with it"""
+    need('curl', 'tc', 'gst-launch-1.0')
+    printed = run_page('docs/experiments.md')
+    losses = [int(re.search(r'lost_packets_total\{.*\} (\d+)', text)[1])
+              for text in printed.values() if text and 'lost_packets_total' in text]
+    assert len(losses) == 2 and losses[0] > 0 and losses[1] == 0, losses
+
+
+@test
+def the_readme_runs():
+    """README.md: its commands run"""
+    need('ffmpeg')
+    with Camera():
+        run_page('README.md')
+
+
+@test
+def the_options_of_rtsp_load():
+    """docs/rtsp-load.md has the options that rtsp-load --help prints"""
+    done = subprocess.run([sys.executable, os.path.join(ROOT, 'docs/write-options.py'), '--check',
+                           os.environ['WEIR_RTSP_LOAD']], env=environment(), check=False)
+    assert done.returncode == 0, 'docs/rtsp-load.md is out of date: run ./dev docs'
+
+
+if __name__ == '__main__':
+    run()
