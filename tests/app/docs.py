@@ -215,6 +215,23 @@ def the_operators_page_runs():
 
 
 @test
+def the_log_lines_of_the_operators_page():
+    """docs/operations.md: the program prints each log line of the table"""
+    sources = ''
+    for where, _, names in os.walk(os.path.join(ROOT, 'apps/rtsp-proxy')):
+        for name in names:
+            with open(os.path.join(where, name), encoding='utf-8') as file:
+                sources += file.read()
+    with open(os.path.join(ROOT, 'docs/operations.md'), encoding='utf-8') as file:
+        table = file.read().partition('| line begins with |')[2].partition('\n\n')[0]
+    lines = re.findall(r'`([^`]+)`', '\n'.join(re.findall(r'^\|([^|]*)\|', table, re.M)))
+    assert len(lines) >= 10, lines
+    for line in lines:
+        parts = re.split(r'/cam|ADDR:PORT|\w+://\u2026', line)
+        assert re.search('"' + r'%s\S*'.join(map(re.escape, parts)), sources), line
+
+
+@test
 def the_experiments_run():
     """docs/experiments.md: packets are lost without pacing, and none with it"""
     need('curl', 'tc', 'gst-launch-1.0')
