@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
+// Draws the results of a run, by gnuplot or matplotlib.
+
 #include "load.h"
 
 // Returns whether a drawing program is installed. If not, a line on stderr says what to install.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
+// Reads the tracks and the control URIs of a session description (SDP).
+
 #include "track.h"
 
 // Returns the tracks of an SDP in its order, each with its control URI, which is relative to

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
+// Parses the URLs of the command line and resolves their hosts.
+
 #include <glib.h>
 #include <sys/socket.h>
 
