@@ -2,8 +2,7 @@
 #pragma once
 
 // A mount plus the choices of a URL: a chain of stages, the relay at its end, and the media that an
-// outlet keeps ready for all readers. Functions may be called from any thread where nothing else is
-// said.
+// outlet keeps ready for all readers. Call from any thread, where nothing else is said.
 
 #include "graph/graph.h"
 
@@ -19,7 +18,7 @@ typedef struct {
   // prepared without readers if the presentation runs without them: it keeps the cache, and a
   // keyframe for the first reader.
   void (*open_media) (Presentation *self, gpointer data);
-  // Applies the present configuration to the media.
+  // Applies the current configuration to the media.
   void (*configure_media) (Presentation *self, gpointer media, gpointer data);
 } PresentationCallbacks;
 
@@ -66,8 +65,8 @@ Relay *presentation_get_relay (Presentation *self);        // (transfer none)
 Node *presentation_get_node (Presentation *self);
 Node *presentation_get_next_node (Presentation *self);
 
-// Count a reader that has come, which starts the chain, and one that has left. The last one to
-// leave starts the linger time.
+// presentation_use() counts a reader in and starts the chain. presentation_unuse() counts it out;
+// when the last one has left, the linger time begins.
 void presentation_use (Presentation *self);
 void presentation_unuse (Presentation *self);
 guint presentation_n_users (Presentation *self);

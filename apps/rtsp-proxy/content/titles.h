@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The titles of a mount: files of a store, each opened for one reader, who has a position of its
-// own in it. An outlet provides the operations that turn a file into media for its reader. Opening
+// The titles of a mount: files of a store. Each is opened for one reader, with a read position of
+// its own. An outlet provides the operations that turn a file into media for its reader. Opening
 // and seeking run in worker threads, so that no request waits for them. Counted; call from any
 // thread.
 
@@ -51,8 +51,8 @@ void title_unref (Title *self);
 // Gives up the work in progress on the title, and drops a reference.
 void title_leave (Title *self);
 
-// Reports whether the title is one of `titles` and `name`, escaped, is its name or the last part of
-// its path.
+// Reports whether the title belongs to `titles` and has the name `name`, which is still escaped.
+// The last part of the title's path counts as its name, too.
 gboolean title_is (Title *self, Titles *titles, const gchar *name);
 
 typedef enum { TITLE_OPENING, TITLE_READY, TITLE_FAILED } TitleState;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Readers behind the live edge, of a mount with a `cache`: finds the position that a URL or a PLAY
-// asks for, and the position after a PAUSE, and tells the client which one it gets. fanoutsink
+// Serves readers behind the live edge of a mount with a `cache`: finds the position that a URL or a
+// PLAY asks for, or that of the last PAUSE, and tells the client which position it gets. fanoutsink
 // keeps the positions.
 //
 // A reader's `npt` is 0 at the position of its first PLAY. `clock` is the wall-clock time at which
