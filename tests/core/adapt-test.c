@@ -73,14 +73,14 @@ static void
 aimd_goes_down_by_half_the_loss (void)
 {
   static const Case cases[] = {
-    { 8, 2900e3, 0, 8 }, { 8, 2900e3, 0.05, 8 }, // between the limits: it waits
-    { 8, 2900e3, 0.11, 7 },                      // 2740
-    { 6, 1200e3, 0.12, 5 },                      // 1128
-    { 8, 2900e3, 0.30, 7 },                      // 2465
-    { 8, 2900e3, 0.76, 4 },                      // 696: what arrived
+    { 8, 2900e3, 0, 8 }, { 8, 2900e3, 0.05, 8 }, // loss between the limits: it waits
+    { 8, 2900e3, 0.11, 7 },                      // half the loss leaves 2740 kb/s
+    { 6, 1200e3, 0.12, 5 },                      // 1128 kb/s
+    { 8, 2900e3, 0.30, 7 },                      // 2465 kb/s
+    { 8, 2900e3, 0.76, 4 },                      // 696 kb/s arrived
     { 1, 160e3, 0.95, 0 },                       // no lower step
     { 0, 90e3, 0.95, 0 },                        //
-    { 4, 2900e3, 0.12, 4 },                      // more than its step was sent: it does not go up
+    { 4, 2900e3, 0.12, 4 }, // more was sent than the step needs: it does not go up
   };
 
   check_cases (WEIR_ADAPT_AIMD, cases, sizeof cases / sizeof *cases);
@@ -91,7 +91,7 @@ bandwidth_chooses_the_first_set_above_the_rate_that_arrived (void)
 {
   static const Case cases[] = {
     { 8, 2900e3, 0, 8 }, { 8, 2900e3, 0.76, 7 }, // one step per report
-    { 6, 1200e3, 0.42, 5 },                      // 696: the next above is 880
+    { 6, 1200e3, 0.42, 5 },                      // 696 kb/s arrived: the next step above has 880
     { 5, 880e3, 0.20, 5 },                       //
     { 4, 620e3, 0, 5 },                          // it goes up to probe
   };
@@ -128,7 +128,7 @@ a_lag_counts_as_loss (void)
 
     report.lags = true;
     report.lag_ns = cases[i].lag_ms * 1000000;
-    report.lost = report.packets; // has no meaning over TCP
+    report.lost = report.packets; // is ignored over TCP
     weir_adapt_init (&adapt, WEIR_ADAPT_AIMD, ladder[cases[i].from].set, 1);
     weir_adapt_report (&adapt, S, &report, ladder, STEPS);
     CHECK_INT (
@@ -182,7 +182,7 @@ typedef struct {
   int wanted, sent; // steps
   int64_t switch_ns, report_ns;
   double bits, lost; // since the last report
-  double queue;      // TCP: bits that wait
+  double queue;      // over TCP: waiting bits
   unsigned n_changes, n_reports;
 } Reader;
 
@@ -233,8 +233,8 @@ report (Reader *reader)
   reader->bits = reader->lost = 0;
 }
 
-// Over UDP the excess is lost, in equal shares. Over TCP it waits, up to half a second of it: then
-// readers are thinned.
+// Over UDP the excess is lost, in equal shares. Over TCP it waits; when half a second of it waits,
+// the reader is thinned.
 static void
 tick (double line)
 {
@@ -286,7 +286,7 @@ follow_a_cut (void)
       tick (700e3);
     CHECK (ladder[readers[0].wanted].bitrate < 770e3);
     run (SWITCH + TICK, 700e3);
-    // From then on, over any 15 s.
+    // From now on, the mean over any 15 s fits.
     for (int k = 0; k < 3000; k++) {
       sum -= window[at];
       sum += window[at] = sum_of_rates ();
@@ -294,7 +294,7 @@ follow_a_cut (void)
       CHECK (k < 150 || sum / 150 < 770e3);
       tick (700e3);
     }
-    // It does not keep trying the next step.
+    // The controller does not try the next step again and again.
     CHECK (readers[0].n_changes < 20);
     if (!tap_ok)
       return;
@@ -355,10 +355,10 @@ share_a_line (size_t n, double part)
     least = mean[i] < least ? mean[i] : least;
     most = mean[i] > most ? mean[i] : most;
   }
-  printf ("# %zu readers, %.0f %% of the rate: %.1f %% of the line, %.1f %% of the time more than "
-          "110 %%, %.0f to %.0f kb/s\n",
+  printf ("# %zu readers, %.0f %% of the rate: %.1f %% of the line, %.1f %% of the time above "
+          "110 %% of it; readers get %.0f to %.0f kb/s\n",
       n, 100 * part, 100 * sum / line, 100 * over / n_ticks, least / 1e3, most / 1e3);
-  // They ignore a loss under 2 %.
+  // The controller ignores a loss below 2 %.
   CHECK (sum <= 1.02 * line);
   CHECK (sum >= 0.6 * line);
   CHECK (over < 0.2 * n_ticks);

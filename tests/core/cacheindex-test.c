@@ -82,14 +82,14 @@ times_are_repaired (void)
     uint64_t repaired;
   } table[] = {
     { 5 * SECOND, 0, 5 * SECOND, 0 }, { 5 * SECOND + 40 * MS, 40 * MS, 5 * SECOND + 40 * MS, 0 },
-    { 5 * SECOND + 20 * MS, 50 * MS, 5 * SECOND + 40 * MS, 1 },            // in another order
+    { 5 * SECOND + 20 * MS, 50 * MS, 5 * SECOND + 40 * MS, 1 },            // reordered
     { NONE, 60 * MS, 5 * SECOND + 40 * MS, 2 },                            // missing
-    { 12 * SECOND, 80 * MS, 12 * SECOND, 2 },                              // not a jump yet
+    { 12 * SECOND, 80 * MS, 12 * SECOND, 2 },                              // short of a jump
     { 90 * SECOND, 120 * MS, 12 * SECOND + 40 * MS, 3 },                   // a jump
     { 90 * SECOND + 20 * MS, 140 * MS, 12 * SECOND + 60 * MS, 3 },         // continues from there
     { 3 * SECOND, 200 * MS, 12 * SECOND + 120 * MS, 4 },                   // a jump back
     { 3 * SECOND + 10 * MS, 210 * MS, 12 * SECOND + 130 * MS, 4 },         //
-    { 303 * SECOND, 300 * SECOND + 210 * MS, 312 * SECOND + 120 * MS, 4 }, // that much time passed
+    { 303 * SECOND, 300 * SECOND + 210 * MS, 312 * SECOND + 120 * MS, 4 }, // not a jump
     { INT64_MAX / 4, 301 * SECOND, 312 * SECOND + 910 * MS, 5 },           //
   };
 
@@ -102,7 +102,7 @@ times_are_repaired (void)
 }
 
 static void
-events_before_the_first_time_take_it (void)
+events_before_the_first_buffer_get_its_time (void)
 {
   begin ((WeirCacheBounds) { .time_ns = SECOND });
   add (NONE, 0, WEIR_CACHE_EVENT);
@@ -114,7 +114,7 @@ events_before_the_first_time_take_it (void)
 }
 
 static void
-without_times_time_advances_by_arrival (void)
+without_timestamps_time_advances_by_arrival (void)
 {
   begin ((WeirCacheBounds) { .time_ns = SECOND });
   for (int k = 0; k < 100; k++)
@@ -170,8 +170,8 @@ main (void)
   RUN (bounds_hold_and_the_newest_entry_stays);
   RUN (events_count_as_buffers);
   RUN (times_are_repaired);
-  RUN (events_before_the_first_time_take_it);
-  RUN (without_times_time_advances_by_arrival);
+  RUN (events_before_the_first_buffer_get_its_time);
+  RUN (without_timestamps_time_advances_by_arrival);
   RUN (join_points_are_found);
   RUN (positions_are_found_by_time);
   weir_cache_index_free (&cache);

@@ -373,7 +373,7 @@ waiting_control_data_is_bounded (void)
   CHECK (counters.unsent > 0);
   CHECK_INT (counters.bytes + counters.waiting, kept);
 
-  // Everything taken arrives, with the packets sent meanwhile.
+  // All accepted data arrives, including data accepted meanwhile.
   for (size_t got = 0; got < kept; got += 1000) {
     CHECK_INT (recv (peer, answer, 1000, MSG_WAITALL), 1000);
     CHECK (memcmp (answer, payload + got % 251, 1000) == 0);

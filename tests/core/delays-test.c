@@ -52,11 +52,11 @@ static size_t n_readers;
 static WeirFanout *fanout;
 static WeirFanoutSettings settings;
 static int64_t now;
-static size_t deaf; // sends to this reader find no room; SIZE_MAX: none
+static size_t deaf; // the index of a reader whose socket is full; SIZE_MAX: none
 static unsigned n_frames;
 static uint16_t next_seq;
 static uint32_t next_time;
-static bool mixed; // with packets that are not RTP
+static bool mixed; // whether the stream has packets that are not RTP
 
 static void
 got_packet (Reader *reader, const uint8_t *data)
@@ -321,7 +321,7 @@ a_delay_longer_than_the_window_is_shortened (void)
   CHECK_INT (plan.seq, stream[0].seq);
   CHECK_INT (plan.rtp_time, (uint32_t) (stream[0].timestamp + 3 * RATE));
   play (20 * S);
-  // It is not about to be dropped.
+  // The plan stays clear of the tail, where packets are dropped next.
   CHECK (weir_fanout_plan (fanout, WEIR_DELAY_OLDEST, now, &plan));
   CHECK (plan.delay_ns >= 8 * S && plan.delay_ns <= 9 * S);
   reader = add (WEIR_DELAY_OLDEST);
@@ -359,16 +359,16 @@ a_plan_with_a_delay_is_kept (void)
   finish ();
 }
 
-// Sequence numbers have no gap, and timestamps do not go back.
+// Checks that packet `i` has the next sequence number, and that its timestamp does not go back.
 static void
-check_goes_on (const Reader *reader, size_t i)
+check_follows (const Reader *reader, size_t i)
 {
   CHECK_INT (reader->got[i].seq, (uint16_t) (reader->got[i - 1].seq + 1));
   CHECK ((int32_t) (reader->got[i].timestamp - reader->got[i - 1].timestamp) >= 0);
 }
 
 static void
-visit_places (bool with_others)
+visit_positions (bool with_others)
 {
   const int64_t delays[] = { 20 * S, 0, 5 * S, 4 * S, 30 * S, 0 };
   Reader *reader;
@@ -388,8 +388,8 @@ visit_places (bool with_others)
     CHECK_INT (reader->got[n].seq, plan.seq);
     CHECK_INT (reader->got[n].timestamp, plan.rtp_time);
     CHECK (stream[reader->got[n].id].key);
-    check_goes_on (reader, n);
-    // The packet it got last came `delay` ago, by both clocks.
+    check_follows (reader, n);
+    // The last packet arrived `delay` ago, by the clock and by its timestamp.
     check_delayed (reader, reader->n - 10, delays[k]);
   }
   // Setting the same delay again changes nothing.
@@ -402,14 +402,14 @@ visit_places (bool with_others)
 static void
 a_reader_changes_its_delay (void)
 {
-  visit_places (false);
+  visit_positions (false);
 }
 
-// RTCP and packets other than RTP have no sequence number, and use none.
+// RTCP and other packets that are not RTP have no sequence number.
 static void
 a_reader_changes_its_delay_amid_packets_without_numbers (void)
 {
-  visit_places (true);
+  visit_positions (true);
 }
 
 static void
@@ -437,22 +437,22 @@ a_paused_reader_keeps_its_position (void)
   CHECK_INT (reader->got[n].id, reader->got[n - 1].id + 1);
   CHECK_INT (reader->got[n].seq, plan.seq);
   CHECK_INT (reader->got[n].timestamp, plan.rtp_time);
-  check_goes_on (reader, n);
+  check_follows (reader, n);
   check_delayed (reader, n, 18 * S);
   CHECK_INT (counters (reader).state, WEIR_READER_OK);
 
-  // A reader that was at the live edge.
+  // The same for a reader at the live edge.
   n = live->n;
   CHECK_INT (weir_fanout_pause (fanout, live->reader, now), 0);
   play (2 * S);
   CHECK_INT (weir_fanout_resume (fanout, live->reader, now, NULL), 0);
   play (2 * S);
   check_delayed (live, n, 2 * S);
-  check_goes_on (live, n);
+  check_follows (live, n);
   finish ();
 }
 
-// As RTSP does: PAUSE removes the reader, and PLAY adds it again.
+// The RTSP server does this: PAUSE removes the reader, and PLAY adds it again.
 static void
 a_reader_removed_while_paused_can_return (void)
 {
@@ -487,7 +487,7 @@ a_reader_removed_while_paused_can_return (void)
   CHECK (stream[again->got[0].id].key);
   check_delayed (again, again->n - 10, 3 * S);
 
-  // Its position was dropped from the window.
+  // When the window has dropped its position, the reader moves.
   play (60 * S);
   CHECK (weir_fanout_plan_again (fanout, &kept, -1, now, &plan));
   CHECK (plan.moved);
@@ -520,7 +520,7 @@ the_tail_moves_a_paused_reader (void)
   play (5 * S);
   got = &reader->got[n];
   CHECK (stream[got->id].key);
-  // It counts as a loss, and sequence numbers and timestamps show it.
+  // The skipped packets count as lost, and sequence numbers and timestamps have the gap.
   CHECK_INT ((uint16_t) (got->seq - got[-1].seq), got->id - got[-1].id);
   CHECK_INT (got->timestamp - got[-1].timestamp,
       (stream[got->id].timestamp - stream[got[-1].id].timestamp) + 20 * RATE);

@@ -42,17 +42,17 @@ typedef struct {
   int64_t au;
   Unit units[AU_UNITS];
   size_t n_units;
-  // The decoder's state: the last picture, by number, of each temporal layer, and their spatial
+  // The decoder's state: the number of the last picture of each temporal layer, and the spatial
   // layer.
   int64_t last[3];
   int spatial;
   bool lossy; // packets were lost upstream
   bool deaf;  // counts packets without checking them
   bool gap;
-  bool vp8, quarters; // VP8 pictures; of four packets each
+  bool vp8, quarters; // whether the pictures are VP8; whether each has four packets
   uint16_t next_id;   // picture id
   const char *wrong;
-  // Over a connection.
+  // For a TCP reader.
   int peer;
   bool asleep;
   WeirConn *conn;
@@ -141,7 +141,7 @@ decode (Reader *reader, int spatial, int temporal, bool idr)
   for (int i = 0; i < 3; i++)
     newest = reader->last[i] > newest ? reader->last[i] : newest;
   if (!idr && spatial != reader->spatial)
-    set_wrong (reader, "another layer, and no IDR");
+    set_wrong (reader, "a change of layer without an IDR");
   if (!idr && temporal < 2 && reader->last[0] != needs[temporal])
     set_wrong (reader, "the reference is missing");
   if (!idr && temporal == 2 && newest != needs[2])
@@ -178,7 +178,7 @@ end_picture (Reader *reader)
       spatial = unit->bytes[2] >> 4 & 7;
   }
   if (!reader->lossy && !is_whole (reader, nals, n, spatial))
-    set_wrong (reader, "units are missing, or others are there");
+    set_wrong (reader, "missing or unexpected units");
   if (!reader->lossy)
     decode (reader, spatial, temporal, idr);
   clear_units (reader);
@@ -219,7 +219,7 @@ got_payload (Reader *reader, const uint8_t *payload, size_t len)
         begin_unit (reader, &header, 1);
       if (reader->n_units == 0) {
         if (!reader->lossy)
-          set_wrong (reader, "a fragment of nothing");
+          set_wrong (reader, "a fragment without its start");
         break;
       }
       memcpy (reader->units[reader->n_units - 1].bytes + reader->units[reader->n_units - 1].len,
@@ -241,7 +241,7 @@ got_vp8 (Reader *reader, const uint8_t *payload, size_t len)
 
   if (reader->quarters && reader->n_packets % 4 != 1) {
     if (((id + 1) & 0x7fff) != reader->next_id || payload[0] & 0x10)
-      set_wrong (reader, "a picture that was cut");
+      set_wrong (reader, "an incomplete picture");
     return;
   }
   if (reader->n_pictures++ > 0 && id != reader->next_id)
@@ -261,7 +261,7 @@ got_packet (Reader *reader, const uint8_t *data, size_t len)
     return;
   }
   if (weir_rtp_parse (data, len, &rtp) < 0) {
-    set_wrong (reader, "no RTP");
+    set_wrong (reader, "not an RTP packet");
     return;
   }
   if (reader->started && rtp.seq != reader->next_seq) {
@@ -436,7 +436,7 @@ receive (Reader *reader)
   }
 }
 
-// Packets that a connection had no room for come with a later pass.
+// A later pass sends the packets for which a connection had no room.
 static void
 run (void)
 {
@@ -561,7 +561,7 @@ nine_sets (const AvcRtp *rtp)
 
     CHECK_INT (reader->n_pictures, 240 >> (2 - temporal));
     CHECK_INT (reader->n_spatial[spatial], reader->n_pictures);
-    // A reader that asked in time gets no other layers.
+    // All other packets were dropped for being of other layers.
     CHECK_INT (
         counters (reader).dropped[WEIR_DROP_LAYERS], counters (reader).due - reader->n_packets);
   }
@@ -635,13 +635,14 @@ layer_changes_take_effect_where_a_decoder_survives (void)
   weir_reader_set_layers (reader->reader, (WeirLayerSet) { 0, 0, -1 });
   for (int i = 0; i < 50; i++)
     step (&plain, 0);
-  // Fewer pictures at once (12, 16, ..., 56), and a lower layer at the next IDR.
+  // The temporal layer changes at once (pictures 12, 16, ..., 56), the spatial layer at the next
+  // IDR.
   CHECK_INT (reader->n_pictures, 10 + 12);
   CHECK_INT (reader->n_spatial[2], 22);
   CHECK_INT (counters (reader).wanted_layers.spatial, 0);
   CHECK_INT (counters (reader).current_layers.spatial, -1);
   CHECK_INT (counters (reader).current_layers.temporal, 0);
-  // It asks for a key picture once a second.
+  // A key picture is requested at most once a second.
   CHECK (weir_fanout_wants_key (fanout, now));
   CHECK (!weir_fanout_wants_key (fanout, now));
   step (&plain, 0);
@@ -656,7 +657,7 @@ layer_changes_take_effect_where_a_decoder_survives (void)
   for (int i = 0; i < 19; i++)
     step (&plain, 0);
   CHECK_INT (
-      reader->n_pictures - before, 16); // all pictures, from the next one of temporal layer 0 on
+      reader->n_pictures - before, 16); // every picture from the next one of temporal layer 0 on
   CHECK_INT (reader->n_spatial[2], 22);
   CHECK (weir_fanout_wants_key (fanout, now));
   CHECK (!weir_fanout_wants_key (fanout, now + 900 * MS));
@@ -708,13 +709,13 @@ a_new_reader_begins_with_its_layers (void)
   for (int i = 0; i < 40; i++)
     step (&plain, 0);
   CHECK_INT (early->n_pictures, 35);
-  // From the keyframe at 60 on.
+  // It begins with the keyframe at 60.
   CHECK_INT (late->n_pictures, 40);
   CHECK_INT (late->n_spatial[1], 40);
   finish ();
 }
 
-// Also for a delayed reader, when no reader wanted these layers as the packets came.
+// No reader wanted these layers when the packets arrived.
 static void
 a_delayed_reader_gets_its_layers (void)
 {
@@ -742,7 +743,7 @@ a_delayed_reader_gets_its_layers (void)
   CHECK_INT (late->n_spatial[1], late->n_pictures);
   CHECK_INT (live->n_spatial[1], live->n_pictures);
 
-  // Back and forth, with other layers each time.
+  // Random delays, with random layers each time.
   for (int i = 0; i < 300; i++) {
     WeirLayerSet set = { (int8_t) (random_below (4) - 1), (int8_t) (random_below (4) - 1), -1 };
 
@@ -1017,7 +1018,7 @@ readers_of_all_streams_take_turns_at_being_first (void)
   finish ();
 }
 
-// To a codec without layers, and back. Some readers are behind.
+// The stream changes to a codec without layers and back, while some readers are behind.
 static void
 sequence_numbers_continue_when_a_stream_loses_its_layers (void)
 {
@@ -1048,7 +1049,7 @@ sequence_numbers_continue_when_a_stream_loses_its_layers (void)
   finish ();
 }
 
-// H.264 without layer fields, with layers that the caller gives.
+// The stream is H.264 without layer fields, and the caller gives each packet its layer.
 static void
 layers_can_be_given_with_the_packets (void)
 {
@@ -1076,7 +1077,7 @@ layers_can_be_given_with_the_packets (void)
   }
   CHECK_INT (readers[0]->n_temporal[0], 100);
   CHECK_INT (readers[0]->n_temporal[1], 100);
-  CHECK (readers[0]->n_temporal[2] <= 2); // until the first packet showed that the layer exists
+  CHECK (readers[0]->n_temporal[2] <= 2); // before its first packet shows that the layer exists
   finish ();
 }
 

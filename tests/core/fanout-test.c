@@ -74,9 +74,9 @@ static size_t n_readers;
 static WeirFanout *fanout;
 static WeirFanoutSettings settings;
 
-// The next sends to this reader fail.
+// Makes some sends to one reader fail.
 static struct {
-  size_t victim; // SIZE_MAX: all
+  size_t victim; // the reader's index; SIZE_MAX: all readers
   int error;
   unsigned percent;
   bool only_gso;
@@ -115,7 +115,7 @@ got_packet (Reader *reader, const uint8_t *data, size_t len)
     .at_ns = now,
   };
   reader->bytes += len;
-  // Everything except its own numbers is as sent.
+  // Everything except the reader's own numbers is as sent.
   make_packet (expected, id);
   reader->wrong |= memcmp (data, expected, 2) != 0 || memcmp (data + 8, expected + 8, len - 8) != 0;
 }
@@ -432,7 +432,7 @@ readers_of_the_same_bytes_share_a_send (void)
   push_frame (5, 1200, false, false);
   run ();
   CHECK_INT (n_calls, 2);
-  // Frames of more packets than fit into a send, all of them waiting.
+  // A frame with more packets than fit into one send.
   n_calls = 0;
   push_frame (200, 1200, false, false);
   run ();
@@ -598,7 +598,7 @@ a_reader_gets_as_many_copies_as_it_was_added (void)
   CHECK_INT (three->n, 48);
   CHECK_INT (counters (three).due, 48);
   CHECK_INT (none->n, 0);
-  // Order tells which copy is which: the whole burst, again and again.
+  // The whole burst is repeated, not each packet.
   for (size_t i = 0; i < three->n; i++)
     CHECK_INT (three->got[i].id, i / 12 * 4 + i % 4);
 
@@ -804,7 +804,7 @@ a_new_reader_catches_up_with_the_stream_s_timestamps (void)
   check_catch_up (95, false);
 }
 
-// The reader gets what its plan says, even if more packets came in between.
+// This holds even if packets arrive between the plan and the start.
 static void
 a_reader_begins_as_its_plan_says (void)
 {
@@ -936,7 +936,7 @@ an_old_plan_is_ignored (void)
   CHECK (reader->got[0].id != plan.position);
   CHECK_INT (reader->got[0].id, last_key ());
 
-  // Nor is a plan whose packets were dropped.
+  // A plan whose packets were dropped is ignored too.
   settings.bounds.packets = 100;
   weir_fanout_set (fanout, &settings);
   CHECK (weir_fanout_plan (fanout, 0, now, &plan));
@@ -1134,8 +1134,8 @@ segmented_sends (size_t from, size_t end)
   return n;
 }
 
-// The path to one reader takes no segmented sends: the others keep theirs, and so does it once the
-// path takes them.
+// While the path to one reader refuses segmented sends, the other readers keep theirs. The reader
+// gets them again when the path accepts them.
 static void
 segmented_sends_are_tried_again (void)
 {
@@ -1153,7 +1153,7 @@ segmented_sends_are_tried_again (void)
     fault.only_gso = true;
     fault.percent = 100;
     n_others = segmented_sends (1, n_readers);
-    // After 0, 1, 3, 7, 15, 31 and 63 s, and then each minute.
+    // Tries come after 0, 1, 3, 7, 15, 31 and 63 s, and then every minute.
     frames (180 * 25);
     weir_fanout_counters (fanout, &c);
     CHECK_INT (c.sends.fallbacks, 8);
@@ -1161,7 +1161,7 @@ segmented_sends_are_tried_again (void)
     fault.error = 0;
     frames (62 * 25);
     CHECK (readers[0]->n_segmented > 0);
-    // It begins again with the shortest pause.
+    // After a success, the first pause is the shortest again.
     fault.error = errors[i];
     frames (25 / 2);
     fault.error = 0;
@@ -1174,7 +1174,7 @@ segmented_sends_are_tried_again (void)
   }
 }
 
-// However many packets fail.
+// This holds for any number of failures.
 static void
 failed_sends_are_reported_once_in_10_s (void)
 {
@@ -1290,7 +1290,7 @@ a_full_socket_is_given_100_ms (void)
   }
 }
 
-// The machine was busy: the socket has room by the time of the next try.
+// The machine is busy between two tries, and the socket has room at the second.
 static void
 a_reader_that_was_not_tried_is_not_late (void)
 {
@@ -1310,7 +1310,7 @@ a_reader_that_was_not_tried_is_not_late (void)
   finish ();
 }
 
-// The line carries all of it in less than a second.
+// The socket drains in less than a second.
 static void
 readers_wait_while_their_socket_drains (void)
 {
@@ -1332,7 +1332,7 @@ readers_wait_while_their_socket_drains (void)
   finish ();
 }
 
-// No reader of the socket gets anything: they wait together, and the counts add up.
+// While the socket is full, no reader gets data; afterwards all continue, and the counts add up.
 static void
 readers_of_a_full_socket_wait_together (void)
 {
@@ -1367,7 +1367,7 @@ a_reader_behind_the_window_continues (void)
 {
   static const struct {
     WeirOverrun overrun;
-    size_t goes_to; // counted from the tail
+    size_t goes_to; // position after the skip, counted from the tail
   } cases[] = { { WEIR_OVERRUN_TO_JOIN, 30 }, { WEIR_OVERRUN_TO_TAIL, 0 } };
 
   for (size_t i = 0; i < 2; i++) {
@@ -1409,7 +1409,7 @@ tail_drop_refuses_packets_that_would_push_a_reader_out (void)
   CHECK_INT (c.packets_refused, 200);
   run ();
   CHECK_INT (reader->n, 100);
-  // Between the refused and the next packets lie bytes that no reader may get.
+  // The refused packets leave unused bytes in the window, which no reader may get.
   for (int k = 0; k < 30; k++) {
     push_frame (10, 300, false, false);
     if (k % 15 == 14)
@@ -1419,7 +1419,7 @@ tail_drop_refuses_packets_that_would_push_a_reader_out (void)
   CHECK_INT (reader->n, 300);
   CHECK_INT (counters (reader).due, 300);
   CHECK_INT (counters (reader).packets, 300);
-  // Refused packets were never due: they count as upstream loss, and sequence numbers show it.
+  // Refused packets were never due to readers; sequence numbers have a gap, as after upstream loss.
   for (size_t i = 0; i < reader->n; i++)
     CHECK_INT (reader->got[i].seq, stream[reader->got[i].id].seq);
   reader->irregular = true;
@@ -1477,7 +1477,7 @@ read_peer (Reader *reader)
   }
 }
 
-// Runs until the reader has all packets ahead of it.
+// Reads and runs the engine until the reader has caught up.
 static void
 let_read (Reader *reader)
 {
@@ -1559,7 +1559,7 @@ a_lagging_reader_is_thinned_and_recovers (void)
   CHECK_INT (news.before, WEIR_READER_OK);
   CHECK_INT (news.state, WEIR_READER_KEYFRAMES);
   full_until = counters (slow).packets;
-  // It reads: the rest of the current frame, and then key frames only.
+  // When it reads again, it gets the rest of the current frame, and then key frames only.
   let_read (slow);
   CHECK (slow->n > full_until);
   for (size_t k = full_until; k < slow->n; k++)
@@ -1570,7 +1570,7 @@ a_lagging_reader_is_thinned_and_recovers (void)
   for (size_t k = 1; k < slow->n; k++)
     CHECK_INT (slow->got[k].seq, (uint16_t) (slow->got[0].seq + k));
 
-  // 5 s for each step back, and each where a decoder can start.
+  // Each step back takes 5 s and happens where a decoder can start.
   for (int left = WEIR_READER_KEYFRAMES; left > WEIR_READER_OK; left--) {
     int n = 0;
 
@@ -1659,7 +1659,7 @@ a_reader_that_catches_up_slowly_is_not_thinned (void)
   finish ();
 }
 
-// Also a reader that falls behind the window all the time.
+// The window is short, so it moves past the reader's position again and again.
 static void
 a_reader_that_takes_no_data_is_closed (void)
 {
@@ -1759,7 +1759,7 @@ random_settings (void)
   weir_fanout_set (fanout, &settings);
 }
 
-// Packets sent before the reader was removed or closed; the last one begun may be lost then.
+// Reads the packets sent before the reader was removed or closed. The last one may be incomplete.
 static void
 read_to_the_end (Reader *reader)
 {

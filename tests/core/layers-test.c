@@ -49,7 +49,7 @@ check_in (WeirLayers *self, const Payload *payloads, size_t n)
         || layer.quality != p->quality || layer.temporal != p->temporal) {
       printf ("# %s: \"%s\" %u.%u.%u\n", p->what, flags_of (ok, &layer), layer.spatial,
           layer.quality, layer.temporal);
-      CHECK (!"as expected");
+      CHECK (!"expected flags and layers");
     }
   }
 }
@@ -94,11 +94,11 @@ h264_payloads_are_read (void)
     { "IDR", { 0x65, 0x88 }, 2, "kue" },
     { "second slice of an IDR", { 0x65, 0x48 }, 2, "u" },
     { "reference slice", { 0x41, 0x9a }, 2, "u" },
-    { "other slice", { 0x01, 0x9a }, 2, "du" },
+    { "non-reference slice", { 0x01, 0x9a }, 2, "du" },
     { "STAP-A of SPS and PPS", { 0x78, 0, 2, 0x67, 0x42, 0, 2, 0x68, 0xce }, 9, "p" },
     { "STAP-A up to the IDR", { 0x78, 0, 2, 0x67, 0x42, 0, 2, 0x65, 0x88 }, 9, "kpue" },
     { "STAP-A of droppable slices", { 0x18, 0, 2, 0x01, 0x9a, 0, 2, 0x01, 0x48 }, 9, "du" },
-    { "STAP-A with one that is needed", { 0x58, 0, 2, 0x01, 0x9a, 0, 2, 0x41, 0x48 }, 9, "u" },
+    { "STAP-A with a reference slice", { 0x58, 0, 2, 0x01, 0x9a, 0, 2, 0x41, 0x48 }, 9, "u" },
     { "FU-A, start of an IDR", { 0x7c, 0x85, 0x88 }, 3, "kue" },
     { "FU-A, middle", { 0x7c, 0x05, 0x88 }, 3, "" },
     { "FU-A, end", { 0x7c, 0x45, 0x88 }, 3, "" },
@@ -314,7 +314,7 @@ dependency_descriptors_are_read (void)
     if (ok != (d->flags[0] != '!') || strcmp (flags_of (ok, &layer), d->flags) != 0
         || layer.temporal != d->temporal) {
       printf ("# %s: \"%s\" %u\n", d->what, flags_of (ok, &layer), layer.temporal);
-      CHECK (!"as expected");
+      CHECK (!"expected flags and layers");
     }
   }
 }

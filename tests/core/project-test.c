@@ -453,8 +453,7 @@ a_fragment_without_its_start_is_dropped (void)
   free (rtp.packets);
 }
 
-// The highest layer vanishes at some picture: no packet goes out, because no decoder could use it,
-// until the layers below have their own IDR.
+// Without the highest layer, no decoder could use the lower ones until their own IDR.
 static void
 a_vanished_top_layer_stops_the_stream_until_an_idr (void)
 {
@@ -546,7 +545,7 @@ check_schedule (const WeirLayerSet *wanted)
 }
 
 static void
-switches_where_decoders_survive (void)
+layers_switch_where_a_decoder_survives (void)
 {
   WeirLayerSet wanted[120];
 
@@ -562,7 +561,7 @@ switches_where_decoders_survive (void)
 }
 
 static void
-switches_at_every_frame (void)
+layers_can_switch_at_every_frame (void)
 {
   WeirLayerSet wanted[120];
 
@@ -572,7 +571,7 @@ switches_at_every_frame (void)
 }
 
 static void
-switches_at_random (void)
+layers_can_switch_at_random (void)
 {
   WeirLayerSet wanted[120];
 
@@ -824,8 +823,8 @@ typedef struct {
   bool marker;
 } Whole;
 
-// Projects, and returns the output as text: for each packet the index of its payload among
-// `packets`, and an M for the marker. Sequence numbers must be consecutive.
+// Projects the packets and returns the output as text: for each packet the index of its payload
+// among `packets`, and an M for the marker. Sequence numbers must be consecutive.
 static const char *
 project_whole (WeirCodec codec, const Whole *packets, size_t n, WeirLayerSet set, uint8_t *last_id)
 {
@@ -875,7 +874,7 @@ project_whole (WeirCodec codec, const Whole *packets, size_t n, WeirLayerSet set
         project_whole (codec, packets, sizeof packets / sizeof *packets, set, &last_id);           \
     if (strcmp (got, expected) != 0) {                                                             \
       printf ("# %s:%d: %s\n", __FILE__, __LINE__, got);                                           \
-      CHECK (!"as expected");                                                                      \
+      CHECK (!"expected packets");                                                                 \
     }                                                                                              \
   } while (0)
 
@@ -978,9 +977,9 @@ main (void)
   RUN (lost_packets_leave_a_gap);
   RUN (a_fragment_without_its_start_is_dropped);
   RUN (a_vanished_top_layer_stops_the_stream_until_an_idr);
-  RUN (switches_where_decoders_survive);
-  RUN (switches_at_every_frame);
-  RUN (switches_at_random);
+  RUN (layers_switch_where_a_decoder_survives);
+  RUN (layers_can_switch_at_every_frame);
+  RUN (layers_can_switch_at_random);
   RUN (immediate_switches_do_not_wait);
   RUN (the_base_needs_no_other_layer);
   RUN (missing_parameter_sets_are_inserted);

@@ -105,12 +105,12 @@ frames_with_a_stalled_clock_follow_arrival (void)
       { 1002, 5, 0, 90090, .same_frame = true }, { 1003, 6, 0, 90090 },
       { 1041, 7, 0, 90090 + FRAME, WEIR_RESTAMP_STALL },
       { 1081, 8, 0, 90090 + 2 * FRAME, WEIR_RESTAMP_STALL },
-      // And they continue.
+      // The timestamps advance again.
       { 1121, 9, FRAME, 90090 + 3 * FRAME }, { 1122, 10, FRAME, 90090 + 3 * FRAME });
 }
 
 static void
-an_uncounted_pause_is_added (void)
+a_pause_missing_from_the_timestamps_is_added (void)
 {
   STEPS ({ 0, 1, 0, 0 }, { 5000, 2, FRAME, 450000, WEIR_RESTAMP_STALL },
       { 5040, 3, 2 * FRAME, 450000 + FRAME });
@@ -212,7 +212,7 @@ main (void)
   RUN (a_jump_up_to_the_limit_is_kept);
   RUN (after_a_step_back_timestamps_follow_arrival);
   RUN (frames_with_a_stalled_clock_follow_arrival);
-  RUN (an_uncounted_pause_is_added);
+  RUN (a_pause_missing_from_the_timestamps_is_added);
   RUN (a_new_source_continues_from_the_last);
   RUN (a_late_packet_gets_the_timestamp_it_would_have_had);
   RUN (restarted_sequence_numbers_are_not_late);

@@ -256,7 +256,7 @@ truncated_compounds_are_refused (void)
   }
 }
 
-// A report or a BYE whose count is more than its length holds.
+// A report or a BYE must not have more blocks or SSRCs than its length allows.
 static void
 wrong_counts_are_refused (void)
 {
@@ -285,7 +285,7 @@ wrong_lengths_and_versions_are_refused (void)
 
   for (unsigned words = 0; words <= 0xffff; words++) {
     put (packet + 2, words, 2);
-    // 7 is right, and 12 makes the SDES a part of the report.
+    // 7 is correct; 12 includes the SDES in the report, which is valid too.
     CHECK_INT (parse (packet, len, &report), words == 7 || words == 12 ? 0 : -EBADMSG);
   }
   for (int version = 0; version < 4; version++) {

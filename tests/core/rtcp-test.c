@@ -197,14 +197,14 @@ truncated_compounds_are_refused (void)
       int ret = find (packet, len, &map);
 
       CHECK (ret == 0 || ret == -EBADMSG || ret == -ENOENT);
-      // No report is found in a truncated one.
+      // A truncated report is not found.
       if (len < 28)
         CHECK (ret < 0);
     }
   }
 }
 
-// Every value of the length field, at the packet's real size; and every version.
+// Tries every value of the length field and of the version.
 static void
 wrong_lengths_and_versions_are_refused (void)
 {
@@ -354,7 +354,7 @@ other_packets_are_unchanged (void)
       CHECK (!memcmp (packet, before, len));
     }
 
-    // Nor is a sender report that is cut off, at any length, or has a wrong length field.
+    // A sender report that is cut off or has a wrong length field is unchanged too.
     len = put_compound (packet, "2");
     memcpy (before, packet, len);
     for (size_t cut = 0; cut < len; cut++) {

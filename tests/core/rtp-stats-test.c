@@ -32,7 +32,7 @@ lost_reordered_and_repeated_packets_are_counted (void)
     { { 5, 6, 6, 7, -1 }, 0, 0, 1 },
     { { 5, 7, 6, 6, 9, -1 }, 1, 1, 1 },
     { { 5, 5, 5, -1 }, 0, 0, 2 },
-    // A number before the first one was sent before it.
+    // Packets from before the first one arrive late.
     { { 5, 4, 3, -1 }, 0, 2, 0 },
     { { 5, 3, -1 }, 1, 1, 0 },
     // Across the wrap.

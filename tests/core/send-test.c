@@ -276,7 +276,7 @@ readers_share_a_system_call (void)
   CHECK_INT (sender.counters.sends, N_READERS * MIXED_RUNS);
 }
 
-// For each error, the result for the victim. The others always get everything.
+// Checks the result of each error for the victim, and that the other readers get everything.
 static void
 check_failures (bool together)
 {
@@ -337,8 +337,8 @@ check_failures (bool together)
         if (r != VICTIM || cases[i].sent == N_MIXED)
           check_complete (r);
       }
-      // A message that fails once among others is sent again, as the system does not say why it
-      // stopped.
+      // sendmmsg does not say why it stopped, so a message that fails once among others is sent
+      // again.
       if (!together || cases[i].times != 1) {
         CHECK_INT (results[VICTIM].packets, cases[i].sent);
         CHECK_INT (results[VICTIM].dropped[cases[i].reason], cases[i].settled - cases[i].sent);
@@ -361,7 +361,7 @@ a_reader_that_fails_in_a_shared_call_affects_no_other (void)
   check_failures (true);
 }
 
-// The first refusal comes at each of the runs: the rest goes packet by packet.
+// After the refusal, the rest goes packet by packet.
 static void
 a_refusal_is_reported_once (void)
 {
@@ -379,7 +379,7 @@ a_refusal_is_reported_once (void)
   CHECK_INT (sender.counters.gso_sends, 1);
 }
 
-// The room ends after each number of calls, and the burst continues where it stopped.
+// The socket becomes full after each possible number of calls.
 static void
 a_blocked_send_continues_where_it_stopped (void)
 {
@@ -397,7 +397,7 @@ a_blocked_send_continues_where_it_stopped (void)
           fault.times = 1;
           fault.after = after;
           victim_calls = 0;
-          // Every second time with another split, so that runs are entered in their middle.
+          // Alternate between both forms, so that runs are entered in their middle.
           at = send_from (VICTIM, gso ^ (turns & 1), at);
           check_sums (VICTIM, at);
           if (after == 0)

@@ -101,7 +101,6 @@ the_second_run_continues_the_numbers (void)
   }
 }
 
-// A base before the first packet is kept as a distance.
 static void
 a_base_before_the_first_packet_keeps_the_distance (void)
 {
@@ -116,7 +115,6 @@ a_base_before_the_first_packet_keeps_the_distance (void)
   CHECK_INT (weir_splice_end (&splice), 1050 * MS);
 }
 
-// Timestamps before the base do not pull the end back.
 static void
 a_base_after_the_first_packet_does_not_move_the_end_back (void)
 {
@@ -165,8 +163,7 @@ packets_reordered_within_a_run_keep_their_numbers (void)
   }
 }
 
-// In the first run too the first packet may be a late one; there are numbers for the packets before
-// it.
+// The first packet to arrive need not be the first one sent. Numbers below it are still free.
 static void
 packets_from_before_the_first_one_are_kept_in_the_first_run (void)
 {

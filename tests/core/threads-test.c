@@ -12,9 +12,9 @@
 #include "packets.h"
 #include "tap.h"
 
-// Tests the engine with its workers over real sockets: one thread writes, one changes everything
-// that can be changed, one receives. Afterwards the counts must add up, and the packets received
-// must be those sent.
+// Tests the engine with its workers over real sockets. One thread writes, one receives, and one
+// changes settings and readers at random. The received packets must equal those sent, and the
+// counts must add up.
 
 #define MS INT64_C (1000000)
 #define RUN_NS (700 * MS)
@@ -207,7 +207,7 @@ write_frames (void *data)
 static WeirReader *readers[READERS_MAX];
 static size_t n_readers;
 static WeirReader *present[UDP_SLOTS + TCP_SLOTS];
-static bool restarts; // restarts, which reset the counters
+static bool restarts; // whether the engine restarts, which resets the counters
 static bool with_layers;
 
 static void
@@ -267,7 +267,7 @@ remove_reader (size_t at)
 }
 
 static void
-change_place (WeirReader *reader)
+change_position (WeirReader *reader)
 {
   int64_t now_ns = weir_now_ns ();
   WeirPlan plan;
@@ -307,7 +307,7 @@ change_something (void)
   } else if (what < 825 && reader) {
     weir_reader_set_layers (reader, some_layers ());
   } else if (what < 830 && reader) {
-    change_place (reader);
+    change_position (reader);
   } else if (what < 850 && reader) {
     weir_reader_set_times (reader, (unsigned) random_below (4));
   } else if (what < 950 && reader) {
@@ -443,7 +443,7 @@ a_full_socket_wakes_its_readers_when_it_has_room (void)
   poll (NULL, 0, 50);
   weir_fanout_counters (fanout, &sums);
   CHECK (sums.sends.blocked >= 1 && sums.sends.blocked < 10);
-  // It is emptied each time that it is full.
+  // Empty the socket each time that it is full.
   while (n_received < n_sent && weir_now_ns () - began_ns < 60000 * MS) {
     uint64_t n_blocked = sums.sends.blocked;
 
@@ -460,7 +460,7 @@ a_full_socket_wakes_its_readers_when_it_has_room (void)
   weir_fanout_free (fanout);
   weir_workers_free (workers);
   weir_reader_unref (reader);
-  // No other descriptor holds it open.
+  // No duplicate of the descriptor keeps the socket open.
   close (fds[0]);
   CHECK_INT (recv (fds[1], data, sizeof data, MSG_DONTWAIT), -1);
   CHECK (send (fds[1], data, 1, MSG_NOSIGNAL) < 0 && errno == ECONNREFUSED);
@@ -543,7 +543,7 @@ change_everything_while_it_streams (void)
   }
   atomic_store (&writing, false);
   pthread_join (writer, NULL);
-  // Some stay until the engine is freed.
+  // The other half of the readers stays until the engine is freed.
   for (size_t i = 0; i < UDP_SLOTS + TCP_SLOTS; i += 2)
     remove_reader (i);
   atomic_store (&receiving, false);
@@ -612,7 +612,7 @@ every_reader_gets_every_packet (void)
 
 static atomic_bool sending, removed;
 
-// Slow enough to show a removal that does not wait, and no slower.
+// Takes 100 ms, unless a removal returns before the send ends, which is the fault.
 static ssize_t
 slow_sendmsg (int fd, const struct msghdr *msg, int flags)
 {

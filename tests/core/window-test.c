@@ -115,7 +115,7 @@ packets_of_invalid_length_are_refused (void)
   weir_window_free (&window);
 }
 
-// How one packet changes an empty stage.
+// Stages one packet alone.
 static void
 packets_set_their_flags (void)
 {
@@ -155,7 +155,7 @@ packets_set_their_flags (void)
 
 // An RTCP sender report is a join point in a stream of RTCP, but not among pictures.
 static void
-a_sender_report_amid_pictures_is_no_join_point (void)
+a_sender_report_among_pictures_is_not_a_join_point (void)
 {
   begin (wide, WEIR_CODEC_VP8);
   stage_bytes (0x80, 200, 28);
@@ -283,8 +283,7 @@ a_join_point_is_the_start_of_its_frame (void)
   }
 }
 
-// Its start was dropped before it was recognised: it is not a join point, and neither are its other
-// packets.
+// The window drops a frame's start before the frame is recognised as a keyframe.
 static void
 a_join_point_whose_start_was_dropped_is_ignored (void)
 {
@@ -303,7 +302,7 @@ a_join_point_whose_start_was_dropped_is_ignored (void)
   weir_window_free (&window);
 }
 
-// A frame that was marked once is not marked as the newest again.
+// Later packets do not move the mark back to an older frame.
 static void
 the_last_join_point_stays_the_last (void)
 {
@@ -324,7 +323,7 @@ the_last_join_point_stays_the_last (void)
   CHECK_INT (window.last_join, 3);
   CHECK_INT (weir_window_next_join (&window, 1), 3);
 
-  // Nor is a frame that was never published.
+  // A frame that was never published does not get the mark.
   stage_h264 (5, 9000, false);
   CHECK_INT (weir_window_drop_stage (&window), 1);
   stage_bytes (0x47, 0, 100);
@@ -452,7 +451,7 @@ the_live_edge_is_the_start_of_the_newest_frame (void)
   CHECK_INT (weir_window_live (&window), 7);
   weir_window_free (&window);
 
-  // Its start is dropped: the rest of it.
+  // If the frame's start is dropped, the live edge is the rest of the frame.
   begin ((WeirWindowBounds) { 1 << 20, 2, 1000 * MS, false }, WEIR_CODEC_VP8);
   for (int i = 0; i < 5; i++)
     stage_vp8 (100, 3000, i == 0, false, false, false);
@@ -461,7 +460,7 @@ the_live_edge_is_the_start_of_the_newest_frame (void)
   weir_window_free (&window);
 }
 
-// The bytes of a span, as one send takes them, are those of its packets back to back.
+// Checks that the packets of a span lie back to back and fit into one send.
 static void
 check_span (const WeirSpan *span)
 {
@@ -643,8 +642,8 @@ random_len (void)
   return r < 999 ? 1 + random_below (20000) : 1 + random_below (WEIR_PACKET_MAX);
 }
 
-// A frame that turns out to be a join point is one from its start: its staged packets are marked at
-// once, the published ones by the next publish.
+// Marks the current frame as a keyframe. Staged packets are marked at once, published packets by
+// the next publish.
 static void
 model_key (int64_t position)
 {
@@ -789,8 +788,8 @@ model_publish (void)
   }
 }
 
-// Returns the highest RTP time since the newest join point, by a full search. It does not know the
-// time before the window, so it answers only if the window has a join point.
+// Checks the highest RTP time since the newest join point by a full search. The model does not know
+// times from before the window, so it checks nothing if the window has no join point.
 static void
 check_newest_time (int64_t last_join)
 {
@@ -855,7 +854,7 @@ check_random_span (WeirSpan *span)
 }
 
 static void
-let_span_go (WeirSpan *span)
+release_span (WeirSpan *span)
 {
   for (size_t i = 0; i < span->n; i++)
     CHECK (packet_agrees (span->first + (int64_t) i, &span->packets[i], false));
@@ -863,7 +862,7 @@ let_span_go (WeirSpan *span)
 }
 
 static void
-check_places (void)
+check_positions (void)
 {
   int64_t from = model.head - (int64_t) random_below (300), live = model.head;
 
@@ -940,16 +939,16 @@ agree_over_a_million_steps (WeirBlockFile *file)
     else if (what < 930 && model.head > model.tail && span->n == 0)
       check_random_span (span);
     else if (what < 960 && span->n > 0)
-      let_span_go (span);
+      release_span (span);
     else if (what < 985)
-      check_places ();
+      check_positions ();
     else if (what < 989)
       drop_both ();
     else if (what < 991)
       change_bounds ();
     if (step % 20000 == 0) {
       for (size_t i = 0; i < SPANS; i++)
-        let_span_go (&spans[i]);
+        release_span (&spans[i]);
       drop_both ();
       weir_window_flush (&window);
       model.tail = model.head;
@@ -958,18 +957,18 @@ agree_over_a_million_steps (WeirBlockFile *file)
   CHECK (model.head > 10 * 65536);
   CHECK (model.rtp_time - first_time > INT64_C (10) << 32);
   for (size_t i = 0; i < SPANS; i++)
-    let_span_go (&spans[i]);
+    release_span (&spans[i]);
   weir_window_free (&window);
 }
 
 static void
-agrees_with_a_model_over_a_million_steps (void)
+the_window_agrees_with_a_model_over_a_million_steps (void)
 {
   agree_over_a_million_steps (NULL);
 }
 
 static void
-agrees_with_the_model_in_a_file (void)
+a_window_in_a_file_agrees_with_the_model (void)
 {
   WeirBlockFile *file = weir_block_file_new ("/tmp");
 
@@ -986,7 +985,7 @@ main (void)
   RUN (an_empty_window_has_no_join_point);
   RUN (packets_of_invalid_length_are_refused);
   RUN (packets_set_their_flags);
-  RUN (a_sender_report_amid_pictures_is_no_join_point);
+  RUN (a_sender_report_among_pictures_is_not_a_join_point);
   RUN (every_audio_packet_is_a_frame);
   RUN (an_unknown_codec_has_only_key_packets);
   RUN (a_stream_without_key_frames_has_only_key_packets);
@@ -1004,7 +1003,7 @@ main (void)
   RUN (a_span_ends_where_packets_were_dropped);
   RUN (the_stage_fits_into_the_window);
   RUN (positions_continue_after_a_flush);
-  RUN (agrees_with_a_model_over_a_million_steps);
-  RUN (agrees_with_the_model_in_a_file);
+  RUN (the_window_agrees_with_a_model_over_a_million_steps);
+  RUN (a_window_in_a_file_agrees_with_the_model);
   return tap_done ();
 }

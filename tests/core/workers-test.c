@@ -12,7 +12,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards everything below
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
-// A test task: it records that it ran, waits while it is held, and returns `again`.
+// A test task that records its runs, waits while it is held, and returns `again`.
 typedef struct {
   WeirTask task;
   unsigned n_runs, n_running, most_at_once;
@@ -82,8 +82,8 @@ runs (Job *job)
   return n;
 }
 
-// Releases a held task and waits until it has passed the hold: held again too soon, it would not
-// notice.
+// Holds a task, or releases it and waits until its run has ended: a task that is held again too
+// soon would not notice its release.
 static void
 hold (Job *job, bool held)
 {
@@ -178,13 +178,12 @@ a_wake_runs_a_task_once (void)
     wait_for_runs (&job, i);
   }
   weir_task_clear (&job.task);
-  CHECK (job.n_runs <= 100); // a wake during the run counts too
+  CHECK (job.n_runs <= 100); // fewer if a wake came during a run
   CHECK_INT (job.most_at_once, 1);
   weir_workers_free (workers);
 }
 
-// However often a task is woken while it runs, it runs once more: not at the same time, and not
-// less.
+// Any number of wakes during a run cause exactly one more run, after the first.
 static void
 a_wake_during_a_run_runs_the_task_again (void)
 {
@@ -298,8 +297,8 @@ n_sleeps (void)
   return n;
 }
 
-// Even if it is the earliest: a stream sets a time for most of its frames, and the rest of the
-// frame comes before it.
+// This holds for the earliest time too. A stream sets a time for most of its frames, and the rest
+// of the frame usually arrives earlier.
 static void
 a_cancelled_time_wakes_no_thread (void)
 {
@@ -445,7 +444,7 @@ clearing_waits_for_the_run (void)
   CHECK_INT (job.n_runs, n);
 }
 
-// In both cases: while one task waits for another, and after it.
+// The other task runs while the first one is blocked, and after it has continued.
 static void
 a_thread_stands_in_for_a_blocked_one (void)
 {
