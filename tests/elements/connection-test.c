@@ -126,7 +126,7 @@ closes_for_a_reason_once (Fixture *f, gconstpointer by_token)
 }
 
 static void
-tells_that_the_peer_has_gone (Fixture *f, gconstpointer unused)
+reports_that_the_peer_has_gone (Fixture *f, gconstpointer unused)
 {
   gchar *reason;
 
@@ -140,7 +140,7 @@ tells_that_the_peer_has_gone (Fixture *f, gconstpointer unused)
 }
 
 static void
-closes_who_does_not_read (Fixture *f, gconstpointer unused)
+closes_a_client_that_does_not_read (Fixture *f, gconstpointer unused)
 {
   static gchar answer[5000];
   guint n = 0;
@@ -162,7 +162,7 @@ ends_with_the_object (Fixture *f, gconstpointer unused)
 }
 
 static void
-a_token_is_nobody_elses (Fixture *f, gconstpointer unused)
+a_token_names_one_connection (Fixture *f, gconstpointer unused)
 {
   gchar *other = g_strdup (f->token);
 
@@ -226,7 +226,7 @@ on_room (void *slow)
 
 // While a handler of `closed` is slow, a full connection still continues when it has room.
 static void
-a_slow_handler_holds_up_no_connection (Fixture *f, gconstpointer unused)
+a_slow_handler_delays_no_connection (Fixture *f, gconstpointer unused)
 {
   static gchar bytes[60000];
   struct iovec packet = { bytes, sizeof bytes };
@@ -254,7 +254,7 @@ a_slow_handler_holds_up_no_connection (Fixture *f, gconstpointer unused)
 }
 
 static void
-no_token_comes_twice (void)
+tokens_are_unique (void)
 {
   GHashTable *seen = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
 
@@ -270,7 +270,7 @@ no_token_comes_twice (void)
 }
 
 static void
-is_closed_without_a_connection (void)
+an_unconnected_socket_is_closed (void)
 {
   GSocket *socket =
       g_socket_new (G_SOCKET_FAMILY_IPV4, G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_TCP, NULL);
@@ -299,12 +299,12 @@ main (int argc, char **argv)
   ADD (sends_in_order_with_a_sink, "sends_in_order_with_a_sink", NULL);
   ADD (closes_for_a_reason_once, "closes_for_a_reason_once", NULL);
   ADD (closes_for_a_reason_once, "closes_by_token", "");
-  ADD (tells_that_the_peer_has_gone, "reports_that_the_peer_has_gone", NULL);
-  ADD (closes_who_does_not_read, "closes_a_client_that_does_not_read", NULL);
-  ADD (a_slow_handler_holds_up_no_connection, "a_slow_handler_delays_no_connection", NULL);
+  ADD (reports_that_the_peer_has_gone, "reports_that_the_peer_has_gone", NULL);
+  ADD (closes_a_client_that_does_not_read, "closes_a_client_that_does_not_read", NULL);
+  ADD (a_slow_handler_delays_no_connection, "a_slow_handler_delays_no_connection", NULL);
   ADD (ends_with_the_object, "ends_with_the_object", NULL);
-  ADD (a_token_is_nobody_elses, "a_token_names_one_connection", NULL);
-  g_test_add_func ("/connection/tokens_are_unique", no_token_comes_twice);
-  g_test_add_func ("/connection/an_unconnected_socket_is_closed", is_closed_without_a_connection);
+  ADD (a_token_names_one_connection, "a_token_names_one_connection", NULL);
+  g_test_add_func ("/connection/tokens_are_unique", tokens_are_unique);
+  g_test_add_func ("/connection/an_unconnected_socket_is_closed", an_unconnected_socket_is_closed);
   return g_test_run ();
 }

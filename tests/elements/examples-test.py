@@ -88,7 +88,7 @@ def run_all(lines):
 
 
 @test
-def all_have_one():
+def all_elements_are_documented():
     """each element has documentation with a version and example lines"""
     elements = {name for path in (ROOT / 'plugins').glob('*/*.c')
                 for name in re.findall(r'^GST_ELEMENT_REGISTER_DEFINE \(\s*(\w+)',
@@ -110,7 +110,7 @@ def add(name, lines):
             need_elements(line)
         run_all(lines)
 
-    each.__doc__ = f'{name}: the example runs'
+    each.__doc__ = f'{name}: the examples run'
     test(each)
 
 

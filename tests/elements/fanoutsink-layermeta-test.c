@@ -72,7 +72,7 @@ finish (GstHarness *h, GstElement *sink)
 }
 
 static void
-test_takes_the_meta (void)
+test_uses_the_layer_meta (void)
 {
   guint64 left_out[2];
 
@@ -98,7 +98,7 @@ test_takes_the_meta (void)
 }
 
 static void
-test_tells_layers (void)
+test_lists_the_layers (void)
 {
   GstElement *sink;
   GstHarness *h = make_sink ("fanoutsink join=keyframe", &sink);
@@ -152,7 +152,7 @@ count_key_units (GstHarness *h)
 }
 
 static void
-test_asks_for_a_key_unit (void)
+test_asks_for_a_keyframe_to_change_layers (void)
 {
   GstElement *sink;
   GstHarness *h = make_sink ("fanoutsink join=keyframe", &sink);
@@ -179,16 +179,16 @@ test_asks_for_a_key_unit (void)
     if (i > 300)
       n += count_key_units (h);
   }
-  g_assert_cmpuint (n, ==, 1); // all of this takes less than a second
+  // The limit is one request a second, and the loop takes less.
+  g_assert_cmpuint (n, ==, 1);
   free (rtp.packets);
   avc_free (&avc);
   finish (h, sink);
 }
 
-// A reader that joins a running stream makes the sink ask for a keyframe; again after the stream
-// restarts.
+// The sink asks for a keyframe until one arrives, at most once a second.
 static void
-test_asks_for_a_key_unit_to_begin_with (void)
+test_asks_for_a_keyframe_to_begin_with (void)
 {
   GstElement *sink;
   GstHarness *h = make_sink ("fanoutsink join=keyframe", &sink);
@@ -223,7 +223,7 @@ test_asks_for_a_key_unit_to_begin_with (void)
 }
 
 static void
-test_refuses_what_is_no_layer (void)
+test_refuses_layers_out_of_range (void)
 {
   static const gint layers[][3] = { { 8, 0, 0 }, { -2, 0, 0 }, { 0, 16, 0 }, { 0, 0, 8 } };
   GstElement *sink;
@@ -245,11 +245,12 @@ main (int argc, char **argv)
 {
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
-  g_test_add_func ("/layers/takes-the-meta", test_takes_the_meta);
-  g_test_add_func ("/layers/lists-the-layers", test_tells_layers);
-  g_test_add_func ("/layers/asks-for-a-keyframe-to-change-layers", test_asks_for_a_key_unit);
+  g_test_add_func ("/layers/uses-the-layer-meta", test_uses_the_layer_meta);
+  g_test_add_func ("/layers/lists-the-layers", test_lists_the_layers);
   g_test_add_func (
-      "/layers/asks-for-a-keyframe-to-begin-with", test_asks_for_a_key_unit_to_begin_with);
-  g_test_add_func ("/layers/refuses-layers-out-of-range", test_refuses_what_is_no_layer);
+      "/layers/asks-for-a-keyframe-to-change-layers", test_asks_for_a_keyframe_to_change_layers);
+  g_test_add_func (
+      "/layers/asks-for-a-keyframe-to-begin-with", test_asks_for_a_keyframe_to_begin_with);
+  g_test_add_func ("/layers/refuses-layers-out-of-range", test_refuses_layers_out_of_range);
   return g_test_run ();
 }

@@ -63,7 +63,7 @@ def changes():
         references = [reference(directory, spatial) for spatial in range(3)]
         shown = serve(directory, seed, CHANGES * 10 // 6)
         for reader, pictures in shown.items():
-            assert {spatial for _, spatial in pictures} == {0, 1, 2}, 'not all layers were there'
+            assert {spatial for _, spatial in pictures} == {0, 1, 2}, 'not every spatial layer was sent'
             check_shown(directory, reader, pictures, references)
 
 

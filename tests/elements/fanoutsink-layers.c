@@ -167,8 +167,8 @@ catch_up (Reader *reader)
     if (lag == 0 && reader->n_packets == sent)
       return;
     if (g_get_monotonic_time () > deadline)
-      g_error ("reader %u has %u packets of %" G_GUINT64_FORMAT ", and %" G_GUINT64_FORMAT
-               " are before it",
+      g_error ("reader %u has received %u of %" G_GUINT64_FORMAT
+               " sent packets, and lags by %" G_GUINT64_FORMAT " packets",
           reader->number, reader->n_packets, sent, lag);
     g_usleep (200);
   }
@@ -289,7 +289,7 @@ main (int argc, char **argv)
   n_pictures = (guint) atoi (argv[3]);
   turn = n_pictures == 0;
   rtp = avc_packetize (&avc, g_rand_boolean (random), 0);
-  // Served by the streaming thread, or by the workers.
+  // With PICTURES 0 the streaming thread serves the readers, otherwise the workers do.
   h = gst_harness_new_parse (turn ? "fanoutsink join=keyframe inline-readers=100"
                                   : "fanoutsink join=keyframe inline-readers=0");
   gst_harness_set_src_caps_str (h, CAPS);

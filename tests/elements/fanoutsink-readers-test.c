@@ -779,7 +779,7 @@ let_others_go_first (void)
 }
 
 static void
-go_on_as_before (const cpu_set_t *all)
+allow_processors (const cpu_set_t *all)
 {
   struct sched_param param = { 0 };
 
@@ -813,7 +813,7 @@ test_a_socket_that_breaks_as_it_is_added (void)
     g_free (token);
     g_object_unref (socket);
   }
-  go_on_as_before (&all);
+  allow_processors (&all);
   deadline = g_get_monotonic_time () + PATIENCE;
   for (guint n = 50; count_readers (sink) > 0; n++) {
     g_assert_cmpint (g_get_monotonic_time (), <, deadline);
@@ -942,7 +942,7 @@ test_a_small_window_is_refused (void)
 
 // An IPv6-only socket, which this `bind-address` opens, cannot send to IPv4 readers.
 static void
-test_failed_sends_are_told (gconstpointer launch)
+test_failed_sends_are_reported (gconstpointer launch)
 {
   GSocket *probe =
       g_socket_new (G_SOCKET_FAMILY_IPV6, G_SOCKET_TYPE_DATAGRAM, G_SOCKET_PROTOCOL_UDP, NULL);
@@ -1087,7 +1087,7 @@ test_many (gconstpointer launch)
   }
   for (guint n = 0; n < FRAMES; n++) {
     push_frame (h, n, n == 0);
-    // As many packets at a time as the socket takes.
+    // Receive each frame before the next one, so that the socket's buffer suffices.
     for (guint i = 0; i < READERS; i++)
       got[receive_udp (socket).n]++;
   }
@@ -1141,9 +1141,9 @@ main (int argc, char **argv)
   g_test_add_func ("/readers/clients", test_clients);
   g_test_add_func ("/readers/a-small-window-is-refused", test_a_small_window_is_refused);
   g_test_add_data_func ("/readers/failed-sends-are-reported/inline", "fanoutsink bind-address=::1",
-      test_failed_sends_are_told);
+      test_failed_sends_are_reported);
   g_test_add_data_func ("/readers/failed-sends-are-reported/by-the-workers",
-      "fanoutsink bind-address=::1 inline-readers=0", test_failed_sends_are_told);
+      "fanoutsink bind-address=::1 inline-readers=0", test_failed_sends_are_reported);
   g_test_add_data_func (
       "/readers/many/by-the-workers", "fanoutsink inline-readers=0 join=keyframe", test_many);
   g_test_add_data_func ("/readers/many/inline", "fanoutsink inline-readers=1000", test_many);

@@ -53,7 +53,7 @@ end (GstHarness *h, GstBus *bus)
 }
 
 static void
-test_goes_round (void)
+test_reuses_the_file (void)
 {
   GstBus *bus = gst_bus_new ();
   GstHarness *h = begin (g_get_tmp_dir (), bus);
@@ -66,7 +66,7 @@ test_goes_round (void)
 
 // A limit on the file size stands for a full disk.
 static void
-test_disk_full (void)
+test_a_full_disk_shortens_the_window (void)
 {
   const struct rlimit small = { 12 * MB, RLIM_INFINITY };
   GstBus *bus = gst_bus_new ();
@@ -92,7 +92,7 @@ test_disk_full (void)
 }
 
 static void
-test_no_such_folder (void)
+test_a_missing_folder_is_an_error (void)
 {
   GstElement *sink = gst_element_factory_make ("fanoutsink", NULL);
   GstBus *bus = gst_bus_new ();
@@ -119,8 +119,10 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   signal (SIGXFSZ, SIG_IGN);
   g_test_init (&argc, &argv, NULL);
-  g_test_add_func ("/fanoutsink-spill/reuses-the-file", test_goes_round);
-  g_test_add_func ("/fanoutsink-spill/disk-full", test_disk_full);
-  g_test_add_func ("/fanoutsink-spill/no-such-folder", test_no_such_folder);
+  g_test_add_func ("/fanoutsink-spill/reuses-the-file", test_reuses_the_file);
+  g_test_add_func (
+      "/fanoutsink-spill/a-full-disk-shortens-the-window", test_a_full_disk_shortens_the_window);
+  g_test_add_func (
+      "/fanoutsink-spill/a-missing-folder-is-an-error", test_a_missing_folder_is_an_error);
   return g_test_run ();
 }

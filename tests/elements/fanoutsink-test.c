@@ -291,7 +291,7 @@ out:
 
 // A packet without the rest of its frame is sent after max-coalesce, and RTCP at once.
 static void
-test_does_not_wait_for_ever (void)
+test_waits_no_longer_than_max_coalesce (void)
 {
   GstHarness *h = make_sink ("fanoutsink max-coalesce=1000000");
   GstElement *sink = find_sink (h);
@@ -310,7 +310,7 @@ test_does_not_wait_for_ever (void)
   g_assert_cmpint (receive (fd, got, sizeof got), ==, 8);
   gst_harness_push (h, gst_buffer_new_memdup ("anything", 8));
   g_assert_cmpint (receive (fd, got, sizeof got), ==, 8);
-  // EOS sends the packets that wait.
+  // EOS sends the waiting packets.
   gst_harness_push (h, make_packet (61, 1, FALSE));
   gst_harness_push_event (h, gst_event_new_eos ());
   g_assert_cmpint (recv (fd, got, sizeof got, MSG_DONTWAIT), ==, 61);
@@ -320,7 +320,7 @@ test_does_not_wait_for_ever (void)
 }
 
 static void
-test_a_closed_port_disturbs_nobody (void)
+test_a_closed_port_does_not_affect_others (void)
 {
   GstHarness *h = make_sink ("fanoutsink");
   GstElement *sink = find_sink (h);
@@ -345,7 +345,7 @@ test_a_closed_port_disturbs_nobody (void)
 }
 
 static void
-test_duplicates (void)
+test_a_reader_added_three_times_gets_three_copies (void)
 {
   GstHarness *h = make_sink ("fanoutsink");
   GstElement *sink = find_sink (h);
@@ -446,7 +446,7 @@ test_signals_and_refusals (void)
 }
 
 static void
-test_sizes (void)
+test_packets_of_all_sizes_arrive (void)
 {
   GstHarness *h = make_sink ("fanoutsink");
   GstElement *sink = find_sink (h);
@@ -494,9 +494,8 @@ churn_thread (gpointer data)
   return NULL;
 }
 
-// A reader loses nothing while thousands of others are added and removed.
 static void
-test_churn (void)
+test_a_reader_loses_nothing_while_others_come_and_go (void)
 {
   GstHarness *h = make_sink ("fanoutsink");
   GstElement *sink = find_sink (h);
@@ -541,7 +540,7 @@ push_thread (gpointer data)
 
 // Stops while the socket is full and the streaming thread waits.
 static void
-test_stops_while_full (void)
+test_stops_while_the_socket_is_full (void)
 {
   GstElement *sink = gst_element_factory_make ("fanoutsink", NULL);
   GstPad *src = gst_pad_new ("src", GST_PAD_SRC), *pad;
@@ -588,7 +587,7 @@ test_stops_while_full (void)
 
 // Starts and stops repeatedly, with sockets that the sink opens and with given ones.
 static void
-test_restarts (void)
+test_restarts_with_own_and_given_sockets (void)
 {
   GstElement *sink = gst_element_factory_make ("fanoutsink", NULL);
   GSocket *given =
@@ -622,7 +621,7 @@ test_restarts (void)
 
 // The send buffer has the default size or that of `buffer-size`, as far as the system allows it.
 static void
-test_buffer_size (void)
+test_buffer_size_sets_the_send_buffer (void)
 {
   const struct {
     gint asked, expected;
@@ -652,7 +651,7 @@ test_buffer_size (void)
 }
 
 static void
-test_last_sample (void)
+test_keeps_the_last_sample (void)
 {
   GstHarness *h = make_sink ("fanoutsink");
   GstElement *sink = find_sink (h);
@@ -677,16 +676,22 @@ main (int argc, char **argv)
     g_test_add_data_func (path, &routes[i], test_route);
     g_free (path);
   }
-  g_test_add_func ("/fanoutsink/waits-no-longer-than-max-coalesce", test_does_not_wait_for_ever);
   g_test_add_func (
-      "/fanoutsink/a-closed-port-does-not-affect-others", test_a_closed_port_disturbs_nobody);
-  g_test_add_func ("/fanoutsink/duplicates", test_duplicates);
+      "/fanoutsink/waits-no-longer-than-max-coalesce", test_waits_no_longer_than_max_coalesce);
+  g_test_add_func ("/fanoutsink/a-closed-port-does-not-affect-others",
+      test_a_closed_port_does_not_affect_others);
+  g_test_add_func ("/fanoutsink/a-reader-added-three-times-gets-three-copies",
+      test_a_reader_added_three_times_gets_three_copies);
   g_test_add_func ("/fanoutsink/signals-and-refusals", test_signals_and_refusals);
-  g_test_add_func ("/fanoutsink/sizes", test_sizes);
-  g_test_add_func ("/fanoutsink/churn", test_churn);
-  g_test_add_func ("/fanoutsink/stops-while-full", test_stops_while_full);
-  g_test_add_func ("/fanoutsink/restarts", test_restarts);
-  g_test_add_func ("/fanoutsink/buffer-size", test_buffer_size);
-  g_test_add_func ("/fanoutsink/last-sample", test_last_sample);
+  g_test_add_func ("/fanoutsink/packets-of-all-sizes-arrive", test_packets_of_all_sizes_arrive);
+  g_test_add_func ("/fanoutsink/a-reader-loses-nothing-while-others-come-and-go",
+      test_a_reader_loses_nothing_while_others_come_and_go);
+  g_test_add_func (
+      "/fanoutsink/stops-while-the-socket-is-full", test_stops_while_the_socket_is_full);
+  g_test_add_func (
+      "/fanoutsink/restarts-with-own-and-given-sockets", test_restarts_with_own_and_given_sockets);
+  g_test_add_func (
+      "/fanoutsink/buffer-size-sets-the-send-buffer", test_buffer_size_sets_the_send_buffer);
+  g_test_add_func ("/fanoutsink/keeps-the-last-sample", test_keeps_the_last_sample);
   return g_test_run ();
 }

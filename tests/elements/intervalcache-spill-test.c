@@ -262,7 +262,7 @@ test_the_folder_may_be_removed (void)
 }
 
 static void
-test_disk_full (void)
+test_a_full_disk_shortens_the_window (void)
 {
   gchar *dir = make_dir ();
   GstBus *bus = gst_bus_new ();
@@ -421,7 +421,7 @@ test_policies_differ_in_hit_ratio (void)
 
 // Gives the process its own mount namespace, which goes away with the process.
 static gboolean
-leave_others_alone (void)
+enter_own_mount_namespace (void)
 {
   if (unshare (CLONE_NEWNS) < 0 && unshare (CLONE_NEWUSER | CLONE_NEWNS) < 0)
     return FALSE;
@@ -434,7 +434,7 @@ static const Test tests[] = {
   { "readers-keep-their-bytes-when-the-file-wraps",
       test_readers_keep_their_bytes_when_the_file_wraps },
   { "the-folder-may-be-removed", test_the_folder_may_be_removed },
-  { "disk-full", test_disk_full },
+  { "a-full-disk-shortens-the-window", test_a_full_disk_shortens_the_window },
   { "without-spill-bytes-all-data-is-in-memory", test_without_spill_bytes_all_data_is_in_memory },
   { "a-missing-folder-is-an-error", test_a_missing_folder_is_an_error },
   { "policies-differ-in-hit-ratio", test_policies_differ_in_hit_ratio },
@@ -443,7 +443,7 @@ static const Test tests[] = {
 int
 main (int argc, char **argv)
 {
-  may_mount = leave_others_alone ();
+  may_mount = enter_own_mount_namespace ();
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
   add_tests ("intervalcache-spill", tests, G_N_ELEMENTS (tests));

@@ -352,12 +352,12 @@ test_a_program_can_flush_a_reader (void)
 /* Positions */
 
 static void
-expect_start (const gchar *how, guint64 position, guint first)
+expect_start (const gchar *start, guint64 position, guint first)
 {
   GstHarness *p = publish (RAW_CAPS, "channel", "starts", NULL);
   GstHarness *r = make_reader ("channel", "starts", "position", position, NULL);
 
-  gst_util_set_object_arg (G_OBJECT (r->element), "start", how);
+  gst_util_set_object_arg (G_OBJECT (r->element), "start", start);
   push_frames (p, 0, 35, 10);
   gst_harness_play (r);
   push_frames (p, 35, 1, 10);
@@ -599,7 +599,7 @@ typedef struct {
 } Gate;
 
 static GstPadProbeReturn
-stand_at_gate (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
+wait_at_gate (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
 {
   Gate *gate = user_data;
 
@@ -621,7 +621,7 @@ test_a_blocked_reader_never_blocks_the_writer (void)
 
   g_mutex_init (&gate.lock);
   g_cond_init (&gate.changed);
-  gst_pad_add_probe (r->sinkpad, GST_PAD_PROBE_TYPE_BUFFER, stand_at_gate, &gate, NULL);
+  gst_pad_add_probe (r->sinkpad, GST_PAD_PROBE_TYPE_BUFFER, wait_at_gate, &gate, NULL);
   gst_harness_play (r);
   push_frames (p, 0, 1, 10);
   g_mutex_lock (&gate.lock);
@@ -674,52 +674,54 @@ typedef struct {
   gboolean linked;
   guint n_refused;
   gsize newest; // size of the newest buffer that passed
-} Behind;
+} Downstream;
 
 static GstPadProbeReturn
-go_behind (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
+take_or_refuse (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
 {
-  Behind *behind = user_data;
+  Downstream *downstream = user_data;
   GstBuffer *buffer = GST_PAD_PROBE_INFO_BUFFER (info);
 
-  g_mutex_lock (&behind->lock);
-  GST_PAD_PROBE_INFO_FLOW_RETURN (info) = behind->linked ? GST_FLOW_OK : GST_FLOW_NOT_LINKED;
-  if (behind->linked)
-    behind->newest = gst_buffer_get_size (buffer);
+  g_mutex_lock (&downstream->lock);
+  GST_PAD_PROBE_INFO_FLOW_RETURN (info) = downstream->linked ? GST_FLOW_OK : GST_FLOW_NOT_LINKED;
+  if (downstream->linked)
+    downstream->newest = gst_buffer_get_size (buffer);
   else
-    behind->n_refused++;
-  g_cond_broadcast (&behind->changed);
-  g_mutex_unlock (&behind->lock);
+    downstream->n_refused++;
+  g_cond_broadcast (&downstream->changed);
+  g_mutex_unlock (&downstream->lock);
   gst_buffer_unref (buffer);
   return GST_PAD_PROBE_HANDLED;
 }
 
-// The reader pushes no second buffer that would be refused, until the link is there.
+// Checks that after one refused buffer the reader pushes no other until it is linked.
 static void
 expect_to_wait_for_link (GstHarness *p, GstHarness *h)
 {
-  Behind behind = { .linked = FALSE };
+  Downstream downstream = { .linked = FALSE };
   const gint64 until = g_get_monotonic_time () + 50 * G_TIME_SPAN_MILLISECOND;
   gulong probe;
 
-  g_mutex_init (&behind.lock);
-  g_cond_init (&behind.changed);
-  probe = gst_pad_add_probe (h->sinkpad, GST_PAD_PROBE_TYPE_BUFFER, go_behind, &behind, NULL);
+  g_mutex_init (&downstream.lock);
+  g_cond_init (&downstream.changed);
+  probe =
+      gst_pad_add_probe (h->sinkpad, GST_PAD_PROBE_TYPE_BUFFER, take_or_refuse, &downstream, NULL);
   push_frames (p, 0, 6, 1);
-  g_mutex_lock (&behind.lock);
-  while (behind.n_refused < 1)
-    g_cond_wait (&behind.changed, &behind.lock);
-  while (behind.n_refused < 2 && g_cond_wait_until (&behind.changed, &behind.lock, until))
+  g_mutex_lock (&downstream.lock);
+  while (downstream.n_refused < 1)
+    g_cond_wait (&downstream.changed, &downstream.lock);
+  while (
+      downstream.n_refused < 2 && g_cond_wait_until (&downstream.changed, &downstream.lock, until))
     ;
-  g_assert_cmpuint (behind.n_refused, ==, 1);
-  behind.linked = TRUE;
-  g_mutex_unlock (&behind.lock);
+  g_assert_cmpuint (downstream.n_refused, ==, 1);
+  downstream.linked = TRUE;
+  g_mutex_unlock (&downstream.lock);
   gst_harness_push_upstream_event (h, gst_event_new_reconfigure ());
   push_frames (p, 6, 1, 1);
-  g_mutex_lock (&behind.lock);
-  while (behind.newest < 7)
-    g_cond_wait (&behind.changed, &behind.lock);
-  g_mutex_unlock (&behind.lock);
+  g_mutex_lock (&downstream.lock);
+  while (downstream.newest < 7)
+    g_cond_wait (&downstream.changed, &downstream.lock);
+  g_mutex_unlock (&downstream.lock);
   gst_pad_remove_probe (h->sinkpad, probe);
 }
 

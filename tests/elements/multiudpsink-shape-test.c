@@ -30,7 +30,7 @@ range_of (GParamSpec *pspec)
 }
 
 static void
-test_properties (void)
+test_has_all_properties (void)
 {
   GObjectClass *stock = class_of ("multiudpsink"), *ours = class_of ("fanoutsink");
   guint n, n_own = 0;
@@ -65,7 +65,7 @@ test_properties (void)
 
 // The values of a new element, which may differ from the defaults of the class.
 static void
-test_values (void)
+test_new_elements_have_the_same_values (void)
 {
   GstElement *stock = gst_element_factory_make ("multiudpsink", NULL);
   GstElement *ours = gst_element_factory_make ("fanoutsink", NULL);
@@ -92,7 +92,7 @@ test_values (void)
 }
 
 static void
-test_signals (void)
+test_has_all_signals (void)
 {
   GObjectClass *stock = class_of ("multiudpsink"), *ours = class_of ("fanoutsink");
   guint n;
@@ -121,7 +121,7 @@ test_signals (void)
 
 // Both elements return the same statistics fields of a reader.
 static void
-test_get_stats (void)
+test_get_stats_has_the_same_fields (void)
 {
   const gchar *const names[] = { "multiudpsink", "fanoutsink" };
   GstStructure *stats[2];
@@ -150,7 +150,7 @@ test_get_stats (void)
 // Registers fanoutsink under the name multiudpsink, which makes gst-rtsp-server use it. This is the
 // last test because the registration is permanent.
 static void
-test_shadow (void)
+test_can_be_registered_as_multiudpsink (void)
 {
   GstElement *sink = gst_element_factory_make ("fanoutsink", NULL);
   GType type = G_OBJECT_TYPE (sink);
@@ -176,10 +176,13 @@ main (int argc, char **argv)
 {
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
-  g_test_add_func ("/multiudpsink-shape/properties", test_properties);
-  g_test_add_func ("/multiudpsink-shape/values", test_values);
-  g_test_add_func ("/multiudpsink-shape/signals", test_signals);
-  g_test_add_func ("/multiudpsink-shape/get-stats", test_get_stats);
-  g_test_add_func ("/multiudpsink-shape/shadow", test_shadow);
+  g_test_add_func ("/multiudpsink-shape/has-all-properties", test_has_all_properties);
+  g_test_add_func ("/multiudpsink-shape/new-elements-have-the-same-values",
+      test_new_elements_have_the_same_values);
+  g_test_add_func ("/multiudpsink-shape/has-all-signals", test_has_all_signals);
+  g_test_add_func (
+      "/multiudpsink-shape/get-stats-has-the-same-fields", test_get_stats_has_the_same_fields);
+  g_test_add_func ("/multiudpsink-shape/can-be-registered-as-multiudpsink",
+      test_can_be_registered_as_multiudpsink);
   return g_test_run ();
 }

@@ -82,8 +82,8 @@ typedef struct {
   gint spatial, temporal;
 } Wanted;
 
-// Checks that each picture shown is the wanted one, of the layer that should be on by then, and
-// that no wanted picture is missing.
+// Compares each shown picture with the reference of the layer that must be selected by then, and
+// checks that no picture is missing.
 static void
 play (const Wanted *wanted)
 {
@@ -118,7 +118,7 @@ play (const Wanted *wanted)
 }
 
 static void
-test_switch_up_and_down (void)
+test_layers_switch_up_and_down (void)
 {
   Wanted wanted[N_AUS];
 
@@ -131,7 +131,7 @@ test_switch_up_and_down (void)
 }
 
 static void
-test_switch_at_every_frame (void)
+test_layers_switch_at_every_frame (void)
 {
   Wanted wanted[N_AUS];
 
@@ -141,7 +141,7 @@ test_switch_at_every_frame (void)
 }
 
 static void
-test_switch_at_random (void)
+test_layers_switch_at_random (void)
 {
   for (guint32 seed = 1; seed <= 4; seed++) {
     GRand *rand = g_rand_new_with_seed (seed);
@@ -330,9 +330,9 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_assert_true (avc_load (&avc, "svc_3s3t.264"));
   make_reference ();
-  g_test_add_func ("/openh264/switch-up-and-down", test_switch_up_and_down);
-  g_test_add_func ("/openh264/switch-at-every-frame", test_switch_at_every_frame);
-  g_test_add_func ("/openh264/switch-at-random", test_switch_at_random);
+  g_test_add_func ("/openh264/layers-switch-up-and-down", test_layers_switch_up_and_down);
+  g_test_add_func ("/openh264/layers-switch-at-every-frame", test_layers_switch_at_every_frame);
+  g_test_add_func ("/openh264/layers-switch-at-random", test_layers_switch_at_random);
   g_test_add_func ("/openh264/encodes-layers", test_encodes_layers);
   g_test_add_func ("/openh264/the-filter-requests-a-keyframe", test_the_filter_requests_a_keyframe);
   g_test_add_func ("/openh264/refuses-wrong-settings", test_refuses_wrong_settings);

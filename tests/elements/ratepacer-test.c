@@ -297,7 +297,7 @@ move_clock_to (GstClock *clock, GstClockTime expected)
 
 // The pipeline switches to a clock that is ahead, and then to one that is behind.
 static void
-test_clock_jumps (void)
+test_pacing_continues_after_clock_jumps (void)
 {
   GstHarness *h = make ("", RTP_CAPS);
   GstClock *ahead = gst_test_clock_new_with_start_time (3600 * GST_SECOND);
@@ -425,7 +425,7 @@ test_events_keep_their_order (void)
 
 // RTP, a gap, and then another format, whose buffers are split.
 static void
-test_caps_change_in_the_stream (void)
+test_caps_may_change_in_the_stream (void)
 {
   GstHarness *h = make ("blocksize=1000", RTP_CAPS);
 
@@ -649,7 +649,7 @@ change_properties (gpointer data)
 
 // In real time, every packet leaves in order, whatever properties change meanwhile.
 static void
-test_properties_from_another_thread (void)
+test_properties_may_change_in_another_thread (void)
 {
   GstHarness *h = gst_harness_new_parse ("ratepacer");
   GThread *thread;
@@ -827,7 +827,7 @@ test_pause_and_resume (void)
 
 // More pacers than threads are paused at any moment; a playing pipeline is not held up.
 static void
-test_paused_pipelines_hold_up_no_others (void)
+test_paused_pipelines_delay_no_others (void)
 {
   enum { N = 12 };
   static const gchar busy[] = "videotestsrc num-buffers=%d ! "
@@ -958,11 +958,12 @@ main (int argc, char **argv)
   g_test_add_func ("/ratepacer/packets-leave-in-rounds", test_packets_leave_in_rounds);
   g_test_add_func ("/ratepacer/large-buffers-are-split", test_large_buffers_are_split);
   g_test_add_func ("/ratepacer/bad-rtp-is-dropped", test_bad_rtp_is_dropped);
-  g_test_add_func ("/ratepacer/clock-jumps", test_clock_jumps);
+  g_test_add_func (
+      "/ratepacer/pacing-continues-after-clock-jumps", test_pacing_continues_after_clock_jumps);
   g_test_add_func (
       "/ratepacer/playback-rate-scales-durations", test_playback_rate_scales_durations);
   g_test_add_func ("/ratepacer/bad-timestamps-are-repaired", test_bad_timestamps_are_repaired);
-  g_test_add_func ("/ratepacer/caps-change-in-the-stream", test_caps_change_in_the_stream);
+  g_test_add_func ("/ratepacer/caps-may-change-in-the-stream", test_caps_may_change_in_the_stream);
   g_test_add_func ("/ratepacer/events-keep-their-order", test_events_keep_their_order);
   g_test_add_func ("/ratepacer/a-flush-starts-over", test_a_flush_starts_over);
   g_test_add_func ("/ratepacer/a-full-queue-blocks-upstream-until-a-flush",
@@ -976,13 +977,13 @@ main (int argc, char **argv)
       "/ratepacer/latency-includes-frame-and-round", test_latency_includes_frame_and_round);
   g_test_add_func ("/ratepacer/latency-falls-when-the-stream-starts-over",
       test_latency_falls_when_the_stream_starts_over);
-  g_test_add_func (
-      "/ratepacer/properties-from-another-thread", test_properties_from_another_thread);
+  g_test_add_func ("/ratepacer/properties-may-change-in-another-thread",
+      test_properties_may_change_in_another_thread);
   g_test_add_func ("/ratepacer/pacers-share-threads", test_pacers_share_threads);
   g_test_add_func ("/ratepacer/blocked-threads-are-replaced", test_blocked_threads_are_replaced);
   g_test_add_func ("/ratepacer/pause-and-resume", test_pause_and_resume);
   g_test_add_func (
-      "/ratepacer/paused-pipelines-hold-up-no-others", test_paused_pipelines_hold_up_no_others);
+      "/ratepacer/paused-pipelines-delay-no-others", test_paused_pipelines_delay_no_others);
   g_test_add_func ("/ratepacer/seeks-show-the-new-position", test_seeks_show_the_new_position);
   g_test_add_func ("/ratepacer/accurate-seeks-do-not-wait-for-earlier-data",
       test_accurate_seeks_do_not_wait_for_earlier_data);

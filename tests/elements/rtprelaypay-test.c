@@ -235,7 +235,7 @@ test_accepts_valid_padding (void)
 
 // EOS before any packet releases the events held back; nothing is lost or leaks.
 static void
-test_eos_before_a_packet (void)
+test_eos_before_a_packet_releases_events (void)
 {
   GstHarness *h = make_harness ("application/x-rtp,media=video");
   GstEvent *event;
@@ -290,7 +290,8 @@ main (int argc, char **argv)
   g_test_add_func ("/rtprelaypay/keeps-the-order-of-events", test_keeps_the_order_of_events);
   g_test_add_func ("/rtprelaypay/drops-non-rtp", test_drops_non_rtp);
   g_test_add_func ("/rtprelaypay/accepts-valid-padding", test_accepts_valid_padding);
-  g_test_add_func ("/rtprelaypay/eos-before-a-packet", test_eos_before_a_packet);
+  g_test_add_func (
+      "/rtprelaypay/eos-before-a-packet-releases-events", test_eos_before_a_packet_releases_events);
   g_test_add_func ("/rtprelaypay/looks-like-a-payloader", test_looks_like_a_payloader);
   return g_test_run ();
 }

@@ -322,13 +322,13 @@ check_aus (const gchar *caps, gboolean lengths)
 }
 
 static void
-test_byte_stream (void)
+test_byte_stream_is_filtered (void)
 {
   check_aus ("video/x-h264,stream-format=byte-stream,alignment=au,width=1,height=1", FALSE);
 }
 
 static void
-test_avc (void)
+test_avc_is_filtered (void)
 {
   check_aus ("video/x-h264,stream-format=avc,alignment=au,codec_data=(buffer)0142c01effe000", TRUE);
 }
@@ -599,7 +599,7 @@ meddle (gpointer data)
 
 // The counters add up whatever properties change meanwhile.
 static void
-test_properties_from_another_thread (void)
+test_properties_may_change_in_another_thread (void)
 {
   AvcRtp rtp = avc_packetize (&avc, TRUE, 7);
   GstHarness *h = make ("max-spatial=0", RTP_CAPS);
@@ -788,8 +788,8 @@ main (int argc, char **argv)
   g_test_add_func ("/svclayerfilter/rtp-is-filtered", test_rtp_is_filtered);
   g_test_add_func ("/svclayerfilter/lists-stay-lists", test_lists_stay_lists);
   g_test_add_func ("/svclayerfilter/bad-rtp-is-dropped", test_bad_rtp_is_dropped);
-  g_test_add_func ("/svclayerfilter/byte-stream", test_byte_stream);
-  g_test_add_func ("/svclayerfilter/avc", test_avc);
+  g_test_add_func ("/svclayerfilter/byte-stream-is-filtered", test_byte_stream_is_filtered);
+  g_test_add_func ("/svclayerfilter/avc-is-filtered", test_avc_is_filtered);
   g_test_add_func (
       "/svclayerfilter/output-mode-avc-is-plain-h264", test_output_mode_avc_is_plain_h264);
   g_test_add_func (
@@ -803,8 +803,8 @@ main (int argc, char **argv)
   g_test_add_func ("/svclayerfilter/layers-are-measured", test_layers_are_measured);
   g_test_add_func (
       "/svclayerfilter/target-bitrate-selects-the-layers", test_target_bitrate_selects_the_layers);
-  g_test_add_func (
-      "/svclayerfilter/properties-from-another-thread", test_properties_from_another_thread);
+  g_test_add_func ("/svclayerfilter/properties-may-change-in-another-thread",
+      test_properties_may_change_in_another_thread);
   g_test_add_func ("/svclayerfilter/mode-tag-keeps-all-packets", test_mode_tag_keeps_all_packets);
   g_test_add_func ("/svclayerfilter/events-keep-their-order", test_events_keep_their_order);
   g_test_add_func ("/svclayerfilter/eos-releases-held-packets", test_eos_releases_held_packets);

@@ -59,7 +59,7 @@ set_flags (GstElement *encoder)
   g_value_unset (&array);
 }
 
-// vp8enc divides by the number of sync flags.
+// Sets the sync flags, because vp8enc divides by their number.
 static void
 set_sync_flags (GstElement *encoder)
 {
