@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The benches reject impossible results and skip peers that do not start."""
+"""The benches reject impossible results and leave out peers that do not start."""
 
 import contextlib
 import io
@@ -14,6 +14,19 @@ from rig import Loopback
 from tap import run, test
 
 
+@contextlib.contextmanager
+def printed():
+    """Collects the printed lines in a list. Prints them again as TAP diagnostics."""
+    lines, output = [], io.StringIO()
+    try:
+        with contextlib.redirect_stdout(output):
+            yield lines
+    finally:
+        lines += output.getvalue().splitlines()
+        for line in lines:
+            print(f'# {line}'.rstrip())
+
+
 @test
 def an_impossible_delivery_rate_fails_the_bench():
     class Shared:
@@ -23,12 +36,14 @@ def an_impossible_delivery_rate_fails_the_bench():
         def run(_rig, _quick):
             yield '10', 'rtsp-proxy', {'cpu': 1, 'delivered': 1000}
 
-    try:
-        bench.run_one(Shared, Loopback(), True, {})
-    except AssertionError as error:
-        assert str(error) == '10, rtsp-proxy: delivered 1000 % of the expected packets', error
-    else:
-        raise AssertionError('the result was accepted')
+    with printed() as lines:
+        try:
+            bench.run_one(Shared, Loopback(), True, {})
+        except AssertionError as error:
+            assert str(error) == '10, rtsp-proxy: delivered 1000 % of the expected packets', error
+        else:
+            raise AssertionError('the result was accepted')
+    assert lines == ['', 'shared: Ten streams of one upstream'], lines
 
 
 @test
@@ -39,12 +54,10 @@ def a_peer_that_does_not_start_is_left_out():
             peer.write_text(f'#!/bin/sh\necho begins\necho {name} has no such setting\n')
             peer.chmod(0o755)
         os.environ['PATH'] = f'{directory}:{os.environ["PATH"]}'
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said):
+        with printed() as lines:
             servers.leave_out_those_that_fail(Loopback())
-    assert said.getvalue().splitlines() == [
-        f'skipped: {name} does not start: {name} has no such setting'
-        for name in ('mediamtx', 'live555ProxyServer')], said.getvalue()
+    assert lines == [f'skipped: {name} does not start: {name} has no such setting'
+                     for name in ('mediamtx', 'live555ProxyServer')], lines
     assert servers.servers() == [servers.Weir, servers.Stock]
 
 
