@@ -219,17 +219,17 @@ def a_session_with_20_random_seeks_is_exact_to_the_frame():
 
 def seek_with_the_go_reader(proxy, transport, number, seed):
     draw = random.Random(seed)
-    places = [f'{draw.uniform(0, SECONDS - 1):.3f}' for _ in range(number)]
+    positions = [f'{draw.uniform(0, SECONDS - 1):.3f}' for _ in range(number)]
     with tempfile.TemporaryDirectory() as out:
         done = subprocess.run(
-            [interop(), 'seek', '--transport', transport, '--places', ','.join(places), '--aus',
+            [interop(), 'seek', '--transport', transport, '--positions', ','.join(positions), '--aus',
              '8', '--out', out, proxy.url('/films/film.mp4')],
             capture_output=True, text=True, timeout=50, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         answers = [json.loads(line) for line in done.stdout.splitlines()]
         assert len(answers) == number
         for i, answer in enumerate(answers):
-            assert abs(answer['start'] - int(answer['place'])) < 0.05, answer
+            assert abs(answer['start'] - int(answer['position'])) < 0.05, answer
             got = pictures(['-f', 'h264', '-i', os.path.join(out, f'{i}.h264')])
             assert len(got) >= 7, (answer, len(got))
             check_pictures(got, answer['start'])

@@ -44,12 +44,16 @@ def run_one(bench, rig, quick, facts):
 
 def main():
     benches = {bench.NAME: bench for bench in map(importlib.import_module, NAMES)}
-    parser = argparse.ArgumentParser(prog='./dev bench', description='Runs the benches.')
-    parser.add_argument('--quick', action='store_true', help='fewer cases: half an hour in all')
+    parser = argparse.ArgumentParser(
+        prog='./dev bench', epilog='Example: sudo ./dev bench --quick fanout join',
+        description='Runs the benches. Prints a table of each, and writes NAME.json and NAME.png to '
+                    f'{CACHE}. Without root, the benches run over loopback.')
+    parser.add_argument('--quick', action='store_true',
+                        help='run fewer cases; all benches take half an hour')
     parser.add_argument('--no-segmentation', action='store_true',
                         help='use a device without UDP segmentation')
     parser.add_argument('names', nargs='*', metavar='NAME',
-                        help=f'{", ".join(benches)} (default: all)')
+                        help=f'benches to run: {", ".join(benches)} (default: all)')
     options = parser.parse_args()
     if unknown := [name for name in options.names if name not in benches]:
         parser.error(f'unknown bench {unknown[0]}; choose from {", ".join(benches)}')

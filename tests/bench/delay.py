@@ -114,7 +114,7 @@ def read_all(readers, until):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n\n', maxsplit=1)[0])
     parser.add_argument('--transport', default='udp', choices=('udp', 'tcp'))
-    parser.add_argument('--readers', type=int, default=8)
+    parser.add_argument('--readers', type=int, default=8, help='number of readers (default: 8)')
     parser.add_argument('--over', type=float, default=5, help='seconds over which the readers join')
     parser.add_argument('--duration', type=float, default=5, help='seconds measured after that')
     parser.add_argument('origin')

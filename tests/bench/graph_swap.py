@@ -27,7 +27,7 @@ COLUMNS = (
 )
 
 GOP = 1
-PACE = 2.1  # least seconds between changes: each falls elsewhere in the group of pictures
+PACE = 2.1  # seconds between changes, at least; with keyframes each second they drift through the GOP
 SETTLE = 5
 ENOUGH = 0.8  # of the frames that are due: ffmpeg takes some seconds to begin
 LOADS, PLAYERS, GO = 40, 5, 5

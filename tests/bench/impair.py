@@ -41,7 +41,8 @@ class Impairment:
     def _read(self, line):
         match = SCRIPT.fullmatch(line)
         if not match:
-            raise BadScript(f'not understood: "{line}"')
+            raise BadScript(f'"{line}" is not a fault; write it like drop 10-12, dup 20, '
+                            'delay 30-40 50ms or hold 50 53')
         simple, first, last, delay, from_, to, amount, unit, hold, packet, until = match.groups()
         if simple:
             span = range(int(first), int(last or first) + 1)
@@ -102,9 +103,12 @@ def relay(inside, target, impairment):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, prog='impair.py',
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--listen', type=address, required=True, metavar='ADDR:PORT')
-    parser.add_argument('--to', type=address, required=True, metavar='ADDR:PORT')
-    parser.add_argument('--script', default='')
+    parser.add_argument('--listen', type=address, required=True, metavar='ADDR:PORT',
+                        help='receive here; with port 0, the first line printed has the port')
+    parser.add_argument('--to', type=address, required=True, metavar='ADDR:PORT',
+                        help='send there')
+    parser.add_argument('--script', default='',
+                        help='faults, separated by semicolons; without any, all packets pass')
     options = parser.parse_args()
     try:
         impairment = Impairment(options.script)

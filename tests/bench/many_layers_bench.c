@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Measures fanoutsink with a scalable stream in real time and many readers, who all want the same
-// layers, or one of nine layer sets each.
+// Measures fanoutsink with a scalable stream in real time and many readers, which all want the
+// same layers, or one of nine layer sets each.
 //
-//     many_layers_bench WHAT ADDRESS PORT READERS SECONDS
+//     many_layers_bench LAYERS ADDRESS PORT READERS SECONDS
 //
-// WHAT is "all", "S.T" (the highest spatial and temporal layer) or "9". The readers are the ports
+// LAYERS is "all", "S.T" (the highest spatial and temporal layer) or "9". The readers are the ports
 // from PORT on. Prints one line "name value" for each figure.
 
 #include <stdlib.h>
@@ -124,7 +124,7 @@ main (int argc, char **argv)
 
   gst_init (&argc, &argv);
   if (argc != 6 || !avc_load (&avc, "svc_3s3t.264"))
-    g_error ("usage: many_layers_bench WHAT ADDRESS PORT READERS SECONDS");
+    g_error ("usage: many_layers_bench LAYERS ADDRESS PORT READERS SECONDS");
   rtp = avc_packetize (&avc, true, 0);
   seconds = atoi (argv[5]);
   sink = gst_element_factory_make ("fanoutsink", NULL);

@@ -259,14 +259,19 @@ def rig_or_loopback(**options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split('\n\n', maxsplit=1)[0])
+    parser = argparse.ArgumentParser(
+        prog='rig.py', epilog='Example: sudo tests/bench/rig.py --probes 2 --rate 10mbit -- bash',
+        description='Runs COMMAND on the server\'s side of a network of two hosts inside this one. '
+                    'The command gets WEIR_RIG_SERVER and WEIR_RIG_READERS, the addresses of both '
+                    'sides, and WEIR_RIG_ENTER, the words to put before a command to run it on the '
+                    'readers\' side. Needs root.')
     parser.add_argument('--probes', type=int, metavar='N',
-                        help='drop UDP for all readers except the first N, which have the lowest '
-                             f'ports from {FIRST_PORT} on, two a reader')
+                        help='drop UDP for all readers except the first N; each reader has two '
+                             f'ports, and the first reader has {FIRST_PORT} and {FIRST_PORT + 1}')
     parser.add_argument('--no-segmentation', action='store_true',
                         help='use a device without UDP segmentation')
-    parser.add_argument('--rate', help='rate limit of the line, as tc writes it: 10mbit')
-    parser.add_argument('command', nargs='+')
+    parser.add_argument('--rate', help='rate limit of the line, as tc writes it, such as 10mbit')
+    parser.add_argument('command', nargs='+', metavar='COMMAND', help='the command and its arguments')
     options = parser.parse_args()
     try:
         rig = Rig(not options.no_segmentation, options.rate)

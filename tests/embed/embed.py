@@ -62,7 +62,7 @@ def read_packets(rtsp, number, channels=(0, 2)):
 def wait_until(true, timeout, what):
     deadline = time.monotonic() + timeout
     while not true():
-        assert time.monotonic() < deadline, f'not in {timeout} s: {what}'
+        assert time.monotonic() < deadline, f'not within {timeout} s: {what}'
         time.sleep(0.02)
 
 
@@ -213,10 +213,10 @@ def a_client_that_never_reads_responses_is_closed():
             try:
                 for _ in range(1000):
                     deaf.sendall(request)
-                raise AssertionError('it took them all')
+                raise AssertionError('the server has read all requests')
             except (ConnectionError, BrokenPipeError):
                 pass
-        server.wait_for_line('closed the client does not read its responses', 5)
+        server.wait_for_line('closed: the client does not read its responses', 5)
         read_packets(other, 20)
 
 
@@ -268,7 +268,7 @@ def no_packet_comes_before_the_response_to_play():
 
 
 @test
-def after_a_refused_play_no_packet_comes_until_one_succeeds():
+def after_a_refused_play_no_packet_comes_until_a_play_succeeds():
     with Served() as server, Rtsp(server.port) as early:
         play_described(early, server.url())
         for transport_name in 'tcp', 'udp':
@@ -326,7 +326,7 @@ def high_channel_numbers_work():
         read_packets(rtsp, 10, (252, 254))
 
 
-# In bytes: more than the kernel buffers for a reader that does not read.
+# Bytes; more than the kernel buffers for a reader that does not read.
 MORE_THAN_KEPT = 12 << 20
 
 
@@ -345,7 +345,7 @@ def stalled_readers_do_not_affect_others_and_are_closed():
         with Rtsp(server.port) as rtsp:
             play(rtsp, url, (0,))
             read_packets(rtsp, MORE_THAN_KEPT // 1400, (0,))
-        while server.output().count('closed the client stopped reading') < len(deaf):
+        while server.output().count('closed: the client stopped reading') < len(deaf):
             rtp.recv(2000)
         for thing in [udp.socket, rtp, rtcp] + [reader.socket for reader in deaf]:
             thing.close()
@@ -367,9 +367,9 @@ def readers_that_leave_free_their_resources():
                         guest.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
                                                 struct.pack('ii', 1, 0))
                 if n == 10:
-                    wait_until(lambda: server.output().count('closed ') >= 11, 10, 'they left')
+                    wait_until(lambda: server.output().count('closed: ') >= 11, 10, '11 guests have left')
                     before = server.n_descriptors()
-            wait_until(lambda: server.output().count('closed ') >= 60, 10, 'all left')
+            wait_until(lambda: server.output().count('closed: ') >= 60, 10, 'all guests have left')
             wait_until(lambda: server.n_descriptors() <= before, 10,
                        f'{before} descriptors, as before')
             rtsp.frames.clear()

@@ -106,7 +106,8 @@ class Reader(Rtsp):
         return self.request('OPTIONS', self.url)[0] == 200
 
     def told(self):
-        """Returns the reader's last report, the counts of all, and the number of sources of the RTP session."""
+        """Returns the reader's last report, the counts of all readers, and the number of sources of
+        the RTP session."""
         start = len(self.server.lines)
         status = self.request('GET_PARAMETER', self.url)[0]
         assert status == 200, status
@@ -242,7 +243,7 @@ def a_reader_can_change_its_ports_and_play_again():
 
 
 @test
-def of_two_readers_with_one_address_the_newest_counts():
+def the_newest_of_two_readers_with_one_address_counts():
     with Served() as server, Reader(server) as old, Reader(server) as new:
         ssrc, _ = old.sender_report()
         new.tear_down()
@@ -283,7 +284,7 @@ def reports_work_over_ipv4_and_ipv6():
         with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
             probe.bind(('::1', 0))
     except (AssertionError, OSError):
-        raise Skip('no IPv6 here') from None
+        raise Skip('this machine has no IPv6') from None
     with Served(address='::') as server:
         for n, host in enumerate(('127.0.0.1', '::1')):
             with Reader(server, host=host) as reader:

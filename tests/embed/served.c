@@ -51,7 +51,7 @@ on_new_session (GstRTSPClient *client, GstRTSPSession *session, gpointer unused)
 }
 
 static void
-tell (const gchar *what, GstStructure *structure)
+print (const gchar *what, GstStructure *structure)
 {
   gchar *text = structure ? gst_structure_to_string (structure) : g_strdup ("nothing");
 
@@ -94,9 +94,9 @@ on_get_parameter (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   if (transport) {
     GstRTSPStream *stream = gst_rtsp_media_get_stream (gst_rtsp_session_media_get_media (media), 0);
 
-    // In this order, so that the report is at least as new as the counts.
-    tell ("counts", weir_stream_get_report_counts (stream));
-    tell ("report", weir_transport_get_report (transport));
+    // The report comes second, so that it is at least as new as the counts.
+    print ("counts", weir_stream_get_report_counts (stream));
+    print ("report", weir_transport_get_report (transport));
     g_print ("sources %u\n", count_sources (stream));
   }
   g_object_unref (media);
@@ -119,7 +119,7 @@ on_closed (GstRTSPClient *client, gpointer unused)
 {
   gchar *reason = weir_client_get_close_reason (client);
 
-  g_print ("closed %s\n", reason ? reason : "by the client");
+  g_print ("closed: %s\n", reason ? reason : "by the client");
   g_free (reason);
 }
 

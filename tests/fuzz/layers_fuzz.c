@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Fuzzes all code that reads payloads of one codec. The input is a row of packets, each a byte of
-// flags, two bytes of length, and an RTP payload. The whole input is read as an access unit too.
+// Fuzzes all code that reads payloads of one codec. The input is a sequence of packets. Each is a
+// byte of flags, two bytes of length, and an RTP payload. The whole input is also read as an access
+// unit.
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@ typedef struct {
 } Packet;
 
 static void
-demand (bool condition)
+require (bool condition)
 {
   if (!condition)
     abort ();
@@ -41,9 +42,9 @@ project (WeirFrame *frame, WeirSvc *svc, WeirProjection *projection)
     if (!how[i].keep)
       continue;
     copy = malloc (len);
-    demand (copy != NULL);
+    require (copy != NULL);
     memcpy (copy, frame->packets[i].data, len);
-    demand (weir_project_write (projection, svc, frame, i, &how[i], copy) <= len);
+    require (weir_project_write (projection, svc, frame, i, &how[i], copy) <= len);
     free (copy);
   }
   weir_frame_clear (frame);
@@ -64,7 +65,7 @@ make_packets (WeirBytes b, Packet *packets)
     weir_bytes_take (&b, len, &payload);
     seq = (uint16_t) (seq + (flags & LOST ? 2 : flags & BEFORE ? -1 : 1));
     packets[n] = (Packet) { malloc (sizeof header + len), sizeof header + len };
-    demand (packets[n].data != NULL);
+    require (packets[n].data != NULL);
     memcpy (packets[n].data, header, sizeof header);
     memcpy (packets[n].data + sizeof header, payload, len);
     weir_rtp_set_seq (packets[n].data, seq);
@@ -96,7 +97,7 @@ run_packets (const Packet *packets, size_t n, WeirLayerSet set, WeirOutput outpu
     if (added == WEIR_ADD_NEXT) {
       project (&frame, &svc, &projection);
       added = weir_frame_add (&frame, packets[i].data, packets[i].len, i);
-      demand (added != WEIR_ADD_NEXT);
+      require (added != WEIR_ADD_NEXT);
     }
     if (added == WEIR_ADD_COMPLETE)
       project (&frame, &svc, &projection);
@@ -124,8 +125,8 @@ run_h264_au (const uint8_t *data, size_t size, unsigned length_size, WeirOutput 
   plain = weir_svc_plain_layer (&svc, output, now);
   room = size + frame.n_units * 4 + WEIR_SVC_SETS_MAX;
   out = malloc (room + 1);
-  demand (out != NULL);
-  demand (weir_svc_write (&svc, &frame, now, plain, true, length_size, out) <= room);
+  require (out != NULL);
+  require (weir_svc_write (&svc, &frame, now, plain, true, length_size, out) <= room);
   weir_svc_sps (&svc, now, plain, &sps, sps_bytes, &len);
   free (out);
   weir_frame_free (&frame);
@@ -138,13 +139,13 @@ run_au (const uint8_t *data, size_t size)
   static WeirAu au;
   uint8_t *out = malloc (size + WEIR_AU_GROWTH);
 
-  demand (out != NULL);
+  require (out != NULL);
   for (unsigned length_size = 0; length_size <= 4; length_size += 4) {
     if (CODEC == WEIR_CODEC_H264) {
       run_h264_au (data, size, length_size, WEIR_OUTPUT_SVC);
       run_h264_au (data, size, length_size, WEIR_OUTPUT_AVC);
     } else if (weir_au_read (&au, CODEC, data, size, length_size) == 0) {
-      demand (weir_au_write (&au, (WeirLayerSet) { 1, 1, -1 }, out) <= size + WEIR_AU_GROWTH);
+      require (weir_au_write (&au, (WeirLayerSet) { 1, 1, -1 }, out) <= size + WEIR_AU_GROWTH);
     }
   }
   free (out);

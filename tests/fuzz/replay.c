@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Runs a fuzz target without libFuzzer: on each seed, on every prefix of it, and on many copies
-// with bytes changed, which are the same in every run.
+// Runs a fuzz target without libFuzzer: on a seed, on its prefixes of up to 3999 bytes, and on
+// 20000 copies with changed bytes. The copies are the same in every run.
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ copies_with_changed_bytes_are_read (void)
 {
   state = 1;
   for (int i = 0; i < CHANGED_COPIES && seed_len > 0; i++) {
-    // Packets from the middle make little sense, so the changed copy begins at the front.
+    // A copy begins where the seed begins, because the middle of a seed is not a valid input.
     size_t len = 1 + draw ((uint32_t) (seed_len < 3000 ? seed_len : 3000));
 
     memcpy (copy, seed, len);
@@ -56,8 +56,10 @@ main (int argc, char **argv)
 {
   FILE *f = argc > 1 ? fopen (argv[1], "rb") : NULL;
 
-  if (!f)
-    return 1;
+  if (!f) {
+    fprintf (stderr, "usage: %s SEED; cannot read the seed\n", argv[0]);
+    return 2;
+  }
   seed_len = fread (seed, 1, sizeof seed, f);
   fclose (f);
   RUN (the_seed_is_read);

@@ -8,10 +8,10 @@
 #include "fuzz.h"
 #include "rtp/rtcp_read.h"
 
-#define ASKED 0x55667788 // the stream for which the corpus requests keyframes
+#define STREAM 0x55667788 // the stream for which the corpus requests keyframes
 
 static void
-demand (bool condition)
+require (bool condition)
 {
   if (!condition)
     abort ();
@@ -20,32 +20,32 @@ demand (bool condition)
 static void
 check_report (const WeirRtcpReport *report)
 {
-  demand (report->n_blocks <= WEIR_RTCP_BLOCKS_MAX);
+  require (report->n_blocks <= WEIR_RTCP_BLOCKS_MAX);
   for (size_t i = 0; i < report->n_blocks; i++)
-    demand (report->blocks[i].lost >= -0x800000 && report->blocks[i].lost < 0x800000);
+    require (report->blocks[i].lost >= -0x800000 && report->blocks[i].lost < 0x800000);
 }
 
 int
 LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
   const WeirNtpMap maps[] = { { 0 }, { true, 1, 2, 3 } };
-  uint8_t *copy = malloc (
-      size ? size : 1); // exactly the input's size, so that a sanitizer sees a read past its end
+  // Exactly the input's size, so that a sanitizer sees a read past its end.
+  uint8_t *copy = malloc (size ? size : 1);
   WeirRtcpReport report;
   WeirNtpMap sr;
   int read;
 
-  demand (copy != NULL);
+  require (copy != NULL);
   memcpy (copy, data, size);
   read = weir_rtcp_read (copy, size, &report);
-  demand (read == 0 || read == -EBADMSG || read == -ENOENT);
+  require (read == 0 || read == -EBADMSG || read == -ENOENT);
   if (read == 0)
     check_report (&report);
-  demand (!weir_rtcp_asks_key (copy, size, ASKED) || read != -EBADMSG);
+  require (!weir_rtcp_asks_key (copy, size, STREAM) || read != -EBADMSG);
   weir_rtcp_find_sr (copy, size, &sr);
   for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
     memcpy (copy, data, size);
-    demand (weir_rtcp_rewrite_sr (copy, size, &maps[i], 90000) <= size);
+    require (weir_rtcp_rewrite_sr (copy, size, &maps[i], 90000) <= size);
   }
   free (copy);
   return 0;

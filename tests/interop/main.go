@@ -6,9 +6,12 @@ import (
 	"os"
 )
 
-const usage = `usage: interop origin [flags]
-       interop read [flags] rtsp://...
-       interop seek [flags] rtsp://...
+const usage = `usage: interop origin [flags]             serve a clip over RTSP
+       interop read [flags] rtsp://...    read it with many clients and check it
+       interop seek [flags] rtsp://...    read a stored stream at several positions
+
+Example: interop read --readers 10 --duration 5 rtsp://127.0.0.1:8554/cam
+interop COMMAND --help prints the flags; README.md explains them.
 `
 
 func main() {

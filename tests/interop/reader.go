@@ -128,7 +128,7 @@ func (r *reader) read(c *gortsplib.Client) {
 	if r.o.noTeardown {
 		r.hangUp()
 	}
-	// The goodbye has a time limit too. Close waits for the callbacks to end, so
+	// TEARDOWN has a time limit too. Close waits for the callbacks to end, so
 	// their results can be read afterwards.
 	watchdog := time.AfterFunc(2*time.Second, r.hangUp)
 	c.Close()
@@ -178,7 +178,7 @@ func (r *reader) play(c *gortsplib.Client, u *base.URL) error {
 func (r *reader) tap(desc *description.Session) error {
 	for _, m := range desc.Medias {
 		if len(m.Formats) != 1 {
-			return errors.New("a media with several formats")
+			return errors.New("a track has several formats")
 		}
 		res := &trackResult{SSRC: -1, TSDelta: -1}
 		name, a, err := newAssembler(m.Formats[0], res)

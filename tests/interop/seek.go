@@ -31,23 +31,23 @@ type seeker struct {
 func runSeek(args []string) int {
 	fs := flag.NewFlagSet("seek", flag.ExitOnError)
 	transport := fs.String("transport", "tcp", "udp or tcp")
-	places := fs.String("places", "", "positions in seconds, separated by commas")
+	positions := fs.String("positions", "", "positions in seconds, separated by commas")
 	aus := fs.Int("aus", 10, "access units to read at each position")
 	out := fs.String("out", "", "folder for N.h264, the data read at position N")
 	fs.Parse(args) //nolint:errcheck // ExitOnError
 
-	if fs.NArg() != 1 || *places == "" || *out == "" {
-		fmt.Fprintln(os.Stderr, "seek: needs one URL, --places and --out")
+	if fs.NArg() != 1 || *positions == "" || *out == "" {
+		fmt.Fprintln(os.Stderr, "seek: needs one URL, --positions and --out")
 		return 64
 	}
-	if err := seekAll(fs.Arg(0), *transport, strings.Split(*places, ","), *aus, *out); err != nil {
+	if err := seekAll(fs.Arg(0), *transport, strings.Split(*positions, ","), *aus, *out); err != nil {
 		fmt.Fprintln(os.Stderr, "seek:", err)
 		return 1
 	}
 	return 0
 }
 
-func seekAll(address, transport string, places []string, aus int, out string) error {
+func seekAll(address, transport string, positions []string, aus int, out string) error {
 	s, err := newSeeker(address, transport)
 	if err != nil {
 		return err
@@ -56,12 +56,12 @@ func seekAll(address, transport string, places []string, aus int, out string) er
 	if _, err := s.client.Play(nil); err != nil {
 		return err
 	}
-	for i, text := range places {
-		place, err := strconv.ParseFloat(text, 64)
+	for i, text := range positions {
+		position, err := strconv.ParseFloat(text, 64)
 		if err != nil {
 			return err
 		}
-		start, units, err := s.seek(place, aus)
+		start, units, err := s.seek(position, aus)
 		if err != nil {
 			return fmt.Errorf("at %s: %w", text, err)
 		}
@@ -69,7 +69,7 @@ func seekAll(address, transport string, places []string, aus int, out string) er
 		if err := os.WriteFile(name, units, 0o600); err != nil {
 			return err
 		}
-		json.NewEncoder(os.Stdout).Encode(map[string]float64{"place": place, "start": start}) //nolint:errcheck
+		json.NewEncoder(os.Stdout).Encode(map[string]float64{"position": position, "start": start}) //nolint:errcheck
 	}
 	return nil
 }
@@ -117,11 +117,11 @@ func (s *seeker) setup(u *base.URL) error {
 }
 
 // seek returns the start position in seconds, and Annex B data from there.
-func (s *seeker) seek(place float64, aus int) (float64, []byte, error) {
+func (s *seeker) seek(position float64, aus int) (float64, []byte, error) {
 	if _, err := s.client.Pause(); err != nil {
 		return 0, nil, err
 	}
-	at := time.Duration(place * float64(time.Second))
+	at := time.Duration(position * float64(time.Second))
 	res, err := s.client.Play(&headers.Range{Value: &headers.RangeNPT{Start: at}})
 	if err != nil {
 		return 0, nil, err
