@@ -73,20 +73,20 @@ def order(layers):
 
 
 def in_stream(layers):
-    """Converts layers to those in the stream, where the API may write all as the highest one."""
+    """Converts layers to numbers, with all (*) as the highest layer of the stream. The API may write
+    either."""
     return tuple(min(part, most) for part, most in zip(order(layers), (2, 0, 2)))
 
 
 def whole_pictures(reader):
-    """Returns (number, spatial layer) of the reader's pictures. The first may have begun before it
-    joined."""
+    """Returns (number, spatial layer) of the reader's pictures, all of which must be complete."""
     assert reader.assembler.lost == 0, reader.assembler.lost
     return [identify(units) for units in list(reader.assembler.pictures)]
 
 
 def settled(reader):
-    """Returns the same from the reader's second key picture on, where a layer set that no other
-    reader has begins."""
+    """Returns whole_pictures() from the reader's second key picture on. There its layers take
+    effect, even if no other reader has them."""
     seen = whole_pictures(reader)
     keys = [at for at, (n, _) in enumerate(seen) if at > 0 and n % GROUP == 0]
     return seen[keys[0]:]
@@ -105,9 +105,9 @@ def every_due_packet_is_counted():
             with play(proxy, f'?layers={layers}') as reader:
                 reader.wait_for(GROUP, 60)
         # Wait until no reader has packets left to get.
-        wait_until(lambda: not proxy.get('/v1/readers')['readers'][1:], 10, 'the others have left')
+        wait_until(lambda: not proxy.get('/v1/readers')['readers'][1:], 10, 'all but one have left')
         proxy.http('DELETE', f"/v1/readers/{proxy.get('/v1/readers')['readers'][0]['id']}")
-        wait_until(lambda: not proxy.get('/v1/readers')['readers'], 10, 'all have left')
+        wait_until(lambda: not proxy.get('/v1/readers')['readers'], 10, 'all readers have left')
         text = proxy.get('/metrics').decode()
         left_out = dict(re.findall(r'^weir_left_out_packets_total{.*reason="([a-z-]+)"} (\d+)$', text,
                                    re.M))
@@ -138,7 +138,7 @@ def by_url():
 
 @test
 def invalid_layers_in_a_url():
-    """a URL that names no layers, or names them twice, gets 404"""
+    """a URL with invalid layers, or with layers given twice, gets 404"""
     with served(**{'adapt': 'fixed', 'choices': {'transcode': ['size']}}) as proxy:
         for query, status in [
                 ('layers=0.0.0', 200), ('layers=*.*.*', 200), ('layers=7.15.7', 200),

@@ -62,7 +62,8 @@ def describing(description):
 
 
 def survived(mangles, transport='tcp'):
-    """Requests a mount of each upstream at once. The proxy answers all, and the good one soon."""
+    """Requests mounts with these upstreams, all at once. Checks that the proxy answers each request,
+    and soon for a mount with a valid upstream. Returns the statuses."""
     good = Server(play)
     bad = [Server(play, mangle=mangle) for mangle in mangles]
     settings = {**QUICK, 'transport': transport}
@@ -119,9 +120,9 @@ def the_proxy_survives_a_challenged_keep_alive():
             proxy.wait_for_line(' mount /cam up: ')
             session = next(each for each in server.sessions if 'PLAY' in each.asked)
             wait_until(lambda: session.asked[-1] != 'PLAY', 10, 'a keep-alive')
-            # By then the proxy has read the answer, whatever it does with it.
+            # By then the proxy has read the refusal. It may keep the session or close it.
             wait_until(lambda: len(session.asked) > session.asked.index('PLAY') + 2
-                       or session.left.is_set(), 10, 'the proxy goes on or leaves')
+                       or session.left.is_set(), 10, 'another keep-alive or the end of the session')
             proxy.check_alive()
 
 
@@ -186,7 +187,7 @@ def the_proxy_survives_invalid_descriptions():
 
 
 @test
-def media_that_cannot_be_made_holds_up_no_other_mount():
+def media_that_cannot_be_prepared_delays_no_other_mount():
     line = ('launch: audiotestsrc is-live=true ! rtpL16pay ! capssetter name=pay0 replace=true '
             'caps="application/x-rtp,media=audio,clock-rate=44100,payload=96"')
     with Server(play) as good, Proxy({

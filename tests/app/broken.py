@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Readers of titles that give no media wait in vain; other readers are not affected."""
+"""Titles that give no media: their readers time out, and other readers are not affected."""
 
 import os
 import shutil
@@ -83,17 +83,17 @@ class Reader:
         return status
 
     def seek(self):
-        """Seeks until it has waited in vain."""
+        """Seeks until a seek times out."""
         assert self.set_up() == 200
-        for place in 5, 20, 0, 45, 10, 30, 2:
-            if self.ask('PLAY', Range=f'npt={place}-')[0] == 503:
+        for position in 5, 20, 0, 45, 10, 30, 2:
+            if self.ask('PLAY', Range=f'npt={position}-')[0] == 503:
                 break
         self.ask('TEARDOWN')
 
 
-def while_others_wait(proxy, work):
-    """Runs `work` in READERS readers at once. Returns the longest wait of other readers, and all
-    answers."""
+def run_beside_others(proxy, work):
+    """Runs `work` for READERS readers of a broken title at once. Returns the longest wait of other
+    readers in seconds, and the answers to the READERS readers."""
     readers, worst = [], 0
 
     def go():
@@ -114,9 +114,9 @@ def while_others_wait(proxy, work):
 
 
 @test
-def readers_that_seek_in_vain_hold_up_no_others():
+def seeks_that_time_out_delay_no_other_reader():
     with tempfile.TemporaryDirectory() as films, serve(films, bad_mp4=seekless()) as proxy:
-        worst, answers = while_others_wait(proxy, Reader.seek)
+        worst, answers = run_beside_others(proxy, Reader.seek)
         assert worst < AT_ONCE, worst
         assert max(seconds for *_, seconds in answers) < PATIENCE + AT_ONCE, answers
         assert len(matches(proxy, '/films/bad.mp4: opening or seeking took longer than')) > READERS // 2, proxy.output()
@@ -133,8 +133,8 @@ def memory(proxy):
 
 def play(reader):
     assert reader.set_up() == 200
-    for place in 3, 1, 4:
-        assert reader.ask('PLAY', Range=f'npt={place}-')[0] == 200
+    for position in 3, 1, 4:
+        assert reader.ask('PLAY', Range=f'npt={position}-')[0] == 200
 
 
 @test
@@ -158,9 +158,9 @@ def readers_that_leave_during_a_seek_leave_nothing_behind():
             reader.set_up()
             if number % 3:
                 reader.ask('PLAY', Range='npt=0-')
-            for place in range(1, 2 + number % 15):
-                reader.rtsp.send(f'PLAY {reader.url} RTSP/1.0\r\nCSeq: {place}\r\nSession: '
-                                 f'{reader.rtsp.session}\r\nRange: npt={place % 5}-\r\n\r\n'
+            for cseq in range(1, 2 + number % 15):
+                reader.rtsp.send(f'PLAY {reader.url} RTSP/1.0\r\nCSeq: {cseq}\r\nSession: '
+                                 f'{reader.rtsp.session}\r\nRange: npt={cseq % 5}-\r\n\r\n'
                                  .encode())
 
     with tempfile.TemporaryDirectory() as films, serve(films, bad_mp4=seekless()) as proxy:

@@ -92,7 +92,7 @@ class Watch(Rtsp):
         self.frame()
 
     def take(self, number=50):
-        """Reads frames, which shows that media flows."""
+        """Reads this number of frames, to check that media flows."""
         for _ in range(number):
             self.frame()
         self.frames.clear()

@@ -39,8 +39,8 @@ def ffmpeg(*words, data=None):
 def folder():
     """Returns a folder with one film in every container; a keyframe every second, all pictures
     differ."""
-    place = tempfile.TemporaryDirectory()
-    films = os.path.join(place.name, 'films')
+    directory = tempfile.TemporaryDirectory()
+    films = os.path.join(directory.name, 'films')
     os.makedirs(os.path.join(films, 'sub dir'))
     film = os.path.join(films, 'film.mp4')
     ffmpeg('-f', 'lavfi', '-i', f'testsrc=size=320x180:rate={FPS}', '-f', 'lavfi', '-i',
@@ -50,8 +50,8 @@ def folder():
         ffmpeg('-i', film, '-c', 'copy', os.path.join(films, name))
     ffmpeg('-i', film, '-c:v', 'copy', '-an', '-f', 'h264', os.path.join(films, 'film.h264'))
     shutil.copy(film, os.path.join(films, 'sub dir', 'film.mp4'))
-    shutil.copy(film, os.path.join(place.name, 'secret.mp4'))
-    return place, films
+    shutil.copy(film, os.path.join(directory.name, 'secret.mp4'))
+    return directory, films
 
 
 def path_of(*names):
@@ -203,9 +203,9 @@ def check_seeks(player, number, seed):
     for _ in range(number):
         player.read(2)
         player.pause()
-        place = draw.uniform(0, SECONDS - 1)
-        start = player.play(Range=f'npt={place:.3f}-')
-        assert abs(start - int(place)) < 0.05, (place, start)
+        position = draw.uniform(0, SECONDS - 1)
+        start = player.play(Range=f'npt={position:.3f}-')
+        assert abs(start - int(position)) < 0.05, (position, start)
         player.read(8)
         check_pictures(player.pictures(), start)
 
@@ -332,11 +332,11 @@ def transport_stream_seeks_follow_its_clock():
     with serve() as proxy, Player(proxy, 'film.ts') as player:
         assert re.search(r'a=range:npt=[\d.]+-[\d.]+', player.sdp), player.sdp
         player.play()
-        for place in 12, 6:
+        for position in 12, 6:
             player.read(2)
             player.pause()
-            start = player.play(Range=f'npt={place}-')
-            assert place - 5 < start <= place + 1, start
+            start = player.play(Range=f'npt={position}-')
+            assert position - 5 < start <= position + 1, start
             player.read(3 * FPS)
             got = player.pictures()
             first = film_pictures().index(got[0])
@@ -383,11 +383,11 @@ def ffmpeg_seeks_over_udp_and_tcp():
     draw = random.Random(SEED + 2)
     with serve() as proxy:
         for transport in 'udp', 'tcp', 'udp', 'tcp':
-            place = draw.randrange(1, SECONDS - 2)
-            got = pictures(['-rtsp_transport', transport, '-ss', str(place), '-i',
+            position = draw.randrange(1, SECONDS - 2)
+            got = pictures(['-rtsp_transport', transport, '-ss', str(position), '-i',
                             proxy.url('/films/film.mp4'), '-frames:v', '15'])
-            assert len(got) == 15, (transport, place, got)
-            check_pictures(got, place)
+            assert len(got) == 15, (transport, position, got)
+            check_pictures(got, position)
 
 
 @test
@@ -451,8 +451,8 @@ def a_late_track_delays_nothing():
                     Player(proxy, f'late.{container}') as player:
                 player.rtsp.socket.settimeout(15)  # the library gives up after 20 s
                 player.play()
-                for place in 2, 6, 13, 4:
-                    assert player.play(Range=f'npt={place}-') <= place + 0.1, (late, container)
+                for position in 2, 6, 13, 4:
+                    assert player.play(Range=f'npt={position}-') <= position + 0.1, (late, container)
                 player.read_frame()
                 player.pause()
                 player.play()
@@ -477,8 +477,8 @@ def many_quick_seeks_work():
             with Player(proxy, name) as player:
                 draw = random.Random(SEED + 5)
                 for number in range(50):
-                    place = 0 if name == 'film.h264' else draw.uniform(0, SECONDS - 1)
-                    player.play(Range=f'npt={place:.3f}-')
+                    position = 0 if name == 'film.h264' else draw.uniform(0, SECONDS - 1)
+                    player.play(Range=f'npt={position:.3f}-')
                     if number % 10 == 0:
                         player.read(1)
                 start = player.play(Range='npt=0-')
@@ -544,10 +544,10 @@ SPELLINGS = [
 
 @test
 def nothing_outside_the_folder_is_reachable():
-    with tempfile.TemporaryDirectory() as place:
-        films = os.path.join(place, 'films')
+    with tempfile.TemporaryDirectory() as directory:
+        films = os.path.join(directory, 'films')
         shutil.copytree(folder()[1], films)
-        secret = shutil.copy(path_of('film.mp4'), os.path.join(place, 'secret.mp4'))
+        secret = shutil.copy(path_of('film.mp4'), os.path.join(directory, 'secret.mp4'))
         names = hostile(films, secret)
         os.symlink('../film.mp4', os.path.join(films, 'sub dir', 'inside.mp4'))
         with Proxy({'/films': url_of(films)}) as proxy, Player(proxy) as player:
@@ -597,8 +597,8 @@ def files_without_media_are_refused_and_cut_files_play():
 def front_first():
     """Returns the film as MP4 with its header before the pictures, so that a cut leaves the
     header."""
-    with tempfile.TemporaryDirectory() as place:
-        film = os.path.join(place, 'film.mp4')
+    with tempfile.TemporaryDirectory() as directory:
+        film = os.path.join(directory, 'film.mp4')
         ffmpeg('-i', path_of('film.mp4'), '-c', 'copy', '-movflags', '+faststart', film)
         with open(film, 'rb') as file:
             return file.read()

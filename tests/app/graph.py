@@ -82,7 +82,7 @@ def switch(proxy, body, path='/cam'):
     before = switches(proxy, path)
     status, _, answer = proxy.http('PATCH', f'/v1/mounts{path}', body)
     assert status == 200, answer
-    wait_until(lambda: switches(proxy, path) == before + 1, 6, f'it switched: {body}')
+    wait_until(lambda: switches(proxy, path) == before + 1, 6, f'a switch after {body}')
     wait_until(lambda: not proxy.get(f'/v1/mounts{path}')['presentations'][0]['switching'], 2,
                'the old pipeline has ended')
 

@@ -367,7 +367,7 @@ class Good(threading.Thread):
             self.wrong = repr(error)
 
 
-def is_answered(proxy):
+def seconds_to_answer(proxy):
     """Returns how long a new client waits for an answer."""
     start = time.monotonic()
     with Rtsp(proxy.port, timeout=PATIENCE) as rtsp:
@@ -406,7 +406,7 @@ def descriptors(proxy):
             pass
 
 
-def at_rest(proxy, before=None):
+def wait_for_rest(proxy, before=None):
     def rests():
         mounts = proxy.get('/v1/mounts')['mounts']
         return (all(mount['state'] in ('idle', 'down') for mount in mounts
@@ -421,9 +421,9 @@ def at_rest(proxy, before=None):
     return held(proxy)
 
 
-def tell(proxy, workers, why):
+def fail(proxy, workers, why):
     for worker in workers:
-        print(f'# {worker.step.__name__}, {worker.times} times, at last:')
+        print(f'# {worker.step.__name__}, {worker.times} times, the last ones:')
         for data in worker.did:
             print(f'#   {data!r}'[:2000])
     raise AssertionError(f'{why}; exit status {proxy._child.poll()}')
@@ -440,13 +440,13 @@ def attack(proxy, seed, upstreams):
     chance, end, worst = random.Random(seed - 1), time.monotonic() + SECONDS, 0
     while time.monotonic() < end:
         try:
-            worst = max(worst, is_answered(proxy))
+            worst = max(worst, seconds_to_answer(proxy))
         except (OSError, AssertionError) as error:
-            tell(proxy, workers, f'a new client is not answered: {error!r}')
+            fail(proxy, workers, f'a new client is not answered: {error!r}')
         wrong = [each.wrong for each in goods if each.wrong]
         wrong += [worker.failed for worker in workers if worker.failed]
         if wrong or not proxy.running():
-            tell(proxy, workers, f'wrong: {wrong}')
+            fail(proxy, workers, f'failed: {wrong}')
         for upstream in upstreams:
             if chance.random() < 0.1:
                 upstream.play, upstream.timeout = media_of(chance), chance.choice((1, 2, 60))
@@ -493,11 +493,11 @@ def invalid_data_harms_no_other_client():
                            *(f'/films/{n}.ts' for n in range(FILMS)), '/none', '/films/../x', '*']
             with Rtsp(proxy.port) as rtsp:
                 assert rtsp.request('DESCRIBE', proxy.url('/good'))[0] == 200
-            before, memory = at_rest(proxy), rss_kib(proxy)
+            before, memory = wait_for_rest(proxy), rss_kib(proxy)
             attack(proxy, seed, upstreams)
             for path in 'new0', 'new1', 'new2':
                 proxy.http('DELETE', f'/v1/mounts/{path}')
-            at_rest(proxy, before)
+            wait_for_rest(proxy, before)
             assert rss_kib(proxy) < memory + MORE_KIB, (memory, rss_kib(proxy))
             assert proxy.stop() == 0
     for server in good, *upstreams:

@@ -41,7 +41,7 @@ def environment(extra=None):
 
 
 class Proxy(Proc):
-    """The proxy, listening.
+    """A running proxy. The constructor returns when it listens.
 
     `mounts` is a dictionary for yaml(), or a list of command-line words.
     """
@@ -75,7 +75,7 @@ class Proxy(Proc):
         return status, time.monotonic() - start
 
     def check_alive(self):
-        assert self.running(), f'the proxy is gone: {self.command}'
+        assert self.running(), f'the proxy has ended: {self.command}'
 
     def check_leaves(self, number, timeout=5):
         """Sends a signal. The proxy must exit with 0 in time."""
@@ -85,7 +85,8 @@ class Proxy(Proc):
 
 
 class Origin(Proc):
-    """The upstream. An origin `after` another one uses that one's port and dump."""
+    """The upstream, of tests/interop. With `after`, it takes over the port and the dump of that
+    earlier origin."""
 
     def __init__(self, misbehave=None, after=None, user=None, password=None, auth=None):
         self._directory = after._directory if after else tempfile.TemporaryDirectory()

@@ -57,7 +57,7 @@ def refused(*args):
 
 
 @test
-def what_would_be_404_is_refused():
+def an_unknown_mount_or_choice_is_refused():
     """--explain: an unknown mount or choice is refused"""
     assert 'there is no mount' in refused('/other')
     assert 'there is no mount' in refused('/ca')
@@ -84,7 +84,7 @@ def configured(text, *args):
 
 @test
 def a_mount_has_a_pipeline_and_choices():
-    """--explain: shows a mount's pipeline and the choices of a URL"""
+    """--explain: the output has a mount's pipeline with the choices of a URL"""
     out, err, status = configured(CONFIG, '--explain', '/cam?rate=300k&size=320x180')
     assert (err, status) == ('', 0), (err, status)
     key = out.splitlines()[1]
@@ -96,7 +96,7 @@ def a_mount_has_a_pipeline_and_choices():
 
 
 @test
-def what_is_for_one_reader_is_explained():
+def layers_and_a_delay_are_explained():
     """--explain: layers and a delay are accepted as in a reader's URL"""
     cached = CONFIG + '    cache: {time: 60s}\n'
     plain = configured(CONFIG, '--explain', '/cam?size=320x180')[0].splitlines()[1:]
@@ -122,7 +122,7 @@ def what_is_for_one_reader_is_explained():
 
 
 @test
-def mistakes_in_a_pipeline_are_told_with_their_place():
+def mistakes_in_a_pipeline_have_a_place():
     """--check-config: a mistake in a pipeline is reported with its place"""
     for old, new, expected in (
             ('restamp', 'restmap', 'FILE:4:22: pipeline: there is no stage "restmap"; known stages: '),
@@ -136,7 +136,7 @@ def mistakes_in_a_pipeline_are_told_with_their_place():
 
 
 @test
-def the_line_runs():
+def the_printed_line_runs():
     """--explain: a shell runs the printed line, and port 5004 gets the clip's video"""
     out, err, status = proxy('--mount', f'/cam=file://{CLIP}', '--explain', '/cam')
     assert (err, status) == ('', 0), (err, status)

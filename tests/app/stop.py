@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The ends of the proxy and of its readers."""
+"""The proxy and its readers end properly."""
 
 import contextlib
 import re

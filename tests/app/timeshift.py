@@ -29,7 +29,7 @@ def describe(rtsp, url):
     return status, body.decode()
 
 
-def what_there_is(proxy, url=None):
+def described_start(proxy, url=None):
     """Returns the start of the described range, as seconds of the day and as text."""
     with Rtsp(proxy.port) as rtsp:
         status, text = describe(rtsp, url or proxy.url())
@@ -142,8 +142,8 @@ def follows(before, after):
 
 
 def live_and_late(stack, proxy):
-    """Returns a live reader that has data to compare with, and a reader that is to play behind
-    it."""
+    """Returns a live reader that has read data to compare with, and a delayed reader that does not
+    play yet."""
     live = stack.enter_context(Client(proxy))
     live.play()
     live.read_seconds(DELAY + GOP + 1)
@@ -220,7 +220,7 @@ def a_seek_starts_where_the_answer_says():
         for client in live, reader:
             client.play()
             client.read_seconds(4)
-        oldest, text = what_there_is(proxy)
+        oldest, text = described_start(proxy)
         live.read_seconds_more(6)
         for paused in False, True:
             # A position that the other reader has seen.
@@ -278,13 +278,13 @@ def the_api_shows_delayed_and_paused_readers():
 def a_delay_beyond_the_window_is_limited():
     with (Origin() as origin, tempfile.TemporaryDirectory() as folder,
           contextlib.ExitStack() as stack):
-        # With a file; other tests use memory.
+        # The window is in a file here; other tests have it in memory.
         proxy = stack.enter_context(Proxy(mount(origin, cache={**CACHE, 'spill': folder})))
         first = stack.enter_context(Client(proxy))
         first.play()
         first.read(video=100)
         for delay in '20m', '99999', '9' * 30:
-            oldest = what_there_is(proxy)[0]
+            oldest = described_start(proxy)[0]
             late = stack.enter_context(Client(proxy, proxy.url(f'/cam?delay={delay}')))
             answer, _ = late.play()
             assert 0 <= clock(answer['range'])[0] - oldest < 1, (delay, answer)
@@ -331,14 +331,14 @@ def a_reader_paused_for_too_long_moves_to_the_windows_start():
                 client.play()
                 client.read(video=40)
             reader.pause()
-            start = what_there_is(proxy)[0]
+            start = described_start(proxy)[0]
             count = len(reader.got[0])
 
             def is_gone():
                 live.read(video=20)
-                return what_there_is(proxy)[0] > start + 15
+                return described_start(proxy)[0] > start + 15
 
-            wait_until(is_gone, 60, 'the window goes on')
+            wait_until(is_gone, 60, "the window has passed the reader's position")
             reader.play()
             reader.read(video=40)
             assert matches(proxy, r'reader \S+: its position is no longer in the window')

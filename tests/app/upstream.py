@@ -2,6 +2,7 @@
 """Upstreams that end, return, misbehave or are missing, and the effect on readers."""
 
 import os
+import re
 import signal
 import socket
 import tempfile
@@ -22,7 +23,7 @@ def serve(url, **settings):
 
 
 def check_continuous(result, readers):
-    """Checks that readers noticed only a gap. A unit that a splice cut is no fault."""
+    """Checks that readers noticed only a gap. A splice may cut an access unit."""
     total = result['totals']
     assert total['readers'] == readers and total['statuses'] == {'ok': readers}, result
     for key in ('lost', 'reordered', 'duplicates', 'ssrc_changes', 'ts_backward'):
@@ -35,7 +36,7 @@ def check_continuous(result, readers):
 # ---- lost and found again ----
 
 
-def killed_and_back(how):
+def kill_and_restart(how):
     with Origin() as origin, Proxy({'/cam': serve(origin.url)}) as proxy:
         reads = [
             Read(proxy.url(), '--tolerate-gaps', transport=transport, readers=5, duration=7,
@@ -46,7 +47,7 @@ def killed_and_back(how):
         how(origin, proxy)
         origin.kill()
         with Origin(after=origin) as second:
-            proxy.wait_for_line(r' mount /cam up: ', BACK, mark(proxy, r' mount /cam down: '))
+            proxy.wait_for_line(r' mount /cam up: ', BACK, line_after(proxy, r' mount /cam down: '))
             for read in reads:
                 result = read.result(None)
                 check_continuous(result, 5)
@@ -56,22 +57,15 @@ def killed_and_back(how):
         assert not matches(proxy, r' out: /cam: (?!TEARDOWN)'), proxy.output()
 
 
-def mark(proc, regex, timeout=6):
-    """Waits for a matching line. Returns its number."""
+def line_after(proc, regex, timeout=6):
+    """Waits for a matching line. Returns the number of the line after it."""
     proc.wait_for_line(regex, timeout)
-    return next(n for n, line in enumerate(proc.lines, 1) if matches_line(regex, line))
-
-
-def matches_line(regex, line):
-    class One:
-        lines = [line]
-
-    return matches(One, regex)
+    return next(n for n, line in enumerate(proc.lines, 1) if re.search(regex, line))
 
 
 @test
 def readers_continue_when_a_killed_upstream_returns():
-    killed_and_back(lambda origin, proxy: None)
+    kill_and_restart(lambda origin, proxy: None)
 
 
 @test
