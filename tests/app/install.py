@@ -100,7 +100,7 @@ def build(module, source, *compiler):
     pc = find(module + '.pc')
     with open(pc, encoding='utf-8') as file:
         text = file.read()
-    # As if the DESTDIR were the root.
+    # The prefix that an installation without DESTDIR would have written.
     with open(pc, 'w', encoding='utf-8') as file:
         file.write(text.replace(f'prefix={PREFIX}\n', f'prefix={installed()}\n'))
     paths = [os.path.dirname(pc)] + os.environ.get('PKG_CONFIG_PATH', '').split(':')

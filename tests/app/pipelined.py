@@ -70,7 +70,7 @@ def answers_keep_the_order_of_requests():
         pipe.ask('DESCRIBE', proxy.url('/slow'))
         pipe.send_frame(1, bytes(20))  # is skipped
         pipe.ask('OPTIONS', '*')
-        pipe.ask('GET_PARAMETER', cam, {'Session': 'of-nobody'})
+        pipe.ask('GET_PARAMETER', cam, {'Session': 'unknown'})
         pipe.ask('SET_PARAMETER', cam, body=b'x: y\r\n')
         pipe.ask('DESCRIBE', cam)
         pipe.ask('SETUP', f'{cam}/stream=0', TCP)

@@ -87,7 +87,7 @@ class Client(Rtsp):
             self.report[channel // 2] = (seconds + fraction / 2**32, time)
 
     def clock_of(self, track, time):
-        """Returns the NTP time at which a packet is to be shown, by the last sender report."""
+        """Returns the NTP time at which a player shows a packet, by the last sender report."""
         ntp, at = self.report[track]
         return ntp + ((time - at + 2**31) % 2**32 - 2**31) / self.rates[track]
 

@@ -170,8 +170,8 @@ typedef struct {
   WeirOutput output;
 } Point;
 
-// Returns the index of a parameter set among those of its type in its access unit: in this stream,
-// its spatial layer (for a subset SPS: minus one).
+// Returns the index of a parameter set among the sets of its type in its access unit. In this
+// stream the index is the spatial layer, for a subset SPS the spatial layer minus one.
 static int
 order (size_t i)
 {
@@ -621,8 +621,8 @@ the_base_needs_no_other_layer (void)
   free (rtp.packets);
 }
 
-// A stream sends its parameter sets once: those of a layer that is added later are inserted as a
-// packet behind the delimiter, and sequence numbers continue.
+// The stream sends its parameter sets once. The sets of a layer that is added later are inserted as
+// a packet after the delimiter, and sequence numbers continue.
 static void
 missing_parameter_sets_are_inserted (void)
 {
@@ -800,8 +800,8 @@ a_lone_delimiter_is_not_sent (void)
   free (rtp.packets);
 }
 
-// Quality layers above the limit are left out, but only those of the highest spatial layer: lower
-// layers keep theirs, because higher ones may be predicted from them.
+// The limit applies to the quality layers of the highest spatial layer. Lower spatial layers keep
+// theirs, because higher layers may be predicted from them.
 static void
 the_quality_limit_applies_to_the_highest_layer (void)
 {

@@ -249,7 +249,7 @@ send_to_all (bool together, size_t *settled)
 
     CHECK (n > 0 && n <= N_READERS - at);
     at += n;
-    // It stops only where there is no room.
+    // A send stops early only if the socket is full.
     CHECK (at == N_READERS || targets[at - 1].settled < burst.n);
   }
   for (int r = 0; together && r < N_READERS; r++) {

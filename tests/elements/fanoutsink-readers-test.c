@@ -114,8 +114,8 @@ get_number (GstElement *sink, gint port, const gchar *field)
   return value;
 }
 
-// Changes a reader's delay, pauses and resumes it: sequence numbers continue, and timestamps are
-// those of the live edge.
+// Changes a reader's delay, pauses it and resumes it. Sequence numbers must continue, and
+// timestamps must equal those of the live edge.
 static void
 test_has_its_own_position (void)
 {
@@ -805,7 +805,7 @@ test_a_socket_that_breaks_as_it_is_added (void)
     gchar *token;
     int fds[2];
 
-    // The first write finds that there is no peer.
+    // The first write fails, because the peer is closed.
     g_assert_cmpint (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), ==, 0);
     close (fds[1]);
     socket = g_socket_new_from_fd (fds[0], NULL);

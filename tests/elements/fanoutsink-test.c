@@ -619,7 +619,7 @@ test_restarts_with_own_and_given_sockets (void)
   gst_object_unref (sink);
 }
 
-// The send buffer has the default size or that of `buffer-size`, as far as the system allows it.
+// The send buffer has the size of `buffer-size`, or a default, up to the limit of the system.
 static void
 test_buffer_size_sets_the_send_buffer (void)
 {

@@ -1163,7 +1163,7 @@ test_stored_media_can_be_sought (void)
   end (p, NULL);
 }
 
-// The reader is no longer behind after a flush and after a restart of the element.
+// After a flush, and after a restart of the element, the reader is at the live edge again.
 static void
 test_a_flush_or_restart_ends_a_seeks_lag (void)
 {

@@ -36,7 +36,7 @@ def need(*elements):
 
 
 def launch(line):
-    # If an element fails while others preroll, gst-launch can hang, hence the time limit.
+    # The time limit is for a hang of gst-launch when an element fails while others preroll.
     done = subprocess.run(['gst-launch-1.0', '-q'] + line.split(), env=environment(),
                           capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, f'{line}\n{done.stdout}{done.stderr}'

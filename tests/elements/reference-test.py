@@ -13,7 +13,7 @@ from tap import run, test
 
 @test
 def pages_are_up_to_date():
-    """the tables of each element page are those of the built plugin"""
+    """the tables of each element page match the built plugin"""
     done = subprocess.run(
         [sys.executable, ROOT / 'docs' / 'write-reference.py', '--check', os.environ['WEIR_ELEMENT_TABLES']],
         capture_output=True, text=True, check=False)

@@ -6,7 +6,7 @@
 
 #include "tap.h"
 
-// In a piece of memory of just its size, so that a sanitizer sees a read past its end.
+// Reads from memory of exactly the text's size, so that a sanitizer sees a read past its end.
 static RtspText
 read_exact (const char *text, size_t len, GstRTSPMessage **answer, gsize *used)
 {
@@ -20,7 +20,7 @@ read_exact (const char *text, size_t len, GstRTSPMessage **answer, gsize *used)
 }
 
 static void
-an_answer_is_read_once_it_is_whole (void)
+an_answer_is_read_when_it_is_complete (void)
 {
   static const char text[] =
       "RTSP/1.0 200 OK\r\nCSeq: 7\r\nX-Odd\r\n: odd\r\nsession:  abc;timeout=5 \r\n"
@@ -49,7 +49,7 @@ an_answer_is_read_once_it_is_whole (void)
 }
 
 static void
-what_is_what (void)
+messages_are_classified (void)
 {
   static const struct {
     const char *text;
@@ -85,7 +85,7 @@ what_is_what (void)
 }
 
 static void
-a_head_without_end_is_given_up (void)
+an_endless_head_is_refused (void)
 {
   GstRTSPMessage *answer = NULL;
   char *text = malloc (RTSP_TEXT_MAX);
@@ -98,7 +98,7 @@ a_head_without_end_is_given_up (void)
 }
 
 static void
-requests (void)
+requests_are_written (void)
 {
   GString *out = g_string_new ("before ");
 
@@ -109,7 +109,7 @@ requests (void)
 }
 
 static void
-controls (void)
+control_urls_are_resolved (void)
 {
   static const char *const cases[][3] = {
     { "rtsp://x/a", NULL, "rtsp://x/a" },
@@ -131,10 +131,10 @@ controls (void)
 int
 main (void)
 {
-  RUN (an_answer_is_read_once_it_is_whole);
-  RUN (what_is_what);
-  RUN (a_head_without_end_is_given_up);
-  RUN (requests);
-  RUN (controls);
+  RUN (an_answer_is_read_when_it_is_complete);
+  RUN (messages_are_classified);
+  RUN (an_endless_head_is_refused);
+  RUN (requests_are_written);
+  RUN (control_urls_are_resolved);
   return tap_done ();
 }
