@@ -63,7 +63,7 @@ void
 relay_go_on_after_ends (Relay *relay)
 {
   for (guint i = 0; i < relay->n_tracks; i++) {
-    relay->tracks[i].resumes = relay->tracks[i].splice.n_lives > 0;
+    relay->tracks[i].resumes = relay->tracks[i].splice.n_runs > 0;
     relay->tracks[i].resume_after = weir_splice_end (&relay->tracks[i].splice);
   }
 }

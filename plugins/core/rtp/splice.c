@@ -40,9 +40,9 @@ weir_splice_timestamp_at (const WeirSplice *splice, int64_t time)
 void
 weir_splice_begin (WeirSplice *splice, uint32_t base, int64_t start)
 {
-  if (splice->n_lives++ == 0)
+  if (splice->n_runs++ == 0)
     splice->origin = base - (uint32_t) ns_to_ticks (splice, start);
-  splice->life_start = start;
+  splice->run_start = start;
   splice->ts_offset = weir_splice_timestamp_at (splice, start) - base;
   splice->in_ts = WEIR_UNWRAP_START;
   splice->in_seq = WEIR_UNWRAP_START;
@@ -56,17 +56,17 @@ weir_splice_map (WeirSplice *splice, uint16_t seq, uint32_t timestamp, uint16_t 
 {
   int64_t in_seq, in_ts, mapped;
 
-  if (splice->n_lives == 0)
+  if (splice->n_runs == 0)
     return -EINVAL;
 
   in_seq = weir_unwrap16 (&splice->in_seq, seq);
   if (!splice->seq_known) {
     splice->seq_known = true;
-    splice->seq_offset = splice->n_lives == 1 ? 0 : splice->last_seq + 1 - in_seq;
+    splice->seq_offset = splice->n_runs == 1 ? 0 : splice->last_seq + 1 - in_seq;
     splice->first_seq = splice->last_seq = in_seq + splice->seq_offset;
   }
   mapped = in_seq + splice->seq_offset;
-  if (splice->n_lives > 1 && mapped < splice->first_seq)
+  if (splice->n_runs > 1 && mapped < splice->first_seq)
     return -ESTALE;
   if (mapped > splice->last_seq)
     splice->last_seq = mapped;
@@ -85,16 +85,16 @@ weir_splice_time (const WeirSplice *splice, uint32_t timestamp)
 {
   int64_t near = splice->in_ts;
 
-  if (splice->n_lives == 0)
+  if (splice->n_runs == 0)
     return 0;
-  return splice->life_start
+  return splice->run_start
          + ticks_to_ns (splice, weir_unwrap32 (&near, timestamp) - splice->in_ts_first);
 }
 
 int64_t
 weir_splice_end (const WeirSplice *splice)
 {
-  if (splice->n_lives == 0)
+  if (splice->n_runs == 0)
     return 0;
-  return splice->life_start + ticks_to_ns (splice, splice->in_ts_max - splice->in_ts_first);
+  return splice->run_start + ticks_to_ns (splice, splice->in_ts_max - splice->in_ts_first);
 }

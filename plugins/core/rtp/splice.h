@@ -15,7 +15,7 @@
 typedef struct {
   uint32_t clock_rate; // Hz, from the SDP
   uint32_t origin;     // outgoing timestamp at splice time 0
-  int64_t life_start;  // ns, start of this run
+  int64_t run_start;   // ns, start of this run
   uint32_t ts_offset;  // outgoing timestamp minus the upstream's
   bool seq_known;      // this run has had a packet
   int64_t in_seq;      // upstream's sequence number, unwrapped
@@ -25,7 +25,7 @@ typedef struct {
   int64_t seq_offset;  // outgoing sequence number minus the upstream's, both unwrapped
   int64_t first_seq;   // first outgoing sequence number of this run
   int64_t last_seq;    // highest outgoing sequence number
-  uint64_t n_lives;
+  uint64_t n_runs;     // runs begun
 } WeirSplice;
 
 // Starts a stream without a run. `clock_rate` is in Hz; 0 means 90000.
