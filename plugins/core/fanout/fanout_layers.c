@@ -227,7 +227,7 @@ weir_layer_streams_end_frame (WeirFanout *fanout)
 }
 
 static void
-let_go (WeirFanout *fanout)
+drop_old (WeirFanout *fanout)
 {
   Layers *layers = &fanout->layers;
   int64_t tail = fanout->window.tail;
@@ -236,7 +236,7 @@ let_go (WeirFanout *fanout)
     return;
   pthread_mutex_lock (&fanout->lock);
   for (size_t i = 0; i < layers->n_streams; i++)
-    weir_window_let_go (&layers->streams[i]->window, tail);
+    weir_window_drop_before (&layers->streams[i]->window, tail);
   while (layers->tail < layers->head && layers_frame (layers, layers->tail)->from < tail)
     layers->tail++;
   pthread_mutex_unlock (&fanout->lock);
@@ -249,7 +249,7 @@ weir_layer_streams_take (WeirFanout *fanout)
 
   if (!layers->on)
     return;
-  let_go (fanout);
+  drop_old (fanout);
   // A frame that is no longer whole in the window is skipped.
   if (fanout->window.tail > layers->covered) {
     weir_frame_clear (&layers->frame);

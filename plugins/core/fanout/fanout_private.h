@@ -22,7 +22,7 @@ typedef struct room Room;
 struct weir_reader {
   atomic_uint refs;
   atomic_uint times;
-  atomic_bool gone;
+  atomic_bool removed;
   // Time before which no segmented send is tried, because one was refused; 0: none was refused.
   _Atomic int64_t gso_again_ns;
   atomic_int error;     // errno of failed sends, until it is asked for
@@ -274,37 +274,49 @@ bool weir_reader_is_steady (const WeirFanout *fanout, const WeirReader *reader);
 // continues in it; `cursor` itself if it has to wait. Under the lock.
 int64_t weir_choose_stream (const Pass *pass, WeirReader *reader, int64_t cursor);
 
-// ---- readers' positions (fanout_places.c); under the lock ----
+// ---- plans (fanout_plan.c); under the lock ----
 
-// Returns where a new reader with this delay begins.
-WeirPlan weir_places_plan (
+// Converts ns to ticks of the stream's clock.
+int64_t weir_fanout_ticks (const WeirFanout *fanout, int64_t ns);
+
+// Plans the start of a reader with this delay (ns).
+WeirPlan weir_plan_start (
     const WeirFanout *fanout, bool at_keyframe, int64_t delay_ns, int64_t now_ns);
 
-// Puts a reader at the plan's position. The reader is not being served. NULL: at a plan made now.
-void weir_places_put (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now_ns);
+// Returns the position at which a reader continues after the window has dropped its packets.
+// `behind`: the reader has a delay or is paused, so it stays away from the live edge.
+int64_t weir_overrun_position (const WeirFanout *fanout, bool behind);
 
-// A new reader that must begin at a join point waits for one if the window has none, until it is
-// removed or one is published. weir_places_look_for_join() is called after publishing while readers
-// wait.
-void weir_places_await_join (WeirFanout *fanout, WeirReader *reader);
-void weir_places_await_no_more (WeirFanout *fanout, WeirReader *reader);
-void weir_places_look_for_join (WeirFanout *fanout);
+// ---- readers' positions (fanout_position.c); under the lock ----
+
+// Moves a reader that is not being served to the plan's position. If `plan` is NULL or too old, a
+// new one is made.
+void weir_reader_begin (
+    WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now_ns);
+
+// Lets a new reader wait for a join point, if it needs one and the window has none. The wait ends
+// when a join point is published or the reader is removed. While readers wait, call
+// weir_fanout_look_for_join() after each publish.
+void weir_reader_await_join (WeirFanout *fanout, WeirReader *reader);
+void weir_reader_end_await (WeirFanout *fanout, WeirReader *reader);
+void weir_fanout_look_for_join (WeirFanout *fanout);
 
 // Returns how many packets are due to the reader.
-uint64_t weir_places_lag (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns);
+uint64_t weir_reader_lag (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns);
 
 // Returns the position where the reader would be without any lag, at the start of a frame.
-int64_t weir_places_edge (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns);
+int64_t weir_reader_target (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns);
 
-// Returns where a reader continues that fell behind the window's tail, and reduces its delay if
-// that position is closer to the live edge.
-int64_t weir_places_move_on (const WeirFanout *fanout, WeirReader *reader, int64_t now_ns);
+// Returns the position at which a reader that fell behind the window's tail continues. Reduces the
+// reader's delay if that position is closer to the live edge.
+int64_t weir_reader_move_on (const WeirFanout *fanout, WeirReader *reader, int64_t now_ns);
 
-// Keeps other threads from serving the reader. Spins for as long as a few sends take at most.
+// weir_reader_hold() keeps other threads from serving the reader, until reader_release(). It spins
+// for at most the time of a few sends.
 void weir_reader_hold (WeirReader *reader);
 
 static inline void
-reader_let_go (WeirReader *reader)
+reader_release (WeirReader *reader)
 {
   atomic_flag_clear_explicit (&reader->busy, memory_order_release);
 }

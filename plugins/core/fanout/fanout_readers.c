@@ -164,7 +164,7 @@ weir_reader_counters (
   };
   for (size_t i = 0; i < WEIR_N_DROPS; i++)
     counters->dropped[i] = get_count (&reader->dropped[i]);
-  counters->lag_packets = weir_places_lag (fanout, reader, now_ns);
+  counters->lag_packets = weir_reader_lag (fanout, reader, now_ns);
   if (counters->lag_packets > 0) {
     int64_t at = cursor < window->tail ? window->tail : cursor;
 

@@ -29,7 +29,7 @@ weir_reader_leave_stream (WeirReader *reader)
 }
 
 static void
-list_drop (WeirFanout *fanout, WeirReader *reader)
+list_drop (WeirReader *reader)
 {
   if (--reader->n_lists == 0)
     weir_reader_leave_stream (reader);
@@ -42,7 +42,7 @@ weir_shard_list_unref (WeirFanout *fanout, ReaderList *list)
   if (!list || --list->refs > 0)
     return;
   for (size_t i = 0; i < list->n; i++)
-    list_drop (fanout, list->readers[i]);
+    list_drop (list->readers[i]);
   free (list);
 }
 
@@ -119,7 +119,7 @@ take_from_shard (Shard *shard, WeirReader *reader)
     if (list->readers[i] == reader) {
       list->readers[i] = list->readers[--list->n];
       atomic_store (&shard->n_readers, (unsigned) list->n);
-      list_drop (shard->fanout, reader);
+      list_drop (reader);
       shard->fanout->open[shard->priority] = shard;
       return 0;
     }
@@ -193,12 +193,12 @@ weir_fanout_add (
   int r;
 
   pthread_mutex_lock (&fanout->lock);
-  weir_places_put (fanout, reader, plan, now_ns);
+  weir_reader_begin (fanout, reader, plan, now_ns);
   r = put_in_shard (shard_with_room (fanout, priority), reader);
   if (r == 0) {
     fanout->n_readers++;
     fanout->n_conns += reader->conn != NULL;
-    weir_places_await_join (fanout, reader);
+    weir_reader_await_join (fanout, reader);
     weir_fanout_set_bounds (fanout);
   }
   pthread_mutex_unlock (&fanout->lock);
@@ -218,10 +218,10 @@ weir_fanout_remove (WeirFanout *fanout, WeirReader *reader)
 {
   Shard *shard, *merged;
 
-  atomic_store (&reader->gone, true);
+  atomic_store (&reader->removed, true);
   // A pass may be about to send to it.
   weir_reader_hold (reader);
-  reader_let_go (reader);
+  reader_release (reader);
   if (reader->conn)
     weir_conn_unwatch (reader->conn, on_writable, reader);
   pthread_mutex_lock (&fanout->lock);
@@ -229,7 +229,7 @@ weir_fanout_remove (WeirFanout *fanout, WeirReader *reader)
   shard = atomic_load (&reader->shard);
   take_from_shard (shard, reader);
   merged = merge (fanout, shard);
-  weir_places_await_no_more (fanout, reader);
+  weir_reader_end_await (fanout, reader);
   fanout->n_readers--;
   fanout->n_conns -= reader->conn != NULL;
   weir_fanout_set_bounds (fanout);

@@ -19,7 +19,7 @@ weir_fanout_slowest (const WeirFanout *fanout)
 
       if (cursor < slowest && reader_delay (reader) == 0 && !reader_paused (reader)
           && !reader_is (reader, WEIR_READER_CLOSED)
-          && !atomic_load_explicit (&reader->gone, memory_order_relaxed))
+          && !atomic_load_explicit (&reader->removed, memory_order_relaxed))
         slowest = cursor;
     }
   }
@@ -45,7 +45,7 @@ weir_fanout_publish (WeirFanout *fanout)
     fanout->counters.bursts++;
     fanout->published = true;
     if (fanout->n_await_join > 0)
-      weir_places_look_for_join (fanout);
+      weir_fanout_look_for_join (fanout);
   }
   pthread_mutex_unlock (&fanout->lock);
   weir_layer_streams_take (fanout);

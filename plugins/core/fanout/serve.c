@@ -135,13 +135,13 @@ take_span (Pass *pass, WeirReader *reader)
 
   pthread_mutex_lock (&fanout->lock);
   if (late) {
-    from = weir_places_edge (fanout, reader, pass->now_ns);
+    from = weir_reader_target (fanout, reader, pass->now_ns);
     reason = WEIR_DROP_WOULD_BLOCK;
   }
   if (from < cursor)
     from = cursor;
   if (from < fanout->window.tail) {
-    from = weir_places_move_on (fanout, reader, pass->now_ns);
+    from = weir_reader_move_on (fanout, reader, pass->now_ns);
     reason = WEIR_DROP_OVERRUN;
   }
   to = weir_choose_stream (pass, reader, from);
@@ -345,7 +345,7 @@ keep_in_window (Pass *pass, WeirReader *reader)
     return;
   pthread_mutex_lock (&pass->fanout->lock);
   if (cursor < pass->fanout->window.tail)
-    to = weir_places_move_on (pass->fanout, reader, pass->now_ns);
+    to = weir_reader_move_on (pass->fanout, reader, pass->now_ns);
   pthread_mutex_unlock (&pass->fanout->lock);
   advance (pass, reader, to);
   drop (pass, reader, (uint64_t) (to - cursor), WEIR_DROP_OVERRUN);
@@ -364,7 +364,7 @@ serve (Pass *pass, Turn *turn)
   } else if (reader->next_ns > pass->now_ns) {
     end_turn (turn, reader->next_ns);
   } else if (get_cursor (reader) >= pass->head
-             || atomic_load_explicit (&reader->gone, memory_order_relaxed)
+             || atomic_load_explicit (&reader->removed, memory_order_relaxed)
              || reader_is (reader, WEIR_READER_CLOSED)) {
     reader->next_ns = 0;
     end_turn (turn, WEIR_NEVER);
@@ -404,5 +404,5 @@ weir_serve_turn (Pass *pass, Turn *turn)
   }
   pass->times = reader_times (reader, &pass->settings);
   if (!serve (pass, turn))
-    reader_let_go (reader);
+    reader_release (reader);
 }

@@ -61,7 +61,7 @@ weir_serve_send_batch (Pass *pass)
   for (; at < n; at++)
     end_turn (pass->batch[at], pass->now_ns + UDP_PATIENCE);
   for (size_t i = 0; i < n; i++)
-    reader_let_go (pass->batch[i]->reader);
+    reader_release (pass->batch[i]->reader);
   pass->times = times;
 }
 

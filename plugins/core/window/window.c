@@ -9,6 +9,8 @@
 
 #define FIRST_CAPACITY 128
 #define RTCP_SR 200
+// Packets without a sequence number (RTCP) do not come in rows this long.
+#define RTP_NEAR 64
 
 int
 weir_window_init (WeirWindow *window, WeirWindowBounds bounds, WeirCodec codec)
@@ -33,7 +35,7 @@ entry (WeirWindow *window, int64_t position)
 
 // Every packet in the index or the stage holds a reference to its block.
 static void
-let_go_oldest (WeirWindow *window)
+drop_oldest (WeirWindow *window)
 {
   WeirPacket *oldest = entry (window, window->tail);
 
@@ -61,7 +63,7 @@ void
 weir_window_flush (WeirWindow *window)
 {
   while (window->tail < window->head)
-    let_go_oldest (window);
+    drop_oldest (window);
   weir_window_drop_stage (window);
 }
 
@@ -379,7 +381,7 @@ weir_window_publish (WeirWindow *window, uint64_t *lost)
   window->late_join = WEIR_NO_POSITION;
   window->last_join = last_join;
   while (window->tail < tail)
-    let_go_oldest (window);
+    drop_oldest (window);
   return true;
 }
 
@@ -444,11 +446,40 @@ weir_window_live (const WeirWindow *window)
   return weir_window_edge (window, window->head);
 }
 
+const WeirPacket *
+weir_window_next_rtp (const WeirWindow *window, int64_t position)
+{
+  int64_t near = position + RTP_NEAR, end = window->head < near ? window->head : near;
+
+  for (; position < end; position++) {
+    if (weir_window_at (window, position)->flags & WEIR_PACKET_RTP)
+      return weir_window_at (window, position);
+  }
+  return NULL;
+}
+
+bool
+weir_window_seq_at (const WeirWindow *window, int64_t position, uint16_t *seq)
+{
+  int64_t first = position < window->tail ? window->tail : position;
+  const WeirPacket *packet = weir_window_next_rtp (window, first);
+  int64_t end = first - RTP_NEAR > window->tail ? first - RTP_NEAR : window->tail;
+
+  *seq = packet ? packet->seq : 0;
+  for (int64_t at = first; !packet && at > end; at--) {
+    if (weir_window_at (window, at - 1)->flags & WEIR_PACKET_RTP) {
+      packet = weir_window_at (window, at - 1);
+      *seq = (uint16_t) (packet->seq + 1);
+    }
+  }
+  return packet != NULL;
+}
+
 void
-weir_window_let_go (WeirWindow *window, int64_t position)
+weir_window_drop_before (WeirWindow *window, int64_t position)
 {
   while (window->tail < window->head && entry (window, window->tail)->position < position)
-    let_go_oldest (window);
+    drop_oldest (window);
 }
 
 int64_t

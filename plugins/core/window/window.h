@@ -166,10 +166,18 @@ int64_t weir_window_edge (const WeirWindow *window, int64_t end);
 // Returns the live edge: weir_window_edge() of the head.
 int64_t weir_window_live (const WeirWindow *window);
 
-// For windows made with weir_window_stage_as(): weir_window_let_go() drops the packets whose
+// Returns the first RTP packet at or after `position`, or NULL if it is not among the next 64
+// packets.
+const WeirPacket *weir_window_next_rtp (const WeirWindow *window, int64_t position);
+
+// Finds the sequence number that the first RTP packet at or after `position` has or will have.
+// Returns false if no RTP packet is near `position`.
+bool weir_window_seq_at (const WeirWindow *window, int64_t position, uint16_t *seq);
+
+// For windows made with weir_window_stage_as(): weir_window_drop_before() drops the packets whose
 // position is before `position`. weir_window_find() returns the index in this window of the first
 // packet whose position is not before `position`, or the head.
-void weir_window_let_go (WeirWindow *window, int64_t position);
+void weir_window_drop_before (WeirWindow *window, int64_t position);
 int64_t weir_window_find (const WeirWindow *window, int64_t position);
 
 // ---- reading ----
