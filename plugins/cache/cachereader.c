@@ -66,12 +66,12 @@ is_due (CacheReader *self)
     wait_for_change (self);
     return FALSE;
   }
-  if (!self->placed)
-    cache_place_take (self, &settings);
-  if (self->placed)
-    cache_place_catch_up (self, &settings);
-  if (!self->placed || self->cursor >= index->head
-      || (self->find_join && !cache_place_find_join (self))) {
+  if (!self->positioned)
+    cache_position_start (self, &settings);
+  if (self->positioned)
+    cache_position_keep_in_window (self, &settings);
+  if (!self->positioned || self->cursor >= index->head
+      || (self->find_join && !cache_position_find_join (self))) {
     wait_for_change (self);
     return FALSE;
   }
@@ -91,7 +91,7 @@ typedef struct {
   gboolean sought;
   guint n_links;
   CacheMiss miss;
-  CacheSpillGone *gone; // pieces evicted from memory to make room
+  CacheSpillEvicted *evicted; // pieces evicted from memory to make room
 } Taken;
 
 // Counts the bytes as read from memory or from the file. Call with the lock.
@@ -105,7 +105,7 @@ note_source (CacheReader *self, Taken *taken)
     self->home = entry->home;
     self->home_held =
         entry->home == 0
-        || (window->spill && cache_spill_ask (window->spill, entry->home, &taken->gone));
+        || (window->spill && cache_spill_ask (window->spill, entry->home, &taken->evicted));
   }
   if (self->home_held)
     window->counts.from_memory += entry->bytes;
@@ -316,7 +316,7 @@ loop (gpointer user_data)
     reader_end (self, GST_FLOW_EOS);
     return;
   }
-  cache_spill_let_go (taken.gone);
+  cache_spill_page_out (taken.evicted);
   if (taken.miss.missed)
     tell_miss (self, &taken.miss);
   object = cache_entry_load (&taken.entry);
@@ -385,8 +385,8 @@ reader_begin (CacheReader *self)
 {
   const CacheReaderSettings settings = cache_reader_settings (self);
 
-  if (!self->placed && !self->paused && !self->unlinked)
-    cache_place_take (self, &settings);
+  if (!self->positioned && !self->paused && !self->unlinked)
+    cache_position_start (self, &settings);
   cache_reader_look (self);
 }
 
@@ -398,7 +398,7 @@ cache_reader_linked (CacheReader *self)
   if (window)
     self->n_links++;
   if (window && self->unlinked) {
-    self->unlinked = self->placed = FALSE;
+    self->unlinked = self->positioned = FALSE;
     reader_begin (self);
   }
   cache_reader_unlock (window);
@@ -435,7 +435,7 @@ cache_reader_open (CacheReader *self, CacheWindow *window)
   window->n_readers++;
   self->counts = (CacheReaderCounts) { 0 };
   self->miss = (CacheMiss) { 0 };
-  self->active = self->flushing = self->placed = self->find_join = self->sought = FALSE;
+  self->active = self->flushing = self->positioned = self->find_join = self->sought = FALSE;
   self->ended = self->unlinked = FALSE;
   self->next_time = 0;
   self->home = 0;

@@ -48,23 +48,23 @@ typedef struct {
   CacheScene *sent; // the sticky events pushed downstream
 
   // Under the window's lock, all below.
-  gboolean active;    // the pad is active
-  gboolean flushing;  // the task must end
-  gboolean paused;    // the reader keeps its position
-  gboolean ended;     // the program sent EOS: push only EOS
-  gboolean unlinked;  // waits for a link, at the pad or further downstream
-  guint n_links;      // number of links so far
-  gboolean placed;    // `cursor` is valid
-  gboolean find_join; // continue at a join point
-  gboolean discont;   // set DISCONT on the next buffer
-  gboolean sought;    // after a seek: show the next buffer at once
-  gint64 cursor;      // position of the next entry
-  gint64 looked_from; // position from which the search for a join point began
-  gint64 next_time;   // time of the next entry, ns
-  gint64 delay_limit; // longest delay that the window allows, ns; -1 if not limited
-  guint64 home;       // number of the piece of the file being read; 0 = in memory
-  gboolean home_held; // that piece is also in memory
-  CacheMiss miss;     // reported with the next entry
+  gboolean active;     // the pad is active
+  gboolean flushing;   // the task must end
+  gboolean paused;     // the reader keeps its position
+  gboolean ended;      // the program sent EOS: push only EOS
+  gboolean unlinked;   // waits for a link, at the pad or further downstream
+  guint n_links;       // number of links so far
+  gboolean positioned; // `cursor` is valid
+  gboolean find_join;  // continue at a join point
+  gboolean discont;    // set DISCONT on the next buffer
+  gboolean sought;     // after a seek: show the next buffer at once
+  gint64 cursor;       // position of the next entry
+  gint64 looked_from;  // position from which the search for a join point began
+  gint64 next_time;    // time of the next entry, ns
+  gint64 delay_limit;  // longest delay that the window allows, ns; -1 if not limited
+  guint64 home;        // number of the piece of the file being read; 0 = in memory
+  gboolean home_held;  // that piece is also in memory
+  CacheMiss miss;      // reported with the next entry
   GstClockID wait_id;
   CacheReaderCounts counts;
 } CacheReader;

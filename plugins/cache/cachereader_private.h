@@ -63,21 +63,21 @@ void cache_reader_shift (CacheReader *self, gint64 late);
 // Wakes the task, so that it checks the reader's state again.
 void cache_reader_look (CacheReader *self);
 
-// ---- cacheplace.c: positions ----
+// ---- cacheposition.c: positions ----
 
 // Takes the first position, by the settings. Does nothing while that position is not known yet.
-void cache_place_take (CacheReader *self, const CacheReaderSettings *settings);
+void cache_position_start (CacheReader *self, const CacheReaderSettings *settings);
 
 // Moves to the join point at or before `time` (ns). The window must not be empty.
-void cache_place_at_time (CacheReader *self, gint64 time);
+void cache_position_at_time (CacheReader *self, gint64 time);
 
 // Marks the cursor as valid and sets DISCONT for the next buffer.
-void cache_place_note (CacheReader *self);
+void cache_position_set_valid (CacheReader *self);
 
 // Moves the reader into the window if its position has left it.
-void cache_place_catch_up (CacheReader *self, const CacheReaderSettings *settings);
+void cache_position_keep_in_window (CacheReader *self, const CacheReaderSettings *settings);
 
 // Moves to the next join point. Returns FALSE if there is none yet.
-gboolean cache_place_find_join (CacheReader *self);
+gboolean cache_position_find_join (CacheReader *self);
 
 G_END_DECLS

@@ -26,7 +26,7 @@ behind (CacheReader *self)
   const WeirCacheIndex *index = index_of (self);
   const WeirCacheEntry *entry;
 
-  if (!self->placed || self->cursor >= index->head || index->head == index->tail)
+  if (!self->positioned || self->cursor >= index->head || index->head == index->tail)
     return 0;
   entry = weir_cache_index_at (index, MAX (self->cursor, index->tail));
   return MAX (clock_now () - entry->arrival_ns, 0);

@@ -25,8 +25,8 @@ go_to_time (CacheReader *self, gint64 time)
   if (window && !has_nothing (self)) {
     self->miss = (CacheMiss) { 0 };
     self->delay_limit = -1;
-    cache_place_at_time (self, time);
-    cache_place_note (self);
+    cache_position_at_time (self, time);
+    cache_position_set_valid (self);
     self->sought = self->at_cache;
     cache_reader_look (self);
   }

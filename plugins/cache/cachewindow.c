@@ -207,15 +207,15 @@ evict (CacheWindow *window, gint64 until)
   guint n;
 
   do {
-    WeirCacheEntry gone[AT_ONCE];
+    WeirCacheEntry evicted[AT_ONCE];
 
     for (n = 0; n < AT_ONCE && (index->tail < until || weir_cache_index_exceeded (index)); n++)
-      gone[n] = take_oldest (window);
+      evicted[n] = take_oldest (window);
     if (n == 0)
       break;
     g_mutex_unlock (&window->lock);
     for (guint i = 0; i < n; i++)
-      cache_entry_unref (&gone[i]);
+      cache_entry_unref (&evicted[i]);
     g_mutex_lock (&window->lock);
   } while (n == AT_ONCE);
 }

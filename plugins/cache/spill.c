@@ -143,44 +143,44 @@ cache_spill_close (CacheSpill *self)
 
 // ---- pieces in memory ----
 
-struct _CacheSpillGone {
+struct _CacheSpillEvicted {
   CacheSpill *spill; // a reference, which keeps the pieces mapped
   GPtrArray *data;
 };
 
 // Adds a piece to those in memory, and returns the pieces that the policy evicts for it. Call with
 // the lock.
-static CacheSpillGone *
-hold (CacheSpill *self, guint64 number)
+static CacheSpillEvicted *
+keep_in_memory (CacheSpill *self, guint64 number)
 {
-  CacheSpillGone *gone = g_new (CacheSpillGone, 1);
+  CacheSpillEvicted *evicted = g_new (CacheSpillEvicted, 1);
   uint64_t each;
 
-  *gone = (CacheSpillGone) { cache_spill_ref (self), g_ptr_array_new () };
+  *evicted = (CacheSpillEvicted) { cache_spill_ref (self), g_ptr_array_new () };
   weir_policy_add (&self->policy, number, PIECE);
   while (weir_policy_evict (&self->policy, &each)) {
     CachePiece *piece = g_hash_table_lookup (self->in_use, &each);
 
     if (piece)
-      g_ptr_array_add (gone->data, piece->data);
+      g_ptr_array_add (evicted->data, piece->data);
   }
-  return gone;
+  return evicted;
 }
 
 void
-cache_spill_let_go (CacheSpillGone *gone)
+cache_spill_page_out (CacheSpillEvicted *evicted)
 {
-  if (!gone)
+  if (!evicted)
     return;
-  for (guint i = 0; i < gone->data->len; i++)
-    madvise (gone->data->pdata[i], PIECE, MADV_PAGEOUT);
-  g_ptr_array_unref (gone->data);
-  cache_spill_unref (gone->spill);
-  g_free (gone);
+  for (guint i = 0; i < evicted->data->len; i++)
+    madvise (evicted->data->pdata[i], PIECE, MADV_PAGEOUT);
+  g_ptr_array_unref (evicted->data);
+  cache_spill_unref (evicted->spill);
+  g_free (evicted);
 }
 
 gboolean
-cache_spill_ask (CacheSpill *self, guint64 number, CacheSpillGone **gone)
+cache_spill_ask (CacheSpill *self, guint64 number, CacheSpillEvicted **evicted)
 {
   gboolean held = FALSE;
 
@@ -190,7 +190,7 @@ cache_spill_ask (CacheSpill *self, guint64 number, CacheSpillGone **gone)
   if (g_hash_table_contains (self->in_use, &number)) {
     held = weir_policy_ask (&self->policy, number) == 1;
     if (!held)
-      *gone = hold (self, number);
+      *evicted = keep_in_memory (self, number);
   }
   g_mutex_unlock (&self->lock);
   return held;
@@ -200,16 +200,16 @@ cache_spill_ask (CacheSpill *self, guint64 number, CacheSpillGone **gone)
 static void
 finish_piece (CacheSpill *self)
 {
-  CacheSpillGone *gone = NULL;
+  CacheSpillEvicted *evicted = NULL;
 
   if (!self->current)
     return;
   if (self->has_rule) {
     g_mutex_lock (&self->lock);
-    gone = hold (self, self->current->number);
+    evicted = keep_in_memory (self, self->current->number);
     g_mutex_unlock (&self->lock);
   }
-  cache_spill_let_go (gone);
+  cache_spill_page_out (evicted);
   g_clear_pointer (&self->current, piece_unref);
 }
 

@@ -49,11 +49,11 @@ CachePiece *cache_piece_ref (CachePiece *piece);
 void cache_piece_unref (CachePiece *piece);
 
 // Tells the policy that a reader requests a piece. Returns TRUE if the piece is in memory.
-// Otherwise the policy adds it, and `*gone` lists the pieces to evict: pass it to
-// cache_spill_let_go(), which may take a while and accepts NULL.
-typedef struct _CacheSpillGone CacheSpillGone;
-gboolean cache_spill_ask (CacheSpill *spill, guint64 piece, CacheSpillGone **gone);
-void cache_spill_let_go (CacheSpillGone *gone);
+// Otherwise the policy adds it, and `*evicted` lists the pieces to evict: pass it to
+// cache_spill_page_out(), which may take a while and accepts NULL.
+typedef struct _CacheSpillEvicted CacheSpillEvicted;
+gboolean cache_spill_ask (CacheSpill *spill, guint64 piece, CacheSpillEvicted **evicted);
+void cache_spill_page_out (CacheSpillEvicted *evicted);
 
 // Returns the maximum size of the file in bytes. It shrinks when the disk is full.
 guint64 cache_spill_capacity (CacheSpill *spill);

@@ -55,7 +55,7 @@ note_miss (CacheReader *self, gint64 from, gint64 n)
 }
 
 void
-cache_place_at_time (CacheReader *self, gint64 time)
+cache_position_at_time (CacheReader *self, gint64 time)
 {
   const WeirCacheIndex *index = index_of (self);
 
@@ -70,11 +70,11 @@ cache_place_at_time (CacheReader *self, gint64 time)
 }
 
 void
-cache_place_note (CacheReader *self)
+cache_position_set_valid (CacheReader *self)
 {
   const WeirCacheIndex *index = index_of (self);
 
-  self->placed = self->discont = TRUE;
+  self->positioned = self->discont = TRUE;
   if (weir_cache_index_has (index, self->cursor))
     self->next_time = weir_cache_index_at (index, self->cursor)->time_ns;
   else if (newest (index))
@@ -85,7 +85,7 @@ cache_place_note (CacheReader *self)
 // window. If even the oldest entry is not due yet, the delay is longer than the window: the reader
 // then uses a delay slightly shorter than the window.
 static gint64
-place_in_short_window (CacheReader *self, const CacheReaderSettings *settings)
+position_in_short_window (CacheReader *self, const CacheReaderSettings *settings)
 {
   const WeirCacheIndex *index = index_of (self);
   const gint64 oldest = weir_cache_index_at (index, index->tail)->arrival_ns;
@@ -110,13 +110,13 @@ go_back (CacheReader *self, const CacheReaderSettings *settings)
   if (index->tail > self->window->flushed && index->tail == oldest (self)
       && clock_now () - weir_cache_index_at (index, index->tail)->arrival_ns
              < (gint64) settings->delay)
-    go_to (self, place_in_short_window (self, settings));
+    go_to (self, position_in_short_window (self, settings));
   else
     go_to (self, weir_cache_index_find_arrival (index, clock_now () - (gint64) settings->delay));
 }
 
 void
-cache_place_take (CacheReader *self, const CacheReaderSettings *settings)
+cache_position_start (CacheReader *self, const CacheReaderSettings *settings)
 {
   const WeirCacheIndex *index = index_of (self);
 
@@ -127,7 +127,7 @@ cache_place_take (CacheReader *self, const CacheReaderSettings *settings)
   if (has_nothing (self))
     self->cursor = index->head;
   else if (settings->start == CACHE_START_POSITION)
-    cache_place_at_time (self, (gint64) settings->position);
+    cache_position_at_time (self, (gint64) settings->position);
   else if (settings->start == CACHE_START_OLDEST)
     look_for_join (self, oldest (self));
   else if (settings->start == CACHE_START_JOIN_POINT)
@@ -136,11 +136,11 @@ cache_place_take (CacheReader *self, const CacheReaderSettings *settings)
     go_back (self, settings);
   else
     go_live (self);
-  cache_place_note (self);
+  cache_position_set_valid (self);
 }
 
 void
-cache_place_catch_up (CacheReader *self, const CacheReaderSettings *settings)
+cache_position_keep_in_window (CacheReader *self, const CacheReaderSettings *settings)
 {
   const WeirCacheIndex *index = index_of (self);
   gint64 to;
@@ -152,14 +152,14 @@ cache_place_catch_up (CacheReader *self, const CacheReaderSettings *settings)
   }
   if (self->cursor >= index->tail || self->find_join)
     return;
-  to = settings->delay > 0 ? place_in_short_window (self, settings) : index->tail;
+  to = settings->delay > 0 ? position_in_short_window (self, settings) : index->tail;
   note_miss (self, self->next_time, to - self->cursor);
   look_for_join (self, to);
 }
 
 // Gives up after a whole window without a join point, because there may never be one.
 gboolean
-cache_place_find_join (CacheReader *self)
+cache_position_find_join (CacheReader *self)
 {
   const WeirCacheIndex *index = index_of (self);
   gint64 join = weir_cache_index_next_join (index, self->cursor);
