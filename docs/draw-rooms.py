@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Draws docs/img/rooms.svg from the includes: a row for each room, the ground at the bottom, with a
-dot in the column of each room that it uses. With --check nothing is written: the exit status is 1 if
-the picture is not as the code is."""
+"""Draws docs/img/rooms.svg from the #include lines. Each room has a row, the lowest room at the
+bottom, with a dot in the column of each room that it includes. With --check, writes nothing and
+exits with status 1 if the picture does not match the code."""
 
 import os
 import sys
@@ -19,7 +19,8 @@ COLOURS = {PROXY: '#1f6f8b', CORE: '#b3541e'}
 
 
 def uses():
-    """(house, room) -> the set of (house, room) that its files include; main.c is a room too."""
+    """Maps each (house, room) to the set of (house, room) that its files include. main.c counts as a
+    room."""
     found = {(house, room): set() for house in (PROXY, CORE) for room in rooms_of(house)}
     for house in (PROXY, CORE):
         for path in sources(house):
