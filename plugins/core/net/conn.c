@@ -168,7 +168,8 @@ put_header (uint8_t *header, WeirFraming framing, uint8_t channel, size_t len)
   return n;
 }
 
-// Keeps the rest of the header and packet in iov[0] and iov[1], of which `written` bytes are out.
+// Keeps the rest of a packet. Its header and data are iov[0] and iov[1]; `written` bytes of them
+// are sent.
 static void
 keep_tail (WeirConn *conn, const struct iovec *iov, size_t written)
 {
@@ -488,7 +489,7 @@ check_socket (int fd)
   return getpeername (fd, (struct sockaddr *) &peer, &len) < 0 ? errno : 0;
 }
 
-// Both fail for sockets other than TCP, which is fine.
+// Sets TCP options. They fail for other sockets, which do not need them.
 static void
 tune (int fd)
 {

@@ -63,12 +63,12 @@ int weir_conn_send (
     WeirConn *conn, WeirFraming framing, uint8_t channel, const struct iovec *packets, size_t n);
 
 // Sends other bytes, such as the answer to a request: after a packet that is partly written, and
-// before any packet sent later. Bytes that do not fit now are copied. Returns 0; -ENOBUFS, with
-// nothing sent, if more than WEIR_CONN_CONTROL_MAX bytes would wait; or the negative errno by which
-// the connection broke.
+// before any packet sent later. Bytes that do not fit now are copied and sent later. Returns 0;
+// -ENOBUFS, with nothing sent, if more than WEIR_CONN_CONTROL_MAX bytes would wait; or the negative
+// errno by which the connection broke.
 int weir_conn_send_control (WeirConn *conn, const void *data, size_t len);
 
-// Limits what the kernel sends, in bits per second; 0 removes the limit.
+// Limits the rate at which the kernel sends, in bits per second; 0 removes the limit.
 void weir_conn_set_max_pacing_rate (WeirConn *conn, uint64_t bits_per_s);
 
 // Breaks the connection: drops the waiting bytes and shuts the socket down, so that both sides see
@@ -81,10 +81,10 @@ int weir_conn_error (WeirConn *conn);
 // Copies the counters.
 void weir_conn_counters (WeirConn *conn, WeirConnCounters *counters);
 
-// Has `writable` called when the waiting bytes are out and there is room again, and when the
-// connection has broken. The call comes from the thread that watches all connections, without a
-// lock: it may call any function here, and must be short. Watchers take turns in being called
-// first. Returns false if there is no memory.
+// Adds a watcher: `writable` is called when the waiting bytes are written and there is room again,
+// and when the connection has broken. The thread that watches all connections calls it, without a
+// lock: `writable` may call any function here, and must return soon. Watchers take turns in being
+// called first. Returns false if there is no memory.
 bool weir_conn_watch (WeirConn *conn, void (*writable) (void *data), void *data);
 
 // Removes a watcher. No call of `writable` is running or comes when this returns; called from

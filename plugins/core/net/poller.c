@@ -22,7 +22,7 @@ static struct {
 } poller = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 // A retired entry may still be among the current events, so it is freed between two rounds. Its
-// descriptor was removed from epoll before, so no later event names it.
+// descriptor was removed from epoll earlier, so no later event names it.
 static void
 free_retired (void)
 {

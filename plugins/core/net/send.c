@@ -139,7 +139,7 @@ count_send (WeirSendCounters *counters, size_t packets)
   counters->gso_sends += packets > 1;
 }
 
-// Messages to send (runs or single packets), and the packets that each holds.
+// Messages to send (runs or single packets), and the packets of each.
 typedef struct {
   struct mmsghdr *msgs;
   const size_t *first; // first packet of each message; NULL: message i is packet i
@@ -327,7 +327,7 @@ weir_sender_send_many (WeirSender *sender, int fd, WeirSendTarget *targets, size
     }
     if (t == end)
       continue;
-    // Its message failed, or it is the only reader left. Sending to it alone tells the error.
+    // Its message failed, or it is the only reader left. A send to it alone returns the error.
     stopped = &targets[t++];
     count_sent (sender, &runs, 0, n_sent, &stopped->result);
     stopped->settled = weir_sender_send (

@@ -12,19 +12,20 @@
 //   S (k)    = time (k) + upstream + delay
 //   due (i)  = S (k) + b * floor (i / b) / n * (S (k + 1) - S (k))
 //
-// if the whole frame is there when its first group leaves; packets that come later are spread over
-// the rest of the frame's time. `delay` is how late frames arrive: it rises to the latest frame at
-// once, sinks by 1/64 of the difference with each frame, and is at most 10 s. If the end of a frame
-// is not known yet, the frame lasts as long as its own duration says, or else as the shorter one of
-// the last two frames; never longer than WEIR_PACE_FRAME_MAX.
+// This holds if the whole frame is there when its first group leaves; packets that come later are
+// spread over the rest of the frame's time. `delay` is how late frames arrive: it rises at once
+// with a frame that is later, sinks by 1/64 of the difference with every other frame, and is at
+// most 10 s. While the next frame's time is not known, a frame lasts for its own duration, or else
+// as long as the shorter one of the last two frames; never longer than WEIR_PACE_FRAME_MAX.
 //
 // By bitrate. A token bucket of `burst` bytes (at least one packet). In any period of t seconds
 //
 //   bytes due <= max (burst, largest packet) + bitrate / 8 * t
 //
-// With bitrate 0 the rate is measured from the packets' times, as a moving average. It is raised or
-// lowered by up to a factor of two by how much later packets leave than at first, so that output
-// follows input. Packets leave at once until 200 ms of the stream have come.
+// With bitrate 0 the rate is measured from the packets' times, as a moving average. It is then
+// multiplied by 1 + lag / 2 s, within 0.5 and 2, so that output follows input; the lag is how much
+// later behind its time the next packet leaves than the first packet did. Packets leave at once
+// until 200 ms of the stream have come.
 //
 // By block. The rule of a storage server for video on demand (Y. R. Choe, "Design and
 // Implementation of a Resource-Efficient Storage Server for VoD", PhD dissertation, Purdue
@@ -45,10 +46,12 @@
 //
 // Times are repaired so that they never go back. A frame that goes back by less than 1 s joins the
 // frame before. A frame that goes back by more, or is more than 10 s ahead of both the frame before
-// and the clock, begins where the frame before ended, and later frames move with it. A first frame
-// that is more than 10 s off begins now; by timestamp, so does any frame that comes more than 10 s
-// late, as after the clock was set forward. Packets without a time belong to the frame before. If
-// the clock is set back by 1 s or more, it stands still for the pacer.
+// and the clock, begins where the frame before ended, and later frames are shifted with it. A first
+// frame whose time differs from the clock by more than 10 s begins now. By timestamp, so does any
+// frame that comes more than 10 s late, for example after the clock was set forward. A packet
+// without a time belongs to the frame before; if its RTP timestamp is new, or no packet has had a
+// time yet, it begins a frame now. If the clock is set back by 1 s or more, the pacer's clock
+// continues from its last time.
 
 #include <stdbool.h>
 #include <stddef.h>

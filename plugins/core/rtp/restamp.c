@@ -2,7 +2,7 @@
 #include "rtp/restamp.h"
 
 #define SECOND INT64_C (1000000000)
-#define MAX_LATE 1024 // packets; a packet further behind starts a new count
+#define MAX_LATE 1024 // packets; a number further back means that the source has restarted
 
 void
 weir_restamp_init (WeirRestamp *restamp, uint32_t clock_rate, int64_t limit, bool frames_marked)
@@ -64,9 +64,8 @@ find_fault (const WeirRestamp *restamp, const WeirRtp *rtp, int64_t passed)
   return WEIR_RESTAMP_AS_IT_CAME;
 }
 
-// Reports whether a packet was only overtaken by later ones: its timestamp fits its place in the
-// order. A packet with an earlier number that does not fit comes from a source that restarted its
-// count a little behind.
+// Reports whether a packet with an earlier number is only reordered: then its timestamp fits its
+// number. Otherwise the source has restarted with numbers a little lower than before.
 static bool
 comes_late (const WeirRestamp *restamp, const WeirRtp *rtp, int64_t seq)
 {
@@ -115,7 +114,7 @@ weir_restamp_map (WeirRestamp *restamp, const WeirRtp *rtp, int64_t now)
     restamp->n_late++;
     return rtp->timestamp + offset_at (restamp, seq);
   }
-  // A restarted count is taken as lying ahead of all packets before it.
+  // After a restart of the source's numbers, the packet counts as ahead of all earlier ones.
   restamp->seq = !first && seq <= restamp->seq ? seq + 65536 : seq;
   if (first)
     begin_times (restamp, rtp, now);

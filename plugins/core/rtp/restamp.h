@@ -2,9 +2,9 @@
 #pragma once
 
 // Makes the RTP timestamps of a stream monotone, for sources whose clock jumps, goes back or stands
-// still. Between two faults the source's own distances stay; across a fault the timestamp advances
-// by the arrival time that passed. Packets are ordered by sequence number: a late packet gets the
-// timestamp that it would have had in time.
+// still. Between two faults, timestamps advance as the source's do. At a fault, the timestamp
+// advances by the time between the arrivals. Packets are ordered by sequence number: a packet that
+// arrives late gets the timestamp that it would have had on time.
 //
 // Do not restamp a stream with B-frames: its timestamps go back by design.
 
@@ -17,17 +17,18 @@
 #define WEIR_RESTAMP_HISTORY 16
 
 typedef enum {
-  WEIR_RESTAMP_AS_IT_CAME, // no fault: continues from the packet before
-  WEIR_RESTAMP_JUMP,       // ahead of the time that passed by more than the limit
+  WEIR_RESTAMP_AS_IT_CAME, // no fault
+  WEIR_RESTAMP_JUMP,       // advanced too far: more than the time between the arrivals plus `limit`
   WEIR_RESTAMP_BACK,       // lower than the timestamp before
-  WEIR_RESTAMP_STALL,      // behind the time that passed by more than the limit, or unchanged since
-  WEIR_RESTAMP_SOURCE,     // another SSRC, so the timestamps are unrelated
+  WEIR_RESTAMP_STALL,      // advanced too little: less than that time minus `limit`; or unchanged
+                           // since such a fault
+  WEIR_RESTAMP_SOURCE,     // the SSRC changed, so the timestamps are unrelated
 } WeirRestampFault;
 #define WEIR_RESTAMP_N_FAULTS 5
 
 typedef struct {
   uint32_t clock_rate; // Hz
-  int64_t limit;       // ns
+  int64_t limit;       // ns, tolerance of the faults above
   bool frames_marked;  // true: a marker bit ends a frame (video); else each packet does
   bool begun;
   uint32_t ssrc;

@@ -50,6 +50,7 @@ void weir_sr_log_add (WeirSrLog *self, const WeirNtpMap *sr, int64_t now_ns);
 // Reports whether the log has a report of `ssrc`.
 bool weir_sr_log_has (const WeirSrLog *self, uint32_t ssrc);
 
-// Returns the round trip in ns by a receiver's report block that came at `now_ns`; -1 if the block
-// names no report in the log, or a delay longer than the time since that report.
+// Returns the round-trip time in ns, from a receiver's report block that arrived at `now_ns`.
+// Returns -1 if the block names no report in the log, or a delay longer than the time since that
+// report.
 int64_t weir_sr_log_round_trip (const WeirSrLog *self, const WeirRtcpBlock *block, int64_t now_ns);

@@ -11,7 +11,8 @@
 #include "rtp/rtcp_write.h"
 #include "rtp/rtp.h"
 
-// Packets; a repeated packet is recognised this far back. Further back it counts as reordered.
+// A repeated packet is recognised up to this many packets back. Further back it counts as
+// reordered.
 #define WEIR_RTP_STATS_WINDOW 512
 
 typedef enum {

@@ -3,7 +3,7 @@
 
 // A pool of threads that runs tasks: the most urgent priority first, and tasks of one priority in
 // the order in which they were woken. A task never runs in two threads at once; a task that is
-// woken while it runs, runs once more.
+// woken while it runs runs once more.
 //
 // Call all functions from any thread, and from within a task, unless said otherwise. Times are in
 // ns of weir_now_ns().
@@ -34,8 +34,8 @@ struct weir_task {
   bool dead, stood_in;
 };
 
-// Starts `n` threads, at most 64; 0: as many as the process may use processors. Each gets
-// `scratch_size` bytes. Returns NULL with errno on error. Free with weir_workers_free().
+// Starts `n` threads, at most 64; 0: one for each processor that the process may use. Each thread
+// gets `scratch_size` bytes. Returns NULL with errno on error. Free with weir_workers_free().
 WeirWorkers *weir_workers_new (unsigned n, size_t scratch_size);
 
 // Stops and joins the threads. All tasks must have been cleared. Not from within a task.
@@ -55,15 +55,16 @@ void weir_task_wake (WeirTask *task);
 // Runs the task at `due_ns`, or earlier if an earlier time is already set.
 void weir_task_wake_at (WeirTask *task, int64_t due_ns);
 
-// Removes the task's time. A task that was woken or runs is not stopped, and may return a new time.
+// Cancels the task's next time. Does not stop a task that is queued or running, which may return a
+// new time.
 void weir_task_cancel (WeirTask *task);
 
 // Runs the task now in this thread. If it is queued or running, it runs once (more) in a worker
 // instead.
 void weir_task_run_here (WeirTask *task, void *scratch);
 
-// Says that the task, if it runs, may block: until it returns, one more thread runs the other
-// tasks.
+// Tells the pool that a running task may block: until the task returns, one more thread runs the
+// other tasks. Does nothing if the task is not running.
 void weir_task_stand_in (WeirTask *task);
 
 // Stops the task for good: it does not run when this returns, and never again. Do not call it from

@@ -35,7 +35,7 @@ add_step (WeirAdaptStep *steps, size_t n, WeirLayerSet set, double bitrate)
 
   while (at > 0 && steps[at - 1].bitrate > bitrate)
     at--;
-  // A set with the same bitrate shows nothing more.
+  // A set with the same bitrate has no further data.
   if (n == WEIR_ADAPT_STEPS || (at > 0 && steps[at - 1].bitrate == bitrate))
     return n;
   memmove (&steps[at + 1], &steps[at], (n - at) * sizeof *steps);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Chooses the layers that a reader's line can carry, from the reader's reports. Three policies:
+// Chooses the layers that the line to a reader can carry, from the reader's reports. There are
+// three policies:
 //
 // - fixed: the wanted layers, whatever the line does.
 // - bandwidth: the line's capacity is taken as the bit rate that arrived (sent, times the fraction
-//   received). The reader gets the first layer set above that: by overshooting it notices a line
-//   that became wider. It moves one step per report.
+//   received). The reader gets the lowest layer set above that rate, so that it notices when the
+//   line becomes wider. It moves one step per report.
 // - aimd: below 2 % loss the reader's allowance grows by 8 % per report. Above 10 % it shrinks by
 //   half the loss, or to the bit rate that arrived if more than a third was lost; the reader gets
 //   the highest set within it. Between 2 % and 10 % the reader goes down one step: at once if it

@@ -2,8 +2,8 @@
 #pragma once
 
 // Splits access units into layers, for codecs whose layers show without parameter sets: H.265
-// (temporal layers: an access unit stays or goes as a whole), VP9 (the frames of a superframe) and
-// AV1 (the OBUs of a temporal unit). For H.264 see svc.h.
+// (temporal layers: an access unit is kept or dropped as a whole), VP9 (the frames of a superframe)
+// and AV1 (the OBUs of a temporal unit). For H.264 see svc.h.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,13 +13,13 @@
 #include "svc/layerset.h"
 
 #define WEIR_AU_PARTS 256
-#define WEIR_AU_GROWTH 34 // bytes that the output may be longer: a superframe index
+#define WEIR_AU_GROWTH 34 // bytes by which the output may exceed the input: a superframe index
 
 typedef struct {
   const uint8_t *data;
   size_t len;
-  bool layered; // it belongs to the layer given below; else to all layers
-  bool frame;   // it is a picture or a part of a picture
+  bool layered; // belongs to the layer given below; else to all layers
+  bool frame;   // a picture or a part of a picture
   uint8_t spatial, temporal;
 } WeirAuPart;
 

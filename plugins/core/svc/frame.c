@@ -72,7 +72,7 @@ is_whole (const WeirFrame *self)
          && (!self->started || first->seq == self->end_seq);
 }
 
-// Reports whether a packet of another frame is of one before the frame held.
+// Reports whether a packet of another frame belongs to a frame before the current one.
 static bool
 is_before (const WeirFrame *self, const WeirFramePacket *fresh)
 {
@@ -84,7 +84,7 @@ is_before (const WeirFrame *self, const WeirFramePacket *fresh)
 
 // Reports whether the packet's frame has passed. A sender that restarts its numbers is followed.
 static bool
-is_gone (WeirFrame *self, const WeirFramePacket *fresh)
+is_late (WeirFrame *self, const WeirFramePacket *fresh)
 {
   if (!self->started || (fresh->seq >= self->end_seq && fresh->rtp.ssrc == self->ssrc))
     return false;
@@ -118,7 +118,7 @@ weir_frame_add_layer (
       && (self->packets[0].rtp.timestamp != fresh.rtp.timestamp
           || self->packets[0].rtp.ssrc != fresh.rtp.ssrc))
     return is_before (self, &fresh) ? WEIR_ADD_LATE : WEIR_ADD_NEXT;
-  if (is_gone (self, &fresh))
+  if (is_late (self, &fresh))
     return WEIR_ADD_LATE;
   while (at > 0 && self->packets[at - 1].seq >= fresh.seq) {
     if (self->packets[--at].seq == fresh.seq)

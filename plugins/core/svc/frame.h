@@ -21,13 +21,13 @@
 typedef struct {
   const uint8_t *data; // the unit's header byte; in a fragment, the byte behind the FU header
   size_t len;
-  WeirH264Nal nal; // of a later fragment: that of the first
+  WeirH264Nal nal; // in a later fragment: the header of the first fragment
   bool part;       // a fragment (FU-A)
   bool more;       // not the first fragment
   int16_t id;      // id of a parameter set, or of a slice's PPS; -1 if it was not read
-  int16_t sps;     // of a PPS: id of its SPS, else -1
-  bool cabac;      // of a PPS: entropy_coding_mode_flag
-  bool told;       // its temporal layer was given with the packet
+  int16_t sps;     // in a PPS: id of its SPS; else -1
+  bool cabac;      // in a PPS: entropy_coding_mode_flag
+  bool told;       // the caller gave the temporal layer with the packet
 } WeirUnit;
 
 // Reads a whole unit of `len` bytes; `out` points into `data`. Returns false if the headers are cut
@@ -39,7 +39,7 @@ typedef enum {
   WEIR_FORM_SINGLE,    // one unit
   WEIR_FORM_FRAGMENT,  // FU-A
   WEIR_FORM_AGGREGATE, // STAP-A
-  WEIR_FORM_LAYER,     // not H.264: stays or goes as a whole
+  WEIR_FORM_LAYER,     // not H.264: kept or dropped as a whole
   WEIR_FORM_BAD        // broken, or a fragment whose start was lost
 } WeirForm;
 
@@ -50,7 +50,7 @@ typedef struct {
   WeirRtp rtp;
   int64_t seq; // unwrapped
   WeirForm form;
-  bool told; // `layer` was given with the packet
+  bool told; // the caller gave `layer` with the packet
   WeirLayer layer;
   uint32_t first_unit, n_units;
 } WeirFramePacket;
@@ -101,11 +101,11 @@ WeirAdd weir_frame_add (WeirFrame *self, const uint8_t *packet, size_t len, size
 WeirAdd weir_frame_add_layer (
     WeirFrame *self, const uint8_t *packet, size_t len, size_t owner, const WeirLayer *layer);
 
-// Reads the packets that were added, and sorts out `picture`, `units` and each packet's form.
+// Reads the packets that were added: fills in `picture`, `units` and each packet's form.
 void weir_frame_read (WeirFrame *self);
 
-// Replaces `layer` by what the packet's dependency descriptor says, if it has one that can be read.
-// Never for H.264.
+// Replaces `layer` by the layer in the packet's dependency descriptor, if the packet has a valid
+// one and the codec is not H.264.
 void weir_frame_read_descriptor (
     WeirFrame *self, const uint8_t *packet, const WeirRtp *rtp, WeirLayer *layer);
 

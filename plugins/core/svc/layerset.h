@@ -5,9 +5,9 @@
 //
 // A temporal layer may be dropped at any picture. It may be added where no picture refers to a
 // dropped one: at a picture of the lowest temporal layer, or where the stream says so. A spatial
-// layer of H.264 can be entered, up or down, only at its own IDR picture: an SVC decoder keeps the
-// pictures of the highest layer only. In VP9 and AV1 each layer keeps its own, so switching down is
-// always possible.
+// layer of H.264 can be entered, up or down, only at its own IDR picture: an SVC decoder keeps
+// reference pictures of the highest layer only. A VP9 or AV1 decoder keeps those of each layer, so
+// switching down is always possible.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,11 +27,11 @@ typedef struct {
 
 // The layers of one picture (an access unit in all its layers).
 typedef struct {
-  bool any;         // it holds a slice or a part of a frame
+  bool any;         // has a slice or a part of a frame
   bool switch_up;   // see WeirLayer
-  bool parameters;  // it holds parameter sets
+  bool parameters;  // has parameter sets
   uint8_t temporal; // temporal layer, the same in all spatial layers
-  uint8_t present;  // spatial layers it has, a bit each
+  uint8_t present;  // spatial layers of the picture, a bit each
   uint8_t enter;    // spatial layers that can be entered here, a bit each
 } WeirPicture;
 
@@ -41,7 +41,7 @@ void weir_picture_add (WeirPicture *picture, const WeirLayer *layer);
 typedef enum {
   WEIR_PICTURE_KEEP,
   WEIR_PICTURE_DROP,  // above the current temporal layer
-  WEIR_PICTURE_BROKEN // the layer being shown is missing: the rest cannot be decoded
+  WEIR_PICTURE_BROKEN // the current spatial layer is missing: the rest cannot be decoded
 } WeirPictureVerdict;
 
 // The layer choice of one outgoing stream.
@@ -66,7 +66,7 @@ weir_layer_set_has (WeirLayerSet set, unsigned spatial, unsigned quality, unsign
 {
   if (set.spatial >= 0 && spatial > (unsigned) set.spatial)
     return false;
-  // Layers below the highest keep their whole quality: the highest may be predicted from it.
+  // Layers below the highest keep all quality layers: the highest may be predicted from them.
   if (set.quality >= 0 && quality > (unsigned) set.quality && (int) spatial == set.spatial)
     return false;
   return set.temporal < 0 || temporal <= (unsigned) set.temporal;

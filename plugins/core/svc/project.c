@@ -180,8 +180,7 @@ stap_header (uint8_t so_far, uint8_t header)
   return (uint8_t) (((so_far | header) & 0x80) | (nri > other ? nri : other) | WEIR_H264_STAP_A);
 }
 
-// Writes the units that stay over the aggregate itself, from the front. The read position is always
-// behind the write position.
+// Overwrites the aggregate with its kept units, from the front. Writing never overtakes reading.
 static size_t
 write_aggregate (const WeirProjection *self, const WeirSvc *svc, const WeirFrame *frame,
     const WeirFramePacket *packet, uint8_t *payload)

@@ -27,8 +27,8 @@ typedef struct {
   int plain; // see weir_svc_plain_layer()
   WeirPictureVerdict verdict;
   size_t last_kept; // index of the last packet that is kept, if any
-  unsigned kept;    // spatial layers that came out, a bit each
-  bool renew;       // a layer newly comes out: its parameter sets must be sent
+  unsigned kept;    // spatial layers of the output, a bit each
+  bool renew;       // the output has a new layer: its parameter sets must be sent
   bool missed;      // a dropped picture held parameter sets
   // Payload of a packet of parameter sets to insert before packet `sets_before`, with the sequence
   // number `sets_seq`; `sets_len` is 0 if there is none.

@@ -81,13 +81,13 @@ WeirRest weir_svc_rest (const WeirSvc *self, const WeirFrame *frame, WeirLayerSe
 
 #define WEIR_SVC_SETS_MAX 1380 // most bytes of parameter sets inserted at once
 
-// Returns the spatial layers that come out, a bit each.
+// Returns the spatial layers of the output, a bit each.
 unsigned weir_svc_kept (WeirLayerSet now, int plain);
 
-// Writes the parameter sets that the kept layers use and the frame does not hold, with start codes
-// or lengths as in weir_svc_write(). They are needed if the stream sends its sets once, in pictures
-// that were left out. `out` has `room` bytes. Returns the length, 0 if no set is missing or none
-// fits.
+// Writes the parameter sets that the kept layers use and the frame lacks, with start codes or
+// lengths as in weir_svc_write(). They are missing if the stream sends its sets only once, in
+// pictures that were left out. `out` has `room` bytes. Returns the length; 0 if no set is missing
+// or none fits.
 size_t weir_svc_write_missing (const WeirSvc *self, const WeirFrame *frame, WeirLayerSet now,
     int plain, unsigned length_size, uint8_t *out, size_t room);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The memory of a window: blocks of one size, from the heap or from a mapped file. A block returns
-// to where it came from with its last reference.
+// The memory of a window: blocks of one size, from the heap or from a mapped file. When its last
+// reference is dropped, a block returns to the heap or to the file.
 //
 // The file has no name: it disappears with its last block, and no one can remove or truncate it
 // meanwhile. The system writes out pages that do not fit into memory, so a writer may wait for the
@@ -51,6 +51,6 @@ WeirBlock *weir_block_new (WeirBlockFile *file);
 WeirBlock *weir_block_ref (WeirBlock *block);
 void weir_block_unref (WeirBlock *block); // NULL is fine
 
-// Tells the kernel to read the block that probably follows this one from the file. Does nothing for
-// a block in memory.
+// Tells the kernel to read ahead in the file: the block that probably follows this one. Does
+// nothing for a block in memory.
 void weir_block_read_ahead (const WeirBlock *block);

@@ -15,8 +15,8 @@
 
 #define WEIR_CACHE_NO_TIME INT64_MIN
 #define WEIR_CACHE_NO_POSITION INT64_MAX
-// ns; a time this much before the last one, or ahead of it by this much more than the time that
-// passed, is a jump.
+// In ns. A time is a jump if it lies more than BACK_MAX before the last one, or if it advances by
+// more than AHEAD_MAX beyond the time between the two arrivals.
 #define WEIR_CACHE_BACK_MAX INT64_C (1000000000)
 #define WEIR_CACHE_AHEAD_MAX INT64_C (10000000000)
 
@@ -24,7 +24,7 @@ typedef enum {
   WEIR_CACHE_JOIN = 1 << 0,    // a decoder can start here
   WEIR_CACHE_DISCONT = 1 << 1, // does not continue from the entry before
   WEIR_CACHE_EVENT = 1 << 2,   // no data: readers do not begin here
-  WEIR_CACHE_EOS = 1 << 3,     // the source that brought this has ended
+  WEIR_CACHE_EOS = 1 << 3,     // end of the stream
   WEIR_CACHE_STORED = 1 << 4,  // the owner's: the object is already stored at `home`
 } WeirCacheFlags;
 
@@ -36,13 +36,13 @@ typedef struct {
   int64_t time_ns;
   int64_t end_ns; // expected time of the next entry; time_ns if unknown
   int64_t arrival_ns;
-  int64_t last_join; // position of the newest join point up to here, or -1
+  int64_t last_join; // newest join point at or before this position, or -1
   size_t bytes;
   uint32_t n_buffers;
   uint8_t flags;
 } WeirCacheEntry;
 
-// Most that is kept; 0: no limit. The newest entry always stays.
+// Upper bounds; 0: no limit. The newest entry always stays.
 typedef struct {
   int64_t time_ns;
   uint64_t bytes;
@@ -66,8 +66,8 @@ typedef struct {
 void weir_cache_index_init (WeirCacheIndex *index); // initialises without bounds
 void weir_cache_index_free (WeirCacheIndex *index); // the owner frees the objects first
 
-// Appends an entry. Set object, state, time_ns (as it came, or WEIR_CACHE_NO_TIME), end_ns
-// (likewise), arrival_ns, bytes, n_buffers and flags. Returns 0 or -ENOMEM.
+// Appends an entry. Set object, state, arrival_ns, bytes, n_buffers and flags; set time_ns and
+// end_ns to the stream's own times, or to WEIR_CACHE_NO_TIME. Returns 0 or -ENOMEM.
 int weir_cache_index_push (WeirCacheIndex *index, const WeirCacheEntry *entry);
 
 // Marks the entry at `position` as a join point after it was added.
@@ -102,7 +102,8 @@ int64_t weir_cache_index_next_join (const WeirCacheIndex *index, int64_t positio
 // Returns the newest join point at or before `position`, or WEIR_CACHE_NO_POSITION.
 int64_t weir_cache_index_join_before (const WeirCacheIndex *index, int64_t position);
 
-// Return the newest entry with this time or an earlier one, or that had arrived by this time. If
-// there is none, return the tail; if the index is empty, the head.
+// weir_cache_index_find_time() returns the newest entry whose time is at or before `time_ns`;
+// weir_cache_index_find_arrival() the newest that had arrived at `arrival_ns`. Without such an
+// entry they return the tail; if the index is empty, the head.
 int64_t weir_cache_index_find_time (const WeirCacheIndex *index, int64_t time_ns);
 int64_t weir_cache_index_find_arrival (const WeirCacheIndex *index, int64_t arrival_ns);

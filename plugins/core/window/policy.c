@@ -15,7 +15,7 @@ struct weir_policy_block {
   uint64_t count; // number of requests
   uint64_t last;  // clock of the last request
   uint64_t bytes;
-  size_t place; // index in the heap, from 1; 0: not held
+  size_t heap_at; // index in the heap, from 1; 0: not held
 };
 
 // ---- the table ----
@@ -86,7 +86,7 @@ forget_the_oldest (WeirPolicy *policy)
 
   for (size_t slot = 0; slot < policy->table_size;) {
     WeirPolicyBlock *block = policy->table[slot];
-    if (block && block->place == 0 && block->last <= before)
+    if (block && block->heap_at == 0 && block->last <= before)
       forget (policy, block); // another block may have moved into this slot
     else
       slot++;
@@ -127,39 +127,39 @@ worse (const WeirPolicy *policy, const WeirPolicyBlock *a, const WeirPolicyBlock
 }
 
 static void
-put (WeirPolicy *policy, size_t place, WeirPolicyBlock *block)
+put (WeirPolicy *policy, size_t at, WeirPolicyBlock *block)
 {
-  policy->heap[place - 1] = block;
-  block->place = place;
+  policy->heap[at - 1] = block;
+  block->heap_at = at;
 }
 
 static void
 move_up (WeirPolicy *policy, WeirPolicyBlock *block)
 {
-  size_t place = block->place;
+  size_t at = block->heap_at;
 
-  while (place > 1 && worse (policy, block, policy->heap[place / 2 - 1])) {
-    put (policy, place, policy->heap[place / 2 - 1]);
-    place /= 2;
+  while (at > 1 && worse (policy, block, policy->heap[at / 2 - 1])) {
+    put (policy, at, policy->heap[at / 2 - 1]);
+    at /= 2;
   }
-  put (policy, place, block);
+  put (policy, at, block);
 }
 
 static void
 move_down (WeirPolicy *policy, WeirPolicyBlock *block)
 {
-  size_t place = block->place;
+  size_t at = block->heap_at;
 
-  while (place * 2 <= policy->n_held) {
-    size_t child = place * 2;
+  while (at * 2 <= policy->n_held) {
+    size_t child = at * 2;
     if (child < policy->n_held && worse (policy, policy->heap[child], policy->heap[child - 1]))
       child++;
     if (!worse (policy, policy->heap[child - 1], block))
       break;
-    put (policy, place, policy->heap[child - 1]);
-    place = child;
+    put (policy, at, policy->heap[child - 1]);
+    at = child;
   }
-  put (policy, place, block);
+  put (policy, at, block);
 }
 
 static int
@@ -181,14 +181,14 @@ grow_heap (WeirPolicy *policy)
 static void
 take_out (WeirPolicy *policy, WeirPolicyBlock *block)
 {
-  const size_t place = block->place;
+  const size_t at = block->heap_at;
   WeirPolicyBlock *last = policy->heap[--policy->n_held];
 
-  block->place = 0;
+  block->heap_at = 0;
   policy->bytes -= block->bytes;
   if (last == block)
     return;
-  put (policy, place, last);
+  put (policy, at, last);
   move_up (policy, last);
   move_down (policy, last);
 }
@@ -218,7 +218,7 @@ weir_policy_holds (const WeirPolicy *policy, uint64_t key)
 {
   const WeirPolicyBlock *block = look_up (policy, key);
 
-  return block && block->place > 0;
+  return block && block->heap_at > 0;
 }
 
 int
@@ -231,7 +231,7 @@ weir_policy_ask (WeirPolicy *policy, uint64_t key)
   policy->counts.asked++;
   block->count++;
   block->last = ++policy->clock;
-  if (block->place == 0)
+  if (block->heap_at == 0)
     return 0;
   move_down (policy, block);
   policy->counts.hits++;
@@ -245,7 +245,7 @@ weir_policy_add (WeirPolicy *policy, uint64_t key, uint64_t bytes)
 
   if (!block || grow_heap (policy) < 0)
     return -ENOMEM;
-  if (block->place > 0)
+  if (block->heap_at > 0)
     return -EEXIST;
   block->bytes = bytes;
   policy->bytes += bytes;
@@ -263,7 +263,7 @@ weir_policy_remove (WeirPolicy *policy, uint64_t key)
 
   if (!block)
     return;
-  if (block->place > 0)
+  if (block->heap_at > 0)
     take_out (policy, block);
   forget (policy, block);
 }
@@ -273,7 +273,7 @@ choose (const WeirPolicy *policy)
 {
   WeirPolicyBlock *worst = policy->heap[0], *newest = policy->newest;
 
-  if (policy->rule != WEIR_POLICY_LFU || !newest || newest->place == 0)
+  if (policy->rule != WEIR_POLICY_LFU || !newest || newest->heap_at == 0)
     return worst;
   return newest->count < worst->count + LFU_LEAD ? newest : worst;
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Decides which blocks of stored media stay in memory. It only keeps the books: the owner keeps the
-// bytes.
+// Decides which blocks of stored media stay in memory. The policy stores keys and counts only; its
+// owner stores the bytes.
 //
 // PREFIX keeps the blocks with the smallest keys. LRU evicts the least recently requested block.
-// LFU evicts the least frequently requested one; counts continue for blocks that are not held, so a
-// new block is judged by all of its past. A new block replaces another only with at least two
-// requests more: in cyclic reads one more only means that its turn came first.
+// LFU evicts the least frequently requested one. It also counts requests for blocks that are not
+// held, so a new block is judged by all of its past. A new block replaces another only if it has at
+// least two requests more: if all blocks are read in turn, one more only means that it was read
+// first.
 //
 // If many more blocks are known than can be held, the least recently requested are forgotten. For
 // one thread at a time.
@@ -21,7 +22,7 @@ typedef enum { WEIR_POLICY_PREFIX, WEIR_POLICY_LRU, WEIR_POLICY_LFU } WeirPolicy
 typedef struct weir_policy_block WeirPolicyBlock;
 
 typedef struct {
-  uint64_t asked, hits; // requests, and those for held blocks
+  uint64_t asked, hits; // requests, and requests for held blocks
   uint64_t bytes_read;  // bytes added: they were not held, and were read from elsewhere
   uint64_t evicted;
 } WeirPolicyCounts;

@@ -95,7 +95,7 @@ weir_window_set_codec (WeirWindow *window, WeirCodec codec)
   window->seen_key = false;
 }
 
-// Memory takes the blocks that the file has no room for.
+// Returns a block from the file, or from memory if the file has no room.
 static WeirBlock *
 next_block (WeirWindow *window)
 {
@@ -121,8 +121,8 @@ weir_window_reserve (WeirWindow *window, size_t len)
   return window->block->data + window->block_used;
 }
 
-// Marks the frame in progress as a join point: it began before the packet that shows this, with
-// parameter sets or a delimiter.
+// Marks the start of the frame in progress as a join point. It may lie before the packet that shows
+// this, for example at parameter sets or a delimiter.
 static void
 mark_staged_frame (WeirWindow *window)
 {

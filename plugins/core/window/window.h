@@ -31,7 +31,7 @@ typedef enum {
   WEIR_PACKET_MARKER = 1 << 1,      // ends a frame
   WEIR_PACKET_START = 1 << 2,       // begins a frame
   WEIR_PACKET_JOIN = 1 << 3,        // a decoder can start here
-  WEIR_PACKET_KEY = 1 << 4,         // of a frame with a join point, or before the first one
+  WEIR_PACKET_KEY = 1 << 4,         // of a key frame, or before the first key frame of the stream
   WEIR_PACKET_DISCARDABLE = 1 << 5, // no other frame needs it
   WEIR_PACKET_TOLD = 1 << 6,        // its layer was given with it, with these two (see WeirLayer):
   WEIR_PACKET_SWITCH_UP = 1 << 7,
@@ -50,7 +50,7 @@ typedef struct {
   uint8_t spatial, quality, temporal;
 } WeirPacket;
 
-// The most of a stream that is kept.
+// Upper bounds of the window.
 typedef struct {
   size_t bytes;
   size_t packets;
@@ -90,13 +90,13 @@ typedef struct {
   WeirLayers layers;
   int64_t frame_start; // start of the frame in progress
   bool in_frame, frame_key, frame_join, seen_key;
-  int64_t late_join;     // published packet that the next publish marks as a join point
+  int64_t late_join;     // published packet to be marked as a join point at the next publish
   int64_t last_rtp_time; // for unwrapping
   int64_t frame_rtp_time;
 } WeirWindow;
 
-// Initialises a window. `codec` says how join points are recognised. Returns 0 or -ENOMEM. The
-// window stays the caller's, which frees its contents with weir_window_free().
+// Initialises a window, which stays the caller's. `codec` says how join points are recognised.
+// Returns 0 or -ENOMEM. Free the window's contents with weir_window_free().
 int weir_window_init (WeirWindow *window, WeirWindowBounds bounds, WeirCodec codec);
 void weir_window_free (WeirWindow *window);
 
@@ -138,8 +138,8 @@ bool weir_window_publish (WeirWindow *window, uint64_t *lost);
 // so that a block becomes free.
 void weir_window_make_smaller (WeirWindow *window);
 
-// weir_window_tail_after() returns the tail that publishing would lead to. weir_window_drop_stage()
-// drops the staged packets instead, and returns how many there were.
+// weir_window_tail_after() returns the tail that the window would have after publishing.
+// weir_window_drop_stage() drops the staged packets and returns how many there were.
 int64_t weir_window_tail_after (const WeirWindow *window);
 size_t weir_window_drop_stage (WeirWindow *window);
 
