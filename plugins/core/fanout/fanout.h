@@ -5,17 +5,17 @@
 // reader has its own cursor: the position of its next packet.
 //
 // Cost: a packet is copied once, into the window. After that a reader costs one send per frame,
-// whatever the number of packets, and a share of a system call (send.h). A reader with its own
-// sequence numbers or timestamps costs a copy of the frame for each pass over a shard and 6 bytes
-// per packet; a reader that is thinned costs a copy for each choice of packets. The only allocation
-// is an occasional block of the window.
+// whatever the number of packets, and a share of a system call (send.h). For readers with their own
+// sequence numbers or timestamps, each pass over a shard copies the frame once, and each reader
+// costs 6 written bytes per packet. For readers that are thinned, each different choice of packets
+// costs a copy. The only allocation is an occasional block of the window.
 //
 // Readers are grouped in shards of up to 64. One thread at a time serves a shard: the writer's own
 // thread while there are few readers, else the workers. One lock guards the window's index and the
 // lists of readers; it is never held across a system call.
 //
-// For every reader, due = sent + dropped. `due` is how far its cursor has moved, times the copies
-// of each packet that it gets; the rest of the window is still ahead of it.
+// For every reader, due = sent + dropped. `due` is the number of packets that its cursor has
+// passed, times the number of copies that it gets of each.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,17 +32,17 @@
 
 // The treatment of a reader that falls behind the window.
 typedef enum {
-  WEIR_OVERRUN_TO_JOIN,  // slowest-sink-drop: it goes to the next join point
-  WEIR_OVERRUN_TO_TAIL,  // head drop: it goes to the oldest packet
-  WEIR_OVERRUN_TAIL_DROP // tail drop: it cannot, as packets that would cause it are refused
+  WEIR_OVERRUN_TO_JOIN,  // slowest-sink-drop: the reader moves to the next join point
+  WEIR_OVERRUN_TO_TAIL,  // head drop: the reader moves to the oldest packet
+  WEIR_OVERRUN_TAIL_DROP // tail drop: new packets are refused, so that no reader falls behind
 } WeirOverrun;
 
 // The restrictions on a reader, from mild to final.
 typedef enum {
   WEIR_READER_OK,
   WEIR_READER_NO_UPPER_LAYERS, // spatial, quality and temporal layer 0 only
-  WEIR_READER_REFERENCES,      // and no discardable frames
-  WEIR_READER_KEYFRAMES,       // key frames only
+  WEIR_READER_REFERENCES,      // the same, without discardable frames
+  WEIR_READER_KEYFRAMES,       // keyframes only
   WEIR_READER_CLOSED           // its connection broke, or took no data for 10 s
 } WeirReaderState;
 
@@ -61,9 +61,9 @@ typedef struct {
 } WeirFanoutSettings;
 
 typedef struct {
-  uint64_t packets_in, bytes_in; // all packets that came
-  uint64_t packets_refused;      // of these: too large, no memory, or tail drop
-  uint64_t packets_opaque;       // neither RTP nor RTCP
+  uint64_t packets_in, bytes_in; // all incoming packets
+  uint64_t packets_refused;      // incoming packets refused: too large, no memory, or tail drop
+  uint64_t packets_opaque;       // incoming packets that are neither RTP nor RTCP
   uint64_t bursts;               // bursts published
   // Sums over all readers, including removed ones.
   uint64_t due, packets, bytes, dropped[WEIR_N_DROPS];
@@ -73,7 +73,7 @@ typedef struct {
 typedef struct {
   uint64_t due, packets, bytes, dropped[WEIR_N_DROPS];
   uint64_t lag_packets;
-  int64_t lag_ns; // behind its target; 0 if it is there
+  int64_t lag_ns; // how far behind its target it is; 0 if it is there
   int64_t delay_ns;
   bool paused;
   uint64_t moved; // times that it fell behind the window's tail and was moved
@@ -85,9 +85,9 @@ typedef struct {
 
 // Changes of a reader that have not been reported yet.
 typedef struct {
-  int gso_error;                 // 0, or the errno by which segmented sends to it are refused
+  int gso_error;                 // 0, or the errno with which segmented sends to it are refused
   WeirReaderState before, state; // the state reported last, and the state now
-  int closed_by;                 // for WEIR_READER_CLOSED: the errno by which its connection broke
+  int closed_by;                 // for WEIR_READER_CLOSED: the errno that broke its connection
 } WeirReaderNews;
 
 typedef struct weir_fanout WeirFanout;
@@ -100,16 +100,16 @@ typedef struct weir_reader WeirReader;
 typedef struct {
   int64_t position;
   int64_t made_ns;
-  int64_t delay_ns;   // delay that it gets: less than asked for if the window is shorter
+  int64_t delay_ns;   // delay that it gets: less than requested if the window is shorter
   int64_t time_ahead; // ticks by which its timestamps are ahead of the stream's
   int64_t paused_ns;  // when it was paused; 0: not paused
-  bool goes_on;       // its sequence numbers continue from `seq`
+  bool continues;     // its sequence numbers continue from `seq`
   bool moved;         // it fell behind the window's tail
-  int64_t live_time;
-  bool known; // `seq` is valid
-  uint16_t seq;
+  int64_t live_time;  // see WeirJoin
+  bool known;         // `seq` is valid
+  uint16_t seq;       // of its next packet
   bool rtp_time_known;
-  uint32_t rtp_time;
+  uint32_t rtp_time; // of its next packet
 } WeirPlan;
 
 // Returns the state's name in statistics, such as "ok".
@@ -128,7 +128,7 @@ void weir_fanout_free (WeirFanout *fanout); // the engine must be stopped
 // Changes the settings.
 void weir_fanout_set (WeirFanout *fanout, const WeirFanoutSettings *settings);
 
-// Reads the sums from the shards: some ns for every 64 readers.
+// Copies the counters. Takes a few ns for every 64 readers.
 void weir_fanout_counters (WeirFanout *fanout, WeirFanoutCounters *counters);
 size_t weir_fanout_n_readers (WeirFanout *fanout);
 
@@ -150,11 +150,11 @@ size_t weir_fanout_limit (WeirFanout *fanout);
 // header extension (0: none).
 void weir_fanout_set_codec (WeirFanout *fanout, WeirCodec codec, uint8_t dependency_id);
 
-// Add packets between weir_fanout_begin() and weir_fanout_end(). If begin returns false, no packets
-// are needed now: do not call the others. reserve returns room for a packet of `len` bytes; NULL if
-// the packet is refused, which is counted. commit takes the packet written there, which came at
-// `now_ns`. A packet that does not end its frame waits for the rest of the frame. end serves the
-// readers in this thread if there are few.
+// Call reserve and commit for each packet, between weir_fanout_begin() and weir_fanout_end(). If
+// begin returns false, no packets are needed now: do not call the others. reserve returns room for
+// a packet of `len` bytes; it returns NULL, and counts the packet, if the packet is refused. commit
+// adds the packet written there, which arrived at `now_ns`. A packet that does not end its frame
+// waits for the rest of the frame. end serves the readers in this thread if there are few.
 bool weir_fanout_begin (WeirFanout *fanout);
 uint8_t *weir_fanout_reserve (WeirFanout *fanout, size_t len);
 void weir_fanout_commit (WeirFanout *fanout, size_t len, int64_t now_ns);
@@ -164,15 +164,15 @@ void weir_fanout_commit_layer (
 void weir_fanout_end (WeirFanout *fanout, int64_t now_ns);
 
 // Reports, at most once a second, that a reader waits for a keyframe, to begin or to change layers.
-// A reader that begins without one waits from its second frame on.
+// A reader that begins between keyframes counts as waiting only from its second frame on.
 bool weir_fanout_wants_key (WeirFanout *fanout, int64_t now_ns);
 
 // Reports, at most once in 10 s, that sends over UDP have failed; weir_reader_take_error() says for
 // which readers.
 bool weir_fanout_has_failed (WeirFanout *fanout, int64_t now_ns);
 
-// Reports, at most once in 10 s, that readers have changed: segmented sends are refused, or the
-// state is another. weir_reader_take_news() says for which readers.
+// Reports, at most once in 10 s, that a reader's state has changed or that its segmented sends are
+// refused. weir_reader_take_news() says for which readers.
 bool weir_fanout_has_news (WeirFanout *fanout, int64_t now_ns);
 
 // Waits until all readers at the live edge have everything. Returns false at the deadline
@@ -184,58 +184,60 @@ void weir_fanout_interrupt (WeirFanout *fanout, bool interrupted);
 
 // ---- readers ----
 
-// Create a reader, over UDP or over a connection (of which the reader takes a reference; `channel`
-// is for interleaved framing). Return NULL if there is no memory. The caller owns the result; the
-// engine takes its own reference.
+// Create a reader, over UDP or over a connection. The reader takes a reference to the connection;
+// `channel` is for interleaved framing. Return NULL if there is no memory. The caller owns the
+// result; the engine takes its own reference.
 WeirReader *weir_reader_new_udp (void);
 WeirReader *weir_reader_new_conn (WeirConn *conn, WeirFraming framing, uint8_t channel);
 WeirReader *weir_reader_ref (WeirReader *reader);
 void weir_reader_unref (WeirReader *reader);
 
-// Sets the address of a UDP reader and the socket that reaches it (-1: none does; the caller keeps
-// it open). The address is of the socket's family. Only while the reader is in no running engine.
+// Sets the address of a UDP reader and the socket to send from, which the caller keeps open. `fd`
+// is -1 if no socket reaches the address. The address must have the socket's family. Only while the
+// reader is in no running engine.
 void weir_reader_set_route (WeirReader *reader, int fd, const WeirAddress *address);
 
-// Sets how many copies of each packet the reader gets if duplicates are sent. UDP only.
+// Sets how many copies of each packet a UDP reader gets if `send_duplicates` is set.
 void weir_reader_set_times (WeirReader *reader, unsigned times);
 
 // Sets the delay of a reader that is not added yet.
 //
 // A reader's target is the live edge, or a delay behind it. A reader with a delay gets each packet
-// that long after the packet came. It begins at the join point before its target and catches up
+// that long after the packet arrived. It begins at the join point before its target and catches up
 // with the target; its lag is the distance to the target. Its timestamps are ahead of the stream's
-// by the delay, so the packets that it gets now have the timestamps that are live now. Sender
-// reports of the stream are therefore valid for it without a delay. Sequence numbers continue
+// by the delay, so that the packets it gets now have the timestamps of the live edge. Sender
+// reports are therefore valid for it although they are not delayed. Sequence numbers continue
 // through every change of delay.
 void weir_reader_set_delay (WeirReader *reader, int64_t delay_ns);
 
 // Sets the ticks of the stream's clock per second; 0 if unknown: timestamps then stay unchanged.
 void weir_fanout_set_clock_rate (WeirFanout *fanout, uint32_t clock_rate);
 
-// Tells where a reader that is added now with this delay would begin. Returns false if the window
-// has no RTP packet yet.
+// Plans where a reader that is added now with this delay begins. Returns false if the window has no
+// RTP packet yet.
 bool weir_fanout_plan (WeirFanout *fanout, int64_t delay_ns, int64_t now_ns, WeirPlan *plan);
 
-// Change the delay of a reader that was added, resume it, or pause it. Return -EINVAL for a
-// multicast group, which stays where it is. Packets that the reader skips or gets again are not due
-// to it. A paused reader keeps its position, and its delay grows by the time that it is paused. If
-// it falls behind the window's tail, it moves to the next join point. `plan` says what the reader
-// gets next; it may be NULL.
+// Change the delay of a reader that was added, resume it, or pause it. Return 0, or -EINVAL for a
+// multicast group, which always stays at the live edge. Packets that the reader skips or gets again
+// by this do not count as due. A paused reader keeps its position, and its delay grows by the
+// duration of the pause. If it falls behind the window's tail, it moves to the next join point.
+// `plan` says what the reader gets next; it may be NULL.
 int weir_fanout_set_delay (
     WeirFanout *fanout, WeirReader *reader, int64_t delay_ns, int64_t now_ns, WeirPlan *plan);
 int weir_fanout_resume (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirPlan *plan);
 int weir_fanout_pause (WeirFanout *fanout, WeirReader *reader, int64_t now_ns);
 
-// While the window is empty: gives the reader the delay `delay_ns` in full, behind the packets to
-// come. Later it does nothing.
+// Gives the reader the full delay `delay_ns` for the packets to come, if the window is empty and
+// the reader is not paused. Otherwise does nothing.
 void weir_fanout_await (WeirFanout *fanout, WeirReader *reader, int64_t delay_ns, int64_t now_ns);
 
-// Tells what the reader gets next; within 2 s of its start or its last move, what it began with.
+// Fills in what the reader gets next; within 2 s after its start or last move, the plan with which
+// it began.
 void weir_fanout_next (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirPlan *plan);
 
-// Plans for a reader that was paused, removed, and comes back. `kept` is what weir_fanout_next()
-// said before it was removed. It continues at its position, or with the delay `delay_ns` if that is
-// not negative. Returns false if nothing is known.
+// Plans the return of a reader that was paused and removed. `kept` is the plan that
+// weir_fanout_next() gave before the removal. The reader continues at its old position, or with the
+// delay `delay_ns` if that is not negative. Returns false if the next sequence number is unknown.
 bool weir_fanout_plan_again (
     WeirFanout *fanout, const WeirPlan *kept, int64_t delay_ns, int64_t now_ns, WeirPlan *plan);
 
@@ -245,30 +247,30 @@ bool weir_fanout_plan_again (
 int weir_fanout_add (WeirFanout *fanout, WeirReader *reader, unsigned priority,
     const WeirPlan *plan, int64_t now_ns);
 
-// Removes a reader. Nothing is sent to it when this returns, and the packets ahead of it are not
-// due any more. Not from within a send.
+// Removes a reader. After the return nothing is sent to it; packets that it has not got do not
+// count as due. Do not call it from within a send.
 void weir_fanout_remove (WeirFanout *fanout, WeirReader *reader);
 
 // Changes the priority of a reader that was added. Returns 0 or -ENOMEM.
 int weir_fanout_set_priority (WeirFanout *fanout, WeirReader *reader, unsigned priority);
 
-// Sets the layers that a reader wants, from the next frame on at which a decoder survives the
-// change. A reader that is not added yet begins with them. Packets that are left out take no
-// sequence number. Readers with the same layer set share its stream; there are at most 64 sets at a
-// time, and beyond that readers keep their layers.
+// Sets the layers that a reader wants. The change takes effect at the next frame at which a decoder
+// survives it; a reader that is not added yet begins with these layers. Packets that are left out
+// take no sequence number. Readers with the same layer set share its stream. At most 64 sets are in
+// use at a time; beyond that, readers keep their layers.
 void weir_reader_set_layers (WeirReader *reader, WeirLayerSet wanted);
 WeirLayerSet weir_reader_get_layers (const WeirReader *reader);
 
 // Copies the bitrates of all layers seen.
 void weir_fanout_rates (WeirFanout *fanout, WeirRates *rates);
 
-// Returns the errno by which a send over UDP failed since the last call; 0: none.
+// Returns the errno of a send over UDP that failed since the last call; 0: none failed.
 int weir_reader_take_error (WeirReader *reader);
 
 // Gives the changes since the last call. Returns false if there are none.
 bool weir_reader_take_news (WeirReader *reader, WeirReaderNews *news);
 
-// Copies a reader's counters. `now_ns` is for its lag and the delay of a pause.
+// Copies a reader's counters. Its lag, and the delay of a paused reader, are those at `now_ns`.
 void weir_reader_counters (
     WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirReaderCounters *counters);
 

@@ -36,8 +36,8 @@ publish_stream (WeirFanout *fanout, WeirWindow *window)
   pthread_mutex_unlock (&fanout->lock);
 }
 
-// Sorts the positions of the frame's packets: reordered packets go out in order and take the
-// positions in order.
+// Sorts the positions of the frame's packets. Reordered packets go out in the order of their
+// sequence numbers, so they get the frame's positions in rising order.
 static void
 order_positions (const WeirFrame *frame, int64_t *positions)
 {
@@ -105,7 +105,7 @@ project (WeirFanout *fanout, LayerStream *stream, const WeirFrame *frame)
   bool first = true;
 
   stream->before = (LeftOut) { (uint16_t) projection->left_out, projection->pictures_left_out };
-  // Readers enter the stream here, and need the parameter sets.
+  // Readers that enter the stream here need the parameter sets.
   projection->missed = frame->picture.enter != 0;
   projection->kept = UINT_MAX;
   weir_project (
@@ -291,7 +291,7 @@ stream_new (Layers *layers, WeirLayerSet set, int64_t first, WeirBlockFile *file
   return stream;
 }
 
-// Makes the stream's part of an earlier frame that is still in the window.
+// Adds an earlier frame, which is still in the window, to a new stream.
 static void
 project_again (WeirFanout *fanout, LayerStream *stream, WeirFrame *frame, int64_t number)
 {
@@ -310,8 +310,8 @@ project_again (WeirFanout *fanout, LayerStream *stream, WeirFrame *frame, int64_
 }
 
 // Returns the first frame of a new stream: the newest join point, or the frame where a reader waits
-// if that is earlier. If the set has a stream that begins too late, readers with delays want it,
-// and the next may wait anywhere: then the oldest frame.
+// if that is earlier. If the set already has a stream, which begins too late, its readers have
+// delays and the next one may need any frame: then the oldest frame.
 static int64_t
 first_frame (const WeirFanout *fanout, WeirLayerSet set, int64_t waiting)
 {

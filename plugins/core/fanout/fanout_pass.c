@@ -16,8 +16,8 @@ add_sends (WeirSendCounters *sum, WeirSendCounters *n)
   memset (n, 0, sizeof *n);
 }
 
-// Orders the readers by stream, so that each stream's packets are prepared once. Reader `first`
-// comes first, with the readers of its stream.
+// Orders the readers by stream, so that each stream's packets are prepared once. The stream of
+// reader `first` comes first.
 static void
 order_readers (const ReaderList *list, size_t first, Turn *turns)
 {
@@ -30,7 +30,7 @@ order_readers (const ReaderList *list, size_t first, Turn *turns)
 
     if (i == 0)
       first_stream = stream;
-    stream -= first_stream; // that reader's stream gets the lowest number
+    stream -= first_stream; // makes the stream of reader `first` the lowest
     for (; at > 0 && streams[at - 1] > stream; at--) {
       streams[at] = streams[at - 1];
       turns[at] = turns[at - 1];

@@ -177,7 +177,7 @@ weir_fanout_plan_again (
     *plan = weir_plan_start (fanout, true, delay_ns, now_ns);
     plan->seq = kept->seq;
   }
-  plan->goes_on = plan->known;
+  plan->continues = plan->known;
   pthread_mutex_unlock (&fanout->lock);
   return plan->known;
 }

@@ -214,7 +214,7 @@ weir_reader_begin (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan,
     plan = &fresh;
   }
   begin_at (fanout, reader, plan, now_ns);
-  if (plan->goes_on && weir_window_seq_at (&fanout->window, plan->position, &seq))
+  if (plan->continues && weir_window_seq_at (&fanout->window, plan->position, &seq))
     reader->seq_delta = (uint16_t) (plan->seq - seq);
   describe_next (fanout, reader, now_ns, &reader->begun);
 }

@@ -23,9 +23,9 @@ struct weir_reader {
   atomic_uint refs;
   atomic_uint times;
   atomic_bool removed;
-  // Time before which no segmented send is tried, because one was refused; 0: none was refused.
+  // After a refused segmented send: time before which none is tried again. 0: none was refused.
   _Atomic int64_t gso_again_ns;
-  atomic_int error;     // errno of failed sends, until it is asked for
+  atomic_int error;     // errno of failed sends, until it is read
   atomic_int gso_error; // errno of refused segmented sends, until it is reported
   _Atomic (Shard *) shard;
   unsigned n_lists; // lists that hold it. Under the lock.
@@ -47,8 +47,8 @@ struct weir_reader {
   _Atomic uint32_t wanted_layers; // a layer set, packed
   _Atomic uint32_t current_layers;
   _Atomic uint64_t due, packets, bytes, dropped[WEIR_N_DROPS];
-  // Delay of each packet after its arrival. While the reader is paused: as of that moment, and less
-  // than 0 if it was moved by the window's tail.
+  // Delay of each packet after its arrival. While the reader is paused: the delay at the start of
+  // the pause; it can be negative if the reader fell behind the window's tail since.
   _Atomic int64_t delay_ns;
   _Atomic int64_t paused_ns; // when it was paused; 0: not paused
   _Atomic uint64_t moved;    // times that it fell behind the window's tail
@@ -57,28 +57,28 @@ struct weir_reader {
   int64_t next_ns;    // no packet is due before
   int64_t time_ahead; // ticks by which its timestamps are ahead of the stream's
   WeirJoin join;
-  uint16_t seq_delta;     // by which its sequence numbers are ahead of the stream's
-  uint16_t picture_delta; // the same for the picture ids of VP8
+  uint16_t seq_delta;     // its sequence numbers minus the stream's
+  uint16_t picture_delta; // its VP8 picture ids minus the stream's
   int64_t gso_pause_ns;   // pause after the last refusal, if `gso_again_ns` is set
-  Room *room;             // of its socket, once the socket was full
-  bool late;              // it found no room there for too long
-  int64_t blocked_since;  // when it first found no room; 0: there was room at the last send
+  Room *room;             // its socket's room; NULL until the socket was full
+  bool late;              // its socket was full for too long
+  int64_t blocked_since;  // when its socket was first full; 0: there was room at the last send
   int64_t well_since;     // when it stopped lagging; 0: it lagged at the last pass
   WeirSwitch layers;
   WeirCodec layers_codec; // codec that `layers` was initialised for
   bool past_extra;        // it has got the packet inserted at its cursor
-  bool steady;            // no change of layers is pending, for these:
+  bool steady;            // no change of layers is pending, as long as these two stay the same:
   uint32_t steady_layers;
   unsigned steady_generation;
 
   atomic_int told_state; // WeirReaderState last reported to the owner
-  WeirPlan begun;        // what it began with. Under the lock.
+  WeirPlan begun;        // the plan with which it began. Under the lock.
 
   // Only for the thread that serves the reader; changed under the lock.
   _Atomic (LayerStream *) stream; // NULL: the main window, with all layers
 };
 
-// A list of readers. It is never changed while a pass uses it. `refs` is under the lock.
+// A list of readers. It is not changed while a pass uses it. `refs` is under the lock.
 typedef struct {
   unsigned refs;
   size_t n;
@@ -103,7 +103,8 @@ struct shard {
   size_t next_first;     // under the lock: reader at which the next pass begins
 };
 
-// The packets in hand: a span of one stream, shared by the readers at the same cursor.
+// The packets in hand: the span of one stream that a thread is sending. Readers with the same
+// cursor share it.
 typedef struct {
   bool valid;
   uint32_t stream;  // id of the stream; 0: all layers
@@ -125,7 +126,7 @@ typedef struct {
 typedef struct {
   bool ready;
   Hand hand;
-  Load loads[2]; // packets as they lie in the window, and as copied
+  Load loads[2]; // of the packets in the window, and of their copy
   uint8_t copy[WEIR_PACKET_MAX];
 } Server;
 
@@ -210,8 +211,8 @@ void weir_fanout_unwatch_all (WeirFanout *fanout);
 // Runs one pass over the readers of the task's shard.
 int64_t weir_shard_run (WeirTask *task, void *scratch, int64_t now_ns);
 
-// Has all shards served: in this thread if there are few readers and `here`, a Server, is not NULL;
-// else by the workers, one after the other if passes are spread.
+// Lets all shards be served: in this thread if there are few readers and `here`, a Server, is not
+// NULL; else by the workers, one shard after the other if passes are spread.
 void weir_fanout_serve_all (WeirFanout *fanout, void *here, int64_t now_ns);
 
 // ---- the writer (fanout_writer.c) ----
@@ -230,19 +231,19 @@ int64_t weir_fanout_run_flush (WeirTask *task, void *scratch, int64_t now_ns);
 // Changes the codec; every stream restarts. The caller holds the writer's lock.
 void weir_layer_streams_set_codec (WeirFanout *fanout, WeirCodec codec, uint8_t dependency_id);
 
-// Takes the packets that were published into frames, and makes every stream's part of them.
+// Gathers the published packets into frames, and adds each complete frame to every stream.
 void weir_layer_streams_take (WeirFanout *fanout);
 
 // Ends the current frame with the packets that came.
 void weir_layer_streams_end_frame (WeirFanout *fanout);
 
-// Makes the streams that readers wait for. Returns whether there were any.
+// Makes the streams that readers wait for. Returns whether any reader waited.
 bool weir_layer_streams_grant (WeirFanout *fanout);
 
 // Call before the window is flushed, under the lock.
 void weir_layer_streams_flush (WeirFanout *fanout);
 
-// Call when the window's file has changed; flushed, and under the lock.
+// Call when the window's file has changed, under the lock, after weir_layer_streams_flush().
 void weir_layer_streams_set_file (WeirFanout *fanout);
 
 // ---- room (fanout_room.c) ----
@@ -251,7 +252,7 @@ void weir_layer_streams_set_file (WeirFanout *fanout);
 Room *weir_room_of (WeirFanout *fanout, int fd);
 void weir_rooms_free (Room *rooms);
 
-// Gets and sets the time at which a reader that had waited for room got some.
+// Gets and sets the last time at which a waiting reader got room.
 int64_t weir_room_moved (const Room *room);
 void weir_room_note (Room *room, int64_t now_ns);
 
@@ -261,17 +262,19 @@ bool weir_room_watch (Room *room, Shard *shard);
 // Wakes the shards that wait for room.
 void weir_fanout_wake_waiting (WeirFanout *fanout);
 
-// weir_serve_turn() sends a reader one span of the packets due to it, at the latest in
-// weir_serve_end_round(). Then its turn says whether there is more, or when: WEIR_NEVER if it waits
-// for a packet or for room in its connection.
+// ---- serving (serve*.c) ----
+
+// weir_serve_turn() sends a reader one span of the packets due to it; weir_serve_end_round() sends
+// the spans that it has postponed. Afterwards the turn says whether the reader has more packets, or
+// when the next is due: WEIR_NEVER if it waits for a packet or for room in its connection.
 void weir_serve_turn (Pass *pass, Turn *turn);
 void weir_serve_end_round (Pass *pass);
 
 // Reports whether no change of the reader's layers is pending.
 bool weir_reader_is_steady (const WeirFanout *fanout, const WeirReader *reader);
 
-// Chooses the reader's stream, maybe another one, and returns the position up to which the reader
-// continues in it; `cursor` itself if it has to wait. Under the lock.
+// Chooses the stream that the reader gets from `cursor` on. Returns the position up to which the
+// reader stays in that stream; `cursor` itself if the reader has to wait. Under the lock.
 int64_t weir_choose_stream (const Pass *pass, WeirReader *reader, int64_t cursor);
 
 // ---- plans (fanout_plan.c); under the lock ----

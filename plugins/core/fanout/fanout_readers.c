@@ -106,7 +106,7 @@ weir_reader_set_delay (WeirReader *reader, int64_t delay_ns)
 
 // ---- counters ----
 
-// A state that is adopted at the next possible frame counts as adopted.
+// Returns the reader's state. A stricter state that it adopts at the next frame counts already.
 static WeirReaderState
 reader_state (const WeirReader *reader)
 {

@@ -143,7 +143,7 @@ move_to_shard (WeirReader *reader, Shard *to)
 }
 
 // Moves the readers of a nearly empty shard to another shard. Under the lock. Returns that shard,
-// which must be woken to learn what they wait for; NULL: nothing was moved.
+// which the caller must wake so that it serves them; NULL: nothing was moved.
 static Shard *
 merge (WeirFanout *fanout, Shard *shard)
 {
@@ -251,7 +251,7 @@ weir_fanout_set_priority (WeirFanout *fanout, WeirReader *reader, unsigned prior
   old = atomic_load (&reader->shard);
   r = old->priority == priority ? 0 : move_to_shard (reader, shard_with_room (fanout, priority));
   pthread_mutex_unlock (&fanout->lock);
-  // The new shard does not know yet what the reader waits for.
+  // The new shard does not know yet when the reader's next packet is due.
   if (r == 0 && fanout->workers)
     weir_task_wake (&atomic_load (&reader->shard)->task);
   return r;

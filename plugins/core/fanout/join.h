@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Lets a reader that begins in the past catch up with the live edge: the packets from its join
-// point on leave `rate` times as fast as they came, so a packet that came at `a` leaves at
+// Lets a reader that begins at an earlier join point catch up with the live edge. Packets leave
+// `rate` times as fast as they arrived: a packet that arrived at `a` leaves at
 //
 //   max (a, begun + (a - from_arrival) / rate)
 //
-// and with compressed timestamps the RTP time `t` becomes
+// With compressed timestamps, the RTP time `t` becomes
 //
 //   max (t, live_time + (t - from_time) / rate)
 //
-// Both lines meet the live edge once and stay there. The first picture is shown at once, with the
-// timestamp of the live edge; the player runs through the past packets, and from then on the stream
-// is the same as for a reader that was there before. The order of packets is kept.
+// Both reach the live edge once and stay there. The player shows the first picture at once, because
+// it has the timestamp of the live edge, and plays the earlier packets fast. From then on the
+// reader gets the same stream as every other reader. The order of packets is kept.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,7 +26,7 @@ typedef struct {
   bool compress;
 } WeirJoin;
 
-// A live_time lower than all others: nothing is compressed.
+// A live_time that compresses nothing.
 #define WEIR_LIVE_UNKNOWN (INT64_MIN / 2)
 
 // Returns when a packet that arrived at `arrival_ns` leaves, in ns. `rate` must not be 0.

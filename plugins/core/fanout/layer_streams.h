@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The streams of layer sets. Each is made once from the fan-out's window, in its own window, for
-// all readers that want the set.
+// The streams of layer sets. Each stream is made from the fan-out's window, once for all readers of
+// its set, and has its own window.
 //
 // Packets are gathered into frames and read once, as they come (frame.h). Each complete frame is
 // projected (project.h) for every layer set in use. A packet of such a stream keeps its position in
@@ -46,7 +46,7 @@ typedef struct {
   LeftOut before, left_out[LAYER_FRAMES];
 } LayerStream;
 
-// A layer set that readers wait for, and the earliest frame at which one does.
+// A layer set that readers wait for, and the earliest frame at which one of them waits.
 typedef struct {
   WeirLayerSet set;
   int64_t frame;
@@ -73,7 +73,7 @@ typedef struct {
   int64_t covered; // packets before this position are in complete frames
   LayerStream *streams[LAYER_STREAMS];
   size_t n_streams;
-  bool full; // another stream was wanted than fits
+  bool full; // there was no room for a stream that a reader waits for
 
   // Under the lock.
   LayerWish wishes[LAYER_STREAMS];

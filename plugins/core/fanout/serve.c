@@ -14,10 +14,12 @@
 // A connection that takes no data for this long is closed.
 #define STALL_TIME (10000 * MS)
 
-// Readers with a delay are served at multiples of this time, so that those of a shard share sends.
+// Readers with a delay are served at multiples of this time, so that the readers of a shard share
+// sends.
 #define BEAT (5 * MS)
 
-// Frames that are presented before the first frame at the live edge may be sent after it.
+// Within this time after catching up, frames may come that are presented before the first frame at
+// the live edge.
 #define JOIN_SETTLE (1000 * MS)
 
 void
@@ -280,8 +282,8 @@ choose (Pass *pass, WeirReader *reader)
   return choice;
 }
 
-// Reports whether the reader has waited for room too long. It is asked after a send that failed,
-// because the reader's own turn may have been late.
+// Reports whether the reader has waited for room too long. Call after a failed send: time alone
+// does not show it, because the reader's turn may come late.
 static bool
 is_late (const Pass *pass, const WeirReader *reader)
 {

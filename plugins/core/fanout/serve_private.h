@@ -8,9 +8,9 @@
 
 #define MS 1000000LL
 
-// UDP_PATIENCE: a reader that has waited this long for room in a UDP socket skips to the live edge;
-// while the socket drains, it waits up to UDP_PATIENCE_MOST. UDP_RETRY: how often the socket is
-// tried if it cannot be watched.
+// UDP_PATIENCE: a reader that has waited this long for room in a UDP socket skips to its target;
+// while other readers of the socket get room, it waits up to UDP_PATIENCE_MOST. UDP_RETRY: how
+// often the socket is tried if it cannot be watched.
 #define UDP_RETRY (1 * MS)
 #define UDP_PATIENCE (100 * MS)
 #define UDP_PATIENCE_MOST (1000 * MS)
@@ -132,8 +132,8 @@ end_turn (Turn *turn, int64_t next_ns)
   turn->next_ns = next_ns;
 }
 
-// Reports whether so many readers of the reader's socket found no room in this pass that it is no
-// use to try. Their waiting stands for all.
+// Reports whether so many readers of the reader's socket found no room in this pass that the reader
+// need not try: it is woken together with them.
 static inline bool
 is_full (const Pass *pass, const WeirReader *reader)
 {
@@ -165,8 +165,8 @@ bool weir_serve_end_send (
 
 // ---- batches (serve_batch.c) ----
 
-// Adds the reader to the batch if it gets exactly the packets in hand, with nothing of its own and
-// nothing to find out. Returns whether it was added: it then waits for the batch to be sent.
+// Adds the reader to the batch if it gets exactly the packets in hand, unchanged, in one segmented
+// send. Returns whether it was added: it then waits for the batch to be sent.
 bool weir_serve_join_batch (Pass *pass, Turn *turn, const Choice *choice);
 
 // Sends the packets in hand to the batch.

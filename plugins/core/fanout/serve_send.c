@@ -45,7 +45,7 @@ weir_serve_load (Server *server, uint64_t mask, bool copy)
   return loaded;
 }
 
-// `data` is a copy that may hold the numbers of the reader before.
+// Adds `by` to the picture id in the copy `data`, which may hold the id of the previous reader.
 static void
 shift_picture_id (uint8_t *data, const WeirPacket *packet, uint16_t by)
 {
@@ -156,7 +156,7 @@ uses_gso (const Pass *pass, const WeirReader *reader)
 }
 
 // The error belongs to the path to this reader only: for example, a device without checksum offload
-// gives EIO for the readers behind it. The path may change, so it is tried again later.
+// gives EIO for its readers. The path may change, so segmented sends are tried again later.
 void
 weir_serve_remember_refusal (const Pass *pass, WeirReader *reader, int error)
 {
@@ -172,7 +172,7 @@ weir_serve_remember_refusal (const Pass *pass, WeirReader *reader, int error)
   tell_news (pass);
 }
 
-// These send the burst and return the number of packets that are settled.
+// send_udp() and send_conn() send the burst and return the number of settled packets.
 
 static size_t
 send_udp (Pass *pass, WeirReader *reader, WeirSender *sender)
@@ -224,7 +224,7 @@ send_conn (const Pass *pass, WeirReader *reader, WeirSender *sender)
 static void
 settle (const Pass *pass, WeirReader *reader, const Choice *choice, size_t end, uint64_t n_skipped)
 {
-  // If both reasons occur in one span, which is rare, all are counted under one of them.
+  // Both reasons rarely occur in one span: all packets are counted under one of them.
   WeirDrop reason = choice->n_catch_up > 0 ? WEIR_DROP_CATCH_UP : WEIR_DROP_THINNED;
   const Hand *hand = &pass->server->hand;
   uint64_t n_extra = 0;
