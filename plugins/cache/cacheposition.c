@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Positions of readers: where a reader starts, and how it returns to the window when its position
-// has left it.
+// Positions of readers: where a reader starts, and where it continues after its position has left
+// the window.
 #include "cachereader_private.h"
 
-// If the window is shorter than the delay, the reader keeps 1/8 of the window away from its end.
+// If the window is shorter than the delay, the reader stays 1/8 of the window after the oldest
+// entry.
 #define SPARE_PART 8
 
 static gboolean
@@ -100,8 +101,8 @@ position_in_short_window (CacheReader *self, const CacheReaderSettings *settings
   return to;
 }
 
-// Moves back by the delay. The window is known to be short only if entries have left it already;
-// otherwise the stream is young and the window will reach the delay.
+// Moves back by the delay. Counts the window as short only if entries have left it already:
+// otherwise the stream is young, and the window will reach the delay.
 static void
 go_back (CacheReader *self, const CacheReaderSettings *settings)
 {
@@ -157,7 +158,7 @@ cache_position_keep_in_window (CacheReader *self, const CacheReaderSettings *set
   look_for_join (self, to);
 }
 
-// Gives up after a whole window without a join point, because there may never be one.
+// After a whole window without a join point, moves to the oldest entry: there may never be one.
 gboolean
 cache_position_find_join (CacheReader *self)
 {

@@ -40,7 +40,7 @@ cache_scene_has (const CacheScene *scene, const GstEvent *event)
 // Returns TRUE if `event` replaces `old`, by the rule of GstPad for sticky events: same type, and
 // for STICKY_MULTI types also the same name.
 static gboolean
-takes_the_place_of (GstEvent *event, GstEvent *old)
+replaces (GstEvent *event, GstEvent *old)
 {
   const GstEventType type = GST_EVENT_TYPE (event);
 
@@ -64,7 +64,7 @@ make_scene (const CacheScene *old, GstEvent *event)
       scene->events[scene->n++] = gst_event_ref (event);
       placed = TRUE;
     }
-    if (!takes_the_place_of (event, old->events[i]))
+    if (!replaces (event, old->events[i]))
       scene->events[scene->n++] = gst_event_ref (old->events[i]);
   }
   if (!placed)
@@ -298,7 +298,7 @@ spill (CacheWindow *window)
     spill_one (window);
 }
 
-// Drops the sticky events of the previous writer: the new writer starts another stream.
+// The new writer starts another stream: drops the sticky events of the previous writer.
 gboolean
 cache_window_claim (CacheWindow *window, GstPad *pad, const CacheBounds *bounds, CachePolicy policy,
     CacheSpill *file)

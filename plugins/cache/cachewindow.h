@@ -2,8 +2,8 @@
 #pragma once
 
 // The window of an intervalcache: references to recent buffers, buffer lists and events, in order
-// of arrival, for readers in any pipeline of the process. One writer fills the window and never
-// waits for a reader, but with a file may wait for the disk. Each reader has its own position
+// of arrival, for readers in any pipeline of the process. One writer fills the window. It never
+// waits for a reader; with a file, it may wait for the disk. Each reader has its own position
 // (cachereader.h). Writer and readers each own a reference to the window.
 
 #include <gst/gst.h>
@@ -64,7 +64,7 @@ typedef struct {
   gint64 in_memory;  // position of the first entry that is not in the file
   guint64 bytes_in_memory;
   gint64 claimed;   // position of the current writer's first entry
-  gint64 flushed;   // readers before this position continue here without a miss
+  gint64 flushed;   // position after the last flush; readers before it continue here without a miss
   GstPad *writer;   // sink pad of the writer, a reference; NULL = no writer
   gboolean discont; // the next buffer does not continue the stream
   guint n_readers;  // open readers

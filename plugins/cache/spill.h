@@ -6,10 +6,10 @@
 // a reader still uses is never overwritten. The file has no name: it is freed with the last piece,
 // and no other process can remove or truncate it.
 //
-// Storing may wait for the disk, when the system is behind with writing.
+// Storing waits for the disk if the system is behind with writing.
 //
 // A policy can decide, from the pieces that readers request, which pieces also stay in memory.
-// Otherwise the system decides.
+// Without a policy the system decides.
 
 #include <gst/gst.h>
 
@@ -37,7 +37,7 @@ typedef struct {
   CachePiece *piece;   // a reference, or NULL
   guint32 offset;      // in the piece, bytes
   GstMiniObject *copy; // set if `piece` is NULL
-  guint64 number;      // number of the piece in which the data begins, from 1
+  guint64 number;      // number of the piece where the data begins, from 1
 } CacheStored;
 
 // Stores a buffer or buffer list. Returns FALSE if the file has no room.

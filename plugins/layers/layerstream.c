@@ -169,7 +169,7 @@ count_dropped (LayerStream *self, const WeirFramePacket *packet)
     self->counts.left_out++;
 }
 
-// Returns packet `i` of the frame as it leaves: the held buffer if it needs no change, else a
+// Returns the outgoing packet `i` of the frame: the held buffer if it needs no change, else a
 // rewritten one. Takes the buffer out of `held`. (transfer full)
 static GstBuffer *
 make_packet (LayerStream *self, gsize i, Held *held)

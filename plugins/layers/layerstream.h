@@ -23,7 +23,8 @@ typedef struct {
   gboolean infer_temporal;
 } LayerSettings;
 
-// Counts of buffers. in = out + left_out + unfit + late + bad + flushed, without the held ones.
+// Counts of buffers. in = out + left_out + unfit + late + bad + flushed. Held packets are not in
+// `in` yet.
 typedef struct {
   guint64 in, out;
   guint64 left_out; // above the selected layers
