@@ -3,20 +3,21 @@
 #include "option_table.h"
 
 #include "cli/options.h"
+#include "config/mount_cache.h"
 #include "config/mount_keys.h"
 #include "sources/kinds.h"
 
 static void
-write_keys (JsonBuilder *builder, const gchar *name, const SchemaKey *keys)
+write_keys (JsonBuilder *builder, const gchar *table, const gchar *prefix, const SchemaKey *keys)
 {
-  json_builder_set_member_name (builder, name);
+  json_builder_set_member_name (builder, table);
   json_builder_begin_array (builder);
   for (const SchemaKey *key = keys; key->name; key++) {
-    gchar *form = schema_dup_form (key);
+    gchar *form = schema_dup_form (key), *name = g_strconcat (prefix, key->name, NULL);
 
     json_builder_begin_object (builder);
     json_builder_set_member_name (builder, "name");
-    json_builder_add_string_value (builder, key->name);
+    json_builder_add_string_value (builder, name);
     json_builder_set_member_name (builder, "form");
     json_builder_add_string_value (builder, form);
     json_builder_set_member_name (builder, "default");
@@ -24,6 +25,7 @@ write_keys (JsonBuilder *builder, const gchar *name, const SchemaKey *keys)
     json_builder_set_member_name (builder, "help");
     json_builder_add_string_value (builder, key->help);
     json_builder_end_object (builder);
+    g_free (name);
     g_free (form);
   }
   json_builder_end_array (builder);
@@ -33,17 +35,16 @@ int
 main (void)
 {
   JsonBuilder *builder = json_builder_new ();
-  gchar *kinds = kinds_dup_help ();
-  gchar *examples = options_dup_examples ();
-  gchar *text = g_strconcat (examples, "Upstreams:\n", kinds, options_epilogue, NULL);
+  gchar *kinds = kinds_to_help ();
+  gchar *text = g_strconcat (options_examples, "Upstreams:\n", kinds, options_epilogue, NULL);
 
   json_builder_begin_object (builder);
   option_table_write (builder, options_entries, options_summary, text);
-  write_keys (builder, "file", proxy_config_keys ());
-  write_keys (builder, "mount", mount_config_keys ());
+  write_keys (builder, "file", "", proxy_config_keys ());
+  write_keys (builder, "mount", "", mount_config_keys ());
+  write_keys (builder, "cache", "cache.", mount_cache_keys ());
   json_builder_end_object (builder);
   option_table_print (builder);
   g_free (text);
-  g_free (examples);
   g_free (kinds);
 }

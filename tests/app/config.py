@@ -317,7 +317,7 @@ def the_page_shows_every_key():
     """docs/configuration.md has the tables that the program prints"""
     out, _, status = proxy('--print-config-docs')
     tables = out.split('\n\n')
-    assert status == 0 and len(tables) == 3, out
+    assert status == 0 and len(tables) == 4, out
     with open(PAGE, encoding='utf-8') as file:
         page = file.read()
     for table in tables:
@@ -436,7 +436,9 @@ def version_and_help_are_printed():
     out, err, status = proxy('--version')
     assert status == 0 and not err and out.startswith('rtsp-proxy '), (out, err)
     out, err, status = proxy('--help')
-    assert status == 0 and not err and '--check-config' in out, (out, err)
+    for part in '--check-config', '--help-gst', 'Examples:', 'upstream: URI', 'udp://ADDR:PORT':
+        assert part in out, (part, out)
+    assert status == 0 and not err, err
 
 
 if __name__ == '__main__':

@@ -12,6 +12,7 @@
 #include "sources/kinds.h"
 
 #include <gst/gst.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +29,11 @@ static const gchar how_to_start[] =
 const gchar options_summary[] =
     "Serves RTSP streams and files to many readers, with one connection to each upstream.";
 
-static const gchar usage[] = "Usage:\n"
-                             "  rtsp-proxy --mount /PATH=URI... [OPTION...]\n"
-                             "  rtsp-proxy --config FILE [OPTION...]\n\n";
+const gchar options_examples[] =
+    "Examples:\n"
+    "  rtsp-proxy --mount /cam=rtsp://192.0.2.7/stream --listen 0.0.0.0:8554\n"
+    "  rtsp-proxy --config rtsp-proxy.yaml --check-config\n"
+    "  rtsp-proxy --config rtsp-proxy.yaml --explain '/cam?delay=30'\n\n";
 
 static const gchar configuration[] =
     "Configuration file (YAML). A mount needs only its upstream; a value shown is the default:\n";
@@ -38,9 +41,9 @@ static const gchar configuration[] =
 const gchar options_epilogue[] =
     "\n"
     "Keep passwords in the configuration file, or in a file or variable that it names: ps shows\n"
-    "arguments to all users. SIGHUP makes the proxy read the file again. Exit status: 0 after\n"
-    "SIGINT or SIGTERM, 1 if the proxy could not start, 2 for wrong arguments or a wrong\n"
-    "configuration.\n";
+    "arguments to all users. SIGHUP makes the proxy read the file again.\n\n"
+    "Exit status: 0 after SIGINT or SIGTERM, 1 if the proxy could not start, 2 for wrong\n"
+    "arguments or a wrong configuration.\n";
 
 // Prints the tables of docs/configuration.md.
 static void
@@ -49,8 +52,10 @@ print_config_docs (void)
   gchar *top = schema_to_markdown (proxy_config_keys (), "", proxy_effect_words);
   gchar *mount = schema_to_markdown (mount_config_keys (), "", mount_effect_words);
   gchar *cache = schema_to_markdown (mount_cache_keys (), "cache.", mount_effect_words);
+  gchar *kinds = kinds_to_markdown ();
 
-  printf ("%s\n%s\n%s", top, mount, cache);
+  printf ("%s\n%s\n%s\n%s", top, mount, cache, kinds);
+  g_free (kinds);
   g_free (top);
   g_free (mount);
   g_free (cache);
@@ -80,106 +85,38 @@ const GOptionEntry options_entries[] = {
 
 #undef AT
 
-// ---- help ----
+// ---- parsing ----
 
-typedef struct {
-  const gchar *title;
-  const gchar *first; // the name of its first option in options_entries
-  const gchar *example;
-} OptionGroup;
-
-static const OptionGroup groups[] = {
-  { "Serving", "mount", "rtsp-proxy --mount /cam=rtsp://192.0.2.7/stream --listen 0.0.0.0:8554" },
-  { "Configuration file", "config", "rtsp-proxy --config rtsp-proxy.yaml --check-config" },
-  { "Stages", "stages", "rtsp-proxy --config rtsp-proxy.yaml --explain /cam" },
-  { "Help", "version", "rtsp-proxy --help-gst" },
-};
-
-gchar *
-options_dup_examples (void)
-{
-  GString *out = g_string_new ("Examples:\n");
-
-  for (guint i = 0; i < G_N_ELEMENTS (groups); i++)
-    g_string_append_printf (out, "  %s\n", groups[i].example);
-  return g_string_free (g_string_append_c (out, '\n'), FALSE);
-}
-
-static void
-append_option (
-    GString *out, const gchar *letter, const gchar *name, const gchar *value, const gchar *help)
-{
-  gchar *option = g_strdup_printf ("%s%s%s--%s%s%s", *letter ? "-" : "", letter,
-      *letter ? ", " : "", name, value ? "=" : "", value ? value : "");
-
-  g_string_append_printf (out, "  %-28s %s\n", option, help);
-  g_free (option);
-}
-
-// Returns the options by group, each group with an example.
+// Returns the part of --help that follows the options.
 static gchar *
-dup_options (void)
-{
-  const OptionGroup *group = groups;
-  GString *out = g_string_new (NULL);
-
-  for (const GOptionEntry *entry = options_entries; entry->long_name; entry++) {
-    const gchar letter[] = { entry->short_name, '\0' };
-
-    if (entry->flags & G_OPTION_FLAG_HIDDEN)
-      continue;
-    if (group < groups + G_N_ELEMENTS (groups) && g_str_equal (entry->long_name, group->first)) {
-      if (group > groups)
-        g_string_append_printf (out, "  Example: %s\n\n", group[-1].example);
-      g_string_append_printf (out, "%s:\n", group++->title);
-    }
-    append_option (out, letter, entry->long_name, entry->arg_description, entry->description);
-  }
-  append_option (out, "h", "help", NULL, "Print this help and exit");
-  append_option (out, "", "help-gst", NULL, "Print the options of GStreamer and exit");
-  g_string_append_printf (out, "  Example: %s\n\n", group[-1].example);
-  return g_string_free (out, FALSE);
-}
-
-static void
-print_help (void)
+dup_description (void)
 {
   gchar *top = schema_to_help (proxy_config_keys (), "  ");
   gchar *mount = schema_to_help (mount_config_keys (), "      ");
-  gchar *options = dup_options (), *kinds = kinds_dup_help ();
+  gchar *kinds = kinds_to_help ();
+  gchar *text = g_strconcat (options_examples, configuration, top, "    /cam:\n", mount,
+      "\nUpstreams:\n", kinds, options_epilogue, NULL);
 
-  printf ("%s%s\n\n%s%s%s    /cam:\n%s\nUpstreams:\n%s%s", usage, options_summary, options,
-      configuration, top, mount, kinds, options_epilogue);
   g_free (kinds);
-  g_free (options);
   g_free (mount);
   g_free (top);
+  return g_strchomp (text);
 }
-
-// GLib's own --help could not show groups with examples.
-static gboolean
-asks_for_help (int argc, char **argv)
-{
-  for (int i = 1; i < argc && !g_str_equal (argv[i], "--"); i++) {
-    if (g_str_equal (argv[i], "--help") || g_str_equal (argv[i], "-h"))
-      return TRUE;
-  }
-  return FALSE;
-}
-
-// ---- parsing ----
 
 static gboolean
 take (Options *self, int *argc, char ***argv, GError **error)
 {
   GOptionEntry entries[G_N_ELEMENTS (options_entries)];
-  GOptionContext *context = g_option_context_new (NULL);
+  GOptionContext *context = g_option_context_new ("--mount /PATH=URI | --config FILE");
+  gchar *description = dup_description ();
   gboolean ok;
 
   memcpy (entries, options_entries, sizeof entries);
   for (GOptionEntry *entry = entries; entry->long_name; entry++)
     entry->arg_data = G_STRUCT_MEMBER_P (self, GPOINTER_TO_SIZE (entry->arg_data));
   g_option_context_set_summary (context, options_summary);
+  g_option_context_set_description (context, description);
+  g_free (description);
   g_option_context_add_main_entries (context, entries, NULL);
   g_option_context_add_group (context, gst_init_get_option_group ());
   ok = g_option_context_parse (context, argc, argv, error);
@@ -192,11 +129,7 @@ options_parse (Options *self, int *argc, char ***argv, int *status)
 {
   GError *error = NULL;
 
-  if (asks_for_help (*argc, *argv)) {
-    print_help ();
-    *status = EXIT_SUCCESS;
-    return FALSE;
-  }
+  setlocale (LC_CTYPE, ""); // GLib converts arguments from, and --help to, this character set
   if (!take (self, argc, argv, &error)) {
     fprintf (stderr, "rtsp-proxy: %s; see rtsp-proxy --help\n", error->message);
     g_error_free (error);

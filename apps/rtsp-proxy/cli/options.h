@@ -21,12 +21,11 @@ typedef struct {
 // is the offset in Options.
 extern const GOptionEntry options_entries[];
 extern const gchar options_summary[];
+extern const gchar options_examples[];
 extern const gchar options_epilogue[];
 
-// Returns the examples of all groups of options, as a section. The caller owns the result.
-gchar *options_dup_examples (void);
-
-// Parses the arguments. Returns FALSE if there is nothing to run; exit with `*status` then.
+// Parses the arguments. Returns FALSE if there is nothing to run: the program exits with `*status`.
+// Exits after --help.
 gboolean options_parse (Options *self, int *argc, char ***argv, int *status);
 
 // Frees the values.

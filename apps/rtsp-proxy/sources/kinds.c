@@ -1,30 +1,42 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "sources/kinds.h"
 
+#include "text/schema.h"
+
 #include <string.h>
+
+typedef struct {
+  const gchar *uri;
+  const gchar *help; // in Markdown
+} Form;
 
 typedef struct {
   const gchar *prefix; // only the scheme, up to the ':', is compared
   gchar *(*check) (const gchar *uri, PullUriFlags flags, PullConfig *config);
   PullMakeFunc make;
-  const gchar *help; // NULL: the help of the row before covers it
+  Form forms[2]; // for the documentation
 } Kind;
 
 static const Kind kinds[] = {
   { "rtsp://", rtsp_pull_check, rtsp_pull_new,
-      "  rtsp://HOST/PATH, rtsps://HOST/PATH     cameras and servers\n" },
-  { "rtsps://", rtsp_pull_check, rtsp_pull_new },
+      { { "rtsp://HOST[:PORT]/PATH", "an RTSP camera or server" } } },
+  { "rtsps://", rtsp_pull_check, rtsp_pull_new,
+      { { "rtsps://HOST[:PORT]/PATH", "the same over TLS" } } },
   { "udp://", ts_pull_check, ts_pull_new,
-      "  udp://ADDR:PORT[?iface=NAME]            MPEG-TS; ADDR is a local or multicast address\n" },
+      { { "udp://ADDR:PORT[?iface=NAME]", "MPEG-TS over UDP" } } },
   { "rtp://", rtp_pull_check, rtp_pull_new,
-      "  rtp://ADDR:PORT?encoding-name=H264&payload=96[&clock-rate=90000][&iface=NAME]\n"
-      "                                          one track of RTP, with RTCP on PORT + 1\n" },
+      { { "rtp://ADDR:PORT?encoding-name=H264&payload=96[&clock-rate=90000][&iface=NAME]",
+          "one track of RTP over UDP, with RTCP on the next port; `encoding-name=MP2T` is MPEG-TS "
+          "in RTP" } } },
   { "sdp://", sdp_pull_check, rtp_pull_new,
-      "  sdp:///DIR/SESSION.sdp[?iface=NAME]     the RTP tracks of a session description\n" },
+      { { "sdp:///DIR/SESSION.sdp[?iface=NAME]",
+          "the RTP tracks that a session description lists" } } },
   { "file://", file_pull_check, file_pull_new,
-      "  file:///DIR/CLIP.mp4                    a clip, looped\n" },
+      { { "file:///DIR/CLIP.mp4", "a clip in a loop, in real time" },
+          { "file:///DIR/", "a folder: `rtsp://HOST/MOUNT/NAME` plays its file `NAME`, for each "
+                            "reader from the beginning" } } },
   { "launch:", launch_pull_check, launch_pull_new,
-      "  launch:LINE                             a launch line with payloaders pay0, pay1 ...\n" },
+      { { "launch:LINE", "a GStreamer launch line with payloaders named `pay0`, `pay1`, ..." } } },
 };
 
 static gchar *
@@ -57,12 +69,41 @@ kinds_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
   return wrong;
 }
 
-gchar *
-kinds_dup_help (void)
+static void
+append_markdown (GString *out, const Form *form)
 {
-  GString *text = g_string_new (NULL);
+  g_string_append_printf (out, "| `%s` | %s |\n", form->uri, form->help);
+}
 
-  for (guint i = 0; i < G_N_ELEMENTS (kinds); i++)
-    g_string_append (text, kinds[i].help ? kinds[i].help : "");
-  return g_string_free (text, FALSE);
+static void
+append_help (GString *out, const Form *form)
+{
+  gchar *uri = g_strconcat ("  ", form->uri, NULL);
+
+  schema_append_help (out, uri, form->help);
+  g_free (uri);
+}
+
+static gchar *
+dup_forms (const gchar *head, void (*append) (GString *out, const Form *form))
+{
+  GString *out = g_string_new (head);
+
+  for (guint i = 0; i < G_N_ELEMENTS (kinds); i++) {
+    for (guint j = 0; j < G_N_ELEMENTS (kinds[i].forms) && kinds[i].forms[j].uri; j++)
+      append (out, &kinds[i].forms[j]);
+  }
+  return g_string_free (out, FALSE);
+}
+
+gchar *
+kinds_to_markdown (void)
+{
+  return dup_forms ("| URI | upstream |\n|---|---|\n", append_markdown);
+}
+
+gchar *
+kinds_to_help (void)
+{
+  return dup_forms ("", append_help);
 }

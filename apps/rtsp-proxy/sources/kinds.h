@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The kinds of upstream URI that an operator can write.
+// The kinds of upstream URI.
 
 #include "sources/pull.h"
 
-// Fills the URI's fields of `config`, which must be empty; credentials are moved out of the URI.
-// Returns NULL, or an error message (transfer full).
+// Checks a URI and fills the fields of `config` that depend on it; `config` must be empty. Moves
+// credentials from the URI into `user` and `password`. Returns NULL, or an error message (transfer
+// full).
 gchar *kinds_check (const gchar *uri, PullUriFlags flags, PullConfig *config);
 
-// Returns the kinds for --help, one or two lines each. (transfer full)
-gchar *kinds_dup_help (void);
+// Returns the forms of URIs as a table in Markdown, or as lines for --help. (transfer full)
+gchar *kinds_to_markdown (void);
+gchar *kinds_to_help (void);

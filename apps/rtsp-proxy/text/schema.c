@@ -472,22 +472,32 @@ append_wrapped (GString *out, const gchar *text)
   g_strfreev (words);
 }
 
+void
+schema_append_help (GString *out, const gchar *subject, const gchar *help)
+{
+  gsize len = strlen (subject);
+
+  g_string_append (out, subject);
+  if (len >= HELP_COLUMN) {
+    g_string_append_c (out, '\n');
+    len = 0;
+  }
+  g_string_append_printf (out, "%*s", (int) (HELP_COLUMN - len), "");
+  append_wrapped (out, help);
+  g_string_append_c (out, '\n');
+}
+
 gchar *
 schema_to_help (const SchemaKey *keys, const gchar *indent)
 {
   GString *out = g_string_new (NULL);
 
   for (const SchemaKey *key = keys; key->name; key++) {
-    gsize start = out->len;
+    gchar *subject =
+        g_strdup_printf ("%s%s: %s", indent, key->name, key->preset ? key->preset : key->form);
 
-    g_string_append_printf (
-        out, "%s%s: %s", indent, key->name, key->preset ? key->preset : key->form);
-    if (out->len - start >= HELP_COLUMN)
-      g_string_append_printf (out, "\n%*s", HELP_COLUMN, "");
-    while (out->len - start < HELP_COLUMN)
-      g_string_append_c (out, ' ');
-    append_wrapped (out, key->help);
-    g_string_append_c (out, '\n');
+    schema_append_help (out, subject, key->help);
+    g_free (subject);
   }
   return g_string_free (out, FALSE);
 }

@@ -89,6 +89,10 @@ gchar *schema_to_markdown (const SchemaKey *keys, const gchar *prefix, const gch
 // Returns the keys as lines "key: default  help" for --help. The caller owns the result.
 gchar *schema_to_help (const SchemaKey *keys, const gchar *indent);
 
+// Appends `subject` for --help, and `help` in a column of its own, wrapped and without its Markdown
+// quotes.
+void schema_append_help (GString *out, const gchar *subject, const gchar *help);
+
 // Parses a time like "10s", "500ms", "2m" or "1h" into `*ms`. Returns FALSE for any other text, and
 // for more than a day.
 gboolean schema_parse_duration (const gchar *text, guint *ms);
