@@ -37,7 +37,7 @@ media_new (void)
 
 // The user has left before the main thread learns of it.
 static void
-media_of_a_short_user_is_released (void)
+media_of_a_user_that_leaves_at_once_is_released (void)
 {
   const PresentationCallbacks callbacks = { .idle = on_idle };
   MountConfig *config = mount_config_new ("/cam");
@@ -149,8 +149,11 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   gst_init (&argc, &argv);
-  g_test_add_func ("/presentation/short-user", media_of_a_short_user_is_released);
-  g_test_add_func ("/presentation/no-users", media_without_users_is_not_kept);
-  g_test_add_func ("/presentation/failing", waiting_requests_are_told_that_media_has_failed);
+  g_test_add_func ("/presentation/media-of-a-user-that-leaves-at-once-is-released",
+      media_of_a_user_that_leaves_at_once_is_released);
+  g_test_add_func (
+      "/presentation/media-without-users-is-not-kept", media_without_users_is_not_kept);
+  g_test_add_func ("/presentation/waiting-requests-are-told-that-media-has-failed",
+      waiting_requests_are_told_that_media_has_failed);
   return g_test_run ();
 }

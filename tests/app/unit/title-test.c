@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LIMIT_S 10 // a title that never ends its work fails the test
+#define LIMIT_S 10 // time limit for the work of a title
 #define LONG_MS (60 * 1000)
 #define SHORT_MS 20
 
@@ -17,7 +17,7 @@ typedef struct {
   GMutex lock;
   GCond given_up_cond;
   gboolean given_up;
-  gboolean blocks, fails;                    // what open() does
+  gboolean blocks, fails;                    // what open_media() does
   gint n_released, n_published, n_withdrawn; // atomic
   GObject *media;                            // the newest, not owned
 } Outlet;
@@ -137,9 +137,9 @@ wait_for (Title *title)
   g_source_remove (late);
 }
 
-// Tries for as long as all slots are taken.
+// Opens the title a.mp4. Tries again while all slots are taken.
 static Title *
-open_a (Fixture *f)
+open_when_a_slot_is_free (Fixture *f)
 {
   gint64 limit = g_get_monotonic_time () + LIMIT_S * G_USEC_PER_SEC;
   GError *error = NULL;
@@ -156,9 +156,9 @@ open_a (Fixture *f)
   return title;
 }
 
-// Returns when the worker thread has let the title go, too.
+// Leaves the title, and waits until the worker thread has released it too.
 static void
-let_go (Title *title)
+leave_and_wait (Title *title)
 {
   gint64 limit = g_get_monotonic_time () + LIMIT_S * G_USEC_PER_SEC;
   gint n = g_atomic_int_get (&told.n_withdrawn);
@@ -183,7 +183,7 @@ assert_fails (Fixture *f, const gchar *name, gint code)
 static void
 a_title_is_published_while_it_is_used (Fixture *f, gconstpointer unused)
 {
-  Title *title = open_a (f);
+  Title *title = open_when_a_slot_is_free (f);
 
   g_assert_cmpint (title_ask (title, NULL), ==, TITLE_READY);
   g_assert_cmpstr (title_get_label (title), ==, "/films/a.mp4");
@@ -195,7 +195,7 @@ a_title_is_published_while_it_is_used (Fixture *f, gconstpointer unused)
   title_hand_over (title);
   title_hand_over (title);
   g_assert_cmpint (told.n_released, ==, 1);
-  let_go (title);
+  leave_and_wait (title);
   g_assert_cmpint (told.n_released, ==, 1);
 }
 
@@ -206,7 +206,7 @@ a_file_that_cannot_be_served_fails_and_leaves_no_slot_taken (Fixture *f, gconstp
   Title *title;
 
   told.fails = TRUE;
-  title = open_a (f);
+  title = open_when_a_slot_is_free (f);
   g_assert_cmpint (title_ask (title, &error), ==, TITLE_FAILED);
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED);
   g_assert_cmpint (told.n_published, ==, 0);
@@ -221,14 +221,14 @@ a_file_that_cannot_be_served_fails_and_leaves_no_slot_taken (Fixture *f, gconstp
 static void
 a_slot_is_taken_until_the_media_is_gone (Fixture *f, gconstpointer unused)
 {
-  Title *title = open_a (f);
+  Title *title = open_when_a_slot_is_free (f);
   GObject *media = g_object_ref (told.media);
 
   assert_fails (f, "a.mp4", G_IO_ERROR_BUSY);
-  let_go (title);
+  leave_and_wait (title);
   assert_fails (f, "a.mp4", G_IO_ERROR_BUSY);
   g_object_unref (media);
-  let_go (open_a (f));
+  leave_and_wait (open_when_a_slot_is_free (f));
 }
 
 static void
@@ -239,7 +239,7 @@ a_title_that_takes_too_long_is_given_up (Fixture *f, gconstpointer unused)
 
   told.blocks = TRUE;
   titles_configure (f->titles, folder_new (f->folder), 1, SHORT_MS);
-  title = open_a (f);
+  title = open_when_a_slot_is_free (f);
   g_assert_cmpint (title_ask (title, &error), ==, TITLE_FAILED);
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED);
   g_error_free (error);
@@ -264,7 +264,7 @@ note_freed (gpointer n)
 static void
 one_job_runs_at_a_time_and_gives_its_result (Fixture *f, gconstpointer unused)
 {
-  Title *title = open_a (f);
+  Title *title = open_when_a_slot_is_free (f);
   gint n = 1, refused = 0, result;
 
   g_assert_true (title_run (title, told.media, run, &n, note_freed));
@@ -278,7 +278,7 @@ one_job_runs_at_a_time_and_gives_its_result (Fixture *f, gconstpointer unused)
   g_assert_true (title_get_result (title, &result));
   g_assert_cmpint (result, ==, 2);
   g_assert_cmpint (n, ==, 12);
-  let_go (title);
+  leave_and_wait (title);
 }
 
 static void
@@ -298,11 +298,13 @@ int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
-  ADD ("/title/published", a_title_is_published_while_it_is_used);
-  ADD ("/title/fails", a_file_that_cannot_be_served_fails_and_leaves_no_slot_taken);
-  ADD ("/title/slots", a_slot_is_taken_until_the_media_is_gone);
-  ADD ("/title/given-up", a_title_that_takes_too_long_is_given_up);
-  ADD ("/title/job", one_job_runs_at_a_time_and_gives_its_result);
-  ADD ("/title/names", only_names_of_titles_are_opened);
+  ADD ("/title/a-title-is-published-while-it-is-used", a_title_is_published_while_it_is_used);
+  ADD ("/title/a-file-that-cannot-be-served-fails-and-leaves-no-slot-taken",
+      a_file_that_cannot_be_served_fails_and_leaves_no_slot_taken);
+  ADD ("/title/a-slot-is-taken-until-the-media-is-gone", a_slot_is_taken_until_the_media_is_gone);
+  ADD ("/title/a-title-that-takes-too-long-is-given-up", a_title_that_takes_too_long_is_given_up);
+  ADD ("/title/one-job-runs-at-a-time-and-gives-its-result",
+      one_job_runs_at_a_time_and_gives_its_result);
+  ADD ("/title/only-names-of-titles-are-opened", only_names_of_titles_are_opened);
   return g_test_run ();
 }
