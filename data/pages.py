@@ -1,25 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Makes manual pages and bash completion from the programs' tables of options and keys.
+"""Makes manual pages and bash completion from the programs' own tables.
 
     pages.py man TEMPLATE TABLES [NAME=VALUE...]
     pages.py completion PROGRAM TABLES
 
-TABLES is a file that a program of apps/tables printed. In a template, @NAME@ stands for a value.
-On a line of its own, @OPTIONS@, @TEXT@, @FILE-KEYS@, @MOUNT-KEYS@ or @EXAMPLE@ stands for
-generated text.
+TABLES is the JSON file that a program of apps/tables prints. In a template, @NAME@ stands for the
+value NAME. A line @OPTIONS@, @TEXT@, @FILE-KEYS@, @MOUNT-KEYS@ or @CACHE-KEYS@ stands for that part of
+TABLES, and a line @EXAMPLE@ for the file that the value EXAMPLE names.
 """
 
 import json
 import re
 import sys
 
-COMPLETION = '''# bash completion for {program}, made at build time from its options
+COMPLETION = '''# bash completion for {program}; generated from its options when it is built
 {function} ()
 {{
   local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}}
 
-  # bash splits words at "=".
+  # bash splits words at "=": an option, the sign and the value are three words.
   if [ "$word" = = ]; then
     word=''
   elif [ "$before" = = ]; then
@@ -45,7 +45,7 @@ NOTHING = '''    {options})
 
 
 def escaped(text):
-    """Escapes text so that roff prints it literally."""
+    """Returns the text in roff, which then prints it unchanged."""
     for char, name in (('\\', r'\e'), ('-', r'\-'), ('~', r'\(ti'), ('^', r'\(ha'), ("'", r'\(aq'),
                        ('`', r'\(ga')):
         text = text.replace(char, name)
@@ -62,7 +62,7 @@ def italic(text):
 
 
 def prose(text):
-    """Escapes text; `code` becomes bold."""
+    """Returns Markdown text in roff, with `code` in bold."""
     parts = text.split('`')
     return ''.join(bold(part) if i % 2 else escaped(part) for i, part in enumerate(parts))
 
@@ -91,15 +91,15 @@ def man_options(table):
 
 
 def paragraph(text):
-    """Formats a paragraph; "Exit status: ..." becomes a section."""
+    """Returns a paragraph in roff. "Exit status: ..." begins a section."""
     before, colon, after = text.partition('Exit status: ')
     out = f'.PP\n{escaped(before.strip())}\n' if before.strip() else ''
     return out + (f'.SH EXIT STATUS\n{escaped(after)}\n' if colon else '')
 
 
 def man_text(table):
-    """Formats the text of --help. A line that ends in a colon begins a section; the part before its
-    comma is the heading. Indented lines stay as they are."""
+    """Returns the text after the options of --help in roff. A line that ends in a colon begins a
+    section: its words before the first comma are the heading. Indented lines are kept as they are."""
     out = []
     for block in re.findall(r'(?:^ .*\n)+|(?:^[^ \n].*\n)+', table['text'], re.M):
         lines = block.rstrip('\n').split('\n')
@@ -125,6 +125,7 @@ def man(template, table, values):
     made = {'OPTIONS': lambda: man_options(table), 'TEXT': lambda: man_text(table),
             'FILE-KEYS': lambda: man_keys(table['file']),
             'MOUNT-KEYS': lambda: man_keys(table['mount']),
+            'CACHE-KEYS': lambda: man_keys(table['cache']),
             'EXAMPLE': lambda: literal(open(values['EXAMPLE'], encoding='utf-8').read().splitlines())}
     with open(template, encoding='utf-8') as file:
         text = file.read()
@@ -151,10 +152,10 @@ def completion(program, table):
 
 
 def main():
-    what, subject, tables, *values = sys.argv[1:]
+    output, subject, tables, *values = sys.argv[1:]
     with open(tables, encoding='utf-8') as file:
         table = json.load(file)
-    if what == 'man':
+    if output == 'man':
         sys.stdout.write(man(subject, table, dict(value.split('=', 1) for value in values)))
     else:
         sys.stdout.write(completion(subject, table))

@@ -184,9 +184,9 @@ def pages_are_whole():
         assert asked <= set(re.findall(r'\\fB--([a-z-]+)', page)), page
         assert asked | {'help'} == words, (asked, words)
     docs = call(program('rtsp-proxy'), '--print-config-docs', env=environment())
-    keys = re.findall(r'^\| `([a-z-]+)`', docs, re.M)
+    keys = re.findall(r'^\| `([a-z.-]+)`', docs, re.M)
     page = read('share/man/man5/rtsp-proxy.yaml.5').replace('\\-', '-')
-    assert len(keys) > 20 and keys == re.findall(r'^\.TP\n\\fB([a-z-]+)', page, re.M), keys
+    assert len(keys) > 20 and keys == re.findall(r'^\.TP\n\\fB([a-z.-]+)', page, re.M), keys
 
 
 def complete(*words):
