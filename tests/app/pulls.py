@@ -616,9 +616,10 @@ def wrong_upstreams_are_explained():
          'No such file or directory'),
         (f'sdp://{CLIP}', f'{CLIP}: not a session description (SDP)'),
         ('launch: videotestsrc ! nosuchenc ! rtpvp8pay name=pay0',
-         'the launch line: GStreamer has no element "nosuchenc" here'),
+         'the launch line: GStreamer has no element "nosuchenc"'),
         ('launch: videotestsrc ! avenc_nosuch ! rtph264pay name=pay0',
-         'the launch line: GStreamer\'\'s avenc_nosuch is missing (Debian: gstreamer1.0-libav)'),
+         'the launch line: GStreamer has no element "avenc_nosuch"; '
+         'on Debian install gstreamer1.0-libav'),
         ('launch: videotestsrc !', 'the launch line: '),
         ('launch: videotestsrc ! fakesink', 'the launch line has no payloader named pay0 '
          '(... ! rtph264pay name=pay0)'),

@@ -30,9 +30,9 @@ close_quietly (int fd)
   errno = error;
 }
 
-// Opens one component of a path: `len` bytes of `name`, without a slash.
+// Opens one component of a path in the folder `from`: `len` bytes of `name`, without a slash.
 static int
-step (int from, const char *name, size_t len)
+open_component (int from, const char *name, size_t len)
 {
   char part[NAME_MAX + 1];
 
@@ -52,7 +52,7 @@ beneath_walk (int folder, const char *path)
 
   while (at >= 0) {
     size_t len = strcspn (path, "/");
-    int next = step (at, path, len);
+    int next = open_component (at, path, len);
 
     close_quietly (at);
     at = next;

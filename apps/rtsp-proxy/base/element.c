@@ -6,11 +6,10 @@
 gchar *
 element_missing (const gchar *element)
 {
-  const ElementHome *home = element_home_find (element);
+  const gchar *advice = element_home_find (element);
 
-  if (home && home->package)
-    return g_strdup_printf ("GStreamer's %s is missing (Debian: %s)", element, home->package);
-  return g_strdup_printf ("GStreamer has no element \"%s\" here", element);
+  return g_strdup_printf (
+      "GStreamer has no element \"%s\"%s%s", element, advice ? "; " : "", advice ? advice : "");
 }
 
 GstElement *

@@ -3,8 +3,8 @@
 
 #include <gst/gst.h>
 
-// Returns a message that says that GStreamer lacks `element` and names the Debian package that has
-// it, if known. The caller owns the result.
+// Returns a message that says that GStreamer lacks `element`, and how to install it, if known. The
+// caller owns the result.
 gchar *element_missing (const gchar *element);
 
 // Makes an element of the factory `element` (transfer floating). Returns NULL and sets `error` if

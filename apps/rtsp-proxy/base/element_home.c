@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "base/element_home.h"
 
-#define ALL(package) package, "Debian has it in " package
-#define MOST(package) package, "Debian has most elements of this kind in " package
-#define OWN NULL, "it belongs to Weir: add the folder of Weir's plugins to GST_PLUGIN_PATH"
-#define OWN_SVC NULL, "it belongs to Weir, which builds it only with OpenH264 (libopenh264-dev)"
+#define ALL(package) "on Debian install " package
+#define MOST(package) "on Debian try " package // has most elements of the pattern
+#define OWN "it belongs to Weir: add the folder of Weir's plugins to GST_PLUGIN_PATH"
+#define OWN_SVC "it belongs to Weir, which builds it only with OpenH264 (libopenh264-dev)"
 
 #define BASE "gstreamer1.0-plugins-base"
 #define GOOD "gstreamer1.0-plugins-good"
@@ -12,8 +12,11 @@
 #define UGLY "gstreamer1.0-plugins-ugly"
 #define LIBAV "gstreamer1.0-libav"
 
-// The first matching pattern counts.
-static const ElementHome homes[] = {
+// The first pattern that matches counts. Patterns have * and ?.
+static const struct {
+  const gchar *pattern;
+  const gchar *advice;
+} homes[] = {
   { "svcenc", OWN_SVC },
   { "svcdec", OWN_SVC },
   { "rtprestamp", OWN },
@@ -64,12 +67,12 @@ static const ElementHome homes[] = {
   { "x265enc", ALL (BAD) },
 };
 
-const ElementHome *
+const gchar *
 element_home_find (const gchar *element)
 {
   for (guint i = 0; i < G_N_ELEMENTS (homes); i++) {
-    if (g_pattern_match_simple (homes[i].element, element))
-      return &homes[i];
+    if (g_pattern_match_simple (homes[i].pattern, element))
+      return homes[i].advice;
   }
   return NULL;
 }

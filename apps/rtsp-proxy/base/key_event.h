@@ -5,7 +5,7 @@
 
 #include <gst/gst.h>
 
-// Reports whether `event` is such an upstream event.
+// Reports whether `event` is a GstForceKeyUnit event that goes upstream.
 gboolean key_event_is (GstEvent *event);
 
 // Returns a new event that asks for a keyframe with parameter sets as soon as possible

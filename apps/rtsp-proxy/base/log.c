@@ -13,9 +13,9 @@ log_init (void)
   GST_DEBUG_CATEGORY_INIT (proxy_debug, "rtsp-proxy", 0, "rtsp-proxy");
 }
 
-// Prints a line. Takes ownership of `text`.
+// Takes ownership of `text`.
 static void
-say (gchar *text)
+print_line (gchar *text)
 {
   GDateTime *now = g_date_time_new_now_local ();
   gchar *time = g_date_time_format (now, "%Y-%m-%d %H:%M:%S");
@@ -38,7 +38,7 @@ log_event (const gchar *format, ...)
   va_list args;
 
   va_start (args, format);
-  say (g_strdup_vprintf (format, args));
+  print_line (g_strdup_vprintf (format, args));
   va_end (args);
 }
 
@@ -46,25 +46,25 @@ void
 log_event_limited (LogLimit *limit, const gchar *format, ...)
 {
   static GMutex lock; // guards all limits
-  guint64 n_unsaid = 0;
+  guint64 n_suppressed = 0;
   gboolean may;
   va_list args;
   gchar *text;
 
   g_mutex_lock (&lock);
-  may = log_limit_pass (limit, g_get_monotonic_time (), &n_unsaid);
+  may = log_limit_pass (limit, g_get_monotonic_time (), &n_suppressed);
   g_mutex_unlock (&lock);
   if (!may)
     return;
   va_start (args, format);
   text = g_strdup_vprintf (format, args);
   va_end (args);
-  if (n_unsaid) {
-    say (g_strdup_printf (
-        "%s (and %" G_GUINT64_FORMAT " more like this since the last line)", text, n_unsaid));
+  if (n_suppressed) {
+    print_line (g_strdup_printf (
+        "%s (and %" G_GUINT64_FORMAT " more like this since the last line)", text, n_suppressed));
     g_free (text);
   } else {
-    say (text);
+    print_line (text);
   }
 }
 
@@ -84,7 +84,7 @@ log_redact (const gchar *uri)
     if (*c == '@')
       at = c;
   }
-  // With an unescaped '/' in the password nobody can say where the password ends.
+  // A password with an unescaped '/' has no clear end.
   if (!at && strchr (end, '@') && strchr (authority, ':') && strchr (authority, ':') < end)
     return g_strdup_printf ("%.*s(unreadable)", (int) (authority - uri), uri);
   if (!at)

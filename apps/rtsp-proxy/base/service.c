@@ -18,7 +18,7 @@ make_address (const gchar *socket)
 }
 
 static void
-tell (const gchar *text)
+notify (const gchar *text)
 {
   const gchar *name = g_getenv ("NOTIFY_SOCKET");
   GSocketAddress *address;
@@ -44,31 +44,30 @@ tell (const gchar *text)
 void
 service_tell_ready (void)
 {
-  tell ("READY=1");
+  notify ("READY=1");
 }
 
 void
 service_tell_reloading (void)
 {
-  // From the time, systemd sees which reload request this answers. GLib's clock is CLOCK_MONOTONIC,
-  // as the protocol demands.
+  // The protocol requires a time of CLOCK_MONOTONIC, which g_get_monotonic_time() reads.
   gchar *text =
       g_strdup_printf ("RELOADING=1\nMONOTONIC_USEC=%" G_GINT64_FORMAT, g_get_monotonic_time ());
 
-  tell (text);
+  notify (text);
   g_free (text);
 }
 
 void
 service_tell_stopping (void)
 {
-  tell ("STOPPING=1");
+  notify ("STOPPING=1");
 }
 
 static gboolean
 on_watchdog (gpointer unused)
 {
-  tell ("WATCHDOG=1");
+  notify ("WATCHDOG=1");
   return G_SOURCE_CONTINUE;
 }
 

@@ -15,15 +15,15 @@ thread_set_name (const gchar *name)
 }
 
 static gchar *
-dup_task_name (const gchar *who, GstElement *element)
+dup_task_name (const gchar *prefix, GstElement *element)
 {
-  return g_strdup_printf ("%s:%s", who, GST_OBJECT_NAME (element));
+  return g_strdup_printf ("%s:%s", prefix, GST_OBJECT_NAME (element));
 }
 
 void
-thread_set_task_name (const gchar *who, GstElement *element)
+thread_set_task_name (const gchar *prefix, GstElement *element)
 {
-  gchar *name = dup_task_name (who, element);
+  gchar *name = dup_task_name (prefix, element);
 
   thread_set_name (name);
   g_free (name);
@@ -31,7 +31,7 @@ thread_set_task_name (const gchar *who, GstElement *element)
 
 // Runs in the starting thread, before GStreamer names the thread after its task.
 static void
-on_stream_status (GstBus *bus, GstMessage *message, gpointer who)
+on_stream_status (GstBus *bus, GstMessage *message, gpointer prefix)
 {
   const GValue *value = gst_message_get_stream_status_object (message);
   GstStreamStatusType type;
@@ -42,7 +42,7 @@ on_stream_status (GstBus *bus, GstMessage *message, gpointer who)
   if (!value || !G_VALUE_HOLDS (value, GST_TYPE_TASK))
     return;
   if (type == GST_STREAM_STATUS_TYPE_ENTER) {
-    name = dup_task_name (who, owner);
+    name = dup_task_name (prefix, owner);
     gst_object_set_name (g_value_get_object (value), name);
     g_free (name);
   } else if (type == GST_STREAM_STATUS_TYPE_LEAVE) {
@@ -51,12 +51,12 @@ on_stream_status (GstBus *bus, GstMessage *message, gpointer who)
 }
 
 void
-threads_name_tasks (GstElement *pipeline, const gchar *who)
+threads_name_tasks (GstElement *pipeline, const gchar *prefix)
 {
   GstBus *bus = gst_element_get_bus (pipeline);
 
   gst_bus_enable_sync_message_emission (bus);
   g_signal_connect (
-      bus, "sync-message::stream-status", G_CALLBACK (on_stream_status), (gpointer) who);
+      bus, "sync-message::stream-status", G_CALLBACK (on_stream_status), (gpointer) prefix);
   gst_object_unref (bus);
 }

@@ -10,9 +10,9 @@
 // Names the calling thread; cuts the name to 15 bytes.
 void thread_set_name (const gchar *name);
 
-// Names the calling thread "WHO:ELEMENT".
-void thread_set_task_name (const gchar *who, GstElement *element);
+// Names the calling thread "PREFIX:ELEMENT".
+void thread_set_task_name (const gchar *prefix, GstElement *element);
 
-// Names the thread of each task of `pipeline` "WHO:ELEMENT" when it starts. Call once, before the
-// pipeline leaves the state NULL. `who` must outlive the pipeline.
-void threads_name_tasks (GstElement *pipeline, const gchar *who);
+// Names the thread of each task of `pipeline` "PREFIX:ELEMENT" when it starts. Call once, before the
+// pipeline leaves the state NULL. `prefix` must outlive the pipeline.
+void threads_name_tasks (GstElement *pipeline, const gchar *prefix);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "stages/stage_elements.h"
 
-#include "base/element_home.h"
+#include "base/element.h"
 #include "stages/stage_text.h"
 
 #include <gst/gst.h>
@@ -43,16 +43,6 @@ stage_elements_find_missing (const gchar *launch)
 }
 
 gchar *
-stage_elements_explain_missing (const gchar *element)
-{
-  const ElementHome *home = element_home_find (element);
-
-  if (!home)
-    return g_strdup_printf ("there is no element %s", element);
-  return g_strdup_printf ("there is no element %s; %s", element, home->where);
-}
-
-gchar *
 stage_elements_check (const gchar *launch)
 {
   gchar *missing = stage_elements_find_missing (launch), *wrong = NULL;
@@ -60,7 +50,7 @@ stage_elements_check (const gchar *launch)
   GstElement *bin;
 
   if (missing) {
-    wrong = stage_elements_explain_missing (missing);
+    wrong = element_missing (missing);
     g_free (missing);
     return wrong;
   }

@@ -9,10 +9,6 @@
 // no elements.
 gchar *stage_elements_find_missing (const gchar *launch);
 
-// Returns a message like "there is no element x264enc; Debian has it in gstreamer1.0-plugins-ugly".
-// The caller owns it.
-gchar *stage_elements_explain_missing (const gchar *element);
-
 // Creates the elements once, to check them. Returns NULL, or an error message that the caller owns:
 // a missing element, an unknown property, elements that do not link.
 gchar *stage_elements_check (const gchar *launch);
