@@ -179,7 +179,7 @@ def limits():
         assert proxy.http('PATCH', '/v1/mounts/cam', {'layers': '0.0.*'}, JSON)[0] == 200
         wait_until(lambda: layers_of(proxy, reader)['now'] == '0.0.*', 10, 'fewer layers')
         answer = proxy.http('PATCH', '/v1/mounts/cam?dry-run', {'layers': None}, JSON)
-        assert 'other layers' in answer[2]['change']['effect'], answer
+        assert 'the new layers' in answer[2]['change']['effect'], answer
         assert proxy.http('PATCH', '/v1/mounts/cam', {'layers': None}, JSON)[0] == 200
         wait_until(lambda: layers_of(proxy, reader)['now'] == '2.*.*', 10, 'all layers')
         whole_pictures(reader)

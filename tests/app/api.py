@@ -370,7 +370,7 @@ def a_dry_run_reports_and_changes_nothing():
         before = proxy.get('/v1/mounts/cam')['config']
         for method, body, effect in [
                 ('PATCH', {'upstream': NOWHERE}, 'the new pipeline starts beside the old one'),
-                ('PATCH', {'linger': '1s'}, 'readers notice nothing'),
+                ('PATCH', {'linger': '1s'}, 'readers are not affected'),
                 ('PATCH', {'priority': 1}, 'new readers get the new values'),
                 ('PUT', CLIP, 'nothing changes'),
                 ('DELETE', None, 'the mount is removed and its readers are closed')]:

@@ -249,7 +249,7 @@ def a_codec_change_is_announced_and_closes_readers():
     with Controlled({'/cam': {'upstream': vp8, **QUICK}}) as proxy, contextlib.ExitStack() as stack:
         stack.enter_context(Watch(proxy))
         effect = proxy.http('PATCH', '/v1/mounts/cam?dry-run', body)[2]['change']['effect']
-        assert effect.startswith('readers are closed: their codec is VP8'), effect
+        assert effect.startswith('readers are closed, because the codec changes from VP8'), effect
         assert proxy.http('PATCH', '/v1/mounts/cam', body)[0] == 200
         proxy.wait_for_line(r' reader \S+ out: /cam: the new pipeline has different tracks')
         with Decode(proxy.url(), duration=5) as decode:

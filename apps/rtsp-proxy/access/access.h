@@ -6,8 +6,8 @@
 
 #include "text/demand.h"
 
-// Reports whether the client may have the demand's target; sets `error` if not. `peer` is an
-// address such as "127.0.0.1:5004". `credentials` are those of the request (RTSP: the header
-// Authorization), or NULL. So far it admits everybody.
+// Returns FALSE and sets `error` if the client may not have the demand's target. `peer` is the
+// client's address, such as "127.0.0.1:5004". `credentials` is the header Authorization of an RTSP
+// request, or NULL. For now, every client is admitted.
 gboolean access_admit (
     const Demand *demand, const gchar *peer, const gchar *credentials, GError **error);

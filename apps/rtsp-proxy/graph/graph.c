@@ -46,7 +46,7 @@ typedef struct {
 } Entry;
 
 static void
-gone (Node *node, gpointer data)
+on_node_freed (Node *node, gpointer data)
 {
   Entry *entry = data;
 
@@ -62,7 +62,7 @@ add (Graph *self, gchar *key, Node *node)
 
   *entry = (Entry) { self, key };
   g_hash_table_insert (self->nodes, key, node);
-  node_set_gone (node, gone, entry);
+  node_set_free_notify (node, on_node_freed, entry);
   return node;
 }
 

@@ -17,7 +17,7 @@ has_user (Node *self, const User *user)
   return g_ptr_array_find (self->users, user, NULL);
 }
 
-// Calls a function of all users. Users may be added or removed meanwhile.
+// Calls a callback of all users. The callbacks may add and remove users.
 #define TELL(self, function, ...)                                                                  \
   G_STMT_START                                                                                     \
   {                                                                                                \
@@ -25,10 +25,10 @@ has_user (Node *self, const User *user)
                                                                                                    \
     g_ptr_array_extend (users, (self)->users, NULL, NULL);                                         \
     for (guint u = 0; u < users->len; u++) {                                                       \
-      User *one = g_ptr_array_index (users, u);                                                    \
+      User *each = g_ptr_array_index (users, u);                                                   \
                                                                                                    \
-      if (has_user (self, one) && one->callbacks->function)                                        \
-        one->callbacks->function (one->user, ##__VA_ARGS__);                                       \
+      if (has_user (self, each) && each->callbacks->function)                                      \
+        each->callbacks->function (each->user, ##__VA_ARGS__);                                     \
     }                                                                                              \
     g_ptr_array_unref (users);                                                                     \
   }                                                                                                \
@@ -89,7 +89,7 @@ on_input_connecting (gpointer user)
     node_tell_connecting (self);
 }
 
-// Restarts the stage: it was built for other tracks.
+// Restarts the stage, because its pipeline was built for the old tracks.
 static void
 on_input_changed (gpointer user)
 {
@@ -130,7 +130,7 @@ forget (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-// Keeps the node until its back-off is over, so that a restart cannot skip it.
+// Keeps the node until its back-off is over, so that a new user cannot skip the back-off.
 static void
 keep_failures (Node *self)
 {
@@ -340,8 +340,8 @@ release_input (gpointer node)
   node_unref (node);
 }
 
-// Returns the nearest node at or before `node` that sends RTP: a node of raw frames has no sender
-// reports.
+// Returns the nearest node at or before `node` that outputs RTP. Nodes that output raw frames have
+// no sender reports.
 static Node *
 find_clock (Node *node)
 {
@@ -380,10 +380,10 @@ node_ref (Node *self)
 }
 
 void
-node_set_gone (Node *self, void (*gone) (Node *self, gpointer data), gpointer data)
+node_set_free_notify (Node *self, void (*notify) (Node *self, gpointer data), gpointer data)
 {
-  self->gone = gone;
-  self->gone_data = data;
+  self->notify = notify;
+  self->notify_data = data;
 }
 
 void
@@ -391,8 +391,8 @@ node_unref (Node *self)
 {
   if (--self->refs > 0)
     return;
-  if (self->gone)
-    self->gone (self, self->gone_data);
+  if (self->notify)
+    self->notify (self, self->notify_data);
   g_ptr_array_unref (self->inlets);
   g_ptr_array_unref (self->users);
   relay_unref (self->relay);

@@ -11,10 +11,10 @@
 typedef struct _Node Node;
 
 typedef enum {
-  NODE_IDLE,     // it has no users
-  NODE_STARTING, // it has sent no media yet
+  NODE_IDLE,     // has no users, does not run
+  NODE_STARTING, // has sent no media yet
   NODE_UP,
-  NODE_DOWN, // the last attempt failed; it will try again
+  NODE_DOWN, // the last attempt failed; the node will try again
 } NodeState;
 
 const gchar *node_state_name (NodeState state);
@@ -29,17 +29,20 @@ typedef struct {
   void (*changed) (gpointer user);
 } NodeCallbacks;
 
-// Makes a node of the mount's upstreams and its slate. Its relay changes from one to another at a
-// join point.
+// Makes a node for the mount's upstreams and its slate. Its relay switches between them at join
+// points.
 Node *node_new_pull (MountConfig *config);
+// Makes a node for a stage that processes the tracks of `input`.
 Node *node_new_stage (Node *input, Stage *stage);
 
 Node *node_ref (Node *self);
 void node_unref (Node *self);
 
-// Sets a function that is called when the last reference is gone, before the node is freed.
-void node_set_gone (Node *self, void (*gone) (Node *self, gpointer data), gpointer data);
+// Sets a function that is called before the node is freed.
+void node_set_free_notify (Node *self, void (*notify) (Node *self, gpointer data), gpointer data);
 
+// Adds and removes a user. The first user starts the node, the last one to leave stops it. Each
+// user holds a reference.
 void node_use (Node *self, const NodeCallbacks *callbacks, gpointer user);
 void node_unuse (Node *self, gpointer user);
 
@@ -49,7 +52,8 @@ Node *node_get_input (Node *self); // NULL for a node of upstreams
 Stage *node_get_stage (Node *self);
 guint node_get_id (Node *self);
 
-// Returns the time since the last packet of its upstreams or its stage, in ns.
+// Returns the time since the last packet of an upstream that is up, or of the stage, in ns;
+// G_MAXINT64 if none is up.
 gint64 node_get_silence (Node *self);
 
 // An upstream, or the stage, of a node. Passwords are removed from `uri`.
@@ -57,7 +61,7 @@ typedef struct {
   const gchar *uri;
   gboolean running, up, current, is_slate;
   const gchar *reason; // of the last failure, or NULL
-  guint n_failures;    // since the start
+  guint n_failures;    // since the node was made
 } NodeInlet;
 
 guint node_n_inlets (Node *self);

@@ -7,8 +7,8 @@
 #include "graph/node_private.h"
 #include "relay/relay_link.h"
 
-// The next upstream starts after the current one has been silent for PATIENCE. A preferred upstream
-// takes over again after it has been up for WELL_AFTER.
+// An upstream that is silent for longer than PATIENCE counts as failed, and the next one starts. A
+// preferred upstream takes over again after it has been up for WELL_AFTER.
 #define PATIENCE (400 * GST_MSECOND)
 #define WELL_AFTER (5 * GST_SECOND)
 
@@ -48,8 +48,9 @@ inlet_run (Inlet *i, gboolean on)
   }
 }
 
-// Makes the relay take `wanted`. If its tracks differ, the readers must be closed: that is never
-// done for the slate, and for an upstream only if no other has media.
+// Switches the relay to `wanted`. If its tracks differ, the switch closes the readers. Therefore
+// the relay never switches to a slate with other tracks, and to an upstream with other tracks only
+// if no other upstream has media.
 static void
 take (Inlet *wanted, gboolean have_other)
 {
@@ -153,7 +154,7 @@ on_changed (gpointer owner)
   if (inlet_is_current (self))
     node_tell_changed (node);
   else if (!self->changed) {
-    log_event ("upstream %s: its tracks differ from those that readers have", self->shown);
+    log_event ("upstream %s: its tracks differ from the readers' tracks", self->shown);
     self->changed = TRUE;
   }
   node_unref (node);

@@ -11,16 +11,17 @@
 // Interval at which a node with several upstreams chooses among them, in ms.
 #define NODE_TICK_MS 100
 
-// An upstream of a node, or its stage.
+// An upstream of a node, the slate, or the stage.
 typedef struct {
   Node *node;
   gchar *shown; // the URI without credentials, or the stage's name
   gboolean is_slate;
   RelaySource *source;
   Upstream *upstream;
-  gboolean running, up, changed;
-  gint64 up_since; // ns
-  gchar *reason;
+  gboolean running, up;
+  gboolean changed; // its tracks differ from the relay's
+  gint64 up_since;  // ns
+  gchar *reason;    // of the last failure, with the URI; NULL after a success
   guint n_failures;
   LogLimit failures;
 } Inlet;
@@ -33,23 +34,24 @@ typedef struct {
 struct _Node {
   guint refs;
   guint id;
-  void (*gone) (Node *self, gpointer data);
-  gpointer gone_data;
-  Node *input;
-  Stage *stage;
-  MountConfig *config; // has the upstreams
-  PullConfig own;      // for the slate or the stage
+  void (*notify) (Node *self, gpointer data); // before the node is freed
+  gpointer notify_data;
+  Node *input;         // NULL for a node of upstreams
+  Stage *stage;        // NULL for a node of upstreams
+  MountConfig *config; // owns the configuration of the upstreams
+  PullConfig own;      // configuration of the slate or the stage
   Relay *relay;
   GPtrArray *inlets; // of Inlet
   GPtrArray *users;  // of User
-  gboolean up;       // users were told that media flow
-  guint tick, kept;
+  gboolean up;       // users know that the node has media
+  guint tick;        // timer of node_tick()
+  guint kept;        // timer that releases keep_failures()'s reference
   Publisher *publishers[RELAY_MAX_TRACKS];
 };
 
 // ---- node.c: callbacks to the users ----
 
-void node_tell_up (Node *self); // no effect if they were told before
+void node_tell_up (Node *self); // no effect if the users know
 void node_tell_down (Node *self, const gchar *reason, guint retry_ms);
 void node_tell_connecting (Node *self);
 void node_tell_changed (Node *self);
@@ -58,16 +60,17 @@ void node_tell_changed (Node *self);
 
 Inlet *node_inlet (Node *self, guint i);
 
-// Adds an upstream after the others. `config` must outlive it.
+// Adds an upstream, or the stage, after the others. `config` must outlive it.
 Inlet *node_add_inlet (Node *self, const PullConfig *config, PullMakeFunc make);
 void inlet_free (gpointer inlet);
 
 void inlet_run (Inlet *self, gboolean on);
 gboolean inlet_is_current (Inlet *self);
 
-// Runs the upstreams from the first one to the first that is up, or may soon be, and the one that
-// readers see. Makes the relay take that upstream. An upstream stands by from its start, because it
-// may begin with the only keyframe for seconds.
+// Runs the upstreams in order of preference, up to the first that is up or starting, and the
+// current one; stops the others. Switches the relay to that first upstream. The relay knows a
+// starting upstream before its first packet, because that packet may be the only keyframe for
+// seconds.
 void node_choose (Node *self);
 
 // Calls node_choose(), as a GSourceFunc.

@@ -7,9 +7,9 @@
 
 #include <gst/app/gstappsink.h>
 
-// Number of raw frames in a window: they are large, and readers need only the newest.
+// Raw frames in a window. They are large, and readers need only the newest.
 #define RAW_FRAMES 8
-// Number of packets of a track that are held until all tracks are known.
+// Most packets of a track that are held until all tracks are known; older ones are dropped.
 #define HELD_PACKETS 1024
 #define NTP_INTERVAL GST_SECOND
 
@@ -22,33 +22,33 @@ typedef struct {
   guint32 base;  // RTP timestamp at the run's start
   GstCaps *caps; // of the output; NULL until known
   GQueue held;   // of GstBuffer
-  gint64 mapped; // when the relay last got the NTP time, ns
+  gint64 mapped; // time of the last map_ntp() that gave the relay an NTP time, ns
 } RunTrack;
 
 struct _StageRun {
   const PullContext *context;
   StageInput input; // call its functions on the main thread only
   Relay *from;
-  Relay *clock; // the nearest relay with sender reports; it has the same time as `from`
-  gint64 start; // in the input's time, ns
-  gboolean payloads;
+  Relay *clock;      // the nearest relay with sender reports; it has the same time as `from`
+  gint64 start;      // in the input's time, ns
+  gboolean payloads; // the stage has a payloader
   guint n_tracks;
-  guint32 worked_on; // mask of the tracks that the stage processes
+  guint32 processed; // mask of the tracks that the stage processes
   RunTrack tracks[RELAY_MAX_TRACKS];
 
-  GMutex lock; // of all below, and of `caps` and `held`
+  GMutex lock; // protects the fields below, and `caps` and `held` of the tracks
   gboolean beginning, begun;
 };
 
 // ---- the end ----
 
 static gboolean
-let_input_go (gpointer data)
+release_input (gpointer data)
 {
   StageRun *self = data;
 
   for (guint i = 0; i < self->n_tracks; i++) {
-    if (self->worked_on & 1u << i)
+    if (self->processed & 1u << i)
       self->input.unpublish (self->input.data, i);
   }
   self->input.release (self->input.data);
@@ -69,7 +69,7 @@ run_free (gpointer data)
   relay_unref (self->from);
   relay_unref (self->clock);
   g_mutex_clear (&self->lock);
-  g_main_context_invoke (NULL, let_input_go, self);
+  g_main_context_invoke (NULL, release_input, self);
 }
 
 // ---- output ----
@@ -157,7 +157,7 @@ take_packet (RunTrack *track, GstBuffer *packet)
 }
 
 static void
-know_caps (RunTrack *track, GstSample *sample)
+set_caps (RunTrack *track, GstSample *sample)
 {
   StageRun *self = track->run;
   gint rate = 90000;
@@ -167,8 +167,8 @@ know_caps (RunTrack *track, GstSample *sample)
     track->caps = gst_caps_ref (gst_sample_get_caps (sample));
     gst_structure_get_int (gst_caps_get_structure (track->caps, 0), "clock-rate", &rate);
     track->rate = (guint) rate;
-    // A stage that payloads writes the relay's time into the timestamps; one that does not keeps
-    // the input's timestamps.
+    // A stage with a payloader writes the relay's time into the timestamps; other stages keep the
+    // input's timestamps.
     track->base = self->payloads ? (guint32) gst_util_uint64_scale (
                                        (guint64) self->start, track->rate, GST_SECOND)
                                  : relay_get_timestamp (self->from, track->track, self->start);
@@ -187,7 +187,7 @@ on_sample (GstAppSink *sink, gpointer data)
     g_clear_pointer (&sample, gst_sample_unref);
     return GST_FLOW_OK;
   }
-  know_caps (track, sample);
+  set_caps (track, sample);
   for (guint i = 0; list && i < gst_buffer_list_length (list); i++)
     take_packet (track, gst_buffer_ref (gst_buffer_list_get (list, i)));
   if (!list && gst_sample_get_buffer (sample))
@@ -209,7 +209,7 @@ on_frame (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 // ---- the pipeline ----
 
 static gboolean
-is_about (Stage *stage, GstCaps *caps)
+processes (Stage *stage, GstCaps *caps)
 {
   const StageFile *file = stage_get_file (stage);
   const gchar *media = gst_structure_get_string (gst_caps_get_structure (caps, 0), "media");
@@ -241,7 +241,7 @@ append_track (StageRun *self, GString *text, Stage *stage, guint id, guint i, GE
   if (!middle)
     return FALSE;
   in = self->input.publish (self->input.data, i);
-  self->worked_on |= 1u << i;
+  self->processed |= 1u << i;
   g_string_append_printf (text, "intervalcachesrc channel=%s start=%s ! %s ! ", in,
       takes_raw ? "live" : "join-point", middle);
   if (file->gives == STAGE_RAW) {
@@ -265,15 +265,16 @@ make_text (StageRun *self, Stage *stage, guint id, GError **error)
   GString *text = g_string_new (NULL);
 
   for (guint i = 0; i < self->n_tracks; i++) {
-    if (is_about (stage, self->tracks[i].caps) && !append_track (self, text, stage, id, i, error)) {
+    if (processes (stage, self->tracks[i].caps)
+        && !append_track (self, text, stage, id, i, error)) {
       g_string_free (text, TRUE);
       return NULL;
     }
   }
-  if (!self->worked_on) {
+  if (!self->processed) {
     g_set_error (error, GST_STREAM_ERROR, GST_STREAM_ERROR_WRONG_TYPE,
-        "the input has no %s for the stage %s", stage_media_name (stage_get_file (stage)->media),
-        stage_get_file (stage)->name);
+        "stage %s: its input has no %s track", stage_get_file (stage)->name,
+        stage_media_name (stage_get_file (stage)->media));
     g_string_free (text, TRUE);
     return NULL;
   }
@@ -299,7 +300,8 @@ connect_out (StageRun *self, GstElement *pipeline, guint i, gboolean raw)
   gst_object_unref (out);
 }
 
-// Asks for a keyframe. A track that the stage does not process is requested from its input.
+// Asks for a keyframe: the stage's pipeline, or the input for a track that the stage does not
+// process.
 static void
 ask_for_key (GstElement *pipeline, guint track)
 {
@@ -308,7 +310,7 @@ ask_for_key (GstElement *pipeline, guint track)
   GstPad *pad;
   gchar *name;
 
-  if (!(self->worked_on & 1u << track)) {
+  if (!(self->processed & 1u << track)) {
     relay_ask_key (self->from, track, clock_now ());
     return;
   }
@@ -361,11 +363,11 @@ stage_run_new (
   }
   g_object_set_data_full (G_OBJECT (pipeline), "run", self, run_free);
   for (guint i = 0; i < self->n_tracks; i++) {
-    if (self->worked_on & 1u << i)
+    if (self->processed & 1u << i)
       connect_out (self, pipeline, i, raw);
   }
   relay_unlink (self->from, context->source);
-  relay_link_some (self->from, context->source, ~self->worked_on, self->start);
+  relay_link_some (self->from, context->source, ~self->processed, self->start);
   pull_set_asker (context, pipeline, ask_for_key);
   if (raw)
     begin (self);

@@ -8,7 +8,7 @@
 #include <gio/gio.h>
 #include <string.h>
 
-// Most sessions of a stored title at once.
+// Limit of running sessions of a stored title.
 #define SESSIONS_MAX 1024
 
 struct _Mount {
@@ -16,15 +16,14 @@ struct _Mount {
   const MountContext *context;
   gchar *path;
 
-  GMutex lock; // of all below; other threads than the main one only add presentations
+  GMutex lock; // protects the fields below; threads other than the main one only add presentations
   MountConfig *config;
-  GPtrArray *stages;         // of Stage, as configured
-  GPtrArray *main_stages;    // the whole chain of `main`
+  GPtrArray *main_stages;    // of Stage; the chain of `main`
   GHashTable *presentations; // path -> Presentation
   Presentation *main;        // the presentation of the path alone
   Presentation *session;     // the newest session of a stored title, or NULL
   guint n_sessions;          // number of sessions ever started
-  guint64 n_shared;          // requests that got an existing session
+  guint64 n_shared;          // number of requests that joined a session
   Titles *titles;
   gboolean stopped;
 };
@@ -86,17 +85,17 @@ static void
 idle (Presentation *presentation, gpointer data)
 {
   Mount *self = data;
-  gboolean goes;
+  gboolean unused;
 
   presentation_ref (presentation);
   g_mutex_lock (&self->lock);
-  goes = presentation != self->main && presentation_n_users (presentation) == 0;
-  if (goes && presentation == self->session)
+  unused = presentation != self->main && presentation_n_users (presentation) == 0;
+  if (unused && presentation == self->session)
     g_clear_pointer (&self->session, presentation_unref);
-  if (goes)
+  if (unused)
     g_hash_table_remove (self->presentations, presentation_get_path (presentation));
   g_mutex_unlock (&self->lock);
-  if (goes) {
+  if (unused) {
     remove_path (self, presentation_get_path (presentation));
     presentation_stop (presentation);
   }
@@ -124,11 +123,11 @@ is_main_chain (Mount *self, const GPtrArray *stages)
 {
   gchar *key = choice_dup_key (stages);
   gchar *main_key = choice_dup_key (self->main_stages);
-  gboolean is = g_str_equal (key, main_key);
+  gboolean same = g_str_equal (key, main_key);
 
   g_free (key);
   g_free (main_key);
-  return is;
+  return same;
 }
 
 // Call with the lock held.
@@ -141,10 +140,10 @@ find_chosen (Mount *self, const gchar *query, GPtrArray *stages, GError **error)
   if (!found && is_main_chain (self, stages)) {
     found = self->main;
   } else if (!found && self->stopped) {
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "the mount is going down");
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "the mount is stopping");
   } else if (!found && g_hash_table_size (self->presentations) > self->config->max_presentations) {
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY,
-        "%u choices are running, the limit that max-presentations sets",
+        "max-presentations: %u presentations with choices are running already",
         self->config->max_presentations);
   } else if (!found) {
     found = add (self, path, query, stages, 0);
@@ -153,8 +152,8 @@ find_chosen (Mount *self, const gchar *query, GPtrArray *stages, GError **error)
   return found;
 }
 
-// Returns the session of the stored title that has just begun, or begins one. Call with the lock
-// held.
+// Returns the newest session of the stored title if it is still at its beginning, else starts a new
+// one. Call with the lock held.
 static Presentation *
 find_session (Mount *self, GError **error)
 {
@@ -165,7 +164,8 @@ find_session (Mount *self, GError **error)
     return self->session;
   }
   if (self->stopped || g_hash_table_size (self->presentations) > SESSIONS_MAX) {
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "too many sessions are running");
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "%s",
+        self->stopped ? "the mount is stopping" : "too many sessions of the title are running");
     return NULL;
   }
   path = g_strdup_printf ("%s/=%u", self->path, ++self->n_sessions);
@@ -207,8 +207,9 @@ mount_get_sessions (Mount *self, MountSessions *sessions)
   g_mutex_unlock (&self->lock);
 }
 
-// Returns the path of the presentation with these choices. Returns NULL if each reader has its own
-// session, or on error. Call with the lock held.
+// Returns the path of the presentation with these choices. Returns NULL without an error if the
+// reader gets a session, and NULL with an error on failure. Call with the lock held. (transfer
+// full)
 static gchar *
 resolve_path (Mount *self, const gchar *choices, GError **error)
 {
@@ -339,7 +340,7 @@ configure_one (Mount *self, Presentation *presentation, MountConfig *config)
   GPtrArray *stages;
 
   if (presentation_get_instance (presentation))
-    return TRUE; // a session plays to its end unchanged
+    return TRUE; // a session keeps its configuration to its end
   stages = offer_make_chain (config, query, &error);
   if (!stages) {
     gchar *reason = g_strdup_printf ("no longer offered: %s", error->message);
@@ -442,8 +443,8 @@ dup_source_codec (Mount *self)
   return node ? dup_codec (node_get_relay (node)) : NULL;
 }
 
-// Returns a message if the new stages output another codec than the readers' SDP has, else NULL.
-// (transfer full)
+// Returns a message if the new stages output a codec other than the one in the readers' SDP, else
+// NULL. (transfer full)
 static gchar *
 find_other_codec (Mount *self, const MountConfig *to)
 {
@@ -455,7 +456,7 @@ find_other_codec (Mount *self, const MountConfig *to)
 
   if (told && gives && g_ascii_strcasecmp (told, gives))
     effect = g_strdup_printf (
-        "readers are closed: their codec is %s, and the new pipeline sends %s", told, gives);
+        "readers are closed, because the codec changes from %s to %s", told, gives);
   g_clear_pointer (&chain, g_ptr_array_unref);
   g_free (told);
   g_free (from);
@@ -471,17 +472,19 @@ mount_dup_effect (Mount *self, const MountConfig *to)
   if (mount_config_equal (self->config, to))
     return g_strdup ("nothing changes");
   if (mount_config_get_folder (self->config))
-    return g_strdup ("readers of a title continue");
+    return g_strdup ("readers of titles continue; new readers get the new values");
   switch (effect) {
     case MOUNT_EFFECT_NONE:
-      return g_strdup ("readers notice nothing");
+      return g_strdup ("readers are not affected");
     case MOUNT_EFFECT_LAYERS:
-      return g_strdup ("readers get other layers, from a packet where their decoders can continue");
+      return g_strdup (
+          "readers switch to the new layers at a packet from which their decoders can continue");
     case MOUNT_EFFECT_SERVING:
       return g_strdup ("new readers get the new values; current readers get the new priority, and "
-                       "move forward if the cache becomes shorter");
+                       "move forward if a shorter cache no longer holds their position");
     case MOUNT_EFFECT_CLOSES:
-      return g_strdup ("readers are closed: the cache moves to another folder and starts empty");
+      return g_strdup (
+          "readers are closed, because the cache moves to another folder and starts empty");
     case MOUNT_EFFECT_PIPELINE:
       codec = find_other_codec (self, to);
       break;
@@ -490,8 +493,7 @@ mount_dup_effect (Mount *self, const MountConfig *to)
   }
   return codec ? codec
                : g_strdup ("the new pipeline starts beside the old one and takes over at its next "
-                           "join point; readers stay if it has the same tracks, and are closed "
-                           "if it has others");
+                           "join point; readers are closed only if its tracks differ");
 }
 
 void

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A path that the proxy serves, with its presentations: one for the path alone, and one for each
-// set of choices that URLs make. Call from the main thread only, unless the function says
+// A path that the proxy serves, with its presentations: the main one for the path alone, and one
+// for each set of choices that URLs make. Call from the main thread only, unless the function says
 // otherwise.
 
 #include "content/presentation.h"
@@ -11,10 +11,10 @@
 
 typedef struct _Mount Mount;
 
-// Functions of the outlet that serves the presentations. They are called from any thread unless
-// they say otherwise, possibly with a mount's lock held.
+// Functions of the outlet that serves the presentations. They are called from any thread, possibly
+// with a mount's lock held, unless a comment says otherwise.
 typedef struct {
-  // Clients can request the presentation by its path, from now on or no longer.
+  // Lets clients request the presentation by its path; `withdraw` ends that.
   void (*publish) (Presentation *presentation, gpointer data);
   void (*withdraw) (const gchar *path, gpointer data);
   // See PresentationCallbacks. Called on the main thread.
@@ -32,8 +32,8 @@ typedef struct {
   GObject *title_data; // the title outlet's
 } MountContext;
 
-// Returns NULL and sets `error` if the mount's stages cannot be made. `context` must outlive the
-// running mount.
+// Returns NULL and sets `error` if the mount's stages cannot be made. `context` must be valid until
+// mount_stop().
 Mount *mount_new (const MountContext *context, MountConfig *config, GError **error);
 
 // Reference counting. Call from any thread.
@@ -48,9 +48,9 @@ gboolean mount_configure (Mount *self, MountConfig *config, GError **error);
 const gchar *mount_get_path (Mount *self);         // call from any thread
 const MountConfig *mount_get_config (Mount *self); // valid until mount_configure()
 
-// Sessions of an upstream that plays a stored title from its beginning (key `interval`), shared by
-// readers: how many run now, and how many requests ever shared a session (`hits`) or began one
-// (`misses`).
+// Counts of a mount with the key `interval`: its upstream plays a stored title from the beginning
+// in sessions that readers share. `running` sessions exist now; since the start, `hits` requests
+// joined a session and `misses` requests started one.
 typedef struct {
   guint running;
   guint64 hits, misses;
@@ -58,17 +58,17 @@ typedef struct {
 
 void mount_get_sessions (Mount *self, MountSessions *sessions); // call from any thread
 
-// Returns the presentation of the path alone. Call from any thread. (transfer full)
+// Returns the main presentation. Call from any thread. (transfer full)
 Presentation *mount_dup_main (Mount *self);
 
-// Returns the state of the presentation of the path alone; see presentation_get_state_name().
+// Returns the state of the main presentation; see presentation_get_state_name().
 const gchar *mount_get_state_name (Mount *self);
 
 // Returns a sentence that says how mount_configure() with `to` would affect readers. (transfer
 // full)
 gchar *mount_dup_effect (Mount *self, const MountConfig *to);
 
-// Starts the presentation of the path, if the mount is configured to run without readers.
+// Starts the main presentation if the mount has `on-demand: no`.
 void mount_start (Mount *self);
 
 // Stops all presentations and accepts no more readers.
@@ -76,29 +76,31 @@ void mount_stop (Mount *self);
 
 // ---- requests; call from any thread ----
 
-// Reports whether the mount offers the demand; starts nothing. Sets `choices` to the choices for
-// its stages (owned by `demand`, or NULL), and `path` to the path of the presentation, whether it
-// exists or not (transfer full; NULL if each reader gets its own). Returns FALSE and sets `error`
-// otherwise.
+// Checks whether the mount offers the demand; starts nothing. Returns FALSE and sets `error` if it
+// does not. Otherwise sets `choices` to the choices for its stages (owned by `demand`; may be
+// NULL), and `path` to the path of the presentation, which need not exist (transfer full). `path`
+// is NULL if the reader gets a session of a stored title.
 gboolean mount_resolve (
     Mount *self, const Demand *demand, const gchar **choices, gchar **path, GError **error);
 
 // Reports whether a presentation with this path, such as "/cam/=5f1c03aa", exists now.
 gboolean mount_has_path (Mount *self, const gchar *path);
 
-// mount_use() returns the presentation of these choices, and makes it if necessary.
-// mount_use_path() returns an existing presentation by its path. The caller gets a reference and a
-// use, which presentation_unuse() ends. Return NULL and set `error` on failure.
+// mount_use() returns the presentation with these choices, and makes it if necessary.
+// mount_use_path() returns the existing presentation with this path. The caller gets a reference,
+// and a use, which presentation_unuse() ends. Both return NULL and set `error` on failure.
 Presentation *mount_use (Mount *self, const gchar *choices, GError **error);
 Presentation *mount_use_path (Mount *self, const gchar *path, GError **error);
 
-// Report whether the mount serves a folder of titles, and whether `name` is the name of `title`, or
-// the end of its path as gst-rtsp-server writes it in answers.
+// Reports whether the mount serves a folder of titles.
 gboolean mount_has_titles (Mount *self);
+
+// Reports whether `title` is a title of this mount, and `name` is its name, or the end of its path
+// as gst-rtsp-server writes it in answers.
 gboolean mount_has_title (Mount *self, Title *title, const gchar *name);
 
 // See titles_open().
 Title *mount_open_title (Mount *self, const gchar *name, GError **error);
 
-// Returns references to all presentations, the one of the path alone first. (transfer full)
+// Returns references to all presentations, the main one first. (transfer full)
 GPtrArray *mount_dup_presentations (Mount *self);

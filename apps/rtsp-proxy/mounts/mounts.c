@@ -104,7 +104,8 @@ find_above (Mounts *self, const gchar *path)
   return mount;
 }
 
-// Resolves a path below a mount: a title, or a presentation that exists.
+// Resolves a path below a mount, to a title or an existing presentation. Returns FALSE if there is
+// none.
 static gboolean
 resolve_below (Mount *mount, const Demand *demand, Resolved *resolved)
 {
@@ -137,7 +138,7 @@ mounts_resolve (Mounts *self, const Demand *demand, Resolved *resolved, GError *
     mount = find_above (self, demand->path);
     found = mount && resolve_below (mount, demand, resolved);
     if (!found)
-      g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "there is no %s", demand->path);
+      g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "no mount serves %s", demand->path);
   }
   resolved->mount = mount;
   if (!found && mount)

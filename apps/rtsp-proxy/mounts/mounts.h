@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// All mounts of a server, by path. Also two of the three calls that every outlet makes for a
-// request: resolve, admit (access/), use. Call from the main thread only, unless the function says
-// otherwise.
+// All mounts of a server, by path. For each request, an outlet calls mounts_resolve(),
+// access_admit() and mounts_use(), in this order. Call from the main thread only, unless the
+// function says otherwise.
 
 #include "content/content.h"
 #include "mounts/mount.h"
@@ -17,7 +17,7 @@ void mounts_free (Mounts *self);
 // Adds a mount without starting it. Returns NULL and sets `error` on failure. (transfer none)
 Mount *mounts_add (Mounts *self, MountConfig *config, GError **error);
 
-// Removes a mount without stopping it.
+// Removes a mount without stopping it. Has no effect if there is no mount with this path.
 void mounts_remove (Mounts *self, const gchar *path);
 
 // Returns the mount with exactly this path, or NULL. Call from any thread. (transfer full)
@@ -28,12 +28,12 @@ GPtrArray *mounts_dup_all (Mounts *self);
 
 // ---- requests; call from any thread ----
 
-// The target of a demand.
+// The target of a demand: a presentation or a title.
 typedef struct {
   Mount *mount;
   gchar *title;         // name of a title in the mount's folder; NULL for a presentation
-  gchar *path;          // of the presentation, which may not exist; NULL: each reader gets its own
-  gboolean is_below;    // the demand has this path itself: join only, never start
+  gchar *path;          // path of the presentation, which need not exist; NULL for a session
+  gboolean is_below;    // `path` is below the mount's: join an existing presentation, start none
   const gchar *choices; // for the mount's stages, or NULL; owned by the demand
 } Resolved;
 

@@ -16,7 +16,7 @@ check_layers (const MountConfig *config, const Demand *demand, GError **error)
   if (config->adapt != MOUNT_ADAPT_OFF || weir_layer_set_equal (demand->layers, WEIR_LAYER_SET_ALL))
     return TRUE;
   g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
-      "layers cannot be chosen: this mount has adapt: off");
+      "layers: readers cannot choose layers, because the mount has adapt: off");
   return FALSE;
 }
 

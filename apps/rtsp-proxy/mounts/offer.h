@@ -6,9 +6,9 @@
 #include "config/mount_config.h"
 #include "text/demand.h"
 
-// Sets `choices` to the demand's choices for the mount's stages (owned by the demand), or NULL.
-// Returns FALSE and sets `error` if a value is wrong, or if the mount does not let readers choose
-// it.
+// Returns FALSE and sets `error` if a value of the demand is wrong, or if readers of the mount
+// cannot choose it. Otherwise sets `choices` to the demand's choices for the mount's stages (owned
+// by the demand; may be NULL).
 gboolean offer_check (
     const MountConfig *config, const Demand *demand, const gchar **choices, GError **error);
 

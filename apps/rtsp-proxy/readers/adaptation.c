@@ -5,8 +5,8 @@
 #include "svc/adapt.h"
 #include "text/layer_choice.h"
 
-#define LAG_INTERVAL (5 * GST_SECOND)   // between checks of TCP readers; like that of RTCP reports
-#define THINNED_LAG (250 * GST_MSECOND) // lag at which fanoutsink begins to thin
+#define LAG_INTERVAL (5 * GST_SECOND)   // between checks of TCP readers; about that of RTCP reports
+#define THINNED_LAG (250 * GST_MSECOND) // lag at which fanoutsink starts to thin a reader
 #define SPREAD 0x9e3779b9u              // spreads consecutive ids over the range of seeds
 
 typedef struct {
@@ -14,7 +14,7 @@ typedef struct {
   Reader *reader;
   Presentation *presentation;
 
-  // Main thread only, once added.
+  // Use on the main thread only, once the entry is in `entries`.
   WeirLayerSet chosen;
   WeirLayerSet limit;
   MountAdapt policy;
@@ -23,11 +23,11 @@ typedef struct {
   gboolean counted; // `last` is valid
   ReaderVideo last; // at the last report
   GstClockTime last_time;
-  gdouble arrived; // bit/s that arrived between the last two reports
+  gdouble arrived; // bit/s received between the last two reports
 } Entry;
 
 static GMutex lock;
-static GHashTable *entries; // Reader -> Entry; with the lock
+static GHashTable *entries; // Reader -> Entry; use with `lock` held
 
 static Entry *
 entry_ref (Entry *self)
@@ -95,7 +95,8 @@ find_policy (MountAdapt adapt)
   return adapt == MOUNT_ADAPT_BANDWIDTH ? WEIR_ADAPT_BANDWIDTH : WEIR_ADAPT_FIXED;
 }
 
-// Begins adaptation, and begins again when the mount's configuration or the choice has changed.
+// Starts adaptation, and restarts it when the mount's configuration or the reader's choice has
+// changed.
 static void
 configure (Entry *self)
 {
@@ -114,7 +115,8 @@ configure (Entry *self)
   mount_config_unref (config);
 }
 
-// Returns the rates of the reader's sink, which are read once in a round for all of its readers.
+// Returns the layers' rates of the reader's sink, or NULL if it has none. `all` keeps them, so that
+// a sink is read once in a round for all its readers. (transfer none)
 static const WeirRates *
 find_rates (GHashTable *all, Reader *reader)
 {
@@ -130,8 +132,8 @@ find_rates (GHashTable *all, Reader *reader)
   return rates;
 }
 
-// Fills a report from two samples. Loss is relative to the packets that the reader expected by its
-// own sequence numbers; packets sent after its report count in neither.
+// Fills a report from two samples. Loss is relative to the packets that the reader's own report
+// covers, so packets sent after the report do not count.
 static void
 count (const ReaderVideo *from, const ReaderVideo *to, WeirAdaptReport *report)
 {
@@ -156,7 +158,7 @@ report (Entry *self, GstClockTime now, const ReaderVideo *video, const WeirRates
   WeirAdaptReport new = { 0 };
   gdouble loss;
 
-  // The first report is empty; the counts begin with it.
+  // The first report is empty: its sample is the base of the next one.
   if (self->counted) {
     count (&self->last, video, &new);
     new.lags = reader_is_tcp (self->reader);
@@ -165,8 +167,7 @@ report (Entry *self, GstClockTime now, const ReaderVideo *video, const WeirRates
         (gdouble) new.bytes * 8 * GST_SECOND / (gdouble) (now - self->last_time) * (1 - loss);
   }
   to = weir_adapt_report (&self->adapt, (gint64) now, &new, steps, n);
-  // The highest step has the same stream as all allowed layers, and switching to those needs no
-  // keyframe.
+  // The highest step is the same stream as `limit`, and a switch to `limit` needs no keyframe.
   if (n > 0 && weir_layer_set_equal (to, steps[n - 1].set))
     self->adapt.now = to = self->limit;
   if (!weir_layer_set_equal (before, to))
@@ -186,22 +187,22 @@ is_due (const Entry *self, GstClockTime now)
 }
 
 static void
-look_after (Entry *self, GstClockTime now, GHashTable *rates)
+adapt (Entry *self, GstClockTime now, GHashTable *rates)
 {
-  const WeirRates *of_sink;
+  const WeirRates *sink_rates;
   ReaderVideo video;
 
   configure (self);
   if (self->adapt.policy == WEIR_ADAPT_FIXED || !is_due (self, now))
     return;
-  of_sink = find_rates (rates, self->reader);
-  if (!of_sink || of_sink->n == 0 || !reader_sample_video (self->reader, &video))
+  sink_rates = find_rates (rates, self->reader);
+  if (!sink_rates || sink_rates->n == 0 || !reader_sample_video (self->reader, &video))
     return;
-  // A reader that plays the past faster than real time is behind on purpose.
+  // A reader that receives the past faster than real time is behind on purpose.
   if (video.catching_up)
     self->counted = FALSE;
   else
-    report (self, now, &video, of_sink);
+    report (self, now, &video, sink_rates);
 }
 
 // ---- control ----
@@ -214,7 +215,7 @@ adaptation_run (gpointer unused)
   GstClockTime now = gst_util_get_timestamp ();
 
   for (guint i = 0; i < all->len; i++)
-    look_after (g_ptr_array_index (all, i), now, rates);
+    adapt (g_ptr_array_index (all, i), now, rates);
   g_ptr_array_unref (all);
   g_hash_table_unref (rates);
   return G_SOURCE_CONTINUE;
@@ -246,7 +247,7 @@ adaptation_forget (Reader *reader)
   g_mutex_lock (&lock);
   g_hash_table_remove (entries, reader);
   g_mutex_unlock (&lock);
-  entry_unref (self); // without the lock: it may free the reader
+  entry_unref (self); // without the lock, because it may free the reader
 }
 
 gboolean

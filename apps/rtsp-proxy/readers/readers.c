@@ -4,14 +4,14 @@
 struct _Reader {
   gatomicrefcount refs;
   guint64 id;
-  gchar *mount, *peer;
+  gchar *mount, *peer; // the mount's path; ADDR:PORT
   const gchar *transport;
   gint64 since;
   const ReaderOps *ops;
   gpointer served;
 
-  GMutex lock; // of all below
-  gboolean paused, keeps_place;
+  GMutex lock; // protects the fields below
+  gboolean paused, keeps_position;
   gint64 paused_at;
   ReaderSample before; // sample when it was last paused
 };
@@ -22,7 +22,7 @@ const gchar *const reader_state_names[READER_STATES + 1] = { "ok", "no-upper-lay
 static guint64 last_id; // atomic
 
 static GMutex all_lock;
-static GPtrArray *all; // of Reader, the playing ones; with the lock
+static GPtrArray *all; // of playing Readers; use with `all_lock` held
 
 // ---- properties ----
 
@@ -93,7 +93,7 @@ reader_get_since (const Reader *self)
   return self->since;
 }
 
-// While the reader is paused its sinks do not know it; afterwards they count from zero.
+// A paused reader is not in its sinks. After the pause, the sinks count it from zero.
 void
 reader_sample (Reader *self, ReaderSample *sample)
 {
@@ -104,7 +104,7 @@ reader_sample (Reader *self, ReaderSample *sample)
   g_mutex_lock (&self->lock);
   before = self->before;
   before.paused = self->paused;
-  behind_us = self->keeps_place ? g_get_monotonic_time () - self->paused_at : 0;
+  behind_us = self->keeps_position ? g_get_monotonic_time () - self->paused_at : 0;
   g_mutex_unlock (&self->lock);
   if (before.paused) {
     *sample = before;
@@ -119,7 +119,7 @@ reader_sample (Reader *self, ReaderSample *sample)
 }
 
 void
-reader_pause (Reader *self, gboolean keeps_place)
+reader_pause (Reader *self, gboolean keeps_position)
 {
   ReaderSample now;
 
@@ -131,7 +131,7 @@ reader_pause (Reader *self, gboolean keeps_place)
   g_mutex_lock (&self->lock);
   self->before = now;
   self->paused = TRUE;
-  self->keeps_place = keeps_place;
+  self->keeps_position = keeps_position;
   self->paused_at = g_get_monotonic_time ();
   g_mutex_unlock (&self->lock);
 }
@@ -214,7 +214,7 @@ readers_add (Reader *reader)
   g_mutex_unlock (&all_lock);
 }
 
-// Releases the reference without the lock: it may be the last one.
+// Releases the reference without the lock, because it may be the last one.
 void
 readers_remove (Reader *reader)
 {

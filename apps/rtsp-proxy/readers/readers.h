@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A reader: a client that is being served, as the API and the metrics show it. Reference counted;
-// call from any thread. Sending to a reader never waits for a call of these functions.
+// A reader: a client that is being served, as the API and the metrics show it. Reference counted.
+// Call from any thread. These functions never delay the sending of packets.
 
 #include <gst/gst.h>
 
@@ -25,20 +25,21 @@ gint64 reader_get_since (const Reader *self); // us since the epoch
 
 // The layers of the reader's video track.
 typedef struct {
-  gboolean has_layers; // the track may have layers
-  WeirLayerSet wanted, now;
+  gboolean has_layers;      // the track may have layers
+  WeirLayerSet wanted, now; // to be sent; being sent
 } ReaderLayers;
 
 typedef struct {
-  guint state; // index in reader_state_names, of the track with the worst state
-  guint priority;
-  gboolean catching_up, paused;
-  guint64 lag_ns;
+  guint state;          // index in reader_state_names; that of the track with the worst state
+  guint priority;       // 0 (served first) to 7 (served last)
+  gboolean catching_up; // receives the past faster than real time
+  gboolean paused;
+  guint64 lag_ns;   // age of the next packet to send, beyond `delay_ns`
   guint64 delay_ns; // distance of its position from the live edge
-  // Sums of all tracks.
+  // Sums of all tracks: packets and bytes sent, packets due (sent or dropped), packets dropped.
   guint64 packets, bytes, due, dropped;
   ReaderLayers layers;
-  // From the reader's receiver reports.
+  // From the reader's receiver reports: number of reports, packets lost.
   guint64 reports;
   guint64 lost;
   gdouble fraction_lost; // 0 to 1, of the track that lost most
@@ -46,9 +47,9 @@ typedef struct {
 
 void reader_sample (Reader *self, ReaderSample *sample);
 
-// Call before the reader is paused and its sinks forget it. `keeps_place`: it will continue from
-// its present position.
-void reader_pause (Reader *self, gboolean keeps_place);
+// Call before a reader that is paused is removed from its sinks. With `keeps_position`,
+// `delay_ns` grows during the pause, as the live edge moves away from the reader's position.
+void reader_pause (Reader *self, gboolean keeps_position);
 void reader_resume (Reader *self);
 
 // Fills only the fields from the reader's receiver reports.
@@ -72,7 +73,7 @@ guint64 reader_count_reports (Reader *self);
 
 typedef struct {
   gboolean catching_up;
-  gboolean thinned; // packets are dropped for it because it lags
+  gboolean thinned; // packets for it are dropped because it lags
   guint64 lag_ns, packets, bytes;
   guint64 reports;
   gint lost;
@@ -82,17 +83,17 @@ typedef struct {
 // Returns FALSE if the reader has left or has no video.
 gboolean reader_sample_video (Reader *self, ReaderVideo *sample);
 
-// Returns the element that sends its video, which may serve other readers too, or NULL. (transfer
-// full)
+// Returns the element that sends the reader's video, or NULL. It may serve other readers too.
+// (transfer full)
 GstElement *reader_dup_video_sink (Reader *self);
 
-// Reads the layers of that element's stream and their bit rates.
+// Reads the bit rates of the layers in that element's stream.
 void reader_read_rates (Reader *self, WeirRates *rates);
 
 // ---- for outlets ----
 
 // An outlet's implementation of the functions above, for one reader. `served` is the outlet's
-// object. Called from any thread. Samples are zeroed before.
+// object. Called from any thread. Samples are zero before a call.
 typedef struct {
   void (*sample) (gpointer served, ReaderSample *sample);
   void (*sample_reports) (gpointer served, ReaderSample *sample);
@@ -106,7 +107,7 @@ typedef struct {
   void (*free) (gpointer served);
 } ReaderOps;
 
-// Makes a reader that begins to play. Takes ownership of `served`. `transport` must be a constant
+// Makes a reader that starts to play. Takes ownership of `served`. `transport` must be a constant
 // string.
 Reader *reader_new (const ReaderOps *ops, gpointer served, const gchar *mount, const gchar *peer,
     const gchar *transport);

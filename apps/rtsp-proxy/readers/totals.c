@@ -2,37 +2,37 @@
 #include "readers/totals.h"
 
 typedef struct {
-  Totals gone;           // of sinks that are gone; without reports
-  GPtrArray *sinks;      // of GstElement
-  guint64 lost, reports; // of readers that have left
-  guint64 lost_told, reports_told;
-} Known;
+  Totals stopped;                          // counts of sinks that have stopped; without reports
+  GPtrArray *sinks;                        // of GstElement
+  guint64 lost, reports;                   // of readers that have left
+  guint64 lost_returned, reports_returned; // see totals_settle_reports()
+} MountTotals;
 
 static GMutex lock;
-static GHashTable *known; // path -> Known; under the lock
+static GHashTable *mounts; // path -> MountTotals; use with `lock` held
 
 static void
-known_free (gpointer data)
+mount_totals_free (gpointer data)
 {
-  Known *self = data;
+  MountTotals *self = data;
 
   g_ptr_array_unref (self->sinks);
   g_free (self);
 }
 
 // Call with the lock held.
-static Known *
-get_known (const gchar *mount)
+static MountTotals *
+get_mount (const gchar *mount)
 {
-  Known *self;
+  MountTotals *self;
 
-  if (!known)
-    known = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, known_free);
-  self = g_hash_table_lookup (known, mount);
+  if (!mounts)
+    mounts = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, mount_totals_free);
+  self = g_hash_table_lookup (mounts, mount);
   if (!self) {
-    self = g_new0 (Known, 1);
+    self = g_new0 (MountTotals, 1);
     self->sinks = g_ptr_array_new_with_free_func (gst_object_unref);
-    g_hash_table_insert (known, g_strdup (mount), self);
+    g_hash_table_insert (mounts, g_strdup (mount), self);
   }
   return self;
 }
@@ -40,10 +40,10 @@ get_known (const gchar *mount)
 void
 totals_watch_sink (const gchar *mount, GstElement *sink)
 {
-  Known *self;
+  MountTotals *self;
 
   g_mutex_lock (&lock);
-  self = get_known (mount);
+  self = get_mount (mount);
   if (!g_ptr_array_find (self->sinks, sink, NULL))
     g_ptr_array_add (self->sinks, gst_object_ref (sink));
   g_mutex_unlock (&lock);
@@ -52,10 +52,10 @@ totals_watch_sink (const gchar *mount, GstElement *sink)
 void
 totals_reader_left (const gchar *mount, guint64 lost, guint64 reports)
 {
-  Known *self;
+  MountTotals *self;
 
   g_mutex_lock (&lock);
-  self = get_known (mount);
+  self = get_mount (mount);
   self->lost += lost;
   self->reports += reports;
   g_mutex_unlock (&lock);
@@ -65,7 +65,7 @@ void
 totals_clear (void)
 {
   g_mutex_lock (&lock);
-  g_clear_pointer (&known, g_hash_table_unref);
+  g_clear_pointer (&mounts, g_hash_table_unref);
   g_mutex_unlock (&lock);
 }
 
@@ -78,7 +78,7 @@ get_uint64 (const GstStructure *from, const gchar *field)
   return value;
 }
 
-// Adds a sink's counts. Reading them may take a while.
+// Adds a sink's counts. May take a while.
 static void
 add_sink (Totals *sums, GstElement *sink)
 {
@@ -99,11 +99,11 @@ add_sink (Totals *sums, GstElement *sink)
   gst_structure_free (stats);
 }
 
-// Sums the counts of all sinks of a mount, including those that are gone. Call from the main thread
-// only. A reader's PLAY needs the lock, so sinks are read without it; only this function removes
-// sinks.
+// Sums the counts of all sinks of a mount, including sinks that have stopped. Call from the main
+// thread only. Reads the sinks without the lock, because a PLAY request waits for the lock. Only
+// this function removes sinks.
 static Totals
-collect (Known *self)
+collect (MountTotals *self)
 {
   GPtrArray *sinks;
   Totals sums;
@@ -112,16 +112,15 @@ collect (Known *self)
   sinks = g_ptr_array_copy (self->sinks, (GCopyFunc) (void (*) (void)) gst_object_ref, NULL);
   g_mutex_unlock (&lock);
   g_ptr_array_set_free_func (sinks, gst_object_unref);
-  sums = self->gone;
+  sums = self->stopped;
   for (guint i = 0; i < sinks->len; i++) {
     GstElement *sink = g_ptr_array_index (sinks, i);
-    gboolean over =
-        GST_STATE (sink) == GST_STATE_NULL; // it has left its pipeline and counts no more
+    gboolean stopped = GST_STATE (sink) == GST_STATE_NULL; // before it is read for the last time
 
     add_sink (&sums, sink);
-    if (!over)
+    if (!stopped)
       continue;
-    add_sink (&self->gone, sink);
+    add_sink (&self->stopped, sink);
     g_mutex_lock (&lock);
     g_ptr_array_remove_fast (self->sinks, sink);
     g_mutex_unlock (&lock);
@@ -139,8 +138,8 @@ dup_paths (void)
   GStrv all;
 
   g_mutex_lock (&lock);
-  if (known) {
-    g_hash_table_iter_init (&iter, known);
+  if (mounts) {
+    g_hash_table_iter_init (&iter, mounts);
     while (g_hash_table_iter_next (&iter, &path, NULL))
       g_strv_builder_add (paths, path);
   }
@@ -150,14 +149,15 @@ dup_paths (void)
   return all;
 }
 
-// The result may be used without the lock: only the main thread frees it.
-static Known *
-find_known (const gchar *path)
+// Returns the totals of a mount, or NULL. The main thread may use them without the lock, because
+// only the main thread frees them.
+static MountTotals *
+find_mount (const gchar *path)
 {
-  Known *self;
+  MountTotals *self;
 
   g_mutex_lock (&lock);
-  self = known ? g_hash_table_lookup (known, path) : NULL;
+  self = mounts ? g_hash_table_lookup (mounts, path) : NULL;
   g_mutex_unlock (&lock);
   return self;
 }
@@ -166,7 +166,7 @@ static void
 forget (const gchar *path)
 {
   g_mutex_lock (&lock);
-  g_hash_table_remove (known, path);
+  g_hash_table_remove (mounts, path);
   g_mutex_unlock (&lock);
 }
 
@@ -177,7 +177,7 @@ totals_collect (TotalsServedFunc is_served, gpointer data)
 
   for (gchar **path = paths; *path; path++) {
     if (is_served (*path, data))
-      collect (find_known (*path));
+      collect (find_mount (*path));
     else
       forget (*path);
   }
@@ -187,7 +187,7 @@ totals_collect (TotalsServedFunc is_served, gpointer data)
 gboolean
 totals_get (const gchar *mount, Totals *totals)
 {
-  Known *self = find_known (mount);
+  MountTotals *self = find_mount (mount);
 
   *totals = (Totals) { 0 };
   if (!self)
@@ -203,13 +203,13 @@ totals_get (const gchar *mount, Totals *totals)
 void
 totals_settle_reports (const gchar *mount, Totals *totals)
 {
-  Known *self;
+  MountTotals *self;
 
   g_mutex_lock (&lock);
-  self = known ? g_hash_table_lookup (known, mount) : NULL;
+  self = mounts ? g_hash_table_lookup (mounts, mount) : NULL;
   if (self) {
-    totals->lost = self->lost_told = MAX (self->lost_told, totals->lost);
-    totals->reports = self->reports_told = MAX (self->reports_told, totals->reports);
+    totals->lost = self->lost_returned = MAX (self->lost_returned, totals->lost);
+    totals->reports = self->reports_returned = MAX (self->reports_returned, totals->reports);
   }
   g_mutex_unlock (&lock);
 }
