@@ -64,10 +64,14 @@ def python_with_gi():
     raise Skip('PyGObject with GStreamer is missing (python3-gi, gir1.2-gstreamer-1.0)')
 
 
-@test
-def statistics_are_read():
+def skip_with_tsan():
     if 'tsan' in os.environ.get('WEIR_SANITIZER_RUNTIME', ''):
         raise Skip('Python loads GLib after the library that shows its locks to ThreadSanitizer')
+
+
+@test
+def statistics_are_read():
+    skip_with_tsan()
     port = free_port()
     done = subprocess.run([python_with_gi(), '-c', READ_ALL, str(port)], env=environment(),
                           capture_output=True, text=True, timeout=PATIENCE)
@@ -86,6 +90,7 @@ def statistics_are_read():
 @test
 def the_tcp_example_serves_a_reader():
     """docs/examples/tcp.py serves the reader of docs/elements/fanoutsink.md"""
+    skip_with_tsan()
     page = (ROOT / 'docs' / 'elements' / 'fanoutsink.md').read_text(encoding='utf-8')
     reader, = re.findall(r'^gst-launch-1\.0 (tcpclientsrc .*)$', page, re.M)
     port = free_port()
