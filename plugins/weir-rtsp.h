@@ -18,9 +18,9 @@ G_BEGIN_DECLS
 // GStreamer does not find the plugin.
 gboolean weir_serve (GstRTSPServer *server, GError **error);
 
-// Returns why Weir closed this client's connection, for example because the client stopped reading;
-// NULL if Weir did not close it. The caller owns the result. Meant for handlers of the client's
-// `closed`.
+// Returns the reason for which Weir closed this client's connection, such as "the client stopped
+// reading"; NULL if Weir did not close it. The caller owns the result. Call in a handler of the
+// client's `closed`.
 gchar *weir_client_get_close_reason (GstRTSPClient *client);
 
 // Defers the current request, so that the other clients of the thread do not wait with it. Call
@@ -57,16 +57,15 @@ GstElement *weir_stream_find_sink (GstRTSPStream *stream);
 //   round-trip     gint64   round-trip time in ns; only if the report names a known sender report
 GstStructure *weir_transport_get_report (GstRTSPStreamTransport *transport);
 
-// Returns in `seq` and `rtptime` the next packet of a stream, for the header RTP-Info, where the
-// sink does not know it. Returns FALSE to leave the stream out of the header. Called in the
-// client's thread.
+// Sets `seq` and `rtptime` to the numbers of a stream's next packet, for the header RTP-Info.
+// Called in the client's thread, for a stream whose sink does not know its next packet. Returns
+// FALSE to leave the stream out of the header.
 typedef gboolean (*WeirRtpInfoFunc) (
     GstRTSPStream *stream, guint *seq, guint *rtptime, gpointer data);
 
 // Sets the function that completes the header RTP-Info of a media. Call this before the media is
-// prepared. `notify` frees `data` with the media; it may be NULL. With a `func` of NULL the header
-// of gst-rtsp-server stays as it is and the sinks are not asked, as a media needs in which each
-// PLAY seeks.
+// prepared. `notify` frees `data` with the media; it may be NULL. If `func` is NULL, the response
+// keeps gst-rtsp-server's own header: a media that seeks at each PLAY needs this.
 void weir_media_set_rtp_info_func (
     GstRTSPMedia *media, WeirRtpInfoFunc func, gpointer data, GDestroyNotify notify);
 
@@ -75,7 +74,7 @@ void weir_media_set_rtp_info_func (
 // caller owns the result.
 //   reports    receiver reports of readers
 //   passed     packets of readers that went to gst-rtsp-server, because they hold feedback
-//   strangers  packets from other addresses; they go to gst-rtsp-server if multicast is allowed
+//   strangers  packets from unknown addresses; they go to gst-rtsp-server if multicast is allowed
 //   malformed  packets that are not RTCP
 GstStructure *weir_stream_get_report_counts (GstRTSPStream *stream);
 

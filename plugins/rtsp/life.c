@@ -3,7 +3,7 @@
 
 struct _Life {
   GMutex lock;
-  GstRTSPSession *session; // NULL from its disposal on, which waits for the lock
+  GstRTSPSession *session; // NULL after its disposal, which waits for the lock
 };
 
 static void
@@ -19,7 +19,7 @@ weir_life_unref (Life *self)
 }
 
 static void
-on_session_gone (gpointer data, GObject *session)
+on_session_disposed (gpointer data, GObject *session)
 {
   Life *self = data;
 
@@ -51,7 +51,7 @@ weir_life_of (GstRTSPSession *session)
   if (!self) {
     self = life_new (session);
     g_object_set_qdata (G_OBJECT (session), quark, self);
-    g_object_weak_ref (G_OBJECT (session), on_session_gone, self);
+    g_object_weak_ref (G_OBJECT (session), on_session_disposed, self);
   }
   g_atomic_rc_box_acquire (self);
   g_mutex_unlock (&making);

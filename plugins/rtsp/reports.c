@@ -3,9 +3,10 @@
 // Reads the receiver reports of UDP readers before gst-rtsp-server's RTP session does.
 //
 // The RTP session would keep a source with statistics and timers for each reader, and search all
-// readers by address text at the first report, only to keep an RTSP session alive. Here that is one
-// look-up in a hash table. Anybody can send RTCP to the port and make the RTP session keep a source
-// for each invented SSRC, so packets that gst-rtsp-server does not need are counted and dropped.
+// readers by address text at the first report, only to keep an RTSP session alive. Here that takes
+// one look-up in a hash table. Any host can send RTCP to the port and make the RTP session keep a
+// source for each invented SSRC, so packets that gst-rtsp-server does not need are counted and
+// dropped.
 //
 // gst-rtsp-server still gets feedback (RFC 4585), RTCP of connections that it serves itself, and,
 // if the stream is available by multicast, RTCP from unknown addresses. Streams with SRTP stay as
@@ -25,29 +26,29 @@
 
 typedef struct _Reader Reader;
 
-// An address that a reader sends RTCP from. If several readers have the same one, the newest
-// counts.
-typedef struct _Place {
+// An address from which a reader sends RTCP. If several readers have the same address, its packets
+// count for the newest reader.
+typedef struct _Origin {
   WeirAddress address;
-  Reader *reader; // NULL if the place is not in the table
-  struct _Place *older;
-} Place;
+  Reader *reader; // NULL if the origin is not in the table
+  struct _Origin *older;
+} Origin;
 
 // The state of a stream. The probes on its pads and its readers have references.
 typedef struct {
   gboolean multicast;
 
-  GMutex lock;        // guards all below; only weir_life_touch() takes another lock under it
-  GHashTable *places; // WeirAddress of a Place -> that Place
+  GMutex lock;         // guards all below; only weir_life_touch() takes another lock under it
+  GHashTable *origins; // WeirAddress of an Origin -> that Origin
   WeirSrLog sent;
   guint64 n_reports, n_passed, n_strangers, n_malformed;
 } Reports;
 
-// The qdata of its transport.
+// A reader: qdata of its transport.
 struct _Reader {
   Reports *reports;
   Life *life;
-  Place rtp, rtcp;
+  Origin rtp, rtcp;
 
   // Guarded by the lock of `reports`.
   guint64 n_reports;
@@ -128,25 +129,25 @@ make_address (const gchar *host, gint port, WeirAddress *out)
 // ---- readers ----
 
 static void
-add_place (Reports *self, Place *place, Reader *reader)
+add_origin (Reports *self, Origin *origin, Reader *reader)
 {
-  place->reader = reader;
-  place->older = g_hash_table_lookup (self->places, &place->address);
-  g_hash_table_replace (self->places, &place->address, place);
+  origin->reader = reader;
+  origin->older = g_hash_table_lookup (self->origins, &origin->address);
+  g_hash_table_replace (self->origins, &origin->address, origin);
 }
 
 static void
-remove_place (Reports *self, Place *place)
+remove_origin (Reports *self, Origin *origin)
 {
-  Place *newest = place->reader ? g_hash_table_lookup (self->places, &place->address) : NULL;
+  Origin *newest = origin->reader ? g_hash_table_lookup (self->origins, &origin->address) : NULL;
 
-  if (newest == place && place->older)
-    g_hash_table_replace (self->places, &place->older->address, place->older);
-  else if (newest == place)
-    g_hash_table_remove (self->places, &place->address);
-  for (; newest && newest != place; newest = newest->older) {
-    if (newest->older == place) {
-      newest->older = place->older;
+  if (newest == origin && origin->older)
+    g_hash_table_replace (self->origins, &origin->older->address, origin->older);
+  else if (newest == origin)
+    g_hash_table_remove (self->origins, &origin->address);
+  for (; newest && newest != origin; newest = newest->older) {
+    if (newest->older == origin) {
+      newest->older = origin->older;
       break;
     }
   }
@@ -157,7 +158,7 @@ clear_reports (gpointer data)
 {
   Reports *self = data;
 
-  g_hash_table_unref (self->places);
+  g_hash_table_unref (self->origins);
   g_mutex_clear (&self->lock);
 }
 
@@ -173,8 +174,8 @@ clear_reader (gpointer data)
   Reader *self = data;
 
   g_mutex_lock (&self->reports->lock);
-  remove_place (self->reports, &self->rtp);
-  remove_place (self->reports, &self->rtcp);
+  remove_origin (self->reports, &self->rtp);
+  remove_origin (self->reports, &self->rtcp);
   g_mutex_unlock (&self->reports->lock);
   unref_reports (self->reports);
   weir_life_unref (self->life);
@@ -203,10 +204,10 @@ reader_new (Reports *reports, GstRTSPSession *session, const GstRTSPTransport *t
   g_mutex_lock (&reports->lock);
   // Some readers send reports from their RTP port.
   if (make_address (transport->destination, ports->min, &self->rtp.address))
-    add_place (reports, &self->rtp, self);
+    add_origin (reports, &self->rtp, self);
   if (ports->max != ports->min
       && make_address (transport->destination, ports->max, &self->rtcp.address))
-    add_place (reports, &self->rtcp, self);
+    add_origin (reports, &self->rtcp, self);
   g_mutex_unlock (&reports->lock);
   return self;
 }
@@ -257,14 +258,14 @@ static GstPadProbeReturn
 take (Reports *self, const WeirAddress *from, int status, const WeirRtcpReport *report)
 {
   GstPadProbeReturn ret = GST_PAD_PROBE_DROP;
-  Place *place;
+  Origin *origin;
 
   g_mutex_lock (&self->lock);
-  place = g_hash_table_lookup (self->places, from);
+  origin = g_hash_table_lookup (self->origins, from);
   if (status == -EBADMSG)
     self->n_malformed++;
-  else if (place)
-    ret = take_from_reader (self, place->reader, status, report);
+  else if (origin)
+    ret = take_from_reader (self, origin->reader, status, report);
   else
     ret = take_from_stranger (self);
   g_mutex_unlock (&self->lock);
@@ -372,7 +373,7 @@ reports_new (GstRTSPStream *stream)
   Reports *self = g_atomic_rc_box_new0 (Reports);
 
   g_mutex_init (&self->lock);
-  self->places = g_hash_table_new (hash_address, equal_addresses);
+  self->origins = g_hash_table_new (hash_address, equal_addresses);
   self->multicast = (gst_rtsp_stream_get_protocols (stream) & GST_RTSP_LOWER_TRANS_UDP_MCAST) != 0;
   return self;
 }

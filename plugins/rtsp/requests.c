@@ -2,14 +2,15 @@
 // Deferred requests, and the requests that wait behind them.
 #include "served.h"
 
-// How much a client may send while a request of it is deferred.
+// Requests, and bytes, that a client may send while one of its requests is deferred.
 #define BEHIND_MAX 32
 #define BEHIND_BYTES_MAX (128 * 1024)
 
 // ---- the guard ----
 
 // gst-rtsp-server asks the client's GstRTSPAuth before it handles a request, and sends nothing by
-// itself if the check fails. This GstRTSPAuth makes requests wait, and else asks the program's one.
+// itself if the check fails. This GstRTSPAuth refuses requests that must wait, and passes others to
+// the program's GstRTSPAuth.
 typedef struct {
   GstRTSPAuth parent;
 } Guard;

@@ -104,12 +104,12 @@ typedef struct {
   WeirRtpInfoFunc func;
   gpointer data;
   GDestroyNotify notify;
-} Knower;
+} InfoFunc;
 
 static void
-knower_free (gpointer data)
+info_func_free (gpointer data)
 {
-  Knower *self = data;
+  InfoFunc *self = data;
 
   if (self->notify)
     self->notify (self->data);
@@ -117,7 +117,7 @@ knower_free (gpointer data)
 }
 
 static GQuark
-knower_quark (void)
+info_func_quark (void)
 {
   return g_quark_from_static_string ("weir-rtp-info");
 }
@@ -126,19 +126,19 @@ void
 weir_media_set_rtp_info_func (
     GstRTSPMedia *media, WeirRtpInfoFunc func, gpointer data, GDestroyNotify notify)
 {
-  Knower *self = g_new (Knower, 1);
+  InfoFunc *self = g_new (InfoFunc, 1);
 
-  *self = (Knower) { func, data, notify };
-  g_object_set_qdata_full (G_OBJECT (media), knower_quark (), self, knower_free);
+  *self = (InfoFunc) { func, data, notify };
+  g_object_set_qdata_full (G_OBJECT (media), info_func_quark (), self, info_func_free);
 }
 
 static gchar *
-ask_knower (const Knower *knower, GstRTSPStreamTransport *transport, const gchar *uri)
+ask_func (const InfoFunc *info, GstRTSPStreamTransport *transport, const gchar *uri)
 {
   GstRTSPStream *stream = gst_rtsp_stream_transport_get_stream (transport);
   guint seq, rtptime;
 
-  return knower->func (stream, &seq, &rtptime, knower->data)
+  return info->func (stream, &seq, &rtptime, info->data)
              ? g_strdup_printf ("url=%s;seq=%u;rtptime=%u", uri, seq, rtptime)
              : NULL;
 }
@@ -146,7 +146,7 @@ ask_knower (const Knower *knower, GstRTSPStreamTransport *transport, const gchar
 // ---- the header ----
 
 static gchar *
-make_item (GstRTSPStreamTransport *transport, gchar **items, const Knower *knower)
+make_item (GstRTSPStreamTransport *transport, gchar **items, const InfoFunc *info)
 {
   const GstRTSPUrl *url = gst_rtsp_stream_transport_get_url (transport);
   gchar *uri = url ? gst_rtsp_url_get_request_uri (url) : NULL;
@@ -156,14 +156,14 @@ make_item (GstRTSPStreamTransport *transport, gchar **items, const Knower *knowe
   if (plan)
     item = format_plan (uri, plan);
   else if (uri)
-    item = knower ? ask_knower (knower, transport, uri) : find_item (items, uri);
+    item = info ? ask_func (info, transport, uri) : find_item (items, uri);
   g_clear_pointer (&plan, gst_structure_free);
   g_free (uri);
   return item;
 }
 
 static GPtrArray *
-make_items (GstRTSPSessionMedia *media, const gchar *header, const Knower *knower)
+make_items (GstRTSPSessionMedia *media, const gchar *header, const InfoFunc *info)
 {
   GPtrArray *transports = gst_rtsp_session_media_get_transports (media);
   GPtrArray *ours = g_ptr_array_new_with_free_func (g_free);
@@ -171,7 +171,7 @@ make_items (GstRTSPSessionMedia *media, const gchar *header, const Knower *knowe
 
   for (guint i = 0; i < transports->len; i++) {
     GstRTSPStreamTransport *transport = g_ptr_array_index (transports, i);
-    gchar *item = transport ? make_item (transport, items, knower) : NULL;
+    gchar *item = transport ? make_item (transport, items, info) : NULL;
 
     if (item)
       g_ptr_array_add (ours, item);
@@ -184,16 +184,16 @@ make_items (GstRTSPSessionMedia *media, const gchar *header, const Knower *knowe
 void
 weir_rtp_info_rewrite (GstRTSPSessionMedia *media, GstRTSPMessage *response)
 {
-  const Knower *knower =
-      g_object_get_qdata (G_OBJECT (gst_rtsp_session_media_get_media (media)), knower_quark ());
+  const InfoFunc *info =
+      g_object_get_qdata (G_OBJECT (gst_rtsp_session_media_get_media (media)), info_func_quark ());
   gchar *header = NULL;
   GPtrArray *ours;
 
-  if (knower && !knower->func)
+  if (info && !info->func)
     return;
   gst_rtsp_message_get_header (response, GST_RTSP_HDR_RTP_INFO, &header, 0);
-  ours = make_items (media, header, knower);
-  if (ours->len > 0 || knower)
+  ours = make_items (media, header, info);
+  if (ours->len > 0 || info)
     gst_rtsp_message_remove_header (response, GST_RTSP_HDR_RTP_INFO, -1);
   if (ours->len > 0) {
     g_ptr_array_add (ours, NULL);

@@ -3,7 +3,7 @@
 
 #include <gst/rtsp-server/rtsp-server.h>
 
-// Writes into the RTP-Info of a response to PLAY the first packet that this reader gets of each
-// stream, as the sink or the function of the media says; see weir_media_set_rtp_info_func().
-// Without such a function the items of other streams stay.
+// Writes the RTP-Info of a response to PLAY: the first packet that this reader gets of each stream.
+// The numbers come from the stream's sink, or else from the function of
+// weir_media_set_rtp_info_func(). Without both, a stream keeps gst-rtsp-server's item.
 void weir_rtp_info_rewrite (GstRTSPSessionMedia *media, GstRTSPMessage *response);

@@ -7,9 +7,9 @@
 // sink, and adds the reader to the same fanoutsink that serves the UDP readers, which finds the
 // connection by the token.
 //
-// Responses must be sent by the same writer as the media. The writer replaces that of
-// gst-rtsp-server at the first message: after gst_rtsp_client_attach() has set the latter, and
-// before it writes anything.
+// Responses must be sent by the same writer as the media. Weir's writer replaces gst-rtsp-server's
+// own at the first message: gst_rtsp_client_attach() has then set the latter, which has not written
+// anything yet.
 //
 // No packet of a session leaves before the response to its PLAY, because many players drop such
 // packets. gst-rtsp-server adds the readers to the sinks before that; see
@@ -27,7 +27,7 @@
 #include "rtpinfo.h"
 #include "text.h"
 
-#define GIVE_UP_S 60 // until the kernel closes a connection without acknowledgements
+#define GIVE_UP_S 60 // seconds without acknowledgement until the kernel closes a connection
 
 static GQuark
 served_quark (void)
@@ -76,8 +76,9 @@ free_data_sent (gpointer sent)
   g_free (sent);
 }
 
-// Reports data as sent that gst-rtsp-server still sends by itself (RTCP to a client that records).
-// It waits for that, and holds a lock here, so the report comes from an idle source.
+// Reports a data message of gst-rtsp-server (RTCP to a client that records) as sent.
+// gst-rtsp-server waits for the report, but holds a lock during this call, so the report comes from
+// an idle source.
 static void
 note_data (Served *self, GstRTSPMessage *message)
 {
@@ -158,7 +159,7 @@ send_messages (
 // Called when gst-rtsp-server has closed the connection or found its end, also after Weir closed
 // it.
 static void
-let_go (gpointer data)
+on_closed (gpointer data)
 {
   Served *self = data;
   gchar *reason;
@@ -205,7 +206,7 @@ weir_served_take_over (Served *self)
   GSource *source = g_main_current_source ();
   GSocket *socket;
 
-  // A message from another thread is not a response; a later one from the client's thread will do.
+  // A message from another thread is not a response: wait for one from the client's thread.
   if (!source || self->stock || !rtsp || gst_rtsp_connection_is_tunneled (rtsp)
       || !g_atomic_int_compare_and_exchange (&self->taken, FALSE, TRUE))
     return;
@@ -214,7 +215,7 @@ weir_served_take_over (Served *self)
   self->context = g_main_context_ref (g_source_get_context (source));
   self->connection = g_object_new (g_type_from_name ("WeirConnection"), "socket", socket, NULL);
   g_object_get (self->connection, "token", &self->token, NULL);
-  gst_rtsp_client_set_send_messages_func (self->client, send_messages, self, let_go);
+  gst_rtsp_client_set_send_messages_func (self->client, send_messages, self, on_closed);
 }
 
 // Called before every message, without a lock of gst-rtsp-server.

@@ -16,14 +16,14 @@ typedef struct {
 // The state of a client, which is freed with it.
 typedef struct {
   GstRTSPClient *client; // not a reference
-  gboolean stock;        // TLS: gst-rtsp-server writes
+  gboolean stock;        // gst-rtsp-server writes by itself, because of TLS
   gint taken, closing;   // atomic
   GObject *connection;   // WeirConnection; set once, before the first write
   gchar *token;
   GMainContext *context; // of the client's thread
   GPtrArray *leaving;    // transports of the current TEARDOWN
   GPtrArray *unnamed;    // transports of the current PLAY that the sinks do not know yet
-  GstRTSPAuth *auth;     // of the program; the guard asks it
+  GstRTSPAuth *auth;     // the program's; the guard asks it
   Request *again;        // the request that is handled again; for the client's thread only
 
   GMutex lock; // guards all below

@@ -50,7 +50,7 @@ weir_transports_let_expire (Served *self, GstRTSPSession *session)
 
   for (guint i = 0; i < taken->len; i++) {
     gst_rtsp_session_allow_expire (g_ptr_array_index (taken, i));
-    // After the connection the session ends with the pool's next clean-up.
+    // Once the connection is closed, the pool's next clean-up removes the session.
     if (!session)
       gst_rtsp_session_set_timeout (g_ptr_array_index (taken, i), 1);
   }
