@@ -39,7 +39,7 @@ typedef struct {
   guint64 buffers;
 } CacheBounds;
 
-// Which data stays in memory if there is a file.
+// The data that stays in memory if there is a file.
 typedef enum {
   CACHE_POLICY_INTERVAL,
   CACHE_POLICY_PREFIX,

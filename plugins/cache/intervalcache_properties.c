@@ -199,11 +199,11 @@ interval_cache_properties_install (GObjectClass *klass)
    * Selects the data that stays in memory, up to #WeirIntervalCache:max-bytes, if there is a
    * #WeirIntervalCache:spill-dir. `interval` keeps the newest data and suits live media. The other
    * policies suit stored media: all data goes to the file, and blocks of 1 MiB stay in memory, the
-   * first ones (`prefix`) or those that readers read (`lru`, `lfu`). `hit-ratio` in
+   * first ones (`prefix`) or the ones that readers read (`lru`, `lfu`). `hit-ratio` in
    * #WeirIntervalCache:stats measures the success.
    */
   g_object_class_install_property (klass, PROP_POLICY,
-      g_param_spec_enum ("policy", "Policy", "Which data stays in memory, with spill-dir",
+      g_param_spec_enum ("policy", "Policy", "Data that stays in memory, with spill-dir",
           WEIR_TYPE_CACHE_POLICY, CACHE_POLICY_INTERVAL, rw | GST_PARAM_MUTABLE_READY));
   /**
    * WeirIntervalCache:stats:

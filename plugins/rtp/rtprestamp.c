@@ -6,15 +6,15 @@
  *
  * With some sources the RTP timestamps jump, go back, stand still while pictures continue, or start
  * again with each connection. Receivers then wait for a time far ahead, or drop packets that seem
- * long past. This element repairs such faults: across a fault, the timestamp increases by the time
- * between the arrivals of the packets, measured with the pipeline's clock. Between two faults, the
- * distances between timestamps stay unchanged.
+ * long past. This element repairs such faults: at a fault, the timestamp increases by the time
+ * passed between the arrivals of the two frames, by the pipeline's clock. Between two faults, the
+ * differences between timestamps stay unchanged.
  *
  * Only the timestamp in the RTP header is rewritten, and only if it changes: a faultless stream
- * passes as the same buffers. The element treats as a fault: a step back; a step ahead by more than
- * #WeirRtpRestamp:limit beyond the time that passed; timestamps more than the limit behind the time
- * that passed (while they then stand still, each frame gets the time of its arrival); and a change
- * of SSRC.
+ * passes as the same buffers. Four things are faults: a step back; a step ahead that is greater
+ * than the time passed plus #WeirRtpRestamp:limit; a step that is less than the time passed minus
+ * the limit (while timestamps then stand still, each frame gets the time of its arrival); and a
+ * change of SSRC.
  *
  * Do not use it on a stream with B-frames, whose timestamps go back by design. Sender reports refer
  * to the original timestamps, so an element that synchronises tracks by sender reports must come
@@ -268,8 +268,9 @@ weir_rtp_restamp_class_init (WeirRtpRestampClass *klass)
   /**
    * WeirRtpRestamp:limit:
    *
-   * How far the timestamp may be ahead of or behind the time that passed since the last frame, in
-   * ns. Set it above the longest time for which the network may delay a frame.
+   * Largest difference in ns between the step of the timestamp and the time passed since the last
+   * frame that is not a fault. Set it above the longest time for which the network may delay a
+   * frame.
    */
   g_object_class_install_property (gobject_class, PROP_LIMIT,
       g_param_spec_uint64 ("limit", "Limit",
