@@ -10,7 +10,7 @@
 
 #define TOKEN_BYTES 16
 
-// The part of a WeirConnection that the table, and the thread that watches connections, point to.
+// The part of a WeirConnection to which the table and the thread that watches connections point.
 typedef struct {
   GWeakRef object;
   WeirConn *conn;
@@ -177,7 +177,7 @@ close_for (WeirConnection *self, const gchar *reason)
   weir_conn_break (self->link->conn, ECANCELED);
 }
 
-// Returns why a sink or the program closed it, or NULL. Call with `lock` held.
+// Returns the reason for which a sink or the program closed it, or NULL. Call with `lock` held.
 static const gchar *
 get_reason (WeirConnection *self)
 {
@@ -244,9 +244,9 @@ tell_soon (WeirConnection *self)
   pthread_mutex_unlock (&telling.lock);
 }
 
-// Called when the socket has room, which does not matter here, and when the connection has broken.
-// All connections share this thread, so no code of the program may run in it: the last reference to
-// the object is released in the other thread.
+// Called when the connection has broken, and also when the socket has room, which is ignored. All
+// connections share this thread, so no code of the program may run in it: the other thread releases
+// the last reference to the object.
 static void
 on_writable (void *data)
 {
@@ -415,15 +415,17 @@ weir_connection_class_init (WeirConnectionClass *klass)
       "Names this connection to fanoutsink elements, in place of a host", NULL,
       G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
   props[PROP_CLOSE_REASON] = g_param_spec_string ("close-reason", "Close reason",
-      "Why a sink or the program closed it; NULL while it is open, or if the peer closed it", NULL,
-      G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+      "Reason given by the sink or program that closed it; NULL while it is open, or if the peer "
+      "closed it",
+      NULL, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
   g_object_class_install_properties (object_class, N_PROPS, props);
 
   /**
    * WeirConnection::send:
    * @bytes: data to write, between two packets of sinks
    *
-   * Returns: %FALSE if the connection is closed, or is closed because the peer does not read.
+   * Returns: %FALSE if the connection is closed, or if this call closes it because the peer does
+   * not read.
    */
   signals[SIGNAL_SEND] = g_signal_new_class_handler ("send", type, action,
       G_CALLBACK (weir_connection_send_action), NULL, NULL, NULL, G_TYPE_BOOLEAN, 1, G_TYPE_BYTES);
@@ -437,7 +439,7 @@ weir_connection_class_init (WeirConnectionClass *klass)
    * WeirConnection::closed:
    * @reason: why the connection closed
    *
-   * Comes once, from a thread of the plugin.
+   * The connection has closed. Comes once, from a thread of the plugin.
    */
   signals[SIGNAL_CLOSED] = g_signal_new (
       "closed", type, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_STRING);

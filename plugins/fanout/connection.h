@@ -9,14 +9,15 @@
 //
 //   socket        GSocket, construct-only. The program may read from it, but not write to it
 //   token         string, read-only. Names the connection to sinks; 32 random hexadecimal digits
-//   close-reason  string, read-only. Why a sink or the program closed the connection; NULL while it
-//                 is open, or if the peer or the network closed it
+//   close-reason  string, read-only. Reason given by the sink or program that closed the
+//   connection;
+//                 NULL while it is open, or if the peer or the network closed it
 //   send          action (GBytes bytes) -> gboolean. Writes bytes of the program, in order with the
 //                 packets of sinks and never within a packet. Returns FALSE if it is closed
-//   close         action (string reason). Closes the connection; the program's reads find its end
+//   close         action (string reason). Closes the connection; the program then reads end of file
 //   closed        signal (string reason). Comes once when the connection has closed, from a thread
-//                 of the plugin that does nothing else, without a lock, and not during `send` or
-//                 `close`
+//                 of the plugin that only emits this signal, without a lock, and never from within
+//                 `send` or `close`
 //
 // A connection for a socket that is not connected, or that has another WeirConnection, is closed
 // from the start.
@@ -30,7 +31,7 @@ G_BEGIN_DECLS
 #define WEIR_TYPE_CONNECTION (weir_connection_get_type ())
 G_DECLARE_FINAL_TYPE (WeirConnection, weir_connection, WEIR, CONNECTION, GObject)
 
-// Why a connection was closed whose peer took no data for too long.
+// The reason if the peer took no data for too long.
 #define WEIR_CONNECTION_STALLED "the client stopped reading"
 
 // Reports whether `host` has the form of a token. Such a string is never looked up as a host name.

@@ -362,7 +362,7 @@ weir_fanout_sink_change_state (GstElement *element, GstStateChange transition)
     weir_fanout_start (self->fanout);
   }
   ret = GST_ELEMENT_CLASS (weir_fanout_sink_parent_class)->change_state (element, transition);
-  // The last packets, such as an RTCP BYE, get a moment to leave; after it they count as flushed.
+  // The last packets, such as an RTCP BYE, get STOP_GRACE to leave; then they count as flushed.
   if (transition == GST_STATE_CHANGE_PAUSED_TO_READY) {
     weir_fanout_drain (self->fanout, weir_now_ns () + (gint64) STOP_GRACE);
     weir_fanout_stop (self->fanout);

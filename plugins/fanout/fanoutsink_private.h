@@ -38,8 +38,7 @@ typedef struct {
   WeirPlan plan;
   WeirLayerSet layers;
   gint64 delay_ns; // -1 for the property `delay`
-  // Set if the reader was removed while it was paused; `next` is the packet that it was to get
-  // next.
+  // Set if the reader was removed while it was paused; `next` is the plan for its next packet.
   gboolean kept;
   WeirPlan next;
 } Coming;
@@ -127,13 +126,13 @@ gchar *fanout_readers_add_socket (
 // it is released.
 Name *fanout_readers_find (WeirFanoutSink *self, const gchar *host, gint port);
 
-// Returns the entry for a reader that may be added soon, and creates it if there is none. Returns
-// NULL if there are too many entries. Call with `lock` held.
+// Returns the entry for a reader that may be added soon; creates it if needed. Returns NULL if
+// there are too many entries. Call with `lock` held.
 Coming *fanout_readers_get_coming (
     WeirFanoutSink *self, const gchar *host, gint port, gint64 now_ns);
 
 // Plans where a reader that is about to be added begins; `coming` may be NULL. Returns FALSE if the
-// window has nothing yet. Call with `lock` held.
+// window has no RTP packet yet. Call with `lock` held.
 gboolean fanout_readers_make_plan (
     WeirFanoutSink *self, Coming *coming, gint64 now_ns, WeirPlan *plan);
 

@@ -640,7 +640,7 @@ install_sending (GObjectClass *klass)
   /**
    * WeirFanoutSink:gso:
    *
-   * Whether the element sends several packets to a reader in one segmented send. If the path to a
+   * Lets the element send several packets to a reader in one segmented send. If the path to a
    * reader refuses it, the packets are sent one by one. `auto` then sends that reader single
    * packets for 1 s, after the next refusal for 2 s, and so on up to 1 min; `on` tries again with
    * the next frame. Setting another value resets these times.
@@ -663,13 +663,13 @@ install_sending (GObjectClass *klass)
    * WeirFanoutSink:priority:
    *
    * Priority of readers that are added from now on: 0 is served first, 7 last. When the CPU cannot
-   * serve all readers in time, those with a higher number wait, and are the first to fall behind
+   * serve all readers in time, readers with a higher number wait, and are the first to fall behind
    * and to be thinned. See also #WeirFanoutSink::set-priority.
    */
   g_object_class_install_property (klass, PROP_PRIORITY,
       g_param_spec_uint ("priority", "Priority",
-          "Priority of new readers, from 0 (served first) to 7 (served last)", 0, WEIR_PRIORITIES - 1,
-          DEFAULT_PRIORITY, rw));
+          "Priority of new readers, from 0 (served first) to 7 (served last)", 0,
+          WEIR_PRIORITIES - 1, DEFAULT_PRIORITY, rw));
   /**
    * WeirFanoutSink:delay:
    *
@@ -735,9 +735,9 @@ install_window (GObjectClass *klass)
   /**
    * WeirFanoutSink:join:
    *
-   * Where readers that are added from now on begin. `keyframe` needs RTP caps with the encoding
-   * name H264, H265, VP8, VP9, AV1 or MPV. Audio begins at the live edge, in sync with the video.
-   * Multicast readers begin at the live edge.
+   * Packet with which readers that are added from now on begin. `keyframe` needs RTP caps with the
+   * encoding name H264, H265, VP8, VP9, AV1 or MPV. Audio begins at the live edge, in sync with the
+   * video. Multicast readers begin at the live edge.
    */
   g_object_class_install_property (klass, PROP_JOIN,
       g_param_spec_enum ("join", "Join", "Packet that a new reader begins with",
@@ -745,7 +745,7 @@ install_window (GObjectClass *klass)
   /**
    * WeirFanoutSink:catch-up:
    *
-   * How RTP timestamps are written for a reader that begins before the live edge. `live` compresses
+   * RTP timestamps of a reader that begins before the live edge. `live` compresses
    * them so that they end at the live edge: the player shows the first picture at once, plays the
    * rest fast, and is live. `delay` keeps them: the player stays behind by the distance at which it
    * began.
@@ -781,20 +781,20 @@ install_window (GObjectClass *klass)
   /**
    * WeirFanoutSink:window-time:
    *
-   * How long packets stay in the window, in ns. With #WeirFanoutSink:join `keyframe` the newest
-   * keyframe and the packets after it stay regardless of their age. Until the property or
+   * Longest time that a packet stays in the window, in ns. With #WeirFanoutSink:join `keyframe` the
+   * newest keyframe and the packets after it stay regardless of their age. Until the property or
    * #WeirFanoutSink:delay is set, and with #WeirFanoutSink:join `live` and only UDP readers, the
    * window holds at most 1 s.
    */
   g_object_class_install_property (klass, PROP_WINDOW_TIME,
       g_param_spec_uint64 ("window-time", "Window time",
-          "How long packets stay in the window, in ns", 0, 24 * 3600 * GST_SECOND,
+          "Longest time that a packet stays in the window, in ns", 0, 24 * 3600 * GST_SECOND,
           DEFAULT_WINDOW_TIME, rw));
   /**
    * WeirFanoutSink:spill-dir:
    *
    * Folder for the file that holds the window, for a window that is too large for memory; NULL
-   * keeps the window in memory. The file has no name, is mapped into memory, and goes when the
+   * keeps the window in memory. The file has no name, is mapped into memory, and is freed when the
    * element stops. If the disk is full, the window becomes smaller, but not below 8 MiB, and the
    * element posts the element message `fanout-spill-full` with the field `capacity` (#guint64), the
    * new size in bytes. The streaming thread writes to the mapping, so it waits for the disk when
@@ -807,27 +807,30 @@ install_window (GObjectClass *klass)
   /**
    * WeirFanoutSink:drop-policy:
    *
-   * Who loses packets when the window is full and a reader still needs its oldest packets.
+   * Rule for a full window whose oldest packet a reader still needs: the reader skips packets, or
+   * new packets are dropped.
    */
   g_object_class_install_property (klass, PROP_DROP_POLICY,
-      g_param_spec_enum ("drop-policy", "Drop policy", "Who loses packets when the window is full",
+      g_param_spec_enum ("drop-policy", "Drop policy",
+          "Rule for a full window whose oldest packet a reader still needs",
           WEIR_TYPE_FANOUT_SINK_DROP_POLICY, DEFAULT_DROP_POLICY, rw));
   /**
    * WeirFanoutSink:fanout-stats:
    *
-   * Totals since the element went to PAUSED. `readers` (#guint) is their number now. #guint64:
-   * `packets-in`, `bytes-in` (arrived), `packets-refused` (larger than 65507 bytes, or dropped by
-   * #WeirFanoutSink:drop-policy `tail`), `packets-opaque` (neither RTP nor RTCP), `packets-due` (to
-   * all readers; packets-due = packets-sent + dropped), `packets-sent`, `bytes-sent`, `dropped`, by
-   * reason `dropped-would-block`, `dropped-no-buffers`, `dropped-too-big`, `dropped-error`,
-   * `dropped-flushed`, `dropped-overrun`, `dropped-thinned`, `dropped-catch-up`, `dropped-layers`,
-   * and `left-out`, the sum of the last three; `bursts` (frames or parts of frames), `sends` (UDP
-   * messages), `gso-sends` (segmented ones), `gso-fallbacks` (refused ones), `blocked` (how often a
-   * socket had no room). `segments` is an array of #guint64: the number of sends with 1, 2 to 3, 4
-   * to 7, ... 32 to 63, and 64 packets. `layers` is an array with a structure for each layer of the
-   * stream: `spatial`, `quality`, `temporal` (#gint), `bitrate` (#guint64, bits per second of this
-   * layer alone, a moving average), `frame-rate` (#gdouble, frames per second), `bytes` (#guint64).
-   * Python reads the arrays with `get_array()`.
+   * Totals since the element went to PAUSED. `readers` (#guint) is the number of readers now.
+   * #guint64: `packets-in`, `bytes-in` (arrived), `packets-refused` (larger than 65507 bytes, or
+   * dropped by #WeirFanoutSink:drop-policy `tail`), `packets-opaque` (neither RTP nor RTCP),
+   * `packets-due` (to all readers; packets-due = packets-sent + dropped), `packets-sent`,
+   * `bytes-sent`, `dropped`, by reason `dropped-would-block`, `dropped-no-buffers`,
+   * `dropped-too-big`, `dropped-error`, `dropped-flushed`, `dropped-overrun`, `dropped-thinned`,
+   * `dropped-catch-up`, `dropped-layers`, and `left-out`, the sum of the last three; `bursts`
+   * (frames or parts of frames), `sends` (UDP messages), `gso-sends` (segmented ones),
+   * `gso-fallbacks` (refused ones), `blocked` (how often a socket had no room). `segments` is an
+   * array of #guint64: the number of sends with 1, 2 to 3, 4 to 7, ... 32 to 63, and 64 packets.
+   * `layers` is an array with a structure for each layer of the stream: `spatial`, `quality`,
+   * `temporal` (#gint), `bitrate` (#guint64, bits per second of this layer alone, a moving
+   * average), `frame-rate` (#gdouble, frames per second), `bytes` (#guint64). Python reads the
+   * arrays with `get_array()`.
    */
   g_object_class_install_property (klass, PROP_FANOUT_STATS,
       g_param_spec_boxed ("fanout-stats", "Statistics of all readers",

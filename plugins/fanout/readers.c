@@ -11,7 +11,7 @@ GST_DEBUG_CATEGORY_EXTERN (fanoutsink_debug);
 
 // ---- adding. Call with `control` held ----
 
-// Gives a UDP reader the socket that reaches it, and its address in that socket's family.
+// Sets the socket of a UDP reader, and its address in that socket's family.
 static void
 set_route (WeirFanoutSink *self, Name *name)
 {
@@ -142,7 +142,7 @@ fanout_readers_make_plan (WeirFanoutSink *self, Coming *coming, gint64 now_ns, W
   return known;
 }
 
-// Returns the plan that a reader that is being added begins with, or NULL. Call with `lock` held.
+// Returns the plan for a reader that is being added, or NULL. Call with `lock` held.
 static const WeirPlan *
 get_plan (WeirFanoutSink *self, Coming *coming, gint64 now_ns)
 {
@@ -266,10 +266,10 @@ fanout_readers_add (WeirFanoutSink *self, const gchar *host, gint port)
 
 // ---- removing ----
 
-// Keeps the position of a reader that is removed while it is paused, for when it is added again.
-// Call with `control` held.
+// Keeps the position of a reader that is removed while it is paused: it continues there when it is
+// added again. Call with `control` held.
 static void
-keep_place (WeirFanoutSink *self, Name *name)
+keep_position (WeirFanoutSink *self, Name *name)
 {
   gint64 now_ns = weir_now_ns ();
   WeirPlan next;
@@ -290,7 +290,7 @@ keep_place (WeirFanoutSink *self, Name *name)
 
 // Emits client-removed, whose handlers can still get the reader's statistics, and frees `name`.
 static void
-say_goodbye (WeirFanoutSink *self, Name *name)
+announce_removal (WeirFanoutSink *self, Name *name)
 {
   name->disconnect_ns = g_get_real_time () * 1000;
   g_mutex_lock (&self->lock);
@@ -310,14 +310,14 @@ remove_name (WeirFanoutSink *self, const gchar *host, gint port)
 {
   gchar *key = fanout_name_make_key (host, port);
   Name *name;
-  gboolean gone = FALSE;
+  gboolean removed = FALSE;
 
   g_mutex_lock (&self->control);
   g_mutex_lock (&self->lock);
   name = g_hash_table_lookup (self->by_key, key);
   if (name) {
-    gone = --name->count == 0;
-    if (!gone) {
+    removed = --name->count == 0;
+    if (!removed) {
       weir_reader_set_times (name->reader, name->count);
     } else {
       g_hash_table_remove (self->by_key, key);
@@ -325,17 +325,17 @@ remove_name (WeirFanoutSink *self, const gchar *host, gint port)
     }
   }
   g_mutex_unlock (&self->lock);
-  if (gone) {
-    keep_place (self, name);
+  if (removed) {
+    keep_position (self, name);
     weir_fanout_remove (self->fanout, name->reader);
     leave (self, name);
   }
   g_mutex_unlock (&self->control);
 
   g_free (key);
-  if (gone) {
+  if (removed) {
     fanout_news_tell_of (self, name);
-    say_goodbye (self, name);
+    announce_removal (self, name);
   }
   return name != NULL;
 }
@@ -350,22 +350,22 @@ fanout_readers_remove (WeirFanoutSink *self, const gchar *host, gint port)
 void
 fanout_readers_clear (WeirFanoutSink *self)
 {
-  GQueue gone = G_QUEUE_INIT;
+  GQueue removed = G_QUEUE_INIT;
   GList *l;
 
   g_mutex_lock (&self->control);
   g_mutex_lock (&self->lock);
   g_hash_table_remove_all (self->by_key);
-  gone = self->names;
+  removed = self->names;
   g_queue_init (&self->names);
   g_mutex_unlock (&self->lock);
 
-  for (l = gone.head; l; l = l->next) {
+  for (l = removed.head; l; l = l->next) {
     weir_fanout_remove (self->fanout, ((Name *) l->data)->reader);
     leave (self, l->data);
   }
   g_mutex_unlock (&self->control);
-  while ((l = g_queue_pop_head_link (&gone)))
+  while ((l = g_queue_pop_head_link (&removed)))
     fanout_name_free (l->data);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The signals of fanoutsink, and the handlers of those that concern one reader.
+// The signals of fanoutsink, and the handlers of the signals that concern one reader.
 #include "fanoutsink_private.h"
 
 #include "enumtype.h"
@@ -244,8 +244,8 @@ install_multiudpsink_signals (GType type)
    * @port: UDP port, from 1 to 65535; with a token, the interleaved channel, from 0 to 255
    *
    * Adds a reader. Each further call for the same host and port raises its count by one, and
-   * #WeirFanoutSink::remove lowers it; the reader goes when its count is 0. A call that is refused
-   * logs a warning.
+   * #WeirFanoutSink::remove lowers it; at 0 the reader is removed. A call that is refused logs a
+   * warning.
    */
   signals[SIGNAL_ADD] = g_signal_new_class_handler ("add", type, action,
       G_CALLBACK (fanout_readers_add), NULL, NULL, NULL, G_TYPE_NONE, 2, G_TYPE_STRING, G_TYPE_INT);
@@ -278,11 +278,12 @@ install_multiudpsink_signals (GType type)
    * each reason, `left-out` (`dropped-layers` + `dropped-thinned` + `dropped-catch-up`: packets
    * left out on purpose, without a gap in the sequence numbers), `connect-time` and
    * `disconnect-time` (ns since the epoch), `lag-packets`, `lag` (ns that the next packet is
-   * overdue), `delay` (ns behind the live edge), `moved` (how often the end of the window moved the
-   * reader). #gboolean: `paused`, `catching-up`. #gchararray: `state`, one of `ok`,
-   * `no-upper-layers`, `references`, `keyframes`, `closed`. #guint: `priority`. #gint, -1 for all:
-   * the highest layers that the reader asked for, `wanted-spatial`, `wanted-quality` and
-   * `wanted-temporal`, and the highest that it gets now, `spatial`, `quality` and `temporal`.
+   * overdue), `delay` (ns behind the live edge), `moved` (how often the reader fell behind the
+   * window's oldest packet and was moved). #gboolean: `paused`, `catching-up`. #gchararray:
+   * `state`, one of `ok`, `no-upper-layers`, `references`, `keyframes`, `closed`. #guint:
+   * `priority`. #gint, -1 for all: the highest layers that the reader asked for, `wanted-spatial`,
+   * `wanted-quality` and `wanted-temporal`, and the highest layers that it gets now, `spatial`,
+   * `quality` and `temporal`.
    */
   signals[SIGNAL_GET_STATS] =
       g_signal_new_class_handler ("get-stats", type, action, G_CALLBACK (fanout_readers_get_stats),
@@ -321,14 +322,15 @@ fanout_signals_install (GType type)
    * @port: as given to #WeirFanoutSink::add, now or later
    *
    * Returns the first packet of a reader, for the RTSP header RTP-Info (RFC 2326, 12.33). For a
-   * reader that is added within 2 s after the call, that packet is where it begins. For a reader
-   * that began, or changed its position, in the last 2 s, it is the packet that it began with.
-   * After that it is the next packet.
+   * reader that is added within 2 s after the call, that is the packet with which it begins. For a
+   * reader that began or changed its position in the last 2 s, it is the packet with which it
+   * began. After that it is the reader's next packet.
    *
    * Returns: (transfer full) (nullable): a structure `fanoutsink-plan`: `seq` (#guint), the
    * sequence number; `rtptime` (#guint), the RTP timestamp, if it is known; `delay` (#guint64), the
    * reader's delay in ns, which is less than it asked for if the window is shorter; `moved`
-   * (#gboolean), whether the end of the window has passed its position. %NULL if nothing is known.
+   * (#gboolean), %TRUE if the reader fell behind the window's oldest packet. %NULL if nothing is
+   * known.
    */
   signals[SIGNAL_PLAN] = g_signal_new_class_handler ("plan", type, action, G_CALLBACK (plan), NULL,
       NULL, NULL, GST_TYPE_STRUCTURE, 2, G_TYPE_STRING, G_TYPE_INT);
@@ -360,7 +362,7 @@ fanout_signals_install (GType type)
    * out leave no gap in the sequence numbers. The choice for a reader that is not added yet is kept
    * for its #WeirFanoutSink::add.
    *
-   * Returns: %TRUE if the reader is there; %FALSE if it is not added yet, or an argument is out of
+   * Returns: %TRUE if the reader was added; %FALSE if it is not added yet, or an argument is out of
    * range.
    */
   signals[SIGNAL_SET_LAYERS] =
@@ -373,18 +375,18 @@ fanout_signals_install (GType type)
    * @delay: delay behind the live edge in ns; 0 for the live edge, %G_MAXUINT64 for the oldest join
    * point in the window
    *
-   * Sets the position of a reader: it gets each packet that long after the packet arrived. The
-   * reader begins at the last join point before its position. If the window does not go back that
-   * far, it begins at the oldest join point, with a shorter delay, which #WeirFanoutSink::plan
-   * returns. Sequence numbers and timestamps continue without a gap or a jump. The timestamps are
-   * ahead of the stream's by the delay, so sender reports that are sent without a delay hold for
-   * every reader. Tracks that belong together need the same delay. The delay of a reader that is
-   * not added yet is kept for its #WeirFanoutSink::add.
+   * Sets the delay of a reader: its target is that far behind the live edge, and it gets each
+   * packet that long after the packet arrived. It begins at the last join point before its target.
+   * If the window does not go back that far, it begins at the oldest join point, with a shorter
+   * delay, which #WeirFanoutSink::plan returns. Sequence numbers and timestamps continue without a
+   * gap or a jump. The timestamps are ahead of the stream's by the delay, so sender reports that
+   * are sent without a delay hold for every reader. Tracks that belong together need the same
+   * delay. The delay of a reader that is not added yet is kept for its #WeirFanoutSink::add.
    *
    * #WeirFanoutSink:window-time must cover the delay. Set it before the stream starts, to the
    * longest delay plus the interval of keyframes plus 1 s.
    *
-   * Returns: %TRUE if the reader is there; %FALSE if it is not added yet, or is a multicast group.
+   * Returns: %TRUE if the reader was added; %FALSE if it is not added yet, or is a multicast group.
    */
   signals[SIGNAL_SET_DELAY] =
       g_signal_new_class_handler ("set-delay", type, action, G_CALLBACK (set_delay), NULL, NULL,
@@ -394,7 +396,7 @@ fanout_signals_install (GType type)
    * @host: as given to #WeirFanoutSink::add
    * @port: as given to #WeirFanoutSink::add
    *
-   * Stops sending to a reader, which keeps its position. If the end of the window passes that
+   * Stops sending to a reader, which keeps its position. If the window drops the packet at that
    * position, the reader moves to the next join point, and `moved` in its statistics counts that. A
    * reader that is removed while it is paused continues from its position, with the next sequence
    * number, when it is added again.
@@ -421,8 +423,7 @@ fanout_signals_install (GType type)
    * @framing: 0 `none`, 1 `rfc4571`, 2 `interleaved`
    * @channel: channel number for `interleaved`, from 0 to 255; 0 with other framings
    *
-   * Adds a reader on a socket. The reader goes with #WeirFanoutSink::remove, or when the socket
-   * closes.
+   * Adds a reader on a socket. It is removed by #WeirFanoutSink::remove, or when the socket closes.
    *
    * Returns: (transfer full) (nullable): the reader's token, which is its @host in all other
    * signals, with @channel as its @port. %NULL if the socket is not a connected stream socket, has

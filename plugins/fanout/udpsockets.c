@@ -8,8 +8,8 @@
 
 #include "core/net/pacingrate.h"
 
-// Default of the send buffer in bytes. All readers share it; with the system's default of 208 KB a
-// fast line would run empty before the sink fills the buffer again.
+// Default size of the send buffer in bytes. All readers share it. With the system's default of 208
+// KB a fast line runs empty before the sink fills the buffer again.
 #define BUFFER_SIZE (1 << 20)
 
 GInetAddress *
