@@ -161,7 +161,7 @@ gchar *fanout_readers_take_failed (WeirFanoutSink *self, gint *error, guint *n_o
 // ---- news.c ----
 
 // Logs readers whose path refuses segmented sends, that are thinned, or that were closed, each with
-// the reason. Of several readers with the same news it names the first and counts the others.
+// the reason. If several readers have the same news, names the first and counts the others.
 void fanout_news_tell (WeirFanoutSink *self);
 
 // Logs the same for one reader that was removed.

@@ -14,7 +14,7 @@ typedef struct {
 } Told;
 
 static const gchar *
-what_it_gets (WeirReaderState state)
+describe_state (WeirReaderState state)
 {
   switch (state) {
     case WEIR_READER_NO_UPPER_LAYERS:
@@ -35,7 +35,7 @@ say_thinned (WeirFanoutSink *self, const Name *name, WeirReaderState state)
 
   weir_reader_counters (self->fanout, name->reader, weir_now_ns (), &counters);
   return g_strdup_printf ("%s lags by %d ms and now gets %s", name->shown,
-      (gint) (counters.lag_ns / GST_MSECOND), what_it_gets (state));
+      (gint) (counters.lag_ns / GST_MSECOND), describe_state (state));
 }
 
 static gchar *

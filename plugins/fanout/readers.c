@@ -531,8 +531,8 @@ add_client (WeirFanoutSink *self, const gchar *client)
   g_free (host);
 }
 
-// Replaces all readers by those of a list such as "host:port,[2001:db8::1]:port". Skips an entry
-// that is not valid or cannot be served, with a warning.
+// Replaces all readers by the entries of a list such as "host:port,[2001:db8::1]:port". Skips an
+// entry that is not valid or cannot be served, with a warning.
 void
 fanout_readers_set_clients (WeirFanoutSink *self, const gchar *clients)
 {

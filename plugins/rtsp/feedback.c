@@ -9,7 +9,8 @@
 // TCP until the appsrc exists, and UDP from then on.
 //
 // RTCP packets that came over UDP, or from a client that gst-rtsp-server serves itself, carry an
-// address. Those of Weir's TCP readers carry none, and never reach gst-rtsp-server's RTP session.
+// address. RTCP packets of Weir's TCP readers carry none, and never reach gst-rtsp-server's RTP
+// session.
 
 #include "feedback.h"
 

@@ -166,12 +166,12 @@ has_ours (Served *self, GstRTSPSessionMedia *media)
 static void
 list_silently (GstRTSPStreamTransport *transport, gboolean listed)
 {
-  static gchar nobody[] = "";
+  static gchar no_host[] = "";
   GstRTSPTransport *t = (GstRTSPTransport *) gst_rtsp_stream_transport_get_transport (transport);
   GstRTSPStream *stream = gst_rtsp_stream_transport_get_stream (transport);
   gchar *destination = t->destination;
 
-  t->destination = nobody;
+  t->destination = no_host;
   if (listed)
     gst_rtsp_stream_add_transport (stream, transport);
   else

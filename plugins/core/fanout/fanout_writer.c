@@ -190,23 +190,23 @@ weir_fanout_wants_key (WeirFanout *fanout, int64_t now_ns)
 }
 
 static bool
-is_to_tell (atomic_bool *what, int64_t *told_ns, int64_t now_ns)
+is_report_due (atomic_bool *flag, int64_t *told_ns, int64_t now_ns)
 {
-  if (!atomic_load_explicit (what, memory_order_relaxed)
+  if (!atomic_load_explicit (flag, memory_order_relaxed)
       || (*told_ns && now_ns - *told_ns < TELL_PAUSE_NS))
     return false;
   *told_ns = now_ns;
-  return atomic_exchange_explicit (what, false, memory_order_acquire);
+  return atomic_exchange_explicit (flag, false, memory_order_acquire);
 }
 
 bool
 weir_fanout_has_failed (WeirFanout *fanout, int64_t now_ns)
 {
-  return is_to_tell (&fanout->failed, &fanout->told_ns, now_ns);
+  return is_report_due (&fanout->failed, &fanout->told_ns, now_ns);
 }
 
 bool
 weir_fanout_has_news (WeirFanout *fanout, int64_t now_ns)
 {
-  return is_to_tell (&fanout->news, &fanout->news_ns, now_ns);
+  return is_report_due (&fanout->news, &fanout->news_ns, now_ns);
 }

@@ -277,7 +277,7 @@ weir_sender_send (WeirSender *sender, int fd, const WeirAddress *address, bool g
   if (!gso)
     return send_singles (sender, fd, address, from, n, result);
 
-  // The rest of a run that an earlier call began goes packet by packet.
+  // The rest of a run that an earlier call began is sent packet by packet.
   while (sender->run_first[run] < from)
     run++;
   if (sender->run_first[run] > from) {

@@ -9,10 +9,11 @@
 // system call takes from 0 to 20 % of that, depending on the machine. So packets are combined into
 // messages first, and then the messages to readers that get the same bytes go out in one sendmmsg.
 //
-// A burst is cut into runs: packets of one size, of which the last may be shorter. A run of two or
-// more packets is one message that the kernel (or the device) segments. If that is refused (EINVAL,
-// EIO, EMSGSIZE, EOPNOTSUPP), the rest of the burst goes as one message per packet: no packet is
-// lost, and the caller is told, so that it can stop trying.
+// A burst is cut into runs of packets of one size; only the last packet of a run may be shorter. A
+// run of two or more packets is one message that the kernel (or the device) segments. If that is
+// refused (EINVAL, EIO, EMSGSIZE, EOPNOTSUPP), the rest of the burst is sent as one message per
+// packet. No packet is lost, and WeirSendResult.gso_error tells the caller, so that it can stop
+// trying.
 //
 // For every reader, every settled packet is in exactly one counter of WeirSendResult.
 //

@@ -515,11 +515,11 @@ weir_pacer_free (WeirPacer *self)
 void
 weir_pacer_set (WeirPacer *self, const WeirPaceSettings *settings)
 {
-  bool anew = settings->mode != self->settings.mode
-              || (settings->bitrate > 0) != (self->settings.bitrate > 0);
+  bool restart = settings->mode != self->settings.mode
+                 || (settings->bitrate > 0) != (self->settings.bitrate > 0);
 
   self->settings = *settings;
-  if (anew)
+  if (restart)
     reset_rules (self);
 }
 

@@ -24,5 +24,5 @@ size_t weir_rtcp_write_rr (
     uint8_t *out, size_t room, uint32_t ssrc, const WeirRtcpBlock *block, const char *cname);
 
 // Writes a picture loss indication from `ssrc` about the stream `media` (RFC 4585, section 6.3.1);
-// it goes behind a report. Returns the length in bytes, or 0 if `room` is too small.
+// append it to a report. Returns the length in bytes, or 0 if `room` is too small.
 size_t weir_rtcp_write_pli (uint8_t *out, size_t room, uint32_t ssrc, uint32_t media);

@@ -104,7 +104,7 @@ choose (WeirProjection *self, const WeirSvc *svc, const WeirFrame *frame)
   self->kept = kept;
 }
 
-// Makes a packet of the parameter sets that the frame lacks; it goes behind the access unit
+// Makes a packet of the parameter sets that the frame lacks. Its position is after the access unit
 // delimiter.
 static void
 make_sets (

@@ -60,7 +60,7 @@ size_t weir_project (
 size_t weir_project_write_sets (
     const WeirProjection *self, const WeirFrame *frame, uint8_t *packet);
 
-// Reports whether a packet goes out exactly as it came in, so that weir_project_write() is not
+// Reports whether the outgoing packet equals the incoming one, so that weir_project_write() is not
 // needed.
 bool weir_project_is_same (
     const WeirProjection *self, const WeirFramePacket *packet, const WeirProjected *how);

@@ -30,8 +30,8 @@ typedef struct {
   unsigned periods;
 } WeirRates;
 
-// Counts a frame that was read, in all its layers. `now` is in ns on any clock that goes forward on
-// the whole (pictures may be presented out of order). Returns true if a period ended, so that the
+// Counts all layers of a frame that was read. `now` is in ns, on any clock; it may step back for
+// pictures that are presented out of order. Returns true if a period ended, so that the
 // averages are new.
 bool weir_rates_add (WeirRates *self, const WeirFrame *frame, int64_t now);
 

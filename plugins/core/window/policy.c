@@ -94,7 +94,7 @@ forget_the_oldest (WeirPolicy *policy)
 }
 
 static WeirPolicyBlock *
-know (WeirPolicy *policy, uint64_t key)
+get_or_add (WeirPolicy *policy, uint64_t key)
 {
   WeirPolicyBlock *block = look_up (policy, key);
 
@@ -224,7 +224,7 @@ weir_policy_holds (const WeirPolicy *policy, uint64_t key)
 int
 weir_policy_ask (WeirPolicy *policy, uint64_t key)
 {
-  WeirPolicyBlock *block = know (policy, key);
+  WeirPolicyBlock *block = get_or_add (policy, key);
 
   if (!block)
     return -ENOMEM;
@@ -241,7 +241,7 @@ weir_policy_ask (WeirPolicy *policy, uint64_t key)
 int
 weir_policy_add (WeirPolicy *policy, uint64_t key, uint64_t bytes)
 {
-  WeirPolicyBlock *block = know (policy, key);
+  WeirPolicyBlock *block = get_or_add (policy, key);
 
   if (!block || grow_heap (policy) < 0)
     return -ENOMEM;
