@@ -42,7 +42,7 @@ start_api (const ProxyConfig *config, Server *server, Reload *reload, GError **e
   if (config->api == API_OFF)
     return NULL;
   api = api_new (config, server, reload, &why);
-  if (!api && config->api == API_ASKED) {
+  if (!api && config->api == API_ON) {
     g_propagate_error (error, why);
   } else if (!api) {
     log_event ("the API is off, because it is not configured and its default address failed: %s",

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#define CODEC "H264" // assumed, as only a running upstream tells its codec
+#define CODEC "H264" // assumed: the codec is known only while the upstream runs
 #define DAY_NS (24 * 3600 * (gint64) GST_SECOND)
 #define READER "fanoutsink clients=127.0.0.1:5004"
 
@@ -24,8 +24,8 @@ dup_property (const gchar *name, const gchar *value)
   return property;
 }
 
-// Returns launch text that gives RTP of the upstream's video, or NULL for a kind of upstream that
-// no launch line reads as the proxy does.
+// Returns launch text that reads the upstream's video as RTP, or NULL for a kind of upstream that a
+// launch line cannot read in the same way as the proxy.
 static gchar *
 dup_source (const PullConfig *pull)
 {

@@ -19,7 +19,7 @@
 
 #define EXIT_USAGE 2
 
-static const gchar how_to_start[] =
+static const gchar no_mounts[] =
     "rtsp-proxy: no mounts; use --mount or --config. To start it:\n"
     "  rtsp-proxy --mount /cam=rtsp://192.0.2.7/stream      serve a camera as /cam\n"
     "  rtsp-proxy --mount /demo=file:///path/to/clip.mp4    serve a clip in a loop as /demo\n"
@@ -104,7 +104,7 @@ dup_description (void)
 }
 
 static gboolean
-take (Options *self, int *argc, char ***argv, GError **error)
+parse_arguments (Options *self, int *argc, char ***argv, GError **error)
 {
   GOptionEntry entries[G_N_ELEMENTS (options_entries)];
   GOptionContext *context = g_option_context_new ("--mount /PATH=URI | --config FILE");
@@ -130,7 +130,7 @@ options_parse (Options *self, int *argc, char ***argv, int *status)
   GError *error = NULL;
 
   setlocale (LC_CTYPE, ""); // GLib converts arguments from, and --help to, this character set
-  if (!take (self, argc, argv, &error)) {
+  if (!parse_arguments (self, argc, argv, &error)) {
     fprintf (stderr, "rtsp-proxy: %s; see rtsp-proxy --help\n", error->message);
     g_error_free (error);
     *status = EXIT_USAGE;
@@ -155,7 +155,7 @@ options_parse (Options *self, int *argc, char ***argv, int *status)
     return FALSE;
   }
   if (!self->mounts && !self->file && !self->list_stages) {
-    fputs (how_to_start, stderr);
+    fputs (no_mounts, stderr);
     *status = EXIT_USAGE;
     return FALSE;
   }
@@ -226,7 +226,7 @@ options_load_config (const Options *self, GError **error)
 
 // Prints each mistake on its own line.
 static void
-tell (const GError *error)
+print_errors (const GError *error)
 {
   GStrv lines = g_strsplit (error->message, "\n", 0);
 
@@ -243,7 +243,7 @@ options_build_config (const Options *self, int *status)
   GError *error = NULL;
 
   if (!build (self, config, &has_password, &error)) {
-    tell (error);
+    print_errors (error);
     g_error_free (error);
     proxy_config_free (config);
     *status = EXIT_USAGE;

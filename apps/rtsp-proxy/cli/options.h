@@ -6,9 +6,9 @@
 #include "config/proxy_config.h"
 
 typedef struct {
-  gchar **mounts;
+  gchar **mounts; // "/PATH=URI"
   gchar *listen;
-  gchar *file;
+  gchar *file; // the configuration
   gboolean check_config;
   gchar *stage_folder;
   gboolean list_stages;
@@ -17,8 +17,8 @@ typedef struct {
   gboolean config_docs;
 } Options;
 
-// The parts of --help. Manual pages and bash completion are made from them. `arg_data` of an entry
-// is the offset in Options.
+// The parts of --help, from which manual pages and bash completion are made. `arg_data` of an entry
+// is an offset in Options.
 extern const GOptionEntry options_entries[];
 extern const gchar options_summary[];
 extern const gchar options_examples[];

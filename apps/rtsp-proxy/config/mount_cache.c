@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CACHE_TIME_MAX_MS (23 * 60 * 60 * 1000) // fanoutsink's limit is a day, with some slack
+#define CACHE_TIME_MAX_MS (23 * 60 * 60 * 1000) // less than a day, which is fanoutsink's limit
 #define CACHE_BYTES (64 << 20)
 #define CACHE_BYTES_MIN (1 << 20)
 #define CACHE_MEMORY_MAX (G_GUINT64_CONSTANT (2) << 30)
@@ -69,7 +69,7 @@ static const SchemaKey cache_keys[] = {
       .value = &bytes_value, .effect = MOUNT_EFFECT_SERVING,
       .help =
           "limit for the packets of each track; K, M, G and T are powers of 1024. If the packets "
-          "of `time` take more, less is kept" },
+          "of `time` need more, the cache holds less than `time`" },
   { "spill", SCHEMA_OTHER, .form = "FOLDER", .value = &spill_value, .effect = MOUNT_EFFECT_CLOSES,
       .help = "keeps the packets in a file in this folder; without it they are kept in memory" },
   { NULL },

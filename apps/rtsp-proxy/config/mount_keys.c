@@ -89,7 +89,7 @@ read_layers (
 
   if (!text || !layer_choice_parse (text, &mount->layers))
     return schema_fail (reader, node, key, error,
-        "expected SPATIAL.QUALITY.TEMPORAL, such as 1.0.2; * means all layers of a kind");
+        "expected SPATIAL.QUALITY.TEMPORAL, each a number or * for all, such as 1.0.*");
   return TRUE;
 }
 
@@ -158,8 +158,8 @@ static const SchemaKey mount_keys[] = {
   { "interval", SCHEMA_DURATION, AT (interval_ms), "0s", .effect = MOUNT_EFFECT_NONE,
       .help =
           "for an upstream that plays a stored title from its beginning in each session: readers "
-          "that come within this time after a session began share it, and get its beginning from "
-          "memory; `0s` turns this off" },
+          "that connect within this time after a session began share the session, and get its "
+          "beginning from memory; `0s`: readers share no session" },
   { "max-titles", SCHEMA_NUMBER, AT (max_titles), "64", 1, 4096, .effect = MOUNT_EFFECT_NONE,
       .help = "how many files of a folder may be open at once; a further file gets 503" },
   { "switch-timeout", SCHEMA_DURATION, AT (switch_timeout_ms), "10s", 100,
@@ -198,11 +198,11 @@ static const SchemaKey mount_keys[] = {
   { "adapt", SCHEMA_INDEX, AT (adapt), "aimd", .words = mount_adapt_names,
       .effect = MOUNT_EFFECT_LAYERS,
       .help = "which layers of a layered stream a reader gets; `aimd`, `bandwidth`: as many as its "
-              "line can carry; `fixed`: those that its URL asks for; `off`: all" },
+              "line can carry; `fixed`: the layers that its URL asks for; `off`: all" },
   { "layers", SCHEMA_OTHER, .preset = "*.*.*", .form = "S.Q.T", .value = &layers_value,
       .effect = MOUNT_EFFECT_LAYERS,
-      .help = "the highest spatial, quality and temporal layer that readers get; `*` means all "
-              "layers of a kind" },
+      .help = "the highest spatial, quality and temporal layer that readers get, each a number or "
+              "`*` for all" },
   { NULL },
 };
 

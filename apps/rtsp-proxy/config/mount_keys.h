@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The table of a mount's keys: values, default, meaning, and the effect of a change on a running
-// mount.
+// The table of a mount's keys: allowed values, default, meaning, and the effect of a change on a
+// running mount.
 
 #include "config/mount_values.h"
 #include "text/schema.h"

@@ -11,7 +11,7 @@ typedef struct {
   const gchar *address;
   guint16 port;
   GHashTable *seen; // visited paths
-  GPtrArray *way;   // paths from the first mount to this one
+  GPtrArray *trail; // paths from the first mount to this one
 } Search;
 
 static gboolean
@@ -74,7 +74,7 @@ follow (Search *search, const gchar *uri)
   g_free (path);
   if (!next)
     return FALSE;
-  if (g_str_equal (next->path, g_ptr_array_index (search->way, 0)))
+  if (g_str_equal (next->path, g_ptr_array_index (search->trail, 0)))
     return TRUE;
   return g_hash_table_add (search->seen, next->path) && leads_back (search, next);
 }
@@ -82,12 +82,12 @@ follow (Search *search, const gchar *uri)
 static gboolean
 leads_back (Search *search, const MountConfig *mount)
 {
-  g_ptr_array_add (search->way, mount->path);
+  g_ptr_array_add (search->trail, mount->path);
   for (guint i = 0; i < mount->pulls->len; i++) {
     if (follow (search, ((const PullConfig *) g_ptr_array_index (mount->pulls, i))->uri))
       return TRUE;
   }
-  g_ptr_array_set_size (search->way, (gint) search->way->len - 1);
+  g_ptr_array_set_size (search->trail, (gint) search->trail->len - 1);
   return FALSE;
 }
 
@@ -96,14 +96,14 @@ mount_loop_find (GPtrArray *mounts, const MountConfig *mount, const gchar *addre
 {
   Search search = { mounts, address, port, g_hash_table_new (g_str_hash, g_str_equal),
     g_ptr_array_new () };
-  gchar *circle = NULL;
+  gchar *loop = NULL;
 
   if (port != 0 && leads_back (&search, mount)) {
-    g_ptr_array_add (search.way, mount->path);
-    g_ptr_array_add (search.way, NULL);
-    circle = g_strjoinv (", ", (gchar **) search.way->pdata);
+    g_ptr_array_add (search.trail, mount->path);
+    g_ptr_array_add (search.trail, NULL);
+    loop = g_strjoinv (", ", (gchar **) search.trail->pdata);
   }
   g_hash_table_unref (search.seen);
-  g_ptr_array_unref (search.way);
-  return circle;
+  g_ptr_array_unref (search.trail);
+  return loop;
 }

@@ -3,8 +3,8 @@
 
 #include "config/mount_config.h"
 
-// A mount may read from another mount of the same proxy, but not in a loop, in which each would
-// wait for the other. Returns NULL, or the loop that `mount` is in ("/a, /b, /a"; the caller owns
-// the text). `mounts` holds MountConfigs; the proxy listens on `address` and `port`.
+// Finds a loop of mounts that read from each other: each of them would wait for another. Returns
+// the loop of `mount` ("/a, /b, /a"; the caller owns the text), or NULL. `mounts` holds
+// MountConfigs; the proxy listens on `address` and `port`.
 gchar *mount_loop_find (
     GPtrArray *mounts, const MountConfig *mount, const gchar *address, guint16 port);

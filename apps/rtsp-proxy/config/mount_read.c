@@ -34,8 +34,8 @@ check_folders (const MountConfig *mount)
     const PullConfig *pull = g_ptr_array_index (mount->pulls, i);
 
     if (pull->is_folder && !alone)
-      return g_strdup_printf ("%s is a folder: remove the other upstreams, slate, pipeline, "
-                              "choices and on-demand: no",
+      return g_strdup_printf ("%s is a folder: remove other upstreams, slate, pipeline, choices "
+                              "and on-demand: no from this mount",
           pull->path);
   }
   return NULL;
@@ -51,7 +51,7 @@ finish (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *node, G
   if (!mount->upstreams || !*mount->upstreams)
     return yaml_fail (reader, node, mount->path, CONFIG_ERROR_KEY, error,
         "the upstream is missing; add upstream: URI");
-  wrong = mount_upstreams_settle (mount);
+  wrong = mount_upstreams_apply (mount);
   if (!wrong)
     wrong = check_folders (mount);
   if (wrong)
@@ -121,6 +121,6 @@ mount_read_uri (MountConfig *mount, StageSet *set, const gchar *uri)
   gchar *wrong;
 
   mount->upstreams = g_strdupv ((gchar *[]) { (gchar *) uri, NULL });
-  wrong = mount_upstreams_settle (mount);
+  wrong = mount_upstreams_apply (mount);
   return wrong ? wrong : mount_stages_make (mount, set, &line, &column);
 }

@@ -16,7 +16,7 @@ parse (MountConfig *mount, const gchar *uri, PullUriFlags flags)
 }
 
 static void
-settle_pull (const MountConfig *mount, PullConfig *pull)
+apply_settings (const MountConfig *mount, PullConfig *pull)
 {
   pull->transport = mount->pull.transport;
   pull->connect_timeout_ms = mount->pull.connect_timeout_ms;
@@ -33,14 +33,14 @@ settle_pull (const MountConfig *mount, PullConfig *pull)
 }
 
 gchar *
-mount_upstreams_settle (MountConfig *mount)
+mount_upstreams_apply (MountConfig *mount)
 {
   gchar *wrong = NULL;
 
   for (guint i = 0; mount->pulls->len == i && mount->upstreams[i] && !wrong; i++)
     wrong = parse (mount, mount->upstreams[i], 0);
   for (guint i = 0; !wrong && i < mount->pulls->len; i++)
-    settle_pull (mount, g_ptr_array_index (mount->pulls, i));
+    apply_settings (mount, g_ptr_array_index (mount->pulls, i));
   return wrong;
 }
 

@@ -9,7 +9,7 @@
 extern const SchemaValue mount_upstreams_value;
 extern const SchemaValue mount_upstreams_list_value; // sets the same value
 
-// Copies the settings for all upstreams from `pull` into each of `pulls`, after all keys were read.
-// Parses `upstreams` first if they were copied from another mount. Returns NULL, or an error
-// message that the caller owns.
-gchar *mount_upstreams_settle (MountConfig *mount);
+// Copies the settings in `pull` into each of `pulls`. Call after all keys were read. Parses
+// `upstreams` first if they were copied from another mount. Returns NULL, or an error message that
+// the caller owns.
+gchar *mount_upstreams_apply (MountConfig *mount);

@@ -33,7 +33,7 @@ typedef struct {
   guint line, column;  // in the configuration file, from 1; 0 if it is not from the file
   gboolean from_api;   // some keys and upstreams are refused from the API
   GStrv upstreams;     // URIs as written, in order of preference
-  GPtrArray *pulls;    // of PullConfig: the upstreams, with the settings of `pull` once settled
+  GPtrArray *pulls;    // of PullConfig: the upstreams, with the settings of `pull`
   PullConfig pull;     // settings for all upstreams
   gchar *slate;        // a file, or NULL
   GPtrArray *pipeline; // of MountStep; empty: pull alone
@@ -42,7 +42,7 @@ typedef struct {
   gchar *stage_files;  // names and checksums of all stage files in use; see choice_check()
   GHashTable *choices; // stage -> GStrv: parameters that a URL may set
   guint max_presentations;
-  guint interval_ms; // 0: readers share no sessions of a stored title
+  guint interval_ms; // 0: readers share no session of a stored title
   guint max_titles;
   guint switch_timeout_ms;
   gboolean on_demand;
@@ -53,7 +53,7 @@ typedef struct {
     guint64 bytes; // for each track
     gchar *spill;  // the folder of its file; NULL: in memory
   } cache;
-  // These have the values of fanoutsink's properties of the same names.
+  // Values of fanoutsink's properties of the same names.
   const gchar *join;
   const gchar *catch_up;
   guint priority;

@@ -92,7 +92,7 @@ read_api (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *n
   const gchar *text = yaml_text (reader, node);
   gchar *wrong;
 
-  self->api = text && g_str_equal (text, "off") ? API_OFF : API_ASKED;
+  self->api = text && g_str_equal (text, "off") ? API_OFF : API_ON;
   if (self->api == API_OFF)
     return TRUE;
   wrong = text ? check_listen (text, &self->api_address, &self->api_port)
@@ -260,7 +260,7 @@ load_document (ProxyConfig *self, YamlReader *reader, GError **error)
       "set only one of api-token, api-token-file and api-token-env", error);
   if (!schema_read (top_keys, self, reader, root, NULL, SCHEMA_WHOLE, error) || !ok)
     return FALSE;
-  if (self->api == API_ASKED && !self->api_token && !proxy_config_is_loopback (self->api_address))
+  if (self->api == API_ON && !self->api_token && !proxy_config_is_loopback (self->api_address))
     return yaml_fail (reader, yaml_get (reader, root, "api"), "api", CONFIG_ERROR_VALUE, error,
         "other machines can reach this address: set a token (api-token-file: FILE)");
   if (self->api_token && !*self->api_token)

@@ -11,7 +11,7 @@
 
 typedef enum {
   API_DEFAULT, // not configured: the proxy serves even if the default port is in use
-  API_ASKED,   // configured: the proxy does not start if the API cannot listen
+  API_ON,      // configured: the proxy does not start if the API cannot listen
   API_OFF,
 } ApiWanted;
 

@@ -75,10 +75,10 @@ take_layers (Demand *self)
   g_free (rest);
 }
 
-// Reports whether `value`, which parse_delay() refused, is a time of more than a day. Such a delay
-// begins at the oldest packet.
+// Reports whether `value`, which parse_delay() refused, is a time of more than a day. With such a
+// delay a reader begins at the oldest packet.
 static gboolean
-is_longer (const gchar *value)
+is_over_a_day (const gchar *value)
 {
   gsize n = strspn (value, "0123456789");
   static const gchar *const units[] = { "", "s", "m", "h", NULL };
@@ -109,7 +109,7 @@ take_delay (Demand *self)
     self->wrong_delay = "delay is given twice";
   if (value && parse_delay (value, &ms))
     self->delay_ns = (gint64) ms * (gint64) GST_MSECOND;
-  else if (value && is_longer (value))
+  else if (value && is_over_a_day (value))
     self->delay_ns = DELAY_MAX;
   else if (value)
     self->wrong_delay = "delay is not a time; write it like 30, 30s or 2m";
@@ -147,8 +147,6 @@ demand_free (Demand *self)
 
 // ---- the Range ----
 
-// gst-plugins-base's parser library reads the syntax; gst-rtsp-server is not needed.
-
 // Returns the beginning of a clock range in us since the Unix epoch, or -1 if it is not a date.
 static gint64
 read_utc (const GstRTSPTimeRange *range)
@@ -167,9 +165,10 @@ read_utc (const GstRTSPTimeRange *range)
   return us;
 }
 
-// Reports whether the range begins at a time or now, and does not end before it begins.
+// Reports whether the range begins at a time or at the live edge, and does not end before it
+// begins.
 static gboolean
-is_sound (const GstRTSPTimeRange *range)
+is_valid_range (const GstRTSPTimeRange *range)
 {
   if (range->min.type != GST_RTSP_TIME_SECONDS && range->min.type != GST_RTSP_TIME_UTC)
     return range->min.type == GST_RTSP_TIME_NOW;
@@ -181,7 +180,7 @@ is_sound (const GstRTSPTimeRange *range)
 static DemandStart
 read_start (const GstRTSPTimeRange *range, gint64 *at)
 {
-  if (!is_sound (range))
+  if (!is_valid_range (range))
     return DEMAND_NOWHERE;
   if (range->unit == GST_RTSP_RANGE_CLOCK && (*at = read_utc (range)) >= 0)
     return DEMAND_CLOCK;

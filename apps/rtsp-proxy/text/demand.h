@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The demand: what the URL of a request and the Range of its PLAY ask for, parsed once for all
-// outlets. Parsing does not look at the mounts.
+// The demand of a client: the URL of a request and the Range of a PLAY, parsed. All outlets use it.
+// Parsing does not depend on the mounts.
 
 #include <glib.h>
 
@@ -15,7 +15,7 @@ typedef struct {
   gchar *query;   // "size=640x360&delay=30", or NULL
   gchar *stages;  // the query without layers, or NULL if nothing is left
   gchar *choices; // `stages` without delay, which only a mount with a cache takes; may be NULL
-  // For this reader alone:
+  // These concern this reader only:
   WeirLayerSet layers;       // all layers if the query names none
   gint64 delay_ns;           // behind the live edge, up to a day; -1: no delay
   const gchar *wrong_layers; // the error in `layers`, or NULL
@@ -31,7 +31,7 @@ typedef enum {
   DEMAND_NOW,       // at the live edge
   DEMAND_NPT,       // at `at`, in ns of the reader's own time
   DEMAND_CLOCK,     // at `at`, in us since the Unix epoch
-  DEMAND_NOWHERE,   // the Range parses, but names nothing to play
+  DEMAND_NOWHERE,   // the header is a Range, but names no time that can be played
   DEMAND_UNREADABLE // the header is not a Range
 } DemandStart;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Layer sets as text: "S.Q.T", the highest spatial, quality and temporal layer; * stands for all
-// layers of a kind.
+// Layer sets as text: "S.Q.T", the highest spatial, quality and temporal layer, each a number or *
+// for all.
 
 #include <glib.h>
 

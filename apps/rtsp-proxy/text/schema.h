@@ -22,8 +22,8 @@ typedef enum {
 
 typedef struct _SchemaKey SchemaKey;
 
-// The functions of a SCHEMA_OTHER value. All but `read` may be NULL: where another key owns the
-// value, or where the value needs no memory of its own.
+// The functions of a SCHEMA_OTHER value. All but `read` may be NULL: if another key owns the value,
+// or if the value owns no memory.
 typedef struct {
   gboolean (*read) (
       const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error);
@@ -70,9 +70,9 @@ typedef enum {
   SCHEMA_PATCH, // missing keys keep their value; null restores the default
 } SchemaMode;
 
-// Reads the values of a mapping into `object`, in the order of the table. Continues after a mistake
-// and puts all mistakes into `error`. `name` is the mapping's name for errors, or NULL for a whole
-// document. Returns FALSE if there was a mistake.
+// Reads the values of a mapping into `object`, in the order of the table. Continues after a
+// mistake, so that `error` has all mistakes. `name` is the mapping's name for errors, or NULL for a
+// whole document. Returns FALSE if there was a mistake.
 gboolean schema_read (const SchemaKey *keys, gpointer object, YamlReader *reader,
     const YamlNode *mapping, const gchar *name, SchemaMode mode, GError **error);
 

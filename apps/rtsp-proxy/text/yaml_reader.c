@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define MISTAKES_MAX 20 // that are reported
+#define MISTAKES_MAX 20 // in a report
 #define DEPTH_MAX 32    // libyaml's time for a token grows with the depth, up to hours
 
 typedef struct {
@@ -33,7 +33,7 @@ is_before (yaml_mark_t a, yaml_mark_t b)
 }
 
 static gchar *
-tell_mistakes (const YamlReader *self)
+join_mistakes (const YamlReader *self)
 {
   GString *all = g_string_new (NULL);
 
@@ -65,7 +65,7 @@ add_mistake (YamlReader *self, yaml_mark_t mark, gint code, GError **error, gcha
   self->n_mistakes++;
   if (error && *error) {
     g_free ((*error)->message);
-    (*error)->message = tell_mistakes (self);
+    (*error)->message = join_mistakes (self);
   } else {
     g_set_error_literal (error, CONFIG_ERROR, code, text);
   }
@@ -116,7 +116,8 @@ yaml_fail_place (YamlReader *self, guint line, guint column, const gchar *key, g
   return FALSE;
 }
 
-// For bytes that are not text, libyaml reports the offset only.
+// Returns the line and column of an offset: for bytes that are not text, libyaml reports the offset
+// only.
 static yaml_mark_t
 mark_of (const gchar *text, gsize offset)
 {
@@ -130,9 +131,10 @@ mark_of (const gchar *text, gsize offset)
 }
 
 // Checks the depth and the number of documents before the document is loaded. Returns an error
-// message and sets `*mark`, or returns NULL; syntax errors are left to the loading.
+// message and sets `*mark`, or returns NULL. Ignores syntax errors: yaml_parser_load() reports
+// them.
 static const gchar *
-look_through (const gchar *text, gsize len, yaml_mark_t *mark)
+check_structure (const gchar *text, gsize len, yaml_mark_t *mark)
 {
   const gchar *wrong = NULL;
   guint depth = 0, n_documents = 0;
@@ -177,7 +179,7 @@ yaml_reader_new (const gchar *name, const gchar *text, gsize len, GError **error
   self->file = g_strdup (name);
   self->mistakes = g_array_new (FALSE, FALSE, sizeof (Mistake));
   g_array_set_clear_func (self->mistakes, clear_mistake);
-  wrong = look_through (text, len, &mark);
+  wrong = check_structure (text, len, &mark);
   if (wrong) {
     fail_at (self, mark, NULL, CONFIG_ERROR_YAML, error, wrong);
     reader_free (self);
@@ -300,7 +302,7 @@ yaml_get (YamlReader *self, const YamlNode *mapping, const gchar *name)
   return NULL;
 }
 
-// The number of single-character edits between two keys (Levenshtein's distance).
+// Returns the number of single-character edits between two keys (Levenshtein distance).
 static guint
 distance (const gchar *a, const gchar *b)
 {
