@@ -147,10 +147,10 @@ tell_failures (WeirFanoutSink *self, gint64 now_ns)
     return;
   reader = fanout_readers_take_failed (self, &error, &n_others);
   if (reader && n_others > 0)
-    GST_ELEMENT_WARNING (self, RESOURCE, WRITE, ("Cannot send to a reader."),
+    GST_ELEMENT_WARNING (self, RESOURCE, WRITE, ("cannot send to a reader"),
         ("%s: %s; sends to %u other readers fail too", reader, g_strerror (error), n_others));
   else if (reader)
-    GST_ELEMENT_WARNING (self, RESOURCE, WRITE, ("Cannot send to a reader."),
+    GST_ELEMENT_WARNING (self, RESOURCE, WRITE, ("cannot send to a reader"),
         ("%s: %s", reader, g_strerror (error)));
   g_free (reader);
 }
@@ -251,7 +251,7 @@ start (WeirFanoutSink *self, const WeirUdpConfig *config, GError **error)
   }
   if (buffer_short)
     GST_ELEMENT_WARNING (self, RESOURCE, SETTINGS, (NULL),
-        ("The send buffer is smaller than buffer-size=%d; raise net.core.wmem_max.",
+        ("the send buffer is smaller than buffer-size=%d; raise net.core.wmem_max",
             config->buffer_size));
 
   g_mutex_lock (&self->control);
@@ -279,7 +279,7 @@ weir_fanout_sink_start (GstBaseSink *sink)
 
   if (!ok)
     GST_ELEMENT_ERROR (
-        self, RESOURCE, OPEN_WRITE, ("Cannot start: %s.", err->message), ("%s", err->message));
+        self, RESOURCE, OPEN_WRITE, ("cannot start: %s", err->message), (NULL));
   g_clear_error (&err);
   fanout_properties_clear_udp (&config);
   self->warned_too_big = FALSE;
@@ -340,7 +340,7 @@ open_file (WeirFanoutSink *self)
   dir = g_strdup (self->spill_dir);
   GST_OBJECT_UNLOCK (self);
   if (dir && !(file = weir_block_file_new (dir)))
-    GST_ELEMENT_ERROR (self, RESOURCE, OPEN_WRITE, ("Cannot create a file in spill-dir=%s.", dir),
+    GST_ELEMENT_ERROR (self, RESOURCE, OPEN_WRITE, ("cannot create a file in spill-dir=%s", dir),
         GST_ERROR_SYSTEM);
   self->has_file = file != NULL;
   self->told_full = FALSE;

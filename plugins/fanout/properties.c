@@ -299,7 +299,7 @@ set_window_bytes (WeirFanoutSink *self, gsize bytes)
   g_mutex_unlock (&self->lock);
   if (refused)
     GST_ELEMENT_WARNING (self, RESOURCE, SETTINGS,
-        ("window-bytes is too small; the window keeps its size."),
+        ("window-bytes is too small; the window keeps its size"),
         ("window-bytes=%" G_GSIZE_FORMAT
          " may not hold a frame; the minimum is %d, the window keeps %" G_GSIZE_FORMAT,
             bytes, WEIR_WINDOW_BYTES_MIN, kept));
