@@ -116,7 +116,7 @@ def layers_and_a_delay_are_explained():
             (CONFIG, 'delay=30', '"delay" cannot be chosen here'),
             (cached, 'delay=soon', 'delay is not a time'),
             (CONFIG, 'layers=1', 'layers must be given once'),
-            (CONFIG + '    adapt: off\n', 'layers=0.0.1', 'this mount has adapt: off')]:
+            (CONFIG + '    adapt: off\n', 'layers=0.0.1', 'because the mount has adapt: off')]:
         err, status = configured(text, '--explain', f'/cam?{query}')[1:]
         assert status == 2 and wrong in err, (query, err)
 
