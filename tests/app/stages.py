@@ -45,7 +45,8 @@ def own_stages_come_first():
             file.write(GREY.replace('=0', '={x}'))
         out, err, status = proxy('--stages', directory, '--list-stages')
         assert (out, status) == ('', 2), out
-        assert err == f'rtsp-proxy: {directory}/grey.launch:7:25: {{x}} is not one of: {{codec}}\n', err
+        assert err == (f'rtsp-proxy: {directory}/grey.launch:7:25: placeholder {{x}} is not allowed '
+                       'here; allowed: none\n'), err
         out, err, status = proxy('--stages', directory + '/none', '--list-stages')
         assert status == 2 and 'no such folder' in err, err
 
@@ -61,7 +62,7 @@ def an_unknown_mount_or_choice_is_refused():
     """--explain: an unknown mount or choice is refused"""
     assert 'there is no mount' in refused('/other')
     assert 'there is no mount' in refused('/ca')
-    assert 'cannot be chosen' in refused('/cam?size=320x180')
+    assert 'is not a choice of this mount' in refused('/cam?size=320x180')
 
 
 CONFIG = f"""\
@@ -113,7 +114,7 @@ def layers_and_a_delay_are_explained():
             assert line.startswith(f'# the reader {note}'), (line, note)
         assert lines[1 + len(notes):] == plain, out
     for text, query, wrong in [
-            (CONFIG, 'delay=30', '"delay" cannot be chosen here'),
+            (CONFIG, 'delay=30', '"delay" is not a choice of this mount'),
             (cached, 'delay=soon', 'delay is not a time'),
             (CONFIG, 'layers=1', 'layers must be given once'),
             (CONFIG + '    adapt: off\n', 'layers=0.0.1', 'because the mount has adapt: off')]:

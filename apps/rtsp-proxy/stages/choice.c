@@ -53,22 +53,23 @@ find_stage (const GPtrArray *stages, const gchar *name)
   return -1;
 }
 
-/* Formats between stages: video and audio each have their own. */
+/* Formats between stages, of video and of audio */
 
 typedef struct {
   StageFormat video;
   StageFormat audio;
 } Formats;
 
+// Reports whether the media in `media` all have the format.
 static gboolean
-are (const Formats *formats, StageMedia media, StageFormat format)
+have_format (const Formats *formats, StageMedia media, StageFormat format)
 {
   return (!(media & STAGE_VIDEO) || formats->video == format)
          && (!(media & STAGE_AUDIO) || formats->audio == format);
 }
 
 static void
-become (Formats *formats, StageMedia media, StageFormat format)
+set_format (Formats *formats, StageMedia media, StageFormat format)
 {
   if (media & STAGE_VIDEO)
     formats->video = format;
@@ -99,14 +100,14 @@ add_stage (StageSet *set, GPtrArray *chain, Formats *formats, Stage *stage, GErr
         chain->len ? "stage %s: takes nothing, so it must be the first stage"
                    : "stage %s: the first stage must be a source, such as pull",
         file->name);
-  if (file->takes == STAGE_RAW && are (formats, file->media, STAGE_RTP)) {
+  if (file->takes == STAGE_RAW && have_format (formats, file->media, STAGE_RTP)) {
     if (!add_decoder (set, chain, file, error))
       return FALSE;
-  } else if (!are (formats, file->media, file->takes)) {
-    return fail (error, "stage %s: takes %s, but %s before it does not give that", file->name,
-        stage_formats[file->takes], name_at (chain, chain->len - 1));
+  } else if (!have_format (formats, file->media, file->takes)) {
+    return fail (error, "stage %s: takes %s, but stage %s before it gives another format",
+        file->name, stage_formats[file->takes], name_at (chain, chain->len - 1));
   }
-  become (formats, file->media, file->gives);
+  set_format (formats, file->media, file->gives);
   g_ptr_array_add (chain, stage_ref (stage));
   return TRUE;
 }
@@ -214,7 +215,7 @@ dup_chosen_names (GHashTable *choices)
 }
 
 static gboolean
-is_free_to_choose (GHashTable *choices, const gchar *param)
+is_offered (GHashTable *choices, const gchar *param)
 {
   GHashTableIter iter;
   gpointer params;
@@ -235,8 +236,8 @@ check_declared (GHashTable *choices, const GPtrArray *query, GError **error)
   for (guint i = 0; i < query->len; i++) {
     const Choice *choice = g_ptr_array_index (query, i);
 
-    if (!is_free_to_choose (choices, choice->param))
-      return fail (error, "\"%.40s\" cannot be chosen here", choice->param);
+    if (!is_offered (choices, choice->param))
+      return fail (error, "\"%.40s\" is not a choice of this mount", choice->param);
   }
   return TRUE;
 }
@@ -331,8 +332,8 @@ check_param (const Stage *stage, GHashTable *seen, const gchar *param, GError **
   if (!found)
     return fail (error, "choices: stage %s has no parameter \"%.40s\"", file->name, param);
   if (g_str_equal (param, "layers"))
-    return fail (
-        error, "choices: layers cannot be a choice, as in a URL they select the reader's layers");
+    return fail (error,
+        "choices: layers cannot be offered, because layers= in a URL selects the reader's layers");
   if (found->type == STAGE_PARAM_TEXT)
     return fail (error, "choices: a URL cannot set %s of stage %s", param, file->name);
   if (other)
@@ -375,7 +376,7 @@ check_elements (const GPtrArray *chain, GError **error)
 }
 
 static gchar *
-dup_files (const GPtrArray *chain)
+dup_file_sums (const GPtrArray *chain)
 {
   GString *files = g_string_new (NULL);
 
@@ -405,7 +406,7 @@ check_choices (
     chain = make_chain (set, all, error);
   ok = chain && check_elements (chain, error);
   if (ok && files)
-    *files = dup_files (chain);
+    *files = dup_file_sums (chain);
   g_clear_pointer (&chain, g_ptr_array_unref);
   g_hash_table_unref (seen);
   g_ptr_array_unref (names);

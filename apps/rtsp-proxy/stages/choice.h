@@ -8,13 +8,13 @@
 
 #include "stages/stage.h"
 
-// Checks the pipeline and the choices of a mount. `stages` (of Stage) must begin with a stage that
-// takes nothing. `choices` maps names of stages, in the pipeline or to append to it, to the
-// parameters that a URL may set (NULL-terminated); may be NULL. Returns FALSE and sets `error` if
-// the mount can never work: stages that do not fit, unknown names, missing elements. Takes up to a
-// millisecond for each new launch text. Sets `*files`, unless `files` is NULL, to the names and
-// checksums of all stage files that any chain of the mount uses, decoders included; the caller owns
-// it.
+// Checks the pipeline and the choices of a mount. `stages` (of Stage) must begin with a source.
+// `choices` maps names of stages to the parameters that a URL may set (NULL-terminated); a stage
+// that is not in the pipeline is appended to it. `choices` may be NULL. Returns FALSE and sets
+// `error` if the mount can never work: formats that do not fit, unknown names, missing elements.
+// Sets `*files` to the names and checksums of the stage files that chains of the mount use,
+// decoders included; the caller owns them; `files` may be NULL. Takes up to a millisecond for each
+// new launch text.
 gboolean choice_check (
     StageSet *set, const GPtrArray *stages, GHashTable *choices, gchar **files, GError **error);
 

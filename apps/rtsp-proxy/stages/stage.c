@@ -12,15 +12,16 @@ struct _Stage {
   gchar **values; // one for each of the file's parameters
 };
 
+// Takes ownership of `wrong`.
 static void
-set_wrong (GError **error, const gchar *name, gchar *wrong)
+set_error (GError **error, const gchar *name, gchar *wrong)
 {
   g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "stage %s: %s", name, wrong);
   g_free (wrong);
 }
 
-// Returns the first choice whose elements exist, or the first of all, so that errors name its
-// missing element.
+// Returns the first choice whose elements exist. Returns the first choice if there is none, so that
+// errors name the missing element of that choice.
 static gchar *
 dup_default_choice (const StageParam *param)
 {
@@ -131,7 +132,7 @@ gchar *
 stage_assign (Stage *self, const gchar *param, const gchar *value)
 {
   gint i = find_param (self->file, param);
-  gchar *spelling, *wrong, *named;
+  gchar *spelling, *wrong, *message;
 
   if (i < 0)
     return dup_unknown (self->file, param);
@@ -141,9 +142,9 @@ stage_assign (Stage *self, const gchar *param, const gchar *value)
     self->values[i] = spelling;
     return NULL;
   }
-  named = g_strdup_printf ("%s: %s", param, wrong);
+  message = g_strdup_printf ("%s: %s", param, wrong);
   g_free (wrong);
-  return named;
+  return message;
 }
 
 const StageFile *
@@ -219,14 +220,14 @@ choose_text (const StageCodec *codec)
 }
 
 static gchar *
-dup_untaken (const StageFile *file, const gchar *codec)
+dup_wrong_codec (const StageFile *file, const gchar *codec)
 {
   GString *wrong = g_string_new ("takes ");
 
   for (guint i = 0; i < file->codecs->len; i++)
     g_string_append_printf (
         wrong, "%s%s", i ? ", " : "", ((StageCodec *) g_ptr_array_index (file->codecs, i))->name);
-  g_string_append_printf (wrong, ", not %.40s", codec ? codec : "RTP of an unknown codec");
+  g_string_append_printf (wrong, ", not %.40s", codec ? codec : "an unknown codec");
   return g_string_free (wrong, FALSE);
 }
 
@@ -239,11 +240,11 @@ stage_dup_launch (const Stage *self, const gchar *codec, GError **error)
   gsize offset;
 
   if (file->native) {
-    set_wrong (error, file->name, g_strdup ("is built into the proxy and has no launch text"));
+    set_error (error, file->name, g_strdup ("is built into the proxy and has no launch text"));
     return NULL;
   }
   if (file->codecs->len && !taken) {
-    set_wrong (error, file->name, dup_untaken (file, codec));
+    set_error (error, file->name, dup_wrong_codec (file, codec));
     return NULL;
   }
   if (taken)
@@ -258,17 +259,17 @@ check_codec (const Stage *self, const gchar *codec, GError **error)
 
   if (!launch)
     return FALSE;
-  wrong = stage_set_knows_good (self->set, launch) ? NULL : stage_elements_check (launch);
+  wrong = stage_set_is_accepted (self->set, launch) ? NULL : stage_elements_check (launch);
   if (!wrong)
-    stage_set_note_good (self->set, launch);
+    stage_set_add_accepted (self->set, launch);
   g_free (launch);
   if (!wrong)
     return TRUE;
-  set_wrong (error, self->file->name, wrong);
+  set_error (error, self->file->name, wrong);
   return FALSE;
 }
 
-// Checks that one of the stage's codecs works. Reports the error of the first.
+// Checks that at least one of the stage's codecs works. If none does, sets the error of the first.
 static gboolean
 check_any_codec (const Stage *self, GError **error)
 {

@@ -10,8 +10,8 @@
 typedef struct _Stage Stage;
 
 // Makes a stage with the default of each parameter. Returns NULL and sets `error`, which lists the
-// known stages, if there is no stage of this name. Only a stage without other owners may be
-// changed; all threads may read it. The caller owns the reference.
+// known stages, if there is no stage of this name. The caller owns the reference. Change a stage
+// only before it has other owners; after that, any thread may read it.
 Stage *stage_new (StageSet *set, const gchar *name, GError **error);
 
 // Returns a copy that may be changed.

@@ -83,27 +83,58 @@ typedef struct {
   gboolean nested; // the text is inserted into another
 } Context;
 
-// The value returned is not used, only whether the placeholder is known.
+static gboolean
+allows_codec (const Context *context)
+{
+  return !context->nested && context->file->codecs->len > 0;
+}
+
+static gboolean
+allows_param (const Context *context, const StageParam *param)
+{
+  const StageChoice *choice = param->choices->len ? param->choices->pdata[0] : NULL;
+
+  return param->type != STAGE_PARAM_TEXT && !(context->nested && choice && choice->text);
+}
+
+// Returns any text if the placeholder is allowed, else NULL: the caller only checks that.
 static gchar *
 look_up (const gchar *name, const gchar *form, gpointer data)
 {
   const Context *context = data;
   const StageParam *param = stage_file_find_param (context->file, name);
-  const StageChoice *choice;
   gchar *value = NULL, *found;
 
-  if (!context->nested && !form && g_str_equal (name, "codec"))
-    return context->file->codecs->len ? g_strdup ("") : NULL;
-  if (!param || param->type == STAGE_PARAM_TEXT)
+  if (!form && g_str_equal (name, "codec"))
+    return allows_codec (context) ? g_strdup ("") : NULL;
+  if (!param || !allows_param (context, param))
     return NULL;
-  if (param->type != STAGE_PARAM_CHOICE) {
-    g_free (stage_param_check (param, param->default_text, &value));
-    found = stage_param_dup_form (param, value, form);
-    g_free (value);
-    return found;
+  if (param->type == STAGE_PARAM_CHOICE)
+    return stage_param_dup_form (
+        param, ((StageChoice *) g_ptr_array_index (param->choices, 0))->name, form);
+  g_free (stage_param_check (param, param->default_text, &value));
+  found = stage_param_dup_form (param, value, form);
+  g_free (value);
+  return found;
+}
+
+// Returns the placeholders that a text may contain, for an error message.
+static gchar *
+dup_allowed (const Context *context)
+{
+  GString *all = g_string_new (NULL);
+
+  for (guint i = 0; i < context->file->params->len; i++) {
+    const StageParam *param = g_ptr_array_index (context->file->params, i);
+    gchar *forms = stage_param_dup_forms (param);
+
+    if (allows_param (context, param))
+      g_string_append_printf (all, "%s%s", all->len ? ", " : "", forms);
+    g_free (forms);
   }
-  choice = g_ptr_array_index (param->choices, 0);
-  return context->nested && choice->text ? NULL : stage_param_dup_form (param, choice->name, form);
+  if (allows_codec (context))
+    g_string_append_printf (all, "%s{codec}", all->len ? ", " : "");
+  return g_string_free (all, FALSE);
 }
 
 gchar *
@@ -111,21 +142,16 @@ stage_file_check_text (const StageFile *self, const gchar *text, gboolean nested
 {
   Context context = { self, nested };
   gchar *expanded = stage_text_expand (text, look_up, &context, offset);
-  GString *wrong;
+  gchar *allowed, *wrong;
 
   if (expanded) {
     g_free (expanded);
     return NULL;
   }
   text += *offset;
-  wrong = g_string_new (NULL);
-  g_string_printf (wrong, "%.*s is not one of: ", (int) (strcspn (text, "}") + 1), text);
-  for (guint i = 0; i < self->params->len; i++) {
-    gchar *forms = stage_param_dup_forms (g_ptr_array_index (self->params, i));
-
-    g_string_append_printf (wrong, "%s%s", i ? ", " : "", forms);
-    g_free (forms);
-  }
-  g_string_append_printf (wrong, "%s%s", self->params->len ? ", " : "", "{codec}");
-  return g_string_free (wrong, FALSE);
+  allowed = dup_allowed (&context);
+  wrong = g_strdup_printf ("placeholder %.*s is not allowed here; allowed: %s",
+      (int) (strcspn (text, "}") + 1), text, *allowed ? allowed : "none");
+  g_free (allowed);
+  return wrong;
 }

@@ -92,7 +92,7 @@ read_choices (YamlReader *reader, YamlNode *node, StageParam *param, GError **er
   return TRUE;
 }
 
-// Call this for min and max before default, so that the default is checked against the range.
+// Reads a value and checks it against min and max, if these were read before.
 static gboolean
 check_value (YamlReader *reader, YamlNode *mapping, StageParam *param, const gchar *key,
     gchar **text, GError **error)
@@ -122,9 +122,9 @@ check_shape (YamlReader *reader, YamlNode *key, const StageFile *self, const Sta
   gboolean ranged = param->type < STAGE_PARAM_CHOICE;
 
   if ((param->type == STAGE_PARAM_CHOICE) != (param->choices->len > 0))
-    wrong = "choices and type: choice need each other";
+    wrong = "choices and type: choice are allowed only together";
   else if (!ranged && (param->min || param->max))
-    wrong = "this type takes no min and max";
+    wrong = "a parameter of this type has no min and max";
   else if (ranged && !param->default_text)
     wrong = "the default is missing";
   else if (param->type == STAGE_PARAM_TEXT && !self->native)
@@ -240,8 +240,7 @@ read_codecs (YamlReader *reader, YamlNode *node, StageFile *self, GError **error
 
 /* Inserted texts */
 
-// Checks the launch texts of codecs and choices. Errors are reported at the key codecs or
-// parameters.
+// Checks the launch texts of codecs and choices. Reports errors at the key codecs or parameters.
 static gboolean
 check_nested (YamlReader *reader, YamlNode *root, const StageFile *self, GError **error)
 {

@@ -6,7 +6,7 @@
 
 #define MAX_NUMBER 32 // characters
 #define MAX_TEXT 4096
-#define FRAME_RATE 30 // for {x.frames}: the real frame rate is not known when the text is made
+#define FRAME_RATE 30 // for {x.frames}; the real frame rate is not known yet
 
 const gchar *const stage_param_types[] = { "size", "bitrate", "duration", "integer", "number",
   "choice", "text", NULL };
@@ -60,7 +60,7 @@ stage_param_free (StageParam *self)
   g_free (self);
 }
 
-/* Reading: digits and one point only; no exponents, no hexadecimal, no locale. */
+/* Numbers: digits and at most one point, in any locale; no exponents, no hexadecimal */
 
 static gboolean
 read_scaled (const gchar *text, const Scale *scales, gdouble *number)
@@ -139,7 +139,7 @@ dup_quantity (StageParamType type, const Quantity *quantity)
 
   if (type == STAGE_PARAM_SIZE)
     return g_strdup_printf ("%.0fx%.0f", quantity->number, quantity->height);
-  // Twelve digits, so that 0.1 is 0.1; and -0 is 0.
+  // Twelve digits print 0.1 as 0.1. Adding 0 turns -0 into 0.
   return g_strdup (g_ascii_formatd (
       number, sizeof number, type == STAGE_PARAM_NUMBER ? "%.12g" : "%.0f", quantity->number + 0.));
 }
@@ -201,7 +201,7 @@ stage_param_dup_range (const StageParam *self)
   return self->max ? g_strdup_printf ("up to %s", self->max) : NULL;
 }
 
-// Returns the message for a wrong value. The default is not known yet while a range is read.
+// Returns the message for a wrong value.
 static gchar *
 dup_wrong (const StageParam *self, const gchar *text)
 {

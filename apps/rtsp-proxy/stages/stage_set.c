@@ -10,13 +10,13 @@
 #include <string.h>
 
 #define SUFFIX ".launch"
-#define MAX_GOOD 256
+#define MAX_ACCEPTED 256
 
 struct _StageSet {
   gint refs;
   GHashTable *files; // name -> StageFile
   GMutex lock;
-  GHashTable *good; // launch texts that GStreamer accepted; guarded by `lock`
+  GHashTable *accepted; // launch texts that GStreamer accepted; guarded by `lock`
 };
 
 static gboolean
@@ -71,7 +71,7 @@ stage_set_load (const gchar *const *directories, GError **error)
   self->refs = 1;
   self->files =
       g_hash_table_new_full (g_str_hash, g_str_equal, NULL, (GDestroyNotify) stage_file_free);
-  self->good = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  self->accepted = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   g_mutex_init (&self->lock);
   for (guint i = 0; directories[i]; i++) {
     if (!load_directory (self, directories[i], error)) {
@@ -131,7 +131,7 @@ stage_set_unref (StageSet *self)
   if (!g_atomic_int_dec_and_test (&self->refs))
     return;
   g_hash_table_unref (self->files);
-  g_hash_table_unref (self->good);
+  g_hash_table_unref (self->accepted);
   g_mutex_clear (&self->lock);
   g_free (self);
 }
@@ -191,22 +191,22 @@ stage_set_dup_names (StageSet *self)
 }
 
 gboolean
-stage_set_knows_good (StageSet *self, const gchar *launch)
+stage_set_is_accepted (StageSet *self, const gchar *launch)
 {
   gboolean known;
 
   g_mutex_lock (&self->lock);
-  known = g_hash_table_contains (self->good, launch);
+  known = g_hash_table_contains (self->accepted, launch);
   g_mutex_unlock (&self->lock);
   return known;
 }
 
 void
-stage_set_note_good (StageSet *self, const gchar *launch)
+stage_set_add_accepted (StageSet *self, const gchar *launch)
 {
   g_mutex_lock (&self->lock);
-  if (g_hash_table_size (self->good) >= MAX_GOOD)
-    g_hash_table_remove_all (self->good);
-  g_hash_table_add (self->good, g_strdup (launch));
+  if (g_hash_table_size (self->accepted) >= MAX_ACCEPTED)
+    g_hash_table_remove_all (self->accepted);
+  g_hash_table_add (self->accepted, g_strdup (launch));
   g_mutex_unlock (&self->lock);
 }

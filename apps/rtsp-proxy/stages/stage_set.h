@@ -9,14 +9,14 @@
 
 typedef struct _StageSet StageSet;
 
-// Loads all *.launch files of `directories` (NULL-terminated). If several have a file of one name,
-// the first counts. Skips missing folders. Returns NULL and sets `error` to "FILE:LINE:COLUMN: ..."
-// if any file is wrong. The caller owns the reference.
+// Loads all *.launch files of `directories` (NULL-terminated). If two folders have a file of the
+// same name, the first folder's counts. Skips missing folders. Returns NULL and sets `error` to
+// "FILE:LINE:COLUMN: ..." if any file is wrong. The caller owns the reference.
 StageSet *stage_set_load (const gchar *const *directories, GError **error);
 
-// Loads the stages from `own` (may be NULL; must exist otherwise), the source folder if the program
-// runs from its build folder, the data folders of user and system, and the installation, in this
-// order.
+// Loads the stages from these folders, in this order: `own` (may be NULL; must exist otherwise);
+// the source folder, if the program runs from its build folder; the data folders of user and
+// system; the folder of the installed stages.
 StageSet *stage_set_load_usual (const gchar *own, GError **error);
 
 StageSet *stage_set_ref (StageSet *self);
@@ -34,7 +34,7 @@ gchar *stage_set_dup_names (StageSet *self);
 // Returns the name of the stage that decodes this kind of media, or NULL. The set owns it.
 const gchar *stage_set_find_decoder (StageSet *self, StageMedia media);
 
-// A cache of launch texts that GStreamer accepted, as many mounts have the same. Call from any
-// thread.
-gboolean stage_set_knows_good (StageSet *self, const gchar *launch);
-void stage_set_note_good (StageSet *self, const gchar *launch);
+// Many mounts have the same launch text, so the set remembers the texts that GStreamer accepted.
+// Call from any thread.
+gboolean stage_set_is_accepted (StageSet *self, const gchar *launch);
+void stage_set_add_accepted (StageSet *self, const gchar *launch);

@@ -8,7 +8,7 @@
 
 #define STAGE_NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789-"
 
-// Reports whether `name` has a letter first, then a-z, 0-9 and -, at most 32 characters.
+// Reports whether `name` is a letter a-z, followed by a-z, 0-9 and -, at most 32 characters in all.
 gboolean stage_text_is_name (const gchar *name);
 
 // Returns the text for {name} (`form` is NULL) or {name.form}, or NULL if there is none.

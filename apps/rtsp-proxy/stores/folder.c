@@ -39,21 +39,21 @@ static gboolean
 list_entry (int folder, const gchar *name, Listing *listing)
 {
   gsize len = listing->name->len;
-  gboolean goes_on = TRUE;
+  gboolean more = TRUE;
   struct stat st;
   int fd;
 
   g_string_append_printf (listing->name, "%s%s", len > 0 ? "/" : "", name);
   if (store_is_name (listing->name->str) && fstatat (folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
     if (S_ISREG (st.st_mode)) {
-      goes_on = listing->found (listing->name->str, (guint64) st.st_size, listing->data);
+      more = listing->found (listing->name->str, (guint64) st.st_size, listing->data);
     } else if (S_ISDIR (st.st_mode)) {
       fd = openat (folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-      goes_on = fd < 0 || list_folder (fd, listing);
+      more = fd < 0 || list_folder (fd, listing);
     }
   }
   g_string_truncate (listing->name, len);
-  return goes_on;
+  return more;
 }
 
 // Lists the open folder `fd` and takes ownership of it. Returns FALSE if the callback ended the
@@ -62,17 +62,17 @@ static gboolean
 list_folder (int fd, Listing *listing)
 {
   DIR *folder = fdopendir (fd);
-  gboolean goes_on = TRUE;
+  gboolean more = TRUE;
   struct dirent *entry;
 
   if (!folder) {
     close (fd);
     return TRUE;
   }
-  while (goes_on && (entry = readdir (folder)))
-    goes_on = list_entry (fd, entry->d_name, listing);
+  while (more && (entry = readdir (folder)))
+    more = list_entry (fd, entry->d_name, listing);
   closedir (folder);
-  return goes_on;
+  return more;
 }
 
 static gboolean

@@ -4,7 +4,7 @@
 #include <string.h>
 
 static gboolean
-is_sound_part (const gchar *part)
+is_valid_part (const gchar *part)
 {
   for (const gchar *c = part; *c; c++) {
     if ((guchar) *c < 0x20 || *c == 0x7f || *c == '\\')
@@ -17,13 +17,13 @@ is_sound_part (const gchar *part)
 gboolean
 store_is_name (const gchar *name)
 {
-  gboolean sound = *name && strlen (name) <= STORE_NAME_MAX && g_utf8_validate (name, -1, NULL);
-  gchar **parts = sound ? g_strsplit (name, "/", -1) : NULL;
+  gboolean valid = *name && strlen (name) <= STORE_NAME_MAX && g_utf8_validate (name, -1, NULL);
+  gchar **parts = valid ? g_strsplit (name, "/", -1) : NULL;
 
   for (gchar **part = parts; part && *part; part++)
-    sound &= is_sound_part (*part);
+    valid &= is_valid_part (*part);
   g_strfreev (parts);
-  return sound;
+  return valid;
 }
 
 void

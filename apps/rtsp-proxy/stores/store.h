@@ -11,8 +11,8 @@ typedef struct _Store Store;
 #define STORE_NAME_MAX 1024
 
 // Reports whether `name` can be the name of a title: no part of the path is empty, begins with a
-// dot, or contains a backslash or a control character. This keeps nonsense out of the log; stores
-// do not rely on it for their safety.
+// dot, or contains a backslash or a control character. Such names do not get into the log; stores
+// do not rely on this check for their safety.
 gboolean store_is_name (const gchar *name);
 
 // Called for each title; `size` is in bytes. Returns FALSE to end the listing.

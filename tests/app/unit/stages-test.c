@@ -208,9 +208,11 @@ an_error_in_a_stage_file_names_its_place (void)
         "6:9: codecs: expected {CODEC: LAUNCH TEXT}, in a stage that takes rtp" },
     { RAW "---\n# nothing\n\n", "7:1: expected launch text" },
     { RAW "native: yes\n---\nidentity", "8:1: a native stage has no launch text" },
-    { RAW "---\nidentity !\n  identity {a}", "8:12: {a} is not one of: {codec}" },
-    { RAW "---\nidentity !\n  # {b}\nidentity {a.b}", "9:10: {a.b} is not one of: {codec}" },
-    { RAW "---\n{codec}", "7:1: {codec} is not one of: {codec}" },
+    { RAW "---\nidentity !\n  identity {a}",
+        "8:12: placeholder {a} is not allowed here; allowed: none" },
+    { RAW "---\nidentity !\n  # {b}\nidentity {a.b}",
+        "9:10: placeholder {a.b} is not allowed here; allowed: none" },
+    { RAW "---\n{codec}", "7:1: placeholder {codec} is not allowed here; allowed: none" },
     { RAW "parameters: x\n---\nx",
         "6:13: parameters: expected names with their types: {NAME: {type: TYPE}}" },
     { RAW "parameters: {A: {type: size}}\n---\nx",
@@ -231,19 +233,19 @@ an_error_in_a_stage_file_names_its_place (void)
     { RAW "parameters: {a: {type: integer, default: 5, max: 4}}\n---\nx",
         "6:42: default: \"5\" is not an integer up to 4" },
     { RAW "parameters: {a: {type: integer, default: 5, choices: [a]}}\n---\nx",
-        "6:14: a: choices and type: choice need each other" },
+        "6:14: a: choices and type: choice are allowed only together" },
     { RAW "parameters: {a: {type: choice}}\n---\nx",
-        "6:14: a: choices and type: choice need each other" },
+        "6:14: a: choices and type: choice are allowed only together" },
     { RAW "parameters: {a: {type: choice, choices: [b, b]}}\n---\nx",
         "6:45: choices: expected a unique name of a-z, 0-9 and -, at most 32 characters" },
     { RAW "parameters: {a: {type: choice, choices: {b: [c]}}}\n---\nx",
         "6:45: b: expected launch text" },
     { RAW "parameters: {a: {type: choice, choices: {b: '{c}'}}}\n---\nx",
-        "6:13: parameters: {c} is not one of: {a}, {codec}" },
+        "6:13: parameters: placeholder {c} is not allowed here; allowed: none" },
     { RAW "parameters: {a: {type: choice, choices: {b: '{a}'}}}\n---\nx",
-        "6:13: parameters: {a} is not one of: {a}, {codec}" },
+        "6:13: parameters: placeholder {a} is not allowed here; allowed: none" },
     { RAW "parameters: {a: {type: duration, default: 1s}}\n---\nx {a}",
-        "8:3: {a} is not one of: {a.ms}, {a.ns}, {a.frames}, {codec}" },
+        "8:3: placeholder {a} is not allowed here; allowed: {a.ms}, {a.ns}, {a.frames}" },
   };
 
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
@@ -568,7 +570,7 @@ stages_that_do_not_fit_are_refused (Fixture *f, gconstpointer unused)
   g_ptr_array_set_size (f->stages, 1);
   add (f, "decode");
   add (f, "restamp");
-  check_refused (f, "stage restamp: takes rtp, but decode before it does not give that");
+  check_refused (f, "stage restamp: takes rtp, but stage decode before it gives another format");
   g_ptr_array_set_size (f->stages, 2);
   g_assert_false (choice_check (f->set, f->stages, NULL, NULL, &error));
   g_assert_cmpstr (
