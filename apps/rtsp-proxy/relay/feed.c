@@ -13,10 +13,10 @@ struct _Feed {
   GstPad *src;
   GstCaps *caps;
   gboolean timed;
-  GThread *primer; // only touched in state changes
-  gint open;       // atomic: the gap has gone through
-  // The relay that it takes from; under the object's lock. NULL: none
-  Relay *relay;
+  GThread *primer; // used only in state changes
+  gint open;       // atomic: downstream has taken the gap
+  // Under the object's lock:
+  Relay *relay; // its packets are sent; may be NULL
   guint track;
 };
 
@@ -36,14 +36,14 @@ feed_is_open (Feed *self)
 
 // Called from any thread.
 static void
-feed_push (gpointer data, const RelayPacket *packet)
+push (gpointer data, const RelayPacket *packet)
 {
   Feed *self = data;
   GstBuffer *buffer = packet->buffer;
   GstClockTime now = GST_CLOCK_TIME_NONE;
 
-  // The RTP sessions and queues of gst-rtsp-server need a valid time that never goes back. The
-  // packet keeps its RTP timestamp.
+  // The RTP sessions and queues of gst-rtsp-server need valid times that never go back. The
+  // packet's RTP timestamp stays.
   if (feed_is_open (self))
     now = self->timed ? (GstClockTime) MAX (packet->time, 0)
                       : gst_element_get_current_running_time (GST_ELEMENT (self));
@@ -64,7 +64,7 @@ is_open (gpointer self)
 }
 
 static void
-take_from (Feed *self, Relay *relay, guint track)
+set_relay (Feed *self, Relay *relay, guint track)
 {
   Relay *old;
 
@@ -77,18 +77,18 @@ take_from (Feed *self, Relay *relay, guint track)
 }
 
 static void
-feed_ended (gpointer self)
+ended (gpointer self)
 {
-  take_from (self, NULL, 0);
+  set_relay (self, NULL, 0);
   gst_object_unref (self);
 }
 
-static const RelaySink feed_sink = { .push = feed_push, .ended = feed_ended, .is_open = is_open };
+static const RelaySink feed_sink = { .push = push, .ended = ended, .is_open = is_open };
 
 void
 feed_attach (Feed *self, Relay *relay, guint track)
 {
-  take_from (self, relay_ref (relay), track);
+  set_relay (self, relay_ref (relay), track);
   relay_add_sink (relay, &feed_sink, gst_object_ref (self), 1u << track, 0);
 }
 
@@ -98,7 +98,7 @@ feed_detach (Feed *self, Relay *relay)
   relay_remove_sink (relay, self);
 }
 
-// Handles keyframe requests of a sink, or of a reader's RTCP. Called from any thread.
+// Handles keyframe requests of a fanoutsink or of a reader's RTCP. Called from any thread.
 static gboolean
 feed_event (GstPad *pad, GstObject *parent, GstEvent *event)
 {
@@ -122,6 +122,7 @@ feed_event (GstPad *pad, GstObject *parent, GstEvent *event)
 
 // ---- the element ----
 
+// Sends the first events and a gap. The gap blocks until gst-rtsp-server unblocks its streams.
 static gpointer
 prime (gpointer data)
 {
@@ -133,7 +134,6 @@ prime (gpointer data)
   gst_pad_push_event (self->src, gst_event_new_stream_start (id));
   gst_pad_push_event (self->src, gst_event_new_caps (self->caps));
   gst_pad_push_event (self->src, gst_event_new_segment (&segment));
-  // Blocks until gst-rtsp-server unblocks its streams.
   gst_pad_push_event (self->src, gst_event_new_gap (0, GST_CLOCK_TIME_NONE));
   g_atomic_int_set (&self->open, 1);
   g_free (id);

@@ -13,15 +13,18 @@
 
 typedef struct _Feed Feed;
 
-// `caps` are the application/x-rtp caps of the track. With `timed`, a buffer's timestamp is its
-// time in the relay; without, its arrival by the pipeline's clock. (transfer floating)
+// Makes a feed. `caps` are the application/x-rtp caps of the track. If `timed` is TRUE, the
+// timestamp of a buffer is its time in the relay; if FALSE, its arrival on the pipeline's clock.
+// (transfer floating)
 Feed *feed_new (GstCaps *caps, gboolean timed);
 
-// Begins to send a track's packets; a GstForceKeyUnit event from downstream asks the relay for a
-// keyframe. Packets are dropped before the gap has gone through, and while the media is being taken
-// down.
+// Begins to send a track's packets. From now on a GstForceKeyUnit event from downstream asks the
+// relay for a keyframe. Packets that arrive before downstream has taken the gap, or while the media
+// shuts down, are dropped.
 void feed_attach (Feed *self, Relay *relay, guint track);
+
+// Stops sending packets of `relay`.
 void feed_detach (Feed *self, Relay *relay);
 
-// Reports whether packets are sent on now. Call from any thread.
+// Reports whether the feed sends packets now. Call from any thread.
 gboolean feed_is_open (Feed *self);

@@ -8,9 +8,10 @@
 
 typedef struct _Publisher Publisher;
 
-// Returns NULL if intervalcache is not installed or the track does not exist.
+// Publishes a track as the channel `channel`. Returns NULL if intervalcache is not installed or the
+// track does not exist. The caller owns the reference.
 Publisher *publisher_new (Relay *relay, guint track, const gchar *channel);
 Publisher *publisher_ref (Publisher *self);
 
-// Returns TRUE if it was the last reference.
+// Releases a reference. Returns TRUE if it was the last one: the channel is closed.
 gboolean publisher_unref (Publisher *self);

@@ -41,14 +41,14 @@ relay_set_tracks (Relay *self, GPtrArray *caps)
   self->last_arrival = 0;
   for (guint i = 0; i < self->n_tracks; i++) {
     RelayTrack *track = &self->tracks[i];
-    GstCaps *told = g_ptr_array_index (caps, i);
+    GstCaps *received = g_ptr_array_index (caps, i);
     gint clock_rate = 0;
 
-    gst_structure_get_int (gst_caps_get_structure (told, 0), "clock-rate", &clock_rate);
+    gst_structure_get_int (gst_caps_get_structure (received, 0), "clock-rate", &clock_rate);
     track->payload = -1;
-    gst_structure_get_int (gst_caps_get_structure (told, 0), "payload", &track->payload);
+    gst_structure_get_int (gst_caps_get_structure (received, 0), "payload", &track->payload);
     track->ssrc = g_random_int ();
-    track->caps = relay_caps_publish (told, track->ssrc);
+    track->caps = relay_caps_publish (received, track->ssrc);
     track->mid_frame = track->resumes = FALSE;
     track->key_wanted = FALSE;
     track->key_asked = 0;

@@ -4,11 +4,12 @@
 // A relay joins sources to sinks at one point of the graph. One source at a time feeds the relay; a
 // second one may stand by. For each track the relay sends packets of one SSRC to its sinks
 // (relay_sink.h): sequence numbers and timestamps continue across every change of source. The
-// tracks stay known while no source is there.
+// tracks stay known while the relay has no source.
 //
-// A relay has its own time, in ns, common to all of its tracks (splice.h). If a relay gets its
-// media from another relay, directly or through a stage, it knows the offset between their times:
-// when a source of the same origin takes over, the media continue at the same instant.
+// A relay has its own time, in ns, common to all of its tracks (splice.h). A relay that gets its
+// media from another relay, directly or through a stage, knows the offset between their times. The
+// first relay of such a chain is the origin. When a source takes over from another source with the
+// same origin, the media continue at the same instant.
 //
 // Call from any thread, unless the function says otherwise. The relay holds no lock while it passes
 // a packet on. It parses and rewrites each header once and passes the buffer by reference; each
@@ -42,7 +43,8 @@ typedef struct {
   void (*flows) (gpointer owner);
 } RelaySourceCallbacks;
 
-// `callbacks` may be NULL. Call from the main thread only.
+// Makes a source of `relay`. `callbacks` may be NULL. Call from the main thread only. The caller
+// owns the reference.
 RelaySource *relay_source_new (Relay *relay, const RelaySourceCallbacks *callbacks, gpointer owner);
 RelaySource *relay_source_ref (RelaySource *self);
 void relay_source_unref (gpointer self);
@@ -52,9 +54,9 @@ void relay_source_end (RelaySource *self);
 
 // Makes `source` stand by, and takes it at its next join point: a video packet from which a decoder
 // can start (an audio packet if there is no video). The current source first ends its frame. If
-// both sources get their media from the same relay, the current one continues until it reaches the
-// same instant, for at most 1 s. If there is no current source, `source` is taken at once. NULL: no
-// source stands by any more.
+// both sources have the same origin, the current one continues until it reaches the same instant,
+// for at most 1 s. If the relay has no current source, it takes `source` at once. NULL: no source
+// stands by any more.
 void relay_prefer (Relay *self, RelaySource *source);
 
 // Takes `source` at once, even if its tracks differ. Returns how its tracks compare to the relay's.
@@ -95,38 +97,40 @@ guint relay_n_tracks (Relay *self);
 // the track. Returns NULL if there is no such track. (transfer full)
 GstCaps *relay_dup_caps (Relay *self, guint track);
 
-// Sets the numbers for RTP-Info (RFC 2326, 12.33) of a new reader: those of the first packet that
-// the sinks have had or that is held for them. If there is no such packet: the next sequence
-// number, and the timestamp of the instant up to which all tracks have come. Returns FALSE if this
-// run of the source has brought no packet of the track.
+// Sets the numbers for RTP-Info (RFC 2326, 12.33) of a new reader: sequence number and timestamp of
+// the first packet that the sinks have got or that is held for them. Without such a packet, sets
+// the next sequence number, and the timestamp of relay_get_time(). Returns FALSE if the track has
+// had no packet in this run of the source.
 gboolean relay_get_rtp_info (Relay *self, guint track, guint16 *seq, guint32 *timestamp);
 
 // Reports whether `ssrc` is the outgoing SSRC of a track.
 gboolean relay_has_ssrc (Relay *self, guint32 ssrc);
 
-// Returns the relay's time up to which all tracks have come, in ns; and a track's RTP timestamp at
-// a time.
+// Returns the relay's time, in ns, up to which all tracks have had packets. A track that is more
+// than 1 s behind the others is sparse and does not count.
 gint64 relay_get_time (Relay *self);
+
+// Returns a track's RTP timestamp at `time`, in ns of the relay's time.
 guint32 relay_get_timestamp (Relay *self, guint track, gint64 time);
 
 // Sets the wall-clock time `*ntp` of the instant `*time` of a track, in ns of the relay's time,
-// from the sender reports. Returns FALSE while there is none.
+// from the sender reports. Returns FALSE if there was no report.
 gboolean relay_get_ntp (Relay *self, guint track, guint64 *ntp, gint64 *time);
 
-// Writes the source's mapping into the sender report at the start of `packet`; see
-// weir_rtcp_rewrite_sr(). Returns the new length in bytes.
+// Writes the source's mapping between NTP and RTP time into the sender report at the start of
+// `packet`; see weir_rtcp_rewrite_sr(). Returns the new length in bytes.
 gsize relay_rewrite_sr (Relay *self, guint track, guint8 *packet, gsize len);
 
-// Adds a sink for the tracks whose bits are set in `tracks`. `start` is the instant of `base` in
-// its packets, in ns of the relay's time.
+// Adds a sink for the tracks whose bits are set in `tracks`. `start` is the instant, in ns of the
+// relay's time, whose RTP timestamp the sink's packets get as `base`.
 void relay_add_sink (
     Relay *self, const RelaySink *functions, gpointer sink, guint32 tracks, gint64 start);
 
 // Removes a sink. `ended` is called at once, or after the packet that is on its way.
 void relay_remove_sink (Relay *self, gconstpointer sink);
 
-// Announces that sinks will be added that open later: from now on the relay holds the first packets
-// of a run until a sink is open.
+// Announces sinks with is_open(): from now on the relay holds the first packets of a run until such
+// a sink is open.
 void relay_expect_sinks (Relay *self);
 
 // Asks the current source for a keyframe of the track, at `now` ns (monotonic). The request is sent
@@ -135,9 +139,9 @@ void relay_expect_sinks (Relay *self);
 void relay_ask_key (Relay *self, guint track, gint64 now);
 
 typedef struct {
-  guint64 n_packets; // taken from sources
+  guint64 n_packets; // from the current source
   guint64 n_bytes;
-  guint64 n_lost;     // missing between the sequence numbers of the packets taken
+  guint64 n_lost;     // missing, by the sequence numbers
   guint64 n_stale;    // dropped: from before a splice, or with an SSRC other than the current one
   guint64 n_bad;      // dropped: not RTP
   guint64 n_idle;     // dropped: from a source that is not the current one

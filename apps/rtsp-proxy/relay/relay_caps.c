@@ -6,7 +6,7 @@
 #define VALUE_MAX 8192 // bytes
 
 gboolean
-relay_caps_can_tell (const gchar *word)
+relay_caps_is_printable (const gchar *word)
 {
   if (strlen (word) > VALUE_MAX)
     return FALSE;
@@ -18,22 +18,22 @@ relay_caps_can_tell (const gchar *word)
 }
 
 static gboolean
-publishable (GQuark field, GValue *value, gpointer unused)
+is_publishable (GQuark field, GValue *value, gpointer unused)
 {
   static const gchar *const private_prefixes[] = { "a-", "x-", "ssrc", "clock-base", "seqnum-base",
     "timestamp-offset", "seqnum-offset", "npt-", "play-", "onvif-", "rtcp-", "rtx-", NULL };
   const gchar *name = g_quark_to_string (field);
 
   if (g_str_equal (name, "a-framerate"))
-    return G_VALUE_HOLDS_STRING (value) && relay_caps_can_tell (g_value_get_string (value));
+    return G_VALUE_HOLDS_STRING (value) && relay_caps_is_printable (g_value_get_string (value));
   for (guint i = 0; private_prefixes[i]; i++) {
     if (g_str_has_prefix (name, private_prefixes[i]))
       return FALSE;
   }
-  if (!relay_caps_can_tell (name))
+  if (!relay_caps_is_printable (name))
     return FALSE;
   if (G_VALUE_HOLDS_STRING (value))
-    return g_value_get_string (value) && relay_caps_can_tell (g_value_get_string (value));
+    return g_value_get_string (value) && relay_caps_is_printable (g_value_get_string (value));
   return G_VALUE_HOLDS_INT (value) || G_VALUE_HOLDS_UINT (value);
 }
 
@@ -42,7 +42,7 @@ dup_published (const GstCaps *caps)
 {
   GstStructure *s = gst_structure_copy (gst_caps_get_structure (caps, 0));
 
-  gst_structure_filter_and_map_in_place (s, publishable, NULL);
+  gst_structure_filter_and_map_in_place (s, is_publishable, NULL);
   return s;
 }
 
@@ -59,13 +59,13 @@ relay_caps_publish (const GstCaps *caps, guint32 ssrc)
 
 // The first 10 fields may differ for H.264 and H.265 only, the others for any codec.
 gboolean
-relay_caps_same (const GstCaps *told, const GstCaps *now)
+relay_caps_same (const GstCaps *published, const GstCaps *now)
 {
   static const gchar *const in_band[] = { "sprop-parameter-sets", "sprop-vps", "sprop-sps",
     "sprop-pps", "level-asymmetry-allowed", "profile", "level", "profile-id", "tier-flag",
     "level-id", "profile-level-id", "a-framerate", "payload", "ssrc", NULL };
   const guint first_of_any = 10;
-  GstStructure *a = dup_published (told), *b = dup_published (now);
+  GstStructure *a = dup_published (published), *b = dup_published (now);
   const gchar *name = gst_structure_get_string (a, "encoding-name");
   gboolean has_in_band = !g_strcmp0 (name, "H264") || !g_strcmp0 (name, "H265");
   gboolean same;

@@ -12,9 +12,9 @@ GstCaps *relay_caps_publish (const GstCaps *caps, guint32 ssrc);
 
 // Reports whether `word` may stand in an SDP: printable ASCII, at most 8192 bytes. A track needs a
 // media type and an encoding for which this is TRUE.
-gboolean relay_caps_can_tell (const gchar *word);
+gboolean relay_caps_is_printable (const gchar *word);
 
-// Reports whether a reader that has an SDP of `told` can play `now`. For H.264 and H.265, parameter
-// sets, profile and level may differ: the stream itself carries them. Unpublished fields and the
-// payload type may differ too; the relay rewrites the latter.
-gboolean relay_caps_same (const GstCaps *told, const GstCaps *now);
+// Reports whether a reader that has an SDP of `published` can play `now`. For H.264 and H.265,
+// parameter sets, profile and level may differ: the stream itself carries them. Unpublished fields
+// and the payload type may differ too; the relay rewrites the latter.
+gboolean relay_caps_same (const GstCaps *published, const GstCaps *now);

@@ -33,8 +33,8 @@ typedef struct {
   guint64 base[RELAY_MAX_TRACKS];
 } RelaySinkEntry;
 
-// The numbers of a packet. Keeping the packet itself would hold its pool, which has file
-// descriptors.
+// The numbers of a packet. The packet itself is not kept: it would keep its buffer pool alive,
+// which has file descriptors.
 typedef struct {
   gboolean known;
   guint16 seq;
@@ -84,8 +84,8 @@ struct _RelaySource {
   gboolean run_open;  // run_start is known
   gint64 run_arrival; // arrival of its first packet
   gint64 run_start;   // where the run begins, ns of the relay's time
-  gint64 tolerance_s; // how far its bases may be off, s
-  gboolean flows;     // the owner was told
+  gint64 tolerance_s; // greatest distance from a base to the first packet, s
+  gboolean flows;     // the owner was notified of the first packet
   Standby *standby;   // not NULL while the source stands by
   RelayAsker *asker;  // or NULL
 };
@@ -93,7 +93,7 @@ struct _RelaySource {
 struct _Relay {
   gatomicrefcount refs;
   guint64 id;  // unique in the process, unlike an address; not 0
-  GMutex lock; // of all below; take the lock of an upstream relay first
+  GMutex lock; // guards all below; take the lock of a relay further upstream first
   RelayTrack tracks[RELAY_MAX_TRACKS];
   guint n_tracks;
   gboolean expects_sinks;
@@ -105,7 +105,7 @@ struct _Relay {
   // The relay that the media of the current or last source come from; its time defines this one's.
   guint64 origin;       // its id; 0: itself
   gint64 origin_offset; // its time - the origin's
-  gint64 n_missing;     // a late packet is subtracted
+  gint64 n_missing;     // gaps in sequence numbers, less the packets that arrived late
   RelayStats stats;
 };
 
@@ -115,7 +115,7 @@ struct _Relay {
 void relay_set_tracks (Relay *self, GPtrArray *caps);
 gboolean relay_has_tracks (Relay *self, GPtrArray *caps);
 
-// Returns the media time up to which all tracks have come, without sparse tracks.
+// Does the work of relay_get_time().
 gint64 relay_common_time (Relay *self);
 
 // ---- relay.c; call without the lock ----
@@ -124,7 +124,7 @@ gint64 relay_common_time (Relay *self);
 // of this relay is t - *offset in the origin's time.
 guint64 relay_get_origin (Relay *self, gint64 *offset);
 
-// Tells the sinks the track's mapping to NTP time.
+// Passes the track's mapping to NTP time to the sinks.
 void relay_pass_ntp (Relay *self, guint track);
 
 // ---- relay_sinks.c; call with the lock held ----
@@ -147,7 +147,7 @@ void relay_drain (Relay *self, guint track);
 
 void relay_sink_entry_unref (gpointer entry);
 
-// Tells the sinks the current tracks.
+// Passes the current tracks to the sinks.
 void relay_begin_sinks (Relay *self);
 
 // ---- relay_source.c; call with the lock held ----
@@ -156,8 +156,9 @@ void relay_begin_sinks (Relay *self);
 // track, by the duration of the silence.
 gint64 relay_next_start (Relay *self, gint64 now);
 
-// From now on packets that belong before the end of their track are dropped.
-void relay_go_on_after_ends (Relay *self);
+// From now on packets whose time is not after the present end of their track are dropped, so that
+// no track's time goes back.
+void relay_drop_overlap (Relay *self);
 
 // relay_source_find_start() returns where in the relay's time a run begins whose first packet
 // arrives at `now`. relay_source_open_run() begins the run there.

@@ -4,8 +4,8 @@
 
 #include "relay/relay_private.h"
 
-// Limits of the packets held for the first sink of a track. Beyond them, no sink is expected any
-// more.
+// Limits of the packets held until a sink of the track is open. Beyond them, they are dropped and
+// holding ends.
 #define HELD_BYTES (4 * 1024 * 1024)
 #define HELD_PACKETS 8192
 
@@ -103,7 +103,7 @@ find_sinks (Relay *self, guint index, const RelayItem *item, GQueue *before, GAr
   RelayTrack *track = &self->tracks[index];
   gboolean open = has_open (self, index);
 
-  // A sink that opens meanwhile gets the packet with the held ones.
+  // A sink that opens after this gets the packet with the held packets.
   *which = open ? ALL_SINKS : OTHER_SINKS;
   if (open) {
     if (!track->first.known)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "relay/relay_private.h"
 
-// A new SSRC takes over a track after the old one has been silent for this long. A stray packet, or
-// two senders at once, must not make the numbers alternate.
+// A new SSRC takes over a track after the old SSRC has been silent for this long. A stray packet,
+// or two senders at once, must not make the numbers alternate.
 #define SSRC_SILENCE (100 * GST_MSECOND)
 // RTP-Info that is further than this from the first packet is ignored.
 #define BASE_TOLERANCE_S 10
@@ -13,35 +13,35 @@ typedef struct {
   RelaySource *source;
   gboolean flows;
   RelayTracks tracks;
-} Told;
+} Notice;
 
 static gboolean
-tell (gpointer data)
+notify_owner (gpointer data)
 {
-  Told *told = data;
-  RelaySource *source = told->source;
+  Notice *notice = data;
+  RelaySource *source = notice->source;
 
-  if (source->callbacks && told->flows)
+  if (source->callbacks && notice->flows)
     source->callbacks->flows (source->owner);
   else if (source->callbacks)
-    source->callbacks->begun (source->owner, told->tracks);
+    source->callbacks->begun (source->owner, notice->tracks);
   return G_SOURCE_REMOVE;
 }
 
 static void
-told_free (gpointer data)
+notice_free (gpointer data)
 {
-  relay_source_unref (((Told *) data)->source);
+  relay_source_unref (((Notice *) data)->source);
   g_free (data);
 }
 
 static void
 post (RelaySource *self, gboolean flows, RelayTracks tracks)
 {
-  Told *told = g_new (Told, 1);
+  Notice *notice = g_new (Notice, 1);
 
-  *told = (Told) { relay_source_ref (self), flows, tracks };
-  g_idle_add_full (G_PRIORITY_DEFAULT, tell, told, told_free);
+  *notice = (Notice) { relay_source_ref (self), flows, tracks };
+  g_idle_add_full (G_PRIORITY_DEFAULT, notify_owner, notice, notice_free);
 }
 
 // ---- numbers; with the lock held ----
@@ -58,9 +58,8 @@ relay_next_start (Relay *relay, gint64 now)
   return end + MAX (now - relay->last_arrival, (gint64) RELAY_SPLICE_GAP);
 }
 
-// Keeps each track's time from going back.
 void
-relay_go_on_after_ends (Relay *relay)
+relay_drop_overlap (Relay *relay)
 {
   for (guint i = 0; i < relay->n_tracks; i++) {
     relay->tracks[i].resumes = relay->tracks[i].splice.n_runs > 0;
@@ -79,7 +78,7 @@ relay_source_find_start (RelaySource *self, gint64 now)
     return self->start;
   if (!self->origin || self->origin != relay->origin)
     return relay_next_start (relay, now);
-  relay_go_on_after_ends (relay);
+  relay_drop_overlap (relay);
   return self->start + relay->origin_offset;
 }
 
@@ -288,7 +287,7 @@ relay_set_ntp_map (RelaySource *self, guint index, const WeirNtpMap *map)
     return;
   g_mutex_lock (&relay->lock);
   current = self == relay->current;
-  // Before its first packet, the sender of a report is unknown.
+  // Before the first packet the SSRC of the track is unknown, so any report is accepted.
   if (!self->tracks[index].alive || map->ssrc == self->tracks[index].ssrc)
     self->tracks[index].ntp = *map;
   g_mutex_unlock (&relay->lock);

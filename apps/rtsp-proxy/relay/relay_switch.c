@@ -9,9 +9,10 @@
 // A standby source at its join point takes over at once if the current source has been silent for
 // this long.
 #define CURRENT_SILENCE (100 * GST_MSECOND)
-// If both sources have the same media: how long a standby source that is ahead waits for the
-// current one to reach its join point; how far behind the current one its join point may be, which
-// allows for a stage's delay; how long it waits for a join point within that limit.
+// Limits if both sources have the same origin. A standby source whose join point is ahead of the
+// current source waits for AHEAD_WAIT at most. A join point behind the current source may be
+// BEHIND_MAX behind it, which allows for a stage's delay; after BEHIND_WAIT any join point is
+// accepted.
 #define AHEAD_WAIT GST_SECOND
 #define BEHIND_MAX (250 * GST_MSECOND)
 #define BEHIND_WAIT (5 * GST_SECOND)
@@ -43,9 +44,8 @@ read_timestamp (GstBuffer *packet, guint32 *timestamp)
   return TRUE;
 }
 
-// Sets `time` to the standby source's join point in the relay's time, if both sources get their
-// media from the same relay, so that the media continue at the same instant. Returns FALSE
-// otherwise.
+// Sets `time` to the standby source's join point, in the relay's time. Returns FALSE if the sources
+// have different origins, or if the base of the join point is unknown.
 static gboolean
 find_join_time (Relay *relay, const RelaySource *next, gint64 *time)
 {
@@ -61,8 +61,8 @@ find_join_time (Relay *relay, const RelaySource *next, gint64 *time)
   return TRUE;
 }
 
-// Returns how far the join point of a source with media of its own is after its start of play, in
-// ns; 0 if its RTP-Info is missing or ignored.
+// Returns the time from a source's start of play to its join point, in ns; 0 if its RTP-Info is
+// missing or ignored. For a source that does not have the relay's origin.
 static gint64
 find_join_offset (Relay *relay, const StandbyPacket *join)
 {
@@ -94,7 +94,7 @@ relay_switch (Relay *relay, gint64 now)
       start += end + (gint64) RELAY_SPLICE_GAP - time;
   } else {
     start = relay_next_start (relay, now) - find_join_offset (relay, join);
-    relay_go_on_after_ends (relay);
+    relay_drop_overlap (relay);
     relay->tracks[join->track].resumes = FALSE;
   }
   relay->next = NULL;
@@ -103,7 +103,7 @@ relay_switch (Relay *relay, gint64 now)
   next->flows = FALSE;
   relay_source_open_run (next, start, join->now, STANDBY_BASE_TOLERANCE_S);
   while (standby_pop (next->standby, &packet)) {
-    // If the origin differs, packets from before the join point have no place in the relay's time.
+    // Without a common origin, packets from before the join point have no time in the relay.
     if (!next->origin && packet.now < next->run_arrival)
       gst_buffer_unref (packet.packet);
     else

@@ -14,7 +14,7 @@ struct _Standby {
   WeirLayers layers;
   GQueue packets; // of StandbyPacket
   gsize bytes;
-  guint n_others; // packets of other tracks than the key track
+  guint n_others; // packets of the other tracks
   gboolean in_frame;
   guint32 frame_timestamp;
   gboolean joined;

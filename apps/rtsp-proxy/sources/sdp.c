@@ -40,7 +40,7 @@ has_word (const GstStructure *s, const gchar *name)
 {
   const gchar *word = gst_structure_get_string (s, name);
 
-  return word && relay_caps_can_tell (word);
+  return word && relay_caps_is_printable (word);
 }
 
 gboolean
