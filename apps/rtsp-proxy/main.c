@@ -31,7 +31,7 @@ on_hangup (gpointer reload)
   return G_SOURCE_CONTINUE;
 }
 
-// Returns NULL without an error if the proxy serves without an API.
+// Returns NULL without an error if the proxy runs without an API.
 static Api *
 start_api (const ProxyConfig *config, Server *server, Reload *reload, GError **error)
 {
@@ -45,8 +45,8 @@ start_api (const ProxyConfig *config, Server *server, Reload *reload, GError **e
   if (!api && config->api == API_ON) {
     g_propagate_error (error, why);
   } else if (!api) {
-    log_event ("the API is off, because it is not configured and its default address failed: %s",
-        why->message);
+    log_event (
+        "the API is off: no address is configured, and the default one failed: %s", why->message);
     g_error_free (why);
   } else {
     base = api_dup_base_url (api);
@@ -57,7 +57,7 @@ start_api (const ProxyConfig *config, Server *server, Reload *reload, GError **e
 }
 
 static void
-tell_ready (Server *server, const ProxyConfig *config)
+log_ready (Server *server, const ProxyConfig *config)
 {
   gchar *base = server_dup_base_url (server);
 
@@ -75,8 +75,8 @@ run (Server *server, const ProxyConfig *config, Reload *reload)
   guint on_hup = g_unix_signal_add (SIGHUP, on_hangup, reload);
   guint watchdog = service_add_watchdog ();
 
-  // Signals are handled before the log says ready: a program that waits for it may send one.
-  tell_ready (server, config);
+  // A program that waits for the log line may then send a signal, so the handlers come first.
+  log_ready (server, config);
   service_tell_ready ();
   g_main_loop_run (loop);
   service_tell_stopping ();
@@ -112,17 +112,17 @@ serve (const Options *options, ProxyConfig *config)
   api = start_api (config, server, reload, &error);
   if (!error) {
     run (server, config, reload);
-    log_event ("going down");
+    log_event ("stopping");
   }
   g_clear_pointer (&api, api_free);
   reload_free (reload);
   notices_free (notices);
-  if (server_stop (
-          server, STOP_TIMEOUT_MS)) // else threads still use it, and the process ends anyway
+  // After a time-out, threads still use the server; the process ends anyway.
+  if (server_stop (server, STOP_TIMEOUT_MS))
     server_free (server);
   if (error)
     return fail (error);
-  log_event ("down");
+  log_event ("stopped");
   return EXIT_SUCCESS;
 }
 

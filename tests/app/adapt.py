@@ -163,7 +163,7 @@ def off():
         assert {s for _, s in settled(reader)} == {1}
         assert layers_of(proxy, reader)['limit'] == '1.0.1'
         error = choose(proxy, reader, '0.0.0', 409)['error']
-        assert 'the mount has adapt: off' in error['message'], error
+        assert 'because the mount has adapt: off' in error['message'], error
 
 
 @test

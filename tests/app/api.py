@@ -148,8 +148,8 @@ def a_wrong_body_changes_nothing():
         put = ('PUT', '/v1/mounts/cam')
         for body, message, where in [
                 ('', 'the body is empty', 'body'),
-                ('{"a":', 'Parse error', r'body:1:\d+'),
-                ('upstream: x', 'Parse error', r'body:1:\d+'),
+                ('{"a":', 'not valid JSON: ', r'body:1:\d+'),
+                ('upstream: x', 'not valid JSON: ', r'body:1:\d+'),
                 ('[]', 'must be a JSON object', 'body'),
                 ('"x"', 'must be a JSON object', 'body'),
                 ('null', 'must be a JSON object', 'body'),
@@ -192,7 +192,7 @@ def a_wrong_body_changes_nothing():
                     put[1] + '?dryrun', CLIP)
         proxy.fails(400, 'unknown parameter "force"; allowed: dry-run, reason$', 'query', 'DELETE',
                     '/v1/mounts/cam?force=1')
-        proxy.fails(400, 'unknown parameter "x"; this request has none$', 'query', 'PATCH',
+        proxy.fails(400, 'unknown parameter "x"; this operation has no parameters$', 'query', 'PATCH',
                     '/v1/readers/1?x', {})
         assert proxy.get('/v1/mounts') == before
         assert not matches(proxy, r' mount \S+ (added|changed|removed)')
@@ -233,7 +233,7 @@ def any_body_is_answered():
 def oversized_and_malformed_requests_are_refused():
     with Checked({'/cam': CLIP}) as proxy:
         body = {'upstream': NOWHERE, 'user': 'u' * 70000}
-        proxy.fails(413, 'at most', None, 'PUT', '/v1/mounts/cam', body)
+        proxy.fails(413, 'larger than 65536 bytes', None, 'PUT', '/v1/mounts/cam', body)
         proxy.fails(415, 'application/json', 'Content-Type', 'PUT', '/v1/mounts/cam', CLIP,
                     {'Content-Type': 'text/plain'})
         assert b' 411 ' in raw(proxy, b'PUT /v1/mounts/cam HTTP/1.1\r\nHost: localhost\r\n'
@@ -317,7 +317,7 @@ def a_port_in_use_is_reported():
             file.write(config({'/cam': CLIP}, api=f'127.0.0.1:{port}'))
         with Proc(program(), '--config', path, env=environment()) as proxy:
             assert proxy.wait() == 1
-            assert f"api: can't listen on 127.0.0.1 port {port}" in proxy.output()
+            assert f"api: cannot listen on 127.0.0.1 port {port}" in proxy.output()
         with open(path, 'w', encoding='utf-8') as file:
             file.write(f'listen: 127.0.0.1:0\nmounts: {{/cam: {{upstream: "{NOWHERE}"}}}}\n')
         try:
@@ -325,7 +325,7 @@ def a_port_in_use_is_reported():
         except OSError: # another process has the port, which also works
             default = socket.socket()
         with default, Proc(program(), '--config', path, env=environment()) as proxy:
-            proxy.wait_for_line(r" the API is off, .*can't listen on 127\.0\.0\.1 port 9554")
+            proxy.wait_for_line(r" the API is off: .*cannot listen on 127\.0\.0\.1 port 9554")
             proxy.wait_for_line(r' ready rtsp://')
             assert proxy.stop() == 0
     with Controlled({'/cam': CLIP}, api='off') as proxy:
@@ -498,8 +498,8 @@ def readers_are_listed_and_closed():
                                      ({'class': 3}, 'unknown key "class"; it is called "priority" now',
                                       'body:1:2'),
                                      ({'priorty': 1}, 'nearest known one is "priority"', 'body:1:2'),
-                                     ({'layers': '1.0'}, 'must be "auto" or a layer set like "1.0.2"', 'body'),
-                                     ({}, '"priority" or "layers" is missing', 'body')]:
+                                     ({'layers': '1.0'}, 'must be auto or SPATIAL.QUALITY.TEMPORAL', 'body'),
+                                     ({}, 'set "priority", "layers" or both', 'body')]:
             proxy.fails(400, message, where, 'PATCH', path, body)
         for number in ('0', '-1', 'x', '99', '1' * 40):
             proxy.fails(404, 'there is no reader', None, 'GET', f'/v1/readers/{number}')

@@ -72,9 +72,9 @@ def the_log_names_thinned_readers():
     with Origin() as origin, Proxy(live(origin)) as proxy:
         rtsp = Deaf(proxy)
         rtsp.socket.settimeout(0.2)
-        proxy.wait_for_line(r' reader 127\.0\.0\.1:\d+ thinned: /cam: it gets [\w ]+ only; it lags ', 20)
+        proxy.wait_for_line(r' reader 127\.0\.0\.1:\d+ thinned: /cam: it gets [\w ]+ only; lag ', 20)
         end = time.monotonic() + 50
-        while not matches(proxy, r' reader \S+: /cam: it gets everything again$'):
+        while not matches(proxy, r' reader \S+ recovered: /cam: it gets all packets again$'):
             assert time.monotonic() < end, 'the log does not say that it reads again'
             with suppress(TimeoutError):
                 rtsp.socket.recv(1 << 20)

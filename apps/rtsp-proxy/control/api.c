@@ -31,7 +31,7 @@ get_health (ApiRequest *request)
   api_answer (request->message, SOUP_STATUS_OK, builder);
 }
 
-// Ready means: every mount that runs without readers has media.
+// The proxy is ready when every mount with `on-demand: no` has media.
 static void
 get_ready (ApiRequest *request)
 {
@@ -78,7 +78,7 @@ get_openapi (ApiRequest *request)
 
 // ---- routes ----
 
-// A path that ends with '/' needs something after it.
+// A path that ends with '/' matches all longer paths that begin with it.
 static const struct {
   const gchar *method, *path;
   ApiHandler handle;
@@ -110,7 +110,7 @@ is_route (const gchar *route, const gchar *path)
              : g_str_equal (path, route);
 }
 
-// Returns FALSE after it has answered a request that no route matches.
+// Finds the route of a request. Answers 404 or 405 and returns FALSE if there is none.
 static gboolean
 find_route (SoupServerMessage *message, const gchar *path, guint *route)
 {
@@ -128,8 +128,8 @@ find_route (SoupServerMessage *message, const gchar *path, guint *route)
     g_string_append_printf (allowed, "%s%s", allowed->len ? ", " : "", routes[i].method);
   }
   if (!found && !allowed->len) {
-    api_fail (message, SOUP_STATUS_NOT_FOUND, NULL,
-        "unknown path; /v1/openapi.json lists the known ones");
+    api_fail (
+        message, SOUP_STATUS_NOT_FOUND, NULL, "unknown path; /v1/openapi.json lists all paths");
   } else if (!found) {
     api_fail (
         message, SOUP_STATUS_METHOD_NOT_ALLOWED, NULL, "method not allowed; use %s", allowed->str);
@@ -149,7 +149,7 @@ on_request (
 
   if (!find_route (message, path, &i))
     return;
-  // For a mount, `rest` begins with the slash.
+  // `rest` is "17" for a reader, and begins with a slash for a mount: "/cam".
   if (g_str_has_suffix (routes[i].path, "/"))
     request.rest =
         path + strlen (routes[i].path) - (g_str_equal (routes[i].path, "/v1/mounts/") ? 1 : 0);
@@ -183,7 +183,7 @@ is_small (SoupMessageHeaders *headers)
          || soup_message_headers_get_content_length (headers) <= BODY_MAX;
 }
 
-// Prepares the body for requests that libsoup refuses because it cannot parse them.
+// Sets the error body for requests that libsoup cannot parse and answers itself.
 static void
 on_started (SoupServer *soup, SoupServerMessage *message, gpointer unused)
 {
@@ -210,14 +210,14 @@ on_headers (SoupServer *soup, SoupServerMessage *message, const char *path, GHas
     api_fail (message, SOUP_STATUS_LENGTH_REQUIRED, NULL, "the body needs a Content-Length header");
   } else if (!is_small (headers)) {
     api_fail (message, SOUP_STATUS_REQUEST_ENTITY_TOO_LARGE, NULL,
-        "the body must have at most %u bytes", BODY_MAX);
+        "the body is larger than %u bytes", BODY_MAX);
   } else if (takes_body (routes[route].method) && !is_json (headers)) {
     api_fail (
         message, SOUP_STATUS_UNSUPPORTED_MEDIA_TYPE, "Content-Type", "must be application/json");
   } else {
     return;
   }
-  // The rest of the body is not kept.
+  // Discard the body.
   soup_message_body_set_accumulate (soup_server_message_get_request_body (message), FALSE);
 }
 
@@ -234,7 +234,7 @@ listen_on (Api *self, const ProxyConfig *config, GError **error)
   g_object_unref (address);
   if (!ok) {
     g_prefix_error (
-        error, "api: can't listen on %s port %u: ", config->api_address, config->api_port);
+        error, "api: cannot listen on %s port %u: ", config->api_address, config->api_port);
     return FALSE;
   }
   uris = soup_server_get_uris (self->soup);

@@ -57,26 +57,26 @@ api_add_number (JsonBuilder *builder, const gchar *name, gint64 value)
 }
 
 static void
-write_mistake (JsonBuilder *builder, const gchar *where, const gchar *what)
+write_message (JsonBuilder *builder, const gchar *where, const gchar *text)
 {
-  gchar *text = g_utf8_make_valid (what, -1);
+  gchar *valid = g_utf8_make_valid (text, -1);
 
-  api_add_text (builder, "message", text);
+  api_add_text (builder, "message", valid);
   if (where)
     api_add_text (builder, "where", where);
-  g_free (text);
+  g_free (valid);
 }
 
 // Begins {"error": {. Finish with end_error().
 static JsonBuilder *
-begin_error (const gchar *where, const gchar *what)
+begin_error (const gchar *where, const gchar *text)
 {
   JsonBuilder *builder = json_builder_new ();
 
   json_builder_begin_object (builder);
   json_builder_set_member_name (builder, "error");
   json_builder_begin_object (builder);
-  write_mistake (builder, where, what);
+  write_message (builder, where, text);
   return builder;
 }
 
@@ -92,19 +92,19 @@ void
 api_fail (SoupServerMessage *message, guint status, const gchar *where, const gchar *format, ...)
 {
   va_list args;
-  gchar *what;
+  gchar *text;
 
   va_start (args, format);
-  what = g_strdup_vprintf (format, args);
+  text = g_strdup_vprintf (format, args);
   va_end (args);
-  api_answer_text (message, status, "application/json", end_error (begin_error (where, what)));
-  g_free (what);
+  api_answer_text (message, status, "application/json", end_error (begin_error (where, text)));
+  g_free (text);
 }
 
-// Splits "PLACE:LINE:COLUMN: MESSAGE". Returns the place (transfer full), or NULL if the line has
-// none. `*what` points to the message in `line`.
+// Splits "PLACE:LINE:COLUMN: MESSAGE". Returns "PLACE:LINE:COLUMN" (transfer full), or NULL if the
+// line has no place. `*text` points to the message in `line`.
 static gchar *
-split_place (const gchar *line, const gchar **what)
+split_place (const gchar *line, const gchar **text)
 {
   static GRegex *place; // made once; main thread only
   GMatchInfo *match = NULL;
@@ -113,7 +113,7 @@ split_place (const gchar *line, const gchar **what)
   if (!place)
     place = g_regex_new ("^(.+?:[0-9]+:[0-9]+): ", G_REGEX_DOTALL, 0, NULL);
   where = g_regex_match (place, line, 0, &match) ? g_match_info_fetch (match, 1) : NULL;
-  *what = where ? line + strlen (where) + 2 : line;
+  *text = where ? line + strlen (where) + 2 : line;
   g_match_info_free (match);
   return where;
 }
@@ -122,18 +122,18 @@ void
 api_fail_error (SoupServerMessage *message, guint status, const GError *error)
 {
   GStrv lines = g_strsplit (error->message, "\n", 0);
-  const gchar *what;
-  gchar *where = split_place (*lines ? *lines : "", &what);
-  JsonBuilder *builder = begin_error (where, what);
+  const gchar *text;
+  gchar *where = split_place (*lines ? *lines : "", &text);
+  JsonBuilder *builder = begin_error (where, text);
 
   if (*lines && lines[1]) {
     json_builder_set_member_name (builder, "others");
     json_builder_begin_array (builder);
     for (gchar **line = lines + 1; *line; line++) {
       g_free (where);
-      where = split_place (*line, &what);
+      where = split_place (*line, &text);
       json_builder_begin_object (builder);
-      write_mistake (builder, where, what);
+      write_message (builder, where, text);
       json_builder_end_object (builder);
     }
     json_builder_end_array (builder);
@@ -144,7 +144,7 @@ api_fail_error (SoupServerMessage *message, guint status, const GError *error)
 }
 
 void
-api_prepare_failure (SoupServerMessage *message, const gchar *what)
+api_prepare_failure (SoupServerMessage *message, const gchar *text)
 {
-  set_body (message, "application/json", end_error (begin_error (NULL, what)));
+  set_body (message, "application/json", end_error (begin_error (NULL, text)));
 }

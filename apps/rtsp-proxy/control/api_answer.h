@@ -15,12 +15,12 @@ void api_answer_text (SoupServerMessage *message, guint status, const gchar *typ
 void api_fail (SoupServerMessage *message, guint status, const gchar *where, const gchar *format,
     ...) G_GNUC_PRINTF (4, 5);
 
-// Does the same for an error "PLACE:LINE:COLUMN: MESSAGE". Further lines of the error become
-// `others`.
+// Does the same for an error with the text "PLACE:LINE:COLUMN: MESSAGE". Further lines of the text
+// become `others`.
 void api_fail_error (SoupServerMessage *message, guint status, const GError *error);
 
-// Sets the body for answers that libsoup sends itself, with its own status.
-void api_prepare_failure (SoupServerMessage *message, const gchar *what);
+// Sets the error body of answers that libsoup sends itself, with its own status.
+void api_prepare_failure (SoupServerMessage *message, const gchar *text);
 
 // ---- JSON members ----
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // Answers with the graph as JSON, as text for Graphviz, or as SVG. Graphviz draws the SVG in
-// another process, without blocking this one.
+// another process while this one continues.
 
 #include "control/api_handlers.h"
 
@@ -84,7 +84,7 @@ typedef struct {
   GSubprocess *process;
   guint timeout;
   gulong on_finished;
-  gboolean late, left;
+  gboolean timed_out, left;
 } Drawing;
 
 static void
@@ -113,8 +113,8 @@ on_drawn (GObject *process, GAsyncResult *result, gpointer data)
       api_answer_text (drawing->message, SOUP_STATUS_OK, "image/svg+xml", g_steal_pointer (&svg));
     else
       api_fail (drawing->message,
-          drawing->late ? SOUP_STATUS_GATEWAY_TIMEOUT : SOUP_STATUS_INTERNAL_SERVER_ERROR, NULL,
-          "dot %s", drawing->late ? "did not finish within 5 s" : "failed");
+          drawing->timed_out ? SOUP_STATUS_GATEWAY_TIMEOUT : SOUP_STATUS_INTERNAL_SERVER_ERROR,
+          NULL, "the program dot %s", drawing->timed_out ? "did not finish within 5 s" : "failed");
     soup_server_message_unpause (drawing->message);
   }
   g_free (svg);
@@ -122,17 +122,17 @@ on_drawn (GObject *process, GAsyncResult *result, gpointer data)
 }
 
 static gboolean
-on_late (gpointer data)
+on_timeout (gpointer data)
 {
   Drawing *drawing = data;
 
   drawing->timeout = 0;
-  drawing->late = TRUE;
+  drawing->timed_out = TRUE;
   g_subprocess_force_exit (drawing->process);
   return G_SOURCE_REMOVE;
 }
 
-// Called when the client has left before the answer, or after the answer was sent.
+// Called after the answer was sent, or when the client leaves before.
 static void
 on_finished (SoupServerMessage *message, gpointer data)
 {
@@ -151,7 +151,7 @@ draw (ApiRequest *request, GSubprocess *process)
   drawing->api = request->api;
   drawing->message = g_object_ref (request->message);
   drawing->process = process;
-  drawing->timeout = g_timeout_add_seconds (DRAWING_TIMEOUT_S, on_late, drawing);
+  drawing->timeout = g_timeout_add_seconds (DRAWING_TIMEOUT_S, on_timeout, drawing);
   drawing->on_finished =
       g_signal_connect (request->message, "finished", G_CALLBACK (on_finished), drawing);
   drawing->api->n_drawing++;

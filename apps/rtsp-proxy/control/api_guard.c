@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-// Compares two texts of the same length, in a time that does not depend on the texts.
+// Compares two texts of the same length, in a time that does not depend on where they differ.
 static gboolean
 is_same (const gchar *a, const gchar *b)
 {
@@ -25,7 +25,7 @@ has_token (Api *self, SoupMessageHeaders *headers)
 
   if (!given || g_ascii_strncasecmp (given, "Bearer ", 7) != 0)
     return FALSE;
-  // Checksums have the same length, whatever the client sent.
+  // The checksums have the same length for every token that a client sends.
   a = g_compute_checksum_for_string (G_CHECKSUM_SHA256, self->token, -1);
   b = g_compute_checksum_for_string (G_CHECKSUM_SHA256, given + 7, -1);
   same = is_same (a, b);
@@ -45,8 +45,8 @@ dup_host_name (const gchar *host)
   return g_strndup (host, strcspn (host, ":"));
 }
 
-// Reports whether the Host header names this machine. Refuses other names that resolve to loopback
-// (DNS rebinding).
+// Reports whether the Host header names this machine. Any other name may be one that a web page
+// made to resolve to loopback (DNS rebinding).
 static gboolean
 is_our_host (Api *self, SoupMessageHeaders *headers)
 {
@@ -65,7 +65,7 @@ is_our_host (Api *self, SoupMessageHeaders *headers)
   return ours;
 }
 
-// Reports whether a browser's Origin header, if there is one, names the API itself.
+// Reports whether the Origin header, which browsers send, is missing or names the API itself.
 static gboolean
 is_our_page (SoupMessageHeaders *headers)
 {
@@ -81,9 +81,14 @@ api_guard_admit (Api *api, SoupServerMessage *message)
 {
   SoupMessageHeaders *headers = soup_server_message_get_request_headers (message);
 
-  if (!is_our_host (api, headers) || !is_our_page (headers)) {
-    api_fail (message, SOUP_STATUS_FORBIDDEN, NULL,
-        "refused: the Host or Origin header names another site");
+  if (!is_our_host (api, headers)) {
+    api_fail (message, SOUP_STATUS_FORBIDDEN, "Host", "must be localhost, a loopback address or %s",
+        api->address);
+    return FALSE;
+  }
+  if (!is_our_page (headers)) {
+    api_fail (
+        message, SOUP_STATUS_FORBIDDEN, "Origin", "web pages of other sites may not use the API");
     return FALSE;
   }
   if (api->token && !has_token (api, headers)) {

@@ -6,5 +6,5 @@
 
 #include "control/api_request.h"
 
-// Returns FALSE after it has answered a request that is refused. Call before the body is read.
+// Checks a request before its body is read. Answers it and returns FALSE if it is refused.
 gboolean api_guard_admit (Api *api, SoupServerMessage *message);

@@ -125,7 +125,7 @@ api_list_mounts (ApiRequest *request)
   g_ptr_array_unref (mounts);
 }
 
-// Returns the mount that the request names. Returns NULL after it has answered if there is none.
+// Returns the mount that the request names. If there is none, answers 404 and returns NULL.
 // (transfer full)
 static Mount *
 find (ApiRequest *request)
@@ -195,9 +195,10 @@ write_change (Api *api, JsonBuilder *builder, const gchar *path, const MountConf
   g_free (effect);
 }
 
-// Describes a change before it is made: the number of readers is that of before.
+// Returns the answer to a change. Call before the change is made, because it counts the readers.
+// (transfer full)
 static JsonBuilder *
-tell_change (ApiRequest *request, const MountConfig *from, const MountConfig *to, gboolean dry)
+describe_change (ApiRequest *request, const MountConfig *from, const MountConfig *to, gboolean dry)
 {
   JsonBuilder *builder = json_builder_new ();
 
@@ -216,7 +217,7 @@ tell_change (ApiRequest *request, const MountConfig *from, const MountConfig *to
 static void
 make_change (ApiRequest *request, const MountConfig *from, MountConfig *to, gboolean dry)
 {
-  JsonBuilder *builder = tell_change (request, from, to, dry);
+  JsonBuilder *builder = describe_change (request, from, to, dry);
   gboolean same = from && mount_config_equal (from, to), added = !from && !dry;
   GError *error = NULL;
 
@@ -229,8 +230,8 @@ make_change (ApiRequest *request, const MountConfig *from, MountConfig *to, gboo
   g_object_unref (builder);
 }
 
-// Applies the body to `base` (NULL: to the defaults). `from` is the mount's present configuration,
-// or NULL.
+// Applies the request's body to `base`, or to the defaults if it is NULL, and makes the change.
+// `from` is the mount's present configuration; NULL if the mount does not exist.
 static void
 change (ApiRequest *request, const MountConfig *base, const MountConfig *from)
 {
@@ -297,7 +298,7 @@ api_delete_mount (ApiRequest *request)
   mount = find (request);
   if (!mount)
     return;
-  builder = tell_change (request, mount_get_config (mount), NULL, dry);
+  builder = describe_change (request, mount_get_config (mount), NULL, dry);
   reason = api_dup_reason (request, "the mount was removed through the API");
   if (!dry)
     server_remove_mount (request->api->server, request->rest, reason);
@@ -308,10 +309,10 @@ api_delete_mount (ApiRequest *request)
 
 // ---- reload ----
 
-// Describes the changes, applies them unless it is a dry run, and answers. The notes tell which
-// changes failed.
+// Answers with the changes, and applies them unless it is a dry run. `notes` in the answer names
+// the changes that failed.
 static void
-carry_out (ApiRequest *request, ReloadPlan *plan, gboolean dry)
+finish_reload (ApiRequest *request, ReloadPlan *plan, gboolean dry)
 {
   JsonBuilder *builder = json_builder_new ();
 
@@ -355,6 +356,6 @@ api_reload (ApiRequest *request)
     g_error_free (error);
     return;
   }
-  carry_out (request, plan, dry);
+  finish_reload (request, plan, dry);
   reload_plan_free (plan);
 }

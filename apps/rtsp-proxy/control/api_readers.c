@@ -109,7 +109,7 @@ api_list_readers (ApiRequest *request)
   g_free (mount);
 }
 
-// Returns the reader that the request names. Returns NULL after it has answered if there is none.
+// Returns the reader that the request names. If there is none, answers 404 and returns NULL.
 // (transfer full)
 static Reader *
 find (ApiRequest *request)
@@ -154,17 +154,17 @@ api_get_reader (ApiRequest *request)
 typedef struct {
   guint priority;
   gchar *layers;
-} Wish;
+} ReaderChange;
 
-static const SchemaKey wish_keys[] = {
-  { "priority", SCHEMA_NUMBER, G_STRUCT_OFFSET (Wish, priority), NULL, 0, READER_PRIORITIES - 1,
-      .was = "class" },
-  { "layers", SCHEMA_TEXT, G_STRUCT_OFFSET (Wish, layers) },
+static const SchemaKey change_keys[] = {
+  { "priority", SCHEMA_NUMBER, G_STRUCT_OFFSET (ReaderChange, priority), NULL, 0,
+      READER_PRIORITIES - 1, .was = "class" },
+  { "layers", SCHEMA_TEXT, G_STRUCT_OFFSET (ReaderChange, layers) },
   { NULL },
 };
 
 static gboolean
-read_wish (ApiRequest *request, Wish *wish)
+read_change (ApiRequest *request, ReaderChange *change)
 {
   YamlReader *body = api_read_body (request);
   GError *error = NULL;
@@ -172,15 +172,15 @@ read_wish (ApiRequest *request, Wish *wish)
 
   if (!body)
     return FALSE;
-  wish->priority = READER_PRIORITIES;
-  ok = schema_read (wish_keys, wish, body, yaml_root (body), NULL, SCHEMA_WHOLE, &error);
+  change->priority = READER_PRIORITIES;
+  ok = schema_read (change_keys, change, body, yaml_root (body), NULL, SCHEMA_WHOLE, &error);
   yaml_reader_free (body);
   if (!ok) {
     api_fail_error (request->message, SOUP_STATUS_BAD_REQUEST, error);
     g_error_free (error);
-  } else if (wish->priority == READER_PRIORITIES && !wish->layers) {
+  } else if (change->priority == READER_PRIORITIES && !change->layers) {
     api_fail (
-        request->message, SOUP_STATUS_BAD_REQUEST, "body", "\"priority\" or \"layers\" is missing");
+        request->message, SOUP_STATUS_BAD_REQUEST, "body", "set \"priority\", \"layers\" or both");
     ok = FALSE;
   }
   return ok;
@@ -193,11 +193,13 @@ read_layers (ApiRequest *request, const gchar *text, WeirLayerSet *layers)
   if (g_str_equal (text, "auto") || layer_choice_parse (text, layers))
     return TRUE;
   api_fail (request->message, SOUP_STATUS_BAD_REQUEST, "body",
-      "layers: \"%.40s\" must be \"auto\" or a layer set like \"1.0.2\"", text);
+      "layers: \"%.40s\" must be auto or SPATIAL.QUALITY.TEMPORAL, such as 1.0.2 (spatial and "
+      "temporal 0 to 7, quality 0 to 15, * for all)",
+      text);
   return FALSE;
 }
 
-// Returns FALSE after it has answered if the layers cannot be chosen.
+// Answers and returns FALSE if the layers cannot be chosen.
 static gboolean
 choose_layers (ApiRequest *request, Reader *reader, const gchar *text)
 {
@@ -207,7 +209,8 @@ choose_layers (ApiRequest *request, Reader *reader, const gchar *text)
   if (!read_layers (request, text, &layers))
     return FALSE;
   if (adaptation_view (reader, &view) && !view.may_choose) {
-    api_fail (request->message, SOUP_STATUS_CONFLICT, NULL, "layers: the mount has adapt: off");
+    api_fail (request->message, SOUP_STATUS_CONFLICT, NULL,
+        "layers: readers cannot choose layers, because the mount has adapt: off");
     return FALSE;
   }
   if (!adaptation_choose (reader, layers)) {
@@ -227,27 +230,27 @@ choose_priority (ApiRequest *request, Reader *reader, guint priority)
 }
 
 static gboolean
-grant (ApiRequest *request, Reader *reader, const Wish *wish)
+apply_change (ApiRequest *request, Reader *reader, const ReaderChange *change)
 {
-  return (!wish->layers || choose_layers (request, reader, wish->layers))
-         && (wish->priority == READER_PRIORITIES
-             || choose_priority (request, reader, wish->priority));
+  return (!change->layers || choose_layers (request, reader, change->layers))
+         && (change->priority == READER_PRIORITIES
+             || choose_priority (request, reader, change->priority));
 }
 
 void
 api_patch_reader (ApiRequest *request)
 {
   Reader *reader;
-  Wish wish = { 0 };
+  ReaderChange change = { 0 };
 
   if (!api_check_query (request, NULL))
     return;
   reader = find (request);
   if (!reader)
     return;
-  if (read_wish (request, &wish) && grant (request, reader, &wish))
+  if (read_change (request, &change) && apply_change (request, reader, &change))
     answer_reader (request, reader);
-  schema_clear (wish_keys, &wish);
+  schema_clear (change_keys, &change);
   reader_unref (reader);
 }
 

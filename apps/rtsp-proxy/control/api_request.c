@@ -45,12 +45,12 @@ api_dup_query (const ApiRequest *request, const gchar *name)
 }
 
 gchar *
-api_dup_reason (const ApiRequest *request, const gchar *otherwise)
+api_dup_reason (const ApiRequest *request, const gchar *fallback)
 {
   gchar *given = api_dup_query (request, "reason");
   gchar *reason = given && *given
                       ? g_utf8_substring (given, 0, MIN (g_utf8_strlen (given, -1), REASON_MAX))
-                      : g_strdup (otherwise);
+                      : g_strdup (fallback);
 
   g_free (given);
   return reason;
@@ -78,7 +78,7 @@ api_check_query (const ApiRequest *request, ...)
     if (!ok)
       api_fail (request->message, SOUP_STATUS_BAD_REQUEST, "query", "unknown parameter \"%.*s\"%s",
           (int) MIN (strcspn (*pair, "="), 64), *pair,
-          allowed->len ? allowed->str : "; this request has none");
+          allowed->len ? allowed->str : "; this operation has no parameters");
   }
   g_string_free (allowed, TRUE);
   g_strfreev (pairs);
@@ -99,9 +99,10 @@ api_is_dry_run (const ApiRequest *request)
 
 #define DEPTH_MAX 16
 
-// Reports whether the JSON has at most DEPTH_MAX levels: json-glib parses recursively.
+// Reports whether the JSON has at most DEPTH_MAX levels. json-glib parses recursively, so a deep
+// text would overflow the stack.
 static gboolean
-is_flat (const gchar *text, gsize len)
+is_shallow (const gchar *text, gsize len)
 {
   guint depth = 0;
   gboolean quoted = FALSE;
@@ -119,18 +120,20 @@ is_flat (const gchar *text, gsize len)
   return TRUE;
 }
 
-// Answers with json-glib's error, "<data>:1:5: Parse error: ...".
+// Answers with json-glib's error, such as "<data>:1:5: Parse error: unexpected character".
 static void
 fail_json (SoupServerMessage *message, const GError *error)
 {
   GError *ours;
-  const gchar *text = error->message;
+  GRegex *prefix = g_regex_new ("^<data>(:[0-9]+:[0-9]+): (Parse error: )?", 0, 0, NULL);
+  gchar *text =
+      g_regex_replace (prefix, error->message, -1, 0, "body\\1: not valid JSON: ", 0, NULL);
 
-  if (g_str_has_prefix (text, "<data>:"))
-    text += strlen ("<data>");
-  ours = g_error_new (error->domain, error->code, "body%s%s", *text == ':' ? "" : ": ", text);
+  ours = g_error_new_literal (error->domain, error->code, text ? text : error->message);
   api_fail_error (message, SOUP_STATUS_BAD_REQUEST, ours);
   g_error_free (ours);
+  g_free (text);
+  g_regex_unref (prefix);
 }
 
 static gboolean
@@ -148,9 +151,9 @@ check_json (SoupServerMessage *message, const gchar *text, gsize len)
     api_fail (message, SOUP_STATUS_BAD_REQUEST, "body", "the body is not UTF-8");
     return FALSE;
   }
-  if (!is_flat (text, len)) {
-    api_fail (
-        message, SOUP_STATUS_BAD_REQUEST, "body", "the JSON has more than %d levels", DEPTH_MAX);
+  if (!is_shallow (text, len)) {
+    api_fail (message, SOUP_STATUS_BAD_REQUEST, "body",
+        "the JSON has more than %d levels of nesting", DEPTH_MAX);
     return FALSE;
   }
   parser = json_parser_new ();
@@ -163,8 +166,8 @@ check_json (SoupServerMessage *message, const gchar *text, gsize len)
   return ok;
 }
 
-// json-glib checks that the body is JSON. libyaml then parses it, because JSON is YAML and libyaml
-// knows the place of each value for errors.
+// json-glib checks that the body is JSON. libyaml then parses it, because it knows the line and
+// column of each value, for errors. Any JSON text is also YAML.
 YamlReader *
 api_read_body (const ApiRequest *request)
 {

@@ -15,10 +15,10 @@ struct _Api {
   Reload *reload;
   gchar *address;
   guint port;
-  gchar *token; // NULL: no token is needed
-  gint64 started;
-  GCancellable *ending;
-  guint n_drawing; // SVG pictures that are being drawn
+  gchar *token;         // NULL: no token is needed
+  gint64 started;       // monotonic time, us
+  GCancellable *ending; // cancels drawings when the API is freed
+  guint n_drawing;      // number of SVG pictures that are being drawn
 };
 
 typedef struct {
@@ -27,20 +27,19 @@ typedef struct {
   const gchar *rest; // the path after the route: "/cam", "17", or ""
 } ApiRequest;
 
-// Returns a decoded parameter of the query; NULL if it is missing, "" if it has no value. (transfer
-// full)
+// Returns a decoded parameter of the query: NULL if it is missing, "" if it has no valid value.
+// (transfer full)
 gchar *api_dup_query (const ApiRequest *request, const gchar *name);
 
-// Returns the parameter `reason`, or else `otherwise`. (transfer full)
-gchar *api_dup_reason (const ApiRequest *request, const gchar *otherwise);
+// Returns the parameter `reason`, shortened to 200 characters, or else `fallback`. (transfer full)
+gchar *api_dup_reason (const ApiRequest *request, const gchar *fallback);
 
-// Returns FALSE after it has answered a request with a parameter that is not in the list, which
-// NULL ends.
+// Checks that the query has only the parameters of the list, which NULL ends. Otherwise answers 400
+// and returns FALSE.
 gboolean api_check_query (const ApiRequest *request, ...) G_GNUC_NULL_TERMINATED;
 
 // Reports whether the parameter `dry-run` is given, and is neither "false" nor "no".
 gboolean api_is_dry_run (const ApiRequest *request);
 
-// Returns the body, a JSON object. Returns NULL after it has answered a request whose body is not
-// one. (transfer full)
+// Returns the body. If it is not a JSON object, answers 400 and returns NULL. (transfer full)
 YamlReader *api_read_body (const ApiRequest *request);

@@ -8,7 +8,7 @@
 // The values of one mount.
 typedef struct {
   const gchar *path, *state;
-  gboolean used; // it has had readers; without, few metrics are written
+  gboolean used; // the mount has had a reader; otherwise some metrics are not written
   RelayStats relay;
   MountSessions sessions;
   Totals totals;
@@ -25,16 +25,16 @@ sample_readers (GHashTable *samples)
   for (guint i = 0; i < readers->len; i++) {
     Reader *reader = g_ptr_array_index (readers, i);
     Sample *sample = g_hash_table_lookup (samples, reader_get_mount (reader));
-    ReaderSample of;
+    ReaderSample from;
 
     if (!sample)
       continue;
-    reader_sample (reader, &of);
-    sample->used = TRUE; // also if no sink is known
-    sample->totals.lost += of.lost;
-    sample->totals.reports += of.reports;
-    sample->states[of.state]++;
-    sample->priorities[MIN (of.priority, READER_PRIORITIES - 1)]++;
+    reader_sample (reader, &from);
+    sample->used = TRUE; // totals_get() may not know its sink yet
+    sample->totals.lost += from.lost;
+    sample->totals.reports += from.reports;
+    sample->states[from.state]++;
+    sample->priorities[MIN (from.priority, READER_PRIORITIES - 1)]++;
     sample->udp += g_str_equal (reader_get_transport (reader), "UDP");
     sample->tcp += g_str_equal (reader_get_transport (reader), "TCP");
   }
@@ -89,7 +89,7 @@ head (Page *page, const gchar *name, const gchar *type, const gchar *help)
 }
 
 static void
-one (Page *page, const gchar *name, const Sample *sample, const gchar *label, const gchar *value,
+line (Page *page, const gchar *name, const Sample *sample, const gchar *label, const gchar *value,
     guint64 number)
 {
   g_string_append_printf (page->out, "weir_%s{mount=\"%s\"", name, sample->path);
@@ -104,12 +104,12 @@ counter (Page *page, const gchar *name, gsize offset, const gchar *help)
 {
   head (page, name, "counter", help);
   for (guint i = 0; i < page->n; i++)
-    one (page, name, &page->samples[i], NULL, NULL,
+    line (page, name, &page->samples[i], NULL, NULL,
         *(const guint64 *) ((const guint8 *) &page->samples[i] + offset));
 }
 
-// Writes the drop counters: of packets lost in a socket (`loss`), or of packets left out on
-// purpose.
+// Writes the counters of one kind of drop reasons: packets lost in a socket (`loss`), or left out
+// on purpose.
 static void
 dropped (Page *page, const gchar *name, bool loss, const gchar *help)
 {
@@ -117,7 +117,7 @@ dropped (Page *page, const gchar *name, bool loss, const gchar *help)
   for (guint i = 0; i < page->n; i++) {
     for (guint reason = 0; reason < WEIR_N_DROPS && page->samples[i].used; reason++) {
       if (weir_drop_is_loss (reason) == loss)
-        one (page, name, &page->samples[i], "reason", weir_drop_name (reason),
+        line (page, name, &page->samples[i], "reason", weir_drop_name (reason),
             page->samples[i].totals.dropped[reason]);
     }
   }
@@ -132,10 +132,11 @@ ingest (Page *page)
       "Packets received from the upstream.");
   counter (page, "ingest_lost_packets_total", G_STRUCT_OFFSET (Sample, relay.n_lost),
       "Packets missing in the upstream's sequence numbers.");
-  head (page, refused, "counter", "Packets from the upstream that were dropped.");
+  head (page, refused, "counter",
+      "Packets from the upstream that were dropped: stale (from an earlier source) or malformed.");
   for (guint i = 0; i < page->n; i++) {
-    one (page, refused, &page->samples[i], "reason", "stale", page->samples[i].relay.n_stale);
-    one (page, refused, &page->samples[i], "reason", "malformed", page->samples[i].relay.n_bad);
+    line (page, refused, &page->samples[i], "reason", "stale", page->samples[i].relay.n_stale);
+    line (page, refused, &page->samples[i], "reason", "malformed", page->samples[i].relay.n_bad);
   }
 }
 
@@ -143,7 +144,7 @@ static void
 sending (Page *page)
 {
   counter (page, "due_packets_total", G_STRUCT_OFFSET (Sample, totals.due),
-      "Packets due to readers: sent, lost in a socket, or left out.");
+      "Packets for readers: sent, lost in a socket, or left out.");
   counter (page, "sent_packets_total", G_STRUCT_OFFSET (Sample, totals.sent),
       "Packets sent to readers.");
   counter (
@@ -158,19 +159,18 @@ sending (Page *page)
       "Receiver reports from readers (RTCP over UDP).");
 }
 
-// Writes the metrics of stored titles.
+// Writes the metrics of mounts with the key `interval`.
 static void
 intervals (Page *page)
 {
-  head (page, "interval_sessions", "gauge",
-      "Running sessions of an upstream that is a stored title.");
+  head (page, "interval_sessions", "gauge", "Running sessions of stored titles (key interval).");
   for (guint i = 0; i < page->n; i++) {
     if (page->samples[i].sessions.misses > 0)
-      one (page, "interval_sessions", &page->samples[i], NULL, NULL,
+      line (page, "interval_sessions", &page->samples[i], NULL, NULL,
           page->samples[i].sessions.running);
   }
   counter (page, "interval_hits_total", G_STRUCT_OFFSET (Sample, sessions.hits),
-      "Requests for a stored title that shared a running session.");
+      "Requests for a stored title that joined a running session.");
   counter (page, "interval_misses_total", G_STRUCT_OFFSET (Sample, sessions.misses),
       "Requests for a stored title that started a session.");
 }
@@ -183,18 +183,18 @@ gauges (Page *page)
   head (page, "mount_state", "gauge", "1 for the state of the mount, 0 for the other states.");
   for (guint i = 0; i < page->n; i++) {
     for (guint s = 0; s < G_N_ELEMENTS (mount_states); s++)
-      one (page, "mount_state", &page->samples[i], "state", mount_states[s],
+      line (page, "mount_state", &page->samples[i], "state", mount_states[s],
           g_str_equal (page->samples[i].state, mount_states[s]));
   }
   head (page, "readers", "gauge", "Playing readers, by transport.");
   for (guint i = 0; i < page->n; i++) {
-    one (page, "readers", &page->samples[i], "transport", "udp", page->samples[i].udp);
-    one (page, "readers", &page->samples[i], "transport", "tcp", page->samples[i].tcp);
+    line (page, "readers", &page->samples[i], "transport", "udp", page->samples[i].udp);
+    line (page, "readers", &page->samples[i], "transport", "tcp", page->samples[i].tcp);
   }
   head (page, "readers_in_state", "gauge", "Playing readers, by state.");
   for (guint i = 0; i < page->n; i++) {
     for (guint s = 0; s < READER_STATES && page->samples[i].used; s++)
-      one (page, "readers_in_state", &page->samples[i], "state", reader_state_names[s],
+      line (page, "readers_in_state", &page->samples[i], "state", reader_state_names[s],
           page->samples[i].states[s]);
   }
   head (page, "readers_with_priority", "gauge", "Playing readers, by priority.");
@@ -202,7 +202,7 @@ gauges (Page *page)
     for (guint p = 0; p < READER_PRIORITIES && page->samples[i].used; p++) {
       const gchar name[] = { (gchar) ('0' + p), '\0' };
 
-      one (page, "readers_with_priority", &page->samples[i], "priority", name,
+      line (page, "readers_with_priority", &page->samples[i], "priority", name,
           page->samples[i].priorities[p]);
     }
   }

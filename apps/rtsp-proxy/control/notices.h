@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Reads the counters every 2 s and logs changes that would otherwise only be counted: readers that
-// are thinned, and why; packets that were not delivered to readers; packets from an upstream that
-// were lost or dropped. A mount's packets are logged at most once a minute. Call from the main
-// thread only.
+// Reads the counters every 2 s and logs what has changed: readers that are thinned; packets that
+// were not delivered to readers; packets from an upstream that were lost or dropped. Logs packets
+// at most once a minute for each mount. Call from the main thread only.
 
 #include "outlets/rtsp/server.h"
 

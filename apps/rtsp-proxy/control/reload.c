@@ -6,7 +6,7 @@
 struct _Reload {
   const Options *options;
   Server *server;
-  GHashTable *mounts; // path -> MountConfig, from the file when it was last read
+  GHashTable *mounts; // path -> MountConfig, as the file was when it was last read
   const ProxyConfig *started_with;
 };
 
@@ -79,15 +79,16 @@ plan_change (ReloadPlan *plan, Mount *mount, const gchar *path, MountConfig *to)
   g_ptr_array_add (plan->changes, change);
 }
 
-// Compares the file's present configuration of a path (NULL: none) with its last one.
+// Compares `to`, the mount in the file (NULL if the file has none), with the mount in the file as
+// it was last read.
 static void
 plan_mount (Reload *self, ReloadPlan *plan, const gchar *path, MountConfig *to)
 {
-  const MountConfig *said = g_hash_table_lookup (self->mounts, path);
-  gboolean same = said && to && mount_config_equal (said, to);
+  const MountConfig *before = g_hash_table_lookup (self->mounts, path);
+  gboolean same = before && to && mount_config_equal (before, to);
   Mount *mount = mounts_get (server_get_mounts (self->server), path);
 
-  // A mount that equals the file already was changed through the API.
+  // If the mount equals `to` already, the API has made the same change.
   if (!same && (mount || to) && !(mount && to && mount_config_equal (mount_get_config (mount), to)))
     plan_change (plan, mount, path, to);
   else
@@ -164,7 +165,7 @@ reload_apply (Reload *self, ReloadPlan *plan)
   }
   for (guint i = 0; i < plan->notes->len; i++)
     log_event ("reload: %s", (const gchar *) g_ptr_array_index (plan->notes, i));
-  log_event ("reloaded: %u mounts changed, %u not", plan->changes->len, plan->n_unchanged);
+  log_event ("reloaded: %u mounts changed, %u unchanged", plan->changes->len, plan->n_unchanged);
   g_hash_table_unref (self->mounts);
   self->mounts = g_hash_table_ref (plan->mounts);
 }
@@ -198,7 +199,7 @@ reload_run (Reload *self)
 gboolean
 reload_is_as_in_file (Reload *self, const MountConfig *config)
 {
-  const MountConfig *said = g_hash_table_lookup (self->mounts, config->path);
+  const MountConfig *before = g_hash_table_lookup (self->mounts, config->path);
 
-  return said && mount_config_equal (said, config);
+  return before && mount_config_equal (before, config);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Reads the configuration file again and applies its changes. It keeps the file's last
-// configuration of each mount: a mount that was changed through the API stays so until the file
-// changes that mount. Call from the main thread only.
+// Reads the configuration file again and applies its changes. A change through the API lasts until
+// the file changes that mount, so this module keeps what the file last said about each mount. Call
+// from the main thread only.
 
 #include "cli/options.h"
 #include "outlets/rtsp/server.h"
@@ -17,7 +17,7 @@ void reload_free (Reload *self);
 
 typedef struct {
   gchar *path;
-  MountConfig *from, *to; // NULL: the mount is added, or removed
+  MountConfig *from, *to; // `from` is NULL if the mount is added, `to` if it is removed
 } ReloadChange;
 
 typedef struct {
@@ -25,7 +25,7 @@ typedef struct {
   guint n_unchanged;
   GPtrArray *notes;    // of gchar *: changes that need a restart, and failures
   GHashTable *mounts;  // path -> MountConfig: all mounts of the file
-  StageSet *stage_set; // from the present stage files
+  StageSet *stage_set; // read from the stage files
 } ReloadPlan;
 
 // Reads the file and lists its changes; changes nothing. Returns NULL and sets `error` if the file
@@ -43,5 +43,5 @@ void reload_run (Reload *self);
 // Logs that a wrong file was not loaded.
 void reload_log_failure (const GError *error);
 
-// Reports whether the mount has the file's configuration.
+// Reports whether `config` is the file's configuration of its mount.
 gboolean reload_is_as_in_file (Reload *self, const MountConfig *config);
