@@ -177,7 +177,7 @@ def a_title_without_media_is_refused():
         with Reader(proxy, 'bad.ts') as reader:
             assert reader.ask('DESCRIBE')[0] == 415
             assert PATIENCE <= reader.answers[0][2] < PATIENCE + AT_ONCE, reader.answers
-        proxy.wait_for_line('refused, /films/bad.ts: cannot be played: opening took longer than')
+        proxy.wait_for_line('refused: /films/bad.ts: cannot be played: opening took longer than')
 
 
 @test

@@ -28,8 +28,8 @@ def stopped_by(number):
         for connection in idle, half, asked:
             assert connection.closed()
         origin.wait_for('teardown', 2)
-        assert len([line for line in proxy.lines if 'the proxy is going down' in line]) == 5
-        assert proxy.lines[-1].endswith(' down'), proxy.lines[-1]
+        assert len([line for line in proxy.lines if 'the proxy is stopping' in line]) == 5
+        assert proxy.lines[-1].endswith(' stopped'), proxy.lines[-1]
 
 
 @test

@@ -341,7 +341,7 @@ def a_reader_paused_for_too_long_moves_to_the_windows_start():
             wait_until(is_gone, 60, "the window has passed the reader's position")
             reader.play()
             reader.read(video=40)
-            assert matches(proxy, r'reader \S+: its position is no longer in the window')
+            assert matches(proxy, r'reader \S+ moved: its position is no longer in the window')
             # The sequence numbers show the gap.
             assert not follows(reader.got[0][count - 1], reader.got[0][count])
             assert is_part(live.got[0], reader.got[0][count:])

@@ -7,17 +7,17 @@
 #include <glib.h>
 
 typedef struct {
-  guint burst;       // lines allowed at once
-  guint interval_ms; // time after which one more line is allowed
-  gint64 due_us;     // when the whole burst is allowed again, monotonic; 0 at first
-  guint64 n_suppressed;  // lines left out since the last one
+  guint burst;          // lines allowed at once
+  guint interval_ms;    // time after which one more line is allowed
+  gint64 due_us;        // when the whole burst is allowed again, monotonic; 0 at first
+  guint64 n_suppressed; // lines left out since the last one
 } LogLimit;
 
 // For failures of one object that retries.
 #define LOG_LIMIT_FAILURES ((LogLimit) { .burst = 8, .interval_ms = 60 * 1000 })
 
-// Reports whether a line is allowed at `now_us` (monotonic), and counts it. Sets `*n_suppressed` to the
-// number of lines left out before it. The caller serialises the calls for one limit.
+// Reports whether a line is allowed at `now_us` (monotonic), and counts it. Sets `*n_suppressed` to
+// the number of lines left out before it. The caller serialises the calls for one limit.
 static inline gboolean
 log_limit_pass (LogLimit *self, gint64 now_us, guint64 *n_suppressed)
 {

@@ -13,6 +13,6 @@ void thread_set_name (const gchar *name);
 // Names the calling thread "PREFIX:ELEMENT".
 void thread_set_task_name (const gchar *prefix, GstElement *element);
 
-// Names the thread of each task of `pipeline` "PREFIX:ELEMENT" when it starts. Call once, before the
-// pipeline leaves the state NULL. `prefix` must outlive the pipeline.
+// Names the thread of each task of `pipeline` "PREFIX:ELEMENT" when it starts. Call once, before
+// the pipeline leaves the state NULL. `prefix` must outlive the pipeline.
 void threads_name_tasks (GstElement *pipeline, const gchar *prefix);

@@ -30,7 +30,7 @@ on_connecting (gpointer user)
   self->callbacks->connecting (self, self->owner);
 }
 
-// The relay reports changed tracks: see on_begun().
+// Changed tracks are handled in on_begun().
 static const NodeCallbacks node_callbacks = { on_up, on_down, on_connecting, NULL };
 
 static void

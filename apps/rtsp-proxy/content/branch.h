@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A chain of stages as one source of a presentation's relay: the current one, or one that is to
-// replace it. Call from the main thread only.
+// A chain of stages as a source of a presentation's relay: the current chain, or the next one that
+// replaces it. Call from the main thread only.
 
 #include "graph/graph.h"
 
@@ -10,12 +10,12 @@ typedef struct _Branch Branch;
 
 typedef struct {
   void (*up) (Branch *branch, gpointer owner);
-  // `retry_ms`: time until the next attempt.
+  // The chain has failed; the next attempt starts in `retry_ms`.
   void (*down) (Branch *branch, const gchar *reason, guint retry_ms, gpointer owner);
   void (*connecting) (Branch *branch, gpointer owner);
-  // The chain has begun to give tracks. See `changed`.
+  // A run of the chain has begun, and its tracks are known. See `changed`.
   void (*begun) (Branch *branch, gpointer owner);
-  // The relay passes on this chain's packets.
+  // The relay has begun to pass on this chain's packets.
   void (*flows) (Branch *branch, gpointer owner);
 } BranchCallbacks;
 
@@ -26,16 +26,16 @@ struct _Branch {
   RelaySource *source;
   gchar *key; // see graph_dup_key()
   gboolean running;
-  gboolean changed; // its tracks differ from those that readers were told
-  gchar *problem;   // why it gives no media, or NULL
+  gboolean changed; // its tracks differ from the relay's
+  gchar *problem;   // reason of the last failure; NULL when up
 };
 
 // Does not start the chain. For the arguments see graph_get().
 Branch *branch_new (Graph *graph, MountConfig *config, GPtrArray *stages, guint instance,
     Relay *relay, const BranchCallbacks *callbacks, gpointer owner);
 void branch_free (Branch *self);
-void branch_start (Branch *self); // does nothing if it runs
+void branch_start (Branch *self); // has no effect if it runs
 void branch_stop (Branch *self);
 
-// Returns the URI of the upstream that is up (transfer full), or NULL.
+// Returns the URI of the first upstream that is up (transfer full), or NULL.
 gchar *branch_dup_uri (const Branch *self);

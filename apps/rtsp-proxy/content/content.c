@@ -41,9 +41,9 @@ content_ask (Content *self, GError **error)
 }
 
 void
-content_wait (Content *self, ContentToldFunc told, gpointer data)
+content_wait (Content *self, ContentDoneFunc done, gpointer data)
 {
-  self->kind->wait (self->object, told, data);
+  self->kind->wait (self->object, done, data);
 }
 
 void

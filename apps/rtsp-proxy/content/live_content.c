@@ -19,9 +19,9 @@ ask (gpointer object, GError **error)
 }
 
 static void
-wait (gpointer object, ContentToldFunc told, gpointer data)
+wait (gpointer object, ContentDoneFunc done, gpointer data)
 {
-  presentation_wait (object, told, data);
+  presentation_wait (object, done, data);
 }
 
 static const gchar *

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-// Time between two attempts to prepare media, however many readers ask for it.
+// Shortest time between two attempts to prepare media.
 #define MEDIA_RETRY (2 * GST_SECOND)
 
 MountConfig *
@@ -18,9 +18,9 @@ presentation_dup_config (Presentation *self)
   return config;
 }
 
-// ---- the state, and those that wait for it ----
+// ---- the state, and callbacks that wait for it ----
 
-// With the lock held.
+// Call with the lock held.
 static PresentationState
 get_state (Presentation *self)
 {
@@ -38,13 +38,13 @@ get_state (Presentation *self)
 gboolean
 presentation_is_at_start (Presentation *self)
 {
-  gboolean is;
+  gboolean at_start;
 
   g_mutex_lock (&self->lock);
-  is = self->instance && !self->ended && !self->stopped
-       && clock_now () - self->made < (gint64) self->config->interval_ms * GST_MSECOND;
+  at_start = self->instance && !self->ended && !self->stopped
+             && clock_now () - self->made < (gint64) self->config->interval_ms * GST_MSECOND;
   g_mutex_unlock (&self->lock);
-  return is;
+  return at_start;
 }
 
 PresentationState
@@ -59,16 +59,16 @@ presentation_ask (Presentation *self)
 }
 
 void
-presentation_tell (Presentation *self)
+presentation_end_waiting (Presentation *self)
 {
   if (presentation_ask (self) != PRESENTATION_STARTING)
-    waiting_tell (self->waiting);
+    waiting_end (self->waiting);
 }
 
 static void update_later (Presentation *self);
 
 void
-presentation_wait (Presentation *self, PresentationToldFunc told, gpointer data)
+presentation_wait (Presentation *self, PresentationDoneFunc done, gpointer data)
 {
   gboolean waits, opens;
 
@@ -76,10 +76,10 @@ presentation_wait (Presentation *self, PresentationToldFunc told, gpointer data)
   waits = get_state (self) == PRESENTATION_STARTING;
   opens = waits && self->known && !self->opening;
   if (waits)
-    waiting_add (self->waiting, self->config->start_timeout_ms, told, data);
+    waiting_add (self->waiting, self->config->start_timeout_ms, done, data);
   g_mutex_unlock (&self->lock);
   if (!waits)
-    told (data);
+    done (data);
   else if (opens)
     update_later (self);
 }
@@ -104,7 +104,8 @@ presentation_keep_media (Presentation *self, gpointer media, GDestroyNotify rele
   gboolean keep;
 
   g_mutex_lock (&self->lock);
-  // Without users nothing would release the media: update() and linger_over() may have run already.
+  // Without users nothing would release the media: update() and on_linger_timeout() may have run
+  // already.
   keep = !self->media && !self->stopped && !self->outdated
          && (self->n_users > 0 || !self->config->on_demand);
   if (keep) {
@@ -115,8 +116,8 @@ presentation_keep_media (Presentation *self, gpointer media, GDestroyNotify rele
   return keep;
 }
 
-// Returns the kept media (transfer full), or NULL. Readers that come from now on get new media.
-// With the lock held.
+// Returns the kept media (transfer full), or NULL. Readers that join later get new media. Call
+// with the lock held.
 static gpointer
 steal_media (Presentation *self)
 {
@@ -138,9 +139,9 @@ retire_media (Presentation *self)
     self->release_media (media);
 }
 
-// With the lock held.
+// Call with the lock held.
 static gboolean
-is_to_be_opened (Presentation *self)
+must_open (Presentation *self)
 {
   return self->known && !self->opening && get_state (self) == PRESENTATION_STARTING
          && (self->n_users > 0 || !self->config->on_demand);
@@ -152,7 +153,7 @@ presentation_open_media (Presentation *self)
   gboolean opens;
 
   g_mutex_lock (&self->lock);
-  opens = is_to_be_opened (self);
+  opens = must_open (self);
   self->opening |= opens;
   g_mutex_unlock (&self->lock);
   if (opens)
@@ -169,14 +170,14 @@ presentation_media_opened (Presentation *self, const gchar *problem)
   if (failed)
     self->media_failing_until = clock_now () + MEDIA_RETRY;
   self->opening = self->outdated = FALSE;
-  // Readers that came too late for outdated media have none.
-  again = is_to_be_opened (self);
+  // Readers that joined after the media became outdated have no media.
+  again = must_open (self);
   g_mutex_unlock (&self->lock);
   if (failed)
     log_event_limited (&self->failures, "mount %s cannot be served: %s", self->label, problem);
   if (again)
     update_later (self);
-  presentation_tell (self);
+  presentation_end_waiting (self);
 }
 
 void
@@ -259,7 +260,7 @@ presentation_dup_problem (Presentation *self)
 // ---- users ----
 
 static gboolean
-linger_over (gpointer data)
+on_linger_timeout (gpointer data)
 {
   Presentation *self = data;
   gpointer media = NULL;
@@ -267,7 +268,7 @@ linger_over (gpointer data)
 
   self->linger = 0;
   g_mutex_lock (&self->lock);
-  // In one step, so that a reader that comes now either keeps the media or gets new media.
+  // In one step, so that a reader that joins now either keeps the media or gets new media.
   idle = self->n_users == 0;
   if (idle)
     media = steal_media (self);
@@ -285,8 +286,8 @@ linger_over (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-// Runs on the main thread after the first user has come, the last one has left, or the
-// configuration has changed.
+// Starts what users need, or the linger time. Runs on the main thread when the first user has
+// joined, the last one has left, or the configuration has changed.
 static gboolean
 update (gpointer data)
 {
@@ -296,7 +297,7 @@ update (gpointer data)
   g_mutex_lock (&self->lock);
   stopped = self->stopped || self->ended;
   wanted = self->n_users > 0 || !self->config->on_demand;
-  // Users that came and left before this function ran may have left media without a branch.
+  // Users that joined and left before this function ran may have left media without a branch.
   has_media = self->media != NULL;
   g_mutex_unlock (&self->lock);
 
@@ -307,7 +308,7 @@ update (gpointer data)
     presentation_start_branch (self);
     presentation_open_media (self);
   } else if (self->current || has_media) {
-    self->linger = g_timeout_add (self->config->linger_ms, linger_over, self);
+    self->linger = g_timeout_add (self->config->linger_ms, on_linger_timeout, self);
   }
   return G_SOURCE_REMOVE;
 }
@@ -422,7 +423,7 @@ presentation_stop (Presentation *self)
   g_mutex_lock (&self->lock);
   self->stopped = TRUE;
   g_mutex_unlock (&self->lock);
-  waiting_tell (self->waiting);
+  waiting_end (self->waiting);
   g_clear_handle_id (&self->linger, g_source_remove);
   g_clear_handle_id (&self->end, g_source_remove);
   presentation_drop_next (self);

@@ -2,17 +2,17 @@
 #pragma once
 
 // A mount plus the choices of a URL: a chain of stages, the relay at its end, and the media that an
-// outlet keeps ready for all readers. Call from any thread, where nothing else is said.
+// outlet keeps ready for all readers. Call from any thread, unless the function says otherwise.
 
 #include "graph/graph.h"
 
 typedef struct _Presentation Presentation;
 
-// How a presentation reaches its outlet. All are called on the main thread.
+// Functions that a presentation calls on the main thread.
 typedef struct {
   // Closes the presentation's readers, for a reason that is logged.
   void (*close_readers) (Presentation *self, const gchar *reason, gpointer data);
-  // No reader has used the presentation for the time `linger`.
+  // Called when no reader has used the presentation for the time `linger`.
   void (*idle) (Presentation *self, gpointer data);
   // Prepares media in another thread, which then calls presentation_media_opened(). Media is also
   // prepared without readers if the presentation runs without them: it keeps the cache, and a
@@ -22,14 +22,14 @@ typedef struct {
   void (*configure_media) (Presentation *self, gpointer media, gpointer data);
 } PresentationCallbacks;
 
-// `path`: under which outlets publish it. `query`: the choices of the URL, or NULL. `stages`,
-// `instance`: see graph_get(); an instance other than 0 is a session of a stored title. `data` is
-// passed to the callbacks, and must stay valid until presentation_stop().
+// Outlets publish the presentation under `path`. `query` has the choices of the URL; it may be
+// NULL. For `stages` and `instance` see graph_get(); an instance other than 0 is a session of a
+// stored title. `data` is passed to the callbacks, and must be valid until presentation_stop().
 Presentation *presentation_new (Graph *graph, const gchar *path, const gchar *query,
     MountConfig *config, GPtrArray *stages, guint instance, const PresentationCallbacks *callbacks,
     gpointer data);
 Presentation *presentation_ref (Presentation *self);
-void presentation_unref (Presentation *self); // frees it on the main thread
+void presentation_unref (Presentation *self); // the main thread frees it
 
 // Starts the chain if it is configured to run without readers. Main thread only.
 void presentation_start (Presentation *self);
@@ -80,20 +80,20 @@ PresentationState presentation_ask (Presentation *self);
 // Reports whether a new reader of a session still gets the beginning of the stored title.
 gboolean presentation_is_at_start (Presentation *self);
 
-// Calls `told` once: when the state is no longer STARTING, after `start-timeout`, or at once. Call
-// with no lock held.
-typedef void (*PresentationToldFunc) (gpointer data);
-void presentation_wait (Presentation *self, PresentationToldFunc told, gpointer data);
+// Calls `done` once: at once if the state is not STARTING, else when it is no longer STARTING or
+// after `start-timeout`. Call with no lock held.
+typedef void (*PresentationDoneFunc) (gpointer data);
+void presentation_wait (Presentation *self, PresentationDoneFunc done, gpointer data);
 
 // Returns a key for the media that new readers share (transfer full). The key changes each time
 // readers are closed. With `only_ready`, returns NULL unless media is ready.
 gchar *presentation_dup_media_key (Presentation *self, gboolean only_ready);
 
-// Keeps prepared media until no reader uses it any more, so that it does not go away while a reader
-// is joining; then calls `release` on the main thread. Returns FALSE, and keeps nothing, if no
-// reader is left, if media is kept already, or if readers were closed while it was being prepared.
+// Keeps prepared media as long as readers need it, so that it is not freed while a reader is
+// joining; then calls `release` on the main thread. Returns FALSE and keeps nothing if no reader is
+// left, if media is kept already, or if readers were closed while this media was being prepared.
 gboolean presentation_keep_media (Presentation *self, gpointer media, GDestroyNotify release);
 
-// Ends what the callback `open_media` began. `problem`: why the media could not be prepared, or
-// NULL.
+// Call when the work that the callback `open_media` started is over. `problem` says why the media
+// could not be prepared; NULL on success.
 void presentation_media_opened (Presentation *self, const gchar *problem);

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-// Time that readers of a session get beyond the interval to receive the end of the title.
+// Time, beyond the interval, that readers of a session have to receive the end of the title.
 #define TITLE_TAIL_MS 1000
 
 // ---- branches ----
@@ -39,9 +39,9 @@ switched (Presentation *self)
   g_clear_pointer (&old, branch_free);
 }
 
-// Takes the next branch although its tracks differ: readers are closed and come again.
+// Switches to the next branch although its tracks differ, and closes the readers.
 static void
-switch_by_force (Presentation *self)
+switch_and_close (Presentation *self)
 {
   relay_take (self->relay, self->next->source);
   presentation_close_readers (self, "the new pipeline has different tracks");
@@ -55,7 +55,7 @@ on_up (Branch *branch, gpointer owner)
 
   if (branch == self->next) {
     if (branch->changed)
-      switch_by_force (self);
+      switch_and_close (self);
     return;
   }
   log_up (self, branch);
@@ -67,7 +67,7 @@ on_up (Branch *branch, gpointer owner)
 }
 
 static gboolean
-title_over (gpointer data)
+on_title_end (gpointer data)
 {
   Presentation *self = data;
 
@@ -76,8 +76,8 @@ title_over (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-// Takes no more readers, and does not connect the upstream again. The last reader is at most the
-// interval behind.
+// Ends a session: it accepts no more readers, and its upstream does not connect again. The last
+// reader is at most the interval behind.
 static void
 end_title (Presentation *self, Branch *branch)
 {
@@ -86,7 +86,7 @@ end_title (Presentation *self, Branch *branch)
   g_mutex_unlock (&self->lock);
   branch_stop (branch);
   if (!self->end)
-    self->end = g_timeout_add (self->config->interval_ms + TITLE_TAIL_MS, title_over, self);
+    self->end = g_timeout_add (self->config->interval_ms + TITLE_TAIL_MS, on_title_end, self);
 }
 
 static void
@@ -105,7 +105,7 @@ on_down (Branch *branch, const gchar *reason, guint retry_ms, gpointer owner)
   g_mutex_lock (&self->lock);
   self->failing_until = clock_now () + (gint64) retry_ms * GST_MSECOND;
   g_mutex_unlock (&self->lock);
-  presentation_tell (self);
+  presentation_end_waiting (self);
 }
 
 static void
@@ -128,7 +128,7 @@ on_begun (Branch *branch, gpointer owner)
   if (branch == self->current && branch->changed)
     presentation_close_readers (self, "the upstream came back with different tracks");
   else if (branch == self->next && branch->changed && node_get_state (branch->node) == NODE_UP)
-    switch_by_force (self);
+    switch_and_close (self);
 }
 
 static void
@@ -161,7 +161,7 @@ presentation_start_branch (Presentation *self)
 // ---- changing the chain ----
 
 static gboolean
-switch_over (gpointer data)
+on_switch_timeout (gpointer data)
 {
   Presentation *self = data;
 
@@ -192,7 +192,7 @@ presentation_start_beside (Presentation *self)
 {
   presentation_drop_next (self);
   self->next = make_branch (self);
-  self->switch_timeout = g_timeout_add (self->config->switch_timeout_ms, switch_over, self);
+  self->switch_timeout = g_timeout_add (self->config->switch_timeout_ms, on_switch_timeout, self);
   relay_prefer (self->relay, self->next->source);
   branch_start (self->next);
 }

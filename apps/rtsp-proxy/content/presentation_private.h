@@ -16,42 +16,42 @@ struct _Presentation {
   const PresentationCallbacks *callbacks;
   gpointer data;
   guint instance;
-  gint64 made; // ns, see clock_now()
+  gint64 made; // when, in ns of clock_now()
   Waiting *waiting;
   LogLimit failures;
 
   // Main thread only.
   Graph *graph;
   GPtrArray *stages;
-  guint end;       // timer: the last readers of an ended session have received all of the title
-  Branch *current; // NULL while no reader needs it
-  Branch *next;    // is to replace the current one, or NULL
-  guint switch_timeout;
-  gchar *problem; // why the last new chain was not taken, or NULL
-  guint linger;   // timer
+  guint end;            // timer that closes the readers of a session whose title has ended
+  Branch *current;      // NULL while no reader needs it
+  Branch *next;         // starts beside the current one and replaces it; or NULL
+  guint switch_timeout; // timer that gives up the next branch
+  gchar *problem;       // why the last new chain did not replace the old one, or NULL
+  guint linger;         // timer that stops the presentation when its readers have left
 
-  GMutex lock;         // guards the fields below
+  GMutex lock;         // protects the fields below
   MountConfig *config; // written on the main thread only
   guint n_users;
   gboolean known;       // media has flowed, so the tracks are known
-  gint64 failing_until; // ns: when the next attempt begins, after a failed one; else 0
+  gint64 failing_until; // after a failed attempt: when the next one starts, ns; else 0
   gboolean stopped;
   gboolean ended; // a session of a stored title: its upstream has ended
   guint media_generation;
   gpointer media; // kept ready for readers, or NULL
   GDestroyNotify release_media;
   gboolean opening;           // media is being prepared
-  gboolean outdated;          // readers were closed since that began: the media is not kept
-  gint64 media_failing_until; // ns: when media that failed to be prepared is tried again
+  gboolean outdated;          // readers were closed since then, so the media will not be kept
+  gint64 media_failing_until; // after media could not be prepared: when to try again, ns; else 0
 };
 
-// Calls those that wait, unless the state is STARTING. Call with no lock held.
-void presentation_tell (Presentation *self);
+// Calls the callbacks of presentation_wait(), unless the state is STARTING. Call with no lock held.
+void presentation_end_waiting (Presentation *self);
 
-// Closes the readers and prepares new media for those that come again. Main thread only.
+// Closes the readers, and prepares new media for readers that connect again. Main thread only.
 void presentation_close_readers (Presentation *self, const gchar *reason);
 
-// Has media prepared if it is needed and not there. Main thread only.
+// Starts to prepare media if it is needed and missing. Main thread only.
 void presentation_open_media (Presentation *self);
 
 // ---- branches; main thread only ----
@@ -59,7 +59,7 @@ void presentation_open_media (Presentation *self);
 // Starts the current branch if it does not run.
 void presentation_start_branch (Presentation *self);
 
-// Replaces the current branch at once. For a branch whose media no reader has received.
+// Replaces the current branch at once. Call only if no reader has received its media.
 void presentation_replace_branch (Presentation *self);
 
 // Starts the next branch, which replaces the current one at a join point.

@@ -15,9 +15,9 @@ ask (gpointer object, GError **error)
 }
 
 static void
-wait (gpointer object, ContentToldFunc told, gpointer data)
+wait (gpointer object, ContentDoneFunc done, gpointer data)
 {
-  title_wait (object, told, data);
+  title_wait (object, done, data);
 }
 
 static void

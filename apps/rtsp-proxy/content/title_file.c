@@ -11,12 +11,12 @@ typedef struct _TitleFile TitleFile;
 typedef struct {
   TitleFile *file;
   GstElement *queue;  // not owned; NULL for a raw stream
-  gint muted;         // atomic: no reader has set it up
-  gboolean has_begun; // it has had data. Demuxer's thread only
-  gboolean is_here;   // it has had data since the last seek. Demuxer's thread only
+  gint muted;         // atomic: packets are dropped
+  gboolean has_begun; // the track has had data; demuxer's thread only
+  gboolean is_here;   // the track has had data since the last seek; demuxer's thread only
   gboolean video;
-  GstClockTime lead; // see title_file_get_lead(); guarded by the queue's object lock
-  guint64 n_frames;  // of a raw stream, since its start or a flush. Its thread only
+  GstClockTime lead; // see title_file_get_lead(); use with the queue's object lock held
+  guint64 n_frames;  // of a raw stream, since its start or a flush; the parser's thread only
 } Track;
 
 struct _TitleFile {
@@ -33,8 +33,8 @@ typedef struct {
 GType title_file_get_type (void);
 G_DEFINE_TYPE (TitleFile, title_file, GST_TYPE_BIN)
 
-// The file types that are served, and no others: files may come from untrusted persons, and must
-// not reach an arbitrary element.
+// The file types that are served. Files may come from untrusted persons and must not reach any
+// other element.
 static const struct {
   const gchar *type;
   const gchar *demuxer; // NULL: a raw stream
@@ -48,10 +48,10 @@ static const struct {
   { "video/x-h265", NULL },
 };
 
-// Reports whether a frame begins within the segment that is played. Frames before it are the
-// priming of an audio codec, or frames that only lead to a keyframe. The sink would drop them as
-// well, but after they have got sequence numbers, so readers would see packet loss; and a sink that
-// waits for its first packet would block the pacer.
+// Reports whether a frame starts within the segment that is played. Frames before the segment are
+// the priming of an audio codec, or video that the segment's first frames depend on. The sink would
+// drop them too, but only after they have sequence numbers, so readers would see packet loss. A
+// sink that waits for its first packet would also block the pacer.
 static gboolean
 is_inside (GstPad *pad, GstClockTime at)
 {
@@ -77,14 +77,14 @@ set_lead (Track *track, GstClockTime lead)
 }
 
 static void
-note_flush (Track *track)
+handle_flush (Track *track)
 {
   track->is_here = FALSE;
   set_lead (track, GST_CLOCK_TIME_NONE);
 }
 
 static void
-note_buffer (Track *track, GstBuffer *buffer, gboolean passes)
+handle_buffer (Track *track, GstBuffer *buffer, gboolean passes)
 {
   gboolean keyframe = !GST_BUFFER_FLAG_IS_SET (buffer, GST_BUFFER_FLAG_DELTA_UNIT);
 
@@ -94,13 +94,13 @@ note_buffer (Track *track, GstBuffer *buffer, gboolean passes)
   track->is_here |= passes;
 }
 
-// Fails when a track ends without data, as in a file that is cut off after its header: preparing
-// the media would wait for that track for ever.
+// Fails when a track ends without data, for example in a file that is cut off after its header:
+// otherwise preparing the media would wait for that track for ever.
 static void
-note_event (Track *track, GstEventType type)
+handle_event (Track *track, GstEventType type)
 {
   if (type == GST_EVENT_FLUSH_STOP)
-    note_flush (track);
+    handle_flush (track);
   else if (type == GST_EVENT_GAP)
     track->has_begun = track->is_here = TRUE;
   else if (type == GST_EVENT_EOS && !track->has_begun)
@@ -119,11 +119,11 @@ filter (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 
   if (info->type & (GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM | GST_PAD_PROBE_TYPE_EVENT_FLUSH)) {
     type = GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info));
-    note_event (track, type);
+    handle_event (track, type);
     passes |= type != GST_EVENT_EOS;
   } else {
     passes = passes && is_inside (pad, GST_BUFFER_PTS (GST_PAD_PROBE_INFO_BUFFER (info)));
-    note_buffer (track, GST_PAD_PROBE_INFO_BUFFER (info), passes);
+    handle_buffer (track, GST_PAD_PROBE_INFO_BUFFER (info), passes);
   }
   return passes ? GST_PAD_PROBE_OK : GST_PAD_PROBE_DROP;
 }
@@ -140,8 +140,8 @@ get_segment (GstElement *queue)
   return event;
 }
 
-// Sends a gap, so that the track's sink does not wait for data, and all other sinks for that sink.
-// Sends the segment of `like` first if the track has none.
+// Sends a gap. Without it, the track's sink would wait for data, and all other sinks would wait for
+// that sink. First sends the segment of the queue `like` if the track has none.
 static void
 send_gap (GstElement *queue, GstElement *like)
 {
@@ -159,8 +159,8 @@ send_gap (GstElement *queue, GstElement *like)
   gst_object_unref (pad);
 }
 
-// Runs when the queue of one track is full, in the demuxer's thread: other tracks that have no data
-// since the last seek get a gap.
+// Sends a gap on each track that has had no data since the last seek. Called in the demuxer's
+// thread when the queue of another track is full.
 static void
 on_full (GstElement *queue, TitleFile *self)
 {
@@ -203,7 +203,7 @@ title_file_fill_gaps (GstElement *self)
 // ---- raw streams ----
 
 static GstClockTime
-frames_last (GstPad *pad, guint64 n)
+frames_duration (GstPad *pad, guint64 n)
 {
   GstCaps *caps = gst_pad_get_current_caps (pad);
   gint num = 0, den = 1;
@@ -218,7 +218,8 @@ frames_last (GstPad *pad, guint64 n)
   return gst_util_uint64_scale (n, (guint64) den * GST_SECOND, (guint64) num);
 }
 
-// Gives each frame its timestamps. A raw stream has none; it has a frame rate at most.
+// Sets the timestamps of each frame from the frame rate, because a raw stream has no timestamps.
+// The default is 25 frames/s.
 static GstPadProbeReturn
 stamp (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 {
@@ -230,13 +231,13 @@ stamp (GstPad *pad, GstPadProbeInfo *info, gpointer data)
     return GST_PAD_PROBE_OK;
   }
   frame = gst_buffer_make_writable (GST_PAD_PROBE_INFO_BUFFER (info));
-  GST_BUFFER_PTS (frame) = GST_BUFFER_DTS (frame) = frames_last (pad, track->n_frames++);
+  GST_BUFFER_PTS (frame) = GST_BUFFER_DTS (frame) = frames_duration (pad, track->n_frames++);
   info->data = frame;
   return GST_PAD_PROBE_OK;
 }
 
-// Makes a seek without an end position play to the end of the title. Else demuxers keep the end of
-// the seek before.
+// Makes a seek without an end position play to the end of the title. Otherwise demuxers keep the
+// end position of the previous seek.
 static GstPadProbeReturn
 open_end (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
 {
@@ -306,7 +307,7 @@ make_branch (TitleFile *self, const TracksKind *kind, GError **error)
 {
   Track *track = &self->tracks[self->n_tracks];
   guint payload = kind->video ? 96 + 2 * self->n_video++ : 97 + 2 * self->n_audio++;
-  // A raw stream has no queue: its parser pulls from the file in a thread of its own.
+  // A raw stream has no queue, because its parser pulls from the file in another thread.
   gchar *payloader = g_strdup_printf ("pay_src_%u", self->n_tracks);
   gchar *text = g_strdup_printf ("%s%s ! %s name=%s pt=%u ! ratepacer",
       self->raw ? ""
@@ -328,9 +329,9 @@ make_branch (TitleFile *self, const TracksKind *kind, GError **error)
   return branch;
 }
 
-// Adds and links an element, which start() starts. Its state is locked until then: if the bin, on
-// its way to PAUSED in another thread, started it, the two threads could wait for each other where
-// one pad pulls from the other.
+// Adds and links an element, which start() starts. Its state is locked until then: if the bin
+// started it, on its own way to PAUSED in another thread, the two threads could wait for each other
+// where one pad pulls from the other.
 static void
 join (TitleFile *self, GstPad *pad, GstElement *element)
 {
@@ -349,8 +350,8 @@ start (GstElement *element)
   gst_element_set_locked_state (element, FALSE);
 }
 
-// Adds a branch for the stream of `pad`, and returns it for start(); or posts an error and returns
-// NULL. A stream that cannot be served ends in a fakesink.
+// Adds a branch for the stream of `pad`, and returns it for start(). On failure, posts an error and
+// returns NULL. A stream that cannot be served is linked to a fakesink.
 static GstElement *
 add_stream (TitleFile *self, GstPad *pad, GstCaps *caps)
 {
@@ -389,7 +390,8 @@ static void
 on_no_more_pads (GstElement *demuxer, TitleFile *self)
 {
   if (self->n_tracks == 0)
-    GST_ELEMENT_ERROR (self, STREAM, WRONG_TYPE, ("it has no track that can be served"), (NULL));
+    GST_ELEMENT_ERROR (
+        self, STREAM, WRONG_TYPE, ("the file has no track that can be served"), (NULL));
   gst_element_no_more_pads (GST_ELEMENT (self));
 }
 
@@ -413,8 +415,8 @@ add_demuxer (TitleFile *self, GstPad *pad, const gchar *name)
   start (demuxer);
 }
 
-// The branch starts after no-more-pads: its parser has a thread of its own, and its first packets
-// must not come before all pads are known.
+// Adds the branch of a raw stream, and starts it after no-more-pads: its parser has its own thread,
+// and no packet may leave before all pads are known.
 static void
 add_raw (TitleFile *self, GstPad *pad, GstCaps *caps)
 {
@@ -464,7 +466,7 @@ title_file_new (int fd)
   GstElement *typefind = gst_element_factory_make ("typefind", NULL);
   gchar *path = g_strdup_printf ("/proc/self/fd/%d", fd);
 
-  // Opened through the file descriptor that was checked. This gives it a read position of its own.
+  // This path opens the file that was checked, and gives it its own read position.
   g_object_set (source, "location", path, NULL);
   g_free (path);
   gst_bin_add_many (GST_BIN (self), source, typefind, NULL);

@@ -17,16 +17,17 @@ struct _Titles {
   const TitleOutlet *outlet;
   GObject *data; // the outlet's
 
-  GMutex lock; // guards the fields below
+  GMutex lock; // protects the fields below
   Store *store;
   guint max;
   guint start_timeout_ms;
-  guint n_open; // slots in use: titles that open, or whose media exists
+  guint n_open; // slots in use; a title has one while it is being opened, and its media as long as
+                // it exists
 };
 
-// Work that title_run() has begun.
+// Work that title_run() has started.
 typedef struct {
-  GObject *media; // given up when the time limit is over
+  GObject *media; // give_up() is called for it after the time limit
   TitleRunFunc run;
   gpointer data;
   GDestroyNotify free_data;
@@ -39,7 +40,7 @@ struct _Title {
   gchar *name, *label, *path;
   guint start_timeout_ms;
 
-  GMutex lock; // guards the fields below
+  GMutex lock; // protects the fields below
   TitleState state;
   GError *error; // why it could not be opened
   GObject *media;
@@ -48,8 +49,8 @@ struct _Title {
   Job *job;          // NULL while the title is being opened
   GSource *deadline; // of that work, on the main thread; NULL once it has passed
   gint result;       // of the last job
-  TitleToldFunc told;
-  gpointer told_data;
+  TitleDoneFunc done;
+  gpointer done_data;
 };
 
 static guint last_id; // atomic
@@ -122,7 +123,7 @@ trim_soon (void)
 }
 
 static void
-give_back_slot (gpointer data)
+release_slot (gpointer data)
 {
   Titles *self = data;
 
@@ -145,9 +146,8 @@ take_slot (Titles *self, guint *start_timeout_ms, GError **error)
     g_set_error (
         error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "%s serves no titles now", self->mount_path);
   } else if (self->n_open >= self->max) {
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY,
-        "%s: %u titles are open, and max-titles does not allow more", self->mount_path,
-        self->n_open);
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "%s: max-titles: %u titles are open already",
+        self->mount_path, self->n_open);
   } else {
     store = store_ref (self->store);
     *start_timeout_ms = self->start_timeout_ms;
@@ -202,11 +202,11 @@ get_workers (void)
 }
 
 // Returns the function to call once the lock is released, or NULL. Call with the lock held.
-static TitleToldFunc
-take_told (Title *self, gpointer *data)
+static TitleDoneFunc
+take_done (Title *self, gpointer *data)
 {
-  *data = self->told_data;
-  return g_steal_pointer (&self->told);
+  *data = self->done_data;
+  return g_steal_pointer (&self->done);
 }
 
 static void
@@ -225,7 +225,7 @@ give_up (Title *self)
   g_clear_object (&media);
 }
 
-// With the lock held.
+// Call with the lock held.
 static void
 fail_late (Title *self)
 {
@@ -237,12 +237,12 @@ fail_late (Title *self)
       "cannot be played: opening took longer than %.1f s", self->start_timeout_ms / 1000.0);
 }
 
-// Tells the waiting caller even if the worker thread never returns.
+// Ends the wait for work that takes too long, even if the worker thread never returns.
 static gboolean
-deadline_over (gpointer title)
+on_deadline (gpointer title)
 {
   Title *self = title;
-  TitleToldFunc told = NULL;
+  TitleDoneFunc done = NULL;
   gpointer data;
   gboolean late;
 
@@ -250,7 +250,7 @@ deadline_over (gpointer title)
   late = self->deadline == g_main_current_source (); // else the work has just ended
   if (late) {
     fail_late (self);
-    told = take_told (self, &data);
+    done = take_done (self, &data);
   }
   g_mutex_unlock (&self->lock);
   if (!late)
@@ -258,18 +258,18 @@ deadline_over (gpointer title)
   log_event ("%s: opening or seeking took longer than %.1f s", self->label,
       self->start_timeout_ms / 1000.0);
   give_up (self);
-  if (told)
-    told (data);
+  if (done)
+    done (data);
   return G_SOURCE_REMOVE;
 }
 
-// With the lock held, or before any other thread knows the title.
+// Call with the lock held, or before any other thread knows the title.
 static void
 begin_work (Title *self)
 {
   self->works = TRUE;
   self->deadline = g_timeout_source_new (self->start_timeout_ms);
-  g_source_set_callback (self->deadline, deadline_over, title_ref (self),
+  g_source_set_callback (self->deadline, on_deadline, title_ref (self),
       (GDestroyNotify) (void (*) (void)) title_unref);
   g_source_attach (self->deadline, NULL);
   g_thread_pool_push (get_workers (), title_ref (self), NULL);
@@ -278,7 +278,7 @@ begin_work (Title *self)
 static void
 end_work (Title *self)
 {
-  TitleToldFunc told;
+  TitleDoneFunc done;
   GSource *deadline;
   gpointer data;
   Job *job;
@@ -287,7 +287,7 @@ end_work (Title *self)
   self->works = FALSE;
   job = g_steal_pointer (&self->job);
   deadline = g_steal_pointer (&self->deadline);
-  told = take_told (self, &data);
+  done = take_done (self, &data);
   g_mutex_unlock (&self->lock);
   if (job) {
     job->free_data (job->data);
@@ -298,8 +298,8 @@ end_work (Title *self)
     g_source_destroy (deadline);
     g_source_unref (deadline);
   }
-  if (told)
-    told (data);
+  if (done)
+    done (data);
 }
 
 static GObject *
@@ -329,7 +329,7 @@ publish (Title *self, GObject *media)
   Titles *titles = self->titles;
 
   // A reader may use the media for longer than the title exists.
-  g_object_set_data_full (media, "slot", titles, give_back_slot);
+  g_object_set_data_full (media, "slot", titles, release_slot);
   titles->outlet->publish (media, self->path, titles->data);
 }
 
@@ -342,7 +342,7 @@ open_title (Title *self)
   if (media)
     publish (self, media);
   else
-    give_back_slot (self->titles);
+    release_slot (self->titles);
   g_mutex_lock (&self->lock);
   self->held = media != NULL;
   if (!media)
@@ -469,19 +469,19 @@ title_works (Title *self)
 }
 
 void
-title_wait (Title *self, TitleToldFunc told, gpointer data)
+title_wait (Title *self, TitleDoneFunc done, gpointer data)
 {
   gboolean waits;
 
   g_mutex_lock (&self->lock);
   waits = self->deadline != NULL;
   if (waits) {
-    self->told = told;
-    self->told_data = data;
+    self->done = done;
+    self->done_data = data;
   }
   g_mutex_unlock (&self->lock);
   if (!waits)
-    told (data);
+    done (data);
 }
 
 void

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The titles of a mount: files of a store. Each is opened for one reader, with a read position of
-// its own. An outlet provides the operations that turn a file into media for its reader. Opening
-// and seeking run in worker threads, so that no request waits for them. Counted; call from any
-// thread.
+// The titles of a mount: files of a store. Each title is opened for one reader and has its own read
+// position. An outlet provides the functions that turn a file into media. Opening and seeking run
+// in worker threads, so that no request blocks a thread. Reference counted; call from any thread.
 
 #include <glib-object.h>
 
@@ -13,7 +12,7 @@
 typedef struct _Titles Titles;
 typedef struct _Title Title;
 
-// How an outlet serves a title. The media is an object of the outlet's.
+// The functions of an outlet that serves titles. The media is an object that the outlet makes.
 typedef struct {
   // Returns media (transfer full) for the open file `fd`. Takes ownership of `fd`. `label` is the
   // title's name in the log. Runs in a worker thread.
@@ -23,27 +22,27 @@ typedef struct {
   gboolean (*open) (GObject *media, GError **error);
   // Releases the hold on the media that a successful open() took.
   void (*release) (GObject *media);
-  // Makes an open() or a TitleRunFunc that works on the media fail soon.
+  // Makes an open() or a TitleRunFunc that is working on the media fail soon.
   void (*give_up) (GObject *media);
-  // Lets clients ask for the media under `path`, until withdraw(). The paths of titles are unique.
+  // Lets clients request the media by `path`, until withdraw(). The paths of titles are unique.
   void (*publish) (GObject *media, const gchar *path, GObject *data);
   void (*withdraw) (const gchar *path, GObject *data);
 } TitleOutlet;
 
-// Returns the titles of the mount at `mount_path`, which has none before titles_configure().
-// `outlet` must stay valid; keeps a reference to `data`, which is passed to its operations.
+// Returns the titles of the mount at `mount_path`; none can be opened before titles_configure().
+// `outlet` must stay valid. Keeps a reference to `data`, which is passed to the outlet's functions.
 Titles *titles_new (const gchar *mount_path, const TitleOutlet *outlet, GObject *data);
 Titles *titles_ref (Titles *self);
 void titles_unref (Titles *self);
 
-// Sets the store, the greatest number of titles that may be open at once, and the time limit in ms
-// for opening and seeking. Takes ownership of `store`; NULL: no title can be opened any more.
-// Titles that are open stay open.
+// Sets the store, the limit of titles that are open at once, and the time limit in ms for opening
+// and seeking. Takes ownership of `store`; with NULL, no title can be opened. Open titles stay
+// open.
 void titles_configure (Titles *self, Store *store, guint max, guint start_timeout_ms);
 
-// Begins to open the title `name`, which is the part of a URL behind the mount's path and a slash,
-// still escaped. Returns NULL and an error if the name is not valid or there is no store
-// (G_IO_ERROR_NOT_FOUND), or if the greatest number of titles is open (G_IO_ERROR_BUSY).
+// Starts to open a title. `name` is the part of a URL after the mount's path and a slash, still
+// escaped. Returns NULL and sets `error` if the name is not valid or there is no store
+// (G_IO_ERROR_NOT_FOUND), or if the limit of open titles is reached (G_IO_ERROR_BUSY).
 Title *titles_open (Titles *self, const gchar *name, GError **error);
 Title *title_ref (Title *self);
 void title_unref (Title *self);
@@ -75,10 +74,10 @@ gboolean title_get_result (Title *self, gint *result);
 // Reports whether work, that is open() or a `run`, is in progress.
 gboolean title_works (Title *self);
 
-// Calls `told` once: when the work in progress has ended or is given up, or at once if there is
+// Calls `done` once: when the work in progress has ended or is given up, or at once if there is
 // none. Only one caller may wait at a time.
-typedef void (*TitleToldFunc) (gpointer data);
-void title_wait (Title *self, TitleToldFunc told, gpointer data);
+typedef void (*TitleDoneFunc) (gpointer data);
+void title_wait (Title *self, TitleDoneFunc done, gpointer data);
 
 // Releases the title's own hold on its media: the outlet holds it from now on.
 void title_hand_over (Title *self);

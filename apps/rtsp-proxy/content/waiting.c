@@ -3,40 +3,40 @@
 
 struct _Waiting {
   GMutex lock;
-  GList *all; // of Waiter; guarded by the lock
+  GList *all; // of Waiter; use with `lock` held
 };
 
 typedef struct {
   Waiting *waiting;
-  WaitingFunc told;
+  WaitingFunc done;
   gpointer data;
   GSource *deadline; // on the main thread
 } Waiter;
 
 static void
-tell (gpointer data)
+end_one (gpointer data)
 {
   Waiter *waiter = data;
 
   g_source_destroy (waiter->deadline);
   g_source_unref (waiter->deadline);
-  waiter->told (waiter->data);
+  waiter->done (waiter->data);
   g_free (waiter);
 }
 
 void
-waiting_tell (Waiting *self)
+waiting_end (Waiting *self)
 {
   GList *all;
 
   g_mutex_lock (&self->lock);
   all = g_steal_pointer (&self->all);
   g_mutex_unlock (&self->lock);
-  g_list_free_full (all, tell);
+  g_list_free_full (all, end_one);
 }
 
 static gboolean
-deadline_over (gpointer data)
+on_timeout (gpointer data)
 {
   Waiter *waiter = data;
   Waiting *self = waiter->waiting;
@@ -48,17 +48,17 @@ deadline_over (gpointer data)
     self->all = g_list_delete_link (self->all, link);
   g_mutex_unlock (&self->lock);
   if (link)
-    tell (waiter);
+    end_one (waiter);
   return G_SOURCE_REMOVE;
 }
 
 void
-waiting_add (Waiting *self, guint timeout_ms, WaitingFunc told, gpointer data)
+waiting_add (Waiting *self, guint timeout_ms, WaitingFunc done, gpointer data)
 {
   Waiter *waiter = g_new (Waiter, 1);
 
-  *waiter = (Waiter) { self, told, data, g_timeout_source_new (timeout_ms) };
-  g_source_set_callback (waiter->deadline, deadline_over, waiter, NULL);
+  *waiter = (Waiter) { self, done, data, g_timeout_source_new (timeout_ms) };
+  g_source_set_callback (waiter->deadline, on_timeout, waiter, NULL);
   g_mutex_lock (&self->lock);
   self->all = g_list_prepend (self->all, waiter);
   g_source_attach (waiter->deadline, NULL);

@@ -9,10 +9,10 @@ typedef struct _Waiting Waiting;
 typedef void (*WaitingFunc) (gpointer data);
 
 Waiting *waiting_new (void);
-void waiting_free (Waiting *self); // once no callback waits any more
+void waiting_free (Waiting *self); // call when no callback waits
 
-// Has `told` called once: by waiting_tell(), or on the main thread after `timeout_ms`.
-void waiting_add (Waiting *self, guint timeout_ms, WaitingFunc told, gpointer data);
+// Adds a callback. It is called once: by waiting_end(), or on the main thread after `timeout_ms`.
+void waiting_add (Waiting *self, guint timeout_ms, WaitingFunc done, gpointer data);
 
-// Calls all waiting callbacks. Call with no lock held.
-void waiting_tell (Waiting *self);
+// Calls and removes all callbacks. Call with no lock held.
+void waiting_end (Waiting *self);

@@ -368,7 +368,8 @@ a_missing_element_is_named_with_its_package (void)
   g_assert_null (stage_assign (stage, "encoder", "x264"));
   g_assert_false (stage_check_elements (stage, NULL, &error));
   g_assert_cmpstr (error->message, ==,
-      "stage transcode: GStreamer has no element \"x264enc\"; on Debian install gstreamer1.0-plugins-ugly");
+      "stage transcode: GStreamer has no element \"x264enc\"; on Debian install "
+      "gstreamer1.0-plugins-ugly");
   g_clear_error (&error);
 
   // A mount that needs it is refused.
@@ -386,7 +387,8 @@ a_missing_element_is_named_with_its_package (void)
   stage = stage_new (set, "transcode", NULL);
   g_assert_cmpstr (stage_get_value (stage, "encoder"), ==, "openh264");
   g_assert_false (stage_check_elements (stage, NULL, &error));
-  g_assert_nonnull (strstr (error->message, "GStreamer has no element \"svcenc\"; it belongs to Weir"));
+  g_assert_nonnull (
+      strstr (error->message, "GStreamer has no element \"svcenc\"; it belongs to Weir"));
   g_clear_error (&error);
   stage_unref (stage);
   stage_set_unref (set);

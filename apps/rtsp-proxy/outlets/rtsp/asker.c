@@ -29,8 +29,8 @@ asker_clear (Asker *self)
   g_free (self->peer);
 }
 
-// Returns the demand of a URL. gst-rtsp-server asks several times for a request, so the newest one
-// is kept.
+// Returns the demand of a URL. gst-rtsp-server needs it several times for each request, so the last
+// one is kept.
 static const Demand *
 get_demand (Asker *self, const GstRTSPUrl *url)
 {
@@ -93,7 +93,7 @@ refuse (Asker *self, GError *error)
     status = GST_RTSP_STS_SERVICE_UNAVAILABLE;
   else if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED))
     status = GST_RTSP_STS_UNSUPPORTED_MEDIA_TYPE;
-  log_event_limited (&refusals, "reader %s: refused, %s", self->peer, error->message);
+  log_event_limited (&refusals, "reader %s refused: %s", self->peer, error->message);
   g_error_free (error);
   return status;
 }
@@ -107,8 +107,8 @@ admit (Asker *self, GstRTSPContext *ctx, const Demand *demand, GError **error)
   return access_admit (demand, self->peer, credentials, error);
 }
 
-// Returns the open title if it is the right one. Else drops it before another one is opened, since
-// it may hold the last slot.
+// Returns the title in use if it is the requested one. Otherwise releases it before it opens the
+// requested one, because the old title may hold the last slot.
 static Content *
 use_title (Asker *self, const Resolved *resolved, GError **error)
 {
@@ -121,8 +121,8 @@ use_title (Asker *self, const Resolved *resolved, GError **error)
   return mounts_use (self->mounts, resolved, error);
 }
 
-// Resolves, admits and uses what the request asks for. Returns the content (transfer full), or NULL
-// and an error.
+// Resolves and admits a request, and uses its content. Returns the content (transfer full), or NULL
+// and sets `error`.
 static Content *
 find_content (Asker *self, GstRTSPContext *ctx, GError **error)
 {
@@ -145,7 +145,8 @@ find_content (Asker *self, GstRTSPContext *ctx, GError **error)
   return content;
 }
 
-// Puts the request aside while the content starts. The request comes here once more afterwards.
+// Checks that the content is ready. Puts the request aside while the content starts; the request is
+// then checked once more.
 static GstRTSPStatusCode
 check_ready (Asker *self, GstRTSPContext *ctx, Content *content)
 {
@@ -156,7 +157,7 @@ check_ready (Asker *self, GstRTSPContext *ctx, Content *content)
     return GST_RTSP_STS_OK;
   if (state == CONTENT_STARTING && !weir_client_was_deferred (self->client, ctx)
       && weir_client_defer (self->client, ctx)) {
-    content_wait (content, resume_told, resume_new (self->client));
+    content_wait (content, resume_run, resume_new (self->client));
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   }
   // The next request opens it again.
@@ -171,8 +172,8 @@ check_ready (Asker *self, GstRTSPContext *ctx, Content *content)
 GstRTSPStatusCode
 asker_check (Asker *self, GstRTSPContext *ctx)
 {
-  // A request that was put aside uses the content that it has waited for, and not another session
-  // of a title. The client's other requests have waited behind it.
+  // A request that was put aside uses the content for which it has waited, not another session of a
+  // title. Later requests of the client have waited, too.
   Content *content = weir_client_was_deferred (self->client, ctx) ? asker_dup_content (self) : NULL;
   GError *error = NULL;
   GstRTSPStatusCode status;
@@ -196,9 +197,9 @@ is_used (Asker *self, const Demand *demand)
   return self->used && strncmp (self->used, demand->url, len) == 0 && self->used[len] == '\0';
 }
 
-// Returns the path of the demand's content (transfer full). Returns "", which gst-rtsp-server does
-// not know, for a choice that does not run; else the library would match the mount's own path.
-// Returns NULL if nothing is served there, or if each client gets a path of its own.
+// Returns the path of the demand's content (transfer full). Returns "", a path that gst-rtsp-server
+// does not know, for choices that do not run; otherwise the library would match the mount's path.
+// Returns NULL if nothing is served there, or if each client gets its own path.
 static gchar *
 resolve_path (Asker *self, const Demand *demand, Content *content)
 {

@@ -23,7 +23,7 @@ typedef struct {
   GstRTSPSessionPool *pool; // its own, so that no client can use the session of another
   Asker asker;
 
-  GMutex lock;           // guards the fields below
+  GMutex lock;           // protects the fields below
   GMainContext *context; // of the client's thread; NULL before the first request
   gchar *session;        // id of the session that plays, or NULL
   Reader *reader;        // of that session, or NULL
@@ -90,17 +90,17 @@ dup_reader (Client *self)
 }
 
 typedef struct {
-  Asking asking;
+  RtspRequest request;
   const Serving *serving;
 } Call;
 
-// Collects what the operations of a Serving need. End it with call_end().
+// Collects the arguments for the functions of a Serving. End with call_end().
 static void
 call_begin (Call *call, GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMedia *media)
 {
   Asker *asker = &((Client *) client)->asker;
 
-  call->asking = (Asking) { ctx, asker_dup_content (asker), dup_reader ((Client *) client),
+  call->request = (RtspRequest) { ctx, asker_dup_content (asker), dup_reader ((Client *) client),
     asker->peer, asker->layers, asker->delay_ns };
   call->serving = title_media_is (media) ? &serving_stored : &serving_live;
 }
@@ -108,8 +108,8 @@ call_begin (Call *call, GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMedia
 static void
 call_end (Call *call)
 {
-  g_clear_pointer (&call->asking.content, content_unref);
-  g_clear_pointer (&call->asking.reader, reader_unref);
+  g_clear_pointer (&call->request.content, content_unref);
+  g_clear_pointer (&call->request.reader, reader_unref);
 }
 
 static GstRTSPStatusCode
@@ -119,7 +119,7 @@ on_pre_pause (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   Call call;
 
   call_begin (&call, client, ctx, gst_rtsp_session_media_get_media (ctx->sessmedia));
-  status = call.serving->begin_pause (&call.asking);
+  status = call.serving->begin_pause (&call.request);
   call_end (&call);
   return status;
 }
@@ -130,7 +130,7 @@ on_pause (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   Call call;
 
   call_begin (&call, client, ctx, gst_rtsp_session_media_get_media (ctx->sessmedia));
-  call.serving->end_pause (&call.asking);
+  call.serving->end_pause (&call.request);
   call_end (&call);
 }
 
@@ -143,7 +143,7 @@ on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   // With this header gst-rtsp-server would write into a response that it has not made yet.
   gst_rtsp_message_remove_header (ctx->request, GST_RTSP_HDR_SEEK_STYLE, -1);
   call_begin (&call, client, ctx, gst_rtsp_session_media_get_media (ctx->sessmedia));
-  status = call.serving->begin_play (&call.asking);
+  status = call.serving->begin_play (&call.request);
   call_end (&call);
   return status;
 }
@@ -156,7 +156,7 @@ client_create_sdp (GstRTSPClient *client, GstRTSPMedia *media)
 
   call_begin (&call, client, NULL, media);
   if (sdp && call.serving->describe)
-    call.serving->describe (&call.asking, media, sdp);
+    call.serving->describe (&call.request, media, sdp);
   call_end (&call);
   return sdp;
 }
@@ -170,14 +170,14 @@ client_adjust_play_mode (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPTime
   Call call;
 
   call_begin (&call, client, ctx, ctx->media);
-  status = call.serving->adjust_play (&call.asking, range, flags, rate);
+  status = call.serving->adjust_play (&call.request, range, flags, rate);
   call_end (&call);
   return status;
 }
 
-// Resumes the reader if a PLAY that was to seek is refused: it still plays.
+// Resumes the reader after a PLAY that should seek was refused, because the reader still plays.
 static void
-on_refused (GstRTSPClient *client, GstRTSPSessionMedia *media)
+on_play_refused (GstRTSPClient *client, GstRTSPSessionMedia *media)
 {
   Reader *reader = dup_reader ((Client *) client);
 
@@ -194,7 +194,7 @@ on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *mes
   if (ctx->method == GST_RTSP_PLAY && ctx->sessmedia
       && gst_rtsp_message_parse_response (message, &code, NULL, NULL) == GST_RTSP_OK
       && code != GST_RTSP_STS_OK)
-    on_refused (client, ctx->sessmedia);
+    on_play_refused (client, ctx->sessmedia);
 }
 
 static GstRTSPStatusCode
@@ -203,13 +203,13 @@ client_adjust_play_response (GstRTSPClient *client, GstRTSPContext *ctx)
   Call call;
 
   call_begin (&call, client, ctx, ctx->media);
-  call.serving->answer_play (&call.asking);
+  call.serving->answer_play (&call.request);
   call_end (&call);
   return GST_RTSP_STS_OK;
 }
 
 static void
-close_for (GstRTSPClient *client, const gchar *reason)
+close_client (GstRTSPClient *client, const gchar *reason)
 {
   client_close (client, NULL, reason);
 }
@@ -221,14 +221,14 @@ forget_reader (Reader *reader)
   adaptation_forget (reader);
 }
 
-// Asks the sinks, so call it without the lock.
+// Call without the lock held, because it asks the sinks.
 static Reader *
 make_reader (Client *self, GstRTSPSessionMedia *media)
 {
   Content *content = asker_dup_content (&self->asker);
   Presentation *presentation = live_content_get (content);
   Reader *reader = rtsp_reader_new (media, content ? content_get_mount_path (content) : "?",
-      self->asker.peer, GST_RTSP_CLIENT (self), close_for);
+      self->asker.peer, GST_RTSP_CLIENT (self), close_client);
 
   log_event ("reader %s in: %s over %s", self->asker.peer,
       content ? content_get_label (content) : "?", reader_get_transport (reader));
@@ -259,7 +259,7 @@ on_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
     return;
   reader = make_reader (self, ctx->sessmedia);
   g_mutex_lock (&self->lock);
-  if (self->session) // it has not timed out meanwhile
+  if (self->session) // the session has not timed out meanwhile
     self->reader = g_steal_pointer (&reader);
   g_mutex_unlock (&self->lock);
   if (reader) {
@@ -271,7 +271,7 @@ on_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 // ---- leaving ----
 
 static void
-reader_left (Reader *reader)
+remove_reader (Reader *reader)
 {
   ReaderSample last;
 
@@ -281,8 +281,9 @@ reader_left (Reader *reader)
   reader_unref (reader);
 }
 
+// Ends the session that plays, if there is one, and logs the reason.
 static void
-left (Client *self, const gchar *reason)
+end_session (Client *self, const gchar *reason)
 {
   Reader *reader = NULL;
   gchar *why = NULL;
@@ -297,7 +298,7 @@ left (Client *self, const gchar *reason)
   }
   g_mutex_unlock (&self->lock);
   if (reader)
-    reader_left (reader);
+    remove_reader (reader);
   if (why) {
     content = asker_dup_content (&self->asker);
     log_event ("reader %s out: %s: %s", self->asker.peer,
@@ -322,25 +323,25 @@ on_teardown (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   Client *self = (Client *) client;
   Content *content = asker_dup_content (&self->asker);
 
-  left (self, "TEARDOWN");
+  end_session (self, "TEARDOWN");
   if (content && !content_is_shared (content))
     asker_use (&self->asker, NULL);
   g_clear_pointer (&content, content_unref);
 }
 
 static void
-left_with_connection (Client *self)
+end_with_connection (Client *self)
 {
   gchar *reason = weir_client_get_close_reason (GST_RTSP_CLIENT (self));
 
-  left (self, reason ? reason : "connection closed");
+  end_session (self, reason ? reason : "connection closed");
   g_free (reason);
 }
 
 static void
 on_closed (GstRTSPClient *client, gpointer unused)
 {
-  left_with_connection ((Client *) client);
+  end_with_connection ((Client *) client);
 }
 
 static GPrivate cleaning_up;
@@ -362,9 +363,9 @@ on_session_removed (GstRTSPSessionPool *pool, GstRTSPSession *session, Client *s
   ours = self->session && g_str_equal (self->session, gst_rtsp_session_get_sessionid (session));
   g_mutex_unlock (&self->lock);
   if (ours && g_private_get (&cleaning_up))
-    left (self, "session timed out");
+    end_session (self, "session timed out");
   else if (ours)
-    left_with_connection (self);
+    end_with_connection (self);
 }
 
 static gboolean
@@ -374,9 +375,10 @@ close_here (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-// Reports whether the content is the presentation, or a title of the mount with its path.
+// Reports whether the content is the presentation, or a title of the mount with the presentation's
+// path.
 static gboolean
-ends_with (Content *content, Presentation *presentation)
+belongs_to (Content *content, Presentation *presentation)
 {
   return content
          && (live_content_get (content) == presentation
@@ -390,7 +392,7 @@ client_close (GstRTSPClient *client, Presentation *presentation, const gchar *re
 {
   Client *self = (Client *) client;
   Content *content = asker_dup_content (&self->asker);
-  gboolean ours = !presentation || ends_with (content, presentation);
+  gboolean ours = !presentation || belongs_to (content, presentation);
   GMainContext *context;
 
   g_clear_pointer (&content, content_unref);
@@ -400,7 +402,7 @@ client_close (GstRTSPClient *client, Presentation *presentation, const gchar *re
   context = self->context ? g_main_context_ref (self->context) : NULL;
   g_mutex_unlock (&self->lock);
   set_leave_reason (self, reason);
-  if (!context) { // no request has come yet
+  if (!context) { // there was no request yet
     gst_rtsp_client_close (client);
     return;
   }
@@ -429,7 +431,8 @@ void
 client_connected (GstRTSPClient *client)
 {
   ((Client *) client)->asker.peer = peer_name (client);
-  // No HTTP tunnels: gst-rtsp-server joins two connections by a cookie that any client may choose.
+  // No HTTP tunnels, because gst-rtsp-server joins two connections by a cookie that any client may
+  // choose.
   gst_rtsp_connection_set_http_mode (gst_rtsp_client_get_connection (client), TRUE);
 }
 
@@ -481,7 +484,7 @@ client_finalize (GObject *object)
 {
   Client *self = (Client *) object;
 
-  left (self, "connection closed");
+  end_session (self, "connection closed");
   g_clear_object (&self->pool);
   g_clear_pointer (&self->context, g_main_context_unref);
   g_free (self->leave_reason);

@@ -8,15 +8,15 @@
 
 #include "mounts/mounts.h"
 
-// Returns a client for the create_client() of a server. `all` must outlive it.
+// Returns a client for the create_client() function of a server. `all` must outlive it.
 GstRTSPClient *client_new (GstRTSPServer *server, Mounts *all);
 
-// Takes the peer's address. Call when the client has its connection.
+// Reads the peer's address. Call when the client has its connection.
 void client_connected (GstRTSPClient *client);
 
-// Closes the connection if it uses `presentation`, or a title of the mount with that path; NULL
-// closes it in any case. `reason` is logged. Call from any thread.
+// Closes the connection if it uses `presentation`, or a title of the mount with the presentation's
+// path. With NULL, closes it in any case. `reason` is logged. Call from any thread.
 void client_close (GstRTSPClient *client, Presentation *presentation, const gchar *reason);
 
-// Removes the sessions that have timed out. Call it every few seconds.
+// Removes the sessions that have timed out. Call every few seconds.
 void client_cleanup_sessions (GstRTSPClient *client);

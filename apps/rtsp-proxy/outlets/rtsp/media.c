@@ -122,7 +122,7 @@ media_configure (GstRTSPMedia *media, Presentation *presentation)
   mount_config_unref (config);
 }
 
-// ---- a media's life ----
+// ---- media ----
 
 static gboolean
 on_sending_rtcp (GObject *session, GstBuffer *packet, gboolean early, gpointer data)
@@ -161,8 +161,8 @@ find_feed (GstRTSPMedia *media, guint i)
   return (Feed *) feed;
 }
 
-// Makes the sinks of a stream before the first reader comes, so that their windows hold the stream
-// since the media was prepared.
+// Makes the sinks of a stream before its first reader, so that their windows fill from the time at
+// which the media is prepared.
 static void
 open_sinks (GstRTSPStream *stream)
 {
@@ -177,7 +177,7 @@ open_sinks (GstRTSPStream *stream)
 }
 
 static void
-let_go (gpointer media)
+release_media (gpointer media)
 {
   gst_rtsp_media_unprepare (media);
   g_object_unref (media);
@@ -188,8 +188,8 @@ media_keep (GstRTSPMedia *media, Presentation *presentation)
 {
   // On prepared media this counts one more user.
   gst_rtsp_media_prepare (media, NULL);
-  if (!presentation_keep_media (presentation, g_object_ref (media), let_go))
-    let_go (media);
+  if (!presentation_keep_media (presentation, g_object_ref (media), release_media))
+    release_media (media);
 }
 
 static void
@@ -319,10 +319,9 @@ media_factory_create_pipeline (GstRTSPMediaFactory *factory, GstRTSPMedia *media
   return pipeline;
 }
 
-// Gives RTP-Info from the relay. gst-rtsp-server gives zeros for a track that has had no packet
-// yet.
+// Returns RTP-Info from the relay. gst-rtsp-server's own has zeros for a track without packets yet.
 static gboolean
-tell_rtp_info (GstRTSPStream *stream, guint *seq, guint *rtptime, gpointer relay)
+get_rtp_info (GstRTSPStream *stream, guint *seq, guint *rtptime, gpointer relay)
 {
   guint16 next;
 
@@ -340,7 +339,7 @@ media_factory_configure (GstRTSPMediaFactory *factory, GstRTSPMedia *media)
 
   GST_RTSP_MEDIA_FACTORY_CLASS (media_factory_parent_class)->configure (factory, media);
   weir_media_set_rtp_info_func (
-      media, tell_rtp_info, relay_ref (relay), (GDestroyNotify) relay_unref);
+      media, get_rtp_info, relay_ref (relay), (GDestroyNotify) relay_unref);
   listen_to (media, "prepared", G_CALLBACK (on_prepared), presentation);
   listen_to (media, "unprepared", G_CALLBACK (on_unprepared), presentation);
 }
@@ -354,7 +353,7 @@ construct_unlocked (GstRTSPMediaFactory *factory)
   GstRTSPUrl *url;
 
   gst_version (&major, &minor, &micro, &nano);
-  gst_rtsp_url_parse ("rtsp://localhost/", &url); // the factory does not look at the URL
+  gst_rtsp_url_parse ("rtsp://localhost/", &url); // the factory ignores the URL
   media = gst_rtsp_media_factory_construct (factory, url);
   if (media && (major > 1 || minor >= 23))
     gst_rtsp_media_unlock (media);
@@ -377,14 +376,15 @@ find_problem (Relay *relay)
 
     for (guint j = 0; caps && j < G_N_ELEMENTS (needed) && !problem; j++) {
       if (!gst_structure_has_field (gst_caps_get_structure (caps, 0), needed[j]))
-        problem = g_strdup_printf ("the upstream does not say the %s of track %u", needed[j], i);
+        problem = g_strdup_printf ("the upstream's track %u has no %s", i, needed[j]);
     }
     gst_clear_caps (&caps);
   }
   return problem;
 }
 
-// Prepares media, which the presentation keeps. Returns why that failed (transfer full), or NULL.
+// Prepares media, which the presentation then keeps. Returns the reason of a failure (transfer
+// full), or NULL.
 static gchar *
 open_media (GstRTSPMediaFactory *factory)
 {
@@ -462,9 +462,9 @@ media_factory_new (Presentation *presentation)
 
   self->presentation = presentation_ref (presentation);
   gst_rtsp_media_factory_set_shared (factory, TRUE);
-  // The proxy's clock means nothing to readers: sender reports carry the upstream's.
+  // The sender reports carry the upstream's clock, not the proxy's.
   gst_rtsp_media_factory_set_publish_clock_mode (factory, GST_RTSP_PUBLISH_CLOCK_MODE_NONE);
-  // No multicast: any reader could choose the group and the TTL.
+  // No multicast, because any reader could choose the group and the TTL.
   gst_rtsp_media_factory_set_protocols (
       factory, GST_RTSP_LOWER_TRANS_UDP | GST_RTSP_LOWER_TRANS_TCP);
   return factory;

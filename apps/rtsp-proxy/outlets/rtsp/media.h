@@ -14,9 +14,9 @@ GstRTSPMediaFactory *media_factory_new (Presentation *presentation);
 // Applies the presentation's configuration to the sinks of its media. Call from any thread.
 void media_configure (GstRTSPMedia *media, Presentation *presentation);
 
-// Keeps prepared media prepared for as long as the presentation wants it. Call from any thread.
+// Keeps media prepared as long as the presentation needs it. Call from any thread.
 void media_keep (GstRTSPMedia *media, Presentation *presentation);
 
-// Prepares the factory's media in a thread of its own, then calls presentation_media_opened(). Call
-// from any thread.
+// Prepares the factory's media in another thread, which then calls presentation_media_opened().
+// Call from any thread.
 void media_factory_open (GstRTSPMediaFactory *factory);

@@ -13,7 +13,7 @@ resume_new (GstRTSPClient *client)
 }
 
 void
-resume_told (gpointer weak)
+resume_run (gpointer weak)
 {
   GstRTSPClient *client = g_weak_ref_get (weak);
 

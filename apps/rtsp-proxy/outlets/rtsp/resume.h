@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A callback and its data that resume a client's request which was put aside.
+// Resumes a client's request that was put aside.
 
 #include <gst/rtsp-server/rtsp-server.h>
 
-// Returns the data for resume_told(). Keeps a weak reference to `client`.
+// Returns the argument for resume_run(). Keeps a weak reference to `client`.
 gpointer resume_new (GstRTSPClient *client);
 
-// Has the request handled again if the client still exists. Frees `resume`. Call from any thread.
-void resume_told (gpointer resume);
+// Handles the request again, in the client's thread, if the client still exists. Frees `resume`.
+// Call from any thread.
+void resume_run (gpointer resume);

@@ -8,7 +8,7 @@
 typedef struct {
   GWeakRef transport; // GstRTSPStreamTransport, which has the reader's receiver reports
   GWeakRef sink;      // the fanoutsink that serves the track
-  gchar *host;        // by which the sink knows the reader
+  gchar *host;        // host and port by which the sink knows the reader
   gint port;
   gboolean video;
 } Track;
@@ -46,8 +46,8 @@ add_track (GPtrArray *tracks, const SinkAddress *address, const gchar *mount)
   totals_watch_sink (mount, address->sink);
 }
 
-// Returns the sink's statistics of the reader (transfer full): NULL if the sink has gone, an empty
-// structure if the reader has left it.
+// Returns the sink's statistics of the reader (transfer full): NULL if the sink no longer exists,
+// an empty structure if the reader has left the sink.
 static GstStructure *
 ask_sink (Track *track)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The operations of a reader that plays over RTSP: see readers/readers.h.
+// Implements the functions of a reader (readers/readers.h) for RTSP.
 
 #include <gst/rtsp-server/rtsp-server.h>
 
@@ -14,5 +14,5 @@ typedef void (*RtspReaderCloseFunc) (GstRTSPClient *client, const gchar *reason)
 Reader *rtsp_reader_new (GstRTSPSessionMedia *media, const gchar *mount, const gchar *peer,
     GstRTSPClient *client, RtspReaderCloseFunc close);
 
-// Sets the layers with which the reader begins. Call before the session plays.
+// Sets the layers with which the reader starts. Call before the session plays.
 void rtsp_reader_prepare_layers (GstRTSPSessionMedia *media, WeirLayerSet layers);

@@ -163,7 +163,7 @@ open_media (Presentation *presentation, gpointer data)
   if (factory)
     media_factory_open (factory);
   else
-    presentation_media_opened (presentation, "the mount no longer offers it");
+    presentation_media_opened (presentation, "the mount is being removed");
   g_clear_object (&factory);
 }
 
@@ -252,7 +252,7 @@ cleanup_sessions (gpointer data)
 
 // Gives readers the mount's new priority, except readers whose own priority was changed.
 static void
-pass_on_priority (const gchar *path, guint from, guint to)
+update_readers_priority (const gchar *path, guint from, guint to)
 {
   GPtrArray *readers = from != to ? readers_dup_all () : NULL;
 
@@ -276,7 +276,7 @@ change_mount (Mount *mount, MountConfig *config, GError **error)
 
   if (!mount_configure (mount, config, error))
     return FALSE;
-  pass_on_priority (config->path, priority, config->priority);
+  update_readers_priority (config->path, priority, config->priority);
   log_event ("mount %s changed", config->path);
   return TRUE;
 }
@@ -311,7 +311,7 @@ server_remove_mount (Server *self, const gchar *path, const gchar *reason)
   mounts_remove (self->mounts, path);
   log_event ("mount %s removed: %s", path, reason);
   presentations = mount_dup_presentations (mount);
-  // Stopped first: a client that has found the mount but does not use it yet finds it down.
+  // Stop the mount first, so that a client that has found it but does not use it yet is refused.
   mount_stop (mount);
   for (guint i = 0; i < presentations->len; i++)
     close_readers (g_ptr_array_index (presentations, i), reason, self);
@@ -436,7 +436,7 @@ server_check_mount (Server *self, MountConfig *config)
   g_ptr_array_add (configs, config);
   loop = mount_loop_find (configs, config, self->address, get_port (self));
   if (loop)
-    wrong = g_strdup_printf ("%s: it would take its media from itself: %s", config->path, loop);
+    wrong = g_strdup_printf ("%s: the mount reads from itself: %s", config->path, loop);
   g_free (loop);
   g_ptr_array_unref (configs);
   g_ptr_array_unref (mounts);
@@ -479,7 +479,7 @@ server_stop (Server *self, guint timeout_ms)
   g_source_destroy (self->accept);
   g_socket_close (self->socket, NULL);
   g_list_free_full (gst_rtsp_server_client_filter (GST_RTSP_SERVER (self->listener), close_any,
-                        (gpointer) "the proxy is going down"),
+                        (gpointer) "the proxy is stopping"),
       g_object_unref);
   stop_mounts (self);
 

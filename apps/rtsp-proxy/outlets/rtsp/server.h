@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The RTSP server of the proxy: listens, and serves its mounts. Call from the main thread, where
-// nothing else is said.
+// The RTSP server of the proxy: listens, and serves its mounts. Call from the main thread only,
+// unless the function says otherwise.
 
 #include <glib.h>
 
@@ -11,33 +11,33 @@
 
 typedef struct _Server Server;
 
-// Listens and starts the mounts. Returns NULL and an error if it cannot listen, as on a port in
-// use, or if a mount is not valid.
+// Listens and starts the mounts. Returns NULL and sets `error` if it cannot listen, for example
+// because the port is in use, or if a mount is not valid.
 Server *server_new (ProxyConfig *config, GError **error);
 
-// Returns rtsp://ADDR:PORT, on which it listens (transfer full).
+// Returns rtsp://ADDR:PORT with the address and port in use. (transfer full)
 gchar *server_dup_base_url (Server *self);
 
-// Checks a mount's configuration beside those of the other mounts. Returns what is wrong with it
-// (transfer full), or NULL.
+// Checks a mount's configuration against the other mounts. Returns a message if the mount reads
+// from itself, directly or through other mounts, else NULL. (transfer full)
 gchar *server_check_mount (Server *self, MountConfig *config);
 
-// Returns the mounts that it serves; they are valid as long as the server. Add and remove mounts
-// by the functions below only. Call from any thread.
+// Returns the mounts of the server; valid as long as the server. Add and remove mounts with the
+// functions below only. Call from any thread.
 Mounts *server_get_mounts (Server *self);
 
-// Adds a mount, or applies another configuration to the mount of this path. The configuration must
-// have been checked. Returns FALSE and an error, and changes nothing, if that fails.
+// Adds a mount, or changes the configuration of the mount with this path. Call server_check_mount()
+// before. On failure, returns FALSE, sets `error` and changes nothing.
 gboolean server_put_mount (Server *self, MountConfig *config, GError **error);
 
 // Removes a mount and closes its readers; `reason` is logged. Returns FALSE if there is no such
 // mount.
 gboolean server_remove_mount (Server *self, const gchar *path, const gchar *reason);
 
-// Returns the running nodes. Valid as long as the server.
+// Returns the graph; valid as long as the server.
 Graph *server_get_graph (Server *self);
 
-// The stages that mounts may use.
+// Get and set the stages that mounts may use. (transfer none)
 StageSet *server_get_stages (Server *self);
 void server_set_stages (Server *self, StageSet *stages);
 

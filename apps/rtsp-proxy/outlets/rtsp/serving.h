@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What PLAY and PAUSE requests do to each kind of content. All functions run in the client's
+// Handles PLAY and PAUSE requests for each kind of content. All functions run in the client's
 // thread.
 
 #include <gst/rtsp-server/rtsp-server.h>
@@ -13,25 +13,25 @@
 // A request, and the client that sent it.
 typedef struct {
   GstRTSPContext *ctx; // NULL for describe()
-  Content *content;    // in use, or NULL; may be other content than the request's media
+  Content *content;    // in use, or NULL; may differ from the content of the request's media
   Reader *reader;      // NULL before the first PLAY
   const gchar *peer;   // for the log
-  WeirLayerSet layers; // that the URL chooses
-  gint64 delay_ns;     // that the URL asks for, or -1
-} Asking;
+  WeirLayerSet layers; // chosen by the URL
+  gint64 delay_ns;     // requested by the URL, or -1
+} RtspRequest;
 
 typedef struct {
-  // Adds the range that can be played to the description. May be NULL.
-  void (*describe) (const Asking *asking, GstRTSPMedia *media, GstSDPMessage *sdp);
-  // Run before gst-rtsp-server handles a PLAY, before it seeks, and before it answers.
-  // adjust_play() may put the request aside; it then runs once more.
-  GstRTSPStatusCode (*begin_play) (const Asking *asking);
+  // Adds the playable range to a description. May be NULL.
+  void (*describe) (const RtspRequest *request, GstRTSPMedia *media, GstSDPMessage *sdp);
+  // Called before gst-rtsp-server handles a PLAY, before it seeks, and before it answers.
+  // adjust_play() may put the request aside; it is then called once more.
+  GstRTSPStatusCode (*begin_play) (const RtspRequest *request);
   GstRTSPStatusCode (*adjust_play) (
-      const Asking *asking, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble *rate);
-  void (*answer_play) (const Asking *asking);
-  // Run before and after gst-rtsp-server handles a PAUSE.
-  GstRTSPStatusCode (*begin_pause) (const Asking *asking);
-  void (*end_pause) (const Asking *asking);
+      const RtspRequest *request, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble *rate);
+  void (*answer_play) (const RtspRequest *request);
+  // Called before and after gst-rtsp-server handles a PAUSE.
+  GstRTSPStatusCode (*begin_pause) (const RtspRequest *request);
+  void (*end_pause) (const RtspRequest *request);
 } Serving;
 
 extern const Serving serving_live, serving_stored;

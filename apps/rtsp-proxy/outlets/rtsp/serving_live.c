@@ -7,9 +7,9 @@
 #include "readers/adaptation.h"
 
 static gboolean
-has_cache (const Asking *asking)
+has_cache (const RtspRequest *request)
 {
-  Presentation *presentation = live_content_get (asking->content);
+  Presentation *presentation = live_content_get (request->content);
   MountConfig *config = presentation ? presentation_dup_config (presentation) : NULL;
   gboolean cache = config && config->cache.time_ms > 0;
 
@@ -18,22 +18,22 @@ has_cache (const Asking *asking)
 }
 
 static void
-describe (const Asking *asking, GstRTSPMedia *media, GstSDPMessage *sdp)
+describe (const RtspRequest *request, GstRTSPMedia *media, GstSDPMessage *sdp)
 {
-  if (has_cache (asking))
-    timeshift_describe (media, sdp, asking->peer);
+  if (has_cache (request))
+    timeshift_describe (media, sdp, request->peer);
 }
 
 static GstRTSPStatusCode
-begin_play (const Asking *asking)
+begin_play (const RtspRequest *request)
 {
-  return has_cache (asking)
-             ? timeshift_play (asking->ctx, asking->delay_ns, asking->peer, asking->reader)
+  return has_cache (request)
+             ? timeshift_play (request->ctx, request->delay_ns, request->peer, request->reader)
              : GST_RTSP_STS_OK;
 }
 
 // Reports whether every stream has a segment with rate 1. gst-rtsp-server asserts that streams have
-// segments of equal rates (gst_rtsp_media_get_rates()), so this is checked before.
+// segments of equal rates (gst_rtsp_media_get_rates()), so they are checked before.
 static gboolean
 can_be_played (GstRTSPMedia *media)
 {
@@ -50,19 +50,20 @@ can_be_played (GstRTSPMedia *media)
 }
 
 static void
-prepare_layers (const Asking *asking, Presentation *presentation)
+prepare_layers (const RtspRequest *request, Presentation *presentation)
 {
   MountConfig *config = presentation_dup_config (presentation);
 
-  rtsp_reader_prepare_layers (asking->ctx->sessmedia, adaptation_limit (config, asking->layers));
+  rtsp_reader_prepare_layers (request->ctx->sessmedia, adaptation_limit (config, request->layers));
   mount_config_unref (config);
 }
 
 static GstRTSPStatusCode
-adjust_play (const Asking *asking, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble *rate)
+adjust_play (
+    const RtspRequest *request, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble *rate)
 {
-  Presentation *presentation = live_content_get (asking->content);
-  GstRTSPContext *ctx = asking->ctx;
+  Presentation *presentation = live_content_get (request->content);
+  GstRTSPContext *ctx = request->ctx;
 
   if (!presentation)
     return GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE;
@@ -71,31 +72,31 @@ adjust_play (const Asking *asking, GstRTSPTimeRange **range, GstSeekFlags *flags
   if (!can_be_played (ctx->media))
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   if (gst_rtsp_session_media_get_rtsp_state (ctx->sessmedia) != GST_RTSP_STATE_PLAYING)
-    prepare_layers (asking, presentation);
+    prepare_layers (request, presentation);
   return GST_RTSP_STS_OK;
 }
 
 static void
-answer_play (const Asking *asking)
+answer_play (const RtspRequest *request)
 {
-  if (has_cache (asking))
-    timeshift_answer (asking->ctx);
+  if (has_cache (request))
+    timeshift_answer (request->ctx);
 }
 
 static GstRTSPStatusCode
-begin_pause (const Asking *asking)
+begin_pause (const RtspRequest *request)
 {
-  gboolean cache = has_cache (asking);
+  gboolean cache = has_cache (request);
 
-  if (asking->reader)
-    reader_pause (asking->reader, cache);
+  if (request->reader)
+    reader_pause (request->reader, cache);
   if (cache)
-    timeshift_pause (asking->ctx);
+    timeshift_pause (request->ctx);
   return GST_RTSP_STS_OK;
 }
 
 static void
-end_pause (const Asking *asking)
+end_pause (const RtspRequest *request)
 {
 }
 

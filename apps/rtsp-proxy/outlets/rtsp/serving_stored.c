@@ -46,12 +46,13 @@ get_status (Title *title)
 // ---- requests ----
 
 static GstRTSPStatusCode
-begin_play (const Asking *asking)
+begin_play (const RtspRequest *request)
 {
   return GST_RTSP_STS_OK;
 }
 
-// Puts the request aside until the work on it has ended. Then gst-rtsp-server handles it again.
+// Starts the seek of a PLAY in the title's worker, and puts the request aside until the seek has
+// ended; gst-rtsp-server then handles the request again.
 static GstRTSPStatusCode
 start (
     Title *title, GstRTSPContext *ctx, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble rate)
@@ -71,19 +72,20 @@ start (
   play = g_new (Play, 1);
   *play = (Play) { g_object_ref (ctx->sessmedia), g_steal_pointer (range), *flags, rate };
   title_run (title, G_OBJECT (ctx->media), play_run, play, play_free);
-  title_wait (title, resume_told, resume_new (ctx->client));
+  title_wait (title, resume_run, resume_new (ctx->client));
   return GST_RTSP_STS_SERVICE_UNAVAILABLE;
 }
 
-// Seeks here, so that gst-rtsp-server does not: it would not notice that a seek has failed.
+// Seeks instead of gst-rtsp-server, which would not notice a failure.
 static GstRTSPStatusCode
-adjust_play (const Asking *asking, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble *rate)
+adjust_play (
+    const RtspRequest *request, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble *rate)
 {
-  Title *title = stored_content_get (asking->content);
-  GstRTSPContext *ctx = asking->ctx;
+  Title *title = stored_content_get (request->content);
+  GstRTSPContext *ctx = request->ctx;
   GstRTSPStatusCode status;
 
-  // The connection may have asked for other content meanwhile.
+  // The connection may use other content by now.
   if (!title)
     return GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE;
   status = weir_client_was_deferred (ctx->client, ctx) ? get_status (title)
@@ -95,28 +97,28 @@ adjust_play (const Asking *asking, GstRTSPTimeRange **range, GstSeekFlags *flags
 }
 
 static void
-answer_play (const Asking *asking)
+answer_play (const RtspRequest *request)
 {
 }
 
 static GstRTSPStatusCode
-begin_pause (const Asking *asking)
+begin_pause (const RtspRequest *request)
 {
-  Title *title = stored_content_get (asking->content);
+  Title *title = stored_content_get (request->content);
 
   // Work that was given up may not have ended yet.
   if (title && title_works (title))
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
-  if (asking->reader)
-    reader_pause (asking->reader, FALSE);
-  title_media_pausing (gst_rtsp_session_media_get_media (asking->ctx->sessmedia));
+  if (request->reader)
+    reader_pause (request->reader, FALSE);
+  title_media_pausing (gst_rtsp_session_media_get_media (request->ctx->sessmedia));
   return GST_RTSP_STS_OK;
 }
 
 static void
-end_pause (const Asking *asking)
+end_pause (const RtspRequest *request)
 {
-  title_media_paused (gst_rtsp_session_media_get_media (asking->ctx->sessmedia));
+  title_media_paused (gst_rtsp_session_media_get_media (request->ctx->sessmedia));
 }
 
 const Serving serving_stored = { NULL, begin_play, adjust_play, answer_play, begin_pause,

@@ -8,7 +8,7 @@
 
 typedef struct {
   GstRTSPStreamTransport *transport; // NULL from sink_addresses_new_for_media()
-  GstRTSPStream *stream;             // not owned: the media's
+  GstRTSPStream *stream;             // owned by the media
   GstElement *sink;                  // the fanoutsink
   gchar *host;
   gint port;

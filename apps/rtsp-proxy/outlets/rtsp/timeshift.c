@@ -12,7 +12,7 @@
 #define PACKETS_MAX (1 << 24)      // the limit of fanoutsink's window-packets
 #define OLDEST G_MAXUINT64         // as a delay: the oldest position
 #define GRANTS_MAX 4               // rounds in which tracks agree on a delay
-#define NEAR ((gint64) GST_SECOND) // a delay that is this much shorter than asked for is still met
+#define NEAR ((gint64) GST_SECOND) // a delay that is at most this much shorter counts as granted
 
 typedef enum { ANSWER_NOTHING, ANSWER_NPT, ANSWER_CLOCK } Answer;
 
@@ -44,22 +44,22 @@ get_shift (GstRTSPSessionMedia *media)
   return self;
 }
 
-// Sets `came_ns` to the time at which the packet at the start of a Range was received.
+// Sets `received_ns` to the time at which the packet at the start of a Range was received.
 static GstRTSPStatusCode
-read_range (const Shift *self, const gchar *header, gint64 *came_ns, Answer *answer)
+read_range (const Shift *self, const gchar *header, gint64 *received_ns, Answer *answer)
 {
   gint64 at;
 
   *answer = ANSWER_NPT;
   switch (demand_read_range (header, &at)) {
     case DEMAND_NOW:
-      *came_ns = now_ns ();
+      *received_ns = now_ns ();
       return GST_RTSP_STS_OK;
     case DEMAND_NPT:
-      *came_ns = self->zero_ns + at;
+      *received_ns = self->zero_ns + at;
       return GST_RTSP_STS_OK;
     case DEMAND_CLOCK:
-      *came_ns = now_ns () + (at - g_get_real_time ()) * 1000;
+      *received_ns = now_ns () + (at - g_get_real_time ()) * 1000;
       *answer = ANSWER_CLOCK;
       return GST_RTSP_STS_OK;
     case DEMAND_NOWHERE:
@@ -139,7 +139,7 @@ go_to (Shift *self, const GPtrArray *addresses, const gchar *name, gint64 delay_
 
 // Continues at the position of the PAUSE, or at the join point to which the sink has moved it.
 static void
-go_on (Shift *self, const GPtrArray *addresses, const gchar *name)
+continue_play (Shift *self, const GPtrArray *addresses, const gchar *name)
 {
   gint64 now = now_ns ();
   guint64 delay_ns = 0, longest = 0;
@@ -154,16 +154,15 @@ go_on (Shift *self, const GPtrArray *addresses, const gchar *name)
     any |= moved;
   }
   if (any)
-    log_event (
-        "reader %s: its position is no longer in the window; it continues at the next join point, "
-        "%.1f s behind the live edge",
+    log_event ("reader %s moved: its position is no longer in the window; it continues at the next "
+               "join point, %.1f s behind the live edge",
         name, (gdouble) longest / GST_SECOND);
   self->position_ns = now - (gint64) longest;
   self->answer = ANSWER_NPT;
 }
 
-// Begins as far behind as the URL says, or at the oldest position if that is nearer. In the latter
-// case the answer gives the clock time of the position.
+// Starts at the delay of the URL, or at the oldest position if the delay is longer than the window.
+// In that case the answer gives the clock time of the position.
 static void
 go_behind (Shift *self, const GPtrArray *addresses, const gchar *name, gint64 delay_ns)
 {
@@ -185,8 +184,8 @@ pause_sinks (const GPtrArray *addresses)
   }
 }
 
-// Pauses a reader that plays, before it moves: the packets of the new position must come after the
-// answer.
+// Pauses a reader that plays before it moves, because the packets of the new position must follow
+// the answer.
 static void
 leave_position (GstRTSPSessionMedia *media, const GPtrArray *addresses, Reader *reader)
 {
@@ -204,22 +203,22 @@ play (Shift *self, const GPtrArray *addresses, GstRTSPContext *ctx, gint64 delay
 {
   GstRTSPMessage *request = ctx->request;
   gchar *header = NULL;
-  gint64 came_ns = 0, now = now_ns ();
+  gint64 received_ns = 0, now = now_ns ();
   GstRTSPStatusCode status;
 
   self->answer = ANSWER_NOTHING;
   if (!self->played)
     self->zero_ns = now - MAX (delay_ns, 0);
   if (gst_rtsp_message_get_header (request, GST_RTSP_HDR_RANGE, &header, 0) == GST_RTSP_OK) {
-    status = read_range (self, header, &came_ns, &self->answer);
+    status = read_range (self, header, &received_ns, &self->answer);
     if (status != GST_RTSP_STS_OK)
       return status;
     // gst-rtsp-server would refuse to seek in a live stream.
     gst_rtsp_message_remove_header (request, GST_RTSP_HDR_RANGE, -1);
     leave_position (ctx->sessmedia, addresses, reader);
-    go_to (self, addresses, name, now - came_ns);
+    go_to (self, addresses, name, now - received_ns);
   } else if (self->paused) {
-    go_on (self, addresses, name);
+    continue_play (self, addresses, name);
   } else if (!self->played && delay_ns >= 0) {
     go_behind (self, addresses, name, delay_ns);
   }
@@ -255,11 +254,11 @@ timeshift_pause (GstRTSPContext *ctx)
 
 // ---- answers ----
 
-// Returns the wall-clock time of a monotonic one, as "20261121T211500.123Z" (transfer full).
+// Returns a monotonic time as wall-clock time, such as "20261121T211500.123Z". (transfer full)
 static gchar *
-format_clock (gint64 came_ns)
+format_clock (gint64 received_ns)
 {
-  gint64 us = g_get_real_time () + (came_ns - now_ns ()) / 1000;
+  gint64 us = g_get_real_time () + (received_ns - now_ns ()) / 1000;
   GDateTime *time = g_date_time_new_from_unix_utc (us / G_USEC_PER_SEC);
   gchar *day = g_date_time_format (time, "%Y%m%dT%H%M%S");
   gchar *text = g_strdup_printf ("%s.%03dZ", day, (gint) (us / 1000 % 1000));
@@ -302,8 +301,8 @@ timeshift_describe (GstRTSPMedia *media, GstSDPMessage *sdp, const gchar *name)
   g_ptr_array_unref (addresses);
 }
 
-// Resets a property to its default. Does not touch it if it has its default already, because the
-// sink reacts to being set to an equal value, too.
+// Resets a property to its default, unless it has its default: the sink acts on each setting, even
+// of an equal value.
 static void
 reset (GstElement *sink, const gchar *name)
 {

@@ -46,7 +46,7 @@ title_factory_new (GstRTSPMedia *media)
 
   self->media = g_object_ref (media);
   gst_rtsp_media_factory_set_publish_clock_mode (factory, GST_RTSP_PUBLISH_CLOCK_MODE_NONE);
-  // No multicast: any reader could choose the group and the TTL.
+  // No multicast, because any reader could choose the group and the TTL.
   gst_rtsp_media_factory_set_protocols (
       factory, GST_RTSP_LOWER_TRANS_UDP | GST_RTSP_LOWER_TRANS_TCP);
   return factory;

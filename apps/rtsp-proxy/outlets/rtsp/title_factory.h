@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A media factory of gst-rtsp-server that gives out the media of one open title.
+// A media factory of gst-rtsp-server that returns the media of an open title.
 
 #include <gst/rtsp-server/rtsp-server.h>
 

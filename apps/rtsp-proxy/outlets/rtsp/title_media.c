@@ -19,14 +19,14 @@ typedef struct {
   GstElement *file; // not owned: a part of the media's element
   gchar *label;
   int fd;
-  gint ready;           // atomic: it was prepared
-  GError *error;        // why preparing failed. Media's thread only, until preparing has ended
-  gboolean begun;       // the library has begun to prepare it. Media's thread only
-  GstMessage *early;    // an error before that. Media's thread only
-  GstClockTime left_at; // where it was paused. For requests only, which come one after the other
+  gint ready;           // atomic: the media is prepared
+  GError *error;        // why preparing failed; media's thread only, until preparing has ended
+  gboolean begun;       // the library has begun to prepare the media; media's thread only
+  GstMessage *early;    // an error before that; media's thread only
+  GstClockTime left_at; // where it was paused; used by requests only, which run one at a time
 
-  GMutex lock;       // guards the fields below
-  gboolean plays;    // a seek is in progress
+  GMutex lock;       // protects the fields below
+  gboolean seeks;    // a seek is in progress
   gboolean given_up; // title_media_give_up() was called
 } TitleMedia;
 
@@ -44,11 +44,11 @@ on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, gpointer u
 {
   if (!GST_IS_BASE_SINK (element))
     return;
-  // The packets are paced already.
+  // ratepacer has paced the packets.
   gst_base_sink_set_sync (GST_BASE_SINK (element), FALSE);
   if (!g_object_class_find_property (G_OBJECT_GET_CLASS (element), "max-coalesce"))
     return;
-  // The packets that the sink still holds are those of the position before.
+  // The sink may still hold packets of the position before a seek.
   gst_util_set_object_arg (G_OBJECT (element), "join", "live");
   g_object_set (element, "max-coalesce", (guint64) 0, NULL);
 }
@@ -119,7 +119,7 @@ is_position (const GstRTSPTime *time)
   return time->type == GST_RTSP_TIME_SECONDS && time->seconds >= 0 && time->seconds < SECONDS_MAX;
 }
 
-// Reports whether the range lies in the title. Removes an end that is behind the title's end.
+// Reports whether the range starts in the title. Removes an end that lies after the title's end.
 static gboolean
 is_in_range (GstRTSPMedia *media, GstRTSPTimeRange *range)
 {
@@ -171,10 +171,10 @@ title_media_adjust_play (
   mute_others (media, self->file);
   if (!(rate >= RATE_MIN && rate <= RATE_MAX) || (raw && rate != 1.0)) // false for NaN
     return GST_RTSP_STS_PARAMETER_NOT_UNDERSTOOD;
-  // No data would come from a position outside the file.
+  // A position outside the file has no data.
   if (*range && (!is_in_range (media, *range) || (raw && !is_beginning (*range))))
     return GST_RTSP_STS_INVALID_RANGE;
-  // The frame that the PAUSE has cut off is lost, so playing starts again from a keyframe.
+  // The PAUSE has cut off a frame, so playing starts again from a keyframe.
   if (!*range && GST_CLOCK_TIME_IS_VALID (self->left_at) && !raw)
     *range = range_from (self->left_at);
   if (*range)
@@ -189,7 +189,7 @@ settle (GstRTSPMedia *media)
 {
   GstBin *pipeline;
 
-  // Before the first PLAY the streams block: the packets that they hold are known already.
+  // Before the first PLAY the streams block, and hold their first packets.
   for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
     if (gst_rtsp_stream_is_blocking (gst_rtsp_media_get_stream (media, i)))
       return;
@@ -220,9 +220,9 @@ rates_are_known (GstRTSPMedia *media)
   return TRUE;
 }
 
-// Seeks once more, to the keyframe before the position, if the demuxer has not done so, as that of
-// fragmented MP4. Seeks to 1 us before it, because the library's times are not exact; frames before
-// the keyframe are dropped.
+// Seeks once more, to the keyframe before the position, if the demuxer has not done so (that of
+// fragmented MP4 does not). Seeks to 1 us before the keyframe, because the library's times are not
+// exact; the frames before the keyframe are dropped.
 static void
 go_to_keyframe (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate)
 {
@@ -268,14 +268,14 @@ go_to (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble
   settle (media);
   known = rates_are_known (media);
   if (!known) {
-    log_event ("%s: no data at the position that its reader asks for", self->label);
+    log_event ("%s: no data at the position that the reader requested", self->label);
     go_back (media, flags);
   }
   self->left_at = GST_CLOCK_TIME_NONE;
   return known ? GST_RTSP_STS_OK : GST_RTSP_STS_INVALID_RANGE;
 }
 
-// Pauses a reader that plays, before a seek: the packets of the new position must come after the
+// Pauses a reader that plays before a seek, because the packets of the new position must follow the
 // answer, which gives their sequence numbers.
 static gboolean
 pause_for_play (GstRTSPMedia *media, GstRTSPSessionMedia *session)
@@ -287,17 +287,17 @@ pause_for_play (GstRTSPMedia *media, GstRTSPSessionMedia *session)
 }
 
 static void
-set_plays (TitleMedia *self, gboolean plays)
+set_seeks (TitleMedia *self, gboolean seeks)
 {
   g_mutex_lock (&self->lock);
-  self->plays = plays;
+  self->seeks = seeks;
   g_mutex_unlock (&self->lock);
 }
 
-// Seeks while it holds the media with one more user, which preparing prepared media adds. Else a
-// connection that ends meanwhile would unprepare the media, and a seek of gst-rtsp-server would
-// overwrite that state, so that it unprepares twice. The user is added after pausing, because media
-// with two users is not paused.
+// Adds a user to the media during the seek, by preparing it once more. Without that user, a
+// connection that ends during the seek would unprepare the media; the seek of gst-rtsp-server would
+// overwrite that state, and the media would be unprepared twice. The user is added after pausing,
+// because media with two users is not paused.
 static GstRTSPStatusCode
 go_undisturbed (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate)
 {
@@ -305,9 +305,9 @@ go_undisturbed (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags
 
   if (!gst_rtsp_media_prepare (media, NULL))
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
-  set_plays ((TitleMedia *) media, TRUE);
+  set_seeks ((TitleMedia *) media, TRUE);
   status = go_to (media, range, flags, rate);
-  set_plays ((TitleMedia *) media, FALSE);
+  set_seeks ((TitleMedia *) media, FALSE);
   gst_rtsp_media_unprepare (media);
   return status;
 }
@@ -336,8 +336,8 @@ title_media_give_up (GstRTSPMedia *media)
   GST_ELEMENT_ERROR (self->file, RESOURCE, READ, ("it took too long"), (NULL));
 }
 
-// Returns the end of the title. gst-rtsp-server takes the end of the segment, which not every
-// demuxer sets. The media's lock is held.
+// Returns the end of the title. gst-rtsp-server uses the end of the segment, which some demuxers do
+// not set. Called with the media's lock held.
 static gboolean
 title_media_query_stop (GstRTSPMedia *media, gint64 *stop)
 {
@@ -356,7 +356,7 @@ title_media_is (GstRTSPMedia *media)
 }
 
 // Reports whether the caps of all tracks are known. Some codecs have their parameters in the stream
-// only, so they are unknown while a track has no data.
+// only, so the caps are unknown until a track has data.
 static gboolean
 can_be_described (GstRTSPMedia *media)
 {
@@ -418,13 +418,13 @@ pass_on (GstRTSPMedia *media, GstMessage *message)
 // Logs an error of media that is ready. The stream ends there, but the reader may seek to another
 // position. If the media was given up during a seek, passes the error on, so that the seek fails.
 static void
-note_error (TitleMedia *self, GstMessage *message, const GError *error)
+handle_late_error (TitleMedia *self, GstMessage *message, const GError *error)
 {
   gboolean given_up, fails;
 
   g_mutex_lock (&self->lock);
   given_up = self->given_up;
-  fails = given_up && self->plays;
+  fails = given_up && self->seeks;
   g_mutex_unlock (&self->lock);
   if (fails)
     pass_on (GST_RTSP_MEDIA (self), message);
@@ -432,7 +432,7 @@ note_error (TitleMedia *self, GstMessage *message, const GError *error)
     log_event ("%s: %s", self->label, error->message);
 }
 
-// Runs at the first change of state: from now on gst-rtsp-server can handle an error.
+// Called at the first change of state: from now on gst-rtsp-server can handle an error.
 static void
 begin (TitleMedia *self)
 {
@@ -442,8 +442,8 @@ begin (TitleMedia *self)
   gst_clear_message (&self->early);
 }
 
-// Passes an error on, but not before gst-rtsp-server has begun to prepare the media: it asserts
-// that when it handles an error.
+// Passes an error on, or keeps it until gst-rtsp-server has begun to prepare the media, because the
+// library asserts that when it handles an error.
 static gboolean
 fail (TitleMedia *self, GstMessage *message)
 {
@@ -459,7 +459,7 @@ handle_error (TitleMedia *self, GstMessage *message)
   GError *error = parse_error (message);
 
   if (g_atomic_int_get (&self->ready)) {
-    note_error (self, message, error);
+    handle_late_error (self, message, error);
     g_error_free (error);
     return TRUE;
   }
@@ -470,10 +470,10 @@ handle_error (TitleMedia *self, GstMessage *message)
   return fail (self, message);
 }
 
-// Runs with the media's lock held. A thread that adds a track waits for that lock; a thread that
-// takes the media down holds the pipeline's state lock, and waits for the first thread. So this
-// function must not take the pipeline's lock while tracks may be added: it ignores LATENCY messages
-// until the media is ready. The latency is queried again when the media plays.
+// Called with the media's lock held. A thread that adds a track waits for that lock; a thread that
+// stops the media holds the pipeline's state lock and waits for the first thread. This function
+// must therefore not take the pipeline's lock while tracks may be added, so it ignores LATENCY
+// messages until the media is ready. The latency is queried again when the media plays.
 static gboolean
 title_media_handle_message (GstRTSPMedia *media, GstMessage *message)
 {
@@ -504,7 +504,7 @@ title_media_new (int fd, const gchar *label)
       GST_RTSP_TRANSPORT_MODE_PLAY, NULL);
   GstRTSPMedia *media = GST_RTSP_MEDIA (self);
 
-  // By this name gst-rtsp-server finds an element that adds its pads later.
+  // gst-rtsp-server finds an element that adds its pads later by this name.
   gst_object_set_name (GST_OBJECT (file), "dynpay0");
   gst_bin_add (GST_BIN (element), file);
   self->file = file;

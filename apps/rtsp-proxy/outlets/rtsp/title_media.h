@@ -13,23 +13,24 @@ GstRTSPMedia *title_media_new (int fd, const gchar *label);
 gboolean title_media_is (GstRTSPMedia *media);
 
 // Prepares the media: reads the file until its tracks are known, which may block. Returns FALSE and
-// G_IO_ERROR_NOT_SUPPORTED if the file cannot be served.
+// sets `error` to G_IO_ERROR_NOT_SUPPORTED if the file cannot be served.
 gboolean title_media_prepare (GstRTSPMedia *media, GstRTSPThread *thread, GError **error);
 
-// Call before the media is paused: notes up to which time its packets have been sent.
+// Remembers the time up to which packets were sent. Call before the media is paused.
 void title_media_pausing (GstRTSPMedia *media);
 
-// Call after the media was paused.
+// Sends gaps on tracks without data, so that the paused media can play again. Call after the media
+// was paused.
 void title_media_paused (GstRTSPMedia *media);
 
-// Checks a PLAY, and sets `range` and `flags` for title_media_play(): playing begins with the
-// keyframe at or before the start of the range, and continues where it was paused if there is no
-// range. `rate`: from 0.125 to 8. Returns OK, or the status to answer.
+// Checks a PLAY, and sets `range` and `flags` for title_media_play(). Playing starts at the
+// keyframe at or before the start of the range; without a range it continues where it was paused.
+// `rate` is from 0.125 to 8. Returns OK, or the status to answer.
 GstRTSPStatusCode title_media_adjust_play (
     GstRTSPMedia *media, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble rate);
 
-// Seeks to the range, and returns when the first packets are known, which may block. If there is no
-// data at that position, as in a file that was cut off, seeks back and returns INVALID_RANGE.
+// Seeks to the range, and waits for the first packets, which may block. If there is no data at that
+// position, for example in a truncated file, seeks back and returns INVALID_RANGE.
 GstRTSPStatusCode title_media_play (
     GstRTSPSessionMedia *session, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate);
 

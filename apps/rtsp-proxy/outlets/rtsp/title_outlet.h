@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// How titles are served over RTSP: the operations that content/titles.h asks an outlet for. Their
-// `data` is the GstRTSPMountPoints under which titles are published.
+// Serves titles over RTSP: the functions that content/titles.h needs from an outlet. Their `data`
+// is the GstRTSPMountPoints that publish the titles.
 
 #include "content/titles.h"
 
