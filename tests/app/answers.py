@@ -207,7 +207,7 @@ def media_that_cannot_be_prepared_delays_no_other_mount():
         for each in asking:
             each.join()
         assert answers == [503] * 8, answers
-        proxy.wait_for_line(" mount /bad cannot be served: .* encoding-name of track 0")
+        proxy.wait_for_line(" mount /bad cannot be served: .* track 0 has no encoding-name")
 
 
 @test

@@ -184,7 +184,7 @@ def a_wrong_body_changes_nothing():
                         r'body:1:\d+', *put, body)
         proxy.fails(400, 'from itself: /cam, /cam', 'body', *put, {'upstream': proxy.url('/cam')})
         for path in ('/v1/mounts/cam/', '/v1/mounts/a%20b', '/v1/mounts/stream=0'):
-            proxy.fails(400, 'is not a valid path|contains a character|name of a track', None,
+            proxy.fails(400, 'is not a valid path|contains a character|name of a track', 'path',
                         'PUT', path, CLIP)
         proxy.fails(404, 'there is no mount /nix', None, 'PATCH', '/v1/mounts/nix', {})
         proxy.fails(404, 'there is no mount /nix', None, 'DELETE', '/v1/mounts/nix')

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A stored title as content. Each client has a title of its own.
+// A stored title as content. Each client has its own title.
 
 #include "content/content.h"
 #include "content/titles.h"

@@ -230,6 +230,18 @@ make_change (ApiRequest *request, const MountConfig *from, MountConfig *to, gboo
   g_object_unref (builder);
 }
 
+// Answers 400 and returns FALSE if the path of the request is not valid for a mount.
+static gboolean
+check_path (ApiRequest *request)
+{
+  gchar *wrong = mount_check_path (request->rest);
+
+  if (wrong)
+    api_fail (request->message, SOUP_STATUS_BAD_REQUEST, "path", "%s", wrong);
+  g_free (wrong);
+  return !wrong;
+}
+
 // Applies the request's body to `base`, or to the defaults if it is NULL, and makes the change.
 // `from` is the mount's present configuration; NULL if the mount does not exist.
 static void
@@ -241,7 +253,7 @@ change (ApiRequest *request, const MountConfig *base, const MountConfig *from)
   gboolean dry = api_is_dry_run (request);
   gchar *wrong;
 
-  if (!api_check_query (request, "dry-run", NULL))
+  if (!api_check_query (request, "dry-run", NULL) || !check_path (request))
     return;
   body = api_read_body (request);
   if (!body)

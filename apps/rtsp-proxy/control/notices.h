@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Reads the counters every 2 s and logs what has changed: readers that are thinned; packets that
+// Reads the counters every 2 s and logs changes: readers that are thinned or recover; packets that
 // were not delivered to readers; packets from an upstream that were lost or dropped. Logs packets
 // at most once a minute for each mount. Call from the main thread only.
 

@@ -5,7 +5,8 @@
 #include "svc/adapt.h"
 #include "text/layer_choice.h"
 
-#define LAG_INTERVAL (5 * GST_SECOND)   // between checks of TCP readers; about that of RTCP reports
+#define LAG_INTERVAL                                                                               \
+  (5 * GST_SECOND) // between checks of a TCP reader; RTCP reports have this interval
 #define THINNED_LAG (250 * GST_MSECOND) // lag at which fanoutsink starts to thin a reader
 #define SPREAD 0x9e3779b9u              // spreads consecutive ids over the range of seeds
 

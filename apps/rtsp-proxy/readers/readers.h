@@ -30,7 +30,7 @@ typedef struct {
 } ReaderLayers;
 
 typedef struct {
-  guint state;          // index in reader_state_names; that of the track with the worst state
+  guint state;          // worst state of the tracks, an index in reader_state_names
   guint priority;       // 0 (served first) to 7 (served last)
   gboolean catching_up; // receives the past faster than real time
   gboolean paused;

@@ -13,18 +13,18 @@ GType play_guard_get_type (void);
 G_DEFINE_TYPE (PlayGuard, play_guard, GST_TYPE_RTSP_AUTH)
 
 static gboolean
-session_knows (GstRTSPContext *ctx)
+session_has_path (GstRTSPContext *ctx)
 {
   GstRTSPClient *client = ctx->client;
   gchar *path = GST_RTSP_CLIENT_GET_CLASS (client)->make_path_from_uri (client, ctx->uri);
   gint matched;
-  gboolean knows = gst_rtsp_session_get_media (ctx->session, path, &matched) != NULL;
+  gboolean has = gst_rtsp_session_get_media (ctx->session, path, &matched) != NULL;
 
   g_free (path);
-  return knows;
+  return has;
 }
 
-// Sends the answer that gst-rtsp-server gives.
+// Sends the same answer as gst-rtsp-server.
 static void
 refuse (GstRTSPContext *ctx)
 {
@@ -37,12 +37,12 @@ refuse (GstRTSPContext *ctx)
 static gboolean
 play_guard_check (GstRTSPAuth *self, GstRTSPContext *ctx, const gchar *check)
 {
-  // The answer that the library assumes if there is no GstRTSPAuth.
+  // Without a GstRTSPAuth the library would assume FALSE here.
   if (g_str_equal (check, GST_RTSP_AUTH_CHECK_TRANSPORT_CLIENT_SETTINGS))
     return FALSE;
   if (!g_str_equal (check, GST_RTSP_AUTH_CHECK_URL)
       || (ctx->method != GST_RTSP_PLAY && ctx->method != GST_RTSP_RECORD) || !ctx->session
-      || !ctx->uri || session_knows (ctx))
+      || !ctx->uri || session_has_path (ctx))
     return TRUE;
   refuse (ctx);
   return FALSE;

@@ -32,8 +32,8 @@ begin_play (const RtspRequest *request)
              : GST_RTSP_STS_OK;
 }
 
-// Reports whether every stream has a segment with rate 1. gst-rtsp-server asserts that streams have
-// segments of equal rates (gst_rtsp_media_get_rates()), so they are checked before.
+// Reports whether every stream has a segment with rate 1. gst_rtsp_media_get_rates() asserts that
+// all streams have segments with equal rates, so check this first.
 static gboolean
 can_be_played (GstRTSPMedia *media)
 {

@@ -62,7 +62,7 @@ start (
 
   if (title_works (title))
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
-  // The sinks' RTP-Info would be that of the position before the seek.
+  // The sinks would give the RTP-Info of the position before the seek.
   weir_media_set_rtp_info_func (ctx->media, NULL, NULL, NULL);
   status = title_media_adjust_play (ctx->media, range, flags, rate);
   if (status != GST_RTSP_STS_OK)

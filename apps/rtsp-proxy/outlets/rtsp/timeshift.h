@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Serves readers behind the live edge of a mount with a `cache`: finds the position that a URL or a
-// PLAY asks for, or that of the last PAUSE, and tells the client which position it gets. fanoutsink
-// keeps the positions.
+// Serves readers behind the live edge of a mount with a `cache`. Finds a reader's position, from
+// the URL, the Range of a PLAY or the last PAUSE, and writes it into the answer. fanoutsink keeps
+// the positions.
 //
 // A reader's `npt` is 0 at the position of its first PLAY. `clock` is the wall-clock time at which
 // the proxy received a packet.
@@ -15,9 +15,10 @@
 #include "config/mount_config.h"
 #include "readers/readers.h"
 
-// Move or pause the reader before gst-rtsp-server handles a PLAY or PAUSE. `delay_ns`: the delay
-// that the URL asks for, or -1. `name`: the reader's, for the log. `reader`: NULL before the first
-// PLAY. timeshift_play() returns OK, or the status to answer.
+// Call before gst-rtsp-server handles a PLAY or PAUSE. timeshift_play() moves the reader to its
+// position; timeshift_pause() keeps the position. `delay_ns` is the delay of the URL, or -1. `name`
+// is the reader's address, for the log. `reader` is NULL before the first PLAY. timeshift_play()
+// returns OK, or the status to answer.
 GstRTSPStatusCode timeshift_play (
     GstRTSPContext *ctx, gint64 delay_ns, const gchar *name, Reader *reader);
 void timeshift_pause (GstRTSPContext *ctx);
@@ -25,7 +26,7 @@ void timeshift_pause (GstRTSPContext *ctx);
 // Writes the position into the answer to a PLAY.
 void timeshift_answer (GstRTSPContext *ctx);
 
-// Writes the range that can be played into a description.
+// Writes the playable range into a description.
 void timeshift_describe (GstRTSPMedia *media, GstSDPMessage *sdp, const gchar *name);
 
 // Sets the window of a fanoutsink to the size of the mount's cache, or to its default if the mount
