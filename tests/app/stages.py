@@ -131,7 +131,7 @@ def mistakes_in_a_pipeline_have_a_place():
             ('[pull, restamp]', '[restamp]', 'FILE:2:3: pipeline: stage restamp: the first stage must '),
             ('restamp', 'decode', 'FILE:2:3: pipeline: stage decode: gives raw video; '),
             ('pull,', '{pull: {transport: tcp}},', 'FILE:4:35: pipeline: pull takes no parameters here'),
-            ('size,', 'sise,', 'FILE:2:3: pipeline: choices: stage transcode has no parameter "sise"')):
+            ('size,', 'sise,', 'FILE:2:3: choices: stage transcode has no parameter "sise"')):
         out, err, status = configured(CONFIG.replace(old, new), '--check-config')
         assert status == 2 and err.startswith(f'rtsp-proxy: {expected}'), (new, out, err)
 

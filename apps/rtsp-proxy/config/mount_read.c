@@ -60,8 +60,10 @@ finish (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *node, G
   mount->line = line;
   mount->column = column;
   wrong = mount_stages_make (mount, set, &line, &column);
-  if (wrong)
-    return yaml_fail_place (reader, line, column, "pipeline", CONFIG_ERROR_VALUE, error, wrong);
+  if (wrong) // messages about `choices` begin with the name of that key
+    return yaml_fail_place (reader, line, column,
+        g_str_has_prefix (wrong, "choices: ") ? NULL : "pipeline", CONFIG_ERROR_VALUE, error,
+        wrong);
   return TRUE;
 }
 
