@@ -42,8 +42,8 @@ const gchar options_description[] =
     "                    reports, as an absolute value\n"
     "  added delay       with --against: from a packet's arrival straight from the origin to its\n"
     "                    arrival at a reader, matched by timestamp and payload\n"
-    "Times are in ms. Arrival times are the kernel's over UDP, and those of the read over TCP.\n"
-    "Percentiles are exact to 3 %.\n"
+    "Times are in ms. Over UDP, arrival times are the kernel's; over TCP, they are the times at\n"
+    "which rtsp-load reads. Percentiles are exact to 3 %.\n"
     "\n"
     "Exit status: 0 if every reader connected and no error came up, 1 if not, 2 for wrong\n"
     "arguments.\n";
