@@ -286,8 +286,8 @@ on_linger_timeout (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-// Starts what users need, or the linger time. Runs on the main thread when the first user has
-// joined, the last one has left, or the configuration has changed.
+// Starts the chain and the media if there are users, else the linger time. Runs on the main thread
+// when the first user has joined, the last one has left, or the configuration has changed.
 static gboolean
 update (gpointer data)
 {

@@ -516,7 +516,7 @@ title_get_label (Title *self)
   return self->label;
 }
 
-// ---- life ----
+// ---- construction ----
 
 Title *
 title_ref (Title *self)

@@ -160,7 +160,7 @@ check_ready (Asker *self, GstRTSPContext *ctx, Content *content)
     content_wait (content, resume_run, resume_new (self->client));
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   }
-  // The next request opens it again.
+  // The next request opens the title again.
   if (!content_is_shared (content))
     asker_use (self, NULL);
   if (!error)

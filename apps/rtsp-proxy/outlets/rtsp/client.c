@@ -59,7 +59,7 @@ on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   return asker_check (&self->asker, ctx);
 }
 
-// gst-rtsp-server now holds the media itself, for the client or for a session.
+// Hands the media over: from now on gst-rtsp-server holds it, for the client or for a session.
 static void
 on_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
@@ -221,7 +221,8 @@ forget_reader (Reader *reader)
   adaptation_forget (reader);
 }
 
-// Call without the lock held, because it asks the sinks.
+// Makes and registers the reader of a session. Call without the lock held, because this asks the
+// sinks.
 static Reader *
 make_reader (Client *self, GstRTSPSessionMedia *media)
 {
@@ -411,7 +412,7 @@ client_close (GstRTSPClient *client, Presentation *presentation, const gchar *re
   g_main_context_unref (context);
 }
 
-// ---- life ----
+// ---- construction ----
 
 static gchar *
 peer_name (GstRTSPClient *client)

@@ -9,8 +9,8 @@
 
 #include <gst/base/gstbasesink.h>
 
-// Least time between two sender reports. A new reader can synchronise its tracks within about that
-// time.
+// Shortest time between two sender reports. A new reader can synchronise its tracks after about
+// this time.
 #define RTCP_INTERVAL GST_SECOND
 
 // The window of a stored title's session is this much longer than `interval`: readers may join
@@ -361,9 +361,9 @@ construct_unlocked (GstRTSPMediaFactory *factory)
   return media;
 }
 
-// Returns why the media would never be prepared (transfer full), or NULL. Without one of these caps
-// fields the payloader waits for the first packet, which is not let in before the media is
-// prepared.
+// Returns the reason why the media cannot be prepared (transfer full), or NULL. Without one of
+// these caps fields the payloader would wait for a packet, but no packet arrives before the media
+// is prepared.
 static gchar *
 find_problem (Relay *relay)
 {

@@ -309,7 +309,7 @@ read_rates (gpointer served, WeirRates *rates)
   gst_clear_object (&sink);
 }
 
-// ---- life ----
+// ---- construction ----
 
 static void
 close_reader (gpointer served, const gchar *reason)

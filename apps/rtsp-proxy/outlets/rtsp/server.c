@@ -220,7 +220,7 @@ server_set_stages (Server *self, StageSet *stages)
   self->stages = stages;
 }
 
-// ---- life ----
+// ---- construction ----
 
 static GstRTSPFilterResult
 cleanup_client (GstRTSPServer *server, GstRTSPClient *client, gpointer unused)

@@ -347,7 +347,7 @@ title_media_query_stop (GstRTSPMedia *media, gint64 *stop)
   return *stop >= 0;
 }
 
-// ---- life ----
+// ---- construction ----
 
 gboolean
 title_media_is (GstRTSPMedia *media)
