@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -268,9 +269,11 @@ def the_second_upstream_takes_over_until_the_first_returns():
         assert shown_upstream(proxy) == ['up', 'idle'], shown_upstream(proxy)
         a.kill()
         wait_until(lambda: shown_upstream(proxy)[1] == 'up', 5, 'readers see the second')
+        proxy.wait_for_line(f' upstream {re.escape(b.url())} took over from {re.escape(a.url())}$')
         with camera(a.port):
             wait_until(lambda: shown_upstream(proxy) == ['up', 'idle'], 14,
                        'readers see the first again')
+            proxy.wait_for_line(f' upstream {re.escape(a.url())} took over from {re.escape(b.url())}$')
             check_smooth(reads.result(), 10)
             assert decode.running()
     assert not decode.errors, decode.errors

@@ -94,10 +94,13 @@ on_down (Branch *branch, const gchar *reason, guint retry_ms, gpointer owner)
 {
   Presentation *self = owner;
 
-  log_event_limited (&self->failures, "mount %s %s: %s; next try in %.1f s", self->label,
-      branch == self->next ? "cannot switch yet" : "down", reason, retry_ms / 1000.0);
-  if (branch == self->next)
+  if (branch == self->next) {
+    log_event_limited (&self->failures, "mount %s cannot switch yet: %s; next try in %.1f s",
+        self->label, reason, retry_ms / 1000.0);
     return;
+  }
+  log_event_limited (&self->failures, "mount %s down: %s; next try in %.1f s", self->label, reason,
+      retry_ms / 1000.0);
   if (self->instance && self->known) {
     end_title (self, branch);
     return;

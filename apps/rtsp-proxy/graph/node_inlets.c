@@ -78,6 +78,17 @@ is_promising (Inlet *i)
   return !i->up && !i->reason && !is_silent (i);
 }
 
+static void
+log_current (Node *self, Inlet *current)
+{
+  Inlet *before = self->logged ? self->logged : node_inlet (self, 0);
+
+  if (current == before)
+    return;
+  self->logged = current;
+  log_event_limited (&self->switches, "upstream %s took over from %s", current->shown, before->shown);
+}
+
 void
 node_choose (Node *self)
 {
@@ -88,6 +99,8 @@ node_choose (Node *self)
     if (inlet_is_current (node_inlet (self, n)))
       current = node_inlet (self, n);
   }
+  if (current)
+    log_current (self, current);
   for (guint n = 0; n < self->inlets->len; n++) {
     Inlet *i = node_inlet (self, n);
 

@@ -42,6 +42,8 @@ struct _Node {
   PullConfig own;      // configuration of the slate or the stage
   Relay *relay;
   GPtrArray *inlets; // of Inlet
+  Inlet *logged;     // the inlet that the log says readers see; NULL: the first
+  LogLimit switches;
   GPtrArray *users;  // of User
   gboolean up;       // users know that the node has media
   guint tick;        // timer of node_tick()
