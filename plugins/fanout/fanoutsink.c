@@ -150,8 +150,8 @@ tell_failures (WeirFanoutSink *self, gint64 now_ns)
     GST_ELEMENT_WARNING (self, RESOURCE, WRITE, ("cannot send to a reader"),
         ("%s: %s; sends to %u other readers fail too", reader, g_strerror (error), n_others));
   else if (reader)
-    GST_ELEMENT_WARNING (self, RESOURCE, WRITE, ("cannot send to a reader"),
-        ("%s: %s", reader, g_strerror (error)));
+    GST_ELEMENT_WARNING (
+        self, RESOURCE, WRITE, ("cannot send to a reader"), ("%s: %s", reader, g_strerror (error)));
   g_free (reader);
 }
 
@@ -278,8 +278,7 @@ weir_fanout_sink_start (GstBaseSink *sink)
   gboolean ok = start (self, &config, &err);
 
   if (!ok)
-    GST_ELEMENT_ERROR (
-        self, RESOURCE, OPEN_WRITE, ("cannot start: %s", err->message), (NULL));
+    GST_ELEMENT_ERROR (self, RESOURCE, OPEN_WRITE, ("cannot start: %s", err->message), (NULL));
   g_clear_error (&err);
   fanout_properties_clear_udp (&config);
   self->warned_too_big = FALSE;

@@ -86,7 +86,8 @@ log_current (Node *self, Inlet *current)
   if (current == before)
     return;
   self->logged = current;
-  log_event_limited (&self->switches, "upstream %s took over from %s", current->shown, before->shown);
+  log_event_limited (
+      &self->switches, "upstream %s took over from %s", current->shown, before->shown);
 }
 
 void

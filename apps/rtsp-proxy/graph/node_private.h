@@ -44,10 +44,10 @@ struct _Node {
   GPtrArray *inlets; // of Inlet
   Inlet *logged;     // the inlet that the log says readers see; NULL: the first
   LogLimit switches;
-  GPtrArray *users;  // of User
-  gboolean up;       // users know that the node has media
-  guint tick;        // timer of node_tick()
-  guint kept;        // timer that releases keep_failures()'s reference
+  GPtrArray *users; // of User
+  gboolean up;      // users know that the node has media
+  guint tick;       // timer of node_tick()
+  guint kept;       // timer that releases keep_failures()'s reference
   Publisher *publishers[RELAY_MAX_TRACKS];
 };
 
