@@ -18,7 +18,9 @@ WITH_UNIT = 'write it with a unit, such as 10s or 500ms'
 NO_TIME = f'is not a time from 0s to 24h; {WITH_UNIT}'
 NO_TIMEOUT = f'is not a time from 100ms to 24h; {WITH_UNIT}'
 NO_CACHE_TIME = f'is not a time from 1s to 23h; {WITH_UNIT}'
-NO_URI = 'upstream: not a valid RTSP URI'
+BAD_URI = ('not a valid URI like rtsp://HOST:PORT/PATH; in a password, write @ as %40 and / as '
+           '%2F')
+NO_URI = f'upstream: {BAD_URI}'
 NO_TEXT = 'expected a single value'
 
 
@@ -172,7 +174,7 @@ def wrong_upstreams_are_named():
         '"rtsp://h/a\\r\\nb"')]
     cases += [(upstream(uri), f'FILE:3:15: {kind}') for uri in ('http://h/x', 'h', '/clip.mp4')]
     cases += [
-        (upstream('file:///no/such.mp4'), 'FILE:3:15: upstream: there is no file /no/such.mp4'),
+        (upstream('file:///no/such.mp4'), 'FILE:3:15: upstream: no such file: /no/such.mp4'),
         (upstream('file:x'), 'FILE:3:15: upstream: not a file URI like file:///dir/clip.mp4'),
         (upstream('[a]'), f'FILE:3:15: upstream: {NO_TEXT}'),
     ]
@@ -407,7 +409,7 @@ def wrong_mounts_are_named():
             ([f'a={URI}'], 'expected /PATH=URI, such as /cam=rtsp://192.0.2.7/stream'),
             (['rtsp://u:secret@h/s?x=1'], 'expected /PATH=URI, such as /cam=rtsp://192.0.2.7/stream'),
             ([f'/a/={URI}'], '/a/: "/a/" is not a valid path; write it like /cam'),
-            (['/a=rtsp://'], '/a: not a valid RTSP URI'),
+            (['/a=rtsp://'], f'/a: {BAD_URI}'),
             ([f'/a={URI}', f'/a={URI}'], '/a: "/a" appears twice')]:
         got = proxy(*[f'--mount={a}' for a in args])
         assert got == ('', f'rtsp-proxy: --mount: {wrong}\n', 2), (args, got)

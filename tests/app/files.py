@@ -669,7 +669,7 @@ def a_large_folder_serves_a_title_added_later():
 def invalid_store_configurations_are_refused():
     films = url_of(folder()[1])
     for settings, said in (
-            ({'upstream': 'file:///nowhere/to/be/found/'}, 'there is no folder'),
+            ({'upstream': 'file:///nowhere/to/be/found/'}, 'no such folder'),
             ({'upstreams': [films, f'file://{CLIP}']}, 'is a folder'),
             ({'upstream': films, 'slate': CLIP}, 'is a folder'),
             ({'upstream': films, 'on-demand': 'no'}, 'is a folder')):

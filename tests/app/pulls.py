@@ -596,7 +596,7 @@ def wrong_upstreams_are_explained():
         ('udp://127.0.0.1:70000', address),
         ('udp://@239.1.2.3:5000', address),
         ('udp://127.0.0.1:5000/x', address),
-        ('udp://127.0.0.1:5000?ifcae=lo', 'unknown parameter "ifcae"; the only one is iface'),
+        ('udp://127.0.0.1:5000?ifcae=lo', 'unknown parameter "ifcae"; known parameter: iface'),
         ('udp://127.0.0.1:5000?iface=', 'iface is empty'),
         ('udp://127.0.0.1:5000?iface', 'cannot parse the parameters after the \'\'?\'\''),
         ('rtp://127.0.0.1:65535?encoding-name=H264&payload=96', 'the port must be from 1 to 65534'),
@@ -616,11 +616,11 @@ def wrong_upstreams_are_explained():
          'No such file or directory'),
         (f'sdp://{CLIP}', f'{CLIP}: not a session description (SDP)'),
         ('launch: videotestsrc ! nosuchenc ! rtpvp8pay name=pay0',
-         'the launch line: GStreamer has no element "nosuchenc"'),
+         'wrong launch line: GStreamer has no element "nosuchenc"'),
         ('launch: videotestsrc ! avenc_nosuch ! rtph264pay name=pay0',
-         'the launch line: GStreamer has no element "avenc_nosuch"; '
+         'wrong launch line: GStreamer has no element "avenc_nosuch"; '
          'on Debian install gstreamer1.0-libav'),
-        ('launch: videotestsrc !', 'the launch line: '),
+        ('launch: videotestsrc !', 'wrong launch line: '),
         ('launch: videotestsrc ! fakesink', 'the launch line has no payloader named pay0 '
          '(... ! rtph264pay name=pay0)'),
     ):
@@ -639,7 +639,7 @@ def a_taken_port_and_a_missing_interface_are_named():
         with pulled(f'udp://127.0.0.1:{port}') as proxy:
             proxy.wait_for_line(rf' mount /cam down: .*127\.0\.0\.1 port {port}: .*in use')
     with pulled(f'udp://{GROUP}:{port}?iface=nosuch0') as proxy:
-        proxy.wait_for_line(r' mount /cam down: .*there is no network interface nosuch0')
+        proxy.wait_for_line(r' mount /cam down: .*no such network interface: nosuch0')
 
 
 if __name__ == '__main__':

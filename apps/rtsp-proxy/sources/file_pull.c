@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
 // Plays a clip in a loop, payloaded, in real time. Timestamps continue across the end of the clip:
-// a round begins where the longest track of the last round ended. A demuxer alone would begin it at
-// the time of the last frame, so the longest track would have that timestamp twice.
+// each round begins where the longest track of the round before ended. A demuxer alone would begin
+// the round at the time of the last frame, so the longest track would have that timestamp twice.
 
 #include "base/element.h"
 #include "sources/tracks.h"
@@ -15,8 +15,8 @@ typedef struct {
   gboolean begun;
 
   GMutex lock;
-  guint round;       // this and all below are under the lock; 0 is the first round
-  guint round_based; // the round of `base`
+  guint round;       // from 0; this and all below are under the lock
+  guint base_round;  // the round of `base`
   GstClockTime base; // running time at which the round begins
   GstClockTime end;  // running time at which the longest track ends
 } FilePull;
@@ -25,7 +25,7 @@ typedef struct {
 typedef struct {
   FilePull *pull;
   guint round;
-  gint64 shift;            // our running time - the demuxer's
+  gint64 shift;            // running time that is sent - the demuxer's
   GstSegment segment;      // as it is passed on
   GstClockTime last, step; // time of the last frame, and the distance between frames
 } Stream;
@@ -40,20 +40,20 @@ pull_free (gpointer data)
   g_free (self);
 }
 
-// ---- the seam ----
+// ---- where rounds meet ----
 
-// Begins a round at the time at which all streams of the last one have ended.
+// Begins a round at the time at which all streams of the round before have ended.
 static void
 begin_round (Stream *stream, const GstSegment *segment)
 {
   FilePull *self = stream->pull;
 
   g_mutex_lock (&self->lock);
-  if (self->round_based != self->round && self->end > self->base) {
-    self->round_based = self->round;
+  if (self->base_round != self->round && self->end > self->base) {
+    self->base_round = self->round;
     self->base = self->end;
   }
-  if (stream->round != self->round && self->round == self->round_based) {
+  if (stream->round != self->round && self->round == self->base_round) {
     stream->round = self->round;
     stream->shift = (gint64) self->base - ((gint64) segment->base - (gint64) segment->time);
   }
@@ -77,7 +77,7 @@ shift_segment (Stream *stream, GstEvent *event)
 }
 
 static void
-note_end (Stream *stream, GstBuffer *frame)
+record_end (Stream *stream, GstBuffer *frame)
 {
   GstClockTime time = GST_BUFFER_PTS (frame), end;
 
@@ -101,7 +101,7 @@ static GstPadProbeReturn
 on_stream (GstPad *pad, GstPadProbeInfo *info, gpointer stream)
 {
   if (info->type & GST_PAD_PROBE_TYPE_BUFFER)
-    note_end (stream, GST_PAD_PROBE_INFO_BUFFER (info));
+    record_end (stream, GST_PAD_PROBE_INFO_BUFFER (info));
   else if (GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info)) == GST_EVENT_SEGMENT)
     info->data = shift_segment (stream, GST_PAD_PROBE_INFO_EVENT (info));
   return GST_PAD_PROBE_OK;
@@ -185,8 +185,7 @@ file_pull_new (const PullContext *context, GError **error)
     return NULL;
   }
   if (!g_file_test (path, G_FILE_TEST_IS_REGULAR)) {
-    g_set_error (
-        error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "there is no file %s", path);
+    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "no such file: %s", path);
     return NULL;
   }
   parse = element_make ("parsebin", error);
@@ -226,9 +225,9 @@ file_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
   if (g_str_has_suffix (uri, "/")) {
     config->is_folder = TRUE;
     if (!g_file_test (path, G_FILE_TEST_IS_DIR))
-      return g_strdup_printf ("there is no folder %s", path);
+      return g_strdup_printf ("no such folder: %s", path);
   } else if (!g_file_test (path, G_FILE_TEST_IS_REGULAR)) {
-    return g_strdup_printf ("there is no file %s", path);
+    return g_strdup_printf ("no such file: %s", path);
   }
   config->uri = g_strdup (uri);
   return NULL;

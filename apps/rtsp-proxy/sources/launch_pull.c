@@ -63,7 +63,7 @@ check_line (const gchar *line)
   gchar *wrong = NULL;
 
   if (!bin)
-    wrong = g_strdup_printf ("the launch line: %s", error->message);
+    wrong = g_strdup_printf ("wrong launch line: %s", error->message);
   else if (!payloader)
     wrong = g_strdup ("the launch line has no payloader named pay0 (... ! rtph264pay name=pay0)");
   g_clear_error (&error);

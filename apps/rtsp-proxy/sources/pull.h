@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// One run of an upstream: a pipeline that pulls from a URI, or processes the tracks of another
+// One run of an upstream: a pipeline that reads from a URI, or processes the tracks of another
 // relay, and pushes RTP into a relay. Streaming threads call the callbacks.
 
 #include <gst/gst.h>
@@ -15,7 +15,7 @@ typedef enum {
 } PullTransport;
 
 typedef enum {
-  PULL_URI_FROM_API = 1 << 0, // the URI came through the API, which must not run launch lines
+  PULL_URI_FROM_API = 1 << 0, // the URI is from an API client, which must not run launch lines
 } PullUriFlags;
 
 typedef struct _PullConfig PullConfig;
@@ -50,6 +50,7 @@ struct _PullConfig {
   guint read_timeout_ms;
 };
 
+// Frees the values of `config`.
 void pull_config_clear (PullConfig *config);
 
 typedef struct {
@@ -77,8 +78,8 @@ void pull_set_asker (const PullContext *context, GstElement *pipeline, PullAskFu
 
 // ---- the kinds ----
 
-// Each kind has a function that makes the pipeline of a run, and one that fills the URI's fields of
-// an empty configuration. The latter returns NULL, or an error message (transfer full).
+// Each kind has a PullMakeFunc and a check. The check fills the fields of an empty configuration
+// from a URI. It returns NULL, or an error message (transfer full).
 #define PULL_CHECK(kind)                                                                           \
   gchar *kind##_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
 

@@ -30,7 +30,7 @@ pull_uri_finish (GHashTable *query, const gchar *known)
   g_hash_table_iter_init (&iter, query);
   if (!g_hash_table_iter_next (&iter, &name, NULL))
     return NULL;
-  return g_strdup_printf ("unknown parameter \"%s\"; the only one is %s", (gchar *) name, known);
+  return g_strdup_printf ("unknown parameter \"%s\"; known parameter: %s", (gchar *) name, known);
 }
 
 gchar *

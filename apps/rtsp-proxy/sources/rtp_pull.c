@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Receives RTP that somebody sends to this host, over unicast or multicast: one track given by a
-// URI, or several given by an SDP file. Packets are relayed as they arrive; RTCP gives the mapping
-// to NTP time.
+// Receives RTP over unicast or multicast: one track that a URI describes, or several that an SDP
+// file describes. Packets are relayed as they arrive; RTCP gives the mapping to NTP time.
 
 #include <errno.h>
 #include <string.h>
@@ -93,28 +92,28 @@ ensure_begun (RtpPull *self)
 }
 
 typedef enum {
-  IS_WRONG,
-  IS_MEDIA,
-  IS_RTCP,
+  INVALID,
+  MEDIA,
+  RTCP,
 } Kind;
 
 // Classifies a datagram. Fills `rtp` for media, `map` for a sender report; without one, `map` stays
 // unknown.
 static Kind
-look (Track *track, GstBuffer *datagram, WeirRtp *rtp, WeirNtpMap *map)
+classify (Track *track, GstBuffer *datagram, WeirRtp *rtp, WeirNtpMap *map)
 {
-  Kind kind = IS_WRONG;
+  Kind kind = INVALID;
   GstMapInfo info;
   int result;
 
   *map = (WeirNtpMap) { 0 };
   if (!gst_buffer_map (datagram, &info, GST_MAP_READ))
-    return IS_WRONG;
+    return INVALID;
   if (weir_rtp_is_rtcp (info.data, info.size)) {
     result = weir_rtcp_find_sr (info.data, info.size, map);
-    kind = result == 0 || result == -ENOENT ? IS_RTCP : IS_WRONG;
+    kind = result == 0 || result == -ENOENT ? RTCP : INVALID;
   } else if (weir_rtp_parse (info.data, info.size, rtp) == 0 && rtp->pt == track->payload) {
-    kind = IS_MEDIA;
+    kind = MEDIA;
   }
   gst_buffer_unmap (datagram, &info);
   return kind;
@@ -164,13 +163,13 @@ on_rtp (GstPad *pad, GstPadProbeInfo *info, gpointer data)
   if (g_atomic_int_get (&track->pull->context->cancelled)
       || !udp_input_admits (track->rtp, datagram, now))
     return GST_PAD_PROBE_DROP;
-  switch (look (track, datagram, &rtp, &map)) {
-    case IS_MEDIA:
+  switch (classify (track, datagram, &rtp, &map)) {
+    case MEDIA:
       udp_input_accept (track->rtp, datagram, now);
       info->data = NULL;
       take_media (track, datagram, rtp.ssrc, now);
       return GST_PAD_PROBE_HANDLED;
-    case IS_RTCP:
+    case RTCP:
       keep_report (track, &map);
       break;
     default:
@@ -188,9 +187,9 @@ on_rtcp (GstPad *pad, GstPadProbeInfo *info, gpointer data)
   WeirNtpMap map;
   WeirRtp rtp;
 
-  if (!udp_input_is_of_sender (track->rtp, datagram))
+  if (!udp_input_is_from_sender (track->rtp, datagram))
     return GST_PAD_PROBE_DROP;
-  if (look (track, datagram, &rtp, &map) == IS_RTCP) {
+  if (classify (track, datagram, &rtp, &map) == RTCP) {
     udp_input_accept (track->rtcp, datagram, clock_now ());
     keep_report (track, &map);
   } else {
@@ -352,7 +351,7 @@ check_number (const gchar *name, const gchar *text, gint least, gint most, gint 
   return NULL;
 }
 
-// Adds the remaining parameters: those of the format, as in a=fmtp.
+// Adds the remaining parameters, which describe the format as in a=fmtp.
 static gchar *
 add_format (GstStructure *s, GHashTable *query)
 {

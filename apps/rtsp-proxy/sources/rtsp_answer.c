@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Checks an upstream's answers before rtspsrc reads them: some answers crash rtspsrc. No signal and
-// no GstRTSPExtension sees the answers that rtspsrc reads while it plays over UDP. So this file
-// replaces the library function that all answers pass, and calls the library's own.
+// Checks an upstream's answers before rtspsrc reads them: some answers crash rtspsrc. While rtspsrc
+// plays over UDP, no signal and no GstRTSPExtension sees the answers. So this file replaces the
+// library function that reads them, and calls the original.
 
 #include <dlfcn.h>
 #include <gst/rtsp/rtsp.h>
@@ -42,7 +42,7 @@ skip_value (const gchar *s)
 // Reports whether a challenge is a list of schemes, each with its parameters. rtspsrc follows a
 // null pointer if "Digest" has no parameters, or none that its parser finds.
 static gboolean
-is_sound_challenge (const gchar *s)
+is_valid_challenge (const gchar *s)
 {
   gboolean named = FALSE, lacks_parameters = FALSE;
 
@@ -68,14 +68,14 @@ is_sound_challenge (const gchar *s)
 }
 
 static void
-remove_unsound_challenges (GstRTSPMessage *answer)
+remove_invalid_challenges (GstRTSPMessage *answer)
 {
   gchar *challenge;
   gint i = 0;
 
   while (gst_rtsp_message_get_header (answer, GST_RTSP_HDR_WWW_AUTHENTICATE, &challenge, i)
          == GST_RTSP_OK) {
-    if (is_sound_challenge (challenge))
+    if (is_valid_challenge (challenge))
       i++;
     else
       gst_rtsp_message_remove_header (answer, GST_RTSP_HDR_WWW_AUTHENTICATE, i);
@@ -89,24 +89,24 @@ static gboolean
 check_transport (GstRTSPMessage *answer)
 {
   GstRTSPTransport *transport;
-  gboolean sound = TRUE;
+  gboolean valid = TRUE;
   gchar *text;
 
   if (gst_rtsp_message_get_header (answer, GST_RTSP_HDR_TRANSPORT, &text, 0) != GST_RTSP_OK)
     return TRUE;
   gst_rtsp_transport_new (&transport);
   if (gst_rtsp_transport_parse (text, transport) == GST_RTSP_OK)
-    sound = transport->trans == GST_RTSP_TRANS_RTP;
+    valid = transport->trans == GST_RTSP_TRANS_RTP;
   else
     gst_rtsp_message_remove_header (answer, GST_RTSP_HDR_TRANSPORT, -1);
   gst_rtsp_transport_free (transport);
-  return sound;
+  return valid;
 }
 
 // Removes a base URL that cannot be parsed: rtspsrc joins the tracks' URLs to it and would follow a
 // null pointer.
 static void
-remove_unsound_base (GstRTSPMessage *answer)
+remove_invalid_base (GstRTSPMessage *answer)
 {
   gchar *base;
   GstUri *url;
@@ -132,8 +132,8 @@ gst_rtsp_connection_receive_usec (
   result = ((Receive) library) (connection, message, timeout);
   if (result != GST_RTSP_OK || message->type != GST_RTSP_MESSAGE_RESPONSE)
     return result;
-  remove_unsound_challenges (message);
-  remove_unsound_base (message);
+  remove_invalid_challenges (message);
+  remove_invalid_base (message);
   if (check_transport (message))
     return GST_RTSP_OK;
   gst_rtsp_message_unset (message);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Pulls with rtspsrc, and takes the packets in front of its jitter buffers. There the RTP session
-// has seen each packet and can report to the upstream, and no packet has been delayed, reordered or
-// given a new timestamp. The relay forwards packets as they arrive; the player has its own jitter
-// buffer.
+// Reads with rtspsrc, and takes the packets in front of its jitter buffers. There the RTP session
+// has counted each packet for its reports to the upstream, and no packet has been delayed,
+// reordered or given a new timestamp. The relay passes packets on as they arrive; the player has
+// its own jitter buffer.
 
 #include "config.h"
 #include "base/clock.h"
@@ -20,11 +20,11 @@
 // Limit of DESCRIBE requests in a run, which limits redirects.
 #define MAX_DESCRIBES 8
 
-// The place in the pipeline where a track's packets leave the RTP session.
+// The pad at which a track's packets leave the RTP session.
 typedef struct {
   GstPad *pad; // of the newest jitter buffer; NULL before there is one
   guint ssrc;
-} Door;
+} SessionPad;
 
 typedef struct {
   const PullContext *context;
@@ -36,7 +36,7 @@ typedef struct {
   gboolean begun;
   guint n_describes;
   guint n_eos;
-  Door doors[RELAY_MAX_TRACKS];
+  SessionPad session_pads[RELAY_MAX_TRACKS];
 } RtspPull;
 
 typedef struct {
@@ -53,7 +53,7 @@ pull_free (gpointer data)
 
   gst_rtsp_url_free (self->url);
   for (guint i = 0; i < RELAY_MAX_TRACKS; i++)
-    gst_clear_object (&self->doors[i].pad);
+    gst_clear_object (&self->session_pads[i].pad);
   g_ptr_array_unref (self->caps);
   g_array_unref (self->stream_ids);
   g_mutex_clear (&self->lock);
@@ -88,7 +88,7 @@ is_url (const gchar *text)
 
 // Replaces session URLs that cannot be parsed: rtspsrc joins the tracks' URLs to them.
 static void
-replace_unsound_session_urls (GstSDPMessage *sdp)
+replace_invalid_session_urls (GstSDPMessage *sdp)
 {
   for (guint i = 0; i < gst_sdp_message_attributes_len (sdp); i++) {
     const GstSDPAttribute *attribute = gst_sdp_message_get_attribute (sdp, i);
@@ -108,9 +108,9 @@ on_sdp (GstElement *src, GstSDPMessage *sdp, gpointer data)
 {
   GArray *tracks = sdp->medias;
   const gchar *shared;
-  guint n_sound = 0;
+  guint n_valid = 0;
 
-  replace_unsound_session_urls (sdp);
+  replace_invalid_session_urls (sdp);
   if (tracks->len < 2)
     return;
   shared = gst_sdp_message_get_attribute_val (sdp, "control");
@@ -120,11 +120,11 @@ on_sdp (GstElement *src, GstSDPMessage *sdp, gpointer data)
 
     url = url ? url : shared;
     if (is_url (url) && !g_str_equal (url, "*"))
-      g_array_index (tracks, GstSDPMedia, n_sound++) = *track;
+      g_array_index (tracks, GstSDPMedia, n_valid++) = *track;
     else
       gst_sdp_media_uninit (track);
   }
-  g_array_set_size (tracks, n_sound);
+  g_array_set_size (tracks, n_valid);
 }
 
 static gboolean
@@ -306,13 +306,13 @@ free_tap (gpointer data, GClosure *closure)
 
 // Takes ownership of `pad`.
 static void
-set_door (RtspPull *self, guint track, GstPad *pad, guint ssrc)
+set_session_pad (RtspPull *self, guint track, GstPad *pad, guint ssrc)
 {
   GstPad *old;
 
   g_mutex_lock (&self->lock);
-  old = self->doors[track].pad;
-  self->doors[track] = (Door) { pad, ssrc };
+  old = self->session_pads[track].pad;
+  self->session_pads[track] = (SessionPad) { pad, ssrc };
   g_mutex_unlock (&self->lock);
   gst_clear_object (&old);
 }
@@ -329,8 +329,8 @@ ask_for_key (GstElement *pipeline, guint track)
   guint ssrc;
 
   g_mutex_lock (&self->lock);
-  pad = self->doors[track].pad ? gst_object_ref (self->doors[track].pad) : NULL;
-  ssrc = self->doors[track].ssrc;
+  pad = self->session_pads[track].pad ? gst_object_ref (self->session_pads[track].pad) : NULL;
+  ssrc = self->session_pads[track].ssrc;
   if (track < self->caps->len)
     gst_structure_get_int (
         gst_caps_get_structure (g_ptr_array_index (self->caps, track), 0), "payload", &payload);
@@ -364,7 +364,7 @@ on_new_jitterbuffer (
       GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_BUFFER_LIST
           | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM,
       on_media, g_memdup2 (tap, sizeof *tap), g_free);
-  set_door (self, (guint) track, pad, ssrc);
+  set_session_pad (self, (guint) track, pad, ssrc);
 
   g_signal_emit_by_name (rtpbin, "get-internal-session", session, &rtp_session);
   if (rtp_session) {
@@ -406,7 +406,8 @@ rtsp_pull_new (const PullContext *context, GError **error)
   GstRTSPUrl *url = NULL;
 
   if (gst_rtsp_url_parse (config->uri, &url) != GST_RTSP_OK) {
-    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "not a valid RTSP URI");
+    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "%s is not a valid URI",
+        config->uri);
     return NULL;
   }
   src = element_make ("rtspsrc", error);
@@ -422,8 +423,8 @@ rtsp_pull_new (const PullContext *context, GError **error)
   self->caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
   self->stream_ids = g_array_new (FALSE, FALSE, sizeof (guint));
 
-  // The owner watches the connect time-out; rtspsrc's own is longer. rtspsrc gives up silent UDP
-  // well before the read time-out, so that there is time to try TCP.
+  // upstream.c watches the connect time-out; rtspsrc's time-out is twice as long. rtspsrc gives up
+  // UDP without packets well before the read time-out, so that there is time to try TCP.
   g_object_set (src, "location", config->uri, "user-id", config->user, "user-pw", config->password,
       "protocols", protocols (config->transport), "tcp-timeout",
       (guint64) config->connect_timeout_ms * 2000, "timeout",
@@ -444,10 +445,11 @@ rtsp_pull_new (const PullContext *context, GError **error)
 
 // ---- the URI ----
 
-// Rejects URIs that gst_rtsp_url_parse() accepts and gets wrong: a password with '@' or '/' becomes
-// part of the host, a wrong port is truncated, and a line break would end the request line.
+// Reports whether gst_rtsp_url_parse() reads the user, host and port of a URI correctly. It takes a
+// password with '@' or '/' for part of the host, truncates a wrong port, and accepts a line break,
+// which would end the request line.
 static gboolean
-is_sound_authority (const gchar *uri)
+is_valid_authority (const gchar *uri)
 {
   const gchar *authority = strstr (uri, "://") ? strstr (uri, "://") + 3 : "";
   const gchar *end = authority + strcspn (authority, "/?#");
@@ -476,11 +478,13 @@ rtsp_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
   GstRTSPUrl *url = NULL;
   gchar *request;
 
-  if (!is_sound_authority (uri) || gst_rtsp_url_parse (uri, &url) != GST_RTSP_OK || !url->host
+  if (!is_valid_authority (uri) || gst_rtsp_url_parse (uri, &url) != GST_RTSP_OK || !url->host
       || !*url->host) {
     if (url)
       gst_rtsp_url_free (url);
-    return g_strdup ("not a valid RTSP URI");
+    return g_strdup (
+        "not a valid URI like rtsp://HOST:PORT/PATH; in a password, write @ as %40 and "
+        "/ as %2F");
   }
   if (url->user) {
     config->user = g_uri_unescape_string (url->user, NULL);

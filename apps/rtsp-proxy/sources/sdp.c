@@ -155,8 +155,8 @@ read_streams (const GstSDPMessage *sdp, const gchar *iface, GError **error)
   }
   if (streams->len == 0) {
     g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS,
-        "no track can be relayed (needed: m=video PORT RTP/AVP ..., with an a=rtpmap from "
-        "payload type 96 on)");
+        "no track can be relayed: each needs a line m=video PORT RTP/AVP ..., and an a=rtpmap for "
+        "a payload type from 96 on");
     g_ptr_array_unref (streams);
     return NULL;
   }

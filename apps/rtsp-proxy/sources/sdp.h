@@ -16,7 +16,8 @@ typedef struct {
 RtpStream *rtp_stream_new (const PullEndpoint *endpoint, GstCaps *caps);
 void rtp_stream_free (gpointer stream);
 
-// Returns the RtpStreams of a file, or NULL and an error. `iface` may be NULL. (transfer full)
+// Returns the RtpStreams of a file (transfer full). Returns NULL and sets `error` if the file
+// cannot be read or has no usable track. `iface` may be NULL.
 GPtrArray *sdp_read (const gchar *path, const gchar *iface, GError **error);
 
 // Adds the encoding and clock rate of a static payload type (RFC 3551), which needs no a=rtpmap.

@@ -40,13 +40,14 @@ tracks_free (Tracks *self)
 
 // ---- branches ----
 
-// Object data of a pad: the branch that it feeds. A pad that is being removed is no longer linked.
+// Object data of a pad: the branch that it is linked to. While a pad is being removed, the link
+// itself is already gone.
 #define BRANCH "weir-branch"
 
 // Returns the first free payload type: 96, 98 ... for video and 97, 99 ... for audio, so that a
 // track's type does not depend on which track is found first. Call with the lock held.
 static gint
-draw_payload_type (Tracks *self, gboolean video)
+find_payload_type (Tracks *self, gboolean video)
 {
   gint pt = video ? 96 : 97;
 
@@ -154,7 +155,7 @@ tracks_add_stream (Tracks *self, GstPad *pad)
   if (self->tracks->len == RELAY_MAX_TRACKS)
     kind = NULL;
   if (kind)
-    pt = draw_payload_type (self, kind->video);
+    pt = find_payload_type (self, kind->video);
   text = branch_text (self, kind, pt);
   branch = make_branch (self, text);
   g_free (text);
@@ -170,7 +171,7 @@ tracks_add_stream (Tracks *self, GstPad *pad)
 
 // Removes a track and its held packets. Call with the lock held.
 static void
-forget_track (Tracks *self, Track *track)
+remove_track (Tracks *self, Track *track)
 {
   GList *next;
 
@@ -199,7 +200,7 @@ tracks_remove_stream (Tracks *self, GstPad *pad)
     Track *track = g_ptr_array_index (self->tracks, i);
 
     if (track->branch == branch)
-      forget_track (self, track);
+      remove_track (self, track);
   }
   // A stream that is added after the last one is gone begins a new description.
   self->complete = self->tracks->len > 0 && self->complete;

@@ -2,8 +2,8 @@
 #pragma once
 
 // Passes elementary streams, or the packets of payloaders, to a relay, with one appsink for each
-// track. The relay gets the tracks once all are known, and again when they change. Packets that
-// arrive before are held.
+// track. Passes the tracks to the relay when all are known, and again when they change. Holds the
+// packets that arrive before that.
 
 #include "sources/pull.h"
 #include "sources/tracks_kind.h"
@@ -19,7 +19,8 @@ typedef struct _Tracks Tracks;
 Tracks *tracks_new (const PullContext *context, GstElement *pipeline, TracksMode mode);
 void tracks_free (Tracks *self);
 
-// Adds a stream of a demuxer or parser. It is payloaded if its kind is supported, else discarded.
+// Adds a stream of a demuxer or parser. Payloads the stream if its kind is supported, else discards
+// it.
 void tracks_add_stream (Tracks *self, GstPad *pad);
 // Removes the track of a pad that is being removed.
 void tracks_remove_stream (Tracks *self, GstPad *pad);
@@ -28,13 +29,12 @@ void tracks_remove_stream (Tracks *self, GstPad *pad);
 // payloader has no free pad "src".
 gboolean tracks_add_payloader (Tracks *self, GstElement *bin, GstElement *payloader);
 
-// Declares that all streams were added.
+// Call when all streams were added.
 void tracks_complete (Tracks *self);
 
-// Tells the relay the tracks of a pipeline that has prerolled. Returns FALSE if there is no track,
-// or if a track has no caps.
+// Passes the tracks of a pipeline that has prerolled to the relay. Returns FALSE if the pipeline
+// has no track, or if a track has no caps.
 gboolean tracks_begin (Tracks *self);
 
-// Asks the encoder of the relay's track `index` for a keyframe, if there is an encoder. Call from
-// any thread.
+// Asks the encoder, if any, of the relay's track `index` for a keyframe. Call from any thread.
 void tracks_ask_key (Tracks *self, guint index);

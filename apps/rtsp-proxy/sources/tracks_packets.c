@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Holds the tracks' packets until the relay can be told of all tracks, then sends them.
+// Holds the tracks' packets until all tracks can be passed to the relay, then sends the packets.
 
 #include "base/clock.h"
 #include "relay/relay_caps.h"
@@ -125,7 +125,7 @@ number_tracks (Tracks *self)
 // ---- packets ----
 
 static void
-find_start (Tracks *self)
+find_start_time (Tracks *self)
 {
   GstClock *clock;
 
@@ -170,7 +170,7 @@ place_track (Tracks *self, Track *track, const Packet *packet, WeirNtpMap *map)
     return RELAY_NO_BASE;
   if (!gst_structure_get_int (gst_caps_get_structure (track->caps, 0), "clock-rate", &rate))
     return RELAY_NO_BASE;
-  find_start (self);
+  find_start_time (self);
   track->mapped = TRUE;
   if (!GST_CLOCK_TIME_IS_VALID (self->origin))
     self->origin = packet->time;
@@ -207,16 +207,16 @@ deliver (Tracks *self, guint index, Packet *packet, guint64 base, const WeirNtpM
   context->callbacks->packet (context->owner, packet->now);
 }
 
-// Takes ownership of the packet's buffer. Call with the lock held; it is released meanwhile.
+// Takes ownership of the packet's buffer. Call with the lock held; releases it and takes it again.
 static void
-hand_on (Tracks *self, Packet *packet)
+forward (Tracks *self, Packet *packet)
 {
   Track *track = packet->track;
   guint64 base = RELAY_NO_BASE;
   gint index = track->index;
   WeirNtpMap map = { 0 };
 
-  if (index < 0) { // the track was unknown when the wait ended
+  if (index < 0) { // the track was not known when the wait ended
     gst_buffer_unref (packet->packet);
     return;
   }
@@ -245,7 +245,7 @@ tracks_open_description (Tracks *self)
   g_mutex_lock (&self->lock);
 
   while (!self->stale && (packet = g_queue_pop_head (&self->held))) {
-    hand_on (self, packet);
+    forward (self, packet);
     g_free (packet);
   }
   self->draining = FALSE;
@@ -279,7 +279,7 @@ take_packet (Track *track, GstSample *sample, GstBuffer *buffer)
   if (self->open && track->index < 0)
     tracks_close_description (self); // the track became known after the wait ended
   if (self->open) {
-    hand_on (self, &packet);
+    forward (self, &packet);
   } else {
     g_queue_push_tail (&self->held, g_memdup2 (&packet, sizeof packet));
     if (tracks_is_time (self, packet.now))

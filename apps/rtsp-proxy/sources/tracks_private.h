@@ -37,8 +37,8 @@ struct _Tracks {
   GPtrArray *tracks; // of Track
   gboolean complete;
   gboolean draining;   // a thread sends the held packets
-  gboolean open;       // the relay knows these tracks, and no packet is held
-  gboolean stale;      // the tracks changed since the relay was told
+  gboolean open;       // the relay has these tracks, and no packet is held
+  gboolean stale;      // the tracks changed since the relay got them
   GQueue held;         // of Packet
   GstClockTime origin; // running time at which this description began
   gint64 start_unix;   // Unix time at running time 0, ns; 0 while not known
@@ -53,12 +53,13 @@ GstFlowReturn tracks_on_sample (GstAppSink *sink, gpointer data);
 
 // ---- the same; call with the lock held ----
 
-// Marks the tracks as changed: packets are held until the relay is told.
+// Marks the tracks as changed: packets are held until the relay has the new tracks.
 void tracks_close_description (Tracks *self);
 void tracks_set_caps (Track *track, GstCaps *caps);
 gboolean tracks_all_known (Tracks *self);
 
-// tracks_is_time() reports whether the relay can be told now. tracks_open_description() tells the
-// relay, and sends the held packets; it releases the lock meanwhile.
+// tracks_is_time() reports whether the tracks can be passed to the relay at `now`.
+// tracks_open_description() passes them, and sends the held packets; it releases the lock and takes
+// it again.
 gboolean tracks_is_time (Tracks *self, gint64 now);
 void tracks_open_description (Tracks *self);

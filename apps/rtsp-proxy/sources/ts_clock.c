@@ -17,7 +17,7 @@
 #define PCR_RANGE (300 * (G_GUINT64_CONSTANT (1) << 33))
 // The shift shrinks by at most 1/200 of the time that passes.
 #define MAX_SLEW 200
-// The clock starts again after a larger gap in arrival times, or a larger jump of the PCR.
+// After a larger gap in arrival times, or a larger jump of the PCR, the clock starts again.
 #define MAX_GAP GST_SECOND
 
 typedef struct {
@@ -37,7 +37,7 @@ static gboolean
 read_pcr (const guint8 *packet, Pcr *pcr)
 {
   WeirBytes b = weir_bytes (packet, TS_PACKET);
-  guint8 sync, flags, length, what;
+  guint8 sync, flags, length, has;
   guint64 base;
   guint16 extension;
 
@@ -45,8 +45,8 @@ read_pcr (const guint8 *packet, Pcr *pcr)
   weir_bytes_u16 (&b, &pcr->pid);
   weir_bytes_u8 (&b, &flags);
   weir_bytes_u8 (&b, &length);
-  weir_bytes_u8 (&b, &what);
-  if (!(flags & TS_ADAPTATION) || length < 7 || !(what & TS_PCR))
+  weir_bytes_u8 (&b, &has);
+  if (!(flags & TS_ADAPTATION) || length < 7 || !(has & TS_PCR))
     return FALSE;
   pcr->pid &= 0x1fff;
   weir_bytes_number (&b, 4, &base);
@@ -55,8 +55,8 @@ read_pcr (const guint8 *packet, Pcr *pcr)
   return TRUE;
 }
 
-// Finds the first PCR of the PID that is followed; of any PID if that one is gone, or if there was
-// none.
+// Finds the first PCR of the PID of the last PCR. Finds a PCR of any PID if that PID has been
+// silent for MAX_GAP, or if there was no PCR before.
 static gboolean
 find_pcr (const Clock *self, GstBuffer *buffer, GstClockTime now, Pcr *pcr)
 {

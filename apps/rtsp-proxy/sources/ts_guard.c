@@ -28,10 +28,10 @@
 #define DESCRIPTORS_MAX 128
 
 typedef enum {
-  SOUND,
-  SPOIL,
-  CUT, // the packet's end is needed to decide
-} Verdict;
+  VALID,
+  INVALIDATE,
+  INCOMPLETE, // the rest of the packet is needed to decide
+} Result;
 
 typedef struct {
   gsize at;
@@ -44,9 +44,10 @@ id_has_time (guint8 id)
   return !memchr ("\xbc\xbe\xbf\xf0\xf1\xf2\xf8\xff", id, 8);
 }
 
-// Sets `change` if the result is SPOIL; its offset is relative to `data`.
-static Verdict
-judge (const guint8 *data, gsize size, Change *change)
+// Checks a packet that may begin at `data`. For INVALIDATE, sets `change`, with an offset from
+// `data`.
+static Result
+check_packet (const guint8 *data, gsize size, Change *change)
 {
   static const guint8 start_code[] = { 0, 0, 1 };
   WeirBytes b = weir_bytes (data, MIN (size, TS_PACKET));
@@ -59,28 +60,28 @@ judge (const guint8 *data, gsize size, Change *change)
   weir_bytes_u8 (&b, &pid);
   weir_bytes_u8 (&b, &flags);
   if (!b.failed && !(start & TS_START && flags & TS_PAYLOAD))
-    return SOUND;
+    return VALID;
   if (flags & TS_ADAPTATION) {
     weir_bytes_u8 (&b, &adaptation);
     weir_bytes_skip (&b, adaptation);
   }
   if (b.failed)
-    return size < TS_PACKET ? CUT : SOUND;
+    return size < TS_PACKET ? INCOMPLETE : VALID;
 
   payload = b.at;
   left = weir_bytes_left (&b);
   for (gsize i = 0; i < MIN (left, sizeof start_code); i++) {
     if (payload[i] != start_code[i])
-      return SOUND;
+      return VALID;
   }
   if (left >= 8 && payload[7] & PES_TIME && id_has_time (payload[3]))
-    return SOUND;
+    return VALID;
   if (left < 8 && size < TS_PACKET)
-    return CUT;
+    return INCOMPLETE;
   if (left == 0)
-    return SOUND;
+    return VALID;
   *change = (Change) { (gsize) (payload - data) + MIN (left, sizeof start_code) - 1, 0xff };
-  return SPOIL;
+  return INVALIDATE;
 }
 
 static gboolean
@@ -112,7 +113,7 @@ find_opus (const guint8 *data, gsize size, GArray *changes)
   }
 }
 
-// Returns the number of bytes that could be judged.
+// Returns the number of bytes that were checked.
 static gsize
 find_changes (const guint8 *data, gsize size, GArray *changes)
 {
@@ -122,12 +123,12 @@ find_changes (const guint8 *data, gsize size, GArray *changes)
   while ((at = memchr (at, TS_SYNC, (gsize) (end - at)))) {
     Change change;
 
-    switch (judge (at, (gsize) (end - at), &change)) {
-      case SPOIL:
+    switch (check_packet (at, (gsize) (end - at), &change)) {
+      case INVALIDATE:
         change.at += (gsize) (at - data);
         g_array_append_val (changes, change);
         break;
-      case CUT:
+      case INCOMPLETE:
         return (gsize) (at - data);
       default:
         break;
@@ -159,21 +160,21 @@ on_data (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 {
   GstBuffer *buffer = GST_PAD_PROBE_INFO_BUFFER (info);
   GArray *changes = data;
-  gsize size, judged;
+  gsize size, checked;
   GstMapInfo map;
 
   if (!gst_buffer_map (buffer, &map, GST_MAP_READ))
     return GST_PAD_PROBE_OK;
   size = map.size;
-  judged = find_changes (map.data, size, changes);
+  checked = find_changes (map.data, size, changes);
   gst_buffer_unmap (buffer, &map);
   if (changes->len > 0)
     buffer = with_changes (buffer, changes);
   g_array_set_size (changes, 0);
   // A demultiplexer in pull mode continues where the buffer ends.
-  if (judged > 0 && judged < size && info->type & GST_PAD_PROBE_TYPE_PULL) {
+  if (checked > 0 && checked < size && info->type & GST_PAD_PROBE_TYPE_PULL) {
     buffer = gst_buffer_make_writable (buffer);
-    gst_buffer_resize (buffer, 0, (gssize) judged);
+    gst_buffer_resize (buffer, 0, (gssize) checked);
   }
   info->data = buffer;
   return GST_PAD_PROBE_OK;

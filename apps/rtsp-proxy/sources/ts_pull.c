@@ -15,7 +15,7 @@
 
 #define TS_PACKET 188
 #define TS_SYNC 0x47
-// Latency of the jitter buffer that puts RTP packets in order: the demultiplexer can't.
+// Latency of the jitter buffer that puts RTP packets in order: the demultiplexer does not.
 #define REORDER_MS 50
 
 #define MAX_CHAIN 3
@@ -60,21 +60,21 @@ is_ts (const guint8 *data, gsize len)
 }
 
 static gboolean
-is_sound (TsPull *self, GstBuffer *datagram)
+is_valid (TsPull *self, GstBuffer *datagram)
 {
-  gboolean sound;
+  gboolean valid;
   GstMapInfo map;
   WeirRtp rtp;
 
   if (!gst_buffer_map (datagram, &map, GST_MAP_READ))
     return FALSE;
   if (self->payload < 0)
-    sound = is_ts (map.data, map.size);
+    valid = is_ts (map.data, map.size);
   else
-    sound = weir_rtp_parse (map.data, map.size, &rtp) == 0 && rtp.pt == self->payload
+    valid = weir_rtp_parse (map.data, map.size, &rtp) == 0 && rtp.pt == self->payload
             && is_ts (map.data + rtp.payload_offset, rtp.payload_length);
   gst_buffer_unmap (datagram, &map);
-  return sound;
+  return valid;
 }
 
 // ---- the demultiplexer ----
@@ -201,7 +201,7 @@ on_datagram (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 
   if (!udp_input_admits (self->input, datagram, now))
     return GST_PAD_PROBE_DROP;
-  if (!is_sound (self, datagram)) {
+  if (!is_valid (self, datagram)) {
     udp_input_refuse (self->input);
     return GST_PAD_PROBE_DROP;
   }

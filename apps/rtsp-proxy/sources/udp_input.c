@@ -11,8 +11,8 @@
 
 // Room for a keyframe, or for the packets that arrive while the thread cannot run.
 #define SOCKET_BUFFER (4 * 1024 * 1024)
-// Silence after which the socket accepts another sender: on the same host (it may be the same
-// sender, restarted), and on any host.
+// Silence after which the socket accepts another sender: one on the same host (which may be the
+// same sender, restarted), or one on any host.
 #define RESTART_SILENCE (50 * GST_MSECOND)
 #define SENDER_SILENCE GST_SECOND
 
@@ -46,8 +46,9 @@ bind_address (const PullEndpoint *endpoint, GInetAddress *address)
       (guint) endpoint->port, "scope-id", scope, NULL);
 }
 
-// Binds to a group by its own address: other groups' datagrams for the port then stay away, and
-// other sockets on this host may join the group. An address of this host has only one listener.
+// Binds a multicast socket to the address of its group, so that it gets no datagrams of other
+// groups with the same port, and shares the address, so that other sockets of this host can join
+// the group.
 static gboolean
 open_socket (UdpInput *self, const PullEndpoint *endpoint, GError **error)
 {
@@ -79,7 +80,7 @@ udp_input_new (const PullEndpoint *endpoint, GError **error)
 
   if (endpoint->iface && !if_nametoindex (endpoint->iface)) {
     g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND,
-        "there is no network interface %s", endpoint->iface);
+        "no such network interface: %s", endpoint->iface);
     return NULL;
   }
   self = g_new0 (UdpInput, 1);
@@ -188,7 +189,7 @@ udp_input_refuse (UdpInput *self)
 }
 
 gboolean
-udp_input_is_of_sender (UdpInput *self, GstBuffer *datagram)
+udp_input_is_from_sender (UdpInput *self, GstBuffer *datagram)
 {
   GSocketAddress *sender = sender_of (datagram);
   gboolean is;
@@ -210,7 +211,7 @@ udp_input_answer (UdpInput *self, const guint8 *data, gsize size)
   g_mutex_unlock (&self->lock);
   if (!to)
     return;
-  // If the send would block it is dropped: the keyframe will be requested again.
+  // A packet that would block is dropped: the keyframe will be requested again.
   g_socket_send_message_with_timeout (
       self->socket, to, &vector, 1, NULL, 0, G_SOCKET_MSG_NONE, 0, NULL, NULL, NULL);
   g_object_unref (to);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A UDP socket of an upstream that sends without being asked. Anybody can send to it, so the first
-// sender is locked in until it falls silent.
+// A UDP socket for an upstream that sends to this host. Any host can send to the socket, so the
+// first sender is locked in until it falls silent.
 
 #include <gio/gio.h>
 
@@ -20,25 +20,26 @@ typedef struct _UdpInput UdpInput;
 UdpInput *udp_input_new (const PullEndpoint *endpoint, GError **error);
 void udp_input_free (gpointer self);
 
-// Adds a udpsrc that reads from the socket to `bin`. Returns NULL and sets `error` if udpsrc is
+// Adds to `bin` a udpsrc that reads from the socket. Returns NULL and sets `error` if udpsrc is
 // missing. (transfer none)
 GstElement *udp_input_add_source (UdpInput *self, GstBin *bin, GError **error);
 
-// Reports whether the datagram's sender is accepted at `now` (ns, monotonic). Counts the datagram
-// if not.
+// Reports whether the datagram's sender is accepted at `now` (ns, monotonic). If not, counts the
+// datagram as foreign.
 gboolean udp_input_admits (UdpInput *self, GstBuffer *datagram, gint64 now);
 // Locks in the sender of a valid datagram. Returns TRUE if the sender has begun, or begun again.
 gboolean udp_input_accept (UdpInput *self, GstBuffer *datagram, gint64 now);
 // Counts a malformed datagram.
 void udp_input_refuse (UdpInput *self);
 
-// Reports whether a datagram of another socket comes from this socket's sender, from any port; TRUE
-// if there is no sender yet.
-gboolean udp_input_is_of_sender (UdpInput *self, GstBuffer *datagram);
+// Reports whether a datagram of another socket comes from the host of this socket's sender. Returns
+// TRUE while this socket has no sender.
+gboolean udp_input_is_from_sender (UdpInput *self, GstBuffer *datagram);
 
 // Sends a datagram to the sender that was accepted last, if there is one. Never waits.
 void udp_input_answer (UdpInput *self, const guint8 *data, gsize size);
 
+// Adds the socket's counts to `stats`.
 void udp_input_add_stats (UdpInput *self, UdpStats *stats);
 
 // Logs one line if a datagram was dropped.

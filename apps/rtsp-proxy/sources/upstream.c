@@ -9,8 +9,8 @@
 #include <string.h>
 
 #define WATCH_INTERVAL_MS 250
-// An upstream that was up for this long starts its back-off from the beginning.
-#define WELL_AFTER (10 * GST_SECOND)
+// After an upstream was up for this long, its next back-off starts from the beginning.
+#define STABLE_AFTER (10 * GST_SECOND)
 // rtspsrc needs a few milliseconds to clean up; it may hang.
 #define CLEAN_UP_LIMIT G_TIME_SPAN_SECOND
 
@@ -22,8 +22,8 @@ typedef struct {
   gboolean opens, failed;
 } Opening;
 
-// One run. It has a reference count, because streaming threads use it until its pipeline is in
-// NULL. They post events to the main thread, which ignores those of an earlier run.
+// One run. It is reference-counted, because streaming threads use it until its pipeline is in NULL.
+// They post events to the main thread, which ignores events of earlier runs.
 typedef struct {
   gatomicrefcount refs;
   Upstream *upstream; // main thread only
@@ -47,7 +47,7 @@ struct _Upstream {
   Run *run;
   guint watch;
   gint64 watched; // when the watch last ran
-  gint64 excused; // silence before this time is ignored
+  gint64 excused; // silence before this time does not count
   guint retry;
   guint n_failures;
   gint64 not_before; // ns; also delays upstream_start()
@@ -223,9 +223,9 @@ schedule_retry (Upstream *self, const gchar *reason)
 }
 
 static void
-forgive (Upstream *self)
+reset_back_off_if_stable (Upstream *self)
 {
-  if (self->up_since && clock_now () - self->up_since >= (gint64) WELL_AFTER)
+  if (self->up_since && clock_now () - self->up_since >= (gint64) STABLE_AFTER)
     self->n_failures = 0;
 }
 
@@ -236,7 +236,7 @@ fail (Upstream *self, const gchar *reason)
 
   set_reason (self->run, reason);
   first = g_strdup (self->run->reason);
-  forgive (self);
+  reset_back_off_if_stable (self);
   end_run (self);
   schedule_retry (self, first);
   g_free (first);
@@ -347,7 +347,7 @@ watch (gpointer data)
   gint64 now = clock_now ();
   gint64 last = __atomic_load_n (&run->last_packet, __ATOMIC_RELAXED);
   guint limit_ms = self->config->read_timeout_ms;
-  const gchar *what = "no media for";
+  const gchar *problem = "no media for";
   gchar *reason;
 
   // If this process was suspended or starved, it cannot tell whether the upstream was silent.
@@ -360,7 +360,7 @@ watch (gpointer data)
     last = run->started;
     if (!g_atomic_int_get (&run->begun)) {
       limit_ms = self->config->connect_timeout_ms;
-      what = "no answer within";
+      problem = "no answer within";
     } else {
       limit_ms += self->config->connect_timeout_ms;
     }
@@ -368,7 +368,7 @@ watch (gpointer data)
   if (now - MAX (last, self->excused) < (gint64) limit_ms * GST_MSECOND)
     return G_SOURCE_CONTINUE;
 
-  reason = g_strdup_printf ("%s %.1f s", what, limit_ms / 1000.0);
+  reason = g_strdup_printf ("%s %.1f s", problem, limit_ms / 1000.0);
   self->watch = 0;
   fail (self, reason);
   g_free (reason);
@@ -450,7 +450,7 @@ upstream_stop (Upstream *self)
 {
   g_clear_handle_id (&self->retry, g_source_remove);
   if (self->run) {
-    forgive (self);
+    reset_back_off_if_stable (self);
     end_run (self);
   }
 }

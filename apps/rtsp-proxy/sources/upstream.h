@@ -17,7 +17,7 @@ typedef struct {
   void (*changed) (gpointer owner);
   // The attempt failed, or the run ended. The next attempt starts in `retry_ms`.
   void (*down) (gpointer owner, const gchar *reason, guint retry_ms);
-  // Reports whether the upstream has a reason to be silent now. May be NULL: it has none.
+  // Reports whether the upstream may be silent now without being reconnected. NULL: never.
   gboolean (*excused) (gpointer owner);
 } UpstreamCallbacks;
 

@@ -74,13 +74,16 @@ rtp_caps_are_read_from_the_uri (void)
 static void
 an_incomplete_uri_is_refused_with_a_reason (void)
 {
+#define BAD_RTSP                                                                                   \
+  "not a valid URI like rtsp://HOST:PORT/PATH; in a password, write @ as %40 and / as %2F"
   static const gchar *const cases[][2] = {
-    { "rtsp:", "not a valid RTSP URI" },
-    { "rtsps:host/x", "not a valid RTSP URI" },
+    { "rtsp:", BAD_RTSP },
+    { "rtsps:host/x", BAD_RTSP },
     { "file:x", "not a file URI like file:///dir/clip.mp4" },
     { "http://host/x", "unsupported URI scheme; use rtsp://, rtsps://, udp://, "
                        "rtp://, sdp://, file:// or launch:" },
   };
+#undef BAD_RTSP
 
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
     PullConfig config = { 0 };
