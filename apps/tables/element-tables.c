@@ -49,7 +49,7 @@ dup_range (GParamSpec *spec)
   return NULL;
 }
 
-// The caller owns the result.
+// Returns the default value of a property as text, or NULL. The caller owns the result.
 static gchar *
 dup_default (GParamSpec *spec)
 {
@@ -79,7 +79,7 @@ get_access (GParamSpec *spec)
   return spec->flags & G_PARAM_READABLE ? "read, write" : "write";
 }
 
-// The highest state in which a change takes effect, or NULL if the property does not say.
+// Returns the highest state in which a change takes effect, or NULL if the property does not say.
 static const gchar *
 get_mutable (GParamSpec *spec)
 {
@@ -108,8 +108,8 @@ write_property (JsonBuilder *builder, GParamSpec *spec)
   json_builder_end_object (builder);
 }
 
-// Writes the properties that Weir's types define; those of GStreamer's base classes vary between
-// its versions.
+// Writes the properties that Weir's types define. The properties of GStreamer's base classes vary
+// between its versions.
 static void
 write_properties (JsonBuilder *builder, GObjectClass *klass)
 {
@@ -189,7 +189,7 @@ write_enum (JsonBuilder *builder, GType type)
   g_type_class_unref (klass);
 }
 
-// Writes each enumeration that a property or a signal uses. One may be there twice.
+// Writes the enumerations that properties and signals use; an enumeration may appear twice.
 static void
 write_enums (JsonBuilder *builder, GObjectClass *klass)
 {

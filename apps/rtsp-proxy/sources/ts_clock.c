@@ -37,7 +37,7 @@ static gboolean
 read_pcr (const guint8 *packet, Pcr *pcr)
 {
   WeirBytes b = weir_bytes (packet, TS_PACKET);
-  guint8 sync, flags, length, has;
+  guint8 sync, flags, length, fields;
   guint64 base;
   guint16 extension;
 
@@ -45,8 +45,8 @@ read_pcr (const guint8 *packet, Pcr *pcr)
   weir_bytes_u16 (&b, &pcr->pid);
   weir_bytes_u8 (&b, &flags);
   weir_bytes_u8 (&b, &length);
-  weir_bytes_u8 (&b, &has);
-  if (!(flags & TS_ADAPTATION) || length < 7 || !(has & TS_PCR))
+  weir_bytes_u8 (&b, &fields);
+  if (!(flags & TS_ADAPTATION) || length < 7 || !(fields & TS_PCR))
     return FALSE;
   pcr->pid &= 0x1fff;
   weir_bytes_number (&b, 4, &base);

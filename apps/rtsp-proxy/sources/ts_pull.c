@@ -15,7 +15,7 @@
 
 #define TS_PACKET 188
 #define TS_SYNC 0x47
-// Latency of the jitter buffer that puts RTP packets in order: the demultiplexer does not.
+// Latency of the jitter buffer that puts RTP packets in order before tsdemux.
 #define REORDER_MS 50
 
 #define MAX_CHAIN 3
