@@ -15,7 +15,7 @@
 #define CLEAN_UP_LIMIT G_TIME_SPAN_SECOND
 
 // Tracks whether rtspsrc is still opening. rtspsrc posts an error before it cleans up; stopping it
-// in between is a use after free within rtspsrc. Its progress messages tell when it is done.
+// in between is a use after free within rtspsrc. Its progress messages show when it is done.
 typedef struct {
   GMutex lock;
   GCond ended;
