@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// A gst-rtsp-server program that serves with Weir, and prints the statistics of its readers every
-// second: serve-stats [PORT]
+// A gst-rtsp-server program that serves with Weir. Every second it prints the statistics of its
+// readers, and the last receiver report of each session: serve-stats [PORT]
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,10 +30,11 @@ print_reader (GstElement *sink, gchar *reader)
 
   *colon = '\0';
   g_signal_emit_by_name (sink, "get-stats", reader, atoi (colon + 1), &stats);
-  g_print ("reader %s state %s sent %" G_GUINT64_FORMAT " packets, dropped %" G_GUINT64_FORMAT
-           ", lag %" G_GUINT64_FORMAT " ms\n",
-      reader, gst_structure_get_string (stats, "state"), get_number (stats, "packets-sent"),
-      get_number (stats, "dropped"), get_number (stats, "lag") / GST_MSECOND);
+  g_print ("reader %s port %s state %s sent %" G_GUINT64_FORMAT
+           " packets, dropped %" G_GUINT64_FORMAT ", lag %" G_GUINT64_FORMAT " ms\n",
+      reader, colon + 1, gst_structure_get_string (stats, "state"),
+      get_number (stats, "packets-sent"), get_number (stats, "dropped"),
+      get_number (stats, "lag") / GST_MSECOND);
   gst_structure_free (stats);
 }
 
@@ -56,9 +57,36 @@ print_sink (GstElement *sink)
   g_free (clients);
 }
 
-static gboolean
-print_statistics (gpointer unused)
+// Prints the last receiver report of a session's reader about the first stream.
+static GstRTSPFilterResult
+print_report (GstRTSPSession *session, GstRTSPSessionMedia *media, gpointer unused)
 {
+  GstRTSPStreamTransport *transport = gst_rtsp_session_media_get_transport (media, 0);
+  GstStructure *report = transport ? weir_transport_get_report (transport) : NULL;
+  gdouble loss = 0;
+  guint jitter = 0;
+
+  if (report) {
+    gst_structure_get (
+        report, "fraction-lost", G_TYPE_DOUBLE, &loss, "jitter", G_TYPE_UINT, &jitter, NULL);
+    g_print ("session %s lost %.1f %%, jitter %.1f ms\n", gst_rtsp_session_get_sessionid (session),
+        100 * loss, jitter / 90.0); // the clock rate of video is 90 kHz
+    gst_structure_free (report);
+  }
+  return GST_RTSP_FILTER_KEEP;
+}
+
+static GstRTSPFilterResult
+print_reports (GstRTSPSessionPool *pool, GstRTSPSession *session, gpointer unused)
+{
+  gst_rtsp_session_filter (session, print_report, NULL);
+  return GST_RTSP_FILTER_KEEP;
+}
+
+static gboolean
+print_statistics (gpointer server)
+{
+  GstRTSPSessionPool *pool = gst_rtsp_server_get_session_pool (server);
   GstRTSPMedia *media = (GstRTSPMedia *) g_weak_ref_get (&current_media);
   GstRTSPStream *stream = media ? gst_rtsp_media_get_stream (media, 0) : NULL;
   GstElement *sink = stream ? weir_stream_find_sink (stream) : NULL;
@@ -68,6 +96,8 @@ print_statistics (gpointer unused)
     gst_object_unref (sink);
   }
   g_clear_object (&media);
+  gst_rtsp_session_pool_filter (pool, print_reports, NULL);
+  g_object_unref (pool);
   return G_SOURCE_CONTINUE;
 }
 
@@ -116,7 +146,7 @@ main (int argc, char **argv)
   g_object_unref (mounts);
 
   g_signal_connect (server, "client-connected", G_CALLBACK (on_connected), NULL);
-  g_timeout_add_seconds (1, print_statistics, NULL);
+  g_timeout_add_seconds (1, print_statistics, server);
   if (gst_rtsp_server_attach (server, NULL) == 0)
     g_error ("cannot listen on this port");
   g_print ("rtsp://127.0.0.1:%d/test\n", gst_rtsp_server_get_bound_port (server));

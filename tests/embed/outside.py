@@ -12,6 +12,7 @@ from tap import Skip, run, test
 
 ROOT = os.path.realpath(os.path.join(os.environ['WEIR_DATA'], '../..'))
 PREFIX = os.environ['WEIR_PREFIX']
+SDES = b'\x81\xca\0\3' + bytes(4) + b'\1\2ab' + bytes(4)
 
 
 def find(root, name):
@@ -47,13 +48,15 @@ def commands():
 
 
 def play(rtsp, url, transport):
-    assert rtsp.request('SETUP', f'{url}/stream=0', {'Transport': transport})[0] == 200
+    status, headers, _ = rtsp.request('SETUP', f'{url}/stream=0', {'Transport': transport})
+    assert status == 200
     assert rtsp.request('PLAY', url)[0] == 200
+    return headers['transport']
 
 
 @test
 def the_example_prints_statistics():
-    """serve-stats.c, built by the page's command, prints the statistics of UDP and TCP readers"""
+    """serve-stats.c, built by the page's command, prints statistics and receiver reports"""
     if os.environ.get('WEIR_SANITIZER_RUNTIME'):
         raise Skip('a build with sanitizers cannot be installed')
     for command in 'meson', 'pkg-config', 'cc':
@@ -71,9 +74,17 @@ def the_example_prints_statistics():
             with Rtsp(int(port)) as tcp, Rtsp(int(port)) as udp:
                 own = rtp.getsockname()[1]
                 play(tcp, url, 'RTP/AVP/TCP;unicast;interleaved=0-1')
-                play(udp, url, f'RTP/AVP;unicast;client_port={own}-{own + 1}')
-                server.wait_for_line(r'^reader [0-9a-f]{32} state ok sent [1-9]\d* packets')
-                server.wait_for_line(r'^reader 127\.0\.0\.1 state ok sent [1-9]\d* packets')
+                answer = play(udp, url, f'RTP/AVP;unicast;client_port={own}-{own + 1}')
+                rtcp_port = int(re.search(r'server_port=\d+-(\d+)', answer)[1])
+                server.wait_for_line(r'^reader [0-9a-f]{32} port 0 state ok sent [1-9]\d* packets')
+                server.wait_for_line(
+                    rf'^reader 127\.0\.0\.1 port {own} state ok sent [1-9]\d* packets')
+                rtcp.settimeout(20)
+                ssrc = rtcp.recv(2000)[4:8]  # of the first sender report
+                # A receiver report: 64 of 256 packets lost, jitter 900 ticks.
+                rtcp.sendto(b'\x81\xc9\0\x07' + bytes(4) + ssrc + b'\x40' + bytes(7) +
+                            (900).to_bytes(4, 'big') + bytes(8) + SDES, ('127.0.0.1', rtcp_port))
+                server.wait_for_line(r'^session \S+ lost 25\.0 %, jitter 10\.0 ms$')
             server.wait_for_line('^closed: by the client$')
             rtp.close()
             rtcp.close()
