@@ -307,7 +307,7 @@ name_peer (GSocket *socket)
   GSocketAddress *address = g_socket_get_remote_address (socket, NULL);
   gchar *name = G_IS_INET_SOCKET_ADDRESS (address)
                     ? g_socket_connectable_to_string (G_SOCKET_CONNECTABLE (address))
-                    : g_strdup ("a local socket");
+                    : g_strdup ("on a Unix socket");
 
   g_clear_object (&address);
   return name;
