@@ -250,9 +250,10 @@ start (WeirFanoutSink *self, const WeirUdpConfig *config, GError **error)
     return FALSE;
   }
   if (buffer_short)
-    GST_ELEMENT_WARNING (self, RESOURCE, SETTINGS, (NULL),
+    GST_ELEMENT_WARNING (self, RESOURCE, SETTINGS,
         ("the send buffer is smaller than buffer-size=%d; raise net.core.wmem_max",
-            config->buffer_size));
+            config->buffer_size),
+        (NULL));
 
   g_mutex_lock (&self->control);
   g_mutex_lock (&self->lock);

@@ -283,7 +283,7 @@ weir_rate_pacer_change_state (GstElement *element, GstStateChange transition)
   GstStateChangeReturn ret;
 
   if (transition == GST_STATE_CHANGE_NULL_TO_READY && !self->have_task) {
-    GST_ELEMENT_ERROR (self, RESOURCE, FAILED, (NULL), ("cannot start the pacer threads"));
+    GST_ELEMENT_ERROR (self, RESOURCE, FAILED, ("cannot start the pacer threads"), (NULL));
     return GST_STATE_CHANGE_FAILURE;
   }
   if (transition == GST_STATE_CHANGE_READY_TO_PAUSED)

@@ -84,8 +84,8 @@ enqueue (WeirRatePacer *self, GstBuffer *buffer, const WeirPacePacket *packet)
 
     gst_buffer_unref (buffer);
     g_mutex_unlock (&self->lock);
-    GST_ELEMENT_ERROR (self, RESOURCE, NO_SPACE_LEFT, (NULL),
-        ("out of memory with %" G_GSIZE_FORMAT " packets in the queue", queued));
+    GST_ELEMENT_ERROR (self, RESOURCE, NO_SPACE_LEFT,
+        ("out of memory with %" G_GSIZE_FORMAT " packets in the queue", queued), (NULL));
     g_mutex_lock (&self->lock);
     return GST_FLOW_ERROR;
   }

@@ -651,6 +651,30 @@ test_buffer_size_sets_the_send_buffer (void)
 }
 
 static void
+test_warns_of_a_small_send_buffer (void)
+{
+  GstElement *sink = gst_element_factory_make ("fanoutsink", NULL);
+  GstBus *bus = gst_bus_new ();
+  GstMessage *message;
+  GError *warning;
+
+  gst_object_ref_sink (sink);
+  g_object_set (sink, "buffer-size", G_MAXINT, NULL);
+  gst_element_set_bus (sink, bus);
+  gst_element_set_state (sink, GST_STATE_READY);
+  message = gst_bus_pop_filtered (bus, GST_MESSAGE_WARNING);
+  g_assert_nonnull (message);
+  gst_message_parse_warning (message, &warning, NULL);
+  g_assert_nonnull (strstr (warning->message, "buffer-size=2147483647"));
+  g_error_free (warning);
+  gst_message_unref (message);
+  gst_element_set_bus (sink, NULL);
+  gst_object_unref (bus);
+  gst_element_set_state (sink, GST_STATE_NULL);
+  gst_object_unref (sink);
+}
+
+static void
 test_keeps_the_last_sample (void)
 {
   GstHarness *h = make_sink ("fanoutsink");
@@ -692,6 +716,7 @@ main (int argc, char **argv)
       "/fanoutsink/restarts-with-own-and-given-sockets", test_restarts_with_own_and_given_sockets);
   g_test_add_func (
       "/fanoutsink/buffer-size-sets-the-send-buffer", test_buffer_size_sets_the_send_buffer);
+  g_test_add_func ("/fanoutsink/warns-of-a-small-send-buffer", test_warns_of_a_small_send_buffer);
   g_test_add_func ("/fanoutsink/keeps-the-last-sample", test_keeps_the_last_sample);
   return g_test_run ();
 }
