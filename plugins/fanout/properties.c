@@ -681,8 +681,8 @@ install_sending (GObjectClass *klass)
    */
   g_object_class_install_property (klass, PROP_DELAY,
       g_param_spec_uint64 ("delay", "Delay",
-          "Delay of new readers behind the live edge, in ns; the maximum is the oldest join point",
-          0, G_MAXUINT64, 0, rw));
+          "Delay of new readers behind the live edge, in ns; 2^64-1 for the oldest join point", 0,
+          G_MAXUINT64, 0, rw));
   /**
    * WeirFanoutSink:inline-readers:
    *
@@ -807,13 +807,12 @@ install_window (GObjectClass *klass)
   /**
    * WeirFanoutSink:drop-policy:
    *
-   * Rule for a full window whose oldest packet a reader still needs: the reader skips packets, or
-   * new packets are dropped.
+   * Rule for dropping packets when the window is full and a reader still needs its oldest packets.
    */
   g_object_class_install_property (klass, PROP_DROP_POLICY,
       g_param_spec_enum ("drop-policy", "Drop policy",
-          "Rule for a full window whose oldest packet a reader still needs",
-          WEIR_TYPE_FANOUT_SINK_DROP_POLICY, DEFAULT_DROP_POLICY, rw));
+          "Rule for dropping packets when the window is full", WEIR_TYPE_FANOUT_SINK_DROP_POLICY,
+          DEFAULT_DROP_POLICY, rw));
   /**
    * WeirFanoutSink:fanout-stats:
    *
