@@ -45,8 +45,9 @@ gboolean weir_transport_is_tcp (const GstRTSPTransport *transport);
 GstElement *weir_stream_find_sink (GstRTSPStream *stream);
 
 // Returns the last receiver report of a reader over UDP about its track. Returns NULL if there is
-// none yet, and always over TCP and with SRTP. The caller owns the result. Call from any thread,
-// with a reference to the transport.
+// none yet, and always over TCP and with SRTP. Reports from before the stream's first sender report
+// are not stored. The caller owns the result. Call from any thread, with a reference to the
+// transport, which gst_rtsp_session_media_get_transport() returns.
 //   reports        guint64  number of reports so far
 //   age            gint64   time since this report, in ns
 //   ssrc           guint    SSRC of the stream that the report is about
@@ -64,8 +65,8 @@ typedef gboolean (*WeirRtpInfoFunc) (
     GstRTSPStream *stream, guint *seq, guint *rtptime, gpointer data);
 
 // Sets the function that completes the header RTP-Info of a media. Call this before the media is
-// prepared. `notify` frees `data` with the media; it may be NULL. If `func` is NULL, the response
-// keeps gst-rtsp-server's own header: a media that seeks at each PLAY needs this.
+// prepared. `notify` frees `data` with the media; it may be NULL. If each PLAY of the media seeks,
+// set `func` to NULL: gst-rtsp-server then writes the header, and the sinks are not asked.
 void weir_media_set_rtp_info_func (
     GstRTSPMedia *media, WeirRtpInfoFunc func, gpointer data, GDestroyNotify notify);
 
