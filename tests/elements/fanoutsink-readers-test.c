@@ -922,7 +922,7 @@ test_a_small_window_is_refused (void)
   GstElement *sink = gst_element_factory_make ("fanoutsink", NULL);
   GstBus *bus = gst_bus_new ();
   GstMessage *message;
-  gchar *debug;
+  GError *error = NULL;
 
   gst_object_ref_sink (sink);
   gst_element_set_bus (sink, bus);
@@ -930,9 +930,9 @@ test_a_small_window_is_refused (void)
   g_assert_cmpint (gst_element_set_state (sink, GST_STATE_READY), ==, GST_STATE_CHANGE_FAILURE);
   message = gst_bus_pop_filtered (bus, GST_MESSAGE_ERROR);
   g_assert_nonnull (message);
-  gst_message_parse_error (message, NULL, &debug);
-  g_assert_nonnull (strstr (debug, "window-bytes=1000 may not hold a frame"));
-  g_free (debug);
+  gst_message_parse_error (message, &error, NULL);
+  g_assert_nonnull (strstr (error->message, "window-bytes=1000 may not hold a frame"));
+  g_error_free (error);
   gst_message_unref (message);
   gst_element_set_state (sink, GST_STATE_NULL);
   gst_element_set_bus (sink, NULL);
