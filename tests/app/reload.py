@@ -24,7 +24,7 @@ def a_reload_touches_only_changed_mounts():
     with Controlled(mounts) as proxy, Watch(proxy, '/same') as same, \
             Watch(proxy, '/gone') as gone, Watch(proxy, '/other') as other:
         new = {'/same': clip(), '/other': clip(linger='3s'), '/new': clip()}
-        assert proxy.hang_up(config(new)) == 'reloaded: 3 mounts changed, 1 unchanged'
+        assert proxy.hang_up(config(new)) == 'reloaded: 3 changed, 1 unchanged'
         proxy.wait_for_line(r' mount /other changed$')
         proxy.wait_for_line(r' mount /new added$')
         proxy.wait_for_line(r' reader \S+ out: /gone: the mount is no longer in the configuration$')
@@ -43,7 +43,7 @@ def a_reload_touches_only_changed_mounts():
 def a_new_upstream_takes_over_and_readers_stay():
     with Controlled({'/cam': clip()}) as proxy, Watch(proxy) as reader:
         mounts = {'/cam': clip(**{'read-timeout': '9s'})}
-        assert proxy.hang_up(config(mounts)) == 'reloaded: 1 mounts changed, 0 unchanged'
+        assert proxy.hang_up(config(mounts)) == 'reloaded: 1 changed, 0 unchanged'
         wait_until(lambda: len(matches(proxy, r' mount /cam up:')) == 2, 10, 'it is up again')
         reader.take(200)
 
@@ -70,10 +70,10 @@ def a_changed_stage_file_takes_effect_and_readers_stay():
         write('identity')
         with Controlled(mounts, stages=folder) as proxy, Watch(proxy) as reader:
             assert proxy.hang_up(config(mounts, stages=folder)) == \
-                'reloaded: 0 mounts changed, 2 unchanged'
+                'reloaded: 0 changed, 2 unchanged'
             write('identity ! identity')
             assert proxy.hang_up(config(mounts, stages=folder)) == \
-                'reloaded: 1 mounts changed, 1 unchanged'
+                'reloaded: 1 changed, 1 unchanged'
             proxy.wait_for_line(r' mount /cam switched to its new pipeline$')
             reader.take(200)
             write('no-such-element')
@@ -103,13 +103,13 @@ def each_stage_that_a_mount_can_have_is_watched():
         decode('')
         with Controlled(mounts, stages=folder) as proxy, Watch(proxy, '/chosen?n=2') as reader:
             text = config(mounts, stages=folder)
-            assert proxy.hang_up(text) == 'reloaded: 0 mounts changed, 3 unchanged'
+            assert proxy.hang_up(text) == 'reloaded: 0 changed, 3 unchanged'
             chosen('identity ! identity datarate={n}')
-            assert proxy.hang_up(text) == 'reloaded: 1 mounts changed, 2 unchanged'
+            assert proxy.hang_up(text) == 'reloaded: 1 changed, 2 unchanged'
             proxy.wait_for_line(r' mount /chosen\?n=2 switched to its new pipeline$')
             reader.take(200)
             decode('! identity')
-            assert proxy.hang_up(text) == 'reloaded: 1 mounts changed, 2 unchanged'
+            assert proxy.hang_up(text) == 'reloaded: 1 changed, 2 unchanged'
             proxy.wait_for_line(r' mount /decoded changed$')
 
 
@@ -130,14 +130,14 @@ def a_wrong_file_changes_nothing():
         proxy.wait_for_line(r' not reloaded: \S*proxy\.yaml:\d+:\d+: priority: "9"')
         reader.take()
         assert not matches(proxy, r' mount /\S+ (added|changed|removed)')
-        assert proxy.hang_up(good) == 'reloaded: 1 mounts changed, 1 unchanged'
+        assert proxy.hang_up(good) == 'reloaded: 1 changed, 1 unchanged'
 
 
 @test
 def keys_that_need_a_restart_are_named():
     with Controlled({'/cam': clip()}) as proxy:
         text = config({'/cam': clip()}, listen='127.0.0.1:1', api='off')
-        assert proxy.hang_up(text) == 'reloaded: 0 mounts changed, 1 unchanged'
+        assert proxy.hang_up(text) == 'reloaded: 0 changed, 1 unchanged'
         for key in ('listen', 'api'):
             proxy.wait_for_line(rf' reload: {key} has changed; this takes effect at the next start$')
 
@@ -150,7 +150,7 @@ def a_thousand_mounts_need_little_time_and_memory():
         mounts['/cam500'] = {'upstream': 'rtsp://192.0.2.8/'}
         line = proxy.hang_up(config(mounts))
         reloaded = cpu_seconds(proxy) - started
-        assert line == f'reloaded: 1 mounts changed, {MANY - 1} unchanged', line
+        assert line == f'reloaded: 1 changed, {MANY - 1} unchanged', line
         assert len(matches(proxy, r' mount \S+ (added|changed|removed)')) == 1
         print(f'# {MANY} mounts: started with {started:.2f} s of CPU, {rss / 1024:.0f} MiB; '
               f'one of them changed with {reloaded:.2f} s')

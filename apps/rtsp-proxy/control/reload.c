@@ -165,7 +165,7 @@ reload_apply (Reload *self, ReloadPlan *plan)
   }
   for (guint i = 0; i < plan->notes->len; i++)
     log_event ("reload: %s", (const gchar *) g_ptr_array_index (plan->notes, i));
-  log_event ("reloaded: %u mounts changed, %u unchanged", plan->changes->len, plan->n_unchanged);
+  log_event ("reloaded: %u changed, %u unchanged", plan->changes->len, plan->n_unchanged);
   g_hash_table_unref (self->mounts);
   self->mounts = g_hash_table_ref (plan->mounts);
 }
