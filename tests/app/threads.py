@@ -29,7 +29,7 @@ MEANINGS = {
     r'weir-worker': 'sending to many readers',
     r'weir-stand-in': 'sending while a worker is blocked',
     # The libraries' threads.
-    r'gmain': "GLib's own work",
+    r'gmain|pool-spawner': "GLib's own work",
     r'pool-rtsp-proxy': "GLib's pool, between two jobs",
     r'dconf worker|gdbus': 'settings of the desktop',
     r'timer': 'jitter buffers',
