@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "rtp/rtcp.h"
+#include "rtp/rtcp_read.h"
 #include "rtp/rtp.h"
 #include "tap.h"
 
@@ -48,6 +49,24 @@ a_keyframe_request_matches_the_rfc (void)
   CHECK_INT (weir_rtcp_write_pli (out, sizeof out, 0xdeadbeef, 0x01020304), sizeof expected);
   CHECK (!memcmp (out, expected, sizeof expected));
   CHECK_INT (weir_rtcp_write_pli (out, sizeof out - 1, 1, 2), 0);
+}
+
+static void
+a_full_intra_request_matches_the_rfc (void)
+{
+  static const uint8_t expected[] = {
+    0x84, 206, 0, 4, 0xde, 0xad, 0xbe, 0xef, // PSFB with FIR, sender of the request
+    0, 0, 0, 0, 1, 2, 3, 4, 9, 0, 0, 0,      // no media source; stream, number of the request
+  };
+  uint8_t out[100];
+  size_t len = weir_rtcp_write_rr (out, sizeof out, 7, NULL, "x");
+
+  CHECK_INT (
+      weir_rtcp_write_fir (out + len, sizeof expected, 0xdeadbeef, 0x01020304, 9), sizeof expected);
+  CHECK (!memcmp (out + len, expected, sizeof expected));
+  CHECK (weir_rtcp_asks_key (out, len + sizeof expected, 0x01020304));
+  CHECK (!weir_rtcp_asks_key (out, len + sizeof expected, 0x01020305));
+  CHECK_INT (weir_rtcp_write_fir (out, sizeof expected - 1, 1, 2, 3), 0);
 }
 
 static void
@@ -103,6 +122,7 @@ main (void)
 {
   RUN (a_report_matches_the_rfc);
   RUN (a_keyframe_request_matches_the_rfc);
+  RUN (a_full_intra_request_matches_the_rfc);
   RUN (a_report_without_a_block_has_only_the_ssrc);
   RUN (names_of_all_lengths_are_written);
   RUN (too_little_room_writes_nothing);

@@ -188,6 +188,21 @@ jitter_converges_to_the_mean_deviation (void)
   CHECK (weir_rtp_stats_jitter_ns (&stats) <= 10 * MS);
 }
 
+static void
+a_stream_can_be_told_to_restart (void)
+{
+  WeirRtpStats stats;
+
+  weir_rtp_stats_init (&stats, 90000);
+  add (&stats, 1000);
+  add (&stats, 1003);
+  weir_rtp_stats_restart (&stats);
+  CHECK_INT (add (&stats, 900), WEIR_RTP_NEWEST);
+  CHECK_INT (add (&stats, 902), WEIR_RTP_NEWEST);
+  CHECK_INT (stats.restarts, 1);
+  CHECK_INT (weir_rtp_stats_lost (&stats), 3);
+}
+
 int
 main (void)
 {
@@ -200,5 +215,6 @@ main (void)
   RUN (a_report_without_packets_is_empty);
   RUN (an_even_stream_has_no_jitter);
   RUN (jitter_converges_to_the_mean_deviation);
+  RUN (a_stream_can_be_told_to_restart);
   return tap_done ();
 }

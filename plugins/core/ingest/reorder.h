@@ -30,7 +30,7 @@ typedef struct {
   size_t n_held, bytes_held;
   int64_t due_ns;      // when the gap at `next` is given up; WEIR_NEVER without a held packet
   int64_t skip_to;     // gaps before this number are given up for lack of room
-  uint64_t skipped;    // packets given up that no packet tells of so far
+  uint64_t skipped;    // packets given up since `missing` was last set
   size_t wanted_bytes; // room to make for the next packet
   uint8_t *released;   // bytes of the packet that was popped last
 } WeirReorder;

@@ -6,6 +6,7 @@
 #define RR_HEADER 8
 #define BLOCK 24
 #define PLI 12
+#define FIR 20
 #define SDES_HEADER 10 // header, SSRC, and the item's type and length
 
 static void
@@ -67,4 +68,16 @@ weir_rtcp_write_pli (uint8_t *out, size_t room, uint32_t ssrc, uint32_t media)
   write_header (out, 1, 206, PLI, ssrc);
   write_number (out + 8, media, 4);
   return PLI;
+}
+
+size_t
+weir_rtcp_write_fir (uint8_t *out, size_t room, uint32_t ssrc, uint32_t media, uint8_t seq)
+{
+  if (room < FIR)
+    return 0;
+  memset (out, 0, FIR);
+  write_header (out, 4, 206, FIR, ssrc);
+  write_number (out + 12, media, 4);
+  out[16] = seq;
+  return FIR;
 }

@@ -26,3 +26,8 @@ size_t weir_rtcp_write_rr (
 // Writes a picture loss indication from `ssrc` about the stream `media` (RFC 4585, section 6.3.1);
 // append it to a report. Returns the length in bytes, or 0 if `room` is too small.
 size_t weir_rtcp_write_pli (uint8_t *out, size_t room, uint32_t ssrc, uint32_t media);
+
+// Writes a full intra request from `ssrc` for the stream `media` (RFC 5104, section 4.3.1); it goes
+// behind a report. `seq` rises with each new request. Returns the length in bytes, or 0 if `room`
+// is too small.
+size_t weir_rtcp_write_fir (uint8_t *out, size_t room, uint32_t ssrc, uint32_t media, uint8_t seq);

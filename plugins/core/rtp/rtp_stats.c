@@ -59,6 +59,7 @@ begin_source (WeirRtpStats *self, const WeirRtp *rtp)
   self->lost_before += lost_now (self);
   self->restarts += self->started;
   self->started = true;
+  self->restart = false;
   self->ssrc = rtp->ssrc;
   self->first_seq = self->max_seq = rtp->seq;
   self->distinct = 1;
@@ -73,7 +74,8 @@ count_seq (WeirRtpStats *self, const WeirRtp *rtp)
 {
   int64_t nearest = self->max_seq, seq = weir_unwrap16 (&nearest, rtp->seq);
 
-  if (!self->started || rtp->ssrc != self->ssrc || seq < self->max_seq - FAR_BEHIND) {
+  if (!self->started || self->restart || rtp->ssrc != self->ssrc
+      || seq < self->max_seq - FAR_BEHIND) {
     begin_source (self, rtp);
     return WEIR_RTP_NEWEST;
   }
@@ -121,6 +123,12 @@ weir_rtp_stats_add (WeirRtpStats *self, const WeirRtp *rtp, int64_t arrival_ns)
   if (arrival != WEIR_RTP_DUPLICATE)
     count_jitter (self, rtp->timestamp, arrival_ns);
   return arrival;
+}
+
+void
+weir_rtp_stats_restart (WeirRtpStats *self)
+{
+  self->restart = true;
 }
 
 int64_t

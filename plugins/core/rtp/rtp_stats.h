@@ -24,6 +24,7 @@ typedef enum {
 typedef struct {
   uint32_t clock_rate; // Hz
   bool started;
+  bool restart; // the next packet begins anew
   uint32_t ssrc;
   uint64_t packets; // all packets, duplicates included
   uint64_t reordered;
@@ -46,6 +47,9 @@ void weir_rtp_stats_init (WeirRtpStats *self, uint32_t clock_rate);
 
 // Counts a packet that arrived at `arrival_ns`, on any clock.
 WeirRtpArrival weir_rtp_stats_add (WeirRtpStats *self, const WeirRtp *rtp, int64_t arrival_ns);
+
+// Has the next packet begin the stream anew, whatever its numbers.
+void weir_rtp_stats_restart (WeirRtpStats *self);
 
 // Returns the number of packets lost in all.
 uint64_t weir_rtp_stats_lost (const WeirRtpStats *self);
