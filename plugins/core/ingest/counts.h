@@ -24,7 +24,7 @@ typedef enum {
   WEIR_INGEST_N_DROPS
 } WeirIngestDrop;
 
-// Returns the reason's name in statistics, such as "other-ssrc".
+// Returns the name of a reason in statistics, such as "other-ssrc".
 const char *weir_ingest_drop_name (WeirIngestDrop reason);
 
 typedef struct {

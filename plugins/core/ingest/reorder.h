@@ -5,7 +5,7 @@
 // a copy. A packet behind a gap is copied and held until the gap is filled, or until the window
 // gives the gap up: because the packet waited for `time_ns`, or because the window is full.
 //
-// For one thread at a time. Until the first gap a window has no memory of its own.
+// For one thread at a time. A window allocates no memory before the first gap.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,7 +50,8 @@ void weir_reorder_init (WeirReorder *self, const WeirReorderLimits *limits);
 // weir_reorder_clear().
 bool weir_reorder_is_on (const WeirReorder *self);
 
-// Drops the held packets, frees the memory, and starts anew. Returns the number of packets dropped.
+// Drops the held packets, frees the memory and resets the window. Returns the number of packets
+// dropped.
 size_t weir_reorder_clear (WeirReorder *self);
 
 // Makes room for a packet of `len` bytes with the number `seq`. Call it before weir_reorder_put(),

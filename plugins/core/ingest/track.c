@@ -142,7 +142,7 @@ put_in_order (WeirTrack *self, WeirIngestPacket *packet, int64_t now_ns)
 
 // ---- runs ----
 
-// Starts the numbers anew. The packets held leave first: those missing between them don't come.
+// Begins a run. The packets held leave first: the ones missing between them come no more.
 static void
 begin_run (WeirTrack *self, uint32_t ssrc)
 {

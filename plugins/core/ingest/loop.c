@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "ingest/engine_private.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EVENTS 256
+#define RETRY_NS INT64_C (1000000) // for a track that was due while another thread held it
+#define WAKE UINT64_MAX            // epoll's data of the eventfd
+
+// ---- due tracks, a heap; the lock is held ----
+
+static void
+heap_put (IngestLoop *loop, size_t at, WeirIngestTrack *track)
+{
+  loop->heap[at] = track;
+  track->heap_at = at;
+}
+
+static void
+heap_up (IngestLoop *loop, size_t at, WeirIngestTrack *track)
+{
+  while (at > 0 && loop->heap[(at - 1) / 2]->due_ns > track->due_ns) {
+    heap_put (loop, at, loop->heap[(at - 1) / 2]);
+    at = (at - 1) / 2;
+  }
+  heap_put (loop, at, track);
+}
+
+static void
+heap_down (IngestLoop *loop, size_t at, WeirIngestTrack *track)
+{
+  for (;;) {
+    size_t child = 2 * at + 1;
+
+    if (child >= loop->n_heap)
+      break;
+    if (child + 1 < loop->n_heap && loop->heap[child + 1]->due_ns < loop->heap[child]->due_ns)
+      child++;
+    if (loop->heap[child]->due_ns >= track->due_ns)
+      break;
+    heap_put (loop, at, loop->heap[child]);
+    at = child;
+  }
+  heap_put (loop, at, track);
+}
+
+static void
+heap_place (IngestLoop *loop, size_t at, WeirIngestTrack *track)
+{
+  if (at > 0 && loop->heap[(at - 1) / 2]->due_ns > track->due_ns)
+    heap_up (loop, at, track);
+  else
+    heap_down (loop, at, track);
+}
+
+static void
+heap_remove (IngestLoop *loop, WeirIngestTrack *track)
+{
+  size_t at = track->heap_at;
+  WeirIngestTrack *last = loop->heap[--loop->n_heap];
+
+  track->heap_at = NOT_IN_HEAP;
+  if (last != track)
+    heap_place (loop, at, last);
+}
+
+static void
+wake (IngestLoop *loop)
+{
+  uint64_t one = 1;
+
+  while (write (loop->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
+    ;
+}
+
+void
+weir_loop_set_due (WeirIngestTrack *track, int64_t due_ns)
+{
+  IngestLoop *loop = track->loop;
+
+  if (due_ns == track->due_ns)
+    return;
+  track->due_ns = due_ns;
+  if (track->heap_at == NOT_IN_HEAP && due_ns != WEIR_NEVER)
+    heap_up (loop, loop->n_heap++, track);
+  else if (due_ns == WEIR_NEVER)
+    heap_remove (loop, track);
+  else
+    heap_place (loop, track->heap_at, track);
+  if (due_ns < loop->waiting_ns)
+    wake (loop);
+}
+
+// ---- ownership ----
+
+void
+weir_loop_hold (WeirIngestTrack *track)
+{
+  track->busy = true;
+  track->owner = pthread_self ();
+  if (track->key_asked)
+    weir_track_ask_key (&track->track);
+  track->key_asked = false;
+}
+
+void
+weir_loop_release (WeirIngestTrack *track)
+{
+  IngestLoop *loop = track->loop;
+  bool frees;
+
+  pthread_mutex_lock (&loop->lock);
+  frees = track->removed_by_owner;
+  track->busy = false;
+  if (!track->removed) {
+    weir_track_stats (&track->track, &track->shown);
+    track->shown.kernel_drops = track->drops;
+    track->shown.buffer = track->buffer;
+    memcpy (track->shown_drops, track->last_drops, sizeof track->shown_drops);
+    weir_loop_set_due (track, track->key_asked ? INT64_MIN : weir_track_due (&track->track));
+  }
+  pthread_cond_broadcast (&loop->released);
+  // A thread that waits for the track frees it as soon as it has the lock.
+  pthread_mutex_unlock (&loop->lock);
+  if (frees)
+    weir_ingest_track_free (track);
+}
+
+// ---- slots ----
+
+// With the lock held.
+static bool
+make_slots (IngestLoop *loop)
+{
+  size_t n = loop->n_slots ? 2 * loop->n_slots : 16;
+  IngestSlot *slots;
+  WeirIngestTrack **heap;
+
+  if (loop->n_tracks < loop->n_slots)
+    return true;
+  slots = realloc (loop->slots, n * sizeof *slots);
+  if (!slots)
+    return false;
+  loop->slots = slots;
+  heap = realloc (loop->heap, n * sizeof *heap);
+  if (!heap)
+    return false;
+  loop->heap = heap;
+  memset (slots + loop->n_slots, 0, (n - loop->n_slots) * sizeof *slots);
+  loop->n_slots = n;
+  return true;
+}
+
+static uint64_t
+name_of (const IngestLoop *loop, uint32_t slot, unsigned which)
+{
+  return (uint64_t) slot << 32 | (uint64_t) (loop->slots[slot].generation & 0x7fffffff) << 1
+         | which;
+}
+
+static int
+watch (IngestLoop *loop, int operation, int fd, uint64_t name)
+{
+  struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.u64 = name };
+
+  return epoll_ctl (loop->epoll_fd, operation, fd, &event) < 0 ? -errno : 0;
+}
+
+int
+weir_loop_add (IngestLoop *loop, WeirIngestTrack *track)
+{
+  int error = 0;
+  uint32_t slot = 0;
+
+  track->loop = loop;
+  pthread_mutex_lock (&loop->lock);
+  if (!make_slots (loop)) {
+    pthread_mutex_unlock (&loop->lock);
+    return -ENOMEM;
+  }
+  while (loop->slots[slot].track)
+    slot++;
+  loop->slots[slot].track = track;
+  track->slot = slot;
+  loop->n_tracks++;
+  for (unsigned i = 0; i < 2 && error == 0; i++) {
+    if (track->fds[i] >= 0)
+      error = watch (loop, EPOLL_CTL_ADD, track->fds[i], name_of (loop, slot, i));
+  }
+  if (error != 0)
+    weir_loop_take_out (track);
+  pthread_mutex_unlock (&loop->lock);
+  return error;
+}
+
+void
+weir_loop_take_out (WeirIngestTrack *track)
+{
+  IngestLoop *loop = track->loop;
+
+  for (unsigned i = 0; i < 2; i++) {
+    if (track->fds[i] >= 0)
+      epoll_ctl (loop->epoll_fd, EPOLL_CTL_DEL, track->fds[i], NULL);
+  }
+  if (track->heap_at != NOT_IN_HEAP)
+    heap_remove (loop, track);
+  loop->slots[track->slot].track = NULL;
+  loop->slots[track->slot].generation++;
+  loop->n_tracks--;
+}
+
+// ---- the thread ----
+
+// Returns the track that epoll's name means, held; NULL if it was removed.
+static WeirIngestTrack *
+hold_named (IngestLoop *loop, uint64_t name)
+{
+  uint32_t slot = (uint32_t) (name >> 32);
+  WeirIngestTrack *track;
+
+  pthread_mutex_lock (&loop->lock);
+  track = slot < loop->n_slots ? loop->slots[slot].track : NULL;
+  if (track && name_of (loop, slot, name & 1) == name)
+    weir_loop_hold (track);
+  else
+    track = NULL;
+  pthread_mutex_unlock (&loop->lock);
+  return track;
+}
+
+static void
+serve (IngestLoop *loop, uint64_t name)
+{
+  WeirIngestTrack *track = hold_named (loop, name);
+  unsigned which = name & 1;
+
+  if (!track)
+    return;
+  if (weir_drain (track, which, weir_now_ns ()))
+    watch (loop, EPOLL_CTL_MOD, track->fds[which], name); // the edge comes again
+  weir_loop_release (track);
+}
+
+// Returns a track that is due, held; NULL if none is.
+static WeirIngestTrack *
+hold_due (IngestLoop *loop, int64_t now_ns)
+{
+  WeirIngestTrack *track = NULL;
+
+  pthread_mutex_lock (&loop->lock);
+  while (!track && loop->n_heap > 0 && loop->heap[0]->due_ns <= now_ns) {
+    track = loop->heap[0];
+    if (track->busy) {
+      weir_loop_set_due (track, now_ns + RETRY_NS);
+      track = NULL;
+    }
+  }
+  if (track)
+    weir_loop_hold (track);
+  pthread_mutex_unlock (&loop->lock);
+  return track;
+}
+
+static int
+timeout_ms (IngestLoop *loop)
+{
+  int64_t due_ns, wait_ns;
+
+  pthread_mutex_lock (&loop->lock);
+  due_ns = loop->n_heap > 0 ? loop->heap[0]->due_ns : WEIR_NEVER;
+  loop->waiting_ns = due_ns;
+  pthread_mutex_unlock (&loop->lock);
+  if (due_ns == WEIR_NEVER)
+    return -1;
+  wait_ns = due_ns == INT64_MIN ? 0 : due_ns - weir_now_ns ();
+  if (wait_ns <= 0)
+    return 0;
+  return wait_ns / 1000000 < INT32_MAX - 1 ? (int) (wait_ns / 1000000) + 1 : INT32_MAX;
+}
+
+static void
+measure_unix_offset (IngestLoop *loop)
+{
+  struct timespec t;
+
+  clock_gettime (CLOCK_REALTIME, &t);
+  loop->unix_offset_ns = (int64_t) t.tv_sec * 1000000000 + t.tv_nsec - weir_now_ns ();
+}
+
+// Serves all sockets that have packets, each once. Returns false if the thread must stop.
+static bool
+serve_events (IngestLoop *loop, int timeout)
+{
+  struct epoll_event events[EVENTS];
+  size_t most, seen = 0;
+  bool stopping;
+  int n;
+
+  n = epoll_wait (loop->epoll_fd, events, EVENTS, timeout);
+  pthread_mutex_lock (&loop->lock);
+  loop->waiting_ns = INT64_MIN;
+  stopping = loop->stopping;
+  most = 2 * loop->n_slots; // more would be the second turn of a socket
+  pthread_mutex_unlock (&loop->lock);
+  measure_unix_offset (loop);
+  while (n > 0 && !stopping) {
+    for (int i = 0; i < n; i++) {
+      uint64_t unused;
+
+      if (events[i].data.u64 != WAKE)
+        serve (loop, events[i].data.u64);
+      else if (read (loop->wake_fd, &unused, sizeof unused) < 0)
+        continue;
+    }
+    seen += (size_t) n;
+    n = n == EVENTS && seen < most ? epoll_wait (loop->epoll_fd, events, EVENTS, 0) : 0;
+  }
+  return !stopping;
+}
+
+static void
+serve_due (IngestLoop *loop)
+{
+  int64_t now_ns = weir_now_ns ();
+  WeirIngestTrack *track;
+
+  while ((track = hold_due (loop, now_ns))) {
+    weir_run_due (track, now_ns);
+    weir_loop_release (track);
+  }
+}
+
+static void
+sleep_until (int64_t due_ns)
+{
+  struct timespec t = { .tv_sec = due_ns / 1000000000, .tv_nsec = due_ns % 1000000000 };
+
+  while (clock_nanosleep (CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+    ;
+}
+
+static void *
+run (void *data)
+{
+  IngestLoop *loop = data;
+  int64_t tick_ns = loop->tick_ns;
+
+  while (serve_events (loop, timeout_ms (loop))) {
+    serve_due (loop);
+    // The grid of ticks stays the same, so that a thread with much to do does not fall behind.
+    if (tick_ns > 0)
+      sleep_until ((weir_now_ns () / tick_ns + 1) * tick_ns);
+  }
+  return NULL;
+}
+
+// ---- start and stop ----
+
+void
+weir_loop_init (IngestLoop *loop, int64_t tick_ns, unsigned budget)
+{
+  *loop = (IngestLoop) { .tick_ns = tick_ns, .budget = budget, .epoll_fd = -1, .wake_fd = -1 };
+  pthread_mutex_init (&loop->lock, NULL);
+  pthread_cond_init (&loop->released, NULL);
+}
+
+// Starts the thread with all signals blocked: the program's signals are not for it.
+static int
+start_thread (IngestLoop *loop)
+{
+  sigset_t all, before;
+  int error;
+
+  sigfillset (&all);
+  pthread_sigmask (SIG_SETMASK, &all, &before);
+  error = pthread_create (&loop->thread, NULL, run, loop);
+  pthread_sigmask (SIG_SETMASK, &before, NULL);
+  if (error == 0)
+    pthread_setname_np (loop->thread, "weir-ingest");
+  return -error;
+}
+
+static int
+open_loop (IngestLoop *loop)
+{
+  struct epoll_event event = { .events = EPOLLIN, .data.u64 = WAKE };
+  int error = weir_receiver_init (&loop->receiver, NULL);
+
+  if (error < 0)
+    return error;
+  loop->epoll_fd = epoll_create1 (EPOLL_CLOEXEC);
+  loop->wake_fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (loop->epoll_fd < 0 || loop->wake_fd < 0
+      || epoll_ctl (loop->epoll_fd, EPOLL_CTL_ADD, loop->wake_fd, &event) < 0)
+    return -errno;
+  return start_thread (loop);
+}
+
+static void
+close_loop (IngestLoop *loop)
+{
+  if (loop->epoll_fd >= 0)
+    close (loop->epoll_fd);
+  if (loop->wake_fd >= 0)
+    close (loop->wake_fd);
+  loop->epoll_fd = loop->wake_fd = -1;
+  weir_receiver_clear (&loop->receiver);
+}
+
+int
+weir_loop_start (IngestLoop *loop)
+{
+  int error;
+
+  if (loop->started)
+    return 0;
+  error = open_loop (loop);
+  loop->started = error == 0;
+  if (error < 0)
+    close_loop (loop);
+  return error;
+}
+
+void
+weir_loop_clear (IngestLoop *loop)
+{
+  if (loop->started) {
+    pthread_mutex_lock (&loop->lock);
+    loop->stopping = true;
+    pthread_mutex_unlock (&loop->lock);
+    wake (loop);
+    pthread_join (loop->thread, NULL);
+  }
+  close_loop (loop);
+  free (loop->slots);
+  free (loop->heap);
+  pthread_cond_destroy (&loop->released);
+  pthread_mutex_destroy (&loop->lock);
+}
