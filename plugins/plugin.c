@@ -7,6 +7,7 @@
 #include "cache/intervalcachesrc.h"
 #include "fanout/connection.h"
 #include "fanout/fanoutsink.h"
+#include "ingest/relaysrc.h"
 #include "layers/svclayerfilter.h"
 #include "pace/ratepacer.h"
 #include "rtp/rtprelaypay.h"
@@ -23,6 +24,7 @@ plugin_init (GstPlugin *plugin)
   ok &= GST_ELEMENT_REGISTER (intervalcache, plugin);
   ok &= GST_ELEMENT_REGISTER (intervalcachesrc, plugin);
   ok &= GST_ELEMENT_REGISTER (ratepacer, plugin);
+  ok &= GST_ELEMENT_REGISTER (relaysrc, plugin);
   ok &= GST_ELEMENT_REGISTER (rtprelaypay, plugin);
   ok &= GST_ELEMENT_REGISTER (rtprestamp, plugin);
   ok &= GST_ELEMENT_REGISTER (svclayerfilter, plugin);

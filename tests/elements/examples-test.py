@@ -29,7 +29,7 @@ def examples(section):
 
 
 # Pages in docs/elements/.
-PAGES = ['intervalcache', 'ratepacer', 'rtprelaypay', 'rtprestamp', 'svcdec', 'svcenc',
+PAGES = ['intervalcache', 'ratepacer', 'relaysrc', 'rtprelaypay', 'rtprestamp', 'svcdec', 'svcenc',
          'svclayerfilter']
 
 
@@ -68,7 +68,7 @@ def run_all(lines):
     with contextlib.ExitStack() as stack:
         readers = []
         for port in re.findall(r'127\.0\.0\.1:(\d+)', text):
-            if f'udpsrc port={port} ' in text:
+            if f'udpsrc port={port} ' in text or f'rtp://127.0.0.1:{port}?' in text:
                 own, = free_ports(1)
             else:
                 readers.append(stack.enter_context(listen()))

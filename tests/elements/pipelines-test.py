@@ -66,6 +66,12 @@ def receive():
 
 
 @test
+def receive_relaysrc():
+    """receive-relaysrc.launch: shows what serve-udp.launch sends"""
+    watch('serve-udp.launch', '5004', lambda port: [(':5004', f':{port}')], 'receive-relaysrc.launch')
+
+
+@test
 def receive_multicast():
     """receive-udp.launch: shows what serve-multicast.launch sends, edited as its comment says"""
     watch('serve-multicast.launch', '5008', lambda port: [
