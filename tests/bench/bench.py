@@ -13,7 +13,7 @@ from rig import rig_or_loopback
 from servers import CACHE, ROOT, leave_out_those_that_fail, raise_file_limit, servers
 from tap import Skip
 
-NAMES = ('core', 'layers', 'many', 'delays', 'fanout', 'join', 'lag', 'signal_rate', 'relay', 'pace',
+NAMES = ('core', 'ingest', 'layers', 'many', 'delays', 'fanout', 'join', 'lag', 'signal_rate', 'relay', 'pace',
          'vod', 'graph', 'interval', 'adapt')
 
 
