@@ -373,6 +373,43 @@ kernel_drops_are_counted (void)
   weir_ingest_free (engine);
 }
 
+// Drains by hand, with times of its own: 400 packets in a second need more than the least buffer.
+static void
+buffers_grow_to_a_second_of_the_stream (void)
+{
+  static IngestLoop loop = { .budget = 10000 };
+  static WeirIngestTrack track;
+  WeirIngestSockets sockets;
+  size_t least;
+  Case c;
+
+  CHECK_INT (weir_receiver_init (&loop.receiver, NULL), 0);
+  sockets = open_case (&c);
+  least = weir_udp_set_buffer (sockets.rtp, 256 << 10);
+  track = (WeirIngestTrack) {
+    .loop = &loop, .ops = &ops, .data = &c, .fds = { sockets.rtp, sockets.rtcp }, .buffer = least
+  };
+  weir_track_init (&track.track, &plain, &ops.track, &c);
+  send_packet (&c, 0);
+  CHECK (!weir_drain (&track, 0, 1000 * MS));
+  for (int64_t seq = 1; seq <= 400; seq++) {
+    send_packet (&c, seq);
+    if (seq % 100 == 0)
+      CHECK (!weir_drain (&track, 0, (1000 + seq) * MS));
+  }
+  CHECK_INT (track.buffer, least);
+  send_packet (&c, 401);
+  CHECK (!weir_drain (&track, 0, 2100 * MS));
+  CHECK_INT (c.n, 402);
+  CHECK (track.buffer > least);
+  CHECK_INT (weir_udp_set_buffer (sockets.rtp, 0), track.buffer);
+  weir_track_clear (&track.track);
+  weir_receiver_clear (&loop.receiver);
+  close (sockets.rtp);
+  close (sockets.rtcp);
+  close (c.sender);
+}
+
 // 3000 packets wait in a socket, and then one comes to another socket of the same thread.
 static void
 a_flood_does_not_starve_others (void)
@@ -578,6 +615,40 @@ reports_and_keyframe_requests_reach_the_sender (void)
 }
 
 static void
+a_socket_for_ipv6_receives_from_ipv4_and_answers (void)
+{
+  WeirIngest *engine = weir_ingest_new (NULL);
+  WeirAddress any = { .v6.sin6_family = AF_INET6 }, own = loopback (0), bound;
+  int fd = weir_udp_open (&any, 0, 0, true);
+  WeirTrackSettings settings = plain;
+  socklen_t len = sizeof bound;
+  WeirIngestStats stats;
+  uint8_t in[200];
+  Case c = { .sender = socket (AF_INET, SOCK_DGRAM, 0) };
+
+  if (fd == -EAFNOSUPPORT) {
+    printf ("# this system has no IPv6\n");
+    close (c.sender);
+    weir_ingest_free (engine);
+    return;
+  }
+  getsockname (fd, &bound.any, &len);
+  c.at = loopback (ntohs (bound.v6.sin6_port));
+  CHECK_INT (bind (c.sender, &own.any, sizeof own.v4), 0);
+  settings.rtcp_mux = true;
+  settings.report_interval_ns = 20 * MS;
+  CHECK_INT (
+      weir_ingest_add (engine, &settings, (WeirIngestSockets) { fd, -1 }, &ops, &c, &c.track), 0);
+  send_packet (&c, 1);
+  wait_for (&c.n, 1);
+  CHECK (weir_rtp_is_rtcp (in, receive (c.sender, in, sizeof in)));
+  weir_ingest_remove (c.track, &stats);
+  check_sums (&stats);
+  close (c.sender);
+  weir_ingest_free (engine);
+}
+
+static void
 packets_can_be_put_in (void)
 {
   WeirIngest *engine = weir_ingest_new (NULL);
@@ -662,11 +733,13 @@ main (void)
   RUN (streams_are_received_at_once);
   RUN (streams_are_received_on_a_tick);
   RUN (kernel_drops_are_counted);
+  RUN (buffers_grow_to_a_second_of_the_stream);
   RUN (a_flood_does_not_starve_others);
   RUN (removal_waits_for_the_running_callback_only);
   RUN (a_callback_may_remove_its_track);
   RUN (tracks_come_and_go_under_load);
   RUN (reports_and_keyframe_requests_reach_the_sender);
+  RUN (a_socket_for_ipv6_receives_from_ipv4_and_answers);
   RUN (packets_can_be_put_in);
   RUN (a_track_with_sockets_takes_no_calls);
   RUN (groups_are_joined);

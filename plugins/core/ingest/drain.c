@@ -47,7 +47,10 @@ take_message (WeirIngestTrack *self, unsigned which, const WeirMessage *message,
   size_t at = 0;
 
   if (message->drops_known) {
-    self->drops += (uint32_t) (message->drops - self->last_drops[which]);
+    uint32_t drops = message->drops - self->last_drops[which];
+
+    self->drops += drops;
+    self->second_datagrams += drops;
     self->last_drops[which] = message->drops;
   }
   do {
