@@ -525,6 +525,28 @@ reports_go_to_the_address_that_is_known (void)
   weir_track_clear (&track);
 }
 
+// Nobody is locked in when RTCP comes from another host, and later the host changes.
+static void
+reports_go_to_the_sender_s_host_only (void)
+{
+  uint8_t sr[28];
+  size_t len = write_sr (sr, SSRC, 1, 1);
+
+  reset ();
+  begin ();
+  weir_track_take_rtcp (&track, &other_host, sr, len, 0);
+  CHECK (weir_track_rtcp_to (&track));
+  take (1, 0);
+  CHECK (!weir_track_rtcp_to (&track));
+  weir_track_take_rtcp (&track, &camera_again, sr, len, 0);
+  take_full (&camera_again, SSRC, PT, 2, 0, 60 * MS); // another port: its RTCP is believed
+  CHECK (weir_track_rtcp_to (&track));
+  take_full (&other_host, SSRC, PT, 3, 0, 3 * S);
+  CHECK (!weir_track_rtcp_to (&track));
+  CHECK_INT (n_out, 3);
+  weir_track_clear (&track);
+}
+
 static void
 keyframes_are_asked_for_as_the_settings_say (void)
 {
@@ -582,6 +604,7 @@ main (void)
   RUN (a_sender_report_waits_for_its_ssrc);
   RUN (reports_match_the_rfc);
   RUN (reports_go_to_the_address_that_is_known);
+  RUN (reports_go_to_the_sender_s_host_only);
   RUN (keyframes_are_asked_for_as_the_settings_say);
   RUN (reasons_have_names);
   return tap_done ();

@@ -202,9 +202,11 @@ find_seq (WeirTrack *self, const WeirRtp *rtp, int64_t now_ns, int64_t *seq)
 static void
 note_accepted (WeirTrack *self, const WeirAddress *from, int64_t now_ns)
 {
-  if (from) {
+  if (from && (!self->locked || memcmp (&self->sender, from, sizeof *from) != 0)) {
     self->locked = true;
     self->sender = *from;
+    if (self->peer_known && !weir_track_same_host (&self->peer, from))
+      self->peer_known = false;
   }
   self->stats.heard_ns = now_ns;
   self->stats.bye = false;
