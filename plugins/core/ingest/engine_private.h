@@ -48,8 +48,8 @@ struct ingest_loop {
   pthread_cond_t released;
   bool started, stopping;
   pthread_t thread;
-  int epoll_fd, wake_fd;
-  int64_t waiting_ns; // until when the thread waits at most
+  int epoll_fd, timer_fd;
+  int64_t timer_ns; // time the timer is set to; WEIR_NEVER: not set
   // Tracks by slot; epoll's events name a slot and its generation.
   IngestSlot *slots;
   WeirIngestTrack **heap; // min-heap by due_ns, with room for all slots
@@ -60,6 +60,7 @@ struct ingest_loop {
   // The thread's own.
   WeirReceiver receiver;
   int64_t unix_offset_ns; // CLOCK_REALTIME minus CLOCK_MONOTONIC
+  int64_t offset_measured_ns;
 };
 
 // Initialises a loop; its thread starts with weir_loop_start().

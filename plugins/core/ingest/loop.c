@@ -6,13 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #define EVENTS 256
-#define RETRY_NS INT64_C (1000000) // for a track that was due while another thread held it
-#define WAKE UINT64_MAX            // epoll's data of the eventfd
+#define RETRY_NS INT64_C (1000000)    // for a track that was due while another thread held it
+#define OFFSET_NS INT64_C (100000000) // how long a measured offset of the clocks is used
+#define TIMER UINT64_MAX              // epoll's data of the timer
 
 // ---- due tracks, a heap; the lock is held ----
 
@@ -71,13 +72,21 @@ heap_remove (IngestLoop *loop, WeirIngestTrack *track)
     heap_place (loop, at, last);
 }
 
+// Has the timer wake the thread at `due_ns`, or earlier if it is set to an earlier time. A timer in
+// place of a timeout of epoll_wait(): setting the hardware's timer at each wait costs more than
+// receiving a packet.
 static void
-wake (IngestLoop *loop)
+wake_at (IngestLoop *loop, int64_t due_ns)
 {
-  uint64_t one = 1;
+  struct itimerspec t = { 0 };
 
-  while (write (loop->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
-    ;
+  if (due_ns >= loop->timer_ns)
+    return;
+  loop->timer_ns = due_ns;
+  due_ns = due_ns < 1 ? 1 : due_ns; // 0 would stop the timer
+  t.it_value.tv_sec = due_ns / 1000000000;
+  t.it_value.tv_nsec = due_ns % 1000000000;
+  timerfd_settime (loop->timer_fd, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
 void
@@ -94,8 +103,7 @@ weir_loop_set_due (WeirIngestTrack *track, int64_t due_ns)
     heap_remove (loop, track);
   else
     heap_place (loop, track->heap_at, track);
-  if (due_ns < loop->waiting_ns)
-    wake (loop);
+  wake_at (loop, due_ns);
 }
 
 // ---- ownership ----
@@ -248,7 +256,7 @@ serve (IngestLoop *loop, uint64_t name)
   weir_loop_release (track);
 }
 
-// Returns a track that is due, held; NULL if none is.
+// Returns a track that is due, held. Returns NULL if none is; the timer is set to the next then.
 static WeirIngestTrack *
 hold_due (IngestLoop *loop, int64_t now_ns)
 {
@@ -264,60 +272,58 @@ hold_due (IngestLoop *loop, int64_t now_ns)
   }
   if (track)
     weir_loop_hold (track);
+  else if (loop->n_heap > 0)
+    wake_at (loop, loop->heap[0]->due_ns);
   pthread_mutex_unlock (&loop->lock);
   return track;
 }
 
-static int
-timeout_ms (IngestLoop *loop)
+static void
+note_timer (IngestLoop *loop)
 {
-  int64_t due_ns, wait_ns;
+  uint64_t unused;
 
   pthread_mutex_lock (&loop->lock);
-  due_ns = loop->n_heap > 0 ? loop->heap[0]->due_ns : WEIR_NEVER;
-  loop->waiting_ns = due_ns;
+  if (read (loop->timer_fd, &unused, sizeof unused) == sizeof unused)
+    loop->timer_ns = WEIR_NEVER;
   pthread_mutex_unlock (&loop->lock);
-  if (due_ns == WEIR_NEVER)
-    return -1;
-  wait_ns = due_ns == INT64_MIN ? 0 : due_ns - weir_now_ns ();
-  if (wait_ns <= 0)
-    return 0;
-  return wait_ns / 1000000 < INT32_MAX - 1 ? (int) (wait_ns / 1000000) + 1 : INT32_MAX;
 }
 
 static void
 measure_unix_offset (IngestLoop *loop)
 {
+  int64_t now_ns = weir_now_ns ();
   struct timespec t;
 
+  if (now_ns - loop->offset_measured_ns < OFFSET_NS)
+    return;
   clock_gettime (CLOCK_REALTIME, &t);
-  loop->unix_offset_ns = (int64_t) t.tv_sec * 1000000000 + t.tv_nsec - weir_now_ns ();
+  loop->unix_offset_ns = (int64_t) t.tv_sec * 1000000000 + t.tv_nsec - now_ns;
+  loop->offset_measured_ns = now_ns;
 }
 
-// Serves all sockets that have packets, each once. Returns false if the thread must stop.
+// Waits, and serves all sockets that have packets, each once. Returns false if the thread must
+// stop.
 static bool
-serve_events (IngestLoop *loop, int timeout)
+serve_events (IngestLoop *loop)
 {
   struct epoll_event events[EVENTS];
   size_t most, seen = 0;
   bool stopping;
   int n;
 
-  n = epoll_wait (loop->epoll_fd, events, EVENTS, timeout);
+  n = epoll_wait (loop->epoll_fd, events, EVENTS, -1);
   pthread_mutex_lock (&loop->lock);
-  loop->waiting_ns = INT64_MIN;
   stopping = loop->stopping;
   most = 2 * loop->n_slots; // more would be the second turn of a socket
   pthread_mutex_unlock (&loop->lock);
   measure_unix_offset (loop);
   while (n > 0 && !stopping) {
     for (int i = 0; i < n; i++) {
-      uint64_t unused;
-
-      if (events[i].data.u64 != WAKE)
+      if (events[i].data.u64 == TIMER)
+        note_timer (loop);
+      else
         serve (loop, events[i].data.u64);
-      else if (read (loop->wake_fd, &unused, sizeof unused) < 0)
-        continue;
     }
     seen += (size_t) n;
     n = n == EVENTS && seen < most ? epoll_wait (loop->epoll_fd, events, EVENTS, 0) : 0;
@@ -352,7 +358,7 @@ run (void *data)
   IngestLoop *loop = data;
   int64_t tick_ns = loop->tick_ns;
 
-  while (serve_events (loop, timeout_ms (loop))) {
+  while (serve_events (loop)) {
     serve_due (loop);
     // The grid of ticks stays the same, so that a thread with much to do does not fall behind.
     if (tick_ns > 0)
@@ -366,7 +372,9 @@ run (void *data)
 void
 weir_loop_init (IngestLoop *loop, int64_t tick_ns, unsigned budget)
 {
-  *loop = (IngestLoop) { .tick_ns = tick_ns, .budget = budget, .epoll_fd = -1, .wake_fd = -1 };
+  *loop = (IngestLoop) {
+    .tick_ns = tick_ns, .budget = budget, .epoll_fd = -1, .timer_fd = -1, .timer_ns = WEIR_NEVER
+  };
   pthread_mutex_init (&loop->lock, NULL);
   pthread_cond_init (&loop->released, NULL);
 }
@@ -390,15 +398,15 @@ start_thread (IngestLoop *loop)
 static int
 open_loop (IngestLoop *loop)
 {
-  struct epoll_event event = { .events = EPOLLIN, .data.u64 = WAKE };
+  struct epoll_event event = { .events = EPOLLIN, .data.u64 = TIMER };
   int error = weir_receiver_init (&loop->receiver, NULL);
 
   if (error < 0)
     return error;
   loop->epoll_fd = epoll_create1 (EPOLL_CLOEXEC);
-  loop->wake_fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (loop->epoll_fd < 0 || loop->wake_fd < 0
-      || epoll_ctl (loop->epoll_fd, EPOLL_CTL_ADD, loop->wake_fd, &event) < 0)
+  loop->timer_fd = timerfd_create (CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+  if (loop->epoll_fd < 0 || loop->timer_fd < 0
+      || epoll_ctl (loop->epoll_fd, EPOLL_CTL_ADD, loop->timer_fd, &event) < 0)
     return -errno;
   return start_thread (loop);
 }
@@ -408,9 +416,9 @@ close_loop (IngestLoop *loop)
 {
   if (loop->epoll_fd >= 0)
     close (loop->epoll_fd);
-  if (loop->wake_fd >= 0)
-    close (loop->wake_fd);
-  loop->epoll_fd = loop->wake_fd = -1;
+  if (loop->timer_fd >= 0)
+    close (loop->timer_fd);
+  loop->epoll_fd = loop->timer_fd = -1;
   weir_receiver_clear (&loop->receiver);
 }
 
@@ -434,8 +442,8 @@ weir_loop_clear (IngestLoop *loop)
   if (loop->started) {
     pthread_mutex_lock (&loop->lock);
     loop->stopping = true;
+    wake_at (loop, INT64_MIN);
     pthread_mutex_unlock (&loop->lock);
-    wake (loop);
     pthread_join (loop->thread, NULL);
   }
   close_loop (loop);
