@@ -90,22 +90,24 @@ packet_queue_signal (PacketQueue *self)
   g_mutex_unlock (&self->lock);
 }
 
-guint
-packet_queue_take (PacketQueue *self, QueuedPacket *out, guint most)
+gboolean
+packet_queue_take (PacketQueue *self, QueuedPacket *out)
 {
-  guint n = 0;
+  gboolean taken;
 
   g_mutex_lock (&self->lock);
   while (self->n == 0 && !self->flushing)
     g_cond_wait (&self->cond, &self->lock);
-  for (; !self->flushing && self->n > 0 && n < most; self->n--) {
-    out[n] = self->items[self->head];
-    self->bytes -= gst_buffer_get_size (out[n++].buffer);
+  taken = !self->flushing;
+  if (taken) {
+    *out = self->items[self->head];
     self->head = (self->head + 1) % self->capacity;
+    self->n--;
+    self->bytes -= gst_buffer_get_size (out->buffer);
+    self->n_taken++;
   }
-  self->n_taken += n;
   g_mutex_unlock (&self->lock);
-  return n;
+  return taken;
 }
 
 void

@@ -41,9 +41,8 @@ void packet_queue_add (PacketQueue *self, const WeirIngestPacket *packet);
 // Wakes the streaming thread, if packets wait.
 void packet_queue_signal (PacketQueue *self);
 
-// Waits for packets and takes up to `most` of them; the caller owns their buffers. Returns their
-// number; 0 while flushing.
-guint packet_queue_take (PacketQueue *self, QueuedPacket *out, guint most);
+// Waits for a packet and takes it; the caller owns its buffer. Returns FALSE while flushing.
+gboolean packet_queue_take (PacketQueue *self, QueuedPacket *out);
 // While flushing, packet_queue_take() returns at once.
 void packet_queue_set_flushing (PacketQueue *self, gboolean flushing);
 

@@ -22,9 +22,9 @@
  * Threads: all elements of a process with the same #WeirRelaySrc:tick receive on shared threads,
  * one for each two processors, which wake once a tick while packets come. A shared thread must not
  * wait for a pipeline, or a slow one would delay all others. So it only puts packets into a bounded
- * queue, from which the element's own streaming thread pushes them, several in one buffer list. If
- * the pipeline is too slow and the queue is full (#WeirRelaySrc:max-packets,
- * #WeirRelaySrc:max-bytes), new packets are dropped and counted.
+ * queue, from which the element's own streaming thread pushes them. If the pipeline is too slow and
+ * the queue is full (#WeirRelaySrc:max-packets, #WeirRelaySrc:max-bytes), new packets are dropped
+ * and counted.
  *
  * ## Example launch lines
  * |[
@@ -49,7 +49,6 @@
 GST_DEBUG_CATEGORY_STATIC (relaysrc_debug);
 #define GST_CAT_DEFAULT relaysrc_debug
 
-#define BATCH 64
 #define REORDER_BYTES (1 << 20) // most bytes that wait behind a gap
 #define REPORT_INTERVAL (5 * GST_SECOND)
 
@@ -91,42 +90,31 @@ running_time (WeirRelaySrc *self)
   return now > base ? now - base : 0;
 }
 
-// Stamps packets with the running time of their arrival.
+// Stamps a packet with the running time of its arrival.
 static void
-stamp (WeirRelaySrc *self, QueuedPacket *packets, guint n)
+stamp (WeirRelaySrc *self, const QueuedPacket *packet)
 {
   GstClockTime now = running_time (self);
-  gint64 now_ns = weir_now_ns ();
+  GstClockTime age = (GstClockTime) MAX (weir_now_ns () - packet->arrival_ns, 0);
 
-  for (guint i = 0; i < n && GST_CLOCK_TIME_IS_VALID (now); i++) {
-    GstClockTime age = (GstClockTime) MAX (now_ns - packets[i].arrival_ns, 0);
-    GstClockTime time = MAX (now > age ? now - age : 0, self->last);
-
-    GST_BUFFER_PTS (packets[i].buffer) = GST_BUFFER_DTS (packets[i].buffer) = self->last = time;
-  }
+  if (!GST_CLOCK_TIME_IS_VALID (now))
+    return;
+  self->last = MAX (now > age ? now - age : 0, self->last);
+  GST_BUFFER_PTS (packet->buffer) = GST_BUFFER_DTS (packet->buffer) = self->last;
 }
 
+// One buffer at a time: with gst_base_src_submit_buffer_list(), GStreamer 1.22 unrefs NULL if the
+// element stops meanwhile.
 static GstFlowReturn
 weir_relay_src_create (GstPushSrc *push, GstBuffer **buffer)
 {
   WeirRelaySrc *self = WEIR_RELAY_SRC (push);
-  QueuedPacket packets[BATCH];
-  // num-buffers counts a list as one buffer.
-  gboolean single = GST_BASE_SRC (self)->num_buffers >= 0;
-  guint n = packet_queue_take (&self->queue, packets, single ? 1 : BATCH);
-  GstBufferList *list;
+  QueuedPacket packet;
 
-  if (n == 0)
+  if (!packet_queue_take (&self->queue, &packet))
     return GST_FLOW_FLUSHING;
-  stamp (self, packets, n);
-  if (n == 1) {
-    *buffer = packets[0].buffer;
-    return GST_FLOW_OK;
-  }
-  list = gst_buffer_list_new_sized (n);
-  for (guint i = 0; i < n; i++)
-    gst_buffer_list_add (list, packets[i].buffer);
-  gst_base_src_submit_buffer_list (GST_BASE_SRC (self), list);
+  stamp (self, &packet);
+  *buffer = packet.buffer;
   return GST_FLOW_OK;
 }
 

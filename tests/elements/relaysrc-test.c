@@ -340,6 +340,26 @@ test_counts_start_anew (void)
   close (sender.fd);
 }
 
+// Any critical warning of GStreamer ends the test.
+static void
+test_it_stops_while_packets_come (void)
+{
+  Sender sender = open_sender ();
+
+  g_log_set_always_fatal (G_LOG_LEVEL_CRITICAL | G_LOG_FATAL_MASK);
+  for (guint turn = 0; turn < 50; turn++) {
+    GstHarness *h = make_harness (&sender, "tick=0");
+
+    gst_harness_play (h);
+    for (guint i = 0; i < 20 + turn; i++)
+      send_packet (&sender, (guint16) i);
+    if (turn % 2)
+      gst_element_set_state (h->element, GST_STATE_PAUSED);
+    gst_harness_teardown (h);
+  }
+  close (sender.fd);
+}
+
 // ---- descriptions ----
 
 static gchar *
@@ -492,5 +512,6 @@ main (int argc, char **argv)
       "/relaysrc/sdp-gives-caps-and-keyframe-requests", test_sdp_gives_caps_and_keyframe_requests);
   g_test_add_func ("/relaysrc/errors-say-what-is-wrong", test_errors_say_what_is_wrong);
   g_test_add_func ("/relaysrc/sdp-files-are-read", test_sdp_files_are_read);
+  g_test_add_func ("/relaysrc/it-stops-while-packets-come", test_it_stops_while_packets_come);
   return g_test_run ();
 }

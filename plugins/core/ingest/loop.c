@@ -72,9 +72,8 @@ heap_remove (IngestLoop *loop, WeirIngestTrack *track)
     heap_place (loop, at, last);
 }
 
-// Has the timer wake the thread at `due_ns`, or earlier if it is set to an earlier time. A timer in
-// place of a timeout of epoll_wait(): setting the hardware's timer at each wait costs more than
-// receiving a packet.
+// Has the timer wake the thread at `due_ns`, or earlier if it is set to an earlier time. A timeout
+// of epoll_wait() would set the hardware's timer at each wait.
 static void
 wake_at (IngestLoop *loop, int64_t due_ns)
 {
