@@ -259,11 +259,11 @@ weir_relay_src_start (GstBaseSrc *base)
   GError *error = NULL;
   gboolean ok = read_description (&settings, &from, &error);
 
+  ok = ok && begin (self, &settings, &from, &error);
   if (ok) {
     GST_OBJECT_LOCK (self);
     gst_caps_replace (&self->caps, from.caps);
     GST_OBJECT_UNLOCK (self);
-    ok = begin (self, &settings, &from, &error);
   }
   if (!ok) {
     gst_element_message_full (GST_ELEMENT (self), GST_MESSAGE_ERROR, GST_RESOURCE_ERROR,
