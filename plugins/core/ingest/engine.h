@@ -9,9 +9,9 @@
 // most `budget` packets a tick; the others wait in its buffer, and the kernel drops packets that
 // find it full. So a flood to one socket delays the others by its budget only.
 //
-// A track's callbacks never run in two threads at once: they run on its engine thread, or, for
-// packets put in, on the caller's thread. No lock is held meanwhile. A slow callback delays the
-// other tracks of the thread.
+// A track's callbacks never run in two threads at once. They run on its engine thread; those of
+// packets put in run on the caller's thread, except for packets that waited behind a gap for too
+// long. No lock is held meanwhile. A slow callback delays the other tracks of the thread.
 //
 // Call all functions from any thread. The caller makes sure that no call for a track runs when, or
 // comes after, it is removed.
