@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "gioaddress.h"
+#include "rtp/encoding.h"
 
 #define SDP_MAX (64 * 1024) // bytes; a longer file is not a session description
 
@@ -62,31 +63,6 @@ set_iface (RelayDescription *self, const gchar *iface, GError **error)
 
 // ---- rtp:// ----
 
-static const struct {
-  const gchar *name;
-  const gchar *media;
-  gint clock_rate; // 0: the URI must say it
-  gint payload;    // -1: the URI must say it
-} encodings[] = {
-  { "H264", "video", 90000, -1 },
-  { "H265", "video", 90000, -1 },
-  { "VP8", "video", 90000, -1 },
-  { "VP9", "video", 90000, -1 },
-  { "AV1", "video", 90000, -1 },
-  { "JPEG", "video", 90000, 26 },
-  { "MP2T", "video", 90000, 33 },
-  { "MPV", "video", 90000, 32 },
-  { "MP4V-ES", "video", 90000, -1 },
-  { "OPUS", "audio", 48000, -1 },
-  { "PCMU", "audio", 8000, 0 },
-  { "PCMA", "audio", 8000, 8 },
-  { "G722", "audio", 8000, 9 },
-  { "MPA", "audio", 90000, 14 },
-  { "L16", "audio", 0, -1 },
-  { "MPEG4-GENERIC", "audio", 0, -1 },
-  { "MP4A-LATM", "audio", 0, -1 },
-};
-
 // Takes a number out of the query; `number` holds the default, -1 for none.
 static gboolean
 take_number (
@@ -135,18 +111,18 @@ read_query (RelayDescription *self, GHashTable *query, GError **error)
   const gchar *given = g_hash_table_lookup (query, "encoding-name");
   const gchar *media = g_hash_table_lookup (query, "media");
   gint payload = -1, rate = 0;
+  const WeirRtpEncoding *known;
   gchar *name;
   GstStructure *s;
 
   if (!given)
     return fail (error, "encoding-name is missing (rtp://ADDR:PORT?encoding-name=H264&payload=96)");
   name = g_ascii_strup (given, -1);
-  for (guint i = 0; i < G_N_ELEMENTS (encodings); i++) {
-    if (g_str_equal (name, encodings[i].name)) {
-      media = media ? media : encodings[i].media;
-      payload = encodings[i].payload;
-      rate = encodings[i].clock_rate;
-    }
+  known = weir_rtp_encoding (name);
+  if (known) {
+    media = media ? media : known->media;
+    payload = known->payload;
+    rate = known->clock_rate;
   }
   s = gst_structure_new ("application/x-rtp", "media", G_TYPE_STRING, media, "encoding-name",
       G_TYPE_STRING, name, NULL);

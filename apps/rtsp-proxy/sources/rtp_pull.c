@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "rtp/encoding.h"
 #include "rtp/rtcp.h"
 #include "rtp/rtcp_write.h"
 #include "rtp/rtp.h"
@@ -313,31 +314,6 @@ rtp_pull_new (const PullContext *context, GError **error)
 
 // ---- the URI ----
 
-static const struct {
-  const gchar *name;
-  const gchar *media;
-  gint clock_rate; // Hz; 0: the URI must give it
-  gint payload;    // -1: dynamic, the URI must give it
-} encodings[] = {
-  { "H264", "video", 90000, -1 },
-  { "H265", "video", 90000, -1 },
-  { "VP8", "video", 90000, -1 },
-  { "VP9", "video", 90000, -1 },
-  { "AV1", "video", 90000, -1 },
-  { "JPEG", "video", 90000, 26 },
-  { "MP2T", "video", 90000, 33 },
-  { "MPV", "video", 90000, 32 },
-  { "MP4V-ES", "video", 90000, -1 },
-  { "OPUS", "audio", 48000, -1 },
-  { "PCMU", "audio", 8000, 0 },
-  { "PCMA", "audio", 8000, 8 },
-  { "G722", "audio", 8000, 9 },
-  { "MPA", "audio", 90000, 14 },
-  { "L16", "audio", 0, -1 },
-  { "MPEG4-GENERIC", "audio", 0, -1 },
-  { "MP4A-LATM", "audio", 0, -1 },
-};
-
 static gchar *
 check_number (const gchar *name, const gchar *text, gint least, gint most, gint *number)
 {
@@ -381,15 +357,14 @@ check_track (GHashTable *query, GstStructure *s)
   gchar *payload_text = pull_uri_take (query, "payload");
   gchar *rate_text = pull_uri_take (query, "clock-rate");
   gint payload = -1, rate = 0;
+  const WeirRtpEncoding *known = name ? weir_rtp_encoding (name) : NULL;
   const gchar *kind = media;
   gchar *wrong = NULL;
 
-  for (guint i = 0; name && i < G_N_ELEMENTS (encodings); i++) {
-    if (g_str_equal (name, encodings[i].name)) {
-      kind = media ? media : encodings[i].media;
-      payload = encodings[i].payload;
-      rate = encodings[i].clock_rate;
-    }
+  if (known) {
+    kind = media ? media : known->media;
+    payload = known->payload;
+    rate = known->clock_rate;
   }
   if (!name)
     wrong = g_strdup ("encoding-name is missing (rtp://ADDR:PORT?encoding-name=H264&payload=96)");
