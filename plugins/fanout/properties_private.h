@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Shared by the files of fanoutsink's properties: property_table.c, which declares them, and
+// properties.c, which reads and writes their values.
+
+#include "fanoutsink_private.h"
+
+enum {
+  PROP_0,
+  PROP_BYTES_TO_SERVE,
+  PROP_BYTES_SERVED,
+  PROP_SOCKET,
+  PROP_SOCKET_V6,
+  PROP_CLOSE_SOCKET,
+  PROP_USED_SOCKET,
+  PROP_USED_SOCKET_V6,
+  PROP_CLIENTS,
+  PROP_AUTO_MULTICAST,
+  PROP_MULTICAST_IFACE,
+  PROP_TTL,
+  PROP_TTL_MC,
+  PROP_LOOP,
+  PROP_FORCE_IPV4,
+  PROP_QOS_DSCP,
+  PROP_SEND_DUPLICATES,
+  PROP_BUFFER_SIZE,
+  PROP_BIND_ADDRESS,
+  PROP_BIND_PORT,
+  PROP_GSO,
+  PROP_MAX_COALESCE,
+  PROP_JOIN,
+  PROP_CATCH_UP,
+  PROP_CATCH_UP_RATE,
+  PROP_WINDOW_BYTES,
+  PROP_WINDOW_PACKETS,
+  PROP_WINDOW_TIME,
+  PROP_SPILL_DIR,
+  PROP_DROP_POLICY,
+  PROP_PRIORITY,
+  PROP_DELAY,
+  PROP_INLINE_READERS,
+  PROP_SPREAD,
+  PROP_MAX_PACING_RATE,
+  PROP_FANOUT_STATS,
+};
+
+#define DEFAULT_CLOSE_SOCKET TRUE
+#define DEFAULT_AUTO_MULTICAST TRUE
+#define DEFAULT_TTL 64
+#define DEFAULT_TTL_MC 1
+#define DEFAULT_LOOP TRUE
+#define DEFAULT_FORCE_IPV4 FALSE
+#define DEFAULT_QOS_DSCP -1
+#define DEFAULT_SEND_DUPLICATES TRUE
+#define DEFAULT_BUFFER_SIZE 0
+#define DEFAULT_BIND_PORT 0
+#define DEFAULT_GSO WEIR_GSO_AUTO
+#define DEFAULT_MAX_COALESCE (2 * GST_MSECOND)
+#define DEFAULT_JOIN JOIN_LIVE
+#define DEFAULT_CATCH_UP CATCH_UP_LIVE
+#define DEFAULT_CATCH_UP_RATE 8
+#define DEFAULT_WINDOW_BYTES (8 * 1024 * 1024)
+#define DEFAULT_WINDOW_PACKETS 65536
+#define DEFAULT_WINDOW_TIME (10 * GST_SECOND)
+#define DEFAULT_DROP_POLICY WEIR_OVERRUN_TO_JOIN
+#define DEFAULT_INLINE_READERS 32
+#define DEFAULT_SPREAD 0
+
+enum { JOIN_LIVE, JOIN_KEYFRAME };
+enum { CATCH_UP_LIVE, CATCH_UP_DELAY };
+
+void fanout_properties_set (GObject *object, guint id, const GValue *value, GParamSpec *pspec);
+void fanout_properties_get (GObject *object, guint id, GValue *value, GParamSpec *pspec);
