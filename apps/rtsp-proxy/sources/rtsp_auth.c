@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "sources/rtsp_auth.h"
+
+#include <gst/rtsp/gstrtspconnection.h>
+#include <string.h>
+
+typedef struct {
+  gboolean digest, basic; // the scheme
+  gboolean stale, md5;
+  gchar *realm, *nonce, *opaque;
+} Challenge;
+
+static void
+challenge_clear (Challenge *self)
+{
+  g_free (self->realm);
+  g_free (self->nonce);
+  g_free (self->opaque);
+}
+
+void
+rtsp_auth_clear (RtspAuth *self)
+{
+  g_clear_pointer (&self->realm, g_free);
+  g_clear_pointer (&self->nonce, g_free);
+  g_clear_pointer (&self->opaque, g_free);
+}
+
+// ---- reading ----
+
+static const gchar *
+skip_blanks (const gchar *s)
+{
+  return s + strspn (s, " \t,");
+}
+
+// Returns a token or a quoted string and moves `*s` behind it. (transfer full)
+static gchar *
+take_value (const gchar **s)
+{
+  GString *value = g_string_new (NULL);
+  const gchar *at = *s;
+
+  if (*at == '"') {
+    for (at++; *at && *at != '"'; at++) {
+      at += *at == '\\' && at[1];
+      g_string_append_c (value, *at);
+    }
+    at += *at == '"';
+  } else {
+    gsize len = strcspn (at, " \t,");
+
+    g_string_append_len (value, at, (gssize) len);
+    at += len;
+  }
+  *s = at;
+  return g_string_free (value, FALSE);
+}
+
+static void
+set_parameter (Challenge *self, const gchar *name, gsize len, gchar *value)
+{
+  gchar **text = NULL;
+
+  if (len == 5 && !g_ascii_strncasecmp (name, "realm", len))
+    text = &self->realm;
+  else if (len == 5 && !g_ascii_strncasecmp (name, "nonce", len))
+    text = &self->nonce;
+  else if (len == 6 && !g_ascii_strncasecmp (name, "opaque", len))
+    text = &self->opaque;
+  else if (len == 5 && !g_ascii_strncasecmp (name, "stale", len))
+    self->stale = !g_ascii_strcasecmp (value, "true");
+  else if (len == 9 && !g_ascii_strncasecmp (name, "algorithm", len))
+    self->md5 = !g_ascii_strcasecmp (value, "MD5");
+  if (text) {
+    g_free (*text);
+    *text = value;
+  } else {
+    g_free (value);
+  }
+}
+
+// Reads the scheme and the parameters of the next challenge. Returns the text behind it.
+static const gchar *
+read_challenge (const gchar *s, Challenge *out)
+{
+  gsize len = strcspn (s, " \t,=");
+
+  *out = (Challenge) { .digest = len == 6 && !g_ascii_strncasecmp (s, "Digest", len),
+    .basic = len == 5 && !g_ascii_strncasecmp (s, "Basic", len),
+    .md5 = TRUE };
+  s += len + (s[len] == '=');
+  while (*(s = skip_blanks (s))) {
+    const gchar *name = s;
+
+    len = strcspn (s, " \t,=");
+    if (s[len] != '=')
+      return s;
+    s += len + 1;
+    s += strspn (s, " \t");
+    set_parameter (out, name, len, take_value (&s));
+  }
+  return s;
+}
+
+// A header cannot hold a value with a quote or a line break.
+static gboolean
+is_quotable (const gchar *text)
+{
+  return !text || !strpbrk (text, "\"\\\r\n");
+}
+
+static gboolean
+is_usable (const Challenge *self)
+{
+  if (self->basic)
+    return TRUE;
+  return self->digest && self->md5 && self->realm && self->nonce && is_quotable (self->realm)
+         && is_quotable (self->nonce) && is_quotable (self->opaque);
+}
+
+gboolean
+rtsp_auth_take (RtspAuth *self, const RtspMessage *answer)
+{
+  Challenge best = { 0 };
+  gboolean known, is_new;
+  const gchar *text;
+
+  for (guint i = 0; (text = rtsp_message_get (answer, "WWW-Authenticate", i)); i++) {
+    while (*(text = skip_blanks (text))) {
+      Challenge each;
+
+      text = read_challenge (text, &each);
+      if (is_usable (&each) && !best.digest && (each.digest || !best.basic)) {
+        challenge_clear (&best);
+        best = each;
+      } else {
+        challenge_clear (&each);
+      }
+    }
+  }
+  if ((!best.digest && !best.basic) || !self->user || !self->password) {
+    challenge_clear (&best);
+    return FALSE;
+  }
+  known = self->nonce || self->realm;
+  is_new = !known || self->digest != best.digest || best.stale
+           || (best.digest && g_strcmp0 (self->nonce, best.nonce));
+  rtsp_auth_clear (self);
+  self->digest = best.digest;
+  self->realm = best.realm ? best.realm : g_strdup ("");
+  self->nonce = best.nonce;
+  self->opaque = best.opaque;
+  return is_new;
+}
+
+// ---- answering ----
+
+static gchar *
+dup_basic (const RtspAuth *self)
+{
+  gchar *text = g_strdup_printf ("%s:%s", self->user, self->password);
+  gchar *encoded = g_base64_encode ((const guchar *) text, strlen (text));
+  gchar *header = g_strconcat ("Basic ", encoded, NULL);
+
+  g_free (text);
+  g_free (encoded);
+  return header;
+}
+
+gchar *
+rtsp_auth_dup_header (const RtspAuth *self, const gchar *method, const gchar *uri)
+{
+  gchar *response, *header;
+
+  if (!self->realm)
+    return NULL;
+  if (!self->digest)
+    return dup_basic (self);
+  response = gst_rtsp_generate_digest_auth_response (
+      NULL, method, self->realm, self->user, self->password, uri, self->nonce);
+  header = g_strdup_printf (
+      "Digest username=\"%s\", realm=\"%s\", nonce=\"%s\", uri=\"%s\", response=\"%s\"%s%s%s",
+      self->user, self->realm, self->nonce, uri, response, self->opaque ? ", opaque=\"" : "",
+      self->opaque ? self->opaque : "", self->opaque ? "\"" : "");
+  g_free (response);
+  return header;
+}

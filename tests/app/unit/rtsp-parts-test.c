@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <string.h>
+
+#include "sources/rtsp_auth.h"
+#include "sources/rtsp_control.h"
+#include "sources/rtsp_parser.h"
+
+// ---- the parser ----
+
+static void
+note_message (gpointer data, const RtspMessage *message)
+{
+  GString *log = data;
+
+  if (message->method)
+    g_string_append_printf (log, "%s %s", message->method, message->uri);
+  else
+    g_string_append_printf (log, "%u", message->status);
+  for (guint i = 0; i < message->n_headers; i++)
+    g_string_append_printf (log, "|%s=%s", message->headers[i].name, message->headers[i].value);
+  g_string_append_printf (log, "|%.*s\n", (gint) message->body_len, message->body);
+}
+
+static void
+note_packet (gpointer data, guint8 channel, guint8 *bytes, gsize len)
+{
+  g_string_append_printf (data, "$%u %.*s\n", channel, (gint) len, (gchar *) bytes);
+}
+
+static const RtspParserOps notes = { note_message, note_packet };
+
+// Parses bytes in pieces of `piece` bytes. Returns the log, or what is wrong. (transfer full)
+static gchar *
+parse (const gchar *bytes, gsize len, gsize piece)
+{
+  guint8 *buffer = g_malloc (RTSP_KEPT_MAX + len + 1);
+  GString *log = g_string_new (NULL);
+  const gchar *wrong = NULL;
+  RtspParser parser;
+
+  rtsp_parser_init (&parser, &notes, log);
+  for (gsize at = 0; at < len && !wrong; at += piece) {
+    gsize kept = rtsp_parser_restore (&parser, buffer), n = MIN (piece, len - at);
+
+    memcpy (buffer + kept, bytes + at, n);
+    wrong = rtsp_parser_take (&parser, buffer, kept + n);
+    g_assert_cmpuint (parser.n_kept, <=, RTSP_KEPT_MAX);
+  }
+  if (wrong)
+    g_string_assign (log, wrong);
+  rtsp_parser_clear (&parser);
+  g_free (buffer);
+  return g_string_free (log, FALSE);
+}
+
+static void
+check (const gchar *bytes, gsize len, const gchar *expected)
+{
+  for (gsize piece = 1; piece <= len; piece++) {
+    gchar *log = parse (bytes, len, piece);
+
+    g_assert_cmpstr (log, ==, expected);
+    g_free (log);
+  }
+}
+
+static void
+data_may_be_split_anywhere (void)
+{
+  static const gchar bytes[] = "RTSP/1.0 200 OK\r\nCSeq: 1\r\nContent-length :  3\r\n\r\nv=0"
+                               "$\1\0\4abcd$\0\0\0\r\n\r\n"
+                               "OPTIONS rtsp://h/a b RTSP/1.0\nX:\n  y\n\tz\nnonsense\n: x\n\n"
+                               "RTSP/1.0 454 \r\n\r\n$\2\0\1e";
+
+  check (bytes, sizeof bytes - 1,
+      "200|CSeq=1|Content-length=3|v=0\n$1 abcd\n$0 \nOPTIONS rtsp://h/a b|X=y \tz|\n"
+      "454|\n$2 e\n");
+}
+
+static void
+invalid_data_is_refused (void)
+{
+  static const gchar *const invalid[] = { "\1", "5", "RTSP/1.0 99 x\r\n\r\n",
+    "RTSP/1.0 2000 x\r\n\r\n", "RTSP/1.0\r\n\r\n", "x\r\n\r\n", "a b\r\n\r\n",
+    "HTTP/1.0 200 OK\r\n\r\n", "RTSP/1.0 200 OK\r\nContent-Length: -1\r\n\r\n",
+    "RTSP/1.0 200 OK\r\nContent-Length: 65537\r\n\r\n",
+    "RTSP/1.0 200 OK\r\nContent-Length: x\r\n\r\n",
+    "RTSP/1.0 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n" };
+
+  for (guint i = 0; i < G_N_ELEMENTS (invalid); i++) {
+    gchar *log = parse (invalid[i], strlen (invalid[i]), 7);
+
+    g_assert_cmpstr (log, !=, "");
+    g_assert_null (strchr (log, '|'));
+    g_free (log);
+  }
+}
+
+static void
+headers_without_an_end_are_refused (void)
+{
+  GString *bytes = g_string_new ("RTSP/1.0 200 OK\r\n");
+  gchar *log;
+
+  while (bytes->len < 4 * RTSP_HEAD_MAX)
+    g_string_append (bytes, "X: y\r\n");
+  log = parse (bytes->str, bytes->len, 100);
+  g_assert_cmpstr (log, ==, "a message's headers do not end");
+  g_free (log);
+  g_string_free (bytes, TRUE);
+}
+
+static void
+only_the_first_headers_count (void)
+{
+  GString *bytes = g_string_new ("RTSP/1.0 200 OK\r\n");
+  gchar *log;
+
+  for (guint i = 0; i < 2 * RTSP_HEADERS_MAX; i++)
+    g_string_append (bytes, "X: y\r\n");
+  g_string_append (bytes, "\r\n");
+  log = parse (bytes->str, bytes->len, bytes->len);
+  g_assert_cmpuint (strlen (log), ==, strlen ("200") + RTSP_HEADERS_MAX * strlen ("|X=y") + 2);
+  g_free (log);
+  g_string_free (bytes, TRUE);
+}
+
+// ---- authentication ----
+
+static RtspMessage
+challenges (const gchar *first, const gchar *second)
+{
+  RtspMessage message = { .status = 401 };
+
+  message.headers[message.n_headers++] = (RtspHeader) { "WWW-authenticate", first };
+  if (second)
+    message.headers[message.n_headers++] = (RtspHeader) { "WWW-Authenticate", second };
+  return message;
+}
+
+// Returns the Authorization header for "DESCRIBE rtsp://h/x", or NULL. (transfer full)
+static gchar *
+answer (const gchar *first, const gchar *second)
+{
+  RtspAuth auth = { .user = "Mufasa", .password = "Circle" };
+  RtspMessage message = challenges (first, second);
+  gchar *header = NULL;
+
+  if (rtsp_auth_take (&auth, &message))
+    header = rtsp_auth_dup_header (&auth, "DESCRIBE", "rtsp://h/x");
+  rtsp_auth_clear (&auth);
+  return header;
+}
+
+static void
+challenges_are_answered (void)
+{
+  static const gchar basic[] = "Basic TXVmYXNhOkNpcmNsZQ==";
+  static const gchar digest[] = "Digest username=\"Mufasa\", realm=\"a b\", nonce=\"n,\", "
+                                "uri=\"rtsp://h/x\", response=\"";
+  static const struct {
+    const gchar *first, *second, *begin;
+  } cases[] = {
+    { "Basic realm=\"x\"", NULL, basic },
+    { "basic", NULL, basic },
+    { "Digest realm=\"a b\", nonce=\"n,\"", NULL, digest },
+    { "Digest realm= \"a b\",nonce=\"n,\",algorithm=MD5 , qop=\"auth,auth-int\"", NULL, digest },
+    { "Basic realm=\"x\"", "Digest realm=\"a b\", nonce=\"n,\"", digest },
+    { "Basic realm=\"x\", Digest realm=\"a b\", nonce=\"n,\", opaque=\"o\"", NULL, digest },
+    { "Digest realm=\"a\", nonce=\"b\", algorithm=SHA-256", "Basic realm=\"x\"", basic },
+    { "Digest realm=\"a\", nonce=\"b\", algorithm=SHA-256", NULL, NULL },
+    { "Digest", NULL, NULL },
+    { "Digest realm=\"", NULL, NULL },
+    { "Digest realm=\"x\\\"y\", nonce=\"z\"", NULL, NULL },
+    { "=,=\"", NULL, NULL },
+    { "Negotiate abc==", NULL, NULL },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    gchar *header = answer (cases[i].first, cases[i].second);
+
+    g_assert_cmpint (header != NULL, ==, cases[i].begin != NULL);
+    if (header)
+      g_assert_true (g_str_has_prefix (header, cases[i].begin));
+    g_free (header);
+  }
+}
+
+static void
+a_repeated_challenge_means_wrong_credentials (void)
+{
+  RtspMessage one = challenges ("Digest realm=\"x\", nonce=\"1\"", NULL);
+  RtspMessage two = challenges ("Digest realm=\"x\", nonce=\"2\"", NULL);
+  RtspMessage stale = challenges ("Digest realm=\"x\", nonce=\"2\", stale=TRUE", NULL);
+  RtspMessage basic = challenges ("Basic realm=\"x\"", NULL);
+  RtspAuth auth = { .user = "u", .password = "p" };
+
+  g_assert_true (rtsp_auth_take (&auth, &one));
+  g_assert_false (rtsp_auth_take (&auth, &one));
+  g_assert_true (rtsp_auth_take (&auth, &two));
+  g_assert_true (rtsp_auth_take (&auth, &stale));
+  g_assert_false (rtsp_auth_take (&auth, &two));
+  g_assert_true (rtsp_auth_take (&auth, &basic));
+  g_assert_false (rtsp_auth_take (&auth, &basic));
+  rtsp_auth_clear (&auth);
+  auth.user = NULL;
+  g_assert_false (rtsp_auth_take (&auth, &one));
+  g_assert_null (rtsp_auth_dup_header (&auth, "PLAY", "x"));
+}
+
+// ---- control URLs ----
+
+static void
+control_urls_are_joined_as_servers_mean_them (void)
+{
+  static const struct {
+    const gchar *base, *control, *url;
+  } cases[] = {
+    { "rtsp://h/s", NULL, "rtsp://h/s" },
+    { "rtsp://h/s/", "*", "rtsp://h/s/" },
+    { "rtsp://h/s", "", "rtsp://h/s" },
+    { "rtsp://h/s", "rtsp://10.0.0.1/t/0", "rtsp://10.0.0.1/t/0" },
+    { "rtsp://h/s", "track0", "rtsp://h/s/track0" },
+    { "rtsp://h/s/", "track0", "rtsp://h/s/track0" },
+    { "rtsp://h/s/", "/track0", "rtsp://h/s/track0" },
+    { "rtsp://h/s", "/track0", "rtsp://h/s/track0" },
+    { "rtsp://h/s/", "/s/track0", "rtsp://h/s/track0" },
+    { "rtsp://h/s?a=b", "/s/track0?a=b", "rtsp://h/s/track0?a=b" },
+    { "rtsp://h/s", "/star", "rtsp://h/s/star" },
+    { "rtsp://h/s?a=b&c", "trackID=1", "rtsp://h/s?a=b&c/trackID=1" },
+    { "rtsp://h/s", "?track=1", "rtsp://h/s?track=1" },
+    { "rtsp://h", "track0", "rtsp://h/track0" },
+    { "rtsp://h", "/track0", "rtsp://h/track0" },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    gchar *url = rtsp_control_join (cases[i].base, cases[i].control);
+
+    g_assert_cmpstr (url, ==, cases[i].url);
+    g_free (url);
+  }
+}
+
+static void
+unsound_urls_are_recognised (void)
+{
+  gchar *lengthy = g_strnfill (5000, 'x'), *url = g_strconcat ("rtsp://", lengthy, NULL);
+
+  g_assert_true (rtsp_control_is_sound ("rtsp://h/x?y=z"));
+  g_assert_true (rtsp_control_is_sound ("rtsps://h/"));
+  g_assert_false (rtsp_control_is_sound ("http://h/"));
+  g_assert_false (rtsp_control_is_sound ("*"));
+  g_assert_false (rtsp_control_is_sound ("//h/x"));
+  g_assert_false (rtsp_control_is_sound ("rtsp://[::1"));
+  g_assert_false (rtsp_control_is_sound ("rtsp://h/\r\nX: y"));
+  g_assert_false (rtsp_control_is_sound ("rtsp://h/a b"));
+  g_assert_false (rtsp_control_is_sound (url));
+  g_free (lengthy);
+  g_free (url);
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/rtsp-parser/data-may-be-split-anywhere", data_may_be_split_anywhere);
+  g_test_add_func ("/rtsp-parser/invalid-data-is-refused", invalid_data_is_refused);
+  g_test_add_func (
+      "/rtsp-parser/headers-without-an-end-are-refused", headers_without_an_end_are_refused);
+  g_test_add_func ("/rtsp-parser/only-the-first-headers-count", only_the_first_headers_count);
+  g_test_add_func ("/rtsp-auth/challenges-are-answered", challenges_are_answered);
+  g_test_add_func ("/rtsp-auth/a-repeated-challenge-means-wrong-credentials",
+      a_repeated_challenge_means_wrong_credentials);
+  g_test_add_func ("/rtsp-control/urls-are-joined-as-servers-mean-them",
+      control_urls_are_joined_as_servers_mean_them);
+  g_test_add_func ("/rtsp-control/unsound-urls-are-recognised", unsound_urls_are_recognised);
+  return g_test_run ();
+}
