@@ -6,7 +6,7 @@ import os
 import re
 import threading
 
-from proxy import QUICK, Proxy, wait_until
+from proxy import CLIENT, QUICK, Proxy, wait_until
 from scripted import CHALLENGES, KEY_PICTURE, VIDEO, Server, rtp
 from tap import run, test
 
@@ -142,10 +142,12 @@ def the_proxy_survives_unrequested_transports():
 
 @test
 def an_invalid_transport_is_requested_once():
+    """an invalid transport is requested once; the light client takes it as the requested one"""
+    expected = 200 if CLIENT == 'light' else 503
     for transport in 'udp', 'tcp':
         with Server(play, mangle=changing(b'Transport', b';;')) as server:
             with Proxy({'/cam': {'upstream': server.url, **QUICK, 'transport': transport}}) as proxy:
-                assert proxy.ask('DESCRIBE')[0] == 503
+                assert proxy.ask('DESCRIBE')[0] == expected
             asked = [session.asked.count('SETUP') for session in server.sessions]
             assert set(asked) == {1}, asked
 

@@ -8,7 +8,7 @@ import signal
 import tempfile
 
 from proc import Proc, Rtsp
-from proxy import CLIP, environment, program, wait_until
+from proxy import CLIP, environment, program, wait_until, with_client
 
 CLIP_URI = f'file://{os.path.realpath(CLIP)}'
 
@@ -16,6 +16,7 @@ CLIP_URI = f'file://{os.path.realpath(CLIP)}'
 def config(mounts, **top):
     """Returns the configuration file for {path: {key: value}}, with other top-level keys."""
     top = {'listen': '127.0.0.1:0', 'api': '127.0.0.1:0', **top}
+    mounts = {path: with_client(settings) for path, settings in mounts.items()}
     return json.dumps({**top, 'mounts': mounts}, indent=1)
 
 

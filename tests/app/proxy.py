@@ -25,6 +25,18 @@ def program():
     return path
 
 
+# The client that reads RTSP upstreams; None: the default one.
+CLIENT = os.environ.get('WEIR_CLIENT')
+
+
+def with_client(settings):
+    """Returns a mount's settings with CLIENT, unless they choose a client."""
+    upstreams = settings.get('upstreams', [settings.get('upstream', '')])
+    if not CLIENT or not any(str(each).startswith('rtsp') for each in upstreams):
+        return settings
+    return {'client': CLIENT, **settings}
+
+
 def yaml(mounts):
     """Returns the configuration for {path: {key: value}} or {path: upstream URL}."""
     lines = ['listen: 127.0.0.1:0', 'api: off', 'mounts:']
@@ -32,7 +44,8 @@ def yaml(mounts):
         lines.append(f'  {path}:')
         if isinstance(settings, str):
             settings = {'upstream': settings}
-        lines += [f'    {key}: {json.dumps(value)}' for key, value in settings.items()]
+        lines += [f'    {key}: {json.dumps(value)}'
+                  for key, value in with_client(settings).items()]
     return '\n'.join(lines) + '\n'
 
 

@@ -56,13 +56,15 @@ def reports(rtcp):
 
 
 class Session:
-    """One connection. `.asked` lists the methods of its requests, `.rtcp` the client's RTCP as
-    (track, packet)."""
+    """One connection. `.asked` lists the methods of its requests, `.requests` these as (method, URI,
+    headers), `.answers` the heads of the client's answers, `.rtcp` the client's RTCP as (track,
+    packet)."""
 
     def __init__(self, server, connection):
         self.server, self.connection = server, connection
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.sockets, self.addresses, self.rtcp, self.asked = {}, {}, [], []
+        self.requests, self.answers = [], []
         self.left = threading.Event()
         self.lock = threading.Lock()
 
@@ -110,6 +112,7 @@ class Session:
     def _handle(self, method, uri, headers):
         cseq = headers.get('cseq', '0')
         self.asked.append(method)
+        self.requests.append((method, uri, headers))
         if method in self.server.deaf_to:
             return
         if method == 'DESCRIBE':
@@ -146,6 +149,9 @@ class Session:
         head, end, rest = buffer.partition(b'\r\n\r\n')
         if not end:
             return None
+        if head.startswith(b'RTSP/'):
+            self.answers.append(head.decode())
+            return rest
         first, *lines = head.decode().split('\r\n')
         pairs = (line.partition(':') for line in lines)
         method, uri, _ = first.split(' ')

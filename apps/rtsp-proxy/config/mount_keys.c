@@ -8,6 +8,7 @@
 #include "text/layer_choice.h"
 
 static const gchar *const transports[] = { "auto", "udp", "tcp", NULL }; // by PullTransport
+static const gchar *const clients[] = { "rtspsrc", "light", NULL };      // by PullClient
 static const gchar *const joins[] = { "keyframe", "live", NULL };
 const gchar *const mount_adapt_names[] = { "off", "fixed", "bandwidth", "aimd", NULL };
 static const gchar *const catch_ups[] = { "live", "delay", NULL };
@@ -145,6 +146,10 @@ static const SchemaKey mount_keys[] = {
       .effect = MOUNT_EFFECT_UPSTREAM,
       .help =
           "how an RTSP upstream sends media; `auto`: over UDP, or over TCP if UDP brings nothing" },
+  { "client", SCHEMA_INDEX, AT (pull.client), "rtspsrc", .words = clients,
+      .effect = MOUNT_EFFECT_UPSTREAM,
+      .help = "what reads an RTSP upstream; `rtspsrc`: a GStreamer pipeline for each upstream; "
+              "`light`: a client that all upstreams share, without a thread for each" },
   { "slate", SCHEMA_OTHER, .form = "FILE", .value = &slate_value, .effect = MOUNT_EFFECT_UPSTREAM,
       .help = "a clip that readers see while no upstream is available" },
   { "pipeline", SCHEMA_OTHER, .preset = "[pull]", .form = "[STAGE, ...]",

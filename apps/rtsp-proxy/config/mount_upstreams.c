@@ -19,6 +19,7 @@ static void
 apply_settings (const MountConfig *mount, PullConfig *pull)
 {
   pull->transport = mount->pull.transport;
+  pull->client = mount->pull.client;
   pull->connect_timeout_ms = mount->pull.connect_timeout_ms;
   pull->read_timeout_ms = mount->pull.read_timeout_ms;
   // The keys `user` and `password` override credentials in the URI.

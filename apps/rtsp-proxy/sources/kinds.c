@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "sources/rtsp_client.h"
+
 typedef struct {
   const gchar *uri;
   const gchar *help; // in Markdown
@@ -14,28 +16,29 @@ typedef struct {
   const gchar *prefix; // only the scheme, up to the ':', is compared
   gchar *(*check) (const gchar *uri, PullUriFlags flags, PullConfig *config);
   PullMakeFunc make;
-  Form forms[2]; // for the documentation
+  const PullLight *light; // NULL: there is no light client for this kind
+  Form forms[2];          // for the documentation
 } Kind;
 
 static const Kind kinds[] = {
-  { "rtsp://", rtsp_pull_check, rtsp_pull_new,
+  { "rtsp://", rtsp_pull_check, rtsp_pull_new, &rtsp_client_light,
       { { "rtsp://HOST[:PORT]/PATH", "an RTSP camera or server" } } },
-  { "rtsps://", rtsp_pull_check, rtsp_pull_new,
+  { "rtsps://", rtsp_pull_check, rtsp_pull_new, &rtsp_client_light,
       { { "rtsps://HOST[:PORT]/PATH", "the same over TLS" } } },
-  { "udp://", ts_pull_check, ts_pull_new,
+  { "udp://", ts_pull_check, ts_pull_new, NULL,
       { { "udp://ADDR:PORT[?iface=NAME]", "MPEG-TS over UDP" } } },
-  { "rtp://", rtp_pull_check, rtp_pull_new,
+  { "rtp://", rtp_pull_check, rtp_pull_new, NULL,
       { { "rtp://ADDR:PORT?encoding-name=H264&payload=96[&clock-rate=90000][&iface=NAME]",
           "one track of RTP over UDP, with RTCP on the next port; `encoding-name=MP2T` is MPEG-TS "
           "in RTP" } } },
-  { "sdp://", sdp_pull_check, rtp_pull_new,
+  { "sdp://", sdp_pull_check, rtp_pull_new, NULL,
       { { "sdp:///DIR/SESSION.sdp[?iface=NAME]",
           "the RTP tracks that a session description lists" } } },
-  { "file://", file_pull_check, file_pull_new,
+  { "file://", file_pull_check, file_pull_new, NULL,
       { { "file:///DIR/CLIP.mp4", "a clip in a loop, in real time" },
           { "file:///DIR/", "a folder: `rtsp://HOST/MOUNT/NAME` plays its file `NAME`, for each "
                             "reader from the beginning" } } },
-  { "launch:", launch_pull_check, launch_pull_new,
+  { "launch:", launch_pull_check, launch_pull_new, NULL,
       { { "launch:LINE", "a GStreamer launch line with payloaders named `pay0`, `pay1`, ..." } } },
 };
 
@@ -60,6 +63,7 @@ kinds_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
 
     if (!strncmp (uri, prefix, strcspn (prefix, ":") + 1)) {
       config->make = kinds[i].make;
+      config->light = kinds[i].light;
       return kinds[i].check (uri, flags, config);
     }
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// One run of an upstream: a pipeline that reads from a URI, or processes the tracks of another
-// relay, and pushes RTP into a relay. Streaming threads call the callbacks.
+// One run of an upstream: a pipeline, or a client without one, that reads from a URI, or processes
+// the tracks of another relay, and pushes RTP into a relay. Streaming threads call the callbacks.
 
 #include <gst/gst.h>
 
@@ -13,6 +13,11 @@ typedef enum {
   PULL_UDP,
   PULL_TCP,
 } PullTransport;
+
+typedef enum {
+  PULL_RTSPSRC, // a pipeline with rtspsrc
+  PULL_LIGHT,   // no pipeline
+} PullClient;
 
 typedef enum {
   PULL_URI_FROM_API = 1 << 0, // the URI is from an API client, which must not run launch lines
@@ -27,6 +32,17 @@ typedef struct _PullContext PullContext;
 // come between the first change of state and the return to NULL; `context` must live until then.
 typedef GstElement *(*PullMakeFunc) (const PullContext *context, GError **error);
 
+// A kind of upstream that needs no pipeline. Its runs share threads. Call from the main thread
+// only.
+typedef struct {
+  // Starts a run. Returns NULL and sets `error` if the configuration cannot work. `context` must
+  // live until `closed` is called.
+  gpointer (*start) (const PullContext *context, GError **error);
+  // Ends a run and returns at once; frees `run`. Calls `closed` from any thread when nothing uses
+  // the context any more.
+  void (*close) (gpointer run, GDestroyNotify closed, gpointer data);
+} PullLight;
+
 // The address at which datagrams arrive: an address of this host, or a multicast group.
 typedef struct {
   gchar *address;
@@ -38,6 +54,8 @@ typedef struct {
 struct _PullConfig {
   gchar *uri; // without credentials
   PullMakeFunc make;
+  const PullLight *light; // NULL: the kind always needs a pipeline
+  PullClient client;
   gboolean is_folder; // the path is a folder of titles; no pipeline runs
   gchar *user;
   gchar *password;

@@ -62,14 +62,13 @@ sdp_complete_caps (GstCaps *caps)
          && has_word (s, "encoding-name");
 }
 
-// Returns the caps of a track's first format, or NULL if the track cannot be relayed.
-static GstCaps *
-media_caps (const GstSDPMessage *sdp, const GstSDPMedia *media)
+GstCaps *
+sdp_media_caps (const GstSDPMessage *sdp, const GstSDPMedia *media)
 {
   const gchar *format = gst_sdp_media_get_format (media, 0);
   GstCaps *caps;
 
-  if (!format || gst_sdp_media_get_port (media) == 0
+  if (!format
       || (g_strcmp0 (gst_sdp_media_get_proto (media), "RTP/AVP")
           && g_strcmp0 (gst_sdp_media_get_proto (media), "RTP/AVPF")))
     return NULL;
@@ -113,7 +112,7 @@ add_media (GPtrArray *streams, const GstSDPMessage *sdp, const GstSDPMedia *medi
   const gchar *address = media_address (sdp, media);
   PullEndpoint endpoint = { (gchar *) address, (guint16) gst_sdp_media_get_port (media),
     (gchar *) iface };
-  GstCaps *caps = media_caps (sdp, media);
+  GstCaps *caps = gst_sdp_media_get_port (media) ? sdp_media_caps (sdp, media) : NULL;
   RtpStream *stream;
 
   if (!caps || streams->len == RELAY_MAX_TRACKS) {

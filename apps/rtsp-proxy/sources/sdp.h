@@ -3,6 +3,8 @@
 
 // Reads the RTP streams of a session description (RFC 8866) in a file.
 
+#include <gst/sdp/sdp.h>
+
 #include "sources/pull.h"
 
 typedef struct {
@@ -19,6 +21,10 @@ void rtp_stream_free (gpointer stream);
 // Returns the RtpStreams of a file (transfer full). Returns NULL and sets `error` if the file
 // cannot be read or has no usable track. `iface` may be NULL.
 GPtrArray *sdp_read (const gchar *path, const gchar *iface, GError **error);
+
+// Returns the caps of a track's first format, application/x-rtp, or NULL if the track cannot be
+// relayed. The track's port does not matter. (transfer full)
+GstCaps *sdp_media_caps (const GstSDPMessage *sdp, const GstSDPMedia *media);
 
 // Adds the encoding and clock rate of a static payload type (RFC 3551), which needs no a=rtpmap.
 // Returns FALSE if media type, encoding or clock rate are still unknown.

@@ -28,7 +28,9 @@ typedef struct {
   gatomicrefcount refs;
   Upstream *upstream; // main thread only
   PullContext context;
-  GstElement *pipeline;
+  GstElement *pipeline; // NULL: `light` runs it
+  const PullLight *light;
+  gpointer client;    // of `light`
   gint64 started;     // ns
   gint begun;         // atomic
   gint have_packet;   // atomic
@@ -174,32 +176,42 @@ close_pipeline (GstElement *pipeline, gpointer data)
 }
 
 static void
-closed_pipeline (gpointer data)
+closed_run (gpointer data)
 {
   Run *run = data;
 
-  gst_object_unref (run->pipeline);
+  gst_clear_object (&run->pipeline);
   run_unref (run);
   g_atomic_int_add (&n_closing, -1);
 }
 
-// Ends the run. The pipeline is closed on another thread: a TEARDOWN waits for the peer.
+static void
+stop_watching_bus (Run *run)
+{
+  GstBus *bus = gst_element_get_bus (run->pipeline);
+
+  g_signal_handlers_disconnect_by_data (bus, run);
+  gst_bus_remove_signal_watch (bus);
+  gst_object_unref (bus);
+}
+
+// Ends the run. It is closed on another thread: a TEARDOWN waits for the peer.
 static void
 end_run (Upstream *self)
 {
   Run *run = self->run;
-  GstBus *bus;
 
   self->run = NULL;
   self->up_since = 0;
   g_clear_handle_id (&self->watch, g_source_remove);
   g_atomic_int_set (&run->context.cancelled, 1);
-  bus = gst_element_get_bus (run->pipeline);
-  g_signal_handlers_disconnect_by_data (bus, run);
-  gst_bus_remove_signal_watch (bus);
-  gst_object_unref (bus);
   g_atomic_int_inc (&n_closing);
-  gst_element_call_async (run->pipeline, close_pipeline, run, closed_pipeline);
+  if (run->light) {
+    run->light->close (run->client, closed_run, run);
+    return;
+  }
+  stop_watching_bus (run);
+  gst_element_call_async (run->pipeline, close_pipeline, run, closed_run);
 }
 
 static gboolean
@@ -375,14 +387,11 @@ watch (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-static void
-begin_run (Upstream *self)
+static Run *
+run_new (Upstream *self)
 {
   Run *run = g_new0 (Run, 1);
-  GError *error = NULL;
-  GstBus *bus;
 
-  self->callbacks->connecting (self->owner);
   g_atomic_ref_count_init (&run->refs);
   g_mutex_init (&run->lock);
   opening_init (&run->opening);
@@ -393,25 +402,48 @@ begin_run (Upstream *self)
   run->context.callbacks = &pull_callbacks;
   run->context.owner = run;
   run->context.data = self->owner;
-  run->pipeline = self->make (&run->context, &error);
-  if (!run->pipeline) {
-    run_unref (run);
-    schedule_retry (self, error->message);
-    g_error_free (error);
-    return;
-  }
-  gst_object_ref_sink (run->pipeline);
-  self->run = run;
+  return run;
+}
 
-  bus = gst_element_get_bus (run->pipeline);
+static void
+watch_bus (Upstream *self, Run *run)
+{
+  GstBus *bus = gst_element_get_bus (run->pipeline);
+
   gst_bus_add_signal_watch (bus);
   threads_name_tasks (run->pipeline, self->make == self->config->make ? "pull" : "stage");
   g_signal_connect (bus, "message", G_CALLBACK (on_message), run);
   opening_watch (&run->opening, bus);
   gst_object_unref (bus);
+}
 
+static void
+begin_run (Upstream *self)
+{
+  const PullConfig *config = self->config;
+  Run *run = run_new (self);
+  GError *error = NULL;
+
+  self->callbacks->connecting (self->owner);
+  if (config->client == PULL_LIGHT && config->light) {
+    run->light = config->light;
+    run->client = run->light->start (&run->context, &error);
+  } else {
+    run->pipeline = self->make (&run->context, &error);
+  }
+  if (error) {
+    run_unref (run);
+    schedule_retry (self, error->message);
+    g_error_free (error);
+    return;
+  }
+  self->run = run;
   self->watched = clock_now ();
   self->watch = tick_add (WATCH_INTERVAL_MS, watch, self);
+  if (run->light)
+    return;
+  gst_object_ref_sink (run->pipeline);
+  watch_bus (self, run);
   if (gst_element_set_state (run->pipeline, GST_STATE_PAUSED) == GST_STATE_CHANGE_NO_PREROLL)
     gst_element_set_state (run->pipeline, GST_STATE_PLAYING);
 }

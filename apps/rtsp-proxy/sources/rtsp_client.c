@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config.h"
+#include "sources/rtsp_client.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "sources/rtsp_client_private.h"
+
+// Shortest time between two new connections of a session, in ns.
+#define REPLACE_INTERVAL (10 * GST_SECOND)
+// Longest wait for the answer to TEARDOWN, in ns.
+#define LEAVE_TIME GST_SECOND
+// A server that sends nothing over UDP is asked for TCP after half of the read time-out, but at
+// most after this time, in ms.
+#define UDP_PATIENCE_MS 3000
+
+// ---- construction; from any thread ----
+
+RtspClient *
+rtsp_client_ref (RtspClient *self)
+{
+  g_atomic_ref_count_inc (&self->refs);
+  return self;
+}
+
+void
+rtsp_client_unref (gpointer data)
+{
+  RtspClient *self = data;
+
+  if (!g_atomic_ref_count_dec (&self->refs))
+    return;
+  gst_rtsp_url_free (self->url);
+  g_free (self);
+}
+
+static void
+clear_request (RtspRequest *request)
+{
+  g_free (request->uri);
+  g_free (request->lines);
+  *request = (RtspRequest) { NULL };
+}
+
+// Forgets the session, but not the settings.
+static void
+clear_session (RtspClient *self)
+{
+  g_clear_pointer (&self->link, rtsp_link_free);
+  g_ptr_array_set_size (self->tracks, 0);
+  clear_request (&self->request);
+  g_clear_pointer (&self->session, g_free);
+  g_clear_pointer (&self->session_uri, g_free);
+  self->cseq = self->n_superseded = self->at = self->refused = 0;
+  self->keep_alive_due = 0;
+  g_atomic_int_set (&self->begun, 0);
+}
+
+// Ends the client: nothing uses the context any more.
+static void
+finish (RtspClient *self)
+{
+  clear_session (self);
+  udp_stats_log (&self->drops, self->context->config->uri);
+  rtsp_loop_remove_tick (&self->ticked);
+  rtsp_auth_clear (&self->auth);
+  g_clear_pointer (&self->uri, g_free);
+  g_clear_pointer (&self->tracks, g_ptr_array_unref);
+  self->context = NULL; // no track's callback runs any more
+  self->closed (self->closed_data);
+  rtsp_client_unref (self);
+}
+
+// ---- requests ----
+
+static void
+write_request (RtspClient *self)
+{
+  RtspRequest *request = &self->request;
+  gchar *authorization = rtsp_auth_dup_header (&self->auth, request->method, request->uri);
+  GString *text = g_string_new (NULL);
+
+  request->cseq = ++self->cseq;
+  g_string_append_printf (text,
+      "%s %s RTSP/1.0\r\nCSeq: %u\r\nUser-Agent: Weir/" PACKAGE_VERSION "\r\n", request->method,
+      request->uri, request->cseq);
+  if (self->session)
+    g_string_append_printf (text, "Session: %s\r\n", self->session);
+  if (authorization)
+    g_string_append_printf (text, "Authorization: %s\r\n", authorization);
+  g_string_append_printf (text, "%s\r\n", request->lines ? request->lines : "");
+  rtsp_link_send (self->link, text->str, text->len);
+  g_string_free (text, TRUE);
+  g_free (authorization);
+}
+
+void
+rtsp_client_send (RtspClient *self, const gchar *method, const gchar *uri, const gchar *lines)
+{
+  if (!self->link)
+    return;
+  self->n_superseded += self->request.method != NULL;
+  clear_request (&self->request);
+  self->request.method = method;
+  self->request.uri = g_strdup (uri);
+  self->request.lines = g_strdup (lines);
+  write_request (self);
+}
+
+// Repeats the request with an answer to the server's challenge. Returns FALSE if
+// the challenge cannot be answered.
+static gboolean
+answer_challenge (RtspClient *self, const RtspMessage *answer)
+{
+  // A server may give each request a new challenge.
+  if (self->request.n_challenges++ >= 3 || !rtsp_auth_take (&self->auth, answer))
+    return FALSE;
+  write_request (self);
+  return TRUE;
+}
+
+// Reports whether an answer belongs to a request that a later one replaced.
+static gboolean
+is_superseded (RtspClient *self, const RtspMessage *answer)
+{
+  const gchar *cseq = rtsp_message_get (answer, "CSeq", 0);
+
+  if (self->n_superseded == 0 || !cseq || g_ascii_strtoull (cseq, NULL, 10) >= self->request.cseq)
+    return FALSE;
+  self->n_superseded--;
+  return TRUE;
+}
+
+static void
+on_message (gpointer data, const RtspMessage *message)
+{
+  RtspClient *self = data;
+
+  if (message->method) {
+    rtsp_client_take_request (self, message);
+    return;
+  }
+  if (!self->request.method || message->status < 200 || is_superseded (self, message)
+      || (message->status == 401 && answer_challenge (self, message)))
+    return;
+  rtsp_client_take_answer (self, message);
+}
+
+static void
+on_packet (gpointer data, guint8 channel, guint8 *bytes, gsize len)
+{
+  rtsp_client_take_packet (data, channel, bytes, len);
+}
+
+// ---- the connection ----
+
+static void
+on_connected (gpointer data)
+{
+  RtspClient *self = data;
+
+  self->is_connected = TRUE;
+  if (self->step == RTSP_PLAYING)
+    rtsp_client_keep_alive (self, clock_now ());
+  else
+    rtsp_client_begin (self);
+}
+
+static gboolean
+is_interleaved (const RtspClient *self)
+{
+  for (guint i = 0; i < self->tracks->len; i++) {
+    const RtspTrack *track = g_ptr_array_index (self->tracks, i);
+
+    if (track->in && track->interleaved)
+      return TRUE;
+  }
+  return FALSE;
+}
+
+// Some servers close the connection and continue to send over UDP. If a new connection succeeds,
+// the session continues. If the server closes that one too, the next keep-alive opens another.
+static void
+replace_link (RtspClient *self, const gchar *reason)
+{
+  gint64 now = clock_now ();
+
+  if (is_interleaved (self) || !self->is_connected)
+    rtsp_client_end (self, reason);
+  else if (now >= self->replace_from)
+    rtsp_client_keep_alive (self, now);
+  self->replace_from = now + (gint64) REPLACE_INTERVAL;
+}
+
+static void
+on_closed (gpointer data, const gchar *reason)
+{
+  RtspClient *self = data;
+
+  g_clear_pointer (&self->link, rtsp_link_free);
+  switch (self->step) {
+    case RTSP_LEAVING:
+    case RTSP_RESTARTING:
+      self->leave_by = 0; // the next tick goes on
+      break;
+    case RTSP_ENDED:
+      break;
+    case RTSP_PLAYING:
+      replace_link (self, reason);
+      break;
+    default:
+      rtsp_client_end (self, reason);
+      break;
+  }
+}
+
+static const RtspLinkOps link_ops = { on_connected, on_closed, { on_message, on_packet } };
+
+void
+rtsp_client_connect (RtspClient *self)
+{
+  guint16 port;
+
+  gst_rtsp_url_get_port (self->url, &port);
+  self->is_connected = FALSE;
+  self->link = rtsp_link_new (
+      self->url->host, port, self->tls, self->context->config->connect_timeout_ms, &link_ops, self);
+}
+
+// ---- ends ----
+
+void
+rtsp_client_end (RtspClient *self, const gchar *reason)
+{
+  const PullContext *context = self->context;
+
+  if (self->step >= RTSP_ENDED)
+    return;
+  self->step = RTSP_ENDED;
+  if (!g_atomic_int_get (&context->cancelled))
+    context->callbacks->ended (context->owner, reason);
+}
+
+// Sends TEARDOWN. Returns FALSE if there is no session or no connection.
+static gboolean
+tear_down (RtspClient *self, RtspStep step)
+{
+  self->step = step;
+  self->leave_by = clock_now () + (gint64) LEAVE_TIME;
+  if (!self->link || !self->session)
+    return FALSE;
+  rtsp_client_send (self, "TEARDOWN", self->session_uri, NULL);
+  return self->link != NULL;
+}
+
+void
+rtsp_client_restart_over_tcp (RtspClient *self)
+{
+  self->over_tcp = TRUE;
+  if (!tear_down (self, RTSP_RESTARTING))
+    self->leave_by = 0;
+}
+
+static void
+on_tick (RtspTicked *ticked, gint64 now)
+{
+  RtspClient *self = (RtspClient *) ticked;
+  const PullConfig *config = self->context->config;
+
+  if (self->step == RTSP_PLAYING) {
+    if (now >= self->keep_alive_due)
+      rtsp_client_keep_alive (self, now);
+    if (!self->over_tcp && config->transport == PULL_AUTO && !g_atomic_int_get (&self->heard)
+        && now - self->play_sent
+               > MIN (config->read_timeout_ms / 2, UDP_PATIENCE_MS) * (gint64) GST_MSECOND)
+      rtsp_client_restart_over_tcp (self);
+  } else if (self->step == RTSP_LEAVING && now >= self->leave_by) {
+    finish (self);
+  } else if (self->step == RTSP_RESTARTING && now >= self->leave_by) {
+    clear_session (self);
+    self->step = RTSP_CONNECTING;
+    rtsp_client_connect (self);
+  }
+}
+
+// ---- control ----
+
+static gboolean
+start_here (gpointer data)
+{
+  RtspClient *self = data;
+
+  self->tracks = g_ptr_array_new_with_free_func (rtsp_track_free);
+  self->uri = g_strdup (self->context->config->uri);
+  self->ticked.tick = on_tick;
+  rtsp_loop_add_tick (&self->ticked);
+  rtsp_client_connect (self);
+  return G_SOURCE_REMOVE;
+}
+
+static gboolean
+close_here (gpointer data)
+{
+  RtspClient *self = data;
+
+  if (!tear_down (self, RTSP_LEAVING))
+    finish (self);
+  return G_SOURCE_REMOVE;
+}
+
+typedef struct {
+  RtspClient *client;
+  guint track;
+} KeyRequest;
+
+static gboolean
+ask_here (gpointer data)
+{
+  KeyRequest *request = data;
+  RtspClient *self = request->client;
+
+  if (rtsp_client_plays (self))
+    rtsp_client_ask_key (self, request->track);
+  rtsp_client_unref (self);
+  g_free (request);
+  return G_SOURCE_REMOVE;
+}
+
+static void
+ask_for_key (gpointer data, guint track, gint64 now)
+{
+  KeyRequest *request = g_new (KeyRequest, 1);
+
+  *request = (KeyRequest) { rtsp_client_ref (data), track };
+  rtsp_loop_invoke (ask_here, request);
+}
+
+static gpointer
+client_start (const PullContext *context, GError **error)
+{
+  RtspClient *self;
+  GstRTSPUrl *url = NULL;
+
+  if (gst_rtsp_url_parse (context->config->uri, &url) != GST_RTSP_OK) {
+    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "not a valid RTSP URI");
+    return NULL;
+  }
+  self = g_new0 (RtspClient, 1);
+  g_atomic_ref_count_init (&self->refs);
+  self->context = context;
+  self->url = url;
+  self->tls = g_str_has_prefix (context->config->uri, "rtsps:");
+  self->over_tcp = context->config->transport == PULL_TCP;
+  self->auth = (RtspAuth) { .user = context->config->user, .password = context->config->password };
+  relay_source_set_asker (context->source, ask_for_key, rtsp_client_ref (self), rtsp_client_unref);
+  rtsp_loop_invoke (start_here, self);
+  return self;
+}
+
+static void
+client_close (gpointer run, GDestroyNotify closed, gpointer data)
+{
+  RtspClient *self = run;
+
+  self->closed = closed;
+  self->closed_data = data;
+  rtsp_loop_invoke (close_here, self);
+}
+
+const PullLight rtsp_client_light = { client_start, client_close };

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "ingest/udp.h"
+#include "sources/rtsp_client_private.h"
+
+#define REPORT_INTERVAL (5 * GST_SECOND)
+// First size of a receive buffer; the engine enlarges it for fast streams.
+#define SOCKET_BUFFER (1024 * 1024)
+#define FRAME_HEADER 4 // of an interleaved packet
+
+// The process's engine. It is never freed.
+static WeirIngest *
+get_engine (void)
+{
+  static WeirIngest *engine;
+
+  if (!engine)
+    engine = weir_ingest_new (NULL);
+  return engine;
+}
+
+// ---- callbacks of the engine, from any thread ----
+
+// Gives a packet whose payload type the SDP does not list the type that readers are told.
+static void
+correct_payload_type (RtspTrack *self, const WeirIngestPacket *packet)
+{
+  if (!(self->listed[packet->rtp.pt / 64] >> packet->rtp.pt % 64 & 1))
+    weir_rtp_set_pt (packet->data, self->payload);
+}
+
+static gboolean
+is_taken (const RtspClient *self)
+{
+  return g_atomic_int_get (&self->begun) && !g_atomic_int_get (&self->context->cancelled);
+}
+
+static void
+on_packet (gpointer data, const WeirIngestPacket *packet)
+{
+  RtspTrack *self = data;
+  const PullContext *context = self->client->context;
+
+  if (!is_taken (self->client))
+    return;
+  if (!g_atomic_int_get (&self->client->heard))
+    g_atomic_int_set (&self->client->heard, 1);
+  correct_payload_type (self, packet);
+  relay_push (context->source, self->index, gst_buffer_new_memdup (packet->data, packet->len),
+      packet->arrival_ns, __atomic_load_n (&self->base, __ATOMIC_RELAXED));
+  context->callbacks->packet (context->owner, packet->arrival_ns);
+}
+
+static void
+on_report (gpointer data, const WeirNtpMap *map)
+{
+  RtspTrack *self = data;
+
+  if (is_taken (self->client))
+    relay_set_ntp_map (self->client->context->source, self->index, map);
+}
+
+// Ends the run if all senders said BYE.
+static gboolean
+check_byes (gpointer data)
+{
+  RtspClient *self = data;
+  gboolean all = rtsp_client_plays (self);
+
+  for (guint i = 0; all && i < self->tracks->len; i++) {
+    RtspTrack *track = g_ptr_array_index (self->tracks, i);
+
+    all = !track->in || g_atomic_int_get (&track->said_bye);
+  }
+  if (all)
+    rtsp_client_end (self, "the upstream ended");
+  rtsp_client_unref (self);
+  return G_SOURCE_REMOVE;
+}
+
+static void
+on_bye (gpointer data)
+{
+  RtspTrack *self = data;
+
+  g_atomic_int_set (&self->said_bye, 1);
+  rtsp_loop_invoke (check_byes, rtsp_client_ref (self->client));
+}
+
+typedef struct {
+  RtspClient *client;
+  gsize len;
+  guint8 bytes[FRAME_HEADER + WEIR_TRACK_RTCP_MAX];
+} Frame;
+
+// A report that finds no room is dropped: the next one replaces it.
+static gboolean
+send_here (gpointer data)
+{
+  Frame *frame = data;
+  RtspClient *self = frame->client;
+
+  if (rtsp_client_plays (self) && self->link && !rtsp_link_is_full (self->link))
+    rtsp_link_send (self->link, frame->bytes, frame->len);
+  rtsp_client_unref (self);
+  g_free (frame);
+  return G_SOURCE_REMOVE;
+}
+
+static void
+on_send (gpointer data, const guint8 *rtcp, gsize len)
+{
+  RtspTrack *self = data;
+  Frame *frame = g_new (Frame, 1);
+
+  frame->client = rtsp_client_ref (self->client);
+  frame->len = FRAME_HEADER + len;
+  frame->bytes[0] = '$';
+  frame->bytes[1] = self->channels[1];
+  frame->bytes[2] = (guint8) (len >> 8);
+  frame->bytes[3] = (guint8) len;
+  memcpy (frame->bytes + FRAME_HEADER, rtcp, len);
+  rtsp_loop_invoke (send_here, frame);
+}
+
+static const WeirIngestOps track_ops = { { on_packet, on_report, on_bye }, NULL, on_send };
+
+// ---- tracks ----
+
+static void
+close_sockets (RtspTrack *self)
+{
+  if (self->sockets.rtp >= 0)
+    close (self->sockets.rtp);
+  if (self->sockets.rtcp >= 0)
+    close (self->sockets.rtcp);
+  self->sockets = WEIR_INGEST_NO_SOCKETS;
+}
+
+void
+rtsp_track_free (gpointer data)
+{
+  RtspTrack *self = data;
+  WeirIngestStats stats = { 0 };
+
+  if (self->in)
+    weir_ingest_remove (self->in, &stats);
+  if (!self->interleaved) {
+    UdpStats *drops = &self->client->drops;
+
+    drops->n_foreign += stats.dropped[WEIR_INGEST_FOREIGN];
+    drops->n_wrong += stats.dropped[WEIR_INGEST_MALFORMED];
+    drops->n_lost += stats.kernel_drops;
+  }
+  close_sockets (self);
+  g_free (self->url);
+  gst_caps_unref (self->caps);
+  g_free (self);
+}
+
+// Takes ownership of `from`, which may be NULL. Returns FALSE if it is not an IP address.
+static gboolean
+read_address (GSocketAddress *from, WeirAddress *out)
+{
+  struct sockaddr_storage native;
+  gboolean ok = from && g_socket_address_to_native (from, &native, sizeof native, NULL)
+                && weir_address_normalise ((struct sockaddr *) &native,
+                       (socklen_t) g_socket_address_get_native_size (from), out)
+                       == 0;
+
+  g_clear_object (&from);
+  return ok;
+}
+
+gboolean
+rtsp_track_open_sockets (RtspTrack *self)
+{
+  WeirAddress own;
+  int fds[2], port;
+
+  close_sockets (self);
+  if (!self->client->link || !read_address (rtsp_link_get_own (self->client->link), &own))
+    return FALSE;
+  port = weir_udp_open_pair (&own, 0, SOCKET_BUFFER, TRUE, fds);
+  if (port < 0)
+    return FALSE;
+  self->sockets = (WeirIngestSockets) { fds[0], fds[1] };
+  self->port = (guint16) port;
+  return TRUE;
+}
+
+static WeirKeyRequest
+key_request (const GstStructure *caps)
+{
+  gboolean set = FALSE;
+
+  if (gst_structure_get_boolean (caps, "rtcp-fb-nack-pli", &set) && set)
+    return WEIR_KEY_PLI;
+  if (gst_structure_get_boolean (caps, "rtcp-fb-ccm-fir", &set) && set)
+    return WEIR_KEY_FIR;
+  return WEIR_KEY_NONE;
+}
+
+static WeirAddress
+with_port (const WeirAddress *address, gint port)
+{
+  WeirAddress with = *address;
+
+  with.v4.sin_port = g_htons ((guint16) port); // the field is at the same place in IPv6
+  return with;
+}
+
+// Has a firewall between here and the server let the media through.
+static void
+send_first (RtspTrack *self, const WeirAddress *to)
+{
+  static const guint8 packet[WEIR_RTP_HEADER] = { 0x80 };
+
+  weir_udp_send (self->sockets.rtp, to, packet, sizeof packet);
+}
+
+// Reports whether the server names a sender other than the host of the connection. It may be a
+// media server, or the server's own address behind a router.
+static gboolean
+is_elsewhere (const GstRTSPTransport *transport, const WeirAddress *peer)
+{
+  GSocketAddress *named =
+      transport->source ? g_inet_socket_address_new_from_string (transport->source, 9) : NULL;
+  WeirAddress address, same = with_port (peer, 9);
+
+  return read_address (named, &address) && memcmp (&address, &same, weir_address_len (&same));
+}
+
+static gboolean
+name_sender (RtspTrack *self, const GstRTSPTransport *transport, WeirTrackSettings *settings)
+{
+  const GstRTSPRange *ports = &transport->server_port;
+  WeirAddress peer, media;
+
+  if (!read_address (rtsp_link_get_peer (self->client->link), &peer))
+    return FALSE;
+  if (is_elsewhere (transport, &peer))
+    return TRUE;
+  settings->host_known = true;
+  settings->host = peer;
+  if (ports->min > 0 && ports->min <= 65535) {
+    media = with_port (&peer, ports->min);
+    send_first (self, &media);
+  }
+  if (ports->max > 0 && ports->max <= 65535 && ports->max != ports->min) {
+    settings->rtcp_to = with_port (&peer, ports->max);
+    settings->rtcp_to_known = true;
+  }
+  return TRUE;
+}
+
+gboolean
+rtsp_track_begin (RtspTrack *self, const GstRTSPTransport *transport)
+{
+  const GstStructure *caps = gst_caps_get_structure (self->caps, 0);
+  WeirTrackSettings settings = { .key = key_request (caps),
+    .interleaved = self->interleaved,
+    .report_interval_ns = REPORT_INTERVAL,
+    .ssrc = g_random_int (),
+    .cname = "rtsp-proxy" };
+  WeirIngestSockets sockets = WEIR_INGEST_NO_SOCKETS;
+  gint rate = 0;
+
+  gst_structure_get_int (caps, "clock-rate", &rate);
+  settings.clock_rate = (guint32) rate;
+  self->base = RELAY_NO_BASE;
+  if (self->interleaved) {
+    close_sockets (self);
+  } else {
+    if (!name_sender (self, transport, &settings))
+      return FALSE;
+    sockets = self->sockets;
+    self->sockets = WEIR_INGEST_NO_SOCKETS;
+  }
+  return get_engine ()
+         && weir_ingest_add (get_engine (), &settings, sockets, &track_ops, self, &self->in) == 0;
+}
+
+gboolean
+rtsp_client_begin_media (RtspClient *self)
+{
+  const PullContext *context = self->context;
+  GPtrArray *caps = g_ptr_array_new ();
+  gboolean any;
+
+  for (guint i = 0; i < self->tracks->len; i++) {
+    RtspTrack *track = g_ptr_array_index (self->tracks, i);
+
+    if (!track->in)
+      continue;
+    track->index = caps->len;
+    g_ptr_array_add (caps, track->caps);
+  }
+  any = caps->len > 0;
+  if (any && !g_atomic_int_get (&context->cancelled)) {
+    context->callbacks->begun (context->owner, relay_source_begin (context->source, caps));
+    g_atomic_int_set (&self->begun, 1);
+  }
+  g_ptr_array_unref (caps);
+  return any;
+}
+
+void
+rtsp_client_take_packet (RtspClient *self, guint8 channel, guint8 *bytes, gsize len)
+{
+  if (!rtsp_client_plays (self))
+    return;
+  for (guint i = 0; i < self->tracks->len; i++) {
+    RtspTrack *track = g_ptr_array_index (self->tracks, i);
+
+    if (track->in && track->interleaved
+        && (channel == track->channels[0] || channel == track->channels[1])) {
+      weir_ingest_push (track->in, channel == track->channels[1], bytes, len, clock_now ());
+      return;
+    }
+  }
+}
+
+void
+rtsp_client_ask_key (RtspClient *self, guint index)
+{
+  for (guint i = 0; i < self->tracks->len; i++) {
+    RtspTrack *track = g_ptr_array_index (self->tracks, i);
+
+    if (track->in && track->index == index)
+      weir_ingest_ask_key (track->in);
+  }
+}

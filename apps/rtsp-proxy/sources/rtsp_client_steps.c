@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "sources/rtsp_client_private.h"
+#include "sources/rtsp_control.h"
+
+// Limit of DESCRIBE requests in a run, which limits redirects.
+#define MAX_DESCRIBES 8
+// RFC 2326, section 12.37, for servers that do not say.
+#define SESSION_TIMEOUT_S 60
+#define SESSION_TIMEOUT_MAX_S 3600
+#define SESSION_MAX 256 // bytes of an identifier
+
+static void
+end_by_status (RtspClient *self, const gchar *method, guint status)
+{
+  gchar *text = g_ascii_strdown (gst_rtsp_status_as_text (status), -1);
+  gchar *reason = g_strdup_printf ("the upstream answered %s with %u (%s)", method, status, text);
+
+  rtsp_client_end (self, reason);
+  g_free (reason);
+  g_free (text);
+}
+
+// ---- OPTIONS and DESCRIBE ----
+
+void
+rtsp_client_begin (RtspClient *self)
+{
+  self->step = RTSP_OPTIONS;
+  rtsp_client_send (self, "OPTIONS", self->uri, NULL);
+}
+
+static void
+describe (RtspClient *self)
+{
+  self->step = RTSP_DESCRIBE;
+  if (++self->n_describes > MAX_DESCRIBES)
+    rtsp_client_end (self, "too many redirects");
+  else
+    rtsp_client_send (self, "DESCRIBE", self->uri, "Accept: application/sdp\r\n");
+}
+
+// Goes to where an answer redirects, on the configured host and port: an upstream must not send the
+// proxy elsewhere.
+static void
+follow (RtspClient *self, const gchar *location)
+{
+  GstRTSPUrl *url = NULL;
+  guint16 port, own_port;
+
+  if (!location || !rtsp_control_is_sound (location)
+      || gst_rtsp_url_parse (location, &url) != GST_RTSP_OK) {
+    rtsp_client_end (self, "redirected without a valid URL");
+    return;
+  }
+  gst_rtsp_url_get_port (url, &port);
+  gst_rtsp_url_get_port (self->url, &own_port);
+  if (!g_ascii_strcasecmp (url->host, self->url->host) && port == own_port) {
+    g_free (self->uri);
+    self->uri = gst_rtsp_url_get_request_uri (url);
+    describe (self);
+  } else {
+    rtsp_client_end (self, "redirected to another host or port, which the proxy does not follow");
+  }
+  gst_rtsp_url_free (url);
+}
+
+// Reports whether the server says that it knows a method, or says nothing.
+static gboolean
+knows (const RtspMessage *answer, const gchar *method)
+{
+  const gchar *list;
+  gboolean any = FALSE;
+
+  for (guint i = 0; (list = rtsp_message_get (answer, "Public", i)); i++) {
+    if (strstr (list, method))
+      return TRUE;
+    any = TRUE;
+  }
+  return !any;
+}
+
+// ---- SETUP ----
+
+static void
+set_up (RtspClient *self, RtspTrack *track)
+{
+  guint channel = 2 * self->at;
+  gchar *lines;
+
+  track->interleaved = self->over_tcp;
+  track->channels[0] = (guint8) channel;
+  track->channels[1] = (guint8) (channel + 1);
+  if (self->over_tcp) {
+    lines = g_strdup_printf (
+        "Transport: RTP/AVP/TCP;unicast;interleaved=%u-%u\r\n", channel, channel + 1);
+  } else if (rtsp_track_open_sockets (track)) {
+    lines = g_strdup_printf (
+        "Transport: RTP/AVP;unicast;client_port=%u-%u\r\n", track->port, (guint) track->port + 1);
+  } else {
+    rtsp_client_end (self, "cannot open a pair of UDP sockets");
+    return;
+  }
+  rtsp_client_send (self, "SETUP", track->url, lines);
+  g_free (lines);
+}
+
+static void
+play (RtspClient *self)
+{
+  if (rtsp_client_begin_media (self)) {
+    self->step = RTSP_PLAY;
+    self->heard = FALSE;
+    self->play_sent = clock_now ();
+    rtsp_client_send (self, "PLAY", self->session_uri, "Range: npt=0.000-\r\n");
+  } else if (self->refused) {
+    end_by_status (self, "SETUP", self->refused);
+  } else {
+    rtsp_client_end (self, "the upstream offers no track that can be relayed");
+  }
+}
+
+// Sets up the next track, or plays.
+static void
+set_up_next (RtspClient *self)
+{
+  self->step = RTSP_SETUP;
+  if (self->at < self->tracks->len)
+    set_up (self, g_ptr_array_index (self->tracks, self->at));
+  else
+    play (self);
+}
+
+// Reads an identifier and the time-out behind it, which is optional.
+static void
+read_session (RtspClient *self, const gchar *text)
+{
+  gsize len = text ? strcspn (text, "; \t") : 0;
+  const gchar *timeout = text ? strstr (text + len, "timeout=") : NULL;
+  guint64 seconds = timeout ? g_ascii_strtoull (timeout + 8, NULL, 10) : 0;
+
+  if (len == 0 || len > SESSION_MAX)
+    return;
+  g_free (self->session);
+  self->session = g_strndup (text, len);
+  if (seconds > 0)
+    self->session_timeout_s = (guint) MIN (seconds, SESSION_TIMEOUT_MAX_S);
+}
+
+// Takes the transport that the server chose, if it says so. Returns FALSE if it cannot be used.
+static gboolean
+read_transport (RtspTrack *track, const GstRTSPTransport *transport)
+{
+  const GstRTSPRange *channels = &transport->interleaved;
+
+  if (transport->trans != GST_RTSP_TRANS_RTP
+      || transport->lower_transport == GST_RTSP_LOWER_TRANS_UDP_MCAST)
+    return FALSE;
+  // Some servers leave out the "/TCP".
+  if (transport->lower_transport == GST_RTSP_LOWER_TRANS_TCP || channels->min >= 0)
+    track->interleaved = TRUE;
+  else if (track->interleaved)
+    return FALSE;
+  if (channels->min >= 0 && channels->min <= 255) {
+    track->channels[0] = (guint8) channels->min;
+    track->channels[1] =
+        (guint8) (channels->max > channels->min ? MIN (channels->max, 255) : channels->min + 1);
+  }
+  return TRUE;
+}
+
+static gboolean
+begin_track (RtspTrack *track, const gchar *text)
+{
+  GstRTSPTransport *transport;
+  gboolean ok;
+
+  gst_rtsp_transport_new (&transport);
+  ok = !text || gst_rtsp_transport_parse (text, transport) != GST_RTSP_OK
+       || read_transport (track, transport);
+  ok = ok && rtsp_track_begin (track, transport);
+  gst_rtsp_transport_free (transport);
+  return ok;
+}
+
+// Asks for TCP, for this track if it is the first one, else for all. Returns FALSE if UDP is
+// wanted, or TCP was refused.
+static gboolean
+try_tcp (RtspClient *self)
+{
+  if (self->over_tcp || self->context->config->transport != PULL_AUTO)
+    return FALSE;
+  if (self->session)
+    rtsp_client_restart_over_tcp (self);
+  else
+    self->over_tcp = TRUE;
+  return TRUE;
+}
+
+static void
+take_set_up (RtspClient *self, const RtspMessage *answer)
+{
+  RtspTrack *track = g_ptr_array_index (self->tracks, self->at);
+
+  if (answer->status == 401 || answer->status == 454) {
+    end_by_status (self, "SETUP", answer->status);
+  } else if (answer->status == 461 && try_tcp (self)) {
+    if (self->step == RTSP_SETUP)
+      set_up_next (self);
+  } else if (answer->status >= 300) {
+    self->refused = answer->status;
+    self->at++;
+    set_up_next (self);
+  } else {
+    read_session (self, rtsp_message_get (answer, "Session", 0));
+    self->at++;
+    if (begin_track (track, rtsp_message_get (answer, "Transport", 0)))
+      set_up_next (self);
+    else
+      rtsp_client_end (self, "the upstream chose a transport that cannot be used");
+  }
+}
+
+static void
+take_description (RtspClient *self, const RtspMessage *answer)
+{
+  const gchar *base = rtsp_message_get (answer, "Content-Base", 0);
+
+  if (!base || !rtsp_control_is_sound (base))
+    base = rtsp_message_get (answer, "Content-Location", 0);
+  if (!base || !rtsp_control_is_sound (base))
+    base = self->uri;
+  if (!rtsp_client_read_sdp (self, base, answer)) {
+    rtsp_client_end (self, "the upstream's answer to DESCRIBE is not a session description (SDP)");
+    return;
+  }
+  self->at = 0;
+  self->session_timeout_s = SESSION_TIMEOUT_S;
+  set_up_next (self);
+}
+
+// ---- PLAY, and after ----
+
+static void
+set_keep_alive (RtspClient *self, gint64 now)
+{
+  self->keep_alive_due = now + self->session_timeout_s * (gint64) GST_SECOND / 2;
+}
+
+void
+rtsp_client_keep_alive (RtspClient *self, gint64 now)
+{
+  set_keep_alive (self, now);
+  if (!self->link)
+    rtsp_client_connect (self); // calls this again
+  else if (self->is_connected)
+    rtsp_client_send (
+        self, self->keeps_by_options ? "OPTIONS" : "GET_PARAMETER", self->session_uri, NULL);
+}
+
+static void
+take_play (RtspClient *self, const RtspMessage *answer)
+{
+  const gchar *info;
+
+  read_session (self, rtsp_message_get (answer, "Session", 0));
+  for (guint i = 0; (info = rtsp_message_get (answer, "RTP-Info", i)); i++)
+    rtsp_client_read_rtp_info (self, info);
+  self->step = RTSP_PLAYING;
+  set_keep_alive (self, clock_now ());
+}
+
+void
+rtsp_client_take_answer (RtspClient *self, const RtspMessage *answer)
+{
+  const gchar *method = self->request.method;
+  guint status = answer->status;
+
+  self->request.method = NULL;
+  switch (self->step) {
+    case RTSP_OPTIONS:
+      self->keeps_by_options = !knows (answer, "GET_PARAMETER");
+      if (status == 401)
+        end_by_status (self, method, status);
+      else if (status >= 300 && status < 400)
+        follow (self, rtsp_message_get (answer, "Location", 0));
+      else
+        describe (self);
+      break;
+    case RTSP_DESCRIBE:
+      if (status >= 300 && status < 400)
+        follow (self, rtsp_message_get (answer, "Location", 0));
+      else if (status >= 400)
+        end_by_status (self, method, status);
+      else
+        take_description (self, answer);
+      break;
+    case RTSP_SETUP:
+      take_set_up (self, answer);
+      break;
+    case RTSP_PLAY:
+      if (status >= 300)
+        end_by_status (self, method, status);
+      else
+        take_play (self, answer);
+      break;
+    case RTSP_PLAYING: // a keep-alive
+      self->keeps_by_options |= status >= 400;
+      break;
+    case RTSP_LEAVING:
+    case RTSP_RESTARTING:
+      self->leave_by = 0; // the next tick goes on
+      break;
+    default:
+      break;
+  }
+}
+
+void
+rtsp_client_take_request (RtspClient *self, const RtspMessage *request)
+{
+  static const gchar *const known[] = { "OPTIONS", "GET_PARAMETER", "SET_PARAMETER", "ANNOUNCE",
+    "REDIRECT", "TEARDOWN", NULL };
+  gboolean knows = g_strv_contains (known, request->method);
+  const gchar *cseq = rtsp_message_get (request, "CSeq", 0);
+  gchar *text = g_strdup_printf ("RTSP/1.0 %s\r\nCSeq: %" G_GUINT64_FORMAT "\r\n%s\r\n",
+      knows ? "200 OK" : "501 Not Implemented", cseq ? g_ascii_strtoull (cseq, NULL, 10) : 0,
+      "Public: OPTIONS, GET_PARAMETER, SET_PARAMETER, ANNOUNCE, REDIRECT, TEARDOWN\r\n");
+
+  if (self->link)
+    rtsp_link_send (self->link, text, strlen (text));
+  g_free (text);
+  if (g_str_equal (request->method, "REDIRECT"))
+    rtsp_client_end (self, "the upstream redirects the session");
+  else if (g_str_equal (request->method, "TEARDOWN"))
+    rtsp_client_end (self, "the upstream ended the session");
+}

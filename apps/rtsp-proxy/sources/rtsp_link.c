@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "sources/rtsp_link.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+
+#include "sources/rtsp_loop.h"
+
+// Bytes read from one connection before the others get their turn.
+#define READ_MAX (RTSP_LOOP_SCRATCH - RTSP_KEPT_MAX - 1)
+// The same for TLS, in reads of at most 16 KB.
+#define TLS_READS 64
+
+struct _RtspLink {
+  RtspWatched watched;
+  gint refs; // the connecting and the callbacks hold references
+  const RtspLinkOps *ops;
+  gpointer data;
+  GCancellable *cancellable;
+  GSocketConnection *connection; // NULL until connected
+  GPollableInputStream *input;   // of the connection
+  GPollableOutputStream *output;
+  RtspParser parser;
+  GByteArray *waiting; // bytes that had no room, or NULL
+  gboolean tls, watches, freed;
+};
+
+static void
+link_unref (RtspLink *self)
+{
+  if (--self->refs > 0)
+    return;
+  rtsp_parser_clear (&self->parser);
+  g_clear_pointer (&self->waiting, g_byte_array_unref);
+  g_clear_object (&self->connection);
+  g_clear_object (&self->cancellable);
+  g_free (self);
+}
+
+static void
+stop_watching (RtspLink *self)
+{
+  if (self->watches)
+    rtsp_loop_unwatch (&self->watched);
+  self->watches = FALSE;
+}
+
+// Reports the end of the connection, once.
+static void
+fail (RtspLink *self, const gchar *reason)
+{
+  stop_watching (self);
+  rtsp_parser_stop (&self->parser);
+  if (!self->freed)
+    self->ops->closed (self->data, reason);
+}
+
+void
+rtsp_link_free (RtspLink *self)
+{
+  self->freed = TRUE;
+  stop_watching (self);
+  rtsp_parser_stop (&self->parser);
+  g_cancellable_cancel (self->cancellable);
+  g_clear_object (&self->connection);
+  link_unref (self);
+}
+
+// ---- reading and writing ----
+
+// Returns FALSE if nothing more can be read now.
+static gboolean
+read_once (RtspLink *self, guint8 *scratch)
+{
+  gsize kept = rtsp_parser_restore (&self->parser, scratch);
+  GError *error = NULL;
+  gssize n = g_pollable_input_stream_read_nonblocking (
+      self->input, scratch + kept, READ_MAX, NULL, &error);
+  const gchar *wrong = rtsp_parser_take (&self->parser, scratch, kept + (gsize) MAX (n, 0));
+  gchar *reason;
+
+  if (self->parser.stopped) {
+    g_clear_error (&error);
+  } else if (n < 0) {
+    if (!g_error_matches (error, G_IO_ERROR, G_IO_ERROR_WOULD_BLOCK))
+      fail (self, error->message);
+    g_error_free (error);
+  } else if (wrong) {
+    reason = g_strdup_printf ("the upstream sends invalid data: %s", wrong);
+    fail (self, reason);
+    g_free (reason);
+  } else if (n == 0) {
+    fail (self, "the upstream closed the connection");
+  }
+  return n > 0 && !self->parser.stopped;
+}
+
+// The epoll does not see data that TLS has read but not returned.
+static void
+read_more (RtspLink *self, guint8 *scratch)
+{
+  guint left = self->tls ? TLS_READS : 1;
+
+  while (left-- > 0 && read_once (self, scratch))
+    ;
+}
+
+static void
+write_waiting (RtspLink *self)
+{
+  while (self->waiting) {
+    GError *error = NULL;
+    gssize n = g_pollable_output_stream_write_nonblocking (
+        self->output, self->waiting->data, self->waiting->len, NULL, &error);
+
+    if (n < 0) {
+      if (!g_error_matches (error, G_IO_ERROR, G_IO_ERROR_WOULD_BLOCK))
+        fail (self, error->message);
+      g_error_free (error);
+      return;
+    }
+    g_byte_array_remove_range (self->waiting, 0, (guint) n);
+    if (self->waiting->len == 0)
+      g_clear_pointer (&self->waiting, g_byte_array_unref);
+  }
+  rtsp_loop_set_writing (&self->watched, FALSE);
+}
+
+static void
+on_ready (RtspWatched *watched, guint8 *scratch)
+{
+  RtspLink *self = (RtspLink *) watched;
+
+  self->refs++;
+  if (self->waiting)
+    write_waiting (self);
+  if (!self->parser.stopped)
+    read_more (self, scratch);
+  link_unref (self);
+}
+
+void
+rtsp_link_send (RtspLink *self, gconstpointer bytes, gsize len)
+{
+  gssize n = 0;
+
+  if (!self->watches)
+    return;
+  if (!self->waiting) {
+    n = g_pollable_output_stream_write_nonblocking (self->output, bytes, len, NULL, NULL);
+    n = MAX (n, 0); // reading tells of a fault
+    if ((gsize) n == len)
+      return;
+    self->waiting = g_byte_array_new ();
+    rtsp_loop_set_writing (&self->watched, TRUE);
+  }
+  if (self->waiting->len + len > RTSP_LINK_BACKLOG)
+    fail (self, "the upstream does not read what is sent to it");
+  else
+    g_byte_array_append (self->waiting, (const guint8 *) bytes + n, (guint) (len - (gsize) n));
+}
+
+gboolean
+rtsp_link_is_full (const RtspLink *self)
+{
+  return self->waiting != NULL;
+}
+
+// ---- connecting ----
+
+static void
+on_connected (GObject *client, GAsyncResult *result, gpointer data)
+{
+  RtspLink *self = data;
+  GError *error = NULL;
+  GSocketConnection *connection =
+      g_socket_client_connect_to_host_finish (G_SOCKET_CLIENT (client), result, &error);
+  GSocket *socket;
+
+  if (self->freed || !connection) {
+    if (!self->freed)
+      fail (self, error->message);
+    g_clear_object (&connection);
+    g_clear_error (&error);
+    link_unref (self);
+    return;
+  }
+  self->connection = connection;
+  self->input = G_POLLABLE_INPUT_STREAM (g_io_stream_get_input_stream (G_IO_STREAM (connection)));
+  self->output =
+      G_POLLABLE_OUTPUT_STREAM (g_io_stream_get_output_stream (G_IO_STREAM (connection)));
+  socket = g_socket_connection_get_socket (connection);
+  g_socket_set_option (socket, IPPROTO_TCP, TCP_NODELAY, 1, NULL);
+  g_socket_set_timeout (socket, 0);
+  self->watched.fd = g_socket_get_fd (socket);
+  self->watches = rtsp_loop_watch (&self->watched, FALSE);
+  if (self->watches)
+    self->ops->connected (self->data);
+  else
+    fail (self, "cannot watch the connection");
+  link_unref (self);
+}
+
+RtspLink *
+rtsp_link_new (const gchar *host, guint16 port, gboolean tls, guint timeout_ms,
+    const RtspLinkOps *ops, gpointer data)
+{
+  RtspLink *self = g_new0 (RtspLink, 1);
+  GSocketClient *client = g_socket_client_new ();
+
+  self->refs = 2; // the caller's and the callback's
+  self->watched.ready = on_ready;
+  self->tls = tls;
+  self->ops = ops;
+  self->data = data;
+  self->cancellable = g_cancellable_new ();
+  rtsp_parser_init (&self->parser, &ops->messages, data);
+  g_socket_client_set_tls (client, tls);
+  g_socket_client_set_enable_proxy (client, FALSE);
+  g_socket_client_set_timeout (client, (timeout_ms + 999) / 1000);
+  g_socket_client_connect_to_host_async (client, host, port, self->cancellable, on_connected, self);
+  g_object_unref (client);
+  return self;
+}
+
+GSocketAddress *
+rtsp_link_get_peer (const RtspLink *self)
+{
+  return self->connection ? g_socket_connection_get_remote_address (self->connection, NULL) : NULL;
+}
+
+GSocketAddress *
+rtsp_link_get_own (const RtspLink *self)
+{
+  return self->connection ? g_socket_connection_get_local_address (self->connection, NULL) : NULL;
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "sources/rtsp_loop.h"
+
+#include <glib-unix.h>
+#include <sys/epoll.h>
+
+#include "base/clock.h"
+#include "base/threads.h"
+
+#define ROUND_US 2000 // between two rounds of reading
+#define EVENTS 64
+
+typedef struct {
+  GMainContext *context;
+  gint epoll;
+  GSource *sockets; // reads the epoll
+  gpointer tag;     // of the epoll in `sockets`
+  struct epoll_event events[EVENTS];
+  gint n_events, at; // of the round that is under way
+  guint8 *scratch;
+  GQueue ticked; // of RtspTicked
+  GList *next;   // of the tick that is under way
+  guint n_ticked;
+  GSource *ticks; // NULL while there is nothing to tick
+} RtspLoop;
+
+static RtspLoop loop;
+
+// ---- sockets ----
+
+static gboolean
+read_round (void)
+{
+  loop.n_events = epoll_wait (loop.epoll, loop.events, EVENTS, 0);
+  for (loop.at = 0; loop.at < loop.n_events; loop.at++) {
+    RtspWatched *watched = loop.events[loop.at].data.ptr;
+
+    if (watched)
+      watched->ready (watched, loop.scratch);
+  }
+  return loop.n_events > 0;
+}
+
+// Between rounds the source only waits for its time. After a round without events it waits for the
+// sockets.
+static gboolean
+on_sockets (GSource *source, GSourceFunc callback, gpointer data)
+{
+  if (read_round ()) {
+    g_source_modify_unix_fd (source, loop.tag, 0);
+    g_source_set_ready_time (source, g_get_monotonic_time () + ROUND_US);
+  } else {
+    g_source_set_ready_time (source, -1);
+    g_source_modify_unix_fd (source, loop.tag, G_IO_IN);
+  }
+  return G_SOURCE_CONTINUE;
+}
+
+static GSourceFuncs socket_functions = { .dispatch = on_sockets };
+
+static gboolean
+control (RtspWatched *watched, gint operation, gboolean writing)
+{
+  struct epoll_event event = { EPOLLIN | (writing ? EPOLLOUT : 0u), { .ptr = watched } };
+
+  return epoll_ctl (loop.epoll, operation, watched->fd, &event) == 0;
+}
+
+gboolean
+rtsp_loop_watch (RtspWatched *watched, gboolean writing)
+{
+  return control (watched, EPOLL_CTL_ADD, writing);
+}
+
+void
+rtsp_loop_set_writing (RtspWatched *watched, gboolean writing)
+{
+  control (watched, EPOLL_CTL_MOD, writing);
+}
+
+void
+rtsp_loop_unwatch (RtspWatched *watched)
+{
+  control (watched, EPOLL_CTL_DEL, FALSE);
+  for (gint i = loop.at + 1; i < loop.n_events; i++) {
+    if (loop.events[i].data.ptr == watched)
+      loop.events[i].data.ptr = NULL;
+  }
+}
+
+// ---- ticks ----
+
+static gboolean
+on_tick (gpointer data)
+{
+  gint64 now = clock_now ();
+
+  for (GList *l = loop.ticked.head; l; l = loop.next) {
+    RtspTicked *ticked = l->data;
+
+    loop.next = l->next;
+    ticked->tick (ticked, now);
+  }
+  return G_SOURCE_CONTINUE;
+}
+
+void
+rtsp_loop_add_tick (RtspTicked *ticked)
+{
+  ticked->link = (GList) { .data = ticked };
+  g_queue_push_tail_link (&loop.ticked, &ticked->link);
+  if (loop.ticks)
+    return;
+  loop.ticks = g_timeout_source_new (RTSP_LOOP_TICK_MS);
+  g_source_set_callback (loop.ticks, on_tick, NULL, NULL);
+  g_source_attach (loop.ticks, loop.context);
+}
+
+void
+rtsp_loop_remove_tick (RtspTicked *ticked)
+{
+  if (loop.next == &ticked->link)
+    loop.next = ticked->link.next;
+  g_queue_unlink (&loop.ticked, &ticked->link);
+  if (loop.ticked.length > 0 || !loop.ticks)
+    return;
+  g_source_destroy (loop.ticks);
+  g_clear_pointer (&loop.ticks, g_source_unref);
+}
+
+// ---- the thread ----
+
+static gpointer
+run (gpointer data)
+{
+  thread_set_name ("rtsp-clients");
+  g_main_context_push_thread_default (loop.context);
+  while (TRUE)
+    g_main_context_iteration (loop.context, TRUE);
+  return NULL;
+}
+
+static void
+start (void)
+{
+  loop.context = g_main_context_new ();
+  loop.epoll = epoll_create1 (EPOLL_CLOEXEC);
+  if (loop.epoll < 0)
+    g_error ("cannot open an epoll: %s", g_strerror (errno));
+  loop.scratch = g_malloc (RTSP_LOOP_SCRATCH);
+  loop.sockets = g_source_new (&socket_functions, sizeof (GSource));
+  loop.tag = g_source_add_unix_fd (loop.sockets, loop.epoll, G_IO_IN);
+  g_source_attach (loop.sockets, loop.context);
+  g_thread_unref (g_thread_new ("rtsp-clients", run, NULL));
+}
+
+void
+rtsp_loop_invoke (GSourceFunc function, gpointer data)
+{
+  static gsize started;
+  GSource *source;
+
+  if (g_once_init_enter (&started)) {
+    start ();
+    g_once_init_leave (&started, 1);
+  }
+  // Not g_main_context_invoke(), which runs the function in the caller's thread if it can.
+  source = g_idle_source_new ();
+  g_source_set_priority (source, G_PRIORITY_DEFAULT);
+  g_source_set_callback (source, function, data, NULL);
+  g_source_attach (source, loop.context);
+  g_source_unref (source);
+}
