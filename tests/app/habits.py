@@ -4,8 +4,12 @@ with a reason in the log, and other mounts are served."""
 
 import os
 import re
+import shutil
 import socket
+import ssl
 import struct
+import subprocess
+import tempfile
 import threading
 import time
 from contextlib import contextmanager
@@ -13,11 +17,14 @@ from contextlib import contextmanager
 from control import Watch
 from proxy import Proxy, matches, wait_until
 from scripted import AUDIO, KEY_PICTURE, SDP, VIDEO, Server, rtp
-from tap import run, test
+from tap import Skip, run, test
 
 SETTINGS = {'client': 'light', 'on-demand': 'no', 'transport': 'tcp', 'connect-timeout': '2s',
             'read-timeout': '3s'}
-URL = 'rtsp://user:word@'
+
+
+def with_credentials(url):
+    return url.replace('://', '://user:word@')
 
 
 def play(session, tracks=(VIDEO,), piece=None, send=None):
@@ -37,7 +44,7 @@ def play(session, tracks=(VIDEO,), piece=None, send=None):
 def pulled(server, **settings):
     """Runs the proxy with the server as its upstream."""
     settings = {key.replace('_', '-'): value for key, value in settings.items()}
-    mount = {'upstream': server.url.replace('rtsp://', URL), **SETTINGS, **settings}
+    mount = {'upstream': with_credentials(server.url), **SETTINGS, **settings}
     with server, Proxy({'/cam': mount}) as proxy:
         yield proxy
 
@@ -150,6 +157,12 @@ def a_wrong_ptime_and_payload_type_do_no_harm():
 
 
 @test
+def the_protocol_of_a_track_may_name_its_transport():
+    for protocol in 'rtp/avp', 'RTP/AVP/TCP', 'RTP/AVPF':
+        plays(Server(play, sdp={VIDEO: SDP[VIDEO].replace('RTP/AVP', protocol)}))
+
+
+@test
 def another_description_type_is_no_session_description():
     body = b'<html>not found</html>'
     change = only('DESCRIBE', lambda answer: sized(answer.partition(b'\r\n\r\n')[0] + b'\r\n\r\n' + body))
@@ -216,6 +229,16 @@ def packets_may_come_before_the_answer_to_play():
         time.sleep(0.7)
 
     plays(Server(early=early))
+
+
+@test
+def a_refused_range_is_left_out():
+    def mangle(method, answer):
+        _, _, headers = server.sessions[-1].requests[-1]
+        return status('457 Invalid Range')(answer) if method == 'PLAY' and 'range' in headers else answer
+
+    server = Server(lambda session: session.asked.count('PLAY') == 2 and play(session), mangle=mangle)
+    plays(server)
 
 
 @test
@@ -286,6 +309,28 @@ def wrong_credentials_are_tried_once():
     server = Server(play, mangle=lambda _, answer: refuse(answer))
     is_down(server, r'the upstream answered OPTIONS with 401 \(unauthorized\)')
     assert server.sessions[0].asked == ['OPTIONS'] * 2, server.sessions[0].asked
+
+
+@test
+def a_certificate_that_nobody_vouches_for_is_refused():
+    if not shutil.which('openssl'):
+        raise Skip('openssl is not on the PATH')
+
+    class TlsServer(Server):
+        def accept(self):
+            return context.wrap_socket(super().accept(), server_side=True)
+
+    with tempfile.TemporaryDirectory() as folder:
+        key, certificate = (os.path.join(folder, name) for name in ('key.pem', 'certificate.pem'))
+        subprocess.run(['openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out',
+                        certificate, '-days', '2', '-subj', '/CN=127.0.0.1'],
+                       check=True, capture_output=True)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+    server = TlsServer(play)
+    server.url = server.url.replace('rtsp:', 'rtsps:')
+    is_down(server, 'Unacceptable TLS certificate')
+    assert not server.sessions
 
 
 # ---- transports ----
@@ -469,10 +514,10 @@ def is_down(server, reason, **settings):
     """Checks that the mount is down for this reason while another one is served."""
     settings = {**SETTINGS, **settings}
     with server, Server(play) as good:
-        mounts = {'/cam': {'upstream': server.url.replace('rtsp://', URL), **settings},
+        mounts = {'/cam': {'upstream': with_credentials(server.url), **settings},
                   '/good': {'upstream': good.url, **settings}}
         with Proxy(mounts) as proxy:
-            proxy.wait_for_line(rf' mount /cam down: rtsp://\S+: {reason}; next try in ', 10)
+            proxy.wait_for_line(rf' mount /cam down: rtsps?://\S+: {reason}; next try in ', 10)
             proxy.wait_for_line(' mount /good up: ', 5)
             with Watch(proxy, '/good') as reader:
                 for _ in range(50):

@@ -2,6 +2,7 @@
 """An RTSP server that sends exactly the packets that a test specifies."""
 
 import socket
+import ssl
 import struct
 import threading
 
@@ -190,14 +191,20 @@ class Server:
         self.url = f'rtsp://127.0.0.1:{self._socket.getsockname()[1]}/s'
         threading.Thread(target=self._accept, daemon=True).start()
 
+    def accept(self):
+        return self._socket.accept()[0]
+
     def _accept(self):
-        try:
-            while True:
-                session = Session(self, self._socket.accept()[0])
-                self.sessions.append(session)
-                threading.Thread(target=session.run, daemon=True).start()
-        except OSError:
-            pass
+        while True:
+            try:
+                connection = self.accept()
+            except (ssl.SSLError, ConnectionError):
+                continue
+            except OSError:
+                return
+            session = Session(self, connection)
+            self.sessions.append(session)
+            threading.Thread(target=session.run, daemon=True).start()
 
     def __enter__(self):
         return self

@@ -20,6 +20,8 @@ MEANINGS = {
     r'title-worker': 'opening and starting titles',
     r'media-opener': 'opening the media that readers get',
     r'pull:\w+': 'an element of an upstream pipeline',
+    r'rtsp-pull': 'the connections of light upstreams',
+    r'weir-ingest': 'media of light upstreams over UDP',
     r'stage:\w+': 'an element of a stage',
     r'serve:\w+': 'an element that serves readers',
     r'title:\w+': 'an element of a title',

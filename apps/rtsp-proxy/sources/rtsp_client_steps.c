@@ -111,9 +111,9 @@ set_up (RtspClient *self, RtspTrack *track)
 static void
 play (RtspClient *self)
 {
+  g_atomic_int_set (&self->heard, 0);
   if (rtsp_client_begin_media (self)) {
     self->step = RTSP_PLAY;
-    self->heard = FALSE;
     self->play_sent = clock_now ();
     rtsp_client_send (self, "PLAY", self->session_uri, "Range: npt=0.000-\r\n");
   } else if (self->refused) {
@@ -302,7 +302,9 @@ rtsp_client_take_answer (RtspClient *self, const RtspMessage *answer)
       take_set_up (self, answer);
       break;
     case RTSP_PLAY:
-      if (status >= 300)
+      if (status == 457 && self->request.lines) // some live servers accept no Range header
+        rtsp_client_send (self, "PLAY", self->session_uri, NULL);
+      else if (status >= 300)
         end_by_status (self, method, status);
       else
         take_play (self, answer);

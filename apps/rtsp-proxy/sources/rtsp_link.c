@@ -17,6 +17,8 @@ struct _RtspLink {
   gint refs; // the connecting and the callbacks hold references
   const RtspLinkOps *ops;
   gpointer data;
+  gchar *host;
+  guint16 port;
   GCancellable *cancellable;
   GSocketConnection *connection; // NULL until connected
   GPollableInputStream *input;   // of the connection
@@ -35,6 +37,7 @@ link_unref (RtspLink *self)
   g_clear_pointer (&self->waiting, g_byte_array_unref);
   g_clear_object (&self->connection);
   g_clear_object (&self->cancellable);
+  g_free (self->host);
   g_free (self);
 }
 
@@ -202,15 +205,41 @@ on_connected (GObject *client, GAsyncResult *result, gpointer data)
   link_unref (self);
 }
 
+// Has the TLS library read the system's certificates, which takes a while the first time.
+static void
+load_certificates (GTask *task, gpointer client, gpointer unused, GCancellable *cancellable)
+{
+  GTlsDatabase *database = g_tls_backend_get_default_database (g_tls_backend_get_default ());
+
+  g_clear_object (&database);
+  g_task_return_boolean (task, TRUE);
+}
+
+static void
+connect_now (RtspLink *self, GSocketClient *client)
+{
+  g_socket_client_connect_to_host_async (
+      client, self->host, self->port, self->cancellable, on_connected, self);
+}
+
+static void
+on_loaded (GObject *client, GAsyncResult *result, gpointer data)
+{
+  connect_now (data, G_SOCKET_CLIENT (client));
+}
+
 RtspLink *
 rtsp_link_new (const gchar *host, guint16 port, gboolean tls, guint timeout_ms,
     const RtspLinkOps *ops, gpointer data)
 {
   RtspLink *self = g_new0 (RtspLink, 1);
   GSocketClient *client = g_socket_client_new ();
+  GTask *task;
 
   self->refs = 2; // the caller's and the callback's
   self->watched.ready = on_ready;
+  self->host = g_strdup (host);
+  self->port = port;
   self->tls = tls;
   self->ops = ops;
   self->data = data;
@@ -219,7 +248,13 @@ rtsp_link_new (const gchar *host, guint16 port, gboolean tls, guint timeout_ms,
   g_socket_client_set_tls (client, tls);
   g_socket_client_set_enable_proxy (client, FALSE);
   g_socket_client_set_timeout (client, (timeout_ms + 999) / 1000);
-  g_socket_client_connect_to_host_async (client, host, port, self->cancellable, on_connected, self);
+  if (tls) {
+    task = g_task_new (client, NULL, on_loaded, self);
+    g_task_run_in_thread (task, load_certificates);
+    g_object_unref (task);
+  } else {
+    connect_now (self, client);
+  }
   g_object_unref (client);
   return self;
 }

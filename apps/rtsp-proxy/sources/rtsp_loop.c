@@ -133,7 +133,7 @@ rtsp_loop_remove_tick (RtspTicked *ticked)
 static gpointer
 run (gpointer data)
 {
-  thread_set_name ("rtsp-clients");
+  thread_set_name ("rtsp-pull");
   g_main_context_push_thread_default (loop.context);
   while (TRUE)
     g_main_context_iteration (loop.context, TRUE);
@@ -151,7 +151,7 @@ start (void)
   loop.sockets = g_source_new (&socket_functions, sizeof (GSource));
   loop.tag = g_source_add_unix_fd (loop.sockets, loop.epoll, G_IO_IN);
   g_source_attach (loop.sockets, loop.context);
-  g_thread_unref (g_thread_new ("rtsp-clients", run, NULL));
+  g_thread_unref (g_thread_new ("rtsp-pull", run, NULL));
 }
 
 void

@@ -62,15 +62,26 @@ sdp_complete_caps (GstCaps *caps)
          && has_word (s, "encoding-name");
 }
 
+static gboolean
+is_rtp (const GstSDPMedia *media)
+{
+  static const gchar *const protocols[] = { "RTP/AVP", "RTP/AVPF", "RTP/AVP/UDP", "RTP/AVP/TCP" };
+  const gchar *protocol = gst_sdp_media_get_proto (media);
+
+  for (guint i = 0; protocol && i < G_N_ELEMENTS (protocols); i++) {
+    if (!g_ascii_strcasecmp (protocol, protocols[i]))
+      return TRUE;
+  }
+  return FALSE;
+}
+
 GstCaps *
 sdp_media_caps (const GstSDPMessage *sdp, const GstSDPMedia *media)
 {
   const gchar *format = gst_sdp_media_get_format (media, 0);
   GstCaps *caps;
 
-  if (!format
-      || (g_strcmp0 (gst_sdp_media_get_proto (media), "RTP/AVP")
-          && g_strcmp0 (gst_sdp_media_get_proto (media), "RTP/AVPF")))
+  if (!format || !is_rtp (media))
     return NULL;
   caps = gst_sdp_media_get_caps_from_media (media, atoi (format));
   if (!caps)
