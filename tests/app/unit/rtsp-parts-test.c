@@ -125,6 +125,64 @@ only_the_first_headers_count (void)
   g_string_free (bytes, TRUE);
 }
 
+// Runs the parser, and the readers of challenges and URLs, on the values that it finds.
+static void
+use_values (gpointer data, const RtspMessage *message)
+{
+  RtspAuth auth = { .user = "u", .password = "p" };
+
+  for (guint i = 0; i < message->n_headers; i++) {
+    RtspMessage challenge = { .status = 401, .n_headers = 1 };
+    gchar *url = rtsp_control_join ("rtsp://h/s?x", message->headers[i].value), *header;
+
+    challenge.headers[0] = (RtspHeader) { "WWW-Authenticate", message->headers[i].value };
+    if (rtsp_auth_take (&auth, &challenge)) {
+      header = rtsp_auth_dup_header (&auth, "PLAY", "rtsp://h/s");
+      g_assert_null (strpbrk (header, "\r\n"));
+      g_free (header);
+    }
+    rtsp_control_is_sound (url);
+    g_free (url);
+  }
+  rtsp_auth_clear (&auth);
+}
+
+static void
+changed_bytes_do_no_harm (void)
+{
+  static const gchar bytes[] =
+      "RTSP/1.0 401 Unauthorized\r\nCSeq: 1\r\nWWW-Authenticate: Digest realm=\"a\\\"b\", "
+      "nonce=\"n\", opaque=o, stale=true, Basic realm=x\r\nContent-Base: rtsp://h:5/s/\r\n"
+      "Content-Length: 3\r\n\r\nv=0$\0\0\4abcdOPTIONS * RTSP/1.0\r\nX: /s/t\r\n y\r\n\r\n";
+  static const RtspParserOps ops = { use_values, note_packet };
+  GRand *random = g_rand_new_with_seed (7);
+  GString *log = g_string_new (NULL);
+  guint8 *buffer = g_malloc (RTSP_KEPT_MAX + sizeof bytes);
+
+  for (guint round = 0; round < 20000; round++) {
+    gchar *copy = g_memdup2 (bytes, sizeof bytes);
+    const gchar *wrong = NULL;
+    RtspParser parser;
+    gsize piece = (gsize) g_rand_int_range (random, 1, sizeof bytes);
+
+    for (gint n = g_rand_int_range (random, 1, 6); n > 0; n--)
+      copy[g_rand_int_range (random, 0, sizeof bytes)] = (gchar) g_rand_int_range (random, 0, 256);
+    rtsp_parser_init (&parser, &ops, log);
+    for (gsize at = 0; at < sizeof bytes && !wrong; at += piece) {
+      gsize kept = rtsp_parser_restore (&parser, buffer), n = MIN (piece, sizeof bytes - at);
+
+      memcpy (buffer + kept, copy + at, n);
+      wrong = rtsp_parser_take (&parser, buffer, kept + n);
+    }
+    rtsp_parser_clear (&parser);
+    g_string_truncate (log, 0);
+    g_free (copy);
+  }
+  g_free (buffer);
+  g_string_free (log, TRUE);
+  g_rand_free (random);
+}
+
 // ---- authentication ----
 
 static RtspMessage
@@ -268,6 +326,7 @@ main (int argc, char **argv)
   g_test_add_func (
       "/rtsp-parser/headers-without-an-end-are-refused", headers_without_an_end_are_refused);
   g_test_add_func ("/rtsp-parser/only-the-first-headers-count", only_the_first_headers_count);
+  g_test_add_func ("/rtsp-parser/changed-bytes-do-no-harm", changed_bytes_do_no_harm);
   g_test_add_func ("/rtsp-auth/challenges-are-answered", challenges_are_answered);
   g_test_add_func ("/rtsp-auth/a-repeated-challenge-means-wrong-credentials",
       a_repeated_challenge_means_wrong_credentials);
