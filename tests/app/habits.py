@@ -470,6 +470,34 @@ def requests_of_the_server_are_answered():
         assert not matches(proxy, ' down: '), proxy.output()
 
 
+def redirecting(last):
+    """Returns a server that redirects DESCRIBE until its URL ends with `last`."""
+    server = Server(play)
+
+    def mangle(method, answer):
+        _, uri, _ = server.sessions[-1].requests[-1]
+        if method != 'DESCRIBE' or uri.endswith(last):
+            return answer
+        number = len(requests(server, 'DESCRIBE'))
+        return status('302 Found', f'Location: {server.url}/{number}')(answer)
+
+    server.mangle = mangle
+    return server
+
+
+@test
+def redirects_on_the_same_host_are_followed():
+    server = redirecting('/3')
+    with pulled(server) as proxy:
+        check_plays(proxy)
+        assert requests(server, 'SETUP')[0][1] == server.url + '/3/track0'
+
+
+@test
+def redirects_are_bounded():
+    is_down(redirecting('/never'), 'too many redirects')
+
+
 @test
 def a_redirect_in_a_session_ends_it():
     def redirect(session):
