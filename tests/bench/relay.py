@@ -6,7 +6,7 @@ import time
 
 from load import Load
 from report import Column
-from servers import ORIGIN_RTP, Origin, servers
+from servers import ORIGIN_RTP, Origin, WeirRtspsrc, servers
 
 NAME = 'relay'
 TITLE = 'Cost of relaying a 1 Mb/s stream to one reader, by number of streams'
@@ -72,7 +72,7 @@ def run(rig, quick):
     """Grows until every server loses something. A server that lost packets gets no larger case."""
     repeats, window, numbers = ((1, 4, (10, 100, 300)) if quick else
                                 (3, 10, (10, 100, 300, 500, 700, 1000)))
-    left = servers()
+    left = [*servers(), WeirRtspsrc]
     for streams in numbers:
         failed = set()
         for _ in range(repeats):

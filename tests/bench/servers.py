@@ -154,6 +154,18 @@ class Weir(Server):
         return [BUILD / 'apps/rtsp-proxy/rtsp-proxy', '--listen', f'{self.address}:{PORT}', *mounts]
 
 
+class WeirRtspsrc(Weir):
+    name = 'rtsp-proxy with rtspsrc'
+
+    def words(self, mounts):
+        path = os.path.join(self._folder.name, 'proxy.json')
+        with open(path, 'w', encoding='utf-8') as file:
+            json.dump({'listen': f'{self.address}:{PORT}', 'api': 'off', 'mounts': {
+                f'/{path}': {'upstream': url, 'client': 'rtspsrc'}
+                for path, url in mounts.items()}}, file)
+        return [BUILD / 'apps/rtsp-proxy/rtsp-proxy', '--config', path]
+
+
 class Stock(Server):
     name = 'stock gst-rtsp-server'
     ready = r'^READY'

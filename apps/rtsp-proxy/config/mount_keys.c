@@ -146,10 +146,10 @@ static const SchemaKey mount_keys[] = {
       .effect = MOUNT_EFFECT_UPSTREAM,
       .help =
           "how an RTSP upstream sends media; `auto`: over UDP, or over TCP if UDP brings nothing" },
-  { "client", SCHEMA_INDEX, AT (pull.client), "rtspsrc", .words = clients,
+  { "client", SCHEMA_INDEX, AT (pull.client), "light", .words = clients,
       .effect = MOUNT_EFFECT_UPSTREAM,
-      .help = "what reads an RTSP upstream; `rtspsrc`: a GStreamer pipeline for each upstream; "
-              "`light`: a client that all upstreams share, without a thread for each" },
+      .help = "what reads an RTSP upstream; `light`: a client on a few threads that all upstreams "
+              "share; `rtspsrc`: a GStreamer pipeline for each upstream" },
   { "slate", SCHEMA_OTHER, .form = "FILE", .value = &slate_value, .effect = MOUNT_EFFECT_UPSTREAM,
       .help = "a clip that readers see while no upstream is available" },
   { "pipeline", SCHEMA_OTHER, .preset = "[pull]", .form = "[STAGE, ...]",
