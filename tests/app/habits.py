@@ -428,6 +428,24 @@ def media_over_udp_outlive_the_connection():
 
 
 @test
+def a_server_that_goes_down_after_a_new_connection_is_down_soon():
+    def close(session):
+        for seq in range(50):
+            session.send(VIDEO, rtp(seq, seq * 1800, KEY_PICTURE))
+        session.connection.shutdown(socket.SHUT_RDWR)
+
+    def go_down(answer):
+        server.__exit__()
+        server.sessions[1].connection.shutdown(socket.SHUT_RDWR)
+        return answer
+
+    server = Server(close, mangle=only('GET_PARAMETER', go_down))
+    mount = {'upstream': server.url, **SETTINGS, 'transport': 'udp', 'read-timeout': '20s'}
+    with Proxy({'/cam': mount}) as proxy:
+        proxy.wait_for_line(' mount /cam down: .*: Connection refused; next try in ', 5)
+
+
+@test
 def packets_from_elsewhere_are_refused():
     stop = threading.Event()
 

@@ -7,8 +7,9 @@
 #include "base/clock.h"
 #include "sources/rtsp_client_private.h"
 
-// Shortest time between two new connections of a session, in ns.
+// A connection that ends is replaced at once, unless it is younger than this, in ns.
 #define REPLACE_INTERVAL (10 * GST_SECOND)
+#define REPLACE_DELAY GST_SECOND
 // Longest wait for the answer to TEARDOWN, in ns.
 #define LEAVE_TIME GST_SECOND
 // A server that sends nothing over UDP is asked for TCP after half of the read time-out, but at
@@ -180,7 +181,8 @@ is_interleaved (const RtspClient *self)
 }
 
 // Some servers close the connection and continue to send over UDP. If a new connection succeeds,
-// the session continues. If the server closes that one too, the next keep-alive opens another.
+// the session continues. If the server closes that one too, it may be going down: another one is
+// tried after REPLACE_DELAY, then one with each keep-alive.
 static void
 replace_link (RtspClient *self, const gchar *reason)
 {
@@ -190,6 +192,9 @@ replace_link (RtspClient *self, const gchar *reason)
     rtsp_client_end (self, reason);
   else if (now >= self->replace_from)
     rtsp_client_keep_alive (self, now);
+  else if (!self->is_replaced_twice)
+    self->keep_alive_due = MIN (self->keep_alive_due, now + (gint64) REPLACE_DELAY);
+  self->is_replaced_twice = now < self->replace_from;
   self->replace_from = now + (gint64) REPLACE_INTERVAL;
 }
 

@@ -69,6 +69,7 @@ struct _RtspClient {
   RtspLink *link; // NULL while there is no connection
   gboolean is_connected;
   gint64 replace_from; // ns; when a connection that ends may be replaced at once
+  gboolean is_replaced_twice;
   RtspAuth auth;
   RtspRequest request;
   guint cseq;
