@@ -14,7 +14,7 @@ import threading
 import time
 from contextlib import contextmanager
 
-from control import Watch
+from control import CLIP_URI, Controlled, Watch
 from proxy import Proxy, matches, wait_until
 from scripted import AUDIO, KEY_PICTURE, SDP, VIDEO, Server, rtp
 from tap import Skip, run, test
@@ -551,6 +551,22 @@ def a_server_may_close_instead_of_answering_teardown():
         start = time.monotonic()
         assert proxy.stop() == 0
         assert time.monotonic() - start < 2
+
+
+@test
+def a_mount_may_be_removed_while_its_session_ends():
+    def remove(server):
+        mount = {'upstream': with_credentials(server.url), **SETTINGS}
+        with server, Controlled({'/clip': {'upstream': CLIP_URI}}) as proxy:
+            assert proxy.http('PUT', '/v1/mounts/cam', mount)[0] == 201
+            proxy.wait_for_line(' mount /cam up: ', 10)
+            assert proxy.http('DELETE', '/v1/mounts/cam')[0] == 200
+            wait_until(lambda: 'TEARDOWN' in server.sessions[0].asked, 5, 'TEARDOWN')
+            time.sleep(1.2)  # longer than the answer is waited for
+            assert proxy.running()
+
+    remove(demanding(Server(play)))
+    remove(Server(play, deaf_to=('TEARDOWN',)))
 
 
 # ---- hostile servers ----

@@ -4,5 +4,5 @@
 #include <glib.h>
 
 // Returns the time of CLOCK_MONOTONIC in ns. Call from any thread.
-// Core's weir_now_ns() does the same, but apps may use only core's packet readers and drop reasons.
+// Core's weir_now_ns() returns the same.
 gint64 clock_now (void);

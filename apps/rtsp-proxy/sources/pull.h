@@ -36,7 +36,7 @@ typedef GstElement *(*PullMakeFunc) (const PullContext *context, GError **error)
 // only.
 typedef struct {
   // Starts a run. Returns NULL and sets `error` if the configuration cannot work. `context` must
-  // live until `closed` is called.
+  // live until `closed` is called; its `config` is not used after the return.
   gpointer (*start) (const PullContext *context, GError **error);
   // Ends a run and returns at once; frees `run`. Calls `closed` from any thread when nothing uses
   // the context any more.

@@ -33,6 +33,7 @@ rtsp_client_unref (gpointer data)
   if (!g_atomic_ref_count_dec (&self->refs))
     return;
   gst_rtsp_url_free (self->url);
+  pull_config_clear (&self->config);
   g_free (self);
 }
 
@@ -63,7 +64,7 @@ static void
 finish (RtspClient *self)
 {
   clear_session (self);
-  udp_stats_log (&self->drops, self->context->config->uri);
+  udp_stats_log (&self->drops, self->config.uri);
   rtsp_loop_remove_tick (&self->ticked);
   rtsp_auth_clear (&self->auth);
   g_clear_pointer (&self->uri, g_free);
@@ -230,7 +231,7 @@ rtsp_client_connect (RtspClient *self)
   gst_rtsp_url_get_port (self->url, &port);
   self->is_connected = FALSE;
   self->link = rtsp_link_new (
-      self->url->host, port, self->tls, self->context->config->connect_timeout_ms, &link_ops, self);
+      self->url->host, port, self->tls, self->config.connect_timeout_ms, &link_ops, self);
 }
 
 // ---- ends ----
@@ -271,7 +272,7 @@ static void
 on_tick (RtspTicked *ticked, gint64 now)
 {
   RtspClient *self = (RtspClient *) ticked;
-  const PullConfig *config = self->context->config;
+  const PullConfig *config = &self->config;
 
   if (self->step == RTSP_PLAYING) {
     if (now >= self->keep_alive_due)
@@ -297,7 +298,7 @@ start_here (gpointer data)
   RtspClient *self = data;
 
   self->tracks = g_ptr_array_new_with_free_func (rtsp_track_free);
-  self->uri = g_strdup (self->context->config->uri);
+  self->uri = g_strdup (self->config.uri);
   self->ticked.tick = on_tick;
   rtsp_loop_add_tick (&self->ticked);
   rtsp_client_connect (self);
@@ -344,10 +345,11 @@ ask_for_key (gpointer data, guint track, gint64 now)
 static gpointer
 client_start (const PullContext *context, GError **error)
 {
+  const PullConfig *config = context->config;
   RtspClient *self;
   GstRTSPUrl *url = NULL;
 
-  if (gst_rtsp_url_parse (context->config->uri, &url) != GST_RTSP_OK) {
+  if (gst_rtsp_url_parse (config->uri, &url) != GST_RTSP_OK) {
     g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "not a valid RTSP URI");
     return NULL;
   }
@@ -355,9 +357,15 @@ client_start (const PullContext *context, GError **error)
   g_atomic_ref_count_init (&self->refs);
   self->context = context;
   self->url = url;
-  self->tls = g_str_has_prefix (context->config->uri, "rtsps:");
-  self->over_tcp = context->config->transport == PULL_TCP;
-  self->auth = (RtspAuth) { .user = context->config->user, .password = context->config->password };
+  self->config = (PullConfig) { .uri = g_strdup (config->uri),
+    .user = g_strdup (config->user),
+    .password = g_strdup (config->password),
+    .transport = config->transport,
+    .connect_timeout_ms = config->connect_timeout_ms,
+    .read_timeout_ms = config->read_timeout_ms };
+  self->tls = g_str_has_prefix (config->uri, "rtsps:");
+  self->over_tcp = config->transport == PULL_TCP;
+  self->auth = (RtspAuth) { .user = self->config.user, .password = self->config.password };
   relay_source_set_asker (context->source, ask_for_key, rtsp_client_ref (self), rtsp_client_unref);
   rtsp_loop_invoke (start_here, self);
   return self;

@@ -62,7 +62,8 @@ struct _RtspClient {
   const PullContext *context; // NULL once closed
   GDestroyNotify closed;      // set by the close
   gpointer closed_data;
-  GstRTSPUrl *url; // of the configuration
+  PullConfig config; // a copy of what is used: the context's may be gone before the end
+  GstRTSPUrl *url;   // of the configuration
   gboolean tls;
   RtspStep step;
   gboolean over_tcp;

@@ -191,7 +191,7 @@ begin_track (RtspTrack *track, const gchar *text)
 static gboolean
 try_tcp (RtspClient *self)
 {
-  if (self->over_tcp || self->context->config->transport != PULL_AUTO)
+  if (self->over_tcp || self->config.transport != PULL_AUTO)
     return FALSE;
   if (self->session)
     rtsp_client_restart_over_tcp (self);

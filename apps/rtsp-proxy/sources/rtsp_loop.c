@@ -20,7 +20,6 @@ typedef struct {
   guint8 *scratch;
   GQueue ticked; // of RtspTicked
   GList *next;   // of the tick that is under way
-  guint n_ticked;
   GSource *ticks; // NULL while there is nothing to tick
 } RtspLoop;
 
