@@ -3,6 +3,7 @@
 
 import os
 import re
+import resource
 import signal
 import socket
 import tempfile
@@ -66,6 +67,19 @@ def line_after(proc, regex, timeout=6):
 @test
 def readers_continue_when_a_killed_upstream_returns():
     kill_and_restart(lambda origin, proxy: None)
+
+
+@test
+def an_upstream_waits_for_a_file_descriptor():
+    """while the proxy has no descriptor left, an upstream is down; then it comes up"""
+    with Origin() as origin, Proxy({'/cam': serve(origin.url)}) as proxy, Rtsp(proxy.port) as rtsp:
+        rtsp.request('OPTIONS', proxy.url())
+        limits = resource.prlimit(proxy.pid, resource.RLIMIT_NOFILE)
+        used = max(map(int, os.listdir(f'/proc/{proxy.pid}/fd'))) + 1
+        resource.prlimit(proxy.pid, resource.RLIMIT_NOFILE, (used, limits[1]))
+        assert rtsp.request('DESCRIBE', proxy.url())[0] == 503
+        resource.prlimit(proxy.pid, resource.RLIMIT_NOFILE, limits)
+        wait_until(lambda: rtsp.request('DESCRIBE', proxy.url())[0] == 200, 10, 'the upstream is up')
 
 
 @test

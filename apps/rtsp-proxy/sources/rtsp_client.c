@@ -349,6 +349,8 @@ client_start (const PullContext *context, GError **error)
   RtspClient *self;
   GstRTSPUrl *url = NULL;
 
+  if (!rtsp_loop_start (error))
+    return NULL;
   if (gst_rtsp_url_parse (config->uri, &url) != GST_RTSP_OK) {
     g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "not a valid RTSP URI");
     return NULL;

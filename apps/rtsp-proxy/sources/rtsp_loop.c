@@ -3,6 +3,7 @@
 
 #include <glib-unix.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/threads.h"
@@ -18,8 +19,8 @@ typedef struct {
   struct epoll_event events[EVENTS];
   gint n_events, at; // of the round that is under way
   guint8 *scratch;
-  GQueue ticked; // of RtspTicked
-  GList *next;   // of the tick that is under way
+  GQueue ticked;  // of RtspTicked
+  GList *next;    // of the tick that is under way
   GSource *ticks; // NULL while there is nothing to tick
 } RtspLoop;
 
@@ -139,32 +140,56 @@ run (gpointer data)
   return NULL;
 }
 
-static void
-start (void)
+static gboolean
+start (GError **error)
 {
-  loop.context = g_main_context_new ();
+  GThread *thread;
+
   loop.epoll = epoll_create1 (EPOLL_CLOEXEC);
-  if (loop.epoll < 0)
-    g_error ("cannot open an epoll: %s", g_strerror (errno));
+  if (loop.epoll < 0) {
+    g_set_error (error, G_IO_ERROR, g_io_error_from_errno (errno), "cannot open an epoll: %s",
+        g_strerror (errno));
+    return FALSE;
+  }
+  loop.context = g_main_context_new ();
   loop.scratch = g_malloc (RTSP_LOOP_SCRATCH);
   loop.sockets = g_source_new (&socket_functions, sizeof (GSource));
   loop.tag = g_source_add_unix_fd (loop.sockets, loop.epoll, G_IO_IN);
   g_source_attach (loop.sockets, loop.context);
-  g_thread_unref (g_thread_new ("rtsp-pull", run, NULL));
+  thread = g_thread_try_new ("rtsp-pull", run, NULL, error);
+  if (thread) {
+    g_thread_unref (thread);
+    return TRUE;
+  }
+  g_source_destroy (loop.sockets);
+  g_source_unref (loop.sockets);
+  g_main_context_unref (loop.context);
+  g_free (loop.scratch);
+  close (loop.epoll);
+  return FALSE;
+}
+
+gboolean
+rtsp_loop_start (GError **error)
+{
+  static GMutex lock;
+  static gboolean started;
+  gboolean is_started;
+
+  g_mutex_lock (&lock);
+  if (!started)
+    started = start (error);
+  is_started = started;
+  g_mutex_unlock (&lock);
+  return is_started;
 }
 
 void
 rtsp_loop_invoke (GSourceFunc function, gpointer data)
 {
-  static gsize started;
-  GSource *source;
-
-  if (g_once_init_enter (&started)) {
-    start ();
-    g_once_init_leave (&started, 1);
-  }
   // Not g_main_context_invoke(), which runs the function in the caller's thread if it can.
-  source = g_idle_source_new ();
+  GSource *source = g_idle_source_new ();
+
   g_source_set_priority (source, G_PRIORITY_DEFAULT);
   g_source_set_callback (source, function, data, NULL);
   g_source_attach (source, loop.context);

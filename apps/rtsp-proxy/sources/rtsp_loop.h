@@ -3,7 +3,7 @@
 
 // The thread that runs all RTSP clients: one epoll for their sockets, and one tick for their
 // timers. After each round of reading it sleeps for 2 ms, so that it wakes at most 500 times a
-// second however many packets arrive. The thread starts with the first call and never ends.
+// second however many packets arrive. The thread never ends.
 
 #include <gio/gio.h>
 
@@ -28,7 +28,12 @@ struct _RtspTicked {
   GList link;                                  // private
 };
 
-// Calls `function` once in the thread, in the order of the calls. Call from any thread.
+// Starts the thread, unless it runs. Returns FALSE and an error if the system has no descriptor or
+// thread left. Call from any thread.
+gboolean rtsp_loop_start (GError **error);
+
+// Calls `function` once in the thread, in the order of the calls. Call from any thread, after
+// rtsp_loop_start() succeeded.
 void rtsp_loop_invoke (GSourceFunc function, gpointer data);
 
 // ---- call from the thread only ----
