@@ -57,9 +57,9 @@ def reports(rtcp):
 
 
 class Session:
-    """One connection. `.asked` lists the methods of its requests, `.requests` these as (method, URI,
-    headers), `.answers` the heads of the client's answers, `.rtcp` the client's RTCP as (track,
-    packet)."""
+    """One connection. `.asked` lists the methods of its requests, `.requests` the requests as
+    (method, URI, headers), `.answers` the heads of the client's answers, `.rtcp` the client's RTCP
+    as (track, packet)."""
 
     def __init__(self, server, connection):
         self.server, self.connection = server, connection
