@@ -65,8 +65,8 @@ RelayTracks relay_take (Relay *self, RelaySource *source);
 gboolean relay_is_current (Relay *self, RelaySource *source);
 
 // Begins a new run of the source with these tracks: `caps` holds a GstCaps of application/x-rtp for
-// each. Returns how the tracks compare to the relay's; for a source that is not the current one,
-// how they would.
+// each, and owns them. The source keeps a reference to `caps`. Returns how the tracks compare to the
+// relay's; for a source that is not the current one, how they would.
 RelayTracks relay_source_begin (RelaySource *self, GPtrArray *caps);
 
 // Like relay_source_begin(), for a run whose media come from relay `from`: `base` of its packets

@@ -288,7 +288,7 @@ gboolean
 rtsp_client_begin_media (RtspClient *self)
 {
   const PullContext *context = self->context;
-  GPtrArray *caps = g_ptr_array_new ();
+  GPtrArray *caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
   gboolean any;
 
   for (guint i = 0; i < self->tracks->len; i++) {
@@ -297,7 +297,7 @@ rtsp_client_begin_media (RtspClient *self)
     if (!track->in)
       continue;
     track->index = caps->len;
-    g_ptr_array_add (caps, track->caps);
+    g_ptr_array_add (caps, gst_caps_ref (track->caps));
   }
   any = caps->len > 0;
   if (any && !g_atomic_int_get (&context->cancelled)) {
