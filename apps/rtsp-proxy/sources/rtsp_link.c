@@ -66,6 +66,9 @@ rtsp_link_free (RtspLink *self)
   stop_watching (self);
   rtsp_parser_stop (&self->parser);
   g_cancellable_cancel (self->cancellable);
+  // First the socket: TLS ends with a message, and would wait for room for it.
+  if (self->connection)
+    g_socket_close (g_socket_connection_get_socket (self->connection), NULL);
   g_clear_object (&self->connection);
   link_unref (self);
 }
