@@ -4,13 +4,17 @@ trusts the certificate of the test's servers."""
 
 import os
 import shutil
+import socket
 import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 
-from pulled import check_plays, is_down, play, pulled
-from scripted import Server
+from control import CLIP_URI, Controlled
+from pulled import SETTINGS, check_plays, is_down, play, pulled
+from proxy import wait_until
+from scripted import KEY_PICTURE, VIDEO, Server, rtp
 from tap import Skip, run, test
 
 FOLDER = 'WEIR_TEST_CERTIFICATES'  # of the certificate and its key; set in the namespace
@@ -41,17 +45,30 @@ LACK = None if FOLDER in os.environ else enter_namespace()
 
 
 class TlsServer(Server):
+    """Serves over TLS. Later connections wait for `greets` before their handshake. `failed` counts
+    the handshakes that failed."""
+
     def __init__(self, *arguments, **settings):
         if LACK:
             raise Skip(LACK)
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.load_cert_chain(os.path.join(os.environ[FOLDER], 'certificate.pem'),
                                       os.path.join(os.environ[FOLDER], 'key.pem'))
+        self.connections = self.failed = 0
+        self.greets = threading.Event()
         super().__init__(*arguments, **settings)
         self.url = self.url.replace('rtsp:', 'rtsps:')
 
     def accept(self):
-        return self._context.wrap_socket(super().accept(), server_side=True)
+        connection = super().accept()
+        self.connections += 1
+        if self.connections > 1:
+            self.greets.wait()
+        try:
+            return self._context.wrap_socket(connection, server_side=True)
+        except OSError:
+            self.failed += 1
+            raise
 
 
 @test
@@ -72,6 +89,28 @@ def a_server_over_tls_that_does_not_read_delays_no_other():
 
     is_down(TlsServer(lambda session: session.left.wait(), early=early),
             'the upstream does not read what is sent to it')
+
+
+@test
+def a_mount_may_be_removed_while_it_connects_again():
+    def close(session):
+        for seq in range(50):
+            session.send(VIDEO, rtp(seq, seq * 1800, KEY_PICTURE))
+        session.connection.shutdown(socket.SHUT_RDWR)
+
+    server = TlsServer(close)
+    mount = {'upstream': server.url, **SETTINGS, 'transport': 'udp', 'read-timeout': '20s'}
+    with server, Controlled({'/clip': {'upstream': CLIP_URI}}) as proxy:
+        assert proxy.http('PUT', '/v1/mounts/cam', mount)[0] == 201
+        proxy.wait_for_line(' mount /cam up: ', 10)
+        wait_until(lambda: server.connections == 2, 5, 'another connection')
+        assert proxy.http('DELETE', '/v1/mounts/cam')[0] == 200
+        server.greets.set()
+        # A slow machine may close the connection before it is made.
+        wait_until(lambda: len(server.sessions) == 2 or server.failed, 5, 'the handshake')
+        for session in server.sessions[1:]:
+            assert session.left.wait(5), session.asked
+            assert session.asked in ([], ['TEARDOWN']), session.asked
 
 
 if __name__ == '__main__':

@@ -163,10 +163,20 @@ on_connected (gpointer data)
   RtspClient *self = data;
 
   self->is_connected = TRUE;
-  if (self->step == RTSP_PLAYING)
-    rtsp_client_keep_alive (self, clock_now ());
-  else
-    rtsp_client_begin (self);
+  switch (self->step) {
+    case RTSP_CONNECTING:
+      rtsp_client_begin (self);
+      break;
+    case RTSP_PLAYING:
+      rtsp_client_keep_alive (self, clock_now ());
+      break;
+    case RTSP_LEAVING:
+    case RTSP_RESTARTING:
+      write_request (self); // TEARDOWN, which waited for this connection
+      break;
+    default:
+      break;
+  }
 }
 
 static gboolean
