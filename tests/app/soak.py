@@ -121,12 +121,14 @@ def random_load_leaves_nothing_behind():
             for worker in workers:
                 worker.start()
             end = time.monotonic() + SECONDS
-            while time.monotonic() < end and proxy.running():
-                time.sleep(chance.random())
-                origin = change(proxy, origin, folder, chance)
-            stop.set()
-            for worker in workers:
-                worker.join()
+            try:
+                while time.monotonic() < end and proxy.running():
+                    time.sleep(chance.random())
+                    origin = change(proxy, origin, folder, chance)
+            finally:  # this process would never end while a worker runs
+                stop.set()
+                for worker in workers:
+                    worker.join()
             assert proxy.running(), 'the proxy has died'
             # Threads that GLib keeps for a while have a descriptor each.
             wait_until(lambda: rest(proxy) <= before + 8, 30, 'the descriptors are closed')
