@@ -50,6 +50,7 @@ relay_set_tracks (Relay *self, GPtrArray *caps)
     track->ssrc = g_random_int ();
     track->caps = relay_caps_publish (received, track->ssrc);
     track->mid_frame = track->resumes = FALSE;
+    track->sent_until = 0;
     track->key_wanted = FALSE;
     track->key_asked = 0;
     weir_splice_init (&track->splice, (guint32) MAX (clock_rate, 0));
@@ -62,10 +63,10 @@ relay_common_time (Relay *self)
   gint64 latest = 0, common;
 
   for (guint i = 0; i < self->n_tracks; i++)
-    latest = MAX (latest, weir_splice_end (&self->tracks[i].splice));
+    latest = MAX (latest, relay_track_end (&self->tracks[i]));
   common = latest;
   for (guint i = 0; i < self->n_tracks; i++) {
-    gint64 end = weir_splice_end (&self->tracks[i].splice);
+    gint64 end = relay_track_end (&self->tracks[i]);
 
     if (end > latest - (gint64) SPARSE_AFTER)
       common = MIN (common, end);
@@ -110,6 +111,13 @@ relay_pass_ntp (Relay *self, guint index)
       entry->functions->mapped (entry->sink, index, &map);
   }
   g_ptr_array_unref (sinks);
+}
+
+void
+relay_pass_all_ntp (Relay *self)
+{
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++)
+    relay_pass_ntp (self, i);
 }
 
 gboolean

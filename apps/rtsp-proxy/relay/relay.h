@@ -59,14 +59,23 @@ void relay_source_end (RelaySource *self);
 // stands by any more.
 void relay_prefer (Relay *self, RelaySource *source);
 
+// Makes `source` stand by, with its packets from its newest join point on: at most 8 MiB, 16,384
+// packets and 30 s. Takes it only when relay_fail_over() says so. NULL: no source stands by any
+// more. For sources without an origin, such as upstreams. Call from the main thread only.
+void relay_keep_warm (Relay *self, RelaySource *source);
+
+// Takes the warm source at its newest join point at `now` (ns, monotonic): the current source has
+// died. Returns FALSE if `source` is not the warm one, or has no join point.
+gboolean relay_fail_over (Relay *self, RelaySource *source, gint64 now);
+
 // Takes `source` at once, even if its tracks differ. Returns how its tracks compare to the relay's.
 RelayTracks relay_take (Relay *self, RelaySource *source);
 
 gboolean relay_is_current (Relay *self, RelaySource *source);
 
 // Begins a new run of the source with these tracks: `caps` holds a GstCaps of application/x-rtp for
-// each, and owns them. The source keeps a reference to `caps`. Returns how the tracks compare to the
-// relay's; for a source that is not the current one, how they would.
+// each, and owns them. The source keeps a reference to `caps`. Returns how the tracks compare to
+// the relay's; for a source that is not the current one, how they would.
 RelayTracks relay_source_begin (RelaySource *self, GPtrArray *caps);
 
 // Like relay_source_begin(), for a run whose media come from relay `from`: `base` of its packets

@@ -2,10 +2,12 @@
 #pragma once
 
 // Shared by the files of a relay: relay.c (tracks), relay_sinks.c (sinks), relay_source.c
-// (sources), relay_switch.c (changes of source), relay_keys.c (keyframe requests).
+// (sources), relay_switch.c (changes of source), relay_warm.c (a source that replaces a dead one at
+// once), relay_keys.c (keyframe requests).
 
 #include <gst/base/gstqueuearray.h>
 
+#include "fanout/join.h"
 #include "relay/relay.h"
 #include "relay/standby.h"
 #include "rtp/rtp.h"
@@ -49,6 +51,7 @@ typedef struct {
   gboolean mid_frame; // the last packet sent did not end its frame
   gboolean resumes;   // packets up to `resume_after` were sent before and are dropped
   gint64 resume_after;
+  gint64 sent_until;   // latest time of a packet that was sent before or while a source caught up
   gboolean key_wanted; // a keyframe request waits to be sent
   gint64 key_asked;    // when the source was last asked, ns; 0: never
   GstQueueArray *out;  // of RelayItem: packets to push to the sinks
@@ -66,6 +69,7 @@ typedef struct {
   gboolean alive;      // this run has had a packet
   gint64 last_arrival; // arrival of its last packet
   WeirNtpMap ntp;      // from its sender reports
+  guint64 base;        // replaces the base of its packets, or RELAY_NO_BASE
 } SourceTrack;
 
 typedef struct _RelayAsker RelayAsker;
@@ -86,8 +90,13 @@ struct _RelaySource {
   gint64 run_start;   // where the run begins, ns of the relay's time
   gint64 tolerance_s; // greatest distance from a base to the first packet, s
   gboolean flows;     // the owner was notified of the first packet
-  Standby *standby;   // not NULL while the source stands by
-  RelayAsker *asker;  // or NULL
+  gint64 born;        // arrival of the first packet since it began, ns; 0: none
+  // Not NULL while the source stands by; and, after it replaced a dead one, while packets from its
+  // join point on are still to be sent, at the speed of `catch_up`.
+  Standby *standby;
+  WeirJoin catch_up; // in ns of the relay's time; its rate is 0 if the source does not catch up
+  guint key_track;   // the track that catches up
+  RelayAsker *asker; // or NULL
 };
 
 struct _Relay {
@@ -101,7 +110,8 @@ struct _Relay {
   GPtrArray *sinks;
   GPtrArray *done; // of old arrays, to be freed without the lock; or NULL
   RelaySource *current, *next;
-  gint64 last_arrival; // arrival of the last packet of any run
+  gboolean next_is_warm; // `next` takes over only by relay_fail_over()
+  gint64 last_arrival;   // arrival of the last packet of any run
   // The relay that the media of the current or last source come from; its time defines this one's.
   guint64 origin;       // its id; 0: itself
   gint64 origin_offset; // its time - the origin's
@@ -126,6 +136,7 @@ guint64 relay_get_origin (Relay *self, gint64 *offset);
 
 // Passes the track's mapping to NTP time to the sinks.
 void relay_pass_ntp (Relay *self, guint track);
+void relay_pass_all_ntp (Relay *self);
 
 // ---- relay_sinks.c; call with the lock held ----
 
@@ -142,6 +153,7 @@ void relay_end_fixed_sinks (Relay *self);
 // packets to the sinks; it releases the lock and takes it again.
 void relay_queue (Relay *self, guint track, GstBuffer *packet, gint64 now, gint64 time);
 void relay_drain (Relay *self, guint track);
+void relay_drain_all (Relay *self);
 
 // ---- relay_sinks.c; call without the lock ----
 
@@ -151,6 +163,13 @@ void relay_sink_entry_unref (gpointer entry);
 void relay_begin_sinks (Relay *self);
 
 // ---- relay_source.c; call with the lock held ----
+
+// Returns the time up to which a track's packets were sent.
+static inline gint64
+relay_track_end (const RelayTrack *track)
+{
+  return MAX (weir_splice_end (&track->splice), track->sent_until);
+}
 
 // Returns the relay's time at which a packet of a new run belongs: after the furthest packet of any
 // track, by the duration of the silence.
@@ -168,21 +187,39 @@ void relay_source_open_run (RelaySource *self, gint64 start, gint64 now, gint64 
 // Returns the signed distance from `base` to `timestamp`, in ticks.
 gint64 relay_ticks_from (guint64 base, guint32 timestamp);
 
-// Renumbers and queues a packet of the current source. Takes ownership of `packet`, which must be
-// writable.
+// Renumbers and queues at `now` a packet of the current source that arrived at `arrival`. Takes
+// ownership of `packet`, which must be writable.
 void relay_source_send (
-    RelaySource *self, guint track, GstBuffer *packet, gint64 now, guint64 base);
+    RelaySource *self, guint track, GstBuffer *packet, gint64 arrival, gint64 now, guint64 base);
 
 // ---- relay_switch.c; call with the lock held ----
 
 // Makes the preferred source stand by, if its tracks are the relay's.
 void relay_stand_by (Relay *self);
 
+// Reports whether `source` stands by and has a join point.
+gboolean relay_has_join (Relay *self, const RelaySource *source);
+
 // Reports whether the standby source takes over at `now`. `packet` is the packet of the current
 // source that arrives now; NULL for a packet of the standby source. relay_switch() makes the
 // standby source the current one.
 gboolean relay_is_switch_time (Relay *self, guint track, GstBuffer *packet, gint64 now);
 void relay_switch (Relay *self, gint64 now);
+
+// Sends a packet that was kept. Takes ownership of its buffer.
+void relay_send_kept (RelaySource *self, StandbyPacket *packet, gint64 now);
+
+// ---- relay_warm.c; call with the lock held ----
+
+// Prepares the switch to the warm source, whose join point has a place in the past: the source
+// catches up from there. Returns where its run begins, in ns of the relay's time.
+gint64 relay_begin_catch_up (RelaySource *self, gint64 now);
+
+// Sends the packets that are due at `now`. Call relay_drain_all() afterwards.
+void relay_catch_up (RelaySource *self, gint64 now);
+
+// Returns the compressed time of a packet of the track that catches up; else `time`.
+gint64 relay_compress (const RelaySource *self, guint track, gint64 time);
 
 // ---- relay_keys.c ----
 

@@ -188,6 +188,13 @@ relay_drain (Relay *self, guint index)
   track->draining = FALSE;
 }
 
+void
+relay_drain_all (Relay *self)
+{
+  for (guint i = 0; i < self->n_tracks; i++)
+    relay_drain (self, i);
+}
+
 // ---- adding and removing ----
 
 void

@@ -54,7 +54,7 @@ relay_next_start (Relay *relay, gint64 now)
   if (relay->last_arrival == 0)
     return 0;
   for (guint i = 0; i < relay->n_tracks; i++)
-    end = MAX (end, weir_splice_end (&relay->tracks[i].splice));
+    end = MAX (end, relay_track_end (&relay->tracks[i]));
   return end + MAX (now - relay->last_arrival, (gint64) RELAY_SPLICE_GAP);
 }
 
@@ -63,7 +63,7 @@ relay_drop_overlap (Relay *relay)
 {
   for (guint i = 0; i < relay->n_tracks; i++) {
     relay->tracks[i].resumes = relay->tracks[i].splice.n_runs > 0;
-    relay->tracks[i].resume_after = weir_splice_end (&relay->tracks[i].splice);
+    relay->tracks[i].resume_after = relay_track_end (&relay->tracks[i]);
   }
 }
 
@@ -101,6 +101,21 @@ relay_source_open_run (RelaySource *self, gint64 start, gint64 now, gint64 toler
   relay->origin_offset = start - self->start;
 }
 
+// Returns the RTP timestamp of a track at the start of the run, by the arrival of a packet at
+// `now`; by the sender reports if they agree within 1 s.
+static guint32
+find_base (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now)
+{
+  guint64 rate = self->relay->tracks[index].splice.clock_rate;
+  guint64 reported = self->tracks[index].base;
+  guint64 since = (guint64) MAX (now - self->run_arrival, 0);
+  guint32 base = rtp->timestamp - (guint32) gst_util_uint64_scale (since, rate, GST_SECOND);
+
+  if (reported != RELAY_NO_BASE && ABS (relay_ticks_from (reported, base)) <= (gint64) rate)
+    return (guint32) reported;
+  return base;
+}
+
 static void
 begin_track (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now, guint64 base)
 {
@@ -113,9 +128,7 @@ begin_track (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now, gui
       && ABS (relay_ticks_from (base, rtp->timestamp)) > (gint64) rate * self->tolerance_s)
     base = RELAY_NO_BASE;
   if (base == RELAY_NO_BASE)
-    base = (guint32) (rtp->timestamp
-                      - gst_util_uint64_scale (
-                          (guint64) MAX (now - self->run_arrival, 0), rate, GST_SECOND));
+    base = find_base (self, index, rtp, now);
   weir_splice_begin (&track->splice, (guint32) base, self->run_start);
   self->tracks[index].alive = TRUE;
   self->tracks[index].ssrc = rtp->ssrc;
@@ -127,8 +140,8 @@ replace_ssrc (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now)
 {
   Relay *relay = self->relay;
   WeirSplice *splice = &relay->tracks[index].splice;
-  gint64 start =
-      weir_splice_end (splice) + MAX (now - relay->last_arrival, (gint64) RELAY_SPLICE_GAP);
+  gint64 start = relay_track_end (&relay->tracks[index])
+                 + MAX (now - relay->last_arrival, (gint64) RELAY_SPLICE_GAP);
 
   self->tracks[index].ssrc = rtp->ssrc;
   self->tracks[index].ntp.known = FALSE;
@@ -140,6 +153,20 @@ typedef struct {
   guint32 timestamp;
   gint64 time;
 } Numbers;
+
+// Gives a packet of a source that catches up its compressed time.
+static void
+compress (RelaySource *self, guint index, Numbers *to)
+{
+  RelayTrack *track = &self->relay->tracks[index];
+  gint64 time = relay_compress (self, index, to->time);
+
+  if (time == to->time)
+    return;
+  to->time = time;
+  to->timestamp = weir_splice_timestamp_at (&track->splice, time);
+  track->sent_until = MAX (track->sent_until, time);
+}
 
 // Sets the outgoing numbers of a packet. Returns FALSE if the packet is dropped.
 static gboolean
@@ -160,7 +187,7 @@ renumber (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now, guint6
     }
     replace_ssrc (self, index, rtp, now);
   }
-  relay->last_arrival = from->last_arrival = now;
+  from->last_arrival = now;
   to->time = weir_splice_time (&track->splice, rtp->timestamp);
   if (track->resumes && to->time <= track->resume_after + (gint64) RELAY_SAME_INSTANT) {
     relay->stats.n_stale++;
@@ -173,6 +200,7 @@ renumber (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now, guint6
     relay->stats.n_stale++;
     return FALSE;
   }
+  compress (self, index, to);
   if (counted)
     relay->n_missing += track->splice.last_seq - last - 1;
   relay->stats.n_lost = MAX (relay->stats.n_lost, (guint64) MAX (relay->n_missing, 0));
@@ -194,7 +222,8 @@ write_header (RelaySource *self, guint index, const WeirRtp *rtp, const Numbers 
 }
 
 void
-relay_source_send (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint64 base)
+relay_source_send (
+    RelaySource *self, guint index, GstBuffer *packet, gint64 arrival, gint64 now, guint64 base)
 {
   Relay *relay = self->relay;
   GstMapInfo map;
@@ -210,9 +239,10 @@ relay_source_send (RelaySource *self, guint index, GstBuffer *packet, gint64 now
   relay->stats.n_bytes += map.size;
   if (index >= relay->n_tracks || weir_rtp_parse (map.data, map.size, &rtp) < 0) {
     relay->stats.n_bad++;
-  } else if (renumber (self, index, &rtp, now, base, &to)) {
+  } else if (renumber (self, index, &rtp, arrival, base, &to)) {
     write_header (self, index, &rtp, &to, map.data);
     relay->tracks[index].mid_frame = !rtp.marker;
+    relay->last_arrival = now;
     sent = TRUE;
   }
   gst_buffer_unmap (packet, &map);
@@ -227,18 +257,30 @@ relay_source_send (RelaySource *self, guint index, GstBuffer *packet, gint64 now
   }
 }
 
-static void
-drain_all (Relay *relay)
+// Keeps a packet that is not sent yet, and sends those that are due. Takes ownership of `packet`.
+// Returns FALSE if the packet is to be sent at once; then the caller still owns it.
+static gboolean
+keep (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint64 base)
 {
-  for (guint i = 0; i < relay->n_tracks; i++)
-    relay_drain (relay, i);
-}
+  Relay *relay = self->relay;
+  gboolean waits;
 
-static void
-pass_all_ntp (Relay *relay)
-{
-  for (guint i = 0; i < RELAY_MAX_TRACKS; i++)
-    relay_pass_ntp (relay, i);
+  if (!self->standby)
+    return FALSE;
+  if (self == relay->next) {
+    standby_push (self->standby, index, packet, now, base);
+    if (relay->next_is_warm && standby_is_full (self->standby, now))
+      standby_clear (self->standby);
+    return TRUE;
+  }
+  if (self != relay->current)
+    return FALSE;
+  waits = index == self->key_track;
+  if (waits)
+    standby_append (self->standby, index, packet, now, base);
+  relay_catch_up (self, now);
+  relay_drain_all (relay);
+  return waits;
 }
 
 void
@@ -254,27 +296,27 @@ relay_push (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint
   }
   packet = gst_buffer_make_writable (packet);
   g_mutex_lock (&relay->lock);
-  if (self == relay->next && self->standby) {
-    standby_push (self->standby, index, packet, now, base);
+  if (!self->born)
+    self->born = now;
+  if (keep (self, index, packet, now, base))
     packet = NULL;
-  }
   switched = relay_is_switch_time (relay, index, self == relay->current ? packet : NULL, now);
   if (switched)
     relay_switch (relay, now);
   if (packet && self == relay->current && self->caps) {
-    relay_source_send (self, index, g_steal_pointer (&packet), now, base);
+    relay_source_send (self, index, g_steal_pointer (&packet), now, now, base);
     relay_drain (relay, index);
   } else if (packet) {
     relay->stats.n_idle++;
   }
   if (switched)
-    drain_all (relay);
+    relay_drain_all (relay);
   asker = relay_take_key_request (relay, index, now);
   g_mutex_unlock (&relay->lock);
   relay_pass_key_request (asker, index, now);
   gst_clear_buffer (&packet);
   if (switched)
-    pass_all_ntp (relay);
+    relay_pass_all_ntp (relay);
 }
 
 void
@@ -302,11 +344,13 @@ begin_run (RelaySource *self)
 {
   self->run_open = FALSE;
   self->flows = FALSE;
+  self->born = 0;
+  self->catch_up.rate = 0;
   for (guint i = 0; i < self->caps->len && i < RELAY_MAX_TRACKS; i++) {
     GstStructure *s = gst_caps_get_structure (g_ptr_array_index (self->caps, i), 0);
     SourceTrack *track = &self->tracks[i];
 
-    *track = (SourceTrack) { .payload = -1 };
+    *track = (SourceTrack) { .payload = -1, .base = RELAY_NO_BASE };
     gst_structure_get_int (s, "payload", &track->payload);
   }
 }
@@ -326,8 +370,10 @@ take (RelaySource *self)
   Relay *relay = self->relay;
   RelayTracks tracks = compare_tracks (relay, self->caps);
 
-  if (relay->current != self && relay->current)
+  if (relay->current != self && relay->current) {
     relay->stats.n_switches++;
+    g_clear_pointer (&relay->current->standby, standby_free);
+  }
   relay->current = self;
   if (relay->next == self)
     relay->next = NULL;
@@ -395,13 +441,16 @@ relay_prefer (Relay *relay, RelaySource *source)
   gboolean first = FALSE;
 
   g_mutex_lock (&relay->lock);
-  if (source && source == relay->next) {
+  // A warm source takes over at a fresh join point: the current source still sends.
+  if (source && source == relay->next && !(relay->next_is_warm && relay_has_join (relay, source))) {
+    relay->next_is_warm = FALSE;
     g_mutex_unlock (&relay->lock);
     return;
   }
   if (relay->next)
     g_clear_pointer (&relay->next->standby, standby_free);
   relay->next = NULL;
+  relay->next_is_warm = FALSE;
   if (source && source != relay->current) {
     // Without tracks, the current source has not begun.
     first = relay->n_tracks == 0;
@@ -493,8 +542,10 @@ relay_source_end (RelaySource *self)
     relay->current = NULL;
     relay_drop_held (relay);
   }
-  if (relay->next == self)
+  if (relay->next == self) {
     relay->next = NULL;
+    relay->next_is_warm = FALSE;
+  }
   g_clear_pointer (&self->standby, standby_free);
   g_mutex_unlock (&relay->lock);
 }

@@ -6,6 +6,9 @@
 
 // RTP-Info of a standby source that is further than this from its join point is ignored.
 #define STANDBY_BASE_TOLERANCE_S 30
+// Greatest distance of a sender report to the join point, in s.
+#define REPORT_AGE_MAX_S 60
+#define IGNORE_BASES (-1) // as tolerance
 // A standby source at its join point takes over at once if the current source has been silent for
 // this long.
 #define CURRENT_SILENCE (100 * GST_MSECOND)
@@ -29,6 +32,12 @@ relay_stand_by (Relay *relay)
   g_clear_pointer (&next->standby, standby_free);
   if (next->caps && relay_has_tracks (relay, next->caps))
     next->standby = standby_new (next->caps);
+}
+
+gboolean
+relay_has_join (Relay *relay, const RelaySource *source)
+{
+  return source && source == relay->next && source->standby && standby_get_join (source->standby);
 }
 
 // ---- taking over; with the lock held ----
@@ -61,19 +70,87 @@ find_join_time (Relay *relay, const RelaySource *next, gint64 *time)
   return TRUE;
 }
 
-// Returns the time from a source's start of play to its join point, in ns; 0 if its RTP-Info is
-// missing or ignored. For a source that does not have the relay's origin.
-static gint64
-find_join_offset (Relay *relay, const StandbyPacket *join)
+// Sets `*offset` to the time from a source's start of play to its join point, in ns. Returns FALSE
+// if its RTP-Info is missing or ignored. For a source that does not have the relay's origin.
+static gboolean
+find_join_offset (const RelaySource *next, const StandbyPacket *join, gint64 *offset)
 {
-  gint64 rate = relay->tracks[join->track].splice.clock_rate;
+  gint64 rate = next->relay->tracks[join->track].splice.clock_rate;
   guint32 timestamp;
   gint64 ticks;
 
-  if (join->base == RELAY_NO_BASE || !read_timestamp (join->packet, &timestamp))
-    return 0;
+  *offset = 0;
+  // Timestamps come back to the base after hours.
+  if (join->base == RELAY_NO_BASE || !read_timestamp (join->packet, &timestamp)
+      || join->now - next->born > STANDBY_BASE_TOLERANCE_S * (gint64) GST_SECOND)
+    return FALSE;
   ticks = relay_ticks_from (join->base, timestamp);
-  return ABS (ticks) > rate * STANDBY_BASE_TOLERANCE_S ? 0 : ticks * (gint64) GST_SECOND / rate;
+  if (ABS (ticks) > rate * STANDBY_BASE_TOLERANCE_S)
+    return FALSE;
+  *offset = ticks * (gint64) GST_SECOND / rate;
+  return TRUE;
+}
+
+// Sets the bases of the tracks to the instant of the join point, by the sender reports.
+static void
+set_reported_bases (RelaySource *next, const StandbyPacket *join)
+{
+  const WeirNtpMap *key = &next->tracks[join->track].ntp;
+  gint64 rate = next->relay->tracks[join->track].splice.clock_rate;
+  guint32 timestamp;
+  guint64 ntp;
+
+  if (!key->known || !read_timestamp (join->packet, &timestamp))
+    return;
+  ntp = key->ntp
+        + (guint64) (relay_ticks_from (key->timestamp, timestamp) * (G_GINT64_CONSTANT (1) << 32)
+                     / rate);
+  for (guint i = 0; i < next->relay->n_tracks; i++) {
+    const WeirNtpMap *map = &next->tracks[i].ntp;
+    gdouble seconds = (gdouble) (gint64) (ntp - map->ntp) / 4294967296.0;
+
+    if (map->known && ABS (seconds) < REPORT_AGE_MAX_S)
+      next->tracks[i].base =
+          map->timestamp + (guint32) (gint64) (seconds * next->relay->tracks[i].splice.clock_rate);
+  }
+}
+
+void
+relay_send_kept (RelaySource *self, StandbyPacket *packet, gint64 now)
+{
+  // Without a common origin, packets from before the join point have no time in the relay.
+  if (!self->origin && packet->now < self->run_arrival)
+    gst_buffer_unref (packet->packet);
+  else
+    relay_source_send (self, packet->track, gst_buffer_make_writable (packet->packet), packet->now,
+        now, packet->base);
+}
+
+// Sends what is due from the join point on, and frees the queue if that is all.
+static void
+send_all_kept (RelaySource *next, gint64 now)
+{
+  StandbyPacket packet;
+
+  if (next->catch_up.rate) {
+    relay_catch_up (next, now);
+    return;
+  }
+  while (standby_pop (next->standby, &packet))
+    relay_send_kept (next, &packet, now);
+  g_clear_pointer (&next->standby, standby_free);
+}
+
+// Prepares a source for a new place in the relay's time. Its run may have had one before.
+static void
+reset_run (RelaySource *next)
+{
+  next->flows = FALSE;
+  next->catch_up.rate = 0;
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
+    next->tracks[i].alive = FALSE;
+    next->tracks[i].base = RELAY_NO_BASE;
+  }
 }
 
 // Makes the standby source the current one, and sends its packets from its join point on.
@@ -82,35 +159,34 @@ relay_switch (Relay *relay, gint64 now)
 {
   RelaySource *next = relay->next;
   const StandbyPacket *join = standby_get_join (next->standby);
-  gint64 start, time;
-  StandbyPacket packet;
+  gint64 start, time, offset, tolerance_s = STANDBY_BASE_TOLERANCE_S;
 
+  reset_run (next);
   if (find_join_time (relay, next, &time)) {
-    gint64 end = weir_splice_end (&relay->tracks[join->track].splice);
+    gint64 end = relay_track_end (&relay->tracks[join->track]);
 
     start = relay_source_find_start (next, now);
     relay->tracks[join->track].resumes = FALSE;
     if (time <= end)
       start += end + (gint64) RELAY_SPLICE_GAP - time;
   } else {
-    start = relay_next_start (relay, now) - find_join_offset (relay, join);
+    if (!find_join_offset (next, join, &offset)) {
+      tolerance_s = IGNORE_BASES;
+      set_reported_bases (next, join);
+    }
+    start = relay->next_is_warm ? relay_begin_catch_up (next, now) : relay_next_start (relay, now);
+    start -= offset;
     relay_drop_overlap (relay);
     relay->tracks[join->track].resumes = FALSE;
   }
+  if (relay->current)
+    g_clear_pointer (&relay->current->standby, standby_free);
   relay->next = NULL;
+  relay->next_is_warm = FALSE;
   relay->current = next;
   relay->stats.n_switches++;
-  next->flows = FALSE;
-  relay_source_open_run (next, start, join->now, STANDBY_BASE_TOLERANCE_S);
-  while (standby_pop (next->standby, &packet)) {
-    // Without a common origin, packets from before the join point have no time in the relay.
-    if (!next->origin && packet.now < next->run_arrival)
-      gst_buffer_unref (packet.packet);
-    else
-      relay_source_send (
-          next, packet.track, gst_buffer_make_writable (packet.packet), packet.now, packet.base);
-  }
-  g_clear_pointer (&next->standby, standby_free);
+  relay_source_open_run (next, start, join->now, tolerance_s);
+  send_all_kept (next, now);
 }
 
 gboolean
@@ -121,10 +197,10 @@ relay_is_switch_time (Relay *relay, guint track, GstBuffer *packet, gint64 now)
   gint64 time, behind;
   guint32 timestamp;
 
-  if (!join)
+  if (!join || relay->next_is_warm)
     return FALSE;
   if (!current || now - relay->last_arrival > (gint64) CURRENT_SILENCE
-      || standby_is_full (next->standby))
+      || standby_is_full (next->standby, now))
     return TRUE;
   if (!packet || track != join->track || relay->tracks[track].mid_frame)
     return FALSE;

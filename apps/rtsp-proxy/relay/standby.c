@@ -6,17 +6,20 @@
 
 #define HELD_BYTES (8 * 1024 * 1024)
 #define HELD_PACKETS 16384
+#define HELD_TIME (30 * GST_SECOND)
 // Number of packets of other tracks to keep while there is no join point: more than 1 s of audio.
 #define OTHERS_MAX 256
 
 struct _Standby {
   guint key_track; // the track whose join points count
   WeirLayers layers;
-  GQueue packets; // of StandbyPacket
+  GQueue keys;   // of StandbyPacket: the packets of the key track
+  GQueue others; // of StandbyPacket: the packets of the other tracks
   gsize bytes;
-  guint n_others; // packets of the other tracks
+  guint64 n_pushed;
   gboolean in_frame;
   guint32 frame_timestamp;
+  guint32 ssrc; // of the key track
   gboolean joined;
   gint64 since, joined_at;
   GList *frame; // the first packet of the current frame
@@ -58,33 +61,61 @@ standby_new (GPtrArray *caps)
 }
 
 void
+standby_clear (Standby *self)
+{
+  g_queue_clear_full (&self->keys, packet_free);
+  g_queue_clear_full (&self->others, packet_free);
+  self->bytes = 0;
+  self->in_frame = self->joined = FALSE;
+  self->frame = NULL;
+}
+
+void
 standby_free (Standby *self)
 {
-  g_queue_clear_full (&self->packets, packet_free);
+  standby_clear (self);
   g_free (self);
 }
 
-static void
-drop (Standby *self, GList *link)
+guint
+standby_get_key_track (Standby *self)
 {
-  StandbyPacket *packet = link->data;
-
-  self->bytes -= gst_buffer_get_size (packet->packet);
-  if (packet->track != self->key_track)
-    self->n_others--;
-  packet_free (packet);
-  g_queue_delete_link (&self->packets, link);
+  return self->key_track;
 }
 
-// Drops the key track's packets before `end`, and the oldest of the others beyond OTHERS_MAX.
+static gboolean
+pop (Standby *self, GQueue *queue, StandbyPacket *out)
+{
+  StandbyPacket *packet = g_queue_pop_head (queue);
+
+  if (!packet)
+    return FALSE;
+  self->bytes -= gst_buffer_get_size (packet->packet);
+  *out = *packet;
+  g_free (packet);
+  return TRUE;
+}
+
+static void
+drop (Standby *self, GQueue *queue)
+{
+  StandbyPacket packet;
+
+  if (pop (self, queue, &packet))
+    gst_buffer_unref (packet.packet);
+}
+
+// Drops the key track's packets before `end`, and older packets of the others beyond OTHERS_MAX.
 static void
 drop_before (Standby *self, GList *end)
 {
-  for (GList *link = self->packets.head, *next; link != end; link = next) {
-    next = link->next;
-    if (((StandbyPacket *) link->data)->track == self->key_track || self->n_others > OTHERS_MAX)
-      drop (self, link);
-  }
+  const StandbyPacket *other, *first = end ? end->data : NULL;
+
+  while (self->keys.head != end)
+    drop (self, &self->keys);
+  while (self->others.length > OTHERS_MAX && (other = self->others.head->data)
+         && (!first || other->order < first->order))
+    drop (self, &self->others);
 }
 
 // Reports whether the last packet in the queue shows that its frame is a join point. A frame begins
@@ -99,8 +130,15 @@ read_key (Standby *self, GstBuffer *buffer)
   if (!gst_buffer_map (buffer, &map, GST_MAP_READ))
     return FALSE;
   if (weir_rtp_parse (map.data, map.size, &rtp) == 0) {
+    // Packets of two streams do not belong together.
+    if (rtp.ssrc != self->ssrc && self->joined) {
+      while (self->keys.length > 1)
+        drop (self, &self->keys);
+      self->in_frame = self->joined = FALSE;
+    }
+    self->ssrc = rtp.ssrc;
     if (!self->in_frame || rtp.timestamp != self->frame_timestamp) {
-      self->frame = self->packets.tail;
+      self->frame = self->keys.tail;
       self->frame_timestamp = rtp.timestamp;
     }
     self->in_frame = !rtp.marker && self->layers.codec != WEIR_CODEC_AUDIO;
@@ -110,17 +148,21 @@ read_key (Standby *self, GstBuffer *buffer)
   return layer.keyframe && self->frame;
 }
 
-gboolean
-standby_push (Standby *self, guint track, GstBuffer *buffer, gint64 now, guint64 base)
+void
+standby_append (Standby *self, guint track, GstBuffer *buffer, gint64 now, guint64 base)
 {
   StandbyPacket *packet = g_new (StandbyPacket, 1);
 
-  *packet = (StandbyPacket) { track, buffer, now, base };
-  g_queue_push_tail (&self->packets, packet);
+  *packet = (StandbyPacket) { track, buffer, now, base, self->n_pushed++ };
+  g_queue_push_tail (track == self->key_track ? &self->keys : &self->others, packet);
   self->bytes += gst_buffer_get_size (buffer);
-  if (track != self->key_track)
-    self->n_others++;
-  else if (read_key (self, buffer)) {
+}
+
+void
+standby_push (Standby *self, guint track, GstBuffer *buffer, gint64 now, guint64 base)
+{
+  standby_append (self, track, buffer, now, base);
+  if (track == self->key_track && read_key (self, buffer)) {
     if (!self->joined)
       self->since = now;
     self->joined = TRUE;
@@ -129,20 +171,15 @@ standby_push (Standby *self, guint track, GstBuffer *buffer, gint64 now, guint64
   }
   // A frame without a join point is dropped too if it does not end within the limit.
   if (!self->joined)
-    drop_before (self, standby_is_full (self) ? NULL : self->frame);
-  if (!self->packets.head)
+    drop_before (self, standby_is_full (self, now) ? NULL : self->frame);
+  if (!self->keys.head)
     self->frame = NULL;
-  return self->joined;
 }
 
 const StandbyPacket *
 standby_get_join (Standby *self)
 {
-  for (GList *link = self->packets.head; link && self->joined; link = link->next) {
-    if (((StandbyPacket *) link->data)->track == self->key_track)
-      return link->data;
-  }
-  return NULL;
+  return self->joined ? standby_peek (self) : NULL;
 }
 
 gint64
@@ -158,19 +195,38 @@ standby_get_joined (Standby *self)
 }
 
 gboolean
-standby_is_full (Standby *self)
+standby_is_full (Standby *self, gint64 now)
 {
-  return self->bytes > HELD_BYTES || self->packets.length > HELD_PACKETS;
+  const StandbyPacket *first = standby_peek (self);
+
+  return self->bytes > HELD_BYTES || self->keys.length + self->others.length > HELD_PACKETS
+         || (first && now - first->now > (gint64) HELD_TIME);
+}
+
+const StandbyPacket *
+standby_peek (Standby *self)
+{
+  return g_queue_peek_head (&self->keys);
 }
 
 gboolean
-standby_pop (Standby *self, StandbyPacket *out)
+standby_pop_key (Standby *self, StandbyPacket *packet)
 {
-  StandbyPacket *packet = g_queue_pop_head (&self->packets);
+  return pop (self, &self->keys, packet);
+}
 
-  if (!packet)
-    return FALSE;
-  *out = *packet;
-  g_free (packet);
-  return TRUE;
+gboolean
+standby_pop_other (Standby *self, StandbyPacket *packet)
+{
+  return pop (self, &self->others, packet);
+}
+
+gboolean
+standby_pop (Standby *self, StandbyPacket *packet)
+{
+  const StandbyPacket *key = standby_peek (self);
+  const StandbyPacket *other = g_queue_peek_head (&self->others);
+
+  return pop (
+      self, !key || (other && other->order < key->order) ? &self->others : &self->keys, packet);
 }

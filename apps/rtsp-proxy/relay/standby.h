@@ -2,7 +2,8 @@
 #pragma once
 
 // Keeps the packets of a standby source from its newest join point on, until the source takes over
-// a relay. Not thread safe.
+// a relay. The source may stand by for hours: if its packets exceed the limits in bytes, packets or
+// time, the owner clears the queue or lets the source take over. Not thread safe.
 
 #include <gst/gst.h>
 
@@ -13,6 +14,7 @@ typedef struct {
   GstBuffer *packet;
   gint64 now;
   guint64 base;
+  guint64 order; // set by standby_push()
 } StandbyPacket;
 
 // Makes an empty queue. `caps` holds a GstCaps of application/x-rtp for each track. The caller
@@ -20,8 +22,19 @@ typedef struct {
 Standby *standby_new (GPtrArray *caps);
 void standby_free (Standby *self);
 
-// Adds a packet. Takes ownership of `packet`. Returns TRUE once there is a join point.
-gboolean standby_push (Standby *self, guint track, GstBuffer *packet, gint64 now, guint64 base);
+// Returns the track whose join points count.
+guint standby_get_key_track (Standby *self);
+
+// Adds a packet, and drops the packets before its frame if that is a join point. Takes ownership of
+// `packet`.
+void standby_push (Standby *self, guint track, GstBuffer *packet, gint64 now, guint64 base);
+
+// Adds a packet and drops none: the source has taken over, and its packets are still to be sent.
+// Takes ownership of `packet`.
+void standby_append (Standby *self, guint track, GstBuffer *packet, gint64 now, guint64 base);
+
+// Drops all packets.
+void standby_clear (Standby *self);
 
 // Returns the first packet of the join point, or NULL if there is none yet. The queue owns it.
 const StandbyPacket *standby_get_join (Standby *self);
@@ -30,10 +43,16 @@ const StandbyPacket *standby_get_join (Standby *self);
 gint64 standby_get_since (Standby *self);
 gint64 standby_get_joined (Standby *self);
 
-// Reports whether the packets kept exceed the limit.
-gboolean standby_is_full (Standby *self);
+// Reports whether the packets kept at `now` exceed a limit.
+gboolean standby_is_full (Standby *self, gint64 now);
 
-// Takes the next packet from the queue, in order of arrival. Packets of the track with the join
-// point begin there; packets of other tracks may have arrived earlier, because their media may be
-// later. Returns FALSE if the queue is empty. The caller owns the buffer.
+// Returns the oldest packet of the track with the join points, or NULL. The queue owns it.
+const StandbyPacket *standby_peek (Standby *self);
+
+// Take the oldest packet of the track with the join points; the oldest of the other tracks; the
+// oldest of all. Packets of the first begin at the join point; packets of other tracks may have
+// arrived earlier, because their media may be later. Return FALSE if there is none. The caller owns
+// the buffer.
+gboolean standby_pop_key (Standby *self, StandbyPacket *packet);
+gboolean standby_pop_other (Standby *self, StandbyPacket *packet);
 gboolean standby_pop (Standby *self, StandbyPacket *packet);
