@@ -9,9 +9,11 @@
 #include "control/reload.h"
 #include "outlets/rtsp/server.h"
 
+#include <errno.h>
 #include <glib-unix.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #define STOP_TIMEOUT_MS 4000
 
@@ -96,15 +98,30 @@ fail (GError *error)
   return EXIT_FAILURE;
 }
 
+// The default, 1024, is for programs that use select(), which this one does not.
+static void
+raise_file_limit (void)
+{
+  struct rlimit limit;
+
+  if (getrlimit (RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
+    return;
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit (RLIMIT_NOFILE, &limit) < 0)
+    log_event ("cannot raise the limit of open files: %s", g_strerror (errno));
+}
+
 static int
 serve (const Options *options, ProxyConfig *config)
 {
   GError *error = NULL;
-  Server *server = server_new (config, &error);
   Notices *notices;
   Reload *reload;
+  Server *server;
   Api *api;
 
+  raise_file_limit ();
+  server = server_new (config, &error);
   if (!server)
     return fail (error);
   notices = notices_new (server);
@@ -149,7 +166,7 @@ main (int argc, char **argv)
     options_clear (&options);
     return status;
   }
-  status = options.explain ? options_show (&options, config) : serve (&options, config);
+  status = options_shows (&options) ? options_show (&options, config) : serve (&options, config);
   proxy_config_free (config);
   options_clear (&options);
   return status;

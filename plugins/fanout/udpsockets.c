@@ -7,10 +7,7 @@
 #include <gst/net/net.h>
 
 #include "core/net/pacingrate.h"
-
-// Default size of the send buffer in bytes. All readers share it. With the system's default of 208
-// KB a fast line runs empty before the sink fills the buffer again.
-#define BUFFER_SIZE (1 << 20)
+#include "core/net/send.h"
 
 GInetAddress *
 weir_udp_resolve (const gchar *host, GCancellable *cancellable, GError **error)
@@ -119,8 +116,8 @@ set_up (GSocket *socket, const WeirUdpConfig *config, gboolean *buffer_short)
     return;
   if (config->buffer_size > 0)
     *buffer_short |= !make_buffer (socket, config->buffer_size);
-  else if (get_buffer (socket) < BUFFER_SIZE)
-    make_buffer (socket, BUFFER_SIZE);
+  else if (get_buffer (socket) < WEIR_SEND_BUFFER)
+    make_buffer (socket, WEIR_SEND_BUFFER);
   if (config->multicast_iface)
     setsockopt (g_socket_get_fd (socket), SOL_SOCKET, SO_BINDTODEVICE, config->multicast_iface,
         (socklen_t) strlen (config->multicast_iface));

@@ -22,7 +22,7 @@ from tap import TIMEOUT, Skip, run, test
 IN_NAMESPACE = 'WEIR_DOCS_NAMESPACE'
 # Commands that change the machine, or take longer than a test may.
 NOT_RUN = re.compile(r'^(sudo |\./dev (deb|test|bench)|meson )', re.M)
-SERVER = re.compile(r'(\./dev run|rtsp-proxy --config (?!.*--(check-config|explain)))')
+SERVER = re.compile(r'(\./dev run|rtsp-proxy --config (?!.*--(check-config|check-system|explain)))')
 CAMERA = '192.0.2.7'
 LIMIT = 2 * TIMEOUT
 # ffplay without a window: it ends after five pictures, or in the background with the test.

@@ -220,6 +220,18 @@ def example():
 
 
 @test
+def example_of_limits():
+    """the example of the system's limits is installed, and sysctl reads it"""
+    file = os.path.join(installed(), 'share/doc/weir/90-rtsp-proxy.conf')
+    need('sysctl')
+    if 'dry-run' in call('sysctl', '--help'):
+        told = call('sysctl', '--dry-run', '-p', file)
+        assert 'net.core.rmem_max = 4194304\n' in told, told
+    else:
+        assert 'net.core.rmem_max = 4194304\n' in read(file)
+
+
+@test
 def unit():
     """systemd accepts the unit and rates its exposure low"""
     need('systemd-analyze')

@@ -4,6 +4,7 @@
 
 #include "cli/options.h"
 
+#include "cli/check_system.h"
 #include "cli/explain.h"
 #include "cli/stage_list.h"
 #include "config/mount_cache.h"
@@ -33,6 +34,7 @@ const gchar options_examples[] =
     "Examples:\n"
     "  rtsp-proxy --mount /cam=rtsp://192.0.2.7/stream --listen 0.0.0.0:8554\n"
     "  rtsp-proxy --config rtsp-proxy.yaml --check-config\n"
+    "  rtsp-proxy --config rtsp-proxy.yaml --check-system --expect 8M,500\n"
     "  rtsp-proxy --config rtsp-proxy.yaml --explain '/cam?delay=30'\n\n";
 
 static const gchar configuration[] =
@@ -42,8 +44,8 @@ const gchar options_epilogue[] =
     "\n"
     "Keep passwords in the configuration file, or in a file or variable that it names: ps shows\n"
     "arguments to all users. SIGHUP makes the proxy read the file again.\n\n"
-    "Exit status: 0 after SIGINT or SIGTERM, 1 if the proxy could not start, 2 for wrong\n"
-    "arguments or a wrong configuration.\n";
+    "Exit status: 0 after SIGINT or SIGTERM, 1 if the proxy could not start, or if --check-system\n"
+    "finds a limit that binds, 2 for wrong arguments or a wrong configuration.\n";
 
 // Prints the tables of docs/configuration.md.
 static void
@@ -72,6 +74,13 @@ const GOptionEntry options_entries[] = {
       "Read the configuration from this YAML file", "FILE" },
   { "check-config", 0, 0, G_OPTION_ARG_NONE, AT (check_config), "Check the configuration and exit",
       NULL },
+  { "check-system", 0, 0, G_OPTION_ARG_NONE, AT (check_system),
+      "Print which limits of this system the configuration would reach, and exit", NULL },
+  { "expect", 0, 0, G_OPTION_ARG_STRING, AT (expect),
+      "For --check-system: the bit rate of each mount, and the number of readers in all (default "
+      "4M, "
+      "and two for each mount, at least 100)",
+      "RATE[,READERS]" },
   { "print-config-docs", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, AT (config_docs), NULL, NULL },
   { "stages", 0, 0, G_OPTION_ARG_FILENAME, AT (stage_folder),
       "Look for stages in this folder first", "DIR" },
@@ -170,6 +179,7 @@ options_clear (Options *self)
   g_clear_pointer (&self->file, g_free);
   g_clear_pointer (&self->stage_folder, g_free);
   g_clear_pointer (&self->explain, g_free);
+  g_clear_pointer (&self->expect, g_free);
 }
 
 static gboolean
@@ -269,12 +279,25 @@ list_stages (const Options *self, GError **error)
   return text;
 }
 
+gboolean
+options_shows (const Options *self)
+{
+  return self->list_stages || self->check_system || self->explain;
+}
+
 int
 options_show (const Options *self, const ProxyConfig *config)
 {
   GError *error = NULL;
-  gchar *text =
-      self->explain ? explain_url (config, self->explain, &error) : list_stages (self, &error);
+  gboolean binds = FALSE;
+  gchar *text;
+
+  if (self->list_stages)
+    text = list_stages (self, &error);
+  else if (self->check_system)
+    text = check_system (config, self->expect, &binds, &error);
+  else
+    text = explain_url (config, self->explain, &error);
 
   if (!text) {
     fprintf (stderr, "rtsp-proxy: %s\n", error->message);
@@ -283,5 +306,5 @@ options_show (const Options *self, const ProxyConfig *config)
   }
   fputs (text, stdout);
   g_free (text);
-  return EXIT_SUCCESS;
+  return binds ? EXIT_FAILURE : EXIT_SUCCESS;
 }

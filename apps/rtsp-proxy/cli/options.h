@@ -10,6 +10,8 @@ typedef struct {
   gchar *listen;
   gchar *file; // the configuration
   gboolean check_config;
+  gboolean check_system;
+  gchar *expect;
   gchar *stage_folder;
   gboolean list_stages;
   gchar *explain;
@@ -31,8 +33,11 @@ gboolean options_parse (Options *self, int *argc, char ***argv, int *status);
 // Frees the values.
 void options_clear (Options *self);
 
-// Prints the text of --list-stages or --explain, and returns the exit status. For --list-stages,
-// `config` may be NULL.
+// Reports whether the program is to print something with options_show().
+gboolean options_shows (const Options *self);
+
+// Prints the text of --list-stages, --check-system or --explain, and returns the exit status. For
+// --list-stages, `config` may be NULL.
 int options_show (const Options *self, const ProxyConfig *config);
 
 // Returns the configuration from file and arguments, checked; the caller owns it. Prints errors,

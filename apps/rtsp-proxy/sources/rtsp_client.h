@@ -6,4 +6,8 @@
 
 #include "sources/pull.h"
 
+// First size of the receive buffer of a track, as the kernel accounts it, which is twice what is
+// set. The engine enlarges it for fast streams.
+#define RTSP_CLIENT_BUFFER (1024 * 1024)
+
 extern const PullLight rtsp_client_light;

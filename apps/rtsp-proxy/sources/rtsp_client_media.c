@@ -7,8 +7,6 @@
 #include "sources/rtsp_client_private.h"
 
 #define REPORT_INTERVAL (5 * GST_SECOND)
-// First size of a receive buffer; the engine enlarges it for fast streams.
-#define SOCKET_BUFFER (1024 * 1024)
 #define FRAME_HEADER 4 // of an interleaved packet
 
 // The process's engine. It is never freed.
@@ -184,7 +182,7 @@ rtsp_track_open_sockets (RtspTrack *self)
   close_sockets (self);
   if (!self->client->link || !read_address (rtsp_link_get_own (self->client->link), &own))
     return FALSE;
-  port = weir_udp_open_pair (&own, 0, SOCKET_BUFFER, TRUE, fds);
+  port = weir_udp_open_pair (&own, 0, RTSP_CLIENT_BUFFER, TRUE, fds);
   if (port < 0)
     return FALSE;
   self->sockets = (WeirIngestSockets) { fds[0], fds[1] };

@@ -12,6 +12,7 @@
 #include "base/threads.h"
 #include "sources/pull.h"
 #include "sources/sdp.h"
+#include "sources/udp_input.h"
 
 #include <gst/rtsp/rtsp.h>
 #include <gst/sdp/sdp.h>
@@ -429,7 +430,7 @@ rtsp_pull_new (const PullContext *context, GError **error)
       "protocols", protocols (config->transport), "tcp-timeout",
       (guint64) config->connect_timeout_ms * 2000, "timeout",
       (guint64) MIN (config->read_timeout_ms / 2, 3000) * 1000, "probation", 0, "udp-reconnect",
-      FALSE, "do-retransmission", FALSE, "udp-buffer-size", 4 * 1024 * 1024, "user-agent",
+      FALSE, "do-retransmission", FALSE, "udp-buffer-size", UDP_INPUT_BUFFER, "user-agent",
       "Weir/" PACKAGE_VERSION, NULL);
   g_signal_connect (src, "on-sdp", G_CALLBACK (on_sdp), NULL);
   g_signal_connect (src, "select-stream", G_CALLBACK (on_select_stream), self);

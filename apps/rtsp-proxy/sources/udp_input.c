@@ -9,8 +9,6 @@
 #include "base/element.h"
 #include "base/log.h"
 
-// Room for a keyframe, or for the packets that arrive while the thread cannot run.
-#define SOCKET_BUFFER (4 * 1024 * 1024)
 // Silence after which the socket accepts another sender: one on the same host (which may be the
 // same sender, restarted), or one on any host.
 #define RESTART_SILENCE (50 * GST_MSECOND)
@@ -28,7 +26,7 @@ struct _UdpInput {
 static void
 set_buffer (GSocket *socket)
 {
-  int fd = g_socket_get_fd (socket), size = SOCKET_BUFFER;
+  int fd = g_socket_get_fd (socket), size = UDP_INPUT_BUFFER;
 
   if (setsockopt (fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size) < 0)
     setsockopt (fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);

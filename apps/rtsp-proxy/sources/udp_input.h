@@ -8,6 +8,10 @@
 
 #include "sources/pull.h"
 
+// Bytes of the receive buffer, as SO_RCVBUF is set: room for a keyframe, or for the packets that
+// arrive while the thread cannot run.
+#define UDP_INPUT_BUFFER (4 * 1024 * 1024)
+
 typedef struct {
   guint64 n_foreign; // datagrams from other senders
   guint64 n_wrong;   // malformed datagrams

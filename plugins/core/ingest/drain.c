@@ -9,8 +9,6 @@
 
 #define S INT64_C (1000000000)
 #define MOST_WAITING (10 * S) // a datagram was not in a buffer for longer; the clock was set
-// The kernel's memory for a datagram is at most so much and half as much again as the datagram.
-#define OVERHEAD 800
 #define BUFFER_MAX (64 << 20)
 
 // Returns the arrival on CLOCK_MONOTONIC.
@@ -73,7 +71,7 @@ fit_buffer (WeirIngestTrack *self, int64_t now_ns)
 
   if (now_ns - self->second_ns < S)
     return;
-  wanted = self->second_bytes * 3 / 2 + self->second_datagrams * OVERHEAD;
+  wanted = weir_udp_buffer_for (self->second_bytes, self->second_datagrams);
   wanted = wanted * S / (uint64_t) (now_ns - self->second_ns);
   if (self->second_ns != 0 && wanted > self->buffer && self->buffer < BUFFER_MAX)
     self->buffer = weir_udp_set_buffer (

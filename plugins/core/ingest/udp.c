@@ -12,6 +12,8 @@
 
 #define MESSAGE_MAX 65536 // bytes; the kernel merges no more
 #define PAIR_TRIES 64
+// The kernel's memory for a datagram is at most so much and half as much again as the datagram.
+#define OVERHEAD 800
 
 // ---- sockets ----
 
@@ -145,6 +147,12 @@ weir_udp_set_buffer (int fd, size_t bytes)
     setsockopt (fd, SOL_SOCKET, SO_RCVBUF, &half, sizeof half);
   getsockopt (fd, SOL_SOCKET, SO_RCVBUF, &size, &len);
   return size > 0 ? (size_t) size : 0;
+}
+
+uint64_t
+weir_udp_buffer_for (uint64_t bytes, uint64_t datagrams)
+{
+  return bytes * 3 / 2 + datagrams * OVERHEAD;
 }
 
 uint32_t

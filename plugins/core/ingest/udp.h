@@ -27,6 +27,10 @@ int weir_udp_open_pair (
 // datagram of 1500 bytes. Beyond net.core.rmem_max it needs CAP_NET_ADMIN. Returns the size.
 size_t weir_udp_set_buffer (int fd, size_t bytes);
 
+// Returns the buffer, as the kernel accounts it, in which so many datagrams with so many bytes of
+// payload find room, at least.
+uint64_t weir_udp_buffer_for (uint64_t bytes, uint64_t datagrams);
+
 // Returns a count of datagrams that the kernel dropped on receiving; it wraps.
 uint32_t weir_udp_drops (int fd);
 

@@ -29,6 +29,10 @@
 #include "net/burst.h"
 #include "net/drops.h"
 
+// Bytes of the send buffer that all readers of a track share, as SO_SNDBUF is set. With the
+// system's default of 208 KiB a fast line runs empty before the next burst fills the buffer again.
+#define WEIR_SEND_BUFFER (1 << 20)
+
 typedef enum {
   WEIR_GSO_AUTO, // segmented sends; pauses after a refusal
   WEIR_GSO_ON,   // segmented sends; tries again with the next burst after a refusal

@@ -15,7 +15,6 @@
 
 #include <string.h>
 
-#define BACKLOG 512
 #define CLEANUP_INTERVAL_S 2
 
 typedef struct {
@@ -341,7 +340,7 @@ make_listener (Server *self, const ProxyConfig *config)
   listener = GST_RTSP_SERVER (self->listener);
   gst_rtsp_server_set_address (listener, config->address);
   gst_rtsp_server_set_service (listener, port);
-  gst_rtsp_server_set_backlog (listener, BACKLOG);
+  gst_rtsp_server_set_backlog (listener, SERVER_BACKLOG);
   g_free (port);
 }
 

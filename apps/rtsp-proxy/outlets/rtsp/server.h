@@ -9,6 +9,8 @@
 #include "config/proxy_config.h"
 #include "mounts/mounts.h"
 
+#define SERVER_BACKLOG 512 // readers that may wait to be accepted
+
 typedef struct _Server Server;
 
 // Listens and starts the mounts. Returns NULL and sets `error` if it cannot listen, for example

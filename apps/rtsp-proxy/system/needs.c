@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "system/needs.h"
+
+#include "ingest/udp.h"
+#include "net/send.h"
+#include "outlets/rtsp/server.h"
+#include "sources/rtsp_client.h"
+#include "sources/udp_input.h"
+
+#include <string.h>
+
+#define TRACKS 2    // of a mount: video and sound
+#define PACKET 1200 // bytes of payload
+#define SOUND_PACKETS_PER_S 50
+#define READERS_LEAST 100
+#define WINDOW_S 10 // default of fanoutsink's window-time, in seconds
+#define WINDOW_BYTES (8 << 20)
+#define WINDOW_MAP (4 << 20) // bytes of a window's file in one mapping
+#define MAPS 512             // of the process, without threads and mounts
+#define MAPS_OF_MOUNT 8
+#define MAPS_OF_THREAD 2 // its stack, and the guard
+#define REPORT_BYTES 768 // memory of the kernel for an RTCP report
+#define REPORT_INTERVAL_S 5
+
+// What each thing takes, as measured with the clip of tests/data; tests/app/system.py compares the
+// sums with a running proxy.
+typedef struct {
+  guint64 files, threads, memory;
+} Cost;
+
+static const Cost process = { 64, 32, 32 << 20 };
+static const Cost processor = { 4, 3, 1 << 20 };
+static const Cost served_mount = { 2, 1, 512 << 10 };
+static const Cost served_track = { 12, 3, 1 << 20 };
+static const Cost light_upstream = { 1, 0, 64 << 10 };
+static const Cost light_track = { 2, 0, 64 << 10 };
+static const Cost rtspsrc_upstream = { 4, 4, 1 << 20 };
+static const Cost rtspsrc_track = { 11, 6, 1 << 20 };
+static const Cost other_upstream = { 8, 6, 2 << 20 };
+static const Cost stage = { 4, 8, 64 << 20 }; // a decoder or encoder has threads for the processors
+static const Cost reader = { 1, 0, 32 << 10 };
+
+static void
+add (SystemNeeds *self, const Cost *cost, guint64 n)
+{
+  self->files += cost->files * n;
+  self->threads += cost->threads * n;
+  self->memory += cost->memory * n;
+}
+
+// ---- the expectation ----
+
+gboolean
+expectation_parse (const gchar *text, Expectation *expectation)
+{
+  static const gchar units[] = "kMG";
+  Expectation read = { 0, EXPECT_DEFAULT };
+  gchar *end = NULL;
+  const gchar *unit;
+
+  if (!g_ascii_isdigit (*text))
+    return FALSE;
+  read.rate = g_ascii_strtoull (text, &end, 10);
+  unit = *end ? strchr (units, *end) : NULL;
+  for (glong n = unit ? unit - units + 1 : 0; n > 0 && read.rate < G_GUINT64_CONSTANT (1) << 40;
+      n--)
+    read.rate *= 1000;
+  if (unit)
+    end++;
+  if (*end == ',' && !g_ascii_string_to_unsigned (end + 1, 10, 0, 1000000, &read.readers, NULL))
+    return FALSE;
+  if ((*end && *end != ',') || read.rate < 1000 || read.rate > G_GUINT64_CONSTANT (10000000000))
+    return FALSE;
+  *expectation = read;
+  return TRUE;
+}
+
+// ---- upstreams ----
+
+static gboolean
+has_scheme (const PullConfig *pull, const gchar *scheme)
+{
+  return g_str_has_prefix (pull->uri, scheme);
+}
+
+static gboolean
+is_light (const PullConfig *pull)
+{
+  return pull->light && pull->client == PULL_LIGHT;
+}
+
+// Adds a receiving UDP port for media and one for RTCP, of each of `tracks`.
+static void
+add_udp (SystemNeeds *self, guint64 tracks, guint64 buffer)
+{
+  guint64 second =
+      weir_udp_buffer_for (self->rate / 8, self->rate / 8 / PACKET) + tracks * REPORT_BYTES;
+
+  self->ports += 2 * tracks;
+  self->flows += 2 * tracks;
+  self->udp_bytes += second;
+  self->receive_buffer = MAX (self->receive_buffer, buffer);
+}
+
+static void
+add_rtsp (SystemNeeds *self, const PullConfig *pull)
+{
+  // The kernel doubles what is set.
+  guint64 light =
+      MAX (RTSP_CLIENT_BUFFER, weir_udp_buffer_for (self->rate / 8, self->rate / 8 / PACKET)) / 2;
+
+  add (self, is_light (pull) ? &light_upstream : &rtspsrc_upstream, 1);
+  add (self, is_light (pull) ? &light_track : &rtspsrc_track, TRACKS);
+  self->ports++;
+  self->flows++;
+  if (pull->transport != PULL_TCP)
+    add_udp (self, TRACKS, is_light (pull) ? light : UDP_INPUT_BUFFER);
+}
+
+static void
+add_upstream (SystemNeeds *self, const PullConfig *pull)
+{
+  if (has_scheme (pull, "rtsp")) {
+    add_rtsp (self, pull);
+  } else {
+    add (self, &other_upstream, 1);
+    if (has_scheme (pull, "udp:") || has_scheme (pull, "rtp:") || has_scheme (pull, "sdp:"))
+      add_udp (self, 1, UDP_INPUT_BUFFER);
+  }
+  if (!has_scheme (pull, "file:") && !has_scheme (pull, "launch:"))
+    self->packets_per_s += self->rate / 8 / PACKET + SOUND_PACKETS_PER_S;
+}
+
+// Adds the host of an upstream, unless it is in `hosts` already.
+static void
+add_host (SystemNeeds *self, GHashTable *hosts, const PullConfig *pull)
+{
+  gchar *host = NULL;
+
+  if (!g_uri_split (pull->uri, G_URI_FLAGS_NONE, NULL, NULL, &host, NULL, NULL, NULL, NULL, NULL)
+      || !host || !*host || !g_hash_table_add (hosts, host)) {
+    if (host && !*host)
+      g_free (host);
+    return;
+  }
+  self->hosts++;
+}
+
+// ---- mounts ----
+
+static void
+add_spill (SystemNeeds *self, const gchar *folder, guint64 bytes)
+{
+  for (guint i = 0; i < self->spills->len; i++) {
+    SpillNeed *each = &g_array_index (self->spills, SpillNeed, i);
+
+    if (g_str_equal (each->folder, folder)) {
+      each->bytes += bytes;
+      return;
+    }
+  }
+  g_array_append_val (self->spills, ((SpillNeed) { folder, bytes }));
+}
+
+// The window of a mount: almost all of its bytes are video.
+static void
+add_window (SystemNeeds *self, const MountConfig *mount)
+{
+  guint64 s = mount->cache.time_ms > 0 ? mount->cache.time_ms / 1000 + 1 : WINDOW_S;
+  guint64 most = mount->cache.time_ms > 0 ? mount->cache.bytes : WINDOW_BYTES;
+  guint64 bytes = MIN (self->rate / 8 * s, most);
+
+  if (!mount->cache.spill) {
+    self->memory += bytes;
+    return;
+  }
+  add_spill (self, mount->cache.spill, bytes);
+  self->maps += bytes / WINDOW_MAP + TRACKS;
+  self->files += TRACKS;
+}
+
+// Adds `n` things that readers share: presentations, or open titles.
+static void
+add_served (SystemNeeds *self, const MountConfig *mount, guint64 n)
+{
+  add (self, &served_mount, n);
+  add (self, &served_track, TRACKS * n);
+  self->ports += 2 * TRACKS * n;
+  self->tracks += TRACKS * n;
+}
+
+static void
+add_mount (SystemNeeds *self, GHashTable *hosts, const MountConfig *mount)
+{
+  if (mount_config_get_folder (mount)) {
+    guint64 titles = MIN (mount->max_titles, MAX (self->readers / self->mounts, 1));
+
+    add_served (self, mount, titles);
+    add (self, &other_upstream, titles);
+    return;
+  }
+  add_served (self, mount, 1);
+  add_window (self, mount);
+  // Of several upstreams one is read, and at times the next one is connected.
+  for (guint i = 0; i < MIN (mount->pulls->len, 2); i++)
+    add_upstream (self, g_ptr_array_index (mount->pulls, i));
+  for (guint i = 0; i < mount->pulls->len; i++)
+    add_host (self, hosts, g_ptr_array_index (mount->pulls, i));
+  add (self, &stage, MAX (mount->stages->len, 1) - 1);
+}
+
+SystemNeeds *
+system_needs_new (const ProxyConfig *config, const Expectation *expectation)
+{
+  GHashTable *hosts = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  SystemNeeds *self = g_new0 (SystemNeeds, 1);
+
+  self->mounts = config->mounts->len;
+  self->rate = expectation->rate;
+  self->readers = expectation->readers == EXPECT_DEFAULT ? MAX (2 * self->mounts, READERS_LEAST)
+                                                         : expectation->readers;
+  self->spills = g_array_new (FALSE, FALSE, sizeof (SpillNeed));
+  self->send_buffer = WEIR_SEND_BUFFER;
+  self->backlog = SERVER_BACKLOG;
+  add (self, &process, 1);
+  add (self, &processor, g_get_num_processors ());
+  for (guint i = 0; i < config->mounts->len; i++)
+    add_mount (self, hosts, g_ptr_array_index (config->mounts, i));
+  add (self, &reader, self->readers);
+  self->maps += MAPS + MAPS_OF_MOUNT * self->mounts + MAPS_OF_THREAD * self->threads;
+  // A connection, and the ports of media and RTCP of each track.
+  self->flows += self->readers * (1 + 2 * TRACKS);
+  self->hosts += self->readers;
+  // All readers may read one mount.
+  self->default_buffer = self->readers * REPORT_BYTES / REPORT_INTERVAL_S;
+  g_hash_table_unref (hosts);
+  return self;
+}
+
+void
+system_needs_free (SystemNeeds *self)
+{
+  g_array_unref (self->spills);
+  g_free (self);
+}
