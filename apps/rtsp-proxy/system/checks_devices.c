@@ -45,15 +45,28 @@ check_ring (const SystemDevice *device, const SystemNeeds *needs, Report *report
   g_free (name);
 }
 
+// A bridge, a tunnel or the like has no device of its own.
+static gboolean
+is_hardware (const System *system, const SystemDevice *device)
+{
+  gchar *path = g_strconcat (system->root, "/sys/class/net/", device->name, "/device", NULL);
+  gboolean is = g_file_test (path, G_FILE_TEST_EXISTS);
+
+  g_free (path);
+  return is;
+}
+
 static void
-check_gro (const SystemDevice *device, Report *report)
+check_gro (const System *system, const SystemDevice *device, Report *report)
 {
   gchar *name = g_strdup_printf ("GRO of %s", device->name);
 
-  if (device->gro == OFFLOAD_OFF)
+  if (device->gro == OFFLOAD_OFF && is_hardware (system, device))
     add_setting (report, FINDING_BINDS, device, "GRO", g_strdup ("is off, should be on"),
-        "The kernel merges received packets, which halves the cost of receiving.",
+        "The kernel merges received packets, so that receiving takes less of a processor.",
         g_strdup_printf ("ethtool -K %s gro on", device->name));
+  else if (device->gro == OFFLOAD_OFF)
+    report_good (report, name, "off, as usual for a device that is not hardware");
   else if (device->gro == OFFLOAD_ON)
     report_good (report, name, "on");
   else
@@ -61,14 +74,14 @@ check_gro (const SystemDevice *device, Report *report)
   g_free (name);
 }
 
+// Without it the kernel cuts, just before the device, which costs little more.
 static void
 check_segmentation (const SystemDevice *device, Report *report)
 {
   gchar *name = g_strdup_printf ("UDP segmentation of %s", device->name);
 
   if (device->udp_segmentation == OFFLOAD_OFF)
-    add_setting (report, FINDING_BINDS, device, "UDP segmentation",
-        g_strdup ("is off, should be on"),
+    add_setting (report, FINDING_HINT, device, "UDP segmentation", g_strdup ("is off, can be on"),
         "The device cuts what is sent into packets, in place of the processor.",
         g_strdup_printf ("ethtool -K %s tx-udp-segmentation on", device->name));
   else if (device->udp_segmentation == OFFLOAD_ON)
@@ -78,7 +91,7 @@ check_segmentation (const SystemDevice *device, Report *report)
   g_free (name);
 }
 
-// The proxy spreads packets itself, so any queue will do; fq is for elements with max-pacing-rate.
+// The proxy sets no rate of sending for the kernel.
 static void
 check_queue (const SystemDevice *device, Report *report)
 {
@@ -110,7 +123,7 @@ checks_devices (const System *system, const SystemNeeds *needs, Report *report)
     const SystemDevice *device = g_ptr_array_index (system->devices, i);
 
     check_ring (device, needs, report);
-    check_gro (device, report);
+    check_gro (system, device, report);
     check_segmentation (device, report);
     check_queue (device, report);
   }

@@ -39,6 +39,13 @@ check_files (const System *system, const SystemNeeds *needs, Report *report)
 
 // ---- threads ----
 
+// Returns a limit for a need, not below that of the unit.
+static guint64
+threads_to_set (guint64 needed)
+{
+  return MAX (2 * needed, 32768);
+}
+
 static void
 check_user_threads (const System *system, const SystemNeeds *needs, Report *report)
 {
@@ -53,14 +60,14 @@ check_user_threads (const System *system, const SystemNeeds *needs, Report *repo
         report, name, NUMBER ", at least " NUMBER " needed", system->user_threads, needs->threads);
     return;
   }
-  report_add (
-      report, &(Finding) { FINDING_BINDS, g_strdup (name),
-                  g_strdup_printf ("is " NUMBER ", should be at least " NUMBER,
-                      system->user_threads, needs->threads),
-                  g_strdup ("A mount that cannot start its threads gives no media."),
-                  g_strdup_printf (
-                      "prlimit --nproc=" NUMBER " --pid $$" CHECKS_IN_SHELL, 2 * needs->threads),
-                  g_strdup_printf ("LimitNPROC=" NUMBER CHECKS_IN_UNIT, 2 * needs->threads) });
+  report_add (report,
+      &(Finding) { FINDING_BINDS, g_strdup (name),
+          g_strdup_printf (
+              "is " NUMBER ", should be at least " NUMBER, system->user_threads, needs->threads),
+          g_strdup ("A mount that cannot start its threads gives no media."),
+          g_strdup_printf ("prlimit --nproc=" NUMBER " --pid $$" CHECKS_IN_SHELL,
+              threads_to_set (needs->threads)),
+          g_strdup_printf ("LimitNPROC=" NUMBER CHECKS_IN_UNIT, threads_to_set (needs->threads)) });
 }
 
 // The tightest limit of a control group and those around it.
@@ -111,13 +118,14 @@ check_group_threads (const System *system, const SystemNeeds *needs, Report *rep
   if (group.limit >= wanted) {
     report_good (report, name, NUMBER ", at least " NUMBER " needed", group.limit, wanted);
   } else {
-    report_add (report, &(Finding) { FINDING_BINDS, g_strdup (name),
-                            g_strdup_printf ("is " NUMBER ", should be at least " NUMBER
-                                             ", with " NUMBER " that run",
-                                group.limit, wanted, group.used),
-                            g_strdup ("A mount that cannot start its threads gives no media."),
-                            g_strdup_printf ("echo " NUMBER " >%s", 2 * wanted, group.path),
-                            g_strdup_printf ("TasksMax=" NUMBER CHECKS_IN_UNIT, 2 * wanted) });
+    report_add (
+        report, &(Finding) { FINDING_BINDS, g_strdup (name),
+                    g_strdup_printf ("is " NUMBER ", should be at least " NUMBER ", with " NUMBER
+                                     " that run",
+                        group.limit, wanted, group.used),
+                    g_strdup ("A mount that cannot start its threads gives no media."),
+                    g_strdup_printf ("echo " NUMBER " >%s", threads_to_set (wanted), group.path),
+                    g_strdup_printf ("TasksMax=" NUMBER CHECKS_IN_UNIT, threads_to_set (wanted)) });
   }
   g_free (group.path);
 }

@@ -120,7 +120,8 @@ report_dup_text (const Report *self)
       append_finding (text, finding);
   }
   append_kind (text, self, FINDING_HINT, "Hints:");
-  append_kind (text, self, FINDING_UNKNOWN, "Cannot be read here:");
+  append_kind (text, self, FINDING_UNKNOWN,
+      "Cannot be read here; if this is a container, run the check on its host, too:");
   append_kind (text, self, FINDING_GOOD, "Good:");
   return g_string_free (text, FALSE);
 }

@@ -285,10 +285,12 @@ devices_that_can_do_more_bind (void)
   device->rx_ring = device->rx_ring_max = 256;
   assert_good (system);
   device->gro = OFFLOAD_OFF;
+  assert_good (system); // a bridge, or the like
+  put (system, "/sys/class/net/eth7/device/vendor", "0x1af4\n");
   take_only (system, FINDING_BINDS, "GRO of eth7", NULL);
   device->gro = OFFLOAD_ON;
   device->udp_segmentation = OFFLOAD_OFF;
-  take_only (system, FINDING_BINDS, "UDP segmentation of eth7", NULL);
+  take_only (system, FINDING_HINT, "UDP segmentation of eth7", NULL);
   device->udp_segmentation = OFFLOAD_ON;
   system->udp_gro = FALSE;
   take_only (system, FINDING_HINT, "UDP_SEGMENT and UDP_GRO of the kernel", NULL);
@@ -343,7 +345,7 @@ what_cannot_be_read_is_named_and_does_not_bind (void)
 
   g_assert_false (report_binds (report));
   text = report_dup_text (report);
-  g_assert_nonnull (strstr (text, "\nCannot be read here:\n"));
+  g_assert_nonnull (strstr (text, "\nCannot be read here; "));
   g_assert_nonnull (strstr (text, "\n  net.core.somaxconn: "));
   g_assert_nonnull (strstr (text, "\n  clock source: "));
   g_assert_null (strstr (text, "\n  net.netfilter")); // the module is not loaded
