@@ -138,7 +138,8 @@ packets_set_their_flags (void)
     { 0x80, 96, 1, WEIR_STAGE_URGENT, 0, 1 },
     { 0xbf, 96, 12, WEIR_STAGE_URGENT, 0, 1 }, // a header with wrong lengths
     { 0x80, 96, 65507, WEIR_STAGE_FULL, WEIR_PACKET_RTP | WEIR_PACKET_START, 0 },
-    { 0x80, 96, 65506, WEIR_STAGE_MORE, WEIR_PACKET_RTP | WEIR_PACKET_START, 0 },
+    { 0x80, 96, 32754, WEIR_STAGE_FULL, WEIR_PACKET_RTP | WEIR_PACKET_START, 0 },
+    { 0x80, 96, 32753, WEIR_STAGE_MORE, WEIR_PACKET_RTP | WEIR_PACKET_START, 0 },
   };
 
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -487,6 +488,7 @@ a_span_fits_into_one_send (void)
     WeirSpan span;
 
     begin (wide, WEIR_CODEC_OPAQUE);
+    window.block_size = WEIR_BLOCK_BYTES;
     for (size_t k = 0; k < cases[i].n; k++) {
       stage_bytes (0, 0, cases[i].len);
       publish ();
@@ -510,6 +512,7 @@ a_span_ends_with_its_block (void)
   WeirSpan span;
 
   begin (wide, WEIR_CODEC_OPAQUE);
+  window.block_size = WEIR_BLOCK_BYTES;
   for (int i = 0; i < 9; i++) {
     stage_bytes (0, 0, 30000);
     publish ();
@@ -549,6 +552,114 @@ a_span_ends_where_packets_were_dropped (void)
   check_span (&span);
   weir_span_clear (&span);
   weir_window_free (&window);
+}
+
+// Frames of five packets at `rate` bits per second, for `time_ns`. Each frame lies in one block.
+static void
+frames_at (uint64_t rate, int64_t time_ns)
+{
+  const int64_t frame_ns = rate > 10000000 ? 5 * MS : rate > 100000 ? 40 * MS : 400 * MS;
+  const size_t len = rate * (uint64_t) frame_ns / 1000000000 / 8 / 5;
+  WeirSpan span;
+
+  for (int64_t end_ns = now_ns + time_ns; now_ns < end_ns; now_ns += frame_ns) {
+    int64_t first = window.head;
+
+    for (int i = 0; i < 5; i++)
+      stage_vp8 (len, (uint32_t) (now_ns / MS * 90), i == 0, i == 4, false, false);
+    publish ();
+    weir_window_span (&window, first, window.head, &span);
+    CHECK_INT (span.n, 5);
+    weir_span_clear (&span);
+  }
+}
+
+static void
+the_size_of_blocks_follows_the_rate (void)
+{
+  static const struct {
+    uint64_t rate;
+    int64_t time_ns; // two blocks of the size before fill in this time
+    size_t size;
+  } steps[] = {
+    { 15000, 1000 * MS, 4096 },
+    { 1000000, 3000 * MS, 16384 },
+    { 4000000, 3000 * MS, 65536 },
+    { 50000000, 3000 * MS, 262144 },
+    { 1000000, 8000 * MS, 16384 },
+    { 15000, 40000 * MS, 4096 },
+  };
+
+  begin (wide, WEIR_CODEC_VP8);
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+    frames_at (steps[i].rate, steps[i].time_ns);
+    CHECK_INT (window.block->size, steps[i].size);
+  }
+  weir_window_free (&window);
+}
+
+// While the rate is not known yet, the blocks of a fast stream grow.
+static void
+the_blocks_of_a_new_stream_grow_within_its_first_second (void)
+{
+  begin (wide, WEIR_CODEC_VP8);
+  frames_at (1000000, 40 * MS);
+  CHECK_INT (window.block->size, 8192); // a frame of 5 kB
+  frames_at (20000000, 960 * MS);
+  CHECK_INT (window.block->size, 262144);
+  weir_window_free (&window);
+}
+
+static void
+a_large_packet_gets_a_block_of_its_size (void)
+{
+  static const size_t lens[] = { 1, 4096, 4097, 20000, WEIR_PACKET_MAX };
+  static const size_t sizes[] = { 4096, 4096, 8192, 32768, 65536 };
+
+  for (size_t i = 0; i < sizeof lens / sizeof *lens; i++) {
+    begin (wide, WEIR_CODEC_OPAQUE);
+    stage_bytes (0, 0, lens[i]);
+    publish ();
+    CHECK_INT (window.block->size, sizes[i]);
+    weir_window_free (&window);
+  }
+}
+
+// More is staged than a block holds: the packets stay where they are.
+static void
+a_stage_larger_than_a_block_stays_in_place (void)
+{
+  begin (wide, WEIR_CODEC_OPAQUE);
+  for (int i = 0; i < 5; i++) {
+    uint8_t *data = room (60000);
+
+    CHECK (data);
+    weir_window_stage (&window, 60000, NULL, now_ns);
+  }
+  publish ();
+  CHECK (weir_window_at (&window, 0)->block == weir_window_at (&window, 3)->block);
+  CHECK (weir_window_at (&window, 0)->block != weir_window_at (&window, 4)->block);
+  for (int64_t p = 0; p < 5; p++) {
+    const uint8_t *data = weir_packet_data (weir_window_at (&window, p));
+
+    CHECK_INT (data[1], (uint8_t) (3 + p * 7));
+    CHECK_INT (data[59999], (uint8_t) (59999 * 3 + p * 7));
+  }
+  weir_window_free (&window);
+}
+
+static void
+blocks_of_a_file_have_one_size (void)
+{
+  WeirBlockFile *file = weir_block_file_new ("/tmp");
+
+  CHECK (file);
+  begin (wide, WEIR_CODEC_VP8);
+  weir_window_set_file (&window, file);
+  frames_at (15000, 1000 * MS);
+  CHECK_INT (window.block->size, 262144);
+  weir_window_free (&window);
+  weir_block_file_unref (file);
 }
 
 // Large packets are published before they exceed the smallest window.
@@ -1001,6 +1112,11 @@ main (void)
   RUN (a_span_fits_into_one_send);
   RUN (a_span_ends_with_its_block);
   RUN (a_span_ends_where_packets_were_dropped);
+  RUN (the_size_of_blocks_follows_the_rate);
+  RUN (the_blocks_of_a_new_stream_grow_within_its_first_second);
+  RUN (a_large_packet_gets_a_block_of_its_size);
+  RUN (a_stage_larger_than_a_block_stays_in_place);
+  RUN (blocks_of_a_file_have_one_size);
   RUN (the_stage_fits_into_the_window);
   RUN (positions_continue_after_a_flush);
   RUN (the_window_agrees_with_a_model_over_a_million_steps);

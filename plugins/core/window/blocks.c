@@ -167,14 +167,17 @@ file_grow (WeirBlockFile *file)
   file->n_blocks += n;
   for (size_t i = 0; i < n; i++) {
     chunk->blocks[i] = (WeirBlock) {
-      .data = chunk->data + i * (size_t) WEIR_BLOCK_BYTES, .file = file, .is_last = i == n - 1
+      .data = chunk->data + i * (size_t) WEIR_BLOCK_BYTES,
+      .size = WEIR_BLOCK_BYTES,
+      .file = file,
+      .is_last = i == n - 1,
     };
     add_unused (file, &chunk->blocks[i]);
   }
 }
 
-static WeirBlock *
-new_in_file (WeirBlockFile *file)
+WeirBlock *
+weir_block_new_in (WeirBlockFile *file)
 {
   WeirBlock *block = take_unused (file);
 
@@ -192,16 +195,13 @@ new_in_file (WeirBlockFile *file)
 }
 
 WeirBlock *
-weir_block_new (WeirBlockFile *file)
+weir_block_new (size_t size)
 {
-  WeirBlock *block;
+  WeirBlock *block = malloc (sizeof *block + size);
 
-  if (file)
-    return new_in_file (file);
-  block = malloc (sizeof *block + WEIR_BLOCK_BYTES);
   if (!block)
     return NULL;
-  *block = (WeirBlock) { .data = (uint8_t *) (block + 1) };
+  *block = (WeirBlock) { .data = (uint8_t *) (block + 1), .size = size };
   atomic_init (&block->refs, 1);
   return block;
 }

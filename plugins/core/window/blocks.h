@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The memory of a window: blocks of one size, from the heap or from a mapped file. When its last
+// The memory of a window: blocks from the heap, or of one size from a mapped file. When its last
 // reference is dropped, a block returns to the heap or to the file.
 //
 // The file has no name: it disappears with its last block, and no one can remove or truncate it
@@ -14,13 +14,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEIR_BLOCK_BYTES (256 * 1024)
+#define WEIR_BLOCK_BYTES_MIN (4 * 1024)
+#define WEIR_BLOCK_BYTES (256 * 1024) // the largest block, and every block of a file
 
 typedef struct weir_block WeirBlock;
 typedef struct weir_block_file WeirBlockFile;
 
 struct weir_block {
-  uint8_t *data; // WEIR_BLOCK_BYTES bytes
+  uint8_t *data;
+  size_t size; // of `data` in bytes
   atomic_uint refs;
   WeirBlockFile *file; // NULL: memory
   WeirBlock *next;     // next in the file's list of unused blocks
@@ -44,10 +46,11 @@ WeirBlockFile *weir_block_file_ref (WeirBlockFile *file);
 // that makes blocks.
 bool weir_block_file_was_full (WeirBlockFile *file); // NULL is fine
 
-// Returns a new block from `file`, or from memory if `file` is NULL; NULL if there is no room. One
-// thread at a time may make blocks of one file; references may be taken and dropped from any
-// thread.
-WeirBlock *weir_block_new (WeirBlockFile *file);
+// weir_block_new() returns a block of `size` bytes of memory, or NULL if there is no memory.
+// weir_block_new_in() returns a block of `file`, or NULL if the file has no room; one thread at a
+// time may make blocks of one file. References may be taken and dropped from any thread.
+WeirBlock *weir_block_new (size_t size);
+WeirBlock *weir_block_new_in (WeirBlockFile *file);
 WeirBlock *weir_block_ref (WeirBlock *block);
 void weir_block_unref (WeirBlock *block); // NULL is fine
 

@@ -9,8 +9,6 @@
 
 #define FIRST_CAPACITY 128
 #define RTCP_SR 200
-// Packets without a sequence number (RTCP) do not come in rows this long.
-#define RTP_NEAR 64
 
 int
 weir_window_init (WeirWindow *window, WeirWindowBounds bounds, WeirCodec codec)
@@ -21,6 +19,7 @@ weir_window_init (WeirWindow *window, WeirWindowBounds bounds, WeirCodec codec)
   window->last_join = window->late_join = WEIR_NO_POSITION;
   window->last_rtp_time = WEIR_UNWRAP_START;
   window->newest_time = INT64_MIN;
+  window->block_size = WEIR_BLOCK_BYTES_MIN;
   weir_window_set_codec (window, codec);
   window->capacity = FIRST_CAPACITY;
   window->index = malloc (window->capacity * sizeof *window->index);
@@ -95,32 +94,6 @@ weir_window_set_codec (WeirWindow *window, WeirCodec codec)
   window->seen_key = false;
 }
 
-// Returns a block from the file, or from memory if the file has no room.
-static WeirBlock *
-next_block (WeirWindow *window)
-{
-  WeirBlock *block = weir_block_new (window->file);
-
-  return block || !window->file ? block : weir_block_new (NULL);
-}
-
-uint8_t *
-weir_window_reserve (WeirWindow *window, size_t len)
-{
-  if (len == 0 || len > WEIR_PACKET_MAX || window->n_staged == WEIR_STAGE_PACKETS)
-    return NULL;
-  if (!window->block || WEIR_BLOCK_BYTES - window->block_used < len) {
-    WeirBlock *block = next_block (window);
-
-    if (!block)
-      return NULL;
-    weir_block_unref (window->block);
-    window->block = block;
-    window->block_used = 0;
-  }
-  return window->block->data + window->block_used;
-}
-
 // Marks the start of the frame in progress as a join point. It may lie before the packet that shows
 // this, for example at parameter sets or a delimiter.
 static void
@@ -184,10 +157,11 @@ read_rtp (WeirWindow *window, WeirPacket *packet, const uint8_t *data, const Wei
     window->in_frame = false;
 }
 
+// Reports whether another packet of `len` bytes does not fit into the same send.
 static bool
-is_full (const WeirWindow *window)
+is_full (const WeirWindow *window, size_t len)
 {
-  return window->n_staged == WEIR_STAGE_PACKETS || window->bytes_staged >= WEIR_PACKET_MAX;
+  return window->n_staged == WEIR_STAGE_PACKETS || window->bytes_staged + len > WEIR_PACKET_MAX;
 }
 
 static void
@@ -195,6 +169,10 @@ count_staged (WeirWindow *window, size_t len, int64_t now_ns)
 {
   if (window->n_staged++ == 0)
     window->staged_ns = now_ns;
+  if (window->measured_bytes == 0)
+    window->measured_from_ns = now_ns;
+  window->measured_to_ns = now_ns;
+  window->measured_bytes += len;
   window->bytes_staged += len;
   window->block_used += len;
 }
@@ -226,10 +204,10 @@ weir_window_stage (WeirWindow *window, size_t len, const WeirLayer *layer, int64
   count_staged (window, len, now_ns);
 
   if (!(packet->flags & WEIR_PACKET_RTP))
-    return is_full (window) ? WEIR_STAGE_FULL : WEIR_STAGE_URGENT;
+    return is_full (window, len) ? WEIR_STAGE_FULL : WEIR_STAGE_URGENT;
   if (!window->in_frame)
     return WEIR_STAGE_FRAME;
-  return is_full (window) ? WEIR_STAGE_FULL : WEIR_STAGE_MORE;
+  return is_full (window, len) ? WEIR_STAGE_FULL : WEIR_STAGE_MORE;
 }
 
 WeirStageState
@@ -242,7 +220,7 @@ weir_window_stage_as (WeirWindow *window, size_t len, const WeirPacket *as)
   packet->offset = (uint32_t) window->block_used;
   packet->length = (uint32_t) len;
   count_staged (window, len, as->arrival_ns);
-  return is_full (window) ? WEIR_STAGE_FULL : WEIR_STAGE_MORE;
+  return is_full (window, len) ? WEIR_STAGE_FULL : WEIR_STAGE_MORE;
 }
 
 // ---- publishing ----
@@ -385,161 +363,9 @@ weir_window_publish (WeirWindow *window, uint64_t *lost)
   return true;
 }
 
-int64_t
-weir_window_next_join (const WeirWindow *window, int64_t position)
-{
-  if (window->last_join == WEIR_NO_POSITION || position > window->last_join)
-    return WEIR_NO_POSITION;
-  if (position < window->tail)
-    position = window->tail;
-  while (!(weir_window_at (window, position)->flags & WEIR_PACKET_JOIN))
-    position++;
-  return position;
-}
-
-int64_t
-weir_window_join_before (const WeirWindow *window, int64_t position)
-{
-  if (window->last_join == WEIR_NO_POSITION)
-    return WEIR_NO_POSITION;
-  if (position >= window->last_join)
-    return window->last_join;
-  while (position >= window->tail && !(weir_window_at (window, position)->flags & WEIR_PACKET_JOIN))
-    position--;
-  return position >= window->tail ? position : WEIR_NO_POSITION;
-}
-
-int64_t
-weir_window_after (const WeirWindow *window, int64_t arrival_ns)
-{
-  int64_t from = window->tail, to = window->head;
-
-  while (from < to) {
-    int64_t middle = from + (to - from) / 2;
-
-    if (weir_window_at (window, middle)->arrival_ns <= arrival_ns)
-      from = middle + 1;
-    else
-      to = middle;
-  }
-  return from;
-}
-
-int64_t
-weir_window_edge (const WeirWindow *window, int64_t end)
-{
-  int64_t position = end;
-
-  if (position == window->tail
-      || (weir_window_at (window, position - 1)->flags & (WEIR_PACKET_MARKER | WEIR_PACKET_RTP))
-             != WEIR_PACKET_RTP)
-    return position;
-  while (position > window->tail
-         && !(weir_window_at (window, position - 1)->flags & WEIR_PACKET_START))
-    position--;
-  return position > window->tail ? position - 1 : position;
-}
-
-int64_t
-weir_window_live (const WeirWindow *window)
-{
-  return weir_window_edge (window, window->head);
-}
-
-const WeirPacket *
-weir_window_next_rtp (const WeirWindow *window, int64_t position)
-{
-  int64_t near = position + RTP_NEAR, end = window->head < near ? window->head : near;
-
-  for (; position < end; position++) {
-    if (weir_window_at (window, position)->flags & WEIR_PACKET_RTP)
-      return weir_window_at (window, position);
-  }
-  return NULL;
-}
-
-bool
-weir_window_seq_at (const WeirWindow *window, int64_t position, uint16_t *seq)
-{
-  int64_t first = position < window->tail ? window->tail : position;
-  const WeirPacket *packet = weir_window_next_rtp (window, first);
-  int64_t end = first - RTP_NEAR > window->tail ? first - RTP_NEAR : window->tail;
-
-  *seq = packet ? packet->seq : 0;
-  for (int64_t at = first; !packet && at > end; at--) {
-    if (weir_window_at (window, at - 1)->flags & WEIR_PACKET_RTP) {
-      packet = weir_window_at (window, at - 1);
-      *seq = (uint16_t) (packet->seq + 1);
-    }
-  }
-  return packet != NULL;
-}
-
 void
 weir_window_drop_before (WeirWindow *window, int64_t position)
 {
   while (window->tail < window->head && entry (window, window->tail)->position < position)
     drop_oldest (window);
-}
-
-int64_t
-weir_window_find (const WeirWindow *window, int64_t position)
-{
-  int64_t from = window->tail, to = window->head;
-
-  while (from < to) {
-    int64_t middle = from + (to - from) / 2;
-
-    if (weir_window_at (window, middle)->position < position)
-      from = middle + 1;
-    else
-      to = middle;
-  }
-  return from;
-}
-
-// ---- reading ----
-
-void
-weir_window_span (const WeirWindow *window, int64_t position, int64_t end, WeirSpan *span)
-{
-  const WeirPacket *first = weir_window_at (window, position);
-  size_t bytes = 0;
-
-  span->block = weir_block_ref (first->block);
-  span->first = position;
-  span->n = 0;
-  if (end > window->head)
-    end = window->head;
-  for (; position < end && span->n < WEIR_STAGE_PACKETS; position++) {
-    const WeirPacket *packet = weir_window_at (window, position);
-
-    // Packets that were staged and dropped leave a gap.
-    if (packet->block != first->block || packet->offset != first->offset + bytes
-        || bytes + packet->length > WEIR_PACKET_MAX)
-      break;
-    bytes += packet->length;
-    span->packets[span->n++] = *packet;
-  }
-}
-
-void
-weir_span_clear (WeirSpan *span)
-{
-  weir_block_unref (span->block);
-  span->block = NULL;
-  span->n = 0;
-}
-
-void
-weir_span_read_ahead (const WeirSpan *span)
-{
-  if (span->n > 0 && span->packets[0].offset == 0)
-    weir_block_read_ahead (span->block);
-}
-
-const uint8_t *
-weir_packet_data (const WeirPacket *packet)
-{
-  return packet->block->data + packet->offset;
 }

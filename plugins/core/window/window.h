@@ -7,8 +7,10 @@
 //
 // Packets lie back to back in blocks, which are not written again once their packets are published.
 // A sender holds a reference to the block that it sends from, so the writer never waits for
-// senders: it drops the oldest packets and takes a new block. Memory is limited to the bounds
-// below, one block, and the blocks being sent from. Blocks may lie in a file (blocks.h).
+// senders: it drops the oldest packets and takes a new block. The size of a block follows the rate
+// of the stream; the packets of a burst lie in one block. Memory is limited to the bounds below,
+// one block, the unused ends of blocks, and the blocks being sent from. Blocks may lie in a file
+// (blocks.h).
 //
 // The writer alone reserves, fills and stages packets, without a lock; other calls need the
 // owner's lock unless said otherwise. Block references are atomic.
@@ -83,7 +85,10 @@ typedef struct {
   // For the writer only.
   WeirBlockFile *file; // a reference, or NULL
   WeirBlock *block;
-  size_t block_used;
+  size_t block_used, block_size; // bytes; block_size: of the next block
+  // Bytes that came in this time, to measure the rate.
+  uint64_t measured_bytes;
+  int64_t measured_from_ns, measured_to_ns;
   WeirPacket stage[WEIR_STAGE_PACKETS];
   size_t n_staged, bytes_staged;
   int64_t staged_ns; // arrival of the first staged packet
