@@ -18,3 +18,23 @@ weir_address_from_gio (GSocketAddress *address, WeirAddress *out)
   return len > 0 && g_socket_address_to_native (address, &native, sizeof native, NULL)
          && weir_address_normalise ((struct sockaddr *) &native, (socklen_t) len, out) == 0;
 }
+
+// Reads an address from text such as "10.0.0.1" and a port from 1 to 65535. Returns FALSE if they
+// are not valid.
+static inline gboolean
+weir_address_from_text (const gchar *host, gint port, WeirAddress *out)
+{
+  GInetAddress *inet = host ? g_inet_address_new_from_string (host) : NULL;
+  GSocketAddress *address;
+  gboolean ok;
+
+  if (!inet || port <= 0 || port > G_MAXUINT16) {
+    g_clear_object (&inet);
+    return FALSE;
+  }
+  address = g_inet_socket_address_new (inet, (guint16) port);
+  ok = weir_address_from_gio (address, out);
+  g_object_unref (address);
+  g_object_unref (inet);
+  return ok;
+}

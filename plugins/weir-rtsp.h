@@ -70,6 +70,27 @@ typedef gboolean (*WeirRtpInfoFunc) (
 void weir_media_set_rtp_info_func (
     GstRTSPMedia *media, WeirRtpInfoFunc func, gpointer data, GDestroyNotify notify);
 
+// A media whose payloaders only pass RTP on, such as `rtprelaypay`. It costs no thread and has no
+// RTP session, so that a server can have thousands: one thread of the process sends the sender
+// reports of all, reads the receiver reports, and passes keyframe requests upstream. It serves
+// RTP/AVP over UDP unicast and TCP, to clients of a server that was given to weir_serve(); there is
+// no SRTP, no multicast, no retransmission, and no recording. Use it with
+// gst_rtsp_media_factory_set_media_gtype().
+#define WEIR_TYPE_RELAY_MEDIA (weir_relay_media_get_type ())
+GType weir_relay_media_get_type (void);
+
+// Sets `ntp` to the wall-clock time (32.32 seconds since 1900) of an RTP timestamp of a stream.
+// Called on a thread of the library, without a lock. Returns FALSE if the time is not known: then
+// readers get no sender report.
+typedef gboolean (*WeirNtpTimeFunc) (
+    GstRTSPStream *stream, guint timestamp, guint64 *ntp, gpointer data);
+
+// Sets the clock for the sender reports of a WEIR_TYPE_RELAY_MEDIA. Without it, and with NULL, the
+// time of a packet is that of its arrival. Call this before the media is prepared. `notify` frees
+// `data` with the media; it may be NULL.
+void weir_relay_media_set_ntp_func (
+    GstRTSPMedia *media, WeirNtpTimeFunc func, gpointer data, GDestroyNotify notify);
+
 // Returns counts of the RTCP packets that arrived over UDP for a stream, each a guint64. Returns
 // NULL before the first SETUP of the stream, for a stream that a client records, and with SRTP. The
 // caller owns the result.

@@ -21,6 +21,7 @@
 #include "feedback.h"
 #include "gioaddress.h"
 #include "life.h"
+#include "relaymedia.h"
 #include "rtp/rtcp_read.h"
 #include "weir-rtsp.h"
 
@@ -97,33 +98,21 @@ equal_addresses (gconstpointer a, gconstpointer b)
   return x->any.sa_family == y->any.sa_family && memcmp (x, y, weir_address_len (x)) == 0;
 }
 
-static gboolean
-read_address (GSocketAddress *from, WeirAddress *out)
+// A transport's destination lacks the scope of a link-local address.
+static void
+clear_scope (WeirAddress *address)
 {
-  if (!weir_address_from_gio (from, out))
-    return FALSE;
-  // A transport's destination lacks the scope of a link-local address.
-  if (out->any.sa_family == AF_INET6)
-    out->v6.sin6_scope_id = 0;
-  return TRUE;
+  if (address->any.sa_family == AF_INET6)
+    address->v6.sin6_scope_id = 0;
 }
 
 static gboolean
 make_address (const gchar *host, gint port, WeirAddress *out)
 {
-  GInetAddress *inet = host ? g_inet_address_new_from_string (host) : NULL;
-  GSocketAddress *address;
-  gboolean ok;
-
-  if (!inet || port <= 0 || port > G_MAXUINT16) {
-    g_clear_object (&inet);
+  if (!weir_address_from_text (host, port, out))
     return FALSE;
-  }
-  address = g_inet_socket_address_new (inet, (guint16) port);
-  ok = read_address (address, out);
-  g_object_unref (address);
-  g_object_unref (inet);
-  return ok;
+  clear_scope (out);
+  return TRUE;
 }
 
 // ---- readers ----
@@ -297,27 +286,32 @@ on_received (GstPad *pad, GstPadProbeInfo *info, gpointer reports)
 
   if (!meta)
     return take_feedback (pad, buffer);
-  if (!read_address (meta->addr, &from) || !gst_buffer_map (buffer, &map, GST_MAP_READ))
+  if (!weir_address_from_gio (meta->addr, &from) || !gst_buffer_map (buffer, &map, GST_MAP_READ))
     return GST_PAD_PROBE_OK;
+  clear_scope (&from);
   status = weir_rtcp_read (map.data, map.size, &report);
   gst_buffer_unmap (buffer, &map);
   return take (reports, &from, status, &report);
 }
 
-static GstPadProbeReturn
-on_sent (GstPad *pad, GstPadProbeInfo *info, gpointer data)
+static void
+note_sent (Reports *self, const WeirNtpMap *sr)
 {
-  Reports *self = data;
+  g_mutex_lock (&self->lock);
+  weir_sr_log_add (&self->sent, sr, now_ns ());
+  g_mutex_unlock (&self->lock);
+}
+
+static GstPadProbeReturn
+on_sent (GstPad *pad, GstPadProbeInfo *info, gpointer reports)
+{
   WeirNtpMap sr;
   GstMapInfo map;
 
   if (!gst_buffer_map (GST_PAD_PROBE_INFO_BUFFER (info), &map, GST_MAP_READ))
     return GST_PAD_PROBE_OK;
-  if (weir_rtcp_find_sr (map.data, map.size, &sr) == 0) {
-    g_mutex_lock (&self->lock);
-    weir_sr_log_add (&self->sent, &sr, now_ns ());
-    g_mutex_unlock (&self->lock);
-  }
+  if (weir_rtcp_find_sr (map.data, map.size, &sr) == 0)
+    note_sent (reports, &sr);
   gst_buffer_unmap (GST_PAD_PROBE_INFO_BUFFER (info), &map);
   return GST_PAD_PROBE_OK;
 }
@@ -378,9 +372,10 @@ reports_new (GstRTSPStream *stream)
   return self;
 }
 
-// Returns the Reports of a stream, and watches its pads. Several threads may call this at once.
+// Returns the Reports of a stream, and watches its pads if there are any. Several threads may call
+// this at once.
 static Reports *
-watch_stream (GstRTSPStream *stream)
+watch_stream (GstRTSPStream *stream, gboolean pads)
 {
   static GMutex making;
   Reports *self;
@@ -391,8 +386,10 @@ watch_stream (GstRTSPStream *stream)
     self = reports_new (stream);
     g_object_set_qdata_full (G_OBJECT (stream), reports_quark (), self, unref_reports);
   }
-  watch_pad (stream, "recv_rtcp_sink", on_received, self);
-  watch_pad (stream, "send_rtcp_src", on_sent, self);
+  if (pads) {
+    watch_pad (stream, "recv_rtcp_sink", on_received, self);
+    watch_pad (stream, "send_rtcp_src", on_sent, self);
+  }
   g_mutex_unlock (&making);
   return self;
 }
@@ -408,12 +405,35 @@ weir_reports_watch (GstRTSPContext *ctx)
   if (!gst_rtsp_stream_is_sender (ctx->stream)
       || gst_rtsp_stream_get_profiles (ctx->stream) & secure)
     return;
-  reports = watch_stream (ctx->stream);
+  reports = watch_stream (ctx->stream, !weir_is_relay_media (ctx->media));
   if (transport->lower_transport == GST_RTSP_LOWER_TRANS_UDP)
     reader = reader_new (reports, ctx->session, transport);
   // This replaces the reader of an earlier SETUP.
   g_object_set_qdata_full (
       G_OBJECT (ctx->trans), reader_quark (), reader, reader ? unref_reader : NULL);
+}
+
+// ---- streams of a relay media ----
+
+void
+weir_reports_note_sent (GstRTSPStream *stream, const WeirNtpMap *sr)
+{
+  Reports *self = g_object_get_qdata (G_OBJECT (stream), reports_quark ());
+
+  if (self)
+    note_sent (self, sr);
+}
+
+gboolean
+weir_reports_take (GstRTSPStream *stream, const WeirAddress *from, const guint8 *data, gsize len)
+{
+  Reports *self = g_object_get_qdata (G_OBJECT (stream), reports_quark ());
+  WeirAddress origin = *from;
+  WeirRtcpReport report;
+
+  clear_scope (&origin);
+  return self
+         && take (self, &origin, weir_rtcp_read (data, len, &report), &report) == GST_PAD_PROBE_OK;
 }
 
 // ---- statistics ----

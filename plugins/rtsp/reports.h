@@ -3,6 +3,9 @@
 
 #include <gst/rtsp-server/rtsp-server.h>
 
+#include "core/net/address.h"
+#include "core/rtp/rtcp.h"
+
 // Reads the receiver reports that the reader of this transport sends over UDP from now on, in place
 // of gst-rtsp-server. Call in a handler of setup-request.
 void weir_reports_watch (GstRTSPContext *ctx);
@@ -10,3 +13,12 @@ void weir_reports_watch (GstRTSPContext *ctx);
 // Returns the pad "PREFIX_N" of stream N, of rtpbin or of the element that replaces it; NULL if
 // there is none. The caller owns the reference.
 GstPad *weir_reports_find_pad (GstRTSPStream *stream, const gchar *prefix);
+
+// For the streams of a WEIR_TYPE_RELAY_MEDIA, whose RTCP passes no pad. Call from any thread.
+
+// Notes a sender report that is sent now.
+void weir_reports_note_sent (GstRTSPStream *stream, const WeirNtpMap *sr);
+
+// Takes an RTCP packet. Returns TRUE if it is from a reader and may hold feedback.
+gboolean weir_reports_take (
+    GstRTSPStream *stream, const WeirAddress *from, const guint8 *data, gsize len);

@@ -251,6 +251,7 @@ free_served (gpointer data)
   g_clear_pointer (&self->leaving, g_ptr_array_unref);
   g_ptr_array_unref (self->kept);
   g_ptr_array_unref (self->unnamed);
+  g_ptr_array_unref (self->masked);
   g_queue_clear_full (&self->requests, weir_request_free);
   g_clear_object (&self->auth);
   g_free (self->close_reason);
@@ -281,6 +282,7 @@ on_client_connected (GstRTSPServer *server, GstRTSPClient *client, gpointer unus
   self->stock = speaks_tls (client);
   self->kept = g_ptr_array_new_with_free_func (weir_served_free_weak);
   self->unnamed = g_ptr_array_new_with_free_func (g_object_unref);
+  self->masked = g_ptr_array_new_with_free_func (g_object_unref);
   g_mutex_init (&self->lock);
   g_object_set_qdata_full (G_OBJECT (client), served_quark (), self, free_served);
   if (!self->stock)

@@ -23,6 +23,7 @@ typedef struct {
   GMainContext *context; // of the client's thread
   GPtrArray *leaving;    // transports of the current TEARDOWN
   GPtrArray *unnamed;    // transports of the current PLAY that the sinks do not know yet
+  GPtrArray *masked;     // transports of the current PLAY that say WEIR_RELAY_LOWER_TRANS
   GstRTSPAuth *auth;     // the program's; the guard asks it
   Request *again;        // the request that is handled again; for the client's thread only
 

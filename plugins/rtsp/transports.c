@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Sessions and transports of the readers that Weir serves; serve.c has the overview.
 #include "feedback.h"
+#include "relaymedia.h"
 #include "reports.h"
 #include "served.h"
 
@@ -75,7 +76,7 @@ copy_transport (const GstRTSPTransport *from)
 gboolean
 weir_transport_is_tcp (const GstRTSPTransport *transport)
 {
-  if (transport->lower_transport != GST_RTSP_LOWER_TRANS_UDP)
+  if (!(transport->lower_transport & GST_RTSP_LOWER_TRANS_UDP))
     return transport->lower_transport == GST_RTSP_LOWER_TRANS_TCP;
   return transport->interleaved.min >= 0
          && transport->client_port.min == transport->interleaved.min;
@@ -200,6 +201,38 @@ is_joined (GstRTSPStream *stream)
   return joined;
 }
 
+static void
+set_lower (GstRTSPStreamTransport *transport, GstRTSPLowerTrans lower)
+{
+  ((GstRTSPTransport *) gst_rtsp_stream_transport_get_transport (transport))->lower_transport =
+      lower;
+}
+
+// A relay media has all its elements, so gst-rtsp-server must not make more for this PLAY
+// (relaymedia.c).
+static void
+mask (Served *self, GPtrArray *transports)
+{
+  for (guint i = 0; i < transports->len; i++) {
+    GstRTSPStreamTransport *transport = g_ptr_array_index (transports, i);
+    const GstRTSPTransport *t =
+        transport ? gst_rtsp_stream_transport_get_transport (transport) : NULL;
+
+    if (!t || t->lower_transport != GST_RTSP_LOWER_TRANS_UDP)
+      continue;
+    set_lower (transport, WEIR_RELAY_LOWER_TRANS);
+    g_ptr_array_add (self->masked, g_object_ref (transport));
+  }
+}
+
+static void
+unmask (Served *self)
+{
+  for (guint i = 0; i < self->masked->len; i++)
+    set_lower (g_ptr_array_index (self->masked, i), GST_RTSP_LOWER_TRANS_UDP);
+  g_ptr_array_set_size (self->masked, 0);
+}
+
 // gst-rtsp-server adds each transport to its stream, and so to the sinks, while it handles a PLAY
 // and again after the response, unless the stream lists the transport already. This lists the
 // transports until the response, without adding them to the sinks.
@@ -208,6 +241,7 @@ weir_transports_on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, Served 
 {
   GPtrArray *transports = gst_rtsp_session_media_get_transports (ctx->sessmedia);
   GstRTSPState state = gst_rtsp_session_media_get_rtsp_state (ctx->sessmedia);
+  gboolean relay = weir_is_relay_media (ctx->media);
 
   for (guint i = 0; i < transports->len; i++) {
     GstRTSPStreamTransport *transport = g_ptr_array_index (transports, i);
@@ -219,11 +253,13 @@ weir_transports_on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, Served 
         || !is_joined (gst_rtsp_stream_transport_get_stream (transport))
         || (state == GST_RTSP_STATE_PLAYING && is_listed (transport)))
       continue;
-    if (is_ours (self, transport))
+    if (is_ours (self, transport) && !relay)
       weir_feedback_open (ctx->media, transport);
     list_silently (transport, TRUE);
     g_ptr_array_add (self->unnamed, g_object_ref (transport));
   }
+  if (relay)
+    mask (self, transports);
   g_ptr_array_unref (transports);
   return GST_RTSP_STS_OK;
 }
@@ -231,6 +267,7 @@ weir_transports_on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, Served 
 void
 weir_transports_let_name (Served *self)
 {
+  unmask (self);
   for (guint i = 0; i < self->unnamed->len; i++)
     list_silently (g_ptr_array_index (self->unnamed, i), FALSE);
   g_ptr_array_set_size (self->unnamed, 0);

@@ -16,14 +16,14 @@ READERS = 80 # more than a stream's own thread serves
 # Patterns of names, and their meanings.
 MEANINGS = {
     r'rtsp-clients': 'requests of RTSP clients',
-    r'rtsp-media': 'messages of the media that readers get',
+    r'weir-media': 'messages of live media, and RTCP of their readers',
+    r'rtsp-media': 'messages of a title',
     r'title-worker': 'opening and starting titles',
     r'media-opener': 'opening the media that readers get',
     r'pull:\w+': 'an element of an upstream pipeline',
     r'rtsp-pull': 'connections to RTSP upstreams',
     r'weir-ingest': 'media of RTSP upstreams over UDP',
     r'stage:\w+': 'an element of a stage',
-    r'serve:\w+': 'an element that serves readers',
     r'title:\w+': 'an element of a title',
     r'feed': 'the start of a track that readers get',
     r'weir-conn': 'data from TCP readers',
@@ -71,8 +71,8 @@ def each_threads_name_shows_its_purpose():
         for _ in range(READERS):
             stack.enter_context(Watch(proxy, '/udp'))
         stack.enter_context(Watch(proxy, f'/titles/{TITLE}'))
-        wanted = {'rtsp-clients', 'rtsp-media', 'weir-worker', 'weir-conn', 'pull', 'stage',
-                  'serve', 'title'}
+        wanted = {'rtsp-clients', 'rtsp-media', 'weir-media', 'weir-worker', 'weir-conn', 'pull',
+                  'stage', 'title'}
         def missing():
             return wanted - {name.split(':')[0] for name in threads(proxy).values()}
 

@@ -38,6 +38,28 @@ a_report_matches_the_rfc (void)
 }
 
 static void
+a_sender_report_matches_the_rfc (void)
+{
+  static const uint8_t expected[] = {
+    0x80, 200, 0, 6, 0xde, 0xad, 0xbe, 0xef,         // header, sender
+    0xe0, 1, 2, 3, 4, 5, 6, 7, 0x10, 0x11, 0x12, 13, // NTP time, RTP timestamp
+    0, 0, 1, 2, 0xff, 0xff, 0xff, 0xfe,              // packets, octets
+    0x81, 202, 0, 3, 0xde, 0xad, 0xbe, 0xef,         // SDES
+    1, 4, 'a', '@', 'b', 'c', 0, 0,                  // CNAME, end of items
+  };
+  static const WeirNtpMap at = { true, UINT64_C (0xe001020304050607), 0x1011120d, 0xdeadbeef };
+  uint8_t out[100];
+  WeirNtpMap map;
+  size_t len = weir_rtcp_write_sr (out, sizeof out, &at, 258, UINT32_MAX - 1, "a@bc");
+
+  CHECK_INT (len, sizeof expected);
+  CHECK (!memcmp (out, expected, sizeof expected));
+  CHECK_INT (weir_rtcp_find_sr (out, len, &map), 0);
+  CHECK (map.ntp == at.ntp && map.timestamp == at.timestamp && map.ssrc == at.ssrc);
+  CHECK_INT (weir_rtcp_write_sr (out, sizeof expected - 1, &at, 1, 2, "a@bc"), 0);
+}
+
+static void
 a_keyframe_request_matches_the_rfc (void)
 {
   static const uint8_t expected[] = {
@@ -121,6 +143,7 @@ int
 main (void)
 {
   RUN (a_report_matches_the_rfc);
+  RUN (a_sender_report_matches_the_rfc);
   RUN (a_keyframe_request_matches_the_rfc);
   RUN (a_full_intra_request_matches_the_rfc);
   RUN (a_report_without_a_block_has_only_the_ssrc);

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Receiver reports of UDP readers: they keep sessions alive, can be read, and cannot be abused."""
+"""Receiver reports of UDP readers: they keep sessions alive, can be read, and cannot be abused.
 
+The variable WEIR_RELAY makes these tests use a relay media, which has no RTP session.
+"""
+
+import os
 import re
 import socket
 import struct
@@ -9,6 +13,10 @@ import time
 from proc import Rtsp, free_udp_pair
 from served import Served
 from tap import Skip, run, test
+
+
+RELAY = 'WEIR_RELAY' in os.environ
+ONE, UNICAST = ('/relay', '/relay') if RELAY else ('/one', '/unicast')
 
 
 def packet(count, kind, body):
@@ -53,7 +61,7 @@ def udp_pair(host):
 class Reader(Rtsp):
     """Plays over UDP."""
 
-    def __init__(self, server, path='/one', host='127.0.0.1'):
+    def __init__(self, server, path=ONE, host='127.0.0.1'):
         super().__init__(server.port, host)
         self.server, self.host = server, host
         self.url = f'rtsp://{f"[{host}]" if ":" in host else host}:{server.port}{path}'
@@ -136,7 +144,7 @@ def fields(text):
 def reports_keep_a_session_alive_and_silence_ends_it():
     with Served(timeout=2) as server:
         for port in 'rtcp', 'rtp':
-            with Reader(server, '/unicast') as reader, Reader(server, '/unicast') as silent:
+            with Reader(server, UNICAST) as reader, Reader(server, UNICAST) as silent:
                 by = getattr(reader, port)
                 while f'removed {silent.session}' not in server.lines:
                     reader.send_report(report(reader.own), by)
@@ -194,7 +202,7 @@ def the_round_trip_needs_a_known_sender_report():
 
 @test
 def reports_create_no_sources_in_the_rtp_session():
-    with Served() as server, Reader(server, '/unicast') as reader, udp_socket() as stranger:
+    with Served() as server, Reader(server, UNICAST) as reader, udp_socket() as stranger:
         before = reader.told()[2]
         for n in range(20):
             reader.send_report(report(1000 + n))
@@ -209,6 +217,8 @@ def reports_create_no_sources_in_the_rtp_session():
 
 @test
 def feedback_goes_to_gst_rtsp_server():
+    if RELAY:
+        raise Skip('a relay media has no RTP session that feedback could go to')
     with Served() as server, Reader(server) as reader, udp_socket() as stranger:
         sources = reader.told()[2]
         ssrc, _ = reader.sender_report()
@@ -220,6 +230,96 @@ def feedback_goes_to_gst_rtsp_server():
         reader.send_report(report(2, block(ssrc)), stranger)
         reader.wait_for(strangers=1)
         while reader.told()[2] < sources + 2:
+            time.sleep(0.02)
+
+
+@test
+def a_keyframe_request_goes_upstream():
+    if not RELAY:
+        raise Skip('the RTP session of another media handles the requests')
+    with Served() as server, Reader(server) as reader, udp_socket() as stranger:
+        ssrc, _ = reader.sender_report()
+        reader.send_report(picture_loss(1, ssrc), stranger)
+        reader.send_report(picture_loss(1, ssrc ^ 1))
+        reader.wait_for(strangers=1, passed=1)
+        assert 'asked for a keyframe' not in server.lines
+        for at_once in b'', report(1, block(ssrc)):
+            start = len(server.lines)
+            reader.send_report(at_once + picture_loss(1, ssrc))
+            server.wait_for_line('asked for a keyframe', 5, start)
+
+
+@test
+def a_keyframe_request_over_tcp_goes_upstream():
+    if not RELAY:
+        raise Skip('embed.py tests that of another media')
+    with Served() as server, Rtsp(server.port) as reader:
+        url = f'rtsp://127.0.0.1:{server.port}{ONE}'
+        assert reader.request('SETUP', f'{url}/stream=0',
+                              {'Transport': 'RTP/AVP/TCP;unicast;interleaved=4-5'})[0] == 200
+        assert reader.request('PLAY', url)[0] == 200
+        while True:
+            channel, data = reader.frame()
+            if channel == 5 and data[1] == 200:
+                break
+        ssrc = struct.unpack('>I', data[4:8])[0]
+        for n in range(3):
+            start = len(server.lines)
+            reader.send_frame(5, report(1, block(ssrc)) + picture_loss(1, ssrc))
+            server.wait_for_line('asked for a keyframe', 5, start)
+
+
+@test
+def sender_reports_count_the_packets():
+    if not RELAY:
+        raise Skip('the reports of an RTP session are not about a certain packet')
+    with Served() as server, Reader(server) as reader:
+        packets = [reader.rtp.recv(2000)]
+        while True:
+            data = reader.rtcp.recv(2000)
+            if data[1] == 200 and struct.unpack('>I', data[20:24])[0] > 1:
+                break
+        ssrc, _, timestamp, n, octets = struct.unpack('>IQIII', data[4:28])
+        assert ssrc == struct.unpack('>I', packets[0][8:12])[0]
+        first = struct.unpack('>H', packets[0][2:4])[0]
+        while struct.unpack('>I', packets[-1][4:8])[0] != timestamp:
+            packets.append(reader.rtp.recv(2000))
+        last = struct.unpack('>H', packets[-1][2:4])[0]
+        # The reader may have missed packets from before its PLAY.
+        assert n >= (last - first & 0xffff) + 1, (n, first, last)
+        assert octets >= sum(len(packet) - 12 for packet in packets), (octets, n, len(packets))
+
+
+@test
+def threads_of_a_relay_media_are_only_those_of_its_elements():
+    if not RELAY:
+        raise Skip('another media has threads for RTCP')
+    with Served() as server, Reader(server):
+        names = set()
+        for task in os.listdir(f'/proc/{server.pid}/task'):
+            with open(f'/proc/{server.pid}/task/{task}/comm', encoding='utf-8') as file:
+                names.add(file.read().rstrip('\n'))
+        assert 'weir-media' in names, names
+        assert not any(re.match('rtpsession|udpsrc|appsrc', name) for name in names), names
+
+
+@test
+def a_media_is_made_again_and_gives_everything_back():
+    with Served() as server:
+        for n in range(12):
+            with Reader(server) as reader:
+                reader.rtp.settimeout(10)
+                reader.rtp.recv(2000)
+                assert reader.request('PAUSE', reader.url)[0] == 200
+                assert reader.request('PLAY', reader.url)[0] == 200
+                for port in (reader.rtp, reader.rtcp):
+                    port.recv(2000)
+                reader.tear_down()
+            if n == 2:
+                before = server.n_descriptors()
+        deadline = time.monotonic() + 10
+        while server.n_descriptors() > before:
+            assert time.monotonic() < deadline, (before, server.n_descriptors())
             time.sleep(0.02)
 
 

@@ -6,6 +6,7 @@
 //   /heavy    one track of several MB per second, shared
 //   /one      A-law only, shared
 //   /unicast  the same, without multicast
+//   /relay    A-law as a relay media: prints each request for a keyframe, and pretends to be video
 //   /record   records A-law
 // After a GET_PARAMETER of a session it prints the reports of the reader about its first track. The
 // header X-Wait delays a response by that number of ms.
@@ -20,6 +21,10 @@
 #define ONE_TRACK                                                                                  \
   "( audiotestsrc is-live=true ! audio/x-raw,rate=8000,channels=1 ! alawenc "                      \
   "! rtppcmapay name=pay0 max-ptime=20000000 )"
+#define RELAY                                                                                      \
+  "( audiotestsrc is-live=true ! audio/x-raw,rate=8000,channels=1 ! alawenc "                      \
+  "! rtppcmapay max-ptime=20000000 ! capssetter "                                                  \
+  "caps=\"application/x-rtp,media=(string)video\" ! rtprelaypay name=pay0 )"
 #define HEAVY                                                                                      \
   "( videotestsrc is-live=true pattern=snow ! video/x-raw,format=I420,width=640,height=480 "       \
   "! jpegenc ! rtpjpegpay name=pay0 )"
@@ -64,9 +69,10 @@ static guint
 count_sources (GstRTSPStream *stream)
 {
   GObject *session = gst_rtsp_stream_get_rtpsession (stream);
-  guint n;
+  guint n = 0;
 
-  g_object_get (session, "num-sources", &n, NULL);
+  if (g_object_class_find_property (G_OBJECT_GET_CLASS (session), "num-sources"))
+    g_object_get (session, "num-sources", &n, NULL);
   g_object_unref (session);
   return n;
 }
@@ -151,6 +157,27 @@ on_record (GstRTSPMediaFactory *factory, GstRTSPMedia *media, gpointer unused)
   gst_object_unref (bin);
 }
 
+static GstPadProbeReturn
+on_event (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
+{
+  if (gst_event_has_name (GST_PAD_PROBE_INFO_EVENT (info), "GstForceKeyUnit"))
+    g_print ("asked for a keyframe\n");
+  return GST_PAD_PROBE_OK;
+}
+
+static void
+on_relay (GstRTSPMediaFactory *factory, GstRTSPMedia *media, gpointer unused)
+{
+  GstElement *bin = gst_rtsp_media_get_element (media);
+  GstElement *pay = gst_bin_get_by_name (GST_BIN (bin), "pay0");
+  GstPad *pad = gst_element_get_static_pad (pay, "sink");
+
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_EVENT_UPSTREAM, on_event, NULL, NULL);
+  gst_object_unref (pad);
+  gst_object_unref (pay);
+  gst_object_unref (bin);
+}
+
 static gboolean
 clean_up (gpointer pool)
 {
@@ -193,7 +220,7 @@ main (int argc, char **argv)
 {
   GstRTSPServer *server;
   GstRTSPSessionPool *pool;
-  GstRTSPMediaFactory *keep, *record, *unicast;
+  GstRTSPMediaFactory *keep, *record, *relay, *unicast;
   GError *error = NULL;
 
   gst_init (&argc, &argv);
@@ -215,6 +242,11 @@ main (int argc, char **argv)
   gst_rtsp_media_factory_set_protocols (
       unicast, GST_RTSP_LOWER_TRANS_UDP | GST_RTSP_LOWER_TRANS_TCP);
   add (server, "/unicast", unicast);
+  relay = make_factory (RELAY);
+  gst_rtsp_media_factory_set_media_gtype (relay, WEIR_TYPE_RELAY_MEDIA);
+  gst_rtsp_media_factory_set_protocols (relay, GST_RTSP_LOWER_TRANS_UDP | GST_RTSP_LOWER_TRANS_TCP);
+  g_signal_connect (relay, "media-configure", G_CALLBACK (on_relay), NULL);
+  add (server, "/relay", relay);
   record = make_factory (RECORD);
   gst_rtsp_media_factory_set_transport_mode (record, GST_RTSP_TRANSPORT_MODE_RECORD);
   g_signal_connect (record, "media-configure", G_CALLBACK (on_record), NULL);

@@ -135,17 +135,18 @@ relay_get_ntp (Relay *self, guint index, guint64 *ntp, gint64 *time)
   return map.known;
 }
 
-gsize
-relay_rewrite_sr (Relay *self, guint index, guint8 *packet, gsize len)
+gboolean
+relay_get_ntp_at (Relay *self, guint index, guint32 timestamp, guint64 *ntp)
 {
-  g_mutex_lock (&self->lock);
-  if (index < self->n_tracks) {
-    WeirNtpMap map = outgoing_ntp (self, index);
+  WeirNtpMap map = { 0 };
 
-    len = weir_rtcp_rewrite_sr (packet, len, &map, self->tracks[index].splice.clock_rate);
-  }
+  g_mutex_lock (&self->lock);
+  if (index < self->n_tracks)
+    map = outgoing_ntp (self, index);
+  if (map.known)
+    *ntp = weir_ntp_at (&map, timestamp, self->tracks[index].splice.clock_rate);
   g_mutex_unlock (&self->lock);
-  return len;
+  return map.known;
 }
 
 // ---- tracks as sinks see them ----
@@ -200,18 +201,6 @@ relay_get_rtp_info (Relay *self, guint index, guint16 *seq, guint32 *timestamp)
   }
   g_mutex_unlock (&self->lock);
   return known;
-}
-
-gboolean
-relay_has_ssrc (Relay *self, guint32 ssrc)
-{
-  gboolean found = FALSE;
-
-  g_mutex_lock (&self->lock);
-  for (guint i = 0; i < self->n_tracks; i++)
-    found |= self->tracks[i].ssrc == ssrc;
-  g_mutex_unlock (&self->lock);
-  return found;
 }
 
 gint64

@@ -112,9 +112,6 @@ GstCaps *relay_dup_caps (Relay *self, guint track);
 // had no packet in this run of the source.
 gboolean relay_get_rtp_info (Relay *self, guint track, guint16 *seq, guint32 *timestamp);
 
-// Reports whether `ssrc` is the outgoing SSRC of a track.
-gboolean relay_has_ssrc (Relay *self, guint32 ssrc);
-
 // Returns the relay's time, in ns, up to which all tracks have had packets. A track that is more
 // than 1 s behind the others is sparse and does not count.
 gint64 relay_get_time (Relay *self);
@@ -126,9 +123,9 @@ guint32 relay_get_timestamp (Relay *self, guint track, gint64 time);
 // from the sender reports. Returns FALSE if there was no report.
 gboolean relay_get_ntp (Relay *self, guint track, guint64 *ntp, gint64 *time);
 
-// Writes the source's mapping between NTP and RTP time into the sender report at the start of
-// `packet`; see weir_rtcp_rewrite_sr(). Returns the new length in bytes.
-gsize relay_rewrite_sr (Relay *self, guint track, guint8 *packet, gsize len);
+// Sets the wall-clock time `*ntp` of an outgoing RTP timestamp of a track. Returns FALSE if there
+// was no sender report.
+gboolean relay_get_ntp_at (Relay *self, guint track, guint32 timestamp, guint64 *ntp);
 
 // Adds a sink for the tracks whose bits are set in `tracks`. `start` is the instant, in ns of the
 // relay's time, whose RTP timestamp the sink's packets get as `base`.

@@ -2,11 +2,9 @@
 #include "rtp/rtcp.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "rtp/rtcp_header.h"
 
-#define SR_HEADER 28 // header, SSRC and sender info
 #define UNIX_EPOCH_IN_NTP UINT64_C (2208988800)
 
 int
@@ -38,49 +36,13 @@ weir_rtcp_find_sr (const uint8_t *packet, size_t len, WeirNtpMap *map)
   return -ENOENT;
 }
 
-static void
-write_number (uint8_t *at, uint64_t value, int size)
-{
-  while (size-- > 0) {
-    at[size] = (uint8_t) value;
-    value >>= 8;
-  }
-}
-
-// Converts ticks to NTP's 32.32 seconds.
-static int64_t
-ticks_to_ntp (int32_t ticks, uint32_t clock_rate)
+uint64_t
+weir_ntp_at (const WeirNtpMap *map, uint32_t timestamp, uint32_t clock_rate)
 {
   int64_t rate = clock_rate ? clock_rate : 90000;
+  int64_t ticks = (int32_t) (timestamp - map->timestamp);
 
-  return ((int64_t) ticks * (INT64_C (1) << 32)) / rate;
-}
-
-size_t
-weir_rtcp_rewrite_sr (uint8_t *packet, size_t len, const WeirNtpMap *map, uint32_t clock_rate)
-{
-  WeirBytes bytes = weir_bytes (packet, len);
-  WeirRtcpHeader header;
-  uint32_t ssrc, timestamp;
-  uint64_t ntp;
-
-  if (!weir_rtcp_header_read (&bytes, &header) || header.type != WEIR_RTCP_SR
-      || header.size < SR_HEADER)
-    return len;
-
-  if (!map->known) {
-    packet[1] = WEIR_RTCP_RR;
-    write_number (packet + 2, (header.size - WEIR_RTCP_SENDER_INFO) / 4 - 1, 2);
-    memmove (packet + 8, packet + 8 + WEIR_RTCP_SENDER_INFO, len - 8 - WEIR_RTCP_SENDER_INFO);
-    return len - WEIR_RTCP_SENDER_INFO;
-  }
-
-  weir_bytes_u32 (&bytes, &ssrc);
-  weir_bytes_u64 (&bytes, &ntp);
-  weir_bytes_u32 (&bytes, &timestamp);
-  ntp = map->ntp + (uint64_t) ticks_to_ntp ((int32_t) (timestamp - map->timestamp), clock_rate);
-  write_number (packet + 8, ntp, 8);
-  return len;
+  return map->ntp + (uint64_t) (ticks * (INT64_C (1) << 32) / rate);
 }
 
 uint64_t

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Reads and rewrites RTCP sender reports (RFC 3550, section 6.4.1): the mapping between an RTP
-// clock and NTP time, by which a player synchronises sound and picture.
+// Reads RTCP sender reports (RFC 3550, section 6.4.1): the mapping between an RTP clock and NTP
+// time, by which a player synchronises sound and picture.
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define WEIR_RTCP_SENDER_INFO 20 // bytes that a sender report has and a receiver report lacks
 
 typedef struct {
   bool known;
@@ -21,13 +19,9 @@ typedef struct {
 // for invalid RTCP. On error `map` is unchanged.
 int weir_rtcp_find_sr (const uint8_t *packet, size_t len, WeirNtpMap *map);
 
-// Replaces the NTP time of the sender report at the start of a compound packet by the one that
-// `map` gives for the report's RTP timestamp. `clock_rate` is in Hz (0 means 90000). If `map` is
-// not known, the report becomes a receiver report with the same blocks: no mapping is better than
-// one that jumps later. Returns the new length, at most `len`; a packet that does not begin with a
-// sender report is unchanged.
-size_t weir_rtcp_rewrite_sr (
-    uint8_t *packet, size_t len, const WeirNtpMap *map, uint32_t clock_rate);
+// Returns the NTP time that `map`, which must be known, gives to an RTP timestamp within 2^31 ticks
+// of its own. `clock_rate` is in Hz (0 means 90000).
+uint64_t weir_ntp_at (const WeirNtpMap *map, uint32_t timestamp, uint32_t clock_rate);
 
 // Converts a Unix time in ns to NTP time in 32.32 seconds since 1900.
 uint64_t weir_ntp_from_unix (int64_t unix_ns);

@@ -4,10 +4,12 @@
 #include <string.h>
 
 #define RR_HEADER 8
+#define SR 28
 #define BLOCK 24
 #define PLI 12
 #define FIR 20
 #define SDES_HEADER 10 // header, SSRC, and the item's type and length
+#define CNAME_MAX 255
 
 static void
 write_number (uint8_t *at, uint64_t value, int size)
@@ -39,25 +41,52 @@ write_block (uint8_t *at, const WeirRtcpBlock *block)
   write_number (at + 20, block->delay_sr, 4);
 }
 
+static size_t
+sdes_size (const char *cname)
+{
+  return (SDES_HEADER + strnlen (cname, CNAME_MAX) + 1 + 3) / 4 * 4; // one zero ends the items
+}
+
+static void
+write_sdes (uint8_t *at, uint32_t ssrc, const char *cname)
+{
+  size_t name = strnlen (cname, CNAME_MAX);
+
+  memset (at, 0, sdes_size (cname));
+  write_header (at, 1, 202, sdes_size (cname), ssrc);
+  at[8] = 1; // CNAME
+  at[9] = (uint8_t) name;
+  memcpy (at + SDES_HEADER, cname, name);
+}
+
 size_t
 weir_rtcp_write_rr (
     uint8_t *out, size_t room, uint32_t ssrc, const WeirRtcpBlock *block, const char *cname)
 {
-  size_t name = strnlen (cname, 255);
   size_t rr = RR_HEADER + (block ? BLOCK : 0);
-  size_t sdes = (SDES_HEADER + name + 1 + 3) / 4 * 4; // one zero ends the items
 
-  if (rr + sdes > room)
+  if (rr + sdes_size (cname) > room)
     return 0;
-  memset (out, 0, rr + sdes);
   write_header (out, block != NULL, 201, rr, ssrc);
   if (block)
     write_block (out + RR_HEADER, block);
-  write_header (out + rr, 1, 202, sdes, ssrc);
-  out[rr + 8] = 1; // CNAME
-  out[rr + 9] = (uint8_t) name;
-  memcpy (out + rr + SDES_HEADER, cname, name);
-  return rr + sdes;
+  write_sdes (out + rr, ssrc, cname);
+  return rr + sdes_size (cname);
+}
+
+size_t
+weir_rtcp_write_sr (uint8_t *out, size_t room, const WeirNtpMap *at, uint32_t packets,
+    uint32_t octets, const char *cname)
+{
+  if (SR + sdes_size (cname) > room)
+    return 0;
+  write_header (out, 0, 200, SR, at->ssrc);
+  write_number (out + 8, at->ntp, 8);
+  write_number (out + 16, at->timestamp, 4);
+  write_number (out + 20, packets, 4);
+  write_number (out + 24, octets, 4);
+  write_sdes (out + SR, at->ssrc, cname);
+  return SR + sdes_size (cname);
 }
 
 size_t

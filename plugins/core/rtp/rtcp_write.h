@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Writes the RTCP that a receiver sends: a receiver report with its name (RFC 3550, sections 6.4.2
-// and 6.5), and a request for a keyframe.
+// Writes RTCP: a report with its sender's name (RFC 3550, sections 6.4 and 6.5), and a request for
+// a keyframe.
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "rtp/rtcp.h"
 
 typedef struct {
   uint32_t ssrc;         // the sender that the block is about
@@ -22,6 +24,12 @@ typedef struct {
 // `room` is too small.
 size_t weir_rtcp_write_rr (
     uint8_t *out, size_t room, uint32_t ssrc, const WeirRtcpBlock *block, const char *cname);
+
+// Writes a compound packet: a sender report with the times and the SSRC of `at`, and an SDES with
+// `cname`, cut to 255 bytes. `packets` and `octets` are the RTP packets and their payload bytes so
+// far; they wrap. Returns the length in bytes, or 0 if `room` is too small.
+size_t weir_rtcp_write_sr (uint8_t *out, size_t room, const WeirNtpMap *at, uint32_t packets,
+    uint32_t octets, const char *cname);
 
 // Writes a picture loss indication from `ssrc` about the stream `media` (RFC 4585, section 6.3.1);
 // append it to a report. Returns the length in bytes, or 0 if `room` is too small.

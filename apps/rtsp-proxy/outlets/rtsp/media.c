@@ -2,16 +2,14 @@
 #include "outlets/rtsp/media.h"
 
 #include "base/threads.h"
-#include "outlets/rtsp/threads.h"
 #include "outlets/rtsp/timeshift.h"
 #include "relay/feed.h"
 #include "weir-rtsp.h"
 
 #include <gst/base/gstbasesink.h>
 
-// Shortest time between two sender reports. A new reader can synchronise its tracks after about
-// this time.
-#define RTCP_INTERVAL GST_SECOND
+// Medias that are opened at the same time; each needs a few threads meanwhile.
+#define OPENERS 4
 
 // The window of a stored title's session is this much longer than `interval`: readers may join
 // until the interval ends, and PLAY a little later.
@@ -25,11 +23,6 @@ typedef struct {
 typedef struct {
   GstRTSPMediaFactoryClass parent_class;
 } MediaFactoryClass;
-
-typedef struct {
-  Relay *relay;
-  guint track;
-} MediaTrack;
 
 GType media_factory_get_type (void);
 G_DEFINE_TYPE (MediaFactory, media_factory, GST_TYPE_RTSP_MEDIA_FACTORY)
@@ -124,31 +117,6 @@ media_configure (GstRTSPMedia *media, Presentation *presentation)
 
 // ---- media ----
 
-static gboolean
-on_sending_rtcp (GObject *session, GstBuffer *packet, gboolean early, gpointer data)
-{
-  MediaTrack *track = data;
-  GstMapInfo map;
-  gsize len;
-
-  if (!gst_buffer_map (packet, &map, GST_MAP_READWRITE))
-    return FALSE;
-  len = relay_rewrite_sr (track->relay, track->track, map.data, map.size);
-  gst_buffer_unmap (packet, &map);
-  if (len != map.size)
-    gst_buffer_set_size (packet, (gssize) len);
-  return FALSE;
-}
-
-static void
-free_track (gpointer data, GClosure *closure)
-{
-  MediaTrack *track = data;
-
-  relay_unref (track->relay);
-  g_free (track);
-}
-
 static Feed *
 find_feed (GstRTSPMedia *media, guint i)
 {
@@ -159,21 +127,6 @@ find_feed (GstRTSPMedia *media, guint i)
   g_free (name);
   gst_object_unref (bin);
   return (Feed *) feed;
-}
-
-// Makes the sinks of a stream before its first reader, so that their windows fill from the time at
-// which the media is prepared.
-static void
-open_sinks (GstRTSPStream *stream)
-{
-  GstRTSPTransport *transport;
-
-  gst_rtsp_transport_new (&transport);
-  transport->lower_transport = GST_RTSP_LOWER_TRANS_UDP;
-  gst_rtsp_stream_allocate_udp_sockets (stream, G_SOCKET_FAMILY_IPV6, transport, FALSE);
-  if (gst_rtsp_stream_allocate_udp_sockets (stream, G_SOCKET_FAMILY_IPV4, transport, FALSE))
-    gst_rtsp_stream_complete_stream (stream, transport);
-  gst_rtsp_transport_free (transport);
 }
 
 static void
@@ -199,19 +152,8 @@ on_prepared (GstRTSPMedia *media, Presentation *presentation)
 
   for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
     GstRTSPStream *stream = gst_rtsp_media_get_stream (media, i);
-    GObject *session = gst_rtsp_stream_get_rtpsession (stream);
     Feed *feed = find_feed (media, i);
 
-    if (session) {
-      MediaTrack *track = g_new (MediaTrack, 1);
-
-      *track = (MediaTrack) { relay_ref (relay), i };
-      g_object_set (session, "rtcp-min-interval", (guint64) RTCP_INTERVAL, NULL);
-      g_signal_connect_data (
-          session, "on-sending-rtcp", G_CALLBACK (on_sending_rtcp), track, free_track, 0);
-      g_object_unref (session);
-    }
-    open_sinks (stream);
     if (feed) {
       feed_attach (feed, relay, i);
       gst_object_unref (feed);
@@ -239,36 +181,9 @@ on_unprepared (GstRTSPMedia *media, Presentation *presentation)
   }
 }
 
-// Drops RTCP of a reader that uses the SSRC of a track. The RTP session would take it for a
-// collision, and end the track for all readers.
-static GstPadProbeReturn
-on_reader_rtcp (GstPad *pad, GstPadProbeInfo *info, gpointer relay)
-{
-  guint8 header[8];
-
-  if (gst_buffer_extract (GST_PAD_PROBE_INFO_BUFFER (info), 0, header, sizeof header)
-          < sizeof header
-      || relay_has_ssrc (relay, GST_READ_UINT32_BE (header + 4)))
-    return GST_PAD_PROBE_DROP;
-  return GST_PAD_PROBE_OK;
-}
-
-static void
-on_rtpbin_pad (GstElement *rtpbin, GstPad *pad, gpointer relay)
-{
-  if (g_str_has_prefix (GST_PAD_NAME (pad), "recv_rtcp_sink_"))
-    gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, on_reader_rtcp, relay_ref (relay),
-        (GDestroyNotify) relay_unref);
-}
-
 static void
 on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, Presentation *presentation)
 {
-  GstElementFactory *factory = gst_element_get_factory (element);
-
-  if (factory && g_str_equal (GST_OBJECT_NAME (factory), "rtpbin"))
-    g_signal_connect (
-        element, "pad-added", G_CALLBACK (on_rtpbin_pad), presentation_get_relay (presentation));
   if (!GST_IS_BASE_SINK (element))
     return;
   // The sinks for readers that fanoutsink cannot serve lack these properties.
@@ -314,7 +229,6 @@ media_factory_create_pipeline (GstRTSPMediaFactory *factory, GstRTSPMedia *media
   listen_to (pipeline, "deep-element-added", G_CALLBACK (on_element_added), presentation);
   config = presentation_dup_config (presentation);
   timeshift_watch (pipeline, config);
-  threads_name_tasks (pipeline, "serve");
   mount_config_unref (config);
   return pipeline;
 }
@@ -331,6 +245,13 @@ get_rtp_info (GstRTSPStream *stream, guint *seq, guint *rtptime, gpointer relay)
   return TRUE;
 }
 
+// Sender reports carry the upstream's clock.
+static gboolean
+get_ntp (GstRTSPStream *stream, guint timestamp, guint64 *ntp, gpointer relay)
+{
+  return relay_get_ntp_at (relay, gst_rtsp_stream_get_index (stream), timestamp, ntp);
+}
+
 static void
 media_factory_configure (GstRTSPMediaFactory *factory, GstRTSPMedia *media)
 {
@@ -340,6 +261,7 @@ media_factory_configure (GstRTSPMediaFactory *factory, GstRTSPMedia *media)
   GST_RTSP_MEDIA_FACTORY_CLASS (media_factory_parent_class)->configure (factory, media);
   weir_media_set_rtp_info_func (
       media, get_rtp_info, relay_ref (relay), (GDestroyNotify) relay_unref);
+  weir_relay_media_set_ntp_func (media, get_ntp, relay_ref (relay), (GDestroyNotify) relay_unref);
   listen_to (media, "prepared", G_CALLBACK (on_prepared), presentation);
   listen_to (media, "unprepared", G_CALLBACK (on_unprepared), presentation);
 }
@@ -390,18 +312,14 @@ open_media (GstRTSPMediaFactory *factory)
 {
   gchar *problem = find_problem (presentation_get_relay (((MediaFactory *) factory)->presentation));
   GstRTSPMedia *media = problem ? NULL : construct_unlocked (factory);
-  GstRTSPThreadPool *threads;
 
   if (!media)
     return problem ? problem : g_strdup ("cannot make its media");
-  threads = rtsp_threads_new ();
-  if (gst_rtsp_media_prepare (
-          media, gst_rtsp_thread_pool_get_thread (threads, GST_RTSP_THREAD_TYPE_MEDIA, NULL)))
+  if (gst_rtsp_media_prepare (media, NULL))
     gst_rtsp_media_unprepare (media);
   else
     problem = g_strdup ("cannot prepare its media");
   g_object_unref (media);
-  g_object_unref (threads);
   return problem;
 }
 
@@ -423,9 +341,9 @@ media_factory_open (GstRTSPMediaFactory *factory)
 {
   static gsize openers;
 
-  // The number of threads is not limited, so that a slow mount does not delay another.
   if (g_once_init_enter (&openers))
-    g_once_init_leave (&openers, (gsize) g_thread_pool_new (open_in_thread, NULL, -1, FALSE, NULL));
+    g_once_init_leave (
+        &openers, (gsize) g_thread_pool_new (open_in_thread, NULL, OPENERS, FALSE, NULL));
   g_thread_pool_push ((GThreadPool *) openers, g_object_ref (factory), NULL);
 }
 
@@ -461,6 +379,7 @@ media_factory_new (Presentation *presentation)
   GstRTSPMediaFactory *factory = GST_RTSP_MEDIA_FACTORY (self);
 
   self->presentation = presentation_ref (presentation);
+  gst_rtsp_media_factory_set_media_gtype (factory, WEIR_TYPE_RELAY_MEDIA);
   gst_rtsp_media_factory_set_shared (factory, TRUE);
   // The sender reports carry the upstream's clock, not the proxy's.
   gst_rtsp_media_factory_set_publish_clock_mode (factory, GST_RTSP_PUBLISH_CLOCK_MODE_NONE);

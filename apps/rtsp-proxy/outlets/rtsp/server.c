@@ -352,7 +352,7 @@ make_context (Server *self)
 
   // A few threads serve all connections, because no request blocks its thread.
   gst_rtsp_server_set_thread_pool (listener, threads);
-  gst_rtsp_thread_pool_set_max_threads (threads, (gint) MAX (g_get_num_processors (), 4));
+  gst_rtsp_thread_pool_set_max_threads (threads, (gint) MAX (g_get_num_processors (), 2));
   g_object_unref (threads);
   self->points = g_object_new (points_get_type (), NULL);
   gst_rtsp_server_set_mount_points (listener, self->points);

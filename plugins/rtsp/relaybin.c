@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "relaybin.h"
+
+#include "keyevent.h"
+#include "rtp/rtcp_read.h"
+#include "rtpbuffer.h"
+
+// Shortest time between two reports of a stream. A new reader can synchronise its tracks after
+// about this time.
+#define REPORT_INTERVAL_US G_USEC_PER_SEC
+#define REPORT_MAX 320 // longest report, in bytes
+
+// ---- the session ----
+
+// Has the properties and signals of an RTP session that GstRTSPStream uses. It never emits a
+// signal, as reports.c keeps the RTSP sessions of readers alive.
+typedef struct {
+  GObject parent;
+  GMutex lock; // guards `counts`
+  WeirRelayCounts counts;
+} RelaySession;
+
+typedef struct {
+  GObjectClass parent_class;
+} RelaySessionClass;
+
+enum { SESSION_PROP_0, SESSION_PROP_INTERNAL_SSRC, SESSION_PROP_DISABLE_SR_TIMESTAMP };
+
+GType weir_relay_session_get_type (void);
+G_DEFINE_TYPE (RelaySession, weir_relay_session, G_TYPE_OBJECT)
+
+static void
+session_get_property (GObject *object, guint id, GValue *value, GParamSpec *spec)
+{
+  RelaySession *self = (RelaySession *) object;
+
+  if (id == SESSION_PROP_INTERNAL_SSRC) {
+    g_mutex_lock (&self->lock);
+    g_value_set_uint (value, self->counts.ssrc);
+    g_mutex_unlock (&self->lock);
+  } else {
+    g_value_set_boolean (value, FALSE);
+  }
+}
+
+// GstRTSPStream sets `disable-sr-timestamp` for streams without rate control; a relay has none.
+static void
+session_set_property (GObject *object, guint id, const GValue *value, GParamSpec *spec)
+{
+}
+
+static void
+session_finalize (GObject *object)
+{
+  g_mutex_clear (&((RelaySession *) object)->lock);
+  G_OBJECT_CLASS (weir_relay_session_parent_class)->finalize (object);
+}
+
+static void
+weir_relay_session_init (RelaySession *self)
+{
+  g_mutex_init (&self->lock);
+}
+
+static void
+weir_relay_session_class_init (RelaySessionClass *klass)
+{
+  static const gchar *const signals[] = { "on-new-ssrc", "on-ssrc-sdes", "on-ssrc-active",
+    "on-bye-ssrc", "on-bye-timeout", "on-timeout", "on-new-sender-ssrc", "on-sender-ssrc-active" };
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->get_property = session_get_property;
+  object_class->set_property = session_set_property;
+  object_class->finalize = session_finalize;
+  g_object_class_install_property (object_class, SESSION_PROP_INTERNAL_SSRC,
+      g_param_spec_uint ("internal-ssrc", "SSRC", "SSRC of the stream", 0, G_MAXUINT, 0,
+          G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
+  g_object_class_install_property (object_class, SESSION_PROP_DISABLE_SR_TIMESTAMP,
+      g_param_spec_boolean ("disable-sr-timestamp", "No timestamps", "Ignored", FALSE,
+          G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS));
+  for (guint i = 0; i < G_N_ELEMENTS (signals); i++)
+    g_signal_new (signals[i], G_TYPE_FROM_CLASS (klass), G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
+        G_TYPE_NONE, 1, G_TYPE_OBJECT);
+}
+
+// ---- streams ----
+
+// The pads of a stream, and its session: qdata of each of the pads. The pads live as long as the
+// element.
+typedef struct {
+  guint index;
+  GstPad *sink, *src;
+  GstPad *reports; // NULL until it is requested
+  RelaySession *session;
+  gint64 report_at; // for the streaming thread only
+} RelayStream;
+
+typedef struct {
+  GstElement parent;
+  WeirRelayReportFunc report;
+  gpointer data;
+  GPtrArray *streams; // RelayStream by index, NULL for an unknown one; under the object's lock
+} RelayBin;
+
+typedef struct {
+  GstElementClass parent_class;
+  GObject *(*get_internal_session) (RelayBin *self, guint index);
+} RelayBinClass;
+
+GType weir_relay_bin_get_type (void);
+G_DEFINE_TYPE (RelayBin, weir_relay_bin, GST_TYPE_ELEMENT)
+
+static GstStaticPadTemplate templates[] = {
+  GST_STATIC_PAD_TEMPLATE (
+      "send_rtp_sink_%u", GST_PAD_SINK, GST_PAD_REQUEST, GST_STATIC_CAPS ("application/x-rtp")),
+  GST_STATIC_PAD_TEMPLATE (
+      "send_rtcp_src_%u", GST_PAD_SRC, GST_PAD_REQUEST, GST_STATIC_CAPS ("application/x-rtcp")),
+  GST_STATIC_PAD_TEMPLATE (
+      "recv_rtcp_sink_%u", GST_PAD_SINK, GST_PAD_REQUEST, GST_STATIC_CAPS ("application/x-rtcp")),
+  GST_STATIC_PAD_TEMPLATE (
+      "send_rtp_src_%u", GST_PAD_SRC, GST_PAD_SOMETIMES, GST_STATIC_CAPS ("application/x-rtp")),
+};
+
+static void
+stream_free (gpointer data)
+{
+  RelayStream *self = data;
+
+  if (self)
+    g_object_unref (self->session);
+  g_free (self);
+}
+
+static RelayStream *
+stream_of (GstPad *pad)
+{
+  return gst_pad_get_element_private (pad);
+}
+
+static RelayStream *
+find_stream (RelayBin *self, guint index)
+{
+  RelayStream *stream = NULL;
+
+  GST_OBJECT_LOCK (self);
+  if (index < self->streams->len)
+    stream = g_ptr_array_index (self->streams, index);
+  GST_OBJECT_UNLOCK (self);
+  return stream;
+}
+
+// ---- data ----
+
+// Counts a packet. Returns TRUE if a report is due.
+static gboolean
+count (RelayStream *stream, GstBuffer *buffer)
+{
+  RelaySession *session = stream->session;
+  gint64 now = g_get_real_time ();
+  WeirRtp rtp;
+
+  if (!weir_rtp_buffer_read (buffer, &rtp))
+    return FALSE;
+  g_mutex_lock (&session->lock);
+  session->counts.n_packets++;
+  session->counts.n_octets += (guint32) rtp.payload_length;
+  session->counts.ssrc = rtp.ssrc;
+  session->counts.timestamp = rtp.timestamp;
+  session->counts.arrival = now;
+  g_mutex_unlock (&session->lock);
+  // A step of the clock back must not stop the reports.
+  return now >= stream->report_at || now < stream->report_at - REPORT_INTERVAL_US;
+}
+
+static void
+begin_reports (RelayStream *stream)
+{
+  GstSegment segment;
+  gchar *id = g_strdup_printf ("rtcp-%u", stream->index);
+  GstCaps *caps = gst_caps_new_empty_simple ("application/x-rtcp");
+
+  gst_segment_init (&segment, GST_FORMAT_TIME);
+  gst_pad_push_event (stream->reports, gst_event_new_stream_start (id));
+  gst_pad_push_event (stream->reports, gst_event_new_caps (caps));
+  gst_pad_push_event (stream->reports, gst_event_new_segment (&segment));
+  gst_caps_unref (caps);
+  g_free (id);
+}
+
+static void
+send_report (RelayBin *self, RelayStream *stream)
+{
+  WeirRelayCounts counts;
+  guint8 report[REPORT_MAX];
+  gsize len;
+
+  g_mutex_lock (&stream->session->lock);
+  counts = stream->session->counts;
+  g_mutex_unlock (&stream->session->lock);
+  if (!stream->reports || !gst_pad_is_linked (stream->reports))
+    return;
+  if (stream->report_at == 0)
+    begin_reports (stream);
+  stream->report_at = counts.arrival + REPORT_INTERVAL_US;
+  len = self->report (self->data, stream->index, &counts, report, sizeof report);
+  if (len > 0)
+    gst_pad_push (stream->reports, gst_buffer_new_memdup (report, len));
+}
+
+static GstFlowReturn
+chain (GstPad *pad, GstObject *parent, GstBuffer *buffer)
+{
+  RelayStream *stream = stream_of (pad);
+  gboolean due = count (stream, buffer);
+  GstFlowReturn ret = gst_pad_push (stream->src, buffer);
+
+  if (due)
+    send_report ((RelayBin *) parent, stream);
+  return ret;
+}
+
+static GstFlowReturn
+chain_list (GstPad *pad, GstObject *parent, GstBufferList *list)
+{
+  RelayStream *stream = stream_of (pad);
+  gboolean due = FALSE;
+  GstFlowReturn ret;
+
+  for (guint i = 0; i < gst_buffer_list_length (list); i++)
+    due |= count (stream, gst_buffer_list_get (list, i));
+  ret = gst_pad_push_list (stream->src, list);
+  if (due)
+    send_report ((RelayBin *) parent, stream);
+  return ret;
+}
+
+static void
+note_caps (RelayStream *stream, GstEvent *event)
+{
+  RelaySession *session = stream->session;
+  const GstStructure *structure;
+  GstCaps *caps;
+  guint ssrc = 0;
+
+  gst_event_parse_caps (event, &caps);
+  structure = gst_caps_get_structure (caps, 0);
+  gst_structure_get_uint (structure, "ssrc", &ssrc);
+  g_mutex_lock (&session->lock);
+  session->counts.ssrc = ssrc;
+  g_mutex_unlock (&session->lock);
+}
+
+static gboolean
+sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
+{
+  RelayStream *stream = stream_of (pad);
+
+  if (GST_EVENT_TYPE (event) == GST_EVENT_CAPS)
+    note_caps (stream, event);
+  return gst_pad_push_event (stream->src, event);
+}
+
+static gboolean
+src_event (GstPad *pad, GstObject *parent, GstEvent *event)
+{
+  return gst_pad_push_event (stream_of (pad)->sink, event);
+}
+
+static GstIterator *
+iterate_links (GstPad *pad, GstObject *parent)
+{
+  RelayStream *stream = stream_of (pad);
+  GValue value = G_VALUE_INIT;
+  GstIterator *links;
+
+  g_value_init (&value, GST_TYPE_PAD);
+  g_value_set_object (&value, pad == stream->sink ? stream->src : stream->sink);
+  links = gst_iterator_new_single (GST_TYPE_PAD, &value);
+  g_value_unset (&value);
+  return links;
+}
+
+// ---- pads ----
+
+static GstPad *
+new_pad (RelayStream *stream, GstStaticPadTemplate *from, guint index)
+{
+  GstPadTemplate *template = gst_static_pad_template_get (from);
+  gchar *name = g_strdup_printf (
+      "%.*s%u", (int) strlen (from->name_template) - 2, from->name_template, index);
+  GstPad *pad = gst_pad_new_from_template (template, name);
+
+  gst_pad_set_element_private (pad, stream);
+  if (stream) {
+    gst_pad_set_iterate_internal_links_function (pad, iterate_links);
+    GST_PAD_SET_PROXY_CAPS (pad);
+  }
+  gst_object_unref (template);
+  g_free (name);
+  return pad;
+}
+
+static GstPad *
+add_stream (RelayBin *self, guint index)
+{
+  RelayStream *stream = g_new0 (RelayStream, 1);
+
+  stream->index = index;
+  stream->session = g_object_new (weir_relay_session_get_type (), NULL);
+  stream->sink = new_pad (stream, &templates[0], index);
+  stream->src = new_pad (stream, &templates[3], index);
+  gst_pad_set_chain_function (stream->sink, chain);
+  gst_pad_set_chain_list_function (stream->sink, chain_list);
+  gst_pad_set_event_function (stream->sink, sink_event);
+  gst_pad_set_event_function (stream->src, src_event);
+  GST_OBJECT_LOCK (self);
+  g_ptr_array_set_size (self->streams, (gint) MAX (self->streams->len, index + 1));
+  g_ptr_array_index (self->streams, index) = stream;
+  GST_OBJECT_UNLOCK (self);
+  gst_pad_set_active (stream->src, TRUE);
+  gst_element_add_pad (GST_ELEMENT (self), stream->src);
+  gst_element_add_pad (GST_ELEMENT (self), stream->sink);
+  return stream->sink;
+}
+
+// RTCP of readers arrives by weir_relay_bin_take_feedback() instead of a pad.
+static GstPad *
+add_rtcp_pad (RelayBin *self, GstStaticPadTemplate *template, guint index)
+{
+  RelayStream *stream = find_stream (self, index);
+  GstPad *pad = new_pad (NULL, template, index);
+
+  if (stream && template->direction == GST_PAD_SRC)
+    stream->reports = pad;
+  gst_pad_set_active (pad, TRUE);
+  gst_element_add_pad (GST_ELEMENT (self), pad);
+  return pad;
+}
+
+static GstPad *
+request_new_pad (
+    GstElement *element, GstPadTemplate *template, const gchar *name, const GstCaps *caps)
+{
+  RelayBin *self = (RelayBin *) element;
+  const gchar *digits = name ? strrchr (name, '_') : NULL;
+  guint64 index;
+
+  if (!digits || !g_ascii_string_to_unsigned (digits + 1, 10, 0, 255, &index, NULL))
+    return NULL;
+  for (guint i = 0; i < 3; i++) {
+    if (!g_str_equal (GST_PAD_TEMPLATE_NAME_TEMPLATE (template), templates[i].name_template))
+      continue;
+    if (i > 0)
+      return add_rtcp_pad (self, &templates[i], (guint) index);
+    return find_stream (self, (guint) index) ? NULL : add_stream (self, (guint) index);
+  }
+  return NULL;
+}
+
+// Pads leave with the element, because a keyframe request may be on its way. gst-rtsp-server
+// releases them only then.
+static void
+release_pad (GstElement *element, GstPad *pad)
+{
+}
+
+// ---- the element ----
+
+static GObject *
+get_internal_session (RelayBin *self, guint index)
+{
+  RelayStream *stream = find_stream (self, index);
+
+  return stream ? g_object_ref (G_OBJECT (stream->session)) : NULL;
+}
+
+void
+weir_relay_bin_take_feedback (GstElement *self, guint index, const guint8 *data, gsize len)
+{
+  RelayStream *stream = find_stream ((RelayBin *) self, index);
+  guint32 ssrc;
+
+  if (!stream)
+    return;
+  g_mutex_lock (&stream->session->lock);
+  ssrc = stream->session->counts.ssrc;
+  g_mutex_unlock (&stream->session->lock);
+  if (weir_rtcp_asks_key (data, len, ssrc))
+    gst_pad_push_event (stream->sink, weir_key_event_new (0));
+}
+
+enum { PROP_0, PROP_LATENCY, PROP_DO_RETRANSMISSION, PROP_DO_LOST };
+
+// GstRTSPMedia sets properties of a jitter buffer, which a relay does not have.
+static void
+ignore_property (GObject *object, guint id, const GValue *value, GParamSpec *spec)
+{
+}
+
+static void
+weir_relay_bin_finalize (GObject *object)
+{
+  g_ptr_array_unref (((RelayBin *) object)->streams);
+  G_OBJECT_CLASS (weir_relay_bin_parent_class)->finalize (object);
+}
+
+static void
+weir_relay_bin_init (RelayBin *self)
+{
+  self->streams = g_ptr_array_new_with_free_func (stream_free);
+}
+
+static void
+install_properties (GObjectClass *klass)
+{
+  klass->set_property = ignore_property;
+  g_object_class_install_property (klass, PROP_LATENCY,
+      g_param_spec_uint ("latency", "Latency", "Ignored", 0, G_MAXUINT, 0,
+          G_PARAM_WRITABLE | G_PARAM_STATIC_STRINGS));
+  g_object_class_install_property (klass, PROP_DO_RETRANSMISSION,
+      g_param_spec_boolean ("do-retransmission", "Retransmission", "Ignored", FALSE,
+          G_PARAM_WRITABLE | G_PARAM_STATIC_STRINGS));
+  g_object_class_install_property (klass, PROP_DO_LOST,
+      g_param_spec_boolean (
+          "do-lost", "Loss events", "Ignored", FALSE, G_PARAM_WRITABLE | G_PARAM_STATIC_STRINGS));
+}
+
+static void
+weir_relay_bin_class_init (RelayBinClass *klass)
+{
+  GstElementClass *element_class = GST_ELEMENT_CLASS (klass);
+
+  install_properties (G_OBJECT_CLASS (klass));
+  G_OBJECT_CLASS (klass)->finalize = weir_relay_bin_finalize;
+  klass->get_internal_session = get_internal_session;
+  element_class->request_new_pad = request_new_pad;
+  element_class->release_pad = release_pad;
+  for (guint i = 0; i < G_N_ELEMENTS (templates); i++)
+    gst_element_class_add_static_pad_template (element_class, &templates[i]);
+  gst_element_class_set_static_metadata (element_class, "RTP relay bin", "Filter/Network/RTP",
+      "Passes RTP packets on in the place of rtpbin", "Weir");
+  g_signal_new ("get-internal-session", G_TYPE_FROM_CLASS (klass),
+      G_SIGNAL_RUN_LAST | G_SIGNAL_ACTION, G_STRUCT_OFFSET (RelayBinClass, get_internal_session),
+      NULL, NULL, NULL, G_TYPE_OBJECT, 1, G_TYPE_UINT);
+  g_signal_new ("request-fec-decoder", G_TYPE_FROM_CLASS (klass), G_SIGNAL_RUN_LAST, 0, NULL, NULL,
+      NULL, GST_TYPE_ELEMENT, 1, G_TYPE_UINT);
+}
+
+GstElement *
+weir_relay_bin_new (WeirRelayReportFunc report, gpointer data)
+{
+  RelayBin *self = g_object_new (weir_relay_bin_get_type (), NULL);
+
+  self->report = report;
+  self->data = data;
+  return GST_ELEMENT (self);
+}

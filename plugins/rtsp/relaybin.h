@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Stands in for `rtpbin` in a media whose streams are RTP already (WEIR_TYPE_RELAY_MEDIA): it
+// passes packets on, and sends a sender report behind the first packet of each second. It has the
+// pads, properties and signals that GstRTSPStream uses, and neither a thread nor an RTP session.
+
+#include <gst/gst.h>
+
+// Counts of a stream's packets, and its newest packet.
+typedef struct {
+  guint32 n_packets, n_octets; // of payload; they wrap
+  guint32 ssrc, timestamp;     // of the newest packet
+  gint64 arrival;              // of the newest packet, g_get_real_time()
+} WeirRelayCounts;
+
+// Writes an RTCP report of the stream `index` to `out`, where `room` bytes are. Returns its length
+// in bytes, or 0 for none. Called on the streaming thread, without a lock.
+typedef gsize (*WeirRelayReportFunc) (
+    gpointer data, guint index, const WeirRelayCounts *counts, guint8 *out, gsize room);
+
+// Returns a new element (floating). `data` must be valid while the element is not in state NULL.
+GstElement *weir_relay_bin_new (WeirRelayReportFunc report, gpointer data);
+
+// Asks upstream for a keyframe of the stream `index`, if the RTCP packet says so. Call from any
+// thread.
+void weir_relay_bin_take_feedback (GstElement *self, guint index, const guint8 *data, gsize len);

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// A media whose streams are RTP already costs no thread: relaybin.c stands in for rtpbin, and
+// relayrtcp.c reads the RTCP of readers.
+//
+// gst-rtsp-server would make two udpsrc for each stream. It makes the receivers of a stream before
+// its senders, each by the lower transport that the given transport says. So here a transport says
+// something else until the receivers are there, and UDP from then on. For the video, on which
+// readers may ask for keyframes, it says TCP: RTCP of TCP readers arrives at the appsrc that this
+// makes. The appsrc's pad is not activated, so it gets no thread; relayrtcp.c takes the packets.
+#include "relaymedia.h"
+
+#include "relaybin.h"
+#include "relayrtcp.h"
+#include "reports.h"
+#include "rtp/rtcp_write.h"
+
+#define REQUESTS_MAX 64 // RTCP packets of TCP readers that wait; the oldest is dropped first
+
+typedef struct {
+  GstRTSPMedia parent;
+  GstElement *bin;
+  GPtrArray *rtcp; // WeirRelayRtcp
+  struct {
+    WeirNtpTimeFunc func;
+    gpointer data;
+    GDestroyNotify notify;
+  } clock;
+} RelayMedia;
+
+typedef struct {
+  GstRTSPMediaClass parent_class;
+} RelayMediaClass;
+
+G_DEFINE_TYPE (RelayMedia, weir_relay_media, GST_TYPE_RTSP_MEDIA)
+
+gboolean
+weir_is_relay_media (GstRTSPMedia *media)
+{
+  return G_TYPE_CHECK_INSTANCE_TYPE (media, WEIR_TYPE_RELAY_MEDIA);
+}
+
+static void
+free_clock (RelayMedia *self)
+{
+  if (self->clock.notify)
+    self->clock.notify (self->clock.data);
+}
+
+void
+weir_relay_media_set_ntp_func (
+    GstRTSPMedia *media, WeirNtpTimeFunc func, gpointer data, GDestroyNotify notify)
+{
+  RelayMedia *self = (RelayMedia *) media;
+
+  free_clock (self);
+  self->clock.func = func;
+  self->clock.data = data;
+  self->clock.notify = notify;
+}
+
+// ---- streams ----
+
+typedef struct {
+  GstRTSPTransport *transport;
+  const gchar *last; // factory of the last receiver
+  GstElement *source;
+} Completion;
+
+// Leaves the pad inactive, so that the source starts no task.
+static gboolean
+activate_nothing (GstPad *pad, GstObject *parent)
+{
+  return TRUE;
+}
+
+static void
+configure_source (GstElement *source)
+{
+  GstPad *pad = gst_element_get_static_pad (source, "src");
+
+  gst_util_set_object_arg (G_OBJECT (source), "leaky-type", "downstream");
+  g_object_set (
+      source, "max-bytes", G_GUINT64_CONSTANT (0), "max-buffers", (guint64) REQUESTS_MAX, NULL);
+  gst_pad_set_activate_function (pad, activate_nothing);
+  gst_object_unref (pad);
+}
+
+// Called within gst_rtsp_stream_complete_stream().
+static void
+on_added (GstBin *bin, GstElement *element, Completion *completion)
+{
+  GstElementFactory *factory = gst_element_get_factory (element);
+  const gchar *name = factory ? GST_OBJECT_NAME (factory) : "";
+
+  if (g_str_equal (name, "appsrc")) {
+    configure_source (element);
+    completion->source = element;
+  }
+  if (g_str_equal (name, completion->last))
+    completion->transport->lower_transport = GST_RTSP_LOWER_TRANS_UDP;
+}
+
+static gboolean
+is_video (GstRTSPStream *stream)
+{
+  GstCaps *caps = gst_rtsp_stream_get_caps (stream);
+  gboolean video =
+      caps
+      && !g_strcmp0 (gst_structure_get_string (gst_caps_get_structure (caps, 0), "media"), "video");
+
+  gst_clear_caps (&caps);
+  return video;
+}
+
+// Makes the elements of a stream, whose senders serve its TCP readers too (serve.c). Returns its
+// source of RTCP over TCP, or NULL.
+static GstElement *
+complete (GstRTSPStream *stream, GstRTSPTransport *transport)
+{
+  gboolean video = is_video (stream);
+  Completion completion = { transport, video ? "appsrc" : "funnel", NULL };
+  GstBin *bin = gst_rtsp_stream_get_joined_bin (stream);
+  gulong id;
+
+  transport->lower_transport = video ? GST_RTSP_LOWER_TRANS_TCP : WEIR_RELAY_LOWER_TRANS;
+  id = g_signal_connect (bin, "element-added", G_CALLBACK (on_added), &completion);
+  gst_rtsp_stream_complete_stream (stream, transport);
+  g_signal_handler_disconnect (bin, id);
+  gst_object_unref (bin);
+  return completion.source;
+}
+
+static void
+open_stream (RelayMedia *self, GstRTSPStream *stream)
+{
+  GstRTSPTransport *transport;
+  gboolean v4, v6;
+
+  gst_rtsp_transport_new (&transport);
+  transport->lower_transport = GST_RTSP_LOWER_TRANS_UDP;
+  v6 = gst_rtsp_stream_allocate_udp_sockets (stream, G_SOCKET_FAMILY_IPV6, transport, FALSE);
+  v4 = gst_rtsp_stream_allocate_udp_sockets (stream, G_SOCKET_FAMILY_IPV4, transport, FALSE);
+  if (v4 || v6) {
+    GstElement *source = complete (stream, transport);
+
+    g_ptr_array_add (self->rtcp, weir_relay_rtcp_new (stream, self->bin, source));
+  }
+  gst_rtsp_transport_free (transport);
+}
+
+// Runs before the program's handlers, so that the sinks are there.
+static void
+on_prepared (GstRTSPMedia *media, gpointer unused)
+{
+  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++)
+    open_stream ((RelayMedia *) media, gst_rtsp_media_get_stream (media, i));
+}
+
+// ---- sender reports ----
+
+static const gchar *
+get_cname (void)
+{
+  static gsize cname;
+
+  // A random name for the life of the process (RFC 7022, section 4.2).
+  if (g_once_init_enter (&cname))
+    g_once_init_leave (
+        &cname, (gsize) g_strdup_printf ("weir-%08x%08x", g_random_int (), g_random_int ()));
+  return (const gchar *) cname;
+}
+
+// Writes a sender report about the newest packet; without a wall-clock time for it, a receiver
+// report, because no time is better than a wrong one.
+static gsize
+write_report (gpointer media, guint index, const WeirRelayCounts *counts, guint8 *out, gsize room)
+{
+  RelayMedia *self = media;
+  GstRTSPStream *stream = gst_rtsp_media_get_stream (media, index);
+  WeirNtpMap at = { .known = TRUE, .timestamp = counts->timestamp, .ssrc = counts->ssrc };
+
+  at.ntp = weir_ntp_from_unix (counts->arrival * 1000);
+  if (self->clock.func)
+    at.known = self->clock.func (stream, counts->timestamp, &at.ntp, self->clock.data);
+  if (!at.known)
+    return weir_rtcp_write_rr (out, room, counts->ssrc, NULL, get_cname ());
+  weir_reports_note_sent (stream, &at);
+  return weir_rtcp_write_sr (out, room, &at, counts->n_packets, counts->n_octets, get_cname ());
+}
+
+// ---- the media ----
+
+static GstElement *
+relay_media_create_rtpbin (GstRTSPMedia *media)
+{
+  RelayMedia *self = (RelayMedia *) media;
+  GstElement *bin = weir_relay_bin_new (write_report, self);
+
+  gst_object_replace ((GstObject **) &self->bin, GST_OBJECT (bin));
+  return bin;
+}
+
+// All relay media share a thread, because none of them blocks it.
+static gboolean
+relay_media_prepare (GstRTSPMedia *media, GstRTSPThread *own)
+{
+  GstRTSPThread *thread = weir_relay_thread_ref ();
+
+  if (!GST_RTSP_MEDIA_CLASS (weir_relay_media_parent_class)->prepare (media, thread)) {
+    gst_rtsp_thread_stop (thread);
+    return FALSE;
+  }
+  if (own)
+    gst_rtsp_thread_stop (own);
+  return TRUE;
+}
+
+static gboolean
+relay_media_unprepare (GstRTSPMedia *media)
+{
+  g_ptr_array_set_size (((RelayMedia *) media)->rtcp, 0);
+  return GST_RTSP_MEDIA_CLASS (weir_relay_media_parent_class)->unprepare (media);
+}
+
+static void
+relay_media_finalize (GObject *object)
+{
+  RelayMedia *self = (RelayMedia *) object;
+
+  g_ptr_array_unref (self->rtcp);
+  free_clock (self);
+  gst_clear_object (&self->bin);
+  G_OBJECT_CLASS (weir_relay_media_parent_class)->finalize (object);
+}
+
+static void
+weir_relay_media_init (RelayMedia *self)
+{
+  self->rtcp = g_ptr_array_new_with_free_func ((GDestroyNotify) weir_relay_rtcp_free);
+  g_signal_connect (self, "prepared", G_CALLBACK (on_prepared), NULL);
+}
+
+static void
+weir_relay_media_class_init (RelayMediaClass *klass)
+{
+  G_OBJECT_CLASS (klass)->finalize = relay_media_finalize;
+  GST_RTSP_MEDIA_CLASS (klass)->create_rtpbin = relay_media_create_rtpbin;
+  GST_RTSP_MEDIA_CLASS (klass)->prepare = relay_media_prepare;
+  GST_RTSP_MEDIA_CLASS (klass)->unprepare = relay_media_unprepare;
+}

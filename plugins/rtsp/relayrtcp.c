@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "relayrtcp.h"
+
+#include "net/address.h"
+#include "relaybin.h"
+#include "reports.h"
+
+#include <glib-unix.h>
+#include <gst/base/gstbasesrc.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+
+#define DRAIN_INTERVAL_MS 100
+#define EVENTS 64
+#define BATCH 64        // packets taken from a stream at a time
+#define PACKET_MAX 2048 // longest packet that is read
+
+struct _WeirRelayRtcp {
+  GstRTSPStream *stream;
+  GstElement *bin, *source;
+  GSocket *sockets[2]; // IPv4, IPv6; NULL without the family
+  guint64 id;
+};
+
+// ---- packets ----
+
+static void
+take_request (WeirRelayRtcp *self, const guint8 *data, gsize len)
+{
+  weir_relay_bin_take_feedback (self->bin, gst_rtsp_stream_get_index (self->stream), data, len);
+}
+
+static void
+receive (WeirRelayRtcp *self, GSocket *socket)
+{
+  guint8 data[PACKET_MAX];
+
+  for (guint i = 0; i < BATCH; i++) {
+    struct sockaddr_storage address;
+    socklen_t address_len = sizeof address;
+    gssize len = recvfrom (g_socket_get_fd (socket), data, sizeof data, MSG_DONTWAIT | MSG_TRUNC,
+        (struct sockaddr *) &address, &address_len);
+    WeirAddress from;
+
+    if (len < 0)
+      return;
+    if (weir_address_normalise ((struct sockaddr *) &address, address_len, &from) == 0
+        && weir_reports_take (
+            self->stream, &from, data, (gsize) len <= sizeof data ? (gsize) len : 0))
+      take_request (self, data, (gsize) len);
+  }
+}
+
+// Takes the RTCP of TCP readers out of the appsrc, as its task would do.
+static void
+drain (WeirRelayRtcp *self)
+{
+  guint64 waiting;
+
+  g_object_get (self->source, "current-level-buffers", &waiting, NULL);
+  for (guint i = 0; i < MIN (waiting, BATCH); i++) {
+    GstBaseSrc *source = GST_BASE_SRC (self->source);
+    GstBuffer *buffer = NULL;
+    GstMapInfo map;
+
+    if (GST_BASE_SRC_GET_CLASS (source)->create (source, 0, (guint) -1, &buffer) != GST_FLOW_OK)
+      return;
+    if (gst_buffer_map (buffer, &map, GST_MAP_READ)) {
+      take_request (self, map.data, map.size);
+      gst_buffer_unmap (buffer, &map);
+    }
+    gst_buffer_unref (buffer);
+  }
+}
+
+// ---- the thread ----
+
+static struct {
+  GstRTSPThread *thread; // set once, like `epoll`
+  int epoll;
+
+  GMutex lock;     // guards all below
+  GCond idle;      // `busy` has become NULL
+  GHashTable *all; // id -> WeirRelayRtcp
+  WeirRelayRtcp *busy;
+  guint64 last_id;
+} shared;
+
+// Returns the stream, which stays valid until leave(), or NULL if it was removed.
+static WeirRelayRtcp *
+enter (guint64 id)
+{
+  g_mutex_lock (&shared.lock);
+  shared.busy = g_hash_table_lookup (shared.all, &id);
+  g_mutex_unlock (&shared.lock);
+  return shared.busy;
+}
+
+static void
+leave (void)
+{
+  g_mutex_lock (&shared.lock);
+  shared.busy = NULL;
+  g_cond_broadcast (&shared.idle);
+  g_mutex_unlock (&shared.lock);
+}
+
+static GArray *
+dup_ids (void)
+{
+  GArray *ids;
+  GHashTableIter iter;
+  gpointer id;
+
+  g_mutex_lock (&shared.lock);
+  ids = g_array_sized_new (FALSE, FALSE, sizeof (guint64), g_hash_table_size (shared.all));
+  g_hash_table_iter_init (&iter, shared.all);
+  while (g_hash_table_iter_next (&iter, &id, NULL))
+    g_array_append_vals (ids, id, 1);
+  g_mutex_unlock (&shared.lock);
+  return ids;
+}
+
+static gboolean
+drain_all (gpointer unused)
+{
+  GArray *ids = dup_ids ();
+
+  for (guint i = 0; i < ids->len; i++) {
+    WeirRelayRtcp *self = enter (g_array_index (ids, guint64, i));
+
+    if (self && self->source)
+      drain (self);
+    leave ();
+  }
+  g_array_unref (ids);
+  return G_SOURCE_CONTINUE;
+}
+
+static gboolean
+receive_all (gint epoll, GIOCondition condition, gpointer unused)
+{
+  struct epoll_event events[EVENTS];
+  int n = epoll_wait (epoll, events, EVENTS, 0);
+
+  for (int i = 0; i < n; i++) {
+    WeirRelayRtcp *self = enter (events[i].data.u64 >> 1);
+
+    if (self)
+      receive (self, self->sockets[events[i].data.u64 & 1]);
+    leave ();
+  }
+  return G_SOURCE_CONTINUE;
+}
+
+static void
+attach (GSource *source, GSourceFunc func)
+{
+  g_source_set_callback (source, func, NULL, NULL);
+  g_source_attach (source, shared.thread->context);
+  g_source_unref (source);
+}
+
+static gpointer
+run (gpointer unused)
+{
+  pthread_setname_np (pthread_self (), "weir-media");
+  g_main_context_push_thread_default (shared.thread->context);
+  g_main_loop_run (shared.thread->loop);
+  return NULL;
+}
+
+static void
+start (void)
+{
+  static gsize started;
+
+  if (!g_once_init_enter (&started))
+    return;
+  shared.all = g_hash_table_new (g_int64_hash, g_int64_equal);
+  shared.thread = gst_rtsp_thread_new (GST_RTSP_THREAD_TYPE_MEDIA);
+  // GLib's poll() of the sockets of all streams would cost more than reading them.
+  shared.epoll = epoll_create1 (EPOLL_CLOEXEC);
+  attach (g_unix_fd_source_new (shared.epoll, G_IO_IN), G_SOURCE_FUNC (receive_all));
+  attach (g_timeout_source_new (DRAIN_INTERVAL_MS), drain_all);
+  g_thread_unref (g_thread_new ("weir-media", run, NULL));
+  g_once_init_leave (&started, 1);
+}
+
+GstRTSPThread *
+weir_relay_thread_ref (void)
+{
+  start ();
+  gst_rtsp_thread_reuse (shared.thread);
+  return shared.thread;
+}
+
+// ---- streams ----
+
+static GSocket *
+watch_socket (WeirRelayRtcp *self, GSocketFamily family)
+{
+  GSocket *socket = gst_rtsp_stream_get_rtcp_socket (self->stream, family);
+  struct epoll_event event = { .events = EPOLLIN };
+
+  event.data.u64 = self->id << 1 | (family == G_SOCKET_FAMILY_IPV6);
+  if (socket)
+    epoll_ctl (shared.epoll, EPOLL_CTL_ADD, g_socket_get_fd (socket), &event);
+  return socket;
+}
+
+static void
+forget_socket (GSocket *socket)
+{
+  if (!socket)
+    return;
+  epoll_ctl (shared.epoll, EPOLL_CTL_DEL, g_socket_get_fd (socket), NULL);
+  g_object_unref (socket);
+}
+
+WeirRelayRtcp *
+weir_relay_rtcp_new (GstRTSPStream *stream, GstElement *bin, GstElement *source)
+{
+  WeirRelayRtcp *self = g_new0 (WeirRelayRtcp, 1);
+
+  self->stream = g_object_ref (stream);
+  self->bin = gst_object_ref (bin);
+  self->source = source ? gst_object_ref (source) : NULL;
+  g_mutex_lock (&shared.lock);
+  self->id = ++shared.last_id;
+  self->sockets[0] = watch_socket (self, G_SOCKET_FAMILY_IPV4);
+  self->sockets[1] = watch_socket (self, G_SOCKET_FAMILY_IPV6);
+  g_hash_table_insert (shared.all, &self->id, self);
+  g_mutex_unlock (&shared.lock);
+  return self;
+}
+
+void
+weir_relay_rtcp_free (WeirRelayRtcp *self)
+{
+  g_mutex_lock (&shared.lock);
+  g_hash_table_remove (shared.all, &self->id);
+  while (shared.busy == self)
+    g_cond_wait (&shared.idle, &shared.lock);
+  g_mutex_unlock (&shared.lock);
+  forget_socket (self->sockets[0]);
+  forget_socket (self->sockets[1]);
+  g_object_unref (self->stream);
+  gst_object_unref (self->bin);
+  gst_clear_object (&self->source);
+  g_free (self);
+}
