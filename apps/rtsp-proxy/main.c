@@ -135,8 +135,11 @@ serve (const Options *options, ProxyConfig *config)
   reload_free (reload);
   notices_free (notices);
   // After a time-out, threads still use the server; the process ends anyway.
-  if (server_stop (server, STOP_TIMEOUT_MS))
+  if (server_stop (server, STOP_TIMEOUT_MS)) {
+    while (g_main_context_iteration (NULL, FALSE)) // what threads have sent here last
+      ;
     server_free (server);
+  }
   if (error)
     return fail (error);
   log_event ("stopped");
@@ -160,6 +163,9 @@ main (int argc, char **argv)
     return status;
   }
   log_init ();
+  // Otherwise functions that other threads send here run there while no main loop runs: at the
+  // start and at the end.
+  g_main_context_acquire (NULL);
   config = options_build_config (&options, &status);
   if (!config || options.check_config) {
     g_clear_pointer (&config, proxy_config_free);

@@ -395,6 +395,17 @@ def with_on_demand_off_the_upstream_runs_without_readers():
 
 
 @test
+def events_of_upstreams_wait_until_the_proxy_has_started():
+    """no thread but the main one changes the state of mounts while they start"""
+    line = 'launch:audiotestsrc is-live=true name=a{} ! rtpL16pay name=pay0'
+    mounts = {f'/m{n}': {'upstream': line.format(n), 'on-demand': 'no'} for n in range(200)}
+    with Proxy(mounts) as proxy:
+        proxy.wait_for_line(' mount /m199 up: ', 20)
+        up = next(n for n, line in enumerate(proxy.lines) if ' up: ' in line)
+        assert all(' ready ' in line for line in proxy.lines[:200]), proxy.lines[:up + 1]
+
+
+@test
 def a_clip_is_served_whole_whatever_decoders_are_installed():
     # parsebin tells its parsers what the first decoder accepts.
     for absent in 'none', 'avdec_h264':
