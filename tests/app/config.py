@@ -197,6 +197,9 @@ def wrong_values_are_named():
          'FILE:4:24: max-presentations: "0" is not a number from 1 to 256'),
         (mount('switch-timeout: 1ms'), f'FILE:4:21: switch-timeout: "1ms" {NO_TIMEOUT}'),
         (mount('slate: /no/such'), 'FILE:4:12: slate: no such file: /no/such'),
+        (mount('standby: hot'), 'FILE:4:14: standby: "hot" is not one of cold, warm'),
+        (mount('standby: warm'),
+         'FILE:4:14: standby: warm needs a second upstream; set upstreams: [URI, URI]'),
         (mount('on-demand: maybe'), 'FILE:4:16: on-demand: "maybe" is not yes or no'),
         (mount('on-demand: [no]'), f'FILE:4:16: on-demand: {NO_TEXT}'),
         (mount('password: a\n    password-env: PATH'), 'FILE:5:19: password-env: set only one of '

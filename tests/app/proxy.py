@@ -101,10 +101,10 @@ class Origin(Proc):
     """The upstream, of tests/interop. With `after`, it takes over the port and the dump of that
     earlier origin."""
 
-    def __init__(self, misbehave=None, after=None, user=None, password=None, auth=None):
+    def __init__(self, misbehave=None, after=None, user=None, password=None, auth=None, clip=CLIP):
         self._directory = after._directory if after else tempfile.TemporaryDirectory()
         self.expect = os.path.join(self._directory.name, 'dump')
-        words = ['--clip', CLIP, '--dump', self.expect]
+        words = ['--clip', clip, '--dump', self.expect]
         words += ['--listen', f'127.0.0.1:{after.port if after else 0}']
         if misbehave:
             words += ['--misbehave', misbehave]

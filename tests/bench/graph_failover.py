@@ -23,6 +23,8 @@ COLUMNS = (
 
 READERS = 50
 SETTLE, AFTER = 4, 4
+READY = 'weir_standby_ready{mount="/cam"} 1'
+STANDBYS = {'cold': (0.4, 1, 2), 'warm': (0.4, 2, 10)}  # distances of keyframes in s
 WAYS = {'killed': signal.SIGKILL, 'stopped, its connection open': signal.SIGSTOP}
 
 
@@ -32,13 +34,16 @@ def shown(server):
     return [node['label'] for node in nodes if node['kind'] == 'upstream' and node['state'] == 'up']
 
 
-def fail_over(rig, gop, number, pause):
+def fail_over(rig, gop, number, pause, standby):
     rig.drop_all_but(READERS)
     with Origin(rig, 1, gop) as a, Origin(rig, 1, gop, second=True) as b, \
-            Configured(rig, {'/cam': {'upstreams': [a.url, b.url]}}) as server, \
+            Configured(rig, {'/cam': {'upstreams': [a.url, b.url], 'standby': standby}}) as server, \
             Load(rig, '--readers', READERS, '--transport', 'mixed',
-                 '--duration', SETTLE + gop + AFTER, server.url('cam')) as load:
-        time.sleep(SETTLE + pause)
+                 '--duration', SETTLE + 2 * gop + AFTER, server.url('cam')) as load:
+        time.sleep(SETTLE)
+        while standby == 'warm' and READY not in server.ask('GET', '/metrics')[0]:
+            time.sleep(0.1)
+        time.sleep(pause)
         assert shown(server) == [a.url], shown(server)
         begin = time.monotonic()
         a.signal(number)
@@ -46,7 +51,7 @@ def fail_over(rig, gop, number, pause):
             assert time.monotonic() - begin < AFTER, 'upstream b did not take over'
             time.sleep(0.02)
         taken = time.monotonic() - begin
-        result = load.result(30)
+        result = load.result(60)
         a.kill()  # a stopped process ignores SIGTERM
     return {'silence': result['frame_gap_ms']['max'], 'taken': 1e3 * taken,
             'disconnected': READERS - result['connected'] + sum(result['errors'].values()),
@@ -56,7 +61,9 @@ def fail_over(rig, gop, number, pause):
 def run(rig, quick):
     repeats = 3 if quick else 8
     draw = random.Random(1)
-    for gop in 0.4, 1, 2:
-        for who, number in WAYS.items():
-            for _ in range(repeats):
-                yield f'{gop:g} s', who, fail_over(rig, gop, number, draw.uniform(0, gop))
+    for standby, gops in STANDBYS.items():
+        for gop in gops:
+            for who, number in WAYS.items():
+                for _ in range(repeats if standby == 'cold' else 2 * repeats + 4):
+                    yield f'{gop:g} s, b {standby}', who, fail_over(
+                        rig, gop, number, draw.uniform(0, gop), standby)

@@ -9,6 +9,7 @@
 
 static const gchar *const transports[] = { "auto", "udp", "tcp", NULL }; // by PullTransport
 static const gchar *const clients[] = { "rtspsrc", "light", NULL };      // by PullClient
+static const gchar *const standbys[] = { "cold", "warm", NULL };         // by MountStandby
 static const gchar *const joins[] = { "keyframe", "live", NULL };
 const gchar *const mount_adapt_names[] = { "off", "fixed", "bandwidth", "aimd", NULL };
 static const gchar *const catch_ups[] = { "live", "delay", NULL };
@@ -150,6 +151,11 @@ static const SchemaKey mount_keys[] = {
       .effect = MOUNT_EFFECT_UPSTREAM,
       .help = "what reads an RTSP upstream; `light`: a client on a few threads that all upstreams "
               "share; `rtspsrc`: a GStreamer pipeline for each upstream" },
+  { "standby", SCHEMA_INDEX, AT (standby), "cold", .words = standbys,
+      .effect = MOUNT_EFFECT_UPSTREAM,
+      .help = "whether the next of several `upstreams` is connected before it is needed; `cold`: "
+              "no; `warm`: yes, with its packets since its last keyframe in memory, so that it "
+              "replaces one that fails at once" },
   { "slate", SCHEMA_OTHER, .form = "FILE", .value = &slate_value, .effect = MOUNT_EFFECT_UPSTREAM,
       .help = "a clip that readers see while no upstream is available" },
   { "pipeline", SCHEMA_OTHER, .preset = "[pull]", .form = "[STAGE, ...]",

@@ -41,6 +41,18 @@ check_folders (const MountConfig *mount)
   return NULL;
 }
 
+static gboolean
+check_standby (const MountConfig *mount, YamlReader *reader, YamlNode *place, YamlNode *mapping,
+    GError **error)
+{
+  YamlNode *value = yaml_get (reader, mapping, "standby");
+
+  if (mount->standby == MOUNT_STANDBY_COLD || mount->pulls->len > 1)
+    return TRUE;
+  return yaml_fail (reader, value ? value : place, "standby", CONFIG_ERROR_VALUE, error,
+      "warm needs a second upstream; set upstreams: [URI, URI]");
+}
+
 // Checks the mount after all its keys were read.
 static gboolean
 finish (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *node, GError **error)
@@ -78,7 +90,8 @@ mount_read (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *pla
            "set only one of password, password-file and password-env", error)
        && ok;
   ok = schema_read (mount_config_keys (), mount, reader, mapping, mount->path, mode, error) && ok;
-  return ok && finish (mount, set, reader, place, error);
+  return ok && finish (mount, set, reader, place, error)
+         && check_standby (mount, reader, place, mapping, error);
 }
 
 // Refuses the keys that would let an API client read files and variables of this machine.

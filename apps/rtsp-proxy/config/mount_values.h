@@ -16,6 +16,12 @@ typedef enum {
   MOUNT_ADAPT_AIMD,
 } MountAdapt;
 
+// Whether the next of several upstreams is connected before it is needed.
+typedef enum {
+  MOUNT_STANDBY_COLD,
+  MOUNT_STANDBY_WARM,
+} MountStandby;
+
 // The effect of a changed key on a running mount, weakest first. If several keys change, the
 // strongest effect applies.
 typedef enum {
@@ -35,6 +41,7 @@ typedef struct {
   GStrv upstreams;     // URIs as written, in order of preference
   GPtrArray *pulls;    // of PullConfig: the upstreams, with the settings of `pull`
   PullConfig pull;     // settings for all upstreams
+  guint standby;       // MountStandby
   gchar *slate;        // a file, or NULL
   GPtrArray *pipeline; // of MountStep; empty: pull alone
   StageSet *stage_set; // the set of `stages`; NULL before these are made

@@ -30,8 +30,16 @@ on_connecting (gpointer user)
   self->callbacks->connecting (self, self->owner);
 }
 
+static void
+on_failed_over (gpointer user)
+{
+  Branch *self = user;
+
+  self->callbacks->failed_over (self, self->owner);
+}
+
 // Changed tracks are handled in on_begun().
-static const NodeCallbacks node_callbacks = { on_up, on_down, on_connecting, NULL };
+static const NodeCallbacks node_callbacks = { on_up, on_down, on_connecting, NULL, on_failed_over };
 
 static void
 on_begun (gpointer user, RelayTracks tracks)

@@ -17,6 +17,8 @@ typedef struct {
   void (*begun) (Branch *branch, gpointer owner);
   // The relay has begun to pass on this chain's packets.
   void (*flows) (Branch *branch, gpointer owner);
+  // Another upstream, or the slate, took over from an upstream that had failed.
+  void (*failed_over) (Branch *branch, gpointer owner);
 } BranchCallbacks;
 
 struct _Branch {

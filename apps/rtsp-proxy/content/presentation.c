@@ -405,6 +405,12 @@ presentation_get_node (Presentation *self)
   return self->current ? self->current->node : NULL;
 }
 
+guint64
+presentation_get_failovers (Presentation *self)
+{
+  return self->n_failovers;
+}
+
 Node *
 presentation_get_next_node (Presentation *self)
 {

@@ -60,6 +60,10 @@ const gchar *presentation_get_label (Presentation *self);  // for the log: "/cam
 MountConfig *presentation_dup_config (Presentation *self); // (transfer full)
 Relay *presentation_get_relay (Presentation *self);        // (transfer none)
 
+// Returns how often another upstream, or the slate, took over from one that had failed. Main thread
+// only.
+guint64 presentation_get_failovers (Presentation *self);
+
 // Return the last node of the current chain, and of a new chain beside it; NULL if there is none.
 // Main thread only.
 Node *presentation_get_node (Presentation *self);

@@ -143,8 +143,17 @@ on_flows (Branch *branch, gpointer owner)
     switched (self);
 }
 
-static const BranchCallbacks branch_callbacks = { on_up, on_down, on_connecting, on_begun,
-  on_flows };
+static void
+on_failed_over (Branch *branch, gpointer owner)
+{
+  Presentation *self = owner;
+
+  if (branch == self->current)
+    self->n_failovers++;
+}
+
+static const BranchCallbacks branch_callbacks = { on_up, on_down, on_connecting, on_begun, on_flows,
+  on_failed_over };
 
 static Branch *
 make_branch (Presentation *self)

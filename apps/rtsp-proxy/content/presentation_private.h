@@ -28,7 +28,8 @@ struct _Presentation {
   Branch *next;         // starts beside the current one and replaces it; or NULL
   guint switch_timeout; // timer that gives up the next branch
   gchar *problem;       // why the last new chain did not replace the old one, or NULL
-  guint linger;         // timer that stops the presentation when its readers have left
+  guint64 n_failovers;
+  guint linger; // timer that stops the presentation when its readers have left
 
   GMutex lock;         // protects the fields below
   MountConfig *config; // written on the main thread only

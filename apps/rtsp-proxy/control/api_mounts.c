@@ -95,6 +95,7 @@ write_mount (Api *api, JsonBuilder *builder, Mount *mount, guint n_readers)
   api_add_number (builder, "stale", (gint64) stats.n_stale);
   api_add_number (builder, "malformed", (gint64) stats.n_bad);
   api_add_number (builder, "switches", (gint64) stats.n_switches);
+  api_add_number (builder, "failovers", (gint64) presentation_get_failovers (main));
   json_builder_end_object (builder);
   presentation_unref (main);
   write_presentations (builder, mount);

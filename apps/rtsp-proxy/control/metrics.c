@@ -10,6 +10,8 @@ typedef struct {
   const gchar *path, *state;
   gboolean used; // the mount has had a reader; otherwise some metrics are not written
   RelayStats relay;
+  guint64 failovers;
+  gboolean wants_standby, has_standby;
   MountSessions sessions;
   Totals totals;
   guint states[READER_STATES], priorities[READER_PRIORITIES], udp, tcp;
@@ -42,11 +44,17 @@ sample_readers (GHashTable *samples)
 }
 
 static void
-sample_relay (Mount *mount, RelayStats *stats)
+sample_upstreams (Mount *mount, Sample *sample)
 {
   Presentation *main = mount_dup_main (mount);
+  Node *node = presentation_get_node (main);
 
-  relay_get_stats (presentation_get_relay (main), stats);
+  relay_get_stats (presentation_get_relay (main), &sample->relay);
+  sample->failovers = presentation_get_failovers (main);
+  while (node && node_get_input (node))
+    node = node_get_input (node);
+  if (node)
+    sample->has_standby = node_has_standby (node, &sample->wants_standby);
   presentation_unref (main);
 }
 
@@ -61,7 +69,7 @@ sample_mounts (Server *server, GPtrArray *mounts)
 
     samples[i].path = mount_get_path (mount);
     samples[i].state = mount_get_state_name (mount);
-    sample_relay (mount, &samples[i].relay);
+    sample_upstreams (mount, &samples[i]);
     mount_get_sessions (mount, &samples[i].sessions);
     samples[i].used = totals_get (samples[i].path, &samples[i].totals);
     g_hash_table_insert (by_path, (gpointer) samples[i].path, &samples[i]);
@@ -137,6 +145,14 @@ ingest (Page *page)
   for (guint i = 0; i < page->n; i++) {
     line (page, refused, &page->samples[i], "reason", "stale", page->samples[i].relay.n_stale);
     line (page, refused, &page->samples[i], "reason", "malformed", page->samples[i].relay.n_bad);
+  }
+  counter (page, "failovers_total", G_STRUCT_OFFSET (Sample, failovers),
+      "Times that another upstream, or the slate, took over from one that had failed.");
+  head (page, "standby_ready", "gauge",
+      "1 while a warm standby could take over at once, 0 while not.");
+  for (guint i = 0; i < page->n; i++) {
+    if (page->samples[i].wants_standby)
+      line (page, "standby_ready", &page->samples[i], NULL, NULL, page->samples[i].has_standby);
   }
 }
 

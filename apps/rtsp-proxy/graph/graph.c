@@ -22,6 +22,8 @@ dup_key (const MountConfig *config, const GPtrArray *stages, guint n_stages, gui
     g_string_append_printf (key, "%u of %s\n", instance, config->path);
   for (guint i = 0; i < config->pulls->len; i++)
     append_pull (key, g_ptr_array_index (config->pulls, i));
+  if (config->standby == MOUNT_STANDBY_WARM)
+    g_string_append (key, "standby warm\n");
   if (config->slate)
     g_string_append_printf (key, "slate %s\n", config->slate);
   for (guint i = 1; i < n_stages; i++) {

@@ -62,6 +62,12 @@ node_tell_changed (Node *self)
   TELL (self, changed);
 }
 
+void
+node_tell_failed_over (Node *self)
+{
+  TELL (self, failed_over);
+}
+
 // ---- a stage's input ----
 
 static void
@@ -99,8 +105,14 @@ on_input_changed (gpointer user)
   inlet_run (only, TRUE);
 }
 
+static void
+on_input_failed_over (gpointer user)
+{
+  node_tell_failed_over (user);
+}
+
 static const NodeCallbacks input_callbacks = { on_input_up, on_input_down, on_input_connecting,
-  on_input_changed };
+  on_input_changed, on_input_failed_over };
 
 // ---- use ----
 
@@ -116,7 +128,7 @@ start (Node *self)
     inlet_run (node_inlet (self, 0), TRUE);
   } else {
     node_choose (self);
-    self->tick = tick_add (NODE_TICK_MS, node_tick, self);
+    self->tick = tick_add (node_is_warm (self) ? NODE_WARM_TICK_MS : NODE_TICK_MS, node_tick, self);
   }
 }
 
@@ -149,6 +161,8 @@ stop (Node *self)
     if (node_inlet (self, n)->reason)
       keep_failures (self);
   }
+  if (node_is_warm (self))
+    relay_keep_warm (self->relay, NULL);
   self->up = FALSE;
   if (self->input)
     node_unuse (self->input, self);
@@ -231,13 +245,20 @@ node_get_id (Node *self)
 gint64
 node_get_silence (Node *self)
 {
-  gint64 least = G_MAXINT64;
-
   for (guint n = 0; n < self->inlets->len; n++) {
-    if (node_inlet (self, n)->up)
-      least = MIN (least, upstream_get_silence (node_inlet (self, n)->upstream));
+    Inlet *i = node_inlet (self, n);
+
+    if (i->up && inlet_is_current (i))
+      return upstream_get_silence (i->upstream);
   }
-  return least;
+  return G_MAXINT64;
+}
+
+gboolean
+node_has_standby (Node *self, gboolean *wanted)
+{
+  *wanted = node_is_warm (self);
+  return *wanted && relay_is_warm (self->relay);
 }
 
 guint

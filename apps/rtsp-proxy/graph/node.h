@@ -27,6 +27,8 @@ typedef struct {
   void (*connecting) (gpointer user);
   // The node's tracks have changed.
   void (*changed) (gpointer user);
+  // Another upstream, or the slate, took over from an upstream that had failed.
+  void (*failed_over) (gpointer user);
 } NodeCallbacks;
 
 // Makes a node for the mount's upstreams and its slate. Its relay switches between them at join
@@ -52,9 +54,13 @@ Node *node_get_input (Node *self); // NULL for a node of upstreams
 Stage *node_get_stage (Node *self);
 guint node_get_id (Node *self);
 
-// Returns the time since the last packet of an upstream that is up, or of the stage, in ns;
-// G_MAXINT64 if none is up.
+// Returns the time since the last packet of the upstream that feeds the node, or of the stage, in
+// ns; G_MAXINT64 if that is not up.
 gint64 node_get_silence (Node *self);
+
+// Reports whether the node has a warm standby that could take over at once. `*wanted` says whether
+// its mount wants one.
+gboolean node_has_standby (Node *self, gboolean *wanted);
 
 // An upstream, or the stage, of a node. Passwords are removed from `uri`.
 typedef struct {

@@ -11,6 +11,12 @@
 // preferred upstream takes over again after it has been up for WELL_AFTER.
 #define PATIENCE (400 * GST_MSECOND)
 #define WELL_AFTER (5 * GST_SECOND)
+// With a warm standby, an upstream counts as failed when it is silent for GAPS times as long as it
+// was between two packets lately, but at least for WARM_PATIENCE. An upstream with 1 frame a second
+// must not fail each second. Until its gaps are known, the limit is FIRST_PATIENCE.
+#define GAPS 3
+#define WARM_PATIENCE (200 * GST_MSECOND)
+#define FIRST_PATIENCE (2 * GST_SECOND)
 
 // ---- several upstreams ----
 
@@ -20,10 +26,27 @@ node_inlet (Node *self, guint i)
   return g_ptr_array_index (self->inlets, i);
 }
 
+gboolean
+node_is_warm (const Node *self)
+{
+  return self->config && self->config->standby == MOUNT_STANDBY_WARM;
+}
+
+// Returns the silence, in ns, after which an upstream counts as failed.
+static gint64
+get_patience (Inlet *i)
+{
+  gint64 gap = upstream_get_longest_gap (i->upstream);
+
+  if (!node_is_warm (i->node) || !i->up)
+    return PATIENCE;
+  return gap ? MAX (GAPS * gap, (gint64) WARM_PATIENCE) : (gint64) FIRST_PATIENCE;
+}
+
 static gboolean
 is_silent (Inlet *i)
 {
-  return upstream_get_silence (i->upstream) > (gint64) PATIENCE;
+  return upstream_get_silence (i->upstream) > get_patience (i);
 }
 
 gboolean
@@ -48,19 +71,34 @@ inlet_run (Inlet *i, gboolean on)
   }
 }
 
-// Switches the relay to `wanted`. If its tracks differ, the switch closes the readers. Therefore
+// Stops the other upstreams, as `current` has new tracks: each compares its tracks when it begins.
+static void
+stop_others (Inlet *current)
+{
+  Node *node = current->node;
+
+  for (guint n = 0; n < node->inlets->len; n++) {
+    if (node_inlet (node, n) != current)
+      inlet_run (node_inlet (node, n), FALSE);
+  }
+}
+
+// Switches the relay to `wanted`: at its next join point; at its last one if it is warm and the
+// current upstream has failed. If its tracks differ, the switch closes the readers. Therefore
 // the relay never switches to a slate with other tracks, and to an upstream with other tracks only
 // if no other upstream has media.
 static void
-take (Inlet *wanted, gboolean have_other)
+take (Inlet *wanted, gboolean current_is_well, gboolean have_other)
 {
   Relay *relay = wanted->node->relay;
 
   if (!wanted->changed) {
-    relay_prefer (relay, wanted->source);
+    if (current_is_well || !relay_fail_over (relay, wanted->source, clock_now ()))
+      relay_prefer (relay, wanted->source);
   } else if (wanted->up && !have_other && !wanted->is_slate) {
     relay_take (relay, wanted->source);
     wanted->changed = FALSE;
+    stop_others (wanted);
     node_tell_changed (wanted->node);
   }
 }
@@ -88,38 +126,74 @@ log_current (Node *self, Inlet *current)
   self->logged = current;
   log_event_limited (
       &self->switches, "upstream %s took over from %s", current->shown, before->shown);
+  if (!is_well (before))
+    node_tell_failed_over (self);
+}
+
+// Keeps a spare upstream warm while `current` feeds the relay.
+static void
+keep_warm (Node *self, Inlet *spare)
+{
+  if (node_is_warm (self))
+    relay_keep_warm (self->relay, spare && !spare->changed ? spare->source : NULL);
+}
+
+// Reports whether the upstream may be the warm standby of `current`, which `wanted` is.
+static gboolean
+may_be_spare (Inlet *i, Inlet *wanted, Inlet *current)
+{
+  return node_is_warm (i->node) && !i->is_slate && wanted == current && is_well (current);
+}
+
+// Finds the inlet that feeds the relay. A silent one has to be well for a while again.
+static Inlet *
+find_current (Node *self)
+{
+  Inlet *current = NULL;
+
+  for (guint n = 0; n < self->inlets->len; n++) {
+    Inlet *i = node_inlet (self, n);
+
+    if (inlet_is_current (i))
+      current = i;
+    if (i->up && is_silent (i))
+      i->up_since = clock_now ();
+  }
+  return current;
 }
 
 void
 node_choose (Node *self)
 {
-  Inlet *wanted = NULL, *current = NULL;
+  Inlet *wanted = NULL, *spare = NULL, *current = find_current (self);
   gboolean current_is_well;
 
-  for (guint n = 0; n < self->inlets->len; n++) {
-    if (inlet_is_current (node_inlet (self, n)))
-      current = node_inlet (self, n);
-  }
   if (current)
     log_current (self, current);
   for (guint n = 0; n < self->inlets->len; n++) {
-    Inlet *i = node_inlet (self, n);
+    Inlet *i = node_inlet (self, n), **role = wanted ? &spare : &wanted;
 
-    if (!wanted) {
+    if (!*role && (!wanted || may_be_spare (i, wanted, current))) {
       inlet_run (i, TRUE);
       if (is_well (i) || is_promising (i))
-        wanted = i;
+        *role = i;
     } else if (i != current) {
       inlet_run (i, FALSE);
     }
   }
+  if (wanted && wanted == current)
+    keep_warm (self, spare);
   if (!wanted || wanted == current)
     return;
   current_is_well = current && is_well (current);
   if (!current_is_well)
-    take (wanted, FALSE);
+    take (wanted, FALSE, FALSE);
   else if (wanted->up && clock_now () - wanted->up_since > (gint64) WELL_AFTER)
-    take (wanted, !current->is_slate);
+    take (wanted, TRUE, !current->is_slate);
+  else
+    keep_warm (self, wanted);
+  if (inlet_is_current (wanted))
+    log_current (self, wanted);
 }
 
 gboolean
@@ -165,9 +239,10 @@ on_changed (gpointer owner)
   Inlet *self = owner;
   Node *node = node_ref (self->node);
 
-  if (inlet_is_current (self))
+  if (inlet_is_current (self)) {
+    stop_others (self);
     node_tell_changed (node);
-  else if (!self->changed) {
+  } else if (!self->changed) {
     log_event ("upstream %s: its tracks differ from the readers' tracks", self->shown);
     self->changed = TRUE;
   }

@@ -8,8 +8,10 @@
 #include "relay/publisher.h"
 #include "sources/upstream.h"
 
-// Interval at which a node with several upstreams chooses among them, in ms.
+// Interval at which a node with several upstreams chooses among them, in ms; with a warm standby,
+// which takes over from a silent upstream within 300 ms.
 #define NODE_TICK_MS 100
+#define NODE_WARM_TICK_MS 50
 
 // An upstream of a node, the slate, or the stage.
 typedef struct {
@@ -57,6 +59,7 @@ void node_tell_up (Node *self); // no effect if the users know
 void node_tell_down (Node *self, const gchar *reason, guint retry_ms);
 void node_tell_connecting (Node *self);
 void node_tell_changed (Node *self);
+void node_tell_failed_over (Node *self);
 
 // ---- node_inlets.c ----
 
@@ -66,13 +69,16 @@ Inlet *node_inlet (Node *self, guint i);
 Inlet *node_add_inlet (Node *self, const PullConfig *config, PullMakeFunc make);
 void inlet_free (gpointer inlet);
 
+// Reports whether the mount wants a warm standby.
+gboolean node_is_warm (const Node *self);
+
 void inlet_run (Inlet *self, gboolean on);
 gboolean inlet_is_current (Inlet *self);
 
 // Runs the upstreams in order of preference, up to the first that is up or starting, and the
 // current one; stops the others. Switches the relay to that first upstream. The relay knows a
 // starting upstream before its first packet, because that packet may be the only keyframe for
-// seconds.
+// seconds. With a warm standby, also runs the next one that is up or starting.
 void node_choose (Node *self);
 
 // Calls node_choose(), as a GSourceFunc.

@@ -30,6 +30,17 @@ relay_keep_warm (Relay *self, RelaySource *source)
 }
 
 gboolean
+relay_is_warm (Relay *self)
+{
+  gboolean warm;
+
+  g_mutex_lock (&self->lock);
+  warm = self->next_is_warm && relay_has_join (self, self->next);
+  g_mutex_unlock (&self->lock);
+  return warm;
+}
+
+gboolean
 relay_fail_over (Relay *self, RelaySource *source, gint64 now)
 {
   gboolean ready;

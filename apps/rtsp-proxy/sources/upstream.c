@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "sources/upstream.h"
 
+#include "base/arrivals.h"
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/threads.h"
@@ -30,11 +31,11 @@ typedef struct {
   PullContext context;
   GstElement *pipeline; // NULL: `light` runs it
   const PullLight *light;
-  gpointer client;    // of `light`
-  gint64 started;     // ns
-  gint begun;         // atomic
-  gint have_packet;   // atomic
-  gint64 last_packet; // ns; atomic
+  gpointer client;  // of `light`
+  gint64 started;   // ns
+  gint begun;       // atomic
+  gint have_packet; // atomic
+  Arrivals arrivals;
   Opening opening;
   GMutex lock;
   gchar *reason; // why it ended; the first reason wins
@@ -303,7 +304,7 @@ on_packet (gpointer owner, gint64 now)
 {
   Run *run = owner;
 
-  __atomic_store_n (&run->last_packet, now, __ATOMIC_RELAXED);
+  arrivals_note (&run->arrivals, now);
   if (!g_atomic_int_get (&run->have_packet)
       && g_atomic_int_compare_and_exchange (&run->have_packet, 0, 1))
     run_post (run, handle_up);
@@ -357,7 +358,7 @@ watch (gpointer data)
   Upstream *self = data;
   Run *run = self->run;
   gint64 now = clock_now ();
-  gint64 last = __atomic_load_n (&run->last_packet, __ATOMIC_RELAXED);
+  gint64 last = arrivals_get_last (&run->arrivals);
   guint limit_ms = self->config->read_timeout_ms;
   const gchar *problem = "no media for";
   gchar *reason;
@@ -494,7 +495,13 @@ upstream_get_silence (Upstream *self)
 
   if (!run)
     return 0;
-  return clock_now () - MAX (__atomic_load_n (&run->last_packet, __ATOMIC_RELAXED), run->started);
+  return clock_now () - MAX (arrivals_get_last (&run->arrivals), run->started);
+}
+
+gint64
+upstream_get_longest_gap (Upstream *self)
+{
+  return self->run ? arrivals_get_longest_gap (&self->run->arrivals) : 0;
 }
 
 void

@@ -37,5 +37,9 @@ void upstream_stop (Upstream *self);
 // upstream does not run.
 gint64 upstream_get_silence (Upstream *self);
 
+// Returns the longest time between two packets in the last 5 to 10 s, in ns; 0 if it has not had
+// media for 2 s.
+gint64 upstream_get_longest_gap (Upstream *self);
+
 // Returns the number of runs, of all upstreams, whose pipelines are still being closed.
 guint upstream_n_closing (void);

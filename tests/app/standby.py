@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A warm standby replaces a failed upstream at once, whatever the distance of keyframes."""
+
+import contextlib
+import functools
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+
+from control import Controlled, config
+from loads import Load
+from proxy import CLIP, QUICK, Origin, Read, matches, wait_for_readers, wait_until
+from tap import run, test
+
+FOLDER = tempfile.TemporaryDirectory()
+RATE = 25
+# The gaps between packets are known after 2 s; see base/arrivals.h.
+KNOWN = 2.5
+
+
+@functools.cache
+def clip(gop):
+    """Makes a clip of 20 s with picture and sound, and a keyframe every `gop` seconds."""
+    path = os.path.join(FOLDER.name, f'{gop:g}.mp4')
+    subprocess.run(
+        ['ffmpeg', '-nostdin', '-v', 'error', '-stream_loop', '-1', '-i', CLIP, '-t', '20', '-vf',
+         'scale=320:180', '-r', str(RATE), '-c:v', 'libx264', '-preset', 'ultrafast', '-profile:v',
+         'main', '-bf', '0', '-sc_threshold', '0', '-g', str(round(RATE * gop)), '-keyint_min',
+         str(round(RATE * gop)), '-c:a', 'copy', path],
+        check=True, timeout=60)
+    return path
+
+
+def hashes_of(source):
+    """Runs ffmpeg, and returns the hashes of the pictures it decodes, in order."""
+    done = subprocess.run(
+        ['ffmpeg', '-nostdin', '-v', 'error', '-i', source, '-map', '0:v', '-fps_mode',
+         'passthrough', '-f', 'framehash', '-hash', 'crc32', '-'],
+        capture_output=True, text=True, timeout=60, check=False)
+    return re.findall(r', (\w{8})$', done.stdout, re.M)
+
+
+class Decode:
+    """An ffmpeg process that decodes a stream until it is ended."""
+
+    def __init__(self, url, transport):
+        self._out = tempfile.TemporaryFile('w+')
+        self._process = subprocess.Popen(
+            ['ffmpeg', '-v', 'error', '-rtsp_transport', transport, '-i', url, '-map', '0:v',
+             '-fps_mode', 'passthrough', '-flush_packets', '1', '-f', 'framehash', '-hash',
+             'crc32', '-'],
+            stdin=subprocess.PIPE, stdout=self._out, stderr=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait(10)
+        self._out.close()
+
+    def frames(self):
+        self._out.seek(0)
+        return re.findall(r', (\w{8})$', self._out.read(), re.M)
+
+    def running(self):
+        return self._process.poll() is None
+
+
+def upstreams(proxy):
+    """Returns the states of the upstreams of the only running mount, in order."""
+    return [node['state'] for node in proxy.get('/v1/graph')['nodes'] if node['kind'] == 'upstream']
+
+
+def metric(proxy, name):
+    found = re.search(rf'^weir_{name}{{mount="/cam"}} (\d+)$', proxy.get('/metrics').decode(), re.M)
+    return found and int(found[1])
+
+
+def wait_until_ready(proxy):
+    wait_until(lambda: metric(proxy, 'standby_ready') == 1, 15, 'the standby is ready')
+
+
+def warm(*origins, **settings):
+    return {'upstreams': [origin.url for origin in origins], 'standby': 'warm', **QUICK,
+            'read-timeout': '5s', **settings}
+
+
+@contextlib.contextmanager
+def pair(gop=2, **settings):
+    """Two origins, and a proxy that has the second as warm standby of the first."""
+    with Origin(clip=clip(gop)) as a, Origin(clip=clip(gop)) as b, \
+            Controlled({'/cam': warm(a, b, **settings)}) as proxy:
+        yield a, b, proxy
+
+
+def took_over(proxy, a, b, timeout=3, start=0):
+    proxy.wait_for_line(rf' upstream {re.escape(b.url)} took over from {re.escape(a.url)}$', timeout,
+                        start)
+
+
+def check_load(result, n):
+    """Checks that rtsp-load's readers noticed no gap in numbers and were not disconnected."""
+    for key in 'lost', 'reordered', 'duplicates':
+        assert result[key] == 0, (key, result)
+    assert result['connected'] == n and not result['errors'], result
+
+
+def fail(gop, number, pause=0, **settings):
+    """The first upstream fails under readers. Checks that they see the second at once, from a keyframe
+    on, with whole pictures and without a gap in the numbers."""
+    known = set(hashes_of(clip(gop)))
+    with pair(gop, **settings) as (a, b, proxy), Load(
+            '--readers', 20, '--transport', 'mixed', '--duration', KNOWN + gop + pause + 6,
+            proxy.url()) as load, Read(
+                proxy.url(), '--tolerate-gaps', transport='udp', readers=2,
+                duration=KNOWN + gop + pause + 6) as read, Decode(
+                    proxy.url(), 'tcp') as tcp, Decode(proxy.url(), 'udp') as udp:
+        wait_for_readers(proxy, 24)
+        wait_until_ready(proxy)
+        wait_until(lambda: len(tcp.frames()) > 5 and len(udp.frames()) > 5, 10, 'ffmpeg decodes')
+        time.sleep(KNOWN + pause)
+        shown = [len(decode.frames()) for decode in (tcp, udp)]
+        a.signal(number)
+        took_over(proxy, a, b)
+        wait_until(lambda: all(len(decode.frames()) > n + RATE * 2
+                               for decode, n in zip((tcp, udp), shown)), 6, 'ffmpeg continues')
+        for decode in tcp, udp:
+            # The last picture of the first upstream may be cut.
+            wrong = [n for n, frame in enumerate(decode.frames()) if frame not in known]
+            assert len(wrong) <= 1, wrong
+            assert decode.running()
+        assert metric(proxy, 'failovers_total') == 1
+        assert proxy.get('/v1/mounts/cam')['ingest']['failovers'] == 1
+        a.kill()
+        check_load(load.result(0, 40), 20)
+        smooth = read.result(None)['totals']
+        for key in 'lost', 'reordered', 'duplicates', 'ssrc_changes', 'ts_backward':
+            assert smooth[key] == 0, (key, smooth)
+        assert smooth['statuses'] == {'ok': 2}, smooth
+        assert b.count('play') == 1, b.output()
+
+
+# ---- failures ----
+
+
+@test
+def a_killed_upstream_is_replaced_at_once_with_keyframes_every_400_ms():
+    fail(0.4, signal.SIGKILL)
+
+
+@test
+def a_killed_upstream_is_replaced_at_once_with_keyframes_every_2_s():
+    fail(2, signal.SIGKILL, pause=1)
+
+
+@test
+def a_killed_upstream_is_replaced_at_once_with_keyframes_every_10_s():
+    fail(10, signal.SIGKILL, client='light', transport='tcp')
+
+
+@test
+def a_frozen_upstream_is_replaced_at_once_with_keyframes_every_400_ms():
+    fail(0.4, signal.SIGSTOP, client='rtspsrc')
+
+
+@test
+def a_frozen_upstream_is_replaced_at_once_with_keyframes_every_2_s():
+    fail(2, signal.SIGSTOP, pause=1, transport='tcp')
+
+
+@test
+def a_frozen_upstream_is_replaced_at_once_with_keyframes_every_10_s():
+    fail(10, signal.SIGSTOP, client='rtspsrc', transport='tcp')
+
+
+# ---- the standby itself ----
+
+
+@test
+def the_first_upstream_takes_over_again_when_it_has_been_well_for_5_s():
+    with pair() as (a, b, proxy), Load('--readers', 4, '--transport', 'mixed', '--duration', 22,
+                                       proxy.url()) as load:
+        wait_for_readers(proxy, 4)
+        wait_until_ready(proxy)
+        assert upstreams(proxy) == ['up', 'standing by'], upstreams(proxy)
+        a.kill()
+        took_over(proxy, a, b)
+        with Origin(clip=clip(2), after=a):
+            # Meanwhile the first one is the standby of the second.
+            wait_until(lambda: upstreams(proxy) == ['standing by', 'up'], 6, 'the first is back')
+            wait_until_ready(proxy)
+            back = time.monotonic()
+            took_over(proxy, b, a, 12)
+            assert time.monotonic() - back > 3
+            wait_until(lambda: upstreams(proxy) == ['up', 'standing by'], 2, 'as at first')
+            wait_until_ready(proxy)
+            check_load(load.result(0, 40), 4)
+            # The return is no failover.
+            assert metric(proxy, 'failovers_total') == 1
+
+
+@test
+def a_standby_that_fails_is_connected_again_and_disturbs_nobody():
+    with pair() as (a, b, proxy), Load('--readers', 4, '--transport', 'mixed', '--duration', 14,
+                                       proxy.url()) as load:
+        wait_for_readers(proxy, 4)
+        wait_until_ready(proxy)
+        b.kill()
+        proxy.wait_for_line(rf' upstream {re.escape(b.url)}: ', 4)
+        wait_until(lambda: metric(proxy, 'standby_ready') == 0, 4, 'no standby is ready')
+        assert upstreams(proxy)[0] == 'up', upstreams(proxy)
+        with Origin(clip=clip(2), after=b):
+            wait_until_ready(proxy)
+            result = load.result(0, 30)
+            check_load(result, 4)
+            assert result['frame_gap_ms']['max'] < 1000, result
+        assert not matches(proxy, ' took over from '), proxy.output()
+        assert not matches(proxy, ' mount /cam down: .*next try'), proxy.output()
+        assert metric(proxy, 'failovers_total') == 0
+
+
+@test
+def a_third_upstream_stands_by_while_the_second_is_down():
+    with Origin(clip=clip(2)) as a, Origin(clip=clip(2)) as c, Origin() as gone:
+        gone.kill()
+        with Controlled({'/cam': warm(a, gone, c)}) as proxy, Load(
+                '--duration', 9, proxy.url()) as load:
+            wait_for_readers(proxy, 1)
+            wait_until_ready(proxy)
+            assert upstreams(proxy) == ['up', 'down', 'standing by'], upstreams(proxy)
+            a.kill()
+            took_over(proxy, a, c)
+            check_load(load.result(0, 30), 1)
+
+
+@test
+def the_slate_is_shown_when_all_upstreams_have_failed():
+    slate = clip(0.4)
+    with pair(slate=slate) as (a, b, proxy), Load('--duration', 12, proxy.url()) as load:
+        wait_for_readers(proxy, 1)
+        wait_until_ready(proxy)
+        assert upstreams(proxy)[2] == 'idle', upstreams(proxy)
+        a.kill()
+        took_over(proxy, a, b)
+        b.kill()
+        proxy.wait_for_line(rf' upstream file://{slate} took over from {re.escape(b.url)}$', 4)
+        check_load(load.result(0, 30), 1)
+        assert metric(proxy, 'failovers_total') == 2
+
+
+@test
+def an_idle_mount_closes_both_upstreams():
+    with pair() as (a, b, proxy):
+        assert a.count('connect') == b.count('connect') == 0
+        with Load('--duration', 3, proxy.url()) as load:
+            wait_for_readers(proxy, 1)
+            wait_until_ready(proxy)
+            load.result(0, 20)
+        for origin in a, b:
+            origin.wait_for('teardown', 5)
+        assert metric(proxy, 'standby_ready') is None
+        wait_until(lambda: proxy.get('/v1/mounts/cam')['state'] == 'idle', 5, 'the mount is idle')
+
+
+@test
+def a_reload_changes_the_standby_of_a_running_mount():
+    with pair() as (a, b, proxy), Load('--readers', 2, '--duration', 14, proxy.url()) as load:
+        wait_for_readers(proxy, 2)
+        wait_until_ready(proxy)
+        for standby, states in ('cold', ['up', 'idle']), ('warm', ['up', 'standing by']):
+            mount = {**warm(a, b), 'standby': standby}
+            line = proxy.hang_up(config({'/cam': mount}, listen=f'127.0.0.1:{proxy.port}',
+                                        api=f'127.0.0.1:{proxy.api_port}'))
+            assert line.startswith('reloaded'), line
+            wait_until(lambda states=states: upstreams(proxy) == states, 6, states)
+        wait_until_ready(proxy)
+        check_load(load.result(0, 30), 2)
+
+
+@test
+def a_stage_behind_the_upstreams_continues():
+    stage = {'transcode': {'size': '160x90', 'rate': '200k', 'keys': '500ms'}}
+    with pair(pipeline=['pull', stage]) as (a, b, proxy), Load(
+            '--readers', 2, '--duration', 12, proxy.url()) as load, Decode(
+                proxy.url(), 'tcp') as decode:
+        wait_for_readers(proxy, 3)
+        wait_until_ready(proxy)
+        time.sleep(KNOWN)
+        a.signal(signal.SIGSTOP)
+        took_over(proxy, a, b)
+        n = len(decode.frames())
+        wait_until(lambda: len(decode.frames()) > n + RATE, 6, 'ffmpeg continues')
+        check_load(load.result(0, 30), 2)
+        a.kill()
+
+
+@test
+def a_low_frame_rate_is_no_failure():
+    slow = ('launch:videotestsrc is-live=true ! video/x-raw,width=160,height=90,framerate=1/1 ! '
+            'openh264enc gop-size=2 ! h264parse ! rtph264pay config-interval=-1 name=pay0')
+    with Controlled({'/slow': {'upstream': slow, **QUICK, 'read-timeout': '5s', 'on-demand': False},
+                     '/slow2': {'upstream': slow + ' pt=97', **QUICK, 'read-timeout': '5s',
+                                'on-demand': False}}) as origins, Controlled(
+            {'/cam': {'upstreams': [origins.url('/slow'), origins.url('/slow2')],
+                      'standby': 'warm', **QUICK, 'read-timeout': '5s', 'on-demand': False}}) as proxy:
+        # A slow start counts as a failure.
+        wait_until(lambda: upstreams(proxy) == ['up', 'standing by'], 20, 'the first is shown')
+        wait_until_ready(proxy)
+        seen = len(proxy.lines)
+        with Load('--duration', 10, proxy.url()) as load:
+            check_load(load.result(0, 30), 1)
+        assert not matches(proxy, ' took over from ', seen), proxy.output()
+
+
+if __name__ == '__main__':
+    run()
