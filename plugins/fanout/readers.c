@@ -161,6 +161,7 @@ add_fresh (WeirFanoutSink *self, Name *name, GError **error)
   gint64 now_ns = weir_now_ns ();
   Coming *coming;
   gint64 delay_ns;
+  gboolean returns;
   int r;
 
   if (!enter (self, name, error)) {
@@ -177,19 +178,20 @@ add_fresh (WeirFanoutSink *self, Name *name, GError **error)
   coming = g_hash_table_lookup (self->coming, name->key);
   if (coming)
     weir_reader_set_layers (name->reader, coming->layers);
-  weir_reader_set_delay (name->reader, delay_of (self, coming));
-  name->own_delay = has_own_delay (coming) || (coming && coming->kept);
+  delay_ns = delay_of (self, coming);
+  returns = coming && coming->kept;
+  weir_reader_set_delay (name->reader, delay_ns);
+  name->own_delay = has_own_delay (coming) || returns;
   r = weir_fanout_add (
       self->fanout, name->reader, self->priority, get_plan (self, coming, now_ns), now_ns);
   g_hash_table_remove (self->coming, name->key);
-  delay_ns = self->delay_ns;
   if (r == 0) {
     g_hash_table_insert (self->by_key, name->key, name);
     g_queue_push_tail_link (&self->names, &name->link);
   }
   g_mutex_unlock (&self->lock);
 
-  if (r == 0 && !name->own_delay)
+  if (r == 0 && !returns)
     weir_fanout_await (self->fanout, name->reader, delay_ns, now_ns);
   if (r < 0) {
     g_set_error_literal (

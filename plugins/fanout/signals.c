@@ -379,9 +379,11 @@ fanout_signals_install (GType type)
    * packet that long after the packet arrived. It begins at the last join point before its target.
    * If the window does not go back that far, it begins at the oldest join point, with a shorter
    * delay, which #WeirFanoutSink::plan returns. Sequence numbers and timestamps continue without a
-   * gap or a jump. The timestamps are ahead of the stream's by the delay, so sender reports that
-   * are sent without a delay hold for every reader. Tracks that belong together need the same
-   * delay. The delay of a reader that is not added yet is kept for its #WeirFanoutSink::add.
+   * gap or a jump. Before the first packet, the delay is the whole one: the reader gets the first
+   * packet that long after it arrived. The timestamps are ahead of the stream's by the delay, so
+   * sender reports that are sent without a delay hold for every reader. Tracks that belong together
+   * need the same delay. The delay of a reader that is not added yet is kept for its
+   * #WeirFanoutSink::add.
    *
    * #WeirFanoutSink:window-time must cover the delay. Set it before the stream starts, to the
    * longest delay plus the interval of keyframes plus 1 s.

@@ -235,6 +235,40 @@ test_a_delay_from_the_first_packet_on (gconstpointer order)
   finish (h, sink);
 }
 
+// The same for one reader, by an action before or after it is added.
+static void
+test_a_reader_s_delay_from_the_first_packet_on (gconstpointer added_first)
+{
+  const guint64 delay = 300 * GST_MSECOND;
+  guint16 port;
+  GSocket *socket = listen_udp (&port);
+  GstElement *sink;
+  GstHarness *h = make_sink ("fanoutsink", &sink);
+  gboolean added;
+  gint64 pushed_at;
+  Got got;
+
+  if (added_first)
+    g_signal_emit_by_name (sink, "add", "127.0.0.1", (gint) port);
+  g_signal_emit_by_name (sink, "set-delay", "127.0.0.1", (gint) port, delay, &added);
+  g_assert_cmpint (added, ==, added_first != NULL);
+  if (!added_first)
+    g_signal_emit_by_name (sink, "add", "127.0.0.1", (gint) port);
+  pushed_at = g_get_monotonic_time ();
+  push_frame (h, 0, TRUE);
+  got = receive_udp (socket);
+  g_assert_cmpuint (got.time, ==, 27000);
+  g_assert_cmpint ((g_get_monotonic_time () - pushed_at) * 1000, >=, (gint64) delay);
+  g_assert_cmpuint (get_number (sink, port, "delay"), ==, delay);
+
+  // To the live edge, still before the next packet.
+  g_signal_emit_by_name (sink, "set-delay", "127.0.0.1", (gint) port, (guint64) 0, &added);
+  g_assert_true (added);
+  g_assert_cmpuint (get_number (sink, port, "delay"), ==, 0);
+  g_object_unref (socket);
+  finish (h, sink);
+}
+
 static void
 test_joins_at_the_keyframe (void)
 {
@@ -1116,6 +1150,10 @@ main (int argc, char **argv)
       "fanoutsink delay=300000000 clients=127.0.0.1:%u", test_a_delay_from_the_first_packet_on);
   g_test_add_data_func ("/readers/a-delay-from-the-first-packet-on/after-clients",
       "fanoutsink clients=127.0.0.1:%u delay=300000000", test_a_delay_from_the_first_packet_on);
+  g_test_add_data_func ("/readers/a-reader-s-delay-from-the-first-packet-on/set-after-add", "added",
+      test_a_reader_s_delay_from_the_first_packet_on);
+  g_test_add_data_func ("/readers/a-reader-s-delay-from-the-first-packet-on/set-before-add", NULL,
+      test_a_reader_s_delay_from_the_first_packet_on);
   g_test_add_func ("/readers/joins-live", test_joins_live);
   g_test_add_func ("/readers/delay-keeps-the-timestamps", test_delay_keeps_the_timestamps);
   for (guint i = 0; i < G_N_ELEMENTS (framings); i++) {

@@ -255,6 +255,21 @@ go_to (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t now
   reader->past_extra = false;
 }
 
+// Plans the full delay for the packets to come, as the window is empty.
+static WeirPlan
+plan_await (const WeirFanout *fanout, int64_t delay_ns)
+{
+  return (WeirPlan) { .position = fanout->window.head,
+    .delay_ns = delay_ns,
+    .time_ahead = weir_fanout_ticks (fanout, delay_ns) };
+}
+
+static bool
+can_await (const WeirFanout *fanout, int64_t delay_ns)
+{
+  return fanout->window.head == fanout->window.tail && delay_ns != WEIR_DELAY_OLDEST;
+}
+
 int
 weir_fanout_set_delay (
     WeirFanout *fanout, WeirReader *reader, int64_t delay_ns, int64_t now_ns, WeirPlan *plan)
@@ -267,7 +282,8 @@ weir_fanout_set_delay (
   pthread_mutex_lock (&fanout->lock);
   paused_ns = reader_paused (reader);
   if (delay_ns != reader_delay (reader) || paused_ns) {
-    WeirPlan next = weir_plan_start (fanout, true, delay_ns, now_ns);
+    WeirPlan next = can_await (fanout, delay_ns) ? plan_await (fanout, delay_ns)
+                                                 : weir_plan_start (fanout, true, delay_ns, now_ns);
 
     go_to (fanout, reader, &next, now_ns);
     if (paused_ns)
@@ -284,16 +300,12 @@ weir_fanout_set_delay (
 void
 weir_fanout_await (WeirFanout *fanout, WeirReader *reader, int64_t delay_ns, int64_t now_ns)
 {
-  const WeirWindow *window = &fanout->window;
-
-  if (!is_unicast (reader) || delay_ns == WEIR_DELAY_OLDEST)
+  if (!is_unicast (reader))
     return;
   weir_reader_hold (reader);
   pthread_mutex_lock (&fanout->lock);
-  if (window->head == window->tail && !reader_paused (reader)) {
-    WeirPlan next = { .position = window->head,
-      .delay_ns = delay_ns,
-      .time_ahead = weir_fanout_ticks (fanout, delay_ns) };
+  if (can_await (fanout, delay_ns) && !reader_paused (reader)) {
+    WeirPlan next = plan_await (fanout, delay_ns);
 
     begin_at (fanout, reader, &next, now_ns);
     describe_next (fanout, reader, now_ns, &reader->begun);
