@@ -8,7 +8,8 @@ import pathlib
 import tempfile
 
 import bench
-import relay
+import relay_measure
+import report
 import servers
 from rig import Loopback
 from tap import run, test
@@ -27,23 +28,54 @@ def printed():
             print(f'# {line}'.rstrip())
 
 
-@test
-def an_impossible_delivery_rate_fails_the_bench():
-    class Shared:
-        NAME, TITLE, COLUMNS = 'shared', 'Ten streams of one upstream', relay.COLUMNS
+def refusal(values, most=report.MOST_DELIVERED):
+    """Runs a bench that measures these values. Returns why they are refused, and what is
+    printed."""
+    class Bench:
+        NAME, TITLE, COLUMNS = 'shared', 'Ten streams of one upstream', relay_measure.COLUMNS
+        CASE, WHO, YARDSTICK = 'streams', 'server', None
+        MOST_DELIVERED = most
 
         @staticmethod
         def run(_rig, _quick):
-            yield '10', 'rtsp-proxy', {'cpu': 1, 'delivered': 1000}
+            yield '1', 'rtsp-proxy', {'cpu': 7, 'delivered': 100}
+            yield '10', 'rtsp-proxy', values
 
     with printed() as lines:
         try:
-            bench.run_one(Shared, Loopback(), True, {})
+            bench.run_one(Bench, Loopback(), True, {})
         except AssertionError as error:
-            assert str(error) == '10, rtsp-proxy: delivered 1000 % of the expected packets', error
-        else:
-            raise AssertionError('the result was accepted')
-    assert lines == ['', 'shared: Ten streams of one upstream'], lines
+            return str(error), lines
+    raise AssertionError('the result was accepted')
+
+
+@test
+def an_impossible_delivery_rate_fails_the_bench():
+    why, lines = refusal({'cpu': 1, 'delivered': 1000})
+    assert why == '10, rtsp-proxy: delivered 1000 % of the expected packets', why
+    assert lines[:2] == ['', 'shared: Ten streams of one upstream'], lines
+
+
+@test
+def where_packets_are_counted_exactly_a_smaller_rate_is_impossible_too():
+    why, _ = refusal({'cpu': 1, 'delivered': 103}, relay_measure.MOST)
+    assert why == '10, rtsp-proxy: delivered 103 % of the expected packets', why
+
+
+@test
+def no_packets_and_no_cpu_time_fail_the_bench():
+    why, _ = refusal({'packets': 0, 'total': 1})
+    assert why == '10, rtsp-proxy: the origin sent no packets', why
+    why, _ = refusal({'packets': 1, 'received': 0, 'total': 1})
+    assert why == '10, rtsp-proxy: no packets were delivered', why
+    why, _ = refusal({'packets': 1, 'received': 1, 'total': 0})
+    assert why == '10, rtsp-proxy: the server used no CPU time', why
+
+
+@test
+def a_bench_that_fails_shows_the_cases_before():
+    _, lines = refusal({'cpu': 1, 'delivered': 1000})
+    assert any(line.startswith('| 1       | rtsp-proxy | 7.0') for line in lines), lines
 
 
 @test

@@ -52,11 +52,16 @@ class Samples:
 MOST_DELIVERED = 200
 
 
-def check(case, server, values):
+def check(case, server, values, most=MOST_DELIVERED):
     """Fails on an impossible figure, which means that the bench measured something else."""
     delivered = values.get('delivered')
-    assert delivered is None or delivered <= MOST_DELIVERED, \
+    assert delivered is None or delivered <= most, \
         f'{case}, {server}: delivered {delivered:.0f} % of the expected packets'
+    # Whoever has received something must have used the CPU.
+    assert values.get('packets') != 0, f'{case}, {server}: the origin sent no packets'
+    assert values.get('received') != 0, f'{case}, {server}: no packets were delivered'
+    assert 'packets' not in values or values['total'] > 0, \
+        f'{case}, {server}: the server used no CPU time'
 
 
 def cell(samples, case, server, column):

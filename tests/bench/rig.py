@@ -168,6 +168,16 @@ class Rig:
         self._rules(self.readers, ('media', 'reports', 'dropped', 'sampled'),
                     'netdev', 'ingress device "veth"', rules)
 
+    def let_all_through(self):
+        """Drops and counts nothing from now on."""
+        for side in self.readers, self.server:
+            _run(*side, 'nft', 'flush', 'ruleset')
+
+    def lose(self, every):
+        """Drops one of `every` UDP packets for the readers' even ports."""
+        self._rules(self.readers, (), 'netdev', 'ingress device "veth"',
+                    [f'udp dport & 1 == 0 numgen inc mod {every} == 0 drop'])
+
     def count_upstream(self, port):
         """Counts the packets that the server's side gets from its upstream, which sends from
         `port`."""
@@ -230,6 +240,9 @@ class Loopback:
         pass
 
     def drop_all_but(self, probes, tracks=1, let_through=()):
+        pass
+
+    def let_all_through(self):
         pass
 
     def count_upstream(self, port):

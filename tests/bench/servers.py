@@ -107,6 +107,14 @@ class Usage(NamedTuple):
                    int(values['VmRSS'].split()[0]) * 1024, int(values['Threads']))
 
 
+class Upstream(NamedTuple):
+    """How a server reads its upstreams."""
+
+    tcp: bool = False
+    always: bool = False  # without readers, too
+    sound: bool = False   # a second track
+
+
 class Server(Proc):
     """A server to compare. `mounts` is {path without slash: upstream URL}."""
 
@@ -114,8 +122,9 @@ class Server(Proc):
     ready = None  # a pattern of the line that says that it listens
     environment = {}
 
-    def __init__(self, rig, mounts):
+    def __init__(self, rig, mounts, upstream=Upstream()):
         self.address = rig.server_address
+        self.upstream = upstream
         self._folder = tempfile.TemporaryDirectory()  # mediamtx writes keys where it runs
         super().__init__(*rig.server, *self.words(mounts), cwd=self._folder.name,
                          env={**os.environ, **self.environment})
@@ -133,6 +142,10 @@ class Server(Proc):
     def there(cls):
         return True
 
+    @classmethod
+    def can(cls, upstream):
+        return not upstream.always
+
     def words(self, mounts):
         raise NotImplementedError
 
@@ -149,21 +162,30 @@ class Weir(Server):
     environment = {'GST_PLUGIN_PATH': str(BUILD / 'plugins'),
                    'GST_REGISTRY': str(BUILD / 'registry.bin')}
 
+    keys = {}  # of each mount
+    whole = {}  # keys of the whole file
+
+    @classmethod
+    def can(cls, upstream):
+        return True
+
     def words(self, mounts):
-        mounts = [word for path, url in mounts.items() for word in ('--mount', f'/{path}={url}')]
-        return [BUILD / 'apps/rtsp-proxy/rtsp-proxy', '--listen', f'{self.address}:{PORT}', *mounts]
+        keys = dict(self.keys)
+        if self.upstream.tcp:
+            keys['transport'] = 'tcp'
+        if self.upstream.always:
+            keys['on-demand'] = False
+        path = os.path.join(self._folder.name, 'proxy.json')
+        with open(path, 'w', encoding='utf-8') as file:
+            # JSON is YAML too.
+            json.dump({'listen': f'{self.address}:{PORT}', 'api': 'off', **self.whole, 'mounts': {
+                f'/{path}': {'upstream': url, **keys} for path, url in mounts.items()}}, file)
+        return [BUILD / 'apps/rtsp-proxy/rtsp-proxy', '--config', path]
 
 
 class WeirRtspsrc(Weir):
     name = 'rtsp-proxy with rtspsrc'
-
-    def words(self, mounts):
-        path = os.path.join(self._folder.name, 'proxy.json')
-        with open(path, 'w', encoding='utf-8') as file:
-            json.dump({'listen': f'{self.address}:{PORT}', 'api': 'off', 'mounts': {
-                f'/{path}': {'upstream': url, 'client': 'rtspsrc'}
-                for path, url in mounts.items()}}, file)
-        return [BUILD / 'apps/rtsp-proxy/rtsp-proxy', '--config', path]
+    keys = {'client': 'rtspsrc'}
 
 
 class Stock(Server):
@@ -172,6 +194,8 @@ class Stock(Server):
 
     def words(self, mounts):
         return [BUILD / 'tests/bench/stock-proxy', self.address, PORT,
+                *(['tcp'] if self.upstream.tcp else ()),
+                *(['sound'] if self.upstream.sound else ()),
                 *(f'/{path}={url}' for path, url in mounts.items())]
 
 
@@ -185,13 +209,18 @@ class MediaMtx(Server):
     def there(cls):
         return shutil.which('mediamtx')
 
+    @classmethod
+    def can(cls, upstream):
+        return True
+
     def words(self, mounts):
         # JSON is YAML too.
         settings = {
             'rtspAddress': f'{self.address}:{PORT}',
             'rtpAddress': f'{self.address}:18000', 'rtcpAddress': f'{self.address}:18001',
             'rtmp': False, 'hls': False, 'webrtc': False, 'srt': False,
-            'paths': {path: {'source': url, 'sourceOnDemand': True}
+            'paths': {path: {'source': url, 'sourceOnDemand': not self.upstream.always,
+                             'rtspTransport': 'tcp' if self.upstream.tcp else 'udp'}
                       for path, url in mounts.items()},
         }
         self._settings = tempfile.NamedTemporaryFile('w', suffix='.yml', encoding='utf-8')
@@ -211,7 +240,8 @@ class Live555(Server):
     def words(self, mounts):
         self._names = ({path: f'proxyStream-{n}' for n, path in enumerate(mounts, 1)}
                        if len(mounts) > 1 else dict.fromkeys(mounts, 'proxyStream'))
-        return ['live555ProxyServer', '-p', PORT, *mounts.values()]
+        return ['live555ProxyServer', '-p', PORT, *(['-t'] if self.upstream.tcp else ()),
+                *mounts.values()]
 
     def url(self, path):
         return super().url(self._names[path])
