@@ -122,7 +122,7 @@ typedef struct {
   WeirAddress at; // address of its media socket
   int sender;
   // Guarded by `lock`.
-  uint64_t n, n_settled, n_sent;
+  uint64_t n, n_settled, n_sent, n_overflowed;
   int64_t next, first_arrival_ns, last_arrival_ns;
   bool out_of_order, held, inside, removes_itself, asks;
   uint8_t rtcp[WEIR_TRACK_RTCP_MAX];
@@ -178,7 +178,17 @@ on_send (void *data, const uint8_t *rtcp, size_t len)
   pthread_mutex_unlock (&lock);
 }
 
-static const WeirIngestOps ops = { { .packet = on_packet }, on_settled, on_send };
+static void
+on_overflowed (void *data, uint32_t n)
+{
+  Case *c = data;
+
+  pthread_mutex_lock (&lock);
+  c->n_overflowed += n;
+  pthread_mutex_unlock (&lock);
+}
+
+static const WeirIngestOps ops = { { .packet = on_packet }, on_settled, on_send, on_overflowed };
 
 static const WeirTrackSettings plain = {
   .payload_types = { 0, UINT64_C (1) << (PT - 64) }, .ssrc = 5, .cname = "weir"
@@ -369,7 +379,13 @@ kernel_drops_are_counted (void)
   CHECK (stats.kernel_drops > 0);
   CHECK (stats.buffer >= 256 << 10);
   check_sums (&stats);
-  remove_case (&c, SENT);
+  // The next packet tells of those before it.
+  send_packet (&c, SENT);
+  wait_for (&c.n, stats.delivered + 1);
+  pthread_mutex_lock (&lock);
+  CHECK_INT (c.n_overflowed, stats.kernel_drops);
+  pthread_mutex_unlock (&lock);
+  remove_case (&c, SENT + 1);
   weir_ingest_free (engine);
 }
 

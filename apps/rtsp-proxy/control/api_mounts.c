@@ -92,6 +92,7 @@ write_mount (Api *api, JsonBuilder *builder, Mount *mount, guint n_readers)
   json_builder_begin_object (builder);
   api_add_number (builder, "packets", (gint64) stats.n_packets);
   api_add_number (builder, "lost", (gint64) stats.n_lost);
+  api_add_number (builder, "overflow", (gint64) stats.n_overflow);
   api_add_number (builder, "stale", (gint64) stats.n_stale);
   api_add_number (builder, "malformed", (gint64) stats.n_bad);
   api_add_number (builder, "switches", (gint64) stats.n_switches);

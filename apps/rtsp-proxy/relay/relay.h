@@ -90,6 +90,10 @@ RelayTracks relay_source_begin_from (RelaySource *self, GPtrArray *caps, Relay *
 // `packet`.
 void relay_push (RelaySource *self, guint track, GstBuffer *packet, gint64 now, guint64 base);
 
+// Counts `n` packets of the source that the system dropped, because a receive buffer was full, here
+// and in the relays behind this one.
+void relay_count_overflow (RelaySource *self, guint64 n);
+
 // Sets the source's mapping between NTP and RTP time, from its sender report.
 void relay_set_ntp_map (RelaySource *self, guint track, const WeirNtpMap *map);
 
@@ -151,6 +155,7 @@ typedef struct {
   guint64 n_packets; // from the current source
   guint64 n_bytes;
   guint64 n_lost;     // missing, by the sequence numbers
+  guint64 n_overflow; // dropped by the system, as a receive buffer was full; in n_lost, too
   guint64 n_stale;    // dropped: from before a splice, or with an SSRC other than the current one
   guint64 n_bad;      // dropped: not RTP
   guint64 n_idle;     // dropped: from a source that is not the current one

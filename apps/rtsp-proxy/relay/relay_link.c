@@ -19,8 +19,16 @@ link_mapped (gpointer to, guint track, const WeirNtpMap *map)
   relay_set_ntp_map (to, track, map);
 }
 
-static const RelaySink all = { link_begun, link_push, link_mapped, relay_source_unref };
-static const RelaySink some = { NULL, link_push, link_mapped, relay_source_unref };
+static void
+link_overflowed (gpointer to, guint64 n)
+{
+  relay_count_overflow (to, n);
+}
+
+static const RelaySink all = { link_begun, link_push, link_mapped, relay_source_unref,
+  .overflowed = link_overflowed };
+static const RelaySink some = { NULL, link_push, link_mapped, relay_source_unref,
+  .overflowed = link_overflowed };
 
 static void
 link_ask (gpointer from, guint track, gint64 now)

@@ -35,4 +35,6 @@ typedef struct {
   // for it. NULL if the sink always accepts packets; the relay then holds nothing for it. Called
   // with the relay's lock held.
   gboolean (*is_open) (gpointer sink);
+  // Says that the system dropped `n` packets before the relay got them. May be NULL.
+  void (*overflowed) (gpointer sink, guint64 n);
 } RelaySink;

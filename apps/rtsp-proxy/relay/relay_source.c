@@ -320,6 +320,27 @@ relay_push (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint
 }
 
 void
+relay_count_overflow (RelaySource *self, guint64 n)
+{
+  Relay *relay = self->relay;
+  GPtrArray *sinks = NULL;
+
+  g_mutex_lock (&relay->lock);
+  if (self == relay->current) {
+    relay->stats.n_overflow += n;
+    sinks = g_ptr_array_ref (relay->sinks);
+  }
+  g_mutex_unlock (&relay->lock);
+  for (guint i = 0; sinks && i < sinks->len; i++) {
+    RelaySinkEntry *entry = g_ptr_array_index (sinks, i);
+
+    if (entry->functions->overflowed)
+      entry->functions->overflowed (entry->sink, n);
+  }
+  g_clear_pointer (&sinks, g_ptr_array_unref);
+}
+
+void
 relay_set_ntp_map (RelaySource *self, guint index, const WeirNtpMap *map)
 {
   Relay *relay = self->relay;

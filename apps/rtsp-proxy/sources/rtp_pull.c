@@ -158,12 +158,16 @@ on_rtp (GstPad *pad, GstPadProbeInfo *info, gpointer data)
   Track *track = data;
   GstBuffer *datagram = GST_PAD_PROBE_INFO_BUFFER (info);
   gint64 now = clock_now ();
+  guint32 overflow;
   WeirNtpMap map;
   WeirRtp rtp;
 
   if (g_atomic_int_get (&track->pull->context->cancelled)
       || !udp_input_admits (track->rtp, datagram, now))
     return GST_PAD_PROBE_DROP;
+  overflow = udp_input_take_overflow (track->rtp, now);
+  if (overflow > 0)
+    relay_count_overflow (track->pull->context->source, overflow);
   switch (classify (track, datagram, &rtp, &map)) {
     case MEDIA:
       udp_input_accept (track->rtp, datagram, now);

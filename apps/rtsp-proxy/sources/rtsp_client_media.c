@@ -124,7 +124,17 @@ on_send (gpointer data, const guint8 *rtcp, gsize len)
   rtsp_loop_invoke (send_here, frame);
 }
 
-static const WeirIngestOps track_ops = { { on_packet, on_report, on_bye }, NULL, on_send };
+static void
+on_overflowed (gpointer data, guint32 n)
+{
+  RtspTrack *self = data;
+
+  if (is_taken (self->client))
+    relay_count_overflow (self->client->context->source, n);
+}
+
+static const WeirIngestOps track_ops = { { on_packet, on_report, on_bye }, NULL, on_send,
+  on_overflowed };
 
 // ---- tracks ----
 

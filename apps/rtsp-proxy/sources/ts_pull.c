@@ -198,9 +198,13 @@ on_datagram (GstPad *pad, GstPadProbeInfo *info, gpointer data)
   GstBuffer *datagram = GST_PAD_PROBE_INFO_BUFFER (info);
   gint64 now = clock_now ();
   GError *error = NULL;
+  guint32 overflow;
 
   if (!udp_input_admits (self->input, datagram, now))
     return GST_PAD_PROBE_DROP;
+  overflow = udp_input_take_overflow (self->input, now);
+  if (overflow > 0)
+    relay_count_overflow (self->context->source, overflow);
   if (!is_valid (self, datagram)) {
     udp_input_refuse (self->input);
     return GST_PAD_PROBE_DROP;

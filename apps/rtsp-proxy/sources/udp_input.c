@@ -2,12 +2,12 @@
 #include "sources/udp_input.h"
 
 #include <gst/net/gstnetaddressmeta.h>
-#include <linux/sock_diag.h>
 #include <net/if.h>
 #include <sys/socket.h>
 
 #include "base/element.h"
 #include "base/log.h"
+#include "ingest/udp.h"
 
 // Silence after which the socket accepts another sender: one on the same host (which may be the
 // same sender, restarted), or one on any host.
@@ -20,6 +20,8 @@ struct _UdpInput {
   GSocketAddress *sender;
   gint64 heard; // arrival of its last datagram
   UdpStats stats;
+  gint64 asked;  // when the kernel was asked for its drops
+  guint32 taken; // its drops that udp_input_take_overflow() has returned
 };
 
 // SO_RCVBUFFORCE exceeds the system's limit; it needs CAP_NET_ADMIN.
@@ -215,17 +217,31 @@ udp_input_answer (UdpInput *self, const guint8 *data, gsize size)
   g_object_unref (to);
 }
 
+guint32
+udp_input_take_overflow (UdpInput *self, gint64 now)
+{
+  guint32 n = 0, drops;
+
+  g_mutex_lock (&self->lock);
+  if (now - self->asked > (gint64) GST_SECOND) {
+    self->asked = now;
+    drops = weir_udp_drops (g_socket_get_fd (self->socket));
+    n = drops - self->taken;
+    self->taken = drops;
+  }
+  g_mutex_unlock (&self->lock);
+  return n;
+}
+
 void
 udp_input_add_stats (UdpInput *self, UdpStats *stats)
 {
-  guint32 memory[SK_MEMINFO_VARS] = { 0 };
-  socklen_t len = sizeof memory;
+  guint32 drops = weir_udp_drops (g_socket_get_fd (self->socket));
 
-  getsockopt (g_socket_get_fd (self->socket), SOL_SOCKET, SO_MEMINFO, memory, &len);
   g_mutex_lock (&self->lock);
   stats->n_foreign += self->stats.n_foreign;
   stats->n_wrong += self->stats.n_wrong;
-  stats->n_lost += memory[SK_MEMINFO_DROPS];
+  stats->n_lost += drops;
   g_mutex_unlock (&self->lock);
 }
 

@@ -43,6 +43,10 @@ gboolean udp_input_is_from_sender (UdpInput *self, GstBuffer *datagram);
 // Sends a datagram to the sender that was accepted last, if there is one. Never waits.
 void udp_input_answer (UdpInput *self, const guint8 *data, gsize size);
 
+// Returns how many datagrams the kernel dropped, because the socket's buffer was full, since the
+// last call. Asks the kernel once a second at most; in between it returns 0.
+guint32 udp_input_take_overflow (UdpInput *self, gint64 now);
+
 // Adds the socket's counts to `stats`.
 void udp_input_add_stats (UdpInput *self, UdpStats *stats);
 

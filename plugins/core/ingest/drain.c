@@ -50,6 +50,8 @@ take_message (WeirIngestTrack *self, unsigned which, const WeirMessage *message,
     self->drops += drops;
     self->second_datagrams += drops;
     self->last_drops[which] = message->drops;
+    if (drops > 0 && self->ops->overflowed && !atomic_load (&self->track.stopped))
+      self->ops->overflowed (self->data, drops);
   }
   do {
     size_t left = message->len - at, len = left < message->segment ? left : message->segment;

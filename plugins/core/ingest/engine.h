@@ -41,6 +41,9 @@ typedef struct {
   void (*settled) (void *data);
   // Sends RTCP of a track without sockets. May be NULL.
   void (*send) (void *data, const uint8_t *rtcp, size_t len);
+  // Says that the kernel dropped `n` datagrams, as a receive buffer was full. It says so with the
+  // next datagram that it keeps. May be NULL.
+  void (*overflowed) (void *data, uint32_t n);
 } WeirIngestOps;
 
 // The sockets of a track, from weir_udp_open(). -1 for no socket. Without `rtcp`, RTCP comes and

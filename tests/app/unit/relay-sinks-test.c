@@ -279,6 +279,40 @@ keyframe_requests_pass_linked_relays (Fixture *f, gconstpointer unused)
   relay_source_set_asker (f->source, NULL, NULL, NULL);
 }
 
+static guint64
+overflow_of (Relay *relay)
+{
+  RelayStats stats;
+
+  relay_get_stats (relay, &stats);
+  return stats.n_overflow;
+}
+
+// What a source that stands by loses, readers do not miss.
+static void
+an_overflow_of_the_current_source_passes_linked_relays (Fixture *f, gconstpointer unused)
+{
+  Relay *behind = relay_new ();
+  RelaySource *linked = relay_source_new (behind, NULL, NULL);
+  RelaySource *spare = relay_source_new (f->relay, NULL, NULL);
+
+  relay_link (f->relay, linked);
+  begin (f->source, VIDEO, NULL);
+  relay_count_overflow (f->source, 3);
+  relay_count_overflow (spare, 5);
+  g_assert_cmpuint (overflow_of (f->relay), ==, 3);
+  g_assert_cmpuint (overflow_of (behind), ==, 3);
+  relay_unlink (f->relay, linked);
+  relay_count_overflow (f->source, 1);
+  g_assert_cmpuint (overflow_of (f->relay), ==, 4);
+  g_assert_cmpuint (overflow_of (behind), ==, 3);
+  relay_source_end (spare);
+  relay_source_unref (spare);
+  relay_source_end (linked);
+  relay_source_unref (linked);
+  relay_unref (behind);
+}
+
 #define ADD(name, function) g_test_add (name, Fixture, NULL, set_up, function, tear_down)
 
 int
@@ -294,5 +328,7 @@ main (int argc, char **argv)
   ADD ("/relay-sinks/a-source-is-asked-for-a-keyframe-once-a-second",
       a_source_is_asked_for_a_keyframe_once_a_second);
   ADD ("/relay-sinks/keyframe-requests-pass-linked-relays", keyframe_requests_pass_linked_relays);
+  ADD ("/relay-sinks/an-overflow-of-the-current-source-passes-linked-relays",
+      an_overflow_of_the_current_source_passes_linked_relays);
   return g_test_run ();
 }
