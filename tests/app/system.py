@@ -65,6 +65,9 @@ def a_wrong_expectation_is_refused():
         out, err, status = check(*CAMERA, f'--expect={wrong}')
         assert (out, status) == ('', 2), (out, status)
         assert err.startswith(f'rtsp-proxy: --expect: "{wrong}" is not RATE or RATE,READERS: '), err
+    done = subprocess.run([program(), *CAMERA, '--expect', '8M'], env=environment(),
+                          capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2 and 'is for --check-system' in done.stderr, done
     out, err, status = check('--mount', '/cam=rtsp:')
     assert (out, status) == ('', 2) and err.startswith('rtsp-proxy: --mount: /cam: '), err
 

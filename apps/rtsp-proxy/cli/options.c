@@ -163,6 +163,11 @@ options_parse (Options *self, int *argc, char ***argv, int *status)
     *status = EXIT_USAGE;
     return FALSE;
   }
+  if (self->expect && !self->check_system) {
+    fputs ("rtsp-proxy: --expect is for --check-system; see rtsp-proxy --help\n", stderr);
+    *status = EXIT_USAGE;
+    return FALSE;
+  }
   if (!self->mounts && !self->file && !self->list_stages) {
     fputs (no_mounts, stderr);
     *status = EXIT_USAGE;

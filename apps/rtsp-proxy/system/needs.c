@@ -131,19 +131,17 @@ add_upstream (SystemNeeds *self, const PullConfig *pull)
     self->packets_per_s += self->rate / 8 / PACKET + SOUND_PACKETS_PER_S;
 }
 
-// Adds the host of an upstream, unless it is in `hosts` already.
+// Adds the host of an RTSP upstream, unless it is in `hosts` already.
 static void
 add_host (SystemNeeds *self, GHashTable *hosts, const PullConfig *pull)
 {
   gchar *host = NULL;
 
-  if (!g_uri_split (pull->uri, G_URI_FLAGS_NONE, NULL, NULL, &host, NULL, NULL, NULL, NULL, NULL)
-      || !host || !*host || !g_hash_table_add (hosts, host)) {
-    if (host && !*host)
-      g_free (host);
+  if (!has_scheme (pull, "rtsp"))
     return;
-  }
-  self->hosts++;
+  if (g_uri_split (pull->uri, G_URI_FLAGS_NONE, NULL, NULL, &host, NULL, NULL, NULL, NULL, NULL)
+      && host && g_hash_table_add (hosts, host))
+    self->hosts++;
 }
 
 // ---- mounts ----

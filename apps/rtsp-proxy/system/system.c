@@ -87,7 +87,8 @@ system_read_numbers (
   g_strfreev (words);
   g_free (text);
   if (read < n)
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, "%s has no number there", path);
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, "%s: expected %u number%s", path, n,
+        n == 1 ? "" : "s");
   return read == n;
 }
 
