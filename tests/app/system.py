@@ -129,7 +129,8 @@ def a_container_hides_sysctls():
 
 def limit_of(proxy):
     with open(f'/proc/{proxy.pid}/limits', encoding='utf-8') as file:
-        return [int(word) for word in re.search(r'Max open files +(\d+) +(\d+)', file.read()).groups()]
+        limits = re.search(r'Max open files +(\d+) +(\d+)', file.read())
+    return [int(word) for word in limits.groups()]
 
 
 @test

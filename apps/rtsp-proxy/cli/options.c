@@ -77,9 +77,8 @@ const GOptionEntry options_entries[] = {
   { "check-system", 0, 0, G_OPTION_ARG_NONE, AT (check_system),
       "Print which limits of this system the configuration would reach, and exit", NULL },
   { "expect", 0, 0, G_OPTION_ARG_STRING, AT (expect),
-      "For --check-system: the bit rate of each mount, and the number of readers in all (default "
-      "4M, "
-      "and two for each mount, at least 100)",
+      "For --check-system: bit rate of each mount, readers in all (default 4M; 2 a mount, at least "
+      "100)",
       "RATE[,READERS]" },
   { "print-config-docs", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, AT (config_docs), NULL, NULL },
   { "stages", 0, 0, G_OPTION_ARG_FILENAME, AT (stage_folder),
