@@ -71,10 +71,10 @@ void weir_media_set_rtp_info_func (
     GstRTSPMedia *media, WeirRtpInfoFunc func, gpointer data, GDestroyNotify notify);
 
 // A media whose payloaders only pass RTP on, such as `rtprelaypay`. It costs no thread and has no
-// RTP session, so that a server can have thousands: one thread of the process sends the sender
-// reports of all, reads the receiver reports, and passes keyframe requests upstream. It serves
-// RTP/AVP over UDP unicast and TCP, to clients of a server that was given to weir_serve(); there is
-// no SRTP, no multicast, no retransmission, and no recording. Use it with
+// RTP session, so that a server can have thousands. Its streaming threads send the sender reports;
+// two threads of the process do the rest for all such medias. Keyframe requests go upstream. It
+// serves RTP/AVP over UDP unicast and TCP, to clients of a server that was given to weir_serve();
+// there is no SRTP, no multicast, no retransmission, and no recording. Use it with
 // gst_rtsp_media_factory_set_media_gtype().
 #define WEIR_TYPE_RELAY_MEDIA (weir_relay_media_get_type ())
 GType weir_relay_media_get_type (void);

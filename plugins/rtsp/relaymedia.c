@@ -15,6 +15,8 @@
 #include "reports.h"
 #include "rtp/rtcp_write.h"
 
+#include <pthread.h>
+
 #define REQUESTS_MAX 64 // RTCP packets of TCP readers that wait; the oldest is dropped first
 
 typedef struct {
@@ -201,11 +203,36 @@ relay_media_create_rtpbin (GstRTSPMedia *media)
   return bin;
 }
 
-// All relay media share a thread, because none of them blocks it.
+static gpointer
+run_thread (gpointer thread)
+{
+  pthread_setname_np (pthread_self (), "weir-media");
+  g_main_context_push_thread_default (((GstRTSPThread *) thread)->context);
+  g_main_loop_run (((GstRTSPThread *) thread)->loop);
+  return NULL;
+}
+
+// Returns the thread that all relay media share (transfer full), because none of them blocks it. It
+// never ends.
+static GstRTSPThread *
+ref_thread (void)
+{
+  static gsize thread;
+
+  if (g_once_init_enter (&thread)) {
+    GstRTSPThread *made = gst_rtsp_thread_new (GST_RTSP_THREAD_TYPE_MEDIA);
+
+    g_thread_unref (g_thread_new ("weir-media", run_thread, made));
+    g_once_init_leave (&thread, (gsize) made);
+  }
+  gst_rtsp_thread_reuse ((GstRTSPThread *) thread);
+  return (GstRTSPThread *) thread;
+}
+
 static gboolean
 relay_media_prepare (GstRTSPMedia *media, GstRTSPThread *own)
 {
-  GstRTSPThread *thread = weir_relay_thread_ref ();
+  GstRTSPThread *thread = ref_thread ();
 
   if (!GST_RTSP_MEDIA_CLASS (weir_relay_media_parent_class)->prepare (media, thread)) {
     gst_rtsp_thread_stop (thread);

@@ -5,7 +5,6 @@
 #include "relaybin.h"
 #include "reports.h"
 
-#include <glib-unix.h>
 #include <gst/base/gstbasesrc.h>
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -76,8 +75,7 @@ drain (WeirRelayRtcp *self)
 // ---- the thread ----
 
 static struct {
-  GstRTSPThread *thread; // set once, like `epoll`
-  int epoll;
+  int epoll; // set once
 
   GMutex lock;     // guards all below
   GCond idle;      // `busy` has become NULL
@@ -121,8 +119,8 @@ dup_ids (void)
   return ids;
 }
 
-static gboolean
-drain_all (gpointer unused)
+static void
+drain_all (void)
 {
   GArray *ids = dup_ids ();
 
@@ -134,15 +132,11 @@ drain_all (gpointer unused)
     leave ();
   }
   g_array_unref (ids);
-  return G_SOURCE_CONTINUE;
 }
 
-static gboolean
-receive_all (gint epoll, GIOCondition condition, gpointer unused)
+static void
+receive_all (const struct epoll_event *events, int n)
 {
-  struct epoll_event events[EVENTS];
-  int n = epoll_wait (epoll, events, EVENTS, 0);
-
   for (int i = 0; i < n; i++) {
     WeirRelayRtcp *self = enter (events[i].data.u64 >> 1);
 
@@ -150,23 +144,24 @@ receive_all (gint epoll, GIOCondition condition, gpointer unused)
       receive (self, self->sockets[events[i].data.u64 & 1]);
     leave ();
   }
-  return G_SOURCE_CONTINUE;
-}
-
-static void
-attach (GSource *source, GSourceFunc func)
-{
-  g_source_set_callback (source, func, NULL, NULL);
-  g_source_attach (source, shared.thread->context);
-  g_source_unref (source);
 }
 
 static gpointer
 run (gpointer unused)
 {
-  pthread_setname_np (pthread_self (), "weir-media");
-  g_main_context_push_thread_default (shared.thread->context);
-  g_main_loop_run (shared.thread->loop);
+  gint64 next_ms = 0;
+
+  pthread_setname_np (pthread_self (), "weir-rtcp");
+  for (;;) {
+    struct epoll_event events[EVENTS];
+    gint64 left_ms = next_ms - g_get_monotonic_time () / 1000;
+
+    receive_all (events, epoll_wait (shared.epoll, events, EVENTS, (int) MAX (left_ms, 0)));
+    if (left_ms > 0)
+      continue;
+    drain_all ();
+    next_ms = g_get_monotonic_time () / 1000 + DRAIN_INTERVAL_MS;
+  }
   return NULL;
 }
 
@@ -178,21 +173,9 @@ start (void)
   if (!g_once_init_enter (&started))
     return;
   shared.all = g_hash_table_new (g_int64_hash, g_int64_equal);
-  shared.thread = gst_rtsp_thread_new (GST_RTSP_THREAD_TYPE_MEDIA);
-  // GLib's poll() of the sockets of all streams would cost more than reading them.
   shared.epoll = epoll_create1 (EPOLL_CLOEXEC);
-  attach (g_unix_fd_source_new (shared.epoll, G_IO_IN), G_SOURCE_FUNC (receive_all));
-  attach (g_timeout_source_new (DRAIN_INTERVAL_MS), drain_all);
-  g_thread_unref (g_thread_new ("weir-media", run, NULL));
+  g_thread_unref (g_thread_new ("weir-rtcp", run, NULL));
   g_once_init_leave (&started, 1);
-}
-
-GstRTSPThread *
-weir_relay_thread_ref (void)
-{
-  start ();
-  gst_rtsp_thread_reuse (shared.thread);
-  return shared.thread;
 }
 
 // ---- streams ----
@@ -223,6 +206,7 @@ weir_relay_rtcp_new (GstRTSPStream *stream, GstElement *bin, GstElement *source)
 {
   WeirRelayRtcp *self = g_new0 (WeirRelayRtcp, 1);
 
+  start ();
   self->stream = g_object_ref (stream);
   self->bin = gst_object_ref (bin);
   self->source = source ? gst_object_ref (source) : NULL;

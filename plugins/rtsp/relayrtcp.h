@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Reads the RTCP that the readers of all WEIR_TYPE_RELAY_MEDIA send, on the thread of these media:
-// takes their reports, and passes their keyframe requests upstream.
+// Reads the RTCP that the readers of all WEIR_TYPE_RELAY_MEDIA send, on one thread: takes their
+// reports, and passes their keyframe requests upstream.
 
 #include <gst/rtsp-server/rtsp-server.h>
-
-// Returns the thread that all relay media share (transfer full). It starts with the first call and
-// never ends.
-GstRTSPThread *weir_relay_thread_ref (void);
 
 typedef struct _WeirRelayRtcp WeirRelayRtcp;
 

@@ -16,7 +16,8 @@ READERS = 80 # more than a stream's own thread serves
 # Patterns of names, and their meanings.
 MEANINGS = {
     r'rtsp-clients': 'requests of RTSP clients',
-    r'weir-media': 'messages of live media, and RTCP of their readers',
+    r'weir-media': 'messages of live media',
+    r'weir-rtcp': 'RTCP of the readers of live media',
     r'rtsp-media': 'messages of a title',
     r'title-worker': 'opening and starting titles',
     r'media-opener': 'opening the media that readers get',
