@@ -13,8 +13,9 @@ struct _Feed {
   GstPad *src;
   GstCaps *caps;
   gboolean timed;
-  GThread *primer; // used only in state changes
-  gint open;       // atomic: downstream has taken the gap
+  GThread *primer;        // used only in state changes
+  gint open;              // atomic: downstream has taken the gap
+  GstBufferList *waiting; // packets before the end of a batch; used only in push() and when idle
   // Under the object's lock:
   Relay *relay; // its packets are sent; may be NULL
   guint track;
@@ -32,6 +33,19 @@ gboolean
 feed_is_open (Feed *self)
 {
   return g_atomic_int_get (&self->open);
+}
+
+// Sends the packet, and those that have waited for it. The results are ignored: a stream without
+// readers is not linked.
+static void
+send (Feed *self, GstBuffer *buffer)
+{
+  if (!self->waiting) {
+    gst_pad_push (self->src, buffer);
+    return;
+  }
+  gst_buffer_list_add (self->waiting, buffer);
+  gst_pad_push_list (self->src, g_steal_pointer (&self->waiting));
 }
 
 // Called from any thread.
@@ -53,8 +67,13 @@ push (gpointer data, const RelayPacket *packet)
   }
   buffer = gst_buffer_make_writable (buffer);
   GST_BUFFER_PTS (buffer) = GST_BUFFER_DTS (buffer) = now;
-  // The result is ignored: a stream without readers is not linked.
-  gst_pad_push (self->src, buffer);
+  if (!packet->more) {
+    send (self, buffer);
+    return;
+  }
+  if (!self->waiting)
+    self->waiting = gst_buffer_list_new ();
+  gst_buffer_list_add (self->waiting, buffer);
 }
 
 static gboolean
@@ -191,6 +210,7 @@ static void
 feed_finalize (GObject *object)
 {
   gst_clear_caps (&((Feed *) object)->caps);
+  g_clear_pointer (&((Feed *) object)->waiting, gst_buffer_list_unref);
   G_OBJECT_CLASS (feed_parent_class)->finalize (object);
 }
 

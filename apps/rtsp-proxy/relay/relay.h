@@ -90,6 +90,13 @@ RelayTracks relay_source_begin_from (RelaySource *self, GPtrArray *caps, Relay *
 // `packet`.
 void relay_push (RelaySource *self, guint track, GstBuffer *packet, gint64 now, guint64 base);
 
+// Like relay_push(), but the packet waits for the next relay_push() or relay_settle() of the track,
+// so that sinks get packets that came together in one call.
+void relay_push_more (RelaySource *self, guint track, GstBuffer *packet, gint64 now, guint64 base);
+
+// Passes the packets of relay_push_more() on.
+void relay_settle (RelaySource *self, guint track);
+
 // Counts `n` packets of the source that the system dropped, because a receive buffer was full, here
 // and in the relays behind this one.
 void relay_count_overflow (RelaySource *self, guint64 n);

@@ -10,7 +10,8 @@ link_begun (gpointer to, Relay *from, GPtrArray *caps, gint64 start)
 static void
 link_push (gpointer to, const RelayPacket *packet)
 {
-  relay_push (to, packet->track, packet->buffer, packet->now, packet->base);
+  (packet->more ? relay_push_more : relay_push) (
+      to, packet->track, packet->buffer, packet->now, packet->base);
 }
 
 static void

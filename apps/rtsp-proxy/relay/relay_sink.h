@@ -16,6 +16,7 @@ typedef struct {
   gint64 now;        // arrival time, ns, monotonic
   gint64 time;       // media time, ns of the relay's time
   guint64 base;      // RTP timestamp of the instant `start` of the sink
+  gboolean more;     // more packets of the track follow at once, so the sink may wait for them
 } RelayPacket;
 
 // The relay calls these functions from any thread. It holds its lock only during is_open().

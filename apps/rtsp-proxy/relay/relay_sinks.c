@@ -131,9 +131,9 @@ find_sinks (Relay *self, guint index, const RelayItem *item, GQueue *before, GAr
 // Takes ownership of the item's packet. The last sink gets the buffer itself and can write to it
 // without a copy.
 static void
-push_to (GPtrArray *sinks, guint track, const RelayItem *item, SinkSet which)
+push_to (GPtrArray *sinks, guint track, const RelayItem *item, SinkSet which, gboolean more)
 {
-  RelayPacket packet = { track, item->packet, item->now, item->time, 0 };
+  RelayPacket packet = { track, item->packet, item->now, item->time, 0, more };
   RelaySinkEntry *last = NULL;
 
   for (guint i = 0; i < sinks->len; i++) {
@@ -174,14 +174,15 @@ relay_drain (Relay *self, guint index)
     SinkSet which;
     GPtrArray *sinks = find_sinks (self, index, &item, &before, &before_times, &which);
     RelayItem held = item;
+    gboolean more = !gst_queue_array_is_empty (track->out);
 
     g_mutex_unlock (&self->lock);
     for (guint i = 0; (held.packet = g_queue_pop_head (&before)); i++) {
       held.time = g_array_index (before_times, gint64, i);
-      push_to (sinks, index, &held, OPENING_SINKS);
+      push_to (sinks, index, &held, OPENING_SINKS, TRUE);
     }
     g_clear_pointer (&before_times, g_array_unref);
-    push_to (sinks, index, &item, which);
+    push_to (sinks, index, &item, which, more);
     g_ptr_array_unref (sinks);
     g_mutex_lock (&self->lock);
   }

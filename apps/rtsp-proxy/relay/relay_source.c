@@ -283,8 +283,8 @@ keep (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint64 bas
   return waits;
 }
 
-void
-relay_push (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint64 base)
+static void
+push (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint64 base, gboolean more)
 {
   Relay *relay = self->relay;
   RelayAsker *asker;
@@ -305,7 +305,8 @@ relay_push (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint
     relay_switch (relay, now);
   if (packet && self == relay->current && self->caps) {
     relay_source_send (self, index, g_steal_pointer (&packet), now, now, base);
-    relay_drain (relay, index);
+    if (!more)
+      relay_drain (relay, index);
   } else if (packet) {
     relay->stats.n_idle++;
   }
@@ -317,6 +318,29 @@ relay_push (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint
   gst_clear_buffer (&packet);
   if (switched)
     relay_pass_all_ntp (relay);
+}
+
+void
+relay_push (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint64 base)
+{
+  push (self, index, packet, now, base, FALSE);
+}
+
+void
+relay_push_more (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint64 base)
+{
+  push (self, index, packet, now, base, TRUE);
+}
+
+void
+relay_settle (RelaySource *self, guint index)
+{
+  Relay *relay = self->relay;
+
+  g_mutex_lock (&relay->lock);
+  if (index < relay->n_tracks)
+    relay_drain (relay, index);
+  g_mutex_unlock (&relay->lock);
 }
 
 void

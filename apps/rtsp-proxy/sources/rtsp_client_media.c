@@ -47,9 +47,18 @@ on_packet (gpointer data, const WeirIngestPacket *packet)
   if (!g_atomic_int_get (&self->client->heard))
     g_atomic_int_set (&self->client->heard, 1);
   correct_payload_type (self, packet);
-  relay_push (context->source, self->index, gst_buffer_new_memdup (packet->data, packet->len),
+  relay_push_more (context->source, self->index, gst_buffer_new_memdup (packet->data, packet->len),
       packet->arrival_ns, __atomic_load_n (&self->base, __ATOMIC_RELAXED));
   context->callbacks->packet (context->owner, packet->arrival_ns);
+}
+
+static void
+on_settled (gpointer data)
+{
+  RtspTrack *self = data;
+
+  if (is_taken (self->client))
+    relay_settle (self->client->context->source, self->index);
 }
 
 static void
@@ -133,7 +142,7 @@ on_overflowed (gpointer data, guint32 n)
     relay_count_overflow (self->client->context->source, n);
 }
 
-static const WeirIngestOps track_ops = { { on_packet, on_report, on_bye }, NULL, on_send,
+static const WeirIngestOps track_ops = { { on_packet, on_report, on_bye }, on_settled, on_send,
   on_overflowed };
 
 // ---- tracks ----

@@ -13,6 +13,7 @@ typedef struct {
   guint n_begun, n_tracks, n_packets, n_mapped, n_ended;
   guint track;
   gint64 now;
+  guint n_more;
   gboolean closed;
 } Received;
 
@@ -33,6 +34,7 @@ on_push (gpointer sink, const RelayPacket *packet)
   self->n_packets++;
   self->track = packet->track;
   self->now = packet->now;
+  self->n_more += packet->more;
   gst_buffer_unref (packet->buffer);
 }
 
@@ -72,15 +74,21 @@ begin (RelaySource *source, const gchar *video, const gchar *audio)
   return tracks;
 }
 
-static void
-push (RelaySource *source, guint track, guint16 seq, gint64 now)
+static GstBuffer *
+packet_new (guint track, guint16 seq)
 {
   guint8 data[WEIR_RTP_HEADER + 1] = { 0x80, 0xe0 };
 
   weir_rtp_set_seq (data, seq);
   weir_rtp_set_timestamp (data, seq * 3000u);
   weir_rtp_set_ssrc (data, 1 + track);
-  relay_push (source, track, gst_buffer_new_memdup (data, sizeof data), now, RELAY_NO_BASE);
+  return gst_buffer_new_memdup (data, sizeof data);
+}
+
+static void
+push (RelaySource *source, guint track, guint16 seq, gint64 now)
+{
+  relay_push (source, track, packet_new (track, seq), now, RELAY_NO_BASE);
 }
 
 typedef struct {
@@ -313,6 +321,43 @@ an_overflow_of_the_current_source_passes_linked_relays (Fixture *f, gconstpointe
   relay_unref (behind);
 }
 
+static void
+packets_of_a_batch_are_marked (Fixture *f, gconstpointer unused)
+{
+  Relay *behind = relay_new ();
+  RelaySource *link = relay_source_new (behind, NULL, NULL);
+  Received direct = { 0 }, linked = { 0 };
+
+  begin (f->source, VIDEO, NULL);
+  relay_link (f->relay, link);
+  relay_add_sink (f->relay, &any_tracks, &direct, G_MAXUINT32, 0);
+  relay_add_sink (behind, &any_tracks, &linked, G_MAXUINT32, 0);
+  for (guint16 seq = 1; seq <= 3; seq++)
+    relay_push_more (f->source, 0, packet_new (0, seq), SECOND, RELAY_NO_BASE);
+  g_assert_cmpuint (direct.n_packets, ==, 0);
+  relay_settle (f->source, 0);
+  g_assert_cmpuint (direct.n_packets, ==, 3);
+  g_assert_cmpuint (linked.n_packets, ==, 3);
+  g_assert_cmpuint (direct.n_more, ==, 2);
+  g_assert_cmpuint (linked.n_more, ==, 2);
+
+  // A packet that does not wait takes those with it that do.
+  relay_push_more (f->source, 0, packet_new (0, 4), SECOND, RELAY_NO_BASE);
+  push (f->source, 0, 5, SECOND);
+  g_assert_cmpuint (direct.n_packets, ==, 5);
+  g_assert_cmpuint (linked.n_packets, ==, 5);
+  relay_settle (f->source, 0);
+  relay_settle (f->source, 9);
+  g_assert_cmpuint (linked.n_packets, ==, 5);
+
+  relay_unlink (f->relay, link);
+  relay_source_end (link);
+  relay_source_unref (link);
+  relay_remove_sink (behind, &linked);
+  relay_remove_sink (f->relay, &direct);
+  relay_unref (behind);
+}
+
 #define ADD(name, function) g_test_add (name, Fixture, NULL, set_up, function, tear_down)
 
 int
@@ -327,6 +372,7 @@ main (int argc, char **argv)
       a_sink_that_opens_late_gets_the_held_packets);
   ADD ("/relay-sinks/a-source-is-asked-for-a-keyframe-once-a-second",
       a_source_is_asked_for_a_keyframe_once_a_second);
+  ADD ("/relay-sinks/packets-of-a-batch-are-marked", packets_of_a_batch_are_marked);
   ADD ("/relay-sinks/keyframe-requests-pass-linked-relays", keyframe_requests_pass_linked_relays);
   ADD ("/relay-sinks/an-overflow-of-the-current-source-passes-linked-relays",
       an_overflow_of_the_current_source_passes_linked_relays);
