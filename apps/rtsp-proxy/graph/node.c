@@ -2,7 +2,6 @@
 #include "graph/node_private.h"
 
 #include "base/backoff.h"
-#include "base/tick.h"
 #include "graph/stage_run.h"
 
 // Time within which a stage must send media once it receives some, in ms.
@@ -128,7 +127,8 @@ start (Node *self)
     inlet_run (node_inlet (self, 0), TRUE);
   } else {
     node_choose (self);
-    self->tick = tick_add (node_is_warm (self) ? NODE_WARM_TICK_MS : NODE_TICK_MS, node_tick, self);
+    self->tick =
+        timer_add_tick (node_is_warm (self) ? NODE_WARM_TICK_MS : NODE_TICK_MS, node_tick, self);
   }
 }
 
@@ -137,7 +137,7 @@ forget (gpointer data)
 {
   Node *self = data;
 
-  self->kept = 0;
+  self->kept = NULL;
   node_unref (self);
   return G_SOURCE_REMOVE;
 }
@@ -149,13 +149,13 @@ keep_failures (Node *self)
   if (self->kept)
     return;
   node_ref (self);
-  self->kept = g_timeout_add (BACKOFF_MAX_MS, forget, self);
+  self->kept = timer_add (BACKOFF_MAX_MS, forget, self);
 }
 
 static void
 stop (Node *self)
 {
-  g_clear_handle_id (&self->tick, g_source_remove);
+  g_clear_pointer (&self->tick, timer_remove);
   for (guint n = 0; n < self->inlets->len; n++) {
     inlet_run (node_inlet (self, n), FALSE);
     if (node_inlet (self, n)->reason)

@@ -4,6 +4,7 @@
 // Shared by the files of a node: node.c (users, and the stage) and node_inlets.c (upstreams).
 
 #include "base/log_limit.h"
+#include "base/timer.h"
 #include "graph/node.h"
 #include "relay/publisher.h"
 #include "sources/upstream.h"
@@ -48,8 +49,8 @@ struct _Node {
   LogLimit switches;
   GPtrArray *users; // of User
   gboolean up;      // users know that the node has media
-  guint tick;       // timer of node_tick()
-  guint kept;       // timer that releases keep_failures()'s reference
+  Timer *tick;      // of node_tick()
+  Timer *kept;      // releases keep_failures()'s reference
   Publisher *publishers[RELAY_MAX_TRACKS];
 };
 

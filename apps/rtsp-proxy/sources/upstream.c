@@ -5,7 +5,7 @@
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/threads.h"
-#include "base/tick.h"
+#include "base/timer.h"
 
 #include <string.h>
 
@@ -48,10 +48,10 @@ struct _Upstream {
   const UpstreamCallbacks *callbacks;
   gpointer owner;
   Run *run;
-  guint watch;
+  Timer *watch;
   gint64 watched; // when the watch last ran
   gint64 excused; // silence before this time does not count
-  guint retry;
+  Timer *retry;
   guint n_failures;
   gint64 not_before; // ns; also delays upstream_start()
   gint64 up_since;   // ns; 0 while not up
@@ -204,7 +204,7 @@ end_run (Upstream *self)
 
   self->run = NULL;
   self->up_since = 0;
-  g_clear_handle_id (&self->watch, g_source_remove);
+  g_clear_pointer (&self->watch, timer_remove);
   g_atomic_int_set (&run->context.cancelled, 1);
   g_atomic_int_inc (&n_closing);
   if (run->light) {
@@ -220,7 +220,7 @@ retry (gpointer data)
 {
   Upstream *self = data;
 
-  self->retry = 0;
+  self->retry = NULL;
   begin_run (self);
   return G_SOURCE_REMOVE;
 }
@@ -231,7 +231,7 @@ schedule_retry (Upstream *self, const gchar *reason)
   guint delay = backoff_ms (++self->n_failures, g_random_double ());
 
   self->not_before = clock_now () + (gint64) delay * GST_MSECOND;
-  self->retry = g_timeout_add (delay, retry, self);
+  self->retry = timer_add (delay, retry, self);
   self->callbacks->down (self->owner, reason, delay);
 }
 
@@ -382,7 +382,7 @@ watch (gpointer data)
     return G_SOURCE_CONTINUE;
 
   reason = g_strdup_printf ("%s %.1f s", problem, limit_ms / 1000.0);
-  self->watch = 0;
+  self->watch = NULL;
   fail (self, reason);
   g_free (reason);
   return G_SOURCE_REMOVE;
@@ -440,7 +440,7 @@ begin_run (Upstream *self)
   }
   self->run = run;
   self->watched = clock_now ();
-  self->watch = tick_add (WATCH_INTERVAL_MS, watch, self);
+  self->watch = timer_add_tick (WATCH_INTERVAL_MS, watch, self);
   if (run->light)
     return;
   gst_object_ref_sink (run->pipeline);
@@ -473,7 +473,7 @@ upstream_start (Upstream *self)
   if (self->run || self->retry)
     return;
   if (wait > 0)
-    self->retry = g_timeout_add ((guint) (wait / GST_MSECOND) + 1, retry, self);
+    self->retry = timer_add ((guint) (wait / GST_MSECOND) + 1, retry, self);
   else
     begin_run (self);
 }
@@ -481,7 +481,7 @@ upstream_start (Upstream *self)
 void
 upstream_stop (Upstream *self)
 {
-  g_clear_handle_id (&self->retry, g_source_remove);
+  g_clear_pointer (&self->retry, timer_remove);
   if (self->run) {
     reset_back_off_if_stable (self);
     end_run (self);
