@@ -161,6 +161,19 @@ def packets_may_come_before_the_answer_to_play():
 
 
 @test
+def media_over_udp_may_begin_after_a_late_answer_to_play():
+    def begin_late(session):
+        session.left.wait(0.5)
+        play(session)
+
+    # Longer than UDP is waited for.
+    server = Server(begin_late, early=lambda session: time.sleep(2))
+    with pulled(server, transport='auto') as proxy:
+        check_plays(proxy)
+        assert len(server.sessions) == 1, server.sessions[0].asked
+
+
+@test
 def a_refused_range_is_left_out():
     def mangle(method, answer):
         _, _, headers = server.sessions[-1].requests[-1]

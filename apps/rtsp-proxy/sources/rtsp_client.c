@@ -288,7 +288,7 @@ on_tick (RtspTicked *ticked, gint64 now)
     if (now >= self->keep_alive_due)
       rtsp_client_keep_alive (self, now);
     if (!self->over_tcp && config->transport == PULL_AUTO && !g_atomic_int_get (&self->heard)
-        && now - self->play_sent
+        && now - self->played
                > MIN (config->read_timeout_ms / 2, UDP_PATIENCE_MS) * (gint64) GST_MSECOND)
       rtsp_client_restart_over_tcp (self);
   } else if (self->step == RTSP_LEAVING && now >= self->leave_by) {

@@ -82,7 +82,7 @@ struct _RtspClient {
   guint session_timeout_s; // of the server
   gboolean keeps_by_options;
   gint64 keep_alive_due; // ns
-  gint64 play_sent;      // ns
+  gint64 played;         // ns; when PLAY was answered
   gint64 leave_by;       // ns; the end of the wait for the answer to TEARDOWN
   GPtrArray *tracks;     // of RtspTrack
   guint at;              // the track that is being set up

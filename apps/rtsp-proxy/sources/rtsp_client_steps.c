@@ -114,7 +114,6 @@ play (RtspClient *self)
   g_atomic_int_set (&self->heard, 0);
   if (rtsp_client_begin_media (self)) {
     self->step = RTSP_PLAY;
-    self->play_sent = clock_now ();
     rtsp_client_send (self, "PLAY", self->session_uri, "Range: npt=0.000-\r\n");
   } else if (self->refused) {
     end_by_status (self, "SETUP", self->refused);
@@ -270,7 +269,8 @@ take_play (RtspClient *self, const RtspMessage *answer)
   for (guint i = 0; (info = rtsp_message_get (answer, "RTP-Info", i)); i++)
     rtsp_client_read_rtp_info (self, info);
   self->step = RTSP_PLAYING;
-  set_keep_alive (self, clock_now ());
+  self->played = clock_now ();
+  set_keep_alive (self, self->played);
 }
 
 void
