@@ -55,6 +55,7 @@ clear_session (RtspClient *self)
   g_clear_pointer (&self->session, g_free);
   g_clear_pointer (&self->session_uri, g_free);
   self->cseq = self->n_superseded = self->at = self->refused = 0;
+  self->plays_each = FALSE;
   self->keep_alive_due = 0;
   g_atomic_int_set (&self->begun, 0);
 }
@@ -100,13 +101,15 @@ write_request (RtspClient *self)
 void
 rtsp_client_send (RtspClient *self, const gchar *method, const gchar *uri, const gchar *lines)
 {
-  if (!self->link)
+  RtspRequest request = { .method = method, .uri = g_strdup (uri), .lines = g_strdup (lines) };
+
+  if (!self->link) {
+    clear_request (&request);
     return;
+  }
   self->n_superseded += self->request.method != NULL;
-  clear_request (&self->request);
-  self->request.method = method;
-  self->request.uri = g_strdup (uri);
-  self->request.lines = g_strdup (lines);
+  clear_request (&self->request); // which may hold `uri`
+  self->request = request;
   write_request (self);
 }
 
@@ -258,6 +261,19 @@ rtsp_client_end (RtspClient *self, const gchar *reason)
     context->callbacks->ended (context->owner, reason);
 }
 
+static void
+send_teardown (RtspClient *self)
+{
+  for (guint i = 0; self->plays_each && i < self->tracks->len; i++) {
+    const RtspTrack *track = g_ptr_array_index (self->tracks, i);
+
+    if (track->in)
+      rtsp_client_send (self, "TEARDOWN", track->url, NULL);
+  }
+  if (!self->plays_each)
+    rtsp_client_send (self, "TEARDOWN", self->session_uri, NULL);
+}
+
 // Sends TEARDOWN. Returns FALSE if there is no session or no connection.
 static gboolean
 tear_down (RtspClient *self, RtspStep step)
@@ -266,7 +282,7 @@ tear_down (RtspClient *self, RtspStep step)
   self->leave_by = clock_now () + (gint64) LEAVE_TIME;
   if (!self->link || !self->session)
     return FALSE;
-  rtsp_client_send (self, "TEARDOWN", self->session_uri, NULL);
+  send_teardown (self);
   return self->link != NULL;
 }
 

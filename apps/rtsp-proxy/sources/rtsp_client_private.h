@@ -81,11 +81,12 @@ struct _RtspClient {
   gchar *session;          // its identifier, or NULL
   guint session_timeout_s; // of the server
   gboolean keeps_by_options;
+  gboolean plays_each;   // the server does not play all tracks at once
   gint64 keep_alive_due; // ns
   gint64 played;         // ns; when PLAY was answered
   gint64 leave_by;       // ns; the end of the wait for the answer to TEARDOWN
   GPtrArray *tracks;     // of RtspTrack
-  guint at;              // the track that is being set up
+  guint at;              // the track that is set up or played next
   guint refused;         // status of the last SETUP that was refused, or 0
   UdpStats drops;        // of the tracks that are gone
   gint begun;            // atomic: the relay knows the tracks

@@ -260,17 +260,60 @@ rtsp_client_keep_alive (RtspClient *self, gint64 now)
         self, self->keeps_by_options ? "OPTIONS" : "GET_PARAMETER", self->session_uri, NULL);
 }
 
+// Plays the next track by its own URL. Returns FALSE if none is left.
+static gboolean
+play_next (RtspClient *self)
+{
+  const RtspTrack *track = NULL;
+
+  while (!track && self->at < self->tracks->len) {
+    track = g_ptr_array_index (self->tracks, self->at++);
+    if (!track->in)
+      track = NULL;
+  }
+  if (track)
+    rtsp_client_send (self, "PLAY", track->url, "Range: npt=0.000-\r\n");
+  return track != NULL;
+}
+
+// Some servers have no URL by which all tracks are played at once.
+static gboolean
+play_each (RtspClient *self)
+{
+  if (self->plays_each)
+    return FALSE;
+  self->plays_each = TRUE;
+  self->at = 0;
+  return play_next (self);
+}
+
 static void
-take_play (RtspClient *self, const RtspMessage *answer)
+take_played (RtspClient *self, const RtspMessage *answer)
 {
   const gchar *info;
 
   read_session (self, rtsp_message_get (answer, "Session", 0));
   for (guint i = 0; (info = rtsp_message_get (answer, "RTP-Info", i)); i++)
     rtsp_client_read_rtp_info (self, info);
+  if (self->plays_each && play_next (self))
+    return;
   self->step = RTSP_PLAYING;
   self->played = clock_now ();
   set_keep_alive (self, self->played);
+}
+
+static void
+take_play (RtspClient *self, const RtspMessage *answer)
+{
+  guint status = answer->status;
+  gboolean is_refused = status >= 400 && status < 500 && status != 401 && status != 454;
+
+  if (status == 457 && self->request.lines) // some live servers accept no Range header
+    rtsp_client_send (self, "PLAY", self->request.uri, NULL);
+  else if (status < 300)
+    take_played (self, answer);
+  else if (!is_refused || !play_each (self))
+    end_by_status (self, "PLAY", status);
 }
 
 void
@@ -302,12 +345,7 @@ rtsp_client_take_answer (RtspClient *self, const RtspMessage *answer)
       take_set_up (self, answer);
       break;
     case RTSP_PLAY:
-      if (status == 457 && self->request.lines) // some live servers accept no Range header
-        rtsp_client_send (self, "PLAY", self->session_uri, NULL);
-      else if (status >= 300)
-        end_by_status (self, method, status);
-      else
-        take_play (self, answer);
+      take_play (self, answer);
       break;
     case RTSP_PLAYING: // a keep-alive
       self->keeps_by_options |= status >= 400;
