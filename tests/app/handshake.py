@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The requests with which the light client begins and ends a session."""
 
-from proxy import wait_until
+import socket
+
+from proxy import matches, wait_until
 from pulled import check_plays, is_down, only, play, pulled, requests, status
 from scripted import AUDIO, VIDEO, Server
 from tap import run, test
@@ -42,6 +44,41 @@ def a_server_that_plays_no_track_is_down():
     server = Server(tracks=BOTH, mangle=only('PLAY', status('459 Aggregate')))
     is_down(server, r'the upstream answered PLAY with 459 .*')
     assert server.sessions[0].asked.count('PLAY') == 2, server.sessions[0].asked
+
+
+def before_play(session):
+    """Returns the methods of the session's requests, up to PLAY."""
+    return session.asked[:session.asked.index('PLAY') + 1]
+
+
+@test
+def nothing_but_the_necessary_is_asked_before_play():
+    """DESCRIBE, a SETUP a track and PLAY: as few round trips as the protocol allows"""
+    for tracks in (VIDEO,), BOTH:
+        server = Server(lambda session, tracks=tracks: play(session, tracks), tracks=tracks)
+        with pulled(server) as proxy:
+            check_plays(proxy, tracks)
+            session = server.sessions[0]
+            assert before_play(session) == ['DESCRIBE', *['SETUP'] * len(tracks), 'PLAY']
+            wait_until(lambda session=session: 'OPTIONS' in session.asked, 5, 'OPTIONS')
+
+
+@test
+def a_server_may_want_options_first():
+    def mangle(method, answer):
+        session = server.sessions[-1]
+        if method != 'DESCRIBE' or 'OPTIONS' in session.asked:
+            return answer
+        if not closes:
+            return status('455 Method Not Valid in This State')(answer)
+        session.connection.shutdown(socket.SHUT_RDWR)
+        return b''
+
+    for closes in False, True:
+        server = Server(play, mangle=mangle)
+        with pulled(server) as proxy:
+            check_plays(proxy)
+            assert not matches(proxy, ' down: '), proxy.output()
 
 
 if __name__ == '__main__':

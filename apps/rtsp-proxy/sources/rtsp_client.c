@@ -229,7 +229,8 @@ on_closed (gpointer data, const gchar *reason)
       replace_link (self, reason);
       break;
     default:
-      rtsp_client_end (self, reason);
+      if (!self->is_connected || !rtsp_client_begin_again (self))
+        rtsp_client_end (self, reason);
       break;
   }
 }

@@ -80,6 +80,8 @@ struct _RtspClient {
   gchar *session_uri;
   gchar *session;          // its identifier, or NULL
   guint session_timeout_s; // of the server
+  gboolean asks_options;   // before DESCRIBE
+  gboolean knows_methods;  // the server has answered OPTIONS
   gboolean keeps_by_options;
   gboolean plays_each;   // the server does not play all tracks at once
   gint64 keep_alive_due; // ns
@@ -121,6 +123,8 @@ void rtsp_client_restart_over_tcp (RtspClient *self);
 
 // Sends the first request of a connection.
 void rtsp_client_begin (RtspClient *self);
+// Begins again with OPTIONS if the server may want it first. Returns FALSE if that was tried.
+gboolean rtsp_client_begin_again (RtspClient *self);
 void rtsp_client_take_answer (RtspClient *self, const RtspMessage *answer);
 void rtsp_client_keep_alive (RtspClient *self, gint64 now);
 // Answers a request of the server.

@@ -26,13 +26,6 @@ end_by_status (RtspClient *self, const gchar *method, guint status)
 
 // ---- OPTIONS and DESCRIBE ----
 
-void
-rtsp_client_begin (RtspClient *self)
-{
-  self->step = RTSP_OPTIONS;
-  rtsp_client_send (self, "OPTIONS", self->uri, NULL);
-}
-
 static void
 describe (RtspClient *self)
 {
@@ -41,6 +34,33 @@ describe (RtspClient *self)
     rtsp_client_end (self, "too many redirects");
   else
     rtsp_client_send (self, "DESCRIBE", self->uri, "Accept: application/sdp\r\n");
+}
+
+// OPTIONS follows PLAY: before DESCRIBE it would cost a round trip until the first picture.
+void
+rtsp_client_begin (RtspClient *self)
+{
+  if (self->asks_options) {
+    self->step = RTSP_OPTIONS;
+    rtsp_client_send (self, "OPTIONS", self->uri, NULL);
+  } else {
+    describe (self);
+  }
+}
+
+gboolean
+rtsp_client_begin_again (RtspClient *self)
+{
+  if (self->asks_options || self->step != RTSP_DESCRIBE)
+    return FALSE;
+  self->asks_options = TRUE;
+  if (self->link) {
+    rtsp_client_begin (self);
+  } else {
+    self->step = RTSP_CONNECTING;
+    rtsp_client_connect (self);
+  }
+  return TRUE;
 }
 
 // Goes to where an answer redirects, on the configured host and port: an upstream must not send the
@@ -68,19 +88,19 @@ follow (RtspClient *self, const gchar *location)
   gst_rtsp_url_free (url);
 }
 
-// Reports whether the server says that it knows a method, or says nothing.
-static gboolean
-knows (const RtspMessage *answer, const gchar *method)
+// Reads from an answer to OPTIONS how to keep the session alive: by GET_PARAMETER, unless the
+// server says that it does not know it.
+static void
+read_methods (RtspClient *self, const RtspMessage *answer)
 {
   const gchar *list;
-  gboolean any = FALSE;
 
+  self->knows_methods = TRUE;
+  self->keeps_by_options = rtsp_message_get (answer, "Public", 0) != NULL;
   for (guint i = 0; (list = rtsp_message_get (answer, "Public", i)); i++) {
-    if (strstr (list, method))
-      return TRUE;
-    any = TRUE;
+    if (strstr (list, "GET_PARAMETER"))
+      self->keeps_by_options = FALSE;
   }
-  return !any;
 }
 
 // ---- SETUP ----
@@ -260,6 +280,15 @@ rtsp_client_keep_alive (RtspClient *self, gint64 now)
         self, self->keeps_by_options ? "OPTIONS" : "GET_PARAMETER", self->session_uri, NULL);
 }
 
+static void
+take_keep_alive (RtspClient *self, const gchar *method, const RtspMessage *answer)
+{
+  if (!self->knows_methods && g_str_equal (method, "OPTIONS"))
+    read_methods (self, answer);
+  else
+    self->keeps_by_options |= answer->status >= 400;
+}
+
 // Plays the next track by its own URL. Returns FALSE if none is left.
 static gboolean
 play_next (RtspClient *self)
@@ -300,6 +329,8 @@ take_played (RtspClient *self, const RtspMessage *answer)
   self->step = RTSP_PLAYING;
   self->played = clock_now ();
   set_keep_alive (self, self->played);
+  if (!self->knows_methods)
+    rtsp_client_send (self, "OPTIONS", self->session_uri, NULL);
 }
 
 static void
@@ -325,7 +356,7 @@ rtsp_client_take_answer (RtspClient *self, const RtspMessage *answer)
   self->request.method = NULL;
   switch (self->step) {
     case RTSP_OPTIONS:
-      self->keeps_by_options = !knows (answer, "GET_PARAMETER");
+      read_methods (self, answer);
       if (status == 401)
         end_by_status (self, method, status);
       else if (status >= 300 && status < 400)
@@ -336,10 +367,10 @@ rtsp_client_take_answer (RtspClient *self, const RtspMessage *answer)
     case RTSP_DESCRIBE:
       if (status >= 300 && status < 400)
         follow (self, rtsp_message_get (answer, "Location", 0));
-      else if (status >= 400)
-        end_by_status (self, method, status);
-      else
+      else if (status < 400)
         take_description (self, answer);
+      else if (status == 401 || status == 404 || !rtsp_client_begin_again (self))
+        end_by_status (self, method, status);
       break;
     case RTSP_SETUP:
       take_set_up (self, answer);
@@ -347,8 +378,8 @@ rtsp_client_take_answer (RtspClient *self, const RtspMessage *answer)
     case RTSP_PLAY:
       take_play (self, answer);
       break;
-    case RTSP_PLAYING: // a keep-alive
-      self->keeps_by_options |= status >= 400;
+    case RTSP_PLAYING:
+      take_keep_alive (self, method, answer);
       break;
     case RTSP_LEAVING:
     case RTSP_RESTARTING:
