@@ -17,7 +17,8 @@ typedef struct {
   GSource *sockets; // reads the epoll
   gpointer tag;     // of the epoll in `sockets`
   struct epoll_event events[EVENTS];
-  gint n_events, at; // of the round that is under way
+  gint n_events, at; // of the batch that is under way
+  gint n_watched;
   guint8 *scratch;
   GQueue ticked;  // of RtspTicked
   GList *next;    // of the tick that is under way
@@ -28,8 +29,8 @@ static RtspLoop loop;
 
 // ---- sockets ----
 
-static gboolean
-read_round (void)
+static void
+read_batch (void)
 {
   loop.n_events = epoll_wait (loop.epoll, loop.events, EVENTS, 0);
   for (loop.at = 0; loop.at < loop.n_events; loop.at++) {
@@ -38,7 +39,19 @@ read_round (void)
     if (watched)
       watched->ready (watched, loop.scratch);
   }
-  return loop.n_events > 0;
+}
+
+// Gives each socket that is ready one turn. Returns FALSE if none is.
+static gboolean
+read_round (void)
+{
+  gint seen = 0;
+
+  do {
+    read_batch ();
+    seen += loop.n_events;
+  } while (loop.n_events == EVENTS && seen < loop.n_watched);
+  return seen > 0;
 }
 
 // Between rounds the source only waits for its time. After a round without events it waits for the
@@ -69,7 +82,10 @@ control (RtspWatched *watched, gint operation, gboolean writing)
 gboolean
 rtsp_loop_watch (RtspWatched *watched, gboolean writing)
 {
-  return control (watched, EPOLL_CTL_ADD, writing);
+  gboolean ok = control (watched, EPOLL_CTL_ADD, writing);
+
+  loop.n_watched += ok;
+  return ok;
 }
 
 void
@@ -82,6 +98,7 @@ void
 rtsp_loop_unwatch (RtspWatched *watched)
 {
   control (watched, EPOLL_CTL_DEL, FALSE);
+  loop.n_watched--;
   for (gint i = loop.at + 1; i < loop.n_events; i++) {
     if (loop.events[i].data.ptr == watched)
       loop.events[i].data.ptr = NULL;
