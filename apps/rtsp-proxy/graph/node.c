@@ -163,6 +163,7 @@ stop (Node *self)
   }
   if (node_is_warm (self))
     relay_keep_warm (self->relay, NULL);
+  self->ready = NULL;
   self->up = FALSE;
   if (self->input)
     node_unuse (self->input, self);
@@ -258,7 +259,7 @@ gboolean
 node_has_standby (Node *self, gboolean *wanted)
 {
   *wanted = node_is_warm (self);
-  return *wanted && relay_is_warm (self->relay);
+  return self->ready != NULL;
 }
 
 guint

@@ -12,9 +12,11 @@
 #define PATIENCE (400 * GST_MSECOND)
 #define WELL_AFTER (5 * GST_SECOND)
 // With a warm standby, an upstream counts as failed when it is silent for GAPS times as long as it
-// was between two packets lately, but at least for WARM_PATIENCE. An upstream with 1 frame a second
-// must not fail each second. Until its gaps are known, the limit is FIRST_PATIENCE.
-#define GAPS 3
+// was between two packets lately: an upstream with 1 frame a second must not fail each second.
+// Until its gaps are known, the limit is FIRST_PATIENCE. The least limit is PATIENCE; it is
+// WARM_PATIENCE while the standby has media and could take over. If both are silent, the network or
+// this machine may be at fault.
+#define GAPS 2
 #define WARM_PATIENCE (200 * GST_MSECOND)
 #define FIRST_PATIENCE (2 * GST_SECOND)
 
@@ -32,21 +34,23 @@ node_is_warm (const Node *self)
   return self->config && self->config->standby == MOUNT_STANDBY_WARM;
 }
 
-// Returns the silence, in ns, after which an upstream counts as failed.
-static gint64
-get_patience (Inlet *i)
+// Reports whether a mount with a warm standby gets no media from the upstream. `least` is the least
+// silence for that, in ns.
+static gboolean
+is_silent_for (Inlet *i, gint64 least)
 {
   gint64 gap = upstream_get_longest_gap (i->upstream);
 
-  if (!node_is_warm (i->node) || !i->up)
-    return PATIENCE;
-  return gap ? MAX (GAPS * gap, (gint64) WARM_PATIENCE) : (gint64) FIRST_PATIENCE;
+  return upstream_get_silence (i->upstream)
+         > (gap ? MAX (GAPS * gap, least) : (gint64) FIRST_PATIENCE);
 }
 
 static gboolean
 is_silent (Inlet *i)
 {
-  return upstream_get_silence (i->upstream) > get_patience (i);
+  if (!node_is_warm (i->node) || !i->up)
+    return upstream_get_silence (i->upstream) > (gint64) PATIENCE;
+  return is_silent_for (i, i->node->ready && inlet_is_current (i) ? WARM_PATIENCE : PATIENCE);
 }
 
 gboolean
@@ -126,8 +130,9 @@ log_current (Node *self, Inlet *current)
   self->logged = current;
   log_event_limited (
       &self->switches, "upstream %s took over from %s", current->shown, before->shown);
-  if (!is_well (before))
+  if (before->failed || !is_well (before))
     node_tell_failed_over (self);
+  before->failed = FALSE;
 }
 
 // Keeps a spare upstream warm while `current` feeds the relay.
@@ -145,12 +150,14 @@ may_be_spare (Inlet *i, Inlet *wanted, Inlet *current)
   return node_is_warm (i->node) && !i->is_slate && wanted == current && is_well (current);
 }
 
-// Finds the inlet that feeds the relay. A silent one has to be well for a while again.
+// Finds the warm standby that could take over, and returns the inlet that feeds the relay, or NULL.
+// A silent inlet has to be well for a while again.
 static Inlet *
 find_current (Node *self)
 {
   Inlet *current = NULL;
 
+  self->ready = NULL;
   for (guint n = 0; n < self->inlets->len; n++) {
     Inlet *i = node_inlet (self, n);
 
@@ -158,8 +165,22 @@ find_current (Node *self)
       current = i;
     if (i->up && is_silent (i))
       i->up_since = clock_now ();
+    if (i->up && relay_is_warm (self->relay, i->source) && !is_silent_for (i, WARM_PATIENCE))
+      self->ready = i;
   }
   return current;
+}
+
+// Replaces an inlet that has failed, or NULL. It has to be well for a while before it returns, even
+// if it was silent for a moment only.
+static void
+replace (Inlet *failed, Inlet *wanted)
+{
+  if (failed) {
+    failed->failed = TRUE;
+    failed->up_since = clock_now ();
+  }
+  take (wanted, FALSE, FALSE);
 }
 
 void
@@ -182,12 +203,14 @@ node_choose (Node *self)
     }
   }
   if (wanted && wanted == current)
+    current->failed = FALSE;
+  if (!wanted || wanted == current) {
     keep_warm (self, spare);
-  if (!wanted || wanted == current)
     return;
+  }
   current_is_well = current && is_well (current);
   if (!current_is_well)
-    take (wanted, FALSE, FALSE);
+    replace (current, wanted);
   else if (wanted->up && clock_now () - wanted->up_since > (gint64) WELL_AFTER)
     take (wanted, TRUE, !current->is_slate);
   else

@@ -24,6 +24,7 @@ typedef struct {
   gboolean running, up;
   gboolean changed; // its tracks differ from the relay's
   gint64 up_since;  // ns
+  gboolean failed;  // another one is to replace it
   gchar *reason;    // of the last failure, with the URI; NULL after a success
   guint n_failures;
   LogLimit failures;
@@ -45,6 +46,7 @@ struct _Node {
   PullConfig own;      // configuration of the slate or the stage
   Relay *relay;
   GPtrArray *inlets; // of Inlet
+  Inlet *ready;      // the warm standby, if it could take over now; or NULL
   Inlet *logged;     // the inlet that the log says readers see; NULL: the first
   LogLimit switches;
   GPtrArray *users; // of User

@@ -64,8 +64,8 @@ void relay_prefer (Relay *self, RelaySource *source);
 // more. For sources without an origin, such as upstreams. Call from the main thread only.
 void relay_keep_warm (Relay *self, RelaySource *source);
 
-// Reports whether a warm source has a join point, so that it could take over now.
-gboolean relay_is_warm (Relay *self);
+// Reports whether `source` is the warm one and has a join point, so that it could take over now.
+gboolean relay_is_warm (Relay *self, RelaySource *source);
 
 // Takes the warm source at its newest join point at `now` (ns, monotonic): the current source has
 // died. Returns FALSE if `source` is not the warm one, or has no join point.

@@ -30,12 +30,12 @@ relay_keep_warm (Relay *self, RelaySource *source)
 }
 
 gboolean
-relay_is_warm (Relay *self)
+relay_is_warm (Relay *self, RelaySource *source)
 {
   gboolean warm;
 
   g_mutex_lock (&self->lock);
-  warm = self->next_is_warm && relay_has_join (self, self->next);
+  warm = self->next_is_warm && relay_has_join (self, source);
   g_mutex_unlock (&self->lock);
   return warm;
 }
