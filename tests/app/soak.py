@@ -16,7 +16,8 @@ from tap import run, test
 SECONDS = float(os.environ.get('WEIR_SOAK_SECONDS', '25'))
 WORKERS = 4
 QUICK = {'linger': '200ms', 'connect-timeout': '1s', 'read-timeout': '2s'}
-PATHS = ('/cam', '/cache', '/cache?delay=1', '/title', '/films/a.mp4', '/slate', '/pipe', '/clip')
+PATHS = ('/cam', '/cache', '/cache?delay=1', '/title', '/films/a.mp4', '/slate', '/warm', '/pipe',
+         '/clip')
 RANGES = 'npt=0-', 'npt=now-', 'npt=3-', 'npt=1-2', 'clock=20200101T000000Z-'
 
 
@@ -28,6 +29,7 @@ def mounts(origin, folder, seconds=2):
         '/title': {'upstream': origin, 'interval': '1s', **QUICK},
         '/films': {'upstream': f'file://{folder}/', 'linger': '200ms'},
         '/slate': {'upstreams': ['rtsp://127.0.0.1:9/none', origin], 'slate': CLIP, **QUICK},
+        '/warm': {'upstreams': [origin, CLIP_URI], 'standby': 'warm', **QUICK},
         '/pipe': {'upstream': origin, 'pipeline': ['pull', {'restamp': {'limit': f'{seconds}s'}}],
                   **QUICK},
         '/clip': {'upstream': CLIP_URI, 'linger': '0s'},

@@ -181,6 +181,7 @@ replace (Inlet *failed, Inlet *wanted)
     failed->up_since = clock_now ();
   }
   take (wanted, FALSE, FALSE);
+  wanted->node->ready = NULL;
 }
 
 void

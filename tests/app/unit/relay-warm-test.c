@@ -24,7 +24,10 @@ typedef struct {
   Relay *relay;
   RelaySource *a, *b;
   GArray *out; // of Out
+  gint over;   // atomic: the threads end
 } Fixture;
+
+static GMutex out_lock;
 
 // ---- packets out ----
 
@@ -39,7 +42,9 @@ take_packet (gpointer data, const RelayPacket *packet)
   out.of = map.data[WEIR_RTP_HEADER + 2];
   gst_buffer_unmap (packet->buffer, &map);
   gst_buffer_unref (packet->buffer);
+  g_mutex_lock (&out_lock);
   g_array_append_val (data, out);
+  g_mutex_unlock (&out_lock);
 }
 
 static void
@@ -385,6 +390,50 @@ readers_ask_the_current_source_for_keyframes (Fixture *f, gconstpointer unused)
   g_assert_cmpuint (b, ==, 1);
 }
 
+static gpointer
+send_from_a (gpointer data)
+{
+  Fixture *f = data;
+
+  for (gint64 now = FRAME; !g_atomic_int_get (&f->over); now += FRAME)
+    send_at (f->a, 1, 25, now, 0);
+  return NULL;
+}
+
+static gpointer
+send_from_b (gpointer data)
+{
+  Fixture *f = data;
+
+  for (gint64 now = FRAME; !g_atomic_int_get (&f->over); now += FRAME)
+    send_at (f->b, 2, 50, now, 0);
+  return NULL;
+}
+
+// The sources send at their own speed, and take over from each other in any state.
+static void
+sources_take_over_while_both_send (Fixture *f, gconstpointer unused)
+{
+  GThread *a = g_thread_new ("a", send_from_a, f), *b = g_thread_new ("b", send_from_b, f);
+  guint n_taken = 0;
+
+  for (guint i = 0; n_taken < 200; i++) {
+    RelaySource *next = relay_is_current (f->relay, f->a) ? f->b : f->a;
+
+    relay_keep_warm (f->relay, next);
+    while (!relay_is_warm (f->relay, next))
+      g_thread_yield ();
+    if (i % 5 == 4)
+      relay_prefer (f->relay, next);
+    else
+      n_taken += relay_fail_over (f->relay, next, (gint64) (i + 1) * SECOND);
+  }
+  g_atomic_int_set (&f->over, 1);
+  g_thread_join (a);
+  g_thread_join (b);
+  check_numbers (f);
+}
+
 #define ADD(name, function)                                                                        \
   g_test_add ("/relay-warm/" name, Fixture, NULL, set_up, function, tear_down)
 
@@ -409,5 +458,6 @@ main (int argc, char **argv)
   ADD ("sender-reports-keep-sound-in-sync", sender_reports_keep_sound_in_sync);
   ADD (
       "readers-ask-the-current-source-for-keyframes", readers_ask_the_current_source_for_keyframes);
+  ADD ("sources-take-over-while-both-send", sources_take_over_while_both_send);
   return g_test_run ();
 }
