@@ -9,7 +9,7 @@
 
 // A connection that ends is replaced at once, unless it is younger than this, in ns.
 #define REPLACE_INTERVAL (10 * GST_SECOND)
-#define REPLACE_DELAY GST_SECOND
+#define REPLACE_DELAY (50 * GST_MSECOND)
 // Longest wait for the answer to TEARDOWN, in ns.
 #define LEAVE_TIME GST_SECOND
 // A server that sends nothing over UDP is asked for TCP after half of the read time-out, but at

@@ -395,8 +395,10 @@ send_from_a (gpointer data)
 {
   Fixture *f = data;
 
-  for (gint64 now = FRAME; !g_atomic_int_get (&f->over); now += FRAME)
+  for (gint64 now = FRAME; !g_atomic_int_get (&f->over); now += FRAME) {
     send_at (f->a, 1, 25, now, 0);
+    g_thread_yield ();
+  }
   return NULL;
 }
 
@@ -405,8 +407,10 @@ send_from_b (gpointer data)
 {
   Fixture *f = data;
 
-  for (gint64 now = FRAME; !g_atomic_int_get (&f->over); now += FRAME)
+  for (gint64 now = FRAME; !g_atomic_int_get (&f->over); now += FRAME) {
     send_at (f->b, 2, 50, now, 0);
+    g_thread_yield ();
+  }
   return NULL;
 }
 
@@ -421,7 +425,8 @@ sources_take_over_while_both_send (Fixture *f, gconstpointer unused)
     RelaySource *next = relay_is_current (f->relay, f->a) ? f->b : f->a;
 
     relay_keep_warm (f->relay, next);
-    while (!relay_is_warm (f->relay, next))
+    // It may have become the current one, if it was preferred.
+    while (!relay_is_warm (f->relay, next) && !relay_is_current (f->relay, next))
       g_thread_yield ();
     if (i % 5 == 4)
       relay_prefer (f->relay, next);
