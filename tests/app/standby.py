@@ -283,6 +283,18 @@ def a_reload_changes_the_standby_of_a_running_mount():
 
 
 @test
+def a_warm_standby_needs_a_second_upstream():
+    nowhere = [f'rtsp://127.0.0.1:9/{n}' for n in 'ab']
+    with Controlled({'/cam': {'upstreams': nowhere, 'standby': 'warm'}}) as proxy:
+        for body in {'upstream': nowhere[0]}, {'upstream': nowhere[0], 'standby': 'warm'}:
+            status, _, answer = proxy.http('PATCH', '/v1/mounts/cam', body)
+            assert status == 400, answer
+            assert 'standby: warm needs a second upstream' in answer['error']['message'], answer
+        assert proxy.http('PATCH', '/v1/mounts/cam',
+                          {'upstream': nowhere[0], 'standby': None})[0] == 200
+
+
+@test
 def a_stage_behind_the_upstreams_continues():
     stage = {'transcode': {'size': '160x90', 'rate': '200k', 'keys': '500ms'}}
     with pair(pipeline=['pull', stage]) as (a, b, proxy), Load(
