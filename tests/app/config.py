@@ -318,6 +318,13 @@ def wrong_api_keys_are_named():
 
 
 @test
+def a_wrong_receive_tick_is_named():
+    wrong = 'receive-tick: expected a time from 0ms to 100ms, such as 2ms or 0.5ms'
+    refused([(f'receive-tick: {value}\n{MOUNT}', f'FILE:1:15: {wrong}')
+             for value in ('2', '-1ms', '101ms', '1s', 'x', '[2ms]', '""')])
+
+
+@test
 def the_page_shows_every_key():
     """docs/configuration.md has the tables that the program prints"""
     out, _, status = proxy('--print-config-docs')
@@ -388,7 +395,8 @@ def valid_configurations_pass():
                     mount('pipeline: [pull]\n    choices: {}\n    max-presentations: 1'),
                     f'mounts:\n  /cam:\n    upstreams: [{URI}, rtsp://h/b]\n',
                     'api: off\n' + MOUNT, 'api: :0\napi-token: secret\n' + MOUNT,
-                    'api: "[::1]:0"\n' + MOUNT,
+                    'api: "[::1]:0"\n' + MOUNT, 'receive-tick: 0ms\n' + MOUNT,
+                    'receive-tick: 0.5ms\n' + MOUNT, 'receive-tick: 0.1s\n' + MOUNT,
                     upstream('rtsps://u:p%40w@[::1]:322/x?a=b:c'), upstream('rtsp://h:554')):
         got = load(content, '--check-config')
         assert got == (good, '', 0), (content, got)

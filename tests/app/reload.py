@@ -136,9 +136,10 @@ def a_wrong_file_changes_nothing():
 @test
 def keys_that_need_a_restart_are_named():
     with Controlled({'/cam': clip()}) as proxy:
-        text = config({'/cam': clip()}, listen='127.0.0.1:1', api='off')
+        text = config({'/cam': clip()}, listen='127.0.0.1:1', api='off',
+                      **{'receive-tick': '5ms'})
         assert proxy.hang_up(text) == 'reloaded: 0 changed, 1 unchanged'
-        for key in ('listen', 'api'):
+        for key in ('listen', 'api', 'receive-tick'):
             proxy.wait_for_line(rf' reload: {key} has changed; this takes effect at the next start$')
 
 

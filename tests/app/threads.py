@@ -4,6 +4,7 @@
 import glob
 import os
 import re
+import time
 from contextlib import ExitStack
 
 from control import CLIP_URI, Controlled, Watch
@@ -82,6 +83,31 @@ def each_threads_name_shows_its_purpose():
             wait_until(lambda: not missing() and not unnamed(proxy), 20, 'all threads have names')
         except AssertionError as error:
             raise AssertionError(f'without a name: {unnamed(proxy)}; missing: {missing()}') from error
+
+
+def waits(proxy, name):
+    """Returns how often the thread of this name has waited for something."""
+    tid = next(tid for tid, its in threads(proxy).items() if its == name)
+    with open(f'/proc/{proxy.pid}/task/{tid}/status', encoding='utf-8') as file:
+        return int(re.search(r'\nvoluntary_ctxt_switches:\s*(\d+)', file.read())[1])
+
+
+@test(timeout=60)
+def threads_that_receive_wait_for_their_tick():
+    # The clip has more than 60 packets a second. A thread that has no tick waits for each of them.
+    with Controlled({'/cam': CLIP}) as camera:
+        mounts = {f'/{how}': {'upstream': camera.url('/cam'), 'client': 'light', 'transport': how}
+                  for how in ('udp', 'tcp')}
+        for tick in '100ms', '0ms':
+            with Controlled(mounts, **{'receive-tick': tick}) as proxy:
+                for mount, name in ('/udp', 'weir-ingest'), ('/tcp', 'rtsp-pull'):
+                    with Watch(proxy, mount) as reader:
+                        before, start = waits(proxy, name), time.monotonic()
+                        while time.monotonic() - start < 2:
+                            reader.take(1)
+                        rate = (waits(proxy, name) - before) / (time.monotonic() - start)
+                    # At most twice in a tick, and 10 times a second for the timers.
+                    assert rate < 40 or tick != '100ms', (mount, rate)
 
 
 if __name__ == '__main__':

@@ -26,7 +26,7 @@ class HalfTick(Weir):
 
 class NoTick(Weir):
     name = 'rtsp-proxy, no tick'
-    whole = {'receive-tick': '0'}
+    whole = {'receive-tick': '0ms'}
 
 
 def run(rig, quick):

@@ -6,6 +6,9 @@
 #include <gio/gio.h>
 #include <string.h>
 
+#define RECEIVE_TICK_US 2000 // the default
+#define RECEIVE_TICK_MAX_MS 100
+
 // ---- values ----
 // These functions return NULL, or an error message that the caller owns.
 
@@ -110,6 +113,30 @@ equal_api (gconstpointer a, gconstpointer b)
 }
 
 static gboolean
+read_receive_tick (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  ProxyConfig *self = object;
+  const gchar *text = yaml_text (reader, node);
+  gdouble ms;
+
+  if (!text || !schema_parse_time (text, &ms) || ms > RECEIVE_TICK_MAX_MS)
+    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error,
+        g_strdup_printf (
+            "expected a time from 0ms to %dms, such as 2ms or 0.5ms", RECEIVE_TICK_MAX_MS));
+  self->receive_tick = (guint) (1000 * ms + 0.5);
+  return TRUE;
+}
+
+static gboolean
+equal_receive_tick (gconstpointer a, gconstpointer b)
+{
+  const ProxyConfig *x = a, *y = b;
+
+  return x->receive_tick == y->receive_tick;
+}
+
+static gboolean
 read_stages (
     const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
 {
@@ -172,6 +199,8 @@ const gchar *const proxy_effect_words[] = { NULL, "reload", "restart" };
 
 static const SchemaValue listen_value = { .read = read_listen, .equal = equal_listen };
 static const SchemaValue api_value = { .read = read_api, .equal = equal_api };
+static const SchemaValue receive_tick_value = { .read = read_receive_tick,
+  .equal = equal_receive_tick };
 static const SchemaValue stages_value = { .read = read_stages };
 static const SchemaValue mounts_value = { .read = read_mounts };
 
@@ -196,6 +225,11 @@ static const SchemaKey top_keys[] = {
   { "api-token-env", SCHEMA_OTHER, AT (api_token), .form = "NAME",
       .value = &schema_secret_elsewhere, .effect = PROXY_EFFECT_RESTART,
       .help = "an environment variable that holds the token" },
+  { "receive-tick", SCHEMA_OTHER, .preset = "2ms", .form = "time from 0ms to 100ms",
+      .value = &receive_tick_value, .effect = PROXY_EFFECT_RESTART,
+      .help = "time between two rounds of receiving from RTSP upstreams; a packet waits for up to "
+              "this time, and a longer time saves CPU time; `0ms`: each packet is received at "
+              "once" },
   { "stages", SCHEMA_OTHER, .form = "DIR", .value = &stages_value, .effect = PROXY_EFFECT_RELOAD,
       .help = "a folder with your own stages, searched before the installed ones" },
   { "mounts", SCHEMA_OTHER, .form = "{/PATH: ...}", .value = &mounts_value,
@@ -220,6 +254,7 @@ proxy_config_new (void)
   self->port = 8554;
   self->api_address = g_strdup ("127.0.0.1");
   self->api_port = 9554;
+  self->receive_tick = RECEIVE_TICK_US;
   self->mounts = g_ptr_array_new_with_free_func ((GDestroyNotify) mount_config_unref);
   self->paths = g_hash_table_new (g_str_hash, g_str_equal);
   return self;

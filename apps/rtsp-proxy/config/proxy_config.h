@@ -22,6 +22,7 @@ typedef struct {
   gchar *api_address;
   guint16 api_port;
   gchar *api_token;    // NULL: the API asks for no token
+  guint receive_tick;  // us, between two rounds of receiving; 0: no rounds
   gchar *stage_folder; // searched for stages first; may be NULL
   StageSet *stage_set; // NULL before proxy_config_load_stages()
   GPtrArray *mounts;   // of MountConfig

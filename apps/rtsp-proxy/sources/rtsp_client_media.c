@@ -9,6 +9,15 @@
 #define REPORT_INTERVAL (5 * GST_SECOND)
 #define FRAME_HEADER 4 // of an interleaved packet
 
+static gint64 tick_ns = WEIR_INGEST_TICK_NS;
+
+void
+rtsp_client_set_tick (guint us)
+{
+  tick_ns = (gint64) us * 1000;
+  rtsp_loop_set_round (us);
+}
+
 // The process's engine. It is never freed.
 static WeirIngest *
 get_engine (void)
@@ -16,7 +25,7 @@ get_engine (void)
   static WeirIngest *engine;
 
   if (!engine)
-    engine = weir_ingest_new (NULL);
+    engine = weir_ingest_new (&(WeirIngestSettings) { .tick_ns = tick_ns });
   return engine;
 }
 

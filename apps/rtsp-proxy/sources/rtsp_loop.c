@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/threads.h"
 
-#define ROUND_US 2000 // between two rounds of reading
 #define EVENTS 64
 
 typedef struct {
@@ -26,6 +25,7 @@ typedef struct {
 } RtspLoop;
 
 static RtspLoop loop;
+static gint64 round_us = 2000; // between two rounds of reading
 
 // ---- sockets ----
 
@@ -54,14 +54,14 @@ read_round (void)
   return seen > 0;
 }
 
-// Between rounds the source only waits for its time. After a round without events it waits for the
-// sockets.
+// Between rounds the source only waits for its time. After a round without events, and always if no
+// time is to pass between rounds, it waits for the sockets.
 static gboolean
 on_sockets (GSource *source, GSourceFunc callback, gpointer data)
 {
-  if (read_round ()) {
+  if (read_round () && round_us > 0) {
     g_source_modify_unix_fd (source, loop.tag, 0);
-    g_source_set_ready_time (source, g_get_monotonic_time () + ROUND_US);
+    g_source_set_ready_time (source, g_get_monotonic_time () + round_us);
   } else {
     g_source_set_ready_time (source, -1);
     g_source_modify_unix_fd (source, loop.tag, G_IO_IN);
@@ -184,6 +184,12 @@ start (GError **error)
   g_free (loop.scratch);
   close (loop.epoll);
   return FALSE;
+}
+
+void
+rtsp_loop_set_round (guint us)
+{
+  round_us = us;
 }
 
 gboolean

@@ -2,8 +2,8 @@
 #pragma once
 
 // The thread that runs all RTSP clients: one epoll for their sockets, and one tick for their
-// timers. After each round of reading it sleeps for 2 ms, so that it wakes at most 500 times a
-// second however many packets arrive. The thread never ends.
+// timers. After each round of reading it sleeps for a while, 2 ms by default, so that it wakes at
+// most 500 times a second however many packets arrive. The thread never ends.
 
 #include <gio/gio.h>
 
@@ -31,6 +31,9 @@ struct _RtspTicked {
 // Starts the thread, unless it runs. Returns FALSE and an error if the system has no descriptor or
 // thread left. Call from any thread.
 gboolean rtsp_loop_start (GError **error);
+
+// Sets how many us the thread sleeps between rounds; 0: not at all. Call before it starts.
+void rtsp_loop_set_round (guint us);
 
 // Calls `function` once in the thread, in the order of the calls. Call from any thread, after
 // rtsp_loop_start() succeeded.

@@ -26,7 +26,7 @@ is_text (const SchemaKey *key)
 // These functions return NULL, or an error message that the caller owns.
 
 gboolean
-schema_parse_duration (const gchar *text, guint *ms)
+schema_parse_time (const gchar *text, gdouble *ms)
 {
   gchar *unit = NULL;
   gdouble number;
@@ -49,7 +49,18 @@ schema_parse_duration (const gchar *text, guint *ms)
     return FALSE;
   if (!(number * scale <= DAY_MS))
     return FALSE;
-  *ms = (guint) (number * scale + 0.5);
+  *ms = number * scale;
+  return TRUE;
+}
+
+gboolean
+schema_parse_duration (const gchar *text, guint *ms)
+{
+  gdouble exact;
+
+  if (!schema_parse_time (text, &exact))
+    return FALSE;
+  *ms = (guint) (exact + 0.5);
   return TRUE;
 }
 

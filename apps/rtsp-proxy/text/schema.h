@@ -93,9 +93,10 @@ gchar *schema_to_help (const SchemaKey *keys, const gchar *indent);
 // quotes.
 void schema_append_help (GString *out, const gchar *subject, const gchar *help);
 
-// Parses a time like "10s", "500ms", "2m" or "1h" into `*ms`. Returns FALSE for any other text, and
-// for more than a day.
+// Parse a time like "10s", "500ms", "2m" or "1h" into `*ms`, rounded or exact. Return FALSE for any
+// other text, and for more than a day.
 gboolean schema_parse_duration (const gchar *text, guint *ms);
+gboolean schema_parse_time (const gchar *text, gdouble *ms);
 
 // The value of a key that names a file (its name ends in "-file") or an environment variable
 // ("-env"): stores the content of the file or variable at the key's offset.
