@@ -182,6 +182,9 @@ void fanout_properties_init (WeirFanoutSink *self);
 void fanout_properties_finalize (WeirFanoutSink *self);
 void fanout_properties_install (GObjectClass *klass);
 
+// Keeps packets that no reader needs now, up to the window's bounds, from now on.
+void fanout_properties_keep_window (WeirFanoutSink *self);
+
 // Returns the current configuration of the sockets. Release it with fanout_properties_clear_udp().
 WeirUdpConfig fanout_properties_get_udp (WeirFanoutSink *self);
 void fanout_properties_clear_udp (WeirUdpConfig *config);

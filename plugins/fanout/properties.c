@@ -216,6 +216,17 @@ set_delay (WeirFanoutSink *self, guint64 delay)
   fanout_readers_set_delay (self, (gint64) MIN (delay, (guint64) WEIR_DELAY_OLDEST));
 }
 
+void
+fanout_properties_keep_window (WeirFanoutSink *self)
+{
+  g_mutex_lock (&self->lock);
+  if (self->settings.trim) {
+    self->settings.trim = FALSE;
+    weir_fanout_set (self->fanout, &self->settings);
+  }
+  g_mutex_unlock (&self->lock);
+}
+
 static void
 set_simple (WeirFanoutSink *self, guint id, const GValue *value, GParamSpec *pspec)
 {
@@ -434,6 +445,7 @@ fanout_properties_init (WeirFanoutSink *self)
         .packets = DEFAULT_WINDOW_PACKETS,
         .time_ns = DEFAULT_WINDOW_TIME },
     .overrun = DEFAULT_DROP_POLICY,
+    .trim = TRUE,
   };
 }
 

@@ -275,9 +275,13 @@ install_window (GObjectClass *klass)
    * WeirFanoutSink:window-time:
    *
    * Longest time that a packet stays in the window, in ns. With #WeirFanoutSink:join `keyframe` the
-   * newest keyframe and the packets after it stay regardless of their age. Until the property or
-   * #WeirFanoutSink:delay is set, and with #WeirFanoutSink:join `live` and only UDP readers, the
-   * window holds at most 1 s.
+   * newest keyframe and the packets after it stay regardless of their age.
+   *
+   * Until this property, #WeirFanoutSink:delay or #WeirFanoutSink::set-delay asks for more, the
+   * window drops packets as soon as nobody needs them: it keeps those since the newest keyframe
+   * (with #WeirFanoutSink:join `keyframe`), and those that a reader that is slow, paused or
+   * catching up has still to get; with #WeirFanoutSink:join `live` and only UDP readers, of the
+   * last second at most.
    */
   g_object_class_install_property (klass, PROP_WINDOW_TIME,
       g_param_spec_uint64 ("window-time", "Window time",

@@ -144,6 +144,8 @@ set_delay (WeirFanoutSink *self, const gchar *host, gint port, guint64 delay)
   Coming *coming;
   Name *name;
 
+  if (delay_ns > 0)
+    fanout_properties_keep_window (self);
   g_mutex_lock (&self->control);
   name = fanout_readers_find (self, host, port);
   if (name)
@@ -386,7 +388,8 @@ fanout_signals_install (GType type)
    * #WeirFanoutSink::add.
    *
    * #WeirFanoutSink:window-time must cover the delay. Set it before the stream starts, to the
-   * longest delay plus the interval of keyframes plus 1 s.
+   * longest delay plus the interval of keyframes plus 1 s. Until it is set, the window begins to
+   * keep packets for delays with the first call that asks for a delay.
    *
    * Returns: %TRUE if the reader was added; %FALSE if it is not added yet, or is a multicast group.
    */

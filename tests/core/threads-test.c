@@ -36,7 +36,7 @@ typedef struct {
 } Slot;
 
 static Slot slots[UDP_SLOTS + TCP_SLOTS];
-static atomic_bool writing, receiving;
+static atomic_bool writing, receiving, reads_slowly;
 static atomic_ullong n_wrong, n_written;
 static int send_fd;
 
@@ -121,7 +121,7 @@ receive (void *data)
     more = false;
     poll (fds, UDP_SLOTS + TCP_SLOTS, 5);
     for (size_t i = 0; i < UDP_SLOTS + TCP_SLOTS; i++) {
-      for (int k = 0; k < 64; k++) {
+      for (int k = slots[i].conn && atomic_load (&reads_slowly) ? 62 : 0; k < 64; k++) {
         if (!(slots[i].conn ? receive_tcp (&slots[i]) : receive_udp (&slots[i])))
           break;
         more = true;
@@ -172,14 +172,16 @@ close_slots (void)
 
 static WeirFanout *fanout;
 static WeirFanoutSettings settings;
+static uint64_t next_id; // for the writer
 
 static void *
 write_frames (void *data)
 {
   struct timespec pause = { .tv_nsec = 300000 };
+  uint64_t id;
   uint8_t *room;
 
-  for (uint64_t id = 0; atomic_load (&writing);) {
+  for (id = 0; atomic_load (&writing);) {
     unsigned n = 0;
 
     // A frame is five packets, which come together or in two parts.
@@ -199,6 +201,7 @@ write_frames (void *data)
     id += 5 - n;
     nanosleep (&pause, NULL);
   }
+  next_id = id;
   return NULL;
 }
 
@@ -208,7 +211,7 @@ static WeirReader *readers[READERS_MAX];
 static size_t n_readers;
 static WeirReader *present[UDP_SLOTS + TCP_SLOTS];
 static bool restarts; // whether the engine restarts, which resets the counters
-static bool with_layers;
+static bool with_layers, with_plans;
 
 static void
 change_settings (void)
@@ -224,6 +227,7 @@ change_settings (void)
   settings.bounds = (WeirWindowBounds) { WEIR_WINDOW_BYTES_MIN << random_below (5),
     50 + random_below (5000), 100 * MS << random_below (5), false };
   settings.overrun = (WeirOverrun) random_below (3);
+  settings.trim = random_percent (50);
   weir_fanout_set (fanout, &settings);
 }
 
@@ -251,7 +255,8 @@ add_reader (size_t at)
     weir_reader_set_layers (reader, some_layers ());
   if (random_percent (30))
     weir_reader_set_delay (reader, (int64_t) random_below (500) * MS);
-  planned = weir_fanout_plan (fanout, 0, weir_now_ns (), &plan) && random_percent (50);
+  planned =
+      with_plans && weir_fanout_plan (fanout, 0, weir_now_ns (), &plan) && random_percent (50);
   CHECK_INT (weir_fanout_add (fanout, reader, (unsigned) random_below (WEIR_PRIORITIES),
                  planned ? &plan : NULL, weir_now_ns ()),
       0);
@@ -367,6 +372,7 @@ begin (unsigned n_threads)
     .catch_up_rate = 8, .coalesce_ns = 2 * MS, .bounds = { 8 << 20, 10000, 2000 * MS, false }
   };
   n_readers = 0;
+  with_plans = true;
   memset (present, 0, sizeof present);
   open_slots ();
   fanout = weir_fanout_new (workers, NULL, &settings);
@@ -570,6 +576,105 @@ everything_changes_while_the_engine_restarts (void)
   change_everything_while_it_streams ();
 }
 
+static bool paused[UDP_SLOTS + TCP_SLOTS];
+
+static void
+resume_all (void)
+{
+  for (size_t i = 0; i < UDP_SLOTS + TCP_SLOTS; i++) {
+    if (paused[i]) {
+      weir_fanout_resume (fanout, present[i], weir_now_ns (), NULL);
+      weir_fanout_set_delay (fanout, present[i], 0, weir_now_ns (), NULL);
+    }
+    paused[i] = false;
+  }
+}
+
+// Adds, removes or pauses a reader, or resumes all. A reader that is removed while it is paused
+// would keep the window for ever.
+static void
+change_a_reader (void)
+{
+  size_t at = random_below (UDP_SLOTS + TCP_SLOTS);
+  uint64_t what = random_below (100);
+
+  if (what < 45) {
+    add_reader (at);
+  } else if (what < 90) {
+    if (!paused[at])
+      remove_reader (at);
+  } else if (what < 98 && present[at] && !paused[at]) {
+    paused[at] = true;
+    weir_fanout_pause (fanout, present[at], weir_now_ns ());
+  } else {
+    resume_all ();
+  }
+}
+
+// Writes frames until the window holds the newest group of pictures only.
+static void
+write_until_trimmed (void)
+{
+  int64_t end_ns = weir_now_ns () + 60000 * MS;
+
+  do {
+    CHECK (weir_fanout_begin (fanout));
+    for (int i = 0; i < 5; i++, next_id++) {
+      fill (weir_fanout_reserve (fanout, SIZE_OF (next_id)), next_id, next_id % 5 == 4);
+      weir_fanout_commit (fanout, SIZE_OF (next_id), weir_now_ns ());
+    }
+    weir_fanout_end (fanout, weir_now_ns ());
+    CHECK (weir_fanout_drain (fanout, end_ns));
+  } while (fanout->window.head - fanout->window.tail > 100 && weir_now_ns () < end_ns);
+  CHECK (fanout->window.head - fanout->window.tail <= 100);
+}
+
+// Readers come, go, pause and read slowly while packets that nobody needs are dropped.
+static void
+no_reader_loses_packets_to_trimming (void)
+{
+  WeirWorkers *workers = begin (3);
+  int64_t end_ns = weir_now_ns () + RUN_NS;
+  pthread_t writer, receiver;
+
+  settings.trim = settings.join_at_keyframe = true;
+  settings.bounds = (WeirWindowBounds) { SIZE_MAX, SIZE_MAX, INT64_MAX / 2, false };
+  weir_fanout_set (fanout, &settings);
+  with_plans = false; // a plan keeps the window for 2 s
+  memset (paused, 0, sizeof paused);
+  atomic_store (&writing, true);
+  atomic_store (&receiving, true);
+  atomic_store (&reads_slowly, true);
+  CHECK_INT (pthread_create (&receiver, NULL, receive, NULL), 0);
+  CHECK_INT (pthread_create (&writer, NULL, write_frames, NULL), 0);
+  while (weir_now_ns () < end_ns && n_readers < READERS_MAX) {
+    change_a_reader ();
+    if (random_percent (2)) {
+      settings.inline_readers = random_percent (50) ? 0 : 100;
+      weir_fanout_set (fanout, &settings);
+    }
+    nanosleep (&(struct timespec) { .tv_nsec = 200000 }, NULL);
+  }
+  atomic_store (&writing, false);
+  pthread_join (writer, NULL);
+  atomic_store (&reads_slowly, false);
+  CHECK (fanout->window.tail > 0);
+  resume_all ();
+  write_until_trimmed ();
+  weir_fanout_stop (fanout);
+  atomic_store (&receiving, false);
+  pthread_join (receiver, NULL);
+  CHECK_INT (atomic_load (&n_wrong), 0);
+  for (size_t i = 0; i < n_readers; i++) {
+    WeirReaderCounters counters;
+
+    weir_reader_counters (fanout, readers[i], weir_now_ns (), &counters);
+    CHECK_INT (counters.moved, 0);
+    CHECK_INT (counters.dropped[WEIR_DROP_OVERRUN], 0);
+  }
+  finish (workers);
+}
+
 // Without changes or slow readers, every reader gets every packet, with and without workers.
 static void
 every_reader_gets_every_packet (void)
@@ -711,6 +816,7 @@ main (void)
   RUN (every_reader_gets_every_packet);
   RUN (everything_changes_while_it_streams);
   RUN (everything_changes_while_the_engine_restarts);
+  RUN (no_reader_loses_packets_to_trimming);
   RUN (nothing_is_sent_to_a_removed_reader);
   return tap_done ();
 }

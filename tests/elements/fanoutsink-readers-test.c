@@ -114,6 +114,38 @@ get_number (GstElement *sink, gint port, const gchar *field)
   return value;
 }
 
+// Returns the sequence number of the oldest join point in the window after 20 frames, of which each
+// fifth is a keyframe. `delay` is for set-delay before the first frame.
+static guint
+oldest_join (const gchar *launch, guint64 delay)
+{
+  GstElement *sink;
+  GstHarness *h = make_sink (launch, &sink);
+  GstStructure *plan;
+  gboolean ok;
+  guint seq;
+
+  g_signal_emit_by_name (sink, "set-delay", "127.0.0.1", 9, delay, &ok);
+  for (guint n = 0; n < 20; n++)
+    push_frame (h, n, n % 5 == 0);
+  g_signal_emit_by_name (sink, "set-delay", "127.0.0.1", 9, G_MAXUINT64, &ok);
+  g_signal_emit_by_name (sink, "plan", "127.0.0.1", 9, &plan);
+  g_assert_true (gst_structure_get (plan, "seq", G_TYPE_UINT, &seq, NULL));
+  gst_structure_free (plan);
+  finish (h, sink);
+  return seq;
+}
+
+// The window keeps older packets only if a property or a signal asks for them.
+static void
+test_keeps_packets_for_delays (void)
+{
+  g_assert_cmpuint (oldest_join ("fanoutsink join=keyframe", 0), ==, 15);
+  g_assert_cmpuint (oldest_join ("fanoutsink join=keyframe", GST_SECOND), ==, 0);
+  g_assert_cmpuint (oldest_join ("fanoutsink join=keyframe window-time=10000000000", 0), ==, 0);
+  g_assert_cmpuint (oldest_join ("fanoutsink join=keyframe delay=1000000", 0), ==, 0);
+}
+
 // Changes a reader's delay, pauses it and resumes it. Sequence numbers must continue, and
 // timestamps must equal those of the live edge.
 static void
@@ -1145,6 +1177,7 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/readers/joins-at-the-keyframe", test_joins_at_the_keyframe);
+  g_test_add_func ("/readers/keeps-packets-for-delays", test_keeps_packets_for_delays);
   g_test_add_func ("/readers/has-its-own-position", test_has_its_own_position);
   g_test_add_data_func ("/readers/a-delay-from-the-first-packet-on/before-clients",
       "fanoutsink delay=300000000 clients=127.0.0.1:%u", test_a_delay_from_the_first_packet_on);

@@ -30,6 +30,7 @@ weir_fanout_new (WeirWorkers *workers, const WeirSendOps *ops, const WeirFanoutS
   fanout->workers = workers;
   fanout->ops = ops;
   fanout->settings = *settings;
+  fanout->left_at = -1;
   pthread_mutex_init (&fanout->writer, NULL);
   pthread_mutex_init (&fanout->lock, NULL);
   weir_cond_init (&fanout->passed);

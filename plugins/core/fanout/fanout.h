@@ -56,6 +56,7 @@ typedef struct {
   int64_t spread_ns;       // time in ns over which a pass over all readers is spread; 0: at once
   int64_t coalesce_ns;     // longest time in ns that a packet waits for the rest of its frame
   bool keep_window;        // keep all that the bounds allow, even if no reader can ask for it yet
+  bool trim;               // unless keep_window is set, drop packets as soon as nobody needs them
   WeirWindowBounds bounds;
   WeirOverrun overrun;
 } WeirFanoutSettings;

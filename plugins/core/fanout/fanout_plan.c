@@ -129,6 +129,7 @@ weir_fanout_plan (WeirFanout *fanout, int64_t delay_ns, int64_t now_ns, WeirPlan
 {
   pthread_mutex_lock (&fanout->lock);
   *plan = weir_plan_start (fanout, fanout->settings.join_at_keyframe, delay_ns, now_ns);
+  fanout->planned_until_ns = now_ns + PLAN_NS;
   pthread_mutex_unlock (&fanout->lock);
   return plan->known;
 }
@@ -178,6 +179,7 @@ weir_fanout_plan_again (
     plan->seq = kept->seq;
   }
   plan->continues = plan->known;
+  fanout->planned_until_ns = now_ns + PLAN_NS;
   pthread_mutex_unlock (&fanout->lock);
   return plan->known;
 }

@@ -5,9 +5,6 @@
 
 #include "fanout/fanout_private.h"
 
-// A plan is valid for this time.
-#define PLAN_NS 2000000000LL
-
 // ---- a reader's position ----
 
 static void

@@ -3,8 +3,8 @@
 
 // Internals shared by the engine's files: fanout.c (the engine as a whole), fanout_readers.c (one
 // reader), fanout_shards.c (adding and removing readers), fanout_writer.c (the input),
-// fanout_pass.c (when readers are served), serve*.c (how a reader is served), and the files named
-// below. "Under the lock" means WeirFanout.lock.
+// fanout_trim.c (when packets are dropped), fanout_pass.c (when readers are served), serve*.c (how
+// a reader is served), and the files named below. "Under the lock" means WeirFanout.lock.
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,6 +15,7 @@
 #include "net/poller.h"
 
 #define SHARD_READERS 64
+#define PLAN_NS 2000000000LL // a plan is valid for this time
 
 typedef struct shard Shard;
 typedef struct room Room;
@@ -130,6 +131,12 @@ typedef struct {
   uint8_t copy[WEIR_PACKET_MAX];
 } Server;
 
+// The last search for packets that nobody needs, and what the window was then.
+typedef struct {
+  int64_t at_ns, last_join;
+  uint64_t n_blocks;
+} Trim;
+
 struct weir_fanout {
   WeirWorkers *workers;
   const WeirSendOps *ops;
@@ -160,9 +167,12 @@ struct weir_fanout {
   Shard *shards;
   Shard *open[WEIR_PRIORITIES]; // a shard with room, or NULL
   size_t n_readers, n_conns;
-  uint32_t clock_rate;         // ticks per second; 0: unknown
-  size_t n_await_join;         // readers that wait for a join point
-  int64_t await_from;          // position at which the last of them began
+  uint32_t clock_rate; // ticks per second; 0: unknown
+  size_t n_await_join; // readers that wait for a join point
+  int64_t await_from;  // position at which the last of them began
+  Trim trim;
+  int64_t planned_until_ns;    // a plan may be used until then
+  int64_t left_at;             // newest position of a reader that was removed while paused, or -1
   WeirFanoutCounters counters; // without the shards' sums
 };
 
@@ -225,6 +235,17 @@ void weir_fanout_publish (WeirFanout *fanout);
 
 // Publishes packets that have waited long enough for the rest of their frame.
 int64_t weir_fanout_run_flush (WeirTask *task, void *scratch, int64_t now_ns);
+
+// ---- trimming (fanout_trim.c) ----
+
+// Drops the packets of the window that nobody needs, if the settings say so. Searches for them only
+// when a join point was published or a block was taken since the last search. The caller holds both
+// locks.
+void weir_fanout_trim (WeirFanout *fanout);
+
+// Call when a reader is removed: if it is paused, it may be added again at its position, and the
+// window keeps all that its bounds allow until that position is out of the window. Under the lock.
+void weir_fanout_trim_without (WeirFanout *fanout, const WeirReader *reader);
 
 // ---- streams of layer sets (fanout_layers.c): the writer ----
 

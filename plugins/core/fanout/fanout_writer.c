@@ -46,6 +46,7 @@ weir_fanout_publish (WeirFanout *fanout)
     fanout->published = true;
     if (fanout->n_await_join > 0)
       weir_fanout_look_for_join (fanout);
+    weir_fanout_trim (fanout);
   }
   pthread_mutex_unlock (&fanout->lock);
   weir_layer_streams_take (fanout);
@@ -94,6 +95,8 @@ weir_fanout_begin (WeirFanout *fanout)
   wanted = fanout->running
            && (fanout->n_readers > 0 || fanout->settings.join_at_keyframe
                || fanout->settings.keep_window);
+  if (!wanted)
+    weir_fanout_trim (fanout);
   pthread_mutex_unlock (&fanout->lock);
   fanout->published = false;
   if (!wanted)

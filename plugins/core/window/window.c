@@ -7,7 +7,7 @@
 
 #include "rtp/rtp.h"
 
-#define FIRST_CAPACITY 128
+#define FIRST_CAPACITY 16
 #define RTCP_SR 200
 
 int
@@ -226,9 +226,8 @@ weir_window_stage_as (WeirWindow *window, size_t len, const WeirPacket *as)
 // ---- publishing ----
 
 static bool
-index_grow (WeirWindow *window)
+index_resize (WeirWindow *window, size_t capacity)
 {
-  size_t capacity = window->capacity * 2;
   WeirPacket *index = malloc (capacity * sizeof *index);
 
   if (!index)
@@ -344,7 +343,7 @@ weir_window_publish (WeirWindow *window, uint64_t *lost)
   if (window->n_staged == 0)
     return false;
   while (window->capacity < (uint64_t) (window->head - window->tail) + window->n_staged) {
-    if (!index_grow (window)) {
+    if (!index_resize (window, window->capacity * 2)) {
       *lost += weir_window_drop_stage (window);
       return false;
     }
@@ -361,6 +360,18 @@ weir_window_publish (WeirWindow *window, uint64_t *lost)
   while (window->tail < tail)
     drop_oldest (window);
   return true;
+}
+
+void
+weir_window_trim (WeirWindow *window, int64_t position)
+{
+  size_t n = (size_t) (window->head - window->tail), dropped = (size_t) (position - window->tail);
+
+  // The window is longest just before most of it is dropped.
+  if (dropped >= n / 2 && n <= window->capacity / 4 && window->capacity > FIRST_CAPACITY)
+    index_resize (window, window->capacity / 2);
+  while (window->tail < position)
+    drop_oldest (window);
 }
 
 void

@@ -86,6 +86,7 @@ typedef struct {
   WeirBlockFile *file; // a reference, or NULL
   WeirBlock *block;
   size_t block_used, block_size; // bytes; block_size: of the next block
+  uint64_t n_blocks;             // blocks taken, ever
   // Bytes that came in this time, to measure the rate.
   uint64_t measured_bytes;
   int64_t measured_from_ns, measured_to_ns;
@@ -143,6 +144,10 @@ bool weir_window_publish (WeirWindow *window, uint64_t *lost);
 // so that a block becomes free.
 void weir_window_make_smaller (WeirWindow *window);
 
+// Drops the packets before `position`, which must be in the window. Frees memory of the index if it
+// was far too large for the packets before.
+void weir_window_trim (WeirWindow *window, int64_t position);
+
 // weir_window_tail_after() returns the tail that the window would have after publishing.
 // weir_window_drop_stage() drops the staged packets and returns how many there were.
 int64_t weir_window_tail_after (const WeirWindow *window);
@@ -174,6 +179,10 @@ int64_t weir_window_live (const WeirWindow *window);
 // Returns the first RTP packet at or after `position`, or NULL if it is not among the next 64
 // packets.
 const WeirPacket *weir_window_next_rtp (const WeirWindow *window, int64_t position);
+
+// Returns the newest RTP packet before `position`, or `position` if it is not among the 64 packets
+// before.
+int64_t weir_window_rtp_before (const WeirWindow *window, int64_t position);
 
 // Finds the sequence number that the first RTP packet at or after `position` has or will have.
 // Returns false if no RTP packet is near `position`.

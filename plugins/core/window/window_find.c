@@ -78,21 +78,30 @@ weir_window_next_rtp (const WeirWindow *window, int64_t position)
   return NULL;
 }
 
+int64_t
+weir_window_rtp_before (const WeirWindow *window, int64_t position)
+{
+  int64_t end = position - RTP_NEAR > window->tail ? position - RTP_NEAR : window->tail;
+
+  for (int64_t at = position; at > end; at--) {
+    if (weir_window_at (window, at - 1)->flags & WEIR_PACKET_RTP)
+      return at - 1;
+  }
+  return position;
+}
+
 bool
 weir_window_seq_at (const WeirWindow *window, int64_t position, uint16_t *seq)
 {
   int64_t first = position < window->tail ? window->tail : position;
   const WeirPacket *packet = weir_window_next_rtp (window, first);
-  int64_t end = first - RTP_NEAR > window->tail ? first - RTP_NEAR : window->tail;
+  int64_t before = packet ? first : weir_window_rtp_before (window, first);
 
-  *seq = packet ? packet->seq : 0;
-  for (int64_t at = first; !packet && at > end; at--) {
-    if (weir_window_at (window, at - 1)->flags & WEIR_PACKET_RTP) {
-      packet = weir_window_at (window, at - 1);
-      *seq = (uint16_t) (packet->seq + 1);
-    }
-  }
-  return packet != NULL;
+  if (packet)
+    *seq = packet->seq;
+  else
+    *seq = before < first ? (uint16_t) (weir_window_at (window, before)->seq + 1) : 0;
+  return packet || before < first;
 }
 
 int64_t

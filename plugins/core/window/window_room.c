@@ -62,6 +62,7 @@ take_block (WeirWindow *window, size_t len)
     move_stage (window, block);
   weir_block_unref (window->block);
   window->block = block;
+  window->n_blocks++;
   window->block_used = moves ? window->bytes_staged : 0;
   return true;
 }
