@@ -19,6 +19,7 @@ static WeirAddress camera, camera_again, other_host;
 static int64_t seqs[N_OUT];
 static uint64_t runs[N_OUT], missing;
 static size_t n_out, n_reports, n_byes;
+static size_t n_out_at_report; // packets delivered before the last report
 static WeirNtpMap reported;
 static size_t stop_after; // stop the track within the callback of this packet
 
@@ -41,6 +42,7 @@ static void
 on_report (void *data, const WeirNtpMap *map)
 {
   n_reports++;
+  n_out_at_report = n_out;
   reported = *map;
 }
 
@@ -436,6 +438,7 @@ a_sender_report_waits_for_its_ssrc (void)
   CHECK_INT (n_reports, 0);
   take_full (&camera, SSRC, PT, 1, 0, 200 * MS);
   CHECK_INT (n_reports, 1);
+  CHECK_INT (n_out_at_report, n_out); // after the packet that it waited for
   CHECK_INT (reported.timestamp, 1234);
   CHECK (reported.known && reported.ntp == UINT64_C (0x1122334455667788));
   weir_track_take_rtcp (&track, &other_host, sr, len, 201 * MS);

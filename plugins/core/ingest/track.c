@@ -211,7 +211,6 @@ note_accepted (WeirTrack *self, const WeirAddress *from, int64_t now_ns)
   self->stats.heard_ns = now_ns;
   self->stats.bye = false;
   self->packets_accepted++;
-  weir_track_note_packet (self, now_ns);
 }
 
 static void
@@ -238,6 +237,7 @@ take_media (WeirTrack *self, const WeirAddress *from, WeirIngestPacket *packet, 
     put_in_order (self, packet, now_ns);
   else
     deliver (self, packet);
+  weir_track_note_packet (self, now_ns);
 }
 
 void
