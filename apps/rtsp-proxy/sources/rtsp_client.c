@@ -188,7 +188,7 @@ is_interleaved (const RtspClient *self)
   for (guint i = 0; i < self->tracks->len; i++) {
     const RtspTrack *track = g_ptr_array_index (self->tracks, i);
 
-    if (track->in && track->interleaved)
+    if (track->media.in && track->interleaved)
       return TRUE;
   }
   return FALSE;
@@ -268,7 +268,7 @@ send_teardown (RtspClient *self)
   for (guint i = 0; self->plays_each && i < self->tracks->len; i++) {
     const RtspTrack *track = g_ptr_array_index (self->tracks, i);
 
-    if (track->in)
+    if (track->media.in)
       rtsp_client_send (self, "TEARDOWN", track->url, NULL);
   }
   if (!self->plays_each)
@@ -354,7 +354,7 @@ ask_here (gpointer data)
   RtspClient *self = request->client;
 
   if (rtsp_client_plays (self))
-    rtsp_client_ask_key (self, request->track);
+    engine_tracks_ask_key (self->tracks, request->track);
   rtsp_client_unref (self);
   g_free (request);
   return G_SOURCE_REMOVE;

@@ -6,28 +6,7 @@
 #include "ingest/udp.h"
 #include "sources/rtsp_client_private.h"
 
-#define REPORT_INTERVAL (5 * GST_SECOND)
 #define FRAME_HEADER 4 // of an interleaved packet
-
-static gint64 tick_ns = WEIR_INGEST_TICK_NS;
-
-void
-rtsp_client_set_tick (guint us)
-{
-  tick_ns = (gint64) us * 1000;
-  rtsp_loop_set_round (us);
-}
-
-// The process's engine. It is never freed.
-static WeirIngest *
-get_engine (void)
-{
-  static WeirIngest *engine;
-
-  if (!engine)
-    engine = weir_ingest_new (&(WeirIngestSettings) { .tick_ns = tick_ns });
-  return engine;
-}
 
 // ---- callbacks of the engine, from any thread ----
 
@@ -49,16 +28,13 @@ static void
 on_packet (gpointer data, const WeirIngestPacket *packet)
 {
   RtspTrack *self = data;
-  const PullContext *context = self->client->context;
 
   if (!is_taken (self->client))
     return;
   if (!g_atomic_int_get (&self->client->heard))
     g_atomic_int_set (&self->client->heard, 1);
   correct_payload_type (self, packet);
-  relay_push_more (context->source, self->index, gst_buffer_new_memdup (packet->data, packet->len),
-      packet->arrival_ns, __atomic_load_n (&self->base, __ATOMIC_RELAXED));
-  context->callbacks->packet (context->owner, packet->arrival_ns);
+  engine_track_push (&self->media, packet, __atomic_load_n (&self->base, __ATOMIC_RELAXED));
 }
 
 static void
@@ -67,7 +43,7 @@ on_settled (gpointer data)
   RtspTrack *self = data;
 
   if (is_taken (self->client))
-    relay_settle (self->client->context->source, self->index);
+    engine_track_settle (&self->media);
 }
 
 static void
@@ -76,7 +52,7 @@ on_report (gpointer data, const WeirNtpMap *map)
   RtspTrack *self = data;
 
   if (is_taken (self->client))
-    relay_set_ntp_map (self->client->context->source, self->index, map);
+    engine_track_set_ntp (&self->media, map);
 }
 
 // Ends the run if all senders said BYE.
@@ -89,7 +65,7 @@ check_byes (gpointer data)
   for (guint i = 0; all && i < self->tracks->len; i++) {
     RtspTrack *track = g_ptr_array_index (self->tracks, i);
 
-    all = !track->in || g_atomic_int_get (&track->said_bye);
+    all = !track->media.in || g_atomic_int_get (&track->said_bye);
   }
   if (all)
     rtsp_client_end (self, "the upstream ended");
@@ -170,20 +146,12 @@ void
 rtsp_track_free (gpointer data)
 {
   RtspTrack *self = data;
-  WeirIngestStats stats = { 0 };
+  UdpStats unused = { 0 };
 
-  if (self->in)
-    weir_ingest_remove (self->in, &stats);
-  if (!self->interleaved) {
-    UdpStats *drops = &self->client->drops;
-
-    drops->n_foreign += stats.dropped[WEIR_INGEST_FOREIGN];
-    drops->n_wrong += stats.dropped[WEIR_INGEST_MALFORMED];
-    drops->n_lost += stats.kernel_drops;
-  }
+  engine_track_remove (&self->media, self->interleaved ? &unused : &self->client->drops);
   close_sockets (self);
   g_free (self->url);
-  gst_caps_unref (self->caps);
+  gst_caps_unref (self->media.caps);
   g_free (self);
 }
 
@@ -210,24 +178,12 @@ rtsp_track_open_sockets (RtspTrack *self)
   close_sockets (self);
   if (!self->client->link || !read_address (rtsp_link_get_own (self->client->link), &own))
     return FALSE;
-  port = weir_udp_open_pair (&own, 0, RTSP_CLIENT_BUFFER, TRUE, fds);
+  port = weir_udp_open_pair (&own, 0, ENGINE_TRACK_BUFFER, TRUE, fds);
   if (port < 0)
     return FALSE;
   self->sockets = (WeirIngestSockets) { fds[0], fds[1] };
   self->port = (guint16) port;
   return TRUE;
-}
-
-static WeirKeyRequest
-key_request (const GstStructure *caps)
-{
-  gboolean set = FALSE;
-
-  if (gst_structure_get_boolean (caps, "rtcp-fb-nack-pli", &set) && set)
-    return WEIR_KEY_PLI;
-  if (gst_structure_get_boolean (caps, "rtcp-fb-ccm-fir", &set) && set)
-    return WEIR_KEY_FIR;
-  return WEIR_KEY_NONE;
 }
 
 static WeirAddress
@@ -286,17 +242,9 @@ name_sender (RtspTrack *self, const GstRTSPTransport *transport, WeirTrackSettin
 gboolean
 rtsp_track_begin (RtspTrack *self, const GstRTSPTransport *transport)
 {
-  const GstStructure *caps = gst_caps_get_structure (self->caps, 0);
-  WeirTrackSettings settings = { .key = key_request (caps),
-    .interleaved = self->interleaved,
-    .report_interval_ns = REPORT_INTERVAL,
-    .ssrc = g_random_int (),
-    .cname = "rtsp-proxy" };
+  WeirTrackSettings settings = engine_track_settings (self->media.caps);
   WeirIngestSockets sockets = WEIR_INGEST_NO_SOCKETS;
-  gint rate = 0;
 
-  gst_structure_get_int (caps, "clock-rate", &rate);
-  settings.clock_rate = (guint32) rate;
   self->base = RELAY_NO_BASE;
   if (self->interleaved) {
     close_sockets (self);
@@ -306,31 +254,15 @@ rtsp_track_begin (RtspTrack *self, const GstRTSPTransport *transport)
     sockets = self->sockets;
     self->sockets = WEIR_INGEST_NO_SOCKETS;
   }
-  return get_engine ()
-         && weir_ingest_add (get_engine (), &settings, sockets, &track_ops, self, &self->in) == 0;
+  return engine_track_add (&self->media, &settings, sockets, &track_ops) == 0;
 }
 
 gboolean
 rtsp_client_begin_media (RtspClient *self)
 {
-  const PullContext *context = self->context;
-  GPtrArray *caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
-  gboolean any;
+  gboolean any = engine_tracks_begin (self->context, self->tracks);
 
-  for (guint i = 0; i < self->tracks->len; i++) {
-    RtspTrack *track = g_ptr_array_index (self->tracks, i);
-
-    if (!track->in)
-      continue;
-    track->index = caps->len;
-    g_ptr_array_add (caps, gst_caps_ref (track->caps));
-  }
-  any = caps->len > 0;
-  if (any && !g_atomic_int_get (&context->cancelled)) {
-    context->callbacks->begun (context->owner, relay_source_begin (context->source, caps));
-    g_atomic_int_set (&self->begun, 1);
-  }
-  g_ptr_array_unref (caps);
+  g_atomic_int_set (&self->begun, any);
   return any;
 }
 
@@ -342,21 +274,10 @@ rtsp_client_take_packet (RtspClient *self, guint8 channel, guint8 *bytes, gsize 
   for (guint i = 0; i < self->tracks->len; i++) {
     RtspTrack *track = g_ptr_array_index (self->tracks, i);
 
-    if (track->in && track->interleaved
+    if (track->media.in && track->interleaved
         && (channel == track->channels[0] || channel == track->channels[1])) {
-      weir_ingest_push (track->in, channel == track->channels[1], bytes, len, clock_now ());
+      weir_ingest_push (track->media.in, channel == track->channels[1], bytes, len, clock_now ());
       return;
     }
-  }
-}
-
-void
-rtsp_client_ask_key (RtspClient *self, guint index)
-{
-  for (guint i = 0; i < self->tracks->len; i++) {
-    RtspTrack *track = g_ptr_array_index (self->tracks, i);
-
-    if (track->in && track->index == index)
-      weir_ingest_ask_key (track->in);
   }
 }

@@ -9,13 +9,11 @@
 
 #include <gst/rtsp/rtsp.h>
 
-#include "ingest/engine.h"
-#include "sources/pull.h"
+#include "sources/engine_tracks.h"
 #include "sources/rtsp_auth.h"
 #include "sources/rtsp_client.h"
 #include "sources/rtsp_link.h"
 #include "sources/rtsp_loop.h"
-#include "sources/udp_input.h"
 
 typedef enum {
   RTSP_CONNECTING,
@@ -32,13 +30,11 @@ typedef enum {
 typedef struct _RtspClient RtspClient;
 
 typedef struct {
+  EngineTrack media; // first; in the engine once it is set up
   RtspClient *client;
-  gchar *url; // of SETUP
-  GstCaps *caps;
+  gchar *url;                // of SETUP
   guint64 listed[2];         // payload types of its m= line, as in WeirTrackSettings
   guint8 payload;            // the first of them
-  guint index;               // in the relay, once all tracks are set up
-  WeirIngestTrack *in;       // NULL: not set up
   WeirIngestSockets sockets; // opened for SETUP, until the engine takes them
   guint16 port;              // of the first socket
   gboolean interleaved;
@@ -152,4 +148,3 @@ gboolean rtsp_track_begin (RtspTrack *self, const GstRTSPTransport *transport);
 // Tells the relay the tracks that are set up. Returns FALSE if there is none.
 gboolean rtsp_client_begin_media (RtspClient *self);
 void rtsp_client_take_packet (RtspClient *self, guint8 channel, guint8 *bytes, gsize len);
-void rtsp_client_ask_key (RtspClient *self, guint track);

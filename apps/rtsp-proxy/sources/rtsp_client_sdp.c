@@ -53,10 +53,11 @@ add_track (RtspClient *self, const GstSDPMessage *sdp, const GstSDPMedia *media)
     return;
   }
   track = g_new0 (RtspTrack, 1);
+  track->media.context = self->context;
+  track->media.caps = caps;
   track->client = self;
   track->sockets = WEIR_INGEST_NO_SOCKETS;
   track->url = url;
-  track->caps = caps;
   gst_structure_get_int (gst_caps_get_structure (caps, 0), "payload", &payload);
   track->payload = (guint8) payload;
   list_payload_types (track, media);
@@ -119,7 +120,7 @@ read_entry (RtspClient *self, const gchar *text)
   for (guint i = 0; i < self->tracks->len; i++) {
     RtspTrack *track = g_ptr_array_index (self->tracks, i);
 
-    if (track->in && (url ? is_url_of (track, url) : self->tracks->len == 1))
+    if (track->media.in && (url ? is_url_of (track, url) : self->tracks->len == 1))
       __atomic_store_n (&track->base, time, __ATOMIC_RELAXED);
   }
   g_strfreev (fields);

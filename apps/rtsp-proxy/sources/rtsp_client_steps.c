@@ -297,7 +297,7 @@ play_next (RtspClient *self)
 
   while (!track && self->at < self->tracks->len) {
     track = g_ptr_array_index (self->tracks, self->at++);
-    if (!track->in)
+    if (!track->media.in)
       track = NULL;
   }
   if (track)

@@ -4,8 +4,7 @@
 #include "ingest/udp.h"
 #include "net/send.h"
 #include "outlets/rtsp/server.h"
-#include "sources/rtsp_client.h"
-#include "sources/udp_input.h"
+#include "sources/engine_tracks.h"
 
 #include <string.h>
 
@@ -107,7 +106,7 @@ add_rtsp (SystemNeeds *self, const PullConfig *pull)
 {
   // The kernel doubles what is set.
   guint64 light =
-      MAX (RTSP_CLIENT_BUFFER, weir_udp_buffer_for (self->rate / 8, self->rate / 8 / PACKET)) / 2;
+      MAX (ENGINE_TRACK_BUFFER, weir_udp_buffer_for (self->rate / 8, self->rate / 8 / PACKET)) / 2;
 
   add (self, is_light (pull) ? &light_upstream : &rtspsrc_upstream, 1);
   add (self, is_light (pull) ? &light_track : &rtspsrc_track, TRACKS);

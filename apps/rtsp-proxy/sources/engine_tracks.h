@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Tracks that the receive engine (ingest/engine.h) gives to a relay. They need no pipeline and no
+// thread of their own. The RTSP client has them.
+
+#include "ingest/engine.h"
+#include "sources/pull.h"
+#include "sources/udp_input.h"
+
+// First size of the receive buffer of a track, as the kernel accounts it, which is twice what is
+// set. The engine enlarges it for fast streams.
+#define ENGINE_TRACK_BUFFER (1024 * 1024)
+
+// The first member of its owner's structure.
+typedef struct {
+  const PullContext *context;
+  GstCaps *caps;
+  guint index;         // in the relay, once engine_tracks_begin() was called
+  WeirIngestTrack *in; // NULL: not in the engine
+} EngineTrack;
+
+// Sets the tick of the engine, in µs; 0: each packet wakes a thread. Call before the first track is
+// added.
+void engine_tracks_set_tick (guint us);
+
+// Returns the settings of a track with these caps: its clock rate, what its sender takes as a
+// request for a keyframe, and receiver reports.
+WeirTrackSettings engine_track_settings (const GstCaps *caps);
+
+// Adds a track to the process's engine. Takes the sockets. The engine passes `self` to `ops`.
+// Returns 0 or a negative errno. Call from any thread.
+gint engine_track_add (EngineTrack *self, const WeirTrackSettings *settings,
+    WeirIngestSockets sockets, const WeirIngestOps *ops);
+
+// Takes a track out of the engine, if it is in it, and adds what it dropped to `drops`.
+void engine_track_remove (EngineTrack *self, UdpStats *drops);
+
+// Pass a packet, with its base as in relay_push(), the end of a batch of packets, and a sender report
+// to the relay. Call from the engine's callbacks.
+void engine_track_push (EngineTrack *self, const WeirIngestPacket *packet, guint64 base);
+void engine_track_settle (EngineTrack *self);
+void engine_track_set_ntp (EngineTrack *self, const WeirNtpMap *map);
+
+// Tells the relay the tracks of `tracks` (of EngineTrack) that are in the engine. Returns FALSE if
+// there is none.
+gboolean engine_tracks_begin (const PullContext *context, GPtrArray *tracks);
+
+// Asks the sender of the relay's track `index` for a keyframe.
+void engine_tracks_ask_key (GPtrArray *tracks, guint index);
