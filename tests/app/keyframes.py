@@ -11,24 +11,13 @@ import time
 
 from proc import Rtsp, free_udp_pair
 from proxy import Proxy, wait_until
-from scripted import KEY_PICTURE, SSRC, VIDEO, Server, rtp, sender_report, udp_port
+from scripted import (FEEDBACK, KEY_PICTURE, SSRC, VIDEO, Server, feedback, rtp, sender_report,
+                      udp_port)
 from tap import run, test
 
 PLI, FIR = 1, 4
-FEEDBACK = 206  # RTCP payload type: payload-specific feedback
 TRACK = 'm=video 0 RTP/{} 96\r\na=rtpmap:96 H264/90000\r\n{}a=control:track0\r\n'
 QUIET = 1.5  # seconds without a request
-
-
-def feedback(rtcp):
-    """Returns the payload-specific feedback of a compound packet, as (format, media SSRC, rest)."""
-    found = []
-    while len(rtcp) >= 12:
-        size = 4 * (1 + int.from_bytes(rtcp[2:4], 'big'))
-        if rtcp[1] == FEEDBACK:
-            found.append((rtcp[0] & 31, int.from_bytes(rtcp[8:12], 'big'), rtcp[12:size]))
-        rtcp = rtcp[size:]
-    return found
 
 
 class Camera(Server):

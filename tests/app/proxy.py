@@ -158,6 +158,16 @@ def wait_until(true, timeout, what):
         time.sleep(0.02)
 
 
+def listens(port):
+    """Reports whether a socket of this host has this UDP port."""
+    found = False
+    for table in '/proc/net/udp', '/proc/net/udp6':
+        if os.path.exists(table):
+            with open(table, encoding='ascii') as file:
+                found |= any(f':{port:04X} ' in line[:40] for line in file)
+    return found
+
+
 def wait_for_readers(proxy, number, timeout=10, start=0):
     """Waits until `number` readers have begun to play."""
     wait_until(lambda: len(matches(proxy, r' reader \S+ in: ', start)) >= number, timeout,

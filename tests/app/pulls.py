@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from control import Watch
 from proc import Proc, Rtsp, free_udp_pair
-from proxy import CLIP, QUICK, Proxy, Read, matches, wait_for_readers, wait_until
+from proxy import CLIP, QUICK, Proxy, Read, listens, matches, wait_for_readers, wait_until
 from scripted import Server
 from tap import Skip, run, test
 
@@ -69,15 +69,6 @@ def free_port_pair():
     rtp.close()
     rtcp.close()
     return port
-
-
-def listens(port):
-    found = False
-    for table in '/proc/net/udp', '/proc/net/udp6':
-        if os.path.exists(table):
-            with open(table, encoding='ascii') as file:
-                found |= any(f':{port:04X} ' in line[:40] for line in file)
-    return found
 
 
 @contextmanager

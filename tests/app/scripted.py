@@ -16,6 +16,7 @@ SDP = {
 SSRC = 0x5eed0000
 KEY_PICTURE = b'\x65\x88' + bytes(198)  # H.264: the first slice of an IDR picture
 PICTURE = b'\x41' + bytes(199)
+FEEDBACK = 206  # RTCP payload type: payload-specific feedback
 
 
 # WWW-Authenticate headers that the proxy cannot answer.
@@ -54,6 +55,17 @@ def reports(rtcp):
         ssrc, lost, highest = struct.unpack_from('>III', rtcp, 8 + 24 * number)
         blocks[ssrc] = (lost >> 24, lost & 0xffffff, highest)
     return blocks
+
+
+def feedback(rtcp):
+    """Returns the payload-specific feedback of a compound packet, as (format, media SSRC, rest)."""
+    found = []
+    while len(rtcp) >= 12:
+        size = 4 * (1 + int.from_bytes(rtcp[2:4], 'big'))
+        if rtcp[1] == FEEDBACK:
+            found.append((rtcp[0] & 31, int.from_bytes(rtcp[8:12], 'big'), rtcp[12:size]))
+        rtcp = rtcp[size:]
+    return found
 
 
 class Session:

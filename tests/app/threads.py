@@ -24,7 +24,7 @@ MEANINGS = {
     r'media-opener': 'opening the media that readers get',
     r'pull:\w+': 'an element of an upstream pipeline',
     r'rtsp-pull': 'connections to RTSP upstreams',
-    r'weir-ingest': 'media of RTSP upstreams over UDP',
+    r'weir-ingest': 'media of upstreams over UDP',
     r'stage:\w+': 'an element of a stage',
     r'title:\w+': 'an element of a title',
     r'feed': 'the start of a track that readers get',

@@ -105,6 +105,12 @@ engine_track_settle (EngineTrack *self)
 }
 
 void
+engine_track_count_overflow (EngineTrack *self, guint32 n)
+{
+  relay_count_overflow (self->context->source, n);
+}
+
+void
 engine_track_set_ntp (EngineTrack *self, const WeirNtpMap *map)
 {
   relay_set_ntp_map (self->context->source, self->index, map);

@@ -15,7 +15,7 @@ typedef struct {
 typedef struct {
   const gchar *prefix; // only the scheme, up to the ':', is compared
   gchar *(*check) (const gchar *uri, PullUriFlags flags, PullConfig *config);
-  PullMakeFunc make;
+  PullMakeFunc make;      // NULL: this kind needs no pipeline
   const PullLight *light; // NULL: there is no light client for this kind
   Form forms[2];          // for the documentation
 } Kind;
@@ -27,11 +27,11 @@ static const Kind kinds[] = {
       { { "rtsps://HOST[:PORT]/PATH", "the same over TLS" } } },
   { "udp://", ts_pull_check, ts_pull_new, NULL,
       { { "udp://ADDR:PORT[?iface=NAME]", "MPEG-TS over UDP" } } },
-  { "rtp://", rtp_pull_check, rtp_pull_new, NULL,
+  { "rtp://", rtp_pull_check, NULL, &rtp_pull_light,
       { { "rtp://ADDR:PORT?encoding-name=H264&payload=96[&clock-rate=90000][&iface=NAME]",
           "one track of RTP over UDP, with RTCP on the next port; `encoding-name=MP2T` is MPEG-TS "
           "in RTP" } } },
-  { "sdp://", sdp_pull_check, rtp_pull_new, NULL,
+  { "sdp://", sdp_pull_check, NULL, &rtp_pull_light,
       { { "sdp:///DIR/SESSION.sdp[?iface=NAME]",
           "the RTP tracks that a session description lists" } } },
   { "file://", file_pull_check, file_pull_new, NULL,

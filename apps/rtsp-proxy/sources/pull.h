@@ -52,8 +52,8 @@ typedef struct {
 
 // Filled by kinds_check(), freed by pull_config_clear().
 struct _PullConfig {
-  gchar *uri; // without credentials
-  PullMakeFunc make;
+  gchar *uri;             // without credentials
+  PullMakeFunc make;      // NULL: the kind never needs a pipeline
   const PullLight *light; // NULL: the kind always needs a pipeline
   PullClient client;
   gboolean is_folder; // the path is a folder of titles; no pipeline runs
@@ -67,6 +67,13 @@ struct _PullConfig {
   guint connect_timeout_ms;
   guint read_timeout_ms;
 };
+
+// Reports whether `light` runs the upstream, and not a pipeline.
+static inline gboolean
+pull_config_is_light (const PullConfig *config)
+{
+  return config->light && (config->client == PULL_LIGHT || !config->make);
+}
 
 // Frees the values of `config`.
 void pull_config_clear (PullConfig *config);
@@ -100,8 +107,8 @@ void pull_set_tick (guint us);
 
 // ---- the kinds ----
 
-// Each kind has a PullMakeFunc and a check. The check fills the fields of an empty configuration
-// from a URI. It returns NULL, or an error message (transfer full).
+// Each kind has a check, and a PullMakeFunc, a PullLight or both. The check fills the fields of an
+// empty configuration from a URI. It returns NULL, or an error message (transfer full).
 #define PULL_CHECK(kind)                                                                           \
   gchar *kind##_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
 
@@ -118,7 +125,7 @@ GstElement *ts_pull_new (const PullContext *context, GError **error);
 PULL_CHECK (rtp);
 // sdp:///DIR/FILE[?iface=NAME]: one or more tracks like those of rtp://.
 PULL_CHECK (sdp);
-GstElement *rtp_pull_new (const PullContext *context, GError **error);
+extern const PullLight rtp_pull_light;
 
 // file:///DIR/FILE: a clip, looped. file:///DIR/: a folder of titles.
 PULL_CHECK (file);

@@ -1,278 +1,177 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
 // Receives RTP over unicast or multicast: one track that a URI describes, or several that an SDP
-// file describes. Packets are relayed as they arrive; RTCP gives the mapping to NTP time.
+// file describes. The receive engine relays the packets as they arrive; RTCP gives the mapping to
+// NTP time.
 
-#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "base/clock.h"
 #include "rtp/encoding.h"
-#include "rtp/rtcp.h"
-#include "rtp/rtcp_write.h"
-#include "rtp/rtp.h"
+#include "sources/endpoint.h"
+#include "sources/engine_tracks.h"
 #include "sources/pull_uri.h"
 #include "sources/sdp.h"
-#include "sources/udp_input.h"
 
 typedef struct {
+  gatomicrefcount refs;
   const PullContext *context;
-  gchar *uri;        // a copy that outlives the context
-  GPtrArray *tracks; // of Track
-  GMutex lock;       // of the fields that both RTP and RTCP use
-  gboolean begun;
-  guint32 ssrc; // the sender SSRC of keyframe requests
+  gchar *uri;
+  GPtrArray *tracks; // of RtpTrack
+  GMutex beginning;  // held while the run begins
+  gint begun;        // atomic: 1 once the relay knows the tracks; -1 if the start failed
+  GMutex lock;       // of `closed`
+  gboolean closed;   // the tracks leave the engine
+  GDestroyNotify on_closed;
+  gpointer closed_data;
 } RtpPull;
 
 typedef struct {
+  EngineTrack media; // first
   RtpPull *pull;
-  guint index;
-  GstCaps *caps;
-  gint payload;
-  UdpInput *rtp;
-  UdpInput *rtcp; // NULL: RTCP arrives with the media
-  gboolean takes_pli;
-  // With the pull's lock:
-  WeirNtpMap report; // the latest report; not known once a packet of its SSRC has followed
-  gboolean flows;
-  guint32 ssrc; // of its latest packet
-} Track;
+  WeirIngestSockets sockets; // until the engine takes them
+} RtpTrack;
 
 static void
 track_free (gpointer data)
 {
-  Track *track = data;
+  RtpTrack *track = data;
 
-  g_clear_pointer (&track->rtp, udp_input_free);
-  g_clear_pointer (&track->rtcp, udp_input_free);
-  gst_caps_unref (track->caps);
+  if (track->sockets.rtp >= 0)
+    close (track->sockets.rtp);
+  if (track->sockets.rtcp >= 0)
+    close (track->sockets.rtcp);
+  gst_caps_unref (track->media.caps);
   g_free (track);
 }
 
 static void
-pull_free (gpointer data)
+pull_unref (gpointer data)
 {
   RtpPull *self = data;
-  UdpStats stats = { 0 };
 
-  for (guint i = 0; i < self->tracks->len; i++) {
-    Track *track = g_ptr_array_index (self->tracks, i);
-
-    if (track->rtp)
-      udp_input_add_stats (track->rtp, &stats);
-    if (track->rtcp)
-      udp_input_add_stats (track->rtcp, &stats);
-  }
-  udp_stats_log (&stats, self->uri);
+  if (!g_atomic_ref_count_dec (&self->refs))
+    return;
   g_free (self->uri);
   g_ptr_array_unref (self->tracks);
+  g_mutex_clear (&self->beginning);
   g_mutex_clear (&self->lock);
   g_free (self);
 }
 
-// ---- packets ----
+// ---- callbacks of the engine, from any of its threads ----
 
 // Begins the source at the first packet of any track. Packets of other tracks wait until the relay
-// knows the tracks.
-static void
+// knows the tracks. Returns FALSE if packets are not taken.
+static gboolean
 ensure_begun (RtpPull *self)
 {
-  const PullContext *context = self->context;
-  GPtrArray *caps;
-
-  g_mutex_lock (&self->lock);
-  if (!self->begun) {
-    caps = g_ptr_array_new ();
-    for (guint i = 0; i < self->tracks->len; i++)
-      g_ptr_array_add (caps, ((Track *) g_ptr_array_index (self->tracks, i))->caps);
-    context->callbacks->begun (context->owner, relay_source_begin (context->source, caps));
-    g_ptr_array_unref (caps);
-    self->begun = TRUE;
+  if (g_atomic_int_get (&self->context->cancelled))
+    return FALSE;
+  if (g_atomic_int_get (&self->begun) == 0) {
+    g_mutex_lock (&self->beginning);
+    if (self->begun == 0)
+      g_atomic_int_set (&self->begun, engine_tracks_begin (self->context, self->tracks));
+    g_mutex_unlock (&self->beginning);
   }
-  g_mutex_unlock (&self->lock);
-}
-
-typedef enum {
-  INVALID,
-  MEDIA,
-  RTCP,
-} Kind;
-
-// Classifies a datagram. Fills `rtp` for media, `map` for a sender report; without one, `map` stays
-// unknown.
-static Kind
-classify (Track *track, GstBuffer *datagram, WeirRtp *rtp, WeirNtpMap *map)
-{
-  Kind kind = INVALID;
-  GstMapInfo info;
-  int result;
-
-  *map = (WeirNtpMap) { 0 };
-  if (!gst_buffer_map (datagram, &info, GST_MAP_READ))
-    return INVALID;
-  if (weir_rtp_is_rtcp (info.data, info.size)) {
-    result = weir_rtcp_find_sr (info.data, info.size, map);
-    kind = result == 0 || result == -ENOENT ? RTCP : INVALID;
-  } else if (weir_rtp_parse (info.data, info.size, rtp) == 0 && rtp->pt == track->payload) {
-    kind = MEDIA;
-  }
-  gst_buffer_unmap (datagram, &info);
-  return kind;
+  return g_atomic_int_get (&self->begun) > 0;
 }
 
 static void
-keep_report (Track *track, const WeirNtpMap *map)
+on_packet (gpointer data, const WeirIngestPacket *packet)
 {
-  g_mutex_lock (&track->pull->lock);
-  if (map->known)
-    track->report = *map;
-  g_mutex_unlock (&track->pull->lock);
+  RtpTrack *track = data;
+
+  if (ensure_begun (track->pull))
+    engine_track_push (&track->media, packet, RELAY_NO_BASE);
 }
 
 static void
-take_media (Track *track, GstBuffer *packet, guint32 ssrc, gint64 now)
+on_report (gpointer data, const WeirNtpMap *map)
 {
-  const PullContext *context = track->pull->context;
-  WeirNtpMap map = { 0 };
+  RtpTrack *track = data;
 
-  ensure_begun (track->pull);
-  relay_push (context->source, track->index, packet, now, RELAY_NO_BASE);
-  // A report can arrive before the first packet of its sender, when the relay does not know the
-  // sender yet.
-  g_mutex_lock (&track->pull->lock);
-  track->flows = TRUE;
-  track->ssrc = ssrc;
-  if (track->report.known && track->report.ssrc == ssrc) {
-    map = track->report;
-    track->report.known = false;
-  }
-  g_mutex_unlock (&track->pull->lock);
-  if (map.known)
-    relay_set_ntp_map (context->source, track->index, &map);
-  context->callbacks->packet (context->owner, now);
+  if (ensure_begun (track->pull))
+    engine_track_set_ntp (&track->media, map);
 }
 
-static GstPadProbeReturn
-on_rtp (GstPad *pad, GstPadProbeInfo *info, gpointer data)
-{
-  Track *track = data;
-  GstBuffer *datagram = GST_PAD_PROBE_INFO_BUFFER (info);
-  gint64 now = clock_now ();
-  guint32 overflow;
-  WeirNtpMap map;
-  WeirRtp rtp;
-
-  if (g_atomic_int_get (&track->pull->context->cancelled)
-      || !udp_input_admits (track->rtp, datagram, now))
-    return GST_PAD_PROBE_DROP;
-  overflow = udp_input_take_overflow (track->rtp, now);
-  if (overflow > 0)
-    relay_count_overflow (track->pull->context->source, overflow);
-  switch (classify (track, datagram, &rtp, &map)) {
-    case MEDIA:
-      udp_input_accept (track->rtp, datagram, now);
-      info->data = NULL;
-      take_media (track, datagram, rtp.ssrc, now);
-      return GST_PAD_PROBE_HANDLED;
-    case RTCP:
-      keep_report (track, &map);
-      break;
-    default:
-      udp_input_refuse (track->rtp);
-      break;
-  }
-  return GST_PAD_PROBE_DROP;
-}
-
-static GstPadProbeReturn
-on_rtcp (GstPad *pad, GstPadProbeInfo *info, gpointer data)
-{
-  Track *track = data;
-  GstBuffer *datagram = GST_PAD_PROBE_INFO_BUFFER (info);
-  WeirNtpMap map;
-  WeirRtp rtp;
-
-  if (!udp_input_is_from_sender (track->rtp, datagram))
-    return GST_PAD_PROBE_DROP;
-  if (classify (track, datagram, &rtp, &map) == RTCP) {
-    udp_input_accept (track->rtcp, datagram, clock_now ());
-    keep_report (track, &map);
-  } else {
-    udp_input_refuse (track->rtcp);
-  }
-  return GST_PAD_PROBE_DROP;
-}
-
-// ---- keyframes ----
-
-// Sends a PLI to the address that RTCP comes from.
 static void
-ask_for_key (GstElement *pipeline, guint index)
+on_settled (gpointer data)
 {
-  RtpPull *self = g_object_get_data (G_OBJECT (pipeline), "pull");
-  Track *track = index < self->tracks->len ? g_ptr_array_index (self->tracks, index) : NULL;
-  guint8 packet[64];
-  gboolean flows;
-  guint32 ssrc;
-  gsize size;
+  RtpTrack *track = data;
 
-  if (!track || !track->takes_pli)
-    return;
-  g_mutex_lock (&self->lock);
-  flows = track->flows;
-  ssrc = track->ssrc;
-  g_mutex_unlock (&self->lock);
-  if (!flows)
-    return;
-  size = weir_rtcp_write_rr (packet, sizeof packet, self->ssrc, NULL, "rtsp-proxy");
-  size += weir_rtcp_write_pli (packet + size, sizeof packet - size, self->ssrc, ssrc);
-  udp_input_answer (track->rtcp ? track->rtcp : track->rtp, packet, size);
+  if (ensure_begun (track->pull))
+    engine_track_settle (&track->media);
 }
 
-// ---- building ----
-
-static UdpInput *
-add_input (GstBin *bin, const PullEndpoint *endpoint, GstPadProbeCallback probe, Track *track,
-    GError **error)
+static void
+on_overflowed (gpointer data, guint32 n)
 {
-  UdpInput *input = udp_input_new (endpoint, error);
-  GstElement *source = input ? udp_input_add_source (input, bin, error) : NULL;
-  GstElement *sink;
-  GstPad *pad;
+  RtpTrack *track = data;
 
-  if (!source) {
-    g_clear_pointer (&input, udp_input_free);
-    return NULL;
-  }
-  sink = gst_element_factory_make ("fakesink", NULL); // part of GStreamer's core; gets no packet
-  g_object_set (sink, "async", FALSE, "sync", FALSE, NULL);
-  gst_bin_add (bin, sink);
-  gst_element_link (source, sink);
-  pad = gst_element_get_static_pad (source, "src");
-  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, probe, track, NULL);
-  gst_object_unref (pad);
-  return input;
+  if (ensure_begun (track->pull))
+    engine_track_count_overflow (&track->media, n);
+}
+
+static const WeirIngestOps track_ops = { { on_packet, on_report }, on_settled,
+  .overflowed = on_overflowed };
+
+// ---- the start ----
+
+static gboolean
+open_sockets (RtpTrack *track, const RtpStream *stream, GError **error)
+{
+  track->sockets.rtp =
+      endpoint_open (&stream->rtp, stream->rtp.port, ENGINE_TRACK_BUFFER, TRUE, error);
+  if (track->sockets.rtp < 0 || stream->rtcp_port == stream->rtp.port)
+    return track->sockets.rtp >= 0;
+  track->sockets.rtcp = endpoint_open (&stream->rtp, stream->rtcp_port, 0, FALSE, error);
+  return track->sockets.rtcp >= 0;
 }
 
 static gboolean
-add_track (RtpPull *self, GstBin *bin, const RtpStream *stream, GError **error)
+add_track (RtpPull *self, const RtpStream *stream, GError **error)
 {
-  PullEndpoint rtcp = stream->rtp;
-  Track *track = g_new0 (Track, 1);
+  RtpTrack *track = g_new0 (RtpTrack, 1);
 
+  track->media.context = self->context;
+  track->media.caps = gst_caps_ref (stream->caps);
   track->pull = self;
-  track->index = self->tracks->len;
-  track->caps = gst_caps_ref (stream->caps);
-  gst_structure_get_int (gst_caps_get_structure (stream->caps, 0), "payload", &track->payload);
-  gst_structure_get_boolean (
-      gst_caps_get_structure (stream->caps, 0), "rtcp-fb-nack-pli", &track->takes_pli);
+  track->sockets = WEIR_INGEST_NO_SOCKETS;
   g_ptr_array_add (self->tracks, track);
-  track->rtp = add_input (bin, &stream->rtp, on_rtp, track, error);
-  if (!track->rtp || stream->rtcp_port == stream->rtp.port)
-    return track->rtp != NULL;
-  rtcp.port = stream->rtcp_port;
-  track->rtcp = add_input (bin, &rtcp, on_rtcp, track, error);
-  return track->rtcp != NULL;
+  return open_sockets (track, stream, error);
+}
+
+static gint
+join_engine (RtpTrack *track)
+{
+  WeirTrackSettings settings = engine_track_settings (track->media.caps);
+  WeirIngestSockets sockets = track->sockets;
+  gint payload = 0;
+
+  gst_structure_get_int (gst_caps_get_structure (track->media.caps, 0), "payload", &payload);
+  settings.payload_types[payload / 64 & 1] = G_GUINT64_CONSTANT (1) << payload % 64;
+  settings.rtcp_mux = sockets.rtcp < 0;
+  track->sockets = WEIR_INGEST_NO_SOCKETS;
+  return engine_track_add (&track->media, &settings, sockets, &track_ops);
+}
+
+// The run begins only after all tracks are in the engine.
+static gboolean
+receive (RtpPull *self, GError **error)
+{
+  gint result = 0;
+
+  g_mutex_lock (&self->beginning);
+  for (guint i = 0; result == 0 && i < self->tracks->len; i++)
+    result = join_engine (g_ptr_array_index (self->tracks, i));
+  if (result < 0)
+    g_atomic_int_set (&self->begun, -1);
+  g_mutex_unlock (&self->beginning);
+  if (result < 0)
+    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_FAILED,
+        "cannot start to receive: %s", g_strerror (-result));
+  return result == 0;
 }
 
 static GPtrArray *
@@ -287,34 +186,87 @@ find_streams (const PullConfig *config, GError **error)
   return streams;
 }
 
-GstElement *
-rtp_pull_new (const PullContext *context, GError **error)
+static void
+ask_for_key (gpointer data, guint index, gint64 now)
+{
+  RtpPull *self = data;
+
+  g_mutex_lock (&self->lock);
+  if (!self->closed)
+    engine_tracks_ask_key (self->tracks, index);
+  g_mutex_unlock (&self->lock);
+}
+
+static void
+leave_engine (RtpPull *self, UdpStats *drops)
+{
+  for (guint i = 0; i < self->tracks->len; i++)
+    engine_track_remove (g_ptr_array_index (self->tracks, i), drops);
+}
+
+static gpointer
+pull_start (const PullContext *context, GError **error)
 {
   GPtrArray *streams = find_streams (context->config, error);
   gboolean ok = streams != NULL;
-  GstElement *pipeline;
+  UdpStats unused = { 0 };
   RtpPull *self;
 
   if (!streams)
     return NULL;
   self = g_new0 (RtpPull, 1);
+  g_atomic_ref_count_init (&self->refs);
   self->context = context;
   self->uri = g_strdup (context->config->uri);
-  self->ssrc = g_random_int ();
   self->tracks = g_ptr_array_new_with_free_func (track_free);
+  g_mutex_init (&self->beginning);
   g_mutex_init (&self->lock);
-  pipeline = gst_pipeline_new (NULL);
-  g_object_set_data_full (G_OBJECT (pipeline), "pull", self, pull_free);
   for (guint i = 0; ok && i < streams->len; i++)
-    ok = add_track (self, GST_BIN (pipeline), g_ptr_array_index (streams, i), error);
+    ok = add_track (self, g_ptr_array_index (streams, i), error);
   g_ptr_array_unref (streams);
-  if (ok) {
-    pull_set_asker (context, pipeline, ask_for_key);
-    return pipeline;
+  if (ok && receive (self, error)) {
+    g_atomic_ref_count_inc (&self->refs);
+    relay_source_set_asker (context->source, ask_for_key, self, pull_unref);
+    return self;
   }
-  gst_object_unref (gst_object_ref_sink (pipeline));
+  leave_engine (self, &unused);
+  pull_unref (self);
   return NULL;
 }
+
+// ---- the end ----
+
+// Not on the main thread: the engine waits for a packet that is being relayed.
+static void
+end_here (GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+{
+  RtpPull *self = data;
+  UdpStats drops = { 0 };
+
+  leave_engine (self, &drops);
+  udp_stats_log (&drops, self->uri);
+  self->on_closed (self->closed_data);
+  pull_unref (self);
+  g_task_return_boolean (task, TRUE);
+}
+
+static void
+pull_close (gpointer run, GDestroyNotify closed, gpointer data)
+{
+  RtpPull *self = run;
+  GTask *task = g_task_new (NULL, NULL, NULL, NULL);
+
+  g_mutex_lock (&self->lock);
+  self->closed = TRUE;
+  g_mutex_unlock (&self->lock);
+  self->on_closed = closed;
+  self->closed_data = data;
+  g_task_set_task_data (task, self, NULL);
+  g_task_run_in_thread (task, end_here);
+  g_object_unref (task);
+}
+
+const PullLight rtp_pull_light = { pull_start, pull_close };
 
 // ---- the URI ----
 
@@ -406,8 +358,10 @@ rtp_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
   s = gst_structure_new_empty ("application/x-rtp");
   if (!wrong)
     wrong = check_track (query, s);
-  if (!wrong && !g_strcmp0 (gst_structure_get_string (s, "encoding-name"), "MP2T"))
+  if (!wrong && !g_strcmp0 (gst_structure_get_string (s, "encoding-name"), "MP2T")) {
     config->make = ts_pull_new; // also reads MPEG-TS in RTP
+    config->light = NULL;
+  }
   config->rtp = gst_caps_new_full (s, NULL);
   config->uri = g_strdup (uri);
   g_hash_table_unref (query);

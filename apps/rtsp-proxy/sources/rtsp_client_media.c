@@ -124,7 +124,7 @@ on_overflowed (gpointer data, guint32 n)
   RtspTrack *self = data;
 
   if (is_taken (self->client))
-    relay_count_overflow (self->client->context->source, n);
+    engine_track_count_overflow (&self->media, n);
 }
 
 static const WeirIngestOps track_ops = { { on_packet, on_report, on_bye }, on_settled, on_send,

@@ -2,12 +2,13 @@
 #include "sources/udp_input.h"
 
 #include <gst/net/gstnetaddressmeta.h>
-#include <net/if.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/element.h"
 #include "base/log.h"
 #include "ingest/udp.h"
+#include "sources/endpoint.h"
 
 // Silence after which the socket accepts another sender: one on the same host (which may be the
 // same sender, restarted), or one on any host.
@@ -24,71 +25,21 @@ struct _UdpInput {
   guint32 taken; // its drops that udp_input_take_overflow() has returned
 };
 
-// SO_RCVBUFFORCE exceeds the system's limit; it needs CAP_NET_ADMIN.
-static void
-set_buffer (GSocket *socket)
-{
-  int fd = g_socket_get_fd (socket), size = UDP_INPUT_BUFFER;
-
-  if (setsockopt (fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size) < 0)
-    setsockopt (fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
-}
-
-static GSocketAddress *
-bind_address (const PullEndpoint *endpoint, GInetAddress *address)
-{
-  guint scope = endpoint->iface && g_inet_address_get_is_mc_link_local (address)
-                        && g_inet_address_get_family (address) == G_SOCKET_FAMILY_IPV6
-                    ? if_nametoindex (endpoint->iface)
-                    : 0;
-
-  return g_object_new (G_TYPE_INET_SOCKET_ADDRESS, "address", address, "port",
-      (guint) endpoint->port, "scope-id", scope, NULL);
-}
-
-// Binds a multicast socket to the address of its group, so that it gets no datagrams of other
-// groups with the same port, and shares the address, so that other sockets of this host can join
-// the group.
-static gboolean
-open_socket (UdpInput *self, const PullEndpoint *endpoint, GError **error)
-{
-  GInetAddress *address = g_inet_address_new_from_string (endpoint->address);
-  gboolean group = g_inet_address_get_is_multicast (address);
-  GSocketAddress *where = bind_address (endpoint, address);
-  gboolean ok = FALSE;
-
-  self->socket = g_socket_new (
-      g_inet_address_get_family (address), G_SOCKET_TYPE_DATAGRAM, G_SOCKET_PROTOCOL_UDP, error);
-  if (self->socket) {
-    set_buffer (self->socket);
-    ok = g_socket_bind (self->socket, where, group, error)
-         && (!group
-             || g_socket_join_multicast_group (
-                 self->socket, address, FALSE, endpoint->iface, error));
-  }
-  if (!ok)
-    g_prefix_error (error, "%s port %u: ", endpoint->address, endpoint->port);
-  g_object_unref (where);
-  g_object_unref (address);
-  return ok;
-}
-
 UdpInput *
 udp_input_new (const PullEndpoint *endpoint, GError **error)
 {
+  gint fd = endpoint_open (endpoint, endpoint->port, 2 * UDP_INPUT_BUFFER, FALSE, error);
+  GSocket *socket = fd >= 0 ? g_socket_new_from_fd (fd, error) : NULL;
   UdpInput *self;
 
-  if (endpoint->iface && !if_nametoindex (endpoint->iface)) {
-    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND,
-        "no such network interface: %s", endpoint->iface);
+  if (!socket) {
+    if (fd >= 0)
+      close (fd);
     return NULL;
   }
   self = g_new0 (UdpInput, 1);
   g_mutex_init (&self->lock);
-  if (!open_socket (self, endpoint, error)) {
-    udp_input_free (self);
-    return NULL;
-  }
+  self->socket = socket;
   return self;
 }
 
@@ -97,7 +48,7 @@ udp_input_free (gpointer data)
 {
   UdpInput *self = data;
 
-  g_clear_object (&self->socket);
+  g_object_unref (self->socket);
   g_clear_object (&self->sender);
   g_mutex_clear (&self->lock);
   g_free (self);
@@ -186,35 +137,6 @@ udp_input_refuse (UdpInput *self)
   g_mutex_lock (&self->lock);
   self->stats.n_wrong++;
   g_mutex_unlock (&self->lock);
-}
-
-gboolean
-udp_input_is_from_sender (UdpInput *self, GstBuffer *datagram)
-{
-  GSocketAddress *sender = sender_of (datagram);
-  gboolean is;
-
-  g_mutex_lock (&self->lock);
-  is = sender && (!self->sender || same_host (sender, self->sender));
-  g_mutex_unlock (&self->lock);
-  return is;
-}
-
-void
-udp_input_answer (UdpInput *self, const guint8 *data, gsize size)
-{
-  GOutputVector vector = { data, size };
-  GSocketAddress *to;
-
-  g_mutex_lock (&self->lock);
-  to = self->sender ? g_object_ref (self->sender) : NULL;
-  g_mutex_unlock (&self->lock);
-  if (!to)
-    return;
-  // A packet that would block is dropped: the keyframe will be requested again.
-  g_socket_send_message_with_timeout (
-      self->socket, to, &vector, 1, NULL, 0, G_SOCKET_MSG_NONE, 0, NULL, NULL, NULL);
-  g_object_unref (to);
 }
 
 guint32

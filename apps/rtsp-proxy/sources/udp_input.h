@@ -36,13 +36,6 @@ gboolean udp_input_accept (UdpInput *self, GstBuffer *datagram, gint64 now);
 // Counts a malformed datagram.
 void udp_input_refuse (UdpInput *self);
 
-// Reports whether a datagram of another socket comes from the host of this socket's sender. Returns
-// TRUE while this socket has no sender.
-gboolean udp_input_is_from_sender (UdpInput *self, GstBuffer *datagram);
-
-// Sends a datagram to the sender that was accepted last, if there is one. Never waits.
-void udp_input_answer (UdpInput *self, const guint8 *data, gsize size);
-
 // Returns how many datagrams the kernel dropped, because the socket's buffer was full, since the
 // last call. Asks the kernel once a second at most; in between it returns 0.
 guint32 udp_input_take_overflow (UdpInput *self, gint64 now);

@@ -426,7 +426,7 @@ begin_run (Upstream *self)
   GError *error = NULL;
 
   self->callbacks->connecting (self->owner);
-  if (config->client == PULL_LIGHT && config->light) {
+  if (pull_config_is_light (config)) {
     run->light = config->light;
     run->client = run->light->start (&run->context, &error);
   } else {

@@ -82,12 +82,6 @@ has_scheme (const PullConfig *pull, const gchar *scheme)
   return g_str_has_prefix (pull->uri, scheme);
 }
 
-static gboolean
-is_light (const PullConfig *pull)
-{
-  return pull->light && pull->client == PULL_LIGHT;
-}
-
 // Adds a receiving UDP port for media and one for RTCP, of each of `tracks`.
 static void
 add_udp (SystemNeeds *self, guint64 tracks, guint64 buffer)
@@ -101,30 +95,41 @@ add_udp (SystemNeeds *self, guint64 tracks, guint64 buffer)
   self->receive_buffer = MAX (self->receive_buffer, buffer);
 }
 
+// Returns the largest receive buffer that the engine sets for a track. The kernel doubles it.
+static guint64
+engine_buffer (const SystemNeeds *self)
+{
+  return MAX (ENGINE_TRACK_BUFFER, weir_udp_buffer_for (self->rate / 8, self->rate / 8 / PACKET))
+         / 2;
+}
+
 static void
 add_rtsp (SystemNeeds *self, const PullConfig *pull)
 {
-  // The kernel doubles what is set.
-  guint64 light =
-      MAX (ENGINE_TRACK_BUFFER, weir_udp_buffer_for (self->rate / 8, self->rate / 8 / PACKET)) / 2;
+  gboolean light = pull_config_is_light (pull);
 
-  add (self, is_light (pull) ? &light_upstream : &rtspsrc_upstream, 1);
-  add (self, is_light (pull) ? &light_track : &rtspsrc_track, TRACKS);
+  add (self, light ? &light_upstream : &rtspsrc_upstream, 1);
+  add (self, light ? &light_track : &rtspsrc_track, TRACKS);
   self->ports++;
   self->flows++;
   if (pull->transport != PULL_TCP)
-    add_udp (self, TRACKS, is_light (pull) ? light : UDP_INPUT_BUFFER);
+    add_udp (self, TRACKS, light ? engine_buffer (self) : UDP_INPUT_BUFFER);
 }
 
 static void
 add_upstream (SystemNeeds *self, const PullConfig *pull)
 {
+  guint64 tracks = has_scheme (pull, "sdp:") ? TRACKS : 1;
+
   if (has_scheme (pull, "rtsp")) {
     add_rtsp (self, pull);
+  } else if (pull_config_is_light (pull)) {
+    add (self, &light_track, tracks);
+    add_udp (self, tracks, engine_buffer (self));
   } else {
     add (self, &other_upstream, 1);
-    if (has_scheme (pull, "udp:") || has_scheme (pull, "rtp:") || has_scheme (pull, "sdp:"))
-      add_udp (self, 1, UDP_INPUT_BUFFER);
+    if (has_scheme (pull, "udp:") || has_scheme (pull, "rtp:"))
+      add_udp (self, tracks, UDP_INPUT_BUFFER);
   }
   if (!has_scheme (pull, "file:") && !has_scheme (pull, "launch:"))
     self->packets_per_s += self->rate / 8 / PACKET + SOUND_PACKETS_PER_S;

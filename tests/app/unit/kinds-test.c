@@ -17,21 +17,23 @@ an_address_is_read_from_the_uri (void)
   static const struct {
     const gchar *uri;
     PullMakeFunc make;
+    const PullLight *light;
     const gchar *address;
     guint16 port;
     const gchar *iface;
   } cases[] = {
-    { "udp://239.1.2.3:5000?iface=eth0", ts_pull_new, "239.1.2.3", 5000, "eth0" },
-    { "udp://:5000", ts_pull_new, "0.0.0.0", 5000, NULL },
-    { "udp://[ff02::1]:65535", ts_pull_new, "ff02::1", 65535, NULL },
-    { "rtp://[::]:5004?encoding-name=VP8&payload=100", rtp_pull_new, "::", 5004, NULL },
-    { "rtp://127.0.0.1:5004?encoding-name=MP2T", ts_pull_new, "127.0.0.1", 5004, NULL },
+    { "udp://239.1.2.3:5000?iface=eth0", ts_pull_new, NULL, "239.1.2.3", 5000, "eth0" },
+    { "udp://:5000", ts_pull_new, NULL, "0.0.0.0", 5000, NULL },
+    { "udp://[ff02::1]:65535", ts_pull_new, NULL, "ff02::1", 65535, NULL },
+    { "rtp://[::]:5004?encoding-name=VP8&payload=100", NULL, &rtp_pull_light, "::", 5004, NULL },
+    { "rtp://127.0.0.1:5004?encoding-name=MP2T", ts_pull_new, NULL, "127.0.0.1", 5004, NULL },
   };
 
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
     PullConfig config = good (cases[i].uri);
 
     g_assert_true (config.make == cases[i].make);
+    g_assert_true (config.light == cases[i].light);
     g_assert_cmpstr (config.uri, ==, cases[i].uri);
     g_assert_cmpstr (config.endpoint.address, ==, cases[i].address);
     g_assert_cmpuint (config.endpoint.port, ==, cases[i].port);
