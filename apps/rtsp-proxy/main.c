@@ -8,7 +8,7 @@
 #include "control/notices.h"
 #include "control/reload.h"
 #include "outlets/rtsp/server.h"
-#include "sources/pull.h"
+#include "sources/receive_tick.h"
 
 #include <errno.h>
 #include <glib-unix.h>
@@ -122,7 +122,7 @@ serve (const Options *options, ProxyConfig *config)
   Api *api;
 
   raise_file_limit ();
-  pull_set_tick (config->receive_tick);
+  receive_tick_set (config->receive_tick);
   server = server_new (config, &error);
   if (!server)
     return fail (error);

@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "sources/pull.h"
 
-#include "sources/engine_tracks.h"
-#include "sources/rtsp_loop.h"
-
-void
-pull_set_tick (guint us)
-{
-  engine_tracks_set_tick (us);
-  rtsp_loop_set_round (us);
-}
-
 void
 pull_config_clear (PullConfig *config)
 {

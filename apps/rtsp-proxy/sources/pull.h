@@ -101,10 +101,6 @@ struct _PullContext {
 typedef void (*PullAskFunc) (GstElement *pipeline, guint track);
 void pull_set_asker (const PullContext *context, GstElement *pipeline, PullAskFunc ask);
 
-// Sets how many us pass between two rounds of receiving, 0 to 100,000; 0: each packet is received
-// at once. Call before the first upstream starts. The default is 2000.
-void pull_set_tick (guint us);
-
 // ---- the kinds ----
 
 // Each kind has a check, and a PullMakeFunc, a PullLight or both. The check fills the fields of an
