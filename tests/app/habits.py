@@ -92,6 +92,11 @@ def the_protocol_of_a_track_may_name_its_transport():
 
 
 @test
+def a_description_may_end_with_a_byte_0():
+    plays(Server(play, mangle=only('DESCRIBE', lambda answer: sized(answer + b'\0'))))
+
+
+@test
 def another_description_type_is_no_session_description():
     body = b'<html>not found</html>'
     change = only('DESCRIBE', lambda answer: with_body(answer, body))

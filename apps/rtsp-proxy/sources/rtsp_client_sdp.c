@@ -67,16 +67,15 @@ add_track (RtspClient *self, const GstSDPMessage *sdp, const GstSDPMedia *media)
 gboolean
 rtsp_client_read_sdp (RtspClient *self, const gchar *base, const RtspMessage *answer)
 {
+  gsize len = strlen (answer->body); // some servers end it with a byte 0
   GstSDPMessage *sdp;
   gchar *session;
   gboolean ok;
 
   gst_sdp_message_new (&sdp);
-  ok =
-      answer->body_len > 0 && g_str_has_prefix (answer->body, "v=")
-      && strlen (answer->body) == answer->body_len
-      && gst_sdp_message_parse_buffer ((const guint8 *) answer->body, (guint) answer->body_len, sdp)
-             == GST_SDP_OK;
+  ok = g_str_has_prefix (answer->body, "v=") && len + 1 >= answer->body_len
+       && gst_sdp_message_parse_buffer ((const guint8 *) answer->body, (guint) len, sdp)
+              == GST_SDP_OK;
   if (ok) {
     session = rtsp_control_join (base, gst_sdp_message_get_attribute_val (sdp, "control"));
     g_free (self->session_uri);
