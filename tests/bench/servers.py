@@ -102,6 +102,7 @@ class Usage(NamedTuple):
         fields = stat.rpartition(')')[2].split()
         status = pathlib.Path(f'/proc/{pid}/status').read_text(encoding='utf-8')
         values = dict(line.split(':', 1) for line in status.splitlines())
+        assert 'VmRSS' in values, f'{values["Name"].strip()} has ended'
         ticks = int(fields[11]) + int(fields[12])
         return cls(time.monotonic(), ticks / os.sysconf('SC_CLK_TCK'),
                    int(values['VmRSS'].split()[0]) * 1024, int(values['Threads']))
