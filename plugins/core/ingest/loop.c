@@ -15,6 +15,8 @@
 #define OFFSET_NS INT64_C (100000000) // how long a measured offset of the clocks is used
 #define TIMER UINT64_MAX              // epoll's data of the timer
 
+static _Thread_local IngestLoop *running; // by this thread
+
 // ---- due tracks, a heap; the lock is held ----
 
 static void
@@ -102,7 +104,9 @@ weir_loop_set_due (WeirIngestTrack *track, int64_t due_ns)
     heap_remove (loop, track);
   else
     heap_place (loop, track->heap_at, track);
-  wake_at (loop, due_ns);
+  // The loop's thread sets the timer once, before it waits.
+  if (running != loop)
+    wake_at (loop, due_ns);
 }
 
 // ---- ownership ----
@@ -357,6 +361,7 @@ run (void *data)
   IngestLoop *loop = data;
   int64_t tick_ns = loop->tick_ns;
 
+  running = loop;
   while (serve_events (loop)) {
     serve_due (loop);
     // The grid of ticks stays the same, so that a thread with much to do does not fall behind.
