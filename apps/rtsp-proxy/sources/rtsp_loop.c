@@ -15,6 +15,7 @@ typedef struct {
   gint epoll;
   GSource *sockets; // reads the epoll
   gpointer tag;     // of the epoll in `sockets`
+  gboolean rests;   // until the next round
   struct epoll_event events[EVENTS];
   gint n_events, at; // of the batch that is under way
   gint n_watched;
@@ -59,13 +60,15 @@ read_round (void)
 static gboolean
 on_sockets (GSource *source, GSourceFunc callback, gpointer data)
 {
-  if (read_round () && round_us > 0) {
-    g_source_modify_unix_fd (source, loop.tag, 0);
+  gboolean rests = read_round () && round_us > 0;
+
+  if (rests)
     g_source_set_ready_time (source, g_get_monotonic_time () + round_us);
-  } else {
+  else if (loop.rests)
     g_source_set_ready_time (source, -1);
-    g_source_modify_unix_fd (source, loop.tag, G_IO_IN);
-  }
+  if (rests != loop.rests)
+    g_source_modify_unix_fd (source, loop.tag, rests ? 0 : G_IO_IN);
+  loop.rests = rests;
   return G_SOURCE_CONTINUE;
 }
 
