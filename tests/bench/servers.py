@@ -147,6 +147,11 @@ class Server(Proc):
     def can(cls, upstream):
         return not upstream.always
 
+    def dump(self):
+        """Prints the last lines of the output, which may have thousands."""
+        for line in self.lines[-20:]:
+            print(f'# {self.name}: {line}')
+
     def words(self, mounts):
         raise NotImplementedError
 
