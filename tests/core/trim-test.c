@@ -95,7 +95,7 @@ fake_sendmmsg (int fd, struct mmsghdr *msgs, unsigned n, int flags)
 // ---- driving the engine ----
 
 static void
-begin (void)
+begin_as (WeirCodec codec)
 {
   static const WeirSendOps fake_ops = { fake_sendmsg, fake_sendmmsg };
 
@@ -115,9 +115,15 @@ begin (void)
     .trim = true,
   };
   fanout = weir_fanout_new (NULL, &fake_ops, &settings);
-  weir_fanout_set_codec (fanout, WEIR_CODEC_VP8, 0);
+  weir_fanout_set_codec (fanout, codec, 0);
   weir_fanout_set_clock_rate (fanout, 90000);
   weir_fanout_start (fanout);
+}
+
+static void
+begin (void)
+{
+  begin_as (WEIR_CODEC_VP8);
 }
 
 static void
@@ -332,6 +338,7 @@ readers_at_the_live_edge_keep_no_more (void)
     check_kept (&readers[i]);
     CHECK_INT (readers[i].n, n_packets);
   }
+  CHECK (fanout->layers.frames_size <= 2 * GOP && !fanout->layers.work);
   finish ();
 }
 
@@ -363,8 +370,7 @@ readers_that_join_at_the_live_edge_keep_the_newest_block (void)
 static void
 the_frame_that_is_arriving_stays (void)
 {
-  begin ();
-  weir_fanout_set_codec (fanout, WEIR_CODEC_OPAQUE, 0);
+  begin_as (WEIR_CODEC_OPAQUE);
   settings.join_at_keyframe = false;
   weir_fanout_set (fanout, &settings);
   add ();
@@ -384,8 +390,7 @@ the_frame_that_is_arriving_stays (void)
 static void
 every_audio_packet_but_the_newest_goes (void)
 {
-  begin ();
-  weir_fanout_set_codec (fanout, WEIR_CODEC_AUDIO, 0);
+  begin_as (WEIR_CODEC_AUDIO);
   add ();
   for (int i = 0; i < 100; i++) {
     weir_fanout_begin (fanout);
@@ -402,8 +407,7 @@ every_audio_packet_but_the_newest_goes (void)
 static void
 of_sender_reports_the_newest_stays (void)
 {
-  begin ();
-  weir_fanout_set_codec (fanout, WEIR_CODEC_OPAQUE, 0);
+  begin_as (WEIR_CODEC_OPAQUE);
   for (int i = 0; i < 1000; i++) {
     weir_fanout_begin (fanout);
     push (false, true, true, true);
@@ -413,6 +417,9 @@ of_sender_reports_the_newest_stays (void)
   }
   CHECK_INT (fanout->window.block->size, WEIR_BLOCK_BYTES_MIN);
   CHECK_INT (fanout->window.capacity, 16);
+  CHECK_INT (fanout->window.stage_size, 4);
+  CHECK (!fanout->layers.input && !fanout->layers.frames && !fanout->layers.work);
+  CHECK (sizeof *fanout <= 4096);
   finish ();
 }
 

@@ -528,6 +528,24 @@ a_task_runs_in_the_caller_unless_it_runs_already (void)
   weir_workers_free (workers);
 }
 
+static void
+scratch_memory_is_used_again (void)
+{
+  WeirWorkers *workers = weir_workers_new (1, 100);
+  uint8_t *first = weir_workers_take_scratch (workers), *second;
+
+  CHECK (first && first[0] == 0 && first[99] == 0);
+  second = weir_workers_take_scratch (workers);
+  CHECK (second && second != first && second[99] == 0);
+  first[99] = 1;
+  weir_workers_give_scratch (workers, first);
+  CHECK (weir_workers_take_scratch (workers) == first);
+  CHECK_INT (first[99], 1);
+  weir_workers_give_scratch (workers, second);
+  weir_workers_give_scratch (workers, first);
+  weir_workers_free (workers);
+}
+
 // ---- from many threads ----
 
 #define THREADS 6
@@ -630,6 +648,7 @@ main (void)
   RUN (a_thread_stands_in_for_a_blocked_one);
   RUN (queued_and_timed_tasks_are_cleared);
   RUN (a_task_runs_in_the_caller_unless_it_runs_already);
+  RUN (scratch_memory_is_used_again);
   RUN (no_wake_from_many_threads_is_lost);
   return tap_done ();
 }

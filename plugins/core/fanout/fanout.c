@@ -196,7 +196,7 @@ weir_fanout_drain (WeirFanout *fanout, int64_t deadline_ns)
   weir_fanout_publish (fanout);
   weir_layer_streams_end_frame (fanout);
   pthread_mutex_unlock (&fanout->writer);
-  weir_fanout_serve_all (fanout, NULL, weir_now_ns ());
+  weir_fanout_serve_all (fanout, false, weir_now_ns ());
 
   pthread_mutex_lock (&fanout->lock);
   head = fanout->window.head;
@@ -238,7 +238,7 @@ void
 weir_fanout_rates (WeirFanout *fanout, WeirRates *rates)
 {
   pthread_mutex_lock (&fanout->writer);
-  *rates = fanout->layers.rates;
+  *rates = fanout->layers.input ? fanout->layers.input->rates : (WeirRates) { 0 };
   pthread_mutex_unlock (&fanout->writer);
 }
 

@@ -9,6 +9,8 @@
 // A stream is removed after this many frames without a reader.
 #define UNUSED_FRAMES 100
 
+#define FIRST_FRAMES 32
+
 // ---- the writer: frames ----
 
 static void
@@ -68,7 +70,7 @@ write_sets (WeirFanout *fanout, LayerStream *stream, const WeirFrame *frame, siz
 
   if (!room)
     return;
-  as.position = fanout->layers.positions[i];
+  as.position = fanout->layers.work->positions[i];
   as.seq = stream->projection.sets_seq;
   as.flags = (uint16_t) ((as.flags & ~own) | WEIR_PACKET_EXTRA | (first ? WEIR_PACKET_START : 0));
   stage (fanout, stream, weir_project_write_sets (&stream->projection, frame, room), &as);
@@ -87,8 +89,8 @@ write_packet (WeirFanout *fanout, LayerStream *stream, const WeirFrame *frame, s
   if (!(room = weir_window_reserve (&stream->window, from->len)))
     return; // no memory
   memcpy (room, from->data, from->len);
-  len = weir_project_write (&stream->projection, &fanout->layers.svc, frame, i, how, room);
-  as.position = fanout->layers.positions[i];
+  len = weir_project_write (&stream->projection, &fanout->layers.input->svc, frame, i, how, room);
+  as.position = fanout->layers.work->positions[i];
   as.seq = how->seq;
   as.flags = (uint16_t) (as.flags & ~own);
   as.flags |= first ? WEIR_PACKET_START : 0;
@@ -108,16 +110,16 @@ project (WeirFanout *fanout, LayerStream *stream, const WeirFrame *frame)
   // Readers that enter the stream here need the parameter sets.
   projection->missed = frame->picture.enter != 0;
   projection->kept = UINT_MAX;
-  weir_project (
-      projection, layers->codec == WEIR_CODEC_H264 ? &layers->svc : NULL, frame, layers->how);
+  weir_project (projection, layers->codec == WEIR_CODEC_H264 ? &layers->input->svc : NULL, frame,
+      layers->work->how);
   for (size_t i = 0; i < frame->n_packets; i++) {
     if (projection->sets_len > 0 && i == projection->sets_before) {
       write_sets (fanout, stream, frame, i, first);
       first = false;
     }
-    if (!layers->how[i].keep)
+    if (!layers->work->how[i].keep)
       continue;
-    write_packet (fanout, stream, frame, i, &layers->how[i], first);
+    write_packet (fanout, stream, frame, i, &layers->work->how[i], first);
     first = false;
   }
 }
@@ -129,12 +131,31 @@ is_unused (LayerStream *stream)
   return stream->n_unused > UNUSED_FRAMES;
 }
 
+// Makes the ring of frames larger if it is full, up to LAYER_FRAMES.
+static void
+grow_frames (Layers *layers)
+{
+  int64_t size = 2 * layers->frames_size;
+  LayerFrame *frames;
+
+  if (layers->head - layers->tail < layers->frames_size || size > LAYER_FRAMES
+      || !(frames = calloc ((size_t) size, sizeof *frames)))
+    return;
+  for (int64_t f = layers->tail; f < layers->head; f++)
+    frames[f % size] = *layers_frame (layers, f);
+  free (layers->frames);
+  layers->frames = frames;
+  layers->frames_size = size;
+}
+
 // Under the lock.
 static void
 add_frame (Layers *layers, int64_t end, WeirLayerSet top)
 {
-  LayerFrame *frame = &layers->frames[layers->head % LAYER_FRAMES];
+  LayerFrame *frame;
 
+  grow_frames (layers);
+  frame = &layers->frames[layers->head % layers->frames_size];
   frame->from = layers->covered;
   frame->picture = layers->frame.picture;
   for (size_t i = 0; i < layers->n_streams; i++) {
@@ -144,8 +165,8 @@ add_frame (Layers *layers, int64_t end, WeirLayerSet top)
     weir_window_publish (&stream->window, &lost);
     stream->left_out[layers->head % LAYER_FRAMES] = stream->before;
   }
-  if (++layers->head - layers->tail > LAYER_FRAMES)
-    layers->tail = layers->head - LAYER_FRAMES;
+  if (++layers->head - layers->tail > layers->frames_size)
+    layers->tail = layers->head - layers->frames_size;
   layers->covered = end;
   if (!weir_layer_set_equal (layers->top, top)) {
     layers->top = top;
@@ -185,11 +206,12 @@ end_frame (WeirFanout *fanout, int64_t end)
     return;
   weir_frame_read (frame);
   if (layers->codec == WEIR_CODEC_H264)
-    weir_svc_note_frame (&layers->svc, frame);
-  weir_rates_add (
-      &layers->rates, frame, weir_window_at (&fanout->window, fanout->window.head - 1)->arrival_ns);
-  note_top (&top, &layers->rates);
-  order_positions (frame, layers->positions);
+    weir_svc_note_frame (&layers->input->svc, frame);
+  weir_rates_add (&layers->input->rates, frame,
+      weir_window_at (&fanout->window, fanout->window.head - 1)->arrival_ns);
+  note_top (&top, &layers->input->rates);
+  if (layers->n_streams > 0)
+    order_positions (frame, layers->work->positions);
   for (size_t i = 0; i < layers->n_streams; i++)
     project (fanout, layers->streams[i], frame);
 
@@ -302,7 +324,7 @@ project_again (WeirFanout *fanout, LayerStream *stream, WeirFrame *frame, int64_
   for (int64_t position = layers_frame (layers, number)->from; position < end; position++)
     add_packet (fanout, frame, position);
   weir_frame_read (frame);
-  order_positions (frame, layers->positions);
+  order_positions (frame, layers->work->positions);
   project (fanout, stream, frame);
   weir_window_publish (&stream->window, &lost);
   stream->left_out[number % LAYER_FRAMES] = stream->before;
@@ -337,7 +359,9 @@ make_stream (WeirFanout *fanout, const LayerWish *wish)
 
   if (weir_layer_streams_find (layers, wish->set, wish->frame))
     return true;
-  if (layers->n_streams == LAYER_STREAMS
+  if (!layers->work)
+    layers->work = calloc (1, sizeof *layers->work);
+  if (!layers->work || layers->n_streams == LAYER_STREAMS
       || !(stream = stream_new (layers, wish->set, first, fanout->window.file)))
     return false;
   weir_frame_init (&frame, layers->codec, false);
@@ -382,6 +406,17 @@ has_layers (WeirCodec codec)
          || codec == WEIR_CODEC_VP9 || codec == WEIR_CODEC_AV1;
 }
 
+static void
+make_input (Layers *layers)
+{
+  if (!layers->frames) {
+    layers->frames = calloc (FIRST_FRAMES, sizeof *layers->frames);
+    layers->frames_size = FIRST_FRAMES;
+  }
+  if (!layers->input && (layers->input = calloc (1, sizeof *layers->input)))
+    weir_svc_init (&layers->input->svc);
+}
+
 // Restarts the projection; the counts of packets and pictures left out continue.
 static void
 restart_stream (LayerStream *stream, WeirCodec codec)
@@ -403,8 +438,8 @@ weir_layer_streams_set_codec (WeirFanout *fanout, WeirCodec codec, uint8_t depen
   if (codec == layers->codec)
     return;
   weir_layer_streams_end_frame (fanout);
-  if (has_layers (codec) && !layers->frames)
-    layers->frames = calloc (LAYER_FRAMES, sizeof *layers->frames);
+  if (has_layers (codec))
+    make_input (layers);
 
   pthread_mutex_lock (&fanout->lock);
   if (!layers->on) {
@@ -412,7 +447,7 @@ weir_layer_streams_set_codec (WeirFanout *fanout, WeirCodec codec, uint8_t depen
     layers->tail = layers->head;
   }
   layers->codec = codec;
-  layers->on = has_layers (codec) && layers->frames;
+  layers->on = has_layers (codec) && layers->frames && layers->input;
   layers->top = (WeirLayerSet) { 0, 0, 0 };
   for (size_t i = 0; i < layers->n_streams; i++) {
     LayerStream *stream = layers->streams[i];
@@ -430,8 +465,10 @@ weir_layer_streams_set_codec (WeirFanout *fanout, WeirCodec codec, uint8_t depen
   weir_frame_free (&layers->frame);
   weir_frame_init (&layers->frame, codec, false);
   layers->frame.dependency_id = dependency_id;
-  weir_svc_free (&layers->svc);
-  layers->rates = (WeirRates) { 0 };
+  if (layers->input) {
+    weir_svc_free (&layers->input->svc);
+    layers->input->rates = (WeirRates) { 0 };
+  }
 }
 
 void

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Passes over the readers of a shard, and when they run.
+#include <stdlib.h>
 #include <string.h>
 
 #include "fanout/fanout_private.h"
@@ -119,9 +120,10 @@ weir_fanout_wake_waiting (WeirFanout *fanout)
 }
 
 void
-weir_fanout_serve_all (WeirFanout *fanout, void *here, int64_t now_ns)
+weir_fanout_serve_all (WeirFanout *fanout, bool here, int64_t now_ns)
 {
   Shard *shards;
+  void *scratch;
   int64_t n = 0, i = 0, spread_ns;
 
   if (!fanout->workers)
@@ -132,8 +134,9 @@ weir_fanout_serve_all (WeirFanout *fanout, void *here, int64_t now_ns)
     n += atomic_load_explicit (&shard->n_readers, memory_order_relaxed) > 0;
   spread_ns = fanout->settings.spread_ns;
   if (fanout->n_readers > fanout->settings.inline_readers)
-    here = NULL;
+    here = false;
   pthread_mutex_unlock (&fanout->lock);
+  scratch = here && n > 0 ? weir_workers_take_scratch (fanout->workers) : NULL;
 
   // Shards are only prepended, and live as long as the engine.
   for (Shard *shard = shards; shard; shard = shard->next) {
@@ -141,11 +144,13 @@ weir_fanout_serve_all (WeirFanout *fanout, void *here, int64_t now_ns)
       continue;
     if (spread_ns > 0)
       weir_task_wake_at (&shard->task, now_ns + spread_ns * i++ / n);
-    else if (here)
-      weir_task_run_here (&shard->task, here);
+    else if (scratch)
+      weir_task_run_here (&shard->task, scratch);
     else
       weir_task_wake (&shard->task);
   }
+  if (scratch)
+    weir_workers_give_scratch (fanout->workers, scratch);
 }
 
 // Makes the streams that readers wait for. Returns whether there were any.
@@ -163,16 +168,18 @@ grant_layers (WeirFanout *fanout)
 int64_t
 weir_fanout_run (WeirFanout *fanout, int64_t now_ns)
 {
+  Server *server = calloc (1, sizeof *server);
   int64_t next_ns;
 
   do {
     next_ns = WEIR_NEVER;
-    for (Shard *shard = fanout->shards; shard; shard = shard->next) {
-      int64_t due = pass_over (shard, &fanout->here, now_ns);
+    for (Shard *shard = server ? fanout->shards : NULL; shard; shard = shard->next) {
+      int64_t due = pass_over (shard, server, now_ns);
 
       if (due < next_ns)
         next_ns = due;
     }
   } while (grant_layers (fanout));
+  free (server);
   return next_ns;
 }

@@ -152,7 +152,6 @@ struct weir_fanout {
   WeirTask flush;
   bool flush_armed, urgent, published;
   uint64_t n_in, bytes_in, n_refused; // since weir_fanout_begin()
-  Server here;                        // for serving few readers in the writer's thread
 
   pthread_mutex_t lock;
   pthread_cond_t passed; // signalled when a pass has ended
@@ -221,9 +220,9 @@ void weir_fanout_unwatch_all (WeirFanout *fanout);
 // Runs one pass over the readers of the task's shard.
 int64_t weir_shard_run (WeirTask *task, void *scratch, int64_t now_ns);
 
-// Lets all shards be served: in this thread if there are few readers and `here`, a Server, is not
-// NULL; else by the workers, one shard after the other if passes are spread.
-void weir_fanout_serve_all (WeirFanout *fanout, void *here, int64_t now_ns);
+// Lets all shards be served: in this thread if there are few readers and `here` is set; else by the
+// workers, one shard after the other if passes are spread.
+void weir_fanout_serve_all (WeirFanout *fanout, bool here, int64_t now_ns);
 
 // ---- the writer (fanout_writer.c) ----
 

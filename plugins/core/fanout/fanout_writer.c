@@ -72,7 +72,7 @@ weir_fanout_run_flush (WeirTask *task, void *scratch, int64_t now_ns)
   fanout->flush_armed = due_ns != WEIR_NEVER;
   pthread_mutex_unlock (&fanout->writer);
   if (published)
-    weir_fanout_serve_all (fanout, NULL, now_ns);
+    weir_fanout_serve_all (fanout, false, now_ns);
   return due_ns;
 }
 
@@ -174,7 +174,7 @@ weir_fanout_end (WeirFanout *fanout, int64_t now_ns)
   if (done)
     weir_task_cancel (&fanout->flush);
   if (published)
-    weir_fanout_serve_all (fanout, &fanout->here, now_ns);
+    weir_fanout_serve_all (fanout, true, now_ns);
 }
 
 bool

@@ -7,7 +7,6 @@ void
 weir_layer_streams_init (Layers *layers)
 {
   weir_frame_init (&layers->frame, WEIR_CODEC_OPAQUE, false);
-  weir_svc_init (&layers->svc);
   layers->top = (WeirLayerSet) { 0, 0, 0 };
 }
 
@@ -24,8 +23,11 @@ weir_layer_streams_free (Layers *layers)
   for (size_t i = 0; i < layers->n_streams; i++)
     weir_layer_stream_free (layers->streams[i]);
   weir_frame_free (&layers->frame);
-  weir_svc_free (&layers->svc);
+  if (layers->input)
+    weir_svc_free (&layers->input->svc);
+  free (layers->input);
   free (layers->frames);
+  free (layers->work);
 }
 
 // ---- under the lock ----

@@ -52,23 +52,34 @@ typedef struct {
   int64_t frame;
 } LayerWish;
 
+// What is known of the stream's layers.
+typedef struct {
+  WeirSvc svc;
+  WeirRates rates;
+} LayerInput;
+
+// The current frame, as it is projected.
+typedef struct {
+  WeirProjected how[WEIR_FRAME_PACKETS];
+  int64_t positions[WEIR_FRAME_PACKETS]; // rising
+} LayerWork;
+
 typedef struct {
   // For the writer only.
   WeirCodec codec;
   uint8_t dependency_id;
   WeirFrame frame;
-  WeirSvc svc;
-  WeirRates rates;
-  WeirProjected how[WEIR_FRAME_PACKETS];
-  int64_t positions[WEIR_FRAME_PACKETS]; // of the current frame, rising
-  int64_t taken;                         // packets before this position have been added to frames
+  LayerInput *input; // NULL until the codec has layers
+  LayerWork *work;   // NULL until there is a stream
+  int64_t taken;     // packets before this position have been added to frames
   uint32_t last_id;
   int64_t key_asked_ns;
 
   // Written by the writer only, under the lock.
   bool on;
   WeirLayerSet top;   // highest layers seen
-  LayerFrame *frames; // a ring: frame f is frames[f % LAYER_FRAMES]
+  LayerFrame *frames; // a ring: frame f is frames[f % frames_size]
+  int64_t frames_size;
   int64_t tail, head;
   int64_t covered; // packets before this position are in complete frames
   LayerStream *streams[LAYER_STREAMS];
@@ -108,7 +119,7 @@ int64_t weir_layer_streams_frame_end (const Layers *layers, int64_t frame);
 static inline const LayerFrame *
 layers_frame (const Layers *layers, int64_t frame)
 {
-  return &layers->frames[frame % LAYER_FRAMES];
+  return &layers->frames[frame % layers->frames_size];
 }
 
 static inline LeftOut

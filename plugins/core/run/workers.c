@@ -20,6 +20,12 @@ typedef struct {
   WeirTask *first, *last;
 } Queue;
 
+typedef struct scratch Scratch;
+struct scratch {
+  Scratch *next;
+  max_align_t memory[];
+};
+
 struct weir_workers {
   pthread_mutex_t lock;
   pthread_cond_t work; // signalled when a thread has work
@@ -32,6 +38,7 @@ struct weir_workers {
   size_t n_heap, heap_capacity;
   size_t n_tasks;
   size_t scratch_size;
+  Scratch *spare;                // given back
   bool stopping, timing, called; // timing: a thread reads `timer`; called: that thread must return
   unsigned n_threads, n_waiting; // n_waiting: threads waiting for `work`
   unsigned n_stand_ins, n_surplus; // n_surplus: stand-ins that must end
@@ -290,6 +297,36 @@ wait_for_work (WeirWorkers *w)
   }
 }
 
+// ---- scratch memory ----
+
+void *
+weir_workers_take_scratch (WeirWorkers *w)
+{
+  Scratch *scratch;
+
+  pthread_mutex_lock (&w->lock);
+  scratch = w->spare;
+  if (scratch)
+    w->spare = scratch->next;
+  pthread_mutex_unlock (&w->lock);
+  if (!scratch)
+    scratch = calloc (1, sizeof *scratch + w->scratch_size);
+  return scratch ? scratch->memory : NULL;
+}
+
+void
+weir_workers_give_scratch (WeirWorkers *w, void *memory)
+{
+  Scratch *scratch = (Scratch *) ((char *) memory - offsetof (Scratch, memory));
+
+  pthread_mutex_lock (&w->lock);
+  scratch->next = w->spare;
+  w->spare = scratch;
+  pthread_mutex_unlock (&w->lock);
+}
+
+// ---- threads ----
+
 static void *
 worker (void *data)
 {
@@ -396,6 +433,8 @@ weir_workers_new (unsigned n, size_t scratch_size)
 void
 weir_workers_free (WeirWorkers *w)
 {
+  Scratch *scratch;
+
   pthread_mutex_lock (&w->lock);
   w->stopping = true;
   pthread_cond_broadcast (&w->work);
@@ -410,6 +449,10 @@ weir_workers_free (WeirWorkers *w)
   pthread_cond_destroy (&w->work);
   pthread_cond_destroy (&w->idle);
   close (w->timer);
+  while ((scratch = w->spare)) {
+    w->spare = scratch->next;
+    free (scratch);
+  }
   free (w->heap);
   free (w);
 }

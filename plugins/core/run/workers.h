@@ -59,6 +59,11 @@ void weir_task_wake_at (WeirTask *task, int64_t due_ns);
 // new time.
 void weir_task_cancel (WeirTask *task);
 
+// weir_workers_take_scratch() returns scratch memory like that of a thread of the pool, for
+// weir_task_run_here(); NULL if there is no memory. Give it back with weir_workers_give_scratch().
+void *weir_workers_take_scratch (WeirWorkers *workers);
+void weir_workers_give_scratch (WeirWorkers *workers, void *scratch);
+
 // Runs the task now in this thread. If it is queued or running, it runs once (more) in a worker
 // instead.
 void weir_task_run_here (WeirTask *task, void *scratch);

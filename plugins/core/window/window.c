@@ -72,6 +72,7 @@ weir_window_free (WeirWindow *window)
   weir_window_flush (window);
   weir_window_set_file (window, NULL);
   free (window->index);
+  free (window->stage);
   memset (window, 0, sizeof *window);
 }
 

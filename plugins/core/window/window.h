@@ -90,8 +90,8 @@ typedef struct {
   // Bytes that came in this time, to measure the rate.
   uint64_t measured_bytes;
   int64_t measured_from_ns, measured_to_ns;
-  WeirPacket stage[WEIR_STAGE_PACKETS];
-  size_t n_staged, bytes_staged;
+  WeirPacket *stage;
+  size_t stage_size, n_staged, bytes_staged;
   int64_t staged_ns; // arrival of the first staged packet
   WeirLayers layers;
   int64_t frame_start; // start of the frame in progress

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Room for the packets of a window: which block they lie in.
+#include <stdlib.h>
 #include <string.h>
 
 #include "window/window.h"
@@ -8,6 +9,8 @@
 // longer one is taken more rarely.
 #define MEASURE_NS 1000000000
 #define BLOCKS_PER_MEASURE 10
+
+#define FIRST_STAGE 4 // packets
 
 // Returns the bytes of the next block, which has room for `needed` bytes.
 static size_t
@@ -67,10 +70,28 @@ take_block (WeirWindow *window, size_t len)
   return true;
 }
 
+// Makes room for one more packet in the stage. Returns false if there is no memory.
+static bool
+grow_stage (WeirWindow *window)
+{
+  size_t size = window->stage_size > 0 ? 2 * window->stage_size : FIRST_STAGE;
+  WeirPacket *stage;
+
+  if (window->n_staged < window->stage_size)
+    return true;
+  stage = realloc (window->stage, size * sizeof *stage);
+  if (!stage)
+    return false;
+  window->stage = stage;
+  window->stage_size = size;
+  return true;
+}
+
 uint8_t *
 weir_window_reserve (WeirWindow *window, size_t len)
 {
-  if (len == 0 || len > WEIR_PACKET_MAX || window->n_staged == WEIR_STAGE_PACKETS)
+  if (len == 0 || len > WEIR_PACKET_MAX || window->n_staged == WEIR_STAGE_PACKETS
+      || !grow_stage (window))
     return NULL;
   if ((!window->block || window->block->size - window->block_used < len)
       && !take_block (window, len))
