@@ -45,7 +45,7 @@ weir_frame_clear (WeirFrame *self)
 static bool
 array_make_room (void **array, size_t n, size_t *size, size_t max, size_t each)
 {
-  size_t wanted = *size ? *size * 2 : 64;
+  size_t wanted = *size ? *size * 2 : 8;
   void *grown;
 
   if (n < *size)
