@@ -24,10 +24,27 @@ typedef struct {
   GObjectClass parent_class;
 } RelaySessionClass;
 
-enum { SESSION_PROP_0, SESSION_PROP_INTERNAL_SSRC, SESSION_PROP_DISABLE_SR_TIMESTAMP };
+enum {
+  SESSION_PROP_0,
+  SESSION_PROP_INTERNAL_SSRC,
+  SESSION_PROP_SDES,
+  SESSION_PROP_DISABLE_SR_TIMESTAMP
+};
 
 GType weir_relay_session_get_type (void);
 G_DEFINE_TYPE (RelaySession, weir_relay_session, G_TYPE_OBJECT)
+
+const gchar *
+weir_relay_bin_get_cname (void)
+{
+  static gsize cname;
+
+  // A random name for the life of the process (RFC 7022, section 4.2).
+  if (g_once_init_enter (&cname))
+    g_once_init_leave (
+        &cname, (gsize) g_strdup_printf ("weir-%08x%08x", g_random_int (), g_random_int ()));
+  return (const gchar *) cname;
+}
 
 static void
 session_get_property (GObject *object, guint id, GValue *value, GParamSpec *spec)
@@ -38,6 +55,9 @@ session_get_property (GObject *object, guint id, GValue *value, GParamSpec *spec
     g_mutex_lock (&self->lock);
     g_value_set_uint (value, self->counts.ssrc);
     g_mutex_unlock (&self->lock);
+  } else if (id == SESSION_PROP_SDES) {
+    g_value_take_boxed (value, gst_structure_new ("application/x-rtp-source-sdes", "cname",
+                                   G_TYPE_STRING, weir_relay_bin_get_cname (), NULL));
   } else {
     g_value_set_boolean (value, FALSE);
   }
@@ -74,6 +94,10 @@ weir_relay_session_class_init (RelaySessionClass *klass)
   object_class->finalize = session_finalize;
   g_object_class_install_property (object_class, SESSION_PROP_INTERNAL_SSRC,
       g_param_spec_uint ("internal-ssrc", "SSRC", "SSRC of the stream", 0, G_MAXUINT, 0,
+          G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
+  // gst_rtsp_sdp_make_media() reads the CNAME.
+  g_object_class_install_property (object_class, SESSION_PROP_SDES,
+      g_param_spec_boxed ("sdes", "SDES", "The CNAME", GST_TYPE_STRUCTURE,
           G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
   g_object_class_install_property (object_class, SESSION_PROP_DISABLE_SR_TIMESTAMP,
       g_param_spec_boolean ("disable-sr-timestamp", "No timestamps", "Ignored", FALSE,
@@ -441,6 +465,9 @@ weir_relay_bin_class_init (RelayBinClass *klass)
       "Passes RTP packets on in the place of rtpbin", "Weir");
   g_signal_new ("get-internal-session", G_TYPE_FROM_CLASS (klass),
       G_SIGNAL_RUN_LAST | G_SIGNAL_ACTION, G_STRUCT_OFFSET (RelayBinClass, get_internal_session),
+      NULL, NULL, NULL, G_TYPE_OBJECT, 1, G_TYPE_UINT);
+  // There is no storage of packets for error correction.
+  g_signal_new ("get-storage", G_TYPE_FROM_CLASS (klass), G_SIGNAL_RUN_LAST | G_SIGNAL_ACTION, 0,
       NULL, NULL, NULL, G_TYPE_OBJECT, 1, G_TYPE_UINT);
   g_signal_new ("request-fec-decoder", G_TYPE_FROM_CLASS (klass), G_SIGNAL_RUN_LAST, 0, NULL, NULL,
       NULL, GST_TYPE_ELEMENT, 1, G_TYPE_UINT);

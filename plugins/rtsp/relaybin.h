@@ -22,6 +22,9 @@ typedef gsize (*WeirRelayReportFunc) (
 // Returns a new element (floating). `data` must be valid while the element is not in state NULL.
 GstElement *weir_relay_bin_new (WeirRelayReportFunc report, gpointer data);
 
+// Returns the CNAME of all streams, which reports and descriptions have. Call from any thread.
+const gchar *weir_relay_bin_get_cname (void);
+
 // Asks upstream for a keyframe of the stream `index`, if the RTCP packet says so. Call from any
 // thread.
 void weir_relay_bin_take_feedback (GstElement *self, guint index, const guint8 *data, gsize len);

@@ -161,18 +161,6 @@ on_prepared (GstRTSPMedia *media, gpointer unused)
 
 // ---- sender reports ----
 
-static const gchar *
-get_cname (void)
-{
-  static gsize cname;
-
-  // A random name for the life of the process (RFC 7022, section 4.2).
-  if (g_once_init_enter (&cname))
-    g_once_init_leave (
-        &cname, (gsize) g_strdup_printf ("weir-%08x%08x", g_random_int (), g_random_int ()));
-  return (const gchar *) cname;
-}
-
 // Writes a sender report about the newest packet; without a wall-clock time for it, a receiver
 // report, because no time is better than a wrong one.
 static gsize
@@ -186,9 +174,10 @@ write_report (gpointer media, guint index, const WeirRelayCounts *counts, guint8
   if (self->clock.func)
     at.known = self->clock.func (stream, counts->timestamp, &at.ntp, self->clock.data);
   if (!at.known)
-    return weir_rtcp_write_rr (out, room, counts->ssrc, NULL, get_cname ());
+    return weir_rtcp_write_rr (out, room, counts->ssrc, NULL, weir_relay_bin_get_cname ());
   weir_reports_note_sent (stream, &at);
-  return weir_rtcp_write_sr (out, room, &at, counts->n_packets, counts->n_octets, get_cname ());
+  return weir_rtcp_write_sr (
+      out, room, &at, counts->n_packets, counts->n_octets, weir_relay_bin_get_cname ());
 }
 
 // ---- the media ----

@@ -290,6 +290,26 @@ def sender_reports_count_the_packets():
         assert octets >= sum(len(packet) - 12 for packet in packets), (octets, n, len(packets))
 
 
+class Described(Reader):
+    """Asks for the description, `.sdp`, before it plays."""
+
+    def play(self):
+        self.sdp = self.request('DESCRIBE', self.url)[2].decode()
+        super().play()
+
+
+@test
+def a_description_has_the_cname_of_the_reports():
+    with Served() as server, Described(server) as reader:
+        body = reader.sdp
+        ssrc, cname = re.search(r'^a=ssrc:(\d+) cname:(\S+)', body, re.M).groups()
+        while (data := reader.rtcp.recv(2000))[1] != 200:
+            pass
+        assert struct.pack('>I', int(ssrc)) == data[4:8], (body, data)
+        assert bytes([1, len(cname)]) + cname.encode() in data[28:], (body, data)
+        assert not re.search('WARNING|CRITICAL', server.output()), server.output()
+
+
 @test
 def threads_of_a_relay_media_are_only_those_of_its_elements():
     if not RELAY:
