@@ -214,6 +214,16 @@ def packets_of_a_stranger_are_refused_and_counted():
 
 
 @test
+def noise_is_no_answer():
+    port = udp_port()
+    with served(uri(port), port, port + 1, **QUICK) as proxy, Sender(port) as sender:
+        while not (down := matches(proxy, r' mount /cam down: .*: (no .*);')):
+            sender.send(b'noise', b'\x80\x61' + packet(1)[2:]) # no RTP; another payload type
+            time.sleep(0.02)
+        assert down[0][1] == 'no answer within 1.0 s', down
+
+
+@test
 def another_sender_takes_over_when_the_first_is_silent():
     port = udp_port()
     with served(uri(port), port, port + 1) as proxy, Sender(port) as sender, \

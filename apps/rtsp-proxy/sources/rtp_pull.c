@@ -61,20 +61,24 @@ pull_unref (gpointer data)
 
 // ---- callbacks of the engine, from any of its threads ----
 
-// Begins the source at the first packet of any track. Packets of other tracks wait until the relay
-// knows the tracks. Returns FALSE if packets are not taken.
+static gboolean
+is_begun (RtpPull *self)
+{
+  return g_atomic_int_get (&self->begun) > 0 && !g_atomic_int_get (&self->context->cancelled);
+}
+
+// Begins the source at the first valid packet of any track. Packets of other tracks wait until the
+// relay knows the tracks. Returns FALSE if packets are not taken.
 static gboolean
 ensure_begun (RtpPull *self)
 {
-  if (g_atomic_int_get (&self->context->cancelled))
-    return FALSE;
-  if (g_atomic_int_get (&self->begun) == 0) {
+  if (g_atomic_int_get (&self->begun) == 0 && !g_atomic_int_get (&self->context->cancelled)) {
     g_mutex_lock (&self->beginning);
     if (self->begun == 0)
       g_atomic_int_set (&self->begun, engine_tracks_begin (self->context, self->tracks));
     g_mutex_unlock (&self->beginning);
   }
-  return g_atomic_int_get (&self->begun) > 0;
+  return is_begun (self);
 }
 
 static void
