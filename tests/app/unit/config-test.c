@@ -8,7 +8,8 @@
 #include "config/proxy_config.h"
 #include "graph/graph.h"
 
-#define FIRST "\"upstream\": \"rtsp://192.0.2.7/a\""
+// Two, because a warm standby needs a second one.
+#define FIRST "\"upstreams\": [\"rtsp://192.0.2.7/a\", \"rtsp://192.0.2.9/c\"]"
 
 static StageSet *set;
 
