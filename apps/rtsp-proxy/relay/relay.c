@@ -262,7 +262,7 @@ relay_new (void)
     RelayTrack *track = &self->tracks[i];
 
     track->held_times = g_array_new (FALSE, FALSE, sizeof (gint64));
-    track->out = gst_queue_array_new_for_struct (sizeof (RelayItem), 16);
+    track->out = gst_queue_array_new_for_struct (sizeof (RelayItem), 2);
   }
   return self;
 }
