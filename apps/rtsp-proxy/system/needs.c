@@ -29,8 +29,8 @@ typedef struct {
 
 static const Cost process = { 64, 32, 32 << 20 };
 static const Cost processor = { 4, 3, 1 << 20 };
-static const Cost served_mount = { 2, 1, 512 << 10 };
-static const Cost served_track = { 12, 3, 1 << 20 };
+static const Cost served_mount = { 3, 0, 128 << 10 };
+static const Cost served_track = { 4, 0, 128 << 10 };
 static const Cost light_upstream = { 1, 0, 64 << 10 };
 static const Cost light_track = { 2, 0, 64 << 10 };
 static const Cost rtspsrc_upstream = { 4, 4, 1 << 20 };

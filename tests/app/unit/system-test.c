@@ -173,7 +173,7 @@ a_sysctl_that_binds_is_named_and_its_command_mends_it (void)
     { "net.core.somaxconn", "128" }, { "net.ipv4.tcp_max_syn_backlog", "256" },
     { "net.core.netdev_max_backlog", "1000" }, { "net.core.netdev_budget", "300" },
     { "net.ipv4.neigh.default.gc_thresh2", "512" }, { "net.ipv4.neigh.default.gc_thresh3", "1024" },
-    { "vm.max_map_count", "1000" }, { "kernel.threads-max", "900" }, { "kernel.pid_max", "900" },
+    { "vm.max_map_count", "500" }, { "kernel.threads-max", "30" }, { "kernel.pid_max", "30" },
     { "fs.nr_open", "1024" }, { "net.netfilter.nf_conntrack_max", "8192" },
     { "net.ipv4.ip_local_port_range", "60000\t61000" }, { "net.ipv4.udp_mem", "1 2 3" } };
   System *system = good_system ();
