@@ -202,14 +202,25 @@ def rtp_arrives_by_multicast():
         check_frames(proxy, ('video',))
 
 
+def described(directory, port, track):
+    """Returns FFmpeg's description of one track: the part about the session, and the rest."""
+    path = os.path.join(directory, f'{track}.sdp')
+    with Sender('-t', '0.1', *rtp_output(port, track), '-sdp_file', path) as sender:
+        sender.wait()
+    with open(path, encoding='utf-8') as file:
+        session, media, rest = file.read().partition('m=')
+    return session, media + rest.rstrip('\r\n') + '\r\n'
+
+
 @contextmanager
 def session_file(video, audio):
-    """Yields an SDP file of the clip's two tracks, as FFmpeg writes it."""
+    """Yields an SDP file of the clip's two tracks. FFmpeg 6.1 would describe only the first."""
     with tempfile.TemporaryDirectory() as directory:
+        session, first = described(directory, video, 'v')
+        _, second = described(directory, audio, 'a')
         path = os.path.join(directory, 'session.sdp')
-        with Sender('-t', '0.1', *rtp_output(video), '-t', '0.1', *rtp_output(audio, 'a'),
-                    '-sdp_file', path) as sender:
-            sender.wait()
+        with open(path, 'w', encoding='utf-8', newline='') as file:
+            file.write(session + first + second)
         yield path
 
 
@@ -218,7 +229,8 @@ def the_tracks_of_an_sdp_file_stay_in_sync():
     video, audio = free_port_pair(), free_port_pair()
     with session_file(video, audio) as path, \
             pulled(f'sdp://{path}', video, video + 1, audio, audio + 1) as proxy, \
-            Sender(*rtp_output(video), *rtp_output(audio, 'a')):
+            Sender(*rtp_output(video)), Sender(*rtp_output(audio, 'a')):
+        # With both tracks, one FFmpeg 6.1 at times ends the first with an input/output error.
         wait_up(proxy, 2)
         check_frames(proxy, ('video', 'audio'))
         read = Read(proxy.url(), duration=3).result()
