@@ -103,6 +103,7 @@ def measure(rig, server_type, case, window):
             values = measure_read(rig, case, server, mounts, origin, window)
         else:
             values = measure_unread(rig, case, server, origin, window)
+        assert server.running(), f'{server.name} has ended'
     check(case, server_type, values)
     if good(values, case.streams):
         values['cpu'] = values['total']

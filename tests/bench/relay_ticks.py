@@ -15,7 +15,7 @@ COLUMNS = (
     Column('delay_p99', 'p99 ms', '{:.2f}', spread=True),
     Column('delay_max', 'max ms', '{:.1f}'),
     Column('total', 'CPU %', '{:.1f}'),
-    Column('delivered', 'delivered %', '{:.2f}'),
+    Column('delivered', 'delivered in time %', '{:.2f}'),
 )
 
 
