@@ -104,7 +104,7 @@ on_settled (gpointer data)
 {
   RtpTrack *track = data;
 
-  if (ensure_begun (track->pull))
+  if (is_begun (track->pull))
     engine_track_settle (&track->media);
 }
 
@@ -113,7 +113,7 @@ on_overflowed (gpointer data, guint32 n)
 {
   RtpTrack *track = data;
 
-  if (ensure_begun (track->pull))
+  if (is_begun (track->pull))
     engine_track_count_overflow (&track->media, n);
 }
 
