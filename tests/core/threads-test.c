@@ -578,11 +578,12 @@ everything_changes_while_the_engine_restarts (void)
 
 static bool paused[UDP_SLOTS + TCP_SLOTS];
 
+// Readers may have had a delay from the beginning, too.
 static void
-resume_all (void)
+all_return_to_the_live_edge (void)
 {
   for (size_t i = 0; i < UDP_SLOTS + TCP_SLOTS; i++) {
-    if (paused[i]) {
+    if (present[i]) {
       weir_fanout_resume (fanout, present[i], weir_now_ns (), NULL);
       weir_fanout_set_delay (fanout, present[i], 0, weir_now_ns (), NULL);
     }
@@ -590,8 +591,8 @@ resume_all (void)
   }
 }
 
-// Adds, removes or pauses a reader, or resumes all. A reader that is removed while it is paused
-// would keep the window for ever.
+// Adds, removes or pauses a reader, or moves all to the live edge. A reader that is removed while
+// it is paused would keep the window for ever.
 static void
 change_a_reader (void)
 {
@@ -607,7 +608,7 @@ change_a_reader (void)
     paused[at] = true;
     weir_fanout_pause (fanout, present[at], weir_now_ns ());
   } else {
-    resume_all ();
+    all_return_to_the_live_edge ();
   }
 }
 
@@ -659,7 +660,7 @@ no_reader_loses_packets_to_trimming (void)
   pthread_join (writer, NULL);
   atomic_store (&reads_slowly, false);
   CHECK (fanout->window.tail > 0);
-  resume_all ();
+  all_return_to_the_live_edge ();
   write_until_trimmed ();
   weir_fanout_stop (fanout);
   atomic_store (&receiving, false);
