@@ -23,6 +23,7 @@ typedef struct {
   GstRTSPMedia parent;
   GstElement *bin;
   GPtrArray *rtcp; // WeirRelayRtcp
+  gboolean ipv6;
   struct {
     WeirNtpTimeFunc func;
     gpointer data;
@@ -141,7 +142,8 @@ open_stream (RelayMedia *self, GstRTSPStream *stream)
 
   gst_rtsp_transport_new (&transport);
   transport->lower_transport = GST_RTSP_LOWER_TRANS_UDP;
-  v6 = gst_rtsp_stream_allocate_udp_sockets (stream, G_SOCKET_FAMILY_IPV6, transport, FALSE);
+  v6 = self->ipv6
+       && gst_rtsp_stream_allocate_udp_sockets (stream, G_SOCKET_FAMILY_IPV6, transport, FALSE);
   v4 = gst_rtsp_stream_allocate_udp_sockets (stream, G_SOCKET_FAMILY_IPV4, transport, FALSE);
   if (v4 || v6) {
     GstElement *source = complete (stream, transport);
@@ -239,6 +241,26 @@ relay_media_unprepare (GstRTSPMedia *media)
   return GST_RTSP_MEDIA_CLASS (weir_relay_media_parent_class)->unprepare (media);
 }
 
+enum { PROP_0, PROP_IPV6 };
+
+static void
+relay_media_get_property (GObject *object, guint id, GValue *value, GParamSpec *spec)
+{
+  if (id == PROP_IPV6)
+    g_value_set_boolean (value, ((RelayMedia *) object)->ipv6);
+  else
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, spec);
+}
+
+static void
+relay_media_set_property (GObject *object, guint id, const GValue *value, GParamSpec *spec)
+{
+  if (id == PROP_IPV6)
+    ((RelayMedia *) object)->ipv6 = g_value_get_boolean (value);
+  else
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, spec);
+}
+
 static void
 relay_media_finalize (GObject *object)
 {
@@ -253,6 +275,7 @@ relay_media_finalize (GObject *object)
 static void
 weir_relay_media_init (RelayMedia *self)
 {
+  self->ipv6 = TRUE;
   self->rtcp = g_ptr_array_new_with_free_func ((GDestroyNotify) weir_relay_rtcp_free);
   g_signal_connect (self, "prepared", G_CALLBACK (on_prepared), NULL);
 }
@@ -260,7 +283,14 @@ weir_relay_media_init (RelayMedia *self)
 static void
 weir_relay_media_class_init (RelayMediaClass *klass)
 {
-  G_OBJECT_CLASS (klass)->finalize = relay_media_finalize;
+  GObjectClass *object_class = G_OBJECT_CLASS (klass);
+
+  object_class->finalize = relay_media_finalize;
+  object_class->get_property = relay_media_get_property;
+  object_class->set_property = relay_media_set_property;
+  g_object_class_install_property (object_class, PROP_IPV6,
+      g_param_spec_boolean ("ipv6", "IPv6", "Serve readers over IPv6 as well; set before preparing",
+          TRUE, G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS));
   GST_RTSP_MEDIA_CLASS (klass)->create_rtpbin = relay_media_create_rtpbin;
   GST_RTSP_MEDIA_CLASS (klass)->prepare = relay_media_prepare;
   GST_RTSP_MEDIA_CLASS (klass)->unprepare = relay_media_unprepare;

@@ -123,7 +123,8 @@ weir_transports_on_setup (GstRTSPClient *client, GstRTSPContext *ctx, Served *se
   copy->lower_transport = GST_RTSP_LOWER_TRANS_UDP;
   copy->destination = g_strdup (self->token);
   copy->client_port = copy->interleaved;
-  if (allocate_sockets (ctx->stream, copy))
+  // A relay media has opened its sockets.
+  if (weir_is_relay_media (ctx->media) || allocate_sockets (ctx->stream, copy))
     gst_rtsp_stream_transport_set_transport (ctx->trans, copy);
   else
     gst_rtsp_transport_free (copy);

@@ -18,6 +18,7 @@
 typedef struct {
   GstRTSPMediaFactory parent;
   Presentation *presentation;
+  gboolean ipv6;
 } MediaFactory;
 
 typedef struct {
@@ -259,6 +260,7 @@ media_factory_configure (GstRTSPMediaFactory *factory, GstRTSPMedia *media)
   Relay *relay = presentation_get_relay (presentation);
 
   GST_RTSP_MEDIA_FACTORY_CLASS (media_factory_parent_class)->configure (factory, media);
+  g_object_set (media, "ipv6", ((MediaFactory *) factory)->ipv6, NULL);
   weir_media_set_rtp_info_func (
       media, get_rtp_info, relay_ref (relay), (GDestroyNotify) relay_unref);
   weir_relay_media_set_ntp_func (media, get_ntp, relay_ref (relay), (GDestroyNotify) relay_unref);
@@ -373,12 +375,13 @@ media_factory_class_init (MediaFactoryClass *klass)
 }
 
 GstRTSPMediaFactory *
-media_factory_new (Presentation *presentation)
+media_factory_new (Presentation *presentation, gboolean ipv6)
 {
   MediaFactory *self = g_object_new (media_factory_get_type (), NULL);
   GstRTSPMediaFactory *factory = GST_RTSP_MEDIA_FACTORY (self);
 
   self->presentation = presentation_ref (presentation);
+  self->ipv6 = ipv6;
   gst_rtsp_media_factory_set_media_gtype (factory, WEIR_TYPE_RELAY_MEDIA);
   gst_rtsp_media_factory_set_shared (factory, TRUE);
   // The sender reports carry the upstream's clock, not the proxy's.

@@ -139,9 +139,11 @@ static void
 publish (Presentation *presentation, gpointer data)
 {
   Server *self = data;
+  gchar *address = gst_rtsp_server_get_address (GST_RTSP_SERVER (self->listener));
 
-  gst_rtsp_mount_points_add_factory (
-      self->points, presentation_get_path (presentation), media_factory_new (presentation));
+  gst_rtsp_mount_points_add_factory (self->points, presentation_get_path (presentation),
+      media_factory_new (presentation, strchr (address, ':') != NULL));
+  g_free (address);
 }
 
 static void
