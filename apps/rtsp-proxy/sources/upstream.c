@@ -4,6 +4,7 @@
 #include "base/arrivals.h"
 #include "base/backoff.h"
 #include "base/clock.h"
+#include "base/files_left.h"
 #include "base/threads.h"
 #include "base/timer.h"
 
@@ -426,7 +427,9 @@ begin_run (Upstream *self)
   GError *error = NULL;
 
   self->callbacks->connecting (self->owner);
-  if (pull_config_is_light (config)) {
+  if (!files_are_left (FILES_FOR_UPSTREAM))
+    error = g_error_new_literal (GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_OPEN_READ, FILES_PROBLEM);
+  else if (pull_config_is_light (config)) {
     run->light = config->light;
     run->client = run->light->start (&run->context, &error);
   } else {

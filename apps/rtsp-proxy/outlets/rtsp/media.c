@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/media.h"
 
+#include "base/files_left.h"
 #include "base/threads.h"
 #include "outlets/rtsp/timeshift.h"
 #include "relay/feed.h"
@@ -312,7 +313,10 @@ find_problem (Relay *relay)
 static gchar *
 open_media (GstRTSPMediaFactory *factory)
 {
-  gchar *problem = find_problem (presentation_get_relay (((MediaFactory *) factory)->presentation));
+  gchar *problem =
+      files_are_left (FILES_FOR_MEDIA)
+          ? find_problem (presentation_get_relay (((MediaFactory *) factory)->presentation))
+          : g_strdup (FILES_PROBLEM);
   GstRTSPMedia *media = problem ? NULL : construct_unlocked (factory);
 
   if (!media)

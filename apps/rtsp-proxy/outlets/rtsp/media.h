@@ -8,7 +8,8 @@
 
 #include "content/presentation.h"
 
-// Returns the factory of the presentation's media (transfer full). `ipv6`: readers may come over IPv6.
+// Returns the factory of the presentation's media (transfer full). `ipv6`: readers may come over
+// IPv6.
 GstRTSPMediaFactory *media_factory_new (Presentation *presentation, gboolean ipv6);
 
 // Applies the presentation's configuration to the sinks of its media. Call from any thread.

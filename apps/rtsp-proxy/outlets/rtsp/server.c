@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/server.h"
 
+#include "base/files_left.h"
 #include "base/log.h"
 #include "config/mount_loop.h"
 #include "graph/graph.h"
@@ -374,6 +375,26 @@ add_mounts (Server *self, const ProxyConfig *config, GError **error)
   return TRUE;
 }
 
+// Refuses a connection. One that is left in the queue would wake this thread again and again.
+static void
+turn_away (GSocket *listening)
+{
+  static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
+  GSocket *connection = g_socket_accept (listening, NULL, NULL);
+
+  log_event_limited (&limit, "a connection was refused: " FILES_PROBLEM);
+  g_clear_object (&connection);
+}
+
+static gboolean
+on_connection (GSocket *socket, GIOCondition condition, gpointer listener)
+{
+  if (files_are_left (FILES_FOR_CONNECTION))
+    return gst_rtsp_server_io_func (socket, condition, listener);
+  turn_away (socket);
+  return G_SOURCE_CONTINUE;
+}
+
 static gboolean
 begin_listening (Server *self, const ProxyConfig *config, GError **error)
 {
@@ -388,8 +409,7 @@ begin_listening (Server *self, const ProxyConfig *config, GError **error)
     return FALSE;
   }
   self->accept = g_socket_create_source (self->socket, G_IO_IN | G_IO_ERR | G_IO_HUP, NULL);
-  g_source_set_callback (
-      self->accept, (GSourceFunc) (void (*) (void)) gst_rtsp_server_io_func, listener, NULL);
+  g_source_set_callback (self->accept, G_SOURCE_FUNC (on_connection), listener, NULL);
   g_source_attach (self->accept, NULL);
   return TRUE;
 }
