@@ -495,12 +495,28 @@ client_finalize (GObject *object)
   asker_clear (&self->asker);
 }
 
+// A live media has opened its sockets. gst-rtsp-server would also open those for IPv6.
+static gboolean
+client_configure_client_transport (
+    GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPTransport *transport)
+{
+  if (transport->lower_transport != GST_RTSP_LOWER_TRANS_UDP
+      || !G_TYPE_CHECK_INSTANCE_TYPE (ctx->media, WEIR_TYPE_RELAY_MEDIA))
+    return GST_RTSP_CLIENT_CLASS (client_parent_class)
+        ->configure_client_transport (client, ctx, transport);
+  g_free (transport->destination);
+  transport->destination =
+      g_strdup (gst_rtsp_connection_get_url (gst_rtsp_client_get_connection (client))->host);
+  return TRUE;
+}
+
 static void
 client_class_init (ClientClass *klass)
 {
   G_OBJECT_CLASS (klass)->finalize = client_finalize;
   GST_RTSP_CLIENT_CLASS (klass)->make_path_from_uri = client_make_path_from_uri;
   GST_RTSP_CLIENT_CLASS (klass)->create_sdp = client_create_sdp;
+  GST_RTSP_CLIENT_CLASS (klass)->configure_client_transport = client_configure_client_transport;
   GST_RTSP_CLIENT_CLASS (klass)->adjust_play_mode = client_adjust_play_mode;
   GST_RTSP_CLIENT_CLASS (klass)->adjust_play_response = client_adjust_play_response;
 }
