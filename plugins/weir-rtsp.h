@@ -75,8 +75,9 @@ void weir_media_set_rtp_info_func (
 // two threads of the process do the rest for all such medias. Keyframe requests go upstream. It
 // serves RTP/AVP over UDP unicast and TCP, to clients of a server that was given to weir_serve();
 // there is no SRTP, no multicast, no retransmission, and no recording. Use it with
-// gst_rtsp_media_factory_set_media_gtype(). Without the property `ipv6` (gboolean, TRUE by
-// default), set before the media is prepared, it opens two sockets a track instead of four.
+// gst_rtsp_media_factory_set_media_gtype(). The program may set the property `ipv6`
+// (gboolean, TRUE by default) to FALSE before the media is prepared: then a track has two sockets
+// instead of four.
 #define WEIR_TYPE_RELAY_MEDIA (weir_relay_media_get_type ())
 GType weir_relay_media_get_type (void);
 

@@ -21,37 +21,68 @@
 // Length of the appsrc's queue. The oldest packet is dropped first.
 #define WAITING_MAX 64
 
-static void
-on_added (GstBin *bin, GstElement *element, GstRTSPTransport *transport)
-{
-  GstElementFactory *factory = gst_element_get_factory (element);
+typedef struct {
+  GstRTSPTransport transport;
+  const gchar *last; // factory of the last receiver
+  gboolean task;
+  GstElement *source;
+} Completion;
 
-  if (!factory || !g_str_equal (GST_OBJECT_NAME (factory), "appsrc"))
-    return;
-  gst_util_set_object_arg (G_OBJECT (element), "leaky-type", "downstream");
-  g_object_set (
-      element, "max-bytes", G_GUINT64_CONSTANT (0), "max-buffers", (guint64) WAITING_MAX, NULL);
-  transport->lower_transport = GST_RTSP_LOWER_TRANS_UDP;
+static gboolean
+activate_nothing (GstPad *pad, GstObject *parent)
+{
+  return TRUE;
 }
 
 static void
-make_source (GstRTSPStream *stream, const GstRTSPTransport *transport)
+configure_source (GstElement *source, gboolean task)
 {
+  GstPad *pad = gst_element_get_static_pad (source, "src");
+
+  gst_util_set_object_arg (G_OBJECT (source), "leaky-type", "downstream");
+  g_object_set (
+      source, "max-bytes", G_GUINT64_CONSTANT (0), "max-buffers", (guint64) WAITING_MAX, NULL);
+  // A source whose pad is not activated starts no task.
+  if (!task)
+    gst_pad_set_activate_function (pad, activate_nothing);
+  gst_object_unref (pad);
+}
+
+// Called within gst_rtsp_stream_complete_stream().
+static void
+on_added (GstBin *bin, GstElement *element, Completion *completion)
+{
+  GstElementFactory *factory = gst_element_get_factory (element);
+  const gchar *name = factory ? GST_OBJECT_NAME (factory) : "";
+
+  if (g_str_equal (name, "appsrc")) {
+    configure_source (element, completion->task);
+    completion->source = element;
+  }
+  if (g_str_equal (name, completion->last))
+    completion->transport.lower_transport = GST_RTSP_LOWER_TRANS_UDP;
+}
+
+GstElement *
+weir_feedback_complete (
+    GstRTSPStream *stream, const GstRTSPTransport *transport, gboolean source, gboolean task)
+{
+  Completion completion = { *transport, source ? "appsrc" : "funnel", task, NULL };
   GstBin *bin = gst_rtsp_stream_get_joined_bin (stream);
-  GstRTSPTransport first = *transport;
   gulong id;
 
   if (!bin)
-    return;
-  first.lower_transport = GST_RTSP_LOWER_TRANS_TCP;
-  id = g_signal_connect (bin, "element-added", G_CALLBACK (on_added), &first);
-  gst_rtsp_stream_complete_stream (stream, &first);
+    return NULL;
+  completion.transport.lower_transport = source ? GST_RTSP_LOWER_TRANS_TCP : WEIR_RELAY_LOWER_TRANS;
+  id = g_signal_connect (bin, "element-added", G_CALLBACK (on_added), &completion);
+  gst_rtsp_stream_complete_stream (stream, &completion.transport);
   g_signal_handler_disconnect (bin, id);
   gst_object_unref (bin);
+  return completion.source;
 }
 
-static gboolean
-is_video (GstRTSPStream *stream)
+gboolean
+weir_feedback_is_video (GstRTSPStream *stream)
 {
   GstCaps *caps = gst_rtsp_stream_get_caps (stream);
   const gchar *media =
@@ -71,13 +102,14 @@ weir_feedback_open (GstRTSPMedia *media, GstRTSPStreamTransport *transport)
   GstPad *pad;
 
   if (gst_rtsp_stream_get_profiles (stream) & secure || gst_rtsp_media_seekable (media) > 0
-      || !is_video (stream))
+      || !weir_feedback_is_video (stream))
     return;
   // A media that was prepared again has another pad.
   pad = weir_reports_find_pad (stream, "recv_rtcp_sink");
   if (pad && !g_object_get_qdata (G_OBJECT (pad), opened)) {
     g_object_set_qdata (G_OBJECT (pad), opened, pad);
-    make_source (stream, gst_rtsp_stream_transport_get_transport (transport));
+    weir_feedback_complete (
+        stream, gst_rtsp_stream_transport_get_transport (transport), TRUE, TRUE);
   }
   g_clear_object (&pad);
 }

@@ -4,20 +4,18 @@
 // relayrtcp.c reads the RTCP of readers.
 //
 // gst-rtsp-server would make two udpsrc for each stream. It makes the receivers of a stream before
-// its senders, each by the lower transport that the given transport says. So here a transport says
-// something else until the receivers are there, and UDP from then on. For the video, on which
-// readers may ask for keyframes, it says TCP: RTCP of TCP readers arrives at the appsrc that this
-// makes. The appsrc's pad is not activated, so it gets no thread; relayrtcp.c takes the packets.
+// its senders, each by the lower transport that the given transport says. So the transport says
+// something else until the receivers are there, and UDP from then on: see weir_feedback_complete().
+// A video has an appsrc for the RTCP of TCP readers; relayrtcp.c takes its packets.
 #include "relaymedia.h"
 
+#include "feedback.h"
 #include "relaybin.h"
 #include "relayrtcp.h"
 #include "reports.h"
 #include "rtp/rtcp_write.h"
 
 #include <pthread.h>
-
-#define REQUESTS_MAX 64 // RTCP packets of TCP readers that wait; the oldest is dropped first
 
 typedef struct {
   GstRTSPMedia parent;
@@ -64,76 +62,6 @@ weir_relay_media_set_ntp_func (
 
 // ---- streams ----
 
-typedef struct {
-  GstRTSPTransport *transport;
-  const gchar *last; // factory of the last receiver
-  GstElement *source;
-} Completion;
-
-// Leaves the pad inactive, so that the source starts no task.
-static gboolean
-activate_nothing (GstPad *pad, GstObject *parent)
-{
-  return TRUE;
-}
-
-static void
-configure_source (GstElement *source)
-{
-  GstPad *pad = gst_element_get_static_pad (source, "src");
-
-  gst_util_set_object_arg (G_OBJECT (source), "leaky-type", "downstream");
-  g_object_set (
-      source, "max-bytes", G_GUINT64_CONSTANT (0), "max-buffers", (guint64) REQUESTS_MAX, NULL);
-  gst_pad_set_activate_function (pad, activate_nothing);
-  gst_object_unref (pad);
-}
-
-// Called within gst_rtsp_stream_complete_stream().
-static void
-on_added (GstBin *bin, GstElement *element, Completion *completion)
-{
-  GstElementFactory *factory = gst_element_get_factory (element);
-  const gchar *name = factory ? GST_OBJECT_NAME (factory) : "";
-
-  if (g_str_equal (name, "appsrc")) {
-    configure_source (element);
-    completion->source = element;
-  }
-  if (g_str_equal (name, completion->last))
-    completion->transport->lower_transport = GST_RTSP_LOWER_TRANS_UDP;
-}
-
-static gboolean
-is_video (GstRTSPStream *stream)
-{
-  GstCaps *caps = gst_rtsp_stream_get_caps (stream);
-  gboolean video =
-      caps
-      && !g_strcmp0 (gst_structure_get_string (gst_caps_get_structure (caps, 0), "media"), "video");
-
-  gst_clear_caps (&caps);
-  return video;
-}
-
-// Makes the elements of a stream, whose senders serve its TCP readers too (serve.c). Returns its
-// source of RTCP over TCP, or NULL.
-static GstElement *
-complete (GstRTSPStream *stream, GstRTSPTransport *transport)
-{
-  gboolean video = is_video (stream);
-  Completion completion = { transport, video ? "appsrc" : "funnel", NULL };
-  GstBin *bin = gst_rtsp_stream_get_joined_bin (stream);
-  gulong id;
-
-  transport->lower_transport = video ? GST_RTSP_LOWER_TRANS_TCP : WEIR_RELAY_LOWER_TRANS;
-  id = g_signal_connect (bin, "element-added", G_CALLBACK (on_added), &completion);
-  gst_rtsp_stream_complete_stream (stream, transport);
-  g_signal_handler_disconnect (bin, id);
-  gst_object_unref (bin);
-  return completion.source;
-}
-
 static void
 open_stream (RelayMedia *self, GstRTSPStream *stream)
 {
@@ -146,7 +74,8 @@ open_stream (RelayMedia *self, GstRTSPStream *stream)
        && gst_rtsp_stream_allocate_udp_sockets (stream, G_SOCKET_FAMILY_IPV6, transport, FALSE);
   v4 = gst_rtsp_stream_allocate_udp_sockets (stream, G_SOCKET_FAMILY_IPV4, transport, FALSE);
   if (v4 || v6) {
-    GstElement *source = complete (stream, transport);
+    GstElement *source =
+        weir_feedback_complete (stream, transport, weir_feedback_is_video (stream), FALSE);
 
     g_ptr_array_add (self->rtcp, weir_relay_rtcp_new (stream, self->bin, source));
   }
