@@ -1777,6 +1777,18 @@ read_to_the_end (Reader *reader)
   }
 }
 
+// Lets time pass until a reader that was added lately has caught up.
+static void
+let_catch_up (Reader *reader)
+{
+  while (tap_ok && counters (reader).catching_up && counters (reader).lag_packets > 0
+         && counters (reader).state != WEIR_READER_CLOSED) {
+    now += MS;
+    read_peer (reader);
+    run ();
+  }
+}
+
 static void
 random_changes_keep_the_counts (void)
 {
@@ -1834,8 +1846,10 @@ random_changes_keep_the_counts (void)
   fault.error = 0;
   frames (1);
   for (size_t i = 0; i < n_readers; i++) {
-    if (readers[i]->conn && !gone[i])
+    if (readers[i]->conn && !gone[i]) {
+      let_catch_up (readers[i]);
       let_read (readers[i]);
+    }
     if (readers[i]->conn)
       read_to_the_end (readers[i]);
   }
