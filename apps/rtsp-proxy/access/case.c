@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "access/case_private.h"
+
+#include <gio/gio.h>
+
+// ---- peers ----
+
+AccessPeer *
+access_peer_new (const gchar *address, const gchar *protocol)
+{
+  AccessPeer *self = g_new0 (AccessPeer, 1);
+
+  self->refs = 1;
+  self->address = g_strdup (address);
+  self->protocol = g_strdup (protocol);
+  self->id = g_uuid_string_random ();
+  return self;
+}
+
+AccessPeer *
+access_peer_ref (AccessPeer *self)
+{
+  g_atomic_int_inc (&self->refs);
+  return self;
+}
+
+void
+access_peer_unref (AccessPeer *self)
+{
+  if (!g_atomic_int_dec_and_test (&self->refs))
+    return;
+  g_free (self->address);
+  g_free (self->protocol);
+  g_free (self->id);
+  g_free (self);
+}
+
+const gchar *
+access_peer_get_address (AccessPeer *self)
+{
+  return self->address;
+}
+
+const gchar *
+access_peer_get_protocol (AccessPeer *self)
+{
+  return self->protocol;
+}
+
+const gchar *
+access_peer_get_id (AccessPeer *self)
+{
+  return self->id;
+}
+
+// ---- cases ----
+
+static void
+copy_request (AccessRequest *to, const AccessRequest *from)
+{
+  *to = (AccessRequest) { .action = from->action,
+    .path = g_strdup (from->path),
+    .mount = g_strdup (from->mount),
+    .query = g_strdup (from->query),
+    .user_agent = g_strdup (from->user_agent),
+    .method = g_strdup (from->method),
+    .authorization = g_strdup (from->authorization),
+    .token = g_strdup (from->token) };
+}
+
+static void
+clear_request (AccessRequest *self)
+{
+  g_free ((gchar *) self->path);
+  g_free ((gchar *) self->mount);
+  g_free ((gchar *) self->query);
+  g_free ((gchar *) self->user_agent);
+  g_free ((gchar *) self->method);
+  g_free ((gchar *) self->authorization);
+  g_free ((gchar *) self->token);
+}
+
+AccessCase *
+access_case_new (
+    Access *access, AccessPeer *peer, const AccessRequest *request, AccessDone done, gpointer data)
+{
+  AccessCase *self = g_new0 (AccessCase, 1);
+
+  self->refs = 1;
+  self->access = access;
+  self->peer = access_peer_ref (peer);
+  copy_request (&self->request, request);
+  credentials_parse (request->authorization, &self->credentials);
+  self->done = done;
+  self->data = data;
+  g_mutex_init (&self->lock);
+  self->challenges = g_ptr_array_new_with_free_func (g_free);
+  return self;
+}
+
+AccessCase *
+access_case_ref (AccessCase *self)
+{
+  g_atomic_int_inc (&self->refs);
+  return self;
+}
+
+void
+access_case_unref (AccessCase *self)
+{
+  if (!g_atomic_int_dec_and_test (&self->refs))
+    return;
+  clear_request (&self->request);
+  credentials_clear (&self->credentials);
+  g_ptr_array_unref (self->challenges);
+  access_peer_unref (self->peer);
+  g_mutex_clear (&self->lock);
+  g_free (self->user);
+  g_free (self);
+}
+
+AccessVerdict
+access_case_get_verdict (AccessCase *self)
+{
+  AccessVerdict verdict;
+
+  g_mutex_lock (&self->lock);
+  verdict = self->verdict;
+  g_mutex_unlock (&self->lock);
+  return verdict;
+}
+
+const gchar *const *
+access_case_get_challenges (AccessCase *self)
+{
+  return (const gchar *const *) self->challenges->pdata;
+}
+
+const gchar *
+access_case_get_user (AccessCase *self)
+{
+  return self->user;
+}
+
+const AccessRequest *
+access_case_get_request (AccessCase *self)
+{
+  return &self->request;
+}
+
+const Credentials *
+access_case_get_credentials (AccessCase *self)
+{
+  return &self->credentials;
+}
+
+AccessPeer *
+access_case_get_peer (AccessCase *self)
+{
+  return self->peer;
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// A case: one request at the door, with the credentials and the connection that it came with. Call
+// from any thread.
+
+#include "access/credentials.h"
+#include "config/action.h"
+
+typedef struct _Access Access;
+typedef struct _AccessPeer AccessPeer;
+typedef struct _AccessCase AccessCase;
+
+// ---- a connection ----
+
+// One connection of a client. `address` is the peer's IP address without the port, `protocol` is
+// "rtsp", "rtsps", "http" or "https". A peer remembers the nonce of its digest challenges, so keep
+// it as long as the connection. Reference counted.
+AccessPeer *access_peer_new (const gchar *address, const gchar *protocol);
+AccessPeer *access_peer_ref (AccessPeer *self);
+void access_peer_unref (AccessPeer *self);
+
+// ---- a request ----
+
+// What a client wants, and its credentials. Texts may be NULL unless the comment says otherwise.
+typedef struct {
+  AccessAction action;
+  const gchar *path;  // never NULL: "/cam", "/films/a.mp4"; for HTTP the path of the URL
+  const gchar *mount; // the path of the mount that serves it; NULL if none does, and for HTTP
+  const gchar *query; // without the token
+  const gchar *user_agent;
+  const gchar *method;        // of the request, such as "DESCRIBE"
+  const gchar *authorization; // the header
+  const gchar *token;         // of the query
+} AccessRequest;
+
+typedef enum {
+  ACCESS_PENDING,  // not decided yet
+  ACCESS_ADMITTED, // the client may
+  ACCESS_ASKED,    // 401: send the challenges
+  ACCESS_REFUSED,  // 403
+  ACCESS_BUSY,     // 503: too many requests of this address wait
+} AccessVerdict;
+
+// Called when a case that was pending is decided, from any thread.
+typedef void (*AccessDone) (AccessCase *decided, gpointer data);
+
+AccessCase *access_case_ref (AccessCase *self);
+void access_case_unref (AccessCase *self);
+
+AccessVerdict access_case_get_verdict (AccessCase *self);
+
+// Returns the values of WWW-Authenticate headers, in order, for ACCESS_ASKED. (transfer none)
+const gchar *const *access_case_get_challenges (AccessCase *self);
+
+// Returns the name of the admitted user; NULL before that, and for a client without a name.
+// (transfer none)
+const gchar *access_case_get_user (AccessCase *self);
+
+// ---- for judges ----
+
+const AccessRequest *access_case_get_request (AccessCase *self);
+const Credentials *access_case_get_credentials (AccessCase *self);
+
+const gchar *access_peer_get_address (AccessPeer *self);
+const gchar *access_peer_get_protocol (AccessPeer *self);
+const gchar *access_peer_get_id (AccessPeer *self); // random; names the connection
+AccessPeer *access_case_get_peer (AccessCase *self);
