@@ -5,8 +5,8 @@ import os
 import tempfile
 
 from proc import Rtsp
-from proxy import Origin, Proxy, Read, matches
-from tap import run, test
+from proxy import CLIENT, Origin, Proxy, Read, matches
+from tap import Skip, run, test
 
 USER = 'user'
 CANARY = 'S3cr3tCanary'
@@ -49,6 +49,13 @@ def a_password_in_the_configuration_stays_hidden():
 @test
 def a_password_stays_hidden_with_basic_authentication():
     with_settings({'user': USER, 'password': CANARY}, auth='basic')
+
+
+@test
+def a_password_stays_hidden_with_sha_256():
+    if CLIENT == 'rtspsrc':
+        raise Skip('rtspsrc knows no SHA-256')
+    with_settings({'user': USER, 'password': CANARY}, auth='digest-sha256')
 
 
 @test

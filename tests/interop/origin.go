@@ -28,7 +28,7 @@ func runOrigin(args []string) int {
 	fs.StringVar(&o.user, "user", "", "user required")
 	fs.StringVar(&o.password, "password", "", "password required")
 	fs.StringVar(&o.udpPorts, "udp-ports", "", "RTP,RTCP ports (default: free ones)")
-	fs.StringVar(&o.auth, "auth", "digest", "basic or digest")
+	fs.StringVar(&o.auth, "auth", "digest", "basic, digest or digest-sha256")
 	fs.StringVar(&o.misbehave, "misbehave", "", "fault to imitate, see README.md")
 	fs.StringVar(&o.dump, "dump", "", "file that gets a JSON line per access unit")
 	fs.Parse(args) //nolint:errcheck // ExitOnError
@@ -103,6 +103,8 @@ func authMethods(name string) ([]auth.VerifyMethod, error) {
 		return []auth.VerifyMethod{auth.VerifyMethodBasic}, nil
 	case "digest":
 		return []auth.VerifyMethod{auth.VerifyMethodDigestMD5}, nil
+	case "digest-sha256":
+		return []auth.VerifyMethod{auth.VerifyMethodDigestSHA256}, nil
 	}
 	return nil, fmt.Errorf("unknown --auth %q", name)
 }

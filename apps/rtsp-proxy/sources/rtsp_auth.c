@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "sources/rtsp_auth.h"
 
-#include <gst/rtsp/gstrtspconnection.h>
 #include <string.h>
 
 typedef struct {
-  gboolean digest, basic; // the scheme
-  gboolean stale, md5;
+  RtspScheme scheme;
+  gboolean stale;
   gchar *realm, *nonce, *opaque;
 } Challenge;
 
@@ -58,6 +57,17 @@ take_value (const gchar **s)
 }
 
 static void
+set_algorithm (Challenge *self, const gchar *name)
+{
+  if (self->scheme != RTSP_SCHEME_MD5)
+    return;
+  if (!g_ascii_strcasecmp (name, "SHA-256"))
+    self->scheme = RTSP_SCHEME_SHA256;
+  else if (g_ascii_strcasecmp (name, "MD5") != 0)
+    self->scheme = RTSP_SCHEME_NONE;
+}
+
+static void
 set_parameter (Challenge *self, const gchar *name, gsize len, gchar *value)
 {
   gchar **text = NULL;
@@ -71,7 +81,7 @@ set_parameter (Challenge *self, const gchar *name, gsize len, gchar *value)
   else if (len == 5 && !g_ascii_strncasecmp (name, "stale", len))
     self->stale = !g_ascii_strcasecmp (value, "true");
   else if (len == 9 && !g_ascii_strncasecmp (name, "algorithm", len))
-    self->md5 = !g_ascii_strcasecmp (value, "MD5");
+    set_algorithm (self, value);
   if (text) {
     g_free (*text);
     *text = value;
@@ -80,15 +90,22 @@ set_parameter (Challenge *self, const gchar *name, gsize len, gchar *value)
   }
 }
 
+static RtspScheme
+find_scheme (const gchar *name, gsize len)
+{
+  if (len == 6 && !g_ascii_strncasecmp (name, "Digest", len))
+    return RTSP_SCHEME_MD5; // unless it names another algorithm
+  return len == 5 && !g_ascii_strncasecmp (name, "Basic", len) ? RTSP_SCHEME_BASIC
+                                                               : RTSP_SCHEME_NONE;
+}
+
 // Reads the scheme and the parameters of the next challenge. Returns the text behind it.
 static const gchar *
 read_challenge (const gchar *s, Challenge *out)
 {
   gsize len = strcspn (s, " \t,=");
 
-  *out = (Challenge) { .digest = len == 6 && !g_ascii_strncasecmp (s, "Digest", len),
-    .basic = len == 5 && !g_ascii_strncasecmp (s, "Basic", len),
-    .md5 = TRUE };
+  *out = (Challenge) { .scheme = find_scheme (s, len) };
   s += len + (s[len] == '=');
   while (*(s = skip_blanks (s))) {
     const gchar *name = s;
@@ -113,10 +130,10 @@ is_quotable (const gchar *text)
 static gboolean
 is_usable (const Challenge *self)
 {
-  if (self->basic)
-    return TRUE;
-  return self->digest && self->md5 && self->realm && self->nonce && is_quotable (self->realm)
-         && is_quotable (self->nonce) && is_quotable (self->opaque);
+  if (self->scheme < RTSP_SCHEME_MD5)
+    return self->scheme == RTSP_SCHEME_BASIC;
+  return self->realm && self->nonce && is_quotable (self->realm) && is_quotable (self->nonce)
+         && is_quotable (self->opaque);
 }
 
 gboolean
@@ -131,7 +148,7 @@ rtsp_auth_take (RtspAuth *self, const RtspMessage *answer)
       Challenge each;
 
       text = read_challenge (text, &each);
-      if (is_usable (&each) && !best.digest && (each.digest || !best.basic)) {
+      if (is_usable (&each) && each.scheme > best.scheme) {
         challenge_clear (&best);
         best = each;
       } else {
@@ -139,15 +156,15 @@ rtsp_auth_take (RtspAuth *self, const RtspMessage *answer)
       }
     }
   }
-  if ((!best.digest && !best.basic) || !self->user || !self->password) {
+  if (!best.scheme || !self->user || !self->password) {
     challenge_clear (&best);
     return FALSE;
   }
   known = self->nonce || self->realm;
-  is_new = !known || self->digest != best.digest || best.stale
-           || (best.digest && g_strcmp0 (self->nonce, best.nonce));
+  is_new = !known || self->scheme != best.scheme || best.stale
+           || (best.scheme != RTSP_SCHEME_BASIC && g_strcmp0 (self->nonce, best.nonce));
   rtsp_auth_clear (self);
-  self->digest = best.digest;
+  self->scheme = best.scheme;
   self->realm = best.realm ? best.realm : g_strdup ("");
   self->nonce = best.nonce;
   self->opaque = best.opaque;
@@ -168,21 +185,38 @@ dup_basic (const RtspAuth *self)
   return header;
 }
 
+// Returns the hash of the arguments with colons between them, in hexadecimal. (transfer full)
+static gchar *
+dup_hash (GChecksumType type, const gchar *a, const gchar *b, const gchar *c)
+{
+  gchar *text = g_strjoin (":", a, b, c, NULL);
+  gchar *hash = g_compute_checksum_for_string (type, text, -1);
+
+  g_free (text);
+  return hash;
+}
+
 gchar *
 rtsp_auth_dup_header (const RtspAuth *self, const gchar *method, const gchar *uri)
 {
-  gchar *response, *header;
+  gboolean sha256 = self->scheme == RTSP_SCHEME_SHA256;
+  GChecksumType type = sha256 ? G_CHECKSUM_SHA256 : G_CHECKSUM_MD5;
+  gchar *user, *request, *response, *header;
 
   if (!self->realm)
     return NULL;
-  if (!self->digest)
+  if (self->scheme == RTSP_SCHEME_BASIC)
     return dup_basic (self);
-  response = gst_rtsp_generate_digest_auth_response (
-      NULL, method, self->realm, self->user, self->password, uri, self->nonce);
+  user = dup_hash (type, self->user, self->realm, self->password);
+  request = dup_hash (type, method, uri, NULL);
+  response = dup_hash (type, user, self->nonce, request);
   header = g_strdup_printf (
-      "Digest username=\"%s\", realm=\"%s\", nonce=\"%s\", uri=\"%s\", response=\"%s\"%s%s%s",
-      self->user, self->realm, self->nonce, uri, response, self->opaque ? ", opaque=\"" : "",
-      self->opaque ? self->opaque : "", self->opaque ? "\"" : "");
+      "Digest username=\"%s\", realm=\"%s\", nonce=\"%s\", uri=\"%s\", response=\"%s\"%s%s%s%s",
+      self->user, self->realm, self->nonce, uri, response, sha256 ? ", algorithm=SHA-256" : "",
+      self->opaque ? ", opaque=\"" : "", self->opaque ? self->opaque : "",
+      self->opaque ? "\"" : "");
+  g_free (user);
+  g_free (request);
   g_free (response);
   return header;
 }

@@ -216,6 +216,9 @@ challenges_are_answered (void)
   static const gchar basic[] = "Basic TXVmYXNhOkNpcmNsZQ==";
   static const gchar digest[] = "Digest username=\"Mufasa\", realm=\"a b\", nonce=\"n,\", "
                                 "uri=\"rtsp://h/x\", response=\"";
+  static const gchar sha256[] =
+      "Digest username=\"Mufasa\", realm=\"a\", nonce=\"b\", uri=\"rtsp://h/x\", response=\""
+      "e977a149923b373ab6fd31e53e364bb0029c6d5caf01b866ac38c5def75b712b\", algorithm=SHA-256";
   static const struct {
     const gchar *first, *second, *begin;
   } cases[] = {
@@ -225,8 +228,11 @@ challenges_are_answered (void)
     { "Digest realm= \"a b\",nonce=\"n,\",algorithm=MD5 , qop=\"auth,auth-int\"", NULL, digest },
     { "Basic realm=\"x\"", "Digest realm=\"a b\", nonce=\"n,\"", digest },
     { "Basic realm=\"x\", Digest realm=\"a b\", nonce=\"n,\", opaque=\"o\"", NULL, digest },
-    { "Digest realm=\"a\", nonce=\"b\", algorithm=SHA-256", "Basic realm=\"x\"", basic },
-    { "Digest realm=\"a\", nonce=\"b\", algorithm=SHA-256", NULL, NULL },
+    { "Digest realm=\"a\", nonce=\"b\", algorithm=SHA-512-256", "Basic realm=\"x\"", basic },
+    { "Digest realm=\"a\", nonce=\"b\", algorithm=MD5-sess", NULL, NULL },
+    { "Digest realm=\"a\", nonce=\"b\", algorithm=\"sha-256\"", "Basic realm=\"x\"", sha256 },
+    { "Digest realm=\"a\", nonce=\"b\"", "Digest algorithm=SHA-256,realm=a,nonce=b", sha256 },
+    { "Digest realm=a, nonce=b, algorithm=SHA-256, Digest realm=a, nonce=b", NULL, sha256 },
     { "Digest", NULL, NULL },
     { "Digest realm=\"", NULL, NULL },
     { "Digest realm=\"x\\\"y\", nonce=\"z\"", NULL, NULL },
