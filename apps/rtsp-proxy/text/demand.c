@@ -59,6 +59,28 @@ cut_param (const gchar *query, const gchar *param, gchar **value, gchar **rest)
   return n;
 }
 
+// Takes the token out of the query and of the URL.
+static void
+take_token (Demand *self)
+{
+  gchar *value, *rest;
+  guint n = cut_param (self->query, "token", &value, &rest);
+
+  if (n == 1 && *value)
+    self->token = g_uri_unescape_string (value, NULL);
+  if (self->token && !g_utf8_validate (self->token, -1, NULL))
+    g_clear_pointer (&self->token, g_free);
+  if (n > 0) {
+    g_free (self->query);
+    self->query = g_steal_pointer (&rest);
+    g_free (self->url);
+    self->url = g_strconcat (
+        self->path, self->query ? "?" : "", self->query ? self->query : "", self->track, NULL);
+  }
+  g_free (value);
+  g_free (rest);
+}
+
 static void
 take_layers (Demand *self)
 {
@@ -128,6 +150,7 @@ demand_new (const gchar *url)
   self->path = g_strndup (url, len);
   self->query = url[len] ? g_strdup (url + len + 1) : NULL;
   self->track = cut_track (self->query ? self->query : self->path);
+  take_token (self);
   take_layers (self);
   take_delay (self);
   return self;
@@ -142,6 +165,7 @@ demand_free (Demand *self)
   g_free (self->query);
   g_free (self->stages);
   g_free (self->choices);
+  g_free (self->token);
   g_free (self);
 }
 

@@ -9,12 +9,14 @@
 #include "svc/layerset.h"
 
 typedef struct {
-  gchar *url;     // as requested: "/cam?size=640x360&delay=30/stream=0"
+  gchar *url;     // as requested, without the token: "/cam?size=640x360&delay=30/stream=0"
   gchar *path;    // "/cam"
   gchar *track;   // "/stream=0", or "" without a track
   gchar *query;   // "size=640x360&delay=30", or NULL
   gchar *stages;  // the query without layers, or NULL if nothing is left
   gchar *choices; // `stages` without delay, which only a mount with a cache takes; may be NULL
+  // A secret. It is in no other field, so that those can be logged and shared between clients.
+  gchar *token; // of "?token=", decoded; NULL: none, an empty one, several, or not UTF-8
   // These concern this reader only:
   WeirLayerSet layers;       // all layers if the query names none
   gint64 delay_ns;           // behind the live edge, up to a day; -1: no delay

@@ -38,6 +38,42 @@ a_url_gives_path_track_and_query (void)
   }
 }
 
+static void
+a_token_is_in_its_own_field_only (void)
+{
+  static const struct {
+    const gchar *asked, *token, *url, *query, *track;
+  } cases[] = {
+    { "/cam?token=S3cr3t", "S3cr3t", "/cam", NULL, "" },
+    { "/cam?token=S3cr3t/stream=1", "S3cr3t", "/cam/stream=1", NULL, "/stream=1" },
+    { "/cam?token=S3cr3t/", "S3cr3t", "/cam", NULL, "" },
+    { "/cam?a=1&token=S3cr3t&delay=30", "S3cr3t", "/cam?a=1&delay=30", "a=1&delay=30", "" },
+    { "/cam?token=S3cr3t&a=1/stream=1", "S3cr3t", "/cam?a=1/stream=1", "a=1", "/stream=1" },
+    { "/cam?token=S3cr3t%2F%3D%26", "S3cr3t/=&", "/cam", NULL, "" },
+    { "/cam?token=S3cr3t==", "S3cr3t==", "/cam", NULL, "" },
+    { "/cam?token=", NULL, "/cam", NULL, "" },
+    { "/cam?token=S3cr3t&token=S3cr3t", NULL, "/cam", NULL, "" },
+    { "/cam?token=S3cr3t%00", NULL, "/cam", NULL, "" },
+    { "/cam?token=S3cr3t%ff", NULL, "/cam", NULL, "" },
+    { "/cam?token=S3cr3t%zz", NULL, "/cam", NULL, "" },
+    { "/cam?tokens=1", NULL, "/cam?tokens=1", "tokens=1", "" },
+    { "/cam?atoken=1", NULL, "/cam?atoken=1", "atoken=1", "" },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    Demand *demand = demand_new (cases[i].asked);
+
+    g_test_message ("%s", cases[i].asked);
+    g_assert_cmpstr (demand->token, ==, cases[i].token);
+    g_assert_cmpstr (demand->url, ==, cases[i].url);
+    g_assert_cmpstr (demand->path, ==, "/cam");
+    g_assert_cmpstr (demand->query, ==, cases[i].query);
+    g_assert_cmpstr (demand->stages, ==, cases[i].query);
+    g_assert_cmpstr (demand->track, ==, cases[i].track);
+    demand_free (demand);
+  }
+}
+
 #define MS ((gint64) GST_MSECOND)
 #define DAY_MS ((gint64) 24 * 3600 * 1000)
 
@@ -149,6 +185,7 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/demand/a-url-gives-path-track-and-query", a_url_gives_path_track_and_query);
+  g_test_add_func ("/demand/a-token-is-in-its-own-field-only", a_token_is_in_its_own_field_only);
   g_test_add_func (
       "/demand/a-query-gives-choices-layers-and-delay", a_query_gives_choices_layers_and_delay);
   g_test_add_func ("/demand/wrong-layers-and-delays-are-named", wrong_layers_and_delays_are_named);

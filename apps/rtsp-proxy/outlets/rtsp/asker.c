@@ -25,6 +25,7 @@ asker_clear (Asker *self)
   g_clear_pointer (&self->content, content_unref);
   g_clear_pointer (&self->demand, demand_free);
   g_mutex_clear (&self->lock);
+  g_free (self->url);
   g_free (self->used);
   g_free (self->peer);
 }
@@ -37,9 +38,11 @@ get_demand (Asker *self, const GstRTSPUrl *url)
   const gchar *path = url->abspath ? url->abspath : "";
   gchar *text = url->query ? g_strconcat (path, "?", url->query, NULL) : g_strdup (path);
 
-  if (!self->demand || !g_str_equal (self->demand->url, text)) {
+  if (!self->demand || !g_str_equal (self->url, text)) {
     g_clear_pointer (&self->demand, demand_free);
+    g_clear_pointer (&self->url, g_free);
     self->demand = demand_new (text);
+    self->url = g_steal_pointer (&text);
   }
   g_free (text);
   return self->demand;

@@ -12,7 +12,8 @@ typedef struct {
   GstRTSPClient *client; // the owner of this structure
   Mounts *mounts;
   gchar *peer;         // "127.0.0.1:5004"
-  Demand *demand;      // of the last URL
+  gchar *url;          // the last URL; it may contain a token
+  Demand *demand;      // of `url`
   gchar *used;         // the URL of the content in use, without the track
   WeirLayerSet layers; // chosen by the URL
   gint64 delay_ns;     // requested by the URL, or -1
