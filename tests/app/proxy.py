@@ -101,7 +101,8 @@ class Origin(Proc):
     """The upstream, of tests/interop. With `after`, it takes over the port and the dump of that
     earlier origin."""
 
-    def __init__(self, misbehave=None, after=None, user=None, password=None, auth=None, clip=CLIP):
+    def __init__(self, misbehave=None, after=None, user=None, password=None, auth=None, token=None,
+                 tls=None, clip=CLIP):
         self._directory = after._directory if after else tempfile.TemporaryDirectory()
         self.expect = os.path.join(self._directory.name, 'dump')
         words = ['--clip', clip, '--dump', self.expect]
@@ -110,9 +111,13 @@ class Origin(Proc):
             words += ['--misbehave', misbehave]
         if user:
             words += ['--user', user, '--password', password, '--auth', auth]
+        if token:
+            words += ['--token', token]
+        if tls:
+            words += ['--tls', tls]
         super().__init__(interop(), 'origin', *words)
         try:
-            ready = self.wait_for_line(r'^READY (rtsp://127\.0\.0\.1:(\d+)/\S+)')
+            ready = self.wait_for_line(r'^READY (rtsps?://127\.0\.0\.1:(\d+)/\S+)')
         except BaseException:
             self.kill()
             self.dump()

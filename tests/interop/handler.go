@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -92,7 +93,13 @@ func (h *handler) OnResponse(c *gortsplib.ServerConn, res *base.Response) {
 }
 
 // admit returns an error response, or nil and the stream.
-func (h *handler) admit(c *gortsplib.ServerConn, req *base.Request, path string) (*base.Response, *gortsplib.ServerStream, error) {
+func (h *handler) admit(c *gortsplib.ServerConn, req *base.Request, path, query string) (*base.Response, *gortsplib.ServerStream, error) {
+	if h.o.token != "" {
+		values, err := url.ParseQuery(query)
+		if err != nil || values.Get("token") != h.o.token {
+			return &base.Response{StatusCode: base.StatusUnauthorized}, nil, nil
+		}
+	}
 	if h.o.user != "" && !c.VerifyCredentials(req, h.o.user, h.o.password) {
 		return &base.Response{StatusCode: base.StatusUnauthorized}, nil, liberrors.ErrServerAuth{}
 	}
@@ -105,7 +112,7 @@ func (h *handler) admit(c *gortsplib.ServerConn, req *base.Request, path string)
 }
 
 func (h *handler) OnDescribe(c *gortsplib.ServerHandlerOnDescribeCtx) (*base.Response, *gortsplib.ServerStream, error) {
-	res, stream, err := h.admit(c.Conn, c.Request, c.Path)
+	res, stream, err := h.admit(c.Conn, c.Request, c.Path, c.Query)
 	switch {
 	case res != nil:
 	case h.bad.mode == "redirect":
@@ -128,7 +135,7 @@ func (h *handler) OnDescribe(c *gortsplib.ServerHandlerOnDescribeCtx) (*base.Res
 }
 
 func (h *handler) OnSetup(c *gortsplib.ServerHandlerOnSetupCtx) (*base.Response, *gortsplib.ServerStream, error) {
-	res, stream, err := h.admit(c.Conn, c.Request, c.Path)
+	res, stream, err := h.admit(c.Conn, c.Request, c.Path, c.Query)
 	if res == nil {
 		res = &base.Response{StatusCode: base.StatusOK}
 	}

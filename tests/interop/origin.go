@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"flag"
 	"fmt"
 	"net"
@@ -17,6 +18,7 @@ import (
 type originOptions struct {
 	listen, clip, path, user, password string
 	udpPorts, auth, misbehave, dump    string
+	token, tls                         string
 }
 
 func runOrigin(args []string) int {
@@ -29,6 +31,8 @@ func runOrigin(args []string) int {
 	fs.StringVar(&o.password, "password", "", "password required")
 	fs.StringVar(&o.udpPorts, "udp-ports", "", "RTP,RTCP ports (default: free ones)")
 	fs.StringVar(&o.auth, "auth", "digest", "basic, digest or digest-sha256")
+	fs.StringVar(&o.token, "token", "", "token required in the URL's query")
+	fs.StringVar(&o.tls, "tls", "", "PEM file of a certificate and its key: serve rtsps://")
 	fs.StringVar(&o.misbehave, "misbehave", "", "fault to imitate, see README.md")
 	fs.StringVar(&o.dump, "dump", "", "file that gets a JSON line per access unit")
 	fs.Parse(args) //nolint:errcheck // ExitOnError
@@ -93,8 +97,27 @@ func serveOrigin(ctx context.Context, o originOptions) error {
 	defer s.stream.Close()
 	h.setSender(s)
 
-	fmt.Printf("READY rtsp://%s%s\n", server.NetListener().Addr(), o.path)
+	fmt.Printf("READY %s://%s%s\n", o.scheme(), server.NetListener().Addr(), o.path)
 	return s.run(ctx)
+}
+
+func (o *originOptions) scheme() string {
+	if o.tls != "" {
+		return "rtsps"
+	}
+	return "rtsp"
+}
+
+// tlsConfig returns nil for a server without TLS.
+func (o *originOptions) tlsConfig() (*tls.Config, error) {
+	if o.tls == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(o.tls, o.tls)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}}, nil
 }
 
 func authMethods(name string) ([]auth.VerifyMethod, error) {
@@ -114,12 +137,17 @@ func startServer(o originOptions, bad misbehaviour, methods []auth.VerifyMethod,
 	if err != nil {
 		return nil, err
 	}
+	secure, err := o.tlsConfig()
+	if err != nil {
+		return nil, err
+	}
 	// Another process can take a free pair before the server binds it: try again.
 	for try := 0; ; try++ {
 		server := &gortsplib.Server{
 			RTSPAddress:              o.listen,
 			Handler:                  h,
 			AuthMethods:              methods,
+			TLSConfig:                secure,
 			WriteQueueSize:           4096,
 			DisableRTCPSenderReports: true, // the library's first report comes only after 10 s
 		}
