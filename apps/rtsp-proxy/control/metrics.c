@@ -2,6 +2,7 @@
 #include "control/metrics.h"
 
 #include "config.h"
+#include "outlets/rtsp/setup_guard.h"
 #include "readers/readers.h"
 #include "readers/totals.h"
 
@@ -226,6 +227,17 @@ gauges (Page *page)
   }
 }
 
+static void
+guards (Page *page)
+{
+  static const gchar refused[] = "refused_setups_total";
+
+  head (page, refused, "counter", "SETUP requests that were refused because of their transport.");
+  for (TransportVerdict verdict = TRANSPORT_GOOD + 1; verdict < N_TRANSPORT_VERDICTS; verdict++)
+    g_string_append_printf (page->out, "weir_%s{reason=\"%s\"} %" G_GUINT64_FORMAT "\n", refused,
+        transport_verdict_names[verdict], setup_guard_count (verdict));
+}
+
 gchar *
 metrics_dup_text (Server *server)
 {
@@ -239,6 +251,7 @@ metrics_dup_text (Server *server)
   sending (&page);
   intervals (&page);
   gauges (&page);
+  guards (&page);
   g_free (samples);
   g_ptr_array_unref (mounts);
   return g_string_free (page.out, FALSE);

@@ -4,15 +4,17 @@
 #include "base/log.h"
 #include "content/live_content.h"
 #include "outlets/rtsp/asker.h"
+#include "outlets/rtsp/peer.h"
 #include "outlets/rtsp/play_guard.h"
 #include "outlets/rtsp/rtsp_reader.h"
 #include "outlets/rtsp/serving.h"
+#include "outlets/rtsp/session_pool.h"
+#include "outlets/rtsp/setup_guard.h"
 #include "outlets/rtsp/title_media.h"
 #include "readers/adaptation.h"
 #include "readers/totals.h"
 #include "weir-rtsp.h"
 
-#include <gio/gio.h>
 #include <string.h>
 
 #define REQUEST_BODY_MAX (64 * 1024)
@@ -414,24 +416,10 @@ client_close (GstRTSPClient *client, Presentation *presentation, const gchar *re
 
 // ---- construction ----
 
-static gchar *
-peer_name (GstRTSPClient *client)
-{
-  GstRTSPConnection *connection = gst_rtsp_client_get_connection (client);
-  GSocket *socket = connection ? gst_rtsp_connection_get_read_socket (connection) : NULL;
-  GSocketAddress *address = socket ? g_socket_get_remote_address (socket, NULL) : NULL;
-  gchar *name = NULL;
-
-  if (address && G_IS_INET_SOCKET_ADDRESS (address))
-    name = g_socket_connectable_to_string (G_SOCKET_CONNECTABLE (address));
-  g_clear_object (&address);
-  return name ? name : g_strdup ("?");
-}
-
 void
 client_connected (GstRTSPClient *client)
 {
-  ((Client *) client)->asker.peer = peer_name (client);
+  ((Client *) client)->asker.peer = peer_dup_name (client);
   // No HTTP tunnels, because gst-rtsp-server joins two connections by a cookie that any client may
   // choose.
   gst_rtsp_connection_set_http_mode (gst_rtsp_client_get_connection (client), TRUE);
@@ -447,7 +435,7 @@ client_new (GstRTSPServer *server, Mounts *all)
   GstRTSPAuth *guard = play_guard_new ();
 
   asker_init (&self->asker, client, all);
-  self->pool = gst_rtsp_session_pool_new ();
+  self->pool = session_pool_new ();
   gst_rtsp_session_pool_set_max_sessions (self->pool, SESSIONS_MAX);
   gst_rtsp_client_set_session_pool (client, self->pool);
   gst_rtsp_client_set_mount_points (client, mounts);
@@ -469,6 +457,7 @@ client_new (GstRTSPServer *server, Mounts *all)
   g_signal_connect (client, "play-request", G_CALLBACK (on_play), NULL);
   g_signal_connect (client, "teardown-request", G_CALLBACK (on_teardown), NULL);
   g_signal_connect (client, "closed", G_CALLBACK (on_closed), NULL);
+  setup_guard_watch (client);
   g_signal_connect_object (
       self->pool, "session-removed", G_CALLBACK (on_session_removed), client, 0);
   return client;
@@ -495,18 +484,21 @@ client_finalize (GObject *object)
   asker_clear (&self->asker);
 }
 
-// A live media has opened its sockets. gst-rtsp-server would also open those for IPv6.
 static gboolean
 client_configure_client_transport (
     GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPTransport *transport)
 {
-  if (transport->lower_transport != GST_RTSP_LOWER_TRANS_UDP
-      || !G_TYPE_CHECK_INSTANCE_TYPE (ctx->media, WEIR_TYPE_RELAY_MEDIA))
+  const gchar *host = gst_rtsp_connection_get_url (gst_rtsp_client_get_connection (client))->host;
+  gboolean udp = transport->lower_transport == GST_RTSP_LOWER_TRANS_UDP;
+
+  if (udp && !setup_guard_take_ports (ctx, transport, host))
+    return FALSE;
+  // A live media has opened its sockets. gst-rtsp-server would also open those for IPv6.
+  if (!udp || !G_TYPE_CHECK_INSTANCE_TYPE (ctx->media, WEIR_TYPE_RELAY_MEDIA))
     return GST_RTSP_CLIENT_CLASS (client_parent_class)
         ->configure_client_transport (client, ctx, transport);
   g_free (transport->destination);
-  transport->destination =
-      g_strdup (gst_rtsp_connection_get_url (gst_rtsp_client_get_connection (client))->host);
+  transport->destination = g_strdup (host);
   return TRUE;
 }
 

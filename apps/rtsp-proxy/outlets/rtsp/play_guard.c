@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/play_guard.h"
 
+#include "outlets/rtsp/setup_guard.h"
+
 typedef struct {
   GstRTSPAuth parent;
 } PlayGuard;
@@ -26,12 +28,22 @@ session_has_path (GstRTSPContext *ctx)
 
 // Sends the same answer as gst-rtsp-server.
 static void
-refuse (GstRTSPContext *ctx)
+refuse (GstRTSPContext *ctx, GstRTSPStatusCode status)
 {
-  gst_rtsp_message_init_response (ctx->response, GST_RTSP_STS_NOT_FOUND,
-      gst_rtsp_status_as_text (GST_RTSP_STS_NOT_FOUND), ctx->request);
+  gst_rtsp_message_init_response (
+      ctx->response, status, gst_rtsp_status_as_text (status), ctx->request);
   ctx->session = NULL;
   gst_rtsp_client_send_message (ctx->client, NULL, ctx->response);
+}
+
+static gboolean
+check_setup (GstRTSPContext *ctx)
+{
+  GstRTSPStatusCode status = setup_guard_check (ctx);
+
+  if (status != GST_RTSP_STS_OK)
+    refuse (ctx, status);
+  return status == GST_RTSP_STS_OK;
 }
 
 static gboolean
@@ -40,11 +52,13 @@ play_guard_check (GstRTSPAuth *self, GstRTSPContext *ctx, const gchar *check)
   // Without a GstRTSPAuth the library would assume FALSE here.
   if (g_str_equal (check, GST_RTSP_AUTH_CHECK_TRANSPORT_CLIENT_SETTINGS))
     return FALSE;
+  if (g_str_equal (check, GST_RTSP_AUTH_CHECK_URL) && ctx->method == GST_RTSP_SETUP)
+    return check_setup (ctx);
   if (!g_str_equal (check, GST_RTSP_AUTH_CHECK_URL)
       || (ctx->method != GST_RTSP_PLAY && ctx->method != GST_RTSP_RECORD) || !ctx->session
       || !ctx->uri || session_has_path (ctx))
     return TRUE;
-  refuse (ctx);
+  refuse (ctx, GST_RTSP_STS_NOT_FOUND);
   return FALSE;
 }
 

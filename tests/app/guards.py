@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Clients that abuse RTSP sessions, transports and RTCP harm nobody.
+
+One proxy runs for all tests. Meanwhile a reader over UDP and one over TCP play without packet loss.
+"""
+
+import contextlib
+import itertools
+import os
+import random
+import re
+import socket
+import struct
+import threading
+import time
+
+from control import Controlled
+from proc import Rtsp, free_udp_pair
+from proxy import QUICK, matches, wait_until
+from scripted import KEY_PICTURE, PICTURE, VIDEO, AUDIO, Server, rtp
+from tap import run, test
+
+SANITIZED = bool(os.environ.get('WEIR_SANITIZER_RUNTIME'))
+PATIENCE = 60 if SANITIZED else 20
+TCP = 'RTP/AVP/TCP;unicast;interleaved=0-1'
+UDP = 'RTP/AVP;unicast;client_port={}-{}'
+
+
+def play_on(session):
+    start, seq = time.monotonic(), 0
+    try:
+        while not session.left.is_set():
+            session.send(VIDEO, rtp(seq, seq * 1800, KEY_PICTURE if seq % 25 == 0 else PICTURE))
+            session.send(AUDIO, rtp(seq, seq * 960, b'sound', AUDIO))
+            seq += 1
+            time.sleep(max(0, start + seq * 0.02 - time.monotonic()))
+    except OSError:
+        pass
+
+
+def report(ssrc=0x77, blocks=b''):
+    return struct.pack('>BBHI', 0x80 | len(blocks) // 24, 201, 1 + len(blocks) // 4, ssrc) + blocks
+
+
+class Reader(Rtsp):
+    """A client of the proxy."""
+
+    def __init__(self, proxy, path='/cam', describe=True, **more):
+        super().__init__(proxy.port, timeout=PATIENCE, **more)
+        self.proxy, self.url, self.pair, self.to = proxy, proxy.url(path), None, None
+        if describe:
+            assert self.request('DESCRIBE', self.url)[0] == 200
+
+    def __exit__(self, *_):
+        self.socket.close()
+        for each in self.pair or ():
+            each.close()
+
+    def set_up(self, transport, track=0):
+        """Returns the status and the transport of the answer."""
+        answer = self.request('SETUP', f'{self.url}/stream={track}', {'Transport': transport})
+        return answer[0], answer[1].get('transport', '')
+
+    def play(self, transport=None):
+        """Plays the video, over UDP unless the transport is another."""
+        if not transport:
+            self.pair = free_udp_pair()
+            for each in self.pair:
+                each.settimeout(PATIENCE)
+            transport = UDP.format(*(each.getsockname()[1] for each in self.pair))
+        status, answer = self.set_up(transport)
+        assert status == 200, status
+        if ports := re.search(r'server_port=(\d+)-(\d+)', answer):
+            self.to = [('127.0.0.1', int(port)) for port in ports.groups()]
+        assert self.request('PLAY', self.url)[0] == 200
+        return self
+
+    def report(self, data=None):
+        self.pair[1].sendto(data or report(), self.to[1])
+
+
+class Good(threading.Thread):
+    """Plays, reports, and fails if a packet is missing."""
+
+    def __init__(self, proxy, udp):
+        super().__init__(daemon=True)
+        self.packets, self.wrong, self.over = 0, None, False
+        self.reader, self.udp = Reader(proxy).play(None if udp else TCP), udp
+        if udp:
+            self.reader.pair[0].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        self.start()
+
+    def _packet(self):
+        if self.udp:
+            return self.reader.pair[0].recv(65536)
+        while True:
+            channel, data = self.reader.frame()
+            if channel == 0:
+                return data
+
+    def run(self):
+        last = None
+        try:
+            for number in itertools.count():
+                if self.udp and number % 50 == 0:
+                    self.reader.report()
+                seq = struct.unpack_from('>H', self._packet(), 2)[0]
+                if last is not None and seq != (last + 1) & 0xffff:
+                    self.wrong = f'{seq} came after {last}'
+                    return
+                last, self.packets = seq, self.packets + 1
+        except (OSError, AssertionError) as error:
+            self.wrong = repr(error)
+
+
+class Site:
+    """The upstream, the proxy and the good readers, from the first use to the end of the file."""
+
+    def __init__(self):
+        self.upstream = Server(play_on, tracks=(VIDEO, AUDIO))
+        self.proxy = Controlled({'/cam': {'upstream': self.upstream.url, 'transport': 'tcp',
+                                          **QUICK}})
+        self.goods = [Good(self.proxy, udp) for udp in (False, True)]
+
+    def check(self, packets=20):
+        """Both good readers get some more packets, and have missed none so far."""
+        before = [good.packets for good in self.goods]
+        wait_until(lambda: any(good.wrong for good in self.goods) or all(
+            good.packets > then + packets for good, then in zip(self.goods, before)), PATIENCE,
+                   'media for the good readers')
+        assert not [good.wrong for good in self.goods if good.wrong], [
+            good.wrong for good in self.goods]
+        assert self.proxy.running()
+
+
+_SITE = []
+
+
+@contextlib.contextmanager
+def site():
+    """The site. Checks afterwards that nobody was harmed."""
+    if not _SITE:
+        _SITE.append(Site())
+    here = _SITE[0]
+    try:
+        yield here
+        here.check()
+    except BaseException:
+        here.proxy.dump()
+        raise
+
+
+def refused(proxy, reason):
+    text = proxy.get('/metrics').decode()
+    return int(re.search(rf'weir_refused_setups_total{{reason="{reason}"}} (\d+)', text)[1])
+
+
+# ---- the destination of media ----
+
+
+@test
+def media_go_only_to_the_address_that_asks():
+    with site() as here, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as victim:
+        victim.bind(('127.0.0.2', 0))
+        victim.settimeout(0.3)
+        port = victim.getsockname()[1]
+        before = refused(here.proxy, 'destination')
+        for host in '127.0.0.2', 'localhost', '255.255.255.255', '224.1.1.1', '::1', 'x':
+            with Reader(here.proxy) as reader:
+                for transport in (f'RTP/AVP;unicast;destination={host};client_port={port}-{port + 1}',
+                                  f'RTP/AVP;destination="{host}";unicast;client_port={port}'):
+                    assert reader.set_up(transport)[0] == 461, transport
+                assert reader.request('PLAY', reader.url)[0] in (404, 454, 455)
+        assert refused(here.proxy, 'destination') == before + 12
+        here.proxy.wait_for_line(' reader 127.0.0.1:.* refused: SETUP: .* another address')
+        try:
+            raise AssertionError(f'media came: {victim.recv(2000)}')
+        except TimeoutError:
+            pass
+        with Reader(here.proxy) as reader:
+            assert reader.set_up(f'RTP/AVP;unicast;destination=127.0.0.1;client_port={port}')[0] == 200
+
+
+PORTS = {
+    (461, 'port'): ('0-1', '1-2', '22-23', '53', '1023-1024', '5001-5000', '5000-5010', '5000-5002'),
+    (400, 'malformed'): ('65535', '65535-65536', '70000-70001', '-5--4', '4294972296-4294972297',
+                         'x-y', '', '-', '5000-', '-5000', '5000-5001-5002', '5e3-5001', '+5000',
+                         '0x5000-0x5001', '5000 5001', '99999999999999999999'),
+}
+
+
+@test
+def services_and_invalid_ports_get_no_media():
+    with site() as here, Reader(here.proxy) as reader:
+        for (expected, reason), ports in PORTS.items():
+            before = refused(here.proxy, reason)
+            for each in ports:
+                status = reader.set_up(f'RTP/AVP;unicast;client_port={each}')[0]
+                assert status == expected, (each, status)
+            assert refused(here.proxy, reason) == before + len(ports), reason
+        # RTP and RTCP may share a port, and an odd one may be the first.
+        for each in '45000', '45000-45000', '45001-45002', ' 45000-45001 ', '"45000-45001"':
+            status, answer = reader.set_up(f'rtp/avp/udp; Unicast ;client_port={each}')
+            assert status == 200 and 'client_port=4500' in answer, (each, status, answer)
+
+
+@test
+def a_port_of_another_reader_is_refused_until_it_is_free():
+    with site() as here, Reader(here.proxy) as one, Reader(here.proxy) as other:
+        one.play()
+        port = one.pair[0].getsockname()[1]
+        before = refused(here.proxy, 'port-taken')
+        for low, high in (port, port + 1), (port - 1, port), (port + 1, port + 2), (port, port):
+            assert other.set_up(UDP.format(low, high))[0] == 461, (low, high)
+        assert refused(here.proxy, 'port-taken') == before + 4
+        # The reader itself may change its mind; the ports are then free.
+        assert one.request('PAUSE', one.url)[0] == 200
+        assert one.set_up(UDP.format(port, port + 1))[0] == 200
+        assert one.request('TEARDOWN', one.url)[0] == 200
+        assert other.set_up(UDP.format(port, port + 1))[0] == 200
+        with Reader(here.proxy) as third:
+            other.__exit__()
+            wait_until(lambda: third.set_up(UDP.format(port, port + 1))[0] == 200, PATIENCE,
+                       'the ports of a closed connection are free')
+
+
+@test
+def the_first_transport_that_is_allowed_is_used():
+    with site() as here:
+        for listed, expected in ((f'{UDP.format(80, 81)},{TCP}', 'TCP'),
+                                 ('RTP/AVP/TCP;interleaved=4-5', 'interleaved=4-5'),
+                                 (f'RTP/AVP;multicast;port=5000-5001,{UDP.format(45100, 45101)}',
+                                  'client_port=45100-45101'),
+                                 (f'x-real-rdt/udp;client_port=1;mode=play, {TCP}', 'TCP'),
+                                 ('RTP/AVP/TCP', 'interleaved=0-1'),
+                                 (f'{TCP};x="y";ssrc=1;append;server_port=1-2;layers=3', 'TCP')):
+            with Reader(here.proxy) as reader:
+                status, answer = reader.set_up(listed)
+                assert status == 200 and expected in answer, (listed, status, answer)
+        assert not matches(here.proxy, 'WARNING|CRITICAL')
+
+
+@test
+def multicast_and_recording_are_refused():
+    with site() as here, Reader(here.proxy) as reader:
+        for more in ('', ';destination=224.1.1.1;port=5000-5001;ttl=255', ';ttl=1', ';ttl=999'):
+            assert reader.set_up(f'RTP/AVP;multicast{more}')[0] == 461, more
+        for mode in 'record', '"RECORD"', '"PLAY,RECORD"', 'receive', '""':
+            assert reader.set_up(f'{TCP};mode={mode}')[0] in (400, 461), mode
+        for mode in 'play', '"PLAY"':
+            assert reader.set_up(f'{TCP};mode={mode}')[0] == 200, mode
+
+
+@test
+def two_tracks_never_share_channels():
+    with site() as here, Reader(here.proxy) as reader:
+        used = []
+        for track in 0, 1:
+            status, answer = reader.set_up(TCP, track)
+            assert status == 200, status
+            used.append(re.search(r'interleaved=(\d+-\d+)', answer)[1])
+        assert used[0] == '0-1' and used[1] not in ('0-1', '1-2'), used
+        assert reader.request('PLAY', reader.url)[0] == 200
+        for channels in '255-256', '256-257', '5-4', '0-255', '-1-0', '7-7', 'x', '1e1':
+            status, _ = reader.set_up(f'RTP/AVP/TCP;unicast;interleaved={channels}', 1)
+            assert status == 400, (channels, status)
+
+
+PARTS = ('RTP/AVP', 'RTP/AVP/TCP', 'RTP/AVP/UDP', 'RTP/SAVP', 'RTP', '/', '//', 'RTP/AVP/TCP/UDP',
+         'unicast', 'multicast', 'client_port', 'client_port=', 'interleaved=', 'destination=',
+         'destination', 'source=', 'ttl=', 'port=', 'server_port=', 'layers=', 'ssrc=', 'mode=',
+         'append', 'dest_addr="', '=', '=1', '', ' ', '"', ',', ';', '\t', '\x7f', '\xff', '%s%n',
+         'x' * 500)
+NUMBERS = ('0', '1', '80-81', '5000-5001', '65535-65536', '4294967296', '-1', '-2147483648', '--',
+           '-', '99999999999999999999', '0-99999999999999999999', 'a-b', '127.0.0.2', '::', 'play',
+           '1e9', '0x10', ' 7 ', '"')
+
+
+def wrong_header(chance):
+    """Returns a Transport header that is almost always wrong."""
+    parts = [chance.choice(PARTS) for _ in range(chance.randrange(9))]
+    parts = [part + chance.choice(NUMBERS) if part.endswith('=') else part for part in parts]
+    return chance.choice((';', ';', ';', ';;', ',', ' ; ')).join(parts)
+
+
+@test(timeout=300 if SANITIZED else 60)
+def a_thousand_wrong_transports_are_refused():
+    seed = int(os.environ.get('WEIR_SEED', time.time()))
+    print(f'# WEIR_SEED={seed}')
+    chance = random.Random(seed)
+    with site() as here:
+        statuses = {}
+        reader = Reader(here.proxy)
+        for _ in range(1000):
+            header = wrong_header(chance)
+            status, answer = reader.set_up(header.encode().decode('latin-1'))
+            statuses[status] = statuses.get(status, 0) + 1
+            assert status in (200, 400, 461), (status, header)
+            if status == 200:  # it was a good one after all
+                assert 'client_port=5000-5001' in answer or 'interleaved' in answer, (header, answer)
+                reader.__exit__()
+                reader = Reader(here.proxy)
+        reader.__exit__()
+        print(f'# {statuses}')
+        assert statuses[400] > 100 and statuses[461] > 100, statuses
+
+
+# ---- sessions ----
+
+
+@test
+def session_ids_are_128_random_bits():
+    with site() as here:
+        ids = []
+        for _ in range(50):
+            with Reader(here.proxy, describe=False) as reader:
+                assert reader.set_up(TCP)[0] == 200
+                ids.append(reader.session)
+        assert all(re.fullmatch('[0-9a-f]{32}', each) for each in ids), ids
+        # Each bit is set in some ids and not in others. By chance it is not: 1 in 2^42.
+        numbers = [int(each, 16) for each in ids]
+        assert len(set(ids)) == 50
+        for bit in range(128):
+            assert 0 < sum(number >> bit & 1 for number in numbers) < 50, bit
+
+
+def tries(number):
+    return int(os.environ.get('WEIR_GUARD_TRIES', number))
+
+
+@test(timeout=600)
+def foreign_and_guessed_session_ids_have_no_effect():
+    """a foreign or guessed session id is answered with 454 and has no effect"""
+    with site() as here, Reader(here.proxy) as attacker:
+        victim = here.goods[0].reader
+        chance = random.Random(1)
+        foreign = [victim.session, victim.session.upper(), f' {victim.session} ',
+                   f'{victim.session};timeout=1', here.goods[1].reader.session]
+        methods = 'OPTIONS', 'SETUP', 'PLAY', 'PAUSE', 'GET_PARAMETER', 'SET_PARAMETER', 'TEARDOWN'
+        for number in range(tries(1000)):
+            guess = foreign[number] if number < len(foreign) else f'{chance.getrandbits(128):032x}'
+            method = methods[number % len(methods)]
+            url = attacker.url + ('/stream=0' if method == 'SETUP' else '')
+            answer = attacker.request(method, url, {'Session': guess, 'Transport': TCP})
+            assert answer[0] == 454, (method, guess, answer)
+        for guess in '', ';', 'x' * 1500, '\0', '%s%n', '../..':
+            status = attacker.request('PLAY', attacker.url, {'Session': guess})[0]
+            assert status in (400, 454), (guess, status)
+
+
+@test
+def one_track_set_up_again_and_again():
+    """SETUP of one track again and again does not end the proxy"""
+    with site() as here:
+        with Reader(here.proxy) as reader:
+            statuses = {reader.set_up(TCP)[0] for _ in range(200)}
+            assert 200 in statuses and statuses <= {200, 461}, statuses
+        with Reader(here.proxy) as reader:
+            for number in range(200):
+                port = 46000 + 2 * (number % 50)
+                transport = TCP if number % 3 == 0 else UDP.format(port, port + 1)
+                assert reader.set_up(transport)[0] in (200, 461)
+            assert reader.request('PLAY', reader.url)[0] == 200
+            for transport in TCP, UDP.format(46200, 46201):
+                assert reader.set_up(transport)[0] in (200, 455, 461)
+            assert reader.request('TEARDOWN', reader.url)[0] == 200
+
+
+if __name__ == '__main__':
+    run()
