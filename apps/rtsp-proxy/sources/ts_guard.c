@@ -11,6 +11,9 @@
 // demultiplexer finds where a packet begins. So each byte that may begin a packet is treated as the
 // beginning of one. Other bytes match the head of a PES packet without a time with a probability of
 // 1 in 2^32.
+//
+// A change can make another one necessary: a byte of an Opus descriptor may also be one of a start
+// code. So the data is checked again after each change.
 
 #include "sources/ts_guard.h"
 
@@ -26,6 +29,8 @@
 #define PES_TIME 0x80
 // The descriptors of one elementary stream.
 #define DESCRIPTORS_MAX 128
+// A buffer that needs more rounds of changes was made to: all of its bytes become invalid.
+#define ROUNDS_MAX 8
 
 typedef enum {
   VALID,
@@ -138,21 +143,34 @@ find_changes (const guint8 *data, gsize size, GArray *changes)
   return size;
 }
 
-static GstBuffer *
-with_changes (GstBuffer *buffer, const GArray *changes)
+static void
+apply (guint8 *data, GArray *changes)
 {
-  GstMapInfo map;
-
-  buffer = gst_buffer_make_writable (buffer);
-  if (!gst_buffer_map (buffer, &map, GST_MAP_WRITE))
-    return buffer;
   for (guint i = 0; i < changes->len; i++) {
     const Change *change = &g_array_index (changes, Change, i);
 
-    map.data[change->at] = change->value;
+    data[change->at] = change->value;
   }
-  gst_buffer_unmap (buffer, &map);
-  return buffer;
+  g_array_set_size (changes, 0);
+}
+
+// Makes the changes, and those that they make necessary. Returns the number of bytes that were
+// checked.
+static gsize
+make_changes (guint8 *data, gsize size, GArray *changes)
+{
+  gsize checked = size;
+
+  for (guint round = 0; changes->len > 0; round++) {
+    if (round == ROUNDS_MAX) {
+      memset (data, 0xff, size);
+      g_array_set_size (changes, 0);
+      return size;
+    }
+    apply (data, changes);
+    checked = find_changes (data, size, changes);
+  }
+  return checked;
 }
 
 static GstPadProbeReturn
@@ -168,9 +186,14 @@ on_data (GstPad *pad, GstPadProbeInfo *info, gpointer data)
   size = map.size;
   checked = find_changes (map.data, size, changes);
   gst_buffer_unmap (buffer, &map);
-  if (changes->len > 0)
-    buffer = with_changes (buffer, changes);
-  g_array_set_size (changes, 0);
+  if (changes->len > 0) {
+    buffer = gst_buffer_make_writable (buffer);
+    if (gst_buffer_map (buffer, &map, GST_MAP_READWRITE)) {
+      checked = make_changes (map.data, size, changes);
+      gst_buffer_unmap (buffer, &map);
+    }
+    g_array_set_size (changes, 0);
+  }
   // A demultiplexer in pull mode continues where the buffer ends.
   if (checked > 0 && checked < size && info->type & GST_PAD_PROBE_TYPE_PULL) {
     buffer = gst_buffer_make_writable (buffer);
