@@ -269,8 +269,11 @@ relay_description_from_sdp (const gchar *text, guint track, RelayDescription *ou
 
   *out = (RelayDescription) { 0 };
   gst_sdp_message_new (&sdp);
-  if (len > SDP_MAX || !g_str_has_prefix (text, "v=0")
-      || gst_sdp_message_parse_buffer ((const guint8 *) text, (guint) len, sdp) != GST_SDP_OK)
+  if (strstr (text, "a=key-mgmt:"))
+    ok = fail (error, "the session description has keys (a=key-mgmt); relaysrc cannot decrypt");
+  else if (len > SDP_MAX || !g_utf8_validate (text, (gssize) len, NULL)
+           || !g_str_has_prefix (text, "v=0")
+           || gst_sdp_message_parse_buffer ((const guint8 *) text, (guint) len, sdp) != GST_SDP_OK)
     ok = fail (error, "not a session description (it begins with v=0)");
   else
     ok = read_session (out, sdp, track, error);

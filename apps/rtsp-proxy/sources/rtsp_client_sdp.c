@@ -68,26 +68,21 @@ gboolean
 rtsp_client_read_sdp (RtspClient *self, const gchar *base, const RtspMessage *answer)
 {
   gsize len = strlen (answer->body); // some servers end it with a byte 0
-  GstSDPMessage *sdp;
+  GstSDPMessage *sdp = len + 1 >= answer->body_len ? sdp_parse (answer->body, len) : NULL;
   gchar *session;
-  gboolean ok;
 
-  gst_sdp_message_new (&sdp);
-  ok = g_str_has_prefix (answer->body, "v=") && len + 1 >= answer->body_len
-       && gst_sdp_message_parse_buffer ((const guint8 *) answer->body, (guint) len, sdp)
-              == GST_SDP_OK;
-  if (ok) {
-    session = rtsp_control_join (base, gst_sdp_message_get_attribute_val (sdp, "control"));
-    g_free (self->session_uri);
-    self->session_uri = rtsp_control_is_sound (session) ? session : g_strdup (base);
-    if (self->session_uri != session)
-      g_free (session);
-    for (guint i = 0; i < gst_sdp_message_medias_len (sdp) && self->tracks->len < RELAY_MAX_TRACKS;
-        i++)
-      add_track (self, sdp, gst_sdp_message_get_media (sdp, i));
-  }
+  if (!sdp)
+    return FALSE;
+  session = rtsp_control_join (base, gst_sdp_message_get_attribute_val (sdp, "control"));
+  g_free (self->session_uri);
+  self->session_uri = rtsp_control_is_sound (session) ? session : g_strdup (base);
+  if (self->session_uri != session)
+    g_free (session);
+  for (guint i = 0; i < gst_sdp_message_medias_len (sdp) && self->tracks->len < RELAY_MAX_TRACKS;
+      i++)
+    add_track (self, sdp, gst_sdp_message_get_media (sdp, i));
   gst_sdp_message_free (sdp);
-  return ok;
+  return TRUE;
 }
 
 // Reports whether two URLs name the same track: the whole, or their last parts.

@@ -9,6 +9,7 @@
 #include <string.h>
 
 // Longest SDP file that is read, in bytes.
+#define KEYS "key-mgmt"
 #define MAX_FILE (64 * 1024)
 
 RtpStream *
@@ -92,6 +93,40 @@ sdp_media_caps (const GstSDPMessage *sdp, const GstSDPMedia *media)
   if (!sdp_complete_caps (caps))
     gst_clear_caps (&caps);
   return caps;
+}
+
+static void
+drop_keys (GstSDPMessage *sdp)
+{
+  for (guint i = gst_sdp_message_attributes_len (sdp); i-- > 0;) {
+    if (g_strcmp0 (gst_sdp_message_get_attribute (sdp, i)->key, KEYS) == 0)
+      gst_sdp_message_remove_attribute (sdp, i);
+  }
+  for (guint n = 0; n < gst_sdp_message_medias_len (sdp); n++) {
+    GstSDPMedia *media = (GstSDPMedia *) gst_sdp_message_get_media (sdp, n);
+
+    for (guint i = gst_sdp_media_attributes_len (media); i-- > 0;) {
+      if (g_strcmp0 (gst_sdp_media_get_attribute (media, i)->key, KEYS) == 0)
+        gst_sdp_media_remove_attribute (media, i);
+    }
+  }
+}
+
+GstSDPMessage *
+sdp_parse (const gchar *text, gsize len)
+{
+  gchar *valid = g_utf8_make_valid (text, (gssize) len);
+  GstSDPMessage *sdp;
+
+  gst_sdp_message_new (&sdp);
+  if (g_str_has_prefix (valid, "v=")
+      && gst_sdp_message_parse_buffer ((const guint8 *) valid, (guint) strlen (valid), sdp)
+             == GST_SDP_OK)
+    drop_keys (sdp);
+  else
+    g_clear_pointer (&sdp, gst_sdp_message_free);
+  g_free (valid);
+  return sdp;
 }
 
 static const gchar *
@@ -183,16 +218,16 @@ sdp_read (const gchar *path, const gchar *iface, GError **error)
 
   if (!g_file_get_contents (path, &text, &len, error))
     return NULL;
-  gst_sdp_message_new (&sdp);
-  if (len > MAX_FILE || strlen (text) != len || !g_str_has_prefix (text, "v=0")
-      || gst_sdp_message_parse_buffer ((guint8 *) text, (guint) len, sdp) != GST_SDP_OK)
+  if (len <= MAX_FILE && strlen (text) == len && g_str_has_prefix (text, "v=0"))
+    sdp = sdp_parse (text, len);
+  if (!sdp)
     g_set_error (
         error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS, "not a session description (SDP)");
   else
     streams = read_streams (sdp, iface, error);
   if (!streams)
     g_prefix_error (error, "%s: ", path);
-  gst_sdp_message_free (sdp);
+  g_clear_pointer (&sdp, gst_sdp_message_free);
   g_free (text);
   return streams;
 }

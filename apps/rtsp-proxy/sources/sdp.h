@@ -22,6 +22,11 @@ void rtp_stream_free (gpointer stream);
 // cannot be read or has no usable track. `iface` may be NULL.
 GPtrArray *sdp_read (const gchar *path, const gchar *iface, GError **error);
 
+// Parses a session description. Returns NULL if it is not one. Replaces bytes that are not UTF-8,
+// and leaves out keys of encrypted tracks (a=key-mgmt), which are not relayed: the library reads
+// those keys, and puts them into caps, even if the track is not encrypted. (transfer full)
+GstSDPMessage *sdp_parse (const gchar *text, gsize len);
+
 // Returns the caps of a track's first format, application/x-rtp, or NULL if the track cannot be
 // relayed. The track's port does not matter. (transfer full)
 GstCaps *sdp_media_caps (const GstSDPMessage *sdp, const GstSDPMedia *media);
