@@ -26,7 +26,8 @@ CHALLENGES = (
     'Digest realm="x', 'Digest realm="', 'Digest realm="x\\', 'Digest realm="x", nonce="y", Digest',
     'Basic', 'Basic realm= "x"', 'Basic realm="x", Digest', 'Other x, Digest y', ',', '=', '"', '',
     'Digest realm="%s%n", nonce="\\"\\\\"', f'Digest realm="{"x" * 3900}", nonce="y"',
-    'Digest realm="x", nonce="y", algorithm=SHA-512, stale=TRUE', 'Digest stale=TRUE')
+    'Digest realm="x", nonce="y", algorithm=SHA-512, stale=TRUE', 'Digest stale=TRUE',
+    'Other a=b, Digest$c="d"', 'Other realm="x Digest"')
 
 
 def udp_port():

@@ -67,6 +67,22 @@ is_valid_challenge (const gchar *s)
   return !lacks_parameters;
 }
 
+// Reports whether the library finds a digest without parameters. Behind a scheme that it does not
+// know it takes every word for a scheme, also within a quoted string.
+static gboolean
+has_bare_digest (GstRTSPMessage *answer)
+{
+  GstRTSPAuthCredential **credentials =
+      gst_rtsp_message_parse_auth_credentials (answer, GST_RTSP_HDR_WWW_AUTHENTICATE);
+  gboolean found = FALSE;
+
+  for (GstRTSPAuthCredential **c = credentials; c && *c; c++)
+    found |= (*c)->scheme == GST_RTSP_AUTH_DIGEST && !(*c)->params;
+  if (credentials)
+    gst_rtsp_auth_credentials_free (credentials);
+  return found;
+}
+
 static void
 remove_invalid_challenges (GstRTSPMessage *answer)
 {
@@ -80,6 +96,8 @@ remove_invalid_challenges (GstRTSPMessage *answer)
     else
       gst_rtsp_message_remove_header (answer, GST_RTSP_HDR_WWW_AUTHENTICATE, i);
   }
+  if (i > 0 && has_bare_digest (answer))
+    gst_rtsp_message_remove_header (answer, GST_RTSP_HDR_WWW_AUTHENTICATE, -1);
 }
 
 // Rejects a transport that is not RTP: rtspsrc accepts RealMedia's transport and crashes. Removes a
