@@ -4,7 +4,6 @@
 // ms before it; and its length.
 
 #include <arpa/inet.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bits/bytes.h"
@@ -21,20 +20,13 @@ typedef struct {
 } Receiver;
 
 static void
-demand (bool condition)
-{
-  if (!condition)
-    abort ();
-}
-
-static void
 on_packet (void *data, const WeirIngestPacket *packet)
 {
   Receiver *receiver = data;
 
-  demand (packet->rtp.payload_offset + packet->rtp.payload_length <= packet->len);
-  demand (packet->run >= receiver->run);
-  demand (!receiver->ordered || packet->run > receiver->run || packet->seq > receiver->seq);
+  require (packet->rtp.payload_offset + packet->rtp.payload_length <= packet->len);
+  require (packet->run >= receiver->run);
+  require (!receiver->ordered || packet->run > receiver->run || packet->seq > receiver->seq);
   receiver->n++;
   receiver->run = packet->run;
   receiver->seq = packet->seq;
@@ -51,7 +43,7 @@ check_sums (const WeirTrack *track, const Receiver *receiver)
   sum = stats.delivered + stats.rtcp + stats.held;
   for (int i = 0; i < WEIR_INGEST_N_DROPS; i++)
     sum += stats.dropped[i];
-  demand (sum == stats.datagrams && stats.delivered == receiver->n && stats.held < WINDOW);
+  require (sum == stats.datagrams && stats.delivered == receiver->n && stats.held < WINDOW);
 }
 
 static void
@@ -63,7 +55,7 @@ take (WeirTrack *track, const uint8_t *data, size_t len, uint8_t flags, int64_t 
   uint8_t *copy = malloc (len ? len : 1); // of the datagram's size, for sanitizers
   uint8_t rtcp[WEIR_TRACK_RTCP_MAX];
 
-  demand (copy != NULL);
+  require (copy != NULL);
   memcpy (copy, data, len);
   if (flags & 4)
     weir_track_take_rtcp (track, &from, copy, len, now_ns);
@@ -72,7 +64,7 @@ take (WeirTrack *track, const uint8_t *data, size_t len, uint8_t flags, int64_t 
   free (copy);
   if (weir_track_due (track) <= now_ns) {
     weir_track_expire (track, now_ns);
-    demand (weir_track_write_rtcp (track, now_ns, rtcp) <= sizeof rtcp);
+    require (weir_track_write_rtcp (track, now_ns, rtcp) <= sizeof rtcp);
   }
 }
 

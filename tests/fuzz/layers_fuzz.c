@@ -3,7 +3,6 @@
 // byte of flags, two bytes of length, and an RTP payload. The whole input is also read as an access
 // unit.
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "bits/bytes.h"
@@ -18,13 +17,6 @@ typedef struct {
   uint8_t *data; // exactly the packet's size, so that a sanitizer sees a read past its end
   size_t len;
 } Packet;
-
-static void
-require (bool condition)
-{
-  if (!condition)
-    abort ();
-}
 
 static void
 project (WeirFrame *frame, WeirSvc *svc, WeirProjection *projection)

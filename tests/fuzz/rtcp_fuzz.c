@@ -2,20 +2,12 @@
 // Fuzzes all code that reads RTCP. The input is one compound packet.
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "fuzz.h"
 #include "rtp/rtcp_read.h"
 
 #define STREAM 0x55667788 // the stream for which the corpus requests keyframes
-
-static void
-require (bool condition)
-{
-  if (!condition)
-    abort ();
-}
 
 static void
 check_report (const WeirRtcpReport *report)
