@@ -93,13 +93,7 @@ func (h *handler) OnResponse(c *gortsplib.ServerConn, res *base.Response) {
 }
 
 // admit returns an error response, or nil and the stream.
-func (h *handler) admit(c *gortsplib.ServerConn, req *base.Request, path, query string) (*base.Response, *gortsplib.ServerStream, error) {
-	if h.o.token != "" {
-		values, err := url.ParseQuery(query)
-		if err != nil || values.Get("token") != h.o.token {
-			return &base.Response{StatusCode: base.StatusUnauthorized}, nil, nil
-		}
-	}
+func (h *handler) admit(c *gortsplib.ServerConn, req *base.Request, path string) (*base.Response, *gortsplib.ServerStream, error) {
 	if h.o.user != "" && !c.VerifyCredentials(req, h.o.user, h.o.password) {
 		return &base.Response{StatusCode: base.StatusUnauthorized}, nil, liberrors.ErrServerAuth{}
 	}
@@ -111,10 +105,17 @@ func (h *handler) admit(c *gortsplib.ServerConn, req *base.Request, path, query 
 	return nil, h.sender.stream, nil
 }
 
+func (h *handler) hasToken(query string) bool {
+	values, err := url.ParseQuery(query)
+	return h.o.token == "" || err == nil && values.Get("token") == h.o.token
+}
+
 func (h *handler) OnDescribe(c *gortsplib.ServerHandlerOnDescribeCtx) (*base.Response, *gortsplib.ServerStream, error) {
-	res, stream, err := h.admit(c.Conn, c.Request, c.Path, c.Query)
+	res, stream, err := h.admit(c.Conn, c.Request, c.Path)
 	switch {
 	case res != nil:
+	case !h.hasToken(c.Query):
+		res, stream = &base.Response{StatusCode: base.StatusUnauthorized}, nil
 	case h.bad.mode == "redirect":
 		res = &base.Response{
 			StatusCode: base.StatusMovedPermanently,
@@ -135,7 +136,7 @@ func (h *handler) OnDescribe(c *gortsplib.ServerHandlerOnDescribeCtx) (*base.Res
 }
 
 func (h *handler) OnSetup(c *gortsplib.ServerHandlerOnSetupCtx) (*base.Response, *gortsplib.ServerStream, error) {
-	res, stream, err := h.admit(c.Conn, c.Request, c.Path, c.Query)
+	res, stream, err := h.admit(c.Conn, c.Request, c.Path)
 	if res == nil {
 		res = &base.Response{StatusCode: base.StatusOK}
 	}

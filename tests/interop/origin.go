@@ -31,7 +31,7 @@ func runOrigin(args []string) int {
 	fs.StringVar(&o.password, "password", "", "password required")
 	fs.StringVar(&o.udpPorts, "udp-ports", "", "RTP,RTCP ports (default: free ones)")
 	fs.StringVar(&o.auth, "auth", "digest", "basic, digest or digest-sha256")
-	fs.StringVar(&o.token, "token", "", "token required in the URL's query")
+	fs.StringVar(&o.token, "token", "", "token required in the query of a DESCRIBE")
 	fs.StringVar(&o.tls, "tls", "", "PEM file of a certificate and its key: serve rtsps://")
 	fs.StringVar(&o.misbehave, "misbehave", "", "fault to imitate, see README.md")
 	fs.StringVar(&o.dump, "dump", "", "file that gets a JSON line per access unit")

@@ -68,11 +68,25 @@ log_event_limited (LogLimit *limit, const gchar *format, ...)
   }
 }
 
+// Returns the URI with "***" for each value in its query that may be a secret. (transfer full)
+static gchar *
+dup_without_tokens (const gchar *uri)
+{
+  GRegex *secret = g_regex_new ("([?&](?:(?:access_?)?token|jwt|auth|key|secret|sig|signature|"
+                                "pass|passwd|password|pwd|pw)=)[^&#]*",
+      G_REGEX_CASELESS, 0, NULL);
+  gchar *shown = g_regex_replace (secret, uri, -1, 0, "\\1***", 0, NULL);
+
+  g_regex_unref (secret);
+  return shown ? shown : g_strdup ("(unreadable)");
+}
+
 gchar *
 log_redact (const gchar *uri)
 {
   const gchar *authority = strstr (uri, "://");
   const gchar *end, *at = NULL;
+  gchar *rest, *shown;
 
   if (g_str_has_prefix (uri, "launch:"))
     return g_strdup ("a launch line"); // any of its properties may hold a password
@@ -88,6 +102,9 @@ log_redact (const gchar *uri)
   if (!at && strchr (end, '@') && strchr (authority, ':') && strchr (authority, ':') < end)
     return g_strdup_printf ("%.*s(unreadable)", (int) (authority - uri), uri);
   if (!at)
-    return g_strdup (uri);
-  return g_strdup_printf ("%.*s%s", (int) (authority - uri), uri, at + 1);
+    return dup_without_tokens (uri);
+  rest = dup_without_tokens (at + 1);
+  shown = g_strdup_printf ("%.*s%s", (int) (authority - uri), uri, rest);
+  g_free (rest);
+  return shown;
 }

@@ -16,5 +16,6 @@ void log_event (const gchar *format, ...) G_GNUC_PRINTF (1, 2);
 // any thread.
 void log_event_limited (LogLimit *limit, const gchar *format, ...) G_GNUC_PRINTF (2, 3);
 
-// Returns the URI without its user and password, for printing. The caller owns the result.
+// Returns the URI for printing: without its user and password, and with "***" for each token, key
+// or password in its query. The caller owns the result.
 gchar *log_redact (const gchar *uri);

@@ -2,6 +2,7 @@
 #include "cli/explain.h"
 #include "text/config_error.h"
 
+#include "base/log.h"
 #include "mounts/offer.h"
 #include "stages/choice.h"
 #include "stages/stage_text.h"
@@ -29,10 +30,12 @@ dup_property (const gchar *name, const gchar *value)
 static gchar *
 dup_source (const PullConfig *pull)
 {
-  gchar *path, *location, *source = NULL;
+  gchar *path, *shown, *location, *source = NULL;
 
   if (g_str_has_prefix (pull->uri, "rtsp:") || g_str_has_prefix (pull->uri, "rtsps:")) {
-    location = dup_property ("location", pull->uri);
+    shown = log_redact (pull->uri);
+    location = dup_property ("location", shown);
+    g_free (shown);
     source = g_strdup_printf ("rtspsrc %s latency=0%s ! application/x-rtp,media=video", location,
         pull->transport == PULL_TCP ? " protocols=tcp" : "");
   } else {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config/mount_stages.h"
 
+#include "base/log.h"
 #include "stages/choice.h"
 
 static gchar *
@@ -23,7 +24,10 @@ assign_upstream (const MountConfig *config, Stage *stage)
   for (guint i = 0; i < config->pulls->len; i++) {
     const PullConfig *pull = g_ptr_array_index (config->pulls, i);
 
-    g_string_append_printf (uris, "%s%s", i ? " " : "", pull->uri);
+    gchar *shown = pull->launch ? g_strdup (pull->uri) : log_redact (pull->uri);
+
+    g_string_append_printf (uris, "%s%s", i ? " " : "", shown);
+    g_free (shown);
   }
   wrong = stage_assign (stage, "upstream", uris->str);
   g_string_free (uris, TRUE);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config/mount_upstreams.h"
 
+#include "base/log.h"
 #include "sources/kinds.h"
 #include "text/config_error.h"
 
@@ -113,9 +114,13 @@ write_upstreams (gconstpointer object, JsonBuilder *builder)
 
   json_builder_set_member_name (builder, "upstreams");
   json_builder_begin_array (builder);
-  for (guint i = 0; i < mount->pulls->len; i++)
-    json_builder_add_string_value (
-        builder, ((const PullConfig *) g_ptr_array_index (mount->pulls, i))->uri);
+  for (guint i = 0; i < mount->pulls->len; i++) {
+    const PullConfig *pull = g_ptr_array_index (mount->pulls, i);
+    gchar *shown = pull->launch ? g_strdup (pull->uri) : log_redact (pull->uri);
+
+    json_builder_add_string_value (builder, shown);
+    g_free (shown);
+  }
   json_builder_end_array (builder);
 }
 

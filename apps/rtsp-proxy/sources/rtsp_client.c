@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "sources/rtsp_client_private.h"
 
 // A connection that ends is replaced at once, unless it is younger than this, in ns.
@@ -64,8 +65,12 @@ clear_session (RtspClient *self)
 static void
 finish (RtspClient *self)
 {
+  gchar *shown;
+
   clear_session (self);
-  udp_stats_log (&self->drops, self->config.uri);
+  shown = log_redact (self->config.uri);
+  udp_stats_log (&self->drops, shown);
+  g_free (shown);
   rtsp_loop_remove_tick (&self->ticked);
   rtsp_auth_clear (&self->auth);
   g_clear_pointer (&self->uri, g_free);

@@ -407,8 +407,7 @@ rtsp_pull_new (const PullContext *context, GError **error)
   GstRTSPUrl *url = NULL;
 
   if (gst_rtsp_url_parse (config->uri, &url) != GST_RTSP_OK) {
-    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "%s is not a valid URI",
-        config->uri);
+    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "not a valid RTSP URI");
     return NULL;
   }
   src = element_make ("rtspsrc", error);
