@@ -75,6 +75,8 @@ access_case_judge (AccessCase *self, Judgement judgement, const gchar *user, con
     decide (self, ACCESS_ADMITTED);
   else if (judgement == JUDGE_FORBIDS)
     decide (self, ACCESS_REFUSED);
+  else if (judgement == JUDGE_FAILS)
+    decide (self, ACCESS_BUSY);
   else
     challenge (self);
 }

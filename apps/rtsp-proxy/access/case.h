@@ -39,7 +39,7 @@ typedef enum {
   ACCESS_ADMITTED, // the client may
   ACCESS_ASKED,    // 401: send the challenges
   ACCESS_REFUSED,  // 403
-  ACCESS_BUSY,     // 503: too many requests of this address wait
+  ACCESS_BUSY,     // 503: too many requests of this address wait, or no decision is possible now
 } AccessVerdict;
 
 // Called when a case that was pending is decided, from any thread.

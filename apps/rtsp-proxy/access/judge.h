@@ -14,6 +14,7 @@ typedef enum {
   JUDGE_FORBIDS, // the credentials are right, but do not permit this: 403
   JUDGE_DENIES,  // the credentials are wrong: 401, and the address is slowed down
   JUDGE_RENEWS,  // the credentials are too old, but were right: 401
+  JUDGE_FAILS,   // no decision is possible now: 503
 } Judgement;
 
 typedef struct {
