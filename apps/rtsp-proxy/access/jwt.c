@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "access/jwt.h"
 
-#include "access/json_strict.h"
+#include "text/json_strict.h"
 
 #include <string.h>
 

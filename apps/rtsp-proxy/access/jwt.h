@@ -6,7 +6,7 @@
 
 #include <json-glib/json-glib.h>
 
-#include "access/jwks.h"
+#include "text/jwks.h"
 
 #define JWT_SIZE_MAX 4096 // bytes of a token
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "access/jwt.h"
 
+#include <glib/gstdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "jose.h"
 
@@ -340,6 +342,41 @@ a_key_set_has_bounds (void)
 }
 
 static void
+a_key_set_is_read_from_a_regular_file_only (void)
+{
+  gchar *folder = g_dir_make_tmp ("weir-jwt-XXXXXX", NULL);
+  gchar *file = g_build_filename (folder, "jwks.json", NULL);
+  gchar *fifo = g_build_filename (folder, "fifo", NULL);
+  const gchar *const wrong_files[] = { folder, fifo, "/dev/zero", "/nonexistent" };
+  GError *error = NULL;
+  Jwks *set, *same;
+
+  g_assert_true (g_file_set_contents (file, "{\"keys\":[" RFC_EC "]}", -1, NULL));
+  g_assert_cmpint (mkfifo (fifo, 0600), ==, 0);
+  set = jwks_load (file, &error);
+  g_assert_no_error (error);
+  same = read_set ("{\"keys\":[" RFC_EC "]}", NULL);
+  g_assert_true (jwks_equal (set, same));
+  for (guint i = 0; i < G_N_ELEMENTS (wrong_files); i++) {
+    g_assert_null (jwks_load (wrong_files[i], &error));
+    g_assert_nonnull (strstr (error->message, wrong_files[i]));
+    g_clear_error (&error);
+  }
+  g_assert_true (g_file_set_contents (file, "{}", -1, NULL));
+  g_assert_null (jwks_load (file, &error));
+  g_assert_nonnull (strstr (error->message, file));
+  g_error_free (error);
+  jwks_unref (set);
+  jwks_unref (same);
+  g_unlink (file);
+  g_unlink (fifo);
+  g_rmdir (folder);
+  g_free (file);
+  g_free (fifo);
+  g_free (folder);
+}
+
+static void
 base64url_has_one_form_for_each_value (void)
 {
   static const struct {
@@ -381,6 +418,8 @@ main (int argc, char **argv)
       "/jwt/wrong-key-sets-are-refused-with-a-reason", wrong_key_sets_are_refused_with_a_reason);
   g_test_add_func ("/jwt/keys-for-other-purposes-are-skipped", keys_for_other_purposes_are_skipped);
   g_test_add_func ("/jwt/a-key-set-has-bounds", a_key_set_has_bounds);
+  g_test_add_func ("/jwt/a-key-set-is-read-from-a-regular-file-only",
+      a_key_set_is_read_from_a_regular_file_only);
   g_test_add_func (
       "/jwt/base64url-has-one-form-for-each-value", base64url_has_one_form_for_each_value);
   status = g_test_run ();

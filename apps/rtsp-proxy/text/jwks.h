@@ -14,11 +14,18 @@ typedef struct _Jwks Jwks;
 // or EdDSA (Ed25519). Returns NULL and sets `error` if the text is not a key set, if no key is
 // left, if one of them is weak or wrong, or if one is private.
 Jwks *jwks_new (const gchar *text, gsize len, GError **error);
+
+// Reads a set from a file. Returns NULL and sets `error` as jwks_new() does, and if `file` cannot
+// be read or is not a regular file; reading it does not block on a FIFO.
+Jwks *jwks_load (const gchar *file, GError **error);
 Jwks *jwks_ref (Jwks *self);
 void jwks_unref (Jwks *self);
 
 // Returns the number of usable keys.
 guint jwks_count (const Jwks *self);
+
+// Reports whether two sets were read from the same text.
+gboolean jwks_equal (const Jwks *self, const Jwks *other);
 
 typedef enum {
   JWKS_GOOD,

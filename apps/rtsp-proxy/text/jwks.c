@@ -3,14 +3,18 @@
 // GnuTLS checks the signatures. Of the libraries that Debian 12, Debian 13 and Ubuntu 24.04 have in
 // common it alone knows all three algorithms and takes keys by their numbers.
 
-#include "access/jwks.h"
+#include "text/jwks.h"
 
-#include "access/json_strict.h"
+#include "text/json_strict.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <gio/gio.h>
 #include <gnutls/abstract.h>
 #include <gnutls/crypto.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define KEYS_MAX 64
 #define DEPTH_MAX 8
@@ -40,6 +44,7 @@ typedef struct {
 
 struct _Jwks {
   gatomicrefcount refs;
+  gchar *checksum; // of the text
   GPtrArray *keys; // of Key
 };
 
@@ -230,6 +235,7 @@ jwks_new (const gchar *text, gsize len, GError **error)
   gboolean ok = FALSE;
 
   g_atomic_ref_count_init (&self->refs);
+  self->checksum = g_compute_checksum_for_data (G_CHECKSUM_SHA256, (const guchar *) text, len);
   self->keys = g_ptr_array_new_with_free_func (key_free);
   if (!array)
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
@@ -249,6 +255,48 @@ jwks_new (const gchar *text, gsize len, GError **error)
   return self;
 }
 
+// Reads up to `size` bytes of a regular file. Returns the number of bytes, or -1 with errno.
+static gssize
+read_file (const gchar *file, gchar *text, gsize size)
+{
+  int fd = open (file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  struct stat st;
+  gssize len = -1;
+
+  if (fd < 0 || fstat (fd, &st) < 0)
+    len = -1;
+  else if (!S_ISREG (st.st_mode))
+    errno = EINVAL;
+  else
+    len = read (fd, text, size);
+  if (fd >= 0) {
+    int saved = errno;
+
+    close (fd);
+    errno = saved;
+  }
+  return len;
+}
+
+Jwks *
+jwks_load (const gchar *file, GError **error)
+{
+  gchar *text = g_malloc (JWKS_SIZE_MAX + 1);
+  gssize len = read_file (file, text, JWKS_SIZE_MAX + 1);
+  Jwks *self = NULL;
+
+  if (len < 0)
+    g_set_error (error, G_IO_ERROR, g_io_error_from_errno (errno), "cannot read %s: %s", file,
+        errno == EINVAL ? "not a regular file" : g_strerror (errno));
+  else {
+    self = jwks_new (text, (gsize) len, error);
+    if (!self)
+      g_prefix_error (error, "%s: ", file);
+  }
+  g_free (text);
+  return self;
+}
+
 Jwks *
 jwks_ref (Jwks *self)
 {
@@ -262,6 +310,7 @@ jwks_unref (Jwks *self)
   if (!g_atomic_ref_count_dec (&self->refs))
     return;
   g_ptr_array_unref (self->keys);
+  g_free (self->checksum);
   g_free (self);
 }
 
@@ -269,6 +318,12 @@ guint
 jwks_count (const Jwks *self)
 {
   return self->keys->len;
+}
+
+gboolean
+jwks_equal (const Jwks *self, const Jwks *other)
+{
+  return g_str_equal (self->checksum, other->checksum);
 }
 
 // ---- signatures ----

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "access/json_strict.h"
+#include "text/json_strict.h"
 
 #include <math.h>
 #include <string.h>
