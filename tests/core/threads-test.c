@@ -131,21 +131,35 @@ receive (void *data)
   return NULL;
 }
 
+// Returns a UDP socket bound to a free port of loopback, and its address.
+static int
+open_udp (struct sockaddr_in *address)
+{
+  int fd = socket (AF_INET, SOCK_DGRAM, 0);
+  socklen_t len = sizeof *address;
+
+  *address =
+      (struct sockaddr_in) { .sin_family = AF_INET, .sin_addr.s_addr = htonl (INADDR_LOOPBACK) };
+  CHECK_INT (bind (fd, (struct sockaddr *) address, len), 0);
+  CHECK_INT (getsockname (fd, (struct sockaddr *) address, &len), 0);
+  return fd;
+}
+
 static void
 open_slots (void)
 {
+  struct sockaddr_in sender;
+
+  send_fd = open_udp (&sender);
   for (size_t i = 0; i < UDP_SLOTS + TCP_SLOTS; i++) {
     Slot *slot = &slots[i];
-    socklen_t len = sizeof slot->address.v4;
     int fds[2];
 
     memset (slot, 0, sizeof *slot);
     if (i < UDP_SLOTS) {
-      slot->fd = socket (AF_INET, SOCK_DGRAM, 0);
-      slot->address.v4 = (struct sockaddr_in) { .sin_family = AF_INET,
-        .sin_addr.s_addr = htonl (INADDR_LOOPBACK) };
-      CHECK_INT (bind (slot->fd, &slot->address.any, len), 0);
-      CHECK_INT (getsockname (slot->fd, &slot->address.any, &len), 0);
+      slot->fd = open_udp (&slot->address.v4);
+      // Packets of other programs, meant for an earlier owner of the port, do not arrive.
+      CHECK_INT (connect (slot->fd, (struct sockaddr *) &sender, sizeof sender), 0);
     } else {
       CHECK_INT (socketpair (AF_UNIX, SOCK_STREAM, 0, fds), 0);
       slot->conn = weir_conn_new (fds[0], NULL);
@@ -154,7 +168,6 @@ open_slots (void)
       slot->fd = fds[1];
     }
   }
-  send_fd = socket (AF_INET, SOCK_DGRAM, 0);
 }
 
 static void
