@@ -40,6 +40,12 @@ gboolean weir_client_was_deferred (GstRTSPClient *client, GstRTSPContext *ctx);
 // Weir serves says UDP.
 gboolean weir_transport_is_tcp (const GstRTSPTransport *transport);
 
+// Reports whether a datagram, whatever its content, has come to the server from the UDP ports that
+// the client of a session named, since it last named one. Most players send one before or soon
+// after PLAY. Until then, the ports may be those of somebody else with the client's address. Call
+// from any thread.
+gboolean weir_session_is_heard (GstRTSPSession *session);
+
 // Returns the fanoutsink that sends the RTP packets of a stream, or NULL if there is none. The
 // caller owns the reference.
 GstElement *weir_stream_find_sink (GstRTSPStream *stream);

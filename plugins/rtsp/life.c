@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "life.h"
 
+#include "weir-rtsp.h"
+
 struct _Life {
   GMutex lock;
   GstRTSPSession *session; // NULL after its disposal, which waits for the lock
+  gint heard;              // atomic
 };
 
 static void
@@ -65,4 +68,20 @@ weir_life_touch (Life *self)
   if (self->session)
     gst_rtsp_session_touch (self->session);
   g_mutex_unlock (&self->lock);
+}
+
+void
+weir_life_set_heard (Life *self, gboolean heard)
+{
+  g_atomic_int_set (&self->heard, heard);
+}
+
+gboolean
+weir_session_is_heard (GstRTSPSession *session)
+{
+  Life *self = weir_life_of (session);
+  gboolean heard = g_atomic_int_get (&self->heard);
+
+  weir_life_unref (self);
+  return heard;
 }

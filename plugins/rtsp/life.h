@@ -14,3 +14,7 @@ void weir_life_unref (Life *self);
 
 // Restarts the session's timeout, if the session still exists. Call from any thread.
 void weir_life_touch (Life *self);
+
+// Notes that a datagram came from the ports of the session's reader, or forgets it because the
+// ports change. Call from any thread; see weir_session_is_heard().
+void weir_life_set_heard (Life *self, gboolean heard);

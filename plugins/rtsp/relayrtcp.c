@@ -14,10 +14,15 @@
 #define BATCH 64        // packets taken from a stream at a time
 #define PACKET_MAX 2048 // longest packet that is read
 
+// The number of a socket is the sum of these.
+#define IPV6 1
+#define RTP 2 // else RTCP
+#define SOCKETS 4
+
 struct _WeirRelayRtcp {
   GstRTSPStream *stream;
   GstElement *bin, *source;
-  GSocket *sockets[2]; // IPv4, IPv6; NULL without the family
+  GSocket *sockets[SOCKETS]; // by the numbers below; NULL without the family
   guint64 id;
 };
 
@@ -29,9 +34,11 @@ take_request (WeirRelayRtcp *self, const guint8 *data, gsize len)
   weir_relay_bin_take_feedback (self->bin, gst_rtsp_stream_get_index (self->stream), data, len);
 }
 
+// Takes RTCP, or what comes to the RTP port: many players send a datagram there to open firewalls.
 static void
-receive (WeirRelayRtcp *self, GSocket *socket)
+receive (WeirRelayRtcp *self, guint number)
 {
+  GSocket *socket = self->sockets[number];
   guint8 data[PACKET_MAX];
 
   for (guint i = 0; i < BATCH; i++) {
@@ -43,9 +50,12 @@ receive (WeirRelayRtcp *self, GSocket *socket)
 
     if (len < 0)
       return;
-    if (weir_address_normalise ((struct sockaddr *) &address, address_len, &from) == 0
-        && weir_reports_take (
-            self->stream, &from, data, (gsize) len <= sizeof data ? (gsize) len : 0))
+    if (weir_address_normalise ((struct sockaddr *) &address, address_len, &from) < 0)
+      continue;
+    if (number & RTP)
+      weir_reports_hear (self->stream, &from);
+    else if (weir_reports_take (
+                 self->stream, &from, data, (gsize) len <= sizeof data ? (gsize) len : 0))
       take_request (self, data, (gsize) len);
   }
 }
@@ -138,10 +148,10 @@ static void
 receive_all (const struct epoll_event *events, int n)
 {
   for (int i = 0; i < n; i++) {
-    WeirRelayRtcp *self = enter (events[i].data.u64 >> 1);
+    WeirRelayRtcp *self = enter (events[i].data.u64 / SOCKETS);
 
     if (self)
-      receive (self, self->sockets[events[i].data.u64 & 1]);
+      receive (self, (guint) (events[i].data.u64 % SOCKETS));
     leave ();
   }
 }
@@ -181,12 +191,14 @@ start (void)
 // ---- streams ----
 
 static GSocket *
-watch_socket (WeirRelayRtcp *self, GSocketFamily family)
+watch_socket (WeirRelayRtcp *self, guint number)
 {
-  GSocket *socket = gst_rtsp_stream_get_rtcp_socket (self->stream, family);
+  GSocketFamily family = number & IPV6 ? G_SOCKET_FAMILY_IPV6 : G_SOCKET_FAMILY_IPV4;
+  GSocket *socket = number & RTP ? gst_rtsp_stream_get_rtp_socket (self->stream, family)
+                                 : gst_rtsp_stream_get_rtcp_socket (self->stream, family);
   struct epoll_event event = { .events = EPOLLIN };
 
-  event.data.u64 = self->id << 1 | (family == G_SOCKET_FAMILY_IPV6);
+  event.data.u64 = self->id * SOCKETS + number;
   if (socket)
     epoll_ctl (shared.epoll, EPOLL_CTL_ADD, g_socket_get_fd (socket), &event);
   return socket;
@@ -212,8 +224,8 @@ weir_relay_rtcp_new (GstRTSPStream *stream, GstElement *bin, GstElement *source)
   self->source = source ? gst_object_ref (source) : NULL;
   g_mutex_lock (&shared.lock);
   self->id = ++shared.last_id;
-  self->sockets[0] = watch_socket (self, G_SOCKET_FAMILY_IPV4);
-  self->sockets[1] = watch_socket (self, G_SOCKET_FAMILY_IPV6);
+  for (guint number = 0; number < SOCKETS; number++)
+    self->sockets[number] = watch_socket (self, number);
   g_hash_table_insert (shared.all, &self->id, self);
   g_mutex_unlock (&shared.lock);
   return self;
@@ -227,8 +239,8 @@ weir_relay_rtcp_free (WeirRelayRtcp *self)
   while (shared.busy == self)
     g_cond_wait (&shared.idle, &shared.lock);
   g_mutex_unlock (&shared.lock);
-  forget_socket (self->sockets[0]);
-  forget_socket (self->sockets[1]);
+  for (guint number = 0; number < SOCKETS; number++)
+    forget_socket (self->sockets[number]);
   g_object_unref (self->stream);
   gst_object_unref (self->bin);
   gst_clear_object (&self->source);

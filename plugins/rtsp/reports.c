@@ -9,8 +9,8 @@
 // dropped.
 //
 // gst-rtsp-server still gets feedback (RFC 4585), RTCP of connections that it serves itself, and,
-// if the stream is available by multicast, RTCP from unknown addresses. Streams with SRTP stay as
-// they are, because their reports cannot be read here.
+// if the stream is available by multicast, RTCP from unknown addresses. With SRTP it gets all RTCP,
+// because that cannot be read here.
 
 #include "reports.h"
 
@@ -25,6 +25,8 @@
 #include "rtp/rtcp_read.h"
 #include "weir-rtsp.h"
 
+#define SECURE (GST_RTSP_PROFILE_SAVP | GST_RTSP_PROFILE_SAVPF)
+
 typedef struct _Reader Reader;
 
 // An address from which a reader sends RTCP. If several readers have the same address, its packets
@@ -37,7 +39,7 @@ typedef struct _Origin {
 
 // The state of a stream. The probes on its pads and its readers have references.
 typedef struct {
-  gboolean multicast;
+  gboolean multicast, secure;
 
   GMutex lock;         // guards all below; only weir_life_touch() takes another lock under it
   GHashTable *origins; // WeirAddress of an Origin -> that Origin
@@ -190,6 +192,7 @@ reader_new (Reports *reports, GstRTSPSession *session, const GstRTSPTransport *t
 
   self->reports = g_atomic_rc_box_acquire (reports);
   self->life = weir_life_of (session);
+  weir_life_set_heard (self->life, FALSE);
   g_mutex_lock (&reports->lock);
   // Some readers send reports from their RTP port.
   if (make_address (transport->destination, ports->min, &self->rtp.address))
@@ -251,7 +254,11 @@ take (Reports *self, const WeirAddress *from, int status, const WeirRtcpReport *
 
   g_mutex_lock (&self->lock);
   origin = g_hash_table_lookup (self->origins, from);
-  if (status == -EBADMSG)
+  if (origin)
+    weir_life_set_heard (origin->reader->life, TRUE);
+  if (self->secure)
+    ret = GST_PAD_PROBE_OK;
+  else if (status == -EBADMSG)
     self->n_malformed++;
   else if (origin)
     ret = take_from_reader (self, origin->reader, status, report);
@@ -369,6 +376,7 @@ reports_new (GstRTSPStream *stream)
   g_mutex_init (&self->lock);
   self->origins = g_hash_table_new (hash_address, equal_addresses);
   self->multicast = (gst_rtsp_stream_get_protocols (stream) & GST_RTSP_LOWER_TRANS_UDP_MCAST) != 0;
+  self->secure = (gst_rtsp_stream_get_profiles (stream) & SECURE) != 0;
   return self;
 }
 
@@ -388,7 +396,8 @@ watch_stream (GstRTSPStream *stream, gboolean pads)
   }
   if (pads) {
     watch_pad (stream, "recv_rtcp_sink", on_received, self);
-    watch_pad (stream, "send_rtcp_src", on_sent, self);
+    if (!self->secure)
+      watch_pad (stream, "send_rtcp_src", on_sent, self);
   }
   g_mutex_unlock (&making);
   return self;
@@ -398,12 +407,10 @@ void
 weir_reports_watch (GstRTSPContext *ctx)
 {
   const GstRTSPTransport *transport = gst_rtsp_stream_transport_get_transport (ctx->trans);
-  GstRTSPProfile secure = GST_RTSP_PROFILE_SAVP | GST_RTSP_PROFILE_SAVPF;
   Reader *reader = NULL;
   Reports *reports;
 
-  if (!gst_rtsp_stream_is_sender (ctx->stream)
-      || gst_rtsp_stream_get_profiles (ctx->stream) & secure)
+  if (!gst_rtsp_stream_is_sender (ctx->stream))
     return;
   reports = watch_stream (ctx->stream, !weir_is_relay_media (ctx->media));
   if (transport->lower_transport == GST_RTSP_LOWER_TRANS_UDP)
@@ -434,6 +441,23 @@ weir_reports_take (GstRTSPStream *stream, const WeirAddress *from, const guint8 
   clear_scope (&origin);
   return self
          && take (self, &origin, weir_rtcp_read (data, len, &report), &report) == GST_PAD_PROBE_OK;
+}
+
+void
+weir_reports_hear (GstRTSPStream *stream, const WeirAddress *from)
+{
+  Reports *self = g_object_get_qdata (G_OBJECT (stream), reports_quark ());
+  WeirAddress address = *from;
+  Origin *origin;
+
+  if (!self)
+    return;
+  clear_scope (&address);
+  g_mutex_lock (&self->lock);
+  origin = g_hash_table_lookup (self->origins, &address);
+  if (origin)
+    weir_life_set_heard (origin->reader->life, TRUE);
+  g_mutex_unlock (&self->lock);
 }
 
 // ---- statistics ----
@@ -469,7 +493,7 @@ weir_stream_get_report_counts (GstRTSPStream *stream)
   Reports *self = g_object_get_qdata (G_OBJECT (stream), reports_quark ());
   GstStructure *counts;
 
-  if (!self)
+  if (!self || self->secure)
     return NULL;
   g_mutex_lock (&self->lock);
   counts = gst_structure_new ("application/x-weir-report-counts", "reports", G_TYPE_UINT64,

@@ -7,7 +7,7 @@
 #include "core/rtp/rtcp.h"
 
 // Reads the receiver reports that the reader of this transport sends over UDP from now on, in place
-// of gst-rtsp-server. Call in a handler of setup-request.
+// of gst-rtsp-server. Call before the response to a SETUP is sent.
 void weir_reports_watch (GstRTSPContext *ctx);
 
 // Returns the pad "PREFIX_N" of stream N, of rtpbin or of the element that replaces it; NULL if
@@ -22,3 +22,6 @@ void weir_reports_note_sent (GstRTSPStream *stream, const WeirNtpMap *sr);
 // Takes an RTCP packet. Returns TRUE if it is from a reader and may hold feedback.
 gboolean weir_reports_take (
     GstRTSPStream *stream, const WeirAddress *from, const guint8 *data, gsize len);
+
+// Notes that a datagram came to the stream's RTP port.
+void weir_reports_hear (GstRTSPStream *stream, const WeirAddress *from);

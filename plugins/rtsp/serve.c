@@ -24,6 +24,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
+#include "reports.h"
 #include "rtpinfo.h"
 #include "text.h"
 
@@ -235,7 +236,10 @@ on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *mes
     weir_transports_play_on (ctx->sessmedia);
   if (code != GST_RTSP_STS_OK)
     return;
-  if (ctx->method == GST_RTSP_PLAY && ctx->sessmedia)
+  // A player may send its first RTCP as soon as it has the response.
+  if (ctx->method == GST_RTSP_SETUP && ctx->trans)
+    weir_reports_watch (ctx);
+  else if (ctx->method == GST_RTSP_PLAY && ctx->sessmedia)
     weir_rtp_info_rewrite (ctx->sessmedia, message);
   else if (ctx->method == GST_RTSP_TEARDOWN)
     weir_transports_restore_leaving (self);

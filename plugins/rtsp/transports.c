@@ -2,7 +2,6 @@
 // Sessions and transports of the readers that Weir serves; serve.c has the overview.
 #include "feedback.h"
 #include "relaymedia.h"
-#include "reports.h"
 #include "served.h"
 
 // ---- sessions ----
@@ -113,7 +112,6 @@ weir_transports_on_setup (GstRTSPClient *client, GstRTSPContext *ctx, Served *se
   const GstRTSPTransport *t = gst_rtsp_stream_transport_get_transport (ctx->trans);
   GstRTSPTransport *copy;
 
-  weir_reports_watch (ctx);
   if (!self->connection || t->lower_transport != GST_RTSP_LOWER_TRANS_TCP
       || !gst_rtsp_stream_is_sender (ctx->stream)
       || !(gst_rtsp_stream_get_protocols (ctx->stream) & GST_RTSP_LOWER_TRANS_UDP))
@@ -151,16 +149,19 @@ weir_transports_on_pre_setup (GstRTSPClient *client, GstRTSPContext *ctx, Served
   return plays ? GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE : GST_RTSP_STS_OK;
 }
 
+// Reports whether all tracks that are set up use the connection. Others must show life.
 static gboolean
-has_ours (Served *self, GstRTSPSessionMedia *media)
+is_all_ours (Served *self, GstRTSPSessionMedia *media)
 {
   GPtrArray *transports = gst_rtsp_session_media_get_transports (media);
-  gboolean found = FALSE;
+  guint n = 0, n_ours = 0;
 
-  for (guint i = 0; i < transports->len && !found; i++)
-    found = is_ours (self, g_ptr_array_index (transports, i));
+  for (guint i = 0; i < transports->len; i++) {
+    n += g_ptr_array_index (transports, i) != NULL;
+    n_ours += is_ours (self, g_ptr_array_index (transports, i));
+  }
   g_ptr_array_unref (transports);
-  return found;
+  return n > 0 && n == n_ours;
 }
 
 // Adds a transport to its stream, or removes it, without effect on the sinks: they ignore an empty
@@ -285,7 +286,7 @@ void
 weir_transports_on_play (GstRTSPClient *client, GstRTSPContext *ctx, Served *self)
 {
   weir_transports_let_expire (self, ctx->session);
-  if (has_ours (self, ctx->sessmedia))
+  if (is_all_ours (self, ctx->sessmedia))
     keep (self, ctx->session);
 }
 

@@ -15,7 +15,7 @@ import threading
 import time
 
 from control import Controlled
-from proc import Rtsp, free_udp_pair
+from proc import SIGN_OF_LIFE, Rtsp, free_udp_pair
 from proxy import QUICK, matches, wait_until
 from scripted import KEY_PICTURE, PICTURE, VIDEO, AUDIO, Server, rtp
 from tap import run, test
@@ -36,10 +36,6 @@ def play_on(session):
             time.sleep(max(0, start + seq * 0.02 - time.monotonic()))
     except OSError:
         pass
-
-
-def report(ssrc=0x77, blocks=b''):
-    return struct.pack('>BBHI', 0x80 | len(blocks) // 24, 201, 1 + len(blocks) // 4, ssrc) + blocks
 
 
 class Reader(Rtsp):
@@ -76,7 +72,7 @@ class Reader(Rtsp):
         return self
 
     def report(self, data=None):
-        self.pair[1].sendto(data or report(), self.to[1])
+        self.pair[1].sendto(data or SIGN_OF_LIFE, self.to[1])
 
 
 class Good(threading.Thread):
@@ -303,6 +299,65 @@ def a_thousand_wrong_transports_are_refused():
         reader.__exit__()
         print(f'# {statuses}')
         assert statuses[400] > 100 and statuses[461] > 100, statuses
+
+
+# ---- life ----
+
+
+def closed(proxy):
+    text = proxy.get('/metrics').decode()
+    return int(re.search(r'weir_closed_readers_total{reason="silent"} (\d+)', text)[1])
+
+
+def drain(port):
+    """Takes packets until none comes for a second. Returns the seconds from the first to the last,
+    and the number of bytes."""
+    first = last = None
+    size = 0
+    port.settimeout(1)
+    with contextlib.suppress(TimeoutError):
+        while data := port.recv(65536):
+            last, size = time.monotonic(), size + len(data)
+            first = first or last
+    return (last or 0) - (first or 0), size
+
+
+@test(timeout=90)
+def a_silent_udp_reader_gets_5_s_of_media():
+    """media stop for a UDP reader from whose ports nothing comes for 5 s, whoever else sends"""
+    with site() as here, Reader(here.proxy) as silent, Reader(here.proxy) as heard, \
+            Reader(here.proxy) as by_rtp, Reader(here.proxy) as paused, \
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        before = closed(here.proxy)
+        silent.play()
+        for each in heard, by_rtp, paused:
+            each.play()
+        assert paused.request('PAUSE', paused.url)[0] == 200
+        name = '{}:{}'.format(*silent.socket.getsockname())
+        # A datagram of any content from either port is enough, but not one of another port, nor
+        # requests over the connection, which may be of somebody else.
+        heard.report(b'x')
+        by_rtp.pair[0].sendto(b'', by_rtp.to[0])
+        for to in silent.to:
+            stranger.sendto(SIGN_OF_LIFE, to)
+        assert silent.request('OPTIONS', silent.url)[0] == 200
+        seconds, size = drain(silent.pair[0])
+        assert 4 < seconds < (20 if SANITIZED else 7), seconds
+        print(f'# {size} bytes in {seconds:.2f} s')
+        here.proxy.wait_for_line(rf' reader {name} out: /cam: no datagram came from its UDP ports')
+        assert silent.closed() and closed(here.proxy) == before + 1
+        for each in heard, by_rtp:
+            for _ in range(50):
+                each.pair[0].recv(65536)
+        # A paused reader is watched when it plays, and a reader with other ports must be heard again.
+        assert paused.request('PLAY', paused.url)[0] == 200
+        old = heard.pair
+        assert heard.request('PAUSE', heard.url)[0] == 200
+        heard.play()
+        wait_until(lambda: closed(here.proxy) == before + 3, PATIENCE, 'the other silent readers')
+        assert paused.closed() and heard.closed()
+        for each in old:
+            each.close()
 
 
 # ---- sessions ----

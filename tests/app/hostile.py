@@ -18,7 +18,7 @@ import threading
 import time
 
 from control import Controlled, rss_kib
-from proc import Rtsp
+from proc import SIGN_OF_LIFE, Rtsp
 from proxy import wait_until
 from scripted import (CHALLENGES, KEY_PICTURE, PICTURE, VIDEO, Server, rtp, sender_report,
                       udp_port)
@@ -338,7 +338,11 @@ class Good(threading.Thread):
             self.socket.settimeout(PATIENCE + 2)
             port = self.socket.getsockname()[1]
             transport = f'RTP/AVP;unicast;client_port={port}-{port + 1}'
-        assert self.rtsp.request('SETUP', f'{url}/stream=0', {'Transport': transport})[0] == 200
+        status, headers, _ = self.rtsp.request('SETUP', f'{url}/stream=0', {'Transport': transport})
+        assert status == 200, status
+        if udp:
+            port = int(re.search(r'server_port=(\d+)', headers['transport'])[1])
+            self.socket.sendto(SIGN_OF_LIFE, ('127.0.0.1', port))
         assert self.rtsp.request('PLAY', url)[0] == 200
 
     def _packet(self):

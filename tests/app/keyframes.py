@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 
-from proc import Rtsp, free_udp_pair
+from proc import SIGN_OF_LIFE, Rtsp, free_udp_pair
 from proxy import Proxy, wait_until
 from scripted import (FEEDBACK, KEY_PICTURE, SSRC, VIDEO, Server, feedback, rtp, sender_report,
                       udp_port)
@@ -62,6 +62,8 @@ class Reader(threading.Thread):
                                                 {'Transport': f'RTP/AVP{transport}'})
         assert status == 200, status
         self._to = tcp or int(re.search(r'server_port=\d+-(\d+)', headers['transport'])[1])
+        if not tcp:
+            self._rtcp.sendto(SIGN_OF_LIFE, ('127.0.0.1', self._to))
         assert self._rtsp.request('PLAY', url)[0] == 200
         self.start()
 

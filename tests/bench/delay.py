@@ -9,12 +9,13 @@ matched by payload alone, because a server may write its own RTP headers.
 
 import argparse
 import json
+import re
 import selectors
 import socket
 import struct
 import time
 
-from proc import Rtsp
+from proc import SIGN_OF_LIFE, Rtsp
 
 SO_TIMESTAMPNS = 35
 FIRST_PORT = 61000  # above the kernel's ephemeral ports
@@ -47,7 +48,9 @@ class Reader:
             how = f'RTP/AVP;unicast;client_port={port}-{port + 1}'
         else:
             how = 'RTP/AVP/TCP;unicast;interleaved=0-1'
-        self._ask('SETUP', control, {'Transport': how})
+        answer = self._ask('SETUP', control, {'Transport': how})
+        if ports := re.search(r'server_port=\d+-(\d+)', answer[1].get('transport', '')):
+            self.media[1].sendto(SIGN_OF_LIFE, (host, int(ports[1])))
         self._ask('PLAY', url, {})
         self.socket = self.media[0] if self.media else self._rtsp.socket
         self.socket.setblocking(False)

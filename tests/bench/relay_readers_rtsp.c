@@ -164,6 +164,16 @@ on_described (Reader *self, const char *message, size_t len)
   return take_sdp (self, sdp);
 }
 
+// A server may stop if it hears nothing from the ports that a reader names.
+static void
+show_life (const ReaderTrack *track)
+{
+  static const uint8_t report[] = { 0x80, 201, 0, 1, 0, 0, 0, 1 };
+
+  sendto (track->rtcp, report, sizeof report, MSG_DONTWAIT,
+      (const struct sockaddr *) &track->rtcp_to, sizeof track->rtcp_to);
+}
+
 static bool
 on_set_up (Reader *self, const char *message, size_t len)
 {
@@ -179,6 +189,7 @@ on_set_up (Reader *self, const char *message, size_t len)
     return false;
   getpeername (self->fd, (struct sockaddr *) &track->rtcp_to, &size);
   track->rtcp_to.sin_port = htons ((in_port_t) b);
+  show_life (track);
   relay_header (message, len, "Session", self->session, sizeof self->session);
   self->session[strcspn (self->session, ";")] = '\0';
   self->at++;

@@ -2,10 +2,11 @@
 """An RTSP client that records when data arrives, by the kernel's clock, over TCP and UDP. Tests use
 it to compare arrival times."""
 
+import re
 import socket
 import struct
 
-from proc import Rtsp, free_udp_pair
+from proc import SIGN_OF_LIFE, Rtsp, free_udp_pair
 
 SO_TIMESTAMPNS = 35
 ANCILLARY = socket.CMSG_SPACE(16)
@@ -41,6 +42,8 @@ class Player(Rtsp):
             answer = self.request('SETUP', f'{url}/stream={n}',
                                   {'Transport': self._transport(transport, n)})
             assert answer[0] == 200, answer
+            if ports := re.search(r'server_port=\d+-(\d+)', answer[1]['transport']):
+                self._udp[-1].sendto(SIGN_OF_LIFE, ('127.0.0.1', int(ports[1])))
 
     def __exit__(self, *_):
         self.socket.close()

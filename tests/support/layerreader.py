@@ -9,7 +9,7 @@ import struct
 import threading
 import time
 
-from proc import Rtsp
+from proc import SIGN_OF_LIFE, Rtsp
 from svcfile import Assembler
 
 RECEIVE_BUFFER = 1 << 22
@@ -66,6 +66,7 @@ class LayerReader:
         if not self._tcp:
             there = int(re.search(r'server_port=\d+-(\d+)', headers['transport'])[1])
             self._there = (self.rtsp.socket.getpeername()[0], there)
+            self._sockets[1].sendto(SIGN_OF_LIFE, self._there)
         status, headers, _ = self.rtsp.request('PLAY', url)
         assert status == 200, status
         self.rtp_info = headers.get('rtp-info')

@@ -195,6 +195,11 @@ def free_udp_pair():
     raise AssertionError('no free pair of UDP ports')
 
 
+# An RTCP receiver report without blocks. The proxy ends the session of a reader over UDP from whose
+# ports it hears nothing for 5 s.
+SIGN_OF_LIFE = b'\x80\xc9\0\1\0\0\0\7'
+
+
 class Rtsp:
     """An RTSP client that sends any request, valid or not."""
 

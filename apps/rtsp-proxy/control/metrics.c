@@ -3,6 +3,7 @@
 
 #include "config.h"
 #include "outlets/rtsp/setup_guard.h"
+#include "outlets/rtsp/silence.h"
 #include "readers/readers.h"
 #include "readers/totals.h"
 
@@ -230,12 +231,15 @@ gauges (Page *page)
 static void
 guards (Page *page)
 {
-  static const gchar refused[] = "refused_setups_total";
+  static const gchar refused[] = "refused_setups_total", closed[] = "closed_readers_total";
 
   head (page, refused, "counter", "SETUP requests that were refused because of their transport.");
   for (TransportVerdict verdict = TRANSPORT_GOOD + 1; verdict < N_TRANSPORT_VERDICTS; verdict++)
     g_string_append_printf (page->out, "weir_%s{reason=\"%s\"} %" G_GUINT64_FORMAT "\n", refused,
         transport_verdict_names[verdict], setup_guard_count (verdict));
+  head (page, closed, "counter", "Readers that the proxy closed because they showed no life.");
+  g_string_append_printf (
+      page->out, "weir_%s{reason=\"silent\"} %" G_GUINT64_FORMAT "\n", closed, silence_count ());
 }
 
 gchar *

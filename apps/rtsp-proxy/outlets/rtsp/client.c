@@ -10,6 +10,7 @@
 #include "outlets/rtsp/serving.h"
 #include "outlets/rtsp/session_pool.h"
 #include "outlets/rtsp/setup_guard.h"
+#include "outlets/rtsp/silence.h"
 #include "outlets/rtsp/title_media.h"
 #include "readers/adaptation.h"
 #include "readers/totals.h"
@@ -243,12 +244,19 @@ make_reader (Client *self, GstRTSPSessionMedia *media)
 }
 
 static void
+on_silent (GstRTSPClient *client, const gchar *reason)
+{
+  client_close (client, NULL, reason);
+}
+
+static void
 on_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
   Reader *reader;
   gboolean first;
 
+  silence_watch (client, ctx, on_silent);
   g_mutex_lock (&self->lock);
   first = !self->session;
   if (first)

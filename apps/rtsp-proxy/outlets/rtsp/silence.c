@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/rtsp/silence.h"
+
+#include "weir-rtsp.h"
+
+#define SILENCE_S 5 // a receiver reports within 3.1 s (RFC 3550, section 6.2: 2.5 s * 1.5 / 1.218)
+
+static guint64 count; // atomic
+
+typedef struct {
+  GWeakRef client, session;
+  SilenceFunc silent;
+} Watch;
+
+static GQuark
+watched_quark (void)
+{
+  return g_quark_from_static_string ("rtsp-proxy-silence");
+}
+
+static void
+watch_free (gpointer data)
+{
+  Watch *self = data;
+
+  g_weak_ref_clear (&self->client);
+  g_weak_ref_clear (&self->session);
+  g_free (self);
+}
+
+static GstRTSPFilterResult
+find_playing (GstRTSPSession *session, GstRTSPSessionMedia *media, gpointer playing)
+{
+  *(gboolean *) playing |= gst_rtsp_session_media_get_rtsp_state (media) == GST_RTSP_STATE_PLAYING;
+  return GST_RTSP_FILTER_KEEP;
+}
+
+static gboolean
+plays (GstRTSPSession *session)
+{
+  gboolean playing = FALSE;
+
+  g_list_free_full (gst_rtsp_session_filter (session, find_playing, &playing), g_object_unref);
+  return playing;
+}
+
+static gboolean
+check (gpointer data)
+{
+  Watch *self = data;
+  GstRTSPClient *client = g_weak_ref_get (&self->client);
+  GstRTSPSession *session = g_weak_ref_get (&self->session);
+  gboolean silent = client && session && !weir_session_is_heard (session) && plays (session);
+
+  if (session)
+    g_object_set_qdata (G_OBJECT (session), watched_quark (), NULL);
+  if (silent) {
+    __atomic_fetch_add (&count, 1, __ATOMIC_RELAXED);
+    self->silent (client, "no datagram came from its UDP ports within 5 s");
+  }
+  g_clear_object (&session);
+  g_clear_object (&client);
+  return G_SOURCE_REMOVE;
+}
+
+static gboolean
+uses_udp (GstRTSPSessionMedia *media)
+{
+  GPtrArray *transports = gst_rtsp_session_media_get_transports (media);
+  gboolean udp = FALSE;
+
+  for (guint i = 0; i < transports->len; i++) {
+    GstRTSPStreamTransport *transport = g_ptr_array_index (transports, i);
+
+    udp |=
+        transport && !weir_transport_is_tcp (gst_rtsp_stream_transport_get_transport (transport));
+  }
+  g_ptr_array_unref (transports);
+  return udp;
+}
+
+void
+silence_watch (GstRTSPClient *client, GstRTSPContext *ctx, SilenceFunc silent)
+{
+  GObject *session = G_OBJECT (ctx->session);
+  GSource *current = g_main_current_source (), *source;
+  Watch *self;
+
+  // One check at a time for each session, however often the client sends PLAY.
+  if (!current || !uses_udp (ctx->sessmedia) || weir_session_is_heard (ctx->session)
+      || g_object_get_qdata (session, watched_quark ()))
+    return;
+  g_object_set_qdata (session, watched_quark (), (gpointer) watched_quark);
+  self = g_new0 (Watch, 1);
+  g_weak_ref_init (&self->client, client);
+  g_weak_ref_init (&self->session, session);
+  self->silent = silent;
+  source = g_timeout_source_new_seconds (SILENCE_S);
+  g_source_set_callback (source, check, self, watch_free);
+  g_source_attach (source, g_source_get_context (current));
+  g_source_unref (source);
+}
+
+guint64
+silence_count (void)
+{
+  return __atomic_load_n (&count, __ATOMIC_RELAXED);
+}
