@@ -6,6 +6,7 @@
 #include <glib.h>
 #include <gnutls/abstract.h>
 #include <gnutls/crypto.h>
+#include <string.h>
 
 typedef struct {
   const gchar *algorithm; // "RS256", "ES256" or "EdDSA"
