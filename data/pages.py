@@ -126,6 +126,7 @@ def man(template, table, values):
             'FILE-KEYS': lambda: man_keys(table['file']),
             'MOUNT-KEYS': lambda: man_keys(table['mount']),
             'CACHE-KEYS': lambda: man_keys(table['cache']),
+            'TLS-KEYS': lambda: man_keys(table['tls']),
             'EXAMPLE': lambda: literal(open(values['EXAMPLE'], encoding='utf-8').read().splitlines())}
     with open(template, encoding='utf-8') as file:
         text = file.read()

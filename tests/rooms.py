@@ -21,7 +21,7 @@ CORE = 'plugins/core'
 PROXY = 'apps/rtsp-proxy'
 ORDER = {
     CORE: 'bits run pace rtp codec svc net ingest window fanout'.split(),
-    PROXY: ('base text relay sources stages config graph stores content mounts access readers '
+    PROXY: ('base text tls relay sources stages config graph stores content mounts access readers '
             'outlets/rtsp system cli control').split(),
 }
 # Most lines of a file and of a function. Tables of properties and signals do not count.
@@ -36,13 +36,14 @@ ANY_INCLUDE = re.compile(r'^#include [<"]([^>"]+)[>"]', re.M)
 LIBRARIES = {
     'gst/rtsp-server/': ['outlets/rtsp'],
     'weir-rtsp.h': ['outlets/rtsp'],
+    'gnutls/': ['tls'],
     'gst/rtsp/': ['text', 'sources', 'outlets/rtsp'],
 }
 # Headers for programs outside of the project, which may be C++.
 INSTALLED = ['weir.h', 'weir-rtsp.h']
 MODULES = ('gstreamer-1.0 gstreamer-base-1.0 gstreamer-app-1.0 gstreamer-rtp-1.0 gstreamer-rtsp-1.0 '
            'gstreamer-sdp-1.0 gstreamer-rtsp-server-1.0 gio-unix-2.0 json-glib-1.0 libsoup-3.0 '
-           'yaml-0.1').split()
+           'yaml-0.1 gnutls').split()
 
 
 def sources(house, endings=('.c', '.h')):

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/service.h"
+#include "cli/make_certificate.h"
 #include "cli/options.h"
 #include "control/api.h"
 #include "control/notices.h"
@@ -62,11 +63,15 @@ start_api (const ProxyConfig *config, Server *server, Reload *reload, GError **e
 static void
 log_ready (Server *server, const ProxyConfig *config)
 {
-  gchar *base = server_dup_base_url (server);
+  GStrv bases = server_dup_base_urls (server);
 
-  for (guint i = 0; i < config->mounts->len; i++)
-    log_event ("ready %s%s", base, ((MountConfig *) g_ptr_array_index (config->mounts, i))->path);
-  g_free (base);
+  for (guint i = 0; i < config->mounts->len; i++) {
+    const MountConfig *mount = g_ptr_array_index (config->mounts, i);
+
+    for (gchar **base = bases; *base; base++)
+      log_event ("ready %s%s", *base, mount->path);
+  }
+  g_strfreev (bases);
 }
 
 static void
@@ -155,6 +160,8 @@ main (int argc, char **argv)
   ProxyConfig *config;
   int status;
 
+  if (argc > 1 && g_str_equal (argv[1], "make-certificate"))
+    return make_certificate_run (argc - 1, argv + 1);
   if (!options_parse (&options, &argc, &argv, &status)) {
     options_clear (&options);
     return status;

@@ -43,6 +43,7 @@ main (void)
   write_keys (builder, "file", "", proxy_config_keys ());
   write_keys (builder, "mount", "", mount_config_keys ());
   write_keys (builder, "cache", "cache.", mount_cache_keys ());
+  write_keys (builder, "tls", "tls.", tls_config_keys ());
   json_builder_end_object (builder);
   option_table_print (builder);
   g_free (text);

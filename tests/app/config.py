@@ -160,7 +160,8 @@ def wrong_addresses_are_named():
         ('127.0.0.1:-1', '"-1" is not a port from 0 to 65535'),
         ('host:80', '"host" is not an IP address'),
         ('999.1.1.1:80', '"999.1.1.1" is not an IP address'),
-        ('[a]', 'expected ADDR:PORT'),
+        ('[a]', 'expected ADDR:PORT or off'),
+        ('off', 'with `off` there is nowhere to connect; set tls'),
     ]])
 
 
@@ -329,7 +330,7 @@ def the_page_shows_every_key():
     """docs/configuration.md has the tables that the program prints"""
     out, _, status = proxy('--print-config-docs')
     tables = out.split('\n\n')
-    assert status == 0 and len(tables) == 4, out
+    assert status == 0 and len(tables) == 5, out
     with open(PAGE, encoding='utf-8') as file:
         page = file.read()
     for table in tables:

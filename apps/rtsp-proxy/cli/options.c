@@ -35,7 +35,8 @@ const gchar options_examples[] =
     "  rtsp-proxy --mount /cam=rtsp://192.0.2.7/stream --listen 0.0.0.0:8554\n"
     "  rtsp-proxy --config rtsp-proxy.yaml --check-config\n"
     "  rtsp-proxy --config rtsp-proxy.yaml --check-system --expect 8M,500\n"
-    "  rtsp-proxy --config rtsp-proxy.yaml --explain '/cam?delay=30'\n\n";
+    "  rtsp-proxy --config rtsp-proxy.yaml --explain '/cam?delay=30'\n"
+    "  rtsp-proxy make-certificate --host proxy.example.org proxy.pem\n\n";
 
 static const gchar configuration[] =
     "Configuration file (YAML). A mount needs only its upstream; a value shown is the default:\n";
@@ -54,9 +55,11 @@ print_config_docs (void)
   gchar *top = schema_to_markdown (proxy_config_keys (), "", proxy_effect_words);
   gchar *mount = schema_to_markdown (mount_config_keys (), "", mount_effect_words);
   gchar *cache = schema_to_markdown (mount_cache_keys (), "cache.", mount_effect_words);
+  gchar *tls = schema_to_markdown (tls_config_keys (), "tls.", proxy_effect_words);
   gchar *kinds = kinds_to_markdown ();
 
-  printf ("%s\n%s\n%s\n%s", top, mount, cache, kinds);
+  printf ("%s\n%s\n%s\n%s\n%s", top, mount, cache, tls, kinds);
+  g_free (tls);
   g_free (kinds);
   g_free (top);
   g_free (mount);
@@ -189,9 +192,12 @@ options_clear (Options *self)
 static gboolean
 check_loops (const Options *self, const ProxyConfig *config, GError **error)
 {
+  ListenAddress own[3] = { { NULL } };
+
+  proxy_config_list_listen (config, own);
   for (guint i = 0; i < config->mounts->len; i++) {
     const MountConfig *mount = g_ptr_array_index (config->mounts, i);
-    gchar *loop = mount_loop_find (config->mounts, mount, config->address, config->port);
+    gchar *loop = mount_loop_find (config->mounts, mount, own);
     gchar *place;
 
     if (!loop)

@@ -8,10 +8,9 @@
 
 typedef struct {
   GPtrArray *mounts;
-  const gchar *address;
-  guint16 port;
-  GHashTable *seen; // visited paths
-  GPtrArray *trail; // paths from the first mount to this one
+  const ListenAddress *own; // where the proxy listens; ends with one without an address
+  GHashTable *seen;         // visited paths
+  GPtrArray *trail;         // paths from the first mount to this one
 } Search;
 
 static gboolean
@@ -33,6 +32,23 @@ is_this_host (const gchar *host, const gchar *address)
   return same;
 }
 
+static gboolean
+is_own (const ListenAddress *own, const GUri *uri)
+{
+  const gchar *scheme = g_uri_get_scheme ((GUri *) uri), *host = g_uri_get_host ((GUri *) uri);
+  gint port = g_uri_get_port ((GUri *) uri);
+
+  if (!g_str_has_prefix (scheme, "rtsp") || !host)
+    return FALSE;
+  if (port < 0)
+    port = RTSP_PORT; // GStreamer's default for rtsps:// too
+  for (; own->address; own++) {
+    if (own->port == port && own->port != 0 && is_this_host (host, own->address))
+      return TRUE;
+  }
+  return FALSE;
+}
+
 // Returns the path of a URI that leads to this proxy, or NULL if it leads elsewhere.
 static gchar *
 dup_own_path (const Search *search, const gchar *text)
@@ -40,9 +56,7 @@ dup_own_path (const Search *search, const gchar *text)
   GUri *uri = g_uri_parse (text, G_URI_FLAGS_NONE, NULL);
   gchar *path = NULL;
 
-  if (uri && g_str_has_prefix (g_uri_get_scheme (uri), "rtsp") && g_uri_get_host (uri)
-      && (g_uri_get_port (uri) < 0 ? RTSP_PORT : g_uri_get_port (uri)) == search->port
-      && is_this_host (g_uri_get_host (uri), search->address)) {
+  if (uri && is_own (search->own, uri)) {
     path = g_strdup (g_uri_get_path (uri));
     if (g_str_has_suffix (path, "/"))
       path[strlen (path) - 1] = '\0';
@@ -92,13 +106,12 @@ leads_back (Search *search, const MountConfig *mount)
 }
 
 gchar *
-mount_loop_find (GPtrArray *mounts, const MountConfig *mount, const gchar *address, guint16 port)
+mount_loop_find (GPtrArray *mounts, const MountConfig *mount, const ListenAddress *own)
 {
-  Search search = { mounts, address, port, g_hash_table_new (g_str_hash, g_str_equal),
-    g_ptr_array_new () };
+  Search search = { mounts, own, g_hash_table_new (g_str_hash, g_str_equal), g_ptr_array_new () };
   gchar *loop = NULL;
 
-  if (port != 0 && leads_back (&search, mount)) {
+  if (leads_back (&search, mount)) {
     g_ptr_array_add (search.trail, mount->path);
     g_ptr_array_add (search.trail, NULL);
     loop = g_strjoinv (", ", (gchar **) search.trail->pdata);

@@ -10,47 +10,8 @@
 #define RECEIVE_TICK_MAX_MS 100
 
 // ---- values ----
-// These functions return NULL, or an error message that the caller owns.
 
-static gchar *
-check_listen (const gchar *text, gchar **address, guint16 *port)
-{
-  const gchar *colon = strrchr (text, ':');
-  gchar *host, *end = NULL;
-  GInetAddress *inet;
-  guint64 number;
-
-  if (!colon)
-    return g_strdup_printf ("\"%s\" is not ADDR:PORT; write it like 0.0.0.0:8554", text);
-  number = g_ascii_strtoull (colon + 1, &end, 10);
-  if (!g_ascii_isdigit (colon[1]) || *end || number > 65535)
-    return g_strdup_printf ("\"%s\" is not a port from 0 to 65535", colon + 1);
-  host = g_strndup (text, (gsize) (colon - text));
-  if (host[0] == '[' && g_str_has_suffix (host, "]")) {
-    memmove (host, host + 1, strlen (host));
-    host[strlen (host) - 1] = '\0';
-  }
-  if (!*host) {
-    g_free (host);
-    host = g_strdup ("0.0.0.0");
-  } else if (g_str_equal (host, "localhost")) {
-    g_free (host);
-    host = g_strdup ("127.0.0.1");
-  }
-  inet = g_inet_address_new_from_string (host);
-  if (!inet) {
-    gchar *wrong = g_strdup_printf ("\"%s\" is not an IP address", host);
-
-    g_free (host);
-    return wrong;
-  }
-  g_object_unref (inet);
-  g_free (*address);
-  *address = host;
-  *port = (guint16) number;
-  return NULL;
-}
-
+// Returns NULL, or an error message that the caller owns.
 static gchar *
 check_new_path (ProxyConfig *self, const gchar *path)
 {
@@ -74,9 +35,13 @@ read_listen (
 {
   ProxyConfig *self = object;
   const gchar *text = yaml_text (reader, node);
-  gchar *wrong =
-      text ? check_listen (text, &self->address, &self->port) : g_strdup ("expected ADDR:PORT");
+  gchar *wrong;
 
+  self->listen_off = text && g_str_equal (text, "off");
+  if (self->listen_off)
+    return TRUE;
+  wrong =
+      text ? listen_address_parse (&self->listen, text) : g_strdup ("expected ADDR:PORT or off");
   return !wrong || yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
 }
 
@@ -85,7 +50,7 @@ equal_listen (gconstpointer a, gconstpointer b)
 {
   const ProxyConfig *x = a, *y = b;
 
-  return g_str_equal (x->address, y->address) && x->port == y->port;
+  return listen_address_equal (&x->listen, &y->listen) && x->listen_off == y->listen_off;
 }
 
 static gboolean
@@ -98,7 +63,7 @@ read_api (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *n
   self->api = text && g_str_equal (text, "off") ? API_OFF : API_ON;
   if (self->api == API_OFF)
     return TRUE;
-  wrong = text ? check_listen (text, &self->api_address, &self->api_port)
+  wrong = text ? listen_address_parse (&self->api_listen, text)
                : g_strdup ("expected ADDR:PORT or off");
   return !wrong || yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
 }
@@ -108,8 +73,20 @@ equal_api (gconstpointer a, gconstpointer b)
 {
   const ProxyConfig *x = a, *y = b;
 
-  return g_str_equal (x->api_address, y->api_address) && x->api_port == y->api_port
+  return listen_address_equal (&x->api_listen, &y->api_listen)
          && (x->api == API_OFF) == (y->api == API_OFF);
+}
+
+static gboolean
+read_tls (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  return tls_config_read (&((ProxyConfig *) object)->tls, key, reader, node, error);
+}
+
+static gboolean
+equal_tls (gconstpointer a, gconstpointer b)
+{
+  return tls_config_equal (&((const ProxyConfig *) a)->tls, &((const ProxyConfig *) b)->tls);
 }
 
 static gboolean
@@ -199,6 +176,7 @@ const gchar *const proxy_effect_words[] = { NULL, "reload", "restart" };
 
 static const SchemaValue listen_value = { .read = read_listen, .equal = equal_listen };
 static const SchemaValue api_value = { .read = read_api, .equal = equal_api };
+static const SchemaValue tls_value = { .read = read_tls, .equal = equal_tls };
 static const SchemaValue receive_tick_value = { .read = read_receive_tick,
   .equal = equal_receive_tick };
 static const SchemaValue stages_value = { .read = read_stages };
@@ -211,7 +189,10 @@ static const SchemaKey top_keys[] = {
       .effect = PROXY_EFFECT_RESTART,
       .help =
           "where readers connect; `:8554`: all IPv4 addresses, `[::]:8554`: all addresses, port "
-          "0: any free port" },
+          "0: any free port, `off`: nowhere without TLS" },
+  { "tls", SCHEMA_OTHER, .form = "{certificate: FILE, ...}", .value = &tls_value,
+      .effect = PROXY_EFFECT_RESTART,
+      .help = "serves readers over TLS (RTSPS), and the API over HTTPS" },
   { "api", SCHEMA_OTHER, .preset = "127.0.0.1:9554", .form = "ADDR:PORT", .value = &api_value,
       .effect = PROXY_EFFECT_RESTART,
       .help = "where the control API and the metrics listen; `off` disables them" },
@@ -250,10 +231,9 @@ proxy_config_new (void)
 {
   ProxyConfig *self = g_new0 (ProxyConfig, 1);
 
-  self->address = g_strdup ("127.0.0.1");
-  self->port = 8554;
-  self->api_address = g_strdup ("127.0.0.1");
-  self->api_port = 9554;
+  self->listen = (ListenAddress) { g_strdup ("127.0.0.1"), 8554 };
+  self->api_listen = (ListenAddress) { g_strdup ("127.0.0.1"), 9554 };
+  tls_config_init (&self->tls);
   self->receive_tick = RECEIVE_TICK_US;
   self->mounts = g_ptr_array_new_with_free_func ((GDestroyNotify) mount_config_unref);
   self->paths = g_hash_table_new (g_str_hash, g_str_equal);
@@ -263,14 +243,25 @@ proxy_config_new (void)
 void
 proxy_config_free (ProxyConfig *self)
 {
-  g_free (self->address);
-  g_free (self->api_address);
+  g_free (self->listen.address);
+  g_free (self->api_listen.address);
+  tls_config_clear (&self->tls);
   g_free (self->api_token);
   g_free (self->stage_folder);
   g_clear_pointer (&self->stage_set, stage_set_unref);
   g_hash_table_unref (self->paths);
   g_ptr_array_unref (self->mounts);
   g_free (self);
+}
+
+void
+proxy_config_list_listen (const ProxyConfig *self, ListenAddress own[3])
+{
+  if (!self->listen_off)
+    *own++ = self->listen;
+  if (self->tls.pair)
+    *own++ = self->tls.listen;
+  *own = (ListenAddress) { NULL };
 }
 
 gboolean
@@ -295,11 +286,15 @@ load_document (ProxyConfig *self, YamlReader *reader, GError **error)
       "set only one of api-token, api-token-file and api-token-env", error);
   if (!schema_read (top_keys, self, reader, root, NULL, SCHEMA_WHOLE, error) || !ok)
     return FALSE;
-  if (self->api == API_ON && !self->api_token && !proxy_config_is_loopback (self->api_address))
+  if (self->api == API_ON && !self->api_token
+      && !proxy_config_is_loopback (self->api_listen.address))
     return yaml_fail (reader, yaml_get (reader, root, "api"), "api", CONFIG_ERROR_VALUE, error,
         "other machines can reach this address: set a token (api-token-file: FILE)");
   if (self->api_token && !*self->api_token)
     return yaml_fail (reader, root, "api-token", CONFIG_ERROR_VALUE, error, "the token is empty");
+  if (self->listen_off && !self->tls.pair)
+    return yaml_fail (reader, yaml_get (reader, root, "listen"), "listen", CONFIG_ERROR_VALUE,
+        error, "with `off` there is nowhere to connect; set tls");
   return TRUE;
 }
 
@@ -316,8 +311,9 @@ proxy_config_load (ProxyConfig *self, const gchar *file, GError **error)
 gboolean
 proxy_config_set_listen (ProxyConfig *self, const gchar *listen, GError **error)
 {
-  gchar *wrong = check_listen (listen, &self->address, &self->port);
+  gchar *wrong = listen_address_parse (&self->listen, listen);
 
+  self->listen_off = FALSE;
   if (wrong) {
     g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "--listen: %s", wrong);
     g_free (wrong);

@@ -6,7 +6,10 @@
 
 #include <glib.h>
 
+#include "config/listen_address.h"
 #include "config/mount_config.h"
+#include "config/proxy_effect.h"
+#include "config/tls_config.h"
 #include "text/schema.h"
 
 typedef enum {
@@ -16,11 +19,11 @@ typedef enum {
 } ApiWanted;
 
 typedef struct {
-  gchar *address;
-  guint16 port;
+  ListenAddress listen;
+  gboolean listen_off; // readers connect over TLS only
+  TlsConfig tls;
   ApiWanted api;
-  gchar *api_address;
-  guint16 api_port;
+  ListenAddress api_listen;
   gchar *api_token;    // NULL: the API asks for no token
   guint receive_tick;  // us, between two rounds of receiving; 0: no rounds
   gchar *stage_folder; // searched for stages first; may be NULL
@@ -28,14 +31,6 @@ typedef struct {
   GPtrArray *mounts;   // of MountConfig
   GHashTable *paths;   // the paths of `mounts`
 } ProxyConfig;
-
-// When a changed key of the whole file takes effect.
-typedef enum {
-  PROXY_EFFECT_RELOAD = 1, // at a reload
-  PROXY_EFFECT_RESTART,    // at the next start
-} ProxyEffect;
-
-extern const gchar *const proxy_effect_words[]; // by ProxyEffect
 
 // Returns the table of the keys of the whole file.
 const SchemaKey *proxy_config_keys (void);
@@ -58,6 +53,10 @@ gboolean proxy_config_add_mount (
 
 // Loads `stage_set` from `stage_folder` and the installed folders, if they are not loaded yet.
 gboolean proxy_config_load_stages (ProxyConfig *self, GError **error);
+
+// Writes where readers can connect, and then an entry without an address. The texts stay those of
+// `self`.
+void proxy_config_list_listen (const ProxyConfig *self, ListenAddress own[3]);
 
 // Reports whether `address`, a valid IP address, is a loopback address.
 gboolean proxy_config_is_loopback (const gchar *address);

@@ -223,18 +223,49 @@ on_headers (SoupServer *soup, SoupServerMessage *message, const char *path, GHas
 
 // ---- construction ----
 
-static gboolean
-listen_on (Api *self, const ProxyConfig *config, GError **error)
+// A client has finished the handshake of TLS.
+static void
+on_tls_client (GSocket *client, gpointer data)
 {
-  GSocketAddress *address =
-      g_inet_socket_address_new_from_string (config->api_address, config->api_port);
+  Api *self = data;
+  GSocketAddress *own = g_socket_get_local_address (client, NULL);
+  GSocketConnection *stream = g_socket_connection_factory_create_connection (client);
+  GError *error = NULL;
+
+  tls_front_switch (client);
+  if (!soup_server_accept_iostream (
+          self->soup, G_IO_STREAM (stream), own, tls_front_get_peer (client), &error)) {
+    log_event ("api: a connection was refused: %s", error->message);
+    g_error_free (error);
+  }
+  g_clear_object (&own);
+  g_object_unref (stream);
+  g_object_unref (client);
+}
+
+static gboolean
+listen_on_tls (Api *self, const ListenAddress *listen, GError **error)
+{
+  self->tls = tls_port_new (
+      server_get_tls (self->server), listen->address, listen->port, on_tls_client, self, error);
+  if (!self->tls) {
+    g_prefix_error (error, "api: ");
+    return FALSE;
+  }
+  self->port = tls_port_get_number (self->tls);
+  return TRUE;
+}
+
+static gboolean
+listen_on (Api *self, const ListenAddress *listen, GError **error)
+{
+  GSocketAddress *address = g_inet_socket_address_new_from_string (listen->address, listen->port);
   gboolean ok = soup_server_listen (self->soup, address, 0, error);
   GSList *uris;
 
   g_object_unref (address);
   if (!ok) {
-    g_prefix_error (
-        error, "api: cannot listen on %s port %u: ", config->api_address, config->api_port);
+    g_prefix_error (error, "api: cannot listen on %s port %u: ", listen->address, listen->port);
     return FALSE;
   }
   uris = soup_server_get_uris (self->soup);
@@ -247,18 +278,22 @@ Api *
 api_new (const ProxyConfig *config, Server *server, Reload *reload, GError **error)
 {
   Api *self = g_new0 (Api, 1);
+  gboolean listening;
 
   self->soup = soup_server_new ("server-header", "rtsp-proxy", NULL);
   self->server = server;
   self->reload = reload;
-  self->address = g_strdup (config->api_address);
+  self->address = g_strdup (config->api_listen.address);
   self->token = g_strdup (config->api_token);
   self->started = g_get_monotonic_time ();
   self->ending = g_cancellable_new ();
   g_signal_connect (self->soup, "request-started", G_CALLBACK (on_started), NULL);
   soup_server_add_early_handler (self->soup, NULL, on_headers, self, NULL);
   soup_server_add_handler (self->soup, NULL, on_request, self, NULL);
-  if (!listen_on (self, config, error)) {
+  listening = config->tls.api && server_get_tls (server)
+                  ? listen_on_tls (self, &config->api_listen, error)
+                  : listen_on (self, &config->api_listen, error);
+  if (!listening) {
     api_free (self);
     return NULL;
   }
@@ -271,6 +306,7 @@ api_free (Api *self)
   g_cancellable_cancel (self->ending);
   while (self->n_drawing > 0)
     g_main_context_iteration (NULL, TRUE);
+  g_clear_pointer (&self->tls, tls_port_free);
   soup_server_disconnect (self->soup);
   g_object_unref (self->soup);
   g_object_unref (self->ending);
@@ -282,6 +318,7 @@ api_free (Api *self)
 gchar *
 api_dup_base_url (Api *self)
 {
-  return g_strdup_printf (
-      strchr (self->address, ':') ? "http://[%s]:%u" : "http://%s:%u", self->address, self->port);
+  const ListenAddress listen = { self->address, (guint16) self->port };
+
+  return listen_address_dup_url (&listen, self->tls ? "https" : "http");
 }

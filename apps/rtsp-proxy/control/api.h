@@ -12,5 +12,5 @@ typedef struct _Api Api;
 Api *api_new (const ProxyConfig *config, Server *server, Reload *reload, GError **error);
 void api_free (Api *self);
 
-// Returns http://ADDR:PORT with the address and port in use. (transfer full)
+// Returns http://ADDR:PORT or https://ADDR:PORT with the address and port in use. (transfer full)
 gchar *api_dup_base_url (Api *self);

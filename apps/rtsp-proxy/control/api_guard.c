@@ -67,13 +67,15 @@ is_our_host (Api *self, SoupMessageHeaders *headers)
 
 // Reports whether the Origin header, which browsers send, is missing or names the API itself.
 static gboolean
-is_our_page (SoupMessageHeaders *headers)
+is_our_page (Api *self, SoupMessageHeaders *headers)
 {
+  const gchar *scheme = self->tls ? "https://" : "http://";
   const gchar *origin = soup_message_headers_get_one (headers, "Origin");
   const gchar *host = soup_message_headers_get_one (headers, "Host");
 
   return !origin
-         || (g_str_has_prefix (origin, "http://") && host && g_str_equal (origin + 7, host));
+         || (g_str_has_prefix (origin, scheme) && host
+             && g_str_equal (origin + strlen (scheme), host));
 }
 
 gboolean
@@ -86,7 +88,7 @@ api_guard_admit (Api *api, SoupServerMessage *message)
         api->address);
     return FALSE;
   }
-  if (!is_our_page (headers)) {
+  if (!is_our_page (api, headers)) {
     api_fail (
         message, SOUP_STATUS_FORBIDDEN, "Origin", "web pages of other sites may not use the API");
     return FALSE;

@@ -5,6 +5,7 @@
 
 #include "control/api_answer.h"
 #include "control/reload.h"
+#include "tls/tls_port.h"
 #include "text/yaml_reader.h"
 
 typedef struct _Api Api; // see api.h
@@ -15,6 +16,7 @@ struct _Api {
   Reload *reload;
   gchar *address;
   guint port;
+  TlsPort *tls;         // NULL: HTTP without TLS
   gchar *token;         // NULL: no token is needed
   gint64 started;       // monotonic time, us
   GCancellable *ending; // cancels drawings when the API is freed

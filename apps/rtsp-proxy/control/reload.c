@@ -152,6 +152,7 @@ reload_apply (Reload *self, ReloadPlan *plan)
   GError *error = NULL;
 
   server_set_stages (self->server, plan->stage_set);
+  server_reload_tls (self->server);
   for (guint i = 0; i < plan->changes->len; i++) {
     const ReloadChange *change = g_ptr_array_index (plan->changes, i);
 

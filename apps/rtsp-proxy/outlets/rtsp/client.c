@@ -11,6 +11,7 @@
 #include "outlets/rtsp/session_pool.h"
 #include "outlets/rtsp/setup_guard.h"
 #include "outlets/rtsp/silence.h"
+#include "outlets/rtsp/tls_answer.h"
 #include "outlets/rtsp/title_media.h"
 #include "readers/adaptation.h"
 #include "readers/totals.h"
@@ -431,6 +432,7 @@ client_connected (GstRTSPClient *client)
   // No HTTP tunnels, because gst-rtsp-server joins two connections by a cookie that any client may
   // choose.
   gst_rtsp_connection_set_http_mode (gst_rtsp_client_get_connection (client), TRUE);
+  tls_answer_begin (client);
 }
 
 GstRTSPClient *
@@ -519,4 +521,5 @@ client_class_init (ClientClass *klass)
   GST_RTSP_CLIENT_CLASS (klass)->configure_client_transport = client_configure_client_transport;
   GST_RTSP_CLIENT_CLASS (klass)->adjust_play_mode = client_adjust_play_mode;
   GST_RTSP_CLIENT_CLASS (klass)->adjust_play_response = client_adjust_play_response;
+  tls_answer_class_init (GST_RTSP_CLIENT_CLASS (klass));
 }

@@ -9,6 +9,7 @@
 #include "outlets/rtsp/media.h"
 #include "outlets/rtsp/threads.h"
 #include "outlets/rtsp/title_outlet.h"
+#include "outlets/rtsp/tls_outlet.h"
 #include "readers/adaptation.h"
 #include "readers/totals.h"
 #include "sources/upstream.h"
@@ -34,8 +35,9 @@ struct _Server {
   StageSet *stages;
   MountContext context;
   Mounts *mounts;
-  GSocket *socket;
+  GSocket *socket; // NULL: readers connect over TLS only
   GSource *accept;
+  TlsOutlet *tls; // NULL: no TLS
   guint cleanup, adaptation;
   gchar *address;
 };
@@ -335,13 +337,13 @@ start_mounts (Server *self)
 static void
 make_listener (Server *self, const ProxyConfig *config)
 {
-  gchar *port = g_strdup_printf ("%u", config->port);
+  gchar *port = g_strdup_printf ("%u", config->listen.port);
   GstRTSPServer *listener;
 
   self->listener = g_object_new (listener_get_type (), NULL);
   self->listener->server = self;
   listener = GST_RTSP_SERVER (self->listener);
-  gst_rtsp_server_set_address (listener, config->address);
+  gst_rtsp_server_set_address (listener, config->listen.address);
   gst_rtsp_server_set_service (listener, port);
   gst_rtsp_server_set_backlog (listener, SERVER_BACKLOG);
   g_free (port);
@@ -396,22 +398,35 @@ on_connection (GSocket *socket, GIOCondition condition, gpointer listener)
 }
 
 static gboolean
-begin_listening (Server *self, const ProxyConfig *config, GError **error)
+listen_plain (Server *self, const ListenAddress *listen, GError **error)
 {
   GstRTSPServer *listener = GST_RTSP_SERVER (self->listener);
 
-  self->address = g_strdup (config->address);
-  if (!weir_serve (listener, error))
-    return FALSE;
+  self->address = g_strdup (listen->address);
   self->socket = gst_rtsp_server_create_socket (listener, NULL, error);
   if (!self->socket) {
-    g_prefix_error (error, "cannot listen on %s port %u: ", config->address, config->port);
+    g_prefix_error (error, "cannot listen on %s port %u: ", listen->address, listen->port);
     return FALSE;
   }
   self->accept = g_socket_create_source (self->socket, G_IO_IN | G_IO_ERR | G_IO_HUP, NULL);
   g_source_set_callback (self->accept, G_SOURCE_FUNC (on_connection), listener, NULL);
   g_source_attach (self->accept, NULL);
   return TRUE;
+}
+
+static gboolean
+begin_listening (Server *self, const ProxyConfig *config, GError **error)
+{
+  GstRTSPServer *listener = GST_RTSP_SERVER (self->listener);
+
+  if (!weir_serve (listener, error))
+    return FALSE;
+  if (!config->listen_off && !listen_plain (self, &config->listen, error))
+    return FALSE;
+  if (!config->tls.pair)
+    return TRUE;
+  self->tls = tls_outlet_new (listener, &config->tls, error);
+  return self->tls != NULL;
 }
 
 Server *
@@ -442,12 +457,25 @@ get_port (Server *self)
   return port;
 }
 
+// Writes where readers can connect, and then an entry without an address.
+static void
+list_listen (Server *self, ListenAddress own[3])
+{
+  if (self->socket)
+    *own++ = (ListenAddress) { self->address, get_port (self) };
+  if (self->tls)
+    tls_outlet_get_listen (self->tls, own++);
+  *own = (ListenAddress) { NULL };
+}
+
 gchar *
 server_check_mount (Server *self, MountConfig *config)
 {
   GPtrArray *mounts = mounts_dup_all (self->mounts), *configs = g_ptr_array_new ();
   gchar *loop, *wrong = NULL;
+  ListenAddress own[3];
 
+  list_listen (self, own);
   for (guint i = 0; i < mounts->len; i++) {
     Mount *mount = g_ptr_array_index (mounts, i);
 
@@ -455,7 +483,7 @@ server_check_mount (Server *self, MountConfig *config)
       g_ptr_array_add (configs, (gpointer) mount_get_config (mount));
   }
   g_ptr_array_add (configs, config);
-  loop = mount_loop_find (configs, config, self->address, get_port (self));
+  loop = mount_loop_find (configs, config, own);
   if (loop)
     wrong = g_strdup_printf ("%s: the mount reads from itself: %s", config->path, loop);
   g_free (loop);
@@ -464,14 +492,29 @@ server_check_mount (Server *self, MountConfig *config)
   return wrong;
 }
 
-gchar *
-server_dup_base_url (Server *self)
+GStrv
+server_dup_base_urls (Server *self)
 {
-  const gchar *form = strchr (self->address, ':') ? "rtsp://[%s]:%u" : "rtsp://%s:%u";
-  GString *url = g_string_new (NULL);
+  ListenAddress own[3];
+  GStrv urls = g_new0 (gchar *, G_N_ELEMENTS (own));
 
-  g_string_printf (url, form, self->address, get_port (self));
-  return g_string_free (url, FALSE);
+  list_listen (self, own);
+  for (guint i = 0; own[i].address; i++)
+    urls[i] = listen_address_dup_url (&own[i], i > 0 || !self->socket ? "rtsps" : "rtsp");
+  return urls;
+}
+
+TlsFront *
+server_get_tls (Server *self)
+{
+  return self->tls ? tls_outlet_get_front (self->tls) : NULL;
+}
+
+void
+server_reload_tls (Server *self)
+{
+  if (self->tls)
+    tls_outlet_reload (self->tls);
 }
 
 static void
@@ -497,15 +540,20 @@ server_stop (Server *self, guint timeout_ms)
   guint waker;
   gboolean closed;
 
-  g_source_destroy (self->accept);
-  g_socket_close (self->socket, NULL);
+  if (self->accept) {
+    g_source_destroy (self->accept);
+    g_socket_close (self->socket, NULL);
+  }
+  if (self->tls)
+    tls_outlet_stop (self->tls);
   g_list_free_full (gst_rtsp_server_client_filter (GST_RTSP_SERVER (self->listener), close_any,
                         (gpointer) "the proxy is stopping"),
       g_object_unref);
   stop_mounts (self);
 
   waker = g_timeout_add (20, wake, NULL);
-  while (!(closed = n_clients (self) == 0 && upstream_n_closing () == 0)
+  while (!(closed = n_clients (self) == 0 && upstream_n_closing () == 0
+                    && (!self->tls || tls_front_n_open (tls_outlet_get_front (self->tls)) == 0))
          && g_get_monotonic_time () < deadline)
     g_main_context_iteration (NULL, TRUE);
   g_source_remove (waker);
@@ -521,6 +569,7 @@ server_free (Server *self)
     g_source_remove (self->adaptation);
   g_clear_pointer (&self->accept, g_source_unref);
   g_clear_object (&self->socket);
+  g_clear_pointer (&self->tls, tls_outlet_free);
   g_clear_object (&self->listener);
   g_clear_pointer (&self->mounts, mounts_free);
   while (g_main_context_iteration (NULL, FALSE)) // frees the mounts

@@ -8,6 +8,7 @@
 
 #include "config/proxy_config.h"
 #include "mounts/mounts.h"
+#include "tls/tls_front.h"
 
 #define SERVER_BACKLOG 512 // readers that may wait to be accepted
 
@@ -17,8 +18,15 @@ typedef struct _Server Server;
 // because the port is in use, or if a mount is not valid.
 Server *server_new (ProxyConfig *config, GError **error);
 
-// Returns rtsp://ADDR:PORT with the address and port in use. (transfer full)
-gchar *server_dup_base_url (Server *self);
+// Returns rtsp://ADDR:PORT and rtsps://ADDR:PORT, with the addresses and ports in use. (transfer
+// full)
+GStrv server_dup_base_urls (Server *self);
+
+// Returns the front of TLS listeners, or NULL if the configuration has no TLS.
+TlsFront *server_get_tls (Server *self);
+
+// Reads the certificate and the key of TLS again.
+void server_reload_tls (Server *self);
 
 // Checks a mount's configuration against the other mounts. Returns a message if the mount reads
 // from itself, directly or through other mounts, else NULL. (transfer full)

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "tls/tls_front.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "tls/tls_bridge.h"
+
+#define LOOPS_MAX 4
+
+struct _TlsFront {
+  TlsKeys *keys;
+  TlsLoop *handshakes;
+  TlsLoop *loops[LOOPS_MAX]; // that carry bytes
+  guint n_loops;
+  gint next;   // atomic: the loop of the next connection
+  gint n_open; // atomic
+
+  GMutex lock; // guards all below
+  TlsCounts counts;
+  guint n_pending;     // handshakes
+  GHashTable *pending; // gchar *: address -> number of handshakes
+};
+
+// A connection that is being made.
+typedef struct {
+  TlsFront *front;
+  gchar *address; // of the client, without the port; NULL after the handshake
+  GSocket *listening;
+  TlsFrontFunc taken;
+  gpointer data;
+} Arrival;
+
+// ---- addresses ----
+
+static GQuark
+peer_quark (void)
+{
+  return g_quark_from_static_string ("weir-tls-peer");
+}
+
+GSocketAddress *
+tls_front_get_peer (GSocket *client)
+{
+  return g_object_get_qdata (G_OBJECT (client), peer_quark ());
+}
+
+// ---- switching ----
+
+static GQuark
+plain_quark (void)
+{
+  return g_quark_from_static_string ("weir-tls-plain");
+}
+
+static void
+close_plain (gpointer fd)
+{
+  close (GPOINTER_TO_INT (fd));
+}
+
+void
+tls_front_switch (GSocket *client)
+{
+  gpointer plain = g_object_get_qdata (G_OBJECT (client), plain_quark ());
+
+  if (!plain)
+    return;
+  // gst-rtsp-server asks a socket for internet addresses, which those of a pair do not have. So it
+  // gets a socket of the connection first, and this puts the pair's in its place.
+  dup3 (GPOINTER_TO_INT (plain), g_socket_get_fd (client), O_CLOEXEC);
+  g_object_set_qdata (G_OBJECT (client), plain_quark (), NULL);
+}
+
+// Returns a socket with the addresses of `connection`, for tls_front_switch() to `plain`. Takes
+// ownership of `plain`. Returns NULL if no file is left.
+static GSocket *
+make_client (GSocket *connection, gint plain)
+{
+  gint fd = fcntl (g_socket_get_fd (connection), F_DUPFD_CLOEXEC, 0);
+  GSocket *client = fd >= 0 ? g_socket_new_from_fd (fd, NULL) : NULL;
+  GSocketAddress *peer = client ? g_socket_get_remote_address (client, NULL) : NULL;
+
+  if (!peer) {
+    g_clear_object (&client);
+    close (plain);
+    return NULL;
+  }
+  g_object_set_qdata_full (G_OBJECT (client), peer_quark (), peer, g_object_unref);
+  g_object_set_qdata_full (G_OBJECT (client), plain_quark (), GINT_TO_POINTER (plain), close_plain);
+  return client;
+}
+
+static gchar *
+dup_host (GSocketAddress *address)
+{
+  return G_IS_INET_SOCKET_ADDRESS (address)
+             ? g_inet_address_to_string (
+                   g_inet_socket_address_get_address (G_INET_SOCKET_ADDRESS (address)))
+             : g_strdup ("?");
+}
+
+// ---- handshakes ----
+
+// Counts a handshake that begins. Returns FALSE if there are too many.
+static gboolean
+begin_pending (TlsFront *self, const gchar *address)
+{
+  gboolean ok;
+  guint n;
+
+  g_mutex_lock (&self->lock);
+  n = GPOINTER_TO_UINT (g_hash_table_lookup (self->pending, address));
+  ok = self->n_pending < TLS_HANDSHAKES_MAX && n < TLS_HANDSHAKES_OF_ADDRESS_MAX;
+  if (ok) {
+    self->n_pending++;
+    g_hash_table_insert (self->pending, g_strdup (address), GUINT_TO_POINTER (n + 1));
+  } else {
+    self->counts.refused++;
+  }
+  g_mutex_unlock (&self->lock);
+  return ok;
+}
+
+static void
+end_pending (TlsFront *self, const gchar *address)
+{
+  guint n;
+
+  g_mutex_lock (&self->lock);
+  self->n_pending--;
+  n = GPOINTER_TO_UINT (g_hash_table_lookup (self->pending, address));
+  if (n > 1)
+    g_hash_table_insert (self->pending, g_strdup (address), GUINT_TO_POINTER (n - 1));
+  else
+    g_hash_table_remove (self->pending, address);
+  g_mutex_unlock (&self->lock);
+}
+
+static void
+count_result (TlsFront *self, TlsResult result)
+{
+  g_mutex_lock (&self->lock);
+  self->counts.ok += result == TLS_RESULT_OK;
+  self->counts.failed += result == TLS_RESULT_FAILED;
+  self->counts.timeout += result == TLS_RESULT_TIMEOUT;
+  g_mutex_unlock (&self->lock);
+}
+
+// ---- the bridge's owner; in a loop's thread ----
+
+typedef struct {
+  TlsFrontFunc taken;
+  gpointer data;
+  GSocket *client, *listening;
+} Taken;
+
+static gboolean
+hand_over (gpointer data)
+{
+  Taken *taken = data;
+
+  if (!g_socket_is_closed (taken->listening))
+    taken->taken (g_steal_pointer (&taken->client), taken->data);
+  return G_SOURCE_REMOVE;
+}
+
+static void
+free_taken (gpointer data)
+{
+  Taken *taken = data;
+
+  g_clear_object (&taken->client);
+  g_object_unref (taken->listening);
+  g_free (taken);
+}
+
+static void
+log_refused (GSocket *connection, const gchar *reason)
+{
+  static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
+  GSocketAddress *peer = g_socket_get_remote_address (connection, NULL);
+  gchar *address = peer ? dup_host (peer) : g_strdup ("?");
+
+  log_event_limited (&limit, "client %s refused: TLS: %s", address, reason);
+  g_free (address);
+  g_clear_object (&peer);
+}
+
+static TlsLoop *
+on_done (gpointer owner, GSocket *connection, TlsResult result, const gchar *reason, gint plain)
+{
+  Arrival *arrival = owner;
+  TlsFront *self = arrival->front;
+  GSocket *client;
+  Taken *taken;
+
+  count_result (self, result);
+  end_pending (self, arrival->address);
+  g_clear_pointer (&arrival->address, g_free);
+  if (result != TLS_RESULT_OK) {
+    log_refused (connection, reason);
+    return NULL;
+  }
+  client = make_client (connection, plain);
+  if (client) {
+    taken = g_new (Taken, 1);
+    *taken = (Taken) { arrival->taken, arrival->data, client, g_object_ref (arrival->listening) };
+    g_idle_add_full (G_PRIORITY_DEFAULT, hand_over, taken, free_taken);
+  } else {
+    log_refused (connection, g_strerror (errno)); // the bridge finds its socket closed
+  }
+  return self->loops[(guint) g_atomic_int_add (&self->next, 1) % self->n_loops];
+}
+
+static void
+on_closed (gpointer owner)
+{
+  Arrival *arrival = owner;
+
+  if (arrival->address) // the front is being freed during the handshake
+    end_pending (arrival->front, arrival->address);
+  g_atomic_int_add (&arrival->front->n_open, -1);
+  g_object_unref (arrival->listening);
+  g_free (arrival->address);
+  g_free (arrival);
+}
+
+static const TlsBridgeOps bridge_ops = { on_done, on_closed };
+
+// ---- accepting ----
+
+// Takes ownership of `address`.
+static void
+start (TlsFront *self, GSocket *listening, GSocket *connection, gchar *address, TlsFrontFunc taken,
+    gpointer data)
+{
+  Arrival *arrival = g_new (Arrival, 1);
+  TlsPair *pair = tls_keys_dup_pair (self->keys);
+
+  *arrival = (Arrival) { self, address, g_object_ref (listening), taken, data };
+  g_atomic_int_inc (&self->n_open);
+  if (!tls_bridge_start (self->handshakes, connection, pair, &bridge_ops, arrival)) {
+    count_result (self, TLS_RESULT_FAILED);
+    on_closed (arrival);
+  }
+  tls_pair_unref (pair);
+}
+
+void
+tls_front_accept (TlsFront *self, GSocket *listening, TlsFrontFunc taken, gpointer data)
+{
+  static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
+  GSocket *connection = g_socket_accept (listening, NULL, NULL);
+  GSocketAddress *peer = connection ? g_socket_get_remote_address (connection, NULL) : NULL;
+  gchar *address = peer ? dup_host (peer) : NULL;
+
+  if (address && begin_pending (self, address)) {
+    start (self, listening, connection, g_steal_pointer (&address), taken, data);
+  } else if (address) {
+    log_event_limited (&limit, "client %s refused: too many TLS handshakes at once", address);
+  }
+  g_free (address);
+  g_clear_object (&peer);
+  g_clear_object (&connection);
+}
+
+guint
+tls_front_n_open (TlsFront *self)
+{
+  return (guint) g_atomic_int_get (&self->n_open);
+}
+
+void
+tls_front_count (TlsFront *self, TlsCounts *counts)
+{
+  g_mutex_lock (&self->lock);
+  *counts = self->counts;
+  g_mutex_unlock (&self->lock);
+}
+
+// ---- construction ----
+
+static gboolean
+start_loops (TlsFront *self, GError **error)
+{
+  guint wanted = CLAMP (g_get_num_processors (), 1, LOOPS_MAX);
+
+  self->handshakes = tls_loop_new ("tls-handshakes", error);
+  if (!self->handshakes)
+    return FALSE;
+  for (; self->n_loops < wanted; self->n_loops++) {
+    self->loops[self->n_loops] = tls_loop_new ("tls-readers", error);
+    if (!self->loops[self->n_loops])
+      return FALSE;
+  }
+  return TRUE;
+}
+
+TlsFront *
+tls_front_new (TlsKeys *keys, GError **error)
+{
+  TlsFront *self = g_new0 (TlsFront, 1);
+
+  g_mutex_init (&self->lock);
+  self->keys = keys;
+  self->pending = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  if (start_loops (self, error))
+    return self;
+  tls_front_free (self);
+  return NULL;
+}
+
+void
+tls_front_free (TlsFront *self)
+{
+  g_clear_pointer (&self->handshakes, tls_loop_free);
+  for (guint i = 0; i < self->n_loops; i++)
+    tls_loop_free (self->loops[i]);
+  // What the loops have sent to the main thread last.
+  while (g_main_context_iteration (NULL, FALSE))
+    ;
+  g_hash_table_unref (self->pending);
+  g_mutex_clear (&self->lock);
+  g_free (self);
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "tls/tls_keys.h"
+
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "base/log.h"
+
+// What tells that a file has changed.
+typedef struct {
+  gint64 device, inode, size, seconds, nanoseconds;
+} Stamp;
+
+struct _TlsKeys {
+  gchar *certificate, *key;
+  TlsPair *pair;
+  Stamp read[2], seen[2]; // of the files as last read, and as seen a moment ago
+  guint timer;
+};
+
+static void
+take_stamp (const gchar *file, Stamp *stamp)
+{
+  GStatBuf info;
+
+  memset (stamp, 0, sizeof *stamp);
+  if (g_stat (file, &info) == 0)
+    *stamp = (Stamp) { (gint64) info.st_dev, (gint64) info.st_ino, info.st_size,
+      info.st_mtim.tv_sec, info.st_mtim.tv_nsec };
+}
+
+static void
+take_stamps (TlsKeys *self, Stamp stamps[2])
+{
+  take_stamp (self->certificate, &stamps[0]);
+  take_stamp (self->key, &stamps[1]);
+}
+
+static void
+log_pair (TlsKeys *self, const gchar *event)
+{
+  gchar *summary = tls_pair_dup_summary (self->pair);
+  gchar *warning = tls_pair_dup_warning (self->pair, g_get_real_time () / G_USEC_PER_SEC);
+
+  log_event ("tls certificate %s: %s: %s", event, self->certificate, summary);
+  if (warning)
+    log_event ("warning: the tls certificate in %s %s", self->certificate, warning);
+  g_free (warning);
+  g_free (summary);
+}
+
+void
+tls_keys_reload (TlsKeys *self)
+{
+  GError *error = NULL;
+  TlsPair *pair;
+
+  take_stamps (self, self->read);
+  pair = tls_pair_load (self->certificate, self->key, &error);
+  if (!pair) {
+    log_event ("tls certificate not read again; the old one stays in use: %s", error->message);
+    g_error_free (error);
+    return;
+  }
+  tls_pair_unref (self->pair);
+  self->pair = pair;
+  log_pair (self, "read again");
+}
+
+static gboolean
+on_timer (gpointer data)
+{
+  TlsKeys *self = data;
+  Stamp now[2];
+  gboolean rests;
+
+  take_stamps (self, now);
+  rests = memcmp (now, self->seen, sizeof now) == 0;
+  memcpy (self->seen, now, sizeof now);
+  if (rests && memcmp (now, self->read, sizeof now) != 0)
+    tls_keys_reload (self);
+  return G_SOURCE_CONTINUE;
+}
+
+TlsKeys *
+tls_keys_new (const gchar *certificate, const gchar *key, TlsPair *pair)
+{
+  TlsKeys *self = g_new0 (TlsKeys, 1);
+
+  self->certificate = g_strdup (certificate);
+  self->key = g_strdup (key);
+  self->pair = pair;
+  take_stamps (self, self->read);
+  memcpy (self->seen, self->read, sizeof self->seen);
+  self->timer = g_timeout_add_seconds (TLS_KEYS_INTERVAL_S, on_timer, self);
+  log_pair (self, "read");
+  return self;
+}
+
+void
+tls_keys_free (TlsKeys *self)
+{
+  g_source_remove (self->timer);
+  tls_pair_unref (self->pair);
+  g_free (self->certificate);
+  g_free (self->key);
+  g_free (self);
+}
+
+TlsPair *
+tls_keys_dup_pair (TlsKeys *self)
+{
+  return tls_pair_ref (self->pair);
+}

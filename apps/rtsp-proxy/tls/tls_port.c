@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "tls/tls_port.h"
+
+#include "base/files_left.h"
+#include "base/log.h"
+
+#define BACKLOG 512
+
+struct _TlsPort {
+  TlsFront *front;
+  TlsFrontFunc taken;
+  gpointer data;
+  GSocket *socket;
+  GSource *accept;
+};
+
+static GSocket *
+listen_on (GSocketAddress *address, GError **error)
+{
+  GSocket *socket = g_socket_new (
+      g_socket_address_get_family (address), G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_TCP, error);
+
+  if (!socket)
+    return NULL;
+  g_socket_set_blocking (socket, FALSE);
+  g_socket_set_listen_backlog (socket, BACKLOG);
+  if (!g_socket_bind (socket, address, TRUE, error) || !g_socket_listen (socket, error))
+    g_clear_object (&socket);
+  return socket;
+}
+
+static gboolean
+on_connection (GSocket *socket, GIOCondition condition, gpointer data)
+{
+  static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
+  TlsPort *self = data;
+  GSocket *connection;
+
+  if (files_are_left (FILES_FOR_CONNECTION)) {
+    tls_front_accept (self->front, socket, self->taken, self->data);
+    return G_SOURCE_CONTINUE;
+  }
+  // A connection that is left in the queue would wake this thread again and again.
+  connection = g_socket_accept (socket, NULL, NULL);
+  log_event_limited (&limit, "a connection was refused: " FILES_PROBLEM);
+  g_clear_object (&connection);
+  return G_SOURCE_CONTINUE;
+}
+
+TlsPort *
+tls_port_new (TlsFront *front, const gchar *address, guint16 port, TlsFrontFunc taken,
+    gpointer data, GError **error)
+{
+  GSocketAddress *own = g_inet_socket_address_new_from_string (address, port);
+  GSocket *socket = listen_on (own, error);
+  TlsPort *self;
+
+  g_object_unref (own);
+  if (!socket) {
+    g_prefix_error (error, "cannot listen on %s port %u: ", address, port);
+    return NULL;
+  }
+  self = g_new0 (TlsPort, 1);
+  self->front = front;
+  self->taken = taken;
+  self->data = data;
+  self->socket = socket;
+  self->accept = g_socket_create_source (socket, G_IO_IN | G_IO_ERR | G_IO_HUP, NULL);
+  g_source_set_callback (self->accept, G_SOURCE_FUNC (on_connection), self, NULL);
+  g_source_attach (self->accept, NULL);
+  return self;
+}
+
+void
+tls_port_free (TlsPort *self)
+{
+  g_source_destroy (self->accept);
+  g_source_unref (self->accept);
+  g_socket_close (self->socket, NULL);
+  g_object_unref (self->socket);
+  g_free (self);
+}
+
+guint16
+tls_port_get_number (TlsPort *self)
+{
+  GSocketAddress *bound = g_socket_get_local_address (self->socket, NULL);
+  guint16 port = bound ? g_inet_socket_address_get_port (G_INET_SOCKET_ADDRESS (bound)) : 0;
+
+  g_clear_object (&bound);
+  return port;
+}
