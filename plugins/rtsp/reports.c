@@ -288,17 +288,27 @@ on_received (GstPad *pad, GstPadProbeInfo *info, gpointer reports)
   GstNetAddressMeta *meta = gst_buffer_get_net_address_meta (buffer);
   WeirRtcpReport report;
   WeirAddress from;
+  GstPadProbeReturn ret;
   GstMapInfo map;
+  gboolean sound;
   int status;
 
   if (!meta)
     return take_feedback (pad, buffer);
+  // A datagram may come from port 0.
   if (!weir_address_from_gio (meta->addr, &from) || !gst_buffer_map (buffer, &map, GST_MAP_READ))
-    return GST_PAD_PROBE_OK;
+    return GST_PAD_PROBE_DROP;
   clear_scope (&from);
   status = weir_rtcp_read (map.data, map.size, &report);
+  sound = ((Reports *) reports)->secure || weir_rtcp_is_sound (map.data, map.size);
   gst_buffer_unmap (buffer, &map);
-  return take (reports, &from, status, &report);
+  // The RTP session trusts the lengths in a packet.
+  if (!sound) {
+    status = status < 0 ? -EBADMSG : 0;
+    report.more = false;
+  }
+  ret = take (reports, &from, status, &report);
+  return sound ? ret : GST_PAD_PROBE_DROP;
 }
 
 static void

@@ -419,6 +419,73 @@ requests_for_a_keyframe_are_recognised (void)
   }
 }
 
+// A packet of `size` bytes with this count, type and body.
+static bool
+is_sound (int count, int type, const char *body, size_t size)
+{
+  size_t len = 4 + size;
+  uint8_t *packet = malloc (len);
+  bool sound;
+
+  put_header (packet, count, type, len);
+  memcpy (packet + 4, body, size);
+  sound = weir_rtcp_is_sound (packet, len);
+  free (packet);
+  return sound;
+}
+
+#define SOUND(count, type, body) is_sound (count, type, body, sizeof body - 1)
+
+static void
+contents_that_end_too_late_are_not_sound (void)
+{
+  uint8_t all[4000];
+  size_t len;
+
+  for (const char *letters = "nrRsSdbBxfap"; *letters; letters++) {
+    len = put_packet (all, 'n');
+    len += put_packet (all + len, *letters);
+    CHECK (weir_rtcp_is_sound (all, len));
+    CHECK (!weir_rtcp_is_sound (all, len - 1));
+  }
+  CHECK (!weir_rtcp_is_sound (all, 0));
+  // SDES: an item beyond the end, no end, no SSRC, fewer chunks than counted, no padding.
+  CHECK (SOUND (0, 202, ""));
+  CHECK (SOUND (1, 202, "ssrc\0\0\0\0"));
+  CHECK (SOUND (2, 202, "ssrc\1\1x\0ssrc\2\0\0\0"));
+  CHECK (SOUND (1, 202, "ssrc\1\5abcde\0"));
+  CHECK (!SOUND (1, 202, "ssrc\1\6abcde\0"));
+  CHECK (!SOUND (1, 202,
+      "ssrc\1\xff"
+      "abcde\0"));
+  CHECK (!SOUND (1, 202, "ssrc\1\6abcdef"));
+  CHECK (!SOUND (1, 202, "ssrc\1\2abcde\1"));
+  CHECK (!SOUND (1, 202, "ssrc"));
+  CHECK (!SOUND (1, 202, ""));
+  CHECK (!SOUND (2, 202, "ssrc\1\1x\0"));
+  CHECK (!SOUND (31, 202, "ssrc\0\0\0\0ssrc"));
+  // BYE: a reason beyond the end.
+  CHECK (SOUND (1, 203, "ssrc\3end"));
+  CHECK (SOUND (0, 203, "\0\0\0\0"));
+  CHECK (!SOUND (1, 203, "ssrc\4end"));
+  CHECK (!SOUND (1, 203,
+      "ssrc\xff"
+      "end"));
+  CHECK (!SOUND (2, 203, "ssrc"));
+  // Feedback: no entries, half of one, kinds that nobody negotiated.
+  CHECK (SOUND (1, 205, "ssrcssrcpid0"));
+  CHECK (!SOUND (1, 205, "ssrcssrc"));
+  CHECK (!SOUND (15, 205, "ssrcssrc\0\0\0\1\0\0\0\0"));
+  CHECK (SOUND (1, 206, "ssrcssrc"));
+  CHECK (!SOUND (1, 206, "ssrcssrc\0\0\0\0"));
+  CHECK (!SOUND (1, 206, "ssrc"));
+  CHECK (SOUND (4, 206, "ssrc\0\0\0\0ssrc\1\0\0\0"));
+  CHECK (!SOUND (4, 206, "ssrc\0\0\0\0ssrc"));
+  CHECK (!SOUND (15, 206, "ssrcssrcREMB"));
+  CHECK (SOUND (0, 204, "ssrcname"));
+  CHECK (!SOUND (0, 204, "ssrc"));
+}
+
 int
 main (void)
 {
@@ -430,6 +497,7 @@ main (void)
   RUN (wrong_counts_are_refused);
   RUN (wrong_lengths_and_versions_are_refused);
   RUN (wrong_padding_is_refused);
+  RUN (contents_that_end_too_late_are_not_sound);
   RUN (a_round_trip_is_the_elapsed_time_minus_the_delay);
   RUN (old_sender_reports_are_forgotten);
   return tap_done ();

@@ -234,6 +234,27 @@ def feedback_goes_to_gst_rtsp_server():
 
 
 @test
+def contents_with_wrong_lengths_do_not_reach_the_rtp_session():
+    if RELAY:
+        raise Skip('a relay media has no RTP session')
+    with Served() as server, Reader(server) as reader, udp_socket() as stranger:
+        before = reader.told()[2]
+        ssrc, _ = reader.sender_report()
+        endless = packet(1, 202, struct.pack('>I', 9) + b'\x01\xffab')
+        wrong = (report(8000) + picture_loss(8000, ssrc) + endless,
+                 report(8001) + packet(1, 203, struct.pack('>I', 8001) + b'\xffbye')
+                 + picture_loss(8001, ssrc),
+                 report(8002) + packet(4, 206, struct.pack('>III', 8002, 0, ssrc)),
+                 report(8003) + packet(15, 205, struct.pack('>IIII', 8003, ssrc, 0xffff, 1)),
+                 report(8004) + packet(0, 204, struct.pack('>I', 8004)))
+        for data in wrong:
+            for by in reader.rtcp, stranger:
+                reader.send_report(data, by)
+        sources = reader.wait_for(reports=len(wrong), strangers=len(wrong), passed=0)[2]
+        assert sources == before, (before, sources)
+
+
+@test
 def a_keyframe_request_goes_upstream():
     if not RELAY:
         raise Skip('the RTP session of another media handles the requests')

@@ -33,6 +33,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
   if (read == 0)
     check_report (&report);
   require (!weir_rtcp_asks_key (copy, size, STREAM) || read != -EBADMSG);
+  require (!weir_rtcp_is_sound (copy, size) || read != -EBADMSG);
   weir_rtcp_find_sr (copy, size, &sr);
   free (copy);
   return 0;

@@ -10,6 +10,7 @@
 #include "base/element.h"
 #include "base/key_event.h"
 #include "base/threads.h"
+#include "rtp/rtcp_read.h"
 #include "sources/pull.h"
 #include "sources/sdp.h"
 #include "sources/udp_input.h"
@@ -284,17 +285,61 @@ on_media (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 }
 
 static void
+note_sender_report (RtspPull *self, guint track, const guint8 *rtcp, gsize len)
+{
+  WeirNtpMap map;
+
+  if (weir_rtcp_find_sr (rtcp, len, &map) == 0)
+    relay_set_ntp_map (self->context->source, track, &map);
+}
+
+static void
 on_rtcp (GObject *session, GstBuffer *buffer, gpointer data)
 {
   Tap *tap = data;
-  WeirNtpMap map;
   GstMapInfo info;
 
   if (!gst_buffer_map (buffer, &info, GST_MAP_READ))
     return;
-  if (weir_rtcp_find_sr (info.data, info.size, &map) == 0)
-    relay_set_ntp_map (tap->pull->context->source, tap->track, &map);
+  note_sender_report (tap->pull, tap->track, info.data, info.size);
   gst_buffer_unmap (buffer, &info);
+}
+
+static gboolean
+is_plain (GstPad *pad)
+{
+  GstCaps *caps = gst_pad_get_current_caps (pad);
+  gboolean plain =
+      caps && gst_structure_has_name (gst_caps_get_structure (caps, 0), "application/x-rtcp");
+
+  gst_clear_caps (&caps);
+  return plain;
+}
+
+// Keeps packets with wrong lengths from the RTP session, which trusts them.
+static GstPadProbeReturn
+on_untrusted_rtcp (GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+  GstBuffer *buffer = GST_PAD_PROBE_INFO_BUFFER (info);
+  gint track =
+      find_track (data, (guint) g_ascii_strtoull (strrchr (GST_PAD_NAME (pad), '_') + 1, NULL, 10));
+  gboolean sound;
+  GstMapInfo map;
+
+  if (!is_plain (pad) || !gst_buffer_map (buffer, &map, GST_MAP_READ))
+    return GST_PAD_PROBE_OK; // SRTCP
+  sound = weir_rtcp_is_sound (map.data, map.size);
+  if (!sound && track >= 0)
+    note_sender_report (data, (guint) track, map.data, map.size);
+  gst_buffer_unmap (buffer, &map);
+  return sound ? GST_PAD_PROBE_OK : GST_PAD_PROBE_DROP;
+}
+
+static void
+on_manager_pad (GstElement *rtpbin, GstPad *pad, gpointer pull)
+{
+  if (g_str_has_prefix (GST_PAD_NAME (pad), "recv_rtcp_sink_"))
+    gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, on_untrusted_rtcp, pull, NULL);
 }
 
 static void
@@ -383,6 +428,7 @@ static void
 on_new_manager (GstElement *src, GstElement *rtpbin, gpointer data)
 {
   g_signal_connect (rtpbin, "new-jitterbuffer", G_CALLBACK (on_new_jitterbuffer), data);
+  g_signal_connect (rtpbin, "pad-added", G_CALLBACK (on_manager_pad), data);
 }
 
 static guint

@@ -9,6 +9,8 @@
 #define WEIR_RTCP_RR 201
 #define WEIR_RTCP_SDES 202
 #define WEIR_RTCP_BYE 203
+#define WEIR_RTCP_APP 204
+#define WEIR_RTCP_RTPFB 205
 #define WEIR_RTCP_PSFB 206
 #define WEIR_RTCP_XR 207
 

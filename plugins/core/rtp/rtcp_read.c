@@ -12,6 +12,7 @@
 #define PLI 1 // feedback message types of PSFB
 #define FIR 4
 #define FIR_ENTRY 8
+#define NACK 1 // feedback message type of RTPFB
 
 // Removes the padding; its last byte holds its length.
 static bool
@@ -154,6 +155,102 @@ weir_rtcp_asks_key (const uint8_t *packet, size_t len, uint32_t ssrc)
   }
   return false;
 }
+
+// ---- contents ----
+
+// Skips a chunk: an SSRC, and items that end with a zero and padding to a multiple of 4 bytes.
+static bool
+skip_chunk (WeirBytes *body)
+{
+  const uint8_t *start = body->at;
+  uint8_t type = 1, len;
+
+  weir_bytes_skip (body, 4);
+  while (type != 0) {
+    if (!weir_bytes_u8 (body, &type)
+        || (type != 0 && (!weir_bytes_u8 (body, &len) || !weir_bytes_skip (body, len))))
+      return false;
+  }
+  return weir_bytes_skip (body, (size_t) (start - body->at) & 3);
+}
+
+static bool
+sdes_is_sound (WeirBytes body, unsigned n_chunks)
+{
+  while (n_chunks > 0 && skip_chunk (&body))
+    n_chunks--;
+  return n_chunks == 0;
+}
+
+// The reason after the SSRCs may be missing.
+static bool
+bye_is_sound (WeirBytes body, unsigned n_sources)
+{
+  uint8_t len = 0;
+
+  if (!weir_bytes_skip (&body, 4 * (size_t) n_sources))
+    return false;
+  return weir_bytes_left (&body) == 0
+         || (weir_bytes_u8 (&body, &len) && weir_bytes_skip (&body, len));
+}
+
+static bool
+feedback_is_sound (WeirBytes body, uint8_t type, unsigned kind)
+{
+  size_t rest;
+
+  if (!weir_bytes_skip (&body, 8))
+    return false;
+  rest = weir_bytes_left (&body);
+  if (type == WEIR_RTCP_PSFB && kind == PLI)
+    return rest == 0;
+  if (type == WEIR_RTCP_PSFB && kind == FIR)
+    return rest > 0 && rest % FIR_ENTRY == 0;
+  return type == WEIR_RTCP_RTPFB && kind == NACK && rest > 0;
+}
+
+static bool
+is_sound (WeirBytes body, const WeirRtcpHeader *header)
+{
+  unsigned count = header->flags & COUNT;
+
+  if (header->flags & PADDED && !strip_padding (&body))
+    return false;
+  switch (header->type) {
+    case WEIR_RTCP_SDES:
+      return sdes_is_sound (body, count);
+    case WEIR_RTCP_BYE:
+      return bye_is_sound (body, count);
+    case WEIR_RTCP_RTPFB:
+    case WEIR_RTCP_PSFB:
+      return feedback_is_sound (body, header->type, count);
+    case WEIR_RTCP_APP:
+      return weir_bytes_skip (&body, 8);
+    default:
+      return true;
+  }
+}
+
+bool
+weir_rtcp_is_sound (const uint8_t *packet, size_t len)
+{
+  WeirBytes bytes = weir_bytes (packet, len);
+  WeirRtcpReport unused;
+
+  if (weir_rtcp_read (packet, len, &unused) == -EBADMSG)
+    return false;
+  while (weir_bytes_left (&bytes) > 0) {
+    WeirRtcpHeader header;
+    const uint8_t *at;
+
+    if (!weir_rtcp_header_read (&bytes, &header) || !weir_bytes_take (&bytes, header.size - 4, &at)
+        || !is_sound (weir_bytes (at, header.size - 4), &header))
+      return false;
+  }
+  return true;
+}
+
+// ---- sender reports ----
 
 void
 weir_sr_log_add (WeirSrLog *self, const WeirNtpMap *sr, int64_t now_ns)

@@ -31,6 +31,11 @@ int weir_rtcp_read (const uint8_t *packet, size_t len, WeirRtcpReport *out);
 // packet asks for nothing.
 bool weir_rtcp_asks_key (const uint8_t *packet, size_t len, uint32_t ssrc);
 
+// Reports whether a packet may be given to code that trusts its contents: it is valid as for
+// weir_rtcp_read(), reduced-size packets included, and the texts of SDES and BYE, feedback, and
+// application-defined packets end where they say. Feedback is one of generic NACK, PLI and FIR.
+bool weir_rtcp_is_sound (const uint8_t *packet, size_t len);
+
 // The last sender reports that were sent, for measuring round trips. Reports are recognised by
 // their NTP time, so they may come from any clock. An all-zero log is empty.
 #define WEIR_SR_LOG_SIZE 16
