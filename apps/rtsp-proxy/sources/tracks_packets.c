@@ -201,7 +201,8 @@ deliver (Tracks *self, guint index, Packet *packet, guint64 base, const WeirNtpM
 {
   const PullContext *context = self->context;
 
-  relay_push (context->source, index, packet->packet, packet->now, base);
+  (packet->more ? relay_push_more : relay_push) (
+      context->source, index, packet->packet, packet->now, base);
   if (map->known)
     relay_set_ntp_map (context->source, index, map);
   context->callbacks->packet (context->owner, packet->now);
@@ -266,13 +267,13 @@ tracks_is_time (Tracks *self, gint64 now)
 }
 
 static void
-take_packet (Track *track, GstSample *sample, GstBuffer *buffer)
+take_packet (Track *track, GstSample *sample, GstBuffer *buffer, gboolean more)
 {
   Tracks *self = track->owner;
   Packet packet = { track, gst_buffer_ref (buffer),
     gst_segment_to_running_time (
         gst_sample_get_segment (sample), GST_FORMAT_TIME, GST_BUFFER_PTS (buffer)),
-    clock_now () };
+    clock_now (), more };
 
   g_mutex_lock (&self->lock);
   tracks_set_caps (track, gst_sample_get_caps (sample));
@@ -303,10 +304,10 @@ tracks_on_sample (GstAppSink *sink, gpointer data)
   }
   list = gst_sample_get_buffer_list (sample);
   if (list) {
-    for (guint i = 0; i < gst_buffer_list_length (list); i++)
-      take_packet (track, sample, gst_buffer_list_get (list, i));
+    for (guint i = 0, n = gst_buffer_list_length (list); i < n; i++)
+      take_packet (track, sample, gst_buffer_list_get (list, i), i + 1 < n);
   } else if (gst_sample_get_buffer (sample)) {
-    take_packet (track, sample, gst_sample_get_buffer (sample));
+    take_packet (track, sample, gst_sample_get_buffer (sample), FALSE);
   }
   gst_sample_unref (sample);
   return GST_FLOW_OK;

@@ -27,6 +27,7 @@ typedef struct {
   GstBuffer *packet;
   GstClockTime time; // running time
   gint64 now;
+  gboolean more; // the rest of its list follows
 } Packet;
 
 struct _Tracks {
