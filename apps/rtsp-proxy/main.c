@@ -8,8 +8,11 @@
 #include "control/api.h"
 #include "control/notices.h"
 #include "control/reload.h"
+#include "isolate/pool.h"
 #include "outlets/rtsp/server.h"
+#include "sources/isolated_pull.h"
 #include "sources/receive_tick.h"
+#include "worker/worker.h"
 
 #include <errno.h>
 #include <glib-unix.h>
@@ -128,6 +131,8 @@ serve (const Options *options, ProxyConfig *config)
 
   raise_file_limit ();
   receive_tick_set (config->receive_tick);
+  isolated_pull_set (config->isolate);
+  workers_set_limit (config->workers);
   server = server_new (config, &error);
   if (!server)
     return fail (error);
@@ -147,6 +152,7 @@ serve (const Options *options, ProxyConfig *config)
       ;
     server_free (server);
   }
+  workers_stop ();
   if (error)
     return fail (error);
   log_event ("stopped");
@@ -162,6 +168,8 @@ main (int argc, char **argv)
 
   if (argc > 1 && g_str_equal (argv[1], "make-certificate"))
     return make_certificate_run (argc - 1, argv + 1);
+  if (worker_is (argc, argv))
+    return worker_run (argc, argv);
   if (!options_parse (&options, &argc, &argv, &status)) {
     options_clear (&options);
     return status;

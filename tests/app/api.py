@@ -571,9 +571,9 @@ def metrics_have_few_labels():
                 assert kind in ('HELP', 'TYPE') and word == '#', line
                 families.add(name)
                 continue
-            name, pairs = re.fullmatch(r'([a-z_]+)\{(.*)\} \d+', line).groups()
+            name, pairs = re.fullmatch(r'([a-z_]+)(?:\{(.+)\})? \d+', line).groups()
             assert name in families, line
-            labels |= {pair.split('=')[0] for pair in pairs.split(',')}
+            labels |= {pair.split('=')[0] for pair in pairs.split(',')} if pairs else set()
         assert labels == {'mount', 'reason', 'state', 'priority', 'transport', 'version'}, labels
 
 
@@ -627,8 +627,8 @@ def the_page_has_every_metric():
     told = {}
     for name, help_text in re.findall(r'^# HELP (\w+) (.*)$', text, re.M):
         kind, = re.findall(rf'^# TYPE {name} (\w+)$', text, re.M)
-        sample = re.search(rf'^{name}{{(.*)}}', text, re.M)
-        labels = re.sub(r'="[^"]*"', '', sample[1]).replace(',', ', ') if sample else 'mount'
+        sample = re.search(rf'^{name}(?:{{(.*)}})? ', text, re.M)
+        labels = re.sub(r'="[^"]*"', '', sample[1] or '').replace(',', ', ') if sample else 'mount'
         told[name] = (kind, labels, help_text)
     assert page == told, [(name, page.get(name), told.get(name))
                           for name in {**page, **told} if page.get(name) != told.get(name)]

@@ -3,6 +3,8 @@
 #include "text/config_error.h"
 
 #include "config/mount_read.h"
+#include "isolate/pool.h"
+#include "sources/isolated_pull.h"
 #include <gio/gio.h>
 #include <string.h>
 
@@ -182,6 +184,8 @@ static const SchemaValue receive_tick_value = { .read = read_receive_tick,
 static const SchemaValue stages_value = { .read = read_stages };
 static const SchemaValue mounts_value = { .read = read_mounts };
 
+static const gchar *const isolates[] = { "no", "auto", "yes", NULL }; // by Isolate
+
 #define AT(field) G_STRUCT_OFFSET (ProxyConfig, field)
 
 static const SchemaKey top_keys[] = {
@@ -211,6 +215,16 @@ static const SchemaKey top_keys[] = {
       .help = "time between two rounds of receiving from RTSP upstreams; a packet waits for up to "
               "this time, and a longer time saves CPU time; `0ms`: each packet is received at "
               "once" },
+  { "isolate", SCHEMA_INDEX, AT (isolate), "auto", .words = isolates,
+      .effect = PROXY_EFFECT_RESTART,
+      .help =
+          "which upstreams run in worker processes, which end without the proxy if a parser or "
+          "decoder crashes; `auto`: those whose media is parsed (`udp:`, `file:`, `launch:`, and "
+          "`rtp:` with MPEG-TS); `yes`: all" },
+  { "workers", SCHEMA_NUMBER, AT (workers), "16", 1, WORKERS_MAX, .effect = PROXY_EFFECT_RESTART,
+      .help =
+          "the most worker processes with network access, and the most without; upstreams share "
+          "them beyond that number, and end together if their worker crashes" },
   { "stages", SCHEMA_OTHER, .form = "DIR", .value = &stages_value, .effect = PROXY_EFFECT_RELOAD,
       .help = "a folder with your own stages, searched before the installed ones" },
   { "mounts", SCHEMA_OTHER, .form = "{/PATH: ...}", .value = &mounts_value,
@@ -235,6 +249,8 @@ proxy_config_new (void)
   self->api_listen = (ListenAddress) { g_strdup ("127.0.0.1"), 9554 };
   tls_config_init (&self->tls);
   self->receive_tick = RECEIVE_TICK_US;
+  self->isolate = ISOLATE_AUTO;
+  self->workers = 16;
   self->mounts = g_ptr_array_new_with_free_func ((GDestroyNotify) mount_config_unref);
   self->paths = g_hash_table_new (g_str_hash, g_str_equal);
   return self;

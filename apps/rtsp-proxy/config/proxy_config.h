@@ -26,6 +26,8 @@ typedef struct {
   ListenAddress api_listen;
   gchar *api_token;    // NULL: the API asks for no token
   guint receive_tick;  // us, between two rounds of receiving; 0: no rounds
+  guint isolate;       // Isolate
+  guint workers;       // processes of each kind, at most
   gchar *stage_folder; // searched for stages first; may be NULL
   StageSet *stage_set; // NULL before proxy_config_load_stages()
   GPtrArray *mounts;   // of MountConfig

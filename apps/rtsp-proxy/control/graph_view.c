@@ -154,6 +154,17 @@ set_params (GraphNode *self, const Stage *stage)
 }
 
 static void
+set_worker (GraphNode *self, gint pid)
+{
+  gchar *text = g_strdup_printf ("%d", pid);
+  const gchar *const params[] = { "worker", text, NULL };
+
+  g_strfreev (self->params);
+  self->params = g_strdupv ((gchar **) params);
+  g_free (text);
+}
+
+static void
 add_upstreams (GPtrArray *nodes, GraphNode *pull, Node *node)
 {
   for (guint i = 0; i < node_n_inlets (node); i++) {
@@ -165,6 +176,8 @@ add_upstreams (GPtrArray *nodes, GraphNode *pull, Node *node)
                                 : !inlet.up     ? inlet.reason ? "down" : "starting"
                                 : inlet.current ? "up"
                                                 : "standing by");
+    if (inlet.worker)
+      set_worker (upstream, inlet.worker);
     g_ptr_array_add (nodes, upstream);
     graph_node_take_from (pull, id);
     g_free (id);

@@ -4,6 +4,7 @@
 #include "config.h"
 #include "outlets/rtsp/setup_guard.h"
 #include "outlets/rtsp/silence.h"
+#include "isolate/pool.h"
 #include "readers/readers.h"
 #include "readers/totals.h"
 
@@ -242,6 +243,23 @@ guards (Page *page)
       page->out, "weir_%s{reason=\"silent\"} %" G_GUINT64_FORMAT "\n", closed, silence_count ());
 }
 
+static void
+workers (Page *page)
+{
+  WorkerCounts counts;
+
+  workers_get_counts (&counts);
+  head (page, "workers", "gauge", "Running worker processes.");
+  g_string_append_printf (page->out, "weir_workers %u\n", counts.running);
+  head (page, "workers_started_total", "counter", "Worker processes that were started.");
+  g_string_append_printf (
+      page->out, "weir_workers_started_total %" G_GUINT64_FORMAT "\n", counts.started);
+  head (page, "workers_failed_total", "counter",
+      "Worker processes that crashed, or that the proxy killed as they did not answer.");
+  g_string_append_printf (
+      page->out, "weir_workers_failed_total %" G_GUINT64_FORMAT "\n", counts.failed);
+}
+
 gchar *
 metrics_dup_text (Server *server)
 {
@@ -256,6 +274,7 @@ metrics_dup_text (Server *server)
   intervals (&page);
   gauges (&page);
   guards (&page);
+  workers (&page);
   g_free (samples);
   g_ptr_array_unref (mounts);
   return g_string_free (page.out, FALSE);

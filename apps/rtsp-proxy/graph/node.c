@@ -281,6 +281,7 @@ node_get_inlet (Node *self, guint n)
     .is_slate = i->is_slate,
     .reason = i->reason,
     .n_failures = i->n_failures,
+    .worker = upstream_get_worker (i->upstream),
   };
 }
 
@@ -335,7 +336,9 @@ node_new_pull (MountConfig *config)
   if (config->slate) {
     gchar *uri = g_filename_to_uri (config->slate, NULL, NULL);
 
-    self->own = (PullConfig) { .make = file_pull_new, .path = g_strdup (config->slate) };
+    self->own = (PullConfig) {
+      .make = file_pull_new, .path = g_strdup (config->slate), .parser = PULL_PARSES
+    };
     self->own.connect_timeout_ms = config->pull.connect_timeout_ms;
     self->own.read_timeout_ms = config->pull.read_timeout_ms;
     self->own.uri = uri;

@@ -68,6 +68,7 @@ typedef struct {
   gboolean running, up, current, is_slate;
   const gchar *reason; // of the last failure, or NULL
   guint n_failures;    // since the node was made
+  gint worker;         // the process that runs it; 0: this one
 } NodeInlet;
 
 guint node_n_inlets (Node *self);

@@ -17,28 +17,29 @@ typedef struct {
   gchar *(*check) (const gchar *uri, PullUriFlags flags, PullConfig *config);
   PullMakeFunc make;      // NULL: this kind needs no pipeline
   const PullLight *light; // NULL: there is no light client for this kind
-  Form forms[2];          // for the documentation
+  PullParser parser;
+  Form forms[2]; // for the documentation
 } Kind;
 
 static const Kind kinds[] = {
-  { "rtsp://", rtsp_pull_check, rtsp_pull_new, &rtsp_client_light,
+  { "rtsp://", rtsp_pull_check, rtsp_pull_new, &rtsp_client_light, PULL_PASSES,
       { { "rtsp://HOST[:PORT]/PATH", "an RTSP camera or server" } } },
-  { "rtsps://", rtsp_pull_check, rtsp_pull_new, &rtsp_client_light,
+  { "rtsps://", rtsp_pull_check, rtsp_pull_new, &rtsp_client_light, PULL_PASSES,
       { { "rtsps://HOST[:PORT]/PATH", "the same over TLS" } } },
-  { "udp://", ts_pull_check, ts_pull_new, NULL,
+  { "udp://", ts_pull_check, ts_pull_new, NULL, PULL_PARSES,
       { { "udp://ADDR:PORT[?iface=NAME]", "MPEG-TS over UDP" } } },
-  { "rtp://", rtp_pull_check, NULL, &rtp_pull_light,
+  { "rtp://", rtp_pull_check, NULL, &rtp_pull_light, PULL_PASSES,
       { { "rtp://ADDR:PORT?encoding-name=H264&payload=96[&clock-rate=90000][&iface=NAME]",
           "one track of RTP over UDP, with RTCP on the next port; `encoding-name=MP2T` is MPEG-TS "
           "in RTP" } } },
-  { "sdp://", sdp_pull_check, NULL, &rtp_pull_light,
+  { "sdp://", sdp_pull_check, NULL, &rtp_pull_light, PULL_PASSES,
       { { "sdp:///DIR/SESSION.sdp[?iface=NAME]",
           "the RTP tracks that a session description lists" } } },
-  { "file://", file_pull_check, file_pull_new, NULL,
+  { "file://", file_pull_check, file_pull_new, NULL, PULL_PARSES,
       { { "file:///DIR/CLIP.mp4", "a clip in a loop, in real time" },
           { "file:///DIR/", "a folder: `rtsp://HOST/MOUNT/NAME` plays its file `NAME`, for each "
                             "reader from the beginning" } } },
-  { "launch:", launch_pull_check, launch_pull_new, NULL,
+  { "launch:", launch_pull_check, launch_pull_new, NULL, PULL_PARSES_ONLINE,
       { { "launch:LINE", "a GStreamer launch line with payloaders named `pay0`, `pay1`, ..." } } },
 };
 
@@ -64,6 +65,7 @@ kinds_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
     if (!strncmp (uri, prefix, strcspn (prefix, ":") + 1)) {
       config->make = kinds[i].make;
       config->light = kinds[i].light;
+      config->parser = kinds[i].parser;
       return kinds[i].check (uri, flags, config);
     }
   }

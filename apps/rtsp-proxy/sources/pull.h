@@ -19,6 +19,13 @@ typedef enum {
   PULL_LIGHT,   // no pipeline
 } PullClient;
 
+// What GStreamer parses of the media of an upstream.
+typedef enum {
+  PULL_PASSES,        // nothing: RTP passes through
+  PULL_PARSES,        // containers and frames, from a file or from a socket that is open
+  PULL_PARSES_ONLINE, // the same, and its elements may open sockets
+} PullParser;
+
 typedef enum {
   PULL_URI_FROM_API = 1 << 0, // the URI is from an API client, which must not run launch lines
 } PullUriFlags;
@@ -48,6 +55,8 @@ typedef struct {
   gchar *address;
   guint16 port;
   gchar *iface; // NULL: the kernel's route decides
+  gboolean is_open;
+  gint fd; // if `is_open`: the socket; the run takes it
 } PullEndpoint;
 
 // Filled by kinds_check(), freed by pull_config_clear().
@@ -55,6 +64,7 @@ struct _PullConfig {
   gchar *uri;             // without credentials
   PullMakeFunc make;      // NULL: the kind never needs a pipeline
   const PullLight *light; // NULL: the kind always needs a pipeline
+  PullParser parser;
   PullClient client;
   gboolean is_folder; // the path is a folder of titles; no pipeline runs
   gchar *user;

@@ -365,6 +365,7 @@ rtp_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
   if (!wrong && !g_strcmp0 (gst_structure_get_string (s, "encoding-name"), "MP2T")) {
     config->make = ts_pull_new; // also reads MPEG-TS in RTP
     config->light = NULL;
+    config->parser = PULL_PARSES;
   }
   config->rtp = gst_caps_new_full (s, NULL);
   config->uri = g_strdup (uri);

@@ -28,7 +28,9 @@ struct _UdpInput {
 UdpInput *
 udp_input_new (const PullEndpoint *endpoint, GError **error)
 {
-  gint fd = endpoint_open (endpoint, endpoint->port, 2 * UDP_INPUT_BUFFER, FALSE, error);
+  gint fd = endpoint->is_open
+                ? endpoint->fd
+                : endpoint_open (endpoint, endpoint->port, 2 * UDP_INPUT_BUFFER, FALSE, error);
   GSocket *socket = fd >= 0 ? g_socket_new_from_fd (fd, error) : NULL;
   UdpInput *self;
 

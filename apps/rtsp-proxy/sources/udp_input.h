@@ -20,7 +20,8 @@ typedef struct {
 
 typedef struct _UdpInput UdpInput;
 
-// Opens the socket. Returns NULL and sets `error` if that fails.
+// Opens the socket, or takes the one that the endpoint has. Returns NULL and sets `error` if that
+// fails.
 UdpInput *udp_input_new (const PullEndpoint *endpoint, GError **error);
 void udp_input_free (gpointer self);
 

@@ -7,6 +7,7 @@
 #include "base/files_left.h"
 #include "base/threads.h"
 #include "base/timer.h"
+#include "sources/isolated_pull.h"
 
 #include <string.h>
 
@@ -419,19 +420,28 @@ watch_bus (Upstream *self, Run *run)
   gst_object_unref (bus);
 }
 
+// Returns what runs the upstream without a pipeline here, or NULL.
+static const PullLight *
+find_light (const PullConfig *config)
+{
+  if (isolated_pull_wants (config))
+    return &isolated_pull_light;
+  return pull_config_is_light (config) ? config->light : NULL;
+}
+
 static void
 begin_run (Upstream *self)
 {
-  const PullConfig *config = self->config;
+  const PullLight *light = find_light (self->config);
   Run *run = run_new (self);
   GError *error = NULL;
 
   self->callbacks->connecting (self->owner);
   if (!files_are_left (FILES_FOR_UPSTREAM))
     error = g_error_new_literal (GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_OPEN_READ, FILES_PROBLEM);
-  else if (pull_config_is_light (config)) {
-    run->light = config->light;
-    run->client = run->light->start (&run->context, &error);
+  else if (light) {
+    run->light = light;
+    run->client = light->start (&run->context, &error);
   } else {
     run->pipeline = self->make (&run->context, &error);
   }
@@ -505,6 +515,14 @@ gint64
 upstream_get_longest_gap (Upstream *self)
 {
   return self->run ? arrivals_get_longest_gap (&self->run->arrivals) : 0;
+}
+
+gint
+upstream_get_worker (Upstream *self)
+{
+  Run *run = self->run;
+
+  return run && run->light == &isolated_pull_light ? isolated_pull_get_pid (run->client) : 0;
 }
 
 void

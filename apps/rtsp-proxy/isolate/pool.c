@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "isolate/pool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gio/gio.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/timer.h"
+
+// A worker without jobs ends after this time. Until then, an upstream that reconnects gets it.
+#define IDLE_MS 30000
+#define FDS_MAX 2
+
+extern char **environ;
+
+typedef struct {
+  WorkerDiedFunc died;
+  gpointer job;
+} Place;
+
+struct _Worker {
+  guint refs; // of the pool while the process runs, and of each job
+  WorkerKind kind;
+  gint pid;
+  gboolean ended;
+  gint socket;
+  GArray *places; // of Place
+  Timer *idle;
+  gchar *killed;    // why the proxy killed it, or NULL
+  gboolean retired; // killed as it had no job
+};
+
+static GPtrArray *all; // of Worker; the running ones
+static guint limit = 1;
+static WorkerCounts counts;
+
+void
+workers_set_limit (guint n)
+{
+  limit = n;
+}
+
+void
+workers_get_counts (WorkerCounts *out)
+{
+  *out = counts;
+  out->running = all ? all->len : 0;
+}
+
+gint
+worker_get_pid (Worker *self)
+{
+  return self->pid;
+}
+
+static void
+worker_unref (Worker *self)
+{
+  if (--self->refs > 0)
+    return;
+  g_array_unref (self->places);
+  g_free (self->killed);
+  g_free (self);
+}
+
+// ---- the end ----
+
+static gchar *
+dup_end (const Worker *self, gint status)
+{
+  const gchar *name = WIFSIGNALED (status) ? sigabbrev_np (WTERMSIG (status)) : NULL;
+
+  if (self->killed)
+    return g_strdup_printf ("worker %d %s", self->pid, self->killed);
+  if (name)
+    return g_strdup_printf ("worker %d ended by SIG%s", self->pid, name);
+  if (WIFSIGNALED (status))
+    return g_strdup_printf ("worker %d ended by signal %d", self->pid, WTERMSIG (status));
+  return g_strdup_printf ("worker %d ended with status %d", self->pid, WEXITSTATUS (status));
+}
+
+static void
+tell_jobs (Worker *self, const gchar *reason)
+{
+  while (self->places->len > 0) {
+    Place place = g_array_index (self->places, Place, 0);
+
+    g_array_remove_index (self->places, 0);
+    place.died (place.job, reason);
+  }
+}
+
+static void
+on_ended (GPid pid, gint status, gpointer data)
+{
+  Worker *self = data;
+  guint n_jobs = self->places->len;
+  gchar *reason = dup_end (self, status);
+
+  self->ended = TRUE;
+  g_clear_pointer (&self->idle, timer_remove);
+  close (self->socket);
+  g_ptr_array_remove_fast (all, self);
+  if (n_jobs > 0 || !self->retired) {
+    counts.failed++;
+    log_event ("%s; it ran %u upstream%s", reason, n_jobs, n_jobs == 1 ? "" : "s");
+  }
+  tell_jobs (self, reason);
+  g_free (reason);
+  worker_unref (self);
+}
+
+void
+worker_kill (Worker *self, const gchar *why)
+{
+  if (self->ended || self->killed || self->retired)
+    return;
+  self->killed = g_strdup (why);
+  kill (self->pid, SIGKILL);
+}
+
+void
+workers_stop (void)
+{
+  for (guint i = 0; all && i < all->len; i++) {
+    Worker *self = g_ptr_array_index (all, i);
+
+    if (self->ended)
+      continue;
+    kill (self->pid, SIGKILL);
+    waitpid (self->pid, NULL, 0);
+  }
+}
+
+// ---- the start ----
+
+// Returns the environment of a worker: what GStreamer, its plugins, the linker and the sanitizers
+// read. Other variables may hold secrets.
+static gchar **
+dup_environment (void)
+{
+  static const gchar *const passed[] = { "ASAN_", "CUDA_", "DISPLAY=", "DRI_", "GIO_", "GST_", "G_",
+    "HOME=", "LANG", "LC_", "LD_", "LIBVA_", "LSAN_", "MALLOC_", "MESA_", "NVIDIA_", "ORC_",
+    "PATH=", "TMPDIR=", "TSAN_", "TZ=", "UBSAN_", "VDPAU_", "WEIR_", "XDG_", NULL };
+  GStrvBuilder *builder = g_strv_builder_new ();
+  gchar **result;
+
+  for (gchar **word = environ; *word; word++) {
+    for (guint i = 0; passed[i]; i++) {
+      if (g_str_has_prefix (*word, passed[i])
+          && !g_str_has_prefix (*word, "GST_REGISTRY_UPDATE=")) {
+        g_strv_builder_add (builder, *word);
+        break;
+      }
+    }
+  }
+  // The proxy has just read the registry of plugins.
+  g_strv_builder_add (builder, "GST_REGISTRY_UPDATE=no");
+  result = g_strv_builder_end (builder);
+  g_strv_builder_unref (builder);
+  return result;
+}
+
+static void
+set_attributes (posix_spawnattr_t *attributes)
+{
+  sigset_t none, reset;
+
+  sigemptyset (&none);
+  sigemptyset (&reset);
+  sigaddset (&reset, SIGPIPE);
+  posix_spawnattr_setsigmask (attributes, &none);
+  posix_spawnattr_setsigdefault (attributes, &reset);
+  posix_spawnattr_setflags (attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+}
+
+// Starts the process. Returns 0 or an errno.
+static gint
+spawn (WorkerKind kind, gint socket, gint *pid)
+{
+  const gchar *argv[] = { WORKER_NAME, kind == WORKER_OFFLINE ? "offline" : "online", NULL };
+  gchar **environment = dup_environment ();
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  gint error;
+
+  posix_spawn_file_actions_init (&actions);
+  posix_spawnattr_init (&attributes);
+  set_attributes (&attributes);
+  posix_spawn_file_actions_adddup2 (&actions, socket, WORKER_SOCKET);
+  posix_spawn_file_actions_addopen (&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen (&actions, 1, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addclosefrom_np (&actions, WORKER_SOCKET + 1);
+  error = posix_spawn (pid, "/proc/self/exe", &actions, &attributes, (gchar **) argv, environment);
+  posix_spawnattr_destroy (&attributes);
+  posix_spawn_file_actions_destroy (&actions);
+  g_strfreev (environment);
+  return error;
+}
+
+static Worker *
+worker_new (WorkerKind kind, GError **error)
+{
+  gint pair[2], wrong = 0, pid;
+  Worker *self;
+
+  if (socketpair (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+    wrong = errno;
+  } else {
+    wrong = spawn (kind, pair[1], &pid);
+    close (pair[1]);
+    if (wrong)
+      close (pair[0]);
+  }
+  if (wrong) {
+    g_set_error (error, G_IO_ERROR, g_io_error_from_errno (wrong),
+        "cannot start a worker process: %s", g_strerror (wrong));
+    return NULL;
+  }
+  self = g_new0 (Worker, 1);
+  self->refs = 1;
+  self->kind = kind;
+  self->pid = pid;
+  self->socket = pair[0];
+  self->places = g_array_new (FALSE, FALSE, sizeof (Place));
+  if (!all)
+    all = g_ptr_array_new ();
+  g_ptr_array_add (all, self);
+  counts.started++;
+  g_child_watch_add (pid, on_ended, self);
+  return self;
+}
+
+// ---- jobs ----
+
+// Returns the worker of the kind with the fewest jobs, or NULL, and the number of workers of the
+// kind.
+static Worker *
+find_least (WorkerKind kind, guint *n)
+{
+  Worker *least = NULL;
+
+  *n = 0;
+  for (guint i = 0; all && i < all->len; i++) {
+    Worker *each = g_ptr_array_index (all, i);
+
+    if (each->kind != kind || each->killed || each->retired)
+      continue;
+    ++*n;
+    if (!least || each->places->len < least->places->len)
+      least = each;
+  }
+  return least;
+}
+
+Worker *
+workers_join (WorkerKind kind, WorkerDiedFunc died, gpointer job, GError **error)
+{
+  Place place = { died, job };
+  guint n;
+  Worker *self = find_least (kind, &n);
+
+  if (!self || (self->places->len > 0 && n < limit))
+    self = worker_new (kind, error);
+  if (!self)
+    return NULL;
+  self->refs++;
+  g_clear_pointer (&self->idle, timer_remove);
+  g_array_append_val (self->places, place);
+  return self;
+}
+
+static gboolean
+on_idle (gpointer data)
+{
+  Worker *self = data;
+
+  self->idle = NULL;
+  self->retired = TRUE;
+  kill (self->pid, SIGKILL);
+  return G_SOURCE_REMOVE;
+}
+
+void
+worker_leave (Worker *self, gpointer job)
+{
+  for (guint i = 0; i < self->places->len; i++) {
+    if (g_array_index (self->places, Place, i).job == job) {
+      g_array_remove_index (self->places, i);
+      break;
+    }
+  }
+  if (self->places->len == 0 && !self->ended && !self->idle)
+    self->idle = timer_add (IDLE_MS, on_idle, self);
+  worker_unref (self);
+}
+
+gboolean
+worker_send (
+    Worker *self, gconstpointer message, gsize len, const gint *fds, guint n_fds, GError **error)
+{
+  union {
+    struct cmsghdr head;
+    guint8 space[CMSG_SPACE (FDS_MAX * sizeof (gint))];
+  } control = { 0 };
+  struct iovec bytes = { (gpointer) message, len };
+  struct msghdr all_of_it = { .msg_iov = &bytes,
+    .msg_iovlen = 1,
+    .msg_control = &control,
+    .msg_controllen = CMSG_SPACE (n_fds * sizeof (gint)) };
+
+  g_assert (n_fds > 0 && n_fds <= FDS_MAX);
+  control.head.cmsg_level = SOL_SOCKET;
+  control.head.cmsg_type = SCM_RIGHTS;
+  control.head.cmsg_len = CMSG_LEN (n_fds * sizeof (gint));
+  memcpy (CMSG_DATA (&control.head), fds, n_fds * sizeof (gint));
+  if (sendmsg (self->socket, &all_of_it, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+    return TRUE;
+  g_set_error (error, G_IO_ERROR, g_io_error_from_errno (errno), "worker %d takes no job: %s",
+      self->pid, g_strerror (errno));
+  return FALSE;
+}

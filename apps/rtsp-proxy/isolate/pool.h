@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// The worker processes. Each runs this program again, under the name WORKER_NAME, with a
+// SOCK_SEQPACKET socket as descriptor WORKER_SOCKET. Call from the main thread only.
+
+#include <glib.h>
+
+#define WORKER_NAME "rtsp-proxy-worker"
+#define WORKER_SOCKET 3
+#define WORKERS_MAX 1000
+
+typedef enum {
+  WORKER_ONLINE,  // may open sockets
+  WORKER_OFFLINE, // may not
+} WorkerKind;
+
+typedef struct _Worker Worker;
+
+// Sets how many workers of each kind run at most.
+void workers_set_limit (guint n);
+
+// Returns a worker for a job: an idle one, a new one, or, beyond the limit, the one with the fewest
+// jobs. Returns NULL and sets `error` if none can be started. `died` is called with `job` when the
+// worker has ended, unless worker_leave() was called before. The caller owns the job's place until
+// worker_leave().
+typedef void (*WorkerDiedFunc) (gpointer job, const gchar *reason);
+Worker *workers_join (WorkerKind kind, WorkerDiedFunc died, gpointer job, GError **error);
+void worker_leave (Worker *self, gpointer job);
+
+// Sends a message with up to two descriptors, which stay the caller's. Never waits. Returns FALSE
+// and sets `error` if the worker does not take it.
+gboolean worker_send (
+    Worker *self, gconstpointer message, gsize len, const gint *fds, guint n_fds, GError **error);
+
+// Kills the worker, unless it has ended. `why` completes "worker 1 ".
+void worker_kill (Worker *self, const gchar *why);
+
+gint worker_get_pid (Worker *self);
+
+typedef struct {
+  guint running;
+  guint64 started, failed; // since the start; `failed`: ended by a signal or an error
+} WorkerCounts;
+
+void workers_get_counts (WorkerCounts *counts);
+
+// Ends all workers at once.
+void workers_stop (void);

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "isolate/wire.h"
+
+#include <string.h>
+
+#include "relay/relay.h"
+#include "relay/relay_caps.h"
+
+#define FIELD_NAME_MAX 64
+#define FIELD_VALUE_MAX 8192
+#define RTP_MAX 65000
+// GLib keeps each field name for ever. A worker must not fill the memory with names.
+#define NEW_NAMES_MAX 1024
+
+// ---- writing ----
+
+void
+wire_begin (WireMessage *self, WireType type)
+{
+  self->len = 0;
+  self->failed = FALSE;
+  wire_put (self, type, 1);
+}
+
+void
+wire_put (WireMessage *self, guint64 number, guint n_bytes)
+{
+  if (self->len + n_bytes > WIRE_MAX) {
+    self->failed = TRUE;
+    return;
+  }
+  for (guint i = n_bytes; i-- > 0;)
+    self->data[self->len++] = (guint8) (number >> 8 * i);
+}
+
+void
+wire_put_text (WireMessage *self, const gchar *text)
+{
+  gsize len = text ? strlen (text) : 0;
+
+  if (len > G_MAXUINT16 || self->len + 2 + len > WIRE_MAX) {
+    self->failed = TRUE;
+    return;
+  }
+  wire_put (self, len, 2);
+  if (len)
+    memcpy (self->data + self->len, text, len);
+  self->len += len;
+}
+
+static gboolean
+put_field (GQuark name, const GValue *value, gpointer self)
+{
+  wire_put_text (self, g_quark_to_string (name));
+  if (G_VALUE_HOLDS_STRING (value)) {
+    wire_put (self, 's', 1);
+    wire_put_text (self, g_value_get_string (value));
+  } else if (G_VALUE_HOLDS_INT (value)) {
+    wire_put (self, 'i', 1);
+    wire_put (self, (guint32) g_value_get_int (value), 4);
+  } else {
+    wire_put (self, 'u', 1);
+    wire_put (self, g_value_get_uint (value), 4);
+  }
+  return TRUE;
+}
+
+void
+wire_put_tracks (WireMessage *self, GPtrArray *caps)
+{
+  wire_put (self, caps->len, 1);
+  for (guint i = 0; i < caps->len; i++) {
+    GstCaps *published = relay_caps_publish (g_ptr_array_index (caps, i), 0);
+    const GstStructure *s = gst_caps_get_structure (published, 0);
+
+    wire_put (self, (guint64) gst_structure_n_fields (s), 1);
+    gst_structure_foreach (s, put_field, self);
+    gst_caps_unref (published);
+  }
+}
+
+gboolean
+wire_put_packet (WireMessage *self, const GstBuffer *packet, gint64 now, guint64 base)
+{
+  gsize len = gst_buffer_get_size ((GstBuffer *) packet);
+
+  if (len > RTP_MAX || self->len + 18 + len > WIRE_MAX)
+    return FALSE;
+  wire_put (self, (guint64) now, 8);
+  wire_put (self, base, 8);
+  wire_put (self, len, 2);
+  gst_buffer_extract ((GstBuffer *) packet, 0, self->data + self->len, len);
+  self->len += len;
+  return TRUE;
+}
+
+// ---- reading ----
+
+gchar *
+wire_dup_text (WeirBytes *b, gsize max)
+{
+  const guint8 *text;
+  guint16 len;
+
+  weir_bytes_u16 (b, &len);
+  if (len > max || !weir_bytes_take (b, len, &text)) {
+    b->failed = TRUE;
+    return NULL;
+  }
+  if (memchr (text, 0, len)) {
+    b->failed = TRUE;
+    return NULL;
+  }
+  return g_strndup ((const gchar *) text, len);
+}
+
+static gboolean
+may_name (const gchar *name)
+{
+  static gint n_new; // atomic
+
+  if (!*name || !relay_caps_is_printable (name))
+    return FALSE;
+  return g_quark_try_string (name) || g_atomic_int_add (&n_new, 1) < NEW_NAMES_MAX;
+}
+
+// Reads the value of a field into `s`.
+static void
+read_value (WeirBytes *b, GstStructure *s, const gchar *name)
+{
+  gchar *text = NULL;
+  guint32 number;
+  guint8 type;
+
+  weir_bytes_u8 (b, &type);
+  if (type == 's') {
+    text = wire_dup_text (b, FIELD_VALUE_MAX);
+    if (!text || !relay_caps_is_printable (text))
+      b->failed = TRUE;
+    else
+      gst_structure_set (s, name, G_TYPE_STRING, text, NULL);
+    g_free (text);
+    return;
+  }
+  weir_bytes_u32 (b, &number);
+  if (b->failed || (type != 'i' && type != 'u'))
+    b->failed = TRUE;
+  else if (type == 'i')
+    gst_structure_set (s, name, G_TYPE_INT, (gint) number, NULL);
+  else
+    gst_structure_set (s, name, G_TYPE_UINT, (guint) number, NULL);
+}
+
+// Returns the caps of a track, or NULL if they are malformed or have no clock rate.
+static GstCaps *
+read_caps (WeirBytes *b)
+{
+  GstStructure *s = gst_structure_new_empty ("application/x-rtp");
+  GstCaps *caps = gst_caps_new_empty ();
+  guint8 n_fields;
+  gint rate = 0;
+
+  weir_bytes_u8 (b, &n_fields);
+  if (n_fields > WIRE_FIELDS_MAX)
+    b->failed = TRUE;
+  for (guint i = 0; i < n_fields && !b->failed; i++) {
+    gchar *name = wire_dup_text (b, FIELD_NAME_MAX);
+
+    if (name && may_name (name))
+      read_value (b, s, name);
+    else
+      b->failed = TRUE;
+    g_free (name);
+  }
+  gst_structure_get_int (s, "clock-rate", &rate);
+  if (rate <= 0 || !gst_structure_get_string (s, "media")
+      || !gst_structure_get_string (s, "encoding-name"))
+    b->failed = TRUE;
+  gst_caps_append_structure (caps, s);
+  if (b->failed)
+    gst_clear_caps (&caps);
+  return caps;
+}
+
+static void
+read_tracks (WeirBytes *b, const WireHandler *handler, gpointer owner)
+{
+  GPtrArray *all = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
+  guint8 n;
+
+  weir_bytes_u8 (b, &n);
+  if (n < 1 || n > RELAY_MAX_TRACKS)
+    b->failed = TRUE;
+  for (guint i = 0; i < n && !b->failed; i++) {
+    GstCaps *caps = read_caps (b);
+
+    if (caps)
+      g_ptr_array_add (all, caps);
+  }
+  if (!b->failed && weir_bytes_left (b) == 0)
+    handler->tracks (owner, all);
+  g_ptr_array_unref (all);
+}
+
+static void
+read_packets (WeirBytes *b, guint n_tracks, const WireHandler *handler, gpointer owner)
+{
+  guint8 track;
+
+  weir_bytes_u8 (b, &track);
+  if (track >= n_tracks)
+    b->failed = TRUE;
+  while (weir_bytes_left (b) > 0) {
+    WirePacket packet;
+    guint64 now;
+    guint16 len;
+
+    weir_bytes_u64 (b, &now);
+    weir_bytes_u64 (b, &packet.base);
+    weir_bytes_u16 (b, &len);
+    weir_bytes_take (b, len, &packet.data);
+    if (len > RTP_MAX || (packet.base > G_MAXUINT32 && packet.base != RELAY_NO_BASE))
+      b->failed = TRUE;
+    if (b->failed)
+      return;
+    packet.len = len;
+    packet.now = (gint64) now;
+    packet.more = weir_bytes_left (b) > 0;
+    handler->packet (owner, track, &packet);
+  }
+}
+
+static void
+read_ntp (WeirBytes *b, guint n_tracks, const WireHandler *handler, gpointer owner)
+{
+  WeirNtpMap map = { .known = TRUE };
+  guint8 track;
+
+  weir_bytes_u8 (b, &track);
+  weir_bytes_u64 (b, &map.ntp);
+  weir_bytes_u32 (b, &map.timestamp);
+  weir_bytes_u32 (b, &map.ssrc);
+  if (track >= n_tracks)
+    b->failed = TRUE;
+  if (!b->failed)
+    handler->mapped (owner, track, &map);
+}
+
+static void
+read_ended (WeirBytes *b, const WireHandler *handler, gpointer owner)
+{
+  gchar *text = wire_dup_text (b, WIRE_TEXT_MAX), *valid;
+
+  if (!text)
+    return;
+  valid = g_utf8_make_valid (text, -1);
+  for (gchar *c = valid; *c; c++) {
+    if ((guchar) *c < 0x20 || *c == 0x7f)
+      *c = '?';
+  }
+  handler->ended (owner, valid);
+  g_free (valid);
+  g_free (text);
+}
+
+gboolean
+wire_read (
+    const guint8 *data, gsize len, guint n_tracks, const WireHandler *handler, gpointer owner)
+{
+  WeirBytes b = weir_bytes (data, len);
+  guint32 n;
+  guint8 type;
+
+  weir_bytes_u8 (&b, &type);
+  switch (b.failed ? 0 : type) {
+    case WIRE_ALIVE:
+      break;
+    case WIRE_TRACKS:
+      read_tracks (&b, handler, owner);
+      break;
+    case WIRE_PACKETS:
+      read_packets (&b, n_tracks, handler, owner);
+      break;
+    case WIRE_NTP:
+      read_ntp (&b, n_tracks, handler, owner);
+      break;
+    case WIRE_OVERFLOW:
+      if (weir_bytes_u32 (&b, &n))
+        handler->overflowed (owner, n);
+      break;
+    case WIRE_ENDED:
+      read_ended (&b, handler, owner);
+      break;
+    default:
+      return FALSE;
+  }
+  return !b.failed && weir_bytes_left (&b) == 0;
+}

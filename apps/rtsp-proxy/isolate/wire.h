@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// The messages between the proxy and a worker process, each one packet of a SOCK_SEQPACKET socket.
+// Numbers are big-endian. The reader treats every message as hostile: a worker may be in the hands
+// of the stream that it parses.
+
+#include <gst/gst.h>
+
+#include "bits/bytes.h"
+#include "rtp/rtcp.h"
+
+#define WIRE_MAX 65536 // bytes of a message
+#define WIRE_TEXT_MAX 1024
+#define WIRE_FIELDS_MAX 64 // of the caps of a track
+
+typedef enum {
+  // From a worker.
+  WIRE_ALIVE = 1,
+  WIRE_TRACKS,   // the tracks became known, or changed
+  WIRE_PACKETS,  // of one track
+  WIRE_NTP,      // the mapping of the track's sender report
+  WIRE_OVERFLOW, // packets that the system dropped
+  WIRE_ENDED,    // the run has ended, with a reason
+  // To a worker.
+  WIRE_JOB,
+  WIRE_ASK, // asks for a keyframe
+  WIRE_CLOSE,
+} WireType;
+
+// ---- writing ----
+
+typedef struct {
+  gsize len;
+  gboolean failed; // something did not fit
+  guint8 data[WIRE_MAX];
+} WireMessage;
+
+void wire_begin (WireMessage *self, WireType type);
+void wire_put (WireMessage *self, guint64 number, guint n_bytes);
+// Puts a text of at most G_MAXUINT16 bytes; NULL is put like an empty one.
+void wire_put_text (WireMessage *self, const gchar *text);
+void wire_put_tracks (WireMessage *self, GPtrArray *caps);
+
+// Puts a packet after others of its track. `base` is as in relay_push(). Returns FALSE, with the
+// message unchanged, if the packet does not fit.
+gboolean wire_put_packet (WireMessage *self, const GstBuffer *packet, gint64 now, guint64 base);
+
+// ---- reading ----
+
+typedef struct {
+  const guint8 *data;
+  gsize len;
+  gint64 now; // ns, monotonic
+  guint64 base;
+  gboolean more; // further packets follow in the message
+} WirePacket;
+
+typedef struct {
+  // `caps` holds a GstCaps of application/x-rtp for each of 1 to RELAY_MAX_TRACKS tracks.
+  void (*tracks) (gpointer owner, GPtrArray *caps);
+  void (*packet) (gpointer owner, guint track, const WirePacket *packet);
+  void (*mapped) (gpointer owner, guint track, const WeirNtpMap *map);
+  void (*overflowed) (gpointer owner, guint32 n);
+  // `reason` is UTF-8 without control characters.
+  void (*ended) (gpointer owner, const gchar *reason);
+} WireHandler;
+
+// Reads a message from a worker that has told `n_tracks` tracks so far, and passes what it says to
+// `handler`. Returns FALSE if the message is malformed; packets before the mistake are passed.
+gboolean wire_read (
+    const guint8 *data, gsize len, guint n_tracks, const WireHandler *handler, gpointer owner);
+
+// Returns a copy of the next text, or NULL if it is longer than `max` bytes, or cut. The caller
+// owns it.
+gchar *wire_dup_text (WeirBytes *bytes, gsize max);

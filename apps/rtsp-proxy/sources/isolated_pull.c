@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "sources/isolated_pull.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/threads.h"
+#include "base/timer.h"
+#include "isolate/pool.h"
+#include "isolate/wire.h"
+#include "sources/endpoint.h"
+#include "sources/udp_input.h"
+
+// A worker sends something at least once a second. One that starts may have to read GStreamer's
+// plugins first.
+#define SILENCE_LIMIT (5 * GST_SECOND)
+#define START_LIMIT (30 * GST_SECOND)
+#define CLOSE_LIMIT (5 * GST_SECOND)
+#define CHECK_INTERVAL_US 500000
+// An arrival time further back than this is a mistake of the worker.
+#define ARRIVAL_MAX GST_SECOND
+#define DEATH_MS 500
+
+static const gchar closed_socket[] = "was killed: it closed the socket of an upstream";
+
+typedef struct {
+  gatomicrefcount refs;
+  const PullContext *context;
+  Worker *worker; // main thread only
+  gint socket;
+  guint n_tracks;     // the thread's
+  gint has_ended;     // atomic: the worker has told why the run ended, or it is dead
+  gint close_by;      // atomic: in seconds; 0: not closing
+  const gchar *fault; // the thread's: what the worker did wrong
+
+  GMutex lock;      // of the fields below
+  gboolean is_read; // the thread has ended
+  GDestroyNotify closed;
+  gpointer data;
+} Job;
+
+static Isolate mode = ISOLATE_NO;
+
+void
+isolated_pull_set (Isolate to)
+{
+  mode = to;
+}
+
+gboolean
+isolated_pull_wants (const PullConfig *config)
+{
+  return config->uri && (mode == ISOLATE_YES || (mode == ISOLATE_AUTO && config->parser != 0));
+}
+
+gint
+isolated_pull_get_pid (gpointer run)
+{
+  return worker_get_pid (((Job *) run)->worker);
+}
+
+// ---- references ----
+
+static gboolean
+leave_worker (gpointer data)
+{
+  Job *self = data;
+
+  worker_leave (self->worker, self);
+  close (self->socket);
+  g_mutex_clear (&self->lock);
+  g_free (self);
+  return G_SOURCE_REMOVE;
+}
+
+static void
+job_unref (gpointer data)
+{
+  Job *self = data;
+
+  if (g_atomic_ref_count_dec (&self->refs))
+    g_main_context_invoke (NULL, leave_worker, self);
+}
+
+static Job *
+job_ref (Job *self)
+{
+  g_atomic_ref_count_inc (&self->refs);
+  return self;
+}
+
+// ---- what the worker says; in the job's thread ----
+
+static void
+on_tracks (gpointer owner, GPtrArray *caps)
+{
+  Job *self = owner;
+  const PullContext *context = self->context;
+
+  self->n_tracks = caps->len;
+  if (!g_atomic_int_get (&context->cancelled))
+    context->callbacks->begun (context->owner, relay_source_begin (context->source, caps));
+}
+
+static void
+on_packet (gpointer owner, guint track, const WirePacket *packet)
+{
+  const PullContext *context = ((Job *) owner)->context;
+  gint64 now = clock_now (), arrival = CLAMP (packet->now, now - (gint64) ARRIVAL_MAX, now);
+  GstBuffer *buffer;
+
+  if (g_atomic_int_get (&context->cancelled))
+    return;
+  buffer = gst_buffer_new_memdup (packet->data, packet->len);
+  if (packet->more)
+    relay_push_more (context->source, track, buffer, arrival, packet->base);
+  else
+    relay_push (context->source, track, buffer, arrival, packet->base);
+  context->callbacks->packet (context->owner, arrival);
+}
+
+static void
+on_mapped (gpointer owner, guint track, const WeirNtpMap *map)
+{
+  relay_set_ntp_map (((Job *) owner)->context->source, track, map);
+}
+
+static void
+on_overflowed (gpointer owner, guint32 n)
+{
+  relay_count_overflow (((Job *) owner)->context->source, n);
+}
+
+static void
+on_ended (gpointer owner, const gchar *reason)
+{
+  Job *self = owner;
+
+  if (g_atomic_int_compare_and_exchange (&self->has_ended, 0, 1))
+    self->context->callbacks->ended (self->context->owner, reason);
+}
+
+static const WireHandler handler = { on_tracks, on_packet, on_mapped, on_overflowed, on_ended };
+
+// ---- the thread ----
+
+// Kills the worker. The pool then calls on_died() of all of its jobs.
+static gboolean
+kill_worker (gpointer data)
+{
+  Job *self = data;
+
+  worker_kill (self->worker, self->fault);
+  job_unref (self);
+  return G_SOURCE_REMOVE;
+}
+
+// For the main thread. A worker that dies closes its sockets a moment before the system knows that
+// it is dead, and why.
+static gboolean
+handle_fault (gpointer data)
+{
+  Job *self = data;
+
+  timer_add (self->fault == closed_socket ? DEATH_MS : 0, kill_worker, job_ref (self));
+  return G_SOURCE_REMOVE;
+}
+
+// Returns what the worker did wrong, or NULL.
+static const gchar *
+find_fault (Job *self, gint64 now, gint64 heard, gboolean started)
+{
+  gint close_by = g_atomic_int_get (&self->close_by);
+
+  if (close_by && now > close_by * (gint64) GST_SECOND)
+    return "was killed: it did not close an upstream within 5 s";
+  if (now - heard > (gint64) (started ? SILENCE_LIMIT : START_LIMIT))
+    return started ? "was killed: it did not answer for 5 s"
+                   : "was killed: it did not start within 30 s";
+  return NULL;
+}
+
+// Reads until the worker closes the socket, dies or makes a mistake, which it returns.
+static const gchar *
+read_messages (Job *self, guint8 *buffer)
+{
+  gint64 heard = clock_now ();
+  gboolean started = FALSE;
+
+  for (;;) {
+    gssize n = recv (self->socket, buffer, WIRE_MAX + 1, 0);
+    gint64 now = clock_now ();
+    const gchar *fault;
+
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+      break;
+    if (n > 0) {
+      heard = now;
+      started = TRUE;
+      if (n > WIRE_MAX || !wire_read (buffer, (gsize) n, self->n_tracks, &handler, self))
+        return "was killed: it sent a malformed message";
+    }
+    fault = find_fault (self, now, heard, started);
+    if (fault)
+      return fault;
+  }
+  if (g_atomic_int_get (&self->has_ended) || g_atomic_int_get (&self->close_by))
+    return NULL;
+  return closed_socket;
+}
+
+// Calls `closed` when the thread has ended and the run was closed.
+static void
+settle (Job *self, gboolean is_read, GDestroyNotify closed, gpointer data)
+{
+  GDestroyNotify call = NULL;
+
+  g_mutex_lock (&self->lock);
+  self->is_read |= is_read;
+  if (closed) {
+    self->closed = closed;
+    self->data = data;
+  }
+  if (self->is_read) {
+    call = self->closed;
+    self->closed = NULL;
+  }
+  data = self->data;
+  g_mutex_unlock (&self->lock);
+  if (call)
+    call (data);
+}
+
+static gpointer
+run_thread (gpointer data)
+{
+  Job *self = data;
+  guint8 *buffer = g_malloc (WIRE_MAX + 1);
+
+  thread_set_name ("pull:isolated");
+  self->fault = read_messages (self, buffer);
+  g_free (buffer);
+  if (self->fault)
+    g_main_context_invoke_full (NULL, G_PRIORITY_DEFAULT, handle_fault, job_ref (self), job_unref);
+  settle (self, TRUE, NULL, NULL);
+  job_unref (self);
+  return NULL;
+}
+
+// ---- the main thread ----
+
+// A worker has died; its other jobs die with it.
+static void
+on_died (gpointer data, const gchar *reason)
+{
+  on_ended (data, reason);
+}
+
+static void
+send_byte_pair (Job *self, WireType type, guint8 value)
+{
+  guint8 message[2] = { (guint8) type, value };
+
+  // A worker that does not read is killed by its silence.
+  if (send (self->socket, message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+    return;
+}
+
+static void
+ask_for_key (gpointer data, guint track, gint64 now)
+{
+  send_byte_pair (data, WIRE_ASK, (guint8) track);
+}
+
+static void
+put_config (WireMessage *message, const PullConfig *config)
+{
+  wire_begin (message, WIRE_JOB);
+  wire_put_text (message, config->uri);
+  wire_put_text (message, config->user);
+  wire_put_text (message, config->password);
+  wire_put (message, config->transport, 1);
+  wire_put (message, config->client, 1);
+  wire_put (message, config->connect_timeout_ms, 4);
+  wire_put (message, config->read_timeout_ms, 4);
+}
+
+// Sends the job with its end of the socket, and with the upstream's socket, if it has one.
+static gboolean
+send_job (Job *self, gint theirs, GError **error)
+{
+  const PullConfig *config = self->context->config;
+  WireMessage *message = g_new (WireMessage, 1);
+  gint fds[2] = { theirs, -1 };
+  gboolean ok;
+
+  put_config (message, config);
+  ok = !message->failed;
+  if (!ok) {
+    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_FAILED, "the URI is too long");
+  } else if (config->parser == PULL_PARSES && config->endpoint.address) {
+    fds[1] = endpoint_open (
+        &config->endpoint, config->endpoint.port, 2 * UDP_INPUT_BUFFER, FALSE, error);
+    ok = fds[1] >= 0;
+  }
+  if (ok)
+    ok = worker_send (self->worker, message->data, message->len, fds, fds[1] >= 0 ? 2 : 1, error);
+  if (fds[1] >= 0)
+    close (fds[1]);
+  g_free (message);
+  return ok;
+}
+
+static gboolean
+open_sockets (Job *self, gint *theirs, GError **error)
+{
+  const struct timeval interval = { .tv_usec = CHECK_INTERVAL_US };
+  gint pair[2];
+
+  if (socketpair (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_OPEN_READ, "%s", g_strerror (errno));
+    return FALSE;
+  }
+  setsockopt (pair[0], SOL_SOCKET, SO_RCVTIMEO, &interval, sizeof interval);
+  self->socket = pair[0];
+  *theirs = pair[1];
+  return TRUE;
+}
+
+static gboolean
+begin (Job *self, GError **error)
+{
+  gboolean offline = self->context->config->parser == PULL_PARSES;
+  gint theirs;
+  GThread *thread;
+  gboolean ok;
+
+  self->worker = workers_join (offline ? WORKER_OFFLINE : WORKER_ONLINE, on_died, self, error);
+  if (!self->worker)
+    return FALSE;
+  if (!open_sockets (self, &theirs, error)) {
+    worker_leave (self->worker, self);
+    return FALSE;
+  }
+  ok = send_job (self, theirs, error);
+  close (theirs);
+  if (ok) {
+    thread = g_thread_try_new ("pull:isolated", run_thread, job_ref (self), error);
+    if (thread)
+      g_thread_unref (thread);
+    else
+      job_unref (self);
+    ok = thread != NULL;
+  }
+  if (!ok) {
+    worker_leave (self->worker, self);
+    close (self->socket);
+  }
+  return ok;
+}
+
+static gpointer
+start (const PullContext *context, GError **error)
+{
+  Job *self = g_new0 (Job, 1);
+
+  g_atomic_ref_count_init (&self->refs);
+  g_mutex_init (&self->lock);
+  self->context = context;
+  if (!begin (self, error)) {
+    g_mutex_clear (&self->lock);
+    g_free (self);
+    return NULL;
+  }
+  relay_source_set_asker (context->source, ask_for_key, job_ref (self), job_unref);
+  return self;
+}
+
+static void
+close_run (gpointer run, GDestroyNotify closed, gpointer data)
+{
+  Job *self = run;
+
+  g_atomic_int_set (&self->has_ended, 1);
+  relay_source_set_asker (self->context->source, NULL, NULL, NULL);
+  g_atomic_int_set (
+      &self->close_by, (gint) ((clock_now () + (gint64) CLOSE_LIMIT) / (gint64) GST_SECOND) + 1);
+  send_byte_pair (self, WIRE_CLOSE, 0);
+  settle (self, FALSE, closed, data);
+  job_unref (self);
+}
+
+const PullLight isolated_pull_light = { start, close_run };

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Runs an upstream in a worker process, which parses what the upstream sends. A crash there ends
+// the run, and not the proxy. Everything that the worker says is checked as if it came from the
+// upstream.
+
+#include "sources/pull.h"
+
+typedef enum {
+  ISOLATE_NO,
+  ISOLATE_AUTO, // upstreams whose media is parsed
+  ISOLATE_YES,  // all upstreams
+} Isolate;
+
+// Sets which upstreams run in workers. Call before the first upstream starts.
+void isolated_pull_set (Isolate mode);
+
+// Reports whether the upstream runs in a worker.
+gboolean isolated_pull_wants (const PullConfig *config);
+
+extern const PullLight isolated_pull_light;
+
+// Returns the process of a run of isolated_pull_light. Call from the main thread only.
+gint isolated_pull_get_pid (gpointer run);

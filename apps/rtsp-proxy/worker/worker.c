@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "worker/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib-unix.h>
+#include <gst/gst.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "isolate/pool.h"
+#include "isolate/sandbox.h"
+#include "isolate/wire.h"
+#include "worker/job.h"
+
+#define FDS_MAX 2
+
+gboolean
+worker_is (int argc, char **argv)
+{
+  return argc == 2 && g_str_equal (argv[0], WORKER_NAME);
+}
+
+// Returns the descriptors of a message in `fds`, and their number.
+static guint
+take_fds (struct msghdr *message, gint *fds)
+{
+  struct cmsghdr *head = CMSG_FIRSTHDR (message);
+  gsize n;
+
+  if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
+    return 0;
+  n = MIN ((head->cmsg_len - CMSG_LEN (0)) / sizeof (gint), FDS_MAX);
+  memcpy (fds, CMSG_DATA (head), n * sizeof (gint));
+  return (guint) n;
+}
+
+// Starts the next job. Ends the process when the proxy has closed the socket.
+static gboolean
+on_job (gint socket, GIOCondition condition, gpointer loop)
+{
+  static guint8 data[WIRE_MAX];
+  union {
+    struct cmsghdr head;
+    guint8 space[CMSG_SPACE (FDS_MAX * sizeof (gint))];
+  } control;
+  struct iovec bytes = { data, sizeof data };
+  struct msghdr message = {
+    .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
+  };
+  gssize n = recvmsg (socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  gint fds[FDS_MAX];
+  guint n_fds;
+
+  if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    return G_SOURCE_CONTINUE;
+  if (n <= 0) {
+    g_main_loop_quit (loop);
+    return G_SOURCE_REMOVE;
+  }
+  n_fds = take_fds (&message, fds);
+  if (n_fds > 0)
+    job_start (data, (gsize) n, fds[0], n_fds > 1 ? fds[1] : -1);
+  return G_SOURCE_CONTINUE;
+}
+
+static gboolean
+is_socket (gint fd)
+{
+  gint type = 0;
+  socklen_t size = sizeof type;
+
+  return getsockopt (fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
+}
+
+int
+worker_run (int argc, char **argv)
+{
+  GMainLoop *loop;
+
+  if (!is_socket (WORKER_SOCKET)) {
+    fputs (WORKER_NAME " is started by rtsp-proxy only\n", stderr);
+    return EXIT_FAILURE;
+  }
+  prctl (PR_SET_NAME, "rtsp-worker", 0, 0, 0);
+  fcntl (WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
+  // The proxy ends its workers. A terminal and systemd signal all processes at once.
+  signal (SIGINT, SIG_IGN);
+  signal (SIGTERM, SIG_IGN);
+  signal (SIGHUP, SIG_IGN);
+  signal (SIGPIPE, SIG_IGN);
+  if (!sandbox_enter (g_str_equal (argv[1], "online")))
+    return EXIT_FAILURE;
+  gst_registry_fork_set_enabled (FALSE);
+  gst_init (NULL, NULL);
+  log_init ();
+  loop = g_main_loop_new (NULL, FALSE);
+  g_main_context_acquire (NULL);
+  g_unix_fd_add (WORKER_SOCKET, G_IO_IN | G_IO_HUP, on_job, loop);
+  g_main_loop_run (loop);
+  _exit (EXIT_SUCCESS); // threads may still run
+}

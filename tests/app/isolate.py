@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Upstreams in worker processes: a crash of one ends neither the proxy nor the other mounts."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+
+from control import CLIP_URI, Controlled, Watch
+from proxy import matches, program, wait_until
+from scripted import udp_port
+from tap import run, test
+from tspackets import STREAMS
+
+LIVE = ('launch:videotestsrc is-live=true ! '
+        'video/x-raw,format=I420,width=64,height=64,framerate=25/1 ! jpegenc ! rtpjpegpay name=pay0')
+ON = {'on-demand': 'no'}
+TWO = {'/cam': {'upstream': CLIP_URI, **ON}, '/live': {'upstream': LIVE, **ON}}
+
+
+def status_of(pid):
+    with open(f'/proc/{pid}/status', encoding='ascii') as file:
+        return {key: value.strip() for key, _, value in (line.partition(':') for line in file)}
+
+
+def workers_of(proxy):
+    """Returns the processes that the proxy started and that have not ended."""
+    found = set()
+    for name in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            status = status_of(name)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if status['PPid'] == str(proxy.pid) and status['State'][0] != 'Z':
+            found.add(int(name))
+    return found
+
+
+def worker_of(proxy, label):
+    """Returns the worker of the upstream whose label begins like this, or None."""
+    for node in proxy.get('/v1/graph')['nodes']:
+        if node['kind'] == 'upstream' and node['label'].startswith(label) and node['state'] == 'up':
+            return int(node['params'].get('worker', 0)) or None
+    return None
+
+
+def wait_for_worker(proxy, label, other_than=None):
+    found = []
+
+    def is_there():
+        found[:] = [worker_of(proxy, label)]
+        return found[0] not in (None, other_than)
+
+    wait_until(is_there, 20, f'{label} is up in a worker')
+    return found[0]
+
+
+def metric(proxy, name):
+    text = proxy.get('/metrics').decode()
+    return int(re.search(rf'^weir_{name} (\d+)$', text, re.M)[1])
+
+
+def is_gone(pid):
+    try:
+        return status_of(pid)['State'][0] == 'Z'
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+@test(timeout=120)
+def a_crash_ends_the_worker_s_mounts_only():
+    with Controlled(TWO) as proxy, Watch(proxy, '/cam') as other, Watch(proxy, '/live') as reader:
+        for number in signal.SIGABRT, signal.SIGSEGV, signal.SIGKILL:
+            victim, name = wait_for_worker(proxy, 'a launch'), number.name
+            untouched = wait_for_worker(proxy, 'file:')
+            failed, seen = metric(proxy, 'workers_failed_total'), len(proxy.lines)
+            os.kill(victim, number)
+            # ASan handles SIGSEGV itself.
+            ended = rf'worker {victim} ended (by {name}|with status 1)'
+            proxy.wait_for_line(f' {ended}; it ran 1 upstream$', start=seen)
+            proxy.wait_for_line(f' mount /live down: a launch line: {ended}', start=seen)
+            proxy.wait_for_line(r' mount /live up', 20, start=seen)
+            reader.take() # with a lost upstream, readers stay
+            other.take()
+            assert wait_for_worker(proxy, 'a launch', other_than=victim)
+            assert worker_of(proxy, 'file:') == untouched
+            assert metric(proxy, 'workers_failed_total') == failed + 1
+        assert not matches(proxy, ' mount /cam down')
+        assert metric(proxy, 'workers') == len(workers_of(proxy)) == 2
+
+
+@test(timeout=60)
+def an_assertion_of_a_demuxer_ends_its_worker_only():
+    # tsdemux aborts at these packets. A launch line has no guard in front of it.
+    port = udp_port()
+    line = (f'launch:udpsrc address=127.0.0.1 port={port} caps="video/mpegts,systemstream=true" ! '
+            'tsdemux ! h264parse ! rtph264pay name=pay0')
+    mounts = {'/cam': {'upstream': CLIP_URI, **ON}, '/ts': {'upstream': line, **ON}}
+    with Controlled(mounts) as proxy, Watch(proxy) as reader:
+        ended = threading.Event()
+
+        def send():
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+                while not ended.wait(0.1):
+                    sender.sendto(b''.join(STREAMS['no time'][:7]), ('127.0.0.1', port))
+
+        thread = threading.Thread(target=send)
+        thread.start()
+        try:
+            proxy.wait_for_line(r' mount /ts down: a launch line: worker \d+ ended by SIG(ABRT|TRAP)',
+                                20)
+        finally:
+            ended.set()
+            thread.join()
+        reader.take()
+        assert not matches(proxy, ' mount /cam down')
+
+
+@test(timeout=60)
+def a_worker_that_hangs_is_killed():
+    with Controlled({'/live': {'upstream': LIVE, 'read-timeout': '60s', **ON}}) as proxy:
+        victim = wait_for_worker(proxy, 'a launch')
+        os.kill(victim, signal.SIGSTOP)
+        proxy.wait_for_line(rf' worker {victim} was killed: it did not answer for 5 s', 20)
+        assert wait_for_worker(proxy, 'a launch', other_than=victim)
+        assert is_gone(victim)
+
+
+@test(timeout=60)
+def a_worker_that_does_not_close_its_upstream_is_killed():
+    with Controlled({'/live': {'upstream': LIVE, 'linger': '200ms'}}) as proxy:
+        with Watch(proxy, '/live'):
+            victim = wait_for_worker(proxy, 'a launch')
+            os.kill(victim, signal.SIGSTOP)
+        proxy.wait_for_line(rf' worker {victim} was killed: it did not close an upstream|'
+                            rf' worker {victim} was killed: it did not answer', 30)
+        with Watch(proxy, '/live') as reader:
+            reader.take()
+
+
+@test(timeout=60)
+def workers_have_no_privileges():
+    with Controlled(TWO) as proxy:
+        offline, online = wait_for_worker(proxy, 'file:'), wait_for_worker(proxy, 'a launch')
+        for pid in offline, online:
+            status = status_of(pid)
+            assert status['NoNewPrivs'] == '1' and int(status['CapEff'], 16) == 0, status
+            assert int(status['CapPrm'], 16) == int(status['CapAmb'], 16) == 0, status
+            assert status['Seccomp'] == '2', status
+        assert offline != online
+
+
+@test(timeout=60)
+def workers_get_no_secrets_in_their_environment():
+    secret = 'S3cr3tCanary'
+    with Controlled(TWO, env={'API_TOKEN': secret}, **{'api-token-env': 'API_TOKEN',
+                                                      'api': 'off'}) as proxy:
+        proxy.wait_for_line(' mount /cam up')
+        for pid in workers_of(proxy):
+            try:
+                with open(f'/proc/{pid}/environ', encoding='latin1') as file:
+                    words = file.read()
+            except PermissionError:
+                continue # so has nobody else who could read it
+            assert secret not in words and 'PATH=' in words, words
+
+
+@test(timeout=60)
+def upstreams_share_workers_beyond_the_limit():
+    mounts = {f'/{n}': {'upstream': LIVE.replace('=64', f'={64 + 16 * n}'), **ON} for n in range(3)}
+    with Controlled(mounts, workers=1) as proxy:
+        for path in mounts:
+            proxy.wait_for_line(f' mount {path} up')
+        only = workers_of(proxy)
+        assert len(only) == 1, only
+        seen = len(proxy.lines)
+        os.kill(min(only), signal.SIGKILL)
+        proxy.wait_for_line(r' worker \d+ ended by SIGKILL; it ran 3 upstreams', start=seen)
+        for path in mounts:
+            proxy.wait_for_line(f' mount {path} up', 20, start=seen)
+        assert len(workers_of(proxy)) == 1
+
+
+@test(timeout=60)
+def workers_end_with_the_proxy():
+    for number in signal.SIGTERM, signal.SIGINT, signal.SIGKILL:
+        with Controlled(TWO) as proxy:
+            for label in 'file:', 'a launch':
+                wait_for_worker(proxy, label)
+            workers = workers_of(proxy)
+            proxy.signal(number)
+            assert proxy.wait() == (-number if number == signal.SIGKILL else 0)
+            wait_until(lambda pids=workers: all(map(is_gone, pids)), 5, 'the workers have ended')
+
+
+@test(timeout=60)
+def isolate_says_what_runs_in_workers():
+    with Controlled({'/cam': {'upstream': CLIP_URI, **ON}}) as camera:
+        mounts = {'/rtsp': {'upstream': camera.url('/cam'), **ON},
+                  '/file': {'upstream': CLIP_URI, **ON}}
+        for isolate, number in ('no', 0), ('auto', 1), ('yes', 2):
+            with Controlled(mounts, isolate=isolate) as proxy, Watch(proxy, '/rtsp') as reader:
+                proxy.wait_for_line(' mount /file up')
+                reader.take()
+                assert len(workers_of(proxy)) == metric(proxy, 'workers') == number, isolate
+
+
+@test(timeout=60)
+def a_worker_is_nothing_for_users():
+    done = subprocess.run(['rtsp-proxy-worker', 'online'], executable=program(),
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20,
+                          check=False)
+    assert done.returncode == 1 and 'is started by rtsp-proxy only' in done.stderr, done
+
+
+if __name__ == '__main__':
+    run()

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// Workers that misbehave. The program is its own worker: it does what the URI of its job names.
+
+#include "base/clock.h"
+#include "isolate/pool.h"
+#include "isolate/sandbox.h"
+#include "isolate/wire.h"
+#include "sources/isolated_pull.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PACKET 20
+
+// ---- the worker ----
+
+static void
+put_tracks (WireMessage *message)
+{
+  GPtrArray *caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
+
+  g_ptr_array_add (caps, gst_caps_from_string ("application/x-rtp, media=video, payload=96, "
+                                               "clock-rate=90000, encoding-name=H264"));
+  wire_begin (message, WIRE_TRACKS);
+  wire_put_tracks (message, caps);
+  g_ptr_array_unref (caps);
+}
+
+static void
+put_packet (WireMessage *message, gint64 now)
+{
+  static const guint8 data[PACKET] = { 0x80, 0x60, 0, 1, 0, 0, 0, 1, 0, 0, 0, 9, 0x65, 0x88 };
+  GstBuffer *packet = gst_buffer_new_memdup (data, sizeof data);
+
+  wire_begin (message, WIRE_PACKETS);
+  wire_put (message, 0, 1);
+  wire_put_packet (message, packet, now, RELAY_NO_BASE);
+  gst_buffer_unref (packet);
+}
+
+static void
+send_message (gint to, const WireMessage *message)
+{
+  if (send (to, message->data, message->len, MSG_NOSIGNAL) < 0)
+    _exit (9);
+}
+
+static void
+send_forever (gint to, WireMessage *message)
+{
+  wire_begin (message, WIRE_ALIVE);
+  for (;;) {
+    send (to, message->data, message->len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    g_usleep (100 * 1000);
+  }
+}
+
+static void
+misbehave (const gchar *how, gint job)
+{
+  static WireMessage message;
+
+  if (g_str_equal (how, "garbage")) {
+    send (job, "\xff garbage", 9, 0);
+  } else if (g_str_equal (how, "early")) {
+    put_packet (&message, 0);
+    send_message (job, &message);
+  } else if (g_str_equal (how, "closes")) {
+    close (job);
+  } else if (g_str_equal (how, "exits")) {
+    _exit (3);
+  } else if (g_str_equal (how, "aborts")) {
+    abort ();
+  } else if (g_str_equal (how, "ends")) {
+    wire_begin (&message, WIRE_ENDED);
+    wire_put_text (&message, "it\1is over");
+    send_message (job, &message);
+    close (job);
+  } else if (g_str_equal (how, "future")) {
+    put_tracks (&message);
+    send_message (job, &message);
+    put_packet (&message, G_MAXINT64);
+    send_message (job, &message);
+    recv (job, message.data, WIRE_MAX, 0); // WIRE_CLOSE
+    close (job);
+  }
+  if (g_str_equal (how, "stays"))
+    send_forever (job, &message);
+  for (;;)
+    pause ();
+}
+
+static int
+run_worker (void)
+{
+  static guint8 data[WIRE_MAX];
+  union {
+    struct cmsghdr head;
+    guint8 space[CMSG_SPACE (2 * sizeof (gint))];
+  } control;
+  struct iovec bytes = { data, sizeof data };
+  struct msghdr message = {
+    .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
+  };
+  gssize n;
+  WeirBytes b;
+  guint8 type;
+  gint job;
+
+  prctl (PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  n = recvmsg (WORKER_SOCKET, &message, 0);
+  if (n <= 0)
+    return 1;
+  b = weir_bytes (data, (gsize) n);
+  weir_bytes_u8 (&b, &type);
+  memcpy (&job, CMSG_DATA (CMSG_FIRSTHDR (&message)), sizeof job);
+  misbehave (wire_dup_text (&b, 100), job);
+  return 0;
+}
+
+// ---- the proxy ----
+
+typedef struct {
+  GMutex lock;
+  gchar *reason;
+  guint n_begun;
+  gint64 arrival;
+  gint closed; // atomic
+} Seen;
+
+static void
+on_begun (gpointer owner, RelayTracks tracks)
+{
+  ((Seen *) owner)->n_begun++;
+}
+
+static void
+on_packet (gpointer owner, gint64 now)
+{
+  Seen *seen = owner;
+
+  g_mutex_lock (&seen->lock);
+  seen->arrival = now;
+  g_mutex_unlock (&seen->lock);
+}
+
+static void
+on_ended (gpointer owner, const gchar *reason)
+{
+  Seen *seen = owner;
+
+  g_mutex_lock (&seen->lock);
+  g_assert_null (seen->reason);
+  seen->reason = g_strdup (reason);
+  g_mutex_unlock (&seen->lock);
+}
+
+static void
+on_closed (gpointer seen)
+{
+  g_atomic_int_set (&((Seen *) seen)->closed, 1);
+}
+
+static const PullCallbacks callbacks = { on_begun, on_packet, on_ended };
+
+static gboolean
+has (Seen *seen, gboolean reason)
+{
+  gboolean there;
+
+  g_mutex_lock (&seen->lock);
+  there = reason ? seen->reason != NULL : seen->arrival != 0;
+  g_mutex_unlock (&seen->lock);
+  return there;
+}
+
+static void
+wait_for (Seen *seen, gboolean reason)
+{
+  while (!has (seen, reason)) {
+    g_main_context_iteration (NULL, FALSE);
+    g_usleep (1000);
+  }
+}
+
+typedef struct {
+  PullConfig config;
+  PullContext context;
+  Relay *relay;
+  gpointer run;
+  gint pid;
+  Seen seen;
+} Fixture;
+
+static void
+start (Fixture *self, const gchar *how)
+{
+  GError *error = NULL;
+
+  self->config = (PullConfig) { .uri = (gchar *) how, .parser = PULL_PARSES_ONLINE };
+  self->relay = relay_new ();
+  self->context = (PullContext) { .source = relay_source_new (self->relay, NULL, NULL),
+    .config = &self->config,
+    .callbacks = &callbacks,
+    .owner = &self->seen };
+  self->run = isolated_pull_light.start (&self->context, &error);
+  g_assert_no_error (error);
+  self->pid = isolated_pull_get_pid (self->run);
+}
+
+static void
+finish (Fixture *self)
+{
+  g_atomic_int_set (&self->context.cancelled, 1);
+  isolated_pull_light.close (self->run, on_closed, &self->seen);
+  while (!g_atomic_int_get (&self->seen.closed)) {
+    g_main_context_iteration (NULL, FALSE);
+    g_usleep (1000);
+  }
+  relay_source_end (self->context.source);
+  relay_source_unref (self->context.source);
+  relay_unref (self->relay);
+  g_free (self->seen.reason);
+}
+
+typedef struct {
+  const gchar *how, *reason;
+} Case;
+
+static void
+a_fault_ends_the_run_with_its_reason (gconstpointer data)
+{
+  const Case *fault = data;
+  Fixture self = { 0 };
+  gchar *reason;
+
+  start (&self, fault->how);
+  wait_for (&self.seen, TRUE);
+  reason = g_strdup_printf (fault->reason, self.pid);
+  g_assert_cmpstr (self.seen.reason, ==, reason);
+  g_free (reason);
+  finish (&self);
+}
+
+static void
+a_worker_that_does_not_close_is_killed (void)
+{
+  WorkerCounts before, after;
+  Fixture self = { 0 };
+
+  workers_get_counts (&before);
+  start (&self, "stays");
+  finish (&self);
+  do {
+    g_main_context_iteration (NULL, TRUE);
+    workers_get_counts (&after);
+  } while (after.failed == before.failed);
+}
+
+static void
+packets_arrive_at_a_time_that_can_be (void)
+{
+  Fixture self = { 0 };
+
+  start (&self, "future");
+  wait_for (&self.seen, FALSE);
+  g_assert_cmpint (self.seen.arrival, <=, clock_now ());
+  g_assert_cmpint (self.seen.n_begun, ==, 1);
+  finish (&self);
+}
+
+// ---- the sandbox ----
+
+static gboolean
+is_refused (gssize result)
+{
+  return result < 0 && errno == EPERM;
+}
+
+// Returns the number of the first call that is not refused, or 0.
+static gint
+find_hole (gboolean online, gint pair)
+{
+  struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons (9) };
+  struct msghdr none = { 0 };
+
+  if (is_refused (socket (AF_INET, SOCK_DGRAM, 0)) == online)
+    return 1;
+  if (is_refused (socket (AF_UNIX, SOCK_STREAM, 0)) == online)
+    return 2;
+  if (!online && !is_refused (sendto (pair, "", 1, 0, (struct sockaddr *) &to, sizeof to)))
+    return 3;
+  if (!online && !is_refused (connect (pair, (struct sockaddr *) &to, sizeof to)))
+    return 4;
+  if (!online && !is_refused (sendmsg (pair, &none, 0)))
+    return 5;
+  if (send (pair, "", 1, 0) != 1)
+    return 6;
+  if (!is_refused (kill (getppid (), 0)) || kill (getpid (), 0) != 0)
+    return 7;
+  if (!is_refused (fork ()))
+    return 8;
+  if (!is_refused (execl ("/bin/true", "true", NULL)))
+    return 9;
+  if (!is_refused (ptrace (PTRACE_TRACEME, 0, NULL, NULL)))
+    return 10;
+  if (prctl (PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1 || prctl (PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
+    return 11;
+  return 0;
+}
+
+static gpointer
+do_nothing (gpointer data)
+{
+  return data;
+}
+
+static int
+run_sandbox (gboolean online)
+{
+  gint pair[2], hole;
+
+  if (socketpair (AF_UNIX, SOCK_SEQPACKET, 0, pair) < 0 || !sandbox_enter (online))
+    return 99;
+  hole = find_hole (online, pair[0]);
+  g_thread_join (g_thread_new ("thread", do_nothing, NULL));
+  return hole;
+}
+
+static void
+the_sandbox_refuses_what_a_parser_does_not_need (gconstpointer kind)
+{
+  gchar *argv[] = { (gchar *) "/proc/self/exe", (gchar *) "--sandbox", (gchar *) kind, NULL };
+  gint status = 0;
+
+  g_assert_true (
+      g_spawn_sync (NULL, argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, NULL, NULL, &status, NULL));
+  g_assert_true (WIFEXITED (status));
+  g_assert_cmpint (WEXITSTATUS (status), ==, 0);
+}
+
+int
+main (int argc, char **argv)
+{
+  static const Case cases[] = {
+    { "garbage", "worker %d was killed: it sent a malformed message" },
+    { "early", "worker %d was killed: it sent a malformed message" },
+    { "closes", "worker %d was killed: it closed the socket of an upstream" },
+    { "exits", "worker %d ended with status 3" },
+    { "aborts", "worker %d ended by SIGABRT" },
+    { "ends", "it?is over" },
+  };
+
+  if (g_str_equal (argv[0], WORKER_NAME)) {
+    gst_init (NULL, NULL);
+    return run_worker ();
+  }
+  if (argc == 3 && g_str_equal (argv[1], "--sandbox"))
+    return run_sandbox (g_str_equal (argv[2], "online"));
+  gst_init (&argc, &argv);
+  g_test_init (&argc, &argv, NULL);
+  workers_set_limit (WORKERS_MAX);
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    gchar *path =
+        g_strconcat ("/isolated/a-fault-ends-the-run-with-its-reason/", cases[i].how, NULL);
+
+    g_test_add_data_func (path, &cases[i], a_fault_ends_the_run_with_its_reason);
+    g_free (path);
+  }
+  g_test_add_func (
+      "/isolated/packets-arrive-at-a-time-that-can-be", packets_arrive_at_a_time_that_can_be);
+  g_test_add_func (
+      "/isolated/a-worker-that-does-not-close-is-killed", a_worker_that_does_not_close_is_killed);
+  g_test_add_data_func ("/isolated/the-sandbox-refuses-what-a-parser-does-not-need/online",
+      "online", the_sandbox_refuses_what_a_parser_does_not_need);
+  g_test_add_data_func ("/isolated/the-sandbox-refuses-what-a-parser-does-not-need/offline",
+      "offline", the_sandbox_refuses_what_a_parser_does_not_need);
+  return g_test_run ();
+}
