@@ -18,7 +18,8 @@ import threading
 import time
 
 from control import Controlled, rss_kib
-from proc import SIGN_OF_LIFE, Rtsp
+from good import PATIENCE, SANITIZED, Good, play_on
+from proc import Rtsp
 from proxy import wait_until
 from scripted import (CHALLENGES, KEY_PICTURE, PICTURE, VIDEO, Server, rtp, sender_report,
                       udp_port)
@@ -26,9 +27,6 @@ from tap import run, test
 from tspackets import STREAMS, mutated
 
 SECONDS = float(os.environ.get('WEIR_HOSTILE_SECONDS', '20'))
-SANITIZED = bool(os.environ.get('WEIR_SANITIZER_RUNTIME'))
-# Other processes on the machine slow it down.
-PATIENCE = 10 if SANITIZED or os.getloadavg()[0] > os.cpu_count() else 1
 QUICK = {'linger': '200ms', 'connect-timeout': '1s', 'read-timeout': '2s', 'start-timeout': '2s'}
 UPSTREAMS = 6
 FILMS = 8
@@ -321,56 +319,6 @@ def call(worker):
 # ---- the well-behaved readers ----
 
 
-class Good(threading.Thread):
-    """Plays and fails if a packet is missing."""
-
-    def __init__(self, proxy, udp):
-        super().__init__(daemon=True)
-        self.proxy, self.packets, self.wrong = proxy, 0, None
-        self.rtsp = Rtsp(proxy.port, timeout=PATIENCE + 2)
-        url = proxy.url('/good')
-        assert self.rtsp.request('DESCRIBE', url)[0] == 200
-        transport, self.socket = 'RTP/AVP/TCP;unicast;interleaved=0-1', None
-        if udp:
-            self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
-            self.socket.bind(('127.0.0.1', 0))
-            self.socket.settimeout(PATIENCE + 2)
-            port = self.socket.getsockname()[1]
-            transport = f'RTP/AVP;unicast;client_port={port}-{port + 1}'
-        status, headers, _ = self.rtsp.request('SETUP', f'{url}/stream=0', {'Transport': transport})
-        assert status == 200, status
-        if udp:
-            port = int(re.search(r'server_port=(\d+)', headers['transport'])[1])
-            self.socket.sendto(SIGN_OF_LIFE, ('127.0.0.1', port))
-        assert self.rtsp.request('PLAY', url)[0] == 200
-
-    def _packet(self):
-        if self.socket:
-            return self.socket.recv(65536)
-        while True:
-            channel, data = self.rtsp.frame()
-            if channel == 0:
-                return data
-
-    def run(self):
-        last, kept = None, time.monotonic()
-        try:
-            while not self.proxy.over.is_set():
-                if time.monotonic() > kept + 20:
-                    kept = time.monotonic()
-                    assert self.rtsp.request('OPTIONS', self.proxy.url('/good'))[0] == 200
-                seq = struct.unpack_from('>H', self._packet(), 2)[0]
-                if last is not None and seq != (last + 1) & 0xffff:
-                    self.wrong = f'{seq} came after {last}'
-                    return
-                last, self.packets = seq, self.packets + 1
-            self.rtsp.request('TEARDOWN', self.proxy.url('/good'))
-            self.rtsp.socket.close()
-        except (OSError, AssertionError) as error:
-            self.wrong = repr(error)
-
-
 def seconds_to_answer(proxy):
     """Returns how long a new client waits for an answer."""
     start = time.monotonic()
@@ -380,18 +328,6 @@ def seconds_to_answer(proxy):
 
 
 # ---- all at once ----
-
-
-def play_on(session):
-    start = time.monotonic()
-    seq = 0
-    try:
-        while not session.left.is_set():
-            session.send(VIDEO, rtp(seq, seq * 1800, KEY_PICTURE if seq % 25 == 0 else PICTURE))
-            seq += 1
-            time.sleep(max(0, start + seq * 0.02 - time.monotonic()))
-    except OSError:
-        pass
 
 
 # Thread pools keep a few threads for a while.
