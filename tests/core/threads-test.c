@@ -424,6 +424,47 @@ send_all_to_peer (int fd, struct mmsghdr *msgs, unsigned n, int flags)
   return i > 0 || n == 0 ? (int) i : -1;
 }
 
+// Writes a burst that a socket with a small buffer cannot take at once.
+static void
+write_burst (uint64_t *n_sent)
+{
+  CHECK (weir_fanout_begin (fanout));
+  for (int i = 0; i < 500; i++, (*n_sent)++) {
+    fill (weir_fanout_reserve (fanout, SIZE_OF (*n_sent)), *n_sent, *n_sent % 5 == 4);
+    weir_fanout_commit (fanout, SIZE_OF (*n_sent), weir_now_ns ());
+  }
+  weir_fanout_end (fanout, weir_now_ns ());
+}
+
+// Empties the socket each time that it is full, until all packets are sent or dropped. Returns the
+// shortest time to the next send, in ns.
+static int64_t
+drain_socket (int fd, uint64_t n_sent, uint64_t *n_received, int64_t deadline_ns)
+{
+  int64_t fastest_ns = INT64_MAX;
+  WeirFanoutCounters sums;
+  // If this thread pauses for 100 ms, packets are dropped.
+  const uint64_t *late = &sums.dropped[WEIR_DROP_WOULD_BLOCK];
+  uint8_t data[2000];
+
+  weir_fanout_counters (fanout, &sums);
+  while (*n_received + *late < n_sent && weir_now_ns () < deadline_ns) {
+    uint64_t n_blocked = sums.sends.blocked;
+    int64_t round_ns = weir_now_ns ();
+
+    while (recv (fd, data, sizeof data, MSG_DONTWAIT) > 0)
+      ++*n_received;
+    while (sums.sends.blocked == n_blocked && sums.packets + *late < n_sent
+           && weir_now_ns () < deadline_ns)
+      weir_fanout_counters (fanout, &sums);
+    round_ns = weir_now_ns () - round_ns;
+    if (sums.sends.blocked > n_blocked && round_ns < fastest_ns)
+      fastest_ns = round_ns;
+  }
+  CHECK_INT (*n_received + *late, n_sent);
+  return fastest_ns;
+}
+
 // A full socket is tried again when it has room, and not before.
 static void
 a_full_socket_wakes_its_readers_when_it_has_room (void)
@@ -431,8 +472,8 @@ a_full_socket_wakes_its_readers_when_it_has_room (void)
   static const WeirSendOps to_peer = { send_to_peer, send_all_to_peer };
   const WeirAddress address = { .v4 = { .sin_family = AF_INET } };
   WeirWorkers *workers = weir_workers_new (2, weir_fanout_scratch_size ());
-  uint64_t n_sent = 0, n_received = 0, *late = NULL;
-  int64_t began_ns = weir_now_ns (), fastest_ns = INT64_MAX;
+  uint64_t n_sent = 0, n_received = 0;
+  int64_t began_ns = weir_now_ns (), fastest_ns, round_ns;
   WeirFanoutCounters sums = { 0 };
   WeirReader *reader;
   uint8_t data[2000];
@@ -450,37 +491,21 @@ a_full_socket_wakes_its_readers_when_it_has_room (void)
   reader = weir_reader_new_udp ();
   weir_reader_set_route (reader, fds[0], &address);
   CHECK_INT (weir_fanout_add (fanout, reader, 0, NULL, began_ns), 0);
-  CHECK (weir_fanout_begin (fanout));
-  for (; n_sent < 500; n_sent++) {
-    fill (weir_fanout_reserve (fanout, SIZE_OF (n_sent)), n_sent, n_sent % 5 == 4);
-    weir_fanout_commit (fanout, SIZE_OF (n_sent), weir_now_ns ());
-  }
-  weir_fanout_end (fanout, weir_now_ns ());
+  write_burst (&n_sent);
 
   while (sums.sends.blocked == 0 && weir_now_ns () - began_ns < 10000 * MS)
     weir_fanout_counters (fanout, &sums);
   poll (NULL, 0, 50);
   weir_fanout_counters (fanout, &sums);
   CHECK (sums.sends.blocked >= 1 && sums.sends.blocked < 10);
-  // Empty the socket each time that it is full. If this thread pauses for 100 ms, packets are
-  // dropped.
-  late = &sums.dropped[WEIR_DROP_WOULD_BLOCK];
-  while (n_received + *late < n_sent && weir_now_ns () - began_ns < 50000 * MS) {
-    uint64_t n_blocked = sums.sends.blocked;
-    int64_t round_ns = weir_now_ns ();
-
-    while (recv (fds[1], data, sizeof data, MSG_DONTWAIT) > 0)
-      n_received++;
-    while (sums.sends.blocked == n_blocked && sums.packets + *late < n_sent
-           && weir_now_ns () - began_ns < 50000 * MS)
-      weir_fanout_counters (fanout, &sums);
-    round_ns = weir_now_ns () - round_ns;
-    if (sums.sends.blocked > n_blocked && round_ns < fastest_ns)
-      fastest_ns = round_ns;
-  }
-  CHECK_INT (n_received + *late, n_sent);
+  fastest_ns = drain_socket (fds[1], n_sent, &n_received, began_ns + 50000 * MS);
   CHECK (n_received > 0);
-  // The wake-ups did not come from the retry every 100 ms.
+  // A wake-up comes sooner than the retry every 100 ms; on a busy machine not each of them does.
+  while (tap_ok && fastest_ns >= 50 * MS && weir_now_ns () - began_ns < 30000 * MS) {
+    write_burst (&n_sent);
+    round_ns = drain_socket (fds[1], n_sent, &n_received, began_ns + 50000 * MS);
+    fastest_ns = round_ns < fastest_ns ? round_ns : fastest_ns;
+  }
   CHECK (fastest_ns < 50 * MS);
   weir_fanout_stop (fanout);
   weir_fanout_free (fanout);
