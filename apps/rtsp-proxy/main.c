@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/service.h"
 #include "cli/make_certificate.h"
+#include "cli/hash_password.h"
 #include "cli/options.h"
 #include "control/api.h"
 #include "control/notices.h"
@@ -64,6 +65,21 @@ start_api (const ProxyConfig *config, Server *server, Reload *reload, GError **e
 }
 
 static void
+log_access (const ProxyConfig *config)
+{
+  ListenAddress listen[3];
+  gboolean reachable = FALSE;
+
+  proxy_config_list_listen (config, listen);
+  for (const ListenAddress *each = listen; each->address; each++)
+    reachable |= !proxy_config_is_loopback (each->address);
+  if (!config->users && reachable)
+    log_event ("only clients on this machine are admitted, because the configuration has no users; "
+               "to admit everybody, write: users: [{name: any, permissions: [{action: read}, "
+               "{action: playback}]}]");
+}
+
+static void
 log_ready (Server *server, const ProxyConfig *config)
 {
   GStrv bases = server_dup_base_urls (server);
@@ -86,6 +102,7 @@ run (Server *server, const ProxyConfig *config, Reload *reload)
   guint on_hup = g_unix_signal_add (SIGHUP, on_hangup, reload);
   guint watchdog = service_add_watchdog ();
 
+  log_access (config);
   // A program that waits for the log line may then send a signal, so the handlers come first.
   log_ready (server, config);
   service_tell_ready ();
@@ -143,6 +160,7 @@ serve (const Options *options, ProxyConfig *config)
     run (server, config, reload);
     log_event ("stopping");
   }
+  access_close (server_get_access (server));
   g_clear_pointer (&api, api_free);
   reload_free (reload);
   notices_free (notices);
@@ -170,6 +188,8 @@ main (int argc, char **argv)
     return make_certificate_run (argc - 1, argv + 1);
   if (worker_is (argc, argv))
     return worker_run (argc, argv);
+  if (argc > 1 && g_str_equal (argv[1], HASH_PASSWORD_COMMAND))
+    return hash_password_run (argc - 1, argv + 1);
   if (!options_parse (&options, &argc, &argv, &status)) {
     options_clear (&options);
     return status;

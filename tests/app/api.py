@@ -573,7 +573,7 @@ def metrics_have_few_labels():
                 continue
             name, pairs = re.fullmatch(r'([a-z_]+)(?:\{(.+)\})? \d+', line).groups()
             assert name in families, line
-            labels |= {pair.split('=')[0] for pair in pairs.split(',')} if pairs else set()
+            labels |= {pair.split('=')[0] for pair in (pairs or '').split(',') if pair} if pairs else set()
         assert labels == {'mount', 'reason', 'state', 'priority', 'transport', 'version'}, labels
 
 
@@ -627,7 +627,7 @@ def the_page_has_every_metric():
     told = {}
     for name, help_text in re.findall(r'^# HELP (\w+) (.*)$', text, re.M):
         kind, = re.findall(rf'^# TYPE {name} (\w+)$', text, re.M)
-        sample = re.search(rf'^{name}(?:{{(.*)}})? ', text, re.M)
+        sample = re.search(rf'^{name}(?:{{(.*)}})? )? \d', text, re.M)
         labels = re.sub(r'="[^"]*"', '', sample[1] or '').replace(',', ', ') if sample else 'mount'
         told[name] = (kind, labels, help_text)
     assert page == told, [(name, page.get(name), told.get(name))

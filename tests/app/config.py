@@ -304,7 +304,8 @@ def mounts_that_read_from_each_other_are_named():
 @test
 def wrong_api_keys_are_named():
     one = 'set only one of api-token, api-token-file and api-token-env'
-    reach = 'other machines can reach this address: set a token (api-token-file: FILE)'
+    reach = ('other machines can reach this address: set a token (api-token-file: FILE), or add a '
+             'user with the action api')
     refused([
         (f'api: x\n{MOUNT}', 'FILE:1:6: api: "x" is not ADDR:PORT; write it like 0.0.0.0:8554'),
         (f'api: [x]\n{MOUNT}', 'FILE:1:6: api: expected ADDR:PORT or off'),
@@ -330,7 +331,7 @@ def the_page_shows_every_key():
     """docs/configuration.md has the tables that the program prints"""
     out, _, status = proxy('--print-config-docs')
     tables = out.split('\n\n')
-    assert status == 0 and len(tables) == 5, out
+    assert status == 0 and len(tables) == 7, out
     with open(PAGE, encoding='utf-8') as file:
         page = file.read()
     for table in tables:

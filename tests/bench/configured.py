@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 
+from rig import EVERYBODY
 from servers import BUILD, PORT, Weir
 
 API = '127.0.0.1:9554'  # on the server's side of the rig
@@ -33,7 +34,8 @@ class Configured(Weir):
     def write(self, mounts):
         # JSON is YAML too.
         self.file.write_text(json.dumps(
-            {'listen': f'{self.address}:{PORT}', 'api': API, 'mounts': mounts}, indent=1),
+            {'listen': f'{self.address}:{PORT}', 'api': API, 'users': EVERYBODY, 'mounts': mounts},
+            indent=1),
             encoding='utf-8')
 
     def ask(self, method, path, body=None):

@@ -3,9 +3,10 @@
 
 import json
 import os
+import tempfile
 
 from proc import Proc, interop
-from rig import FIRST_PORT, LAST_PORT, NoRig, Rig
+from rig import EVERYBODY, FIRST_PORT, LAST_PORT, NoRig, Rig
 from tap import Skip, run, test
 
 CLIP = os.path.join(os.environ['WEIR_DATA'], 'bigbuckbunny.mp4')
@@ -29,6 +30,12 @@ def load(rig, url, *words):
     return json.loads(text[text.index('{'):text.rindex('}') + 1])
 
 
+def write(file, settings):
+    json.dump(settings, file)
+    file.flush()
+    return file.name
+
+
 def counted(segmentation):
     """Returns rtsp-load's result for probes behind the proxy, and nftables' counters."""
     try:
@@ -40,8 +47,12 @@ def counted(segmentation):
         with Proc(*rig.server, interop(), 'origin', '--listen', f'{rig.server_address}:0',
                   '--clip', CLIP) as origin:
             upstream = origin.wait_for_line(r'^READY (rtsp://\S+)')[1]
-            with Proc(*rig.server, program('WEIR_RTSP_PROXY'), '--listen',
-                      f'{rig.server_address}:0', '--mount', f'/cam={upstream}') as proxy:
+            # JSON is YAML too.
+            settings = {'listen': f'{rig.server_address}:0', 'api': 'off', 'users': EVERYBODY,
+                        'mounts': {'/cam': {'upstream': upstream}}}
+            with tempfile.NamedTemporaryFile('w', suffix='.yaml', encoding='utf-8') as file, \
+                    Proc(*rig.server, program('WEIR_RTSP_PROXY'), '--config',
+                         write(file, settings)) as proxy:
                 url = proxy.wait_for_line(r' ready (rtsp://\S+)$')[1]
                 result = load(rig, url, '--probes', PROBES)
         return result, rig.counters()

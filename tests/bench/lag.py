@@ -15,6 +15,7 @@ import time
 
 from proc import Proc
 from report import Column
+from rig import EVERYBODY
 from servers import PORT, GOP_SECONDS, Origin, Stock, Weir
 
 NAME = 'lag'
@@ -38,7 +39,7 @@ class Delaying(Weir):
 
     def words(self, mounts):
         # JSON is YAML too.
-        settings = {'listen': f'{self.address}:{PORT}',
+        settings = {'listen': f'{self.address}:{PORT}', 'users': EVERYBODY,
                     'mounts': {f'/{path}': {'upstream': url, 'catch-up': 'delay'}
                                for path, url in mounts.items()}}
         self._settings = tempfile.NamedTemporaryFile('w', suffix='.yaml', encoding='utf-8')

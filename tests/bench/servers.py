@@ -12,6 +12,7 @@ import time
 from typing import NamedTuple
 
 from proc import Proc
+from rig import EVERYBODY
 from tap import Skip
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -184,7 +185,8 @@ class Weir(Server):
         path = os.path.join(self._folder.name, 'proxy.json')
         with open(path, 'w', encoding='utf-8') as file:
             # JSON is YAML too.
-            json.dump({'listen': f'{self.address}:{PORT}', 'api': 'off', **self.whole, 'mounts': {
+            json.dump({'listen': f'{self.address}:{PORT}', 'api': 'off', 'users': EVERYBODY,
+                       **self.whole, 'mounts': {
                 f'/{path}': {'upstream': url, **keys} for path, url in mounts.items()}}, file)
         return [BUILD / 'apps/rtsp-proxy/rtsp-proxy', '--config', path]
 

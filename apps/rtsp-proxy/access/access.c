@@ -3,6 +3,15 @@
 
 #include "access/case_private.h"
 #include "access/judge.h"
+#include "access/peer.h"
+#include "access/throttle.h"
+#include "access/users_judge.h"
+#include "base/log.h"
+
+#define NO_PERMISSION "nobody has this permission"
+#define UNKNOWN_USER "unknown user"
+#define WRONG_TOKEN "wrong token"
+#define TOO_MANY "too many requests wait"
 
 typedef struct {
   const JudgeOps *ops;
@@ -11,16 +20,104 @@ typedef struct {
 
 struct _Access {
   GArray *seats; // of Seat; not changed after access_new()
+  Throttle *throttle;
+  // Atomic.
+  gint basic; // RTSP takes passwords without TLS
+  gint guards_api, guards_metrics;
+  gint takes_credentials; // otherwise nothing can be found out by trying, so nobody is slowed down
+
+  GMutex lock; // protects the fields below
+  gboolean closed;
+  GHashTable *waiting; // of AccessCase, with a reference
+  guint64 admitted, challenged;
+  GHashTable *refused; // reason -> AccessRefusals
 };
+
+// ---- counting and logging ----
+
+static void
+count_refusal (Access *self, const gchar *reason, guint n)
+{
+  AccessRefusals *refusals;
+
+  g_mutex_lock (&self->lock);
+  refusals = g_hash_table_lookup (self->refused, reason);
+  if (!refusals) {
+    refusals = g_new0 (AccessRefusals, 1);
+    refusals->reason = reason;
+    g_hash_table_insert (self->refused, (gpointer) reason, refusals);
+  }
+  refusals->n += n;
+  g_mutex_unlock (&self->lock);
+}
+
+// The address comes before all texts of the client, because fail2ban reads this line.
+static void
+log_refusal (Access *self, AccessPeer *peer, const gchar *user, AccessAction action,
+    const gchar *path, const gchar *reason)
+{
+  guint64 n_suppressed = 0;
+  gchar *more;
+
+  if (!throttle_may_log (
+          self->throttle, access_peer_get_inet (peer), g_get_monotonic_time (), &n_suppressed))
+    return;
+  more = n_suppressed > 0 ? g_strdup_printf (" (and %" G_GUINT64_FORMAT " more of this address "
+                                             "since the last line)",
+                                n_suppressed)
+                          : g_strdup ("");
+  log_event ("access refused from %s: user \"%.64s\", %s %.255s: %s%s",
+      access_peer_get_address (peer), user ? user : "", access_action_words[action], path, reason,
+      more);
+  g_free (more);
+}
+
+static void
+note_refusal (AccessCase *self, const gchar *user, const gchar *reason)
+{
+  count_refusal (self->access, reason, 1);
+  log_refusal (self->access, self->peer, user, self->request.action, self->request.path, reason);
+}
+
+void
+access_note_refusal (
+    Access *self, AccessPeer *peer, AccessAction action, const gchar *path, const gchar *reason)
+{
+  count_refusal (self, reason, 1);
+  log_refusal (self, peer, NULL, action, path, reason);
+}
+
+void
+access_get_counts (Access *self, AccessCounts *counts)
+{
+  GHashTableIter iter;
+  gpointer refusals;
+
+  counts->addresses = throttle_count (self->throttle);
+  counts->refused = g_array_new (FALSE, FALSE, sizeof (AccessRefusals));
+  g_mutex_lock (&self->lock);
+  counts->admitted = self->admitted;
+  counts->challenged = self->challenged;
+  counts->waiting = g_hash_table_size (self->waiting);
+  g_hash_table_iter_init (&iter, self->refused);
+  while (g_hash_table_iter_next (&iter, NULL, &refusals))
+    g_array_append_vals (counts->refused, refusals, 1);
+  g_mutex_unlock (&self->lock);
+}
 
 // ---- verdicts ----
 
-// Sets the verdict, and calls the client's function if the case was pending for it.
+// Sets the verdict, and tells it if access_ask() has returned.
 static void
 decide (AccessCase *self, AccessVerdict verdict)
 {
+  Access *access = self->access;
   gboolean is_later;
 
+  g_mutex_lock (&access->lock);
+  access->admitted += verdict == ACCESS_ADMITTED;
+  access->challenged += verdict == ACCESS_ASKED;
+  g_mutex_unlock (&access->lock);
   g_mutex_lock (&self->lock);
   self->verdict = verdict;
   is_later = self->is_later;
@@ -31,8 +128,9 @@ decide (AccessCase *self, AccessVerdict verdict)
   access_case_unref (self);
 }
 
+// Answers 401 with the challenges of all judges, or 403 if there are none.
 static void
-challenge (AccessCase *self)
+challenge (AccessCase *self, const gchar *user, const gchar *reason)
 {
   GArray *seats = self->access->seats;
 
@@ -42,9 +140,64 @@ challenge (AccessCase *self)
     if (seat->ops->challenge)
       seat->ops->challenge (seat->judge, self, self->challenges);
   }
+  if (self->challenges->len == 0 && !reason)
+    reason = NO_PERMISSION;
+  if (reason)
+    note_refusal (self, user, reason);
   g_ptr_array_add (self->challenges, NULL);
   decide (self, self->challenges->len > 1 ? ACCESS_ASKED : ACCESS_REFUSED);
 }
+
+static void
+leave_throttle (AccessCase *self, gboolean failed)
+{
+  Throttle *throttle = self->access->throttle;
+  GInetAddress *address = access_peer_get_inet (self->peer);
+  gint64 now = g_get_monotonic_time ();
+
+  // A connection whose user was right before has not entered.
+  if (!self->is_entered && (!failed || throttle_enter (throttle, address, now) < 0))
+    return;
+  throttle_leave (throttle, address, failed, now);
+  self->is_entered = FALSE;
+}
+
+static void
+admit (AccessCase *self, const gchar *user)
+{
+  leave_throttle (self, FALSE);
+  if (user) {
+    access_peer_set_user (self->peer, user);
+    self->user = g_strdup (user);
+  }
+  decide (self, ACCESS_ADMITTED);
+}
+
+static void
+forbid (AccessCase *self, const gchar *user, const gchar *reason)
+{
+  leave_throttle (self, FALSE);
+  note_refusal (self, user, reason);
+  decide (self, ACCESS_REFUSED);
+}
+
+static void
+deny (AccessCase *self, const gchar *user, const gchar *reason)
+{
+  leave_throttle (self, TRUE);
+  access_peer_set_user (self->peer, NULL);
+  challenge (self, user, reason);
+}
+
+static void
+give_up (AccessCase *self, const gchar *reason)
+{
+  leave_throttle (self, FALSE);
+  note_refusal (self, self->credentials.user, reason);
+  decide (self, ACCESS_BUSY);
+}
+
+// ---- judges ----
 
 static void
 ask_next (AccessCase *self)
@@ -55,30 +208,93 @@ ask_next (AccessCase *self)
     const Seat *seat = &g_array_index (seats, Seat, self->judge);
 
     seat->ops->ask (seat->judge, self);
-  } else if (seats->len > 0) {
-    challenge (self);
+  } else if (self->has_credentials) {
+    deny (self, self->credentials.user, self->credentials.user ? UNKNOWN_USER : WRONG_TOKEN);
   } else {
-    decide (self, ACCESS_ADMITTED);
+    challenge (self, NULL, NULL);
   }
 }
 
 void
 access_case_judge (AccessCase *self, Judgement judgement, const gchar *user, const gchar *reason)
 {
-  if (judgement == JUDGE_PASSES) {
-    self->judge++;
+  switch (judgement) {
+    case JUDGE_PASSES:
+      self->judge++;
+      ask_next (self);
+      break;
+    case JUDGE_ADMITS:
+      admit (self, user);
+      break;
+    case JUDGE_FORBIDS:
+      forbid (self, user, reason);
+      break;
+    case JUDGE_DENIES:
+      deny (self, user, reason);
+      break;
+    case JUDGE_RENEWS:
+      leave_throttle (self, FALSE);
+      self->is_stale = TRUE;
+      challenge (self, user, NULL);
+      break;
+    case JUDGE_FAILS:
+      give_up (self, reason);
+      break;
+  }
+}
+
+// ---- waiting ----
+
+static gboolean
+on_waited (gpointer data)
+{
+  AccessCase *self = data;
+  Access *access = self->access;
+
+  g_mutex_lock (&access->lock);
+  g_hash_table_steal (access->waiting, self);
+  g_mutex_unlock (&access->lock);
+  ask_next (self);
+  access_case_unref (self);
+  return G_SOURCE_REMOVE;
+}
+
+static void
+wait (AccessCase *self, gint64 us)
+{
+  Access *access = self->access;
+  gboolean closed;
+
+  // With the lock held, so that on_waited() runs after this.
+  g_mutex_lock (&access->lock);
+  closed = access->closed;
+  if (!closed) {
+    g_hash_table_add (access->waiting, access_case_ref (self));
+    self->timer = g_timeout_add ((guint) (us / 1000 + 1), on_waited, self);
+  }
+  g_mutex_unlock (&access->lock);
+  if (closed)
+    give_up (self, TOO_MANY);
+}
+
+static void
+enter (AccessCase *self)
+{
+  gint64 us;
+
+  if (!self->has_credentials || access_peer_had_user (self->peer, self->credentials.user)) {
     ask_next (self);
     return;
   }
-  self->user = g_strdup (user);
-  if (judgement == JUDGE_ADMITS)
-    decide (self, ACCESS_ADMITTED);
-  else if (judgement == JUDGE_FORBIDS)
-    decide (self, ACCESS_REFUSED);
-  else if (judgement == JUDGE_FAILS)
-    decide (self, ACCESS_BUSY);
+  us = throttle_enter (
+      self->access->throttle, access_peer_get_inet (self->peer), g_get_monotonic_time ());
+  self->is_entered = us >= 0;
+  if (us < 0)
+    give_up (self, TOO_MANY);
+  else if (us > 0)
+    wait (self, us);
   else
-    challenge (self);
+    ask_next (self);
 }
 
 AccessCase *
@@ -88,8 +304,17 @@ access_ask (
   AccessCase *asked = access_case_new (self, peer, request, done, data);
   gboolean is_later;
 
+  asked->may_use_basic =
+      !access_peer_is_rtsp (peer) || access_peer_has_tls (peer) || g_atomic_int_get (&self->basic);
+  if (asked->credentials.kind == CREDENTIALS_BASIC && !asked->may_use_basic
+      && access_takes_credentials (self)) {
+    note_refusal (asked, asked->credentials.user, "password without TLS");
+    credentials_clear (&asked->credentials);
+    asked->has_credentials = request->token != NULL;
+  }
+  asked->has_credentials &= access_takes_credentials (self);
   access_case_ref (asked); // for the judge
-  ask_next (asked);
+  enter (asked);
   g_mutex_lock (&asked->lock);
   asked->is_later = asked->verdict == ACCESS_PENDING;
   is_later = asked->is_later;
@@ -109,24 +334,76 @@ access_add_judge (Access *self, const JudgeOps *ops, gpointer judge)
   g_array_append_val (self->seats, seat);
 }
 
+static void
+read_config (Access *self, const ProxyConfig *config)
+{
+  g_atomic_int_set (&self->basic, config->basic);
+  g_atomic_int_set (&self->takes_credentials, config->users != NULL);
+  g_atomic_int_set (&self->guards_api, proxy_config_guards (config, ACCESS_API));
+  g_atomic_int_set (&self->guards_metrics, proxy_config_guards (config, ACCESS_METRICS));
+}
+
+gboolean
+access_is_guarded (Access *self, AccessAction action)
+{
+  return g_atomic_int_get (action == ACCESS_API ? &self->guards_api : &self->guards_metrics);
+}
+
+gboolean
+access_takes_credentials (Access *self)
+{
+  return g_atomic_int_get (&self->takes_credentials);
+}
+
 Access *
 access_new (const ProxyConfig *config)
 {
   Access *self = g_new0 (Access, 1);
 
   self->seats = g_array_new (FALSE, FALSE, sizeof (Seat));
+  self->throttle = throttle_new ();
+  read_config (self, config);
+  g_mutex_init (&self->lock);
+  self->waiting = g_hash_table_new_full (NULL, NULL, (GDestroyNotify) access_case_unref, NULL);
+  self->refused = g_hash_table_new_full (g_str_hash, g_str_equal, NULL, g_free);
+  count_refusal (self, WRONG_PASSWORD, 0); // so that the metric exists
+  access_add_judge (self, &users_judge, users_judge_new (config));
   return self;
 }
 
 void
 access_configure (Access *self, const ProxyConfig *config)
 {
+  read_config (self, config);
   for (guint i = 0; i < self->seats->len; i++) {
     const Seat *seat = &g_array_index (self->seats, Seat, i);
 
     if (seat->ops->configure)
       seat->ops->configure (seat->judge, config);
   }
+}
+
+void
+access_close (Access *self)
+{
+  GHashTableIter iter;
+  GPtrArray *cases = g_ptr_array_new ();
+  gpointer asked;
+
+  g_mutex_lock (&self->lock);
+  self->closed = TRUE;
+  g_hash_table_iter_init (&iter, self->waiting);
+  while (g_hash_table_iter_next (&iter, &asked, NULL))
+    g_ptr_array_add (cases, asked);
+  g_hash_table_steal_all (self->waiting);
+  g_mutex_unlock (&self->lock);
+  for (guint i = 0; i < cases->len; i++) {
+    asked = g_ptr_array_index (cases, i);
+    g_source_remove (((AccessCase *) asked)->timer);
+    give_up (asked, TOO_MANY);
+    access_case_unref (asked);
+  }
+  g_ptr_array_unref (cases);
 }
 
 void
@@ -139,11 +416,9 @@ access_free (Access *self)
       seat->ops->free (seat->judge);
   }
   g_array_unref (self->seats);
+  throttle_free (self->throttle);
+  g_hash_table_unref (self->waiting);
+  g_hash_table_unref (self->refused);
+  g_mutex_clear (&self->lock);
   g_free (self);
-}
-
-gboolean
-access_admit (const Demand *demand, const gchar *peer, const gchar *credentials, GError **error)
-{
-  return TRUE;
 }

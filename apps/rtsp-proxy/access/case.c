@@ -1,60 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "access/case_private.h"
 
-#include <gio/gio.h>
-
-// ---- peers ----
-
-AccessPeer *
-access_peer_new (const gchar *address, const gchar *protocol)
-{
-  AccessPeer *self = g_new0 (AccessPeer, 1);
-
-  self->refs = 1;
-  self->address = g_strdup (address);
-  self->protocol = g_strdup (protocol);
-  self->id = g_uuid_string_random ();
-  return self;
-}
-
-AccessPeer *
-access_peer_ref (AccessPeer *self)
-{
-  g_atomic_int_inc (&self->refs);
-  return self;
-}
-
-void
-access_peer_unref (AccessPeer *self)
-{
-  if (!g_atomic_int_dec_and_test (&self->refs))
-    return;
-  g_free (self->address);
-  g_free (self->protocol);
-  g_free (self->id);
-  g_free (self);
-}
-
-const gchar *
-access_peer_get_address (AccessPeer *self)
-{
-  return self->address;
-}
-
-const gchar *
-access_peer_get_protocol (AccessPeer *self)
-{
-  return self->protocol;
-}
-
-const gchar *
-access_peer_get_id (AccessPeer *self)
-{
-  return self->id;
-}
-
-// ---- cases ----
-
 static void
 copy_request (AccessRequest *to, const AccessRequest *from)
 {
@@ -91,6 +37,7 @@ access_case_new (
   self->peer = access_peer_ref (peer);
   copy_request (&self->request, request);
   credentials_parse (request->authorization, &self->credentials);
+  self->has_credentials = self->credentials.kind != CREDENTIALS_NONE || request->token;
   self->done = done;
   self->data = data;
   g_mutex_init (&self->lock);
@@ -130,10 +77,23 @@ access_case_get_verdict (AccessCase *self)
   return verdict;
 }
 
+gboolean
+access_case_is_later (AccessCase *self)
+{
+  gboolean later;
+
+  g_mutex_lock (&self->lock);
+  later = self->is_later;
+  g_mutex_unlock (&self->lock);
+  return later;
+}
+
 const gchar *const *
 access_case_get_challenges (AccessCase *self)
 {
-  return (const gchar *const *) self->challenges->pdata;
+  static const gchar *const none[] = { NULL };
+
+  return self->challenges->len > 0 ? (const gchar *const *) self->challenges->pdata : none;
 }
 
 const gchar *
@@ -158,4 +118,16 @@ AccessPeer *
 access_case_get_peer (AccessCase *self)
 {
   return self->peer;
+}
+
+gboolean
+access_case_may_use_basic (AccessCase *self)
+{
+  return self->may_use_basic;
+}
+
+gboolean
+access_case_is_stale (AccessCase *self)
+{
+  return self->is_stale;
 }

@@ -50,6 +50,9 @@ void access_case_unref (AccessCase *self);
 
 AccessVerdict access_case_get_verdict (AccessCase *self);
 
+// Reports whether access_ask() returned the case undecided, so that `done` is or was called.
+gboolean access_case_is_later (AccessCase *self);
+
 // Returns the values of WWW-Authenticate headers, in order, for ACCESS_ASKED. (transfer none)
 const gchar *const *access_case_get_challenges (AccessCase *self);
 
@@ -66,3 +69,10 @@ const gchar *access_peer_get_address (AccessPeer *self);
 const gchar *access_peer_get_protocol (AccessPeer *self);
 const gchar *access_peer_get_id (AccessPeer *self); // random; names the connection
 AccessPeer *access_case_get_peer (AccessCase *self);
+
+// Reports whether the client may send its password unencrypted, or uses TLS. If not, a judge gets
+// no basic credentials.
+gboolean access_case_may_use_basic (AccessCase *self);
+
+// Reports whether a judge has said JUDGE_RENEWS.
+gboolean access_case_is_stale (AccessCase *self);

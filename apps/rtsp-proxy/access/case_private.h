@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The peers and cases of the door.
+// The cases of the door.
 
 #include "access/case.h"
-
-struct _AccessPeer {
-  gint refs;
-  gchar *address, *protocol, *id;
-};
 
 struct _AccessCase {
   gint refs;
@@ -18,9 +13,14 @@ struct _AccessCase {
   Credentials credentials;
   AccessDone done;
   gpointer data;
+  gboolean has_credentials; // of any kind
+  gboolean may_use_basic;
+  gboolean is_entered; // in the throttle
+  gboolean is_stale;   // the credentials were right, but are too old
+  guint judge;         // asked now
+  guint timer;         // while it waits; protected by the lock of Access
 
-  GMutex lock;
-  guint judge;           // asked now
+  GMutex lock;           // protects the fields below
   gboolean is_later;     // access_ask() has returned
   AccessVerdict verdict; // set once
   GPtrArray *challenges; // of gchar *, ends with NULL

@@ -8,6 +8,9 @@
 #include "access/case.h"
 #include "config/proxy_config.h"
 
+// The reason for wrong passwords, in the log and the metrics.
+#define WRONG_PASSWORD "wrong password"
+
 typedef enum {
   JUDGE_PASSES,  // these credentials are not of this judge's kind: ask the next one
   JUDGE_ADMITS,  // the client may
@@ -18,7 +21,6 @@ typedef enum {
 } Judgement;
 
 typedef struct {
-  const gchar *name; // for the log
   // Calls access_case_judge() once, before it returns or later, from any thread. The case stays
   // valid until then.
   void (*ask) (gpointer judge, AccessCase *asked);

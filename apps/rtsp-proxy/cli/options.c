@@ -10,6 +10,7 @@
 #include "config/mount_cache.h"
 #include "config/mount_keys.h"
 #include "config/mount_loop.h"
+#include "config/user_read.h"
 #include "sources/kinds.h"
 
 #include <gst/gst.h>
@@ -32,7 +33,7 @@ const gchar options_summary[] =
 
 const gchar options_examples[] =
     "Examples:\n"
-    "  rtsp-proxy --mount /cam=rtsp://192.0.2.7/stream --listen 0.0.0.0:8554\n"
+    "  rtsp-proxy --mount /cam=rtsp://192.0.2.7/stream --listen 127.0.0.1:8555\n"
     "  rtsp-proxy --config rtsp-proxy.yaml --check-config\n"
     "  rtsp-proxy --config rtsp-proxy.yaml --check-system --expect 8M,500\n"
     "  rtsp-proxy --config rtsp-proxy.yaml --explain '/cam?delay=30'\n"
@@ -43,6 +44,7 @@ static const gchar configuration[] =
 
 const gchar options_epilogue[] =
     "\n"
+    "rtsp-proxy hash-password [--user NAME] prints the secrets of a user for a password.\n"
     "Keep passwords in the configuration file, or in a file or variable that it names: ps shows\n"
     "arguments to all users. SIGHUP makes the proxy read the file again.\n\n"
     "Exit status: 0 after SIGINT or SIGTERM, 1 if the proxy could not start, or if --check-system\n"
@@ -56,10 +58,15 @@ print_config_docs (void)
   gchar *mount = schema_to_markdown (mount_config_keys (), "", mount_effect_words);
   gchar *cache = schema_to_markdown (mount_cache_keys (), "cache.", mount_effect_words);
   gchar *tls = schema_to_markdown (tls_config_keys (), "tls.", proxy_effect_words);
+  gchar *user = schema_to_markdown (user_keys (), "users.", proxy_effect_words);
+  gchar *permission =
+      schema_to_markdown (permission_keys (), "users.permissions.", proxy_effect_words);
   gchar *kinds = kinds_to_markdown ();
 
-  printf ("%s\n%s\n%s\n%s\n%s", top, mount, cache, tls, kinds);
+  printf ("%s\n%s\n%s\n%s\n%s\n%s\n%s", top, mount, cache, tls, user, permission, kinds);
   g_free (tls);
+  g_free (user);
+  g_free (permission);
   g_free (kinds);
   g_free (top);
   g_free (mount);
@@ -230,7 +237,7 @@ build (const Options *self, ProxyConfig *config, gboolean *has_password, GError 
         "%s: no mounts; add at least one /PATH under mounts", self->file);
     return FALSE;
   }
-  return check_loops (self, config, error);
+  return proxy_config_check_users (config, error) && check_loops (self, config, error);
 }
 
 ProxyConfig *

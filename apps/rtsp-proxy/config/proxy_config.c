@@ -174,6 +174,30 @@ read_mounts (
   return ok;
 }
 
+static gboolean
+read_users (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  ProxyConfig *self = object;
+  const gchar *file = yaml_text (reader, node);
+
+  g_clear_pointer (&self->users, user_set_unref);
+  self->users = user_set_new ();
+  if (g_str_equal (key->name, "users"))
+    return user_set_read (self->users, reader, node, error);
+  if (!file)
+    return schema_fail (reader, node, key, error, "expected a file");
+  return user_set_read_file (self->users, file, reader, node, error);
+}
+
+static gboolean
+equal_users (gconstpointer a, gconstpointer b)
+{
+  const UserSet *x = ((const ProxyConfig *) a)->users, *y = ((const ProxyConfig *) b)->users;
+
+  return x && y ? user_set_equal (x, y) : x == y;
+}
+
 const gchar *const proxy_effect_words[] = { NULL, "reload", "restart" };
 
 static const SchemaValue listen_value = { .read = read_listen, .equal = equal_listen };
@@ -181,6 +205,8 @@ static const SchemaValue api_value = { .read = read_api, .equal = equal_api };
 static const SchemaValue tls_value = { .read = read_tls, .equal = equal_tls };
 static const SchemaValue receive_tick_value = { .read = read_receive_tick,
   .equal = equal_receive_tick };
+static const SchemaValue users_value = { .read = read_users, .equal = equal_users };
+static const SchemaValue users_file_value = { .read = read_users };
 static const SchemaValue stages_value = { .read = read_stages };
 static const SchemaValue mounts_value = { .read = read_mounts };
 
@@ -210,6 +236,15 @@ static const SchemaKey top_keys[] = {
   { "api-token-env", SCHEMA_OTHER, AT (api_token), .form = "NAME",
       .value = &schema_secret_elsewhere, .effect = PROXY_EFFECT_RESTART,
       .help = "an environment variable that holds the token" },
+  { "users", SCHEMA_OTHER, .form = "list of users", .value = &users_value,
+      .effect = PROXY_EFFECT_RELOAD,
+      .help = "who may do what; without users, only clients on this machine may read" },
+  { "users-file", SCHEMA_OTHER, .form = "FILE", .value = &users_file_value,
+      .effect = PROXY_EFFECT_RELOAD,
+      .help = "a YAML file with the list of users, which other users of the machine cannot read" },
+  { "basic-without-tls", SCHEMA_FLAG, AT (basic), .preset = "no", .effect = PROXY_EFFECT_RELOAD,
+      .help = "`yes`: RTSP clients may send their password unencrypted (basic authentication), "
+              "as a user with `hash` must" },
   { "receive-tick", SCHEMA_OTHER, .preset = "2ms", .form = "time from 0ms to 100ms",
       .value = &receive_tick_value, .effect = PROXY_EFFECT_RESTART,
       .help = "time between two rounds of receiving from RTSP upstreams; a packet waits for up to "
@@ -265,6 +300,7 @@ proxy_config_free (ProxyConfig *self)
   g_free (self->api_token);
   g_free (self->stage_folder);
   g_clear_pointer (&self->stage_set, stage_set_unref);
+  g_clear_pointer (&self->users, user_set_unref);
   g_hash_table_unref (self->paths);
   g_ptr_array_unref (self->mounts);
   g_free (self);
@@ -300,12 +336,16 @@ load_document (ProxyConfig *self, YamlReader *reader, GError **error)
     return TRUE; // an empty file has no mounts: reported by the caller
   ok = yaml_check_alternatives (reader, root, "api-token",
       "set only one of api-token, api-token-file and api-token-env", error);
+  ok = yaml_check_alternatives (reader, root, "users", "set users or users-file, not both", error)
+       && ok;
   if (!schema_read (top_keys, self, reader, root, NULL, SCHEMA_WHOLE, error) || !ok)
     return FALSE;
   if (self->api == API_ON && !self->api_token
-      && !proxy_config_is_loopback (self->api_listen.address))
+      && !proxy_config_is_loopback (self->api_listen.address)
+      && !(self->users && user_set_has_action (self->users, ACCESS_API, FALSE)))
     return yaml_fail (reader, yaml_get (reader, root, "api"), "api", CONFIG_ERROR_VALUE, error,
-        "other machines can reach this address: set a token (api-token-file: FILE)");
+        "other machines can reach this address: set a token (api-token-file: FILE), or add a user "
+        "with the action api");
   if (self->api_token && !*self->api_token)
     return yaml_fail (reader, root, "api-token", CONFIG_ERROR_VALUE, error, "the token is empty");
   if (self->listen_off && !self->tls.pair)
@@ -372,4 +412,49 @@ proxy_config_add_mount (
   }
   g_free (path);
   return wrong == NULL;
+}
+
+// ---- users ----
+
+// Reports whether the permission is for a mount, for mounts below its path, or for titles of a
+// mount.
+static gboolean
+is_served_by (const Permission *permission, const MountConfig *mount)
+{
+  gsize literal = strcspn (permission->path, "*"), len = strlen (mount->path);
+  const PullConfig *pull = mount->pulls->len > 0 ? g_ptr_array_index (mount->pulls, 0) : NULL;
+
+  if (permission_covers (permission, mount->path))
+    return TRUE;
+  return pull && pull->is_folder && literal > len && permission->path[len] == '/'
+         && strncmp (permission->path, mount->path, len) == 0;
+}
+
+static gboolean
+is_served (const Permission *permission, gpointer config)
+{
+  const GPtrArray *mounts = ((const ProxyConfig *) config)->mounts;
+
+  for (guint i = 0; i < mounts->len; i++) {
+    if (is_served_by (permission, g_ptr_array_index (mounts, i)))
+      return TRUE;
+  }
+  return FALSE;
+}
+
+gboolean
+proxy_config_check_users (const ProxyConfig *self, GError **error)
+{
+  return !self->users || user_set_check_paths (self->users, is_served, (gpointer) self, error);
+}
+
+gboolean
+proxy_config_guards (const ProxyConfig *self, AccessAction action)
+{
+  if (self->api_token || !proxy_config_is_loopback (self->api_listen.address))
+    return TRUE;
+  if (!self->users)
+    return FALSE;
+  return user_set_has_action (self->users, ACCESS_API, FALSE)
+         || user_set_has_action (self->users, action, FALSE);
 }

@@ -10,6 +10,7 @@
 #include "config/mount_config.h"
 #include "config/proxy_effect.h"
 #include "config/tls_config.h"
+#include "config/users.h"
 #include "text/schema.h"
 
 typedef enum {
@@ -30,6 +31,8 @@ typedef struct {
   guint workers;       // processes of each kind, at most
   gchar *stage_folder; // searched for stages first; may be NULL
   StageSet *stage_set; // NULL before proxy_config_load_stages()
+  UserSet *users;      // NULL: the file says nothing about users
+  gboolean basic;      // RTSP takes passwords by basic authentication without TLS
   GPtrArray *mounts;   // of MountConfig
   GHashTable *paths;   // the paths of `mounts`
 } ProxyConfig;
@@ -59,6 +62,14 @@ gboolean proxy_config_load_stages (ProxyConfig *self, GError **error);
 // Writes where readers can connect, and then an entry without an address. The texts stay those of
 // `self`.
 void proxy_config_list_listen (const ProxyConfig *self, ListenAddress own[3]);
+
+// Checks what concerns users and mounts together, after all mounts are known. Returns FALSE and
+// sets `error` if a permission is for a path that no mount serves.
+gboolean proxy_config_check_users (const ProxyConfig *self, GError **error);
+
+// Reports whether the API asks clients who they are before they may do `action`, ACCESS_API or
+// ACCESS_METRICS.
+gboolean proxy_config_guards (const ProxyConfig *self, AccessAction action);
 
 // Reports whether `address`, a valid IP address, is a loopback address.
 gboolean proxy_config_is_loopback (const gchar *address);

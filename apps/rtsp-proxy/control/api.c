@@ -193,18 +193,14 @@ on_started (SoupServer *soup, SoupServerMessage *message, gpointer unused)
   api_prepare_failure (message, "malformed HTTP request");
 }
 
-// Called before the body is read.
+// Checks an admitted request before its body is read.
 static void
-on_headers (SoupServer *soup, SoupServerMessage *message, const char *path, GHashTable *query,
-    gpointer data)
+check_admitted (Api *self, SoupServerMessage *message, const gchar *path)
 {
-  Api *self = data;
   SoupMessageHeaders *headers = soup_server_message_get_request_headers (message);
   guint route;
 
-  if (!api_guard_admit (self, message)) {
-    // answered
-  } else if (!find_route (message, path, &route)) {
+  if (!find_route (message, path, &route)) {
     // answered
   } else if (soup_message_headers_get_encoding (headers) == SOUP_ENCODING_CHUNKED) {
     api_fail (message, SOUP_STATUS_LENGTH_REQUIRED, NULL, "the body needs a Content-Length header");
@@ -217,8 +213,15 @@ on_headers (SoupServer *soup, SoupServerMessage *message, const char *path, GHas
   } else {
     return;
   }
-  // Discard the body.
-  soup_message_body_set_accumulate (soup_server_message_get_request_body (message), FALSE);
+  api_guard_discard_body (message);
+}
+
+// Called before the body is read.
+static void
+on_headers (SoupServer *soup, SoupServerMessage *message, const char *path, GHashTable *query,
+    gpointer self)
+{
+  api_guard_check (self, message, path, check_admitted);
 }
 
 // ---- construction ----
@@ -304,7 +307,7 @@ void
 api_free (Api *self)
 {
   g_cancellable_cancel (self->ending);
-  while (self->n_drawing > 0)
+  while (self->n_drawing > 0 || self->n_asking > 0)
     g_main_context_iteration (NULL, TRUE);
   g_clear_pointer (&self->tls, tls_port_free);
   soup_server_disconnect (self->soup);

@@ -78,27 +78,188 @@ is_our_page (Api *self, SoupMessageHeaders *headers)
              && g_str_equal (origin + strlen (scheme), host));
 }
 
-gboolean
-api_guard_admit (Api *api, SoupServerMessage *message)
+void
+api_guard_discard_body (SoupServerMessage *message)
+{
+  soup_message_body_set_accumulate (soup_server_message_get_request_body (message), FALSE);
+}
+
+// ---- the door ----
+
+typedef struct {
+  Api *api;
+  SoupServerMessage *message;
+  gchar *path;
+  ApiAdmitted next;
+  AccessCase *asked;
+  gulong on_finished;
+  gboolean left; // the client has closed the connection
+} Asking;
+
+static void
+asking_free (Asking *self)
+{
+  g_clear_signal_handler (&self->on_finished, self->message);
+  g_clear_pointer (&self->asked, access_case_unref);
+  g_object_unref (self->message);
+  g_free (self->path);
+  g_free (self);
+}
+
+#define ASK_TOKEN "the token is missing or wrong; send Authorization: Bearer TOKEN"
+
+static void
+challenge (Asking *self)
+{
+  SoupMessageHeaders *headers = soup_server_message_get_response_headers (self->message);
+  const gchar *const *lines = access_case_get_challenges (self->asked);
+  gboolean has_users = *lines != NULL;
+
+  api_fail (self->message, SOUP_STATUS_UNAUTHORIZED, NULL,
+      has_users ? "the credentials are missing or wrong; send those of a user who may do this"
+                : ASK_TOKEN);
+  soup_message_headers_remove (headers, "WWW-Authenticate");
+  if (self->api->token)
+    soup_message_headers_append (headers, "WWW-Authenticate", "Bearer");
+  for (; *lines; lines++)
+    soup_message_headers_append (headers, "WWW-Authenticate", *lines);
+}
+
+static void
+answer (Asking *self)
+{
+  AccessVerdict verdict = access_case_get_verdict (self->asked);
+
+  if (verdict == ACCESS_ADMITTED) {
+    self->next (self->api, self->message, self->path);
+    return;
+  }
+  if (verdict == ACCESS_ASKED
+      || (verdict == ACCESS_REFUSED && self->api->token && !access_case_get_user (self->asked)))
+    challenge (self);
+  else if (verdict == ACCESS_REFUSED)
+    api_fail (self->message, SOUP_STATUS_FORBIDDEN, NULL, "this client may not do this");
+  else
+    api_fail (self->message, SOUP_STATUS_SERVICE_UNAVAILABLE, NULL,
+        "too many requests with credentials wait; try again later");
+  api_guard_discard_body (self->message);
+}
+
+static gboolean
+answer_later (gpointer data)
+{
+  Asking *self = data;
+
+  self->api->n_asking--;
+  if (!self->left) {
+    answer (self);
+    soup_server_message_unpause (self->message);
+  }
+  asking_free (self);
+  return G_SOURCE_REMOVE;
+}
+
+static void
+on_decided (AccessCase *decided, gpointer asking)
+{
+  g_idle_add_full (G_PRIORITY_DEFAULT, answer_later, asking, NULL);
+}
+
+static void
+on_finished (SoupServerMessage *message, gpointer asking)
+{
+  ((Asking *) asking)->left = TRUE;
+}
+
+static AccessPeer *
+make_peer (SoupServerMessage *message)
+{
+  GSocketAddress *address = soup_server_message_get_remote_address (message);
+  gchar *ip = NULL;
+  AccessPeer *peer;
+
+  if (G_IS_INET_SOCKET_ADDRESS (address))
+    ip = g_inet_address_to_string (
+        g_inet_socket_address_get_address (G_INET_SOCKET_ADDRESS (address)));
+  peer = access_peer_new (ip ? ip : "", g_uri_get_scheme (soup_server_message_get_uri (message)));
+  g_free (ip);
+  return peer;
+}
+
+static void
+ask (Asking *self, AccessAction action)
+{
+  SoupMessageHeaders *headers = soup_server_message_get_request_headers (self->message);
+  AccessRequest request = { .action = action,
+    .path = self->path,
+    .query = g_uri_get_query (soup_server_message_get_uri (self->message)),
+    .user_agent = soup_message_headers_get_one (headers, "User-Agent"),
+    .method = soup_server_message_get_method (self->message),
+    .authorization = soup_message_headers_get_one (headers, "Authorization") };
+  AccessPeer *peer = make_peer (self->message);
+
+  self->asked =
+      access_ask (server_get_access (self->api->server), peer, &request, on_decided, self);
+  access_peer_unref (peer);
+}
+
+// Refuses a request if only the token could admit it.
+static void
+ask_token (SoupServerMessage *message, Api *api, AccessAction action, const gchar *path)
 {
   SoupMessageHeaders *headers = soup_server_message_get_request_headers (message);
+  AccessPeer *peer = make_peer (message);
+
+  if (soup_message_headers_get_one (headers, "Authorization"))
+    access_note_refusal (server_get_access (api->server), peer, action, path, "wrong token");
+  access_peer_unref (peer);
+  api_fail (message, SOUP_STATUS_UNAUTHORIZED, NULL, ASK_TOKEN);
+  soup_message_headers_replace (
+      soup_server_message_get_response_headers (message), "WWW-Authenticate", "Bearer");
+  api_guard_discard_body (message);
+}
+
+static void
+ask_door (
+    Api *api, SoupServerMessage *message, const gchar *path, ApiAdmitted next, AccessAction action)
+{
+  Asking *self = g_new0 (Asking, 1);
+
+  self->api = api;
+  self->message = g_object_ref (message);
+  self->path = g_strdup (path);
+  self->next = next;
+  ask (self, action);
+  if (!access_case_is_later (self->asked)) {
+    answer (self);
+    asking_free (self);
+    return;
+  }
+  self->on_finished = g_signal_connect (message, "finished", G_CALLBACK (on_finished), self);
+  api->n_asking++;
+  soup_server_message_pause (message);
+}
+
+void
+api_guard_check (Api *api, SoupServerMessage *message, const gchar *path, ApiAdmitted next)
+{
+  SoupMessageHeaders *headers = soup_server_message_get_request_headers (message);
+  AccessAction action = g_str_equal (path, "/metrics") ? ACCESS_METRICS : ACCESS_API;
 
   if (!is_our_host (api, headers)) {
     api_fail (message, SOUP_STATUS_FORBIDDEN, "Host", "must be localhost, a loopback address or %s",
         api->address);
-    return FALSE;
-  }
-  if (!is_our_page (api, headers)) {
+    api_guard_discard_body (message);
+  } else if (!is_our_page (api, headers)) {
     api_fail (
         message, SOUP_STATUS_FORBIDDEN, "Origin", "web pages of other sites may not use the API");
-    return FALSE;
+    api_guard_discard_body (message);
+  } else if ((api->token && has_token (api, headers))
+             || !access_is_guarded (server_get_access (api->server), action)) {
+    next (api, message, path);
+  } else if (api->token && !access_takes_credentials (server_get_access (api->server))) {
+    ask_token (message, api, action, path);
+  } else {
+    ask_door (api, message, path, next, action);
   }
-  if (api->token && !has_token (api, headers)) {
-    api_fail (message, SOUP_STATUS_UNAUTHORIZED, NULL,
-        "the token is missing or wrong; send Authorization: Bearer TOKEN");
-    soup_message_headers_replace (
-        soup_server_message_get_response_headers (message), "WWW-Authenticate", "Bearer");
-    return FALSE;
-  }
-  return TRUE;
 }

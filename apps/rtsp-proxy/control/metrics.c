@@ -260,6 +260,38 @@ workers (Page *page)
       page->out, "weir_workers_failed_total %" G_GUINT64_FORMAT "\n", counts.failed);
 }
 
+static void
+simple (Page *page, const gchar *name, const gchar *type, guint64 value, const gchar *help)
+{
+  head (page, name, type, help);
+  g_string_append_printf (page->out, "weir_%s %" G_GUINT64_FORMAT "\n", name, value);
+}
+
+static void
+access_counts (Page *page, Server *server)
+{
+  AccessCounts counts;
+
+  access_get_counts (server_get_access (server), &counts);
+  simple (page, "access_admitted_total", "counter", counts.admitted,
+      "Requests that the check of users admitted.");
+  simple (page, "access_challenged_total", "counter", counts.challenged,
+      "Requests that were answered with a request for credentials (401).");
+  head (page, "access_refused_total", "counter", "Refused requests, by reason.");
+  for (guint i = 0; i < counts.refused->len; i++) {
+    const AccessRefusals *refused = &g_array_index (counts.refused, AccessRefusals, i);
+
+    g_string_append_printf (page->out,
+        "weir_access_refused_total{reason=\"%s\"} %" G_GUINT64_FORMAT "\n", refused->reason,
+        refused->n);
+  }
+  simple (page, "access_waiting", "gauge", counts.waiting,
+      "Requests that wait because their address has sent wrong credentials.");
+  simple (page, "access_addresses", "gauge", counts.addresses,
+      "Addresses that have sent wrong credentials or were refused lately.");
+  g_array_unref (counts.refused);
+}
+
 gchar *
 metrics_dup_text (Server *server)
 {
@@ -275,6 +307,7 @@ metrics_dup_text (Server *server)
   gauges (&page);
   guards (&page);
   workers (&page);
+  access_counts (&page, server);
   g_free (samples);
   g_ptr_array_unref (mounts);
   return g_string_free (page.out, FALSE);

@@ -7,6 +7,7 @@ struct _Reload {
   const Options *options;
   Server *server;
   GHashTable *mounts; // path -> MountConfig, as the file was when it was last read
+  UserSet *users;     // as the file was; may be NULL
   const ProxyConfig *started_with;
 };
 
@@ -34,6 +35,7 @@ reload_new (const Options *options, Server *server, const ProxyConfig *config)
   self->options = options;
   self->server = server;
   self->mounts = index_mounts (config);
+  self->users = config->users ? user_set_ref (config->users) : NULL;
   self->started_with = config;
   return self;
 }
@@ -42,6 +44,7 @@ void
 reload_free (Reload *self)
 {
   g_hash_table_unref (self->mounts);
+  g_clear_pointer (&self->users, user_set_unref);
   g_free (self);
 }
 
@@ -64,7 +67,7 @@ reload_plan_free (ReloadPlan *plan)
   g_ptr_array_unref (plan->changes);
   g_ptr_array_unref (plan->notes);
   g_hash_table_unref (plan->mounts);
-  stage_set_unref (plan->stage_set);
+  proxy_config_free (plan->config);
   g_free (plan);
 }
 
@@ -106,8 +109,18 @@ note_restarts (Reload *self, ReloadPlan *plan, const ProxyConfig *config)
   }
 }
 
+static void
+note_users (Reload *self, ReloadPlan *plan)
+{
+  UserSet *users = plan->config->users;
+
+  if (users && self->users ? !user_set_equal (users, self->users) : users != self->users)
+    g_ptr_array_add (plan->notes, g_strdup ("the users have changed; readers who play stay"));
+}
+
+// Takes ownership of `config`.
 static ReloadPlan *
-plan_config (Reload *self, const ProxyConfig *config)
+plan_config (Reload *self, ProxyConfig *config)
 {
   ReloadPlan *plan = g_new0 (ReloadPlan, 1);
   GHashTableIter iter;
@@ -116,7 +129,7 @@ plan_config (Reload *self, const ProxyConfig *config)
   plan->changes = g_ptr_array_new_with_free_func (change_free);
   plan->notes = g_ptr_array_new_with_free_func (g_free);
   plan->mounts = index_mounts (config);
-  plan->stage_set = stage_set_ref (config->stage_set);
+  plan->config = config;
   for (guint i = 0; i < config->mounts->len; i++) {
     MountConfig *to = g_ptr_array_index (config->mounts, i);
 
@@ -128,6 +141,7 @@ plan_config (Reload *self, const ProxyConfig *config)
       plan_mount (self, plan, path, NULL);
   }
   note_restarts (self, plan, config);
+  note_users (self, plan);
   return plan;
 }
 
@@ -135,13 +149,8 @@ ReloadPlan *
 reload_plan (Reload *self, GError **error)
 {
   ProxyConfig *config = options_load_config (self->options, error);
-  ReloadPlan *plan;
 
-  if (!config)
-    return NULL;
-  plan = plan_config (self, config);
-  proxy_config_free (config);
-  return plan;
+  return config ? plan_config (self, config) : NULL;
 }
 
 // ---- applying it ----
@@ -151,7 +160,10 @@ reload_apply (Reload *self, ReloadPlan *plan)
 {
   GError *error = NULL;
 
-  server_set_stages (self->server, plan->stage_set);
+  server_set_stages (self->server, plan->config->stage_set);
+  access_configure (server_get_access (self->server), plan->config);
+  g_clear_pointer (&self->users, user_set_unref);
+  self->users = plan->config->users ? user_set_ref (plan->config->users) : NULL;
   server_reload_tls (self->server);
   for (guint i = 0; i < plan->changes->len; i++) {
     const ReloadChange *change = g_ptr_array_index (plan->changes, i);

@@ -25,7 +25,7 @@ typedef struct {
   guint n_unchanged;
   GPtrArray *notes;    // of gchar *: changes that need a restart, and failures
   GHashTable *mounts;  // path -> MountConfig: all mounts of the file
-  StageSet *stage_set; // read from the stage files
+  ProxyConfig *config; // the file
 } ReloadPlan;
 
 // Reads the file and lists its changes; changes nothing. Returns NULL and sets `error` if the file

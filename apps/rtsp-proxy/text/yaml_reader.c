@@ -259,6 +259,15 @@ yaml_place (const YamlNode *node, guint *line, guint *column)
   *column = (guint) node->start_mark.column + 1;
 }
 
+gchar *
+yaml_dup_place (YamlReader *self, const YamlNode *node)
+{
+  guint line, column;
+
+  yaml_place (node, &line, &column);
+  return g_strdup_printf ("%s:%u:%u", self->file, line, column);
+}
+
 const gchar *
 yaml_text (YamlReader *self, const YamlNode *node)
 {

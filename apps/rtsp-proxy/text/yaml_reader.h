@@ -44,6 +44,9 @@ YamlNode *yaml_item (YamlReader *self, const YamlNode *sequence, guint i);
 // Gets the line and column, from 1, where the node begins.
 void yaml_place (const YamlNode *node, guint *line, guint *column);
 
+// Returns "FILE:LINE:COLUMN", where the node begins. (transfer full)
+gchar *yaml_dup_place (YamlReader *self, const YamlNode *node);
+
 // Checks that `node` is a mapping, that all its keys are in `keys` (NULL-terminated), and that no
 // key appears twice. Returns FALSE and sets `error` otherwise. `name` is the mapping's name for
 // errors, or NULL for the whole document. `renamed` is NULL, or pairs of a former and a present

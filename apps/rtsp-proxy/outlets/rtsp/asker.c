@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/asker.h"
 
-#include "access/access.h"
 #include "base/log.h"
 #include "outlets/rtsp/resume.h"
 #include "weir-rtsp.h"
@@ -12,10 +11,13 @@
 static LogLimit refusals = { .burst = 100, .interval_ms = 100 };
 
 void
-asker_init (Asker *self, GstRTSPClient *client, Mounts *mounts)
+asker_init (Asker *self, GstRTSPClient *client, Mounts *mounts, Access *access)
 {
-  *self =
-      (Asker) { .client = client, .mounts = mounts, .layers = WEIR_LAYER_SET_ALL, .delay_ns = -1 };
+  *self = (Asker) { .client = client,
+    .mounts = mounts,
+    .access = access,
+    .layers = WEIR_LAYER_SET_ALL,
+    .delay_ns = -1 };
   g_mutex_init (&self->lock);
 }
 
@@ -26,14 +28,15 @@ asker_clear (Asker *self)
   g_clear_pointer (&self->demand, demand_free);
   g_mutex_clear (&self->lock);
   g_free (self->url);
+  g_clear_pointer (&self->asked, access_case_unref);
+  g_clear_pointer (&self->visitor, access_peer_unref);
   g_free (self->used);
   g_free (self->peer);
 }
 
-// Returns the demand of a URL. gst-rtsp-server needs it several times for each request, so the last
-// one is kept.
-static const Demand *
-get_demand (Asker *self, const GstRTSPUrl *url)
+// gst-rtsp-server needs the demand several times for each request, so the last one is kept.
+const Demand *
+asker_get_demand (Asker *self, const GstRTSPUrl *url)
 {
   const gchar *path = url->abspath ? url->abspath : "";
   gchar *text = url->query ? g_strconcat (path, "?", url->query, NULL) : g_strdup (path);
@@ -101,15 +104,6 @@ refuse (Asker *self, GError *error)
   return status;
 }
 
-static gboolean
-admit (Asker *self, GstRTSPContext *ctx, const Demand *demand, GError **error)
-{
-  gchar *credentials = NULL;
-
-  gst_rtsp_message_get_header (ctx->request, GST_RTSP_HDR_AUTHORIZATION, &credentials, 0);
-  return access_admit (demand, self->peer, credentials, error);
-}
-
 // Returns the title in use if it is the requested one. Otherwise releases it before it opens the
 // requested one, because the old title may hold the last slot.
 static Content *
@@ -124,20 +118,19 @@ use_title (Asker *self, const Resolved *resolved, GError **error)
   return mounts_use (self->mounts, resolved, error);
 }
 
-// Resolves and admits a request, and uses its content. Returns the content (transfer full), or NULL
+// Resolves an admitted request, and uses its content. Returns the content (transfer full), or NULL
 // and sets `error`.
 static Content *
 find_content (Asker *self, GstRTSPContext *ctx, GError **error)
 {
-  const Demand *demand = get_demand (self, ctx->uri);
+  const Demand *demand = asker_get_demand (self, ctx->uri);
   Content *content = NULL;
   Resolved resolved;
 
   if (!mounts_resolve (self->mounts, demand, &resolved, error))
     return NULL;
-  if (admit (self, ctx, demand, error))
-    content = resolved.title ? use_title (self, &resolved, error)
-                             : mounts_use (self->mounts, &resolved, error);
+  content = resolved.title ? use_title (self, &resolved, error)
+                           : mounts_use (self->mounts, &resolved, error);
   resolved_clear (&resolved);
   if (!content)
     return NULL;
@@ -146,6 +139,13 @@ find_content (Asker *self, GstRTSPContext *ctx, GError **error)
   self->used = g_strndup (demand->url, strlen (demand->url) - strlen (demand->track));
   note_choice (self, ctx, demand);
   return content;
+}
+
+// Reports whether the current request was put aside until its content is ready.
+static gboolean
+has_waited (Asker *self, GstRTSPContext *ctx)
+{
+  return self->waits_for_content && weir_client_was_deferred (self->client, ctx);
 }
 
 // Checks that the content is ready. Puts the request aside while the content starts; the request is
@@ -158,8 +158,9 @@ check_ready (Asker *self, GstRTSPContext *ctx, Content *content)
 
   if (state == CONTENT_READY)
     return GST_RTSP_STS_OK;
-  if (state == CONTENT_STARTING && !weir_client_was_deferred (self->client, ctx)
+  if (state == CONTENT_STARTING && !has_waited (self, ctx)
       && weir_client_defer (self->client, ctx)) {
+    self->waits_for_content = TRUE;
     content_wait (content, resume_run, resume_new (self->client));
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   }
@@ -177,7 +178,7 @@ asker_check (Asker *self, GstRTSPContext *ctx)
 {
   // A request that was put aside uses the content for which it has waited, not another session of a
   // title. Later requests of the client have waited, too.
-  Content *content = weir_client_was_deferred (self->client, ctx) ? asker_dup_content (self) : NULL;
+  Content *content = has_waited (self, ctx) ? asker_dup_content (self) : NULL;
   GError *error = NULL;
   GstRTSPStatusCode status;
 
@@ -222,7 +223,7 @@ resolve_path (Asker *self, const Demand *demand, Content *content)
 gchar *
 asker_make_path (Asker *self, const GstRTSPUrl *url)
 {
-  const Demand *demand = get_demand (self, url);
+  const Demand *demand = asker_get_demand (self, url);
   Content *content = asker_dup_content (self);
   gchar *found, *path;
 

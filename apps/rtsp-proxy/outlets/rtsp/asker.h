@@ -6,28 +6,37 @@
 
 #include <gst/rtsp-server/rtsp-server.h>
 
+#include "access/access.h"
 #include "mounts/mounts.h"
 
 typedef struct {
   GstRTSPClient *client; // the owner of this structure
   Mounts *mounts;
-  gchar *peer;         // "127.0.0.1:5004"
-  gchar *url;          // the last URL; it may contain a token
-  Demand *demand;      // of `url`
-  gchar *used;         // the URL of the content in use, without the track
-  WeirLayerSet layers; // chosen by the URL
-  gint64 delay_ns;     // requested by the URL, or -1
+  Access *access;
+  gchar *peer;                // "127.0.0.1:5004"
+  gchar *url;                 // the last URL; it may contain a token
+  AccessPeer *visitor;        // the connection, for the door
+  AccessCase *asked;          // of the last request that the door was asked about, or NULL
+  gboolean waits_for_content; // the request that is put aside waits for this, not for the door
+  Demand *demand;             // of `url`
+  gchar *used;                // the URL of the content in use, without the track
+  WeirLayerSet layers;        // chosen by the URL
+  gint64 delay_ns;            // requested by the URL, or -1
 
   GMutex lock;
   Content *content; // in use, or NULL; use with `lock` held
 } Asker;
 
-void asker_init (Asker *self, GstRTSPClient *client, Mounts *mounts);
+void asker_init (Asker *self, GstRTSPClient *client, Mounts *mounts, Access *access);
 void asker_clear (Asker *self);
 
-// Checks a DESCRIBE or SETUP before gst-rtsp-server handles it, so that the library neither makes
-// media for an unknown path nor waits for an upstream. Returns OK if the content is in use and
-// ready, else the status to answer. May put the request aside until the content is ready.
+// Returns the demand of a URL; valid until the next call.
+const Demand *asker_get_demand (Asker *self, const GstRTSPUrl *url);
+
+// Checks an admitted DESCRIBE or SETUP before gst-rtsp-server handles it, so that the library
+// neither makes media for an unknown path nor waits for an upstream. Returns OK if the content is
+// in use and ready, else the status to answer. May put the request aside until the content is
+// ready.
 GstRTSPStatusCode asker_check (Asker *self, GstRTSPContext *ctx);
 
 // Returns the path by which gst-rtsp-server knows the content of a URL, with the track. (transfer

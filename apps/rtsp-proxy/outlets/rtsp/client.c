@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "content/live_content.h"
-#include "outlets/rtsp/asker.h"
+#include "outlets/rtsp/admission.h"
 #include "outlets/rtsp/peer.h"
 #include "outlets/rtsp/play_guard.h"
 #include "outlets/rtsp/rtsp_reader.h"
@@ -59,8 +59,17 @@ on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
 
-  remember_context (self);
   return asker_check (&self->asker, ctx);
+}
+
+// Called before gst-rtsp-server handles any request.
+static GstRTSPStatusCode
+check_request (GstRTSPClient *client, GstRTSPContext *ctx, const gchar *const **challenges)
+{
+  Client *self = (Client *) client;
+
+  remember_context (self);
+  return admission_check (&self->asker, ctx, challenges);
 }
 
 // Hands the media over: from now on gst-rtsp-server holds it, for the client or for a session.
@@ -428,23 +437,29 @@ client_close (GstRTSPClient *client, Presentation *presentation, const gchar *re
 void
 client_connected (GstRTSPClient *client)
 {
-  ((Client *) client)->asker.peer = peer_dup_name (client);
+  GstRTSPConnection *connection = gst_rtsp_client_get_connection (client);
+  Asker *asker = &((Client *) client)->asker;
+  gchar *ip = peer_dup_address (client);
+
+  asker->peer = peer_dup_name (client);
+  asker->visitor = access_peer_new (ip ? ip : "", tls_answer_is_needed (client) ? "rtsps" : "rtsp");
   // No HTTP tunnels, because gst-rtsp-server joins two connections by a cookie that any client may
   // choose.
-  gst_rtsp_connection_set_http_mode (gst_rtsp_client_get_connection (client), TRUE);
+  gst_rtsp_connection_set_http_mode (connection, TRUE);
+  g_free (ip);
   tls_answer_begin (client);
 }
 
 GstRTSPClient *
-client_new (GstRTSPServer *server, Mounts *all)
+client_new (GstRTSPServer *server, Mounts *all, Access *access)
 {
   GstRTSPClient *client = g_object_new (client_get_type (), NULL);
   Client *self = (Client *) client;
   GstRTSPMountPoints *mounts = gst_rtsp_server_get_mount_points (server);
   GstRTSPThreadPool *threads = gst_rtsp_server_get_thread_pool (server);
-  GstRTSPAuth *guard = play_guard_new ();
+  GstRTSPAuth *guard = play_guard_new (check_request);
 
-  asker_init (&self->asker, client, all);
+  asker_init (&self->asker, client, all, access);
   self->pool = session_pool_new ();
   gst_rtsp_session_pool_set_max_sessions (self->pool, SESSIONS_MAX);
   gst_rtsp_client_set_session_pool (client, self->pool);

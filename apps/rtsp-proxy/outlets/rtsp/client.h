@@ -6,10 +6,12 @@
 
 #include <gst/rtsp-server/rtsp-server.h>
 
+#include "access/access.h"
 #include "mounts/mounts.h"
 
-// Returns a client for the create_client() function of a server. `all` must outlive it.
-GstRTSPClient *client_new (GstRTSPServer *server, Mounts *all);
+// Returns a client for the create_client() function of a server. `all` and `access` must outlive
+// it.
+GstRTSPClient *client_new (GstRTSPServer *server, Mounts *all, Access *access);
 
 // Reads the peer's address. Call when the client has its connection.
 void client_connected (GstRTSPClient *client);

@@ -6,3 +6,7 @@
 // Returns the address and port of a client's peer, such as "127.0.0.1:5004", or "?" if it has no
 // connection. The caller owns the result.
 gchar *peer_dup_name (GstRTSPClient *client);
+
+// Returns the address alone, such as "127.0.0.1", or NULL if the client has no connection. The
+// caller owns the result.
+gchar *peer_dup_address (GstRTSPClient *client);

@@ -5,6 +5,7 @@
 
 typedef struct {
   GstRTSPAuth parent;
+  PlayGuardFunc check;
 } PlayGuard;
 
 typedef struct {
@@ -26,40 +27,43 @@ session_has_path (GstRTSPContext *ctx)
   return has;
 }
 
-// Sends the same answer as gst-rtsp-server.
+// Answers as gst-rtsp-server does.
 static void
-refuse (GstRTSPContext *ctx, GstRTSPStatusCode status)
+refuse (GstRTSPContext *ctx, GstRTSPStatusCode status, const gchar *const *challenges)
 {
   gst_rtsp_message_init_response (
       ctx->response, status, gst_rtsp_status_as_text (status), ctx->request);
+  for (; challenges && *challenges; challenges++)
+    gst_rtsp_message_add_header (ctx->response, GST_RTSP_HDR_WWW_AUTHENTICATE, *challenges);
   ctx->session = NULL;
   gst_rtsp_client_send_message (ctx->client, NULL, ctx->response);
 }
 
 static gboolean
-check_setup (GstRTSPContext *ctx)
+is_misplaced (GstRTSPContext *ctx)
 {
-  GstRTSPStatusCode status = setup_guard_check (ctx);
-
-  if (status != GST_RTSP_STS_OK)
-    refuse (ctx, status);
-  return status == GST_RTSP_STS_OK;
+  return (ctx->method == GST_RTSP_PLAY || ctx->method == GST_RTSP_RECORD) && ctx->session
+         && ctx->uri && !session_has_path (ctx);
 }
 
 static gboolean
-play_guard_check (GstRTSPAuth *self, GstRTSPContext *ctx, const gchar *check)
+play_guard_check (GstRTSPAuth *auth, GstRTSPContext *ctx, const gchar *check)
 {
+  const gchar *const *challenges = NULL;
+  GstRTSPStatusCode status;
+
   // Without a GstRTSPAuth the library would assume FALSE here.
   if (g_str_equal (check, GST_RTSP_AUTH_CHECK_TRANSPORT_CLIENT_SETTINGS))
     return FALSE;
-  if (g_str_equal (check, GST_RTSP_AUTH_CHECK_URL) && ctx->method == GST_RTSP_SETUP)
-    return check_setup (ctx);
-  if (!g_str_equal (check, GST_RTSP_AUTH_CHECK_URL)
-      || (ctx->method != GST_RTSP_PLAY && ctx->method != GST_RTSP_RECORD) || !ctx->session
-      || !ctx->uri || session_has_path (ctx))
+  if (!g_str_equal (check, GST_RTSP_AUTH_CHECK_URL))
     return TRUE;
-  refuse (ctx, GST_RTSP_STS_NOT_FOUND);
-  return FALSE;
+  status = is_misplaced (ctx) ? GST_RTSP_STS_NOT_FOUND
+                              : ((PlayGuard *) auth)->check (ctx->client, ctx, &challenges);
+  if (status == GST_RTSP_STS_OK && ctx->method == GST_RTSP_SETUP)
+    status = setup_guard_check (ctx);
+  if (status != GST_RTSP_STS_OK)
+    refuse (ctx, status, challenges);
+  return status == GST_RTSP_STS_OK;
 }
 
 static void
@@ -74,7 +78,10 @@ play_guard_class_init (PlayGuardClass *klass)
 }
 
 GstRTSPAuth *
-play_guard_new (void)
+play_guard_new (PlayGuardFunc check)
 {
-  return g_object_new (play_guard_get_type (), NULL);
+  PlayGuard *self = g_object_new (play_guard_get_type (), NULL);
+
+  self->check = check;
+  return GST_RTSP_AUTH (self);
 }

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Answers a PLAY or RECORD for a path that is not part of the session. gst-rtsp-server would leak
-// the path of such a request, and a client could send any number of them.
+// Checks each request before gst-rtsp-server handles it: asks the door, and answers a PLAY or
+// RECORD for a path that is not part of the session. gst-rtsp-server would leak the path of such a
+// request, and a client could send any number of them.
 
 #include <gst/rtsp-server/rtsp-server.h>
 
-// Returns an object for gst_rtsp_client_set_auth(), which the library asks before each request. It
-// allows all other requests.
-GstRTSPAuth *play_guard_new (void);
+// Returns OK, or the status to answer; then sets `*challenges` to values of WWW-Authenticate, or
+// leaves it unchanged. Called in the client's thread.
+typedef GstRTSPStatusCode (*PlayGuardFunc) (
+    GstRTSPClient *client, GstRTSPContext *ctx, const gchar *const **challenges);
+
+// Returns an object for gst_rtsp_client_set_auth(), which the library asks before each request.
+GstRTSPAuth *play_guard_new (PlayGuardFunc check);

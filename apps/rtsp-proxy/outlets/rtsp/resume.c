@@ -13,6 +13,13 @@ resume_new (GstRTSPClient *client)
 }
 
 void
+resume_free (gpointer weak)
+{
+  g_weak_ref_clear (weak);
+  g_free (weak);
+}
+
+void
 resume_run (gpointer weak)
 {
   GstRTSPClient *client = g_weak_ref_get (weak);
@@ -21,6 +28,5 @@ resume_run (gpointer weak)
     weir_client_resume (client);
     g_object_unref (client);
   }
-  g_weak_ref_clear (weak);
-  g_free (weak);
+  resume_free (weak);
 }

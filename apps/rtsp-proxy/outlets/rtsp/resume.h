@@ -11,3 +11,6 @@ gpointer resume_new (GstRTSPClient *client);
 // Handles the request again, in the client's thread, if the client still exists. Frees `resume`.
 // Call from any thread.
 void resume_run (gpointer resume);
+
+// Frees an argument that resume_run() will not get.
+void resume_free (gpointer resume);

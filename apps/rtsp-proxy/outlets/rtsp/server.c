@@ -35,6 +35,7 @@ struct _Server {
   StageSet *stages;
   MountContext context;
   Mounts *mounts;
+  Access *access;
   GSocket *socket; // NULL: readers connect over TLS only
   GSource *accept;
   TlsOutlet *tls; // NULL: no TLS
@@ -90,7 +91,9 @@ G_DEFINE_TYPE (Listener, listener, GST_TYPE_RTSP_SERVER)
 static GstRTSPClient *
 listener_create_client (GstRTSPServer *server)
 {
-  return client_new (server, ((Listener *) server)->server->mounts);
+  Server *self = ((Listener *) server)->server;
+
+  return client_new (server, self->mounts, self->access);
 }
 
 static void
@@ -202,6 +205,12 @@ close_any (GstRTSPServer *server, GstRTSPClient *client, gpointer data)
 {
   client_close (client, NULL, data);
   return GST_RTSP_FILTER_KEEP;
+}
+
+Access *
+server_get_access (Server *self)
+{
+  return self->access;
 }
 
 Graph *
@@ -436,6 +445,7 @@ server_new (ProxyConfig *config, GError **error)
 
   make_listener (self, config);
   make_context (self);
+  self->access = access_new (config);
   self->stages = stage_set_ref (config->stage_set);
   if (!add_mounts (self, config, error) || !begin_listening (self, config, error)) {
     server_free (self);
@@ -577,6 +587,7 @@ server_free (Server *self)
   g_clear_object (&self->points);
   g_clear_pointer (&self->graph, graph_free);
   g_clear_pointer (&self->stages, stage_set_unref);
+  g_clear_pointer (&self->access, access_free);
   totals_clear ();
   g_free (self->address);
   g_free (self);

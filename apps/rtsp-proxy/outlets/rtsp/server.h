@@ -6,6 +6,7 @@
 
 #include <glib.h>
 
+#include "access/access.h"
 #include "config/proxy_config.h"
 #include "mounts/mounts.h"
 #include "tls/tls_front.h"
@@ -43,6 +44,9 @@ gboolean server_put_mount (Server *self, MountConfig *config, GError **error);
 // Removes a mount and closes its readers; `reason` is logged. Returns FALSE if there is no such
 // mount.
 gboolean server_remove_mount (Server *self, const gchar *path, const gchar *reason);
+
+// Returns the door; valid as long as the server.
+Access *server_get_access (Server *self);
 
 // Returns the graph; valid as long as the server.
 Graph *server_get_graph (Server *self);

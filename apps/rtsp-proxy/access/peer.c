@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "access/peer.h"
+
+struct _AccessPeer {
+  gint refs;
+  GInetAddress *inet;
+  gchar *address, *protocol, *id;
+  GMutex lock; // protects the fields below
+  Nonce nonce;
+  gchar *user; // whose credentials were right last; NULL: nobody's
+};
+
+// Returns the address, as IPv4 if it is one that IPv6 sockets show as ::ffff:192.0.2.1, or 0.0.0.0
+// if it is unknown. (transfer full)
+static GInetAddress *
+parse_address (const gchar *text)
+{
+  gsize len = g_str_has_prefix (text, "::ffff:") ? strlen ("::ffff:") : 0;
+  GInetAddress *mapped = len > 0 ? g_inet_address_new_from_string (text + len) : NULL;
+
+  if (!mapped)
+    mapped = g_inet_address_new_from_string (text);
+  return mapped ? mapped : g_inet_address_new_any (G_SOCKET_FAMILY_IPV4);
+}
+
+AccessPeer *
+access_peer_new (const gchar *address, const gchar *protocol)
+{
+  AccessPeer *self = g_new0 (AccessPeer, 1);
+
+  self->refs = 1;
+  self->inet = parse_address (address);
+  self->address = g_inet_address_to_string (self->inet);
+  self->protocol = g_strdup (protocol);
+  self->id = g_uuid_string_random ();
+  g_mutex_init (&self->lock);
+  return self;
+}
+
+AccessPeer *
+access_peer_ref (AccessPeer *self)
+{
+  g_atomic_int_inc (&self->refs);
+  return self;
+}
+
+void
+access_peer_unref (AccessPeer *self)
+{
+  if (!g_atomic_int_dec_and_test (&self->refs))
+    return;
+  g_object_unref (self->inet);
+  g_free (self->address);
+  g_free (self->protocol);
+  g_free (self->id);
+  nonce_clear (&self->nonce);
+  g_free (self->user);
+  g_mutex_clear (&self->lock);
+  g_free (self);
+}
+
+const gchar *
+access_peer_get_address (AccessPeer *self)
+{
+  return self->address;
+}
+
+const gchar *
+access_peer_get_protocol (AccessPeer *self)
+{
+  return self->protocol;
+}
+
+const gchar *
+access_peer_get_id (AccessPeer *self)
+{
+  return self->id;
+}
+
+GInetAddress *
+access_peer_get_inet (AccessPeer *self)
+{
+  return self->inet;
+}
+
+gboolean
+access_peer_is_loopback (AccessPeer *self)
+{
+  return g_inet_address_get_is_loopback (self->inet);
+}
+
+gboolean
+access_peer_is_rtsp (AccessPeer *self)
+{
+  return g_str_has_prefix (self->protocol, "rtsp");
+}
+
+gboolean
+access_peer_has_tls (AccessPeer *self)
+{
+  return g_str_has_suffix (self->protocol, "s");
+}
+
+DigestResult
+access_peer_check_digest (
+    AccessPeer *self, GHashTable *parameters, const User *user, const AccessRequest *request)
+{
+  DigestResult result;
+
+  g_mutex_lock (&self->lock);
+  result = digest_check (parameters, user, request, &self->nonce, g_get_monotonic_time ());
+  g_mutex_unlock (&self->lock);
+  return result;
+}
+
+gchar *
+access_peer_dup_challenge (AccessPeer *self, gboolean md5, gboolean stale)
+{
+  gchar *line;
+
+  g_mutex_lock (&self->lock);
+  line = digest_dup_challenge (&self->nonce, md5, stale, g_get_monotonic_time ());
+  g_mutex_unlock (&self->lock);
+  return line;
+}
+
+void
+access_peer_set_user (AccessPeer *self, const gchar *user)
+{
+  g_mutex_lock (&self->lock);
+  g_free (self->user);
+  self->user = g_strdup (user);
+  g_mutex_unlock (&self->lock);
+}
+
+gboolean
+access_peer_had_user (AccessPeer *self, const gchar *user)
+{
+  gboolean had;
+
+  g_mutex_lock (&self->lock);
+  had = self->user && !g_strcmp0 (self->user, user);
+  g_mutex_unlock (&self->lock);
+  return had;
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "access/users_judge.h"
+
+#include "access/digest.h"
+#include "access/peer.h"
+#include "access/secrets.h"
+
+typedef struct {
+  Secrets *secrets;
+  GMutex lock;
+  UserSet *users; // NULL: the configuration says nothing about users; replaced with `lock` held
+} Judge;
+
+// A password that is checked on another thread.
+typedef struct {
+  AccessCase *asked;
+  UserSet *users;   // owns `user`
+  const User *user; // NULL: no user has this name
+} Check;
+
+static UserSet *
+dup_users (Judge *self)
+{
+  UserSet *users;
+
+  g_mutex_lock (&self->lock);
+  users = self->users ? user_set_ref (self->users) : NULL;
+  g_mutex_unlock (&self->lock);
+  return users;
+}
+
+// ---- what a user may do ----
+
+static gboolean
+may (const User *user, AccessCase *asked)
+{
+  const AccessRequest *request = access_case_get_request (asked);
+
+  return user_may (user, request->action, request->path, request->mount);
+}
+
+static gboolean
+comes_from_there (const User *user, AccessCase *asked)
+{
+  return user_comes_from (user, access_peer_get_inet (access_case_get_peer (asked)));
+}
+
+static gboolean
+anybody_may (const UserSet *users, AccessCase *asked)
+{
+  AccessAction action = access_case_get_request (asked)->action;
+
+  if (!users) // the default: clients on this machine may read
+    return access_peer_is_loopback (access_case_get_peer (asked))
+           && (action == ACCESS_READ || action == ACCESS_PLAYBACK);
+  for (guint i = 0; i < users->users->len; i++) {
+    const User *user = g_ptr_array_index (users->users, i);
+
+    if (user->is_any && comes_from_there (user, asked) && may (user, asked))
+      return TRUE;
+  }
+  return FALSE;
+}
+
+static void
+judge_known (AccessCase *asked, const User *user)
+{
+  if (may (user, asked))
+    access_case_judge (asked, JUDGE_ADMITS, user->name, NULL);
+  else
+    access_case_judge (asked, JUDGE_FORBIDS, user->name, "no permission");
+}
+
+// ---- passwords ----
+
+static void
+on_checked (gpointer data, gboolean is_right)
+{
+  Check *check = data;
+
+  if (!check->user)
+    access_case_judge (check->asked, JUDGE_PASSES, NULL, NULL);
+  else if (is_right)
+    judge_known (check->asked, check->user);
+  else
+    access_case_judge (check->asked, JUDGE_DENIES, check->user->name, WRONG_PASSWORD);
+  user_set_unref (check->users);
+  g_free (check);
+}
+
+static const User *
+find_hashed (const UserSet *users)
+{
+  for (guint i = 0; i < users->users->len; i++) {
+    const User *user = g_ptr_array_index (users->users, i);
+
+    if (user->argon2)
+      return user;
+  }
+  return NULL;
+}
+
+static void
+ask_basic (Judge *self, AccessCase *asked, UserSet *users, const User *user)
+{
+  // A name that no user has takes as long as a wrong password, so that nobody can find out names.
+  const User *checked = user ? user : find_hashed (users);
+  Check *check;
+  SecretResult result;
+
+  if (!checked) {
+    access_case_judge (asked, JUDGE_PASSES, NULL, NULL);
+    return;
+  }
+  check = g_new0 (Check, 1);
+  *check = (Check) { asked, user_set_ref (users), user };
+  result = secrets_check (
+      self->secrets, checked, access_case_get_credentials (asked)->secret, on_checked, check);
+  if (result == SECRET_LATER)
+    return;
+  if (result != SECRET_BUSY) {
+    on_checked (check, result == SECRET_RIGHT);
+    return;
+  }
+  access_case_judge (asked, JUDGE_FAILS, NULL, "too many passwords to check");
+  user_set_unref (users);
+  g_free (check);
+}
+
+static void
+ask_digest (AccessCase *asked, const User *user)
+{
+  DigestResult result = access_peer_check_digest (access_case_get_peer (asked),
+      access_case_get_credentials (asked)->digest, user, access_case_get_request (asked));
+
+  if (!user)
+    access_case_judge (asked, JUDGE_PASSES, NULL, NULL);
+  else if (result == DIGEST_RIGHT)
+    judge_known (asked, user);
+  else if (result == DIGEST_STALE)
+    access_case_judge (asked, JUDGE_RENEWS, user->name, "old nonce");
+  else
+    access_case_judge (asked, JUDGE_DENIES, user->name, WRONG_PASSWORD);
+}
+
+static void
+ask_users (Judge *self, AccessCase *asked, UserSet *users)
+{
+  const Credentials *credentials = access_case_get_credentials (asked);
+  const User *user =
+      credentials->user ? g_hash_table_lookup (users->by_name, credentials->user) : NULL;
+
+  if (user && !comes_from_there (user, asked))
+    access_case_judge (asked, JUDGE_DENIES, user->name, "wrong network");
+  else if (credentials->kind == CREDENTIALS_BASIC)
+    ask_basic (self, asked, users, user);
+  else if (credentials->kind == CREDENTIALS_DIGEST)
+    ask_digest (asked, user);
+  else
+    access_case_judge (asked, JUDGE_PASSES, NULL, NULL);
+}
+
+static void
+judge_ask (gpointer judge, AccessCase *asked)
+{
+  UserSet *users = dup_users (judge);
+
+  if (anybody_may (users, asked))
+    access_case_judge (asked, JUDGE_ADMITS, NULL, NULL);
+  else if (users)
+    ask_users (judge, asked, users);
+  else
+    access_case_judge (asked, JUDGE_PASSES, NULL, NULL);
+  g_clear_pointer (&users, user_set_unref);
+}
+
+// ---- challenges ----
+
+// How many users have which secrets.
+typedef struct {
+  guint named, digest, md5, sha2;
+} Secretive;
+
+static Secretive
+count_secrets (const UserSet *users)
+{
+  Secretive n = { 0 };
+
+  for (guint i = 0; i < users->users->len; i++) {
+    const User *user = g_ptr_array_index (users->users, i);
+
+    n.named += !user->is_any;
+    n.digest += user->md5_digest || user->sha2_digest;
+    n.md5 += user->md5_digest != NULL;
+    n.sha2 += user->sha2_digest != NULL;
+  }
+  return n;
+}
+
+// Clients that know one algorithm only often take the last challenge, and others the first that
+// they know: SHA-256 comes first. A challenge that some users could not answer is left out if there
+// is another one for all.
+static void
+judge_challenge (gpointer judge, AccessCase *asked, GPtrArray *lines)
+{
+  UserSet *users = dup_users (judge);
+  AccessPeer *peer = access_case_get_peer (asked);
+  gboolean stale = access_case_is_stale (asked);
+  Secretive n = { 0 };
+
+  if (users)
+    n = count_secrets (users);
+  if (access_peer_is_rtsp (peer)) {
+    if (n.sha2 > 0 && (n.sha2 == n.digest || n.md5 < n.digest))
+      g_ptr_array_add (lines, access_peer_dup_challenge (peer, FALSE, stale));
+    if (n.md5 > 0 && (n.md5 == n.digest || n.sha2 < n.digest))
+      g_ptr_array_add (lines, access_peer_dup_challenge (peer, TRUE, stale));
+  }
+  if (n.named > 0 && access_case_may_use_basic (asked))
+    g_ptr_array_add (lines, g_strdup ("Basic realm=\"" USERS_REALM "\", charset=\"UTF-8\""));
+  g_clear_pointer (&users, user_set_unref);
+}
+
+// ---- construction ----
+
+static void
+judge_configure (gpointer judge, const ProxyConfig *config)
+{
+  Judge *self = judge;
+  UserSet *old;
+
+  g_mutex_lock (&self->lock);
+  old = self->users;
+  self->users = config->users ? user_set_ref (config->users) : NULL;
+  g_mutex_unlock (&self->lock);
+  g_clear_pointer (&old, user_set_unref);
+}
+
+gpointer
+users_judge_new (const ProxyConfig *config)
+{
+  Judge *self = g_new0 (Judge, 1);
+
+  self->secrets = secrets_new ();
+  g_mutex_init (&self->lock);
+  judge_configure (self, config);
+  return self;
+}
+
+static void
+judge_free (gpointer judge)
+{
+  Judge *self = judge;
+
+  secrets_free (self->secrets);
+  g_clear_pointer (&self->users, user_set_unref);
+  g_mutex_clear (&self->lock);
+  g_free (self);
+}
+
+const JudgeOps users_judge = { judge_ask, judge_challenge, judge_configure, judge_free };

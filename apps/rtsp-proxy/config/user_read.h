@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Reads and checks one user of the configuration.
+
+#include "config/user.h"
+#include "text/schema.h"
+
+// Returns NULL and sets `error` if anything is wrong. (transfer full)
+User *user_read (YamlReader *reader, YamlNode *node, GError **error);
+
+// Checks that a file with secrets can be read, and not by every user of the machine. Returns NULL,
+// or a message. (transfer full)
+gchar *user_check_secret_file (const gchar *file);
+
+// The tables of the keys of a user, and of a permission.
+const SchemaKey *user_keys (void);
+const SchemaKey *permission_keys (void);

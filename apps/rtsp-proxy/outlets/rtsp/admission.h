@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Asks the door about the requests of an RTSP connection. Call from the client's thread only.
+
+#include "outlets/rtsp/asker.h"
+
+// Asks about a request before gst-rtsp-server handles it. Returns OK if the client may, else the
+// status to answer; for 401, `*challenges` is set to the values of WWW-Authenticate, which are
+// valid until the next request. May put the request aside until the door has decided.
+//
+// A DESCRIBE or a SETUP is asked about, and a PLAY that seeks into the past of a live stream. All
+// other requests need a session, and only an admitted SETUP of the same connection makes one.
+GstRTSPStatusCode admission_check (
+    Asker *asker, GstRTSPContext *ctx, const gchar *const **challenges);
