@@ -117,6 +117,116 @@ mounts:
 
 
 @test
+def wrong_users_are_named():
+    """a user that would leave a door open, or could do nothing, is refused"""
+    permissions = 'permissions: [{action: read}]'
+    secret = 'hash: sha256:' + 64 * '0'
+
+    def users(text):
+        return f'users: [{text}]\n{MOUNT}'
+
+    no_hash = 'expected $argon2id$... or sha256:HEX; rtsp-proxy hash-password makes one'
+    no_digest = ('expected MD5:HEX or SHA-256:HEX; rtsp-proxy hash-password --user NAME makes them')
+    no_name = 'a name contains no blank, colon, comma, quote, backslash or control character'
+    costs = ('this hash costs too much to check: at most m=262144, t=16 and p=8 are allowed')
+    useless = '; the user "a" could do nothing with this permission'
+    refused([
+        (f'users: x\n{MOUNT}', 'FILE:1:8: users: expected a list of users: [{name: NAME, ...}]'),
+        (users('{}'), 'FILE:1:9: users: the name is missing; add name: NAME'),
+        (users('x'), 'FILE:1:9: users: expected "key: value" lines'),
+        (users(f'{{name: a, {permissions}}}'),
+         'FILE:1:9: users: the user "a" has no secret; add password-file, hash or digest'),
+        (users(f'{{name: any, {secret}, {permissions}}}'),
+         'FILE:1:9: users: the user any is everybody and has no secret; remove it, or choose another '
+         'name'),
+        (users('{name: any}'),
+         'FILE:1:9: users: the user "any" has no permissions; add permissions: [{action: read}]'),
+        (users(f'{{name: a, {secret}, {permissions}}}, {{name: a, {secret}, {permissions}}}'),
+         'FILE:1:130: users: the user "a" appears twice'),
+        (users(f'{{name: a, pasword-file: x, {permissions}}}'),
+         'FILE:1:19: users: unknown key "pasword-file"; the nearest known one is "password-file"'),
+        (users(f'{{name: a b, {secret}, {permissions}}}'), f'FILE:1:16: name: {no_name}'),
+        (users(f'{{name: "a:b", {secret}, {permissions}}}'), f'FILE:1:16: name: {no_name}'),
+        (users(f'{{name: a, hash: x, {permissions}}}'), f'FILE:1:25: hash: {no_hash}'),
+        (users(f'{{name: a, hash: sha256:00, {permissions}}}'), f'FILE:1:25: hash: {no_hash}'),
+        (users(f'{{name: a, hash: "$argon2id$x", {permissions}}}'),
+         'FILE:1:25: hash: not a hash of rtsp-proxy hash-password'),
+        (users(f'{{name: a, hash: "$argon2id$v=19$m=9999999,t=2,p=1$c2FsdHNhbHQ$x", {permissions}}}'),
+         f'FILE:1:25: hash: {costs}'),
+        (users(f'{{name: a, digest: MD5:00, {permissions}}}'), f'FILE:1:27: digest: {no_digest}'),
+        (users(f'{{name: a, digest: [MD5:{32 * "0"}, MD5:{32 * "1"}], {permissions}}}'),
+         'FILE:1:66: digest: the same algorithm appears twice'),
+        (users(f'{{name: any, networks: [10.0.0.0/33], {permissions}}}'),
+         'FILE:1:32: networks: "10.0.0.0/33" is not a network; write it like 192.0.2.0/24'),
+        (users(f'{{name: any, networks: [], {permissions}}}'),
+         'FILE:1:31: networks: expected a list of networks, such as [192.0.2.0/24]'),
+        (users('{name: any, permissions: [{action: raed}]}'),
+         'FILE:1:44: action: "raed" is not one of read, publish, playback, api, metrics'),
+        (users('{name: any, permissions: [{path: /cam}]}'),
+         'FILE:1:35: permissions: the action is missing; add action: read'),
+        (users('{name: any, permissions: [{action: api, path: /cam}]}'),
+         'FILE:1:55: path: the actions api and metrics have no path'),
+        (users('{name: any, permissions: [{action: read, path: cam}]}'),
+         'FILE:1:56: path: expected a path like /cam, or a pattern like /cam/*'),
+        (users(f'{{name: a, {secret}, permissions: [{{action: read, path: /camm}}]}}'),
+         f'FILE:1:133: path: no mount serves "/camm"{useless}'),
+        (users(f'{{name: a, {secret}, permissions: [{{action: read, path: /cam/*}}]}}'),
+         f'FILE:1:133: path: no mount serves "/cam/*"{useless}'),
+        (f'users: []\nusers-file: x\n{MOUNT}',
+         'FILE:2:13: users-file: set users or users-file, not both\n'
+         'rtsp-proxy: FILE:2:13: users-file: cannot read x: No such file or directory'),
+    ])
+    for path in '/cam', '/cam*', '*', '/c*':
+        out, err, status = load(
+            users(f'{{name: a, {secret}, permissions: [{{action: read, path: "{path}"}}]}}'),
+            '--check-config')
+        assert (err, status) == ('', 0), (path, err)
+
+
+@test
+def files_with_secrets_must_be_private():
+    user = 'permissions: [{action: read}]'
+    with tempfile.TemporaryDirectory() as directory:
+        secret, users = os.path.join(directory, 'secret'), os.path.join(directory, 'users.yaml')
+        inline = f'users: [{{name: a, password-file: {secret}, {user}}}]\n{MOUNT}'
+        other = f'users-file: {users}\n{MOUNT}'
+        place = 'FILE:1:34: password-file: '
+
+        def write(path, text, mode=0o600):
+            with open(path, 'w', encoding='utf-8') as file:
+                file.write(text)
+            os.chmod(path, mode)
+
+        def check(text, expected):
+            out, err, status = load(text, '--check-config')
+            assert err == (f'rtsp-proxy: {expected}\n' if expected else ''), (err, expected)
+            assert status == (2 if expected else 0)
+
+        check(inline, f'{place}cannot read {secret}: No such file or directory')
+        write(secret, 'pw\n', 0o644)
+        check(inline, f'{place}every user of this machine can read {secret}; run chmod o-rwx on it')
+        write(secret, '\npw\n')
+        check(inline, f'{place}the first line of {secret} must be a password of at most 1024 bytes')
+        write(secret, 'pw\n', 0o640)
+        check(inline, None)
+        check(inline.replace(secret, directory), f'{place}{directory} is not a file')
+        write(users, f'- {{name: a, password-file: {secret}, {user}}}\n', 0o644)
+        check(other, f'FILE:1:13: users-file: every user of this machine can read {users}; run chmod '
+              'o-rwx on it')
+        os.chmod(users, 0o600)
+        check(other, None)
+        write(users, f'- {{name: a, {user}}}\n- {{name: b, {user}}}\n')
+        lack = 'has no secret; add password-file, hash or digest'
+        check(other, f'{users}:1:3: users: the user "a" {lack}\n'
+              f'rtsp-proxy: {users}:2:3: users: the user "b" {lack}')
+        write(users, f'- {{name: any, permissions: [{{action: read, path: /x}}]}}\n')
+        check(other, f'{users}:1:50: path: no mount serves "/x"; the user "any" could do nothing with '
+              'this permission')
+        write(users, '')
+        check(other, f'{users}: the file has no users')
+
+
+@test
 def huge_files_are_refused_at_once():
     """neither a deep nor a long file takes long to check"""
     deep = 'FILE:1:{}: nested too deeply: at most 32 levels are allowed'

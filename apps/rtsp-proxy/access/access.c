@@ -177,6 +177,7 @@ static void
 forbid (AccessCase *self, const gchar *user, const gchar *reason)
 {
   leave_throttle (self, FALSE);
+  self->user = g_strdup (user);
   note_refusal (self, user, reason);
   decide (self, ACCESS_REFUSED);
 }

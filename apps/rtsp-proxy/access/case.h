@@ -56,8 +56,8 @@ gboolean access_case_is_later (AccessCase *self);
 // Returns the values of WWW-Authenticate headers, in order, for ACCESS_ASKED. (transfer none)
 const gchar *const *access_case_get_challenges (AccessCase *self);
 
-// Returns the name of the admitted user; NULL before that, and for a client without a name.
-// (transfer none)
+// Returns the name of the user whose credentials were right, admitted or not; NULL before that, and
+// for a client without a name. (transfer none)
 const gchar *access_case_get_user (AccessCase *self);
 
 // ---- for judges ----

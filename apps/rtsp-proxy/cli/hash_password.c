@@ -47,7 +47,7 @@ ask (const gchar *prompt, gchar *line)
   hidden.c_lflag &= ~(tcflag_t) ECHO;
   tcsetattr (STDIN_FILENO, TCSAFLUSH, &hidden);
   ok = read_line (line);
-  tcsetattr (STDIN_FILENO, TCSAFLUSH, &shown);
+  tcsetattr (STDIN_FILENO, TCSADRAIN, &shown);
   fputc ('\n', stderr);
   return ok;
 }
