@@ -30,7 +30,7 @@ struct _WeirConnection {
   gchar *reason;
 };
 
-enum { PROP_0, PROP_SOCKET, PROP_TOKEN, PROP_CLOSE_REASON, N_PROPS };
+enum { PROP_0, PROP_SOCKET, PROP_TOKEN, PROP_CLOSE_REASON, PROP_WAITING, N_PROPS };
 static GParamSpec *props[N_PROPS];
 
 enum { SIGNAL_SEND, SIGNAL_CLOSE, SIGNAL_CLOSED, N_SIGNALS };
@@ -371,6 +371,16 @@ weir_connection_set_property (GObject *object, guint id, const GValue *value, GP
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
 }
 
+static guint64
+n_waiting (WeirConnection *self)
+{
+  WeirConnCounters counters = { 0 };
+
+  if (self->link)
+    weir_conn_counters (self->link->conn, &counters);
+  return counters.waiting;
+}
+
 static void
 weir_connection_get_property (GObject *object, guint id, GValue *value, GParamSpec *pspec)
 {
@@ -384,6 +394,9 @@ weir_connection_get_property (GObject *object, guint id, GValue *value, GParamSp
       pthread_mutex_lock (&self->lock);
       g_value_set_string (value, get_reason (self));
       pthread_mutex_unlock (&self->lock);
+      break;
+    case PROP_WAITING:
+      g_value_set_uint64 (value, n_waiting (WEIR_CONNECTION (object)));
       break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
@@ -418,6 +431,9 @@ weir_connection_class_init (WeirConnectionClass *klass)
       "Reason given by the sink or program that closed it; NULL while it is open, or if the peer "
       "closed it",
       NULL, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  props[PROP_WAITING] = g_param_spec_uint64 ("waiting", "Waiting",
+      "Bytes of `send`, and of a packet, that the peer's slowness keeps from being written", 0,
+      G_MAXUINT64, 0, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
   g_object_class_install_properties (object_class, N_PROPS, props);
 
   /**

@@ -12,6 +12,8 @@
 //   close-reason  string, read-only. Reason given by the sink or program that closed the
 //   connection;
 //                 NULL while it is open, or if the peer or the network closed it
+//   waiting       guint64, read-only. Bytes of `send`, and of a packet, that wait because the peer
+//                 does not read
 //   send          action (GBytes bytes) -> gboolean. Writes bytes of the program, in order with the
 //                 packets of sinks and never within a packet. Returns FALSE if it is closed
 //   close         action (string reason). Closes the connection; the program then reads end of file

@@ -4,7 +4,7 @@
 
 // Requests, and bytes, that a client may send while one of its requests is deferred.
 #define BEHIND_MAX 32
-#define BEHIND_BYTES_MAX (128 * 1024)
+#define BEHIND_BYTES_MAX (64 * 1024)
 
 // ---- the guard ----
 

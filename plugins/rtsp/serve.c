@@ -188,6 +188,17 @@ weir_client_get_close_reason (GstRTSPClient *client)
   return reason;
 }
 
+guint64
+weir_client_get_waiting (GstRTSPClient *client)
+{
+  Served *self = weir_served_get (client);
+  guint64 waiting = 0;
+
+  if (self && g_atomic_int_get (&self->written))
+    g_object_get (self->connection, "waiting", &waiting, NULL);
+  return waiting;
+}
+
 // ---- connecting ----
 
 static void
@@ -216,6 +227,7 @@ weir_served_take_over (Served *self)
   self->context = g_main_context_ref (g_source_get_context (source));
   self->connection = g_object_new (g_type_from_name ("WeirConnection"), "socket", socket, NULL);
   g_object_get (self->connection, "token", &self->token, NULL);
+  g_atomic_int_set (&self->written, TRUE);
   gst_rtsp_client_set_send_messages_func (self->client, send_messages, self, on_closed);
 }
 

@@ -18,6 +18,7 @@ typedef struct {
   GstRTSPClient *client; // not a reference
   gboolean stock;        // gst-rtsp-server writes by itself, because of TLS
   gint taken, closing;   // atomic
+  gint written;          // atomic; `connection` is set
   GObject *connection;   // WeirConnection; set once, before the first write
   gchar *token;
   GMainContext *context; // of the client's thread

@@ -18,7 +18,7 @@
 #include <sys/uio.h>
 
 #define WEIR_CONN_PACKET_MAX 65535
-#define WEIR_CONN_CONTROL_MAX (256 * 1024)
+#define WEIR_CONN_CONTROL_MAX (64 * 1024)
 
 // The kernel buffers at most this much unsent data (TCP_NOTSENT_LOWAT, TCP only), so that a slow
 // reader shows early, and not after megabytes that cannot be taken back.
