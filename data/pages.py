@@ -124,6 +124,7 @@ def man_keys(keys):
 def man(template, table, values):
     made = {'OPTIONS': lambda: man_options(table), 'TEXT': lambda: man_text(table),
             'FILE-KEYS': lambda: man_keys(table['file']),
+            'LIMITS-KEYS': lambda: man_keys(table['limits']),
             'MOUNT-KEYS': lambda: man_keys(table['mount']),
             'CACHE-KEYS': lambda: man_keys(table['cache']),
             'TLS-KEYS': lambda: man_keys(table['tls']),

@@ -36,7 +36,9 @@ ANY_INCLUDE = re.compile(r'^#include [<"]([^>"]+)[>"]', re.M)
 LIBRARIES = {
     'gst/rtsp-server/': ['outlets/rtsp'],
     'weir-rtsp.h': ['outlets/rtsp'],
-    'gnutls/': ['tls'],
+    'gnutls/': ['text', 'tls'],
+    'argon2.h': ['access', 'cli'],
+    'seccomp.h': ['isolate'],
     'gst/rtsp/': ['text', 'sources', 'outlets/rtsp'],
 }
 # Headers for programs outside of the project, which may be C++.

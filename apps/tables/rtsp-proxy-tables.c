@@ -41,6 +41,7 @@ main (void)
   json_builder_begin_object (builder);
   option_table_write (builder, options_entries, options_summary, text);
   write_keys (builder, "file", "", proxy_config_keys ());
+  write_keys (builder, "limits", "limits.", limits_keys ());
   write_keys (builder, "mount", "", mount_config_keys ());
   write_keys (builder, "cache", "cache.", mount_cache_keys ());
   write_keys (builder, "tls", "tls.", tls_config_keys ());

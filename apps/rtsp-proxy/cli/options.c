@@ -61,9 +61,12 @@ print_config_docs (void)
   gchar *user = schema_to_markdown (user_keys (), "users.", proxy_effect_words);
   gchar *permission =
       schema_to_markdown (permission_keys (), "users.permissions.", proxy_effect_words);
+  gchar *limits = schema_to_markdown (limits_keys (), "limits.", proxy_effect_words);
   gchar *kinds = kinds_to_markdown ();
 
-  printf ("%s\n%s\n%s\n%s\n%s\n%s\n%s", top, mount, cache, tls, user, permission, kinds);
+  printf (
+      "%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", top, mount, cache, tls, user, permission, kinds, limits);
+  g_free (limits);
   g_free (tls);
   g_free (user);
   g_free (permission);

@@ -13,30 +13,18 @@
 #define CACHE_MEMORY_MAX (G_GUINT64_CONSTANT (2) << 30)
 #define CACHE_BYTES_MAX (G_GUINT64_CONSTANT (1) << 40)
 
-// Parses a whole number of bytes with an optional K, M, G or T (powers of 1024).
-static gboolean
-parse_bytes (const gchar *text, guint64 *bytes)
-{
-  static const gchar units[] = "KMGT";
-  gchar *unit = NULL;
-  guint64 number = g_ascii_isdigit (*text) ? g_ascii_strtoull (text, &unit, 10) : 0;
-  const gchar *found = unit && *unit ? strchr (units, *unit) : NULL;
-  guint shift = found ? 10 * (guint) (found - units + 1) : 0;
-
-  if (!unit || (*unit && (!found || unit[1])) || number > G_MAXUINT32)
-    return FALSE;
-  *bytes = number << shift;
-  return *bytes >= CACHE_BYTES_MIN && *bytes <= CACHE_BYTES_MAX;
-}
-
 static gboolean
 read_bytes (
     const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
 {
   const gchar *text = yaml_text (reader, node);
+  guint64 bytes;
 
-  if (text && parse_bytes (text, &((MountConfig *) object)->cache.bytes))
+  if (text && schema_parse_bytes (text, &bytes) && bytes >= CACHE_BYTES_MIN
+      && bytes <= CACHE_BYTES_MAX) {
+    ((MountConfig *) object)->cache.bytes = bytes;
     return TRUE;
+  }
   return schema_fail (reader, node, key, error, "expected a size from 1M to 1T, such as 64M");
 }
 

@@ -116,6 +116,12 @@ equal_receive_tick (gconstpointer a, gconstpointer b)
 }
 
 static gboolean
+equal_limits (gconstpointer a, gconstpointer b)
+{
+  return limits_equal (&((const ProxyConfig *) a)->limits, &((const ProxyConfig *) b)->limits);
+}
+
+static gboolean
 read_stages (
     const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
 {
@@ -207,6 +213,7 @@ static const SchemaValue receive_tick_value = { .read = read_receive_tick,
   .equal = equal_receive_tick };
 static const SchemaValue users_value = { .read = read_users, .equal = equal_users };
 static const SchemaValue users_file_value = { .read = read_users };
+static const SchemaValue limits_value = { .read = limits_read, .equal = equal_limits };
 static const SchemaValue stages_value = { .read = read_stages };
 static const SchemaValue mounts_value = { .read = read_mounts };
 
@@ -260,6 +267,10 @@ static const SchemaKey top_keys[] = {
       .help =
           "the most worker processes with network access, and the most without; upstreams share "
           "them beyond that number, and end together if their worker crashes" },
+  { "limits", SCHEMA_OTHER, AT (limits), .form = "{KEY: ...}", .value = &limits_value,
+      .effect = PROXY_EFFECT_RELOAD,
+      .help = "what RTSP clients may use, see the keys of `limits`; a change concerns new "
+              "connections" },
   { "stages", SCHEMA_OTHER, .form = "DIR", .value = &stages_value, .effect = PROXY_EFFECT_RELOAD,
       .help = "a folder with your own stages, searched before the installed ones" },
   { "mounts", SCHEMA_OTHER, .form = "{/PATH: ...}", .value = &mounts_value,
@@ -286,6 +297,7 @@ proxy_config_new (void)
   self->receive_tick = RECEIVE_TICK_US;
   self->isolate = ISOLATE_AUTO;
   self->workers = 16;
+  limits_init (&self->limits);
   self->mounts = g_ptr_array_new_with_free_func ((GDestroyNotify) mount_config_unref);
   self->paths = g_hash_table_new (g_str_hash, g_str_equal);
   return self;

@@ -7,6 +7,7 @@
 #include <glib.h>
 
 #include "config/listen_address.h"
+#include "config/limits.h"
 #include "config/mount_config.h"
 #include "config/proxy_effect.h"
 #include "config/tls_config.h"
@@ -25,7 +26,8 @@ typedef struct {
   TlsConfig tls;
   ApiWanted api;
   ListenAddress api_listen;
-  gchar *api_token;    // NULL: the API asks for no token
+  gchar *api_token; // NULL: the API asks for no token
+  Limits limits;
   guint receive_tick;  // us, between two rounds of receiving; 0: no rounds
   guint isolate;       // Isolate
   guint workers;       // processes of each kind, at most

@@ -5,6 +5,8 @@
 #include "outlets/rtsp/setup_guard.h"
 #include "outlets/rtsp/silence.h"
 #include "isolate/pool.h"
+#include "access/refusals.h"
+#include "base/memory.h"
 #include "readers/readers.h"
 #include "readers/totals.h"
 
@@ -292,6 +294,29 @@ access_counts (Page *page, Server *server)
   g_array_unref (counts.refused);
 }
 
+static void
+refusals (Page *page)
+{
+  head (page, "refusals_total", "counter",
+      "Connections and requests that a limit refused, and readers that it closed.");
+  for (guint reason = 0; reason < REFUSED_N_REASONS; reason++)
+    g_string_append_printf (page->out, "weir_refusals_total{reason=\"%s\"} %" G_GUINT64_FORMAT "\n",
+        refused_names[reason], refusals_get (reason));
+}
+
+static void
+process (Page *page, Server *server)
+{
+  head (page, "connections", "gauge", "RTSP connections.");
+  g_string_append_printf (page->out, "weir_connections %u\n", server_count_connections (server));
+  head (page, "memory_bytes", "gauge", "Memory of the process, without pages of files.");
+  g_string_append_printf (
+      page->out, "weir_memory_bytes %" G_GUINT64_FORMAT "\n", memory_get_used ());
+  head (page, "memory_limit_bytes", "gauge", "The ceiling of weir_memory_bytes; 0: none.");
+  g_string_append_printf (
+      page->out, "weir_memory_limit_bytes %" G_GUINT64_FORMAT "\n", memory_get_ceiling ());
+}
+
 gchar *
 metrics_dup_text (Server *server)
 {
@@ -308,6 +333,8 @@ metrics_dup_text (Server *server)
   guards (&page);
   workers (&page);
   access_counts (&page, server);
+  refusals (&page);
+  process (&page, server);
   g_free (samples);
   g_ptr_array_unref (mounts);
   return g_string_free (page.out, FALSE);

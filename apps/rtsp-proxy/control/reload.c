@@ -130,6 +130,7 @@ plan_config (Reload *self, ProxyConfig *config)
   plan->notes = g_ptr_array_new_with_free_func (g_free);
   plan->mounts = index_mounts (config);
   plan->config = config;
+  plan->limits = config->limits;
   for (guint i = 0; i < config->mounts->len; i++) {
     MountConfig *to = g_ptr_array_index (config->mounts, i);
 
@@ -165,6 +166,7 @@ reload_apply (Reload *self, ReloadPlan *plan)
   g_clear_pointer (&self->users, user_set_unref);
   self->users = plan->config->users ? user_set_ref (plan->config->users) : NULL;
   server_reload_tls (self->server);
+  limits_set (&plan->limits);
   for (guint i = 0; i < plan->changes->len; i++) {
     const ReloadChange *change = g_ptr_array_index (plan->changes, i);
 

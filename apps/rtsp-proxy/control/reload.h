@@ -26,6 +26,7 @@ typedef struct {
   GPtrArray *notes;    // of gchar *: changes that need a restart, and failures
   GHashTable *mounts;  // path -> MountConfig: all mounts of the file
   ProxyConfig *config; // the file
+  Limits limits;
 } ReloadPlan;
 
 // Reads the file and lists its changes; changes nothing. Returns NULL and sets `error` if the file

@@ -64,6 +64,21 @@ schema_parse_duration (const gchar *text, guint *ms)
   return TRUE;
 }
 
+gboolean
+schema_parse_bytes (const gchar *text, guint64 *bytes)
+{
+  static const gchar units[] = "KMGT";
+  gchar *unit = NULL;
+  guint64 number = g_ascii_isdigit (*text) ? g_ascii_strtoull (text, &unit, 10) : 0;
+  const gchar *found = unit && *unit ? strchr (units, *unit) : NULL;
+  guint shift = found ? 10 * (guint) (found - units + 1) : 0;
+
+  if (!unit || (*unit && (!found || unit[1])) || number > G_MAXUINT32)
+    return FALSE;
+  *bytes = number << shift;
+  return TRUE;
+}
+
 static guint
 longest (const SchemaKey *key)
 {

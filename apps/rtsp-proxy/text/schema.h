@@ -98,6 +98,9 @@ void schema_append_help (GString *out, const gchar *subject, const gchar *help);
 gboolean schema_parse_duration (const gchar *text, guint *ms);
 gboolean schema_parse_time (const gchar *text, gdouble *ms);
 
+// Parses a whole number of bytes with an optional K, M, G or T (powers of 1024).
+gboolean schema_parse_bytes (const gchar *text, guint64 *bytes);
+
 // The value of a key that names a file (its name ends in "-file") or an environment variable
 // ("-env"): stores the content of the file or variable at the key's offset.
 extern const SchemaValue schema_secret_elsewhere;

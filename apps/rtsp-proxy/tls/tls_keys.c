@@ -37,12 +37,12 @@ take_stamps (TlsKeys *self, Stamp stamps[2])
 }
 
 static void
-log_pair (TlsKeys *self, const gchar *event)
+log_pair (TlsKeys *self)
 {
   gchar *summary = tls_pair_dup_summary (self->pair);
   gchar *warning = tls_pair_dup_warning (self->pair, g_get_real_time () / G_USEC_PER_SEC);
 
-  log_event ("tls certificate %s: %s: %s", event, self->certificate, summary);
+  log_event ("tls certificate read: %s: %s", self->certificate, summary);
   if (warning)
     log_event ("warning: the tls certificate in %s %s", self->certificate, warning);
   g_free (warning);
@@ -64,7 +64,7 @@ tls_keys_reload (TlsKeys *self)
   }
   tls_pair_unref (self->pair);
   self->pair = pair;
-  log_pair (self, "read again");
+  log_pair (self);
 }
 
 static gboolean
@@ -93,7 +93,7 @@ tls_keys_new (const gchar *certificate, const gchar *key, TlsPair *pair)
   take_stamps (self, self->read);
   memcpy (self->seen, self->read, sizeof self->seen);
   self->timer = g_timeout_add_seconds (TLS_KEYS_INTERVAL_S, on_timer, self);
-  log_pair (self, "read");
+  log_pair (self);
   return self;
 }
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/client.h"
 
+#include "access/refusals.h"
 #include "base/log.h"
+#include "base/memory.h"
+#include "config/limits.h"
 #include "content/live_content.h"
 #include "outlets/rtsp/admission.h"
 #include "outlets/rtsp/peer.h"
@@ -12,6 +15,7 @@
 #include "outlets/rtsp/setup_guard.h"
 #include "outlets/rtsp/silence.h"
 #include "outlets/rtsp/tls_answer.h"
+#include "outlets/rtsp/status.h"
 #include "outlets/rtsp/title_media.h"
 #include "readers/adaptation.h"
 #include "readers/totals.h"
@@ -19,13 +23,12 @@
 
 #include <string.h>
 
-#define REQUEST_BODY_MAX (64 * 1024)
-#define SESSIONS_MAX 8
-
 typedef struct {
   GstRTSPClient parent;
   GstRTSPSessionPool *pool; // its own, so that no client can use the session of another
   Asker asker;
+  guint write_ms;       // see client_check_writing()
+  gint64 waiting_since; // us; responses wait to be read; 0: none were waiting
 
   GMutex lock;           // protects the fields below
   GMainContext *context; // of the client's thread; NULL before the first request
@@ -54,11 +57,34 @@ remember_context (Client *self)
   g_mutex_unlock (&self->lock);
 }
 
+static gboolean
+is_playing (Client *self)
+{
+  gboolean plays;
+
+  g_mutex_lock (&self->lock);
+  plays = self->session != NULL;
+  g_mutex_unlock (&self->lock);
+  return plays;
+}
+
+// A client that plays may use what it has.
+static gboolean
+is_out_of_memory (Client *self)
+{
+  if (memory_get_level () == MEMORY_ENOUGH || is_playing (self))
+    return FALSE;
+  refusals_note (REFUSED_MEMORY, self->asker.peer, MEMORY_PROBLEM);
+  return TRUE;
+}
+
 static GstRTSPStatusCode
 on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
 
+  if (is_out_of_memory (self))
+    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   return asker_check (&self->asker, ctx);
 }
 
@@ -204,6 +230,7 @@ on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *mes
 {
   GstRTSPStatusCode code = GST_RTSP_STS_INVALID;
 
+  status_complete (message);
   if (ctx->method == GST_RTSP_PLAY && ctx->sessmedia
       && gst_rtsp_message_parse_response (message, &code, NULL, NULL) == GST_RTSP_OK
       && code != GST_RTSP_STS_OK)
@@ -329,9 +356,11 @@ end_session (Client *self, const gchar *reason)
   }
 }
 
-static void
-set_leave_reason (Client *self, const gchar *reason)
+void
+client_set_leave_reason (GstRTSPClient *client, const gchar *reason)
 {
+  Client *self = (Client *) client;
+
   g_mutex_lock (&self->lock);
   if (!self->leave_reason)
     self->leave_reason = g_strdup (reason);
@@ -422,7 +451,7 @@ client_close (GstRTSPClient *client, Presentation *presentation, const gchar *re
   g_mutex_lock (&self->lock);
   context = self->context ? g_main_context_ref (self->context) : NULL;
   g_mutex_unlock (&self->lock);
-  set_leave_reason (self, reason);
+  client_set_leave_reason (client, reason);
   if (!context) { // there was no request yet
     gst_rtsp_client_close (client);
     return;
@@ -430,6 +459,25 @@ client_close (GstRTSPClient *client, Presentation *presentation, const gchar *re
   g_main_context_invoke_full (
       context, G_PRIORITY_DEFAULT, close_here, g_object_ref (self), g_object_unref);
   g_main_context_unref (context);
+}
+
+// The sinks close a client that plays and reads nothing.
+void
+client_check_writing (GstRTSPClient *client)
+{
+  static const gchar reason[] = "the client does not read its responses (limits.write-timeout)";
+  Client *self = (Client *) client;
+  gint64 now = g_get_monotonic_time ();
+
+  if (is_playing (self) || weir_client_get_waiting (client) == 0) {
+    self->waiting_since = 0;
+  } else if (self->waiting_since == 0) {
+    self->waiting_since = now;
+  } else if (now - self->waiting_since >= (gint64) self->write_ms * 1000) {
+    refusals_note (REFUSED_WRITE, self->asker.peer, "%s", reason);
+    client_close (client, NULL, reason);
+    self->waiting_since = now;
+  }
 }
 
 // ---- construction ----
@@ -450,6 +498,12 @@ client_connected (GstRTSPClient *client)
   tls_answer_begin (client);
 }
 
+const gchar *
+client_get_peer (GstRTSPClient *client)
+{
+  return ((Client *) client)->asker.peer;
+}
+
 GstRTSPClient *
 client_new (GstRTSPServer *server, Mounts *all, Access *access)
 {
@@ -458,15 +512,18 @@ client_new (GstRTSPServer *server, Mounts *all, Access *access)
   GstRTSPMountPoints *mounts = gst_rtsp_server_get_mount_points (server);
   GstRTSPThreadPool *threads = gst_rtsp_server_get_thread_pool (server);
   GstRTSPAuth *guard = play_guard_new (check_request);
+  Limits limits;
 
+  limits_get (&limits);
+  self->write_ms = limits.write_ms;
   asker_init (&self->asker, client, all, access);
   self->pool = session_pool_new ();
-  gst_rtsp_session_pool_set_max_sessions (self->pool, SESSIONS_MAX);
+  gst_rtsp_session_pool_set_max_sessions (self->pool, limits.sessions);
   gst_rtsp_client_set_session_pool (client, self->pool);
   gst_rtsp_client_set_mount_points (client, mounts);
   gst_rtsp_client_set_thread_pool (client, threads);
   gst_rtsp_client_set_auth (client, guard);
-  gst_rtsp_client_set_content_length_limit (client, REQUEST_BODY_MAX);
+  gst_rtsp_client_set_content_length_limit (client, limits.request.body);
   g_object_unref (guard);
   g_object_unref (mounts);
   g_object_unref (threads);
@@ -527,6 +584,12 @@ client_configure_client_transport (
   return TRUE;
 }
 
+static GstRTSPStatusCode
+client_adjust_error_code (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPStatusCode code)
+{
+  return status_adjust (ctx, code);
+}
+
 static void
 client_class_init (ClientClass *klass)
 {
@@ -534,6 +597,7 @@ client_class_init (ClientClass *klass)
   GST_RTSP_CLIENT_CLASS (klass)->make_path_from_uri = client_make_path_from_uri;
   GST_RTSP_CLIENT_CLASS (klass)->create_sdp = client_create_sdp;
   GST_RTSP_CLIENT_CLASS (klass)->configure_client_transport = client_configure_client_transport;
+  GST_RTSP_CLIENT_CLASS (klass)->adjust_error_code = client_adjust_error_code;
   GST_RTSP_CLIENT_CLASS (klass)->adjust_play_mode = client_adjust_play_mode;
   GST_RTSP_CLIENT_CLASS (klass)->adjust_play_response = client_adjust_play_response;
   tls_answer_class_init (GST_RTSP_CLIENT_CLASS (klass));

@@ -16,9 +16,20 @@ GstRTSPClient *client_new (GstRTSPServer *server, Mounts *all, Access *access);
 // Reads the peer's address. Call when the client has its connection.
 void client_connected (GstRTSPClient *client);
 
+// Returns the peer's address and port.
+const gchar *client_get_peer (GstRTSPClient *client);
+
+// Sets the reason that the log gives for the end of a playing session, unless there is one. Call
+// from any thread.
+void client_set_leave_reason (GstRTSPClient *client, const gchar *reason);
+
 // Closes the connection if it uses `presentation`, or a title of the mount with the presentation's
 // path. With NULL, closes it in any case. `reason` is logged. Call from any thread.
 void client_close (GstRTSPClient *client, Presentation *presentation, const gchar *reason);
 
 // Removes the sessions that have timed out. Call every few seconds.
 void client_cleanup_sessions (GstRTSPClient *client);
+
+// Closes the connection if the client does not play, and has not read its responses for too long.
+// Call every few seconds, from one thread.
+void client_check_writing (GstRTSPClient *client);

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/server.h"
 
-#include "base/files_left.h"
 #include "base/log.h"
 #include "config/mount_loop.h"
 #include "graph/graph.h"
 #include "outlets/rtsp/client.h"
+#include "outlets/rtsp/entry.h"
 #include "outlets/rtsp/media.h"
 #include "outlets/rtsp/threads.h"
 #include "outlets/rtsp/title_outlet.h"
 #include "outlets/rtsp/tls_outlet.h"
 #include "readers/adaptation.h"
+#include "readers/relief.h"
 #include "readers/totals.h"
 #include "sources/upstream.h"
 #include "weir-rtsp.h"
@@ -18,6 +19,7 @@
 #include <string.h>
 
 #define CLEANUP_INTERVAL_S 2
+#define MEMORY_INTERVAL_S 1
 
 typedef struct {
   GstRTSPServer parent;
@@ -37,9 +39,9 @@ struct _Server {
   Mounts *mounts;
   Access *access;
   GSocket *socket; // NULL: readers connect over TLS only
-  GSource *accept;
+  Entry *entry;
   TlsOutlet *tls; // NULL: no TLS
-  guint cleanup, adaptation;
+  guint cleanup, adaptation, memory;
   gchar *address;
 };
 
@@ -93,13 +95,14 @@ listener_create_client (GstRTSPServer *server)
 {
   Server *self = ((Listener *) server)->server;
 
-  return client_new (server, self->mounts, self->access);
+  return entry_admit (self->entry) ? client_new (server, self->mounts, self->access) : NULL;
 }
 
 static void
 listener_client_connected (GstRTSPServer *server, GstRTSPClient *client)
 {
   client_connected (client);
+  entry_begin (((Listener *) server)->server->entry, client, client_get_peer (client));
 }
 
 static void
@@ -213,6 +216,12 @@ server_get_access (Server *self)
   return self->access;
 }
 
+guint
+server_count_connections (Server *self)
+{
+  return entry_count (self->entry);
+}
+
 Graph *
 server_get_graph (Server *self)
 {
@@ -239,6 +248,7 @@ static GstRTSPFilterResult
 cleanup_client (GstRTSPServer *server, GstRTSPClient *client, gpointer unused)
 {
   client_cleanup_sessions (client);
+  client_check_writing (client);
   return GST_RTSP_FILTER_KEEP;
 }
 
@@ -260,6 +270,13 @@ cleanup_sessions (gpointer data)
 
   g_list_free_full (gst_rtsp_server_client_filter (listener, cleanup_client, NULL), g_object_unref);
   totals_collect (is_served, self->mounts);
+  return G_SOURCE_CONTINUE;
+}
+
+static gboolean
+watch_memory (gpointer unused)
+{
+  relief_run ();
   return G_SOURCE_CONTINUE;
 }
 
@@ -351,6 +368,7 @@ make_listener (Server *self, const ProxyConfig *config)
 
   self->listener = g_object_new (listener_get_type (), NULL);
   self->listener->server = self;
+  self->entry = entry_new (GST_RTSP_SERVER (self->listener));
   listener = GST_RTSP_SERVER (self->listener);
   gst_rtsp_server_set_address (listener, config->listen.address);
   gst_rtsp_server_set_service (listener, port);
@@ -386,26 +404,6 @@ add_mounts (Server *self, const ProxyConfig *config, GError **error)
   return TRUE;
 }
 
-// Refuses a connection. One that is left in the queue would wake this thread again and again.
-static void
-turn_away (GSocket *listening)
-{
-  static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
-  GSocket *connection = g_socket_accept (listening, NULL, NULL);
-
-  log_event_limited (&limit, "a connection was refused: " FILES_PROBLEM);
-  g_clear_object (&connection);
-}
-
-static gboolean
-on_connection (GSocket *socket, GIOCondition condition, gpointer listener)
-{
-  if (files_are_left (FILES_FOR_CONNECTION))
-    return gst_rtsp_server_io_func (socket, condition, listener);
-  turn_away (socket);
-  return G_SOURCE_CONTINUE;
-}
-
 static gboolean
 listen_plain (Server *self, const ListenAddress *listen, GError **error)
 {
@@ -417,9 +415,7 @@ listen_plain (Server *self, const ListenAddress *listen, GError **error)
     g_prefix_error (error, "cannot listen on %s port %u: ", listen->address, listen->port);
     return FALSE;
   }
-  self->accept = g_socket_create_source (self->socket, G_IO_IN | G_IO_ERR | G_IO_HUP, NULL);
-  g_source_set_callback (self->accept, G_SOURCE_FUNC (on_connection), listener, NULL);
-  g_source_attach (self->accept, NULL);
+  entry_listen (self->entry, self->socket);
   return TRUE;
 }
 
@@ -428,13 +424,14 @@ begin_listening (Server *self, const ProxyConfig *config, GError **error)
 {
   GstRTSPServer *listener = GST_RTSP_SERVER (self->listener);
 
+  limits_set (&config->limits);
   if (!weir_serve (listener, error))
     return FALSE;
   if (!config->listen_off && !listen_plain (self, &config->listen, error))
     return FALSE;
   if (!config->tls.pair)
     return TRUE;
-  self->tls = tls_outlet_new (listener, &config->tls, error);
+  self->tls = tls_outlet_new (self->entry, &config->tls, error);
   return self->tls != NULL;
 }
 
@@ -452,6 +449,8 @@ server_new (ProxyConfig *config, GError **error)
     return NULL;
   }
   self->cleanup = g_timeout_add_seconds (CLEANUP_INTERVAL_S, cleanup_sessions, self);
+  watch_memory (NULL);
+  self->memory = g_timeout_add_seconds (MEMORY_INTERVAL_S, watch_memory, NULL);
   self->adaptation = g_timeout_add (ADAPTATION_INTERVAL_MS, adaptation_run, NULL);
   start_mounts (self);
   return self;
@@ -550,10 +549,9 @@ server_stop (Server *self, guint timeout_ms)
   guint waker;
   gboolean closed;
 
-  if (self->accept) {
-    g_source_destroy (self->accept);
+  entry_stop (self->entry);
+  if (self->socket)
     g_socket_close (self->socket, NULL);
-  }
   if (self->tls)
     tls_outlet_stop (self->tls);
   g_list_free_full (gst_rtsp_server_client_filter (GST_RTSP_SERVER (self->listener), close_any,
@@ -575,11 +573,13 @@ server_free (Server *self)
 {
   if (self->cleanup)
     g_source_remove (self->cleanup);
+  if (self->memory)
+    g_source_remove (self->memory);
   if (self->adaptation)
     g_source_remove (self->adaptation);
-  g_clear_pointer (&self->accept, g_source_unref);
-  g_clear_object (&self->socket);
   g_clear_pointer (&self->tls, tls_outlet_free);
+  g_clear_pointer (&self->entry, entry_free);
+  g_clear_object (&self->socket);
   g_clear_object (&self->listener);
   g_clear_pointer (&self->mounts, mounts_free);
   while (g_main_context_iteration (NULL, FALSE)) // frees the mounts

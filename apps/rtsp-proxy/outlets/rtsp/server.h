@@ -48,6 +48,9 @@ gboolean server_remove_mount (Server *self, const gchar *path, const gchar *reas
 // Returns the door; valid as long as the server.
 Access *server_get_access (Server *self);
 
+// Returns the number of RTSP connections.
+guint server_count_connections (Server *self);
+
 // Returns the graph; valid as long as the server.
 Graph *server_get_graph (Server *self);
 

@@ -4,7 +4,7 @@
 #include "tls/tls_port.h"
 
 struct _TlsOutlet {
-  GstRTSPServer *server;
+  Entry *entry;
   TlsKeys *keys;
   TlsFront *front;
   gchar *address;
@@ -15,20 +15,16 @@ static void
 on_client (GSocket *client, gpointer data)
 {
   TlsOutlet *self = data;
-  GInetSocketAddress *peer = G_INET_SOCKET_ADDRESS (tls_front_get_peer (client));
-  gchar *host = g_inet_address_to_string (g_inet_socket_address_get_address (peer));
 
-  gst_rtsp_server_transfer_connection (
-      self->server, client, host, g_inet_socket_address_get_port (peer), NULL);
-  g_free (host);
+  entry_take (self->entry, client, G_INET_SOCKET_ADDRESS (tls_front_get_peer (client)));
 }
 
 TlsOutlet *
-tls_outlet_new (GstRTSPServer *server, const TlsConfig *config, GError **error)
+tls_outlet_new (Entry *entry, const TlsConfig *config, GError **error)
 {
   TlsOutlet *self = g_new0 (TlsOutlet, 1);
 
-  self->server = server;
+  self->entry = entry;
   self->address = g_strdup (config->listen.address);
   self->keys = tls_keys_new (config->certificate, config->key, tls_pair_ref (config->pair));
   self->front = tls_front_new (self->keys, error);

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// RTSPS: gives clients that have finished a TLS handshake to the RTSP server. Call from the main
-// thread.
+// RTSPS: gives clients that have finished a TLS handshake to the entry. Call from the main thread.
 
 #include "config/tls_config.h"
+#include "outlets/rtsp/entry.h"
 #include "tls/tls_front.h"
-
-#include <gst/rtsp-server/rtsp-server.h>
 
 typedef struct _TlsOutlet TlsOutlet;
 
-// Listens. `server` must outlive the result. Takes the pair of `config`, which stays valid.
-TlsOutlet *tls_outlet_new (GstRTSPServer *server, const TlsConfig *config, GError **error);
+// Listens. `entry` must outlive the result. Takes the pair of `config`, which stays valid.
+TlsOutlet *tls_outlet_new (Entry *entry, const TlsConfig *config, GError **error);
 
 // Stops listening, but keeps the connections.
 void tls_outlet_stop (TlsOutlet *self);

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "access/connections.h"
+
+#include <string.h>
+
+struct _Connections {
+  gatomicrefcount refs;
+  GMutex lock; // guards all below
+  guint n;
+  GHashTable *addresses; // address -> number of its connections
+};
+
+Connections *
+connections_new (void)
+{
+  Connections *self = g_new0 (Connections, 1);
+
+  g_atomic_ref_count_init (&self->refs);
+  g_mutex_init (&self->lock);
+  self->addresses = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  return self;
+}
+
+Connections *
+connections_ref (Connections *self)
+{
+  g_atomic_ref_count_inc (&self->refs);
+  return self;
+}
+
+void
+connections_unref (Connections *self)
+{
+  if (!g_atomic_ref_count_dec (&self->refs))
+    return;
+  g_hash_table_unref (self->addresses);
+  g_mutex_clear (&self->lock);
+  g_free (self);
+}
+
+// An IPv4 address in an IPv6 socket is the IPv4 address.
+static gchar *
+dup_key (GInetAddress *address)
+{
+  static const guint8 mapped[12] = { [10] = 0xff, [11] = 0xff };
+  const guint8 *bytes = g_inet_address_to_bytes (address);
+  gsize size = g_inet_address_get_native_size (address);
+
+  if (size == sizeof mapped + 4 && !memcmp (bytes, mapped, sizeof mapped))
+    return g_strdup_printf ("%u.%u.%u.%u", bytes[12], bytes[13], bytes[14], bytes[15]);
+  if (size == sizeof mapped + 4)
+    return g_strdup_printf ("%02x%02x:%02x%02x:%02x%02x:%02x%02x", bytes[0], bytes[1], bytes[2],
+        bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]);
+  return g_inet_address_to_string (address);
+}
+
+static gboolean
+is_loopback (GInetAddress *address, const gchar *key)
+{
+  return g_inet_address_get_is_loopback (address) || g_str_has_prefix (key, "127.");
+}
+
+gboolean
+connections_enter (
+    Connections *self, const Limits *limits, GInetAddress *address, RefusedReason *reason)
+{
+  gchar *key = dup_key (address);
+  gboolean own = limits->address_connections > 0 && !is_loopback (address, key), may;
+  guint n;
+
+  g_mutex_lock (&self->lock);
+  n = GPOINTER_TO_UINT (g_hash_table_lookup (self->addresses, key));
+  *reason = own && n >= limits->address_connections ? REFUSED_ADDRESS : REFUSED_CONNECTIONS;
+  may = self->n < limits->connections && *reason != REFUSED_ADDRESS;
+  if (may) {
+    self->n++;
+    g_hash_table_insert (self->addresses, g_strdup (key), GUINT_TO_POINTER (n + 1));
+  }
+  g_mutex_unlock (&self->lock);
+  g_free (key);
+  return may;
+}
+
+void
+connections_leave (Connections *self, GInetAddress *address)
+{
+  gchar *key = dup_key (address);
+  guint n;
+
+  g_mutex_lock (&self->lock);
+  n = GPOINTER_TO_UINT (g_hash_table_lookup (self->addresses, key));
+  self->n--;
+  if (n > 1)
+    g_hash_table_insert (self->addresses, g_strdup (key), GUINT_TO_POINTER (n - 1));
+  else
+    g_hash_table_remove (self->addresses, key);
+  g_mutex_unlock (&self->lock);
+  g_free (key);
+}
+
+guint
+connections_count (Connections *self)
+{
+  guint n;
+
+  g_mutex_lock (&self->lock);
+  n = self->n;
+  g_mutex_unlock (&self->lock);
+  return n;
+}

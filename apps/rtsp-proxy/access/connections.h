@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Counts connections, in all and for each address, and bounds them. Call from any thread.
+
+#include <gio/gio.h>
+
+#include "access/refusals.h"
+#include "config/limits.h"
+
+// The connections of one listener.
+typedef struct _Connections Connections;
+
+Connections *connections_new (void);
+Connections *connections_ref (Connections *self);
+void connections_unref (Connections *self);
+
+// Counts a connection from `address`. If `limits` do not allow it, returns FALSE and sets `reason`.
+// Call connections_leave() with the same address later. IPv6 addresses with the same first 64 bits
+// are one address, because a host may use all of them. Loopback addresses have no limit of their
+// own: behind a proxy on the same machine, all connections have one.
+gboolean connections_enter (
+    Connections *self, const Limits *limits, GInetAddress *address, RefusedReason *reason);
+void connections_leave (Connections *self, GInetAddress *address);
+
+guint connections_count (Connections *self);

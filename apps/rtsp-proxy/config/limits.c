@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config/limits.h"
+
+#define MEMORY_MIN (G_GUINT64_CONSTANT (64) << 20)
+#define MEMORY_MAX (G_GUINT64_CONSTANT (1) << 40)
+
+static gboolean
+read_memory (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  const gchar *text = yaml_text (reader, node);
+  guint64 bytes;
+
+  if (!text || !schema_parse_bytes (text, &bytes) || bytes < MEMORY_MIN || bytes > MEMORY_MAX)
+    return schema_fail (reader, node, key, error, "expected a size from 64M to 1T, such as 2G");
+  ((Limits *) object)->memory = bytes;
+  return TRUE;
+}
+
+static gboolean
+equal_memory (gconstpointer a, gconstpointer b)
+{
+  return ((const Limits *) a)->memory == ((const Limits *) b)->memory;
+}
+
+static const SchemaValue memory_value = { .read = read_memory, .equal = equal_memory };
+
+#define AT(field) G_STRUCT_OFFSET (Limits, field)
+#define LIMIT .effect = PROXY_EFFECT_RELOAD
+
+static const SchemaKey keys[] = {
+  { "connections", SCHEMA_NUMBER, AT (connections), "1024", .min = 1, .max = 1000000, LIMIT,
+      .help = "RTSP connections at the same time; more are answered with 503 and closed" },
+  { "connections-per-address", SCHEMA_NUMBER, AT (address_connections), "32", .max = 1000000, LIMIT,
+      .help = "of them from one IPv4 address or one IPv6 /64 network; loopback addresses have no "
+              "such limit; 0: no limit" },
+  { "sessions", SCHEMA_NUMBER, AT (sessions), "1", .min = 1, .max = 64, LIMIT,
+      .help = "sessions of one connection; a further SETUP is answered with 503" },
+  { "requests-per-second", SCHEMA_NUMBER, AT (requests_rate), "50", .min = 1, .max = 100000, LIMIT,
+      .help = "requests of one connection, after a burst of twice as many; further requests wait" },
+  { "stray-frames", SCHEMA_NUMBER, AT (stray_frames), "100", .max = 1000000, LIMIT,
+      .help = "interleaved frames of one connection for channels that are not set up, or longer "
+              "than 8 KiB; they are dropped, and one more closes the connection" },
+  { "line", SCHEMA_NUMBER, AT (request.line), "2048", .min = 256, .max = 4000, LIMIT,
+      .help = "bytes of the request line, else 414, and of each header line, else 400" },
+  { "headers", SCHEMA_NUMBER, AT (request.headers), "64", .min = 8, .max = 1000, LIMIT,
+      .help = "header lines of a request; more are answered with 400" },
+  { "head", SCHEMA_NUMBER, AT (request.head), "16384", .min = 1024, .max = 262144, LIMIT,
+      .help = "bytes of the request line and all header lines; more are answered with 400" },
+  { "body", SCHEMA_NUMBER, AT (request.body), "65536", .max = 65536, LIMIT,
+      .help = "bytes of the body of a request; more are answered with 413" },
+  { "idle-timeout", SCHEMA_DURATION, AT (idle_ms), "10s", .min = 100, LIMIT,
+      .help =
+          "time until the first request of a connection begins; then the connection is closed" },
+  { "request-timeout", SCHEMA_DURATION, AT (request_ms), "10s", .min = 100, LIMIT,
+      .help =
+          "time from the first to the last byte of a request or an interleaved frame; a request "
+          "that takes longer is answered with 408" },
+  { "write-timeout", SCHEMA_DURATION, AT (write_ms), "10s", .min = 100, LIMIT,
+      .help = "time until a client that does not play has read its responses; then its connection "
+              "is closed" },
+  { "memory", SCHEMA_OTHER, .form = "size from 64M to 1T", .value = &memory_value, LIMIT,
+      .help = "memory of the process; at 90% new connections and readers are refused with 503, and "
+              "at 95% the readers that lag most are closed. The default is the limit of the "
+              "control group, if it has one" },
+  { NULL },
+};
+
+#undef AT
+#undef LIMIT
+
+const SchemaKey *
+limits_keys (void)
+{
+  return keys;
+}
+
+void
+limits_init (Limits *self)
+{
+  *self = (Limits) { 0 };
+  schema_init (keys, self);
+}
+
+// ---- the key ----
+
+gboolean
+limits_read (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  Limits *self = (Limits *) ((guint8 *) object + key->offset);
+
+  if (!yaml_is_mapping (node))
+    return schema_fail (
+        reader, node, key, error, "expected {KEY: VALUE}, such as {connections: 1000}");
+  limits_init (self);
+  return schema_read (keys, self, reader, node, key->name, SCHEMA_WHOLE, error);
+}
+
+gboolean
+limits_equal (const Limits *a, const Limits *b)
+{
+  for (const SchemaKey *key = keys; key->name; key++) {
+    if (!schema_key_equal (key, a, b))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+// ---- the limits in effect ----
+
+static GMutex lock;
+static Limits current; // use with `lock` held
+static gboolean is_set;
+
+void
+limits_get (Limits *limits)
+{
+  g_mutex_lock (&lock);
+  if (!is_set)
+    limits_init (&current);
+  is_set = TRUE;
+  *limits = current;
+  g_mutex_unlock (&lock);
+}
+
+void
+limits_set (const Limits *limits)
+{
+  g_mutex_lock (&lock);
+  current = *limits;
+  is_set = TRUE;
+  g_mutex_unlock (&lock);
+}

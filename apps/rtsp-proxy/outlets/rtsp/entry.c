@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/rtsp/entry.h"
+
+#include "access/connections.h"
+#include "base/files_left.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "outlets/rtsp/guard_connection.h"
+
+#include <string.h>
+
+struct _Entry {
+  GstRTSPServer *server;
+  GSource *accept;
+  Connections *connections;
+};
+
+// ---- refusing ----
+
+static const gchar *const texts[REFUSED_N_REASONS] = {
+  [REFUSED_CONNECTIONS] = "there are too many connections (limits.connections)",
+  [REFUSED_ADDRESS] =
+      "there are too many connections from this address (limits.connections-per-address)",
+  [REFUSED_MEMORY] = MEMORY_PROBLEM,
+};
+
+// Most clients give their first request the number 1.
+static void
+answer_busy (GSocket *socket)
+{
+  static const gchar busy[] = "RTSP/1.0 503 Service Unavailable\r\nCSeq: 1\r\n"
+                              "Connection: close\r\nRetry-After: 10\r\n\r\n";
+
+  g_socket_set_blocking (socket, FALSE);
+  g_socket_send (socket, busy, sizeof busy - 1, NULL, NULL);
+}
+
+// Refuses a connection without memory or a descriptor for a client. One that is left in the queue
+// would wake this thread again and again.
+static void
+turn_away (GSocket *listening)
+{
+  static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
+  GSocket *connection = g_socket_accept (listening, NULL, NULL);
+
+  refusals_count (REFUSED_FILES);
+  log_event_limited (&limit, "a connection was refused: " FILES_PROBLEM);
+  g_clear_object (&connection);
+}
+
+// ---- accepting ----
+
+static GInetAddress *
+dup_address (GSocket *socket)
+{
+  GSocketAddress *peer = g_socket_get_remote_address (socket, NULL);
+  GInetAddress *address = NULL;
+
+  if (peer && G_IS_INET_SOCKET_ADDRESS (peer))
+    address = g_object_ref (g_inet_socket_address_get_address (G_INET_SOCKET_ADDRESS (peer)));
+  g_clear_object (&peer);
+  return address;
+}
+
+static gboolean
+enter (Entry *self, GInetAddress *address, RefusedReason *reason)
+{
+  Limits limits;
+
+  limits_get (&limits);
+  *reason = REFUSED_MEMORY;
+  return memory_get_level () == MEMORY_ENOUGH
+         && connections_enter (self->connections, &limits, address, reason);
+}
+
+// Reports whether the limits admit a connection. Logs and counts a refusal.
+static gboolean
+admit (Entry *self, GSocket *socket)
+{
+  GInetAddress *address = dup_address (socket);
+  RefusedReason reason;
+  gboolean admitted = FALSE;
+  gchar *ip;
+
+  // A connection that has ended already has no address.
+  if (address && !(admitted = enter (self, address, &reason))) {
+    ip = g_inet_address_to_string (address);
+    refusals_note (reason, ip, "%s", texts[reason]);
+    g_free (ip);
+  }
+  g_clear_object (&address);
+  return admitted;
+}
+
+gboolean
+entry_admit (Entry *self)
+{
+  GstRTSPContext *context = gst_rtsp_context_get_current ();
+  GSocket *socket;
+
+  if (!context) // the connection is from entry_take()
+    return TRUE;
+  socket = gst_rtsp_connection_get_read_socket (context->conn);
+  if (admit (self, socket))
+    return TRUE;
+  answer_busy (socket);
+  return FALSE;
+}
+
+void
+entry_take (Entry *self, GSocket *client, GInetSocketAddress *peer)
+{
+  gchar *ip;
+
+  if (!admit (self, client)) {
+    g_object_unref (client);
+    return;
+  }
+  ip = g_inet_address_to_string (g_inet_socket_address_get_address (peer));
+  guard_connection_begin ();
+  gst_rtsp_server_transfer_connection (
+      self->server, client, ip, g_inet_socket_address_get_port (peer), NULL);
+  guard_connection_end ();
+  g_free (ip);
+}
+
+typedef struct {
+  Connections *connections;
+  GInetAddress *address;
+} Place;
+
+static void
+place_free (gpointer data)
+{
+  Place *place = data;
+
+  if (place->address)
+    connections_leave (place->connections, place->address);
+  connections_unref (place->connections);
+  g_clear_object (&place->address);
+  g_free (place);
+}
+
+void
+entry_begin (Entry *self, GstRTSPClient *client, const gchar *peer)
+{
+  Place *place = g_new0 (Place, 1);
+  RequestGuard *guard = guard_connection_get ();
+
+  place->connections = connections_ref (self->connections);
+  place->address =
+      dup_address (gst_rtsp_connection_get_read_socket (gst_rtsp_client_get_connection (client)));
+  g_object_set_data_full (G_OBJECT (client), "rtsp-proxy-place", place, place_free);
+  if (guard)
+    guard_begin (guard, client, peer);
+}
+
+static gboolean
+on_connection (GSocket *socket, GIOCondition condition, gpointer data)
+{
+  Entry *self = data;
+
+  if (!files_are_left (FILES_FOR_CONNECTION)) {
+    turn_away (socket);
+    return G_SOURCE_CONTINUE;
+  }
+  guard_connection_begin ();
+  gst_rtsp_server_io_func (socket, condition, self->server);
+  guard_connection_end ();
+  return G_SOURCE_CONTINUE;
+}
+
+void
+entry_listen (Entry *self, GSocket *socket)
+{
+  self->accept = g_socket_create_source (socket, G_IO_IN | G_IO_ERR | G_IO_HUP, NULL);
+  g_source_set_callback (self->accept, G_SOURCE_FUNC (on_connection), self, NULL);
+  g_source_attach (self->accept, NULL);
+}
+
+guint
+entry_count (Entry *self)
+{
+  return connections_count (self->connections);
+}
+
+void
+entry_stop (Entry *self)
+{
+  if (self->accept)
+    g_source_destroy (self->accept);
+  g_clear_pointer (&self->accept, g_source_unref);
+}
+
+Entry *
+entry_new (GstRTSPServer *server)
+{
+  Entry *self = g_new0 (Entry, 1);
+
+  self->server = server;
+  self->connections = connections_new ();
+  return self;
+}
+
+void
+entry_free (Entry *self)
+{
+  entry_stop (self);
+  connections_unref (self->connections);
+  g_free (self);
+}

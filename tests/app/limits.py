@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What one client, and all clients together, may use: the key `limits`. Each refusal has its status,
+is counted, and is logged; other clients are served."""
+
+import re
+import socket
+import struct
+import time
+from contextlib import ExitStack, contextmanager
+
+from control import CLIP_URI, Controlled, Watch, rss_kib
+from proc import Rtsp
+from proxy import matches, wait_until
+from tap import run, test
+
+TCP = {'Transport': 'RTP/AVP/TCP;unicast;interleaved=0-1'}
+KIB_OF_A_CONNECTION = 256
+
+
+@contextmanager
+def serving(**limits):
+    """A proxy with these limits; underscores in their names stand for hyphens."""
+    limits = {name.replace('_', '-'): value for name, value in limits.items()}
+    with Controlled({'/cam': {'upstream': CLIP_URI}}, limits=limits) as proxy:
+        yield proxy
+        proxy.stop()
+
+
+def connect(proxy, stack):
+    return stack.enter_context(Rtsp(proxy.port))
+
+
+def refused(proxy, reason):
+    """Returns the number of refusals for this reason."""
+    page = proxy.get('/metrics').decode()
+    return int(re.search(rf'weir_refusals_total{{reason="{reason}"}} (\d+)', page)[1])
+
+
+def is_served(proxy):
+    with Rtsp(proxy.port) as rtsp:
+        assert rtsp.request('DESCRIBE', proxy.url())[0] == 200
+
+
+def statuses(proxy, data, finish=True):
+    """Sends the data on a new connection, and then its end. Returns the statuses of the answers."""
+    with socket.create_connection(('127.0.0.1', proxy.port), 10) as connection:
+        try:
+            connection.sendall(data)
+            if finish:
+                connection.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass  # the proxy has closed the connection
+        answer = b''
+        try:
+            while part := connection.recv(65536):
+                answer += part
+        except ConnectionResetError:
+            pass
+    return [int(status) for status in re.findall(rb'RTSP/1\.0 (\d+) ', answer)]
+
+
+def head(method='OPTIONS', url='*', *lines, version='RTSP/1.0', cseq='CSeq: 1', end='\r\n'):
+    return end.join((f'{method} {url} {version}', *([cseq] if cseq else []), *lines, '', '')).encode()
+
+
+LONG = 'x' * 2048
+GOOD = head()
+
+# What is sent, the statuses of the answers, and the reason that is counted.
+REQUESTS = (
+    (GOOD, [200], None),
+    (GOOD + GOOD, [200, 200], None),
+    (b'\r\n\n' + GOOD, [200], None),
+    (head(end='\n'), [200], None),
+    (head(end='\n') + GOOD, [200, 200], None),
+    (head('OPTIONS', '*', 'X-Odd: \xff\t'), [200], None),
+    (head('OPTIONS', 'rtsp://x/' + 'y' * 2000), [200], None),
+    (head('OPTIONS', '*', *['X: y'] * 63), [200], None),
+    (head('UNKNOWN', 'rtsp://x/cam') + GOOD, [501, 200], None),
+    (head('ANNOUNCE', 'rtsp://x/cam'), [405], None),
+    (head('RECORD', 'rtsp://x/cam', 'Session: x') + GOOD, [405, 200], None),
+    (head('PLAY', 'rtsp://x/cam', 'Session: 1234'), [454], None),
+    # A request with limits.
+    (head('OPTIONS', 'rtsp://x/' + LONG) + GOOD, [414], 'line'),
+    (head('OPTIONS', 'rtsp://x/' + 'y' * 100000), [414], 'line'),
+    (head('OPTIONS', '*', 'X: ' + LONG) + GOOD, [400], 'headers'),
+    (head('OPTIONS', '*', *['X: y'] * 64) + GOOD, [400], 'headers'),
+    (head('OPTIONS', '*', *['X: ' + 'y' * 1000] * 20) + GOOD, [400], 'headers'),
+    (head('OPTIONS', '*', 'Content-Length: 65537') + GOOD, [413], 'body'),
+    (head('OPTIONS', '*', 'Content-Length: 4294967294'), [413], 'body'),
+    # A request that other parsers may read in another way.
+    (head('OPTIONS', '*', 'Content-Length: -1') + GOOD, [400], 'malformed'),
+    (head('OPTIONS', '*', 'Content-Length: 0x10') + GOOD, [400], 'malformed'),
+    (head('OPTIONS', '*', 'Content-Length: 99999999999999999999') + GOOD, [400], 'malformed'),
+    (head('OPTIONS', '*', 'Content-Length: 0', 'Content-Length: 5') + GOOD, [400], 'malformed'),
+    (head('OPTIONS', '*', 'X: y', ' folded') + GOOD, [400], 'malformed'),
+    (head('OPTIONS', '*', 'X: a\rY: b') + GOOD, [400], 'malformed'),
+    (head('OPTIONS', '*', 'X: a\0b') + GOOD, [400], 'malformed'),
+    (head('OPTIONS', '*', 'no colon') + GOOD, [400], 'malformed'),
+    (head('OPTIONS', '*', ': no name') + GOOD, [400], 'malformed'),
+    (head('OPTIONS', '* *') + GOOD, [400], 'malformed'),
+    (b'OPTIONS * RTSP\r\n\r\n' + GOOD, [400], 'malformed'),
+    (b'\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n' + GOOD, [400], 'malformed'),
+    (head('\xd6PTIONS') + GOOD, [400], 'malformed'),
+    (head('GET', '/', version='HTTP/1.1') + GOOD, [505], 'version'),
+    (head(version='RTSP/2.0') + GOOD, [505], 'version'),
+    (head(version='RTSP/1.1') + GOOD, [505], 'version'),
+    # The library answers these, and ends the connection.
+    (head(cseq=None) + GOOD, [400], None),
+    (head(cseq='CSeq: -1') + GOOD, [400], None),
+)
+
+
+@test
+def each_request_has_its_status():
+    with serving() as proxy:
+        for data, expected, reason in REQUESTS:
+            before = refused(proxy, reason) if reason else 0
+            got = statuses(proxy, data)
+            assert got == expected, (data[:200], got, expected)
+            assert not reason or refused(proxy, reason) == before + 1, (data[:200], reason)
+        is_served(proxy)
+        proxy.wait_for_line(r'client 127\.0\.0\.1:\d+ refused: the request line is too long')
+
+
+@test
+def the_answer_has_the_number_of_the_request():
+    with serving() as proxy, Rtsp(proxy.port) as rtsp:
+        rtsp.send(head('OPTIONS', '*', 'X: ' + LONG, cseq='CSeq: 77'))
+        status, fields, _ = rtsp.answer()
+        assert (status, fields['cseq'], fields['connection']) == (400, '77', 'close'), fields
+        assert rtsp.closed()
+
+
+@test
+def headers_without_end_take_no_memory():
+    with serving() as proxy:
+        is_served(proxy)
+        before = rss_kib(proxy)
+        got = statuses(proxy, b'OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n' + b'X: y\r\n' * 200000)
+        assert got == [400], got
+        assert rss_kib(proxy) < before + 2048, (before, rss_kib(proxy))
+
+
+# ---- time ----
+
+
+@test
+def half_a_request_is_answered_with_408():
+    with serving(request_timeout='400ms') as proxy, ExitStack() as stack:
+        for half in b'O', GOOD[:-1], head('SET_PARAMETER', '*', 'Content-Length: 9') + b'x: y':
+            assert statuses(proxy, half, finish=False) == [408], half
+        assert statuses(proxy, GOOD + b'OPT', finish=False) == [200, 408]
+        crowd = [connect(proxy, stack) for _ in range(100)]
+        for rtsp in crowd:
+            rtsp.send(GOOD[:-1])
+        assert all(rtsp.answer()[0] == 408 and rtsp.closed() for rtsp in crowd)
+        assert refused(proxy, 'timeout') == 104, refused(proxy, 'timeout')
+        # The log has few lines for an address.
+        assert len(matches(proxy, 'refused: a request takes too long')) <= 10
+        is_served(proxy)
+
+
+@test
+def a_byte_now_and_then_does_not_extend_the_time():
+    with serving(request_timeout='500ms') as proxy, Rtsp(proxy.port) as rtsp:
+        rtsp.socket.settimeout(0.05)
+        deadline = time.monotonic() + 10
+        for byte in b'OPTIONS rtsp://x/' + b'y' * 1000:
+            try:
+                rtsp.send(bytes((byte,)))
+                if rtsp.answer()[0] == 408:
+                    break
+            except TimeoutError:
+                assert time.monotonic() < deadline, 'the connection is still open'
+        else:
+            raise AssertionError('no answer')
+
+
+@test
+def half_a_frame_ends_the_connection():
+    with serving(request_timeout='300ms') as proxy, Watch(proxy) as reader:
+        reader.send(struct.pack('>cBH', b'$', 1, 100) + b'x')
+        assert reader.closed()
+        proxy.wait_for_line('reader .* out: /cam: a request takes too long')
+
+
+@test
+def a_connection_without_a_request_is_closed():
+    with serving(idle_timeout='300ms', request_timeout='60s') as proxy, ExitStack() as stack:
+        used = connect(proxy, stack)
+        assert used.request('OPTIONS', '*')[0] == 200
+        idle = [connect(proxy, stack) for _ in range(3)]
+        idle[0].send(b'\r\n')
+        idle[1].send_frame(0, bytes(10))
+        for rtsp in idle:
+            assert rtsp.closed()
+        assert refused(proxy, 'idle') == 3
+        assert used.request('OPTIONS', '*')[0] == 200
+
+
+def queued(*ports):
+    """Returns the bytes in the kernel's send and receive buffers of the connection of two ports."""
+    with open('/proc/net/tcp', encoding='ascii') as table:
+        for line in table:
+            fields = line.split()
+            if [int(end.partition(':')[2], 16) for end in fields[1:3] if ':' in end] == list(ports):
+                return tuple(int(size, 16) for size in fields[4].split(':'))
+    return None
+
+
+def fill(proxy, rtsp):
+    """Sends requests and reads no answer, until the kernel takes no further answers."""
+    ports, before = (proxy.port, rtsp.socket.getsockname()[1]), -1
+    while (now := queued(*ports)) and now[0] > before:
+        before = now[0]
+        rtsp.send(GOOD * 100)
+        wait_until(lambda: not (left := queued(*ports)) or left[1] == 0, 10, 'the requests are read')
+        time.sleep(0.05)
+
+
+@test
+def a_client_that_does_not_read_is_closed():
+    with serving(write_timeout='200ms', requests_per_second=100000) as proxy, \
+            Rtsp(proxy.port) as rtsp:
+        rtsp.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        fill(proxy, rtsp)
+        proxy.wait_for_line('client .* refused: the client does not read its responses', 20)
+        assert refused(proxy, 'write') == 1
+        assert queued(proxy.port, rtsp.socket.getsockname()[1]) is None or rtsp.closed()
+        is_served(proxy)
+
+
+# ---- numbers ----
+
+
+@test
+def connections_beyond_the_limit_are_answered_with_503():
+    with serving(connections=5) as proxy, ExitStack() as stack:
+        crowd = [connect(proxy, stack) for _ in range(5)]
+        for rtsp in crowd:
+            assert rtsp.request('OPTIONS', '*')[0] == 200
+        with Rtsp(proxy.port) as rtsp:
+            assert rtsp.answer()[0] == 503
+            assert rtsp.closed()
+        assert refused(proxy, 'connections') == 1
+        assert 'weir_connections 5\n' in proxy.get('/metrics').decode()
+        crowd[0].socket.close()
+
+        def admits():
+            with Rtsp(proxy.port) as rtsp:
+                return rtsp.request('OPTIONS', '*')[0] == 200
+
+        wait_until(admits, 10, 'connections are accepted again')
+
+
+@test
+def a_connection_has_one_session():
+    with serving() as proxy, Rtsp(proxy.port) as rtsp:
+        track = proxy.url('/cam/stream=0')
+        assert rtsp.request('DESCRIBE', proxy.url())[0] == 200
+        assert rtsp.request('SETUP', track, TCP)[0] == 200
+        first, rtsp.session = rtsp.session, None
+        assert rtsp.request('SETUP', track, {'Transport': TCP['Transport'].replace('0-1', '2-3')})[0] == 503
+        rtsp.session = first
+        assert rtsp.request('TEARDOWN', proxy.url())[0] == 200
+        rtsp.session = None
+        assert rtsp.request('SETUP', track, TCP)[0] == 200
+
+
+@test
+def requests_beyond_the_rate_wait():
+    with serving(requests_per_second=20) as proxy, Rtsp(proxy.port) as rtsp:
+        start = time.monotonic()
+        for number in range(60):
+            rtsp.send(head(cseq=f'CSeq: {number}'))
+        got = [int(rtsp.answer()[1]['cseq']) for _ in range(60)]
+        assert got == list(range(60)), got
+        # 40 of them pass at once, and 20 more need a second.
+        assert time.monotonic() - start > 0.9
+
+
+@test
+def frames_of_unknown_channels_are_dropped_and_counted():
+    with serving(stray_frames=20) as proxy, Watch(proxy) as reader:
+        for size in 0, 1, 1000, 65535:
+            for _ in range(5):
+                reader.send_frame(9, bytes(size))
+        reader.take()
+        assert reader.request('OPTIONS', '*')[0] == 200
+        reader.send_frame(1, bytes(65535))  # longer than any report
+        assert reader.closed()
+        assert refused(proxy, 'frames') == 1
+
+
+@test
+def many_frames_take_no_memory():
+    with serving(stray_frames=1000000, requests_per_second=100000) as proxy, Watch(proxy) as reader:
+        before = rss_kib(proxy)
+        frame = struct.pack('>cBH', b'$', 9, 60000) + bytes(60000)
+        for _ in range(2000):
+            reader.send(frame)
+            reader.frames.clear()
+        assert reader.request('OPTIONS', '*')[0] == 200
+        assert rss_kib(proxy) < before + 4096, (before, rss_kib(proxy))
+
+
+@test
+def a_connection_pins_little_memory():
+    """an unauthenticated connection pins less than 256 KiB"""
+    with serving(request_timeout='60s', idle_timeout='60s') as proxy, ExitStack() as stack:
+        is_served(proxy)
+        before, number = rss_kib(proxy), 64
+        lines = ['X: ' + 'y' * 1000] * 15
+        large = head('SET_PARAMETER', '*', *lines, 'Content-Length: 65536') + b'z' * 65535
+        for _ in range(number):
+            connect(proxy, stack).send(large)
+        # The last connection has been read when all wait for more.
+        wait_until(lambda: rss_kib(proxy) > before + number * 60, 10, 'the requests arrive')
+        time.sleep(0.5)
+        each = (rss_kib(proxy) - before) / number
+        print(f'# {each:.0f} KiB for each connection')
+        assert each < KIB_OF_A_CONNECTION, each
+
+
+if __name__ == '__main__':
+    run()
