@@ -3,11 +3,11 @@
 
 import itertools
 import os
-import re
 import threading
 
 from proxy import CLIENT, QUICK, Proxy, wait_until
-from scripted import CHALLENGES, KEY_PICTURE, VIDEO, Server, rtp
+from scripted import (CHALLENGES, KEY_PICTURE, VIDEO, Server, adding, changing, describing,
+                      refusing, removing, rtp)
 from tap import run, test
 
 SDP = b'v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=x\r\nt=0 0\r\n'
@@ -23,42 +23,6 @@ def play(session):
             session.send(VIDEO, rtp(seq, seq * 1800, KEY_PICTURE))
     except OSError:
         pass
-
-
-def refusing(*lines, methods=('OPTIONS', 'DESCRIBE'), status='401 Unauthorized'):
-    """Returns a function that answers these methods with a status and header lines."""
-    head = ''.join(f'{line}\r\n' for line in lines)
-
-    def mangle(method, answer):
-        if method not in methods:
-            return answer
-        cseq = re.search(rb'CSeq: (\d+)', answer)[1].decode()
-        return f'RTSP/1.0 {status}\r\nCSeq: {cseq}\r\n{head}\r\n'.encode()
-
-    return mangle
-
-
-def changing(name, value):
-    """Returns a function that replaces a header's value in all answers that have the header."""
-    return lambda _, answer: re.sub(name + rb': [^\r]*', name + b': ' + value, answer)
-
-
-def removing(name):
-    return lambda _, answer: re.sub(name + rb': [^\r]*\r\n', b'', answer)
-
-
-def adding(line):
-    return lambda _, answer: answer.replace(b'\r\n', b'\r\n' + line + b'\r\n', 1)
-
-
-def describing(description):
-    def mangle(method, answer):
-        if method != 'DESCRIBE':
-            return answer
-        head = answer.partition(b'\r\n\r\n')[0] + b'\r\n\r\n'
-        return changing(b'Content-Length', b'%d' % len(description))(method, head) + description
-
-    return mangle
 
 
 def survived(mangles, transport='tcp'):

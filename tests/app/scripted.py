@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """An RTSP server that sends exactly the packets that a test specifies."""
 
+import re
 import socket
 import ssl
 import struct
@@ -69,6 +70,48 @@ def feedback(rtcp):
     return found
 
 
+# ---- functions for the `mangle` of a server ----
+
+
+def refusing(*lines, methods=('OPTIONS', 'DESCRIBE'), status='401 Unauthorized'):
+    """Returns a function that answers these methods with a status and header lines."""
+    head = ''.join(f'{line}\r\n' for line in lines)
+
+    def mangle(method, answer):
+        if method not in methods:
+            return answer
+        cseq = re.search(rb'CSeq: (\d+)', answer)[1].decode()
+        return f'RTSP/1.0 {status}\r\nCSeq: {cseq}\r\n{head}\r\n'.encode()
+
+    return mangle
+
+
+def changing(name, value):
+    """Returns a function that replaces a header's value in all answers that have the header."""
+    return lambda _, answer: re.sub(name + rb': [^\r]*', name + b': ' + value, answer)
+
+
+def removing(name):
+    return lambda _, answer: re.sub(name + rb': [^\r]*\r\n', b'', answer)
+
+
+def adding(line):
+    return lambda _, answer: answer.replace(b'\r\n', b'\r\n' + line + b'\r\n', 1)
+
+
+def describing(description):
+    def mangle(method, answer):
+        if method != 'DESCRIBE':
+            return answer
+        head = answer.partition(b'\r\n\r\n')[0] + b'\r\n\r\n'
+        return changing(b'Content-Length', b'%d' % len(description))(method, head) + description
+
+    return mangle
+
+
+# ---- the server ----
+
+
 class Session:
     """One connection. `.asked` lists the methods of its requests, `.requests` the requests as
     (method, URI, headers), `.answers` the heads of the client's answers, `.rtcp` the client's RTCP
@@ -134,10 +177,10 @@ class Session:
             self._answer(cseq, f'Content-Base: {uri}/', 'Content-Type: application/sdp',
                          body=f'v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=x\r\nt=0 0\r\n{tracks}')
         elif method == 'SETUP':
-            transport = headers['transport']
-            line = f'Transport: {transport};ssrc={SSRC + int(uri[-1]):08X}'
+            transport, track = headers['transport'], int(uri[-1]) if uri[-1] in '01' else 0
+            line = f'Transport: {transport};ssrc={SSRC + track:08X}'
             if 'TCP' not in transport:
-                line = self._open(int(uri[-1]), transport)
+                line = self._open(track, transport)
             self._answer(cseq, f'Session: abc;timeout={self.server.timeout}', line)
         elif method == 'PLAY':
             assert headers['session'] == 'abc', headers
