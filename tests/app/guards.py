@@ -14,7 +14,7 @@ import struct
 import threading
 import time
 
-from control import CLIP_URI, Controlled
+from control import CLIP_URI, Controlled, rss_kib
 from proc import SIGN_OF_LIFE, Rtsp, free_udp_pair
 from proxy import QUICK, matches, wait_until
 from scripted import (AUDIO, FEEDBACK, KEY_PICTURE, PICTURE, SDP, VIDEO, Server, feedback, rtp,
@@ -119,8 +119,16 @@ class Site:
         self.upstream = Server(play_on, tracks=(VIDEO, AUDIO), sdp={**SDP, VIDEO: video})
         self.proxy = Controlled({
             '/cam': {'upstream': self.upstream.url, 'transport': 'tcp', **QUICK},
+            '/lone': {'upstream': self.upstream.url, 'transport': 'tcp', **QUICK, 'linger': '0ms'},
             '/films': {'upstream': CLIP_URI.rpartition('/')[0] + '/', **QUICK}})
         self.goods = [Good(self.proxy, udp) for udp in (False, True)]
+        # For the last test: sessions that time out.
+        self.idle = [Reader(self.proxy) for _ in range(40)]
+        for reader in self.idle:
+            assert reader.set_up(TCP)[0] == 200
+        self.mute = Reader(self.proxy).play()
+        self.mute.report()
+        self.began = time.monotonic()
 
     def check(self, packets=20):
         """Both good readers get some more packets, and have missed none so far."""
@@ -387,7 +395,7 @@ def first_ssrc(reader):
 
 def keyframe_requests(here):
     return sum(track == VIDEO and bool(feedback(packet))
-               for track, packet in list(here.upstream.sessions[-1].rtcp))
+               for track, packet in list(here.upstream.sessions[0].rtcp))
 
 
 def swallow(connection):
@@ -543,6 +551,102 @@ def one_track_set_up_again_and_again():
             for transport in TCP, UDP.format(46200, 46201):
                 assert reader.set_up(transport)[0] in (200, 455, 461)
             assert reader.request('TEARDOWN', reader.url)[0] == 200
+
+
+def held(proxy):
+    """Returns the memory in KiB, and the number of descriptors."""
+    return rss_kib(proxy), len(os.listdir(f'/proc/{proxy.pid}/fd'))
+
+
+def one_session(reader, number):
+    """Sets up a session, plays in every fourth one, and tears it down."""
+    reader.session = None
+    port = 47000 + 4 * (number % 500)
+    for track in 0, 1:
+        transport = (f'RTP/AVP/TCP;unicast;interleaved={2 * track}-{2 * track + 1}' if number % 2
+                     else UDP.format(port + 2 * track, port + 2 * track + 1))
+        assert reader.set_up(transport, track)[0] == 200, number
+    if number % 4 < 2:
+        assert reader.request('PLAY', reader.url)[0] == 200
+    if number % 20 < 19:
+        assert reader.request('TEARDOWN', reader.url)[0] == 200
+    reader.frames.clear()
+
+
+@test(timeout=3600)
+def sessions_that_come_and_go_leave_nothing_behind():
+    """session set-ups and tear-downs leave no memory and no descriptor behind"""
+    number, first = tries(600), None
+    with site() as here:
+        reader = Reader(here.proxy)
+        for n in range(number):
+            one_session(reader, n)
+            if n % 20 == 19:  # the connection ends with a session
+                reader.__exit__()
+                reader = Reader(here.proxy)
+            if n == min(number // 2, 1000):
+                first = held(here.proxy)
+        reader.__exit__()
+        wait_until(lambda: held(here.proxy)[1] <= first[1], PATIENCE, 'descriptors are closed')
+        last = held(here.proxy)
+        print(f'# {number} sessions; KiB, descriptors: {first}, {last}')
+        # A sanitizer keeps freed memory.
+        assert SANITIZED or last[0] <= first[0] * 1.02, (first, last)
+        wait_until(lambda: len(here.proxy.get('/v1/readers')['readers']) <= 3, PATIENCE,
+                   'only the readers of the site are left')
+
+
+@test(timeout=120)
+def the_last_reader_leaves_while_another_comes():
+    """the last reader may leave while another one comes, many times"""
+    with site() as here, Reader(here.proxy, '/lone', describe=False) as one:
+        def come(reader, rounds):
+            for _ in range(rounds):
+                reader.session = None
+                assert reader.request('DESCRIBE', reader.url)[0] in (200, 503)
+                if reader.set_up(TCP)[0] == 200:
+                    assert reader.request('PLAY', reader.url)[0] in (200, 503)
+                    assert reader.request('TEARDOWN', reader.url)[0] == 200
+                reader.frames.clear()
+            done.append(reader)
+
+        done, others = [], [Reader(here.proxy, '/lone', describe=False) for _ in range(2)]
+        threads = [threading.Thread(target=come, args=(reader, 100), daemon=True)
+                   for reader in (one, *others)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(100)
+        assert len(done) == 3, done
+        for reader in others:
+            reader.__exit__()
+
+
+TIMEOUT = 65  # seconds: 60, and 5 that gst-rtsp-server adds
+
+
+@test(timeout=200)
+def a_request_may_race_the_end_of_its_session():
+    """sessions time out after 60 s, also while a request for them arrives"""
+    with site() as here:
+        name = '{}:{}'.format(*here.mute.socket.getsockname())
+        statuses = {}
+
+        def race(reader, seconds):
+            time.sleep(max(0, here.began + seconds - time.monotonic()))
+            status = reader.request('PLAY', reader.url)[0]
+            statuses[status] = statuses.get(status, 0) + 1
+
+        # The proxy looks for such sessions every 2 s.
+        threads = [threading.Thread(target=race, args=(reader, TIMEOUT - 1 + n / 10), daemon=True)
+                   for n, reader in enumerate(here.idle)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(150)
+        print(f'# {statuses}')
+        assert set(statuses) == {200, 454} and sum(statuses.values()) == 40, statuses
+        here.proxy.wait_for_line(rf' reader {name} out: /cam: session timed out', 10)
 
 
 if __name__ == '__main__':

@@ -396,12 +396,44 @@ on_closed (GstRTSPClient *client, gpointer unused)
 
 static GPrivate cleaning_up;
 
+static gboolean
+clean_up_here (gpointer data)
+{
+  Client *self = data;
+
+  g_private_set (&cleaning_up, self);
+  gst_rtsp_session_pool_cleanup (self->pool);
+  g_private_set (&cleaning_up, NULL);
+  return G_SOURCE_REMOVE;
+}
+
+static GstRTSPFilterResult
+find_expired (GstRTSPSessionPool *pool, GstRTSPSession *session, gpointer expired)
+{
+  *(gboolean *) expired |= gst_rtsp_session_is_expired_usec (session, g_get_monotonic_time ());
+  return GST_RTSP_FILTER_KEEP;
+}
+
 void
 client_cleanup_sessions (GstRTSPClient *client)
 {
-  g_private_set (&cleaning_up, client);
-  gst_rtsp_session_pool_cleanup (((Client *) client)->pool);
-  g_private_set (&cleaning_up, NULL);
+  Client *self = (Client *) client;
+  GMainContext *context;
+  gboolean expired = FALSE;
+
+  g_list_free_full (
+      gst_rtsp_session_pool_filter (self->pool, find_expired, &expired), g_object_unref);
+  if (!expired)
+    return;
+  g_mutex_lock (&self->lock);
+  context = self->context ? g_main_context_ref (self->context) : NULL;
+  g_mutex_unlock (&self->lock);
+  // In the client's thread, because gst-rtsp-server does not expect that a session ends while it
+  // handles a request for it.
+  if (context)
+    g_main_context_invoke_full (
+        context, G_PRIORITY_DEFAULT, clean_up_here, g_object_ref (self), g_object_unref);
+  g_clear_pointer (&context, g_main_context_unref);
 }
 
 static void
