@@ -139,6 +139,9 @@ class Site:
         assert not [good.wrong for good in self.goods if good.wrong], [
             good.wrong for good in self.goods]
         assert self.proxy.running()
+        # A stranger must not be able to fill the log, or to reach a failed check of a library.
+        complaints = matches(self.proxy, r'(WARNING|CRITICAL|ERROR) \*\*')
+        assert not complaints, [each.string for each in complaints]
 
 
 _SITE = []
@@ -490,6 +493,120 @@ def hostile_reports_harm_no_reader():
                     tcp.frame()
                 for reader in udp, tcp:
                     assert reader.request('TEARDOWN', reader.url)[0] == 200
+
+
+# ---- requests ----
+
+
+URLS = ('', '*', '/', 'x', 'rtsp:', 'rtsp://', 'rtsp:///', 'rtsp://x', 'rtsp://127.0.0.1', '{host}',
+        '{host}/', '{host}//', '{host}?', '{host}cam', '{url}/', '{url}/stream=', '{url}/stream=0/',
+        '{url}/stream=99999999999999999999', '{url}/stream=-1', '{url}%00', '{url}#x',
+        'http://x/cam', '{url}/' + '/' * 500, 'rtsp://[::1', 'rtsp://u:p@', 'rtsp://:0/',
+        'rtsp://%zz/', '\xff')
+AUTHORIZATIONS = (
+    '', ' ', 'Basic', 'Basic ', 'Basic =', 'Basic ====', 'Basic Og==', 'Basic dTpw', 'Basic \xff',
+    'Digest', 'Digest ', 'Digest ,', 'Digest =', 'Digest username', 'Digest username=',
+    'Digest username="', 'Digest username="x', 'Digest username="x", response=', 'Bearer',
+    'Bearer ..', 'Digest ' + 'username="x", ' * 60, 'Digest realm="%s%n"', 'x' * 1500, ',,,', '"')
+METHODS = ('OPTIONS', 'DESCRIBE', 'SETUP', 'PLAY', 'PAUSE', 'TEARDOWN', 'GET_PARAMETER',
+           'SET_PARAMETER', 'ANNOUNCE', 'RECORD', 'REDIRECT', 'NONE')
+
+
+class Asker:
+    """Sends requests, and connects again when the proxy has closed the connection."""
+
+    def __init__(self, proxy):
+        self.proxy, self.reader = proxy, None
+
+    def ask(self, method, url, headers):
+        """Returns the status, or None if the connection ended instead."""
+        if not self.reader:
+            self.reader = Reader(self.proxy, describe=False)
+        try:
+            return self.reader.request(method, url, headers)[0]
+        except (ConnectionError, BrokenPipeError):
+            self.reader.__exit__()
+            self.reader = None
+            return None
+
+    def close(self):
+        if self.reader:
+            self.reader.__exit__()
+
+
+@test(timeout=120)
+def requests_without_headers_are_answered():
+    """requests with missing headers, odd URLs or malformed credentials are answered or closed"""
+    with site() as here:
+        asker, url = Asker(here.proxy), here.proxy.url()
+        host = url.rpartition('/')[0]
+        statuses = {}
+        for method in METHODS:
+            cases = [(each.format(url=url, host=host), {'Transport': TCP}) for each in URLS]
+            cases += [(url, {'Authorization': each, 'Transport': TCP}) for each in AUTHORIZATIONS]
+            cases += [(url, {}), (url + '/stream=0', {}), (url + '/stream=0', {'Transport': ';'})]
+            cases += [(url, {name: ''}) for name in ('Transport', 'CSeq', 'Session', 'Require')]
+            for to, headers in cases:
+                status = asker.ask(method, to, headers)
+                statuses[status] = statuses.get(status, 0) + 1
+        asker.close()
+        print(f'# {statuses}')
+        assert set(statuses) <= {None, 200, 400, 401, 404, 405, 414, 451, 454, 455, 459, 461, 501,
+                                 503, 505, 551}, statuses
+
+
+@test(timeout=240 if SANITIZED else 100)
+def requests_in_any_order_are_answered():
+    """requests in any order, twice and between frames are answered or end the connection"""
+    seed = int(os.environ.get('WEIR_SEED', time.time()))
+    print(f'# WEIR_SEED={seed}')
+    chance = random.Random(seed)
+    with site() as here:
+        for number in range(150):
+            with Reader(here.proxy, chance.choice(('/cam', '/lone', '/films/bigbuckbunny.mp4')),
+                        describe=False) as reader, contextlib.suppress(ConnectionError):
+                for _ in range(chance.randrange(2, 14)):
+                    method = chance.choice(METHODS[:6] + METHODS)
+                    track, port = chance.randrange(2), 48000 + 4 * (number % 200)
+                    headers = {'Transport': chance.choice((
+                        UDP.format(port + 2 * track, port + 2 * track + 1), TCP,
+                        'RTP/AVP/TCP;unicast;interleaved=2-3'))} if method == 'SETUP' else {}
+                    if chance.random() < 0.1:
+                        headers['Session'] = chance.choice(('', 'x', reader.session or 'y'))
+                    url = reader.url + (f'/stream={track}' if chance.random() < (
+                        0.9 if method == 'SETUP' else 0.1) else '')
+                    if chance.random() < 0.2:
+                        reader.send_frame(chance.randrange(5), SIGN_OF_LIFE)
+                    status = reader.request(method, url, headers)[0]
+                    assert 200 <= status < 600, (method, url, headers, status)
+                    if method == 'TEARDOWN' and status == 200:
+                        reader.session = None
+
+
+RANGES = ('', '-', 'npt', 'npt=', 'npt=-', 'npt=--', 'npt=5-1', 'npt=-5-', 'npt=1e308-', 'npt=nan-',
+          'npt=99999999999999999999999-', 'npt=' + '9' * 1500 + '-', 'npt=99:99:99-', 'npt=now-5',
+          'clock=', 'clock=-', 'clock=x-', 'clock=19961108T142300Z-',
+          'clock=' + '9' * 1500 + 'T1Z-',
+          'clock=99999999T999999Z-99999999T999999Z', 'clock=19961108T142300.' + '9' * 900 + 'Z-',
+          'smpte=', 'smpte=10:07:33-', 'smpte=99:99:99:99.99-', 'smpte-30-drop=1:1:1-', 'x=1-2',
+          'npt=1-;time=' + '9' * 900 + 'Z', 'npt=%s%n-', 'npt=0-,npt=1-', '\xff', ';time=')
+
+
+@test(timeout=120)
+def wrong_ranges_are_answered():
+    """PLAY with a wrong Range, Scale or Speed is answered, for live media and titles"""
+    with site() as here:
+        for path in '/cam', '/films/bigbuckbunny.mp4':
+            reader = Reader(here.proxy, path)
+            assert reader.set_up(TCP)[0] == 200
+            for name, values in (('Range', RANGES), ('Scale', ('', 'x', '1e999', '-0', 'nan')),
+                                 ('Speed', ('', 'x', '1e999', '-0', '1-1'))):
+                for value in values:
+                    status = reader.request('PLAY', reader.url, {name: value})[0]
+                    assert status in (200, 400, 451, 457, 503), (path, name, value, status)
+                    assert reader.request('PAUSE', reader.url)[0] in (200, 455)
+                    reader.frames.clear()
+            reader.__exit__()
 
 
 # ---- sessions ----
