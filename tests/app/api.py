@@ -627,7 +627,7 @@ def the_page_has_every_metric():
     told = {}
     for name, help_text in re.findall(r'^# HELP (\w+) (.*)$', text, re.M):
         kind, = re.findall(rf'^# TYPE {name} (\w+)$', text, re.M)
-        sample = re.search(rf'^{name}(?:{{(.*)}})? )? \d', text, re.M)
+        sample = re.search(rf'^{name}(?:{{(.*)}})? \d', text, re.M)
         # Without a mount or a refusal some have no sample.
         labels = (re.sub(r'="[^"]*"', '', sample[1] or '').replace(',', ', ') if sample
                   else page[name][1])

@@ -120,7 +120,8 @@ class Site:
         self.proxy = Controlled({
             '/cam': {'upstream': self.upstream.url, 'transport': 'tcp', **QUICK},
             '/lone': {'upstream': self.upstream.url, 'transport': 'tcp', **QUICK, 'linger': '0ms'},
-            '/films': {'upstream': CLIP_URI.rpartition('/')[0] + '/', **QUICK}})
+            '/films': {'upstream': CLIP_URI.rpartition('/')[0] + '/', **QUICK}},
+            limits={'requests-per-second': 100000, 'connections-per-address': 0})
         self.goods = [Good(self.proxy, udp) for udp in (False, True)]
         # For the last test: sessions that time out.
         self.idle = [Reader(self.proxy) for _ in range(40)]
@@ -306,7 +307,11 @@ def a_thousand_wrong_transports_are_refused():
         reader = Reader(here.proxy)
         for _ in range(1000):
             header = wrong_header(chance)
-            status, answer = reader.set_up(header.encode().decode('latin-1'))
+            try:
+                status, answer = reader.set_up(header.encode().decode('latin-1'))
+            except ConnectionError:  # after a request that is not even text
+                reader = Reader(here.proxy)
+                continue
             statuses[status] = statuses.get(status, 0) + 1
             assert status in (200, 400, 461), (status, header)
             if status == 200:  # it was a good one after all
@@ -648,8 +653,9 @@ def foreign_and_guessed_session_ids_have_no_effect():
             answer = attacker.request(method, url, {'Session': guess, 'Transport': TCP})
             assert answer[0] == 454, (method, guess, answer)
         for guess in '', ';', 'x' * 1500, '\0', '%s%n', '../..':
-            status = attacker.request('PLAY', attacker.url, {'Session': guess})[0]
-            assert status in (400, 454), (guess, status)
+            with Reader(here.proxy) as attacker:
+                status = attacker.request('PLAY', attacker.url, {'Session': guess})[0]
+                assert status in (400, 454), (guess, status)
 
 
 @test
