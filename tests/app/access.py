@@ -22,7 +22,7 @@ import time
 
 from proc import Proc, Rtsp, free_port, interop
 from proxy import CLIP, Read, environment, matches, program, wait_until
-from tap import Skip, run, test
+from tap import TIMEOUT, Skip, run, test
 
 CLONE_NEWNET = 0x40000000
 OTHER = '192.0.2.1'  # not loopback; of the namespace
@@ -485,7 +485,7 @@ def the_filter_of_the_page_finds_wrong_passwords():
             proxy.output())
 
 
-@test
+@test(timeout=max(TIMEOUT, WRONG_PASSWORDS // 20))
 def wrong_passwords_are_slowed_down_and_others_are_not():
     need_other()
     user = {**VIEWER, 'networks': ['127.0.0.0/8', OTHER]}
@@ -530,11 +530,11 @@ def delays(proxy, number):
     return sorted(taken)[number // 2]
 
 
-@test
+@test(timeout=max(TIMEOUT, WRONG_IDS // 200))
 def wrong_session_ids_have_no_effect():
     with Guarded([VIEWER]) as proxy:
         url = proxy.url()
-        with Read(proxy.url(userinfo=f'viewer:{PASSWORD}@'), duration=6) as reader:
+        with Read(proxy.url(userinfo=f'viewer:{PASSWORD}@'), duration=max(6, WRONG_IDS // 2000)) as reader:
             proxy.wait_for_line(r' reader \S+ in: /cam')
             with Client(proxy.port) as client:
                 for number in range(WRONG_IDS):

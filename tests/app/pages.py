@@ -103,5 +103,26 @@ def configurations_are_good():
             assert done.returncode == 0, (text, done)
 
 
+@test
+def configurations_with_users_are_good():
+    """README.md and docs/configuration.md: each configuration with users passes --check-config"""
+    found = [text for page in ('README.md', 'docs/configuration.md')
+             for text in blocks(page, 'yaml') if 'users:' in text]
+    assert len(found) == 4, found
+    with tempfile.TemporaryDirectory() as directory:
+        secret = os.path.join(directory, 'secret')
+        with open(secret, 'w', encoding='utf-8', opener=lambda name, flags: os.open(
+                name, flags, 0o600)) as file:
+            file.write('password')
+        for text in found:
+            path = os.path.join(directory, 'proxy.yaml')
+            with open(path, 'w', encoding='utf-8') as file:
+                file.write(re.sub(r'/etc/rtsp-proxy/[\w.]+', secret, text).replace(
+                    '/srv/films', directory))
+            done = subprocess.run([program(), '--config', path, '--check-config'],
+                                  env=environment(), capture_output=True, text=True, timeout=20)
+            assert done.returncode == 0, (text, done)
+
+
 if __name__ == '__main__':
     run()

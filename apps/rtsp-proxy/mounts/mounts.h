@@ -2,7 +2,7 @@
 #pragma once
 
 // All mounts of a server, by path. For each request, an outlet calls mounts_resolve(),
-// access_admit() and mounts_use(), in this order. Call from the main thread only, unless the
+// access_ask() and mounts_use(), in this order. Call from the main thread only, unless the
 // function says otherwise.
 
 #include "content/content.h"
