@@ -229,10 +229,36 @@ def a_digest_that_is_replayed_is_refused():
             assert one.describe(url, nonce=nonce, nc=nc) == status, nc
         assert 'stale=true' in one.head, one.head
         # The nonce of another connection.
+        two.challenge(url)
         assert two.describe(url, nonce=nonce) == 401
         assert 'stale=true' in two.head, two.head
         assert two.describe(url, nonce=challenges(two.head)[0]['MD5']) == 200
         assert not matches(proxy, 'access refused'), proxy.output()
+
+
+@test
+def each_setup_is_checked():
+    """a running stream is not set up without credentials, nor with those for another mount"""
+    with Guarded([VIEWER]) as proxy, Read(proxy.url(userinfo=f'viewer:{PASSWORD}@')) as reader:
+        proxy.wait_for_line(r' reader \S+ in: /cam')
+        tcp = {'Transport': 'RTP/AVP/TCP;interleaved=0-1'}
+        track = proxy.url('/cam/stream=0')
+        with Client(proxy.port) as client:
+            assert client.request('SETUP', track, tcp)[0] == 401
+            assert client.session is None, client.head
+            nonce = challenges(client.head)[0]['MD5']
+            for wrong in ({'password': 'x'}, {'uri': proxy.url('/b')}):
+                header = response('SETUP', track, nonce, **wrong)
+                assert client.request('SETUP', track, {**tcp, 'Authorization': header})[0] == 401
+            assert client.session is None, client.head
+            header = response('SETUP', track, nonce)
+            assert client.request('SETUP', track, {**tcp, 'Authorization': header})[0] == 200
+            # The session makes the connection a reader; other mounts still need a permission.
+            assert client.request('PLAY', proxy.url())[0] == 200
+            other = proxy.url('/b/stream=0')
+            header = response('SETUP', other, nonce)
+            assert client.request('SETUP', other, {**tcp, 'Authorization': header})[0] == 403
+        assert reader.result()['totals']['lost'] == 0
 
 
 @test
