@@ -3,6 +3,7 @@
 #include "option_table.h"
 
 #include "cli/options.h"
+#include "config/auth_config.h"
 #include "config/mount_cache.h"
 #include "config/mount_keys.h"
 #include "sources/kinds.h"
@@ -45,6 +46,8 @@ main (void)
   write_keys (builder, "mount", "", mount_config_keys ());
   write_keys (builder, "cache", "cache.", mount_cache_keys ());
   write_keys (builder, "tls", "tls.", tls_config_keys ());
+  write_keys (builder, "jwt", "jwt.", jwt_config_keys ());
+  write_keys (builder, "external-auth", "external-auth.", external_auth_config_keys ());
   json_builder_end_object (builder);
   option_table_print (builder);
   g_free (text);

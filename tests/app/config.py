@@ -430,6 +430,31 @@ def wrong_api_keys_are_named():
 
 
 @test
+def wrong_keys_of_tokens_and_checks_are_named():
+    url = 'expected a URL, such as https://auth.example.org/check'
+    missing = 'cannot read /no/keys: No such file or directory'
+    refused([
+        (f'jwt: x\n{MOUNT}', 'FILE:1:6: jwt: expected "key: value" lines'),
+        (f'jwt: {{issuer: x}}\n{MOUNT}', 'FILE:1:6: jwt: the keys that sign tokens are missing; '
+         'add jwks: FILE or jwks: URL'),
+        (f'jwt: {{jwks: /no/keys}}\n{MOUNT}', f'FILE:1:13: jwks: {missing}'),
+        (f'jwt: {{jwks: /dev/null}}\n{MOUNT}',
+         'FILE:1:13: jwks: cannot read /dev/null: not a regular file'),
+        (f'jwt: {{jwks: "https://"}}\n{MOUNT}', f'FILE:1:13: jwks: {url}'),
+        (f'jwt: {{jwks: "https://a:b@c/"}}\n{MOUNT}',
+         'FILE:1:13: jwks: the URL must not contain a user or a password'),
+        (f'external-auth: {{}}\n{MOUNT}', 'FILE:1:16: external-auth: the server to ask is missing; '
+         'add url: https://HOST/PATH'),
+        (f'external-auth: {{url: auth.example.org}}\n{MOUNT}', f'FILE:1:22: url: {url}'),
+        (f'external-auth: {{url: "ftp://a/"}}\n{MOUNT}', f'FILE:1:22: url: {url}'),
+        (f'external-auth: {{url: "http://a/", timeout: 5}}\n{MOUNT}', 'FILE:1:44: timeout: "5" is '
+         'not a time from 100ms to 60s; write it with a unit, such as 10s or 500ms'),
+        (f'external-auth: {{url: "http://a/", exclude: [read, write]}}\n{MOUNT}',
+         'FILE:1:51: exclude: not an action; expected read, publish, playback, api or metrics'),
+    ])
+
+
+@test
 def a_wrong_receive_tick_is_named():
     wrong = 'receive-tick: expected a time from 0ms to 100ms, such as 2ms or 0.5ms'
     refused([(f'receive-tick: {value}\n{MOUNT}', f'FILE:1:15: {wrong}')
@@ -441,7 +466,7 @@ def the_page_shows_every_key():
     """docs/configuration.md has the tables that the program prints"""
     out, _, status = proxy('--print-config-docs')
     tables = out.split('\n\n')
-    assert status == 0 and len(tables) == 8, out
+    assert status == 0 and len(tables) == 10, out
     with open(PAGE, encoding='utf-8') as file:
         page = file.read()
     for table in tables:

@@ -4,6 +4,8 @@
 import json
 import os
 import re
+import shutil
+import subprocess
 import tempfile
 import time
 
@@ -147,6 +149,20 @@ class Read(Proc):
         assert status is None or ended == status, f'read ended with {ended}: {self.output()}'
         text = self.output()
         return json.loads(text[text.index('{'):text.rindex('}') + 1])
+
+
+def ffmpeg_reads(url, transport, *words):
+    """Checks that FFmpeg gets both tracks."""
+    ffmpeg = shutil.which('ffmpeg')
+    if not ffmpeg:
+        raise Skip('ffmpeg is not on the PATH')
+    done = subprocess.run(
+        [ffmpeg, '-nostdin', '-loglevel', 'error', '-rtsp_transport', transport, *words, '-i', url,
+         '-copyinkf', '-t', '1', '-map', '0', '-c', 'copy', '-f', 'framehash', '-'],
+        capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 0, done.stderr
+    frames = [line for line in done.stdout.splitlines() if not line.startswith('#')]
+    assert {line.split(',')[0] for line in frames} == {'0', '1'}, done.stdout
 
 
 def matches(proc, regex, start=0):

@@ -2,7 +2,9 @@
 #include "access/access.h"
 
 #include "access/case_private.h"
+#include "access/check_judge.h"
 #include "access/judge.h"
+#include "access/jwt_judge.h"
 #include "access/peer.h"
 #include "access/throttle.h"
 #include "access/users_judge.h"
@@ -369,6 +371,8 @@ access_new (const ProxyConfig *config)
   self->refused = g_hash_table_new_full (g_str_hash, g_str_equal, NULL, g_free);
   count_refusal (self, WRONG_PASSWORD, 0); // so that the metric exists
   access_add_judge (self, &users_judge, users_judge_new (config));
+  access_add_judge (self, &jwt_judge, jwt_judge_new (config));
+  access_add_judge (self, &check_judge, check_judge_new (config));
   return self;
 }
 

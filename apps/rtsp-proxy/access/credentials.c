@@ -12,20 +12,29 @@ wipe (gchar *text)
   g_free (text);
 }
 
+// Reads NAME:PASSWORD.
+static gboolean
+split_password (const gchar *text, gsize len, Credentials *result)
+{
+  const gchar *colon = memchr (text, ':', len);
+
+  if (!colon || memchr (text, 0, len))
+    return FALSE;
+  result->user = g_strndup (text, (gsize) (colon - text));
+  result->secret = g_strndup (colon + 1, len - (gsize) (colon + 1 - text));
+  return TRUE;
+}
+
 static gboolean
 parse_basic (const gchar *encoded, Credentials *result)
 {
   gsize len = 0;
   guchar *text = g_base64_decode (encoded, &len);
-  gchar *colon = memchr (text, ':', len);
+  gboolean ok = split_password ((const gchar *) text, len, result);
 
-  if (colon && !memchr (text, 0, len)) {
-    result->user = g_strndup ((gchar *) text, (gsize) (colon - (gchar *) text));
-    result->secret = g_strndup (colon + 1, len - (gsize) (colon + 1 - (gchar *) text));
-  }
   explicit_bzero (text, len);
   g_free (text);
-  return result->user != NULL;
+  return ok;
 }
 
 static gboolean
@@ -62,7 +71,10 @@ credentials_parse (const gchar *authorization, Credentials *result)
     result->kind = CREDENTIALS_BASIC;
   else if ((rest = after_scheme (authorization, "Digest")) && parse_digest (rest, result))
     result->kind = CREDENTIALS_DIGEST;
-  else if ((rest = after_scheme (authorization, "Bearer")) && *rest) {
+  else if ((rest = after_scheme (authorization, "Bearer"))
+           && split_password (rest, strlen (rest), result))
+    result->kind = CREDENTIALS_BASIC; // for clients that cannot send it as Basic
+  else if (rest && *rest) {
     result->kind = CREDENTIALS_BEARER;
     result->secret = g_strdup (rest);
   }

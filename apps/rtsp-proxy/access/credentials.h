@@ -8,7 +8,7 @@
 typedef enum {
   CREDENTIALS_NONE,  // no header
   CREDENTIALS_WRONG, // a header that is malformed or of another kind
-  CREDENTIALS_BASIC,
+  CREDENTIALS_BASIC, // also as "Bearer NAME:PASSWORD"
   CREDENTIALS_DIGEST,
   CREDENTIALS_BEARER,
 } CredentialsKind;

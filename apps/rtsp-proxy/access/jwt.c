@@ -13,8 +13,8 @@ typedef struct {
   gsize header_len, claims_len, signature_len;
 } Parts;
 
-const gchar jwt_unknown_key[] = "no key with the id and algorithm of the token";
-const gchar jwt_expired[] = "token expired";
+const gchar jwt_unknown_key[] = "wrong token: unknown key";
+const gchar jwt_expired[] = "expired token";
 
 static gboolean
 split (const gchar *token, Parts *parts)
@@ -58,9 +58,9 @@ check_verdict (JwksVerdict verdict)
     case JWKS_UNKNOWN_KEY:
       return jwt_unknown_key;
     case JWKS_UNKNOWN_ALGORITHM:
-      return "token not signed by RS256, ES256 or EdDSA";
+      return "wrong token: not signed by RS256, ES256 or EdDSA";
     default:
-      return "wrong signature of the token";
+      return "wrong token: wrong signature";
   }
 }
 
@@ -75,12 +75,12 @@ check_signature (const Jwks *keys, const Parts *parts, JsonObject *header)
 
   // "crit" names extensions that a receiver must know; this one knows none.
   if (json_object_has_member (header, "crit"))
-    return "token with an unknown extension (crit)";
+    return "wrong token: unknown extension (crit)";
   if (!algorithm || (!id && json_object_has_member (header, "kid")))
-    return "malformed header of the token";
+    return "wrong token: malformed header";
   signature = jwks_decode (parts->signature, parts->signature_len, &len);
   if (!signature)
-    return "malformed signature of the token";
+    return "wrong token: malformed signature";
   verdict = jwks_verify (keys, algorithm, id, parts->header,
       parts->header_len + 1 + parts->claims_len, signature, len);
   g_free (signature);
@@ -103,15 +103,15 @@ check_times (JsonObject *claims, gdouble now)
   gdouble expires, begins, issued;
 
   if (!json_strict_number (claims, "exp", &expires))
-    return "token without a time at which it expires (exp)";
+    return "wrong token: no time at which it expires (exp)";
   if (!get_time (claims, "nbf", now, &begins) || !get_time (claims, "iat", now, &issued))
-    return "nbf or iat of the token is not a time";
+    return "wrong token: nbf or iat is not a time";
   if (now >= expires + LEEWAY_S)
     return jwt_expired;
   if (now < begins - LEEWAY_S)
-    return "token not valid yet (nbf)";
+    return "wrong token: not valid yet (nbf)";
   if (now < issued - LEEWAY_S)
-    return "token issued in the future (iat)";
+    return "wrong token: issued in the future (iat)";
   return NULL;
 }
 
@@ -138,9 +138,9 @@ check_claims (JsonObject *claims, const JwtRules *rules, gint64 now_s)
   if (wrong)
     return wrong;
   if (rules->issuer && g_strcmp0 (json_strict_text (claims, "iss"), rules->issuer) != 0)
-    return "token of another issuer (iss)";
+    return "wrong token: other issuer (iss)";
   if (rules->audience && !has_audience (claims, rules->audience))
-    return "token for another audience (aud)";
+    return "wrong token: other audience (aud)";
   return NULL;
 }
 
@@ -153,17 +153,17 @@ jwt_verify (
 
   *wrong = NULL;
   if (strlen (token) > JWT_SIZE_MAX)
-    *wrong = "token of more than 4096 bytes";
+    *wrong = "wrong token: more than 4096 bytes";
   else if (!split (token, &parts))
-    *wrong = "not a token";
+    *wrong = "wrong token: not three parts";
   else if (!(header = read_part (parts.header, parts.header_len)))
-    *wrong = "malformed header of the token";
+    *wrong = "wrong token: malformed header";
   else
     *wrong = check_signature (keys, &parts, header);
   // Claims are read only when the signature is good.
   if (!*wrong) {
     claims = read_part (parts.claims, parts.claims_len);
-    *wrong = claims ? check_claims (claims, rules, now_s) : "malformed claims of the token";
+    *wrong = claims ? check_claims (claims, rules, now_s) : "wrong token: malformed claims";
   }
   if (*wrong)
     g_clear_pointer (&claims, json_object_unref);

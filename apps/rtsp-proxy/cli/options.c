@@ -7,6 +7,7 @@
 #include "cli/check_system.h"
 #include "cli/explain.h"
 #include "cli/stage_list.h"
+#include "config/auth_config.h"
 #include "config/mount_cache.h"
 #include "config/mount_keys.h"
 #include "config/mount_loop.h"
@@ -62,11 +63,17 @@ print_config_docs (void)
   gchar *permission =
       schema_to_markdown (permission_keys (), "users.permissions.", proxy_effect_words);
   gchar *limits = schema_to_markdown (limits_keys (), "limits.", proxy_effect_words);
+  gchar *jwt = schema_to_markdown (jwt_config_keys (), "jwt.", proxy_effect_words);
+  gchar *external =
+      schema_to_markdown (external_auth_config_keys (), "external-auth.", proxy_effect_words);
   gchar *kinds = kinds_to_markdown ();
 
   printf (
-      "%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", top, mount, cache, tls, user, permission, kinds, limits);
+      "%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", top, mount, cache, tls, user, permission, jwt,
+      external, kinds, limits);
   g_free (limits);
+  g_free (jwt);
+  g_free (external);
   g_free (tls);
   g_free (user);
   g_free (permission);

@@ -204,6 +204,25 @@ equal_users (gconstpointer a, gconstpointer b)
   return x && y ? user_set_equal (x, y) : x == y;
 }
 
+static gboolean
+read_jwt (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  ProxyConfig *self = object;
+
+  self->jwt = jwt_config_read (key->name, reader, node, error);
+  return self->jwt != NULL;
+}
+
+static gboolean
+read_external_auth (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  ProxyConfig *self = object;
+
+  self->external_auth = external_auth_config_read (key->name, reader, node, error);
+  return self->external_auth != NULL;
+}
+
 const gchar *const proxy_effect_words[] = { NULL, "reload", "restart" };
 
 static const SchemaValue listen_value = { .read = read_listen, .equal = equal_listen };
@@ -214,6 +233,8 @@ static const SchemaValue receive_tick_value = { .read = read_receive_tick,
 static const SchemaValue users_value = { .read = read_users, .equal = equal_users };
 static const SchemaValue users_file_value = { .read = read_users };
 static const SchemaValue limits_value = { .read = limits_read, .equal = equal_limits };
+static const SchemaValue jwt_value = { .read = read_jwt };
+static const SchemaValue external_auth_value = { .read = read_external_auth };
 static const SchemaValue stages_value = { .read = read_stages };
 static const SchemaValue mounts_value = { .read = read_mounts };
 
@@ -249,6 +270,10 @@ static const SchemaKey top_keys[] = {
   { "users-file", SCHEMA_OTHER, .form = "FILE", .value = &users_file_value,
       .effect = PROXY_EFFECT_RELOAD,
       .help = "a YAML file with the list of users, which other users of the machine cannot read" },
+  { "jwt", SCHEMA_OTHER, .form = "{jwks: ...}", .value = &jwt_value, .effect = PROXY_EFFECT_RELOAD,
+      .help = "admits clients with a signed token (JSON Web Token)" },
+  { "external-auth", SCHEMA_OTHER, .form = "{url: ...}", .value = &external_auth_value,
+      .effect = PROXY_EFFECT_RELOAD, .help = "asks a server by HTTP about each client" },
   { "basic-without-tls", SCHEMA_FLAG, AT (basic), .preset = "no", .effect = PROXY_EFFECT_RELOAD,
       .help = "`yes`: RTSP clients may send their password unencrypted (basic authentication), "
               "as a user with `hash` must" },
@@ -313,6 +338,8 @@ proxy_config_free (ProxyConfig *self)
   g_free (self->stage_folder);
   g_clear_pointer (&self->stage_set, stage_set_unref);
   g_clear_pointer (&self->users, user_set_unref);
+  g_clear_pointer (&self->jwt, jwt_config_unref);
+  g_clear_pointer (&self->external_auth, external_auth_config_unref);
   g_hash_table_unref (self->paths);
   g_ptr_array_unref (self->mounts);
   g_free (self);
@@ -352,7 +379,10 @@ load_document (ProxyConfig *self, YamlReader *reader, GError **error)
        && ok;
   if (!schema_read (top_keys, self, reader, root, NULL, SCHEMA_WHOLE, error) || !ok)
     return FALSE;
-  if (self->api == API_ON && !self->api_token
+  // Without users, clients on this machine would be admitted without a token or check.
+  if ((self->jwt || self->external_auth) && !self->users)
+    self->users = user_set_new ();
+  if (self->api == API_ON && !self->api_token && !self->jwt && !self->external_auth
       && !proxy_config_is_loopback (self->api_listen.address)
       && !(self->users && user_set_has_action (self->users, ACCESS_API, FALSE)))
     return yaml_fail (reader, yaml_get (reader, root, "api"), "api", CONFIG_ERROR_VALUE, error,

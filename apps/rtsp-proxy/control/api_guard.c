@@ -2,6 +2,7 @@
 #include "control/api_guard.h"
 
 #include "config/proxy_config.h"
+#include "text/demand.h"
 
 #include <string.h>
 
@@ -190,9 +191,13 @@ static void
 ask (Asking *self, AccessAction action)
 {
   SoupMessageHeaders *headers = soup_server_message_get_request_headers (self->message);
+  const gchar *query = g_uri_get_query (soup_server_message_get_uri (self->message));
+  gchar *url = g_strconcat ("/?", query, NULL);
+  Demand *demand = demand_new (url);
   AccessRequest request = { .action = action,
     .path = self->path,
-    .query = g_uri_get_query (soup_server_message_get_uri (self->message)),
+    .query = demand->query,
+    .token = demand->token,
     .user_agent = soup_message_headers_get_one (headers, "User-Agent"),
     .method = soup_server_message_get_method (self->message),
     .authorization = soup_message_headers_get_one (headers, "Authorization") };
@@ -201,6 +206,8 @@ ask (Asking *self, AccessAction action)
   self->asked =
       access_ask (server_get_access (self->api->server), peer, &request, on_decided, self);
   access_peer_unref (peer);
+  demand_free (demand);
+  g_free (url);
 }
 
 // Refuses a request if only the token could admit it.

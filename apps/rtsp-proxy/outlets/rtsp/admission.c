@@ -84,6 +84,18 @@ on_decided (AccessCase *decided, gpointer data)
   g_main_context_unref (context);
 }
 
+// Returns the token of a request. The URLs of a SETUP and a PLAY are made from the Content-Base of
+// an answer, which has no query, so the token of the DESCRIBE counts for them.
+static const gchar *
+find_token (Asker *self, GstRTSPContext *ctx, const Demand *demand)
+{
+  if (demand->token) {
+    g_free (self->token);
+    self->token = g_strdup (demand->token);
+  }
+  return demand->token || !get_header (ctx, GST_RTSP_HDR_AUTHORIZATION) ? self->token : NULL;
+}
+
 // A path that no mount serves is asked about too, so that only those who may read find out which
 // paths exist.
 static AccessCase *
@@ -95,7 +107,8 @@ ask (Asker *self, GstRTSPContext *ctx)
     .query = demand->query,
     .user_agent = get_header (ctx, GST_RTSP_HDR_USER_AGENT),
     .method = gst_rtsp_method_as_text (ctx->method),
-    .authorization = get_header (ctx, GST_RTSP_HDR_AUTHORIZATION) };
+    .authorization = get_header (ctx, GST_RTSP_HDR_AUTHORIZATION),
+    .token = find_token (self, ctx, demand) };
   Resolved resolved = { 0 };
   AccessCase *asked;
 

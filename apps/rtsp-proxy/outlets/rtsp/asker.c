@@ -28,6 +28,7 @@ asker_clear (Asker *self)
   g_clear_pointer (&self->demand, demand_free);
   g_mutex_clear (&self->lock);
   g_free (self->url);
+  g_free (self->token);
   g_clear_pointer (&self->asked, access_case_unref);
   g_clear_pointer (&self->visitor, access_peer_unref);
   g_free (self->used);

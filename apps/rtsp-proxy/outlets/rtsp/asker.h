@@ -19,6 +19,7 @@ typedef struct {
   AccessCase *asked;          // of the last request that the door was asked about, or NULL
   gboolean waits_for_content; // the request that is put aside waits for this, not for the door
   Demand *demand;             // of `url`
+  gchar *token;               // of the last URL that had one, or NULL
   gchar *used;                // the URL of the content in use, without the track
   WeirLayerSet layers;        // chosen by the URL
   gint64 delay_ns;            // requested by the URL, or -1

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "access/jwt_judge.h"
+
+#include "access/jwks_source.h"
+#include "access/jwt.h"
+#include "access/jwt_permissions.h"
+#include "base/log.h"
+#include "config/web_url.h"
+#include "text/json_strict.h"
+
+#define CONNECTIONS_MAX 2
+#define QUIET_MS 10000
+
+typedef struct {
+  gint refs; // of the door, and of cases that wait for keys
+  HttpClient *http;
+
+  GMutex lock;       // protects the fields below
+  JwtConfig *config; // NULL: tokens are not configured
+  JwksSource *source;
+} JwtJudge;
+
+static void
+unref (JwtJudge *self)
+{
+  if (!g_atomic_int_dec_and_test (&self->refs))
+    return;
+  g_mutex_clear (&self->lock);
+  g_free (self);
+}
+
+// ---- a case ----
+
+// Returns the token that a client has sent, or NULL. Clients that know only user and password send
+// it as the password.
+static const gchar *
+find_token (AccessCase *asked)
+{
+  const Credentials *credentials = access_case_get_credentials (asked);
+  const gchar *candidates[] = { access_case_get_request (asked)->token, NULL };
+
+  if (credentials->kind == CREDENTIALS_BEARER || credentials->kind == CREDENTIALS_BASIC)
+    candidates[1] = credentials->secret;
+  for (guint i = 0; i < G_N_ELEMENTS (candidates); i++) {
+    if (candidates[i] && jwt_is_token (candidates[i]))
+      return candidates[i];
+  }
+  return NULL;
+}
+
+static void
+judge_claims (AccessCase *asked, const JwtConfig *config, JsonObject *claims)
+{
+  const AccessRequest *request = access_case_get_request (asked);
+  const gchar *user = json_strict_text (claims, "sub");
+
+  if (jwt_permits (claims, config->claim, request->action, request->path, request->mount))
+    access_case_judge (asked, JUDGE_ADMITS, user, NULL);
+  else
+    access_case_judge (asked, JUDGE_FORBIDS, user, "no permission in the token");
+}
+
+typedef struct {
+  JwtJudge *judge;
+  AccessCase *asked;
+} Wait;
+
+static void judge (JwtJudge *self, AccessCase *asked, gboolean may_wait);
+
+static void
+on_loaded (gpointer data, gpointer unused)
+{
+  Wait *wait = data;
+
+  judge (wait->judge, wait->asked, FALSE);
+  unref (wait->judge);
+  g_free (wait);
+}
+
+// Judges the case once more when the keys were loaded. Returns FALSE if that was a moment ago.
+static gboolean
+wait_for_keys (JwtJudge *self, AccessCase *asked)
+{
+  Wait *wait = g_new (Wait, 1);
+  gboolean waits;
+
+  *wait = (Wait) { self, asked };
+  g_atomic_int_inc (&self->refs);
+  g_mutex_lock (&self->lock);
+  waits = self->source && jwks_source_load (self->source, on_loaded, wait);
+  g_mutex_unlock (&self->lock);
+  if (!waits) {
+    unref (self);
+    g_free (wait);
+  }
+  return waits;
+}
+
+static void
+judge_token (JwtJudge *self, AccessCase *asked, const JwtConfig *config, const Jwks *keys,
+    const gchar *token, gboolean may_wait)
+{
+  const JwtRules rules = { config->issuer, config->audience };
+  const gchar *wrong;
+  JsonObject *claims =
+      jwt_verify (keys, token, &rules, g_get_real_time () / G_USEC_PER_SEC, &wrong);
+
+  if (claims)
+    judge_claims (asked, config, claims);
+  else if (wrong == jwt_unknown_key && may_wait && wait_for_keys (self, asked))
+    return;
+  else if (wrong == jwt_expired)
+    access_case_judge (asked, JUDGE_RENEWS, NULL, wrong);
+  else
+    access_case_judge (asked, JUDGE_DENIES, NULL, wrong);
+  g_clear_pointer (&claims, json_object_unref);
+}
+
+static void
+judge (JwtJudge *self, AccessCase *asked, gboolean may_wait)
+{
+  const gchar *token = find_token (asked);
+  JwtConfig *config;
+  Jwks *keys;
+
+  g_mutex_lock (&self->lock);
+  config = self->config ? jwt_config_ref (self->config) : NULL;
+  keys = self->source ? jwks_source_dup_keys (self->source) : NULL;
+  g_mutex_unlock (&self->lock);
+  if (!config || !token)
+    access_case_judge (asked, JUDGE_PASSES, NULL, NULL);
+  else if (keys)
+    judge_token (self, asked, config, keys, token, may_wait);
+  else if (!may_wait || !wait_for_keys (self, asked))
+    access_case_judge (asked, JUDGE_FAILS, NULL, "no keys for tokens are loaded");
+  g_clear_pointer (&keys, jwks_unref);
+  g_clear_pointer (&config, jwt_config_unref);
+}
+
+static void
+jwt_judge_ask (gpointer self, AccessCase *asked)
+{
+  judge (self, asked, TRUE);
+}
+
+static void
+jwt_judge_challenge (gpointer data, AccessCase *asked, GPtrArray *lines)
+{
+  JwtJudge *self = data;
+  gboolean is_on;
+
+  g_mutex_lock (&self->lock);
+  is_on = self->config != NULL;
+  g_mutex_unlock (&self->lock);
+  if (is_on)
+    g_ptr_array_add (lines, g_strdup ("Bearer realm=\"rtsp-proxy\""));
+}
+
+// ---- configuration ----
+
+// Returns the source for a configuration: a new one, as the set of a file may have changed and that
+// of a URL is loaded again, or NULL.
+static JwksSource *
+make_source (JwtJudge *self, const JwtConfig *config)
+{
+  if (!config)
+    return NULL;
+  if (web_url_is (config->jwks) && web_url_is_exposed (config->jwks))
+    log_event (
+        "jwt: the keys travel without TLS, and whoever can change them on their way can make "
+        "tokens; use https: %s",
+        config->jwks);
+  return jwks_source_new (config->jwks, config->keys, self->http, QUIET_MS);
+}
+
+// A source whose URL stays the same is kept, so that its keys stay if the URL cannot be loaded.
+static gboolean
+keeps_source (const JwtConfig *from, const JwtConfig *to)
+{
+  return from && to && !to->keys && g_str_equal (from->jwks, to->jwks);
+}
+
+static void
+jwt_judge_configure (gpointer data, const ProxyConfig *config)
+{
+  JwtJudge *self = data;
+  JwtConfig *old;
+  JwksSource *source = NULL, *gone = NULL;
+  gboolean keeps = keeps_source (self->config, config->jwt);
+
+  if (!keeps)
+    source = make_source (self, config->jwt);
+  g_mutex_lock (&self->lock);
+  old = self->config;
+  self->config = config->jwt ? jwt_config_ref (config->jwt) : NULL;
+  if (!keeps) {
+    gone = self->source;
+    self->source = source;
+  }
+  g_mutex_unlock (&self->lock);
+  if (keeps)
+    jwks_source_load (self->source, NULL, NULL);
+  g_clear_pointer (&gone, jwks_source_free);
+  g_clear_pointer (&old, jwt_config_unref);
+}
+
+gpointer
+jwt_judge_new (const ProxyConfig *config)
+{
+  JwtJudge *self = g_new0 (JwtJudge, 1);
+
+  self->refs = 1;
+  self->http = http_client_new (CONNECTIONS_MAX);
+  g_mutex_init (&self->lock);
+  jwt_judge_configure (self, config);
+  return self;
+}
+
+static void
+jwt_judge_free (gpointer data)
+{
+  JwtJudge *self = data;
+
+  g_clear_pointer (&self->source, jwks_source_free);
+  http_client_free (self->http);
+  g_clear_pointer (&self->config, jwt_config_unref);
+  unref (self);
+}
+
+const JudgeOps jwt_judge = { jwt_judge_ask, jwt_judge_challenge, jwt_judge_configure,
+  jwt_judge_free };
