@@ -13,7 +13,7 @@ import threading
 
 from control import CLIP_URI, Controlled
 from pulled import SETTINGS, check_plays, is_down, play, pulled
-from proxy import wait_until
+from proxy import program, wait_until
 from scripted import KEY_PICTURE, VIDEO, Server, rtp
 from tap import Skip, run, test
 
@@ -48,12 +48,12 @@ class TlsServer(Server):
     """Serves over TLS. Later connections wait for `greets` before their handshake. `failed` counts
     the handshakes that failed."""
 
-    def __init__(self, *arguments, **settings):
+    def __init__(self, *arguments, pem=None, **settings):
         if LACK:
             raise Skip(LACK)
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._context.load_cert_chain(os.path.join(os.environ[FOLDER], 'certificate.pem'),
-                                      os.path.join(os.environ[FOLDER], 'key.pem'))
+        self._context.load_cert_chain(pem or os.path.join(os.environ[FOLDER], 'certificate.pem'),
+                                      pem or os.path.join(os.environ[FOLDER], 'key.pem'))
         self.connections = self.failed = 0
         self.greets = threading.Event()
         super().__init__(*arguments, **settings)
@@ -111,6 +111,115 @@ def a_mount_may_be_removed_while_it_connects_again():
         for session in server.sessions[1:]:
             assert session.left.wait(5), session.asked
             assert session.asked in ([], ['TEARDOWN']), session.asked
+
+
+# ---- which certificates are trusted ----
+
+
+CLIENTS = 'light', 'rtspsrc'
+
+
+def pair(folder, name, *hosts):
+    """Makes a pair that signs itself. Returns its file and its fingerprint."""
+    path = os.path.join(folder, name)
+    words = [word for host in hosts for word in ('--host', host)]
+    done = subprocess.run([program(), 'make-certificate', *words, path], capture_output=True,
+                          text=True, check=True)
+    return path, done.stdout.split()[-1]
+
+
+def expired(folder):
+    """Makes a pair that has expired."""
+    key, request, path = (os.path.join(folder, name) for name in ('key', 'request', 'old.pem'))
+    for words in (['req', '-new', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-subj',
+                   '/CN=127.0.0.1', '-out', request],
+                  ['x509', '-req', '-in', request, '-signkey', key, '-days', '-1', '-out', path]):
+        subprocess.run(['openssl', *words], check=True, capture_output=True)
+    with open(key, encoding='ascii') as source, open(path, 'a', encoding='ascii') as file:
+        file.write(source.read())
+    return path
+
+
+@test
+def certificates_that_nobody_vouches_for_are_refused_with_their_fingerprint():
+    with tempfile.TemporaryDirectory() as folder:
+        own, seen = pair(folder, 'own.pem', '127.0.0.1')
+        for client in CLIENTS:
+            is_down(TlsServer(play, pem=own), 'the certificate of the upstream is not trusted: '
+                    f'its authority is unknown; its fingerprint is {seen}', client=client)
+
+
+@test
+def certificates_that_expired_or_are_for_another_host_are_refused():
+    with tempfile.TemporaryDirectory() as folder:
+        other, _ = pair(folder, 'other.pem', 'camera.example')
+        old = expired(folder)
+        for client in CLIENTS:
+            is_down(TlsServer(play, pem=other), 'the certificate of the upstream is not trusted: '
+                    'it is for another host; its fingerprint is [0-9A-F:]+', client=client, **{'tls-ca': other})
+            is_down(TlsServer(play, pem=old), 'the certificate of the upstream is not trusted: '
+                    '.*it has expired.*; its fingerprint is [0-9A-F:]+', client=client, **{'tls-ca': old})
+
+
+@test
+def a_fingerprint_admits_one_certificate_only():
+    """tls-fingerprint admits the certificate that it names, and not even a valid one beside it"""
+    with tempfile.TemporaryDirectory() as folder:
+        own, seen = pair(folder, 'own.pem', 'camera.example')
+        for text in seen, seen.replace(':', '').lower():
+            with pulled(TlsServer(play, pem=own), transport='tcp',
+                        **{'tls-fingerprint': text}) as proxy:
+                check_plays(proxy)
+        # The system trusts the certificate of this server.
+        is_down(TlsServer(play), 'the certificate of the upstream is not the one of '
+                'tls-fingerprint; its fingerprint is [0-9A-F:]+', **{'tls-fingerprint': seen})
+
+
+@test
+def an_authority_of_ones_own_or_none_can_be_chosen():
+    with tempfile.TemporaryDirectory() as folder:
+        own, _ = pair(folder, 'own.pem', '127.0.0.1')
+        for client in CLIENTS:
+            for settings in {'tls-ca': own}, {'tls-verify': False}:
+                with pulled(TlsServer(play, pem=own), client=client, transport='tcp',
+                            **settings) as proxy:
+                    check_plays(proxy)
+        # Only the authorities of the file are trusted.
+        is_down(TlsServer(play), 'the certificate of the upstream is not trusted: .*',
+                **{'tls-ca': own})
+
+
+@test
+def a_redirect_does_not_leave_tls():
+    server = TlsServer(play, mangle=lambda method, answer: (
+        f'RTSP/1.0 302 Found\r\nCSeq: 1\r\nLocation: {server.url.replace("rtsps", "rtsp")}\r\n\r\n'
+        .encode() if method == 'DESCRIBE' else answer))
+    is_down(server, 'redirected from rtsps:// to rtsp://, which the proxy does not follow')
+
+
+@test
+def wrong_keys_of_trust_are_named():
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, 'proxy.yaml')
+        for key, value, wrong in (
+                ('tls-fingerprint', '5A:0B', 'expected the SHA-256 of a certificate: 64 hexadecimal '
+                 'digits, such as 5A:0B:...'),
+                ('tls-verify', 'maybe', '"maybe" is not yes or no'),
+                ('tls-ca', f'{folder}/none', f'{folder}/none holds no certificate in PEM form: no '
+                 'such file, or no certificate in it')):
+            with open(file, 'w', encoding='utf-8') as out:
+                out.write(f'mounts:\n  /cam:\n    upstream: rtsps://192.0.2.7/x\n'
+                          f'    {key}: {value}\n')
+            done = subprocess.run([program(), '--config', file, '--check-config'],
+                                  capture_output=True, text=True, check=False)
+            assert done.returncode == 2, done
+            assert done.stderr.strip().endswith(f'proxy.yaml:4:{7 + len(key)}: {key}: {wrong}'), done
+        with open(file, 'w', encoding='utf-8') as out:
+            out.write('mounts:\n  /cam:\n    upstream: rtsps://192.0.2.7/x\n    client: rtspsrc\n'
+                      f'    tls-fingerprint: {"AB" * 32}\n')
+        done = subprocess.run([program(), '--config', file, '--check-config'], capture_output=True,
+                              text=True, check=False)
+        assert done.returncode == 2 and 'tls-fingerprint needs client: light' in done.stderr, done
 
 
 if __name__ == '__main__':

@@ -3,6 +3,7 @@
 
 #include "config/mount_cache.h"
 #include "config/mount_pipeline.h"
+#include "config/mount_tls.h"
 #include "config/mount_upstreams.h"
 #include "text/config_error.h"
 #include "text/layer_choice.h"
@@ -151,6 +152,19 @@ static const SchemaKey mount_keys[] = {
       .effect = MOUNT_EFFECT_UPSTREAM,
       .help = "what reads an RTSP upstream; `light`: a client on a few threads that all upstreams "
               "share; `rtspsrc`: a GStreamer pipeline for each upstream" },
+  { "tls-verify", SCHEMA_FLAG, AT (tls_verify), "yes", .effect = MOUNT_EFFECT_UPSTREAM,
+      .help =
+          "whether an `rtsps://` upstream must have a certificate for its host name from a known "
+          "authority; `no`: any certificate will do, so that anyone in between can read along" },
+  { "tls-ca", SCHEMA_OTHER, .form = "FILE", .value = &mount_tls_ca_value,
+      .effect = MOUNT_EFFECT_UPSTREAM,
+      .help = "the certificates of the authorities to trust, in PEM form, in place of those of the "
+              "system" },
+  { "tls-fingerprint", SCHEMA_OTHER, .form = "SHA-256", .value = &mount_tls_fingerprint_value,
+      .effect = MOUNT_EFFECT_UPSTREAM,
+      .help = "the only certificate that an `rtsps://` upstream may have, for cameras that sign "
+              "their own: its SHA-256 as 64 hexadecimal digits, with or without colons; needs "
+              "`client: light`" },
   { "standby", SCHEMA_INDEX, AT (standby), "cold", .words = standbys,
       .effect = MOUNT_EFFECT_UPSTREAM,
       .help = "whether the next of several `upstreams` is connected before it is needed; `cold`: "

@@ -23,6 +23,8 @@ apply_settings (const MountConfig *mount, PullConfig *pull)
   pull->client = mount->pull.client;
   pull->connect_timeout_ms = mount->pull.connect_timeout_ms;
   pull->read_timeout_ms = mount->pull.read_timeout_ms;
+  tls_trust_copy (&pull->trust, &mount->pull.trust);
+  pull->trust.any = !mount->tls_verify;
   // The keys `user` and `password` override credentials in the URI.
   if (mount->pull.user) {
     g_free (pull->user);
@@ -41,6 +43,8 @@ mount_upstreams_apply (MountConfig *mount)
 
   for (guint i = 0; mount->pulls->len == i && mount->upstreams[i] && !wrong; i++)
     wrong = parse (mount, mount->upstreams[i], 0);
+  if (!wrong && mount->pull.trust.fingerprint && mount->pull.client == PULL_RTSPSRC)
+    wrong = g_strdup ("tls-fingerprint needs client: light; rtspsrc does not show the certificate");
   for (guint i = 0; !wrong && i < mount->pulls->len; i++)
     apply_settings (mount, g_ptr_array_index (mount->pulls, i));
   return wrong;

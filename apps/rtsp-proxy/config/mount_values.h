@@ -41,6 +41,7 @@ typedef struct {
   GStrv upstreams;     // URIs as written, in order of preference
   GPtrArray *pulls;    // of PullConfig: the upstreams, with the settings of `pull`
   PullConfig pull;     // settings for all upstreams
+  gboolean tls_verify; // their certificates
   guint standby;       // MountStandby
   gchar *slate;        // a file, or NULL
   GPtrArray *pipeline; // of MountStep; empty: pull alone

@@ -7,6 +7,7 @@
 #include <gst/gst.h>
 
 #include "relay/relay.h"
+#include "sources/tls_trust.h"
 
 typedef enum {
   PULL_AUTO, // UDP, then TCP
@@ -74,6 +75,7 @@ struct _PullConfig {
   GstCaps *rtp;          // rtp: application/x-rtp
   gchar *path;           // file:, sdp:
   gchar *launch;         // launch: the line
+  TlsTrust trust;        // rtsps:
   guint connect_timeout_ms;
   guint read_timeout_ms;
 };

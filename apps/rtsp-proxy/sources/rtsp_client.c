@@ -249,8 +249,8 @@ rtsp_client_connect (RtspClient *self)
 
   gst_rtsp_url_get_port (self->url, &port);
   self->is_connected = FALSE;
-  self->link = rtsp_link_new (
-      self->url->host, port, self->tls, self->config.connect_timeout_ms, &link_ops, self);
+  self->link = rtsp_link_new (self->url->host, port, self->tls ? &self->config.trust : NULL,
+      self->config.connect_timeout_ms, &link_ops, self);
 }
 
 // ---- ends ----
@@ -397,6 +397,7 @@ client_start (const PullContext *context, GError **error)
     .transport = config->transport,
     .connect_timeout_ms = config->connect_timeout_ms,
     .read_timeout_ms = config->read_timeout_ms };
+  tls_trust_copy (&self->config.trust, &config->trust);
   self->tls = g_str_has_prefix (config->uri, "rtsps:");
   self->over_tcp = config->transport == PULL_TCP;
   self->auth = (RtspAuth) { .user = self->config.user, .password = self->config.password };

@@ -78,7 +78,9 @@ follow (RtspClient *self, const gchar *location)
   }
   gst_rtsp_url_get_port (url, &port);
   gst_rtsp_url_get_port (self->url, &own_port);
-  if (!g_ascii_strcasecmp (url->host, self->url->host) && port == own_port) {
+  if (self->tls && !(url->transports & GST_RTSP_LOWER_TRANS_TLS)) {
+    rtsp_client_end (self, "redirected from rtsps:// to rtsp://, which the proxy does not follow");
+  } else if (!g_ascii_strcasecmp (url->host, self->url->host) && port == own_port) {
     g_free (self->uri);
     self->uri = gst_rtsp_url_get_request_uri (url);
     describe (self);

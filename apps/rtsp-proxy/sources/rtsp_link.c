@@ -26,6 +26,8 @@ struct _RtspLink {
   RtspParser parser;
   GByteArray *waiting; // bytes that had no room, or NULL
   gboolean tls, watches, freed;
+  TlsTrust trust;
+  gchar *distrust; // why the certificate is not trusted, or NULL; atomic
 };
 
 static void
@@ -37,6 +39,8 @@ link_unref (RtspLink *self)
   g_clear_pointer (&self->waiting, g_byte_array_unref);
   g_clear_object (&self->connection);
   g_clear_object (&self->cancellable);
+  tls_trust_clear (&self->trust);
+  g_free (self->distrust);
   g_free (self->host);
   g_free (self);
 }
@@ -186,7 +190,7 @@ on_connected (GObject *client, GAsyncResult *result, gpointer data)
 
   if (self->freed || !connection) {
     if (!self->freed)
-      fail (self, error->message);
+      fail (self, self->distrust ? self->distrust : error->message);
     g_clear_object (&connection);
     g_clear_error (&error);
     link_unref (self);
@@ -206,6 +210,43 @@ on_connected (GObject *client, GAsyncResult *result, gpointer data)
   else
     fail (self, "cannot watch the connection");
   link_unref (self);
+}
+
+// Called in any thread during the handshake, while the connecting holds a reference.
+static gboolean
+on_certificate (GTlsConnection *connection, GTlsCertificate *certificate,
+    GTlsCertificateFlags faults, gpointer data)
+{
+  RtspLink *self = data;
+  gchar *reason = tls_trust_judge (&self->trust, certificate, faults);
+
+  if (!reason)
+    return TRUE;
+  if (!g_atomic_pointer_compare_and_exchange (&self->distrust, NULL, reason))
+    g_free (reason);
+  return FALSE;
+}
+
+static void
+on_event (GSocketClient *client, GSocketClientEvent event, GSocketConnectable *connectable,
+    GIOStream *stream, gpointer data)
+{
+  RtspLink *self = data;
+  GError *error = NULL;
+  GTlsDatabase *database = NULL;
+
+  if (event != G_SOCKET_CLIENT_TLS_HANDSHAKING)
+    return;
+  if (self->trust.ca && !self->trust.fingerprint)
+    database = g_tls_file_database_new (self->trust.ca, &error);
+  // Without a database each certificate has a fault, and is judged by its fingerprint.
+  if (database || error || self->trust.fingerprint)
+    g_tls_connection_set_database (G_TLS_CONNECTION (stream), database);
+  if (error && !self->distrust)
+    self->distrust = g_strdup_printf ("cannot read tls-ca: %s", error->message);
+  g_clear_error (&error);
+  g_clear_object (&database);
+  g_signal_connect (stream, "accept-certificate", G_CALLBACK (on_certificate), self);
 }
 
 // Has the TLS library read the system's certificates, which takes a while the first time.
@@ -232,7 +273,7 @@ on_loaded (GObject *client, GAsyncResult *result, gpointer data)
 }
 
 RtspLink *
-rtsp_link_new (const gchar *host, guint16 port, gboolean tls, guint timeout_ms,
+rtsp_link_new (const gchar *host, guint16 port, const TlsTrust *trust, guint timeout_ms,
     const RtspLinkOps *ops, gpointer data)
 {
   RtspLink *self = g_new0 (RtspLink, 1);
@@ -243,15 +284,17 @@ rtsp_link_new (const gchar *host, guint16 port, gboolean tls, guint timeout_ms,
   self->watched.ready = on_ready;
   self->host = g_strdup (host);
   self->port = port;
-  self->tls = tls;
+  self->tls = trust != NULL;
   self->ops = ops;
   self->data = data;
   self->cancellable = g_cancellable_new ();
   rtsp_parser_init (&self->parser, &ops->messages, data);
-  g_socket_client_set_tls (client, tls);
+  g_socket_client_set_tls (client, self->tls);
   g_socket_client_set_enable_proxy (client, FALSE);
   g_socket_client_set_timeout (client, (timeout_ms + 999) / 1000);
-  if (tls) {
+  if (self->tls) {
+    tls_trust_copy (&self->trust, trust);
+    g_signal_connect (client, "event", G_CALLBACK (on_event), self);
     task = g_task_new (client, NULL, on_loaded, self);
     g_task_run_in_thread (task, load_certificates);
     g_object_unref (task);

@@ -7,6 +7,7 @@
 #include <gio/gio.h>
 
 #include "sources/rtsp_parser.h"
+#include "sources/tls_trust.h"
 
 // Most bytes that wait for room in the socket. A server that reads nothing is closed.
 #define RTSP_LINK_BACKLOG (64 * 1024)
@@ -21,8 +22,8 @@ typedef struct {
 
 typedef struct _RtspLink RtspLink;
 
-// Connects. `ops` must stay valid.
-RtspLink *rtsp_link_new (const gchar *host, guint16 port, gboolean tls, guint timeout_ms,
+// Connects; over TLS if `trust` is not NULL. `ops` must stay valid.
+RtspLink *rtsp_link_new (const gchar *host, guint16 port, const TlsTrust *trust, guint timeout_ms,
     const RtspLinkOps *ops, gpointer data);
 // Closes the connection at once. May be called in a callback.
 void rtsp_link_free (RtspLink *self);

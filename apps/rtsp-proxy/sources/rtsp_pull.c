@@ -167,6 +167,34 @@ same_host (RtspPull *self, const gchar *uri)
   return same;
 }
 
+// Called for a certificate with faults.
+static gboolean
+on_certificate (GstElement *src, GTlsConnection *connection, GTlsCertificate *certificate,
+    GTlsCertificateFlags faults, gpointer data)
+{
+  const PullContext *context = ((RtspPull *) data)->context;
+  gchar *reason = tls_trust_judge (&context->config->trust, certificate, faults);
+
+  if (!reason)
+    return TRUE;
+  context->callbacks->ended (context->owner, reason);
+  g_free (reason);
+  return FALSE;
+}
+
+// Sets which certificates rtspsrc accepts by itself.
+static gboolean
+set_trust (GstElement *src, const TlsTrust *trust, GError **error)
+{
+  GTlsDatabase *database = trust->ca ? g_tls_file_database_new (trust->ca, error) : NULL;
+
+  if (trust->ca && !database)
+    return FALSE;
+  g_object_set (src, "tls-database", database, NULL);
+  g_clear_object (&database);
+  return TRUE;
+}
+
 // Returns FALSE after too many DESCRIBE requests.
 static gboolean
 begin_session (RtspPull *self)
@@ -457,7 +485,8 @@ rtsp_pull_new (const PullContext *context, GError **error)
     return NULL;
   }
   src = element_make ("rtspsrc", error);
-  if (!src) {
+  if (!src || !set_trust (src, &config->trust, error)) {
+    gst_clear_object (&src);
     gst_rtsp_url_free (url);
     return NULL;
   }
@@ -480,6 +509,7 @@ rtsp_pull_new (const PullContext *context, GError **error)
   g_signal_connect (src, "on-sdp", G_CALLBACK (on_sdp), NULL);
   g_signal_connect (src, "select-stream", G_CALLBACK (on_select_stream), self);
   g_signal_connect (src, "before-send", G_CALLBACK (on_before_send), self);
+  g_signal_connect (src, "accept-certificate", G_CALLBACK (on_certificate), self);
   g_signal_connect (src, "new-manager", G_CALLBACK (on_new_manager), self);
 
   pipeline = gst_pipeline_new (NULL);

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Which certificate of an upstream is trusted. Call from any thread.
+
+#include <gio/gio.h>
+
+#include "tls/tls_fingerprint.h"
+
+typedef struct {
+  gboolean any;       // every certificate is
+  gchar *fingerprint; // as tls_fingerprint_to_text(): only this one is; or NULL
+  gchar *ca;          // a PEM file of authorities, in place of the system's; or NULL
+} TlsTrust;
+
+void tls_trust_copy (TlsTrust *to, const TlsTrust *from);
+void tls_trust_clear (TlsTrust *self);
+
+// Judges a certificate that has these faults. Returns NULL if it is trusted, or a reason for the
+// log, with the fingerprint of the certificate. The caller owns the reason.
+gchar *tls_trust_judge (
+    const TlsTrust *self, GTlsCertificate *certificate, GTlsCertificateFlags faults);
