@@ -8,7 +8,7 @@ import struct
 import time
 from contextlib import ExitStack, contextmanager
 
-from control import CLIP_URI, Controlled, Watch, rss_kib
+from control import CLIP_URI, Controlled, Watch, config, rss_kib
 from proc import Rtsp
 from proxy import matches, wait_until
 from tap import run, test
@@ -18,10 +18,10 @@ KIB_OF_A_CONNECTION = 256
 
 
 @contextmanager
-def serving(**limits):
+def serving(mount=None, **limits):
     """A proxy with these limits; underscores in their names stand for hyphens."""
     limits = {name.replace('_', '-'): value for name, value in limits.items()}
-    with Controlled({'/cam': {'upstream': CLIP_URI}}, limits=limits) as proxy:
+    with Controlled({'/cam': {'upstream': CLIP_URI, **(mount or {})}}, limits=limits) as proxy:
         yield proxy
         proxy.stop()
 
@@ -266,6 +266,90 @@ def a_connection_has_one_session():
         assert rtsp.request('TEARDOWN', proxy.url())[0] == 200
         rtsp.session = None
         assert rtsp.request('SETUP', track, TCP)[0] == 200
+
+
+def play(proxy):
+    """Returns a session that is set up, and the status of its PLAY."""
+    rtsp = Rtsp(proxy.port)
+    assert rtsp.request('DESCRIBE', proxy.url())[0] == 200
+    assert rtsp.request('SETUP', proxy.url('/cam/stream=0'), TCP)[0] == 200
+    return rtsp, rtsp.request('PLAY', proxy.url())[0]
+
+
+@test
+def readers_beyond_the_limit_of_a_mount_get_453():
+    with serving({'max-readers': 2}) as proxy:
+        readers = [play(proxy) for _ in range(3)]
+        assert [status for _, status in readers] == [200, 200, 453]
+        late, first = readers[2][0], readers[0][0]
+        assert refused(proxy, 'readers') == 1
+        assert first.request('PAUSE', proxy.url())[0] == 200
+        assert late.request('PLAY', proxy.url())[0] == 453
+        assert first.request('PLAY', proxy.url())[0] == 200
+        assert first.request('TEARDOWN', proxy.url())[0] == 200
+        assert late.request('PLAY', proxy.url())[0] == 200
+        # A place is free again after its reader has only closed its connection.
+        late.socket.close()
+
+        def admits():
+            rtsp, status = play(proxy)
+            rtsp.socket.close()
+            return status == 200
+
+        wait_until(admits, 10, 'a reader is admitted')
+        for rtsp, _ in readers:
+            rtsp.socket.close()
+
+
+def gauge(proxy, name):
+    return int(re.search(rf'^{name} (\d+)$', proxy.get('/metrics').decode(), re.M)[1])
+
+
+def settle(proxy, least):
+    """Waits until the proxy uses this much memory, and then no more each second."""
+    before = [0]
+
+    def rests():
+        time.sleep(1.1)  # the proxy measures once a second
+        before.append(gauge(proxy, 'weir_memory_bytes'))
+        return before[-1] > least and before[-1] < before[-2] * 1.005
+
+    wait_until(rests, 30, 'memory is used')
+
+
+def set_memory(proxy, percent):
+    """Sets the ceiling so that this part of it is used now."""
+    used = gauge(proxy, 'weir_memory_bytes')
+    ceiling = max(used * 100 // percent, 16 << 20)
+    told = proxy.hang_up(config({'/cam': {'upstream': CLIP_URI}}, limits={'memory': str(ceiling)}))
+    assert told.startswith('reloaded'), told
+    wait_until(lambda: gauge(proxy, 'weir_memory_limit_bytes') == ceiling, 5, 'the ceiling is set')
+
+
+@test
+def little_memory_refuses_new_clients_and_then_closes_readers():
+    with serving(memory='8G', request_timeout='60s') as proxy, ExitStack() as stack:
+        readers = [stack.enter_context(Watch(proxy)) for _ in range(3)]
+        early = connect(proxy, stack)
+        assert early.request('OPTIONS', '*')[0] == 200
+        # Enough that the ceiling is not below the least value of the key.
+        ballast = 'SET_PARAMETER * RTSP/1.0\r\nContent-Length: 60000\r\n\r\n' + 'x' * 50000
+        for _ in range(300):
+            connect(proxy, stack).send(ballast.encode())
+        settle(proxy, 24 << 20)
+        set_memory(proxy, 91)
+        proxy.wait_for_line('memory: .* no further readers are accepted', 5)
+        with Rtsp(proxy.port) as rtsp:
+            assert rtsp.answer()[0] == 503
+        assert early.request('DESCRIBE', proxy.url())[0] == 503
+        assert refused(proxy, 'memory') == 2
+        for reader in readers:
+            reader.take()
+        set_memory(proxy, 99)
+        proxy.wait_for_line('reader .* out: /cam: too little memory is left', 5)
+        set_memory(proxy, 20)
+        proxy.wait_for_line('memory: .* readers are accepted again', 5)
+        is_served(proxy)
 
 
 @test

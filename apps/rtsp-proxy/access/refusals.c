@@ -9,7 +9,7 @@
 
 const gchar *const refused_names[REFUSED_N_REASONS] = { "connections", "address", "memory", "files",
   "idle", "timeout", "write", "line", "headers", "body", "malformed", "version", "frames",
-  "sessions", "readers" };
+  "readers" };
 
 static guint64 counts[REFUSED_N_REASONS]; // atomic
 static GMutex lock;

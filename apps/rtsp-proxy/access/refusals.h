@@ -22,7 +22,6 @@ typedef enum {
   REFUSED_VERSION,
   REFUSED_FRAMES,
   // other
-  REFUSED_SESSIONS,
   REFUSED_READERS,
   REFUSED_N_REASONS
 } RefusedReason;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config/limits.h"
 
-#define MEMORY_MIN (G_GUINT64_CONSTANT (64) << 20)
+#define MEMORY_MIN (G_GUINT64_CONSTANT (16) << 20)
 #define MEMORY_MAX (G_GUINT64_CONSTANT (1) << 40)
 
 static gboolean
@@ -12,7 +12,7 @@ read_memory (
   guint64 bytes;
 
   if (!text || !schema_parse_bytes (text, &bytes) || bytes < MEMORY_MIN || bytes > MEMORY_MAX)
-    return schema_fail (reader, node, key, error, "expected a size from 64M to 1T, such as 2G");
+    return schema_fail (reader, node, key, error, "expected a size from 16M to 1T, such as 2G");
   ((Limits *) object)->memory = bytes;
   return TRUE;
 }
@@ -59,7 +59,7 @@ static const SchemaKey keys[] = {
   { "write-timeout", SCHEMA_DURATION, AT (write_ms), "10s", .min = 100, LIMIT,
       .help = "time until a client that does not play has read its responses; then its connection "
               "is closed" },
-  { "memory", SCHEMA_OTHER, .form = "size from 64M to 1T", .value = &memory_value, LIMIT,
+  { "memory", SCHEMA_OTHER, .form = "size from 16M to 1T", .value = &memory_value, LIMIT,
       .help = "memory of the process; at 90% new connections and readers are refused with 503, and "
               "at 95% the readers that lag most are closed. The default is the limit of the "
               "control group, if it has one" },

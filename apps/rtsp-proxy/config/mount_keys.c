@@ -187,6 +187,8 @@ static const SchemaKey mount_keys[] = {
           "beginning from memory; `0s`: readers share no session" },
   { "max-titles", SCHEMA_NUMBER, AT (max_titles), "64", 1, 4096, .effect = MOUNT_EFFECT_NONE,
       .help = "how many files of a folder may be open at once; a further file gets 503" },
+  { "max-readers", SCHEMA_NUMBER, AT (max_readers), "0", 0, 1000000, .effect = MOUNT_EFFECT_NONE,
+      .help = "how many readers may play at once; a further PLAY gets 453; 0: no limit" },
   { "switch-timeout", SCHEMA_DURATION, AT (switch_timeout_ms), "10s", 100,
       .effect = MOUNT_EFFECT_NONE,
       .help = "how long a new pipeline may take to deliver media; after that it is dropped" },

@@ -396,6 +396,17 @@ mount_get_path (Mount *self)
   return self->path;
 }
 
+MountConfig *
+mount_dup_config (Mount *self)
+{
+  MountConfig *config;
+
+  g_mutex_lock (&self->lock);
+  config = mount_config_ref (self->config);
+  g_mutex_unlock (&self->lock);
+  return config;
+}
+
 const MountConfig *
 mount_get_config (Mount *self)
 {

@@ -47,6 +47,7 @@ gboolean mount_configure (Mount *self, MountConfig *config, GError **error);
 
 const gchar *mount_get_path (Mount *self);         // call from any thread
 const MountConfig *mount_get_config (Mount *self); // valid until mount_configure()
+MountConfig *mount_dup_config (Mount *self);       // (transfer full); call from any thread
 
 // Counts of a mount with the key `interval`: its upstream plays a stored title from the beginning
 // in sessions that readers share. `running` sessions exist now; since the start, `hits` requests

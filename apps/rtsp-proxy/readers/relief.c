@@ -27,6 +27,7 @@ close_slowest (void)
 {
   GPtrArray *readers = readers_dup_all ();
   GArray *all = g_array_new (FALSE, FALSE, sizeof (Lagging));
+  guint n;
 
   for (guint i = 0; i < readers->len; i++) {
     Lagging one = { g_ptr_array_index (readers, i), 0 };
@@ -37,7 +38,8 @@ close_slowest (void)
     g_array_append_val (all, one);
   }
   g_array_sort (all, compare);
-  for (guint i = 0; i < all->len && i <= all->len * CLOSE_PERCENT / 100; i++) {
+  n = MIN (all->len, MAX (1, all->len * CLOSE_PERCENT / 100));
+  for (guint i = 0; i < n; i++) {
     Reader *reader = g_array_index (all, Lagging, i).reader;
 
     refusals_note (REFUSED_MEMORY, reader_get_peer (reader), MEMORY_PROBLEM);

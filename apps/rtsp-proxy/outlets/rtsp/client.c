@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/client.h"
 
-#include "access/refusals.h"
 #include "base/log.h"
-#include "base/memory.h"
 #include "config/limits.h"
 #include "content/live_content.h"
+#include "outlets/rtsp/allowance.h"
 #include "outlets/rtsp/admission.h"
 #include "outlets/rtsp/peer.h"
 #include "outlets/rtsp/play_guard.h"
@@ -27,8 +26,6 @@ typedef struct {
   GstRTSPClient parent;
   GstRTSPSessionPool *pool; // its own, so that no client can use the session of another
   Asker asker;
-  guint write_ms;       // see client_check_writing()
-  gint64 waiting_since; // us; responses wait to be read; 0: none were waiting
 
   GMutex lock;           // protects the fields below
   GMainContext *context; // of the client's thread; NULL before the first request
@@ -57,34 +54,11 @@ remember_context (Client *self)
   g_mutex_unlock (&self->lock);
 }
 
-static gboolean
-is_playing (Client *self)
-{
-  gboolean plays;
-
-  g_mutex_lock (&self->lock);
-  plays = self->session != NULL;
-  g_mutex_unlock (&self->lock);
-  return plays;
-}
-
-// A client that plays may use what it has.
-static gboolean
-is_out_of_memory (Client *self)
-{
-  if (memory_get_level () == MEMORY_ENOUGH || is_playing (self))
-    return FALSE;
-  refusals_note (REFUSED_MEMORY, self->asker.peer, MEMORY_PROBLEM);
-  return TRUE;
-}
-
 static GstRTSPStatusCode
 on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
 
-  if (is_out_of_memory (self))
-    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   return asker_check (&self->asker, ctx);
 }
 
@@ -493,25 +467,6 @@ client_close (GstRTSPClient *client, Presentation *presentation, const gchar *re
   g_main_context_unref (context);
 }
 
-// The sinks close a client that plays and reads nothing.
-void
-client_check_writing (GstRTSPClient *client)
-{
-  static const gchar reason[] = "the client does not read its responses (limits.write-timeout)";
-  Client *self = (Client *) client;
-  gint64 now = g_get_monotonic_time ();
-
-  if (is_playing (self) || weir_client_get_waiting (client) == 0) {
-    self->waiting_since = 0;
-  } else if (self->waiting_since == 0) {
-    self->waiting_since = now;
-  } else if (now - self->waiting_since >= (gint64) self->write_ms * 1000) {
-    refusals_note (REFUSED_WRITE, self->asker.peer, "%s", reason);
-    client_close (client, NULL, reason);
-    self->waiting_since = now;
-  }
-}
-
 // ---- construction ----
 
 void
@@ -547,7 +502,6 @@ client_new (GstRTSPServer *server, Mounts *all, Access *access)
   Limits limits;
 
   limits_get (&limits);
-  self->write_ms = limits.write_ms;
   asker_init (&self->asker, client, all, access);
   self->pool = session_pool_new ();
   gst_rtsp_session_pool_set_max_sessions (self->pool, limits.sessions);
@@ -560,6 +514,7 @@ client_new (GstRTSPServer *server, Mounts *all, Access *access)
   g_object_unref (mounts);
   g_object_unref (threads);
 
+  allowance_watch (client, &self->asker);
   g_signal_connect (client, "pre-describe-request", G_CALLBACK (on_pre_request), NULL);
   g_signal_connect (client, "pre-setup-request", G_CALLBACK (on_pre_request), NULL);
   g_signal_connect (client, "send-message", G_CALLBACK (on_send_message), NULL);
@@ -616,12 +571,6 @@ client_configure_client_transport (
   return TRUE;
 }
 
-static GstRTSPStatusCode
-client_adjust_error_code (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPStatusCode code)
-{
-  return status_adjust (ctx, code);
-}
-
 static void
 client_class_init (ClientClass *klass)
 {
@@ -629,8 +578,8 @@ client_class_init (ClientClass *klass)
   GST_RTSP_CLIENT_CLASS (klass)->make_path_from_uri = client_make_path_from_uri;
   GST_RTSP_CLIENT_CLASS (klass)->create_sdp = client_create_sdp;
   GST_RTSP_CLIENT_CLASS (klass)->configure_client_transport = client_configure_client_transport;
-  GST_RTSP_CLIENT_CLASS (klass)->adjust_error_code = client_adjust_error_code;
   GST_RTSP_CLIENT_CLASS (klass)->adjust_play_mode = client_adjust_play_mode;
   GST_RTSP_CLIENT_CLASS (klass)->adjust_play_response = client_adjust_play_response;
   tls_answer_class_init (GST_RTSP_CLIENT_CLASS (klass));
+  status_class_init (GST_RTSP_CLIENT_CLASS (klass));
 }

@@ -29,7 +29,3 @@ void client_close (GstRTSPClient *client, Presentation *presentation, const gcha
 
 // Removes the sessions that have timed out. Call every few seconds.
 void client_cleanup_sessions (GstRTSPClient *client);
-
-// Closes the connection if the client does not play, and has not read its responses for too long.
-// Call every few seconds, from one thread.
-void client_check_writing (GstRTSPClient *client);

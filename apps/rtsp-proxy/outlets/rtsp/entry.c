@@ -124,33 +124,34 @@ entry_take (Entry *self, GSocket *client, GInetSocketAddress *peer)
   g_free (ip);
 }
 
+// Leaves the connections when its client is freed.
 typedef struct {
   Connections *connections;
   GInetAddress *address;
-} Place;
+} Leaver;
 
 static void
-place_free (gpointer data)
+leaver_free (gpointer data)
 {
-  Place *place = data;
+  Leaver *leaver = data;
 
-  if (place->address)
-    connections_leave (place->connections, place->address);
-  connections_unref (place->connections);
-  g_clear_object (&place->address);
-  g_free (place);
+  if (leaver->address)
+    connections_leave (leaver->connections, leaver->address);
+  connections_unref (leaver->connections);
+  g_clear_object (&leaver->address);
+  g_free (leaver);
 }
 
 void
 entry_begin (Entry *self, GstRTSPClient *client, const gchar *peer)
 {
-  Place *place = g_new0 (Place, 1);
+  Leaver *leaver = g_new0 (Leaver, 1);
   RequestGuard *guard = guard_connection_get ();
 
-  place->connections = connections_ref (self->connections);
-  place->address =
+  leaver->connections = connections_ref (self->connections);
+  leaver->address =
       dup_address (gst_rtsp_connection_get_read_socket (gst_rtsp_client_get_connection (client)));
-  g_object_set_data_full (G_OBJECT (client), "rtsp-proxy-place", place, place_free);
+  g_object_set_data_full (G_OBJECT (client), "rtsp-proxy-leaver", leaver, leaver_free);
   if (guard)
     guard_begin (guard, client, peer);
 }

@@ -10,6 +10,7 @@
 #include "outlets/rtsp/threads.h"
 #include "outlets/rtsp/title_outlet.h"
 #include "outlets/rtsp/tls_outlet.h"
+#include "outlets/rtsp/unread.h"
 #include "readers/adaptation.h"
 #include "readers/relief.h"
 #include "readers/totals.h"
@@ -248,7 +249,7 @@ static GstRTSPFilterResult
 cleanup_client (GstRTSPServer *server, GstRTSPClient *client, gpointer unused)
 {
   client_cleanup_sessions (client);
-  client_check_writing (client);
+  unread_check (client);
   return GST_RTSP_FILTER_KEEP;
 }
 

@@ -10,8 +10,8 @@ has_number (GstRTSPMessage *request)
          && g_ascii_isdigit (*cseq);
 }
 
-GstRTSPStatusCode
-status_adjust (GstRTSPContext *ctx, GstRTSPStatusCode code)
+static GstRTSPStatusCode
+adjust (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPStatusCode code)
 {
   GstRTSPMethod method = GST_RTSP_INVALID;
 
@@ -25,6 +25,12 @@ status_adjust (GstRTSPContext *ctx, GstRTSPStatusCode code)
   if (method == GST_RTSP_INVALID && code == GST_RTSP_STS_BAD_REQUEST && has_number (ctx->request))
     return GST_RTSP_STS_NOT_IMPLEMENTED;
   return code;
+}
+
+void
+status_class_init (GstRTSPClientClass *klass)
+{
+  klass->adjust_error_code = adjust;
 }
 
 void

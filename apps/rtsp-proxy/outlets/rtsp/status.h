@@ -5,8 +5,8 @@
 
 #include <gst/rtsp-server/rtsp-server.h>
 
-// Returns the status for an error of gst-rtsp-server, for adjust_error_code().
-GstRTSPStatusCode status_adjust (GstRTSPContext *ctx, GstRTSPStatusCode code);
+// Sets the function of a class that corrects the status of errors.
+void status_class_init (GstRTSPClientClass *klass);
 
 // Adds headers that the status of a response requires. Call before it is sent.
 void status_complete (GstRTSPMessage *response);

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/rtsp/allowance.h"
+
+#include "access/refusals.h"
+#include "base/memory.h"
+#include "readers/places.h"
+
+static GQuark
+place_quark (void)
+{
+  return g_quark_from_static_string ("rtsp-proxy-place");
+}
+
+// ---- places ----
+
+static void
+leave (gpointer mount)
+{
+  places_leave (mount);
+  g_free (mount);
+}
+
+static gboolean
+has_place (GstRTSPSession *session)
+{
+  return session && g_object_get_qdata (G_OBJECT (session), place_quark ());
+}
+
+static guint
+get_max (Mounts *mounts, const gchar *path)
+{
+  Mount *mount = mounts_get (mounts, path);
+  MountConfig *config = mount ? mount_dup_config (mount) : NULL;
+  guint max = config ? config->max_readers : 0;
+
+  g_clear_pointer (&config, mount_config_unref);
+  g_clear_pointer (&mount, mount_unref);
+  return max;
+}
+
+// A session keeps its place until it is freed.
+static GstRTSPStatusCode
+take_place (Asker *asker, GstRTSPSession *session, const gchar *path)
+{
+  if (!places_take (path, get_max (asker->mounts, path))) {
+    refusals_note (
+        REFUSED_READERS, asker->peer, "%s has no room for another reader (max-readers)", path);
+    return GST_RTSP_STS_NOT_ENOUGH_BANDWIDTH;
+  }
+  g_object_set_qdata_full (G_OBJECT (session), place_quark (), g_strdup (path), leave);
+  return GST_RTSP_STS_OK;
+}
+
+static GstRTSPStatusCode
+on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, Asker *asker)
+{
+  Content *content = has_place (ctx->session) ? NULL : asker_dup_content (asker);
+  GstRTSPStatusCode status = GST_RTSP_STS_OK;
+
+  if (content && ctx->session)
+    status = take_place (asker, ctx->session, content_get_mount_path (content));
+  g_clear_pointer (&content, content_unref);
+  return status;
+}
+
+// ---- memory ----
+
+// A reader that plays may use what it has.
+static GstRTSPStatusCode
+on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, Asker *asker)
+{
+  if (memory_get_level () == MEMORY_ENOUGH || has_place (ctx->session))
+    return GST_RTSP_STS_OK;
+  refusals_note (REFUSED_MEMORY, asker->peer, MEMORY_PROBLEM);
+  return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+}
+
+void
+allowance_watch (GstRTSPClient *client, Asker *asker)
+{
+  g_signal_connect (client, "pre-describe-request", G_CALLBACK (on_pre_request), asker);
+  g_signal_connect (client, "pre-setup-request", G_CALLBACK (on_pre_request), asker);
+  g_signal_connect (client, "pre-play-request", G_CALLBACK (on_pre_play), asker);
+}
+
+static GstRTSPFilterResult
+find_place (GstRTSPClient *client, GstRTSPSession *session, gpointer found)
+{
+  *(gboolean *) found |= has_place (session);
+  return GST_RTSP_FILTER_KEEP;
+}
+
+gboolean
+allowance_is_playing (GstRTSPClient *client)
+{
+  gboolean found = FALSE;
+
+  g_list_free_full (gst_rtsp_client_session_filter (client, find_place, &found), g_object_unref);
+  return found;
+}
