@@ -407,5 +407,57 @@ def a_connection_pins_little_memory():
         assert each < KIB_OF_A_CONNECTION, each
 
 
+# ---- the API ----
+
+
+def api(proxy, data, wait=5):
+    """Sends bytes to the API. Returns what comes until the connection is closed."""
+    with socket.create_connection(('127.0.0.1', proxy.api_port), wait) as connection:
+        answer = b''
+        try:
+            connection.sendall(data)
+            while part := connection.recv(65536):
+                answer += part
+        except ConnectionError:
+            pass
+        return answer
+
+
+@test
+def api_requests_must_be_complete_in_time():
+    with serving(request_timeout='400ms') as proxy:
+        for data in (b'', b'GET', b'GET /v1/mounts HTTP/1.1\r\nHost: 127.0.0.1\r\n',
+                     b'PUT /v1/mounts/x HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json'
+                     b'\r\nContent-Length: 9\r\n\r\n{'):
+            api(proxy, data)
+        assert refused(proxy, 'timeout') == 4
+        proxy.wait_for_line('client 127.0.0.1:.* refused: api: a request takes too long')
+        proxy.get('/v1/mounts')
+
+
+@test
+def api_requests_are_bounded():
+    with serving() as proxy:
+        before = rss_kib(proxy)
+        assert b' 200 ' not in api(proxy, b'GET /v1/mounts HTTP/1.1\r\n' + b'X: y\r\n' * 200000)
+        assert rss_kib(proxy) < before + 2048, (before, rss_kib(proxy))
+        assert b' 413 ' in api(proxy, b'PUT /v1/mounts/x HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: '
+                               b'application/json\r\nContent-Length: 65537\r\n\r\n' + bytes(65537)).split(b'\r\n')[0]
+        proxy.get('/v1/mounts')
+
+
+@test
+def api_connections_beyond_the_limit_get_503():
+    with serving(connections=4) as proxy, ExitStack() as stack:
+        crowd = [stack.enter_context(socket.create_connection(('127.0.0.1', proxy.api_port)))
+                 for _ in range(4)]
+        # The proxy has accepted all of them when it answers one that came later.
+        wait_until(lambda: b' 503 ' in api(proxy, b''), 5, 'a connection is refused')
+        is_served(proxy)
+        for connection in crowd:
+            connection.close()
+        wait_until(lambda: proxy.http('GET', '/v1/mounts')[0] == 200, 5, 'the API answers again')
+
+
 if __name__ == '__main__':
     run()

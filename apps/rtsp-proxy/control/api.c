@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "control/api_guard.h"
 #include "control/api_handlers.h"
+#include "control/api_limits.h"
 #include "control/metrics.h"
 #include "rtsp-proxy-resources.h"
 
@@ -290,6 +291,7 @@ api_new (const ProxyConfig *config, Server *server, Reload *reload, GError **err
   self->token = g_strdup (config->api_token);
   self->started = g_get_monotonic_time ();
   self->ending = g_cancellable_new ();
+  api_limits_watch (self->soup);
   g_signal_connect (self->soup, "request-started", G_CALLBACK (on_started), NULL);
   soup_server_add_early_handler (self->soup, NULL, on_headers, self, NULL);
   soup_server_add_handler (self->soup, NULL, on_request, self, NULL);

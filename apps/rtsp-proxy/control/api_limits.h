@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Bounds what HTTP clients may use, as libsoup does not: connections in all and of an address, and
+// the time for a request and for reading its response. The limits are those of the RTSP clients
+// (config/limits.h), counted apart. Each connection has one request.
+
+#include <libsoup/soup.h>
+
+// Watches the requests of a server. Call before it listens.
+void api_limits_watch (SoupServer *server);
