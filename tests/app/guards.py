@@ -709,6 +709,8 @@ def sessions_that_come_and_go_leave_nothing_behind():
                 reader = Reader(here.proxy)
             if n == min(number // 2, 1000):
                 first = held(here.proxy)
+            if n % 10000 == 1000:
+                print(f'# {n} sessions: {held(here.proxy)}', flush=True)
         reader.__exit__()
         wait_until(lambda: held(here.proxy)[1] <= first[1], PATIENCE, 'descriptors are closed')
         last = held(here.proxy)

@@ -12,10 +12,18 @@ typedef struct {
   SilenceFunc silent;
 } Watch;
 
+// Qdata of a session: the source of its check.
 static GQuark
-watched_quark (void)
+check_quark (void)
 {
   return g_quark_from_static_string ("rtsp-proxy-silence");
+}
+
+static void
+free_source (gpointer source)
+{
+  g_source_destroy (source);
+  g_source_unref (source);
 }
 
 static void
@@ -53,7 +61,7 @@ check (gpointer data)
   gboolean silent = client && session && !weir_session_is_heard (session) && plays (session);
 
   if (session)
-    g_object_set_qdata (G_OBJECT (session), watched_quark (), NULL);
+    g_object_set_qdata (G_OBJECT (session), check_quark (), NULL);
   if (silent) {
     __atomic_fetch_add (&count, 1, __ATOMIC_RELAXED);
     self->silent (client, "no datagram came from its UDP ports within 5 s");
@@ -88,9 +96,8 @@ silence_watch (GstRTSPClient *client, GstRTSPContext *ctx, SilenceFunc silent)
 
   // One check at a time for each session, however often the client sends PLAY.
   if (!current || !uses_udp (ctx->sessmedia) || weir_session_is_heard (ctx->session)
-      || g_object_get_qdata (session, watched_quark ()))
+      || g_object_get_qdata (session, check_quark ()))
     return;
-  g_object_set_qdata (session, watched_quark (), (gpointer) watched_quark);
   self = g_new0 (Watch, 1);
   g_weak_ref_init (&self->client, client);
   g_weak_ref_init (&self->session, session);
@@ -98,7 +105,7 @@ silence_watch (GstRTSPClient *client, GstRTSPContext *ctx, SilenceFunc silent)
   source = g_timeout_source_new_seconds (SILENCE_S);
   g_source_set_callback (source, check, self, watch_free);
   g_source_attach (source, g_source_get_context (current));
-  g_source_unref (source);
+  g_object_set_qdata_full (session, check_quark (), source, free_source);
 }
 
 guint64
