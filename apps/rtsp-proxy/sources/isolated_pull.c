@@ -51,9 +51,16 @@ isolated_pull_set (Isolate to)
 }
 
 gboolean
+isolated_pull_covers (Isolate which, const PullConfig *config)
+{
+  return config->uri
+         && (which == ISOLATE_YES || (which == ISOLATE_AUTO && config->parser != PULL_PASSES));
+}
+
+gboolean
 isolated_pull_wants (const PullConfig *config)
 {
-  return config->uri && (mode == ISOLATE_YES || (mode == ISOLATE_AUTO && config->parser != 0));
+  return isolated_pull_covers (mode, config);
 }
 
 gint

@@ -16,8 +16,9 @@ typedef enum {
 // Sets which upstreams run in workers. Call before the first upstream starts.
 void isolated_pull_set (Isolate mode);
 
-// Reports whether the upstream runs in a worker.
+// Report whether the upstream runs in a worker, with the mode that was set, or with `mode`.
 gboolean isolated_pull_wants (const PullConfig *config);
+gboolean isolated_pull_covers (Isolate mode, const PullConfig *config);
 
 extern const PullLight isolated_pull_light;
 

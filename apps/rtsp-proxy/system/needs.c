@@ -5,6 +5,7 @@
 #include "net/send.h"
 #include "outlets/rtsp/server.h"
 #include "sources/engine_tracks.h"
+#include "sources/isolated_pull.h"
 
 #include <string.h>
 
@@ -36,6 +37,7 @@ static const Cost light_track = { 2, 0, 64 << 10 };
 static const Cost rtspsrc_upstream = { 4, 4, 1 << 20 };
 static const Cost rtspsrc_track = { 11, 6, 1 << 20 };
 static const Cost other_upstream = { 8, 6, 2 << 20 };
+static const Cost isolated_upstream = { 2, 8, 8 << 20 }; // with its worker process
 static const Cost stage = { 4, 8, 64 << 20 }; // a decoder or encoder has threads for the processors
 static const Cost reader = { 1, 0, 32 << 10 };
 
@@ -117,17 +119,21 @@ add_rtsp (SystemNeeds *self, const PullConfig *pull)
 }
 
 static void
-add_upstream (SystemNeeds *self, const PullConfig *pull)
+add_upstream (SystemNeeds *self, const PullConfig *pull, Isolate isolate)
 {
   guint64 tracks = has_scheme (pull, "sdp:") ? TRACKS : 1;
+  gboolean isolated = isolated_pull_covers (isolate, pull);
 
+  if (isolated)
+    add (self, &isolated_upstream, 1);
   if (has_scheme (pull, "rtsp")) {
     add_rtsp (self, pull);
   } else if (pull_config_is_light (pull)) {
     add (self, &light_track, tracks);
     add_udp (self, tracks, engine_buffer (self));
   } else {
-    add (self, &other_upstream, 1);
+    if (!isolated)
+      add (self, &other_upstream, 1);
     if (has_scheme (pull, "udp:") || has_scheme (pull, "rtp:"))
       add_udp (self, tracks, UDP_INPUT_BUFFER);
   }
@@ -192,7 +198,7 @@ add_served (SystemNeeds *self, const MountConfig *mount, guint64 n)
 }
 
 static void
-add_mount (SystemNeeds *self, GHashTable *hosts, const MountConfig *mount)
+add_mount (SystemNeeds *self, GHashTable *hosts, const MountConfig *mount, Isolate isolate)
 {
   if (mount_config_get_folder (mount)) {
     guint64 titles = MIN (mount->max_titles, MAX (self->readers / self->mounts, 1));
@@ -205,7 +211,7 @@ add_mount (SystemNeeds *self, GHashTable *hosts, const MountConfig *mount)
   add_window (self, mount);
   // Of several upstreams one is read, and at times the next one is connected.
   for (guint i = 0; i < MIN (mount->pulls->len, 2); i++)
-    add_upstream (self, g_ptr_array_index (mount->pulls, i));
+    add_upstream (self, g_ptr_array_index (mount->pulls, i), isolate);
   for (guint i = 0; i < mount->pulls->len; i++)
     add_host (self, hosts, g_ptr_array_index (mount->pulls, i));
   add (self, &stage, MAX (mount->stages->len, 1) - 1);
@@ -227,7 +233,7 @@ system_needs_new (const ProxyConfig *config, const Expectation *expectation)
   add (self, &process, 1);
   add (self, &processor, g_get_num_processors ());
   for (guint i = 0; i < config->mounts->len; i++)
-    add_mount (self, hosts, g_ptr_array_index (config->mounts, i));
+    add_mount (self, hosts, g_ptr_array_index (config->mounts, i), config->isolate);
   add (self, &reader, self->readers);
   self->maps += MAPS + MAPS_OF_MOUNT * self->mounts + MAPS_OF_THREAD * self->threads;
   // A connection, and the ports of media and RTCP of each track.

@@ -283,6 +283,41 @@ packets_of_unknown_tracks_are_refused (void)
   clear (&seen);
 }
 
+static void
+read_changed_copies (GRand *chance, Seen *seen)
+{
+  static WireMessage seed;
+
+  memcpy (seed.data, message.data, message.len);
+  seed.len = message.len;
+  for (guint i = 0; i < 20000; i++) {
+    message.len = 1 + (gsize) g_rand_int_range (chance, 0, (gint32) seed.len);
+    memcpy (message.data, seed.data, message.len);
+    for (gint n = g_rand_int_range (chance, 1, 9); n > 0; n--)
+      message.data[g_rand_int_range (chance, 0, (gint32) message.len)] =
+          (guint8) g_rand_int_range (chance, 0, 256);
+    reads (seen, 2);
+  }
+}
+
+static void
+changed_messages_do_no_harm (void)
+{
+  GRand *chance = g_rand_new_with_seed (1);
+  Seen seen = { 0 };
+
+  put_tracks (H264, 2);
+  read_changed_copies (chance, &seen);
+  put_packets (1, 5);
+  read_changed_copies (chance, &seen);
+  wire_begin (&message, WIRE_ENDED);
+  wire_put_text (&message, "the upstream ended");
+  read_changed_copies (chance, &seen);
+  g_assert_cmpuint (seen.n_packets, >, 0);
+  g_rand_free (chance);
+  clear (&seen);
+}
+
 // A worker must not fill the memory with names, which are never freed. The last test: the names are
 // then used up.
 static void
@@ -318,6 +353,7 @@ main (int argc, char **argv)
   g_test_add_func ("/wire/hostile-values-are-refused", hostile_values_are_refused);
   g_test_add_func (
       "/wire/packets-of-unknown-tracks-are-refused", packets_of_unknown_tracks_are_refused);
+  g_test_add_func ("/wire/changed-messages-do-no-harm", changed_messages_do_no_harm);
   g_test_add_func ("/wire/names-are-limited", names_are_limited);
   return g_test_run ();
 }
