@@ -148,7 +148,6 @@ serve (const Options *options, ProxyConfig *config)
 
   raise_file_limit ();
   receive_tick_set (config->receive_tick);
-  isolated_pull_set (config->isolate);
   workers_set_limit (config->workers);
   server = server_new (config, &error);
   if (!server)
@@ -209,6 +208,7 @@ main (int argc, char **argv)
     options_clear (&options);
     return status;
   }
+  isolated_pull_set (config->isolate);
   status = options_shows (&options) ? options_show (&options, config) : serve (&options, config);
   proxy_config_free (config);
   options_clear (&options);

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 
 from control import CLIP_URI, Controlled, Watch
 from proxy import matches, program, wait_until
@@ -126,6 +127,23 @@ def a_worker_that_hangs_is_killed():
         proxy.wait_for_line(rf' worker {victim} was killed: it did not answer for 5 s', 20)
         assert wait_for_worker(proxy, 'a launch', other_than=victim)
         assert is_gone(victim)
+
+
+@test(timeout=60)
+def a_proxy_that_was_suspended_keeps_its_workers():
+    with Controlled({'/live': {'upstream': LIVE, 'read-timeout': '60s', **ON}}) as proxy:
+        worker = wait_for_worker(proxy, 'a launch')
+        with Watch(proxy, '/live') as reader:
+            for pid in proxy.pid, worker:
+                os.kill(pid, signal.SIGSTOP)
+            time.sleep(6) # longer than a worker may be silent
+            # The worker later, so that nothing from it waits when the proxy goes on.
+            proxy.signal(signal.SIGCONT)
+            time.sleep(1)
+            os.kill(worker, signal.SIGCONT)
+            reader.take()
+        assert worker_of(proxy, 'a launch') == worker
+        assert not matches(proxy, 'was killed')
 
 
 @test(timeout=60)

@@ -97,6 +97,14 @@ def a_mount_has_a_pipeline_and_choices():
 
 
 @test
+def a_worker_process_is_explained():
+    """--explain: the output says whether a worker process reads the upstream"""
+    for isolate, told in ('auto', True), ('no', False):
+        out = configured(f'isolate: {isolate}\n{CONFIG}', '--explain', '/cam')[0]
+        assert ('\n# A worker process reads the upstream.\n' in out) == told, out
+
+
+@test
 def layers_and_a_delay_are_explained():
     """--explain: layers and a delay are accepted as in a reader's URL"""
     cached = CONFIG + '    cache: {time: 60s}\n'

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "mounts/offer.h"
+#include "sources/isolated_pull.h"
 #include "stages/choice.h"
 #include "stages/stage_text.h"
 #include "text/layer_choice.h"
@@ -91,6 +92,8 @@ explain_chain (const gchar *title, const PullConfig *pull, const GPtrArray *chai
   gchar *key = choice_dup_key (chain), *line = dup_source (pull);
 
   g_string_append_printf (out, "# %s\n# %s\n#\n", title, key);
+  if (isolated_pull_wants (pull))
+    g_string_append (out, "# A worker process reads the upstream.\n");
   for (guint i = 0; i < chain->len; i++)
     append_stage (out, &line, chain, i);
   if (line) {

@@ -3,15 +3,14 @@
 
 #include <errno.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/threads.h"
 #include "base/timer.h"
 #include "isolate/pool.h"
 #include "isolate/wire.h"
 #include "sources/endpoint.h"
+#include "sources/isolated_loop.h"
 #include "sources/udp_input.h"
 
 // A worker sends something at least once a second. One that starts may have to read GStreamer's
@@ -19,7 +18,10 @@
 #define SILENCE_LIMIT (5 * GST_SECOND)
 #define START_LIMIT (30 * GST_SECOND)
 #define CLOSE_LIMIT (5 * GST_SECOND)
-#define CHECK_INTERVAL_US 500000
+// A tick of the loop that comes later than this is late.
+#define LATE (2 * GST_SECOND)
+// Of one upstream, before others get their turn.
+#define MESSAGES_MAX 16
 // An arrival time further back than this is a mistake of the worker.
 #define ARRIVAL_MAX GST_SECOND
 #define DEATH_MS 500
@@ -27,17 +29,20 @@
 static const gchar closed_socket[] = "was killed: it closed the socket of an upstream";
 
 typedef struct {
+  IsolatedWatched watched; // first
   gatomicrefcount refs;
   const PullContext *context;
   Worker *worker; // main thread only
-  gint socket;
-  guint n_tracks;     // the thread's
-  gint has_ended;     // atomic: the worker has told why the run ended, or it is dead
-  gint close_by;      // atomic: in seconds; 0: not closing
-  const gchar *fault; // the thread's: what the worker did wrong
+  gint has_ended; // atomic: the worker has told why the run ended, or it is dead
+  gint close_by;  // atomic: in seconds; 0: not closing
+  // Of the loop's thread:
+  guint n_tracks;
+  gboolean started;     // the worker has sent something
+  gint64 heard, ticked; // ns
+  const gchar *fault;   // what the worker did wrong
 
   GMutex lock;      // of the fields below
-  gboolean is_read; // the thread has ended
+  gboolean is_read; // nothing reads the socket any more
   GDestroyNotify closed;
   gpointer data;
 } Job;
@@ -77,7 +82,7 @@ leave_worker (gpointer data)
   Job *self = data;
 
   worker_leave (self->worker, self);
-  close (self->socket);
+  close (self->watched.fd);
   g_mutex_clear (&self->lock);
   g_free (self);
   return G_SOURCE_REMOVE;
@@ -99,7 +104,7 @@ job_ref (Job *self)
   return self;
 }
 
-// ---- what the worker says; in the job's thread ----
+// ---- what the worker says; in the loop's thread ----
 
 static void
 on_tracks (gpointer owner, GPtrArray *caps)
@@ -152,7 +157,7 @@ on_ended (gpointer owner, const gchar *reason)
 
 static const WireHandler handler = { on_tracks, on_packet, on_mapped, on_overflowed, on_ended };
 
-// ---- the thread ----
+// ---- the loop ----
 
 // Kills the worker. The pool then calls on_died() of all of its jobs.
 static gboolean
@@ -176,50 +181,7 @@ handle_fault (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-// Returns what the worker did wrong, or NULL.
-static const gchar *
-find_fault (Job *self, gint64 now, gint64 heard, gboolean started)
-{
-  gint close_by = g_atomic_int_get (&self->close_by);
-
-  if (close_by && now > close_by * (gint64) GST_SECOND)
-    return "was killed: it did not close an upstream within 5 s";
-  if (now - heard > (gint64) (started ? SILENCE_LIMIT : START_LIMIT))
-    return started ? "was killed: it did not answer for 5 s"
-                   : "was killed: it did not start within 30 s";
-  return NULL;
-}
-
-// Reads until the worker closes the socket, dies or makes a mistake, which it returns.
-static const gchar *
-read_messages (Job *self, guint8 *buffer)
-{
-  gint64 heard = clock_now ();
-  gboolean started = FALSE;
-
-  for (;;) {
-    gssize n = recv (self->socket, buffer, WIRE_MAX + 1, 0);
-    gint64 now = clock_now ();
-    const gchar *fault;
-
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-      break;
-    if (n > 0) {
-      heard = now;
-      started = TRUE;
-      if (n > WIRE_MAX || !wire_read (buffer, (gsize) n, self->n_tracks, &handler, self))
-        return "was killed: it sent a malformed message";
-    }
-    fault = find_fault (self, now, heard, started);
-    if (fault)
-      return fault;
-  }
-  if (g_atomic_int_get (&self->has_ended) || g_atomic_int_get (&self->close_by))
-    return NULL;
-  return closed_socket;
-}
-
-// Calls `closed` when the thread has ended and the run was closed.
+// Calls `closed` when nothing reads the socket any more and the run was closed.
 static void
 settle (Job *self, gboolean is_read, GDestroyNotify closed, gpointer data)
 {
@@ -241,20 +203,65 @@ settle (Job *self, gboolean is_read, GDestroyNotify closed, gpointer data)
     call (data);
 }
 
-static gpointer
-run_thread (gpointer data)
+// Stops reading: the worker has closed the socket, or made a mistake.
+static void
+stop_reading (Job *self, const gchar *fault)
 {
-  Job *self = data;
-  guint8 *buffer = g_malloc (WIRE_MAX + 1);
-
-  thread_set_name ("pull:isolated");
-  self->fault = read_messages (self, buffer);
-  g_free (buffer);
-  if (self->fault)
+  self->fault = fault;
+  isolated_loop_remove (&self->watched);
+  if (fault)
     g_main_context_invoke_full (NULL, G_PRIORITY_DEFAULT, handle_fault, job_ref (self), job_unref);
   settle (self, TRUE, NULL, NULL);
   job_unref (self);
-  return NULL;
+}
+
+static void
+handle_end (Job *self)
+{
+  gboolean told = g_atomic_int_get (&self->has_ended) || g_atomic_int_get (&self->close_by);
+
+  stop_reading (self, told ? NULL : closed_socket);
+}
+
+static void
+on_ready (IsolatedWatched *watched, guint8 *scratch)
+{
+  Job *self = (Job *) watched;
+
+  for (guint i = 0; i < MESSAGES_MAX; i++) {
+    gssize n = recv (watched->fd, scratch, WIRE_MAX + 1, MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+      return;
+    if (n <= 0) {
+      handle_end (self);
+      return;
+    }
+    self->started = TRUE;
+    self->heard = clock_now ();
+    if (n > WIRE_MAX || !wire_read (scratch, (gsize) n, self->n_tracks, &handler, self)) {
+      stop_reading (self, "was killed: it sent a malformed message");
+      return;
+    }
+  }
+}
+
+static void
+on_tick (IsolatedWatched *watched, gint64 now)
+{
+  Job *self = (Job *) watched;
+  gint close_by = g_atomic_int_get (&self->close_by);
+
+  // If this process was suspended or starved, so was perhaps the worker.
+  if (now - self->ticked > (gint64) LATE)
+    self->heard = now;
+  self->ticked = now;
+  if (close_by && now > close_by * (gint64) GST_SECOND)
+    stop_reading (self, "was killed: it did not close an upstream within 5 s");
+  else if (self->started && now - self->heard > (gint64) SILENCE_LIMIT)
+    stop_reading (self, "was killed: it did not answer for 5 s");
+  else if (now - self->heard > (gint64) START_LIMIT)
+    stop_reading (self, "was killed: it did not start within 30 s");
 }
 
 // ---- the main thread ----
@@ -272,7 +279,7 @@ send_byte_pair (Job *self, WireType type, guint8 value)
   guint8 message[2] = { (guint8) type, value };
 
   // A worker that does not read is killed by its silence.
-  if (send (self->socket, message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+  if (send (self->watched.fd, message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
     return;
 }
 
@@ -324,15 +331,13 @@ send_job (Job *self, gint theirs, GError **error)
 static gboolean
 open_sockets (Job *self, gint *theirs, GError **error)
 {
-  const struct timeval interval = { .tv_usec = CHECK_INTERVAL_US };
   gint pair[2];
 
   if (socketpair (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
     g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_OPEN_READ, "%s", g_strerror (errno));
     return FALSE;
   }
-  setsockopt (pair[0], SOL_SOCKET, SO_RCVTIMEO, &interval, sizeof interval);
-  self->socket = pair[0];
+  self->watched.fd = pair[0];
   *theirs = pair[1];
   return TRUE;
 }
@@ -342,7 +347,6 @@ begin (Job *self, GError **error)
 {
   gboolean offline = self->context->config->parser == PULL_PARSES;
   gint theirs;
-  GThread *thread;
   gboolean ok;
 
   self->worker = workers_join (offline ? WORKER_OFFLINE : WORKER_ONLINE, on_died, self, error);
@@ -355,16 +359,13 @@ begin (Job *self, GError **error)
   ok = send_job (self, theirs, error);
   close (theirs);
   if (ok) {
-    thread = g_thread_try_new ("pull:isolated", run_thread, job_ref (self), error);
-    if (thread)
-      g_thread_unref (thread);
-    else
-      job_unref (self);
-    ok = thread != NULL;
+    self->heard = self->ticked = clock_now ();
+    job_ref (self); // of the loop
+    ok = isolated_loop_add (&self->watched, error);
   }
   if (!ok) {
     worker_leave (self->worker, self);
-    close (self->socket);
+    close (self->watched.fd);
   }
   return ok;
 }
@@ -377,6 +378,8 @@ start (const PullContext *context, GError **error)
   g_atomic_ref_count_init (&self->refs);
   g_mutex_init (&self->lock);
   self->context = context;
+  self->watched.ready = on_ready;
+  self->watched.tick = on_tick;
   if (!begin (self, error)) {
     g_mutex_clear (&self->lock);
     g_free (self);
