@@ -20,6 +20,8 @@
 #define CLOSE_LIMIT (5 * GST_SECOND)
 // A tick of the loop that comes later than this is late.
 #define LATE (2 * GST_SECOND)
+// New tracks may close readers, and the main thread hears of them.
+#define TRACKS_A_SECOND 10
 // Of one upstream, before others get their turn.
 #define MESSAGES_MAX 16
 // An arrival time further back than this is a mistake of the worker.
@@ -37,6 +39,8 @@ typedef struct {
   gint close_by;  // atomic: in seconds; 0: not closing
   // Of the loop's thread:
   guint n_tracks;
+  gint64 described; // when the second began in which there were `n_described` messages with tracks
+  guint n_described;
   gboolean started;     // the worker has sent something
   gint64 heard, ticked; // ns
   const gchar *fault;   // what the worker did wrong
@@ -111,9 +115,14 @@ on_tracks (gpointer owner, GPtrArray *caps)
 {
   Job *self = owner;
   const PullContext *context = self->context;
+  gint64 now = clock_now ();
 
+  if (now - self->described > (gint64) GST_SECOND) {
+    self->described = now;
+    self->n_described = 0;
+  }
   self->n_tracks = caps->len;
-  if (!g_atomic_int_get (&context->cancelled))
+  if (++self->n_described <= TRACKS_A_SECOND && !g_atomic_int_get (&context->cancelled))
     context->callbacks->begun (context->owner, relay_source_begin (context->source, caps));
 }
 
@@ -241,6 +250,10 @@ on_ready (IsolatedWatched *watched, guint8 *scratch)
     self->heard = clock_now ();
     if (n > WIRE_MAX || !wire_read (scratch, (gsize) n, self->n_tracks, &handler, self)) {
       stop_reading (self, "was killed: it sent a malformed message");
+      return;
+    }
+    if (self->n_described > TRACKS_A_SECOND) {
+      stop_reading (self, "was killed: it changed its tracks too often");
       return;
     }
   }

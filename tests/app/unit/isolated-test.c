@@ -85,6 +85,10 @@ misbehave (const gchar *how, gint job)
     wire_put_text (&message, "it\1is over");
     send_message (job, &message);
     close (job);
+  } else if (g_str_equal (how, "changes")) {
+    put_tracks (&message);
+    for (guint i = 0; i < 100; i++)
+      send (job, message.data, message.len, MSG_NOSIGNAL);
   } else if (g_str_equal (how, "future")) {
     put_tracks (&message);
     send_message (job, &message);
@@ -357,6 +361,7 @@ main (int argc, char **argv)
     { "closes", "worker %d was killed: it closed the socket of an upstream" },
     { "exits", "worker %d ended with status 3" },
     { "aborts", "worker %d ended by SIGABRT" },
+    { "changes", "worker %d was killed: it changed its tracks too often" },
     { "ends", "it?is over" },
   };
 
