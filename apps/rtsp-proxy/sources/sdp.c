@@ -9,7 +9,7 @@
 #include <string.h>
 
 // Longest SDP file that is read, in bytes.
-#define KEYS "key-mgmt"
+#define NAME_MAX_LENGTH 128 // characters
 #define MAX_FILE (64 * 1024)
 
 RtpStream *
@@ -95,18 +95,75 @@ sdp_media_caps (const GstSDPMessage *sdp, const GstSDPMedia *media)
   return caps;
 }
 
+// Reports whether an attribute or a parameter may have this name. The library makes names of caps'
+// fields of them, which are never freed; so the process knows a limited number of names.
+static gboolean
+is_name_known (const gchar *name)
+{
+  static GMutex lock;
+  static GHashTable *known; // never freed
+  gboolean ok;
+
+  if (strlen (name) > NAME_MAX_LENGTH)
+    return FALSE;
+  g_mutex_lock (&lock);
+  if (!known)
+    known = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  ok = g_hash_table_contains (known, name) || g_hash_table_size (known) < SDP_NAMES_MAX;
+  if (ok)
+    g_hash_table_add (known, g_strdup (name));
+  g_mutex_unlock (&lock);
+  return ok;
+}
+
+// Reads a=fmtp:FORMAT NAME=VALUE;NAME=VALUE.
+static gboolean
+are_parameters_known (const gchar *fmtp)
+{
+  gchar **parameters = g_strsplit (fmtp + strcspn (fmtp, " "), ";", -1);
+  gboolean ok = TRUE;
+
+  for (gchar **parameter = parameters; ok && *parameter; parameter++) {
+    (*parameter)[strcspn (*parameter, "=")] = '\0';
+    ok = is_name_known (g_strstrip (*parameter));
+  }
+  g_strfreev (parameters);
+  return ok;
+}
+
+static gboolean
+is_kept (const GstSDPAttribute *attribute)
+{
+  static const gchar *const named_by_value[] = { "extmap", "rid", "rtcp-fb", "ssrc", NULL };
+  const gchar *key = attribute->key ? attribute->key : "";
+  const gchar *value = attribute->value ? attribute->value : "";
+  gchar *name;
+  gboolean ok;
+
+  if (g_str_equal (key, "key-mgmt") || !is_name_known (key))
+    return FALSE;
+  if (g_str_equal (key, "fmtp"))
+    return are_parameters_known (value);
+  if (!g_strv_contains (named_by_value, key))
+    return TRUE;
+  name = g_strconcat (key, ":", value, NULL);
+  ok = is_name_known (name);
+  g_free (name);
+  return ok;
+}
+
 static void
-drop_keys (GstSDPMessage *sdp)
+drop_attributes (GstSDPMessage *sdp)
 {
   for (guint i = gst_sdp_message_attributes_len (sdp); i-- > 0;) {
-    if (g_strcmp0 (gst_sdp_message_get_attribute (sdp, i)->key, KEYS) == 0)
+    if (!is_kept (gst_sdp_message_get_attribute (sdp, i)))
       gst_sdp_message_remove_attribute (sdp, i);
   }
   for (guint n = 0; n < gst_sdp_message_medias_len (sdp); n++) {
     GstSDPMedia *media = (GstSDPMedia *) gst_sdp_message_get_media (sdp, n);
 
     for (guint i = gst_sdp_media_attributes_len (media); i-- > 0;) {
-      if (g_strcmp0 (gst_sdp_media_get_attribute (media, i)->key, KEYS) == 0)
+      if (!is_kept (gst_sdp_media_get_attribute (media, i)))
         gst_sdp_media_remove_attribute (media, i);
     }
   }
@@ -122,7 +179,7 @@ sdp_parse (const gchar *text, gsize len)
   if (g_str_has_prefix (valid, "v=")
       && gst_sdp_message_parse_buffer ((const guint8 *) valid, (guint) strlen (valid), sdp)
              == GST_SDP_OK)
-    drop_keys (sdp);
+    drop_attributes (sdp);
   else
     g_clear_pointer (&sdp, gst_sdp_message_free);
   g_free (valid);

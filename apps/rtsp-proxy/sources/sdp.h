@@ -7,6 +7,9 @@
 
 #include "sources/pull.h"
 
+// Different names of attributes and of their parameters in all descriptions that a process reads.
+#define SDP_NAMES_MAX 4096
+
 typedef struct {
   PullEndpoint rtp;
   guint16 rtcp_port;

@@ -4,6 +4,7 @@
 #include "sources/rtsp_auth.h"
 #include "sources/rtsp_control.h"
 #include "sources/rtsp_parser.h"
+#include "sources/sdp.h"
 
 // ---- the parser ----
 
@@ -323,9 +324,44 @@ unsound_urls_are_recognised (void)
   g_free (url);
 }
 
+// ---- descriptions ----
+
+static guint
+n_fields (const gchar *text)
+{
+  GstSDPMessage *sdp = sdp_parse (text, strlen (text));
+  GstCaps *caps = sdp_media_caps (sdp, gst_sdp_message_get_media (sdp, 0));
+  guint n = (guint) gst_structure_n_fields (gst_caps_get_structure (caps, 0));
+
+  gst_caps_unref (caps);
+  gst_sdp_message_free (sdp);
+  return n;
+}
+
+// Each name that the library learns stays in memory.
+static void
+new_names_of_attributes_come_to_an_end (void)
+{
+  static const gchar plain[] = "v=0\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n";
+  guint own = n_fields (plain), n = 0;
+
+  for (guint round = 0; round < 4 * SDP_NAMES_MAX / 100; round++) {
+    GString *text = g_string_new (plain);
+
+    for (guint i = 0; i < 50; i++)
+      g_string_append_printf (text, "a=x%u-%u:1\r\na=fmtp:96 y%u-%u=1\r\n", round, i, round, i);
+    n += n_fields (text->str) - own;
+    g_string_free (text, TRUE);
+  }
+  g_assert_cmpuint (n, >, 0);
+  g_assert_cmpuint (n, <=, SDP_NAMES_MAX);
+  g_assert_cmpuint (n_fields (plain), ==, own);
+}
+
 int
 main (int argc, char **argv)
 {
+  gst_init (NULL, NULL);
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/rtsp-parser/data-may-be-split-anywhere", data_may_be_split_anywhere);
   g_test_add_func ("/rtsp-parser/invalid-data-is-refused", invalid_data_is_refused);
@@ -339,5 +375,7 @@ main (int argc, char **argv)
   g_test_add_func ("/rtsp-control/urls-are-joined-as-servers-mean-them",
       control_urls_are_joined_as_servers_mean_them);
   g_test_add_func ("/rtsp-control/unsound-urls-are-recognised", unsound_urls_are_recognised);
+  g_test_add_func (
+      "/sdp/new-names-of-attributes-come-to-an-end", new_names_of_attributes_come_to_an_end);
   return g_test_run ();
 }
