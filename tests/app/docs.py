@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Runs the commands of docs/tutorial.md, docs/operations.md, docs/experiments.md and README.md.
+"""Runs the commands of docs/tutorial.md, docs/operations.md, docs/experiments.md and README.md, and
+the example of docs/security.md.
 
 The test runs in a network namespace of its own, where all ports are free and 192.0.2.7 is a camera,
 so that the commands run as the pages have them.
 """
 
+import base64
 import os
 import re
 import shutil
+import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -176,7 +180,8 @@ class Camera(Proc):
             file.write(config({'/stream': {'upstream': CLIP_URI}}, listen=f'{CAMERA}:554',
                               api='off',
                               users=[{'name': 'any',
-                                      'permissions': [{'action': 'read'}]}]))
+                                      'permissions': [{'action': 'read'}]}],
+                              users=[{'name': 'any', 'permissions': [{'action': 'read'}]}]))
             file.flush()
             super().__init__(program(), '--config', file.name, env=environment())
             self.wait_for_line(' ready rtsp://')
@@ -254,6 +259,71 @@ def the_readme_runs():
     need('ffmpeg')
     with Camera():
         run_page('README.md')
+
+
+def example_of_security(folder):
+    """Returns the configuration of docs/security.md, with its files in a folder and ports of 0."""
+    with open(os.path.join(ROOT, 'docs/security.md'), encoding='utf-8') as file:
+        page = file.read()
+    text, = re.findall(r'^   ```yaml\n(.*?)^   ```', page, re.S | re.M)
+    text = re.sub(r'^   ', '', text, flags=re.M)
+    unit, = re.findall(r'^   ```ini\n(.*?)^   ```', page, re.S | re.M)
+    names = re.findall(r'LoadCredential=([^:]+):', unit)
+    used = re.findall(r'/run/credentials/rtsp-proxy.service/(\S+)', text)
+    assert sorted(names) == sorted(used), (names, used)
+    for name in names:
+        if name != 'proxy.pem':
+            write(os.path.join(folder, name), f'word of {name}\n')
+            os.chmod(os.path.join(folder, name), 0o400)
+    subprocess.run([program(), 'make-certificate', '--host', '127.0.0.1',
+                    os.path.join(folder, 'proxy.pem')], capture_output=True, check=True)
+    for old, new in (('/run/credentials/rtsp-proxy.service', folder), ('0.0.0.0:8322', '127.0.0.1:0'),
+                     ('127.0.0.1:9554', '127.0.0.1:0')):
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
+def ask(port, folder, method, path, user=None):
+    """Sends one RTSP or HTTP request with basic authentication. Returns its status."""
+    lines = [f'{method} rtsps://127.0.0.1:{port}{path} RTSP/1.0', 'CSeq: 1']
+    if method == 'GET':
+        lines = [f'GET {path} HTTP/1.1', f'Host: 127.0.0.1:{port}', 'Connection: close']
+    if user:
+        word = base64.b64encode(f'{user}:word of {user}'.encode()).decode()
+        lines.append(f'Authorization: Basic {word}')
+    connection = socket.create_connection(('127.0.0.1', port), 10)
+    if method != 'GET':
+        trust = ssl.create_default_context(cafile=os.path.join(folder, 'proxy.pem'))
+        connection = trust.wrap_socket(connection, server_hostname='127.0.0.1')
+    with connection:
+        connection.sendall(('\r\n'.join(lines) + '\r\n\r\n').encode())
+        return int(connection.recv(65536).split()[1])
+
+
+@test
+def the_example_of_the_security_page():
+    """docs/security.md: its users read over TLS, and nobody else does anything"""
+    need()
+    with Camera(), tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'proxy.yaml')
+        write(path, example_of_security(folder))
+        with Proc(program(), '--config', path, env=environment()) as proxy:
+            port = int(proxy.wait_for_line(r' ready rtsps://\S+:(\d+)/')[1])
+            api = int(proxy.wait_for_line(r' api http://\S+:(\d+)/v1')[1])
+            assert ask(port, folder, 'DESCRIBE', '/cam') == 401
+            assert ask(port, folder, 'DESCRIBE', '/cam', 'viewer') == 200
+            assert ask(port, folder, 'DESCRIBE', '/other', 'viewer') == 403
+            assert ask(port, folder, 'DESCRIBE', '/cam', 'prometheus') == 403
+            assert ask(api, folder, 'GET', '/metrics') == 401
+            assert ask(api, folder, 'GET', '/metrics', 'prometheus') == 200
+            assert ask(api, folder, 'GET', '/v1/mounts', 'prometheus') == 403
+            assert ask(api, folder, 'GET', '/v1/mounts') == 401
+            assert ask(api, folder, 'GET', '/v1/mounts', 'admin') == 200
+            assert ask(port, folder, 'DESCRIBE', '/cam', 'admin') == 403
+            assert ' ready rtsp://' not in proxy.output(), proxy.output()
+            for word in 'word of viewer', 'word of cam', 'word of admin':
+                assert word not in proxy.output(), word
 
 
 @test
