@@ -179,8 +179,6 @@ class Camera(Proc):
         with tempfile.NamedTemporaryFile('w', suffix='.yaml') as file:
             file.write(config({'/stream': {'upstream': CLIP_URI}}, listen=f'{CAMERA}:554',
                               api='off',
-                              users=[{'name': 'any',
-                                      'permissions': [{'action': 'read'}]}],
                               users=[{'name': 'any', 'permissions': [{'action': 'read'}]}]))
             file.flush()
             super().__init__(program(), '--config', file.name, env=environment())
@@ -235,7 +233,7 @@ def the_log_lines_of_the_operators_page():
     lines = re.findall(r'`([^`]+)`', '\n'.join(re.findall(r'^\|([^|]*)\|', table, re.M)))
     assert len(lines) >= 10, lines
     for line in lines:
-        parts = re.split(r'/cam|ADDR(?::PORT|ADDR)?|\w+://\u2026|METHOD|PATH|STATUS', line)
+        parts = re.split(r'/cam|ADDR(?::PORT|ADDR)?|ADDR|\w+://\u2026|METHOD|PATH|STATUS', line)
         assert re.search('"' + r'%[su]\S*'.join(map(re.escape, parts)), sources), line
 
 
