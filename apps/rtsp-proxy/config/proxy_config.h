@@ -27,7 +27,7 @@ typedef struct {
   TlsConfig tls;
   ApiWanted api;
   ListenAddress api_listen;
-  gchar *api_token;                  // NULL: the API asks for no token
+  gchar *api_token; // NULL: the API asks for no token
   Limits limits;
   guint receive_tick;                // us, between two rounds of receiving; 0: no rounds
   guint isolate;                     // Isolate
