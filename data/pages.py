@@ -128,6 +128,8 @@ def man(template, table, values):
             'MOUNT-KEYS': lambda: man_keys(table['mount']),
             'CACHE-KEYS': lambda: man_keys(table['cache']),
             'TLS-KEYS': lambda: man_keys(table['tls']),
+            'USER-KEYS': lambda: man_keys(table['users']),
+            'PERMISSION-KEYS': lambda: man_keys(table['permissions']),
             'EXAMPLE': lambda: literal(open(values['EXAMPLE'], encoding='utf-8').read().splitlines())}
     with open(template, encoding='utf-8') as file:
         text = file.read()

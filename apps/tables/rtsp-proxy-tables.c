@@ -6,6 +6,7 @@
 #include "config/auth_config.h"
 #include "config/mount_cache.h"
 #include "config/mount_keys.h"
+#include "config/user_read.h"
 #include "sources/kinds.h"
 
 static void
@@ -48,6 +49,8 @@ main (void)
   write_keys (builder, "tls", "tls.", tls_config_keys ());
   write_keys (builder, "jwt", "jwt.", jwt_config_keys ());
   write_keys (builder, "external-auth", "external-auth.", external_auth_config_keys ());
+  write_keys (builder, "users", "users.", user_keys ());
+  write_keys (builder, "permissions", "users.permissions.", permission_keys ());
   json_builder_end_object (builder);
   option_table_print (builder);
   g_free (text);

@@ -82,11 +82,15 @@ class Guarded(Proc):
         self.write(users=users, **keys)
         super().__init__(program(), '--config', self.file.name, env=environment(env))
         try:
-            self.wait_for_line(r' ready rtsp://')
+            self.wait_for_line(r' ready rtsp://', 30)
         except BaseException:
             self.kill()
             self.dump()
             raise
+
+    def __exit__(self, kind, error, trace):
+        super().__exit__(kind, error, trace)
+        assert kind or self.stop() == 0, self.output()
 
     def write(self, **keys):
         self.settings.update(keys)
