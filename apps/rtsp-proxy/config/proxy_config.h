@@ -25,6 +25,9 @@ typedef struct {
   ListenAddress listen;
   gboolean listen_off; // readers connect over TLS only
   TlsConfig tls;
+  // Each is NULL if it is not configured.
+  JwtConfig *jwt;
+  ExternalAuthConfig *external_auth;
   ApiWanted api;
   ListenAddress api_listen;
   gchar *api_token; // NULL: the API asks for no token
