@@ -2,11 +2,16 @@
 """The external check: a server decides about clients, and one that does not answer admits nobody."""
 
 import base64
+import os
+import socket
+import ssl
+import subprocess
+import tempfile
 import threading
 
 from control import CLIP_URI, Controlled, config
 from proc import Rtsp
-from proxy import Origin, Read, ffmpeg_reads, wait_until
+from proxy import Origin, Read, ffmpeg_reads, program, wait_until
 from tap import run, test
 from webserver import WebServer
 
@@ -58,6 +63,35 @@ def clients_send_a_password_when_the_check_refuses_without():
             ffmpeg_reads(url, transport)
         assert Read(proxy.url(), duration=1).result(status=2)['readers'][0]['status'] == 'status-401'
         assert PASSWORD not in proxy.output() + str(proxy.get('/v1/readers')), proxy.output()
+
+
+class OverTls(Rtsp):
+    def __init__(self, port, pem):
+        plain = socket.create_connection(('127.0.0.1', port), 10)
+        self.socket = ssl.create_default_context(cafile=pem).wrap_socket(
+            plain, server_hostname='127.0.0.1')
+        self.cseq, self.session, self.frames, self._buffer = 0, None, [], b''
+
+
+@test
+def a_password_is_passed_on_only_if_it_came_over_tls():
+    with tempfile.TemporaryDirectory() as folder, WebServer(only_user) as server:
+        pem = os.path.join(folder, 'proxy.pem')
+        subprocess.run([program(), 'make-certificate', '--host', '127.0.0.1', pem], check=True,
+                       capture_output=True)
+        with Controlled(CAM, **{'tls': {'listen': '127.0.0.1:0', 'certificate': pem},
+                                'external-auth': {'url': server.base}}) as proxy:
+            port = int(proxy.wait_for_line(r' ready rtsps://[\d.]+:(\d+)/')[1])
+            with OverTls(port, pem) as rtsp:
+                url = f'rtsps://127.0.0.1:{port}/cam'
+                status, headers, _ = rtsp.request('DESCRIBE', url)
+                assert (status, headers['www-authenticate'][:6]) == (401, 'Basic '), headers
+                assert rtsp.request('DESCRIBE', url, BASIC)[0] == 200
+            assert {asked['protocol'] for _, asked in server.requests} == {'rtsp'}
+            server.requests.clear()
+            assert describe(proxy) in (401, 403)
+            assert describe(proxy, headers=BASIC) in (401, 403)
+            assert all(not asked['password'] for _, asked in server.requests), server.requests
 
 
 @test

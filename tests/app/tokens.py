@@ -140,6 +140,23 @@ def a_token_comes_in_the_header_too():
 
 
 @test
+def a_token_may_admit_to_the_api_and_the_metrics():
+    with WebServer(keys_of(1)) as server, Controlled(
+            CAM, jwt={'jwks': f'{server.base}/jwks'}, **{'api-token': 'secret'}) as proxy:
+        proxy.wait_for_line(r' jwt: 1 keys loaded')
+        api, metrics, read = (key(1).token((action, '')) for action in ('api', 'metrics', 'read'))
+        cases = [('/v1/mounts', 'secret', 200), ('/v1/mounts', api, 200), ('/metrics', api, 403),
+                 ('/metrics', metrics, 200), ('/v1/mounts', metrics, 403), ('/v1/mounts', read, 403),
+                 ('/v1/mounts', api + 'x', 401), ('/v1/mounts', 'wrong', 401)]
+        for path, token, status in cases:
+            got = proxy.http('GET', path, headers={'Authorization': f'Bearer {token}'})[0]
+            assert got == status, (path, status, got)
+        assert proxy.http('GET', f'/v1/mounts?token={api}')[0] == 200
+        assert proxy.http('GET', '/v1/mounts')[0] == 401
+        assert api.split('.')[2] not in proxy.output()
+
+
+@test
 def keys_rotate_without_a_restart():
     server, proxy = with_keys(keys_of(1))
     with server, proxy:
