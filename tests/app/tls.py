@@ -3,6 +3,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 import signal
 import socket
@@ -106,6 +107,13 @@ def ends(connection, within):
     except ConnectionResetError:
         pass
     return time.monotonic() - began
+
+
+def handshakes(proxy):
+    """Returns the metric by result."""
+    found = re.findall(r'^weir_tls_handshakes_total\{result="(\w+)"\} (\d+)$',
+                       proxy.get('/metrics').decode(), re.M)
+    return {result: int(n) for result, n in found}
 
 
 # ---- clients ----
@@ -258,6 +266,7 @@ def stalled_handshakes_are_closed_at_their_deadline_and_hold_nobody_up():
             ends(connection, 2 * HANDSHAKE_S)
         took = time.monotonic() - began
         assert HANDSHAKE_S - 1 < took < HANDSHAKE_S + 5, took
+        assert handshakes(proxy) == {'ok': 10, 'failed': 0, 'timeout': 100, 'refused': 0}
         proxy.wait_for_line(r' refused: TLS: the handshake took too long')
 
 
@@ -268,6 +277,7 @@ def one_address_has_a_limit_of_handshakes():
             stack.enter_context(proxy.raw())
         assert ends(proxy.raw(), 5) < 5
         proxy.wait_for_line(r' client 127\.0\.0\.1 refused: too many TLS handshakes at once')
+        assert handshakes(proxy)['refused'] == 1
         other = proxy.raw(source='127.0.0.2')
         context = trust(proxy.pem)
         context.wrap_socket(other, server_hostname='127.0.0.1').close()

@@ -184,6 +184,29 @@ sending (Page *page)
 
 // Writes the metrics of mounts with the key `interval`.
 static void
+handshakes (Page *page, TlsFront *tls)
+{
+  TlsCounts counts = { 0 };
+  const struct {
+    const gchar *result;
+    const guint64 *n;
+  } rows[] = {
+    { "ok", &counts.ok },
+    { "failed", &counts.failed },
+    { "timeout", &counts.timeout },
+    { "refused", &counts.refused },
+  };
+
+  if (tls)
+    tls_front_count (tls, &counts);
+  head (page, "tls_handshakes_total", "counter", "TLS handshakes with clients, by result.");
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    g_string_append_printf (page->out,
+        "weir_tls_handshakes_total{result=\"%s\"} %" G_GUINT64_FORMAT "\n", rows[i].result,
+        *rows[i].n);
+}
+
+static void
 intervals (Page *page)
 {
   head (page, "interval_sessions", "gauge", "Running sessions of stored titles (key interval).");
@@ -328,6 +351,7 @@ metrics_dup_text (Server *server)
   g_string_append (page.out, "weir_info{version=\"" PACKAGE_VERSION "\"} 1\n");
   ingest (&page);
   sending (&page);
+  handshakes (&page, server_get_tls (server));
   intervals (&page);
   gauges (&page);
   guards (&page);
