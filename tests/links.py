@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The links of README.md, CONTRIBUTING.md, CHANGELOG.md and all pages of docs/ and pipelines/."""
+"""The links of README.md, CONTRIBUTING.md, CHANGELOG.md, SECURITY.md, and all pages of docs/ and
+pipelines/."""
 
 import os
 import re
@@ -14,7 +15,7 @@ HEADING = re.compile(r'^#+ +(.*?) *#*$', re.M)
 
 
 def pages():
-    yield from ('README.md', 'CONTRIBUTING.md', 'CHANGELOG.md')
+    yield from ('README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md')
     for top in 'docs', 'pipelines', 'tests':
         for where, _, names in os.walk(os.path.join(ROOT, top)):
             for name in sorted(names):
