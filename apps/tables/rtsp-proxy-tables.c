@@ -51,8 +51,6 @@ main (void)
   write_keys (builder, "external-auth", "external-auth.", external_auth_config_keys ());
   write_keys (builder, "users", "users.", user_keys ());
   write_keys (builder, "permissions", "users.permissions.", permission_keys ());
-  write_keys (builder, "jwt", "jwt.", jwt_config_keys ());
-  write_keys (builder, "external-auth", "external-auth.", external_auth_config_keys ());
   json_builder_end_object (builder);
   option_table_print (builder);
   g_free (text);

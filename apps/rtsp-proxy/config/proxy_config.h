@@ -32,17 +32,15 @@ typedef struct {
   ListenAddress api_listen;
   gchar *api_token; // NULL: the API asks for no token
   Limits limits;
-  guint receive_tick;                // us, between two rounds of receiving; 0: no rounds
-  guint isolate;                     // Isolate
-  guint workers;                     // processes of each kind, at most
-  gchar *stage_folder;               // searched for stages first; may be NULL
-  StageSet *stage_set;               // NULL before proxy_config_load_stages()
-  UserSet *users;                    // NULL: the file says nothing about users
-  JwtConfig *jwt;                    // NULL: tokens are not configured
-  ExternalAuthConfig *external_auth; // NULL: no external check is configured
-  gboolean basic;                    // RTSP takes passwords by basic authentication without TLS
-  GPtrArray *mounts;                 // of MountConfig
-  GHashTable *paths;                 // the paths of `mounts`
+  guint receive_tick;  // us, between two rounds of receiving; 0: no rounds
+  guint isolate;       // Isolate
+  guint workers;       // processes of each kind, at most
+  gchar *stage_folder; // searched for stages first; may be NULL
+  StageSet *stage_set; // NULL before proxy_config_load_stages()
+  UserSet *users;      // NULL: the file says nothing about users
+  gboolean basic;      // RTSP takes passwords by basic authentication without TLS
+  GPtrArray *mounts;   // of MountConfig
+  GHashTable *paths;   // the paths of `mounts`
 } ProxyConfig;
 
 // Returns the table of the keys of the whole file.
