@@ -130,6 +130,8 @@ def man(template, table, values):
             'TLS-KEYS': lambda: man_keys(table['tls']),
             'USER-KEYS': lambda: man_keys(table['users']),
             'PERMISSION-KEYS': lambda: man_keys(table['permissions']),
+            'JWT-KEYS': lambda: man_keys(table['jwt']),
+            'EXTERNAL-AUTH-KEYS': lambda: man_keys(table['external-auth']),
             'EXAMPLE': lambda: literal(open(values['EXAMPLE'], encoding='utf-8').read().splitlines())}
     with open(template, encoding='utf-8') as file:
         text = file.read()
