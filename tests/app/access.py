@@ -649,8 +649,10 @@ def ffmpeg(url, transport):
 
 
 def rtspsrc(url, transport):
-    with Proc('gst-launch-1.0', '-q', 'rtspsrc', f'location={url}', f'protocols={transport}',
-              'retry=1', '!', 'identity', 'eos-after=20', '!', 'fakesink') as child:
+    # Both tracks are linked: with one of them, its end and the other's lack of a sink are an error.
+    branch = ('s.', '!', 'identity', 'eos-after=20', '!', 'fakesink')
+    with Proc('gst-launch-1.0', '-q', 'rtspsrc', 'name=s', f'location={url}',
+              f'protocols={transport}', 'retry=1', *branch, *branch) as child:
         return child.wait(30) == 0
 
 
