@@ -30,6 +30,7 @@ PASSWORD = 'S3cr3tCanary'
 REALM = 'rtsp-proxy'
 PAGE = os.path.join(os.environ['WEIR_DATA'], '../../docs/security.md')
 WRONG_IDS = int(os.environ.get('WEIR_WRONG_IDS', 2000))
+CONNECTIONS = 16  # that try session ids at the same time
 WRONG_PASSWORDS = int(os.environ.get('WEIR_WRONG_PASSWORDS', 500))
 
 
@@ -509,6 +510,7 @@ def the_filter_of_the_page_finds_wrong_passwords():
         for user in 'viewer', 'nobody', evil.replace('\r\n', ' ').replace('"', "'"):
             assert status_of(proxy, user=user, password='x') == 401
         assert status_of(proxy, '/b', 'viewer') == 403
+        proxy.wait_for_line(r'read /b: no permission')
         found = [filter_of_the_page().search(line.split(' ', 2)[2])
                  for line in proxy.lines if 'access refused' in line]
         assert [match and match['host'] for match in found] == ['127.0.0.1'] * 3 + [None], (
@@ -560,17 +562,28 @@ def delays(proxy, number):
     return sorted(taken)[number // 2]
 
 
+def try_sessions(port, url, statuses):
+    """Tries session ids on one connection."""
+    with Client(port, timeout=60) as client:
+        for number in range(WRONG_IDS // CONNECTIONS):
+            method = ('PLAY', 'TEARDOWN', 'PAUSE', 'GET_PARAMETER')[number % 4]
+            statuses.append(client.request(method, url, {'Session': secrets.token_hex(8)})[0])
+
+
 @test(timeout=max(TIMEOUT, WRONG_IDS // 200))
 def wrong_session_ids_have_no_effect():
     with Guarded([VIEWER]) as proxy:
         url = proxy.url()
         with Read(proxy.url(userinfo=f'viewer:{PASSWORD}@'), duration=max(6, WRONG_IDS // 2000)) as reader:
             proxy.wait_for_line(r' reader \S+ in: /cam')
-            with Client(proxy.port) as client:
-                for number in range(WRONG_IDS):
-                    method = ('PLAY', 'TEARDOWN', 'PAUSE', 'GET_PARAMETER')[number % 4]
-                    status = client.request(method, url, {'Session': secrets.token_hex(8)})[0]
-                    assert status == 454, (method, status)
+            statuses = []
+            threads = [threading.Thread(target=try_sessions, args=(proxy.port, url, statuses),
+                                        daemon=True) for _ in range(CONNECTIONS)]
+            for each in threads:
+                each.start()
+            for each in threads:
+                each.join()
+            assert statuses.count(454) == WRONG_IDS // CONNECTIONS * CONNECTIONS, set(statuses)
             result = reader.result()
         assert result['totals']['lost'] == 0 and result['totals']['ok'] == 1, result['totals']
 
