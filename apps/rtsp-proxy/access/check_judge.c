@@ -347,6 +347,9 @@ check_judge_free (gpointer data)
   CheckJudge *self = data;
 
   g_clear_pointer (&self->http, http_client_free);
+  // Checks that have not begun; they end at once now, while the door still exists.
+  while (g_atomic_int_get (&self->refs) > 1)
+    g_main_context_iteration (NULL, TRUE);
   unref (self);
 }
 

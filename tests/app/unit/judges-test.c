@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What judges decide by: the permissions of a token, and the memory of external checks.
+// What judges decide by: the permissions of a token, and external checks and their memory.
+#include "access/access.h"
 #include "access/check_cache.h"
 #include "access/jwt_permissions.h"
+
+#include <glib/gstdio.h>
+#include <libsoup/soup.h>
+#include <unistd.h>
+
+#define CHECKS_MAX 1024
 
 static void
 permissions_of_a_token_name_actions_and_paths (void)
@@ -90,6 +97,124 @@ the_memory_of_checks_has_a_bound (void)
   check_cache_free (cache);
 }
 
+// ---- external checks ----
+
+static guint n_requests;
+static SoupServerMessage *held; // the first request, which is not answered yet
+
+static void
+handle (SoupServer *soup, SoupServerMessage *message, const char *path, GHashTable *query,
+    gpointer unused)
+{
+  n_requests++;
+  soup_server_message_set_status (message, 200, NULL);
+  soup_server_message_pause (message);
+  if (!held)
+    held = g_object_ref (message);
+}
+
+// Returns the door of a configuration whose external check is `server`.
+static Access *
+make_access (SoupServer *server)
+{
+  ProxyConfig *config = proxy_config_new ();
+  gchar *file = NULL, *text;
+  GError *error = NULL;
+  GSList *uris;
+  Access *access;
+
+  soup_server_add_handler (server, NULL, handle, NULL, NULL);
+  soup_server_listen_local (server, 0, SOUP_SERVER_LISTEN_IPV4_ONLY, &error);
+  g_assert_no_error (error);
+  uris = soup_server_get_uris (server);
+  text = g_strdup_printf ("external-auth: {url: \"http://127.0.0.1:%d/\", timeout: 60s}\n",
+      g_uri_get_port (uris->data));
+  g_slist_free_full (uris, (GDestroyNotify) g_uri_unref);
+  close (g_file_open_tmp ("weir-judges-XXXXXX", &file, NULL));
+  g_assert_true (g_file_set_contents (file, text, -1, NULL));
+  g_assert_true (proxy_config_load (config, file, &error));
+  access = access_new (config);
+  proxy_config_free (config);
+  g_unlink (file);
+  g_free (file);
+  g_free (text);
+  n_requests = 0;
+  held = NULL;
+  return access;
+}
+
+static void
+on_decided (AccessCase *decided, gpointer n)
+{
+  g_atomic_int_inc ((gint *) n);
+}
+
+static AccessCase *
+ask (Access *access, AccessPeer *peer, gint *n_decided)
+{
+  const AccessRequest request = { .action = ACCESS_READ, .path = "/cam", .method = "DESCRIBE" };
+
+  return access_ask (access, peer, &request, on_decided, n_decided);
+}
+
+static void
+the_same_question_is_asked_once_at_a_time (void)
+{
+  SoupServer *server = soup_server_new (NULL, NULL);
+  Access *access = make_access (server);
+  AccessPeer *peer = access_peer_new ("127.0.0.1", "rtsp");
+  AccessPeer *other = access_peer_new ("127.0.0.1", "rtsp");
+  gint n_decided = 0;
+  AccessCase *one = ask (access, peer, &n_decided), *same = ask (access, peer, &n_decided);
+  AccessCase *another;
+
+  while (n_requests < 1)
+    g_main_context_iteration (NULL, TRUE);
+  another = ask (access, other, &n_decided);
+  while (n_requests < 2)
+    g_main_context_iteration (NULL, TRUE);
+  soup_server_message_unpause (held);
+  while (g_atomic_int_get (&n_decided) < 2)
+    g_main_context_iteration (NULL, TRUE);
+  g_assert_cmpuint (n_requests, ==, 2);
+  g_assert_cmpint (access_case_get_verdict (one), ==, access_case_get_verdict (same));
+  g_assert_cmpint (access_case_get_verdict (one), ==, ACCESS_ADMITTED);
+  g_assert_cmpint (access_case_get_verdict (another), ==, ACCESS_PENDING);
+  access_close (access);
+  access_free (access);
+  g_assert_cmpint (access_case_get_verdict (another), ==, ACCESS_BUSY);
+  access_case_unref (one);
+  access_case_unref (same);
+  access_case_unref (another);
+  access_peer_unref (peer);
+  access_peer_unref (other);
+  g_clear_object (&held);
+  g_object_unref (server);
+}
+
+static void
+checks_under_way_have_a_bound (void)
+{
+  SoupServer *server = soup_server_new (NULL, NULL);
+  Access *access = make_access (server);
+  gint n_decided = 0;
+
+  for (guint i = 0; i < CHECKS_MAX + 10; i++) {
+    AccessPeer *peer = access_peer_new ("127.0.0.1", "rtsp");
+    AccessCase *asked = ask (access, peer, &n_decided);
+
+    g_assert_cmpint (
+        access_case_get_verdict (asked), ==, i < CHECKS_MAX ? ACCESS_PENDING : ACCESS_BUSY);
+    access_case_unref (asked);
+    access_peer_unref (peer);
+  }
+  access_close (access);
+  access_free (access);
+  g_assert_cmpint (n_decided, ==, CHECKS_MAX);
+  g_clear_object (&held);
+  g_object_unref (server);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -99,5 +224,8 @@ main (int argc, char **argv)
   g_test_add_func ("/judges/an-admitted-check-is-remembered-for-its-time",
       an_admitted_check_is_remembered_for_its_time);
   g_test_add_func ("/judges/the-memory-of-checks-has-a-bound", the_memory_of_checks_has_a_bound);
+  g_test_add_func ("/judges/the-same-question-is-asked-once-at-a-time",
+      the_same_question_is_asked_once_at_a_time);
+  g_test_add_func ("/judges/checks-under-way-have-a-bound", checks_under_way_have_a_bound);
   return g_test_run ();
 }
