@@ -14,7 +14,7 @@ import threading
 from control import CLIP_URI, Controlled
 from pulled import SETTINGS, check_plays, is_down, play, pulled
 from proxy import program, wait_until
-from scripted import KEY_PICTURE, VIDEO, Server, rtp
+from scripted import KEY_PICTURE, SDP, VIDEO, Server, rtp
 from tap import Skip, run, test
 
 FOLDER = 'WEIR_TEST_CERTIFICATES'  # of the certificate and its key; set in the namespace
@@ -187,6 +187,19 @@ def an_authority_of_ones_own_or_none_can_be_chosen():
         # Only the authorities of the file are trusted.
         is_down(TlsServer(play), 'the certificate of the upstream is not trusted: .*',
                 **{'tls-ca': own})
+
+
+@test
+def tracks_with_srtp_are_read_within_the_connection():
+    sdp = {VIDEO: SDP[VIDEO].replace('RTP/AVP', 'RTP/SAVP')}
+    server = TlsServer(play, sdp=sdp)
+    with pulled(server) as proxy:
+        check_plays(proxy)
+    transports = [headers['transport'] for session in server.sessions
+                  for method, _, headers in session.requests if method == 'SETUP']
+    assert transports and all(each.startswith('RTP/AVP/TCP') for each in transports), transports
+    is_down(TlsServer(play, sdp=sdp), 'the upstream offers no track that can be relayed',
+            transport='udp')
 
 
 @test

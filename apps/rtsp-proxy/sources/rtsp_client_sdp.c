@@ -36,7 +36,7 @@ can_request (RtspClient *self, const GstSDPMessage *sdp, const gchar *url)
 
 // Adds a track, unless it cannot be relayed or requested.
 static void
-add_track (RtspClient *self, const GstSDPMessage *sdp, const GstSDPMedia *media)
+add_plain_track (RtspClient *self, const GstSDPMessage *sdp, const GstSDPMedia *media)
 {
   const gchar *control = gst_sdp_media_get_attribute_val (media, "control");
   GstCaps *caps = sdp_media_caps (sdp, media);
@@ -62,6 +62,26 @@ add_track (RtspClient *self, const GstSDPMessage *sdp, const GstSDPMedia *media)
   track->payload = (guint8) payload;
   list_payload_types (track, media);
   g_ptr_array_add (self->tracks, track);
+}
+
+// A server that has TLS may offer its tracks by SRTP only. Within TLS that is not needed: such
+// servers send plain RTP over the connection if they are asked for that.
+static void
+add_track (RtspClient *self, const GstSDPMessage *sdp, const GstSDPMedia *media)
+{
+  const gchar *protocol = gst_sdp_media_get_proto (media);
+  GstSDPMedia *plain = NULL;
+
+  if (!self->tls || self->config.transport == PULL_UDP || !protocol
+      || g_ascii_strncasecmp (protocol, "RTP/SAVP", 8) != 0
+      || gst_sdp_media_copy (media, &plain) != GST_SDP_OK) {
+    add_plain_track (self, sdp, media);
+    return;
+  }
+  gst_sdp_media_set_proto (plain, "RTP/AVP");
+  add_plain_track (self, sdp, plain);
+  gst_sdp_media_free (plain);
+  self->over_tcp = TRUE;
 }
 
 gboolean
