@@ -140,11 +140,12 @@ def ffmpeg_and_rtspsrc_read_over_tls():
         assert done.returncode == 0, done.stderr
         # rtspsrc asks for UDP first, and for TCP after the refusal.
         done = subprocess.run(
-            ['gst-launch-1.0', '-q', 'rtspsrc', f'location={proxy.tls_url()}',
+            ['gst-launch-1.0', 'rtspsrc', f'location={proxy.tls_url()}',
              'tls-validation-flags=0', '!', 'application/x-rtp,media=video', '!', 'identity',
              'eos-after=30', '!', 'fakesink'], capture_output=True, text=True, timeout=40,
             check=False)
-        assert done.returncode == 0, done.stderr
+        # Its PAUSE at the end may fail, because the program ends.
+        assert 'Got EOS' in done.stdout, done
         assert len(matches(proxy, r' reader 127\.0\.0\.1:\d+ in: /cam over TCP')) == 2
 
 
