@@ -85,6 +85,7 @@ misbehave (const gchar *how, gint job)
     wire_put_text (&message, "it\1is over");
     send_message (job, &message);
     close (job);
+    return;
   } else if (g_str_equal (how, "changes")) {
     put_tracks (&message);
     for (guint i = 0; i < 100; i++)
@@ -96,6 +97,7 @@ misbehave (const gchar *how, gint job)
     send_message (job, &message);
     recv (job, message.data, WIRE_MAX, 0); // WIRE_CLOSE
     close (job);
+    return;
   }
   if (g_str_equal (how, "stays"))
     send_forever (job, &message);
@@ -103,8 +105,9 @@ misbehave (const gchar *how, gint job)
     pause ();
 }
 
-static int
-run_worker (void)
+// Runs the next job. Returns FALSE if the proxy has ended.
+static gboolean
+run_job (void)
 {
   static guint8 data[WIRE_MAX];
   union {
@@ -115,19 +118,29 @@ run_worker (void)
   struct msghdr message = {
     .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
   };
-  gssize n;
+  gssize n = recvmsg (WORKER_SOCKET, &message, 0);
+  gchar *how;
   WeirBytes b;
   guint8 type;
   gint job;
 
-  prctl (PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  n = recvmsg (WORKER_SOCKET, &message, 0);
   if (n <= 0)
-    return 1;
+    return FALSE;
   b = weir_bytes (data, (gsize) n);
   weir_bytes_u8 (&b, &type);
   memcpy (&job, CMSG_DATA (CMSG_FIRSTHDR (&message)), sizeof job);
-  misbehave (wire_dup_text (&b, 100), job);
+  how = wire_dup_text (&b, 100);
+  misbehave (how, job);
+  g_free (how);
+  return TRUE;
+}
+
+static int
+run_worker (void)
+{
+  prctl (PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  while (run_job ())
+    ;
   return 0;
 }
 
@@ -373,6 +386,7 @@ main (int argc, char **argv)
     _exit (run_sandbox (g_str_equal (argv[2], "online"))); // LeakSanitizer would call ptrace()
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
+  g_main_context_acquire (NULL); // as the proxy does, so that no other thread runs its functions
   workers_set_limit (WORKERS_MAX);
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
     gchar *path =
