@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Samples of a process's memory, descriptors and threads, their trend, and a picture of them."""
+"""Samples of a process's memory, descriptors and threads, their trend at rest, and a picture."""
 
 import os
 import threading
@@ -11,21 +11,27 @@ WARM_UP = 0.25  # this share of the time at the beginning does not count
 
 
 class Samples(threading.Thread):
-    """Samples a process until `stop()`. `.rows` holds (seconds, KiB, descriptors, threads)."""
+    """Samples a process until `stop()`. `.rows` holds (seconds, KiB, descriptors, threads), `.rests`
+    the rows of the times when the caller says that the process rests: load hides the trend."""
 
     def __init__(self, proxy, every):
         super().__init__(daemon=True)
-        self.proxy, self.every, self.rows = proxy, every, []
-        self._over = threading.Event()
+        self.proxy, self.every, self.rows, self.rests = proxy, every, [], []
+        self._over, self._begun = threading.Event(), time.monotonic()
         self.start()
 
+    def _row(self):
+        return (time.monotonic() - self._begun, rss_kib(self.proxy),
+                len(os.listdir(f'/proc/{self.proxy.pid}/fd')),
+                len(os.listdir(f'/proc/{self.proxy.pid}/task')))
+
+    def note_rest(self):
+        self.rests.append(self._row())
+
     def run(self):
-        start = time.monotonic()
         while not self._over.wait(self.every):
             try:
-                self.rows.append((time.monotonic() - start, rss_kib(self.proxy),
-                                  len(os.listdir(f'/proc/{self.proxy.pid}/fd')),
-                                  len(os.listdir(f'/proc/{self.proxy.pid}/task'))))
+                self.rows.append(self._row())
             except (OSError, StopIteration):
                 return  # the process has ended
 
@@ -34,24 +40,21 @@ class Samples(threading.Thread):
         self.join()
 
     def _warm(self):
-        return self.rows[int(len(self.rows) * WARM_UP):]
+        return self.rests[int(len(self.rests) * WARM_UP):]
 
     def slope(self, column):
-        """Returns the growth per hour after the warm-up, by least squares."""
+        """Returns the growth per hour at rest after the warm-up, by least squares."""
         rows = self._warm()
         times, values = [row[0] for row in rows], [row[column] for row in rows]
         middle, mean = sum(times) / len(times), sum(values) / len(values)
         spread = sum((time - middle) ** 2 for time in times)
         return 3600 * sum((time - middle) * (value - mean)
-                          for time, value in zip(times, values)) / spread
+                          for time, value in zip(times, values)) / spread if spread else 0
 
     def growth(self, column):
-        """Returns how much larger the largest value of the last quarter is than the largest value
-        of the quarter after the warm-up."""
+        """Returns how much larger the last value at rest is than the first after the warm-up."""
         rows = self._warm()
-        quarter = max(1, len(rows) // 4)
-        return (max(row[column] for row in rows[-quarter:])
-                - max(row[column] for row in rows[:quarter]))
+        return rows[-1][column] - rows[0][column]
 
     def write(self, folder):
         """Writes soak.csv and soak.svg."""
