@@ -669,11 +669,22 @@ def rtspsrc(url, transport):
         return child.wait(30) == 0
 
 
+def live555(url, transport):
+    """Runs live555's client, in Debian's package livemedia-utils, if it is installed."""
+    if not shutil.which('openRTSP'):
+        return PASSWORD in url
+    user, password, where = re.fullmatch(r'rtsp://(.*?):(.*?)@(.*)', url).groups()
+    with tempfile.TemporaryDirectory() as folder, Proc(
+            'openRTSP', '-r', '-d', '1', *(['-t'] if transport == 'tcp' else []), '-u', user, password,
+            f'rtsp://{where}', cwd=folder) as child:
+        return child.wait(30) == 0
+
+
 @test(timeout=180)
 def clients_log_in_by_digest():
     interop()
     with Guarded([VIEWER]) as proxy:
-        check_clients(proxy, 'viewer', [gortsplib, ffmpeg, rtspsrc])
+        check_clients(proxy, 'viewer', [gortsplib, ffmpeg, rtspsrc, live555])
 
 
 @test(timeout=180)
@@ -681,7 +692,7 @@ def clients_log_in_by_digest_with_one_algorithm():
     interop()
     user = {**VIEWER, 'digest': [digests('viewer')[1]]}
     with Guarded([user]) as proxy:
-        check_clients(proxy, 'viewer', [gortsplib, ffmpeg, rtspsrc])
+        check_clients(proxy, 'viewer', [gortsplib, ffmpeg, rtspsrc, live555])
     user = {**VIEWER, 'digest': [digests('viewer')[0]]}
     with Guarded([user]) as proxy:
         check_clients(proxy, 'viewer', [gortsplib])
@@ -693,7 +704,7 @@ def clients_log_in_by_basic():
     user = {'name': 'viewer', 'hash': hash_password(PASSWORD)['hash'],
             'permissions': [{'action': 'read'}]}
     with Guarded([user], **{'basic-without-tls': 'yes'}) as proxy:
-        check_clients(proxy, 'viewer', [gortsplib, ffmpeg, rtspsrc])
+        check_clients(proxy, 'viewer', [gortsplib, ffmpeg, rtspsrc, live555])
 
 
 if __name__ == '__main__':
