@@ -319,6 +319,22 @@ def readers_may_leave_in_the_middle_of_a_record():
                    'the files are closed')
 
 
+@test
+def the_check_of_the_system_counts_the_files_of_readers_over_tls():
+    with tempfile.TemporaryDirectory() as folder:
+        pem, file = os.path.join(folder, 'p.pem'), os.path.join(folder, 'p.yaml')
+        make_certificate(pem)
+        needed = []
+        for tls in '', f'tls: {{certificate: {pem}}}\n':
+            with open(file, 'w', encoding='utf-8') as out:
+                out.write(f'{tls}mounts: {{/cam: {{upstream: "{CLIP_URI}"}}}}\n')
+            shown = subprocess.run([program(), '--config', file, '--check-system', '--expect',
+                                    '1M,100000'], capture_output=True, text=True, check=False)
+            needed.append(int(re.search(r'open files \(RLIMIT_NOFILE\): .*at least (\d+)',
+                                        shown.stdout)[1]))
+        assert needed[1] - needed[0] == 300000, needed
+
+
 # ---- certificates ----
 
 

@@ -40,6 +40,7 @@ static const Cost other_upstream = { 8, 6, 2 << 20 };
 static const Cost isolated_upstream = { 2, 8, 8 << 20 }; // with its worker process
 static const Cost stage = { 4, 8, 64 << 20 }; // a decoder or encoder has threads for the processors
 static const Cost reader = { 1, 0, 32 << 10 };
+static const Cost tls_reader = { 3, 0, 64 << 10 }; // the same reader, if it comes over TLS
 
 static void
 add (SystemNeeds *self, const Cost *cost, guint64 n)
@@ -235,6 +236,8 @@ system_needs_new (const ProxyConfig *config, const Expectation *expectation)
   for (guint i = 0; i < config->mounts->len; i++)
     add_mount (self, hosts, g_ptr_array_index (config->mounts, i), config->isolate);
   add (self, &reader, self->readers);
+  if (config->tls.pair)
+    add (self, &tls_reader, self->readers);
   self->maps += MAPS + MAPS_OF_MOUNT * self->mounts + MAPS_OF_THREAD * self->threads;
   // A connection, and the ports of media and RTCP of each track.
   self->flows += self->readers * (1 + 2 * TRACKS);
