@@ -664,9 +664,11 @@ def ffmpeg(url, transport):
 def rtspsrc(url, transport):
     # Both tracks are linked: with one of them, its end and the other's lack of a sink are an error.
     branch = ('s.', '!', 'identity', 'eos-after=20', '!', 'fakesink')
-    with Proc('gst-launch-1.0', '-q', 'rtspsrc', 'name=s', f'location={url}',
+    with Proc('gst-launch-1.0', 'rtspsrc', 'name=s', f'location={url}',
               f'protocols={transport}', 'retry=1', *branch, *branch) as child:
-        return child.wait(30) == 0
+        child.wait(30)
+        # The exit status also shows whether the PAUSE at the end succeeds.
+        return 'Got EOS' in child.output()
 
 
 def live555(url, transport):
@@ -675,7 +677,7 @@ def live555(url, transport):
         return PASSWORD in url
     user, password, where = re.fullmatch(r'rtsp://(.*?):(.*?)@(.*)', url).groups()
     with tempfile.TemporaryDirectory() as folder, Proc(
-            'openRTSP', '-r', '-d', '1', *(['-t'] if transport == 'tcp' else []), '-u', user, password,
+            'openRTSP', '-d', '1', *(['-t'] if transport == 'tcp' else []), '-u', user, password,
             f'rtsp://{where}', cwd=folder) as child:
         return child.wait(30) == 0
 
