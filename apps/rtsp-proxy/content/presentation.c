@@ -275,7 +275,7 @@ on_linger_timeout (gpointer data)
   g_mutex_unlock (&self->lock);
   if (!idle)
     return G_SOURCE_REMOVE;
-  if (self->current)
+  if (self->current && !self->ended)
     log_event (
         "mount %s down: no readers for %.1f s", self->label, self->config->linger_ms / 1000.0);
   presentation_drop_next (self);
@@ -292,11 +292,12 @@ static gboolean
 update (gpointer data)
 {
   Presentation *self = data;
-  gboolean wanted, stopped, has_media;
+  gboolean wanted, stopped, ended, has_media;
 
   g_mutex_lock (&self->lock);
-  stopped = self->stopped || self->ended;
-  wanted = self->n_users > 0 || !self->config->on_demand;
+  stopped = self->stopped;
+  ended = self->ended;
+  wanted = self->n_users > 0 || (!self->ended && !self->config->on_demand);
   // Users that joined and left before this function ran may have left media without a branch.
   has_media = self->media != NULL;
   g_mutex_unlock (&self->lock);
@@ -304,6 +305,8 @@ update (gpointer data)
   g_clear_handle_id (&self->linger, g_source_remove);
   if (stopped)
     return G_SOURCE_REMOVE;
+  if (wanted && ended)
+    return G_SOURCE_REMOVE; // its readers leave soon
   if (wanted) {
     presentation_start_branch (self);
     presentation_open_media (self);
