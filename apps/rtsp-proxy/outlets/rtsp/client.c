@@ -6,6 +6,7 @@
 #include "content/live_content.h"
 #include "outlets/rtsp/allowance.h"
 #include "outlets/rtsp/admission.h"
+#include "outlets/rtsp/allowance.h"
 #include "outlets/rtsp/peer.h"
 #include "outlets/rtsp/play_guard.h"
 #include "outlets/rtsp/rtsp_reader.h"
