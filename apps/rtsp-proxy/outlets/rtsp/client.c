@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "config/limits.h"
 #include "content/live_content.h"
-#include "outlets/rtsp/allowance.h"
 #include "outlets/rtsp/admission.h"
 #include "outlets/rtsp/allowance.h"
 #include "outlets/rtsp/peer.h"
