@@ -339,7 +339,7 @@ def little_memory_refuses_new_clients_and_then_closes_readers():
         for _ in range(300):
             connect(proxy, stack).send(ballast.encode())
         settle(proxy, 24 << 20)
-        set_memory(proxy, 91)
+        set_memory(proxy, 92)
         proxy.wait_for_line('memory: .* no further readers are accepted', 20)
         with Rtsp(proxy.port) as rtsp:
             assert rtsp.answer()[0] == 503
@@ -347,8 +347,13 @@ def little_memory_refuses_new_clients_and_then_closes_readers():
         assert refused(proxy, 'memory') == 2
         for reader in readers:
             reader.take()
-        set_memory(proxy, 99)
-        proxy.wait_for_line('reader .* out: /cam: too little memory is left', 20)
+
+        def closes():
+            set_memory(proxy, 99)
+            time.sleep(1.1)  # the next measure
+            return matches(proxy, 'reader .* out: /cam: too little memory is left')
+
+        wait_until(closes, 20, 'a reader is closed')
         set_memory(proxy, 20)
         proxy.wait_for_line('memory: .* readers are accepted again', 20)
         is_served(proxy)
