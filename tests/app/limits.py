@@ -331,13 +331,15 @@ def set_memory(proxy, percent):
 @test
 def little_memory_refuses_new_clients_and_then_closes_readers():
     with serving(memory='8G', request_timeout='60s') as proxy, ExitStack() as stack:
-        readers = [stack.enter_context(Watch(proxy)) for _ in range(3)]
         early = connect(proxy, stack)
         assert early.request('OPTIONS', '*')[0] == 200
         # Enough that the ceiling is not below the least value of the key.
         ballast = 'SET_PARAMETER * RTSP/1.0\r\nContent-Length: 60000\r\n\r\n' + 'x' * 50000
         for _ in range(300):
             connect(proxy, stack).send(ballast.encode())
+        settle(proxy, 24 << 20)
+        # Not before, as a reader that reads nothing for 10 s is closed.
+        readers = [stack.enter_context(Watch(proxy)) for _ in range(3)]
         settle(proxy, 24 << 20)
         set_memory(proxy, 92)
         proxy.wait_for_line('memory: .* no further readers are accepted', 20)
