@@ -151,7 +151,7 @@ read_value (WeirBytes *b, GstStructure *s, const gchar *name)
     gst_structure_set (s, name, G_TYPE_UINT, (guint) number, NULL);
 }
 
-// Returns the caps of a track, or NULL if they are malformed or have no clock rate.
+// Returns the caps of a track, or NULL if they are malformed or have no clock rate or medium.
 static GstCaps *
 read_caps (WeirBytes *b)
 {
@@ -173,8 +173,7 @@ read_caps (WeirBytes *b)
     g_free (name);
   }
   gst_structure_get_int (s, "clock-rate", &rate);
-  if (rate <= 0 || !gst_structure_get_string (s, "media")
-      || !gst_structure_get_string (s, "encoding-name"))
+  if (rate <= 0 || !gst_structure_get_string (s, "media"))
     b->failed = TRUE;
   gst_caps_append_structure (caps, s);
   if (b->failed)
