@@ -8,9 +8,13 @@ struct _Graph {
 static void
 append_pull (GString *key, const PullConfig *pull)
 {
+  const TlsTrust *trust = &pull->trust;
+
   g_string_append_printf (key, "%s %s %s %d %d %u %u\n", pull->uri, pull->user ? pull->user : "",
       pull->password ? pull->password : "", pull->transport, pull->client, pull->connect_timeout_ms,
       pull->read_timeout_ms);
+  g_string_append_printf (key, "tls %d %s %s\n", trust->any, trust->ca ? trust->ca : "",
+      trust->fingerprint ? trust->fingerprint : "");
 }
 
 static gchar *

@@ -7,11 +7,18 @@
 #include "config/mount_read.h"
 #include "config/proxy_config.h"
 #include "graph/graph.h"
+#include "tls/tls_make.h"
+
+#include <glib/gstdio.h>
 
 // Two, because a warm standby needs a second one.
 #define FIRST "\"upstreams\": [\"rtsp://192.0.2.7/a\", \"rtsp://192.0.2.9/c\"]"
 
+#define TEN "00112233445566778899"
+#define FINGERPRINT TEN TEN TEN "0011"
+
 static StageSet *set;
+static gchar *certificate; // a file
 
 static MountConfig *
 parse (const MountConfig *base, const gchar *body)
@@ -40,8 +47,11 @@ dup_other_sample (const gchar *key)
     { "choices", "{\"transcode\": [\"rate\"]}" },
     { "cache", "{\"time\": \"60s\"}" },
     { "layers", "\"1.0.2\"" },
+    { "tls-fingerprint", "\"" FINGERPRINT "\"" },
   };
 
+  if (g_str_equal (key, "tls-ca"))
+    return g_strdup_printf ("\"%s\"", certificate);
   for (guint i = 0; i < G_N_ELEMENTS (samples); i++) {
     if (g_str_equal (samples[i].key, key))
       return g_strdup (samples[i].value);
@@ -212,6 +222,20 @@ the_strongest_effect_of_several_changes_counts (void)
   g_free (folder);
 }
 
+static void
+make_certificate (void)
+{
+  static const gchar *const hosts[] = { "192.0.2.7", NULL };
+  gchar *name = g_strdup_printf ("weir-config-test-%d.pem", (int) getpid ()), *print;
+  GError *error = NULL;
+
+  certificate = g_build_filename (g_get_tmp_dir (), name, NULL);
+  print = tls_make_certificate (hosts, certificate, &error);
+  g_assert_no_error (error);
+  g_free (print);
+  g_free (name);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -229,7 +253,10 @@ main (int argc, char **argv)
       the_effect_in_a_row_agrees_with_the_graph);
   g_test_add_func ("/config/the-strongest-effect-of-several-changes-counts",
       the_strongest_effect_of_several_changes_counts);
+  make_certificate ();
   status = g_test_run ();
+  g_unlink (certificate);
+  g_free (certificate);
   stage_set_unref (set);
   return status;
 }
