@@ -9,8 +9,7 @@
 #define FIELD_NAME_MAX 64
 #define FIELD_VALUE_MAX 8192
 #define RTP_MAX 65000
-// GLib keeps each field name for ever. A worker must not fill the memory with names.
-#define NEW_NAMES_MAX 1024
+#define NAMES_MAX 1024 // of fields, from all workers
 
 // ---- writing ----
 
@@ -114,14 +113,24 @@ wire_dup_text (WeirBytes *b, gsize max)
   return g_strndup ((const gchar *) text, len);
 }
 
+// GLib may keep each name of a field forever, so a worker may bring a limited number of them.
 static gboolean
 may_name (const gchar *name)
 {
-  static gint n_new; // atomic
+  static GMutex lock;
+  static GHashTable *known; // protected by `lock`
+  gboolean may;
 
   if (!*name || !relay_caps_is_printable (name))
     return FALSE;
-  return g_quark_try_string (name) || g_atomic_int_add (&n_new, 1) < NEW_NAMES_MAX;
+  g_mutex_lock (&lock);
+  if (!known)
+    known = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  may = g_hash_table_contains (known, name);
+  if (!may && g_hash_table_size (known) < NAMES_MAX)
+    may = g_hash_table_add (known, g_strdup (name));
+  g_mutex_unlock (&lock);
+  return may;
 }
 
 // Reads the value of a field into `s`.
