@@ -51,7 +51,7 @@ class Adapting(Weir):
         # JSON is YAML too.
         upstream = f'rtp://127.0.0.1:{UPSTREAM}?encoding-name=H264&payload=96'
         settings = {'listen': f'{self.address}:{PORT}', 'api': f'127.0.0.1:{API}',
-                    'users': EVERYBODY,
+                    **EVERYBODY,
                     'mounts': {'/s': {'upstream': upstream, 'on-demand': 'no', 'join': 'live',
                                       'adapt': self._policy}}}
         self._settings = tempfile.NamedTemporaryFile('w', suffix='.yaml', encoding='utf-8')

@@ -34,7 +34,7 @@ class Configured(Weir):
     def write(self, mounts):
         # JSON is YAML too.
         self.file.write_text(json.dumps(
-            {'listen': f'{self.address}:{PORT}', 'api': API, 'users': EVERYBODY, 'mounts': mounts},
+            {'listen': f'{self.address}:{PORT}', 'api': API, **EVERYBODY, 'mounts': mounts},
             indent=1),
             encoding='utf-8')
 

@@ -48,7 +48,7 @@ def counted(segmentation):
                   '--clip', CLIP) as origin:
             upstream = origin.wait_for_line(r'^READY (rtsp://\S+)')[1]
             # JSON is YAML too.
-            settings = {'listen': f'{rig.server_address}:0', 'api': 'off', 'users': EVERYBODY,
+            settings = {'listen': f'{rig.server_address}:0', 'api': 'off', **EVERYBODY,
                         'mounts': {'/cam': {'upstream': upstream}}}
             with tempfile.NamedTemporaryFile('w', suffix='.yaml', encoding='utf-8') as file, \
                     Proc(*rig.server, program('WEIR_RTSP_PROXY'), '--config',

@@ -39,7 +39,7 @@ class Delaying(Weir):
 
     def words(self, mounts):
         # JSON is YAML too.
-        settings = {'listen': f'{self.address}:{PORT}', 'users': EVERYBODY,
+        settings = {'listen': f'{self.address}:{PORT}', **EVERYBODY,
                     'mounts': {f'/{path}': {'upstream': url, 'catch-up': 'delay'}
                                for path, url in mounts.items()}}
         self._settings = tempfile.NamedTemporaryFile('w', suffix='.yaml', encoding='utf-8')

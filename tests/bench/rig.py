@@ -30,8 +30,10 @@ import time
 
 CLONE_NEWNET = 0x40000000
 SERVER, READERS = '10.77.0.1', '10.77.0.2'
-# The users of a proxy whose readers are on another host.
-EVERYBODY = [{'name': 'any', 'permissions': [{'action': 'read'}, {'action': 'playback'}]}]
+# Keys of a proxy that lets all readers of the other host in. They have one address.
+EVERYBODY = {'users': [{'name': 'any', 'permissions': [{'action': 'read'}, {'action': 'playback'}]}],
+             'limits': {'connections': 100000, 'connections-per-address': 0,
+                        'requests-per-second': 100000}}
 FIRST_PORT, LAST_PORT = 20000, 59999
 PROBES = 20
 IP_UDP = 28  # bytes of IP and UDP headers before RTP

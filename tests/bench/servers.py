@@ -185,7 +185,7 @@ class Weir(Server):
         path = os.path.join(self._folder.name, 'proxy.json')
         with open(path, 'w', encoding='utf-8') as file:
             # JSON is YAML too.
-            json.dump({'listen': f'{self.address}:{PORT}', 'api': 'off', 'users': EVERYBODY,
+            json.dump({'listen': f'{self.address}:{PORT}', 'api': 'off', **EVERYBODY,
                        **self.whole, 'mounts': {
                 f'/{path}': {'upstream': url, **keys} for path, url in mounts.items()}}, file)
         return [BUILD / 'apps/rtsp-proxy/rtsp-proxy', '--config', path]
