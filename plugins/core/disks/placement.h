@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Chooses the disks of a title's blocks (Choe 2007, section 4.1):
+//
+// NAIVE   all blocks of a title on one disk
+// RAID0   blocks in turn on all disks
+// RAID1   disks are mirror pairs (0 and 1, 2 and 3, ...); a title is on one pair
+// RANDOM  each block on a disk chosen at random
+// RDA     each block on two different disks chosen at random: random duplicate assignment
+//
+// A disk that is full or gone gets no block.
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "disks/index.h"
+
+typedef enum {
+  WEIR_PLACEMENT_NAIVE,
+  WEIR_PLACEMENT_RAID0,
+  WEIR_PLACEMENT_RAID1,
+  WEIR_PLACEMENT_RANDOM,
+  WEIR_PLACEMENT_RDA,
+} WeirPlacementPolicy;
+
+typedef struct {
+  uint16_t number;     // of the disk in the store
+  bool usable;         // present, not failing, not about to be removed
+  uint64_t free_bytes; // reduced by weir_placement_next()
+} WeirPlacementDisk;
+
+typedef struct {
+  WeirPlacementPolicy policy;
+  WeirPlacementDisk *disks; // the caller's
+  size_t n_disks;
+  uint64_t random; // state of the generator; any value
+  uint32_t first;  // disk or pair of a NAIVE or RAID1 title, chosen by weir_placement_init()
+  uint32_t next;   // disk of the next RAID0 block
+} WeirPlacement;
+
+// Returns the policy that `name` names ("naive", "raid0", "raid1", "random", "rda"), or -1.
+int weir_placement_policy (const char *name);
+const char *weir_placement_name (WeirPlacementPolicy policy);
+
+// Returns how many copies of each block the policy makes.
+unsigned weir_placement_copies (WeirPlacementPolicy policy);
+
+// Prepares to place a title's blocks. A NAIVE or RAID1 title goes to the disk or pair with the most
+// free bytes. Returns 0, or -ENODEV if the policy needs more usable disks: two for RAID1 and RDA.
+int weir_placement_init (WeirPlacement *placement, WeirPlacementPolicy policy,
+    WeirPlacementDisk *disks, size_t n_disks, uint64_t seed);
+
+// Chooses the disks of the next block, whose file has `bytes` bytes, and stores their numbers in
+// `disks`. Returns the number of copies, or -ENOSPC.
+int weir_placement_next (
+    WeirPlacement *placement, uint64_t bytes, uint16_t disks[WEIR_INDEX_COPIES_MAX]);
+
+// Chooses a disk for a new copy of a block whose other copy is on disk `other`, or is lost
+// (UINT16_MAX). Returns the disk's number, or -ENOSPC.
+int weir_placement_copy (WeirPlacement *placement, uint64_t bytes, uint16_t other);

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// A store of titles in blocks on several disks (core/disks/index.h). A store is a folder:
+//
+//   store.yaml          policy, slice, disks with their numbers
+//   titles/NAME.index   the index of title NAME, followed by its XXH3 hash
+//
+// A disk is a folder, too:
+//
+//   weir-disk           the store's id and the disk's number
+//   blocks/ID/NUMBER    the blocks of the title with that id
+//
+// This file opens stores and titles. reading.h reads blocks, writing.h adds titles, upkeep.h
+// verifies, repairs, balances and removes.
+//
+// Call from any thread. Errors are of the domain WEIR_STORE_ERROR and name the file or disk.
+
+#include <glib.h>
+
+#include "disks/index.h"
+#include "disks/placement.h"
+
+G_BEGIN_DECLS
+
+#define WEIR_STORE_ERROR (weir_store_error_quark ())
+GQuark weir_store_error_quark (void);
+
+typedef enum {
+  WEIR_STORE_ERROR_NO_STORE,  // the folder is not a store, or its store.yaml is not valid
+  WEIR_STORE_ERROR_NEWER,     // written by a newer version
+  WEIR_STORE_ERROR_DISK,      // a disk is missing, used twice, or of another store
+  WEIR_STORE_ERROR_NOT_FOUND, // no such title
+  WEIR_STORE_ERROR_EXISTS,    // there is a title of that name
+  WEIR_STORE_ERROR_NAME,      // not a valid name for a title
+  WEIR_STORE_ERROR_NO_SPACE,
+  WEIR_STORE_ERROR_CORRUPT, // an index, or all copies of a block, are lost or wrong
+  WEIR_STORE_ERROR_FAILED,  // the operating system's reason is in the message
+} WeirStoreError;
+
+typedef struct _WeirBlockStore WeirBlockStore;
+typedef struct _WeirStoredTitle WeirStoredTitle;
+
+typedef struct {
+  guint16 number;
+  const gchar *path;
+  gboolean present; // the folder is there and belongs to the store
+  guint64 bytes, free_bytes;
+} WeirStoreDisk;
+
+// Makes a store in the folder `dir`, which may exist if it is empty. `disks` are paths of existing
+// folders; two on one device are accepted with a warning in `*warning` (NULL: none).
+gboolean weir_block_store_init (const gchar *dir, const gchar *const *disks,
+    WeirPlacementPolicy policy, gint64 slice_ns, gchar **warning, GError **error);
+
+// Opens the store in `dir`. All users of one store in a process share one object, so that they
+// share its disk queues and cached blocks. Returns NULL with an error if it is no store. Missing
+// disks are no error.
+WeirBlockStore *weir_block_store_open (const gchar *dir, GError **error);
+WeirBlockStore *weir_block_store_ref (WeirBlockStore *self);
+void weir_block_store_unref (WeirBlockStore *self);
+
+const gchar *weir_block_store_get_path (WeirBlockStore *self);
+WeirPlacementPolicy weir_block_store_get_policy (WeirBlockStore *self);
+gint64 weir_block_store_get_slice (WeirBlockStore *self); // ns
+guint weir_block_store_get_disks (WeirBlockStore *self, WeirStoreDisk *disks, guint n_max);
+
+// Calls `found` for each title, in no order, until it returns FALSE. An index that cannot be read
+// is passed with an error.
+typedef gboolean (*WeirTitleFunc) (
+    const gchar *name, WeirStoredTitle *title, const GError *error, gpointer data);
+gboolean weir_block_store_list (
+    WeirBlockStore *self, WeirTitleFunc found, gpointer data, GError **error);
+
+// Opens a title. Reads its index, which may block on a disk.
+WeirStoredTitle *weir_block_store_open_title (
+    WeirBlockStore *self, const gchar *name, GError **error);
+WeirStoredTitle *weir_stored_title_ref (WeirStoredTitle *self);
+void weir_stored_title_unref (WeirStoredTitle *self);
+const WeirIndex *weir_stored_title_get_index (WeirStoredTitle *self); // constant
+WeirBlockStore *weir_stored_title_get_store (WeirStoredTitle *self);  // no new reference
+
+G_END_DECLS
