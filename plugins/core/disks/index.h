@@ -18,6 +18,9 @@
 #define WEIR_INDEX_COPIES_MAX 2
 #define WEIR_INDEX_BLOCKS_MAX (1u << 22)
 #define WEIR_INDEX_BLOCK_BYTES_MAX (256u << 20) // of a block's file
+#define WEIR_INDEX_NAME_MAX 1024                // bytes of a title's name
+#define WEIR_INDEX_NAME_PART_MAX 200            // bytes between two slashes of it
+#define WEIR_INDEX_CAPS_MAX (1u << 20)          // bytes of the caps
 #define WEIR_INDEX_NO_TIME INT64_MIN
 
 typedef enum {
@@ -47,13 +50,17 @@ typedef struct {
   WeirIndexBlock *blocks;
 } WeirIndex;
 
+// Reports whether `name` is a name for a title: a relative path without "..", hidden files, empty
+// parts or control characters. Whether it is UTF-8 is not checked.
+bool weir_index_is_name (const char *name);
+
 // Writes the index into a new buffer, which the caller frees with free(). Returns 0, or -ENOMEM, or
 // -EINVAL if the index is not valid.
 int weir_index_write (const WeirIndex *index, uint8_t **bytes, size_t *length);
 
 // Reads an index. Returns 0, -ENOMEM, -EPROTO if its version is newer than WEIR_INDEX_VERSION, or
-// -EINVAL with a text in `problem` that says what is wrong and at which byte. After an error
-// `index` is empty.
+// -EINVAL. After the last two, `problem` says what is wrong and, if it is not the version, at which
+// byte. After an error `index` is empty.
 int weir_index_read (WeirIndex *index, const uint8_t *bytes, size_t length, char problem[128]);
 
 // Frees the index's contents.
