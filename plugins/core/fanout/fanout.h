@@ -24,6 +24,7 @@
 #include "net/address.h"
 #include "net/conn.h"
 #include "net/drops.h"
+#include "net/protect.h"
 #include "net/send.h"
 #include "run/workers.h"
 #include "svc/layerset.h"
@@ -197,6 +198,13 @@ void weir_reader_unref (WeirReader *reader);
 // is -1 if no socket reaches the address. The address must have the socket's family. Only while the
 // reader is in no running engine.
 void weir_reader_set_route (WeirReader *reader, int fd, const WeirAddress *address);
+
+// Makes the engine protect each packet that it sends to the reader. The reader then has sequence
+// numbers of its own: they begin with the first next_seq() of `protect`, and continue when a reader
+// with the same `protect` is added again. The packets of a burst that cannot be protected count as
+// dropped, reason WEIR_DROP_ERROR. `protect` is copied; the reader releases it. Only before the
+// reader is added.
+void weir_reader_set_protect (WeirReader *reader, const WeirProtect *protect);
 
 // Sets how many copies of each packet a UDP reader gets if `send_duplicates` is set.
 void weir_reader_set_times (WeirReader *reader, unsigned times);

@@ -86,7 +86,7 @@ pass_over (Shard *shard, Server *server, int64_t now_ns)
   weir_server_clear (server);
 
   pthread_mutex_lock (&fanout->lock);
-  for (size_t i = 0; i < 2; i++)
+  for (size_t i = 0; i < N_LOADS; i++)
     add_sends (&fanout->counters.sends, &server->loads[i].sender.counters);
   weir_shard_list_unref (fanout, list);
   wishes = fanout->layers.n_wishes > 0;

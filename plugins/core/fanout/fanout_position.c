@@ -169,6 +169,8 @@ find_next_seq (const WeirFanout *fanout, const WeirReader *reader, uint16_t *seq
     at++;
   known = weir_window_seq_at (window, at, seq);
   *seq = (uint16_t) (*seq + reader->seq_delta);
+  if (reader->protect.protect && !reader->numbered)
+    *seq = reader->protect.next_seq (reader->protect.data, *seq);
   return known;
 }
 

@@ -38,6 +38,7 @@ struct weir_reader {
   uint8_t channel;
   int fd;
   WeirAddress address;
+  WeirProtect protect; // its `protect` is NULL for a reader whose packets are not protected
 
   // Written by the thread that serves the reader (it holds `busy`), read by others.
   atomic_flag busy;
@@ -59,6 +60,7 @@ struct weir_reader {
   int64_t time_ahead; // ticks by which its timestamps are ahead of the stream's
   WeirJoin join;
   uint16_t seq_delta;     // its sequence numbers minus the stream's
+  bool numbered;          // `seq_delta` has the offset that its protection asks for
   uint16_t picture_delta; // its VP8 picture ids minus the stream's
   int64_t gso_pause_ns;   // pause after the last refusal, if `gso_again_ns` is set
   Room *room;             // its socket's room; NULL until the socket was full
@@ -123,12 +125,17 @@ typedef struct {
   uint8_t picked[WEIR_STAGE_PACKETS]; // their indexes in the span
 } Load;
 
+// What is loaded: packets in the window; `copy` with a reader's own numbers; `sealed`, protected
+// for one reader.
+enum { IN_PLACE, COPIED, SEALED, N_LOADS };
+
 // A thread's working memory, kept from one reader to the next. Initially all zeros.
 typedef struct {
   bool ready;
   Hand hand;
-  Load loads[2]; // of the packets in the window, and of their copy
+  Load loads[N_LOADS];
   uint8_t copy[WEIR_PACKET_MAX];
+  uint8_t sealed[WEIR_PACKET_MAX + WEIR_STAGE_PACKETS * WEIR_PROTECT_ROOM];
 } Server;
 
 // The last search for packets that nobody needs, and what the window was then.

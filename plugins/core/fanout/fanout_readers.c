@@ -70,6 +70,8 @@ weir_reader_unref (WeirReader *reader)
     return;
   if (reader->conn)
     weir_conn_unref (reader->conn);
+  if (reader->protect.protect)
+    reader->protect.release (reader->protect.data);
   free (reader);
 }
 
@@ -78,6 +80,12 @@ weir_reader_set_route (WeirReader *reader, int fd, const WeirAddress *address)
 {
   reader->fd = fd;
   reader->address = *address;
+}
+
+void
+weir_reader_set_protect (WeirReader *reader, const WeirProtect *protect)
+{
+  reader->protect = *protect;
 }
 
 void

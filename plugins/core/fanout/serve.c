@@ -27,7 +27,7 @@ weir_server_init (Server *server, const WeirSendOps *ops)
 {
   if (server->ready)
     return;
-  for (size_t i = 0; i < 2; i++)
+  for (size_t i = 0; i < N_LOADS; i++)
     weir_sender_init (&server->loads[i].sender, ops);
   server->ready = true;
 }
@@ -37,7 +37,7 @@ weir_server_clear (Server *server)
 {
   weir_span_clear (&server->hand.packets);
   server->hand.valid = false;
-  server->loads[0].valid = server->loads[1].valid = false;
+  server->loads[IN_PLACE].valid = server->loads[COPIED].valid = false;
 }
 
 // ---- the packets in hand ----

@@ -5,7 +5,7 @@
 static bool
 may_join (const Pass *pass, const WeirReader *reader, const Choice *choice)
 {
-  return !reader->conn && pass->times == 1 && gets_all (pass, choice)
+  return !reader->conn && !reader->protect.protect && pass->times == 1 && gets_all (pass, choice)
          && !weir_serve_has_own_numbers (pass, reader) && pass->settings.gso != WEIR_GSO_OFF
          && atomic_load_explicit (&reader->gso_again_ns, memory_order_relaxed) == 0
          && (pass->n_batch == 0 || pass->batch[0]->reader->fd == reader->fd);
@@ -29,7 +29,7 @@ end_batched (Pass *pass, Turn *turn, const WeirSendTarget *target)
   weir_serve_book (pass, reader, &target->result);
   if (target->result.gso_error)
     weir_serve_remember_refusal (pass, reader, target->result.gso_error);
-  if (!weir_serve_end_send (pass, reader, &all, &pass->server->loads[0], target->settled))
+  if (!weir_serve_end_send (pass, reader, &all, &pass->server->loads[IN_PLACE], target->settled))
     weir_serve_wait_for_room (pass, turn);
   else
     turn->more = get_cursor (reader) < pass->head;

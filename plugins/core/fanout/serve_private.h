@@ -2,7 +2,8 @@
 #pragma once
 
 // Internals shared by the files that serve one reader: serve.c (its turn, and the choice of
-// packets), serve_send.c (the send) and serve_batch.c (one send to several readers).
+// packets), serve_send.c (the send), serve_batch.c (one send to several readers) and
+// serve_protect.c (protected readers).
 
 #include "fanout/fanout_private.h"
 
@@ -162,6 +163,14 @@ void weir_serve_book (const Pass *pass, WeirReader *reader, const WeirSendResult
 // for all.
 bool weir_serve_end_send (
     const Pass *pass, WeirReader *reader, const Choice *choice, const Load *loaded, size_t settled);
+
+// ---- protection (serve_protect.c) ----
+
+// Gives a protected reader its sequence numbers, before the first of the packets in `mask` is sent.
+void weir_serve_number (const Pass *pass, WeirReader *reader, uint64_t mask);
+
+// Protects the loaded packets for the reader. Returns them, or NULL if one cannot be protected.
+Load *weir_serve_protect (Pass *pass, const WeirReader *reader, const Load *loaded);
 
 // ---- batches (serve_batch.c) ----
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Sends the chosen packets to one reader.
+#include <errno.h>
 #include <string.h>
 
 #include "codec/layers_private.h"
@@ -19,7 +20,7 @@ Load *
 weir_serve_load (Server *server, uint64_t mask, bool copy)
 {
   const WeirSpan *span = &server->hand.packets;
-  Load *loaded = &server->loads[copy];
+  Load *loaded = &server->loads[copy ? COPIED : IN_PLACE];
   WeirBurst burst;
 
   if (loaded->valid && loaded->mask == mask)
@@ -98,7 +99,7 @@ static void
 patch (const Pass *pass, const WeirReader *reader, size_t n)
 {
   Server *server = pass->server;
-  Load *copy = &server->loads[1];
+  Load *copy = &server->loads[COPIED];
   const WeirBurst *burst = &copy->sender.burst;
   bool compress = reader->join.rate > 0 && reader->join.compress;
   uint16_t picture_delta = pass->is_vp8 ? reader->picture_delta : 0;
@@ -219,6 +220,17 @@ send_conn (const Pass *pass, WeirReader *reader, WeirSender *sender)
   return (size_t) taken;
 }
 
+// Drops `n` packets that cannot be protected. Returns `n`.
+static size_t
+refuse (const Pass *pass, WeirReader *reader, size_t n)
+{
+  WeirSendResult result = { .error = EBADMSG };
+
+  result.dropped[WEIR_DROP_ERROR] = n * pass->times;
+  weir_serve_book (pass, reader, &result);
+  return n;
+}
+
 // Moves the reader's cursor to packet `end` of the span. `n_skipped` of the packets before it were
 // not given to the reader.
 static void
@@ -278,10 +290,12 @@ weir_serve_has_own_numbers (const Pass *pass, const WeirReader *reader)
 bool
 weir_serve_send (Pass *pass, WeirReader *reader, const Choice *choice)
 {
-  bool own = weir_serve_has_own_numbers (pass, reader) || choice->mask != first_bits (choice->n);
   size_t settled;
-  Load *loaded;
+  Load *loaded, *sent;
+  bool own;
 
+  weir_serve_number (pass, reader, choice->mask);
+  own = weir_serve_has_own_numbers (pass, reader) || choice->mask != first_bits (choice->n);
   if (choice->mask == 0) {
     settle (pass, reader, choice, choice->n, choice->n);
     return true;
@@ -289,7 +303,11 @@ weir_serve_send (Pass *pass, WeirReader *reader, const Choice *choice)
   loaded = weir_serve_load (pass->server, choice->mask, own);
   if (own)
     patch (pass, reader, choice->n);
-  settled = reader->conn ? send_conn (pass, reader, &loaded->sender)
-                         : send_udp (pass, reader, &loaded->sender);
+  sent = reader->protect.protect ? weir_serve_protect (pass, reader, loaded) : loaded;
+  if (!sent)
+    settled = refuse (pass, reader, loaded->sender.burst.n);
+  else
+    settled = reader->conn ? send_conn (pass, reader, &sent->sender)
+                           : send_udp (pass, reader, &sent->sender);
   return weir_serve_end_send (pass, reader, choice, loaded, settled);
 }

@@ -63,6 +63,14 @@ set_segment (WeirSender *sender, size_t run, size_t size)
   memcpy (CMSG_DATA (cmsg), &segment, sizeof segment);
 }
 
+// Reports whether packets `first` to `last` fit into one message. Protected packets may not: the
+// burst before their protection does.
+static bool
+fits (const WeirBurst *burst, size_t first, size_t last)
+{
+  return burst->offset[last + 1] - burst->offset[first] <= WEIR_PACKET_MAX;
+}
+
 static void
 lay_out_runs (WeirSender *sender)
 {
@@ -74,9 +82,9 @@ lay_out_runs (WeirSender *sender)
     size_t size = weir_burst_len (burst, first);
     size_t end = first + 1;
 
-    while (end < burst->n && weir_burst_len (burst, end) == size)
+    while (end < burst->n && weir_burst_len (burst, end) == size && fits (burst, first, end))
       end++;
-    if (end < burst->n && weir_burst_len (burst, end) < size)
+    if (end < burst->n && weir_burst_len (burst, end) < size && fits (burst, first, end))
       end++;
 
     sender->run_first[run] = first;

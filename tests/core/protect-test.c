@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "net/protect.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/udp.h>
+
+#include "fanout/fanout.h"
+#include "packets.h"
+#include "tap.h"
+
+#define MS INT64_C (1000000)
+#define LEN 1020
+#define TAG 10
+#define READERS 3
+
+// ---- readers, each with its key ----
+
+typedef struct {
+  uint8_t key; // 0: not protected
+  bool fails;  // its packets cannot be protected
+  bool used;
+  uint16_t last; // sequence number protected last
+  unsigned n_protected, n_released;
+  WeirReader *reader;
+  // What it got.
+  size_t n, n_sends;
+  size_t longest; // bytes of a send
+  uint16_t first_seq, last_seq;
+  bool gap, wrong;
+} Peer;
+
+static Peer peers[READERS];
+static WeirFanout *fanout;
+static size_t room; // sends for which the socket has room
+static int64_t now;
+static uint16_t seq;
+
+static uint16_t
+next_seq (void *data, uint16_t stream_seq)
+{
+  const Peer *peer = data;
+
+  return peer->used ? (uint16_t) (peer->last + 1) : stream_seq & 0x7fff;
+}
+
+// The payload, and a tag with the key.
+static size_t
+protect (void *data, uint8_t *packet, size_t len, bool rtp)
+{
+  Peer *peer = data;
+
+  if (peer->fails)
+    return 0;
+  for (size_t i = rtp ? RTP_HEADER : 8; i < len; i++)
+    packet[i] ^= peer->key;
+  memset (packet + len, peer->key, TAG);
+  peer->n_protected++;
+  if (rtp) {
+    peer->used = true;
+    peer->last = (uint16_t) (packet[2] << 8 | packet[3]);
+  }
+  return len + TAG;
+}
+
+static void
+release (void *data)
+{
+  ((Peer *) data)->n_released++;
+}
+
+// ---- the socket ----
+
+static void
+got_packet (Peer *peer, const uint8_t *data, size_t len)
+{
+  uint16_t got = (uint16_t) (data[2] << 8 | data[3]);
+
+  peer->wrong |= len != LEN + (peer->key ? TAG : 0);
+  for (size_t i = RTP_HEADER; i < LEN && i < len; i++)
+    peer->wrong |= data[i] != (uint8_t) (i ^ peer->key);
+  for (size_t i = LEN; i < len; i++)
+    peer->wrong |= data[i] != peer->key;
+  if (peer->n == 0)
+    peer->first_seq = got;
+  else
+    peer->gap |= got != (uint16_t) (peer->last_seq + 1);
+  peer->last_seq = got;
+  peer->n++;
+}
+
+static ssize_t
+fake_sendmsg (int fd, const struct msghdr *msg, int flags)
+{
+  struct cmsghdr *cmsg = msg->msg_controllen ? CMSG_FIRSTHDR (msg) : NULL;
+  size_t len = msg->msg_iov->iov_len, segment = len;
+  struct sockaddr_in address;
+  uint16_t size;
+  Peer *peer;
+
+  if (room == 0) {
+    errno = EAGAIN;
+    return -1;
+  }
+  room--;
+  if (cmsg) {
+    memcpy (&size, CMSG_DATA (cmsg), sizeof size);
+    segment = size;
+  }
+  memcpy (&address, msg->msg_name, sizeof address);
+  peer = &peers[ntohs (address.sin_port) - 5000];
+  peer->n_sends++;
+  if (len > peer->longest)
+    peer->longest = len;
+  for (size_t at = 0; at < len; at += segment)
+    got_packet (peer, (const uint8_t *) msg->msg_iov->iov_base + at,
+        len - at < segment ? len - at : segment);
+  return (ssize_t) len;
+}
+
+static int
+fake_sendmmsg (int fd, struct mmsghdr *msgs, unsigned n, int flags)
+{
+  for (unsigned i = 0; i < n; i++) {
+    if (fake_sendmsg (fd, &msgs[i].msg_hdr, flags) < 0)
+      return i > 0 ? (int) i : -1;
+  }
+  return (int) n;
+}
+
+static const WeirSendOps fake_ops = { fake_sendmsg, fake_sendmmsg };
+
+// ---- driving ----
+
+static void
+begin (uint16_t first_seq)
+{
+  WeirFanoutSettings settings = {
+    .gso = WEIR_GSO_AUTO,
+    .coalesce_ns = 5 * MS,
+    .bounds = { 64 << 20, 100000, 30000 * MS, false },
+  };
+
+  memset (peers, 0, sizeof peers);
+  now = 100000 * MS;
+  room = SIZE_MAX;
+  seq = first_seq;
+  fanout = weir_fanout_new (NULL, &fake_ops, &settings);
+  weir_fanout_start (fanout);
+}
+
+static void
+add (size_t i)
+{
+  WeirAddress address = { .v4 = { .sin_family = AF_INET,
+                              .sin_port = htons ((uint16_t) (5000 + i)),
+                              .sin_addr.s_addr = htonl (INADDR_LOOPBACK) } };
+  WeirProtect ops = { &peers[i], next_seq, protect, release };
+
+  peers[i].reader = weir_reader_new_udp ();
+  weir_reader_set_route (peers[i].reader, 3, &address);
+  if (peers[i].key)
+    weir_reader_set_protect (peers[i].reader, &ops);
+  CHECK_INT (weir_fanout_add (fanout, peers[i].reader, 0, NULL, now), 0);
+}
+
+static void
+drop (size_t i)
+{
+  weir_fanout_remove (fanout, peers[i].reader);
+  weir_reader_unref (peers[i].reader);
+  peers[i].reader = NULL;
+}
+
+static void
+push (size_t n)
+{
+  now += 40 * MS;
+  if (!weir_fanout_begin (fanout))
+    return;
+  for (size_t k = 0; k < n; k++) {
+    uint8_t *packet = weir_fanout_reserve (fanout, LEN);
+
+    for (size_t i = 0; packet && i < LEN; i++)
+      packet[i] = (uint8_t) i;
+    put_rtp (packet, seq++, 0, k + 1 == n);
+    weir_fanout_commit (fanout, LEN, now);
+  }
+  weir_fanout_end (fanout, now);
+}
+
+static void
+run (void)
+{
+  weir_fanout_run (fanout, now);
+}
+
+static WeirReaderCounters
+counters (size_t i)
+{
+  WeirReaderCounters c;
+  uint64_t dropped = 0;
+
+  weir_reader_counters (fanout, peers[i].reader, now, &c);
+  for (size_t reason = 0; reason < WEIR_N_DROPS; reason++)
+    dropped += c.dropped[reason];
+  CHECK_INT (c.due, c.packets + dropped);
+  CHECK_INT (c.packets, peers[i].n);
+  return c;
+}
+
+static void
+finish (void)
+{
+  weir_fanout_stop (fanout);
+  weir_fanout_free (fanout);
+  for (size_t i = 0; i < READERS; i++) {
+    if (peers[i].reader)
+      weir_reader_unref (peers[i].reader);
+    if (peers[i].key)
+      CHECK (peers[i].n_released > 0);
+  }
+}
+
+// ---- tests ----
+
+static void
+each_reader_gets_its_own_protection (void)
+{
+  begin (100);
+  peers[1].key = 0x5a;
+  peers[2].key = 0xc3;
+  for (size_t i = 0; i < READERS; i++)
+    add (i);
+  for (size_t i = 0; i < 50; i++) {
+    push (8);
+    run ();
+  }
+  for (size_t i = 0; i < READERS; i++) {
+    CHECK_INT (peers[i].n, 400);
+    CHECK (!peers[i].wrong && !peers[i].gap);
+    CHECK_INT (peers[i].first_seq, 100);
+    CHECK_INT (peers[i].n_sends, 50); // segmented
+    counters (i);
+  }
+  finish ();
+}
+
+// The rollover counter of SRTP is then 0 at the first packet, also if packets after it are lost
+// (RFC 3711, 3.3.1).
+static void
+sequence_numbers_begin_in_the_lower_half (void)
+{
+  begin (65533);
+  peers[0].key = 1;
+  add (0);
+  add (1);
+  push (6);
+  run ();
+  CHECK_INT (peers[0].first_seq, 65533 - 32768);
+  CHECK_INT (peers[1].first_seq, 65533);
+  CHECK (!peers[0].gap && !peers[0].wrong);
+  finish ();
+}
+
+// A number that came twice, with other bytes, would give the cipher's key stream away.
+static void
+a_reader_that_returns_uses_no_number_again (void)
+{
+  uint16_t last;
+
+  begin (500);
+  peers[0].key = 1;
+  add (0);
+  add (1); // keeps the packets in the window
+  push (10);
+  run ();
+  last = peers[0].last_seq;
+  drop (0);
+  push (10);
+  run ();
+  add (0);
+  push (10);
+  run ();
+  CHECK_INT (peers[0].last_seq, last + 10);
+  CHECK (!peers[0].gap && !peers[0].wrong);
+  finish ();
+  CHECK_INT (peers[0].n_released, 2);
+}
+
+static void
+packets_without_room_are_protected_again (void)
+{
+  begin (0);
+  peers[0].key = 1;
+  add (0);
+  room = 0;
+  push (5);
+  run ();
+  CHECK_INT (peers[0].n, 0);
+  room = SIZE_MAX;
+  now += 5 * MS;
+  run ();
+  CHECK_INT (peers[0].n, 5);
+  CHECK_INT (peers[0].n_protected, 10);
+  CHECK (!peers[0].wrong && !peers[0].gap);
+  counters (0);
+  finish ();
+}
+
+static void
+what_cannot_be_protected_is_not_sent (void)
+{
+  begin (0);
+  peers[0].key = 1;
+  peers[0].fails = true;
+  peers[1].key = 2;
+  add (0);
+  add (1);
+  push (5);
+  run ();
+  CHECK_INT (peers[0].n, 0);
+  CHECK_INT (counters (0).dropped[WEIR_DROP_ERROR], 5);
+  CHECK_INT (weir_reader_take_error (peers[0].reader), EBADMSG);
+  CHECK_INT (peers[1].n, 5);
+  peers[0].fails = false;
+  push (5);
+  run ();
+  CHECK_INT (peers[0].n, 5);
+  finish ();
+}
+
+// 64 packets fit into one message, but not with their tags.
+static void
+a_burst_that_grows_beyond_a_message_is_cut (void)
+{
+  begin (0);
+  peers[0].key = 1;
+  add (0);
+  add (1);
+  for (size_t i = 0; i < 4; i++) {
+    push (64);
+    run ();
+  }
+  CHECK_INT (peers[0].n, 256);
+  CHECK_INT (peers[1].n, 256);
+  CHECK (peers[0].longest <= WEIR_PACKET_MAX);
+  CHECK (!peers[0].wrong && !peers[0].gap);
+  finish ();
+}
+
+static void
+sequence_numbers_wrap (void)
+{
+  begin (60000);
+  peers[0].key = 1;
+  add (0);
+  for (size_t i = 0; i < 2000; i++) {
+    push (50);
+    run ();
+  }
+  CHECK_INT (peers[0].n, 100000);
+  CHECK (!peers[0].wrong && !peers[0].gap);
+  CHECK_INT (peers[0].last_seq, (uint16_t) (60000 - 32768 + 100000 - 1));
+  finish ();
+}
+
+int
+main (void)
+{
+  RUN (each_reader_gets_its_own_protection);
+  RUN (sequence_numbers_begin_in_the_lower_half);
+  RUN (a_reader_that_returns_uses_no_number_again);
+  RUN (packets_without_room_are_protected_again);
+  RUN (what_cannot_be_protected_is_not_sent);
+  RUN (a_burst_that_grows_beyond_a_message_is_cut);
+  RUN (sequence_numbers_wrap);
+  return tap_done ();
+}
