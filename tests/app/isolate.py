@@ -80,7 +80,7 @@ def a_crash_ends_the_worker_s_mounts_only():
             os.kill(victim, number)
             # ASan handles SIGSEGV itself.
             ended = rf'worker {victim} ended (by {name}|with status 1)'
-            proxy.wait_for_line(f' {ended}; it ran 1 upstream$', start=seen)
+            proxy.wait_for_line(f' {ended}; it ran 1 job$', start=seen)
             proxy.wait_for_line(f' mount /live down: a launch line: {ended}', start=seen)
             proxy.wait_for_line(r' mount /live up', 20, start=seen)
             reader.take() # with a lost upstream, readers stay
@@ -152,7 +152,7 @@ def a_worker_that_does_not_close_its_upstream_is_killed():
         with Watch(proxy, '/live'):
             victim = wait_for_worker(proxy, 'a launch')
             os.kill(victim, signal.SIGSTOP)
-        proxy.wait_for_line(rf' worker {victim} was killed: it did not close an upstream|'
+        proxy.wait_for_line(rf' worker {victim} was killed: it did not close a job|'
                             rf' worker {victim} was killed: it did not answer', 30)
         with Watch(proxy, '/live') as reader:
             reader.take()
@@ -195,7 +195,7 @@ def upstreams_share_workers_beyond_the_limit():
         assert len(only) == 1, only
         seen = len(proxy.lines)
         os.kill(min(only), signal.SIGKILL)
-        proxy.wait_for_line(r' worker \d+ ended by SIGKILL; it ran 3 upstreams', start=seen)
+        proxy.wait_for_line(r' worker \d+ ended by SIGKILL; it ran 3 jobs', start=seen)
         for path in mounts:
             proxy.wait_for_line(f' mount {path} up', 20, start=seen)
         assert len(workers_of(proxy)) == 1

@@ -272,6 +272,7 @@ NodeInlet
 node_get_inlet (Node *self, guint n)
 {
   Inlet *i = node_inlet (self, n);
+  Worker *worker = upstream_get_worker (i->upstream);
 
   return (NodeInlet) {
     .uri = i->shown,
@@ -281,7 +282,7 @@ node_get_inlet (Node *self, guint n)
     .is_slate = i->is_slate,
     .reason = i->reason,
     .n_failures = i->n_failures,
-    .worker = upstream_get_worker (i->upstream),
+    .worker = worker ? worker_get_pid (worker) : 0,
   };
 }
 

@@ -16,7 +16,6 @@
 
 // A worker without jobs ends after this time. Until then, an upstream that reconnects gets it.
 #define IDLE_MS 30000
-#define FDS_MAX 2
 
 extern char **environ;
 
@@ -110,7 +109,7 @@ on_ended (GPid pid, gint status, gpointer data)
   g_ptr_array_remove_fast (all, self);
   if (n_jobs > 0 || !self->retired) {
     counts.failed++;
-    log_event ("%s; it ran %u upstream%s", reason, n_jobs, n_jobs == 1 ? "" : "s");
+    log_event ("%s; it ran %u job%s", reason, n_jobs, n_jobs == 1 ? "" : "s");
   }
   tell_jobs (self, reason);
   g_free (reason);
@@ -308,7 +307,7 @@ worker_send (
 {
   union {
     struct cmsghdr head;
-    guint8 space[CMSG_SPACE (FDS_MAX * sizeof (gint))];
+    guint8 space[CMSG_SPACE (WORKER_FDS_MAX * sizeof (gint))];
   } control = { 0 };
   struct iovec bytes = { (gpointer) message, len };
   struct msghdr all_of_it = { .msg_iov = &bytes,
@@ -316,7 +315,7 @@ worker_send (
     .msg_control = &control,
     .msg_controllen = CMSG_SPACE (n_fds * sizeof (gint)) };
 
-  g_assert (n_fds > 0 && n_fds <= FDS_MAX);
+  g_assert (n_fds > 0 && n_fds <= WORKER_FDS_MAX);
   control.head.cmsg_level = SOL_SOCKET;
   control.head.cmsg_type = SCM_RIGHTS;
   control.head.cmsg_len = CMSG_LEN (n_fds * sizeof (gint));

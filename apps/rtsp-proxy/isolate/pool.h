@@ -9,6 +9,7 @@
 #define WORKER_NAME "rtsp-proxy-worker"
 #define WORKER_SOCKET 3
 #define WORKERS_MAX 1000
+#define WORKER_FDS_MAX 9 // of a message
 
 typedef enum {
   WORKER_ONLINE,  // may open sockets
@@ -28,8 +29,8 @@ typedef void (*WorkerDiedFunc) (gpointer job, const gchar *reason);
 Worker *workers_join (WorkerKind kind, WorkerDiedFunc died, gpointer job, GError **error);
 void worker_leave (Worker *self, gpointer job);
 
-// Sends a message with up to two descriptors, which stay the caller's. Never waits. Returns FALSE
-// and sets `error` if the worker does not take it.
+// Sends a message with 1 to WORKER_FDS_MAX descriptors, which stay the caller's. Never waits.
+// Returns FALSE and sets `error` if the worker does not take it.
 gboolean worker_send (
     Worker *self, gconstpointer message, gsize len, const gint *fds, guint n_fds, GError **error);
 

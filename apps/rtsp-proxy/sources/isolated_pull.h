@@ -21,6 +21,3 @@ gboolean isolated_pull_wants (const PullConfig *config);
 gboolean isolated_pull_covers (Isolate mode, const PullConfig *config);
 
 extern const PullLight isolated_pull_light;
-
-// Returns the process of a run of isolated_pull_light. Call from the main thread only.
-gint isolated_pull_get_pid (gpointer run);

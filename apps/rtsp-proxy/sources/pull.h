@@ -6,6 +6,7 @@
 
 #include <gst/gst.h>
 
+#include "isolate/pool.h"
 #include "relay/relay.h"
 #include "sources/tls_trust.h"
 
@@ -49,6 +50,8 @@ typedef struct {
   // Ends a run and returns at once; frees `run`. Calls `closed` from any thread when nothing uses
   // the context any more.
   void (*close) (gpointer run, GDestroyNotify closed, gpointer data);
+  // Returns the worker process of a run, which stays the run's. NULL: it runs in this process.
+  Worker *(*get_worker) (gpointer run);
 } PullLight;
 
 // The address at which datagrams arrive: an address of this host, or a multicast group.

@@ -517,12 +517,12 @@ upstream_get_longest_gap (Upstream *self)
   return self->run ? arrivals_get_longest_gap (&self->run->arrivals) : 0;
 }
 
-gint
+Worker *
 upstream_get_worker (Upstream *self)
 {
   Run *run = self->run;
 
-  return run && run->light == &isolated_pull_light ? isolated_pull_get_pid (run->client) : 0;
+  return run && run->light && run->light->get_worker ? run->light->get_worker (run->client) : NULL;
 }
 
 void

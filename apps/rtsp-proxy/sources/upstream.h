@@ -41,8 +41,8 @@ gint64 upstream_get_silence (Upstream *self);
 // media for 2 s.
 gint64 upstream_get_longest_gap (Upstream *self);
 
-// Returns the worker process that runs the upstream, or 0.
-gint upstream_get_worker (Upstream *self);
+// Returns the worker process that runs the upstream, or NULL.
+Worker *upstream_get_worker (Upstream *self);
 
 // Returns the number of runs, of all upstreams, whose pipelines are still being closed.
 guint upstream_n_closing (void);

@@ -18,8 +18,6 @@
 #include "isolate/wire.h"
 #include "worker/job.h"
 
-#define FDS_MAX 2
-
 gboolean
 worker_is (int argc, char **argv)
 {
@@ -35,7 +33,7 @@ take_fds (struct msghdr *message, gint *fds)
 
   if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
     return 0;
-  n = MIN ((head->cmsg_len - CMSG_LEN (0)) / sizeof (gint), FDS_MAX);
+  n = MIN ((head->cmsg_len - CMSG_LEN (0)) / sizeof (gint), WORKER_FDS_MAX);
   memcpy (fds, CMSG_DATA (head), n * sizeof (gint));
   return (guint) n;
 }
@@ -47,14 +45,14 @@ on_job (gint socket, GIOCondition condition, gpointer loop)
   static guint8 data[WIRE_MAX];
   union {
     struct cmsghdr head;
-    guint8 space[CMSG_SPACE (FDS_MAX * sizeof (gint))];
+    guint8 space[CMSG_SPACE (WORKER_FDS_MAX * sizeof (gint))];
   } control;
   struct iovec bytes = { data, sizeof data };
   struct msghdr message = {
     .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
   };
   gssize n = recvmsg (socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  gint fds[FDS_MAX];
+  gint fds[WORKER_FDS_MAX];
   guint n_fds;
 
   if (n < 0 && (errno == EAGAIN || errno == EINTR))

@@ -231,7 +231,7 @@ start (Fixture *self, const gchar *how)
     .owner = &self->seen };
   self->run = isolated_pull_light.start (&self->context, &error);
   g_assert_no_error (error);
-  self->pid = isolated_pull_get_pid (self->run);
+  self->pid = worker_get_pid (isolated_pull_light.get_worker (self->run));
 }
 
 static void
@@ -371,7 +371,7 @@ main (int argc, char **argv)
   static const Case cases[] = {
     { "garbage", "worker %d was killed: it sent a malformed message" },
     { "early", "worker %d was killed: it sent a malformed message" },
-    { "closes", "worker %d was killed: it closed the socket of an upstream" },
+    { "closes", "worker %d was killed: it closed the socket of a job" },
     { "exits", "worker %d ended with status 3" },
     { "aborts", "worker %d ended by SIGABRT" },
     { "changes", "worker %d was killed: it changed its tracks too often" },
