@@ -12,6 +12,8 @@
 #include "control/metrics.h"
 #include "rtsp-proxy-resources.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 
 #define BODY_MAX (64 * 1024)
@@ -227,62 +229,75 @@ on_headers (SoupServer *soup, SoupServerMessage *message, const char *path, GHas
 
 // ---- construction ----
 
+// libsoup does not listen itself: it would stop listening for good when it cannot accept a client,
+// and 3.2 keeps the socket of each client forever.
+
+// Gives a client to libsoup. Its bytes are HTTP, whether TLS carries them or not.
+static void
+serve (Api *self, GSocket *client, GSocketAddress *peer)
+{
+  GSocketAddress *own = g_socket_get_local_address (client, NULL);
+  GSocketConnection *stream = g_socket_connection_factory_create_connection (client);
+  GSocketAddress *known = api_limits_dup_peer (peer, client);
+  GError *error = NULL;
+
+  tls_front_switch (client); // does nothing without TLS
+  if (!soup_server_accept_iostream (self->soup, G_IO_STREAM (stream), own, known, &error)) {
+    log_event ("api: a connection was refused: %s", error->message);
+    g_error_free (error);
+  }
+  g_object_unref (known);
+  g_clear_object (&own);
+  g_object_unref (stream);
+}
+
 // A client has finished the handshake of TLS.
 static void
 on_tls_client (GSocket *client, gpointer data)
 {
-  Api *self = data;
-  GSocketAddress *own = g_socket_get_local_address (client, NULL);
-  GSocketConnection *stream = g_socket_connection_factory_create_connection (client);
-  GError *error = NULL;
-
-  tls_front_switch (client);
-  if (!soup_server_accept_iostream (
-          self->soup, G_IO_STREAM (stream), own, tls_front_get_peer (client), &error)) {
-    log_event ("api: a connection was refused: %s", error->message);
-    g_error_free (error);
-  }
-  g_clear_object (&own);
-  g_object_unref (stream);
+  serve (data, client, tls_front_get_peer (client));
   g_object_unref (client);
 }
 
-static gboolean
-listen_on_tls (Api *self, const ListenAddress *listen, GError **error)
+static void
+on_tls_connection (GSocket *listening, gpointer data)
 {
-  self->tls = tls_port_new (
-      server_get_tls (self->server), listen->address, listen->port, on_tls_client, self, error);
-  if (!self->tls) {
-    g_prefix_error (error, "api: ");
-    return FALSE;
+  Api *self = data;
+
+  tls_front_accept (server_get_tls (self->server), listening, on_tls_client, self);
+}
+
+static void
+on_connection (GSocket *listening, gpointer data)
+{
+  GSocket *client = g_socket_accept (listening, NULL, NULL);
+  GSocketAddress *peer = client ? g_socket_get_remote_address (client, NULL) : NULL;
+
+  if (peer) {
+    g_socket_set_option (client, IPPROTO_TCP, TCP_NODELAY, TRUE, NULL);
+    serve (data, client, peer);
   }
-  self->port = tls_port_get_number (self->tls);
-  return TRUE;
+  g_clear_object (&peer);
+  g_clear_object (&client);
 }
 
 static gboolean
-listen_on (Api *self, const ListenAddress *listen, GError **error)
+listen_on (Api *self, const ProxyConfig *config, GError **error)
 {
-  GSocketAddress *address = g_inet_socket_address_new_from_string (listen->address, listen->port);
-  gboolean ok = soup_server_listen (self->soup, address, 0, error);
-  GSList *uris;
+  const ListenAddress *listen = &config->api_listen;
 
-  g_object_unref (address);
-  if (!ok) {
-    g_prefix_error (error, "api: cannot listen on %s port %u: ", listen->address, listen->port);
-    return FALSE;
-  }
-  uris = soup_server_get_uris (self->soup);
-  self->port = (guint) g_uri_get_port (uris->data);
-  g_slist_free_full (uris, (GDestroyNotify) g_uri_unref);
-  return TRUE;
+  self->tls = config->tls.api && server_get_tls (self->server);
+  self->port = port_new (
+      listen->address, listen->port, self->tls ? on_tls_connection : on_connection, self, error);
+  if (!self->port)
+    g_prefix_error (error, "api: ");
+  return self->port != NULL;
 }
 
 Api *
 api_new (const ProxyConfig *config, Server *server, Reload *reload, GError **error)
 {
   Api *self = g_new0 (Api, 1);
-  gboolean listening;
 
   self->soup = soup_server_new ("server-header", "rtsp-proxy", NULL);
   self->server = server;
@@ -295,10 +310,7 @@ api_new (const ProxyConfig *config, Server *server, Reload *reload, GError **err
   g_signal_connect (self->soup, "request-started", G_CALLBACK (on_started), NULL);
   soup_server_add_early_handler (self->soup, NULL, on_headers, self, NULL);
   soup_server_add_handler (self->soup, NULL, on_request, self, NULL);
-  listening = config->tls.api && server_get_tls (server)
-                  ? listen_on_tls (self, &config->api_listen, error)
-                  : listen_on (self, &config->api_listen, error);
-  if (!listening) {
+  if (!listen_on (self, config, error)) {
     api_free (self);
     return NULL;
   }
@@ -311,7 +323,7 @@ api_free (Api *self)
   g_cancellable_cancel (self->ending);
   while (self->n_drawing > 0 || self->n_asking > 0)
     g_main_context_iteration (NULL, TRUE);
-  g_clear_pointer (&self->tls, tls_port_free);
+  g_clear_pointer (&self->port, port_free);
   soup_server_disconnect (self->soup);
   g_object_unref (self->soup);
   g_object_unref (self->ending);
@@ -323,7 +335,7 @@ api_free (Api *self)
 gchar *
 api_dup_base_url (Api *self)
 {
-  const ListenAddress listen = { self->address, (guint16) self->port };
+  const ListenAddress listen = { self->address, port_get_number (self->port) };
 
   return listen_address_dup_url (&listen, self->tls ? "https" : "http");
 }

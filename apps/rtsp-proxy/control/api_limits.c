@@ -19,6 +19,24 @@ typedef struct {
   GSource *deadline;
 } Visit;
 
+static GQuark
+socket_quark (void)
+{
+  return g_quark_from_static_string ("rtsp-proxy-api-socket");
+}
+
+// libsoup does not tell the socket of a stream that was given to it.
+GSocketAddress *
+api_limits_dup_peer (GSocketAddress *peer, GSocket *client)
+{
+  GInetSocketAddress *inet = G_INET_SOCKET_ADDRESS (peer);
+  GSocketAddress *copy = g_inet_socket_address_new (
+      g_inet_socket_address_get_address (inet), g_inet_socket_address_get_port (inet));
+
+  g_object_set_qdata_full (G_OBJECT (copy), socket_quark (), g_object_ref (client), g_object_unref);
+  return copy;
+}
+
 static void
 stop_waiting (Visit *self)
 {
@@ -102,13 +120,12 @@ on_finished (SoupServerMessage *message, Visit *self)
 // ---- numbers ----
 
 static void
-refuse (SoupServer *server, Visit *self, RefusedReason reason)
+refuse (Visit *self, RefusedReason reason)
 {
   static const gchar busy[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n"
                               "Connection: close\r\n\r\n";
 
-  if (!soup_server_is_https (server))
-    g_socket_send (self->socket, busy, sizeof busy - 1, NULL, NULL);
+  g_socket_send (self->socket, busy, sizeof busy - 1, NULL, NULL);
   end (self, reason,
       reason == REFUSED_ADDRESS
           ? "there are too many connections from this address (limits.connections-per-address)"
@@ -130,12 +147,12 @@ static void
 on_started (SoupServer *server, SoupServerMessage *message, Connections *connections)
 {
   GSocketAddress *peer = soup_server_message_get_remote_address (message);
-  GSocket *socket = soup_server_message_get_socket (message);
+  GSocket *socket = peer ? g_object_get_qdata (G_OBJECT (peer), socket_quark ()) : NULL;
   GInetAddress *address;
   RefusedReason reason;
   Visit *self;
 
-  if (!socket || !peer || !G_IS_INET_SOCKET_ADDRESS (peer))
+  if (!socket)
     return;
   self = g_new0 (Visit, 1);
   self->connections = connections_ref (connections);
@@ -145,7 +162,7 @@ on_started (SoupServer *server, SoupServerMessage *message, Connections *connect
   g_object_set_data_full (G_OBJECT (message), "rtsp-proxy-visit", self, visit_free);
   address = g_inet_socket_address_get_address (G_INET_SOCKET_ADDRESS (peer));
   if (!connections_enter (connections, &self->limits, address, &reason)) {
-    refuse (server, self, reason);
+    refuse (self, reason);
     return;
   }
   self->address = g_object_ref (address);

@@ -9,3 +9,7 @@
 
 // Watches the requests of a server. Call before it listens.
 void api_limits_watch (SoupServer *server);
+
+// Returns a copy of a client's address, which names its socket to this guard. Give it to
+// soup_server_accept_iostream().
+GSocketAddress *api_limits_dup_peer (GSocketAddress *peer, GSocket *client);

@@ -3,9 +3,9 @@
 
 // A request to the API: its target, parameters and body.
 
+#include "base/port.h"
 #include "control/api_answer.h"
 #include "control/reload.h"
-#include "tls/tls_port.h"
 #include "text/yaml_reader.h"
 
 typedef struct _Api Api; // see api.h
@@ -15,8 +15,8 @@ struct _Api {
   Server *server;
   Reload *reload;
   gchar *address;
-  guint port;
-  TlsPort *tls;         // NULL: HTTP without TLS
+  Port *port;
+  gboolean tls;         // clients use HTTPS
   gchar *token;         // NULL: no token is needed
   gint64 started;       // monotonic time, us
   GCancellable *ending; // cancels drawings when the API is freed

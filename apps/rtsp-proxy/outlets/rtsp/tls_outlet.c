@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/tls_outlet.h"
 
-#include "tls/tls_port.h"
+#include "base/port.h"
 
 struct _TlsOutlet {
   Entry *entry;
   TlsKeys *keys;
   TlsFront *front;
   gchar *address;
-  TlsPort *port; // NULL after tls_outlet_stop()
+  Port *port; // NULL after tls_outlet_stop()
 };
 
 static void
@@ -17,6 +17,14 @@ on_client (GSocket *client, gpointer data)
   TlsOutlet *self = data;
 
   entry_take (self->entry, client, G_INET_SOCKET_ADDRESS (tls_front_get_peer (client)));
+}
+
+static void
+on_connection (GSocket *listening, gpointer data)
+{
+  TlsOutlet *self = data;
+
+  tls_front_accept (self->front, listening, on_client, self);
 }
 
 TlsOutlet *
@@ -29,8 +37,7 @@ tls_outlet_new (Entry *entry, const TlsConfig *config, GError **error)
   self->keys = tls_keys_new (config->certificate, config->key, tls_pair_ref (config->pair));
   self->front = tls_front_new (self->keys, error);
   if (self->front)
-    self->port = tls_port_new (
-        self->front, config->listen.address, config->listen.port, on_client, self, error);
+    self->port = port_new (config->listen.address, config->listen.port, on_connection, self, error);
   if (!self->port)
     g_clear_pointer (&self, tls_outlet_free);
   return self;
@@ -39,7 +46,7 @@ tls_outlet_new (Entry *entry, const TlsConfig *config, GError **error)
 void
 tls_outlet_stop (TlsOutlet *self)
 {
-  g_clear_pointer (&self->port, tls_port_free);
+  g_clear_pointer (&self->port, port_free);
 }
 
 void
@@ -67,5 +74,5 @@ tls_outlet_get_front (TlsOutlet *self)
 void
 tls_outlet_get_listen (TlsOutlet *self, ListenAddress *listen)
 {
-  *listen = (ListenAddress) { self->address, tls_port_get_number (self->port) };
+  *listen = (ListenAddress) { self->address, port_get_number (self->port) };
 }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "tls/tls_port.h"
+#include "base/port.h"
 
 #include "base/files_left.h"
 #include "base/log.h"
 
 #define BACKLOG 512
 
-struct _TlsPort {
-  TlsFront *front;
-  TlsFrontFunc taken;
+struct _Port {
+  PortFunc waiting;
   gpointer data;
   GSocket *socket;
   GSource *accept;
@@ -33,11 +32,11 @@ static gboolean
 on_connection (GSocket *socket, GIOCondition condition, gpointer data)
 {
   static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
-  TlsPort *self = data;
+  Port *self = data;
   GSocket *connection;
 
   if (files_are_left (FILES_FOR_CONNECTION)) {
-    tls_front_accept (self->front, socket, self->taken, self->data);
+    self->waiting (socket, self->data);
     return G_SOURCE_CONTINUE;
   }
   // A connection that is left in the queue would wake this thread again and again.
@@ -47,22 +46,20 @@ on_connection (GSocket *socket, GIOCondition condition, gpointer data)
   return G_SOURCE_CONTINUE;
 }
 
-TlsPort *
-tls_port_new (TlsFront *front, const gchar *address, guint16 port, TlsFrontFunc taken,
-    gpointer data, GError **error)
+Port *
+port_new (const gchar *address, guint16 number, PortFunc waiting, gpointer data, GError **error)
 {
-  GSocketAddress *own = g_inet_socket_address_new_from_string (address, port);
+  GSocketAddress *own = g_inet_socket_address_new_from_string (address, number);
   GSocket *socket = listen_on (own, error);
-  TlsPort *self;
+  Port *self;
 
   g_object_unref (own);
   if (!socket) {
-    g_prefix_error (error, "cannot listen on %s port %u: ", address, port);
+    g_prefix_error (error, "cannot listen on %s port %u: ", address, number);
     return NULL;
   }
-  self = g_new0 (TlsPort, 1);
-  self->front = front;
-  self->taken = taken;
+  self = g_new0 (Port, 1);
+  self->waiting = waiting;
   self->data = data;
   self->socket = socket;
   self->accept = g_socket_create_source (socket, G_IO_IN | G_IO_ERR | G_IO_HUP, NULL);
@@ -72,7 +69,7 @@ tls_port_new (TlsFront *front, const gchar *address, guint16 port, TlsFrontFunc 
 }
 
 void
-tls_port_free (TlsPort *self)
+port_free (Port *self)
 {
   g_source_destroy (self->accept);
   g_source_unref (self->accept);
@@ -82,7 +79,7 @@ tls_port_free (TlsPort *self)
 }
 
 guint16
-tls_port_get_number (TlsPort *self)
+port_get_number (Port *self)
 {
   GSocketAddress *bound = g_socket_get_local_address (self->socket, NULL);
   guint16 port = bound ? g_inet_socket_address_get_port (G_INET_SOCKET_ADDRESS (bound)) : 0;
