@@ -7,6 +7,7 @@
 #include "cache/intervalcachesrc.h"
 #include "fanout/connection.h"
 #include "fanout/fanoutsink.h"
+#include "fanout/srtp.h"
 #include "ingest/relaysrc.h"
 #include "layers/svclayerfilter.h"
 #include "pace/ratepacer.h"
@@ -18,8 +19,9 @@ plugin_init (GstPlugin *plugin)
 {
   gboolean ok = TRUE;
 
-  // Not an element: programs look this type up by its name.
+  // Not elements: programs look these types up by their names.
   g_type_ensure (WEIR_TYPE_CONNECTION);
+  weir_srtp_register ();
   ok &= GST_ELEMENT_REGISTER (fanoutsink, plugin);
   ok &= GST_ELEMENT_REGISTER (intervalcache, plugin);
   ok &= GST_ELEMENT_REGISTER (intervalcachesrc, plugin);

@@ -15,10 +15,11 @@
 #define DEFAULT_PRIORITY 4
 
 // A reader and the name by which it was added: a host and a port, or a connection's token and a
-// channel.
+// channel. The token of a WeirSrtp stands for a host or a connection.
 typedef struct {
   gchar *key; // "host port"
   gchar *host;
+  gchar *destination; // the host, or the one for which a WeirSrtp stands
   gint port;
   gchar *shown;       // in the log: the host and port, or the peer of the connection
   gboolean own_delay; // its delay is not the property `delay`
@@ -107,7 +108,8 @@ gboolean fanout_name_parse (const gchar *text, gchar **host, gint *port);
 // Returns a name for the connection of a token, or NULL and an error. The caller owns the result.
 Name *fanout_name_new_conn (const gchar *token, gint channel, WeirFraming framing, GError **error);
 
-// Resolves a host name. Takes no lock, and may block. Returns NULL and an error if it fails; the
+// Makes a name for a host, or the token of a connection or of a WeirSrtp. Resolves a host name.
+// Takes no lock, and may block. Returns NULL and an error if it fails; the
 // caller owns the result.
 Name *fanout_name_new (const gchar *host, gint port, GCancellable *cancellable, GError **error);
 

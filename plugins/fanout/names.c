@@ -3,6 +3,7 @@
 #include "fanoutsink_private.h"
 
 #include "gioaddress.h"
+#include "srtp.h"
 #include <string.h>
 
 void
@@ -17,6 +18,7 @@ fanout_name_free (Name *name)
   g_clear_pointer (&name->reader, weir_reader_unref);
   g_free (name->key);
   g_free (name->host);
+  g_free (name->destination);
   g_free (name->shown);
   g_free (name);
 }
@@ -62,6 +64,7 @@ name_alloc (const gchar *host, gint port)
 
   name->key = fanout_name_make_key (host, port);
   name->host = fanout_name_strip_brackets (host);
+  name->destination = g_strdup (name->host);
   name->port = port;
   name->link.data = name;
   return name;
@@ -88,15 +91,13 @@ fanout_name_new_conn (const gchar *token, gint channel, WeirFraming framing, GEr
   return name;
 }
 
-Name *
-fanout_name_new (const gchar *host, gint port, GCancellable *cancellable, GError **error)
+static Name *
+name_new_udp (const gchar *host, gint port, GCancellable *cancellable, GError **error)
 {
   Name *name = NULL;
   GSocketAddress *address;
   GInetAddress *inet;
 
-  if (weir_connection_is_token (host))
-    return fanout_name_new_conn (host, port, WEIR_FRAMING_INTERLEAVED, error);
   if (port < 1 || port > 65535) {
     g_set_error_literal (
         error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "port must be from 1 to 65535");
@@ -123,4 +124,46 @@ fanout_name_new (const gchar *host, gint port, GCancellable *cancellable, GError
   }
   g_object_unref (address);
   return name;
+}
+
+static Name *
+name_new_plain (const gchar *host, gint port, GCancellable *cancellable, GError **error)
+{
+  return weir_connection_is_token (host)
+             ? fanout_name_new_conn (host, port, WEIR_FRAMING_INTERLEAVED, error)
+             : name_new_udp (host, port, cancellable, error);
+}
+
+// Without its WeirSrtp a reader is refused, so it never gets packets in the clear.
+static Name *
+name_new_srtp (const gchar *token, gint port, GCancellable *cancellable, GError **error)
+{
+  WeirProtect protect;
+  gchar *destination = weir_srtp_lookup (token, &protect);
+  Name *name;
+
+  if (!destination) {
+    g_set_error_literal (
+        error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "no WeirSrtp has this token");
+    return NULL;
+  }
+  name = name_new_plain (destination, port, cancellable, error);
+  g_free (destination);
+  if (!name) {
+    protect.release (protect.data);
+    return NULL;
+  }
+  g_free (name->host);
+  g_free (name->key);
+  name->host = g_strdup (token);
+  name->key = fanout_name_make_key (token, port);
+  weir_reader_set_protect (name->reader, &protect);
+  return name;
+}
+
+Name *
+fanout_name_new (const gchar *host, gint port, GCancellable *cancellable, GError **error)
+{
+  return weir_srtp_is_token (host) ? name_new_srtp (host, port, cancellable, error)
+                                   : name_new_plain (host, port, cancellable, error);
 }

@@ -2,6 +2,8 @@
 // Adds and removes the readers of a fanoutsink.
 #include "fanoutsink_private.h"
 
+#include "srtp.h"
+
 #include <string.h>
 
 GST_DEBUG_CATEGORY_EXTERN (fanoutsink_debug);
@@ -46,7 +48,7 @@ fanout_readers_start (WeirFanoutSink *self, const WeirUdpConfig *config, GError 
 static void
 pace (const Name *name, guint64 bits_per_s)
 {
-  WeirConn *conn = name->inet ? NULL : weir_connection_lookup (name->host);
+  WeirConn *conn = name->inet ? NULL : weir_connection_lookup (name->destination);
 
   if (!conn)
     return;
@@ -345,7 +347,8 @@ remove_name (WeirFanoutSink *self, const gchar *host, gint port)
 void
 fanout_readers_remove (WeirFanoutSink *self, const gchar *host, gint port)
 {
-  if (host && *host && !remove_name (self, host, port) && !weir_connection_is_token (host))
+  if (host && *host && !remove_name (self, host, port) && !weir_connection_is_token (host)
+      && !weir_srtp_is_token (host))
     fanout_signals_warn_no_reader (self, "remove", host, port);
 }
 

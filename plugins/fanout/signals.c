@@ -3,6 +3,7 @@
 #include "fanoutsink_private.h"
 
 #include "enumtype.h"
+#include "srtp.h"
 
 GST_DEBUG_CATEGORY_EXTERN (fanoutsink_debug);
 #define GST_CAT_DEFAULT fanoutsink_debug
@@ -57,6 +58,7 @@ plan (WeirFanoutSink *self, const gchar *host, gint port)
     fanout_readers_make_plan (
         self, fanout_readers_get_coming (self, host, port, now_ns), now_ns, &plan);
     g_mutex_unlock (&self->lock);
+    plan.seq = weir_srtp_map_seq (host, plan.seq);
   }
 
   if (plan.known)
@@ -242,7 +244,7 @@ install_multiudpsink_signals (GType type)
   /**
    * WeirFanoutSink::add:
    * @host: IP address (IPv6 with or without brackets) or host name of the reader, or the token of a
-   * `WeirConnection`. An empty string adds no reader
+   * `WeirConnection` or a `WeirSrtp`. An empty string adds no reader
    * @port: UDP port, from 1 to 65535; with a token, the interleaved channel, from 0 to 255
    *
    * Adds a reader. Each further call for the same host and port raises its count by one, and

@@ -102,7 +102,7 @@ fanout_readers_take_failed (WeirFanoutSink *self, gint *error, guint *n_others)
       ++*n_others;
     if (!e || failed)
       continue;
-    failed = g_strdup_printf ("%s port %d", name->host, name->port);
+    failed = g_strdup (name->shown);
     *error = e;
   }
   g_mutex_unlock (&self->lock);

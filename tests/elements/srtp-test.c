@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// WeirSrtp and fanoutsink with sockets on the loopback interface, against libsrtp.
+#include <arpa/inet.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <gst/check/gstharness.h>
+#include <srtp2/srtp.h>
+
+#define PATIENCE_MS 5000
+#define KEY_BYTES 30
+#define LEN 200
+#define SSRC 0x01020304
+#define LOT 50
+
+typedef struct {
+  guint8 keys[2][KEY_BYTES]; // of the sender and of the reader
+  GObject *object;
+  gchar *token;
+  int fd;
+  gint port;
+  srtp_t in, out; // of the reader
+} Reader;
+
+static srtp_t
+open_session (const guint8 *key, srtp_ssrc_type_t type)
+{
+  srtp_policy_t policy = { .ssrc = { .type = type }, .key = (guint8 *) key, .window_size = 128 };
+  srtp_t session;
+
+  srtp_crypto_policy_set_rtp_default (&policy.rtp);
+  srtp_crypto_policy_set_rtcp_default (&policy.rtcp);
+  g_assert_cmpint (srtp_create (&session, &policy), ==, srtp_err_status_ok);
+  return session;
+}
+
+static GObject *
+make_object (const guint8 *send, gsize send_len, const guint8 *receive)
+{
+  GBytes *send_key = g_bytes_new (send, send_len), *receive_key = g_bytes_new (receive, KEY_BYTES);
+  GObject *object = g_object_new (g_type_from_name ("WeirSrtp"), "destination", "127.0.0.1",
+      "send-key", send_key, "receive-key", receive_key, NULL);
+
+  g_bytes_unref (send_key);
+  g_bytes_unref (receive_key);
+  return object;
+}
+
+static void
+reader_open (Reader *self, guint8 seed)
+{
+  struct sockaddr_in address = { .sin_family = AF_INET,
+    .sin_addr.s_addr = htonl (INADDR_LOOPBACK) };
+  socklen_t len = sizeof address;
+
+  for (guint i = 0; i < KEY_BYTES; i++) {
+    self->keys[0][i] = (guint8) (seed + i);
+    self->keys[1][i] = (guint8) (seed * 3 + i);
+  }
+  self->object = make_object (self->keys[0], KEY_BYTES, self->keys[1]);
+  g_object_get (self->object, "token", &self->token, NULL);
+  g_assert_nonnull (self->token);
+  self->fd = socket (AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  g_assert_cmpint (bind (self->fd, (struct sockaddr *) &address, len), ==, 0);
+  g_assert_cmpint (getsockname (self->fd, (struct sockaddr *) &address, &len), ==, 0);
+  self->port = ntohs (address.sin_port);
+  self->in = open_session (self->keys[0], ssrc_any_inbound);
+  self->out = open_session (self->keys[1], ssrc_any_outbound);
+}
+
+static void
+reader_close (Reader *self)
+{
+  g_clear_object (&self->object);
+  g_free (self->token);
+  close (self->fd);
+  srtp_dealloc (self->in);
+  srtp_dealloc (self->out);
+}
+
+static int
+receive (const Reader *self, guint8 *data, gsize size)
+{
+  struct pollfd pfd = { .fd = self->fd, .events = POLLIN };
+
+  return poll (&pfd, 1, PATIENCE_MS) == 1 ? (int) recv (self->fd, data, size, 0) : -1;
+}
+
+// ---- the sink ----
+
+static GstHarness *
+make_sink (void)
+{
+  GstHarness *h = gst_harness_new ("fanoutsink");
+
+  g_object_set (h->element, "sync", FALSE, "async", FALSE, NULL);
+  gst_harness_set_src_caps_str (h, "application/x-rtp");
+  gst_harness_play (h);
+  return h;
+}
+
+static void
+add (GstHarness *h, const gchar *host, gint port)
+{
+  g_signal_emit_by_name (h->element, "add", host, port);
+}
+
+static guint8
+byte_at (guint n, guint i)
+{
+  return (guint8) (n * 31 + i * 7);
+}
+
+static void
+push (GstHarness *h, guint n)
+{
+  guint8 *data = g_malloc (LEN);
+
+  for (guint i = 12; i < LEN; i++)
+    data[i] = byte_at (n, i);
+  data[0] = 0x80;
+  data[1] = 0xe0;
+  GST_WRITE_UINT16_BE (data + 2, n);
+  GST_WRITE_UINT32_BE (data + 4, n);
+  GST_WRITE_UINT32_BE (data + 8, SSRC);
+  g_assert_cmpint (gst_harness_push (h, gst_buffer_new_wrapped (data, LEN)), ==, GST_FLOW_OK);
+}
+
+// Receives packet `n`, and checks that it is encrypted. Returns its sequence number.
+static guint16
+expect (const Reader *reader, guint n)
+{
+  guint8 data[2048];
+  int len = receive (reader, data, sizeof data);
+
+  g_assert_cmpint (len, ==, LEN + 10);
+  g_assert_false (data[100] == byte_at (n, 100) && data[101] == byte_at (n, 101)
+                  && data[102] == byte_at (n, 102) && data[103] == byte_at (n, 103));
+  g_assert_cmpint (srtp_unprotect (reader->in, data, &len), ==, srtp_err_status_ok);
+  g_assert_cmpint (len, ==, LEN);
+  g_assert_cmpuint (GST_READ_UINT32_BE (data + 4), ==, n);
+  for (guint i = 12; i < LEN; i++)
+    g_assert_cmpuint (data[i], ==, byte_at (n, i));
+  return GST_READ_UINT16_BE (data + 2);
+}
+
+// ---- tests ----
+
+// The reader's rollover counter begins with 0 near the end of the stream's numbers, too, and
+// follows the wraps.
+static void
+test_long_stream (void)
+{
+  GstHarness *h = make_sink ();
+  Reader reader;
+  guint first = 65000, n = first;
+
+  reader_open (&reader, 1);
+  add (h, reader.token, reader.port);
+  for (guint lot = 0; lot < 100000 / LOT; lot++) {
+    for (guint i = 0; i < LOT; i++)
+      push (h, n + i);
+    for (guint i = 0; i < LOT; i++, n++)
+      g_assert_cmpuint (expect (&reader, n), ==, (guint16) (n - 32768));
+  }
+  gst_harness_teardown (h);
+  reader_close (&reader);
+}
+
+static void
+test_keys_differ (void)
+{
+  GstHarness *h = make_sink ();
+  Reader a, b;
+  guint8 data[2048];
+  int len;
+
+  reader_open (&a, 1);
+  reader_open (&b, 2);
+  g_assert_cmpstr (a.token, !=, b.token);
+  add (h, a.token, a.port);
+  add (h, b.token, b.port);
+  push (h, 1);
+  expect (&a, 1);
+  expect (&b, 1);
+  push (h, 2);
+  expect (&a, 2);
+  len = receive (&b, data, sizeof data);
+  g_assert_cmpint (srtp_unprotect (a.in, data, &len), !=, srtp_err_status_ok);
+  gst_harness_teardown (h);
+  reader_close (&a);
+  reader_close (&b);
+}
+
+static void
+test_returning_reader (void)
+{
+  GstHarness *h = make_sink ();
+  GstStructure *plan;
+  Reader reader;
+  guint seq;
+
+  reader_open (&reader, 1);
+  for (guint n = 40000; n < 40010; n++) {
+    if (n == 40000) {
+      push (h, 39999);
+      g_signal_emit_by_name (h->element, "plan", reader.token, reader.port, &plan);
+      g_assert_null (plan); // nothing is known yet
+      add (h, reader.token, reader.port);
+    }
+    push (h, n);
+    g_assert_cmpuint (expect (&reader, n), ==, n - 32768);
+  }
+  g_signal_emit_by_name (h->element, "remove", reader.token, reader.port);
+  add (h, reader.token, reader.port);
+  push (h, 40010);
+  g_assert_cmpuint (expect (&reader, 40010), ==, 40010 - 32768);
+  g_signal_emit_by_name (reader.object, "next-seq", 5, &seq);
+  g_assert_cmpuint (seq, ==, 40011 - 32768);
+  gst_harness_teardown (h);
+  reader_close (&reader);
+}
+
+// A reader whose keys are gone must not get the stream in the clear.
+static void
+test_unknown_token (void)
+{
+  GstHarness *h = make_sink ();
+  GstStructure *stats;
+  Reader reader;
+
+  reader_open (&reader, 1);
+  g_clear_object (&reader.object);
+  add (h, reader.token, reader.port);
+  g_signal_emit_by_name (h->element, "get-stats", reader.token, reader.port, &stats);
+  g_assert_cmpint (gst_structure_n_fields (stats), ==, 0);
+  gst_structure_free (stats);
+  gst_harness_teardown (h);
+  reader_close (&reader);
+}
+
+static void
+test_wrong_keys (void)
+{
+  guint8 key[KEY_BYTES] = { 0 };
+
+  for (gsize len = KEY_BYTES - 1; len <= KEY_BYTES; len++) {
+    GObject *object = make_object (key, len, key);
+    gchar *token = NULL;
+
+    g_object_get (object, "token", &token, NULL);
+    g_assert_true ((token != NULL) == (len == KEY_BYTES));
+    g_free (token);
+    g_object_unref (object);
+  }
+}
+
+static void
+test_sent_reports (void)
+{
+  static const guint8 report[] = { 0x81, 200, 0, 12, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1,
+    0, 0, 0, 2, 0, 0, 0, 3, 9, 9, 9, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0 };
+  GstHarness *h = make_sink ();
+  Reader reader;
+  guint8 data[2048];
+  int len;
+
+  reader_open (&reader, 1);
+  add (h, reader.token, reader.port);
+  gst_harness_push (h, gst_buffer_new_memdup (report, sizeof report));
+  len = receive (&reader, data, sizeof data);
+  g_assert_cmpint (len, ==, sizeof report + 14);
+  g_assert_cmpint (memcmp (data + 8, report + 8, 16), !=, 0);
+  g_assert_cmpint (srtp_unprotect_rtcp (reader.in, data, &len), ==, srtp_err_status_ok);
+  g_assert_cmpmem (data, len, report, sizeof report);
+
+  // What is neither RTP nor RTCP is not sent.
+  gst_harness_push (h, gst_buffer_new_memdup ("hello", 5));
+  push (h, 7);
+  expect (&reader, 7);
+  gst_harness_teardown (h);
+  reader_close (&reader);
+}
+
+static gint
+unprotect (const Reader *reader, guint8 *data, guint size)
+{
+  gint len;
+
+  g_signal_emit_by_name (reader->object, "unprotect", data, size, &len);
+  return len;
+}
+
+static void
+test_received_reports (void)
+{
+  guint8 report[64], sealed[64], copy[64];
+  Reader reader;
+  int len;
+
+  reader_open (&reader, 1);
+  for (guint8 ssrc = 1; ssrc < 100; ssrc++) {
+    const guint8 plain[8] = { 0x80, 201, 0, 1, 0, 0, 0, ssrc };
+
+    memcpy (sealed, plain, sizeof plain);
+    len = sizeof plain;
+    g_assert_cmpint (srtp_protect_rtcp (reader.out, sealed, &len), ==, srtp_err_status_ok);
+    for (int i = 0; i < len; i++) {
+      memcpy (copy, sealed, sizeof copy);
+      copy[i] ^= 1;
+      g_assert_cmpint (unprotect (&reader, copy, (guint) len), ==, -1);
+      g_assert_cmpint (unprotect (&reader, copy, (guint) i), ==, -1);
+    }
+    memcpy (report, sealed, sizeof report);
+    g_assert_cmpint (unprotect (&reader, report, (guint) len), ==, sizeof plain);
+    g_assert_cmpmem (report, sizeof plain, plain, sizeof plain);
+    memcpy (report, sealed, sizeof report); // a replay
+    g_assert_cmpint (unprotect (&reader, report, (guint) len), ==, -1);
+  }
+  reader_close (&reader);
+}
+
+int
+main (int argc, char **argv)
+{
+  gst_init (&argc, &argv);
+  g_test_init (&argc, &argv, NULL);
+  gst_object_unref (gst_plugin_load_by_name ("weir"));
+  srtp_init ();
+  g_test_add_func ("/srtp/a-long-stream-is-decrypted-over-all-wraps", test_long_stream);
+  g_test_add_func ("/srtp/each-reader-has-its-key", test_keys_differ);
+  g_test_add_func ("/srtp/a-reader-that-returns-continues-its-numbers", test_returning_reader);
+  g_test_add_func ("/srtp/an-unknown-token-gets-nothing", test_unknown_token);
+  g_test_add_func ("/srtp/keys-of-another-length-are-refused", test_wrong_keys);
+  g_test_add_func ("/srtp/reports-are-encrypted", test_sent_reports);
+  g_test_add_func ("/srtp/only-authentic-reports-are-taken-once", test_received_reports);
+  return g_test_run ();
+}
