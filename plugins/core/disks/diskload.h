@@ -2,20 +2,33 @@
 #pragma once
 
 // What is known of a disk: how much it has to do, its access time and its rate, both measured. Of
-// two copies of a block, a reader takes the one on the disk that is expected to be done first.
+// two copies of a block, a reader takes the one on the disk that is expected to be done first
+// (Y. R. Choe, "Design and Implementation of a Resource-Efficient Storage Server for VoD", PhD
+// dissertation, Purdue University, 2007, section 4.1).
+//
+// A read of n bytes is taken to need t_a + n / r_d. Both are fitted to the reads of the last second
+// of the disk's work, at most to about sixteen. If these reads were of one size, only their sum can
+// be measured: then the usual access time is assumed, and the rate follows from it.
+//
+// For one thread at a time.
 
 #include <stdbool.h>
 #include <stdint.h>
 
 typedef struct {
-  uint64_t bytes;    // of the reads that wait or are in progress
+  uint64_t bytes;    // of the reads that wait or are at work
   uint32_t requests; // their number
+  uint32_t at_work;  // the number of those that the disk was given
   double access_ns;  // moving average of the access time (t_a)
   double byte_ns;    // moving average of the time a byte takes (1 / r_d)
   uint64_t n_done, n_errors;
-  int64_t busy_since_ns; // since when the disk has not finished the read at work; 0: idle
-  // Private: the state of the estimate.
-  double sum_w, sum_x, sum_y, sum_xx, sum_xy;
+  int64_t busy_since_ns;  // since when the disk has not finished a read; 0: idle
+  uint32_t errors_in_row; // since the last read that succeeded
+  bool failing;           // to be avoided: only errors, or it does not answer
+
+  // Private: weighted sums over the past, n: 1, x: bytes, y: ns; and when it last began a read.
+  double sum_n, sum_x, sum_y, sum_xx, sum_xy;
+  int far_off; // reads in a row that were far slower (> 0) or faster (< 0) than expected
   int64_t tried_ns;
 } WeirDiskLoad;
 
@@ -25,18 +38,34 @@ void weir_disk_load_init (WeirDiskLoad *load);
 // A read of `bytes` was put into the disk's queue.
 void weir_disk_load_add (WeirDiskLoad *load, uint64_t bytes);
 
-// A read has left the queue without being done.
+// A read has left the queue without having been given to the disk.
 void weir_disk_load_remove (WeirDiskLoad *load, uint64_t bytes);
 
-// A read of `bytes`, which was the only one at work or one of several, has taken the disk from
-// `start_ns` to `now_ns`; `ok` tells whether it succeeded.
-void weir_disk_load_done (
-    WeirDiskLoad *load, uint64_t bytes, int64_t start_ns, int64_t now_ns, bool ok);
+// The disk was given a read of its queue.
+void weir_disk_load_start (WeirDiskLoad *load, int64_t now_ns);
 
-// Returns the expected time in ns until a further read of `bytes` is done.
+// The disk has finished a read of `bytes`. With several at work, the time since the one before is
+// what this one has taken. `ok` tells whether the disk could read; three errors in a row make the
+// disk failing, one success ends that.
+void weir_disk_load_done (WeirDiskLoad *load, uint64_t bytes, int64_t now_ns, bool ok);
+
+// Marks the disk as failing if it has not finished a read for `patience_ns` and for eight times as
+// long as expected. Returns true if the disk was not failing before.
+bool weir_disk_load_check (WeirDiskLoad *load, int64_t patience_ns, int64_t now_ns);
+
+// Returns the time in ns that the disk is expected to need for a read of `bytes`.
+int64_t weir_disk_load_service (const WeirDiskLoad *load, uint64_t bytes);
+
+// Returns the expected time in ns until a further read of `bytes` is done. A disk that is late is
+// expected to need as long again as it is late.
 int64_t weir_disk_load_expect (const WeirDiskLoad *load, uint64_t bytes, int64_t now_ns);
 
-// Returns 0 or 1: which of two disks is to read a block of `bytes`. A disk that was avoided for a
-// second is tried again now and then, so that it is measured anew.
+// Returns 0 or 1: which of two disks is to read a block of `bytes`; not a failing one if the other
+// is not.
 int weir_disk_load_choose (
-    WeirDiskLoad *first, WeirDiskLoad *second, uint64_t bytes, int64_t now_ns);
+    const WeirDiskLoad *first, const WeirDiskLoad *second, uint64_t bytes, int64_t now_ns);
+
+// Reports whether the disk is idle and has been avoided in favour of `chosen` for a second and for
+// twenty times its service time, so that it should get a read to be measured anew.
+bool weir_disk_load_retry (
+    const WeirDiskLoad *avoided, const WeirDiskLoad *chosen, uint64_t bytes, int64_t now_ns);
