@@ -3,8 +3,10 @@
 
 // A store of titles in blocks on several disks (core/disks/index.h). A store is a folder:
 //
-//   store.yaml          policy, slice, disks with their numbers
+//   store.yaml          id, policy, slice, disks with their numbers
 //   titles/NAME.index   the index of title NAME, followed by its XXH3 hash
+//   adding/ID           a title that is being added or removed; locked by who does so
+//   lock                locked by who changes an index or store.yaml
 //
 // A disk is a folder, too:
 //
@@ -44,7 +46,8 @@ typedef struct _WeirStoredTitle WeirStoredTitle;
 typedef struct {
   guint16 number;
   const gchar *path;
-  gboolean present; // the folder is there and belongs to the store
+  gboolean present;  // the folder is there and belongs to the store
+  gboolean removing; // gets no new blocks; the next balance moves its blocks away
   guint64 bytes, free_bytes;
 } WeirStoreDisk;
 
@@ -62,8 +65,16 @@ void weir_block_store_unref (WeirBlockStore *self);
 
 const gchar *weir_block_store_get_path (WeirBlockStore *self);
 WeirPlacementPolicy weir_block_store_get_policy (WeirBlockStore *self);
-gint64 weir_block_store_get_slice (WeirBlockStore *self); // ns
+gint64 weir_block_store_get_slice (WeirBlockStore *self);    // ns
+const gchar *weir_block_store_get_id (WeirBlockStore *self); // 32 hexadecimal digits
+
+// Stores the disks, at most `n_max`, and returns their number. Looks at each disk, which may block.
+// The paths are the store's.
 guint weir_block_store_get_disks (WeirBlockStore *self, WeirStoreDisk *disks, guint n_max);
+
+// Returns the path of disk `number`, or NULL if the store has no such disk. Does not block. The
+// path is the store's.
+const gchar *weir_block_store_get_disk_path (WeirBlockStore *self, guint16 number);
 
 // Calls `found` for each title, in no order, until it returns FALSE. An index that cannot be read
 // is passed with an error.
@@ -72,12 +83,22 @@ typedef gboolean (*WeirTitleFunc) (
 gboolean weir_block_store_list (
     WeirBlockStore *self, WeirTitleFunc found, gpointer data, GError **error);
 
-// Opens a title. Reads its index, which may block on a disk.
+// Opens a title. Reads its index, which may block on a disk. Users of an unchanged title share one
+// object. Disks that were added meanwhile are known afterwards.
 WeirStoredTitle *weir_block_store_open_title (
     WeirBlockStore *self, const gchar *name, GError **error);
 WeirStoredTitle *weir_stored_title_ref (WeirStoredTitle *self);
 void weir_stored_title_unref (WeirStoredTitle *self);
 const WeirIndex *weir_stored_title_get_index (WeirStoredTitle *self); // constant
 WeirBlockStore *weir_stored_title_get_store (WeirStoredTitle *self);  // no new reference
+
+// Stores where a block lies now, which differs from the title's index if a copy was moved after the
+// title was opened: a reader that does not find a copy asks so. Reads the index if it has changed,
+// which may block. Returns the number of copies, 0 with an error if the title is gone.
+guint weir_stored_title_find_copies (
+    WeirStoredTitle *self, guint32 number, guint16 disks[WEIR_INDEX_COPIES_MAX], GError **error);
+
+// Returns the path of a copy of a block. (transfer full) NULL if the store has no such disk.
+gchar *weir_stored_title_dup_block_path (WeirStoredTitle *self, guint32 number, guint16 disk);
 
 G_END_DECLS

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// What the files of the library share.
+
+#include "store/blockstore.h"
+#include "store/storefile.h"
+
+G_BEGIN_DECLS
+
+typedef struct {
+  guint16 number;
+  gchar *path;
+  gboolean removing;
+  gboolean gone; // no longer in store.yaml
+} StoreDisk;
+
+struct _WeirBlockStore {
+  gint refs; // changed under the lock of all stores
+  gchar *path;
+  gchar id[33];
+  WeirPlacementPolicy policy;
+  gint64 slice_ns;
+
+  GMutex lock;          // for what follows
+  GPtrArray *disks;     // of StoreDisk; grows only
+  GPtrArray *old_paths; // of disks whose path was changed, as users may still have them
+  GHashTable *titles;   // name: WeirStoredTitle, without references
+  gint64 file_stamp[3]; // of store.yaml as it was read last
+  gpointer reader;      // of reading.c, made at the first read
+  GDestroyNotify free_reader;
+};
+
+struct _WeirStoredTitle {
+  gint refs; // changed under the store's lock
+  WeirBlockStore *store;
+  WeirIndex index;
+  gint64 stamp[3]; // of the index's file
+};
+
+// Reads store.yaml again if it has changed.
+void store_refresh (WeirBlockStore *self);
+
+// Locks the store against other processes and threads that change an index or store.yaml. Returns a
+// descriptor, whose close() unlocks, or -1.
+int store_lock (WeirBlockStore *self, GError **error);
+
+// Writes the id as 32 hexadecimal digits.
+void store_print_id (const guint8 id[16], gchar text[33]);
+
+// Returns the path of a file of the store or of a disk. (transfer full)
+gchar *store_index_path (WeirBlockStore *self, const gchar *name);
+gchar *store_adding_path (WeirBlockStore *self, const gchar *id, const gchar *suffix);
+gchar *store_blocks_path (const gchar *disk, const gchar *id);
+
+// Reads the index of a title into `index`, which the caller clears, and stores the file's stamp.
+gboolean store_read_index (
+    WeirBlockStore *self, const gchar *name, WeirIndex *index, gint64 stamp[3], GError **error);
+
+// Writes an index durably. The store is locked. The name's folders are made.
+gboolean store_write_index (WeirBlockStore *self, const WeirIndex *index, GError **error);
+
+// Checks a name for a title.
+gboolean store_check_name (const gchar *name, GError **error);
+
+G_END_DECLS

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Copies of blocks: reads, writes and removes single files of blocks, past the queues of reading.h.
+
+#include "store/blockstore_private.h"
+
+G_BEGIN_DECLS
+
+// Writes a copy durably; the folder is synchronised if `sync_folder`.
+gboolean copies_write (WeirBlockStore *store, const gchar *id, guint32 number, guint16 disk,
+    const guint8 *bytes, gsize length, gboolean sync_folder, GError **error);
+
+// Reads a copy from the disk, not from the page cache, and checks its length and hash. Returns its
+// bytes (transfer full), or NULL.
+guint8 *copies_read (WeirBlockStore *store, const gchar *id, guint32 number,
+    const WeirIndexBlock *block, guint16 disk, GError **error);
+
+void copies_remove (WeirBlockStore *store, const gchar *id, guint32 number, guint16 disk);
+
+// Makes the folders of a title's blocks durable on the disk.
+gboolean copies_sync (WeirBlockStore *store, const gchar *id, guint16 disk, GError **error);
+
+G_END_DECLS

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "store/disks.h"
+
+#include "store/blockstore.h"
+#include "store/files.h"
+
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define MARK "weir-disk"
+#define MARK_FORMAT "weir-disk 1\nstore %s\nnumber %u\n"
+
+gboolean
+weir_disk_mark (const gchar *path, const gchar *store, guint16 number, GError **error)
+{
+  g_autofree gchar *mark = g_build_filename (path, MARK, NULL);
+  g_autofree gchar *part = g_strconcat (mark, ".part", NULL);
+  g_autofree gchar *blocks = g_build_filename (path, "blocks", NULL);
+  g_autofree gchar *text = g_strdup_printf (MARK_FORMAT, store, number);
+
+  return weir_files_make_folders (path, blocks, error)
+         && weir_files_write (mark, part, (const guint8 *) text, strlen (text), error)
+         && weir_files_sync_folder (path, error);
+}
+
+void
+weir_disk_unmark (const gchar *path)
+{
+  g_autofree gchar *mark = g_build_filename (path, MARK, NULL);
+  g_autofree gchar *blocks = g_build_filename (path, "blocks", NULL);
+
+  unlink (mark);
+  rmdir (blocks);
+}
+
+gboolean
+weir_disk_check (const gchar *path, const gchar *store, guint16 number, GError **error)
+{
+  g_autofree gchar *mark = g_build_filename (path, MARK, NULL), *text = NULL;
+  g_autofree gchar *expected = g_strdup_printf (MARK_FORMAT, store, number);
+  g_autoptr (GError) problem = NULL;
+
+  if (!g_file_get_contents (mark, &text, NULL, &problem)) {
+    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK,
+        "disk %u (%s) is missing: %s; is it mounted?", number, path, problem->message);
+    return FALSE;
+  }
+  if (!g_str_equal (text, expected)) {
+    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK,
+        "%s is not disk %u of this store, says its file %s", path, number, MARK);
+    return FALSE;
+  }
+  return TRUE;
+}
+
+gchar *
+weir_disk_resolve (const gchar *path, GError **error)
+{
+  gchar *resolved = realpath (path, NULL), *copy;
+  g_autofree gchar *mark = NULL;
+
+  if (!resolved) {
+    weir_files_fail (error, errno, "use the folder as a disk", path);
+    return NULL;
+  }
+  copy = g_strdup (resolved);
+  free (resolved);
+  mark = g_build_filename (copy, MARK, NULL);
+  if (!g_file_test (copy, G_FILE_TEST_IS_DIR))
+    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK,
+        "%s is not a folder; a disk is the path of a folder on it", path);
+  else if (!g_utf8_validate (copy, -1, NULL))
+    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK, "%s: the path is not UTF-8", path);
+  else if (g_file_test (mark, G_FILE_TEST_EXISTS))
+    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK,
+        "%s is a disk of a store already; remove its file %s if that store is no more", path, MARK);
+  else
+    return copy;
+  g_free (copy);
+  return NULL;
+}
+
+gboolean
+weir_disk_get_space (const gchar *path, WeirDiskSpace *space)
+{
+  struct statvfs vfs;
+  struct stat st;
+
+  if (stat (path, &st) < 0 || statvfs (path, &vfs) < 0)
+    return FALSE;
+  space->device = st.st_dev;
+  space->bytes = (guint64) vfs.f_blocks * vfs.f_frsize;
+  space->free_bytes = (guint64) vfs.f_bavail * vfs.f_frsize;
+  return TRUE;
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// The folder of a disk. Its file weir-disk names the store and the disk's number, so that a folder
+// is not used for another disk, such as an empty mount point whose disk is missing.
+
+#include <glib.h>
+
+G_BEGIN_DECLS
+
+typedef struct {
+  guint64 device; // st_dev
+  guint64 bytes, free_bytes;
+} WeirDiskSpace;
+
+// Marks a folder as disk `number` of the store, durably.
+gboolean weir_disk_mark (const gchar *path, const gchar *store, guint16 number, GError **error);
+
+// Removes the mark, and the folder of blocks if it is empty.
+void weir_disk_unmark (const gchar *path);
+
+// Checks that the folder is disk `number` of the store.
+gboolean weir_disk_check (const gchar *path, const gchar *store, guint16 number, GError **error);
+
+// Returns the real path of a folder that can become a disk: it exists, and is not a disk of any
+// store.
+gchar *weir_disk_resolve (const gchar *path, GError **error);
+
+// Returns FALSE if the disk does not answer such questions. Does not wake a disk that is asleep.
+gboolean weir_disk_get_space (const gchar *path, WeirDiskSpace *space);
+
+G_END_DECLS

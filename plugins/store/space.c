@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "store/space.h"
+
+#include "store/disks.h"
+
+#define RESERVE (G_GUINT64_CONSTANT (1) << 20) // of each disk, for folders and the last block's end
+
+guint
+space_get (WeirBlockStore *store, WeirPlacementDisk *disks)
+{
+  g_autofree WeirStoreDisk *all = g_new (WeirStoreDisk, WEIR_STORE_DISKS_MAX);
+  guint n = weir_block_store_get_disks (store, all, WEIR_STORE_DISKS_MAX);
+
+  for (guint i = 0; i < n; i++)
+    disks[i] = (WeirPlacementDisk) { .number = all[i].number,
+      .usable = all[i].present && !all[i].removing,
+      .free_bytes = all[i].free_bytes - MIN (all[i].free_bytes, RESERVE) };
+  return n;
+}
+
+typedef struct {
+  guint16 number;
+  guint64 device, free_bytes;
+} Room;
+
+// Returns the rooms of the usable disks. (transfer full)
+static GArray *
+get_rooms (WeirBlockStore *store)
+{
+  g_autofree WeirPlacementDisk *disks = g_new (WeirPlacementDisk, WEIR_STORE_DISKS_MAX);
+  GArray *rooms = g_array_new (FALSE, FALSE, sizeof (Room));
+  guint n = space_get (store, disks);
+
+  for (guint i = 0; i < n; i++) {
+    const gchar *path = weir_block_store_get_disk_path (store, disks[i].number);
+    WeirDiskSpace space;
+
+    if (disks[i].usable && path && weir_disk_get_space (path, &space)) {
+      Room room = { disks[i].number, space.device, disks[i].free_bytes };
+
+      g_array_append_val (rooms, room);
+    }
+  }
+  return rooms;
+}
+
+// Returns the room for a title that lies on one disk or on a mirror pair.
+static guint64
+room_of_one (const GArray *rooms, gboolean pairs)
+{
+  guint64 most = 0;
+
+  for (guint i = 0; i < rooms->len; i++) {
+    const Room *room = &g_array_index (rooms, Room, i);
+    guint64 bytes = pairs ? 0 : room->free_bytes;
+
+    for (guint j = 0; pairs && j < rooms->len; j++) {
+      const Room *other = &g_array_index (rooms, Room, j);
+
+      if (other->number == (room->number ^ 1))
+        bytes = MIN (room->free_bytes, other->free_bytes) / (room->device == other->device ? 2 : 1);
+    }
+    most = MAX (most, bytes);
+  }
+  return most;
+}
+
+// Returns the room for the copies of a title of `bytes` bytes that lies on all disks: each disk
+// gets at most one copy of a block.
+static guint64
+room_of_all (const GArray *rooms, guint64 bytes, guint copies)
+{
+  guint64 sum = 0;
+
+  for (guint i = 0; i < rooms->len; i++) {
+    const Room *room = &g_array_index (rooms, Room, i);
+    gboolean first = TRUE;
+    guint n = 0;
+
+    for (guint j = 0; j < rooms->len; j++) {
+      gboolean same = g_array_index (rooms, Room, j).device == room->device;
+
+      n += same;
+      first = first && !(same && j < i);
+    }
+    if (first)
+      sum += MIN (room->free_bytes, bytes * MIN (n, copies));
+  }
+  return sum / copies;
+}
+
+gboolean
+space_check (WeirBlockStore *store, const gchar *name, guint64 bytes, GError **error)
+{
+  WeirPlacementPolicy policy = weir_block_store_get_policy (store);
+  guint copies = weir_placement_copies (policy);
+  GArray *rooms = get_rooms (store);
+  gboolean one = policy == WEIR_PLACEMENT_NAIVE || policy == WEIR_PLACEMENT_RAID1;
+  guint64 room = bytes > G_MAXUINT64 / 4 ? 0
+                 : one                   ? room_of_one (rooms, policy == WEIR_PLACEMENT_RAID1)
+                                         : room_of_all (rooms, bytes, copies);
+
+  g_array_unref (rooms);
+  if (room < bytes) {
+    g_autofree gchar *needed = g_format_size (bytes), *there = g_format_size (room);
+
+    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_NO_SPACE,
+        "no room for '%s': it has %s, and the disks have room for %s in %s (policy %s); add a disk "
+        "or remove titles",
+        name, needed, there, copies > 1 ? "two copies" : "one copy", weir_placement_name (policy));
+  }
+  return room >= bytes;
+}
