@@ -97,11 +97,13 @@ def a_mount_has_a_pipeline_and_choices():
 
 
 @test
-def a_worker_process_is_explained():
-    """--explain: the output says whether a worker process reads the upstream"""
-    for isolate, told in ('auto', True), ('no', False):
-        out = configured(f'isolate: {isolate}\n{CONFIG}', '--explain', '/cam')[0]
-        assert ('\n# A worker process reads the upstream.\n' in out) == told, out
+def worker_processes_are_explained():
+    """--explain: the output says what runs in worker processes"""
+    for isolate, expected in (('no', []), ('auto', ['reads the upstream', 'runs decode', 'runs transcode']),
+                              ('yes', ['reads the upstream', 'runs restamp', 'runs decode', 'runs transcode'])):
+        out = configured(f'isolate: {isolate}\n{CONFIG}', '--explain', '/cam?size=320x180')[0]
+        told = re.findall(r'^# A worker process (.*)\.$', out, re.M)
+        assert told == expected, (isolate, out)
 
 
 @test

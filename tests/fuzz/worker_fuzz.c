@@ -53,10 +53,23 @@ on_ended (gpointer owner, const gchar *reason)
   require (g_utf8_validate (reason, -1, NULL) && !strpbrk (reason, "\r\n"));
 }
 
+static void
+on_track (gpointer owner, guint track, GstCaps *caps)
+{
+  require (track < message.n_tracks && gst_caps_is_fixed (caps));
+}
+
+static void
+on_index (gpointer owner, guint track)
+{
+  require (track < message.n_tracks);
+}
+
 int
 LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
-  static const WireHandler handler = { on_tracks, on_packet, on_mapped, on_overflowed, on_ended };
+  static const WireHandler handler = { on_tracks, on_packet, on_mapped, on_overflowed, on_ended,
+    on_track, on_index, on_index };
 
   if (size < 1 || size > WIRE_MAX)
     return 0;

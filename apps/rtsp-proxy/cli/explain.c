@@ -3,6 +3,7 @@
 #include "text/config_error.h"
 
 #include "base/log.h"
+#include "graph/stage_isolated.h"
 #include "mounts/offer.h"
 #include "sources/isolated_pull.h"
 #include "stages/choice.h"
@@ -90,12 +91,19 @@ explain_chain (const gchar *title, const PullConfig *pull, const GPtrArray *chai
 {
   GString *out = g_string_new (NULL);
   gchar *key = choice_dup_key (chain), *line = dup_source (pull);
+  gboolean isolated = FALSE;
 
   g_string_append_printf (out, "# %s\n# %s\n#\n", title, key);
   if (isolated_pull_wants (pull))
     g_string_append (out, "# A worker process reads the upstream.\n");
-  for (guint i = 0; i < chain->len; i++)
+  for (guint i = 0; i < chain->len; i++) {
+    const Stage *stage = g_ptr_array_index (chain, i);
+
+    isolated = stage_isolated_wants (stage, isolated);
+    if (isolated)
+      g_string_append_printf (out, "# A worker process runs %s.\n", stage_get_file (stage)->name);
     append_stage (out, &line, chain, i);
+  }
   if (line) {
     append_to_line (&line, READER);
     g_free (key);

@@ -153,14 +153,22 @@ set_params (GraphNode *self, const Stage *stage)
   g_strv_builder_unref (notable);
 }
 
+// Adds the process that runs the node. 0: this one.
 static void
-set_worker (GraphNode *self, gint pid)
+add_worker (GraphNode *self, gint pid)
 {
-  gchar *text = g_strdup_printf ("%d", pid);
-  const gchar *const params[] = { "worker", text, NULL };
+  GStrvBuilder *params;
+  gchar *text;
 
+  if (!pid)
+    return;
+  params = g_strv_builder_new ();
+  text = g_strdup_printf ("%d", pid);
+  g_strv_builder_addv (params, (const gchar **) self->params);
+  g_strv_builder_add_many (params, "worker", text, NULL);
   g_strfreev (self->params);
-  self->params = g_strdupv ((gchar **) params);
+  self->params = g_strv_builder_end (params);
+  g_strv_builder_unref (params);
   g_free (text);
 }
 
@@ -176,8 +184,7 @@ add_upstreams (GPtrArray *nodes, GraphNode *pull, Node *node)
                                 : !inlet.up     ? inlet.reason ? "down" : "starting"
                                 : inlet.current ? "up"
                                                 : "standing by");
-    if (inlet.worker)
-      set_worker (upstream, inlet.worker);
+    add_worker (upstream, inlet.worker);
     g_ptr_array_add (nodes, upstream);
     graph_node_take_from (pull, id);
     g_free (id);
@@ -194,6 +201,7 @@ add_node (GPtrArray *nodes, Node *node)
   self->state = g_strdup (node_state_name (node_get_state (node)));
   if (stage) {
     set_params (self, stage);
+    add_worker (self, node_get_inlet (node, 0).worker);
     take_from_node (self, node_get_input (node));
   } else {
     add_upstreams (nodes, self, node);

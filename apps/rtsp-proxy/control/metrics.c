@@ -146,7 +146,8 @@ ingest (Page *page)
   counter (page, "ingest_lost_packets_total", G_STRUCT_OFFSET (Sample, relay.n_lost),
       "Packets missing in the upstream's sequence numbers.");
   counter (page, "ingest_overflow_packets_total", G_STRUCT_OFFSET (Sample, relay.n_overflow),
-      "Packets from the upstream that the system dropped, as a receive buffer was full.");
+      "Packets from the upstream that the system dropped, as a receive buffer was full, and those "
+      "that a stage in a worker process did not take in time.");
   head (page, refused, "counter",
       "Packets from the upstream that were dropped: stale (from an earlier source) or malformed.");
   for (guint i = 0; i < page->n; i++) {

@@ -2,6 +2,7 @@
 #include "graph/node_private.h"
 
 #include "base/backoff.h"
+#include "graph/stage_isolated.h"
 #include "graph/stage_run.h"
 
 // Time within which a stage must send media once it receives some, in ms.
@@ -69,6 +70,18 @@ node_tell_failed_over (Node *self)
 
 // ---- a stage's input ----
 
+static gboolean
+is_isolated (const Node *self)
+{
+  return self->own.light != NULL;
+}
+
+static gboolean
+takes_raw (const Node *self)
+{
+  return stage_get_file (self->stage)->takes == STAGE_RAW;
+}
+
 static void
 on_input_up (gpointer user)
 {
@@ -79,9 +92,20 @@ on_input_up (gpointer user)
     node_tell_up (self);
 }
 
+// The worker process of the input has ended, or will be another one.
+static void
+stop_with_input (Node *self)
+{
+  Inlet *input = self->input->stage ? node_inlet (self->input, 0) : NULL;
+
+  if (input && !input->up && is_isolated (self) && takes_raw (self))
+    inlet_run (node_inlet (self, 0), FALSE);
+}
+
 static void
 on_input_down (gpointer user, const gchar *reason, guint retry_ms)
 {
+  stop_with_input (user);
   node_tell_down (user, reason, retry_ms);
 }
 
@@ -98,10 +122,14 @@ on_input_connecting (gpointer user)
 static void
 on_input_changed (gpointer user)
 {
-  Inlet *only = node_inlet (user, 0);
+  Node *self = user;
+  Inlet *only = node_inlet (self, 0);
 
   inlet_run (only, FALSE);
   inlet_run (only, TRUE);
+  // Stages that take raw frames follow into the new worker process.
+  if (is_isolated (self) && stage_get_file (self->stage)->gives == STAGE_RAW)
+    node_tell_changed (self);
 }
 
 static void
@@ -376,15 +404,43 @@ find_clock (Node *node)
   return node;
 }
 
+static StageInput
+find_input (Node *self)
+{
+  return (StageInput) { self->input->relay, find_clock (self->input)->relay, publish_input,
+    unpublish_input, node_ref (self->input), release_input };
+}
+
 static GstElement *
 make_stage (const PullContext *context, GError **error)
 {
   Node *self = ((Inlet *) context->data)->node;
-  StageInput input = { self->input->relay, find_clock (self->input)->relay, publish_input,
-    unpublish_input, node_ref (self->input), release_input };
+  StageInput input = find_input (self);
 
   return stage_run_new (&input, self->stage, self->id, context, error);
 }
+
+static gpointer
+start_isolated (const PullContext *context, GError **error)
+{
+  Node *self = ((Inlet *) context->data)->node;
+  StageInput input;
+  Worker *where = NULL;
+
+  if (takes_raw (self)) {
+    where = upstream_get_worker (node_inlet (self->input, 0)->upstream);
+    if (!where) {
+      g_set_error (error, GST_CORE_ERROR, GST_CORE_ERROR_STATE_CHANGE, "stage %s does not run",
+          stage_get_file (self->input->stage)->name);
+      return NULL;
+    }
+  }
+  input = find_input (self);
+  return stage_isolated_new (&input, self->stage, self->id, where, context, error);
+}
+
+static const PullLight isolated_stage = { start_isolated, stage_isolated_close,
+  stage_isolated_get_worker };
 
 Node *
 node_new_stage (Node *input, Stage *stage)
@@ -394,6 +450,8 @@ node_new_stage (Node *input, Stage *stage)
   self->input = node_ref (input);
   self->stage = stage_ref (stage);
   self->own.connect_timeout_ms = self->own.read_timeout_ms = STAGE_TIMEOUT_MS;
+  if (stage_isolated_wants (stage, input->stage && is_isolated (input)))
+    self->own.light = &isolated_stage;
   node_add_inlet (self, &self->own, make_stage);
   return self;
 }

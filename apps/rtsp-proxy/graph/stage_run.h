@@ -1,22 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Runs a stage: makes its pipeline between the relay that it reads and the relay that it feeds.
+// Runs a stage in this process: makes its pipeline between the relay that it reads and the relay
+// that it feeds.
 
-#include "sources/pull.h"
-#include "stages/stage.h"
-
-// The input of a stage.
-typedef struct {
-  Relay *relay; // has the tracks
-  Relay *clock; // has the sender reports that give the tracks' NTP time
-  // The functions are called on the main thread. `publish` publishes a track as a window and
-  // returns the window's name, an intervalcache channel (transfer full). `unpublish` ends that.
-  gchar *(*publish) (gpointer data, guint track);
-  void (*unpublish) (gpointer data, guint track);
-  gpointer data; // valid until `release`
-  void (*release) (gpointer data);
-} StageInput;
+#include "graph/stage_tracks.h"
 
 // Makes the pipeline for one run of a stage. The pipeline reads the windows of the tracks that the
 // stage processes. It pushes RTP into the context's relay, and publishes raw frames under the name

@@ -259,10 +259,22 @@ find_least (WorkerKind kind, guint *n)
   return least;
 }
 
+gboolean
+worker_join (Worker *self, WorkerDiedFunc died, gpointer job)
+{
+  Place place = { died, job };
+
+  if (self->ended || self->killed || self->retired)
+    return FALSE;
+  self->refs++;
+  g_clear_pointer (&self->idle, timer_remove);
+  g_array_append_val (self->places, place);
+  return TRUE;
+}
+
 Worker *
 workers_join (WorkerKind kind, WorkerDiedFunc died, gpointer job, GError **error)
 {
-  Place place = { died, job };
   guint n;
   Worker *self = find_least (kind, &n);
 
@@ -270,9 +282,7 @@ workers_join (WorkerKind kind, WorkerDiedFunc died, gpointer job, GError **error
     self = worker_new (kind, error);
   if (!self)
     return NULL;
-  self->refs++;
-  g_clear_pointer (&self->idle, timer_remove);
-  g_array_append_val (self->places, place);
+  worker_join (self, died, job);
   return self;
 }
 

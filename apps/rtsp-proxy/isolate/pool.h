@@ -29,6 +29,10 @@ typedef void (*WorkerDiedFunc) (gpointer job, const gchar *reason);
 Worker *workers_join (WorkerKind kind, WorkerDiedFunc died, gpointer job, GError **error);
 void worker_leave (Worker *self, gpointer job);
 
+// Like workers_join(), for a job that needs the process of another one. Returns FALSE if the worker
+// has ended.
+gboolean worker_join (Worker *self, WorkerDiedFunc died, gpointer job);
+
 // Sends a message with 1 to WORKER_FDS_MAX descriptors, which stay the caller's. Never waits.
 // Returns FALSE and sets `error` if the worker does not take it.
 gboolean worker_send (

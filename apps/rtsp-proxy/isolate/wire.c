@@ -65,17 +65,22 @@ put_field (GQuark name, const GValue *value, gpointer self)
 }
 
 void
+wire_put_caps (WireMessage *self, const GstCaps *caps)
+{
+  GstCaps *published = relay_caps_publish (caps, 0);
+  const GstStructure *s = gst_caps_get_structure (published, 0);
+
+  wire_put (self, (guint64) gst_structure_n_fields (s), 1);
+  gst_structure_foreach (s, put_field, self);
+  gst_caps_unref (published);
+}
+
+void
 wire_put_tracks (WireMessage *self, GPtrArray *caps)
 {
   wire_put (self, caps->len, 1);
-  for (guint i = 0; i < caps->len; i++) {
-    GstCaps *published = relay_caps_publish (g_ptr_array_index (caps, i), 0);
-    const GstStructure *s = gst_caps_get_structure (published, 0);
-
-    wire_put (self, (guint64) gst_structure_n_fields (s), 1);
-    gst_structure_foreach (s, put_field, self);
-    gst_caps_unref (published);
-  }
+  for (guint i = 0; i < caps->len; i++)
+    wire_put_caps (self, g_ptr_array_index (caps, i));
 }
 
 gboolean
@@ -160,9 +165,8 @@ read_value (WeirBytes *b, GstStructure *s, const gchar *name)
     gst_structure_set (s, name, G_TYPE_UINT, (guint) number, NULL);
 }
 
-// Returns the caps of a track, or NULL if they are malformed or have no clock rate or medium.
-static GstCaps *
-read_caps (WeirBytes *b)
+GstCaps *
+wire_dup_caps (WeirBytes *b)
 {
   GstStructure *s = gst_structure_new_empty ("application/x-rtp");
   GstCaps *caps = gst_caps_new_empty ();
@@ -200,7 +204,7 @@ read_tracks (WeirBytes *b, const WireHandler *handler, gpointer owner)
   if (n < 1 || n > RELAY_MAX_TRACKS)
     b->failed = TRUE;
   for (guint i = 0; i < n && !b->failed; i++) {
-    GstCaps *caps = read_caps (b);
+    GstCaps *caps = wire_dup_caps (b);
 
     if (caps)
       g_ptr_array_add (all, caps);
@@ -255,6 +259,34 @@ read_ntp (WeirBytes *b, guint n_tracks, const WireHandler *handler, gpointer own
 }
 
 static void
+read_track (WeirBytes *b, guint n_tracks, const WireHandler *handler, gpointer owner)
+{
+  GstCaps *caps;
+  guint8 track;
+
+  weir_bytes_u8 (b, &track);
+  caps = wire_dup_caps (b);
+  if (track >= n_tracks || weir_bytes_left (b) > 0)
+    b->failed = TRUE;
+  if (!b->failed)
+    handler->track (owner, track, caps);
+  gst_clear_caps (&caps);
+}
+
+// Reads the number of a track, which is all of the message, and passes it to `function`.
+static void
+read_index (WeirBytes *b, guint n_tracks, void (*function) (gpointer, guint), gpointer owner)
+{
+  guint8 track;
+
+  weir_bytes_u8 (b, &track);
+  if (track >= n_tracks || weir_bytes_left (b) > 0)
+    b->failed = TRUE;
+  if (!b->failed)
+    function (owner, track);
+}
+
+static void
 read_ended (WeirBytes *b, const WireHandler *handler, gpointer owner)
 {
   gchar *text = wire_dup_text (b, WIRE_TEXT_MAX), *valid;
@@ -271,6 +303,34 @@ read_ended (WeirBytes *b, const WireHandler *handler, gpointer owner)
   g_free (text);
 }
 
+// Reports whether the handler takes a message of this type.
+static gboolean
+is_taken (const WireHandler *handler, guint8 type)
+{
+  switch (type) {
+    case WIRE_ALIVE:
+      return TRUE;
+    case WIRE_TRACKS:
+      return handler->tracks != NULL;
+    case WIRE_PACKETS:
+      return handler->packet != NULL;
+    case WIRE_NTP:
+      return handler->mapped != NULL;
+    case WIRE_OVERFLOW:
+      return handler->overflowed != NULL;
+    case WIRE_ENDED:
+      return handler->ended != NULL;
+    case WIRE_TRACK:
+      return handler->track != NULL;
+    case WIRE_FLOWS:
+      return handler->flows != NULL;
+    case WIRE_ASKED:
+      return handler->asked != NULL;
+    default:
+      return FALSE;
+  }
+}
+
 gboolean
 wire_read (
     const guint8 *data, gsize len, guint n_tracks, const WireHandler *handler, gpointer owner)
@@ -280,9 +340,9 @@ wire_read (
   guint8 type;
 
   weir_bytes_u8 (&b, &type);
-  switch (b.failed ? 0 : type) {
-    case WIRE_ALIVE:
-      break;
+  if (b.failed || !is_taken (handler, type))
+    return FALSE;
+  switch (type) {
     case WIRE_TRACKS:
       read_tracks (&b, handler, owner);
       break;
@@ -299,8 +359,17 @@ wire_read (
     case WIRE_ENDED:
       read_ended (&b, handler, owner);
       break;
+    case WIRE_TRACK:
+      read_track (&b, n_tracks, handler, owner);
+      break;
+    case WIRE_FLOWS:
+      read_index (&b, n_tracks, handler->flows, owner);
+      break;
+    case WIRE_ASKED:
+      read_index (&b, n_tracks, handler->asked, owner);
+      break;
     default:
-      return FALSE;
+      break;
   }
   return !b.failed && weir_bytes_left (&b) == 0;
 }

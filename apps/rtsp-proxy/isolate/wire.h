@@ -12,7 +12,8 @@
 
 #define WIRE_MAX 65536 // bytes of a message
 #define WIRE_TEXT_MAX 1024
-#define WIRE_FIELDS_MAX 64 // of the caps of a track
+#define WIRE_LAUNCH_MAX 60000 // bytes of the launch text of a stage
+#define WIRE_FIELDS_MAX 64    // of the caps of a track
 
 typedef enum {
   // From a worker.
@@ -22,9 +23,13 @@ typedef enum {
   WIRE_NTP,      // the mapping of the track's sender report
   WIRE_OVERFLOW, // packets that the system dropped
   WIRE_ENDED,    // the run has ended, with a reason
+  WIRE_TRACK,    // a track of a stage became known, before its first packet
+  WIRE_FLOWS,    // raw frames of a track flow out of a stage
+  WIRE_ASKED,    // a stage asks for a keyframe of a track that it takes
   // To a worker.
-  WIRE_JOB,
-  WIRE_ASK, // asks for a keyframe
+  WIRE_JOB,   // an upstream
+  WIRE_STAGE, // a stage; its packets follow as WIRE_PACKETS over sockets of their own
+  WIRE_ASK,   // asks for a keyframe
   WIRE_CLOSE,
 } WireType;
 
@@ -41,6 +46,7 @@ void wire_put (WireMessage *self, guint64 number, guint n_bytes);
 // Puts a text of at most G_MAXUINT16 bytes; NULL is put like an empty one.
 void wire_put_text (WireMessage *self, const gchar *text);
 void wire_put_tracks (WireMessage *self, GPtrArray *caps);
+void wire_put_caps (WireMessage *self, const GstCaps *caps);
 
 // Puts a packet after others of its track. `base` is as in relay_push(). Returns FALSE, with the
 // message unchanged, if the packet does not fit.
@@ -56,6 +62,7 @@ typedef struct {
   gboolean more; // further packets follow in the message
 } WirePacket;
 
+// A message without a function is malformed.
 typedef struct {
   // `caps` holds a GstCaps of application/x-rtp for each of 1 to RELAY_MAX_TRACKS tracks.
   void (*tracks) (gpointer owner, GPtrArray *caps);
@@ -64,9 +71,13 @@ typedef struct {
   void (*overflowed) (gpointer owner, guint32 n);
   // `reason` is UTF-8 without control characters.
   void (*ended) (gpointer owner, const gchar *reason);
+  // `caps` is a GstCaps of application/x-rtp (transfer none).
+  void (*track) (gpointer owner, guint track, GstCaps *caps);
+  void (*flows) (gpointer owner, guint track);
+  void (*asked) (gpointer owner, guint track);
 } WireHandler;
 
-// Reads a message from a worker that has told `n_tracks` tracks so far, and passes what it says to
+// Reads a message from a worker that may name `n_tracks` tracks, and passes what it says to
 // `handler`. Returns FALSE if the message is malformed; packets before the mistake are passed.
 gboolean wire_read (
     const guint8 *data, gsize len, guint n_tracks, const WireHandler *handler, gpointer owner);
@@ -74,3 +85,7 @@ gboolean wire_read (
 // Returns a copy of the next text, or NULL if it is longer than `max` bytes, or cut. The caller
 // owns it.
 gchar *wire_dup_text (WeirBytes *bytes, gsize max);
+
+// Returns the next caps of application/x-rtp, or NULL if they are malformed or have no clock rate
+// or medium. (transfer full)
+GstCaps *wire_dup_caps (WeirBytes *bytes);

@@ -248,9 +248,21 @@ begin (IsolatedJob *self, const WireMessage *message, const gint *fds, guint n_f
   return ok;
 }
 
+// Returns the worker that the job joined, or NULL. A worker that dies ends its jobs.
+static Worker *
+join (IsolatedJob *self, WorkerKind kind, Worker *where, GError **error)
+{
+  if (!where)
+    return workers_join (kind, end, self, error);
+  if (worker_join (where, end, self))
+    return where;
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_CLOSED, "the worker process has ended");
+  return NULL;
+}
+
 gboolean
-isolated_job_start (IsolatedJob *self, WorkerKind kind, const WireMessage *message, const gint *fds,
-    guint n_fds, GError **error)
+isolated_job_start (IsolatedJob *self, WorkerKind kind, Worker *where, const WireMessage *message,
+    const gint *fds, guint n_fds, GError **error)
 {
   g_atomic_ref_count_init (&self->refs);
   g_mutex_init (&self->lock);
@@ -258,8 +270,7 @@ isolated_job_start (IsolatedJob *self, WorkerKind kind, const WireMessage *messa
   self->watched.tick = on_tick;
   self->reader = *self->handler;
   self->reader.ended = end;
-  // A worker that dies ends its jobs.
-  self->worker = workers_join (kind, end, self, error);
+  self->worker = join (self, kind, where, error);
   if (self->worker && begin (self, message, fds, n_fds, error))
     return TRUE;
   if (self->worker)

@@ -37,12 +37,12 @@ struct _IsolatedJob {
   gpointer data;
 };
 
-// Starts the job: joins a worker, and sends it `message`, the job's socket and further descriptors
-// (which stay the caller's). `self` is empty but for `handler`, `release` and the owner's fields.
-// Returns FALSE and sets `error` if that fails; `self` then stays the caller's. Call from the main
-// thread only.
-gboolean isolated_job_start (IsolatedJob *self, WorkerKind kind, const WireMessage *message,
-    const gint *fds, guint n_fds, GError **error);
+// Starts the job: joins a worker of the kind, or the worker `where` if that is not NULL, and sends
+// it `message`, the job's socket and further descriptors (which stay the caller's). `self` is empty
+// but for `handler`, `release` and the owner's fields. Returns FALSE and sets `error` if that
+// fails; `self` then stays the caller's. Call from the main thread only.
+gboolean isolated_job_start (IsolatedJob *self, WorkerKind kind, Worker *where,
+    const WireMessage *message, const gint *fds, guint n_fds, GError **error);
 
 IsolatedJob *isolated_job_ref (IsolatedJob *self);
 void isolated_job_unref (gpointer self);

@@ -29,6 +29,12 @@ isolated_pull_set (Isolate to)
   mode = to;
 }
 
+Isolate
+isolated_pull_get (void)
+{
+  return mode;
+}
+
 gboolean
 isolated_pull_covers (Isolate which, const PullConfig *config)
 {
@@ -161,8 +167,8 @@ begin (Pull *self, GError **error)
   message = g_new (WireMessage, 1);
   put_config (message, config);
   ok = isolated_job_start (&self->job,
-      config->parser == PULL_PARSES ? WORKER_OFFLINE : WORKER_ONLINE, message, &fd, fd >= 0 ? 1 : 0,
-      error);
+      config->parser == PULL_PARSES ? WORKER_OFFLINE : WORKER_ONLINE, NULL, message, &fd,
+      fd >= 0 ? 1 : 0, error);
   g_free (message);
   if (fd >= 0)
     close (fd);

@@ -9,12 +9,13 @@
 
 typedef enum {
   ISOLATE_NO,
-  ISOLATE_AUTO, // upstreams whose media is parsed
-  ISOLATE_YES,  // all upstreams
+  ISOLATE_AUTO, // upstreams whose media is parsed, and stages with elements of others
+  ISOLATE_YES,  // all upstreams and stages
 } Isolate;
 
-// Sets which upstreams run in workers. Call before the first upstream starts.
+// Sets which upstreams and stages run in workers. Call before the first upstream starts.
 void isolated_pull_set (Isolate mode);
+Isolate isolated_pull_get (void);
 
 // Report whether the upstream runs in a worker, with the mode that was set, or with `mode`.
 gboolean isolated_pull_wants (const PullConfig *config);

@@ -297,3 +297,19 @@ stage_check_elements (const Stage *self, const gchar *codec, GError **error)
     return check_any_codec (self, error);
   return check_codec (self, codec, error);
 }
+
+gboolean
+stage_has_foreign_elements (const Stage *self)
+{
+  const GPtrArray *codecs = self->file->codecs;
+  gboolean foreign = FALSE;
+
+  for (guint i = 0; i < MAX (codecs->len, 1) && !foreign; i++) {
+    const StageCodec *codec = codecs->len ? g_ptr_array_index (codecs, i) : NULL;
+    gchar *launch = stage_dup_launch (self, codec ? codec->name : NULL, NULL);
+
+    foreign = launch && stage_elements_has_foreign (launch);
+    g_free (launch);
+  }
+  return foreign;
+}

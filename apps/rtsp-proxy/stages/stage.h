@@ -40,3 +40,7 @@ gchar *stage_dup_launch (const Stage *self, const gchar *codec, GError **error);
 // of the codecs that the stage takes has to work. Returns FALSE and sets `error`, which names the
 // Debian package of a missing element.
 gboolean stage_check_elements (const Stage *self, const gchar *codec, GError **error);
+
+// Reports whether the stage has elements that are neither Weir's own nor GStreamer's core elements:
+// they parse or decode media.
+gboolean stage_has_foreign_elements (const Stage *self);

@@ -24,22 +24,63 @@ exists (const gchar *element)
   return factory != NULL;
 }
 
-gchar *
-stage_elements_find_missing (const gchar *launch)
+// Returns the next element of launch text and advances `*at`, or returns NULL at the end. The
+// caller owns it.
+static gchar *
+next_element (const gchar **at)
 {
-  const gchar *at = launch;
   gboolean value = FALSE; // the word is the value of a property written "a = b"
   gchar *word;
 
-  while ((word = stage_text_next_word (&at))) {
-    const gchar *next = at + strspn (at, " \t\r\n");
+  while ((word = stage_text_next_word (at))) {
+    const gchar *next = *at + strspn (*at, " \t\r\n");
 
-    if (!value && *next != '=' && may_be_element (word) && !exists (word))
+    if (!value && *next != '=' && may_be_element (word))
       return word;
     value = g_str_has_suffix (word, "=");
     g_free (word);
   }
   return NULL;
+}
+
+gchar *
+stage_elements_find_missing (const gchar *launch)
+{
+  const gchar *at = launch;
+  gchar *element;
+
+  while ((element = next_element (&at))) {
+    if (!exists (element))
+      return element;
+    g_free (element);
+  }
+  return NULL;
+}
+
+static gboolean
+is_foreign (const gchar *element)
+{
+  GstElementFactory *factory = gst_element_factory_find (element);
+  const gchar *plugin =
+      factory ? gst_plugin_feature_get_plugin_name (GST_PLUGIN_FEATURE (factory)) : NULL;
+  gboolean foreign = g_strcmp0 (plugin, "weir") != 0 && g_strcmp0 (plugin, "coreelements") != 0;
+
+  gst_clear_object (&factory);
+  return foreign;
+}
+
+gboolean
+stage_elements_has_foreign (const gchar *launch)
+{
+  const gchar *at = launch;
+  gboolean foreign = FALSE;
+  gchar *element;
+
+  while (!foreign && (element = next_element (&at))) {
+    foreign = is_foreign (element);
+    g_free (element);
+  }
+  return foreign;
 }
 
 gchar *

@@ -12,3 +12,7 @@ gchar *stage_elements_find_missing (const gchar *launch);
 // Creates the elements once, to check them. Returns NULL, or an error message that the caller owns:
 // a missing element, an unknown property, elements that do not link.
 gchar *stage_elements_check (const gchar *launch);
+
+// Reports whether the launch text has an element that is neither Weir's own nor one of GStreamer's
+// core elements. Creates no elements.
+gboolean stage_elements_has_foreign (const gchar *launch);

@@ -16,7 +16,8 @@
 #include "isolate/pool.h"
 #include "isolate/sandbox.h"
 #include "isolate/wire.h"
-#include "worker/job.h"
+#include "worker/pull_job.h"
+#include "worker/stage_job.h"
 
 gboolean
 worker_is (int argc, char **argv)
@@ -62,8 +63,10 @@ on_job (gint socket, GIOCondition condition, gpointer loop)
     return G_SOURCE_REMOVE;
   }
   n_fds = take_fds (&message, fds);
-  if (n_fds > 0)
-    job_start (data, (gsize) n, fds[0], n_fds > 1 ? fds[1] : -1);
+  if (n_fds > 0 && data[0] == WIRE_STAGE)
+    stage_job_start (data, (gsize) n, fds, n_fds);
+  else if (n_fds > 0)
+    pull_job_start (data, (gsize) n, fds[0], n_fds > 1 ? fds[1] : -1);
   return G_SOURCE_CONTINUE;
 }
 

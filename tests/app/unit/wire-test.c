@@ -8,7 +8,7 @@
 #define RTP 30
 
 typedef struct {
-  guint n_tracks, n_packets, n_mapped;
+  guint n_tracks, n_packets, n_mapped, n_flows, asked;
   guint32 n_lost;
   GstCaps *caps; // of the last track
   gsize bytes;
@@ -60,7 +60,26 @@ on_ended (gpointer owner, const gchar *reason)
   ((Seen *) owner)->reason = g_strdup (reason);
 }
 
-static const WireHandler handler = { on_tracks, on_packet, on_mapped, on_overflowed, on_ended };
+static void
+on_track (gpointer owner, guint track, GstCaps *caps)
+{
+  gst_caps_replace (&((Seen *) owner)->caps, caps);
+}
+
+static void
+on_flows (gpointer owner, guint track)
+{
+  ((Seen *) owner)->n_flows++;
+}
+
+static void
+on_asked (gpointer owner, guint track)
+{
+  ((Seen *) owner)->asked = track;
+}
+
+static const WireHandler handler = { on_tracks, on_packet, on_mapped, on_overflowed, on_ended,
+  on_track, on_flows, on_asked };
 
 static WireMessage message;
 
@@ -194,6 +213,58 @@ other_messages_come_as_they_were_put (void)
   clear (&seen);
 }
 
+static void
+put_track (guint track)
+{
+  GstCaps *caps = gst_caps_from_string (H264);
+
+  wire_begin (&message, WIRE_TRACK);
+  wire_put (&message, track, 1);
+  wire_put_caps (&message, caps);
+  gst_caps_unref (caps);
+}
+
+static void
+messages_of_a_stage_come_as_they_were_put (void)
+{
+  Seen seen = { 0 };
+
+  put_track (1);
+  g_assert_false (reads (&seen, 1));
+  g_assert_null (seen.caps);
+  g_assert_true (reads (&seen, 2));
+  g_assert_cmpstr (
+      gst_structure_get_string (gst_caps_get_structure (seen.caps, 0), "media"), ==, "video");
+  message.data[message.len++] = 0;
+  g_assert_false (reads (&seen, 2));
+  for (WireType type = WIRE_FLOWS; type <= WIRE_ASKED; type++) {
+    wire_begin (&message, type);
+    g_assert_false (reads (&seen, 2));
+    wire_put (&message, 1, 1);
+    g_assert_false (reads (&seen, 1));
+    g_assert_true (reads (&seen, 2));
+    wire_put (&message, 1, 1);
+    g_assert_false (reads (&seen, 2));
+  }
+  g_assert_cmpuint (seen.n_flows, ==, 1);
+  g_assert_cmpuint (seen.asked, ==, 1);
+  clear (&seen);
+}
+
+static void
+messages_without_a_function_are_refused (void)
+{
+  const WireHandler none = { 0 };
+
+  for (guint type = 0; type < 20; type++) {
+    if (type == WIRE_ALIVE)
+      continue;
+    wire_begin (&message, (WireType) type);
+    wire_put (&message, 0, 4);
+    g_assert_false (wire_read (message.data, message.len, 2, &none, NULL));
+  }
+}
+
 // Each cut of a message is malformed, except one that ends between two packets.
 static void
 cut_messages_are_refused (void)
@@ -310,6 +381,8 @@ changed_messages_do_no_harm (void)
   read_changed_copies (chance, &seen);
   put_packets (1, 5);
   read_changed_copies (chance, &seen);
+  put_track (1);
+  read_changed_copies (chance, &seen);
   wire_begin (&message, WIRE_ENDED);
   wire_put_text (&message, "the upstream ended");
   read_changed_copies (chance, &seen);
@@ -349,6 +422,10 @@ main (int argc, char **argv)
   g_test_add_func ("/wire/a-full-message-takes-no-packet", a_full_message_takes_no_packet);
   g_test_add_func (
       "/wire/other-messages-come-as-they-were-put", other_messages_come_as_they_were_put);
+  g_test_add_func (
+      "/wire/messages-of-a-stage-come-as-they-were-put", messages_of_a_stage_come_as_they_were_put);
+  g_test_add_func (
+      "/wire/messages-without-a-function-are-refused", messages_without_a_function_are_refused);
   g_test_add_func ("/wire/cut-messages-are-refused", cut_messages_are_refused);
   g_test_add_func ("/wire/hostile-values-are-refused", hostile_values_are_refused);
   g_test_add_func (
