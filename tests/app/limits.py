@@ -349,6 +349,7 @@ def little_memory_refuses_new_clients_and_then_closes_readers():
         assert refused(proxy, 'memory') == 2
         for reader in readers:
             reader.take()
+        assert readers[0].request('DESCRIBE', proxy.url())[0] == 200
 
         def closes():
             set_memory(proxy, 99)
