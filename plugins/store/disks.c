@@ -85,6 +85,15 @@ weir_disk_resolve (const gchar *path, GError **error)
   return NULL;
 }
 
+gchar *
+weir_disk_dup_warning (const gchar *path, const gchar *other)
+{
+  return g_strdup_printf (
+      "%s and %s are on one device: they neither add their speed nor keep a copy "
+      "when the device fails",
+      path, other);
+}
+
 gboolean
 weir_disk_get_space (const gchar *path, WeirDiskSpace *space)
 {

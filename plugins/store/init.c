@@ -34,17 +34,6 @@ check_folder (const gchar *dir, GError **error)
   return FALSE;
 }
 
-static void
-warn_of_device (gchar **warning, const gchar *path, const gchar *other)
-{
-  if (!warning || *warning)
-    return;
-  *warning =
-      g_strdup_printf ("%s and %s are on one device: they neither add their speed nor keep a "
-                       "copy when the device fails",
-          other, path);
-}
-
 // Adds the disks to the file, and checks them.
 static gboolean
 resolve_disks (WeirStoreFile *file, const gchar *const *disks, gchar **warning, GError **error)
@@ -73,8 +62,8 @@ resolve_disks (WeirStoreFile *file, const gchar *const *disks, gchar **warning, 
             "%s is given twice; each disk needs a folder of its own", disks[i]);
         return FALSE;
       }
-      if (devices[j] == devices[i])
-        warn_of_device (warning, path, other->path);
+      if (warning && !*warning && devices[j] == devices[i])
+        *warning = weir_disk_dup_warning (other->path, path);
     }
     weir_store_file_add_disk (file, path);
   }

@@ -68,6 +68,21 @@ leftovers_is_busy (WeirBlockStore *store, const gchar *id)
   return fd == -2;
 }
 
+gboolean
+leftovers_any_busy (WeirBlockStore *store)
+{
+  g_autofree gchar *folder = store_adding_path (store, "", "");
+  GDir *dir = g_dir_open (folder, 0, NULL);
+  gboolean busy = FALSE;
+  const gchar *name;
+
+  while (dir && !busy && (name = g_dir_read_name (dir)))
+    busy = leftovers_is_busy (store, name);
+  if (dir)
+    g_dir_close (dir);
+  return busy;
+}
+
 // Reports whether the title `name` has this id.
 static gboolean
 is_named (WeirBlockStore *store, const gchar *name, const gchar *id)

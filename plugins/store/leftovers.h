@@ -23,6 +23,9 @@ gboolean leftovers_remove_blocks (WeirBlockStore *store, const gchar *id, guint6
 // Reports whether a title with this id is being added or removed.
 gboolean leftovers_is_busy (WeirBlockStore *store, const gchar *id);
 
+// Reports whether any title is.
+gboolean leftovers_any_busy (WeirBlockStore *store);
+
 // Removes what killed writers have left. The store is locked. Returns the number of files.
 guint64 leftovers_clean (WeirBlockStore *store);
 

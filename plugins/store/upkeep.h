@@ -18,6 +18,7 @@ typedef void (*WeirUpkeepFunc) (
 
 typedef struct {
   guint64 titles, blocks, copies; // looked at
+  guint64 bad_indexes;            // titles whose index is not valid
   guint64 bad_copies;             // lost or wrong
   guint64 lost_blocks;            // no good copy
   guint64 repaired;               // copies written anew
@@ -25,31 +26,39 @@ typedef struct {
   guint64 leftovers;              // files that no index names; removed by repair
 } WeirUpkeepResult;
 
-// Reads every copy of the title `name` (NULL: all titles) and compares its hash.
+// Reads every copy of the title `name` (NULL: all titles) and compares its hash. Returns TRUE if
+// that could be done, whatever was found.
 gboolean weir_block_store_verify (WeirBlockStore *self, const gchar *name, WeirUpkeepFunc progress,
     gpointer data, GCancellable *cancellable, WeirUpkeepResult *result, GError **error);
 
 // Does so, and writes lost and wrong copies anew from the other copy, at most `rate` bytes a second
-// (0: no limit).
+// (0: no limit). If the disk of such a copy is missing or fails, another disk gets it. Removes
+// leftovers if `name` is NULL and all indexes can be read.
 gboolean weir_block_store_repair (WeirBlockStore *self, const gchar *name, guint64 rate,
     WeirUpkeepFunc progress, gpointer data, GCancellable *cancellable, WeirUpkeepResult *result,
     GError **error);
 
-// Repairs one block in the background: used by the reader when it finds a bad copy.
+// Writes the copy of one block on the disk `bad_disk` anew, as the reader does in the background
+// when it finds a bad copy. Blocks. Returns TRUE if the block has no copy on that disk any more.
 gboolean weir_block_store_repair_block (
     WeirStoredTitle *title, guint32 number, guint16 bad_disk, GError **error);
 
-// Moves copies from fuller to emptier disks until all are used alike, as after a disk was added.
-// Copies on disks that are being removed are moved away.
+// Moves copies, at most `rate` bytes a second (0: no limit), until all disks are used alike, as
+// after a disk was added: NAIVE and RAID1 titles as a whole, RAID0 blocks to their disks in turn,
+// others from fuller to emptier disks. Copies on disks that are being removed are moved away, or
+// written anew from the other copy; a disk without copies leaves the store.
 gboolean weir_block_store_balance (WeirBlockStore *self, guint64 rate, WeirUpkeepFunc progress,
     gpointer data, GCancellable *cancellable, WeirUpkeepResult *result, GError **error);
 
+// Removes a title, or an index that is not valid; the blocks of the latter are leftovers then.
+// Readers of the title get no further blocks.
 gboolean weir_block_store_remove_title (WeirBlockStore *self, const gchar *name, GError **error);
 
-// Adds the folder `path` as a disk, or takes a disk out of use: its copies are moved by the next
-// balance.
+// Adds the folder `path` as a disk. `*warning` as for weir_block_store_init().
 gboolean weir_block_store_add_disk (
     WeirBlockStore *self, const gchar *path, gchar **warning, GError **error);
+
+// Takes the disk `path` out of use: it gets no more blocks, and the next balance moves its blocks.
 gboolean weir_block_store_remove_disk (WeirBlockStore *self, const gchar *path, GError **error);
 
 G_END_DECLS

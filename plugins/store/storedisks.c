@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "store/storedisks.h"
+
+#include "store/disks.h"
+#include "store/leftovers.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+// Locks the store and reads store.yaml. Returns a descriptor, or -1.
+static int
+begin (WeirBlockStore *store, WeirStoreFile **file, GError **error)
+{
+  int lock = store_lock (store, error);
+
+  *file = NULL;
+  if (lock < 0)
+    return -1;
+  *file = weir_store_file_read (store->path, error);
+  if (*file)
+    return lock;
+  close (lock);
+  return -1;
+}
+
+static gboolean
+end (WeirBlockStore *store, WeirStoreFile *file, int lock, gboolean write, GError **error)
+{
+  gboolean ok = write && weir_store_file_write (file, store->path, error);
+
+  close (lock);
+  weir_store_file_free (file);
+  store_refresh (store);
+  return ok;
+}
+
+static void
+warn_of_device (WeirStoreFile *file, const gchar *path, gchar **warning)
+{
+  WeirDiskSpace space, other;
+
+  for (guint i = 0; warning && !*warning && i < file->disks->len; i++) {
+    const gchar *disk = g_array_index (file->disks, WeirStoreFileDisk, i).path;
+
+    if (weir_disk_get_space (path, &space) && weir_disk_get_space (disk, &other)
+        && space.device == other.device)
+      *warning = weir_disk_dup_warning (disk, path);
+  }
+}
+
+gboolean
+weir_block_store_add_disk (WeirBlockStore *self, const gchar *path, gchar **warning, GError **error)
+{
+  g_autofree gchar *resolved = weir_disk_resolve (path, error);
+  WeirStoreFile *file;
+  gboolean ok;
+  guint16 number;
+  int lock;
+
+  if (warning)
+    *warning = NULL;
+  if (!resolved || (lock = begin (self, &file, error)) < 0)
+    return FALSE;
+  warn_of_device (file, resolved, warning);
+  ok = file->disks->len < WEIR_STORE_DISKS_MAX;
+  if (!ok)
+    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK, "the store has %d disks already",
+        WEIR_STORE_DISKS_MAX);
+  if (ok) {
+    number = weir_store_file_add_disk (file, resolved);
+    ok = weir_disk_mark (resolved, self->id, number, error);
+  }
+  return end (self, file, lock, ok, error);
+}
+
+static WeirStoreFileDisk *
+find_path (WeirStoreFile *file, const gchar *path)
+{
+  // A disk that is gone has no real path.
+  gchar *resolved = realpath (path, NULL);
+  WeirStoreFileDisk *found = NULL;
+
+  for (guint i = 0; i < file->disks->len; i++) {
+    WeirStoreFileDisk *disk = &g_array_index (file->disks, WeirStoreFileDisk, i);
+
+    if (g_str_equal (disk->path, path) || g_strcmp0 (disk->path, resolved) == 0)
+      found = disk;
+  }
+  free (resolved);
+  return found;
+}
+
+// Checks that the policy has enough disks without those that are being removed.
+static gboolean
+check_rest (const WeirStoreFile *file, GError **error)
+{
+  g_autofree WeirPlacementDisk *disks = g_new0 (WeirPlacementDisk, file->disks->len);
+  WeirPlacement placement;
+
+  for (guint i = 0; i < file->disks->len; i++) {
+    const WeirStoreFileDisk *disk = &g_array_index (file->disks, WeirStoreFileDisk, i);
+
+    disks[i] = (WeirPlacementDisk) { disk->number, !disk->removing, 0 };
+  }
+  if (weir_placement_init (&placement, file->policy, disks, file->disks->len, 0) == 0)
+    return TRUE;
+  g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK,
+      "policy %s needs more disks than would remain; add another disk first",
+      weir_placement_name (file->policy));
+  return FALSE;
+}
+
+gboolean
+weir_block_store_remove_disk (WeirBlockStore *self, const gchar *path, GError **error)
+{
+  WeirStoreFileDisk *disk;
+  WeirStoreFile *file;
+  gboolean ok = FALSE;
+  int lock = begin (self, &file, error);
+
+  if (lock < 0)
+    return FALSE;
+  disk = find_path (file, path);
+  if (disk) {
+    disk->removing = TRUE;
+    ok = check_rest (file, error);
+  } else {
+    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK, "store %s has no disk %s",
+        self->path, path);
+  }
+  return end (self, file, lock, ok, error);
+}
+
+/* Dropping */
+
+typedef struct {
+  GHashTable *used; // numbers of disks
+  gboolean complete;
+} Search;
+
+static gboolean
+add_used (const gchar *name, WeirStoredTitle *title, const GError *error, gpointer data)
+{
+  Search *search = data;
+
+  search->complete = search->complete && title;
+  for (guint32 i = 0; title && i < title->index.n_blocks; i++) {
+    for (guint j = 0; j < title->index.blocks[i].n_copies; j++)
+      g_hash_table_add (search->used, GUINT_TO_POINTER (title->index.blocks[i].disks[j]));
+  }
+  return TRUE;
+}
+
+// Drops a disk if no index names it. Returns whether it did.
+static gboolean
+drop (Upkeep *up, const Search *search, WeirStoreFileDisk *disk)
+{
+  g_autofree gchar *text = NULL;
+
+  if (!disk->removing)
+    return FALSE;
+  if (!search->complete || leftovers_any_busy (up->store)
+      || g_hash_table_contains (search->used, GUINT_TO_POINTER (disk->number))) {
+    text =
+        g_strdup_printf ("disk %u (%s) stays: %s; run balance again then", disk->number, disk->path,
+            search->complete && !leftovers_any_busy (up->store)
+                ? "not all of its blocks could be moved"
+                : "a title is being added, or has an index that cannot be read");
+    upkeep_report (up, NULL, text);
+    return FALSE;
+  }
+  if (weir_disk_check (disk->path, up->store->id, disk->number, NULL))
+    weir_disk_unmark (disk->path);
+  return TRUE;
+}
+
+gboolean
+storedisks_drop (Upkeep *up, GError **error)
+{
+  Search search = { NULL, TRUE };
+  WeirStoreFile *file;
+  gboolean changed = FALSE;
+  int lock = begin (up->store, &file, error);
+
+  if (lock < 0)
+    return FALSE;
+  search.used = g_hash_table_new (NULL, NULL);
+  if (!weir_block_store_list (up->store, add_used, &search, NULL))
+    search.complete = FALSE;
+  for (guint i = file->disks->len; i-- > 0;) {
+    if (drop (up, &search, &g_array_index (file->disks, WeirStoreFileDisk, i))) {
+      g_array_remove_index (file->disks, i);
+      changed = TRUE;
+    }
+  }
+  g_hash_table_unref (search.used);
+  return end (up->store, file, lock, changed, error) || !changed;
+}
