@@ -457,14 +457,14 @@ static void
 use_block_file (void)
 {
   WeirBlockFile *file = weir_block_file_new ("/tmp");
-  WeirBlock *blocks[20];
+  WeirWindowBlock *blocks[20];
 
   if (!file)
     return;
   for (unsigned i = 0; i < 20; i++)
-    blocks[i] = weir_block_new_in (file);
+    blocks[i] = weir_window_block_new_in (file);
   for (unsigned i = 0; i < 20; i++)
-    weir_block_unref (blocks[i]);
+    weir_window_block_unref (blocks[i]);
   weir_block_file_unref (file);
 }
 

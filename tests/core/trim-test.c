@@ -780,11 +780,11 @@ the_index_shrinks (void)
 static size_t
 block_bytes (void)
 {
-  const WeirBlock *last = NULL;
+  const WeirWindowBlock *last = NULL;
   size_t sum = 0;
 
   for (int64_t p = fanout->window.tail; p < fanout->window.head; p++) {
-    const WeirBlock *block = weir_window_at (&fanout->window, p)->block;
+    const WeirWindowBlock *block = weir_window_at (&fanout->window, p)->block;
 
     sum += block != last ? block->size : 0;
     last = block;

@@ -16,7 +16,7 @@ struct chunk {
   Chunk *next;
   uint8_t *data;
   size_t n;
-  WeirBlock blocks[];
+  WeirWindowBlock blocks[];
 };
 
 struct weir_block_file {
@@ -27,7 +27,7 @@ struct weir_block_file {
   bool was_full;
 
   pthread_mutex_t lock;
-  WeirBlock *first, *last; // unused blocks, in the order in which they became unused
+  WeirWindowBlock *first, *last; // unused blocks, in the order in which they became unused
 };
 
 // ---- the file ----
@@ -120,7 +120,7 @@ weir_block_file_was_full (WeirBlockFile *file)
 // ---- its blocks ----
 
 static void
-add_unused (WeirBlockFile *file, WeirBlock *block)
+add_unused (WeirBlockFile *file, WeirWindowBlock *block)
 {
   block->next = NULL;
   pthread_mutex_lock (&file->lock);
@@ -132,10 +132,10 @@ add_unused (WeirBlockFile *file, WeirBlock *block)
   pthread_mutex_unlock (&file->lock);
 }
 
-static WeirBlock *
+static WeirWindowBlock *
 take_unused (WeirBlockFile *file)
 {
-  WeirBlock *block;
+  WeirWindowBlock *block;
 
   pthread_mutex_lock (&file->lock);
   block = file->first;
@@ -166,7 +166,7 @@ file_grow (WeirBlockFile *file)
   file->chunks = chunk;
   file->n_blocks += n;
   for (size_t i = 0; i < n; i++) {
-    chunk->blocks[i] = (WeirBlock) {
+    chunk->blocks[i] = (WeirWindowBlock) {
       .data = chunk->data + i * (size_t) WEIR_BLOCK_BYTES,
       .size = WEIR_BLOCK_BYTES,
       .file = file,
@@ -176,10 +176,10 @@ file_grow (WeirBlockFile *file)
   }
 }
 
-WeirBlock *
-weir_block_new_in (WeirBlockFile *file)
+WeirWindowBlock *
+weir_window_block_new_in (WeirBlockFile *file)
 {
-  WeirBlock *block = take_unused (file);
+  WeirWindowBlock *block = take_unused (file);
 
   if (!block) {
     file_grow (file);
@@ -194,27 +194,27 @@ weir_block_new_in (WeirBlockFile *file)
   return block;
 }
 
-WeirBlock *
-weir_block_new (size_t size)
+WeirWindowBlock *
+weir_window_block_new (size_t size)
 {
-  WeirBlock *block = malloc (sizeof *block + size);
+  WeirWindowBlock *block = malloc (sizeof *block + size);
 
   if (!block)
     return NULL;
-  *block = (WeirBlock) { .data = (uint8_t *) (block + 1), .size = size };
+  *block = (WeirWindowBlock) { .data = (uint8_t *) (block + 1), .size = size };
   atomic_init (&block->refs, 1);
   return block;
 }
 
-WeirBlock *
-weir_block_ref (WeirBlock *block)
+WeirWindowBlock *
+weir_window_block_ref (WeirWindowBlock *block)
 {
   atomic_fetch_add_explicit (&block->refs, 1, memory_order_relaxed);
   return block;
 }
 
 void
-weir_block_unref (WeirBlock *block)
+weir_window_block_unref (WeirWindowBlock *block)
 {
   WeirBlockFile *file;
 
@@ -230,7 +230,7 @@ weir_block_unref (WeirBlock *block)
 }
 
 void
-weir_block_read_ahead (const WeirBlock *block)
+weir_window_block_read_ahead (const WeirWindowBlock *block)
 {
   if (block->file && !block->is_last)
     madvise (block->data + WEIR_BLOCK_BYTES, WEIR_BLOCK_BYTES, MADV_WILLNEED);

@@ -17,16 +17,16 @@
 #define WEIR_BLOCK_BYTES_MIN (4 * 1024)
 #define WEIR_BLOCK_BYTES (256 * 1024) // the largest block, and every block of a file
 
-typedef struct weir_block WeirBlock;
+typedef struct weir_window_block WeirWindowBlock;
 typedef struct weir_block_file WeirBlockFile;
 
-struct weir_block {
+struct weir_window_block {
   uint8_t *data;
   size_t size; // of `data` in bytes
   atomic_uint refs;
-  WeirBlockFile *file; // NULL: memory
-  WeirBlock *next;     // next in the file's list of unused blocks
-  bool is_last;        // the last block of its mapping
+  WeirBlockFile *file;   // NULL: memory
+  WeirWindowBlock *next; // next in the file's list of unused blocks
+  bool is_last;          // the last block of its mapping
 };
 
 // Opens an unnamed file for reading and writing in the folder `dir`. Returns the file descriptor or
@@ -46,14 +46,14 @@ WeirBlockFile *weir_block_file_ref (WeirBlockFile *file);
 // that makes blocks.
 bool weir_block_file_was_full (WeirBlockFile *file); // NULL is fine
 
-// weir_block_new() returns a block of `size` bytes of memory, or NULL if there is no memory.
-// weir_block_new_in() returns a block of `file`, or NULL if the file has no room; one thread at a
-// time may make blocks of one file. References may be taken and dropped from any thread.
-WeirBlock *weir_block_new (size_t size);
-WeirBlock *weir_block_new_in (WeirBlockFile *file);
-WeirBlock *weir_block_ref (WeirBlock *block);
-void weir_block_unref (WeirBlock *block); // NULL is fine
+// weir_window_block_new() returns a block of `size` bytes of memory, or NULL if there is no memory.
+// weir_window_block_new_in() returns a block of `file`, or NULL if the file has no room; one thread
+// at a time may make blocks of one file. References may be taken and dropped from any thread.
+WeirWindowBlock *weir_window_block_new (size_t size);
+WeirWindowBlock *weir_window_block_new_in (WeirBlockFile *file);
+WeirWindowBlock *weir_window_block_ref (WeirWindowBlock *block);
+void weir_window_block_unref (WeirWindowBlock *block); // NULL is fine
 
 // Tells the kernel to read ahead in the file: the block that probably follows this one. Does
 // nothing for a block in memory.
-void weir_block_read_ahead (const WeirBlock *block);
+void weir_window_block_read_ahead (const WeirWindowBlock *block);

@@ -39,7 +39,7 @@ drop_oldest (WeirWindow *window)
   WeirPacket *oldest = entry (window, window->tail);
 
   window->bytes -= oldest->length;
-  weir_block_unref (oldest->block);
+  weir_window_block_unref (oldest->block);
   if (window->last_join == window->tail)
     window->last_join = WEIR_NO_POSITION;
   window->tail++;
@@ -51,7 +51,7 @@ weir_window_drop_stage (WeirWindow *window)
   size_t n = window->n_staged;
 
   for (size_t i = 0; i < n; i++)
-    weir_block_unref (window->stage[i].block);
+    weir_window_block_unref (window->stage[i].block);
   window->n_staged = window->bytes_staged = 0;
   window->in_frame = window->frame_key = window->frame_join = false;
   window->late_join = WEIR_NO_POSITION;
@@ -79,7 +79,7 @@ weir_window_free (WeirWindow *window)
 void
 weir_window_set_file (WeirWindow *window, WeirBlockFile *file)
 {
-  weir_block_unref (window->block);
+  weir_window_block_unref (window->block);
   window->block = NULL;
   weir_block_file_unref (window->file);
   window->file = file ? weir_block_file_ref (file) : NULL;
@@ -187,7 +187,7 @@ weir_window_stage (WeirWindow *window, size_t len, const WeirLayer *layer, int64
   WeirRtp rtp;
 
   *packet = (WeirPacket) {
-    .block = weir_block_ref (window->block),
+    .block = weir_window_block_ref (window->block),
     .offset = (uint32_t) window->block_used,
     .length = (uint32_t) len,
     .arrival_ns = now_ns,
@@ -217,7 +217,7 @@ weir_window_stage_as (WeirWindow *window, size_t len, const WeirPacket *as)
   WeirPacket *packet = &window->stage[window->n_staged];
 
   *packet = *as;
-  packet->block = weir_block_ref (window->block);
+  packet->block = weir_window_block_ref (window->block);
   packet->offset = (uint32_t) window->block_used;
   packet->length = (uint32_t) len;
   count_staged (window, len, as->arrival_ns);

@@ -42,7 +42,7 @@ typedef enum {
 } WeirPacketFlags;
 
 typedef struct {
-  WeirBlock *block;
+  WeirWindowBlock *block;
   uint32_t offset, length;
   int64_t arrival_ns;
   int64_t rtp_time; // unwrapped, in ticks of the clock rate
@@ -84,7 +84,7 @@ typedef struct {
 
   // For the writer only.
   WeirBlockFile *file; // a reference, or NULL
-  WeirBlock *block;
+  WeirWindowBlock *block;
   size_t block_used, block_size; // bytes; block_size: of the next block
   uint64_t n_blocks;             // blocks taken, ever
   // Bytes that came in this time, to measure the rate.
@@ -199,7 +199,7 @@ int64_t weir_window_find (const WeirWindow *window, int64_t position);
 // Adjacent packets of one block that fit into one send: at most WEIR_STAGE_PACKETS packets and
 // WEIR_PACKET_MAX bytes.
 typedef struct {
-  WeirBlock *block; // a reference
+  WeirWindowBlock *block; // a reference
   int64_t first;
   size_t n;
   WeirPacket packets[WEIR_STAGE_PACKETS];

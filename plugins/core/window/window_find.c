@@ -128,7 +128,7 @@ weir_window_span (const WeirWindow *window, int64_t position, int64_t end, WeirS
   const WeirPacket *first = weir_window_at (window, position);
   size_t bytes = 0;
 
-  span->block = weir_block_ref (first->block);
+  span->block = weir_window_block_ref (first->block);
   span->first = position;
   span->n = 0;
   if (end > window->head)
@@ -148,7 +148,7 @@ weir_window_span (const WeirWindow *window, int64_t position, int64_t end, WeirS
 void
 weir_span_clear (WeirSpan *span)
 {
-  weir_block_unref (span->block);
+  weir_window_block_unref (span->block);
   span->block = NULL;
   span->n = 0;
 }
@@ -157,7 +157,7 @@ void
 weir_span_read_ahead (const WeirSpan *span)
 {
   if (span->n > 0 && span->packets[0].offset == 0)
-    weir_block_read_ahead (span->block);
+    weir_window_block_read_ahead (span->block);
 }
 
 const uint8_t *

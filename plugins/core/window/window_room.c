@@ -34,14 +34,14 @@ next_size (WeirWindow *window, size_t needed)
 // Moves the staged packets from the end of the old block to the start of the new one, so that the
 // packets of a burst are adjacent.
 static void
-move_stage (WeirWindow *window, WeirBlock *block)
+move_stage (WeirWindow *window, WeirWindowBlock *block)
 {
   size_t from = window->block_used - window->bytes_staged;
 
   memcpy (block->data, window->block->data + from, window->bytes_staged);
   for (size_t i = 0; i < window->n_staged; i++) {
-    weir_block_unref (window->stage[i].block);
-    window->stage[i].block = weir_block_ref (block);
+    weir_window_block_unref (window->stage[i].block);
+    window->stage[i].block = weir_window_block_ref (block);
     window->stage[i].offset -= (uint32_t) from;
   }
 }
@@ -55,15 +55,15 @@ take_block (WeirWindow *window, size_t len)
   bool moves =
       window->n_staged > 0 && window->stage[0].block == window->block && needed <= WEIR_BLOCK_BYTES;
   size_t size = next_size (window, moves ? needed : len);
-  WeirBlock *block = window->file ? weir_block_new_in (window->file) : NULL;
+  WeirWindowBlock *block = window->file ? weir_window_block_new_in (window->file) : NULL;
 
   if (!block)
-    block = weir_block_new (window->file ? WEIR_BLOCK_BYTES : size);
+    block = weir_window_block_new (window->file ? WEIR_BLOCK_BYTES : size);
   if (!block)
     return false;
   if (moves)
     move_stage (window, block);
-  weir_block_unref (window->block);
+  weir_window_block_unref (window->block);
   window->block = block;
   window->n_blocks++;
   window->block_used = moves ? window->bytes_staged : 0;
