@@ -112,12 +112,18 @@ learn (WeirDiskLoad *load, double bytes, double taken)
 }
 
 void
+weir_disk_load_cancel (WeirDiskLoad *load, uint64_t bytes, int64_t now_ns)
+{
+  weir_disk_load_remove (load, bytes);
+  load->busy_since_ns = --load->at_work > 0 ? now_ns : 0;
+}
+
+void
 weir_disk_load_done (WeirDiskLoad *load, uint64_t bytes, int64_t now_ns, bool ok)
 {
   const int64_t taken = now_ns - load->busy_since_ns;
 
-  weir_disk_load_remove (load, bytes);
-  load->busy_since_ns = --load->at_work > 0 ? now_ns : 0;
+  weir_disk_load_cancel (load, bytes, now_ns);
   if (!ok) {
     load->n_errors++;
     if (++load->errors_in_row >= ERRORS_TO_FAIL)
@@ -148,6 +154,12 @@ weir_disk_load_check (WeirDiskLoad *load, int64_t patience_ns, int64_t now_ns)
     return false;
   load->failing = true;
   return true;
+}
+
+int64_t
+weir_disk_load_mean (const WeirDiskLoad *load)
+{
+  return load->sum_n > 0 ? (int64_t) (load->sum_y / load->sum_n) : 0;
 }
 
 int64_t

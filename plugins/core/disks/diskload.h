@@ -49,9 +49,16 @@ void weir_disk_load_start (WeirDiskLoad *load, int64_t now_ns);
 // disk failing, one success ends that.
 void weir_disk_load_done (WeirDiskLoad *load, uint64_t bytes, int64_t now_ns, bool ok);
 
+// A read of `bytes` has ended without telling anything about the disk, such as that of a file that
+// does not exist.
+void weir_disk_load_cancel (WeirDiskLoad *load, uint64_t bytes, int64_t now_ns);
+
 // Marks the disk as failing if it has not finished a read for `patience_ns` and for eight times as
 // long as expected. Returns true if the disk was not failing before.
 bool weir_disk_load_check (WeirDiskLoad *load, int64_t patience_ns, int64_t now_ns);
+
+// Returns the moving average of the time in ns of a read; 0 before the first.
+int64_t weir_disk_load_mean (const WeirDiskLoad *load);
 
 // Returns the time in ns that the disk is expected to need for a read of `bytes`.
 int64_t weir_disk_load_service (const WeirDiskLoad *load, uint64_t bytes);

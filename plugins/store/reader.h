@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// What the files of the reading side share (reading.h). A store that is read has one reader:
+//
+//   reading.c     requests and their answers
+//   blocks.c      blocks in memory: shared, counted, evicted by frequency
+//   extents.c     the memory itself
+//   readchoice.c  which copy is read, and when the other one is read, too
+//   reader.c      the thread, which gives reads to the disks and passes on what comes back
+//   readring.c    reads through io_uring
+//   readpool.c    reads with a thread for each disk
+//   readaid.c     what blocks: looks for copies that were moved, and repairs
+//
+// The thread of the reader does all but the calls of reading.h. It sleeps if nothing is read. One
+// lock guards all fields, unless a comment says otherwise; it is not held while a callback runs, a
+// message is logged, or a system call is made that can block.
+//
+// Cost: a read of a block takes a lookup in two hash tables, an entry in a heap, and on a ring
+// three entries (open, read, close) and two or three calls of io_uring_enter().
+
+#include "disks/diskload.h"
+#include "disks/readqueue.h"
+#include "store/extents.h"
+#include "store/reading.h"
+#include "window/policy.h"
+
+G_BEGIN_DECLS
+
+typedef struct _WeirReader WeirReader;
+typedef struct _WeirReadRing WeirReadRing;
+typedef struct _WeirReadDisk WeirReadDisk;
+typedef struct _WeirBlockRead WeirBlockRead;
+typedef struct _WeirCopyRead WeirCopyRead;
+
+#define WEIR_READ_MS G_GINT64_CONSTANT (1000000)
+#define WEIR_READ_SECOND (1000 * WEIR_READ_MS)
+
+// A block is known by its title's id and its number. `key` is their hash.
+typedef struct {
+  guint64 key;
+  guint8 id[16];
+  guint32 number;
+} WeirBlockName;
+
+typedef enum {
+  WEIR_COPY_GOOD,
+  WEIR_COPY_LOST,     // the disk is there, the file is not
+  WEIR_COPY_WRONG,    // short, or its hash differs
+  WEIR_COPY_NO_DISK,  // the disk is not there
+  WEIR_COPY_UNREAD,   // the disk reports an error
+  WEIR_COPY_HINDERED, // no memory or descriptors: not the disk's fault
+} WeirCopyResult;
+
+// A read of one copy of a block. It waits in its disk's queue, or the disk was given it.
+struct _WeirCopyRead {
+  WeirReadItem item;   // first
+  WeirBlockRead *read; // NULL: nobody waits for it any more
+  WeirReadDisk *disk;
+  guint copy;           // 0 or 1: which of the block's
+  guint64 length, hash; // of the file
+  gint64 started_ns;
+
+  // Of the thread that reads, until it has been read.
+  gchar *path, *disk_path;
+  WeirExtent *extent;
+  gboolean direct; // with O_DIRECT
+  int fd, error;   // errno
+  gsize got;
+  guint stage;
+  WeirCopyResult result;
+  gint64 done_ns;
+};
+
+// A block that is being read, for all requests for it.
+struct _WeirBlockRead {
+  WeirBlockName name;
+  WeirIndexBlock block; // places may change: see readaid.c
+  gchar *title;
+  GQueue requests;                             // of WeirBlockRequest
+  WeirCopyRead *copies[WEIR_INDEX_COPIES_MAX]; // in progress
+  gboolean failed[WEIR_INDEX_COPIES_MAX];
+  gint64 deadline_ns; // the earliest of its requests
+  gboolean searched;  // copies were looked for in a new index
+  guint users;        // readaid.c, or answers in progress: not to be freed
+  GError *error;      // of the copy that failed last
+};
+
+struct _WeirReadDisk {
+  guint16 number;
+  gchar *path;
+  WeirDiskLoad load;
+  WeirReadQueue queue;
+  GPtrArray *at_work; // of WeirCopyRead
+  gboolean buffered;  // the file system refuses O_DIRECT
+  guint64 n_reads, n_errors, n_bytes, n_second;
+  gint64 failing_since_ns; // 0: it is not
+  gint64 told_ns;          // last message about a bad copy
+  guint n_untold;
+
+  // readpool.c
+  GThread *thread;
+  GCond job_given;
+  WeirCopyRead *job;
+};
+
+struct _WeirBlockRequest {
+  WeirReader *reader;
+  WeirStoredTitle *title;
+  WeirBlockRead *read; // NULL: answered
+  GList link;          // in read->requests
+  gint64 deadline_ns;
+  WeirBlockFunc done;
+  gpointer data;
+};
+
+struct _WeirReader {
+  gint refs; // atomic: of the store, of the threads, and of each block that is in use
+  GMutex lock;
+  gchar *store_path;
+  gint64 slice_ns;
+
+  GThread *thread;                   // made by the first read
+  gboolean started, stopping, awake; // awake: will look for work before it sleeps
+  int wake_fd;                       // an eventfd
+  WeirReadRing *ring;                // NULL: threads read. Constant after the start
+  gint64 checked_ns;
+  WeirBlockRequest *running; // its callback runs in the reader's thread
+  GCond ran;                 // a callback has returned, or the thread has ended
+
+  GHashTable *reads;  // WeirBlockName: WeirBlockRead
+  GHashTable *blocks; // key: WeirBlock; those in memory
+  WeirPolicy policy;
+  guint64 memory; // bound, in bytes
+  WeirExtents extents;
+  GPtrArray *disks;  // of WeirReadDisk; grows only
+  GHashTable *bad;   // key of a copy: until when it is not read
+  GPtrArray *given;  // of WeirCopyRead: to be given to the disks
+  GQueue finished;   // of WeirCopyRead: read by readpool.c
+  GQueue unsearched; // of WeirBlockRead: readaid.c has found no other copy
+  GQueue messages;   // of gchar: to be logged
+  GQueue repairs;    // of readaid.c
+  gint64 next_repair_ns;
+  gboolean repairing;
+
+  guint64 n_asked, n_hits, n_shared, n_late, n_repaired, n_lost;
+};
+
+// ---- reader.c ----
+
+// For tests: stores do not use io_uring. Set before their first read.
+extern gboolean weir_reader_threads_only;
+
+// Returns the store's reader, which is made if necessary.
+WeirReader *weir_reader_get (WeirBlockStore *store);
+WeirReader *weir_reader_ref (WeirReader *self);
+void weir_reader_unref (WeirReader *self);
+
+// Makes the thread look for work. Lock held.
+void weir_reader_wake (WeirReader *self);
+
+// Adds a message to be logged by the thread. Lock held.
+void weir_reader_say (WeirReader *self, const gchar *format, ...) G_GNUC_PRINTF (2, 3);
+
+// Ends a read: answers its requests and frees it. `block` has a reference (transfer full), or is
+// NULL: then the read's error is passed. Called by the thread with the lock, which it releases for
+// each callback.
+void weir_reader_answer (WeirReader *self, WeirBlockRead *read, WeirBlock *block);
+
+// Frees a read for which nobody waits unless a disk is at work for it. Lock held.
+void weir_reader_drop_read (WeirReader *self, WeirBlockRead *read);
+
+gint64 weir_reader_now (void);
+
+// ---- blocks.c: lock held ----
+
+void weir_blocks_name (WeirBlockName *name, const WeirIndex *index, guint32 number);
+
+// Returns the block with a new reference, if it is in memory.
+WeirBlock *weir_blocks_find (WeirReader *self, const WeirBlockName *name);
+
+// Makes a block of what was read, with one reference. The extent is the block's from now on.
+WeirBlock *weir_blocks_add (WeirReader *self, const WeirBlockRead *read, WeirExtent *extent);
+
+// Evicts blocks until the bound is kept. Returns extents to be dropped.
+WeirExtent *weir_blocks_evict (WeirReader *self);
+
+// Puts an extent back. Returns extents to be dropped.
+WeirExtent *weir_blocks_put_extent (WeirReader *self, WeirExtent *extent);
+
+// ---- readchoice.c: lock held ----
+
+// Returns the reader's disk with that number. `path` is where it is now.
+WeirReadDisk *weir_reader_get_disk (WeirReader *self, guint16 number, const gchar *path);
+
+// Has a block read that is not: puts the better copy that was not tried into the queue of its disk.
+// Returns FALSE if there is none.
+gboolean weir_reader_start_copy (WeirReader *self, WeirBlockRead *read, gint64 now_ns);
+
+// A request needs the block earlier.
+void weir_reader_hasten (WeirReader *self, WeirBlockRead *read, gint64 deadline_ns);
+
+// Takes the waiting copies of a read out of the queues.
+void weir_reader_unqueue (WeirReader *self, WeirBlockRead *read);
+
+// A bad copy was repaired.
+void weir_reader_trust (WeirReader *self, const WeirBlockName *name, guint16 disk);
+
+// A copy was read: learns from its result about the disk and the copy.
+void weir_reader_judge (WeirReader *self, WeirCopyRead *copy);
+
+// Looks for disks that are late and for reads that are better done by the other disk. Returns a
+// list of reads that have waited for too long, to be answered; the caller frees the list.
+GList *weir_reader_check (WeirReader *self, gint64 now_ns);
+
+void weir_copy_read_free (WeirCopyRead *copy);
+
+// ---- readring.c ----
+
+// Returns NULL if the system refuses io_uring.
+WeirReadRing *weir_read_ring_new (int wake_fd);
+void weir_read_ring_free (WeirReadRing *self);
+
+// Begins a read. The copy has an extent.
+void weir_read_ring_submit (WeirReadRing *self, WeirCopyRead *copy);
+
+// Waits for reads, for `wake_fd`, or for `timeout_ns` (-1: for ever). Adds copies that were read to
+// `done`.
+void weir_read_ring_wait (WeirReadRing *self, gint64 timeout_ns, GPtrArray *done);
+
+// ---- readpool.c ----
+
+// Gives a copy to the disk's thread. Lock held.
+void weir_read_pool_submit (WeirReader *self, WeirCopyRead *copy);
+
+// For tests: called by the disk's thread in place of a read; returns FALSE to read after all.
+extern gboolean (*weir_read_pool_test) (WeirCopyRead *copy);
+
+// Judges what was read: checks length and hash, and sets the result. Without the lock.
+void weir_copy_read_check (WeirCopyRead *copy);
+
+// ---- readaid.c: lock held ----
+
+// Looks for copies of a block that were moved since the title was opened. Returns FALSE if this was
+// done before.
+gboolean weir_reader_search (WeirReader *self, WeirBlockRead *read);
+
+// Has a bad copy of a block repaired in the background.
+void weir_reader_repair (WeirReader *self, const WeirBlockRead *read, guint16 disk);
+
+void weir_reader_cancel_repairs (WeirReader *self);
+
+// Begins the next repair if it is due. Returns the time in ns until it is due, or -1.
+gint64 weir_reader_next_repair (WeirReader *self, gint64 now_ns);
+
+G_END_DECLS
