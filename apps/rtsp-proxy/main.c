@@ -10,6 +10,7 @@
 #include "control/notices.h"
 #include "control/reload.h"
 #include "isolate/pool.h"
+#include "outlets/http/http_outlet.h"
 #include "outlets/rtsp/server.h"
 #include "sources/isolated_pull.h"
 #include "sources/receive_tick.h"
@@ -67,16 +68,39 @@ start_api (const ProxyConfig *config, Server *server, Reload *reload, GError **e
 static void
 log_access (const ProxyConfig *config)
 {
+  const gchar *const http[] = { config->http.listen.address, config->http.tls_listen.address };
   ListenAddress listen[3];
   gboolean reachable = FALSE;
 
   proxy_config_list_listen (config, listen);
   for (const ListenAddress *each = listen; each->address; each++)
     reachable |= !proxy_config_is_loopback (each->address);
+  for (guint i = 0; i < G_N_ELEMENTS (http); i++)
+    reachable |= http[i] && !proxy_config_is_loopback (http[i]);
   if (!config->users && reachable)
     log_event ("only clients on this machine are admitted, because the configuration has no users; "
                "to admit everybody, write: users: [{name: any, permissions: [{action: read}, "
                "{action: playback}]}]");
+}
+
+// Returns NULL without an error if the configuration has no HTTP.
+static HttpOutlet *
+start_http (const ProxyConfig *config, Server *server, GError **error)
+{
+  HttpOutlet *http;
+  GStrv urls;
+
+  if (!config->http.listen.address && !config->http.tls_listen.address)
+    return NULL;
+  http = http_outlet_new (&config->http, server_get_mounts (server), server_get_access (server),
+      server_get_tls (server), error);
+  if (!http)
+    return NULL;
+  urls = http_outlet_dup_base_urls (http);
+  for (gchar **url = urls; *url; url++)
+    log_event ("titles %s", *url);
+  g_strfreev (urls);
+  return http;
 }
 
 static void
@@ -141,10 +165,11 @@ static int
 serve (const Options *options, ProxyConfig *config)
 {
   GError *error = NULL;
+  HttpOutlet *http;
   Notices *notices;
   Reload *reload;
   Server *server;
-  Api *api;
+  Api *api = NULL;
 
   raise_file_limit ();
   receive_tick_set (config->receive_tick);
@@ -154,7 +179,9 @@ serve (const Options *options, ProxyConfig *config)
     return fail (error);
   notices = notices_new (server);
   reload = reload_new (options, server, config);
-  api = start_api (config, server, reload, &error);
+  http = start_http (config, server, &error);
+  if (!error)
+    api = start_api (config, server, reload, &error);
   if (!error) {
     run (server, config, reload);
     log_event ("stopping");
@@ -163,6 +190,9 @@ serve (const Options *options, ProxyConfig *config)
   g_clear_pointer (&api, api_free);
   reload_free (reload);
   notices_free (notices);
+  // Connections and threads that do not end in time still use it; the process ends anyway.
+  if (http && http_outlet_stop (http, STOP_TIMEOUT_MS))
+    http_outlet_free (http);
   // After a time-out, threads still use the server; the process ends anyway.
   if (server_stop (server, STOP_TIMEOUT_MS)) {
     while (g_main_context_iteration (NULL, FALSE)) // what threads have sent here last

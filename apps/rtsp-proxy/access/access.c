@@ -307,8 +307,8 @@ access_ask (
   AccessCase *asked = access_case_new (self, peer, request, done, data);
   gboolean is_later;
 
-  asked->may_use_basic =
-      !access_peer_is_rtsp (peer) || access_peer_has_tls (peer) || g_atomic_int_get (&self->basic);
+  asked->may_use_basic = !access_case_is_for_media (asked) || access_peer_has_tls (peer)
+                         || g_atomic_int_get (&self->basic);
   if (asked->credentials.kind == CREDENTIALS_BASIC && !asked->may_use_basic
       && access_takes_credentials (self)) {
     note_refusal (asked, asked->credentials.user, "password without TLS");

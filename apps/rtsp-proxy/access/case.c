@@ -121,6 +121,12 @@ access_case_get_peer (AccessCase *self)
 }
 
 gboolean
+access_case_is_for_media (AccessCase *self)
+{
+  return self->request.action != ACCESS_API && self->request.action != ACCESS_METRICS;
+}
+
+gboolean
 access_case_may_use_basic (AccessCase *self)
 {
   return self->may_use_basic;

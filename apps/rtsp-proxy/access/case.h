@@ -70,6 +70,9 @@ const gchar *access_peer_get_protocol (AccessPeer *self);
 const gchar *access_peer_get_id (AccessPeer *self); // random; names the connection
 AccessPeer *access_case_get_peer (AccessCase *self);
 
+// Reports whether the client wants media, over whatever protocol, rather than the API or metrics.
+gboolean access_case_is_for_media (AccessCase *self);
+
 // Reports whether the client may send its password unencrypted, or uses TLS. If not, a judge gets
 // no basic credentials.
 gboolean access_case_may_use_basic (AccessCase *self);

@@ -90,12 +90,6 @@ access_peer_is_loopback (AccessPeer *self)
 }
 
 gboolean
-access_peer_is_rtsp (AccessPeer *self)
-{
-  return g_str_has_prefix (self->protocol, "rtsp");
-}
-
-gboolean
 access_peer_has_tls (AccessPeer *self)
 {
   return g_str_has_suffix (self->protocol, "s");

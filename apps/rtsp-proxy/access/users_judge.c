@@ -210,7 +210,7 @@ judge_challenge (gpointer judge, AccessCase *asked, GPtrArray *lines)
 
   if (users)
     n = count_secrets (users);
-  if (access_peer_is_rtsp (peer)) {
+  if (access_case_is_for_media (asked)) {
     if (n.sha2 > 0 && (n.sha2 == n.digest || n.md5 < n.digest))
       g_ptr_array_add (lines, access_peer_dup_challenge (peer, FALSE, stale));
     if (n.md5 > 0 && (n.md5 == n.digest || n.sha2 < n.digest))

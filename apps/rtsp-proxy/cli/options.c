@@ -59,6 +59,7 @@ print_config_docs (void)
   gchar *mount = schema_to_markdown (mount_config_keys (), "", mount_effect_words);
   gchar *cache = schema_to_markdown (mount_cache_keys (), "cache.", mount_effect_words);
   gchar *tls = schema_to_markdown (tls_config_keys (), "tls.", proxy_effect_words);
+  gchar *http = schema_to_markdown (http_config_keys (), "http.", proxy_effect_words);
   gchar *user = schema_to_markdown (user_keys (), "users.", proxy_effect_words);
   gchar *permission =
       schema_to_markdown (permission_keys (), "users.permissions.", proxy_effect_words);
@@ -68,12 +69,13 @@ print_config_docs (void)
       schema_to_markdown (external_auth_config_keys (), "external-auth.", proxy_effect_words);
   gchar *kinds = kinds_to_markdown ();
 
-  printf ("%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", top, mount, cache, tls, user, permission, jwt,
-      external, kinds, limits);
+  printf ("%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", top, mount, cache, tls, http, user,
+      permission, jwt, external, kinds, limits);
   g_free (limits);
   g_free (jwt);
   g_free (external);
   g_free (tls);
+  g_free (http);
   g_free (user);
   g_free (permission);
   g_free (kinds);

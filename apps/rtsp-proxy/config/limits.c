@@ -30,7 +30,8 @@ static const SchemaValue memory_value = { .read = read_memory, .equal = equal_me
 
 static const SchemaKey keys[] = {
   { "connections", SCHEMA_NUMBER, AT (connections), "1024", .min = 1, .max = 1000000, LIMIT,
-      .help = "RTSP connections at the same time; more are answered with 503 and closed" },
+      .help = "RTSP connections at the same time, and as many HTTP connections; more are answered "
+              "with 503 and closed" },
   { "connections-per-address", SCHEMA_NUMBER, AT (address_connections), "32", .max = 1000000, LIMIT,
       .help = "of them from one IPv4 address or one IPv6 /64 network; loopback addresses have no "
               "such limit; 0: no limit" },
@@ -50,8 +51,9 @@ static const SchemaKey keys[] = {
   { "body", SCHEMA_NUMBER, AT (request.body), "65536", .max = 65536, LIMIT,
       .help = "bytes of the body of a request; more are answered with 413" },
   { "idle-timeout", SCHEMA_DURATION, AT (idle_ms), "10s", .min = 100, LIMIT,
-      .help =
-          "time until the first request of a connection begins; then the connection is closed" },
+      .help = "time until the first request of a connection begins, and over HTTP each further "
+              "one; then "
+              "the connection is closed" },
   { "request-timeout", SCHEMA_DURATION, AT (request_ms), "10s", .min = 100, LIMIT,
       .help =
           "time from the first to the last byte of a request or an interleaved frame; a request "

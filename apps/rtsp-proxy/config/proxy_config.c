@@ -92,6 +92,19 @@ equal_tls (gconstpointer a, gconstpointer b)
 }
 
 static gboolean
+read_http (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  return http_config_read (&((ProxyConfig *) object)->http, key, reader, node, error);
+}
+
+static gboolean
+equal_http (gconstpointer a, gconstpointer b)
+{
+  return http_config_equal (&((const ProxyConfig *) a)->http, &((const ProxyConfig *) b)->http);
+}
+
+static gboolean
 read_receive_tick (
     const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
 {
@@ -228,6 +241,7 @@ const gchar *const proxy_effect_words[] = { NULL, "reload", "restart" };
 static const SchemaValue listen_value = { .read = read_listen, .equal = equal_listen };
 static const SchemaValue api_value = { .read = read_api, .equal = equal_api };
 static const SchemaValue tls_value = { .read = read_tls, .equal = equal_tls };
+static const SchemaValue http_value = { .read = read_http, .equal = equal_http };
 static const SchemaValue receive_tick_value = { .read = read_receive_tick,
   .equal = equal_receive_tick };
 static const SchemaValue users_value = { .read = read_users, .equal = equal_users };
@@ -251,6 +265,10 @@ static const SchemaKey top_keys[] = {
   { "tls", SCHEMA_OTHER, .form = "{certificate: FILE, ...}", .value = &tls_value,
       .effect = PROXY_EFFECT_RESTART,
       .help = "serves readers over TLS (RTSPS), and the API over HTTPS" },
+  { "http", SCHEMA_OTHER, .form = "{listen: ADDR:PORT}", .value = &http_value,
+      .effect = PROXY_EFFECT_RESTART,
+      .help = "serves the titles of mounts over HTTP, too, as they are stored and at their own "
+              "rate; off without this key" },
   { "api", SCHEMA_OTHER, .preset = "127.0.0.1:9554", .form = "ADDR:PORT", .value = &api_value,
       .effect = PROXY_EFFECT_RESTART,
       .help = "where the control API and the metrics listen; `off` disables them" },
@@ -275,7 +293,7 @@ static const SchemaKey top_keys[] = {
   { "external-auth", SCHEMA_OTHER, .form = "{url: ...}", .value = &external_auth_value,
       .effect = PROXY_EFFECT_RELOAD, .help = "asks a server by HTTP about each client" },
   { "basic-without-tls", SCHEMA_FLAG, AT (basic), .preset = "no", .effect = PROXY_EFFECT_RELOAD,
-      .help = "`yes`: RTSP clients may send their password unencrypted (basic authentication), "
+      .help = "`yes`: readers may send their password unencrypted (basic authentication), "
               "as a user with `hash` must" },
   { "receive-tick", SCHEMA_OTHER, .preset = "2ms", .form = "time from 0ms to 100ms",
       .value = &receive_tick_value, .effect = PROXY_EFFECT_RESTART,
@@ -294,7 +312,7 @@ static const SchemaKey top_keys[] = {
               "stages share them beyond that number, and end together if their worker crashes" },
   { "limits", SCHEMA_OTHER, AT (limits), .form = "{KEY: ...}", .value = &limits_value,
       .effect = PROXY_EFFECT_RELOAD,
-      .help = "what RTSP clients may use, see the keys of `limits`; a change concerns new "
+      .help = "what RTSP and HTTP clients may use, see the keys of `limits`; a change concerns new "
               "connections" },
   { "stages", SCHEMA_OTHER, .form = "DIR", .value = &stages_value, .effect = PROXY_EFFECT_RELOAD,
       .help = "a folder with your own stages, searched before the installed ones" },
@@ -334,6 +352,7 @@ proxy_config_free (ProxyConfig *self)
   g_free (self->listen.address);
   g_free (self->api_listen.address);
   tls_config_clear (&self->tls);
+  http_config_clear (&self->http);
   g_free (self->api_token);
   g_free (self->stage_folder);
   g_clear_pointer (&self->stage_set, stage_set_unref);
@@ -388,6 +407,9 @@ load_document (ProxyConfig *self, YamlReader *reader, GError **error)
     return yaml_fail (reader, yaml_get (reader, root, "api"), "api", CONFIG_ERROR_VALUE, error,
         "other machines can reach this address: set a token (api-token-file: FILE), or add a user "
         "with the action api");
+  if (self->http.tls_listen.address && !self->tls.pair)
+    return yaml_fail (reader, yaml_get (reader, root, "http"), "http", CONFIG_ERROR_VALUE, error,
+        "tls-listen needs a certificate; set tls");
   if (self->api_token && !*self->api_token)
     return yaml_fail (reader, root, "api-token", CONFIG_ERROR_VALUE, error, "the token is empty");
   if (self->listen_off && !self->tls.pair)

@@ -7,6 +7,7 @@
 #include <glib.h>
 
 #include "config/auth_config.h"
+#include "config/http_config.h"
 #include "config/listen_address.h"
 #include "config/limits.h"
 #include "config/mount_config.h"
@@ -25,6 +26,7 @@ typedef struct {
   ListenAddress listen;
   gboolean listen_off; // readers connect over TLS only
   TlsConfig tls;
+  HttpConfig http;
   // Each is NULL if it is not configured.
   JwtConfig *jwt;
   ExternalAuthConfig *external_auth;

@@ -103,6 +103,17 @@ titles_configure (Titles *self, Store *store, guint max, guint start_timeout_ms)
   g_clear_pointer (&before, store_unref);
 }
 
+Store *
+titles_dup_store (Titles *self)
+{
+  Store *store;
+
+  g_mutex_lock (&self->lock);
+  store = self->store ? store_ref (self->store) : NULL;
+  g_mutex_unlock (&self->lock);
+  return store;
+}
+
 static gint trims; // atomic
 
 static gboolean
@@ -160,9 +171,8 @@ take_slot (Titles *self, guint *start_timeout_ms, GError **error)
 
 // ---- names ----
 
-// Unescapes a name once. Returns NULL if a title cannot have that name.
-static gchar *
-decode (const gchar *escaped)
+gchar *
+title_decode_name (const gchar *escaped)
 {
   gchar *name =
       strlen (escaped) <= 3 * STORE_NAME_MAX ? g_uri_unescape_string (escaped, "/") : NULL;
@@ -176,7 +186,7 @@ decode (const gchar *escaped)
 gboolean
 title_is (Title *self, Titles *titles, const gchar *name)
 {
-  gchar *decoded = self->titles == titles ? decode (name) : NULL;
+  gchar *decoded = self->titles == titles ? title_decode_name (name) : NULL;
   gboolean same = decoded
                   && (g_str_equal (decoded, self->name)
                       || g_str_equal (decoded, self->path + strlen (titles->mount_path) + 1));
@@ -385,7 +395,7 @@ work (gpointer title, gpointer unused)
 Title *
 titles_open (Titles *self, const gchar *escaped, GError **error)
 {
-  gchar *name = decode (escaped);
+  gchar *name = title_decode_name (escaped);
   guint start_timeout_ms;
   Store *store;
   Title *title;

@@ -40,6 +40,13 @@ void titles_unref (Titles *self);
 // open.
 void titles_configure (Titles *self, Store *store, guint max, guint start_timeout_ms);
 
+// Returns the store, or NULL if no title can be opened. (transfer full)
+Store *titles_dup_store (Titles *self);
+
+// Unescapes `name`, the part of a URL after the mount's path and a slash. Returns NULL if no title
+// can have that name. (transfer full)
+gchar *title_decode_name (const gchar *escaped);
+
 // Starts to open a title. `name` is the part of a URL after the mount's path and a slash, still
 // escaped. Returns NULL and sets `error` if the name is not valid or there is no store
 // (G_IO_ERROR_NOT_FOUND), or if the limit of open titles is reached (G_IO_ERROR_BUSY).

@@ -2,6 +2,7 @@
 #include "control/metrics.h"
 
 #include "config.h"
+#include "outlets/http/http_counts.h"
 #include "outlets/rtsp/setup_guard.h"
 #include "outlets/rtsp/silence.h"
 #include "isolate/pool.h"
@@ -19,7 +20,7 @@ typedef struct {
   gboolean wants_standby, has_standby;
   MountSessions sessions;
   Totals totals;
-  guint states[READER_STATES], priorities[READER_PRIORITIES], udp, tcp;
+  guint states[READER_STATES], priorities[READER_PRIORITIES], udp, tcp, http;
 } Sample;
 
 // ---- sampling ----
@@ -44,6 +45,7 @@ sample_readers (GHashTable *samples)
     sample->priorities[MIN (from.priority, READER_PRIORITIES - 1)]++;
     sample->udp += g_str_equal (reader_get_transport (reader), "UDP");
     sample->tcp += g_str_equal (reader_get_transport (reader), "TCP");
+    sample->http += g_str_equal (reader_get_transport (reader), "HTTP");
   }
   g_ptr_array_unref (readers);
 }
@@ -237,6 +239,7 @@ gauges (Page *page)
   for (guint i = 0; i < page->n; i++) {
     line (page, "readers", &page->samples[i], "transport", "udp", page->samples[i].udp);
     line (page, "readers", &page->samples[i], "transport", "tcp", page->samples[i].tcp);
+    line (page, "readers", &page->samples[i], "transport", "http", page->samples[i].http);
   }
   head (page, "readers_in_state", "gauge", "Playing readers, by state.");
   for (guint i = 0; i < page->n; i++) {
@@ -329,6 +332,23 @@ refusals (Page *page)
 }
 
 static void
+http (Page *page)
+{
+  static const gchar answers[] = "http_responses_total", starved[] = "http_starvations_total";
+
+  head (page, answers, "counter", "Responses to HTTP clients, by the first digit of the status.");
+  for (guint digit = 2; digit <= 5; digit++)
+    g_string_append_printf (page->out, "weir_%s{status=\"%uxx\"} %" G_GUINT64_FORMAT "\n", answers,
+        digit, http_counts_get_answers (digit));
+  head (page, starved, "counter",
+      "Times that an HTTP reader had played everything sent to it, by the cause.");
+  for (guint cause = 0; cause < HTTP_N_STARVED; cause++)
+    g_string_append_printf (page->out, "weir_%s{cause=\"%s\"} %" G_GUINT64_FORMAT "\n", starved,
+        http_starved_names[cause], http_counts_get_starved (cause));
+  simple (page, "http_connections", "gauge", http_counts_get_connections (), "HTTP connections.");
+}
+
+static void
 process (Page *page, Server *server)
 {
   head (page, "connections", "gauge", "RTSP connections.");
@@ -359,6 +379,7 @@ metrics_dup_text (Server *server)
   workers (&page);
   access_counts (&page, server);
   refusals (&page);
+  http (&page);
   process (&page, server);
   g_free (samples);
   g_ptr_array_unref (mounts);

@@ -301,6 +301,12 @@ mount_has_title (Mount *self, Title *title, const gchar *name)
   return title_is (title, self->titles, name);
 }
 
+Store *
+mount_dup_store (Mount *self)
+{
+  return titles_dup_store (self->titles);
+}
+
 Title *
 mount_open_title (Mount *self, const gchar *name, GError **error)
 {

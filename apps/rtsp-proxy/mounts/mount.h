@@ -100,6 +100,9 @@ gboolean mount_has_titles (Mount *self);
 // as gst-rtsp-server writes it in answers.
 gboolean mount_has_title (Mount *self, Title *title, const gchar *name);
 
+// Returns the mount's store of titles, or NULL. (transfer full)
+Store *mount_dup_store (Mount *self);
+
 // See titles_open().
 Title *mount_open_title (Mount *self, const gchar *name, GError **error);
 

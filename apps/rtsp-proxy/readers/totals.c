@@ -5,6 +5,7 @@ typedef struct {
   Totals stopped;                          // counts of sinks that have stopped; without reports
   GPtrArray *sinks;                        // of GstElement
   guint64 lost, reports;                   // of readers that have left
+  guint64 bytes;                           // sent without a sink
   guint64 lost_returned, reports_returned; // see totals_settle_reports()
 } MountTotals;
 
@@ -58,6 +59,14 @@ totals_reader_left (const gchar *mount, guint64 lost, guint64 reports)
   self = get_mount (mount);
   self->lost += lost;
   self->reports += reports;
+  g_mutex_unlock (&lock);
+}
+
+void
+totals_add_bytes (const gchar *mount, guint64 bytes)
+{
+  g_mutex_lock (&lock);
+  get_mount (mount)->bytes += bytes;
   g_mutex_unlock (&lock);
 }
 
@@ -194,6 +203,7 @@ totals_get (const gchar *mount, Totals *totals)
     return FALSE;
   *totals = collect (self);
   g_mutex_lock (&lock);
+  totals->bytes += self->bytes;
   totals->lost = self->lost;
   totals->reports = self->reports;
   g_mutex_unlock (&lock);

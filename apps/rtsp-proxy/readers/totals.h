@@ -19,6 +19,9 @@ typedef struct {
 // any thread.
 void totals_watch_sink (const gchar *mount, GstElement *sink);
 
+// Adds bytes that were sent to readers without a fanoutsink. Call from any thread.
+void totals_add_bytes (const gchar *mount, guint64 bytes);
+
 // Keeps the reports of a reader that has left. Call from any thread.
 void totals_reader_left (const gchar *mount, guint64 lost, guint64 reports);
 

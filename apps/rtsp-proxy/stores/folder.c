@@ -2,11 +2,14 @@
 #include "stores/folder.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <gio/gio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/beneath.h"
+#include "stores/file_bytes.h"
 
 typedef struct {
   Store parent;
@@ -22,6 +25,18 @@ folder_open (Store *self, const gchar *name, guint64 *size)
   if (fd >= 0 && size)
     *size = fstat (fd, &st) == 0 ? (guint64) st.st_size : 0;
   return fd;
+}
+
+static StoreBytes *
+folder_open_bytes (Store *self, const gchar *name, GError **error)
+{
+  int fd = folder_open (self, name, NULL);
+  StoreBytes *bytes = fd >= 0 ? file_bytes_new (fd) : NULL;
+
+  if (!bytes)
+    g_set_error_literal (
+        error, G_IO_ERROR, (gint) g_io_error_from_errno (errno), g_strerror (errno));
+  return bytes;
 }
 
 // ---- listing ----
@@ -101,7 +116,7 @@ folder_free (Store *self)
 Store *
 folder_new (const gchar *path)
 {
-  static const StoreKind kind = { folder_open, folder_list, folder_free };
+  static const StoreKind kind = { folder_open, folder_open_bytes, folder_list, folder_free };
   Folder *self;
 
   if (!path)

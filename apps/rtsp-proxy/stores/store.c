@@ -53,6 +53,12 @@ store_open (Store *self, const gchar *name, guint64 *size)
   return self->kind->open (self, name, size);
 }
 
+StoreBytes *
+store_open_bytes (Store *self, const gchar *name, GError **error)
+{
+  return self->kind->open_bytes (self, name, error);
+}
+
 gboolean
 store_list (Store *self, StoreFoundFunc found, gpointer data)
 {

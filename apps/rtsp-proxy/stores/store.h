@@ -3,7 +3,7 @@
 
 // A store holds titles. It is reference-counted. Call from any thread; calls may block on a disk.
 
-#include <glib.h>
+#include "stores/bytes.h"
 
 typedef struct _Store Store;
 
@@ -21,6 +21,7 @@ typedef gboolean (*StoreFoundFunc) (const gchar *name, guint64 size, gpointer da
 // The functions of a kind of store, whose struct begins with a Store.
 typedef struct {
   int (*open) (Store *self, const gchar *name, guint64 *size);
+  StoreBytes *(*open_bytes) (Store *self, const gchar *name, GError **error);
   gboolean (*list) (Store *self, StoreFoundFunc found, gpointer data);
   void (*free) (Store *self);
 } StoreKind;
@@ -39,6 +40,10 @@ void store_unref (Store *self);
 // Opens the title `name` for reading, and sets `*size` to its size in bytes; `size` may be NULL.
 // Returns a file descriptor that the caller owns, or -1 with errno.
 int store_open (Store *self, const gchar *name, guint64 *size);
+
+// Opens the title `name` for outlets that send its bytes. Returns NULL and sets an error of the
+// domain G_IO_ERROR on failure. (transfer full)
+StoreBytes *store_open_bytes (Store *self, const gchar *name, GError **error);
 
 // Calls `found` for each title, in no order. Returns FALSE with errno if the store cannot be read.
 gboolean store_list (Store *self, StoreFoundFunc found, gpointer data);

@@ -52,6 +52,13 @@ is_method (const Line *word)
 }
 
 static gboolean
+is_version (const RequestCheck *self, const Line *word)
+{
+  return self->http ? is_word (word, "HTTP/1.1") || is_word (word, "HTTP/1.0")
+                    : is_word (word, "RTSP/1.0");
+}
+
+static gboolean
 check_first_line (RequestCheck *self, Line line)
 {
   Line method, url, version, rest;
@@ -60,7 +67,7 @@ check_first_line (RequestCheck *self, Line line)
       || !take_word (&line, &version) || take_word (&line, &rest)
       || !memchr (version.text, '/', version.len))
     return fail (self, REQUEST_MALFORMED);
-  if (!is_word (&version, "RTSP/1.0"))
+  if (!is_version (self, &version))
     return fail (self, REQUEST_VERSION_WRONG);
   return TRUE;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Finds the end of an RTSP request (RFC 2326) in bytes that a client sends, and checks its limits
-// and its form as they arrive. What passes has one meaning for every parser behind it: each line
-// ends with CR LF or LF, no line continues another, there are no control characters, and at most
-// one body length.
+// Finds the end of an RTSP request (RFC 2326) or HTTP request (RFC 9112) in bytes that a client
+// sends, and checks its limits and its form as they arrive. What passes has one meaning for every
+// parser behind it: each line ends with CR LF or LF, no line continues another, there are no
+// control characters, and at most one body length.
 
 #include <glib.h>
 
@@ -23,12 +23,13 @@ typedef enum {
   REQUEST_HEAD_LARGE,   // too many bytes in all lines
   REQUEST_BODY_LARGE,
   REQUEST_MALFORMED,
-  REQUEST_VERSION_WRONG, // not RTSP/1.0
+  REQUEST_VERSION_WRONG, // not RTSP/1.0, or not HTTP/1.0 or HTTP/1.1
   REQUEST_N_FAULTS
 } RequestFault;
 
-// The progress in a request that is incomplete; zeros at its start.
+// The progress in a request that is incomplete; zeros at its start, but `http` for HTTP.
 typedef struct {
+  gboolean http;
   gsize line, searched; // offsets: of the last line, and of the bytes without its end
   guint n_lines;
   gsize head;    // bytes of the complete head, with the empty line; 0 before that

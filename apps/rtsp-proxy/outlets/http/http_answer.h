@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// The texts of HTTP answers.
+
+#include "outlets/http/http_request.h"
+#include "stores/bytes.h"
+
+// Begins an answer: the status line, Date and Connection. Free with g_string_free().
+GString *http_answer_new (guint status, gboolean keeps);
+
+// Adds a header.
+void http_answer_add (GString *answer, const gchar *name, const gchar *value);
+
+// Adds the headers of a title, of which `body` is sent. `name` is the end of its path. Ends the
+// head.
+void http_answer_end_title (
+    GString *answer, const StoreBytes *bytes, const gchar *name, const HttpBody *body);
+
+// Ends the head and adds a body: the status and `reason`, which may be NULL. With `head`, only its
+// length.
+void http_answer_end_text (GString *answer, guint status, const gchar *reason, gboolean head);
+
+// Returns the media type of a file with this name. (transfer none)
+const gchar *http_answer_type (const gchar *name);

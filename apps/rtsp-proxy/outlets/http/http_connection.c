@@ -1,0 +1,586 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/http/http_connection.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "outlets/http/http_answer.h"
+#include "outlets/http/http_counts.h"
+#include "outlets/http/http_opening.h"
+#include "outlets/http/http_reader.h"
+#include "outlets/http/http_refusal.h"
+#include "outlets/http/http_sender.h"
+#include "readers/places.h"
+
+#define READ_BYTES 4096
+#define NS_PER_MS 1000000
+#define NS_PER_S G_GINT64_CONSTANT (1000000000)
+#define BURST 2                       // seconds of requests that may come at once
+#define STALL_NS (60 * NS_PER_S)      // a reader that takes nothing for so long is closed
+#define LINGER_NS (2 * NS_PER_S)      // for the client to read the last answer
+#define LINGER_BYTES_MAX (256 * 1024) // of the client, which are read and dropped meanwhile
+
+typedef enum {
+  STATE_READING, // a request
+  STATE_ASKING,  // the door
+  STATE_OPENING, // the title
+  STATE_WRITING, // the head of the answer, or all of it
+  STATE_SENDING, // the title
+  STATE_LINGERING,
+  STATE_ENDED,
+} State;
+
+struct _HttpConnection {
+  WeirTask task;
+  gatomicrefcount refs; // one for the poll, one for each question that the door has not decided
+  const HttpContext *context;
+  GSocket *socket;
+  int fd; // of the socket
+  GInetAddress *address;
+  AccessPeer *visitor;
+  gchar *peer;
+  gint gone, closing; // atomic: the client has closed the connection; it is to be closed
+
+  // The fields below are the task's.
+  State state;
+  gint64 wake_ns; // when the task runs again at the latest
+  Limits limits;
+  GByteArray *in; // received
+  RequestCheck check;
+  gint64 deadline_ns; // of the request, or of writing the answer
+  gint64 earliest_ns; // when a request would have come at the allowed rate
+  gsize lingered;
+  HttpRequest request;
+  Demand *demand;
+  Resolved resolved; // `mount` is NULL if nothing was found
+  AccessCase *asked;
+  gchar *place; // the mount on which the reader has a place
+  HttpOpening *opening;
+  HttpBody body;
+  gboolean keeps; // the connection stays open after the answer
+  GString *out;   // the answer
+  gsize out_at;
+  HttpSender sender;
+  HttpReader *reader;
+};
+
+// ---- waking ----
+
+GInetAddress *
+http_connection_get_address (HttpConnection *self)
+{
+  return self->address;
+}
+
+static void
+wake (gpointer connection)
+{
+  weir_task_wake (&((HttpConnection *) connection)->task);
+}
+
+static void
+unref (HttpConnection *self)
+{
+  if (!g_atomic_ref_count_dec (&self->refs))
+    return;
+  weir_task_clear (&self->task);
+  self->context->ended (self, self->context->data);
+  g_object_unref (self->address);
+  access_peer_unref (self->visitor);
+  g_free (self->peer);
+  g_free (self);
+}
+
+void
+http_connection_close (HttpConnection *self)
+{
+  g_atomic_int_set (&self->closing, TRUE);
+  wake (self);
+}
+
+void
+http_connection_ready (gpointer connection, gboolean gone)
+{
+  HttpConnection *self = connection;
+
+  if (gone)
+    g_atomic_int_set (&self->gone, TRUE);
+  wake (self);
+}
+
+void
+http_connection_drop (gpointer connection)
+{
+  unref (connection);
+}
+
+// Returns whether the task goes on: not before `wake_ns`, or an event.
+static gboolean
+wait_until (HttpConnection *self, gint64 wake_ns)
+{
+  self->wake_ns = MIN (self->wake_ns, wake_ns);
+  return FALSE;
+}
+
+// ---- answers ----
+
+static void
+begin_answer (HttpConnection *self, guint status)
+{
+  http_counts_add_answer (status);
+  self->out = http_answer_new (status, self->keeps);
+  self->out_at = 0;
+  self->deadline_ns = weir_now_ns () + (gint64) self->limits.write_ms * NS_PER_MS;
+  self->state = STATE_WRITING;
+}
+
+static gboolean
+answer_text (HttpConnection *self, guint status, const gchar *reason)
+{
+  self->body.length = 0;
+  begin_answer (self, status);
+  if (status == SOUP_STATUS_METHOD_NOT_ALLOWED)
+    http_answer_add (self->out, "Allow", "GET, HEAD");
+  if (status == SOUP_STATUS_SERVICE_UNAVAILABLE)
+    http_answer_add (self->out, "Retry-After", "10");
+  for (const gchar *const *challenge =
+           status == SOUP_STATUS_UNAUTHORIZED ? access_case_get_challenges (self->asked) : NULL;
+      challenge && *challenge; challenge++)
+    http_answer_add (self->out, "WWW-Authenticate", *challenge);
+  http_answer_end_text (self->out, status, reason, self->request.head);
+  return TRUE;
+}
+
+// Answers with the reason of a limit, which is logged, too.
+static gboolean
+answer_refused (HttpConnection *self, guint status, RefusedReason reason, const gchar *text)
+{
+  refusals_note (reason, self->peer, "%s", text);
+  return answer_text (self, status, text);
+}
+
+static gboolean
+end (HttpConnection *self)
+{
+  self->state = STATE_ENDED;
+  return FALSE;
+}
+
+// ---- reading requests ----
+
+// Receives bytes. Returns their number, 0 at the end, or -1 if there are none now.
+static gssize
+receive (HttpConnection *self, guint8 bytes[READ_BYTES])
+{
+  gssize n;
+
+  do
+    n = recv (self->fd, bytes, READ_BYTES, 0);
+  while (n < 0 && errno == EINTR);
+  return n < 0 && errno != EAGAIN ? 0 : n;
+}
+
+static void
+begin_request (HttpConnection *self, gint64 now)
+{
+  self->check = (RequestCheck) { .http = TRUE };
+  self->deadline_ns =
+      now
+      + (gint64) (self->in->len > 0 ? self->limits.request_ms : self->limits.idle_ms) * NS_PER_MS;
+  self->state = STATE_READING;
+}
+
+static gboolean
+check_time (HttpConnection *self, gint64 now)
+{
+  if (now < self->deadline_ns)
+    return wait_until (self, self->deadline_ns);
+  if (self->in->len > 0)
+    return answer_refused (self, SOUP_STATUS_REQUEST_TIMEOUT, REFUSED_TIMEOUT,
+        "a request takes too long (limits.request-timeout)");
+  refusals_count (REFUSED_IDLE);
+  return end (self);
+}
+
+// Delays the requests of a client that sends too many.
+static gboolean
+may_pass (HttpConnection *self, gint64 now)
+{
+  self->earliest_ns = MAX (self->earliest_ns, now - BURST * NS_PER_S);
+  if (self->earliest_ns > now)
+    return wait_until (self, self->earliest_ns);
+  self->earliest_ns += NS_PER_S / self->limits.requests_rate;
+  return TRUE;
+}
+
+static gboolean ask (HttpConnection *self);
+
+static gboolean
+take_request (HttpConnection *self, gsize size)
+{
+  GByteArray *head = request_dup_head (&self->check, self->in->data);
+  guint status = http_request_read (&self->request, head->data, head->len);
+
+  g_byte_array_unref (head);
+  g_byte_array_remove_range (self->in, 0, (guint) size);
+  self->keeps = status != SOUP_STATUS_BAD_REQUEST && self->request.keeps;
+  if (status == SOUP_STATUS_BAD_REQUEST)
+    return answer_refused (
+        self, status, REFUSED_MALFORMED, "a request is malformed, or has a body in chunks");
+  return status ? answer_text (self, status, NULL) : ask (self);
+}
+
+static gboolean
+step_reading (HttpConnection *self, gint64 now)
+{
+  guint8 bytes[READ_BYTES];
+  gsize size = self->in->len > 0 ? request_check (&self->check, &self->limits.request,
+                                       self->in->data, self->in->len)
+                                 : 0;
+  gssize n;
+
+  self->keeps = FALSE;
+  if (self->check.fault != REQUEST_FINE) {
+    const HttpRefusal *refusal = http_refusal_of (self->check.fault);
+
+    return answer_refused (self, refusal->status, refusal->reason, refusal->text);
+  }
+  if (size > 0)
+    return may_pass (self, now) && take_request (self, size);
+  n = receive (self, bytes);
+  if (n < 0)
+    return check_time (self, now);
+  if (n == 0)
+    return end (self);
+  if (self->in->len == 0)
+    self->deadline_ns = now + (gint64) self->limits.request_ms * NS_PER_MS;
+  g_byte_array_append (self->in, bytes, (guint) n);
+  return TRUE;
+}
+
+// ---- the door ----
+
+static void
+on_decided (AccessCase *decided, gpointer connection)
+{
+  wake (connection);
+  unref (connection);
+}
+
+// A path that no mount serves is asked about too, so that only those who may read find out which
+// paths exist.
+static gboolean
+ask (HttpConnection *self)
+{
+  AccessRequest request = { .action = ACCESS_PLAYBACK,
+    .user_agent = http_request_get (&self->request, "User-Agent"),
+    .method = self->request.method,
+    .authorization = http_request_get (&self->request, "Authorization") };
+
+  self->demand = demand_new (self->request.target);
+  if (!mounts_resolve (self->context->mounts, self->demand, &self->resolved, NULL))
+    self->resolved = (Resolved) { 0 };
+  request.path = self->demand->path;
+  request.query = self->demand->query;
+  request.token = self->demand->token;
+  if (self->resolved.mount)
+    request.mount = mount_get_path (self->resolved.mount);
+  self->state = STATE_ASKING;
+  g_atomic_ref_count_inc (&self->refs);
+  self->asked = access_ask (self->context->access, self->visitor, &request, on_decided, self);
+  if (!access_case_is_later (self->asked))
+    unref (self);
+  return TRUE;
+}
+
+static gboolean
+open_title (HttpConnection *self)
+{
+  Mount *mount = self->resolved.mount;
+  Store *store = mount && self->resolved.title ? mount_dup_store (mount) : NULL;
+  gchar *name = store ? title_decode_name (self->resolved.title) : NULL;
+
+  if (!name) {
+    g_clear_pointer (&store, store_unref);
+    return answer_text (self, SOUP_STATUS_NOT_FOUND, NULL);
+  }
+  self->opening = http_opening_new (store, name, wake, self);
+  self->state = STATE_OPENING;
+  return TRUE;
+}
+
+static gboolean
+step_asking (HttpConnection *self, gint64 now)
+{
+  switch (access_case_get_verdict (self->asked)) {
+    case ACCESS_PENDING:
+      return FALSE;
+    case ACCESS_ADMITTED:
+      return open_title (self);
+    case ACCESS_ASKED:
+      return answer_text (self, SOUP_STATUS_UNAUTHORIZED, NULL);
+    case ACCESS_REFUSED:
+      return answer_text (self, SOUP_STATUS_FORBIDDEN, NULL);
+    case ACCESS_BUSY:
+      break;
+  }
+  return answer_text (self, SOUP_STATUS_SERVICE_UNAVAILABLE, "no decision is possible now");
+}
+
+// ---- the title ----
+
+static void
+close_reader (gpointer connection, const gchar *reason)
+{
+  HttpConnection *self = connection;
+
+  log_event ("reader %s out: %s", self->peer, reason);
+  http_connection_close (self);
+}
+
+static gboolean
+answer_title (HttpConnection *self, StoreBytes *bytes)
+{
+  gboolean has_body;
+  const HttpRefusal *problem;
+
+  http_request_choose (&self->request, bytes->size, bytes->etag, bytes->modified, &self->body);
+  if (self->body.status == SOUP_STATUS_REQUESTED_RANGE_NOT_SATISFIABLE) {
+    begin_answer (self, self->body.status);
+    g_string_append_printf (
+        self->out, "Content-Range: bytes */%" G_GUINT64_FORMAT "\r\n", bytes->size);
+    http_answer_end_text (self->out, self->body.status, NULL, self->request.head);
+    self->body.length = 0;
+    return TRUE;
+  }
+  has_body = self->body.length > 0 && !self->request.head;
+  problem = has_body ? http_refusal_of_reader (self->resolved.mount) : NULL;
+  if (problem)
+    return answer_refused (self, problem->status, problem->reason, problem->text);
+  if (has_body)
+    self->place = g_strdup (mount_get_path (self->resolved.mount));
+  begin_answer (self, self->body.status);
+  http_answer_end_title (self->out, bytes, self->resolved.title, &self->body);
+  if (!has_body) {
+    self->body.length = 0;
+    return TRUE;
+  }
+  http_sender_init (&self->sender, bytes, self->body.start, self->body.length, wake, self);
+  self->reader = http_reader_new (self->place, self->peer, close_reader, self);
+  return TRUE;
+}
+
+static gboolean
+step_opening (HttpConnection *self, gint64 now)
+{
+  StoreBytes *bytes = NULL;
+  GError *error = NULL;
+  gboolean busy;
+
+  if (!http_opening_take (self->opening, &bytes, &error))
+    return FALSE;
+  g_clear_pointer (&self->opening, http_opening_free);
+  if (bytes) {
+    answer_title (self, bytes);
+    store_bytes_unref (bytes);
+    return TRUE;
+  }
+  busy = g_error_matches (error, G_IO_ERROR, G_IO_ERROR_TOO_MANY_OPEN_FILES)
+         || g_error_matches (error, G_IO_ERROR, G_IO_ERROR_BUSY);
+  answer_text (self, busy ? SOUP_STATUS_SERVICE_UNAVAILABLE : SOUP_STATUS_NOT_FOUND,
+      busy ? error->message : NULL);
+  g_error_free (error);
+  return TRUE;
+}
+
+// ---- sending ----
+
+// Ends the answer.
+static void
+clear_answer (HttpConnection *self)
+{
+  g_clear_pointer (&self->reader, http_reader_end);
+  http_sender_clear (&self->sender);
+  if (self->place)
+    places_leave (self->place);
+  g_clear_pointer (&self->place, g_free);
+  g_clear_pointer (&self->opening, http_opening_free);
+  g_clear_pointer (&self->asked, access_case_unref);
+  if (self->resolved.mount)
+    resolved_clear (&self->resolved);
+  self->resolved = (Resolved) { 0 };
+  g_clear_pointer (&self->demand, demand_free);
+  http_request_clear (&self->request);
+  if (self->out)
+    g_string_free (self->out, TRUE);
+  self->out = NULL;
+  self->body = (HttpBody) { 0 };
+}
+
+static gboolean
+end_answer (HttpConnection *self, gint64 now)
+{
+  clear_answer (self);
+  if (self->keeps) {
+    begin_request (self, now);
+    return TRUE;
+  }
+  shutdown (self->fd, SHUT_WR);
+  self->deadline_ns = now + LINGER_NS;
+  self->state = STATE_LINGERING;
+  return TRUE;
+}
+
+static gboolean
+step_writing (HttpConnection *self, gint64 now)
+{
+  int more = self->body.length > 0 && !self->request.head ? MSG_MORE : 0;
+  gssize n;
+
+  do
+    n = send (self->fd, self->out->str + self->out_at, self->out->len - self->out_at,
+        MSG_NOSIGNAL | more);
+  while (n < 0 && errno == EINTR);
+  if (n < 0 && errno != EAGAIN)
+    return end (self);
+  if (n < 0 && now >= self->deadline_ns) {
+    refusals_note (
+        REFUSED_WRITE, self->peer, "the client does not read its responses (limits.write-timeout)");
+    return end (self);
+  }
+  if (n < 0)
+    return wait_until (self, self->deadline_ns);
+  self->out_at += (gsize) n;
+  if (self->out_at < self->out->len)
+    return TRUE;
+  if (!self->reader)
+    return end_answer (self, now);
+  self->state = STATE_SENDING;
+  return TRUE;
+}
+
+static void
+note_sent (HttpConnection *self)
+{
+  http_reader_update (self->reader, self->sender.sent, self->sender.deficit_ns);
+  for (guint i = 0; i < HTTP_N_STARVED; i++) {
+    http_counts_add_starved (i, self->sender.starved[i]);
+    self->sender.starved[i] = 0;
+  }
+}
+
+static gboolean
+step_sending (HttpConnection *self, gint64 now)
+{
+  static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
+  HttpSenderState state = g_atomic_int_get (&self->gone)
+                              ? HTTP_SENDER_GONE
+                              : http_sender_run (&self->sender, self->fd, now);
+
+  note_sent (self);
+  switch (state) {
+    case HTTP_SENDER_DONE:
+      return end_answer (self, now);
+    case HTTP_SENDER_AGAIN:
+      return wait_until (self, self->sender.wake_ns);
+    case HTTP_SENDER_SOCKET_FULL:
+      if (now < self->sender.full_since_ns + STALL_NS)
+        return wait_until (self, self->sender.full_since_ns + STALL_NS);
+      refusals_note (REFUSED_WRITE, self->peer, "the reader has taken nothing for 60 s");
+      return end (self);
+    case HTTP_SENDER_FAILED:
+      log_event_limited (&limit, "reader %s out: %s: %s", self->peer, self->demand->path,
+          self->sender.error->message);
+      return end (self);
+    case HTTP_SENDER_GONE:
+      break;
+  }
+  return end (self);
+}
+
+// Gives the client time to read the answer: a connection with unread bytes ends with a reset, after
+// which the answer may be lost.
+static gboolean
+step_lingering (HttpConnection *self, gint64 now)
+{
+  guint8 bytes[READ_BYTES];
+  gssize n = receive (self, bytes);
+
+  if (n < 0 && now < self->deadline_ns)
+    return wait_until (self, self->deadline_ns);
+  self->lingered += (gsize) MAX (n, 0);
+  return n > 0 && self->lingered < LINGER_BYTES_MAX ? TRUE : end (self);
+}
+
+// ---- the task ----
+
+static gboolean (*const steps[]) (HttpConnection *self, gint64 now) = {
+  [STATE_READING] = step_reading,
+  [STATE_ASKING] = step_asking,
+  [STATE_OPENING] = step_opening,
+  [STATE_WRITING] = step_writing,
+  [STATE_SENDING] = step_sending,
+  [STATE_LINGERING] = step_lingering,
+};
+
+static void
+finish (HttpConnection *self)
+{
+  clear_answer (self);
+  g_clear_pointer (&self->in, g_byte_array_unref);
+  g_clear_object (&self->socket);
+  http_poll_leave (self->context->poll, self);
+}
+
+static gint64
+run (WeirTask *task, void *scratch, gint64 now_ns)
+{
+  HttpConnection *self =
+      (HttpConnection *) ((guint8 *) task - G_STRUCT_OFFSET (HttpConnection, task));
+
+  if (self->state == STATE_ENDED)
+    return WEIR_NEVER;
+  self->wake_ns = WEIR_NEVER;
+  if (g_atomic_int_get (&self->closing))
+    self->state = STATE_ENDED;
+  while (self->state != STATE_ENDED && steps[self->state](self, now_ns))
+    ;
+  if (self->state != STATE_ENDED)
+    return self->wake_ns;
+  finish (self);
+  return WEIR_NEVER;
+}
+
+HttpConnection *
+http_connection_new (const HttpContext *context, GSocket *socket, GInetAddress *address,
+    const gchar *peer, gboolean has_tls)
+{
+  HttpConnection *self = g_new0 (HttpConnection, 1);
+  gchar *ip = g_inet_address_to_string (address);
+
+  g_atomic_ref_count_init (&self->refs);
+  self->context = context;
+  self->socket = socket;
+  self->fd = g_socket_get_fd (socket);
+  self->address = g_object_ref (address);
+  self->visitor = access_peer_new (ip, has_tls ? "https" : "http");
+  self->peer = g_strdup (peer);
+  self->in = g_byte_array_new ();
+  limits_get (&self->limits);
+  g_free (ip);
+  g_socket_set_blocking (socket, FALSE);
+  begin_request (self, weir_now_ns ());
+  if (weir_task_init (&self->task, context->workers, 0, run) < 0)
+    g_error ("out of memory");
+  return self;
+}
+
+void
+http_connection_start (HttpConnection *self)
+{
+  if (!http_poll_add (self->context->poll, self->fd, self))
+    g_atomic_int_set (&self->closing, TRUE);
+  wake (self);
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/http/http_refusal.h"
+
+#include <libsoup/soup.h>
+
+#include "base/memory.h"
+#include "readers/places.h"
+
+static const HttpRefusal faults[REQUEST_N_FAULTS] = {
+  [REQUEST_LINE_LONG] = { SOUP_STATUS_REQUEST_URI_TOO_LONG, REFUSED_LINE,
+      "the request line is too long (limits.line)" },
+  [REQUEST_HEADER_LONG] = { SOUP_STATUS_BAD_REQUEST, REFUSED_HEADERS,
+      "a header line is too long (limits.line)" },
+  [REQUEST_HEADERS_MANY] = { SOUP_STATUS_BAD_REQUEST, REFUSED_HEADERS,
+      "a request has too many header lines (limits.headers)" },
+  [REQUEST_HEAD_LARGE] = { SOUP_STATUS_BAD_REQUEST, REFUSED_HEADERS,
+      "the lines of a request are too large (limits.head)" },
+  [REQUEST_BODY_LARGE] = { SOUP_STATUS_REQUEST_ENTITY_TOO_LARGE, REFUSED_BODY,
+      "the body of a request is too large (limits.body)" },
+  [REQUEST_MALFORMED] = { SOUP_STATUS_BAD_REQUEST, REFUSED_MALFORMED, "a request is malformed" },
+  [REQUEST_VERSION_WRONG] = { SOUP_STATUS_HTTP_VERSION_NOT_SUPPORTED, REFUSED_VERSION,
+      "a request is neither HTTP/1.1 nor HTTP/1.0" },
+};
+
+const HttpRefusal *
+http_refusal_of (RequestFault fault)
+{
+  return &faults[fault];
+}
+
+static guint
+get_max_readers (Mount *mount)
+{
+  MountConfig *config = mount_dup_config (mount);
+  guint max = config->max_readers;
+
+  mount_config_unref (config);
+  return max;
+}
+
+const HttpRefusal *
+http_refusal_of_reader (Mount *mount)
+{
+  static const HttpRefusal memory = { SOUP_STATUS_SERVICE_UNAVAILABLE, REFUSED_MEMORY,
+    MEMORY_PROBLEM };
+  static const HttpRefusal readers = { SOUP_STATUS_SERVICE_UNAVAILABLE, REFUSED_READERS,
+    "the mount has no room for another reader (max-readers)" };
+
+  if (memory_get_level () != MEMORY_ENOUGH)
+    return &memory;
+  return places_take (mount_get_path (mount), get_max_readers (mount)) ? NULL : &readers;
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// What the limits refuse to HTTP clients: the answers and their reasons.
+
+#include "access/refusals.h"
+#include "mounts/mounts.h"
+#include "text/request_check.h"
+
+typedef struct {
+  guint status;
+  RefusedReason reason;
+  const gchar *text;
+} HttpRefusal;
+
+// Returns the refusal of a request with this fault, which is not REQUEST_FINE.
+const HttpRefusal *http_refusal_of (RequestFault fault);
+
+// Takes a place for a reader of the mount, which ends with places_leave(). Returns NULL, or the
+// refusal if there is no room.
+const HttpRefusal *http_refusal_of_reader (Mount *mount);

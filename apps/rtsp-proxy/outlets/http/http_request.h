@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// A request of an HTTP client (RFC 9110), parsed by libsoup. Its form has passed request_check().
+
+#include <libsoup/soup.h>
+
+typedef struct {
+  gchar *method, *target;      // "GET", "/films/a.mp4?token=x"
+  SoupMessageHeaders *headers; // of the request
+  gboolean head;               // HEAD: the answer has no body
+  gboolean keeps;              // the connection stays open after the answer
+} HttpRequest;
+
+// Parses the head of a request. Returns 0, or the status to answer: 400 or 405. The caller frees
+// the contents with http_request_clear() in both cases.
+guint http_request_read (HttpRequest *self, const guint8 *head, gsize length);
+void http_request_clear (HttpRequest *self);
+
+// Returns a header, or NULL. (transfer none)
+const gchar *http_request_get (const HttpRequest *self, const gchar *header);
+
+// What of a file a request is for.
+typedef struct {
+  guint status; // 200, 206, 304 or 416
+  guint64 start, length;
+} HttpBody;
+
+// Chooses the bytes to send: of one range (Range, If-Range), or all. Several ranges count as no
+// range. A client that has the file already gets 304 (If-None-Match, If-Modified-Since).
+// `modified` is in seconds since the epoch.
+void http_request_choose (
+    const HttpRequest *self, guint64 size, const gchar *etag, gint64 modified, HttpBody *body);
