@@ -55,10 +55,30 @@ gboolean weir_session_is_heard (GstRTSPSession *session);
 // caller owns the reference.
 GstElement *weir_stream_find_sink (GstRTSPStream *stream);
 
+// Reports whether a stream can be served to a client with SRTP: if the plugin was built with
+// libsrtp2, and Weir serves the client.
+gboolean weir_client_can_use_srtp (GstRTSPClient *client, GstRTSPStream *stream);
+
+// Encrypts what the reader of a transport gets, over UDP or TCP, with AES-CM (128 bits) and
+// HMAC-SHA1 (80 bits), and takes only RTCP of the reader that is encrypted with `receive_key`. A
+// key is 30 bytes: the master key and its salt; never use a `send_key` twice. Keys and profile are
+// the program's to negotiate: gst-rtsp-server must see RTP/AVP. The reader's rollover counter
+// begins with 0, as its sequence numbers begin below 32768; RTP-Info has them. Call this in a
+// handler of the client's `send-message`, for the response to a SETUP that succeeds, or clear the
+// SRTP of the transport's earlier SETUP there.
+void weir_transport_set_srtp (GstRTSPClient *client, GstRTSPStreamTransport *transport,
+    GBytes *send_key, GBytes *receive_key);
+void weir_transport_clear_srtp (GstRTSPStreamTransport *transport);
+gboolean weir_transport_has_srtp (GstRTSPStreamTransport *transport);
+
+// Returns the number of RTCP packets from readers with SRTP that were dropped because they were not
+// authentic, or had been received before.
+guint64 weir_srtp_get_refused (void);
+
 // Returns the last receiver report of a reader over UDP about its track. Returns NULL if there is
-// none yet, and always over TCP and with SRTP. Reports from before the stream's first sender report
-// are not stored. The caller owns the result. Call from any thread, with a reference to the
-// transport, which gst_rtsp_session_media_get_transport() returns.
+// none yet, and always over TCP and with gst-rtsp-server's own SRTP. Reports from before the
+// stream's first sender report are not stored. The caller owns the result. Call from any thread,
+// with a reference to the transport, which gst_rtsp_session_media_get_transport() returns.
 //   reports        guint64  number of reports so far
 //   age            gint64   time since this report, in ns
 //   ssrc           guint    SSRC of the stream that the report is about
@@ -85,10 +105,10 @@ void weir_media_set_rtp_info_func (
 // RTP session, so that a server can have thousands. Its streaming threads send the sender reports;
 // two threads of the process do the rest for all such medias. Keyframe requests go upstream. It
 // serves RTP/AVP over UDP unicast and TCP, to clients of a server that was given to weir_serve();
-// there is no SRTP, no multicast, no retransmission, and no recording. Use it with
-// gst_rtsp_media_factory_set_media_gtype(). The program may set the property `ipv6`
-// (gboolean, TRUE by default) to FALSE before the media is prepared: then a track has two sockets
-// instead of four.
+// SRTP is possible by weir_transport_set_srtp(). There is no multicast, no retransmission, and no
+// recording. Use it with gst_rtsp_media_factory_set_media_gtype(). The program may set the property
+// `ipv6` (gboolean, TRUE by default) to FALSE before the media is prepared: then a track has two
+// sockets instead of four.
 #define WEIR_TYPE_RELAY_MEDIA (weir_relay_media_get_type ())
 GType weir_relay_media_get_type (void);
 

@@ -34,6 +34,13 @@ take_request (WeirRelayRtcp *self, const guint8 *data, gsize len)
   weir_relay_bin_take_feedback (self->bin, gst_rtsp_stream_get_index (self->stream), data, len);
 }
 
+static void
+take_rtcp (WeirRelayRtcp *self, const WeirAddress *from, guint8 *data, gsize len)
+{
+  if (weir_reports_take (self->stream, from, data, &len))
+    take_request (self, data, len);
+}
+
 // Takes RTCP, or what comes to the RTP port: many players send a datagram there to open firewalls.
 static void
 receive (WeirRelayRtcp *self, guint number)
@@ -54,9 +61,8 @@ receive (WeirRelayRtcp *self, guint number)
       continue;
     if (number & RTP)
       weir_reports_hear (self->stream, &from);
-    else if (weir_reports_take (
-                 self->stream, &from, data, (gsize) len <= sizeof data ? (gsize) len : 0))
-      take_request (self, data, (gsize) len);
+    else
+      take_rtcp (self, &from, data, (gsize) len <= sizeof data ? (gsize) len : 0);
   }
 }
 

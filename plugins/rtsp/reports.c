@@ -9,8 +9,9 @@
 // dropped.
 //
 // gst-rtsp-server still gets feedback (RFC 4585), RTCP of connections that it serves itself, and,
-// if the stream is available by multicast, RTCP from unknown addresses. With SRTP it gets all RTCP,
-// because that cannot be read here.
+// if the stream is available by multicast, RTCP from unknown addresses. With its own SRTP it gets
+// all RTCP, because that cannot be read here. RTCP of a reader that uses Weir's SRTP is decrypted
+// first; what is not authentic is dropped, and is no sign of life.
 
 #include "reports.h"
 
@@ -23,6 +24,7 @@
 #include "life.h"
 #include "relaymedia.h"
 #include "rtp/rtcp_read.h"
+#include "srtp.h"
 #include "weir-rtsp.h"
 
 #define SECURE (GST_RTSP_PROFILE_SAVP | GST_RTSP_PROFILE_SAVPF)
@@ -51,6 +53,7 @@ typedef struct {
 struct _Reader {
   Reports *reports;
   Life *life;
+  GObject *srtp; // a WeirSrtp, or NULL
   Origin rtp, rtcp;
 
   // Guarded by the lock of `reports`.
@@ -170,6 +173,7 @@ clear_reader (gpointer data)
   g_mutex_unlock (&self->reports->lock);
   unref_reports (self->reports);
   weir_life_unref (self->life);
+  g_clear_object (&self->srtp);
 }
 
 static void
@@ -185,13 +189,15 @@ ref_reader (gpointer reader, gpointer unused)
 }
 
 static Reader *
-reader_new (Reports *reports, GstRTSPSession *session, const GstRTSPTransport *transport)
+reader_new (
+    Reports *reports, GstRTSPSession *session, const GstRTSPTransport *transport, GObject *srtp)
 {
   const GstRTSPRange *ports = &transport->client_port;
   Reader *self = g_atomic_rc_box_new0 (Reader);
 
   self->reports = g_atomic_rc_box_acquire (reports);
   self->life = weir_life_of (session);
+  self->srtp = srtp;
   weir_life_set_heard (self->life, FALSE);
   g_mutex_lock (&reports->lock);
   // Some readers send reports from their RTP port.
@@ -268,6 +274,21 @@ take (Reports *self, const WeirAddress *from, int status, const WeirRtcpReport *
   return ret;
 }
 
+// Returns the WeirSrtp of the reader at an address (transfer full), or NULL.
+static GObject *
+dup_srtp (Reports *self, const WeirAddress *from)
+{
+  GObject *srtp = NULL;
+  Origin *origin;
+
+  g_mutex_lock (&self->lock);
+  origin = g_hash_table_lookup (self->origins, from);
+  if (origin && origin->reader->srtp)
+    srtp = g_object_ref (origin->reader->srtp);
+  g_mutex_unlock (&self->lock);
+  return srtp;
+}
+
 // Handles RTCP of a TCP reader (feedback.h), which the RTP session does not know.
 static GstPadProbeReturn
 take_feedback (GstPad *pad, GstBuffer *buffer)
@@ -279,6 +300,43 @@ take_feedback (GstPad *pad, GstBuffer *buffer)
     gst_buffer_unmap (buffer, &map);
   }
   return GST_PAD_PROBE_DROP;
+}
+
+// Decrypts an RTCP packet in place if its reader uses SRTP. Returns its length, or -1 if it is to
+// be dropped. The lock is not held meanwhile.
+static gssize
+unprotect (Reports *self, const WeirAddress *from, guint8 *data, gsize len)
+{
+  GObject *srtp = dup_srtp (self, from);
+  gssize plain = (gssize) len;
+
+  if (srtp)
+    plain = weir_srtp_unprotect (srtp, data, len);
+  g_clear_object (&srtp);
+  return plain;
+}
+
+// Does so in the buffer of a probe, which it may replace.
+static gboolean
+unprotect_buffer (Reports *self, const WeirAddress *from, GstPadProbeInfo *info)
+{
+  GObject *srtp = dup_srtp (self, from);
+  GstBuffer *buffer;
+  GstMapInfo map;
+  gssize plain = -1;
+
+  if (!srtp)
+    return TRUE;
+  buffer = gst_buffer_make_writable (GST_PAD_PROBE_INFO_BUFFER (info));
+  GST_PAD_PROBE_INFO_DATA (info) = buffer;
+  if (gst_buffer_map (buffer, &map, GST_MAP_READWRITE)) {
+    plain = weir_srtp_unprotect (srtp, map.data, map.size);
+    gst_buffer_unmap (buffer, &map);
+  }
+  if (plain >= 0)
+    gst_buffer_set_size (buffer, plain);
+  g_object_unref (srtp);
+  return plain >= 0;
 }
 
 static GstPadProbeReturn
@@ -296,9 +354,14 @@ on_received (GstPad *pad, GstPadProbeInfo *info, gpointer reports)
   if (!meta)
     return take_feedback (pad, buffer);
   // A datagram may come from port 0.
-  if (!weir_address_from_gio (meta->addr, &from) || !gst_buffer_map (buffer, &map, GST_MAP_READ))
+  if (!weir_address_from_gio (meta->addr, &from))
     return GST_PAD_PROBE_DROP;
   clear_scope (&from);
+  if (!unprotect_buffer (reports, &from, info))
+    return GST_PAD_PROBE_DROP;
+  buffer = GST_PAD_PROBE_INFO_BUFFER (info);
+  if (!gst_buffer_map (buffer, &map, GST_MAP_READ))
+    return GST_PAD_PROBE_DROP;
   status = weir_rtcp_read (map.data, map.size, &report);
   sound = ((Reports *) reports)->secure || weir_rtcp_is_sound (map.data, map.size);
   gst_buffer_unmap (buffer, &map);
@@ -424,7 +487,7 @@ weir_reports_watch (GstRTSPContext *ctx)
     return;
   reports = watch_stream (ctx->stream, !weir_is_relay_media (ctx->media));
   if (transport->lower_transport == GST_RTSP_LOWER_TRANS_UDP)
-    reader = reader_new (reports, ctx->session, transport);
+    reader = reader_new (reports, ctx->session, transport, weir_srtp_dup (ctx->trans));
   // This replaces the reader of an earlier SETUP.
   g_object_set_qdata_full (
       G_OBJECT (ctx->trans), reader_quark (), reader, reader ? unref_reader : NULL);
@@ -442,15 +505,21 @@ weir_reports_note_sent (GstRTSPStream *stream, const WeirNtpMap *sr)
 }
 
 gboolean
-weir_reports_take (GstRTSPStream *stream, const WeirAddress *from, const guint8 *data, gsize len)
+weir_reports_take (GstRTSPStream *stream, const WeirAddress *from, guint8 *data, gsize *len)
 {
   Reports *self = g_object_get_qdata (G_OBJECT (stream), reports_quark ());
   WeirAddress origin = *from;
   WeirRtcpReport report;
+  gssize plain;
 
+  if (!self)
+    return FALSE;
   clear_scope (&origin);
-  return self
-         && take (self, &origin, weir_rtcp_read (data, len, &report), &report) == GST_PAD_PROBE_OK;
+  plain = unprotect (self, &origin, data, *len);
+  if (plain < 0)
+    return FALSE;
+  *len = (gsize) plain;
+  return take (self, &origin, weir_rtcp_read (data, *len, &report), &report) == GST_PAD_PROBE_OK;
 }
 
 void
@@ -465,7 +534,7 @@ weir_reports_hear (GstRTSPStream *stream, const WeirAddress *from)
   clear_scope (&address);
   g_mutex_lock (&self->lock);
   origin = g_hash_table_lookup (self->origins, &address);
-  if (origin)
+  if (origin && !origin->reader->srtp)
     weir_life_set_heard (origin->reader->life, TRUE);
   g_mutex_unlock (&self->lock);
 }

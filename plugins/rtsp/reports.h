@@ -19,9 +19,10 @@ GstPad *weir_reports_find_pad (GstRTSPStream *stream, const gchar *prefix);
 // Notes a sender report that is sent now.
 void weir_reports_note_sent (GstRTSPStream *stream, const WeirNtpMap *sr);
 
-// Takes an RTCP packet. Returns TRUE if it is from a reader and may hold feedback.
+// Takes an RTCP packet, of `len` bytes of `data`, and decrypts it there if its reader uses SRTP;
+// sets `len` to the length of the RTCP. Returns TRUE if it is from a reader and may hold feedback.
 gboolean weir_reports_take (
-    GstRTSPStream *stream, const WeirAddress *from, const guint8 *data, gsize len);
+    GstRTSPStream *stream, const WeirAddress *from, guint8 *data, gsize *len);
 
 // Notes that a datagram came to the stream's RTP port.
 void weir_reports_hear (GstRTSPStream *stream, const WeirAddress *from);

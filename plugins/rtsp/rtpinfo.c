@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "rtpinfo.h"
 
+#include "srtp.h"
 #include "weir-rtsp.h"
 
 #include <string.h>
@@ -145,18 +146,38 @@ ask_func (const InfoFunc *info, GstRTSPStreamTransport *transport, const gchar *
 
 // ---- the header ----
 
+// Replaces the sequence number of an item by that of a reader with SRTP. Takes ownership of `item`,
+// which may be NULL; the caller owns the result.
+static gchar *
+map_item (GstRTSPStreamTransport *transport, gchar *item)
+{
+  const gchar *at = item ? strstr (item, ";seq=") : NULL;
+  gchar *end, *mapped;
+  guint64 seq;
+
+  if (!at || !weir_transport_has_srtp (transport))
+    return item;
+  at += strlen (";seq=");
+  seq = g_ascii_strtoull (at, &end, 10);
+  mapped = g_strdup_printf (
+      "%.*s%u%s", (int) (at - item), item, weir_srtp_map_seq (transport, (guint16) seq), end);
+  g_free (item);
+  return mapped;
+}
+
 static gchar *
 make_item (GstRTSPStreamTransport *transport, gchar **items, const InfoFunc *info)
 {
   const GstRTSPUrl *url = gst_rtsp_stream_transport_get_url (transport);
   gchar *uri = url ? gst_rtsp_url_get_request_uri (url) : NULL;
-  GstStructure *plan = uri ? ask_sink (transport) : NULL;
+  GstStructure *plan = uri && !(info && !info->func) ? ask_sink (transport) : NULL;
   gchar *item = NULL;
 
   if (plan)
     item = format_plan (uri, plan);
   else if (uri)
-    item = info ? ask_func (info, transport, uri) : find_item (items, uri);
+    item = map_item (
+        transport, info && info->func ? ask_func (info, transport, uri) : find_item (items, uri));
   g_clear_pointer (&plan, gst_structure_free);
   g_free (uri);
   return item;
@@ -181,6 +202,21 @@ make_items (GstRTSPSessionMedia *media, const gchar *header, const InfoFunc *inf
   return ours;
 }
 
+static gboolean
+has_srtp (GstRTSPSessionMedia *media)
+{
+  GPtrArray *transports = gst_rtsp_session_media_get_transports (media);
+  gboolean has = FALSE;
+
+  for (guint i = 0; i < transports->len; i++) {
+    GstRTSPStreamTransport *transport = g_ptr_array_index (transports, i);
+
+    has |= transport && weir_transport_has_srtp (transport);
+  }
+  g_ptr_array_unref (transports);
+  return has;
+}
+
 void
 weir_rtp_info_rewrite (GstRTSPSessionMedia *media, GstRTSPMessage *response)
 {
@@ -189,7 +225,7 @@ weir_rtp_info_rewrite (GstRTSPSessionMedia *media, GstRTSPMessage *response)
   gchar *header = NULL;
   GPtrArray *ours;
 
-  if (info && !info->func)
+  if (info && !info->func && !has_srtp (media))
     return;
   gst_rtsp_message_get_header (response, GST_RTSP_HDR_RTP_INFO, &header, 0);
   ours = make_items (media, header, info);

@@ -3,6 +3,7 @@
 #include "feedback.h"
 #include "relaymedia.h"
 #include "served.h"
+#include "srtp.h"
 
 // ---- sessions ----
 
@@ -87,8 +88,10 @@ is_ours (Served *self, GstRTSPStreamTransport *transport)
   const GstRTSPTransport *t =
       transport ? gst_rtsp_stream_transport_get_transport (transport) : NULL;
 
-  return t && self->token && t->lower_transport == GST_RTSP_LOWER_TRANS_UDP
-         && g_strcmp0 (t->destination, self->token) == 0;
+  if (!t || !self->token || t->lower_transport != GST_RTSP_LOWER_TRANS_UDP)
+    return FALSE;
+  return g_strcmp0 (t->destination, self->token) == 0
+         || (weir_transport_has_srtp (transport) && weir_transport_is_tcp (t));
 }
 
 // Opens sockets of both families, as gst-rtsp-server does: a running sink accepts no further
@@ -104,6 +107,21 @@ allocate_sockets (GstRTSPStream *stream, GstRTSPTransport *transport)
   return v4 || v6;
 }
 
+// Makes a UDP transport with SRTP name the reader to the sinks by its token.
+static void
+name_srtp (GstRTSPStreamTransport *transport)
+{
+  gchar *token = weir_srtp_dup_token (transport);
+  GstRTSPTransport *copy;
+
+  if (!token)
+    return;
+  copy = copy_transport (gst_rtsp_stream_transport_get_transport (transport));
+  g_free (copy->destination);
+  copy->destination = token;
+  gst_rtsp_stream_transport_set_transport (transport, copy);
+}
+
 // Called when the response to a SETUP exists, and before gst-rtsp-server creates elements for the
 // transport.
 void
@@ -111,7 +129,12 @@ weir_transports_on_setup (GstRTSPClient *client, GstRTSPContext *ctx, Served *se
 {
   const GstRTSPTransport *t = gst_rtsp_stream_transport_get_transport (ctx->trans);
   GstRTSPTransport *copy;
+  gchar *token;
 
+  if (t->lower_transport == GST_RTSP_LOWER_TRANS_UDP) {
+    name_srtp (ctx->trans);
+    return;
+  }
   if (!self->connection || t->lower_transport != GST_RTSP_LOWER_TRANS_TCP
       || !gst_rtsp_stream_is_sender (ctx->stream)
       || !(gst_rtsp_stream_get_protocols (ctx->stream) & GST_RTSP_LOWER_TRANS_UDP))
@@ -119,7 +142,8 @@ weir_transports_on_setup (GstRTSPClient *client, GstRTSPContext *ctx, Served *se
   copy = copy_transport (t);
   g_free (copy->destination);
   copy->lower_transport = GST_RTSP_LOWER_TRANS_UDP;
-  copy->destination = g_strdup (self->token);
+  token = weir_srtp_dup_token (ctx->trans);
+  copy->destination = token ? token : g_strdup (self->token);
   copy->client_port = copy->interleaved;
   // A relay media has opened its sockets.
   if (weir_is_relay_media (ctx->media) || allocate_sockets (ctx->stream, copy))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Readers and API clients over TLS: RTSPS, HTTPS, certificates and hostile handshakes."""
 
-import hashlib
 import os
 import re
 import shutil
@@ -13,74 +12,14 @@ import tempfile
 import time
 from contextlib import ExitStack
 
-from control import CLIP_URI, Controlled, rss_kib
-from proc import Proc, Rtsp
+from control import CLIP_URI, rss_kib
+from proc import Proc
 from proxy import Origin, Read, check_whole, matches, program, wait_for_readers, wait_until
+from secured import Secure, TlsRtsp, make_certificate, trust
 from tap import Skip, run, test
 
 HANDSHAKE_S = 10
 OF_ADDRESS = 32  # handshakes at once from one address
-
-
-def make_certificate(path, *hosts):
-    """Makes a pair with the proxy's own command. Returns its fingerprint."""
-    if os.path.exists(path):
-        os.remove(path)
-    words = [word for host in hosts or ('127.0.0.1',) for word in ('--host', host)]
-    done = subprocess.run([program(), 'make-certificate', *words, path], capture_output=True,
-                          text=True, check=True)
-    return done.stdout.split()[-1]
-
-
-def trust(path):
-    return ssl.create_default_context(cafile=path)
-
-
-class TlsRtsp(Rtsp):
-    """A client of RTSPS that sends any request. `kernel` is the size of its receive buffer."""
-
-    def __init__(self, proxy, kernel=None):
-        plain = socket.socket()
-        if kernel:
-            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, kernel)
-        plain.settimeout(10)
-        plain.connect(('127.0.0.1', proxy.tls_port))
-        self.socket = trust(proxy.pem).wrap_socket(plain, server_hostname='127.0.0.1')
-        self.cseq, self.session, self.frames, self._buffer = 0, None, [], b''
-
-    def play(self, url, tracks=2):
-        assert self.request('DESCRIBE', url)[0] == 200
-        for n in range(tracks):
-            answer = self.request('SETUP', f'{url}/stream={n}', {
-                'Transport': f'RTP/AVP/TCP;unicast;interleaved={2 * n}-{2 * n + 1}'})
-            assert answer[0] == 200, answer
-        return self.request('PLAY', url)
-
-    def fingerprint(self):
-        digest = hashlib.sha256(self.socket.getpeercert(True)).hexdigest().upper()
-        return ':'.join(digest[i:i + 2] for i in range(0, 64, 2))
-
-
-class Secure(Controlled):
-    """The proxy with a TLS port, and its certificate in `.pem`."""
-
-    def __init__(self, mounts, tls=None, **top):
-        self._folder = tempfile.TemporaryDirectory()
-        self.pem = os.path.join(self._folder.name, 'proxy.pem')
-        self.fingerprint = make_certificate(self.pem)
-        keys = {'listen': '127.0.0.1:0', 'certificate': self.pem, **(tls or {})}
-        super().__init__(mounts, tls=keys, **top)
-        self.tls_port = int(self.wait_for_line(r' ready rtsps://[\d.]+:(\d+)/')[1])
-
-    def tls_url(self, path='/cam'):
-        return f'rtsps://127.0.0.1:{self.tls_port}{path}'
-
-    def raw(self, data=b'', source=None):
-        """Returns a TCP connection to the TLS port, after sending `data`."""
-        where = (source, 0) if source else None
-        connection = socket.create_connection(('127.0.0.1', self.tls_port), 10, where)
-        connection.sendall(data)
-        return connection
 
 
 def live(origin):
@@ -138,7 +77,7 @@ def ffmpeg_and_rtspsrc_read_over_tls():
              '-'],
             capture_output=True, text=True, timeout=40, check=False)
         assert done.returncode == 0, done.stderr
-        # rtspsrc asks for UDP first, and for TCP after the refusal.
+        # rtspsrc asks for UDP first, with SRTP.
         done = subprocess.run(
             ['gst-launch-1.0', 'rtspsrc', f'location={proxy.tls_url()}',
              'tls-validation-flags=0', '!', 'application/x-rtp,media=video', '!', 'identity',
@@ -146,7 +85,8 @@ def ffmpeg_and_rtspsrc_read_over_tls():
             check=False)
         # Its PAUSE at the end may fail, because the program ends.
         assert 'Got EOS' in done.stdout, done
-        assert len(matches(proxy, r' reader 127\.0\.0\.1:\d+ in: /cam over TCP')) == 2
+        assert len(matches(proxy, r' reader 127\.0\.0\.1:\d+ in: /cam over TCP$')) == 1
+        assert len(matches(proxy, r' reader 127\.0\.0\.1:\d+ in: /cam over UDP with SRTP$')) == 1
 
 
 @test
@@ -166,11 +106,11 @@ def answers_name_the_scheme_and_the_address_of_the_client():
 
 
 @test
-def media_over_udp_is_refused_beside_a_connection_with_tls():
+def media_over_udp_in_the_clear_are_refused_beside_a_connection_with_tls():
     with Secure({'/cam': {'upstream': CLIP_URI}}) as proxy:
         client, url = TlsRtsp(proxy), proxy.tls_url()
         assert client.request('DESCRIBE', url)[0] == 200
-        for profile in 'RTP/AVP', 'RTP/AVP/UDP', 'RTP/SAVP':
+        for profile in 'RTP/AVP', 'RTP/AVP/UDP', 'RTP/AVPF':
             answer = client.request('SETUP', f'{url}/stream=0', {
                 'Transport': f'{profile};unicast;client_port=40000-40001'})
             assert answer[0] == 461, (profile, answer)

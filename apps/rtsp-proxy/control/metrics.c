@@ -5,6 +5,7 @@
 #include "outlets/http/http_counts.h"
 #include "outlets/rtsp/setup_guard.h"
 #include "outlets/rtsp/silence.h"
+#include "outlets/rtsp/srtp.h"
 #include "isolate/pool.h"
 #include "access/refusals.h"
 #include "base/memory.h"
@@ -263,13 +264,18 @@ guards (Page *page)
 {
   static const gchar refused[] = "refused_setups_total", closed[] = "closed_readers_total";
 
-  head (page, refused, "counter", "SETUP requests that were refused because of their transport.");
+  head (page, refused, "counter",
+      "SETUP requests that were refused because of their transport or key.");
   for (TransportVerdict verdict = TRANSPORT_GOOD + 1; verdict < N_TRANSPORT_VERDICTS; verdict++)
     g_string_append_printf (page->out, "weir_%s{reason=\"%s\"} %" G_GUINT64_FORMAT "\n", refused,
         transport_verdict_names[verdict], setup_guard_count (verdict));
   head (page, closed, "counter", "Readers that the proxy closed because they showed no life.");
   g_string_append_printf (
       page->out, "weir_%s{reason=\"silent\"} %" G_GUINT64_FORMAT "\n", closed, silence_count ());
+  head (page, "srtcp_refused_total", "counter",
+      "RTCP packets of readers with SRTP that were dropped because they were not authentic.");
+  g_string_append_printf (
+      page->out, "weir_srtcp_refused_total %" G_GUINT64_FORMAT "\n", srtp_count_refused ());
 }
 
 static void

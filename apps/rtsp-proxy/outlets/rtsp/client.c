@@ -13,6 +13,7 @@
 #include "outlets/rtsp/session_pool.h"
 #include "outlets/rtsp/setup_guard.h"
 #include "outlets/rtsp/silence.h"
+#include "outlets/rtsp/srtp.h"
 #include "outlets/rtsp/tls_answer.h"
 #include "outlets/rtsp/status.h"
 #include "outlets/rtsp/title_media.h"
@@ -170,6 +171,8 @@ client_create_sdp (GstRTSPClient *client, GstRTSPMedia *media)
   call_begin (&call, client, NULL, media);
   if (sdp && call.serving->describe)
     call.serving->describe (&call.request, media, sdp);
+  if (sdp && tls_answer_is_needed (client))
+    srtp_describe (client, media, sdp);
   call_end (&call);
   return sdp;
 }
@@ -205,10 +208,13 @@ on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *mes
   GstRTSPStatusCode code = GST_RTSP_STS_INVALID;
 
   status_complete (message);
-  if (ctx->method == GST_RTSP_PLAY && ctx->sessmedia
-      && gst_rtsp_message_parse_response (message, &code, NULL, NULL) == GST_RTSP_OK
-      && code != GST_RTSP_STS_OK)
+  if (gst_rtsp_message_get_type (message) != GST_RTSP_MESSAGE_RESPONSE
+      || gst_rtsp_message_parse_response (message, &code, NULL, NULL) != GST_RTSP_OK)
+    return;
+  if (ctx->method == GST_RTSP_PLAY && ctx->sessmedia && code != GST_RTSP_STS_OK)
     on_play_refused (client, ctx->sessmedia);
+  else if (ctx->method == GST_RTSP_SETUP && ctx->trans && code == GST_RTSP_STS_OK)
+    srtp_answer (ctx, message);
 }
 
 static GstRTSPStatusCode
@@ -245,8 +251,9 @@ make_reader (Client *self, GstRTSPSessionMedia *media)
   Reader *reader = rtsp_reader_new (media, content ? content_get_mount_path (content) : "?",
       self->asker.peer, GST_RTSP_CLIENT (self), close_client);
 
-  log_event ("reader %s in: %s over %s", self->asker.peer,
-      content ? content_get_label (content) : "?", reader_get_transport (reader));
+  log_event ("reader %s in: %s over %s%s", self->asker.peer,
+      content ? content_get_label (content) : "?", reader_get_transport (reader),
+      srtp_is_used (media) ? " with SRTP" : "");
   readers_add (reader);
   if (presentation)
     adaptation_watch (reader, presentation, self->asker.layers);
@@ -560,6 +567,8 @@ client_configure_client_transport (
   const gchar *host = gst_rtsp_connection_get_url (gst_rtsp_client_get_connection (client))->host;
   gboolean udp = transport->lower_transport == GST_RTSP_LOWER_TRANS_UDP;
 
+  if (!setup_guard_allows_srtp (ctx))
+    return FALSE;
   if (udp && !setup_guard_take_ports (ctx, transport, host))
     return FALSE;
   // A live media has opened its sockets. gst-rtsp-server would also open those for IPv6.

@@ -2,6 +2,7 @@
 #include "outlets/rtsp/play_guard.h"
 
 #include "outlets/rtsp/setup_guard.h"
+#include "outlets/rtsp/tls_answer.h"
 
 typedef struct {
   GstRTSPAuth parent;
@@ -60,7 +61,7 @@ play_guard_check (GstRTSPAuth *auth, GstRTSPContext *ctx, const gchar *check)
   status = is_misplaced (ctx) ? GST_RTSP_STS_NOT_FOUND
                               : ((PlayGuard *) auth)->check (ctx->client, ctx, &challenges);
   if (status == GST_RTSP_STS_OK && ctx->method == GST_RTSP_SETUP)
-    status = setup_guard_check (ctx);
+    status = setup_guard_check (ctx, tls_answer_is_needed (ctx->client));
   if (status != GST_RTSP_STS_OK)
     refuse (ctx, status, challenges);
   return status == GST_RTSP_STS_OK;

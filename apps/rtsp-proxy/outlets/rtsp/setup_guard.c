@@ -3,7 +3,9 @@
 
 #include "base/log.h"
 #include "outlets/rtsp/peer.h"
+#include "outlets/rtsp/srtp.h"
 #include "outlets/rtsp/transport_ports.h"
+#include "weir-rtsp.h"
 
 static LogLimit refusals = { .burst = 100, .interval_ms = 100 };
 static guint64 counts[N_TRANSPORT_VERDICTS]; // atomic
@@ -14,6 +16,12 @@ static const gchar *const reasons[N_TRANSPORT_VERDICTS] = {
   [TRANSPORT_DESTINATION] = "it asks for media to another address than its own",
   [TRANSPORT_PORT] = "it asks for media to a UDP port below 1024, or to two ports that are no pair",
   [TRANSPORT_TAKEN] = "it asks for media to a UDP port of another reader",
+  [TRANSPORT_CLEAR] = "it asks for media over UDP without SRTP, although it uses TLS",
+  [TRANSPORT_NO_TLS] = "it asks for SRTP without TLS, so that its keys could be read on the way; "
+                       "use rtsps://",
+  [TRANSPORT_KEY_MALFORMED] = "its header KeyMgmt is malformed",
+  [TRANSPORT_KEY_UNSUPPORTED] = "its key for SRTP is not for AES-CM with 128 bits and HMAC-SHA1 "
+                                "with 80 bits",
 };
 
 static void
@@ -49,23 +57,73 @@ join_header (GstRTSPMessage *request)
   return g_string_free (all, FALSE);
 }
 
-GstRTSPStatusCode
-setup_guard_check (GstRTSPContext *ctx)
+static TransportVerdict
+check_key (GstRTSPContext *ctx, const gchar *transport)
 {
-  const gchar *peer =
-      gst_rtsp_connection_get_url (gst_rtsp_client_get_connection (ctx->client))->host;
-  gchar *header = join_header (ctx->request), *good;
-  TransportVerdict verdict = transport_check (header, peer, &good);
-
-  g_free (header);
-  if (verdict != TRANSPORT_GOOD) {
-    note (ctx, verdict);
-    return verdict == TRANSPORT_MALFORMED ? GST_RTSP_STS_BAD_REQUEST
-                                          : GST_RTSP_STS_UNSUPPORTED_TRANSPORT;
+  switch (srtp_begin_setup (ctx, transport)) {
+    case MIKEY_MALFORMED:
+      return TRANSPORT_KEY_MALFORMED;
+    case MIKEY_UNSUPPORTED:
+      return TRANSPORT_KEY_UNSUPPORTED;
+    default:
+      return TRANSPORT_GOOD;
   }
-  gst_rtsp_message_remove_header (ctx->request, GST_RTSP_HDR_TRANSPORT, -1);
-  gst_rtsp_message_take_header (ctx->request, GST_RTSP_HDR_TRANSPORT, good);
-  return GST_RTSP_STS_OK;
+}
+
+// Sets `good` to the header for gst-rtsp-server (transfer full), or NULL.
+static TransportVerdict
+check_header (GstRTSPContext *ctx, gboolean tls, const gchar *header, gchar **good)
+{
+  const TransportPeer peer = {
+    .address = gst_rtsp_connection_get_url (gst_rtsp_client_get_connection (ctx->client))->host,
+    .tls = tls,
+    .srtp = srtp_is_there (),
+  };
+  gboolean srtp;
+  TransportVerdict verdict = transport_check (header, &peer, good, &srtp);
+
+  if (verdict == TRANSPORT_GOOD && srtp)
+    verdict = check_key (ctx, *good);
+  else
+    srtp_begin_plain (ctx);
+  return verdict;
+}
+
+static GstRTSPStatusCode
+get_status (TransportVerdict verdict)
+{
+  switch (verdict) {
+    case TRANSPORT_GOOD:
+      return GST_RTSP_STS_OK;
+    case TRANSPORT_MALFORMED:
+    case TRANSPORT_KEY_MALFORMED:
+      return GST_RTSP_STS_BAD_REQUEST;
+    case TRANSPORT_KEY_UNSUPPORTED:
+      return GST_RTSP_STS_KEY_MANAGEMENT_FAILURE;
+    default:
+      return GST_RTSP_STS_UNSUPPORTED_TRANSPORT;
+  }
+}
+
+GstRTSPStatusCode
+setup_guard_check (GstRTSPContext *ctx, gboolean tls)
+{
+  gchar *header = join_header (ctx->request), *good = NULL;
+  TransportVerdict verdict = TRANSPORT_GOOD;
+
+  if (!srtp_has_begun (ctx, header))
+    verdict = check_header (ctx, tls, header, &good);
+  g_free (header);
+  // gst-rtsp-server would keep the keys of each client as long as the media.
+  gst_rtsp_message_remove_header (ctx->request, GST_RTSP_HDR_KEYMGMT, -1);
+  if (verdict == TRANSPORT_GOOD && good) {
+    gst_rtsp_message_remove_header (ctx->request, GST_RTSP_HDR_TRANSPORT, -1);
+    gst_rtsp_message_take_header (ctx->request, GST_RTSP_HDR_TRANSPORT, g_strdup (good));
+  } else if (verdict != TRANSPORT_GOOD) {
+    note (ctx, verdict);
+  }
+  g_free (good);
+  return get_status (verdict);
 }
 
 // ---- ports ----
@@ -82,6 +140,15 @@ set_ports (gpointer object, TransportPorts *ports)
 {
   g_object_set_qdata_full (
       object, ports_quark (), ports, ports ? (GDestroyNotify) transport_ports_free : NULL);
+}
+
+gboolean
+setup_guard_allows_srtp (GstRTSPContext *ctx)
+{
+  if (!srtp_is_asked (ctx->client) || weir_client_can_use_srtp (ctx->client, ctx->stream))
+    return TRUE;
+  note (ctx, TRANSPORT_UNSUPPORTED);
+  return FALSE;
 }
 
 gboolean

@@ -10,7 +10,11 @@
 
 // Checks the header Transport of a SETUP before gst-rtsp-server parses the request, and replaces it
 // with the transports that are allowed. Returns the status to answer if there are none, else OK.
-GstRTSPStatusCode setup_guard_check (GstRTSPContext *ctx);
+// `tls` says whether the client uses TLS.
+GstRTSPStatusCode setup_guard_check (GstRTSPContext *ctx, gboolean tls);
+
+// Returns FALSE if the current SETUP asks for SRTP, which its stream cannot be served with.
+gboolean setup_guard_allows_srtp (GstRTSPContext *ctx);
 
 // Takes the UDP ports of a transport for the session. Returns FALSE if another session has one of
 // them. They are given back when the transport changes, at TEARDOWN, and with the session.

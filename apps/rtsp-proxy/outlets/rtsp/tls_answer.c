@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/tls_answer.h"
 
+#include "outlets/rtsp/setup_guard.h"
+#include "outlets/rtsp/srtp.h"
 #include "tls/tls_front.h"
 
 static GSocket *
@@ -69,8 +71,10 @@ configure (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPTransport *transpo
 
   if (!tls_answer_is_needed (client))
     return configure_plain (client, ctx, transport);
-  if (transport->lower_transport != GST_RTSP_LOWER_TRANS_TCP)
+  if (!setup_guard_allows_srtp (ctx))
     return FALSE;
+  if (transport->lower_transport != GST_RTSP_LOWER_TRANS_TCP)
+    return srtp_is_asked (client) && configure_plain (client, ctx, transport);
   g_free (transport->destination);
   transport->destination =
       g_strdup (gst_rtsp_connection_get_url (gst_rtsp_client_get_connection (client))->host);

@@ -9,10 +9,11 @@
 #define HIGHEST_CHANNEL 255
 
 const gchar *const transport_verdict_names[N_TRANSPORT_VERDICTS] = { "none", "malformed",
-  "unsupported", "destination", "port", "port-taken" };
+  "unsupported", "destination", "port", "port-taken", "udp-without-srtp", "srtp-without-tls",
+  "key-malformed", "key-unsupported" };
 
 typedef struct {
-  gboolean tcp, unicast;
+  gboolean tcp, unicast, srtp;
   gboolean has_pair;
   guint pair[2]; // UDP ports or channels
 } Transport;
@@ -128,8 +129,12 @@ read_protocol (const gchar *text, Transport *out)
 }
 
 static TransportVerdict
-judge (const Transport *self)
+judge (const Transport *self, const TransportPeer *peer)
 {
+  if (self->srtp && !peer->tls)
+    return TRANSPORT_NO_TLS;
+  if (self->srtp && !peer->srtp)
+    return TRANSPORT_UNSUPPORTED;
   if (self->tcp)
     return !self->has_pair || self->pair[1] == self->pair[0] + 1 ? TRANSPORT_GOOD
                                                                  : TRANSPORT_MALFORMED;
@@ -137,12 +142,14 @@ judge (const Transport *self)
     return TRANSPORT_UNSUPPORTED;
   if (!self->has_pair)
     return TRANSPORT_MALFORMED;
+  if (peer->tls && !self->srtp)
+    return TRANSPORT_CLEAR;
   return is_pair (self->pair) && self->pair[0] >= LOWEST_PORT ? TRANSPORT_GOOD : TRANSPORT_PORT;
 }
 
 // Appends the transport to `out` if it is good.
 static TransportVerdict
-check_one (const gchar *text, const gchar *peer, GString *out)
+check_one (const gchar *text, const TransportPeer *peer, GString *out, gboolean *srtp)
 {
   gchar **fields = g_strsplit (text, ";", -1);
   Transport transport = { 0 };
@@ -150,12 +157,16 @@ check_one (const gchar *text, const gchar *peer, GString *out)
   TransportVerdict verdict = profile ? TRANSPORT_GOOD : TRANSPORT_UNSUPPORTED;
 
   for (guint i = 1; verdict == TRANSPORT_GOOD && fields[i]; i++)
-    verdict = read_field (fields[i], peer, &transport);
+    verdict = read_field (fields[i], peer->address, &transport);
   g_strfreev (fields);
+  transport.srtp = profile && profile[0] == 'S';
   if (verdict == TRANSPORT_GOOD)
-    verdict = judge (&transport);
-  if (verdict != TRANSPORT_GOOD)
+    verdict = judge (&transport, peer);
+  if (verdict != TRANSPORT_GOOD || (out->len > 0 && *srtp != transport.srtp))
     return verdict;
+  *srtp = transport.srtp;
+  if (transport.srtp)
+    profile++;
   g_string_append_printf (
       out, "%sRTP/%s%s;unicast", out->len ? "," : "", profile, transport.tcp ? "/TCP" : "");
   if (transport.has_pair)
@@ -165,14 +176,15 @@ check_one (const gchar *text, const gchar *peer, GString *out)
 }
 
 TransportVerdict
-transport_check (const gchar *header, const gchar *peer, gchar **good)
+transport_check (const gchar *header, const TransportPeer *peer, gchar **good, gboolean *srtp)
 {
   gchar **transports = g_strsplit (header, ",", TRANSPORTS_MAX + 1);
   TransportVerdict last = TRANSPORT_MALFORMED;
   GString *out = g_string_new (NULL);
 
+  *srtp = FALSE;
   for (guint i = 0; i < TRANSPORTS_MAX && transports[i]; i++)
-    last = check_one (transports[i], peer, out);
+    last = check_one (transports[i], peer, out, srtp);
   g_strfreev (transports);
   *good = g_string_free (out, out->len == 0);
   return *good ? TRANSPORT_GOOD : last;

@@ -10,20 +10,33 @@
 
 typedef enum {
   TRANSPORT_GOOD,
-  TRANSPORT_MALFORMED,   // answered with 400; all others with 461
-  TRANSPORT_UNSUPPORTED, // multicast, recording, or an unknown protocol
-  TRANSPORT_DESTINATION, // media for another address than the client's
-  TRANSPORT_PORT,        // a UDP port below 1024, or two ports that are no pair
-  TRANSPORT_TAKEN,       // a UDP port of another reader; see transport_ports.h
+  TRANSPORT_MALFORMED,       // answered with 400; those without a note with 461
+  TRANSPORT_UNSUPPORTED,     // multicast, recording, or an unknown protocol
+  TRANSPORT_DESTINATION,     // media for another address than the client's
+  TRANSPORT_PORT,            // a UDP port below 1024, or two ports that are no pair
+  TRANSPORT_TAKEN,           // a UDP port of another reader; see transport_ports.h
+  TRANSPORT_CLEAR,           // over TLS: UDP without SRTP
+  TRANSPORT_NO_TLS,          // SRTP without TLS: anybody could read the keys
+  TRANSPORT_KEY_MALFORMED,   // a MIKEY message that is none; answered with 400
+  TRANSPORT_KEY_UNSUPPORTED, // a key that is not for AES-CM and HMAC-SHA1; answered with 463
   N_TRANSPORT_VERDICTS,
 } TransportVerdict;
 
 // The names of the verdicts in metrics.
 extern const gchar *const transport_verdict_names[N_TRANSPORT_VERDICTS];
 
-// Checks each transport that the header lists, for a client with the numeric address `peer`. Sets
-// `good` to a header with the good ones in their order (transfer full): each with its profile,
-// "unicast", and a pair of UDP ports or a pair of channels, or no channels if the client leaves
-// them to the server. Returns TRANSPORT_GOOD if there is at least one. Otherwise returns the
-// verdict on the last one, and sets `good` to NULL.
-TransportVerdict transport_check (const gchar *header, const gchar *peer, gchar **good);
+// A client that sends the header.
+typedef struct {
+  const gchar *address; // numeric
+  gboolean tls;
+  gboolean srtp; // it can use SRTP
+} TransportPeer;
+
+// Checks each transport that the header lists. Sets `good` to a header with the good ones in their
+// order (transfer full): each with its profile, "unicast", and a pair of UDP ports or a pair of
+// channels, or no channels if the client leaves them to the server. Either all or none of them use
+// SRTP, as the first one does; `srtp` says so, and the profile is then that without SRTP. Returns
+// TRANSPORT_GOOD if there is at least one. Otherwise returns the verdict on the last one, and sets
+// `good` to NULL.
+TransportVerdict transport_check (
+    const gchar *header, const TransportPeer *peer, gchar **good, gboolean *srtp);

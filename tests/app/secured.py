@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The proxy with a TLS port, and a client that sends any request over it."""
+
+import hashlib
+import os
+import socket
+import ssl
+import subprocess
+import tempfile
+
+from control import Controlled
+from proc import Rtsp
+from proxy import program
+
+
+def make_certificate(path, *hosts):
+    """Makes a pair with the proxy's own command. Returns its fingerprint."""
+    if os.path.exists(path):
+        os.remove(path)
+    words = [word for host in hosts or ('127.0.0.1',) for word in ('--host', host)]
+    done = subprocess.run([program(), 'make-certificate', *words, path], capture_output=True,
+                          text=True, check=True)
+    return done.stdout.split()[-1]
+
+
+def trust(path):
+    return ssl.create_default_context(cafile=path)
+
+
+class TlsRtsp(Rtsp):
+    """A client of RTSPS that sends any request. `kernel` is the size of its receive buffer."""
+
+    def __init__(self, proxy, kernel=None):
+        plain = socket.socket()
+        if kernel:
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, kernel)
+        plain.settimeout(10)
+        plain.connect(('127.0.0.1', proxy.tls_port))
+        self.socket = trust(proxy.pem).wrap_socket(plain, server_hostname='127.0.0.1')
+        self.cseq, self.session, self.frames, self._buffer = 0, None, [], b''
+
+    def play(self, url, tracks=2):
+        assert self.request('DESCRIBE', url)[0] == 200
+        for n in range(tracks):
+            answer = self.request('SETUP', f'{url}/stream={n}', {
+                'Transport': f'RTP/AVP/TCP;unicast;interleaved={2 * n}-{2 * n + 1}'})
+            assert answer[0] == 200, answer
+        return self.request('PLAY', url)
+
+    def fingerprint(self):
+        digest = hashlib.sha256(self.socket.getpeercert(True)).hexdigest().upper()
+        return ':'.join(digest[i:i + 2] for i in range(0, 64, 2))
+
+
+class Secure(Controlled):
+    """The proxy with a TLS port, and its certificate in `.pem`."""
+
+    def __init__(self, mounts, tls=None, **top):
+        self._folder = tempfile.TemporaryDirectory()
+        self.pem = os.path.join(self._folder.name, 'proxy.pem')
+        self.fingerprint = make_certificate(self.pem)
+        keys = {'listen': '127.0.0.1:0', 'certificate': self.pem, **(tls or {})}
+        super().__init__(mounts, tls=keys, **top)
+        self.tls_port = int(self.wait_for_line(r' ready rtsps://[\d.]+:(\d+)/')[1])
+
+    def tls_url(self, path='/cam'):
+        return f'rtsps://127.0.0.1:{self.tls_port}{path}'
+
+    def raw(self, data=b'', source=None):
+        """Returns a TCP connection to the TLS port, after sending `data`."""
+        where = (source, 0) if source else None
+        connection = socket.create_connection(('127.0.0.1', self.tls_port), 10, where)
+        connection.sendall(data)
+        return connection
