@@ -14,6 +14,7 @@
 #include "outlets/rtsp/server.h"
 #include "sources/isolated_pull.h"
 #include "sources/receive_tick.h"
+#include "title/title_open.h"
 #include "worker/worker.h"
 
 #include <errno.h>
@@ -239,6 +240,7 @@ main (int argc, char **argv)
     return status;
   }
   isolated_pull_set (config->isolate);
+  title_open_set (config->isolate != ISOLATE_NO);
   status = options_shows (&options) ? options_show (&options, config) : serve (&options, config);
   proxy_config_free (config);
   options_clear (&options);

@@ -3,14 +3,18 @@
 
 import os
 import re
+import shutil
 import signal
 import socket
+import struct
 import subprocess
+import tempfile
 import threading
 import time
+from contextlib import ExitStack, contextmanager
 
 from control import CLIP_URI, Controlled, Watch
-from proxy import matches, program, wait_until
+from proxy import CLIP, matches, program, wait_until
 from scripted import udp_port
 from tap import run, test
 from tspackets import STREAMS
@@ -231,6 +235,130 @@ def a_worker_is_nothing_for_users():
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20,
                           check=False)
     assert done.returncode == 1 and 'is started by rtsp-proxy only' in done.stderr, done
+
+
+# ---- stored titles ----
+
+
+@contextmanager
+def films(**settings):
+    """A proxy with a live stream at /live and a folder of one film at /films."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(CLIP, os.path.join(folder, 'film.mp4'))
+        mounts = {'/live': {'upstream': LIVE, **ON}, '/films': {'upstream': f'file://{folder}/'}}
+        with Controlled(mounts, **settings) as proxy:
+            proxy.wait_for_line(' mount /live up')
+            yield proxy
+
+
+def worker_of_titles(proxy):
+    """Returns the only worker that has no network and no upstream."""
+    found = []
+
+    def is_there():
+        found[:] = workers_of(proxy) - {worker_of(proxy, 'a launch')}
+        return len(found) == 1
+
+    wait_until(is_there, 20, 'one worker for titles')
+    return found[0]
+
+
+def has_bye(data):
+    while len(data) >= 4:
+        if data[1] == 203:
+            return True
+        data = data[4 * (struct.unpack('!H', data[2:4])[0] + 1):]
+    return False
+
+
+def read_to_the_end(reader, tracks=2):
+    """Reads until each track has sent its BYE."""
+    ended = set()
+    while len(ended) < tracks:
+        channel, data = reader.frame()
+        if channel % 2 and has_bye(data):
+            ended.add(channel)
+
+
+@test(timeout=120)
+def a_crash_ends_the_titles_of_its_worker_only():
+    with films(workers=1) as proxy, Watch(proxy, '/live') as other:
+        for number in signal.SIGSEGV, signal.SIGABRT, signal.SIGKILL:
+            with ExitStack() as stack:
+                readers = [stack.enter_context(Watch(proxy, '/films/film.mp4')) for _ in range(3)]
+                victim, seen = worker_of_titles(proxy), len(proxy.lines)
+                os.kill(victim, number)
+                ended = rf'worker {victim} ended (by {number.name}|with status 1)'
+                proxy.wait_for_line(f' {ended}; it ran 3 titles$', start=seen)
+                for reader in readers:
+                    read_to_the_end(reader)
+                wait_until(lambda start=seen, text=ended: len(matches(
+                    proxy, f' /films/film.mp4: {text}$', start)) == 3, 10, 'each title is logged')
+                for reader in readers:
+                    # The title cannot be played on, but the session is in order.
+                    url = proxy.url('/films/film.mp4')
+                    assert reader.request('PLAY', url, {'Range': 'npt=1-'})[0] >= 400
+                    assert reader.request('TEARDOWN', url)[0] == 200
+            other.take()
+            with Watch(proxy, '/films/film.mp4') as reader:
+                reader.take()
+            assert worker_of_titles(proxy) != victim
+        assert not matches(proxy, ' mount /live down')
+
+
+@test(timeout=120)
+def a_title_whose_worker_hangs_ends():
+    with films(workers=1) as proxy, Watch(proxy, '/live') as other:
+        with Watch(proxy, '/films/film.mp4') as reader:
+            victim = worker_of_titles(proxy)
+            os.kill(victim, signal.SIGSTOP)
+            proxy.wait_for_line(rf' /films/film.mp4: worker {victim} was killed: '
+                                'it did not answer for 5 s', 20)
+            read_to_the_end(reader)
+        with Watch(proxy, '/films/film.mp4') as reader:
+            victim = worker_of_titles(proxy)
+            os.kill(victim, signal.SIGSTOP)
+            reader.socket.settimeout(30)
+            url = proxy.url('/films/film.mp4')
+            assert reader.request('PLAY', url, {'Range': 'npt=1-'})[0] >= 400
+        wait_until(lambda: is_gone(victim), 20, 'the worker is killed')
+        other.take()
+        with Watch(proxy, '/films/film.mp4') as reader:
+            reader.take()
+
+
+@test(timeout=60)
+def a_title_that_is_closed_leaves_no_work_in_its_worker():
+    with films(workers=1) as proxy:
+        with Watch(proxy, '/films/film.mp4') as reader:
+            reader.take()
+            worker = worker_of_titles(proxy)
+            assert threads_of(worker) > 4
+        wait_until(lambda: threads_of(worker) <= 4, 10, 'the threads of the title have ended')
+        assert worker_of_titles(proxy) == worker
+        with Watch(proxy, '/films/film.mp4'):
+            victim = worker_of_titles(proxy)
+            os.kill(victim, signal.SIGSTOP)
+        proxy.wait_for_line(rf' worker {victim} was killed: it did not close a title within 5 s', 20)
+        with Watch(proxy, '/films/film.mp4') as reader:
+            reader.take()
+
+
+def threads_of(pid):
+    return len(os.listdir(f'/proc/{pid}/task'))
+
+
+@test(timeout=60)
+def workers_of_titles_have_no_privileges_and_no_network():
+    with films() as proxy, Watch(proxy, '/films/film.mp4'):
+        pids = workers_of(proxy) - {worker_of(proxy, 'a launch')}
+        assert len(pids) == 2, pids # one is ready for the next title
+        for pid in pids:
+            status = status_of(pid)
+            assert status['NoNewPrivs'] == '1' and int(status['CapEff'], 16) == 0, status
+            assert status['Seccomp'] == '2', status
+            with open(f'/proc/{pid}/cmdline', encoding='ascii') as file:
+                assert file.read().split('\0')[1] == 'offline'
 
 
 if __name__ == '__main__':

@@ -41,7 +41,9 @@ def with_client(settings):
 
 def yaml(mounts):
     """Returns the configuration for {path: {key: value}} or {path: upstream URL}."""
-    lines = ['listen: 127.0.0.1:0', 'api: off', 'mounts:']
+    isolate = os.environ.get('WEIR_ISOLATE')
+    lines = ['listen: 127.0.0.1:0', 'api: off', *([f'isolate: {isolate}'] if isolate else []),
+             'mounts:']
     for path, settings in mounts.items():
         lines.append(f'  {path}:')
         if isinstance(settings, str):

@@ -27,6 +27,7 @@ MEANINGS = {
     r'weir-ingest': 'media of upstreams over UDP',
     r'stage:\w+': 'an element of a stage',
     r'title:\w+': 'an element of a title',
+    r'title-control': 'messages from the worker process of a title',
     r'feed': 'the start of a track that readers get',
     r'weir-conn': 'data from TCP readers',
     r'weir-closed': 'reports of closed connections',

@@ -306,10 +306,12 @@ static const SchemaKey top_keys[] = {
           "which upstreams and stages run in worker processes, which end without the proxy if a "
           "parser or decoder crashes; `auto`: upstreams whose media is parsed (`udp:`, `file:`, "
           "`launch:`, and `rtp:` with MPEG-TS), and stages with other elements than Weir's and "
-          "GStreamer's core elements, such as transcoders; `yes`: all" },
+          "GStreamer's core elements, such as transcoders, and titles of folders; `yes`: all" },
   { "workers", SCHEMA_NUMBER, AT (workers), "16", 1, WORKERS_MAX, .effect = PROXY_EFFECT_RESTART,
-      .help = "the most worker processes with network access, and the most without; upstreams and "
-              "stages share them beyond that number, and end together if their worker crashes" },
+      .help = "the most worker processes with network access, the most without, and the most for "
+          "titles; upstreams and "
+              "stages and titles share them beyond that number, and end together if their "
+          "worker crashes" },
   { "limits", SCHEMA_OTHER, AT (limits), .form = "{KEY: ...}", .value = &limits_value,
       .effect = PROXY_EFFECT_RELOAD,
       .help = "what RTSP and HTTP clients may use, see the keys of `limits`; a change concerns new "

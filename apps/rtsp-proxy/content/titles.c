@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/threads.h"
+#include "title/title_open.h"
 
 #include <errno.h>
 #include <gio/gio.h>
@@ -101,6 +102,8 @@ titles_configure (Titles *self, Store *store, guint max, guint start_timeout_ms)
   self->start_timeout_ms = start_timeout_ms;
   g_mutex_unlock (&self->lock);
   g_clear_pointer (&before, store_unref);
+  if (store)
+    title_open_prepare ();
 }
 
 Store *

@@ -254,7 +254,7 @@ put_stage (StageIsolated *self, WireMessage *message, const gchar *text)
     wire_put (message, stage_get_file (tracks->stage)->gives == STAGE_RAW, 1);
     wire_put (message, self->reader != NULL, 1);
     if (self->reader)
-      wire_put_caps (message, tracks->each[i].in);
+      wire_put_track (message, tracks->each[i].in);
   }
   if (strlen (text) > WIRE_LAUNCH_MAX)
     message->failed = TRUE;

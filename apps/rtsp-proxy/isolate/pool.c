@@ -38,6 +38,7 @@ struct _Worker {
 
 static GPtrArray *all; // of Worker; the running ones
 static guint limit = 1;
+static gboolean kept[WORKER_KINDS]; // workers_keep_ready()
 static WorkerCounts counts;
 
 void
@@ -109,7 +110,8 @@ on_ended (GPid pid, gint status, gpointer data)
   g_ptr_array_remove_fast (all, self);
   if (n_jobs > 0 || !self->retired) {
     counts.failed++;
-    log_event ("%s; it ran %u job%s", reason, n_jobs, n_jobs == 1 ? "" : "s");
+    log_event ("%s; it ran %u %s%s", reason, n_jobs,
+        self->kind == WORKER_TITLES ? "title" : "job", n_jobs == 1 ? "" : "s");
   }
   tell_jobs (self, reason);
   g_free (reason);
@@ -184,7 +186,7 @@ set_attributes (posix_spawnattr_t *attributes)
 static gint
 spawn (WorkerKind kind, gint socket, gint *pid)
 {
-  const gchar *argv[] = { WORKER_NAME, kind == WORKER_OFFLINE ? "offline" : "online", NULL };
+  const gchar *argv[] = { WORKER_NAME, kind == WORKER_ONLINE ? "online" : "offline", NULL };
   gchar **environment = dup_environment ();
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
@@ -272,6 +274,25 @@ worker_join (Worker *self, WorkerDiedFunc died, gpointer job)
   return TRUE;
 }
 
+// Starts a worker if all workers of the kind have jobs. If it cannot be started, the next job tries
+// again, and tells why.
+static void
+keep_ready (WorkerKind kind)
+{
+  guint n;
+  Worker *least = find_least (kind, &n);
+
+  if (kept[kind] && n < limit && (!least || least->places->len > 0))
+    worker_new (kind, NULL);
+}
+
+void
+workers_keep_ready (WorkerKind kind)
+{
+  kept[kind] = TRUE;
+  keep_ready (kind);
+}
+
 Worker *
 workers_join (WorkerKind kind, WorkerDiedFunc died, gpointer job, GError **error)
 {
@@ -283,6 +304,7 @@ workers_join (WorkerKind kind, WorkerDiedFunc died, gpointer job, GError **error
   if (!self)
     return NULL;
   worker_join (self, died, job);
+  keep_ready (kind);
   return self;
 }
 
@@ -294,6 +316,7 @@ on_idle (gpointer data)
   self->idle = NULL;
   self->retired = TRUE;
   kill (self->pid, SIGKILL);
+  keep_ready (self->kind);
   return G_SOURCE_REMOVE;
 }
 

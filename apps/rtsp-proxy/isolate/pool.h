@@ -9,11 +9,13 @@
 #define WORKER_NAME "rtsp-proxy-worker"
 #define WORKER_SOCKET 3
 #define WORKERS_MAX 1000
-#define WORKER_FDS_MAX 9 // of a message
+#define WORKER_FDS_MAX 16 // of a message
 
 typedef enum {
   WORKER_ONLINE,  // may open sockets
   WORKER_OFFLINE, // may not
+  WORKER_TITLES,  // may not either; reads stored titles
+  WORKER_KINDS,
 } WorkerKind;
 
 typedef struct _Worker Worker;
@@ -32,6 +34,10 @@ void worker_leave (Worker *self, gpointer job);
 // Like workers_join(), for a job that needs the process of another one. Returns FALSE if the worker
 // has ended.
 gboolean worker_join (Worker *self, WorkerDiedFunc died, gpointer job);
+
+// Keeps a worker of the kind without jobs as long as the limit allows it, so that a job need not
+// wait until one has started.
+void workers_keep_ready (WorkerKind kind);
 
 // Sends a message with 1 to WORKER_FDS_MAX descriptors, which stay the caller's. Never waits.
 // Returns FALSE and sets `error` if the worker does not take it.

@@ -64,14 +64,33 @@ put_field (GQuark name, const GValue *value, gpointer self)
   return TRUE;
 }
 
+static gboolean
+is_readable (GQuark name, GValue *value, gpointer unused)
+{
+  const gchar *text = G_VALUE_HOLDS_STRING (value) ? g_value_get_string (value) : NULL;
+
+  return strlen (g_quark_to_string (name)) <= FIELD_NAME_MAX
+         && (G_VALUE_HOLDS_INT (value) || G_VALUE_HOLDS_UINT (value)
+             || (text && strlen (text) <= FIELD_VALUE_MAX && relay_caps_is_printable (text)));
+}
+
 void
 wire_put_caps (WireMessage *self, const GstCaps *caps)
 {
-  GstCaps *published = relay_caps_publish (caps, 0);
-  const GstStructure *s = gst_caps_get_structure (published, 0);
+  GstStructure *s = gst_structure_copy (gst_caps_get_structure (caps, 0));
 
+  gst_structure_filter_and_map_in_place (s, is_readable, NULL);
   wire_put (self, (guint64) gst_structure_n_fields (s), 1);
   gst_structure_foreach (s, put_field, self);
+  gst_structure_free (s);
+}
+
+void
+wire_put_track (WireMessage *self, const GstCaps *caps)
+{
+  GstCaps *published = relay_caps_publish (caps, 0);
+
+  wire_put_caps (self, published);
   gst_caps_unref (published);
 }
 
@@ -80,7 +99,7 @@ wire_put_tracks (WireMessage *self, GPtrArray *caps)
 {
   wire_put (self, caps->len, 1);
   for (guint i = 0; i < caps->len; i++)
-    wire_put_caps (self, g_ptr_array_index (caps, i));
+    wire_put_track (self, g_ptr_array_index (caps, i));
 }
 
 gboolean
@@ -166,7 +185,7 @@ read_value (WeirBytes *b, GstStructure *s, const gchar *name)
 }
 
 GstCaps *
-wire_dup_caps (WeirBytes *b)
+wire_read_caps (WeirBytes *b)
 {
   GstStructure *s = gst_structure_new_empty ("application/x-rtp");
   GstCaps *caps = gst_caps_new_empty ();
@@ -204,7 +223,7 @@ read_tracks (WeirBytes *b, const WireHandler *handler, gpointer owner)
   if (n < 1 || n > RELAY_MAX_TRACKS)
     b->failed = TRUE;
   for (guint i = 0; i < n && !b->failed; i++) {
-    GstCaps *caps = wire_dup_caps (b);
+    GstCaps *caps = wire_read_caps (b);
 
     if (caps)
       g_ptr_array_add (all, caps);
@@ -265,7 +284,7 @@ read_track (WeirBytes *b, guint n_tracks, const WireHandler *handler, gpointer o
   guint8 track;
 
   weir_bytes_u8 (b, &track);
-  caps = wire_dup_caps (b);
+  caps = wire_read_caps (b);
   if (track >= n_tracks || weir_bytes_left (b) > 0)
     b->failed = TRUE;
   if (!b->failed)
@@ -286,21 +305,30 @@ read_index (WeirBytes *b, guint n_tracks, void (*function) (gpointer, guint), gp
     function (owner, track);
 }
 
-static void
-read_ended (WeirBytes *b, const WireHandler *handler, gpointer owner)
+gchar *
+wire_dup_message (WeirBytes *b, gsize max)
 {
-  gchar *text = wire_dup_text (b, WIRE_TEXT_MAX), *valid;
+  gchar *text = wire_dup_text (b, max), *valid;
 
   if (!text)
-    return;
+    return NULL;
   valid = g_utf8_make_valid (text, -1);
   for (gchar *c = valid; *c; c++) {
     if ((guchar) *c < 0x20 || *c == 0x7f)
       *c = '?';
   }
-  handler->ended (owner, valid);
-  g_free (valid);
   g_free (text);
+  return valid;
+}
+
+static void
+read_ended (WeirBytes *b, const WireHandler *handler, gpointer owner)
+{
+  gchar *reason = wire_dup_message (b, WIRE_TEXT_MAX);
+
+  if (reason)
+    handler->ended (owner, reason);
+  g_free (reason);
 }
 
 // Reports whether the handler takes a message of this type.

@@ -31,6 +31,7 @@ typedef enum {
   WIRE_STAGE, // a stage; its packets follow as WIRE_PACKETS over sockets of their own
   WIRE_ASK,   // asks for a keyframe
   WIRE_CLOSE,
+  WIRE_TITLE, // a stored title (isolate/title_wire.h)
 } WireType;
 
 // ---- writing ----
@@ -46,6 +47,11 @@ void wire_put (WireMessage *self, guint64 number, guint n_bytes);
 // Puts a text of at most G_MAXUINT16 bytes; NULL is put like an empty one.
 void wire_put_text (WireMessage *self, const gchar *text);
 void wire_put_tracks (WireMessage *self, GPtrArray *caps);
+
+// Puts what outlets may know of a track (relay_caps_publish()).
+void wire_put_track (WireMessage *self, const GstCaps *caps);
+
+// Puts the fields that wire_read_caps() takes, and no others.
 void wire_put_caps (WireMessage *self, const GstCaps *caps);
 
 // Puts a packet after others of its track. `base` is as in relay_push(). Returns FALSE, with the
@@ -82,10 +88,13 @@ typedef struct {
 gboolean wire_read (
     const guint8 *data, gsize len, guint n_tracks, const WireHandler *handler, gpointer owner);
 
+// Returns the caps of a track (transfer full), or NULL if they are malformed or have no clock rate
+// or medium.
+GstCaps *wire_read_caps (WeirBytes *bytes);
+
 // Returns a copy of the next text, or NULL if it is longer than `max` bytes, or cut. The caller
 // owns it.
 gchar *wire_dup_text (WeirBytes *bytes, gsize max);
 
-// Returns the next caps of application/x-rtp, or NULL if they are malformed or have no clock rate
-// or medium. (transfer full)
-GstCaps *wire_dup_caps (WeirBytes *bytes);
+// As wire_dup_text(), for people: UTF-8 without control characters.
+gchar *wire_dup_message (WeirBytes *bytes, gsize max);

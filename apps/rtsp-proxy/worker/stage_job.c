@@ -134,7 +134,7 @@ tell_caps (StageTrack *track, GstCaps *caps)
   message = g_new (WireMessage, 1);
   wire_begin (message, WIRE_TRACK);
   wire_put (message, track->track, 1);
-  wire_put_caps (message, caps);
+  wire_put_track (message, caps);
   job_send (track->job, message);
   g_free (message);
 }
@@ -281,7 +281,7 @@ read_track (StageJob *self, WeirBytes *b, const gint *fds, guint n_fds, guint *u
   weir_bytes_u8 (b, &takes_packets);
   track->gives_raw = gives_raw;
   if (takes_packets)
-    track->caps = wire_dup_caps (b);
+    track->caps = wire_read_caps (b);
   if (b->failed || track->track >= RELAY_MAX_TRACKS || (takes_packets && *used == n_fds)) {
     b->failed = TRUE;
     gst_clear_caps (&track->caps);

@@ -18,6 +18,7 @@
 #include "isolate/wire.h"
 #include "worker/pull_job.h"
 #include "worker/stage_job.h"
+#include "worker/title_job.h"
 
 gboolean
 worker_is (int argc, char **argv)
@@ -65,6 +66,8 @@ on_job (gint socket, GIOCondition condition, gpointer loop)
   n_fds = take_fds (&message, fds);
   if (n_fds > 0 && data[0] == WIRE_STAGE)
     stage_job_start (data, (gsize) n, fds, n_fds);
+  else if (n_fds > 1 && data[0] == WIRE_TITLE)
+    title_job_start (fds, n_fds);
   else if (n_fds > 0)
     pull_job_start (data, (gsize) n, fds[0], n_fds > 1 ? fds[1] : -1);
   return G_SOURCE_CONTINUE;

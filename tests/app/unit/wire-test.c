@@ -220,7 +220,7 @@ put_track (guint track)
 
   wire_begin (&message, WIRE_TRACK);
   wire_put (&message, track, 1);
-  wire_put_caps (&message, caps);
+  wire_put_track (&message, caps);
   gst_caps_unref (caps);
 }
 

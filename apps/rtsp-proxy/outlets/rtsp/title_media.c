@@ -3,7 +3,8 @@
 
 #include "base/log.h"
 #include "base/threads.h"
-#include "content/title_file.h"
+#include "title/title_file.h"
+#include "title/title_open.h"
 
 #include <gst/base/gstbasesink.h>
 #include <string.h>
@@ -333,7 +334,7 @@ title_media_give_up (GstRTSPMedia *media)
   g_mutex_lock (&self->lock);
   self->given_up = TRUE;
   g_mutex_unlock (&self->lock);
-  GST_ELEMENT_ERROR (self->file, RESOURCE, READ, ("it took too long"), (NULL));
+  title_file_give_up (self->file);
 }
 
 // Returns the end of the title. gst-rtsp-server uses the end of the segment, which some demuxers do
@@ -499,7 +500,7 @@ title_media_new (int fd, const gchar *label)
 {
   GstElement *pipeline = gst_pipeline_new (NULL);
   GstElement *element = gst_bin_new (NULL);
-  GstElement *file = title_file_new (fd);
+  GstElement *file = title_open (fd);
   TitleMedia *self = g_object_new (title_media_get_type (), "element", element, "transport-mode",
       GST_RTSP_TRANSPORT_MODE_PLAY, NULL);
   GstRTSPMedia *media = GST_RTSP_MEDIA (self);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "content/title_file.h"
+#include "title/title_local.h"
 
 #include "base/element.h"
 #include "sources/pull.h"
 #include "sources/tracks.h"
 #include "sources/ts_guard.h"
 
-typedef struct _TitleFile TitleFile;
+typedef struct _TitleLocal TitleLocal;
 
 typedef struct {
-  TitleFile *file;
+  TitleLocal *file;
   GstElement *queue;  // not owned; NULL for a raw stream
-  gint muted;         // atomic: packets are dropped
+  gint *muted;        // atomic: packets are dropped
   gboolean has_begun; // the track has had data; demuxer's thread only
   gboolean is_here;   // the track has had data since the last seek; demuxer's thread only
   gboolean video;
@@ -19,19 +19,19 @@ typedef struct {
   guint64 n_frames;  // of a raw stream, since its start or a flush; the parser's thread only
 } Track;
 
-struct _TitleFile {
-  GstBin parent;
-  gboolean raw;
+struct _TitleLocal {
+  TitleFile parent;
+  gboolean paced;
   guint n_video, n_audio, n_tracks;
   Track tracks[RELAY_MAX_TRACKS];
 };
 
 typedef struct {
-  GstBinClass parent_class;
-} TitleFileClass;
+  TitleFileClass parent_class;
+} TitleLocalClass;
 
-GType title_file_get_type (void);
-G_DEFINE_TYPE (TitleFile, title_file, GST_TYPE_BIN)
+GType title_local_get_type (void);
+G_DEFINE_TYPE (TitleLocal, title_local, title_file_get_type ())
 
 // The file types that are served. Files may come from untrusted persons and must not reach any
 // other element.
@@ -114,7 +114,7 @@ static GstPadProbeReturn
 filter (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 {
   Track *track = data;
-  gboolean passes = !g_atomic_int_get (&track->muted);
+  gboolean passes = !g_atomic_int_get (track->muted);
   GstEventType type;
 
   if (info->type & (GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM | GST_PAD_PROBE_TYPE_EVENT_FLUSH)) {
@@ -162,12 +162,12 @@ send_gap (GstElement *queue, GstElement *like)
 // Sends a gap on each track that has had no data since the last seek. Called in the demuxer's
 // thread when the queue of another track is full.
 static void
-on_full (GstElement *queue, TitleFile *self)
+on_full (GstElement *queue, TitleLocal *self)
 {
   for (guint i = 0; i < self->n_tracks; i++) {
     Track *track = &self->tracks[i];
 
-    if (track->queue && !track->is_here && !g_atomic_int_get (&track->muted))
+    if (track->queue && !track->is_here && !g_atomic_int_get (track->muted))
       send_gap (track->queue, queue);
   }
 }
@@ -189,13 +189,13 @@ fill_gap (GstElement *queue)
   gst_object_unref (pad);
 }
 
-void
-title_file_fill_gaps (GstElement *self)
+static void
+title_local_fill_gaps (TitleFile *self)
 {
-  TitleFile *file = (TitleFile *) self;
+  TitleLocal *file = (TitleLocal *) self;
 
   for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
-    if (file->tracks[i].queue && !g_atomic_int_get (&file->tracks[i].muted))
+    if (file->tracks[i].queue && !g_atomic_int_get (file->tracks[i].muted))
       fill_gap (file->tracks[i].queue);
   }
 }
@@ -261,7 +261,7 @@ open_end (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
 }
 
 static void
-expose (TitleFile *self, GstElement *branch)
+expose (TitleLocal *self, GstElement *branch)
 {
   GstPad *inner = gst_element_get_static_pad (branch, "src");
   gchar *name = g_strdup_printf ("src_%u", self->n_tracks - 1);
@@ -303,23 +303,24 @@ watch_queue (GstElement *branch, Track *track)
 }
 
 static GstElement *
-make_branch (TitleFile *self, const TracksKind *kind, GError **error)
+make_branch (TitleLocal *self, const TracksKind *kind, GError **error)
 {
   Track *track = &self->tracks[self->n_tracks];
   guint payload = kind->video ? 96 + 2 * self->n_video++ : 97 + 2 * self->n_audio++;
   // A raw stream has no queue, because its parser pulls from the file in another thread.
   gchar *payloader = g_strdup_printf ("pay_src_%u", self->n_tracks);
-  gchar *text = g_strdup_printf ("%s%s ! %s name=%s pt=%u ! ratepacer",
-      self->raw ? ""
-                : "queue name=queue max-size-buffers=0 max-size-bytes=4194304 "
-                  "max-size-time=3000000000 ! ",
-      kind->parser, kind->payloader, payloader, payload);
+  gchar *text = g_strdup_printf ("%s%s ! %s name=%s pt=%u%s",
+      self->parent.raw ? ""
+                       : "queue name=queue max-size-buffers=0 max-size-bytes=4194304 "
+                         "max-size-time=3000000000 ! ",
+      kind->parser, kind->payloader, payloader, payload, self->paced ? " ! ratepacer" : "");
   GstElement *branch = gst_parse_bin_from_description (text, TRUE, error);
 
   track->file = self;
+  track->muted = &self->parent.muted[self->n_tracks];
   track->video = kind->video;
   track->lead = GST_CLOCK_TIME_NONE;
-  if (branch && self->raw)
+  if (branch && self->parent.raw)
     watch_raw (branch, payloader, track);
   else if (branch)
     watch_queue (branch, track);
@@ -333,7 +334,7 @@ make_branch (TitleFile *self, const TracksKind *kind, GError **error)
 // started it, on its own way to PAUSED in another thread, the two threads could wait for each other
 // where one pad pulls from the other.
 static void
-join (TitleFile *self, GstPad *pad, GstElement *element)
+join (TitleLocal *self, GstPad *pad, GstElement *element)
 {
   GstPad *end = gst_element_get_static_pad (element, "sink");
 
@@ -353,7 +354,7 @@ start (GstElement *element)
 // Adds a branch for the stream of `pad`, and returns it for start(). On failure, posts an error and
 // returns NULL. A stream that cannot be served is linked to a fakesink.
 static GstElement *
-add_stream (TitleFile *self, GstPad *pad, GstCaps *caps)
+add_stream (TitleLocal *self, GstPad *pad, GstCaps *caps)
 {
   const TracksKind *kind = self->n_tracks < RELAY_MAX_TRACKS ? tracks_find_kind (caps) : NULL;
   GError *error = NULL;
@@ -373,7 +374,7 @@ add_stream (TitleFile *self, GstPad *pad, GstCaps *caps)
 }
 
 static void
-on_pad_added (GstElement *demuxer, GstPad *pad, TitleFile *self)
+on_pad_added (GstElement *demuxer, GstPad *pad, TitleLocal *self)
 {
   GstCaps *caps = gst_pad_get_current_caps (pad);
   GstElement *branch;
@@ -387,7 +388,7 @@ on_pad_added (GstElement *demuxer, GstPad *pad, TitleFile *self)
 }
 
 static void
-on_no_more_pads (GstElement *demuxer, TitleFile *self)
+on_no_more_pads (GstElement *demuxer, TitleLocal *self)
 {
   if (self->n_tracks == 0)
     GST_ELEMENT_ERROR (
@@ -396,7 +397,7 @@ on_no_more_pads (GstElement *demuxer, TitleFile *self)
 }
 
 static void
-add_demuxer (TitleFile *self, GstPad *pad, const gchar *name)
+add_demuxer (TitleLocal *self, GstPad *pad, const gchar *name)
 {
   GstElement *demuxer = gst_element_factory_make (name, NULL);
   gchar *missing;
@@ -418,11 +419,11 @@ add_demuxer (TitleFile *self, GstPad *pad, const gchar *name)
 // Adds the branch of a raw stream, and starts it after no-more-pads: its parser has its own thread,
 // and no packet may leave before all pads are known.
 static void
-add_raw (TitleFile *self, GstPad *pad, GstCaps *caps)
+add_raw (TitleLocal *self, GstPad *pad, GstCaps *caps)
 {
   GstElement *branch;
 
-  self->raw = TRUE;
+  self->parent.raw = TRUE;
   branch = add_stream (self, pad, caps);
   on_no_more_pads (NULL, self);
   if (branch)
@@ -430,7 +431,7 @@ add_raw (TitleFile *self, GstPad *pad, GstCaps *caps)
 }
 
 static void
-on_have_type (GstElement *typefind, guint probability, GstCaps *caps, TitleFile *self)
+on_have_type (GstElement *typefind, guint probability, GstCaps *caps, TitleLocal *self)
 {
   const gchar *type = gst_structure_get_name (gst_caps_get_structure (caps, 0));
   GstPad *pad = gst_element_get_static_pad (typefind, "src");
@@ -448,81 +449,59 @@ on_have_type (GstElement *typefind, guint probability, GstCaps *caps, TitleFile 
   gst_object_unref (pad);
 }
 
+GstClockTime
+title_local_get_lead (GstElement *self, guint i)
+{
+  Track *track = &((TitleLocal *) self)->tracks[i];
+  GstClockTime lead = GST_CLOCK_TIME_NONE;
+
+  if (track->queue) {
+    GST_OBJECT_LOCK (track->queue);
+    lead = track->lead;
+    GST_OBJECT_UNLOCK (track->queue);
+  }
+  return lead;
+}
+
+static GstClockTime
+get_lead (TitleFile *self, guint track)
+{
+  return title_local_get_lead (GST_ELEMENT (self), track);
+}
+
 static void
-title_file_init (TitleFile *self)
+title_local_init (TitleLocal *self)
 {
 }
 
 static void
-title_file_class_init (TitleFileClass *klass)
+title_local_class_init (TitleLocalClass *klass)
 {
+  ((TitleFileClass *) klass)->get_lead = get_lead;
+  ((TitleFileClass *) klass)->fill_gaps = title_local_fill_gaps;
 }
 
 GstElement *
-title_file_new (int fd)
+title_local_source (int fd)
 {
-  TitleFile *self = g_object_new (title_file_get_type (), NULL);
   GstElement *source = gst_element_factory_make ("filesrc", NULL);
-  GstElement *typefind = gst_element_factory_make ("typefind", NULL);
   gchar *path = g_strdup_printf ("/proc/self/fd/%d", fd);
 
   // This path opens the file that was checked, and gives it its own read position.
   g_object_set (source, "location", path, NULL);
   g_free (path);
+  return source;
+}
+
+GstElement *
+title_local_new (GstElement *source, gboolean paced)
+{
+  TitleLocal *self = g_object_new (title_local_get_type (), NULL);
+  GstElement *typefind = gst_element_factory_make ("typefind", NULL);
+
+  self->paced = paced;
   gst_bin_add_many (GST_BIN (self), source, typefind, NULL);
   gst_element_link (source, typefind);
   g_signal_connect (typefind, "have-type", G_CALLBACK (on_have_type), self);
   return GST_ELEMENT (self);
-}
-
-void
-title_file_mute (GstElement *self, guint track, gboolean muted)
-{
-  TitleFile *file = (TitleFile *) self;
-
-  if (track < RELAY_MAX_TRACKS)
-    g_atomic_int_set (&file->tracks[track].muted, muted);
-}
-
-GstClockTime
-title_file_get_lead (GstElement *self)
-{
-  TitleFile *file = (TitleFile *) self;
-  GstClockTime least = GST_CLOCK_TIME_NONE;
-
-  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
-    Track *track = &file->tracks[i];
-
-    if (!track->queue || g_atomic_int_get (&track->muted))
-      continue;
-    GST_OBJECT_LOCK (track->queue);
-    least = MIN (least, track->lead);
-    GST_OBJECT_UNLOCK (track->queue);
-  }
-  return least;
-}
-
-static gboolean
-take_longer (GstElement *bin, GstPad *pad, gpointer longest)
-{
-  gint64 duration;
-
-  if (gst_pad_query_duration (pad, GST_FORMAT_TIME, &duration))
-    *(gint64 *) longest = MAX (*(gint64 *) longest, duration);
-  return TRUE;
-}
-
-gint64
-title_file_get_duration (GstElement *self)
-{
-  gint64 longest = -1;
-
-  gst_element_foreach_src_pad (self, take_longer, &longest);
-  return longest;
-}
-
-gboolean
-title_file_is_raw (GstElement *self)
-{
-  return ((TitleFile *) self)->raw;
 }

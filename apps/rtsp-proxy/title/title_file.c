@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "title/title_file.h"
+
+G_DEFINE_ABSTRACT_TYPE (TitleFile, title_file, GST_TYPE_BIN)
+
+#define CLASS(self) ((TitleFileClass *) G_OBJECT_GET_CLASS (self))
+
+void
+title_file_mute (GstElement *self, guint track, gboolean muted)
+{
+  TitleFile *file = (TitleFile *) self;
+
+  if (track >= RELAY_MAX_TRACKS)
+    return;
+  g_atomic_int_set (&file->muted[track], muted);
+  if (CLASS (self)->mute)
+    CLASS (self)->mute (file, track, muted);
+}
+
+void
+title_file_fill_gaps (GstElement *self)
+{
+  CLASS (self)->fill_gaps ((TitleFile *) self);
+}
+
+GstClockTime
+title_file_get_lead (GstElement *self)
+{
+  TitleFile *file = (TitleFile *) self;
+  GstClockTime least = GST_CLOCK_TIME_NONE;
+
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
+    if (!g_atomic_int_get (&file->muted[i]))
+      least = MIN (least, CLASS (self)->get_lead (file, i));
+  }
+  return least;
+}
+
+static gboolean
+take_longer (GstElement *bin, GstPad *pad, gpointer longest)
+{
+  gint64 duration;
+
+  if (gst_pad_query_duration (pad, GST_FORMAT_TIME, &duration))
+    *(gint64 *) longest = MAX (*(gint64 *) longest, duration);
+  return TRUE;
+}
+
+gint64
+title_file_get_duration (GstElement *self)
+{
+  gint64 longest = -1;
+
+  gst_element_foreach_src_pad (self, take_longer, &longest);
+  return longest;
+}
+
+gboolean
+title_file_is_raw (GstElement *self)
+{
+  return ((TitleFile *) self)->raw;
+}
+
+void
+title_file_give_up (GstElement *self)
+{
+  if (CLASS (self)->give_up)
+    CLASS (self)->give_up ((TitleFile *) self);
+  GST_ELEMENT_ERROR (self, RESOURCE, READ, ("it took too long"), (NULL));
+}
+
+static void
+title_file_init (TitleFile *self)
+{
+}
+
+static void
+title_file_class_init (TitleFileClass *klass)
+{
+}

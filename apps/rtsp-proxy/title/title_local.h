@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// A title file (title_file.h) that is read, demuxed and payloaded in this process.
+
+#include "title/title_file.h"
+
+// Returns the element (floating reference) for what `source` reads, which must be able to seek;
+// takes a floating reference to `source`. With `paced`, packets leave at the speed of the stream;
+// else as soon as they are taken.
+GstElement *title_local_new (GstElement *source, gboolean paced);
+
+// Returns a source (floating reference) for an open file. The caller keeps `fd` open as long as the
+// source exists.
+GstElement *title_local_source (int fd);
+
+// As title_file_get_lead(), for one track.
+GstClockTime title_local_get_lead (GstElement *self, guint track);

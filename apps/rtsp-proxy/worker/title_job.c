@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "worker/title_job.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/threads.h"
+#include "base/timer.h"
+#include "isolate/title_wire.h"
+#include "relay/relay.h"
+#include "title/title_local.h"
+#include "worker/title_pad.h"
+
+#define ALIVE_MS 1000
+
+enum { CONTROL, FILE_READ, TRACKS };
+
+typedef struct {
+  gint control, file;
+  gint sockets[RELAY_MAX_TRACKS]; // of tracks that are not known yet; -1: none
+  GstElement *pipeline, *title;
+  Timer *alive; // of the main thread
+
+  GMutex lock; // protects the fields below
+  TitlePad *pads[RELAY_MAX_TRACKS];
+  gboolean seeks;   // the proxy has asked for a seek
+  gboolean flushes; // the proxy knows that the tracks flush
+  guint32 serial;   // of the seek
+} Job;
+
+// ---- to the proxy ----
+
+// Sends a message on the socket for control. The proxy always reads it.
+static void
+send_message (Job *self, const WireMessage *message)
+{
+  gssize sent;
+
+  if (message->failed)
+    return;
+  do
+    sent = send (self->control, message->data, message->len, MSG_NOSIGNAL);
+  while (sent < 0 && errno == EINTR);
+}
+
+static void
+send_numbers (Job *self, TitleWireType type, guint32 number, guint8 flag)
+{
+  WireMessage *message = g_new (WireMessage, 1);
+
+  wire_begin (message, (WireType) type);
+  if (type != TITLE_WIRE_COMPLETE)
+    wire_put (message, number, 4);
+  if (type != TITLE_WIRE_FLUSHING)
+    wire_put (message, flag, 1);
+  send_message (self, message);
+  g_free (message);
+}
+
+static gboolean
+send_alive (gpointer data)
+{
+  const guint8 message = TITLE_WIRE_ALIVE;
+
+  // A full socket shows that the worker lives.
+  if (send (((Job *) data)->control, &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+    return G_SOURCE_CONTINUE;
+  return G_SOURCE_CONTINUE;
+}
+
+static GstBusSyncReply
+on_message_posted (GstBus *bus, GstMessage *message, gpointer data)
+{
+  WireMessage *wire;
+  GError *error;
+  gchar *debug;
+
+  if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_ERROR) {
+    gst_message_parse_error (message, &error, &debug);
+    wire = g_new (WireMessage, 1);
+    title_wire_put_error (wire, error, debug);
+    send_message (data, wire);
+    g_free (wire);
+    g_error_free (error);
+    g_free (debug);
+  }
+  gst_message_unref (message);
+  return GST_BUS_DROP;
+}
+
+// ---- tracks ----
+
+static GstClockTime
+get_lead (gpointer owner, guint track)
+{
+  return title_local_get_lead (((Job *) owner)->title, track);
+}
+
+static gboolean
+on_flush (gpointer owner, guint32 *serial)
+{
+  Job *self = owner;
+  gboolean tells, seeks;
+
+  g_mutex_lock (&self->lock);
+  seeks = self->seeks;
+  tells = seeks && !self->flushes;
+  self->flushes |= seeks;
+  *serial = self->serial;
+  g_mutex_unlock (&self->lock);
+  if (tells)
+    send_numbers (self, TITLE_WIRE_FLUSHING, *serial, 0);
+  return seeks;
+}
+
+static GstElement *
+get_payloader (Job *self, guint track)
+{
+  gchar *name = g_strdup_printf ("pay_src_%u", track);
+  GstElement *payloader = gst_bin_get_by_name (GST_BIN (self->title), name);
+
+  g_free (name);
+  return payloader;
+}
+
+static void
+tell_track (Job *self, guint track)
+{
+  GstElement *payloader = get_payloader (self, track);
+  WireMessage *message = g_new (WireMessage, 1);
+  guint payload_type, mtu;
+
+  g_object_get (payloader, "pt", &payload_type, "mtu", &mtu, NULL);
+  wire_begin (message, (WireType) TITLE_WIRE_TRACK);
+  wire_put (message, track, 1);
+  wire_put (message, payload_type, 1);
+  wire_put (message, mtu, 4);
+  send_message (self, message);
+  g_free (message);
+  gst_object_unref (payloader);
+}
+
+static void
+on_track (GstElement *title, GstPad *pad, Job *self)
+{
+  TitlePadConfig config = { .get_lead = get_lead, .flushes = on_flush, .owner = self };
+  TitlePad *made;
+
+  if (sscanf (GST_PAD_NAME (pad), "src_%u", &config.number) != 1
+      || config.number >= RELAY_MAX_TRACKS || self->sockets[config.number] < 0)
+    return;
+  config.socket = self->sockets[config.number];
+  made = title_pad_new (&config, pad);
+  if (!made)
+    return;
+  self->sockets[config.number] = -1;
+  g_mutex_lock (&self->lock);
+  self->pads[config.number] = made;
+  g_mutex_unlock (&self->lock);
+  tell_track (self, config.number);
+}
+
+static void
+on_complete (GstElement *title, Job *self)
+{
+  send_numbers (self, TITLE_WIRE_COMPLETE, 0, (guint8) title_file_is_raw (title));
+}
+
+// ---- commands; in the job's thread ----
+
+static TitlePad *
+get_pad (Job *self, guint track)
+{
+  TitlePad *pad;
+
+  g_mutex_lock (&self->lock);
+  pad = self->pads[track];
+  g_mutex_unlock (&self->lock);
+  return pad;
+}
+
+static void
+set_seeks (Job *self, gboolean seeks, guint32 serial)
+{
+  g_mutex_lock (&self->lock);
+  self->seeks = seeks;
+  self->flushes = FALSE;
+  self->serial = serial;
+  g_mutex_unlock (&self->lock);
+}
+
+static void
+seek (Job *self, const TitleCommand *command)
+{
+  TitlePad *pad = get_pad (self, command->track);
+  gboolean ok = FALSE;
+
+  set_seeks (self, TRUE, command->value);
+  if (pad)
+    ok = title_pad_push_event (
+        pad, gst_event_new_seek (command->rate, GST_FORMAT_TIME, (GstSeekFlags) command->flags,
+                 (GstSeekType) command->start_type, command->start,
+                 (GstSeekType) command->stop_type, command->stop));
+  set_seeks (self, FALSE, command->value);
+  send_numbers (self, TITLE_WIRE_SEEKED, command->value, (guint8) ok);
+}
+
+static void
+set_mtu (Job *self, guint track, guint mtu)
+{
+  GstElement *payloader = get_payloader (self, track);
+
+  if (payloader)
+    g_object_set (payloader, "mtu", mtu, NULL);
+  g_clear_object (&payloader);
+}
+
+static void
+tell_collision (Job *self, guint track, guint32 ssrc)
+{
+  TitlePad *pad = get_pad (self, track);
+
+  if (pad)
+    title_pad_push_event (
+        pad, gst_event_new_custom (GST_EVENT_CUSTOM_UPSTREAM,
+                 gst_structure_new ("GstRTPCollision", "ssrc", G_TYPE_UINT, (guint) ssrc, NULL)));
+}
+
+static void
+obey (Job *self, const TitleCommand *command)
+{
+  switch (command->type) {
+    case TITLE_WIRE_SEEK:
+      seek (self, command);
+      break;
+    case TITLE_WIRE_MUTE:
+      title_file_mute (self->title, command->track, command->value != 0);
+      break;
+    case TITLE_WIRE_FILL:
+      title_file_fill_gaps (self->title);
+      break;
+    case TITLE_WIRE_MTU:
+      set_mtu (self, command->track, command->value);
+      break;
+    case TITLE_WIRE_COLLISION:
+      tell_collision (self, command->track, command->value);
+      break;
+    default:
+      break;
+  }
+}
+
+static void
+obey_all (Job *self)
+{
+  guint8 data[64];
+
+  for (;;) {
+    gssize n = recv (self->control, data, sizeof data, 0);
+    TitleCommand command;
+
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0)
+      return;
+    if (title_wire_read_command (data, (gsize) n, &command))
+      obey (self, &command);
+  }
+}
+
+// ---- lifetime ----
+
+// The proxy takes the end of the socket for the end of the title.
+static gboolean
+release (gpointer data)
+{
+  Job *self = data;
+
+  timer_remove (self->alive);
+  close (self->control);
+  g_mutex_clear (&self->lock);
+  g_free (self);
+  malloc_trim (0); // see titles.c
+  return G_SOURCE_REMOVE;
+}
+
+static void
+close_title (Job *self)
+{
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
+    if (get_pad (self, i))
+      title_pad_stop (get_pad (self, i));
+  }
+  gst_element_set_state (self->pipeline, GST_STATE_NULL);
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
+    g_clear_pointer (&self->pads[i], title_pad_free);
+    if (self->sockets[i] >= 0)
+      close (self->sockets[i]);
+  }
+  gst_object_unref (self->pipeline);
+  close (self->file);
+}
+
+static gpointer
+run (gpointer data)
+{
+  Job *self = data;
+
+  thread_set_name ("title-control");
+  gst_element_set_state (self->pipeline, GST_STATE_PAUSED);
+  obey_all (self);
+  close_title (self);
+  g_main_context_invoke (NULL, release, self);
+  return NULL;
+}
+
+void
+title_job_start (const gint *fds, guint n)
+{
+  Job *self = g_new0 (Job, 1);
+  GstBus *bus;
+
+  g_mutex_init (&self->lock);
+  self->control = fds[CONTROL];
+  self->file = fds[FILE_READ];
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++)
+    self->sockets[i] = TRACKS + i < n ? fds[TRACKS + i] : -1;
+  self->pipeline = gst_pipeline_new (NULL);
+  self->title = title_local_new (title_local_source (self->file), FALSE);
+  gst_bin_add (GST_BIN (self->pipeline), self->title);
+  threads_name_tasks (self->pipeline, "title");
+  g_signal_connect (self->title, "pad-added", G_CALLBACK (on_track), self);
+  g_signal_connect (self->title, "no-more-pads", G_CALLBACK (on_complete), self);
+  bus = gst_element_get_bus (self->pipeline);
+  gst_bus_set_sync_handler (bus, on_message_posted, self, NULL);
+  gst_object_unref (bus);
+  self->alive = timer_add_tick (ALIVE_MS, send_alive, self);
+  send_alive (self);
+  g_thread_unref (g_thread_new ("title-control", run, self));
+}
