@@ -2,26 +2,23 @@
 #include "outlets/http/http_outlet.h"
 
 #include "access/connections.h"
-#include "base/files_left.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/port.h"
 #include "outlets/http/http_connection.h"
 #include "outlets/http/http_counts.h"
-#include "tls/tls_port.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define BACKLOG 512
 #define THREADS_MAX 4 // they never wait for a disk or a client
 #define STOP_TICK_MS 10
 
 struct _HttpOutlet {
   HttpContext context;
   Connections *connections;
-  GSocket *listening; // NULL: none
-  GSource *accept;
-  TlsPort *tls; // NULL: none
+  Port *plain, *tls; // NULL: none
+  TlsFront *front;
   ListenAddress listen, tls_listen;
 
   GMutex lock;      // protects the fields below
@@ -50,18 +47,14 @@ may_enter (HttpOutlet *self, GInetAddress *address, const gchar *peer)
     [REFUSED_ADDRESS] =
         "there are too many connections from this address (limits.connections-per-address)",
     [REFUSED_MEMORY] = MEMORY_PROBLEM,
-    [REFUSED_FILES] = FILES_PROBLEM,
   };
-  RefusedReason reason = REFUSED_FILES;
+  RefusedReason reason = REFUSED_MEMORY;
   Limits limits;
 
   limits_get (&limits);
-  if (files_are_left (FILES_FOR_CONNECTION)) {
-    reason = REFUSED_MEMORY;
-    if (memory_get_level () == MEMORY_ENOUGH
-        && connections_enter (self->connections, &limits, address, &reason))
-      return TRUE;
-  }
+  if (memory_get_level () == MEMORY_ENOUGH
+      && connections_enter (self->connections, &limits, address, &reason))
+    return TRUE;
   refusals_note (reason, peer, "%s", texts[reason]);
   return FALSE;
 }
@@ -104,8 +97,8 @@ serve (HttpOutlet *self, GSocket *socket, GInetSocketAddress *from, gboolean has
   g_free (ip);
 }
 
-static gboolean
-on_connection (GSocket *listening, GIOCondition condition, gpointer data)
+static void
+on_connection (GSocket *listening, gpointer data)
 {
   GSocket *socket = g_socket_accept (listening, NULL, NULL);
   GSocketAddress *from = socket ? g_socket_get_remote_address (socket, NULL) : NULL;
@@ -114,7 +107,6 @@ on_connection (GSocket *listening, GIOCondition condition, gpointer data)
     serve (data, g_steal_pointer (&socket), G_INET_SOCKET_ADDRESS (from), FALSE);
   g_clear_object (&from);
   g_clear_object (&socket);
-  return G_SOURCE_CONTINUE;
 }
 
 static void
@@ -126,32 +118,21 @@ on_tls_client (GSocket *client, gpointer data)
   g_object_unref (from);
 }
 
+static void
+on_tls_connection (GSocket *listening, gpointer data)
+{
+  tls_front_accept (((HttpOutlet *) data)->front, listening, on_tls_client, data);
+}
+
 // ---- construction ----
 
+// Returns FALSE if there is an address at which it cannot listen.
 static gboolean
-listen_plain (HttpOutlet *self, GError **error)
+listen_at (HttpOutlet *self, const ListenAddress *at, PortFunc accept, Port **port, GError **error)
 {
-  GInetAddress *address = g_inet_address_new_from_string (self->listen.address);
-  GSocketAddress *at = g_inet_socket_address_new (address, self->listen.port);
-
-  self->listening = g_socket_new (
-      g_inet_address_get_family (address), G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_TCP, error);
-  g_object_unref (address);
-  if (self->listening)
-    g_socket_set_listen_backlog (self->listening, BACKLOG);
-  if (!self->listening || !g_socket_bind (self->listening, at, TRUE, error)
-      || !g_socket_listen (self->listening, error)) {
-    g_prefix_error (
-        error, "cannot listen on %s port %u: ", self->listen.address, self->listen.port);
-    g_object_unref (at);
-    return FALSE;
-  }
-  g_object_unref (at);
-  g_socket_set_blocking (self->listening, FALSE);
-  self->accept = g_socket_create_source (self->listening, G_IO_IN | G_IO_ERR | G_IO_HUP, NULL);
-  g_source_set_callback (self->accept, G_SOURCE_FUNC (on_connection), self, NULL);
-  g_source_attach (self->accept, NULL);
-  return TRUE;
+  if (at->address)
+    *port = port_new (at->address, at->port, accept, self, error);
+  return *port || !at->address;
 }
 
 static gboolean
@@ -166,12 +147,9 @@ start (HttpOutlet *self, TlsFront *front, GError **error)
         g_strerror (errno));
     return FALSE;
   }
-  if (self->listen.address && !listen_plain (self, error))
-    return FALSE;
-  if (self->tls_listen.address)
-    self->tls = tls_port_new (
-        front, self->tls_listen.address, self->tls_listen.port, on_tls_client, self, error);
-  return self->tls || !self->tls_listen.address;
+  self->front = front;
+  return listen_at (self, &self->listen, on_connection, &self->plain, error)
+         && listen_at (self, &self->tls_listen, on_tls_connection, &self->tls, error);
 }
 
 HttpOutlet *
@@ -193,28 +171,18 @@ http_outlet_new (
   return self;
 }
 
-static guint16
-get_port (GSocket *listening)
-{
-  GSocketAddress *bound = g_socket_get_local_address (listening, NULL);
-  guint16 port = bound ? g_inet_socket_address_get_port (G_INET_SOCKET_ADDRESS (bound)) : 0;
-
-  g_clear_object (&bound);
-  return port;
-}
-
 GStrv
 http_outlet_dup_base_urls (HttpOutlet *self)
 {
   GStrv urls = g_new0 (gchar *, 3), next = urls;
   ListenAddress at;
 
-  if (self->listening) {
-    at = (ListenAddress) { self->listen.address, get_port (self->listening) };
+  if (self->plain) {
+    at = (ListenAddress) { self->listen.address, port_get_number (self->plain) };
     *next++ = listen_address_dup_url (&at, "http");
   }
   if (self->tls) {
-    at = (ListenAddress) { self->tls_listen.address, tls_port_get_number (self->tls) };
+    at = (ListenAddress) { self->tls_listen.address, port_get_number (self->tls) };
     *next++ = listen_address_dup_url (&at, "https");
   }
   return urls;
@@ -225,11 +193,8 @@ http_outlet_dup_base_urls (HttpOutlet *self)
 static void
 stop_listening (HttpOutlet *self)
 {
-  if (self->accept)
-    g_source_destroy (self->accept);
-  g_clear_pointer (&self->accept, g_source_unref);
-  g_clear_object (&self->listening);
-  g_clear_pointer (&self->tls, tls_port_free);
+  g_clear_pointer (&self->plain, port_free);
+  g_clear_pointer (&self->tls, port_free);
 }
 
 // With the lock held, so that no connection is freed meanwhile.
