@@ -46,10 +46,10 @@ typedef struct {
   gchar *destination;
 
   // Not a GMutex: ThreadSanitizer does not see GLib's locks in threads that GLib did not create.
-  pthread_mutex_t lock; // guards all below
-  srtp_t rtp, rtcp, received;
-  gboolean used; // a packet was protected
-  guint16 last;  // sequence number of the newest one
+  pthread_mutex_t lock;  // guards all below
+  srtp_t sent, received; // each has RTP and RTCP; libsrtp needs some 50 KiB for one
+  gboolean used;         // a packet was protected
+  guint16 last;          // sequence number of the newest one
   gboolean heard;
   guint32 from; // the SSRC in the last authentic RTCP, in network byte order
 } Keys;
@@ -78,10 +78,8 @@ keys_unref (void *data)
 
   if (!g_atomic_ref_count_dec (&self->refs))
     return;
-  if (self->rtp)
-    srtp_dealloc (self->rtp);
-  if (self->rtcp)
-    srtp_dealloc (self->rtcp);
+  if (self->sent)
+    srtp_dealloc (self->sent);
   if (self->received)
     srtp_dealloc (self->received);
   pthread_mutex_destroy (&self->lock);
@@ -120,8 +118,7 @@ keys_new (const gchar *destination, GBytes *send_key, GBytes *receive_key)
   g_atomic_ref_count_init (&self->refs);
   pthread_mutex_init (&self->lock, NULL);
   self->destination = g_strdup (destination);
-  if (destination && open_session (&self->rtp, ssrc_any_outbound, send_key)
-      && open_session (&self->rtcp, ssrc_any_outbound, send_key)
+  if (destination && open_session (&self->sent, ssrc_any_outbound, send_key)
       && open_session (&self->received, ssrc_any_inbound, receive_key))
     return self;
   keys_unref (self);
@@ -146,7 +143,7 @@ protect_rtp (Keys *self, guint8 *packet, int *len)
 {
   guint16 seq;
 
-  if (*len < RTP_HEADER || srtp_protect (self->rtp, packet, len) != srtp_err_status_ok)
+  if (*len < RTP_HEADER || srtp_protect (self->sent, packet, len) != srtp_err_status_ok)
     return FALSE;
   seq = GST_READ_UINT16_BE (packet + 2);
   if (!self->used || (gint16) (seq - self->last) > 0)
@@ -173,7 +170,7 @@ protect (void *data, uint8_t *packet, size_t len, bool rtp)
     ok = protect_rtp (self, packet, &now);
   else
     ok =
-        is_rtcp (packet, len) && srtp_protect_rtcp (self->rtcp, packet, &now) == srtp_err_status_ok;
+        is_rtcp (packet, len) && srtp_protect_rtcp (self->sent, packet, &now) == srtp_err_status_ok;
   pthread_mutex_unlock (&self->lock);
   return ok ? (size_t) now : 0;
 }

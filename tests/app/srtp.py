@@ -285,6 +285,32 @@ def numbers_continue_after_a_pause():
 
 
 @test
+def a_stored_title_is_decrypted_across_seeks_and_pauses():
+    """RTP-Info has the number of the first packet after each PLAY, and numbers never repeat"""
+    proxy = site()
+    for transport in None, TCP:
+        with Reader(proxy, '/films/' + CLIP_URI.rpartition('/')[2]) as reader:
+            assert reader.play(transport) < 32768
+            last = None
+            for start in 3, 1, 0:
+                seq, _ = reader.packet()
+                assert last is None or 0 < (seq - last) & 0xffff < 1000, (last, seq)
+                last = seq
+                for _ in range(20):
+                    seq, _ = reader.packet()
+                    assert seq == (last + 1) & 0xffff, (last, seq)
+                    last = seq
+                assert reader.request('PAUSE', reader.url)[0] == 200
+                status, answer, _ = reader.request('PLAY', reader.url, {'Range': f'npt={start}-'})
+                assert status == 200, status
+                first = int(re.search(r'seq=(\d+)', answer['rtp-info'])[1])
+                while last != first:  # those before the seek
+                    seq, _ = reader.packet()
+                    assert 0 < (seq - last) & 0xffff < 1000, (last, seq, first)
+                    last = seq
+
+
+@test
 def each_setup_makes_use_of_another_key():
     proxy = site()
     with Reader(proxy) as reader, Reader(proxy) as unread:

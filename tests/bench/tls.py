@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Measures what a reader over TLS costs the proxy, beside a reader over TCP."""
+"""Measures what a reader over TLS or with SRTP costs the proxy, beside readers over TCP and UDP."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from report import Column
 from servers import BUILD, PORT, Origin, Weir
 
 NAME = 'tls'
-TITLE = 'readers over TCP and over TLS (1.3, AES-256-GCM) of one stream'
+TITLE = 'readers over TCP, TLS (1.3, AES-256-GCM) and UDP of one stream, with and without SRTP'
 CASE, WHO, YARDSTICK = 'stream, readers', 'transport', 'TCP'
 LOG = False
 COLUMNS = (
@@ -23,7 +23,9 @@ COLUMNS = (
 )
 
 TLS_PORT = 8322
-READERS = 100
+KINDS = (('tcp', 'TCP'), ('tls', 'TLS'), ('tls-srtp', 'SRTP in TLS'), ('udp', 'UDP'),
+         ('srtp', 'SRTP over UDP'))
+READERS = 40
 SECONDS = 20  # the length of the clip, whose rate varies
 READER = pathlib.Path(__file__).with_name('tls_readers.py')
 
@@ -44,18 +46,20 @@ def one(rig, megabits, kind):
         before = server.usage()
         readers = stack.enter_context(
             Proc(*rig.readers, sys.executable, READER, kind, server.address,
-                 TLS_PORT if kind == 'tls' else PORT, READERS, SECONDS))
+                 PORT if kind in ('tcp', 'udp') else TLS_PORT, READERS, SECONDS))
         readers.wait_for_line('^PLAYING', timeout=60)
         begin = server.usage()
         got = int(readers.wait_for_line(r'^BYTES (\d+)', timeout=SECONDS + 20)[1])
         end = server.usage()
     cpu = 100 * (end.cpu - begin.cpu) / (end.at - begin.at)
-    return {'cpu': cpu / READERS, 'all': cpu, 'memory': (end.rss - before.rss) / 1024 / READERS,
-            'delivered': 100 * got * 8 / (megabits * 1e6 * READERS * SECONDS)}
+    row = {'cpu': cpu / READERS, 'all': cpu, 'memory': (end.rss - before.rss) / 1024 / READERS}
+    if got:
+        row['delivered'] = 100 * got * 8 / (megabits * 1e6 * READERS * SECONDS)
+    return row
 
 
 def run(rig, quick):
     for megabits in 1, 4:
         for _ in range(1 if quick else 3):
-            for kind, name in ('tcp', 'TCP'), ('tls', 'TLS'):
+            for kind, name in KINDS:
                 yield f'{megabits} Mb/s, {READERS}', name, one(rig, megabits, kind)

@@ -177,16 +177,16 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def free_udp_pair():
-    """Returns two bound UDP sockets of 127.0.0.1, on an even port and the next one."""
+def free_udp_pair(address='127.0.0.1'):
+    """Returns two bound UDP sockets of an address, on an even port and the next one."""
     for _ in range(100):
         rtp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         rtcp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
-            rtp.bind(('127.0.0.1', 0))
+            rtp.bind((address, 0))
             port = rtp.getsockname()[1]
             if port % 2 == 0:
-                rtcp.bind(('127.0.0.1', port + 1))
+                rtcp.bind((address, port + 1))
                 return rtp, rtcp
         except OSError:
             pass
