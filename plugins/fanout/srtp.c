@@ -145,7 +145,7 @@ protect_rtp (Keys *self, guint8 *packet, int *len)
 
   if (*len < RTP_HEADER || srtp_protect (self->sent, packet, len) != srtp_err_status_ok)
     return FALSE;
-  seq = GST_READ_UINT16_BE (packet + 2);
+  seq = (guint16) (packet[2] << 8 | packet[3]); // the packet may be at an odd address
   if (!self->used || (gint16) (seq - self->last) > 0)
     self->last = seq;
   self->used = TRUE;

@@ -17,8 +17,9 @@
 // ---- readers, each with its key ----
 
 typedef struct {
-  uint8_t key; // 0: not protected
-  bool fails;  // its packets cannot be protected
+  uint8_t key;       // 0: not protected
+  bool fails;        // its packets cannot be protected
+  unsigned fails_at; // nor can the one with this sequence number; 0: none
   bool used;
   uint16_t last; // sequence number protected last
   unsigned n_protected, n_released;
@@ -50,7 +51,7 @@ protect (void *data, uint8_t *packet, size_t len, bool rtp)
 {
   Peer *peer = data;
 
-  if (peer->fails)
+  if (peer->fails || (peer->fails_at && packet[3] == peer->fails_at))
     return 0;
   for (size_t i = rtp ? RTP_HEADER : 8; i < len; i++)
     packet[i] ^= peer->key;
@@ -308,6 +309,28 @@ packets_without_room_are_protected_again (void)
   finish ();
 }
 
+// Also while the socket has no room for the others.
+static void
+the_neighbours_of_such_a_packet_are_sent (void)
+{
+  begin (0);
+  peers[0].key = 1;
+  peers[0].fails_at = 3;
+  add (0);
+  room = 0;
+  push (10);
+  run ();
+  CHECK_INT (peers[0].n, 0);
+  CHECK_INT (counters (0).dropped[WEIR_DROP_ERROR], 0);
+  room = SIZE_MAX;
+  now += 5 * MS;
+  run ();
+  CHECK_INT (peers[0].n, 9);
+  CHECK_INT (counters (0).dropped[WEIR_DROP_ERROR], 1);
+  CHECK (!peers[0].wrong);
+  finish ();
+}
+
 static void
 what_cannot_be_protected_is_not_sent (void)
 {
@@ -327,6 +350,7 @@ what_cannot_be_protected_is_not_sent (void)
   push (5);
   run ();
   CHECK_INT (peers[0].n, 5);
+  CHECK (!peers[0].wrong);
   finish ();
 }
 
@@ -373,6 +397,7 @@ main (void)
   RUN (a_reader_that_returns_uses_no_number_again);
   RUN (packets_without_room_are_protected_again);
   RUN (what_cannot_be_protected_is_not_sent);
+  RUN (the_neighbours_of_such_a_packet_are_sent);
   RUN (a_burst_that_grows_beyond_a_message_is_cut);
   RUN (sequence_numbers_wrap);
   return tap_done ();

@@ -201,8 +201,8 @@ void weir_reader_set_route (WeirReader *reader, int fd, const WeirAddress *addre
 
 // Makes the engine protect each packet that it sends to the reader. The reader then has sequence
 // numbers of its own: they begin with the first next_seq() of `protect`, and continue when a reader
-// with the same `protect` is added again. The packets of a burst that cannot be protected count as
-// dropped, reason WEIR_DROP_ERROR. `protect` is copied; the reader releases it. Only before the
+// with the same `protect` is added again. Packets that cannot be protected count as dropped, reason
+// WEIR_DROP_ERROR. `protect` is copied; the reader releases it. Only before the
 // reader is added.
 void weir_reader_set_protect (WeirReader *reader, const WeirProtect *protect);
 

@@ -169,7 +169,8 @@ bool weir_serve_end_send (
 // Gives a protected reader its sequence numbers, before the first of the packets in `mask` is sent.
 void weir_serve_number (const Pass *pass, WeirReader *reader, uint64_t mask);
 
-// Protects the loaded packets for the reader. Returns them, or NULL if one cannot be protected.
+// Protects the loaded packets for the reader, without those that cannot be protected. `picked` of
+// the result has their indexes in `loaded`.
 Load *weir_serve_protect (Pass *pass, const WeirReader *reader, const Load *loaded);
 
 // ---- batches (serve_batch.c) ----

@@ -30,18 +30,20 @@ weir_serve_protect (Pass *pass, const WeirReader *reader, const Load *loaded)
   const WeirBurst *from = &loaded->sender.burst;
   const WeirPacket *packets = pass->server->hand.packets.packets;
   Load *sealed = &pass->server->loads[SEALED];
-  WeirBurst burst = { .data = pass->server->sealed, .n = from->n };
+  WeirBurst burst = { .data = pass->server->sealed };
 
   for (size_t k = 0; k < from->n; k++) {
-    uint8_t *packet = pass->server->sealed + burst.offset[k];
+    uint8_t *packet = pass->server->sealed + burst.offset[burst.n];
     size_t len = weir_burst_len (from, k);
 
     memcpy (packet, from->data + from->offset[k], len);
     len = reader->protect.protect (
         reader->protect.data, packet, len, packets[loaded->picked[k]].flags & WEIR_PACKET_RTP);
     if (len == 0)
-      return NULL;
-    burst.offset[k + 1] = burst.offset[k] + (uint32_t) len;
+      continue;
+    sealed->picked[burst.n] = (uint8_t) k;
+    burst.offset[burst.n + 1] = burst.offset[burst.n] + (uint32_t) len;
+    burst.n++;
   }
   weir_sender_load (&sealed->sender, &burst);
   return sealed;

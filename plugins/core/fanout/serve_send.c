@@ -220,15 +220,25 @@ send_conn (const Pass *pass, WeirReader *reader, WeirSender *sender)
   return (size_t) taken;
 }
 
-// Drops `n` packets that cannot be protected. Returns `n`.
+// Protects and sends the loaded packets. Drops those that cannot be protected. Returns how many are
+// settled.
 static size_t
-refuse (const Pass *pass, WeirReader *reader, size_t n)
+send_protected (Pass *pass, WeirReader *reader, const Load *loaded)
 {
-  WeirSendResult result = { .error = EBADMSG };
+  Load *sealed = weir_serve_protect (pass, reader, loaded);
+  WeirSendResult refused = { .error = EBADMSG };
+  size_t sent = 0, settled = loaded->sender.burst.n;
 
-  result.dropped[WEIR_DROP_ERROR] = n * pass->times;
-  weir_serve_book (pass, reader, &result);
-  return n;
+  if (sealed->sender.burst.n > 0)
+    sent = reader->conn ? send_conn (pass, reader, &sealed->sender)
+                        : send_udp (pass, reader, &sealed->sender);
+  if (sent < sealed->sender.burst.n)
+    settled = sealed->picked[sent];
+  if (settled > sent) {
+    refused.dropped[WEIR_DROP_ERROR] = (settled - sent) * pass->times;
+    weir_serve_book (pass, reader, &refused);
+  }
+  return settled;
 }
 
 // Moves the reader's cursor to packet `end` of the span. `n_skipped` of the packets before it were
@@ -291,7 +301,7 @@ bool
 weir_serve_send (Pass *pass, WeirReader *reader, const Choice *choice)
 {
   size_t settled;
-  Load *loaded, *sent;
+  Load *loaded;
   bool own;
 
   weir_serve_number (pass, reader, choice->mask);
@@ -303,11 +313,10 @@ weir_serve_send (Pass *pass, WeirReader *reader, const Choice *choice)
   loaded = weir_serve_load (pass->server, choice->mask, own);
   if (own)
     patch (pass, reader, choice->n);
-  sent = reader->protect.protect ? weir_serve_protect (pass, reader, loaded) : loaded;
-  if (!sent)
-    settled = refuse (pass, reader, loaded->sender.burst.n);
+  if (reader->protect.protect)
+    settled = send_protected (pass, reader, loaded);
   else
-    settled = reader->conn ? send_conn (pass, reader, &sent->sender)
-                           : send_udp (pass, reader, &sent->sender);
+    settled = reader->conn ? send_conn (pass, reader, &loaded->sender)
+                           : send_udp (pass, reader, &loaded->sender);
   return weir_serve_end_send (pass, reader, choice, loaded, settled);
 }
