@@ -175,6 +175,7 @@ serve (const Options *options, ProxyConfig *config)
   raise_file_limit ();
   receive_tick_set (config->receive_tick);
   workers_set_limit (config->workers);
+  workers_set_options ((const gchar *const *) options->gst);
   server = server_new (config, &error);
   if (!server)
     return fail (error);

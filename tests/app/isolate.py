@@ -14,7 +14,7 @@ import time
 from contextlib import ExitStack, contextmanager
 
 from control import CLIP_URI, Controlled, Watch
-from proxy import CLIP, matches, program, wait_until
+from proxy import CLIP, Proxy, matches, program, wait_until
 from scripted import udp_port
 from tap import run, test
 from tspackets import STREAMS
@@ -227,6 +227,16 @@ def isolate_says_what_runs_in_workers():
                 proxy.wait_for_line(' mount /file up')
                 reader.take()
                 assert len(workers_of(proxy)) == metric(proxy, 'workers') == number, isolate
+
+
+@test(timeout=60)
+def workers_get_the_options_of_gstreamer():
+    words = ['--gst-debug-no-color', '--gst-debug', 'tsdemux:2', '--gst-plugin-path=/nowhere']
+    with Proxy({'/cam': {'upstream': CLIP_URI, **ON}}, *words) as proxy:
+        proxy.wait_for_line(' mount /cam up')
+        worker, = workers_of(proxy)
+        with open(f'/proc/{worker}/cmdline', encoding='ascii') as file:
+            assert file.read().split('\0') == ['rtsp-proxy-worker', 'offline', *words, '']
 
 
 @test(timeout=60)

@@ -153,11 +153,41 @@ parse_arguments (Options *self, int *argc, char ***argv, GError **error)
   return ok;
 }
 
+// Reports whether the value of an option of GStreamer is the next word.
+static gboolean
+has_value (const gchar *option)
+{
+  static const gchar *const names[] = { "--gst-debug", "--gst-debug-level",
+    "--gst-debug-color-mode", "--gst-plugin-load", "--gst-plugin-path", NULL };
+
+  return g_strv_contains (names, option);
+}
+
+// Returns the options of GStreamer (--gst-...), for worker processes. The caller owns them.
+static gchar **
+dup_gst_options (int argc, char **argv)
+{
+  GStrvBuilder *builder = g_strv_builder_new ();
+  gchar **result;
+
+  for (int i = 1; i < argc; i++) {
+    if (!g_str_has_prefix (argv[i], "--gst-"))
+      continue;
+    g_strv_builder_add (builder, argv[i]);
+    if (has_value (argv[i]) && i + 1 < argc)
+      g_strv_builder_add (builder, argv[++i]);
+  }
+  result = g_strv_builder_end (builder);
+  g_strv_builder_unref (builder);
+  return result;
+}
+
 gboolean
 options_parse (Options *self, int *argc, char ***argv, int *status)
 {
   GError *error = NULL;
 
+  self->gst = dup_gst_options (*argc, *argv);
   setlocale (LC_CTYPE, ""); // GLib converts arguments from, and --help to, this character set
   if (!parse_arguments (self, argc, argv, &error)) {
     fprintf (stderr, "rtsp-proxy: %s; see rtsp-proxy --help\n", error->message);
@@ -205,6 +235,7 @@ options_clear (Options *self)
   g_clear_pointer (&self->stage_folder, g_free);
   g_clear_pointer (&self->explain, g_free);
   g_clear_pointer (&self->expect, g_free);
+  g_clear_pointer (&self->gst, g_strfreev);
 }
 
 static gboolean

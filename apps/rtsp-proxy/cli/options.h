@@ -17,6 +17,7 @@ typedef struct {
   gchar *explain;
   gboolean version;
   gboolean config_docs;
+  gchar **gst; // the options of GStreamer, as they were written
 } Options;
 
 // The parts of --help, from which manual pages and bash completion are made. `arg_data` of an entry

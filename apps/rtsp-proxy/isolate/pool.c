@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/timer.h"
+#include "isolate/output.h"
 
 // A worker without jobs ends after this time. Until then, an upstream that reconnects gets it.
 #define IDLE_MS 30000
@@ -30,6 +31,7 @@ struct _Worker {
   gint pid;
   gboolean ended;
   gint socket;
+  Output *output; // or NULL
   GArray *places; // of Place
   Timer *idle;
   gchar *killed;    // why the proxy killed it, or NULL
@@ -40,11 +42,19 @@ static GPtrArray *all; // of Worker; the running ones
 static guint limit = 1;
 static gboolean kept[WORKER_KINDS]; // workers_keep_ready()
 static WorkerCounts counts;
+static GStrv options;
 
 void
 workers_set_limit (guint n)
 {
   limit = n;
+}
+
+void
+workers_set_options (const gchar *const *to)
+{
+  g_strfreev (options);
+  options = g_strdupv ((gchar **) to);
 }
 
 void
@@ -107,6 +117,7 @@ on_ended (GPid pid, gint status, gpointer data)
   self->ended = TRUE;
   g_clear_pointer (&self->idle, timer_remove);
   close (self->socket);
+  g_clear_pointer (&self->output, output_free);
   g_ptr_array_remove_fast (all, self);
   if (n_jobs > 0 || !self->retired) {
     counts.failed++;
@@ -182,12 +193,37 @@ set_attributes (posix_spawnattr_t *attributes)
   posix_spawnattr_setflags (attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 }
 
-// Starts the process. Returns 0 or an errno.
-static gint
-spawn (WorkerKind kind, gint socket, gint *pid)
+// Reports whether an operator wants to see GStreamer's debug output.
+static gboolean
+is_debugged (void)
 {
-  const gchar *argv[] = { WORKER_NAME, kind == WORKER_ONLINE ? "online" : "offline", NULL };
-  gchar **environment = dup_environment ();
+  for (gchar **option = options; option && *option; option++) {
+    if (g_str_has_prefix (*option, "--gst-debug"))
+      return TRUE;
+  }
+  return g_getenv ("GST_DEBUG") != NULL;
+}
+
+static GStrv
+dup_arguments (WorkerKind kind)
+{
+  GStrvBuilder *builder = g_strv_builder_new ();
+  GStrv result;
+
+  g_strv_builder_add_many (
+      builder, WORKER_NAME, kind == WORKER_ONLINE ? "online" : "offline", NULL);
+  if (options)
+    g_strv_builder_addv (builder, (const gchar **) options);
+  result = g_strv_builder_end (builder);
+  g_strv_builder_unref (builder);
+  return result;
+}
+
+// Starts the process. `output` is its standard error; -1: the proxy's. Returns 0 or an errno.
+static gint
+spawn (WorkerKind kind, gint socket, gint output, gint *pid)
+{
+  GStrv arguments = dup_arguments (kind), environment = dup_environment ();
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   gint error;
@@ -195,47 +231,77 @@ spawn (WorkerKind kind, gint socket, gint *pid)
   posix_spawn_file_actions_init (&actions);
   posix_spawnattr_init (&attributes);
   set_attributes (&attributes);
+  if (output >= 0)
+    posix_spawn_file_actions_adddup2 (&actions, output, 2);
   posix_spawn_file_actions_adddup2 (&actions, socket, WORKER_SOCKET);
   posix_spawn_file_actions_addopen (&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen (&actions, 1, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_addclosefrom_np (&actions, WORKER_SOCKET + 1);
-  error = posix_spawn (pid, "/proc/self/exe", &actions, &attributes, (gchar **) argv, environment);
+  error = posix_spawn (pid, "/proc/self/exe", &actions, &attributes, arguments, environment);
   posix_spawnattr_destroy (&attributes);
   posix_spawn_file_actions_destroy (&actions);
   g_strfreev (environment);
+  g_strfreev (arguments);
   return error;
+}
+
+// Opens the worker's standard error and starts it. Returns 0 or an errno.
+static gint
+launch (Worker *self, gint socket)
+{
+  gint output = -1, wrong;
+
+  if (!is_debugged ()) {
+    self->output = output_new (&output);
+    if (!self->output)
+      return errno;
+  }
+  wrong = spawn (self->kind, socket, output, &self->pid);
+  if (output >= 0)
+    close (output);
+  if (wrong)
+    g_clear_pointer (&self->output, output_free);
+  else if (self->output)
+    output_start (self->output, self->pid);
+  return wrong;
+}
+
+static gint
+open_and_launch (Worker *self)
+{
+  gint pair[2], wrong;
+
+  if (socketpair (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+    return errno;
+  wrong = launch (self, pair[1]);
+  close (pair[1]);
+  self->socket = pair[0];
+  if (wrong)
+    close (pair[0]);
+  return wrong;
 }
 
 static Worker *
 worker_new (WorkerKind kind, GError **error)
 {
-  gint pair[2], wrong = 0, pid;
-  Worker *self;
+  Worker *self = g_new0 (Worker, 1);
+  gint wrong;
 
-  if (socketpair (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
-    wrong = errno;
-  } else {
-    wrong = spawn (kind, pair[1], &pid);
-    close (pair[1]);
-    if (wrong)
-      close (pair[0]);
-  }
+  self->kind = kind;
+  wrong = open_and_launch (self);
   if (wrong) {
     g_set_error (error, G_IO_ERROR, g_io_error_from_errno (wrong),
         "cannot start a worker process: %s", g_strerror (wrong));
+    g_free (self);
     return NULL;
   }
-  self = g_new0 (Worker, 1);
   self->refs = 1;
-  self->kind = kind;
-  self->pid = pid;
-  self->socket = pair[0];
   self->places = g_array_new (FALSE, FALSE, sizeof (Place));
   if (!all)
     all = g_ptr_array_new ();
   g_ptr_array_add (all, self);
   counts.started++;
-  g_child_watch_add (pid, on_ended, self);
+  g_child_watch_add (self->pid, on_ended, self);
   return self;
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 // The worker processes. Each runs this program again, under the name WORKER_NAME, with a
-// SOCK_SEQPACKET socket as descriptor WORKER_SOCKET. Call from the main thread only.
+// SOCK_SEQPACKET socket as descriptor WORKER_SOCKET. The log has the lines that a worker writes to
+// its standard error; if GStreamer's debug output is asked for, they go to the proxy's standard
+// error as they are. Call from the main thread only.
 
 #include <glib.h>
 
@@ -22,6 +24,10 @@ typedef struct _Worker Worker;
 
 // Sets how many workers of each kind run at most.
 void workers_set_limit (guint n);
+
+// Sets the options of GStreamer (--gst-...) that workers get; NULL: none. Call before the first
+// worker starts.
+void workers_set_options (const gchar *const *options);
 
 // Returns a worker for a job: an idle one, a new one, or, beyond the limit, the one with the fewest
 // jobs. Returns NULL and sets `error` if none can be started. `died` is called with `job` when the

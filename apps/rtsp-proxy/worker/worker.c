@@ -23,7 +23,7 @@
 gboolean
 worker_is (int argc, char **argv)
 {
-  return argc == 2 && g_str_equal (argv[0], WORKER_NAME);
+  return argc >= 2 && g_str_equal (argv[0], WORKER_NAME);
 }
 
 // Returns the descriptors of a message in `fds`, and their number.
@@ -85,6 +85,7 @@ is_socket (gint fd)
 int
 worker_run (int argc, char **argv)
 {
+  gboolean online = g_str_equal (argv[1], "online");
   GMainLoop *loop;
 
   if (!is_socket (WORKER_SOCKET)) {
@@ -98,10 +99,10 @@ worker_run (int argc, char **argv)
   signal (SIGTERM, SIG_IGN);
   signal (SIGHUP, SIG_IGN);
   signal (SIGPIPE, SIG_IGN);
-  if (!sandbox_enter (g_str_equal (argv[1], "online")))
+  if (!sandbox_enter (online))
     return EXIT_FAILURE;
   gst_registry_fork_set_enabled (FALSE);
-  gst_init (NULL, NULL);
+  gst_init (&argc, &argv);
   log_init ();
   loop = g_main_loop_new (NULL, FALSE);
   g_main_context_acquire (NULL);

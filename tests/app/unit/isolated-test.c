@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -64,6 +65,18 @@ send_forever (gint to, WireMessage *message)
   }
 }
 
+// Writes lines that look like the proxy's, and more than the log takes.
+static void
+write_lines (void)
+{
+  FILE *file = fdopen (2, "w");
+
+  fputs ("2026-11-22 18:17:03.123 access refused\033[2J from 192.0.2.9\rfine", file);
+  for (guint i = 0; i < 2000; i++)
+    fputs ("\nline", file);
+  fflush (file);
+}
+
 static void
 misbehave (const gchar *how, gint job)
 {
@@ -98,6 +111,10 @@ misbehave (const gchar *how, gint job)
     recv (job, message.data, WIRE_MAX, 0); // WIRE_CLOSE
     close (job);
     return;
+  }
+  if (g_str_equal (how, "writes")) {
+    write_lines ();
+    _exit (3);
   }
   if (g_str_equal (how, "stays"))
     send_forever (job, &message);
@@ -283,6 +300,41 @@ a_worker_that_does_not_close_is_killed (void)
   } while (after.failed == before.failed);
 }
 
+// Runs the worker that writes lines, in a process whose log is a pipe.
+static void
+lines_of_a_worker_are_marked_in_the_log (void)
+{
+  gchar *argv[] = { (gchar *) "/proc/self/exe", (gchar *) "--writes", NULL }, *log = NULL;
+  guint n_lines = 0;
+  GStrv lines;
+
+  g_assert_true (
+      g_spawn_sync (NULL, argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, NULL, &log, NULL, NULL));
+  lines = g_strsplit (log, "\n", -1);
+  g_assert_true (g_regex_match_simple ("^[-0-9]+ [:0-9]+\\.[0-9]+ worker [0-9]+: 2026-11-22 "
+                                       "18:17:03.123 access refused\\?\\[2J from 192.0.2.9\\?fine$",
+      lines[0], 0, 0));
+  for (GStrv line = lines; *line; line++)
+    n_lines += strstr (*line, ": line") != NULL;
+  g_assert_cmpuint (n_lines, >, 100);
+  g_assert_cmpuint (n_lines, <, 1000);
+  g_assert_nonnull (strstr (log, " ended with status 3; it ran 1 job\n"));
+  g_strfreev (lines);
+  g_free (log);
+}
+
+static int
+run_writer (void)
+{
+  Fixture self = { 0 };
+
+  g_main_context_acquire (NULL);
+  start (&self, "writes");
+  wait_for (&self.seen, TRUE);
+  finish (&self);
+  return 0;
+}
+
 static void
 packets_arrive_at_a_time_that_can_be (void)
 {
@@ -385,6 +437,8 @@ main (int argc, char **argv)
   if (argc == 3 && g_str_equal (argv[1], "--sandbox"))
     _exit (run_sandbox (g_str_equal (argv[2], "online"))); // LeakSanitizer would call ptrace()
   gst_init (&argc, &argv);
+  if (argc == 2 && g_str_equal (argv[1], "--writes"))
+    return run_writer ();
   g_test_init (&argc, &argv, NULL);
   g_main_context_acquire (NULL); // as the proxy does, so that no other thread runs its functions
   workers_set_limit (WORKERS_MAX);
@@ -397,6 +451,8 @@ main (int argc, char **argv)
   }
   g_test_add_func (
       "/isolated/packets-arrive-at-a-time-that-can-be", packets_arrive_at_a_time_that_can_be);
+  g_test_add_func (
+      "/isolated/lines-of-a-worker-are-marked-in-the-log", lines_of_a_worker_are_marked_in_the_log);
   g_test_add_func (
       "/isolated/a-worker-that-does-not-close-is-killed", a_worker_that_does_not_close_is_killed);
   g_test_add_data_func ("/isolated/the-sandbox-refuses-what-a-parser-does-not-need/online",
