@@ -4,12 +4,15 @@
 import os
 import resource
 import socket
+import time
 from contextlib import ExitStack
+from http.client import HTTPException
 
-from control import Watch
+from control import Controlled, Watch, cpu_seconds
 from proc import Rtsp
 from proxy import Origin, Proxy, wait_until
 from tap import run, test
+from watchers import Watchers
 
 CONNECTIONS = 80
 
@@ -31,33 +34,71 @@ def is_refused(connection):
         return False
 
 
+def crowd(port, stack):
+    return [stack.enter_context(socket.create_connection(('127.0.0.1', port)))
+            for _ in range(CONNECTIONS)]
+
+
+def admits(proxy):
+    with socket.create_connection(('127.0.0.1', proxy.port)) as one:
+        one.sendall(b'OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n')
+        one.settimeout(10)
+        try:
+            return one.recv(12) == b'RTSP/1.0 200'
+        except ConnectionResetError:
+            return False
+
+
+def api_answers(proxy):
+    try:
+        return proxy.get('/v1/health')['status'] == 'live'
+    except (OSError, HTTPException):
+        return False
+
+
+def serving(origin):
+    return Controlled({'/cam': {'upstream': origin.url, 'transport': 'tcp'},
+                       '/other': {'upstream': f'{origin.url}?2', 'transport': 'tcp'}})
+
+
 @test
 def connections_beyond_the_reserve_are_refused_and_readers_go_on():
-    with Origin() as origin, Proxy({'/cam': origin.url, '/other': f'{origin.url}?2'}) as proxy, \
-            ExitStack() as stack:
-        reader = stack.enter_context(Watch(proxy))
-        allow(proxy, 40)
-        crowd = [stack.enter_context(socket.create_connection(('127.0.0.1', proxy.port)))
-                 for _ in range(CONNECTIONS)]
-        # The last of them comes when nothing is left.
-        assert is_refused(crowd[-1])
-        proxy.wait_for_line('a connection was refused: too few open files are left', 5)
-        reader.take(100)
-        for connection in crowd:
-            connection.close()
+    with Origin() as origin, serving(origin) as proxy:
+        good = Watchers(proxy, 3)
+        for port in proxy.port, proxy.api_port:
+            with ExitStack() as stack:
+                allow(proxy, 40)
+                seen = len(proxy.lines)
+                clients = crowd(port, stack)
+                # The last of them comes when few are left.
+                assert is_refused(clients[-1])
+                proxy.wait_for_line('a connection was refused: too few open files are left', 5, seen)
+                before = cpu_seconds(proxy)
+                time.sleep(1)
+                print(f'# {100 * (cpu_seconds(proxy) - before):.0f} % of a processor is used')
+            since = time.monotonic()
+            wait_until(lambda: admits(proxy) and api_answers(proxy), 10, 'clients are accepted again')
+            print(f'# clients are accepted again {time.monotonic() - since:.2f} s after the crowd left')
+        with Watch(proxy) as late:
+            late.take()
+        good.check()
 
-        def admits():
-            with socket.create_connection(('127.0.0.1', proxy.port)) as one:
-                one.sendall(b'OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n')
-                one.settimeout(10)
-                try:
-                    return one.recv(12) == b'RTSP/1.0 200'
-                except ConnectionResetError:
-                    return False
 
-        wait_until(admits, 10, 'connections are accepted again')
-        stack.enter_context(Watch(proxy)).take()
-        reader.take(100)
+@test
+def connections_wait_while_no_file_is_left_and_take_no_time():
+    with Origin() as origin, serving(origin) as proxy, Watch(proxy), ExitStack() as stack:
+        for port in proxy.port, proxy.api_port:
+            allow(proxy, 0)
+            clients = crowd(port, stack)
+            proxy.wait_for_line('connections wait: too few open files are left', 5)
+            before = cpu_seconds(proxy)
+            time.sleep(1)
+            used = cpu_seconds(proxy) - before
+            allow(proxy, 300)
+            assert used < 0.25, f'{used} s of processor time in 1 s'
+            for client in clients:
+                client.close()
+            wait_until(lambda: admits(proxy) and api_answers(proxy), 10, 'clients are accepted again')
 
 
 @test

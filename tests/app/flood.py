@@ -9,18 +9,18 @@ of a DESCRIBE beside slow clients is checked too. WEIR_SEED repeats a run.
 import json
 import os
 import random
-import selectors
 import socket
 import statistics
-import struct
 import sys
 import threading
 import time
 
-from control import Controlled, Watch, rss_kib
+from control import Controlled, rss_kib
+from good import play_on
 from proc import Proc, Rtsp
-from scripted import KEY_PICTURE, PICTURE, VIDEO, Server, rtp
+from scripted import Server
 from tap import run, test
+from watchers import Watchers
 
 REQUESTS = int(os.environ.get('WEIR_FLOOD_REQUESTS', '3000'))
 LONG = REQUESTS >= 100000
@@ -30,70 +30,6 @@ DEADLINE_S = 15
 # The machine runs other tests; the sanitizers slow the proxy down.
 PATIENCE = 4 if LONG else 20
 SEED = int(os.environ.get('WEIR_SEED', time.time()))
-
-
-def play_on(session):
-    start, seq = time.monotonic(), 0
-    try:
-        while not session.left.is_set():
-            session.send(VIDEO, rtp(seq, seq * 1800, KEY_PICTURE if seq % 25 == 0 else PICTURE))
-            seq += 1
-            time.sleep(max(0, start + seq * 0.02 - time.monotonic()))
-    except OSError:
-        pass
-
-
-class Good(threading.Thread):
-    """Readers on one thread, which note each gap in the sequence numbers."""
-
-    def __init__(self, proxy, number):
-        super().__init__(daemon=True)
-        self.readers = [Watch(proxy) for _ in range(number)]
-        self.wrong, self.packets, self.over = [], 0, threading.Event()
-        self.start()
-
-    def _take(self, reader, state):
-        """Takes all frames of the bytes received."""
-        buffer = state['bytes']
-        while len(buffer) >= 4:
-            size = 4 + struct.unpack_from('>H', buffer, 2)[0]
-            if buffer[:1] != b'$' or len(buffer) < size:
-                break
-            if buffer[1] == 0:
-                seq = struct.unpack_from('>H', buffer, 6)[0]
-                if state['last'] is not None and seq != (state['last'] + 1) & 0xffff:
-                    self.wrong.append(f'{seq} came after {state["last"]}')
-                state['last'] = seq
-                self.packets += 1
-            del buffer[:size]
-
-    def run(self):
-        with selectors.DefaultSelector() as selector:
-            for reader in self.readers:
-                state = {'last': None, 'bytes': bytearray(reader._buffer)}
-                reader.socket.setblocking(False)
-                selector.register(reader.socket, selectors.EVENT_READ, (reader, state))
-            while not self.over.is_set():
-                for key, _ in selector.select(0.2):
-                    reader, state = key.data
-                    try:
-                        data = key.fileobj.recv(1 << 18)
-                    except OSError as error:
-                        data = self.wrong.append(repr(error))
-                    if not data:
-                        self.wrong.append('a good reader was closed')
-                        selector.unregister(key.fileobj)
-                        continue
-                    state['bytes'] += data
-                    self._take(reader, state)
-
-    def check(self):
-        self.over.set()
-        self.join(10)
-        for reader in self.readers:
-            reader.socket.close()
-        assert not self.wrong, self.wrong[:5]
-        print(f'# {len(self.readers)} readers got {self.packets} packets, none was lost', flush=True)
 
 
 # ---- malformed requests ----
@@ -166,7 +102,7 @@ def malformed_requests_harm_no_reader():
     print(f'# WEIR_SEED={SEED}', flush=True)
     with Server(play_on) as origin, \
             Controlled({'/cam': {'upstream': origin.url, 'transport': 'tcp'}}) as proxy:
-        good = Good(proxy, READERS)
+        good = Watchers(proxy, READERS)
         memory, start = rss_kib(proxy), time.monotonic()
         crowd = [Hostile(proxy.port, n * (REQUESTS // 4), REQUESTS // 4) for n in range(4)]
         for each in crowd:
@@ -232,7 +168,7 @@ def slow_clients_harm_no_reader():
     with Server(play_on) as origin, \
             Controlled({'/cam': {'upstream': origin.url, 'transport': 'tcp'}},
                        limits={'connections': SLOW + READERS + 100}) as proxy:
-        good = Good(proxy, READERS)
+        good = Watchers(proxy, READERS)
         idle_median, idle = seconds_to_describe(proxy)
         with Proc(sys.executable, __file__, '--slow', proxy.port) as slow:
             slow.wait_for_line('begun', 30)

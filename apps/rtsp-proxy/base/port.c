@@ -5,13 +5,17 @@
 #include "base/log.h"
 
 #define BACKLOG 512
+#define PAUSE_MS 100
 
 struct _Port {
-  PortFunc waiting;
-  gpointer data;
   GSocket *socket;
-  GSource *accept;
+  PortFunc waiting, refused;
+  gpointer data;
+  GSource *accept; // NULL during a pause
+  guint pause;     // 0: there is none
 };
+
+static void listen_again (Port *self);
 
 static GSocket *
 listen_on (GSocketAddress *address, GError **error)
@@ -29,51 +33,93 @@ listen_on (GSocketAddress *address, GError **error)
 }
 
 static gboolean
-on_connection (GSocket *socket, GIOCondition condition, gpointer data)
+on_pause_over (gpointer port)
+{
+  Port *self = port;
+
+  self->pause = 0;
+  listen_again (self);
+  return G_SOURCE_REMOVE;
+}
+
+// Closes a connection that waits. Without any file that is impossible: it stays in the queue, and
+// would wake this thread again and again.
+static gboolean
+turn_away (Port *self)
 {
   static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
-  Port *self = data;
-  GSocket *connection;
+  GSocket *connection = g_socket_accept (self->socket, NULL, NULL);
 
-  if (files_are_left (FILES_FOR_CONNECTION)) {
-    self->waiting (socket, self->data);
+  if (connection) {
+    if (self->refused)
+      self->refused (self->socket, self->data);
+    log_event_limited (&limit, "a connection was refused: " FILES_PROBLEM);
+    g_object_unref (connection);
     return G_SOURCE_CONTINUE;
   }
-  // A connection that is left in the queue would wake this thread again and again.
-  connection = g_socket_accept (socket, NULL, NULL);
-  log_event_limited (&limit, "a connection was refused: " FILES_PROBLEM);
-  g_clear_object (&connection);
+  log_event_limited (&limit, "connections wait: " FILES_PROBLEM);
+  g_clear_pointer (&self->accept, g_source_unref);
+  self->pause = g_timeout_add (PAUSE_MS, on_pause_over, self);
+  return G_SOURCE_REMOVE;
+}
+
+static gboolean
+on_connection (GSocket *socket, GIOCondition condition, gpointer port)
+{
+  Port *self = port;
+
+  if (!files_are_left (FILES_FOR_CONNECTION))
+    return turn_away (self);
+  self->waiting (socket, self->data);
   return G_SOURCE_CONTINUE;
 }
 
+static void
+listen_again (Port *self)
+{
+  self->accept = g_socket_create_source (self->socket, G_IO_IN | G_IO_ERR | G_IO_HUP, NULL);
+  g_source_set_callback (self->accept, G_SOURCE_FUNC (on_connection), self, NULL);
+  g_source_attach (self->accept, NULL);
+}
+
 Port *
-port_new (const gchar *address, guint16 number, PortFunc waiting, gpointer data, GError **error)
+port_new_from_socket (GSocket *listening, PortFunc waiting, PortFunc refused, gpointer data)
+{
+  Port *self = g_new0 (Port, 1);
+
+  self->socket = g_object_ref (listening);
+  self->waiting = waiting;
+  self->refused = refused;
+  self->data = data;
+  listen_again (self);
+  return self;
+}
+
+Port *
+port_new (const gchar *address, guint16 number, PortFunc waiting, PortFunc refused, gpointer data,
+    GError **error)
 {
   GSocketAddress *own = g_inet_socket_address_new_from_string (address, number);
   GSocket *socket = listen_on (own, error);
-  Port *self;
+  Port *self = NULL;
 
-  g_object_unref (own);
-  if (!socket) {
+  if (socket)
+    self = port_new_from_socket (socket, waiting, refused, data);
+  else
     g_prefix_error (error, "cannot listen on %s port %u: ", address, number);
-    return NULL;
-  }
-  self = g_new0 (Port, 1);
-  self->waiting = waiting;
-  self->data = data;
-  self->socket = socket;
-  self->accept = g_socket_create_source (socket, G_IO_IN | G_IO_ERR | G_IO_HUP, NULL);
-  g_source_set_callback (self->accept, G_SOURCE_FUNC (on_connection), self, NULL);
-  g_source_attach (self->accept, NULL);
+  g_clear_object (&socket);
+  g_object_unref (own);
   return self;
 }
 
 void
 port_free (Port *self)
 {
-  g_source_destroy (self->accept);
-  g_source_unref (self->accept);
-  g_socket_close (self->socket, NULL);
+  if (self->accept)
+    g_source_destroy (self->accept);
+  g_clear_pointer (&self->accept, g_source_unref);
+  if (self->pause)
+    g_source_remove (self->pause);
   g_object_unref (self->socket);
   g_free (self);
 }

@@ -287,8 +287,8 @@ listen_on (Api *self, const ProxyConfig *config, GError **error)
   const ListenAddress *listen = &config->api_listen;
 
   self->tls = config->tls.api && server_get_tls (self->server);
-  self->port = port_new (
-      listen->address, listen->port, self->tls ? on_tls_connection : on_connection, self, error);
+  self->port = port_new (listen->address, listen->port,
+      self->tls ? on_tls_connection : on_connection, NULL, self, error);
   if (!self->port)
     g_prefix_error (error, "api: ");
   return self->port != NULL;

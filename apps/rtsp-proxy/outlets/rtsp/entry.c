@@ -2,16 +2,15 @@
 #include "outlets/rtsp/entry.h"
 
 #include "access/connections.h"
-#include "base/files_left.h"
-#include "base/log.h"
 #include "base/memory.h"
+#include "base/port.h"
 #include "outlets/rtsp/guard_connection.h"
 
 #include <string.h>
 
 struct _Entry {
   GstRTSPServer *server;
-  GSource *accept;
+  Port *port; // NULL before entry_listen() and after entry_stop()
   Connections *connections;
 };
 
@@ -33,19 +32,6 @@ answer_busy (GSocket *socket)
 
   g_socket_set_blocking (socket, FALSE);
   g_socket_send (socket, busy, sizeof busy - 1, NULL, NULL);
-}
-
-// Refuses a connection without memory or a descriptor for a client. One that is left in the queue
-// would wake this thread again and again.
-static void
-turn_away (GSocket *listening)
-{
-  static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
-  GSocket *connection = g_socket_accept (listening, NULL, NULL);
-
-  refusals_count (REFUSED_FILES);
-  log_event_limited (&limit, "a connection was refused: " FILES_PROBLEM);
-  g_clear_object (&connection);
 }
 
 // ---- accepting ----
@@ -156,27 +142,26 @@ entry_begin (Entry *self, GstRTSPClient *client, const gchar *peer)
     guard_begin (guard, client, peer);
 }
 
-static gboolean
-on_connection (GSocket *socket, GIOCondition condition, gpointer data)
+static void
+on_connection (GSocket *listening, gpointer data)
 {
   Entry *self = data;
 
-  if (!files_are_left (FILES_FOR_CONNECTION)) {
-    turn_away (socket);
-    return G_SOURCE_CONTINUE;
-  }
   guard_connection_begin ();
-  gst_rtsp_server_io_func (socket, condition, self->server);
+  gst_rtsp_server_io_func (listening, G_IO_IN, self->server);
   guard_connection_end ();
-  return G_SOURCE_CONTINUE;
+}
+
+void
+entry_refuse (GSocket *listening, gpointer unused)
+{
+  refusals_count (REFUSED_FILES);
 }
 
 void
 entry_listen (Entry *self, GSocket *socket)
 {
-  self->accept = g_socket_create_source (socket, G_IO_IN | G_IO_ERR | G_IO_HUP, NULL);
-  g_source_set_callback (self->accept, G_SOURCE_FUNC (on_connection), self, NULL);
-  g_source_attach (self->accept, NULL);
+  self->port = port_new_from_socket (socket, on_connection, entry_refuse, self);
 }
 
 guint
@@ -188,9 +173,7 @@ entry_count (Entry *self)
 void
 entry_stop (Entry *self)
 {
-  if (self->accept)
-    g_source_destroy (self->accept);
-  g_clear_pointer (&self->accept, g_source_unref);
+  g_clear_pointer (&self->port, port_free);
 }
 
 Entry *

@@ -20,6 +20,9 @@ void entry_listen (Entry *self, GSocket *socket);
 // full), and closes it if the limits refuse it. `peer` is its address.
 void entry_take (Entry *self, GSocket *client, GInetSocketAddress *peer);
 
+// Counts a connection that a port (base/port.h) refused because few files can be opened.
+void entry_refuse (GSocket *listening, gpointer unused);
+
 // Returns the number of connections that were admitted and are open.
 guint entry_count (Entry *self);
 

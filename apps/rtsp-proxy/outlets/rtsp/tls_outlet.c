@@ -37,7 +37,8 @@ tls_outlet_new (Entry *entry, const TlsConfig *config, GError **error)
   self->keys = tls_keys_new (config->certificate, config->key, tls_pair_ref (config->pair));
   self->front = tls_front_new (self->keys, error);
   if (self->front)
-    self->port = port_new (config->listen.address, config->listen.port, on_connection, self, error);
+    self->port = port_new (
+        config->listen.address, config->listen.port, on_connection, entry_refuse, self, error);
   if (!self->port)
     g_clear_pointer (&self, tls_outlet_free);
   return self;
