@@ -42,8 +42,8 @@ void weir_block_unref (WeirBlock *self);
 const guint8 *weir_block_get_bytes (WeirBlock *self, gsize *length);
 const guint8 *weir_block_get_table (WeirBlock *self, gsize *length);
 
-// The anonymous file that holds the block, and the offset of the block's first byte in it. The bytes
-// may be sent with sendfile(): they do not change after the block is freed.
+// The anonymous file that holds the block, and the offset of the block's first byte in it. The
+// bytes may be sent with sendfile(): they do not change after the block is freed.
 int weir_block_get_fd (WeirBlock *self, off_t *offset);
 
 // Sets the bound of the memory for blocks in bytes; default 256 MiB. Blocks in use are kept beyond

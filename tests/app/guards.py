@@ -273,12 +273,15 @@ def multicast_and_recording_are_refused():
 @test
 def two_tracks_never_share_channels():
     with site() as here, Reader(here.proxy) as reader:
-        used = []
-        for track in 0, 1:
-            status, answer = reader.set_up(TCP, track)
-            assert status == 200, status
-            used.append(re.search(r'interleaved=(\d+-\d+)', answer)[1])
-        assert used[0] == '0-1' and used[1] not in ('0-1', '1-2'), used
+        before = refused(here.proxy, 'channels')
+        assert reader.set_up('RTP/AVP/TCP;unicast;interleaved=2-3', 0)[0] == 200
+        for channels in '2-3', '1-2', '3-4':
+            status, _ = reader.set_up(f'RTP/AVP/TCP;unicast;interleaved={channels}', 1)
+            assert status == 461, (channels, status)
+        assert refused(here.proxy, 'channels') == before + 3
+        for wanted, given in (';interleaved=4-5', '4-5'), ('', '[^23]-.'):
+            status, answer = reader.set_up(f'RTP/AVP/TCP;unicast{wanted}', 1)
+            assert status == 200 and re.search(f'interleaved={given}', answer), (wanted, answer)
         assert reader.request('PLAY', reader.url)[0] == 200
         for channels in '255-256', '256-257', '5-4', '0-255', '-1-0', '7-7', 'x', '1e1':
             status, _ = reader.set_up(f'RTP/AVP/TCP;unicast;interleaved={channels}', 1)

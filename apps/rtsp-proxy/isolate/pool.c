@@ -121,8 +121,8 @@ on_ended (GPid pid, gint status, gpointer data)
   g_ptr_array_remove_fast (all, self);
   if (n_jobs > 0 || !self->retired) {
     counts.failed++;
-    log_event ("%s; it ran %u %s%s", reason, n_jobs,
-        self->kind == WORKER_TITLES ? "title" : "job", n_jobs == 1 ? "" : "s");
+    log_event ("%s; it ran %u %s%s", reason, n_jobs, self->kind == WORKER_TITLES ? "title" : "job",
+        n_jobs == 1 ? "" : "s");
   }
   tell_jobs (self, reason);
   g_free (reason);

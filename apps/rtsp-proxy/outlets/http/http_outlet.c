@@ -131,7 +131,7 @@ static gboolean
 listen_at (HttpOutlet *self, const ListenAddress *at, PortFunc accept, Port **port, GError **error)
 {
   if (at->address)
-    *port = port_new (at->address, at->port, accept, self, error);
+    *port = port_new (at->address, at->port, accept, NULL, self, error);
   return *port || !at->address;
 }
 

@@ -569,7 +569,8 @@ client_configure_client_transport (
 
   if (!setup_guard_allows_srtp (ctx))
     return FALSE;
-  if (udp && !setup_guard_take_ports (ctx, transport, host))
+  if (udp ? !setup_guard_take_ports (ctx, transport, host)
+          : !setup_guard_check_channels (ctx, transport))
     return FALSE;
   // A live media has opened its sockets. gst-rtsp-server would also open those for IPv6.
   if (!udp || !G_TYPE_CHECK_INSTANCE_TYPE (ctx->media, WEIR_TYPE_RELAY_MEDIA))

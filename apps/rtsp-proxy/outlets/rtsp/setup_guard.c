@@ -16,6 +16,7 @@ static const gchar *const reasons[N_TRANSPORT_VERDICTS] = {
   [TRANSPORT_DESTINATION] = "it asks for media to another address than its own",
   [TRANSPORT_PORT] = "it asks for media to a UDP port below 1024, or to two ports that are no pair",
   [TRANSPORT_TAKEN] = "it asks for media to a UDP port of another reader",
+  [TRANSPORT_CHANNELS] = "it asks for the channels of another track",
   [TRANSPORT_CLEAR] = "it asks for media over UDP without SRTP, although it uses TLS",
   [TRANSPORT_NO_TLS] = "it asks for SRTP without TLS, so that its keys could be read on the way; "
                        "use rtsps://",
@@ -161,6 +162,33 @@ setup_guard_take_ports (GstRTSPContext *ctx, const GstRTSPTransport *transport, 
     note (ctx, TRANSPORT_TAKEN);
   set_ports (ctx->client, ports);
   return ports != NULL;
+}
+
+// ---- channels ----
+
+static gboolean
+is_same_channel (const GstRTSPRange *a, const GstRTSPRange *b)
+{
+  return a->min >= 0 && b->min >= 0 && a->min <= b->max && b->min <= a->max;
+}
+
+gboolean
+setup_guard_check_channels (GstRTSPContext *ctx, const GstRTSPTransport *transport)
+{
+  GPtrArray *transports = gst_rtsp_session_media_get_transports (ctx->sessmedia);
+  gboolean shared = FALSE;
+
+  for (guint i = 0; i < transports->len; i++) {
+    GstRTSPStreamTransport *other = g_ptr_array_index (transports, i);
+
+    if (other && gst_rtsp_stream_transport_get_stream (other) != ctx->stream)
+      shared |= is_same_channel (
+          &transport->interleaved, &gst_rtsp_stream_transport_get_transport (other)->interleaved);
+  }
+  g_ptr_array_unref (transports);
+  if (shared)
+    note (ctx, TRANSPORT_CHANNELS);
+  return !shared;
 }
 
 // Gives back the ports of the transport's earlier SETUP.

@@ -21,6 +21,10 @@ gboolean setup_guard_allows_srtp (GstRTSPContext *ctx);
 gboolean setup_guard_take_ports (
     GstRTSPContext *ctx, const GstRTSPTransport *transport, const gchar *host);
 
+// Reports whether the channels that a transport names, if it does, are free in its session. The
+// reader would otherwise take the packets of one track for those of another.
+gboolean setup_guard_check_channels (GstRTSPContext *ctx, const GstRTSPTransport *transport);
+
 // Connects to the signals of a client.
 void setup_guard_watch (GstRTSPClient *client);
 

@@ -9,8 +9,8 @@
 #define HIGHEST_CHANNEL 255
 
 const gchar *const transport_verdict_names[N_TRANSPORT_VERDICTS] = { "none", "malformed",
-  "unsupported", "destination", "port", "port-taken", "udp-without-srtp", "srtp-without-tls",
-  "key-malformed", "key-unsupported" };
+  "unsupported", "destination", "port", "port-taken", "channels", "udp-without-srtp",
+  "srtp-without-tls", "key-malformed", "key-unsupported" };
 
 typedef struct {
   gboolean tcp, unicast, srtp;

@@ -15,6 +15,7 @@ typedef enum {
   TRANSPORT_DESTINATION,     // media for another address than the client's
   TRANSPORT_PORT,            // a UDP port below 1024, or two ports that are no pair
   TRANSPORT_TAKEN,           // a UDP port of another reader; see transport_ports.h
+  TRANSPORT_CHANNELS,        // a channel of another track of the reader
   TRANSPORT_CLEAR,           // over TLS: UDP without SRTP
   TRANSPORT_NO_TLS,          // SRTP without TLS: anybody could read the keys
   TRANSPORT_KEY_MALFORMED,   // a MIKEY message that is none; answered with 400
