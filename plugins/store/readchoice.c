@@ -251,8 +251,11 @@ judge_failure (WeirReader *self, WeirCopyRead *copy)
     disk->n_untold++;
     return;
   }
-  weir_reader_say (
-      self, "%s (%u more bad copies since the last message)", read->error->message, disk->n_untold);
+  if (disk->n_untold > 0)
+    weir_reader_say (self, "%s; and %u more blocks since the last message", read->error->message,
+        disk->n_untold);
+  else
+    weir_reader_say (self, "%s", read->error->message);
   disk->told_ns = now;
   disk->n_untold = 0;
 }

@@ -240,7 +240,8 @@ weir_reader_answer (WeirReader *self, WeirBlockRead *read, WeirBlock *block)
     self->running = request;
     self->n_late += now > request->deadline_ns;
     g_mutex_unlock (&self->lock);
-    request->done (block ? weir_block_ref (block) : NULL, read->error, request->data);
+    request->done (
+        block ? weir_block_ref (block) : NULL, block ? NULL : read->error, request->data);
     g_mutex_lock (&self->lock);
     self->running = NULL;
     g_cond_broadcast (&self->ran);

@@ -17,7 +17,8 @@ typedef struct {
   gboolean closed[N_DISKS];
   guint came[N_DISKS]; // reads that came to the gate
   gint error[N_DISKS]; // errno of their reads; 0: they read
-  GArray *order;       // numbers of the blocks in the order in which they were read
+  gulong delay_us[N_DISKS];
+  GArray *order; // numbers of the blocks in the order in which they were read
 } Gate;
 
 static Gate gate;
@@ -30,6 +31,11 @@ gate_pass (WeirCopyRead *copy)
 
   g_mutex_lock (&gate.lock);
   gate.came[disk]++;
+  if (gate.delay_us[disk] > 0) {
+    g_mutex_unlock (&gate.lock);
+    g_usleep (gate.delay_us[disk]);
+    g_mutex_lock (&gate.lock);
+  }
   while (gate.closed[disk])
     g_cond_wait (&gate.changed, &gate.lock);
   g_array_append_val (gate.order, number);
