@@ -2,6 +2,7 @@
 #include "store/space.h"
 
 #include "store/disks.h"
+#include "store/writing.h"
 
 #define RESERVE (G_GUINT64_CONSTANT (1) << 20) // of each disk, for folders and the last block's end
 
@@ -89,25 +90,53 @@ room_of_all (const GArray *rooms, guint64 bytes, guint copies)
   return sum / copies;
 }
 
-gboolean
-space_check (WeirBlockStore *store, const gchar *name, guint64 bytes, GError **error)
+// Unlike g_format_size(), with a plain space. (transfer full)
+static gchar *
+dup_size (guint64 bytes)
+{
+  return g_strdup_printf ("%.1f MB", (gdouble) bytes / 1e6);
+}
+
+static gboolean
+fail (WeirBlockStore *store, const gchar *what, guint64 bytes, guint64 room, GError **error)
+{
+  WeirPlacementPolicy policy = weir_block_store_get_policy (store);
+  g_autofree gchar *needed = dup_size (bytes), *there = dup_size (room);
+
+  g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_NO_SPACE,
+      "no room for %s: %s are needed, and the disks have room for %s in %s (policy %s); add a disk "
+      "or remove titles",
+      what, needed, there, weir_placement_copies (policy) > 1 ? "two copies" : "one copy",
+      weir_placement_name (policy));
+  return FALSE;
+}
+
+static gboolean
+check (WeirBlockStore *store, const gchar *what, guint64 bytes, guint64 largest, GError **error)
 {
   WeirPlacementPolicy policy = weir_block_store_get_policy (store);
   guint copies = weir_placement_copies (policy);
   GArray *rooms = get_rooms (store);
-  gboolean one = policy == WEIR_PLACEMENT_NAIVE || policy == WEIR_PLACEMENT_RAID1;
-  guint64 room = bytes > G_MAXUINT64 / 4 ? 0
-                 : one                   ? room_of_one (rooms, policy == WEIR_PLACEMENT_RAID1)
-                                         : room_of_all (rooms, bytes, copies);
+  gboolean pairs = policy == WEIR_PLACEMENT_RAID1;
+  guint64 all = bytes > G_MAXUINT64 / 4 ? 0 : room_of_all (rooms, bytes, copies);
+  guint64 one = pairs || policy == WEIR_PLACEMENT_NAIVE ? room_of_one (rooms, pairs) : G_MAXUINT64;
 
   g_array_unref (rooms);
-  if (room < bytes) {
-    g_autofree gchar *needed = g_format_size (bytes), *there = g_format_size (room);
+  if (one < largest)
+    return fail (store, what, largest, one, error);
+  return all >= bytes || fail (store, what, bytes, all, error);
+}
 
-    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_NO_SPACE,
-        "no room for '%s': it has %s, and the disks have room for %s in %s (policy %s); add a disk "
-        "or remove titles",
-        name, needed, there, copies > 1 ? "two copies" : "one copy", weir_placement_name (policy));
+gboolean
+weir_title_writer_check_space (WeirBlockStore *store, const guint64 *bytes, gsize n, GError **error)
+{
+  g_autofree gchar *what =
+      n == 1 ? g_strdup ("the title") : g_strdup_printf ("the %" G_GSIZE_FORMAT " titles", n);
+  guint64 sum = 0, largest = 0;
+
+  for (gsize i = 0; i < n; i++) {
+    sum = bytes[i] > G_MAXUINT64 - sum ? G_MAXUINT64 : sum + bytes[i];
+    largest = MAX (largest, bytes[i]);
   }
-  return room >= bytes;
+  return check (store, what, sum, largest, error);
 }

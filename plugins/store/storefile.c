@@ -162,6 +162,8 @@ read_disk_key (Reader *reader, WeirStoreFileDisk *disk, const gchar *key, gboole
     *numbered = TRUE;
     return TRUE;
   }
+  if (!g_str_equal (key, "path") && !g_str_equal (key, "removing"))
+    return fail (reader, "disks: unknown key '%s'; known are number, path and removing", key);
   text = next_text (reader, key);
   if (!text)
     return FALSE;
@@ -170,8 +172,6 @@ read_disk_key (Reader *reader, WeirStoreFileDisk *disk, const gchar *key, gboole
     return disk->removing || g_str_equal (text, "false")
            || fail (reader, "removing: '%s' is neither true nor false", text);
   }
-  if (!g_str_equal (key, "path"))
-    return fail (reader, "disks: unknown key '%s'; known are number, path and removing", key);
   g_free (disk->path);
   disk->path = g_strdup (text);
   return g_path_is_absolute (text) || fail (reader, "path: '%s' is not an absolute path", text);
@@ -265,6 +265,8 @@ read_key (Reader *reader, const gchar *key)
     return read_version (reader);
   if (g_str_equal (key, "disks"))
     return read_disks (reader);
+  if (!g_str_equal (key, "id") && !g_str_equal (key, "slice") && !g_str_equal (key, "policy"))
+    return fail (reader, "unknown key '%s'; known are version, id, policy, slice and disks", key);
   text = next_text (reader, key);
   if (!text)
     return FALSE;
@@ -277,8 +279,6 @@ read_key (Reader *reader, const gchar *key)
   if (g_str_equal (key, "slice"))
     return weir_store_file_parse_slice (text, &file->slice_ns)
            || fail (reader, "slice: '%s' is not a time from 100ms to 60s", text);
-  if (!g_str_equal (key, "policy"))
-    return fail (reader, "unknown key '%s'; known are version, id, policy, slice and disks", key);
   policy = weir_placement_policy (text);
   file->policy = (WeirPlacementPolicy) MAX (policy, 0);
   return policy >= 0

@@ -37,6 +37,12 @@ check_new (WeirBlockStore *store, const gchar *name, GError **error)
   return FALSE;
 }
 
+gboolean
+weir_title_writer_check_name (WeirBlockStore *store, const gchar *name, GError **error)
+{
+  return store_check_name (name, error) && check_new (store, name, error);
+}
+
 static gboolean
 place_title (WeirTitleWriter *self, GError **error)
 {
@@ -65,7 +71,7 @@ begin (WeirTitleWriter *self, guint64 expected_bytes, GError **error)
     return FALSE;
   leftovers_clean (self->store);
   if (check_new (self->store, name, error) && place_title (self, error)
-      && space_check (self->store, name, expected_bytes, error))
+      && weir_title_writer_check_space (self->store, &expected_bytes, 1, error))
     self->fd = leftovers_begin (self->store, self->id, name, error);
   close (lock);
   return self->fd >= 0;

@@ -17,6 +17,12 @@ typedef struct _WeirTitleWriter WeirTitleWriter;
 WeirTitleWriter *weir_title_writer_new (WeirBlockStore *store, const gchar *name, const gchar *caps,
     guint64 expected_bytes, GError **error);
 
+// Check, before titles are begun, that a title of this name can be added, and that titles of so
+// many bytes have room together.
+gboolean weir_title_writer_check_name (WeirBlockStore *store, const gchar *name, GError **error);
+gboolean weir_title_writer_check_space (
+    WeirBlockStore *store, const guint64 *bytes, gsize n, GError **error);
+
 // Writes a block: `length` bytes of the title followed by `table_length` bytes of the table of its
 // buffers. Blocks on the disks. `time_ns` is the stream time of its first buffer, or
 // WEIR_INDEX_NO_TIME.

@@ -96,7 +96,7 @@ errors_name_their_place (void)
     { "version: 1\nid: 12\n", ":2:5: id: '12' has not 32 hexadecimal digits" },
     { "version: 0\n", ":1:10: version: 0 is not a version" },
     { "version:\n", "version: a value is expected here" },
-    { "colour: red\n", ":1:9: unknown key 'colour'" },
+    { "colour: red\n", ":1:1: unknown key 'colour'" },
     { "version: [\n", "store.yaml:1:10: version: a value is expected here" },
     { "\"a", ":1:3: found unexpected end of stream" },
   };

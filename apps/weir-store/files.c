@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "files.h"
+
+#include "commands.h"
+#include "store/writing.h"
+
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define DEPTH_MAX 64
+
+static void
+clear_file (gpointer file)
+{
+  g_free (((AddFile *) file)->path);
+  g_free (((AddFile *) file)->name);
+}
+
+static gboolean
+fail (GError **error, const gchar *path, const gchar *problem)
+{
+  g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_FAILED, "%s: %s", path, problem);
+  return FALSE;
+}
+
+// Takes ownership of `path` and `name`.
+static void
+add_one (GArray *files, gchar *path, gchar *name, guint64 bytes)
+{
+  AddFile file = { path, name, bytes };
+
+  g_array_append_val (files, file);
+}
+
+// Adds the files below a folder. `prefix` is "" or ends with a slash.
+static gboolean
+add_folder (GArray *files, const gchar *path, const gchar *prefix, guint depth, GError **error)
+{
+  GDir *dir = g_dir_open (path, 0, error);
+  const gchar *entry;
+  gboolean ok = dir != NULL;
+
+  while (ok && (entry = g_dir_read_name (dir))) {
+    g_autofree gchar *below = g_build_filename (path, entry, NULL);
+    g_autofree gchar *name = g_strconcat (prefix, entry, NULL);
+    gboolean link = g_file_test (below, G_FILE_TEST_IS_SYMLINK);
+    struct stat st;
+
+    if (entry[0] == '.' || stat (below, &st) < 0)
+      continue;
+    if (S_ISREG (st.st_mode)) {
+      add_one (files, g_steal_pointer (&below), g_steal_pointer (&name), (guint64) st.st_size);
+    } else if (S_ISDIR (st.st_mode) && !link && depth < DEPTH_MAX) {
+      g_autofree gchar *inner = g_strconcat (name, "/", NULL);
+
+      ok = add_folder (files, below, inner, depth + 1, error);
+    }
+  }
+  if (dir)
+    g_dir_close (dir);
+  return ok;
+}
+
+static gboolean
+add_word (GArray *files, const gchar *path, const gchar *name, GError **error)
+{
+  struct stat st;
+
+  if (stat (path, &st) < 0)
+    return fail (error, path, g_strerror (errno));
+  if (S_ISDIR (st.st_mode))
+    return name ? fail (error, path, "--name is for one file, not for a folder")
+                : add_folder (files, path, "", 0, error);
+  if (!S_ISREG (st.st_mode))
+    return fail (error, path, "neither a file nor a folder");
+  if (st.st_size == 0)
+    return fail (error, path, "the file is empty");
+  add_one (files, g_strdup (path), name ? g_strdup (name) : g_path_get_basename (path),
+      (guint64) st.st_size);
+  return TRUE;
+}
+
+static gint
+compare_files (gconstpointer a, gconstpointer b)
+{
+  return strcmp (((const AddFile *) a)->name, ((const AddFile *) b)->name);
+}
+
+GArray *
+files_find (gchar **words, const gchar *name, GError **error)
+{
+  GArray *files = g_array_new (FALSE, TRUE, sizeof (AddFile));
+  gboolean ok = TRUE;
+
+  g_array_set_clear_func (files, clear_file);
+  if (name && words[1])
+    ok = fail (error, name, "--name is for one file");
+  for (guint i = 0; ok && words[i]; i++)
+    ok = add_word (files, words[i], name, error);
+  if (ok && files->len == 0)
+    ok = fail (error, words[0], "no files there");
+  if (ok)
+    g_array_sort (files, compare_files);
+  else
+    g_clear_pointer (&files, g_array_unref);
+  return files;
+}
+
+// Returns FALSE with an error, or after it has reported that the name is taken.
+static gboolean
+check_file (WeirBlockStore *store, const AddFile *file, guint *n_taken, GError **error)
+{
+  GError *problem = NULL;
+
+  if (weir_title_writer_check_name (store, file->name, &problem))
+    return TRUE;
+  if (g_error_matches (problem, WEIR_STORE_ERROR, WEIR_STORE_ERROR_EXISTS)) {
+    commands_fail (problem);
+    ++*n_taken;
+  } else {
+    g_propagate_error (error, problem);
+  }
+  return FALSE;
+}
+
+static gboolean
+check_twins (const AddFile *file, const AddFile *other, GError **error)
+{
+  if (compare_files (file, other) != 0)
+    return TRUE;
+  g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_EXISTS,
+      "%s and %s have one name, '%s'; add one of them with --name", file->path, other->path,
+      file->name);
+  return FALSE;
+}
+
+gboolean
+files_check (WeirBlockStore *store, GArray *files, guint *n_taken, GError **error)
+{
+  g_autofree guint64 *bytes = g_new (guint64, files->len);
+  GError *problem = NULL;
+
+  *n_taken = 0;
+  for (guint i = 1; i < files->len; i++) {
+    const AddFile *file = &g_array_index (files, AddFile, i);
+
+    if (!check_twins (file - 1, file, error))
+      return FALSE;
+  }
+  for (guint i = files->len; !problem && i-- > 0;) {
+    if (!check_file (store, &g_array_index (files, AddFile, i), n_taken, &problem) && !problem)
+      g_array_remove_index (files, i);
+  }
+  if (problem) {
+    g_propagate_error (error, problem);
+    return FALSE;
+  }
+  for (guint i = 0; i < files->len; i++)
+    bytes[i] = g_array_index (files, AddFile, i).bytes;
+  return weir_title_writer_check_space (store, bytes, files->len, error);
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "interrupt.h"
+
+#include <signal.h>
+
+static GCancellable *cancellable;
+static sigset_t signals;
+
+static gpointer
+wait_for_signals (gpointer unused)
+{
+  int number;
+
+  while (sigwait (&signals, &number) == 0)
+    g_cancellable_cancel (cancellable);
+  return NULL;
+}
+
+void
+interrupt_init (void)
+{
+  cancellable = g_cancellable_new ();
+  sigemptyset (&signals);
+  sigaddset (&signals, SIGINT);
+  sigaddset (&signals, SIGTERM);
+  // All threads inherit the mask, so that only the waiting thread gets the signals.
+  pthread_sigmask (SIG_BLOCK, &signals, NULL);
+  g_thread_unref (g_thread_new ("signals", wait_for_signals, NULL));
+}
+
+GCancellable *
+interrupt_get (void)
+{
+  return cancellable;
+}
