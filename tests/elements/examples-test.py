@@ -6,7 +6,7 @@ import contextlib
 import re
 import subprocess
 
-from launch import PATIENCE, ROOT, expect_frames, free_ports, listen, running
+from launch import (PATIENCE, ROOT, STORE, expect_frames, free_ports, listen, made_store, running)
 from sanitized import environment
 from tap import Skip, run, test
 
@@ -29,7 +29,7 @@ def examples(section):
 
 
 # Pages in docs/elements/.
-PAGES = ['intervalcache', 'ratepacer', 'relaysrc', 'rtprelaypay', 'rtprestamp', 'svcdec', 'svcenc',
+PAGES = ['blockstore', 'intervalcache', 'ratepacer', 'relaysrc', 'rtprelaypay', 'rtprestamp', 'svcdec', 'svcenc',
          'svclayerfilter']
 
 
@@ -66,6 +66,8 @@ def run_all(lines):
     text = text.replace('autovideosink', 'fakesink silent=false').replace(
         'delay=5000000000', 'delay=500000000')
     with contextlib.ExitStack() as stack:
+        if STORE in text:
+            text = text.replace(STORE, stack.enter_context(made_store()))
         readers = []
         for port in re.findall(r'127\.0\.0\.1:(\d+)', text):
             if f'udpsrc port={port} ' in text or f'rtp://127.0.0.1:{port}?' in text:
@@ -75,7 +77,7 @@ def run_all(lines):
                 own = readers[-1].getsockname()[1]
             text = re.sub(rf'\b{port}\b', str(own), text)
         for line in text.splitlines():
-            if 'num-buffers=' in line or 'filesrc ' in line:
+            if re.search('num-buffers=|filesrc |blockstoresrc ', line):
                 done = subprocess.run(['sh', '-c', f'exec {COMMAND} {line}'], cwd=ROOT, text=True,
                                       env=environment(), capture_output=True, timeout=PATIENCE)
                 assert done.returncode == 0, done.stdout + done.stderr

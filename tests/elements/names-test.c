@@ -183,6 +183,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   add_elements_of ("weir");
   add_elements_of ("weiropenh264");
+  add_elements_of ("weirstore");
   g_test_add_func ("/stats/pads-of-intervalcache", test_stats_of_pads);
   return g_test_run ();
 }

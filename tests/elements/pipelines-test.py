@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 
-from launch import PATIENCE, expect_frames, free_ports, listen, running
+from launch import PATIENCE, STORE, expect_frames, free_ports, listen, made_store, running
 from sanitized import environment
 from tap import Skip, run, test
 
@@ -32,6 +32,19 @@ def serve_udp():
         with running(line_of('serve-udp.launch', [('5004', str(ports[0])), ('5006', str(ports[1]))])):
             expect_frames(one, 20)
             expect_frames(two, 20)
+
+
+@test
+def store():
+    """store-write.launch and store-read.launch: what one has written, the other shows"""
+    with made_store() as made:
+        for name, pictures in ('store-write.launch', 0), ('store-read.launch', 300):
+            line = line_of(name).replace(STORE, made).replace('autovideosink', 'fakesink silent=false')
+            done = subprocess.run(['sh', '-c', f'exec gst-launch-1.0 -v {line.strip()}'],
+                                  env=environment(), capture_output=True, text=True,
+                                  timeout=PATIENCE)
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert done.stdout.count('last-message = chain') == pictures, done.stdout
 
 
 @test

@@ -2,16 +2,20 @@
 """Runs lines of gst-launch-1.0 as a shell does, and reads the RTP that they send."""
 
 import contextlib
+import os
 import pathlib
 import signal
 import socket
 import struct
 import subprocess
+import tempfile
 
 from sanitized import environment
+from tap import Skip
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE = 20
+STORE = '/srv/store'
 
 
 @contextlib.contextmanager
@@ -30,6 +34,22 @@ def running(line):
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+@contextlib.contextmanager
+def made_store():
+    """Makes a block store of two disks, in place of STORE, and gives its folder."""
+    program = os.environ.get('WEIR_STORE_PROGRAM')
+    if not program:
+        raise Skip('weir-store is not built')
+    with tempfile.TemporaryDirectory() as directory:
+        disks = [os.path.join(directory, name) for name in ('a', 'b')]
+        for disk in disks:
+            os.mkdir(disk)
+        store = os.path.join(directory, 'store')
+        subprocess.run([program, 'init', store, '--disks', ','.join(disks), '--policy', 'rda'],
+                       check=True, capture_output=True)
+        yield store
 
 
 def free_ports(n):
