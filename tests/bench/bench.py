@@ -14,7 +14,7 @@ from servers import CACHE, ROOT, leave_out_those_that_fail, raise_file_limit, se
 from tap import Skip
 
 NAMES = ('core', 'ingest', 'layers', 'many', 'delays', 'fanout', 'join', 'lag', 'signal_rate', 'relay', 'pace',
-         'vod', 'graph', 'interval', 'isolate', 'adapt', 'tls')
+         'vod', 'store', 'graph', 'interval', 'isolate', 'adapt', 'tls')
 
 
 def commit():
@@ -47,6 +47,9 @@ def run_one(bench, rig, quick, facts):
     report.write_json(CACHE / f'{bench.NAME}.json', bench, samples, facts)
     picture = CACHE / f'{bench.NAME}.png'
     drawn = report.write_png(picture, bench, samples, facts)
+    for column in bench.COLUMNS:
+        if column.key in getattr(bench, 'PICTURES', ()):  # besides the main one
+            report.write_png(CACHE / f'{bench.NAME}-{column.key}.png', bench, samples, facts, column)
     print(f'{time.monotonic() - start:.0f} s; {CACHE / bench.NAME}.json, '
           + (str(picture) if drawn else 'no picture'), flush=True)
 

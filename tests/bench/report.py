@@ -139,9 +139,11 @@ def _data(samples, servers, key):
         yield ' '.join(fields)
 
 
-def write_png(path, bench, samples, facts):
-    """Draws the bench's main measure. Returns False if there is nothing to draw or no gnuplot."""
-    key = bench.COLUMNS[0].key
+def write_png(path, bench, samples, facts, column=None):
+    """Draws a measure, by default the bench's main one. Returns False if there is nothing to draw
+    or no gnuplot."""
+    column = column or bench.COLUMNS[0]
+    key = column.key
     drawn = {server: [value for case in samples.cases()
                       for value in samples.values(case, server, key)]
              for server in samples.servers()}
@@ -159,7 +161,7 @@ def write_png(path, bench, samples, facts):
         'set style data histogram; set style histogram errorbars gap 2 linewidth 1',
         'set errorbars linecolor rgb "#333333"',
         'set style fill solid 0.9 noborder; set boxwidth 0.9 relative',
-        f'set ylabel "{bench.COLUMNS[0].heading}"; set key noenhanced outside top center horizontal; set grid ytics',
+        f'set ylabel "{column.heading}"; set key noenhanced outside top center horizontal; set grid ytics',
         'set xtics noenhanced', f'set xlabel "{bench.CASE}"',
         # A logarithmic scale, which has no zero, separates costs of very different size.
         f'set logscale y; set yrange [{_floor(sum(drawn.values(), []))}:*]' if bench.LOG

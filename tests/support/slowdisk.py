@@ -102,8 +102,9 @@ class SlowDisk:
 
 
 def _root_run(*words):
+    environment = {**os.environ, 'PATH': os.environ['PATH'] + ':/sbin:/usr/sbin'}
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
-                          check=False, env={**os.environ, 'PATH': os.environ['PATH'] + ':/sbin:/usr/sbin'})
+                          check=False, env=environment)
     if done.returncode:
         raise Skip(f'{words[0]}: {done.stderr.strip() or done.returncode}')
     return done.stdout.strip()

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The experiments of a dissertation about storage servers on the block store: one table for
+each."""
+
+import store_model
+import store_overload
+import store_policies
+import store_stutter
+
+NAME = 'store'
+PARTS = store_model, store_policies, store_overload, store_stutter
