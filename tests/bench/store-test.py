@@ -62,9 +62,9 @@ def disks_that_give_no_stream_are_told():
 @test
 def more_streams_than_the_model_allows_are_refused():
     result = {'read': 1, 'seconds': 1, 'cpu': 1, 'start': 1, 'late': 0}
-    store_model.figures(Scale(), 101, 100, result)
+    store_model.figures(Scale(10), 101, 100, result)
     try:
-        store_model.figures(Scale(), 105, 100, result)
+        store_model.figures(Scale(10), 105, 100, result)
     except AssertionError:
         return
     raise AssertionError('105 streams, where the model allows 100, were accepted')
@@ -84,17 +84,17 @@ def the_overloaded_disk_has_its_share():
 
 @test
 def popular_titles_are_asked_for_more_often():
-    streams = Zipf(1.0, Scale()).streams(5000)
+    streams = Zipf(1.0, Scale(10)).streams(5000)
     first, tenth = (sum(title == name for _, title in streams) for name in ('t0', 't9'))
     assert 550 < first < 790, first  # 13 % are due
     assert 40 < tenth < 95, tenth    # a tenth of that
     assert 450 < streams[-1][0] < 550, streams[-1]
-    assert streams[:100] == Zipf(1.0, Scale()).streams(100)
+    assert streams[:100] == Zipf(1.0, Scale(10)).streams(100)
 
 
 @test
 def the_worst_places_have_the_popular_titles_together():
-    work = Zipf(1.0, Scale())
+    work = Zipf(1.0, Scale(10))
     worst, expected = (per_disk(work.titles(500, 'naive', DISKS, worst)) for worst in (True, False))
     assert worst[0] == max(worst) == len(
         {title for _, title in work.streams(500) if int(title[1:]) < 125}), worst

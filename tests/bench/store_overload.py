@@ -4,7 +4,7 @@ dissertation), and gives one disk other work."""
 
 from report import Column
 from store_disks import Scale, largest, model, store
-from store_policies import DISKS, MEGABITS
+from store_policies import DISKS, MEGABITS, TIMES_FASTER
 from store_work import even, first_disks, overloaded, uniform
 
 NAME = 'store-overload'
@@ -52,7 +52,7 @@ def measure_busy(scale, policy, percent, slices):
 
 
 def run(_rig, quick):
-    scale = Scale()
+    scale = Scale(TIMES_FASTER)
     slices = QUICK_SLICES if quick else SLICES
     for policy in POLICIES:
         without = None

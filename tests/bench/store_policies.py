@@ -22,6 +22,7 @@ COLUMNS = (
 MEGABITS, DISKS = 6, 8
 POLICIES = ('naive', 'raid0', 'raid1', 'random', 'rda')
 SLICES = 40
+TIMES_FASTER = 20
 QUICK = (('within a slice', ('naive', 'rda', 'random')), (1.0, ('naive worst', 'rda')))
 QUICK_SLICES = 20
 FIRST = {'random': 0.92}  # part of the model's number with which the search begins
@@ -76,7 +77,7 @@ def zipf_names():
 
 
 def run(_rig, quick):
-    scale, faster = Scale(), Scale(20)
+    scale = Scale(TIMES_FASTER)
     slices = QUICK_SLICES if quick else SLICES
     cases = [*((starts, POLICIES) for starts in STARTS), (0.5, zipf_names()), (1.0, zipf_names())]
     for case, names in QUICK if quick else cases:
@@ -84,4 +85,4 @@ def run(_rig, quick):
             if case in STARTS:
                 yield f'uniform, {case}', name, measure_uniform(scale, case, name, slices)
             else:
-                yield f'Zipf {case}', name, measure_zipf(faster, case, name, slices)
+                yield f'Zipf {case}', name, measure_zipf(scale, case, name, slices)

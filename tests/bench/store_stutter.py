@@ -5,7 +5,7 @@ figures 4.5 to 4.7 of the dissertation)."""
 import store_policies
 from report import Column
 from store_disks import Scale, model, store
-from store_policies import DISKS, MEGABITS, POLICIES
+from store_policies import DISKS, MEGABITS, POLICIES, TIMES_FASTER
 from store_work import even, uniform
 
 NAME = 'store-stutter'
@@ -22,7 +22,7 @@ COLUMNS = (
 PICTURES = 'mean', 'longest'
 PERCENTS = (0, 20, 40, 60, 80, 100)
 LOADS = (100, 95)  # % of the placement's largest number of streams
-SLICES = 60
+SLICES = 40
 QUICK = ((0, 20, 100), (95,), ('naive', 'raid1', 'rda'), 20)
 
 
@@ -42,7 +42,7 @@ def measure(scale, policy, percent, streams, slices):
 
 
 def run(_rig, quick):
-    scale = Scale()
+    scale = Scale(TIMES_FASTER)
     percents, loads, policies, slices = QUICK if quick else (PERCENTS, LOADS, POLICIES, SLICES)
     for load in loads:
         for percent in percents:
