@@ -298,16 +298,18 @@ def a_stored_title_is_decrypted_across_seeks_and_pauses():
                 last = seq
                 for _ in range(20):
                     seq, _ = reader.packet()
-                    assert seq == (last + 1) & 0xffff, (last, seq)
+                    # A burst may be more than the socket holds.
+                    assert 0 < (seq - last) & 0xffff < (2 if transport else 1000), (last, seq)
                     last = seq
                 assert reader.request('PAUSE', reader.url)[0] == 200
                 status, answer, _ = reader.request('PLAY', reader.url, {'Range': f'npt={start}-'})
                 assert status == 200, status
                 first = int(re.search(r'seq=(\d+)', answer['rtp-info'])[1])
-                while last != first:  # those before the seek
+                while (last - first) & 0xffff >= 0x8000:  # those before the seek
                     seq, _ = reader.packet()
                     assert 0 < (seq - last) & 0xffff < 1000, (last, seq, first)
                     last = seq
+                assert last == first or not transport, (last, first)
 
 
 @test
