@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gio/gio.h>
+#include <glib-unix.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -36,6 +37,8 @@ struct _Worker {
   Timer *idle;
   gchar *killed;    // why the proxy killed it, or NULL
   gboolean retired; // killed as it had no job
+  gboolean started; // it has told so; of kinds that are kept ready
+  guint starting;   // the watch for that
 };
 
 static GPtrArray *all; // of Worker; the running ones
@@ -116,6 +119,7 @@ on_ended (GPid pid, gint status, gpointer data)
 
   self->ended = TRUE;
   g_clear_pointer (&self->idle, timer_remove);
+  g_clear_handle_id (&self->starting, g_source_remove);
   close (self->socket);
   g_clear_pointer (&self->output, output_free);
   g_ptr_array_remove_fast (all, self);
@@ -281,6 +285,17 @@ open_and_launch (Worker *self)
   return wrong;
 }
 
+static gboolean
+on_started (gint socket, GIOCondition condition, gpointer data)
+{
+  Worker *self = data;
+  guint8 byte;
+
+  self->starting = 0;
+  self->started = recv (socket, &byte, sizeof byte, MSG_DONTWAIT) > 0;
+  return G_SOURCE_REMOVE;
+}
+
 static Worker *
 worker_new (WorkerKind kind, GError **error)
 {
@@ -301,6 +316,8 @@ worker_new (WorkerKind kind, GError **error)
     all = g_ptr_array_new ();
   g_ptr_array_add (all, self);
   counts.started++;
+  if (kept[kind])
+    self->starting = g_unix_fd_add (self->socket, G_IO_IN | G_IO_HUP, on_started, self);
   g_child_watch_add (self->pid, on_ended, self);
   return self;
 }
@@ -310,7 +327,7 @@ worker_new (WorkerKind kind, GError **error)
 // Returns the worker of the kind with the fewest jobs, or NULL, and the number of workers of the
 // kind.
 static Worker *
-find_least (WorkerKind kind, guint *n)
+find_least (WorkerKind kind, gboolean started, guint *n)
 {
   Worker *least = NULL;
 
@@ -321,6 +338,8 @@ find_least (WorkerKind kind, guint *n)
     if (each->kind != kind || each->killed || each->retired)
       continue;
     ++*n;
+    if (started && !each->started)
+      continue;
     if (!least || each->places->len < least->places->len)
       least = each;
   }
@@ -346,7 +365,7 @@ static void
 keep_ready (WorkerKind kind)
 {
   guint n;
-  Worker *least = find_least (kind, &n);
+  Worker *least = find_least (kind, FALSE, &n);
 
   if (kept[kind] && n < limit && (!least || least->places->len > 0))
     worker_new (kind, NULL);
@@ -359,14 +378,25 @@ workers_keep_ready (WorkerKind kind)
   keep_ready (kind);
 }
 
+// A job of a kind that is kept ready does not wait for a process to start: it shares one until then.
+static Worker *
+choose (WorkerKind kind, GError **error)
+{
+  guint n;
+  Worker *self = kept[kind] ? find_least (kind, TRUE, &n) : NULL;
+
+  if (!self)
+    self = find_least (kind, FALSE, &n);
+  if (!self || (!kept[kind] && self->places->len > 0 && n < limit))
+    self = worker_new (kind, error);
+  return self;
+}
+
 Worker *
 workers_join (WorkerKind kind, WorkerDiedFunc died, gpointer job, GError **error)
 {
-  guint n;
-  Worker *self = find_least (kind, &n);
+  Worker *self = choose (kind, error);
 
-  if (!self || (self->places->len > 0 && n < limit))
-    self = worker_new (kind, error);
   if (!self)
     return NULL;
   worker_join (self, died, job);

@@ -42,7 +42,7 @@ void worker_leave (Worker *self, gpointer job);
 gboolean worker_join (Worker *self, WorkerDiedFunc died, gpointer job);
 
 // Keeps a worker of the kind without jobs as long as the limit allows it, so that a job need not
-// wait until one has started.
+// wait until one has started. One is started at a time; jobs that come meanwhile share the others.
 void workers_keep_ready (WorkerKind kind);
 
 // Sends a message with 1 to WORKER_FDS_MAX descriptors, which stay the caller's. Never waits.

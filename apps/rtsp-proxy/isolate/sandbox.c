@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 
-#define FILES_MAX 1024
+#define FILES_MAX 4096
 
 // What a decoder never needs: other processes, the kernel's settings and its rarely used parts.
 // The C library does without clone3().

@@ -15,6 +15,7 @@
 #include "worker/title_pad.h"
 
 #define ALIVE_MS 1000
+#define TRIM_AFTER_MS 1000 // after a title was closed
 
 enum { CONTROL, FILE_READ, TRACKS };
 
@@ -164,8 +165,19 @@ on_track (GstElement *title, GstPad *pad, Job *self)
 }
 
 static void
+close_sockets (Job *self)
+{
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
+    if (self->sockets[i] >= 0)
+      close (self->sockets[i]);
+    self->sockets[i] = -1;
+  }
+}
+
+static void
 on_complete (GstElement *title, Job *self)
 {
+  close_sockets (self);
   send_numbers (self, TITLE_WIRE_COMPLETE, 0, (guint8) title_file_is_raw (title));
 }
 
@@ -273,6 +285,17 @@ obey_all (Job *self)
 
 // ---- lifetime ----
 
+static Timer *trimming; // main thread only
+
+// As in titles.c.
+static gboolean
+trim (gpointer unused)
+{
+  trimming = NULL;
+  malloc_trim (0);
+  return G_SOURCE_REMOVE;
+}
+
 // The proxy takes the end of the socket for the end of the title.
 static gboolean
 release (gpointer data)
@@ -283,7 +306,8 @@ release (gpointer data)
   close (self->control);
   g_mutex_clear (&self->lock);
   g_free (self);
-  malloc_trim (0); // see titles.c
+  if (!trimming)
+    trimming = timer_add (TRIM_AFTER_MS, trim, NULL);
   return G_SOURCE_REMOVE;
 }
 
@@ -297,9 +321,8 @@ close_title (Job *self)
   gst_element_set_state (self->pipeline, GST_STATE_NULL);
   for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
     g_clear_pointer (&self->pads[i], title_pad_free);
-    if (self->sockets[i] >= 0)
-      close (self->sockets[i]);
   }
+  close_sockets (self);
   gst_object_unref (self->pipeline);
   close (self->file);
 }

@@ -82,6 +82,15 @@ is_socket (gint fd)
   return getsockopt (fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
 }
 
+static void
+tell_started (void)
+{
+  const guint8 byte = 0;
+
+  if (send (WORKER_SOCKET, &byte, sizeof byte, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+    log_event ("worker: the proxy is gone: %s", g_strerror (errno));
+}
+
 int
 worker_run (int argc, char **argv)
 {
@@ -107,6 +116,7 @@ worker_run (int argc, char **argv)
   loop = g_main_loop_new (NULL, FALSE);
   g_main_context_acquire (NULL);
   g_unix_fd_add (WORKER_SOCKET, G_IO_IN | G_IO_HUP, on_job, loop);
+  tell_started ();
   g_main_loop_run (loop);
   _exit (EXIT_SUCCESS); // threads may still run
 }
