@@ -12,8 +12,8 @@ doc=$root/usr/share/doc/weir
 # Strip as debhelper does.
 strip --remove-section=.comment --remove-section=.note "$root"/usr/bin/*
 strip --remove-section=.comment --remove-section=.note --strip-unneeded \
-  "$root"/usr/lib/*/gstreamer-1.0/*.so
-chmod 644 "$root"/usr/lib/*/gstreamer-1.0/*.so
+  "$root"/usr/lib/*/gstreamer-1.0/*.so "$root"/usr/lib/*/libweir-store-*.so
+chmod 644 "$root"/usr/lib/*/gstreamer-1.0/*.so "$root"/usr/lib/*/libweir-store-*.so
 strip --strip-debug --enable-deterministic-archives "$root"/usr/lib/*/*.a
 find "$root/usr/share/man" -type f -exec gzip -9n {} +
 gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
@@ -28,7 +28,9 @@ EOF
 # dpkg-shlibdeps needs the layout of a source package.
 mkdir -p "$build/debian" "$root/DEBIAN"
 printf 'Source: weir\n\nPackage: weir\nArchitecture: any\n' >"$build/debian/control"
-depends=$(cd "$build" && dpkg-shlibdeps -O root/usr/bin/* root/usr/lib/*/gstreamer-1.0/*.so)
+depends=$(cd "$build" && dpkg-shlibdeps -O root/usr/bin/* root/usr/lib/*/gstreamer-1.0/*.so \
+  root/usr/lib/*/libweir-store-*.so)
+echo 'activate-noawait ldconfig' >"$root/DEBIAN/triggers"
 
 cat >"$root/DEBIAN/control" <<EOF
 Package: weir
@@ -44,7 +46,8 @@ Suggests: gstreamer1.0-libav, gstreamer1.0-plugins-ugly, gnuplot-nox, libgstrtsp
 Description: RTSP proxy and GStreamer elements that serve many readers
  rtsp-proxy makes one connection to each camera or other upstream and serves it
  to any number of readers. rtsp-load reads any RTSP server with many readers and
- measures packet loss and delay. The GStreamer elements of both work in
+ measures packet loss and delay. weir-store keeps titles in blocks on many disks
+ for video on demand. The GStreamer elements of both work in
  pipelines and in other programs; headers and static libraries are included.
 EOF
 cat >"$root/DEBIAN/postinst" <<'EOF'

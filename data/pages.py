@@ -6,7 +6,7 @@
     pages.py completion PROGRAM TABLES
 
 TABLES is the JSON file that a program of apps/tables prints. In a template, @NAME@ stands for the
-value NAME. A line @OPTIONS@, @TEXT@, @FILE-KEYS@, @MOUNT-KEYS@ or @CACHE-KEYS@ stands for that part of
+value NAME. A line @OPTIONS@, @COMMANDS@, @TEXT@, @FILE-KEYS@, @MOUNT-KEYS@ or @CACHE-KEYS@ stands for that part of
 TABLES, and a line @EXAMPLE@ for the file that the value EXAMPLE names.
 """
 
@@ -29,6 +29,24 @@ COMPLETION = '''# bash completion for {program}; generated from its options when
   case $before in
 {cases}  esac
   mapfile -t COMPREPLY < <(compgen -W '{words}' -- "$word")
+}}
+complete -F {function} {program}
+'''
+COMMANDS = '''# bash completion for {program}; generated from its options when it is built
+{function} ()
+{{
+  local word=${{COMP_WORDS[COMP_CWORD]}} words
+
+  COMPREPLY=()
+  case $COMP_CWORD:${{COMP_WORDS[1]}}:$word in
+    1:*) words='{names}' ;;
+{cases}    *)
+      compopt -o filenames 2>/dev/null
+      mapfile -t COMPREPLY < <(compgen -f -- "$word")
+      return
+      ;;
+  esac
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
 }}
 complete -F {function} {program}
 '''
@@ -97,6 +115,21 @@ def paragraph(text):
     return out + (f'.SH EXIT STATUS\n{escaped(after)}\n' if colon else '')
 
 
+def man_commands(table):
+    """Formats the commands, each with its options and the text of its --help."""
+    out = []
+    for command in table['commands']:
+        out.append(f'.SS {escaped(command["name"] + " " + command["words"])}\n')
+        out.append(paragraph(command['summary'] + '.'))
+        for block in re.findall(r'(?:^ .*\n)+|(?:^[^ \n].*\n)+', command['text'], re.M):
+            lines = block.rstrip('\n').split('\n')
+            out.append(literal(lines) if block.startswith(' ') else paragraph(' '.join(lines)))
+        out += [f'.TP\n{bold("--" + option["name"])}'
+                + ('=' + italic(option['value']) if option['value'] else '')
+                + f'\n{escaped(option["help"])}.\n' for option in command['options']]
+    return ''.join(out)
+
+
 def man_text(table):
     """Returns the text after the options of --help in roff. A line that ends in a colon begins a
     section: its words before the first comma are the heading. Indented lines are kept as they are."""
@@ -122,7 +155,8 @@ def man_keys(keys):
 
 
 def man(template, table, values):
-    made = {'OPTIONS': lambda: man_options(table), 'TEXT': lambda: man_text(table),
+    made = {'OPTIONS': lambda: man_options(table), 'COMMANDS': lambda: man_commands(table),
+            'TEXT': lambda: man_text(table),
             'FILE-KEYS': lambda: man_keys(table['file']),
             'LIMITS-KEYS': lambda: man_keys(table['limits']),
             'MOUNT-KEYS': lambda: man_keys(table['mount']),
@@ -140,7 +174,19 @@ def man(template, table, values):
     return re.sub(r'@([A-Z]+)@', lambda found: escaped(values[found[1]]), text)
 
 
+def commands_completion(program, table):
+    cases = ''.join(
+        f"    *:{command['name']}:-*) words='"
+        + ' '.join(sorted(['--help'] + ['--' + option['name'] for option in command['options']]))
+        + "' ;;\n" for command in table['commands'])
+    names = ' '.join([command['name'] for command in table['commands']] + ['--help', '--version'])
+    return COMMANDS.format(program=program, function='_' + program.replace('-', '_'), names=names,
+                           cases=cases)
+
+
 def completion(program, table):
+    if 'commands' in table:
+        return commands_completion(program, table)
     kinds = {'f': [], 'd': [], '': []}
     words = ['--help']
     for option in table['options']:

@@ -77,13 +77,14 @@ static WeirStoreFileDisk *
 find_path (WeirStoreFile *file, const gchar *path)
 {
   // A disk that is gone has no real path.
+  g_autofree gchar *absolute = g_canonicalize_filename (path, NULL);
   gchar *resolved = realpath (path, NULL);
   WeirStoreFileDisk *found = NULL;
 
   for (guint i = 0; i < file->disks->len; i++) {
     WeirStoreFileDisk *disk = &g_array_index (file->disks, WeirStoreFileDisk, i);
 
-    if (g_str_equal (disk->path, path) || g_strcmp0 (disk->path, resolved) == 0)
+    if (g_str_equal (disk->path, absolute) || g_strcmp0 (disk->path, resolved) == 0)
       found = disk;
   }
   free (resolved);

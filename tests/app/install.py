@@ -19,7 +19,9 @@ from tap import Skip, run, test
 ROOT = os.path.realpath(os.path.join(os.environ['WEIR_DATA'], '../..'))
 BUILD = os.environ['WEIR_BUILD']
 PREFIX = os.environ['WEIR_PREFIX']
-PAGES = ('man1/rtsp-proxy.1', 'man1/rtsp-load.1', 'man5/rtsp-proxy.yaml.5')
+PAGES = ['man1/rtsp-proxy.1', 'man1/rtsp-load.1', 'man5/rtsp-proxy.yaml.5']
+if os.environ.get('WEIR_STORE_PROGRAM'):
+    PAGES += ['man1/weir-store.1']
 # Ten times the exposure that systemd-analyze security reports for the unit; today it is 16.
 EXPOSURE = 20
 
@@ -190,6 +192,25 @@ def pages_are_whole():
     assert len(keys) > 20 and sorted(keys) == sorted(told), set(keys) ^ set(told)
 
 
+@test
+def page_of_the_store_is_whole():
+    """weir-store runs installed; its manual page and completion have every command and option"""
+    if not os.environ.get('WEIR_STORE_PROGRAM'):
+        raise Skip('built without libxxhash')
+    libraries = os.path.dirname(find('libweir-store-0.1.so'))
+    env = environment(LD_LIBRARY_PATH=libraries)
+    told = call(program('weir-store'), '--help', env=env)
+    commands = re.findall(r'^  ([a-z][a-z-]+) +[A-Z]', told.split('Commands:')[1], re.M)
+    page = read('share/man/man1/weir-store.1').replace('\\-', '-')
+    assert len(commands) > 8 and set(complete('weir-store', '')) == {*commands, '--help', '--version'}
+    for command in commands:
+        told = call(program('weir-store'), command, '--help', env=env)
+        names = set(re.findall(r'^  (?:-\w, )?(--[a-z-]+)', told, re.M))
+        assert names == set(complete('weir-store', command, '-')), (command, names)
+        section = re.search(rf'^\.SS {command} .*\n((?:(?!\.S[SH]).*\n)*)', page, re.M)[1]
+        assert set(re.findall(r'\\fB(--[a-z-]+)', section)) | {'--help'} == names, section
+
+
 def complete(*words):
     """Returns bash's completions of the last word of a command line."""
     source = os.path.join(installed(), 'share/bash-completion/completions', words[0])
@@ -205,6 +226,11 @@ def bash_completion():
     need('bash')
     assert complete('rtsp-proxy', '--l') == ['--list-stages', '--listen']
     assert complete('rtsp-load', '--ar') == ['--arrivals']
+    if os.environ.get('WEIR_STORE_PROGRAM'):
+        assert complete('weir-store', 'ver') == ['verify']
+        assert complete('weir-store', 'add', '--n') == ['--name']
+        file = os.path.join(ROOT, 'meson.bu')
+        assert complete('weir-store', 'add', '/srv', file) == [file + 'ild']
     folder = os.path.join(ROOT, 'tests/a')
     assert complete('rtsp-proxy', '--stages', folder) == [os.path.join(ROOT, 'tests/app')]
     file = os.path.join(ROOT, 'meson.bu')

@@ -12,6 +12,7 @@ import time
 
 from blockstores import call, clip, fails, files_below, program, some_bytes, store, told
 from proxy import CLIP
+from snippets import ROOT, blocks
 from tap import Skip, run, test
 
 COMMANDS = ('init add list show verify repair remove balance add-disk remove-disk model').split()
@@ -380,6 +381,25 @@ def the_model_measures_the_disks():
         assert {each['disks'] for each in table['streams']} == {1, 2, 4}
         given = told('model', st.dir, '--access', '17ms')
         assert given['access'] == 0.017 and given['rate'] > 1e6, given
+
+
+@test
+def the_page_of_the_store_is_right():
+    """the commands of docs/store.md run in their order, and print what the page has"""
+    with tempfile.TemporaryDirectory() as top:
+        os.mkdir(os.path.join(top, 'films'))
+        for name in 'film.mp4', 'films/one.mp4', 'films/two.mp4':
+            shutil.copy(CLIP, os.path.join(top, name))
+        os.mkdir(os.path.join(top, 'bin'))
+        os.symlink(program(), os.path.join(top, 'bin/weir-store'))
+        script = 'set -e\n' + ''.join(blocks('docs/store.md', 'sh'))
+        done = subprocess.run(['sh', '-c', script], cwd=top, capture_output=True, text=True, timeout=60,
+                              env={**os.environ, 'PATH': f'{top}/bin:{os.environ["PATH"]}'})
+        assert done.returncode == 0, done
+        with open(os.path.join(ROOT, 'docs/store.md'), encoding='utf-8') as file:
+            page = file.read()
+        table = done.stdout[done.stdout.index('Streams of disks'):]
+        assert ''.join(f'    {line}\n' if line else '\n' for line in table.splitlines()) in page, table
 
 
 if __name__ == '__main__':
