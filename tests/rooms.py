@@ -21,7 +21,7 @@ CORE = 'plugins/core'
 PROXY = 'apps/rtsp-proxy'
 ORDER = {
     CORE: 'bits run pace disks rtp codec svc net ingest window fanout'.split(),
-    PROXY: ('base text tls relay isolate sources title worker stages config graph stores content mounts access readers '
+    PROXY: ('base text tls relay isolate sources stores title worker stages config graph content mounts access readers '
             'outlets/rtsp outlets/http system cli control').split(),
 }
 # Most lines of a file and of a function. Tables of properties and signals do not count.

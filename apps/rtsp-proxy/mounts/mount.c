@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "mounts/mount.h"
 
+#include "mounts/mount_store.h"
 #include "mounts/offer.h"
 #include "stages/choice.h"
-#include "stores/folder.h"
 
 #include <gio/gio.h>
 #include <string.h>
@@ -379,7 +379,7 @@ mount_configure (Mount *self, MountConfig *config, GError **error)
   self->config = config;
   self->main_stages = main_stages;
   g_mutex_unlock (&self->lock);
-  titles_configure (self->titles, folder_new (mount_config_get_folder (config)), config->max_titles,
+  titles_configure (self->titles, mount_store_new (config), config->max_titles,
       config->start_timeout_ms);
 
   for (guint i = 0; i < all->len; i++) {
@@ -555,7 +555,7 @@ mount_new (const MountContext *context, MountConfig *config, GError **error)
   self->config = mount_config_ref (config);
   self->main_stages = main_stages;
   self->titles = titles_new (config->path, context->title_outlet, context->title_data);
-  titles_configure (self->titles, folder_new (mount_config_get_folder (config)), config->max_titles,
+  titles_configure (self->titles, mount_store_new (config), config->max_titles,
       config->start_timeout_ms);
   self->presentations = g_hash_table_new_full (
       g_str_hash, g_str_equal, g_free, (GDestroyNotify) (void (*) (void)) presentation_unref);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-
 // Plays a clip in a loop, payloaded, in real time. Timestamps continue across the end of the clip:
 // each round begins where the longest track of the round before ended. A demuxer alone would begin
 // the round at the time of the last frame, so the longest track would have that timestamp twice.
 
+#include "config.h"
+
 #include "base/element.h"
 #include "sources/tracks.h"
 #include "sources/ts_guard.h"
+
+#include <string.h>
 
 typedef struct {
   const PullContext *context;
@@ -231,4 +234,29 @@ file_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
   }
   config->uri = g_strdup (uri);
   return NULL;
+}
+
+gchar *
+store_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
+{
+#ifdef HAVE_BLOCK_STORE
+  gchar *file = g_strconcat ("file", uri + strlen ("store"), NULL), *mark;
+
+  config->path = g_filename_from_uri (file, NULL, NULL);
+  g_free (file);
+  if (!config->path)
+    return g_strdup ("not the URI of a block store like store:///srv/store/");
+  config->is_folder = config->is_store = TRUE;
+  mark = g_build_filename (config->path, "store.yaml", NULL);
+  if (!g_file_test (mark, G_FILE_TEST_IS_REGULAR)) {
+    file = g_strdup_printf ("no block store in %s: there is no %s", config->path, mark);
+    g_free (mark);
+    return file;
+  }
+  g_free (mark);
+  config->uri = g_strdup (uri);
+  return NULL;
+#else
+  return g_strdup ("this program was built without the block store (libxxhash)");
+#endif
 }

@@ -39,6 +39,10 @@ static const Kind kinds[] = {
       { { "file:///DIR/CLIP.mp4", "a clip in a loop, in real time" },
           { "file:///DIR/", "a folder: `rtsp://HOST/MOUNT/NAME` plays its file `NAME`, for each "
                             "reader from the beginning" } } },
+  { "store://", store_pull_check, NULL, NULL, PULL_PASSES,
+      { { "store:///DIR/", "a block store, with its titles on several disks: "
+                           "`rtsp://HOST/MOUNT/NAME` plays its title `NAME`, for each reader from "
+                           "the beginning" } } },
   { "launch:", launch_pull_check, launch_pull_new, NULL, PULL_PARSES_ONLINE,
       { { "launch:LINE", "a GStreamer launch line with payloaders named `pay0`, `pay1`, ..." } } },
 };

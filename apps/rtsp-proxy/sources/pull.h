@@ -70,13 +70,14 @@ struct _PullConfig {
   const PullLight *light; // NULL: the kind always needs a pipeline
   PullParser parser;
   PullClient client;
-  gboolean is_folder; // the path is a folder of titles; no pipeline runs
+  gboolean is_folder; // the path is a folder of titles, or a block store; no pipeline runs
+  gboolean is_store;  // it is a block store
   gchar *user;
   gchar *password;
   PullTransport transport;
   PullEndpoint endpoint; // udp:, rtp:; sdp: only the interface
   GstCaps *rtp;          // rtp: application/x-rtp
-  gchar *path;           // file:, sdp:
+  gchar *path;           // file:, sdp:, store:
   gchar *launch;         // launch: the line
   TlsTrust trust;        // rtsps:
   guint connect_timeout_ms;
@@ -141,6 +142,9 @@ extern const PullLight rtp_pull_light;
 // file:///DIR/FILE: a clip, looped. file:///DIR/: a folder of titles.
 PULL_CHECK (file);
 GstElement *file_pull_new (const PullContext *context, GError **error);
+
+// store:///DIR/: a block store of titles. No run is ever made of it.
+PULL_CHECK (store);
 
 // launch:LINE, with payloaders named pay0, pay1 ...
 PULL_CHECK (launch);

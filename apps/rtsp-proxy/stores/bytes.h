@@ -31,7 +31,7 @@ struct _StoreBytes {
   const StoreBytesKind *kind;
   guint64 size;
   gchar *etag;     // in quotes; another one if the bytes have changed
-  gint64 modified; // seconds since the epoch
+  gint64 modified; // seconds since the epoch; 0: unknown
   guint64 rate;    // bits a second, on average; 0: unknown
   gint64 slice_ns; // length of a time slice
 };

@@ -38,7 +38,8 @@ Store *store_ref (Store *self);
 void store_unref (Store *self);
 
 // Opens the title `name` for reading, and sets `*size` to its size in bytes; `size` may be NULL.
-// Returns a file descriptor that the caller owns, or -1 with errno.
+// Returns a file descriptor that the caller owns, or -1 with errno. It is a file, or a socket that
+// is asked for the bytes (bytes_socket.h).
 int store_open (Store *self, const gchar *name, guint64 *size);
 
 // Opens the title `name` for outlets that send its bytes. Returns NULL and sets an error of the

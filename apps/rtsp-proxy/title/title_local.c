@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "title/title_local.h"
 
+#include <sys/stat.h>
+
 #include "base/element.h"
 #include "sources/pull.h"
 #include "sources/tracks.h"
 #include "sources/ts_guard.h"
+#include "title/title_source.h"
 
 typedef struct _TitleLocal TitleLocal;
 
@@ -484,9 +487,14 @@ title_local_class_init (TitleLocalClass *klass)
 GstElement *
 title_local_source (int fd)
 {
-  GstElement *source = gst_element_factory_make ("filesrc", NULL);
-  gchar *path = g_strdup_printf ("/proc/self/fd/%d", fd);
+  GstElement *source;
+  struct stat st;
+  gchar *path;
 
+  if (fstat (fd, &st) == 0 && S_ISSOCK (st.st_mode))
+    return title_source_new (fd);
+  source = gst_element_factory_make ("filesrc", NULL);
+  path = g_strdup_printf ("/proc/self/fd/%d", fd);
   // This path opens the file that was checked, and gives it its own read position.
   g_object_set (source, "location", path, NULL);
   g_free (path);

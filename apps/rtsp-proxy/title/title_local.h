@@ -10,7 +10,7 @@
 // else as soon as they are taken.
 GstElement *title_local_new (GstElement *source, gboolean paced);
 
-// Returns a source (floating reference) for an open file. The caller keeps `fd` open as long as the
+// Returns a source (floating reference) for an open file, or a socket of bytes_socket_new(). The caller keeps `fd` open as long as the
 // source exists.
 GstElement *title_local_source (int fd);
 

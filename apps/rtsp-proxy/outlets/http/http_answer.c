@@ -86,7 +86,8 @@ http_answer_end_title (
     GString *answer, const StoreBytes *bytes, const gchar *name, const HttpBody *body)
 {
   http_answer_add (answer, "ETag", bytes->etag);
-  add_date (answer, "Last-Modified", bytes->modified);
+  if (bytes->modified > 0)
+    add_date (answer, "Last-Modified", bytes->modified);
   if (body->status != SOUP_STATUS_NOT_MODIFIED) {
     http_answer_add (answer, "Accept-Ranges", "bytes");
     http_answer_add (answer, "Content-Type", http_answer_type (name));

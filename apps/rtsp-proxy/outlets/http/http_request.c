@@ -98,7 +98,7 @@ has_file (const HttpRequest *self, const gchar *etag, gint64 modified)
 
   if (tags)
     return names (tags, etag);
-  return since && read_date (since) >= modified;
+  return since && modified > 0 && read_date (since) >= modified;
 }
 
 // Reports whether the range of the request is of this version of the file.
@@ -107,7 +107,7 @@ is_same_version (const HttpRequest *self, const gchar *etag, gint64 modified)
 {
   const gchar *version = http_request_get (self, "If-Range");
 
-  return !version || g_str_equal (version, etag) || read_date (version) == modified;
+  return !version || g_str_equal (version, etag) || (modified > 0 && read_date (version) == modified);
 }
 
 static gboolean

@@ -28,6 +28,6 @@ typedef struct {
 
 // Chooses the bytes to send: of one range (Range, If-Range), or all. Several ranges count as no
 // range. A client that has the file already gets 304 (If-None-Match, If-Modified-Since).
-// `modified` is in seconds since the epoch.
+// `modified` is in seconds since the epoch; 0: unknown.
 void http_request_choose (
     const HttpRequest *self, guint64 size, const gchar *etag, gint64 modified, HttpBody *body);

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// A store whose titles are in a block store (plugins/store), in blocks on several disks.
+
+#include "stores/store.h"
+
+// Makes a store (transfer full) for the block store in the folder `path`, which is opened with the
+// first title.
+Store *block_store_new (const gchar *path);

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "stores/bytes_socket.h"
+
+#include <errno.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/threads.h"
+#include "run/clock.h"
+
+typedef struct {
+  StoreBytes *bytes;
+  int socket;
+  StoreRegion *region, *next;
+  GMutex lock;
+  GCond changed;
+  guint n_changes; // under the lock
+} Server;
+
+static void
+on_ready (gpointer data)
+{
+  Server *self = data;
+
+  g_mutex_lock (&self->lock);
+  self->n_changes++;
+  g_cond_broadcast (&self->changed);
+  g_mutex_unlock (&self->lock);
+}
+
+static gboolean
+is_within (const StoreRegion *region, guint64 at)
+{
+  return region && at >= region->start && at < region->end;
+}
+
+// Makes `region` the one with byte `at`. Asks for the one after it if the reader reads on.
+static void
+move_to (Server *self, guint64 at)
+{
+  gboolean reads_on = self->region && at == self->region->end;
+
+  store_region_free (self->region);
+  if (is_within (self->next, at)) {
+    self->region = g_steal_pointer (&self->next);
+  } else {
+    store_region_free (g_steal_pointer (&self->next));
+    self->region = store_bytes_ask (self->bytes, at, weir_now_ns (), on_ready, self);
+  }
+  if (reads_on && self->region->end < self->bytes->size)
+    self->next = store_bytes_ask (self->bytes, self->region->end,
+        weir_now_ns () + self->bytes->slice_ns, on_ready, self);
+}
+
+// Waits until the region is ready. Returns FALSE if it cannot be read.
+static gboolean
+wait_for_region (Server *self)
+{
+  static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
+  GError *error = NULL;
+  gboolean ready;
+
+  for (;;) {
+    guint n;
+
+    g_mutex_lock (&self->lock);
+    n = self->n_changes;
+    g_mutex_unlock (&self->lock);
+    ready = store_region_is_ready (self->region, &error);
+    if (ready || error)
+      break;
+    g_mutex_lock (&self->lock);
+    while (n == self->n_changes)
+      g_cond_wait (&self->changed, &self->lock);
+    g_mutex_unlock (&self->lock);
+  }
+  if (error)
+    log_event_limited (&limit, "a title cannot be read: %s", error->message);
+  g_clear_error (&error);
+  return ready;
+}
+
+static gboolean
+answer (Server *self, gint64 value)
+{
+  BytesAnswer answer = { value };
+
+  return send (self->socket, &answer, sizeof answer, MSG_NOSIGNAL) == sizeof answer;
+}
+
+// Answers with the bytes of one region at most.
+static gboolean
+send_bytes (Server *self, const BytesRequest *request)
+{
+  gsize length;
+  off_t offset;
+  int fd;
+
+  if (request->offset >= self->bytes->size)
+    return answer (self, 0);
+  if (!is_within (self->region, request->offset))
+    move_to (self, request->offset);
+  if (!wait_for_region (self))
+    return answer (self, -1);
+  store_region_get (self->region, request->offset, &fd, &offset, &length);
+  length = MIN (length, request->length);
+  if (!answer (self, (gint64) length))
+    return FALSE;
+  while (length > 0) {
+    gssize n = sendfile (self->socket, fd, &offset, length);
+
+    if (n == 0 || (n < 0 && errno != EINTR))
+      return FALSE;
+    length -= (gsize) MAX (n, 0);
+  }
+  return TRUE;
+}
+
+static gpointer
+serve (gpointer data)
+{
+  Server *self = data;
+  BytesRequest request;
+  gboolean goes_on = TRUE;
+
+  thread_set_name ("title-bytes");
+  while (goes_on && recv (self->socket, &request, sizeof request, MSG_WAITALL) == sizeof request)
+    goes_on = request.length == 0 ? answer (self, (gint64) self->bytes->size)
+                                  : send_bytes (self, &request);
+  store_region_free (self->region);
+  store_region_free (self->next);
+  store_bytes_unref (self->bytes);
+  close (self->socket);
+  g_mutex_clear (&self->lock);
+  g_cond_clear (&self->changed);
+  g_free (self);
+  return NULL;
+}
+
+int
+bytes_socket_new (StoreBytes *bytes)
+{
+  Server *self;
+  GThread *thread;
+  int pair[2];
+
+  if (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+    return -1;
+  self = g_new0 (Server, 1);
+  self->bytes = store_bytes_ref (bytes);
+  self->socket = pair[0];
+  g_mutex_init (&self->lock);
+  g_cond_init (&self->changed);
+  thread = g_thread_try_new ("title-bytes", serve, self, NULL);
+  if (thread) {
+    g_thread_unref (thread);
+    return pair[1];
+  }
+  close (pair[0]);
+  close (pair[1]);
+  store_bytes_unref (bytes);
+  g_mutex_clear (&self->lock);
+  g_cond_clear (&self->changed);
+  g_free (self);
+  errno = EAGAIN;
+  return -1;
+}

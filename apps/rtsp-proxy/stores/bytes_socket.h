@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Gives the bytes of a title to a reader behind a socket, such as a worker process: the reader
+// sends a BytesRequest, and gets the answer and as many bytes as the answer says.
+
+#include "stores/bytes.h"
+
+#define BYTES_REQUEST_MAX (16u << 20) // bytes
+
+typedef struct {
+  guint64 offset;
+  guint64 length; // 0: asks for the size of the title
+} BytesRequest;
+
+typedef struct {
+  gint64 value; // the size, or the number of bytes that follow; less than asked for at the end of
+                // the title; -1 if they cannot be read
+} BytesAnswer;
+
+// Returns the reader's end of a pair of sockets. A thread serves it until all copies of that end
+// are closed. Returns -1 with errno on failure.
+int bytes_socket_new (StoreBytes *bytes);

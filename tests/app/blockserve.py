@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The titles of a block store over HTTP and RTSP, with a lost disk, and what is no store."""
+
+import http.client
+import os
+import random
+import re
+import shutil
+import subprocess
+import tempfile
+
+from control import Controlled
+from proxy import CLIP, program
+from tap import Skip, run, test
+
+PICTURES = 133  # of the clip
+
+
+class Stored(Controlled):
+    """A proxy that serves a store of four folders, with the clip as a.mp4 and sub/b.mp4."""
+
+    def __init__(self, before=None, **settings):
+        tool = os.environ.get('WEIR_STORE_PROGRAM')
+        if not tool:
+            raise Skip('weir-store is not built')
+        self.folder = tempfile.TemporaryDirectory()
+        self.disks = [os.path.join(self.folder.name, f'disk{n}') for n in range(4)]
+        for disk in self.disks:
+            os.mkdir(disk)
+        store = os.path.join(self.folder.name, 'store')
+        self.tool(tool, 'init', store, '--disks', ','.join(self.disks), '--policy', 'rda',
+                  '--slice', '1s')
+        shutil.copy(CLIP, os.path.join(self.folder.name, 'a.mp4'))
+        self.tool(tool, 'add', store, os.path.join(self.folder.name, 'a.mp4'))
+        if before:
+            before(self)
+        super().__init__({'/films': {'upstream': f'store://{store}/', **settings}},
+                         http={'listen': '127.0.0.1:0'})
+        self.web_port = int(self.wait_for_line(r' titles http://[\d.]+:(\d+)')[1])
+
+    @staticmethod
+    def tool(*words):
+        subprocess.run(words, check=True, capture_output=True, timeout=60)
+
+    def fetch(self, path, headers=None):
+        connection = http.client.HTTPConnection('127.0.0.1', self.web_port, timeout=30)
+        connection.request('GET', path, headers=headers or {})
+        answer = connection.getresponse()
+        body = answer.read()
+        connection.close()
+        return answer.status, body
+
+
+def clip():
+    with open(CLIP, 'rb') as file:
+        return file.read()
+
+
+def pictures(source, *words):
+    if not shutil.which('ffmpeg'):
+        raise Skip('ffmpeg is not on the PATH')
+    done = subprocess.run(['ffmpeg', '-nostdin', '-loglevel', 'error', *words, '-i', source, '-an',
+                           '-f', 'framemd5', '-'], capture_output=True, timeout=60, check=True)
+    lines = done.stdout.decode().splitlines()
+    return [line.split(',')[-1].strip() for line in lines if not line.startswith('#')]
+
+
+@test
+def bytes_come_unchanged_over_http():
+    data, dice = clip(), random.Random(3)
+    with Stored() as proxy:
+        assert proxy.fetch('/films/a.mp4') == (200, data)
+        for _ in range(20):
+            first, last = sorted(dice.choices(range(len(data)), k=2))
+            last = min(last, first + 300000)  # over two blocks or so
+            got = proxy.fetch('/films/a.mp4', {'Range': f'bytes={first}-{last}'})
+            assert got == (206, data[first:last + 1]), (first, last, got[0], len(got[1]))
+        for path in '/films/none.mp4', '/films/..%2fstore.yaml', '/films':
+            assert proxy.fetch(path)[0] == 404, path
+
+
+@test
+def pictures_come_unchanged_over_rtsp():
+    with Stored() as proxy:
+        expected = pictures(CLIP)
+        got = pictures(proxy.url('/films/a.mp4'), '-rtsp_transport', 'tcp')
+        assert got == expected[:len(got)] and len(got) > PICTURES - 10, (len(got), len(expected))
+        with_start = pictures(proxy.url('/films/a.mp4'), '-rtsp_transport', 'tcp', '-ss', '2')
+        assert with_start and set(with_start) <= set(expected), len(with_start)
+        assert proxy.ask('DESCRIBE', '/films/none.mp4')[0] == 404
+
+
+@test
+def a_lost_disk_is_not_noticed():
+    def lose(proxy):
+        shutil.rmtree(os.path.join(proxy.disks[1], 'blocks'))
+
+    with Stored(lose) as proxy:
+        assert proxy.fetch('/films/a.mp4') == (200, clip())
+
+
+@test
+def what_is_no_store_is_named():
+    with tempfile.TemporaryDirectory() as directory:
+        for uri in f'store://{directory}/', 'store://host/x', f'store://{directory}/none/':
+            done = subprocess.run([program(), f'/films={uri}', '--check-config'],
+                                  capture_output=True, timeout=20, check=False)
+            assert done.returncode != 0 and re.search(b'block store', done.stderr), done.stderr
+
+
+if __name__ == '__main__':
+    run()
