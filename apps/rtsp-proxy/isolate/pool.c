@@ -378,7 +378,8 @@ workers_keep_ready (WorkerKind kind)
   keep_ready (kind);
 }
 
-// A job of a kind that is kept ready does not wait for a process to start: it shares one until then.
+// A job of a kind that is kept ready does not wait for a process to start: it shares one until
+// then.
 static Worker *
 choose (WorkerKind kind, GError **error)
 {

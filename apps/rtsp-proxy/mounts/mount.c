@@ -379,8 +379,8 @@ mount_configure (Mount *self, MountConfig *config, GError **error)
   self->config = config;
   self->main_stages = main_stages;
   g_mutex_unlock (&self->lock);
-  titles_configure (self->titles, mount_store_new (config), config->max_titles,
-      config->start_timeout_ms);
+  titles_configure (
+      self->titles, mount_store_new (config), config->max_titles, config->start_timeout_ms);
 
   for (guint i = 0; i < all->len; i++) {
     Presentation *presentation = g_ptr_array_index (all, i);
@@ -555,8 +555,8 @@ mount_new (const MountContext *context, MountConfig *config, GError **error)
   self->config = mount_config_ref (config);
   self->main_stages = main_stages;
   self->titles = titles_new (config->path, context->title_outlet, context->title_data);
-  titles_configure (self->titles, mount_store_new (config), config->max_titles,
-      config->start_timeout_ms);
+  titles_configure (
+      self->titles, mount_store_new (config), config->max_titles, config->start_timeout_ms);
   self->presentations = g_hash_table_new_full (
       g_str_hash, g_str_equal, g_free, (GDestroyNotify) (void (*) (void)) presentation_unref);
   self->main = presentation_ref (add (self, config->path, NULL, main_stages, 0));

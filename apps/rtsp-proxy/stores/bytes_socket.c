@@ -50,8 +50,8 @@ move_to (Server *self, guint64 at)
     self->region = store_bytes_ask (self->bytes, at, weir_now_ns (), on_ready, self);
   }
   if (reads_on && self->region->end < self->bytes->size)
-    self->next = store_bytes_ask (self->bytes, self->region->end,
-        weir_now_ns () + self->bytes->slice_ns, on_ready, self);
+    self->next = store_bytes_ask (
+        self->bytes, self->region->end, weir_now_ns () + self->bytes->slice_ns, on_ready, self);
 }
 
 // Waits until the region is ready. Returns FALSE if it cannot be read.

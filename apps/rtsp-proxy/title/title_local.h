@@ -10,8 +10,8 @@
 // else as soon as they are taken.
 GstElement *title_local_new (GstElement *source, gboolean paced);
 
-// Returns a source (floating reference) for an open file, or a socket of bytes_socket_new(). The caller keeps `fd` open as long as the
-// source exists.
+// Returns a source (floating reference) for an open file, or a socket of bytes_socket_new(). The
+// caller keeps `fd` open as long as the source exists.
 GstElement *title_local_source (int fd);
 
 // As title_file_get_lead(), for one track.

@@ -42,7 +42,7 @@ receive_some (TitleSource *self, guint8 *bytes, gsize length, gsize *n)
   if (got == 0 || (errno != EAGAIN && errno != EINTR))
     return GST_FLOW_ERROR;
   return gst_poll_wait (self->poll, GST_CLOCK_TIME_NONE) < 0 && errno == EBUSY ? GST_FLOW_FLUSHING
-                                                                              : GST_FLOW_OK;
+                                                                               : GST_FLOW_OK;
 }
 
 // Receives the answer to a request. It is small and comes in one piece.

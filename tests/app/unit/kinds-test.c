@@ -83,7 +83,7 @@ an_incomplete_uri_is_refused_with_a_reason (void)
     { "rtsps:host/x", BAD_RTSP },
     { "file:x", "not a file URI like file:///dir/clip.mp4" },
     { "http://host/x", "unsupported URI scheme; use rtsp://, rtsps://, udp://, "
-                       "rtp://, sdp://, file:// or launch:" },
+                       "rtp://, sdp://, file://, store:// or launch:" },
   };
 #undef BAD_RTSP
 

@@ -107,7 +107,8 @@ is_same_version (const HttpRequest *self, const gchar *etag, gint64 modified)
 {
   const gchar *version = http_request_get (self, "If-Range");
 
-  return !version || g_str_equal (version, etag) || (modified > 0 && read_date (version) == modified);
+  return !version || g_str_equal (version, etag)
+         || (modified > 0 && read_date (version) == modified);
 }
 
 static gboolean
