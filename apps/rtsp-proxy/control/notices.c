@@ -79,7 +79,9 @@ has_left (gpointer id, gpointer state, gpointer data)
 {
   const GPtrArray *readers = data; // sorted by id
 
-  return !bsearch (id, readers->pdata, readers->len, sizeof (gpointer), compare_id);
+  // An empty array has no memory, which bsearch() must not be given.
+  return readers->len == 0
+         || !bsearch (id, readers->pdata, readers->len, sizeof (gpointer), compare_id);
 }
 
 // Samples the next readers by id, and begins again after the last.
