@@ -38,7 +38,7 @@ get_max (Mounts *mounts, const gchar *path)
   return max;
 }
 
-// A session keeps its place until it is freed.
+// A session keeps its place until TEARDOWN, or until it is freed.
 static GstRTSPStatusCode
 take_place (Asker *asker, GstRTSPSession *session, const gchar *path)
 {
@@ -63,6 +63,19 @@ on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, Asker *asker)
   return status;
 }
 
+// The session ends after the answer with its last media, but another reader may take the place as
+// soon as the client has the answer.
+static GstRTSPStatusCode
+on_pre_teardown (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
+{
+  GList *medias = gst_rtsp_session_filter (ctx->session, NULL, NULL);
+
+  if (!medias->next)
+    g_object_set_qdata (G_OBJECT (ctx->session), place_quark (), NULL);
+  g_list_free_full (medias, g_object_unref);
+  return GST_RTSP_STS_OK;
+}
+
 // ---- memory ----
 
 // A reader that plays may use what it has.
@@ -81,6 +94,7 @@ allowance_watch (GstRTSPClient *client, Asker *asker)
   g_signal_connect (client, "pre-describe-request", G_CALLBACK (on_pre_request), asker);
   g_signal_connect (client, "pre-setup-request", G_CALLBACK (on_pre_request), asker);
   g_signal_connect (client, "pre-play-request", G_CALLBACK (on_pre_play), asker);
+  g_signal_connect (client, "pre-teardown-request", G_CALLBACK (on_pre_teardown), NULL);
 }
 
 static GstRTSPFilterResult
