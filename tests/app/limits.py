@@ -9,6 +9,7 @@ import time
 from contextlib import ExitStack, contextmanager
 
 from control import CLIP_URI, Controlled, Watch, config, rss_kib
+from good import PATIENCE, SANITIZED
 from proc import Rtsp
 from proxy import matches, wait_until
 from tap import run, test
@@ -143,7 +144,7 @@ def headers_without_end_take_no_memory():
         before = rss_kib(proxy)
         got = statuses(proxy, b'OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n' + b'X: y\r\n' * 200000)
         assert got == [400], got
-        assert rss_kib(proxy) < before + 2048, (before, rss_kib(proxy))
+        assert SANITIZED or rss_kib(proxy) < before + 2048, (before, rss_kib(proxy))
 
 
 # ---- time ----
@@ -231,7 +232,8 @@ def a_client_that_does_not_read_is_closed():
             Rtsp(proxy.port) as rtsp:
         rtsp.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         fill(proxy, rtsp)
-        proxy.wait_for_line('client .* refused: the client does not read its responses', 20)
+        proxy.wait_for_line('client .* refused: the client does not read its responses',
+                            20 + PATIENCE)
         assert refused(proxy, 'write') == 1
         wait_until(lambda: gauge(proxy, 'weir_connections') == 0, 10, 'the connection is closed')
         is_served(proxy)
@@ -396,7 +398,8 @@ def many_frames_take_no_memory():
             reader.send(frame)
             reader.frames.clear()
         assert reader.request('OPTIONS', '*')[0] == 200
-        assert rss_kib(proxy) < before + 4096, (before, rss_kib(proxy))
+        # A sanitizer keeps freed memory.
+        assert SANITIZED or rss_kib(proxy) < before + 4096, (before, rss_kib(proxy))
 
 
 @test
@@ -414,7 +417,7 @@ def a_connection_pins_little_memory():
         time.sleep(0.5)
         each = (rss_kib(proxy) - before) / number
         print(f'# {each:.0f} KiB for each connection')
-        assert each < KIB_OF_A_CONNECTION, each
+        assert SANITIZED or each < KIB_OF_A_CONNECTION, each
 
 
 # ---- the API ----
@@ -450,7 +453,7 @@ def api_requests_are_bounded():
     with serving() as proxy:
         before = rss_kib(proxy)
         assert b' 200 ' not in api(proxy, b'GET /v1/mounts HTTP/1.1\r\n' + b'X: y\r\n' * 200000)
-        assert rss_kib(proxy) < before + 2048, (before, rss_kib(proxy))
+        assert SANITIZED or rss_kib(proxy) < before + 2048, (before, rss_kib(proxy))
         assert b' 413 ' in api(proxy, b'PUT /v1/mounts/x HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: '
                                b'application/json\r\nContent-Length: 65537\r\n\r\n' + bytes(65537)).split(b'\r\n')[0]
         proxy.get('/v1/mounts')
