@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Malformed requests and slow clients in masses, while good readers play: these lose no packet, and
-each hostile connection is answered or closed in time.
+"""Malformed requests, slow clients and readers that stop, in masses, while good readers play: these
+lose no packet, and each hostile connection is answered or closed in time.
 
 WEIR_FLOOD_REQUESTS sets the number of malformed requests, 100000 for the long form; then the time
 of a DESCRIBE beside slow clients is checked too. WEIR_SEED repeats a run.
@@ -14,11 +14,13 @@ import statistics
 import sys
 import threading
 import time
+from contextlib import ExitStack
 
-from control import Controlled, rss_kib
-from good import play_on
+from control import Controlled, Watch, rss_kib
+from good import SANITIZED, play_on
 from proc import Proc, Rtsp
-from scripted import Server
+from proxy import matches, wait_until
+from scripted import KEY_PICTURE, PICTURE, VIDEO, Server, rtp
 from tap import run, test
 from watchers import Watchers
 
@@ -180,6 +182,43 @@ def slow_clients_harm_no_reader():
         assert len(ends) == SLOW
         assert max(ends) < DEADLINE_S + (0 if LONG else PATIENCE)
         assert not LONG or busy < 2 * idle
+        good.check()
+
+
+# ---- readers that stop ----
+
+
+def play_much(session):
+    """Plays 2 Mb/s, so that what a reader does not read fills the buffers of the kernel."""
+    start, seq = time.monotonic(), 0
+    try:
+        while not session.left.is_set():
+            picture = KEY_PICTURE if seq % 100 == 0 else PICTURE
+            session.send(VIDEO, rtp(seq, seq // 4 * 1800, picture + bytes(1200)))
+            seq += 1
+            time.sleep(max(0, start + seq * 0.005 - time.monotonic()))
+    except OSError:
+        pass
+
+
+@test(timeout=120)
+def readers_that_stop_harm_no_other():
+    with Server(play_much) as origin, \
+            Controlled({'/cam': {'upstream': origin.url, 'transport': 'tcp'}}) as proxy, \
+            ExitStack() as stack:
+        good = Watchers(proxy, READERS)
+        memory = most = rss_kib(proxy)
+        deaf, since = [stack.enter_context(Watch(proxy)) for _ in range(READERS)], time.monotonic()
+
+        def all_closed():
+            nonlocal most
+            most = max(most, rss_kib(proxy))
+            return len(matches(proxy, 'reader .* out: /cam: the client stopped reading')) == len(deaf)
+
+        wait_until(all_closed, 60, 'the readers that stopped are closed')
+        print(f'# {len(deaf)} readers that stopped were closed within {time.monotonic() - since:.1f} s; '
+              f'{most - memory} KiB more', flush=True)
+        assert SANITIZED or most < memory + 64 * 1024
         good.check()
 
 
