@@ -9,7 +9,7 @@ import time
 from contextlib import ExitStack, contextmanager
 
 from control import CLIP_URI, Controlled, Watch, config, rss_kib
-from good import PATIENCE, SANITIZED
+from good import SANITIZED
 from proc import Rtsp
 from proxy import matches, wait_until
 from tap import run, test
@@ -226,14 +226,21 @@ def fill(proxy, rtsp):
             time.sleep(0.01)
 
 
-@test
+@test(timeout=120)
 def a_client_that_does_not_read_is_closed():
     with serving(write_timeout='200ms', requests_per_second=100000) as proxy, \
             Rtsp(proxy.port) as rtsp:
         rtsp.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        fill(proxy, rtsp)
-        proxy.wait_for_line('client .* refused: the client does not read its responses',
-                            20 + PATIENCE)
+
+        def is_refused():
+            # A slow proxy can look as if it had no room for further answers.
+            try:
+                fill(proxy, rtsp)
+            except ConnectionError:
+                pass
+            return matches(proxy, 'client .* refused: the client does not read its responses')
+
+        wait_until(is_refused, 60, 'the client is refused')
         assert refused(proxy, 'write') == 1
         wait_until(lambda: gauge(proxy, 'weir_connections') == 0, 10, 'the connection is closed')
         is_served(proxy)
