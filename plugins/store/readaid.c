@@ -11,7 +11,6 @@
 #define REPAIRS_MAX 4096       // that wait; others are found again by the next read
 
 typedef struct {
-  WeirReader *reader; // NULL: a repair
   WeirBlockRead *read;
   WeirStoredTitle *title;
 } Search;
@@ -43,13 +42,18 @@ take_places (WeirReader *self, WeirBlockRead *read, const guint16 *disks, guint 
 static void
 search (gpointer data, gpointer unused)
 {
-  Search *job = data;
-  WeirReader *self = job->reader;
-  WeirBlockStore *store = weir_stored_title_get_store (job->title);
+  WeirReader *self = data;
+  WeirBlockStore *store;
   guint16 disks[WEIR_INDEX_COPIES_MAX];
   const gchar *paths[WEIR_INDEX_COPIES_MAX];
-  const guint n = weir_stored_title_find_copies (job->title, job->read->name.number, disks, NULL);
+  Search *job;
+  guint n;
 
+  g_mutex_lock (&self->lock);
+  job = g_queue_pop_head (&self->searches);
+  g_mutex_unlock (&self->lock);
+  store = weir_stored_title_get_store (job->title);
+  n = weir_stored_title_find_copies (job->title, job->read->name.number, disks, NULL);
   for (guint i = 0; i < n; i++)
     paths[i] = weir_block_store_get_disk_path (store, disks[i]);
   g_mutex_lock (&self->lock);
@@ -77,15 +81,15 @@ weir_reader_search (WeirReader *self, WeirBlockRead *read)
   read->searched = TRUE;
   read->users++;
   job = g_new (Search, 1);
-  *job = (Search) { weir_reader_ref (self), read, weir_stored_title_ref (request->title) };
-  g_thread_pool_push (get_pool (&pool, search), job, NULL);
+  *job = (Search) { read, weir_stored_title_ref (request->title) };
+  g_queue_push_tail (&self->searches, job);
+  g_thread_pool_push (get_pool (&pool, search), weir_reader_ref (self), NULL);
   return TRUE;
 }
 
 // ---- repairs ----
 
 typedef struct {
-  WeirReader *reader;
   WeirBlockName name;
   guint16 disk;
   guint64 bytes;
@@ -112,7 +116,6 @@ weir_reader_repair (WeirReader *self, const WeirBlockRead *read, guint16 disk)
       return;
   }
   job = g_new0 (Repair, 1);
-  job->reader = self;
   job->name = read->name;
   job->disk = disk;
   job->bytes = (guint64) read->block.length + read->block.table_length;
@@ -129,9 +132,9 @@ weir_reader_cancel_repairs (WeirReader *self)
 
 // Opens the store anew, as a repair that waits does not keep it open.
 static gboolean
-repair_block (const Repair *job, GError **error)
+repair_block (const gchar *path, const Repair *job, GError **error)
 {
-  WeirBlockStore *store = weir_block_store_open (job->reader->store_path, error);
+  WeirBlockStore *store = weir_block_store_open (path, error);
   WeirStoredTitle *title = store ? weir_block_store_open_title (store, job->title, error) : NULL;
   gboolean repaired = FALSE;
 
@@ -146,11 +149,15 @@ repair_block (const Repair *job, GError **error)
 static void
 repair (gpointer data, gpointer unused)
 {
-  Repair *job = data;
-  WeirReader *self = job->reader;
+  WeirReader *self = data;
   GError *error = NULL;
-  const gboolean repaired = repair_block (job, &error);
+  gboolean repaired;
+  Repair *job;
 
+  g_mutex_lock (&self->lock);
+  job = g_queue_pop_head (&self->repairs);
+  g_mutex_unlock (&self->lock);
+  repaired = job && repair_block (self->store_path, job, &error);
   g_mutex_lock (&self->lock);
   self->repairing = FALSE;
   self->n_repaired += repaired;
@@ -163,23 +170,23 @@ repair (gpointer data, gpointer unused)
   g_mutex_unlock (&self->lock);
   g_clear_error (&error);
   weir_reader_unref (self);
-  free_repair (job);
+  if (job)
+    free_repair (job);
 }
 
 gint64
 weir_reader_next_repair (WeirReader *self, gint64 now_ns)
 {
   static GThreadPool *pool;
-  Repair *job;
+  const Repair *job;
 
   if (self->repairing || self->repairs.length == 0)
     return -1;
   if (now_ns < self->next_repair_ns)
     return self->next_repair_ns - now_ns;
-  job = g_queue_pop_head (&self->repairs);
+  job = g_queue_peek_head (&self->repairs);
   self->repairing = TRUE;
   self->next_repair_ns = now_ns + (gint64) (job->bytes * (guint64) WEIR_READ_SECOND / REPAIR_RATE);
-  weir_reader_ref (self);
-  g_thread_pool_push (get_pool (&pool, repair), job, NULL);
+  g_thread_pool_push (get_pool (&pool, repair), weir_reader_ref (self), NULL);
   return -1;
 }

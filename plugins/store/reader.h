@@ -139,6 +139,7 @@ struct _WeirReader {
   GQueue finished;   // of WeirCopyRead: read by readpool.c
   GQueue unsearched; // of WeirBlockRead: readaid.c has found no other copy
   GQueue messages;   // of gchar: to be logged
+  GQueue searches;   // of readaid.c
   GQueue repairs;    // of readaid.c
   gint64 next_repair_ns;
   gboolean repairing;
