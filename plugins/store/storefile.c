@@ -311,21 +311,11 @@ read_document (Reader *reader)
 }
 
 WeirStoreFile *
-weir_store_file_read (const gchar *dir, GError **error)
+weir_store_file_parse (const gchar *path, const gchar *text, gsize length, GError **error)
 {
-  g_autofree gchar *path = g_build_filename (dir, WEIR_STORE_FILE, NULL), *text = NULL;
-  g_autoptr (GError) problem = NULL;
   Reader reader = { .path = path, .error = error };
-  gsize length;
   gboolean ok;
 
-  if (!g_file_get_contents (path, &text, &length, &problem)) {
-    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_NO_STORE, "%s is not a store: %s", dir,
-        g_error_matches (problem, G_FILE_ERROR, G_FILE_ERROR_NOENT)
-            ? "it has no store.yaml; make a store with weir-store init"
-            : problem->message);
-    return NULL;
-  }
   reader.file = weir_store_file_new ();
   yaml_parser_initialize (&reader.parser);
   yaml_parser_set_input_string (&reader.parser, (const guint8 *) text, length);
@@ -335,6 +325,22 @@ weir_store_file_read (const gchar *dir, GError **error)
   if (!ok)
     g_clear_pointer (&reader.file, weir_store_file_free);
   return reader.file;
+}
+
+WeirStoreFile *
+weir_store_file_read (const gchar *dir, GError **error)
+{
+  g_autofree gchar *path = g_build_filename (dir, WEIR_STORE_FILE, NULL), *text = NULL;
+  g_autoptr (GError) problem = NULL;
+  gsize length;
+
+  if (g_file_get_contents (path, &text, &length, &problem))
+    return weir_store_file_parse (path, text, length, error);
+  g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_NO_STORE, "%s is not a store: %s", dir,
+      g_error_matches (problem, G_FILE_ERROR, G_FILE_ERROR_NOENT)
+          ? "it has no store.yaml; make a store with weir-store init"
+          : problem->message);
+  return NULL;
 }
 
 /* Writing */

@@ -39,6 +39,10 @@ guint16 weir_store_file_add_disk (WeirStoreFile *self, const gchar *path);
 // Reads DIR/store.yaml.
 WeirStoreFile *weir_store_file_read (const gchar *dir, GError **error);
 
+// Reads the text of such a file. `path` stands for it in errors.
+WeirStoreFile *weir_store_file_parse (
+    const gchar *path, const gchar *text, gsize length, GError **error);
+
 // Writes DIR/store.yaml durably.
 gboolean weir_store_file_write (const WeirStoreFile *self, const gchar *dir, GError **error);
 
