@@ -5,8 +5,9 @@
 #include "progress.h"
 #include "store/storefile.h"
 
+#include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define COPIES 24 // of each disk
@@ -56,9 +57,10 @@ draw_title (const gchar *name, WeirStoredTitle *title, const GError *error, gpoi
 }
 
 typedef struct {
-  gdouble small_s, rest_s;
-  guint64 rest_bytes;
-  guint n;
+  GArray *small_s; // of gdouble: the times of the small reads
+  gdouble whole_s; // the sum of the times of the others
+  guint64 whole_bytes;
+  guint n_whole;
 } Sums;
 
 static gdouble
@@ -67,76 +69,105 @@ now_s (void)
   return (gdouble) g_get_monotonic_time () / 1e6;
 }
 
-static void
-read_copy (const gchar *path, guint8 *bytes, gsize size, Sums *sums)
+// Reads up to `size` bytes as the store's reader does: past the page cache where the file system
+// allows. Returns their number, and the time that it took without that of opening the file.
+static gsize
+read_copy (const gchar *path, guint8 *bytes, gsize size, gdouble *seconds)
 {
-  int fd = path ? open (path, O_RDONLY | O_CLOEXEC) : -1;
-  gdouble begin, middle;
-  gssize n, rest = 0;
+  int fd = path ? open (path, O_RDONLY | O_CLOEXEC | O_DIRECT) : -1;
+  gsize at = 0;
+  gssize n = 1;
+  gdouble begin;
 
-  if (fd < 0)
-    return;
-  posix_fadvise (fd, 0, 0, POSIX_FADV_DONTNEED);
-  posix_fadvise (fd, 0, 0, POSIX_FADV_RANDOM); // so that the small read stays small
-  begin = now_s ();
-  n = pread (fd, bytes, SMALL, 0);
-  middle = now_s ();
-  posix_fadvise (fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-  while (n > 0 && (n = pread (fd, bytes, size, SMALL + rest)) > 0)
-    rest += n;
-  if (n == 0 && rest > 0) {
-    sums->small_s += middle - begin;
-    sums->rest_s += now_s () - middle;
-    sums->rest_bytes += (guint64) rest;
-    sums->n++;
+  *seconds = 0;
+  if (fd < 0 && path && errno == EINVAL) {
+    fd = open (path, O_RDONLY | O_CLOEXEC);
+    posix_fadvise (fd, 0, 0, POSIX_FADV_DONTNEED);
+    posix_fadvise (fd, 0, 0, size > SMALL ? POSIX_FADV_SEQUENTIAL : POSIX_FADV_RANDOM);
   }
-  posix_fadvise (fd, 0, 0, POSIX_FADV_DONTNEED);
+  if (fd < 0)
+    return 0;
+  begin = now_s ();
+  // With O_DIRECT, only the last read ends between two pages.
+  while (at < size && at % SMALL == 0 && (n = pread (fd, bytes + at, size - at, (off_t) at)) > 0)
+    at += (gsize) n;
+  *seconds = now_s () - begin;
   close (fd);
+  return at;
 }
 
 static void
-read_drawn (const Drawing *drawing, Sums *sums)
+read_drawn (const Drawing *drawing, gboolean whole, guint8 *bytes, Sums *sums)
 {
-  gsize size = 4 << 20;
-  g_autofree guint8 *bytes = g_malloc (size);
-  guint n = 0, total = 0;
+  gsize size = whole ? WEIR_INDEX_BLOCK_BYTES_MAX : SMALL;
 
-  for (guint i = 0; i <= G_MAXUINT16; i++)
-    total += drawing->disks[i].paths ? drawing->disks[i].paths->len : 0;
   for (guint i = 0; i <= G_MAXUINT16; i++) {
     const GPtrArray *paths = drawing->disks[i].paths;
 
     for (guint j = 0; paths && j < paths->len && !interrupted (); j++) {
-      read_copy (paths->pdata[j], bytes, size, sums);
-      progress_show ("measuring", ++n, total);
+      gdouble seconds;
+      gsize n = read_copy (paths->pdata[j], bytes, size, &seconds);
+
+      if (n > 0 && !whole)
+        g_array_append_val (sums->small_s, seconds);
+      sums->whole_s += whole ? seconds : 0;
+      sums->whole_bytes += whole ? n : 0;
+      sums->n_whole += whole && n > 0;
+      progress_show (whole ? "measuring the rate" : "measuring the access time", j, paths->len);
     }
   }
-  progress_clear ();
+}
+
+static gint
+compare (gconstpointer a, gconstpointer b)
+{
+  gdouble x = *(const gdouble *) a, y = *(const gdouble *) b;
+
+  return x < y ? -1 : x > y;
+}
+
+static void
+compute (Measure *self, const Sums *sums)
+{
+  gdouble bytes = (gdouble) sums->whole_bytes - (gdouble) sums->n_whole * SMALL, seconds;
+
+  // The median, as a reader of the store may delay some reads.
+  g_array_sort (sums->small_s, compare);
+  self->access_s = g_array_index (sums->small_s, gdouble, sums->small_s->len / 2);
+  // The time of the bytes alone, unless it is lost in the noise, as if all is in memory.
+  seconds = sums->whole_s - self->access_s * sums->n_whole;
+  if (seconds < sums->whole_s / 10)
+    seconds = sums->whole_s;
+  self->rate = bytes * 8 / MAX (seconds, 1e-9);
 }
 
 gboolean
 measure_store (Measure *self, WeirBlockStore *store, GError **error)
 {
   Drawing drawing = { g_new0 (Drawn, G_MAXUINT16 + 1), g_rand_new () };
-  Sums sums = { 0 };
-  gboolean ok = weir_block_store_list (store, draw_title, &drawing, error);
+  Sums sums = { .small_s = g_array_new (FALSE, FALSE, sizeof (gdouble)) };
+  // Memory that is never touched costs none.
+  guint8 *bytes = aligned_alloc (SMALL, WEIR_INDEX_BLOCK_BYTES_MAX);
+  gboolean ok = bytes && weir_block_store_list (store, draw_title, &drawing, error);
 
-  if (ok)
-    read_drawn (&drawing, &sums);
-  if (ok && sums.n == 0 && !interrupted ()) {
+  if (ok) {
+    read_drawn (&drawing, FALSE, bytes, &sums);
+    read_drawn (&drawing, TRUE, bytes, &sums);
+    progress_clear ();
+  }
+  if (ok && sums.small_s->len > 0 && sums.n_whole > 0)
+    compute (self, &sums);
+  else if (ok && !interrupted ())
     g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_FAILED,
         "%s has no blocks of 256 KiB or more by which its disks could be measured; add titles, or "
         "give --access and --rate",
         weir_block_store_get_path (store));
-    ok = FALSE;
-  }
-  if (sums.n > 0) {
-    self->access_s = sums.small_s / sums.n;
-    self->rate = (gdouble) sums.rest_bytes * 8 / MAX (sums.rest_s, 1e-9);
-  }
   for (guint i = 0; i <= G_MAXUINT16; i++)
     g_clear_pointer (&drawing.disks[i].paths, g_ptr_array_unref);
   g_free (drawing.disks);
   g_rand_free (drawing.random);
-  return ok && sums.n > 0;
+  ok = sums.small_s->len > 0 && sums.n_whole > 0;
+  g_array_unref (sums.small_s);
+  free (bytes);
+  return ok;
 }
