@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 
 from control import Controlled
+from proc import Rtsp
 from proxy import CLIP, program
 from tap import Skip, run, test
 
@@ -87,7 +88,18 @@ def pictures_come_unchanged_over_rtsp():
         assert got == expected[:len(got)] and len(got) > PICTURES - 10, (len(got), len(expected))
         with_start = pictures(proxy.url('/films/a.mp4'), '-rtsp_transport', 'tcp', '-ss', '2')
         assert with_start and set(with_start) <= set(expected), len(with_start)
-        assert proxy.ask('DESCRIBE', '/films/none.mp4')[0] == 404
+        with Rtsp(proxy.port) as rtsp:
+            assert rtsp.request('DESCRIBE', proxy.url('/films/none.mp4'))[0] == 404
+
+
+@test
+def metrics_tell_what_the_disks_do():
+    with Stored() as proxy:
+        proxy.fetch('/films/a.mp4')
+        text = proxy.get('/metrics').decode()
+        reads = re.findall(r'^weir_store_disk_reads_total\{mount="/films",disk="\d"\} (\d+)$', text,
+                           re.M)
+        assert reads and sum(map(int, reads)) >= 5, reads
 
 
 @test
@@ -103,7 +115,7 @@ def a_lost_disk_is_not_noticed():
 def what_is_no_store_is_named():
     with tempfile.TemporaryDirectory() as directory:
         for uri in f'store://{directory}/', 'store://host/x', f'store://{directory}/none/':
-            done = subprocess.run([program(), f'/films={uri}', '--check-config'],
+            done = subprocess.run([program(), '--mount', f'/films={uri}', '--check-config'],
                                   capture_output=True, timeout=20, check=False)
             assert done.returncode != 0 and re.search(b'block store', done.stderr), done.stderr
 

@@ -323,7 +323,9 @@ open_media (Title *self, GError **error)
   GObject *media;
 
   if (fd < 0) {
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "%s", g_strerror (errno));
+    g_set_error (error, G_IO_ERROR, errno == EBUSY ? G_IO_ERROR_NO_SPACE : G_IO_ERROR_NOT_FOUND,
+        "%s",
+        errno == EBUSY ? "the disks of the store can give no more streams" : g_strerror (errno));
     return NULL;
   }
   media = outlet->make (fd, self->label);

@@ -4,6 +4,7 @@
 #include <gio/gio.h>
 
 #include "store/reading.h"
+#include "stores/block_admission.h"
 
 typedef struct {
   StoreBytes parent;
@@ -89,6 +90,22 @@ block_region_free (StoreRegion *region)
   g_free (self);
 }
 
+static gboolean
+block_bytes_enter (StoreBytes *bytes, GError **error)
+{
+  BlockBytes *self = (BlockBytes *) bytes;
+
+  return block_admission_enter (weir_stored_title_get_store (self->title), bytes->rate, error);
+}
+
+static void
+block_bytes_leave (StoreBytes *bytes)
+{
+  BlockBytes *self = (BlockBytes *) bytes;
+
+  block_admission_leave (weir_stored_title_get_store (self->title), bytes->rate);
+}
+
 static void
 block_bytes_free (StoreBytes *bytes)
 {
@@ -113,7 +130,7 @@ StoreBytes *
 block_bytes_new (WeirStoredTitle *title)
 {
   static const StoreBytesKind kind = { block_bytes_ask, block_region_is_ready, block_region_get,
-    block_region_free, block_bytes_free };
+    block_region_free, block_bytes_enter, block_bytes_leave, block_bytes_free };
   BlockBytes *self = g_new0 (BlockBytes, 1);
 
   store_bytes_init (&self->parent, &kind);

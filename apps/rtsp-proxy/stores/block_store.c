@@ -7,23 +7,33 @@
 #include <gio/gio.h>
 
 #include "base/log.h"
+#include "store/reading.h"
 #include "stores/block_bytes.h"
 #include "stores/bytes_socket.h"
 
 typedef struct {
   Store parent;
   gchar *path;
+  GMutex lock;           // protects `store`
+  WeirBlockStore *store; // NULL before the first title
 } BlockStore;
 
 // ---- titles ----
 
+// Returns the store, which stays open, so that its blocks in memory and what is known of its disks
+// outlive its readers.
 static WeirBlockStore *
 open_store (BlockStore *self, GError **error)
 {
   static LogLimit limit = { .burst = 10, .interval_ms = 10000 };
   GError *why = NULL;
-  WeirBlockStore *store = weir_block_store_open (self->path, &why);
+  WeirBlockStore *store;
 
+  g_mutex_lock (&self->lock);
+  if (!self->store)
+    self->store = weir_block_store_open (self->path, &why);
+  store = self->store ? weir_block_store_ref (self->store) : NULL;
+  g_mutex_unlock (&self->lock);
   if (store)
     return store;
   log_event_limited (&limit, "store %s: %s", self->path, why->message);
@@ -60,14 +70,21 @@ block_store_open (Store *store, const gchar *name, guint64 *size)
   StoreBytes *bytes = block_store_open_bytes (store, name, &error);
   int fd;
 
-  if (!bytes) {
-    errno = g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND) ? ENOENT : EIO;
+  if (!bytes || !store_bytes_enter (bytes, &error)) {
+    errno = EIO;
+    if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND))
+      errno = ENOENT;
+    else if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NO_SPACE))
+      errno = EBUSY;
     g_error_free (error);
+    g_clear_pointer (&bytes, store_bytes_unref);
     return -1;
   }
   if (size)
     *size = bytes->size;
   fd = bytes_socket_new (bytes);
+  if (fd < 0)
+    store_bytes_leave (bytes);
   store_bytes_unref (bytes);
   return fd;
 }
@@ -100,23 +117,57 @@ block_store_list (Store *store, StoreFoundFunc found, gpointer data)
   return ok;
 }
 
+// ---- disks ----
+
+static guint
+block_store_get_disks (Store *store, StoreDisk *disks, guint n_max)
+{
+  BlockStore *self = (BlockStore *) store;
+  WeirBlockStore *from;
+  WeirDiskStats *stats = g_new0 (WeirDiskStats, n_max);
+  guint n = 0;
+
+  g_mutex_lock (&self->lock);
+  from = self->store ? weir_block_store_ref (self->store) : NULL;
+  g_mutex_unlock (&self->lock);
+  if (from)
+    n = MIN (weir_block_store_get_stats (from, stats, n_max), n_max);
+  for (guint i = 0; i < n; i++)
+    disks[i] = (StoreDisk) { .number = stats[i].number,
+      .queue = stats[i].queue,
+      .reads = stats[i].reads,
+      .errors = stats[i].errors,
+      .second_choices = stats[i].second_choices,
+      .bytes = stats[i].bytes,
+      .service_us = (guint64) MAX (stats[i].service_ns, 0) / 1000,
+      .failing = stats[i].failing };
+  g_clear_pointer (&from, weir_block_store_unref);
+  g_free (stats);
+  return n;
+}
+
 // ---- lifetime ----
 
 static void
 block_store_free (Store *store)
 {
-  g_free (((BlockStore *) store)->path);
-  g_free (store);
+  BlockStore *self = (BlockStore *) store;
+
+  g_clear_pointer (&self->store, weir_block_store_unref);
+  g_mutex_clear (&self->lock);
+  g_free (self->path);
+  g_free (self);
 }
 
 Store *
 block_store_new (const gchar *path)
 {
   static const StoreKind kind = { block_store_open, block_store_open_bytes, block_store_list,
-    block_store_free };
+    block_store_get_disks, block_store_free };
   BlockStore *self = g_new0 (BlockStore, 1);
 
   store_init (&self->parent, &kind);
+  g_mutex_init (&self->lock);
   self->path = g_strdup (path);
   return &self->parent;
 }

@@ -34,6 +34,19 @@ store_bytes_unref (StoreBytes *self)
   self->kind->free (self);
 }
 
+gboolean
+store_bytes_enter (StoreBytes *self, GError **error)
+{
+  return !self->kind->enter || self->kind->enter (self, error);
+}
+
+void
+store_bytes_leave (StoreBytes *self)
+{
+  if (self->kind->leave)
+    self->kind->leave (self);
+}
+
 StoreRegion *
 store_bytes_ask (
     StoreBytes *self, guint64 at, gint64 deadline_ns, StoreRegionDone done, gpointer data)

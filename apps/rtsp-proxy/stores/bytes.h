@@ -23,6 +23,9 @@ typedef struct {
   gboolean (*is_ready) (StoreRegion *region, GError **error);
   void (*get) (StoreRegion *region, guint64 at, int *fd, off_t *offset, gsize *length);
   void (*free_region) (StoreRegion *region);
+  // NULL: any number of streams is admitted.
+  gboolean (*enter) (StoreBytes *self, GError **error);
+  void (*leave) (StoreBytes *self);
   void (*free) (StoreBytes *self);
 } StoreBytesKind;
 
@@ -49,6 +52,11 @@ void store_bytes_unref (StoreBytes *self);
 
 // Adds a reference unless the last one is gone. For kinds that share open titles.
 gboolean store_bytes_try_ref (StoreBytes *self);
+
+// Counts a stream that begins. Returns FALSE and sets G_IO_ERROR_NO_SPACE if it is more than the
+// disks can give. Call store_bytes_leave() at its end.
+gboolean store_bytes_enter (StoreBytes *self, GError **error);
+void store_bytes_leave (StoreBytes *self);
 
 // Asks for the region with byte `at`, which is needed at `deadline_ns` of weir_now_ns(). `at` is
 // less than the size. The caller frees the result, which keeps the title open.

@@ -131,6 +131,7 @@ serve (gpointer data)
                                   : send_bytes (self, &request);
   store_region_free (self->region);
   store_region_free (self->next);
+  store_bytes_leave (self->bytes);
   store_bytes_unref (self->bytes);
   close (self->socket);
   g_mutex_clear (&self->lock);

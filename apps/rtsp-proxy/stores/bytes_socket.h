@@ -19,5 +19,6 @@ typedef struct {
 } BytesAnswer;
 
 // Returns the reader's end of a pair of sockets. A thread serves it until all copies of that end
-// are closed. Returns -1 with errno on failure.
+// are closed, and then calls store_bytes_leave(): call store_bytes_enter() before. Returns -1 with
+// errno on failure.
 int bytes_socket_new (StoreBytes *bytes);

@@ -231,7 +231,7 @@ file_region_free (StoreRegion *region)
 // ---- construction ----
 
 static const StoreBytesKind kind = { file_bytes_ask, file_region_is_ready, file_region_get,
-  file_region_free, file_bytes_free };
+  file_region_free, NULL, NULL, file_bytes_free };
 
 static void
 measure (FileBytes *self)

@@ -116,7 +116,7 @@ folder_free (Store *self)
 Store *
 folder_new (const gchar *path)
 {
-  static const StoreKind kind = { folder_open, folder_open_bytes, folder_list, folder_free };
+  static const StoreKind kind = { folder_open, folder_open_bytes, folder_list, NULL, folder_free };
   Folder *self;
 
   if (!path)

@@ -59,6 +59,12 @@ store_open_bytes (Store *self, const gchar *name, GError **error)
   return self->kind->open_bytes (self, name, error);
 }
 
+guint
+store_get_disks (Store *self, StoreDisk *disks, guint n_max)
+{
+  return self->kind->get_disks ? self->kind->get_disks (self, disks, n_max) : 0;
+}
+
 gboolean
 store_list (Store *self, StoreFoundFunc found, gpointer data)
 {

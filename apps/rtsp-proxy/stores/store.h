@@ -18,11 +18,22 @@ gboolean store_is_name (const gchar *name);
 // Called for each title; `size` is in bytes. Returns FALSE to end the listing.
 typedef gboolean (*StoreFoundFunc) (const gchar *name, guint64 size, gpointer data);
 
+// What a disk of a store does. The numbers are since the store was opened.
+typedef struct {
+  guint number;
+  guint64 queue; // reads that wait or are in progress
+  guint64 reads, errors, bytes;
+  guint64 second_choices; // reads of a copy that is not the first one
+  guint64 service_us;     // moving average of the time of a read
+  guint64 failing;        // 1: it is avoided
+} StoreDisk;
+
 // The functions of a kind of store, whose struct begins with a Store.
 typedef struct {
   int (*open) (Store *self, const gchar *name, guint64 *size);
   StoreBytes *(*open_bytes) (Store *self, const gchar *name, GError **error);
   gboolean (*list) (Store *self, StoreFoundFunc found, gpointer data);
+  guint (*get_disks) (Store *self, StoreDisk *disks, guint n_max); // NULL: 0
   void (*free) (Store *self);
 } StoreKind;
 
@@ -45,6 +56,10 @@ int store_open (Store *self, const gchar *name, guint64 *size);
 // Opens the title `name` for outlets that send its bytes. Returns NULL and sets an error of the
 // domain G_IO_ERROR on failure. (transfer full)
 StoreBytes *store_open_bytes (Store *self, const gchar *name, GError **error);
+
+// Fills in up to `n_max` disks. Returns their number: 0 for a store that knows of no disks, or that
+// nobody has used yet.
+guint store_get_disks (Store *self, StoreDisk *disks, guint n_max);
 
 // Calls `found` for each title, in no order. Returns FALSE with errno if the store cannot be read.
 gboolean store_list (Store *self, StoreFoundFunc found, gpointer data);

@@ -58,6 +58,7 @@ struct _HttpConnection {
   AccessCase *asked;
   gchar *place; // the mount on which the reader has a place
   HttpOpening *opening;
+  StoreBytes *entered; // the title as a stream of its store; NULL: not counted
   HttpBody body;
   gboolean keeps; // the connection stays open after the answer
   GString *out;   // the answer
@@ -361,6 +362,11 @@ answer_title (HttpConnection *self, StoreBytes *bytes)
     return answer_refused (self, problem->status, problem->reason, problem->text);
   if (has_body)
     self->place = g_strdup (mount_get_path (self->resolved.mount));
+  if (has_body && !http_refusal_enter_store (bytes, self->peer))
+    return answer_text (
+        self, SOUP_STATUS_SERVICE_UNAVAILABLE, "the disks can give no more streams now");
+  if (has_body)
+    self->entered = store_bytes_ref (bytes);
   begin_answer (self, self->body.status);
   http_answer_end_title (self->out, bytes, self->resolved.title, &self->body);
   if (!has_body) {
@@ -403,6 +409,9 @@ clear_answer (HttpConnection *self)
 {
   g_clear_pointer (&self->reader, http_reader_end);
   http_sender_clear (&self->sender);
+  if (self->entered)
+    store_bytes_leave (self->entered);
+  g_clear_pointer (&self->entered, store_bytes_unref);
   if (self->place)
     places_leave (self->place);
   g_clear_pointer (&self->place, g_free);
@@ -461,16 +470,6 @@ step_writing (HttpConnection *self, gint64 now)
   return TRUE;
 }
 
-static void
-note_sent (HttpConnection *self)
-{
-  http_reader_update (self->reader, self->sender.sent, self->sender.deficit_ns);
-  for (guint i = 0; i < HTTP_N_STARVED; i++) {
-    http_counts_add_starved (i, self->sender.starved[i]);
-    self->sender.starved[i] = 0;
-  }
-}
-
 static gboolean
 step_sending (HttpConnection *self, gint64 now)
 {
@@ -479,7 +478,7 @@ step_sending (HttpConnection *self, gint64 now)
                               ? HTTP_SENDER_GONE
                               : http_sender_run (&self->sender, self->fd, now);
 
-  note_sent (self);
+  http_reader_update (self->reader, self->sender.sent, self->sender.deficit_ns);
   switch (state) {
     case HTTP_SENDER_DONE:
       return end_answer (self, now);

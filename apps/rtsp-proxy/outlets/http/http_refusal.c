@@ -3,6 +3,7 @@
 
 #include <libsoup/soup.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "readers/places.h"
 
@@ -49,4 +50,17 @@ http_refusal_of_reader (Mount *mount)
   if (memory_get_level () != MEMORY_ENOUGH)
     return &memory;
   return places_take (mount_get_path (mount), get_max_readers (mount)) ? NULL : &readers;
+}
+
+gboolean
+http_refusal_enter_store (StoreBytes *bytes, const gchar *peer)
+{
+  static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
+  GError *error = NULL;
+
+  if (store_bytes_enter (bytes, &error))
+    return TRUE;
+  log_event_limited (&limit, "reader %s refused: %s", peer, error->message);
+  g_error_free (error);
+  return FALSE;
 }

@@ -19,3 +19,6 @@ const HttpRefusal *http_refusal_of (RequestFault fault);
 // Takes a place for a reader of the mount, which ends with places_leave(). Returns NULL, or the
 // refusal if there is no room.
 const HttpRefusal *http_refusal_of_reader (Mount *mount);
+
+// Counts a stream of a title (store_bytes_enter()). Logs and returns FALSE if it is one too many.
+gboolean http_refusal_enter_store (StoreBytes *bytes, const gchar *peer);

@@ -98,6 +98,7 @@ get_due (HttpSender *self, gint64 now)
 static void
 note_sent (HttpSender *self, gsize n, gint64 now)
 {
+  HttpStarved cause = self->was_full ? HTTP_STARVED_READER : HTTP_STARVED_STORE;
   guint64 starved;
 
   self->at += n;
@@ -106,10 +107,10 @@ note_sent (HttpSender *self, gsize n, gint64 now)
     return;
   if (!self->begun) {
     weir_pacer_pop (&self->pacer, now);
-    starved = self->pacer.counts.starvations;
-    self->starved[self->was_full ? HTTP_STARVED_READER : HTTP_STARVED_STORE] +=
-        starved - self->n_starved;
-    self->n_starved = starved;
+    starved = self->pacer.counts.starvations - self->n_starved;
+    self->starved[cause] += starved;
+    self->n_starved += starved;
+    http_counts_add_starved (cause, starved);
     self->deficit_ns = self->pacer.deficit_ns;
     self->was_full = FALSE;
   }

@@ -98,6 +98,8 @@ refuse (Asker *self, GError *error)
 
   if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_BUSY))
     status = GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  else if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NO_SPACE))
+    status = GST_RTSP_STS_NOT_ENOUGH_BANDWIDTH;
   else if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED))
     status = GST_RTSP_STS_UNSUPPORTED_MEDIA_TYPE;
   log_event_limited (&refusals, "reader %s refused: %s", self->peer, error->message);
