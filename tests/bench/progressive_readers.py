@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Reads a title over HTTP on many connections: PORT READERS WARM SECONDS. Prints BEGIN after WARM
+seconds, and BYTES with what came in SECONDS."""
+
+import select
+import socket
+import sys
+import time
+
+REQUEST = b'GET /films/a.mp4 HTTP/1.1\r\nHost: localhost\r\n\r\n'
+
+
+def main():
+    port, readers, warm, seconds = (int(word) for word in sys.argv[1:])
+    poll, sockets, buffer, total = select.epoll(), {}, bytearray(1 << 20), 0
+    for _ in range(readers):
+        connection = socket.create_connection(('127.0.0.1', port), timeout=10)
+        connection.sendall(REQUEST)
+        connection.setblocking(False)
+        sockets[connection.fileno()] = connection
+        poll.register(connection.fileno(), select.EPOLLIN)
+    begin = time.monotonic() + warm
+    told = False
+    while (now := time.monotonic()) < begin + seconds:
+        if not told and now >= begin:
+            print('BEGIN', flush=True)
+            told, total, begin = True, 0, now
+        for fd, _ in poll.poll(0.05):
+            n = sockets[fd].recv_into(buffer)
+            total += n
+            if n == 0:
+                poll.unregister(fd)
+    print('BYTES', total, flush=True)
+
+
+main()
