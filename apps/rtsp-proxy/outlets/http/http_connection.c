@@ -579,7 +579,8 @@ http_connection_new (const HttpContext *context, GSocket *socket, GInetAddress *
 void
 http_connection_start (HttpConnection *self)
 {
+  // Once the poll watches the socket, which can be written, the task runs, and the connection may
+  // end and be freed.
   if (!http_poll_add (self->context->poll, self->fd, self))
-    g_atomic_int_set (&self->closing, TRUE);
-  wake (self);
+    http_connection_close (self);
 }
