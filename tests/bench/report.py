@@ -162,7 +162,8 @@ def write_png(path, bench, samples, facts, column=None):
         'set errorbars linecolor rgb "#333333"',
         'set style fill solid 0.9 noborder; set boxwidth 0.9 relative',
         f'set ylabel "{column.heading}"; set key noenhanced outside top center horizontal; set grid ytics',
-        'set xtics noenhanced', f'set xlabel "{bench.CASE}"',
+        f'set xtics noenhanced{" rotate by -60" if len(data) > 12 else ""}',
+        f'set xlabel "{bench.CASE}"',
         # A logarithmic scale, which has no zero, separates costs of very different size.
         f'set logscale y; set yrange [{_floor(sum(drawn.values(), []))}:*]' if bench.LOG
         else 'set yrange [0:*]',

@@ -2,8 +2,8 @@
 """A block store on imitated disks, and the largest number of streams that it gives.
 
 The disks are those of Y. R. Choe, "Design and Implementation of a Resource-Efficient Storage Server
-for VoD" (Purdue University, 2007), chapter 4: an access takes 17 ms, and 525 Mb are transferred in a
-second. Time can be scaled: slices and accesses that take a tenth of the time, with blocks of a
+for VoD" (Purdue University, 2007), chapter 4: an access takes 17 ms, and 525 Mb are transferred in
+a second. Time can be scaled: slices and accesses that take a tenth of the time, with blocks of a
 tenth of the size, give the same number of streams in a tenth of the time.
 """
 
@@ -27,9 +27,9 @@ RATE = 525e6    # bits/s, r_d
 SLICE = 5       # s, t_b
 MEMORY = 4e9    # bytes of the dissertation's server, which kept files in its page cache
 MOST_STREAMS = 1.03  # of the model; more than that is an error of the bench
-NEAR = 0.01     # the search ends when the largest number is known to this part of it
+NEAR = 0.01
 READERS = 8     # of the calibration, so that one read always waits
-READ_SECONDS = 1  # for each size
+READ_SECONDS, READS = 1, 64  # at least, for each size
 CALIBRATION = (1 << 18, 1 << 20, 15 << 18)  # bytes
 MEGABIT = 1e6
 
@@ -109,7 +109,7 @@ def _read(file, size, ends):
     with contextlib.suppress(PermissionError):  # as the disk and the store
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     limit = time.monotonic() + READ_SECONDS
-    while time.monotonic() < limit:
+    while time.monotonic() < limit or len(ends) < READS:
         os.preadv(file, [buffer], random.randrange(1 << 10) << 22)
         ends.append(time.monotonic())
 
@@ -180,15 +180,16 @@ def store(scale, n_disks, policy, megabits, blocks, titles, on_devices=False):
         yield Store(path, disks, scale, policy, megabits, blocks, titles, on_devices)
 
 
-def largest(trial, expected, most=None):
+def largest(trial, expected, most=None, near=NEAR):
     """Returns the largest number of streams without a stoppage, and the figures of that run.
 
     `trial(n)` plays n streams. A number is tried twice, as other work on the machine may cause one
-    failure. The search begins at `expected` and goes to `most` at most.
+    failure. The search begins at `expected`, goes to `most` at most, and ends when the number is
+    known to the part `near` of it.
     """
     good, best, bad = 0, None, None if most is None else most + 1
-    n, step = max(1, int(expected)), NEAR
-    while bad is None or bad - good > max(1, NEAR * good):
+    n, step = max(1, int(expected)), near
+    while bad is None or bad - good > max(1, near * good):
         result = trial(n)
         if result['stoppages']:
             result = trial(n)
