@@ -64,6 +64,12 @@ def model(scale, disks, megabits, access=None, rate=RATE):
 os.environ.setdefault('WEIR_SLOWDISK', str(BUILD / 'tests/support/slowdisk/slowdisk'))
 
 
+def check(streams, expected):
+    """Refuses more streams of distinct titles than the disks can give."""
+    assert streams <= MOST_STREAMS * expected + 1, \
+        f'{streams} streams, where the model allows {expected:.1f}'
+
+
 def program(name):
     path = BUILD / 'tests/bench' / name
     if not path.exists():

@@ -3,7 +3,7 @@
 disks (figures 3.2 to 3.4 of the dissertation)."""
 
 from report import Column
-from store_disks import (CALIBRATION, MOST_STREAMS, RATE, Scale, disks_in, folder, largest, model,
+from store_disks import (CALIBRATION, RATE, Scale, check, disks_in, folder, largest, model,
                          read_time, store, times)
 from store_work import even, uniform
 
@@ -48,8 +48,7 @@ def calibrate(scale):
 
 
 def figures(scale, streams, expected, result):
-    assert streams <= MOST_STREAMS * expected + 1, \
-        f'{streams} streams, where the model allows {expected:.1f}'
+    check(streams, expected)
     return {'streams': streams, 'ratio': streams / expected,
             'busy': result['read'] / result['seconds'] / 1e6, 'cpu': result['cpu'],
             'start': result['start'] * scale.time, 'late': 1000 * result['late']}

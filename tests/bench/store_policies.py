@@ -3,7 +3,7 @@
 dissertation)."""
 
 from report import Column
-from store_disks import Scale, largest, model, store
+from store_disks import Scale, check, largest, model, store
 from store_work import ARRIVALS, Zipf, arriving, even, uniform
 
 NAME = 'store-policies'
@@ -53,6 +53,7 @@ def measure_uniform(scale, starts, policy, slices):
         streams, result = largest(
             lambda n: filled.trial(STARTS[starts](n, scale), slices),
             FIRST.get(policy, 1) * expected, most)
+    check(streams, expected)
     if starts == 'within a slice':
         found[policy] = streams
     return figures(scale, streams, result)
