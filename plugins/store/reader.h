@@ -20,6 +20,8 @@
 // three entries (open, read, close) and two or three calls of io_uring_enter(). On
 // an EPYC core, a read took about 70 us, and each gigabyte 0.05 s for its hash and 0.04 s for
 // O_DIRECT.
+// an EPYC core, a request for a small block took about 70 us, and each gigabyte 0.05 s for its hash
+// and 0.04 s for O_DIRECT.
 
 #include "disks/diskload.h"
 #include "disks/readqueue.h"
