@@ -152,21 +152,30 @@ def work(proxy, chance, stop):
             pass  # the proxy may close at any time; the test's end checks the proxy
 
 
+def use_api(proxy, chance):
+    """Sends requests to the API. The kernel may end a connection while it lacks memory for TCP."""
+    try:
+        if chance.random() < 0.5:
+            proxy.http('PATCH', '/v1/mounts' + chance.choice(('/cam', '/cache', '/pipe')),
+                       chance.choice(({'priority': 3}, {'join': 'live'}, {'pipeline': None})))
+            return
+        for path in '/metrics', '/v1/graph', '/v1/readers', '/v1/mounts':
+            proxy.get(path)
+    except ConnectionResetError as error:
+        print(f'# the API: {error!r}', flush=True)
+
+
 def change(proxy, origin, folder, wrapping, chance):
     """Makes one random change. Returns the origin."""
     what = chance.randrange(4)
-    if what == 0:
-        proxy.http('PATCH', '/v1/mounts' + chance.choice(('/cam', '/cache', '/pipe')),
-                   chance.choice(({'priority': 3}, {'join': 'live'}, {'pipeline': None})))
-    elif what == 1:
-        proxy.hang_up(config(mounts(origin.url, folder, wrapping, chance.randrange(1, 9))))
+    if what < 2:
+        use_api(proxy, chance)
     elif what == 2:
+        proxy.hang_up(config(mounts(origin.url, folder, wrapping, chance.randrange(1, 9))))
+    else:
         origin.kill()
         time.sleep(chance.random())
         origin = Origin(after=origin)
-    else:
-        for path in '/metrics', '/v1/graph', '/v1/readers', '/v1/mounts':
-            proxy.get(path)
     return origin
 
 
@@ -188,8 +197,6 @@ def check_trend(samples):
     print(f'# after the warm-up, memory at rest grew by {memory:.0f} KiB an hour, and descriptors by '
           f'{descriptors}; at the end {samples.rests[-1][1]} KiB and {samples.rests[-1][2]} descriptors',
           flush=True)
-    if OUT:
-        samples.write(OUT)
     if SECONDS >= TREND_SECONDS:
         assert memory < MEMORY_SLOPE_KIB, memory
         assert descriptors <= MORE_DESCRIPTORS, descriptors
@@ -237,6 +244,10 @@ def random_load_leaves_nothing_behind():
                 packets, wraps = packets + reader.packets, wraps + reader.wraps
                 rest(proxy)
                 samples.note_rest()
+                print('# at rest after %.0f s: %d KiB, %d descriptors, %d threads' % samples.rests[-1],
+                      flush=True)
+                if OUT:
+                    samples.write(OUT)
             samples.stop()
             print(f'# readers of counters that wrap got {packets} packets and {wraps} wraps',
                   flush=True)
