@@ -18,8 +18,6 @@
 //
 // Cost: a read of a block takes a lookup in two hash tables, an entry in a heap, and on a ring
 // three entries (open, read, close) and two or three calls of io_uring_enter(). On
-// an EPYC core, a read took about 70 us, and each gigabyte 0.05 s for its hash and 0.04 s for
-// O_DIRECT.
 // an EPYC core, a request for a small block took about 70 us, and each gigabyte 0.05 s for its hash
 // and 0.04 s for O_DIRECT.
 
