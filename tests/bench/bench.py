@@ -62,7 +62,7 @@ def main():
         description='Runs the benches. Prints a table of each, and writes NAME.json and NAME.png to '
                     f'{CACHE}. Without root, the benches run over loopback.')
     parser.add_argument('--quick', action='store_true',
-                        help='run fewer cases; all benches take about 45 minutes')
+                        help='run fewer cases; all benches take about an hour')
     parser.add_argument('--no-segmentation', action='store_true',
                         help='use a device without UDP segmentation')
     parser.add_argument('names', nargs='*', metavar='NAME',
