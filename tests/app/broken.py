@@ -180,8 +180,12 @@ def a_title_without_media_is_refused():
     with tempfile.TemporaryDirectory() as films, serve(films, bad_ts=pictureless()) as proxy:
         with Reader(proxy, 'bad.ts') as reader:
             assert reader.ask('DESCRIBE')[0] == 415
-            assert PATIENCE <= reader.answers[0][2] < PATIENCE + AT_ONCE, reader.answers
-        proxy.wait_for_line('refused: /films/bad.ts: cannot be played: opening took longer than')
+            took = reader.answers[0][2]
+            # A worker reads further ahead, so its parser may give up first.
+            assert took >= PATIENCE or os.environ.get('WEIR_ISOLATE') != 'no', took
+            assert took < PATIENCE + AT_ONCE, took
+        proxy.wait_for_line('refused: /films/bad.ts: cannot be played: ' + (
+            'opening took longer than' if took >= PATIENCE else 'Error parsing'))
 
 
 @test
