@@ -162,6 +162,7 @@ def man(template, table, values):
             'MOUNT-KEYS': lambda: man_keys(table['mount']),
             'CACHE-KEYS': lambda: man_keys(table['cache']),
             'TLS-KEYS': lambda: man_keys(table['tls']),
+            'HTTP-KEYS': lambda: man_keys(table['http']),
             'USER-KEYS': lambda: man_keys(table['users']),
             'PERMISSION-KEYS': lambda: man_keys(table['permissions']),
             'JWT-KEYS': lambda: man_keys(table['jwt']),
