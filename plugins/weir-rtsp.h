@@ -71,6 +71,9 @@ void weir_transport_set_srtp (GstRTSPClient *client, GstRTSPStreamTransport *tra
 void weir_transport_clear_srtp (GstRTSPStreamTransport *transport);
 gboolean weir_transport_has_srtp (GstRTSPStreamTransport *transport);
 
+// Reports whether any track of a session has SRTP.
+gboolean weir_session_media_has_srtp (GstRTSPSessionMedia *media);
+
 // Returns the number of RTCP packets from readers with SRTP that were dropped because they were not
 // authentic, or had been received before.
 guint64 weir_srtp_get_refused (void);

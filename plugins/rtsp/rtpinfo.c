@@ -202,21 +202,6 @@ make_items (GstRTSPSessionMedia *media, const gchar *header, const InfoFunc *inf
   return ours;
 }
 
-static gboolean
-has_srtp (GstRTSPSessionMedia *media)
-{
-  GPtrArray *transports = gst_rtsp_session_media_get_transports (media);
-  gboolean has = FALSE;
-
-  for (guint i = 0; i < transports->len; i++) {
-    GstRTSPStreamTransport *transport = g_ptr_array_index (transports, i);
-
-    has |= transport && weir_transport_has_srtp (transport);
-  }
-  g_ptr_array_unref (transports);
-  return has;
-}
-
 void
 weir_rtp_info_rewrite (GstRTSPSessionMedia *media, GstRTSPMessage *response)
 {
@@ -225,7 +210,7 @@ weir_rtp_info_rewrite (GstRTSPSessionMedia *media, GstRTSPMessage *response)
   gchar *header = NULL;
   GPtrArray *ours;
 
-  if (info && !info->func && !has_srtp (media))
+  if (info && !info->func && !weir_session_media_has_srtp (media))
     return;
   gst_rtsp_message_get_header (response, GST_RTSP_HDR_RTP_INFO, &header, 0);
   ours = make_items (media, header, info);

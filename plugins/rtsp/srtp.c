@@ -47,6 +47,21 @@ weir_transport_has_srtp (GstRTSPStreamTransport *transport)
   return g_object_get_qdata (G_OBJECT (transport), srtp_quark ()) != NULL;
 }
 
+gboolean
+weir_session_media_has_srtp (GstRTSPSessionMedia *media)
+{
+  GPtrArray *transports = gst_rtsp_session_media_get_transports (media);
+  gboolean has = FALSE;
+
+  for (guint i = 0; i < transports->len; i++) {
+    GstRTSPStreamTransport *transport = g_ptr_array_index (transports, i);
+
+    has |= transport && weir_transport_has_srtp (transport);
+  }
+  g_ptr_array_unref (transports);
+  return has;
+}
+
 void
 weir_transport_clear_srtp (GstRTSPStreamTransport *transport)
 {

@@ -148,13 +148,14 @@ void
 reader_sample_reports (Reader *self, ReaderSample *sample)
 {
   *sample = (ReaderSample) { 0 };
-  self->ops->sample_reports (self->served, sample);
+  if (self->ops->sample_reports)
+    self->ops->sample_reports (self->served, sample);
 }
 
 gboolean
 reader_set_priority (Reader *self, guint priority)
 {
-  return self->ops->set_priority (self->served, priority);
+  return self->ops->set_priority && self->ops->set_priority (self->served, priority);
 }
 
 void
@@ -168,25 +169,25 @@ reader_close (Reader *self, const gchar *reason)
 gboolean
 reader_set_layers (Reader *self, WeirLayerSet layers)
 {
-  return self->ops->set_layers (self->served, layers);
+  return self->ops->set_layers && self->ops->set_layers (self->served, layers);
 }
 
 guint64
 reader_count_reports (Reader *self)
 {
-  return self->ops->count_reports (self->served);
+  return self->ops->count_reports ? self->ops->count_reports (self->served) : 0;
 }
 
 gboolean
 reader_sample_video (Reader *self, ReaderVideo *sample)
 {
-  return self->ops->sample_video (self->served, sample);
+  return self->ops->sample_video && self->ops->sample_video (self->served, sample);
 }
 
 GstElement *
 reader_dup_video_sink (Reader *self)
 {
-  return self->ops->dup_video_sink (self->served);
+  return self->ops->dup_video_sink ? self->ops->dup_video_sink (self->served) : NULL;
 }
 
 gboolean
@@ -199,7 +200,8 @@ void
 reader_read_rates (Reader *self, WeirRates *rates)
 {
   *rates = (WeirRates) { 0 };
-  self->ops->read_rates (self->served, rates);
+  if (self->ops->read_rates)
+    self->ops->read_rates (self->served, rates);
 }
 
 // ---- all readers ----

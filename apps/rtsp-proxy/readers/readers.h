@@ -93,7 +93,8 @@ void reader_read_rates (Reader *self, WeirRates *rates);
 // ---- for outlets ----
 
 // An outlet's implementation of the functions above, for one reader. `served` is the outlet's
-// object. Called from any thread. Samples are zero before a call.
+// object. Called from any thread. Samples are zero before a call. An outlet without reports,
+// priorities or layers leaves the functions from sample_reports to read_rates NULL, all or some.
 typedef struct {
   void (*sample) (gpointer served, ReaderSample *sample);
   void (*sample_reports) (gpointer served, ReaderSample *sample);

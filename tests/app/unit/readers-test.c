@@ -24,11 +24,6 @@ sample (gpointer served, ReaderSample *sample)
   sample->lag_ns = 5;
 }
 
-static void
-sample_reports (gpointer served, ReaderSample *sample)
-{
-}
-
 static gboolean
 set_priority (gpointer served, guint priority)
 {
@@ -43,29 +38,6 @@ set_layers (gpointer served, WeirLayerSet layers)
   return TRUE;
 }
 
-static gboolean
-sample_video (gpointer served, ReaderVideo *video)
-{
-  return FALSE;
-}
-
-static guint64
-count_reports (gpointer served)
-{
-  return 0;
-}
-
-static GstElement *
-dup_video_sink (gpointer served)
-{
-  return NULL;
-}
-
-static void
-read_rates (gpointer served, WeirRates *rates)
-{
-}
-
 static void
 close_fake (gpointer served, const gchar *reason)
 {
@@ -78,8 +50,11 @@ free_fake (gpointer served)
   ((Fake *) served)->freed = TRUE;
 }
 
-static const ReaderOps ops = { sample, sample_reports, set_priority, set_layers, sample_video,
-  count_reports, dup_video_sink, read_rates, close_fake, free_fake };
+static const ReaderOps ops = { .sample = sample,
+  .set_priority = set_priority,
+  .set_layers = set_layers,
+  .close = close_fake,
+  .free = free_fake };
 
 static Reader *
 reader_of (Fake *fake, const gchar *mount)
@@ -102,6 +77,26 @@ operations_reach_the_outlet (void)
   g_free (fake.closed);
   reader_unref (reader);
   g_assert_true (fake.freed);
+}
+
+static void
+operations_that_an_outlet_lacks_do_nothing (void)
+{
+  static const ReaderOps few = { .sample = sample, .close = close_fake, .free = free_fake };
+  Fake fake = { 0 };
+  Reader *reader = reader_new (&few, &fake, "/cam", "somebody", "HTTP");
+  ReaderSample reports;
+  ReaderVideo video;
+  WeirRates rates;
+
+  reader_sample_reports (reader, &reports);
+  reader_read_rates (reader, &rates);
+  g_assert_false (reader_set_priority (reader, 3));
+  g_assert_false (reader_set_layers (reader, (WeirLayerSet) { 1, 2, 0 }));
+  g_assert_false (reader_sample_video (reader, &video));
+  g_assert_cmpuint (reader_count_reports (reader), ==, 0);
+  g_assert_null (reader_dup_video_sink (reader));
+  reader_unref (reader);
 }
 
 // An outlet forgets a paused reader, and counts from zero afterwards.
@@ -184,6 +179,7 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/readers/operations-reach-the-outlet", operations_reach_the_outlet);
+  g_test_add_func ("/readers/lacking", operations_that_an_outlet_lacks_do_nothing);
   g_test_add_func ("/readers/counts-continue-after-a-pause", counts_continue_after_a_pause);
   g_test_add_func ("/readers/readers-are-listed-by-id", readers_are_listed_by_id);
   g_test_add_func (

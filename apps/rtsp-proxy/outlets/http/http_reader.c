@@ -22,46 +22,6 @@ sample (gpointer served, ReaderSample *sample)
 }
 
 static void
-sample_reports (gpointer served, ReaderSample *sample)
-{
-}
-
-static gboolean
-set_priority (gpointer served, guint priority)
-{
-  return FALSE;
-}
-
-static gboolean
-set_layers (gpointer served, WeirLayerSet layers)
-{
-  return FALSE;
-}
-
-static gboolean
-sample_video (gpointer served, ReaderVideo *sample)
-{
-  return FALSE;
-}
-
-static guint64
-count_reports (gpointer served)
-{
-  return 0;
-}
-
-static GstElement *
-dup_video_sink (gpointer served)
-{
-  return NULL;
-}
-
-static void
-read_rates (gpointer served, WeirRates *rates)
-{
-}
-
-static void
 close_reader (gpointer served, const gchar *reason)
 {
   HttpReader *self = served;
@@ -84,8 +44,7 @@ free_served (gpointer served)
 HttpReader *
 http_reader_new (const gchar *mount, const gchar *peer, HttpReaderClose close, gpointer connection)
 {
-  static const ReaderOps ops = { sample, sample_reports, set_priority, set_layers, sample_video,
-    count_reports, dup_video_sink, read_rates, close_reader, free_served };
+  static const ReaderOps ops = { .sample = sample, .close = close_reader, .free = free_served };
   HttpReader *self = g_new0 (HttpReader, 1);
 
   g_mutex_init (&self->lock);

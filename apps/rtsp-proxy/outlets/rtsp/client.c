@@ -253,7 +253,7 @@ make_reader (Client *self, GstRTSPSessionMedia *media)
 
   log_event ("reader %s in: %s over %s%s", self->asker.peer,
       content ? content_get_label (content) : "?", reader_get_transport (reader),
-      srtp_is_used (media) ? " with SRTP" : "");
+      weir_session_media_has_srtp (media) ? " with SRTP" : "");
   readers_add (reader);
   if (presentation)
     adaptation_watch (reader, presentation, self->asker.layers);

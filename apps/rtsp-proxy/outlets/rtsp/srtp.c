@@ -123,21 +123,6 @@ srtp_describe (GstRTSPClient *client, GstRTSPMedia *media, GstSDPMessage *sdp)
 
 // ---- sessions ----
 
-gboolean
-srtp_is_used (GstRTSPSessionMedia *media)
-{
-  GPtrArray *transports = gst_rtsp_session_media_get_transports (media);
-  gboolean used = FALSE;
-
-  for (guint i = 0; i < transports->len; i++) {
-    GstRTSPStreamTransport *transport = g_ptr_array_index (transports, i);
-
-    used |= transport && weir_transport_has_srtp (transport);
-  }
-  g_ptr_array_unref (transports);
-  return used;
-}
-
 guint64
 srtp_count_refused (void)
 {

@@ -30,9 +30,6 @@ gboolean srtp_is_asked (GstRTSPClient *client);
 // what gst-rtsp-server gets.
 gboolean srtp_has_begun (GstRTSPContext *ctx, const gchar *transport);
 
-// Reports whether tracks of a session use SRTP.
-gboolean srtp_is_used (GstRTSPSessionMedia *media);
-
 // Returns the number of RTCP packets of readers with SRTP that were dropped because they were not
 // authentic. Call from any thread.
 guint64 srtp_count_refused (void);
