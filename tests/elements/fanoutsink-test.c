@@ -689,6 +689,48 @@ test_keeps_the_last_sample (void)
   finish (h, sink);
 }
 
+// A seek cuts a frame off; the first frame after it may have the same timestamp.
+static GstBuffer *
+make_part_of_frame (guint n)
+{
+  GstBuffer *packet = make_packet (60, n, FALSE);
+
+  gst_buffer_memset (packet, 4, 0, 4); // the timestamp
+  return packet;
+}
+
+static void
+test_a_flush_forgets_the_packets_before_it (void)
+{
+  const gchar *joins[] = { "live", "keyframe" };
+
+  for (guint i = 0; i < G_N_ELEMENTS (joins); i++) {
+    GstHarness *h = make_sink ("fanoutsink window-time=1000000000");
+    GstElement *sink = find_sink (h);
+    GstSegment segment;
+    guint16 port;
+    int fd = listen_on (AF_INET, "127.0.0.1", &port);
+    guint8 got[100];
+
+    gst_util_set_object_arg (G_OBJECT (sink), "join", joins[i]);
+    gst_segment_init (&segment, GST_FORMAT_TIME);
+    for (guint n = 1; n <= 3; n++)
+      gst_harness_push (h, make_part_of_frame (n));
+    gst_harness_push_event (h, gst_event_new_flush_start ());
+    gst_harness_push_event (h, gst_event_new_flush_stop (TRUE));
+    gst_harness_push_event (h, gst_event_new_segment (&segment));
+    gst_harness_push (h, make_part_of_frame (4));
+    g_signal_emit_by_name (sink, "add", "127.0.0.1", (gint) port);
+    gst_harness_push (h, make_part_of_frame (5));
+    for (guint8 n = 4; n <= 5; n++) {
+      g_assert_cmpint (receive (fd, got, sizeof got), ==, 60);
+      g_assert_cmpuint (got[3], ==, n);
+    }
+    close (fd);
+    finish (h, sink);
+  }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -718,5 +760,7 @@ main (int argc, char **argv)
       "/fanoutsink/buffer-size-sets-the-send-buffer", test_buffer_size_sets_the_send_buffer);
   g_test_add_func ("/fanoutsink/warns-of-a-small-send-buffer", test_warns_of_a_small_send_buffer);
   g_test_add_func ("/fanoutsink/keeps-the-last-sample", test_keeps_the_last_sample);
+  g_test_add_func ("/fanoutsink/a-flush-forgets-the-packets-before-it",
+      test_a_flush_forgets_the_packets_before_it);
   return g_test_run ();
 }

@@ -158,14 +158,16 @@ flush_reader (WeirFanout *fanout, WeirReader *reader)
   reader->next_ns = 0;
 }
 
-void
-weir_fanout_stop (WeirFanout *fanout)
+// Empties the window. Waits for sends in progress.
+static void
+empty (WeirFanout *fanout, bool goes_on)
 {
   Room *rooms;
 
   pthread_mutex_lock (&fanout->writer);
   weir_fanout_publish (fanout);
   pthread_mutex_lock (&fanout->lock);
+  goes_on = goes_on && fanout->running;
   fanout->running = false;
   while (fanout->n_passes > 0)
     pthread_cond_wait (&fanout->passed, &fanout->lock);
@@ -179,9 +181,22 @@ weir_fanout_stop (WeirFanout *fanout)
   atomic_store (&fanout->join_wanted, false);
   rooms = fanout->rooms;
   fanout->rooms = NULL;
+  fanout->running = goes_on;
   pthread_mutex_unlock (&fanout->lock);
   pthread_mutex_unlock (&fanout->writer);
   weir_rooms_free (rooms); // closes the duplicated descriptors, so that the owner's close is final
+}
+
+void
+weir_fanout_stop (WeirFanout *fanout)
+{
+  empty (fanout, false);
+}
+
+void
+weir_fanout_flush (WeirFanout *fanout)
+{
+  empty (fanout, true);
 }
 
 bool

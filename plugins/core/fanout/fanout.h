@@ -140,6 +140,10 @@ size_t weir_fanout_n_readers (WeirFanout *fanout);
 void weir_fanout_start (WeirFanout *fanout);
 void weir_fanout_stop (WeirFanout *fanout);
 
+// Forgets all packets, as after a seek. Waits for sends in progress and counts the packets that
+// readers had ahead of them as flushed. The readers stay, and continue with the next packet.
+void weir_fanout_flush (WeirFanout *fanout);
+
 // Sets the file of the window (window.h); NULL: memory. Only while stopped.
 void weir_fanout_set_file (WeirFanout *fanout, WeirBlockFile *file);
 
