@@ -44,8 +44,8 @@
  * posts a warning with the reader and the system's reason, at most once in 10 s, and keeps sending.
  *
  * EOS passes when everything is sent, or after 2 s. On the way to READY, packets that are not sent
- * within 50 ms count as flushed. A flush empties the window; packets that a reader has not got count
- * as flushed.
+ * within 50 ms count as flushed. A flush empties the window; packets that a reader has not got
+ * count as flushed.
  *
  * The element never changes a payload. It rewrites sequence numbers and timestamps for readers that
  * catch up, have a delay, or from whose stream it left out packets on purpose. It refuses packets
