@@ -67,7 +67,7 @@ rate_pacer_flush_start (WeirRatePacer *self, GstEvent *event)
 
   g_mutex_lock (&self->lock);
   self->flushing = TRUE;
-  g_cond_broadcast (&self->changed);
+  rate_pacer_tell_room (self);
   g_mutex_unlock (&self->lock);
   ok = gst_pad_push_event (self->srcpad, event);
   g_mutex_lock (&self->lock);
@@ -245,7 +245,7 @@ rate_pacer_interrupt (WeirRatePacer *self)
 {
   g_mutex_lock (&self->lock);
   self->flushing = TRUE;
-  g_cond_broadcast (&self->changed);
+  rate_pacer_tell_room (self);
   g_mutex_unlock (&self->lock);
 }
 
@@ -319,7 +319,8 @@ weir_rate_pacer_init (WeirRatePacer *self)
   gst_element_add_pad (GST_ELEMENT (self), self->srcpad);
 
   g_mutex_init (&self->lock);
-  g_cond_init (&self->changed);
+  g_cond_init (&self->room);
+  g_cond_init (&self->idle);
   self->index = (guint) g_atomic_int_add (&n_pacers, 1);
   self->items = gst_queue_array_new (16);
   rate_pacer_properties_init (self);
@@ -340,7 +341,8 @@ weir_rate_pacer_finalize (GObject *object)
   gst_queue_array_free (self->items);
   weir_pacer_free (&self->pacer);
   g_mutex_clear (&self->lock);
-  g_cond_clear (&self->changed);
+  g_cond_clear (&self->room);
+  g_cond_clear (&self->idle);
   G_OBJECT_CLASS (weir_rate_pacer_parent_class)->finalize (object);
 }
 

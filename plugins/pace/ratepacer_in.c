@@ -67,14 +67,24 @@ describe (const WeirRatePacer *self, GstBuffer *buffer)
   return packet;
 }
 
+// Waits until the queue is less than half full. Call with the lock.
+static void
+wait_for_room (WeirRatePacer *self)
+{
+  self->wants_room = TRUE;
+  while (weir_pacer_half_full (&self->pacer) && !self->flushing && self->ret == GST_FLOW_OK) {
+    rate_pacer_look (self);
+    g_cond_wait (&self->room, &self->lock);
+  }
+  self->wants_room = FALSE;
+}
+
 // Waits for room in the queue. Takes ownership of `buffer`. Call with the lock.
 static GstFlowReturn
 enqueue (WeirRatePacer *self, GstBuffer *buffer, const WeirPacePacket *packet)
 {
-  while (weir_pacer_full (&self->pacer) && !self->flushing && self->ret == GST_FLOW_OK) {
-    rate_pacer_look (self);
-    g_cond_wait (&self->changed, &self->lock);
-  }
+  if (weir_pacer_full (&self->pacer))
+    wait_for_room (self);
   if (self->flushing || self->ret != GST_FLOW_OK) {
     gst_buffer_unref (buffer);
     return self->flushing ? GST_FLOW_FLUSHING : self->ret;

@@ -186,6 +186,14 @@ rate_pacer_drop_items (WeirRatePacer *self)
   weir_pacer_flush (&self->pacer);
 }
 
+void
+rate_pacer_tell_room (WeirRatePacer *self)
+{
+  if (self->wants_room
+      && (self->flushing || self->ret != GST_FLOW_OK || !weir_pacer_half_full (&self->pacer)))
+    g_cond_signal (&self->room);
+}
+
 // Returns TRUE if the element has to post the flow error itself: after EOS, upstream pushes no more
 // buffers and never sees it.
 static gboolean
@@ -211,7 +219,9 @@ note_result (WeirRatePacer *self, GstFlowReturn ret, gboolean was_buffer)
       g_mutex_lock (&self->lock);
     }
   }
-  g_cond_broadcast (&self->changed);
+  rate_pacer_tell_room (self);
+  if (self->n_wait_for_push > 0)
+    g_cond_broadcast (&self->idle);
 }
 
 // Pushes everything that is due and that this thread may push.
@@ -226,7 +236,7 @@ push_all (WeirRatePacer *self)
     GstFlowReturn ret;
 
     self->busy = TRUE;
-    g_cond_broadcast (&self->changed);
+    rate_pacer_tell_room (self);
     g_mutex_unlock (&self->lock);
     ret = push_item (self, item);
     g_mutex_lock (&self->lock);
@@ -307,6 +317,8 @@ rate_pacer_look (WeirRatePacer *self)
 void
 rate_pacer_wait_for_push (WeirRatePacer *self)
 {
+  self->n_wait_for_push++;
   while (self->busy)
-    g_cond_wait (&self->changed, &self->lock);
+    g_cond_wait (&self->idle, &self->lock);
+  self->n_wait_for_push--;
 }

@@ -31,7 +31,8 @@ struct _WeirRatePacer {
 
   // Take it before the object lock. Not held across a push or a message.
   GMutex lock;
-  GCond changed; // the queue has room, or a push has ended
+  GCond room; // the streaming thread may continue
+  GCond idle; // a push has ended
 
   // Under the lock, all below.
   WeirPacer pacer;      // sizes and times of the buffers in `items`
@@ -45,15 +46,17 @@ struct _WeirRatePacer {
   GstFlowReturn ret;
 
   gboolean playing;
-  gboolean unsettled; // flushed in PLAYING: the running time is wrong until a buffer got through
-  gboolean offered;   // not PLAYING, and the sink already has its first buffer
-  GstSegment pushed;  // last segment pushed downstream
-  gint64 paused_at;   // running time at which the element left PLAYING, ns
-  GThread *may_wait;  // temporary thread whose push may block, or NULL
-  gboolean asked;     // the temporary thread is requested
-  gboolean busy;      // a push is under way
-  gint64 armed_due;   // running time at which the task runs next, ns
-  GstClock *clock;    // in PLAYING
+  gboolean unsettled;    // flushed in PLAYING: the running time is wrong until a buffer got through
+  gboolean offered;      // not PLAYING, and the sink already has its first buffer
+  GstSegment pushed;     // last segment pushed downstream
+  gint64 paused_at;      // running time at which the element left PLAYING, ns
+  GThread *may_wait;     // temporary thread whose push may block, or NULL
+  gboolean asked;        // the temporary thread is requested
+  gboolean busy;         // a push is under way
+  gboolean wants_room;   // the streaming thread waits for room
+  guint n_wait_for_push; // threads that wait for the end of a push
+  gint64 armed_due;      // running time at which the task runs next, ns
+  GstClock *clock;       // in PLAYING
   gboolean clock_is_ours; // `clock` is the clock that the shared threads use
   gint rang;              // atomic: wait_id has fired
   GstClockID wait_id;     // wait on a `clock` that the shared threads do not use, or NULL
@@ -81,6 +84,9 @@ void rate_pacer_apply_settings (WeirRatePacer *self);
 void rate_pacer_look (WeirRatePacer *self);
 void rate_pacer_stop_waiting (WeirRatePacer *self);
 void rate_pacer_drop_items (WeirRatePacer *self);
+
+// Wakes the streaming thread if it waits, and may continue.
+void rate_pacer_tell_room (WeirRatePacer *self);
 
 // Waits until the current push has returned. Downstream must not block it.
 void rate_pacer_wait_for_push (WeirRatePacer *self);

@@ -669,19 +669,21 @@ a_queue_is_full_after_a_second (void)
     size_t size;
     int64_t apart;
     size_t full; // packets after which the queue is full
+    size_t half; // and half full
   } cases[] = {
-    { { .mode = WEIR_PACE_TIMESTAMP, .max_burst = 1 }, 1000, 40 * MS, 26 },
-    { { .mode = WEIR_PACE_TIMESTAMP, .max_burst = 1 }, 1000, 3 * SECOND, 2 },
-    { { .mode = WEIR_PACE_TIMESTAMP, .max_burst = 1 }, 100, 0, 4096 },
-    { { .mode = WEIR_PACE_TIMESTAMP, .max_burst = 1 }, 1 << 20, MS, 4 },
-    { { .mode = WEIR_PACE_BITRATE, .bitrate = 80000 }, 1000, MS, 10 },
-    { { .mode = WEIR_PACE_BITRATE }, 1000, 100 * MS, 11 },
+    { { .mode = WEIR_PACE_TIMESTAMP, .max_burst = 1 }, 1000, 40 * MS, 26, 14 },
+    { { .mode = WEIR_PACE_TIMESTAMP, .max_burst = 1 }, 1000, 3 * SECOND, 2, 2 },
+    { { .mode = WEIR_PACE_TIMESTAMP, .max_burst = 1 }, 100, 0, 4096, 2048 },
+    { { .mode = WEIR_PACE_TIMESTAMP, .max_burst = 1 }, 1 << 20, MS, 4, 2 },
+    { { .mode = WEIR_PACE_BITRATE, .bitrate = 80000 }, 1000, MS, 10, 5 },
+    { { .mode = WEIR_PACE_BITRATE }, 1000, 100 * MS, 11, 6 },
   };
 
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     begin (&cases[c].settings);
     for (size_t i = 0; i < cases[c].full; i++) {
       CHECK (!weir_pacer_full (&pacer));
+      CHECK (weir_pacer_half_full (&pacer) == (i >= cases[c].half));
       weir_pacer_push (&pacer,
           &(WeirPacePacket) { cases[c].size, (int64_t) i * cases[c].apart, 0, false, 0 }, 0);
     }

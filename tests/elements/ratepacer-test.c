@@ -530,19 +530,50 @@ push_until_it_fails (gpointer data)
   return GINT_TO_POINTER (ret);
 }
 
+// A second fills the queue: 26 packets, 40 ms apart. The first one leaves at once, before or after
+// that. Returns the number of packets that came.
+static guint64
+wait_until_full (GstHarness *h)
+{
+  while (stat_of (h, "in") < 26 || stat_of (h, "out") < 1)
+    g_thread_yield ();
+  return stat_of (h, "in");
+}
+
 static void
 test_a_full_queue_blocks_upstream_until_a_flush (void)
 {
   GstHarness *h = make ("", RTP_CAPS);
   GThread *thread = g_thread_new ("upstream", push_until_it_fails, h);
 
-  // 26 packets, 40 ms apart, fill a second; one more has left.
-  while (stat_of (h, "in") < 27)
-    g_thread_yield ();
+  wait_until_full (h);
   g_assert_true (gst_harness_push_event (h, gst_event_new_flush_start ()));
   g_assert_cmpint (GPOINTER_TO_INT (g_thread_join (thread)), ==, GST_FLOW_FLUSHING);
   g_assert_true (gst_harness_push_event (h, gst_event_new_flush_stop (TRUE)));
-  end (h, 27);
+  g_assert_cmpuint (stat_of (h, "in"), <=, 27);
+  end (h, stat_of (h, "in"));
+}
+
+static void
+test_upstream_continues_when_half_of_a_full_queue_is_left (void)
+{
+  GstHarness *h = make ("", RTP_CAPS);
+  GThread *thread = g_thread_new ("upstream", push_until_it_fails, h);
+  guint64 full = wait_until_full (h);
+
+  // 13 packets last less than half a second.
+  for (guint i = 1; full - stat_of (h, "out") > 13; i++) {
+    g_assert_cmpuint (stat_of (h, "in"), ==, full);
+    move_to (h, i * 40 * MS);
+    while (stat_of (h, "out") <= i)
+      g_thread_yield ();
+  }
+  while (stat_of (h, "in") < full + 13)
+    g_thread_yield ();
+  gst_harness_push_event (h, gst_event_new_flush_start ());
+  g_thread_join (thread);
+  gst_harness_push_event (h, gst_event_new_flush_stop (TRUE));
+  end (h, stat_of (h, "in"));
 }
 
 static void
@@ -966,6 +997,8 @@ main (int argc, char **argv)
   g_test_add_func ("/ratepacer/caps-may-change-in-the-stream", test_caps_may_change_in_the_stream);
   g_test_add_func ("/ratepacer/events-keep-their-order", test_events_keep_their_order);
   g_test_add_func ("/ratepacer/a-flush-starts-over", test_a_flush_starts_over);
+  g_test_add_func ("/ratepacer/upstream-continues-when-half-of-a-full-queue-is-left",
+      test_upstream_continues_when_half_of_a_full_queue_is_left);
   g_test_add_func ("/ratepacer/a-full-queue-blocks-upstream-until-a-flush",
       test_a_full_queue_blocks_upstream_until_a_flush);
   g_test_add_func (

@@ -536,16 +536,30 @@ weir_pacer_flush (WeirPacer *self)
   reset_rules (self);
 }
 
-bool
-weir_pacer_full (const WeirPacer *self)
+// Reports whether the queue holds one `part`th of its limits, or more.
+static bool
+holds (const WeirPacer *self, int part)
 {
   const uint64_t bitrate = self->settings.bitrate;
 
-  if (self->n >= WEIR_PACE_HELD_PACKETS || self->bytes >= WEIR_PACE_HELD_BYTES)
+  if (self->n >= (size_t) (WEIR_PACE_HELD_PACKETS / part)
+      || self->bytes >= (uint64_t) (WEIR_PACE_HELD_BYTES / part))
     return true;
   if (self->settings.mode != WEIR_PACE_TIMESTAMP && bitrate > 0)
-    return bytes_to_ns (self->bytes, bitrate) >= WEIR_PACE_HELD_NS;
-  return self->n > 0 && self->time - entry_at (self, 0)->time >= WEIR_PACE_HELD_NS;
+    return bytes_to_ns (self->bytes, bitrate) >= WEIR_PACE_HELD_NS / part;
+  return self->n > 0 && self->time - entry_at (self, 0)->time >= WEIR_PACE_HELD_NS / part;
+}
+
+bool
+weir_pacer_full (const WeirPacer *self)
+{
+  return holds (self, 1);
+}
+
+bool
+weir_pacer_half_full (const WeirPacer *self)
+{
+  return holds (self, 2);
 }
 
 int64_t

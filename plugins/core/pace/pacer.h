@@ -184,5 +184,9 @@ weir_pacer_queued (const WeirPacer *self)
 // WEIR_PACE_HELD_PACKETS packets, or WEIR_PACE_HELD_BYTES bytes.
 bool weir_pacer_full (const WeirPacer *self);
 
+// Reports whether the queue holds half of one of these limits, or more. A thread that waits because
+// the queue is full continues below it, so that it wakes once for many packets.
+bool weir_pacer_half_full (const WeirPacer *self);
+
 // Returns the latency to report in ns: how much later than their time packets may leave.
 int64_t weir_pacer_latency (const WeirPacer *self);
