@@ -9,6 +9,8 @@
 #include "sources/ts_guard.h"
 #include "title/title_source.h"
 
+#define PACER " ! ratepacer rounds=" G_STRINGIFY (TITLE_ROUND_NS)
+
 typedef struct _TitleLocal TitleLocal;
 
 typedef struct {
@@ -316,7 +318,7 @@ make_branch (TitleLocal *self, const TracksKind *kind, GError **error)
       self->parent.raw ? ""
                        : "queue name=queue max-size-buffers=0 max-size-bytes=4194304 "
                          "max-size-time=3000000000 ! ",
-      kind->parser, kind->payloader, payloader, payload, self->paced ? " ! ratepacer" : "");
+      kind->parser, kind->payloader, payloader, payload, self->paced ? PACER : "");
   GstElement *branch = gst_parse_bin_from_description (text, TRUE, error);
 
   track->file = self;

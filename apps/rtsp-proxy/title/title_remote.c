@@ -306,6 +306,7 @@ on_track (gpointer owner, guint number, guint payload_type, guint mtu)
     g_error_free (error);
     return;
   }
+  g_object_set (pacer, "rounds", (guint64) TITLE_ROUND_NS, NULL);
   self->sockets[number] = -1;
   add_track (self, remote_track_new (&config, &track_handler, self), pacer, number);
 }
