@@ -74,8 +74,8 @@ take_disks (WeirBlockStore *self, const WeirStoreFile *file)
     set_disk (self, &g_array_index (file->disks, WeirStoreFileDisk, i));
 }
 
-static WeirBlockStore *
-new_store (const gchar *path, const WeirStoreFile *file)
+WeirBlockStore *
+store_new (const gchar *path, const WeirStoreFile *file)
 {
   WeirBlockStore *self = g_new0 (WeirBlockStore, 1);
 
@@ -113,7 +113,7 @@ weir_block_store_open (const gchar *dir, GError **error)
     if (self) {
       self->refs++;
     } else {
-      self = new_store (path, file);
+      self = store_new (path, file);
       g_hash_table_insert (stores, self->path, self);
     }
     g_mutex_unlock (&stores_lock);
@@ -140,7 +140,7 @@ weir_block_store_unref (WeirBlockStore *self)
 
   g_mutex_lock (&stores_lock);
   last = --self->refs == 0;
-  if (last)
+  if (last && !self->is_remote)
     g_hash_table_remove (stores, self->path);
   g_mutex_unlock (&stores_lock);
   if (!last)
@@ -162,6 +162,8 @@ store_refresh (WeirBlockStore *self)
   WeirStoreFile *file;
   gint64 stamp[3];
 
+  if (self->is_remote)
+    return;
   get_stamp (path, stamp);
   g_mutex_lock (&self->lock);
   if (memcmp (stamp, self->file_stamp, sizeof stamp) == 0) {
@@ -239,6 +241,9 @@ weir_block_store_get_disks (WeirBlockStore *self, WeirStoreDisk *disks, guint n_
   for (guint i = 0; i < n; i++) {
     WeirDiskSpace space = { 0 };
 
+    disks[i].present = self->is_remote;
+    if (self->is_remote)
+      continue;
     disks[i].present = weir_disk_check (disks[i].path, self->id, disks[i].number, NULL)
                        && weir_disk_get_space (disks[i].path, &space);
     disks[i].bytes = space.bytes;
@@ -276,9 +281,27 @@ get_open_title (WeirBlockStore *self, const gchar *name)
 }
 
 WeirStoredTitle *
+store_share_title (WeirStoredTitle *self)
+{
+  WeirBlockStore *store = self->store;
+  WeirStoredTitle *other;
+
+  g_mutex_lock (&store->lock);
+  other = find_title (store, self->index.name, self->stamp);
+  // The key is the title's, so a title that is replaced must go with its key.
+  if (!other)
+    g_hash_table_replace (store->titles, self->index.name, self);
+  g_mutex_unlock (&store->lock);
+  if (!other)
+    return self;
+  weir_stored_title_unref (self);
+  return other;
+}
+
+WeirStoredTitle *
 weir_block_store_open_title (WeirBlockStore *self, const gchar *name, GError **error)
 {
-  WeirStoredTitle *title, *other;
+  WeirStoredTitle *title;
 
   if (!store_check_name (name, error))
     return NULL;
@@ -293,16 +316,7 @@ weir_block_store_open_title (WeirBlockStore *self, const gchar *name, GError **e
     return NULL;
   }
   title->store = weir_block_store_ref (self);
-  g_mutex_lock (&self->lock);
-  other = find_title (self, name, title->stamp);
-  // The key is the title's, so a title that is replaced must go with its key.
-  if (!other)
-    g_hash_table_replace (self->titles, title->index.name, title);
-  g_mutex_unlock (&self->lock);
-  if (!other)
-    return title;
-  weir_stored_title_unref (title);
-  return other;
+  return store_share_title (title);
 }
 
 WeirStoredTitle *
@@ -328,6 +342,7 @@ weir_stored_title_unref (WeirStoredTitle *self)
   if (!last)
     return;
   weir_index_clear (&self->index);
+  weir_remote_unref (self->remote);
   g_free (self);
   weir_block_store_unref (store);
 }
@@ -348,9 +363,12 @@ guint
 weir_stored_title_find_copies (
     WeirStoredTitle *self, guint32 number, guint16 disks[WEIR_INDEX_COPIES_MAX], GError **error)
 {
-  WeirStoredTitle *now = weir_block_store_open_title (self->store, self->index.name, error);
+  WeirStoredTitle *now;
   guint n = 0;
 
+  if (self->remote)
+    return 0;
+  now = weir_block_store_open_title (self->store, self->index.name, error);
   if (!now)
     return 0;
   if (memcmp (now->index.id, self->index.id, sizeof self->index.id) == 0

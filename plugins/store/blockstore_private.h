@@ -4,6 +4,7 @@
 // What the files of the library share.
 
 #include "store/blockstore.h"
+#include "store/remote.h"
 #include "store/storefile.h"
 
 G_BEGIN_DECLS
@@ -15,12 +16,20 @@ typedef struct {
   gboolean gone; // no longer in store.yaml
 } StoreDisk;
 
+// How a title of a remote store is read (remote.h).
+typedef struct {
+  gint refs; // atomic: of the title, and of each block that is being read
+  const WeirRemoteKind *kind;
+  gpointer data;
+} WeirRemote;
+
 struct _WeirBlockStore {
   gint refs; // changed under the lock of all stores
   gchar *path;
   gchar id[33];
   WeirPlacementPolicy policy;
   gint64 slice_ns;
+  gboolean is_remote; // has no folder
 
   GMutex lock;          // for what follows
   GPtrArray *disks;     // of StoreDisk; grows only
@@ -35,8 +44,20 @@ struct _WeirStoredTitle {
   gint refs; // changed under the store's lock
   WeirBlockStore *store;
   WeirIndex index;
-  gint64 stamp[3]; // of the index's file
+  gint64 stamp[3];    // of the index's file
+  WeirRemote *remote; // NULL: the title lies on disks
 };
+
+// Makes a store of what its store.yaml says.
+WeirBlockStore *store_new (const gchar *path, const WeirStoreFile *file);
+
+// Returns the open title of the same name and stamp in place of this one, which is freed then, or
+// this one, which is found from now on. (transfer full)
+WeirStoredTitle *store_share_title (WeirStoredTitle *self);
+
+// NULL is allowed.
+WeirRemote *weir_remote_ref (WeirRemote *self);
+void weir_remote_unref (WeirRemote *self);
 
 // Reads store.yaml again if it has changed.
 void store_refresh (WeirBlockStore *self);

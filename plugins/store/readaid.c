@@ -108,7 +108,8 @@ weir_reader_repair (WeirReader *self, const WeirBlockRead *read, guint16 disk)
 {
   Repair *job;
 
-  if (read->block.n_copies < 2 || self->stopping || self->repairs.length >= REPAIRS_MAX)
+  if (read->remote || read->block.n_copies < 2 || self->stopping
+      || self->repairs.length >= REPAIRS_MAX)
     return;
   for (GList *item = self->repairs.head; item; item = item->next) {
     const Repair *other = item->data;

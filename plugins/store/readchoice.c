@@ -115,8 +115,13 @@ queue_copy (WeirReader *self, WeirBlockRead *read, guint n, WeirReadDisk *disk, 
   copy->fd = -1;
   copy->length = (guint64) read->block.length + read->block.table_length;
   copy->hash = read->block.hash;
-  copy->path = g_strdup_printf ("%s/blocks/%s/%08x", disk->path, id, read->name.number);
-  copy->disk_path = g_strdup_printf ("%s/weir-disk", disk->path);
+  copy->remote = weir_remote_ref (read->remote);
+  copy->offset = read->block.offset;
+  copy->number = read->name.number;
+  if (!copy->remote) {
+    copy->path = g_strdup_printf ("%s/blocks/%s/%08x", disk->path, id, read->name.number);
+    copy->disk_path = g_strdup_printf ("%s/weir-disk", disk->path);
+  }
   read->copies[n] = copy;
   if (weir_read_queue_push (&disk->queue, &copy->item, deadline_ns) < 0)
     g_error ("out of memory"); // as GLib does
@@ -130,6 +135,8 @@ weir_copy_read_free (WeirCopyRead *copy)
 {
   g_free (copy->path);
   g_free (copy->disk_path);
+  g_free (copy->why);
+  weir_remote_unref (copy->remote);
   g_free (copy);
 }
 
@@ -177,6 +184,12 @@ weir_reader_start_copy (WeirReader *self, WeirBlockRead *read, gint64 now_ns)
   }
   if (!disks[0] && !disks[1])
     return FALSE;
+  if (read->remote && !read->uncached
+      && read->remote->kind->is_cached (read->remote->data, read->name.number)) {
+    queue_copy (
+        self, read, 0, weir_reader_get_disk (self, WEIR_REMOTE_CACHE, NULL), read->deadline_ns);
+    return TRUE;
+  }
   if (disks[0] && disks[1]) {
     const gboolean bad[] = { is_bad (self, read, 0, now_ns), is_bad (self, read, 1, now_ns) };
     WeirReadDisk *other;
@@ -213,6 +226,8 @@ weir_reader_hasten (WeirReader *self, WeirBlockRead *read, gint64 deadline_ns)
 static const gchar *
 describe (const WeirCopyRead *copy)
 {
+  if (copy->why)
+    return copy->why;
   switch (copy->result) {
     case WEIR_COPY_LOST:
       return "its file is missing";
@@ -236,6 +251,10 @@ judge_failure (WeirReader *self, WeirCopyRead *copy)
     disk->n_errors++;
   if (!read)
     return;
+  if (copy->remote && disk->number == WEIR_REMOTE_CACHE) {
+    read->uncached = TRUE; // it can be fetched again
+    return;
+  }
   read->failed[copy->copy] = TRUE;
   g_clear_error (&read->error);
   g_set_error (&read->error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_CORRUPT,

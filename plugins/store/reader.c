@@ -13,6 +13,7 @@
 #define MEMORY_BYTES (G_GUINT64_CONSTANT (256) << 20)
 #define RING_AT_WORK 2 // reads a disk is given: one, and the next, so that it need not wait
 #define POOL_AT_WORK 1
+#define REMOTE_AT_WORK 4 // a read waits for the network most of the time
 #define CHECK_NS (20 * WEIR_READ_MS)
 #define END_NS WEIR_READ_SECOND // for which the end of a reader waits for the disks
 
@@ -63,6 +64,7 @@ reader_new (WeirBlockStore *store)
   g_cond_init (&self->ran);
   self->store_path = g_strdup (weir_block_store_get_path (store));
   self->slice_ns = weir_block_store_get_slice (store);
+  self->is_remote = weir_block_store_is_remote (store);
   self->wake_fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
   self->reads = g_hash_table_new (hash_name, same_name);
   self->blocks = g_hash_table_new (g_int64_hash, g_int64_equal);
@@ -129,7 +131,7 @@ reader_end (gpointer data)
   self->stopping = TRUE;
   weir_reader_cancel_repairs (self);
   for (guint i = 0; i < self->disks->len; i++)
-    g_cond_signal (&((WeirReadDisk *) self->disks->pdata[i])->job_given);
+    g_cond_broadcast (&((WeirReadDisk *) self->disks->pdata[i])->job_given);
   weir_reader_wake (self);
   while (self->started && self->thread != g_thread_self ()
          && g_cond_wait_until (&self->ran, &self->lock, end))
@@ -201,6 +203,7 @@ free_read (WeirReader *self, WeirBlockRead *read)
       read->copies[i]->read = NULL;
   }
   g_clear_error (&read->error);
+  weir_remote_unref (read->remote);
   g_free (read->title);
   g_free (read);
 }
@@ -298,7 +301,7 @@ finish_copy (WeirReader *self, WeirCopyRead *copy)
 static guint
 fill_disks (WeirReader *self, gint64 now)
 {
-  const guint most = self->ring ? RING_AT_WORK : POOL_AT_WORK;
+  const guint most = self->is_remote ? REMOTE_AT_WORK : self->ring ? RING_AT_WORK : POOL_AT_WORK;
   guint n = 0;
 
   for (guint i = 0; i < self->disks->len; i++) {
@@ -412,7 +415,7 @@ run (gpointer data)
   GPtrArray *done = g_ptr_array_new ();
   gint64 wait;
 
-  if (!weir_reader_threads_only)
+  if (!weir_reader_threads_only && !self->is_remote)
     self->ring = weir_read_ring_new (self->wake_fd);
   while ((wait = look_for_work (self)) != -2) {
     log_messages (self);

@@ -23,6 +23,7 @@
 
 #include "disks/diskload.h"
 #include "disks/readqueue.h"
+#include "store/blockstore_private.h"
 #include "store/extents.h"
 #include "store/reading.h"
 #include "window/policy.h"
@@ -62,6 +63,9 @@ struct _WeirCopyRead {
   guint copy;           // 0 or 1: which of the block's
   guint64 length, hash; // of the file
   gint64 started_ns;
+  WeirRemote *remote; // NULL: the copy is a file
+  guint64 offset;     // of the block in a remote title
+  guint32 number;     // of that block
 
   // Of the thread that reads, until it has been read.
   gchar *path, *disk_path;
@@ -71,6 +75,7 @@ struct _WeirCopyRead {
   gsize got;
   guint stage;
   WeirCopyResult result;
+  gchar *why; // of a remote title: the reason for the result, or NULL
   gint64 done_ns;
 };
 
@@ -84,6 +89,8 @@ struct _WeirBlockRead {
   gboolean failed[WEIR_INDEX_COPIES_MAX];
   gint64 deadline_ns; // the earliest of its requests
   gboolean searched;  // copies were looked for in a new index
+  WeirRemote *remote; // of the title; NULL: the copies are files
+  gboolean uncached;  // the remote title's cache has failed
   guint users;        // readaid.c, or answers in progress: not to be freed
   GError *error;      // of the copy that failed last
 };
@@ -101,9 +108,9 @@ struct _WeirReadDisk {
   guint n_untold;
 
   // readpool.c
-  GThread *thread;
+  guint n_threads;
   GCond job_given;
-  WeirCopyRead *job;
+  GQueue jobs; // of WeirCopyRead
 };
 
 struct _WeirBlockRequest {
@@ -121,6 +128,7 @@ struct _WeirReader {
   GMutex lock;
   gchar *store_path;
   gint64 slice_ns;
+  gboolean is_remote;
 
   GThread *thread;                   // made by the first read
   gboolean started, stopping, awake; // awake: will look for work before it sleeps
@@ -233,13 +241,13 @@ void weir_read_ring_wait (WeirReadRing *self, gint64 timeout_ns, GPtrArray *done
 
 // ---- readpool.c ----
 
-// Gives a copy to the disk's thread. Lock held.
+// Gives a copy to a thread of the disk. A disk has as many threads as reads at work. Lock held.
 void weir_read_pool_submit (WeirReader *self, WeirCopyRead *copy);
 
 // For tests: called by the disk's thread in place of a read; returns FALSE to read after all.
 extern gboolean (*weir_read_pool_test) (WeirCopyRead *copy);
 
-// Judges what was read: checks length and hash, and sets the result. Without the lock.
+// Judges what was read from a file: checks length and hash, and sets the result. Without the lock.
 void weir_copy_read_check (WeirCopyRead *copy);
 
 // ---- readaid.c: lock held ----

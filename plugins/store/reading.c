@@ -14,6 +14,7 @@ read_new (WeirReader *self, WeirStoredTitle *title, const WeirBlockName *name, g
   read->name = *name;
   read->block = index->blocks[name->number];
   read->title = g_strdup (index->name);
+  read->remote = weir_remote_ref (title->remote);
   read->deadline_ns = deadline_ns;
   g_hash_table_insert (self->reads, &read->name, read);
   return read;
@@ -33,6 +34,8 @@ join_read (WeirReader *self, WeirBlockRequest *request, const WeirBlockName *nam
     read = read_new (self, request->title, name, request->deadline_ns);
     for (guint i = 0; i < read->block.n_copies; i++)
       weir_reader_get_disk (self, read->block.disks[i], paths[i]);
+    if (read->remote)
+      weir_reader_get_disk (self, WEIR_REMOTE_CACHE, paths[WEIR_INDEX_COPIES_MAX]);
   }
   request->read = read;
   request->link.data = request;
@@ -54,7 +57,7 @@ weir_block_request (
   const WeirIndex *index = weir_stored_title_get_index (title);
   WeirReader *self = weir_reader_get (store);
   WeirBlockRequest *request = g_new0 (WeirBlockRequest, 1);
-  const gchar *paths[WEIR_INDEX_COPIES_MAX] = { NULL };
+  const gchar *paths[WEIR_INDEX_COPIES_MAX + 1] = { NULL }; // the last is that of the cache
   GError *error = NULL;
   WeirBlock *block = NULL;
   WeirBlockName name;
@@ -70,6 +73,8 @@ weir_block_request (
   } else {
     for (guint i = 0; i < index->blocks[number].n_copies; i++)
       paths[i] = weir_block_store_get_disk_path (store, index->blocks[number].disks[i]);
+    if (title->remote)
+      paths[WEIR_INDEX_COPIES_MAX] = weir_block_store_get_disk_path (store, WEIR_REMOTE_CACHE);
     weir_blocks_name (&name, index, number);
     g_mutex_lock (&self->lock);
     self->n_asked++;

@@ -80,6 +80,27 @@ read_copy (WeirCopyRead *copy)
   }
 }
 
+static void
+read_remote (WeirCopyRead *copy)
+{
+  copy->error = copy->remote->kind->read (copy->remote->data, copy->disk->number, copy->number,
+      copy->offset, copy->extent->bytes, copy->length, &copy->why);
+  switch (copy->error) {
+    case 0:
+      copy->got = copy->length;
+      break;
+    case ENOENT:
+      copy->result = WEIR_COPY_LOST;
+      break;
+    case ESTALE:
+      copy->result = WEIR_COPY_WRONG;
+      break;
+    default:
+      copy->result = WEIR_COPY_UNREAD;
+      break;
+  }
+}
+
 typedef struct {
   WeirReader *reader;
   WeirReadDisk *disk;
@@ -95,17 +116,21 @@ work (gpointer data)
 
   g_mutex_lock (&self->lock);
   for (;;) {
-    while (!disk->job && !self->stopping)
+    while (disk->jobs.length == 0 && !self->stopping)
       g_cond_wait (&disk->job_given, &self->lock);
-    if (!disk->job)
+    copy = g_queue_pop_head (&disk->jobs);
+    if (!copy)
       break;
-    copy = disk->job;
-    disk->job = NULL;
     g_mutex_unlock (&self->lock);
-    if (!weir_read_pool_test || !weir_read_pool_test (copy))
-      read_copy (copy);
-    copy->done_ns = weir_reader_now ();
-    weir_copy_read_check (copy);
+    if (copy->remote) {
+      read_remote (copy);
+      copy->done_ns = weir_reader_now ();
+    } else {
+      if (!weir_read_pool_test || !weir_read_pool_test (copy))
+        read_copy (copy);
+      copy->done_ns = weir_reader_now ();
+      weir_copy_read_check (copy);
+    }
     g_mutex_lock (&self->lock);
     g_queue_push_tail (&self->finished, copy);
     weir_reader_wake (self);
@@ -121,14 +146,14 @@ weir_read_pool_submit (WeirReader *self, WeirCopyRead *copy)
 {
   WeirReadDisk *disk = copy->disk;
 
-  if (!disk->thread) {
+  if (disk->n_threads < disk->at_work->len) {
     Worker *worker = g_new (Worker, 1);
 
     worker->reader = weir_reader_ref (self);
     worker->disk = disk;
-    disk->thread = g_thread_new ("weir-store-disk", work, worker);
-    g_thread_unref (disk->thread);
+    disk->n_threads++;
+    g_thread_unref (g_thread_new ("weir-store-disk", work, worker));
   }
-  disk->job = copy;
+  g_queue_push_tail (&disk->jobs, copy);
   g_cond_signal (&disk->job_given);
 }
