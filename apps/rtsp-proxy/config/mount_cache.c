@@ -52,14 +52,17 @@ static const SchemaValue spill_value = { .read = read_spill };
 static const SchemaKey cache_keys[] = {
   { "time", SCHEMA_DURATION, G_STRUCT_OFFSET (MountConfig, cache.time_ms), .min = 1000,
       .max = CACHE_TIME_MAX_MS, .effect = MOUNT_EFFECT_SERVING,
-      .help = "how far back readers can go; required" },
+      .help = "how far back readers can go; required, unless the upstream is an HTTP server" },
   { "bytes", SCHEMA_OTHER, .preset = "64M", .form = "size from 1M to 2G; with `spill` to 1T",
       .value = &bytes_value, .effect = MOUNT_EFFECT_SERVING,
       .help =
           "limit for the packets of each track; K, M, G and T are powers of 1024. If the packets "
-          "of `time` need more, the cache holds less than `time`" },
+          "of `time` need more, the cache holds less than `time`. Of an HTTP server: limit for "
+          "the blocks of all titles" },
   { "spill", SCHEMA_OTHER, .form = "FOLDER", .value = &spill_value, .effect = MOUNT_EFFECT_CLOSES,
-      .help = "keeps the packets in a file in this folder; without it they are kept in memory" },
+      .help = "keeps the packets in a file in this folder, or the blocks of titles in files; "
+              "without it "
+              "they are kept in memory" },
   { NULL },
 };
 
@@ -92,9 +95,8 @@ read_cache (
   MountConfig *mount = object;
 
   reset_cache (key, mount);
-  if (!yaml_is_mapping (node) || !yaml_get (reader, node, "time"))
-    return schema_fail (
-        reader, node, key, error, "expected {time: TIME}, such as {time: 60s, bytes: 64M}");
+  if (!yaml_is_mapping (node))
+    return schema_fail (reader, node, key, error, MOUNT_CACHE_EXPECTED);
   if (!schema_read (cache_keys, mount, reader, node, key->name, SCHEMA_WHOLE, error))
     return FALSE;
   if (mount->cache.bytes > CACHE_MEMORY_MAX && !mount->cache.spill)
@@ -108,9 +110,8 @@ equal_caches (gconstpointer a, gconstpointer b)
 {
   const MountConfig *x = a, *y = b;
 
-  return x->cache.time_ms == y->cache.time_ms
-         && (x->cache.time_ms == 0
-             || (x->cache.bytes == y->cache.bytes && !g_strcmp0 (x->cache.spill, y->cache.spill)));
+  return x->cache.time_ms == y->cache.time_ms && x->cache.bytes == y->cache.bytes
+         && !g_strcmp0 (x->cache.spill, y->cache.spill);
 }
 
 static void
@@ -119,7 +120,7 @@ write_cache (gconstpointer object, JsonBuilder *builder)
   const MountConfig *mount = object;
   gchar *bytes;
 
-  if (mount->cache.time_ms == 0)
+  if (mount->cache.time_ms == 0 && mount->cache.bytes == CACHE_BYTES && !mount->cache.spill)
     return;
   json_builder_set_member_name (builder, "cache");
   json_builder_begin_object (builder);

@@ -10,3 +10,5 @@ extern const SchemaValue mount_cache_value;
 
 // Returns the table of the keys in `cache`.
 const SchemaKey *mount_cache_keys (void);
+
+#define MOUNT_CACHE_EXPECTED "expected {time: TIME}, such as {time: 60s, bytes: 64M}"

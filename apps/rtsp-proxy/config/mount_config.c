@@ -92,6 +92,14 @@ mount_config_is_block_store (const MountConfig *self)
   return pull && pull->is_store;
 }
 
+gboolean
+mount_config_is_origin (const MountConfig *self)
+{
+  const PullConfig *pull = self->pulls->len ? g_ptr_array_index (self->pulls, 0) : NULL;
+
+  return pull && pull->is_origin;
+}
+
 MountEffect
 mount_config_get_effect (const MountConfig *from, const MountConfig *to)
 {

@@ -26,5 +26,8 @@ MountEffect mount_config_get_effect (const MountConfig *from, const MountConfig 
 // Returns the folder whose files the mount serves, or NULL for a mount of one stream.
 const gchar *mount_config_get_folder (const MountConfig *self);
 
+// Reports whether that folder is on one or two HTTP servers.
+gboolean mount_config_is_origin (const MountConfig *self);
+
 // Reports whether that folder is a block store.
 gboolean mount_config_is_block_store (const MountConfig *self);

@@ -122,6 +122,66 @@ copy_layers (gpointer to, gconstpointer from)
 static const SchemaValue layers_value = { read_layers, reset_layers, equal_layers, write_layers,
   copy_layers, NULL, NULL };
 
+// ---- keys-file ----
+
+static void
+clear_keys (gpointer object)
+{
+  g_clear_pointer (&((MountConfig *) object)->keys, s3_keys_free);
+}
+
+static void
+reset_keys (const SchemaKey *key, gpointer object)
+{
+  clear_keys (object);
+}
+
+static gboolean
+read_keys (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  MountConfig *mount = object;
+  const gchar *path = yaml_text (reader, node);
+  GError *why = NULL;
+  gchar *wrong;
+
+  clear_keys (mount);
+  if (!path)
+    return schema_fail (reader, node, key, error, "expected a single value");
+  mount->keys = s3_keys_read (path, &why);
+  if (mount->keys)
+    return TRUE;
+  wrong = g_strdup (why->message);
+  g_error_free (why);
+  return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
+}
+
+static gboolean
+equal_keys (gconstpointer a, gconstpointer b)
+{
+  const S3Keys *x = ((const MountConfig *) a)->keys, *y = ((const MountConfig *) b)->keys;
+
+  if (!x || !y)
+    return x == y;
+  return g_str_equal (x->access_key, y->access_key) && g_str_equal (x->secret_key, y->secret_key)
+         && g_str_equal (x->region, y->region);
+}
+
+// They are secret.
+static void
+write_keys (gconstpointer object, JsonBuilder *builder)
+{
+}
+
+static void
+copy_keys (gpointer to, gconstpointer from)
+{
+  ((MountConfig *) to)->keys = s3_keys_copy (((const MountConfig *) from)->keys);
+}
+
+static const SchemaValue keys_value = { read_keys, reset_keys, equal_keys, write_keys, copy_keys,
+  clear_keys, NULL };
+
 // ---- the table ----
 
 #define AT(field) G_STRUCT_OFFSET (MountConfig, field)
@@ -133,7 +193,9 @@ static const SchemaKey mount_keys[] = {
               "`upstreams` is set" },
   { "upstreams", SCHEMA_OTHER, .form = "[URI, ...]", .value = &mount_upstreams_list_value,
       .effect = MOUNT_EFFECT_UPSTREAM,
-      .help = "up to 8 upstreams in order of preference, in place of `upstream`" },
+      .help =
+          "up to 8 upstreams in order of preference, in place of `upstream`; or two HTTP servers "
+          "with the same files, of which the less loaded one is read" },
   { "user", SCHEMA_TEXT, AT (pull.user), .form = "NAME", .effect = MOUNT_EFFECT_UPSTREAM,
       .help = "user name for the upstream (basic or digest authentication)" },
   { "password", SCHEMA_SECRET, AT (pull.password), .form = "TEXT", .effect = MOUNT_EFFECT_UPSTREAM,
@@ -144,6 +206,11 @@ static const SchemaKey mount_keys[] = {
   { "password-env", SCHEMA_OTHER, AT (pull.password), .form = "NAME",
       .value = &schema_secret_elsewhere, .effect = MOUNT_EFFECT_UPSTREAM, .file_only = TRUE,
       .help = "an environment variable that holds the password" },
+  { "keys-file", SCHEMA_OTHER, .form = "FILE", .value = &keys_value,
+      .effect = MOUNT_EFFECT_UPSTREAM, .file_only = TRUE,
+      .help = "for an upstream that is a bucket of an S3-compatible server: a credentials file of "
+              "the AWS command line, whose section `[default]` has `aws_access_key_id`, "
+              "`aws_secret_access_key` and perhaps `region` (default `us-east-1`)" },
   { "transport", SCHEMA_INDEX, AT (pull.transport), "auto", .words = transports,
       .effect = MOUNT_EFFECT_UPSTREAM,
       .help =
@@ -154,7 +221,8 @@ static const SchemaKey mount_keys[] = {
               "share; `rtspsrc`: a GStreamer pipeline for each upstream" },
   { "tls-verify", SCHEMA_FLAG, AT (tls_verify), "yes", .effect = MOUNT_EFFECT_UPSTREAM,
       .help =
-          "whether an `rtsps://` upstream must have a certificate for its host name from a known "
+          "whether an `rtsps://` or `https://` upstream must have a certificate for its host name "
+          "from a known "
           "authority; `no`: any certificate will do, so that anyone in between can read along" },
   { "tls-ca", SCHEMA_OTHER, .form = "FILE", .value = &mount_tls_ca_value,
       .effect = MOUNT_EFFECT_UPSTREAM,
@@ -162,7 +230,8 @@ static const SchemaKey mount_keys[] = {
               "system" },
   { "tls-fingerprint", SCHEMA_OTHER, .form = "SHA-256", .value = &mount_tls_fingerprint_value,
       .effect = MOUNT_EFFECT_UPSTREAM,
-      .help = "the only certificate that an `rtsps://` upstream may have, for cameras that sign "
+      .help = "the only certificate that an `rtsps://` or `https://` upstream may have, for "
+              "cameras that sign "
               "their own: its SHA-256 as 64 hexadecimal digits, with or without colons; needs "
               "`client: light`" },
   { "standby", SCHEMA_INDEX, AT (standby), "cold", .words = standbys,
@@ -216,7 +285,8 @@ static const SchemaKey mount_keys[] = {
   { "cache", SCHEMA_OTHER, .form = "{time: TIME, bytes: SIZE, spill: FOLDER}",
       .value = &mount_cache_value, .effect = MOUNT_EFFECT_SERVING,
       .help =
-          "keeps the last `time` of the stream for readers that pause, seek or ask for a delay; "
+          "keeps the last `time` of the stream for readers that pause, seek or ask for a delay, or "
+          "`bytes` of the blocks of titles that an HTTP server has; "
           "`bytes` (default `64M`) limits each track; `spill` stores the data in a file in "
           "this folder" },
   { "priority", SCHEMA_NUMBER, AT (priority), "4", 0, 7, .was = "class",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config/mount_read.h"
 
+#include "config/mount_cache.h"
 #include "config/mount_keys.h"
 #include "config/mount_stages.h"
 #include "config/mount_upstreams.h"
@@ -23,12 +24,23 @@ mount_check_path (const gchar *path)
   return NULL;
 }
 
+// Two HTTP servers serve one folder.
+static gboolean
+are_origins (const MountConfig *mount)
+{
+  for (guint i = 0; i < mount->pulls->len; i++) {
+    if (!((PullConfig *) g_ptr_array_index (mount->pulls, i))->is_origin)
+      return FALSE;
+  }
+  return mount->pulls->len <= 2;
+}
+
 // A folder cannot pass through stages, be replaced by another upstream, or run without readers.
 static gchar *
 check_folders (const MountConfig *mount)
 {
-  gboolean alone = mount->pulls->len == 1 && mount->pipeline->len == 0 && !mount->slate
-                   && g_hash_table_size (mount->choices) == 0 && mount->on_demand;
+  gboolean alone = (mount->pulls->len == 1 || are_origins (mount)) && mount->pipeline->len == 0
+                   && !mount->slate && g_hash_table_size (mount->choices) == 0 && mount->on_demand;
 
   for (guint i = 0; i < mount->pulls->len; i++) {
     const PullConfig *pull = g_ptr_array_index (mount->pulls, i);
@@ -51,6 +63,17 @@ check_standby (const MountConfig *mount, YamlReader *reader, YamlNode *place, Ya
     return TRUE;
   return yaml_fail (reader, value ? value : place, "standby", CONFIG_ERROR_VALUE, error,
       "warm needs a second upstream; set upstreams: [URI, URI]");
+}
+
+// A cache without a time is one of titles on HTTP servers.
+static gboolean
+check_cache (const MountConfig *mount, YamlReader *reader, YamlNode *mapping, GError **error)
+{
+  YamlNode *value = yaml_get (reader, mapping, "cache");
+
+  if (!value || mount->cache.time_ms > 0 || mount_config_is_origin (mount))
+    return TRUE;
+  return yaml_fail (reader, value, "cache", CONFIG_ERROR_VALUE, error, MOUNT_CACHE_EXPECTED);
 }
 
 // Checks the mount after all its keys were read.
@@ -91,7 +114,8 @@ mount_read (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *pla
        && ok;
   ok = schema_read (mount_config_keys (), mount, reader, mapping, mount->path, mode, error) && ok;
   return ok && finish (mount, set, reader, place, error)
-         && check_standby (mount, reader, place, mapping, error);
+         && check_standby (mount, reader, place, mapping, error)
+         && check_cache (mount, reader, mapping, error);
 }
 
 // Refuses the keys that would let an API client read files and variables of this machine.

@@ -6,6 +6,7 @@
 #include "config/mount_step.h"
 #include "sources/pull.h"
 #include "stages/stage.h"
+#include "stores/sigv4.h"
 #include "svc/layerset.h"
 
 // How each reader's layers are chosen; see readers/adaptation.h.
@@ -42,6 +43,7 @@ typedef struct {
   GPtrArray *pulls;    // of PullConfig: the upstreams, with the settings of `pull`
   PullConfig pull;     // settings for all upstreams
   gboolean tls_verify; // their certificates
+  S3Keys *keys;        // for upstreams that are buckets, or NULL
   guint standby;       // MountStandby
   gchar *slate;        // a file, or NULL
   GPtrArray *pipeline; // of MountStep; empty: pull alone
@@ -58,7 +60,7 @@ typedef struct {
   guint linger_ms;
   guint start_timeout_ms;
   struct {
-    guint time_ms; // 0: no cache
+    guint time_ms; // 0: no window; the other values are for titles on HTTP servers
     guint64 bytes; // for each track
     gchar *spill;  // the folder of its file; NULL: in memory
   } cache;

@@ -5,11 +5,31 @@
 
 #include "stores/block_store.h"
 #include "stores/folder.h"
+#include "stores/origin_store.h"
+
+#ifdef HAVE_BLOCK_STORE
+static Store *
+make_origin_store (const MountConfig *config)
+{
+  const PullConfig *first = g_ptr_array_index (config->pulls, 0);
+  OriginConfig origin = { .access = { config->keys, first->user, first->password, &first->trust },
+    .connect_timeout_ms = first->connect_timeout_ms,
+    .read_timeout_ms = first->read_timeout_ms,
+    .cache_bytes = config->cache.bytes,
+    .folder = config->cache.spill };
+
+  for (guint i = 0; i < MIN (config->pulls->len, ORIGINS_MAX); i++)
+    origin.urls[i] = ((const PullConfig *) g_ptr_array_index (config->pulls, i))->uri;
+  return origin_store_new (&origin);
+}
+#endif
 
 Store *
 mount_store_new (const MountConfig *config)
 {
 #ifdef HAVE_BLOCK_STORE
+  if (mount_config_is_origin (config))
+    return make_origin_store (config);
   if (mount_config_is_block_store (config))
     return block_store_new (mount_config_get_folder (config));
 #endif

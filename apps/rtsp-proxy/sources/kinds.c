@@ -43,6 +43,13 @@ static const Kind kinds[] = {
       { { "store:///DIR/", "a block store, with its titles on several disks: "
                            "`rtsp://HOST/MOUNT/NAME` plays its title `NAME`, for each reader from "
                            "the beginning" } } },
+  { "https://", origin_pull_check, NULL, NULL, PULL_PASSES,
+      { { "https://HOST[:PORT]/PATH/",
+          "an HTTP server with ranges, or a bucket of an S3-compatible one: "
+          "`rtsp://HOST/MOUNT/NAME` plays its file `NAME`, for each reader from the "
+          "beginning" } } },
+  { "http://", origin_pull_check, NULL, NULL, PULL_PASSES,
+      { { "http://HOST[:PORT]/PATH/", "the same without TLS" } } },
   { "launch:", launch_pull_check, launch_pull_new, NULL, PULL_PARSES_ONLINE,
       { { "launch:LINE", "a GStreamer launch line with payloaders named `pay0`, `pay1`, ..." } } },
 };

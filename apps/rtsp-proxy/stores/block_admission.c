@@ -4,6 +4,7 @@
 #include "disks/diskload.h"
 #include "disks/model.h"
 #include "store/reading.h"
+#include "store/remote.h"
 
 #define MARGIN 0.1 // of the disks' time, which stays free
 #define DISKS_MAX 256
@@ -65,11 +66,15 @@ fits (const WeirDiskModel *model, const Streams *streams, guint64 rate)
 gboolean
 block_admission_enter (WeirBlockStore *store, guint64 rate, GError **error)
 {
-  WeirDiskModel model = measure (store);
+  WeirDiskModel model;
   Streams *streams;
   gboolean may;
   guint n;
 
+  // How many blocks come from a cache, and how many from elsewhere, is not known before.
+  if (weir_block_store_is_remote (store))
+    return TRUE;
+  model = measure (store);
   g_mutex_lock (&lock);
   if (!stores)
     stores = g_hash_table_new_full (NULL, NULL, NULL, g_free);
@@ -100,6 +105,8 @@ block_admission_leave (WeirBlockStore *store, guint64 rate)
 {
   Streams *streams;
 
+  if (weir_block_store_is_remote (store))
+    return;
   g_mutex_lock (&lock);
   streams = g_hash_table_lookup (stores, store);
   streams->rate -= rate;

@@ -68,25 +68,8 @@ block_store_open (Store *store, const gchar *name, guint64 *size)
 {
   GError *error = NULL;
   StoreBytes *bytes = block_store_open_bytes (store, name, &error);
-  int fd;
 
-  if (!bytes || !store_bytes_enter (bytes, &error)) {
-    errno = EIO;
-    if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND))
-      errno = ENOENT;
-    else if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NO_SPACE))
-      errno = EBUSY;
-    g_error_free (error);
-    g_clear_pointer (&bytes, store_bytes_unref);
-    return -1;
-  }
-  if (size)
-    *size = bytes->size;
-  fd = bytes_socket_new (bytes);
-  if (fd < 0)
-    store_bytes_leave (bytes);
-  store_bytes_unref (bytes);
-  return fd;
+  return bytes_socket_open (bytes, error, size);
 }
 
 // ---- listing ----
@@ -119,19 +102,12 @@ block_store_list (Store *store, StoreFoundFunc found, gpointer data)
 
 // ---- disks ----
 
-static guint
-block_store_get_disks (Store *store, StoreDisk *disks, guint n_max)
+guint
+block_store_fill_disks (WeirBlockStore *store, StoreDisk *disks, guint n_max)
 {
-  BlockStore *self = (BlockStore *) store;
-  WeirBlockStore *from;
   WeirDiskStats *stats = g_new0 (WeirDiskStats, n_max);
-  guint n = 0;
+  guint n = MIN (weir_block_store_get_stats (store, stats, n_max), n_max);
 
-  g_mutex_lock (&self->lock);
-  from = self->store ? weir_block_store_ref (self->store) : NULL;
-  g_mutex_unlock (&self->lock);
-  if (from)
-    n = MIN (weir_block_store_get_stats (from, stats, n_max), n_max);
   for (guint i = 0; i < n; i++)
     disks[i] = (StoreDisk) { .number = stats[i].number,
       .queue = stats[i].queue,
@@ -141,8 +117,23 @@ block_store_get_disks (Store *store, StoreDisk *disks, guint n_max)
       .bytes = stats[i].bytes,
       .service_us = (guint64) MAX (stats[i].service_ns, 0) / 1000,
       .failing = stats[i].failing };
-  g_clear_pointer (&from, weir_block_store_unref);
   g_free (stats);
+  return n;
+}
+
+static guint
+block_store_get_disks (Store *store, StoreDisk *disks, guint n_max)
+{
+  BlockStore *self = (BlockStore *) store;
+  WeirBlockStore *from;
+  guint n = 0;
+
+  g_mutex_lock (&self->lock);
+  from = self->store ? weir_block_store_ref (self->store) : NULL;
+  g_mutex_unlock (&self->lock);
+  if (from)
+    n = block_store_fill_disks (from, disks, n_max);
+  g_clear_pointer (&from, weir_block_store_unref);
   return n;
 }
 

@@ -3,8 +3,12 @@
 
 // A store whose titles are in a block store (plugins/store), in blocks on several disks.
 
+#include "store/blockstore.h"
 #include "stores/store.h"
 
 // Makes a store (transfer full) for the block store in the folder `path`, which is opened with the
 // first title.
 Store *block_store_new (const gchar *path);
+
+// Fills in up to `n_max` disks that have been read, and returns their number.
+guint block_store_fill_disks (WeirBlockStore *store, StoreDisk *disks, guint n_max);

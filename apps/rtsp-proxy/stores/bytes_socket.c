@@ -2,6 +2,7 @@
 #include "stores/bytes_socket.h"
 
 #include <errno.h>
+#include <gio/gio.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -167,4 +168,28 @@ bytes_socket_new (StoreBytes *bytes)
   g_free (self);
   errno = EAGAIN;
   return -1;
+}
+
+int
+bytes_socket_open (StoreBytes *bytes, GError *error, guint64 *size)
+{
+  int fd;
+
+  if (!bytes || !store_bytes_enter (bytes, &error)) {
+    errno = EIO;
+    if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND))
+      errno = ENOENT;
+    else if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NO_SPACE))
+      errno = EBUSY;
+    g_error_free (error);
+    g_clear_pointer (&bytes, store_bytes_unref);
+    return -1;
+  }
+  if (size)
+    *size = bytes->size;
+  fd = bytes_socket_new (bytes);
+  if (fd < 0)
+    store_bytes_leave (bytes);
+  store_bytes_unref (bytes);
+  return fd;
 }

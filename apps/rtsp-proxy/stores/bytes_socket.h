@@ -22,3 +22,8 @@ typedef struct {
 // are closed, and then calls store_bytes_leave(): call store_bytes_enter() before. Returns -1 with
 // errno on failure.
 int bytes_socket_new (StoreBytes *bytes);
+
+// Opens a title for store_open(): counts a stream of `bytes`, and sets `*size` unless it is NULL.
+// Takes ownership of `bytes`, or of `error` if these could not be opened. Returns the reader's end,
+// or -1 with errno.
+int bytes_socket_open (StoreBytes *bytes, GError *error, guint64 *size);

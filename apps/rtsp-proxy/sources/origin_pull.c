@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config.h"
+
+#include "sources/pull.h"
+
+// Checks https://HOST[:PORT]/PATH/, or the same with http.
+gchar *
+origin_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
+{
+#ifdef HAVE_BLOCK_STORE
+  GUri *parsed = g_uri_parse (uri, G_URI_FLAGS_ENCODED | G_URI_FLAGS_PARSE_RELAXED, NULL);
+  const gchar *wrong = NULL;
+
+  if (flags & PULL_URI_FROM_API)
+    wrong = "http and https upstreams are allowed in the configuration file only";
+  else if (!parsed || !g_uri_get_host (parsed) || !*g_uri_get_host (parsed))
+    wrong = "not a URL like https://host/bucket/";
+  else if (g_uri_get_userinfo (parsed))
+    wrong = "the URL must not contain a user or a password; set user and password, or keys-file";
+  else if (g_uri_get_query (parsed) || g_uri_get_fragment (parsed))
+    wrong = "the URL must not contain a query (?...) or a fragment (#...)";
+  else if (!g_str_has_suffix (g_uri_get_path (parsed), "/"))
+    wrong = "the URL must end with a slash: titles lie below it";
+  g_clear_pointer (&parsed, g_uri_unref);
+  if (wrong)
+    return g_strdup (wrong);
+  config->uri = g_strdup (uri);
+  config->path = g_strdup (uri);
+  config->is_folder = config->is_origin = TRUE;
+  return NULL;
+#else
+  return g_strdup ("this program was built without the block store (libxxhash)");
+#endif
+}

@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Titles on HTTP servers and S3-compatible ones, over RTSP and HTTP: nginx, versitygw if it is on
+the PATH, and servers that fail."""
+
+import hashlib
+import http.client
+import os
+import random
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from control import Controlled
+from proc import Proc, Rtsp
+from proxy import CLIP, program
+from tap import Skip, run, test
+
+NOISE = random.Random(18).randbytes(5_300_000)  # six blocks of 1 MiB, of no known format
+BLOCKS = 6
+PICTURES = 133  # of the clip
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+def clip():
+    with open(CLIP, 'rb') as file:
+        return file.read()
+
+
+def make_files(folder):
+    os.makedirs(os.path.join(folder, 'sub'))
+    with open(os.path.join(folder, 'noise.bin'), 'wb') as file:
+        file.write(NOISE)
+    shutil.copy(CLIP, os.path.join(folder, 'a.mp4'))
+    shutil.copy(CLIP, os.path.join(folder, 'sub', 'b c+ü.mp4'))
+
+
+class Nginx(Proc):
+    """nginx with the files of a folder of its own."""
+
+    def __init__(self):
+        path = shutil.which('nginx', path=os.environ.get('PATH', '') + ':/usr/sbin')
+        if not path:
+            raise Skip('nginx is not installed')
+        self.folder = tempfile.TemporaryDirectory()
+        self.files = os.path.join(self.folder.name, 'files')
+        self.log = os.path.join(self.folder.name, 'access.log')
+        os.chmod(self.folder.name, 0o755)
+        make_files(self.files)
+        self.port = free_port()
+        temporary = '\n'.join(f'{name}_temp_path {self.folder.name}/{name};'
+                              for name in ('client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'))
+        config = os.path.join(self.folder.name, 'nginx.conf')
+        with open(config, 'w', encoding='utf-8') as file:
+            file.write(f'''daemon off; master_process off; pid {self.folder.name}/pid;
+                error_log stderr; events {{ }}
+                http {{ access_log {self.log}; {temporary}
+                server {{ listen 127.0.0.1:{self.port}; root {self.files};
+                location /moved/ {{ return 302 http://127.0.0.1:{self.port}/a.mp4; }} }} }}''')
+        super().__init__(path, '-e', 'stderr', '-c', config)
+        for _ in range(200):
+            with socket.socket() as probe:
+                if probe.connect_ex(('127.0.0.1', self.port)) == 0:
+                    break
+            time.sleep(0.05)
+
+    @property
+    def url(self):
+        return f'http://127.0.0.1:{self.port}/'
+
+    def asked(self):
+        """Returns the number of answers with more than the first byte of a file."""
+        with open(self.log, encoding='utf-8') as file:
+            return len(re.findall(r'" 206 (?!1 )\d+ ', file.read()))
+
+
+class Origin:
+    """An HTTP server of files in memory, which can be told how to fail."""
+
+    def __init__(self, files=None):
+        self.files = files or {'/noise.bin': NOISE, '/a.mp4': clip()}
+        self.status = None     # of all answers, in place of the file
+        self.ranges = True
+        self.silent = 0        # 1: blocks are not answered; 2: nothing is
+        self.ends = threading.Event()
+        self.asked = []
+        origin = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = 'HTTP/1.1'
+
+            def do_GET(self):
+                origin.answer(self)
+
+            def log_message(self, *_):
+                pass
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, *_):
+                pass
+
+        self.server = Server(('127.0.0.1', 0), Handler)
+        self.url = f'http://127.0.0.1:{self.server.server_port}/'
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def answer(self, request):
+        data = self.files.get(request.path)
+        wanted = re.fullmatch(r'bytes=(\d+)-(\d+)', request.headers.get('Range', ''))
+        first, last = (int(wanted[1]), int(wanted[2])) if wanted else (0, len(data) - 1)
+        tag = '"' + hashlib.md5(data or b'').hexdigest() + '"'
+        self.asked.append((request.path, first, last))
+        if self.silent > (first == last):
+            self.ends.wait(20)
+            request.close_connection = True
+            return
+        status = self.status or (404 if data is None else 206 if self.ranges else 200)
+        if request.headers.get('If-Match', tag) != tag:
+            status = 412
+        body = data[first:last + 1] if status == 206 else data if status == 200 else b''
+        request.send_response(status)
+        if status == 206:
+            request.send_header('Content-Range', f'bytes {first}-{last}/{len(data)}')
+        request.send_header('ETag', tag)
+        request.send_header('Content-Length', str(len(body)))
+        request.end_headers()
+        request.wfile.write(body)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.ends.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Front(Controlled):
+    """A proxy that serves these origins at /films."""
+
+    def __init__(self, *urls, **settings):
+        super().__init__({'/films': {'upstreams': list(urls), 'connect-timeout': '2s',
+                                     'read-timeout': '3s', **settings}},
+                         http={'listen': '127.0.0.1:0'})
+        self.web_port = int(self.wait_for_line(r' titles http://[\d.]+:(\d+)')[1])
+
+    def fetch(self, path, headers=None):
+        connection = http.client.HTTPConnection('127.0.0.1', self.web_port, timeout=30)
+        connection.request('GET', path, headers=headers or {})
+        answer = connection.getresponse()
+        try:
+            body = answer.read()
+        except http.client.IncompleteRead as cut:
+            body = cut.partial
+        connection.close()
+        return answer.status, body
+
+    def reads(self):
+        """Returns {disk: reads}; disk 0 is the cache."""
+        text = self.get('/metrics').decode()
+        return {int(disk): int(n) for disk, n in re.findall(
+            r'^weir_store_disk_reads_total\{mount="/films",disk="(\d)"\} (\d+)$', text, re.M)}
+
+
+def pictures(source, *words):
+    if not shutil.which('ffmpeg'):
+        raise Skip('ffmpeg is not on the PATH')
+    done = subprocess.run(['ffmpeg', '-nostdin', '-loglevel', 'error', *words, '-i', source, '-an',
+                           '-f', 'framemd5', '-'], capture_output=True, timeout=60, check=True)
+    lines = done.stdout.decode().splitlines()
+    return [line.split(',')[-1].strip() for line in lines if not line.startswith('#')]
+
+
+def check_http(proxy):
+    dice = random.Random(3)
+    assert proxy.fetch('/films/noise.bin') == (200, NOISE)
+    for _ in range(10):
+        first = dice.randrange(len(NOISE))
+        last = min(first + dice.randrange(1_500_000), len(NOISE) - 1)  # over two blocks or so
+        got = proxy.fetch('/films/noise.bin', {'Range': f'bytes={first}-{last}'})
+        assert got == (206, NOISE[first:last + 1]), (first, last, got[0], len(got[1]))
+    assert proxy.fetch('/films/a.mp4') == (200, clip())
+
+
+@test
+def bytes_of_nginx_come_unchanged_over_http():
+    with Nginx() as nginx, Front(nginx.url) as proxy:
+        check_http(proxy)
+        assert proxy.fetch('/films/sub/b%20c%2B%C3%BC.mp4') == (200, clip())
+        for path in '/films/none.mp4', '/films/..%2fnginx.conf', '/films/sub', '/films':
+            assert proxy.fetch(path)[0] == 404, path
+
+
+@test
+def a_second_reader_is_served_from_memory():
+    with Nginx() as nginx, Front(nginx.url) as proxy:
+        proxy.fetch('/films/noise.bin')
+        assert nginx.asked() == BLOCKS, nginx.asked()
+        proxy.fetch('/films/noise.bin')
+        assert nginx.asked() == BLOCKS, nginx.asked()
+
+
+@test
+def pictures_of_nginx_come_unchanged_over_rtsp():
+    with Nginx() as nginx, Front(nginx.url) as proxy:
+        expected = pictures(CLIP)
+        got = pictures(proxy.url('/films/a.mp4'), '-rtsp_transport', 'tcp')
+        assert got == expected[:len(got)] and len(got) > PICTURES - 10, (len(got), len(expected))
+        with_start = pictures(proxy.url('/films/a.mp4'), '-rtsp_transport', 'tcp', '-ss', '2')
+        assert with_start and set(with_start) <= set(expected), len(with_start)
+        with Rtsp(proxy.port) as rtsp:
+            assert rtsp.request('DESCRIBE', proxy.url('/films/none.mp4'))[0] == 404
+
+
+@test
+def a_folder_keeps_blocks_over_a_restart_within_its_bound():
+    with tempfile.TemporaryDirectory() as folder, Nginx() as nginx:
+        cache = {'bytes': '4M', 'spill': folder}
+        with Front(nginx.url, cache=cache) as proxy:
+            proxy.fetch('/films/noise.bin')
+            assert nginx.asked() == BLOCKS, nginx.asked()
+        kept = [os.path.join(where, name) for where, _, names in os.walk(folder)
+                for name in names if name != 'lock']
+        assert 2 <= len(kept) and sum(map(os.path.getsize, kept)) <= 4 << 20, kept
+        with open(kept[0], 'r+b') as file:
+            file.write(b'damaged')
+        with Front(nginx.url, cache=cache) as proxy:
+            assert proxy.fetch('/films/noise.bin') == (200, NOISE)
+            assert proxy.reads()[0] >= len(kept) - 1, proxy.reads()
+            assert nginx.asked() < 2 * BLOCKS, nginx.asked()
+
+
+@test
+def an_origin_that_answers_500_is_not_noticed():
+    with Origin() as good, Origin() as bad, Front(bad.url, good.url) as proxy:
+        assert proxy.fetch('/films/noise.bin', {'Range': 'bytes=0-9'})[0] == 206
+        bad.status = 500
+        assert proxy.fetch('/films/noise.bin') == (200, NOISE)
+
+
+@test
+def an_origin_that_is_gone_is_not_noticed():
+    with Origin() as good, Front(f'http://127.0.0.1:{free_port()}/', good.url) as proxy:
+        assert proxy.fetch('/films/noise.bin') == (200, NOISE)
+
+
+@test
+def an_origin_that_does_not_answer_is_avoided():
+    with Origin() as good, Origin() as bad, Front(bad.url, good.url) as proxy:
+        bad.silent = 1
+        begin = time.monotonic()
+        assert proxy.fetch('/films/noise.bin') == (200, NOISE)
+        assert [first for _, first, last in bad.asked if last > first], 'it was not asked'
+        bad.silent = 2
+        assert proxy.fetch('/films/a.mp4') == (200, clip())
+        assert time.monotonic() - begin < 30  # the titles' own time is 5 s
+
+
+@test
+def both_origins_are_read():
+    with Origin() as first, Origin() as second, Front(first.url, second.url) as proxy:
+        begin = time.monotonic()
+        while not (first.asked and second.asked) or time.monotonic() - begin < 1:
+            readers = [threading.Thread(target=proxy.fetch, args=('/films/noise.bin',))
+                       for _ in range(4)]
+            for reader in readers:
+                reader.start()
+            for reader in readers:
+                reader.join()
+        assert set(proxy.reads()) >= {1, 2}, proxy.reads()
+
+
+@test
+def an_origin_without_ranges_is_refused():
+    with Origin() as origin, Front(origin.url) as proxy:
+        origin.ranges = False
+        assert proxy.fetch('/films/noise.bin')[0] == 404
+        proxy.wait_for_line('it sends whole files only; a server with ranges is needed')
+
+
+@test
+def a_redirect_is_not_followed():
+    with Nginx() as nginx, Front(nginx.url + 'moved/') as proxy:
+        assert proxy.fetch('/films/a.mp4')[0] == 404
+        proxy.wait_for_line(r'it redirects \(302\); write the URL of the server itself')
+
+
+@test
+def a_title_that_is_replaced_ends_and_comes_anew():
+    before = NOISE * 5
+    after = bytes(reversed(before))
+    with Origin({'/film': before}) as origin, Front(origin.url, cache={'bytes': '2M'}) as proxy:
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+            client.settimeout(30)
+            client.connect(('127.0.0.1', proxy.web_port))
+            client.sendall(b'GET /films/film HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+            got = client.recv(1000)
+            origin.files['/film'] = after
+            while data := client.recv(1 << 16):
+                got += data
+        got = got.split(b'\r\n\r\n', 1)[1]
+        assert got == before[:len(got)], 'bytes of two titles were mixed'
+        assert len(got) < len(before), 'nothing was left to be fetched'
+        proxy.wait_for_line('the file was replaced')
+        assert proxy.fetch('/films/film') == (200, after)
+
+
+@test
+def bad_settings_are_named():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'proxy.yaml')
+        keys = os.path.join(folder, 'keys')
+        with open(keys, 'w', encoding='utf-8') as file:
+            file.write('[default]\naws_access_key_id = A\naws_secret_access_key = B\n')
+        for text, reason in [
+                ('upstream: http://host/x', 'must end with a slash'),
+                ('upstream: https://u:p@host/', 'must not contain a user'),
+                ('upstream: https://host/?a=b', 'must not contain a query'),
+                ('upstream: https:///x/', 'not a URL like'),
+                ('upstreams: [http://a/, http://b/, http://c/]', 'is a folder: remove'),
+                ('upstreams: [http://a/, rtsp://b/]', 'is a folder: remove'),
+                (f'upstream: http://a/\n    keys-file: {keys}', 'chmod 600'),
+                (f'upstream: http://a/\n    keys-file: {keys}.none', 'No such file'),
+                ('upstream: rtsp://a/\n    cache: {bytes: 4M}', 'expected {time: TIME}')]:
+            with open(path, 'w', encoding='utf-8') as file:
+                file.write(f'mounts:\n  /films:\n    {text}\n')
+            done = subprocess.run([program(), '--config', path, '--check-config'],
+                                  capture_output=True, timeout=20, check=False)
+            assert done.returncode != 0 and reason in done.stderr.decode(), (text, done.stderr)
+
+
+class S3(Proc):
+    """versitygw, with a bucket of the files of a folder."""
+
+    KEYS = '[default]\naws_access_key_id = {0}\naws_secret_access_key = {1}\n'
+
+    def __init__(self):
+        path = shutil.which('versitygw')
+        if not path:
+            raise Skip('no S3-compatible server (versitygw) is on the PATH')
+        self.folder = tempfile.TemporaryDirectory()
+        make_files(os.path.join(self.folder.name, 'root', 'films'))
+        self.port = free_port()
+        super().__init__(path, '--access', 'AKID', '--secret', 'SECRETKEY', '--port',
+                         f'127.0.0.1:{self.port}', 'posix', os.path.join(self.folder.name, 'root'))
+        for _ in range(200):
+            with socket.socket() as probe:
+                if probe.connect_ex(('127.0.0.1', self.port)) == 0:
+                    break
+            time.sleep(0.05)
+        self.url = f'http://127.0.0.1:{self.port}/films/'
+
+    def keys(self, secret):
+        path = os.path.join(self.folder.name, 'keys-' + secret)
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write(self.KEYS.format('AKID', secret))
+        os.chmod(path, 0o600)
+        return path
+
+
+@test
+def titles_in_a_bucket_are_served():
+    with S3() as s3, Front(s3.url, **{'keys-file': s3.keys('SECRETKEY')}) as proxy:
+        check_http(proxy)
+        assert proxy.fetch('/films/sub/b%20c%2B%C3%BC.mp4') == (200, clip())
+        assert proxy.fetch('/films/none.mp4')[0] == 404
+        expected = pictures(CLIP)
+        got = pictures(proxy.url('/films/a.mp4'), '-rtsp_transport', 'tcp')
+        assert got == expected[:len(got)] and len(got) > PICTURES - 10, (len(got), len(expected))
+
+
+@test
+def wrong_keys_are_named():
+    with S3() as s3, Front(s3.url, **{'keys-file': s3.keys('WRONG')}) as proxy:
+        assert proxy.fetch('/films/a.mp4')[0] == 404
+        proxy.wait_for_line(r'it refuses access \(403\); check keys-file')
+
+
+if __name__ == '__main__':
+    run()
