@@ -161,7 +161,7 @@ commit (Balance *self, GError **error)
   GError *problem = NULL;
 
   if (self->n_moves > 0)
-    self->up.result->moved += upkeep_commit (self->title, self->moves, self->n_moves, &problem);
+    self->up.result.moved += upkeep_commit (self->title, self->moves, self->n_moves, &problem);
   self->n_moves = 0;
   if (problem)
     g_propagate_error (error, problem);
@@ -318,7 +318,7 @@ balance_all (Balance *self, const GPtrArray *names, GError **error)
     self->title = weir_block_store_open_title (self->up.store, names->pdata[i], NULL);
     if (!self->title)
       continue;
-    self->up.result->titles += self->last;
+    self->up.result.titles += self->last;
     ok = whole ? balance_title (self, error) : balance_blocks (self, error);
     // What was copied is not lost when the work is cancelled.
     ok = commit (self, ok ? error : NULL) && ok;
@@ -350,13 +350,13 @@ gboolean
 weir_block_store_balance (WeirBlockStore *self, guint64 rate, WeirUpkeepFunc progress,
     gpointer data, GCancellable *cancellable, WeirUpkeepResult *result, GError **error)
 {
-  Balance balance = { .up = { self, progress, data, cancellable, result, .rate = rate },
+  Balance balance = { .up = { self, progress, data, cancellable, .rate = rate },
     .policy = weir_block_store_get_policy (self) };
-  GPtrArray *names;
+  GPtrArray *names = upkeep_list (&balance.up, NULL, error);
   gboolean ok = TRUE;
 
-  *result = (WeirUpkeepResult) { 0 };
-  names = upkeep_list (&balance.up, NULL, error);
+  if (result)
+    *result = balance.up.result;
   if (!names)
     return FALSE;
   balance.up.started_us = g_get_monotonic_time ();
@@ -374,5 +374,7 @@ weir_block_store_balance (WeirBlockStore *self, guint64 rate, WeirUpkeepFunc pro
   g_free (balance.fills);
   g_free (balance.disks);
   g_ptr_array_unref (names);
+  if (result)
+    *result = balance.up.result;
   return ok;
 }

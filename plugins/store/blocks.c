@@ -138,14 +138,16 @@ weir_block_unref (WeirBlock *self)
 const guint8 *
 weir_block_get_bytes (WeirBlock *self, gsize *length)
 {
-  *length = self->length;
+  if (length)
+    *length = self->length;
   return self->extent->bytes;
 }
 
 const guint8 *
 weir_block_get_table (WeirBlock *self, gsize *length)
 {
-  *length = self->table_length;
+  if (length)
+    *length = self->table_length;
   return self->extent->bytes + self->length;
 }
 

@@ -16,7 +16,8 @@
 // This file opens stores and titles. reading.h reads blocks, writing.h adds titles, upkeep.h
 // verifies, repairs, balances and removes.
 //
-// Call from any thread. Errors are of the domain WEIR_STORE_ERROR and name the file or disk.
+// Call from any thread. Errors are of the domain WEIR_STORE_ERROR and name the file or disk. An
+// argument may be NULL only if its comment says so, or if it is an `error`.
 
 #include <glib.h>
 

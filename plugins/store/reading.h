@@ -31,14 +31,16 @@ WeirBlockRequest *weir_block_request (
 // called from `done`.
 void weir_block_request_free (WeirBlockRequest *self);
 
-// Reads a block and waits for it. Returns NULL with an error, or with G_IO_ERROR_CANCELLED.
+// Reads a block and waits for it. `cancellable` is a GCancellable or NULL. Returns NULL with an
+// error, or with G_IO_ERROR_CANCELLED.
 WeirBlock *weir_block_read (WeirStoredTitle *title, guint32 number, gint64 deadline_ns,
     gpointer cancellable, GError **error);
 
 WeirBlock *weir_block_ref (WeirBlock *self);
 void weir_block_unref (WeirBlock *self);
 
-// The block's bytes of the title, and the table of its buffers (core/disks/table.h).
+// The block's bytes of the title, and the table of its buffers (core/disks/table.h). `length` may
+// be NULL.
 const guint8 *weir_block_get_bytes (WeirBlock *self, gsize *length);
 const guint8 *weir_block_get_table (WeirBlock *self, gsize *length);
 

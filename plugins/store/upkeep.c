@@ -57,7 +57,7 @@ add_title (const gchar *name, WeirStoredTitle *title, const GError *error, gpoin
   Listing *listing = data;
 
   if (!title) {
-    listing->upkeep->result->bad_indexes++;
+    listing->upkeep->result.bad_indexes++;
     upkeep_report (listing->upkeep, name, error->message);
     return TRUE;
   }
@@ -139,7 +139,7 @@ repair_copy (Check *self, WeirStoredTitle *title, guint32 number, guint16 disk, 
   } else if (!self->repair) {
     done = g_strdup ("; the other copy is good");
   } else if (upkeep_rewrite (title, number, disk, bytes, &failed)) {
-    self->up.result->repaired++;
+    self->up.result.repaired++;
     done = g_strdup ("; written anew");
   } else {
     done = g_strdup_printf (
@@ -178,16 +178,16 @@ check_block (Check *self, WeirStoredTitle *title, guint32 number, const gchar *i
     if (!bytes && !is_there (title, number, disks[i]))
       g_clear_error (&problems[i]);
     n_bad += problems[i] != NULL;
-    self->up.result->copies++;
+    self->up.result.copies++;
     self->up.done += length;
     if (!good)
       good = bytes;
     else
       g_free (bytes);
   }
-  self->up.result->blocks++;
-  self->up.result->bad_copies += n_bad;
-  self->up.result->lost_blocks += n_bad == n;
+  self->up.result.blocks++;
+  self->up.result.bad_copies += n_bad;
+  self->up.result.lost_blocks += n_bad == n;
   for (guint i = 0; i < n; i++) {
     if (problems[i])
       repair_copy (self, title, number, disks[i], good, problems[i]);
@@ -205,7 +205,7 @@ check_title (Check *self, const gchar *name, GError **error)
   if (!title) // removed meanwhile
     return TRUE;
   store_print_id (title->index.id, id);
-  self->up.result->titles++;
+  self->up.result.titles++;
   for (guint32 i = 0; i < title->index.n_blocks; i++) {
     if (!check_block (self, title, i, id, &problem))
       break;
@@ -236,10 +236,12 @@ gboolean
 weir_block_store_verify (WeirBlockStore *self, const gchar *name, WeirUpkeepFunc progress,
     gpointer data, GCancellable *cancellable, WeirUpkeepResult *result, GError **error)
 {
-  Check check = { .up = { self, progress, data, cancellable, result } };
+  Check check = { .up = { self, progress, data, cancellable } };
+  gboolean ok = check_all (&check, name, error);
 
-  *result = (WeirUpkeepResult) { 0 };
-  return check_all (&check, name, error);
+  if (result)
+    *result = check.up.result;
+  return ok;
 }
 
 gboolean
@@ -247,11 +249,14 @@ weir_block_store_repair (WeirBlockStore *self, const gchar *name, guint64 rate,
     WeirUpkeepFunc progress, gpointer data, GCancellable *cancellable, WeirUpkeepResult *result,
     GError **error)
 {
-  Check check = { .up = { self, progress, data, cancellable, result, .rate = rate }, TRUE };
+  Check check = { .up = { self, progress, data, cancellable, .rate = rate }, TRUE };
+  gboolean ok;
 
-  *result = (WeirUpkeepResult) { 0 };
   check.up.started_us = g_get_monotonic_time ();
-  return check_all (&check, name, error);
+  ok = check_all (&check, name, error);
+  if (result)
+    *result = check.up.result;
+  return ok;
 }
 
 /* Removing */

@@ -2,8 +2,8 @@
 #pragma once
 
 // Verifies, repairs, balances and removes titles, and adds and removes disks. The calls block, for
-// long; another thread may cancel them by `cancellable` (a GCancellable, or NULL). They are safe to
-// end at any moment: an index always names copies that are whole.
+// long; another thread may cancel them by `cancellable`. They are safe to end at any moment: an
+// index always names copies that are whole. `progress`, `cancellable` and `result` may be NULL.
 
 #include <gio/gio.h>
 

@@ -18,7 +18,7 @@ typedef struct {
 static void
 found (Search *self, const gchar *path)
 {
-  self->up->result->leftovers++;
+  self->up->result.leftovers++;
   if (self->remove)
     unlink (path);
 }
@@ -106,7 +106,7 @@ upkeep_leftovers (Upkeep *up, gboolean remove, GError **error)
   if (lock < 0)
     return FALSE;
   if (remove)
-    up->result->leftovers += leftovers_clean (up->store);
+    up->result.leftovers += leftovers_clean (up->store);
   self.ids = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
   ok = weir_block_store_list (up->store, add_id, &self, error);
   for (guint i = 0; ok && i < n; i++) {

@@ -121,6 +121,7 @@ write_elsewhere (
   g_autofree WeirPlacementDisk *disks = g_new0 (WeirPlacementDisk, WEIR_STORE_DISKS_MAX);
   const WeirIndexBlock *block = &title->index.blocks[number];
   gsize length = (gsize) block->length + block->table_length;
+  GError *problem = NULL;
   UpkeepMove move = { number, bad, 0 };
   guint n = space_get (title->store, disks), n_now;
   guint16 now[WEIR_INDEX_COPIES_MAX];
@@ -142,8 +143,12 @@ write_elsewhere (
   }
   store_print_id (title->index.id, id);
   move.to = (guint16) to;
-  return copies_write (title->store, id, number, move.to, bytes, length, TRUE, error)
-         && (upkeep_commit (title, &move, 1, error) == 1 || !error || !*error);
+  // A move that no longer fits is no failure.
+  if (copies_write (title->store, id, number, move.to, bytes, length, TRUE, &problem))
+    upkeep_commit (title, &move, 1, &problem);
+  if (problem)
+    g_propagate_error (error, problem);
+  return problem == NULL;
 }
 
 gboolean

@@ -13,7 +13,7 @@ typedef struct {
   WeirUpkeepFunc progress; // may be NULL
   gpointer data;
   GCancellable *cancellable; // may be NULL
-  WeirUpkeepResult *result;
+  WeirUpkeepResult result;
   guint64 done, total;
   guint64 rate, written; // bytes a second, 0: no limit; bytes since `started_us`
   gint64 started_us;

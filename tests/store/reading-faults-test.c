@@ -299,6 +299,28 @@ a_slow_disk_is_learnt_and_avoided (void)
   gate_remove ();
 }
 
+static void
+results_may_be_ignored (void)
+{
+  TestStore t;
+  WeirBlockStore *store = test_store (&t, 2, WEIR_PLACEMENT_RDA);
+  WeirStoredTitle *title = test_title (store, "a", 2, BLOCK, 1);
+  g_autofree gchar *path = copy_path (title, 0, 0);
+  WeirBlock *block = weir_block_read (title, 0, in_ms (1000), NULL, NULL);
+
+  g_assert_nonnull (weir_block_get_bytes (block, NULL));
+  g_assert_nonnull (weir_block_get_table (block, NULL));
+  weir_block_unref (block);
+  g_assert_null (weir_block_read (title, 2, in_ms (1000), NULL, NULL));
+  g_assert_cmpint (g_remove (path), ==, 0);
+  g_assert_true (weir_block_store_verify (store, NULL, NULL, NULL, NULL, NULL, NULL));
+  g_assert_true (weir_block_store_repair (store, NULL, 0, NULL, NULL, NULL, NULL, NULL));
+  g_assert_true (weir_block_store_balance (store, 0, NULL, NULL, NULL, NULL, NULL));
+  g_assert_false (weir_block_store_verify (store, "none", NULL, NULL, NULL, NULL, NULL));
+  weir_stored_title_unref (title);
+  test_store_free (&t, store);
+}
+
 #define ADD(test) g_test_add_func ("/reading-faults/" #test, test)
 #define ADD_WAYS(test)                                                                             \
   g_test_add_data_func ("/reading-faults/ring/" #test, NULL, test);                                \
@@ -318,5 +340,6 @@ main (int argc, char **argv)
   ADD (a_disk_that_does_not_answer_is_made_up_for);
   ADD (a_store_is_freed_while_a_disk_does_not_answer);
   ADD (a_slow_disk_is_learnt_and_avoided);
+  ADD (results_may_be_ignored);
   return g_test_run ();
 }

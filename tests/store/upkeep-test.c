@@ -548,6 +548,24 @@ repair_keeps_its_rate (void)
   test_store_free (&t, store);
 }
 
+// The other disk takes the copy, but the index cannot be written.
+static void
+a_repair_that_fails_says_so_without_an_error (void)
+{
+  TestStore t;
+  WeirBlockStore *store = test_store (&t, 3, WEIR_PLACEMENT_RDA);
+  WeirStoredTitle *title = test_title (store, "a", 1, BLOCK, 1);
+  const guint16 bad = weir_stored_title_get_index (title)->blocks[0].disks[0];
+  g_autofree gchar *lock = g_build_filename (t.dir, "lock", NULL);
+
+  test_remove_tree (t.disks[bad]);
+  g_assert_cmpint (g_remove (lock), ==, 0);
+  g_assert_cmpint (g_mkdir (lock, 0777), ==, 0);
+  g_assert_false (weir_block_store_repair_block (title, 0, bad, NULL));
+  weir_stored_title_unref (title);
+  test_store_free (&t, store);
+}
+
 #define ADD(test) g_test_add_func ("/upkeep/" #test, test)
 
 int
@@ -569,5 +587,6 @@ main (int argc, char **argv)
   ADD (a_disk_that_the_policy_needs_is_not_removed);
   ADD (work_that_is_cancelled_loses_nothing);
   ADD (repair_keeps_its_rate);
+  ADD (a_repair_that_fails_says_so_without_an_error);
   return g_test_run ();
 }
