@@ -2,7 +2,6 @@
 // The commands init, add-disk and remove-disk.
 
 #include "commands.h"
-#include "store/storefile.h"
 #include "store/upkeep.h"
 
 #include <stdio.h>
@@ -30,7 +29,7 @@ init_run (const Args *args)
   if (policy < 0)
     return commands_usage (
         "--policy must be naive, raid0, raid1, random or rda, not '%s'", args->policy);
-  if (args->slice && !weir_store_file_parse_slice (args->slice, &slice_ns))
+  if (args->slice && !weir_block_store_parse_slice (args->slice, &slice_ns))
     return commands_usage ("--slice must be a time from 100ms to 60s, not '%s'", args->slice);
   disks = g_strsplit (args->disks, ",", -1);
   ok = weir_block_store_init (args->words[0], (const gchar *const *) disks,

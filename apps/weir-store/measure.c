@@ -3,7 +3,6 @@
 
 #include "interrupt.h"
 #include "progress.h"
-#include "store/storefile.h"
 
 #include <errno.h>
 #include <fcntl.h>

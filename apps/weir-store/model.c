@@ -6,7 +6,6 @@
 #include "commands.h"
 #include "interrupt.h"
 #include "measure.h"
-#include "store/storefile.h"
 #include "units.h"
 
 #include <stdio.h>

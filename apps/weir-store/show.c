@@ -2,7 +2,6 @@
 // The commands list and show.
 
 #include "commands.h"
-#include "store/storefile.h"
 #include "units.h"
 
 #include <stdio.h>

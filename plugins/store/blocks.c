@@ -8,7 +8,7 @@
 
 struct _WeirBlock {
   gint refs; // atomic; becomes 0 and leaves 0 with the reader's lock only
-  WeirReader *reader;
+  WeirBlockReader *reader;
   WeirBlockName name;
   gboolean held; // by the policy
   gint sent;     // atomic: somebody may have sent it with sendfile()
@@ -32,19 +32,19 @@ same_name (const WeirBlockName *a, const WeirBlockName *b)
 }
 
 WeirBlock *
-weir_blocks_find (WeirReader *self, const WeirBlockName *name)
+weir_blocks_find (WeirBlockReader *self, const WeirBlockName *name)
 {
   WeirBlock *block = g_hash_table_lookup (self->blocks, &name->key);
 
   if (!block || !same_name (&block->name, name))
     return NULL;
   if (g_atomic_int_add (&block->refs, 1) == 0)
-    weir_reader_ref (self);
+    weir_block_reader_ref (self);
   return block;
 }
 
 static WeirExtent *
-free_block (WeirReader *self, WeirBlock *block)
+free_block (WeirBlockReader *self, WeirBlock *block)
 {
   WeirExtent *extent = block->extent, *drop;
 
@@ -63,12 +63,12 @@ free_block (WeirReader *self, WeirBlock *block)
 }
 
 WeirBlock *
-weir_blocks_add (WeirReader *self, const WeirBlockRead *read, WeirExtent *extent)
+weir_blocks_add (WeirBlockReader *self, const WeirBlockRead *read, WeirExtent *extent)
 {
   WeirBlock *block = g_new0 (WeirBlock, 1);
 
   block->refs = 1;
-  block->reader = weir_reader_ref (self);
+  block->reader = weir_block_reader_ref (self);
   block->name = read->name;
   block->extent = extent;
   block->length = read->block.length;
@@ -82,7 +82,7 @@ weir_blocks_add (WeirReader *self, const WeirBlockRead *read, WeirExtent *extent
 }
 
 WeirExtent *
-weir_blocks_evict (WeirReader *self)
+weir_blocks_evict (WeirBlockReader *self)
 {
   WeirExtent *list = NULL;
   guint64 key;
@@ -104,7 +104,7 @@ weir_blocks_evict (WeirReader *self)
 }
 
 WeirExtent *
-weir_blocks_put_extent (WeirReader *self, WeirExtent *extent)
+weir_blocks_put_extent (WeirBlockReader *self, WeirExtent *extent)
 {
   const guint64 held = MIN (self->policy.bytes, self->memory);
 
@@ -121,7 +121,7 @@ weir_block_ref (WeirBlock *self)
 void
 weir_block_unref (WeirBlock *self)
 {
-  WeirReader *reader = self->reader;
+  WeirBlockReader *reader = self->reader;
   WeirExtent *drop = NULL;
   gboolean last;
 
@@ -132,7 +132,7 @@ weir_block_unref (WeirBlock *self)
   g_mutex_unlock (&reader->lock);
   weir_extents_drop (&reader->extents, drop);
   if (last)
-    weir_reader_unref (reader);
+    weir_block_reader_unref (reader);
 }
 
 const guint8 *
@@ -162,7 +162,7 @@ weir_block_get_fd (WeirBlock *self, off_t *offset)
 void
 weir_block_store_set_memory (WeirBlockStore *store, guint64 bytes)
 {
-  WeirReader *self = weir_reader_get (store);
+  WeirBlockReader *self = weir_block_reader_get (store);
   WeirExtent *evicted, *kept;
 
   g_mutex_lock (&self->lock);

@@ -25,6 +25,9 @@
 #include "disks/placement.h"
 
 G_BEGIN_DECLS
+#pragma GCC visibility push(default)
+
+#define WEIR_STORE_DISKS_MAX 1024
 
 #define WEIR_STORE_ERROR (weir_store_error_quark ())
 GQuark weir_store_error_quark (void);
@@ -56,6 +59,10 @@ typedef struct {
 // folders; two on one device are accepted with a warning in `*warning` (NULL: none).
 gboolean weir_block_store_init (const gchar *dir, const gchar *const *disks,
     WeirPlacementPolicy policy, gint64 slice_ns, gchar **warning, GError **error);
+
+// Parses a time such as "5s" or "500ms". Returns FALSE if it is not one, or out of the range of a
+// slice, 100 ms to 60 s.
+gboolean weir_block_store_parse_slice (const gchar *text, gint64 *ns);
 
 // Opens the store in `dir`. All users of one store in a process share one object, so that they
 // share its disk queues and cached blocks. Returns NULL with an error if it is no store. Missing
@@ -102,4 +109,5 @@ guint weir_stored_title_find_copies (
 // Returns the path of a copy of a block. (transfer full) NULL if the store has no such disk.
 gchar *weir_stored_title_dup_block_path (WeirStoredTitle *self, guint32 number, guint16 disk);
 
+#pragma GCC visibility pop
 G_END_DECLS

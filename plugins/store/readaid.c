@@ -27,7 +27,7 @@ get_pool (GThreadPool **pool, GFunc work)
 
 // Takes the new places. A copy on a disk that was tried is tried again only if the other moved.
 static void
-take_places (WeirReader *self, WeirBlockRead *read, const guint16 *disks, guint n)
+take_places (WeirBlockReader *self, WeirBlockRead *read, const guint16 *disks, guint n)
 {
   WeirIndexBlock *block = &read->block;
   gboolean moved = n != block->n_copies || memcmp (disks, block->disks, n * sizeof *disks) != 0;
@@ -42,7 +42,7 @@ take_places (WeirReader *self, WeirBlockRead *read, const guint16 *disks, guint 
 static void
 search (gpointer data, gpointer unused)
 {
-  WeirReader *self = data;
+  WeirBlockReader *self = data;
   WeirBlockStore *store;
   guint16 disks[WEIR_INDEX_COPIES_MAX];
   const gchar *paths[WEIR_INDEX_COPIES_MAX];
@@ -58,19 +58,19 @@ search (gpointer data, gpointer unused)
     paths[i] = weir_block_store_get_disk_path (store, disks[i]);
   g_mutex_lock (&self->lock);
   for (guint i = 0; i < n; i++)
-    weir_reader_get_disk (self, disks[i], paths[i]);
+    weir_block_reader_get_disk (self, disks[i], paths[i]);
   if (n > 0)
     take_places (self, job->read, disks, n);
   g_queue_push_tail (&self->unsearched, job->read);
-  weir_reader_wake (self);
+  weir_block_reader_wake (self);
   g_mutex_unlock (&self->lock);
   weir_stored_title_unref (job->title);
-  weir_reader_unref (self);
+  weir_block_reader_unref (self);
   g_free (job);
 }
 
 gboolean
-weir_reader_search (WeirReader *self, WeirBlockRead *read)
+weir_block_reader_search (WeirBlockReader *self, WeirBlockRead *read)
 {
   static GThreadPool *pool;
   WeirBlockRequest *request = g_queue_peek_head (&read->requests);
@@ -83,7 +83,7 @@ weir_reader_search (WeirReader *self, WeirBlockRead *read)
   job = g_new (Search, 1);
   *job = (Search) { read, weir_stored_title_ref (request->title) };
   g_queue_push_tail (&self->searches, job);
-  g_thread_pool_push (get_pool (&pool, search), weir_reader_ref (self), NULL);
+  g_thread_pool_push (get_pool (&pool, search), weir_block_reader_ref (self), NULL);
   return TRUE;
 }
 
@@ -104,7 +104,7 @@ free_repair (gpointer data)
 }
 
 void
-weir_reader_repair (WeirReader *self, const WeirBlockRead *read, guint16 disk)
+weir_block_reader_repair (WeirBlockReader *self, const WeirBlockRead *read, guint16 disk)
 {
   Repair *job;
 
@@ -122,11 +122,11 @@ weir_reader_repair (WeirReader *self, const WeirBlockRead *read, guint16 disk)
   job->bytes = (guint64) read->block.length + read->block.table_length;
   job->title = g_strdup (read->title);
   g_queue_push_tail (&self->repairs, job);
-  weir_reader_wake (self);
+  weir_block_reader_wake (self);
 }
 
 void
-weir_reader_cancel_repairs (WeirReader *self)
+weir_block_reader_cancel_repairs (WeirBlockReader *self)
 {
   g_queue_clear_full (&self->repairs, free_repair);
 }
@@ -150,7 +150,7 @@ repair_block (const gchar *path, const Repair *job, GError **error)
 static void
 repair (gpointer data, gpointer unused)
 {
-  WeirReader *self = data;
+  WeirBlockReader *self = data;
   GError *error = NULL;
   gboolean repaired;
   Repair *job;
@@ -163,20 +163,20 @@ repair (gpointer data, gpointer unused)
   self->repairing = FALSE;
   self->n_repaired += repaired;
   if (repaired)
-    weir_reader_trust (self, &job->name, job->disk);
+    weir_block_reader_trust (self, &job->name, job->disk);
   if (error)
-    weir_reader_say (self, "block %u of title '%s' cannot be repaired: %s", job->name.number,
+    weir_block_reader_say (self, "block %u of title '%s' cannot be repaired: %s", job->name.number,
         job->title, error->message);
-  weir_reader_wake (self);
+  weir_block_reader_wake (self);
   g_mutex_unlock (&self->lock);
   g_clear_error (&error);
-  weir_reader_unref (self);
+  weir_block_reader_unref (self);
   if (job)
     free_repair (job);
 }
 
 gint64
-weir_reader_next_repair (WeirReader *self, gint64 now_ns)
+weir_block_reader_next_repair (WeirBlockReader *self, gint64 now_ns)
 {
   static GThreadPool *pool;
   const Repair *job;
@@ -188,6 +188,6 @@ weir_reader_next_repair (WeirReader *self, gint64 now_ns)
   job = g_queue_peek_head (&self->repairs);
   self->repairing = TRUE;
   self->next_repair_ns = now_ns + (gint64) (job->bytes * (guint64) WEIR_READ_SECOND / REPAIR_RATE);
-  g_thread_pool_push (get_pool (&pool, repair), weir_reader_ref (self), NULL);
+  g_thread_pool_push (get_pool (&pool, repair), weir_block_reader_ref (self), NULL);
   return -1;
 }

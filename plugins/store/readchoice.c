@@ -16,7 +16,7 @@
 // ---- disks ----
 
 WeirReadDisk *
-weir_reader_get_disk (WeirReader *self, guint16 number, const gchar *path)
+weir_block_reader_get_disk (WeirBlockReader *self, guint16 number, const gchar *path)
 {
   WeirReadDisk *disk;
 
@@ -44,15 +44,15 @@ weir_reader_get_disk (WeirReader *self, guint16 number, const gchar *path)
 
 // Follows the disk's state with a message when it changes.
 static void
-follow_state (WeirReader *self, WeirReadDisk *disk, const gchar *why)
+follow_state (WeirBlockReader *self, WeirReadDisk *disk, const gchar *why)
 {
   if (disk->load.failing == (disk->failing_since_ns != 0))
     return;
-  disk->failing_since_ns = disk->load.failing ? weir_reader_now () : 0;
+  disk->failing_since_ns = disk->load.failing ? weir_block_reader_now () : 0;
   if (disk->load.failing)
-    weir_reader_say (self, "disk %u (%s) is avoided: %s", disk->number, disk->path, why);
+    weir_block_reader_say (self, "disk %u (%s) is avoided: %s", disk->number, disk->path, why);
   else
-    weir_reader_say (self, "disk %u (%s) is used again", disk->number, disk->path);
+    weir_block_reader_say (self, "disk %u (%s) is used again", disk->number, disk->path);
 }
 
 // ---- bad copies ----
@@ -64,7 +64,7 @@ bad_key (const WeirBlockName *name, guint16 disk)
 }
 
 static gboolean
-is_bad (WeirReader *self, const WeirBlockRead *read, guint copy, gint64 now_ns)
+is_bad (WeirBlockReader *self, const WeirBlockRead *read, guint copy, gint64 now_ns)
 {
   const gint64 key = bad_key (&read->name, read->block.disks[copy]);
   const gint64 *until = g_hash_table_lookup (self->bad, &key);
@@ -73,7 +73,7 @@ is_bad (WeirReader *self, const WeirBlockRead *read, guint copy, gint64 now_ns)
 }
 
 static void
-set_bad (WeirReader *self, const WeirBlockRead *read, guint copy, gint64 now_ns)
+set_bad (WeirBlockReader *self, const WeirBlockRead *read, guint copy, gint64 now_ns)
 {
   const gint64 key = bad_key (&read->name, read->block.disks[copy]), until = now_ns + BAD_NS;
 
@@ -83,7 +83,7 @@ set_bad (WeirReader *self, const WeirBlockRead *read, guint copy, gint64 now_ns)
 }
 
 void
-weir_reader_trust (WeirReader *self, const WeirBlockName *name, guint16 disk)
+weir_block_reader_trust (WeirBlockReader *self, const WeirBlockName *name, guint16 disk)
 {
   const gint64 key = bad_key (name, disk);
 
@@ -94,15 +94,16 @@ weir_reader_trust (WeirReader *self, const WeirBlockName *name, guint16 disk)
 
 // Returns the disk of a copy that can be read, or NULL.
 static WeirReadDisk *
-disk_of (WeirReader *self, const WeirBlockRead *read, guint copy)
+disk_of (WeirBlockReader *self, const WeirBlockRead *read, guint copy)
 {
   if (copy >= read->block.n_copies || read->copies[copy] || read->failed[copy])
     return NULL;
-  return weir_reader_get_disk (self, read->block.disks[copy], NULL);
+  return weir_block_reader_get_disk (self, read->block.disks[copy], NULL);
 }
 
 static void
-queue_copy (WeirReader *self, WeirBlockRead *read, guint n, WeirReadDisk *disk, gint64 deadline_ns)
+queue_copy (
+    WeirBlockReader *self, WeirBlockRead *read, guint n, WeirReadDisk *disk, gint64 deadline_ns)
 {
   WeirCopyRead *copy = g_new0 (WeirCopyRead, 1);
   gchar id[2 * sizeof read->name.id + 1];
@@ -127,7 +128,7 @@ queue_copy (WeirReader *self, WeirBlockRead *read, guint n, WeirReadDisk *disk, 
     g_error ("out of memory"); // as GLib does
   weir_disk_load_add (&disk->load, copy->length);
   disk->n_second += n > 0;
-  weir_reader_wake (self);
+  weir_block_reader_wake (self);
 }
 
 void
@@ -152,7 +153,7 @@ unqueue_copy (WeirCopyRead *copy)
 }
 
 void
-weir_reader_unqueue (WeirReader *self, WeirBlockRead *read)
+weir_block_reader_unqueue (WeirBlockReader *self, WeirBlockRead *read)
 {
   for (guint i = 0; i < WEIR_INDEX_COPIES_MAX; i++) {
     if (read->copies[i] && weir_read_item_waits (&read->copies[i]->item))
@@ -170,7 +171,7 @@ hasten_copy (WeirCopyRead *copy, gint64 deadline_ns)
 // Of two copies, takes the one that is expected first. If its disk is slower than the other because
 // of old news, the other is read, too, without a deadline.
 gboolean
-weir_reader_start_copy (WeirReader *self, WeirBlockRead *read, gint64 now_ns)
+weir_block_reader_start_copy (WeirBlockReader *self, WeirBlockRead *read, gint64 now_ns)
 {
   const guint64 bytes = (guint64) read->block.length + read->block.table_length;
   WeirReadDisk *disks[WEIR_INDEX_COPIES_MAX] = { disk_of (self, read, 0), disk_of (self, read, 1) };
@@ -201,7 +202,7 @@ weir_reader_start_copy (WeirReader *self, WeirBlockRead *read, gint64 now_ns)
     if (!bad[!chosen] && weir_disk_load_retry (&other->load, &disks[chosen]->load, bytes, now_ns))
       queue_copy (self, read, !chosen, other, NO_DEADLINE);
     if (other->failing_since_ns != 0 && now_ns - other->failing_since_ns > FAILED_NS)
-      weir_reader_repair (self, read, other->number);
+      weir_block_reader_repair (self, read, other->number);
   } else {
     chosen = disks[0] ? 0 : 1;
   }
@@ -210,7 +211,7 @@ weir_reader_start_copy (WeirReader *self, WeirBlockRead *read, gint64 now_ns)
 }
 
 void
-weir_reader_hasten (WeirReader *self, WeirBlockRead *read, gint64 deadline_ns)
+weir_block_reader_hasten (WeirBlockReader *self, WeirBlockRead *read, gint64 deadline_ns)
 {
   if (deadline_ns >= read->deadline_ns)
     return;
@@ -241,11 +242,11 @@ describe (const WeirCopyRead *copy)
 }
 
 static void
-judge_failure (WeirReader *self, WeirCopyRead *copy)
+judge_failure (WeirBlockReader *self, WeirCopyRead *copy)
 {
   WeirBlockRead *read = copy->read;
   WeirReadDisk *disk = copy->disk;
-  const gint64 now = weir_reader_now ();
+  const gint64 now = weir_block_reader_now ();
 
   if (copy->result != WEIR_COPY_HINDERED)
     disk->n_errors++;
@@ -264,26 +265,26 @@ judge_failure (WeirReader *self, WeirCopyRead *copy)
     return;
   if (!is_bad (self, read, copy->copy, now)) {
     set_bad (self, read, copy->copy, now);
-    weir_reader_repair (self, read, disk->number);
+    weir_block_reader_repair (self, read, disk->number);
   }
   if (disk->told_ns != 0 && now - disk->told_ns < TELL_NS) {
     disk->n_untold++;
     return;
   }
   if (disk->n_untold > 0)
-    weir_reader_say (self, "%s; and %u more blocks since the last message", read->error->message,
-        disk->n_untold);
+    weir_block_reader_say (self, "%s; and %u more blocks since the last message",
+        read->error->message, disk->n_untold);
   else
-    weir_reader_say (self, "%s", read->error->message);
+    weir_block_reader_say (self, "%s", read->error->message);
   disk->told_ns = now;
   disk->n_untold = 0;
 }
 
 void
-weir_reader_judge (WeirReader *self, WeirCopyRead *copy)
+weir_block_reader_judge (WeirBlockReader *self, WeirCopyRead *copy)
 {
   WeirReadDisk *disk = copy->disk;
-  const gint64 now = copy->done_ns ? copy->done_ns : weir_reader_now ();
+  const gint64 now = copy->done_ns ? copy->done_ns : weir_block_reader_now ();
 
   g_ptr_array_remove_fast (disk->at_work, copy);
   if (copy->got >= copy->length)
@@ -306,7 +307,7 @@ weir_reader_judge (WeirReader *self, WeirCopyRead *copy)
 // Has the other copy read, too, if the disk at work is late, and either long so or the deadline is
 // near. So a load that is too high for all disks does not grow by this.
 static void
-check_at_work (WeirReader *self, WeirCopyRead *copy, gint64 now_ns)
+check_at_work (WeirBlockReader *self, WeirCopyRead *copy, gint64 now_ns)
 {
   WeirBlockRead *read = copy->read;
   const gint64 start = MAX (copy->started_ns, copy->disk->load.busy_since_ns);
@@ -333,7 +334,7 @@ check_at_work (WeirReader *self, WeirCopyRead *copy, gint64 now_ns)
 
 // Moves a waiting read to the disk of the other copy if it is done far earlier there.
 static void
-check_waiting (WeirReader *self, WeirCopyRead *copy, gint64 now_ns)
+check_waiting (WeirBlockReader *self, WeirCopyRead *copy, gint64 now_ns)
 {
   WeirBlockRead *read = copy->read;
   const guint other = !copy->copy;
@@ -349,7 +350,7 @@ check_waiting (WeirReader *self, WeirCopyRead *copy, gint64 now_ns)
 }
 
 static void
-check_disk (WeirReader *self, WeirReadDisk *disk, gint64 now_ns)
+check_disk (WeirBlockReader *self, WeirReadDisk *disk, gint64 now_ns)
 {
   if (weir_disk_load_check (&disk->load, self->slice_ns / 2, now_ns))
     follow_state (self, disk, "it does not answer");
@@ -363,7 +364,7 @@ check_disk (WeirReader *self, WeirReadDisk *disk, gint64 now_ns)
 }
 
 GList *
-weir_reader_check (WeirReader *self, gint64 now_ns)
+weir_block_reader_check (WeirBlockReader *self, gint64 now_ns)
 {
   GList *old = NULL;
   GHashTableIter iter;

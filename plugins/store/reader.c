@@ -17,10 +17,10 @@
 #define CHECK_NS (20 * WEIR_READ_MS)
 #define END_NS WEIR_READ_SECOND // for which the end of a reader waits for the disks
 
-gboolean weir_reader_threads_only;
+gboolean weir_block_reader_threads_only;
 
 gint64
-weir_reader_now (void)
+weir_block_reader_now (void)
 {
   struct timespec now;
 
@@ -54,10 +54,10 @@ free_disk (gpointer data)
   g_free (disk);
 }
 
-static WeirReader *
+static WeirBlockReader *
 reader_new (WeirBlockStore *store)
 {
-  WeirReader *self = g_new0 (WeirReader, 1);
+  WeirBlockReader *self = g_new0 (WeirBlockReader, 1);
 
   self->refs = 1;
   g_mutex_init (&self->lock);
@@ -78,15 +78,15 @@ reader_new (WeirBlockStore *store)
   return self;
 }
 
-WeirReader *
-weir_reader_ref (WeirReader *self)
+WeirBlockReader *
+weir_block_reader_ref (WeirBlockReader *self)
 {
   g_atomic_int_inc (&self->refs);
   return self;
 }
 
 void
-weir_reader_unref (WeirReader *self)
+weir_block_reader_unref (WeirBlockReader *self)
 {
   if (!g_atomic_int_dec_and_test (&self->refs))
     return;
@@ -108,7 +108,7 @@ weir_reader_unref (WeirReader *self)
 
 // Evicts all blocks that nobody uses.
 static void
-forget_blocks (WeirReader *self)
+forget_blocks (WeirBlockReader *self)
 {
   WeirExtent *list;
 
@@ -124,15 +124,15 @@ forget_blocks (WeirReader *self)
 static void
 reader_end (gpointer data)
 {
-  WeirReader *self = data;
+  WeirBlockReader *self = data;
   const gint64 end = g_get_monotonic_time () + END_NS / 1000;
 
   g_mutex_lock (&self->lock);
   self->stopping = TRUE;
-  weir_reader_cancel_repairs (self);
+  weir_block_reader_cancel_repairs (self);
   for (guint i = 0; i < self->disks->len; i++)
     g_cond_broadcast (&((WeirReadDisk *) self->disks->pdata[i])->job_given);
-  weir_reader_wake (self);
+  weir_block_reader_wake (self);
   while (self->started && self->thread != g_thread_self ()
          && g_cond_wait_until (&self->ran, &self->lock, end))
     ;
@@ -140,13 +140,13 @@ reader_end (gpointer data)
   forget_blocks (self);
   if (self->thread)
     g_thread_unref (self->thread);
-  weir_reader_unref (self);
+  weir_block_reader_unref (self);
 }
 
-WeirReader *
-weir_reader_get (WeirBlockStore *store)
+WeirBlockReader *
+weir_block_reader_get (WeirBlockStore *store)
 {
-  WeirReader *self;
+  WeirBlockReader *self;
 
   g_mutex_lock (&store->lock);
   self = store->reader;
@@ -162,12 +162,12 @@ weir_reader_get (WeirBlockStore *store)
   }
   g_mutex_unlock (&store->lock);
   if (self) // another thread was faster
-    weir_reader_unref (self);
+    weir_block_reader_unref (self);
   return store->reader;
 }
 
 void
-weir_reader_say (WeirReader *self, const gchar *format, ...)
+weir_block_reader_say (WeirBlockReader *self, const gchar *format, ...)
 {
   va_list args;
 
@@ -177,7 +177,7 @@ weir_reader_say (WeirReader *self, const gchar *format, ...)
 }
 
 static void
-log_messages (WeirReader *self)
+log_messages (WeirBlockReader *self)
 {
   for (;;) {
     gchar *message;
@@ -195,7 +195,7 @@ log_messages (WeirReader *self)
 // ---- answers ----
 
 static void
-free_read (WeirReader *self, WeirBlockRead *read)
+free_read (WeirBlockReader *self, WeirBlockRead *read)
 {
   // A disk that is still at work for it reads for nobody.
   for (guint i = 0; i < WEIR_INDEX_COPIES_MAX; i++) {
@@ -209,11 +209,11 @@ free_read (WeirReader *self, WeirBlockRead *read)
 }
 
 void
-weir_reader_drop_read (WeirReader *self, WeirBlockRead *read)
+weir_block_reader_drop_read (WeirBlockReader *self, WeirBlockRead *read)
 {
   if (read->users > 0 || read->requests.length > 0)
     return;
-  weir_reader_unqueue (self, read);
+  weir_block_reader_unqueue (self, read);
   for (guint i = 0; i < WEIR_INDEX_COPIES_MAX; i++) {
     if (read->copies[i])
       return; // its block will be of use to the next
@@ -223,9 +223,9 @@ weir_reader_drop_read (WeirReader *self, WeirBlockRead *read)
 }
 
 void
-weir_reader_answer (WeirReader *self, WeirBlockRead *read, WeirBlock *block)
+weir_block_reader_answer (WeirBlockReader *self, WeirBlockRead *read, WeirBlock *block)
 {
-  const gint64 now = weir_reader_now ();
+  const gint64 now = weir_block_reader_now ();
   GList *link;
 
   if (!block && !read->error)
@@ -234,7 +234,7 @@ weir_reader_answer (WeirReader *self, WeirBlockRead *read, WeirBlock *block)
   read->users++;
   if (g_hash_table_lookup (self->reads, &read->name) == read)
     g_hash_table_remove (self->reads, &read->name);
-  weir_reader_unqueue (self, read);
+  weir_block_reader_unqueue (self, read);
   // weir_block_request_free() takes requests out of this queue meanwhile.
   while ((link = g_queue_pop_head_link (&read->requests))) {
     WeirBlockRequest *request = link->data;
@@ -254,39 +254,39 @@ weir_reader_answer (WeirReader *self, WeirBlockRead *read, WeirBlock *block)
 
 // Ends a read that failed, unless there is another copy.
 static void
-try_again (WeirReader *self, WeirBlockRead *read)
+try_again (WeirBlockReader *self, WeirBlockRead *read)
 {
   if (!self->stopping
-      && (weir_reader_start_copy (self, read, weir_reader_now ())
-          || weir_reader_search (self, read)))
+      && (weir_block_reader_start_copy (self, read, weir_block_reader_now ())
+          || weir_block_reader_search (self, read)))
     return;
   self->n_lost++;
-  weir_reader_answer (self, read, NULL);
+  weir_block_reader_answer (self, read, NULL);
 }
 
 static void
-finish_copy (WeirReader *self, WeirCopyRead *copy)
+finish_copy (WeirBlockReader *self, WeirCopyRead *copy)
 {
   WeirBlockRead *read;
   WeirBlock *block = NULL;
   WeirExtent *drop = NULL;
 
   g_mutex_lock (&self->lock);
-  weir_reader_judge (self, copy);
+  weir_block_reader_judge (self, copy);
   read = copy->read;
   if (read)
     read->copies[copy->copy] = NULL;
   if (read && copy->result == WEIR_COPY_GOOD) {
     block = weir_blocks_add (self, read, copy->extent);
     drop = weir_blocks_evict (self);
-    weir_reader_answer (self, read, block);
+    weir_block_reader_answer (self, read, block);
   } else {
     if (copy->extent)
       drop = weir_blocks_put_extent (self, copy->extent);
     if (read && read->requests.length > 0)
       try_again (self, read);
     else if (read)
-      weir_reader_drop_read (self, read);
+      weir_block_reader_drop_read (self, read);
   }
   g_mutex_unlock (&self->lock);
   weir_extents_drop (&self->extents, drop);
@@ -299,7 +299,7 @@ finish_copy (WeirReader *self, WeirCopyRead *copy)
 
 // Moves reads from the queues to the disks that can take one. Returns how many reads are at work.
 static guint
-fill_disks (WeirReader *self, gint64 now)
+fill_disks (WeirBlockReader *self, gint64 now)
 {
   const guint most = self->is_remote ? REMOTE_AT_WORK : self->ring ? RING_AT_WORK : POOL_AT_WORK;
   guint n = 0;
@@ -323,7 +323,7 @@ fill_disks (WeirReader *self, gint64 now)
 }
 
 static void
-submit_given (WeirReader *self)
+submit_given (WeirBlockReader *self)
 {
   for (guint i = 0; i < self->given->len; i++) {
     WeirCopyRead *copy = self->given->pdata[i];
@@ -346,17 +346,17 @@ submit_given (WeirReader *self)
 }
 
 static void
-check_reads (WeirReader *self, gint64 now)
+check_reads (WeirBlockReader *self, gint64 now)
 {
   WeirBlockRead *read;
   GList *old;
 
   if (now - self->checked_ns >= CHECK_NS) {
     self->checked_ns = now;
-    old = weir_reader_check (self, now);
+    old = weir_block_reader_check (self, now);
     for (GList *item = old; item; item = item->next) {
       self->n_lost++;
-      weir_reader_answer (self, item->data, NULL);
+      weir_block_reader_answer (self, item->data, NULL);
     }
     g_list_free (old);
   }
@@ -365,22 +365,22 @@ check_reads (WeirReader *self, gint64 now)
     if (read->requests.length > 0)
       try_again (self, read);
     else
-      weir_reader_drop_read (self, read);
+      weir_block_reader_drop_read (self, read);
   }
 }
 
 // Returns the time for which the thread may sleep, -1: for ever, or -2: it is to end.
 static gint64
-look_for_work (WeirReader *self)
+look_for_work (WeirBlockReader *self)
 {
-  const gint64 now = weir_reader_now ();
+  const gint64 now = weir_block_reader_now ();
   gint64 wait;
   guint n;
 
   g_mutex_lock (&self->lock);
   self->awake = TRUE;
   check_reads (self, now);
-  wait = weir_reader_next_repair (self, now);
+  wait = weir_block_reader_next_repair (self, now);
   n = fill_disks (self, now);
   if (self->stopping && n == 0)
     wait = -2;
@@ -393,7 +393,7 @@ look_for_work (WeirReader *self)
 }
 
 static void
-wait_for_pool (WeirReader *self, gint64 timeout_ns, GPtrArray *done)
+wait_for_pool (WeirBlockReader *self, gint64 timeout_ns, GPtrArray *done)
 {
   struct pollfd wake = { .fd = self->wake_fd, .events = POLLIN };
   const struct timespec timeout = { timeout_ns / WEIR_READ_SECOND, timeout_ns % WEIR_READ_SECOND };
@@ -411,11 +411,11 @@ wait_for_pool (WeirReader *self, gint64 timeout_ns, GPtrArray *done)
 static gpointer
 run (gpointer data)
 {
-  WeirReader *self = data;
+  WeirBlockReader *self = data;
   GPtrArray *done = g_ptr_array_new ();
   gint64 wait;
 
-  if (!weir_reader_threads_only && !self->is_remote)
+  if (!weir_block_reader_threads_only && !self->is_remote)
     self->ring = weir_read_ring_new (self->wake_fd);
   while ((wait = look_for_work (self)) != -2) {
     log_messages (self);
@@ -434,16 +434,16 @@ run (gpointer data)
   self->started = FALSE;
   g_cond_broadcast (&self->ran);
   g_mutex_unlock (&self->lock);
-  weir_reader_unref (self);
+  weir_block_reader_unref (self);
   return NULL;
 }
 
 void
-weir_reader_wake (WeirReader *self)
+weir_block_reader_wake (WeirBlockReader *self)
 {
   if (!self->thread && !self->stopping) {
     self->started = self->awake = TRUE;
-    self->thread = g_thread_new ("weir-store", run, weir_reader_ref (self));
+    self->thread = g_thread_new ("weir-store", run, weir_block_reader_ref (self));
   }
   if (!self->awake) {
     self->awake = TRUE;

@@ -30,7 +30,7 @@
 
 G_BEGIN_DECLS
 
-typedef struct _WeirReader WeirReader;
+typedef struct _WeirReader WeirBlockReader;
 typedef struct _WeirReadRing WeirReadRing;
 typedef struct _WeirReadDisk WeirReadDisk;
 typedef struct _WeirBlockRead WeirBlockRead;
@@ -114,7 +114,7 @@ struct _WeirReadDisk {
 };
 
 struct _WeirBlockRequest {
-  WeirReader *reader;
+  WeirBlockReader *reader;
   WeirStoredTitle *title;
   WeirBlockRead *read; // NULL: answered
   GList link;          // in read->requests
@@ -160,69 +160,69 @@ struct _WeirReader {
 // ---- reader.c ----
 
 // For tests: stores do not use io_uring. Set before their first read.
-extern gboolean weir_reader_threads_only;
+extern gboolean weir_block_reader_threads_only;
 
 // Returns the store's reader, which is made if necessary.
-WeirReader *weir_reader_get (WeirBlockStore *store);
-WeirReader *weir_reader_ref (WeirReader *self);
-void weir_reader_unref (WeirReader *self);
+WeirBlockReader *weir_block_reader_get (WeirBlockStore *store);
+WeirBlockReader *weir_block_reader_ref (WeirBlockReader *self);
+void weir_block_reader_unref (WeirBlockReader *self);
 
 // Makes the thread look for work. Lock held.
-void weir_reader_wake (WeirReader *self);
+void weir_block_reader_wake (WeirBlockReader *self);
 
 // Adds a message to be logged by the thread. Lock held.
-void weir_reader_say (WeirReader *self, const gchar *format, ...) G_GNUC_PRINTF (2, 3);
+void weir_block_reader_say (WeirBlockReader *self, const gchar *format, ...) G_GNUC_PRINTF (2, 3);
 
 // Ends a read: answers its requests and frees it. `block` has a reference (transfer full), or is
 // NULL: then the read's error is passed. Called by the thread with the lock, which it releases for
 // each callback.
-void weir_reader_answer (WeirReader *self, WeirBlockRead *read, WeirBlock *block);
+void weir_block_reader_answer (WeirBlockReader *self, WeirBlockRead *read, WeirBlock *block);
 
 // Frees a read for which nobody waits unless a disk is at work for it. Lock held.
-void weir_reader_drop_read (WeirReader *self, WeirBlockRead *read);
+void weir_block_reader_drop_read (WeirBlockReader *self, WeirBlockRead *read);
 
-gint64 weir_reader_now (void);
+gint64 weir_block_reader_now (void);
 
 // ---- blocks.c: lock held ----
 
 void weir_blocks_name (WeirBlockName *name, const WeirIndex *index, guint32 number);
 
 // Returns the block with a new reference, if it is in memory.
-WeirBlock *weir_blocks_find (WeirReader *self, const WeirBlockName *name);
+WeirBlock *weir_blocks_find (WeirBlockReader *self, const WeirBlockName *name);
 
 // Makes a block of what was read, with one reference. The extent is the block's from now on.
-WeirBlock *weir_blocks_add (WeirReader *self, const WeirBlockRead *read, WeirExtent *extent);
+WeirBlock *weir_blocks_add (WeirBlockReader *self, const WeirBlockRead *read, WeirExtent *extent);
 
 // Evicts blocks until the bound is kept. Returns extents to be dropped.
-WeirExtent *weir_blocks_evict (WeirReader *self);
+WeirExtent *weir_blocks_evict (WeirBlockReader *self);
 
 // Puts an extent back. Returns extents to be dropped.
-WeirExtent *weir_blocks_put_extent (WeirReader *self, WeirExtent *extent);
+WeirExtent *weir_blocks_put_extent (WeirBlockReader *self, WeirExtent *extent);
 
 // ---- readchoice.c: lock held ----
 
 // Returns the reader's disk with that number. `path` is where it is now.
-WeirReadDisk *weir_reader_get_disk (WeirReader *self, guint16 number, const gchar *path);
+WeirReadDisk *weir_block_reader_get_disk (WeirBlockReader *self, guint16 number, const gchar *path);
 
 // Has a block read that is not: puts the better copy that was not tried into the queue of its disk.
 // Returns FALSE if there is none.
-gboolean weir_reader_start_copy (WeirReader *self, WeirBlockRead *read, gint64 now_ns);
+gboolean weir_block_reader_start_copy (WeirBlockReader *self, WeirBlockRead *read, gint64 now_ns);
 
 // A request needs the block earlier.
-void weir_reader_hasten (WeirReader *self, WeirBlockRead *read, gint64 deadline_ns);
+void weir_block_reader_hasten (WeirBlockReader *self, WeirBlockRead *read, gint64 deadline_ns);
 
 // Takes the waiting copies of a read out of the queues.
-void weir_reader_unqueue (WeirReader *self, WeirBlockRead *read);
+void weir_block_reader_unqueue (WeirBlockReader *self, WeirBlockRead *read);
 
 // A bad copy was repaired.
-void weir_reader_trust (WeirReader *self, const WeirBlockName *name, guint16 disk);
+void weir_block_reader_trust (WeirBlockReader *self, const WeirBlockName *name, guint16 disk);
 
 // A copy was read: learns from its result about the disk and the copy.
-void weir_reader_judge (WeirReader *self, WeirCopyRead *copy);
+void weir_block_reader_judge (WeirBlockReader *self, WeirCopyRead *copy);
 
 // Looks for disks that are late and for reads that are better done by the other disk. Returns a
 // list of reads that have waited for too long, to be answered; the caller frees the list.
-GList *weir_reader_check (WeirReader *self, gint64 now_ns);
+GList *weir_block_reader_check (WeirBlockReader *self, gint64 now_ns);
 
 void weir_copy_read_free (WeirCopyRead *copy);
 
@@ -242,7 +242,7 @@ void weir_read_ring_wait (WeirReadRing *self, gint64 timeout_ns, GPtrArray *done
 // ---- readpool.c ----
 
 // Gives a copy to a thread of the disk. A disk has as many threads as reads at work. Lock held.
-void weir_read_pool_submit (WeirReader *self, WeirCopyRead *copy);
+void weir_read_pool_submit (WeirBlockReader *self, WeirCopyRead *copy);
 
 // For tests: called by the disk's thread in place of a read; returns FALSE to read after all.
 extern gboolean (*weir_read_pool_test) (WeirCopyRead *copy);
@@ -254,14 +254,14 @@ void weir_copy_read_check (WeirCopyRead *copy);
 
 // Looks for copies of a block that were moved since the title was opened. Returns FALSE if this was
 // done before.
-gboolean weir_reader_search (WeirReader *self, WeirBlockRead *read);
+gboolean weir_block_reader_search (WeirBlockReader *self, WeirBlockRead *read);
 
 // Has a bad copy of a block repaired in the background.
-void weir_reader_repair (WeirReader *self, const WeirBlockRead *read, guint16 disk);
+void weir_block_reader_repair (WeirBlockReader *self, const WeirBlockRead *read, guint16 disk);
 
-void weir_reader_cancel_repairs (WeirReader *self);
+void weir_block_reader_cancel_repairs (WeirBlockReader *self);
 
 // Begins the next repair if it is due. Returns the time in ns until it is due, or -1.
-gint64 weir_reader_next_repair (WeirReader *self, gint64 now_ns);
+gint64 weir_block_reader_next_repair (WeirBlockReader *self, gint64 now_ns);
 
 G_END_DECLS

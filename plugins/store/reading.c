@@ -6,7 +6,8 @@
 #include <gio/gio.h>
 
 static WeirBlockRead *
-read_new (WeirReader *self, WeirStoredTitle *title, const WeirBlockName *name, gint64 deadline_ns)
+read_new (
+    WeirBlockReader *self, WeirStoredTitle *title, const WeirBlockName *name, gint64 deadline_ns)
 {
   const WeirIndex *index = weir_stored_title_get_index (title);
   WeirBlockRead *read = g_new0 (WeirBlockRead, 1);
@@ -22,18 +23,18 @@ read_new (WeirReader *self, WeirStoredTitle *title, const WeirBlockName *name, g
 
 // Joins the read of the block, or begins one. Returns FALSE if none of the block's disks is known.
 static void
-join_read (WeirReader *self, WeirBlockRequest *request, const WeirBlockName *name,
+join_read (WeirBlockReader *self, WeirBlockRequest *request, const WeirBlockName *name,
     const gchar *const *paths)
 {
   WeirBlockRead *read = g_hash_table_lookup (self->reads, name);
 
   if (read) {
     self->n_shared++;
-    weir_reader_hasten (self, read, request->deadline_ns);
+    weir_block_reader_hasten (self, read, request->deadline_ns);
   } else {
     read = read_new (self, request->title, name, request->deadline_ns);
     for (guint i = 0; i < read->block.n_copies; i++)
-      weir_reader_get_disk (self, read->block.disks[i], paths[i]);
+      weir_block_reader_get_disk (self, read->block.disks[i], paths[i]);
     if (read->remote)
       weir_reader_get_disk (self, WEIR_REMOTE_CACHE, paths[WEIR_INDEX_COPIES_MAX]);
   }
@@ -42,10 +43,10 @@ join_read (WeirReader *self, WeirBlockRequest *request, const WeirBlockName *nam
   g_queue_push_tail_link (&read->requests, &request->link);
   // Without a disk, the thread answers.
   if (read->requests.length == 1 && read->users == 0
-      && !weir_reader_start_copy (self, read, weir_reader_now ())) {
+      && !weir_block_reader_start_copy (self, read, weir_block_reader_now ())) {
     read->users++;
     g_queue_push_tail (&self->unsearched, read);
-    weir_reader_wake (self);
+    weir_block_reader_wake (self);
   }
 }
 
@@ -55,7 +56,7 @@ weir_block_request (
 {
   WeirBlockStore *store = weir_stored_title_get_store (title);
   const WeirIndex *index = weir_stored_title_get_index (title);
-  WeirReader *self = weir_reader_get (store);
+  WeirBlockReader *self = weir_block_reader_get (store);
   WeirBlockRequest *request = g_new0 (WeirBlockRequest, 1);
   const gchar *paths[WEIR_INDEX_COPIES_MAX + 1] = { NULL }; // the last is that of the cache
   GError *error = NULL;
@@ -95,7 +96,7 @@ weir_block_request (
 void
 weir_block_request_free (WeirBlockRequest *request)
 {
-  WeirReader *self = request->reader;
+  WeirBlockReader *self = request->reader;
   WeirBlockRead *read;
 
   g_mutex_lock (&self->lock);
@@ -104,7 +105,7 @@ weir_block_request_free (WeirBlockRequest *request)
   read = request->read;
   if (read) {
     g_queue_unlink (&read->requests, &request->link);
-    weir_reader_drop_read (self, read);
+    weir_block_reader_drop_read (self, read);
   }
   g_mutex_unlock (&self->lock);
   weir_stored_title_unref (request->title);
@@ -179,7 +180,7 @@ weir_block_read (WeirStoredTitle *title, guint32 number, gint64 deadline_ns, gpo
 guint
 weir_block_store_get_stats (WeirBlockStore *store, WeirDiskStats *stats, guint n_max)
 {
-  WeirReader *self = weir_reader_get (store);
+  WeirBlockReader *self = weir_block_reader_get (store);
   guint n = 0;
 
   g_mutex_lock (&self->lock);
@@ -207,7 +208,7 @@ weir_block_store_get_stats (WeirBlockStore *store, WeirDiskStats *stats, guint n
 void
 weir_block_store_get_read_stats (WeirBlockStore *store, WeirReadStats *stats)
 {
-  WeirReader *self = weir_reader_get (store);
+  WeirBlockReader *self = weir_block_reader_get (store);
 
   g_mutex_lock (&self->lock);
   *stats = (WeirReadStats) {

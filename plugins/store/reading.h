@@ -14,6 +14,7 @@
 #include "store/blockstore.h"
 
 G_BEGIN_DECLS
+#pragma GCC visibility push(default)
 
 typedef struct _WeirBlock WeirBlock;
 typedef struct _WeirBlockRequest WeirBlockRequest;
@@ -76,4 +77,5 @@ typedef struct {
 
 void weir_block_store_get_read_stats (WeirBlockStore *self, WeirReadStats *stats);
 
+#pragma GCC visibility pop
 G_END_DECLS

@@ -102,7 +102,7 @@ read_remote (WeirCopyRead *copy)
 }
 
 typedef struct {
-  WeirReader *reader;
+  WeirBlockReader *reader;
   WeirReadDisk *disk;
 } Worker;
 
@@ -110,7 +110,7 @@ static gpointer
 work (gpointer data)
 {
   Worker *worker = data;
-  WeirReader *self = worker->reader;
+  WeirBlockReader *self = worker->reader;
   WeirReadDisk *disk = worker->disk;
   WeirCopyRead *copy;
 
@@ -128,28 +128,28 @@ work (gpointer data)
     } else {
       if (!weir_read_pool_test || !weir_read_pool_test (copy))
         read_copy (copy);
-      copy->done_ns = weir_reader_now ();
+      copy->done_ns = weir_block_reader_now ();
       weir_copy_read_check (copy);
     }
     g_mutex_lock (&self->lock);
     g_queue_push_tail (&self->finished, copy);
-    weir_reader_wake (self);
+    weir_block_reader_wake (self);
   }
   g_mutex_unlock (&self->lock);
-  weir_reader_unref (self);
+  weir_block_reader_unref (self);
   g_free (worker);
   return NULL;
 }
 
 void
-weir_read_pool_submit (WeirReader *self, WeirCopyRead *copy)
+weir_read_pool_submit (WeirBlockReader *self, WeirCopyRead *copy)
 {
   WeirReadDisk *disk = copy->disk;
 
   if (disk->n_threads < disk->at_work->len) {
     Worker *worker = g_new (Worker, 1);
 
-    worker->reader = weir_reader_ref (self);
+    worker->reader = weir_block_reader_ref (self);
     worker->disk = disk;
     disk->n_threads++;
     g_thread_unref (g_thread_new ("weir-store-disk", work, worker));

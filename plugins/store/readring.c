@@ -179,7 +179,7 @@ weir_read_ring_wait (WeirReadRing *self, gint64 timeout_ns, GPtrArray *done)
       self->listening = FALSE;
     } else if (data && step (self, data, result)) {
       WeirCopyRead *copy = data;
-      copy->done_ns = weir_reader_now ();
+      copy->done_ns = weir_block_reader_now ();
       if (copy->fd >= 0)
         submit_close (self, copy->fd);
       g_ptr_array_add (done, copy);

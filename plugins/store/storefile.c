@@ -4,7 +4,6 @@
 
 #include "store/storefile.h"
 
-#include "store/blockstore.h"
 #include "store/files.h"
 
 #include <string.h>
@@ -66,7 +65,7 @@ weir_store_file_add_disk (WeirStoreFile *self, const gchar *path)
 }
 
 gboolean
-weir_store_file_parse_slice (const gchar *text, gint64 *ns)
+weir_block_store_parse_slice (const gchar *text, gint64 *ns)
 {
   gchar *unit;
   gdouble value = g_ascii_strtod (text, &unit), scale = 0;
@@ -277,7 +276,7 @@ read_key (Reader *reader, const gchar *key)
     return TRUE;
   }
   if (g_str_equal (key, "slice"))
-    return weir_store_file_parse_slice (text, &file->slice_ns)
+    return weir_block_store_parse_slice (text, &file->slice_ns)
            || fail (reader, "slice: '%s' is not a time from 100ms to 60s", text);
   policy = weir_placement_policy (text);
   file->policy = (WeirPlacementPolicy) MAX (policy, 0);

@@ -6,13 +6,12 @@
 
 #include <glib.h>
 
-#include "disks/placement.h"
+#include "store/blockstore.h"
 
 G_BEGIN_DECLS
 
 #define WEIR_STORE_FILE "store.yaml"
 #define WEIR_STORE_FILE_VERSION 1
-#define WEIR_STORE_DISKS_MAX 1024
 #define WEIR_STORE_SLICE_MIN_NS (100 * G_GINT64_CONSTANT (1000000))
 #define WEIR_STORE_SLICE_MAX_NS (60 * G_GINT64_CONSTANT (1000000000))
 
@@ -45,9 +44,5 @@ WeirStoreFile *weir_store_file_parse (
 
 // Writes DIR/store.yaml durably.
 gboolean weir_store_file_write (const WeirStoreFile *self, const gchar *dir, GError **error);
-
-// Parses a time such as "5s" or "500ms". Returns FALSE if it is not one, or out of the range of a
-// slice.
-gboolean weir_store_file_parse_slice (const gchar *text, gint64 *ns);
 
 G_END_DECLS

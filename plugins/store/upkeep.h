@@ -10,6 +10,7 @@
 #include "store/blockstore.h"
 
 G_BEGIN_DECLS
+#pragma GCC visibility push(default)
 
 // Progress: `done` of `total` bytes, and what is being worked on. `problem` is NULL, or says what
 // was found wrong and what was done about it.
@@ -61,4 +62,5 @@ gboolean weir_block_store_add_disk (
 // Takes the disk `path` out of use: it gets no more blocks, and the next balance moves its blocks.
 gboolean weir_block_store_remove_disk (WeirBlockStore *self, const gchar *path, GError **error);
 
+#pragma GCC visibility pop
 G_END_DECLS

@@ -8,6 +8,7 @@
 #include "store/blockstore.h"
 
 G_BEGIN_DECLS
+#pragma GCC visibility push(default)
 
 typedef struct _WeirTitleWriter WeirTitleWriter;
 
@@ -37,4 +38,5 @@ gboolean weir_title_writer_finish (
 // Frees the writer. What it has written is removed unless it has finished.
 void weir_title_writer_free (WeirTitleWriter *self);
 
+#pragma GCC visibility pop
 G_END_DECLS

@@ -35,7 +35,7 @@ a_bad_copy_is_made_up_for_and_repaired (gconstpointer way)
 {
   void (*const spoilers[]) (const gchar *) = { spoil, lose };
 
-  weir_reader_threads_only = way != NULL;
+  weir_block_reader_threads_only = way != NULL;
   for (guint i = 0; i < G_N_ELEMENTS (spoilers); i++) {
     TestStore t;
     WeirBlockStore *store = test_store (&t, 2, WEIR_PLACEMENT_RDA);
@@ -74,7 +74,7 @@ a_block_without_a_good_copy_is_an_error (gconstpointer way)
   WeirStoredTitle *title;
   GError *error = NULL;
 
-  weir_reader_threads_only = way != NULL;
+  weir_block_reader_threads_only = way != NULL;
   store = test_store (&t, 2, WEIR_PLACEMENT_RDA);
   title = test_title (store, "a", 3, BLOCK, 1);
   for (guint copy = 0; copy < 2; copy++) {
@@ -103,7 +103,7 @@ a_shortened_copy_is_wrong (gconstpointer way)
   WeirStoredTitle *title;
   const off_t lengths[] = { 0, 4096, BLOCK - 1 };
 
-  weir_reader_threads_only = way != NULL;
+  weir_block_reader_threads_only = way != NULL;
   store = test_store (&t, 2, WEIR_PLACEMENT_RDA);
   title = test_title (store, "a", G_N_ELEMENTS (lengths), BLOCK, 1);
   for (guint i = 0; i < G_N_ELEMENTS (lengths); i++) {
@@ -126,7 +126,7 @@ copies_that_were_moved_are_found (gconstpointer way)
   g_autofree gchar *fresh = NULL;
   WeirUpkeepResult result = { 0 };
 
-  weir_reader_threads_only = way != NULL;
+  weir_block_reader_threads_only = way != NULL;
   store = test_store (&t, 1, WEIR_PLACEMENT_RANDOM);
   title = test_title (store, "a", N, BLOCK, 1);
   fresh = g_build_filename (t.top, "fresh", NULL);
@@ -171,7 +171,7 @@ a_disk_that_is_gone_is_avoided_and_used_when_it_is_back (gconstpointer way)
   g_autofree gchar *elsewhere = NULL;
   guint64 errors;
 
-  weir_reader_threads_only = way != NULL;
+  weir_block_reader_threads_only = way != NULL;
   store = test_store (&t, 2, WEIR_PLACEMENT_RDA);
   title = test_title (store, "a", N, BLOCK, 1);
   weir_block_store_set_memory (store, 0);

@@ -16,7 +16,7 @@ blocks_are_what_was_written (gconstpointer way)
   WeirBlockStore *store;
   WeirStoredTitle *title;
 
-  weir_reader_threads_only = way != NULL;
+  weir_block_reader_threads_only = way != NULL;
   store = test_store (&t, 3, WEIR_PLACEMENT_RDA);
   for (guint i = 0; lengths[i] > 0; i++) {
     g_autofree gchar *name = g_strdup_printf ("title %u", i);
@@ -40,7 +40,7 @@ a_table_follows_the_bytes (gconstpointer way)
   const guint8 *got;
   gsize length;
 
-  weir_reader_threads_only = way != NULL;
+  weir_block_reader_threads_only = way != NULL;
   store = test_store (&t, 1, WEIR_PLACEMENT_NAIVE);
   test_fill (bytes, sizeof bytes, 7, 0);
   writer = weir_title_writer_new (store, "a", NULL, 0, NULL);
@@ -81,7 +81,7 @@ five_thousand_requests_need_few_threads (gconstpointer way)
   WeirStoredTitle *title;
   guint n_threads = 0;
 
-  weir_reader_threads_only = way != NULL;
+  weir_block_reader_threads_only = way != NULL;
   store = test_store (&t, 4, WEIR_PLACEMENT_RDA);
   title = test_title (store, "a", N_BLOCKS, 20000, 1);
   for (guint i = 0; i < N_REQUESTS; i++) {
@@ -110,7 +110,7 @@ blocks_can_be_sent_from_their_file (gconstpointer way)
   int pipes[2], fd;
   gsize n = 0;
 
-  weir_reader_threads_only = way != NULL;
+  weir_block_reader_threads_only = way != NULL;
   store = test_store (&t, 1, WEIR_PLACEMENT_NAIVE);
   title = test_title (store, "a", 3, BLOCK, 1);
   g_assert_cmpint (pipe (pipes), ==, 0);
@@ -148,7 +148,7 @@ bytes_that_were_sent_do_not_change (gconstpointer way)
   int pipes[2];
   off_t offset;
 
-  weir_reader_threads_only = way != NULL;
+  weir_block_reader_threads_only = way != NULL;
   store = test_store (&t, 1, WEIR_PLACEMENT_NAIVE);
   weir_block_store_set_memory (store, 2 * BLOCK);
   title = test_title (store, "a", 30, BLOCK, 1);
@@ -427,7 +427,7 @@ requests_are_freed_at_any_moment (gconstpointer way)
   GThread *threads[4];
   Asker askers[4];
 
-  weir_reader_threads_only = way != NULL;
+  weir_block_reader_threads_only = way != NULL;
   store = test_store (&t, 3, WEIR_PLACEMENT_RDA);
   weir_block_store_set_memory (store, 100000);
   title = test_title (store, "a", 50, 5000, 1);

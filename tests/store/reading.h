@@ -48,7 +48,7 @@ gate_pass (WeirCopyRead *copy)
 static inline void
 gate_install (void)
 {
-  weir_reader_threads_only = TRUE;
+  weir_block_reader_threads_only = TRUE;
   memset (gate.came, 0, sizeof gate.came);
   memset (gate.closed, 0, sizeof gate.closed);
   memset (gate.error, 0, sizeof gate.error);
@@ -61,7 +61,7 @@ static inline void
 gate_remove (void)
 {
   weir_read_pool_test = NULL;
-  weir_reader_threads_only = FALSE;
+  weir_block_reader_threads_only = FALSE;
 }
 
 static inline void
@@ -131,7 +131,7 @@ wait_for_answers (Answers *answers, guint n)
 static inline gint64
 in_ms (gint64 ms)
 {
-  return weir_reader_now () + ms * WEIR_READ_MS;
+  return weir_block_reader_now () + ms * WEIR_READ_MS;
 }
 
 static inline WeirDiskStats
@@ -160,7 +160,7 @@ read_stats (WeirBlockStore *store)
 #define WAIT_FOR(condition)                                                                        \
   do {                                                                                             \
     const gint64 wait_end = in_ms (20000);                                                         \
-    while (!(condition) && weir_reader_now () < wait_end)                                          \
+    while (!(condition) && weir_block_reader_now () < wait_end)                                    \
       g_usleep (1000);                                                                             \
     g_assert_true (condition);                                                                     \
   } while (0)
