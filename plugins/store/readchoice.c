@@ -357,9 +357,11 @@ check_disk (WeirBlockReader *self, WeirReadDisk *disk, gint64 now_ns)
   for (guint i = 0; i < disk->at_work->len; i++)
     check_at_work (self, disk->at_work->pdata[i], now_ns);
   // Each step takes out this item at most; another may take its place.
-  for (size_t i = disk->queue.n; i-- > 0;) {
-    if (i < disk->queue.n)
-      check_waiting (self, (WeirCopyRead *) disk->queue.items[i], now_ns);
+  for (size_t i = disk->queue.heap.n; i-- > 0;) {
+    WeirReadItem *item = weir_read_queue_get (&disk->queue, i);
+
+    if (item)
+      check_waiting (self, (WeirCopyRead *) item, now_ns);
   }
 }
 

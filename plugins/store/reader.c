@@ -307,7 +307,7 @@ fill_disks (WeirBlockReader *self, gint64 now)
   for (guint i = 0; i < self->disks->len; i++) {
     WeirReadDisk *disk = self->disks->pdata[i];
 
-    while (disk->at_work->len < most && disk->queue.n > 0 && !self->stopping) {
+    while (disk->at_work->len < most && disk->queue.heap.n > 0 && !self->stopping) {
       WeirCopyRead *copy = (WeirCopyRead *) weir_read_queue_pop (&disk->queue);
 
       copy->started_ns = now;

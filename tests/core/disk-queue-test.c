@@ -58,8 +58,8 @@ any_item_can_be_taken_out_or_moved (void)
     left += i % 3 != 0;
     CHECK (weir_read_item_waits (&items[i]) == (i % 3 != 0));
   }
-  CHECK_INT (queue.n, left);
-  while (queue.n > 0) {
+  CHECK_INT (queue.heap.n, left);
+  while (queue.heap.n > 0) {
     WeirReadItem *item = weir_read_queue_pop (&queue);
     CHECK ((item - items) % 3 != 0);
     CHECK (item->deadline_ns >= last);

@@ -11,11 +11,11 @@
 #define LFU_LEAD 2 // requests by which a new block must be ahead
 
 struct weir_policy_block {
+  WeirHeapNode node; // first; of the heap of the held blocks
   uint64_t key;
   uint64_t count; // number of requests
   uint64_t last;  // clock of the last request
   uint64_t bytes;
-  size_t heap_at; // index in the heap, from 1; 0: not held
 };
 
 // ---- the table ----
@@ -86,7 +86,7 @@ forget_the_oldest (WeirPolicy *policy)
 
   for (size_t slot = 0; slot < policy->table_size;) {
     WeirPolicyBlock *block = policy->table[slot];
-    if (block && block->heap_at == 0 && block->last <= before)
+    if (block && block->node.at == 0 && block->last <= before)
       forget (policy, block); // another block may have moved into this slot
     else
       slot++;
@@ -100,7 +100,7 @@ get_or_add (WeirPolicy *policy, uint64_t key)
 
   if (block)
     return block;
-  if (policy->n_known >= KNOWN_MIN && policy->n_known >= policy->n_held * KNOWN_PER_HELD)
+  if (policy->n_known >= KNOWN_MIN && policy->n_known >= policy->heap.n * KNOWN_PER_HELD)
     forget_the_oldest (policy);
   if (grow_table (policy) < 0)
     return NULL;
@@ -117,80 +117,24 @@ get_or_add (WeirPolicy *policy, uint64_t key)
 
 // With equal counts LFU keeps the smaller key, so that cyclic reads find the same blocks again.
 static bool
-worse (const WeirPolicy *policy, const WeirPolicyBlock *a, const WeirPolicyBlock *b)
+worse (const WeirHeapNode *left, const WeirHeapNode *right, const void *order)
 {
-  if (policy->rule == WEIR_POLICY_PREFIX)
+  const WeirPolicyBlock *a = (const WeirPolicyBlock *) left;
+  const WeirPolicyBlock *b = (const WeirPolicyBlock *) right;
+  const WeirPolicyRule rule = *(const WeirPolicyRule *) order;
+
+  if (rule == WEIR_POLICY_PREFIX)
     return a->key > b->key;
-  if (policy->rule == WEIR_POLICY_LRU)
+  if (rule == WEIR_POLICY_LRU)
     return a->last < b->last;
   return a->count != b->count ? a->count < b->count : a->key > b->key;
 }
 
 static void
-put (WeirPolicy *policy, size_t at, WeirPolicyBlock *block)
-{
-  policy->heap[at - 1] = block;
-  block->heap_at = at;
-}
-
-static void
-move_up (WeirPolicy *policy, WeirPolicyBlock *block)
-{
-  size_t at = block->heap_at;
-
-  while (at > 1 && worse (policy, block, policy->heap[at / 2 - 1])) {
-    put (policy, at, policy->heap[at / 2 - 1]);
-    at /= 2;
-  }
-  put (policy, at, block);
-}
-
-static void
-move_down (WeirPolicy *policy, WeirPolicyBlock *block)
-{
-  size_t at = block->heap_at;
-
-  while (at * 2 <= policy->n_held) {
-    size_t child = at * 2;
-    if (child < policy->n_held && worse (policy, policy->heap[child], policy->heap[child - 1]))
-      child++;
-    if (!worse (policy, policy->heap[child - 1], block))
-      break;
-    put (policy, at, policy->heap[child - 1]);
-    at = child;
-  }
-  put (policy, at, block);
-}
-
-static int
-grow_heap (WeirPolicy *policy)
-{
-  const size_t size = policy->heap_size > 0 ? policy->heap_size * 2 : FIRST_TABLE;
-  WeirPolicyBlock **heap;
-
-  if (policy->n_held < policy->heap_size)
-    return 0;
-  heap = realloc (policy->heap, size * sizeof (WeirPolicyBlock *));
-  if (!heap)
-    return -ENOMEM;
-  policy->heap = heap;
-  policy->heap_size = size;
-  return 0;
-}
-
-static void
 take_out (WeirPolicy *policy, WeirPolicyBlock *block)
 {
-  const size_t at = block->heap_at;
-  WeirPolicyBlock *last = policy->heap[--policy->n_held];
-
-  block->heap_at = 0;
+  weir_heap_remove (&policy->heap, &block->node, worse, &policy->rule);
   policy->bytes -= block->bytes;
-  if (last == block)
-    return;
-  put (policy, at, last);
-  move_up (policy, last);
-  move_down (policy, last);
 }
 
 // ---- public functions ----
@@ -209,7 +153,7 @@ weir_policy_free (WeirPolicy *policy)
   for (size_t slot = 0; slot < policy->table_size; slot++)
     free (policy->table[slot]);
   free (policy->table);
-  free (policy->heap);
+  weir_heap_free (&policy->heap);
   weir_policy_init (policy, policy->rule, policy->capacity);
 }
 
@@ -218,7 +162,7 @@ weir_policy_holds (const WeirPolicy *policy, uint64_t key)
 {
   const WeirPolicyBlock *block = look_up (policy, key);
 
-  return block && block->heap_at > 0;
+  return block && block->node.at > 0;
 }
 
 int
@@ -231,9 +175,9 @@ weir_policy_ask (WeirPolicy *policy, uint64_t key)
   policy->counts.asked++;
   block->count++;
   block->last = ++policy->clock;
-  if (block->heap_at == 0)
+  if (block->node.at == 0)
     return 0;
-  move_down (policy, block);
+  weir_heap_move (&policy->heap, &block->node, worse, &policy->rule);
   policy->counts.hits++;
   return 1;
 }
@@ -243,16 +187,16 @@ weir_policy_add (WeirPolicy *policy, uint64_t key, uint64_t bytes)
 {
   WeirPolicyBlock *block = get_or_add (policy, key);
 
-  if (!block || grow_heap (policy) < 0)
+  if (!block)
     return -ENOMEM;
-  if (block->heap_at > 0)
+  if (block->node.at > 0)
     return -EEXIST;
+  if (weir_heap_push (&policy->heap, &block->node, worse, &policy->rule) < 0)
+    return -ENOMEM;
   block->bytes = bytes;
   policy->bytes += bytes;
   policy->counts.bytes_read += bytes;
   policy->newest = block;
-  put (policy, ++policy->n_held, block);
-  move_up (policy, block);
   return 0;
 }
 
@@ -263,7 +207,7 @@ weir_policy_remove (WeirPolicy *policy, uint64_t key)
 
   if (!block)
     return;
-  if (block->heap_at > 0)
+  if (block->node.at > 0)
     take_out (policy, block);
   forget (policy, block);
 }
@@ -271,9 +215,9 @@ weir_policy_remove (WeirPolicy *policy, uint64_t key)
 static WeirPolicyBlock *
 choose (const WeirPolicy *policy)
 {
-  WeirPolicyBlock *worst = policy->heap[0], *newest = policy->newest;
+  WeirPolicyBlock *worst = (WeirPolicyBlock *) policy->heap.nodes[0], *newest = policy->newest;
 
-  if (policy->rule != WEIR_POLICY_LFU || !newest || newest->heap_at == 0)
+  if (policy->rule != WEIR_POLICY_LFU || !newest || newest->node.at == 0)
     return worst;
   return newest->count < worst->count + LFU_LEAD ? newest : worst;
 }
@@ -283,7 +227,7 @@ weir_policy_evict (WeirPolicy *policy, uint64_t *key)
 {
   WeirPolicyBlock *block;
 
-  if (policy->bytes <= policy->capacity || policy->n_held == 0)
+  if (policy->bytes <= policy->capacity || policy->heap.n == 0)
     return false;
   block = choose (policy);
   *key = block->key;

@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "run/heap.h"
+
 typedef enum { WEIR_POLICY_PREFIX, WEIR_POLICY_LRU, WEIR_POLICY_LFU } WeirPolicyRule;
 
 typedef struct weir_policy_block WeirPolicyBlock;
@@ -31,15 +33,12 @@ typedef struct {
   WeirPolicyRule rule;
   uint64_t capacity; // bytes
   uint64_t bytes;    // bytes held
-  size_t n_held;
   WeirPolicyCounts counts;
 
-  // Private. A hash table by key with open addressing, and a heap of the held blocks with the worst
-  // on top.
+  // Private. A hash table by key with open addressing, and the held blocks, the worst first.
   WeirPolicyBlock **table;
   size_t table_size, n_known;
-  WeirPolicyBlock **heap;
-  size_t heap_size;
+  WeirHeap heap;
   WeirPolicyBlock *newest; // the block added last; NULL if it was forgotten
   uint64_t clock;          // counts requests
 } WeirPolicy;
