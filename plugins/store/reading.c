@@ -196,13 +196,25 @@ weir_block_store_get_stats (WeirBlockStore *store, WeirDiskStats *stats, guint n
       .bytes = disk->n_bytes,
       .second_choices = disk->n_second,
       .service_ns = weir_disk_load_mean (load),
-      .access_ns = (gint64) load->access_ns,
-      .rate = load->byte_ns > 0 ? (guint64) MIN (8e9 / load->byte_ns, 1e15) : 0,
+      .read_bytes = weir_disk_load_mean_bytes (load),
+      .access_ns = load->apart ? (gint64) load->access_ns : 0,
+      .rate = load->apart ? (guint64) (8e9 / MAX (load->byte_ns, 1e-5)) : 0,
       .failing = load->failing,
     };
   }
   g_mutex_unlock (&self->lock);
   return n;
+}
+
+gint64
+weir_disk_stats_get_time (const WeirDiskStats *stats, guint64 bytes)
+{
+  if (stats->rate > 0)
+    return stats->access_ns + (gint64) ((gdouble) bytes * 8e9 / (gdouble) stats->rate);
+  if (bytes <= stats->read_bytes)
+    return stats->service_ns;
+  return (gint64) ((gdouble) stats->service_ns * (gdouble) bytes
+                   / (gdouble) MAX (stats->read_bytes, 1));
 }
 
 void

@@ -60,13 +60,21 @@ typedef struct {
   guint64 reads, errors; // since the store was opened
   guint64 bytes;
   guint64 second_choices; // reads that went to the copy that is not the first in the index
-  gint64 service_ns;      // moving average of the time of a read at the disk
-  gint64 access_ns;       // t_a, measured
-  guint64 rate;           // r_d, measured, bits a second
+  gint64 service_ns;      // moving average of the time of a read at the disk; 0: none yet
+  guint64 read_bytes;     // moving average of the bytes of a read
+  gint64 access_ns;       // t_a, measured, if `rate` is not 0
+  guint64 rate;           // r_d, measured, bits a second; 0: reads of one size do not tell it
   gboolean failing;       // avoided: errors, or it does not answer
 } WeirDiskStats;
 
+// Stores what the disks do that were read, at most `n_max`, and returns their number.
 guint weir_block_store_get_stats (WeirBlockStore *self, WeirDiskStats *stats, guint n_max);
+
+// Returns the time in ns that the disk needs for a read of `bytes`, by t_a and r_d if these are
+// known. Else it is known for reads of about `read_bytes`: a smaller one is taken to need as long,
+// and a larger one longer in proportion, so the time is not less than the real one. Returns 0 if
+// the disk was not read yet.
+gint64 weir_disk_stats_get_time (const WeirDiskStats *stats, guint64 bytes);
 
 typedef struct {
   guint64 asked, hits, shared; // requests; answered from memory; that joined a read in progress

@@ -321,6 +321,56 @@ results_may_be_ignored (void)
   test_store_free (&t, store);
 }
 
+// Reads every block of a title once for each of `n`, and returns the statistics of its only disk.
+static WeirDiskStats
+read_times (WeirBlockStore *store, WeirStoredTitle *title, guint n)
+{
+  const guint n_blocks = weir_stored_title_get_index (title)->n_blocks;
+
+  for (guint i = 0; i < n * n_blocks; i++)
+    weir_block_unref (weir_block_read (title, i % n_blocks, in_ms (1000), NULL, NULL));
+  return disk_stats (store, 0);
+}
+
+static void
+a_rate_is_shown_only_if_reads_of_several_sizes_tell_it (void)
+{
+  TestStore t;
+  WeirBlockStore *store;
+  WeirStoredTitle *small, *large;
+  WeirDiskStats stats;
+
+  gate_install ();
+  store = test_store (&t, 1, WEIR_PLACEMENT_NAIVE);
+  small = test_title (store, "small", 8, 100000, 1);
+  large = test_title (store, "large", 8, 500000, 2);
+  weir_block_store_set_memory (store, 0);
+  gate.ns_per_byte = 20; // 50 MB/s
+  stats = disk_stats (store, 0);
+  g_assert_cmpint (weir_disk_stats_get_time (&stats, 1), ==, 0);
+  stats = read_times (store, large, 2);
+  g_assert_cmpuint (stats.rate, ==, 0);
+  g_assert_cmpuint (stats.read_bytes, ==, 500000);
+  g_assert_cmpint (stats.service_ns, >=, 10 * WEIR_READ_MS);
+  g_assert_cmpint (weir_disk_stats_get_time (&stats, 500000), ==, stats.service_ns);
+  g_assert_cmpint (weir_disk_stats_get_time (&stats, 1000), ==, stats.service_ns);
+  g_assert_cmpint (weir_disk_stats_get_time (&stats, 2000000), ==, 4 * stats.service_ns);
+  // Not within a set time, as other work on the machine delays some reads.
+  for (guint i = 0; i < 1000 && stats.rate == 0; i++) {
+    read_times (store, small, 1);
+    stats = read_times (store, large, 1);
+  }
+  g_assert_cmpuint (stats.rate, >, 8 * 20000000);
+  g_assert_cmpuint (stats.rate, <, 8 * 80000000);
+  g_assert_cmpint (
+      weir_disk_stats_get_time (&stats, 1000), <, weir_disk_stats_get_time (&stats, 500000) / 2);
+  gate.ns_per_byte = 0;
+  weir_stored_title_unref (small);
+  weir_stored_title_unref (large);
+  test_store_free (&t, store);
+  gate_remove ();
+}
+
 #define ADD(test) g_test_add_func ("/reading-faults/" #test, test)
 #define ADD_WAYS(test)                                                                             \
   g_test_add_data_func ("/reading-faults/ring/" #test, NULL, test);                                \
@@ -340,6 +390,7 @@ main (int argc, char **argv)
   ADD (a_disk_that_does_not_answer_is_made_up_for);
   ADD (a_store_is_freed_while_a_disk_does_not_answer);
   ADD (a_slow_disk_is_learnt_and_avoided);
+  ADD (a_rate_is_shown_only_if_reads_of_several_sizes_tell_it);
   ADD (results_may_be_ignored);
   return g_test_run ();
 }

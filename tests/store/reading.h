@@ -18,7 +18,8 @@ typedef struct {
   guint came[N_DISKS]; // reads that came to the gate
   gint error[N_DISKS]; // errno of their reads; 0: they read
   gulong delay_us[N_DISKS];
-  GArray *order; // numbers of the blocks in the order in which they were read
+  gulong ns_per_byte; // of all
+  GArray *order;      // numbers of the blocks in the order in which they were read
 } Gate;
 
 static Gate gate;
@@ -28,12 +29,14 @@ gate_pass (WeirCopyRead *copy)
 {
   const guint32 number = (guint32) strtoul (strrchr (copy->path, '/') + 1, NULL, 16);
   const guint disk = copy->disk->number;
+  gulong delay_us;
 
   g_mutex_lock (&gate.lock);
   gate.came[disk]++;
-  if (gate.delay_us[disk] > 0) {
+  delay_us = gate.delay_us[disk] + gate.ns_per_byte * copy->length / 1000;
+  if (delay_us > 0) {
     g_mutex_unlock (&gate.lock);
-    g_usleep (gate.delay_us[disk]);
+    g_usleep (delay_us);
     g_mutex_lock (&gate.lock);
   }
   while (gate.closed[disk])

@@ -2,7 +2,6 @@
 #include "stores/block_admission.h"
 
 #include "disks/diskload.h"
-#include "disks/model.h"
 #include "store/reading.h"
 #include "store/remote.h"
 
@@ -29,52 +28,74 @@ count_present (WeirBlockStore *store)
   return present;
 }
 
-// Averages what the disks do that have been read. The others count like them, or like a common hard
-// disk if none has been read.
-static WeirDiskModel
-measure (WeirBlockStore *store)
+typedef struct {
+  WeirDiskStats stats[DISKS_MAX]; // of disks that were read
+  guint n;
+  guint present;
+} Disks;
+
+// Returns how many reads of `bytes` bytes the disks can do in a second: for disks alike, the
+// model's D / (t_a + bytes / r_d). Disks that were not read yet count like the mean of the others,
+// or like a common hard disk if none was read. Stores the number of disks that can be read.
+static gdouble
+count_reads (const Disks *disks, guint64 bytes, guint *n_disks)
 {
-  WeirDiskStats stats[DISKS_MAX];
-  guint n = MIN (weir_block_store_get_stats (store, stats, DISKS_MAX), DISKS_MAX), failing = 0;
-  guint present = count_present (store);
-  WeirDiskModel model = { .n_stripes = 1,
-    .slice_s = (gdouble) weir_block_store_get_slice (store) / 1e9 };
-  gdouble access_ns = 0, rate = 0;
+  guint failing = 0, n = 0;
+  gdouble reads = 0;
   WeirDiskLoad common;
 
-  for (guint i = 0; i < n; i++) {
-    failing += stats[i].failing;
-    access_ns += stats[i].failing ? 0 : (gdouble) stats[i].access_ns;
-    rate += stats[i].failing ? 0 : (gdouble) stats[i].rate;
+  for (guint i = 0; i < disks->n; i++) {
+    gint64 ns = weir_disk_stats_get_time (&disks->stats[i], bytes);
+
+    failing += disks->stats[i].failing;
+    if (disks->stats[i].failing || ns == 0)
+      continue;
+    reads += 1e9 / (gdouble) ns;
+    n++;
   }
-  weir_disk_load_init (&common);
-  model.n_disks = present - MIN (present, failing);
-  model.access_s = (n > failing ? access_ns / (n - failing) : common.access_ns) / 1e9;
-  model.disk_rate = n > failing ? rate / (n - failing) : 8e9 / common.byte_ns;
-  return model;
+  if (n == 0) {
+    weir_disk_load_init (&common);
+    reads = 1e9 / (gdouble) weir_disk_load_service (&common, bytes);
+    n = 1;
+  }
+  *n_disks = disks->present - MIN (disks->present, failing);
+  return *n_disks * reads / n;
 }
 
+// Counts a stream if the disks can give it. Returns FALSE and describes the disks if not.
 static gboolean
-fits (const WeirDiskModel *model, const Streams *streams, guint64 rate)
+add_stream (Streams *streams, guint64 rate, const Disks *disks, gdouble slice_s, gchar **told)
 {
-  guint n = streams->n + 1;
-  gdouble mean = (gdouble) (streams->rate + rate) / n;
+  guint64 sum = streams->rate + rate;
+  guint n = streams->n + 1, n_disks;
+  guint64 bytes = (guint64) ((gdouble) sum / n / 8 * slice_s);
+  gdouble reads = count_reads (disks, bytes, &n_disks);
 
-  return model->n_disks > 0 && n * weir_disk_model_share (model, mean) <= 1 - MARGIN;
+  // One stream is always admitted: the disks are measured by what they do.
+  if (n > 1 && n > (1 - MARGIN) * slice_s * reads) {
+    *told =
+        g_strdup_printf ("%u streams now (%u disks, which read %.1f blocks of %.2f MB a second)",
+            streams->n, n_disks, reads, (gdouble) bytes / 1e6);
+    return FALSE;
+  }
+  streams->n = n;
+  streams->rate = sum;
+  return TRUE;
 }
 
 gboolean
 block_admission_enter (WeirBlockStore *store, guint64 rate, GError **error)
 {
-  WeirDiskModel model;
+  Disks disks = { 0 };
+  g_autofree gchar *told = NULL;
   Streams *streams;
   gboolean may;
-  guint n;
 
   // How many blocks come from a cache, and how many from elsewhere, is not known before.
   if (weir_block_store_is_remote (store))
     return TRUE;
-  model = measure (store);
+  disks.present = count_present (store);
+  disks.n = MIN (weir_block_store_get_stats (store, disks.stats, DISKS_MAX), DISKS_MAX);
   g_mutex_lock (&lock);
   if (!stores)
     stores = g_hash_table_new_full (NULL, NULL, NULL, g_free);
@@ -83,20 +104,13 @@ block_admission_enter (WeirBlockStore *store, guint64 rate, GError **error)
     streams = g_new0 (Streams, 1);
     g_hash_table_insert (stores, store, streams);
   }
-  n = streams->n;
-  // One stream is always admitted: the disks are measured by what they do.
-  may = n == 0 || fits (&model, streams, rate);
-  if (may) {
-    streams->n++;
-    streams->rate += rate;
-  }
+  may =
+      add_stream (streams, rate, &disks, (gdouble) weir_block_store_get_slice (store) / 1e9, &told);
   g_mutex_unlock (&lock);
   if (!may)
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_NO_SPACE,
-        "the disks of the store %s can give no more than %u streams now (%u disks, access time "
-        "%.1f ms, %.0f Mb/s each)",
-        weir_block_store_get_path (store), n, model.n_disks, model.access_s * 1e3,
-        model.disk_rate / 1e6);
+        "the disks of the store %s can give no more than %s", weir_block_store_get_path (store),
+        told);
   return may;
 }
 

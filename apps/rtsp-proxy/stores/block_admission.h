@@ -2,8 +2,8 @@
 #pragma once
 
 // Admits as many streams of a block store as its disks can give: by the model of disks/model.h,
-// with the access time and the rate of the disks as they are measured now, less a margin. A stream
-// counts as if nobody shared its blocks. Call from any thread.
+// with what the disks do as it is measured now, less a margin. A stream counts as if nobody shared
+// its blocks. Call from any thread.
 
 #include <gio/gio.h>
 

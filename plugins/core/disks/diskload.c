@@ -8,6 +8,9 @@
 #define USUAL_BYTE_NS (SECOND / 60e6)
 #define USUAL_SHARE 0.75  // of a read's time, at most, that the usual access time may be
 #define USUAL_WEIGHT 0.01 // of the usual access time beside that of all reads
+#define APART_READS 4     // at least, so that access time and rate are told apart
+#define APART_SIZES 0.2   // standard deviation of their sizes, part of the mean
+#define APART_ERROR 0.1   // standard error of the bytes' time, at most, part of a read's
 #define MEMORY_NS SECOND  // of the disk's work
 #define MEMORY_READS 16
 #define FAR_OFF 4          // times slower or faster than expected
@@ -74,19 +77,48 @@ keep (WeirDiskLoad *load, double taken, double expected)
   return kept;
 }
 
-// Fits access time and rate by least squares. The usual access time counts as a read of no bytes,
-// with so little weight that it only matters if the reads have about one size.
-static void
-fit (WeirDiskLoad *load)
+// Fits the time of a byte by least squares. Returns false if the reads do not tell it: their sizes
+// differ too little, or their times do not follow them.
+static bool
+tell_apart (const WeirDiskLoad *load, double *slope)
 {
-  const double mean_x = load->sum_x / load->sum_n, mean_y = load->sum_y / load->sum_n;
+  const double n = load->sum_n, mean_x = load->sum_x / n, mean_y = load->sum_y / n;
+  const double var_x = load->sum_xx / n - mean_x * mean_x;
+  const double var_y = load->sum_yy / n - mean_y * mean_y;
+  const double cov = load->sum_xy / n - mean_x * mean_y;
+  const double most = APART_ERROR * mean_y / mean_x;
+
+  if (n < APART_READS || var_x < APART_SIZES * APART_SIZES * mean_x * mean_x)
+    return false;
+  *slope = cov / var_x;
+  return *slope >= 0 && *slope <= mean_y / mean_x + most
+         && (var_y - *slope * cov) / var_x <= n * most * most;
+}
+
+// Returns the slope of least squares where the usual access time counts as a read of no bytes. It
+// has so little weight that it only matters if the reads have about one size.
+static double
+assume (const WeirDiskLoad *load)
+{
+  const double mean_y = load->sum_y / load->sum_n;
   const double most = USUAL_SHARE * mean_y;
   const double usual = USUAL_ACCESS_NS < most ? USUAL_ACCESS_NS : most;
   const double n = load->sum_n * (1 + USUAL_WEIGHT);
   const double y = load->sum_y + load->sum_n * USUAL_WEIGHT * usual;
   const double spread = n * load->sum_xx - load->sum_x * load->sum_x;
-  double slope = spread > 0 ? (n * load->sum_xy - load->sum_x * y) / spread : 0;
 
+  return spread > 0 ? (n * load->sum_xy - load->sum_x * y) / spread : 0;
+}
+
+static void
+fit (WeirDiskLoad *load)
+{
+  const double mean_x = load->sum_x / load->sum_n, mean_y = load->sum_y / load->sum_n;
+  double slope;
+
+  load->apart = tell_apart (load, &slope);
+  if (!load->apart)
+    slope = assume (load);
   if (slope < 0)
     slope = 0;
   if (slope * mean_x > mean_y)
@@ -108,6 +140,7 @@ learn (WeirDiskLoad *load, double bytes, double taken)
   load->sum_y = load->sum_y * kept + taken;
   load->sum_xx = load->sum_xx * kept + bytes * bytes;
   load->sum_xy = load->sum_xy * kept + bytes * taken;
+  load->sum_yy = load->sum_yy * kept + taken * taken;
   fit (load);
 }
 
@@ -160,6 +193,12 @@ int64_t
 weir_disk_load_mean (const WeirDiskLoad *load)
 {
   return load->sum_n > 0 ? (int64_t) (load->sum_y / load->sum_n) : 0;
+}
+
+uint64_t
+weir_disk_load_mean_bytes (const WeirDiskLoad *load)
+{
+  return load->sum_n > 0 ? (uint64_t) (load->sum_x / load->sum_n + 0.5) : 0;
 }
 
 int64_t

@@ -7,8 +7,9 @@
 // dissertation, Purdue University, 2007, section 4.1).
 //
 // A read of n bytes is taken to need t_a + n / r_d. Both are fitted to the reads of the last second
-// of the disk's work, at most to about sixteen. If these reads were of one size, only their sum can
-// be measured: then the usual access time is assumed, and the rate follows from it.
+// of the disk's work, at most to about sixteen. If these reads were of about one size, only their
+// sum can be measured: then the usual access time is assumed, and the rate follows from it. So the
+// time of a read of that size is right, and that of others is a guess.
 //
 // For one thread at a time.
 
@@ -21,13 +22,14 @@ typedef struct {
   uint32_t at_work;  // the number of those that the disk was given
   double access_ns;  // moving average of the access time (t_a)
   double byte_ns;    // moving average of the time a byte takes (1 / r_d)
+  bool apart;        // the reads differed enough in size to measure the two singly
   uint64_t n_done, n_errors;
   int64_t busy_since_ns;  // since when the disk has not finished a read; 0: idle
   uint32_t errors_in_row; // since the last read that succeeded
   bool failing;           // to be avoided: only errors, or it does not answer
 
   // Private: weighted sums over the past, n: 1, x: bytes, y: ns; and when it last began a read.
-  double sum_n, sum_x, sum_y, sum_xx, sum_xy;
+  double sum_n, sum_x, sum_y, sum_xx, sum_xy, sum_yy;
   int far_off; // reads in a row that were far slower (> 0) or faster (< 0) than expected
   int64_t tried_ns;
 } WeirDiskLoad;
@@ -59,6 +61,9 @@ bool weir_disk_load_check (WeirDiskLoad *load, int64_t patience_ns, int64_t now_
 
 // Returns the moving average of the time in ns of a read; 0 before the first.
 int64_t weir_disk_load_mean (const WeirDiskLoad *load);
+
+// Returns the moving average of the bytes of a read; 0 before the first.
+uint64_t weir_disk_load_mean_bytes (const WeirDiskLoad *load);
 
 // Returns the time in ns that the disk is expected to need for a read of `bytes`.
 int64_t weir_disk_load_service (const WeirDiskLoad *load, uint64_t bytes);
