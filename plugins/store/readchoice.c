@@ -141,15 +141,22 @@ weir_copy_read_free (WeirCopyRead *copy)
   g_free (copy);
 }
 
+// Frees a copy that is in no queue any more.
+static void
+drop_copy (WeirCopyRead *copy)
+{
+  weir_disk_load_remove (&copy->disk->load, copy->length);
+  copy->disk->n_second -= copy->copy > 0;
+  copy->read->copies[copy->copy] = NULL;
+  weir_copy_read_free (copy);
+}
+
 // Takes a waiting copy out of its queue and frees it.
 static void
 unqueue_copy (WeirCopyRead *copy)
 {
   weir_read_queue_remove (&copy->disk->queue, &copy->item);
-  weir_disk_load_remove (&copy->disk->load, copy->length);
-  copy->disk->n_second -= copy->copy > 0;
-  copy->read->copies[copy->copy] = NULL;
-  weir_copy_read_free (copy);
+  drop_copy (copy);
 }
 
 void
@@ -168,8 +175,17 @@ hasten_copy (WeirCopyRead *copy, gint64 deadline_ns)
     weir_read_queue_move (&copy->disk->queue, &copy->item, deadline_ns);
 }
 
+// Reports whether a read has to wait for others at the disk.
+static gboolean
+has_queue (const WeirReadDisk *disk)
+{
+  return disk->queue.heap.n > 0 && !disk->load.failing;
+}
+
 // Of two copies, takes the one that is expected first. If its disk is slower than the other because
-// of old news, the other is read, too, without a deadline.
+// of old news, the other is read, too, without a deadline. If reads wait at both disks, this one
+// waits at both as well, and the disk that gets to it first reads it: estimates that are wrong by a
+// few percent would make one of two long queues too long.
 gboolean
 weir_block_reader_start_copy (WeirBlockReader *self, WeirBlockRead *read, gint64 now_ns)
 {
@@ -178,11 +194,11 @@ weir_block_reader_start_copy (WeirBlockReader *self, WeirBlockRead *read, gint64
   gint chosen;
 
   for (guint i = 0; i < WEIR_INDEX_COPIES_MAX; i++) {
-    if (read->copies[i]) {
+    if (read->copies[i])
       hasten_copy (read->copies[i], read->deadline_ns);
-      return TRUE;
-    }
   }
+  if (read->copies[0] || read->copies[1])
+    return TRUE;
   if (!disks[0] && !disks[1])
     return FALSE;
   if (read->remote && !read->uncached
@@ -201,12 +217,39 @@ weir_block_reader_start_copy (WeirBlockReader *self, WeirBlockRead *read, gint64
     other = disks[!chosen];
     if (!bad[!chosen] && weir_disk_load_retry (&other->load, &disks[chosen]->load, bytes, now_ns))
       queue_copy (self, read, !chosen, other, NO_DEADLINE);
+    if (!bad[0] && !bad[1] && has_queue (disks[0]) && has_queue (disks[1]))
+      queue_copy (self, read, !chosen, other, read->deadline_ns);
     if (other->failing_since_ns != 0 && now_ns - other->failing_since_ns > FAILED_NS)
       weir_block_reader_repair (self, read, other->number);
   } else {
     chosen = disks[0] ? 0 : 1;
   }
   queue_copy (self, read, chosen, disks[chosen], read->deadline_ns);
+  return TRUE;
+}
+
+// If the copy is done here after its deadline and by the other disk earlier, it is left to that.
+gboolean
+weir_block_reader_take (WeirBlockReader *self, WeirCopyRead *copy, gint64 now_ns)
+{
+  WeirBlockRead *read = copy->read;
+  WeirCopyRead *other = read->copies[!copy->copy];
+  const WeirDiskLoad *here = &copy->disk->load, *there;
+  gint64 done;
+
+  if (!other || !weir_read_item_waits (&other->item) || copy->item.deadline_ns == NO_DEADLINE
+      || other->item.deadline_ns == NO_DEADLINE)
+    return TRUE;
+  there = &other->disk->load;
+  done = weir_disk_load_soonest (here, copy->length, now_ns);
+  if (!there->failing
+      && (here->failing
+          || (now_ns + done > copy->item.deadline_ns
+              && done > weir_disk_load_soonest (there, copy->length, now_ns)))) {
+    drop_copy (copy);
+    return FALSE;
+  }
+  unqueue_copy (other);
   return TRUE;
 }
 

@@ -310,6 +310,8 @@ fill_disks (WeirBlockReader *self, gint64 now)
     while (disk->at_work->len < most && disk->queue.heap.n > 0 && !self->stopping) {
       WeirCopyRead *copy = (WeirCopyRead *) weir_read_queue_pop (&disk->queue);
 
+      if (!weir_block_reader_take (self, copy, now))
+        continue;
       copy->started_ns = now;
       copy->direct = !disk->buffered;
       copy->extent = weir_extents_take (&self->extents, copy->length);

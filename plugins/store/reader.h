@@ -208,6 +208,10 @@ WeirReadDisk *weir_block_reader_get_disk (WeirBlockReader *self, guint16 number,
 // Returns FALSE if there is none.
 gboolean weir_block_reader_start_copy (WeirBlockReader *self, WeirBlockRead *read, gint64 now_ns);
 
+// A copy was taken out of its queue to be read. If it waits at the other disk, too, it is taken out
+// there. Returns FALSE if the other disk is to read it; then the copy was freed.
+gboolean weir_block_reader_take (WeirBlockReader *self, WeirCopyRead *copy, gint64 now_ns);
+
 // A request needs the block earlier.
 void weir_block_reader_hasten (WeirBlockReader *self, WeirBlockRead *read, gint64 deadline_ns);
 

@@ -56,7 +56,7 @@ void weir_block_store_set_memory (WeirBlockStore *self, guint64 bytes);
 // What a disk does, for metrics and for admission.
 typedef struct {
   guint16 number;
-  guint queue;           // reads that wait or are in progress
+  guint queue;           // reads that wait, here or here and at another disk, or are in progress
   guint64 reads, errors; // since the store was opened
   guint64 bytes;
   guint64 second_choices; // reads that went to the copy that is not the first in the index

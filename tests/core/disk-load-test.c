@@ -233,6 +233,26 @@ the_queue_counts (void)
 }
 
 static void
+a_read_that_is_given_now_waits_for_those_at_work (void)
+{
+  const double one = 74.2e6;
+  WeirDiskLoad load;
+
+  weir_disk_load_init (&load);
+  read_many (&load, 50, BLOCK, 17 * MS, 65.6e6);
+  for (int i = 0; i < 9; i++)
+    weir_disk_load_add (&load, BLOCK);
+  CHECK (near ((double) weir_disk_load_soonest (&load, BLOCK, now), one, 0.01));
+  weir_disk_load_start (&load, now);
+  CHECK (near (
+      (double) weir_disk_load_soonest (&load, BLOCK, now + (int64_t) one / 2), 1.5 * one, 0.01));
+  weir_disk_load_start (&load, now);
+  CHECK (near ((double) weir_disk_load_soonest (&load, BLOCK, now), 3 * one, 0.01));
+  CHECK (near (
+      (double) weir_disk_load_soonest (&load, BLOCK, now + 3 * (int64_t) one), 4 * one, 0.01));
+}
+
+static void
 the_disk_that_is_done_first_is_chosen (void)
 {
   const struct {
@@ -356,6 +376,7 @@ main (void)
   RUN (one_slow_read_does_not_condemn_a_disk);
   RUN (several_reads_at_work_are_measured_from_one_end_to_the_next);
   RUN (the_queue_counts);
+  RUN (a_read_that_is_given_now_waits_for_those_at_work);
   RUN (the_disk_that_is_done_first_is_chosen);
   RUN (a_disk_with_errors_is_avoided_until_it_reads);
   RUN (a_disk_that_does_not_answer_is_failing);

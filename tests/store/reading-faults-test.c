@@ -371,6 +371,43 @@ a_rate_is_shown_only_if_reads_of_several_sizes_tell_it (void)
   gate_remove ();
 }
 
+static void
+a_read_that_waits_waits_at_both_disks (void)
+{
+  enum { N = 20 };
+  TestStore t;
+  WeirBlockStore *store;
+  WeirStoredTitle *title;
+  WeirBlockRequest *requests[N];
+  Answers answers = { 0 };
+  gint64 deadline;
+
+  gate_install ();
+  store = test_store (&t, 2, WEIR_PLACEMENT_RDA);
+  title = test_title (store, "a", N, BLOCK, 1);
+  gate_set (0, TRUE, 0);
+  gate_set (1, TRUE, 0);
+  deadline = in_ms (60000);
+  for (guint i = 0; i < N; i++)
+    requests[i] = weir_block_request (title, i, deadline, count_answer, &answers);
+  // Of each disk, the first one is at work and the second one may have found no queue.
+  g_assert_cmpuint (disk_stats (store, 0).queue + disk_stats (store, 1).queue, >=, 4 + 2 * (N - 4));
+  // The disk that can reads what it would not have been given by turns.
+  WAIT_FOR (gate_came (0) > 0 && gate_came (1) > 0);
+  gate_set (0, FALSE, 0);
+  wait_for_answers (&answers, N - 2);
+  g_assert_cmpuint (gate_came (1), ==, 1);
+  gate_set (1, FALSE, 0);
+  wait_for_answers (&answers, N);
+  g_assert_cmpuint (answers.bad, ==, 0);
+  for (guint i = 0; i < N; i++)
+    weir_block_request_free (requests[i]);
+  WAIT_FOR (disk_stats (store, 0).queue + disk_stats (store, 1).queue == 0);
+  weir_stored_title_unref (title);
+  test_store_free (&t, store);
+  gate_remove ();
+}
+
 #define ADD(test) g_test_add_func ("/reading-faults/" #test, test)
 #define ADD_WAYS(test)                                                                             \
   g_test_add_data_func ("/reading-faults/ring/" #test, NULL, test);                                \
@@ -391,6 +428,7 @@ main (int argc, char **argv)
   ADD (a_store_is_freed_while_a_disk_does_not_answer);
   ADD (a_slow_disk_is_learnt_and_avoided);
   ADD (a_rate_is_shown_only_if_reads_of_several_sizes_tell_it);
+  ADD (a_read_that_waits_waits_at_both_disks);
   ADD (results_may_be_ignored);
   return g_test_run ();
 }

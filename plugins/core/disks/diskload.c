@@ -219,6 +219,19 @@ weir_disk_load_expect (const WeirDiskLoad *load, uint64_t bytes, int64_t now_ns)
   return (int64_t) (load->access_ns + (wait > 0 ? wait : 0));
 }
 
+int64_t
+weir_disk_load_soonest (const WeirDiskLoad *load, uint64_t bytes, int64_t now_ns)
+{
+  const double one = service (load, bytes);
+  double wait = load->at_work * one;
+
+  if (load->at_work > 0) {
+    const double taken = (double) (now_ns - load->busy_since_ns);
+    wait += taken < one ? -taken : taken - 2 * one;
+  }
+  return (int64_t) (one + (wait > 0 ? wait : 0));
+}
+
 int
 weir_disk_load_choose (
     const WeirDiskLoad *first, const WeirDiskLoad *second, uint64_t bytes, int64_t now_ns)

@@ -72,6 +72,10 @@ int64_t weir_disk_load_service (const WeirDiskLoad *load, uint64_t bytes);
 // expected to need as long again as it is late.
 int64_t weir_disk_load_expect (const WeirDiskLoad *load, uint64_t bytes, int64_t now_ns);
 
+// Returns the expected time in ns until a read of `bytes` is done that the disk is given now,
+// before those that wait in its queue.
+int64_t weir_disk_load_soonest (const WeirDiskLoad *load, uint64_t bytes, int64_t now_ns);
+
 // Returns 0 or 1: which of two disks is to read a block of `bytes`; not a failing one if the other
 // is not.
 int weir_disk_load_choose (
