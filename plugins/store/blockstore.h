@@ -27,6 +27,7 @@
 G_BEGIN_DECLS
 #pragma GCC visibility push(default)
 
+#define WEIR_STORE_FILE "store.yaml"
 #define WEIR_STORE_DISKS_MAX 1024
 
 #define WEIR_STORE_ERROR (weir_store_error_quark ())

@@ -28,16 +28,14 @@
 
 #include "disks/table.h"
 #include "elementname.h"
+#include "store/place.h"
 #include "store/writing.h"
 
 GST_DEBUG_CATEGORY_STATIC (blockstoresink_debug);
 #define GST_CAT_DEFAULT blockstoresink_debug
 
 enum {
-  PROP_0,
-  PROP_LOCATION,
-  PROP_TITLE,
-  PROP_BITRATE,
+  PROP_BITRATE = WEIR_STORE_PROP_LAST + 1,
 };
 
 #define DEFAULT_BITRATE 6000000
@@ -51,7 +49,7 @@ struct _WeirBlockStoreSink {
   GstBaseSink parent;
 
   // Under the object lock; not changed while it runs.
-  gchar *location, *title;
+  WeirStorePlace place;
   guint64 bitrate;
 
   // Streaming thread only.
@@ -197,7 +195,7 @@ begin_title (WeirBlockStoreSink *self, GstBuffer *first)
 
   self->has_times = GST_BASE_SINK (self)->segment.format == GST_FORMAT_TIME
                     && (GST_BUFFER_PTS_IS_VALID (first) || GST_BUFFER_DTS_IS_VALID (first));
-  self->writer = weir_title_writer_new (self->store, self->title, text, 0, &error);
+  self->writer = weir_title_writer_new (self->store, self->place.title, text, 0, &error);
   gst_clear_caps (&caps);
   g_free (text);
   return self->writer || (fail (self, error), FALSE);
@@ -271,11 +269,9 @@ weir_block_store_sink_start (GstBaseSink *sink)
   WeirBlockStoreSink *self = WEIR_BLOCK_STORE_SINK (sink);
   GError *error = NULL;
 
-  if (!self->location || !self->title) {
-    GST_ELEMENT_ERROR (self, RESOURCE, SETTINGS, ("set the properties location and title"), (NULL));
+  if (!weir_store_place_check (&self->place, GST_ELEMENT (self)))
     return FALSE;
-  }
-  self->store = weir_block_store_open (self->location, &error);
+  self->store = weir_block_store_open (self->place.location, &error);
   if (!self->store) {
     GST_ELEMENT_ERROR (self, RESOURCE, OPEN_WRITE, ("%s", error->message), (NULL));
     g_error_free (error);
@@ -309,21 +305,10 @@ weir_block_store_sink_set_property (
   WeirBlockStoreSink *self = WEIR_BLOCK_STORE_SINK (object);
 
   GST_OBJECT_LOCK (self);
-  switch (id) {
-    case PROP_LOCATION:
-      g_free (self->location);
-      self->location = g_value_dup_string (value);
-      break;
-    case PROP_TITLE:
-      g_free (self->title);
-      self->title = g_value_dup_string (value);
-      break;
-    case PROP_BITRATE:
-      self->bitrate = g_value_get_uint64 (value);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
-  }
+  if (id == PROP_BITRATE)
+    self->bitrate = g_value_get_uint64 (value);
+  else if (!weir_store_place_set (&self->place, id, value))
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
   GST_OBJECT_UNLOCK (self);
 }
 
@@ -333,19 +318,10 @@ weir_block_store_sink_get_property (GObject *object, guint id, GValue *value, GP
   WeirBlockStoreSink *self = WEIR_BLOCK_STORE_SINK (object);
 
   GST_OBJECT_LOCK (self);
-  switch (id) {
-    case PROP_LOCATION:
-      g_value_set_string (value, self->location);
-      break;
-    case PROP_TITLE:
-      g_value_set_string (value, self->title);
-      break;
-    case PROP_BITRATE:
-      g_value_set_uint64 (value, self->bitrate);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
-  }
+  if (id == PROP_BITRATE)
+    g_value_set_uint64 (value, self->bitrate);
+  else if (!weir_store_place_get (&self->place, id, value))
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
   GST_OBJECT_UNLOCK (self);
 }
 
@@ -361,16 +337,13 @@ weir_block_store_sink_finalize (GObject *object)
 {
   WeirBlockStoreSink *self = WEIR_BLOCK_STORE_SINK (object);
 
-  g_free (self->location);
-  g_free (self->title);
+  weir_store_place_clear (&self->place);
   G_OBJECT_CLASS (weir_block_store_sink_parent_class)->finalize (object);
 }
 
 static void
 install_properties (GObjectClass *object_class)
 {
-  const GParamFlags flags = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY;
-
   /**
    * WeirBlockStoreSink:location:
    *
@@ -378,8 +351,6 @@ install_properties (GObjectClass *object_class)
    *
    * Since: 0.1
    */
-  g_object_class_install_property (object_class, PROP_LOCATION,
-      g_param_spec_string ("location", "Location", "Folder of the block store", NULL, flags));
   /**
    * WeirBlockStoreSink:title:
    *
@@ -388,8 +359,7 @@ install_properties (GObjectClass *object_class)
    *
    * Since: 0.1
    */
-  g_object_class_install_property (object_class, PROP_TITLE,
-      g_param_spec_string ("title", "Title", "Name of the new title", NULL, flags));
+  weir_store_place_install (object_class, "Name of the new title");
   /**
    * WeirBlockStoreSink:bitrate:
    *
@@ -401,7 +371,7 @@ install_properties (GObjectClass *object_class)
   g_object_class_install_property (object_class, PROP_BITRATE,
       g_param_spec_uint64 ("bitrate", "Bit rate",
           "Bit rate of a stream without times, in bits per second", 1000,
-          G_GUINT64_CONSTANT (100000000000), DEFAULT_BITRATE, flags));
+          G_GUINT64_CONSTANT (100000000000), DEFAULT_BITRATE, WEIR_STORE_PROP_FLAGS));
 }
 
 static void

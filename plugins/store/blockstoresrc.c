@@ -10,6 +10,8 @@
  * goes to the beginning of a block, which is a keyframe, and reads one block. Any other title, such
  * as the bytes of an MP4 file, can seek in bytes, and demuxers can pull it.
  *
+ * It plays URIs such as `store:///srv/store/bars.vp8`, the path of the store and the title's name.
+ *
  * Buffers refer to the memory of the store; nothing is copied. Block k + 1 is requested when the
  * second buffer of block k is, so it has a time slice to come. If a copy of a block is lost, wrong
  * or late, the store reads the other copy. All elements of a process that use one store share its
@@ -30,16 +32,11 @@
 #include "disks/table.h"
 #include "elementname.h"
 #include "run/clock.h"
+#include "store/place.h"
 #include "store/reading.h"
 
 GST_DEBUG_CATEGORY_STATIC (blockstoresrc_debug);
 #define GST_CAT_DEFAULT blockstoresrc_debug
-
-enum {
-  PROP_0,
-  PROP_LOCATION,
-  PROP_TITLE,
-};
 
 static GstStaticPadTemplate src_template =
     GST_STATIC_PAD_TEMPLATE ("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
@@ -57,7 +54,7 @@ typedef struct {
 struct _WeirBlockStoreSrc {
   GstBaseSrc parent;
 
-  gchar *location, *title_name; // under the object lock; not changed while it runs
+  WeirStorePlace place;
 
   // Streaming thread only, while it runs.
   WeirStoredTitle *title;
@@ -77,7 +74,10 @@ struct _WeirBlockStoreSrc {
   gboolean flushing; // under the lock
 };
 
-G_DEFINE_FINAL_TYPE (WeirBlockStoreSrc, weir_block_store_src, GST_TYPE_BASE_SRC)
+static void weir_block_store_src_uri_init (gpointer klass, gpointer data);
+
+G_DEFINE_FINAL_TYPE_WITH_CODE (WeirBlockStoreSrc, weir_block_store_src, GST_TYPE_BASE_SRC,
+    G_IMPLEMENT_INTERFACE (GST_TYPE_URI_HANDLER, weir_block_store_src_uri_init))
 GST_ELEMENT_REGISTER_DEFINE (
     blockstoresrc, "blockstoresrc", GST_RANK_NONE, WEIR_TYPE_BLOCK_STORE_SRC)
 
@@ -246,7 +246,7 @@ create_timed (WeirBlockStoreSrc *self, GstBuffer **result)
   if (weir_table_read (table, table_length, self->record, &record) < 0
       || record.size > length - self->offset) {
     GST_ELEMENT_ERROR (self, STREAM, DECODE,
-        ("block %u of title %s has a wrong table of buffers", self->position, self->title_name),
+        ("block %u of title %s has a wrong table of buffers", self->position, self->place.title),
         (NULL));
     return GST_FLOW_ERROR;
   }
@@ -390,10 +390,10 @@ weir_block_store_src_unlock_stop (GstBaseSrc *src)
 static gboolean
 open_title (WeirBlockStoreSrc *self, GError **error)
 {
-  WeirBlockStore *store = weir_block_store_open (self->location, error);
+  WeirBlockStore *store = weir_block_store_open (self->place.location, error);
 
   if (store)
-    self->title = weir_block_store_open_title (store, self->title_name, error);
+    self->title = weir_block_store_open_title (store, self->place.title, error);
   g_clear_pointer (&store, weir_block_store_unref);
   return self->title != NULL;
 }
@@ -404,10 +404,8 @@ weir_block_store_src_start (GstBaseSrc *src)
   WeirBlockStoreSrc *self = WEIR_BLOCK_STORE_SRC (src);
   GError *error = NULL;
 
-  if (!self->location || !self->title_name) {
-    GST_ELEMENT_ERROR (self, RESOURCE, SETTINGS, ("set the properties location and title"), (NULL));
+  if (!weir_store_place_check (&self->place, GST_ELEMENT (self)))
     return FALSE;
-  }
   if (!open_title (self, &error)) {
     if (g_error_matches (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_NOT_FOUND))
       GST_ELEMENT_ERROR (self, RESOURCE, NOT_FOUND, ("%s", error->message), (NULL));
@@ -437,6 +435,70 @@ weir_block_store_src_stop (GstBaseSrc *src)
   return TRUE;
 }
 
+// ---- the URI ----
+
+static GstURIType
+weir_block_store_src_get_uri_type (GType type)
+{
+  return GST_URI_SRC;
+}
+
+static const gchar *const *
+weir_block_store_src_get_protocols (GType type)
+{
+  static const gchar *const protocols[] = { "store", NULL };
+
+  return protocols;
+}
+
+static gchar *
+weir_block_store_src_get_uri (GstURIHandler *handler)
+{
+  WeirBlockStoreSrc *self = WEIR_BLOCK_STORE_SRC (handler);
+  gchar *uri;
+
+  GST_OBJECT_LOCK (self);
+  uri = weir_store_place_dup_uri (&self->place);
+  GST_OBJECT_UNLOCK (self);
+  return uri;
+}
+
+static gboolean
+weir_block_store_src_set_uri (GstURIHandler *handler, const gchar *uri, GError **error)
+{
+  WeirBlockStoreSrc *self = WEIR_BLOCK_STORE_SRC (handler);
+  WeirStorePlace place;
+  gboolean stopped;
+
+  if (!weir_store_place_from_uri (&place, uri, error))
+    return FALSE;
+  GST_OBJECT_LOCK (self);
+  stopped = GST_STATE (self) <= GST_STATE_READY;
+  if (stopped) {
+    const WeirStorePlace old = self->place;
+
+    self->place = place;
+    place = old;
+  }
+  GST_OBJECT_UNLOCK (self);
+  weir_store_place_clear (&place);
+  if (!stopped)
+    g_set_error (error, GST_URI_ERROR, GST_URI_ERROR_BAD_STATE,
+        "the title cannot be changed while the element runs");
+  return stopped;
+}
+
+static void
+weir_block_store_src_uri_init (gpointer klass, gpointer data)
+{
+  GstURIHandlerInterface *interface = klass;
+
+  interface->get_type = weir_block_store_src_get_uri_type;
+  interface->get_protocols = weir_block_store_src_get_protocols;
+  interface->get_uri = weir_block_store_src_get_uri;
+  interface->set_uri = weir_block_store_src_set_uri;
+}
+
 // ---- properties ----
 
 static void
@@ -446,18 +508,8 @@ weir_block_store_src_set_property (
   WeirBlockStoreSrc *self = WEIR_BLOCK_STORE_SRC (object);
 
   GST_OBJECT_LOCK (self);
-  switch (id) {
-    case PROP_LOCATION:
-      g_free (self->location);
-      self->location = g_value_dup_string (value);
-      break;
-    case PROP_TITLE:
-      g_free (self->title_name);
-      self->title_name = g_value_dup_string (value);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
-  }
+  if (!weir_store_place_set (&self->place, id, value))
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
   GST_OBJECT_UNLOCK (self);
 }
 
@@ -467,16 +519,8 @@ weir_block_store_src_get_property (GObject *object, guint id, GValue *value, GPa
   WeirBlockStoreSrc *self = WEIR_BLOCK_STORE_SRC (object);
 
   GST_OBJECT_LOCK (self);
-  switch (id) {
-    case PROP_LOCATION:
-      g_value_set_string (value, self->location);
-      break;
-    case PROP_TITLE:
-      g_value_set_string (value, self->title_name);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
-  }
+  if (!weir_store_place_get (&self->place, id, value))
+    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
   GST_OBJECT_UNLOCK (self);
 }
 
@@ -495,16 +539,13 @@ weir_block_store_src_finalize (GObject *object)
 
   g_mutex_clear (&self->lock);
   g_cond_clear (&self->changed);
-  g_free (self->location);
-  g_free (self->title_name);
+  weir_store_place_clear (&self->place);
   G_OBJECT_CLASS (weir_block_store_src_parent_class)->finalize (object);
 }
 
 static void
 install_properties (GObjectClass *object_class)
 {
-  const GParamFlags flags = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY;
-
   /**
    * WeirBlockStoreSrc:location:
    *
@@ -512,8 +553,6 @@ install_properties (GObjectClass *object_class)
    *
    * Since: 0.1
    */
-  g_object_class_install_property (object_class, PROP_LOCATION,
-      g_param_spec_string ("location", "Location", "Folder of the block store", NULL, flags));
   /**
    * WeirBlockStoreSrc:title:
    *
@@ -521,8 +560,7 @@ install_properties (GObjectClass *object_class)
    *
    * Since: 0.1
    */
-  g_object_class_install_property (object_class, PROP_TITLE,
-      g_param_spec_string ("title", "Title", "Name of the title", NULL, flags));
+  weir_store_place_install (object_class, "Name of the title");
 }
 
 static void

@@ -265,6 +265,91 @@ test_a_demuxer_pulls (void)
   clear (&got);
 }
 
+// ---- URIs ----
+
+static gchar *
+make_uri (const gchar *title)
+{
+  return g_strdup_printf ("store://%s/%s", location, title);
+}
+
+static void
+check_uri (const gchar *uri, const gchar *folder, const gchar *title)
+{
+  GError *error = NULL;
+  GstElement *src = gst_element_make_from_uri (GST_URI_SRC, uri, NULL, &error);
+  gchar *got_folder, *got_title, *got_uri;
+
+  g_assert_no_error (error);
+  g_object_get (src, "location", &got_folder, "title", &got_title, NULL);
+  got_uri = gst_uri_handler_get_uri (GST_URI_HANDLER (src));
+  g_assert_cmpstr (got_folder, ==, folder);
+  g_assert_cmpstr (got_title, ==, title);
+  g_assert_cmpstr (got_uri, ==, uri);
+  g_free (got_folder);
+  g_free (got_title);
+  g_free (got_uri);
+  gst_object_unref (src);
+}
+
+static void
+check_bad_uri (const gchar *uri, gint code)
+{
+  GstElement *src = gst_element_factory_make ("blockstoresrc", NULL);
+  GError *error = NULL;
+
+  g_object_set (src, "location", location, "title", "a", NULL);
+  g_assert_false (gst_uri_handler_set_uri (GST_URI_HANDLER (src), uri, &error));
+  g_assert_error (error, GST_URI_ERROR, code);
+  g_error_free (error);
+  gst_object_unref (src);
+}
+
+static void
+test_a_uri_names_store_and_title (void)
+{
+  gchar *uri = make_uri ("comedy/duck%20soup%3F%25.mp4"), *bad = make_uri ("a?b");
+  gchar *no_title = make_uri ("");
+  GstElement *src = gst_element_factory_make ("blockstoresrc", NULL);
+
+  g_assert_null (gst_uri_handler_get_uri (GST_URI_HANDLER (src)));
+  gst_object_unref (src);
+  check_uri (uri, location, "comedy/duck soup?%.mp4");
+  check_bad_uri (bad, GST_URI_ERROR_BAD_URI);
+  check_bad_uri ("store://host/a/b", GST_URI_ERROR_BAD_URI);
+  check_bad_uri ("store:a", GST_URI_ERROR_BAD_URI);
+  check_bad_uri ("store:///a%00b/c", GST_URI_ERROR_BAD_URI);
+  check_bad_uri ("store:///", GST_URI_ERROR_BAD_REFERENCE);
+  check_bad_uri ("store:///tmp/none/a", GST_URI_ERROR_BAD_REFERENCE);
+  check_bad_uri (no_title, GST_URI_ERROR_BAD_REFERENCE);
+  g_free (uri);
+  g_free (bad);
+  g_free (no_title);
+}
+
+// Of a title with times and of one without.
+static void
+test_uridecodebin_plays_a_uri (void)
+{
+  gchar *timed = make_uri ("a.vp8"), *bytes = make_uri ("a/b.mp4");
+  Tap got, given;
+
+  g_assert_no_error (
+      play (make (&got, "uridecodebin uri=%s ! identity name=tap ! fakesink", timed)));
+  g_assert_cmpuint (got.n, ==, 150);
+  clear (&got);
+  g_assert_no_error (play (make (&given,
+      "uridecodebin uri=file://%s caps=video/x-h264 ! identity name=tap ! fakesink", clip)));
+  g_assert_no_error (play (
+      make (&got, "uridecodebin uri=%s caps=video/x-h264 ! identity name=tap ! fakesink", bytes)));
+  g_assert_cmpuint (got.n, >, 100);
+  g_assert_cmpstr (got.text->str, ==, given.text->str);
+  clear (&given);
+  clear (&got);
+  g_free (timed);
+  g_free (bytes);
+}
+
 // ---- errors ----
 
 static void
@@ -373,6 +458,8 @@ main (int argc, char **argv)
   g_test_add_func ("/blockstore/a-seek-reads-one-block", test_a_seek_reads_one_block);
   g_test_add_func ("/blockstore/bytes-of-a-file", test_bytes_of_a_file);
   g_test_add_func ("/blockstore/a-demuxer-pulls", test_a_demuxer_pulls);
+  g_test_add_func ("/blockstore/a-uri-names-store-and-title", test_a_uri_names_store_and_title);
+  g_test_add_func ("/blockstore/uridecodebin-plays-a-uri", test_uridecodebin_plays_a_uri);
   g_test_add_func ("/blockstore/wrong-places-are-named", test_wrong_places_are_named);
   g_test_add_func ("/blockstore/a-title-that-is-not-finished-is-not-there",
       test_a_title_that_is_not_finished_is_not_there);
