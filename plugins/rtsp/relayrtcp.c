@@ -4,6 +4,7 @@
 #include "net/address.h"
 #include "relaybin.h"
 #include "reports.h"
+#include "srtp.h"
 
 #include <gst/base/gstbasesrc.h>
 #include <pthread.h>
@@ -66,6 +67,22 @@ receive (WeirRelayRtcp *self, guint number)
   }
 }
 
+// Takes RTCP that came within a reader's connection. Owns the buffer.
+static void
+take_interleaved (WeirRelayRtcp *self, GstBuffer *buffer)
+{
+  GObject *srtp = weir_srtp_dup_of_sender (buffer);
+  GstMapInfo map;
+
+  if ((!srtp || weir_srtp_unprotect_buffer (srtp, &buffer))
+      && gst_buffer_map (buffer, &map, GST_MAP_READ)) {
+    take_request (self, map.data, map.size);
+    gst_buffer_unmap (buffer, &map);
+  }
+  gst_buffer_unref (buffer);
+  g_clear_object (&srtp);
+}
+
 // Takes the RTCP of TCP readers out of the appsrc, as its task would do.
 static void
 drain (WeirRelayRtcp *self)
@@ -76,15 +93,10 @@ drain (WeirRelayRtcp *self)
   for (guint i = 0; i < MIN (waiting, BATCH); i++) {
     GstBaseSrc *source = GST_BASE_SRC (self->source);
     GstBuffer *buffer = NULL;
-    GstMapInfo map;
 
     if (GST_BASE_SRC_GET_CLASS (source)->create (source, 0, (guint) -1, &buffer) != GST_FLOW_OK)
       return;
-    if (gst_buffer_map (buffer, &map, GST_MAP_READ)) {
-      take_request (self, map.data, map.size);
-      gst_buffer_unmap (buffer, &map);
-    }
-    gst_buffer_unref (buffer);
+    take_interleaved (self, buffer);
   }
 }
 

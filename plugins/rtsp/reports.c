@@ -316,27 +316,19 @@ unprotect (Reports *self, const WeirAddress *from, guint8 *data, gsize len)
   return plain;
 }
 
-// Does so in the buffer of a probe, which it may replace.
+// Does so in the buffer of a probe, which it may replace. `srtp` may be NULL.
 static gboolean
-unprotect_buffer (Reports *self, const WeirAddress *from, GstPadProbeInfo *info)
+unprotect_probed (GObject *srtp, GstPadProbeInfo *info)
 {
-  GObject *srtp = dup_srtp (self, from);
-  GstBuffer *buffer;
-  GstMapInfo map;
-  gssize plain = -1;
+  GstBuffer *buffer = GST_PAD_PROBE_INFO_BUFFER (info);
+  gboolean ok;
 
   if (!srtp)
     return TRUE;
-  buffer = gst_buffer_make_writable (GST_PAD_PROBE_INFO_BUFFER (info));
+  ok = weir_srtp_unprotect_buffer (srtp, &buffer);
   GST_PAD_PROBE_INFO_DATA (info) = buffer;
-  if (gst_buffer_map (buffer, &map, GST_MAP_READWRITE)) {
-    plain = weir_srtp_unprotect (srtp, map.data, map.size);
-    gst_buffer_unmap (buffer, &map);
-  }
-  if (plain >= 0)
-    gst_buffer_set_size (buffer, plain);
   g_object_unref (srtp);
-  return plain >= 0;
+  return ok;
 }
 
 static GstPadProbeReturn
@@ -347,17 +339,19 @@ on_received (GstPad *pad, GstPadProbeInfo *info, gpointer reports)
   WeirRtcpReport report;
   WeirAddress from;
   GstPadProbeReturn ret;
+  GObject *sender = weir_srtp_dup_of_sender (buffer);
   GstMapInfo map;
   gboolean sound;
   int status;
 
-  if (!meta)
-    return take_feedback (pad, buffer);
+  if (!meta || sender)
+    return unprotect_probed (sender, info) ? take_feedback (pad, GST_PAD_PROBE_INFO_BUFFER (info))
+                                           : GST_PAD_PROBE_DROP;
   // A datagram may come from port 0.
   if (!weir_address_from_gio (meta->addr, &from))
     return GST_PAD_PROBE_DROP;
   clear_scope (&from);
-  if (!unprotect_buffer (reports, &from, info))
+  if (!unprotect_probed (dup_srtp (reports, &from), info))
     return GST_PAD_PROBE_DROP;
   buffer = GST_PAD_PROBE_INFO_BUFFER (info);
   if (!gst_buffer_map (buffer, &map, GST_MAP_READ))

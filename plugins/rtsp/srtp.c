@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "srtp.h"
 
+#include <gst/net/gstnetaddressmeta.h>
+
 #include "served.h"
 #include "weir-rtsp.h"
 
 // Has the form of a token, and is none.
 #define NOWHERE "srtp-00000000000000000000000000000000"
+
+// gst-rtsp-server keeps the address of a reader as this data of its transport, and adds it to each
+// packet that the reader sends within the connection.
+#define SENDER "rtsp-client.remote-addr"
 
 static guint64 refused; // atomic
 
@@ -25,6 +31,16 @@ weir_client_can_use_srtp (GstRTSPClient *client, GstRTSPStream *stream)
          && gst_rtsp_stream_get_protocols (stream) & GST_RTSP_LOWER_TRANS_UDP;
 }
 
+// Makes gst-rtsp-server add an address to RTCP from within the connection that leads to the keys.
+static void
+name_sender (GstRTSPStreamTransport *transport, GObject *srtp)
+{
+  GSocketAddress *address = g_inet_socket_address_new_from_string ("0.0.0.0", 0);
+
+  g_object_set_qdata_full (G_OBJECT (address), srtp_quark (), g_object_ref (srtp), g_object_unref);
+  g_object_set_data_full (G_OBJECT (transport), SENDER, address, g_object_unref);
+}
+
 void
 weir_transport_set_srtp (
     GstRTSPClient *client, GstRTSPStreamTransport *transport, GBytes *send_key, GBytes *receive_key)
@@ -32,13 +48,15 @@ weir_transport_set_srtp (
   const GstRTSPTransport *t = gst_rtsp_stream_transport_get_transport (transport);
   Served *self = weir_served_get (client);
   gboolean tcp = t->lower_transport == GST_RTSP_LOWER_TRANS_TCP;
+  GObject *srtp;
 
+  weir_transport_clear_srtp (transport); // of an earlier SETUP
   weir_served_take_over (self);
-  g_object_set_qdata_full (G_OBJECT (transport), srtp_quark (),
-      g_object_new (g_type_from_name ("WeirSrtp"), "destination",
-          tcp ? self->token : t->destination, "send-key", send_key, "receive-key", receive_key,
-          NULL),
-      g_object_unref);
+  srtp = g_object_new (g_type_from_name ("WeirSrtp"), "destination",
+      tcp ? self->token : t->destination, "send-key", send_key, "receive-key", receive_key, NULL);
+  if (tcp)
+    name_sender (transport, srtp);
+  g_object_set_qdata_full (G_OBJECT (transport), srtp_quark (), srtp, g_object_unref);
 }
 
 gboolean
@@ -65,6 +83,8 @@ weir_session_media_has_srtp (GstRTSPSessionMedia *media)
 void
 weir_transport_clear_srtp (GstRTSPStreamTransport *transport)
 {
+  if (weir_transport_has_srtp (transport))
+    g_object_set_data (G_OBJECT (transport), SENDER, NULL);
   g_object_set_qdata (G_OBJECT (transport), srtp_quark (), NULL);
 }
 
@@ -119,4 +139,29 @@ weir_srtp_unprotect (GObject *srtp, guint8 *data, gsize len)
   if (plain < 0)
     __atomic_fetch_add (&refused, 1, __ATOMIC_RELAXED);
   return plain;
+}
+
+gboolean
+weir_srtp_unprotect_buffer (GObject *srtp, GstBuffer **buffer)
+{
+  gssize plain = -1;
+  GstMapInfo map;
+
+  *buffer = gst_buffer_make_writable (*buffer);
+  if (gst_buffer_map (*buffer, &map, GST_MAP_READWRITE)) {
+    plain = weir_srtp_unprotect (srtp, map.data, map.size);
+    gst_buffer_unmap (*buffer, &map);
+  }
+  if (plain >= 0)
+    gst_buffer_set_size (*buffer, plain);
+  return plain >= 0;
+}
+
+GObject *
+weir_srtp_dup_of_sender (GstBuffer *buffer)
+{
+  GstNetAddressMeta *meta = gst_buffer_get_net_address_meta (buffer);
+  GObject *srtp = meta ? g_object_get_qdata (G_OBJECT (meta->addr), srtp_quark ()) : NULL;
+
+  return srtp ? g_object_ref (srtp) : NULL;
 }

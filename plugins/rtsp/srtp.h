@@ -18,3 +18,11 @@ guint weir_srtp_map_seq (GstRTSPStreamTransport *transport, guint seq);
 // Checks and decrypts an RTCP packet of the reader in place. Returns its length; -1, and counts the
 // packet, if it is not authentic. Call from any thread.
 gssize weir_srtp_unprotect (GObject *srtp, guint8 *data, gsize len);
+
+// Does so with an RTCP packet in a buffer, which it may replace. Returns FALSE if the packet is not
+// authentic.
+gboolean weir_srtp_unprotect_buffer (GObject *srtp, GstBuffer **buffer);
+
+// Returns the WeirSrtp of the reader that sent this RTCP packet within its connection (transfer
+// full), or NULL if the packet came by another way or the reader does not use SRTP.
+GObject *weir_srtp_dup_of_sender (GstBuffer *buffer);

@@ -17,6 +17,7 @@ import time
 from control import CLIP_URI
 from proc import SIGN_OF_LIFE, Rtsp, free_udp_pair
 from proxy import QUICK, Origin, Read, check_whole, ffmpeg_reads, matches, wait_until
+from sanitized import environment
 from scripted import KEY_PICTURE, PICTURE, SDP, VIDEO, Server, feedback, rtp, sender_report
 from sealed import (AES_CM, ANY_INBOUND, ANY_OUTBOUND, KEY_BYTES, Srtp, kemac, key_header, mikey,
                     policy, read_key)
@@ -128,7 +129,10 @@ class Reader(TlsRtsp):
         return bytes(sealed)
 
     def send_rtcp(self, data):
-        self.pair[1].sendto(data, self.to[1])
+        if self.pair:
+            self.pair[1].sendto(data, self.to[1])
+        else:
+            self.send_frame(1, data)
 
     def name(self):
         return '{}:{}'.format(*self.socket.getsockname())
@@ -192,12 +196,13 @@ def rtspsrc(url, protocol, *more):
     done = subprocess.run(
         ['gst-launch-1.0', 'rtspsrc', f'location={url}', 'tls-validation-flags=0',
          f'protocols={protocol}', 'timeout=20000000', '!', 'application/x-rtp,media=video', '!',
-         *more], capture_output=True, text=True, timeout=60, check=False)
+         *more], capture_output=True, text=True, timeout=3 * PATIENCE, check=False,
+        env=environment())
     # Its PAUSE at the end may fail, because the program ends.
     assert 'Got EOS' in done.stdout, done
 
 
-@test(timeout=120)
+@test(timeout=6 * PATIENCE)
 def rtspsrc_and_ffmpeg_read_live_and_stored_media():
     with Secure({'/cam': {'upstream': CLIP_URI, 'on-demand': False},
                  '/films': {'upstream': CLIP_URI.rpartition('/')[0] + '/'}}) as proxy:
@@ -413,17 +418,43 @@ def receiver_reports_and_keyframe_requests_are_read():
         block = struct.pack('>IIIIII', ssrc, 64 << 24 | 5, first + 50, 0, 0, 0)
         report = struct.pack('>BBHI', 0x81, 201, 7, 7) + block
         picture = struct.pack('>BBHII', 0x81, 206, 2, 7, ssrc)
-        sessions = proxy.upstream.sessions
-        before = sum(len(feedback(data)) for each in sessions for _, data in each.rtcp)
+        before = keyframe_requests(proxy)
         reader.report(report + picture)
-        wait_until(lambda: sum(len(feedback(data)) for each in sessions
-                               for _, data in each.rtcp) > before, PATIENCE, 'a request upstream')
+        wait_until(lambda: keyframe_requests(proxy) > before, PATIENCE, 'a request upstream')
 
         def shown():
             return next(each for each in proxy.get('/v1/readers')['readers']
                         if each['peer'] == reader.name())
 
         wait_until(lambda: (shown()['loss'] or {}).get('packets') == 5, PATIENCE, 'the loss is shown')
+
+
+def keyframe_requests(proxy):
+    """Returns how many PLI and FIR the upstream has got."""
+    return sum(len(feedback(data)) for each in proxy.upstream.sessions for _, data in each.rtcp)
+
+
+@test
+def keyframe_requests_within_the_connection_are_read():
+    """only authentic ones, and each once; others are counted"""
+    proxy = site()
+    with Reader(proxy) as reader:
+        reader.play(TCP)
+        picture = struct.pack('>BBHII', 0x81, 206, 2, 7, reader.offered()[1])
+        before, asked = metric(proxy, 'srtcp_refused_total'), keyframe_requests(proxy)
+        reader.send_rtcp(picture)
+        for at in 0, 1, 5, 9, -1:
+            reader.report(SIGN_OF_LIFE + picture, spoil=at)
+        wait_until(lambda: metric(proxy, 'srtcp_refused_total') == before + 6, PATIENCE,
+                   '6 requests are refused')
+        assert keyframe_requests(proxy) == asked
+        sealed = reader.report(SIGN_OF_LIFE + picture)
+        wait_until(lambda: keyframe_requests(proxy) > asked, PATIENCE, 'a request upstream')
+        reader.send_rtcp(sealed)
+        wait_until(lambda: metric(proxy, 'srtcp_refused_total') == before + 7, PATIENCE,
+                   'a copy is refused')
+        for _ in range(50):
+            reader.packet()
 
 
 # ---- refusals ----
