@@ -496,6 +496,7 @@ def wrong_keys_are_refused():
         # GStreamer 1.22 would read this for ever.
         (463, mikey(key, payloads=[(99, b'x' * 8), *other])),
         (463, mikey(key, payloads=[(6, b'\0\0\4name'), *other])),
+        (463, b'\1\2' + mikey(key)[2:]),
         (400, mikey(key)[:-3]), (400, mikey(key)[:15]), (400, b'\1'), (400, b''),
         (463, b'\2' + mikey(key)[1:]),
     ]

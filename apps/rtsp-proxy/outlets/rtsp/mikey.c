@@ -31,9 +31,10 @@ mikey_write (GBytes *key, guint32 ssrc)
 
 // ---- checking the form of a message ----
 //
-// GStreamer 1.22 reads forever at a payload whose type it does not know, reads the first byte of a
-// parameter without bytes, and asserts that a key is not empty. So it only gets messages that
-// consist of the payloads below, which are those that players send.
+// GStreamer 1.22 reads forever at a payload whose type it does not know, and at the key of a
+// message for public keys, before which it expects such a payload; reads the first byte of a
+// parameter without bytes; and asserts that a key is not empty. So it only gets messages for shared
+// keys that consist of the payloads below, which are those that players send.
 
 static gboolean
 check_time (WeirBytes *in)
@@ -124,20 +125,21 @@ static MikeyVerdict
 check_form (const guint8 *data, gsize size)
 {
   WeirBytes in = weir_bytes (data, size);
-  guint8 next, n_sessions, map;
+  guint8 type, next, n_sessions, map;
 
-  weir_bytes_skip (&in, 2);
+  weir_bytes_skip (&in, 1);
+  weir_bytes_u8 (&in, &type);
   weir_bytes_u8 (&in, &next);
   weir_bytes_skip (&in, 5);
   weir_bytes_u8 (&in, &n_sessions);
   weir_bytes_u8 (&in, &map);
   if (!weir_bytes_skip (&in, n_sessions * 9u))
     return MIKEY_MALFORMED;
-  if (data[0] != GST_MIKEY_VERSION || map != GST_MIKEY_MAP_TYPE_SRTP || n_sessions == 0)
+  if (data[0] != GST_MIKEY_VERSION || type != GST_MIKEY_TYPE_PSK_INIT
+      || map != GST_MIKEY_MAP_TYPE_SRTP || n_sessions == 0)
     return MIKEY_UNSUPPORTED;
   while (next != GST_MIKEY_PT_LAST) {
-    guint8 type = next;
-
+    type = next;
     if (!weir_bytes_u8 (&in, &next))
       return MIKEY_MALFORMED;
     if (!check_payload (&in, type))
