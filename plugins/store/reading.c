@@ -36,7 +36,7 @@ join_read (WeirBlockReader *self, WeirBlockRequest *request, const WeirBlockName
     for (guint i = 0; i < read->block.n_copies; i++)
       weir_block_reader_get_disk (self, read->block.disks[i], paths[i]);
     if (read->remote)
-      weir_reader_get_disk (self, WEIR_REMOTE_CACHE, paths[WEIR_INDEX_COPIES_MAX]);
+      weir_block_reader_get_disk (self, WEIR_REMOTE_CACHE, paths[WEIR_INDEX_COPIES_MAX]);
   }
   request->read = read;
   request->link.data = request;

@@ -124,7 +124,7 @@ work (gpointer data)
     g_mutex_unlock (&self->lock);
     if (copy->remote) {
       read_remote (copy);
-      copy->done_ns = weir_reader_now ();
+      copy->done_ns = weir_block_reader_now ();
     } else {
       if (!weir_read_pool_test || !weir_read_pool_test (copy))
         read_copy (copy);

@@ -8,6 +8,7 @@
 #include "store/blockstore.h"
 
 G_BEGIN_DECLS
+#pragma GCC visibility push(default)
 
 #define WEIR_REMOTE_CACHE 0 // the number of the cache among the disks; places count from 1
 
@@ -37,4 +38,5 @@ gboolean weir_block_store_is_remote (WeirBlockStore *self);
 WeirStoredTitle *weir_block_store_open_remote (
     WeirBlockStore *self, WeirIndex *index, const WeirRemoteKind *kind, gpointer data);
 
+#pragma GCC visibility pop
 G_END_DECLS
