@@ -9,7 +9,7 @@ import subprocess
 from tap import Skip, run, test
 
 FOLDER = os.path.join(os.environ['WEIR_DATA'], '../../plugins/store')
-HEADERS = 'blockstore.h', 'reading.h', 'upkeep.h', 'writing.h'
+HEADERS = 'blockstore.h', 'reading.h', 'remote.h', 'upkeep.h', 'writing.h'
 FUNCTION = re.compile(r'^[\w *]*?\b(weir_\w+) \(', re.M)
 
 
