@@ -203,8 +203,8 @@ weir_block_reader_start_copy (WeirBlockReader *self, WeirBlockRead *read, gint64
     return FALSE;
   if (read->remote && !read->uncached
       && read->remote->kind->is_cached (read->remote->data, read->name.number)) {
-    queue_copy (
-        self, read, 0, weir_block_reader_get_disk (self, WEIR_REMOTE_CACHE, NULL), read->deadline_ns);
+    queue_copy (self, read, 0, weir_block_reader_get_disk (self, WEIR_REMOTE_CACHE, NULL),
+        read->deadline_ns);
     return TRUE;
   }
   if (disks[0] && disks[1]) {
