@@ -388,6 +388,9 @@ look_for_work (WeirBlockReader *self)
     wait = -2;
   else if (g_hash_table_size (self->reads) > 0)
     wait = wait < 0 ? CHECK_NS : MIN (wait, CHECK_NS);
+  // While `awake` was set, nobody has written to the eventfd.
+  if (self->finished.length > 0)
+    wait = 0;
   self->awake = FALSE;
   g_mutex_unlock (&self->lock);
   submit_given (self);
