@@ -9,6 +9,7 @@ import random
 import re
 import shutil
 import socket
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -18,6 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from control import Controlled
 from proc import Proc, Rtsp
 from proxy import CLIP, program
+from secured import make_certificate
 from tap import Skip, run, test
 
 NOISE = random.Random(18).randbytes(5_300_000)  # six blocks of 1 MiB, of no known format
@@ -86,12 +88,13 @@ class Nginx(Proc):
 class Origin:
     """An HTTP server of files in memory, which can be told how to fail."""
 
-    def __init__(self, files=None):
+    def __init__(self, files=None, certificate=None):
         self.files = files or {'/noise.bin': NOISE, '/a.mp4': clip()}
         self.status = None     # of all answers, in place of the file
         self.ranges = True
         self.silent = 0        # 1: blocks are not answered; 2: nothing is
         self.ends = threading.Event()
+        self.reply = None      # bytes of all answers, or a function that gets the socket
         self.asked = []
         origin = self
 
@@ -111,7 +114,11 @@ class Origin:
                 pass
 
         self.server = Server(('127.0.0.1', 0), Handler)
-        self.url = f'http://127.0.0.1:{self.server.server_port}/'
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.url = f'http{"s" if certificate else ""}://127.0.0.1:{self.server.server_port}/'
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     def answer(self, request):
@@ -123,6 +130,13 @@ class Origin:
         if self.silent > (first == last):
             self.ends.wait(20)
             request.close_connection = True
+            return
+        if self.reply:
+            request.close_connection = True
+            if callable(self.reply):
+                self.reply(request.connection)
+            else:
+                request.wfile.write(self.reply)
             return
         status = self.status or (404 if data is None else 206 if self.ranges else 200)
         if request.headers.get('If-Match', tag) != tag:
@@ -314,6 +328,60 @@ def a_title_that_is_replaced_ends_and_comes_anew():
         assert len(got) < len(before), 'nothing was left to be fetched'
         proxy.wait_for_line('the file was replaced')
         assert proxy.fetch('/films/film') == (200, after)
+
+
+@test
+def answers_that_are_wrong_are_refused_and_endless_ones_end():
+    def answer(*lines, body=b'x'):
+        return '\r\n'.join(['HTTP/1.1 206 OK', *lines, '', '']).encode() + body
+
+    def drip(connection):
+        connection.sendall(b'HTTP/1.1 206 OK\r\n')
+        while not origin.ends.wait(0.1):
+            connection.sendall(b'X: y\r\n')
+
+    with Origin() as origin, Front(origin.url, **{'connect-timeout': '1s'}) as proxy:
+        for reply, reason in [
+                (answer('Content-Range: bytes 5-5/9', 'Content-Length: 1'), 'another range'),
+                (answer('Content-Range: bytes 0-0/*', 'Content-Length: 1'), 'another range'),
+                (answer('Content-Range: bytes 0-9/10', 'Content-Length: 10'), 'another range'),
+                (answer('Content-Range: bytes 9-0/10', 'Content-Length: 1'), 'another range'),
+                (answer('Content-Length: 1'), 'another range'),
+                (answer(f'Content-Range: bytes 0-0/{1 << 62}', 'Content-Length: 1'), '1 TiB'),
+                (answer('Content-Range: bytes 0-0/9', 'Content-Length: 1', body=b''), 'cannot be'),
+                (b'RTSP/1.0 200 OK\r\n\r\n', 'cannot be opened'),
+                (b'HTTP/1.1 206 OK\r\n' + b'X: y\r\n' * 300000 + b'\r\n', 'cannot be opened'),
+                (drip, 'not answered in time')]:
+            origin.reply, seen = reply, len(proxy.lines)
+            assert proxy.fetch('/films/noise.bin', {'Range': 'bytes=0-9'})[0] == 404, reason
+            proxy.wait_for_line(reason, start=seen)
+        origin.reply = None
+        assert proxy.fetch('/films/noise.bin') == (200, NOISE)
+
+
+@test
+def certificates_are_checked():
+    with tempfile.TemporaryDirectory() as folder:
+        pem = os.path.join(folder, 'origin.pem')
+        fingerprint = make_certificate(pem)
+        with Origin(certificate=pem) as origin:
+            for keys, status in [({}, 404), ({'tls-ca': pem}, 206), ({'tls-verify': False}, 206),
+                                 ({'tls-fingerprint': fingerprint}, 206),
+                                 ({'tls-ca': pem, 'tls-fingerprint': '00' * 32}, 404)]:
+                with Front(origin.url, **{'connect-timeout': '20s', **keys}) as proxy:
+                    got = proxy.fetch('/films/noise.bin', {'Range': 'bytes=0-9'})[0]
+                    assert got == status, (keys, got)
+                    if status == 404:
+                        proxy.wait_for_line('the certificate of the upstream is not')
+
+
+@test
+def the_api_cannot_name_origins():
+    with Origin() as origin, Front(origin.url) as proxy:
+        got = proxy.http('PUT', '/v1/mounts/other', {'upstream': origin.url})
+        assert got[0] == 400 and 'configuration file only' in str(got[2]), got
+        assert proxy.http('PATCH', '/v1/mounts/films', {'max-titles': 7})[0] == 200
+        assert proxy.fetch('/films/noise.bin', {'Range': 'bytes=0-9'})[0] == 206
 
 
 @test
