@@ -223,6 +223,18 @@ weir_block_store_get_disk_path (WeirBlockStore *self, guint16 number)
 }
 
 guint
+weir_block_store_count_disks (WeirBlockStore *self)
+{
+  guint n = 0;
+
+  g_mutex_lock (&self->lock);
+  for (guint i = 0; i < self->disks->len; i++)
+    n += !((const StoreDisk *) self->disks->pdata[i])->gone;
+  g_mutex_unlock (&self->lock);
+  return n;
+}
+
+guint
 weir_block_store_get_disks (WeirBlockStore *self, WeirStoreDisk *disks, guint n_max)
 {
   guint n = 0;

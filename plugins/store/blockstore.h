@@ -77,6 +77,9 @@ WeirPlacementPolicy weir_block_store_get_policy (WeirBlockStore *self);
 gint64 weir_block_store_get_slice (WeirBlockStore *self);    // ns
 const gchar *weir_block_store_get_id (WeirBlockStore *self); // 32 hexadecimal digits
 
+// Returns the number of disks. Waits for none of them.
+guint weir_block_store_count_disks (WeirBlockStore *self);
+
 // Stores the disks, at most `n_max`, and returns their number. Looks at each disk, which may block.
 // The paths are the store's.
 guint weir_block_store_get_disks (WeirBlockStore *self, WeirStoreDisk *disks, guint n_max);

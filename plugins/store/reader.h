@@ -117,6 +117,7 @@ struct _WeirBlockRequest {
   WeirBlockReader *reader;
   WeirStoredTitle *title;
   WeirBlockRead *read; // NULL: answered
+  gboolean began;      // it began the read; not changed later
   GList link;          // in read->requests
   gint64 deadline_ns;
   WeirBlockFunc done;

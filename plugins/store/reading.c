@@ -32,6 +32,7 @@ join_read (WeirBlockReader *self, WeirBlockRequest *request, const WeirBlockName
     self->n_shared++;
     weir_block_reader_hasten (self, read, request->deadline_ns);
   } else {
+    request->began = TRUE;
     read = read_new (self, request->title, name, request->deadline_ns);
     for (guint i = 0; i < read->block.n_copies; i++)
       weir_block_reader_get_disk (self, read->block.disks[i], paths[i]);
@@ -91,6 +92,12 @@ weir_block_request (
     done (block, error, data);
   g_clear_error (&error);
   return request;
+}
+
+gboolean
+weir_block_request_began (const WeirBlockRequest *request)
+{
+  return request->began;
 }
 
 void

@@ -28,6 +28,10 @@ typedef void (*WeirBlockFunc) (WeirBlock *block, const GError *error, gpointer d
 WeirBlockRequest *weir_block_request (
     WeirStoredTitle *title, guint32 number, gint64 deadline_ns, WeirBlockFunc done, gpointer data);
 
+// Reports whether a disk is read because of this request: its block was neither in memory nor being
+// read for another one.
+gboolean weir_block_request_began (const WeirBlockRequest *self);
+
 // Frees a request. After it has returned, `done` neither runs nor will run, so it must not be
 // called from `done`.
 void weir_block_request_free (WeirBlockRequest *self);

@@ -15,6 +15,7 @@ from proxy import CLIP, program
 from tap import Skip, run, test
 
 PICTURES = 133  # of the clip
+COUNTERS = 'errors', 'second-choices'
 
 
 class Stored(Controlled):
@@ -93,13 +94,21 @@ def pictures_come_unchanged_over_rtsp():
 
 
 @test
-def metrics_tell_what_the_disks_do():
+def metrics_and_the_api_tell_what_the_disks_do():
     with Stored() as proxy:
         proxy.fetch('/films/a.mp4')
         text = proxy.get('/metrics').decode()
         reads = re.findall(r'^weir_store_disk_reads_total\{mount="/films",disk="\d"\} (\d+)$', text,
                            re.M)
         assert reads and sum(map(int, reads)) >= 5, reads
+        disks = proxy.get('/v1/mounts/films')['disks']
+        assert sum(disk['reads'] for disk in disks) >= 5, disks
+        for disk in disks:
+            for figure in 'queue', 'failing', 'service-microseconds', 'access-microseconds', 'rate', \
+                    'errors', 'second-choices':
+                metric = figure.replace('-', '_') + ('_total' if figure in COUNTERS else '')
+                assert re.search(rf'^weir_store_disk_{metric}\{{mount="/films",disk="{disk["disk"]}"\}}'
+                                 rf' {disk[figure]}$', text, re.M), (figure, disk, text)
 
 
 @test

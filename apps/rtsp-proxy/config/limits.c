@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config.h"
+
 #include "config/limits.h"
+
+#include "stores/block_admission.h"
 
 #define MEMORY_MIN (G_GUINT64_CONSTANT (16) << 20)
 #define MEMORY_MAX (G_GUINT64_CONSTANT (1) << 40)
@@ -61,6 +65,10 @@ static const SchemaKey keys[] = {
   { "write-timeout", SCHEMA_DURATION, AT (write_ms), "10s", .min = 100, LIMIT,
       .help = "time until a client that does not play has read its responses; then its connection "
               "is closed" },
+  { "line-rate", SCHEMA_NUMBER, AT (line_rate), "0", .max = 1000000, LIMIT,
+      .help =
+          "Mb/s of all streams of block stores together, by the rates of their titles; a further "
+          "one gets 453 over RTSP and 503 over HTTP; 0: no limit" },
   { "memory", SCHEMA_OTHER, .form = "size from 16M to 1T", .value = &memory_value, LIMIT,
       .help = "memory of the process; at 90% new connections and readers are refused with 503, and "
               "at 95% the readers that lag most are closed. The default is the limit of the "
@@ -133,4 +141,7 @@ limits_set (const Limits *limits)
   current = *limits;
   is_set = TRUE;
   g_mutex_unlock (&lock);
+#ifdef HAVE_BLOCK_STORE
+  block_admission_set_line ((guint64) limits->line_rate * 1000000);
+#endif
 }

@@ -319,13 +319,15 @@ static GObject *
 open_media (Title *self, GError **error)
 {
   const TitleOutlet *outlet = self->titles->outlet;
-  int fd = store_open (self->store, self->name, NULL);
+  GError *why = NULL;
+  int fd = store_open (self->store, self->name, NULL, &why);
   GObject *media;
 
   if (fd < 0) {
-    g_set_error (error, G_IO_ERROR, errno == EBUSY ? G_IO_ERROR_NO_SPACE : G_IO_ERROR_NOT_FOUND,
-        "%s",
-        errno == EBUSY ? "the disks of the store can give no more streams" : g_strerror (errno));
+    // Clients do not learn why a title cannot be opened, except that there are too many.
+    if (!g_error_matches (why, G_IO_ERROR, G_IO_ERROR_NO_SPACE))
+      why->code = G_IO_ERROR_NOT_FOUND;
+    g_propagate_error (error, why);
     return NULL;
   }
   media = outlet->make (fd, self->label);

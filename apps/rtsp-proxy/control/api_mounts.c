@@ -2,6 +2,7 @@
 #include "control/api_handlers.h"
 
 #include "config/mount_keys.h"
+#include "control/disk_figures.h"
 #include "config/mount_read.h"
 
 #include "readers/readers.h"
@@ -100,6 +101,7 @@ write_mount (Api *api, JsonBuilder *builder, Mount *mount, guint n_readers)
   json_builder_end_object (builder);
   presentation_unref (main);
   write_presentations (builder, mount);
+  disk_figures_write (builder, mount);
   write_config (builder, config);
   json_builder_end_object (builder);
 }

@@ -2,6 +2,7 @@
 #include "control/metrics.h"
 
 #include "config.h"
+#include "control/disk_figures.h"
 #include "outlets/http/http_counts.h"
 #include "outlets/rtsp/setup_guard.h"
 #include "outlets/rtsp/silence.h"
@@ -339,11 +340,9 @@ refusals (Page *page)
 
 // ---- disks of block stores ----
 
-#define DISKS_MAX 64 // of a mount
-
 typedef struct {
   const gchar *path;
-  StoreDisk disks[DISKS_MAX];
+  StoreDisk disks[DISK_FIGURES_MAX];
   guint n;
 } MountDisks;
 
@@ -353,14 +352,11 @@ sample_disks (GPtrArray *mounts)
   GArray *all = g_array_new (FALSE, FALSE, sizeof (MountDisks));
 
   for (guint i = 0; i < mounts->len; i++) {
-    Store *store = mount_dup_store (g_ptr_array_index (mounts, i));
     MountDisks sample = { .path = mount_get_path (g_ptr_array_index (mounts, i)) };
 
-    if (store)
-      sample.n = store_get_disks (store, sample.disks, DISKS_MAX);
+    sample.n = disk_figures_sample (g_ptr_array_index (mounts, i), sample.disks);
     if (sample.n > 0)
       g_array_append_val (all, sample);
-    g_clear_pointer (&store, store_unref);
   }
   return all;
 }
@@ -368,38 +364,17 @@ sample_disks (GPtrArray *mounts)
 static void
 disks (Page *page, GPtrArray *mounts)
 {
-  static const struct {
-    const gchar *name, *type, *help;
-    gsize offset;
-  } rows[] = {
-    { "store_disk_queue", "gauge", "Reads that wait for the disk or are in progress.",
-        G_STRUCT_OFFSET (StoreDisk, queue) },
-    { "store_disk_failing", "gauge", "1 while the disk is avoided, 0 while not.",
-        G_STRUCT_OFFSET (StoreDisk, failing) },
-    { "store_disk_service_microseconds", "gauge", "Moving average of the time of a read.",
-        G_STRUCT_OFFSET (StoreDisk, service_us) },
-    { "store_disk_reads_total", "counter", "Reads of the disk.",
-        G_STRUCT_OFFSET (StoreDisk, reads) },
-    { "store_disk_read_bytes_total", "counter", "Bytes read from the disk.",
-        G_STRUCT_OFFSET (StoreDisk, bytes) },
-    { "store_disk_errors_total", "counter", "Reads that failed.",
-        G_STRUCT_OFFSET (StoreDisk, errors) },
-    { "store_disk_second_choices_total", "counter",
-        "Reads of a copy that is not the first one of its block.",
-        G_STRUCT_OFFSET (StoreDisk, second_choices) },
-  };
   GArray *all = sample_disks (mounts);
 
-  for (guint row = 0; row < G_N_ELEMENTS (rows); row++) {
-    head (page, rows[row].name, rows[row].type, rows[row].help);
+  for (const DiskFigure *figure = disk_figures; figure->name; figure++) {
+    head (page, figure->metric, figure->type, figure->help);
     for (guint i = 0; i < all->len; i++) {
       const MountDisks *sample = &g_array_index (all, MountDisks, i);
 
       for (guint j = 0; j < sample->n; j++)
         g_string_append_printf (page->out,
-            "weir_%s{mount=\"%s\",disk=\"%u\"} %" G_GUINT64_FORMAT "\n", rows[row].name,
-            sample->path, sample->disks[j].number,
-            *(const guint64 *) ((const guint8 *) &sample->disks[j] + rows[row].offset));
+            "weir_%s{mount=\"%s\",disk=\"%u\"} %" G_GUINT64_FORMAT "\n", figure->metric,
+            sample->path, sample->disks[j].number, disk_figures_get (figure, &sample->disks[j]));
     }
   }
   g_array_unref (all);

@@ -1,38 +1,48 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "stores/block_admission.h"
 
+#include <string.h>
+
 #include "disks/diskload.h"
 #include "store/reading.h"
 #include "store/remote.h"
 
 #define MARGIN 0.1 // of the disks' time, which stays free
 #define DISKS_MAX 256
+#define NEAR_BLOCKS 2 // of which a stream holds two, and has just left the third
+#define FREE_BLOCKS 4 // in a row, after which a stream does not count
 
-// The streams of one store that play now.
-typedef struct {
-  guint n;
-  guint64 rate; // of all
-} Streams;
+struct _BlockStream {
+  WeirBlockStore *store;
+  guint8 id[16]; // of the title
+  gboolean has_disks;
+  guint64 rate;
+  guint32 block; // the last one that it has asked for
+  gint64 asked_ns;
+  guint n_free;    // blocks in a row for which no disk was read
+  gboolean counts; // disks are read for it
+};
 
 static GMutex lock;
-static GHashTable *stores; // WeirBlockStore -> Streams, without references; with `lock` held
+static GPtrArray *streams; // of BlockStream, of all stores; with `lock` held
+static guint64 line_rate;  // with `lock` held
 
-static guint
-count_present (WeirBlockStore *store)
-{
-  WeirStoreDisk disks[DISKS_MAX];
-  guint n = MIN (weir_block_store_get_disks (store, disks, DISKS_MAX), DISKS_MAX), present = 0;
-
-  for (guint i = 0; i < n; i++)
-    present += disks[i].present;
-  return present;
-}
+// ---- disks ----
 
 typedef struct {
   WeirDiskStats stats[DISKS_MAX]; // of disks that were read
   guint n;
-  guint present;
+  guint all; // disks of the store
+  gdouble slice_s;
 } Disks;
+
+static void
+measure (WeirBlockStore *store, Disks *disks)
+{
+  disks->n = MIN (weir_block_store_get_stats (store, disks->stats, DISKS_MAX), DISKS_MAX);
+  disks->all = weir_block_store_count_disks (store);
+  disks->slice_s = (gdouble) weir_block_store_get_slice (store) / 1e9;
+}
 
 // Returns how many reads of `bytes` bytes the disks can do in a second: for disks alike, the
 // model's D / (t_a + bytes / r_d). Disks that were not read yet count like the mean of the others,
@@ -58,73 +68,157 @@ count_reads (const Disks *disks, guint64 bytes, guint *n_disks)
     reads = 1e9 / (gdouble) weir_disk_load_service (&common, bytes);
     n = 1;
   }
-  *n_disks = disks->present - MIN (disks->present, failing);
+  *n_disks = disks->all - MIN (disks->all, failing);
   return *n_disks * reads / n;
 }
 
-// Counts a stream if the disks can give it. Returns FALSE and describes the disks if not.
-static gboolean
-add_stream (Streams *streams, guint64 rate, const Disks *disks, gdouble slice_s, gchar **told)
+// ---- streams ----
+
+// The streams of a store that count, and the rate of all streams of all stores.
+typedef struct {
+  guint n;
+  guint64 rate; // of those that count
+  guint64 line;
+} Sum;
+
+static Sum
+add_up (WeirBlockStore *store)
 {
-  guint64 sum = streams->rate + rate;
-  guint n = streams->n + 1, n_disks;
-  guint64 bytes = (guint64) ((gdouble) sum / n / 8 * slice_s);
+  Sum sum = { 0 };
+
+  for (guint i = 0; i < streams->len; i++) {
+    const BlockStream *stream = streams->pdata[i];
+
+    sum.line += stream->rate;
+    if (stream->store == store && stream->counts) {
+      sum.n++;
+      sum.rate += stream->rate;
+    }
+  }
+  return sum;
+}
+
+// Reports whether a stream of the same title has just asked for the blocks with which this one
+// begins, and plays: then it also asks for each further block first.
+static gboolean
+follows_another (const BlockStream *self)
+{
+  const gint64 slice_ns = weir_block_store_get_slice (self->store);
+
+  for (guint i = 0; i < streams->len; i++) {
+    const BlockStream *other = streams->pdata[i];
+
+    if (other->store == self->store && memcmp (other->id, self->id, sizeof self->id) == 0
+        && other->block - self->block <= NEAR_BLOCKS
+        && self->asked_ns - other->asked_ns <= slice_ns)
+      return TRUE;
+  }
+  return FALSE;
+}
+
+// Returns FALSE and sets `error` if the disks cannot give another stream of this rate.
+static gboolean
+fits (const Disks *disks, const Sum *sum, guint64 rate, GError **error)
+{
+  guint n = sum->n + 1, n_disks;
+  guint64 bytes = (guint64) ((gdouble) (sum->rate + rate) / n / 8 * disks->slice_s);
   gdouble reads = count_reads (disks, bytes, &n_disks);
 
   // One stream is always admitted: the disks are measured by what they do.
-  if (n > 1 && n > (1 - MARGIN) * slice_s * reads) {
-    *told =
-        g_strdup_printf ("%u streams now (%u disks, which read %.1f blocks of %.2f MB a second)",
-            streams->n, n_disks, reads, (gdouble) bytes / 1e6);
-    return FALSE;
-  }
-  streams->n = n;
-  streams->rate = sum;
-  return TRUE;
+  if (n == 1 || n <= (1 - MARGIN) * disks->slice_s * reads)
+    return TRUE;
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_NO_SPACE,
+      "the disks can give no more streams now (%u of them work, and %u streams use them: %.1f "
+      "blocks of %.2f MB a second)",
+      n_disks, sum->n, reads, (gdouble) bytes / 1e6);
+  return FALSE;
 }
 
-gboolean
-block_admission_enter (WeirBlockStore *store, guint64 rate, GError **error)
+static gboolean
+may_enter (BlockStream *self, const Disks *disks, GError **error)
 {
-  Disks disks = { 0 };
-  g_autofree gchar *told = NULL;
-  Streams *streams;
-  gboolean may;
+  const Sum sum = add_up (self->store);
 
-  // How many blocks come from a cache, and how many from elsewhere, is not known before.
-  if (weir_block_store_is_remote (store))
-    return TRUE;
-  disks.present = count_present (store);
-  disks.n = MIN (weir_block_store_get_stats (store, disks.stats, DISKS_MAX), DISKS_MAX);
-  g_mutex_lock (&lock);
-  if (!stores)
-    stores = g_hash_table_new_full (NULL, NULL, NULL, g_free);
-  streams = g_hash_table_lookup (stores, store);
-  if (!streams) {
-    streams = g_new0 (Streams, 1);
-    g_hash_table_insert (stores, store, streams);
-  }
-  may =
-      add_stream (streams, rate, &disks, (gdouble) weir_block_store_get_slice (store) / 1e9, &told);
-  g_mutex_unlock (&lock);
-  if (!may)
+  if (line_rate > 0 && sum.line + self->rate > line_rate) {
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_NO_SPACE,
-        "the disks of the store %s can give no more than %s", weir_block_store_get_path (store),
-        told);
-  return may;
+        "the line can carry no more streams now (limits.line-rate: %" G_GUINT64_FORMAT
+        " of %" G_GUINT64_FORMAT " Mb/s are in use)",
+        sum.line / 1000000, line_rate / 1000000);
+    return FALSE;
+  }
+  self->counts = self->has_disks && !follows_another (self);
+  return !self->counts || fits (disks, &sum, self->rate, error);
+}
+
+BlockStream *
+block_admission_enter (WeirBlockStore *store, const guint8 id[16], guint64 rate, guint32 first,
+    gint64 now_ns, GError **error)
+{
+  Disks disks;
+  BlockStream *self = g_new0 (BlockStream, 1);
+
+  self->store = store;
+  // How many blocks come from a cache, and how many from elsewhere, is not known before.
+  self->has_disks = !weir_block_store_is_remote (store);
+  memcpy (self->id, id, sizeof self->id);
+  self->rate = rate;
+  self->block = first;
+  self->asked_ns = now_ns;
+  measure (store, &disks);
+  g_mutex_lock (&lock);
+  if (!streams)
+    streams = g_ptr_array_new ();
+  if (may_enter (self, &disks, error))
+    g_ptr_array_add (streams, self);
+  else
+    g_clear_pointer (&self, g_free);
+  g_mutex_unlock (&lock);
+  return self;
 }
 
 void
-block_admission_leave (WeirBlockStore *store, guint64 rate)
+block_admission_note (BlockStream *self, guint32 block, gboolean read, gint64 now_ns)
 {
-  Streams *streams;
-
-  if (weir_block_store_is_remote (store))
-    return;
   g_mutex_lock (&lock);
-  streams = g_hash_table_lookup (stores, store);
-  streams->rate -= rate;
-  if (--streams->n == 0)
-    g_hash_table_remove (stores, store);
+  // A block that was asked for before is in memory, which says nothing of those to come.
+  self->n_free = read || block != self->block + 1 ? 0 : self->n_free + 1;
+  self->counts = (read && self->has_disks) || (self->counts && self->n_free < FREE_BLOCKS);
+  self->block = block;
+  self->asked_ns = now_ns;
+  g_mutex_unlock (&lock);
+}
+
+// Another stream of the title may have got its blocks by this one.
+static void
+pass_on (const BlockStream *self)
+{
+  for (guint i = 0; i < streams->len; i++) {
+    BlockStream *other = streams->pdata[i];
+
+    if (other->counts || !other->has_disks || other->store != self->store
+        || memcmp (other->id, self->id, sizeof self->id) != 0)
+      continue;
+    other->counts = TRUE;
+    other->n_free = 0;
+    return;
+  }
+}
+
+void
+block_admission_leave (BlockStream *self)
+{
+  g_mutex_lock (&lock);
+  g_ptr_array_remove_fast (streams, self);
+  if (self->counts)
+    pass_on (self);
+  g_mutex_unlock (&lock);
+  g_free (self);
+}
+
+void
+block_admission_set_line (guint64 rate)
+{
+  g_mutex_lock (&lock);
+  line_rate = rate;
   g_mutex_unlock (&lock);
 }

@@ -3,6 +3,7 @@
 
 #include <gio/gio.h>
 
+#include "run/clock.h"
 #include "store/reading.h"
 #include "stores/block_admission.h"
 
@@ -10,6 +11,7 @@ typedef struct {
   StoreBytes parent;
   WeirStoredTitle *title;
   const WeirIndex *index; // of the title
+  BlockStream *stream;    // NULL: not counted
 } BlockBytes;
 
 typedef struct {
@@ -36,12 +38,18 @@ on_block (WeirBlock *block, const GError *error, gpointer data)
   self->done (self->data);
 }
 
+static guint32
+find_block (const BlockBytes *self, guint64 at)
+{
+  return (guint32) MAX (weir_index_find_byte (self->index, at), 0);
+}
+
 static StoreRegion *
 block_bytes_ask (
     StoreBytes *bytes, guint64 at, gint64 deadline_ns, StoreRegionDone done, gpointer data)
 {
   BlockBytes *from = (BlockBytes *) bytes;
-  gint64 number = MAX (weir_index_find_byte (from->index, at), 0);
+  guint32 number = find_block (from, at);
   const WeirIndexBlock *block = &from->index->blocks[number];
   BlockRegion *self = g_new0 (BlockRegion, 1);
 
@@ -51,7 +59,10 @@ block_bytes_ask (
   self->done = done;
   self->data = data;
   g_mutex_init (&self->lock);
-  self->request = weir_block_request (from->title, (guint32) number, deadline_ns, on_block, self);
+  self->request = weir_block_request (from->title, number, deadline_ns, on_block, self);
+  if (from->stream)
+    block_admission_note (
+        from->stream, number, weir_block_request_began (self->request), weir_now_ns ());
   return &self->parent;
 }
 
@@ -91,11 +102,13 @@ block_region_free (StoreRegion *region)
 }
 
 static gboolean
-block_bytes_enter (StoreBytes *bytes, GError **error)
+block_bytes_enter (StoreBytes *bytes, guint64 at, GError **error)
 {
   BlockBytes *self = (BlockBytes *) bytes;
 
-  return block_admission_enter (weir_stored_title_get_store (self->title), bytes->rate, error);
+  self->stream = block_admission_enter (weir_stored_title_get_store (self->title), self->index->id,
+      bytes->rate, find_block (self, at), weir_now_ns (), error);
+  return self->stream != NULL;
 }
 
 static void
@@ -103,7 +116,7 @@ block_bytes_leave (StoreBytes *bytes)
 {
   BlockBytes *self = (BlockBytes *) bytes;
 
-  block_admission_leave (weir_stored_title_get_store (self->title), bytes->rate);
+  block_admission_leave (g_steal_pointer (&self->stream));
 }
 
 static void

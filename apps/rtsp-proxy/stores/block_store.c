@@ -64,12 +64,9 @@ block_store_open_bytes (Store *store, const gchar *name, GError **error)
 }
 
 static int
-block_store_open (Store *store, const gchar *name, guint64 *size)
+block_store_open (Store *store, const gchar *name, guint64 *size, GError **error)
 {
-  GError *error = NULL;
-  StoreBytes *bytes = block_store_open_bytes (store, name, &error);
-
-  return bytes_socket_open (bytes, error, size);
+  return bytes_socket_open (block_store_open_bytes (store, name, error), size, error);
 }
 
 // ---- listing ----
@@ -116,6 +113,8 @@ block_store_fill_disks (WeirBlockStore *store, StoreDisk *disks, guint n_max)
       .second_choices = stats[i].second_choices,
       .bytes = stats[i].bytes,
       .service_us = (guint64) MAX (stats[i].service_ns, 0) / 1000,
+      .access_us = (guint64) MAX (stats[i].access_ns, 0) / 1000,
+      .rate = stats[i].rate,
       .failing = stats[i].failing };
   g_free (stats);
   return n;

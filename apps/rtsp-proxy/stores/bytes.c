@@ -35,9 +35,9 @@ store_bytes_unref (StoreBytes *self)
 }
 
 gboolean
-store_bytes_enter (StoreBytes *self, GError **error)
+store_bytes_enter (StoreBytes *self, guint64 at, GError **error)
 {
-  return !self->kind->enter || self->kind->enter (self, error);
+  return !self->kind->enter || self->kind->enter (self, at, error);
 }
 
 void

@@ -24,7 +24,7 @@ typedef struct {
   void (*get) (StoreRegion *region, guint64 at, int *fd, off_t *offset, gsize *length);
   void (*free_region) (StoreRegion *region);
   // NULL: any number of streams is admitted.
-  gboolean (*enter) (StoreBytes *self, GError **error);
+  gboolean (*enter) (StoreBytes *self, guint64 at, GError **error);
   void (*leave) (StoreBytes *self);
   void (*free) (StoreBytes *self);
 } StoreBytesKind;
@@ -53,9 +53,10 @@ void store_bytes_unref (StoreBytes *self);
 // Adds a reference unless the last one is gone. For kinds that share open titles.
 gboolean store_bytes_try_ref (StoreBytes *self);
 
-// Counts a stream that begins. Returns FALSE and sets G_IO_ERROR_NO_SPACE if it is more than the
-// disks can give. Call store_bytes_leave() at its end.
-gboolean store_bytes_enter (StoreBytes *self, GError **error);
+// Counts a stream that begins at byte `at`; one at most for each open title. Returns FALSE and sets
+// G_IO_ERROR_NO_SPACE if it is more than the disks or the line can give; the message is for the log
+// and for the client. Call store_bytes_leave() at its end.
+gboolean store_bytes_enter (StoreBytes *self, guint64 at, GError **error);
 void store_bytes_leave (StoreBytes *self);
 
 // Asks for the region with byte `at`, which is needed at `deadline_ns` of weir_now_ns(). `at` is

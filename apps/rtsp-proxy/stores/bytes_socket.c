@@ -171,25 +171,22 @@ bytes_socket_new (StoreBytes *bytes)
 }
 
 int
-bytes_socket_open (StoreBytes *bytes, GError *error, guint64 *size)
+bytes_socket_open (StoreBytes *bytes, guint64 *size, GError **error)
 {
-  int fd;
+  int fd = -1;
 
-  if (!bytes || !store_bytes_enter (bytes, &error)) {
-    errno = EIO;
-    if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND))
-      errno = ENOENT;
-    else if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NO_SPACE))
-      errno = EBUSY;
-    g_error_free (error);
-    g_clear_pointer (&bytes, store_bytes_unref);
+  if (!bytes)
     return -1;
-  }
   if (size)
     *size = bytes->size;
-  fd = bytes_socket_new (bytes);
-  if (fd < 0)
-    store_bytes_leave (bytes);
+  if (store_bytes_enter (bytes, 0, error)) {
+    fd = bytes_socket_new (bytes);
+    if (fd < 0) {
+      g_set_error_literal (
+          error, G_IO_ERROR, (gint) g_io_error_from_errno (errno), g_strerror (errno));
+      store_bytes_leave (bytes);
+    }
+  }
   store_bytes_unref (bytes);
   return fd;
 }

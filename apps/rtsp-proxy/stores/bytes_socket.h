@@ -24,6 +24,6 @@ typedef struct {
 int bytes_socket_new (StoreBytes *bytes);
 
 // Opens a title for store_open(): counts a stream of `bytes`, and sets `*size` unless it is NULL.
-// Takes ownership of `bytes`, or of `error` if these could not be opened. Returns the reader's end,
-// or -1 with errno.
-int bytes_socket_open (StoreBytes *bytes, GError *error, guint64 *size);
+// Takes ownership of `bytes`; NULL: they could not be opened, and `error` is set. Returns the
+// reader's end, or -1 and sets `error`.
+int bytes_socket_open (StoreBytes *bytes, guint64 *size, GError **error);

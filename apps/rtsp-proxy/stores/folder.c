@@ -17,12 +17,15 @@ typedef struct {
 } Folder;
 
 static int
-folder_open (Store *self, const gchar *name, guint64 *size)
+folder_open (Store *self, const gchar *name, guint64 *size, GError **error)
 {
   int fd = beneath_open (((Folder *) self)->path, name);
   struct stat st;
 
-  if (fd >= 0 && size)
+  if (fd < 0)
+    g_set_error_literal (
+        error, G_IO_ERROR, (gint) g_io_error_from_errno (errno), g_strerror (errno));
+  else if (size)
     *size = fstat (fd, &st) == 0 ? (guint64) st.st_size : 0;
   return fd;
 }
@@ -30,10 +33,10 @@ folder_open (Store *self, const gchar *name, guint64 *size)
 static StoreBytes *
 folder_open_bytes (Store *self, const gchar *name, GError **error)
 {
-  int fd = folder_open (self, name, NULL);
+  int fd = folder_open (self, name, NULL, error);
   StoreBytes *bytes = fd >= 0 ? file_bytes_new (fd) : NULL;
 
-  if (!bytes)
+  if (fd >= 0 && !bytes)
     g_set_error_literal (
         error, G_IO_ERROR, (gint) g_io_error_from_errno (errno), g_strerror (errno));
   return bytes;

@@ -276,12 +276,9 @@ origin_store_open_bytes (Store *store, const gchar *name, GError **error)
 }
 
 static int
-origin_store_open (Store *store, const gchar *name, guint64 *size)
+origin_store_open (Store *store, const gchar *name, guint64 *size, GError **error)
 {
-  GError *error = NULL;
-  StoreBytes *bytes = origin_store_open_bytes (store, name, &error);
-
-  return bytes_socket_open (bytes, error, size);
+  return bytes_socket_open (origin_store_open_bytes (store, name, error), size, error);
 }
 
 // HTTP has no listing.

@@ -48,9 +48,9 @@ store_unref (Store *self)
 }
 
 int
-store_open (Store *self, const gchar *name, guint64 *size)
+store_open (Store *self, const gchar *name, guint64 *size, GError **error)
 {
-  return self->kind->open (self, name, size);
+  return self->kind->open (self, name, size, error);
 }
 
 StoreBytes *

@@ -25,12 +25,14 @@ typedef struct {
   guint64 reads, errors, bytes;
   guint64 second_choices; // reads of a copy that is not the first one
   guint64 service_us;     // moving average of the time of a read
+  guint64 access_us;      // measured access time (t_a)
+  guint64 rate;           // measured, bits a second (r_d)
   guint64 failing;        // 1: it is avoided
 } StoreDisk;
 
 // The functions of a kind of store, whose struct begins with a Store.
 typedef struct {
-  int (*open) (Store *self, const gchar *name, guint64 *size);
+  int (*open) (Store *self, const gchar *name, guint64 *size, GError **error);
   StoreBytes *(*open_bytes) (Store *self, const gchar *name, GError **error);
   gboolean (*list) (Store *self, StoreFoundFunc found, gpointer data);
   guint (*get_disks) (Store *self, StoreDisk *disks, guint n_max); // NULL: 0
@@ -49,9 +51,10 @@ Store *store_ref (Store *self);
 void store_unref (Store *self);
 
 // Opens the title `name` for reading, and sets `*size` to its size in bytes; `size` may be NULL.
-// Returns a file descriptor that the caller owns, or -1 with errno. It is a file, or a socket that
-// is asked for the bytes (bytes_socket.h).
-int store_open (Store *self, const gchar *name, guint64 *size);
+// Returns a file descriptor that the caller owns: a file, or a socket that is asked for the bytes
+// (bytes_socket.h). On failure, returns -1 and sets an error of the domain G_IO_ERROR:
+// G_IO_ERROR_NO_SPACE if the store can give no more streams.
+int store_open (Store *self, const gchar *name, guint64 *size, GError **error);
 
 // Opens the title `name` for outlets that send its bytes. Returns NULL and sets an error of the
 // domain G_IO_ERROR on failure. (transfer full)

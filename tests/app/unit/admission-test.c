@@ -2,13 +2,15 @@
 #include "stores/block_admission.h"
 
 #include <glib/gstdio.h>
-#include <stdlib.h>
+#include <string.h>
 
 // Disks about which nothing is known count as 17 ms and 60 MB/s.
 #define ACCESS_S 0.017
 #define DISK_RATE 480e6
 #define SLICE_S 5
 #define N_DISKS 2
+#define SLICE_NS (SLICE_S * G_GINT64_CONSTANT (1000000000))
+#define RATE 6000000
 #define FREE 0.9 // share of the disks' time that streams may use
 
 static gchar *top;
@@ -29,8 +31,7 @@ set_up (void)
     disks[i] = g_build_filename (top, name, NULL);
     g_assert_cmpint (g_mkdir (disks[i], 0700), ==, 0);
   }
-  weir_block_store_init (location, disks, WEIR_PLACEMENT_RDA,
-      SLICE_S * G_GINT64_CONSTANT (1000000000), &warning, &error);
+  weir_block_store_init (location, disks, WEIR_PLACEMENT_RDA, SLICE_NS, &warning, &error);
   g_assert_no_error (error);
   store = weir_block_store_open (location, &error);
   g_assert_no_error (error);
@@ -51,14 +52,24 @@ tear_down (void)
   g_free (top);
 }
 
-// Enters until a stream is refused. Returns the number that were admitted.
+static guint8 titles[1000][16]; // ids
+static BlockStream *entered[G_N_ELEMENTS (titles)];
+
+static BlockStream *
+enter (guint title, guint64 rate, guint32 block, gint64 now_ns)
+{
+  return block_admission_enter (store, titles[title], rate, block, now_ns, NULL);
+}
+
+// Enters, each time with another title, until a stream is refused. Returns the number that were
+// admitted.
 static guint
 enter_all (guint64 rate)
 {
   GError *error = NULL;
   guint n = 0;
 
-  while (block_admission_enter (store, rate, &error))
+  while ((entered[n] = block_admission_enter (store, titles[n], rate, 0, 0, &error)))
     n++;
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_NO_SPACE);
   g_error_free (error);
@@ -66,10 +77,10 @@ enter_all (guint64 rate)
 }
 
 static void
-leave_all (guint64 rate, guint n)
+leave_all (guint n)
 {
   for (guint i = 0; i < n; i++)
-    block_admission_leave (store, rate);
+    block_admission_leave (entered[i]);
 }
 
 static guint
@@ -87,27 +98,120 @@ test_as_many_as_the_disks_can_give (void)
     guint n = enter_all (rates[i]);
 
     g_assert_cmpint (ABS ((gint) n - (gint) expect ((gdouble) rates[i])), <=, 1);
-    leave_all (rates[i], n);
+    leave_all (n);
   }
 }
 
 static void
 test_a_stream_that_leaves_makes_room (void)
 {
-  guint n = enter_all (6000000);
+  guint n = enter_all (RATE);
 
-  block_admission_leave (store, 6000000);
-  g_assert_true (block_admission_enter (store, 6000000, NULL));
-  g_assert_false (block_admission_enter (store, 6000000, NULL));
-  leave_all (6000000, n);
+  block_admission_leave (entered[0]);
+  entered[0] = enter (0, RATE, 0, 0);
+  g_assert_nonnull (entered[0]);
+  g_assert_null (enter (n, RATE, 0, 0));
+  leave_all (n);
 }
 
 static void
 test_one_stream_is_always_admitted (void)
 {
-  g_assert_true (block_admission_enter (store, G_GUINT64_CONSTANT (100000000000), NULL));
-  g_assert_false (block_admission_enter (store, 1000, NULL));
-  block_admission_leave (store, G_GUINT64_CONSTANT (100000000000));
+  BlockStream *large = enter (0, G_GUINT64_CONSTANT (100000000000), 0, 0);
+
+  g_assert_nonnull (large);
+  g_assert_null (enter (1, 1000, 0, 0));
+  block_admission_leave (large);
+}
+
+static void
+test_a_stream_close_behind_another_costs_nothing (void)
+{
+  guint n = enter_all (RATE);
+  BlockStream *behind[50];
+
+  block_admission_note (entered[0], 2, TRUE, 0);
+  for (guint i = 0; i < G_N_ELEMENTS (behind); i++) {
+    behind[i] = enter (0, RATE, 0, SLICE_NS);
+    g_assert_nonnull (behind[i]);
+  }
+  for (guint i = 0; i < G_N_ELEMENTS (behind); i++)
+    block_admission_leave (behind[i]);
+  leave_all (n);
+}
+
+static void
+test_a_stream_farther_off_costs_as_much_as_any (void)
+{
+  guint n = enter_all (RATE);
+
+  block_admission_note (entered[0], 3, TRUE, 0);
+  g_assert_null (enter (0, RATE, 0, 0)); // three blocks behind
+  g_assert_null (enter (0, RATE, 4, 0)); // before it
+  leave_all (n);
+}
+
+static void
+test_a_paused_stream_leads_nobody (void)
+{
+  guint n = enter_all (RATE);
+
+  g_assert_null (enter (0, RATE, 0, SLICE_NS + 1));
+  leave_all (n);
+}
+
+static void
+test_a_stream_that_loses_its_leader_costs (void)
+{
+  guint n = enter_all (RATE);
+  BlockStream *behind = enter (0, RATE, 0, 0);
+
+  block_admission_leave (entered[0]); // the one behind takes its place
+  g_assert_null (enter (n, RATE, 0, 0));
+  entered[0] = behind;
+  leave_all (n);
+}
+
+static void
+test_a_stream_that_makes_a_disk_read_costs (void)
+{
+  guint n = enter_all (RATE);
+  BlockStream *behind = enter (0, RATE, 0, 0);
+
+  block_admission_note (behind, 100, TRUE, 0);
+  block_admission_leave (entered[1]);
+  g_assert_null (enter (1, RATE, 0, 0));
+  entered[1] = behind;
+  leave_all (n);
+}
+
+static void
+test_a_stream_that_gets_its_blocks_from_memory_costs_nothing (void)
+{
+  guint n = enter_all (RATE);
+
+  for (guint block = 1; block <= 3; block++)
+    block_admission_note (entered[0], block, FALSE, 0);
+  block_admission_note (entered[0], 3, FALSE, 0); // again
+  g_assert_null (enter (n, RATE, 0, 0));
+  for (guint block = 4; block <= 7; block++)
+    block_admission_note (entered[0], block, FALSE, 0);
+  entered[n] = enter (n, RATE, 0, 0);
+  g_assert_nonnull (entered[n]);
+  leave_all (n + 1);
+}
+
+static void
+test_the_line_bounds_all_streams (void)
+{
+  block_admission_set_line (3 * RATE);
+  for (guint i = 0; i < 3; i++) {
+    entered[i] = enter (0, RATE, 0, 0); // of one title: they cost the disks one stream
+    g_assert_nonnull (entered[i]);
+  }
+  g_assert_null (enter (0, 1, 0, 0));
+  leave_all (3);
+  block_admission_set_line (0);
 }
 
 int
@@ -117,10 +221,24 @@ main (int argc, char **argv)
 
   g_test_init (&argc, &argv, NULL);
   set_up ();
+  for (guint i = 0; i < G_N_ELEMENTS (titles); i++)
+    memcpy (titles[i], &i, sizeof i);
   g_test_add_func ("/admission/as-many-as-the-disks-can-give", test_as_many_as_the_disks_can_give);
   g_test_add_func (
       "/admission/a-stream-that-leaves-makes-room", test_a_stream_that_leaves_makes_room);
   g_test_add_func ("/admission/one-stream-is-always-admitted", test_one_stream_is_always_admitted);
+  g_test_add_func ("/admission/a-stream-close-behind-another-costs-nothing",
+      test_a_stream_close_behind_another_costs_nothing);
+  g_test_add_func ("/admission/a-stream-farther-off-costs-as-much-as-any",
+      test_a_stream_farther_off_costs_as_much_as_any);
+  g_test_add_func ("/admission/a-paused-stream-leads-nobody", test_a_paused_stream_leads_nobody);
+  g_test_add_func (
+      "/admission/a-stream-that-loses-its-leader-costs", test_a_stream_that_loses_its_leader_costs);
+  g_test_add_func ("/admission/a-stream-that-makes-a-disk-read-costs",
+      test_a_stream_that_makes_a_disk_read_costs);
+  g_test_add_func ("/admission/a-stream-that-gets-its-blocks-from-memory-costs-nothing",
+      test_a_stream_that_gets_its_blocks_from_memory_costs_nothing);
+  g_test_add_func ("/admission/the-line-bounds-all-streams", test_the_line_bounds_all_streams);
   status = g_test_run ();
   tear_down ();
   return status;

@@ -128,7 +128,7 @@ only_files_inside_are_opened (void)
 
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
     guint64 size = 0;
-    int fd = store_open (store, cases[i].name, &size);
+    int fd = store_open (store, cases[i].name, &size, NULL);
 
     g_test_message ("%s", cases[i].name);
     g_assert_cmpint (fd < 0 ? -1 : (gint64) size, ==, cases[i].size);
@@ -146,7 +146,7 @@ a_folder_may_be_missing (void)
 
   g_assert_false (store_list (store, count_one, &n));
   g_assert_cmpint (errno, ==, ENOENT);
-  g_assert_cmpint (store_open (store, "a.mp4", NULL), ==, -1);
+  g_assert_cmpint (store_open (store, "a.mp4", NULL, NULL), ==, -1);
   g_assert_cmpint (errno, ==, ENOENT);
   store_unref (store);
 }

@@ -341,11 +341,21 @@ close_reader (gpointer connection, const gchar *reason)
   http_connection_close (self);
 }
 
+// Answers that the disks or the line can give no more. Takes ownership of the reason.
+static gboolean
+answer_full (HttpConnection *self, gchar *reason)
+{
+  answer_text (self, SOUP_STATUS_SERVICE_UNAVAILABLE, reason);
+  g_free (reason);
+  return TRUE;
+}
+
 static gboolean
 answer_title (HttpConnection *self, StoreBytes *bytes)
 {
   gboolean has_body;
   const HttpRefusal *problem;
+  gchar *full;
 
   http_request_choose (&self->request, bytes->size, bytes->etag, bytes->modified, &self->body);
   if (self->body.status == SOUP_STATUS_REQUESTED_RANGE_NOT_SATISFIABLE) {
@@ -362,9 +372,9 @@ answer_title (HttpConnection *self, StoreBytes *bytes)
     return answer_refused (self, problem->status, problem->reason, problem->text);
   if (has_body)
     self->place = g_strdup (mount_get_path (self->resolved.mount));
-  if (has_body && !http_refusal_enter_store (bytes, self->peer))
-    return answer_text (
-        self, SOUP_STATUS_SERVICE_UNAVAILABLE, "the disks can give no more streams now");
+  full = has_body ? http_refusal_enter_store (bytes, self->body.start, self->peer) : NULL;
+  if (full)
+    return answer_full (self, full);
   if (has_body)
     self->entered = store_bytes_ref (bytes);
   begin_answer (self, self->body.status);

@@ -52,15 +52,17 @@ http_refusal_of_reader (Mount *mount)
   return places_take (mount_get_path (mount), get_max_readers (mount)) ? NULL : &readers;
 }
 
-gboolean
-http_refusal_enter_store (StoreBytes *bytes, const gchar *peer)
+gchar *
+http_refusal_enter_store (StoreBytes *bytes, guint64 at, const gchar *peer)
 {
   static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
   GError *error = NULL;
+  gchar *reason;
 
-  if (store_bytes_enter (bytes, &error))
-    return TRUE;
+  if (store_bytes_enter (bytes, at, &error))
+    return NULL;
   log_event_limited (&limit, "reader %s refused: %s", peer, error->message);
+  reason = g_strdup (error->message);
   g_error_free (error);
-  return FALSE;
+  return reason;
 }

@@ -20,5 +20,6 @@ const HttpRefusal *http_refusal_of (RequestFault fault);
 // refusal if there is no room.
 const HttpRefusal *http_refusal_of_reader (Mount *mount);
 
-// Counts a stream of a title (store_bytes_enter()). Logs and returns FALSE if it is one too many.
-gboolean http_refusal_enter_store (StoreBytes *bytes, const gchar *peer);
+// Counts a stream of a title that begins at byte `at` (store_bytes_enter()). If it is one too many,
+// logs that and returns the reason. (transfer full)
+gchar *http_refusal_enter_store (StoreBytes *bytes, guint64 at, const gchar *peer);
