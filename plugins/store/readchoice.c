@@ -338,6 +338,9 @@ weir_block_reader_judge (WeirBlockReader *self, WeirCopyRead *copy)
     weir_disk_load_cancel (&disk->load, copy->length, now);
   disk->n_reads++;
   disk->n_bytes += copy->got;
+  // The next reads need not try O_DIRECT.
+  if (copy->result == WEIR_COPY_GOOD && !copy->direct)
+    disk->buffered = TRUE;
   if (copy->result == WEIR_COPY_NO_DISK)
     disk->load.failing = TRUE;
   if (copy->result != WEIR_COPY_GOOD)
