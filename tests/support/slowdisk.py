@@ -52,7 +52,8 @@ class SlowDisk:
     folder/name.files.
 
     Factors (slowdisk/model.h): access_us, rate (bytes/s; 0: no times), stutter (% of useless data),
-    stutter_share (% of requests), error (%), load (% of the time), hang (0 or 1), full (0 or 1).
+    stutter_share (% of requests), error (%), load (% of the time), hang (0 or 1), full (0 or 1),
+    refuse_direct (0 or 1).
     """
 
     def __init__(self, folder, name='disk', backing=None, **factors):

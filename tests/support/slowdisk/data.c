@@ -53,8 +53,13 @@ void
 data_open (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *file)
 {
   char path[32];
-  int fd = open (path_of (fd_of (req, ino), path), flags_of (file));
+  int fd;
 
+  if (disk_of (req)->disk.factors.refuse_direct && (file->flags & O_DIRECT)) {
+    fuse_reply_err (req, EINVAL);
+    return;
+  }
+  fd = open (path_of (fd_of (req, ino), path), flags_of (file));
   if (fd < 0) {
     fuse_reply_err (req, errno);
     return;

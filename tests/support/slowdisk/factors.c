@@ -25,6 +25,7 @@ static const struct {
   { "load", offsetof (struct disk_factors, load), 95 },
   { "hang", offsetof (struct disk_factors, hang), 1 },
   { "full", offsetof (struct disk_factors, full), 1 },
+  { "refuse-direct", offsetof (struct disk_factors, refuse_direct), 1 },
 };
 
 static const struct {

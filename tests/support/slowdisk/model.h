@@ -48,6 +48,7 @@ struct disk_factors {
   uint64_t load;          // % of the time that foreign requests occupy the disk, 0 to 95
   uint64_t hang;          // 1: nothing finishes until it is 0 again
   uint64_t full;          // 1: everything that takes space fails with ENOSPC
+  uint64_t refuse_direct; // 1: files cannot be opened with O_DIRECT (EINVAL)
 };
 
 struct disk_stats {
