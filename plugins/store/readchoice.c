@@ -217,7 +217,7 @@ weir_block_reader_start_copy (WeirBlockReader *self, WeirBlockRead *read, gint64
     other = disks[!chosen];
     if (!bad[!chosen] && weir_disk_load_retry (&other->load, &disks[chosen]->load, bytes, now_ns))
       queue_copy (self, read, !chosen, other, NO_DEADLINE);
-    if (!bad[0] && !bad[1] && has_queue (disks[0]) && has_queue (disks[1]))
+    else if (!bad[0] && !bad[1] && has_queue (disks[0]) && has_queue (disks[1]))
       queue_copy (self, read, !chosen, other, read->deadline_ns);
     if (other->failing_since_ns != 0 && now_ns - other->failing_since_ns > FAILED_NS)
       weir_block_reader_repair (self, read, other->number);

@@ -408,6 +408,50 @@ a_read_that_waits_waits_at_both_disks (void)
   gate_remove ();
 }
 
+// A disk that was avoided is tried with a read that waits at the other disk.
+static void
+a_disk_that_is_tried_gets_one_read (void)
+{
+  enum { N = 4 };
+  TestStore t;
+  WeirBlockStore *store;
+  WeirStoredTitle *title;
+  WeirBlockRequest *requests[N];
+  Answers answers = { 0 };
+  WeirBlockReader *reader;
+  WeirDiskLoad *slow;
+
+  gate_install ();
+  store = test_store (&t, 2, WEIR_PLACEMENT_RDA);
+  title = test_title (store, "a", N + 1, BLOCK, 1);
+  check_block (title, N, 1);
+  reader = weir_block_reader_get (store);
+  gate_set (0, TRUE, 0);
+  gate_set (1, TRUE, 0);
+  g_mutex_lock (&reader->lock);
+  slow = &weir_block_reader_get_disk (reader, 1, NULL)->load;
+  slow->access_ns = 60e9;
+  slow->tried_ns = weir_block_reader_now ();
+  g_mutex_unlock (&reader->lock);
+  for (guint i = 0; i < N; i++) {
+    g_mutex_lock (&reader->lock);
+    if (i == N - 1)
+      slow->tried_ns -= 3600 * WEIR_READ_SECOND;
+    g_mutex_unlock (&reader->lock);
+    requests[i] = weir_block_request (title, i, in_ms (60000), count_answer, &answers);
+    g_assert_cmpuint (disk_stats (store, 1).queue, ==, i == N - 1);
+  }
+  gate_set (1, FALSE, 0);
+  gate_set (0, FALSE, 0);
+  wait_for_answers (&answers, N);
+  g_assert_cmpuint (answers.bad, ==, 0);
+  for (guint i = 0; i < N; i++)
+    weir_block_request_free (requests[i]);
+  weir_stored_title_unref (title);
+  test_store_free (&t, store);
+  gate_remove ();
+}
+
 #define ADD(test) g_test_add_func ("/reading-faults/" #test, test)
 #define ADD_WAYS(test)                                                                             \
   g_test_add_data_func ("/reading-faults/ring/" #test, NULL, test);                                \
@@ -429,6 +473,7 @@ main (int argc, char **argv)
   ADD (a_slow_disk_is_learnt_and_avoided);
   ADD (a_rate_is_shown_only_if_reads_of_several_sizes_tell_it);
   ADD (a_read_that_waits_waits_at_both_disks);
+  ADD (a_disk_that_is_tried_gets_one_read);
   ADD (results_may_be_ignored);
   return g_test_run ();
 }
