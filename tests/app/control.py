@@ -92,6 +92,15 @@ class Watch(Rtsp):
         assert self.request('PLAY', url)[0] == 200
         self.frame()
 
+    def receive(self):
+        """Receives what has come, for take() to read later."""
+        self.socket.setblocking(False)
+        try:
+            while True:
+                self._more()
+        except BlockingIOError:
+            self.socket.settimeout(10)
+
     def take(self, number=50):
         """Reads this number of frames, to check that media flows."""
         for _ in range(number):

@@ -17,7 +17,7 @@ import time
 from control import CLIP_URI
 from proc import SIGN_OF_LIFE, Rtsp, free_udp_pair
 from proxy import QUICK, Origin, Read, check_whole, ffmpeg_reads, matches, wait_until
-from sanitized import environment
+from sanitized import stock_environment
 from scripted import KEY_PICTURE, PICTURE, SDP, VIDEO, Server, feedback, rtp, sender_report
 from sealed import (AES_CM, ANY_INBOUND, ANY_OUTBOUND, KEY_BYTES, Srtp, kemac, key_header, mikey,
                     policy, read_key)
@@ -197,7 +197,7 @@ def rtspsrc(url, protocol, *more):
         ['gst-launch-1.0', 'rtspsrc', f'location={url}', 'tls-validation-flags=0',
          f'protocols={protocol}', 'timeout=20000000', '!', 'application/x-rtp,media=video', '!',
          *more], capture_output=True, text=True, timeout=3 * PATIENCE, check=False,
-        env=environment())
+        env=stock_environment())
     # Its PAUSE at the end may fail, because the program ends.
     assert 'Got EOS' in done.stdout, done
 

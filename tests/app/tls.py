@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from control import CLIP_URI, rss_kib
 from proc import Proc
 from proxy import Origin, Read, check_whole, matches, program, wait_for_readers, wait_until
+from sanitized import stock_environment
 from secured import Secure, TlsRtsp, make_certificate, trust
 from tap import Skip, run, test
 
@@ -82,7 +83,7 @@ def ffmpeg_and_rtspsrc_read_over_tls():
             ['gst-launch-1.0', 'rtspsrc', f'location={proxy.tls_url()}',
              'tls-validation-flags=0', '!', 'application/x-rtp,media=video', '!', 'identity',
              'eos-after=30', '!', 'fakesink'], capture_output=True, text=True, timeout=40,
-            check=False)
+            check=False, env=stock_environment())
         # Its PAUSE at the end may fail, because the program ends.
         assert 'Got EOS' in done.stdout, done
         assert len(matches(proxy, r' reader 127\.0\.0\.1:\d+ in: /cam over TCP$')) == 1
@@ -100,6 +101,8 @@ def answers_name_the_scheme_and_the_address_of_the_client():
         status, headers, _ = client.play(proxy.tls_url())
         assert status == 200 and f'url={proxy.tls_url()}/stream=0' in headers['rtp-info'], headers
         client.frame()
+        # A reader is listed after the answer to its PLAY.
+        wait_until(lambda: proxy.get('/v1/readers')['readers'], 10, 'the reader is listed')
         assert proxy.get('/v1/readers')['readers'][0]['peer'] == f'127.0.0.1:{port}'
         client.socket.close()
         proxy.wait_for_line(rf' reader 127\.0\.0\.1:{port} out: /cam: ')

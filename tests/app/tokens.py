@@ -223,7 +223,7 @@ def a_key_server_with_an_unknown_certificate_is_not_trusted():
         context.load_cert_chain(*names)
         with WebServer(keys_of(1), context) as server, Controlled(
                 CAM, jwt={'jwks': f'{server.base}/jwks'}) as proxy:
-            proxy.wait_for_line(r' jwt: the keys were not loaded, .*certificate')
+            proxy.wait_for_line(r' jwt: the keys were not loaded, .*certificate', 60)
             assert describe(proxy, key(1).token(READ_CAM)) == 503
             assert not server.requests
 

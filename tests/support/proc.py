@@ -201,10 +201,18 @@ SIGN_OF_LIFE = b'\x80\xc9\0\1\0\0\0\7'
 
 
 class Rtsp:
-    """An RTSP client that sends any request, valid or not."""
+    """An RTSP client that sends any request, valid or not.
 
-    def __init__(self, port, host='127.0.0.1', timeout=10):
-        self.socket = socket.create_connection((host, port), timeout)
+    `kernel` is the size of its receive buffer. Once the client is connected, a smaller one makes
+    the kernel drop what it has announced room for.
+    """
+
+    def __init__(self, port, host='127.0.0.1', timeout=10, kernel=None):
+        self.socket = socket.socket(socket.AF_INET6 if ':' in host else socket.AF_INET)
+        if kernel:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, kernel)
+        self.socket.settimeout(timeout)
+        self.socket.connect((host, port))
         self.cseq = 0
         self.session = None
         self.frames = []

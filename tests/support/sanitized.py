@@ -11,3 +11,12 @@ def environment():
     if not runtime:
         return None
     return {**os.environ, 'LD_PRELOAD': runtime, 'ASAN_OPTIONS': 'detect_leaks=0'}
+
+
+def stock_environment():
+    """Returns an environment for a program that uses GStreamer's own plugins only, which needs no
+    sanitizer. None if nothing is sanitized."""
+    if not os.environ.get('WEIR_SANITIZER_RUNTIME'):
+        return None
+    kept = {name: value for name, value in os.environ.items() if name != 'GST_PLUGIN_PATH'}
+    return {**kept, 'GST_REGISTRY': os.environ['GST_REGISTRY'] + '-stock'}
