@@ -19,7 +19,7 @@ RSS_MIB = 1024
 INPUT_MAX = 16384
 # GLib never frees the names of caps' fields. The suppression goes by GLib's callers, which only slow
 # unwinding finds.
-NEEDS_SLOW_UNWINDING = 'sdp', 'worker'
+NEEDS_SLOW_UNWINDING = 'sdp', 'worker', 'titlewire'
 
 
 def environment(target):
