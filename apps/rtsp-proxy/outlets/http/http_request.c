@@ -148,7 +148,7 @@ choose_range (const SoupRange *range, gboolean suffix, guint64 size, HttpBody *b
   else if (range->start < 0)
     body->start = size - MIN (size, (guint64) - (range->start + 1) + 1);
   else
-    body->start = (guint64) range->start;
+    body->start = MIN (size, (guint64) range->start);
   if (range->start >= 0 && range->end >= 0)
     end = MIN (size, (guint64) range->end + 1);
   body->status =

@@ -20,7 +20,7 @@ void http_request_clear (HttpRequest *self);
 // Returns a header, or NULL. (transfer none)
 const gchar *http_request_get (const HttpRequest *self, const gchar *header);
 
-// What of a file a request is for.
+// What of a file a request is for. Both numbers are within the file, also with 416.
 typedef struct {
   guint status; // 200, 206, 304 or 416
   guint64 start, length;
