@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 
-from control import CLIP_URI
+from control import CLIP_URI, Controlled, Watch
 from proc import SIGN_OF_LIFE, Rtsp, free_udp_pair
 from proxy import QUICK, Origin, Read, check_whole, ffmpeg_reads, matches, wait_until
 from sanitized import stock_environment
@@ -215,6 +215,21 @@ def rtspsrc_and_ffmpeg_read_live_and_stored_media():
         # FFmpeg knows no MIKEY: it reads plain RTP within the connection.
         ffmpeg_reads(proxy.tls_url(), 'tcp')
         proxy.wait_for_line(r' in: /cam over TCP$')
+
+
+@test(timeout=6 * PATIENCE)
+def another_proxy_reads_over_tls():
+    """the client light within the connection, and rtspsrc with SRTP over TCP and UDP"""
+    with Secure({'/cam': {'upstream': CLIP_URI, 'on-demand': False}}) as origin:
+        Reader(origin).socket.close()
+        for client, transport, way in (('light', 'auto', 'TCP'), ('rtspsrc', 'tcp', 'TCP with SRTP'),
+                                       ('rtspsrc', 'auto', 'UDP with SRTP')):
+            upstream = {'upstream': origin.tls_url(), 'client': client, 'transport': transport,
+                        'tls-ca': origin.pem, 'on-demand': False}
+            seen = len(origin.lines)
+            with Controlled({'/far': upstream}) as proxy, Watch(proxy, '/far') as reader:
+                origin.wait_for_line(rf' in: /cam over {way}$', start=seen)
+                reader.take()
 
 
 # ---- on the wire ----
