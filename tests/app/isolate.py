@@ -14,6 +14,7 @@ import time
 from contextlib import ExitStack, contextmanager
 
 from control import CLIP_URI, Controlled, Watch
+from leftovers import check_kills
 from proxy import CLIP, Proxy, matches, program, wait_until
 from scripted import udp_port
 from tap import run, test
@@ -369,6 +370,27 @@ def workers_of_titles_have_no_privileges_and_no_network():
             assert status['Seccomp'] == '2', status
             with open(f'/proc/{pid}/cmdline', encoding='ascii') as file:
                 assert file.read().split('\0')[1] == 'offline'
+
+
+@test(timeout=600)
+def killed_workers_of_titles_leave_nothing_in_the_proxy():
+    with films(workers=6) as proxy:
+        live = worker_of(proxy, 'a launch')
+
+        def kill():
+            seen = len(proxy.lines)
+            with ExitStack() as stack:
+                for _ in range(6):
+                    stack.enter_context(Watch(proxy, '/films/film.mp4'))
+                victims = workers_of(proxy) - {live}
+                for victim in victims:
+                    os.kill(victim, signal.SIGKILL)
+                wait_until(lambda: len(matches(proxy, ' /films/film.mp4: worker', seen)) == 6, 20,
+                           'each title is logged')
+            wait_until(lambda: not proxy.get('/v1/readers')['readers'], 20, 'all readers are out')
+            return len(victims)
+
+        check_kills(proxy.pid, kill)
 
 
 if __name__ == '__main__':

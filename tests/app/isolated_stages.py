@@ -2,6 +2,7 @@
 """Stages in worker processes: a crash of one ends neither the proxy nor the other mounts."""
 
 import contextlib
+import itertools
 import os
 import re
 import signal
@@ -9,7 +10,8 @@ import struct
 import tempfile
 import threading
 
-from control import CLIP_URI, Controlled, Watch
+from control import CLIP_URI, Controlled, Watch, config
+from leftovers import check_kills
 from proxy import matches, wait_until
 from tap import run, test
 from tspackets import STREAMS
@@ -164,6 +166,31 @@ def stages_get_no_network():
         victim, = workers_of(proxy, 'decode')
         with open(f'/proc/{victim}/cmdline', encoding='ascii') as file:
             assert file.read().split('\0')[:2] == ['rtsp-proxy-worker', 'offline']
+
+
+@test(timeout=900)
+def killed_workers_of_stages_leave_nothing_in_the_proxy():
+    numbers = itertools.count(8)
+    with Controlled({'/cam': {'upstream': CLIP_URI}}, workers=6) as proxy:
+        def kill():
+            # New mounts, as stages that were killed wait ever longer until they start again.
+            paths = [f'/{next(numbers)}' for _ in range(6)]
+            seen = len(proxy.lines)
+            told = proxy.hang_up(config({path: {**SMALL, 'upstream': LIVE.replace(
+                '=64', f'={16 * int(path[1:]) % 800 + 64}', 1)} for path in paths}, workers=6))
+            assert told.startswith('reloaded'), told
+            with contextlib.ExitStack() as stack:
+                for path in paths:
+                    stack.enter_context(Watch(proxy, f'{path}?size=128x96'))
+                victims = workers_of(proxy, 'transcode')
+                for victim in victims:
+                    os.kill(victim, signal.SIGKILL)
+                for path in paths:
+                    proxy.wait_for_line(rf' mount {path}\?\S+ down: .* by SIGKILL', start=seen)
+            wait_until(lambda: not workers_of(proxy, 'transcode'), 10, 'the stages have ended')
+            return len(victims)
+
+        check_kills(proxy.pid, kill)
 
 
 if __name__ == '__main__':
