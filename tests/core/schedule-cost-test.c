@@ -157,7 +157,7 @@ lfu_reads_no_more_than_lru (void)
 {
   uint64_t random = 7;
 
-  for (int i = 0; i < 20; i++) {
+  for (int i = 0; i < 12; i++) {
     SimCase sim = blade2;
     double lru;
     const WeirSchemeConfig scheme = {

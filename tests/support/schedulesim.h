@@ -13,7 +13,7 @@
 
 #define SIM_SECOND INT64_C (1000000000)
 #define SIM_BLOCK 100000 // bytes in a block of the cache (Bradshaw et al., section 6.1.1)
-#define SIM_BINS 256
+#define SIM_BINS 512
 
 typedef struct {
   WeirSchemeConfig scheme;
