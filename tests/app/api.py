@@ -138,7 +138,8 @@ def the_contract_knows_every_key():
                           check=True, env=environment()).stdout
     keys = set(re.findall(r'^\| `([a-z-]+)`', page.split('\n\n')[1], re.M))
     schemas = Checked.contract.file['components']['schemas']
-    assert set(schemas['MountConfig']['properties']) == keys - {'password-file', 'password-env'}
+    assert set(schemas['MountConfig']['properties']) == keys - {
+        'password-file', 'password-env', 'keys-file'}
 
 
 @test

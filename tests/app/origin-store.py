@@ -377,10 +377,12 @@ def certificates_are_checked():
 
 @test
 def the_api_cannot_name_origins():
-    with Origin() as origin, Front(origin.url) as proxy:
+    with Origin() as origin, Front(origin.url, cache={'bytes': '8M'}) as proxy:
         got = proxy.http('PUT', '/v1/mounts/other', {'upstream': origin.url})
         assert got[0] == 400 and 'configuration file only' in str(got[2]), got
         assert proxy.http('PATCH', '/v1/mounts/films', {'max-titles': 7})[0] == 200
+        shown = proxy.get('/v1/mounts/films')['config']
+        assert shown['cache'] == {'bytes': '8192K'} and 'keys-file' not in shown, shown
         assert proxy.fetch('/films/noise.bin', {'Range': 'bytes=0-9'})[0] == 206
 
 

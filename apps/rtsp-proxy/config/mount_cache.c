@@ -124,7 +124,8 @@ write_cache (gconstpointer object, JsonBuilder *builder)
     return;
   json_builder_set_member_name (builder, "cache");
   json_builder_begin_object (builder);
-  schema_write (cache_keys, object, builder);
+  if (mount->cache.time_ms > 0)
+    schema_write (cache_keys, object, builder);
   bytes = g_strdup_printf ("%" G_GUINT64_FORMAT "K", mount->cache.bytes >> 10);
   json_builder_set_member_name (builder, "bytes");
   json_builder_add_string_value (builder, bytes);
