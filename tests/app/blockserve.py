@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The titles of a block store over HTTP and RTSP, with a lost disk, and what is no store."""
 
+import contextlib
 import http.client
 import os
 import random
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 
@@ -91,6 +93,36 @@ def pictures_come_unchanged_over_rtsp():
         assert with_start and set(with_start) <= set(expected), len(with_start)
         with Rtsp(proxy.port) as rtsp:
             assert rtsp.request('DESCRIBE', proxy.url('/films/none.mp4'))[0] == 404
+
+
+def threads(proxy):
+    """Returns the names of the threads of the proxy."""
+    names = []
+    for task in os.listdir(f'/proc/{proxy.pid}/task'):
+        with contextlib.suppress(FileNotFoundError), \
+                open(f'/proc/{proxy.pid}/task/{task}/comm', encoding='ascii') as file:
+            names.append(file.read().strip())
+    return names
+
+
+@test
+def threads_do_not_grow_with_connections():
+    request = b'GET /films/a.mp4 HTTP/1.1\r\nHost: localhost\r\n\r\n'
+    with Stored() as proxy, contextlib.ExitStack() as stack:
+        proxy.fetch('/films/a.mp4')
+        before = threads(proxy)
+        readers = []
+        for _ in range(300):
+            readers.append(stack.enter_context(
+                socket.create_connection(('127.0.0.1', proxy.web_port), timeout=20)))
+            readers[-1].sendall(request)
+        for reader in readers:
+            assert reader.recv(13) == b'HTTP/1.1 200 '
+        names = threads(proxy)
+        own = [name for name in names
+               if name in ('http-poll', 'weir-worker', 'http-open', 'weir-store')]
+        assert 'http-poll' in own and 'weir-worker' in own and len(own) <= 8, names
+        assert len(names) <= len(before) + 2, (before, names)
 
 
 @test

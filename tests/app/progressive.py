@@ -95,7 +95,7 @@ def tail(connection):
 
 def begin_long(proxy):
     """Returns a connection on which the long title has begun to come."""
-    connection = proxy.raw(b'GET /films/long.mp4 HTTP/1.1\r\nHost: x\r\n\r\n')
+    connection = proxy.raw(b'GET /films/long.mp4 HTTP/1.1\r\nHost: localhost\r\n\r\n')
     head = b''
     while b'\r\n\r\n' not in head:
         head += connection.recv(1024)
@@ -160,8 +160,19 @@ def a_client_that_has_the_title_gets_304():
 
 
 @test
+def other_names_of_the_machine_are_refused_on_loopback():
+    with Served() as proxy:
+        for host in 'localhost', 'LOCALHOST:80', f'127.0.0.1:{proxy.web_port}', '[::1]:80':
+            assert proxy.fetch('/films/notes.txt', headers={'Host': host})[0] == 200, host
+        for host in 'evil.example', 'localhost.evil.example:80', '192.0.2.1', '[::1', '':
+            assert proxy.fetch('/films/notes.txt', headers={'Host': host})[0] in (400, 403), host
+        with proxy.raw(b'GET /films/notes.txt HTTP/1.0\r\n\r\n') as connection:
+            assert b' 200 OK' in tail(connection)
+
+
+@test
 def requests_may_follow_each_other_at_once():
-    request = b'GET /films/notes.txt HTTP/1.1\r\nHost: x\r\n'
+    request = b'GET /films/notes.txt HTTP/1.1\r\nHost: localhost\r\n'
     with Served() as proxy:
         with proxy.raw((request + b'\r\n') * 5 + request + b'Connection: close\r\n\r\n') as sent:
             got = tail(sent)
@@ -296,7 +307,7 @@ def slow_clients_are_closed():
         with proxy.raw(b'GET /films/notes.txt HTTP/1.1\r\n') as connection:
             assert tail(connection).startswith(b'HTTP/1.1 408 ')
         # After an answer, the next request has the idle time, too.
-        with proxy.raw(b'GET /films/notes.txt HTTP/1.1\r\nHost: x\r\n\r\n') as connection:
+        with proxy.raw(b'GET /films/notes.txt HTTP/1.1\r\nHost: localhost\r\n\r\n') as connection:
             assert tail(connection).endswith(b'abc')
         assert proxy.metric('http_connections') == 0
 

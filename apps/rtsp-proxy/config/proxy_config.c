@@ -386,6 +386,34 @@ proxy_config_is_loopback (const gchar *address)
   return loopback;
 }
 
+// Returns the host of a header such as "localhost:9554" or "[::1]". (transfer full)
+static gchar *
+dup_host_name (const gchar *host)
+{
+  const gchar *end = host[0] == '[' ? strchr (host, ']') : NULL;
+
+  if (end)
+    return g_strndup (host + 1, (gsize) (end - host - 1));
+  return g_strndup (host, strcspn (host, ":"));
+}
+
+gboolean
+proxy_config_takes_host (const gchar *address, const gchar *host)
+{
+  gchar *name;
+  gboolean ours;
+
+  if (!proxy_config_is_loopback (address))
+    return TRUE;
+  if (!host)
+    return FALSE;
+  name = dup_host_name (host);
+  ours = g_ascii_strcasecmp (name, "localhost") == 0 || g_str_equal (name, "127.0.0.1")
+         || g_str_equal (name, "::1") || g_str_equal (name, address);
+  g_free (name);
+  return ours;
+}
+
 static gboolean
 load_document (ProxyConfig *self, YamlReader *reader, GError **error)
 {

@@ -35,37 +35,6 @@ has_token (Api *self, SoupMessageHeaders *headers)
   return same;
 }
 
-// Returns the host of a header such as "localhost:9554" or "[::1]". (transfer full)
-static gchar *
-dup_host_name (const gchar *host)
-{
-  const gchar *end = host[0] == '[' ? strchr (host, ']') : NULL;
-
-  if (end)
-    return g_strndup (host + 1, (gsize) (end - host - 1));
-  return g_strndup (host, strcspn (host, ":"));
-}
-
-// Reports whether the Host header names this machine. Any other name may be one that a web page
-// made to resolve to loopback (DNS rebinding).
-static gboolean
-is_our_host (Api *self, SoupMessageHeaders *headers)
-{
-  const gchar *host = soup_message_headers_get_one (headers, "Host");
-  gchar *name;
-  gboolean ours;
-
-  if (!proxy_config_is_loopback (self->address))
-    return TRUE; // the token protects it
-  if (!host)
-    return FALSE;
-  name = dup_host_name (host);
-  ours = g_ascii_strcasecmp (name, "localhost") == 0 || g_str_equal (name, "127.0.0.1")
-         || g_str_equal (name, "::1") || g_str_equal (name, self->address);
-  g_free (name);
-  return ours;
-}
-
 // Reports whether the Origin header, which browsers send, is missing or names the API itself.
 static gboolean
 is_our_page (Api *self, SoupMessageHeaders *headers)
@@ -253,7 +222,8 @@ api_guard_check (Api *api, SoupServerMessage *message, const gchar *path, ApiAdm
   SoupMessageHeaders *headers = soup_server_message_get_request_headers (message);
   AccessAction action = g_str_equal (path, "/metrics") ? ACCESS_METRICS : ACCESS_API;
 
-  if (!is_our_host (api, headers)) {
+  // On other addresses, the token protects it.
+  if (!proxy_config_takes_host (api->address, soup_message_headers_get_one (headers, "Host"))) {
     api_fail (message, SOUP_STATUS_FORBIDDEN, "Host", "must be localhost, a loopback address or %s",
         api->address);
     api_guard_discard_body (message);

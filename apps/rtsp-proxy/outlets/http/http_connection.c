@@ -40,6 +40,7 @@ struct _HttpConnection {
   int fd; // of the socket
   GInetAddress *address;
   AccessPeer *visitor;
+  const gchar *listen; // the address to which it came
   gchar *peer;
   gint gone, closing; // atomic: the client has closed the connection; it is to be closed
 
@@ -230,6 +231,8 @@ take_request (HttpConnection *self, gsize size)
   if (status == SOUP_STATUS_BAD_REQUEST)
     return answer_refused (
         self, status, REFUSED_MALFORMED, "a request is malformed, or has a body in chunks");
+  if (!status && !http_request_is_for (&self->request, self->listen))
+    return answer_text (self, SOUP_STATUS_FORBIDDEN, "the Host header must name this machine");
   return status ? answer_text (self, status, NULL) : ask (self);
 }
 
@@ -574,6 +577,7 @@ http_connection_new (const HttpContext *context, GSocket *socket, GInetAddress *
   self->socket = socket;
   self->fd = g_socket_get_fd (socket);
   self->address = g_object_ref (address);
+  self->listen = has_tls ? context->tls_address : context->address;
   self->visitor = access_peer_new (ip, has_tls ? "https" : "http");
   self->peer = g_strdup (peer);
   self->in = g_byte_array_new ();

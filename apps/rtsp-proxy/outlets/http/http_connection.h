@@ -23,6 +23,7 @@ typedef struct {
   Access *access;
   WeirWorkers *workers;
   HttpPoll *poll;
+  const gchar *address, *tls_address; // at which it listens, without and with TLS
   // The connection is closed and about to be freed. Called in any thread.
   void (*ended) (HttpConnection *connection, gpointer data);
   gpointer data;

@@ -166,6 +166,8 @@ http_outlet_new (
   self->listen = (ListenAddress) { g_strdup (config->listen.address), config->listen.port };
   self->tls_listen =
       (ListenAddress) { g_strdup (config->tls_listen.address), config->tls_listen.port };
+  self->context.address = self->listen.address;
+  self->context.tls_address = self->tls_listen.address;
   if (!start (self, front, error))
     g_clear_pointer (&self, http_outlet_free);
   return self;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "config/proxy_config.h"
+
 // ---- the head ----
 
 static gboolean
@@ -65,6 +67,14 @@ const gchar *
 http_request_get (const HttpRequest *self, const gchar *header)
 {
   return soup_message_headers_get_list (self->headers, header);
+}
+
+gboolean
+http_request_is_for (const HttpRequest *self, const gchar *address)
+{
+  const gchar *host = http_request_get (self, "Host");
+
+  return !host || proxy_config_takes_host (address, host);
 }
 
 // ---- conditions and ranges ----
