@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A block store on slow disks: who is one too many is refused, readers who share blocks cost nothing,
-and a disk that fails is not noticed.
+"""A block store on slow disks: who is one too many is refused, readers who share blocks cost
+nothing, and a disk that fails is not noticed.
 
-The disks are imitated (tests/support/slowdisk.py), so slow that they can give about 24 streams each.
-WEIR_STORE_SECONDS sets for how long the readers read while a disk fails: from 90 s on, the blocks of
-the disk must be written anew on the others.
+The disks are imitated (tests/support/slowdisk.py), so slow that they can give about 24 streams
+each. WEIR_STORE_SECONDS sets for how long the readers read while a disk fails: from 90 s on, the
+blocks of the disk must be written anew on the others.
 """
 
 import contextlib
@@ -199,7 +199,8 @@ def one_reader_too_many_is_refused_and_nobody_starves():
 
         # Who leaves makes room.
         readers.end(3)
-        wait_until(lambda: readers.read(0.1) or readers.begin(109).startswith(b'HTTP/1.1 200 '), 10, 'there is room')
+        wait_until(lambda: readers.read(0.1)
+                   or readers.begin(109).startswith(b'HTTP/1.1 200 '), 10, 'there is room')
         readers.read(2)
         assert not readers.starve(), (readers.late, n)
 

@@ -18,6 +18,7 @@ from tap import Skip, run, test
 
 PICTURES = 133  # of the clip
 COUNTERS = 'errors', 'second-choices'
+FIGURES = ('queue', 'failing', 'service-microseconds', 'access-microseconds', 'rate', *COUNTERS)
 
 
 class Stored(Controlled):
@@ -136,11 +137,11 @@ def metrics_and_the_api_tell_what_the_disks_do():
         disks = proxy.get('/v1/mounts/films')['disks']
         assert sum(disk['reads'] for disk in disks) >= 5, disks
         for disk in disks:
-            for figure in 'queue', 'failing', 'service-microseconds', 'access-microseconds', 'rate', \
-                    'errors', 'second-choices':
+            labels = f'{{mount="/films",disk="{disk["disk"]}"}}'
+            for figure in FIGURES:
                 metric = figure.replace('-', '_') + ('_total' if figure in COUNTERS else '')
-                assert re.search(rf'^weir_store_disk_{metric}\{{mount="/films",disk="{disk["disk"]}"\}}'
-                                 rf' {disk[figure]}$', text, re.M), (figure, disk, text)
+                line = f'weir_store_disk_{metric}{labels} {disk[figure]}'
+                assert line in text.splitlines(), (line, text)
 
 
 @test
