@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from proc import Proc
 from report import Column
-from servers import ROOT, Usage, Weir, clip_of
+from servers import ROOT, Usage, Weir, children_of, clip_of
 
 NAME = 'isolate'
 TITLE = 'MPEG-TS of 4 Mb/s and stages, in the proxy and in worker processes'
@@ -74,11 +74,6 @@ STAGES = (
     of_stage('repacked', 'repack', True),
     of_stage('transcoded', {'transcode': {'size': '320x180', 'rate': '300k'}}, False),
 )
-
-
-def children_of(pid):
-    return [int(word) for path in pathlib.Path(f'/proc/{pid}/task').glob('*/children')
-            for word in path.read_text(encoding='ascii').split()]
 
 
 class Isolating(Weir):

@@ -109,6 +109,11 @@ class Usage(NamedTuple):
                    int(values['VmRSS'].split()[0]) * 1024, int(values['Threads']))
 
 
+def children_of(pid):
+    return [int(word) for path in pathlib.Path(f'/proc/{pid}/task').glob('*/children')
+            for word in path.read_text(encoding='ascii').split()]
+
+
 class Upstream(NamedTuple):
     """How a server reads its upstreams."""
 

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Measures what RTSP readers of stored titles cost the proxy, each of a title of its own, beside
+live555's media server. Both read Matroska files from the page cache and send H.264 over UDP or TCP.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from proc import Proc
+from report import Column
+from rig import EVERYBODY
+from servers import BUILD, CACHE, ROOT, Usage, children_of
+
+NAME = 'titles'
+TITLE = 'RTSP readers of stored titles of 6 Mb/s, each of another title'
+CASE, WHO, YARDSTICK = 'readers', 'server', 'live555'
+LOG = False
+COLUMNS = (
+    Column('cpu', 'CPU % per Gb/s', '{:.0f}', spread=True),
+    Column('all', 'CPU % in all'),
+    Column('delivered', 'delivered %'),
+    Column('lost', 'packets lost'),
+    Column('threads', 'threads'),
+    Column('memory', 'MiB a reader', '{:.2f}'),
+)
+
+RATE = 6  # Mb/s
+SETTLE, SECONDS = 6, 10
+LENGTH = 30  # s, of a title
+PORT = 18890
+MANY, FEW = 100, 30
+DELIVERED_LEAST = 90  # %; with less, the CPU time is that of another load
+
+
+def title():
+    """Makes a title of RATE Mb/s, once."""
+    path = CACHE / f'title-{RATE}.mkv'
+    if not path.exists():
+        part = path.with_suffix('.part.mkv')
+        subprocess.run(
+            ['ffmpeg', '-nostdin', '-loglevel', 'error', '-y', '-stream_loop', '-1', '-i',
+             ROOT / 'tests/data/bigbuckbunny.mp4', '-an', '-t', str(LENGTH), '-c:v', 'libx264',
+             '-preset', 'veryfast', '-b:v', f'{RATE}M', '-minrate', f'{RATE}M', '-maxrate',
+             f'{RATE}M', '-bufsize', f'{RATE // 2}M', '-nal-hrd', 'cbr', '-g', '48', part],
+            check=True)
+        part.rename(path)
+    return path
+
+
+def proxy(folder):
+    path = os.path.join(folder, 'proxy.json')
+    with open(path, 'w', encoding='utf-8') as file:
+        json.dump({'listen': f'127.0.0.1:{PORT}', 'api': 'off', **EVERYBODY,
+                   'mounts': {'/titles': {'upstream': f'file://{folder}/titles/'}}}, file)
+    return Proc(BUILD / 'apps/rtsp-proxy/rtsp-proxy', '--config', path), '/titles'
+
+
+def live555(folder):
+    return Proc('live555MediaServer', '-p', str(PORT), cwd=os.path.join(folder, 'titles')), ''
+
+
+def used(pid):
+    every = [Usage.of(each) for each in (pid, *children_of(pid))]
+    return Usage(time.monotonic(), *(sum(each[n] for each in every) for n in (1, 2, 3)))
+
+
+def load(prefix, readers, transport):
+    urls = [f'rtsp://127.0.0.1:{PORT}{prefix}/{n}.mkv' for n in range(readers)]
+    return subprocess.Popen(
+        [BUILD / 'apps/rtsp-load/rtsp-load', '--readers', str(readers), '--transport', transport,
+         '--duration', str(SETTLE + SECONDS + 2), '--json', *urls],
+        stdout=subprocess.PIPE, text=True)
+
+
+def one(start, readers, transport):
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=CACHE))
+        os.mkdir(os.path.join(folder, 'titles'))
+        for n in range(readers):
+            shutil.copyfile(title(), os.path.join(folder, 'titles', f'{n}.mkv'))
+        server, prefix = start(folder)
+        stack.enter_context(server)
+        time.sleep(2)  # live555 does not say when it listens
+        assert server.running(), server.output()
+        before = used(server.pid)
+        client = load(prefix, readers, transport)
+        time.sleep(SETTLE)
+        begin = used(server.pid)
+        time.sleep(SECONDS)
+        end = used(server.pid)
+        result = json.loads(client.communicate()[0])
+    bits = result['bytes'] * 8 / (SETTLE + SECONDS + 2)
+    cpu = 100 * (end.cpu - begin.cpu) / (end.at - begin.at)
+    delivered = 100 * bits / (readers * RATE * 1e6)
+    assert delivered > DELIVERED_LEAST, f'only {delivered:.0f} % were delivered'
+    return {'cpu': cpu / (readers * RATE / 1e3), 'all': cpu, 'delivered': delivered,
+            'lost': result['lost'], 'threads': end.threads,
+            'memory': (end.rss - before.rss) / readers / (1 << 20)}
+
+
+def run(_rig, quick):
+    servers = [('rtsp-proxy', proxy)]
+    if shutil.which('live555MediaServer'):
+        servers.append(('live555', live555))
+    else:
+        print('titles: live555MediaServer is not on the PATH', file=sys.stderr)
+    for transport in 'udp', 'tcp':
+        for readers in (FEW,) if quick else (FEW, MANY):
+            for _ in range(1 if quick else 3):
+                for name, start in servers:
+                    yield f'{readers}, {transport.upper()}', name, one(start, readers, transport)
