@@ -318,7 +318,7 @@ def a_title_that_is_replaced_ends_and_comes_anew():
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
             client.settimeout(30)
             client.connect(('127.0.0.1', proxy.web_port))
-            client.sendall(b'GET /films/film HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+            client.sendall(b'GET /films/film HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n')
             got = client.recv(1000)
             origin.files['/film'] = after
             while data := client.recv(1 << 16):
