@@ -71,7 +71,7 @@ check_cache (const MountConfig *mount, YamlReader *reader, YamlNode *mapping, GE
 {
   YamlNode *value = yaml_get (reader, mapping, "cache");
 
-  if (!value || mount->cache.time_ms > 0 || mount_config_is_origin (mount))
+  if (!value || yaml_is_null (value) || mount->cache.time_ms > 0 || mount_config_is_origin (mount))
     return TRUE;
   return yaml_fail (reader, value, "cache", CONFIG_ERROR_VALUE, error, MOUNT_CACHE_EXPECTED);
 }
