@@ -16,13 +16,13 @@ import time
 from proc import Proc
 from report import Column
 from rig import EVERYBODY
-from servers import BUILD, Usage
+from servers import BUILD, Usage, Weir
 
 NAME = 'progressive'
 TITLE = 'HTTP readers of 6 Mb/s, from the page cache, at the rate of the title'
 CASE, WHO, YARDSTICK = 'readers', 'server', 'nginx'
 LOG = False
-MOST_DELIVERED = None
+MOST_DELIVERED = 130  # %, because each reader gets a slice at once
 COLUMNS = (
     Column('cpu', 'CPU % per Gb/s', '{:.1f}', spread=True),
     Column('all', 'CPU % in all'),
@@ -57,7 +57,8 @@ def proxy(folder):
         json.dump({'listen': '127.0.0.1:0', 'api': 'off', **EVERYBODY,
                    'http': {'listen': f'127.0.0.1:{PORT}'}, 'limits': {'connections': 100000},
                    'mounts': {'/films': {'upstream': f'file://{folder}/films/'}}}, file)
-    return Proc(BUILD / 'apps/rtsp-proxy/rtsp-proxy', '--config', path)
+    return Proc(BUILD / 'apps/rtsp-proxy/rtsp-proxy', '--config', path,
+                env={**os.environ, **Weir.environment})
 
 
 def nginx(folder):
