@@ -3,7 +3,6 @@
 from the page cache, at the rate of the title."""
 
 import contextlib
-import json
 import os
 import pathlib
 import shutil
@@ -15,8 +14,7 @@ import time
 
 from proc import Proc
 from report import Column
-from rig import EVERYBODY
-from servers import BUILD, Usage, Weir
+from servers import Usage, start_proxy
 
 NAME = 'progressive'
 TITLE = 'HTTP readers of 6 Mb/s, from the page cache, at the rate of the title'
@@ -52,13 +50,10 @@ def write_film(path, seconds):
 
 
 def proxy(folder):
-    path = os.path.join(folder, 'proxy.json')
-    with open(path, 'w', encoding='utf-8') as file:
-        json.dump({'listen': '127.0.0.1:0', 'api': 'off', **EVERYBODY,
-                   'http': {'listen': f'127.0.0.1:{PORT}'}, 'limits': {'connections': 100000},
-                   'mounts': {'/films': {'upstream': f'file://{folder}/films/'}}}, file)
-    return Proc(BUILD / 'apps/rtsp-proxy/rtsp-proxy', '--config', path,
-                env={**os.environ, **Weir.environment})
+    return start_proxy(folder, {
+        'listen': '127.0.0.1:0', 'http': {'listen': f'127.0.0.1:{PORT}'},
+        'limits': {'connections': 100000},
+        'mounts': {'/films': {'upstream': f'file://{folder}/films/'}}})
 
 
 def nginx(folder):

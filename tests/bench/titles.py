@@ -14,8 +14,7 @@ import time
 
 from proc import Proc
 from report import Column
-from rig import EVERYBODY
-from servers import BUILD, CACHE, ROOT, Usage, Weir, children_of
+from servers import BUILD, CACHE, ROOT, Usage, children_of, start_proxy
 
 NAME = 'titles'
 TITLE = 'RTSP readers of stored titles of 6 Mb/s, each of another title'
@@ -55,13 +54,9 @@ def title():
 
 
 def proxy(folder):
-    path = os.path.join(folder, 'proxy.json')
-    with open(path, 'w', encoding='utf-8') as file:
-        json.dump({'listen': f'127.0.0.1:{PORT}', 'api': 'off', **EVERYBODY,
-                   'mounts': {'/titles': {'upstream': f'file://{folder}/titles/',
-                                            'max-titles': 4096}}}, file)
-    return Proc(BUILD / 'apps/rtsp-proxy/rtsp-proxy', '--config', path,
-                env={**os.environ, **Weir.environment}), f'{PORT}/titles'
+    mount = {'upstream': f'file://{folder}/titles/', 'max-titles': 4096}
+    server = start_proxy(folder, {'listen': f'127.0.0.1:{PORT}', 'mounts': {'/titles': mount}})
+    return server, f'{PORT}/titles'
 
 
 def live555(folder):
