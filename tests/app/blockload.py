@@ -17,11 +17,11 @@ import subprocess
 import tempfile
 import time
 
-from control import Controlled
 from proc import Rtsp
 from proxy import wait_until
 from slowdisk import SlowDisk
 from tap import Skip, run, test
+from title_proxy import TitleProxy
 
 RATE = 1 << 18  # bits/s of a title; a block has 64 KiB
 SLICE = 2  # s
@@ -33,7 +33,7 @@ SECONDS = int(os.environ.get('WEIR_STORE_SECONDS', '20'))
 REPAIR_RATE = 8 << 20  # bytes/s
 
 
-class Slow(Controlled):
+class Slow(TitleProxy):
     """A proxy that serves a store on slow disks: titles 0, 1, ... of random bytes."""
 
     def __init__(self, n_disks, n_titles, seconds, **limits):
@@ -55,9 +55,7 @@ class Slow(Controlled):
             self.run_tool(tool, 'add', self.store, titles, '--rate', str(RATE))
             for disk in self.disks:
                 disk.set(access_us=ACCESS_US, rate=DISK_RATE)
-            super().__init__({'/films': {'upstream': f'store://{self.store}/'}},
-                             http={'listen': '127.0.0.1:0'}, limits=limits)
-            self.web_port = int(self.wait_for_line(r' titles http://[\d.]+:(\d+)')[1])
+            super().__init__({'upstream': f'store://{self.store}/'}, limits=limits)
             self._stack = stack.pop_all()
 
     def __exit__(self, *exception):

@@ -2,7 +2,6 @@
 """The titles of a block store over HTTP and RTSP, with a lost disk, and what is no store."""
 
 import contextlib
-import http.client
 import os
 import random
 import re
@@ -11,17 +10,15 @@ import socket
 import subprocess
 import tempfile
 
-from control import Controlled
-from proc import Rtsp
 from proxy import CLIP, program
 from tap import Skip, run, test
+from title_proxy import TitleProxy, check_rtsp, clip
 
-PICTURES = 133  # of the clip
 COUNTERS = 'errors', 'second-choices'
 FIGURES = ('queue', 'failing', 'service-microseconds', 'access-microseconds', 'rate', *COUNTERS)
 
 
-class Stored(Controlled):
+class Stored(TitleProxy):
     """A proxy that serves a store of four folders, with the clip as a.mp4 and sub/b.mp4."""
 
     def __init__(self, before=None, **settings):
@@ -39,35 +36,11 @@ class Stored(Controlled):
         self.tool(tool, 'add', store, os.path.join(self.folder.name, 'a.mp4'))
         if before:
             before(self)
-        super().__init__({'/films': {'upstream': f'store://{store}/', **settings}},
-                         http={'listen': '127.0.0.1:0'})
-        self.web_port = int(self.wait_for_line(r' titles http://[\d.]+:(\d+)')[1])
+        super().__init__({'upstream': f'store://{store}/', **settings})
 
     @staticmethod
     def tool(*words):
         subprocess.run(words, check=True, capture_output=True, timeout=60)
-
-    def fetch(self, path, headers=None):
-        connection = http.client.HTTPConnection('127.0.0.1', self.web_port, timeout=30)
-        connection.request('GET', path, headers=headers or {})
-        answer = connection.getresponse()
-        body = answer.read()
-        connection.close()
-        return answer.status, body
-
-
-def clip():
-    with open(CLIP, 'rb') as file:
-        return file.read()
-
-
-def pictures(source, *words):
-    if not shutil.which('ffmpeg'):
-        raise Skip('ffmpeg is not on the PATH')
-    done = subprocess.run(['ffmpeg', '-nostdin', '-loglevel', 'error', *words, '-i', source, '-an',
-                           '-f', 'framemd5', '-'], capture_output=True, timeout=60, check=True)
-    lines = done.stdout.decode().splitlines()
-    return [line.split(',')[-1].strip() for line in lines if not line.startswith('#')]
 
 
 @test
@@ -87,13 +60,7 @@ def bytes_come_unchanged_over_http():
 @test
 def pictures_come_unchanged_over_rtsp():
     with Stored() as proxy:
-        expected = pictures(CLIP)
-        got = pictures(proxy.url('/films/a.mp4'), '-rtsp_transport', 'tcp')
-        assert got == expected[:len(got)] and len(got) > PICTURES - 10, (len(got), len(expected))
-        with_start = pictures(proxy.url('/films/a.mp4'), '-rtsp_transport', 'tcp', '-ss', '2')
-        assert with_start and set(with_start) <= set(expected), len(with_start)
-        with Rtsp(proxy.port) as rtsp:
-            assert rtsp.request('DESCRIBE', proxy.url('/films/none.mp4'))[0] == 404
+        check_rtsp(proxy)
 
 
 def threads(proxy):

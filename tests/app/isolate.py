@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 import tempfile
 import threading
@@ -14,6 +13,7 @@ import time
 from contextlib import ExitStack, contextmanager
 
 from control import CLIP_URI, Controlled, Watch
+from films import has_bye
 from leftovers import check_kills
 from proxy import CLIP, Proxy, matches, program, wait_until
 from scripted import udp_port
@@ -272,14 +272,6 @@ def worker_of_titles(proxy):
 
     wait_until(is_there, 20, 'one worker for titles')
     return found[0]
-
-
-def has_bye(data):
-    while len(data) >= 4:
-        if data[1] == 203:
-            return True
-        data = data[4 * (struct.unpack('!H', data[2:4])[0] + 1):]
-    return False
 
 
 def read_to_the_end(reader, tracks=2):

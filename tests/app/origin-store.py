@@ -3,7 +3,6 @@
 the PATH, and servers that fail."""
 
 import hashlib
-import http.client
 import os
 import random
 import re
@@ -16,26 +15,20 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from control import Controlled
-from proc import Proc, Rtsp
+from proc import Proc
 from proxy import CLIP, program
 from secured import make_certificate
 from tap import Skip, run, test
+from title_proxy import PICTURES, TitleProxy, check_rtsp, clip, pictures
 
 NOISE = random.Random(18).randbytes(5_300_000)  # six blocks of 1 MiB, of no known format
 BLOCKS = 6
-PICTURES = 133  # of the clip
 
 
 def free_port():
     with socket.socket() as probe:
         probe.bind(('127.0.0.1', 0))
         return probe.getsockname()[1]
-
-
-def clip():
-    with open(CLIP, 'rb') as file:
-        return file.read()
 
 
 def make_files(folder):
@@ -159,40 +152,21 @@ class Origin:
         self.server.server_close()
 
 
-class Front(Controlled):
+class Front(TitleProxy):
     """A proxy that serves these origins at /films."""
 
     def __init__(self, *urls, **settings):
-        super().__init__({'/films': {'upstreams': list(urls), 'connect-timeout': '2s',
-                                     'read-timeout': '3s', **settings}},
-                         http={'listen': '127.0.0.1:0'})
-        self.web_port = int(self.wait_for_line(r' titles http://[\d.]+:(\d+)')[1])
+        super().__init__({'upstreams': list(urls), 'connect-timeout': '2s', 'read-timeout': '3s',
+                          **settings})
 
     def fetch(self, path, headers=None):
-        connection = http.client.HTTPConnection('127.0.0.1', self.web_port, timeout=30)
-        connection.request('GET', path, headers=headers or {})
-        answer = connection.getresponse()
-        try:
-            body = answer.read()
-        except http.client.IncompleteRead as cut:
-            body = cut.partial
-        connection.close()
-        return answer.status, body
+        return super().fetch(path, headers, may_be_cut=True)
 
     def reads(self):
         """Returns {disk: reads}; disk 0 is the cache."""
         text = self.get('/metrics').decode()
         return {int(disk): int(n) for disk, n in re.findall(
             r'^weir_store_disk_reads_total\{mount="/films",disk="(\d)"\} (\d+)$', text, re.M)}
-
-
-def pictures(source, *words):
-    if not shutil.which('ffmpeg'):
-        raise Skip('ffmpeg is not on the PATH')
-    done = subprocess.run(['ffmpeg', '-nostdin', '-loglevel', 'error', *words, '-i', source, '-an',
-                           '-f', 'framemd5', '-'], capture_output=True, timeout=60, check=True)
-    lines = done.stdout.decode().splitlines()
-    return [line.split(',')[-1].strip() for line in lines if not line.startswith('#')]
 
 
 def check_http(proxy):
@@ -227,13 +201,7 @@ def a_second_reader_is_served_from_memory():
 @test
 def pictures_of_nginx_come_unchanged_over_rtsp():
     with Nginx() as nginx, Front(nginx.url) as proxy:
-        expected = pictures(CLIP)
-        got = pictures(proxy.url('/films/a.mp4'), '-rtsp_transport', 'tcp')
-        assert got == expected[:len(got)] and len(got) > PICTURES - 10, (len(got), len(expected))
-        with_start = pictures(proxy.url('/films/a.mp4'), '-rtsp_transport', 'tcp', '-ss', '2')
-        assert with_start and set(with_start) <= set(expected), len(with_start)
-        with Rtsp(proxy.port) as rtsp:
-            assert rtsp.request('DESCRIBE', proxy.url('/films/none.mp4'))[0] == 404
+        check_rtsp(proxy)
 
 
 @test
