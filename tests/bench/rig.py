@@ -6,9 +6,7 @@ The rig has two network namespaces and a veth pair between them. The readers' si
 it arrives, so the server pays what it would pay with a NIC: the way down through its own stack,
 and no receiver's cost.
 
-The namespaces have no names. File descriptors of this process and the processes inside keep them
-alive, so they go when this process and its children end, however they end (proc.py kills children
-whose parent is gone).
+The namespaces have no names, and go when this process and its children end (netns.py).
 
 Run directly, the rig runs a command on the server's side:
 
@@ -20,15 +18,13 @@ WEIR_RIG_ENTER, the words to put before a command to run it on the readers' side
 
 import argparse
 import contextlib
-import ctypes
 import os
 import re
-import subprocess
 import sys
-import threading
 import time
 
-CLONE_NEWNET = 0x40000000
+from netns import Namespace, NoRig
+
 SERVER, READERS = '10.77.0.1', '10.77.0.2'
 # Keys of a proxy that lets all readers of the other host in. They have one address.
 EVERYBODY = {'users': [{'name': 'any', 'permissions': [{'action': 'read'}, {'action': 'playback'}]}],
@@ -37,47 +33,6 @@ EVERYBODY = {'users': [{'name': 'any', 'permissions': [{'action': 'read'}, {'act
 FIRST_PORT, LAST_PORT = 20000, 59999
 PROBES = 20
 IP_UDP = 28  # bytes of IP and UDP headers before RTP
-TOOLS = ('ip', 'ss', 'nft', 'tc', 'ethtool', 'nsenter')
-
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-class NoRig(Exception):
-    """Says why the rig cannot be set up here."""
-
-
-def _new_namespace():
-    """Returns a descriptor of a new network namespace. Only the thread that makes it ever enters
-    it."""
-    result = []
-
-    def make():
-        if _libc.unshare(CLONE_NEWNET) == 0:
-            result.append(os.open('/proc/thread-self/ns/net', os.O_RDONLY | os.O_CLOEXEC))
-        else:
-            result.append(-ctypes.get_errno())
-
-    thread = threading.Thread(target=make)
-    thread.start()
-    thread.join()
-    if result[0] < 0:
-        raise NoRig(f'no network namespace: {os.strerror(-result[0])}'
-                    + ('' if os.geteuid() == 0 else '; it needs root'))
-    return result[0]
-
-
-def _run(*words, text=None):
-    done = subprocess.run([str(word) for word in words], input=text, capture_output=True,
-                          text=True, check=False)
-    if done.returncode != 0:
-        raise NoRig(f'{" ".join(map(str, words))}: {done.stderr.strip() or done.returncode}')
-    return done.stdout
-
-
-def _path():
-    """Returns a search path that includes the tools' folders, which some users' PATH lacks."""
-    return os.environ.get('PATH', '') + ':/usr/sbin:/sbin'
-
 
 class Rig:
     """Both sides. `server` and `readers` are the words to put before a command to run it there."""
@@ -86,17 +41,12 @@ class Rig:
     real = True
 
     def __init__(self, segmentation=True, rate=None):
-        os.environ['PATH'] = _path()
         self._namespaces = []
         try:
-            self._namespaces = [_new_namespace(), _new_namespace()]
-            self.server, self.readers = map(self._enter, self._namespaces)
+            self._namespaces += [Namespace(), Namespace()]
+            self.server, self.readers = (side.words for side in self._namespaces)
             self._connect()
             self._shape(segmentation, rate)
-        except FileNotFoundError as missing:
-            self.close()
-            raise NoRig(f'{missing.filename} is not installed (the rig takes '
-                        f'{", ".join(TOOLS)})') from None
         except BaseException:
             self.close()
             raise
@@ -109,36 +59,32 @@ class Rig:
 
     def close(self):
         for namespace in self._namespaces:
-            os.close(namespace)
+            namespace.close()
         self._namespaces = []
 
     def hand_over(self):
         """Makes the namespaces survive an exec of this process."""
         for namespace in self._namespaces:
-            os.set_inheritable(namespace, True)
-
-    @staticmethod
-    def _enter(namespace):
-        return ['nsenter', f'--net=/proc/{os.getpid()}/fd/{namespace}', '--']
+            os.set_inheritable(namespace.descriptor, True)
 
     def _connect(self):
-        other = f'/proc/{os.getpid()}/fd/{self._namespaces[1]}'
-        _run(*self.server, 'ip', 'link', 'add', 'veth', 'type', 'veth', 'peer', 'name', 'veth',
-             'netns', other)
-        for side, address in (self.server, SERVER), (self.readers, READERS):
-            _run(*side, 'ip', 'link', 'set', 'lo', 'up')
-            _run(*side, 'ip', 'address', 'add', f'{address}/24', 'dev', 'veth')
-            _run(*side, 'ip', 'link', 'set', 'veth', 'up')
+        server, readers = self._namespaces
+        server.run('ip', 'link', 'add', 'veth', 'type', 'veth', 'peer', 'name', 'veth', 'netns',
+                   readers.path)
+        for side, address in (server, SERVER), (readers, READERS):
+            side.run('ip', 'link', 'set', 'lo', 'up')
+            side.run('ip', 'address', 'add', f'{address}/24', 'dev', 'veth')
+            side.run('ip', 'link', 'set', 'veth', 'up')
         # The kernel drops packets until its link watch has seen the link come up.
-        for side in self.server, self.readers:
-            while ' UP ' not in _run(*side, 'ip', '-brief', 'link', 'show', 'veth'):
+        for side in server, readers:
+            while ' UP ' not in side.run('ip', '-brief', 'link', 'show', 'veth'):
                 time.sleep(0.01)
 
     def _shape(self, segmentation, rate):
         if not segmentation:
-            _run(*self.server, 'ethtool', '-K', 'veth', 'tx-udp-segmentation', 'off')
+            self._namespaces[0].run('ethtool', '-K', 'veth', 'tx-udp-segmentation', 'off')
         if rate:
-            _run(*self.server, 'tc', 'qdisc', 'add', 'dev', 'veth', 'root', 'tbf', 'rate', rate,
+            self._namespaces[0].run('tc', 'qdisc', 'add', 'dev', 'veth', 'root', 'tbf', 'rate', rate,
                  'burst', '64kb', 'latency', '100ms')
 
     @contextlib.contextmanager
@@ -146,12 +92,12 @@ class Rig:
         """Limits the server's side of the link to `rate` (as tc writes it), with a queue of `queue`
         bytes, while the context lasts."""
         device = ('dev', 'veth', 'root')
-        _run(*self.server, 'tc', 'qdisc', 'replace', *device, 'tbf', 'rate', rate, 'burst', '3kb',
+        self._namespaces[0].run('tc', 'qdisc', 'replace', *device, 'tbf', 'rate', rate, 'burst', '3kb',
              'limit', str(queue))
         try:
             yield
         finally:
-            _run(*self.server, 'tc', 'qdisc', 'del', *device)
+            self._namespaces[0].run('tc', 'qdisc', 'del', *device)
 
     def drop_all_but(self, probes, tracks=1, let_through=()):
         """Drops packets for the readers' ports, except those of the first `probes` readers.
@@ -169,23 +115,23 @@ class Rig:
         rules += [f'{ports} udp dport & 1 == 0 counter name dropped drop',
                   f'{ports} drop',
                   f'udp dport {LAST_PORT + 1}-65535 udp dport & 1 == 0 counter name sampled']
-        self._rules(self.readers, ('media', 'reports', 'dropped', 'sampled'),
+        self._rules(self._namespaces[1], ('media', 'reports', 'dropped', 'sampled'),
                     'netdev', 'ingress device "veth"', rules)
 
     def let_all_through(self):
         """Drops and counts nothing from now on."""
-        for side in self.readers, self.server:
-            _run(*side, 'nft', 'flush', 'ruleset')
+        for side in self._namespaces:
+            side.run('nft', 'flush', 'ruleset')
 
     def lose(self, every):
         """Drops one of `every` UDP packets for the readers' even ports."""
-        self._rules(self.readers, (), 'netdev', 'ingress device "veth"',
+        self._rules(self._namespaces[1], (), 'netdev', 'ingress device "veth"',
                     [f'udp dport & 1 == 0 numgen inc mod {every} == 0 drop'])
 
     def count_upstream(self, port):
         """Counts the packets that the server's side gets from its upstream, which sends from
         `port`."""
-        self._rules(self.server, ('upstream',), 'inet', 'input',
+        self._rules(self._namespaces[0], ('upstream',), 'inet', 'input',
                     [f'iif "lo" udp sport {port} counter name upstream'])
 
     @staticmethod
@@ -193,7 +139,7 @@ class Rig:
         lines = [f'table {family} rig', f'delete table {family} rig', f'table {family} rig {{']
         lines += [f'counter {name} {{ }}' for name in counters]
         lines += ['chain in {', f'type filter hook {hook} priority 0;', *rules, '}', '}']
-        _run(*side, 'nft', '-f', '-', text='\n'.join(lines))
+        side.run('nft', '-f', '-', text='\n'.join(lines))
 
     def counters(self):
         """Returns {name: (packets, bytes)} of the counters; bytes include the IP headers.
@@ -201,8 +147,7 @@ class Rig:
         A packet is one unit that the device hands over: a segmented send counts as one packet with
         one IP and one UDP header.
         """
-        listing = ''.join(_run(*side, 'nft', 'list', 'counters')
-                          for side in (self.readers, self.server))
+        listing = ''.join(side.run('nft', 'list', 'counters') for side in self._namespaces)
         return {
             match[1]: (int(match[2]), int(match[3]))
             for match in re.finditer(r'counter (\w+) {\s*packets (\d+) bytes (\d+)', listing)
@@ -218,11 +163,11 @@ class Rig:
 
     def overflows(self):
         """Returns how many datagrams the server's side lost because a socket's buffer was full."""
-        return int(_run(*self.server, 'awk', '/^Udp: [0-9]/ { print $6 }', '/proc/net/snmp'))
+        return int(self._namespaces[0].run('awk', '/^Udp: [0-9]/ { print $6 }', '/proc/net/snmp'))
 
     def tcp_bytes(self, port):
         """Returns the bytes that the server's TCP connections on `port` have had acknowledged."""
-        listing = _run(*self.server, 'ss', '-tinH', 'sport', '=', f':{port}')
+        listing = self._namespaces[0].run('ss', '-tinH', 'sport', '=', f':{port}')
         return sum(map(int, re.findall(r'bytes_acked:(\d+)', listing)))
 
 
