@@ -95,7 +95,7 @@ class MulticastRig:
         router = self._host()
         self._plug(router, 'servers', 'servers', addresses[0])
         self._plug(router, 'clients', 'clients', addresses[1])
-        router.run('sysctl', '-qw', 'net.ipv4.ip_forward=1')
+        router.run('tee', '/proc/sys/net/ipv4/ip_forward', text='1')
         # The router gets all groups, as one does that the bridge has seen to send IGMP queries.
         self._switch.run('ip', 'link', 'set', 'servers254', 'type', 'bridge_slave',
                          'mcast_router', '2')
