@@ -15,7 +15,7 @@ from tap import Skip
 
 NAMES = ('core', 'ingest', 'layers', 'many', 'delays', 'fanout', 'join', 'lag', 'signal_rate', 'relay', 'pace',
          'vod', 'store', 'broadcast', 'graph', 'interval', 'isolate', 'adapt', 'tls',
-         'progressive', 'titles')
+         'progressive', 'titles', 'omss')
 
 
 def commit():

@@ -5,7 +5,7 @@ import os
 import subprocess
 
 from report import Column
-from servers import BUILD, ROOT
+from servers import BUILD, PLUGINS, ROOT
 
 NAME = 'layers'
 TITLE = 'CPU time per packet for H.264 SVC of 3 x 3 layers: the core and svclayerfilter'
@@ -15,9 +15,7 @@ COLUMNS = (Column('ns', 'ns/packet', spread=True),)
 
 
 def run(rig, quick):
-    environment = {**os.environ, 'WEIR_DATA': str(ROOT / 'tests/data'),
-                   'GST_PLUGIN_PATH': str(BUILD / 'plugins'),
-                   'GST_REGISTRY': str(BUILD / 'registry.bin')}
+    environment = {**os.environ, **PLUGINS, 'WEIR_DATA': str(ROOT / 'tests/data')}
     for _ in range(1 if quick else 3):
         done = subprocess.run([BUILD / 'tests/bench/layers_bench'], env=environment,
                               capture_output=True, text=True, check=True)

@@ -6,7 +6,7 @@ import subprocess
 
 from report import Column
 from rig import FIRST_PORT
-from servers import BUILD, ROOT, clip_of
+from servers import BUILD, PLUGINS, ROOT, clip_of
 
 NAME = 'many'
 TITLE = 'fanoutsink with a 4 Mb/s clip in real time, with and without segmented sends; and 1000 ' \
@@ -29,9 +29,7 @@ LAYERS = {'all': 'all layers', '1.1': 'layers 1.1', '9': 'nine sets'}
 
 
 def measure(rig, program, *arguments):
-    environment = {**os.environ, 'GST_PLUGIN_PATH': str(BUILD / 'plugins'),
-                   'GST_REGISTRY': str(BUILD / 'registry.bin'),
-                   'WEIR_DATA': str(ROOT / 'tests/data')}
+    environment = {**os.environ, **PLUGINS, 'WEIR_DATA': str(ROOT / 'tests/data')}
     done = subprocess.run([*rig.server, BUILD / 'tests/bench' / program, *arguments],
                           env=environment, capture_output=True, text=True, check=True)
     return {name: float(value) for name, value in map(str.split, done.stdout.splitlines())}

@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import os
 import selectors
 import socket
 import struct
@@ -12,7 +13,7 @@ import time
 
 from report import Column
 from rig import FIRST_PORT
-from servers import BUILD, clip_of
+from servers import BUILD, PLUGINS, clip_of
 
 NAME = 'pace'
 TITLE = 'Deviation of packet spacing from even, at the receiver (p95)'
@@ -128,8 +129,7 @@ def receive_from(rig, what, megabits, seconds, sender, *words):
     try:
         assert reader.stdout.readline() == 'ready\n', 'the reader did not start'
         source = subprocess.Popen(
-            [*rig.server, 'env', f'GST_PLUGIN_PATH={BUILD / "plugins"}',
-             f'GST_REGISTRY={BUILD / "registry.bin"}', 'gst-launch-1.0', '-q', *line.split()])
+            [*rig.server, 'gst-launch-1.0', '-q', *line.split()], env={**os.environ, **PLUGINS})
         result, _ = reader.communicate(timeout=seconds + 60)
         assert reader.returncode == 0, 'the reader failed'
         return json.loads(result)
@@ -153,9 +153,8 @@ def losses(rig, sender, readers, line, queue, seconds):
 
 def many(rig, streams, seconds, properties):
     done = subprocess.run(
-        [*rig.server, 'env', f'GST_PLUGIN_PATH={BUILD / "plugins"}',
-         f'GST_REGISTRY={BUILD / "registry.bin"}', BUILD / 'tests/bench/pace_bench', str(streams),
-         str(seconds), properties], capture_output=True, text=True, check=True)
+        [*rig.server, BUILD / 'tests/bench/pace_bench', str(streams), str(seconds), properties],
+        env={**os.environ, **PLUGINS}, capture_output=True, text=True, check=True)
     result = json.loads(done.stdout)
     return {'late': result['late_p999_ms'], 'threads': result['threads'],
             'cpu': 100 * result['cpu']}

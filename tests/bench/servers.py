@@ -17,6 +17,8 @@ from tap import Skip
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get('WEIR_BUILD', ROOT / 'build-bench')).resolve()
+# What a program needs in its environment to find the plugins.
+PLUGINS = {'GST_PLUGIN_PATH': str(BUILD / 'plugins'), 'GST_REGISTRY': str(BUILD / 'registry.bin')}
 CACHE = ROOT / 'build' / 'bench'
 CLIP = ROOT / 'tests' / 'data' / 'bigbuckbunny.mp4'
 
@@ -171,8 +173,7 @@ class Server(Proc):
 class Weir(Server):
     name = 'rtsp-proxy'
     ready = r' ready rtsp://'
-    environment = {'GST_PLUGIN_PATH': str(BUILD / 'plugins'),
-                   'GST_REGISTRY': str(BUILD / 'registry.bin')}
+    environment = PLUGINS
 
     keys = {}  # of each mount
     whole = {}  # keys of the whole file

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from report import Column
 from rig import FIRST_PORT
-from servers import BUILD, CACHE
+from servers import BUILD, CACHE, PLUGINS
 from tap import Skip
 
 NAME = 'vod'
@@ -118,12 +118,10 @@ def throttled():
 def bench(rig, disk, file, mode, *arguments):
     """Runs vod_bench on the file that this process holds open. Returns its lines as {name:
     value}."""
-    environment = {**os.environ, 'GST_PLUGIN_PATH': str(BUILD / 'plugins'),
-                   'GST_REGISTRY': str(BUILD / 'registry.bin')}
     done = subprocess.run(
         [*disk.enter, *rig.server, BUILD / 'tests/bench/vod_bench', mode,
          f'/proc/{os.getpid()}/fd/{file.fileno()}', disk.arm, *map(str, arguments)],
-        env=environment, capture_output=True, text=True, check=False)
+        env={**os.environ, **PLUGINS}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return {name: float(value) for name, value in map(str.split, done.stdout.splitlines())}
 

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The experiments of "One-to-Many Streaming Splicing" (IEEE MultiMedia): one stream of 256 kb/s to
+many readers, by a plain daemon and by fanoutsink in user space and in the kernel."""
+
+import contextlib
+import os
+import subprocess
+import sys
+
+from proc import Proc
+from report import Column
+from rig import FIRST_PORT
+from servers import BUILD, PLUGINS
+
+NAME = 'omss'
+KILOBITS, UPSTREAM, TCP_PORT = 256, 5600, 5601
+
+# Sends RTP with PAYLOAD bytes of payload at 256 kb/s: each packet is a frame.
+SOURCE = f'''
+import socket, struct, sys, time
+payload = int(sys.argv[1])
+out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+gap = payload * 8 / {KILOBITS}e3
+start, n = time.monotonic(), 0
+while True:
+    packet = struct.pack('>BBHII', 0x80, 0xe0, n % 65536, int(n * gap * 90000) % 2**32, 1)
+    out.sendto(packet + bytes(payload), ('127.0.0.1', {UPSTREAM}))
+    n += 1
+    time.sleep(max(0, start + n * gap - time.monotonic()))
+'''
+
+# Connects a number of times, and reads ten times a second from each connection.
+TCP_READERS = '''
+import select, socket, sys, time
+address, port, readers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+poll, connections = select.epoll(), {}
+for _ in range(readers):
+    connection = socket.create_connection((address, port))
+    connection.setblocking(False)
+    connections[connection.fileno()] = connection
+    poll.register(connection, select.EPOLLIN)
+while True:
+    for number, _ in poll.poll(maxevents=len(connections)):
+        if not connections[number].recv(65536):
+            sys.exit()
+    time.sleep(0.1)
+'''
+
+
+def tcp_readers(rig, count):
+    return Proc(*rig.readers, sys.executable, '-c', TCP_READERS, rig.server_address, TCP_PORT, count)
+
+
+def measure(rig, way, transport, readers, payload, seconds):
+    rig.drop_all_but(0)
+    tcp = transport == 'tcp'
+    address, port = ((rig.server_address, TCP_PORT) if tcp else
+                     (rig.readers_address, FIRST_PORT))
+    with contextlib.ExitStack() as stack:
+        bench = stack.enter_context(Proc(
+            *rig.server, BUILD / 'tests/bench/omss_bench', way, transport, address, port, readers,
+            UPSTREAM, seconds, env={**os.environ, **PLUGINS}))
+        if tcp:
+            bench.wait_for_line('^LISTENING')
+            stack.enter_context(tcp_readers(rig, readers))
+        bench.wait_for_line('^READY', 60)
+        stack.enter_context(Proc(*rig.server, sys.executable, '-c', SOURCE, payload))
+        assert bench.wait(60 + seconds) == 0, bench.output()
+        figures = dict(line.split() for line in bench.lines if line not in ('LISTENING', 'READY'))
+    result = {name: float(value) for name, value in figures.items()}
+    due = KILOBITS * 1000 / 8 / payload * readers * seconds
+    return {**result, 'delivered': 100 * result['sent'] / due}
+
+
+def ways():
+    """Returns the ways that this build knows."""
+    known = subprocess.run(['gst-inspect-1.0', 'fanoutsink'], env={**os.environ, **PLUGINS},
+                           capture_output=True, text=True, check=True).stdout
+    return ('daemon', 'engine') + (('kernel',) if '\n  kernel ' in known else ())
+
+
+class Part:
+    WHO, YARDSTICK, LOG = 'way', 'daemon', False
+    COLUMNS = (Column('ns', 'ns/packet'), Column('cpu', 'CPU %', '{:.1f}'),
+               Column('delivered', 'sent, % of what is due'),
+               Column('switches', 'context switches/s'))
+
+
+class Bulk(Part):
+    NAME = 'omss-bulk'
+    TITLE = f'One stream of {KILOBITS} kb/s in packets of 1400 bytes to many readers'
+    CASE = 'readers'
+
+    @staticmethod
+    def run(rig, quick):
+        counts = (90, 1000, 4000) if quick else (90, 500, 1000, 2000, 4000, 6000, 8000)
+        for transport in 'udp', 'tcp':
+            for readers in counts:
+                for way in ways():
+                    if (way, transport) != ('kernel', 'tcp'):
+                        yield f'{readers} {transport.upper()}', way, measure(
+                            rig, way, transport, readers, 1400, 4 if quick else 10)
+
+
+class Payload(Part):
+    NAME = 'omss-payload'
+    TITLE = f'One stream of {KILOBITS} kb/s to 800 readers, in packets of different size'
+    CASE = 'bytes of payload'
+
+    @staticmethod
+    def run(rig, quick):
+        sizes = (50, 200, 1400) if quick else (50, 100, 200, 400, 700, 1000, 1400)
+        for transport in 'udp', 'tcp':
+            for payload in sizes:
+                for way in ways():
+                    if (way, transport) != ('kernel', 'tcp'):
+                        yield f'{payload} {transport.upper()}', way, measure(
+                            rig, way, transport, 800, payload, 4 if quick else 10)
+
+
+PARTS = Bulk, Payload

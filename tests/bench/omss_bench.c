@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Relays one stream of RTP to many readers, for omss.py.
+//
+//     omss_bench WAY udp|tcp ADDRESS PORT READERS UPSTREAM SECONDS
+//
+// WAY `daemon` sends each packet to each reader with one system call; `engine` is fanoutsink, and
+// `kernel` is fanoutsink with kernel=on. The stream comes to the UDP port UPSTREAM. UDP readers are
+// the ports from PORT on; TCP readers connect to ADDRESS:PORT here, and have packets framed by RFC
+// 4571. Prints READY when all readers are there, then one line "name value" for each figure.
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <gio/gio.h>
+#include <gst/gst.h>
+
+#define WARM_UP_S 1
+
+typedef struct {
+  const char *way, *address;
+  gboolean tcp;
+  int port, readers, upstream, seconds;
+} Job;
+
+typedef struct {
+  double cpu_s;
+  double switches;
+  double sent;
+} Usage;
+
+static double
+now_s (clockid_t clock)
+{
+  struct timespec t;
+
+  clock_gettime (clock, &t);
+  return (double) t.tv_sec + (double) t.tv_nsec / 1e9;
+}
+
+static Usage
+usage (guint64 sent)
+{
+  struct rusage used;
+
+  getrusage (RUSAGE_SELF, &used);
+  return (Usage) { now_s (CLOCK_PROCESS_CPUTIME_ID), (double) (used.ru_nvcsw + used.ru_nivcsw),
+    (double) sent };
+}
+
+static void
+report (const Job *job, Usage before, Usage after)
+{
+  const double sent = after.sent - before.sent;
+
+  g_print ("cpu %.2f\n", 100 * (after.cpu_s - before.cpu_s) / job->seconds);
+  g_print ("ns %.1f\n", 1e9 * (after.cpu_s - before.cpu_s) / sent);
+  g_print ("switches %.0f\n", (after.switches - before.switches) / job->seconds);
+  g_print ("sent %.0f\n", sent);
+}
+
+static struct sockaddr_in
+address_of (const char *address, int port)
+{
+  struct sockaddr_in result = { .sin_family = AF_INET, .sin_port = htons ((guint16) port) };
+
+  inet_pton (AF_INET, address, &result.sin_addr);
+  return result;
+}
+
+static int
+bound_socket (int type, const char *address, int port)
+{
+  const struct sockaddr_in own = address_of (address, port);
+  const int fd = socket (AF_INET, type, 0), one = 1;
+
+  setsockopt (fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  if (bind (fd, (const struct sockaddr *) &own, sizeof own) < 0)
+    g_error ("port %d: %s", port, g_strerror (errno));
+  return fd;
+}
+
+// Returns the sockets of the TCP readers.
+static int *
+accept_all (const Job *job)
+{
+  const int listener = bound_socket (SOCK_STREAM, job->address, job->port), one = 1;
+  int *readers = g_new (int, job->readers);
+
+  listen (listener, 4096);
+  g_print ("LISTENING\n");
+  for (int i = 0; i < job->readers; i++) {
+    readers[i] = accept (listener, NULL, NULL);
+    if (readers[i] < 0)
+      g_error ("accept: %s", g_strerror (errno));
+    setsockopt (readers[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  }
+  close (listener);
+  return readers;
+}
+
+// ---- the daemon ----
+
+static gboolean
+send_one (const Job *job, int out, const struct sockaddr_in *reader, int connection,
+    const guint8 *packet, gsize length)
+{
+  const guint16 frame = htons ((guint16) length);
+  const struct iovec parts[] = { { (void *) &frame, 2 }, { (void *) packet, length } };
+
+  if (job->tcp)
+    return writev (connection, parts, 2) == (gssize) length + 2;
+  return sendto (out, packet, length, 0, (const struct sockaddr *) reader, sizeof *reader) > 0;
+}
+
+static void
+run_daemon (const Job *job)
+{
+  const int in = bound_socket (SOCK_DGRAM, "127.0.0.1", job->upstream);
+  const int out = socket (AF_INET, SOCK_DGRAM, 0);
+  int *connections = job->tcp ? accept_all (job) : NULL;
+  struct sockaddr_in *readers = g_new (struct sockaddr_in, job->readers);
+  double begin = 0, end = G_MAXDOUBLE;
+  Usage before = { 0 };
+  guint64 sent = 0;
+  guint8 packet[2048];
+
+  for (int i = 0; i < job->readers; i++)
+    readers[i] = address_of (job->address, job->port + i);
+  g_print ("READY\n");
+  while (now_s (CLOCK_MONOTONIC) < end) {
+    const gssize length = recv (in, packet, sizeof packet, 0);
+    if (length <= 0)
+      g_error ("upstream: %s", g_strerror (errno));
+    for (int i = 0; i < job->readers; i++)
+      sent += send_one (
+          job, out, &readers[i], connections ? connections[i] : -1, packet, (gsize) length);
+    if (begin == 0)
+      begin = now_s (CLOCK_MONOTONIC) + WARM_UP_S;
+    if (before.cpu_s == 0 && now_s (CLOCK_MONOTONIC) >= begin) {
+      before = usage (sent);
+      end = now_s (CLOCK_MONOTONIC) + job->seconds;
+    }
+  }
+  report (job, before, usage (sent));
+}
+
+// ---- fanoutsink ----
+
+static guint64
+packets_sent (GstElement *sink)
+{
+  GstStructure *stats;
+  guint64 value = 0;
+
+  g_object_get (sink, "fanout-stats", &stats, NULL);
+  gst_structure_get_uint64 (stats, "packets-sent", &value);
+  gst_structure_free (stats);
+  return value;
+}
+
+static void
+add_readers (const Job *job, GstElement *sink)
+{
+  int *connections = job->tcp ? accept_all (job) : NULL;
+
+  for (int i = 0; i < job->readers; i++) {
+    if (connections) {
+      GSocket *connection = g_socket_new_from_fd (connections[i], NULL);
+      gchar *token = NULL;
+      g_signal_emit_by_name (sink, "add-socket", connection, 1, 0, &token);
+      if (!token)
+        g_error ("add-socket failed");
+      g_free (token);
+    } else {
+      g_signal_emit_by_name (sink, "add", job->address, job->port + i);
+    }
+  }
+}
+
+static void
+run_sink (const Job *job)
+{
+  gchar *launch = g_strdup_printf ("udpsrc address=127.0.0.1 port=%d caps=\"application/x-rtp, "
+                                   "media=video, clock-rate=90000, encoding-name=X-BENCH\" ! "
+                                   "fanoutsink name=sink %s",
+      job->upstream, g_str_equal (job->way, "kernel") ? "kernel=on" : "");
+  GError *error = NULL;
+  GstElement *pipeline = gst_parse_launch (launch, &error), *sink;
+  Usage before;
+
+  if (!pipeline)
+    g_error ("%s", error->message);
+  sink = gst_bin_get_by_name (GST_BIN (pipeline), "sink");
+  gst_element_set_state (pipeline, GST_STATE_READY);
+  add_readers (job, sink);
+  gst_element_set_state (pipeline, GST_STATE_PLAYING);
+  g_print ("READY\n");
+  gst_element_get_state (pipeline, NULL, NULL, 5 * GST_SECOND);
+  while (packets_sent (sink) == 0)
+    g_usleep (1000);
+  g_usleep (WARM_UP_S * G_USEC_PER_SEC);
+  before = usage (packets_sent (sink));
+  g_usleep ((gulong) job->seconds * G_USEC_PER_SEC);
+  report (job, before, usage (packets_sent (sink)));
+  gst_element_set_state (pipeline, GST_STATE_NULL);
+}
+
+int
+main (int argc, char **argv)
+{
+  Job job;
+
+  gst_init (&argc, &argv);
+  if (argc != 8)
+    g_error ("usage: omss_bench WAY udp|tcp ADDRESS PORT READERS UPSTREAM SECONDS");
+  job = (Job) { argv[1], argv[3], g_str_equal (argv[2], "tcp"), atoi (argv[4]), atoi (argv[5]),
+    atoi (argv[6]), atoi (argv[7]) };
+  if (g_str_equal (job.way, "daemon"))
+    run_daemon (&job);
+  else
+    run_sink (&job);
+  return 0;
+}
