@@ -34,3 +34,9 @@ weir_address_is_multicast (const WeirAddress *address)
   return address->any.sa_family == AF_INET6 ? IN6_IS_ADDR_MULTICAST (&address->v6.sin6_addr)
                                             : IN_MULTICAST (ntohl (address->v4.sin_addr.s_addr));
 }
+
+static inline uint16_t
+weir_address_port (const WeirAddress *address)
+{
+  return ntohs (address->any.sa_family == AF_INET6 ? address->v6.sin6_port : address->v4.sin_port);
+}
