@@ -21,8 +21,8 @@ CORE = 'plugins/core'
 PROXY = 'apps/rtsp-proxy'
 ORDER = {
     CORE: 'bits run pace disks rtp codec svc net schedule ingest window fanout'.split(),
-    PROXY: ('base text tls relay isolate sources stores title worker stages config graph content mounts access readers '
-            'outlets/rtsp outlets/http system cli control').split(),
+    PROXY: ('base text tls relay isolate sources stores title broadcast worker stages config graph content mounts access '
+            'readers outlets/rtsp outlets/http system cli control').split(),
 }
 # Most lines of a file and of a function. Tables of properties and signals do not count.
 FILE_LINES = 600
