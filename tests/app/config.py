@@ -411,6 +411,98 @@ def mounts_that_read_from_each_other_are_named():
         f'rtsp-proxy: --mount: /x: {itself}/x, /x\n', 2)
 
 
+def films(lines):
+    return f'mounts:\n  /films:\n    upstream: file:///tmp/\n    broadcast: {lines}\n'
+
+
+@test
+def wrong_broadcasts_are_named():
+    """a broadcast that could not be sent, or would meet another one, is refused"""
+    groups = 'expected an IPv4 multicast address, or a range such as 239.1.1.0/28'
+    multicast = 'not a multicast address; take one of 239.0.0.0/8'
+    none = 'the scheme {} has none; remove this key'
+    port = 'expected an even number from 1024 to 65520, such as 5004'
+    first = 'expected a time from 100ms to 24h, such as 10s'
+    threshold = 'expected auto, or a time from 1ms to 24h, such as 60s'
+    rate = 'expected bits a second from 64k to 100G, such as 100M'
+    needs = 'needs at least 2 groups, as each segment of a title has its own'
+    ok = 'groups: 239.1.1.0/28'
+    at = len('    broadcast: {' + ok) + 3
+    refused([
+        (films('x'), 'FILE:4:16: broadcast: expected {groups: ADDRESS/BITS}, such as '
+                     '{groups: 239.1.1.0/28, scheme: gdb}'),
+        (films('{scheme: gdb}'),
+         'FILE:4:16: broadcast: the groups are missing; add groups: ADDRESS/BITS'),
+        (films('{groups: [a]}'), f'FILE:4:25: groups: {groups}'),
+        (films('{groups: 239.1.1}'), f'FILE:4:25: groups: {groups}'),
+        (films('{groups: 239.1.1.0/33}'), f'FILE:4:25: groups: {groups}'),
+        (films('{groups: "ff0e::1"}'), f'FILE:4:25: groups: {groups}'),
+        (films('{groups: 192.0.2.0/28}'), f'FILE:4:25: groups: {multicast}'),
+        (films('{groups: 240.0.0.0}'), f'FILE:4:25: groups: {multicast}'),
+        (films('{groups: 224.0.0.0/24}'),
+         'FILE:4:25: groups: 224.0.0.0 to 224.0.0.255 are reserved for protocols of routers; take '
+         'addresses of 239.0.0.0/8'),
+        (films('{groups: 239.0.0.0/15}'),
+         'FILE:4:25: groups: the range is too large; it has at most 65536 addresses (/16)'),
+        (films('{groups: 239.1.1.5/28}'),
+         'FILE:4:25: groups: a range of 16 addresses does not begin there; write 239.1.1.0/28'),
+        (films('{groups: 239.1.1.0/28, port: 5005}'), f'FILE:4:{at + 6}: port: {port}'),
+        (films('{groups: 239.1.1.0/28, port: 1022}'), f'FILE:4:{at + 6}: port: {port}'),
+        (films('{groups: 239.1.1.0/28, port: 65522}'), f'FILE:4:{at + 6}: port: {port}'),
+        (films('{groups: 239.1.1.0/28, scheme: gbd}'),
+         f'FILE:4:{at + 8}: scheme: "gbd" is not one of gdb, greedy, skyscraper, staggered, '
+         'batching, patching, auto'),
+        (films('{groups: 239.1.1.0/28, first: 0s}'), f'FILE:4:{at + 7}: first: {first}'),
+        (films('{groups: 239.1.1.0/28, first: 10}'), f'FILE:4:{at + 7}: first: {first}'),
+        (films('{groups: 239.1.1.0/28, threshold: 0s}'),
+         f'FILE:4:{at + 11}: threshold: {threshold}'),
+        (films('{groups: 239.1.1.0/28, threshold: 60s, scheme: gdb}'),
+         f'FILE:4:{at + 11}: threshold: {none.format("gdb")}'),
+        (films('{groups: 239.1.1.0/28, first: 10s, scheme: patching}'),
+         f'FILE:4:{at + 7}: first: {none.format("patching")}'),
+        (films('{groups: 239.1.1.1, scheme: gdb}'),
+         f'FILE:4:25: groups: the scheme gdb {needs}'),
+        (films('{groups: 239.1.1.1}'), f'FILE:4:25: groups: the scheme auto {needs}'),
+        (films('{groups: 239.1.1.0/28, ttl: 256}'),
+         f'FILE:4:{at + 5}: ttl: "256" is not a number from 0 to 255'),
+        (films('{groups: 239.1.1.0/28, ttl: 0}'),
+         f'FILE:4:{at + 5}: ttl: with 0 no packet leaves this machine; set at least 1, or iface: lo'),
+        (films('{groups: 239.1.1.0/28, iface: nosuch0}'),
+         f'FILE:4:{at + 7}: iface: no such network interface: nosuch0; `ip link` lists them'),
+        (films('{groups: 239.1.1.0/28, rate: 63k}'), f'FILE:4:{at + 6}: rate: {rate}'),
+        (films('{groups: 239.1.1.0/28, rate: 101G}'), f'FILE:4:{at + 6}: rate: {rate}'),
+        (films('{groups: 239.1.1.0/28, rate: 99999999999G}'), f'FILE:4:{at + 6}: rate: {rate}'),
+        (films('{groups: 239.1.1.0/28, cache: 3G}'),
+         f'FILE:4:{at + 7}: cache: expected a size from 1M to 2G, such as 32M'),
+        (mount('broadcast: {groups: 239.1.1.0/28}'),
+         'FILE:4:16: broadcast: needs stored titles: an upstream that is a folder, a block store or '
+         'an HTTP server'),
+    ])
+    for lines in ('{groups: 239.1.1.0/28}', '{groups: 239.1.1.1, scheme: patching, threshold: 1ms}',
+                  '{groups: 239.1.1.1, scheme: batching, first: 100ms}',
+                  '{groups: 239.1.0.0/16, ttl: 0, iface: lo, rate: 64k, cache: 1M, port: 65520}'):
+        assert load(films(lines), '--check-config')[2] == 0, lines
+
+
+@test
+def broadcasts_of_two_mounts_on_the_same_groups_are_named():
+    def two(one, other):
+        return films(one) + films(other).replace('mounts:\n', '').replace('/films:', '/more:')
+
+    for one, other, shown in [
+            ('{groups: 239.1.1.0/28}', '{groups: 239.1.1.0/29}', '239.1.1.0/29'),
+            ('{groups: 239.1.1.0/28}', '{groups: 239.1.1.8/29, iface: lo}', '239.1.1.8/29'),
+            ('{groups: 239.1.1.0/28, port: 6000}', '{groups: 239.1.1.0/28, port: 6014}',
+             '239.1.1.0/28')]:
+        port = int(other[-5:-1]) if 'port' in other else 5004
+        refused([(two(one, other),
+                  f'FILE:2:3: /films: /more sends on {shown}, port {port} to {port + 15}, too; '
+                  'choose other groups or a port that is 16 away')])
+    for one, other in [('{groups: 239.1.1.0/28}', '{groups: 239.1.1.16/28}'),
+                       ('{groups: 239.1.1.0/28, port: 6000}', '{groups: 239.1.1.0/28, port: 6016}')]:
+        assert load(two(one, other), '--check-config')[2] == 0, (one, other)
+
+
 @test
 def wrong_api_keys_are_named():
     one = 'set only one of api-token, api-token-file and api-token-env'
@@ -466,7 +558,7 @@ def the_page_shows_every_key():
     """docs/configuration.md has the tables that the program prints"""
     out, _, status = proxy('--print-config-docs')
     tables = out.split('\n\n')
-    assert status == 0 and len(tables) == 11, out
+    assert status == 0 and len(tables) == 12, out
     with open(PAGE, encoding='utf-8') as file:
         page = file.read()
     for table in tables:

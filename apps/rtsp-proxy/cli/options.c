@@ -8,9 +8,10 @@
 #include "cli/explain.h"
 #include "cli/stage_list.h"
 #include "config/auth_config.h"
+#include "config/mount_broadcast.h"
 #include "config/mount_cache.h"
 #include "config/mount_keys.h"
-#include "config/mount_loop.h"
+#include "config/mounts_check.h"
 #include "config/user_read.h"
 #include "sources/kinds.h"
 
@@ -58,6 +59,7 @@ print_config_docs (void)
   gchar *top = schema_to_markdown (proxy_config_keys (), "", proxy_effect_words);
   gchar *mount = schema_to_markdown (mount_config_keys (), "", mount_effect_words);
   gchar *cache = schema_to_markdown (mount_cache_keys (), "cache.", mount_effect_words);
+  gchar *broadcast = schema_to_markdown (mount_broadcast_keys (), "broadcast.", mount_effect_words);
   gchar *tls = schema_to_markdown (tls_config_keys (), "tls.", proxy_effect_words);
   gchar *http = schema_to_markdown (http_config_keys (), "http.", proxy_effect_words);
   gchar *user = schema_to_markdown (user_keys (), "users.", proxy_effect_words);
@@ -69,8 +71,8 @@ print_config_docs (void)
       schema_to_markdown (external_auth_config_keys (), "external-auth.", proxy_effect_words);
   gchar *kinds = kinds_to_markdown ();
 
-  printf ("%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", top, mount, cache, tls, http, user,
-      permission, jwt, external, kinds, limits);
+  printf ("%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", top, mount, cache, broadcast, tls, http,
+      user, permission, jwt, external, kinds, limits);
   g_free (limits);
   g_free (jwt);
   g_free (external);
@@ -82,6 +84,7 @@ print_config_docs (void)
   g_free (top);
   g_free (mount);
   g_free (cache);
+  g_free (broadcast);
 }
 
 #define AT(field) ((gpointer) G_STRUCT_OFFSET (Options, field))
@@ -238,25 +241,25 @@ options_clear (Options *self)
   g_clear_pointer (&self->gst, g_strfreev);
 }
 
+// Checks the mounts against each other.
 static gboolean
-check_loops (const Options *self, const ProxyConfig *config, GError **error)
+check_mounts (const Options *self, const ProxyConfig *config, GError **error)
 {
   ListenAddress own[3] = { { NULL } };
 
   proxy_config_list_listen (config, own);
   for (guint i = 0; i < config->mounts->len; i++) {
     const MountConfig *mount = g_ptr_array_index (config->mounts, i);
-    gchar *loop = mount_loop_find (config->mounts, mount, own);
+    gchar *wrong = mounts_check (config->mounts, mount, own);
     gchar *place;
 
-    if (!loop)
+    if (!wrong)
       continue;
     place = mount->line ? g_strdup_printf ("%s:%u:%u", self->file, mount->line, mount->column)
                         : g_strdup ("--mount");
-    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "%s: %s: the mount reads from itself: %s",
-        place, mount->path, loop);
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "%s: %s: %s", place, mount->path, wrong);
     g_free (place);
-    g_free (loop);
+    g_free (wrong);
     return FALSE;
   }
   return TRUE;
@@ -279,7 +282,7 @@ build (const Options *self, ProxyConfig *config, gboolean *has_password, GError 
         "%s: no mounts; add at least one /PATH under mounts", self->file);
     return FALSE;
   }
-  return proxy_config_check_users (config, error) && check_loops (self, config, error);
+  return proxy_config_check_users (config, error) && check_mounts (self, config, error);
 }
 
 ProxyConfig *

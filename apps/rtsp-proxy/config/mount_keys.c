@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config/mount_keys.h"
 
+#include "config/mount_broadcast.h"
 #include "config/mount_cache.h"
 #include "config/mount_pipeline.h"
 #include "config/mount_tls.h"
@@ -289,6 +290,10 @@ static const SchemaKey mount_keys[] = {
           "`bytes` of the blocks of titles that an HTTP server has; "
           "`bytes` (default `64M`) limits each track; `spill` stores the data in a file in "
           "this folder" },
+  { "broadcast", SCHEMA_OTHER, .form = "{groups: ADDRESS/BITS, scheme: NAME, ...}",
+      .value = &mount_broadcast_value, .effect = MOUNT_EFFECT_NONE,
+      .help = "sends the titles of a folder or a store on multicast groups too, for any number of "
+              "clients that know broadcasts" },
   { "priority", SCHEMA_NUMBER, AT (priority), "4", 0, 7, .was = "class",
       .effect = MOUNT_EFFECT_SERVING,
       .help = "priority of the readers under load: 0 is served first, 7 last" },

@@ -76,6 +76,18 @@ check_cache (const MountConfig *mount, YamlReader *reader, YamlNode *mapping, GE
   return yaml_fail (reader, value, "cache", CONFIG_ERROR_VALUE, error, MOUNT_CACHE_EXPECTED);
 }
 
+static gboolean
+check_broadcast (const MountConfig *mount, YamlReader *reader, YamlNode *place, YamlNode *mapping,
+    GError **error)
+{
+  YamlNode *value = yaml_get (reader, mapping, "broadcast");
+
+  if (!mount->broadcast.groups || mount_config_get_folder (mount))
+    return TRUE;
+  return yaml_fail (reader, value ? value : place, "broadcast", CONFIG_ERROR_VALUE, error,
+      "needs stored titles: an upstream that is a folder, a block store or an HTTP server");
+}
+
 // Checks the mount after all its keys were read.
 static gboolean
 finish (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *node, GError **error)
@@ -115,7 +127,8 @@ mount_read (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *pla
   ok = schema_read (mount_config_keys (), mount, reader, mapping, mount->path, mode, error) && ok;
   return ok && finish (mount, set, reader, place, error)
          && check_standby (mount, reader, place, mapping, error)
-         && check_cache (mount, reader, mapping, error);
+         && check_cache (mount, reader, mapping, error)
+         && check_broadcast (mount, reader, place, mapping, error);
 }
 
 // Refuses the keys that would let an API client read files and variables of this machine.

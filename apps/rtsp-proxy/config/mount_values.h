@@ -3,6 +3,7 @@
 
 // The values of a mount's keys; mount_config.h has the functions.
 
+#include "broadcast/broadcast.h"
 #include "config/mount_step.h"
 #include "sources/pull.h"
 #include "stages/stage.h"
@@ -64,6 +65,7 @@ typedef struct {
     guint64 bytes; // for each track
     gchar *spill;  // the folder of its file; NULL: in memory
   } cache;
+  BroadcastConfig broadcast; // `groups` NULL: no broadcast
   // Values of fanoutsink's properties of the same names.
   const gchar *join;
   const gchar *catch_up;

@@ -2,6 +2,7 @@
 //
 // The tables of keys: the program treats each key as its row says.
 
+#include "config/mount_broadcast.h"
 #include "config/mount_cache.h"
 #include "config/mount_keys.h"
 #include "config/mount_read.h"
@@ -50,6 +51,9 @@ dup_other_sample (const gchar *key)
     { "tls-fingerprint", "\"" FINGERPRINT "\"" },
   };
 
+  // It needs stored titles; see a_broadcast_is_compared_copied_and_reset().
+  if (g_str_equal (key, "broadcast"))
+    return NULL;
   if (g_str_equal (key, "tls-ca"))
     return g_strdup_printf ("\"%s\"", certificate);
   for (guint i = 0; i < G_N_ELEMENTS (samples); i++) {
@@ -119,6 +123,7 @@ each_row_is_complete (void)
   check_rows (proxy_config_keys (), proxy_effect_words);
   check_rows (limits_keys (), proxy_effect_words);
   check_rows (mount_cache_keys (), mount_effect_words);
+  check_rows (mount_broadcast_keys (), mount_effect_words);
 }
 
 // The upstream is required, so null does not reset it.
@@ -161,6 +166,49 @@ each_key_is_compared_copied_and_reset (void)
     mount_config_unref (other);
     g_free (value);
   }
+  mount_config_unref (base);
+}
+
+static void
+a_broadcast_is_compared_copied_and_reset (void)
+{
+  static const gchar *const others[] = { "\"scheme\": \"gdb\"", "\"first\": \"11s\"",
+    "\"threshold\": \"60s\"", "\"port\": 6000", "\"ttl\": 2", "\"iface\": \"lo\"",
+    "\"rate\": \"1500k\"", "\"cache\": \"64M\"" };
+  const gchar *folder = "{\"upstream\": \"file:///tmp/\"}";
+  const gchar *groups = "{\"groups\": \"239.1.1.0/28\"}";
+  MountConfig *base = parse (NULL, folder);
+  MountConfig *simple = parse_with (base, "broadcast", groups), *back;
+
+  g_assert_false (mount_config_equal (base, simple));
+  g_assert_cmpuint (mount_config_get_effect (base, simple), ==, MOUNT_EFFECT_NONE);
+  for (guint i = 0; i < G_N_ELEMENTS (others); i++) {
+    gchar *value = g_strdup_printf ("{\"groups\": \"239.1.1.0/28\", %s}", others[i]);
+    MountConfig *other = parse_with (base, "broadcast", value), *copy = parse (other, "{}");
+    JsonBuilder *builder = json_builder_new ();
+    JsonNode *node;
+    gchar *text;
+
+    g_assert_false (mount_config_equal (simple, other));
+    assert_same (mount_broadcast_keys (), other, copy);
+    json_builder_begin_object (builder);
+    mount_broadcast_value.write (other, builder);
+    json_builder_end_object (builder);
+    node = json_builder_get_root (builder);
+    text = json_to_string (node, FALSE);
+    g_assert_nonnull (strstr (text, "\"239.1.1.0/28\""));
+    g_assert_nonnull (strstr (text, strchr (others[i], ':') + 2));
+    g_free (text);
+    json_node_unref (node);
+    g_object_unref (builder);
+    mount_config_unref (copy);
+    mount_config_unref (other);
+    g_free (value);
+  }
+  back = parse_with (simple, "broadcast", "null");
+  assert_same (mount_broadcast_keys (), base, back);
+  mount_config_unref (back);
+  mount_config_unref (simple);
   mount_config_unref (base);
 }
 
@@ -249,6 +297,8 @@ main (int argc, char **argv)
   g_test_add_func ("/config/each-row-is-complete", each_row_is_complete);
   g_test_add_func (
       "/config/each-key-is-compared-copied-and-reset", each_key_is_compared_copied_and_reset);
+  g_test_add_func (
+      "/config/a-broadcast-is-compared-copied-and-reset", a_broadcast_is_compared_copied_and_reset);
   g_test_add_func ("/config/the-effect-in-a-row-agrees-with-the-graph",
       the_effect_in_a_row_agrees_with_the_graph);
   g_test_add_func ("/config/the-strongest-effect-of-several-changes-counts",

@@ -2,7 +2,7 @@
 #include "outlets/rtsp/server.h"
 
 #include "base/log.h"
-#include "config/mount_loop.h"
+#include "config/mounts_check.h"
 #include "graph/graph.h"
 #include "outlets/rtsp/client.h"
 #include "outlets/rtsp/entry.h"
@@ -485,7 +485,7 @@ gchar *
 server_check_mount (Server *self, MountConfig *config)
 {
   GPtrArray *mounts = mounts_dup_all (self->mounts), *configs = g_ptr_array_new ();
-  gchar *loop, *wrong = NULL;
+  gchar *wrong, *text;
   ListenAddress own[3];
 
   list_listen (self, own);
@@ -496,13 +496,12 @@ server_check_mount (Server *self, MountConfig *config)
       g_ptr_array_add (configs, (gpointer) mount_get_config (mount));
   }
   g_ptr_array_add (configs, config);
-  loop = mount_loop_find (configs, config, own);
-  if (loop)
-    wrong = g_strdup_printf ("%s: the mount reads from itself: %s", config->path, loop);
-  g_free (loop);
+  wrong = mounts_check (configs, config, own);
+  text = wrong ? g_strdup_printf ("%s: %s", config->path, wrong) : NULL;
+  g_free (wrong);
   g_ptr_array_unref (configs);
   g_ptr_array_unref (mounts);
-  return wrong;
+  return text;
 }
 
 GStrv

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// The key `broadcast`: the multicast groups on which the titles of a mount are sent, and the scheme
+// that says what is sent when.
+
+#include "config/mount_values.h"
+#include "text/schema.h"
+
+extern const SchemaValue mount_broadcast_value;
+
+// Returns the table of the keys in `broadcast`.
+const SchemaKey *mount_broadcast_keys (void);
+
+// Returns an error message if another one of `mounts` (of MountConfig) sends on a group and port of
+// `mount`, else NULL. (transfer full)
+gchar *mount_broadcast_find_overlap (const GPtrArray *mounts, const MountConfig *mount);
