@@ -23,9 +23,10 @@ gboolean weir_serve (GstRTSPServer *server, GError **error);
 // client's `closed`.
 gchar *weir_client_get_close_reason (GstRTSPClient *client);
 
-// Returns the number of bytes that wait because the client does not read. They are less than 128
-// KiB: Weir closes a client before. Returns 0 if gst-rtsp-server writes to this client by itself.
-// Call from any thread, with a reference to the client.
+// Returns the number of bytes that wait because the client does not read. They are less than 384
+// KiB: Weir closes a client before. A response of up to 264 KiB is taken while none waits; else
+// responses must not wait with more than 64 KiB. Returns 0 if gst-rtsp-server writes to this client
+// by itself. Call from any thread, with a reference to the client.
 guint64 weir_client_get_waiting (GstRTSPClient *client);
 
 // Defers the current request, so that the other clients of the thread do not wait with it. Call

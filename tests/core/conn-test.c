@@ -355,7 +355,7 @@ control_data_goes_between_packets (void)
 static void
 waiting_control_data_is_bounded (void)
 {
-  static uint8_t answer[WEIR_CONN_CONTROL_MAX + 1];
+  static uint8_t answer[WEIR_CONN_CONTROL_ALONE_MAX + 1];
   int peer;
   WeirConn *conn = open_tcp (&peer);
   WeirConnCounters counters;
@@ -382,6 +382,39 @@ waiting_control_data_is_bounded (void)
   }
   weir_conn_unref (conn);
   CHECK_INT (recv (peer, answer, sizeof answer, 0), 0);
+  close (peer);
+}
+
+static void
+a_long_answer_is_kept_whole_if_no_other_waits (void)
+{
+  static uint8_t answer[WEIR_CONN_CONTROL_ALONE_MAX], got[sizeof answer];
+  int peer;
+  WeirConn *conn = open_tcp (&peer);
+  WeirConnCounters counters;
+  size_t sent = 0;
+
+  for (size_t i = 0; i < sizeof answer; i++)
+    answer[i] = (uint8_t) (i % 251);
+  // Until one waits, at least in part.
+  do {
+    CHECK_INT (weir_conn_send_control (conn, answer, sizeof answer), 0);
+    sent++;
+    weir_conn_counters (conn, &counters);
+  } while (counters.waiting == 0);
+  CHECK (counters.waiting <= WEIR_CONN_CONTROL_ALONE_MAX);
+  CHECK_INT (weir_conn_send_control (conn, answer, sizeof answer), -ENOBUFS);
+  CHECK_INT (weir_conn_error (conn), 0);
+  if (counters.waiting > WEIR_CONN_CONTROL_MAX)
+    CHECK_INT (weir_conn_send_control (conn, answer, 1), -ENOBUFS);
+
+  for (size_t i = 0; i < sent; i++) {
+    CHECK_INT (recv (peer, got, sizeof got, MSG_WAITALL), sizeof got);
+    CHECK (memcmp (got, answer, sizeof got) == 0);
+  }
+  CHECK_INT (weir_conn_send_control (conn, answer, sizeof answer), 0);
+  CHECK_INT (recv (peer, got, sizeof got, MSG_WAITALL), sizeof got);
+  weir_conn_unref (conn);
   close (peer);
 }
 
@@ -736,6 +769,7 @@ main (void)
   RUN (packets_of_every_size_and_number_arrive);
   RUN (control_data_goes_between_packets);
   RUN (waiting_control_data_is_bounded);
+  RUN (a_long_answer_is_kept_whole_if_no_other_waits);
   RUN (a_connection_breaks_once);
   RUN (watchers_are_told_that_the_peer_has_closed);
   RUN (unconnected_and_datagram_sockets_are_refused);

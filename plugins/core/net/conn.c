@@ -31,6 +31,7 @@ typedef struct watcher {
 typedef struct {
   uint8_t *bytes;
   size_t start, end;
+  size_t size; // of `bytes`; for control data only
 } Waiting;
 
 struct weir_conn {
@@ -249,17 +250,30 @@ weir_conn_send (
   return error ? -error : (int) taken;
 }
 
+static bool
+control_fits (const WeirConn *conn, size_t len)
+{
+  size_t before = waiting (&conn->control);
+
+  if (before == 0)
+    return len <= WEIR_CONN_CONTROL_ALONE_MAX;
+  return before < WEIR_CONN_CONTROL_MAX && len <= WEIR_CONN_CONTROL_MAX - before;
+}
+
 // Copies control data. The caller has checked that it fits.
 static bool
 keep_control (WeirConn *conn, const uint8_t *data, size_t len)
 {
   Waiting *w = &conn->control;
 
-  if (!w->bytes)
-    w->bytes = malloc (WEIR_CONN_CONTROL_MAX);
+  if (waiting (w) == 0) {
+    drop (w);
+    w->size = len > WEIR_CONN_CONTROL_MAX ? len : WEIR_CONN_CONTROL_MAX;
+    w->bytes = malloc (w->size);
+  }
   if (!w->bytes)
     return false;
-  if (len > WEIR_CONN_CONTROL_MAX - w->end) {
+  if (len > w->size - w->end) {
     memmove (w->bytes, w->bytes + w->start, waiting (w));
     w->end -= w->start;
     w->start = 0;
@@ -279,7 +293,7 @@ weir_conn_send_control (WeirConn *conn, const void *data, size_t len)
   pthread_mutex_lock (&conn->lock);
   if (conn->error)
     error = conn->error;
-  else if (len > WEIR_CONN_CONTROL_MAX - waiting (&conn->control))
+  else if (!control_fits (conn, len))
     error = ENOBUFS;
   else {
     if (!conn->full)

@@ -19,6 +19,7 @@
 
 #define WEIR_CONN_PACKET_MAX 65535
 #define WEIR_CONN_CONTROL_MAX (64 * 1024)
+#define WEIR_CONN_CONTROL_ALONE_MAX (264 * 1024) // of one call, if no other control data waits
 
 // The kernel buffers at most this much unsent data (TCP_NOTSENT_LOWAT, TCP only), so that a slow
 // reader shows early, and not after megabytes that cannot be taken back.
@@ -64,8 +65,9 @@ int weir_conn_send (
 
 // Sends other bytes, such as the answer to a request: after a packet that is partly written, and
 // before any packet sent later. Bytes that do not fit now are copied and sent later. Returns 0;
-// -ENOBUFS, with nothing sent, if more than WEIR_CONN_CONTROL_MAX bytes would wait; or the negative
-// errno by which the connection broke.
+// -ENOBUFS, with nothing sent, if other control data waits and more than WEIR_CONN_CONTROL_MAX
+// bytes would, or if there are more than WEIR_CONN_CONTROL_ALONE_MAX bytes; or the negative errno
+// by which the connection broke.
 int weir_conn_send_control (WeirConn *conn, const void *data, size_t len);
 
 // Limits the rate at which the kernel sends, in bits per second; 0 removes the limit.
