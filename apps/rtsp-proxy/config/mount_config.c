@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config/mount_config.h"
 
+#include "config/mount_broadcast.h"
 #include "config/mount_keys.h"
 
 static void
@@ -108,4 +109,11 @@ mount_config_get_effect (const MountConfig *from, const MountConfig *to)
   for (const SchemaKey *key = mount_config_keys (); key->name; key++)
     most = MAX (most, (MountEffect) schema_key_effect (key, from, to));
   return most;
+}
+
+gboolean
+mount_config_same_broadcast (const MountConfig *a, const MountConfig *b)
+{
+  return mount_broadcast_value.equal (a, b)
+         && mount_config_get_effect (a, b) < MOUNT_EFFECT_UPSTREAM;
 }

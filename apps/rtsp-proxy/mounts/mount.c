@@ -25,6 +25,7 @@ struct _Mount {
   guint n_sessions;          // number of sessions ever started
   guint64 n_shared;          // number of requests that joined a session
   Titles *titles;
+  Broadcast *broadcast; // of the titles, or NULL
   gboolean stopped;
 };
 
@@ -336,6 +337,42 @@ mount_dup_presentations (Mount *self)
   return all;
 }
 
+// ---- the broadcast ----
+
+Broadcast *
+mount_dup_broadcast (Mount *self)
+{
+  Broadcast *broadcast;
+
+  g_mutex_lock (&self->lock);
+  broadcast = self->broadcast ? broadcast_ref (self->broadcast) : NULL;
+  g_mutex_unlock (&self->lock);
+  return broadcast;
+}
+
+// Replaces the broadcast. Takes ownership of a reference to `broadcast`, which may be NULL.
+static void
+set_broadcast (Mount *self, Broadcast *broadcast)
+{
+  Broadcast *before;
+
+  g_mutex_lock (&self->lock);
+  before = self->broadcast;
+  self->broadcast = broadcast;
+  g_mutex_unlock (&self->lock);
+  g_clear_pointer (&before, broadcast_unref);
+}
+
+// Makes the broadcast of a mount's configuration, which differs from that of before.
+static void
+renew_broadcast (Mount *self, const MountConfig *config)
+{
+  Store *store = config->broadcast.groups ? mount_dup_store (self) : NULL;
+
+  set_broadcast (self, store ? broadcast_new (self->path, &config->broadcast, store) : NULL);
+  g_clear_pointer (&store, store_unref);
+}
+
 // ---- configuration ----
 
 static gboolean
@@ -367,6 +404,7 @@ mount_configure (Mount *self, MountConfig *config, GError **error)
 {
   GPtrArray *main_stages = offer_make_chain (config, NULL, error);
   GPtrArray *all;
+  gboolean recast;
 
   if (!main_stages)
     return FALSE;
@@ -374,6 +412,7 @@ mount_configure (Mount *self, MountConfig *config, GError **error)
   g_mutex_lock (&self->lock);
   g_clear_pointer (&self->session, presentation_unref);
   g_ptr_array_unref (self->main_stages);
+  recast = !mount_config_same_broadcast (self->config, config);
   mount_config_ref (config);
   mount_config_unref (self->config);
   self->config = config;
@@ -381,6 +420,8 @@ mount_configure (Mount *self, MountConfig *config, GError **error)
   g_mutex_unlock (&self->lock);
   titles_configure (
       self->titles, mount_store_new (config), config->max_titles, config->start_timeout_ms);
+  if (recast)
+    renew_broadcast (self, config);
 
   for (guint i = 0; i < all->len; i++) {
     Presentation *presentation = g_ptr_array_index (all, i);
@@ -431,88 +472,6 @@ mount_get_state_name (Mount *self)
   return presentation_get_state_name (self->main);
 }
 
-// ---- effects of a change ----
-
-// Returns the codec of a relay's first video track, or NULL. (transfer full)
-static gchar *
-dup_codec (Relay *relay)
-{
-  gchar *codec = NULL;
-
-  for (guint i = 0; i < relay_n_tracks (relay) && !codec; i++) {
-    GstCaps *caps = relay_dup_caps (relay, i);
-    GstStructure *s = gst_caps_get_structure (caps, 0);
-
-    if (!g_strcmp0 (gst_structure_get_string (s, "media"), "video"))
-      codec = g_strdup (gst_structure_get_string (s, "encoding-name"));
-    gst_caps_unref (caps);
-  }
-  return codec;
-}
-
-static gchar *
-dup_source_codec (Mount *self)
-{
-  Node *node = presentation_get_node (self->main);
-
-  while (node && node_get_input (node))
-    node = node_get_input (node);
-  return node ? dup_codec (node_get_relay (node)) : NULL;
-}
-
-// Returns a message if the new stages output a codec other than the one in the readers' SDP, else
-// NULL. (transfer full)
-static gchar *
-find_other_codec (Mount *self, const MountConfig *to)
-{
-  GPtrArray *chain = offer_make_chain (to, NULL, NULL);
-  gchar *told = dup_codec (presentation_get_relay (self->main));
-  gchar *from = dup_source_codec (self);
-  const gchar *gives = chain ? choice_get_codec (chain, chain->len, STAGE_VIDEO, from) : NULL;
-  gchar *effect = NULL;
-
-  if (told && gives && g_ascii_strcasecmp (told, gives))
-    effect = g_strdup_printf (
-        "readers are closed, because the codec changes from %s to %s", told, gives);
-  g_clear_pointer (&chain, g_ptr_array_unref);
-  g_free (told);
-  g_free (from);
-  return effect;
-}
-
-gchar *
-mount_dup_effect (Mount *self, const MountConfig *to)
-{
-  MountEffect effect = mount_config_get_effect (self->config, to);
-  gchar *codec = NULL;
-
-  if (mount_config_equal (self->config, to))
-    return g_strdup ("nothing changes");
-  if (mount_config_get_folder (self->config))
-    return g_strdup ("readers of titles continue; new readers get the new values");
-  switch (effect) {
-    case MOUNT_EFFECT_NONE:
-      return g_strdup ("readers are not affected");
-    case MOUNT_EFFECT_LAYERS:
-      return g_strdup (
-          "readers switch to the new layers at a packet from which their decoders can continue");
-    case MOUNT_EFFECT_SERVING:
-      return g_strdup ("new readers get the new values; current readers get the new priority, and "
-                       "move forward if a shorter cache no longer holds their position");
-    case MOUNT_EFFECT_CLOSES:
-      return g_strdup (
-          "readers are closed, because the cache moves to another folder and starts empty");
-    case MOUNT_EFFECT_PIPELINE:
-      codec = find_other_codec (self, to);
-      break;
-    case MOUNT_EFFECT_UPSTREAM:
-      break;
-  }
-  return codec ? codec
-               : g_strdup ("the new pipeline starts beside the old one and takes over at its next "
-                           "join point; readers are closed only if its tracks differ");
-}
-
 void
 mount_start (Mount *self)
 {
@@ -530,6 +489,7 @@ mount_stop (Mount *self)
   g_hash_table_remove_all (self->presentations);
   g_mutex_unlock (&self->lock);
   titles_configure (self->titles, NULL, 0, 0);
+  set_broadcast (self, NULL);
   for (guint i = 0; i < all->len; i++) {
     remove_path (self, presentation_get_path (g_ptr_array_index (all, i)));
     presentation_stop (g_ptr_array_index (all, i));
@@ -557,6 +517,7 @@ mount_new (const MountContext *context, MountConfig *config, GError **error)
   self->titles = titles_new (config->path, context->title_outlet, context->title_data);
   titles_configure (
       self->titles, mount_store_new (config), config->max_titles, config->start_timeout_ms);
+  renew_broadcast (self, config);
   self->presentations = g_hash_table_new_full (
       g_str_hash, g_str_equal, g_free, (GDestroyNotify) (void (*) (void)) presentation_unref);
   self->main = presentation_ref (add (self, config->path, NULL, main_stages, 0));

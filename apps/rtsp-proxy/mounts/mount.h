@@ -5,6 +5,7 @@
 // for each set of choices that URLs make. Call from the main thread only, unless the function says
 // otherwise.
 
+#include "broadcast/broadcast.h"
 #include "content/presentation.h"
 #include "content/titles.h"
 #include "text/demand.h"
@@ -102,6 +103,9 @@ gboolean mount_has_title (Mount *self, Title *title, const gchar *name);
 
 // Returns the mount's store of titles, or NULL. (transfer full)
 Store *mount_dup_store (Mount *self);
+
+// Returns the broadcast of the mount's titles, or NULL. (transfer full)
+Broadcast *mount_dup_broadcast (Mount *self);
 
 // See titles_open().
 Title *mount_open_title (Mount *self, const gchar *name, GError **error);

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "content/live_content.h"
+#include "outlets/rtsp/cast.h"
 #include "outlets/rtsp/resume.h"
 #include "weir-rtsp.h"
 
@@ -149,7 +150,7 @@ GstRTSPStatusCode
 admission_check (Asker *self, GstRTSPContext *ctx, const gchar *const **challenges)
 {
   gboolean asks = ctx->method == GST_RTSP_DESCRIBE || ctx->method == GST_RTSP_SETUP
-                  || seeks_into_the_past (self, ctx);
+                  || cast_asks_for_packets (ctx) || seeks_into_the_past (self, ctx);
 
   if (!asks || !ctx->uri)
     return GST_RTSP_STS_OK;

@@ -6,6 +6,7 @@
 #include "content/live_content.h"
 #include "outlets/rtsp/admission.h"
 #include "outlets/rtsp/allowance.h"
+#include "outlets/rtsp/cast.h"
 #include "outlets/rtsp/peer.h"
 #include "outlets/rtsp/play_guard.h"
 #include "outlets/rtsp/rtsp_reader.h"
@@ -27,6 +28,7 @@ typedef struct {
   GstRTSPClient parent;
   GstRTSPSessionPool *pool; // its own, so that no client can use the session of another
   Asker asker;
+  Cast cast;
 
   GMutex lock;           // protects the fields below
   GMainContext *context; // of the client's thread; NULL before the first request
@@ -68,9 +70,11 @@ static GstRTSPStatusCode
 check_request (GstRTSPClient *client, GstRTSPContext *ctx, const gchar *const **challenges)
 {
   Client *self = (Client *) client;
+  GstRTSPStatusCode status;
 
   remember_context (self);
-  return admission_check (&self->asker, ctx, challenges);
+  status = admission_check (&self->asker, ctx, challenges);
+  return status == GST_RTSP_STS_OK ? cast_check (&self->cast, ctx) : status;
 }
 
 // Hands the media over: from now on gst-rtsp-server holds it, for the client or for a session.
@@ -262,19 +266,13 @@ make_reader (Client *self, GstRTSPSessionMedia *media)
 }
 
 static void
-on_silent (GstRTSPClient *client, const gchar *reason)
-{
-  client_close (client, NULL, reason);
-}
-
-static void
 on_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
   Reader *reader;
   gboolean first;
 
-  silence_watch (client, ctx, on_silent);
+  silence_watch (client, ctx, close_client);
   g_mutex_lock (&self->lock);
   first = !self->session;
   if (first)
@@ -510,6 +508,7 @@ client_new (GstRTSPServer *server, Mounts *all, Access *access)
 
   limits_get (&limits);
   asker_init (&self->asker, client, all, access);
+  cast_init (&self->cast, &self->asker);
   self->pool = session_pool_new ();
   gst_rtsp_session_pool_set_max_sessions (self->pool, limits.sessions);
   gst_rtsp_client_set_session_pool (client, self->pool);
@@ -556,6 +555,7 @@ client_finalize (GObject *object)
   g_free (self->leave_reason);
   g_mutex_clear (&self->lock);
   G_OBJECT_CLASS (client_parent_class)->finalize (object);
+  cast_clear (&self->cast);
   // Last, because the parent class still uses the media.
   asker_clear (&self->asker);
 }

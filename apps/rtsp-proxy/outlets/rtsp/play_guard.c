@@ -62,7 +62,7 @@ play_guard_check (GstRTSPAuth *auth, GstRTSPContext *ctx, const gchar *check)
                               : ((PlayGuard *) auth)->check (ctx->client, ctx, &challenges);
   if (status == GST_RTSP_STS_OK && ctx->method == GST_RTSP_SETUP)
     status = setup_guard_check (ctx, tls_answer_is_needed (ctx->client));
-  if (status != GST_RTSP_STS_OK)
+  if (status != GST_RTSP_STS_OK && status != PLAY_GUARD_ANSWERED)
     refuse (ctx, status, challenges);
   return status == GST_RTSP_STS_OK;
 }

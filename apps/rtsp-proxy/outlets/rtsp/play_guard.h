@@ -7,8 +7,11 @@
 
 #include <gst/rtsp-server/rtsp-server.h>
 
-// Returns OK, or the status to answer; then sets `*challenges` to values of WWW-Authenticate, or
-// leaves it unchanged. Called in the client's thread.
+// Returned by a PlayGuardFunc that has answered the request.
+#define PLAY_GUARD_ANSWERED GST_RTSP_STS_INVALID
+
+// Returns OK, PLAY_GUARD_ANSWERED, or the status to answer; then sets `*challenges` to values of
+// WWW-Authenticate, or leaves it unchanged. Called in the client's thread.
 typedef GstRTSPStatusCode (*PlayGuardFunc) (
     GstRTSPClient *client, GstRTSPContext *ctx, const gchar *const **challenges);
 

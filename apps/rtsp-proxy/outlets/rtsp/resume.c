@@ -19,8 +19,8 @@ resume_free (gpointer weak)
   g_free (weak);
 }
 
-void
-resume_run (gpointer weak)
+static gboolean
+run_again (gpointer weak)
 {
   GstRTSPClient *client = g_weak_ref_get (weak);
 
@@ -28,5 +28,22 @@ resume_run (gpointer weak)
     weir_client_resume (client);
     g_object_unref (client);
   }
+  return G_SOURCE_REMOVE;
+}
+
+void
+resume_run (gpointer weak)
+{
+  run_again (weak);
   resume_free (weak);
+}
+
+void
+resume_after (GstRTSPClient *client, guint ms)
+{
+  GSource *source = g_timeout_source_new (ms);
+
+  g_source_set_callback (source, run_again, resume_new (client), resume_free);
+  g_source_attach (source, g_source_get_context (g_main_current_source ()));
+  g_source_unref (source);
 }

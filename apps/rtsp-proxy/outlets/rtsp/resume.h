@@ -12,5 +12,9 @@ gpointer resume_new (GstRTSPClient *client);
 // Call from any thread.
 void resume_run (gpointer resume);
 
+// Handles the request again, in the client's thread, after `ms`, if the client still exists. Call
+// from the client's thread.
+void resume_after (GstRTSPClient *client, guint ms);
+
 // Frees an argument that resume_run() will not get.
 void resume_free (gpointer resume);

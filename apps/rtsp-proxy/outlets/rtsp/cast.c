@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/rtsp/cast.h"
+
+#include "access/refusals.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "outlets/rtsp/cast_address.h"
+#include "outlets/rtsp/play_guard.h"
+#include "outlets/rtsp/resume.h"
+#include "weir-rtsp.h"
+
+#include <libsoup/soup.h>
+#include <string.h>
+
+#define FEATURE "x-weir-schedule"
+#define RANGES_TYPE "application/x-weir-ranges"
+#define PACKETS_TYPE "application/x-weir-packets"
+#define SDP_TYPE "application/sdp"
+#define BUSY_RETRY_S 1
+#define UNREAD_INTERVAL_MS 20 // between two looks at whether the client has read its last answer
+
+// Shared by all clients, because any peer can cause refusals as fast as it sends requests.
+static LogLimit refusals = { .burst = 100, .interval_ms = 100 };
+
+// Packets that are read for a request. The broadcast fills it in, in a thread of its own, and then
+// resumes the request; the client may be gone by then.
+struct _CastReading {
+  gatomicrefcount refs;
+  gpointer resume;
+  GBytes *body;  // NULL until the packets are read, and if there is an error
+  GError *error; // or NULL
+};
+
+static void
+reading_unref (CastReading *self)
+{
+  if (!g_atomic_ref_count_dec (&self->refs))
+    return;
+  g_clear_pointer (&self->body, g_bytes_unref);
+  g_clear_error (&self->error);
+  g_free (self);
+}
+
+void
+cast_init (Cast *self, Asker *asker)
+{
+  *self = (Cast) { .asker = asker };
+}
+
+void
+cast_clear (Cast *self)
+{
+  g_clear_pointer (&self->reading, reading_unref);
+}
+
+// ---- headers ----
+
+static const gchar *
+get_header (GstRTSPContext *ctx, GstRTSPHeaderField field, gint index)
+{
+  gchar *value = NULL;
+
+  gst_rtsp_message_get_header (ctx->request, field, &value, index);
+  return value;
+}
+
+// Reports whether one of the elements in a list of values, without their parameters, is `wanted`.
+static gboolean
+list_has (const gchar *list, const gchar *wanted)
+{
+  GStrv items = g_strsplit (list, ",", 0);
+  gboolean has = FALSE;
+
+  for (gchar **item = items; *item && !has; item++) {
+    (*item)[strcspn (*item, ";")] = '\0';
+    has = g_ascii_strcasecmp (g_strstrip (*item), wanted) == 0;
+  }
+  g_strfreev (items);
+  return has;
+}
+
+static gboolean
+header_has (GstRTSPContext *ctx, GstRTSPHeaderField field, const gchar *wanted)
+{
+  const gchar *list;
+
+  for (gint i = 0; (list = get_header (ctx, field, i)); i++) {
+    if (list_has (list, wanted))
+      return TRUE;
+  }
+  return FALSE;
+}
+
+// Without the header, a client accepts any type.
+static gboolean
+accepts (GstRTSPContext *ctx, const gchar *type)
+{
+  return !get_header (ctx, GST_RTSP_HDR_ACCEPT, 0) || header_has (ctx, GST_RTSP_HDR_ACCEPT, type)
+         || header_has (ctx, GST_RTSP_HDR_ACCEPT, "application/*")
+         || header_has (ctx, GST_RTSP_HDR_ACCEPT, "*/*");
+}
+
+gboolean
+cast_asks_for_packets (GstRTSPContext *ctx)
+{
+  return ctx->method == GST_RTSP_GET_PARAMETER
+         && header_has (ctx, GST_RTSP_HDR_CONTENT_TYPE, RANGES_TYPE);
+}
+
+// ---- answers ----
+
+static void
+begin_answer (GstRTSPContext *ctx, GstRTSPStatusCode status)
+{
+  gst_rtsp_message_init_response (
+      ctx->response, status, gst_rtsp_status_as_text (status), ctx->request);
+}
+
+static GstRTSPStatusCode
+send_answer (GstRTSPContext *ctx)
+{
+  ctx->session = NULL;
+  gst_rtsp_client_send_message (ctx->client, NULL, ctx->response);
+  return PLAY_GUARD_ANSWERED;
+}
+
+static void
+add_body (GstRTSPContext *ctx, const gchar *type, gconstpointer data, gsize size)
+{
+  gst_rtsp_message_add_header (ctx->response, GST_RTSP_HDR_CONTENT_TYPE, type);
+  gst_rtsp_message_set_body (ctx->response, data, (guint) size);
+}
+
+// Answers an error, with its reason as the body. `retry_s` 0: trying again would not help.
+static GstRTSPStatusCode
+refuse (Cast *self, GstRTSPContext *ctx, GstRTSPStatusCode status, guint retry_s, const gchar *why)
+{
+  gchar *body = g_strconcat (why, "\r\n", NULL);
+
+  log_event_limited (&refusals, "reader %s refused: %s", self->asker->peer, why);
+  begin_answer (ctx, status);
+  if (retry_s > 0)
+    gst_rtsp_message_take_header (
+        ctx->response, GST_RTSP_HDR_RETRY_AFTER, g_strdup_printf ("%u", retry_s));
+  add_body (ctx, "text/plain", body, strlen (body));
+  g_free (body);
+  return send_answer (ctx);
+}
+
+static GstRTSPStatusCode
+refuse_error (Cast *self, GstRTSPContext *ctx, const GError *error)
+{
+  static const struct {
+    GIOErrorEnum code;
+    GstRTSPStatusCode status;
+  } codes[] = {
+    { G_IO_ERROR_INVALID_ARGUMENT, GST_RTSP_STS_BAD_REQUEST },
+    { G_IO_ERROR_INVALID_DATA, GST_RTSP_STS_INVALID_RANGE },
+    { G_IO_ERROR_NOT_FOUND, GST_RTSP_STS_NOT_FOUND },
+    { G_IO_ERROR_NO_SPACE, GST_RTSP_STS_NOT_ENOUGH_BANDWIDTH },
+    { G_IO_ERROR_BUSY, GST_RTSP_STS_SERVICE_UNAVAILABLE },
+  };
+  GstRTSPStatusCode status = GST_RTSP_STS_INTERNAL_SERVER_ERROR;
+
+  for (guint i = 0; i < G_N_ELEMENTS (codes); i++) {
+    if (g_error_matches (error, G_IO_ERROR, (gint) codes[i].code))
+      status = codes[i].status;
+  }
+  return refuse (self, ctx, status, status == GST_RTSP_STS_SERVICE_UNAVAILABLE ? BUSY_RETRY_S : 0,
+      error->message);
+}
+
+static GstRTSPStatusCode
+refuse_type (Cast *self, GstRTSPContext *ctx, const gchar *type)
+{
+  gchar *why = g_strdup_printf ("the answer is %s, which the header Accept does not name", type);
+  GstRTSPStatusCode status = refuse (self, ctx, GST_RTSP_STS_NOT_ACCEPTABLE, 0, why);
+
+  g_free (why);
+  return status;
+}
+
+// ---- finding ----
+
+typedef struct {
+  Broadcast *broadcast;
+  gchar *name; // of the title, unescaped
+  gchar *source;
+} Found;
+
+static void
+found_clear (Found *self)
+{
+  g_clear_pointer (&self->broadcast, broadcast_unref);
+  g_free (self->name);
+  g_free (self->source);
+}
+
+// Finds the title of a request and its broadcast. Returns FALSE, with or without an error, if there
+// is none.
+static gboolean
+find (Cast *self, GstRTSPContext *ctx, Found *found, GError **error)
+{
+  const Demand *demand = asker_get_demand (self->asker, ctx->uri);
+  MountConfig *config;
+  Resolved resolved;
+
+  *found = (Found) { 0 };
+  if (!mounts_resolve (self->asker->mounts, demand, &resolved, error))
+    return FALSE;
+  if (resolved.title) {
+    found->broadcast = mount_dup_broadcast (resolved.mount);
+    found->name = title_decode_name (resolved.title);
+  }
+  if (found->broadcast && found->name) {
+    config = mount_dup_config (resolved.mount);
+    found->source = cast_dup_address (config->broadcast.groups, config->broadcast.iface);
+    mount_config_unref (config);
+  } else if (found->broadcast) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "the URL does not name a title");
+  }
+  resolved_clear (&resolved);
+  return found->broadcast && found->name;
+}
+
+// ---- DESCRIBE ----
+
+static void
+add_expiry (GstRTSPContext *ctx, guint valid_s)
+{
+  GDateTime *now = g_date_time_new_now_utc ();
+  GDateTime *end = g_date_time_add_seconds (now, valid_s);
+
+  gst_rtsp_message_take_header (
+      ctx->response, GST_RTSP_HDR_EXPIRES, soup_date_time_to_string (end, SOUP_DATE_HTTP));
+  g_date_time_unref (end);
+  g_date_time_unref (now);
+}
+
+static GstRTSPStatusCode
+answer_description (GstRTSPContext *ctx, const gchar *sdp, const gchar *etag, guint valid_s)
+{
+  gchar *uri = gst_rtsp_url_get_request_uri (ctx->uri), *quoted;
+
+  begin_answer (ctx, GST_RTSP_STS_OK);
+  gst_rtsp_message_add_header_by_name (ctx->response, "Supported", FEATURE);
+  gst_rtsp_message_take_header (
+      ctx->response, GST_RTSP_HDR_CONTENT_BASE, g_strconcat (uri, "/", NULL));
+  quoted = g_strdup_printf ("\"%s\"", etag);
+  gst_rtsp_message_add_header (ctx->response, GST_RTSP_HDR_ETAG, quoted);
+  add_expiry (ctx, valid_s);
+  add_body (ctx, SDP_TYPE, sdp, strlen (sdp));
+  g_free (quoted);
+  g_free (uri);
+  return send_answer (ctx);
+}
+
+static GstRTSPStatusCode
+describe (Cast *self, GstRTSPContext *ctx, const Found *found)
+{
+  gchar *sdp = NULL, *etag = NULL, *why;
+  guint valid_s = 0, retry_s = 0;
+  GError *error = NULL;
+  GstRTSPStatusCode status = GST_RTSP_STS_OK;
+
+  switch (broadcast_describe (
+      found->broadcast, found->name, found->source, &sdp, &etag, &valid_s, &retry_s, &error)) {
+    case BROADCAST_READY:
+      status = answer_description (ctx, sdp, etag, valid_s);
+      break;
+    case BROADCAST_PREPARING:
+      why = g_strdup_printf ("%s is being prepared for its broadcast", found->name);
+      status = refuse (self, ctx, GST_RTSP_STS_SERVICE_UNAVAILABLE, MAX (retry_s, 1), why);
+      g_free (why);
+      break;
+    case BROADCAST_FAILED:
+      // The ordinary description serves a title that cannot be broadcast.
+      if (!g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED))
+        status = refuse_error (self, ctx, error);
+      break;
+  }
+  g_clear_error (&error);
+  g_free (sdp);
+  g_free (etag);
+  return status;
+}
+
+static GstRTSPStatusCode
+check_description (Cast *self, GstRTSPContext *ctx)
+{
+  GstRTSPStatusCode status = GST_RTSP_STS_OK;
+  Found found;
+
+  // Without a broadcast, the ordinary DESCRIBE answers.
+  if (!find (self, ctx, &found, NULL))
+    ;
+  else if (!accepts (ctx, SDP_TYPE))
+    status = refuse_type (self, ctx, SDP_TYPE);
+  else
+    status = describe (self, ctx, &found);
+  found_clear (&found);
+  return status;
+}
+
+// ---- GET_PARAMETER ----
+
+static void
+on_read (GBytes *body, const GError *error, gpointer data)
+{
+  CastReading *reading = data;
+
+  reading->body = body ? g_bytes_ref (body) : NULL;
+  reading->error = error ? g_error_copy (error) : NULL;
+  resume_run (g_steal_pointer (&reading->resume));
+  reading_unref (reading);
+}
+
+// Puts the request aside until its packets are read.
+static GstRTSPStatusCode
+begin_reading (Cast *self, GstRTSPContext *ctx, const Found *found)
+{
+  CastReading *reading;
+  guint8 *ranges = NULL;
+  guint length = 0;
+
+  // The request is put aside first, as on_read() may be called at once.
+  if (!weir_client_defer (self->asker->client, ctx))
+    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  gst_rtsp_message_get_body (ctx->request, &ranges, &length);
+  reading = g_new0 (CastReading, 1);
+  g_atomic_ref_count_init (&reading->refs);
+  reading->resume = resume_new (self->asker->client);
+  self->reading = reading;
+  g_atomic_ref_count_inc (&reading->refs);
+  broadcast_read (found->broadcast, found->name, (const gchar *) ranges, length, on_read, reading);
+  return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+}
+
+static GstRTSPStatusCode
+answer_packets (Cast *self, GstRTSPContext *ctx)
+{
+  CastReading *reading = g_steal_pointer (&self->reading);
+  GstRTSPStatusCode status;
+  gconstpointer data;
+  gsize size;
+
+  if (reading->error) {
+    status = refuse_error (self, ctx, reading->error);
+  } else {
+    data = g_bytes_get_data (reading->body, &size);
+    begin_answer (ctx, GST_RTSP_STS_OK);
+    add_body (ctx, PACKETS_TYPE, data, size);
+    status = send_answer (ctx);
+  }
+  reading_unref (reading);
+  return status;
+}
+
+// Puts the request aside while the client has not read its last answer, so that at most one answer
+// is in memory for it.
+static GstRTSPStatusCode
+wait_for_room (Cast *self, GstRTSPContext *ctx)
+{
+  if (weir_client_defer (self->asker->client, ctx))
+    resume_after (self->asker->client, UNREAD_INTERVAL_MS);
+  return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+}
+
+static GstRTSPStatusCode
+check_packets (Cast *self, GstRTSPContext *ctx)
+{
+  GError *error = NULL;
+  GstRTSPStatusCode status;
+  Found found;
+
+  if (self->reading && weir_client_was_deferred (self->asker->client, ctx))
+    return answer_packets (self, ctx);
+  self->asker->waits_for_content = TRUE;
+  if (weir_client_get_waiting (self->asker->client) > 0)
+    return wait_for_room (self, ctx);
+  if (!find (self, ctx, &found, &error))
+    status = error ? refuse_error (self, ctx, error)
+                   : refuse (self, ctx, GST_RTSP_STS_UNSUPPORTED_MEDIA_TYPE, 0,
+                         "the path has no broadcast, so it has no numbered packets");
+  else if (!accepts (ctx, PACKETS_TYPE))
+    status = refuse_type (self, ctx, PACKETS_TYPE);
+  else
+    status = begin_reading (self, ctx, &found);
+  g_clear_error (&error);
+  found_clear (&found);
+  return status;
+}
+
+GstRTSPStatusCode
+cast_check (Cast *self, GstRTSPContext *ctx)
+{
+  gboolean describes =
+      ctx->method == GST_RTSP_DESCRIBE && header_has (ctx, GST_RTSP_HDR_SUPPORTED, FEATURE);
+
+  if (!ctx->uri || (!describes && !cast_asks_for_packets (ctx)))
+    return GST_RTSP_STS_OK;
+  if (memory_get_level () != MEMORY_ENOUGH) {
+    refusals_note (REFUSED_MEMORY, self->asker->peer, MEMORY_PROBLEM);
+    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  }
+  return describes ? check_description (self, ctx) : check_packets (self, ctx);
+}
