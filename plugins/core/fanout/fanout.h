@@ -108,8 +108,13 @@ typedef struct {
   bool continues;     // its sequence numbers continue from `seq`
   bool moved;         // it fell behind the window's tail
   int64_t live_time;  // see WeirJoin
-  bool known;         // `seq` is valid
-  uint16_t seq;       // of its next packet
+  // A reader that catches up does not get the `n_skipped` discardable packets before `skip_to`,
+  // which begin `pictures_skipped` pictures. Its sequence numbers and VP8 picture ids begin higher
+  // by that, so that it has the stream's own numbers from `skip_to` on.
+  int64_t skip_to;
+  uint16_t n_skipped, pictures_skipped;
+  bool known;   // `seq` is valid
+  uint16_t seq; // of its next packet
   bool rtp_time_known;
   uint32_t rtp_time; // of its next packet
 } WeirPlan;

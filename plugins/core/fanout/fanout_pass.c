@@ -66,7 +66,7 @@ pass_over (Shard *shard, Server *server, int64_t now_ns)
   pass.tail = fanout->window.tail;
   pass.has_layers = fanout->layers.on;
   pass.is_vp8 = fanout->layers.codec == WEIR_CODEC_VP8;
-  pass.is_stacked = fanout->layers.top.spatial > 0 || fanout->layers.top.quality > 0;
+  pass.is_stacked = has_stacked_layers (fanout);
   pass.settings = fanout->settings;
   pthread_mutex_unlock (&fanout->lock);
 

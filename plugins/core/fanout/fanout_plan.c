@@ -100,6 +100,33 @@ time_at_target (const WeirWindow *window, const Start *start)
   return time;
 }
 
+// Reports whether a reader that begins there has to catch up.
+static bool
+is_behind (const WeirWindow *window, const Start *start, int64_t now_ns)
+{
+  if (start->position == window->head)
+    return false;
+  if (start->delay_ns == 0)
+    return start->position != weir_window_live (window);
+  return weir_window_at (window, start->position)->arrival_ns + start->delay_ns < now_ns;
+}
+
+// Plans the packets that a reader is not given while it catches up: those of the discardable frames
+// between its first frame, whose timestamp is `from_time`, and the frame of its target.
+static void
+plan_skipping (const WeirWindow *window, const Start *start, int64_t from_time, WeirPlan *plan)
+{
+  plan->skip_to = weir_window_edge (window, start->target);
+  for (int64_t position = start->position; position < plan->skip_to; position++) {
+    const WeirPacket *packet = weir_window_at (window, position);
+
+    if (packet->flags & WEIR_PACKET_DISCARDABLE && packet->rtp_time != from_time) {
+      plan->n_skipped++;
+      plan->pictures_skipped += (packet->flags & WEIR_PACKET_START) != 0;
+    }
+  }
+}
+
 WeirPlan
 weir_plan_start (const WeirFanout *fanout, bool at_keyframe, int64_t delay_ns, int64_t now_ns)
 {
@@ -120,7 +147,10 @@ weir_plan_start (const WeirFanout *fanout, bool at_keyframe, int64_t delay_ns, i
     plan.rtp_time = (uint32_t) (plan.live_time + plan.time_ahead);
     plan.rtp_time_known = true;
   }
+  if (packet && !has_stacked_layers (fanout) && is_behind (window, &start, now_ns))
+    plan_skipping (window, &start, packet->rtp_time, &plan);
   plan.known = weir_window_seq_at (window, plan.position, &plan.seq);
+  plan.seq = (uint16_t) (plan.seq + plan.n_skipped);
   return plan;
 }
 

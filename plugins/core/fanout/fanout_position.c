@@ -24,6 +24,7 @@ begin_at (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t 
   atomic_store_explicit (&reader->cursor, plan->position, memory_order_relaxed);
   atomic_store_explicit (&reader->delay_ns, plan->delay_ns, memory_order_relaxed);
   reader->time_ahead = plan->time_ahead;
+  reader->skip_to = plan->skip_to;
   reader->next_ns = reader->blocked_since = reader->well_since = 0;
   end_join (reader);
   if (plan->position == window->head
@@ -213,6 +214,8 @@ weir_reader_begin (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan,
     plan = &fresh;
   }
   begin_at (fanout, reader, plan, now_ns);
+  reader->seq_delta = plan->n_skipped;
+  reader->picture_delta = plan->pictures_skipped;
   if (plan->continues && weir_window_seq_at (&fanout->window, plan->position, &seq))
     reader->seq_delta = (uint16_t) (plan->seq - seq);
   describe_next (fanout, reader, now_ns, &reader->begun);

@@ -59,6 +59,7 @@ struct weir_reader {
   int64_t next_ns;    // no packet is due before
   int64_t time_ahead; // ticks by which its timestamps are ahead of the stream's
   WeirJoin join;
+  int64_t skip_to;        // see WeirPlan
   uint16_t seq_delta;     // its sequence numbers minus the stream's
   bool numbered;          // `seq_delta` has the offset that its protection asks for
   uint16_t picture_delta; // its VP8 picture ids minus the stream's
@@ -402,6 +403,14 @@ reader_times (const WeirReader *reader, const WeirFanoutSettings *settings)
   if (reader->conn || !settings->send_duplicates)
     return 1;
   return atomic_load_explicit (&reader->times, memory_order_relaxed);
+}
+
+// Reports whether pictures have several spatial or quality layers, which depend on each other.
+// Under the lock.
+static inline bool
+has_stacked_layers (const WeirFanout *fanout)
+{
+  return fanout->layers.top.spatial > 0 || fanout->layers.top.quality > 0;
 }
 
 static inline bool

@@ -267,8 +267,8 @@ choose (Pass *pass, WeirReader *reader)
     }
     choice.n++;
     // The reader's plan announced its first frame, so that frame is never left out.
-    if (joining && packet->flags & WEIR_PACKET_DISCARDABLE && !pass->is_stacked
-        && packet->rtp_time != reader->join.from_time)
+    if (joining && packet->position < reader->skip_to && packet->flags & WEIR_PACKET_DISCARDABLE
+        && !pass->is_stacked && packet->rtp_time != reader->join.from_time)
       choice.n_catch_up++;
     else if (is_thinned (pass, state, packet))
       choice.n_thinned++;
