@@ -121,6 +121,18 @@ def a_lost_disk_is_not_noticed():
 
 
 @test
+def a_title_that_cannot_be_read_is_answered_with_500_and_its_reason_logged():
+    def damage(proxy):
+        with open(os.path.join(proxy.folder.name, 'store', 'titles', 'a.mp4.index'), 'r+b') as file:
+            file.truncate(40)
+
+    with Stored(damage) as proxy:
+        assert proxy.fetch('/films/a.mp4')[0] == 500
+        proxy.wait_for_line('a title cannot be opened: .*a.mp4')
+        assert proxy.fetch('/films/none.mp4')[0] == 404
+
+
+@test
 def what_is_no_store_is_named():
     with tempfile.TemporaryDirectory() as directory:
         for uri in f'store://{directory}/', 'store://host/x', f'store://{directory}/none/':

@@ -15,7 +15,7 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from proc import Proc
+from proc import Proc, Rtsp
 from proxy import CLIP, program
 from secured import make_certificate
 from tap import Skip, run, test
@@ -60,6 +60,7 @@ class Nginx(Proc):
                 error_log stderr; events {{ }}
                 http {{ access_log {self.log}; {temporary}
                 server {{ listen 127.0.0.1:{self.port}; root {self.files};
+                location /slow/ {{ alias {self.files}/; limit_rate 700k; }}
                 location /moved/ {{ return 302 http://127.0.0.1:{self.port}/a.mp4; }} }} }}''')
         super().__init__(path, '-e', 'stderr', '-c', config)
         for _ in range(200):
@@ -85,6 +86,7 @@ class Origin:
         self.files = files or {'/noise.bin': NOISE, '/a.mp4': clip()}
         self.status = None     # of all answers, in place of the file
         self.ranges = True
+        self.delay = 0         # s before each block
         self.silent = 0        # 1: blocks are not answered; 2: nothing is
         self.ends = threading.Event()
         self.reply = None      # bytes of all answers, or a function that gets the socket
@@ -124,6 +126,8 @@ class Origin:
             self.ends.wait(20)
             request.close_connection = True
             return
+        if last > first:
+            self.ends.wait(self.delay)
         if self.reply:
             request.close_connection = True
             if callable(self.reply):
@@ -155,9 +159,14 @@ class Origin:
 class Front(TitleProxy):
     """A proxy that serves these origins at /films."""
 
-    def __init__(self, *urls, **settings):
+    def __init__(self, *urls, others=None, **settings):
         super().__init__({'upstreams': list(urls), 'connect-timeout': '2s', 'read-timeout': '3s',
-                          **settings})
+                          **settings}, others)
+
+    def describe(self, path):
+        """Returns the status of a DESCRIBE."""
+        with Rtsp(self.port) as rtsp:
+            return rtsp.request('DESCRIBE', self.url(path))[0]
 
     def fetch(self, path, headers=None):
         return super().fetch(path, headers, may_be_cut=True)
@@ -249,6 +258,70 @@ def an_origin_that_does_not_answer_is_avoided():
 
 
 @test
+def an_origin_that_is_down_is_answered_with_502_and_its_reason_logged():
+    with Nginx() as nginx, Front(nginx.url) as proxy:
+        assert proxy.fetch('/films/noise.bin', {'Range': 'bytes=0-9'})[0] == 206
+        nginx.stop()
+        for path in '/films/noise.bin', '/films/a.mp4', '/films/none.mp4':
+            assert proxy.fetch(path)[0] == 502, path
+        proxy.wait_for_line(f'a title cannot be opened: {nginx.url}noise.bin: .*Connection refused')
+        assert proxy.describe('/films/a.mp4') == 502
+
+
+@test
+def an_origin_that_does_not_answer_is_answered_with_504_and_delays_no_other_mount():
+    with tempfile.TemporaryDirectory() as folder, Origin() as origin:
+        make_files(os.path.join(folder, 'files'))
+        others = {'/other': {'upstream': f'file://{folder}/files/'}}
+        with Front(origin.url, others=others, **{'connect-timeout': '8s'}) as proxy:
+            origin.silent = 2
+            answers = []
+            waiting = [threading.Thread(target=lambda: answers.append(
+                proxy.fetch('/films/noise.bin')[0])) for _ in range(4)]
+            for thread in waiting:
+                thread.start()
+            while len(origin.asked) < 2:  # two titles of a store are opened at the same time
+                time.sleep(0.01)
+            assert proxy.fetch('/other/noise.bin') == (200, NOISE)
+            assert answers == [], 'the other mount has waited'
+            for thread in waiting:
+                thread.join()
+            assert set(answers) <= {503, 504} and answers.count(504) >= 2, answers
+            proxy.wait_for_line('it has not answered in time')
+
+
+@test
+def readers_of_a_slow_origin_get_all_their_bytes_and_delay_nobody():
+    with Nginx() as nginx:
+        others = {'/other': {'upstream': f'file://{nginx.files}/'}}
+        with Front(nginx.url + 'slow/', others=others) as proxy:
+            answers = []
+            readers = [threading.Thread(target=lambda: answers.append(
+                proxy.fetch('/films/noise.bin'))) for _ in range(8)]
+            for reader in readers:
+                reader.start()
+            while sum(proxy.reads().values()) < 1:
+                time.sleep(0.01)
+            assert proxy.fetch('/other/noise.bin') == (200, NOISE)
+            assert answers == [], 'the other mount has waited'
+            for reader in readers:
+                reader.join()
+            assert answers == [(200, NOISE)] * 8, [(status, len(got)) for status, got in answers]
+            assert nginx.asked() == BLOCKS, nginx.asked()
+
+
+@test
+def a_slow_origin_of_two_is_avoided():
+    films = {f'/{n}': NOISE for n in range(6)}
+    with Origin(films) as good, Origin(films) as slow, Front(slow.url, good.url) as proxy:
+        slow.delay = 1
+        for name in films:
+            assert proxy.fetch('/films' + name) == (200, NOISE), name
+        reads = proxy.reads()
+        assert reads[2] > 3 * reads.get(1, 0), reads
+
+
+@test
 def both_origins_are_read():
     with Origin() as first, Origin() as second, Front(first.url, second.url) as proxy:
         begin = time.monotonic()
@@ -266,14 +339,14 @@ def both_origins_are_read():
 def an_origin_without_ranges_is_refused():
     with Origin() as origin, Front(origin.url) as proxy:
         origin.ranges = False
-        assert proxy.fetch('/films/noise.bin')[0] == 404
+        assert proxy.fetch('/films/noise.bin')[0] == 502
         proxy.wait_for_line('it sends whole files only; a server with ranges is needed')
 
 
 @test
 def a_redirect_is_not_followed():
     with Nginx() as nginx, Front(nginx.url + 'moved/') as proxy:
-        assert proxy.fetch('/films/a.mp4')[0] == 404
+        assert proxy.fetch('/films/a.mp4')[0] == 502
         proxy.wait_for_line(r'it redirects \(302\); write the URL of the server itself')
 
 
@@ -321,7 +394,8 @@ def answers_that_are_wrong_are_refused_and_endless_ones_end():
                 (b'HTTP/1.1 206 OK\r\n' + b'X: y\r\n' * 300000 + b'\r\n', 'cannot be opened'),
                 (drip, 'not answered in time')]:
             origin.reply, seen = reply, len(proxy.lines)
-            assert proxy.fetch('/films/noise.bin', {'Range': 'bytes=0-9'})[0] == 404, reason
+            status = proxy.fetch('/films/noise.bin', {'Range': 'bytes=0-9'})[0]
+            assert status == (504 if reply is drip else 502), (reason, status)
             proxy.wait_for_line(reason, start=seen)
         origin.reply = None
         assert proxy.fetch('/films/noise.bin') == (200, NOISE)
@@ -333,13 +407,13 @@ def certificates_are_checked():
         pem = os.path.join(folder, 'origin.pem')
         fingerprint = make_certificate(pem)
         with Origin(certificate=pem) as origin:
-            for keys, status in [({}, 404), ({'tls-ca': pem}, 206), ({'tls-verify': False}, 206),
+            for keys, status in [({}, 502), ({'tls-ca': pem}, 206), ({'tls-verify': False}, 206),
                                  ({'tls-fingerprint': fingerprint}, 206),
-                                 ({'tls-ca': pem, 'tls-fingerprint': '00' * 32}, 404)]:
+                                 ({'tls-ca': pem, 'tls-fingerprint': '00' * 32}, 502)]:
                 with Front(origin.url, **{'connect-timeout': '20s', **keys}) as proxy:
                     got = proxy.fetch('/films/noise.bin', {'Range': 'bytes=0-9'})[0]
                     assert got == status, (keys, got)
-                    if status == 404:
+                    if status == 502:
                         proxy.wait_for_line('the certificate of the upstream is not')
 
 
@@ -421,7 +495,7 @@ def titles_in_a_bucket_are_served():
 @test
 def wrong_keys_are_named():
     with S3() as s3, Front(s3.url, **{'keys-file': s3.keys('WRONG')}) as proxy:
-        assert proxy.fetch('/films/a.mp4')[0] == 404
+        assert proxy.fetch('/films/a.mp4')[0] == 502
         proxy.wait_for_line(r'it refuses access \(403\); check keys-file')
 
 

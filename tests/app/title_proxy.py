@@ -12,8 +12,8 @@ PICTURES = 133  # of the clip
 
 
 class TitleProxy(Controlled):
-    def __init__(self, mount, **top):
-        super().__init__({'/films': mount}, http={'listen': '127.0.0.1:0'}, **top)
+    def __init__(self, mount, others=None, **top):
+        super().__init__({'/films': mount, **(others or {})}, http={'listen': '127.0.0.1:0'}, **top)
         self.web_port = int(self.wait_for_line(r' titles http://[\d.]+:(\d+)')[1])
 
     def fetch(self, path, headers=None, may_be_cut=False):

@@ -315,6 +315,15 @@ end_work (Title *self)
     done (data);
 }
 
+// Reports whether clients learn why a title cannot be opened: there are too many, or the store or
+// its origin does not work.
+static gboolean
+is_told (gint code)
+{
+  return code == G_IO_ERROR_NO_SPACE || code == G_IO_ERROR_PROXY_FAILED
+         || code == G_IO_ERROR_TIMED_OUT || code == G_IO_ERROR_INVALID_DATA;
+}
+
 static GObject *
 open_media (Title *self, GError **error)
 {
@@ -324,8 +333,7 @@ open_media (Title *self, GError **error)
   GObject *media;
 
   if (fd < 0) {
-    // Clients do not learn why a title cannot be opened, except that there are too many.
-    if (!g_error_matches (why, G_IO_ERROR, G_IO_ERROR_NO_SPACE))
+    if (!is_told (why->code))
       why->code = G_IO_ERROR_NOT_FOUND;
     g_propagate_error (error, why);
     return NULL;

@@ -37,7 +37,7 @@ open_store (BlockStore *self, GError **error)
   if (store)
     return store;
   log_event_limited (&limit, "store %s: %s", self->path, why->message);
-  g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED, "%s", why->message);
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, "%s", why->message);
   g_error_free (why);
   return NULL;
 }
@@ -45,7 +45,9 @@ open_store (BlockStore *self, GError **error)
 static StoreBytes *
 block_store_open_bytes (Store *store, const gchar *name, GError **error)
 {
+  static LogLimit limit = { .burst = 10, .interval_ms = 10000 };
   WeirBlockStore *from = open_store ((BlockStore *) store, error);
+  gint code = G_IO_ERROR_INVALID_DATA;
   GError *why = NULL;
   WeirStoredTitle *title;
 
@@ -55,10 +57,12 @@ block_store_open_bytes (Store *store, const gchar *name, GError **error)
   weir_block_store_unref (from);
   if (title)
     return block_bytes_new (title);
-  g_set_error (error, G_IO_ERROR,
-      g_error_matches (why, WEIR_STORE_ERROR, WEIR_STORE_ERROR_NOT_FOUND) ? G_IO_ERROR_NOT_FOUND
-                                                                          : G_IO_ERROR_FAILED,
-      "%s", why->message);
+  if (g_error_matches (why, WEIR_STORE_ERROR, WEIR_STORE_ERROR_NOT_FOUND)
+      || g_error_matches (why, WEIR_STORE_ERROR, WEIR_STORE_ERROR_NAME))
+    code = G_IO_ERROR_NOT_FOUND;
+  else
+    log_event_limited (&limit, "a title cannot be opened: %s", why->message);
+  g_set_error_literal (error, G_IO_ERROR, code, why->message);
   g_error_free (why);
   return NULL;
 }

@@ -76,12 +76,27 @@ on_end (gpointer data)
 {
   Call *call = data;
 
-  set_error (call, ETIMEDOUT, "it has not answered in time");
+  set_error (call, ETIMEDOUT,
+      call->stream ? "it sends too slowly: the range was not complete in time"
+                   : "it has not answered in time");
   g_cancellable_cancel (call->cancellable);
   return G_SOURCE_REMOVE;
 }
 
 // ---- answers ----
+
+// Reports whether the answer redirects to the same path with a slash behind it, as for folders.
+static gboolean
+is_folder (Call *call)
+{
+  const gchar *to =
+      soup_message_headers_get_one (soup_message_get_response_headers (call->message), "Location");
+  gchar *folder = g_strconcat (g_uri_get_path (soup_message_get_uri (call->message)), "/", NULL);
+  const gboolean is = to && g_str_has_suffix (to, folder);
+
+  g_free (folder);
+  return is;
+}
 
 static void
 judge_status (Call *call, guint status)
@@ -104,6 +119,10 @@ judge_status (Call *call, guint status)
       return;
     default:
       break;
+  }
+  if (status >= 300 && status < 400 && is_folder (call)) {
+    set_error (call, ENOENT, "it is a folder");
+    return;
   }
   if (status == SOUP_STATUS_UNAUTHORIZED || status == SOUP_STATUS_FORBIDDEN)
     why = g_strdup_printf ("it refuses access (%u); check keys-file, or user and password", status);

@@ -221,7 +221,7 @@ find_title (Site *self, const gchar *name, GError **error)
   gboolean failed = FALSE;
 
   if (!self->http) {
-    g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_FAILED, self->wrong);
+    g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_PROXY_FAILED, self->wrong);
     return NULL;
   }
   title = origin_title_find ((const gchar *const *) self->urls, name, self->http, self->cache,
@@ -238,7 +238,7 @@ find_title (Site *self, const gchar *name, GError **error)
     remember (self, name, title);
     return title;
   }
-  g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED, "title '%s' cannot be read", name);
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_PROXY_FAILED, "title '%s' cannot be read", name);
   origin_title_free (title);
   return NULL;
 }

@@ -63,10 +63,12 @@ origin_title_copy (OriginTitle *self)
 static void
 set_error (GError **error, const OriginRange *range)
 {
-  gint code = G_IO_ERROR_FAILED;
+  gint code = G_IO_ERROR_PROXY_FAILED;
 
   if (range->error == ENOENT)
     code = G_IO_ERROR_NOT_FOUND;
+  else if (range->error == ETIMEDOUT)
+    code = G_IO_ERROR_TIMED_OUT;
   g_set_error (error, G_IO_ERROR, code, "%s: %s", range->url, range->why);
 }
 
@@ -127,7 +129,8 @@ origin_title_find (const gchar *const *bases, const gchar *name, OriginHttp *htt
   if (good && self->size <= ORIGIN_TITLE_BYTES_MAX)
     return self;
   if (good)
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED, "%s: the title is larger than 1 TiB", name);
+    g_set_error (
+        error, G_IO_ERROR, G_IO_ERROR_PROXY_FAILED, "%s: the title is larger than 1 TiB", name);
   origin_title_free (self);
   return NULL;
 }

@@ -53,7 +53,11 @@ void store_unref (Store *self);
 // Opens the title `name` for reading, and sets `*size` to its size in bytes; `size` may be NULL.
 // Returns a file descriptor that the caller owns: a file, or a socket that is asked for the bytes
 // (bytes_socket.h). On failure, returns -1 and sets an error of the domain G_IO_ERROR:
-// G_IO_ERROR_NO_SPACE if the store can give no more streams.
+// - G_IO_ERROR_NO_SPACE: the store can give no more streams,
+// - G_IO_ERROR_PROXY_FAILED: the origin cannot be reached, or gives no answer of use,
+// - G_IO_ERROR_TIMED_OUT: the origin has not answered in time,
+// - G_IO_ERROR_INVALID_DATA: the store, or its index of the title, cannot be read,
+// - others: there is no such title for clients.
 int store_open (Store *self, const gchar *name, guint64 *size, GError **error);
 
 // Opens the title `name` for outlets that send its bytes. Returns NULL and sets an error of the

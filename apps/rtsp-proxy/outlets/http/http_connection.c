@@ -396,7 +396,8 @@ step_opening (HttpConnection *self, gint64 now)
 {
   StoreBytes *bytes = NULL;
   GError *error = NULL;
-  gboolean busy;
+  const gchar *text;
+  guint status;
 
   if (!http_opening_take (self->opening, &bytes, &error))
     return FALSE;
@@ -406,10 +407,8 @@ step_opening (HttpConnection *self, gint64 now)
     store_bytes_unref (bytes);
     return TRUE;
   }
-  busy = g_error_matches (error, G_IO_ERROR, G_IO_ERROR_TOO_MANY_OPEN_FILES)
-         || g_error_matches (error, G_IO_ERROR, G_IO_ERROR_BUSY);
-  answer_text (self, busy ? SOUP_STATUS_SERVICE_UNAVAILABLE : SOUP_STATUS_NOT_FOUND,
-      busy ? error->message : NULL);
+  status = http_refusal_of_error (error, &text);
+  answer_text (self, status, text);
   g_error_free (error);
   return TRUE;
 }

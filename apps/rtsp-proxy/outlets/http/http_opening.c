@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/http/http_opening.h"
 
+#include <gio/gio.h>
+
 #include "base/threads.h"
 
-#define OPENERS 2 // threads
+#define OPENERS 2            // threads of a store
+#define WAIT_MAX_US 10000000 // for a thread, after which a title is not opened
 
 struct _HttpOpening {
   gatomicrefcount refs;
   Store *store;
   gchar *name;
+  gint64 asked_us;
   GMutex lock; // protects the fields below; held while `done` runs
   gboolean ended;
   StoreBytes *bytes;
@@ -30,15 +34,30 @@ unref (HttpOpening *self)
   g_free (self);
 }
 
-static void
-work (gpointer opening, gpointer unused)
+static gboolean
+is_wanted (HttpOpening *self)
 {
-  HttpOpening *self = opening;
-  GError *error = NULL;
-  StoreBytes *bytes;
+  gboolean wanted;
 
-  thread_set_name ("http-open");
-  bytes = store_open_bytes (self->store, self->name, &error);
+  g_mutex_lock (&self->lock);
+  wanted = self->done != NULL;
+  g_mutex_unlock (&self->lock);
+  return wanted;
+}
+
+static void
+open_title (HttpOpening *self)
+{
+  StoreBytes *bytes = NULL;
+  GError *error = NULL;
+
+  if (!is_wanted (self))
+    return;
+  if (g_get_monotonic_time () - self->asked_us > WAIT_MAX_US)
+    g_set_error_literal (&error, G_IO_ERROR, G_IO_ERROR_BUSY,
+        "titles of this store take too long to open, so that others wait for them");
+  else
+    bytes = store_open_bytes (self->store, self->name, &error);
   g_mutex_lock (&self->lock);
   self->ended = TRUE;
   self->bytes = bytes;
@@ -47,7 +66,49 @@ work (gpointer opening, gpointer unused)
     self->done (self->data);
   self->done = NULL;
   g_mutex_unlock (&self->lock);
-  unref (self);
+}
+
+// ---- the threads of the stores ----
+
+// A store whose titles are opened. An origin that does not answer delays its own titles only.
+typedef struct {
+  guint n_working;
+  GQueue waiting; // of HttpOpening
+} Line;
+
+static GMutex lines_lock;
+static GHashTable *lines; // Store: Line, of stores at work; with `lines_lock` held
+
+// Returns the opening that the store's thread does next, or NULL: then the thread ends.
+static HttpOpening *
+take_next (Store *store)
+{
+  HttpOpening *next;
+  Line *line;
+
+  g_mutex_lock (&lines_lock);
+  line = g_hash_table_lookup (lines, store);
+  next = g_queue_pop_head (&line->waiting);
+  if (!next && --line->n_working == 0)
+    g_hash_table_remove (lines, store);
+  g_mutex_unlock (&lines_lock);
+  return next;
+}
+
+static void
+work (gpointer opening, gpointer unused)
+{
+  HttpOpening *self = opening;
+
+  thread_set_name ("http-open");
+  while (self) {
+    HttpOpening *next;
+
+    open_title (self);
+    next = take_next (self->store);
+    unref (self);
+    self = next;
+  }
   thread_set_name (THREAD_IDLE);
 }
 
@@ -57,8 +118,33 @@ get_openers (void)
   static gsize openers;
 
   if (g_once_init_enter (&openers))
-    g_once_init_leave (&openers, (gsize) g_thread_pool_new (work, NULL, OPENERS, FALSE, NULL));
+    g_once_init_leave (&openers, (gsize) g_thread_pool_new (work, NULL, -1, FALSE, NULL));
   return (GThreadPool *) openers;
+}
+
+// Gives the opening to a thread of its store. Takes ownership of a reference.
+static void
+begin (HttpOpening *self)
+{
+  gboolean starts;
+  Line *line;
+
+  g_mutex_lock (&lines_lock);
+  if (!lines)
+    lines = g_hash_table_new_full (NULL, NULL, NULL, g_free);
+  line = g_hash_table_lookup (lines, self->store);
+  if (!line) {
+    line = g_new0 (Line, 1);
+    g_hash_table_insert (lines, self->store, line);
+  }
+  starts = line->n_working < OPENERS;
+  if (starts)
+    line->n_working++;
+  else
+    g_queue_push_tail (&line->waiting, self);
+  g_mutex_unlock (&lines_lock);
+  if (starts)
+    g_thread_pool_push (get_openers (), self, NULL);
 }
 
 HttpOpening *
@@ -70,10 +156,11 @@ http_opening_new (Store *store, gchar *name, void (*done) (gpointer data), gpoin
   g_mutex_init (&self->lock);
   self->store = store;
   self->name = name;
+  self->asked_us = g_get_monotonic_time ();
   self->done = done;
   self->data = data;
   g_atomic_ref_count_inc (&self->refs);
-  g_thread_pool_push (get_openers (), self, NULL);
+  begin (self);
   return self;
 }
 

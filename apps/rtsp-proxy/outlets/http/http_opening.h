@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Opens a title in one of a few threads, because that may block on a disk.
+// Opens titles in threads, two for each store, because that may block on a disk or an origin.
 
 #include "stores/store.h"
 

@@ -52,6 +52,29 @@ http_refusal_of_reader (Mount *mount)
   return places_take (mount_get_path (mount), get_max_readers (mount)) ? NULL : &readers;
 }
 
+guint
+http_refusal_of_error (const GError *error, const gchar **text)
+{
+  *text = NULL;
+  switch (error->domain == G_IO_ERROR ? error->code : G_IO_ERROR_NOT_FOUND) {
+    case G_IO_ERROR_TOO_MANY_OPEN_FILES:
+    case G_IO_ERROR_BUSY:
+      *text = error->message;
+      return SOUP_STATUS_SERVICE_UNAVAILABLE;
+    case G_IO_ERROR_PROXY_FAILED:
+      *text = "the server that has this title cannot be read now";
+      return SOUP_STATUS_BAD_GATEWAY;
+    case G_IO_ERROR_TIMED_OUT:
+      *text = "the server that has this title has not answered in time";
+      return SOUP_STATUS_GATEWAY_TIMEOUT;
+    case G_IO_ERROR_INVALID_DATA:
+      *text = "the store of this title cannot be read";
+      return SOUP_STATUS_INTERNAL_SERVER_ERROR;
+    default:
+      return SOUP_STATUS_NOT_FOUND;
+  }
+}
+
 gchar *
 http_refusal_enter_store (StoreBytes *bytes, guint64 at, const gchar *peer)
 {

@@ -20,6 +20,10 @@ const HttpRefusal *http_refusal_of (RequestFault fault);
 // refusal if there is no room.
 const HttpRefusal *http_refusal_of_reader (Mount *mount);
 
+// Returns the status for a title that cannot be opened (store_open_bytes()), and sets `text` to
+// what the client may know of the reason; NULL: no more than the status says.
+guint http_refusal_of_error (const GError *error, const gchar **text);
+
 // Counts a stream of a title that begins at byte `at` (store_bytes_enter()). If it is one too many,
 // logs that and returns the reason. (transfer full)
 gchar *http_refusal_enter_store (StoreBytes *bytes, guint64 at, const gchar *peer);

@@ -94,14 +94,23 @@ note_choice (Asker *self, GstRTSPContext *ctx, const Demand *demand)
 static GstRTSPStatusCode
 refuse (Asker *self, GError *error)
 {
+  static const struct {
+    gint code;
+    GstRTSPStatusCode status;
+  } known[] = {
+    { G_IO_ERROR_BUSY, GST_RTSP_STS_SERVICE_UNAVAILABLE },
+    { G_IO_ERROR_NO_SPACE, GST_RTSP_STS_NOT_ENOUGH_BANDWIDTH },
+    { G_IO_ERROR_NOT_SUPPORTED, GST_RTSP_STS_UNSUPPORTED_MEDIA_TYPE },
+    { G_IO_ERROR_PROXY_FAILED, GST_RTSP_STS_BAD_GATEWAY },
+    { G_IO_ERROR_TIMED_OUT, GST_RTSP_STS_GATEWAY_TIMEOUT },
+    { G_IO_ERROR_INVALID_DATA, GST_RTSP_STS_INTERNAL_SERVER_ERROR },
+  };
   GstRTSPStatusCode status = GST_RTSP_STS_NOT_FOUND;
 
-  if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_BUSY))
-    status = GST_RTSP_STS_SERVICE_UNAVAILABLE;
-  else if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NO_SPACE))
-    status = GST_RTSP_STS_NOT_ENOUGH_BANDWIDTH;
-  else if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED))
-    status = GST_RTSP_STS_UNSUPPORTED_MEDIA_TYPE;
+  for (gsize i = 0; i < G_N_ELEMENTS (known); i++) {
+    if (g_error_matches (error, G_IO_ERROR, known[i].code))
+      status = known[i].status;
+  }
   log_event_limited (&refusals, "reader %s refused: %s", self->peer, error->message);
   g_error_free (error);
   return status;
