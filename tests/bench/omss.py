@@ -3,17 +3,20 @@
 many readers, by a plain daemon and by fanoutsink in user space and in the kernel."""
 
 import contextlib
+import json
 import os
+import pathlib
 import subprocess
 import sys
 
 from proc import Proc
 from report import Column
 from rig import FIRST_PORT
-from servers import BUILD, PLUGINS
+from servers import BUILD, PLUGINS, clip_of
 
 NAME = 'omss'
 KILOBITS, UPSTREAM, TCP_PORT = 256, 5600, 5601
+CLIP_MEGABITS, FAST, SLOW = 4, 4, 4
 
 # Sends RTP with PAYLOAD bytes of payload at 256 kb/s: each packet is a frame.
 SOURCE = f'''
@@ -72,6 +75,30 @@ def measure(rig, way, transport, readers, payload, seconds):
     return {**result, 'delivered': 100 * result['sent'] / due}
 
 
+def watch(rig, policy, seconds):
+    """Yields what the fast and the slow readers have seen."""
+    reader = pathlib.Path(__file__).with_name('drop_readers.py')
+    with Proc(*rig.server, BUILD / 'tests/bench/omss_bench', policy, 'tcp', rig.server_address,
+              TCP_PORT, FAST + SLOW, clip_of(CLIP_MEGABITS, 1), seconds,
+              env={**os.environ, **PLUGINS}) as bench:
+        bench.wait_for_line('^LISTENING')
+        done = subprocess.run(
+            [*rig.readers, sys.executable, reader, rig.server_address, *map(str, (
+                TCP_PORT, FAST, SLOW, int(CLIP_MEGABITS * 1e6 / 2), seconds))],
+            capture_output=True, text=True, check=True)
+    readers = [json.loads(line) for line in done.stdout.splitlines()]
+    origin = min(arrival - time / 90000 for reader in readers for time, _, arrival in reader['frames'])
+    for name in 'fast', 'slow':
+        chosen = [reader['frames'] for reader in readers if reader['slow'] == (name == 'slow')]
+        frames = [frame for found in chosen for frame in found]
+        sent = len(chosen) * seconds * 25
+        lags = sorted(1000 * (arrival - time / 90000 - origin) for time, _, arrival in frames)
+        yield name, policy, {
+            'decodable': 100 * sum(decodable for _, decodable, _ in frames) / sent,
+            'arrived': 100 * len(frames) / sent, 'lag': lags[len(lags) // 2],
+            'lag_p95': lags[len(lags) * 95 // 100]}
+
+
 def ways():
     """Returns the ways that this build knows."""
     known = subprocess.run(['gst-inspect-1.0', 'fanoutsink'], env={**os.environ, **PLUGINS},
@@ -118,4 +145,22 @@ class Payload(Part):
                             rig, way, transport, 800, payload, 4 if quick else 10)
 
 
-PARTS = Bulk, Payload
+class Drops(Part):
+    """What the paper left for later: drop policies, seen from the readers."""
+
+    NAME = 'omss-drops'
+    TITLE = f'4 fast readers and 4 that read half of a stream of {CLIP_MEGABITS} Mb/s over TCP, ' \
+        'with a window of 256 KiB'
+    CASE, WHO, YARDSTICK = 'readers', 'policy', None
+    COLUMNS = (Column('decodable', '% of frames that can be decoded', '{:.1f}'),
+               Column('arrived', '% of frames that arrive', '{:.1f}'),
+               Column('lag', 'lag p50 ms'), Column('lag_p95', 'lag p95 ms'))
+
+    @staticmethod
+    def run(rig, quick):
+        seconds = 8 if quick else 16
+        for policy in 'slowest', 'head', 'tail':
+            yield from watch(rig, policy, seconds)
+
+
+PARTS = Bulk, Payload, Drops

@@ -4,9 +4,11 @@
 //     omss_bench WAY udp|tcp ADDRESS PORT READERS UPSTREAM SECONDS
 //
 // WAY `daemon` sends each packet to each reader with one system call; `engine` is fanoutsink, and
-// `kernel` is fanoutsink with kernel=on. The stream comes to the UDP port UPSTREAM. UDP readers are
-// the ports from PORT on; TCP readers connect to ADDRESS:PORT here, and have packets framed by RFC
-// 4571. Prints READY when all readers are there, then one line "name value" for each figure.
+// `kernel` is fanoutsink with kernel=on. The stream comes to the UDP port UPSTREAM. WAY `slowest`,
+// `head` or `tail` is fanoutsink with this rule for dropping packets and with small buffers, and
+// UPSTREAM is a clip that it plays. UDP readers are the ports from PORT on; TCP readers connect to
+// ADDRESS:PORT here, and have packets framed by RFC 4571. Prints READY when all readers are there,
+// then one line "name value" for each figure.
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,11 +25,13 @@
 #include <gst/gst.h>
 
 #define WARM_UP_S 1
+#define SMALL_BUFFER 65536  // of a connection, so that a slow reader is seen soon
+#define SMALL_WINDOW 262144 // so that it is full before a slow reader is sent fewer frames
 
 typedef struct {
-  const char *way, *address;
+  const char *way, *address, *upstream;
   gboolean tcp;
-  int port, readers, upstream, seconds;
+  int port, readers, seconds;
 } Job;
 
 typedef struct {
@@ -87,11 +91,19 @@ bound_socket (int type, const char *address, int port)
   return fd;
 }
 
+static gboolean
+drops (const Job *job)
+{
+  return !g_str_equal (job->way, "daemon") && !g_str_equal (job->way, "engine")
+         && !g_str_equal (job->way, "kernel");
+}
+
 // Returns the sockets of the TCP readers.
 static int *
 accept_all (const Job *job)
 {
   const int listener = bound_socket (SOCK_STREAM, job->address, job->port), one = 1;
+  const int small = SMALL_BUFFER;
   int *readers = g_new (int, job->readers);
 
   listen (listener, 4096);
@@ -101,6 +113,8 @@ accept_all (const Job *job)
     if (readers[i] < 0)
       g_error ("accept: %s", g_strerror (errno));
     setsockopt (readers[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (drops (job))
+      setsockopt (readers[i], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
   }
   close (listener);
   return readers;
@@ -123,7 +137,7 @@ send_one (const Job *job, int out, const struct sockaddr_in *reader, int connect
 static void
 run_daemon (const Job *job)
 {
-  const int in = bound_socket (SOCK_DGRAM, "127.0.0.1", job->upstream);
+  const int in = bound_socket (SOCK_DGRAM, "127.0.0.1", atoi (job->upstream));
   const int out = socket (AF_INET, SOCK_DGRAM, 0);
   int *connections = job->tcp ? accept_all (job) : NULL;
   struct sockaddr_in *readers = g_new (struct sockaddr_in, job->readers);
@@ -185,13 +199,23 @@ add_readers (const Job *job, GstElement *sink)
   }
 }
 
+static gchar *
+pipeline_of (const Job *job)
+{
+  if (!drops (job))
+    return g_strdup_printf ("udpsrc address=127.0.0.1 port=%s caps=\"application/x-rtp, "
+                            "media=video, clock-rate=90000, encoding-name=X-BENCH\" ! "
+                            "fanoutsink name=sink %s",
+        job->upstream, g_str_equal (job->way, "kernel") ? "kernel=on" : "");
+  return g_strdup_printf ("filesrc location=\"%s\" ! qtdemux ! h264parse ! rtph264pay mtu=1450 ! "
+                          "fanoutsink name=sink drop-policy=%s window-bytes=%d",
+      job->upstream, job->way, SMALL_WINDOW);
+}
+
 static void
 run_sink (const Job *job)
 {
-  gchar *launch = g_strdup_printf ("udpsrc address=127.0.0.1 port=%d caps=\"application/x-rtp, "
-                                   "media=video, clock-rate=90000, encoding-name=X-BENCH\" ! "
-                                   "fanoutsink name=sink %s",
-      job->upstream, g_str_equal (job->way, "kernel") ? "kernel=on" : "");
+  gchar *launch = pipeline_of (job);
   GError *error = NULL;
   GstElement *pipeline = gst_parse_launch (launch, &error), *sink;
   Usage before;
@@ -211,6 +235,7 @@ run_sink (const Job *job)
   g_usleep ((gulong) job->seconds * G_USEC_PER_SEC);
   report (job, before, usage (packets_sent (sink)));
   gst_element_set_state (pipeline, GST_STATE_NULL);
+  g_free (launch);
 }
 
 int
@@ -221,8 +246,8 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   if (argc != 8)
     g_error ("usage: omss_bench WAY udp|tcp ADDRESS PORT READERS UPSTREAM SECONDS");
-  job = (Job) { argv[1], argv[3], g_str_equal (argv[2], "tcp"), atoi (argv[4]), atoi (argv[5]),
-    atoi (argv[6]), atoi (argv[7]) };
+  job = (Job) { argv[1], argv[3], argv[6], g_str_equal (argv[2], "tcp"), atoi (argv[4]),
+    atoi (argv[5]), atoi (argv[7]) };
   if (g_str_equal (job.way, "daemon"))
     run_daemon (&job);
   else
