@@ -320,6 +320,17 @@ remote_track_resume (RemoteTrack *self, guint32 serial, guint32 seqnum)
   g_mutex_unlock (&self->lock);
 }
 
+gboolean
+remote_track_is_cut_off (RemoteTrack *self)
+{
+  gboolean cut_off;
+
+  g_mutex_lock (&self->lock);
+  cut_off = self->has_ended;
+  g_mutex_unlock (&self->lock);
+  return cut_off;
+}
+
 GstClockTime
 remote_track_get_lead (RemoteTrack *self)
 {

@@ -39,5 +39,8 @@ gboolean remote_track_waits (RemoteTrack *self, guint32 serial);
 // Ends the flush, and lets the track go on from the seek `serial`.
 void remote_track_resume (RemoteTrack *self, guint32 serial, guint32 seqnum);
 
+// Reports whether the track has ended because its worker process did.
+gboolean remote_track_is_cut_off (RemoteTrack *self);
+
 // As title_file_get_lead().
 GstClockTime remote_track_get_lead (RemoteTrack *self);

@@ -61,6 +61,12 @@ title_file_is_raw (GstElement *self)
   return ((TitleFile *) self)->raw;
 }
 
+gboolean
+title_file_is_cut_off (GstElement *self)
+{
+  return CLASS (self)->is_cut_off && CLASS (self)->is_cut_off ((TitleFile *) self);
+}
+
 void
 title_file_give_up (GstElement *self)
 {

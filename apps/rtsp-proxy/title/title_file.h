@@ -30,6 +30,7 @@ typedef struct {
   void (*fill_gaps) (TitleFile *self);
   void (*mute) (TitleFile *self, guint track, gboolean muted);
   void (*give_up) (TitleFile *self);
+  gboolean (*is_cut_off) (TitleFile *self);
 } TitleFileClass;
 
 GType title_file_get_type (void);
@@ -51,6 +52,10 @@ gint64 title_file_get_duration (GstElement *self);
 // Reports whether the file is a stream without a container. A raw stream has no index, so it cannot
 // seek.
 gboolean title_file_is_raw (GstElement *self);
+
+// Reports, after a track has ended, whether it ended because its worker process did. An error tells
+// the reason, perhaps later.
+gboolean title_file_is_cut_off (GstElement *self);
 
 // Posts an error, and makes a seek in progress fail. The file cannot be played any more. Call from
 // any thread.

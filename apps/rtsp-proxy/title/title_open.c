@@ -23,5 +23,11 @@ title_open_prepare (void)
 GstElement *
 title_open (int fd)
 {
-  return isolated ? title_remote_new (fd) : title_local_new (title_local_source (fd), TRUE);
+  return isolated ? title_remote_new (fd, TRUE) : title_local_new (title_local_source (fd), TRUE);
+}
+
+GstElement *
+title_open_unpaced (int fd)
+{
+  return isolated ? title_remote_new (fd, FALSE) : title_local_new (title_local_source (fd), FALSE);
 }

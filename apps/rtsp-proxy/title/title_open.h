@@ -14,3 +14,6 @@ void title_open_prepare (void);
 // Returns the element (floating reference) for the open file `fd`. The caller keeps `fd` open as
 // long as the element exists.
 GstElement *title_open (int fd);
+
+// As title_open(), but packets leave as soon as they are taken.
+GstElement *title_open_unpaced (int fd);

@@ -11,6 +11,7 @@
 
 typedef struct {
   TitleFile parent;
+  gboolean paced;
   TitleLink *link; // NULL: it could not be opened, see `error`
   GError *error;
   gint sockets[RELAY_MAX_TRACKS]; // of tracks that are not known yet; -1: none
@@ -20,7 +21,7 @@ typedef struct {
   GMutex lock; // protects the fields below
   GCond changed;
   RemoteTrack *tracks[RELAY_MAX_TRACKS]; // not owned
-  GstElement *pacers[RELAY_MAX_TRACKS];  // not owned
+  GstElement *pacers[RELAY_MAX_TRACKS];  // not owned; NULL: not paced
   guint n_tracks;
   gboolean is_gone;           // the worker says no more, or the title is given up
   gboolean seeks;             // a seek is in progress
@@ -243,9 +244,9 @@ static const RemoteTrackHandler track_handler = { on_seek, on_collision, on_mtu,
 // ---- tracks ----
 
 static void
-expose (TitleRemote *self, guint number, GstElement *pacer)
+expose (TitleRemote *self, guint number, GstElement *last)
 {
-  GstPad *inner = gst_element_get_static_pad (pacer, "src");
+  GstPad *inner = gst_element_get_static_pad (last, "src");
   gchar *name = g_strdup_printf ("src_%u", number);
   GstPad *pad = gst_ghost_pad_new (name, inner);
 
@@ -264,15 +265,18 @@ add_track (TitleRemote *self, GstElement *track, GstElement *pacer, guint number
   g_free (name);
   // The elements start when all pads are linked.
   gst_element_set_locked_state (track, TRUE);
-  gst_element_set_locked_state (pacer, TRUE);
-  gst_bin_add_many (GST_BIN (self), track, pacer, NULL);
-  gst_element_link (track, pacer);
+  gst_bin_add (GST_BIN (self), track);
+  if (pacer) {
+    gst_element_set_locked_state (pacer, TRUE);
+    gst_bin_add (GST_BIN (self), pacer);
+    gst_element_link (track, pacer);
+  }
   g_mutex_lock (&self->lock);
   self->tracks[number] = (RemoteTrack *) track;
   self->pacers[number] = pacer;
   self->n_tracks = number + 1;
   g_mutex_unlock (&self->lock);
-  expose (self, number, pacer);
+  expose (self, number, pacer ? pacer : track);
 }
 
 // No packet may leave before all pads are known.
@@ -283,6 +287,8 @@ start_tracks (TitleRemote *self)
     GstElement *elements[] = { self->pacers[i], GST_ELEMENT (self->tracks[i]) };
 
     for (guint k = 0; k < G_N_ELEMENTS (elements); k++) {
+      if (!elements[k])
+        continue;
       gst_element_set_state (elements[k], GST_STATE_PAUSED);
       gst_element_set_locked_state (elements[k], FALSE);
     }
@@ -296,17 +302,17 @@ on_track (gpointer owner, guint number, guint payload_type, guint mtu)
   TitleRemote *self = owner;
   RemoteTrackConfig config = { number, payload_type, mtu, self->sockets[number] };
   GError *error = NULL;
-  GstElement *pacer;
+  GstElement *pacer = NULL;
 
   if (number != self->n_tracks || config.socket < 0)
     return;
-  pacer = element_make ("ratepacer", &error);
-  if (!pacer) {
+  if (self->paced && !(pacer = element_make ("ratepacer", &error))) {
     on_failed (self, error, NULL);
     g_error_free (error);
     return;
   }
-  g_object_set (pacer, "rounds", (guint64) TITLE_ROUND_NS, NULL);
+  if (pacer)
+    g_object_set (pacer, "rounds", (guint64) TITLE_ROUND_NS, NULL);
   self->sockets[number] = -1;
   add_track (self, remote_track_new (&config, &track_handler, self), pacer, number);
 }
@@ -371,6 +377,18 @@ give_up (TitleFile *self)
   on_gone (self);
 }
 
+static gboolean
+is_cut_off (TitleFile *file)
+{
+  RemoteTrack *tracks[RELAY_MAX_TRACKS];
+  const guint n = get_tracks ((TitleRemote *) file, tracks);
+  gboolean cut_off = FALSE;
+
+  for (guint i = 0; i < n; i++)
+    cut_off |= remote_track_is_cut_off (tracks[i]);
+  return cut_off;
+}
+
 // ---- construction ----
 
 static GstStateChangeReturn
@@ -426,13 +444,15 @@ title_remote_class_init (TitleRemoteClass *klass)
   file_class->fill_gaps = fill_gaps;
   file_class->mute = mute;
   file_class->give_up = give_up;
+  file_class->is_cut_off = is_cut_off;
 }
 
 GstElement *
-title_remote_new (int fd)
+title_remote_new (int fd, gboolean paced)
 {
   TitleRemote *self = g_object_new (title_remote_get_type (), NULL);
 
+  self->paced = paced;
   self->link = title_link_open (fd, &link_handler, self, self->sockets, &self->error);
   return GST_ELEMENT (self);
 }
