@@ -80,8 +80,9 @@ run_scheme (char **args)
 }
 
 static void
-count_frames (void *data, const WeirChannel *channel, uint32_t from, uint32_t to)
+count_frames (void *data, const WeirChannel *channel, uint32_t from, uint32_t to, int64_t at_ns)
 {
+  (void) at_ns;
   (void) channel;
   *(uint32_t *) data += to - from;
 }

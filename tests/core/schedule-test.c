@@ -62,8 +62,9 @@ give (Client *client, const WeirChannel *channel, uint32_t frame)
 }
 
 static void
-send_frames (void *data, const WeirChannel *channel, uint32_t from, uint32_t to)
+send_frames (void *data, const WeirChannel *channel, uint32_t from, uint32_t to, int64_t at_ns)
 {
+  (void) at_ns;
   (void) data;
   world.n_sent += to - from;
   if (channel->type == WEIR_CHANNEL_MULTICAST) {
@@ -424,7 +425,7 @@ errors_say_what_is_missing (void)
   }
   CHECK_INT (weir_group_pool_count_free (&pool, 0), 6);
   for (uint32_t i = 0, number; i < 6; i++)
-    CHECK_INT (weir_group_pool_take (&pool, 0, 90000000000, &number), 0);
+    CHECK_INT (weir_group_pool_take (&pool, 0, 90000000000, 0, &number), 0);
   CHECK_INT (weir_scheme_init (&scheme, &(WeirSchemeConfig) { .kind = WEIR_SCHEME_PATCHING }, 30000,
                  40000000, &pool, 0, why),
       0);
@@ -445,30 +446,52 @@ a_pool_gives_the_group_that_was_used_last (void)
 
   CHECK_INT (weir_group_pool_init (&pool, 0), -EINVAL);
   CHECK_INT (weir_group_pool_init (&pool, 3), 0);
-  CHECK_INT (weir_group_pool_take (&pool, 0, 10, &number), 0);
+  CHECK_INT (weir_group_pool_take (&pool, 0, 10, 0, &number), 0);
   CHECK_INT (number, 0);
-  CHECK_INT (weir_group_pool_take (&pool, 0, 20, &number), 0);
+  CHECK_INT (weir_group_pool_take (&pool, 0, 20, 0, &number), 0);
   CHECK_INT (number, 1);
-  CHECK_INT (weir_group_pool_take (&pool, 20, 30, &number), 0);
+  CHECK_INT (weir_group_pool_take (&pool, 20, 30, 0, &number), 0);
   CHECK_INT (number, 1);
-  CHECK_INT (weir_group_pool_take (&pool, 20, 25, &number), 0);
+  CHECK_INT (weir_group_pool_take (&pool, 20, 25, 0, &number), 0);
   CHECK_INT (number, 0);
-  CHECK_INT (weir_group_pool_take (&pool, 20, INT64_MAX, &number), 0);
-  CHECK_INT (weir_group_pool_take (&pool, 24, 30, &number), -EBUSY);
+  CHECK_INT (weir_group_pool_take (&pool, 20, INT64_MAX, 0, &number), 0);
+  CHECK_INT (weir_group_pool_take (&pool, 24, 30, 0, &number), -EBUSY);
   CHECK_INT (weir_group_pool_next_free (&pool), 25);
   weir_group_pool_end (&pool, 2, 24);
-  CHECK_INT (weir_group_pool_take (&pool, 24, 30, &number), 0);
+  CHECK_INT (weir_group_pool_take (&pool, 24, 30, 0, &number), 0);
   CHECK_INT (number, 2);
+  weir_group_pool_free (&pool);
+}
+
+static void
+a_pool_keeps_the_rate_of_all_groups_within_a_limit (void)
+{
+  WeirGroupPool pool;
+  uint32_t number;
+
+  CHECK_INT (weir_group_pool_init (&pool, 4), 0);
+  pool.rate_limit = 100;
+  CHECK_INT (weir_group_pool_rate_left (&pool, 0), 100);
+  CHECK_INT (weir_group_pool_take (&pool, 0, 10, 60, &number), 0);
+  CHECK_INT (weir_group_pool_take (&pool, 0, 20, 40, &number), 0);
+  CHECK_INT (weir_group_pool_rate_left (&pool, 5), 0);
+  CHECK_INT (weir_group_pool_take (&pool, 5, 20, 1, &number), -EDQUOT);
+  CHECK_INT (weir_group_pool_take (&pool, 5, 20, 0, &number), 0);
+  CHECK_INT (weir_group_pool_take (&pool, 10, 20, 60, &number), 0);
+  CHECK_INT (weir_group_pool_take (&pool, 10, 20, 1, &number), -EDQUOT);
+  CHECK_INT (weir_group_pool_rate_left (&pool, 20), 100);
   weir_group_pool_free (&pool);
 }
 
 typedef struct {
   uint32_t n, first, last;
+
 } Sent;
 
 static void
-note_sent (void *data, const WeirChannel *channel, uint32_t from, uint32_t to)
+note_sent (void *data, const WeirChannel *channel, uint32_t from, uint32_t to, int64_t at_ns)
 {
+  (void) at_ns;
   Sent *sent = &((Sent *) data)[channel->number];
 
   if (sent->n == 0)
@@ -520,6 +543,43 @@ work_requests_repeat_and_pause (void)
   weir_transmission_free (&transmission);
 }
 
+static void
+note_time (void *data, const WeirChannel *channel, uint32_t from, uint32_t to, int64_t at_ns)
+{
+  (void) channel;
+  (void) from;
+  CHECK_INT (to, from + 1);
+  *(int64_t *) data = at_ns;
+}
+
+// Against all windows of one ns.
+static void
+the_next_time_is_that_of_the_first_frame_to_be_sent (void)
+{
+  const WeirWork works[] = {
+    { .from = 3, .to = 7, .start_ns = 20, .repeat = 3, .pause_ns = 11 },
+    { .from = 0, .to = 2, .start_ns = 300 },
+    { .from = 1, .to = 2, .start_ns = 310, .repeat = WEIR_REPEAT_FOREVER, .pause_ns = 40 },
+  };
+  WeirTransmission transmission;
+
+  for (size_t n = 0; n <= 3; n++) {
+    int64_t expected = n == 3 ? 450 : INT64_MAX;
+    CHECK_INT (weir_transmission_init (&transmission, 10, 5), 0);
+    for (size_t i = 0; i < n; i++)
+      CHECK_INT (weir_transmission_add (
+                     &transmission, WEIR_CHANNEL_MULTICAST, (uint32_t) i / 2, &works[i]),
+          0);
+    if (n == 3)
+      expected = weir_transmission_next (&transmission, 450);
+    for (int64_t at = 449; at >= 0; at--) {
+      weir_transmission_due (&transmission, at, at + 1, 0, note_time, &expected);
+      CHECK_INT (weir_transmission_next (&transmission, at), expected);
+    }
+    weir_transmission_free (&transmission);
+  }
+}
+
 // A queue takes the first 5 of 8 channels in each round, or in each second, third, ... round.
 static void
 no_channel_comes_last_more_often_than_others (void)
@@ -539,8 +599,10 @@ no_channel_comes_last_more_often_than_others (void)
 }
 
 static void
-note_last_segment (void *data, const WeirChannel *channel, uint32_t from, uint32_t to)
+note_last_segment (
+    void *data, const WeirChannel *channel, uint32_t from, uint32_t to, int64_t at_ns)
 {
+  (void) at_ns;
   (void) to;
   *(uint32_t *) data += channel->works[0].to == 9009 && from >= channel->works[0].from;
 }
@@ -654,7 +716,9 @@ main (void)
   RUN (wrong_numbers_are_refused);
   RUN (errors_say_what_is_missing);
   RUN (a_pool_gives_the_group_that_was_used_last);
+  RUN (a_pool_keeps_the_rate_of_all_groups_within_a_limit);
   RUN (work_requests_repeat_and_pause);
+  RUN (the_next_time_is_that_of_the_first_frame_to_be_sent);
   RUN (no_channel_comes_last_more_often_than_others);
   RUN (staggered_titles_do_not_send_their_last_segments_together);
   RUN (a_stagger_has_the_least_common_time);

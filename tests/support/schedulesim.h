@@ -77,8 +77,9 @@ sim_read (SimServer *server, uint64_t block)
 
 // A channel reads a block with the first frame that needs it.
 static void
-sim_send (void *data, const WeirChannel *channel, uint32_t from, uint32_t to)
+sim_send (void *data, const WeirChannel *channel, uint32_t from, uint32_t to, int64_t at_ns)
 {
+  (void) at_ns;
   SimServer *server = data;
 
   server->round_sent += (to - from) * server->frame_bits;

@@ -11,10 +11,13 @@ weir_group_pool_init (WeirGroupPool *self, uint32_t n_groups)
 {
   if (n_groups == 0 || n_groups > GROUPS_MAX)
     return -EINVAL;
+  *self = (WeirGroupPool) { .n_groups = n_groups };
   self->horizon_ns = malloc (n_groups * sizeof *self->horizon_ns);
-  if (!self->horizon_ns)
+  self->rate = calloc (n_groups, sizeof *self->rate);
+  if (!self->horizon_ns || !self->rate) {
+    weir_group_pool_free (self);
     return -ENOMEM;
-  self->n_groups = n_groups;
+  }
   for (uint32_t i = 0; i < n_groups; i++)
     self->horizon_ns[i] = INT64_MIN;
   return 0;
@@ -24,11 +27,25 @@ void
 weir_group_pool_free (WeirGroupPool *self)
 {
   free (self->horizon_ns);
+  free (self->rate);
   *self = (WeirGroupPool) { 0 };
 }
 
+uint64_t
+weir_group_pool_rate_left (const WeirGroupPool *self, int64_t start_ns)
+{
+  uint64_t used = 0;
+
+  if (self->rate_limit == 0)
+    return UINT64_MAX;
+  for (uint32_t i = 0; i < self->n_groups; i++)
+    used += self->horizon_ns[i] > start_ns ? self->rate[i] : 0;
+  return used < self->rate_limit ? self->rate_limit - used : 0;
+}
+
 int
-weir_group_pool_take (WeirGroupPool *self, int64_t start_ns, int64_t end_ns, uint32_t *number)
+weir_group_pool_take (
+    WeirGroupPool *self, int64_t start_ns, int64_t end_ns, uint64_t rate, uint32_t *number)
 {
   uint32_t best = self->n_groups;
 
@@ -39,7 +56,10 @@ weir_group_pool_take (WeirGroupPool *self, int64_t start_ns, int64_t end_ns, uin
   }
   if (best == self->n_groups)
     return -EBUSY;
+  if (rate > weir_group_pool_rate_left (self, start_ns))
+    return -EDQUOT;
   self->horizon_ns[best] = end_ns;
+  self->rate[best] = rate;
   *number = best;
   return 0;
 }

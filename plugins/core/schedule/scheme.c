@@ -106,7 +106,8 @@ add_segment (WeirScheme *self, int i, int64_t now_ns)
     .start_ns = last_start (now_ns + period - 1, offset_ns (self, i), period),
     .pause_ns = period - (int64_t) (segment->to - segment->from) * frame_ns,
   };
-  int failed = weir_group_pool_take (self->pool, now_ns, INT64_MAX, &self->numbers[i]);
+  int failed =
+      weir_group_pool_take (self->pool, now_ns, INT64_MAX, self->config.rate, &self->numbers[i]);
 
   if (failed == 0) {
     failed = weir_transmission_add (
@@ -131,11 +132,26 @@ stop_segments (WeirScheme *self, int n, int64_t now_ns)
   self->broadcasting = false;
 }
 
+// Says that `n` streams exceed the pool's limit. Returns -EDQUOT.
+static int
+refuse_rate (const WeirScheme *self, int n, int64_t now_ns, char *why)
+{
+  snprintf (why, WEIR_SCHEME_WHY,
+      "%s needs %d x %.3g Mb/s, and %.3g of the limit of %.3g Mb/s are left",
+      names[self->config.kind], n, (double) self->config.rate / 1e6,
+      (double) weir_group_pool_rate_left (self->pool, now_ns) / 1e6,
+      (double) self->pool->rate_limit / 1e6);
+  return -EDQUOT;
+}
+
 static int
 start_broadcast (WeirScheme *self, int64_t now_ns, char *why)
 {
   const uint32_t free_groups = weir_group_pool_count_free (self->pool, now_ns);
 
+  if (weir_group_pool_rate_left (self->pool, now_ns) / (uint64_t) self->n_segments
+      < self->config.rate)
+    return refuse_rate (self, self->n_segments, now_ns, why);
   if (free_groups < (uint32_t) self->n_segments) {
     snprintf (why, WEIR_SCHEME_WHY,
         "%s with a first segment of %g s needs %d groups for %g s; %u of the pool's %u are free",
@@ -214,8 +230,10 @@ start_stream (WeirScheme *self, int64_t start_ns, char *why)
   const WeirWork work = { .to = transmission->n_frames, .start_ns = start_ns };
   const int64_t end_ns = weir_work_end_ns (&work, transmission->frame_ns);
   uint32_t number;
-  int failed = weir_group_pool_take (self->pool, start_ns, end_ns, &number);
+  int failed = weir_group_pool_take (self->pool, start_ns, end_ns, self->config.rate, &number);
 
+  if (failed == -EDQUOT)
+    return refuse_rate (self, 1, start_ns, why);
   if (failed < 0) {
     const int64_t next = weir_group_pool_next_free (self->pool);
     int n = snprintf (why, WEIR_SCHEME_WHY,

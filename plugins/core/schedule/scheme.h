@@ -45,6 +45,7 @@ typedef struct {
                       // compare what is sent
   uint32_t delay;     // periodic broadcasts: frames by which all transmissions are later, see
                       // weir_scheme_pulse()
+  uint64_t rate;      // of the title, bits a second, for the limit of the pool
 } WeirSchemeConfig;
 
 typedef struct {
@@ -70,15 +71,17 @@ typedef struct {
 // Starts to schedule a title of `n_frames` frames of `frame_ns` each, with groups of `pool`, which
 // must outlive the scheme. A periodic broadcast takes its groups here and keeps them. Returns 0;
 // -EINVAL for a number out of range, -E2BIG for too many segments, -EBUSY if too few groups are
-// free, or -ENOMEM. On error `why` says what is missing.
+// free, -EDQUOT if too little is left of the pool's rate, or -ENOMEM. On error `why` says what is
+// missing.
 int weir_scheme_init (WeirScheme *self, const WeirSchemeConfig *config, uint32_t n_frames,
     int64_t frame_ns, WeirGroupPool *pool, int64_t now_ns, char why[WEIR_SCHEME_WHY]);
 
 // Ends all transmissions and returns the groups.
 void weir_scheme_free (WeirScheme *self, int64_t now_ns);
 
-// Gives a client that comes now its reception schedule. Returns 0; -EBUSY if the client needs a
-// complete stream and no group is free for it; or -ENOMEM. On error `why` says what is missing.
+// Gives a client that comes now its reception schedule. Returns 0; -EBUSY or -EDQUOT if the
+// client needs a complete stream, and no group is free for it or too little is left of the rate; or
+// -ENOMEM. On error `why` says what is missing.
 int weir_scheme_admit (
     WeirScheme *self, int64_t now_ns, WeirReception *reception, char why[WEIR_SCHEME_WHY]);
 

@@ -2,6 +2,7 @@
 #include "schedule/work.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -193,7 +194,8 @@ do_work (const WeirTransmission *self, const WeirChannel *channel, const WeirWor
     if (end > len)
       end = len;
     if (first < end)
-      func (data, channel, work->from + (uint32_t) first, work->from + (uint32_t) end);
+      func (data, channel, work->from + (uint32_t) first, work->from + (uint32_t) end,
+          start + first * self->frame_ns);
   }
 }
 
@@ -209,4 +211,33 @@ weir_transmission_due (const WeirTransmission *self, int64_t from_ns, int64_t to
     for (size_t k = 0; k < channel->n_works; k++)
       do_work (self, channel, &channel->works[k], from_ns, to_ns, func, data);
   }
+}
+
+static int64_t
+next_of_work (const WeirTransmission *self, const WeirWork *work, int64_t from_ns)
+{
+  const int64_t cycle = weir_work_cycle_ns (work, self->frame_ns);
+  const int64_t n = from_ns > work->start_ns ? (from_ns - work->start_ns) / cycle : 0;
+  const bool forever = work->repeat == WEIR_REPEAT_FOREVER;
+  const int64_t start = work->start_ns + n * cycle;
+  const int64_t frame = frames_before (self, start, from_ns);
+
+  if ((forever || n <= work->repeat) && frame < work->to - work->from)
+    return start + frame * self->frame_ns;
+  return forever || n < work->repeat ? start + cycle : INT64_MAX;
+}
+
+int64_t
+weir_transmission_next (const WeirTransmission *self, int64_t from_ns)
+{
+  int64_t next = INT64_MAX;
+
+  for (size_t i = 0; i < self->n_channels; i++) {
+    for (size_t k = 0; k < self->channels[i].n_works; k++) {
+      const int64_t at = next_of_work (self, &self->channels[i].works[k], from_ns);
+      if (at < next)
+        next = at;
+    }
+  }
+  return next;
 }

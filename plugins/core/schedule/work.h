@@ -38,8 +38,9 @@ typedef struct {
   size_t n_channels;
 } WeirTransmission;
 
-// Called for frames `from` to `to` - 1 of a channel, which are to be sent now.
-typedef void (*WeirDueFunc) (void *data, const WeirChannel *channel, uint32_t from, uint32_t to);
+// Called for frames `from` to `to` - 1 of a channel, the first of which is to be sent at `at_ns`.
+typedef void (*WeirDueFunc) (
+    void *data, const WeirChannel *channel, uint32_t from, uint32_t to, int64_t at_ns);
 
 // Initialises an empty schedule. Returns 0, or -EINVAL if `n_frames` is 0, `frame_ns` is not
 // positive, or the title is longer than WEIR_TITLE_NS_MAX.
@@ -65,6 +66,10 @@ void weir_transmission_advance (WeirTransmission *self, int64_t now_ns);
 // round then loses as much of one channel as of another.
 void weir_transmission_due (const WeirTransmission *self, int64_t from_ns, int64_t to_ns,
     uint64_t round, WeirDueFunc func, void *data);
+
+// Returns the first time, at or after `from_ns`, at which a frame is to be sent; INT64_MAX if there
+// is none.
+int64_t weir_transmission_next (const WeirTransmission *self, int64_t from_ns);
 
 // Returns which of `n` channels is sent first in a round; the others follow in their order. Equal
 // over the channels for any regular choice of rounds, such as every second one. `n` is at least 1.
