@@ -107,6 +107,25 @@ def worker_processes_are_explained():
 
 
 @test
+def the_cost_of_a_broadcast_is_explained():
+    """--explain: a mount with a broadcast has the groups and streams of its scheme"""
+    def told(broadcast):
+        return configured(f'mounts:\n  /films:\n    upstream: file:///tmp/\n'
+                          f'    broadcast: {{groups: 239.1.1.0/28, {broadcast}}}\n',
+                          '--explain', '/films')[0]
+
+    # 10 + 20 + 40 + ... s: 7 segments are 1270 s.
+    out = told('scheme: gdb, first: 10s')
+    assert re.search(r'^#  20 min +7 +6\.89 +2$', out, re.M) and 'clients/min' not in out, out
+    # (sqrt (2 L rate + 1) - 1) / rate for 3600 s and 10 clients a minute.
+    out = told('scheme: patching')
+    assert re.search(r'^#  60 min +10 +201\.9 s +33\.66$', out, re.M) and 'groups  ' not in out, out
+    out = told('scheme: auto, threshold: 30s')
+    assert re.search(r'^#   5 min +5 +4\.94 +3$', out, re.M), out
+    assert len(re.findall(r' 30\.0 s ', out)) == 12, out
+
+
+@test
 def layers_and_a_delay_are_explained():
     """--explain: layers and a delay are accepted as in a reader's URL"""
     cached = CONFIG + '    cache: {time: 60s}\n'

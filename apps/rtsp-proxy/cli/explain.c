@@ -3,6 +3,7 @@
 #include "text/config_error.h"
 
 #include "base/log.h"
+#include "cli/explain_broadcast.h"
 #include "graph/stage_isolated.h"
 #include "mounts/offer.h"
 #include "sources/isolated_pull.h"
@@ -155,6 +156,8 @@ explain_demand (const MountConfig *mount, const Demand *demand, GError **error)
   GPtrArray *chain;
   gchar *text, *title;
 
+  if (mount->broadcast.groups)
+    return explain_broadcast (mount);
   if (!offer_check (mount, demand, &choices, error))
     return NULL;
   chain = offer_make_chain (mount, choices, error);

@@ -2,6 +2,7 @@
 #include "control/api_handlers.h"
 
 #include "config/mount_keys.h"
+#include "control/broadcast_figures.h"
 #include "control/disk_figures.h"
 #include "config/mount_read.h"
 
@@ -102,6 +103,7 @@ write_mount (Api *api, JsonBuilder *builder, Mount *mount, guint n_readers)
   presentation_unref (main);
   write_presentations (builder, mount);
   disk_figures_write (builder, mount);
+  broadcast_figures_write (builder, mount);
   write_config (builder, config);
   json_builder_end_object (builder);
 }

@@ -2,6 +2,7 @@
 #include "control/metrics.h"
 
 #include "config.h"
+#include "control/broadcast_figures.h"
 #include "control/disk_figures.h"
 #include "outlets/http/http_counts.h"
 #include "outlets/rtsp/setup_guard.h"
@@ -380,6 +381,36 @@ disks (Page *page, GPtrArray *mounts)
   g_array_unref (all);
 }
 
+// ---- broadcasts ----
+
+typedef struct {
+  const gchar *path;
+  BroadcastStats stats;
+} MountBroadcast;
+
+static void
+broadcasts (Page *page, GPtrArray *mounts)
+{
+  GArray *all = g_array_new (FALSE, FALSE, sizeof (MountBroadcast));
+
+  for (guint i = 0; i < mounts->len; i++) {
+    MountBroadcast sample = { .path = mount_get_path (g_ptr_array_index (mounts, i)) };
+
+    if (broadcast_figures_sample (g_ptr_array_index (mounts, i), &sample.stats))
+      g_array_append_val (all, sample);
+  }
+  for (const BroadcastFigure *figure = broadcast_figures; figure->name; figure++) {
+    head (page, figure->metric, figure->type, figure->help);
+    for (guint i = 0; i < all->len; i++) {
+      const MountBroadcast *sample = &g_array_index (all, MountBroadcast, i);
+
+      g_string_append_printf (page->out, "weir_%s{mount=\"%s\"} %" G_GUINT64_FORMAT "\n",
+          figure->metric, sample->path, broadcast_figures_get (figure, &sample->stats));
+    }
+  }
+  g_array_unref (all);
+}
+
 static void
 http (Page *page)
 {
@@ -430,6 +461,7 @@ metrics_dup_text (Server *server)
   refusals (&page);
   http (&page);
   disks (&page, mounts);
+  broadcasts (&page, mounts);
   process (&page, server);
   g_free (samples);
   g_ptr_array_unref (mounts);
