@@ -23,6 +23,7 @@ enum {
   SIGNAL_PAUSE,
   SIGNAL_RESUME,
   SIGNAL_ADD_SOCKET,
+  SIGNAL_GET_PACKETS,
   SIGNAL_CLIENT_ADDED,
   SIGNAL_CLIENT_REMOVED,
   N_SIGNALS
@@ -203,6 +204,36 @@ static gboolean
 resume_reader (WeirFanoutSink *self, const gchar *host, gint port)
 {
   return set_paused (self, host, port, FALSE);
+}
+
+// Copies RTP packets of a span to `list`, and adds their number to `*n`.
+static void
+copy_packets (const WeirSpan *span, GstBufferList *list, guint *n, guint n_max)
+{
+  for (size_t i = 0; i < span->n && *n < n_max; i++) {
+    const WeirPacket *packet = &span->packets[i];
+
+    if (!(packet->flags & WEIR_PACKET_RTP))
+      continue;
+    gst_buffer_list_add (list, gst_buffer_new_memdup (weir_packet_data (packet), packet->length));
+    ++*n;
+  }
+}
+
+static GstBufferList *
+get_packets (WeirFanoutSink *self, gint from, guint n_max)
+{
+  GstBufferList *list = gst_buffer_list_new ();
+  gint64 position = weir_fanout_find (self->fanout, from < 0 ? -1 : from & 0xffff);
+  guint n = 0;
+  WeirSpan span;
+
+  while (n < n_max && weir_fanout_span (self->fanout, position, &span)) {
+    copy_packets (&span, list, &n, n_max);
+    position = span.first + (gint64) span.n;
+    weir_span_clear (&span);
+  }
+  return list;
 }
 
 // ---- the signals ----
@@ -424,6 +455,22 @@ fanout_signals_install (GType type)
    */
   signals[SIGNAL_RESUME] = g_signal_new_class_handler ("resume", type, action,
       G_CALLBACK (resume_reader), NULL, NULL, NULL, G_TYPE_BOOLEAN, 2, G_TYPE_STRING, G_TYPE_INT);
+  /**
+   * WeirFanoutSink::get-packets:
+   * @from: the RTP sequence number of the first packet, from 0 to 65535; -1 for the newest join
+   * point in the window
+   * @n: the largest number of packets
+   *
+   * Returns RTP packets of the window as they arrived, for a client that receives the stream by
+   * other means, such as a multicast group, and lacks them. With #WeirFanoutSink:join `keyframe`,
+   * the window holds at least the packets since the newest keyframe.
+   *
+   * Returns: (transfer full): the packets from @from up to the live edge, @n at most. The list
+   * begins later if the window no longer holds @from, and is empty if it holds nothing after it, or
+   * has no join point.
+   */
+  signals[SIGNAL_GET_PACKETS] = g_signal_new_class_handler ("get-packets", type, action,
+      G_CALLBACK (get_packets), NULL, NULL, NULL, GST_TYPE_BUFFER_LIST, 2, G_TYPE_INT, G_TYPE_UINT);
   /**
    * WeirFanoutSink::add-socket:
    * @socket: a connected stream socket. Only the sink may write to it; the caller may read

@@ -1082,6 +1082,66 @@ a_multicast_group_begins_at_the_live_edge (void)
 
 // ---- faults ----
 
+// Reads packets from `seq` on, and checks that they are those of the stream from `first` on.
+static void
+check_read (int seq, size_t first)
+{
+  int64_t position = weir_fanout_find (fanout, seq);
+  static uint8_t expected[70000];
+  size_t id = first;
+  WeirSpan span;
+
+  while (weir_fanout_span (fanout, position, &span)) {
+    for (size_t i = 0; i < span.n; i++, id++) {
+      CHECK (id < n_stream);
+      if (!tap_ok)
+        return;
+      make_packet (expected, id);
+      CHECK_INT (span.packets[i].length, stream[id].len);
+      CHECK (memcmp (weir_packet_data (&span.packets[i]), expected, stream[id].len) == 0);
+    }
+    position = span.first + (int64_t) span.n;
+    weir_span_clear (&span);
+  }
+  CHECK_INT (id, n_stream);
+}
+
+static void
+packets_of_the_window_can_be_read_from_a_sequence_number_on (void)
+{
+  size_t middle = 0;
+
+  begin ();
+  settings.join_at_keyframe = true;
+  start ();
+  CHECK_INT (weir_fanout_find (fanout, -1), 0);
+  check_read (-1, 0);
+  add ()->irregular = true;
+  // The numbers wrap, and some are missing.
+  for (int i = 0; i < 200; i++) {
+    now += FRAME_NS;
+    if (i == 180)
+      middle = n_stream;
+    push_frame (5, 1200, i % 30 == 0, false);
+    if (i % 7 == 0)
+      next_seq += (uint16_t) (1 + i % 5);
+    run ();
+    if (i < 180)
+      continue;
+    check_read (-1, middle);
+    for (size_t id = middle; id < n_stream; id++)
+      check_read (stream[id].seq, id);
+    check_read (next_seq, n_stream);
+    check_read ((uint16_t) (next_seq + 1000), n_stream);
+  }
+  // A missing number stands for the next one that is there.
+  for (size_t id = middle + 1; id < n_stream; id++)
+    check_read ((uint16_t) (stream[id - 1].seq + 1), id);
+  // Numbers that have left the window stand for the oldest one.
+  CHECK (weir_fanout_find (fanout, (uint16_t) (stream[middle].seq - 2000)) <= (int64_t) middle);
+  finish ();
+}
+
 static void
 a_failing_reader_affects_no_other (void)
 {
@@ -1893,6 +1953,7 @@ main (void)
   RUN (a_reader_that_begins_without_a_keyframe_requests_one);
   RUN (no_keyframe_is_requested_if_none_can_come);
   RUN (a_multicast_group_begins_at_the_live_edge);
+  RUN (packets_of_the_window_can_be_read_from_a_sequence_number_on);
   RUN (a_failing_reader_affects_no_other);
   RUN (segmented_sends_are_tried_again);
   RUN (failed_sends_are_reported_once_in_10_s);

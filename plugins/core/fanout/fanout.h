@@ -253,6 +253,14 @@ void weir_fanout_await (WeirFanout *fanout, WeirReader *reader, int64_t delay_ns
 // it began.
 void weir_fanout_next (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirPlan *plan);
 
+// weir_fanout_find() returns the position of the newest join point in the window with -1, else that
+// of the first RTP packet whose sequence number is not before `seq`; the live edge if there is
+// none. weir_fanout_span() fills `span` with packets from `position` on, or from the oldest one if
+// those have left the window. Returns false at the live edge. Release the span with
+// weir_span_clear().
+int64_t weir_fanout_find (WeirFanout *fanout, int seq);
+bool weir_fanout_span (WeirFanout *fanout, int64_t position, WeirSpan *span);
+
 // Plans the return of a reader that was paused and removed. `kept` is the plan that
 // weir_fanout_next() gave before the removal. The reader continues at its old position, or with the
 // delay `delay_ns` if that is not negative. Returns false if the next sequence number is unknown.
