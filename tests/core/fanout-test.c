@@ -62,6 +62,8 @@ typedef struct {
   size_t n_segmented; // sends
   bool wrong;         // it got a packet that was not sent
   bool irregular;     // the test checks its packets itself
+  unsigned device;    // over which clones reach it; 0: none
+  size_t n_clones;
   // Over a connection.
   int peer;
   WeirConn *conn;
@@ -176,6 +178,53 @@ fake_sendmmsg (int fd, struct mmsghdr *msgs, unsigned n, int flags)
 
 static const WeirSendOps fake_ops = { fake_sendmsg, fake_sendmmsg };
 
+// ---- clones ----
+
+static size_t n_triggers, n_routes;
+static unsigned refused_percent, dropped_percent; // of triggers, and of clones
+
+static unsigned
+fake_device (WeirCloneRoute *route)
+{
+  return ((Reader *) route)->device;
+}
+
+static bool
+fake_clone (const struct msghdr *msg, int fd, WeirCloneTarget *targets, size_t n)
+{
+  const struct iovec *iov = msg->msg_iov;
+  struct cmsghdr *cmsg = msg->msg_controllen ? CMSG_FIRSTHDR (msg) : NULL;
+  uint16_t size = (uint16_t) iov->iov_len;
+
+  CHECK_INT (fd, 3);
+  if (refused_percent > 0 && random_percent (refused_percent))
+    return false;
+  n_triggers++;
+  if (cmsg)
+    memcpy (&size, CMSG_DATA (cmsg), sizeof size);
+  for (size_t t = 0; t < n; t++) {
+    Reader *reader = (Reader *) targets[t].route;
+
+    CHECK_INT (reader->device, ((Reader *) targets[0].route)->device);
+    targets[t].error = dropped_percent > 0 && random_percent (dropped_percent) ? ENOBUFS : 0;
+    if (targets[t].error)
+      continue;
+    reader->n_clones++;
+    for (size_t at = 0; at < iov->iov_len; at += size)
+      got_packet (reader, (uint8_t *) iov->iov_base + at,
+          iov->iov_len - at < size ? iov->iov_len - at : size);
+  }
+  return true;
+}
+
+static void
+fake_release (WeirCloneRoute *route)
+{
+  n_routes--;
+}
+
+static const WeirCloner fake_cloner = { fake_device, fake_clone, fake_release };
+
 // ---- driving the engine ----
 
 static void
@@ -187,6 +236,7 @@ begin (void)
   next_time = first_time;
   memset (&fault, 0, sizeof fault);
   sends_left = SIZE_MAX;
+  n_triggers = n_routes = refused_percent = dropped_percent = 0;
   settings = (WeirFanoutSettings) {
     .gso = WEIR_GSO_AUTO,
     .catch_up_live = true,
@@ -260,6 +310,14 @@ udp_reader (void)
   reader->reader = weir_reader_new_udp ();
   weir_reader_set_route (reader->reader, 3, &address);
   return reader;
+}
+
+static void
+clone_over (Reader *reader, unsigned device)
+{
+  reader->device = device;
+  weir_reader_set_clone_route (reader->reader, &fake_cloner, (WeirCloneRoute *) reader);
+  n_routes++;
 }
 
 static Reader *
@@ -440,6 +498,94 @@ readers_of_the_same_bytes_share_a_send (void)
   CHECK (counters (late).dropped[WEIR_DROP_CATCH_UP] > 0);
   for (size_t i = 0; i < 63; i++)
     check_all (readers[i], 0, n_stream - 1);
+  finish ();
+}
+
+static Reader *
+add_cloned (unsigned device)
+{
+  Reader *reader = udp_reader ();
+
+  clone_over (reader, device);
+  CHECK_INT (weir_fanout_add (fanout, reader->reader, 0, NULL, now), 0);
+  return reader;
+}
+
+// One message is cloned for all readers of a device; a reader that is alone on its device, or that
+// clones do not reach, gets a send.
+static void
+readers_of_a_device_get_clones_of_one_message (void)
+{
+  WeirFanoutCounters c;
+
+  begin ();
+  settings.clones = true;
+  start ();
+  for (int i = 0; i < 60; i++)
+    add_cloned (1 + i % 2);
+  add_cloned (3);
+  add_cloned (0);
+  add ();
+  n_calls = 0;
+  frames (10);
+  CHECK_INT (n_triggers, 20);
+  CHECK_INT (n_calls, 10);
+  for (size_t i = 0; i < n_readers; i++) {
+    check_all (readers[i], 0, n_stream - 1);
+    CHECK_INT (readers[i]->n_clones, i < 60 ? 10 : 0);
+    CHECK_INT (counters (readers[i]).cloned, i < 60);
+  }
+  weir_fanout_counters (fanout, &c);
+  CHECK_INT (c.sends.triggers, 20);
+  CHECK_INT (c.sends.clones, 600);
+  CHECK_INT (c.sends.clones_dropped, 0);
+
+  settings.clones = false;
+  weir_fanout_set (fanout, &settings);
+  frames (1);
+  CHECK_INT (n_triggers, 20);
+  CHECK (!counters (readers[0]).cloned);
+  finish ();
+  CHECK_INT (n_routes, 0);
+}
+
+// The packets of a message that cannot be cloned are sent. Those of a dropped clone are counted,
+// and the reader gets no clones for a second.
+static void
+packets_that_cannot_be_cloned_are_sent (void)
+{
+  WeirFanoutCounters c;
+
+  begin ();
+  settings.clones = true;
+  start ();
+  for (int i = 0; i < 50; i++)
+    add_cloned (1);
+  refused_percent = 40;
+  for (int i = 0; i < 200; i++) {
+    now += FRAME_NS;
+    // Several messages each.
+    for (int k = 0; k < 3; k++)
+      push_frame (1 + random_below (40), HEAD + random_below (1400), false, false);
+    run ();
+  }
+  CHECK (n_triggers > 0);
+  for (size_t i = 0; i < n_readers; i++)
+    check_all (readers[i], 0, n_stream - 1);
+
+  refused_percent = 0;
+  dropped_percent = 100;
+  frames (1);
+  for (size_t i = 0; i < n_readers; i++)
+    CHECK_INT (counters (readers[i]).dropped[WEIR_DROP_NO_BUFFERS], 4);
+  weir_fanout_counters (fanout, &c);
+  CHECK_INT (c.sends.clones_dropped, 50);
+  n_triggers = 0;
+  frames (24);
+  CHECK_INT (n_triggers, 0);
+  dropped_percent = 0;
+  frames (2);
+  CHECK_INT (n_triggers, 2);
   finish ();
 }
 
@@ -1817,6 +1963,9 @@ random_settings (void)
   static const int64_t times[] = { 100 * MS, 1000 * MS, 10000 * MS };
 
   settings.gso = (WeirGso) random_below (3);
+  settings.clones = random_percent (60);
+  refused_percent = (unsigned) random_below (3) * 20;
+  dropped_percent = (unsigned) random_below (3) * 5;
   settings.join_at_keyframe = random_percent (70);
   settings.catch_up_live = random_percent (70);
   settings.catch_up_rate = 2 + (unsigned) random_below (10);
@@ -1884,6 +2033,8 @@ random_changes_keep_the_counts (void)
       WeirPlan plan;
       bool planned = weir_fanout_plan (fanout, 0, now, &plan);
 
+      if (random_percent (70))
+        clone_over (reader, (unsigned) random_below (3));
       if (random_percent (30)) {
         now += (int64_t) random_below (500 * MS);
         push_frame (3, 500, false, false);
@@ -1908,6 +2059,8 @@ random_changes_keep_the_counts (void)
         read_peer (reader);
     } else if (what < 930) {
       random_fault ();
+    } else if (what < 935 && n_readers > 0) {
+      readers[which]->device = (unsigned) random_below (3);
     } else if (what < 940) {
       random_settings ();
     }
@@ -1933,6 +2086,8 @@ main (void)
     filler[i] = (uint8_t) random_next ();
   RUN (every_reader_gets_every_packet);
   RUN (readers_of_the_same_bytes_share_a_send);
+  RUN (readers_of_a_device_get_clones_of_one_message);
+  RUN (packets_that_cannot_be_cloned_are_sent);
   RUN (a_live_reader_begins_at_the_start_of_a_frame);
   RUN (thousands_of_readers_are_added_and_removed);
   RUN (readers_take_turns_at_being_first);

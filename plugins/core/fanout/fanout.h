@@ -49,6 +49,7 @@ typedef enum {
 
 typedef struct {
   WeirGso gso;
+  bool clones;             // readers with a clone route get clones where that is possible
   bool send_duplicates;    // a reader that was added n times gets n copies
   bool join_at_keyframe;   // new readers begin at the newest join point; false: at the live edge
   bool catch_up_live;      // readers that catch up get compressed timestamps (join.h)
@@ -78,6 +79,7 @@ typedef struct {
   int64_t lag_ns; // how far behind its target it is; 0 if it is there
   int64_t delay_ns;
   bool paused;
+  bool cloned;    // its last packets were sent by clones
   uint64_t moved; // times that it fell behind the window's tail and was moved
   WeirReaderState state;
   unsigned priority;
@@ -207,6 +209,11 @@ void weir_reader_unref (WeirReader *reader);
 // is -1 if no socket reaches the address. The address must have the socket's family. Only while the
 // reader is in no running engine.
 void weir_reader_set_route (WeirReader *reader, int fd, const WeirAddress *address);
+
+// Sets the route of a UDP reader's clones; NULL: none. The reader releases it. Clones are made for
+// readers that get the same bytes. The same limits as for weir_reader_set_route() apply.
+void weir_reader_set_clone_route (
+    WeirReader *reader, const WeirCloner *cloner, WeirCloneRoute *route);
 
 // Makes the engine protect each packet that it sends to the reader. The reader then has sequence
 // numbers of its own: they begin with the first next_seq() of `protect`, and continue when a reader

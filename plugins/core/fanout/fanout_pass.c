@@ -12,6 +12,9 @@ add_sends (WeirSendCounters *sum, WeirSendCounters *n)
   sum->gso_sends += n->gso_sends;
   sum->fallbacks += n->fallbacks;
   sum->blocked += n->blocked;
+  sum->triggers += n->triggers;
+  sum->clones += n->clones;
+  sum->clones_dropped += n->clones_dropped;
   for (size_t i = 0; i < WEIR_SEGMENT_CLASSES; i++)
     sum->segments[i] += n->segments[i];
   memset (n, 0, sizeof *n);

@@ -27,6 +27,7 @@ struct weir_reader {
   // After a refused segmented send: time before which none is tried again. 0: none was refused.
   _Atomic int64_t gso_again_ns;
   atomic_int error;     // errno of failed sends, until it is read
+  atomic_bool cloned;   // its last packets were sent by clones
   atomic_int gso_error; // errno of refused segmented sends, until it is reported
   _Atomic (Shard *) shard;
   unsigned n_lists; // lists that hold it. Under the lock.
@@ -38,6 +39,8 @@ struct weir_reader {
   uint8_t channel;
   int fd;
   WeirAddress address;
+  const WeirCloner *cloner; // NULL: it gets no clones
+  WeirCloneRoute *clone_route;
   WeirProtect protect; // its `protect` is NULL for a reader whose packets are not protected
 
   // Written by the thread that serves the reader (it holds `busy`), read by others.
@@ -59,15 +62,16 @@ struct weir_reader {
   int64_t next_ns;    // no packet is due before
   int64_t time_ahead; // ticks by which its timestamps are ahead of the stream's
   WeirJoin join;
-  int64_t skip_to;        // see WeirPlan
-  uint16_t seq_delta;     // its sequence numbers minus the stream's
-  bool numbered;          // `seq_delta` has the offset that its protection asks for
-  uint16_t picture_delta; // its VP8 picture ids minus the stream's
-  int64_t gso_pause_ns;   // pause after the last refusal, if `gso_again_ns` is set
-  Room *room;             // its socket's room; NULL until the socket was full
-  bool late;              // its socket was full for too long
-  int64_t blocked_since;  // when its socket was first full; 0: there was room at the last send
-  int64_t well_since;     // when it stopped lagging; 0: it lagged at the last pass
+  int64_t skip_to;         // see WeirPlan
+  uint16_t seq_delta;      // its sequence numbers minus the stream's
+  bool numbered;           // `seq_delta` has the offset that its protection asks for
+  uint16_t picture_delta;  // its VP8 picture ids minus the stream's
+  int64_t gso_pause_ns;    // pause after the last refusal, if `gso_again_ns` is set
+  int64_t clones_again_ns; // after a dropped clone: time before which it gets none
+  Room *room;              // its socket's room; NULL until the socket was full
+  bool late;               // its socket was full for too long
+  int64_t blocked_since;   // when its socket was first full; 0: there was room at the last send
+  int64_t well_since;      // when it stopped lagging; 0: it lagged at the last pass
   WeirSwitch layers;
   WeirCodec layers_codec; // codec that `layers` was initialised for
   bool past_extra;        // it has got the packet inserted at its cursor

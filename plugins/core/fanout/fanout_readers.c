@@ -72,6 +72,8 @@ weir_reader_unref (WeirReader *reader)
     weir_conn_unref (reader->conn);
   if (reader->protect.protect)
     reader->protect.release (reader->protect.data);
+  if (reader->cloner)
+    reader->cloner->release (reader->clone_route);
   free (reader);
 }
 
@@ -80,6 +82,15 @@ weir_reader_set_route (WeirReader *reader, int fd, const WeirAddress *address)
 {
   reader->fd = fd;
   reader->address = *address;
+}
+
+void
+weir_reader_set_clone_route (WeirReader *reader, const WeirCloner *cloner, WeirCloneRoute *route)
+{
+  if (reader->cloner)
+    reader->cloner->release (reader->clone_route);
+  reader->cloner = route ? cloner : NULL;
+  reader->clone_route = route;
 }
 
 void
@@ -164,6 +175,7 @@ weir_reader_counters (
     .catching_up = reader_joining (reader),
     .delay_ns = reader_delay (reader) + (paused_ns ? now_ns - paused_ns : 0),
     .paused = paused_ns != 0,
+    .cloned = atomic_load_explicit (&reader->cloned, memory_order_relaxed),
     .moved = atomic_load_explicit (&reader->moved, memory_order_relaxed),
     .wanted_layers =
         unpack_layers (atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed)),

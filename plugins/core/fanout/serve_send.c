@@ -134,6 +134,7 @@ patch (const Pass *pass, const WeirReader *reader, size_t n)
 void
 weir_serve_book (const Pass *pass, WeirReader *reader, const WeirSendResult *result)
 {
+  atomic_store_explicit (&reader->cloned, result->cloned, memory_order_relaxed);
   add_to (&reader->packets, result->packets);
   add_to (&reader->bytes, result->bytes);
   add_to (&pass->shard->counts.packets, result->packets);

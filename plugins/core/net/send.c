@@ -345,3 +345,43 @@ weir_sender_send_many (WeirSender *sender, int fd, WeirSendTarget *targets, size
   }
   return t;
 }
+
+// Counts the clones of packets `first` to `next` - 1.
+static void
+count_clones (WeirSender *sender, size_t first, size_t next, const WeirCloneTarget *clones,
+    WeirSendTarget *targets, size_t n)
+{
+  const uint32_t *offset = sender->burst.offset;
+
+  sender->counters.triggers++;
+  for (size_t t = 0; t < n; t++) {
+    WeirSendResult *result = &targets[t].result;
+    int error = clones[t].error;
+
+    if (error) {
+      result->dropped[error == ENOBUFS ? WEIR_DROP_NO_BUFFERS : WEIR_DROP_ERROR] += next - first;
+      result->error = error;
+      sender->counters.clones_dropped++;
+    } else {
+      result->packets += next - first;
+      result->bytes += offset[next] - offset[first];
+      result->cloned = true;
+      sender->counters.clones++;
+    }
+  }
+}
+
+void
+weir_sender_clone (WeirSender *sender, const WeirCloner *cloner, int fd, WeirCloneTarget *clones,
+    WeirSendTarget *targets, size_t n)
+{
+  size_t run = 0;
+
+  for (; run < sender->n_runs; run++) {
+    if (!cloner->send (&sender->runs[run].msg_hdr, fd, clones, n))
+      break;
+    count_clones (sender, sender->run_first[run], sender->run_first[run + 1], clones, targets, n);
+  }
+  for (size_t t = 0; t < n; t++)
+    targets[t].settled = sender->run_first[run];
+}

@@ -27,6 +27,7 @@
 
 #include "net/address.h"
 #include "net/burst.h"
+#include "net/clones.h"
 #include "net/drops.h"
 
 // Bytes of the send buffer that all readers of a track share, as SO_SNDBUF is set. With the
@@ -51,6 +52,7 @@ typedef struct {
   uint64_t dropped[WEIR_N_DROPS];
   int gso_error; // 0, or the errno of a refused segmented send
   int error;     // 0, or the errno with which packets were last dropped
+  bool cloned;   // packets were sent by clones
 } WeirSendResult;
 
 #define WEIR_SEGMENT_CLASSES 7 // sends of 1, 2 to 3, 4 to 7, 8 to 15, ... and 64 packets
@@ -60,6 +62,9 @@ typedef struct {
   uint64_t gso_sends; // messages that were segmented
   uint64_t fallbacks; // segmented messages that were refused
   uint64_t blocked;   // sends that found no room in the socket
+  uint64_t triggers;  // messages that the kernel cloned
+  uint64_t clones;    // clones sent
+  uint64_t clones_dropped;
   uint64_t segments[WEIR_SEGMENT_CLASSES];
 } WeirSendCounters;
 
@@ -111,3 +116,10 @@ typedef struct {
 // Returns how many targets were served, at least one: fewer than `n` if the socket had no room for
 // the last of them.
 size_t weir_sender_send_many (WeirSender *sender, int fd, WeirSendTarget *targets, size_t n);
+
+// Sends the burst by clones to `n` readers, at most WEIR_CLONES_MAX, with the routes of `clones`,
+// as if it were sent from the socket `fd`. All readers are settled up to the same packet, which is
+// the first of all if the burst cannot be cloned now. A clone that is dropped counts as
+// WEIR_DROP_NO_BUFFERS, or WEIR_DROP_ERROR.
+void weir_sender_clone (WeirSender *sender, const WeirCloner *cloner, int fd,
+    WeirCloneTarget *clones, WeirSendTarget *targets, size_t n);
