@@ -299,10 +299,24 @@ weir_transports_let_name (Served *self)
   g_ptr_array_set_size (self->unnamed, 0);
 }
 
+static gboolean
+plays (GstRTSPSessionMedia *media)
+{
+  GPtrArray *transports = gst_rtsp_session_media_get_transports (media);
+  gboolean listed = FALSE;
+
+  for (guint i = 0; i < transports->len; i++)
+    listed |= transports->pdata[i] && is_listed (transports->pdata[i]);
+  g_ptr_array_unref (transports);
+  return listed;
+}
+
+// gst-rtsp-server counts a transport each time it is to play, even if it plays already. The media
+// would have readers for ever, and would not stop for the next seek or PAUSE.
 void
 weir_transports_play_on (GstRTSPSessionMedia *media)
 {
-  if (gst_rtsp_session_media_get_rtsp_state (media) == GST_RTSP_STATE_PLAYING)
+  if (gst_rtsp_session_media_get_rtsp_state (media) == GST_RTSP_STATE_PLAYING && !plays (media))
     gst_rtsp_session_media_set_state (media, GST_STATE_PLAYING);
 }
 
