@@ -144,7 +144,7 @@ send_packet (const WeirChannel *channel, uint32_t track, uint32_t number)
 }
 
 static void
-send_frames (void *data, const WeirChannel *channel, uint32_t from, uint32_t to)
+send_frames (void *data, const WeirChannel *channel, uint32_t from, uint32_t to, int64_t at_ns)
 {
   for (uint32_t track = 0; track < 2; track++) {
     WeirPacketRange range = packets_of (track, from, to);
