@@ -29,7 +29,8 @@ typedef struct {
 typedef struct {
   gatomicrefcount refs;
   int fd;
-  gchar *id; // hexadecimal digits; a hash of all packets and their times
+  guint32 number; // of the file in this process
+  gchar *id;      // hexadecimal digits; a hash of all packets and their times
   PacketTrack tracks[RELAY_MAX_TRACKS];
   guint n_tracks;
   guint32 n_frames;

@@ -35,6 +35,8 @@ struct _PacketWriter {
   GChecksum *sum;
 };
 
+static gint last_number; // atomic
+
 PacketWriter *
 packet_writer_new (const gchar *dir, guint64 max_bytes, GError **error)
 {
@@ -50,6 +52,7 @@ packet_writer_new (const gchar *dir, guint64 max_bytes, GError **error)
   self->file = g_new0 (PacketFile, 1);
   g_atomic_ref_count_init (&self->file->refs);
   self->file->fd = fd;
+  self->file->number = (guint32) g_atomic_int_add (&last_number, 1);
   self->max_bytes = max_bytes;
   self->chunk = g_malloc (CHUNK_BYTES);
   self->moments = g_array_new (FALSE, FALSE, sizeof (Moment));

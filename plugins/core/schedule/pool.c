@@ -32,14 +32,22 @@ weir_group_pool_free (WeirGroupPool *self)
 }
 
 uint64_t
-weir_group_pool_rate_left (const WeirGroupPool *self, int64_t start_ns)
+weir_group_pool_rate (const WeirGroupPool *self, int64_t start_ns)
 {
   uint64_t used = 0;
 
-  if (self->rate_limit == 0)
-    return UINT64_MAX;
   for (uint32_t i = 0; i < self->n_groups; i++)
     used += self->horizon_ns[i] > start_ns ? self->rate[i] : 0;
+  return used;
+}
+
+uint64_t
+weir_group_pool_rate_left (const WeirGroupPool *self, int64_t start_ns)
+{
+  const uint64_t used = weir_group_pool_rate (self, start_ns);
+
+  if (self->rate_limit == 0)
+    return UINT64_MAX;
   return used < self->rate_limit ? self->rate_limit - used : 0;
 }
 

@@ -33,6 +33,9 @@ void weir_group_pool_end (WeirGroupPool *self, uint32_t number, int64_t end_ns);
 // Returns how many groups are free at `start_ns`.
 uint32_t weir_group_pool_count_free (const WeirGroupPool *self, int64_t start_ns);
 
+// Returns the sum of the rates of all groups in use at `start_ns`, in bits a second.
+uint64_t weir_group_pool_rate (const WeirGroupPool *self, int64_t start_ns);
+
 // Returns how many bits a second are left of the limit at `start_ns`; UINT64_MAX without a limit.
 uint64_t weir_group_pool_rate_left (const WeirGroupPool *self, int64_t start_ns);
 
