@@ -475,13 +475,22 @@ def wrong_broadcasts_are_named():
         (films('{groups: 239.1.1.0/28, cache: 3G}'),
          f'FILE:4:{at + 7}: cache: expected a size from 1M to 2G, such as 32M'),
         (mount('broadcast: {groups: 239.1.1.0/28}'),
-         'FILE:4:16: broadcast: needs stored titles: an upstream that is a folder, a block store or '
-         'an HTTP server'),
+         'FILE:4:25: groups: the upstream is a stream, which needs one group; write one address'),
+        (mount('broadcast: {groups: 239.1.1.1}'),
+         'FILE:4:16: broadcast: the group gets the stream all the time; add on-demand: no to the '
+         'mount'),
+        *((mount(f'broadcast: {{groups: 239.1.1.1, {key}: {value}}}'),
+           f'FILE:4:{38 + len(key)}: {key}: this key is for stored titles; remove it, as the '
+           'upstream is a stream')
+          for key, value in (('scheme', 'gdb'), ('first', '10s'), ('threshold', 'auto'),
+                             ('rate', '1M'), ('cache', '1M'))),
     ])
     for lines in ('{groups: 239.1.1.0/28}', '{groups: 239.1.1.1, scheme: patching, threshold: 1ms}',
                   '{groups: 239.1.1.1, scheme: batching, first: 100ms}',
                   '{groups: 239.1.0.0/16, ttl: 0, iface: lo, rate: 64k, cache: 1M, port: 65520}'):
         assert load(films(lines), '--check-config')[2] == 0, lines
+    live = 'on-demand: no\n    broadcast: {groups: 239.1.1.1, port: 6000, ttl: 3, iface: lo}'
+    assert load(mount(live), '--check-config')[2] == 0
 
 
 @test

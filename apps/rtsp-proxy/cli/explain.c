@@ -156,7 +156,7 @@ explain_demand (const MountConfig *mount, const Demand *demand, GError **error)
   GPtrArray *chain;
   gchar *text, *title;
 
-  if (mount->broadcast.groups)
+  if (mount->broadcast.groups && mount_config_get_folder (mount))
     return explain_broadcast (mount);
   if (!offer_check (mount, demand, &choices, error))
     return NULL;

@@ -230,14 +230,16 @@ static const SchemaValue cache_value = { .read = read_cache };
 static const SchemaKey broadcast_keys[] = {
   { "groups", SCHEMA_OTHER, .form = "ADDRESS or ADDRESS/BITS", .value = &groups_value,
       .effect = MOUNT_EFFECT_NONE,
-      .help = "the IPv4 multicast addresses of the groups, at most 65536; required" },
+      .help = "the IPv4 multicast addresses of the groups, at most 65536; one for a stream; "
+              "required" },
   { "scheme", SCHEMA_INDEX, AT (scheme), "auto", .words = schemes, .effect = MOUNT_EFFECT_NONE,
       .help =
           "what is sent when; `auto`: `patching`, and `gdb` while clients come so often that it "
           "costs less" },
   { "first", SCHEMA_OTHER, .preset = "10s", .form = "time from 100ms to 24h", .value = &first_value,
       .effect = MOUNT_EFFECT_NONE,
-      .help = "the longest wait of a client: the length of the first segment, or the time between "
+      .help = "for titles: the longest wait of a client: the length of the first segment, or the "
+              "time between "
               "two starts of `staggered` and `batching`; not for `patching`" },
   { "threshold", SCHEMA_OTHER, .preset = "auto", .form = "`auto`, or time from 1ms to 24h",
       .value = &threshold_value, .effect = MOUNT_EFFECT_NONE,
@@ -254,12 +256,13 @@ static const SchemaKey broadcast_keys[] = {
       .help = "the network interface that sends, such as `eth0`; without it, the system's route to "
               "the group decides" },
   { "rate", SCHEMA_OTHER, .form = "RATE", .value = &rate_value, .effect = MOUNT_EFFECT_NONE,
-      .help = "limit for all groups together, from `64k` to `100G` bits a second (k, M and G are "
+      .help = "for titles: limit for all groups together, from `64k` to `100G` bits a second (k, M "
+              "and G are "
               "powers of 1000); a client for whom it does not suffice gets 453. Without it, there "
               "is no limit" },
   { "cache", SCHEMA_OTHER, .preset = "32M", .form = "size from 1M to 2G", .value = &cache_value,
       .effect = MOUNT_EFFECT_NONE,
-      .help = "memory for the packets of all titles; K, M and G are powers of 1024" },
+      .help = "for titles: memory for their packets; K, M and G are powers of 1024" },
   { NULL },
 };
 
@@ -309,47 +312,6 @@ is_loopback (const gchar *iface)
   return loopback;
 }
 
-// Checks a key that has no meaning with some schemes.
-static gboolean
-check_unused (const gchar *name, gboolean used, const MountConfig *mount, YamlReader *reader,
-    YamlNode *mapping, GError **error)
-{
-  YamlNode *node = yaml_get (reader, mapping, name);
-
-  if (used || !node)
-    return TRUE;
-  return yaml_fail_take (reader, node, name, CONFIG_ERROR_VALUE, error,
-      g_strdup_printf (
-          "the scheme %s has none; remove this key", schemes[mount->broadcast.scheme]));
-}
-
-// Checks the keys against each other.
-static gboolean
-check_keys (const MountConfig *mount, YamlReader *reader, YamlNode *node, GError **error)
-{
-  const BroadcastConfig *broadcast = &mount->broadcast;
-  WeirSchemeKind scheme = broadcast->scheme;
-  gboolean patches = scheme == WEIR_SCHEME_PATCHING || scheme == WEIR_SCHEME_AUTO;
-  YamlNode *ttl = yaml_get (reader, node, "ttl");
-
-  if (!broadcast->groups)
-    return yaml_fail (reader, node, "broadcast", CONFIG_ERROR_KEY, error,
-        "the groups are missing; add groups: ADDRESS/BITS");
-  if (!check_unused ("threshold", patches, mount, reader, node, error)
-      || !check_unused ("first", scheme != WEIR_SCHEME_PATCHING, mount, reader, node, error))
-    return FALSE;
-  if (broadcast->n_groups < 2 && scheme != WEIR_SCHEME_PATCHING && scheme != WEIR_SCHEME_BATCHING)
-    return yaml_fail_take (reader, yaml_get (reader, node, "groups"), "groups", CONFIG_ERROR_VALUE,
-        error,
-        g_strdup_printf (
-            "the scheme %s needs at least 2 groups, as each segment of a title has its own",
-            schemes[scheme]));
-  if (broadcast->ttl == 0 && !(broadcast->iface && is_loopback (broadcast->iface)))
-    return yaml_fail (reader, ttl, "ttl", CONFIG_ERROR_VALUE, error,
-        "with 0 no packet leaves this machine; set at least 1, or iface: lo");
-  return TRUE;
-}
-
 static gboolean
 read_broadcast (
     const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
@@ -358,8 +320,15 @@ read_broadcast (
   if (!yaml_is_mapping (node))
     return schema_fail (reader, node, key, error,
         "expected {groups: ADDRESS/BITS}, such as {groups: 239.1.1.0/28, scheme: gdb}");
-  return schema_read (broadcast_keys, object, reader, node, key->name, SCHEMA_WHOLE, error)
-         && check_keys (object, reader, node, error);
+  return schema_read (broadcast_keys, object, reader, node, key->name, SCHEMA_WHOLE, error);
+}
+
+// Reports whether the mount sends titles, not one stream. Its upstreams must be known.
+static gboolean
+has_titles (const MountConfig *mount)
+{
+  return mount->pulls->len > 0
+         && ((const PullConfig *) g_ptr_array_index (mount->pulls, 0))->is_folder;
 }
 
 static gboolean
@@ -407,30 +376,41 @@ dup_size (guint64 bytes)
                            : g_strdup_printf ("%" G_GUINT64_FORMAT "M", bytes >> 20);
 }
 
+// Writes the keys that are for titles only.
+static void
+write_titles_keys (const BroadcastConfig *broadcast, JsonBuilder *builder)
+{
+  WeirSchemeKind scheme = broadcast->scheme;
+
+  write_text (builder, "scheme", g_strdup (schemes[scheme]));
+  if (scheme != WEIR_SCHEME_PATCHING)
+    write_text (builder, "first", dup_time (broadcast->first_ns));
+  if (scheme == WEIR_SCHEME_PATCHING || scheme == WEIR_SCHEME_AUTO)
+    write_text (builder, "threshold",
+        broadcast->threshold_ns ? dup_time (broadcast->threshold_ns) : g_strdup ("auto"));
+  if (broadcast->rate > 0)
+    write_text (builder, "rate", dup_rate (broadcast->rate));
+  write_text (builder, "cache", dup_size (broadcast->cache_bytes));
+}
+
 static void
 write_broadcast (gconstpointer object, JsonBuilder *builder)
 {
   const BroadcastConfig *broadcast = &((const MountConfig *) object)->broadcast;
-  WeirSchemeKind scheme = broadcast->scheme;
 
   if (!broadcast->groups)
     return;
   json_builder_set_member_name (builder, "broadcast");
   json_builder_begin_object (builder);
   write_text (builder, "groups", dup_groups (object));
-  schema_write (broadcast_keys, object, builder);
-  if (scheme != WEIR_SCHEME_PATCHING)
-    write_text (builder, "first", dup_time (broadcast->first_ns));
-  if (scheme == WEIR_SCHEME_PATCHING || scheme == WEIR_SCHEME_AUTO)
-    write_text (builder, "threshold",
-        broadcast->threshold_ns ? dup_time (broadcast->threshold_ns) : g_strdup ("auto"));
+  if (has_titles (object))
+    write_titles_keys (broadcast, builder);
   json_builder_set_member_name (builder, "port");
   json_builder_add_int_value (builder, broadcast->port);
+  json_builder_set_member_name (builder, "ttl");
+  json_builder_add_int_value (builder, broadcast->ttl);
   if (broadcast->iface)
     write_text (builder, "iface", g_strdup (broadcast->iface));
-  if (broadcast->rate > 0)
-    write_text (builder, "rate", dup_rate (broadcast->rate));
-  write_text (builder, "cache", dup_size (broadcast->cache_bytes));
   json_builder_end_object (builder);
 }
 
@@ -446,6 +426,97 @@ copy_broadcast (gpointer to, gconstpointer from)
 
 const SchemaValue mount_broadcast_value = { read_broadcast, reset_broadcast, equal_broadcasts,
   write_broadcast, copy_broadcast, clear_broadcast, NULL };
+
+// ---- checks ----
+
+// The keys of the mount, for errors that name their places.
+typedef struct {
+  const MountConfig *mount;
+  YamlReader *reader;
+  YamlNode *value, *place; // of `broadcast`, or NULL; of the mount
+  GError **error;
+} Check;
+
+static YamlNode *
+find_key (const Check *self, const gchar *name)
+{
+  return self->value ? yaml_get (self->reader, self->value, name) : NULL;
+}
+
+// Sets the error for a key of `broadcast`. Takes ownership of `text`. Returns FALSE.
+static gboolean
+fail (const Check *self, const gchar *name, gchar *text)
+{
+  YamlNode *node = find_key (self, name);
+
+  if (!node)
+    node = self->value ? self->value : self->place;
+  return yaml_fail_take (self->reader, node, name, CONFIG_ERROR_VALUE, self->error, text);
+}
+
+// Checks a key that has no meaning with some schemes.
+static gboolean
+check_unused (const Check *self, const gchar *name, gboolean used)
+{
+  return used || !find_key (self, name)
+         || fail (self, name,
+             g_strdup_printf ("the scheme %s has none; remove this key",
+                 schemes[self->mount->broadcast.scheme]));
+}
+
+static gboolean
+check_titles (const Check *self)
+{
+  const BroadcastConfig *broadcast = &self->mount->broadcast;
+  WeirSchemeKind scheme = broadcast->scheme;
+  gboolean patches = scheme == WEIR_SCHEME_PATCHING || scheme == WEIR_SCHEME_AUTO;
+
+  if (!check_unused (self, "threshold", patches)
+      || !check_unused (self, "first", scheme != WEIR_SCHEME_PATCHING))
+    return FALSE;
+  return broadcast->n_groups > 1 || scheme == WEIR_SCHEME_PATCHING || scheme == WEIR_SCHEME_BATCHING
+         || fail (self, "groups",
+             g_strdup_printf (
+                 "the scheme %s needs at least 2 groups, as each segment of a title has its own",
+                 schemes[scheme]));
+}
+
+static gboolean
+check_stream (const Check *self)
+{
+  static const gchar *const for_titles[] = { "scheme", "first", "threshold", "rate", "cache" };
+
+  for (guint i = 0; i < G_N_ELEMENTS (for_titles); i++) {
+    if (find_key (self, for_titles[i]))
+      return fail (self, for_titles[i],
+          g_strdup ("this key is for stored titles; remove it, as the upstream is a stream"));
+  }
+  if (self->mount->broadcast.n_groups > 1)
+    return fail (self, "groups",
+        g_strdup ("the upstream is a stream, which needs one group; write one address"));
+  return !self->mount->on_demand
+         || fail (self, "broadcast",
+             g_strdup ("the group gets the stream all the time; add on-demand: no to the mount"));
+}
+
+gboolean
+mount_broadcast_check (const MountConfig *mount, YamlReader *reader, YamlNode *place,
+    YamlNode *mapping, GError **error)
+{
+  const BroadcastConfig *broadcast = &mount->broadcast;
+  Check self = { mount, reader, yaml_get (reader, mapping, "broadcast"), place, error };
+
+  if (self.value && yaml_is_null (self.value))
+    return TRUE;
+  if (!broadcast->groups)
+    return !self.value
+           || fail (
+               &self, "broadcast", g_strdup ("the groups are missing; add groups: ADDRESS/BITS"));
+  if (broadcast->ttl == 0 && !(broadcast->iface && is_loopback (broadcast->iface)))
+    return fail (&self, "ttl",
+        g_strdup ("with 0 no packet leaves this machine; set at least 1, or iface: lo"));
+  return has_titles (mount) ? check_titles (&self) : check_stream (&self);
+}
 
 // ---- other mounts ----
 

@@ -2,7 +2,7 @@
 #pragma once
 
 // The key `broadcast`: the multicast groups on which the titles of a mount are sent, and the scheme
-// that says what is sent when.
+// that says what is sent when; or the group on which a stream is sent.
 
 #include "config/mount_values.h"
 #include "text/schema.h"
@@ -11,6 +11,12 @@ extern const SchemaValue mount_broadcast_value;
 
 // Returns the table of the keys in `broadcast`.
 const SchemaKey *mount_broadcast_keys (void);
+
+// Checks the values of the key against each other and against the upstream, when all keys of the
+// mount were read. `place` is the mount, `mapping` has its keys. Returns FALSE and sets `error` if
+// they do not fit.
+gboolean mount_broadcast_check (const MountConfig *mount, YamlReader *reader, YamlNode *place,
+    YamlNode *mapping, GError **error);
 
 // Returns an error message if another one of `mounts` (of MountConfig) sends on a group and port of
 // `mount`, else NULL. (transfer full)

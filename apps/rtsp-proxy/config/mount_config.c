@@ -114,6 +114,8 @@ mount_config_get_effect (const MountConfig *from, const MountConfig *to)
 gboolean
 mount_config_same_broadcast (const MountConfig *a, const MountConfig *b)
 {
+  gboolean titles = mount_config_get_folder (a) || mount_config_get_folder (b);
+
   return mount_broadcast_value.equal (a, b)
-         && mount_config_get_effect (a, b) < MOUNT_EFFECT_UPSTREAM;
+         && (!titles || mount_config_get_effect (a, b) < MOUNT_EFFECT_UPSTREAM);
 }

@@ -23,7 +23,7 @@ GPtrArray *mount_config_differences (const MountConfig *a, const MountConfig *b)
 // Returns the strongest effect of the changed keys on a running mount.
 MountEffect mount_config_get_effect (const MountConfig *from, const MountConfig *to);
 
-// Reports whether the titles of both are broadcast alike, from the same store.
+// Reports whether both broadcast alike: the stream, or the titles of the same store.
 gboolean mount_config_same_broadcast (const MountConfig *a, const MountConfig *b);
 
 // Returns the folder whose files the mount serves, or NULL for a mount of one stream.

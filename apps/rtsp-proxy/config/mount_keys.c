@@ -292,8 +292,9 @@ static const SchemaKey mount_keys[] = {
           "this folder" },
   { "broadcast", SCHEMA_OTHER, .form = "{groups: ADDRESS/BITS, scheme: NAME, ...}",
       .value = &mount_broadcast_value, .effect = MOUNT_EFFECT_NONE,
-      .help = "sends the titles of a folder or a store on multicast groups too, for any number of "
-              "clients that know broadcasts" },
+      .help =
+          "sends the titles of a folder or a store on multicast groups, too, or a stream on one "
+          "group, for any number of clients that know broadcasts" },
   { "priority", SCHEMA_NUMBER, AT (priority), "4", 0, 7, .was = "class",
       .effect = MOUNT_EFFECT_SERVING,
       .help = "priority of the readers under load: 0 is served first, 7 last" },

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config/mount_read.h"
 
+#include "config/mount_broadcast.h"
 #include "config/mount_cache.h"
 #include "config/mount_keys.h"
 #include "config/mount_stages.h"
@@ -76,18 +77,6 @@ check_cache (const MountConfig *mount, YamlReader *reader, YamlNode *mapping, GE
   return yaml_fail (reader, value, "cache", CONFIG_ERROR_VALUE, error, MOUNT_CACHE_EXPECTED);
 }
 
-static gboolean
-check_broadcast (const MountConfig *mount, YamlReader *reader, YamlNode *place, YamlNode *mapping,
-    GError **error)
-{
-  YamlNode *value = yaml_get (reader, mapping, "broadcast");
-
-  if (!mount->broadcast.groups || mount_config_get_folder (mount))
-    return TRUE;
-  return yaml_fail (reader, value ? value : place, "broadcast", CONFIG_ERROR_VALUE, error,
-      "needs stored titles: an upstream that is a folder, a block store or an HTTP server");
-}
-
 // Checks the mount after all its keys were read.
 static gboolean
 finish (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *node, GError **error)
@@ -128,7 +117,7 @@ mount_read (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *pla
   return ok && finish (mount, set, reader, place, error)
          && check_standby (mount, reader, place, mapping, error)
          && check_cache (mount, reader, mapping, error)
-         && check_broadcast (mount, reader, place, mapping, error);
+         && mount_broadcast_check (mount, reader, place, mapping, error);
 }
 
 // Refuses the keys that would let an API client read files and variables of this machine.

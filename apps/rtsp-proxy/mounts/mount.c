@@ -26,6 +26,7 @@ struct _Mount {
   guint64 n_shared;          // number of requests that joined a session
   Titles *titles;
   Broadcast *broadcast; // of the titles, or NULL
+  LiveCast *live_cast;  // of the stream, or NULL
   gboolean stopped;
 };
 
@@ -350,26 +351,46 @@ mount_dup_broadcast (Mount *self)
   return broadcast;
 }
 
-// Replaces the broadcast. Takes ownership of a reference to `broadcast`, which may be NULL.
-static void
-set_broadcast (Mount *self, Broadcast *broadcast)
+LiveCast *
+mount_dup_live_cast (Mount *self)
 {
-  Broadcast *before;
+  LiveCast *cast;
 
   g_mutex_lock (&self->lock);
-  before = self->broadcast;
-  self->broadcast = broadcast;
+  cast = self->live_cast ? live_cast_ref (self->live_cast) : NULL;
   g_mutex_unlock (&self->lock);
-  g_clear_pointer (&before, broadcast_unref);
+  return cast;
 }
 
-// Makes the broadcast of a mount's configuration, which differs from that of before.
 static void
-renew_broadcast (Mount *self, const MountConfig *config)
+end_broadcast (Mount *self)
 {
-  Store *store = config->broadcast.groups ? mount_dup_store (self) : NULL;
+  Broadcast *broadcast;
+  LiveCast *cast;
 
-  set_broadcast (self, store ? broadcast_new (self->path, &config->broadcast, store) : NULL);
+  g_mutex_lock (&self->lock);
+  broadcast = g_steal_pointer (&self->broadcast);
+  cast = g_steal_pointer (&self->live_cast);
+  g_mutex_unlock (&self->lock);
+  g_clear_pointer (&broadcast, broadcast_unref);
+  if (cast)
+    live_cast_stop (cast);
+  g_clear_pointer (&cast, live_cast_unref);
+}
+
+// Makes the broadcast that the configuration says. The mount has none.
+static void
+begin_broadcast (Mount *self, const BroadcastConfig *config)
+{
+  Store *store = config->groups ? mount_dup_store (self) : NULL;
+  Broadcast *broadcast = store ? broadcast_new (self->path, config, store) : NULL;
+  Relay *relay = presentation_get_relay (self->main);
+  LiveCast *cast = config->groups && !store ? live_cast_new (self->path, config, relay) : NULL;
+
+  g_mutex_lock (&self->lock);
+  self->broadcast = broadcast;
+  self->live_cast = cast;
+  g_mutex_unlock (&self->lock);
   g_clear_pointer (&store, store_unref);
 }
 
@@ -420,8 +441,10 @@ mount_configure (Mount *self, MountConfig *config, GError **error)
   g_mutex_unlock (&self->lock);
   titles_configure (
       self->titles, mount_store_new (config), config->max_titles, config->start_timeout_ms);
-  if (recast)
-    renew_broadcast (self, config);
+  if (recast) {
+    end_broadcast (self);
+    begin_broadcast (self, &config->broadcast);
+  }
 
   for (guint i = 0; i < all->len; i++) {
     Presentation *presentation = g_ptr_array_index (all, i);
@@ -489,7 +512,7 @@ mount_stop (Mount *self)
   g_hash_table_remove_all (self->presentations);
   g_mutex_unlock (&self->lock);
   titles_configure (self->titles, NULL, 0, 0);
-  set_broadcast (self, NULL);
+  end_broadcast (self);
   for (guint i = 0; i < all->len; i++) {
     remove_path (self, presentation_get_path (g_ptr_array_index (all, i)));
     presentation_stop (g_ptr_array_index (all, i));
@@ -517,10 +540,10 @@ mount_new (const MountContext *context, MountConfig *config, GError **error)
   self->titles = titles_new (config->path, context->title_outlet, context->title_data);
   titles_configure (
       self->titles, mount_store_new (config), config->max_titles, config->start_timeout_ms);
-  renew_broadcast (self, config);
   self->presentations = g_hash_table_new_full (
       g_str_hash, g_str_equal, g_free, (GDestroyNotify) (void (*) (void)) presentation_unref);
   self->main = presentation_ref (add (self, config->path, NULL, main_stages, 0));
+  begin_broadcast (self, &config->broadcast);
   return self;
 }
 

@@ -5,7 +5,7 @@
 // for each set of choices that URLs make. Call from the main thread only, unless the function says
 // otherwise.
 
-#include "broadcast/broadcast.h"
+#include "broadcast/live_cast.h"
 #include "content/presentation.h"
 #include "content/titles.h"
 #include "text/demand.h"
@@ -104,8 +104,9 @@ gboolean mount_has_title (Mount *self, Title *title, const gchar *name);
 // Returns the mount's store of titles, or NULL. (transfer full)
 Store *mount_dup_store (Mount *self);
 
-// Returns the broadcast of the mount's titles, or NULL. (transfer full)
+// Return the broadcast of the mount's titles or of its stream, or NULL. (transfer full)
 Broadcast *mount_dup_broadcast (Mount *self);
+LiveCast *mount_dup_live_cast (Mount *self);
 
 // See titles_open().
 Title *mount_open_title (Mount *self, const gchar *name, GError **error);

@@ -51,7 +51,7 @@ dup_other_sample (const gchar *key)
     { "tls-fingerprint", "\"" FINGERPRINT "\"" },
   };
 
-  // It needs stored titles; see a_broadcast_is_compared_copied_and_reset().
+  // It depends on other keys; see a_broadcast_is_compared_copied_and_reset().
   if (g_str_equal (key, "broadcast"))
     return NULL;
   if (g_str_equal (key, "tls-ca"))

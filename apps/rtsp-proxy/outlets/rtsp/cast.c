@@ -183,26 +183,36 @@ refuse_type (Cast *self, GstRTSPContext *ctx, const gchar *type)
 // ---- finding ----
 
 typedef struct {
+  LiveCast *live; // the broadcast of a stream; or NULL, and
   Broadcast *broadcast;
-  gchar *name; // of the title, unescaped
-  gchar *source;
+  gchar *name;   // of the title, unescaped
+  gchar *source; // the address from which packets are sent, or NULL
 } Found;
 
 static void
 found_clear (Found *self)
 {
+  g_clear_pointer (&self->live, live_cast_unref);
   g_clear_pointer (&self->broadcast, broadcast_unref);
   g_free (self->name);
   g_free (self->source);
 }
 
-// Finds the title of a request and its broadcast. Returns FALSE, with or without an error, if there
-// is none.
+static gchar *
+dup_source (Mount *mount)
+{
+  MountConfig *config = mount_dup_config (mount);
+  gchar *source = cast_dup_address (config->broadcast.groups, config->broadcast.iface);
+
+  mount_config_unref (config);
+  return source;
+}
+
+// Finds what a request is about. Returns FALSE, with or without an error, if it has no broadcast.
 static gboolean
 find (Cast *self, GstRTSPContext *ctx, Found *found, GError **error)
 {
   const Demand *demand = asker_get_demand (self->asker, ctx->uri);
-  MountConfig *config;
   Resolved resolved;
 
   *found = (Found) { 0 };
@@ -211,16 +221,15 @@ find (Cast *self, GstRTSPContext *ctx, Found *found, GError **error)
   if (resolved.title) {
     found->broadcast = mount_dup_broadcast (resolved.mount);
     found->name = title_decode_name (resolved.title);
+  } else if (!resolved.is_below && !demand->query) {
+    found->live = mount_dup_live_cast (resolved.mount);
   }
-  if (found->broadcast && found->name) {
-    config = mount_dup_config (resolved.mount);
-    found->source = cast_dup_address (config->broadcast.groups, config->broadcast.iface);
-    mount_config_unref (config);
-  } else if (found->broadcast) {
+  if (found->live || (found->broadcast && found->name))
+    found->source = dup_source (resolved.mount);
+  else if (found->broadcast)
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "the URL does not name a title");
-  }
   resolved_clear (&resolved);
-  return found->broadcast && found->name;
+  return found->live || (found->broadcast && found->name);
 }
 
 // ---- DESCRIBE ----
@@ -262,9 +271,14 @@ describe (Cast *self, GstRTSPContext *ctx, const Found *found)
   guint valid_s = 0, retry_s = 0;
   GError *error = NULL;
   GstRTSPStatusCode status = GST_RTSP_STS_OK;
+  BroadcastAnswer answer = BROADCAST_FAILED;
 
-  switch (broadcast_describe (
-      found->broadcast, found->name, found->source, &sdp, &etag, &valid_s, &retry_s, &error)) {
+  if (!found->live)
+    answer = broadcast_describe (
+        found->broadcast, found->name, found->source, &sdp, &etag, &valid_s, &retry_s, &error);
+  else if (live_cast_describe (found->live, found->source, &sdp, &etag, &valid_s, &error))
+    answer = BROADCAST_READY;
+  switch (answer) {
     case BROADCAST_READY:
       status = answer_description (ctx, sdp, etag, valid_s);
       break;
@@ -337,22 +351,44 @@ begin_reading (Cast *self, GstRTSPContext *ctx, const Found *found)
 }
 
 static GstRTSPStatusCode
-answer_packets (Cast *self, GstRTSPContext *ctx)
+answer_packets (Cast *self, GstRTSPContext *ctx, GBytes *body, const GError *error)
 {
-  CastReading *reading = g_steal_pointer (&self->reading);
-  GstRTSPStatusCode status;
   gconstpointer data;
   gsize size;
 
-  if (reading->error) {
-    status = refuse_error (self, ctx, reading->error);
-  } else {
-    data = g_bytes_get_data (reading->body, &size);
-    begin_answer (ctx, GST_RTSP_STS_OK);
-    add_body (ctx, PACKETS_TYPE, data, size);
-    status = send_answer (ctx);
-  }
+  if (error)
+    return refuse_error (self, ctx, error);
+  data = g_bytes_get_data (body, &size);
+  begin_answer (ctx, GST_RTSP_STS_OK);
+  add_body (ctx, PACKETS_TYPE, data, size);
+  return send_answer (ctx);
+}
+
+static GstRTSPStatusCode
+end_reading (Cast *self, GstRTSPContext *ctx)
+{
+  CastReading *reading = g_steal_pointer (&self->reading);
+  GstRTSPStatusCode status = answer_packets (self, ctx, reading->body, reading->error);
+
   reading_unref (reading);
+  return status;
+}
+
+// The packets of a stream are in memory.
+static GstRTSPStatusCode
+answer_live (Cast *self, GstRTSPContext *ctx, LiveCast *live)
+{
+  guint8 *ranges = NULL;
+  guint length = 0;
+  GError *error = NULL;
+  GstRTSPStatusCode status;
+  GBytes *body;
+
+  gst_rtsp_message_get_body (ctx->request, &ranges, &length);
+  body = live_cast_read (live, (const gchar *) ranges, length, &error);
+  status = answer_packets (self, ctx, body, error);
+  g_clear_pointer (&body, g_bytes_unref);
+  g_clear_error (&error);
   return status;
 }
 
@@ -374,7 +410,7 @@ check_packets (Cast *self, GstRTSPContext *ctx)
   Found found;
 
   if (self->reading && weir_client_was_deferred (self->asker->client, ctx))
-    return answer_packets (self, ctx);
+    return end_reading (self, ctx);
   self->asker->waits_for_content = TRUE;
   if (weir_client_get_waiting (self->asker->client) > 0)
     return wait_for_room (self, ctx);
@@ -384,6 +420,8 @@ check_packets (Cast *self, GstRTSPContext *ctx)
                          "the path has no broadcast, so it has no numbered packets");
   else if (!accepts (ctx, PACKETS_TYPE))
     status = refuse_type (self, ctx, PACKETS_TYPE);
+  else if (found.live)
+    status = answer_live (self, ctx, found.live);
   else
     status = begin_reading (self, ctx, &found);
   g_clear_error (&error);
