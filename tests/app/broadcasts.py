@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What clients see of broadcasts: descriptions, and packets by unicast and on multicast groups, of a
+live mount; ordinary players notice nothing. The multicast stays in a network of this process."""
+
+import ctypes
+import random
+import re
+import socket
+import struct
+import subprocess
+
+from control import Controlled, config
+from films import annex_b, ffmpeg, film_pictures, path_of, pictures
+from proc import Rtsp
+from tap import Skip, run, test
+
+CLONE_NEWNET = 0x40000000
+GROUP, PORT = '239.7.7.7', 15004
+SUPPORTED = {'Supported': 'x-weir-schedule'}
+RANGES = {'Content-Type': 'application/x-weir-ranges'}
+FPS = 25
+SHOW = ['-an', '-vsync', 'passthrough', '-frames:v']  # each picture once
+
+
+def enter_namespace():
+    """Gives this process a network of its own. Returns whether it has one."""
+    if ctypes.CDLL(None).unshare(CLONE_NEWNET) != 0:
+        return False
+    subprocess.run(['ip', 'link', 'set', 'lo', 'up'], check=True)
+    return True
+
+
+HAS_NETWORK = enter_namespace()
+
+
+def live(port=PORT):
+    if not HAS_NETWORK:
+        raise Skip('needs root, for a network of its own')
+    return {'/cam': {'upstream': f'file://{path_of("film.mp4")}', 'on-demand': False,
+                     'broadcast': {'groups': GROUP, 'port': port, 'iface': 'lo', 'ttl': 0}},
+            '/other': {'upstream': f'file://{path_of("film.mp4")}'}}
+
+
+def join(port=PORT, group=GROUP):
+    """Returns a socket that receives from a group."""
+    receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+    receiver.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    receiver.bind((group, port))
+    receiver.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP,
+                        socket.inet_aton(group) + socket.inet_aton('127.0.0.1'))
+    receiver.settimeout(10)
+    return receiver
+
+
+def records(body):
+    """Yields (number, track, packet) of an answer."""
+    at = 0
+    while at < len(body):
+        number, track, size = struct.unpack_from('>IHH', body, at)
+        assert at + 8 + size <= len(body), (at, size)
+        yield number, track, body[at + 8:at + 8 + size]
+        at += 8 + size
+
+
+def seq_of(packet):
+    return struct.unpack_from('>H', packet, 2)[0]
+
+
+class Client(Rtsp):
+    """A client that knows broadcasts."""
+
+    def __init__(self, proxy, path='/cam'):
+        super().__init__(proxy.port, timeout=20)
+        self.url = proxy.url(path)
+
+    def describe(self, headers=None):
+        return self.request('DESCRIBE', self.url, {**SUPPORTED, **(headers or {})})
+
+    def ask(self, text, status=200, headers=None):
+        """Asks for packets. Returns the answer's records, or its reason."""
+        answer = self.request('GET_PARAMETER', self.url, {**RANGES, **(headers or {})},
+                              text.encode())
+        assert answer[0] == status, answer
+        if status != 200:
+            assert answer[1]['content-type'] == 'text/plain', answer
+            return answer[2].decode()
+        assert answer[1]['content-type'] == 'application/x-weir-packets', answer
+        got = list(records(answer[2]))
+        assert len(got) <= 256 and len(answer[2]) <= 256 << 10, (len(got), len(answer[2]))
+        return got
+
+
+def wait_until_up(proxy):
+    proxy.wait_for_line(r' mount /cam up')
+
+
+@test
+def a_live_mount_describes_its_group():
+    with Controlled(live()) as proxy, Client(proxy) as client:
+        wait_until_up(proxy)
+        status, headers, body = client.describe()
+        sdp = body.decode()
+        assert status == 200 and headers['supported'] == 'x-weir-schedule', headers
+        assert headers['content-base'] == proxy.url('/cam/') and 'GMT' in headers['expires'], headers
+        known = re.search(r'^a=x-weir-schedule:1 id=([0-9a-f]+) scheme=live now=[\d.]+ play=[\d.]+ '
+                          r'frames=0 frame=\d+\r$', sdp, re.M)
+        assert known and headers['etag'] == f'"{known[1]}"', (headers, sdp)
+        assert f'a=x-weir-channel:0 group={GROUP} port={PORT} ttl=0\r\n' in sdp, sdp
+        assert f'a=source-filter: incl IN IP4 {GROUP} 127.0.0.1\r\n' in sdp, sdp
+        assert sdp.index('a=x-weir-channel') < sdp.index('m=') and sdp.count('\nm=') == 2, sdp
+        # The tracks are those of the ordinary description, and can be set up.
+        status, _, body = client.request('DESCRIBE', client.url)
+        ordinary = body.decode()
+        assert status == 200 and 'x-weir' not in ordinary and 'source-filter' not in ordinary
+        for what in ('rtpmap', 'fmtp', 'control:stream'):
+            pattern = rf'^a={what}.*$'
+            assert re.findall(pattern, sdp, re.M) == re.findall(pattern, ordinary, re.M), what
+        status, headers, _ = client.request(
+            'SETUP', f'{client.url}/stream=0',
+            {'Transport': 'RTP/AVP/TCP;unicast;interleaved=0-1'})
+        assert status == 200, headers
+        # Without a broadcast, the header changes nothing.
+        with Client(proxy, '/other') as other:
+            status, headers, body = other.describe()
+            assert status == 200 and 'supported' not in headers and b'x-weir' not in body
+        # Nor does it with choices, which the group has not.
+        with Client(proxy, '/cam?layers=0.0.0') as chosen:
+            status, headers, body = chosen.describe()
+            assert status == 200 and 'supported' not in headers and b'x-weir' not in body
+
+
+def receive(receiver, got):
+    packet = receiver.recv(2000)
+    seq = seq_of(packet)
+    assert got.get(seq, packet) == packet, f'packet {seq} differs from the one that came by unicast'
+    got[seq] = packet
+    return seq
+
+
+def fetch_until(client, got, seq):
+    """Gets the packets from the newest join point up to `seq` by unicast. Returns the first."""
+    first = last = None
+    while last is None or 0 < (seq - last) % 65536 < 32768:
+        answer = client.ask('live' if first is None else f'0 {(last + 1) % 65536}-{seq}')
+        video = [(number, packet) for number, track, packet in answer if track == 0]
+        if not video or (first is not None and video[0][0] != (last + 1) % 65536):
+            # The window has moved on to a newer join point.
+            first = last = None
+            continue
+        for number, packet in video:
+            assert seq_of(packet) == number and got.get(number, packet) == packet, number
+            got[number] = packet
+        first = video[0][0] if first is None else first
+        last = video[-1][0]
+    return first
+
+
+def in_order(got, first, last):
+    numbers = [(first + i) % 65536 for i in range((last - first) % 65536 + 1)]
+    assert all(number in got for number in numbers), [n for n in numbers if n not in got][:5]
+    return [got[number] for number in numbers]
+
+
+@test
+def a_client_of_the_group_has_a_picture_at_once_and_misses_nothing():
+    """unicast from the last keyframe on, then the group: all packets, and the film's pictures"""
+    film = film_pictures()
+    with Controlled(live()) as proxy:
+        wait_until_up(proxy)
+        for _ in range(4):
+            with join() as receiver, Client(proxy) as client:
+                # It comes at any time of a group of pictures.
+                for _ in range(random.randrange(60)):
+                    receiver.recv(2000)
+                assert client.describe()[0] == 200
+                got = {}
+                joined = receive(receiver, got)
+                first = fetch_until(client, got, joined)
+                packets = in_order(got, first, joined)
+                # The unicast packets begin a picture that needs no other one.
+                kinds = [(packet[12] & 31, packet[13] & 31) for packet in packets[:4]]
+                assert kinds[0][0] in (7, 24), kinds
+                pictures_left = 2 * FPS
+                while pictures_left:
+                    last = receive(receiver, got)
+                    pictures_left -= got[last][1] >> 7
+                packets = in_order(got, first, last)
+                shown = pictures(['-f', 'h264', '-i', '-'],
+                                 annex_b([(0, 0, 0, packet[12:]) for packet in packets]))
+                assert len(shown) >= 2 * FPS, len(shown)
+                # The film begins anew at its end.
+                at = film.index(shown[0])
+                assert at % FPS == 0, at
+                expected = (film[at:] + film)[:len(shown)]
+                assert shown == expected, (at, len(shown))
+
+
+@test
+def wrong_requests_for_packets_are_refused():
+    with Controlled(live()) as proxy, Client(proxy) as client:
+        wait_until_up(proxy)
+        for text in ('', ' \n', 'x', 'live 1', 'live\n0 1-2', '0', '0 1', '0 1-', '0 -1', '0 1-2-3',
+                     '0-1 2', '0  1-2', '0 65536-1', '-1 1-2', '0 1-2\nx', 'x' * 60000, '\0',
+                     '0 1-2\n' * 300):
+            client.ask(text, 400)
+        assert 'no track 2' in client.ask('2 1-2', 457)
+        client.ask('0 1-2', 406, {'Accept': 'text/plain'})
+        for accept in ('*/*', 'application/*', 'text/plain, application/x-weir-packets;q=1'):
+            client.ask('live', headers={'Accept': accept})
+        client.url = proxy.url('/other')
+        assert 'no broadcast' in client.ask('live', 415)
+        client.url = proxy.url('/nothing')
+        client.ask('live', 404)
+        # Other parameters are answered as ever.
+        cam = proxy.url('/cam')
+        assert client.request('GET_PARAMETER', cam)[0] == 200
+        assert client.request('GET_PARAMETER', cam, {'Content-Type': 'text/parameters'},
+                              b'x\r\n')[0] == 451
+        client.url = cam
+        assert client.describe({'Accept': 'text/plain'})[0] == 406
+        # Ranges that the window does not hold are left out.
+        number = client.ask('live')[-1][0]
+        assert client.ask(f'1 {(number + 20000) % 65536}-{(number + 20010) % 65536}') == []
+
+
+@test
+def the_door_guards_the_packets():
+    users = [{'name': 'a', 'hash': 'sha256:' + 64 * '0',
+              'permissions': [{'action': 'read', 'path': '/cam'}]}]
+    with Controlled(live(), users=users, **{'basic-without-tls': True}) as proxy, \
+            Client(proxy) as client:
+        wait_until_up(proxy)
+        status, headers, _ = client.request('GET_PARAMETER', client.url, RANGES, b'live')
+        assert status == 401 and 'www-authenticate' in headers, headers
+        assert client.describe()[0] == 401
+
+
+@test
+def a_reload_moves_the_group_and_no_reader_notices():
+    film = film_pictures()
+    with Controlled(live()) as proxy, join() as before, join(PORT + 16) as after:
+        wait_until_up(proxy)
+        before.recv(2000)
+        player = subprocess.Popen(
+            ['ffmpeg', '-nostdin', '-loglevel', 'error', '-rtsp_transport', 'tcp', '-i',
+             proxy.url('/cam'), *SHOW, str(4 * FPS), '-f', 'framemd5', '-'],
+            stdout=subprocess.PIPE, text=True)
+        proxy.wait_for_line(r' reader .* in: /cam')
+        assert 'reloaded' in proxy.hang_up(config(live(PORT + 16)))
+        after.recv(2000)
+        lines = player.communicate(timeout=40)[0].splitlines()
+        shown = [line.split(',')[-1].strip() for line in lines if not line.startswith('#')]
+        at = film.index(shown[0])
+        assert len(shown) == 4 * FPS and shown == (film[at:] + film)[:len(shown)], len(shown)
+        with Client(proxy) as client:
+            assert f'port={PORT + 16} ' in client.describe()[2].decode()
+        # Nothing more comes on the old port.
+        before.setblocking(False)
+        try:
+            while True:
+                before.recv(2000)
+        except BlockingIOError:
+            pass
+        for _ in range(50):
+            after.recv(2000)
+        try:
+            assert not before.recv(2000)
+        except BlockingIOError:
+            pass
+        stats = proxy.get('/v1/mounts/cam')['broadcast']
+        assert stats['channels'] == 1 and stats['sent-packets'] > 0, stats
+        # Without the key, there is no group.
+        assert 'reloaded' in proxy.hang_up(config({'/cam': {'upstream': live()['/cam']['upstream'],
+                                                            'on-demand': False}}))
+        assert 'broadcast' not in proxy.get('/v1/mounts/cam')
+
+
+@test
+def ordinary_players_notice_nothing():
+    film = film_pictures()
+    with Controlled(live()) as proxy, join() as receiver:
+        wait_until_up(proxy)
+        receiver.recv(2000)
+        for transport in ('tcp', 'udp'):
+            lines = ffmpeg('-rtsp_transport', transport, '-i', proxy.url('/cam'), *SHOW, '30', '-f',
+                           'framemd5', '-').decode().splitlines()
+            shown = [line.split(',')[-1].strip() for line in lines if not line.startswith('#')]
+            at = film.index(shown[0])
+            assert len(shown) == 30 and shown == (film[at:] + film)[:30], transport
+
+
+if __name__ == '__main__':
+    run()
