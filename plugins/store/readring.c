@@ -11,7 +11,8 @@
 #include <sys/eventfd.h>
 
 #define ENTRIES 256
-#define WORKERS 256 // threads of the kernel for calls that block, such as those of a sick disk
+#define COMPLETIONS 4096 // more than the reads and closes that 256 disks can have at work
+#define WORKERS 256      // threads of the kernel for calls that block, such as those of a sick disk
 
 enum { STAGE_OPEN, STAGE_READ, STAGE_LOOK }; // LOOK: is the disk there?
 
@@ -27,8 +28,10 @@ weir_read_ring_new (int wake_fd)
 {
   WeirReadRing *self = g_new0 (WeirReadRing, 1);
   unsigned workers[2] = { WORKERS, WORKERS };
+  struct io_uring_params params = { .flags = IORING_SETUP_CLAMP | IORING_SETUP_CQSIZE,
+    .cq_entries = COMPLETIONS };
 
-  if (io_uring_queue_init (ENTRIES, &self->ring, IORING_SETUP_CLAMP) < 0) {
+  if (io_uring_queue_init_params (ENTRIES, &self->ring, &params) < 0) {
     g_free (self);
     return NULL;
   }
@@ -50,7 +53,7 @@ next_entry (WeirReadRing *self)
 {
   struct io_uring_sqe *entry;
 
-  // A submission makes room.
+  // A submission makes room. It never waits for completions to be taken: there is room for all.
   while (!(entry = io_uring_get_sqe (&self->ring)))
     io_uring_submit (&self->ring);
   return entry;

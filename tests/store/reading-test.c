@@ -100,6 +100,30 @@ five_thousand_requests_need_few_threads (gconstpointer way)
   test_store_free (&t, store);
 }
 
+// All disks of the largest store have two reads at work, each of which is an entry of the ring.
+static void
+as_many_disks_as_a_store_can_have_read_at_once (gconstpointer way)
+{
+  enum { N_BLOCKS = 1024 };
+  TestStore t;
+  WeirBlockStore *store;
+  WeirBlockRequest *requests[N_BLOCKS];
+  Answers answers = { 0 };
+  WeirStoredTitle *title;
+
+  weir_block_reader_threads_only = way != NULL;
+  store = test_store (&t, WEIR_STORE_DISKS_MAX, WEIR_PLACEMENT_RANDOM);
+  title = test_title (store, "a", N_BLOCKS, 5000, 1);
+  for (guint i = 0; i < N_BLOCKS; i++)
+    requests[i] = weir_block_request (title, i, in_ms (1000), count_answer, &answers);
+  wait_for_answers (&answers, N_BLOCKS);
+  g_assert_cmpuint (answers.good, ==, N_BLOCKS);
+  for (guint i = 0; i < N_BLOCKS; i++)
+    weir_block_request_free (requests[i]);
+  weir_stored_title_unref (title);
+  test_store_free (&t, store);
+}
+
 static void
 blocks_can_be_sent_from_their_file (gconstpointer way)
 {
@@ -454,6 +478,7 @@ main (int argc, char **argv)
   ADD_WAYS (blocks_are_what_was_written);
   ADD_WAYS (a_table_follows_the_bytes);
   ADD_WAYS (five_thousand_requests_need_few_threads);
+  ADD_WAYS (as_many_disks_as_a_store_can_have_read_at_once);
   ADD_WAYS (blocks_can_be_sent_from_their_file);
   ADD_WAYS (bytes_that_were_sent_do_not_change);
   ADD_WAYS (requests_are_freed_at_any_moment);

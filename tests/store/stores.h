@@ -15,10 +15,10 @@
 
 typedef struct {
   gchar *top, *dir;
-  gchar *disks[9]; // NULL-terminated
+  gchar *disks[WEIR_STORE_DISKS_MAX + 1]; // NULL-terminated
 } TestStore;
 
-// Makes folders for a store and `n` disks (at most 8), but no store.
+// Makes folders for a store and `n` disks, but no store.
 static inline TestStore
 test_folders (guint n)
 {
