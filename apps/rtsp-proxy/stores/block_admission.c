@@ -17,7 +17,8 @@ struct _BlockStream {
   guint8 id[16]; // of the title
   gboolean has_disks;
   guint64 rate;
-  guint32 block; // the last one that it has asked for
+  gdouble block_s; // for which a block of the title lasts
+  guint32 block;   // the last one that it has asked for
   gint64 asked_ns;
   guint n_free;    // blocks in a row for which no disk was read
   gboolean counts; // disks are read for it
@@ -33,7 +34,6 @@ typedef struct {
   WeirDiskStats stats[DISKS_MAX]; // of disks that were read
   guint n;
   guint all; // disks of the store
-  gdouble slice_s;
 } Disks;
 
 static void
@@ -41,7 +41,6 @@ measure (WeirBlockStore *store, Disks *disks)
 {
   disks->n = MIN (weir_block_store_get_stats (store, disks->stats, DISKS_MAX), DISKS_MAX);
   disks->all = weir_block_store_count_disks (store);
-  disks->slice_s = (gdouble) weir_block_store_get_slice (store) / 1e9;
 }
 
 // Returns how many reads of `bytes` bytes the disks can do in a second: for disks alike, the
@@ -77,7 +76,8 @@ count_reads (const Disks *disks, guint64 bytes, guint *n_disks)
 // The streams of a store that count, and the rate of all streams of all stores.
 typedef struct {
   guint n;
-  guint64 rate; // of those that count
+  guint64 rate;  // of those that count
+  gdouble reads; // of blocks a second that they need
   guint64 line;
 } Sum;
 
@@ -93,6 +93,7 @@ add_up (WeirBlockStore *store)
     if (stream->store == store && stream->counts) {
       sum.n++;
       sum.rate += stream->rate;
+      sum.reads += 1 / stream->block_s;
     }
   }
   return sum;
@@ -103,29 +104,30 @@ add_up (WeirBlockStore *store)
 static gboolean
 follows_another (const BlockStream *self)
 {
-  const gint64 slice_ns = weir_block_store_get_slice (self->store);
+  const gint64 block_ns = (gint64) (self->block_s * 1e9);
 
   for (guint i = 0; i < streams->len; i++) {
     const BlockStream *other = streams->pdata[i];
 
     if (other->store == self->store && memcmp (other->id, self->id, sizeof self->id) == 0
         && other->block - self->block <= NEAR_BLOCKS
-        && self->asked_ns - other->asked_ns <= slice_ns)
+        && self->asked_ns - other->asked_ns <= block_ns)
       return TRUE;
   }
   return FALSE;
 }
 
-// Returns FALSE and sets `error` if the disks cannot give another stream of this rate.
+// Returns FALSE and sets `error` if the disks cannot give this stream, too.
 static gboolean
-fits (const Disks *disks, const Sum *sum, guint64 rate, GError **error)
+fits (const Disks *disks, const Sum *sum, const BlockStream *stream, GError **error)
 {
-  guint n = sum->n + 1, n_disks;
-  guint64 bytes = (guint64) ((gdouble) (sum->rate + rate) / n / 8 * disks->slice_s);
+  const gdouble needed = sum->reads + 1 / stream->block_s;
+  guint n_disks;
+  guint64 bytes = (guint64) ((gdouble) (sum->rate + stream->rate) / 8 / needed);
   gdouble reads = count_reads (disks, bytes, &n_disks);
 
   // One stream is always admitted: the disks are measured by what they do.
-  if (n == 1 || n <= (1 - MARGIN) * disks->slice_s * reads)
+  if (sum->n == 0 || needed <= (1 - MARGIN) * reads)
     return TRUE;
   g_set_error (error, G_IO_ERROR, G_IO_ERROR_NO_SPACE,
       "the disks can give no more streams now (%u of them work, and %u streams use them: %.1f "
@@ -147,12 +149,22 @@ may_enter (BlockStream *self, const Disks *disks, GError **error)
     return FALSE;
   }
   self->counts = self->has_disks && !follows_another (self);
-  return !self->counts || fits (disks, &sum, self->rate, error);
+  return !self->counts || fits (disks, &sum, self, error);
+}
+
+// Returns for how long a block lasts. The smallest and the largest blocks last for longer and for
+// less than a slice.
+static gdouble
+get_block_time (WeirBlockStore *store, guint64 rate, guint64 block_bytes)
+{
+  if (rate == 0 || block_bytes == 0)
+    return (gdouble) weir_block_store_get_slice (store) / 1e9;
+  return (gdouble) block_bytes * 8 / (gdouble) rate;
 }
 
 BlockStream *
-block_admission_enter (WeirBlockStore *store, const guint8 id[16], guint64 rate, guint32 first,
-    gint64 now_ns, GError **error)
+block_admission_enter (WeirBlockStore *store, const guint8 id[16], guint64 rate,
+    guint64 block_bytes, guint32 first, gint64 now_ns, GError **error)
 {
   Disks disks;
   BlockStream *self = g_new0 (BlockStream, 1);
@@ -162,6 +174,7 @@ block_admission_enter (WeirBlockStore *store, const guint8 id[16], guint64 rate,
   self->has_disks = !weir_block_store_is_remote (store);
   memcpy (self->id, id, sizeof self->id);
   self->rate = rate;
+  self->block_s = get_block_time (store, rate, block_bytes);
   self->block = first;
   self->asked_ns = now_ns;
   measure (store, &disks);

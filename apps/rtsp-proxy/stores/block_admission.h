@@ -24,11 +24,12 @@
 
 typedef struct _BlockStream BlockStream;
 
-// Admits a stream of the title with this id that has `rate` bits a second and begins with block
-// `first`. Returns NULL and sets G_IO_ERROR_NO_SPACE if it is one too many. The store must outlive
-// the stream.
+// Admits a stream of the title with this id that has `rate` bits a second, in blocks of
+// `block_bytes` on average, and begins with block `first`. So it needs a read each 8 block_bytes /
+// rate seconds, or each slice if one of them is 0. Returns NULL and sets G_IO_ERROR_NO_SPACE if it
+// is one too many. The store must outlive the stream.
 BlockStream *block_admission_enter (WeirBlockStore *store, const guint8 id[16], guint64 rate,
-    guint32 first, gint64 now_ns, GError **error);
+    guint64 block_bytes, guint32 first, gint64 now_ns, GError **error);
 
 // Notes that the stream has asked for a block. `read`: a disk is read because of that.
 void block_admission_note (BlockStream *self, guint32 block, gboolean read, gint64 now_ns);

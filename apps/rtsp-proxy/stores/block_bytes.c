@@ -105,9 +105,11 @@ static gboolean
 block_bytes_enter (StoreBytes *bytes, guint64 at, GError **error)
 {
   BlockBytes *self = (BlockBytes *) bytes;
+  const WeirIndex *index = self->index;
 
-  self->stream = block_admission_enter (weir_stored_title_get_store (self->title), self->index->id,
-      bytes->rate, find_block (self, at), weir_now_ns (), error);
+  self->stream =
+      block_admission_enter (weir_stored_title_get_store (self->title), index->id, bytes->rate,
+          index->bytes / MAX (index->n_blocks, 1), find_block (self, at), weir_now_ns (), error);
   return self->stream != NULL;
 }
 

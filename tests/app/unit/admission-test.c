@@ -58,22 +58,29 @@ static BlockStream *entered[G_N_ELEMENTS (titles)];
 static BlockStream *
 enter (guint title, guint64 rate, guint32 block, gint64 now_ns)
 {
-  return block_admission_enter (store, titles[title], rate, block, now_ns, NULL);
+  return block_admission_enter (
+      store, titles[title], rate, rate * SLICE_S / 8, block, now_ns, NULL);
 }
 
 // Enters, each time with another title, until a stream is refused. Returns the number that were
 // admitted.
 static guint
-enter_all (guint64 rate)
+enter_blocks (guint64 rate, guint64 bytes)
 {
   GError *error = NULL;
   guint n = 0;
 
-  while ((entered[n] = block_admission_enter (store, titles[n], rate, 0, 0, &error)))
+  while ((entered[n] = block_admission_enter (store, titles[n], rate, bytes, 0, 0, &error)))
     n++;
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_NO_SPACE);
   g_error_free (error);
   return n;
+}
+
+static guint
+enter_all (guint64 rate)
+{
+  return enter_blocks (rate, rate * SLICE_S / 8);
 }
 
 static void
@@ -83,10 +90,11 @@ leave_all (guint n)
     block_admission_leave (entered[i]);
 }
 
+// The model, for blocks that last for `slice` seconds.
 static guint
-expect (gdouble rate)
+expect (gdouble rate, gdouble slice)
 {
-  return (guint) (FREE * N_DISKS * SLICE_S / (ACCESS_S + rate * SLICE_S / DISK_RATE));
+  return (guint) (FREE * N_DISKS * slice / (ACCESS_S + rate * slice / DISK_RATE));
 }
 
 static void
@@ -97,7 +105,25 @@ test_as_many_as_the_disks_can_give (void)
   for (guint i = 0; i < G_N_ELEMENTS (rates); i++) {
     guint n = enter_all (rates[i]);
 
-    g_assert_cmpint (ABS ((gint) n - (gint) expect ((gdouble) rates[i])), <=, 1);
+    g_assert_cmpint (ABS ((gint) n - (gint) expect ((gdouble) rates[i], SLICE_S)), <=, 1);
+    leave_all (n);
+  }
+}
+
+// weir-store makes blocks of 64 KiB at least; an element may make blocks shorter than a slice.
+static void
+test_blocks_longer_and_shorter_than_a_slice_count_by_their_time (void)
+{
+  static const struct {
+    guint64 rate, bytes;
+  } cases[] = { { 60000, 64 << 10 }, { 100000000, 16 << 20 } };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    gdouble rate = (gdouble) cases[i].rate;
+    guint n = enter_blocks (cases[i].rate, cases[i].bytes);
+
+    g_assert_cmpint (
+        ABS ((gint) n - (gint) expect (rate, (gdouble) cases[i].bytes * 8 / rate)), <=, 1);
     leave_all (n);
   }
 }
@@ -224,6 +250,8 @@ main (int argc, char **argv)
   for (guint i = 0; i < G_N_ELEMENTS (titles); i++)
     memcpy (titles[i], &i, sizeof i);
   g_test_add_func ("/admission/as-many-as-the-disks-can-give", test_as_many_as_the_disks_can_give);
+  g_test_add_func ("/admission/blocks-longer-and-shorter-than-a-slice-count-by-their-time",
+      test_blocks_longer_and_shorter_than_a_slice_count_by_their_time);
   g_test_add_func (
       "/admission/a-stream-that-leaves-makes-room", test_a_stream_that_leaves_makes_room);
   g_test_add_func ("/admission/one-stream-is-always-admitted", test_one_stream_is_always_admitted);
