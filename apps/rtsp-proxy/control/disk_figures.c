@@ -4,7 +4,9 @@
 #define AT(field) G_STRUCT_OFFSET (StoreDisk, field)
 
 const DiskFigure disk_figures[] = {
-  { "queue", "store_disk_queue", "gauge", "Reads that wait for the disk or are in progress.",
+  { "queue", "store_disk_queue", "gauge",
+      "Reads that wait for the disk or are in progress. A read that waits at the disks of both "
+      "copies is counted at both.",
       AT (queue) },
   { "failing", "store_disk_failing", "gauge", "1 while the disk is avoided, 0 while not.",
       AT (failing) },
