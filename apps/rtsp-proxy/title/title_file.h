@@ -15,7 +15,7 @@
 
 // The rounds of a title's ratepacer in ns: one send and one wake-up for some packets, at a small
 // part of the memory of any player. At 6 Mb/s it halves the CPU time.
-#define TITLE_ROUND_NS 10000000
+#define TITLE_ROUND_NS 20000000
 
 typedef struct {
   GstBin parent;
