@@ -94,11 +94,12 @@ static void
 fill_address (gpointer owner, guint group, ChannelAddress *address)
 {
   const Broadcast *self = owner;
-  guint32 first;
+  guint32 number;
 
-  memcpy (&first, self->first_group, 4);
-  first = g_htonl (g_ntohl (first) + group);
-  inet_ntop (AF_INET, &first, address->group, sizeof address->group);
+  memcpy (&number, self->first_group, 4);
+  number = GUINT32_FROM_BE (number) + group;
+  number = GUINT32_TO_BE (number);
+  inet_ntop (AF_INET, &number, address->group, sizeof address->group);
   address->port = self->config.port;
   address->ttl = self->config.ttl;
   address->iface = self->config.iface;
