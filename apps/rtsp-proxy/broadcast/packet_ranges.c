@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <gio/gio.h>
+#include <string.h>
 
 #include "bits/bytes.h"
 
@@ -46,7 +47,8 @@ guint
 packet_ranges_parse (const PacketFile *file, const gchar *text, gsize length,
     PacketRange ranges[PACKET_RANGES_MAX], GError **error)
 {
-  WeirBytes b = weir_bytes ((const guint8 *) text, length);
+  // GStreamer's RTSP library adds a zero to each body.
+  WeirBytes b = weir_bytes ((const guint8 *) text, strnlen (text, length));
   guint n = 0;
 
   do {

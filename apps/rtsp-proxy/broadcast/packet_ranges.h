@@ -13,9 +13,9 @@ typedef struct {
   guint32 from, to;
 } PacketRange;
 
-// Parses the `length` bytes of `text`, which come from a stranger, into `ranges`. Returns their
-// number; 0 and sets `error` if the text is malformed (G_IO_ERROR_INVALID_ARGUMENT) or a range is
-// not within the title (G_IO_ERROR_INVALID_DATA).
+// Parses the `length` bytes of `text`, or those before a zero, which come from a stranger, into
+// `ranges`. Returns their number; 0 and sets `error` if the text is malformed
+// (G_IO_ERROR_INVALID_ARGUMENT) or a range is not within the title (G_IO_ERROR_INVALID_DATA).
 guint packet_ranges_parse (const PacketFile *file, const gchar *text, gsize length,
     PacketRange ranges[PACKET_RANGES_MAX], GError **error);
 
