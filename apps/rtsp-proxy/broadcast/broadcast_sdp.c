@@ -130,7 +130,7 @@ add_channel (WeirDescription *to, const BroadcastSdp *from, guint32 number)
   from->address (from->owner, number, &address);
   *described = (WeirDescribedChannel) { .number = number, .ttl = (guint8) address.ttl };
   read_address (address.group, address.port, &described->group);
-  read_address (from->source, 0, &described->source);
+  read_address (from->source, address.port, &described->source); // the port does not count
   to->n_channels++;
   return add_sends (to, from, channel);
 }

@@ -329,24 +329,36 @@ on_read (GBytes *body, const GError *error, gpointer data)
   reading_unref (reading);
 }
 
+// Returns the body of a request, without the zero that GStreamer adds to each.
+static const gchar *
+get_ranges (GstRTSPContext *ctx, gsize *length)
+{
+  guint8 *data = NULL;
+  guint size = 0;
+
+  gst_rtsp_message_get_body (ctx->request, &data, &size);
+  *length = size > 0 && !data[size - 1] ? size - 1 : size;
+  return (const gchar *) data;
+}
+
 // Puts the request aside until its packets are read.
 static GstRTSPStatusCode
 begin_reading (Cast *self, GstRTSPContext *ctx, const Found *found)
 {
+  const gchar *ranges;
   CastReading *reading;
-  guint8 *ranges = NULL;
-  guint length = 0;
+  gsize length;
 
   // The request is put aside first, as on_read() may be called at once.
   if (!weir_client_defer (self->asker->client, ctx))
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
-  gst_rtsp_message_get_body (ctx->request, &ranges, &length);
+  ranges = get_ranges (ctx, &length);
   reading = g_new0 (CastReading, 1);
   g_atomic_ref_count_init (&reading->refs);
   reading->resume = resume_new (self->asker->client);
   self->reading = reading;
   g_atomic_ref_count_inc (&reading->refs);
-  broadcast_read (found->broadcast, found->name, (const gchar *) ranges, length, on_read, reading);
+  broadcast_read (found->broadcast, found->name, ranges, length, on_read, reading);
   return GST_RTSP_STS_SERVICE_UNAVAILABLE;
 }
 
@@ -378,14 +390,12 @@ end_reading (Cast *self, GstRTSPContext *ctx)
 static GstRTSPStatusCode
 answer_live (Cast *self, GstRTSPContext *ctx, LiveCast *live)
 {
-  guint8 *ranges = NULL;
-  guint length = 0;
+  gsize length;
+  const gchar *ranges = get_ranges (ctx, &length);
   GError *error = NULL;
   GstRTSPStatusCode status;
-  GBytes *body;
+  GBytes *body = live_cast_read (live, ranges, length, &error);
 
-  gst_rtsp_message_get_body (ctx->request, &ranges, &length);
-  body = live_cast_read (live, (const gchar *) ranges, length, &error);
   status = answer_packets (self, ctx, body, error);
   g_clear_pointer (&body, g_bytes_unref);
   g_clear_error (&error);
