@@ -3,6 +3,7 @@
 
 #include <gst/gst.h>
 
+#include "broadcast/schedulesrc.h"
 #include "cache/intervalcache.h"
 #include "cache/intervalcachesrc.h"
 #include "fanout/connection.h"
@@ -29,6 +30,7 @@ plugin_init (GstPlugin *plugin)
   ok &= GST_ELEMENT_REGISTER (relaysrc, plugin);
   ok &= GST_ELEMENT_REGISTER (rtprelaypay, plugin);
   ok &= GST_ELEMENT_REGISTER (rtprestamp, plugin);
+  ok &= GST_ELEMENT_REGISTER (schedulesrc, plugin);
   ok &= GST_ELEMENT_REGISTER (svclayerfilter, plugin);
   return ok;
 }

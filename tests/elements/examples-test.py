@@ -5,12 +5,15 @@
 import contextlib
 import re
 import subprocess
+import tempfile
 
 from launch import (PATIENCE, ROOT, STORE, expect_frames, free_ports, listen, made_store, running)
 from sanitized import environment
+from schedule_server import Server, Title
 from tap import Skip, run, test
 
 COMMAND = 'gst-launch-1.0 '
+SCHEDULE = 'rtsp-schedule://127.0.0.1:8554/films/a.mp4'
 
 
 def sections():
@@ -29,7 +32,7 @@ def examples(section):
 
 
 # Pages in docs/elements/.
-PAGES = ['blockstore', 'intervalcache', 'ratepacer', 'relaysrc', 'rtprelaypay', 'rtprestamp', 'svcdec', 'svcenc',
+PAGES = ['blockstore', 'intervalcache', 'ratepacer', 'relaysrc', 'rtprelaypay', 'rtprestamp', 'schedulesrc', 'svcdec', 'svcenc',
          'svclayerfilter']
 
 
@@ -59,6 +62,16 @@ def expect_pictures(process, n_sinks):
     raise AssertionError(f'ended early; only {seen} received pictures')
 
 
+@contextlib.contextmanager
+def broadcast_title():
+    """Serves a title by unicast only, as groups would leave this host. Returns its URI."""
+    port, = free_ports(1)
+    with tempfile.TemporaryDirectory() as folder:
+        title = Title(ROOT / 'tests/data/bigbuckbunny.mp4', folder, audio=False)
+        with Server(title, 100, port, groups=None):
+            yield f'rtsp-schedule://localhost:{port}/a'
+
+
 def run_all(lines):
     """Runs each line until it exits without an error, or until its windows or its readers have
     data."""
@@ -68,6 +81,8 @@ def run_all(lines):
     with contextlib.ExitStack() as stack:
         if STORE in text:
             text = text.replace(STORE, stack.enter_context(made_store()))
+        if SCHEDULE in text:
+            text = text.replace(SCHEDULE, stack.enter_context(broadcast_title()))
         readers = []
         for port in re.findall(r'127\.0\.0\.1:(\d+)', text):
             if f'udpsrc port={port} ' in text or f'rtp://127.0.0.1:{port}?' in text:

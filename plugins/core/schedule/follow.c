@@ -10,6 +10,7 @@
 #define LEAVE_AFTER_NS INT64_C (200000000) // packets may come so long after a receive ends
 #define FAR_NS INT64_C (10000000000)       // a packet's time differs from the schedule's by less
 #define NEAR_NS INT64_C (100000000)        // and by less than half of the receive, or than this
+#define STEP_MAX_NS INT64_C (100000000)    // between two frames, until they are known
 #define AHEAD_PACKETS 512                  // how far frames may be reordered
 #define AHEAD_FRAMES 17
 
@@ -45,7 +46,7 @@ init_track (WeirFollow *self, uint32_t number)
   track->n_packets = d->n_packets[number];
   track->clock_rate = self->settings.clock_rate[number];
   track->interval_ns = d->n_frames * d->frame_ns / track->n_packets;
-  track->step_ns = d->frame_ns > track->interval_ns ? d->frame_ns : track->interval_ns;
+  track->step_ns = d->frame_ns > STEP_MAX_NS ? d->frame_ns : STEP_MAX_NS;
   n_chunks = (track->n_packets + WEIR_FOLLOW_CHUNK - 1) / WEIR_FOLLOW_CHUNK;
   track->chunks = calloc (n_chunks, sizeof (WeirFollowEntry *));
   return track->chunks ? 0 : -ENOMEM;

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// The thread of a schedulesrc that talks to the server.
+#include "config.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "broadcast/schedulesrc_private.h"
+#include "core/run/clock.h"
+
+GST_DEBUG_CATEGORY_EXTERN (schedulesrc_debug);
+#define GST_CAT_DEFAULT schedulesrc_debug
+
+#define POLL_NS (4 * GST_MSECOND) // between two looks at what is to be asked for
+#define RETRY_MIN_NS (250 * GST_MSECOND)
+#define RETRY_MAX_NS (4 * GST_SECOND)
+#define RANGES_MAX 32
+#define PACKETS_MAX 192 // in a request; the server gives up to 256, or 256 KiB
+
+typedef struct {
+  WeirScheduleSrc *owner;
+  gchar *id; // of the title
+  gint64 timeout_ns;
+  guint n_valid; // packets in an answer that belong to the title
+} Session;
+
+// Waits until a time of weir_now_ns(). Returns FALSE if the element stops.
+static gboolean
+wait_until (WeirScheduleSrc *self, gint64 until)
+{
+  gboolean stopping;
+
+  g_mutex_lock (&self->lock);
+  while (!self->stopping && weir_now_ns () < until)
+    g_cond_wait_until (&self->cond, &self->lock, (until + 999) / 1000);
+  stopping = self->stopping;
+  g_mutex_unlock (&self->lock);
+  return !stopping;
+}
+
+static GstResourceError
+code_of (RtspAskResult result)
+{
+  return result == RTSP_ASK_REFUSED ? GST_RESOURCE_ERROR_NOT_FOUND : GST_RESOURCE_ERROR_OPEN_READ;
+}
+
+// Asks for the description until the server gives it. Returns FALSE, after an error was posted, if
+// it does not in time or refuses.
+static gboolean
+ask_for_description (Session *s, RtspAskAnswer *answer)
+{
+  WeirScheduleSrc *self = s->owner;
+  gint64 end = weir_now_ns () + s->timeout_ns, pause = RETRY_MIN_NS;
+  RtspAskResult result;
+  gchar *why = NULL;
+
+  while ((result = rtsp_ask_describe (self->ask, answer, &why)) != RTSP_ASK_OK) {
+    gint64 wait = result == RTSP_ASK_WAIT ? (gint64) answer->retry_s * (gint64) GST_SECOND : pause;
+
+    if (result == RTSP_ASK_STOPPED)
+      return FALSE;
+    if (result == RTSP_ASK_REFUSED || weir_now_ns () + wait > end) {
+      schedule_src_fail (self, code_of (result), why);
+      g_free (why);
+      return FALSE;
+    }
+    GST_INFO_OBJECT (self, "%s; trying again", why);
+    g_clear_pointer (&why, g_free);
+    if (!wait_until (self, weir_now_ns () + wait))
+      return FALSE;
+    pause = MIN (pause * 2, (gint64) RETRY_MAX_NS);
+  }
+  return TRUE;
+}
+
+// ---- packets ----
+
+static void
+take_packet (guint32 track, guint32 number, const guint8 *data, gsize len, gpointer user)
+{
+  Session *s = user;
+  WeirScheduleSrc *self = s->owner;
+  gboolean wanted;
+  WeirRtp rtp;
+
+  if (track >= self->description->n_tracks || weir_rtp_parse (data, len, &rtp) < 0)
+    return;
+  g_mutex_lock (&self->lock);
+  wanted = weir_follow_answered (&self->follow, track, number, &rtp, len);
+  g_mutex_unlock (&self->lock);
+  if (number < self->description->n_packets[track] && rtp.seq == (guint16) number)
+    s->n_valid++;
+  if (wanted)
+    schedule_src_put (self, track, number, &rtp, FALSE, packet_keep_hold (&self->keep, data, len));
+}
+
+static gboolean
+has_ended (WeirScheduleSrc *self)
+{
+  gboolean ended = TRUE;
+
+  for (guint i = 0; i < self->n_pads; i++)
+    ended = ended && weir_follow_ended (&self->follow, i);
+  return ended;
+}
+
+// Connects again, and asks whether the title is still the same. Returns FALSE if the element stops
+// or cannot go on.
+static gboolean
+reconnect (Session *s)
+{
+  WeirScheduleSrc *self = s->owner;
+  RtspAskAnswer answer;
+  gboolean same;
+
+  rtsp_ask_close (self->ask);
+  if (!wait_until (self, weir_now_ns () + (gint64) RETRY_MIN_NS)
+      || !ask_for_description (s, &answer))
+    return FALSE;
+  same = strcmp (answer.id, s->id) == 0;
+  rtsp_ask_answer_clear (&answer);
+  if (!same)
+    schedule_src_fail (
+        self, GST_RESOURCE_ERROR_NOT_FOUND, "the title has changed on the server since it began");
+  g_mutex_lock (&self->lock);
+  self->reconnects++;
+  g_mutex_unlock (&self->lock);
+  return same;
+}
+
+// Asks for packets. Returns FALSE if the element stops or cannot go on.
+static gboolean
+ask_for_packets (Session *s, const WeirFollowRange *ranges, gsize n)
+{
+  WeirScheduleSrc *self = s->owner;
+  gchar *why = NULL;
+  RtspAskResult result;
+  gboolean ok;
+
+  s->n_valid = 0;
+  result = rtsp_ask_packets (self->ask, ranges, n, take_packet, s, &why);
+  ok = result != RTSP_ASK_STOPPED;
+
+  if (why)
+    GST_INFO_OBJECT (self, "%s", why);
+  // A server that was restarted does not know the title before it is asked to describe it.
+  if (result == RTSP_ASK_GONE || result == RTSP_ASK_REFUSED)
+    ok = reconnect (s);
+  else if (result == RTSP_ASK_WAIT || (result == RTSP_ASK_OK && s->n_valid == 0))
+    ok = wait_until (self, weir_now_ns () + (gint64) RETRY_MIN_NS);
+  g_free (why);
+  g_mutex_lock (&self->lock);
+  weir_follow_ask_again (&self->follow);
+  g_mutex_unlock (&self->lock);
+  return ok;
+}
+
+// Reports whether packets were due `timeout` ago, and did not come. With the lock.
+static gboolean
+is_stuck (Session *s)
+{
+  WeirScheduleSrc *self = s->owner;
+  gint64 since = MAX (MAX (self->output_ns, self->playing_ns), self->follow.play_ns);
+
+  return self->playing && weir_now_ns () - since > s->timeout_ns;
+}
+
+static void
+run (Session *s)
+{
+  WeirScheduleSrc *self = s->owner;
+  WeirFollowRange ranges[RANGES_MAX];
+  gboolean go_on = TRUE, stuck = FALSE;
+
+  while (go_on && !stuck) {
+    gsize n;
+
+    g_mutex_lock (&self->lock);
+    n = weir_follow_ask (&self->follow, weir_now_ns (), ranges, RANGES_MAX, PACKETS_MAX);
+    stuck = is_stuck (s);
+    go_on = !self->stopping && !has_ended (self);
+    g_mutex_unlock (&self->lock);
+    if (go_on && !stuck)
+      go_on = n > 0 ? ask_for_packets (s, ranges, n)
+                    : wait_until (self, weir_now_ns () + (gint64) POLL_NS);
+  }
+  if (stuck && go_on)
+    schedule_src_fail (self, GST_RESOURCE_ERROR_READ, "no packets come from the server any more");
+}
+
+// ---- beginning ----
+
+// Reads the description, and makes the pads. Returns FALSE with an error.
+static gboolean
+read_description (Session *s, const RtspAskAnswer *answer, GError **error)
+{
+  WeirScheduleSrc *self = s->owner;
+  char why[WEIR_DESCRIPTION_WHY];
+  gint result = weir_description_read (self->description, answer->sdp, answer->length, why);
+
+  if (result == 0 && self->description->n_frames > 0)
+    return schedule_src_add_pads (self, answer->sdp, error);
+  if (result == 0)
+    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS,
+        "the schedule is of a live mount, which is not supported");
+  else if (result == -ENOENT)
+    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND,
+        "the server does not broadcast this title: its description has no schedule");
+  else
+    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS,
+        "the server's description is not valid: %s", why);
+  return FALSE;
+}
+
+// With the lock.
+static gboolean
+begin_to_follow (WeirScheduleSrc *self)
+{
+  WeirFollowSettings settings = { 0 };
+  gint64 now = weir_now_ns ();
+
+  for (guint i = 0; i < self->n_pads; i++) {
+    gint rate = 0;
+
+    gst_structure_get_int (gst_caps_get_structure (self->pads[i]->caps, 0), "clock-rate", &rate);
+    settings.clock_rate[i] = (guint32) rate;
+  }
+  GST_OBJECT_LOCK (self);
+  settings.slack_ns = (gint64) self->settings.latency;
+  settings.max_groups = self->settings.max_groups;
+  GST_OBJECT_UNLOCK (self);
+  if (weir_follow_init (&self->follow, self->description, &settings, now) < 0)
+    return FALSE;
+  self->wait_ns = self->follow.play_ns - now;
+  self->following = TRUE;
+  return TRUE;
+}
+
+static gboolean
+begin (Session *s)
+{
+  WeirScheduleSrc *self = s->owner;
+  RtspAskAnswer answer;
+  GError *error = NULL;
+  gboolean ok = FALSE;
+
+  if (!ask_for_description (s, &answer))
+    return FALSE;
+  if (read_description (s, &answer, &error)) {
+    g_mutex_lock (&self->lock);
+    ok = begin_to_follow (self);
+    g_mutex_unlock (&self->lock);
+    if (!ok)
+      g_set_error (&error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NO_SPACE_LEFT,
+          "no memory for a title of this length");
+  }
+  s->id = g_strdup (answer.id);
+  rtsp_ask_answer_clear (&answer);
+  if (error)
+    schedule_src_fail (self, error->code, error->message);
+  g_clear_error (&error);
+  return ok;
+}
+
+gpointer
+schedule_src_session (gpointer data)
+{
+  WeirScheduleSrc *self = data;
+  Session s = { .owner = self };
+
+  GST_OBJECT_LOCK (self);
+  s.timeout_ns = (gint64) self->settings.timeout;
+  GST_OBJECT_UNLOCK (self);
+  if (begin (&s)) {
+    self->receiver = g_thread_new ("schedule-groups", schedule_src_receive, self);
+    schedule_src_start_pads (self);
+    run (&s);
+  }
+  g_free (s.id);
+  return NULL;
+}
