@@ -120,7 +120,7 @@ wait_for_packet (SchedulePad *pad, WeirFollowOut *out, gboolean *ended)
   while (!self->stopping && !got && !*ended) {
     now = weir_now_ns ();
     due = WEIR_NEVER;
-    *ended = weir_follow_ended (&self->follow, pad->track);
+    *ended = self->ending || weir_follow_ended (&self->follow, pad->track);
     if (self->playing && !*ended)
       got = weir_follow_take (&self->follow, pad->track, now, out, &due);
     if (!got && !*ended)

@@ -16,13 +16,15 @@ GST_DEBUG_CATEGORY_EXTERN (schedulesrc_debug);
 #define RETRY_MIN_NS (250 * GST_MSECOND)
 #define RETRY_MAX_NS (4 * GST_SECOND)
 #define RANGES_MAX 32
+#define REFUSALS_MAX 3  // requests for packets in a row
 #define PACKETS_MAX 192 // in a request; the server gives up to 256, or 256 KiB
 
 typedef struct {
   WeirScheduleSrc *owner;
   gchar *id; // of the title
   gint64 timeout_ns;
-  guint n_valid; // packets in an answer that belong to the title
+  guint n_valid;   // packets in an answer that belong to the title
+  guint n_refused; // requests for packets in a row
 } Session;
 
 // Waits until a time of weir_now_ns(). Returns FALSE if the element stops.
@@ -100,6 +102,8 @@ has_ended (WeirScheduleSrc *self)
 {
   gboolean ended = TRUE;
 
+  if (self->ending)
+    return TRUE;
   for (guint i = 0; i < self->n_pads; i++)
     ended = ended && weir_follow_ended (&self->follow, i);
   return ended;
@@ -144,8 +148,12 @@ ask_for_packets (Session *s, const WeirFollowRange *ranges, gsize n)
 
   if (why)
     GST_INFO_OBJECT (self, "%s", why);
+  s->n_refused = result == RTSP_ASK_REFUSED ? s->n_refused + 1 : 0;
   // A server that was restarted does not know the title before it is asked to describe it.
-  if (result == RTSP_ASK_GONE || result == RTSP_ASK_REFUSED)
+  if (s->n_refused > REFUSALS_MAX) {
+    schedule_src_fail (self, GST_RESOURCE_ERROR_READ, why);
+    ok = FALSE;
+  } else if (result == RTSP_ASK_GONE || result == RTSP_ASK_REFUSED)
     ok = reconnect (s);
   else if (result == RTSP_ASK_WAIT || (result == RTSP_ASK_OK && s->n_valid == 0))
     ok = wait_until (self, weir_now_ns () + (gint64) RETRY_MIN_NS);

@@ -102,7 +102,7 @@ start (WeirScheduleSrc *self)
   self->ask = rtsp_ask_new (settings->location, settings->user, settings->password, &error);
   packet_keep_init (&self->keep, settings->buffer_size);
   GST_OBJECT_UNLOCK (self);
-  self->stopping = FALSE;
+  self->stopping = self->ending = FALSE;
   self->start_known = FALSE;
   self->title_start = self->start_up_ns = self->output_ns = self->wait_ns = 0;
   self->reconnects = 0;
@@ -215,6 +215,22 @@ weir_schedule_src_change_state (GstElement *element, GstStateChange transition)
   return result;
 }
 
+// An application ends the stream by EOS. Each pad's thread passes it on.
+static gboolean
+weir_schedule_src_send_event (GstElement *element, GstEvent *event)
+{
+  WeirScheduleSrc *self = WEIR_SCHEDULE_SRC (element);
+
+  if (GST_EVENT_TYPE (event) != GST_EVENT_EOS)
+    return GST_ELEMENT_CLASS (weir_schedule_src_parent_class)->send_event (element, event);
+  gst_event_unref (event);
+  g_mutex_lock (&self->lock);
+  self->ending = TRUE;
+  schedule_src_wake_pads (self);
+  g_mutex_unlock (&self->lock);
+  return TRUE;
+}
+
 // ---- URIs ----
 
 static GstURIType
@@ -300,6 +316,7 @@ weir_schedule_src_class_init (WeirScheduleSrcClass *klass)
   gobject_class->get_property = schedule_src_get_property;
   gobject_class->finalize = weir_schedule_src_finalize;
   element_class->change_state = weir_schedule_src_change_state;
+  element_class->send_event = weir_schedule_src_send_event;
 
   schedule_src_install_properties (gobject_class);
 

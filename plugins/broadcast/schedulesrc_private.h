@@ -34,7 +34,7 @@ struct _WeirScheduleSrc {
 
   GMutex lock; // guards the fields below; never held while calling out
   GCond cond;  // for the session's thread
-  gboolean stopping, playing, following;
+  gboolean stopping, playing, following, ending;
   gint64 playing_ns; // since when
   gint64 output_ns;  // when the last packet was pushed
   WeirFollow follow;

@@ -214,7 +214,7 @@ the_place_of_a_mistake_is_told (void)
   check_refused ("start=1000", "start=2500.000001", 4, "start");
   check_refused ("period=500", "period=499.999999", 4, "shorter");
   check_refused ("period=500", "period=2001", 4, "longer");
-  check_refused ("repeat=*", "repeat=0", 4, "repeat");
+  check_refused ("repeat=*", "repeat=4294967295", 4, "repeat");
   check_refused ("frames=0-49", "frames=50-49", 4, "frames");
   check_refused ("frames=0-49", "frames=0-100", 4, "frames");
   check_refused ("packets=0-99", "packets=0-200", 4, "packets");

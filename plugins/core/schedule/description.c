@@ -364,7 +364,7 @@ read_send (Reader *r)
   if (take (r, '*'))
     send->repeat = WEIR_REPEAT_FOREVER;
   else
-    send->repeat = (uint32_t) number (r, "repeat", 1, WEIR_REPEAT_FOREVER - 1);
+    send->repeat = (uint32_t) number (r, "repeat", 0, WEIR_REPEAT_FOREVER - 1);
   expect (r, " frames=");
   range (r, "frames", d->n_frames, &send->from, &send->to);
   packet_ranges (r, send->packets);

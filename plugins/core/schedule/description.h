@@ -47,7 +47,8 @@ typedef struct {
   uint8_t ttl;
 } WeirDescribedChannel;
 
-// Frames `from` to `to` - 1 are sent on the channel from `start_ns` on, and again each `period_ns`.
+// Frames `from` to `to` - 1 are sent on the channel from `start_ns` on, and again each `period_ns`,
+// `repeat` times.
 typedef struct {
   uint32_t channel; // number
   uint32_t from, to;
