@@ -11,7 +11,7 @@
 
 #define WAITING_MAX 16
 #define FILE_BYTES_MAX (UINT64_C (1) << 36) // of a packetized title
-#define TOLD 0.25                           // parts of a title at which the log tells the progress
+#define TELL_NS (10 * (gint64) 1000000000)  // between two lines about the progress
 
 BroadcastTitle *
 broadcast_find_title (Broadcast *self, const gchar *name)
@@ -38,7 +38,7 @@ broadcast_count_titles (Broadcast *self, BroadcastTitleState from, BroadcastTitl
 typedef struct {
   Broadcast *owner;
   const gchar *name;
-  gdouble told;
+  gint64 tell_ns; // when the log tells the progress next
 } Telling;
 
 static gboolean
@@ -50,8 +50,8 @@ note_progress (gpointer data, gdouble done)
   g_mutex_lock (&self->lock);
   broadcast_find_title (self, telling->name)->done = done;
   g_mutex_unlock (&self->lock);
-  if (done >= telling->told + TOLD) {
-    telling->told = done;
+  if (clock_now () >= telling->tell_ns) {
+    telling->tell_ns += TELL_NS;
     log_event ("%s/%s: packetizing, %.0f %% done", self->mount_path, telling->name, done * 100);
   }
   return !g_atomic_int_get (&self->stopped);
@@ -61,7 +61,7 @@ static PacketFile *
 make_file (Broadcast *self, const gchar *name, GError **error)
 {
   const gchar *dir = g_getenv ("TMPDIR");
-  Telling telling = { self, name, 0 };
+  Telling telling = { self, name, clock_now () + TELL_NS };
   PacketFile *file;
   int fd;
 

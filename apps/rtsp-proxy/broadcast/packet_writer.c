@@ -206,24 +206,57 @@ packet_writer_add (PacketWriter *self, guint track, gint64 at_ns, GstBuffer *pac
 
 // ---- frames ----
 
-// Returns the time of a video frame, if all have the same within the precision of file formats that
-// count in ms; else 0.
+static gint
+compare (gconstpointer a, gconstpointer b)
+{
+  const gint64 one = *(const gint64 *) a, other = *(const gint64 *) b;
+
+  return (one > other) - (one < other);
+}
+
+// Returns the median time from one video frame to the next.
+static gint64
+median_step (const gint64 *times, guint n)
+{
+  GArray *steps = g_array_sized_new (FALSE, FALSE, sizeof (gint64), n);
+  gint64 median;
+
+  for (guint i = 1; i < n; i++) {
+    const gint64 step = times[i] - times[i - 1];
+
+    g_array_append_val (steps, step);
+  }
+  g_array_sort (steps, compare);
+  median = g_array_index (steps, gint64, steps->len / 2);
+  g_array_unref (steps);
+  return median;
+}
+
+// Returns the time of a video frame if all are at multiples of it, within the precision of file
+// formats that count in ms; else 0. Frames may be missing.
 static gint64
 constant_frame (const GArray *video)
 {
   const gint64 *times = (const gint64 *) (const void *) video->data;
+  const gint64 step = video->len >= 3 ? median_step (times, video->len) : 0;
   gdouble frame;
+  gint64 n = 0;
 
-  if (video->len < 3)
+  if (step < 4 * CONSTANT_NS || step > (gint64) GST_SECOND)
     return 0;
-  frame = (gdouble) (times[video->len - 1] - times[0]) / (video->len - 1);
-  for (guint i = 0; i < video->len; i++) {
-    const gdouble error = (gdouble) (times[i] - times[0]) - i * frame;
+  for (guint i = 1; i < video->len; i++)
+    n += (times[i] - times[i - 1] + step / 2) / step;
+  frame = (gdouble) (times[video->len - 1] - times[0]) / (gdouble) n;
+  n = 0;
+  for (guint i = 1; i < video->len; i++) {
+    gdouble error;
 
+    n += (times[i] - times[i - 1] + step / 2) / step;
+    error = (gdouble) (times[i] - times[0]) - (gdouble) n * frame;
     if (error > CONSTANT_NS || error < -CONSTANT_NS)
       return 0;
   }
-  return frame >= 4 * CONSTANT_NS && frame <= 1e9 ? (gint64) (frame + 0.5) : 0;
+  return (gint64) (frame + 0.5);
 }
 
 // Frame 0 begins at the first packet or, if the rate is constant, so that video frames begin with

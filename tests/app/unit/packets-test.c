@@ -166,6 +166,54 @@ lfu_reads_no_more_than_lru (void)
   g_assert_cmpuint (read_by (WEIR_POLICY_LFU, 8), <, read_by (WEIR_POLICY_LRU, 8) * 6 / 10);
 }
 
+// ---- frames ----
+
+// Writes a video with a picture at each of these times and returns the time of its frames.
+static gint64
+frame_of (const gint64 *times, guint n)
+{
+  PacketWriter *writer = packet_writer_new (g_get_tmp_dir (), 64u << 20, NULL);
+  GstCaps *caps = gst_caps_from_string ("application/x-rtp, media=(string)video, payload=(int)96, "
+                                        "clock-rate=(int)90000, timestamp-offset=(uint)0");
+  guint8 bytes[PACKET_BYTES] = { 0x80, 96 };
+  GstBuffer *packet = gst_buffer_new_memdup (bytes, sizeof bytes);
+  PacketFile *file;
+  gint64 frame_ns;
+
+  g_assert_true (packet_writer_add_track (writer, caps, NULL));
+  for (guint i = 0; i < n; i++)
+    g_assert_true (packet_writer_add (writer, 0, times[i], packet, NULL));
+  file = packet_writer_finish (writer, NULL);
+  frame_ns = file->frame_ns;
+  packet_file_unref (file);
+  packet_writer_free (writer);
+  gst_buffer_unref (packet);
+  gst_caps_unref (caps);
+  return frame_ns;
+}
+
+static void
+the_frame_is_found_from_the_times_of_pictures (void)
+{
+  gint64 times[1000];
+  guint n = 0;
+
+  // 29.97 pictures a second, rounded to ms; some are missing.
+  for (guint i = 0; n < G_N_ELEMENTS (times); i++) {
+    if (i % 100 != 50 && i % 100 != 51)
+      times[n++] = ((gint64) i * 1001 / 30 + 5) * 1000000;
+  }
+  g_assert_cmpint (ABS (frame_of (times, n) - 33366667), <, 2000);
+  // One picture comes at another time.
+  times[500] += 10000000;
+  g_assert_cmpint (frame_of (times, n), ==, PACKET_FRAME_NS);
+  // No rate is constant.
+  for (guint i = 0; i < n; i++)
+    times[i] = (gint64) i * i * 1000000;
+  g_assert_cmpint (frame_of (times, 200), ==, PACKET_FRAME_NS);
+  g_assert_cmpint (frame_of (times, 1), ==, PACKET_FRAME_NS);
+}
+
 // ---- ranges ----
 
 static void
@@ -295,6 +343,8 @@ main (int argc, char **argv)
   g_test_add_func (
       "/block-cache/a-failed-read-is-told-and-tried-again", a_failed_read_is_told_and_tried_again);
   g_test_add_func ("/block-cache/lfu-reads-no-more-than-lru", lfu_reads_no_more_than_lru);
+  g_test_add_func ("/packet-writer/the-frame-is-found-from-the-times-of-pictures",
+      the_frame_is_found_from_the_times_of_pictures);
   g_test_add_func ("/packet-ranges/ranges-are-checked", ranges_are_checked);
   g_test_add_func ("/packet-ranges/too-many-ranges-are-refused", too_many_ranges_are_refused);
   g_test_add_func ("/packet-ranges/ranges-are-read-up-to-a-bound", ranges_are_read_up_to_a_bound);
