@@ -23,6 +23,7 @@ from tap import Skip, run, test
 
 CLONE_NEWNET = 0x40000000
 SO_RCVBUFFORCE = 33
+MCAST_JOIN_SOURCE_GROUP = 46
 FIRST_GROUP = '239.8.1.'
 PORT = 16004
 SECONDS = 12
@@ -121,8 +122,13 @@ def records(body):
         at += 8 + size
 
 
+def native_address(text):
+    """Returns a struct sockaddr_storage."""
+    return struct.pack('=HH4s', socket.AF_INET, 0, socket.inet_aton(text)).ljust(128, b'\0')
+
+
 class Groups:
-    """Sockets that have joined groups. `got` has (arrival in ns, packet) of each channel and
+    """Sockets that have joined groups by their source. `got` has (arrival in ns, packet) of each channel and
     track."""
 
     def __init__(self, channels, tracks=2):
@@ -137,8 +143,10 @@ class Groups:
         receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         receiver.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 4 << 20)
         receiver.bind((group, PORT + 2 * track))
-        receiver.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP,
-                            socket.inet_aton(group) + socket.inet_aton('127.0.0.1'))
+        # As the description says: a=source-filter: incl IN IP4 GROUP 127.0.0.1
+        receiver.setsockopt(socket.IPPROTO_IP, MCAST_JOIN_SOURCE_GROUP,
+                            struct.pack('@I4x', socket.if_nametoindex('lo'))
+                            + native_address(group) + native_address('127.0.0.1'))
         stamp(receiver)
         self.selector.register(receiver, selectors.EVENT_READ, (channel, track))
 
@@ -204,6 +212,8 @@ def groups_send_the_packets_that_are_given_by_unicast():
         _, sdp = described(proxy)
         of = sends(sdp)
         assert len(of) == 4 and f'frame={FRAME_NS}' in sdp, sdp  # 1, 2, 4 and 5 s
+        for channel in of:
+            assert f'source-filter: incl IN IP4 {FIRST_GROUP}{channel} 127.0.0.1\r\n' in sdp, sdp
         packets = fetch(proxy, sdp)
         covered = collections.Counter((track, number) for ranges in of.values()
                                       for track, numbers in enumerate(ranges)

@@ -4,6 +4,7 @@
 #include <gio/gio.h>
 
 #include "base/element.h"
+#include "broadcast/source_address.h"
 
 #define WINDOW_PACKETS 1024 // kept by a fanoutsink; more than there are in a frame
 
@@ -32,6 +33,7 @@ begin_stream (Outlet *self, GstCaps *caps)
 static gboolean
 open_outlet (Outlet *self, const ChannelAddress *to, guint16 port, GstCaps *caps, GError **error)
 {
+  gchar *source;
   GstPad *end;
 
   self->sink = element_make ("fanoutsink", error);
@@ -42,6 +44,10 @@ open_outlet (Outlet *self, const ChannelAddress *to, guint16 port, GstCaps *caps
       "auto-multicast", FALSE, "ttl-mc", (gint) to->ttl, "multicast-iface", to->iface,
       "window-packets", WINDOW_PACKETS, NULL);
   gst_util_set_object_arg (G_OBJECT (self->sink), "join", "live");
+  // Clients join for the source that the description names.
+  source = source_address_dup (to->group, to->iface);
+  g_object_set (self->sink, "bind-address", source, NULL);
+  g_free (source);
   self->pad = gst_pad_new ("src", GST_PAD_SRC);
   end = gst_element_get_static_pad (self->sink, "sink");
   gst_pad_link (self->pad, end);

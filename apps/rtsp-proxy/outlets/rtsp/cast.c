@@ -4,7 +4,7 @@
 #include "access/refusals.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "outlets/rtsp/cast_address.h"
+#include "broadcast/source_address.h"
 #include "outlets/rtsp/play_guard.h"
 #include "outlets/rtsp/resume.h"
 #include "weir-rtsp.h"
@@ -202,7 +202,7 @@ static gchar *
 dup_source (Mount *mount)
 {
   MountConfig *config = mount_dup_config (mount);
-  gchar *source = cast_dup_address (config->broadcast.groups, config->broadcast.iface);
+  gchar *source = source_address_dup (config->broadcast.groups, config->broadcast.iface);
 
   mount_config_unref (config);
   return source;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "outlets/rtsp/cast_address.h"
+#include "broadcast/source_address.h"
 
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -32,7 +32,7 @@ ask_route (int fd, const gchar *group, struct sockaddr_in *address)
 }
 
 gchar *
-cast_dup_address (const gchar *group, const gchar *iface)
+source_address_dup (const gchar *group, const gchar *iface)
 {
   int fd = socket (AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   struct sockaddr_in address = { 0 };

@@ -5,4 +5,4 @@
 
 // Returns the IPv4 address of this machine from which packets to `group` leave, by the interface
 // `iface`, or by the system's route if it is NULL. Returns NULL if there is none. (transfer full)
-gchar *cast_dup_address (const gchar *group, const gchar *iface);
+gchar *source_address_dup (const gchar *group, const gchar *iface);
