@@ -91,7 +91,7 @@ broadcast_unref (Broadcast *self)
 
 // `group` is less than the configured number of groups.
 static void
-fill_address (gpointer owner, guint group, ChannelAddress *address)
+fill_address (gpointer owner, guint group, MulticastAddress *address)
 {
   const Broadcast *self = owner;
   guint32 number;
@@ -100,6 +100,7 @@ fill_address (gpointer owner, guint group, ChannelAddress *address)
   number = GUINT32_FROM_BE (number) + group;
   number = GUINT32_TO_BE (number);
   inet_ntop (AF_INET, &number, address->group, sizeof address->group);
+  address->label = self->mount_path;
   address->port = self->config.port;
   address->ttl = self->config.ttl;
   address->iface = self->config.iface;

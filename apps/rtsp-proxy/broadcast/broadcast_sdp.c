@@ -121,7 +121,7 @@ add_channel (WeirDescription *to, const BroadcastSdp *from, guint32 number)
 {
   const WeirChannel *channel = find_channel (from->transmission, number);
   WeirDescribedChannel *described = &to->channels[to->n_channels];
-  ChannelAddress address = { 0 };
+  MulticastAddress address = { 0 };
 
   if (weir_description_find_channel (to, number))
     return TRUE;

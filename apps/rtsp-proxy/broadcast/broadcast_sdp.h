@@ -21,7 +21,7 @@ typedef struct {
   const gchar *source;   // address of the sender, or NULL
   gint64 now_ns, real_s; // the time of the schedule, and in seconds since 1970
   guint valid_s;
-  void (*address) (gpointer owner, guint group, ChannelAddress *address);
+  void (*address) (gpointer owner, guint group, MulticastAddress *address);
   gpointer owner;
 } BroadcastSdp;
 

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "broadcast/channel.h"
 
-#include <gio/gio.h>
-
-#include "base/element.h"
-#include "broadcast/source_address.h"
-
 #define WINDOW_PACKETS 1024 // kept by a fanoutsink; more than there are in a frame
 
 typedef struct {
@@ -19,58 +14,26 @@ struct _Channel {
   guint n_outlets;
 };
 
-static void
-begin_stream (Outlet *self, GstCaps *caps)
-{
-  GstSegment segment;
-
-  gst_segment_init (&segment, GST_FORMAT_TIME);
-  gst_pad_push_event (self->pad, gst_event_new_stream_start ("broadcast"));
-  gst_pad_push_event (self->pad, gst_event_new_caps (caps));
-  gst_pad_push_event (self->pad, gst_event_new_segment (&segment));
-}
-
 static gboolean
-open_outlet (Outlet *self, const ChannelAddress *to, guint16 port, GstCaps *caps, GError **error)
+open_outlet (Outlet *self, const MulticastAddress *to, guint track, GstCaps *caps, GError **error)
 {
-  gchar *source;
-  GstPad *end;
-
-  self->sink = element_make ("fanoutsink", error);
+  self->sink = multicast_sink_new (to, track, error);
   if (!self->sink)
     return FALSE;
-  gst_object_ref_sink (self->sink);
-  g_object_set (self->sink, "sync", FALSE, "async", FALSE, "max-coalesce", (guint64) 0,
-      "auto-multicast", FALSE, "ttl-mc", (gint) to->ttl, "multicast-iface", to->iface,
-      "window-packets", WINDOW_PACKETS, NULL);
+  g_object_set (self->sink, "max-coalesce", (guint64) 0, "window-packets", WINDOW_PACKETS, NULL);
   gst_util_set_object_arg (G_OBJECT (self->sink), "join", "live");
-  // Clients join for the source that the description names.
-  source = source_address_dup (to->group, to->iface);
-  g_object_set (self->sink, "bind-address", source, NULL);
-  g_free (source);
-  self->pad = gst_pad_new ("src", GST_PAD_SRC);
-  end = gst_element_get_static_pad (self->sink, "sink");
-  gst_pad_link (self->pad, end);
-  gst_object_unref (end);
-  if (gst_element_set_state (self->sink, GST_STATE_PLAYING) == GST_STATE_CHANGE_FAILURE) {
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED, "no socket for %s can be opened", to->group);
-    return FALSE;
-  }
-  gst_pad_set_active (self->pad, TRUE);
-  begin_stream (self, caps);
-  g_signal_emit_by_name (self->sink, "add", to->group, (gint) port);
-  return TRUE;
+  self->pad = gst_object_ref_sink (gst_pad_new ("src", GST_PAD_SRC));
+  return multicast_sink_start (self->sink, self->pad, caps, to, track, error);
 }
 
 Channel *
-channel_new (const ChannelAddress *to, const PacketFile *file, GError **error)
+channel_new (const MulticastAddress *to, const PacketFile *file, GError **error)
 {
   Channel *self = g_new0 (Channel, 1);
 
   for (guint i = 0; i < file->n_tracks; i++) {
     self->n_outlets++;
-    if (!open_outlet (
-            &self->outlets[i], to, (guint16) (to->port + 2 * i), file->tracks[i].caps, error)) {
+    if (!open_outlet (&self->outlets[i], to, i, file->tracks[i].caps, error)) {
       channel_free (self);
       return NULL;
     }

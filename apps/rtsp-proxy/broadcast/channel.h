@@ -6,20 +6,14 @@
 
 #include <gst/gst.h>
 
+#include "broadcast/multicast_sink.h"
 #include "broadcast/packet_file.h"
 
 typedef struct _Channel Channel;
 
-typedef struct {
-  gchar group[64]; // address
-  guint16 port;    // of track 0; track N is sent to port + 2 N
-  guint ttl;
-  const gchar *iface; // NULL: the system's choice
-} ChannelAddress;
-
 // Opens the sockets of a channel for the tracks of `file`. Takes some ms. Returns NULL and sets
 // `error` on failure.
-Channel *channel_new (const ChannelAddress *to, const PacketFile *file, GError **error);
+Channel *channel_new (const MulticastAddress *to, const PacketFile *file, GError **error);
 
 // Sends the packets of a frame: the records in `length` bytes at `offset` of `block`, which is
 // referenced as long as necessary. Returns the number of packets, and adds their bytes to `*bytes`.

@@ -2,11 +2,8 @@
 #include "broadcast/group_sink.h"
 
 #include "base/clock.h"
-#include "base/element.h"
 #include "base/key_event.h"
-#include "base/log.h"
-
-#include <gio/gio.h>
+#include "broadcast/multicast_sink.h"
 
 struct _GroupSink {
   gatomicrefcount refs;
@@ -17,8 +14,6 @@ struct _GroupSink {
   GstElement *sink;
   GstPad *src;
 };
-
-static LogLimit failures = { .burst = 3, .interval_ms = 10000 };
 
 // The sink asks for a keyframe while its window has none.
 static gboolean
@@ -33,67 +28,20 @@ on_event (GstPad *pad, GstObject *parent, GstEvent *event)
   return key;
 }
 
-static GstBusSyncReply
-on_message (GstBus *bus, GstMessage *message, gpointer data)
-{
-  GroupSink *self = data;
-  GError *error = NULL;
-  gchar *details = NULL;
-
-  if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_WARNING)
-    gst_message_parse_warning (message, &error, &details);
-  else if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_ERROR)
-    gst_message_parse_error (message, &error, &details);
-  if (error)
-    log_event_limited (&failures, "broadcast %s: cannot send to %s port %d: %s", self->label,
-        self->group, self->port, details ? details : error->message);
-  g_clear_error (&error);
-  g_free (details);
-  gst_message_unref (message);
-  return GST_BUS_DROP;
-}
-
-// Returns NULL and sets `error` on failure. (transfer full)
-static GstElement *
-make_sink (GroupSink *self, const BroadcastConfig *config, GError **error)
-{
-  GstElement *sink = element_make ("fanoutsink", error);
-  GstBus *bus;
-
-  if (!sink)
-    return NULL;
-  bus = gst_bus_new ();
-  g_object_set (sink, "sync", FALSE, "async", FALSE, "auto-multicast", FALSE, "ttl-mc",
-      (gint) config->ttl, "multicast-iface", config->iface, NULL);
-  gst_util_set_object_arg (G_OBJECT (sink), "join", "keyframe");
-  gst_bus_set_sync_handler (bus, on_message, self, NULL);
-  gst_element_set_bus (sink, bus);
-  gst_object_unref (bus);
-  return gst_object_ref_sink (sink);
-}
-
 static gboolean
-start (GroupSink *self, GstCaps *caps, GError **error)
+start (GroupSink *self, const BroadcastConfig *config, GstCaps *caps, GError **error)
 {
-  GstPad *pad = gst_element_get_static_pad (self->sink, "sink");
-  GstSegment segment;
+  MulticastAddress to = { self->label, "", config->port, config->ttl, config->iface };
 
+  g_strlcpy (to.group, config->groups, sizeof to.group);
+  self->sink = multicast_sink_new (&to, self->track, error);
+  if (!self->sink)
+    return FALSE;
+  gst_util_set_object_arg (G_OBJECT (self->sink), "join", "keyframe");
   self->src = gst_object_ref_sink (gst_pad_new ("src", GST_PAD_SRC));
   gst_pad_set_element_private (self->src, self);
   gst_pad_set_event_function (self->src, on_event);
-  gst_pad_link (self->src, pad);
-  gst_object_unref (pad);
-  if (gst_element_set_state (self->sink, GST_STATE_PLAYING) == GST_STATE_CHANGE_FAILURE) {
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED, "cannot open a socket for %s", self->group);
-    return FALSE;
-  }
-  gst_pad_set_active (self->src, TRUE);
-  gst_segment_init (&segment, GST_FORMAT_TIME);
-  gst_pad_push_event (self->src, gst_event_new_stream_start (self->label));
-  gst_pad_push_event (self->src, gst_event_new_caps (caps));
-  gst_pad_push_event (self->src, gst_event_new_segment (&segment));
-  g_signal_emit_by_name (self->sink, "add", self->group, self->port);
-  return TRUE;
+  return multicast_sink_start (self->sink, self->src, caps, &to, self->track, error);
 }
 
 GroupSink *
@@ -108,8 +56,7 @@ group_sink_new (const gchar *label, const BroadcastConfig *config, Relay *relay,
   self->port = config->port + 2 * (gint) track;
   self->relay = relay_ref (relay);
   self->track = track;
-  self->sink = make_sink (self, config, error);
-  if (!self->sink || !start (self, caps, error))
+  if (!start (self, config, caps, error))
     g_clear_pointer (&self, group_sink_unref);
   return self;
 }

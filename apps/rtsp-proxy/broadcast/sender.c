@@ -74,7 +74,7 @@ typedef struct {
 static void
 open_channel (Sender *self, Output *output, PacketFile *file)
 {
-  ChannelAddress address = { 0 };
+  MulticastAddress address = { 0 };
   GError *error = NULL;
   Channel *channel;
 

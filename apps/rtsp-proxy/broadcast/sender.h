@@ -21,7 +21,7 @@ typedef struct {
   // clock_now().
   gint64 (*due) (gpointer owner, gint64 from_ns, gint64 to_ns, gboolean ahead, SenderRound *round);
   // Fills in the address of a group. The sender's threads call both functions.
-  void (*address) (gpointer owner, guint group, ChannelAddress *address);
+  void (*address) (gpointer owner, guint group, MulticastAddress *address);
 } SenderOwner;
 
 typedef struct {
