@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What clients see of broadcasts: descriptions, and packets by unicast and on multicast groups, of a
-live mount; ordinary players notice nothing. The multicast stays in a network of this process."""
+"""What clients see of broadcasts of titles and of live mounts: descriptions, and packets by unicast
+and on multicast groups; ordinary players notice nothing. The multicast stays in a network of this
+process."""
 
 import ctypes
 import random
@@ -8,9 +9,10 @@ import re
 import socket
 import struct
 import subprocess
+import time
 
 from control import Controlled, config
-from films import annex_b, ffmpeg, film_pictures, path_of, pictures
+from films import annex_b, ffmpeg, film_pictures, folder, path_of, pictures, url_of
 from proc import Rtsp
 from tap import Skip, run, test
 
@@ -76,6 +78,16 @@ class Client(Rtsp):
 
     def describe(self, headers=None):
         return self.request('DESCRIBE', self.url, {**SUPPORTED, **(headers or {})})
+
+    def describe_soon(self):
+        """Describes a title when it is prepared. Returns the headers and the description."""
+        for _ in range(60):
+            status, headers, body = self.describe()
+            if status != 503:
+                break
+            time.sleep(int(headers['retry-after']))
+        assert status == 200, (status, body)
+        return headers, body.decode()
 
     def ask(self, text, status=200, headers=None):
         """Asks for packets. Returns the answer's records, or its reason."""
@@ -288,6 +300,174 @@ def ordinary_players_notice_nothing():
             shown = [line.split(',')[-1].strip() for line in lines if not line.startswith('#')]
             at = film.index(shown[0])
             assert len(shown) == 30 and shown == (film[at:] + film)[:30], transport
+
+
+# ---- titles ----
+
+FILM = '/films/film.mp4'
+
+
+def titles(**keys):
+    if not HAS_NETWORK:
+        raise Skip('needs root, for a network of its own')
+    return {'/films': {'upstream': url_of(folder()[1]), 'broadcast': {
+        'groups': '239.7.8.0/29', 'scheme': 'gdb', 'first': '5s', 'port': PORT, 'iface': 'lo',
+        'ttl': 0, **keys}}}
+
+
+def fetch_track(client, track, count):
+    """Returns all packets of a track, by number."""
+    packets = []
+    while len(packets) < count:
+        got = client.ask(f'{track} {len(packets)}-{count - 1}')
+        assert got, len(packets)
+        for number, of, packet in got:
+            assert (number, of) == (len(packets), track), (number, of, len(packets))
+            assert seq_of(packet) == number % 65536, (number, seq_of(packet))
+            packets.append(packet)
+    return packets
+
+
+@test
+def a_title_is_described_when_it_is_prepared():
+    """the same packets have the same id, also after a restart"""
+    ids = set()
+    for _ in range(2):
+        with Controlled(titles()) as proxy, Client(proxy, FILM) as client:
+            status, headers, body = client.describe()
+            assert status == 503 and int(headers['retry-after']) >= 1, headers
+            assert b'being prepared' in body and headers['content-type'] == 'text/plain', body
+            assert 'film.mp4' in client.ask('0 0-1', 404)
+            headers, sdp = client.describe_soon()
+            known = re.search(r'^a=x-weir-schedule:1 id=([0-9a-f]+) scheme=gdb .* frames=(\d+) '
+                              r'frame=40000000\r$', sdp, re.M)
+            assert known and headers['etag'] == f'"{known[1]}"', (headers, sdp)
+            ids.add(known[1])
+            # 5 s, 10 s and the rest.
+            assert int(known[2]) == 20 * FPS, known[2]
+            assert sdp.count('\na=x-weir-channel:') == 3 and sdp.count('\na=x-weir-send:') == 3, sdp
+            assert f'\na=source-filter: incl IN IP4 239.7.8.0 127.0.0.1\r' in sdp, sdp
+            # Its tracks can be played by unicast.
+            assert headers['content-base'] == client.url + '/', headers
+            status, setup, _ = client.request(
+                'SETUP', f'{client.url}/stream=0',
+                {'Transport': 'RTP/AVP/TCP;unicast;interleaved=0-1'})
+            assert status == 200, setup
+            assert client.request('PLAY', client.url)[0] == 200
+            assert client.frame()[1]
+            stats = proxy.get('/v1/mounts/films')['broadcast']
+            assert stats['titles'] == 1 and stats['preparing'] == 0 and stats['rate'] > 0, stats
+            assert stats['admitted'] >= 1 and stats['refused-preparing'] >= 1, stats
+    assert len(ids) == 1, ids
+
+
+@test
+def packets_by_unicast_are_those_of_the_groups():
+    """all packets of a title by their numbers: the film's pictures; groups send the same packets"""
+    with Controlled(titles()) as proxy, Client(proxy, FILM) as client:
+        _, sdp = client.describe_soon()
+        counts = [int(n) for n in re.findall(r'^a=x-weir-packets:(\d+)', sdp, re.M)]
+        assert len(counts) == 2, sdp
+        video = fetch_track(client, 0, counts[0])
+        fetch_track(client, 1, counts[1])
+        shown = pictures(['-f', 'h264', '-i', '-'],
+                         annex_b([(0, 0, 0, packet[12:]) for packet in video]))
+        assert shown == film_pictures(), len(shown)
+        for number in range(3):
+            with join(PORT, f'239.7.8.{number}') as receiver:
+                for _ in range(20):
+                    packet = receiver.recv(2000)
+                    assert packet == video[seq_of(packet)], (number, seq_of(packet))
+        client.ask(f'0 {counts[0] - 1}-{counts[0]}', 457)
+        client.ask('2 0-1', 457)
+        for text in ('', 'live', '0 5-4', '0', '0 1-2\n\n0 1-2', '0 1-2\nx', '\0', '0 1-2\n' * 300):
+            assert client.request('GET_PARAMETER', client.url, RANGES, text.encode())[0] in (
+                400, 457), text
+        got = client.ask('1 3-3\r\n0 7-9\n0 7-7')
+        assert [(number, track) for number, track, _ in got] == [(3, 1), (7, 0), (8, 0), (9, 0),
+                                                                 (7, 0)], got
+
+
+@test
+def one_answer_at_a_time_is_in_memory_for_a_client_that_does_not_read():
+    """requests wait until their client has taken the last answer, and none is lost"""
+    with Controlled(titles()) as proxy:
+        with Client(proxy, FILM) as client:
+            _, sdp = client.describe_soon()
+            last = int(re.search(r'^a=x-weir-packets:(\d+)', sdp, re.M)[1]) - 1
+        asked = 30
+
+        def send(client):
+            text = f'0 {max(last - 255, 0)}-{last}'.encode()
+            head = (f'GET_PARAMETER {proxy.url(FILM)} RTSP/1.0\r\nCSeq: 1\r\n'
+                    f'Content-Type: {RANGES["Content-Type"]}\r\nContent-Length: {len(text)}\r\n\r\n')
+            client.send(head.encode() + text)
+
+        limits = {'requests-per-second': 1000}
+        assert 'reloaded' in proxy.hang_up(config(titles(), limits=limits))
+        with Client(proxy, FILM) as client:
+            client.describe_soon()
+        with Rtsp(proxy.port, kernel=4096, timeout=20) as slow:
+            for _ in range(asked):
+                send(slow)
+            # Another client is served meanwhile.
+            with Client(proxy, FILM) as client:
+                assert len(client.ask('0 0-9')) == 10
+            for _ in range(asked):
+                status, _, body = slow.answer()
+                assert status == 200, status
+                assert [number for number, _, _ in records(body)][-1] <= last
+
+
+@test
+def a_pool_or_rate_that_does_not_suffice_is_told():
+    for keys, reason in (({'groups': '239.7.8.0/31'}, 'group'), ({'rate': '64k'}, 'limit')):
+        with Controlled(titles(**keys)) as proxy, Client(proxy, FILM) as client:
+            for _ in range(60):
+                status, headers, body = client.describe()
+                if status != 503:
+                    break
+                time.sleep(int(headers['retry-after']))
+            assert status == 453 and reason in body.decode(), (status, body)
+            # The title can be played by unicast.
+            assert client.request('DESCRIBE', client.url)[0] == 200
+
+
+@test
+def titles_that_cannot_be_broadcast_are_told():
+    with Controlled(titles()) as proxy:
+        with Client(proxy, '/films/none.mp4') as client:
+            for _ in range(60):
+                status, headers, _ = client.describe()
+                if status != 503:
+                    break
+                time.sleep(int(headers['retry-after']))
+            assert status == 404, status
+            client.ask('0 0-1', 404)
+        for path in ('/films', '/films/', '/films/../film.mp4', '/films/%00', '/films/' + 'a' * 1500,
+                     '/films/film.mp4?x=1'):
+            with Client(proxy, path) as client:
+                assert client.describe()[0] == 404, path
+                client.ask('0 0-1', 404)
+
+
+@test
+def titles_are_for_those_who_may_play_them_back():
+    users = [{'name': 'any', 'permissions': [{'action': 'read', 'path': '/films'}]}]
+    with Controlled(titles(), users=users) as proxy, Client(proxy, FILM) as client:
+        assert client.describe()[0] in (401, 403)
+        assert client.request('GET_PARAMETER', client.url, RANGES, b'0 0-1')[0] in (401, 403)
+
+
+@test
+def ordinary_players_of_a_title_notice_nothing():
+    with Controlled(titles()) as proxy, Client(proxy, FILM) as client:
+        client.describe_soon()
+        status, headers, body = client.request('DESCRIBE', client.url)
+        assert status == 200 and b'x-weir' not in body and 'etag' not in headers, headers
+        shown = pictures(['-rtsp_transport', 'tcp', '-i', proxy.url(FILM)])
+        film = film_pictures()
+        assert shown == film[:len(shown)] and len(shown) > 19 * FPS, len(shown)
 
 
 if __name__ == '__main__':

@@ -280,6 +280,7 @@ describe (Cast *self, GstRTSPContext *ctx, const Found *found)
     answer = BROADCAST_READY;
   switch (answer) {
     case BROADCAST_READY:
+      self->described = TRUE;
       status = answer_description (ctx, sdp, etag, valid_s);
       break;
     case BROADCAST_PREPARING:
@@ -439,17 +440,26 @@ check_packets (Cast *self, GstRTSPContext *ctx)
   return status;
 }
 
+static gboolean
+is_described_setup (const Cast *self, const GstRTSPContext *ctx)
+{
+  return ctx->method == GST_RTSP_SETUP && self->described;
+}
+
 GstRTSPStatusCode
 cast_check (Cast *self, GstRTSPContext *ctx)
 {
   gboolean describes =
       ctx->method == GST_RTSP_DESCRIBE && header_has (ctx, GST_RTSP_HDR_SUPPORTED, FEATURE);
 
-  if (!ctx->uri || (!describes && !cast_asks_for_packets (ctx)))
+  if (!ctx->uri || (!describes && !cast_asks_for_packets (ctx) && !is_described_setup (self, ctx)))
     return GST_RTSP_STS_OK;
   if (memory_get_level () != MEMORY_ENOUGH) {
     refusals_note (REFUSED_MEMORY, self->asker->peer, MEMORY_PROBLEM);
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   }
+  // gst-rtsp-server looks for the media of a SETUP before it asks whether it may.
+  if (is_described_setup (self, ctx))
+    return asker_check (self->asker, ctx);
   return describes ? check_description (self, ctx) : check_packets (self, ctx);
 }

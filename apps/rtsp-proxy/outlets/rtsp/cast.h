@@ -2,8 +2,8 @@
 #pragma once
 
 // Answers the requests of an RTSP connection that are about broadcasts (docs/broadcast.md): a
-// DESCRIBE that supports schedules, and a GET_PARAMETER that asks for packets. Call from the
-// client's thread only.
+// DESCRIBE that supports schedules, and a GET_PARAMETER that asks for packets. Opens the media for
+// a SETUP that follows such a DESCRIBE. Call from the client's thread only.
 
 #include "outlets/rtsp/asker.h"
 
@@ -12,6 +12,7 @@ typedef struct _CastReading CastReading;
 typedef struct {
   Asker *asker;
   CastReading *reading; // of the request that is put aside until its packets are read, or NULL
+  gboolean described;   // a description was given without opening media
 } Cast;
 
 // `asker` must outlive the structure.
