@@ -3,20 +3,18 @@
 and on multicast groups; ordinary players notice nothing. The multicast stays in a network of this
 process."""
 
-import ctypes
 import random
 import re
-import socket
 import struct
 import subprocess
 import time
 
 from control import Controlled, config
 from films import annex_b, ffmpeg, film_pictures, folder, path_of, pictures, url_of
+from multicast import enter_network, join
 from proc import Rtsp
 from tap import Skip, run, test
 
-CLONE_NEWNET = 0x40000000
 GROUP, PORT = '239.7.7.7', 15004
 SUPPORTED = {'Supported': 'x-weir-schedule'}
 RANGES = {'Content-Type': 'application/x-weir-ranges'}
@@ -24,15 +22,7 @@ FPS = 25
 SHOW = ['-an', '-vsync', 'passthrough', '-frames:v']  # each picture once
 
 
-def enter_namespace():
-    """Gives this process a network of its own. Returns whether it has one."""
-    if ctypes.CDLL(None).unshare(CLONE_NEWNET) != 0:
-        return False
-    subprocess.run(['ip', 'link', 'set', 'lo', 'up'], check=True)
-    return True
-
-
-HAS_NETWORK = enter_namespace()
+HAS_NETWORK = enter_network()
 
 
 def live(port=PORT):
@@ -41,18 +31,6 @@ def live(port=PORT):
     return {'/cam': {'upstream': f'file://{path_of("film.mp4")}', 'on-demand': False,
                      'broadcast': {'groups': GROUP, 'port': port, 'iface': 'lo', 'ttl': 0}},
             '/other': {'upstream': f'file://{path_of("film.mp4")}'}}
-
-
-def join(port=PORT, group=GROUP):
-    """Returns a socket that receives from a group."""
-    receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
-    receiver.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    receiver.bind((group, port))
-    receiver.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP,
-                        socket.inet_aton(group) + socket.inet_aton('127.0.0.1'))
-    receiver.settimeout(10)
-    return receiver
 
 
 def records(body):
@@ -181,7 +159,7 @@ def a_client_of_the_group_has_a_picture_at_once_and_misses_nothing():
     with Controlled(live()) as proxy:
         wait_until_up(proxy)
         for _ in range(4):
-            with join() as receiver, Client(proxy) as client:
+            with join(GROUP, PORT) as receiver, Client(proxy) as client:
                 # It comes at any time of a group of pictures.
                 for _ in range(random.randrange(60)):
                     receiver.recv(2000)
@@ -251,7 +229,8 @@ def the_door_guards_the_packets():
 @test
 def a_reload_moves_the_group_and_no_reader_notices():
     film = film_pictures()
-    with Controlled(live()) as proxy, join() as before, join(PORT + 16) as after:
+    with Controlled(live()) as proxy, join(GROUP, PORT) as before, \
+            join(GROUP, PORT + 16) as after:
         wait_until_up(proxy)
         before.recv(2000)
         player = subprocess.Popen(
@@ -291,7 +270,7 @@ def a_reload_moves_the_group_and_no_reader_notices():
 @test
 def ordinary_players_notice_nothing():
     film = film_pictures()
-    with Controlled(live()) as proxy, join() as receiver:
+    with Controlled(live()) as proxy, join(GROUP, PORT) as receiver:
         wait_until_up(proxy)
         receiver.recv(2000)
         for transport in ('tcp', 'udp'):
@@ -374,7 +353,7 @@ def packets_by_unicast_are_those_of_the_groups():
                          annex_b([(0, 0, 0, packet[12:]) for packet in video]))
         assert shown == film_pictures(), len(shown)
         for number in range(3):
-            with join(PORT, f'239.7.8.{number}') as receiver:
+            with join(f'239.7.8.{number}', PORT) as receiver:
                 for _ in range(20):
                     packet = receiver.recv(2000)
                     assert packet == video[seq_of(packet)], (number, seq_of(packet))

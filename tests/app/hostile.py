@@ -19,6 +19,7 @@ import time
 
 from control import Controlled, rss_kib
 from good import PATIENCE, SANITIZED, Good, play_on
+from multicast import enter_network
 from proc import Rtsp
 from proxy import wait_until
 from scripted import KEY_PICTURE, PICTURE, VIDEO, Server, rtp, sender_report, udp_port
@@ -32,6 +33,11 @@ UPSTREAMS = 6
 FILMS = 8
 # The allocator's reserve after the peak; a sanitizer also keeps freed memory.
 MORE_KIB = (700 if SANITIZED else 256) * 1024
+
+HAS_NETWORK = enter_network()  # before the first socket
+LOOPBACK = {'iface': 'lo', 'ttl': 0}
+CAST = {'broadcast': {'groups': '239.7.9.1', **LOOPBACK}}
+FILMS_CAST = {'broadcast': {'groups': '239.7.9.16/28', 'first': '1s', **LOOPBACK}}
 
 LINES = (
     'a=rtpmap:96 H264/0', 'a=rtpmap:', 'a=control:', 'a=control:rtsp://', 'a=fmtp:96 ;=', 'm=x', 'm=',
@@ -73,6 +79,10 @@ class Worker:
 
 # ---- readers ----
 
+# Bodies of requests for packets of a broadcast.
+RANGES = (b'live', b'0 0-99', b'0 0-0\n1 5-9', b'0 9-0', b'0 0-4294967295', b'9 0-1', b'0 0-9\n' * 300,
+          b'0 65535-1', b'\0', b'\n')
+
 
 def hear(connection, wait):
     """Returns the data that arrives within the time, up to one buffer."""
@@ -97,8 +107,12 @@ def request(worker, method, url, number, session):
         lines.append('Range: npt=' + chance.choice(('0-', 'now-', '1-2', '-')))
     body = b''
     if method.endswith('_PARAMETER') or chance.random() < 0.03:
-        body = chance.randbytes(chance.randrange(40))
+        body = chance.choice((chance.randbytes(chance.randrange(40)), *RANGES))
         lines.append(f'Content-Length: {len(body)}')
+        if chance.random() < 0.5:
+            lines.append('Content-Type: application/x-weir-ranges')
+    if method == 'DESCRIBE' and chance.random() < 0.3:
+        lines.append('Supported: x-weir-schedule')
     head = '\r\n'.join(lines)
     if chance.random() < 0.4:
         head = other_lines(head, HEADERS, chance)
@@ -367,7 +381,9 @@ def mounts(good, upstreams, proxy_ports, films):
         '/cached': {'upstream': upstreams[0].url, 'cache': {'time': '2s', 'bytes': '4M'}, **QUICK},
         '/ts': {'upstream': f'udp://127.0.0.1:{ts}', **QUICK},
         '/rtp': {'upstream': f'rtp://127.0.0.1:{media}?encoding-name=H264&payload=96', **QUICK},
-        '/films': {'upstream': f'file://{films}/', 'linger': '200ms'},
+        '/films': {'upstream': f'file://{films}/', 'linger': '200ms', **(FILMS_CAST if HAS_NETWORK else {})},
+        **({'/cast': {'upstream': upstreams[0].url, 'on-demand': False, **CAST, **QUICK}}
+           if HAS_NETWORK else {}),
     }
 
 
@@ -384,7 +400,7 @@ def invalid_data_harms_no_other_client():
     with tempfile.TemporaryDirectory() as films:
         with Controlled(mounts(good, upstreams, ports, films)) as proxy:
             proxy.over, proxy.films, (proxy.ts, proxy.rtp) = threading.Event(), films, ports
-            proxy.paths = [*(f'/bad{n}' for n in range(UPSTREAMS)), '/cached', '/ts', '/rtp',
+            proxy.paths = [*(f'/bad{n}' for n in range(UPSTREAMS)), '/cached', '/ts', '/rtp', '/cast',
                            *(f'/films/{n}.ts' for n in range(FILMS)), '/none', '/films/../x', '*']
             with Rtsp(proxy.port) as rtsp:
                 assert rtsp.request('DESCRIBE', proxy.url('/good'))[0] == 200

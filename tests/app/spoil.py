@@ -14,7 +14,8 @@ HEADERS = (
     'Transport: RTP/AVP/TCP;interleaved=255-0', 'Transport: RTP/AVP;multicast;ttl=999',
     'Accept: x', 'Authorization: Digest', 'Authorization: Basic ====', 'RTP-Info: url=;seq=;rtptime=',
     'Location: rtsp://', 'Content-Base: x', 'Public: ,', ': ', 'x', '\0: \xff', 'Connection: close',
-    'x-sessioncookie: a', *(f'WWW-Authenticate: {challenge}' for challenge in CHALLENGES))
+    'x-sessioncookie: a', 'Supported: x-weir-schedule', 'Content-Type: application/x-weir-ranges',
+    'Accept: application/x-weir-packets', *(f'WWW-Authenticate: {challenge}' for challenge in CHALLENGES))
 
 
 def spoilt(data, chance, most=6):

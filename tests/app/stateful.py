@@ -18,6 +18,7 @@ import time
 
 from control import CLIP_URI, Controlled
 from good import PATIENCE, Good, play_on
+from multicast import enter_network
 from proc import Rtsp
 from scripted import Server
 from spoil import HEADERS, other_lines, spoilt
@@ -29,7 +30,8 @@ WORKERS = 12
 MESSAGES_MAX = 30
 KEPT_MAX = 2000
 QUICK = {'linger': '200ms', 'connect-timeout': '1s', 'read-timeout': '2s', 'start-timeout': '2s'}
-PATHS = '/good', '/cam', '/cache', '/clip', '/none'
+PATHS = '/good', '/cam', '/cache', '/clip', '/none', '/cast', '/films/bigbuckbunny.mp4'
+HAS_NETWORK = enter_network()  # before the first socket
 
 
 def messages_of(data):
@@ -170,6 +172,17 @@ class Shared:
                 self.corpus.append(sequence)
 
 
+def broadcasts():
+    """Returns the mounts that send on multicast groups."""
+    if not HAS_NETWORK:
+        return {}
+    cast = {'iface': 'lo', 'ttl': 0}
+    return {'/cast': {'upstream': CLIP_URI, 'on-demand': False,
+                      'broadcast': {'groups': '239.7.9.1', **cast}},
+            '/films': {'upstream': os.path.dirname(CLIP_URI) + '/',
+                       'broadcast': {'groups': '239.7.9.16/28', 'first': '1s', **cast}}}
+
+
 def seconds_to_answer(proxy):
     start = time.monotonic()
     with Rtsp(proxy.port, timeout=PATIENCE) as rtsp:
@@ -212,7 +225,7 @@ def changed_sessions_harm_no_other_client():
         mounts = {'/good': {'upstream': good.url, 'transport': 'tcp', **QUICK},
                   '/cam': {'upstream': cam.url, 'transport': 'tcp', **QUICK},
                   '/cache': {'upstream': cam.url, 'cache': {'time': '2s', 'bytes': '4M'}, **QUICK},
-                  '/clip': {'upstream': CLIP_URI, 'linger': '200ms'}}
+                  '/clip': {'upstream': CLIP_URI, 'linger': '200ms'}, **broadcasts()}
         with Controlled(mounts, env={'G_DEBUG': 'fatal-criticals'}) as proxy:
             proxy.over = threading.Event()
             goods = [Good(proxy, udp) for udp in (False, True)]
