@@ -10,7 +10,7 @@ import subprocess
 import time
 
 from control import Controlled, config
-from films import annex_b, ffmpeg, film_pictures, folder, path_of, pictures, url_of
+from films import Player, annex_b, ffmpeg, film_pictures, folder, path_of, pictures, url_of
 from multicast import enter_network, join
 from proc import Rtsp
 from tap import Skip, run, test
@@ -436,6 +436,56 @@ def titles_are_for_those_who_may_play_them_back():
     with Controlled(titles(), users=users) as proxy, Client(proxy, FILM) as client:
         assert client.describe()[0] in (401, 403)
         assert client.request('GET_PARAMETER', client.url, RANGES, b'0 0-1')[0] in (401, 403)
+
+
+@test
+def a_reload_ends_the_groups_of_titles_and_no_reader_notices():
+    other = '239.7.8.64/29'
+    with Controlled(titles()) as proxy, Client(proxy, FILM) as client, \
+            join('239.7.8.0', PORT) as before:
+        client.describe_soon()
+        before.recv(2000)
+        with Player(proxy) as player:
+            player.play()
+            player.read(5)
+            assert 'reloaded: 1 changed' in proxy.hang_up(config(titles(groups=other)))
+            # What the kernel holds of the old group, and then the end.
+            before.settimeout(3)
+            try:
+                while True:
+                    before.recv(2000)
+            except TimeoutError:
+                pass
+            _, sdp = client.describe_soon()
+            assert 'group=239.7.8.64 ' in sdp and 'group=239.7.8.0 ' not in sdp, sdp
+            with join('239.7.8.64', PORT) as after:
+                after.recv(2000)
+            # Another key leaves the groups as they are.
+            channels = re.findall(r'^a=x-weir-send.*$', sdp, re.M)
+            changed = titles(groups=other)
+            changed['/films']['max-readers'] = 7
+            assert 'reloaded: 1 changed' in proxy.hang_up(config(changed))
+            assert re.findall(r'^a=x-weir-send.*$', client.describe_soon()[1], re.M) == channels
+            player.read(6 * FPS)
+            shown = player.pictures()
+            assert shown == film_pictures()[:len(shown)] and len(shown) >= 6 * FPS, len(shown)
+
+
+@test
+def the_api_refuses_groups_that_another_mount_has():
+    with Controlled(titles()) as proxy:
+        cast = {'upstream': url_of(folder()[1]), 'broadcast': {
+            'groups': '239.7.8.4/30', 'port': PORT, 'iface': 'lo', 'ttl': 0}}
+        status, _, body = proxy.http('PUT', '/v1/mounts/more', cast)
+        assert status == 400 and '/films sends on 239.7.8.0/29' in str(body), (status, body)
+        cast['broadcast']['port'] = PORT + 16
+        status, _, body = proxy.http('PUT', '/v1/mounts/more', cast)
+        assert status in (200, 201), (status, body)
+        shown = proxy.get('/v1/mounts/more')
+        assert shown['config']['broadcast']['groups'] == '239.7.8.4/30', shown
+        assert shown['broadcast']['titles'] == 0, shown
+        status, _, body = proxy.http('PATCH', '/v1/mounts/more', {'broadcast': None})
+        assert status == 200 and 'broadcast' not in proxy.get('/v1/mounts/more'), (status, body)
 
 
 @test
