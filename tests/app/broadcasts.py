@@ -110,6 +110,22 @@ def a_live_mount_describes_its_group():
             'SETUP', f'{client.url}/stream=0',
             {'Transport': 'RTP/AVP/TCP;unicast;interleaved=0-1'})
         assert status == 200, headers
+        # The tracks are synchronised by their timestamps of one instant.
+        clocks = [int(n) for n in re.findall(r'^a=rtpmap:\d+ [^/]+/(\d+)', sdp, re.M)]
+        offsets = set()
+        with join(GROUP, PORT) as receiver:
+            for _ in range(3):
+                times = [int(n) for n in re.findall(r'^a=x-weir-rtptime:(\d+)', sdp, re.M)]
+                assert len(times) == len(clocks) == 2, sdp
+                offset = (times[0] / clocks[0] - times[1] / clocks[1])
+                offsets.add(round(offset % (2**32 / clocks[0]) % (2**32 / clocks[1]), 3))
+                for _ in range(30):
+                    now = struct.unpack_from('>I', receiver.recv(2000), 4)[0]
+                # The group is at that instant, more or less.
+                behind = (now - times[0] + 2**31) % 2**32 - 2**31
+                assert abs(behind) < 10 * clocks[0], (now, times)
+                sdp = client.describe()[2].decode()
+        assert max(offsets) - min(offsets) < 0.002, offsets
         # Without a broadcast, the header changes nothing.
         with Client(proxy, '/other') as other:
             status, headers, body = other.describe()

@@ -173,9 +173,32 @@ set_busy (GError **error)
   return FALSE;
 }
 
-static gchar *
-dup_sdp (const gchar *label, const GPtrArray *caps)
+// Adds a track, with its RTP timestamp of the instant `time`: without sender reports, a client of
+// the group synchronises the tracks by these.
+static void
+add_media (GstSDPMessage *sdp, Relay *relay, guint track, const GstCaps *caps, gint64 time)
 {
+  gchar *control = g_strdup_printf ("stream=%u", track);
+  gchar *timestamp = g_strdup_printf ("%u", relay_get_timestamp (relay, track, time));
+  GstSDPMedia *media;
+
+  gst_sdp_media_new (&media);
+  gst_sdp_media_set_media_from_caps (caps, media);
+  gst_sdp_media_set_port_info (media, 0, 1);
+  gst_sdp_media_set_proto (media, "RTP/AVP");
+  gst_sdp_media_add_connection (media, "IN", "IP4", "0.0.0.0", 0, 0);
+  gst_sdp_media_add_attribute (media, "control", control);
+  gst_sdp_media_add_attribute (media, "x-weir-rtptime", timestamp);
+  gst_sdp_message_add_media (sdp, media);
+  gst_sdp_media_free (media);
+  g_free (timestamp);
+  g_free (control);
+}
+
+static gchar *
+dup_sdp (const gchar *label, Relay *relay, const GPtrArray *caps)
+{
+  gint64 time = relay_get_time (relay);
   GstSDPMessage *sdp;
   gchar *text;
 
@@ -185,20 +208,8 @@ dup_sdp (const gchar *label, const GPtrArray *caps)
   gst_sdp_message_set_session_name (sdp, label);
   gst_sdp_message_add_time (sdp, "0", "0", NULL);
   gst_sdp_message_add_attribute (sdp, "control", "*");
-  for (guint i = 0; i < caps->len; i++) {
-    gchar *control = g_strdup_printf ("stream=%u", i);
-    GstSDPMedia *media;
-
-    gst_sdp_media_new (&media);
-    gst_sdp_media_set_media_from_caps (g_ptr_array_index (caps, i), media);
-    gst_sdp_media_set_port_info (media, 0, 1);
-    gst_sdp_media_set_proto (media, "RTP/AVP");
-    gst_sdp_media_add_connection (media, "IN", "IP4", "0.0.0.0", 0, 0);
-    gst_sdp_media_add_attribute (media, "control", control);
-    gst_sdp_message_add_media (sdp, media);
-    gst_sdp_media_free (media);
-    g_free (control);
-  }
+  for (guint i = 0; i < caps->len; i++)
+    add_media (sdp, relay, i, g_ptr_array_index (caps, i), time);
   text = gst_sdp_message_as_text (sdp);
   gst_sdp_message_free (sdp);
   return text;
@@ -254,7 +265,7 @@ live_cast_describe (LiveCast *self, const gchar *source_address, gchar **sdp, gc
     g_clear_pointer (etag, g_free);
     return set_busy (error);
   }
-  plain = dup_sdp (self->label, caps);
+  plain = dup_sdp (self->label, self->relay, caps);
   *sdp = add_group (self, plain, *etag, source_address);
   *valid_s = VALID_S;
   g_free (plain);
