@@ -168,7 +168,7 @@ describe (const BroadcastSdp *from)
   g_strlcpy (self->id, file->id, sizeof self->id);
   g_strlcpy (self->scheme, from->scheme, sizeof self->scheme);
   self->now_ns = from->now_ns;
-  self->play_ns = from->reception->play_ns;
+  self->play_ns = from->reception->play_ns + file->delay_ns;
   self->n_frames = file->n_frames;
   self->frame_ns = file->frame_ns;
   self->n_tracks = file->n_tracks;

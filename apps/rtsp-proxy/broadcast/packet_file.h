@@ -35,7 +35,8 @@ typedef struct {
   guint n_tracks;
   guint32 n_frames;
   gint64 frame_ns;
-  guint64 *offset;      // in the file, of each frame, and its size at the end
+  gint64 delay_ns; // by which packets are sent after the times of their RTP timestamps, at most
+  guint64 *offset; // in the file, of each frame, and its size at the end
   guint32 block_frames; // frames in a block
   guint32 n_blocks;
   guint64 rate; // bits a second on the network, on average, with the headers of UDP and IP

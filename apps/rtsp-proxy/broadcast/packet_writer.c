@@ -28,9 +28,11 @@ struct _PacketWriter {
   guint8 *chunk; // the end of the file, which is not written yet
   gsize in_chunk;
   guint32 rtp_offsets[RELAY_MAX_TRACKS];
-  GArray *moments; // of Moment
-  GArray *firsts;  // of guint32: for each moment, the next number of each track
-  GArray *video;   // of gint64: times of the frames of the first video track
+  gint clock_rates[RELAY_MAX_TRACKS];
+  gint64 behind_ns; // by which packets are sent after the times of their RTP timestamps, at most
+  GArray *moments;  // of Moment
+  GArray *firsts;   // of guint32: for each moment, the next number of each track
+  GArray *video;    // of gint64: times of the frames of the first video track
   gint video_track;
   GChecksum *sum;
 };
@@ -89,6 +91,7 @@ packet_writer_add_track (PacketWriter *self, GstCaps *caps, GError **error)
         "track %u is one too many, or does not say how it is sent", n + 1);
     return FALSE;
   }
+  gst_structure_get_int (of, "clock-rate", &self->clock_rates[n]);
   if (self->video_track < 0 && g_str_equal (media, "video"))
     self->video_track = (gint) n;
   self->file->tracks[n].caps = gst_caps_ref (caps);
@@ -150,9 +153,22 @@ has_room (PacketWriter *self, guint track, gsize length, GError **error)
   return FALSE;
 }
 
+// Notes by how much a packet is sent after its time. With reordered frames, a container may count
+// from the first one that is shown, which is decoded later than it would be shown.
+static void
+note_behind (PacketWriter *self, guint track, guint32 timestamp, gint64 at_ns)
+{
+  const gint64 rate = MAX (self->clock_rates[track], 1);
+  const gint64 at =
+      (gint64) gst_util_uint64_scale ((guint64) MAX (at_ns, 0), (guint64) rate, GST_SECOND);
+  const gint64 behind = (gint32) ((guint32) at - timestamp);
+
+  self->behind_ns = MAX (self->behind_ns, behind * (gint64) GST_SECOND / rate);
+}
+
 // Gives a packet the fields that are the same in each file.
 static gboolean
-renumber (PacketWriter *self, guint track, guint8 *packet, gsize length)
+renumber (PacketWriter *self, guint track, gint64 at_ns, guint8 *packet, gsize length)
 {
   WeirRtp rtp;
 
@@ -161,6 +177,7 @@ renumber (PacketWriter *self, guint track, guint8 *packet, gsize length)
   weir_rtp_set_seq (packet, (guint16) self->file->tracks[track].n_packets);
   weir_rtp_set_timestamp (packet, rtp.timestamp - self->rtp_offsets[track]);
   weir_rtp_set_ssrc (packet, SSRC + track);
+  note_behind (self, track, rtp.timestamp - self->rtp_offsets[track], at_ns);
   return TRUE;
 }
 
@@ -190,7 +207,7 @@ packet_writer_add (PacketWriter *self, guint track, gint64 at_ns, GstBuffer *pac
   at = self->chunk + self->in_chunk;
   if (length <= G_MAXUINT16)
     gst_buffer_extract (packet, 0, at + PACKET_RECORD_HEAD, length);
-  if (length > G_MAXUINT16 || !renumber (self, track, at + PACKET_RECORD_HEAD, length)) {
+  if (length > G_MAXUINT16 || !renumber (self, track, at_ns, at + PACKET_RECORD_HEAD, length)) {
     g_set_error (
         error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, "a packet of track %u is malformed", track + 1);
     return FALSE;
@@ -344,6 +361,7 @@ packet_writer_finish (PacketWriter *self, GError **error)
   if (file->frame_ns == 0)
     file->frame_ns = PACKET_FRAME_NS;
   start_ns = find_start (self);
+  file->delay_ns = MAX (self->behind_ns - start_ns, 0);
   n_frames = frame_at (self, start_ns, g_array_index (self->moments, Moment, n - 1).at_ns) + 1;
   if (n_frames > PACKET_FRAMES_MAX) {
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
