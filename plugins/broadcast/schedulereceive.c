@@ -122,6 +122,14 @@ join_and_leave (Receiver *r)
   return next;
 }
 
+// On the loopback interface, Linux sends to groups from 0.0.0.0.
+static gboolean
+is_loopback (const WeirAddress *address)
+{
+  return address->any.sa_family == AF_INET
+         && g_ntohl (address->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
 static gboolean
 is_of_source (const WeirDescription *d, guint32 number, const WeirMessage *message)
 {
@@ -129,7 +137,7 @@ is_of_source (const WeirDescription *d, guint32 number, const WeirMessage *messa
       weir_description_find_channel (d, d->receives[number].channel);
   const WeirAddress *source = &channel->source;
 
-  if (source->any.sa_family == AF_INET)
+  if (source->any.sa_family == AF_INET && !is_loopback (source))
     return message->from_known && message->from.any.sa_family == AF_INET
            && message->from.v4.sin_addr.s_addr == source->v4.sin_addr.s_addr;
   if (source->any.sa_family == AF_INET6)
