@@ -32,6 +32,8 @@ typedef struct {
   GList link;                       // in self->names
 } Name;
 
+typedef enum { WEIR_KERNEL_OFF, WEIR_KERNEL_AUTO, WEIR_KERNEL_ON } WeirKernelMode;
+
 // The choices made for a reader that may be added soon, and the plan that was returned for it.
 typedef struct {
   gint64 asked_ns;
@@ -54,6 +56,8 @@ struct _WeirFanoutSink {
   GMutex lock;
 
   WeirFanout *fanout;
+
+  WeirKernelMode kernel; // under `control`
 
   // Written under `control` and `lock`, read under either.
   WeirUdpSockets sockets;
@@ -147,6 +151,20 @@ gchar *fanout_readers_get_clients (WeirFanoutSink *self);
 void fanout_readers_set_clients (WeirFanoutSink *self, const gchar *clients);
 void fanout_readers_set_delay (WeirFanoutSink *self, gint64 delay_ns);
 void fanout_readers_set_max_pacing_rate (WeirFanoutSink *self, guint64 bits_per_s);
+
+// ---- clones.c. Call with `control` held, unless stated ----
+
+// Loads the kernel path if the property `kernel` asks for it. Returns FALSE and an error if it is
+// `on` and the kernel path cannot be used.
+gboolean fanout_clones_start (WeirFanoutSink *self, GError **error);
+
+// Give a reader, or every reader if the element is started, a route for clones if it can have one.
+void fanout_clones_set_route (WeirFanoutSink *self, Name *name);
+void fanout_clones_update (WeirFanoutSink *self);
+
+// Get and set the property `kernel`. Call them without `control`.
+WeirKernelMode fanout_clones_get_mode (WeirFanoutSink *self);
+void fanout_clones_set_mode (WeirFanoutSink *self, WeirKernelMode mode);
 
 // ---- stats.c ----
 

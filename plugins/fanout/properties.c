@@ -302,6 +302,9 @@ fanout_properties_set (GObject *object, guint id, const GValue *value, GParamSpe
     case PROP_MAX_PACING_RATE:
       fanout_readers_set_max_pacing_rate (self, g_value_get_uint64 (value));
       break;
+    case PROP_KERNEL:
+      fanout_clones_set_mode (self, (WeirKernelMode) g_value_get_enum (value));
+      break;
     default:
       if (!set_setting (self, id, value))
         set_simple (self, id, value, pspec);
@@ -406,6 +409,9 @@ fanout_properties_get (GObject *object, guint id, GValue *value, GParamSpec *psp
     case PROP_USED_SOCKET_V6:
       get_socket (self, &self->sockets.v6, value);
       break;
+    case PROP_KERNEL:
+      g_value_set_enum (value, fanout_clones_get_mode (self));
+      break;
     case PROP_CLIENTS:
       g_value_take_string (value, fanout_readers_get_clients (self));
       break;
@@ -432,6 +438,7 @@ fanout_properties_init (WeirFanoutSink *self)
   self->buffer_size = DEFAULT_BUFFER_SIZE;
   self->bind_port = DEFAULT_BIND_PORT;
   self->priority = DEFAULT_PRIORITY;
+  self->kernel = DEFAULT_KERNEL;
   self->settings = (WeirFanoutSettings) {
     .gso = DEFAULT_GSO,
     .send_duplicates = DEFAULT_SEND_DUPLICATES,

@@ -12,7 +12,10 @@
 #define WEIR_TYPE_FANOUT_SINK_DROP_POLICY                                                          \
   (weir_enum_type (&drop_policy_type, "WeirFanoutSinkDropPolicy", drop_policy_values))
 
-static gsize gso_type, join_type, catch_up_type, drop_policy_type;
+#define WEIR_TYPE_FANOUT_SINK_KERNEL                                                               \
+  (weir_enum_type (&kernel_type, "WeirFanoutSinkKernel", kernel_values))
+
+static gsize gso_type, join_type, catch_up_type, drop_policy_type, kernel_type;
 
 static const GEnumValue gso_values[] = {
   { WEIR_GSO_AUTO,
@@ -39,6 +42,13 @@ static const GEnumValue drop_policy_values[] = {
   { WEIR_OVERRUN_TO_TAIL, "The slowest reader continues at the oldest packet in the window",
       "head" },
   { WEIR_OVERRUN_TAIL_DROP, "New packets are dropped while a reader needs old ones", "tail" },
+  { 0, NULL, NULL },
+};
+
+static const GEnumValue kernel_values[] = {
+  { WEIR_KERNEL_OFF, "Every reader is served by sends", "off" },
+  { WEIR_KERNEL_AUTO, "Clones where they are possible and cheaper, and go round no rule", "auto" },
+  { WEIR_KERNEL_ON, "Clones where they are possible; without the kernel path, no start", "on" },
   { 0, NULL, NULL },
 };
 
@@ -218,6 +228,20 @@ install_sending (GObjectClass *klass)
           "Kernel rate limit for each reader, in bits per second; 0 for none. For UDP it needs the "
           "queueing discipline fq",
           0, G_MAXUINT64, 0, rw));
+  /**
+   * WeirFanoutSink:kernel:
+   *
+   * Kernel path: UDP readers over IPv4 that get the same bytes are given clones of one message,
+   * which a BPF program makes at the network device. `auto` uses it if the process has the
+   * capabilities for it and no rule of the system for packets that leave would be gone round, for
+   * devices that segment UDP. `on` uses it for every Ethernet device and despite such rules, and
+   * the element does not start if it cannot be loaded. Readers that cannot have clones are served
+   * by sends.
+   */
+  g_object_class_install_property (klass, PROP_KERNEL,
+      g_param_spec_enum ("kernel", "Kernel path",
+          "Clones made by the kernel in place of a send to each UDP reader",
+          WEIR_TYPE_FANOUT_SINK_KERNEL, DEFAULT_KERNEL, rw));
 }
 
 static void
@@ -321,7 +345,10 @@ install_window (GObjectClass *klass)
    * `dropped-too-big`, `dropped-error`, `dropped-flushed`, `dropped-overrun`, `dropped-thinned`,
    * `dropped-catch-up`, `dropped-layers`, and `left-out`, the sum of the last three; `bursts`
    * (frames or parts of frames), `sends` (UDP messages), `gso-sends` (segmented ones),
-   * `gso-fallbacks` (refused ones), `blocked` (how often a socket had no room). `segments` is an
+   * `gso-fallbacks` (refused ones), `blocked` (how often a socket had no room), and of
+   * #WeirFanoutSink:kernel `triggers` (messages that were cloned), `clones` (clones sent),
+   * `clones-dropped`, and #guint `kernel-readers`, the readers whose last packets were clones.
+   * `segments` is an
    * array of #guint64: the number of sends with 1, 2 to 3, 4 to 7, ... 32 to 63, and 64 packets.
    * `layers` is an array with a structure for each layer of the stream: `spatial`, `quality`,
    * `temporal` (#gint), `bitrate` (#guint64, bits per second of this layer alone, a moving
@@ -346,4 +373,5 @@ fanout_properties_install (GObjectClass *klass)
   gst_type_mark_as_plugin_api (WEIR_TYPE_FANOUT_SINK_JOIN, 0);
   gst_type_mark_as_plugin_api (WEIR_TYPE_FANOUT_SINK_CATCH_UP, 0);
   gst_type_mark_as_plugin_api (WEIR_TYPE_FANOUT_SINK_DROP_POLICY, 0);
+  gst_type_mark_as_plugin_api (WEIR_TYPE_FANOUT_SINK_KERNEL, 0);
 }

@@ -27,11 +27,14 @@ set_route (WeirFanoutSink *self, Name *name)
   if (socket && v4 && socket == self->sockets.v6)
     weir_address_map_to_v6 (&address);
   weir_reader_set_route (name->reader, socket ? g_socket_get_fd (socket) : -1, &address);
+  fanout_clones_set_route (self, name);
 }
 
 gboolean
 fanout_readers_start (WeirFanoutSink *self, const WeirUdpConfig *config, GError **error)
 {
+  if (!fanout_clones_start (self, error))
+    return FALSE;
   for (GList *l = self->names.head; l; l = l->next) {
     Name *name = l->data;
 
@@ -384,6 +387,7 @@ fanout_readers_set_max_pacing_rate (WeirFanoutSink *self, guint64 bits_per_s)
   weir_udp_sockets_set_max_pacing_rate (&self->sockets, bits_per_s);
   for (GList *l = self->names.head; l; l = l->next)
     pace (l->data, bits_per_s);
+  fanout_clones_update (self);
   g_mutex_unlock (&self->control);
 }
 

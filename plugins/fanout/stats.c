@@ -75,7 +75,7 @@ fanout_readers_get_stats (WeirFanoutSink *self, const gchar *host, gint port)
         G_TYPE_STRING, weir_reader_state_name (c.state), "catching-up", G_TYPE_BOOLEAN,
         c.catching_up, "priority", G_TYPE_UINT, c.priority, "delay", G_TYPE_UINT64,
         (guint64) MAX (c.delay_ns, 0), "paused", G_TYPE_BOOLEAN, c.paused, "moved", G_TYPE_UINT64,
-        (guint64) c.moved, NULL);
+        (guint64) c.moved, "kernel", G_TYPE_BOOLEAN, c.cloned, NULL);
     set_drops (s, c.dropped);
     set_reader_layers (s, c.wanted_layers, c.current_layers);
   }
@@ -125,7 +125,10 @@ fanout_readers_get_sums (WeirFanoutSink *self)
       G_TYPE_UINT64, (guint64) c.packets, "bytes-sent", G_TYPE_UINT64, (guint64) c.bytes, "bursts",
       G_TYPE_UINT64, (guint64) c.bursts, "sends", G_TYPE_UINT64, (guint64) c.sends.sends,
       "gso-sends", G_TYPE_UINT64, (guint64) c.sends.gso_sends, "gso-fallbacks", G_TYPE_UINT64,
-      (guint64) c.sends.fallbacks, "blocked", G_TYPE_UINT64, (guint64) c.sends.blocked, NULL);
+      (guint64) c.sends.fallbacks, "blocked", G_TYPE_UINT64, (guint64) c.sends.blocked, "triggers",
+      G_TYPE_UINT64, (guint64) c.sends.triggers, "clones", G_TYPE_UINT64, (guint64) c.sends.clones,
+      "clones-dropped", G_TYPE_UINT64, (guint64) c.sends.clones_dropped, "kernel-readers",
+      G_TYPE_UINT, (guint) c.kernel_readers, NULL);
   set_drops (s, c.dropped);
   set_rates (self, s);
 

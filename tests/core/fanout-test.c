@@ -189,8 +189,8 @@ fake_device (WeirCloneRoute *route)
   return ((Reader *) route)->device;
 }
 
-static bool
-fake_clone (const struct msghdr *msg, int fd, WeirCloneTarget *targets, size_t n)
+static size_t
+fake_clone (const struct msghdr *msg, size_t n_packets, int fd, WeirCloneTarget *targets, size_t n)
 {
   const struct iovec *iov = msg->msg_iov;
   struct cmsghdr *cmsg = msg->msg_controllen ? CMSG_FIRSTHDR (msg) : NULL;
@@ -198,10 +198,11 @@ fake_clone (const struct msghdr *msg, int fd, WeirCloneTarget *targets, size_t n
 
   CHECK_INT (fd, 3);
   if (refused_percent > 0 && random_percent (refused_percent))
-    return false;
+    n = random_below (n + 1);
   n_triggers++;
   if (cmsg)
     memcpy (&size, CMSG_DATA (cmsg), sizeof size);
+  CHECK_INT (n_packets, (iov->iov_len + size - 1) / size);
   for (size_t t = 0; t < n; t++) {
     Reader *reader = (Reader *) targets[t].route;
 
@@ -214,7 +215,7 @@ fake_clone (const struct msghdr *msg, int fd, WeirCloneTarget *targets, size_t n
       got_packet (reader, (uint8_t *) iov->iov_base + at,
           iov->iov_len - at < size ? iov->iov_len - at : size);
   }
-  return true;
+  return n;
 }
 
 static void
@@ -519,7 +520,6 @@ readers_of_a_device_get_clones_of_one_message (void)
   WeirFanoutCounters c;
 
   begin ();
-  settings.clones = true;
   start ();
   for (int i = 0; i < 60; i++)
     add_cloned (1 + i % 2);
@@ -540,13 +540,13 @@ readers_of_a_device_get_clones_of_one_message (void)
   CHECK_INT (c.sends.clones, 600);
   CHECK_INT (c.sends.clones_dropped, 0);
 
-  settings.clones = false;
-  weir_fanout_set (fanout, &settings);
+  for (size_t i = 0; i < n_readers; i++)
+    weir_reader_set_clone_route (readers[i]->reader, NULL, NULL);
+  CHECK_INT (n_routes, 0);
   frames (1);
   CHECK_INT (n_triggers, 20);
   CHECK (!counters (readers[0]).cloned);
   finish ();
-  CHECK_INT (n_routes, 0);
 }
 
 // The packets of a message that cannot be cloned are sent. Those of a dropped clone are counted,
@@ -557,7 +557,6 @@ packets_that_cannot_be_cloned_are_sent (void)
   WeirFanoutCounters c;
 
   begin ();
-  settings.clones = true;
   start ();
   for (int i = 0; i < 50; i++)
     add_cloned (1);
@@ -1963,7 +1962,6 @@ random_settings (void)
   static const int64_t times[] = { 100 * MS, 1000 * MS, 10000 * MS };
 
   settings.gso = (WeirGso) random_below (3);
-  settings.clones = random_percent (60);
   refused_percent = (unsigned) random_below (3) * 20;
   dropped_percent = (unsigned) random_below (3) * 5;
   settings.join_at_keyframe = random_percent (70);
@@ -2061,7 +2059,12 @@ random_changes_keep_the_counts (void)
       random_fault ();
     } else if (what < 935 && n_readers > 0) {
       readers[which]->device = (unsigned) random_below (3);
-    } else if (what < 940) {
+    } else if (what < 938 && n_readers > 0 && !readers[which]->conn) {
+      if (random_percent (50))
+        clone_over (readers[which], (unsigned) random_below (3));
+      else
+        weir_reader_set_clone_route (readers[which]->reader, NULL, NULL);
+    } else if (what < 950) {
       random_settings ();
     }
   }

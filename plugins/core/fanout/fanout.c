@@ -240,6 +240,10 @@ weir_fanout_counters (WeirFanout *fanout, WeirFanoutCounters *counters)
   pthread_mutex_lock (&fanout->lock);
   *counters = fanout->counters;
   for (const Shard *shard = fanout->shards; shard; shard = shard->next) {
+    unsigned n_cloned = atomic_load_explicit (&shard->n_cloned, memory_order_relaxed);
+    unsigned n_readers = atomic_load_explicit (&shard->n_readers, memory_order_relaxed);
+
+    counters->kernel_readers += n_cloned < n_readers ? n_cloned : n_readers;
     counters->due += get_count (&shard->counts.due);
     counters->packets += get_count (&shard->counts.packets);
     counters->bytes += get_count (&shard->counts.bytes);

@@ -49,7 +49,6 @@ typedef enum {
 
 typedef struct {
   WeirGso gso;
-  bool clones;             // readers with a clone route get clones where that is possible
   bool send_duplicates;    // a reader that was added n times gets n copies
   bool join_at_keyframe;   // new readers begin at the newest join point; false: at the live edge
   bool catch_up_live;      // readers that catch up get compressed timestamps (join.h)
@@ -68,6 +67,7 @@ typedef struct {
   uint64_t packets_refused;      // incoming packets refused: too large, no memory, or tail drop
   uint64_t packets_opaque;       // incoming packets that are neither RTP nor RTCP
   uint64_t bursts;               // bursts published
+  size_t kernel_readers;         // readers whose last packets were sent by clones
   // Sums over all readers, including removed ones.
   uint64_t due, packets, bytes, dropped[WEIR_N_DROPS];
   WeirSendCounters sends;
@@ -210,8 +210,8 @@ void weir_reader_unref (WeirReader *reader);
 // reader is in no running engine.
 void weir_reader_set_route (WeirReader *reader, int fd, const WeirAddress *address);
 
-// Sets the route of a UDP reader's clones; NULL: none. The reader releases it. Clones are made for
-// readers that get the same bytes. The same limits as for weir_reader_set_route() apply.
+// Sets the route of a UDP reader's clones; NULL: none, so that it is served by sends. The reader
+// releases it. Clones are made for readers that get the same bytes. May be called at any time.
 void weir_reader_set_clone_route (
     WeirReader *reader, const WeirCloner *cloner, WeirCloneRoute *route);
 

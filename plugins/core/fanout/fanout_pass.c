@@ -44,13 +44,28 @@ order_readers (const ReaderList *list, size_t first, Turn *turns)
   }
 }
 
+// Returns when the next packet of one of the readers is due, and notes how many get clones.
+static int64_t
+end_turns (Shard *shard, const Turn *turns, size_t n)
+{
+  int64_t next_ns = WEIR_NEVER;
+  unsigned n_cloned = 0;
+
+  for (size_t i = 0; i < n; i++) {
+    next_ns = turns[i].next_ns < next_ns ? turns[i].next_ns : next_ns;
+    n_cloned += atomic_load_explicit (&turns[i].reader->cloned, memory_order_relaxed);
+  }
+  atomic_store_explicit (&shard->n_cloned, n_cloned, memory_order_relaxed);
+  return next_ns;
+}
+
 static int64_t
 pass_over (Shard *shard, Server *server, int64_t now_ns)
 {
   WeirFanout *fanout = shard->fanout;
   Pass pass = { .fanout = fanout, .shard = shard, .server = server, .now_ns = now_ns };
   Turn turns[SHARD_READERS];
-  int64_t next_ns = WEIR_NEVER;
+  int64_t next_ns;
   ReaderList *list;
   bool wishes;
   size_t first;
@@ -84,8 +99,7 @@ pass_over (Shard *shard, Server *server, int64_t now_ns)
     for (size_t i = 0; i < list->n; i++)
       more |= turns[i].more;
   }
-  for (size_t i = 0; i < list->n; i++)
-    next_ns = turns[i].next_ns < next_ns ? turns[i].next_ns : next_ns;
+  next_ns = end_turns (shard, turns, list->n);
   weir_server_clear (server);
 
   pthread_mutex_lock (&fanout->lock);

@@ -106,6 +106,7 @@ struct shard {
   WeirFanout *fanout;
   unsigned priority;
   atomic_uint n_readers; // readers in the list
+  atomic_uint n_cloned;  // readers whose last packets were sent by clones, at the last pass
   atomic_bool waiting;   // readers wait for room in their sockets
   ReaderList *list;      // under the lock
   size_t next_first;     // under the lock: reader at which the next pass begins

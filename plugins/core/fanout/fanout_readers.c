@@ -87,10 +87,18 @@ weir_reader_set_route (WeirReader *reader, int fd, const WeirAddress *address)
 void
 weir_reader_set_clone_route (WeirReader *reader, const WeirCloner *cloner, WeirCloneRoute *route)
 {
-  if (reader->cloner)
-    reader->cloner->release (reader->clone_route);
+  const WeirCloner *old_cloner;
+  WeirCloneRoute *old;
+
+  weir_reader_hold (reader);
+  old_cloner = reader->cloner;
+  old = reader->clone_route;
   reader->cloner = route ? cloner : NULL;
   reader->clone_route = route;
+  reader->clones_again_ns = 0;
+  reader_release (reader);
+  if (old_cloner)
+    old_cloner->release (old);
 }
 
 void

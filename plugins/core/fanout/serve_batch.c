@@ -48,7 +48,7 @@ end_batched (Pass *pass, Turn *turn, const WeirSendTarget *target)
 static unsigned
 clone_device (const Pass *pass, const WeirReader *reader)
 {
-  if (!pass->settings.clones || !reader->cloner || reader->clones_again_ns > pass->now_ns)
+  if (!reader->cloner || reader->clones_again_ns > pass->now_ns)
     return 0;
   return reader->cloner->device (reader->clone_route);
 }
@@ -68,12 +68,14 @@ end_cloned (Pass *pass, Load *loaded, Turn *turn, WeirSendTarget *target)
   reader_release (reader);
 }
 
-// Sends the burst by clones to `n` readers of one device. Returns false if it cannot be cloned now.
-static bool
+// Sends the burst by clones to `n` readers of one device. Returns to how many of them, from the
+// first on; the turns of these have ended.
+static size_t
 send_clones (Pass *pass, Load *loaded, Turn **turns, size_t n)
 {
   WeirCloneTarget clones[SHARD_READERS];
   WeirSendTarget targets[SHARD_READERS];
+  size_t n_sent = 0;
 
   for (size_t i = 0; i < n; i++) {
     clones[i] = (WeirCloneTarget) { turns[i]->reader->clone_route, 0 };
@@ -81,11 +83,9 @@ send_clones (Pass *pass, Load *loaded, Turn **turns, size_t n)
   }
   weir_sender_clone (
       &loaded->sender, turns[0]->reader->cloner, turns[0]->reader->fd, clones, targets, n);
-  if (targets[0].settled == 0)
-    return false;
-  for (size_t i = 0; i < n; i++)
-    end_cloned (pass, loaded, turns[i], &targets[i]);
-  return true;
+  for (; n_sent < n && targets[n_sent].settled > 0; n_sent++)
+    end_cloned (pass, loaded, turns[n_sent], &targets[n_sent]);
+  return n_sent;
 }
 
 // Sends the burst to the readers of the batch that clones reach, device by device. Returns how many
@@ -112,10 +112,12 @@ clone_batch (Pass *pass, Load *loaded, size_t n)
     // The readers of a device are tried once.
     for (size_t k = 0; k < n_turns; k++)
       devices[at[k]] = 0;
-    if (n_turns >= CLONES_MIN && send_clones (pass, loaded, turns, n_turns)) {
-      for (size_t k = 0; k < n_turns; k++)
-        pass->batch[at[k]] = NULL;
-    }
+    if (n_turns >= CLONES_MIN)
+      n_turns = send_clones (pass, loaded, turns, n_turns);
+    else
+      n_turns = 0;
+    for (size_t k = 0; k < n_turns; k++)
+      pass->batch[at[k]] = NULL;
     if (pass->batch[i])
       pass->batch[n_left++] = pass->batch[i];
   }

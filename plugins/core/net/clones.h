@@ -26,10 +26,12 @@ typedef struct {
   // they do not: for example, because its neighbour's hardware address is not known.
   unsigned (*device) (WeirCloneRoute *route);
 
-  // Sends a message (its `msg_iov`, and its `msg_control` with UDP_SEGMENT or nothing) to `n`
-  // readers of one device, as if it were sent from the socket `fd`, and sets the error of each.
-  // Returns false, with nothing sent, if that was not possible. Does not block.
-  bool (*send) (const struct msghdr *message, int fd, WeirCloneTarget *targets, size_t n);
+  // Sends a message of `n_packets` (its `msg_iov`, and its `msg_control` with UDP_SEGMENT or
+  // nothing) to `n` readers of one device, as if it were sent from the socket `fd`. Returns how
+  // many of them, from the first on, it was cloned for, and sets the error of each of these. It was
+  // not sent to the others. Does not block.
+  size_t (*send) (
+      const struct msghdr *message, size_t n_packets, int fd, WeirCloneTarget *targets, size_t n);
 
   void (*release) (WeirCloneRoute *route);
 } WeirCloner;

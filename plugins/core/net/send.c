@@ -375,13 +375,16 @@ void
 weir_sender_clone (WeirSender *sender, const WeirCloner *cloner, int fd, WeirCloneTarget *clones,
     WeirSendTarget *targets, size_t n)
 {
-  size_t run = 0;
+  for (size_t run = 0; run < sender->n_runs && n > 0; run++) {
+    size_t first = sender->run_first[run], next = sender->run_first[run + 1];
+    size_t n_sent = cloner->send (&sender->runs[run].msg_hdr, next - first, fd, clones, n);
 
-  for (; run < sender->n_runs; run++) {
-    if (!cloner->send (&sender->runs[run].msg_hdr, fd, clones, n))
-      break;
-    count_clones (sender, sender->run_first[run], sender->run_first[run + 1], clones, targets, n);
+    for (size_t t = n_sent; t < n; t++)
+      targets[t].settled = first;
+    n = n_sent;
+    if (n > 0)
+      count_clones (sender, first, next, clones, targets, n);
   }
   for (size_t t = 0; t < n; t++)
-    targets[t].settled = sender->run_first[run];
+    targets[t].settled = sender->burst.n;
 }

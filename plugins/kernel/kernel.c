@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "kernel.h"
+
+#include "config.h"
+
+#ifdef HAVE_KERNEL_PATH
+
+#include "features.h"
+#include "program.h"
+#include "routes.h"
+
+static GMutex lock;
+static gboolean tried;
+static GError *failed; // why it cannot be loaded
+static gchar *rules;   // what clones go round
+
+// Call with `lock` held.
+static gboolean
+load (GError **error)
+{
+  if (!tried) {
+    tried = TRUE;
+    if (weir_program_load (&failed) && weir_routes_start (&failed))
+      rules = weir_find_output_rules ();
+  }
+  if (failed)
+    g_propagate_error (error, g_error_copy (failed));
+  return !failed;
+}
+
+gboolean
+weir_kernel_use (gboolean force, GError **error)
+{
+  gboolean ok;
+
+  g_mutex_lock (&lock);
+  ok = load (error);
+  if (ok && rules && !force) {
+    ok = FALSE;
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
+        "the system has %s, which clones would go round; kernel=on uses the kernel path "
+        "nevertheless",
+        rules);
+  }
+  g_mutex_unlock (&lock);
+  return ok;
+}
+
+WeirCloneRoute *
+weir_kernel_route_new (
+    int fd, const WeirAddress *address, gboolean force, const WeirCloner **cloner)
+{
+  *cloner = &weir_route_cloner;
+  return weir_route_new (fd, address, force);
+}
+
+gchar *
+weir_kernel_list_devices (void)
+{
+  return weir_routes_list_devices ();
+}
+
+#else
+
+gboolean
+weir_kernel_use (gboolean force, GError **error)
+{
+  g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
+      "this build has no kernel path, as clang or libbpf was missing");
+  return FALSE;
+}
+
+WeirCloneRoute *
+weir_kernel_route_new (
+    int fd, const WeirAddress *address, gboolean force, const WeirCloner **cloner)
+{
+  *cloner = NULL;
+  return NULL;
+}
+
+gchar *
+weir_kernel_list_devices (void)
+{
+  return g_strdup ("none");
+}
+
+#endif

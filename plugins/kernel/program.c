@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "program.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "clone_object.h"
+
+// In enum bpf_attach_type since Linux 6.6; the headers of Debian 12 are older.
+#define ATTACH_TCX_EGRESS 47
+
+#define PORT_DISCARD 9
+
+G_STATIC_ASSERT (CLONE_READERS >= WEIR_CLONES_MAX);
+
+// What this process keeps of a slot; its shared part is slots[number].
+typedef struct {
+  atomic_flag taken;
+  int fd;
+  gboolean
+      waits; // a message may still wait for a neighbour: the slot is not used before it is gone
+} Slot;
+
+static struct bpf_object *object;
+static int program_fd = -1;
+static struct clone_slot *slots;
+static Slot own[CLONE_SLOTS];
+static atomic_uint next_slot;
+
+// ---- loading ----
+
+static int
+be_silent (enum libbpf_print_level level, const char *format, va_list args)
+{
+  return 0;
+}
+
+static gboolean
+fail (GError **error, int code, const char *what)
+{
+  const char *help = "";
+
+  if (code == EPERM || code == EACCES)
+    help = ": the process needs the capabilities CAP_BPF and CAP_NET_ADMIN";
+  else if (code == EINVAL || code == ENOSYS)
+    help = ": the kernel may be too old; Linux 6.6 or later is needed";
+  g_set_error (
+      error, G_IO_ERROR, g_io_error_from_errno (code), "%s: %s%s", what, g_strerror (code), help);
+  return FALSE;
+}
+
+static gboolean
+load_object (GError **error)
+{
+  struct bpf_map *map;
+  int r;
+
+  libbpf_set_print (be_silent);
+  object = bpf_object__open_mem (clone_object, sizeof clone_object, NULL);
+  if (!object)
+    return fail (error, errno, "cannot read the clone program");
+  if ((r = bpf_object__load (object)) < 0)
+    return fail (error, -r, "cannot load the clone program");
+  program_fd = bpf_program__fd (bpf_object__find_program_by_name (object, "clone_burst"));
+  map = bpf_object__find_map_by_name (object, "slots");
+  slots = mmap (
+      NULL, sizeof *slots * CLONE_SLOTS, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd (map), 0);
+  if (slots == MAP_FAILED) {
+    slots = NULL;
+    return fail (error, errno, "cannot map the memory of the clone program");
+  }
+  return TRUE;
+}
+
+static gboolean
+open_slot (guint number, GError **error)
+{
+  guint32 mark = CLONE_MARK + number;
+  socklen_t len = sizeof slots[number].cookie;
+  Slot *slot = &own[number];
+
+  slot->fd = socket (AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (slot->fd < 0 || setsockopt (slot->fd, SOL_SOCKET, SO_MARK, &mark, sizeof mark) < 0
+      || getsockopt (slot->fd, SOL_SOCKET, SO_COOKIE, &slots[number].cookie, &len) < 0)
+    return fail (error, errno, "cannot open a socket of the clone program");
+  return TRUE;
+}
+
+static void
+unload (void)
+{
+  for (guint i = 0; i < CLONE_SLOTS; i++) {
+    if (own[i].fd >= 0)
+      close (own[i].fd);
+    own[i].fd = -1;
+  }
+  if (slots)
+    munmap (slots, sizeof *slots * CLONE_SLOTS);
+  slots = NULL;
+  bpf_object__close (object);
+  object = NULL;
+}
+
+gboolean
+weir_program_load (GError **error)
+{
+  gboolean ok;
+
+  for (guint i = 0; i < CLONE_SLOTS; i++)
+    own[i].fd = -1;
+  ok = load_object (error);
+  for (guint i = 0; i < CLONE_SLOTS && ok; i++)
+    ok = open_slot (i, error);
+  if (!ok)
+    unload ();
+  return ok;
+}
+
+int
+weir_program_attach (guint device)
+{
+  int fd =
+      bpf_link_create (program_fd, (int) device, (enum bpf_attach_type) ATTACH_TCX_EGRESS, NULL);
+
+  return fd < 0 ? -errno : fd;
+}
+
+// ---- sending ----
+
+static gboolean
+is_usable (Slot *slot)
+{
+  int waiting = 0;
+
+  if (slot->waits)
+    slot->waits = ioctl (slot->fd, SIOCOUTQ, &waiting) < 0 || waiting > 0;
+  return !slot->waits;
+}
+
+// Returns the number of a free slot, which the caller gives back; CLONE_SLOTS: none is free.
+static guint
+take_slot (void)
+{
+  guint first = atomic_fetch_add_explicit (&next_slot, 1, memory_order_relaxed);
+
+  for (guint i = 0; i < CLONE_SLOTS; i++) {
+    guint number = (first + i) % CLONE_SLOTS;
+
+    if (atomic_flag_test_and_set_explicit (&own[number].taken, memory_order_acquire))
+      continue;
+    if (is_usable (&own[number]))
+      return number;
+    atomic_flag_clear_explicit (&own[number].taken, memory_order_release);
+  }
+  return CLONE_SLOTS;
+}
+
+static void
+give_slot (guint number)
+{
+  atomic_flag_clear_explicit (&own[number].taken, memory_order_release);
+}
+
+static int
+get_option (int fd, int level, int name, int otherwise)
+{
+  socklen_t len = sizeof otherwise;
+
+  getsockopt (fd, level, name, &otherwise, &len);
+  return otherwise;
+}
+
+static void
+fill_slot (
+    struct clone_slot *slot, int fd, guint device, const struct clone_reader *readers, gsize n)
+{
+  slot->device = device;
+  slot->n = (guint32) n;
+  slot->tos = (guint8) get_option (fd, IPPROTO_IP, IP_TOS, 0);
+  slot->ttl = (guint8) get_option (fd, IPPROTO_IP, IP_TTL, 64);
+  slot->priority = (guint32) get_option (fd, SOL_SOCKET, SO_PRIORITY, 0);
+  memcpy (slot->readers, readers, n * sizeof *readers);
+  __atomic_store_n (&slot->state, CLONE_ARMED, __ATOMIC_SEQ_CST);
+}
+
+// Sends the message to the first reader's host, so that the kernel keeps that neighbour fresh. If
+// the message ever left the machine, the host would discard it.
+static int
+trigger (Slot *slot, const struct msghdr *message, guint device, guint32 to)
+{
+  struct sockaddr_in address = {
+    .sin_family = AF_INET,
+    .sin_port = htons (PORT_DISCARD),
+    .sin_addr.s_addr = to,
+  };
+  struct in_pktinfo info = { .ipi_ifindex = (int) device };
+  union {
+    struct cmsghdr align;
+    char bytes[CMSG_SPACE (sizeof (guint16)) + CMSG_SPACE (sizeof info)];
+  } control = { 0 };
+  struct msghdr own_message = {
+    .msg_name = &address,
+    .msg_namelen = sizeof address,
+    .msg_iov = message->msg_iov,
+    .msg_iovlen = message->msg_iovlen,
+    .msg_control = control.bytes,
+    .msg_controllen = message->msg_controllen + CMSG_SPACE (sizeof info),
+  };
+  struct cmsghdr *cmsg;
+
+  if (own_message.msg_controllen > sizeof control.bytes)
+    return -EINVAL;
+  if (message->msg_controllen > 0)
+    memcpy (control.bytes, message->msg_control, message->msg_controllen);
+  cmsg = (struct cmsghdr *) (control.bytes + message->msg_controllen);
+  cmsg->cmsg_level = IPPROTO_IP;
+  cmsg->cmsg_type = IP_PKTINFO;
+  cmsg->cmsg_len = CMSG_LEN (sizeof info);
+  memcpy (CMSG_DATA (cmsg), &info, sizeof info);
+  return sendmsg (slot->fd, &own_message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+// Disarms the slot. Returns the state that the program has left. The program ran before the send
+// returned, unless the message was held up; then it may be running on another processor now.
+static guint64
+disarm (struct clone_slot *slot)
+{
+  guint64 state = CLONE_ARMED;
+
+  if (__atomic_compare_exchange_n (
+          &slot->state, &state, CLONE_IDLE, FALSE, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+    return CLONE_ARMED;
+  while (state == CLONE_RUNNING)
+    state = __atomic_load_n (&slot->state, __ATOMIC_SEQ_CST);
+  return state;
+}
+
+gboolean
+weir_program_send (const struct msghdr *message, int fd, guint device,
+    const struct clone_reader *readers, gsize n, gint32 *results)
+{
+  guint number = take_slot ();
+  guint64 state;
+
+  if (number == CLONE_SLOTS)
+    return FALSE;
+  fill_slot (&slots[number], fd, device, readers, n);
+  trigger (&own[number], message, device, readers[0].target);
+  state = disarm (&slots[number]);
+  own[number].waits = state == CLONE_ARMED;
+  if (state == CLONE_DONE)
+    memcpy (results, slots[number].results, n * sizeof *results);
+  give_slot (number);
+  return state == CLONE_DONE;
+}

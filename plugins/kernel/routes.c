@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "routes.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "features.h"
+#include "netlink.h"
+#include "program.h"
+
+// Routes are looked up again after this time, as the system tells of no change of an MTU.
+#define LOOK_AGAIN_MS 5000
+
+// Most packets in a row over a device that does not segment: they are as many entries of its queue,
+// which is not emptied meanwhile. The receiving queue of a virtual device has 1000 entries.
+#define PACKETS_AT_ONCE 256
+
+#define HEADER_WORDS (sizeof (struct clone_reader) / sizeof (guint64))
+
+struct weir_clone_route {
+  atomic_uint refs;
+  guint32 to, from; // `from` is 0 if the socket is bound to no address
+  guint16 to_port, from_port;
+  gboolean force;
+  atomic_bool gone;   // no reader uses it
+  atomic_bool single; // its device does not segment
+
+  // For the thread.
+  gboolean found;
+  WeirNetRoute hop;
+
+  // Written by the thread. `version` is odd during a change.
+  atomic_uint version, device;
+  _Atomic guint64 header[HEADER_WORDS]; // a struct clone_reader
+};
+
+typedef struct {
+  WeirNetDevice net;
+  int attached;      // descriptor, or a negative errno
+  gboolean segments; // it segments UDP
+} Device;
+
+// What the thread knows. `lock` guards `added` and `names`; the rest is the thread's.
+static struct {
+  GMutex lock;
+  GPtrArray *added; // of WeirCloneRoute, new ones
+  gchar *names;
+  int wake_fd, ask_fd, watch_fd;
+  GHashTable *devices;    // interface index -> Device
+  GHashTable *neighbours; // key -> WeirNetNeighbour
+  GPtrArray *routes;
+  gboolean changed; // all routes have to be looked up
+} self;
+
+G_STATIC_ASSERT (sizeof (struct clone_reader) % sizeof (guint64) == 0);
+
+// ---- one route ----
+
+static void
+route_unref (WeirCloneRoute *route)
+{
+  if (atomic_fetch_sub_explicit (&route->refs, 1, memory_order_acq_rel) == 1)
+    g_free (route);
+}
+
+static void
+publish (WeirCloneRoute *route, guint device, const struct clone_reader *reader)
+{
+  guint64 words[HEADER_WORDS] = { 0 };
+
+  if (device)
+    memcpy (words, reader, sizeof words);
+  atomic_fetch_add_explicit (&route->version, 1, memory_order_acq_rel);
+  atomic_thread_fence (memory_order_release);
+  for (gsize i = 0; i < HEADER_WORDS; i++)
+    atomic_store_explicit (&route->header[i], words[i], memory_order_relaxed);
+  atomic_store_explicit (&route->device, device, memory_order_relaxed);
+  atomic_fetch_add_explicit (&route->version, 1, memory_order_release);
+}
+
+// Copies the headers of a route. Returns FALSE if the route changes now, or leads over another
+// device.
+static gboolean
+copy_header (WeirCloneRoute *route, guint device, struct clone_reader *reader)
+{
+  guint version = atomic_load_explicit (&route->version, memory_order_acquire);
+  guint64 words[HEADER_WORDS];
+  gboolean same;
+
+  for (gsize i = 0; i < HEADER_WORDS; i++)
+    words[i] = atomic_load_explicit (&route->header[i], memory_order_relaxed);
+  same = atomic_load_explicit (&route->device, memory_order_relaxed) == device;
+  atomic_thread_fence (memory_order_acquire);
+  memcpy (reader, words, sizeof words);
+  return same && version % 2 == 0
+         && atomic_load_explicit (&route->version, memory_order_relaxed) == version;
+}
+
+static guint64
+neighbour_key (guint32 device, guint32 address)
+{
+  return (guint64) device << 32 | address;
+}
+
+// Publishes what is known of the route.
+static void
+update (WeirCloneRoute *route)
+{
+  struct clone_reader reader = {
+    .source = route->hop.source,
+    .target = route->to,
+    .source_port = route->from_port,
+    .target_port = route->to_port,
+  };
+  const WeirNetNeighbour *neighbour = NULL;
+  const Device *device = NULL;
+  guint64 key;
+
+  if (route->found) {
+    key = neighbour_key (route->hop.device, route->hop.via);
+    neighbour = g_hash_table_lookup (self.neighbours, &key);
+    device = g_hash_table_lookup (self.devices, GUINT_TO_POINTER (route->hop.device));
+  }
+  if (!neighbour || !neighbour->usable || !device || !device->net.up || device->attached < 0
+      || !(device->segments || route->force)) {
+    if (atomic_load_explicit (&route->device, memory_order_relaxed))
+      publish (route, 0, NULL);
+    return;
+  }
+  atomic_store (&route->single, !device->segments);
+  memcpy (reader.to, neighbour->hardware, sizeof reader.to);
+  memcpy (reader.from, device->net.address, sizeof reader.from);
+  publish (route, route->hop.device, &reader);
+}
+
+static void
+look_up (WeirCloneRoute *route)
+{
+  route->found = weir_netlink_find_route (self.ask_fd, route->to, route->from, &route->hop);
+  update (route);
+}
+
+// ---- changes of the system ----
+
+static void
+device_free (gpointer data)
+{
+  Device *device = data;
+
+  if (device->attached >= 0)
+    close (device->attached);
+  g_free (device);
+}
+
+static void
+note_names (void)
+{
+  GString *names = g_string_new (NULL);
+  GHashTableIter iter;
+  gpointer value;
+
+  g_hash_table_iter_init (&iter, self.devices);
+  while (g_hash_table_iter_next (&iter, NULL, &value)) {
+    const Device *device = value;
+
+    if (device->attached >= 0)
+      g_string_append_printf (names, "%s%s", names->len > 0 ? ", " : "", device->net.name);
+  }
+  g_mutex_lock (&self.lock);
+  g_free (self.names);
+  self.names = g_string_free (names, FALSE);
+  g_mutex_unlock (&self.lock);
+}
+
+static void
+on_device (const WeirNetDevice *net, gpointer data)
+{
+  gpointer key = GUINT_TO_POINTER (net->device);
+  Device *device = g_hash_table_lookup (self.devices, key);
+
+  self.changed = TRUE;
+  if (net->gone || !net->ethernet) {
+    g_hash_table_remove (self.devices, key);
+  } else {
+    if (!device) {
+      device = g_new0 (Device, 1);
+      device->attached = weir_program_attach (net->device);
+      g_hash_table_insert (self.devices, key, device);
+    }
+    device->net = *net;
+    device->segments = weir_device_segments_udp (net->name);
+  }
+  note_names ();
+}
+
+static void
+on_neighbour (const WeirNetNeighbour *neighbour, gpointer data)
+{
+  guint64 key = neighbour_key (neighbour->device, neighbour->address);
+
+  if (neighbour->usable)
+    g_hash_table_insert (
+        self.neighbours, g_memdup2 (&key, sizeof key), g_memdup2 (neighbour, sizeof *neighbour));
+  else
+    g_hash_table_remove (self.neighbours, &key);
+  for (guint i = 0; i < self.routes->len; i++) {
+    WeirCloneRoute *route = g_ptr_array_index (self.routes, i);
+
+    if (route->found && route->hop.via == neighbour->address
+        && route->hop.device == neighbour->device)
+      update (route);
+  }
+}
+
+static void
+on_routes (gpointer data)
+{
+  self.changed = TRUE;
+}
+
+static const WeirNetChanges changes = { on_device, on_neighbour, on_routes };
+
+// ---- the thread ----
+
+// Takes the new routes in, and forgets those that no reader uses.
+static void
+take_routes (void)
+{
+  GPtrArray *added;
+
+  g_mutex_lock (&self.lock);
+  added = self.added;
+  self.added = g_ptr_array_new ();
+  g_mutex_unlock (&self.lock);
+  for (guint i = 0; i < self.routes->len;) {
+    WeirCloneRoute *route = g_ptr_array_index (self.routes, i);
+
+    if (atomic_load (&route->gone))
+      g_ptr_array_remove_index_fast (self.routes, i);
+    else
+      i++;
+  }
+  for (guint i = 0; i < added->len; i++) {
+    WeirCloneRoute *route = g_ptr_array_index (added, i);
+
+    g_ptr_array_add (self.routes, route);
+    look_up (route);
+  }
+  g_ptr_array_free (added, TRUE);
+}
+
+static void
+list_again (void)
+{
+  g_hash_table_remove_all (self.neighbours);
+  weir_netlink_list (self.ask_fd, &changes, NULL);
+  self.changed = TRUE;
+}
+
+static gpointer
+follow (gpointer data)
+{
+  for (;;) {
+    struct pollfd fds[] = { { .fd = self.watch_fd, .events = POLLIN },
+      { .fd = self.wake_fd, .events = POLLIN } };
+    int r = poll (fds, 2, LOOK_AGAIN_MS);
+    eventfd_t n;
+
+    if (fds[1].revents)
+      eventfd_read (self.wake_fd, &n);
+    self.changed = r == 0;
+    if (fds[0].revents && !weir_netlink_read (self.watch_fd, &changes, NULL))
+      list_again ();
+    // A route that changes is not used until it has been looked up.
+    for (guint i = 0; i < self.routes->len && self.changed && r > 0; i++)
+      publish (g_ptr_array_index (self.routes, i), 0, NULL);
+    for (guint i = 0; i < self.routes->len && self.changed; i++)
+      look_up (g_ptr_array_index (self.routes, i));
+    take_routes ();
+  }
+  return NULL;
+}
+
+gboolean
+weir_routes_start (GError **error)
+{
+  self.wake_fd = eventfd (0, EFD_CLOEXEC);
+  self.watch_fd = weir_netlink_watch ();
+  self.ask_fd = weir_netlink_open ();
+  self.added = g_ptr_array_new ();
+  self.routes = g_ptr_array_new_with_free_func ((GDestroyNotify) route_unref);
+  self.devices = g_hash_table_new_full (NULL, NULL, NULL, device_free);
+  self.neighbours = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, g_free);
+  if (self.wake_fd < 0 || self.watch_fd < 0 || self.ask_fd < 0
+      || !weir_netlink_list (self.ask_fd, &changes, NULL)) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
+        "cannot read the routes of the system by netlink: the process needs sockets of the family "
+        "AF_NETLINK");
+    return FALSE;
+  }
+  g_thread_unref (g_thread_new ("weir-routes", follow, NULL));
+  return TRUE;
+}
+
+gchar *
+weir_routes_list_devices (void)
+{
+  gchar *names;
+
+  g_mutex_lock (&self.lock);
+  names = g_strdup (self.names && *self.names ? self.names : "none");
+  g_mutex_unlock (&self.lock);
+  return names;
+}
+
+// ---- routes ----
+
+static gboolean
+has_option (int fd, int option)
+{
+  gchar value[IFNAMSIZ] = { 0 };
+  socklen_t len = sizeof value;
+
+  if (getsockopt (fd, SOL_SOCKET, option, value, &len) < 0)
+    return FALSE;
+  for (socklen_t i = 0; i < len; i++) {
+    if (value[i])
+      return TRUE;
+  }
+  return FALSE;
+}
+
+static gboolean
+is_paced (int fd)
+{
+  guint32 rate = G_MAXUINT32;
+  socklen_t len = sizeof rate;
+
+  getsockopt (fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, &len);
+  return rate != G_MAXUINT32;
+}
+
+WeirCloneRoute *
+weir_route_new (int fd, const WeirAddress *address, gboolean force)
+{
+  struct sockaddr_in own = { 0 };
+  socklen_t len = sizeof own;
+  WeirCloneRoute *route;
+
+  if (address->any.sa_family != AF_INET || weir_address_is_multicast (address)
+      || getsockname (fd, (struct sockaddr *) &own, &len) < 0 || own.sin_family != AF_INET
+      || own.sin_port == 0 || has_option (fd, SO_MARK) || has_option (fd, SO_BINDTODEVICE)
+      || (is_paced (fd) && !force))
+    return NULL;
+  route = g_new0 (WeirCloneRoute, 1);
+  atomic_init (&route->refs, 2); // the caller's, and the thread's
+  route->to = address->v4.sin_addr.s_addr;
+  route->to_port = address->v4.sin_port;
+  route->from = own.sin_addr.s_addr;
+  route->from_port = own.sin_port;
+  route->force = force;
+  g_mutex_lock (&self.lock);
+  g_ptr_array_add (self.added, route);
+  g_mutex_unlock (&self.lock);
+  eventfd_write (self.wake_fd, 1);
+  return route;
+}
+
+static void
+release (WeirCloneRoute *route)
+{
+  atomic_store (&route->gone, true);
+  eventfd_write (self.wake_fd, 1);
+  route_unref (route);
+}
+
+static unsigned
+get_device (WeirCloneRoute *route)
+{
+  return atomic_load_explicit (&route->device, memory_order_relaxed);
+}
+
+// Returns the error of a clone's result (layout.h). Queues that are congested have taken the clone.
+static int
+error_of (gint32 result)
+{
+  const gint32 congested = 2;
+
+  if (result == 0 || result == congested)
+    return 0;
+  return result > 0 ? ENOBUFS : -result;
+}
+
+static gboolean
+send_some (const struct msghdr *message, int fd, WeirCloneTarget *targets, gsize n)
+{
+  guint device = get_device (targets[0].route);
+  struct clone_reader readers[CLONE_READERS];
+  gint32 results[CLONE_READERS];
+
+  for (gsize i = 0; i < n; i++) {
+    if (!device || !copy_header (targets[i].route, device, &readers[i]))
+      return FALSE;
+  }
+  if (!weir_program_send (message, fd, device, readers, n, results))
+    return FALSE;
+  for (gsize i = 0; i < n; i++)
+    targets[i].error = error_of (results[i]);
+  return TRUE;
+}
+
+static size_t
+send_clones (
+    const struct msghdr *message, size_t n_packets, int fd, WeirCloneTarget *targets, size_t n)
+{
+  gsize at_once = CLONE_READERS, n_sent = 0;
+
+  if (atomic_load_explicit (&targets[0].route->single, memory_order_relaxed))
+    at_once = CLAMP (PACKETS_AT_ONCE / n_packets, 1, CLONE_READERS);
+  while (n_sent < n) {
+    gsize n_now = MIN (at_once, n - n_sent);
+
+    if (!send_some (message, fd, targets + n_sent, n_now))
+      break;
+    n_sent += n_now;
+  }
+  return n_sent;
+}
+
+const WeirCloner weir_route_cloner = { get_device, send_clones, release };

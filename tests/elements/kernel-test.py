@@ -1,0 +1,464 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The kernel path of fanoutsink: what readers get, and how it is entered and left.
+
+The sender and the readers have a network namespace each, with a veth pair between them.
+"""
+
+import ctypes
+import os
+import random
+import select
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+from netns import Namespace, NoRig
+from tap import Skip, run, test
+
+SENDER, READERS = '10.78.0.1', '10.78.0.2'
+SO_RCVBUFFORCE = 33
+SYS_BPF = {'x86_64': 321, 'aarch64': 280}.get(os.uname().machine)
+PATIENCE = 20
+libc = ctypes.CDLL(None, use_errno=True)
+seed = int(os.environ.get('WEIR_SEED', time.time_ns() % 2**31))
+
+
+def inside(namespace, function):
+    """Returns what `function` returns in a thread inside the namespace."""
+    result = []
+
+    def call():
+        if libc.setns(namespace.descriptor, 0) != 0:
+            raise OSError(ctypes.get_errno(), 'setns')
+        result.append(function())
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    return result[0]
+
+
+def bpf_exists(kind, number):
+    """Reports whether the system has the BPF object with this id."""
+    commands = {'prog': 13, 'map': 14, 'link': 30}  # BPF_..._GET_FD_BY_ID
+    attributes = (ctypes.c_uint32 * 32)(number)
+    descriptor = libc.syscall(SYS_BPF, commands[kind], attributes, ctypes.sizeof(attributes))
+    if descriptor >= 0:
+        os.close(descriptor)
+    return descriptor >= 0
+
+
+def packet(seq, timestamp, size, marker):
+    """The packet that kernel-sender.c makes."""
+    head = bytes([0x80, 96 | (0x80 if marker else 0)]) + seq.to_bytes(2, 'big')
+    head += timestamp.to_bytes(4, 'big') + bytes([0x12, 0x34, 0x56, 0x78])
+    return head + bytes((seq * 7 + i) & 0xff for i in range(12, size))
+
+
+def numbers(line):
+    return {name: int(value) for name, value in (field.split('=') for field in line.split())}
+
+
+class Reader:
+    def __init__(self, namespace, address, port):
+        self.address, self.port = address, port
+        self.socket = inside(namespace, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 4 << 20)
+        self.socket.bind((address, port))
+        self.socket.setblocking(False)
+        self.got, self.sources = [], set()
+
+    def read(self):
+        while True:
+            try:
+                data, source = self.socket.recvfrom(65536)
+            except BlockingIOError:
+                return self.got
+            self.got.append(data)
+            self.sources.add(source)
+
+
+class Net:
+    """A sender and the hosts of its readers, which have addresses of their own on one device."""
+
+    def __init__(self, n_hosts=1):
+        try:
+            self.sender, self.readers = Namespace(), Namespace()
+            self.sender.run('ip', 'link', 'add', 'veth', 'type', 'veth', 'peer', 'name', 'veth',
+                            'netns', self.readers.path)
+            for side, address in (self.sender, SENDER), (self.readers, READERS):
+                side.run('ip', 'link', 'set', 'lo', 'up')
+                side.run('ip', 'address', 'add', f'{address}/24', 'dev', 'veth')
+                side.run('ip', 'link', 'set', 'veth', 'up')
+            for i in range(1, n_hosts):
+                self.readers.run('ip', 'address', 'add', f'10.78.0.{2 + i}/24', 'dev', 'veth')
+        except NoRig as why:
+            raise Skip(str(why))
+        self.process, self.all = None, []
+        self.seq, self.timestamp, self.sent = 65000, 90000, []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+        for reader in self.all:
+            reader.socket.close()
+        self.sender.close()
+        self.readers.close()
+
+    def command(self, line):
+        self.process.stdin.write(line + '\n')
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+    def start(self, kernel='on', enter=(), **properties):
+        words = [f'{key.replace("_", "-")}={value}' for key, value in properties.items()]
+        self.process = subprocess.Popen(
+            [*self.sender.words, *enter, os.environ['WEIR_KERNEL_SENDER']], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True)
+        return self.command(' '.join(['start', f'kernel={kernel}', 'max-coalesce=0', *words]))
+
+    def need(self, answer):
+        """Skips the test if the kernel path is not there."""
+        if 'no kernel path' in answer or 'too old' in answer or \
+                ('CAP_BPF' in answer and os.geteuid() != 0):
+            raise Skip(answer)
+        assert answer == 'ok', answer
+
+    def add(self, n=1, first_host=0, n_hosts=1):
+        added = []
+        for i in range(n):
+            reader = Reader(self.readers, f'10.78.0.{2 + first_host + i % n_hosts}',
+                            20000 + 2 * len(self.all))
+            reader.first = len(self.sent)
+            self.all.append(reader)
+            added.append(reader)
+            self.command(f'add {reader.address} {reader.port}')
+        return added
+
+    def remove(self, reader):
+        self.settle()
+        self.command(f'remove {reader.address} {reader.port}')
+        reader.read()
+        reader.last = len(self.sent)
+
+    def push(self, *sizes):
+        for i, size in enumerate(sizes):
+            self.sent.append(packet((self.seq + i) & 0xffff, self.timestamp, size,
+                                    i + 1 == len(sizes)))
+        answer = self.command(f'frame {self.seq} {self.timestamp} {" ".join(map(str, sizes))}')
+        assert answer == 'ok', answer
+        self.seq = (self.seq + len(sizes)) & 0xffff
+        self.timestamp += 3600
+
+    def stats(self):
+        return numbers(self.command('stats'))
+
+    def stats_of(self, reader):
+        return numbers(self.command(f'reader {reader.address} {reader.port}'))
+
+    def settle(self):
+        """Waits until every packet is sent or dropped, and returns the statistics."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            stats = self.stats()
+            lag = sum(self.stats_of(r)['lag-packets'] for r in self.all if not hasattr(r, 'last'))
+            if lag == 0:
+                stats = self.stats()
+                assert stats['packets-due'] == stats['packets-sent'] + stats['dropped'], stats
+                return stats
+            assert time.monotonic() < end, stats
+            time.sleep(0.01)
+
+    def wait_for_clones(self, n, frame=(1000, 1000, 500)):
+        """Pushes frames until `n` readers get clones. Routes and neighbours are looked up after a
+        reader was added."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            self.push(*frame)
+            stats = self.settle()
+            if stats['kernel-readers'] == n:
+                return stats
+            assert time.monotonic() < end, stats
+            time.sleep(0.01)
+
+    def check(self):
+        """Every reader has got exactly what was sent, and has lost nothing."""
+        stats = self.settle()
+        assert stats['dropped'] == 0, stats
+        for reader in self.all:
+            want = self.sent[reader.first:getattr(reader, 'last', None)]
+            self.await_packets(reader, len(want))
+            assert len(reader.got) == len(want), (len(reader.got), len(want))
+            assert reader.got == want, 'the packets differ'
+            assert len(reader.sources) <= 1 and all(a == SENDER for a, _ in reader.sources), \
+                reader.sources
+        assert len(set().union(*(reader.sources for reader in self.all))) == 1
+        return stats
+
+    @staticmethod
+    def await_packets(reader, n):
+        end = time.monotonic() + PATIENCE
+        while len(reader.read()) < n and time.monotonic() < end:
+            select.select([reader.socket], [], [], 0.1)
+
+    def bpf_ids(self):
+        """Returns (kind, id) of the BPF programs, links and maps that the sender holds."""
+        ids = set()
+        for descriptor in os.listdir(f'/proc/{self.process.pid}/fdinfo'):
+            with open(f'/proc/{self.process.pid}/fdinfo/{descriptor}', encoding='ascii') as f:
+                fields = dict(line.split(':', 1) for line in f if ':' in line)
+            ids |= {(kind, int(fields[f'{kind}_id'])) for kind in ('prog', 'link', 'map')
+                    if f'{kind}_id' in fields}
+        return ids
+
+
+def random_frame(rng, most):
+    """Sizes of a frame: mostly equal packets and a shorter last one; sometimes any sizes."""
+    if rng.random() < 0.2:
+        return [rng.randrange(12, 1400) for _ in range(rng.randrange(1, 6))]
+    size = rng.choice([60, 200, 1000, 1200, 1400])
+    return [size] * rng.randrange(0, most) + [rng.randrange(12, size + 1)]
+
+
+def exact(n_readers=200, device=(), n_hosts=4, most=40):
+    rng = random.Random(seed)
+    print(f'# seed {seed}')
+    with Net(n_hosts) as net:
+        for side in net.sender, net.readers:
+            for words in device:
+                side.run(*words)
+        net.need(net.start())
+        net.add(n_readers, n_hosts=n_hosts)
+        net.wait_for_clones(n_readers)
+        before = net.stats()
+        for _ in range(60):
+            net.push(*random_frame(rng, most))
+            net.settle()  # a reader that lags is served on its own
+            for reader in net.all:
+                reader.read()
+        stats = net.check()
+        assert stats['clones'] > before['clones'], stats
+        # Nothing but clones, in triggers of up to 64 readers.
+        assert stats['sends'] == before['sends'], (before, stats)
+        snmp = net.readers.run('awk', '/^Udp: [0-9]/ { print $4, $8 }', '/proc/net/snmp').split()
+        assert snmp == ['0', '0'], f'UDP errors, checksum errors: {snmp}'
+
+
+@test
+def readers_get_clones_that_are_exact():
+    """200 readers get every packet unchanged, short last segments and all"""
+    exact()
+
+
+@test
+def without_checksum_offload():
+    """a device without checksum offload"""
+    exact(device=[('ethtool', '-K', 'veth', 'tx', 'off', 'rx', 'off')])
+
+
+@test
+def without_segmentation():
+    """a device that does not segment"""
+    # The receiving queue of a veth device has 1000 entries for all packets of this machine.
+    exact(device=[('ethtool', '-K', 'veth', 'tx-udp-segmentation', 'off', 'gso', 'off'),
+                  ('ethtool', '-K', 'veth', 'rx', 'off')], most=10)
+
+
+@test(timeout=200)
+def the_path_is_entered_and_left():
+    """readers join and leave while the path is switched 1000 times, and lose nothing"""
+    rng = random.Random(seed)
+    print(f'# seed {seed}')
+    with Net(n_hosts=3) as net:
+        net.need(net.start())
+        net.add(100, n_hosts=3)
+        net.wait_for_clones(100)
+        mode = 'on'
+        for step in range(1000):
+            mode = 'off' if mode == 'on' else 'on'
+            net.command(f'set kernel={mode}')
+            net.push(*random_frame(rng, 6))
+            here = [reader for reader in net.all if not hasattr(reader, 'last')]
+            if step % 20 == 7:
+                net.remove(rng.choice(here))
+                net.add(1, first_host=rng.randrange(3))
+            if step % 10 == 0:
+                net.settle()
+                for reader in net.all:
+                    reader.read()
+        stats = net.check()
+        # Which part is cloned depends on how soon routes are found again.
+        assert stats['clones'] > 0 and stats['sends'] > 0, stats
+        net.command('set kernel=on')
+        net.wait_for_clones(100)
+
+
+def moves(net, change, undo=None):
+    """Readers that get clones still get everything after a change of the network, and get clones
+    again."""
+    net.need(net.start())
+    net.add(20, n_hosts=2)
+    net.wait_for_clones(20)
+    for _ in range(10):
+        net.push(1000, 1000, 300)
+    net.settle()
+    change()
+    if undo:
+        net.push(1000, 300)
+        net.settle()
+        undo()
+    for reader in net.all:
+        reader.read()
+        reader.got.clear()
+        reader.first = len(net.sent)
+    net.wait_for_clones(20)
+    for _ in range(10):
+        net.push(1000, 1000, 300)
+    for reader in net.all:
+        net.await_packets(reader, len(net.sent) - reader.first)
+        assert reader.got[-30:] == net.sent[-30:], (len(reader.got), len(net.sent))
+
+
+@test
+def a_neighbour_gets_another_hardware_address():
+    """a neighbour with another hardware address"""
+    with Net(2) as net:
+        moves(net, lambda: (
+            net.readers.run('ip', 'link', 'set', 'veth', 'address', '02:00:00:00:78:02'),
+            *(net.sender.run('ip', 'neighbour', 'replace', f'10.78.0.{host}', 'lladdr',
+                             '02:00:00:00:78:02', 'dev', 'veth', 'nud', 'stale')
+              for host in (2, 3))))
+
+
+@test
+def a_stale_neighbour_is_asked_again():
+    """neighbours that the system forgets"""
+    with Net(2) as net:
+        moves(net, lambda: net.sender.run('ip', 'neighbour', 'flush', 'dev', 'veth'))
+
+
+@test
+def a_device_goes_down_and_up():
+    """a device that goes down and up"""
+    with Net(2) as net:
+        moves(net, lambda: net.sender.run('ip', 'link', 'set', 'veth', 'down'),
+              lambda: net.sender.run('ip', 'link', 'set', 'veth', 'up'))
+
+
+@test
+def a_route_moves_to_another_device():
+    """a route that moves to another device"""
+    with Net(2) as net:
+        net.sender.run('ip', 'link', 'add', 'veth2', 'type', 'veth', 'peer', 'name', 'veth2',
+                       'netns', net.readers.path)
+        for side, address in (net.sender, '10.79.0.1'), (net.readers, '10.79.0.2'):
+            side.run('ip', 'address', 'add', f'{address}/24', 'dev', 'veth2')
+            side.run('ip', 'link', 'set', 'veth2', 'up')
+            side.run('sysctl', '-qw', 'net.ipv4.conf.all.rp_filter=0',
+                     'net.ipv4.conf.veth2.rp_filter=0')
+        moves(net, lambda: [
+            net.sender.run('ip', 'route', 'add', f'10.78.0.{host}/32', 'via', '10.79.0.2', 'dev',
+                           'veth2', 'src', SENDER) for host in (2, 3)])
+        listing = net.sender.run('ip', '-s', '-j', 'link', 'show', 'veth2')
+        assert int(listing.split('"tx":{"bytes":')[1].split(',')[0]) > 20 * 10 * 2300, listing
+
+
+@test
+def nothing_is_left_after_a_kill():
+    """nothing stays at the device after a SIGKILL"""
+    if not SYS_BPF:
+        raise Skip('the number of the system call bpf is not known here')
+    with Net() as net:
+        net.need(net.start())
+        net.add(5)
+        net.wait_for_clones(5)
+        ids = net.bpf_ids()
+        assert {kind for kind, _ in ids} == {'prog', 'link', 'map'}, ids
+        assert all(bpf_exists(*one) for one in ids), ids
+        net.process.send_signal(signal.SIGKILL)
+        net.process.wait()
+        end = time.monotonic() + PATIENCE
+        while any(bpf_exists(*one) for one in ids):
+            assert time.monotonic() < end, ids
+            time.sleep(0.05)
+
+
+@test
+def without_permission_auto_sends_and_on_refuses():
+    """without permission, `auto` serves by sends and `on` gives the reason"""
+    drop = ('setpriv', '--bounding-set=-all', '--inh-caps=-all')
+    with Net() as net:
+        answer = net.start('on', enter=drop)
+        if 'no kernel path' in answer:
+            raise Skip(answer)
+        assert 'kernel=on' in answer and 'CAP_BPF and CAP_NET_ADMIN' in answer, answer
+        net.process.kill()
+        net.process.wait()
+        assert net.start('auto', enter=drop) == 'ok'
+        net.add(5)
+        for _ in range(20):
+            net.push(1000, 1000, 300)
+        stats = net.check()
+        assert stats['clones'] == 0 and not net.bpf_ids(), stats
+
+
+@test
+def two_capabilities_are_enough():
+    """CAP_BPF and CAP_NET_ADMIN are enough"""
+    with Net() as net:
+        net.need(net.start(enter=(
+            'setpriv', '--bounding-set=-all,+bpf,+net_admin', '--inh-caps=-all')))
+        net.add(5)
+        net.wait_for_clones(5)
+
+
+@test
+def rules_for_packets_that_leave_turn_auto_off():
+    """a rule for packets that leave turns `auto` off, and not `on`"""
+    with Net() as net:
+        net.sender.run('nft', 'add', 'table', 'inet', 't')
+        net.sender.run('nft', 'add', 'chain', 'inet', 't', 'out',
+                       '{ type filter hook output priority 0; }')
+        net.need(net.start('auto'))
+        net.add(5)
+        net.wait_for_clones(5)  # a chain without a rule
+        net.process.kill()
+        net.process.wait()
+        net.sender.run('nft', 'add', 'rule', 'inet', 't', 'out', 'udp', 'dport', '9999', 'drop')
+        net.start('auto')
+        for reader in net.all:
+            net.command(f'add {reader.address} {reader.port}')
+        for _ in range(20):
+            net.push(1000, 1000, 300)
+            net.settle()
+            time.sleep(0.01)
+        assert net.stats()['clones'] == 0
+        net.command('set kernel=on')
+        net.wait_for_clones(5)
+
+
+@test
+def auto_leaves_a_device_alone_that_does_not_segment():
+    """`auto` leaves a device alone that does not segment"""
+    with Net() as net:
+        net.sender.run('ethtool', '-K', 'veth', 'tx-udp-segmentation', 'off')
+        net.need(net.start('auto'))
+        net.add(5)
+        for _ in range(20):
+            net.push(1000, 1000, 300)
+            net.settle()
+            time.sleep(0.01)
+        assert net.check()['clones'] == 0
+        net.sender.run('ethtool', '-K', 'veth', 'tx-udp-segmentation', 'on')
+        net.wait_for_clones(5)
+
+
+if __name__ == '__main__':
+    run()
