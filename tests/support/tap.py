@@ -12,12 +12,14 @@
 
 A test passes by returning, fails by raising and is skipped by raising Skip('reason'). Its name is
 the first line of its docstring or the name of the function.
-Arguments on the command line select the tests whose name or function contains one of them.
+Arguments on the command line select the tests whose name or function contains one of them. An
+argument -FUNCTION leaves that test out.
 """
 
 import os
 import signal
 import sys
+import time
 import traceback
 
 # A sanitized program is several times slower than a plain one.
@@ -66,17 +68,26 @@ def _one(function, timeout):
 
 def run(filters=None):
     """Runs the tests in order and exits. `filters` defaults to the command line's arguments."""
-    filters = sys.argv[1:] if filters is None else filters
+    words = sys.argv[1:] if filters is None else filters
+    filters = [word for word in words if not word.startswith('-')]
+    left_out = {word[1:] for word in words if word.startswith('-')}
+    texts = [f'{name}\n{function.__name__}' for name, function, _ in _tests]
+    unknown = [word for word in filters if not any(word in text for text in texts)]
+    unknown += left_out - {function.__name__ for _, function, _ in _tests}
+    assert not unknown, f'no such tests: {unknown}'
     chosen = [
-        (name, function, timeout)
-        for name, function, timeout in _tests
-        if not filters or any(f in name or f in function.__name__ for f in filters)
+        test
+        for test, text in zip(_tests, texts)
+        if test[1].__name__ not in left_out
+        and (not filters or any(word in text for word in filters))
     ]
     signal.signal(signal.SIGALRM, _alarm)
     failed = 0
     print(f'1..{len(chosen)}', flush=True)
     for number, (name, function, timeout) in enumerate(chosen, 1):
+        start = time.monotonic()
         ok, directive = _one(function, timeout)
         failed += not ok
+        print(f'# {time.monotonic() - start:.1f} s')
         print(f'{"ok" if ok else "not ok"} {number} - {name}{directive}', flush=True)
     sys.exit(1 if failed else 0)
