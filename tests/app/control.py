@@ -4,6 +4,7 @@
 import http.client
 import json
 import os
+import re
 import signal
 import tempfile
 
@@ -117,6 +118,18 @@ def cpu_seconds(proxy):
     with open(f'/proc/{proxy.pid}/stat', encoding='ascii') as file:
         fields = file.read().rpartition(')')[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+
+
+def sent_packets(proxy, path='/cam'):
+    found = re.search(rf'^weir_sent_packets_total{{mount="{path}"}} (\d+)$',
+                      proxy.get('/metrics').decode(), re.M)
+    return int(found[1]) if found else 0
+
+
+def wait_for_packets(proxy, number, path='/cam'):
+    """Waits until the mount's readers have been sent this number of packets more."""
+    enough = sent_packets(proxy, path) + number
+    wait_until(lambda: sent_packets(proxy, path) >= enough, 20, f'{number} packets more')
 
 
 def wait_for_readers_of(proxy, number):

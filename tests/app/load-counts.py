@@ -3,7 +3,7 @@
 
 import time
 
-from loads import Load, check, load
+from loads import Load, check, load, load_at_once
 from scripted import AUDIO, KEY_PICTURE, SSRC, VIDEO, Server, reports, rtp, sender_report
 from tap import run, test
 
@@ -43,8 +43,7 @@ def frames_that_arrive_in_pieces_are_counted():
 @test
 def packets_before_the_answer_to_play_are_counted_apart():
     with Server(early=play) as server:
-        for transport in 'udp', 'tcp':
-            result = load('--duration', 1, '--transport', transport, server.url)
+        for result in load_at_once('--duration', 1, server.url):
             check_counts(result, 1, early=len(SEQS))
         with Load('--duration', 1, server.url, json=False) as running:
             assert running.wait() == 0, running.output()
@@ -57,8 +56,7 @@ def reports_before_the_answer_to_play_are_counted_apart():
         session.send(VIDEO, sender_report(1 << 32, 0), rtcp=True)
 
     with Server(play, early=report) as server:
-        for transport in 'udp', 'tcp':
-            result = load('--duration', 1, '--transport', transport, '--verbose', server.url)
+        for result in load_at_once('--duration', 1, '--verbose', server.url):
             check_counts(result, 1, early=1)
             assert result['per_reader'][0]['tracks'][0]['early'] == 1, result
 
@@ -70,8 +68,7 @@ def packets_before_the_answer_to_teardown_are_counted():
             session.send(VIDEO, rtp(number, 0))
 
     with Server(late=late) as server:
-        for transport in 'udp', 'tcp':
-            result = load('--duration', 0.5, '--transport', transport, server.url)
+        for result in load_at_once('--duration', 0.5, server.url):
             check(result, packets=200, lost=0, errors={})
 
 
@@ -94,10 +91,9 @@ def data_that_is_not_rtp_is_not_counted():
         for packet in b'', b'\x80', b'\x00' * 100, b'\x8f' + bytes(11), b'\xa0' + bytes(11):
             session.send(VIDEO, packet)
 
-    for transport in 'udp', 'tcp':
-        with Server(garbage) as server:
-            result = load('--duration', 1, '--transport', transport, server.url)
-        check(result, invalid=5, **FOUND)
+    with Server(garbage) as server:
+        for result in load_at_once('--duration', 1, server.url):
+            check(result, invalid=5, **FOUND)
 
 
 def wait_for_report(session, blocks):
@@ -108,10 +104,11 @@ def wait_for_report(session, blocks):
 
 
 def check_reports(words, blocks):
-    for transport in 'udp', 'tcp':
-        with Server(play) as server:
-            load('--duration', 4, '--transport', transport, *words, server.url)
-            wait_for_report(server.sessions[0], blocks)
+    with Server(play) as server:
+        load_at_once('--duration', 4, *words, server.url)
+        assert len(server.sessions) == 2
+        for session in server.sessions:
+            wait_for_report(session, blocks)
 
 
 @test
@@ -145,9 +142,9 @@ def first_frame_is_the_first_key_picture():
         time.sleep(0.3)
         session.send(VIDEO, rtp(2, 3000, KEY_PICTURE))
 
-    for transport in 'udp', 'tcp':
-        with Server(late) as server:
-            result = load('--duration', 1, '--transport', transport, server.url)
+    with Server(late) as server:
+        results = load_at_once('--duration', 1, server.url)
+    for result in results:
         packet, frame = result['first_packet_ms'], result['first_frame_ms']
         assert packet['n'] == 1 and frame['n'] == 1, result
         assert frame['max'] - packet['max'] >= 100, result

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-from loads import Load, check, load, refuse
+from loads import Load, check, load, load_at_once, refuse
 from proc import free_port, free_udp_pair
 from proxy import CLIP, Origin, Proxy
 from scripted import AUDIO, VIDEO, Server, rtp
@@ -37,9 +37,8 @@ def flow(session, track=VIDEO):
 @test
 def the_proxy_is_read_over_udp_and_tcp():
     with demo() as proxy:
-        for transport in 'udp', 'tcp', 'mixed':
-            result = load('--readers', 20, '--duration', 2, '--transport', transport,
-                          proxy.url('/demo'))
+        for result in load_at_once('--readers', 20, '--duration', 2, proxy.url('/demo'),
+                                   transports=('udp', 'tcp', 'mixed')):
             check(result, readers=20, connected=20, refused={}, errors={}, lost=0, reordered=0,
                   duplicates=0, invalid=0, early=0)
             assert result['packets'] > 20 * 50, result
@@ -165,11 +164,10 @@ def wrong_arguments_are_refused():
 
 @test
 def mute_readers_ignore_the_media():
-    for transport in 'udp', 'tcp':
-        with Server(flow) as server:
-            result = load('--mute', '--readers', 5, '--duration', 1, '--transport', transport,
-                          server.url)
-            assert all(session.left.is_set() for session in server.sessions)
+    with Server(flow) as server:
+        results = load_at_once('--mute', '--readers', 5, '--duration', 1, server.url)
+        assert all(session.left.is_set() for session in server.sessions)
+    for result in results:
         check(result, connected=5, packets=0, errors={})
         assert result['signal']['setups'] == 5, result
 
@@ -177,9 +175,10 @@ def mute_readers_ignore_the_media():
 @test
 def sessions_are_kept_alive():
     with Server(flow, timeout=2) as server:
-        for transport in 'udp', 'tcp':
-            load('--duration', 2.5, '--transport', transport, server.url)
-            asked = server.sessions[-1].asked
+        load_at_once('--duration', 2.5, server.url)
+        assert len(server.sessions) == 2
+        for session in server.sessions:
+            asked = session.asked
             assert asked[:3] == ['DESCRIBE', 'SETUP', 'PLAY'] and asked[-1] == 'TEARDOWN', asked
             # A request every second; a busy machine may miss one.
             assert set(asked[3:-1]) == {'OPTIONS'}, asked

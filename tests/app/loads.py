@@ -3,6 +3,8 @@
 
 import json
 import os
+import signal
+from contextlib import ExitStack
 
 from proc import Proc
 from tap import Skip
@@ -27,10 +29,23 @@ class Load(Proc):
         assert '{' in text, text
         return json.loads(text[text.index('{'):])
 
+    def finish(self, status=0):
+        """Ends the readers before their duration is over. Returns rtsp-load's result."""
+        self.signal(signal.SIGINT)
+        return self.result(status)
+
 
 def load(*words, status=0, command=()):
     with Load(*words, command=command) as running:
         return running.result(status)
+
+
+def load_at_once(*words, transports=('udp', 'tcp')):
+    """Runs rtsp-load over each transport, all at once. Returns the results."""
+    with ExitStack() as stack:
+        running = [stack.enter_context(Load('--transport', transport, *words))
+                   for transport in transports]
+        return [each.result() for each in running]
 
 
 def refuse(*words, line, status=1, timeout=15, command=()):

@@ -8,6 +8,7 @@ import re
 import struct
 import tempfile
 
+from clips import clip
 from control import Controlled
 from proc import Rtsp
 from proxy import Origin, Proxy, Read, check_whole, matches, wait_until
@@ -15,7 +16,11 @@ from tap import run, test
 
 CACHE = {'time': '30s', 'bytes': '16M'}
 DELAY = 2
-GOP = 5.3  # seconds from one keyframe of the clip to the next
+GOP = 1  # seconds from one keyframe of the clip to the next
+
+
+def origin_of_clip():
+    return Origin(clip=clip(GOP, size='640x360'))
 
 
 def mount(origin, **settings):
@@ -119,7 +124,7 @@ class Client(Rtsp):
 def read_both(late, live):
     """Reads from both in turn, because the proxy thins a reader that does not read for long."""
     for _ in range(30):
-        late.read(video=20, audio=6)
+        late.read(video=20, audio=4)
         live.read_to(late)
 
 
@@ -152,7 +157,7 @@ def live_and_late(stack, proxy):
 
 @test
 def a_delayed_reader_gets_the_live_content_later():
-    with Origin() as origin, Proxy(mount(origin)) as proxy, contextlib.ExitStack() as stack:
+    with origin_of_clip() as origin, Proxy(mount(origin)) as proxy, contextlib.ExitStack() as stack:
         live, late = live_and_late(stack, proxy)
         answer, info = late.play()
         assert answer['range'].startswith('npt=0.000-'), answer
@@ -169,7 +174,7 @@ def a_delayed_reader_gets_the_live_content_later():
 @test(timeout=60)
 def tracks_stay_in_sync_at_a_delay():
     """by the sender reports, as players use them, both tracks are shown later by the same time"""
-    with Origin() as origin, Proxy(mount(origin)) as proxy, contextlib.ExitStack() as stack:
+    with origin_of_clip() as origin, Proxy(mount(origin)) as proxy, contextlib.ExitStack() as stack:
         live, late = live_and_late(stack, proxy)
         late.play()
         for paused in False, True:
@@ -191,7 +196,7 @@ def tracks_stay_in_sync_at_a_delay():
 
 @test
 def a_pause_keeps_the_position():
-    with Origin() as origin, Proxy(mount(origin)) as proxy, contextlib.ExitStack() as stack:
+    with origin_of_clip() as origin, Proxy(mount(origin)) as proxy, contextlib.ExitStack() as stack:
         live, reader = (stack.enter_context(Client(proxy)) for _ in range(2))
         for client in live, reader:
             client.play()
@@ -215,7 +220,7 @@ def a_pause_keeps_the_position():
 
 @test
 def a_seek_starts_where_the_answer_says():
-    with Origin() as origin, Proxy(mount(origin)) as proxy, contextlib.ExitStack() as stack:
+    with origin_of_clip() as origin, Proxy(mount(origin)) as proxy, contextlib.ExitStack() as stack:
         live, reader = (stack.enter_context(Client(proxy)) for _ in range(2))
         for client in live, reader:
             client.play()
@@ -251,7 +256,7 @@ def a_seek_starts_where_the_answer_says():
 
 @test
 def the_api_shows_delayed_and_paused_readers():
-    with Origin() as origin, Controlled(mount(origin)) as proxy, \
+    with origin_of_clip() as origin, Controlled(mount(origin)) as proxy, \
             contextlib.ExitStack() as stack:
         live, late = live_and_late(stack, proxy)
         late.play()
@@ -276,13 +281,13 @@ def the_api_shows_delayed_and_paused_readers():
 
 @test
 def a_delay_beyond_the_window_is_limited():
-    with (Origin() as origin, tempfile.TemporaryDirectory() as folder,
+    with (origin_of_clip() as origin, tempfile.TemporaryDirectory() as folder,
           contextlib.ExitStack() as stack):
         # The window is in a file here; other tests have it in memory.
         proxy = stack.enter_context(Proxy(mount(origin, cache={**CACHE, 'spill': folder})))
         first = stack.enter_context(Client(proxy))
         first.play()
-        first.read(video=100)
+        first.read(video=400)
         for delay in '20m', '99999', '9' * 30:
             oldest = described_start(proxy)[0]
             late = stack.enter_context(Client(proxy, proxy.url(f'/cam?delay={delay}')))
@@ -296,7 +301,7 @@ def a_delay_beyond_the_window_is_limited():
 
 @test
 def the_cache_does_not_wait_for_a_reader():
-    with Origin() as origin, tempfile.TemporaryDirectory() as folder:
+    with origin_of_clip() as origin, tempfile.TemporaryDirectory() as folder:
         with Proxy(mount(origin, cache={**CACHE, 'spill': folder})) as proxy:
             maps = pathlib.Path(f'/proc/{proxy.pid}/maps')
             wait_until(lambda: folder in maps.read_text(), 20, 'packets are in the file')
@@ -304,7 +309,7 @@ def the_cache_does_not_wait_for_a_reader():
 
 @test
 def invalid_delays_are_refused():
-    with Origin() as origin:
+    with origin_of_clip() as origin:
         mounts = {**mount(origin), '/plain': {'upstream': origin.url}}
         with Proxy(mounts) as proxy, Rtsp(proxy.port) as rtsp:
             for url in '/cam?delay=x', '/cam?delay=-1', '/cam?delay=1&delay=2', '/cam?delay=1e3', \
@@ -323,7 +328,7 @@ def invalid_delays_are_refused():
 
 @test(timeout=90)
 def a_reader_paused_for_too_long_moves_to_the_windows_start():
-    with Origin() as origin:
+    with origin_of_clip() as origin:
         settings = {'cache': {'time': '1s', 'bytes': '1M'}}
         with Proxy(mount(origin, **settings)) as proxy, contextlib.ExitStack() as stack:
             live, reader = (stack.enter_context(Client(proxy)) for _ in range(2))
@@ -336,7 +341,7 @@ def a_reader_paused_for_too_long_moves_to_the_windows_start():
 
             def is_gone():
                 live.read(video=20)
-                return described_start(proxy)[0] > start + 15
+                return described_start(proxy)[0] > start + 5
 
             wait_until(is_gone, 60, "the window has passed the reader's position")
             reader.play()

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"sort"
 	"strings"
 	"sync"
@@ -19,6 +21,7 @@ type readOptions struct {
 	duration                 time.Duration
 	json                     bool
 	tolerateGaps, noTeardown bool
+	interrupted              <-chan struct{}
 }
 
 func runRead(args []string) int {
@@ -27,7 +30,7 @@ func runRead(args []string) int {
 	fs := flag.NewFlagSet("read", flag.ExitOnError)
 	fs.StringVar(&o.transport, "transport", "tcp", "udp or tcp")
 	fs.IntVar(&o.readers, "readers", 1, "number of clients")
-	fs.Float64Var(&seconds, "duration", 5, "seconds to read, for each client from its PLAY")
+	fs.Float64Var(&seconds, "duration", 5, "seconds to read, for each client from its PLAY; SIGINT ends it earlier")
 	fs.IntVar(&o.stagger, "stagger", 0, "milliseconds between the starts of clients")
 	fs.StringVar(&o.expect, "expect", "", "the origin's dump")
 	fs.IntVar(&o.minAUs, "min-aus", 1, "access units needed in each track")
@@ -47,6 +50,9 @@ func runRead(args []string) int {
 		return 64
 	}
 
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer cancel()
+	o.interrupted = ctx.Done()
 	readers := readAll(o, u)
 	if o.expect != "" {
 		dump, err := readDump(o.expect)

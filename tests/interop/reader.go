@@ -125,6 +125,7 @@ func (r *reader) read(c *gortsplib.Client) {
 		r.res.Status, r.res.Error = "disconnected", fmt.Sprint(err)
 		r.res.DisconnectedMS = time.Since(began).Milliseconds()
 	case <-time.After(r.o.duration):
+	case <-r.o.interrupted:
 	}
 	end := time.Now()
 	if r.o.noTeardown {
