@@ -100,7 +100,7 @@ def every_due_packet_is_counted():
         return [int(n) for n in re.findall(rf'^weir_{name}_packets_total{{mount="/cam".*}} (\d+)$',
                                            text, re.M)]
 
-    with served() as proxy:
+    with served(90) as proxy:
         for layers in ('0.0.0', '1.0.1'):
             with play(proxy, f'?layers={layers}') as reader:
                 reader.wait_for(GROUP, 60)
@@ -119,11 +119,11 @@ def every_due_packet_is_counted():
 @test(timeout=60)
 def by_url():
     """a reader gets the layers that its URL names, over UDP and TCP"""
-    with served() as proxy, contextlib.ExitStack() as stack:
+    with served(60) as proxy, contextlib.ExitStack() as stack:
         readers = {(layers, tcp): stack.enter_context(play(proxy, f'?layers={layers}', tcp=tcp))
                    for layers in ('0.0.0', '1.0.1', '2.0.2', '0.0.2', '*.*.1') for tcp in (False, True)}
-        for reader in readers.values():
-            reader.wait_for(GROUP, 60)
+        wait_until(lambda: all(len(reader.assembler.pictures) >= 3 * GROUP // 2
+                               for reader in readers.values()), 60, 'all readers have a second group')
         for (layers, _), reader in readers.items():
             spatial, _, temporal = order(layers)
             seen = settled(reader)

@@ -4,6 +4,7 @@
 import os
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 from proxy import Origin, Proxy, Read, check_whole, matches
 from tap import Skip, run, test
@@ -77,10 +78,14 @@ def frame_hashes(url, transport, seconds):
 @test
 def ffmpeg_gets_the_origins_frames_in_order():
     with Origin() as origin, Proxy({'/cam': origin.url}) as proxy:
-        # Twice the clip's length, so that its end and restart are included.
-        direct = frame_hashes(origin.url, 'tcp', 12)
-        for transport in 'udp', 'tcp':
-            through = frame_hashes(proxy.url(), transport, 3)
+        with ThreadPoolExecutor(3) as pool:
+            # Twice the clip's length, so that its end and restart are included.
+            direct = pool.submit(frame_hashes, origin.url, 'tcp', 12)
+            read = [(transport, pool.submit(frame_hashes, proxy.url(), transport, 3))
+                    for transport in ('udp', 'tcp')]
+        direct = direct.result()
+        for transport, through in read:
+            through = through.result()
             assert set(through) == set(direct) == {'0', '1'}, (transport, set(through))
             for stream, frames in through.items():
                 # The first frame may be the rest of one that was being sent at PLAY.

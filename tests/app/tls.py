@@ -301,18 +301,22 @@ def new_connections_get_a_changed_certificate():
 
 @test
 def a_broken_new_certificate_keeps_the_old_one():
-    with Secure({'/cam': {'upstream': CLIP_URI}}) as proxy:
-        for broken in '', 'garbage', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----':
-            seen = len(proxy.lines)
+    broken = '', 'garbage', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----'
+    with ExitStack() as stack:
+        proxies = [stack.enter_context(Secure({'/cam': {'upstream': CLIP_URI}})) for _ in broken]
+        seen = [len(proxy.lines) for proxy in proxies]
+        for proxy, text in zip(proxies, broken):
             with open(proxy.pem + '.new', 'w', encoding='utf-8') as file:
-                file.write(broken)
+                file.write(text)
             shutil.copy(proxy.pem, proxy.pem + '.kept')
             os.rename(proxy.pem + '.new', proxy.pem)
+        for proxy, start in zip(proxies, seen):
             proxy.wait_for_line(r' tls certificate not read again; the old one stays in use: \S+ ',
-                                15, seen)
+                                15, start)
             os.rename(proxy.pem + '.kept', proxy.pem)
             assert TlsRtsp(proxy).fingerprint() == proxy.fingerprint
-            proxy.wait_for_line(r' tls certificate read: ', 15, seen)
+        for proxy, start in zip(proxies, seen):
+            proxy.wait_for_line(r' tls certificate read: ', 15, start)
 
 
 def refused(tls):

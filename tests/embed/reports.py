@@ -353,8 +353,9 @@ def a_media_is_made_again_and_gives_everything_back():
                 reader.rtp.recv(2000)
                 assert reader.request('PAUSE', reader.url)[0] == 200
                 assert reader.request('PLAY', reader.url)[0] == 200
-                for port in (reader.rtp, reader.rtcp):
-                    port.recv(2000)
+                reader.rtp.recv(2000)
+                if n % 4 == 0:
+                    reader.rtcp.recv(2000) # the first report takes some seconds
                 reader.tear_down()
             if n == 2:
                 before = server.n_descriptors()
