@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Periodic broadcast and patching by simulation: one table for each experiment of the paper."""
+"""Periodic broadcast and patching: one table for each experiment of the paper, by simulation and over
+a network."""
 
+import broadcast_network as network
 import broadcast_parts as parts
 
 NAME = 'broadcast'
-PARTS = parts.Bandwidth, parts.Histogram, parts.Cache, parts.Crossing, parts.Patching, parts.Stagger
+PARTS = (parts.Bandwidth, parts.Histogram, parts.Cache, parts.Crossing, parts.Patching, parts.Stagger,
+         network.Service, network.Losses, network.Router)

@@ -14,14 +14,14 @@ import struct
 import sys
 import time
 
-SO_TIMESTAMPNS = 35
+SO_RCVBUFFORCE, SO_TIMESTAMPNS = 33, 35
 
 
 def receive(group, port, seconds):
     """Yields (RTP timestamp, arrival in s) of each packet."""
     client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     client.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUFFORCE, 8 << 20)
+    client.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 8 << 20)
     client.bind((group, port))
     client.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP,
                       socket.inet_aton(group) + bytes(4))

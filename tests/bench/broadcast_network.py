@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The experiments of the paper on periodic broadcast and patching (Bradshaw et al.) with rtsp-proxy,
+a network that snoops IGMP, and clients that join and leave.
+
+All times are a tenth of the paper's, but for the frames': titles of 90 s, and a first segment of
+0.3, 1 and 3 s for its 3-, 10- and 30-GDB. The numbers of segments and streams are the same then.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+from configured import Configured
+from multicast_rig import MulticastRig
+from netns import NoRig
+from report import Column
+from servers import BUILD, CACHE, PLUGINS, ROOT
+from tap import Skip
+
+HERE = pathlib.Path(__file__).parent
+MEGABITS, LENGTH, RATE, TITLES = 3, 90, 30, 3
+GROUP, PORT = '239.78.1.0', 5004
+CACHE_BYTES = '3200K'  # a tenth of the paper's 32 MB
+READERS, LATENCY = 30, 40  # ms by which a reader plays later than frames are sent
+WARM_UP, MEASURED = 12, 40
+
+
+def title():
+    """Makes a title with a constant bit rate, once."""
+    path = CACHE / f'broadcast-{MEGABITS}M-{LENGTH}.mp4'
+    if not path.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        part, rate = path.with_suffix('.part.mp4'), f'{MEGABITS}M'
+        subprocess.run(
+            ['ffmpeg', '-nostdin', '-loglevel', 'error', '-y', '-stream_loop', '-1', '-i',
+             ROOT / 'tests/data/bigbuckbunny.mp4', '-an', '-t', str(LENGTH), '-r', str(RATE),
+             '-c:v', 'libx264', '-preset', 'veryfast', '-b:v', rate, '-minrate', rate, '-maxrate',
+             rate, '-bufsize', f'{MEGABITS * 500}k', '-nal-hrd', 'cbr', '-bf', '0', part],
+            check=True)
+        part.rename(path)
+    return path
+
+
+@contextlib.contextmanager
+def network(clients, router=False):
+    try:
+        with MulticastRig(clients, router) as rig:
+            yield rig
+    except NoRig as why:
+        raise Skip(str(why)) from None
+
+
+class Films(Configured):
+    """A proxy that broadcasts copies of the title."""
+
+    def __init__(self, rig, broadcast, copies=TITLES):
+        self._films = tempfile.TemporaryDirectory(dir=CACHE)
+        self.names = [f'{n}.mp4' for n in range(copies)]
+        for name in self.names:
+            os.link(title(), os.path.join(self._films.name, name))
+        super().__init__(rig, {'/films': {
+            'upstream': f'file://{self._films.name}/',
+            'broadcast': {'groups': f'{GROUP}/25', 'port': PORT, 'ttl': 4, 'iface': 'eth0',
+                          'cache': CACHE_BYTES, **broadcast}}})
+
+    def urls(self):
+        return [self.url(f'films/{name}') for name in self.names]
+
+    def figures(self):
+        return self.get('/v1/mounts/films')['broadcast']
+
+
+def run_in(side, script, *words):
+    """Starts one of the scripts beside this one; it prints JSON."""
+    return subprocess.Popen([*side, sys.executable, HERE / script, *map(str, words)],
+                            stdout=subprocess.PIPE, text=True)
+
+
+def result_of(process):
+    out, _ = process.communicate(timeout=600)
+    assert process.returncode == 0, f'{process.args} failed'
+    return json.loads(out)
+
+
+def prepare(rig, server):
+    """Asks once for each title, until all are prepared."""
+    deadline = time.monotonic() + 60
+    while server.figures()['titles'] < len(server.names):
+        assert time.monotonic() < deadline, 'the titles are not prepared'
+        result_of(run_in(rig.clients[0], 'describers.py', 20, 1, 1, *server.urls()))
+
+
+def readers_of(side, count, latency, arrive, seconds, urls):
+    return subprocess.Popen(
+        [*side, BUILD / 'tests/bench/schedule_readers',
+         *map(str, (count, latency, arrive, seconds)),
+         *(url.replace('rtsp:', 'rtsp-schedule:') for url in urls)],
+        env={**os.environ, **PLUGINS}, stdout=subprocess.PIPE, text=True)
+
+
+def figures_of(process):
+    out, _ = process.communicate(timeout=600)
+    assert process.returncode == 0, 'schedule_readers failed'
+    found = {name: float(value) for name, value in map(str.split, out.splitlines())}
+    assert found['failed'] == 0, f'{found["failed"]:.0f} readers failed'
+    assert found['packets'] > 0, 'the readers got no packets'
+    return found
+
+
+def seen(found):
+    """Returns the columns that the readers' figures give."""
+    due = found['in-time'] + found['late'] + found['lost']
+    received = found['group-bytes'] + found['unicast-bytes']
+    return {'conformance': 100 * found['in-time'] / due, 'lost': found['lost'],
+            'start': found['start_p50'], 'start_p99': found['start_p99'],
+            'stalls': found['stalls'], 'groups': found['groups'],
+            'kept': found['kept'] / 2**20, 'unicast': 100 * found['unicast-bytes'] / received}
+
+
+class Part:
+    YARDSTICK, LOG = None, False
+
+
+class Service(Part):
+    """Section 6.3 of the paper: 3-, 10- and 30-GDB of three titles, few and many requests."""
+
+    NAME = 'broadcast-service'
+    TITLE = f'{TITLES} titles of {LENGTH} s and {MEGABITS} Mb/s, {READERS} readers and requests ' \
+        'that receive nothing'
+    CASE, WHO = 'requests a minute', 'scheme'
+    COLUMNS = (Column('conformance', '% of packets in time', '{:.3f}'),
+               Column('start', 'start-up beyond the wait p50 ms'),
+               Column('start_p99', 'p99 ms'), Column('stalls', 'stalls'),
+               Column('variation', 'variation of frame gaps', '{:.4f}'),
+               Column('answer', 'DESCRIBE p50 ms', '{:.1f}'),
+               Column('answer_p99', 'p99 ms', '{:.1f}'),
+               Column('sent', 'sent Mb/s', '{:.1f}'), Column('read', 'read Mb/s', '{:.1f}'),
+               Column('cpu', 'CPU %', '{:.1f}'))
+
+    @staticmethod
+    def run(_rig, quick):
+        schemes = (10,) if quick else (3, 10, 30)
+        for first in schemes:
+            for requests in (600, 6000) if quick else (1, 600, 6000, 60000):
+                yield f'{requests}', f'{first}-GDB', serve(first, requests)
+
+
+def serve(first, requests):
+    seconds = LENGTH + first + 15
+    with network(3) as rig, Films(rig, {'scheme': 'gdb', 'first': f'{first * 100}ms'}) as server:
+        prepare(rig, server)
+        readers = readers_of(rig.clients[0], READERS, LATENCY, 10, seconds, server.urls())
+        time.sleep(WARM_UP)
+        begin, before = server.usage(), server.figures()
+        gaps = run_in(rig.clients[1], 'group_gaps.py', GROUP, PORT, 1000 / RATE, MEASURED)
+        asks = run_in(rig.clients[2], 'describers.py', requests / 60, MEASURED, 16, *server.urls())
+        even, asked = result_of(gaps), result_of(asks)
+        end, after = server.usage(), server.figures()
+        found = figures_of(readers)
+    took = end.at - begin.at
+    assert asked['got'] == asked['asked'], f'only {asked["got"]} of {asked["asked"]} schedules'
+    return {**seen(found), 'variation': even['variation'], 'answer': asked['p50'],
+            'answer_p99': asked['p99'], 'cpu': 100 * (end.cpu - begin.cpu) / took,
+            'sent': (after['sent-bytes'] - before['sent-bytes']) * 8e-6 / took,
+            'read': (after['read-bytes'] - before['read-bytes']) * 8e-6 / took}
+
+
+class Losses(Part):
+    """Section 6.4.2 of the paper: a way on which up to a fifth of the packets is lost, one by
+    one."""
+
+    NAME = 'broadcast-losses'
+    TITLE = f'{READERS} readers of 10-GDB and of patching behind a way that loses single packets'
+    CASE, WHO = '% lost on the way', 'scheme'
+    COLUMNS = (Column('lost', 'packets lost at the decoder'),
+               Column('unicast', '% of bytes by unicast', '{:.1f}'),
+               Column('conformance', '% of packets in time', '{:.3f}'),
+               Column('stalls', 'stalls'), Column('start_p99', 'start-up beyond the wait p99 ms'))
+
+    @staticmethod
+    def run(_rig, quick):
+        for percent in (20,) if quick else (1, 5, 20):
+            for scheme in {'scheme': 'gdb', 'first': '1s'}, {'scheme': 'patching'}:
+                yield f'{percent}', scheme['scheme'], lose(scheme, percent)
+
+
+def lose(scheme, percent):
+    with network(1) as rig, Films(rig, scheme) as server:
+        prepare(rig, server)
+        rig.lose(0, percent)
+        found = figures_of(readers_of(rig.clients[0], READERS, LATENCY, 10, LENGTH + 15,
+                                      server.urls()))
+        dropped, _ = rig.counted(0)
+    assert dropped > 0, 'no packet was lost on the way'
+    return seen(found)
+
+
+class Router(Part):
+    NAME = 'broadcast-router'
+    TITLE = f'{READERS} readers of 10-GDB behind a multicast router'
+    CASE, WHO = 'network', 'scheme'
+    COLUMNS = (Column('conformance', '% of packets in time', '{:.3f}'),
+               Column('unicast', '% of bytes by unicast', '{:.2f}'),
+               Column('start_p99', 'start-up beyond the wait p99 ms'), Column('stalls', 'stalls'))
+
+    @staticmethod
+    def run(_rig, quick):
+        for router in (True,) if quick else (False, True):
+            with network(1, router) as rig, Films(rig, {'scheme': 'gdb', 'first': '1s'}) as server:
+                prepare(rig, server)
+                found = figures_of(readers_of(rig.clients[0], READERS, LATENCY, 10, LENGTH + 15,
+                                              server.urls()))
+            yield 'router' if router else 'bridge', '10-GDB', seen(found)
