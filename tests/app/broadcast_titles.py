@@ -7,6 +7,7 @@ import ctypes
 import os
 import re
 import selectors
+import signal
 import socket
 import statistics
 import struct
@@ -277,6 +278,37 @@ def a_title_that_cannot_be_broadcast_is_played_by_unicast():
         assert figures['refused-other'] >= 1 and figures['admitted'] == 0, figures
         for name in 'none.mp4', 'a.txt':
             assert ask(proxy, name)[0] in (404, 415), (name, ask(proxy, name))
+
+
+def worker_of(proxy):
+    """Returns the process that is ready for the next title."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        done = subprocess.run(['ps', '--ppid', str(proxy.pid), '-o', 'pid=', '-o', 'stat='],
+                              capture_output=True, text=True, check=False)
+        found = [line.split()[0] for line in done.stdout.splitlines() if 'Z' not in line]
+        if len(found) == 1:
+            return int(found[0])
+        time.sleep(0.05)
+    raise AssertionError('the proxy has no worker process, or several')
+
+
+@test
+def a_title_whose_worker_process_ends_is_packetized_again():
+    with Controlled(mounts()) as proxy:
+        worker = worker_of(proxy)
+        os.kill(worker, signal.SIGSTOP)
+        with Rtsp(proxy.port) as rtsp:
+            assert rtsp.request('DESCRIBE', proxy.url('/films/a.mp4'),
+                                {'Supported': 'x-weir-schedule'})[0] == 503
+        os.kill(worker, signal.SIGKILL)
+        assert ask(proxy)[0] == 500
+        proxy.wait_for_line(r'/films/a\.mp4: cannot be broadcast: ')
+        deadline = time.monotonic() + 30
+        while ask(proxy)[0] != 200:  # the failure is told for 5 s
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        described(proxy)
 
 
 if __name__ == '__main__':

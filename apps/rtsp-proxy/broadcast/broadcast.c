@@ -283,6 +283,22 @@ refuse (Broadcast *self, gint failed, const gchar *why, GError **error)
       error, G_IO_ERROR, is_full ? G_IO_ERROR_NO_SPACE : G_IO_ERROR_NOT_SUPPORTED, why);
 }
 
+// Returns a number that changes when something else is to be sent on groups.
+static guint64
+hash_works (const BroadcastTitle *title)
+{
+  const WeirTransmission *transmission = &title->scheme.transmission;
+  guint64 hash = 0;
+
+  for (gsize i = 0; title->is_sent && i < transmission->n_channels; i++) {
+    const WeirChannel *channel = &transmission->channels[i];
+
+    for (gsize k = 0; channel->type == WEIR_CHANNEL_MULTICAST && k < channel->n_works; k++)
+      hash = hash * 31 + (guint64) channel->works[k].start_ns + channel->works[k].repeat + 1;
+  }
+  return hash;
+}
+
 // Admits a client to a title that is packetized. Call with the lock.
 static BroadcastAnswer
 admit (Broadcast *self, BroadcastTitle *title, const gchar *source, gchar **sdp, guint *valid_s,
@@ -302,6 +318,7 @@ admit (Broadcast *self, BroadcastTitle *title, const gchar *source, gchar **sdp,
     .real_s = g_get_real_time () / G_USEC_PER_SEC,
     .address = fill_address,
     .owner = self };
+  const guint64 works = hash_works (title);
   gint failed = start (self, title, now, why);
 
   if (failed == 0)
@@ -310,6 +327,7 @@ admit (Broadcast *self, BroadcastTitle *title, const gchar *source, gchar **sdp,
     refuse (self, failed, why, error);
     return BROADCAST_FAILED;
   }
+  self->wakes |= hash_works (title) != works;
   from.scheme = weir_scheme_name (self->config.scheme == WEIR_SCHEME_AUTO && scheme->broadcasting
                                       ? WEIR_SCHEME_GDB
                                       : self->config.scheme);
@@ -352,11 +370,14 @@ broadcast_describe (Broadcast *self, const gchar *name, const gchar *source_addr
     gchar **etag, guint *valid_s, guint *retry_s, GError **error)
 {
   BroadcastAnswer given;
+  gboolean wakes;
 
   g_mutex_lock (&self->lock);
   given = answer (self, name, source_address, sdp, etag, valid_s, retry_s, error);
+  wakes = self->wakes;
+  self->wakes = FALSE;
   g_mutex_unlock (&self->lock);
-  if (given == BROADCAST_READY)
+  if (wakes)
     sender_wake (self->sender);
   return given;
 }
