@@ -127,6 +127,7 @@ broadcast_add_title (Broadcast *self, const gchar *name, GError **error)
     self->stats.refused_other++;
     return NULL;
   }
+  self->wakes = TRUE; // for broadcast_title_tidy()
   title = broadcast_title_new (name, clock_now ());
   g_hash_table_insert (self->titles, title->name, title);
   broadcast_push_job (self, self->packetizers, prepare, g_strdup (name));

@@ -25,7 +25,7 @@ struct _Broadcast {
   WeirGroupPool pool;
   gint64 due_ns; // frames before this time have been given to the sender
   gint64 tidy_ns;
-  gboolean wakes; // a client has caused further frames to be sent
+  gboolean wakes; // the sender is to be woken: there is more to be sent, or to be tidied
   BroadcastStats stats;
 };
 

@@ -12,8 +12,8 @@
 typedef struct {
   TitleFile parent;
   gboolean paced;
-  TitleLink *link; // NULL: it could not be opened, see `error`
-  GError *error;
+  TitleLink *link;                // NULL: it could not be opened, see `error`
+  GError *error;                  // why it could not be opened, or has failed before it was started
   gint sockets[RELAY_MAX_TRACKS]; // of tracks that are not known yet; -1: none
   gint n_errors;                  // posted; atomic
   gboolean is_complete;           // no more tracks follow; link's thread only
@@ -23,6 +23,7 @@ typedef struct {
   RemoteTrack *tracks[RELAY_MAX_TRACKS]; // not owned
   GstElement *pacers[RELAY_MAX_TRACKS];  // not owned; NULL: not paced
   guint n_tracks;
+  gboolean started;
   gboolean is_gone;           // the worker says no more, or the title is given up
   gboolean seeks;             // a seek is in progress
   guint32 serial;             // of the last seek
@@ -161,11 +162,28 @@ on_seek (gpointer owner, guint track, GstEvent *event)
 
 // ---- what the worker says; in the link's thread ----
 
+// Keeps an error for the start of the element, which may not have a bus before. Returns whether it
+// has not been started.
+static gboolean
+is_early (TitleRemote *self, const GError *error)
+{
+  gboolean early;
+
+  g_mutex_lock (&self->lock);
+  early = !self->started;
+  if (early && !self->error)
+    self->error = g_error_copy (error);
+  g_mutex_unlock (&self->lock);
+  return early;
+}
+
 static void
 on_failed (gpointer owner, const GError *error, const gchar *debug)
 {
   TitleRemote *self = owner;
 
+  if (is_early (self, error))
+    return;
   if (g_atomic_int_add (&self->n_errors, 1) < ERRORS_MAX)
     gst_element_post_message (
         GST_ELEMENT (self), gst_message_new_error (GST_OBJECT (self), (GError *) error, debug));
@@ -391,16 +409,31 @@ is_cut_off (TitleFile *file)
 
 // ---- construction ----
 
+// Returns FALSE and posts an error if the title has failed already.
+static gboolean
+begin (TitleRemote *self)
+{
+  GError *error;
+
+  g_mutex_lock (&self->lock);
+  self->started = TRUE;
+  error = g_steal_pointer (&self->error);
+  g_mutex_unlock (&self->lock);
+  if (!error)
+    return self->link != NULL;
+  on_failed (self, error, NULL);
+  g_error_free (error);
+  return FALSE;
+}
+
 static GstStateChangeReturn
 title_remote_change_state (GstElement *element, GstStateChange transition)
 {
   TitleRemote *self = (TitleRemote *) element;
   GstStateChangeReturn ret;
 
-  if (transition == GST_STATE_CHANGE_READY_TO_PAUSED && !self->link) {
-    on_failed (self, self->error, NULL);
+  if (transition == GST_STATE_CHANGE_READY_TO_PAUSED && !begin (self))
     return GST_STATE_CHANGE_FAILURE;
-  }
   if (transition == GST_STATE_CHANGE_PAUSED_TO_READY) {
     on_gone (self);
     title_link_close (self->link);
