@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "broadcast/group_sink.h"
+#include "broadcast/live_ranges.h"
 #include "rtp/rtcp.h"
 #include "schedule/description.h"
 
@@ -13,7 +14,6 @@
 #include <string.h>
 
 #define VALID_S 60
-#define LINES_MAX 256 // ranges of a request
 
 struct _LiveCast {
   gatomicrefcount refs;
@@ -173,14 +173,16 @@ set_busy (GError **error)
   return FALSE;
 }
 
-// Adds a track, with its RTP timestamp of the instant `time`: without sender reports, a client of
-// the group synchronises the tracks by these.
+// Adds a track, with its RTP timestamp of the instant `time` if it has had packets: without sender
+// reports, a client of the group synchronises the tracks by these.
 static void
 add_media (GstSDPMessage *sdp, Relay *relay, guint track, const GstCaps *caps, gint64 time)
 {
   gchar *control = g_strdup_printf ("stream=%u", track);
   gchar *timestamp = g_strdup_printf ("%u", relay_get_timestamp (relay, track, time));
   GstSDPMedia *media;
+  guint32 first;
+  guint16 seq;
 
   gst_sdp_media_new (&media);
   gst_sdp_media_set_media_from_caps (caps, media);
@@ -188,7 +190,8 @@ add_media (GstSDPMessage *sdp, Relay *relay, guint track, const GstCaps *caps, g
   gst_sdp_media_set_proto (media, "RTP/AVP");
   gst_sdp_media_add_connection (media, "IN", "IP4", "0.0.0.0", 0, 0);
   gst_sdp_media_add_attribute (media, "control", control);
-  gst_sdp_media_add_attribute (media, "x-weir-rtptime", timestamp);
+  if (relay_get_rtp_info (relay, track, &seq, &first))
+    gst_sdp_media_add_attribute (media, "x-weir-rtptime", timestamp);
   gst_sdp_message_add_media (sdp, media);
   gst_sdp_media_free (media);
   g_free (timestamp);
@@ -324,45 +327,21 @@ add_packets (Answer *answer, GroupSink *sink, guint track, gint from, guint n)
   gst_buffer_list_unref (list);
 }
 
-// Reads "TRACK FROM-TO".
 static gboolean
-parse_range (const gchar *line, guint *track, guint *from, guint *to)
+add_range (LiveCast *self, Answer *answer, const LiveRange *range, GError **error)
 {
-  GStrv words = g_strsplit_set (line, " -", 4);
-  guint64 numbers[3] = { 0 };
-  gboolean ok = g_strv_length (words) == 3;
+  GroupSink *sink = dup_sink (self, range->track);
 
-  for (guint i = 0; i < 3 && ok; i++)
-    ok = g_ascii_string_to_unsigned (words[i], 10, 0, G_MAXUINT16, &numbers[i], NULL);
-  ok = ok && strchr (line, ' ') < strchr (line, '-');
-  g_strfreev (words);
-  *track = (guint) numbers[0];
-  *from = (guint) numbers[1];
-  *to = (guint) numbers[2];
-  return ok;
-}
-
-static gboolean
-add_range (LiveCast *self, Answer *answer, const gchar *line, GError **error)
-{
-  guint track, from, to;
-  GroupSink *sink;
-
-  if (!parse_range (line, &track, &from, &to)) {
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
-        "expected live, or lines TRACK FROM-TO with numbers from 0 to 65535");
-    return FALSE;
-  }
-  sink = dup_sink (self, track);
   if (!sink) {
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, "there is no track %u", track);
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, "there is no track %u", range->track);
     return FALSE;
   }
-  add_packets (answer, sink, track, (gint) from, (guint) (guint16) (to - from) + 1);
+  add_packets (answer, sink, range->track, range->from, range->n);
   group_sink_unref (sink);
   return TRUE;
 }
 
+// Adds the packets of each track since its newest join point.
 static void
 add_live (LiveCast *self, Answer *answer)
 {
@@ -375,27 +354,16 @@ add_live (LiveCast *self, Answer *answer)
 }
 
 static gboolean
-add_lines (LiveCast *self, Answer *answer, const gchar *text, GError **error)
+add_asked (LiveCast *self, Answer *answer, const gchar *text, gsize length, GError **error)
 {
-  GStrv lines = g_strsplit (text, "\n", LINES_MAX + 1);
-  guint n = 0;
-  gboolean ok = TRUE;
+  LiveRange ranges[LIVE_RANGES_MAX];
+  gint n = live_ranges_parse (text, length, ranges, error);
+  gboolean ok = n >= 0;
 
-  for (gchar **line = lines; *line && ok; line++) {
-    g_strstrip (*line);
-    if (!**line)
-      continue;
-    n++;
-    if (g_str_equal (*line, "live") && n == 1 && !line[1])
-      add_live (self, answer);
-    else
-      ok = add_range (self, answer, *line, error);
-  }
-  g_strfreev (lines);
-  if (ok && n == 0) {
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT, "the body is empty");
-    ok = FALSE;
-  }
+  if (n == 0)
+    add_live (self, answer);
+  for (gint i = 0; i < n && ok; i++)
+    ok = add_range (self, answer, &ranges[i], error);
   return ok;
 }
 
@@ -403,12 +371,10 @@ GBytes *
 live_cast_read (LiveCast *self, const gchar *ranges, gsize length, GError **error)
 {
   Answer answer = { g_byte_array_new (), 0, FALSE };
-  gchar *text = g_strndup (ranges ? ranges : "", length), *line = g_strstrip (text);
   GroupSink *first = dup_sink (self, 0);
-  gboolean ok = first ? add_lines (self, &answer, line, error) : set_busy (error);
+  gboolean ok = first ? add_asked (self, &answer, ranges, length, error) : set_busy (error);
 
   g_clear_pointer (&first, group_sink_unref);
-  g_free (text);
   if (!ok) {
     g_byte_array_unref (answer.body);
     return NULL;
