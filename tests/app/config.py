@@ -479,6 +479,9 @@ def wrong_broadcasts_are_named():
         (mount('broadcast: {groups: 239.1.1.1}'),
          'FILE:4:16: broadcast: the group gets the stream all the time; add on-demand: no to the '
          'mount'),
+        (mount('interval: 1s\n    broadcast: {groups: 239.1.1.1}'),
+         'FILE:5:16: broadcast: with interval, each session plays the upstream anew; remove one of '
+         'both keys'),
         *((mount(f'broadcast: {{groups: 239.1.1.1, {key}: {value}}}'),
            f'FILE:4:{38 + len(key)}: {key}: this key is for stored titles; remove it, as the '
            'upstream is a stream')

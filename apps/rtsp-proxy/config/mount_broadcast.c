@@ -494,6 +494,9 @@ check_stream (const Check *self)
   if (self->mount->broadcast.n_groups > 1)
     return fail (self, "groups",
         g_strdup ("the upstream is a stream, which needs one group; write one address"));
+  if (self->mount->interval_ms > 0)
+    return fail (self, "broadcast",
+        g_strdup ("with interval, each session plays the upstream anew; remove one of both keys"));
   return !self->mount->on_demand
          || fail (self, "broadcast",
              g_strdup ("the group gets the stream all the time; add on-demand: no to the mount"));
