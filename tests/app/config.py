@@ -103,7 +103,7 @@ mounts:
         'FILE:6:15: priority: "9" is not a number from 0 to 7',
         f'FILE:7:13: linger: "10" {NO_TIME.format(0)}',
         'FILE:8:3: b: "b" is not a valid path; write it like /cam',
-        'FILE:10:17: upstreams: unsupported URI scheme; use rtsp://, rtsps://, udp://, '
+        'FILE:10:17: upstreams: unsupported URI scheme; use rtsp://, rtsps://, rtsp-schedule://, udp://, '
         'rtp://, sdp://, file://, store://, https://, http:// or launch:',
         'FILE:11:5: /c: unknown key "transprot"; the nearest known one is "transport"',
         f'FILE:12:19: time: "5" {NO_CACHE_TIME}',
@@ -277,7 +277,7 @@ def wrong_addresses_are_named():
 
 @test
 def wrong_upstreams_are_named():
-    kind = ('upstream: unsupported URI scheme; use rtsp://, rtsps://, udp://, rtp://, '
+    kind = ('upstream: unsupported URI scheme; use rtsp://, rtsps://, rtsp-schedule://, udp://, rtp://, '
             'sdp://, file://, store://, https://, http:// or launch:')
     cases = [(upstream(uri), f'FILE:3:15: {NO_URI}') for uri in (
         'rtsp://', 'rtsp://:554/x', 'rtsp://u:p@ss@h/x', 'rtsp://u:p/w@h/x', 'rtsp://h:99999/x',
@@ -331,7 +331,7 @@ def wrong_lists_of_upstreams_are_named():
              for text in (URI, '[]', '{a: b}')]
     cases += [
         (list_of(f'[{URI}, h]'), 'FILE:3:37: upstreams: unsupported URI scheme; use '
-         'rtsp://, rtsps://, udp://, rtp://, sdp://, file://, store://, https://, http:// or launch:'),
+         'rtsp://, rtsps://, rtsp-schedule://, udp://, rtp://, sdp://, file://, store://, https://, http:// or launch:'),
         (list_of(f'[{URI}, [a]]'), f'FILE:3:37: upstreams: {NO_TEXT}'),
         (list_of('[' + ', '.join([URI] * 9) + ']'),
          'FILE:3:177: upstreams: too many upstreams: at most 8 are allowed'),

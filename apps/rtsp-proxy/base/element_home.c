@@ -23,6 +23,7 @@ static const struct {
   { "intervalcache*", OWN },
   { "svclayerfilter", OWN },
   { "ratepacer", OWN },
+  { "schedulesrc", OWN },
   { "av1*", ALL (BAD) },
   { "av*_*", ALL (LIBAV) },
   { "x264enc", ALL (UGLY) },

@@ -130,6 +130,10 @@ void pull_set_asker (const PullContext *context, GstElement *pipeline, PullAskFu
 PULL_CHECK (rtsp);
 GstElement *rtsp_pull_new (const PullContext *context, GError **error);
 
+// rtsp-schedule://HOST[:PORT]/PATH: a title that a server broadcasts; credentials as for rtsp://.
+PULL_CHECK (schedule);
+GstElement *schedule_pull_new (const PullContext *context, GError **error);
+
 // udp://ADDR:PORT[?iface=NAME]: MPEG-TS; in RTP if the configuration has `rtp`.
 PULL_CHECK (ts);
 GstElement *ts_pull_new (const PullContext *context, GError **error);

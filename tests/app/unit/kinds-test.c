@@ -82,7 +82,7 @@ an_incomplete_uri_is_refused_with_a_reason (void)
     { "rtsp:", BAD_RTSP },
     { "rtsps:host/x", BAD_RTSP },
     { "file:x", "not a file URI like file:///dir/clip.mp4" },
-    { "ftp://host/x", "unsupported URI scheme; use rtsp://, rtsps://, udp://, "
+    { "ftp://host/x", "unsupported URI scheme; use rtsp://, rtsps://, rtsp-schedule://, udp://, "
                       "rtp://, sdp://, file://, store://, https://, http:// or launch:" },
   };
 #undef BAD_RTSP
