@@ -166,6 +166,9 @@ run (gpointer data)
   flow = push (pad, &out);
   g_mutex_lock (&self->lock);
   flow = gst_flow_combiner_update_pad_flow (self->combiner, pad->pad, flow);
+  // Elements that are being stopped may fail, such as a decoder that cannot negotiate any more.
+  if (flow < GST_FLOW_EOS && !self->playing)
+    flow = GST_FLOW_FLUSHING;
   g_mutex_unlock (&self->lock);
   if (flow != GST_FLOW_OK)
     end_track (pad, flow);
