@@ -2,9 +2,9 @@
 // Measures fanoutsink alone, with a clip in real time and more readers than a process could have
 // connections.
 //
-//     many_bench GSO CLIP ADDRESS PORT READERS SECONDS
+//     many_bench WAY CLIP ADDRESS PORT READERS SECONDS
 //
-// The readers are the ports from PORT on. Prints one line "name value" for each figure.
+// WAY is a value of the property `gso`, or `kernel` for the kernel path. The readers are the ports from PORT on. Prints one line "name value" for each figure.
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,18 +58,19 @@ main (int argc, char **argv)
   GstElement *pipeline, *sink;
   GstStructure *before, *after;
   GError *error = NULL;
-  double memory, cpu, packets;
+  double memory, cpu, packets, sends;
   gchar *launch;
   int readers, seconds;
 
   gst_init (&argc, &argv);
   if (argc != 7)
-    g_error ("usage: many_bench GSO CLIP ADDRESS PORT READERS SECONDS");
+    g_error ("usage: many_bench WAY CLIP ADDRESS PORT READERS SECONDS");
   readers = atoi (argv[5]);
   seconds = atoi (argv[6]);
   launch = g_strdup_printf ("filesrc location=\"%s\" ! qtdemux ! h264parse ! rtph264pay mtu=1450 "
-                            "aggregate-mode=zero-latency ! fanoutsink gso=%s name=sink",
-      argv[2], argv[1]);
+                            "aggregate-mode=zero-latency ! fanoutsink %s%s name=sink",
+      argv[2], g_str_equal (argv[1], "kernel") ? "kernel=on" : "gso=",
+      g_str_equal (argv[1], "kernel") ? "" : argv[1]);
   pipeline = gst_parse_launch (launch, &error);
   if (!pipeline)
     g_error ("%s", error->message);
@@ -81,7 +82,8 @@ main (int argc, char **argv)
     g_signal_emit_by_name (sink, "add", argv[3], atoi (argv[4]) + i);
   memory = resident_bytes () - memory;
 
-  gst_element_set_state (pipeline, GST_STATE_PLAYING);
+  if (gst_element_set_state (pipeline, GST_STATE_PLAYING) == GST_STATE_CHANGE_FAILURE)
+    g_error ("the pipeline does not start: is the kernel path available?");
   gst_element_get_state (pipeline, NULL, NULL, 5 * GST_SECOND);
   g_usleep (G_USEC_PER_SEC);
   before = get_stats (sink);
@@ -94,7 +96,9 @@ main (int argc, char **argv)
   g_print ("ns %.1f\n", 1e9 * cpu / packets);
   g_print ("cpu %.1f\n", 100 * cpu / seconds);
   g_print ("sent %.0f\n", packets);
-  g_print ("segments %.1f\n", packets / (double) (get (after, "sends") - get (before, "sends")));
+  sends = (double) (get (after, "sends") - get (before, "sends") + get (after, "clones")
+                    - get (before, "clones"));
+  g_print ("segments %.1f\n", packets / sends);
   g_print ("dropped %" G_GUINT64_FORMAT "\n", get (after, "dropped"));
   g_print ("memory %.0f\n", memory / readers);
 
