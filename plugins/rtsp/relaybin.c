@@ -116,13 +116,21 @@ typedef struct {
   GstPad *sink, *src;
   GstPad *reports; // NULL until it is requested
   RelaySession *session;
-  gint64 report_at; // for the streaming thread only
+  // For the streaming thread only:
+  gint64 report_at;
+  GstSegment segment;
+  GstClockTime pts; // of the newest packet
+  gboolean begun;   // the first events of the reports were pushed; for the thread that pushes them
+  // Under the element's object lock:
+  gboolean pushing;  // a thread of its own pushes reports
+  GstBuffer *report; // it is the next one; or NULL
 } RelayStream;
 
 typedef struct {
   GstElement parent;
   WeirRelayReportFunc report;
   gpointer data;
+  gboolean may_block;
   GPtrArray *streams; // RelayStream by index, NULL for an unknown one; under the object's lock
 } RelayBin;
 
@@ -150,8 +158,10 @@ stream_free (gpointer data)
 {
   RelayStream *self = data;
 
-  if (self)
-    g_object_unref (self->session);
+  if (!self)
+    return;
+  g_object_unref (self->session);
+  gst_clear_buffer (&self->report);
   g_free (self);
 }
 
@@ -203,6 +213,7 @@ begin_reports (RelayStream *stream)
   gchar *id = g_strdup_printf ("rtcp-%u", stream->index);
   GstCaps *caps = gst_caps_new_empty_simple ("application/x-rtcp");
 
+  stream->begun = TRUE;
   gst_segment_init (&segment, GST_FORMAT_TIME);
   gst_pad_push_event (stream->reports, gst_event_new_stream_start (id));
   gst_pad_push_event (stream->reports, gst_event_new_caps (caps));
@@ -212,23 +223,78 @@ begin_reports (RelayStream *stream)
 }
 
 static void
-send_report (RelayBin *self, RelayStream *stream)
+push_report (RelayStream *stream, GstBuffer *report)
+{
+  if (!stream->begun)
+    begin_reports (stream);
+  gst_pad_push (stream->reports, report);
+}
+
+static void
+push_in_own_thread (GstElement *self, gpointer data)
+{
+  RelayStream *stream = data;
+  GstBuffer *report;
+
+  do {
+    GST_OBJECT_LOCK (self);
+    report = g_steal_pointer (&stream->report);
+    stream->pushing = report != NULL;
+    GST_OBJECT_UNLOCK (self);
+    if (report)
+      push_report (stream, report);
+  } while (report);
+}
+
+// A sink in PAUSED blocks: the streaming thread, which has to bring the other sinks their first
+// packets, must not wait there. There is one such thread for each stream at most.
+static void
+push_apart (RelayBin *self, RelayStream *stream, GstBuffer *report)
+{
+  GstBuffer *old;
+  gboolean starts;
+
+  GST_OBJECT_LOCK (self);
+  starts = !stream->pushing;
+  old = stream->report;
+  stream->report = report;
+  stream->pushing = TRUE;
+  GST_OBJECT_UNLOCK (self);
+  gst_clear_buffer (&old);
+  if (starts)
+    gst_element_call_async (GST_ELEMENT (self), push_in_own_thread, stream, NULL);
+}
+
+static void
+send_report (RelayBin *self, RelayStream *stream, gboolean ends)
 {
   WeirRelayCounts counts;
   guint8 report[REPORT_MAX];
+  gboolean plays;
   gsize len;
 
   g_mutex_lock (&stream->session->lock);
   counts = stream->session->counts;
   g_mutex_unlock (&stream->session->lock);
-  if (!stream->reports || !gst_pad_is_linked (stream->reports))
+  if (!stream->reports || !gst_pad_is_linked (stream->reports) || counts.n_packets == 0)
     return;
-  if (stream->report_at == 0)
-    begin_reports (stream);
+  // Before, running times have no meaning.
+  plays = GST_STATE (self) == GST_STATE_PLAYING;
+  if (self->may_block && !plays && !ends)
+    return;
+  counts.ends = ends;
+  counts.running =
+      plays && stream->segment.format == GST_FORMAT_TIME
+          ? gst_segment_to_running_time (&stream->segment, GST_FORMAT_TIME, stream->pts)
+          : GST_CLOCK_TIME_NONE;
   stream->report_at = counts.arrival + REPORT_INTERVAL_US;
   len = self->report (self->data, stream->index, &counts, report, sizeof report);
-  if (len > 0)
-    gst_pad_push (stream->reports, gst_buffer_new_memdup (report, len));
+  if (len == 0)
+    return;
+  if (!self->may_block)
+    push_report (stream, gst_buffer_new_memdup (report, len));
+  else
+    push_apart (self, stream, gst_buffer_new_memdup (report, len));
 }
 
 static GstFlowReturn
@@ -236,10 +302,12 @@ chain (GstPad *pad, GstObject *parent, GstBuffer *buffer)
 {
   RelayStream *stream = stream_of (pad);
   gboolean due = count (stream, buffer);
-  GstFlowReturn ret = gst_pad_push (stream->src, buffer);
+  GstFlowReturn ret;
 
+  stream->pts = GST_BUFFER_PTS (buffer);
+  ret = gst_pad_push (stream->src, buffer);
   if (due)
-    send_report ((RelayBin *) parent, stream);
+    send_report ((RelayBin *) parent, stream, FALSE);
   return ret;
 }
 
@@ -250,11 +318,13 @@ chain_list (GstPad *pad, GstObject *parent, GstBufferList *list)
   gboolean due = FALSE;
   GstFlowReturn ret;
 
-  for (guint i = 0; i < gst_buffer_list_length (list); i++)
+  for (guint i = 0; i < gst_buffer_list_length (list); i++) {
     due |= count (stream, gst_buffer_list_get (list, i));
+    stream->pts = GST_BUFFER_PTS (gst_buffer_list_get (list, i));
+  }
   ret = gst_pad_push_list (stream->src, list);
   if (due)
-    send_report ((RelayBin *) parent, stream);
+    send_report ((RelayBin *) parent, stream, FALSE);
   return ret;
 }
 
@@ -278,10 +348,33 @@ static gboolean
 sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
 {
   RelayStream *stream = stream_of (pad);
+  const GstEventType type = GST_EVENT_TYPE (event);
+  gboolean pushed;
 
-  if (GST_EVENT_TYPE (event) == GST_EVENT_CAPS)
+  if (type == GST_EVENT_CAPS)
     note_caps (stream, event);
-  return gst_pad_push_event (stream->src, event);
+  else if (type == GST_EVENT_SEGMENT)
+    gst_event_copy_segment (event, &stream->segment);
+  else if (type == GST_EVENT_FLUSH_STOP)
+    gst_segment_init (&stream->segment, GST_FORMAT_UNDEFINED);
+  pushed = gst_pad_push_event (stream->src, event);
+  if (type == GST_EVENT_EOS && pushed)
+    send_report ((RelayBin *) parent, stream, TRUE);
+  return pushed;
+}
+
+static GstFlowReturn
+drop_rtcp (GstPad *pad, GstObject *parent, GstBuffer *buffer)
+{
+  gst_buffer_unref (buffer);
+  return GST_FLOW_OK;
+}
+
+static gboolean
+drop_rtcp_event (GstPad *pad, GstObject *parent, GstEvent *event)
+{
+  gst_event_unref (event);
+  return TRUE;
 }
 
 static gboolean
@@ -302,6 +395,12 @@ iterate_links (GstPad *pad, GstObject *parent)
   links = gst_iterator_new_single (GST_TYPE_PAD, &value);
   g_value_unset (&value);
   return links;
+}
+
+static GstIterator *
+iterate_no_links (GstPad *pad, GstObject *parent)
+{
+  return NULL;
 }
 
 // ---- pads ----
@@ -330,6 +429,8 @@ add_stream (RelayBin *self, guint index)
   RelayStream *stream = g_new0 (RelayStream, 1);
 
   stream->index = index;
+  gst_segment_init (&stream->segment, GST_FORMAT_UNDEFINED);
+  stream->pts = GST_CLOCK_TIME_NONE;
   stream->session = g_object_new (weir_relay_session_get_type (), NULL);
   stream->sink = new_pad (stream, &templates[0], index);
   stream->src = new_pad (stream, &templates[3], index);
@@ -347,7 +448,7 @@ add_stream (RelayBin *self, guint index)
   return stream->sink;
 }
 
-// RTCP of readers arrives by weir_relay_bin_take_feedback() instead of a pad.
+// RTCP of readers arrives by weir_relay_bin_take_feedback(), or is read by probes of this pad.
 static GstPad *
 add_rtcp_pad (RelayBin *self, GstStaticPadTemplate *template, guint index)
 {
@@ -356,6 +457,11 @@ add_rtcp_pad (RelayBin *self, GstStaticPadTemplate *template, guint index)
 
   if (stream && template->direction == GST_PAD_SRC)
     stream->reports = pad;
+  if (template->direction == GST_PAD_SINK) {
+    gst_pad_set_chain_function (pad, drop_rtcp);
+    gst_pad_set_event_function (pad, drop_rtcp_event);
+  }
+  gst_pad_set_iterate_internal_links_function (pad, iterate_no_links);
   gst_pad_set_active (pad, TRUE);
   gst_element_add_pad (GST_ELEMENT (self), pad);
   return pad;
@@ -474,11 +580,12 @@ weir_relay_bin_class_init (RelayBinClass *klass)
 }
 
 GstElement *
-weir_relay_bin_new (WeirRelayReportFunc report, gpointer data)
+weir_relay_bin_new (WeirRelayReportFunc report, gpointer data, gboolean may_block)
 {
   RelayBin *self = g_object_new (weir_relay_bin_get_type (), NULL);
 
   self->report = report;
-  self->data = data;
+  self->data = data ? data : self;
+  self->may_block = may_block;
   return GST_ELEMENT (self);
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Stands in for `rtpbin` in a media whose streams are RTP already (WEIR_TYPE_RELAY_MEDIA): it
-// passes packets on, and sends a sender report behind the first packet of each second. It has the
-// pads, properties and signals that GstRTSPStream uses, and neither a thread nor an RTP session.
+// Stands in for `rtpbin` in a media that only sends (WEIR_TYPE_RELAY_MEDIA, weir_sender_bin_new()):
+// it passes packets on, and sends a sender report behind the first packet of each second. It has
+// the pads, properties and signals that GstRTSPStream uses, and neither a thread nor an RTP
+// session. RTCP that comes to its pads is dropped.
 
 #include <gst/gst.h>
 
@@ -12,6 +13,8 @@ typedef struct {
   guint32 n_packets, n_octets; // of payload; they wrap
   guint32 ssrc, timestamp;     // of the newest packet
   gint64 arrival;              // of the newest packet, g_get_real_time()
+  GstClockTime running;        // running time of the newest packet; GST_CLOCK_TIME_NONE: unknown
+  gboolean ends;               // the stream has ended: no packets follow, unless it is sought
 } WeirRelayCounts;
 
 // Writes an RTCP report of the stream `index` to `out`, where `room` bytes are. Returns its length
@@ -19,8 +22,10 @@ typedef struct {
 typedef gsize (*WeirRelayReportFunc) (
     gpointer data, guint index, const WeirRelayCounts *counts, guint8 *out, gsize room);
 
-// Returns a new element (floating). `data` must be valid while the element is not in state NULL.
-GstElement *weir_relay_bin_new (WeirRelayReportFunc report, gpointer data);
+// Returns a new element (floating). `data` must be valid while the element is not in state NULL; if
+// it is NULL, `report` gets the element. `may_block`: the pipeline is paused at times, so reports
+// are pushed by a thread of GStreamer's pool.
+GstElement *weir_relay_bin_new (WeirRelayReportFunc report, gpointer data, gboolean may_block);
 
 // Returns the CNAME of all streams, which reports and descriptions have. Call from any thread.
 const gchar *weir_relay_bin_get_cname (void);

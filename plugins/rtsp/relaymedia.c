@@ -101,6 +101,8 @@ write_report (gpointer media, guint index, const WeirRelayCounts *counts, guint8
   GstRTSPStream *stream = gst_rtsp_media_get_stream (media, index);
   WeirNtpMap at = { .known = TRUE, .timestamp = counts->timestamp, .ssrc = counts->ssrc };
 
+  if (counts->ends)
+    return 0; // another upstream may take over
   at.ntp = weir_ntp_from_unix (counts->arrival * 1000);
   if (self->clock.func)
     at.known = self->clock.func (stream, counts->timestamp, &at.ntp, self->clock.data);
@@ -117,7 +119,7 @@ static GstElement *
 relay_media_create_rtpbin (GstRTSPMedia *media)
 {
   RelayMedia *self = (RelayMedia *) media;
-  GstElement *bin = weir_relay_bin_new (write_report, self);
+  GstElement *bin = weir_relay_bin_new (write_report, self, FALSE);
 
   gst_object_replace ((GstObject **) &self->bin, GST_OBJECT (bin));
   return bin;

@@ -200,8 +200,10 @@ def ffmpeg_seeks_over_udp_and_tcp():
             got = [pictures(['-rtsp_transport', transport, '-ss', str(position), '-i',
                              serving().url(f'{mount}/{name}'), '-frames:v', '15'])
                    for mount in ('/films', '/store')]
-            assert got[0] == got[1] and len(got[0]) == 15, (transport, name, position, got)
-            assert set(got[0]) <= set(film_pictures()), (transport, name, position)
+            first = [film_pictures().index(one[0]) for one in got]
+            assert got == [film_pictures()[at:at + 15] for at in first], (transport, name, first)
+            # FFmpeg itself drops what is before the position, by the times of its first reports.
+            assert abs(first[0] - first[1]) <= name.endswith('.ts'), (transport, name, first)
 
 
 @test

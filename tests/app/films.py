@@ -74,6 +74,7 @@ class Player:
         self.rtsp = Rtsp(proxy.port, timeout=20)
         self.url = proxy.url(f'{mount}/{name}')
         self.packets = []  # of the first track: (seq, time, marker, payload)
+        self.reports = []  # of senders: (track, wall-clock time in s, RTP time)
         self.bye = set()
         status, self.headers, body = self.rtsp.request('DESCRIBE', self.url)
         self.status, self.sdp = status, body.decode()
@@ -119,6 +120,9 @@ class Player:
     def _take(self, channel, data):
         if channel % 2:
             self.bye |= {channel} if has_bye(data) else set()
+            if data[1] == 200:
+                ntp, at = struct.unpack('!QI', data[8:20])
+                self.reports.append((channel // 2, ntp / 2**32, at))
         elif channel == 0:
             marker_type, seq, at = struct.unpack('!BHI', data[1:8])
             if (seq - self.first) % 65536 < 32768:  # else it was sent before the answer

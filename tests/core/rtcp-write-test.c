@@ -60,6 +60,17 @@ a_sender_report_matches_the_rfc (void)
 }
 
 static void
+a_goodbye_matches_the_rfc (void)
+{
+  static const uint8_t expected[] = { 0x81, 203, 0, 1, 0xde, 0xad, 0xbe, 0xef };
+  uint8_t out[sizeof expected];
+
+  CHECK_INT (weir_rtcp_write_bye (out, sizeof out, 0xdeadbeef), sizeof expected);
+  CHECK (!memcmp (out, expected, sizeof expected));
+  CHECK_INT (weir_rtcp_write_bye (out, sizeof out - 1, 1), 0);
+}
+
+static void
 a_keyframe_request_matches_the_rfc (void)
 {
   static const uint8_t expected[] = {
@@ -144,6 +155,7 @@ main (void)
 {
   RUN (a_report_matches_the_rfc);
   RUN (a_sender_report_matches_the_rfc);
+  RUN (a_goodbye_matches_the_rfc);
   RUN (a_keyframe_request_matches_the_rfc);
   RUN (a_full_intra_request_matches_the_rfc);
   RUN (a_report_without_a_block_has_only_the_ssrc);

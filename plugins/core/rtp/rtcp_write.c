@@ -6,6 +6,7 @@
 #define RR_HEADER 8
 #define SR 28
 #define BLOCK 24
+#define BYE 8
 #define PLI 12
 #define FIR 20
 #define SDES_HEADER 10 // header, SSRC, and the item's type and length
@@ -87,6 +88,15 @@ weir_rtcp_write_sr (uint8_t *out, size_t room, const WeirNtpMap *at, uint32_t pa
   write_number (out + 24, octets, 4);
   write_sdes (out + SR, at->ssrc, cname);
   return SR + sdes_size (cname);
+}
+
+size_t
+weir_rtcp_write_bye (uint8_t *out, size_t room, uint32_t ssrc)
+{
+  if (room < BYE)
+    return 0;
+  write_header (out, 1, 203, BYE, ssrc);
+  return BYE;
 }
 
 size_t

@@ -31,6 +31,10 @@ size_t weir_rtcp_write_rr (
 size_t weir_rtcp_write_sr (uint8_t *out, size_t room, const WeirNtpMap *at, uint32_t packets,
     uint32_t octets, const char *cname);
 
+// Writes that `ssrc` has ended (RFC 3550, section 6.6); append it to a report. Returns the length
+// in bytes, or 0 if `room` is too small.
+size_t weir_rtcp_write_bye (uint8_t *out, size_t room, uint32_t ssrc);
+
 // Writes a picture loss indication from `ssrc` about the stream `media` (RFC 4585, section 6.3.1);
 // append it to a report. Returns the length in bytes, or 0 if `room` is too small.
 size_t weir_rtcp_write_pli (uint8_t *out, size_t room, uint32_t ssrc, uint32_t media);

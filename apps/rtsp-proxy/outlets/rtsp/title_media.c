@@ -5,6 +5,7 @@
 #include "base/threads.h"
 #include "title/title_file.h"
 #include "title/title_open.h"
+#include "weir-rtsp.h"
 
 #include <gst/base/gstbasesink.h>
 #include <string.h>
@@ -518,6 +519,13 @@ title_media_new (int fd, const gchar *label)
   return media;
 }
 
+// A title needs no RTP session, which would cost a thread and a look at each packet.
+static GstElement *
+title_media_create_rtpbin (GstRTSPMedia *media)
+{
+  return weir_sender_bin_new ();
+}
+
 static void
 title_media_init (TitleMedia *self)
 {
@@ -544,4 +552,5 @@ title_media_class_init (TitleMediaClass *klass)
   G_OBJECT_CLASS (klass)->finalize = title_media_finalize;
   GST_RTSP_MEDIA_CLASS (klass)->handle_message = title_media_handle_message;
   GST_RTSP_MEDIA_CLASS (klass)->query_stop = title_media_query_stop;
+  GST_RTSP_MEDIA_CLASS (klass)->create_rtpbin = title_media_create_rtpbin;
 }
