@@ -157,8 +157,9 @@ def a_silent_upstream_is_restarted():
 @test
 def a_silent_track_does_not_stop_the_other():
     with Origin('one-silent-track') as origin, Proxy({'/cam': serve(origin.url)}) as proxy:
-        for transport in 'udp', 'tcp':
-            read = Read(proxy.url(), '--min-aus', 0, transport=transport, duration=3)
+        reads = [Read(proxy.url(), '--min-aus', 0, transport=transport, duration=3)
+                 for transport in ('udp', 'tcp')]
+        for read in reads:
             result = read.result()
             video = result['readers'][0]['tracks']['video']
             assert video['aus'] > 40 and video['lost'] == 0, result
