@@ -52,7 +52,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
   gchar *text = g_memdup2 (data, size); // so that a read beyond the end is found
 
   read_live (text, size);
-  read_title (text, size);
+  read_title (text ? text : "", size);
   g_free (text);
   return 0;
 }

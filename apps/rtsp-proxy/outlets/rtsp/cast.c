@@ -339,7 +339,7 @@ get_ranges (GstRTSPContext *ctx, gsize *length)
 
   gst_rtsp_message_get_body (ctx->request, &data, &size);
   *length = size > 0 && !data[size - 1] ? size - 1 : size;
-  return (const gchar *) data;
+  return data ? (const gchar *) data : "";
 }
 
 // Puts the request aside until its packets are read.
