@@ -6,6 +6,7 @@
 #include "options.h"
 #include "plot.h"
 #include "report.h"
+#include "scheme.h"
 
 #include <locale.h>
 #include <stdlib.h>
@@ -18,6 +19,8 @@ run (const Options *options)
 
   if (!filelimit_raise (options) || (options->plot && !plot_can_draw ()))
     return EXIT_FAILURE;
+  if (options->scheme)
+    return scheme_run (options) ? EXIT_SUCCESS : EXIT_FAILURE;
   load = load_new (options);
   if (!load)
     return EXIT_FAILURE;

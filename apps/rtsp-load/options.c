@@ -42,6 +42,14 @@ const gchar options_description[] =
     "                    reports, as an absolute value\n"
     "  added delay       with --against: from a packet's arrival straight from the origin to its\n"
     "                    arrival at a reader, matched by timestamp and payload\n"
+    "With --scheme, a client keeps no media, and is measured as if it played each packet 40 ms\n"
+    "after its time in the title:\n"
+    "  in time, late, lost\n"
+    "                    packets that came before they were to be played, after that, or not\n"
+    "  conformance       the share of packets in time\n"
+    "  missed, repaired  packets that were to come on groups and did not; those of them that\n"
+    "                    came by unicast\n"
+    "  start-up          from the schedule's start to the first packet, with the 40 ms\n"
     "Times are in ms. Over UDP, arrival times are the kernel's; over TCP, they are the times at\n"
     "which rtsp-load reads. Percentiles are exact to 3 %.\n"
     "\n"
@@ -157,6 +165,13 @@ check_numbers (const Options *self)
     return fail ("--zipf must be 0 or more");
   if (self->loss >= 0 && self->no_rr)
     return fail ("--loss and --no-rr exclude each other");
+  if (self->scheme
+      && (self->against || self->mute || self->no_rr || self->loss >= 0 || self->slow > 0
+          || self->probes > 0 || self->plot || self->zipf > 0 || self->session > 0
+          || self->video_only || self->verbose || self->transport != TRANSPORT_UDP
+          || self->port_lo > 0))
+    return fail ("--scheme goes with --readers, --duration, --arrivals, --seed, --user, "
+                 "--password and --json only");
   if (self->against && self->mute)
     return fail ("--against and --mute exclude each other");
   return TRUE;
@@ -202,6 +217,10 @@ static const GOptionEntry reader_entries[] = {
       "Choose each reader's URL at random; the i-th has weight 1/i^A (default: in turn)", "A" },
   { "seed", 0, 0, G_OPTION_ARG_INT64, AT (options.seed), "Seed of the random numbers (default 1)",
       "N" },
+  { "scheme", 0, 0, G_OPTION_ARG_NONE, AT (options.scheme),
+      "Receive stored titles on multicast groups, by the schedules of a server that broadcasts "
+      "them",
+      NULL },
   { "user", 'u', 0, G_OPTION_ARG_STRING, AT (options.user),
       "User name for basic or digest authentication, as the server asks", "NAME" },
   { "password", 'p', 0, G_OPTION_ARG_STRING, AT (options.password), "Password of --user", "WORD" },

@@ -149,6 +149,11 @@ ask_for_packets (Session *s, const WeirFollowRange *ranges, gsize n)
   if (why)
     GST_INFO_OBJECT (self, "%s", why);
   s->n_refused = result == RTSP_ASK_REFUSED ? s->n_refused + 1 : 0;
+  if (result != RTSP_ASK_OK) {
+    g_mutex_lock (&self->lock);
+    self->follow.unreachable = true;
+    g_mutex_unlock (&self->lock);
+  }
   // A server that was restarted does not know the title before it is asked to describe it.
   if (s->n_refused > REFUSALS_MAX) {
     schedule_src_fail (self, GST_RESOURCE_ERROR_READ, why);
@@ -186,6 +191,8 @@ run (Session *s)
 
     g_mutex_lock (&self->lock);
     n = weir_follow_ask (&self->follow, weir_now_ns (), ranges, RANGES_MAX, PACKETS_MAX);
+    if (n == 0) // all that is due soon has come
+      self->follow.unreachable = false;
     stuck = is_stuck (s);
     go_on = !self->stopping && !has_ended (self);
     g_mutex_unlock (&self->lock);

@@ -4,6 +4,7 @@ joins, losses and a restart of the server; and another proxy serves such a title
 The multicast stays in a network of this process."""
 
 import ctypes
+import json
 import os
 import random
 import re
@@ -192,6 +193,27 @@ def another_proxy_serves_a_broadcast_title_to_players():
                         'passthrough'])
         first = frames().index(got[0])
         assert len(got) > 100 and got == frames()[first:first + len(got)], (first, len(got))
+
+
+def load(*words, status=0):
+    done = subprocess.run([os.environ['WEIR_RTSP_LOAD'], '--scheme', *words], capture_output=True,
+                          text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
+    return done
+
+
+@test
+def rtsp_load_follows_schedules_with_many_clients():
+    with Controlled(mounts(), limits={'connections-per-address': 0}) as proxy:
+        url = proxy.url('/gdb/a.mp4')
+        result = json.loads(load('-n', '20', '-d', '40', '--arrivals', 'poisson:10', '--json',
+                                 url).stdout)
+        assert result['done'] == 20 and result['lost'] == 0, result
+        assert result['in_time'] + result['late'] == result['packets'] > 20 * 200, result
+        assert result['packets'] % 20 == 0, result
+        assert result['unicast_share'] < 10 and result['groups_max'] > 1, result
+        assert '404' in load('-d', '5', proxy.url('/gdb/none.mp4'), status=1).stderr
+        assert '--scheme goes with' in load('--slow', '1', '-n', '2', url, status=2).stderr
 
 
 # ---- servers that refuse, and strangers ----

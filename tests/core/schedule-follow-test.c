@@ -207,8 +207,11 @@ step (uint64_t round)
     weir_transmission_due (&w.scheme.transmission, w.now, w.now + MS, round, send_frames, NULL);
   if (w.n_asked > 0 && w.now >= w.answer_ns && !is_down ())
     answer ();
+  else if (w.n_asked > 0 && w.now >= w.answer_ns)
+    w.follow.unreachable = true;
   if (w.n_asked == 0) {
     w.n_asked = weir_follow_ask (&w.follow, w.now, w.asked, 16, CHUNK_MAX);
+    w.follow.unreachable = w.follow.unreachable && w.n_asked > 0;
     w.answer_ns = w.now + w.line.rtt_ns;
   }
   take_packets (0);

@@ -490,8 +490,9 @@ weir_follow_take (
   *due_ns = self->play_ns + weir_follow_ticks_to_ns (track, track->head_due_ticks)
             + self->settings.slack_ns;
   if (track->head > track->next
-      && weir_follow_ticks_to_ns (track, track->head_due_ticks - track->due_ticks)
-             > WEIR_FOLLOW_GAP_NS)
+      && (self->unreachable
+          || weir_follow_ticks_to_ns (track, track->head_due_ticks - track->due_ticks)
+                 > WEIR_FOLLOW_GAP_NS))
     *due_ns = WEIR_NEVER;
   if (*due_ns > now_ns)
     return false;

@@ -105,7 +105,8 @@ typedef struct {
   WeirFollowReceive *receives; // one for each of the description
   int64_t latencies_ns[WEIR_FOLLOW_JOINS_KEPT];
   uint32_t n_latencies;
-  uint8_t request; // 1 to 255
+  uint8_t request;  // 1 to 255
+  bool unreachable; // the server; set by the caller: no gap is given up
 } WeirFollow;
 
 typedef struct {
@@ -157,9 +158,9 @@ int weir_follow_put (WeirFollow *self, uint32_t track, uint32_t number, const We
     bool by_group, int64_t now_ns, void *item);
 
 // Gives out the next packet of a track, if it is due. Gives up packets before it that are not
-// there, unless they are more than WEIR_FOLLOW_GAP_NS of the title: the title waits for these.
-// Returns false if none is due; then `*due_ns` is when one will be, or WEIR_NEVER if it waits for a
-// packet.
+// there, unless they are more than WEIR_FOLLOW_GAP_NS of the title, or the server is `unreachable`:
+// the title waits for these. Returns false if none is due; then `*due_ns` is when one will be, or
+// WEIR_NEVER if it waits for a packet.
 bool weir_follow_take (
     WeirFollow *self, uint32_t track, int64_t now_ns, WeirFollowOut *out, int64_t *due_ns);
 
