@@ -187,7 +187,7 @@ has_iptables_rules (void)
   int fd;
 
   // Asking for a table would load it.
-  if (!g_file_get_contents ("/proc/net/ip_tables_names", &loaded, NULL, NULL) || !*loaded
+  if (!g_file_get_contents ("/proc/self/net/ip_tables_names", &loaded, NULL, NULL) || !*loaded
       || (fd = socket (AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) < 0)
     return loaded && *loaded;
   for (guint i = 0; i < G_N_ELEMENTS (tables); i++) {
