@@ -12,6 +12,7 @@
 #include "isolate/pool.h"
 #include "outlets/http/http_outlet.h"
 #include "outlets/rtsp/server.h"
+#include "outlets/rtsp/kernel_path.h"
 #include "sources/isolated_pull.h"
 #include "sources/receive_tick.h"
 #include "title/title_open.h"
@@ -172,6 +173,8 @@ serve (const Options *options, ProxyConfig *config)
   Server *server;
   Api *api = NULL;
 
+  if (!kernel_path_load ((KernelPath) config->kernel, &error))
+    return fail (error);
   raise_file_limit ();
   receive_tick_set (config->receive_tick);
   workers_set_limit (config->workers);

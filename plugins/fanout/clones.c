@@ -7,17 +7,19 @@ GST_DEBUG_CATEGORY_EXTERN (fanoutsink_debug);
 #define GST_CAT_DEFAULT fanoutsink_debug
 
 gboolean
-fanout_clones_start (WeirFanoutSink *self, GError **error)
+fanout_clones_load (WeirFanoutSink *self, GError **error)
 {
+  WeirKernelMode mode = fanout_clones_get_mode (self);
   GError *err = NULL;
 
-  if (self->kernel == WEIR_KERNEL_OFF || weir_kernel_use (self->kernel == WEIR_KERNEL_ON, &err))
+  if (mode == WEIR_KERNEL_OFF || weir_kernel_use (mode == WEIR_KERNEL_ON, &err))
     return TRUE;
-  if (self->kernel == WEIR_KERNEL_ON) {
+  if (mode == WEIR_KERNEL_ON) {
     g_propagate_prefixed_error (error, err, "kernel=on: ");
     return FALSE;
   }
-  GST_INFO_OBJECT (self, "readers are served without the kernel path: %s", err->message);
+  GST_ELEMENT_INFO (self, RESOURCE, SETTINGS,
+      ("readers are served without the kernel path: %s", err->message), (NULL));
   g_error_free (err);
   return TRUE;
 }
@@ -61,13 +63,20 @@ void
 fanout_clones_set_mode (WeirFanoutSink *self, WeirKernelMode mode)
 {
   GError *err = NULL;
+  gboolean started, same;
 
   g_mutex_lock (&self->control);
+  same = self->kernel == mode;
   self->kernel = mode;
-  if (self->started && !fanout_clones_start (self, &err)) {
-    GST_WARNING_OBJECT (self, "%s", err->message);
+  started = self->started;
+  g_mutex_unlock (&self->control);
+  if (same)
+    return;
+  if (started && !fanout_clones_load (self, &err)) {
+    GST_ELEMENT_WARNING (self, RESOURCE, SETTINGS, ("%s", err->message), (NULL));
     g_error_free (err);
   }
+  g_mutex_lock (&self->control);
   fanout_clones_update (self);
   g_mutex_unlock (&self->control);
 }

@@ -279,7 +279,7 @@ weir_fanout_sink_start (GstBaseSink *sink)
   WeirFanoutSink *self = WEIR_FANOUT_SINK (sink);
   WeirUdpConfig config = fanout_properties_get_udp (self);
   GError *err = NULL;
-  gboolean ok = start (self, &config, &err);
+  gboolean ok = fanout_clones_load (self, &err) && start (self, &config, &err);
 
   if (!ok)
     GST_ELEMENT_ERROR (self, RESOURCE, OPEN_WRITE, ("cannot start: %s", err->message), (NULL));

@@ -152,17 +152,18 @@ void fanout_readers_set_clients (WeirFanoutSink *self, const gchar *clients);
 void fanout_readers_set_delay (WeirFanoutSink *self, gint64 delay_ns);
 void fanout_readers_set_max_pacing_rate (WeirFanoutSink *self, guint64 bits_per_s);
 
-// ---- clones.c. Call with `control` held, unless stated ----
+// ---- clones.c ----
 
 // Loads the kernel path if the property `kernel` asks for it. Returns FALSE and an error if it is
-// `on` and the kernel path cannot be used.
-gboolean fanout_clones_start (WeirFanoutSink *self, GError **error);
+// `on` and the kernel path cannot be used; posts a message with the reason if it is `auto`.
+gboolean fanout_clones_load (WeirFanoutSink *self, GError **error);
 
-// Give a reader, or every reader if the element is started, a route for clones if it can have one.
+// Call with `control` held. Give a reader, or every reader if the element is started, a route for
+// clones if it can have one.
 void fanout_clones_set_route (WeirFanoutSink *self, Name *name);
 void fanout_clones_update (WeirFanoutSink *self);
 
-// Get and set the property `kernel`. Call them without `control`.
+// Get and set the property `kernel`.
 WeirKernelMode fanout_clones_get_mode (WeirFanoutSink *self);
 void fanout_clones_set_mode (WeirFanoutSink *self, WeirKernelMode mode);
 

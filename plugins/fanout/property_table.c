@@ -235,8 +235,8 @@ install_sending (GObjectClass *klass)
    * which a BPF program makes at the network device. `auto` uses it if the process has the
    * capabilities for it and no rule of the system for packets that leave would be gone round, for
    * devices that segment UDP. `on` uses it for every Ethernet device and despite such rules, and
-   * the element does not start if it cannot be loaded. Readers that cannot have clones are served
-   * by sends.
+   * the element does not start if it cannot be loaded; with `auto` it then posts an info message
+   * with the reason. Readers that cannot have clones are served by sends.
    */
   g_object_class_install_property (klass, PROP_KERNEL,
       g_param_spec_enum ("kernel", "Kernel path",

@@ -33,8 +33,6 @@ set_route (WeirFanoutSink *self, Name *name)
 gboolean
 fanout_readers_start (WeirFanoutSink *self, const WeirUdpConfig *config, GError **error)
 {
-  if (!fanout_clones_start (self, error))
-    return FALSE;
   for (GList *l = self->names.head; l; l = l->next) {
     Name *name = l->data;
 

@@ -4,7 +4,8 @@
 //
 //     many_bench WAY CLIP ADDRESS PORT READERS SECONDS
 //
-// WAY is a value of the property `gso`, or `kernel` for the kernel path. The readers are the ports from PORT on. Prints one line "name value" for each figure.
+// WAY is a value of the property `gso`, or `kernel` for the kernel path. The readers are the ports
+// from PORT on. Prints one line "name value" for each figure.
 
 #include <stdlib.h>
 #include <string.h>

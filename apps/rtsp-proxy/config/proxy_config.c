@@ -252,7 +252,8 @@ static const SchemaValue external_auth_value = { .read = read_external_auth };
 static const SchemaValue stages_value = { .read = read_stages };
 static const SchemaValue mounts_value = { .read = read_mounts };
 
-static const gchar *const isolates[] = { "no", "auto", "yes", NULL }; // by Isolate
+static const gchar *const isolates[] = { "no", "auto", "yes", NULL };     // by Isolate
+static const gchar *const kernel_paths[] = { "off", "auto", "on", NULL }; // by KernelPath
 
 #define AT(field) G_STRUCT_OFFSET (ProxyConfig, field)
 
@@ -300,6 +301,12 @@ static const SchemaKey top_keys[] = {
       .help = "time between two rounds of receiving from RTSP upstreams; a packet waits for up to "
               "this time, and a longer time saves CPU time; `0ms`: each packet is received at "
               "once" },
+  { "kernel", SCHEMA_INDEX, AT (kernel), "off", .words = kernel_paths,
+      .effect = PROXY_EFFECT_RESTART,
+      .help =
+          "clones made by the kernel in place of a send to each UDP reader, see docs/kernel.md; "
+          "`auto`: where they are possible and go round no rule of the system; `on`: the proxy "
+          "does not start without them" },
   { "isolate", SCHEMA_INDEX, AT (isolate), "auto", .words = isolates,
       .effect = PROXY_EFFECT_RESTART,
       .help =

@@ -36,6 +36,7 @@ typedef struct {
   Limits limits;
   guint receive_tick;  // us, between two rounds of receiving; 0: no rounds
   guint isolate;       // Isolate
+  guint kernel;        // KernelPath
   guint workers;       // processes of each kind, at most
   gchar *stage_folder; // searched for stages first; may be NULL
   StageSet *stage_set; // NULL before proxy_config_load_stages()

@@ -3,6 +3,7 @@
 
 #include "base/files_left.h"
 #include "base/threads.h"
+#include "outlets/rtsp/kernel_path.h"
 #include "outlets/rtsp/timeshift.h"
 #include "relay/feed.h"
 #include "weir-rtsp.h"
@@ -88,6 +89,7 @@ configure_sink (GstElement *sink, Presentation *presentation, const MountConfig 
   gst_util_set_object_arg (G_OBJECT (sink), "join", config->join);
   gst_util_set_object_arg (G_OBJECT (sink), "catch-up", config->catch_up);
   g_object_set (sink, "priority", config->priority, NULL);
+  gst_util_set_object_arg (G_OBJECT (sink), "kernel", kernel_path_get ());
   timeshift_configure_sink (sink, config);
   if (presentation_get_instance (presentation))
     g_object_set (sink, "delay", G_MAXUINT64, "window-time",

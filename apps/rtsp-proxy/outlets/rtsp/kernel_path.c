@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/rtsp/kernel_path.h"
+
+#include <gst/gst.h>
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+static const gchar *const names[] = { "off", "auto", "on" }; // by KernelPath
+
+static KernelPath used;
+
+const gchar *
+kernel_path_get (void)
+{
+  return names[used];
+}
+
+// Takes CAP_BPF and CAP_NET_ADMIN from this thread, and so from those that it starts.
+static void
+drop_capabilities (void)
+{
+  struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+  struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+  const guint dropped[] = { CAP_BPF, CAP_NET_ADMIN };
+
+  if (geteuid () == 0 || syscall (SYS_capget, &header, data) < 0)
+    return;
+  for (guint i = 0; i < G_N_ELEMENTS (dropped); i++) {
+    guint32 keep = ~(guint32) CAP_TO_MASK (dropped[i]);
+    struct __user_cap_data_struct *word = &data[CAP_TO_INDEX (dropped[i])];
+
+    word->effective &= keep;
+    word->permitted &= keep;
+    word->inheritable &= keep;
+    prctl (PR_CAP_AMBIENT, PR_CAP_AMBIENT_LOWER, dropped[i], 0, 0);
+  }
+  if (syscall (SYS_capset, &header, data) < 0)
+    log_event ("cannot give up CAP_BPF and CAP_NET_ADMIN");
+}
+
+// Takes the reason why a sink does not use the kernel path from its bus. The caller owns it; NULL
+// if it uses it.
+static gchar *
+take_reason (GstBus *bus)
+{
+  GstMessage *message =
+      gst_bus_pop_filtered (bus, GST_MESSAGE_ERROR | GST_MESSAGE_WARNING | GST_MESSAGE_INFO);
+  const GstStructure *structure = message ? gst_message_get_structure (message) : NULL;
+  GError *error = NULL;
+  gchar *reason = NULL;
+
+  if (structure && gst_structure_get (structure, "gerror", G_TYPE_ERROR, &error, NULL)) {
+    reason = g_strdup (error->message);
+    g_error_free (error);
+  }
+  g_clear_pointer (&message, gst_message_unref);
+  return reason;
+}
+
+gboolean
+kernel_path_load (KernelPath wanted, GError **error)
+{
+  GstElement *sink =
+      wanted == KERNEL_PATH_OFF ? NULL : gst_element_factory_make ("fanoutsink", NULL);
+  gboolean ok = TRUE;
+  gchar *reason;
+  GstBus *bus;
+
+  if (!sink) // without the element, the server does not start, and says so
+    return TRUE;
+  bus = gst_bus_new ();
+  gst_element_set_bus (sink, bus);
+  g_object_set (sink, "async", FALSE, NULL);
+  gst_util_set_object_arg (G_OBJECT (sink), "kernel", names[wanted]);
+  gst_element_set_state (sink, GST_STATE_PAUSED);
+  reason = take_reason (bus);
+  if (!reason) {
+    used = wanted;
+  } else if (wanted == KERNEL_PATH_ON) {
+    g_set_error_literal (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS, reason);
+    ok = FALSE;
+  } else {
+    log_event ("%s", reason);
+  }
+  g_free (reason);
+  gst_element_set_state (sink, GST_STATE_NULL);
+  gst_element_set_bus (sink, NULL);
+  gst_object_unref (bus);
+  gst_object_unref (sink);
+  drop_capabilities ();
+  return ok;
+}
