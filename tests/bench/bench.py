@@ -66,10 +66,14 @@ def main():
     parser.add_argument('--no-segmentation', action='store_true',
                         help='use a device without UDP segmentation')
     parser.add_argument('names', nargs='*', metavar='NAME',
-                        help=f'benches to run: {", ".join(benches)} (default: all)')
+                        help=f'benches to run: {", ".join(benches)}, or one part of a bench, such '
+                             'as store-failure (default: all)')
     options = parser.parse_args()
-    if unknown := [name for name in options.names if name not in benches]:
-        parser.error(f'unknown bench {unknown[0]}; choose from {", ".join(benches)}')
+    parts = {part.NAME: (part,) for bench in benches.values()
+             for part in getattr(bench, 'PARTS', ())}
+    parts.update((name, getattr(bench, 'PARTS', (bench,))) for name, bench in benches.items())
+    if unknown := [name for name in options.names if name not in parts]:
+        parser.error(f'unknown bench {unknown[0]}; choose from {", ".join(sorted(parts))}')
 
     failed = False
     raise_file_limit()
@@ -83,7 +87,7 @@ def main():
         leave_out_those_that_fail(rig)
         print(f'servers: {", ".join(server.name for server in servers())}')
         for name in options.names or benches:
-            for part in getattr(benches[name], 'PARTS', (benches[name],)):
+            for part in parts[name]:
                 try:
                     run_one(part, rig, options.quick, facts)
                 except Skip as why:

@@ -126,5 +126,15 @@ def a_block_that_comes_late_is_a_stoppage():
     assert result['start'] >= 0.4, result
 
 
+@test
+def streams_of_a_disk_that_fails_stop_once_each():
+    scale = Scale(20)
+    with folder() as path, disks_in(path, 2) as disks:
+        filled = store_disks.Store(path, disks, scale, 'naive', 6, 30, even('naive', 2, 6))
+        result = filled.trial(uniform(6), 20, stop=False,
+                              fault=(5 * scale.slice, lambda: disks[0].set(error=100)))
+    assert result['stopped'] == result['stoppages'] == 3, result
+
+
 if __name__ == '__main__':
     run()

@@ -2,10 +2,13 @@
 """The experiments of a dissertation about storage servers on the block store: one table for
 each."""
 
+import store_at_once
+import store_failure
 import store_model
 import store_overload
 import store_policies
 import store_stutter
 
 NAME = 'store'
-PARTS = store_model, store_policies, store_overload, store_stutter
+PARTS = (store_model, store_policies, store_at_once, store_overload, store_stutter,
+         store_failure)

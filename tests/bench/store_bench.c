@@ -9,6 +9,7 @@
 // which is a stoppage. A title is played again from its first block when it has ended.
 //
 // Ends SLICES slices after the last stream has begun to play; with `stop` at the first stoppage.
+// With `go`, a stream that plays and whose next block cannot be read stops for good.
 // Prints one line "name value" for each figure.
 
 #include <sched.h>
@@ -28,6 +29,7 @@ typedef struct {
   gboolean started;  // the first block was asked for
   gboolean playing;  // the first block was there
   gboolean starving; // due, and the block is not there
+  gboolean stopped;  // it has had a stoppage
   // Under the lock of `arrivals`.
   gint64 arrived_ns; // 0: not there
 } Stream;
@@ -46,7 +48,7 @@ static struct {
   GPtrArray *arrivals; // streams whose block is there
   gchar *problem;      // the first block that could not be read
 
-  guint64 blocks, stoppages, bytes;
+  guint64 blocks, stoppages, stopped, bytes;
   gint64 stopped_ns, longest_ns, start_ns, longest_start_ns, late_ns;
 } bench;
 
@@ -85,6 +87,10 @@ have_block (WeirBlock *block, const GError *error, gpointer data)
     weir_block_get_bytes (block, &length);
     bench.bytes += length;
     bench.blocks++;
+  } else if (!bench.stop && stream->playing) {
+    stream->arrived_ns = 0; // the stream stops for good
+    g_mutex_unlock (&bench.lock);
+    return;
   } else if (!bench.problem) {
     bench.problem = g_strdup (error->message);
   }
@@ -115,9 +121,11 @@ play (Stream *stream, gint64 at_ns)
 }
 
 static void
-note_stoppage (gint64 length_ns)
+note_stoppage (Stream *stream, gint64 length_ns)
 {
   bench.stoppages++;
+  bench.stopped += !stream->stopped;
+  stream->stopped = TRUE;
   bench.stopped_ns += length_ns;
   bench.longest_ns = MAX (bench.longest_ns, length_ns);
 }
@@ -143,7 +151,7 @@ take_arrival (Stream *stream)
   } else if (stream->starving) {
     stream->starving = FALSE;
     if (stream->arrived_ns > stream->due_ns)
-      note_stoppage (stream->arrived_ns - stream->due_ns);
+      note_stoppage (stream, stream->arrived_ns - stream->due_ns);
     play (stream, MAX (stream->arrived_ns, stream->due_ns));
   }
 }
@@ -249,10 +257,10 @@ count_waiting (void)
   const gint64 now = now_ns ();
 
   for (guint i = 0; i < bench.streams->len; i++) {
-    const Stream *stream = bench.streams->pdata[i];
+    Stream *stream = bench.streams->pdata[i];
 
     if (stream->starving && !is_there (stream))
-      note_stoppage (now - stream->due_ns);
+      note_stoppage (stream, now - stream->due_ns);
   }
 }
 
@@ -321,6 +329,7 @@ print_results (double cpu)
   print ("streams", bench.streams->len);
   print ("playing", bench.n_playing);
   print ("stoppages", (double) bench.stoppages);
+  print ("stopped", (double) bench.stopped);
   print ("mean", bench.stoppages ? (double) bench.stopped_ns / 1e9 / (double) bench.stoppages : 0);
   print ("longest", (double) bench.longest_ns / 1e9);
   print ("start", bench.n_playing ? (double) bench.start_ns / 1e9 / bench.n_playing : 0);

@@ -15,6 +15,7 @@ import pathlib
 import random
 import subprocess
 import tempfile
+import threading
 import time
 from typing import NamedTuple
 
@@ -160,8 +161,17 @@ class Store:
     def _bytes_read(self):
         return sum(disk.stats()['bytes'] for disk in self.disks)
 
-    def trial(self, streams, slices, stop=True, memory=0):
-        """Plays the streams (start in s, title). Returns store_bench's figures."""
+    def trial(self, streams, slices, stop=True, memory=0, fault=None):
+        """Plays the streams (start in s, title). Returns store_bench's figures. `fault` is (s after
+        the start, function)."""
+        with contextlib.ExitStack() as stack:
+            if fault:
+                timer = threading.Timer(*fault)
+                stack.callback(timer.cancel)
+                timer.start()
+            return self._trial(streams, slices, stop, memory)
+
+    def _trial(self, streams, slices, stop, memory):
         lines = ''.join(f'{1000 * start:.3f} {title}\n' for start, title in streams)
         before = self._bytes_read()
         done = subprocess.run(

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Lets one disk fail, hang or become slow under the load that the proxy admits at most."""
+
+from report import Column
+from store_disks import Scale, model, store
+from store_policies import DISKS, MEGABITS
+from store_work import even, uniform
+
+NAME = 'store-failure'
+TITLE = 'Streams that stop when one of 8 disks fails under 90 % of the admitted load'
+CASE, WHO, YARDSTICK = 'the disk', 'placement', None
+LOG = False
+COLUMNS = (
+    Column('streams', 'streams', '{:.0f}'),
+    Column('stopped', 'streams that stop', '{:.0f}'),
+    Column('longest', 'longest s', '{:.2f}'),
+    Column('second', '% second choices', '{:.0f}'),
+)
+POLICIES = ('rda', 'naive', 'raid0')
+FAULTS = {'answers EIO': {'error': 100}, 'hangs': {'hang': 1}, 'is 4 times slower': {'stutter': 300}}
+ADMITTED, LOAD = 0.9, 0.9  # parts of the model, and of that
+TIMES_FASTER = 20
+FAULT_AFTER = 12  # slices; all streams play then, of raid0, too
+SLICES, QUICK_SLICES = 60, 20
+
+
+def measure(scale, policy, fault, slices):
+    streams = int(LOAD * ADMITTED * model(scale, DISKS, MEGABITS))
+    with store(scale, DISKS, policy, MEGABITS, slices, even(policy, DISKS, streams)) as filled:
+        disk = filled.disks[0]
+        result = filled.trial(uniform(streams, scale.slice), slices, stop=False,
+                              fault=(FAULT_AFTER * scale.slice, lambda: disk.set(**fault)))
+        disk.set(**dict.fromkeys(fault, 0))  # a disk that hangs cannot be unmounted
+    stopped = result['stopped']
+    # Without a second copy, the titles of the disk cannot go on.
+    assert policy == 'rda' or 'stutter' in fault or stopped >= streams / DISKS / 2, \
+        f'{policy}: {stopped:.0f} of {streams} streams stop, without a disk'
+    return {'streams': streams, 'stopped': stopped, 'longest': scale.time * result['longest'],
+            'second': 100 * result['second'] / result['blocks']}
+
+
+def run(_rig, quick):
+    scale = Scale(TIMES_FASTER)
+    for name, fault in FAULTS.items():
+        for policy in POLICIES:
+            yield name, policy, measure(scale, policy, fault, QUICK_SLICES if quick else SLICES)
