@@ -180,7 +180,9 @@ def only_tls_1_2_and_1_3_are_spoken():
 @test
 def garbage_in_place_of_a_handshake_is_closed_at_once():
     with Secure({'/cam': {'upstream': CLIP_URI}}) as proxy:
-        for data in (b'OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n', b'\0' * 4000, os.urandom(4000),
+        # A first byte from 0x80 to 0xbf may begin a message of SSL 2 that is longer than the data.
+        noise = b'\x7f' + os.urandom(3999)
+        for data in (b'OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n', b'\0' * 4000, noise,
                      b'GET / HTTP/1.1\r\nHost: x\r\n\r\n', b'\x16\x03\x01\xff\xff' + b'x' * 70000):
             try:
                 connection = proxy.raw(data)
