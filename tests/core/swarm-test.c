@@ -328,6 +328,27 @@ the_watcher_fetches_what_no_peer_has_at_a_drawn_time (void)
 }
 
 static void
+the_watcher_fetches_nothing_early_that_the_storage_cannot_hold (void)
+{
+  WeirWatcherView watcher = watch (10 * SECOND);
+  int64_t again_ns;
+
+  memset (pieces, HELD, sizeof pieces);
+  pieces[6] = MISSING;
+  availability[6] = 0;
+  watcher.lead_ns = SECOND;
+  for (watcher.viewer = 0; watcher.viewer < 100; watcher.viewer++) {
+    watcher.ahead = 4;
+    CHECK_INT (weir_watcher_next (&watcher, 3 * SECOND - 1, &again_ns), WEIR_NO_PIECE);
+    CHECK_INT (weir_watcher_next (&watcher, 5 * SECOND, &again_ns), 6);
+    watcher.ahead = 0;
+    if (weir_watcher_next (&watcher, 3 * SECOND - 1, &again_ns) == 6)
+      return;
+  }
+  CHECK (false); // none of the draws was early
+}
+
+static void
 played_pieces_leave_first_and_of_them_the_most_available (void)
 {
   WeirStorageView storage = { pieces, availability, N, 4 };
@@ -369,6 +390,7 @@ main (void)
   RUN (no_picker_takes_a_piece_that_cannot_come_in_time);
   RUN (the_watcher_fetches_what_is_missing_one_lead_before_it_is_due);
   RUN (the_watcher_fetches_what_no_peer_has_at_a_drawn_time);
+  RUN (the_watcher_fetches_nothing_early_that_the_storage_cannot_hold);
   RUN (played_pieces_leave_first_and_of_them_the_most_available);
   return tap_done ();
 }

@@ -407,7 +407,8 @@ sim_watch (Sim *sim, SimViewer *self)
   const int64_t now_ns = sim->now_s * SIM_SECOND;
   const WeirPlayhead playhead = sim_playhead (self);
   const WeirWatcherView view = { sim->title, playhead, self->pieces, self->availability,
-    (SIM_LEAD_S - 1) * SIM_SECOND, (int64_t) (sim->sim->spread_s * SIM_SECOND), self->viewer };
+    (SIM_LEAD_S - 1) * SIM_SECOND, (int64_t) (sim->sim->spread_s * SIM_SECOND), self->viewer,
+    sim->keep < sim->sim->n_pieces ? sim->keep / 2 : 0 };
   const uint32_t n = sim->sim->n_pieces, before = self->playing;
   uint32_t piece;
   int64_t again_ns;

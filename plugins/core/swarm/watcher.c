@@ -14,11 +14,12 @@ drawn (uint64_t viewer, uint32_t piece)
 }
 
 static int64_t
-fetch_at_ns (const WeirWatcherView *view, uint32_t piece)
+fetch_at_ns (const WeirWatcherView *view, uint32_t piece, uint32_t playing)
 {
   const int64_t due_ns = weir_playhead_due_ns (&view->playhead, &view->title, piece);
 
-  if (view->availability[piece] > 0 || view->pieces[piece] == WEIR_PIECE_WANTED)
+  if (view->availability[piece] > 0 || view->pieces[piece] == WEIR_PIECE_WANTED
+      || (view->ahead > 0 && piece - playing >= view->ahead))
     return due_ns - view->lead_ns;
   return due_ns - view->lead_ns
          - (int64_t) (drawn (view->viewer, piece) * (double) view->spread_ns);
@@ -28,10 +29,11 @@ uint32_t
 weir_watcher_next (const WeirWatcherView *view, int64_t now_ns, int64_t *again_ns)
 {
   const uint32_t n = (uint32_t) weir_swarm_title_pieces (&view->title);
+  const uint32_t playing = weir_playhead_piece (&view->playhead, &view->title, now_ns);
   const int64_t longest_ns = view->lead_ns + view->spread_ns;
 
   *again_ns = INT64_MAX;
-  for (uint32_t i = weir_playhead_piece (&view->playhead, &view->title, now_ns); i < n; i++) {
+  for (uint32_t i = playing; i < n; i++) {
     const int64_t earliest_ns =
         weir_playhead_due_ns (&view->playhead, &view->title, i) - longest_ns;
     int64_t at_ns;
@@ -40,7 +42,7 @@ weir_watcher_next (const WeirWatcherView *view, int64_t now_ns, int64_t *again_n
       break; // pieces from here on are later
     if (view->pieces[i] != WEIR_PIECE_MISSING && view->pieces[i] != WEIR_PIECE_WANTED)
       continue;
-    at_ns = fetch_at_ns (view, i);
+    at_ns = fetch_at_ns (view, i, playing);
     if (at_ns <= now_ns)
       return i;
     if (at_ns < *again_ns)

@@ -18,6 +18,8 @@ typedef struct {
   int64_t lead_ns;              // before a piece is due; longer than a fetch takes
   int64_t spread_ns;            // before that; 0: no piece is fetched early
   uint64_t viewer;              // a random number of this viewer
+  uint32_t ahead; // only so many pieces from the playhead on are fetched early, what the storage
+                  // holds; 0: all
 } WeirWatcherView;
 
 // Returns the piece that is to be fetched from the origin at `now_ns`, or WEIR_NO_PIECE. The caller
