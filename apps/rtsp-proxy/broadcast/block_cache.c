@@ -178,6 +178,7 @@ read_block (gpointer data, gpointer cache)
 
   thread_set_name ("broadcast-disk");
   failed = packet_file_read (self->file, number, bytes);
+  g_clear_pointer (&self->file, packet_file_unref);
   g_mutex_lock (&owner->lock);
   owner->stats.bytes_read += failed ? 0 : length;
   if (!failed) {
@@ -186,12 +187,15 @@ read_block (gpointer data, gpointer cache)
   }
   g_atomic_int_set (&self->state, failed);
   g_cond_broadcast (&owner->read);
+  // Before others know of the end, so that a block that they leave is not in use here.
+  self->refs--;
+  if (drop_if_unused (self))
+    unused = g_slist_prepend (unused, self);
   g_mutex_unlock (&owner->lock);
   g_free (bytes);
   free_unused (unused);
   thread_set_name (THREAD_IDLE);
-  g_clear_pointer (&self->file, packet_file_unref);
-  packet_block_unref (self);
+  block_cache_unref (owner);
 }
 
 static PacketBlock *
