@@ -16,6 +16,16 @@ typedef struct {
   gchar *path;
 } Folder;
 
+// Sets an error of errno about a title.
+static void
+fail (const gchar *name, GError **error)
+{
+  const int reason = errno;
+
+  g_set_error (error, G_IO_ERROR, (gint) g_io_error_from_errno (reason), "%s: %s", name,
+      reason == EXDEV ? "it is a link that leaves the folder" : g_strerror (reason));
+}
+
 static int
 folder_open (Store *self, const gchar *name, guint64 *size, GError **error)
 {
@@ -23,8 +33,7 @@ folder_open (Store *self, const gchar *name, guint64 *size, GError **error)
   struct stat st;
 
   if (fd < 0)
-    g_set_error_literal (
-        error, G_IO_ERROR, (gint) g_io_error_from_errno (errno), g_strerror (errno));
+    fail (name, error);
   else if (size)
     *size = fstat (fd, &st) == 0 ? (guint64) st.st_size : 0;
   return fd;
@@ -37,8 +46,7 @@ folder_open_bytes (Store *self, const gchar *name, GError **error)
   StoreBytes *bytes = fd >= 0 ? file_bytes_new (fd) : NULL;
 
   if (fd >= 0 && !bytes)
-    g_set_error_literal (
-        error, G_IO_ERROR, (gint) g_io_error_from_errno (errno), g_strerror (errno));
+    fail (name, error);
   return bytes;
 }
 

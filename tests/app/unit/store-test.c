@@ -2,6 +2,7 @@
 #include "stores/folder.h"
 
 #include <errno.h>
+#include <gio/gio.h>
 #include <glib/gstdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -139,6 +140,22 @@ only_files_inside_are_opened (void)
 }
 
 static void
+errors_name_the_title_and_the_reason (void)
+{
+  Store *store = films ();
+  GError *error = NULL;
+
+  g_assert_cmpint (store_open (store, "none", NULL, &error), ==, -1);
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND);
+  g_assert_cmpstr (error->message, ==, "none: No such file or directory");
+  g_clear_error (&error);
+  g_assert_cmpint (store_open (store, "up/secret.mp4", NULL, &error), ==, -1);
+  g_assert_cmpstr (error->message, ==, "up/secret.mp4: it is a link that leaves the folder");
+  g_clear_error (&error);
+  store_unref (store);
+}
+
+static void
 a_folder_may_be_missing (void)
 {
   Store *store = folder_new ("/nowhere/to/be/found");
@@ -195,6 +212,8 @@ main (int argc, char **argv)
   g_test_add_func ("/store/files-with-valid-names-are-listed", files_with_valid_names_are_listed);
   g_test_add_func ("/store/a-callback-can-end-the-listing", a_callback_can_end_the_listing);
   g_test_add_func ("/store/only-files-inside-are-opened", only_files_inside_are_opened);
+  g_test_add_func (
+      "/store/errors-name-the-title-and-the-reason", errors_name_the_title_and_the_reason);
   g_test_add_func ("/store/a-folder-may-be-missing", a_folder_may_be_missing);
   g_test_add_func ("/store/names-are-checked", names_are_checked);
   status = g_test_run ();
