@@ -90,7 +90,10 @@ def threads_do_not_grow_with_connections():
         own = [name for name in names
                if name in ('http-poll', 'weir-worker', 'http-open', 'weir-store')]
         assert 'http-poll' in own and 'weir-worker' in own and len(own) <= 8, names
-        assert len(names) <= len(before) + 2, (before, names)
+        # GLib keeps threads of pools that have nothing to do, of all pools together.
+        idle = names.count('pool-rtsp-proxy')
+        assert idle <= 8, names
+        assert len(names) - idle <= len(before) + 2, (before, names)
 
 
 @test
