@@ -54,6 +54,8 @@ def folder():
            os.path.join(directory.name, 'a.mp4'))
     with open(os.path.join(directory.name, 'a.txt'), 'w', encoding='utf-8') as file:
         file.write('no media')
+    with open(os.path.join(directory.name, 'huge.mp4'), 'wb') as file:
+        os.truncate(file.fileno(), 1 << 43)  # more than any disk has; it takes no room
     return directory
 
 
@@ -278,6 +280,8 @@ def a_title_that_cannot_be_broadcast_is_played_by_unicast():
         assert figures['refused-other'] >= 1 and figures['admitted'] == 0, figures
         for name in 'none.mp4', 'a.txt':
             assert ask(proxy, name)[0] in (404, 415), (name, ask(proxy, name))
+        ask(proxy, 'huge.mp4')
+        proxy.wait_for_line('/films/huge.mp4: cannot be broadcast: .* more than half of the ')
 
 
 def worker_of(proxy):

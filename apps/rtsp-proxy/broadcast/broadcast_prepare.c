@@ -2,6 +2,7 @@
 // Packetizes the titles of a broadcast, in the order in which clients ask for them.
 
 #include <gio/gio.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -57,22 +58,44 @@ note_progress (gpointer data, gdouble done)
   return !g_atomic_int_get (&self->stopped);
 }
 
+// Clients choose the titles, so their packet files must not fill the disk. The packets of a title
+// need about its size.
+static gboolean
+has_room (const gchar *dir, guint64 size, GError **error)
+{
+  struct statvfs disk;
+  guint64 left;
+
+  if (statvfs (dir, &disk) < 0) // making the file tells why
+    return TRUE;
+  left = (guint64) disk.f_bavail * disk.f_frsize;
+  if (size <= left / 2)
+    return TRUE;
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
+      "its packets need %" G_GUINT64_FORMAT " MiB in %s, which is more than half of the %"
+      G_GUINT64_FORMAT " MiB that are free",
+      size >> 20, dir, left >> 20);
+  return FALSE;
+}
+
 static PacketFile *
 make_file (Broadcast *self, const gchar *name, GError **error)
 {
-  const gchar *dir = g_getenv ("TMPDIR");
+  const gchar *dir = g_getenv ("TMPDIR") ? g_getenv ("TMPDIR") : "/var/tmp";
   Telling telling = { self, name, clock_now () + TELL_NS };
-  PacketFile *file;
+  PacketFile *file = NULL;
+  guint64 size;
   int fd;
 
   if (g_atomic_int_get (&self->stopped)) {
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED, "it is not needed any more");
     return NULL;
   }
-  fd = store_open (self->store, name, NULL, error);
+  fd = store_open (self->store, name, &size, error);
   if (fd < 0)
     return NULL;
-  file = packetize (fd, dir ? dir : "/var/tmp", FILE_BYTES_MAX, note_progress, &telling, error);
+  if (has_room (dir, size, error))
+    file = packetize (fd, dir, FILE_BYTES_MAX, note_progress, &telling, error);
   close (fd);
   return file;
 }
