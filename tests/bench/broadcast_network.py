@@ -177,8 +177,8 @@ class Losses(Part):
     NAME = 'broadcast-losses'
     TITLE = f'{READERS} readers of 10-GDB and of patching behind a way that loses single packets'
     CASE, WHO = '% lost on the way', 'scheme'
-    COLUMNS = (Column('lost', 'packets lost at the decoder'),
-               Column('unicast', '% of bytes by unicast', '{:.1f}'),
+    COLUMNS = (Column('unicast', '% of bytes by unicast', '{:.1f}'),
+               Column('lost', 'packets lost at the decoder'),
                Column('conformance', '% of packets in time', '{:.3f}'),
                Column('stalls', 'stalls'), Column('start_p99', 'start-up beyond the wait p99 ms'))
 
