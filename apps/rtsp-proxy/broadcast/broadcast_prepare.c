@@ -72,8 +72,8 @@ has_room (const gchar *dir, guint64 size, GError **error)
   if (size <= left / 2)
     return TRUE;
   g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
-      "its packets need %" G_GUINT64_FORMAT " MiB in %s, which is more than half of the %"
-      G_GUINT64_FORMAT " MiB that are free",
+      "its packets need %" G_GUINT64_FORMAT
+      " MiB in %s, which is more than half of the %" G_GUINT64_FORMAT " MiB that are free",
       size >> 20, dir, left >> 20);
   return FALSE;
 }
