@@ -106,6 +106,16 @@ def ways():
     return ('daemon', 'engine') + (('kernel',) if '\n  kernel ' in known else ())
 
 
+def compare(rig, quick, values, load_of):
+    """Measures all ways with each value. load_of(value) is (readers, bytes of payload)."""
+    for transport in 'udp', 'tcp':
+        for value in values:
+            for way in ways():
+                if (way, transport) != ('kernel', 'tcp'):
+                    yield f'{value} {transport.upper()}', way, measure(
+                        rig, way, transport, *load_of(value), 4 if quick else 10)
+
+
 class Part:
     WHO, YARDSTICK, LOG = 'way', 'daemon', False
     COLUMNS = (Column('ns', 'ns/packet'), Column('cpu', 'CPU %', '{:.1f}'),
@@ -121,12 +131,7 @@ class Bulk(Part):
     @staticmethod
     def run(rig, quick):
         counts = (90, 1000, 4000) if quick else (90, 500, 1000, 2000, 4000, 6000, 8000)
-        for transport in 'udp', 'tcp':
-            for readers in counts:
-                for way in ways():
-                    if (way, transport) != ('kernel', 'tcp'):
-                        yield f'{readers} {transport.upper()}', way, measure(
-                            rig, way, transport, readers, 1400, 4 if quick else 10)
+        yield from compare(rig, quick, counts, lambda readers: (readers, 1400))
 
 
 class Payload(Part):
@@ -137,12 +142,7 @@ class Payload(Part):
     @staticmethod
     def run(rig, quick):
         sizes = (50, 200, 1400) if quick else (50, 100, 200, 400, 700, 1000, 1400)
-        for transport in 'udp', 'tcp':
-            for payload in sizes:
-                for way in ways():
-                    if (way, transport) != ('kernel', 'tcp'):
-                        yield f'{payload} {transport.upper()}', way, measure(
-                            rig, way, transport, 800, payload, 4 if quick else 10)
+        yield from compare(rig, quick, sizes, lambda payload: (800, payload))
 
 
 class Drops(Part):
