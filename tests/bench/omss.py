@@ -108,9 +108,10 @@ def ways():
 
 def compare(rig, quick, values, load_of):
     """Measures all ways with each value. load_of(value) is (readers, bytes of payload)."""
+    known = ways()
     for transport in 'udp', 'tcp':
         for value in values:
-            for way in ways():
+            for way in known:
                 if (way, transport) != ('kernel', 'tcp'):
                     yield f'{value} {transport.upper()}', way, measure(
                         rig, way, transport, *load_of(value), 4 if quick else 10)
