@@ -136,7 +136,8 @@ fanout_readers_make_plan (WeirFanoutSink *self, Coming *coming, gint64 now_ns, W
   gboolean known =
       coming && coming->kept
           ? weir_fanout_plan_again (self->fanout, &coming->next, coming->delay_ns, now_ns, plan)
-          : weir_fanout_plan (self->fanout, delay_of (self, coming), now_ns, plan);
+          : weir_fanout_plan (self->fanout, coming ? coming->layers : WEIR_LAYER_SET_ALL,
+                delay_of (self, coming), now_ns, plan);
 
   if (coming)
     coming->planned = known;

@@ -59,6 +59,7 @@ def run(rig, quick):
                     str(readers), str(SECONDS))
     for _ in range(1 if quick else 3):
         for layers, name in LAYERS.items():
-            yield '1000 of SVC', name, measure(
-                rig, 'many_layers_bench', layers, rig.readers_address, str(FIRST_PORT), '1000',
-                str(SECONDS))
+            for kernel in ('off', 'on') if 'kernel' in ways else ('off',):
+                yield '1000 of SVC', name + (', kernel=on' if kernel == 'on' else ''), measure(
+                    rig, 'many_layers_bench', kernel, layers, rig.readers_address,
+                    str(FIRST_PORT), '1000', str(SECONDS))

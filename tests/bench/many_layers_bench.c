@@ -2,10 +2,11 @@
 // Measures fanoutsink with a scalable stream in real time and many readers, which all want the
 // same layers, or one of nine layer sets each.
 //
-//     many_layers_bench LAYERS ADDRESS PORT READERS SECONDS
+//     many_layers_bench KERNEL LAYERS ADDRESS PORT READERS SECONDS
 //
-// LAYERS is "all", "S.T" (the highest spatial and temporal layer) or "9". The readers are the ports
-// from PORT on. Prints one line "name value" for each figure.
+// KERNEL is a value of the property `kernel`. LAYERS is "all", "S.T" (the highest spatial and
+// temporal layer) or "9". The readers are the ports from PORT on. Prints one line "name value" for
+// each figure.
 
 #include <stdlib.h>
 #include <string.h>
@@ -117,26 +118,28 @@ main (int argc, char **argv)
   GstStructure *before, *after;
   GstPad *src, *in;
   GstElement *sink;
-  double cpu, packets;
+  double cpu, packets, sends;
   int seconds;
   AvcRtp rtp;
   Avc avc;
 
   gst_init (&argc, &argv);
-  if (argc != 6 || !avc_load (&avc, "svc_3s3t.264"))
-    g_error ("usage: many_layers_bench LAYERS ADDRESS PORT READERS SECONDS");
+  if (argc != 7 || !avc_load (&avc, "svc_3s3t.264"))
+    g_error ("usage: many_layers_bench KERNEL LAYERS ADDRESS PORT READERS SECONDS");
   rtp = avc_packetize (&avc, true, 0);
-  seconds = atoi (argv[5]);
+  seconds = atoi (argv[6]);
   sink = gst_element_factory_make ("fanoutsink", NULL);
   g_object_set (sink, "sync", FALSE, "async", FALSE, NULL);
+  gst_util_set_object_arg (G_OBJECT (sink), "kernel", argv[1]);
   src = gst_pad_new ("src", GST_PAD_SRC);
   in = gst_element_get_static_pad (sink, "sink");
   gst_pad_set_active (src, TRUE);
   gst_pad_link (src, in);
-  gst_element_set_state (sink, GST_STATE_PLAYING);
+  if (gst_element_set_state (sink, GST_STATE_PLAYING) == GST_STATE_CHANGE_FAILURE)
+    g_error ("the sink does not start: is the kernel path available?");
   push_events (src);
-  for (int i = 0; i < atoi (argv[4]); i++)
-    add_reader (sink, argv[1], argv[2], atoi (argv[3]) + i);
+  for (int i = 0; i < atoi (argv[5]); i++)
+    add_reader (sink, argv[2], argv[3], atoi (argv[4]) + i);
 
   push_for (src, &rtp, 4); // one pass of the file, after which every reader has its layers
   before = get_stats (sink);
@@ -149,7 +152,13 @@ main (int argc, char **argv)
   g_print ("ns %.1f\n", 1e9 * cpu / packets);
   g_print ("cpu %.1f\n", 100 * cpu / seconds);
   g_print ("sent %.0f\n", packets);
-  g_print ("segments %.1f\n", packets / (double) (get (after, "sends") - get (before, "sends")));
+  sends = (double) (get (after, "sends") - get (before, "sends") + get (after, "clones")
+                    - get (before, "clones"));
+  g_print ("segments %.1f\n", packets / sends);
+  g_printerr ("triggers %f clones %f sends %f\n",
+      (double) (get (after, "triggers") - get (before, "triggers")),
+      (double) (get (after, "clones") - get (before, "clones")),
+      (double) (get (after, "sends") - get (before, "sends")));
   g_print ("dropped %" G_GUINT64_FORMAT "\n", get (after, "dropped") - get (after, "left-out"));
 
   gst_structure_free (before);

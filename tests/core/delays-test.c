@@ -313,16 +313,16 @@ a_delay_longer_than_the_window_is_shortened (void)
   Reader *reader;
 
   begin (10 * S);
-  CHECK (!weir_fanout_plan (fanout, 5 * S, now, &plan));
+  CHECK (!weir_fanout_plan (fanout, WEIR_LAYER_SET_ALL, 5 * S, now, &plan));
   play (3 * S);
   // The whole window is available.
-  CHECK (weir_fanout_plan (fanout, 30 * S, now, &plan));
+  CHECK (weir_fanout_plan (fanout, WEIR_LAYER_SET_ALL, 30 * S, now, &plan));
   CHECK_INT (plan.delay_ns, 3 * S);
   CHECK_INT (plan.seq, stream[0].seq);
   CHECK_INT (plan.rtp_time, (uint32_t) (stream[0].timestamp + 3 * RATE));
   play (20 * S);
   // The plan stays clear of the tail, where packets are dropped next.
-  CHECK (weir_fanout_plan (fanout, WEIR_DELAY_OLDEST, now, &plan));
+  CHECK (weir_fanout_plan (fanout, WEIR_LAYER_SET_ALL, WEIR_DELAY_OLDEST, now, &plan));
   CHECK (plan.delay_ns >= 8 * S && plan.delay_ns <= 9 * S);
   reader = add (WEIR_DELAY_OLDEST);
   play (2 * S);
@@ -343,7 +343,7 @@ a_plan_with_a_delay_is_kept (void)
 
   begin (60 * S);
   play (20 * S);
-  CHECK (weir_fanout_plan (fanout, 7 * S, now, &plan));
+  CHECK (weir_fanout_plan (fanout, WEIR_LAYER_SET_ALL, 7 * S, now, &plan));
   play (300 * MS);
   reader = add_planned (7 * S, &plan);
   play (2 * S);
@@ -587,7 +587,7 @@ tracks_stay_in_sync (void)
     begin (60 * S);
     weir_fanout_set_clock_rate (fanout, rates[i]);
     play (30 * S);
-    CHECK (weir_fanout_plan (fanout, delay, now, &plan));
+    CHECK (weir_fanout_plan (fanout, WEIR_LAYER_SET_ALL, delay, now, &plan));
     seconds = (double) (uint32_t) (plan.rtp_time - (uint32_t) plan.live_time) / rates[i];
     CHECK (seconds > 17.171717171 - 1.0 / rates[i] && seconds <= 17.171717171);
     finish ();
@@ -604,12 +604,12 @@ the_window_keeps_only_packets_that_readers_can_ask_for (void)
   weir_fanout_set (fanout, &settings);
   add (0);
   play (10 * S);
-  weir_fanout_plan (fanout, 20 * S, now, &plan);
+  weir_fanout_plan (fanout, WEIR_LAYER_SET_ALL, 20 * S, now, &plan);
   CHECK (plan.delay_ns <= 1 * S);
   settings.keep_window = true;
   weir_fanout_set (fanout, &settings);
   play (10 * S);
-  weir_fanout_plan (fanout, 20 * S, now, &plan);
+  weir_fanout_plan (fanout, WEIR_LAYER_SET_ALL, 20 * S, now, &plan);
   CHECK (plan.delay_ns >= 8 * S);
   finish ();
 }

@@ -575,6 +575,32 @@ readers_of_all_layer_sets_are_served_at_once (void)
   nine_sets (&aggregates);
 }
 
+// Readers of nine sets join at three times, and at the plan's number.
+static void
+readers_of_a_set_have_the_same_numbers (void)
+{
+  WeirPlan plan;
+
+  start ();
+  for (int i = 0; i < 27; i++) {
+    WeirLayerSet set = { (int8_t) (i % 9 / 3), (int8_t) (i % 3), -1 };
+
+    for (int k = 0; k < 61 && i % 9 == 0; k++)
+      step (&plain, 0);
+    CHECK (weir_fanout_plan (fanout, set, 0, now, &plan));
+    add_udp (set);
+    run ();
+    CHECK_INT ((uint16_t) (readers[i]->next_seq - readers[i]->n_packets), plan.seq);
+  }
+  for (int k = 0; k < 30; k++)
+    step (&plain, 0);
+  for (int i = 9; i < 27; i++) {
+    CHECK (readers[i]->n_packets < readers[i - 9]->n_packets);
+    CHECK_INT (readers[i]->next_seq, readers[i - 9]->next_seq);
+  }
+  finish ();
+}
+
 // Random switches over UDP and TCP; `lost_percent` of the packets are lost upstream.
 static void
 switch_at_random (const AvcRtp *rtp, unsigned lost_percent)
@@ -1140,6 +1166,7 @@ main (void)
   next_seq = 65000;
 
   RUN (readers_of_all_layer_sets_are_served_at_once);
+  RUN (readers_of_a_set_have_the_same_numbers);
   RUN (layer_changes_take_effect_where_a_decoder_survives);
   RUN (a_lagging_reader_gets_fewer_layers);
   RUN (a_new_reader_begins_with_its_layers);

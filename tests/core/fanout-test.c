@@ -930,7 +930,7 @@ sequence_numbers_wrap_ten_times (void)
   settings.join_at_keyframe = true;
   start ();
   gop_frames (0, 30);
-  CHECK (weir_fanout_plan (fanout, 0, now, &plan));
+  CHECK (weir_fanout_plan (fanout, WEIR_LAYER_SET_ALL, 0, now, &plan));
   plan.continues = true;
   plan.seq += 1000;
   reader = udp_reader ();
@@ -981,7 +981,7 @@ a_reader_begins_as_its_plan_says (void)
           push (500, true, false, false, at % 3 == 0);
           weir_fanout_end (fanout, now);
         }
-        CHECK (weir_fanout_plan (fanout, 0, now, &plan));
+        CHECK (weir_fanout_plan (fanout, WEIR_LAYER_SET_ALL, 0, now, &plan));
         if (at % 2) {
           CHECK (weir_fanout_begin (fanout));
           push (500, false, true, false, at % 3 == 0);
@@ -1027,7 +1027,7 @@ a_plan_holds_amid_reordered_pictures (void)
   CHECK (weir_fanout_begin (fanout));
   push (500, true, false, false, false);
   weir_fanout_end (fanout, now);
-  CHECK (weir_fanout_plan (fanout, 0, now, &plan));
+  CHECK (weir_fanout_plan (fanout, WEIR_LAYER_SET_ALL, 0, now, &plan));
   CHECK_INT (plan.rtp_time, next_time);
   frames (1);
   reader = udp_reader ();
@@ -1052,7 +1052,7 @@ a_plan_made_before_the_first_packet_holds (void)
     start ();
     if (n > 0)
       push_frame (3, 100, false, false);
-    CHECK_INT (weir_fanout_plan (fanout, 0, now, &plan), n > 0);
+    CHECK_INT (weir_fanout_plan (fanout, WEIR_LAYER_SET_ALL, 0, now, &plan), n > 0);
     CHECK (!plan.rtp_time_known);
     for (int i = 0; i < 20; i++) {
       now += FRAME_NS;
@@ -1080,9 +1080,9 @@ an_old_plan_is_ignored (void)
   begin ();
   settings.join_at_keyframe = true;
   start ();
-  CHECK (!weir_fanout_plan (fanout, 0, now, &empty));
+  CHECK (!weir_fanout_plan (fanout, WEIR_LAYER_SET_ALL, 0, now, &empty));
   gop_frames (0, 20);
-  CHECK (weir_fanout_plan (fanout, 0, now, &plan));
+  CHECK (weir_fanout_plan (fanout, WEIR_LAYER_SET_ALL, 0, now, &plan));
   gop_frames (20, 75);
   reader = udp_reader ();
   CHECK_INT (weir_fanout_add (fanout, reader->reader, 0, &plan, now), 0);
@@ -1093,7 +1093,7 @@ an_old_plan_is_ignored (void)
   // A plan whose packets were dropped is ignored too.
   settings.bounds.packets = 100;
   weir_fanout_set (fanout, &settings);
-  CHECK (weir_fanout_plan (fanout, 0, now, &plan));
+  CHECK (weir_fanout_plan (fanout, WEIR_LAYER_SET_ALL, 0, now, &plan));
   for (int i = 0; i < 100; i++)
     push_frame (4, 100, i == 90, false);
   reader = udp_reader ();
@@ -1213,7 +1213,7 @@ a_multicast_group_begins_at_the_live_edge (void)
     settings.join_at_keyframe = true;
     start ();
     gop_frames (0, 20);
-    weir_fanout_plan (fanout, 0, now, &plan);
+    weir_fanout_plan (fanout, WEIR_LAYER_SET_ALL, 0, now, &plan);
     group.v4.sin_addr.s_addr = htonl (0xe0000000 + (uint32_t) n_readers);
     reader = udp_reader ();
     weir_reader_set_route (reader->reader, 3, &group);
@@ -2029,7 +2029,7 @@ random_changes_keep_the_counts (void)
     } else if (what < 780 && n_readers < 300) {
       Reader *reader = udp_reader ();
       WeirPlan plan;
-      bool planned = weir_fanout_plan (fanout, 0, now, &plan);
+      bool planned = weir_fanout_plan (fanout, WEIR_LAYER_SET_ALL, 0, now, &plan);
 
       if (random_percent (70))
         clone_over (reader, (unsigned) random_below (3));

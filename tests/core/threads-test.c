@@ -268,8 +268,8 @@ add_reader (size_t at)
     weir_reader_set_layers (reader, some_layers ());
   if (random_percent (30))
     weir_reader_set_delay (reader, (int64_t) random_below (500) * MS);
-  planned =
-      with_plans && weir_fanout_plan (fanout, 0, weir_now_ns (), &plan) && random_percent (50);
+  planned = with_plans && weir_fanout_plan (fanout, WEIR_LAYER_SET_ALL, 0, weir_now_ns (), &plan)
+            && random_percent (50);
   CHECK_INT (weir_fanout_add (fanout, reader, (unsigned) random_below (WEIR_PRIORITIES),
                  planned ? &plan : NULL, weir_now_ns ()),
       0);

@@ -440,7 +440,7 @@ the_newest_rtp_packet_stays (void)
     weir_fanout_end (fanout, now);
     weir_fanout_run (fanout, now);
   }
-  CHECK (weir_fanout_plan (fanout, 0, now, &plan));
+  CHECK (weir_fanout_plan (fanout, WEIR_LAYER_SET_ALL, 0, now, &plan));
   CHECK_INT (plan.seq, n_packets);
   finish ();
 }
@@ -655,7 +655,7 @@ a_plan_keeps_its_packets_for_two_seconds (void)
 
   begin ();
   frames (2 * GOP - 1);
-  CHECK (weir_fanout_plan (fanout, 0, now, &plan));
+  CHECK (weir_fanout_plan (fanout, WEIR_LAYER_SET_ALL, 0, now, &plan));
   CHECK_INT (plan.position, GOP * FRAME_PACKETS);
   frames (GOP);
   reader = new_reader ();
@@ -840,7 +840,8 @@ random_readers_find_all_their_packets (void)
           add ();
         break;
       case 1:
-        if (n_readers < READERS_MAX - 1 && weir_fanout_plan (fanout, 0, now, &plan)) {
+        if (n_readers < READERS_MAX - 1
+            && weir_fanout_plan (fanout, WEIR_LAYER_SET_ALL, 0, now, &plan)) {
           frames ((int) random_below (GOP));
           reader = new_reader ();
           weir_fanout_add (fanout, reader->reader, 0, &plan, now);

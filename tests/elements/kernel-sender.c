@@ -5,13 +5,17 @@
 //   start KEY=VALUE...         makes the sink with these properties and starts it
 //   set KEY=VALUE...           sets properties
 //   add HOST PORT              adds a reader; `remove` removes it
+//   layers HOST PORT D T       sets a reader's highest spatial and temporal layer
 //   frame SEQ TIME SIZE...     pushes a frame of packets of these sizes
+//   picture                    pushes the next picture of a scalable stream, over and over
 //   stats                      answers with the number fields of fanout-stats
 //   reader HOST PORT           answers with the number fields of the reader's statistics
 #include <gst/check/gstharness.h>
 #include <gst/gst.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "avc.h"
 
 static GstHarness *harness;
 static GstElement *sink;
@@ -87,6 +91,45 @@ push_frame (gchar **words)
 }
 
 static gboolean
+load_stream (AvcRtp *rtp)
+{
+  static Avc avc;
+
+  if (!avc_load (&avc, "svc_3s3t.264"))
+    return FALSE;
+  *rtp = avc_packetize (&avc, TRUE, 0);
+  gst_harness_set_src_caps_str (
+      harness, "application/x-rtp,media=video,clock-rate=90000,encoding-name=H264,payload=96");
+  return TRUE;
+}
+
+static void
+push_picture (void)
+{
+  GstBufferList *list = gst_buffer_list_new ();
+  gboolean marker = FALSE;
+  static guint16 seq = 65000;
+  static guint time;
+  static AvcRtp rtp;
+  static size_t at;
+
+  if (!rtp.n && !load_stream (&rtp)) {
+    puts ("no stream");
+    return;
+  }
+  for (; !marker; at = (at + 1) % rtp.n) {
+    guint8 *data = g_memdup2 (rtp.packets[at].data, rtp.packets[at].len);
+
+    GST_WRITE_UINT16_BE (data + 2, seq++);
+    GST_WRITE_UINT32_BE (data + 4, time);
+    marker = data[1] >> 7;
+    gst_buffer_list_add (list, gst_buffer_new_wrapped (data, rtp.packets[at].len));
+  }
+  time += 3000;
+  printf ("%s\n", gst_flow_get_name (gst_pad_push_list (harness->srcpad, list)));
+}
+
+static gboolean
 print_field (GQuark field, const GValue *value, gpointer data)
 {
   if (G_VALUE_HOLDS_UINT64 (value))
@@ -111,6 +154,7 @@ static void
 do_line (gchar **words)
 {
   GstStructure *structure = NULL;
+  gboolean ok = FALSE;
 
   if (g_str_equal (words[0], "start")) {
     start (words + 1);
@@ -119,6 +163,12 @@ do_line (gchar **words)
     puts ("ok");
   } else if (g_str_equal (words[0], "frame")) {
     push_frame (words + 1);
+  } else if (g_str_equal (words[0], "picture")) {
+    push_picture ();
+  } else if (g_str_equal (words[0], "layers")) {
+    g_signal_emit_by_name (
+        sink, "set-layers", words[1], atoi (words[2]), atoi (words[3]), -1, atoi (words[4]), &ok);
+    puts (ok ? "ok" : "refused");
   } else if (g_str_equal (words[0], "stats")) {
     g_object_get (sink, "fanout-stats", &structure, NULL);
     print_structure (structure);

@@ -275,6 +275,44 @@ def without_segmentation():
                         ('ethtool', '-K', 'veth', 'rx', 'off')])
 
 
+def readers_of_layers(kernel):
+    """Gives each of nine sets of layers six readers, which join at three times, and changes the
+    layers of one reader of each set. Returns what the readers have got."""
+    with Net(n_hosts=2) as net:
+        net.need(net.start(kernel))
+        sets = [(d, t) for d in range(3) for t in range(3)]
+        for step in range(3):
+            for d, t in sets:
+                for _ in range(2):
+                    net.command(f'layers 10.78.0.2 {20000 + 2 * len(net.all)} {d} {t}')
+                    net.add(1)
+            for i in range(90):
+                if step == 2 and i == 45:
+                    for at, reader in enumerate(net.all[9:18]):
+                        net.command(f'layers {reader.address} {reader.port} {at % 3} {at // 3}')
+                assert net.command('picture') == 'ok'
+                net.settle()
+                time.sleep(0.003 if kernel == 'on' and i < 30 else 0)  # routes are looked up
+        stats = net.settle()
+        for reader in net.all:
+            net.await_packets(reader, net.stats_of(reader)['packets-sent'])
+            assert len(reader.got) == net.stats_of(reader)['packets-sent']
+        return [reader.got for reader in net.all], stats
+
+
+@test
+def sets_of_layers_are_cloned():
+    """readers of nine sets of layers get clones, and the same bytes as by sends"""
+    sent, stats = readers_of_layers('off')
+    assert stats['clones'] == 0, stats
+    cloned, stats = readers_of_layers('on')
+    print(f'# {stats["clones"]} clones, {stats["sends"]} sends')
+    assert stats['clones'] > 4 * stats['sends'], stats
+    assert stats['kernel-readers'] >= 45, stats  # the nine readers whose layers changed are alone
+    for i, (by_send, by_clone) in enumerate(zip(sent, cloned)):
+        assert by_send == by_clone, f'reader {i}: {len(by_send)} and {len(by_clone)} packets'
+
+
 @test(timeout=200)
 def the_path_is_entered_and_left():
     """readers join and leave while the path is switched 1000 times, and lose nothing"""

@@ -110,11 +110,11 @@ typedef struct {
   bool continues;     // its sequence numbers continue from `seq`
   bool moved;         // it fell behind the window's tail
   int64_t live_time;  // see WeirJoin
-  // A reader that catches up does not get the `n_skipped` discardable packets before `skip_to`,
-  // which begin `pictures_skipped` pictures. Its sequence numbers and VP8 picture ids begin higher
-  // by that, so that it has the stream's own numbers from `skip_to` on.
+  // A reader that catches up does not get the discardable packets before `skip_to`. Its sequence
+  // numbers and VP8 picture ids begin ahead of the input's by `seq_ahead` and `pictures_ahead`,
+  // modulo 2^16, so that from `skip_to` on it has the numbers of other readers of its layers.
   int64_t skip_to;
-  uint16_t n_skipped, pictures_skipped;
+  uint16_t seq_ahead, pictures_ahead;
   bool known;   // `seq` is valid
   uint16_t seq; // of its next packet
   bool rtp_time_known;
@@ -238,9 +238,10 @@ void weir_reader_set_delay (WeirReader *reader, int64_t delay_ns);
 // Sets the ticks of the stream's clock per second; 0 if unknown: timestamps then stay unchanged.
 void weir_fanout_set_clock_rate (WeirFanout *fanout, uint32_t clock_rate);
 
-// Plans where a reader that is added now with this delay begins. Returns false if the window has no
-// RTP packet yet.
-bool weir_fanout_plan (WeirFanout *fanout, int64_t delay_ns, int64_t now_ns, WeirPlan *plan);
+// Plans where a reader that is added now with these layers and this delay begins. Returns false if
+// the window has no RTP packet yet.
+bool weir_fanout_plan (
+    WeirFanout *fanout, WeirLayerSet layers, int64_t delay_ns, int64_t now_ns, WeirPlan *plan);
 
 // Change the delay of a reader that was added, resume it, or pause it. Return 0, or -EINVAL for a
 // multicast group, which always stays at the live edge. Packets that the reader skips or gets again

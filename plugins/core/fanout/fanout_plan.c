@@ -112,25 +112,54 @@ is_behind (const WeirWindow *window, const Start *start, int64_t now_ns)
 }
 
 // Plans the packets that a reader is not given while it catches up: those of the discardable frames
-// between its first frame, whose timestamp is `from_time`, and the frame of its target.
+// between its first frame, whose timestamp is `from_time`, and the frame of its target. `own` is
+// the window that has the reader's packets.
 static void
-plan_skipping (const WeirWindow *window, const Start *start, int64_t from_time, WeirPlan *plan)
+plan_skipping (const WeirWindow *window, const WeirWindow *own, const Start *start,
+    int64_t from_time, WeirPlan *plan)
 {
+  int64_t end;
+
   plan->skip_to = weir_window_edge (window, start->target);
-  for (int64_t position = start->position; position < plan->skip_to; position++) {
-    const WeirPacket *packet = weir_window_at (window, position);
+  end = own == window ? plan->skip_to : weir_window_find (own, plan->skip_to);
+  for (int64_t i = own == window ? start->position : weir_window_find (own, start->position);
+      i < end; i++) {
+    const WeirPacket *packet = weir_window_at (own, i);
 
     if (packet->flags & WEIR_PACKET_DISCARDABLE && packet->rtp_time != from_time) {
-      plan->n_skipped++;
-      plan->pictures_skipped += (packet->flags & WEIR_PACKET_START) != 0;
+      plan->seq_ahead++;
+      plan->pictures_ahead += (packet->flags & WEIR_PACKET_START) != 0;
     }
   }
 }
 
-WeirPlan
-weir_plan_start (const WeirFanout *fanout, bool at_keyframe, int64_t delay_ns, int64_t now_ns)
+// Gives the reader the numbers of its layers' stream, if other readers have made that already.
+// Returns the window that has the reader's packets.
+static const WeirWindow *
+plan_layers (const WeirFanout *fanout, WeirLayerSet set, WeirPlan *plan)
 {
-  const WeirWindow *window = &fanout->window;
+  const Layers *layers = &fanout->layers;
+  const LayerStream *stream = NULL;
+  int64_t frame = -1;
+  LeftOut left_out;
+
+  if (layers->on && plan->position < layers->covered)
+    frame = weir_layer_streams_frame_at (layers, plan->position);
+  if (frame >= 0)
+    stream = weir_layer_streams_find (layers, weir_layer_streams_normal (layers, set), frame);
+  if (!stream)
+    return &fanout->window;
+  left_out = layer_stream_left_out (stream, frame);
+  plan->seq_ahead = (uint16_t) (plan->seq_ahead - left_out.packets);
+  plan->pictures_ahead = (uint16_t) (plan->pictures_ahead - left_out.pictures);
+  return &stream->window;
+}
+
+WeirPlan
+weir_plan_start (const WeirFanout *fanout, WeirLayerSet layers, bool at_keyframe, int64_t delay_ns,
+    int64_t now_ns)
+{
+  const WeirWindow *window = &fanout->window, *own;
   Start start =
       delay_ns > 0 ? delayed_start (window, delay_ns, now_ns) : live_start (window, at_keyframe);
   WeirPlan plan = { .position = start.position,
@@ -147,18 +176,20 @@ weir_plan_start (const WeirFanout *fanout, bool at_keyframe, int64_t delay_ns, i
     plan.rtp_time = (uint32_t) (plan.live_time + plan.time_ahead);
     plan.rtp_time_known = true;
   }
+  own = plan_layers (fanout, layers, &plan);
   if (packet && !has_stacked_layers (fanout) && is_behind (window, &start, now_ns))
-    plan_skipping (window, &start, packet->rtp_time, &plan);
+    plan_skipping (window, own, &start, packet->rtp_time, &plan);
   plan.known = weir_window_seq_at (window, plan.position, &plan.seq);
-  plan.seq = (uint16_t) (plan.seq + plan.n_skipped);
+  plan.seq = (uint16_t) (plan.seq + plan.seq_ahead);
   return plan;
 }
 
 bool
-weir_fanout_plan (WeirFanout *fanout, int64_t delay_ns, int64_t now_ns, WeirPlan *plan)
+weir_fanout_plan (
+    WeirFanout *fanout, WeirLayerSet layers, int64_t delay_ns, int64_t now_ns, WeirPlan *plan)
 {
   pthread_mutex_lock (&fanout->lock);
-  *plan = weir_plan_start (fanout, fanout->settings.join_at_keyframe, delay_ns, now_ns);
+  *plan = weir_plan_start (fanout, layers, fanout->settings.join_at_keyframe, delay_ns, now_ns);
   fanout->planned_until_ns = now_ns + PLAN_NS;
   pthread_mutex_unlock (&fanout->lock);
   return plan->known;
@@ -205,7 +236,7 @@ weir_fanout_plan_again (
   if (delay_ns < 0) {
     plan_return (fanout, kept, now_ns, plan);
   } else {
-    *plan = weir_plan_start (fanout, true, delay_ns, now_ns);
+    *plan = weir_plan_start (fanout, WEIR_LAYER_SET_ALL, true, delay_ns, now_ns);
     plan->seq = kept->seq;
   }
   plan->continues = plan->known;

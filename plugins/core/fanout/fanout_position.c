@@ -209,13 +209,13 @@ weir_reader_begin (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan,
 
   if (!plan || !unicast || plan->position < fanout->window.tail
       || now_ns - plan->made_ns > PLAN_NS) {
-    fresh = weir_plan_start (fanout, fanout->settings.join_at_keyframe && unicast,
-        unicast ? reader_delay (reader) : 0, now_ns);
+    fresh = weir_plan_start (fanout, weir_reader_get_layers (reader),
+        fanout->settings.join_at_keyframe && unicast, unicast ? reader_delay (reader) : 0, now_ns);
     plan = &fresh;
   }
   begin_at (fanout, reader, plan, now_ns);
-  reader->seq_delta = plan->n_skipped;
-  reader->picture_delta = plan->pictures_skipped;
+  reader->seq_delta = plan->seq_ahead;
+  reader->picture_delta = plan->pictures_ahead;
   if (plan->continues && weir_window_seq_at (&fanout->window, plan->position, &seq))
     reader->seq_delta = (uint16_t) (plan->seq - seq);
   describe_next (fanout, reader, now_ns, &reader->begun);
@@ -284,8 +284,10 @@ weir_fanout_set_delay (
   pthread_mutex_lock (&fanout->lock);
   paused_ns = reader_paused (reader);
   if (delay_ns != reader_delay (reader) || paused_ns) {
-    WeirPlan next = can_await (fanout, delay_ns) ? plan_await (fanout, delay_ns)
-                                                 : weir_plan_start (fanout, true, delay_ns, now_ns);
+    WeirPlan next =
+        can_await (fanout, delay_ns)
+            ? plan_await (fanout, delay_ns)
+            : weir_plan_start (fanout, weir_reader_get_layers (reader), true, delay_ns, now_ns);
 
     go_to (fanout, reader, &next, now_ns);
     if (paused_ns)

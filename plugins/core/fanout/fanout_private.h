@@ -105,6 +105,7 @@ struct shard {
   Shard *next;
   WeirFanout *fanout;
   unsigned priority;
+  uint32_t layers;       // its readers want these, packed, if there is room. Under the lock.
   atomic_uint n_readers; // readers in the list
   atomic_uint n_cloned;  // readers whose last packets were sent by clones, at the last pass
   atomic_bool waiting;   // readers wait for room in their sockets
@@ -177,7 +178,6 @@ struct weir_fanout {
   Layers layers;
   Room *rooms;
   Shard *shards;
-  Shard *open[WEIR_PRIORITIES]; // a shard with room, or NULL
   size_t n_readers, n_conns;
   uint32_t clock_rate; // ticks per second; 0: unknown
   size_t n_await_join; // readers that wait for a join point
@@ -210,8 +210,8 @@ typedef struct {
   int64_t now_ns;
   unsigned times;        // copies that the current reader gets of each packet
   unsigned n_blocked[2]; // UDP sends without room, over IPv4 and IPv6
-  // Readers of one socket that get exactly the packets in hand and have not got them yet. Each is
-  // kept busy.
+  // Readers of one socket that get exactly the packets in hand, with offsets of numbers, and have
+  // not got them yet. Each is kept busy.
   size_t n_batch;
   Turn *batch[SHARD_READERS];
 } Pass;
@@ -315,9 +315,9 @@ int64_t weir_choose_stream (const Pass *pass, WeirReader *reader, int64_t cursor
 // Converts ns to ticks of the stream's clock.
 int64_t weir_fanout_ticks (const WeirFanout *fanout, int64_t ns);
 
-// Plans the start of a reader with this delay (ns).
-WeirPlan weir_plan_start (
-    const WeirFanout *fanout, bool at_keyframe, int64_t delay_ns, int64_t now_ns);
+// Plans the start of a reader with these layers and this delay (ns).
+WeirPlan weir_plan_start (const WeirFanout *fanout, WeirLayerSet layers, bool at_keyframe,
+    int64_t delay_ns, int64_t now_ns);
 
 // Returns the position at which a reader continues after the window has dropped its packets.
 // `behind`: the reader has a delay or is paused, so it stays away from the live edge.

@@ -67,24 +67,40 @@ list_to_change (Shard *shard)
 
 // ---- adding and removing readers ----
 
-// Returns a shard of this priority with room. Under the lock. NULL: no memory.
+// Returns a shard of this priority with room. Readers of the same layers come together, as they
+// share sends; each of LAYER_STREAMS sets can have a shard that is not full. Under the lock. NULL:
+// no memory.
 static Shard *
-shard_with_room (WeirFanout *fanout, unsigned wanted)
+shard_with_room (WeirFanout *fanout, unsigned wanted, const WeirReader *reader)
 {
   unsigned priority = wanted < WEIR_PRIORITIES ? wanted : WEIR_PRIORITIES - 1;
-  Shard *shard = fanout->open[priority];
+  uint32_t layers = atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed);
+  Shard *shard, *found = NULL, *other = NULL;
+  size_t n_shards = 0;
 
-  if (shard && (!shard->list || shard->list->n < SHARD_READERS))
-    return shard;
-  for (shard = fanout->shards; shard; shard = shard->next) {
-    if (shard->priority == priority && (!shard->list || shard->list->n < SHARD_READERS))
-      return fanout->open[priority] = shard;
+  for (shard = fanout->shards; shard; shard = shard->next, n_shards++) {
+    size_t n = shard->list ? shard->list->n : 0;
+
+    if (shard->priority != priority || n == SHARD_READERS)
+      continue;
+    if (shard->layers == layers)
+      return shard;
+    if (n == 0)
+      found = shard;
+    other = shard;
   }
+  if (found)
+    found->layers = layers;
+  else if (n_shards >= LAYER_STREAMS + fanout->n_readers / SHARD_READERS)
+    found = other;
+  if (found)
+    return found;
 
   if (!(shard = calloc (1, sizeof *shard)))
     return NULL;
   shard->fanout = fanout;
   shard->priority = priority;
+  shard->layers = layers;
   if (fanout->workers
       && weir_task_init (&shard->task, fanout->workers, priority, weir_shard_run) < 0) {
     free (shard);
@@ -92,7 +108,7 @@ shard_with_room (WeirFanout *fanout, unsigned wanted)
   }
   shard->next = fanout->shards;
   fanout->shards = shard;
-  return fanout->open[priority] = shard;
+  return shard;
 }
 
 // Under the lock. `shard` is NULL if there was no memory for one.
@@ -120,7 +136,6 @@ take_from_shard (Shard *shard, WeirReader *reader)
       list->readers[i] = list->readers[--list->n];
       atomic_store (&shard->n_readers, (unsigned) list->n);
       list_drop (reader);
-      shard->fanout->open[shard->priority] = shard;
       return 0;
     }
   }
@@ -160,7 +175,6 @@ merge (WeirFanout *fanout, Shard *shard)
     return NULL;
   while (shard->list->n > 0 && move_to_shard (shard->list->readers[0], to) == 0)
     ;
-  fanout->open[shard->priority] = to;
   return to;
 }
 
@@ -194,7 +208,7 @@ weir_fanout_add (
 
   pthread_mutex_lock (&fanout->lock);
   weir_reader_begin (fanout, reader, plan, now_ns);
-  r = put_in_shard (shard_with_room (fanout, priority), reader);
+  r = put_in_shard (shard_with_room (fanout, priority, reader), reader);
   if (r == 0) {
     fanout->n_readers++;
     fanout->n_conns += reader->conn != NULL;
@@ -250,7 +264,9 @@ weir_fanout_set_priority (WeirFanout *fanout, WeirReader *reader, unsigned prior
   pthread_mutex_lock (&fanout->lock);
   priority = priority < WEIR_PRIORITIES ? priority : WEIR_PRIORITIES - 1;
   old = atomic_load (&reader->shard);
-  r = old->priority == priority ? 0 : move_to_shard (reader, shard_with_room (fanout, priority));
+  r = old->priority == priority
+          ? 0
+          : move_to_shard (reader, shard_with_room (fanout, priority, reader));
   pthread_mutex_unlock (&fanout->lock);
   // The new shard does not know yet when the reader's next packet is due.
   if (r == 0 && fanout->workers)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// One send to several readers that get the same bytes.
+// One send to several readers that get the same packets. Those with the same offsets of numbers get
+// the same bytes: they are a group.
 #include "fanout/serve_private.h"
 
 // A reader whose clone was dropped gets none for this time: the device's queue is full, and sends
@@ -10,11 +11,18 @@ _Static_assert (SHARD_READERS <= WEIR_CLONES_MAX, "a batch is cloned at once");
 
 #define CLONES_MIN 2 // readers for which a clone each is cheaper than a send each
 
+// Reports whether the reader's timestamps have no constant offset, as it catches up.
+static bool
+is_compressing (const WeirReader *reader)
+{
+  return reader->join.rate > 0 && reader->join.compress;
+}
+
 static bool
 may_join (const Pass *pass, const WeirReader *reader, const Choice *choice)
 {
   return !reader->conn && !reader->protect.protect && pass->times == 1 && gets_all (pass, choice)
-         && !weir_serve_has_own_numbers (pass, reader) && pass->settings.gso != WEIR_GSO_OFF
+         && !is_compressing (reader) && pass->settings.gso != WEIR_GSO_OFF
          && atomic_load_explicit (&reader->gso_again_ns, memory_order_relaxed) == 0
          && (pass->n_batch == 0 || pass->batch[0]->reader->fd == reader->fd);
 }
@@ -29,7 +37,7 @@ weir_serve_join_batch (Pass *pass, Turn *turn, const Choice *choice)
 }
 
 static void
-end_batched (Pass *pass, Turn *turn, const WeirSendTarget *target)
+end_batched (Pass *pass, const Load *loaded, Turn *turn, const WeirSendTarget *target)
 {
   WeirReader *reader = turn->reader;
   Choice all = all_in_hand (pass);
@@ -37,7 +45,7 @@ end_batched (Pass *pass, Turn *turn, const WeirSendTarget *target)
   weir_serve_book (pass, reader, &target->result);
   if (target->result.gso_error)
     weir_serve_remember_refusal (pass, reader, target->result.gso_error);
-  if (!weir_serve_end_send (pass, reader, &all, &pass->server->loads[IN_PLACE], target->settled))
+  if (!weir_serve_end_send (pass, reader, &all, loaded, target->settled))
     weir_serve_wait_for_room (pass, turn);
   else
     turn->more = get_cursor (reader) < pass->head;
@@ -64,7 +72,7 @@ end_cloned (Pass *pass, Load *loaded, Turn *turn, WeirSendTarget *target)
   if (target->settled < loaded->sender.burst.n)
     target->settled = weir_sender_send (
         &loaded->sender, reader->fd, &reader->address, true, target->settled, &target->result);
-  end_batched (pass, turn, target);
+  end_batched (pass, loaded, turn, target);
   reader_release (reader);
 }
 
@@ -88,16 +96,16 @@ send_clones (Pass *pass, Load *loaded, Turn **turns, size_t n)
   return n_sent;
 }
 
-// Sends the burst to the readers of the batch that clones reach, device by device. Returns how many
-// readers are left; they are at the front of the batch.
+// Sends the burst to the readers of the group that clones reach, device by device. Returns how many
+// readers are left; they are at the front of the group.
 static size_t
-clone_batch (Pass *pass, Load *loaded, size_t n)
+clone_group (Pass *pass, Load *loaded, Turn **group, size_t n)
 {
   unsigned devices[SHARD_READERS];
   size_t n_left = 0;
 
   for (size_t i = 0; i < n; i++)
-    devices[i] = clone_device (pass, pass->batch[i]->reader);
+    devices[i] = clone_device (pass, group[i]->reader);
   for (size_t i = 0; i < n; i++) {
     unsigned device = devices[i];
     Turn *turns[SHARD_READERS];
@@ -105,7 +113,7 @@ clone_batch (Pass *pass, Load *loaded, size_t n)
 
     for (size_t k = i; k < n && device > 0; k++) {
       if (devices[k] == device) {
-        turns[n_turns] = pass->batch[k];
+        turns[n_turns] = group[k];
         at[n_turns++] = k;
       }
     }
@@ -117,9 +125,9 @@ clone_batch (Pass *pass, Load *loaded, size_t n)
     else
       n_turns = 0;
     for (size_t k = 0; k < n_turns; k++)
-      pass->batch[at[k]] = NULL;
-    if (pass->batch[i])
-      pass->batch[n_left++] = pass->batch[i];
+      group[at[k]] = NULL;
+    if (group[i])
+      group[n_left++] = group[i];
   }
   return n_left;
 }
@@ -127,41 +135,66 @@ clone_batch (Pass *pass, Load *loaded, size_t n)
 // ---- by sends ----
 
 static void
-send_batch (Pass *pass, Load *loaded, size_t n)
+send_group (Pass *pass, Load *loaded, Turn **group, size_t n)
 {
   WeirSendTarget targets[SHARD_READERS];
   size_t at = 0;
 
   for (size_t i = 0; i < n; i++)
-    targets[i] = (WeirSendTarget) { .address = &pass->batch[i]->reader->address };
-  while (at < n && !is_full (pass, pass->batch[at]->reader)) {
-    size_t end = at
-                 + weir_sender_send_many (
-                     &loaded->sender, pass->batch[at]->reader->fd, targets + at, n - at);
+    targets[i] = (WeirSendTarget) { .address = &group[i]->reader->address };
+  while (at < n && !is_full (pass, group[at]->reader)) {
+    size_t end =
+        at + weir_sender_send_many (&loaded->sender, group[at]->reader->fd, targets + at, n - at);
 
     for (; at < end; at++)
-      end_batched (pass, pass->batch[at], &targets[at]);
+      end_batched (pass, loaded, group[at], &targets[at]);
   }
   for (; at < n; at++)
-    end_turn (pass->batch[at], pass->now_ns + UDP_PATIENCE);
+    end_turn (group[at], pass->now_ns + UDP_PATIENCE);
   for (size_t i = 0; i < n; i++)
-    reader_release (pass->batch[i]->reader);
+    reader_release (group[i]->reader);
+}
+
+// ---- groups ----
+
+static bool
+have_same_numbers (const Pass *pass, const WeirReader *a, const WeirReader *b)
+{
+  return a->seq_delta == b->seq_delta && a->time_ahead == b->time_ahead
+         && (!pass->is_vp8 || a->picture_delta == b->picture_delta);
+}
+
+// Moves the first reader of the batch and those with the same numbers to `group`. Returns how many.
+static size_t
+take_group (Pass *pass, Turn **group)
+{
+  size_t n = 0, n_left = 0;
+
+  for (size_t i = 0; i < pass->n_batch; i++) {
+    if (n == 0 || have_same_numbers (pass, group[0]->reader, pass->batch[i]->reader))
+      group[n++] = pass->batch[i];
+    else
+      pass->batch[n_left++] = pass->batch[i];
+  }
+  pass->n_batch = n_left;
+  return n;
 }
 
 void
 weir_serve_send_batch (Pass *pass)
 {
+  const Choice all = all_in_hand (pass);
   unsigned times = pass->times;
-  size_t n = pass->n_batch;
-  Load *loaded;
 
-  if (n == 0)
-    return;
-  pass->n_batch = 0;
   pass->times = 1;
-  loaded = weir_serve_load (pass->server, all_in_hand (pass).mask, false);
-  n = clone_batch (pass, loaded, n);
-  send_batch (pass, loaded, n);
+  while (pass->n_batch > 0) {
+    Turn *group[SHARD_READERS];
+    size_t n = take_group (pass, group);
+    Load *loaded = weir_serve_load_for (pass, group[0]->reader, &all);
+
+    n = clone_group (pass, loaded, group, n);
+    send_group (pass, loaded, group, n);
+  }
   pass->times = times;
 }
 

@@ -143,12 +143,9 @@ is_full (const Pass *pass, const WeirReader *reader)
 
 // ---- the send (serve_send.c) ----
 
-// Prepares the chosen packets in hand for the sender: in place, or in the copy if they have to be
-// changed.
-Load *weir_serve_load (Server *server, uint64_t mask, bool copy);
-
-// Reports whether the reader has its own sequence numbers, timestamps or picture ids.
-bool weir_serve_has_own_numbers (const Pass *pass, const WeirReader *reader);
+// Prepares the chosen packets in hand for the sender, with the reader's numbers: in place, or in
+// the copy if they have to be changed.
+Load *weir_serve_load_for (Pass *pass, const WeirReader *reader, const Choice *choice);
 
 // Sends the chosen packets in hand to the reader. Returns false if there was no room for all.
 bool weir_serve_send (Pass *pass, WeirReader *reader, const Choice *choice);
@@ -175,11 +172,12 @@ Load *weir_serve_protect (Pass *pass, const WeirReader *reader, const Load *load
 
 // ---- batches (serve_batch.c) ----
 
-// Adds the reader to the batch if it gets exactly the packets in hand, unchanged, in one segmented
-// send. Returns whether it was added: it then waits for the batch to be sent.
+// Adds the reader to the batch if it gets exactly the packets in hand, with constant offsets of
+// numbers, in one segmented send. Returns whether it was added: it then waits for the batch to be
+// sent.
 bool weir_serve_join_batch (Pass *pass, Turn *turn, const Choice *choice);
 
-// Sends the packets in hand to the batch.
+// Sends the packets in hand to the batch, group by group.
 void weir_serve_send_batch (Pass *pass);
 
 // ---- turns (serve.c) ----

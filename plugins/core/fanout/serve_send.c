@@ -16,8 +16,10 @@
 
 // ---- the burst ----
 
-Load *
-weir_serve_load (Server *server, uint64_t mask, bool copy)
+// Prepares the chosen packets in hand for the sender: in place, or in the copy if they have to be
+// changed.
+static Load *
+load (Server *server, uint64_t mask, bool copy)
 {
   const WeirSpan *span = &server->hand.packets;
   Load *loaded = &server->loads[copy ? COPIED : IN_PLACE];
@@ -127,6 +129,26 @@ patch (const Pass *pass, const WeirReader *reader, size_t n)
     shifted |= picture_delta != 0;
   }
   copy->shifted = shifted;
+}
+
+// Reports whether the reader has its own sequence numbers, timestamps or picture ids.
+static bool
+has_own_numbers (const Pass *pass, const WeirReader *reader)
+{
+  return reader->seq_delta != 0 || reader->time_ahead != 0
+         || (pass->is_vp8 && reader->picture_delta != 0)
+         || (reader->join.rate > 0 && reader->join.compress);
+}
+
+Load *
+weir_serve_load_for (Pass *pass, const WeirReader *reader, const Choice *choice)
+{
+  bool own = has_own_numbers (pass, reader) || choice->mask != first_bits (choice->n);
+  Load *loaded = load (pass->server, choice->mask, own);
+
+  if (own)
+    patch (pass, reader, choice->n);
+  return loaded;
 }
 
 // ---- the send ----
@@ -291,29 +313,17 @@ weir_serve_end_send (
 }
 
 bool
-weir_serve_has_own_numbers (const Pass *pass, const WeirReader *reader)
-{
-  return reader->seq_delta != 0 || reader->time_ahead != 0
-         || (pass->is_vp8 && reader->picture_delta != 0)
-         || (reader->join.rate > 0 && reader->join.compress);
-}
-
-bool
 weir_serve_send (Pass *pass, WeirReader *reader, const Choice *choice)
 {
   size_t settled;
   Load *loaded;
-  bool own;
 
   weir_serve_number (pass, reader, choice->mask);
-  own = weir_serve_has_own_numbers (pass, reader) || choice->mask != first_bits (choice->n);
   if (choice->mask == 0) {
     settle (pass, reader, choice, choice->n, choice->n);
     return true;
   }
-  loaded = weir_serve_load (pass->server, choice->mask, own);
-  if (own)
-    patch (pass, reader, choice->n);
+  loaded = weir_serve_load_for (pass, reader, choice);
   if (reader->protect.protect)
     settled = send_protected (pass, reader, loaded);
   else
