@@ -57,6 +57,7 @@ fanout_readers_get_stats (WeirFanoutSink *self, const gchar *host, gint port)
 {
   GstStructure *s = gst_structure_new_empty ("multiudpsink-stats");
   gchar *key = fanout_name_make_key (host ? host : "", port);
+  gboolean kernel = fanout_clones_get_mode (self) != WEIR_KERNEL_OFF;
   const Name *name;
 
   g_mutex_lock (&self->lock);
@@ -75,7 +76,8 @@ fanout_readers_get_stats (WeirFanoutSink *self, const gchar *host, gint port)
         G_TYPE_STRING, weir_reader_state_name (c.state), "catching-up", G_TYPE_BOOLEAN,
         c.catching_up, "priority", G_TYPE_UINT, c.priority, "delay", G_TYPE_UINT64,
         (guint64) MAX (c.delay_ns, 0), "paused", G_TYPE_BOOLEAN, c.paused, "moved", G_TYPE_UINT64,
-        (guint64) c.moved, "kernel", G_TYPE_BOOLEAN, c.cloned, NULL);
+        (guint64) c.moved, "kernel", G_TYPE_STRING, kernel ? weir_clones_name (c.clones) : "off",
+        NULL);
     set_drops (s, c.dropped);
     set_reader_layers (s, c.wanted_layers, c.current_layers);
   }

@@ -54,12 +54,6 @@ weir_kernel_route_new (
   return weir_route_new (fd, address, force);
 }
 
-gchar *
-weir_kernel_list_devices (void)
-{
-  return weir_routes_list_devices ();
-}
-
 #else
 
 gboolean
@@ -76,12 +70,6 @@ weir_kernel_route_new (
 {
   *cloner = NULL;
   return NULL;
-}
-
-gchar *
-weir_kernel_list_devices (void)
-{
-  return g_strdup ("none");
 }
 
 #endif

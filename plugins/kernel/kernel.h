@@ -23,7 +23,4 @@ gboolean weir_kernel_use (gboolean force, GError **error);
 WeirCloneRoute *weir_kernel_route_new (
     int fd, const WeirAddress *address, gboolean force, const WeirCloner **cloner);
 
-// Returns the names of the devices that have the program. The caller owns the result.
-gchar *weir_kernel_list_devices (void);
-
 G_END_DECLS

@@ -30,6 +30,7 @@ struct weir_clone_route {
   gboolean force;
   atomic_bool gone;   // no reader uses it
   atomic_bool single; // its device does not segment
+  atomic_int why_not; // WeirClones
 
   // For the thread.
   gboolean found;
@@ -46,11 +47,10 @@ typedef struct {
   gboolean segments; // it segments UDP
 } Device;
 
-// What the thread knows. `lock` guards `added` and `names`; the rest is the thread's.
+// What the thread knows. `lock` guards `added`; the rest is the thread's.
 static struct {
   GMutex lock;
   GPtrArray *added; // of WeirCloneRoute, new ones
-  gchar *names;
   int wake_fd, ask_fd, watch_fd;
   GHashTable *devices;    // interface index -> Device
   GHashTable *neighbours; // key -> WeirNetNeighbour
@@ -108,6 +108,19 @@ neighbour_key (guint32 device, guint32 address)
   return (guint64) device << 32 | address;
 }
 
+// Returns why clones cannot take the route; WEIR_CLONES_SENT: they can.
+static WeirClones
+judge (const WeirCloneRoute *route, const Device *device, const WeirNetNeighbour *neighbour)
+{
+  if (!route->found)
+    return WEIR_CLONES_ROUTE;
+  if (!device || !device->net.up || device->attached < 0)
+    return WEIR_CLONES_DEVICE;
+  if (!device->segments && !route->force)
+    return WEIR_CLONES_SEGMENTS;
+  return neighbour && neighbour->usable ? WEIR_CLONES_SENT : WEIR_CLONES_NEIGHBOUR;
+}
+
 // Publishes what is known of the route.
 static void
 update (WeirCloneRoute *route)
@@ -120,6 +133,7 @@ update (WeirCloneRoute *route)
   };
   const WeirNetNeighbour *neighbour = NULL;
   const Device *device = NULL;
+  WeirClones why_not;
   guint64 key;
 
   if (route->found) {
@@ -127,8 +141,9 @@ update (WeirCloneRoute *route)
     neighbour = g_hash_table_lookup (self.neighbours, &key);
     device = g_hash_table_lookup (self.devices, GUINT_TO_POINTER (route->hop.device));
   }
-  if (!neighbour || !neighbour->usable || !device || !device->net.up || device->attached < 0
-      || !(device->segments || route->force)) {
+  why_not = judge (route, device, neighbour);
+  atomic_store_explicit (&route->why_not, (int) why_not, memory_order_relaxed);
+  if (why_not != WEIR_CLONES_SENT) {
     if (atomic_load_explicit (&route->device, memory_order_relaxed))
       publish (route, 0, NULL);
     return;
@@ -159,26 +174,6 @@ device_free (gpointer data)
 }
 
 static void
-note_names (void)
-{
-  GString *names = g_string_new (NULL);
-  GHashTableIter iter;
-  gpointer value;
-
-  g_hash_table_iter_init (&iter, self.devices);
-  while (g_hash_table_iter_next (&iter, NULL, &value)) {
-    const Device *device = value;
-
-    if (device->attached >= 0)
-      g_string_append_printf (names, "%s%s", names->len > 0 ? ", " : "", device->net.name);
-  }
-  g_mutex_lock (&self.lock);
-  g_free (self.names);
-  self.names = g_string_free (names, FALSE);
-  g_mutex_unlock (&self.lock);
-}
-
-static void
 on_device (const WeirNetDevice *net, gpointer data)
 {
   gpointer key = GUINT_TO_POINTER (net->device);
@@ -196,7 +191,6 @@ on_device (const WeirNetDevice *net, gpointer data)
     device->net = *net;
     device->segments = weir_device_segments_udp (net->name);
   }
-  note_names ();
 }
 
 static void
@@ -308,17 +302,6 @@ weir_routes_start (GError **error)
   return TRUE;
 }
 
-gchar *
-weir_routes_list_devices (void)
-{
-  gchar *names;
-
-  g_mutex_lock (&self.lock);
-  names = g_strdup (self.names && *self.names ? self.names : "none");
-  g_mutex_unlock (&self.lock);
-  return names;
-}
-
 // ---- routes ----
 
 static gboolean
@@ -359,6 +342,7 @@ weir_route_new (int fd, const WeirAddress *address, gboolean force)
       || (is_paced (fd) && !force))
     return NULL;
   route = g_new0 (WeirCloneRoute, 1);
+  atomic_init (&route->why_not, WEIR_CLONES_UNKNOWN);
   atomic_init (&route->refs, 2); // the caller's, and the thread's
   route->to = address->v4.sin_addr.s_addr;
   route->to_port = address->v4.sin_port;
@@ -384,6 +368,12 @@ static unsigned
 get_device (WeirCloneRoute *route)
 {
   return atomic_load_explicit (&route->device, memory_order_relaxed);
+}
+
+static WeirClones
+get_why_not (WeirCloneRoute *route)
+{
+  return (WeirClones) atomic_load_explicit (&route->why_not, memory_order_relaxed);
 }
 
 // Returns the error of a clone's result (layout.h). Queues that are congested have taken the clone.
@@ -433,4 +423,4 @@ send_clones (
   return n_sent;
 }
 
-const WeirCloner weir_route_cloner = { get_device, send_clones, release };
+const WeirCloner weir_route_cloner = { get_device, get_why_not, send_clones, release };

@@ -26,7 +26,4 @@ WeirCloneRoute *weir_route_new (int fd, const WeirAddress *address, gboolean for
 // The operations of these routes.
 extern const WeirCloner weir_route_cloner;
 
-// Returns a list of the devices that the program is attached to, such as "eth0, eth1", or "none".
-gchar *weir_routes_list_devices (void);
-
 G_END_DECLS

@@ -189,6 +189,12 @@ fake_device (WeirCloneRoute *route)
   return ((Reader *) route)->device;
 }
 
+static WeirClones
+fake_why_not (WeirCloneRoute *route)
+{
+  return fake_device (route) ? WEIR_CLONES_SENT : WEIR_CLONES_NEIGHBOUR;
+}
+
 static size_t
 fake_clone (const struct msghdr *msg, size_t n_packets, int fd, WeirCloneTarget *targets, size_t n)
 {
@@ -224,7 +230,7 @@ fake_release (WeirCloneRoute *route)
   n_routes--;
 }
 
-static const WeirCloner fake_cloner = { fake_device, fake_clone, fake_release };
+static const WeirCloner fake_cloner = { fake_device, fake_why_not, fake_clone, fake_release };
 
 // ---- driving the engine ----
 
@@ -533,8 +539,12 @@ readers_of_a_device_get_clones_of_one_message (void)
   for (size_t i = 0; i < n_readers; i++) {
     check_all (readers[i], 0, n_stream - 1);
     CHECK_INT (readers[i]->n_clones, i < 60 ? 10 : 0);
-    CHECK_INT (counters (readers[i]).cloned, i < 60);
+    if (i < 60)
+      CHECK_INT (counters (readers[i]).clones, WEIR_CLONES_SENT);
   }
+  CHECK_INT (counters (readers[60]).clones, WEIR_CLONES_ALONE);
+  CHECK_INT (counters (readers[61]).clones, WEIR_CLONES_NEIGHBOUR);
+  CHECK_INT (counters (readers[62]).clones, WEIR_CLONES_UNFIT);
   weir_fanout_counters (fanout, &c);
   CHECK_INT (c.sends.triggers, 20);
   CHECK_INT (c.sends.clones, 600);
@@ -545,7 +555,7 @@ readers_of_a_device_get_clones_of_one_message (void)
   CHECK_INT (n_routes, 0);
   frames (1);
   CHECK_INT (n_triggers, 20);
-  CHECK (!counters (readers[0]).cloned);
+  CHECK_INT (counters (readers[0]).clones, WEIR_CLONES_UNFIT);
   finish ();
 }
 

@@ -65,6 +65,8 @@ write_reader (JsonBuilder *builder, Reader *reader)
   api_add_number (builder, "packets", (gint64) sample.packets);
   api_add_number (builder, "bytes", (gint64) sample.bytes);
   api_add_number (builder, "dropped", (gint64) sample.dropped);
+  json_builder_set_member_name (builder, "kernel");
+  json_builder_add_string_value (builder, sample.kernel); // null without the kernel path
   json_builder_set_member_name (builder, "loss");
   if (sample.reports > 0) {
     json_builder_begin_object (builder);

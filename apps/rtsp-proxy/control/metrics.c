@@ -4,7 +4,9 @@
 #include "config.h"
 #include "control/broadcast_figures.h"
 #include "control/disk_figures.h"
+#include "net/clones.h"
 #include "outlets/http/http_counts.h"
+#include "outlets/rtsp/kernel_path.h"
 #include "outlets/rtsp/setup_guard.h"
 #include "outlets/rtsp/silence.h"
 #include "outlets/rtsp/srtp.h"
@@ -23,7 +25,7 @@ typedef struct {
   gboolean wants_standby, has_standby;
   MountSessions sessions;
   Totals totals;
-  guint states[READER_STATES], priorities[READER_PRIORITIES], udp, tcp, http;
+  guint states[READER_STATES], priorities[READER_PRIORITIES], udp, tcp, http, kernel[WEIR_N_CLONES];
 } Sample;
 
 // ---- sampling ----
@@ -46,6 +48,8 @@ sample_readers (GHashTable *samples)
     sample->totals.reports += from.reports;
     sample->states[from.state]++;
     sample->priorities[MIN (from.priority, READER_PRIORITIES - 1)]++;
+    for (guint k = 0; k < WEIR_N_CLONES; k++)
+      sample->kernel[k] += g_strcmp0 (from.kernel, weir_clones_name (k)) == 0;
     sample->udp += g_str_equal (reader_get_transport (reader), "UDP");
     sample->tcp += g_str_equal (reader_get_transport (reader), "TCP");
     sample->http += g_str_equal (reader_get_transport (reader), "HTTP");
@@ -262,6 +266,24 @@ gauges (Page *page)
 }
 
 static void
+kernel_path (Page *page)
+{
+  static const gchar readers[] = "kernel_readers";
+
+  head (page, readers, "gauge",
+      "Playing readers by how the kernel path serves them: clones, or the reason why not.");
+  for (guint i = 0; i < page->n; i++) {
+    for (guint k = 0; k < WEIR_N_CLONES && !g_str_equal (kernel_path_get (), "off"); k++)
+      line (page, readers, &page->samples[i], "state", weir_clones_name (k),
+          page->samples[i].kernel[k]);
+  }
+  counter (page, "kernel_clones_total", G_STRUCT_OFFSET (Sample, totals.clones),
+      "Messages that the kernel cloned for a reader.");
+  counter (page, "kernel_dropped_clones_total", G_STRUCT_OFFSET (Sample, totals.clones_dropped),
+      "Clones that the kernel did not send; their packets count as lost in a socket.");
+}
+
+static void
 guards (Page *page)
 {
   static const gchar refused[] = "refused_setups_total", closed[] = "closed_readers_total";
@@ -455,6 +477,7 @@ metrics_dup_text (Server *server)
   handshakes (&page, server_get_tls (server));
   intervals (&page);
   gauges (&page);
+  kernel_path (&page);
   guards (&page);
   workers (&page);
   access_counts (&page, server);

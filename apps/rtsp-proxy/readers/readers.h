@@ -39,6 +39,7 @@ typedef struct {
   // Sums of all tracks: packets and bytes sent, packets due (sent or dropped), packets dropped.
   guint64 packets, bytes, due, dropped;
   ReaderLayers layers;
+  const gchar *kernel; // "clones", or why a track is served without; NULL without the kernel path
   // From the reader's receiver reports: number of reports, packets lost.
   guint64 reports;
   guint64 lost;

@@ -99,6 +99,8 @@ add_sink (Totals *sums, GstElement *sink)
   sums->due += get_uint64 (stats, "packets-due");
   sums->sent += get_uint64 (stats, "packets-sent");
   sums->bytes += get_uint64 (stats, "bytes-sent");
+  sums->clones += get_uint64 (stats, "clones");
+  sums->clones_dropped += get_uint64 (stats, "clones-dropped");
   for (guint reason = 0; reason < WEIR_N_DROPS; reason++) {
     gchar *field = g_strconcat ("dropped-", weir_drop_name (reason), NULL);
 

@@ -9,10 +9,11 @@
 #include "net/drops.h"
 
 typedef struct {
-  guint64 due, sent;             // packets; due is sent + dropped
-  guint64 bytes;                 // sent
-  guint64 dropped[WEIR_N_DROPS]; // packets, for each drop reason
-  guint64 lost, reports;         // packets that readers reported as lost; number of reports
+  guint64 due, sent;              // packets; due is sent + dropped
+  guint64 bytes;                  // sent
+  guint64 dropped[WEIR_N_DROPS];  // packets, for each drop reason
+  guint64 clones, clones_dropped; // made by the kernel, each of one message
+  guint64 lost, reports;          // packets that readers reported as lost; number of reports
 } Totals;
 
 // Adds a fanoutsink that serves readers of a mount. Its counts are kept after it stops. Call from

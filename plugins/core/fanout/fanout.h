@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "net/address.h"
+#include "net/clones.h"
 #include "net/conn.h"
 #include "net/drops.h"
 #include "net/protect.h"
@@ -79,8 +80,8 @@ typedef struct {
   int64_t lag_ns; // how far behind its target it is; 0 if it is there
   int64_t delay_ns;
   bool paused;
-  bool cloned;    // its last packets were sent by clones
-  uint64_t moved; // times that it fell behind the window's tail and was moved
+  WeirClones clones; // how its last packets were sent; says nothing if it has no route for clones
+  uint64_t moved;    // times that it fell behind the window's tail and was moved
   WeirReaderState state;
   unsigned priority;
   bool catching_up;

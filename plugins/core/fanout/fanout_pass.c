@@ -53,7 +53,8 @@ end_turns (Shard *shard, const Turn *turns, size_t n)
 
   for (size_t i = 0; i < n; i++) {
     next_ns = turns[i].next_ns < next_ns ? turns[i].next_ns : next_ns;
-    n_cloned += atomic_load_explicit (&turns[i].reader->cloned, memory_order_relaxed);
+    n_cloned +=
+        atomic_load_explicit (&turns[i].reader->clones, memory_order_relaxed) == WEIR_CLONES_SENT;
   }
   atomic_store_explicit (&shard->n_cloned, n_cloned, memory_order_relaxed);
   return next_ns;

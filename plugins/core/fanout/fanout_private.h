@@ -27,7 +27,7 @@ struct weir_reader {
   // After a refused segmented send: time before which none is tried again. 0: none was refused.
   _Atomic int64_t gso_again_ns;
   atomic_int error;     // errno of failed sends, until it is read
-  atomic_bool cloned;   // its last packets were sent by clones
+  atomic_int clones;    // WeirClones: how its last packets were sent over UDP
   atomic_int gso_error; // errno of refused segmented sends, until it is reported
   _Atomic (Shard *) shard;
   unsigned n_lists; // lists that hold it. Under the lock.
@@ -350,6 +350,12 @@ int64_t weir_reader_move_on (const WeirFanout *fanout, WeirReader *reader, int64
 // weir_reader_hold() keeps other threads from serving the reader, until reader_release(). It spins
 // for at most the time of a few sends.
 void weir_reader_hold (WeirReader *reader);
+
+static inline void
+reader_set_clones (WeirReader *reader, WeirClones clones)
+{
+  atomic_store_explicit (&reader->clones, (int) clones, memory_order_relaxed);
+}
 
 static inline void
 reader_release (WeirReader *reader)

@@ -96,6 +96,7 @@ weir_reader_set_clone_route (WeirReader *reader, const WeirCloner *cloner, WeirC
   reader->cloner = route ? cloner : NULL;
   reader->clone_route = route;
   reader->clones_again_ns = 0;
+  reader_set_clones (reader, route ? WEIR_CLONES_UNKNOWN : WEIR_CLONES_UNFIT);
   reader_release (reader);
   if (old_cloner)
     old_cloner->release (old);
@@ -183,7 +184,7 @@ weir_reader_counters (
     .catching_up = reader_joining (reader),
     .delay_ns = reader_delay (reader) + (paused_ns ? now_ns - paused_ns : 0),
     .paused = paused_ns != 0,
-    .cloned = atomic_load_explicit (&reader->cloned, memory_order_relaxed),
+    .clones = (WeirClones) atomic_load_explicit (&reader->clones, memory_order_relaxed),
     .moved = atomic_load_explicit (&reader->moved, memory_order_relaxed),
     .wanted_layers =
         unpack_layers (atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed)),

@@ -61,13 +61,29 @@ clone_device (const Pass *pass, const WeirReader *reader)
   return reader->cloner->device (reader->clone_route);
 }
 
+// Notes why the reader gets no clones now.
+static void
+note_why_not (const Pass *pass, WeirReader *reader)
+{
+  WeirClones why = WEIR_CLONES_UNFIT;
+
+  if (reader->clones_again_ns > pass->now_ns)
+    why = WEIR_CLONES_FULL;
+  else if (reader->cloner)
+    why = reader->cloner->why_not (reader->clone_route);
+  reader_set_clones (reader, why == WEIR_CLONES_SENT ? WEIR_CLONES_ALONE : why);
+}
+
 static void
 end_cloned (Pass *pass, Load *loaded, Turn *turn, WeirSendTarget *target)
 {
   WeirReader *reader = turn->reader;
 
-  if (target->result.error)
+  reader_set_clones (reader, WEIR_CLONES_SENT);
+  if (target->result.error) {
     reader->clones_again_ns = pass->now_ns + CLONES_PAUSE;
+    reader_set_clones (reader, WEIR_CLONES_FULL);
+  }
   // The rest of the burst could not be cloned.
   if (target->settled < loaded->sender.burst.n)
     target->settled = weir_sender_send (
@@ -93,6 +109,8 @@ send_clones (Pass *pass, Load *loaded, Turn **turns, size_t n)
       &loaded->sender, turns[0]->reader->cloner, turns[0]->reader->fd, clones, targets, n);
   for (; n_sent < n && targets[n_sent].settled > 0; n_sent++)
     end_cloned (pass, loaded, turns[n_sent], &targets[n_sent]);
+  for (size_t i = n_sent; i < n; i++)
+    reader_set_clones (turns[i]->reader, WEIR_CLONES_FAILED);
   return n_sent;
 }
 
@@ -104,8 +122,10 @@ clone_group (Pass *pass, Load *loaded, Turn **group, size_t n)
   unsigned devices[SHARD_READERS];
   size_t n_left = 0;
 
-  for (size_t i = 0; i < n; i++)
-    devices[i] = clone_device (pass, group[i]->reader);
+  for (size_t i = 0; i < n; i++) {
+    if ((devices[i] = clone_device (pass, group[i]->reader)) == 0)
+      note_why_not (pass, group[i]->reader);
+  }
   for (size_t i = 0; i < n; i++) {
     unsigned device = devices[i];
     Turn *turns[SHARD_READERS];
@@ -120,10 +140,13 @@ clone_group (Pass *pass, Load *loaded, Turn **group, size_t n)
     // The readers of a device are tried once.
     for (size_t k = 0; k < n_turns; k++)
       devices[at[k]] = 0;
-    if (n_turns >= CLONES_MIN)
+    if (n_turns >= CLONES_MIN) {
       n_turns = send_clones (pass, loaded, turns, n_turns);
-    else
+    } else {
+      for (size_t k = 0; k < n_turns; k++)
+        reader_set_clones (turns[k]->reader, WEIR_CLONES_ALONE);
       n_turns = 0;
+    }
     for (size_t k = 0; k < n_turns; k++)
       group[at[k]] = NULL;
     if (group[i])

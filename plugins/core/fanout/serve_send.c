@@ -156,7 +156,6 @@ weir_serve_load_for (Pass *pass, const WeirReader *reader, const Choice *choice)
 void
 weir_serve_book (const Pass *pass, WeirReader *reader, const WeirSendResult *result)
 {
-  atomic_store_explicit (&reader->cloned, result->cloned, memory_order_relaxed);
   add_to (&reader->packets, result->packets);
   add_to (&reader->bytes, result->bytes);
   add_to (&pass->shard->counts.packets, result->packets);
@@ -324,6 +323,8 @@ weir_serve_send (Pass *pass, WeirReader *reader, const Choice *choice)
     return true;
   }
   loaded = weir_serve_load_for (pass, reader, choice);
+  reader_set_clones (
+      reader, reader->protect.protect || reader->conn ? WEIR_CLONES_UNFIT : WEIR_CLONES_ALONE);
   if (reader->protect.protect)
     settled = send_protected (pass, reader, loaded);
   else

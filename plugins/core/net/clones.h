@@ -10,6 +10,24 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
+// How a reader was served last: by clones, or why not.
+typedef enum {
+  WEIR_CLONES_SENT,
+  WEIR_CLONES_UNFIT,     // TCP, IPv6, a multicast group, SRTP, or a socket with other options
+  WEIR_CLONES_ALONE,     // no other reader behind its device gets the same bytes
+  WEIR_CLONES_UNKNOWN,   // its route is being looked up
+  WEIR_CLONES_ROUTE,     // no route, or none that is plain
+  WEIR_CLONES_NEIGHBOUR, // the hardware address of the next hop is not known
+  WEIR_CLONES_DEVICE,    // the device has no Ethernet headers, is down, or refused the program
+  WEIR_CLONES_SEGMENTS,  // the device does not segment UDP messages
+  WEIR_CLONES_FULL,      // a queue dropped a clone within the last second
+  WEIR_CLONES_FAILED,    // the message was held up, or all slots were in use
+  WEIR_N_CLONES
+} WeirClones;
+
+// Returns the name in statistics, such as "clones" or "alone"; "unknown" for other values.
+const char *weir_clones_name (WeirClones clones);
+
 // How one reader is reached.
 typedef struct weir_clone_route WeirCloneRoute;
 
@@ -25,6 +43,9 @@ typedef struct {
   // Returns a number for the device over which clones reach the reader now, not 0. Returns 0 if
   // they do not: for example, because its neighbour's hardware address is not known.
   unsigned (*device) (WeirCloneRoute *route);
+
+  // Returns why clones do not reach it; WEIR_CLONES_SENT: they do.
+  WeirClones (*why_not) (WeirCloneRoute *route);
 
   // Sends a message of `n_packets` (its `msg_iov`, and its `msg_control` with UDP_SEGMENT or
   // nothing) to `n` readers of one device, as if it were sent from the socket `fd`. Returns how

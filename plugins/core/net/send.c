@@ -365,7 +365,6 @@ count_clones (WeirSender *sender, size_t first, size_t next, const WeirCloneTarg
     } else {
       result->packets += next - first;
       result->bytes += offset[next] - offset[first];
-      result->cloned = true;
       sender->counters.clones++;
     }
   }

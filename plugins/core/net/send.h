@@ -52,7 +52,6 @@ typedef struct {
   uint64_t dropped[WEIR_N_DROPS];
   int gso_error; // 0, or the errno of a refused segmented send
   int error;     // 0, or the errno with which packets were last dropped
-  bool cloned;   // packets were sent by clones
 } WeirSendResult;
 
 #define WEIR_SEGMENT_CLASSES 7 // sends of 1, 2 to 3, 4 to 7, 8 to 15, ... and 64 packets

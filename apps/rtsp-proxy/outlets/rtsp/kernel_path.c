@@ -62,22 +62,56 @@ take_reason (GstBus *bus)
   return reason;
 }
 
+static gchar no_sink;
+
+// Starts the sink that comes through the queue, with the capabilities of this thread.
+static gpointer
+start_sink (gpointer queue)
+{
+  GstElement *sink = g_async_queue_pop (queue);
+
+  if (sink != (gpointer) &no_sink)
+    gst_element_set_state (sink, GST_STATE_PAUSED);
+  return NULL;
+}
+
+// The sink's threads start when it is made, so that happens without the capabilities. Only the
+// thread that loads the kernel path, and the one that it leaves behind, have them.
+static GstElement *
+make_sink (GThread **starter, GAsyncQueue *queue)
+{
+  *starter = g_thread_new ("kernel-path", start_sink, queue);
+  drop_capabilities ();
+  return gst_element_factory_make ("fanoutsink", NULL);
+}
+
 gboolean
 kernel_path_load (KernelPath wanted, GError **error)
 {
-  GstElement *sink =
-      wanted == KERNEL_PATH_OFF ? NULL : gst_element_factory_make ("fanoutsink", NULL);
+  GAsyncQueue *queue;
   gboolean ok = TRUE;
+  GstElement *sink;
+  GThread *starter;
   gchar *reason;
   GstBus *bus;
 
-  if (!sink) // without the element, the server does not start, and says so
+  if (wanted == KERNEL_PATH_OFF)
     return TRUE;
+  queue = g_async_queue_new ();
+  sink = make_sink (&starter, queue);
+  if (!sink) { // the server does not start, and says so
+    g_async_queue_push (queue, &no_sink);
+    g_thread_join (starter);
+    g_async_queue_unref (queue);
+    return TRUE;
+  }
   bus = gst_bus_new ();
   gst_element_set_bus (sink, bus);
   g_object_set (sink, "async", FALSE, NULL);
   gst_util_set_object_arg (G_OBJECT (sink), "kernel", names[wanted]);
-  gst_element_set_state (sink, GST_STATE_PAUSED);
+  g_async_queue_push (queue, sink);
+  g_thread_join (starter);
+  g_async_queue_unref (queue);
   reason = take_reason (bus);
   if (!reason) {
     used = wanted;
@@ -92,6 +126,5 @@ kernel_path_load (KernelPath wanted, GError **error)
   gst_element_set_bus (sink, NULL);
   gst_object_unref (bus);
   gst_object_unref (sink);
-  drop_capabilities ();
   return ok;
 }

@@ -8,7 +8,8 @@
 typedef enum { KERNEL_PATH_OFF, KERNEL_PATH_AUTO, KERNEL_PATH_ON } KernelPath;
 
 // Loads the kernel path, before other threads start: afterwards, unless the process runs as root,
-// this thread gives up the capabilities that this needs. With `auto`, logs why it cannot be used.
+// no thread has the capabilities that this needs, except the one that attaches the program to
+// devices. With `auto`, logs why it cannot be used.
 // With `on`, returns FALSE and an error in that case.
 gboolean kernel_path_load (KernelPath wanted, GError **error);
 

@@ -102,6 +102,15 @@ sample_layers (const GstStructure *stats, ReaderLayers *layers)
 }
 
 static void
+sample_kernel (const GstStructure *stats, const gchar **kernel)
+{
+  const gchar *how = gst_structure_get_string (stats, "kernel");
+
+  if (how && !g_str_equal (how, "off") && (!*kernel || g_str_equal (*kernel, "clones")))
+    *kernel = g_intern_string (how);
+}
+
+static void
 sample_sink (Track *track, ReaderSample *sample)
 {
   GstStructure *stats = ask_sink (track);
@@ -120,6 +129,7 @@ sample_sink (Track *track, ReaderSample *sample)
     gst_structure_get_uint (stats, "priority", &sample->priority);
     gst_structure_get_boolean (stats, "catching-up", &catching_up);
     sample->catching_up |= catching_up;
+    sample_kernel (stats, &sample->kernel);
     if (track->video && !sample->layers.has_layers)
       sample_layers (stats, &sample->layers);
   }
