@@ -12,12 +12,18 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "clone_object.h"
 
 // In enum bpf_attach_type since Linux 6.6; the headers of Debian 12 are older.
 #define ATTACH_TCX_EGRESS 47
+
+// Filters of clsact, for kernels without tcx: their priority, and the most processes that have
+// some.
+#define FILTER_PRIORITY 0x7765
+#define OWNERS 64
 
 #define PORT_DISCARD 9
 
@@ -36,6 +42,7 @@ static int program_fd = -1;
 static struct clone_slot *slots;
 static Slot own[CLONE_SLOTS];
 static atomic_uint next_slot;
+static guint owner; // number of this process in the handles of its filters; 0: none yet
 
 // ---- loading ----
 
@@ -53,7 +60,7 @@ fail (GError **error, int code, const char *what)
   if (code == EPERM || code == EACCES)
     help = ": the process needs the capabilities CAP_BPF and CAP_NET_ADMIN";
   else if (code == EINVAL || code == ENOSYS)
-    help = ": the kernel may be too old; Linux 6.6 or later is needed";
+    help = ": the kernel may be too old; Linux 6.1 or later is needed";
   g_set_error (
       error, G_IO_ERROR, g_io_error_from_errno (code), "%s: %s%s", what, g_strerror (code), help);
   return FALSE;
@@ -126,13 +133,71 @@ weir_program_load (GError **error)
   return ok;
 }
 
+// ---- attaching ----
+
+// Takes the name of an owner, which is the process's until it ends: an abstract address of a
+// socket, which counts in this network namespace. Returns a descriptor, or -1 if it is taken.
+static int
+take_name (guint number)
+{
+  struct sockaddr_un address = { .sun_family = AF_UNIX };
+  int len = snprintf (address.sun_path + 1, sizeof address.sun_path - 1, "weir-clones-%u", number);
+  socklen_t size = (socklen_t) (offsetof (struct sockaddr_un, sun_path) + 1) + (socklen_t) len;
+  int fd = socket (AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+  if (fd >= 0 && bind (fd, (struct sockaddr *) &address, size) < 0) {
+    close (fd);
+    fd = -1;
+  }
+  return fd;
+}
+
+// Removes the filters at a device of owners that have ended.
+static void
+remove_leftovers (const struct bpf_tc_hook *hook)
+{
+  for (guint number = 1; number <= OWNERS; number++) {
+    int fd = number == owner ? -1 : take_name (number);
+
+    if (fd < 0)
+      continue;
+    DECLARE_LIBBPF_OPTS (bpf_tc_opts, filter, .handle = number, .priority = FILTER_PRIORITY);
+    bpf_tc_detach (hook, &filter);
+    close (fd);
+  }
+}
+
+// A filter of clsact outlives the process, as nothing holds it. Afterwards it lets all packets
+// pass: there are no sockets with the cookies of its slots any more.
+static int
+attach_filter (guint device)
+{
+  DECLARE_LIBBPF_OPTS (bpf_tc_hook, hook, .ifindex = (int) device, .attach_point = BPF_TC_EGRESS);
+  int r = bpf_tc_hook_create (&hook);
+
+  if (r < 0 && r != -EEXIST)
+    return r;
+  for (guint number = 1; owner == 0 && number <= OWNERS; number++) {
+    if (take_name (number) >= 0) // open until the process ends
+      owner = number;
+  }
+  if (owner == 0)
+    return -EBUSY;
+  remove_leftovers (&hook);
+  DECLARE_LIBBPF_OPTS (bpf_tc_opts, filter, .prog_fd = program_fd, .handle = owner,
+      .priority = FILTER_PRIORITY, .flags = BPF_TC_F_REPLACE);
+  return bpf_tc_attach (&hook, &filter);
+}
+
 int
 weir_program_attach (guint device)
 {
   int fd =
       bpf_link_create (program_fd, (int) device, (enum bpf_attach_type) ATTACH_TCX_EGRESS, NULL);
 
-  return fd < 0 ? -errno : fd;
+  if (fd >= 0)
+    return fd;
+  return errno == EINVAL ? attach_filter (device) : -errno;
 }
 
 // ---- sending ----

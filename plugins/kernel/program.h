@@ -16,7 +16,9 @@ G_BEGIN_DECLS
 gboolean weir_program_load (GError **error);
 
 // Attaches the program to a device. Returns a descriptor, which detaches it when it is closed, also
-// by the end of the process; or a negative errno.
+// by the end of the process; 0 if the kernel is older than Linux 6.6: then it stays, lets all
+// packets pass after the end of the process, and is removed by the next process that attaches one;
+// or a negative errno. Call it from one thread.
 int weir_program_attach (guint device);
 
 // Sends a message from a slot's socket over `device`, which the program clones to `n` readers, at

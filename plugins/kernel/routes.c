@@ -43,7 +43,7 @@ struct weir_clone_route {
 
 typedef struct {
   WeirNetDevice net;
-  int attached;      // descriptor, or a negative errno
+  int attached;      // see weir_program_attach()
   gboolean segments; // it segments UDP
 } Device;
 
@@ -168,7 +168,7 @@ device_free (gpointer data)
 {
   Device *device = data;
 
-  if (device->attached >= 0)
+  if (device->attached > 0)
     close (device->attached);
   g_free (device);
 }

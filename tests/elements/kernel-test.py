@@ -6,11 +6,14 @@ The sender and the readers have a network namespace each, with a veth pair betwe
 """
 
 import ctypes
+import errno
 import os
 import random
+import re
 import select
 import signal
 import socket
+import struct
 import subprocess
 import threading
 import time
@@ -39,6 +42,22 @@ def inside(namespace, function):
     thread.start()
     thread.join()
     return result[0]
+
+
+def refuse_bpf(command):
+    """Makes the system call bpf fail with EINVAL for a command from now on, as an old kernel does."""
+    program = b''.join(struct.pack('=HBBI', *line) for line in (
+        (0x20, 0, 0, 0),            # load the number of the call
+        (0x15, 0, 3, SYS_BPF),      # another: allow
+        (0x20, 0, 0, 16),           # load the first argument
+        (0x15, 0, 1, command),      # another: allow
+        (0x06, 0, 0, 0x00050000 | errno.EINVAL),
+        (0x06, 0, 0, 0x7fff0000)))
+    buffer = ctypes.create_string_buffer(program)
+    header = struct.pack('@HP', len(program) // 8, ctypes.addressof(buffer))
+    libc.prctl(38, 1, 0, 0, 0)                  # PR_SET_NO_NEW_PRIVS
+    if libc.prctl(22, 2, header, 0, 0) != 0:    # PR_SET_SECCOMP, a filter
+        raise OSError(ctypes.get_errno(), 'seccomp')
 
 
 def bpf_exists(kind, number):
@@ -117,11 +136,11 @@ class Net:
         self.process.stdin.flush()
         return self.process.stdout.readline().strip()
 
-    def start(self, kernel='on', enter=(), **properties):
+    def start(self, kernel='on', enter=(), before=None, **properties):
         words = [f'{key.replace("_", "-")}={value}' for key, value in properties.items()]
         self.process = subprocess.Popen(
             [*self.sender.words, *enter, os.environ['WEIR_KERNEL_SENDER']], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, text=True)
+            stdout=subprocess.PIPE, text=True, preexec_fn=before)
         return self.command(' '.join(['start', f'kernel={kernel}', 'max-coalesce=0', *words]))
 
     def need(self, answer):
@@ -430,6 +449,81 @@ def nothing_is_left_after_a_kill():
         while any(bpf_exists(*one) for one in ids):
             assert time.monotonic() < end, ids
             time.sleep(0.05)
+
+
+def without_tcx():
+    """Makes this process run as on a kernel without tcx."""
+    refuse_bpf(28)  # BPF_LINK_CREATE
+
+
+def filters(net):
+    """Returns the ids of the programs of clsact at the sender's device."""
+    listing = net.sender.run('tc', 'filter', 'show', 'dev', 'veth', 'egress')
+    return re.findall(r'clone_burst.* id (\d+)', listing)
+
+
+@test
+def without_tcx_the_program_is_a_filter():
+    """without tcx, readers get clones by a filter, which lets all packets pass after a kill and is
+    removed by the next start"""
+    if not SYS_BPF:
+        raise Skip('the number of the system call bpf is not known here')
+    with Net() as net:
+        net.need(net.start(before=without_tcx))
+        net.add(20)
+        net.wait_for_clones(20)
+        net.check()
+        first = filters(net)
+        assert len(first) == 1, first
+        net.process.kill()
+        net.process.wait()
+        assert filters(net) == first
+        old = net.all
+        net.all = []
+        assert net.start('off') == 'ok'
+        for _ in range(5):
+            net.push(1000, 300)
+        other = Reader(net.readers, '10.78.0.2', 30000)
+        net.command('add 10.78.0.2 30000')
+        net.push(1000, 300)
+        net.await_packets(other, 2)
+        assert len(other.got) == 2
+        net.process.kill()
+        net.process.wait()
+        net.need(net.start(before=without_tcx))
+        for reader in old:
+            net.command(f'add {reader.address} {reader.port}')
+        net.wait_for_clones(20)
+        second = filters(net)
+        assert len(second) == 1 and second != first, (first, second)
+        owner, net.process = net.process, None
+        # Another process has a filter beside it, and takes none that is in use.
+        net.need(net.start(before=without_tcx))
+        for reader in old:
+            net.command(f'add {reader.address} {reader.port}')
+        net.wait_for_clones(20)
+        third = filters(net)
+        for process in owner, net.process:
+            process.kill()
+            process.wait()
+        assert len(third) == 2 and second[0] in third, (second, third)
+        net.need(net.start(before=without_tcx))
+        for reader in old:
+            net.command(f'add {reader.address} {reader.port}')
+        net.wait_for_clones(20)
+        assert len(filters(net)) == 1 and not set(filters(net)) & set(third), filters(net)
+
+
+@test
+def an_old_kernel_is_named():
+    """on a kernel that cannot load the program, `on` gives the reason"""
+    if not SYS_BPF:
+        raise Skip('the number of the system call bpf is not known here')
+    with Net() as net:
+        answer = net.start('on', before=lambda: refuse_bpf(5))  # BPF_PROG_LOAD
+        if 'no kernel path' in answer:
+            raise Skip(answer)
+        assert 'kernel=on' in answer and 'too old' in answer, answer
 
 
 @test
