@@ -8,8 +8,8 @@
 //   layers HOST PORT D T       sets a reader's highest spatial and temporal layer
 //   frame SEQ TIME SIZE...     pushes a frame of packets of these sizes
 //   picture                    pushes the next picture of a scalable stream, over and over
-//   stats                      answers with the number fields of fanout-stats
-//   reader HOST PORT           answers with the number fields of the reader's statistics
+//   stats                      answers with the fields of fanout-stats that are no arrays
+//   reader HOST PORT           answers with the same of the reader's statistics
 #include <gst/check/gstharness.h>
 #include <gst/gst.h>
 #include <stdio.h>
@@ -138,6 +138,8 @@ print_field (GQuark field, const GValue *value, gpointer data)
     printf ("%s=%u ", g_quark_to_string (field), g_value_get_uint (value));
   else if (G_VALUE_HOLDS_BOOLEAN (value))
     printf ("%s=%d ", g_quark_to_string (field), g_value_get_boolean (value));
+  else if (G_VALUE_HOLDS_STRING (value))
+    printf ("%s=%s ", g_quark_to_string (field), g_value_get_string (value));
   return TRUE;
 }
 

@@ -78,7 +78,8 @@ def packet(seq, timestamp, size, marker):
 
 
 def numbers(line):
-    return {name: int(value) for name, value in (field.split('=') for field in line.split())}
+    fields = dict(field.split('=') for field in line.split())
+    return {name: int(value) if value.isdigit() else value for name, value in fields.items()}
 
 
 class Reader:
@@ -578,6 +579,31 @@ def rules_for_packets_that_leave_turn_auto_off():
         assert net.stats()['clones'] == 0
         net.command('set kernel=on')
         net.wait_for_clones(5)
+
+
+@test
+def readers_without_clones_say_why():
+    """over a tunnel, a loopback device and to a host that does not answer, the reason is named"""
+    with Net() as net:
+        try:
+            net.sender.run('ip', 'tuntap', 'add', 'dev', 'tunnel', 'mode', 'tun')
+        except NoRig as why:
+            raise Skip(str(why))
+        net.sender.run('ip', 'link', 'set', 'tunnel', 'up')
+        net.sender.run('ip', 'route', 'add', '10.90.0.0/24', 'dev', 'tunnel')
+        net.need(net.start())
+        want = {'10.90.0.2': 'device', '127.0.0.1': 'route', '10.78.0.99': 'neighbour',
+                '10.91.0.1': 'route', READERS: 'alone', '::1': 'unfit'}
+        for host in want:
+            net.command(f'add {host} 20000')
+        end = time.monotonic() + PATIENCE
+        while True:
+            net.push(1000, 300)
+            got = {host: numbers(net.command(f'reader {host} 20000'))['kernel'] for host in want}
+            if got == want:
+                break
+            assert time.monotonic() < end, got
+            time.sleep(0.02)
 
 
 @test

@@ -324,7 +324,7 @@ weir_serve_send (Pass *pass, WeirReader *reader, const Choice *choice)
   }
   loaded = weir_serve_load_for (pass, reader, choice);
   reader_set_clones (
-      reader, reader->protect.protect || reader->conn ? WEIR_CLONES_UNFIT : WEIR_CLONES_ALONE);
+      reader, reader->cloner && !reader->protect.protect ? WEIR_CLONES_ALONE : WEIR_CLONES_UNFIT);
   if (reader->protect.protect)
     settled = send_protected (pass, reader, loaded);
   else
