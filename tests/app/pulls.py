@@ -13,35 +13,17 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from functools import lru_cache
 
-from clips import clip, ffmpeg
+from clips import ffmpeg
 from control import Watch
-from proc import Proc, Rtsp, free_udp_pair
+from proc import Rtsp, free_udp_pair
 from proxy import CLIP, QUICK, Proxy, Read, listens, matches, wait_for_readers, wait_until
 from scripted import Server
+from sent import Sender, check_frames, clip_hashes, hashes, media
 from tap import run, test
 
 GROUP = '239.255.77.1'
 MOST_PACKETS = 300 # of the film's two tracks in a second, about
-
-
-@lru_cache
-def media():
-    """Returns the clip with a keyframe every second, and a film of twelve rounds of that clip."""
-    directory = tempfile.TemporaryDirectory()
-    short, film = clip(1, size='640x360'), os.path.join(directory.name, 'film.mp4')
-    subprocess.run([ffmpeg(), '-nostdin', '-loglevel', 'error', '-stream_loop', '11', '-i', short,
-                    '-c', 'copy', film], check=True, timeout=30)
-    return directory, short, film
-
-
-class Sender(Proc):
-    """Sends the film in real time."""
-
-    def __init__(self, *outputs):
-        super().__init__(ffmpeg(), '-nostdin', '-loglevel', 'error', '-re', '-i', media()[2],
-                         *outputs)
 
 
 def ts_output(port, *words, address='127.0.0.1', options=''):
@@ -75,44 +57,6 @@ def pulled(uri, *ports, **settings):
 
 def wait_up(proxy, tracks):
     proxy.wait_for_line(rf' mount /cam up: .*, {tracks} tracks$', 20)
-
-
-def hashes(source, *options, seconds=3):
-    """Returns {stream: hashes}: of each decoded picture, and of each audio frame as received."""
-    done = subprocess.run(
-        [ffmpeg(), '-nostdin', '-loglevel', 'error', *options, '-i', source, '-t', str(seconds),
-         '-map', '0:v?', '-map', '0:a?', '-vsync', 'passthrough', '-c:a', 'copy', '-copyinkf:a', '-f',
-         'framehash', '-hash', 'sha256', '-'],
-        capture_output=True, text=True, timeout=40, check=False)
-    assert done.returncode == 0, done.stderr
-    streams, kinds = {}, {}
-    for line in done.stdout.splitlines():
-        fields = [field.strip() for field in line.split(',')]
-        if line.startswith('#media_type'):
-            number, kind = line.removeprefix('#media_type ').split(': ')
-            kinds[number] = kind
-        elif not line.startswith('#'):
-            streams.setdefault(kinds[fields[0]], []).append(fields[5])
-    return streams
-
-
-@lru_cache
-def clip_hashes():
-    return hashes(media()[1], seconds=10)
-
-
-def check_frames(proxy, kinds, transport='tcp'):
-    """Checks that a reader has the clip's frames in order, without a gap between first and last."""
-    got = hashes(proxy.url(), '-rtsp_transport', transport, '-buffer_size', '4194304')
-    assert set(got) == set(kinds), set(got)
-    for kind in kinds:
-        whole, frames = clip_hashes()[kind], got[kind]
-        known = set(zip(whole, whole[1:] + whole[:1]))
-        if kind == 'audio':
-            frames = frames[1:]
-        assert len(frames) > 40, (kind, len(frames))
-        alien = [i for i, pair in enumerate(zip(frames, frames[1:])) if pair not in known]
-        assert not alien, (kind, len(frames), alien)
 
 
 def finish(proxy, read):

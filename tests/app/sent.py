@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A film that FFmpeg sends to the proxy, and the comparison of what readers get with its frames."""
+
+import os
+import subprocess
+import tempfile
+from fractions import Fraction
+from functools import lru_cache
+
+from clips import clip, ffmpeg
+from proc import Proc
+
+
+@lru_cache
+def media():
+    """Returns the clip with a keyframe every second, and a film of twelve rounds of that clip."""
+    directory = tempfile.TemporaryDirectory()
+    short, film = clip(1, size='640x360'), os.path.join(directory.name, 'film.mp4')
+    subprocess.run([ffmpeg(), '-nostdin', '-loglevel', 'error', '-stream_loop', '11', '-i', short,
+                    '-c', 'copy', film], check=True, timeout=30)
+    return directory, short, film
+
+
+class Sender(Proc):
+    """Sends the film in real time. `outputs` are words of FFmpeg."""
+
+    def __init__(self, *outputs):
+        super().__init__(ffmpeg(), '-nostdin', '-loglevel', 'error', '-re', '-i', media()[2],
+                         *outputs)
+
+
+def frames(source, *options, seconds=3):
+    """Returns {stream: [(time in s, hash)]}: of each decoded picture, and of each audio frame as
+    received."""
+    done = subprocess.run(
+        [ffmpeg(), '-nostdin', '-loglevel', 'error', *options, '-i', source, '-t', str(seconds),
+         '-map', '0:v?', '-map', '0:a?', '-vsync', 'passthrough', '-c:a', 'copy', '-copyinkf:a', '-f',
+         'framehash', '-hash', 'sha256', '-'],
+        capture_output=True, text=True, timeout=40, check=False)
+    assert done.returncode == 0, done.stderr
+    streams, kinds, bases = {}, {}, {}
+    for line in done.stdout.splitlines():
+        fields = [field.strip() for field in line.split(',')]
+        if line.startswith('#media_type'):
+            number, kind = line.removeprefix('#media_type ').split(': ')
+            kinds[number] = kind
+        elif line.startswith('#tb'):
+            number, base = line.removeprefix('#tb ').split(': ')
+            bases[number] = Fraction(base)
+        elif not line.startswith('#'):
+            time = int(fields[2]) * bases[fields[0]]
+            streams.setdefault(kinds[fields[0]], []).append((time, fields[5]))
+    return streams
+
+
+def hashes(source, *options, seconds=3):
+    """Returns {stream: hashes} of frames()."""
+    return {kind: [frame for _, frame in each]
+            for kind, each in frames(source, *options, seconds=seconds).items()}
+
+
+@lru_cache
+def clip_hashes():
+    return hashes(media()[1], seconds=10)
+
+
+def check_frames(proxy, kinds, transport='tcp', path='/cam'):
+    """Checks that a reader has the clip's frames in order, without a gap between first and last.
+    Returns its frames()."""
+    times = frames(proxy.url(path), '-rtsp_transport', transport, '-buffer_size', '4194304')
+    got = {kind: [frame for _, frame in each] for kind, each in times.items()}
+    assert set(got) == set(kinds), set(got)
+    for kind in kinds:
+        whole, received = clip_hashes()[kind], got[kind]
+        known = set(zip(whole, whole[1:] + whole[:1]))
+        if kind == 'audio':
+            received = received[1:]
+        assert len(received) > 40, (kind, len(received))
+        alien = [i for i, pair in enumerate(zip(received, received[1:])) if pair not in known]
+        assert not alien, (kind, len(received), alien)
+    return times
+
+
+@lru_cache
+def clip_frames():
+    return frames(media()[1], seconds=10)
+
+
+def sync(times):
+    """Returns how much later the audio of frames() is to the video than in the clip, in ms."""
+    lags = {}
+    round_s = Fraction(media_duration()) / 12
+    for kind, each in times.items():
+        known = {frame: time for time, frame in clip_frames()[kind]}
+        # The last ones: by then the player has had a sender report.
+        time, frame = next((t, f) for t, f in reversed(each) if f in known)
+        lags[kind] = time - known[frame]
+    lag = (lags['audio'] - lags['video'] + round_s / 2) % round_s - round_s / 2
+    return float(lag * 1000)
+
+
+@lru_cache
+def media_duration():
+    """Returns the duration of the film in s."""
+    done = subprocess.run(['ffprobe', '-v', 'error', '-show_entries', 'format=duration', '-of',
+                           'csv=p=0', media()[2]], capture_output=True, text=True, timeout=20,
+                          check=True)
+    return done.stdout.strip()
