@@ -29,6 +29,13 @@ gchar *weir_client_get_close_reason (GstRTSPClient *client);
 // by itself. Call from any thread, with a reference to the client.
 guint64 weir_client_get_waiting (GstRTSPClient *client);
 
+// Sends a frame of an interleaved channel, such as RTCP to a client that records, between the
+// responses. `len` is at most 65535 bytes. Returns FALSE if the client does not read, or if
+// gst-rtsp-server writes to this client by itself: then nothing is sent. Call from any thread, with
+// a reference to the client.
+gboolean weir_client_send_frame (
+    GstRTSPClient *client, guint8 channel, gconstpointer data, gsize len);
+
 // Defers the current request, so that the other clients of the thread do not wait with it. Call
 // this in a handler of pre-describe-request or another pre-*-request signal. If it returns TRUE,
 // the handler returns any status but OK, and the client gets no response yet. Later call

@@ -199,6 +199,25 @@ weir_client_get_waiting (GstRTSPClient *client)
   return waiting;
 }
 
+gboolean
+weir_client_send_frame (GstRTSPClient *client, guint8 channel, gconstpointer data, gsize len)
+{
+  Served *self = weir_served_get (client);
+  guint8 head[] = { '$', channel, (guint8) (len >> 8), (guint8) len };
+  gboolean ok = FALSE;
+  GByteArray *frame;
+  GBytes *bytes;
+
+  g_return_val_if_fail (len <= G_MAXUINT16, FALSE);
+  if (!self || !g_atomic_int_get (&self->written))
+    return FALSE;
+  frame = g_byte_array_append (g_byte_array_new (), head, sizeof head);
+  bytes = g_byte_array_free_to_bytes (g_byte_array_append (frame, data, (guint) len));
+  g_signal_emit_by_name (self->connection, "send", bytes, &ok);
+  g_bytes_unref (bytes);
+  return ok;
+}
+
 // ---- connecting ----
 
 static void

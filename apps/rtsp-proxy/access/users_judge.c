@@ -50,9 +50,9 @@ anybody_may (const UserSet *users, AccessCase *asked)
 {
   AccessAction action = access_case_get_request (asked)->action;
 
-  if (!users) // the default: clients on this machine may read
-    return access_peer_is_loopback (access_case_get_peer (asked))
-           && (action == ACCESS_READ || action == ACCESS_PLAYBACK);
+  if (!users) // the default: clients on this machine may read and publish
+    return access_peer_is_loopback (access_case_get_peer (asked)) && action != ACCESS_API
+           && action != ACCESS_METRICS;
   for (guint i = 0; i < users->users->len; i++) {
     const User *user = g_ptr_array_index (users->users, i);
 

@@ -259,6 +259,9 @@ static const SchemaKey mount_keys[] = {
       .help = "how many files of a folder may be open at once; a further file gets 503" },
   { "max-readers", SCHEMA_NUMBER, AT (max_readers), "0", 0, 1000000, .effect = MOUNT_EFFECT_NONE,
       .help = "how many readers may play at once; a further PLAY gets 453; 0: no limit" },
+  { "takeover", SCHEMA_FLAG, AT (takeover), "no", .effect = MOUNT_EFFECT_NONE,
+      .help = "for the upstream `publish`; `no`: while one client publishes to the mount, others "
+              "get 503; `yes`: the newest publisher replaces the one before" },
   { "switch-timeout", SCHEMA_DURATION, AT (switch_timeout_ms), "10s", 100,
       .effect = MOUNT_EFFECT_NONE,
       .help = "how long a new pipeline may take to deliver media; after that it is dropped" },

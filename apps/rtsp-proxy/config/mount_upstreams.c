@@ -23,6 +23,8 @@ apply_settings (const MountConfig *mount, PullConfig *pull)
   pull->client = mount->pull.client;
   pull->connect_timeout_ms = mount->pull.connect_timeout_ms;
   pull->read_timeout_ms = mount->pull.read_timeout_ms;
+  if (pull_config_awaits (pull) && !pull->path)
+    pull->path = g_strdup (mount->path);
   tls_trust_copy (&pull->trust, &mount->pull.trust);
   pull->trust.any = !mount->tls_verify;
   // The keys `user` and `password` override credentials in the URI.
@@ -45,6 +47,10 @@ mount_upstreams_apply (MountConfig *mount)
     wrong = parse (mount, mount->upstreams[i], 0);
   if (!wrong && mount->pull.trust.fingerprint && mount->pull.client == PULL_RTSPSRC)
     wrong = g_strdup ("tls-fingerprint needs client: light; rtspsrc does not show the certificate");
+  // It costs nothing while no one publishes, and a reader then sees a picture at once.
+  if (!wrong && mount->pulls->len == 1 && !mount->slate
+      && pull_config_awaits (g_ptr_array_index (mount->pulls, 0)))
+    mount->on_demand = FALSE;
   for (guint i = 0; !wrong && i < mount->pulls->len; i++)
     apply_settings (mount, g_ptr_array_index (mount->pulls, i));
   return wrong;

@@ -56,6 +56,7 @@ typedef struct {
   guint interval_ms; // 0: readers share no session of a stored title
   guint max_titles;
   guint max_readers; // 0: no limit
+  gboolean takeover;
   guint switch_timeout_ms;
   gboolean on_demand;
   guint linger_ms;

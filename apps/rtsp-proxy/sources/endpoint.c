@@ -41,3 +41,25 @@ endpoint_open (
       endpoint->address, port, g_strerror (-fd));
   return -1;
 }
+
+gboolean
+endpoint_read_address (GSocketAddress *from, WeirAddress *out)
+{
+  struct sockaddr_storage native;
+  gboolean ok = from && g_socket_address_to_native (from, &native, sizeof native, NULL)
+                && weir_address_normalise ((struct sockaddr *) &native,
+                       (socklen_t) g_socket_address_get_native_size (from), out)
+                       == 0;
+
+  g_clear_object (&from);
+  return ok;
+}
+
+WeirAddress
+endpoint_with_port (const WeirAddress *address, gint port)
+{
+  WeirAddress with = *address;
+
+  with.v4.sin_port = g_htons ((guint16) port); // the field is at the same place in IPv6
+  return with;
+}

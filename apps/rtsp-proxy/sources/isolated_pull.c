@@ -38,7 +38,7 @@ isolated_pull_get (void)
 gboolean
 isolated_pull_covers (Isolate which, const PullConfig *config)
 {
-  return config->uri
+  return config->uri && !pull_config_awaits (config)
          && (which == ISOLATE_YES || (which == ISOLATE_AUTO && config->parser != PULL_PASSES));
 }
 

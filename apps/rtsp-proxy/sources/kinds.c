@@ -53,6 +53,8 @@ static const Kind kinds[] = {
           "beginning" } } },
   { "http://", origin_pull_check, NULL, NULL, PULL_PASSES,
       { { "http://HOST[:PORT]/PATH/", "the same without TLS" } } },
+  { "publish", publish_pull_check, NULL, &publish_pull_light, PULL_PASSES,
+      { { "publish", "what a client publishes to the mount, by ANNOUNCE and RECORD" } } },
   { "launch:", launch_pull_check, launch_pull_new, NULL, PULL_PARSES_ONLINE,
       { { "launch:LINE", "a GStreamer launch line with payloaders named `pay0`, `pay1`, ..." } } },
 };

@@ -52,6 +52,9 @@ typedef struct {
   void (*close) (gpointer run, GDestroyNotify closed, gpointer data);
   // Returns the worker process of a run, which stays the run's. NULL: it runs in this process.
   Worker *(*get_worker) (gpointer run);
+  // The peer connects, whenever it likes: a run waits for it without limit, and the next run begins
+  // at once.
+  gboolean awaits;
 } PullLight;
 
 // The address at which datagrams arrive: an address of this host, or a multicast group.
@@ -78,12 +81,19 @@ struct _PullConfig {
   PullTransport transport;
   PullEndpoint endpoint; // udp:, rtp:; sdp: only the interface
   GstCaps *rtp;          // rtp: application/x-rtp
-  gchar *path;           // file:, sdp:, store:, https:
+  gchar *path;           // file:, sdp:, store:, https:; publish: of the mount
   gchar *launch;         // launch: the line
   TlsTrust trust;        // rtsps:
   guint connect_timeout_ms;
   guint read_timeout_ms;
 };
+
+// Reports whether the upstream waits for a peer that connects to this host.
+static inline gboolean
+pull_config_awaits (const PullConfig *config)
+{
+  return config->light && config->light->awaits;
+}
 
 // Reports whether `light` runs the upstream, and not a pipeline.
 static inline gboolean
@@ -153,6 +163,10 @@ PULL_CHECK (store);
 
 // https://HOST[:PORT]/PATH/, http://: titles on an HTTP server. No run is ever made of it.
 PULL_CHECK (origin);
+
+// publish: what a client sends to the mount; see publication.h.
+PULL_CHECK (publish);
+extern const PullLight publish_pull_light;
 
 // launch:LINE, with payloaders named pay0, pay1 ...
 PULL_CHECK (launch);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "ingest/udp.h"
+#include "sources/endpoint.h"
 #include "sources/rtsp_client_private.h"
 
 #define FRAME_HEADER 4 // of an interleaved packet
@@ -155,20 +156,6 @@ rtsp_track_free (gpointer data)
   g_free (self);
 }
 
-// Takes ownership of `from`, which may be NULL. Returns FALSE if it is not an IP address.
-static gboolean
-read_address (GSocketAddress *from, WeirAddress *out)
-{
-  struct sockaddr_storage native;
-  gboolean ok = from && g_socket_address_to_native (from, &native, sizeof native, NULL)
-                && weir_address_normalise ((struct sockaddr *) &native,
-                       (socklen_t) g_socket_address_get_native_size (from), out)
-                       == 0;
-
-  g_clear_object (&from);
-  return ok;
-}
-
 gboolean
 rtsp_track_open_sockets (RtspTrack *self)
 {
@@ -176,7 +163,7 @@ rtsp_track_open_sockets (RtspTrack *self)
   int fds[2], port;
 
   close_sockets (self);
-  if (!self->client->link || !read_address (rtsp_link_get_own (self->client->link), &own))
+  if (!self->client->link || !endpoint_read_address (rtsp_link_get_own (self->client->link), &own))
     return FALSE;
   port = weir_udp_open_pair (&own, 0, ENGINE_TRACK_BUFFER, TRUE, fds);
   if (port < 0)
@@ -184,15 +171,6 @@ rtsp_track_open_sockets (RtspTrack *self)
   self->sockets = (WeirIngestSockets) { fds[0], fds[1] };
   self->port = (guint16) port;
   return TRUE;
-}
-
-static WeirAddress
-with_port (const WeirAddress *address, gint port)
-{
-  WeirAddress with = *address;
-
-  with.v4.sin_port = g_htons ((guint16) port); // the field is at the same place in IPv6
-  return with;
 }
 
 // Has a firewall between here and the server let the media through.
@@ -211,9 +189,10 @@ is_elsewhere (const GstRTSPTransport *transport, const WeirAddress *peer)
 {
   GSocketAddress *named =
       transport->source ? g_inet_socket_address_new_from_string (transport->source, 9) : NULL;
-  WeirAddress address, same = with_port (peer, 9);
+  WeirAddress address, same = endpoint_with_port (peer, 9);
 
-  return read_address (named, &address) && memcmp (&address, &same, weir_address_len (&same));
+  return endpoint_read_address (named, &address)
+         && memcmp (&address, &same, weir_address_len (&same));
 }
 
 static gboolean
@@ -222,18 +201,18 @@ name_sender (RtspTrack *self, const GstRTSPTransport *transport, WeirTrackSettin
   const GstRTSPRange *ports = &transport->server_port;
   WeirAddress peer, media;
 
-  if (!read_address (rtsp_link_get_peer (self->client->link), &peer))
+  if (!endpoint_read_address (rtsp_link_get_peer (self->client->link), &peer))
     return FALSE;
   if (is_elsewhere (transport, &peer))
     return TRUE;
   settings->host_known = true;
   settings->host = peer;
   if (ports->min > 0 && ports->min <= 65535) {
-    media = with_port (&peer, ports->min);
+    media = endpoint_with_port (&peer, ports->min);
     send_first (self, &media);
   }
   if (ports->max > 0 && ports->max <= 65535 && ports->max != ports->min) {
-    settings->rtcp_to = with_port (&peer, ports->max);
+    settings->rtcp_to = endpoint_with_port (&peer, ports->max);
     settings->rtcp_to_known = true;
   }
   return TRUE;

@@ -232,6 +232,8 @@ schedule_retry (Upstream *self, const gchar *reason)
 {
   guint delay = backoff_ms (++self->n_failures, g_random_double ());
 
+  if (pull_config_awaits (self->config) && files_are_left (FILES_FOR_UPSTREAM))
+    delay = 0;
   self->not_before = clock_now () + (gint64) delay * GST_MSECOND;
   self->retry = timer_add (delay, retry, self);
   self->callbacks->down (self->owner, reason, delay);
@@ -367,6 +369,7 @@ watch (gpointer data)
 
   // If this process was suspended or starved, it cannot tell whether the upstream was silent.
   if (now - self->watched > 4 * (gint64) WATCH_INTERVAL_MS * GST_MSECOND
+      || (pull_config_awaits (self->config) && !g_atomic_int_get (&run->begun))
       || (self->callbacks->excused && self->callbacks->excused (self->owner)))
     self->excused = now;
   self->watched = now;

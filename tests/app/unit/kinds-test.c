@@ -83,7 +83,8 @@ an_incomplete_uri_is_refused_with_a_reason (void)
     { "rtsps:host/x", BAD_RTSP },
     { "file:x", "not a file URI like file:///dir/clip.mp4" },
     { "ftp://host/x", "unsupported URI scheme; use rtsp://, rtsps://, rtsp-schedule://, udp://, "
-                      "rtp://, sdp://, file://, store://, https://, http:// or launch:" },
+                      "rtp://, sdp://, file://, store://, https://, http://, publish or "
+                      "launch:" },
   };
 #undef BAD_RTSP
 

@@ -38,6 +38,8 @@ find_action (Asker *self, GstRTSPContext *ctx, const Demand *demand, const Resol
 {
   gint64 delay_ns = demand->delay_ns;
 
+  if (ctx->method == GST_RTSP_ANNOUNCE)
+    return ACCESS_PUBLISH;
   if (ctx->method == GST_RTSP_PLAY || (resolved->mount && (resolved->title || !resolved->path)))
     return ACCESS_PLAYBACK;
   if (delay_ns < 0 && ctx->method == GST_RTSP_SETUP)
@@ -150,7 +152,8 @@ GstRTSPStatusCode
 admission_check (Asker *self, GstRTSPContext *ctx, const gchar *const **challenges)
 {
   gboolean asks = ctx->method == GST_RTSP_DESCRIBE || ctx->method == GST_RTSP_SETUP
-                  || cast_asks_for_packets (ctx) || seeks_into_the_past (self, ctx);
+                  || ctx->method == GST_RTSP_ANNOUNCE || cast_asks_for_packets (ctx)
+                  || seeks_into_the_past (self, ctx);
 
   if (!asks || !ctx->uri)
     return GST_RTSP_STS_OK;

@@ -75,6 +75,16 @@ asker_dup_content (Asker *self)
   return content;
 }
 
+void
+asker_hand_over (Asker *self)
+{
+  Content *content = asker_dup_content (self);
+
+  if (content)
+    content_hand_over (content);
+  g_clear_pointer (&content, content_unref);
+}
+
 // Keeps the choices of the DESCRIBE for the SETUPs that follow it: their URLs are made from the
 // Content-Base of the answer, which has no query.
 static void

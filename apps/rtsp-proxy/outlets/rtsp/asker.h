@@ -47,5 +47,9 @@ gchar *asker_make_path (Asker *self, const GstRTSPUrl *url);
 // Replaces the content in use. Takes ownership of a reference to `content`, which may be NULL.
 void asker_use (Asker *self, Content *content);
 
+// Hands the media of the content in use over: from now on gst-rtsp-server holds it, for the client
+// or for a session.
+void asker_hand_over (Asker *self);
+
 // Returns the content in use (transfer full), or NULL. Call from any thread.
 Content *asker_dup_content (Asker *self);

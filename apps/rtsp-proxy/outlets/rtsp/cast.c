@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "broadcast/source_address.h"
+#include "outlets/rtsp/answer.h"
 #include "outlets/rtsp/play_guard.h"
 #include "outlets/rtsp/resume.h"
 #include "weir-rtsp.h"
@@ -109,42 +110,12 @@ cast_asks_for_packets (GstRTSPContext *ctx)
 
 // ---- answers ----
 
-static void
-begin_answer (GstRTSPContext *ctx, GstRTSPStatusCode status)
-{
-  gst_rtsp_message_init_response (
-      ctx->response, status, gst_rtsp_status_as_text (status), ctx->request);
-}
-
-static GstRTSPStatusCode
-send_answer (GstRTSPContext *ctx)
-{
-  ctx->session = NULL;
-  gst_rtsp_client_send_message (ctx->client, NULL, ctx->response);
-  return PLAY_GUARD_ANSWERED;
-}
-
-static void
-add_body (GstRTSPContext *ctx, const gchar *type, gconstpointer data, gsize size)
-{
-  gst_rtsp_message_add_header (ctx->response, GST_RTSP_HDR_CONTENT_TYPE, type);
-  gst_rtsp_message_set_body (ctx->response, data, (guint) size);
-}
-
-// Answers an error, with its reason as the body. `retry_s` 0: trying again would not help.
+// Answers an error. `retry_s` 0: trying again would not help.
 static GstRTSPStatusCode
 refuse (Cast *self, GstRTSPContext *ctx, GstRTSPStatusCode status, guint retry_s, const gchar *why)
 {
-  gchar *body = g_strconcat (why, "\r\n", NULL);
-
   log_event_limited (&refusals, "reader %s refused: %s", self->asker->peer, why);
-  begin_answer (ctx, status);
-  if (retry_s > 0)
-    gst_rtsp_message_take_header (
-        ctx->response, GST_RTSP_HDR_RETRY_AFTER, g_strdup_printf ("%u", retry_s));
-  add_body (ctx, "text/plain", body, strlen (body));
-  g_free (body);
-  return send_answer (ctx);
+  return answer_refuse (ctx, status, retry_s, why);
 }
 
 static GstRTSPStatusCode
@@ -251,17 +222,17 @@ answer_description (GstRTSPContext *ctx, const gchar *sdp, const gchar *etag, gu
 {
   gchar *uri = gst_rtsp_url_get_request_uri (ctx->uri), *quoted;
 
-  begin_answer (ctx, GST_RTSP_STS_OK);
+  answer_begin (ctx, GST_RTSP_STS_OK);
   gst_rtsp_message_add_header_by_name (ctx->response, "Supported", FEATURE);
   gst_rtsp_message_take_header (
       ctx->response, GST_RTSP_HDR_CONTENT_BASE, g_strconcat (uri, "/", NULL));
   quoted = g_strdup_printf ("\"%s\"", etag);
   gst_rtsp_message_add_header (ctx->response, GST_RTSP_HDR_ETAG, quoted);
   add_expiry (ctx, valid_s);
-  add_body (ctx, SDP_TYPE, sdp, strlen (sdp));
+  answer_add_body (ctx, SDP_TYPE, sdp, strlen (sdp));
   g_free (quoted);
   g_free (uri);
-  return send_answer (ctx);
+  return answer_send (ctx, NULL);
 }
 
 static GstRTSPStatusCode
@@ -372,9 +343,9 @@ answer_packets (Cast *self, GstRTSPContext *ctx, GBytes *body, const GError *err
   if (error)
     return refuse_error (self, ctx, error);
   data = g_bytes_get_data (body, &size);
-  begin_answer (ctx, GST_RTSP_STS_OK);
-  add_body (ctx, PACKETS_TYPE, data, size);
-  return send_answer (ctx);
+  answer_begin (ctx, GST_RTSP_STS_OK);
+  answer_add_body (ctx, PACKETS_TYPE, data, size);
+  return answer_send (ctx, NULL);
 }
 
 static GstRTSPStatusCode

@@ -9,6 +9,7 @@
 #include "outlets/rtsp/cast.h"
 #include "outlets/rtsp/peer.h"
 #include "outlets/rtsp/play_guard.h"
+#include "outlets/rtsp/publishing.h"
 #include "outlets/rtsp/rtsp_reader.h"
 #include "outlets/rtsp/serving.h"
 #include "outlets/rtsp/session_pool.h"
@@ -29,6 +30,7 @@ typedef struct {
   GstRTSPSessionPool *pool; // its own, so that no client can use the session of another
   Asker asker;
   Cast cast;
+  Publishing publishing;
 
   GMutex lock;           // protects the fields below
   GMainContext *context; // of the client's thread; NULL before the first request
@@ -73,19 +75,12 @@ check_request (GstRTSPClient *client, GstRTSPContext *ctx, const gchar *const **
   GstRTSPStatusCode status;
 
   remember_context (self);
+  if (publishing_handles (&self->publishing, ctx))
+    return publishing_answer (&self->publishing, ctx);
   status = admission_check (&self->asker, ctx, challenges);
+  if (status == GST_RTSP_STS_OK && ctx->method == GST_RTSP_ANNOUNCE)
+    return publishing_announce (&self->publishing, ctx);
   return status == GST_RTSP_STS_OK ? cast_check (&self->cast, ctx) : status;
-}
-
-// Hands the media over: from now on gst-rtsp-server holds it, for the client or for a session.
-static void
-on_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
-{
-  Content *content = asker_dup_content (&((Client *) client)->asker);
-
-  if (content)
-    content_hand_over (content);
-  g_clear_pointer (&content, content_unref);
 }
 
 static gchar *
@@ -308,31 +303,34 @@ remove_reader (Reader *reader)
   reader_unref (reader);
 }
 
-// Ends the session that plays, if there is one, and logs the reason.
+// Ends what the client plays or publishes, and logs the reason.
 static void
 end_session (Client *self, const gchar *reason)
 {
   Reader *reader = NULL;
-  gchar *why = NULL;
   Content *content;
+  gboolean plays;
+  gchar *why;
 
   g_mutex_lock (&self->lock);
-  if (self->session) {
-    why = self->leave_reason ? g_strdup (self->leave_reason) : g_strdup (reason);
+  plays = self->session != NULL;
+  why = g_strdup (self->leave_reason ? self->leave_reason : reason);
+  if (plays) {
     g_clear_pointer (&self->session, g_free);
     g_clear_pointer (&self->leave_reason, g_free);
     reader = g_steal_pointer (&self->reader);
   }
   g_mutex_unlock (&self->lock);
+  publishing_end (&self->publishing, why);
   if (reader)
     remove_reader (reader);
-  if (why) {
+  if (plays) {
     content = asker_dup_content (&self->asker);
     log_event ("reader %s out: %s: %s", self->asker.peer,
         content ? content_get_label (content) : "?", why);
     g_clear_pointer (&content, content_unref);
-    g_free (why);
   }
+  g_free (why);
 }
 
 void
@@ -509,6 +507,7 @@ client_new (GstRTSPServer *server, Mounts *all, Access *access)
   limits_get (&limits);
   asker_init (&self->asker, client, all, access);
   cast_init (&self->cast, &self->asker);
+  publishing_init (&self->publishing, &self->asker, close_client);
   self->pool = session_pool_new ();
   gst_rtsp_session_pool_set_max_sessions (self->pool, limits.sessions);
   gst_rtsp_client_set_session_pool (client, self->pool);
@@ -526,8 +525,8 @@ client_new (GstRTSPServer *server, Mounts *all, Access *access)
   g_signal_connect (client, "send-message", G_CALLBACK (on_send_message), NULL);
   g_signal_connect (client, "pre-pause-request", G_CALLBACK (on_pre_pause), NULL);
   g_signal_connect (client, "pause-request", G_CALLBACK (on_pause), NULL);
-  g_signal_connect (client, "describe-request", G_CALLBACK (on_request), NULL);
-  g_signal_connect (client, "setup-request", G_CALLBACK (on_request), NULL);
+  g_signal_connect_swapped (client, "describe-request", G_CALLBACK (asker_hand_over), &self->asker);
+  g_signal_connect_swapped (client, "setup-request", G_CALLBACK (asker_hand_over), &self->asker);
   g_signal_connect (client, "pre-play-request", G_CALLBACK (on_pre_play), NULL);
   g_signal_connect (client, "play-request", G_CALLBACK (on_play), NULL);
   g_signal_connect (client, "teardown-request", G_CALLBACK (on_teardown), NULL);
@@ -567,10 +566,7 @@ client_configure_client_transport (
   const gchar *host = gst_rtsp_connection_get_url (gst_rtsp_client_get_connection (client))->host;
   gboolean udp = transport->lower_transport == GST_RTSP_LOWER_TRANS_UDP;
 
-  if (!setup_guard_allows_srtp (ctx))
-    return FALSE;
-  if (udp ? !setup_guard_take_ports (ctx, transport, host)
-          : !setup_guard_check_channels (ctx, transport))
+  if (!setup_guard_allows (ctx, transport, host))
     return FALSE;
   // A live media has opened its sockets. gst-rtsp-server would also open those for IPv6.
   if (!udp || !G_TYPE_CHECK_INSTANCE_TYPE (ctx->media, WEIR_TYPE_RELAY_MEDIA))

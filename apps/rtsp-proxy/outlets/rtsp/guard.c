@@ -3,6 +3,7 @@
 
 #include "access/refusals.h"
 #include "outlets/rtsp/client.h"
+#include "outlets/rtsp/publishing.h"
 
 #include <string.h>
 
@@ -10,7 +11,7 @@
 #define READS_MAX 32           // before other clients of the thread have their turn
 #define DRAIN_MAX (256 * 1024) // bytes read and dropped at the end
 #define FRAME_HEADER 4         // '$', the channel, and the length in 16 bits
-#define FRAME_MAX (8 * 1024)   // RTCP is far shorter
+#define FRAME_MAX (8 * 1024)   // of a reader; RTCP is far shorter
 #define BURST 2                // seconds of requests that may come at once
 
 struct _RequestGuard {
@@ -155,6 +156,15 @@ take_frame (RequestGuard *self)
   if (self->bytes->len < FRAME_HEADER)
     return FALSE;
   size = FRAME_HEADER + ((gsize) bytes[2] << 8 | bytes[3]);
+  if (publishing_has_channel (self->client, bytes[1])) {
+    if (self->bytes->len < size)
+      return FALSE;
+    publishing_take_frame (
+        self->client, bytes[1], self->bytes->data + FRAME_HEADER, size - FRAME_HEADER);
+    remove_front (self, size);
+    self->deadline = 0;
+    return TRUE;
+  }
   if (size > FRAME_MAX || !gst_rtsp_client_get_stream_transport (self->client, bytes[1])) {
     self->skip = size;
     if (++self->n_strays > self->limits.stray_frames)

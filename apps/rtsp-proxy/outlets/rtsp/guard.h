@@ -8,7 +8,8 @@
 // keeps the bytes of a request until the last one is there and the limits are met. So all that an
 // unfinished request occupies is in the guard's buffer. A request that breaks a limit is answered
 // here, and the stream then ends for gst-rtsp-server, which closes the connection. The same happens
-// at a deadline. Interleaved frames of unknown channels end here.
+// at a deadline. Interleaved frames of unknown channels end here; those of a client that publishes
+// go to publishing_take_frame().
 //
 // All of this runs in the thread of the client, in its GSource; there is no other thread or lock.
 

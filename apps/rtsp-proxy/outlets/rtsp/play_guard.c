@@ -43,8 +43,7 @@ refuse (GstRTSPContext *ctx, GstRTSPStatusCode status, const gchar *const *chall
 static gboolean
 is_misplaced (GstRTSPContext *ctx)
 {
-  return (ctx->method == GST_RTSP_PLAY || ctx->method == GST_RTSP_RECORD) && ctx->session
-         && ctx->uri && !session_has_path (ctx);
+  return ctx->method == GST_RTSP_PLAY && ctx->session && ctx->uri && !session_has_path (ctx);
 }
 
 static gboolean

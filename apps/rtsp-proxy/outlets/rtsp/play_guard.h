@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Checks each request before gst-rtsp-server handles it: asks the door, and answers a PLAY or
-// RECORD for a path that is not part of the session. gst-rtsp-server would leak the path of such a
+// Checks each request before gst-rtsp-server handles it: asks the door, and answers a PLAY for a
+// path that is not part of the session. gst-rtsp-server would leak the path of such a
 // request, and a client could send any number of them.
 
 #include <gst/rtsp-server/rtsp-server.h>

@@ -43,9 +43,8 @@ setup_guard_count (TransportVerdict verdict)
 
 // ---- the header ----
 
-// Returns the whole header (transfer full), which the parser has split at its commas.
-static gchar *
-join_header (GstRTSPMessage *request)
+gchar *
+setup_guard_dup_transport (GstRTSPMessage *request)
 {
   GString *all = g_string_new (NULL);
   gchar *part;
@@ -90,12 +89,11 @@ check_header (GstRTSPContext *ctx, gboolean tls, const gchar *header, gchar **go
   return verdict;
 }
 
-static GstRTSPStatusCode
-get_status (TransportVerdict verdict)
+GstRTSPStatusCode
+setup_guard_refuse (GstRTSPContext *ctx, TransportVerdict verdict)
 {
+  note (ctx, verdict);
   switch (verdict) {
-    case TRANSPORT_GOOD:
-      return GST_RTSP_STS_OK;
     case TRANSPORT_MALFORMED:
     case TRANSPORT_KEY_MALFORMED:
       return GST_RTSP_STS_BAD_REQUEST;
@@ -109,7 +107,7 @@ get_status (TransportVerdict verdict)
 GstRTSPStatusCode
 setup_guard_check (GstRTSPContext *ctx, gboolean tls)
 {
-  gchar *header = join_header (ctx->request), *good = NULL;
+  gchar *header = setup_guard_dup_transport (ctx->request), *good = NULL;
   TransportVerdict verdict = TRANSPORT_GOOD;
 
   if (!srtp_has_begun (ctx, header))
@@ -120,11 +118,9 @@ setup_guard_check (GstRTSPContext *ctx, gboolean tls)
   if (verdict == TRANSPORT_GOOD && good) {
     gst_rtsp_message_remove_header (ctx->request, GST_RTSP_HDR_TRANSPORT, -1);
     gst_rtsp_message_take_header (ctx->request, GST_RTSP_HDR_TRANSPORT, g_strdup (good));
-  } else if (verdict != TRANSPORT_GOOD) {
-    note (ctx, verdict);
   }
   g_free (good);
-  return get_status (verdict);
+  return verdict == TRANSPORT_GOOD ? GST_RTSP_STS_OK : setup_guard_refuse (ctx, verdict);
 }
 
 // ---- ports ----
@@ -152,8 +148,8 @@ setup_guard_allows_srtp (GstRTSPContext *ctx)
   return FALSE;
 }
 
-gboolean
-setup_guard_take_ports (GstRTSPContext *ctx, const GstRTSPTransport *transport, const gchar *host)
+static gboolean
+take_ports (GstRTSPContext *ctx, const GstRTSPTransport *transport, const gchar *host)
 {
   TransportPorts *ports = transport_ports_take (
       host, (guint) transport->client_port.min, (guint) transport->client_port.max, ctx->session);
@@ -172,8 +168,10 @@ is_same_channel (const GstRTSPRange *a, const GstRTSPRange *b)
   return a->min >= 0 && b->min >= 0 && a->min <= b->max && b->min <= a->max;
 }
 
-gboolean
-setup_guard_check_channels (GstRTSPContext *ctx, const GstRTSPTransport *transport)
+// Reports whether the channels are free in the session. The reader would otherwise take the packets
+// of one track for those of another.
+static gboolean
+check_channels (GstRTSPContext *ctx, const GstRTSPTransport *transport)
 {
   GPtrArray *transports = gst_rtsp_session_media_get_transports (ctx->sessmedia);
   gboolean shared = FALSE;
@@ -189,6 +187,15 @@ setup_guard_check_channels (GstRTSPContext *ctx, const GstRTSPTransport *transpo
   if (shared)
     note (ctx, TRANSPORT_CHANNELS);
   return !shared;
+}
+
+gboolean
+setup_guard_allows (GstRTSPContext *ctx, const GstRTSPTransport *transport, const gchar *host)
+{
+  if (!setup_guard_allows_srtp (ctx))
+    return FALSE;
+  return transport->lower_transport == GST_RTSP_LOWER_TRANS_UDP ? take_ports (ctx, transport, host)
+                                                                : check_channels (ctx, transport);
 }
 
 // Gives back the ports of the transport's earlier SETUP.

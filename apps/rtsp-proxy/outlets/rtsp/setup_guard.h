@@ -13,17 +13,21 @@
 // `tls` says whether the client uses TLS.
 GstRTSPStatusCode setup_guard_check (GstRTSPContext *ctx, gboolean tls);
 
+// Returns the whole header Transport, which the parser has split at its commas. (transfer full)
+gchar *setup_guard_dup_transport (GstRTSPMessage *request);
+
+// Logs and counts a refused SETUP. Returns the status to answer.
+GstRTSPStatusCode setup_guard_refuse (GstRTSPContext *ctx, TransportVerdict verdict);
+
 // Returns FALSE if the current SETUP asks for SRTP, which its stream cannot be served with.
 gboolean setup_guard_allows_srtp (GstRTSPContext *ctx);
 
-// Takes the UDP ports of a transport for the session. Returns FALSE if another session has one of
-// them. They are given back when the transport changes, at TEARDOWN, and with the session.
-gboolean setup_guard_take_ports (
+// Reports whether the current SETUP may have its transport: SRTP as above; UDP ports, which it
+// takes for the session, only if no other session has one of them; channels only if they are free
+// in the session. The ports are given back when the transport changes, at TEARDOWN, and with the
+// session. `host` is the client's.
+gboolean setup_guard_allows (
     GstRTSPContext *ctx, const GstRTSPTransport *transport, const gchar *host);
-
-// Reports whether the channels that a transport names, if it does, are free in its session. The
-// reader would otherwise take the packets of one track for those of another.
-gboolean setup_guard_check_channels (GstRTSPContext *ctx, const GstRTSPTransport *transport);
 
 // Connects to the signals of a client.
 void setup_guard_watch (GstRTSPClient *client);

@@ -73,14 +73,23 @@ is_peer (const gchar *host, const gchar *peer)
   return same;
 }
 
+// live555 says "receive" for what RFC 2326 calls "record".
+static gboolean
+is_mode (const gchar *mode, const TransportPeer *peer)
+{
+  if (peer->records)
+    return !g_ascii_strcasecmp (mode, "record") || !g_ascii_strcasecmp (mode, "receive");
+  return !g_ascii_strcasecmp (mode, "play");
+}
+
 static TransportVerdict
-read_value (const gchar *name, const gchar *value, const gchar *peer, Transport *out)
+read_value (const gchar *name, const gchar *value, const TransportPeer *peer, Transport *out)
 {
   gboolean channels = !g_ascii_strcasecmp (name, "interleaved");
 
-  if (!g_ascii_strcasecmp (name, "destination") && *value && !is_peer (value, peer))
+  if (!g_ascii_strcasecmp (name, "destination") && *value && !is_peer (value, peer->address))
     return TRANSPORT_DESTINATION;
-  if (!g_ascii_strcasecmp (name, "mode") && g_ascii_strcasecmp (value, "play"))
+  if (!g_ascii_strcasecmp (name, "mode") && !is_mode (value, peer))
     return TRANSPORT_UNSUPPORTED;
   if (channels != out->tcp || (!channels && g_ascii_strcasecmp (name, "client_port")))
     return TRANSPORT_GOOD;
@@ -91,7 +100,7 @@ read_value (const gchar *name, const gchar *value, const gchar *peer, Transport 
 }
 
 static TransportVerdict
-read_field (gchar *field, const gchar *peer, Transport *out)
+read_field (gchar *field, const TransportPeer *peer, Transport *out)
 {
   gchar *equals = strchr (field, '=');
 
@@ -157,7 +166,7 @@ check_one (const gchar *text, const TransportPeer *peer, GString *out, gboolean 
   TransportVerdict verdict = profile ? TRANSPORT_GOOD : TRANSPORT_UNSUPPORTED;
 
   for (guint i = 1; verdict == TRANSPORT_GOOD && fields[i]; i++)
-    verdict = read_field (fields[i], peer->address, &transport);
+    verdict = read_field (fields[i], peer, &transport);
   g_strfreev (fields);
   transport.srtp = profile && profile[0] == 'S';
   if (verdict == TRANSPORT_GOOD)

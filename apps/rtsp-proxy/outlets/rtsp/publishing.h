@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Answers the requests of an RTSP connection that publishes: ANNOUNCE, and the SETUP, RECORD, PAUSE
+// and TEARDOWN that follow it. The packets go to the upstream `publish` of the mount as they are,
+// over UDP or interleaved. Call from the client's thread only, unless a comment says otherwise.
+
+#include "outlets/rtsp/asker.h"
+
+typedef struct _Publisher Publisher;
+
+typedef struct {
+  Asker *asker;
+  void (*close) (GstRTSPClient *client, const gchar *reason);
+  Publisher *publisher; // NULL: the connection does not publish
+} Publishing;
+
+// `asker` must outlive the structure. `close` closes the connection, from any thread.
+void publishing_init (
+    Publishing *self, Asker *asker, void (*close) (GstRTSPClient *client, const gchar *reason));
+
+// Ends the publishing, if there is any, and logs the reason. Call it before the structure is freed.
+void publishing_end (Publishing *self, const gchar *reason);
+
+// Reports whether a request is one of a connection that publishes. The door is not asked about it:
+// it was asked about the ANNOUNCE.
+gboolean publishing_handles (Publishing *self, GstRTSPContext *ctx);
+
+// Answer such a request, and an admitted ANNOUNCE. They return PLAY_GUARD_ANSWERED.
+GstRTSPStatusCode publishing_answer (Publishing *self, GstRTSPContext *ctx);
+GstRTSPStatusCode publishing_announce (Publishing *self, GstRTSPContext *ctx);
+
+// Reports whether a client publishes on an interleaved channel, and takes a frame of such a
+// channel, whose bytes it may change.
+gboolean publishing_has_channel (GstRTSPClient *client, guint8 channel);
+void publishing_take_frame (GstRTSPClient *client, guint8 channel, guint8 *bytes, gsize len);

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "sources/publication.h"
+
+// A run of the upstream `publish`. The upstream holds a reference, as do the slot and everybody who
+// uses the context.
+struct _PublishRun {
+  gatomicrefcount refs;
+  const PullContext *context;
+  gchar *path;
+  gboolean taken; // it has, or had, a publisher; protected by `table`
+  GDestroyNotify closed;
+  gpointer data;
+};
+
+struct _Publication {
+  gatomicrefcount refs;
+  gchar *path, *peer;
+  const PublicationOps *ops;
+  gpointer owner;
+  GDestroyNotify free_owner;
+  GPtrArray *caps; // NULL before publication_begin(); protected by `table`
+  GMutex lock;
+  PublishRun *run; // that takes packets, or NULL
+  gboolean ended;
+};
+
+typedef struct {
+  Publication *current; // not a reference: publication_end() removes it
+  PublishRun *run;      // the newest, or NULL
+} Slot;
+
+static GMutex table;
+static GHashTable *slots; // path -> Slot, which has a publisher, a run or both
+
+static Slot *
+find_slot (const gchar *path)
+{
+  Slot *slot;
+
+  if (!slots)
+    slots = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
+  slot = g_hash_table_lookup (slots, path);
+  if (!slot) {
+    slot = g_new0 (Slot, 1);
+    g_hash_table_insert (slots, g_strdup (path), slot);
+  }
+  return slot;
+}
+
+static void
+forget_slot_if_empty (const gchar *path)
+{
+  const Slot *slot = find_slot (path);
+
+  if (!slot->current && !slot->run)
+    g_hash_table_remove (slots, path);
+}
+
+// ---- references ----
+
+static PublishRun *
+run_ref (PublishRun *run)
+{
+  g_atomic_ref_count_inc (&run->refs);
+  return run;
+}
+
+static void
+run_unref (PublishRun *run)
+{
+  if (!g_atomic_ref_count_dec (&run->refs))
+    return;
+  if (run->closed)
+    run->closed (run->data);
+  g_free (run->path);
+  g_free (run);
+}
+
+static Publication *
+publication_ref (Publication *self)
+{
+  g_atomic_ref_count_inc (&self->refs);
+  return self;
+}
+
+static void
+publication_unref (gpointer data)
+{
+  Publication *self = data;
+
+  if (!g_atomic_ref_count_dec (&self->refs))
+    return;
+  if (self->free_owner)
+    self->free_owner (self->owner);
+  g_clear_pointer (&self->caps, g_ptr_array_unref);
+  g_mutex_clear (&self->lock);
+  g_free (self->path);
+  g_free (self->peer);
+  g_free (self);
+}
+
+// ---- meeting ----
+
+static void
+ask_key (gpointer data, guint track, gint64 now)
+{
+  Publication *self = data;
+  gboolean ended;
+
+  g_mutex_lock (&self->lock);
+  ended = self->ended;
+  g_mutex_unlock (&self->lock);
+  if (!ended)
+    self->ops->ask_key (self->owner, track);
+}
+
+// Ends a run, whose upstream starts the next one.
+static void
+end_run (PublishRun *run, const gchar *reason)
+{
+  if (!g_atomic_int_get (&run->context->cancelled))
+    run->context->callbacks->ended (run->context->owner, reason);
+}
+
+// Joins the publisher and the run of a slot, if both are there.
+static void
+meet (const gchar *path)
+{
+  Publication *self = NULL;
+  PublishRun *run = NULL;
+  const PullContext *context;
+  GPtrArray *caps;
+  gboolean ended;
+  Slot *slot;
+
+  g_mutex_lock (&table);
+  slot = find_slot (path);
+  if (slot->current && slot->current->caps && slot->run && !slot->run->taken) {
+    self = publication_ref (slot->current);
+    run = run_ref (slot->run);
+    run->taken = TRUE;
+    caps = self->caps;
+  }
+  forget_slot_if_empty (path);
+  g_mutex_unlock (&table);
+  if (!self)
+    return;
+  context = run->context;
+  if (!g_atomic_int_get (&context->cancelled)) {
+    context->callbacks->begun (context->owner, relay_source_begin (context->source, caps));
+    relay_source_set_asker (context->source, ask_key, publication_ref (self), publication_unref);
+  }
+  g_mutex_lock (&self->lock);
+  ended = self->ended;
+  if (!ended) {
+    PublishRun *former = self->run;
+
+    self->run = g_steal_pointer (&run);
+    run = former;
+  }
+  g_mutex_unlock (&self->lock);
+  if (ended)
+    end_run (run, "the publisher has left");
+  g_clear_pointer (&run, run_unref);
+  publication_unref (self);
+}
+
+// ---- publishers ----
+
+Publication *
+publication_claim (const gchar *path, const gchar *peer, gboolean takeover,
+    const PublicationOps *ops, gpointer owner, GDestroyNotify free, GError **error)
+{
+  Publication *self = NULL, *former;
+  Slot *slot;
+
+  g_mutex_lock (&table);
+  slot = find_slot (path);
+  former = slot->current;
+  if (!former || takeover) {
+    self = g_new0 (Publication, 1);
+    g_atomic_ref_count_init (&self->refs);
+    g_mutex_init (&self->lock);
+    self->path = g_strdup (path);
+    self->peer = g_strdup (peer);
+    self->ops = ops;
+    self->owner = owner;
+    self->free_owner = free;
+    slot->current = self;
+    if (former)
+      publication_ref (former);
+  } else {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY,
+        "%s publishes %s already, and the mount does not have takeover: yes", former->peer, path);
+  }
+  g_mutex_unlock (&table);
+  if (self && former) {
+    former->ops->displaced (former->owner);
+    publication_unref (former);
+  }
+  return self;
+}
+
+void
+publication_begin (Publication *self, GPtrArray *caps)
+{
+  g_mutex_lock (&table);
+  self->caps = g_ptr_array_ref (caps);
+  g_mutex_unlock (&table);
+  meet (self->path);
+}
+
+void
+publication_end (Publication *self, const gchar *reason)
+{
+  PublishRun *run;
+  Slot *slot;
+
+  g_mutex_lock (&table);
+  slot = find_slot (self->path);
+  if (slot->current == self)
+    slot->current = NULL;
+  forget_slot_if_empty (self->path);
+  g_mutex_unlock (&table);
+  g_mutex_lock (&self->lock);
+  self->ended = TRUE;
+  run = g_steal_pointer (&self->run);
+  g_mutex_unlock (&self->lock);
+  if (run) {
+    end_run (run, reason);
+    run_unref (run);
+  }
+  publication_unref (self);
+}
+
+PublishRun *
+publication_enter (Publication *self)
+{
+  PublishRun *run;
+
+  g_mutex_lock (&self->lock);
+  run =
+      self->run && !g_atomic_int_get (&self->run->context->cancelled) ? run_ref (self->run) : NULL;
+  g_mutex_unlock (&self->lock);
+  return run;
+}
+
+const PullContext *
+publication_context (const PublishRun *run)
+{
+  return run->context;
+}
+
+void
+publication_leave (PublishRun *run)
+{
+  run_unref (run);
+}
+
+// ---- upstreams ----
+
+static gpointer
+start (const PullContext *context, GError **error)
+{
+  PublishRun *run = g_new0 (PublishRun, 1), *former;
+  Slot *slot;
+
+  g_atomic_ref_count_init (&run->refs);
+  run->context = context;
+  run->path = g_strdup (context->config->path);
+  g_mutex_lock (&table);
+  slot = find_slot (run->path);
+  former = slot->run;
+  slot->run = run_ref (run);
+  g_mutex_unlock (&table);
+  g_clear_pointer (&former, run_unref);
+  meet (run->path);
+  return run;
+}
+
+static void
+close_run (gpointer data, GDestroyNotify closed, gpointer closed_data)
+{
+  PublishRun *run = data, *own = NULL, *used = NULL;
+  Publication *current = NULL;
+  Slot *slot;
+
+  run->closed = closed;
+  run->data = closed_data;
+  relay_source_set_asker (run->context->source, NULL, NULL, NULL);
+  g_mutex_lock (&table);
+  slot = find_slot (run->path);
+  if (slot->run == run)
+    own = g_steal_pointer (&slot->run);
+  if (slot->current)
+    current = publication_ref (slot->current);
+  forget_slot_if_empty (run->path);
+  g_mutex_unlock (&table);
+  if (current) {
+    g_mutex_lock (&current->lock);
+    if (current->run == run)
+      used = g_steal_pointer (&current->run);
+    g_mutex_unlock (&current->lock);
+    publication_unref (current);
+  }
+  g_clear_pointer (&own, run_unref);
+  g_clear_pointer (&used, run_unref);
+  run_unref (run);
+}
+
+const PullLight publish_pull_light = { .start = start, .close = close_run, .awaits = TRUE };
+
+gchar *
+publish_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
+{
+  config->uri = g_strdup (uri);
+  return NULL;
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Where publishers meet the upstreams that wait for them: an outlet claims a mount for a publisher,
+// and the upstream `publish` of that mount takes the publisher's packets. At most one publisher has
+// a mount. Call from any thread, unless the function says otherwise.
+
+#include "sources/pull.h"
+
+// A publisher's claim of a mount, and its packets.
+typedef struct _Publication Publication;
+
+// Functions of the publisher. They are called from any thread, with no lock held.
+typedef struct {
+  // Another publisher has taken the mount over.
+  void (*displaced) (gpointer owner);
+  void (*ask_key) (gpointer owner, guint track);
+} PublicationOps;
+
+// Claims the mount `path`. Fails with G_IO_ERROR_BUSY if another publisher has it, unless
+// `takeover` is set: then the other one is displaced. Calls `free` on `owner` when the functions
+// are not called any more. (transfer full)
+Publication *publication_claim (const gchar *path, const gchar *peer, gboolean takeover,
+    const PublicationOps *ops, gpointer owner, GDestroyNotify free, GError **error);
+
+// Says which tracks come from now on: a GstCaps of application/x-rtp for each. An upstream that
+// runs takes them; one that starts later does so then.
+void publication_begin (Publication *self, GPtrArray *caps);
+
+// Gives the mount back and frees the claim. The upstream has then failed with `reason`. No
+// publication_enter() may run or come later.
+void publication_end (Publication *self, const gchar *reason);
+
+// An upstream that takes packets, until publication_leave(). NULL: none does.
+typedef struct _PublishRun PublishRun;
+
+PublishRun *publication_enter (Publication *self);
+const PullContext *publication_context (const PublishRun *run);
+void publication_leave (PublishRun *run);
