@@ -28,6 +28,9 @@
  * continues at the next keyframe (#WeirFanoutSink:drop-policy). A UDP reader whose socket has no
  * room waits up to 1 s while the socket drains, else 100 ms.
  *
+ * In an MPEG transport stream (caps `video/mpegts`) a buffer without the flag DELTA_UNIT is where a
+ * reader can begin. Such a buffer starts with the stream's tables.
+ *
  * #WeirFanoutSink::set-layers chooses the layers that a reader gets of a layered stream (H.264 SVC,
  * temporal layers of H.264 and H.265, VP8, VP9, AV1). The element reads the layer of a packet from
  * the packet, or from the meta that `svclayerfilter mode=tag` attaches to it. It makes each frame
@@ -96,7 +99,9 @@ ask_for_key (WeirFanoutSink *self, gint64 now_ns)
 static void
 take_packet (WeirFanoutSink *self, GstBuffer *buffer, gint64 now_ns)
 {
+  const WeirLayer join = { .keyframe = TRUE };
   gsize size = gst_buffer_get_size (buffer);
+  const WeirLayer *layer = NULL;
   const WeirLayerMeta *meta;
   guint8 *room;
 
@@ -110,9 +115,12 @@ take_packet (WeirFanoutSink *self, GstBuffer *buffer, gint64 now_ns)
     self->warned_too_big = TRUE;
     return;
   }
-  meta = weir_buffer_get_layer_meta (buffer);
+  if (self->has_joins && !GST_BUFFER_FLAG_IS_SET (buffer, GST_BUFFER_FLAG_DELTA_UNIT))
+    layer = &join;
+  else if ((meta = weir_buffer_get_layer_meta (buffer)))
+    layer = &meta->layer;
   if (gst_buffer_extract (buffer, 0, room, size) == size)
-    weir_fanout_commit_layer (self->fanout, size, meta ? &meta->layer : NULL, now_ns);
+    weir_fanout_commit_layer (self->fanout, size, layer, now_ns);
   else
     GST_WARNING_OBJECT (self, "cannot read %" GST_PTR_FORMAT, buffer);
 }
@@ -210,6 +218,7 @@ weir_fanout_sink_set_caps (GstBaseSink *sink, GstCaps *caps)
     dependency_id = layer_caps_dependency_id (caps);
     gst_structure_get_int (s, "clock-rate", &clock_rate);
   }
+  self->has_joins = gst_structure_has_name (s, "video/mpegts");
   weir_fanout_set_clock_rate (self->fanout, (guint32) MAX (clock_rate, 0));
   weir_fanout_set_codec (self->fanout, codec, dependency_id);
   return TRUE;

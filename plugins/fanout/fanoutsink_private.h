@@ -77,6 +77,7 @@ struct _WeirFanoutSink {
   // Used by the streaming thread only.
   gboolean warned_too_big;
   gboolean has_file;
+  gboolean has_joins; // the caps say that buffers without DELTA_UNIT are join points
   gboolean told_full;
   guint n_keys_asked;
 

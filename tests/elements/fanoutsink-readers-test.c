@@ -481,6 +481,42 @@ has_logged (const gchar *pattern)
   return found;
 }
 
+// A reader of a transport stream begins at the newest buffer that is no delta unit.
+static void
+test_a_transport_stream_is_joined (void)
+{
+  GstHarness *h = gst_harness_new_parse ("fanoutsink join=keyframe");
+  GstElement *sink = gst_harness_find_element (h, "fanoutsink");
+  gint value = framing_value (sink, "none");
+  GSocket *server, *client;
+  guint8 got[188];
+  gchar *token;
+
+  gst_harness_set_src_caps_str (h, "video/mpegts,systemstream=true,packetsize=188");
+  connect_tcp (&server, &client);
+  for (guint n = 0; n < 30; n++) {
+    GstBuffer *buffer = gst_buffer_new_allocate (NULL, sizeof got, NULL);
+
+    gst_buffer_memset (buffer, 0, 0x47, 1);
+    gst_buffer_memset (buffer, 1, (guint8) n, sizeof got - 1);
+    if (n % 10 != 3)
+      GST_BUFFER_FLAG_SET (buffer, GST_BUFFER_FLAG_DELTA_UNIT);
+    g_assert_cmpint (gst_harness_push (h, buffer), ==, GST_FLOW_OK);
+    if (n == 26)
+      g_signal_emit_by_name (sink, "add-socket", server, value, 0, &token);
+  }
+  for (guint n = 23; n < 30; n++) {
+    read_all (client, got, sizeof got);
+    g_assert_cmphex (got[0], ==, 0x47);
+    g_assert_cmpuint (got[1], ==, n);
+  }
+
+  g_free (token);
+  g_object_unref (client);
+  g_object_unref (server);
+  finish (h, sink);
+}
+
 static void
 test_a_thinned_reader_is_logged (void)
 {
@@ -1195,6 +1231,7 @@ main (int argc, char **argv)
     g_test_add_data_func (path, &framings[i], test_socket);
     g_free (path);
   }
+  g_test_add_func ("/readers/a-transport-stream-is-joined", test_a_transport_stream_is_joined);
   g_test_add_func ("/readers/a-thinned-reader-is-logged", test_a_thinned_reader_is_logged);
   g_test_add_func ("/readers/connections-are-paced", test_connections_are_paced);
   g_test_add_func ("/readers/a-shared-connection-is-paced", test_a_shared_connection_is_paced);

@@ -197,6 +197,8 @@ weir_window_stage (WeirWindow *window, size_t len, const WeirLayer *layer, int64
     read_rtp (window, packet, data, &rtp, layer);
   } else if (!rtcp) {
     window->n_opaque++;
+    if (layer && layer->keyframe)
+      packet->flags = WEIR_PACKET_START | WEIR_PACKET_JOIN | WEIR_PACKET_KEY;
   } else if (data[1] == RTCP_SR && window->last_rtp_time == WEIR_UNWRAP_START) {
     // In a stream of RTCP only, a new reader begins with the newest sender report, which tells how
     // the tracks are synchronised.

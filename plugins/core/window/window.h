@@ -124,7 +124,8 @@ void weir_window_set_codec (WeirWindow *window, WeirCodec codec);
 uint8_t *weir_window_reserve (WeirWindow *window, size_t len);
 
 // Stages the packet of `len` bytes written into the reserved room, which arrived at `now_ns`.
-// `layer` is its layer if it is known; NULL: read it from the payload.
+// `layer` is its layer if it is known; NULL: read it from the payload. A packet that is neither RTP
+// nor RTCP is a join point if `layer` has `keyframe`.
 WeirStageState weir_window_stage (
     WeirWindow *window, size_t len, const WeirLayer *layer, int64_t now_ns);
 
