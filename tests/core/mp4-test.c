@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "mp4/fragment.h"
+#include "mp4/init.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "bits/bytes.h"
+#include "tap.h"
+
+static const uint8_t avcc[] = { 1, 0x64, 0, 0x1f, 0xff, 0xe1, 0, 1, 0x67, 1, 0, 1, 0x68 };
+static const uint8_t hvcc[] = { 1, 0x01, 0x60, 0, 0, 0, 0xb0, 0, 0, 0, 0, 0, 93, 0xf0 };
+static const uint8_t hvcc_high[] = { 1, 0x62, 0x60, 0, 0, 0, 0x90, 0, 0, 0, 0x08, 0, 120, 0xf0 };
+static const uint8_t av1c[] = { 0x81, 0x05, 0x0c, 0x00 };
+static const uint8_t asc[] = { 0x12, 0x10 };
+static const uint8_t asc_escape[] = { 0xf9, 0x46 };
+
+// ---- names ----
+
+#define RECORD(bytes) bytes, sizeof bytes
+
+static void
+codecs_have_their_names (void)
+{
+  static const struct {
+    WeirMp4Codec codec;
+    const uint8_t *config;
+    size_t len;
+    const char *text;
+  } rows[] = {
+    { WEIR_MP4_H264, RECORD (avcc), "avc1.64001f" },
+    { WEIR_MP4_H265, RECORD (hvcc), "hvc1.1.6.L93.b0" },
+    { WEIR_MP4_H265, RECORD (hvcc_high), "hvc1.A2.6.H120.90.0.0.0.8" },
+    { WEIR_MP4_AV1, RECORD (av1c), "av01.0.05M.08" },
+    { WEIR_MP4_AAC, RECORD (asc), "mp4a.40.2" },
+    { WEIR_MP4_AAC, RECORD (asc_escape), "mp4a.40.42" },
+  };
+
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    WeirMp4Track track = { rows[i].codec, .config = rows[i].config, .config_len = rows[i].len };
+    char text[WEIR_MP4_CODEC_TEXT] = "";
+
+    CHECK_INT (weir_mp4_codec_text (&track, text), 0);
+    if (strcmp (text, rows[i].text) != 0)
+      printf ("# row %zu: \"%s\"\n", i, text);
+    CHECK (strcmp (text, rows[i].text) == 0);
+  }
+}
+
+static void
+records_that_streams_do_not_carry_are_made (void)
+{
+  uint8_t vp9[WEIR_MP4_VP9_CONFIG], opus[WEIR_MP4_OPUS_CONFIG];
+  WeirMp4Track track = { WEIR_MP4_VP9, .config = vp9, .config_len = sizeof vp9 };
+  char text[WEIR_MP4_CODEC_TEXT];
+
+  weir_mp4_vp9_config (vp9, 0, 8, 1, 1280, 720);
+  CHECK (weir_mp4_codec_text (&track, text) == 0 && strcmp (text, "vp09.00.40.08") == 0);
+  weir_mp4_vp9_config (vp9, 2, 10, 1, 65535, 65535);
+  CHECK (weir_mp4_codec_text (&track, text) == 0 && strcmp (text, "vp09.02.62.10") == 0);
+  weir_mp4_opus_config (opus, 2);
+  track = (WeirMp4Track) { WEIR_MP4_OPUS, .config = opus, .config_len = sizeof opus };
+  CHECK (weir_mp4_codec_text (&track, text) == 0 && strcmp (text, "opus") == 0);
+  CHECK_INT (opus[1], 2);
+}
+
+static void
+short_records_are_refused (void)
+{
+  static const size_t needed[WEIR_MP4_N_CODECS] = { 4, 13, 7, 4, 2, 11 };
+  uint8_t record[16] = { 0 };
+  char text[WEIR_MP4_CODEC_TEXT];
+
+  for (int codec = 0; codec < WEIR_MP4_N_CODECS; codec++) {
+    for (size_t len = 0; len <= needed[codec]; len++) {
+      WeirMp4Track track = { (WeirMp4Codec) codec, .config = record, .config_len = len };
+
+      CHECK_INT (weir_mp4_codec_text (&track, text), len < needed[codec] ? -EINVAL : 0);
+    }
+  }
+}
+
+// ---- boxes ----
+
+// Returns the content of the box at the end of a path such as "moov/trak", and reports whether all
+// boxes on the way fill their parents exactly.
+static WeirBytes
+find_box (const uint8_t *data, size_t len, const char *path)
+{
+  WeirBytes all = weir_bytes (data, len), found = weir_bytes (NULL, 0);
+  const uint8_t *type, *content;
+  uint32_t size;
+
+  found.failed = true;
+  while (weir_bytes_u32 (&all, &size)) {
+    if (size < 8 || !weir_bytes_take (&all, 4, &type)
+        || !weir_bytes_take (&all, size - 8, &content))
+      return found;
+    if (memcmp (type, path, 4) == 0 && found.failed)
+      found = path[4] ? find_box (content, size - 8, path + 5) : weir_bytes (content, size - 8);
+  }
+  return found;
+}
+
+static void
+an_init_segment_has_all_tracks (void)
+{
+  const WeirMp4Track tracks[] = {
+    { WEIR_MP4_H264, 90000, 640, 360, 0, RECORD (avcc) },
+    { WEIR_MP4_AAC, 48000, 0, 0, 2, RECORD (asc) },
+  };
+  size_t size = weir_mp4_write_init (NULL, 0, tracks, 2);
+  uint8_t *data = malloc (size);
+  WeirBytes box;
+  uint32_t value;
+
+  CHECK_INT (weir_mp4_write_init (data, size, tracks, 2), size);
+  box = find_box (data, size, "moov/trak/mdia/mdhd");
+  CHECK (weir_bytes_skip (&box, 12) && weir_bytes_u32 (&box, &value) && value == 90000);
+  box = find_box (data, size, "moov/trak/tkhd");
+  CHECK (weir_bytes_skip (&box, 76) && weir_bytes_u32 (&box, &value) && value == 640 << 16);
+  box = find_box (data, size, "moov/mvex/trex");
+  CHECK_INT (weir_bytes_left (&box), 24);
+  box = find_box (data, size, "moov/trak/mdia/minf/stbl/stsd");
+  CHECK (weir_bytes_skip (&box, 8 + 8 + 78 + 8));
+  CHECK (weir_bytes_left (&box) == sizeof avcc && memcmp (box.at, avcc, sizeof avcc) == 0);
+  free (data);
+}
+
+static void
+a_fragment_says_where_its_data_are (void)
+{
+  const WeirMp4Sample video[] = { { 100, 3600, 0, true }, { 50, 3600, -3600, false } };
+  const WeirMp4Sample audio[] = { { 7, 1024, 0, true } };
+  const WeirMp4Run runs[] = { { UINT64_C (1) << 33, video, 2 }, { 0, NULL, 0 },
+    { 48000, audio, 1 } };
+  size_t size = weir_mp4_write_fragment (NULL, 0, 5, true, runs, 3);
+  uint8_t *data = calloc (1, size + 157);
+  uint32_t trun_offset, id, last;
+  size_t styp = 28;
+  WeirBytes box;
+
+  CHECK_INT (weir_mp4_write_fragment (data, size, 5, true, runs, 3), size);
+  CHECK_INT (weir_mp4_write_fragment (data, size, 5, false, runs, 3), size - styp);
+  CHECK_INT (weir_mp4_write_fragment (data, size, 5, true, runs, 3), size);
+  box = find_box (data, size + 157, "moof/traf/trun");
+  CHECK (weir_bytes_skip (&box, 8) && weir_bytes_u32 (&box, &trun_offset));
+  CHECK_INT (trun_offset, size - styp);
+  CHECK (weir_bytes_skip (&box, 16 + 12) && weir_bytes_u32 (&box, &last));
+  CHECK_INT ((int32_t) last, -3600);
+  box = find_box (data, size + 157, "mdat");
+  CHECK_INT (weir_bytes_left (&box), 157);
+  // The second traf, behind the first one of 8 + 16 + 20 + 20 + 2 * 16 bytes.
+  box = weir_bytes (data + styp + 8 + 16 + 96, 8 + 16 + 20 + 20 + 16);
+  CHECK (weir_bytes_skip (&box, 8 + 12) && weir_bytes_u32 (&box, &id) && id == 3);
+  CHECK (weir_bytes_skip (&box, 20 + 16) && weir_bytes_u32 (&box, &trun_offset));
+  CHECK_INT (trun_offset, size - styp + 150);
+  free (data);
+}
+
+// With every size of the buffer, nothing is written beyond its end, and the result is the same.
+static void
+a_short_buffer_is_never_overrun (void)
+{
+  const WeirMp4Sample sample = { 10, 1, 0, true };
+  const WeirMp4Run run = { 0, &sample, 1 };
+  const WeirMp4Track track = { WEIR_MP4_H265, 90000, 16, 16, 0, RECORD (hvcc) };
+  size_t init = weir_mp4_write_init (NULL, 0, &track, 1);
+  size_t fragment = weir_mp4_write_fragment (NULL, 0, 1, false, &run, 1);
+
+  for (size_t size = 0; size <= init; size++) {
+    uint8_t *data = malloc (size + 1);
+
+    memset (data, 0xa5, size + 1);
+    CHECK_INT (weir_mp4_write_init (data, size, &track, 1), init);
+    CHECK_INT (data[size], 0xa5);
+    CHECK_INT (weir_mp4_write_fragment (data, size, 1, false, &run, 1), fragment);
+    CHECK_INT (data[size], 0xa5);
+    free (data);
+  }
+}
+
+int
+main (void)
+{
+  RUN (codecs_have_their_names);
+  RUN (records_that_streams_do_not_carry_are_made);
+  RUN (short_records_are_refused);
+  RUN (an_init_segment_has_all_tracks);
+  RUN (a_fragment_says_where_its_data_are);
+  RUN (a_short_buffer_is_never_overrun);
+  return tap_done ();
+}
