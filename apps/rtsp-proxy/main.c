@@ -89,13 +89,14 @@ log_access (const ProxyConfig *config)
 static HttpOutlet *
 start_http (const ProxyConfig *config, Server *server, GError **error)
 {
+  static const HttpRoute routes[] = { { NULL } };
   HttpOutlet *http;
   GStrv urls;
 
   if (!config->http.listen.address && !config->http.tls_listen.address)
     return NULL;
   http = http_outlet_new (&config->http, server_get_mounts (server), server_get_access (server),
-      server_get_tls (server), error);
+      routes, server_get_tls (server), error);
   if (!http)
     return NULL;
   urls = http_outlet_dup_base_urls (http);

@@ -1,72 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "outlets/http/http_connection.h"
+#include "outlets/http/http_connection_private.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/log.h"
 #include "outlets/http/http_answer.h"
 #include "outlets/http/http_counts.h"
-#include "outlets/http/http_opening.h"
-#include "outlets/http/http_reader.h"
-#include "outlets/http/http_refusal.h"
-#include "outlets/http/http_sender.h"
 #include "readers/places.h"
 
 #define READ_BYTES 4096
-#define NS_PER_MS 1000000
-#define NS_PER_S G_GINT64_CONSTANT (1000000000)
 #define BURST 2                       // seconds of requests that may come at once
-#define STALL_NS (60 * NS_PER_S)      // a reader that takes nothing for so long is closed
 #define LINGER_NS (2 * NS_PER_S)      // for the client to read the last answer
 #define LINGER_BYTES_MAX (256 * 1024) // of the client, which are read and dropped meanwhile
-
-typedef enum {
-  STATE_READING, // a request
-  STATE_ASKING,  // the door
-  STATE_OPENING, // the title
-  STATE_WRITING, // the head of the answer, or all of it
-  STATE_SENDING, // the title
-  STATE_LINGERING,
-  STATE_ENDED,
-} State;
-
-struct _HttpConnection {
-  WeirTask task;
-  gatomicrefcount refs; // one for the poll, one for each question that the door has not decided
-  const HttpContext *context;
-  GSocket *socket;
-  int fd; // of the socket
-  GInetAddress *address;
-  AccessPeer *visitor;
-  const gchar *listen; // the address to which it came
-  gchar *peer;
-  gint gone, closing; // atomic: the client has closed the connection; it is to be closed
-
-  // The fields below are the task's.
-  State state;
-  gint64 wake_ns; // when the task runs again at the latest
-  Limits limits;
-  GByteArray *in; // received
-  RequestCheck check;
-  gint64 deadline_ns; // of the request, or of writing the answer
-  gint64 earliest_ns; // when a request would have come at the allowed rate
-  gsize lingered;
-  HttpRequest request;
-  Demand *demand;
-  Resolved resolved; // `mount` is NULL if nothing was found
-  AccessCase *asked;
-  gchar *place; // the mount on which the reader has a place
-  HttpOpening *opening;
-  StoreBytes *entered; // the title as a stream of its store; NULL: not counted
-  HttpBody body;
-  gboolean keeps; // the connection stays open after the answer
-  GString *out;   // the answer
-  gsize out_at;
-  HttpSender sender;
-  HttpReader *reader;
-};
 
 // ---- waking ----
 
@@ -76,8 +22,8 @@ http_connection_get_address (HttpConnection *self)
   return self->address;
 }
 
-static void
-wake (gpointer connection)
+void
+http_connection_wake (gpointer connection)
 {
   weir_task_wake (&((HttpConnection *) connection)->task);
 }
@@ -99,7 +45,7 @@ void
 http_connection_close (HttpConnection *self)
 {
   g_atomic_int_set (&self->closing, TRUE);
-  wake (self);
+  http_connection_wake (self);
 }
 
 void
@@ -109,7 +55,7 @@ http_connection_ready (gpointer connection, gboolean gone)
 
   if (gone)
     g_atomic_int_set (&self->gone, TRUE);
-  wake (self);
+  http_connection_wake (self);
 }
 
 void
@@ -119,8 +65,8 @@ http_connection_drop (gpointer connection)
 }
 
 // Returns whether the task goes on: not before `wake_ns`, or an event.
-static gboolean
-wait_until (HttpConnection *self, gint64 wake_ns)
+gboolean
+http_connection_wait_until (HttpConnection *self, gint64 wake_ns)
 {
   self->wake_ns = MIN (self->wake_ns, wake_ns);
   return FALSE;
@@ -128,8 +74,8 @@ wait_until (HttpConnection *self, gint64 wake_ns)
 
 // ---- answers ----
 
-static void
-begin_answer (HttpConnection *self, guint status)
+void
+http_connection_begin_answer (HttpConnection *self, guint status)
 {
   http_counts_add_answer (status);
   self->out = http_answer_new (status, self->keeps);
@@ -138,11 +84,11 @@ begin_answer (HttpConnection *self, guint status)
   self->state = STATE_WRITING;
 }
 
-static gboolean
-answer_text (HttpConnection *self, guint status, const gchar *reason)
+gboolean
+http_connection_answer_text (HttpConnection *self, guint status, const gchar *reason)
 {
   self->body.length = 0;
-  begin_answer (self, status);
+  http_connection_begin_answer (self, status);
   if (status == SOUP_STATUS_METHOD_NOT_ALLOWED)
     http_answer_add (self->out, "Allow", "GET, HEAD");
   if (status == SOUP_STATUS_SERVICE_UNAVAILABLE)
@@ -156,15 +102,16 @@ answer_text (HttpConnection *self, guint status, const gchar *reason)
 }
 
 // Answers with the reason of a limit, which is logged, too.
-static gboolean
-answer_refused (HttpConnection *self, guint status, RefusedReason reason, const gchar *text)
+gboolean
+http_connection_answer_refused (
+    HttpConnection *self, guint status, RefusedReason reason, const gchar *text)
 {
   refusals_note (reason, self->peer, "%s", text);
-  return answer_text (self, status, text);
+  return http_connection_answer_text (self, status, text);
 }
 
-static gboolean
-end (HttpConnection *self)
+gboolean
+http_connection_end (HttpConnection *self)
 {
   self->state = STATE_ENDED;
   return FALSE;
@@ -198,12 +145,12 @@ static gboolean
 check_time (HttpConnection *self, gint64 now)
 {
   if (now < self->deadline_ns)
-    return wait_until (self, self->deadline_ns);
+    return http_connection_wait_until (self, self->deadline_ns);
   if (self->in->len > 0)
-    return answer_refused (self, SOUP_STATUS_REQUEST_TIMEOUT, REFUSED_TIMEOUT,
+    return http_connection_answer_refused (self, SOUP_STATUS_REQUEST_TIMEOUT, REFUSED_TIMEOUT,
         "a request takes too long (limits.request-timeout)");
   refusals_count (REFUSED_IDLE);
-  return end (self);
+  return http_connection_end (self);
 }
 
 // Delays the requests of a client that sends too many.
@@ -212,7 +159,7 @@ may_pass (HttpConnection *self, gint64 now)
 {
   self->earliest_ns = MAX (self->earliest_ns, now - BURST * NS_PER_S);
   if (self->earliest_ns > now)
-    return wait_until (self, self->earliest_ns);
+    return http_connection_wait_until (self, self->earliest_ns);
   self->earliest_ns += NS_PER_S / self->limits.requests_rate;
   return TRUE;
 }
@@ -229,11 +176,12 @@ take_request (HttpConnection *self, gsize size)
   g_byte_array_remove_range (self->in, 0, (guint) size);
   self->keeps = status != SOUP_STATUS_BAD_REQUEST && self->request.keeps;
   if (status == SOUP_STATUS_BAD_REQUEST)
-    return answer_refused (
+    return http_connection_answer_refused (
         self, status, REFUSED_MALFORMED, "a request is malformed, or has a body in chunks");
   if (!status && !http_request_is_for (&self->request, self->listen))
-    return answer_text (self, SOUP_STATUS_FORBIDDEN, "the Host header must name this machine");
-  return status ? answer_text (self, status, NULL) : ask (self);
+    return http_connection_answer_text (
+        self, SOUP_STATUS_FORBIDDEN, "the Host header must name this machine");
+  return status ? http_connection_answer_text (self, status, NULL) : ask (self);
 }
 
 static gboolean
@@ -249,7 +197,7 @@ step_reading (HttpConnection *self, gint64 now)
   if (self->check.fault != REQUEST_FINE) {
     const HttpRefusal *refusal = http_refusal_of (self->check.fault);
 
-    return answer_refused (self, refusal->status, refusal->reason, refusal->text);
+    return http_connection_answer_refused (self, refusal->status, refusal->reason, refusal->text);
   }
   if (size > 0)
     return may_pass (self, now) && take_request (self, size);
@@ -257,7 +205,7 @@ step_reading (HttpConnection *self, gint64 now)
   if (n < 0)
     return check_time (self, now);
   if (n == 0)
-    return end (self);
+    return http_connection_end (self);
   if (self->in->len == 0)
     self->deadline_ns = now + (gint64) self->limits.request_ms * NS_PER_MS;
   g_byte_array_append (self->in, bytes, (guint) n);
@@ -269,7 +217,7 @@ step_reading (HttpConnection *self, gint64 now)
 static void
 on_decided (AccessCase *decided, gpointer connection)
 {
-  wake (connection);
+  http_connection_wake (connection);
   unref (connection);
 }
 
@@ -278,14 +226,15 @@ on_decided (AccessCase *decided, gpointer connection)
 static gboolean
 ask (HttpConnection *self)
 {
-  AccessRequest request = { .action = ACCESS_PLAYBACK,
-    .user_agent = http_request_get (&self->request, "User-Agent"),
+  AccessRequest request = { .user_agent = http_request_get (&self->request, "User-Agent"),
     .method = self->request.method,
     .authorization = http_request_get (&self->request, "Authorization") };
 
-  self->demand = demand_new (self->request.target);
+  if (!http_connection_find_route (self))
+    return http_connection_ask_route (self);
   if (!mounts_resolve (self->context->mounts, self->demand, &self->resolved, NULL))
     self->resolved = (Resolved) { 0 };
+  request.action = self->route ? self->route->action : ACCESS_PLAYBACK;
   request.path = self->demand->path;
   request.query = self->demand->query;
   request.token = self->demand->token;
@@ -300,117 +249,22 @@ ask (HttpConnection *self)
 }
 
 static gboolean
-open_title (HttpConnection *self)
-{
-  Mount *mount = self->resolved.mount;
-  Store *store = mount && self->resolved.title ? mount_dup_store (mount) : NULL;
-  gchar *name = store ? title_decode_name (self->resolved.title) : NULL;
-
-  if (!name) {
-    g_clear_pointer (&store, store_unref);
-    return answer_text (self, SOUP_STATUS_NOT_FOUND, NULL);
-  }
-  self->opening = http_opening_new (store, name, wake, self);
-  self->state = STATE_OPENING;
-  return TRUE;
-}
-
-static gboolean
 step_asking (HttpConnection *self, gint64 now)
 {
   switch (access_case_get_verdict (self->asked)) {
     case ACCESS_PENDING:
       return FALSE;
     case ACCESS_ADMITTED:
-      return open_title (self);
+      return self->route ? http_connection_ask_route (self) : http_connection_open_title (self);
     case ACCESS_ASKED:
-      return answer_text (self, SOUP_STATUS_UNAUTHORIZED, NULL);
+      return http_connection_answer_text (self, SOUP_STATUS_UNAUTHORIZED, NULL);
     case ACCESS_REFUSED:
-      return answer_text (self, SOUP_STATUS_FORBIDDEN, NULL);
+      return http_connection_answer_text (self, SOUP_STATUS_FORBIDDEN, NULL);
     case ACCESS_BUSY:
       break;
   }
-  return answer_text (self, SOUP_STATUS_SERVICE_UNAVAILABLE, "no decision is possible now");
-}
-
-// ---- the title ----
-
-static void
-close_reader (gpointer connection, const gchar *reason)
-{
-  HttpConnection *self = connection;
-
-  log_event ("reader %s out: %s", self->peer, reason);
-  http_connection_close (self);
-}
-
-// Answers that the disks or the line can give no more. Takes ownership of the reason.
-static gboolean
-answer_full (HttpConnection *self, gchar *reason)
-{
-  answer_text (self, SOUP_STATUS_SERVICE_UNAVAILABLE, reason);
-  g_free (reason);
-  return TRUE;
-}
-
-static gboolean
-answer_title (HttpConnection *self, StoreBytes *bytes)
-{
-  gboolean has_body;
-  const HttpRefusal *problem;
-  gchar *full;
-
-  http_request_choose (&self->request, bytes->size, bytes->etag, bytes->modified, &self->body);
-  if (self->body.status == SOUP_STATUS_REQUESTED_RANGE_NOT_SATISFIABLE) {
-    begin_answer (self, self->body.status);
-    g_string_append_printf (
-        self->out, "Content-Range: bytes */%" G_GUINT64_FORMAT "\r\n", bytes->size);
-    http_answer_end_text (self->out, self->body.status, NULL, self->request.head);
-    self->body.length = 0;
-    return TRUE;
-  }
-  has_body = self->body.length > 0 && !self->request.head;
-  problem = has_body ? http_refusal_of_reader (self->resolved.mount) : NULL;
-  if (problem)
-    return answer_refused (self, problem->status, problem->reason, problem->text);
-  if (has_body)
-    self->place = g_strdup (mount_get_path (self->resolved.mount));
-  full = has_body ? http_refusal_enter_store (bytes, self->body.start, self->peer) : NULL;
-  if (full)
-    return answer_full (self, full);
-  if (has_body)
-    self->entered = store_bytes_ref (bytes);
-  begin_answer (self, self->body.status);
-  http_answer_end_title (self->out, bytes, self->resolved.title, &self->body);
-  if (!has_body) {
-    self->body.length = 0;
-    return TRUE;
-  }
-  http_sender_init (&self->sender, bytes, self->body.start, self->body.length, wake, self);
-  self->reader = http_reader_new (self->place, self->peer, close_reader, self);
-  return TRUE;
-}
-
-static gboolean
-step_opening (HttpConnection *self, gint64 now)
-{
-  StoreBytes *bytes = NULL;
-  GError *error = NULL;
-  const gchar *text;
-  guint status;
-
-  if (!http_opening_take (self->opening, &bytes, &error))
-    return FALSE;
-  g_clear_pointer (&self->opening, http_opening_free);
-  if (bytes) {
-    answer_title (self, bytes);
-    store_bytes_unref (bytes);
-    return TRUE;
-  }
-  status = http_refusal_of_error (error, &text);
-  answer_text (self, status, text);
-  g_error_free (error);
-  return TRUE;
+  return http_connection_answer_text (
+      self, SOUP_STATUS_SERVICE_UNAVAILABLE, "no decision is possible now");
 }
 
 // ---- sending ----
@@ -419,6 +273,7 @@ step_opening (HttpConnection *self, gint64 now)
 static void
 clear_answer (HttpConnection *self)
 {
+  http_connection_clear_reply (self);
   g_clear_pointer (&self->reader, http_reader_end);
   http_sender_clear (&self->sender);
   if (self->entered)
@@ -440,8 +295,8 @@ clear_answer (HttpConnection *self)
   self->body = (HttpBody) { 0 };
 }
 
-static gboolean
-end_answer (HttpConnection *self, gint64 now)
+gboolean
+http_connection_end_answer (HttpConnection *self, gint64 now)
 {
   clear_answer (self);
   if (self->keeps) {
@@ -465,50 +320,21 @@ step_writing (HttpConnection *self, gint64 now)
         MSG_NOSIGNAL | more);
   while (n < 0 && errno == EINTR);
   if (n < 0 && errno != EAGAIN)
-    return end (self);
+    return http_connection_end (self);
   if (n < 0 && now >= self->deadline_ns) {
     refusals_note (
         REFUSED_WRITE, self->peer, "the client does not read its responses (limits.write-timeout)");
-    return end (self);
+    return http_connection_end (self);
   }
   if (n < 0)
-    return wait_until (self, self->deadline_ns);
+    return http_connection_wait_until (self, self->deadline_ns);
   self->out_at += (gsize) n;
   if (self->out_at < self->out->len)
     return TRUE;
   if (!self->reader)
-    return end_answer (self, now);
+    return http_connection_end_answer (self, now);
   self->state = STATE_SENDING;
   return TRUE;
-}
-
-static gboolean
-step_sending (HttpConnection *self, gint64 now)
-{
-  static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
-  HttpSenderState state = g_atomic_int_get (&self->gone)
-                              ? HTTP_SENDER_GONE
-                              : http_sender_run (&self->sender, self->fd, now);
-
-  http_reader_update (self->reader, self->sender.sent, self->sender.deficit_ns);
-  switch (state) {
-    case HTTP_SENDER_DONE:
-      return end_answer (self, now);
-    case HTTP_SENDER_AGAIN:
-      return wait_until (self, self->sender.wake_ns);
-    case HTTP_SENDER_SOCKET_FULL:
-      if (now < self->sender.full_since_ns + STALL_NS)
-        return wait_until (self, self->sender.full_since_ns + STALL_NS);
-      refusals_note (REFUSED_WRITE, self->peer, "the reader has taken nothing for 60 s");
-      return end (self);
-    case HTTP_SENDER_FAILED:
-      log_event_limited (&limit, "reader %s out: %s: %s", self->peer, self->demand->path,
-          self->sender.error->message);
-      return end (self);
-    case HTTP_SENDER_GONE:
-      break;
-  }
-  return end (self);
 }
 
 // Gives the client time to read the answer: a connection with unread bytes ends with a reset, after
@@ -520,9 +346,9 @@ step_lingering (HttpConnection *self, gint64 now)
   gssize n = receive (self, bytes);
 
   if (n < 0 && now < self->deadline_ns)
-    return wait_until (self, self->deadline_ns);
+    return http_connection_wait_until (self, self->deadline_ns);
   self->lingered += (gsize) MAX (n, 0);
-  return n > 0 && self->lingered < LINGER_BYTES_MAX ? TRUE : end (self);
+  return n > 0 && self->lingered < LINGER_BYTES_MAX ? TRUE : http_connection_end (self);
 }
 
 // ---- the task ----
@@ -530,9 +356,11 @@ step_lingering (HttpConnection *self, gint64 now)
 static gboolean (*const steps[]) (HttpConnection *self, gint64 now) = {
   [STATE_READING] = step_reading,
   [STATE_ASKING] = step_asking,
-  [STATE_OPENING] = step_opening,
+  [STATE_OPENING] = http_connection_step_opening,
   [STATE_WRITING] = step_writing,
-  [STATE_SENDING] = step_sending,
+  [STATE_SENDING] = http_connection_step_sending,
+  [STATE_REPLYING] = http_connection_step_replying,
+  [STATE_PASSING] = http_connection_step_passing,
   [STATE_LINGERING] = step_lingering,
 };
 

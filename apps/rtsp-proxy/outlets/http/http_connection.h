@@ -13,6 +13,7 @@
 #include "access/access.h"
 #include "mounts/mounts.h"
 #include "outlets/http/http_poll.h"
+#include "outlets/http/http_route.h"
 #include "run/workers.h"
 
 typedef struct _HttpConnection HttpConnection;
@@ -23,6 +24,7 @@ typedef struct {
   Access *access;
   WeirWorkers *workers;
   HttpPoll *poll;
+  const HttpRoute *routes;            // the last one has no prefix
   const gchar *address, *tls_address; // at which it listens, without and with TLS
   // The connection is closed and about to be freed. Called in any thread.
   void (*ended) (HttpConnection *connection, gpointer data);

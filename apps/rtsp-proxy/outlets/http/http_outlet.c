@@ -153,14 +153,15 @@ start (HttpOutlet *self, TlsFront *front, GError **error)
 }
 
 HttpOutlet *
-http_outlet_new (
-    const HttpConfig *config, Mounts *mounts, Access *access, TlsFront *front, GError **error)
+http_outlet_new (const HttpConfig *config, Mounts *mounts, Access *access, const HttpRoute *routes,
+    TlsFront *front, GError **error)
 {
   HttpOutlet *self = g_new0 (HttpOutlet, 1);
 
   g_mutex_init (&self->lock);
-  self->context =
-      (HttpContext) { .mounts = mounts, .access = access, .ended = on_ended, .data = self };
+  self->context = (HttpContext) {
+    .mounts = mounts, .access = access, .routes = routes, .ended = on_ended, .data = self
+  };
   self->connections = connections_new ();
   self->open = g_hash_table_new (NULL, NULL);
   self->listen = (ListenAddress) { g_strdup (config->listen.address), config->listen.port };

@@ -2,19 +2,22 @@
 #pragma once
 
 // The HTTP outlet: serves the titles of mounts as they are stored (progressive download), each at
-// its own rate. Call from the main thread only, unless the function says otherwise.
+// its own rate, and the routes of other outlets. Call from the main thread only, unless the
+// function says otherwise.
 
 #include "access/access.h"
 #include "config/http_config.h"
 #include "mounts/mounts.h"
+#include "outlets/http/http_route.h"
 #include "tls/tls_front.h"
 
 typedef struct _HttpOutlet HttpOutlet;
 
-// Listens. `front` may be NULL if `config` has no listener with TLS. The other arguments must
-// outlive the result. Returns NULL and sets `error` if the system refuses.
-HttpOutlet *http_outlet_new (
-    const HttpConfig *config, Mounts *mounts, Access *access, TlsFront *front, GError **error);
+// Listens. `routes` ends with one without a prefix. `front` may be NULL if `config` has no listener
+// with TLS. The other arguments must outlive the result. Returns NULL and sets `error` if the
+// system refuses.
+HttpOutlet *http_outlet_new (const HttpConfig *config, Mounts *mounts, Access *access,
+    const HttpRoute *routes, TlsFront *front, GError **error);
 
 // Returns http://ADDR:PORT and https://ADDR:PORT, with the addresses and ports in use. (transfer
 // full)

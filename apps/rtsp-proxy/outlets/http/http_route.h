@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// A part of the URLs of the HTTP listener that another outlet serves. The connection reads the
+// request, asks the door and sends the answer; the route says what is asked and makes the answer.
+// Call from any thread.
+
+#include "access/case.h"
+#include "mounts/mounts.h"
+#include "outlets/http/http_request.h"
+
+typedef struct _HttpReply HttpReply;
+
+// A request that the door has admitted, or that a route answers without the door. Its texts are
+// valid until the reply is freed.
+typedef struct {
+  const HttpRequest *request;
+  const Demand *demand;     // of the target that the route gave
+  const Resolved *resolved; // of the demand; `mount` is NULL if there is no such target
+  AccessPeer *visitor;
+  GInetAddress *address; // of the client
+  const gchar *peer;     // and its port
+  // Call when the reply, which was not ready, may be. It does not block.
+  void (*wake) (gpointer wake_data);
+  gpointer wake_data;
+} HttpAsked;
+
+typedef struct {
+  guint status;
+  const gchar *type;   // media type of the body; NULL: the body is the status and `reason`
+  const gchar *reason; // NULL: the status alone; valid until the reply is freed
+  GString *headers;    // further headers, for http_answer_add()
+  gint64 length;       // of the body; -1: the body ends with the connection
+} HttpHead;
+
+typedef struct {
+  // Fills `head` and returns TRUE when the answer is known. Otherwise it is called again after
+  // `wake`, or at `*wake_ns` of weir_now_ns(), which is WEIR_NEVER before the call.
+  gboolean (*begin) (HttpReply *self, HttpHead *head, gint64 now_ns, gint64 *wake_ns);
+  // Returns the next bytes of the body (transfer full). NULL: there are none now, or with
+  // `*ended` set, none will come.
+  GBytes *(*next) (HttpReply *self, gboolean *ended);
+  // Says that so many bytes of the body have been sent. May be NULL.
+  void (*sent) (HttpReply *self, gsize n);
+  // Frees it; from then on it calls no `wake`.
+  void (*free) (HttpReply *self);
+} HttpReplyOps;
+
+// The first field of a route's own reply.
+struct _HttpReply {
+  const HttpReplyOps *ops;
+};
+
+typedef struct {
+  const gchar *prefix; // of the targets, such as "/hls/"; "/" is that target alone
+  AccessAction action;
+  // Returns the target of the mounts that the request is about (transfer full), such as "/cam?a=b".
+  // NULL: the door is not asked.
+  gchar *(*dup_target) (gpointer outlet, const gchar *target);
+  // Makes the reply. `asked` is valid until the reply is freed.
+  HttpReply *(*answer) (gpointer outlet, const HttpAsked *asked);
+  gpointer outlet;
+} HttpRoute;
