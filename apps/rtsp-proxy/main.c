@@ -10,6 +10,7 @@
 #include "control/notices.h"
 #include "control/reload.h"
 #include "isolate/pool.h"
+#include "outlets/hls/hls_outlet.h"
 #include "outlets/http/http_outlet.h"
 #include "outlets/rtsp/server.h"
 #include "outlets/rtsp/kernel_path.h"
@@ -85,25 +86,44 @@ log_access (const ProxyConfig *config)
                "{action: playback}]}]");
 }
 
-// Returns NULL without an error if the configuration has no HTTP.
-static HttpOutlet *
-start_http (const ProxyConfig *config, Server *server, GError **error)
-{
-  static const HttpRoute routes[] = { { NULL } };
+// The outlets that HTTP clients reach. All are NULL if the configuration has no HTTP.
+typedef struct {
   HttpOutlet *http;
+  HlsOutlet *hls;
+  HttpRoute routes[2]; // the last one is empty
+} Web;
+
+static gboolean
+start_http (Web *self, const ProxyConfig *config, Server *server, GError **error)
+{
+  const HlsSettings hls = { 1000000000, 200000000, 7 };
   GStrv urls;
 
   if (!config->http.listen.address && !config->http.tls_listen.address)
-    return NULL;
-  http = http_outlet_new (&config->http, server_get_mounts (server), server_get_access (server),
-      routes, server_get_tls (server), error);
-  if (!http)
-    return NULL;
-  urls = http_outlet_dup_base_urls (http);
+    return TRUE;
+  self->hls = hls_outlet_new (&hls, server_get_mounts (server));
+  self->routes[0] = hls_outlet_get_route (self->hls);
+  self->http = http_outlet_new (&config->http, server_get_mounts (server),
+      server_get_access (server), self->routes, server_get_tls (server), error);
+  if (!self->http)
+    return FALSE;
+  urls = http_outlet_dup_base_urls (self->http);
   for (gchar **url = urls; *url; url++)
     log_event ("titles %s", *url);
   g_strfreev (urls);
-  return http;
+  return TRUE;
+}
+
+// Connections that do not end in time still use it; the process ends anyway.
+static void
+stop_http (Web *self)
+{
+  gboolean stopped = !self->http || http_outlet_stop (self->http, STOP_TIMEOUT_MS);
+
+  if (stopped)
+    g_clear_pointer (&self->http, http_outlet_free);
+  if (stopped)
+    g_clear_pointer (&self->hls, hls_outlet_free);
 }
 
 static void
@@ -168,7 +188,7 @@ static int
 serve (const Options *options, ProxyConfig *config)
 {
   GError *error = NULL;
-  HttpOutlet *http;
+  Web web = { 0 };
   Notices *notices;
   Reload *reload;
   Server *server;
@@ -185,8 +205,7 @@ serve (const Options *options, ProxyConfig *config)
     return fail (error);
   notices = notices_new (server);
   reload = reload_new (options, server, config);
-  http = start_http (config, server, &error);
-  if (!error)
+  if (start_http (&web, config, server, &error))
     api = start_api (config, server, reload, &error);
   if (!error) {
     run (server, config, reload);
@@ -196,9 +215,7 @@ serve (const Options *options, ProxyConfig *config)
   g_clear_pointer (&api, api_free);
   reload_free (reload);
   notices_free (notices);
-  // Connections and threads that do not end in time still use it; the process ends anyway.
-  if (http && http_outlet_stop (http, STOP_TIMEOUT_MS))
-    http_outlet_free (http);
+  stop_http (&web);
   // After a time-out, threads still use the server; the process ends anyway.
   if (server_stop (server, STOP_TIMEOUT_MS)) {
     while (g_main_context_iteration (NULL, FALSE)) // what threads have sent here last

@@ -25,7 +25,8 @@ typedef struct {
   gboolean wants_standby, has_standby;
   MountSessions sessions;
   Totals totals;
-  guint states[READER_STATES], priorities[READER_PRIORITIES], udp, tcp, http, kernel[WEIR_N_CLONES];
+  guint states[READER_STATES], priorities[READER_PRIORITIES], udp, tcp, http, hls,
+      kernel[WEIR_N_CLONES];
 } Sample;
 
 // ---- sampling ----
@@ -53,6 +54,7 @@ sample_readers (GHashTable *samples)
     sample->udp += g_str_equal (reader_get_transport (reader), "UDP");
     sample->tcp += g_str_equal (reader_get_transport (reader), "TCP");
     sample->http += g_str_equal (reader_get_transport (reader), "HTTP");
+    sample->hls += g_str_equal (reader_get_transport (reader), "HLS");
   }
   g_ptr_array_unref (readers);
 }
@@ -247,6 +249,7 @@ gauges (Page *page)
     line (page, "readers", &page->samples[i], "transport", "udp", page->samples[i].udp);
     line (page, "readers", &page->samples[i], "transport", "tcp", page->samples[i].tcp);
     line (page, "readers", &page->samples[i], "transport", "http", page->samples[i].http);
+    line (page, "readers", &page->samples[i], "transport", "hls", page->samples[i].hls);
   }
   head (page, "readers_in_state", "gauge", "Playing readers, by state.");
   for (guint i = 0; i < page->n; i++) {

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/hls/hls_cutter.h"
+
+#include "base/log.h"
+#include "mp4/init.h"
+#include "outlets/hls/hls_track.h"
+
+#define NS_PER_MS G_GINT64_CONSTANT (1000000)
+#define NS_PER_S (1000 * NS_PER_MS)
+#define PROBE_NS (NS_PER_S / 2)     // of the leading track, to measure its frames
+#define PROBE_MAX_NS (2 * NS_PER_S) // in which the other tracks must begin
+#define PROBE_FRAMES 4
+#define FIRST_MAX_NS (12 * NS_PER_S) // the first segment, which shows how far apart keyframes are
+#define GAP_NS (2 * NS_PER_S)        // between two frames: a discontinuity
+#define BYTES_MAX (64 * 1024 * 1024) // of frames that wait
+#define FRAMES_MAX 4096              // of a track
+#define WALL_STEP_US 1000            // by which the wall clock follows in one segment
+#define WALL_JUMP_US (2 * G_USEC_PER_SEC)
+
+typedef enum { PHASE_WAITING, PHASE_PROBING, PHASE_RUNNING } Phase;
+
+struct _HlsCutter {
+  HlsWindow *window;
+  HlsSettings settings;
+  gchar *label;
+  guint n_tracks, lead;
+
+  GMutex lock; // protects the fields below
+  HlsTrack tracks[HLS_TRACKS_MAX];
+  gboolean written[HLS_TRACKS_MAX]; // the track is in the initialization segment
+  Phase phase;
+  gint64 first_pts, newest_pts; // of the leading track since the last discontinuity
+  gint64 part_ns;               // most of a part; 0: not measured yet
+  gint64 part_start, segment_start;
+  gboolean in_segment, changed, discontinuity;
+  guint examined; // frames of the leading track
+  guint32 sequence;
+  guint64 dropped;
+  gint64 wall_us, wall_least_us; // wall clock minus presentation time
+  LogLimit full;
+};
+
+HlsCutter *
+hls_cutter_new (HlsWindow *window, const HlsSettings *settings, const gchar *label,
+    const WeirMp4Codec *codecs, guint n_tracks)
+{
+  HlsCutter *self = g_new0 (HlsCutter, 1);
+
+  g_mutex_init (&self->lock);
+  self->window = hls_window_ref (window);
+  self->settings = *settings;
+  self->label = g_strdup (label);
+  self->n_tracks = n_tracks;
+  self->full = LOG_LIMIT_FAILURES;
+  self->wall_least_us = G_MAXINT64;
+  for (guint i = n_tracks; i-- > 0;) {
+    hls_track_init (&self->tracks[i], codecs[i]);
+    if (weir_mp4_is_video (codecs[i]) || !weir_mp4_is_video (codecs[self->lead]))
+      self->lead = i;
+  }
+  return self;
+}
+
+void
+hls_cutter_free (HlsCutter *self)
+{
+  for (guint i = 0; i < self->n_tracks; i++)
+    hls_track_clear (&self->tracks[i]);
+  hls_window_unref (self->window);
+  g_mutex_clear (&self->lock);
+  g_free (self->label);
+  g_free (self);
+}
+
+// ---- segments ----
+
+static HlsTrack *
+get_lead (HlsCutter *self)
+{
+  return &self->tracks[self->lead];
+}
+
+// Returns the format of the tracks that are known by now, and their initialization segment.
+static GBytes *
+make_init (HlsCutter *self, HlsFormat *format)
+{
+  WeirMp4Track mp4[HLS_TRACKS_MAX];
+  GString *codecs = g_string_new (NULL);
+  gsize n = 0, size;
+  guint8 *data;
+
+  *format = (HlsFormat) { 0 };
+  for (guint i = 0; i < self->n_tracks; i++) {
+    const HlsTrack *track = &self->tracks[i];
+    char text[WEIR_MP4_CODEC_TEXT];
+
+    self->written[i] = track->mp4.config && weir_mp4_codec_text (&track->mp4, text) == 0;
+    if (!self->written[i])
+      continue;
+    mp4[n++] = track->mp4;
+    g_string_append_printf (codecs, "%s%s", codecs->len > 0 ? "," : "", text);
+    if (weir_mp4_is_video (track->mp4.codec) && format->height < track->mp4.height) {
+      format->width = track->mp4.width;
+      format->height = track->mp4.height;
+      format->frame_rate = track->typical_ns > 0 ? 1e9 / (gdouble) track->typical_ns : 0;
+    }
+  }
+  format->codecs = g_string_free (codecs, FALSE);
+  size = weir_mp4_write_init (NULL, 0, mp4, n);
+  data = g_malloc (size);
+  weir_mp4_write_init (data, size, mp4, n);
+  return g_bytes_new_take (data, size);
+}
+
+// The clock of the source and that of this machine drift apart, and packets come late, never early.
+static void
+follow_wall (HlsCutter *self)
+{
+  gint64 off = self->wall_least_us - self->wall_us;
+
+  if (self->wall_least_us != G_MAXINT64)
+    self->wall_us += ABS (off) > WALL_JUMP_US ? off : CLAMP (off, -WALL_STEP_US, WALL_STEP_US);
+  self->wall_least_us = G_MAXINT64;
+}
+
+static void
+begin_segment (HlsCutter *self, const HlsFrame *first)
+{
+  HlsFormat format = { 0 };
+  GBytes *init = self->changed ? make_init (self, &format) : NULL;
+
+  follow_wall (self);
+  hls_window_begin_segment (self->window, init, init ? &format : NULL,
+      first->pts / 1000 + self->wall_us, self->discontinuity);
+  g_clear_pointer (&init, g_bytes_unref);
+  hls_format_clear (&format);
+  self->changed = self->discontinuity = FALSE;
+  self->in_segment = TRUE;
+  self->segment_start = self->part_start = first->dts;
+}
+
+static void
+end_segment (HlsCutter *self)
+{
+  hls_window_end_segment (self->window);
+  self->in_segment = FALSE;
+}
+
+// ---- parts ----
+
+// Returns how many frames of the track belong before `end`. Without `all`, the last one stays, as
+// its duration is not known yet.
+static guint
+count_before (const HlsTrack *track, gint64 end, gboolean all)
+{
+  guint n = track->n_timed > 0 && !all ? track->n_timed - 1 : track->n_timed;
+
+  while (n > 0 && hls_track_nth (track, n - 1)->dts >= end)
+    n--;
+  return n;
+}
+
+static guint8 *
+add_frames (guint8 *at, const HlsTrack *track, guint n)
+{
+  for (guint i = 0; i < n; i++) {
+    GstBuffer *data = hls_track_nth (track, i)->data;
+
+    at += gst_buffer_extract (data, 0, at, gst_buffer_get_size (data));
+  }
+  return at;
+}
+
+static GBytes *
+write_fragment (HlsCutter *self, const guint *n, gboolean begins_segment)
+{
+  WeirMp4Run runs[HLS_TRACKS_MAX];
+  gsize head, size, n_runs = 0, total = 0;
+  WeirMp4Sample *samples;
+  guint8 *data, *at;
+
+  for (guint i = 0; i < self->n_tracks; i++)
+    total += n[i];
+  samples = g_new (WeirMp4Sample, total);
+  total = 0;
+  for (guint i = 0; i < self->n_tracks; i++) {
+    if (self->written[i])
+      hls_track_fill (&self->tracks[i], n[i], samples + total, &runs[n_runs++]);
+    total += n[i];
+  }
+  self->sequence++;
+  size = head = weir_mp4_write_fragment (NULL, 0, self->sequence, begins_segment, runs, n_runs);
+  for (gsize i = 0; i < n_runs; i++)
+    for (gsize k = 0; k < runs[i].n_samples; k++)
+      size += runs[i].samples[k].size;
+  data = g_malloc (size);
+  weir_mp4_write_fragment (data, head, self->sequence, begins_segment, runs, n_runs);
+  at = data + head;
+  for (guint i = 0; i < self->n_tracks; i++)
+    at = self->written[i] ? add_frames (at, &self->tracks[i], n[i]) : at;
+  g_free (samples);
+  return g_bytes_new_take (data, size);
+}
+
+// Ends the part before frame `n_lead` of the leading track. With `all`, takes the other tracks'
+// frames that have come, too.
+static void
+cut_part (HlsCutter *self, guint n_lead, gboolean all)
+{
+  HlsTrack *lead = get_lead (self);
+  gint64 end = hls_track_get_end (lead, n_lead - 1);
+  gboolean independent = hls_track_nth (lead, 0)->key;
+  guint n[HLS_TRACKS_MAX];
+  GBytes *data;
+
+  for (guint i = 0; i < self->n_tracks; i++)
+    n[i] = i == self->lead ? n_lead : count_before (&self->tracks[i], all ? G_MAXINT64 : end, all);
+  data = write_fragment (self, n, self->part_start == self->segment_start);
+  for (guint i = 0; i < self->n_tracks; i++)
+    hls_track_drop (&self->tracks[i], n[i]);
+  self->examined -= MIN (n_lead, self->examined);
+  hls_window_add_part (
+      self->window, data, MIN (end - self->part_start, self->part_ns), independent);
+  self->part_start = end;
+}
+
+// Returns how long the current segment may be.
+static gint64
+get_segment_max (HlsCutter *self)
+{
+  gint64 max = hls_window_get_segment_max (self->window);
+
+  return max > 0 ? max : MAX (FIRST_MAX_NS, self->settings.segment_ns);
+}
+
+// Cuts what ends before frame `i` of the leading track, which is timed.
+static void
+examine (HlsCutter *self, guint i)
+{
+  HlsTrack *lead = get_lead (self);
+  const HlsFrame *frame = hls_track_nth (lead, i);
+  gint64 part = frame->dts - self->part_start, segment = frame->dts - self->segment_start;
+  gint64 typical = lead->typical_ns;
+
+  if (!self->in_segment) {
+    begin_segment (self, frame);
+  } else if ((frame->key && segment >= self->settings.segment_ns - typical / 2)
+             || segment + typical > get_segment_max (self)) {
+    cut_part (self, i, FALSE);
+    end_segment (self);
+    begin_segment (self, hls_track_nth (lead, 0));
+  } else if (part > self->part_ns && i > 1) {
+    cut_part (self, i - 1, FALSE);
+  } else if (part + typical > self->part_ns) {
+    cut_part (self, i, FALSE);
+  }
+}
+
+static void
+examine_new (HlsCutter *self)
+{
+  while (self->examined < get_lead (self)->n_timed) {
+    guint i = self->examined++;
+
+    examine (self, i);
+  }
+}
+
+// ---- frames ----
+
+// Writes what there is, and waits for a keyframe that begins a discontinuity.
+static void
+restart (HlsCutter *self)
+{
+  for (guint i = 0; i < self->n_tracks; i++)
+    hls_track_flush (&self->tracks[i]);
+  if (self->phase == PHASE_RUNNING)
+    examine_new (self);
+  if (self->in_segment) {
+    cut_part (self, get_lead (self)->n_timed, TRUE);
+    end_segment (self);
+    self->discontinuity = TRUE;
+  }
+  for (guint i = 0; i < self->n_tracks; i++) {
+    self->dropped += self->tracks[i].frames->len;
+    hls_track_drop (&self->tracks[i], self->tracks[i].frames->len);
+  }
+  self->examined = 0;
+  self->phase = PHASE_WAITING;
+}
+
+// The target is of whole frames, and at least as long as a part, whatever the rounding of times.
+static void
+measure (HlsCutter *self)
+{
+  gint64 typical, frames;
+
+  for (guint i = 0; i < self->n_tracks; i++)
+    hls_track_measure (&self->tracks[i]);
+  typical = MAX (get_lead (self)->typical_ns, NS_PER_MS);
+  if (self->part_ns == 0) {
+    frames = MAX ((self->settings.part_ns + typical / 2) / typical, 1);
+    self->part_ns = (frames * typical / NS_PER_MS + 1) * NS_PER_MS;
+    hls_window_set_part_target (self->window, self->part_ns);
+  }
+  self->phase = PHASE_RUNNING;
+}
+
+static gboolean
+has_probed (HlsCutter *self)
+{
+  gint64 span = self->newest_pts - self->first_pts;
+  gboolean complete = TRUE;
+
+  for (guint i = 0; i < self->n_tracks; i++)
+    complete &= self->tracks[i].mp4.config && self->tracks[i].frames->len > 1;
+  return get_lead (self)->frames->len >= PROBE_FRAMES
+         && span >= (complete ? PROBE_NS : PROBE_MAX_NS);
+}
+
+// Returns whether the frame can be used.
+static gboolean
+accept (HlsCutter *self, guint i, gint64 pts, gboolean key)
+{
+  const HlsTrack *track = &self->tracks[i];
+  gsize bytes = 0;
+
+  for (guint k = 0; k < self->n_tracks; k++)
+    bytes += self->tracks[k].bytes;
+  if (bytes > BYTES_MAX || track->frames->len >= FRAMES_MAX) {
+    log_event_limited (&self->full, "hls %s: too many frames wait to be written", self->label);
+    restart (self);
+  }
+  if (i == self->lead && self->phase != PHASE_WAITING && ABS (pts - self->newest_pts) > GAP_NS)
+    restart (self);
+  if (self->phase == PHASE_WAITING && i == self->lead && key) {
+    self->phase = self->part_ns > 0 ? PHASE_RUNNING : PHASE_PROBING;
+    self->first_pts = self->newest_pts = pts;
+  }
+  return track->mp4.config && self->phase != PHASE_WAITING && pts >= self->first_pts
+         && (self->phase == PHASE_PROBING || !self->in_segment || self->written[i]);
+}
+
+void
+hls_cutter_set_format (HlsCutter *self, guint track, const WeirMp4Track *format)
+{
+  g_mutex_lock (&self->lock);
+  // The frames so far are of the format before.
+  if (self->phase == PHASE_RUNNING && self->tracks[track].mp4.config
+      && (self->tracks[track].mp4.config_len != format->config_len
+          || memcmp (self->tracks[track].mp4.config, format->config, format->config_len) != 0))
+    restart (self);
+  self->changed |= hls_track_set_format (&self->tracks[track], format);
+  if (self->phase == PHASE_RUNNING && self->changed && !self->written[track])
+    restart (self);
+  g_mutex_unlock (&self->lock);
+}
+
+void
+hls_cutter_add (
+    HlsCutter *self, guint track, GstBuffer *frame, gint64 pts, gboolean key, gint64 wall_us)
+{
+  g_mutex_lock (&self->lock);
+  if (!accept (self, track, pts, key)) {
+    self->dropped++;
+    gst_buffer_unref (frame);
+  } else {
+    hls_track_add (&self->tracks[track], frame, pts, key, wall_us);
+    if (track == self->lead) {
+      self->newest_pts = MAX (self->newest_pts, pts);
+      self->wall_least_us = MIN (self->wall_least_us, wall_us - pts / 1000);
+      if (self->phase == PHASE_PROBING && has_probed (self))
+        measure (self);
+      if (self->phase == PHASE_RUNNING)
+        examine_new (self);
+    }
+  }
+  g_mutex_unlock (&self->lock);
+}
+
+guint64
+hls_cutter_count_dropped (HlsCutter *self)
+{
+  guint64 dropped;
+
+  g_mutex_lock (&self->lock);
+  dropped = self->dropped;
+  g_mutex_unlock (&self->lock);
+  return dropped;
+}

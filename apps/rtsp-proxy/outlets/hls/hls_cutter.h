@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Cuts the frames of all tracks of a stream into parts and segments, and writes them into a window.
+// The first video track leads, or the first audio track: segments begin with its keyframes, and
+// parts end between its frames. Call from any thread.
+
+#include <gst/gst.h>
+
+#include "mp4/track.h"
+#include "outlets/hls/hls_window.h"
+
+#define HLS_TRACKS_MAX 8
+
+typedef struct _HlsCutter HlsCutter;
+
+// `codecs` are of the tracks. `label` is for the log.
+HlsCutter *hls_cutter_new (HlsWindow *window, const HlsSettings *settings, const gchar *label,
+    const WeirMp4Codec *codecs, guint n_tracks);
+void hls_cutter_free (HlsCutter *self);
+
+// Sets what the frames that follow are: a track of `codec`, whose record is `config`. If that
+// differs from before, a discontinuity begins.
+void hls_cutter_set_format (HlsCutter *self, guint track, const WeirMp4Track *format);
+
+// Adds a frame, in the order of decoding. `pts` is in ns, on the same clock for all tracks.
+// `wall_us` is when it arrived, in us since the epoch. Takes ownership of `frame`.
+void hls_cutter_add (
+    HlsCutter *self, guint track, GstBuffer *frame, gint64 pts, gboolean key, gint64 wall_us);
+
+// Returns the number of frames that were dropped: before the first keyframe, or without room.
+guint64 hls_cutter_count_dropped (HlsCutter *self);

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/hls/hls_pipeline.h"
+
+#include "base/clock.h"
+#include "base/element.h"
+#include "base/log.h"
+#include "relay/feed.h"
+
+#define DEFAULT_RATE 48000
+
+typedef struct {
+  const gchar *encoding, *depay, *parse, *caps;
+  WeirMp4Codec codec;
+} Kind;
+
+static const Kind kinds[] = {
+  { "H264", "rtph264depay", "h264parse", "video/x-h264,stream-format=avc,alignment=au",
+      WEIR_MP4_H264 },
+  { "H265", "rtph265depay", "h265parse", "video/x-h265,stream-format=hvc1,alignment=au",
+      WEIR_MP4_H265 },
+  { "VP9", "rtpvp9depay", "vp9parse", "video/x-vp9,alignment=super-frame", WEIR_MP4_VP9 },
+  { "AV1", "rtpav1depay", "av1parse", "video/x-av1,stream-format=obu-stream,alignment=tu",
+      WEIR_MP4_AV1 },
+  { "MPEG4-GENERIC", "rtpmp4gdepay", "aacparse", "audio/mpeg,mpegversion=4,stream-format=raw",
+      WEIR_MP4_AAC },
+  { "MP4A-LATM", "rtpmp4adepay", "aacparse", "audio/mpeg,mpegversion=4,stream-format=raw",
+      WEIR_MP4_AAC },
+  { "OPUS", "rtpopusdepay", "opusparse", "audio/x-opus", WEIR_MP4_OPUS },
+};
+
+typedef struct {
+  HlsPipeline *pipeline;
+  guint number, relay_track; // in the cutter, and in the relay
+  WeirMp4Codec codec;
+  Feed *feed;
+} Track;
+
+struct _HlsPipeline {
+  GstElement *bin;
+  Relay *relay;
+  HlsCutter *cutter;
+  Track tracks[HLS_TRACKS_MAX];
+  guint n_tracks;
+  guint watch;
+  void (*failed) (const gchar *reason, gpointer data);
+  gpointer data;
+};
+
+// ---- formats ----
+
+static guint
+get_uint (const GstStructure *from, const gchar *field, guint preset)
+{
+  gint value;
+
+  return gst_structure_get_int (from, field, &value) && value > 0 ? (guint) value : preset;
+}
+
+static void
+make_vp9_config (const GstStructure *caps, guint8 config[WEIR_MP4_VP9_CONFIG])
+{
+  const gchar *profile = gst_structure_get_string (caps, "profile");
+  const gchar *chroma = gst_structure_get_string (caps, "chroma-format");
+  guint depth = 8;
+
+  gst_structure_get_uint (caps, "bit-depth-luma", &depth);
+  weir_mp4_vp9_config (config, profile ? (guint) g_ascii_strtoull (profile, NULL, 10) : 0, depth,
+      g_strcmp0 (chroma, "4:4:4") == 0   ? 3
+      : g_strcmp0 (chroma, "4:2:2") == 0 ? 2
+                                         : 1,
+      get_uint (caps, "width", 0), get_uint (caps, "height", 0));
+}
+
+static void
+take_caps (Track *self, const GstCaps *caps)
+{
+  const GstStructure *structure = gst_caps_get_structure (caps, 0);
+  const GValue *value = gst_structure_get_value (structure, "codec_data");
+  WeirMp4Track format = { .codec = self->codec };
+  guint8 made[WEIR_MP4_VP9_CONFIG];
+  GstMapInfo map;
+
+  if (weir_mp4_is_video (self->codec)) {
+    format.timescale = 90000;
+    format.width = (guint16) MIN (get_uint (structure, "width", 0), G_MAXUINT16);
+    format.height = (guint16) MIN (get_uint (structure, "height", 0), G_MAXUINT16);
+  } else {
+    format.timescale = get_uint (structure, "rate", DEFAULT_RATE);
+    format.channels = (guint16) MIN (get_uint (structure, "channels", 2), G_MAXUINT16);
+  }
+  format.config = made;
+  format.config_len = self->codec == WEIR_MP4_VP9 ? WEIR_MP4_VP9_CONFIG : WEIR_MP4_OPUS_CONFIG;
+  if (self->codec == WEIR_MP4_VP9) {
+    make_vp9_config (structure, made);
+    hls_cutter_set_format (self->pipeline->cutter, self->number, &format);
+  } else if (self->codec == WEIR_MP4_OPUS) {
+    format.timescale = DEFAULT_RATE;
+    weir_mp4_opus_config (made, format.channels);
+    hls_cutter_set_format (self->pipeline->cutter, self->number, &format);
+  } else if (value && GST_VALUE_HOLDS_BUFFER (value)
+             && gst_buffer_map (gst_value_get_buffer (value), &map, GST_MAP_READ)) {
+    format.config = map.data;
+    format.config_len = map.size;
+    hls_cutter_set_format (self->pipeline->cutter, self->number, &format);
+    gst_buffer_unmap (gst_value_get_buffer (value), &map);
+  }
+}
+
+// ---- the data path ----
+
+static GstPadProbeReturn
+on_frame (GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+  Track *self = data;
+  GstBuffer *frame;
+
+  if (info->type & GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM) {
+    GstEvent *event = GST_PAD_PROBE_INFO_EVENT (info);
+    GstCaps *caps;
+
+    if (GST_EVENT_TYPE (event) == GST_EVENT_CAPS) {
+      gst_event_parse_caps (event, &caps);
+      take_caps (self, caps);
+    }
+    return GST_PAD_PROBE_OK;
+  }
+  frame = GST_PAD_PROBE_INFO_BUFFER (info);
+  if (GST_BUFFER_PTS_IS_VALID (frame) && gst_buffer_get_size (frame) > 0)
+    hls_cutter_add (self->pipeline->cutter, self->number, gst_buffer_ref (frame),
+        (gint64) GST_BUFFER_PTS (frame),
+        !weir_mp4_is_video (self->codec)
+            || !GST_BUFFER_FLAG_IS_SET (frame, GST_BUFFER_FLAG_DELTA_UNIT),
+        g_get_real_time ());
+  return GST_PAD_PROBE_OK;
+}
+
+// The gap of a feed is for gst-rtsp-server; a parser would make caps of it.
+static GstPadProbeReturn
+drop_gap (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
+{
+  return GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info)) == GST_EVENT_GAP ? GST_PAD_PROBE_DROP
+                                                                           : GST_PAD_PROBE_OK;
+}
+
+static gboolean
+on_message (GstBus *bus, GstMessage *message, gpointer data)
+{
+  HlsPipeline *self = data;
+  GError *error;
+
+  if (GST_MESSAGE_TYPE (message) != GST_MESSAGE_ERROR)
+    return G_SOURCE_CONTINUE;
+  gst_message_parse_error (message, &error, NULL);
+  self->failed (error->message, self->data);
+  g_error_free (error);
+  return G_SOURCE_CONTINUE;
+}
+
+// ---- construction ----
+
+static const Kind *
+find_kind (const GstCaps *caps)
+{
+  const GstStructure *structure = gst_caps_get_structure (caps, 0);
+  const gchar *encoding = gst_structure_get_string (structure, "encoding-name");
+
+  for (guint i = 0; encoding && i < G_N_ELEMENTS (kinds); i++) {
+    if (g_ascii_strcasecmp (encoding, kinds[i].encoding) == 0)
+      return &kinds[i];
+  }
+  return NULL;
+}
+
+static void
+watch_pad (GstElement *element, GstPadProbeType type, GstPadProbeCallback callback, gpointer data)
+{
+  GstPad *pad = gst_element_get_static_pad (element, "sink");
+
+  gst_pad_add_probe (pad, type, callback, data, NULL);
+  gst_object_unref (pad);
+}
+
+static gboolean
+add_track (HlsPipeline *self, Track *track, const Kind *kind, GstCaps *caps, GError **error)
+{
+  GstElement *depay = element_make (kind->depay, error);
+  GstElement *parse = depay ? element_make (kind->parse, error) : NULL;
+  GstElement *filter = parse ? element_make ("capsfilter", error) : NULL;
+  GstElement *sink = filter ? element_make ("fakesink", error) : NULL;
+  GstCaps *wanted;
+
+  if (!sink) {
+    g_clear_pointer (&depay, gst_object_unref);
+    g_clear_pointer (&parse, gst_object_unref);
+    g_clear_pointer (&filter, gst_object_unref);
+    return FALSE;
+  }
+  track->feed = feed_new (caps, TRUE);
+  wanted = gst_caps_from_string (kind->caps);
+  g_object_set (filter, "caps", wanted, NULL);
+  gst_caps_unref (wanted);
+  g_object_set (sink, "sync", FALSE, "async", FALSE, "enable-last-sample", FALSE, NULL);
+  gst_bin_add_many (
+      GST_BIN (self->bin), (GstElement *) track->feed, depay, parse, filter, sink, NULL);
+  gst_element_link_many ((GstElement *) track->feed, depay, parse, filter, sink, NULL);
+  watch_pad (depay, GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, drop_gap, NULL);
+  watch_pad (
+      sink, GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM | GST_PAD_PROBE_TYPE_BUFFER, on_frame, track);
+  return TRUE;
+}
+
+// Returns why the track cannot be carried (transfer full), or NULL.
+static gchar *
+try_track (HlsPipeline *self, GstCaps *caps, guint relay_track)
+{
+  const GstStructure *structure = gst_caps_get_structure (caps, 0);
+  const gchar *encoding = gst_structure_get_string (structure, "encoding-name");
+  const Kind *kind = find_kind (caps);
+  Track *track = &self->tracks[self->n_tracks];
+  GError *error = NULL;
+  gchar *text;
+
+  if (!kind)
+    return g_strdup_printf ("HLS cannot carry %s", encoding ? encoding : "this codec");
+  if (self->n_tracks == HLS_TRACKS_MAX)
+    return g_strdup_printf ("HLS carries %u tracks at most", HLS_TRACKS_MAX);
+  *track = (Track) { self, self->n_tracks, relay_track, kind->codec, NULL };
+  if (add_track (self, track, kind, caps, &error)) {
+    self->n_tracks++;
+    return NULL;
+  }
+  text = g_strdup (error->message);
+  g_error_free (error);
+  return text;
+}
+
+static void
+start (HlsPipeline *self)
+{
+  GstBus *bus = gst_element_get_bus (self->bin);
+
+  self->watch = gst_bus_add_watch (bus, on_message, self);
+  gst_object_unref (bus);
+  gst_element_set_state (self->bin, GST_STATE_PLAYING);
+  for (guint i = 0; i < self->n_tracks; i++) {
+    const Track *track = &self->tracks[i];
+
+    feed_attach (track->feed, self->relay, track->relay_track);
+    if (weir_mp4_is_video (track->codec))
+      relay_ask_key (self->relay, track->relay_track, clock_now ());
+  }
+}
+
+HlsPipeline *
+hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsWindow *window, const HlsSettings *settings,
+    const gchar *label, GPtrArray *left_out, void (*failed) (const gchar *reason, gpointer data),
+    gpointer data)
+{
+  HlsPipeline *self = g_new0 (HlsPipeline, 1);
+  WeirMp4Codec codecs[HLS_TRACKS_MAX];
+
+  self->bin = gst_pipeline_new (NULL);
+  self->relay = relay_ref (relay);
+  self->failed = failed;
+  self->data = data;
+  for (guint i = 0; i < caps->len; i++) {
+    gchar *problem = try_track (self, g_ptr_array_index (caps, i), i);
+
+    if (problem) {
+      log_event ("hls %s: track %u is left out: %s", label, i, problem);
+      g_ptr_array_add (left_out, problem);
+    }
+  }
+  for (guint i = 0; i < self->n_tracks; i++)
+    codecs[i] = self->tracks[i].codec;
+  if (self->n_tracks > 0) {
+    self->cutter = hls_cutter_new (window, settings, label, codecs, self->n_tracks);
+    start (self);
+  } else {
+    g_clear_pointer (&self, hls_pipeline_free);
+  }
+  return self;
+}
+
+void
+hls_pipeline_free (HlsPipeline *self)
+{
+  for (guint i = 0; i < self->n_tracks; i++)
+    feed_detach (self->tracks[i].feed, self->relay);
+  if (self->watch)
+    g_source_remove (self->watch);
+  gst_element_set_state (self->bin, GST_STATE_NULL);
+  gst_object_unref (self->bin);
+  relay_unref (self->relay);
+  g_clear_pointer (&self->cutter, hls_cutter_free);
+  g_free (self);
+}

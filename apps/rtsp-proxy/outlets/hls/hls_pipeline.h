@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Takes the tracks of a relay, makes frames of their packets with GStreamer's depayloaders and
+// parsers, and gives these to a cutter. Call from the main thread.
+
+#include "outlets/hls/hls_cutter.h"
+#include "relay/relay.h"
+
+typedef struct _HlsPipeline HlsPipeline;
+
+// Starts. `caps` are of the relay's tracks. `failed` runs on the main thread if a pipeline's
+// element fails. Sets `left_out` to a text about each track that HLS cannot carry (transfer full).
+// Returns NULL if none is left.
+HlsPipeline *hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsWindow *window,
+    const HlsSettings *settings, const gchar *label, GPtrArray *left_out,
+    void (*failed) (const gchar *reason, gpointer data), gpointer data);
+void hls_pipeline_free (HlsPipeline *self);

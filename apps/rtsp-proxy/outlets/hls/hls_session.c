@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/hls/hls_session.h"
+
+#include "access/secrets.h"
+#include "base/log.h"
+#include "readers/places.h"
+#include "readers/readers.h"
+#include "readers/totals.h"
+
+#define UNUSED_US (10 * G_USEC_PER_SEC) // and as long as a request may wait
+
+struct _HlsSession {
+  gatomicrefcount refs;
+  gchar *id, *mount;
+  GInetAddress *address;
+  HlsStream *streams[HLS_RENDITIONS_MAX];
+  guint n_streams;
+  Reader *reader; // has a reference to `self`, until the end
+  guint64 bytes;  // atomic
+  gint64 used_us; // atomic
+  gint closed;    // atomic
+};
+
+// ---- the reader ----
+
+static void
+sample (gpointer served, ReaderSample *sample)
+{
+  sample->bytes = __atomic_load_n (&((HlsSession *) served)->bytes, __ATOMIC_RELAXED);
+}
+
+static void
+close_reader (gpointer served, const gchar *reason)
+{
+  HlsSession *self = served;
+
+  log_event ("reader %s out: %s", reader_get_peer (self->reader), reason);
+  g_atomic_int_set (&self->closed, TRUE);
+}
+
+static void
+free_served (gpointer served)
+{
+  hls_session_unref (served);
+}
+
+// ---- construction ----
+
+HlsSession *
+hls_session_new (const gchar *mount, GInetAddress *address, const gchar *peer,
+    HlsStream *const *streams, guint n_streams)
+{
+  static const ReaderOps ops = { .sample = sample, .close = close_reader, .free = free_served };
+  HlsSession *self = g_new0 (HlsSession, 1);
+
+  g_atomic_ref_count_init (&self->refs);
+  self->id = secrets_dup_random (HLS_SESSION_DIGITS / 2);
+  self->mount = g_strdup (mount);
+  self->address = g_object_ref (address);
+  self->n_streams = n_streams;
+  for (guint i = 0; i < n_streams; i++)
+    self->streams[i] = streams[i];
+  hls_session_use (self);
+  self->reader = reader_new (&ops, hls_session_ref (self), mount, peer, "HLS");
+  readers_add (self->reader);
+  return self;
+}
+
+HlsSession *
+hls_session_ref (HlsSession *self)
+{
+  g_atomic_ref_count_inc (&self->refs);
+  return self;
+}
+
+void
+hls_session_unref (HlsSession *self)
+{
+  if (!g_atomic_ref_count_dec (&self->refs))
+    return;
+  for (guint i = 0; i < self->n_streams; i++)
+    hls_stream_unref (self->streams[i]);
+  g_object_unref (self->address);
+  g_free (self->mount);
+  g_free (self->id);
+  g_free (self);
+}
+
+void
+hls_session_end (HlsSession *self)
+{
+  g_atomic_int_set (&self->closed, TRUE);
+  readers_remove (self->reader);
+  reader_unref (self->reader);
+}
+
+// ---- use ----
+
+const gchar *
+hls_session_get_id (HlsSession *self)
+{
+  return self->id;
+}
+
+GInetAddress *
+hls_session_get_address (HlsSession *self)
+{
+  return self->address;
+}
+
+const gchar *
+hls_session_get_mount (HlsSession *self)
+{
+  return self->mount;
+}
+
+guint
+hls_session_n_streams (HlsSession *self)
+{
+  return self->n_streams;
+}
+
+HlsStream *
+hls_session_get_stream (HlsSession *self, guint i)
+{
+  return self->streams[i];
+}
+
+void
+hls_session_use (HlsSession *self)
+{
+  __atomic_store_n (&self->used_us, g_get_monotonic_time (), __ATOMIC_RELAXED);
+}
+
+void
+hls_session_add_bytes (HlsSession *self, gsize n)
+{
+  __atomic_add_fetch (&self->bytes, n, __ATOMIC_RELAXED);
+  totals_add_bytes (self->mount, n);
+  hls_session_use (self);
+}
+
+gboolean
+hls_session_is_over (HlsSession *self)
+{
+  gint64 unused = g_get_monotonic_time () - __atomic_load_n (&self->used_us, __ATOMIC_RELAXED);
+  gint64 patience = 0;
+
+  for (guint i = 0; i < self->n_streams; i++)
+    patience = MAX (patience, hls_window_get_patience (hls_stream_get_window (self->streams[i])));
+  return g_atomic_int_get (&self->closed) || unused > UNUSED_US + patience / 1000;
+}
+
+GBytes *
+hls_session_write_master (HlsSession *self, HlsKind kind)
+{
+  GString *text = g_string_new ("#EXTM3U\n#EXT-X-VERSION:6\n#EXT-X-INDEPENDENT-SEGMENTS\n");
+  guint n = 0;
+
+  for (guint i = 0; i < self->n_streams; i++) {
+    HlsFormat format = { 0 };
+    gchar rate[G_ASCII_DTOSTR_BUF_SIZE];
+
+    if (!hls_window_dup_format (hls_stream_get_window (self->streams[i]), &format))
+      continue;
+    g_string_append_printf (text,
+        "#EXT-X-STREAM-INF:BANDWIDTH=%" G_GUINT64_FORMAT ",AVERAGE-BANDWIDTH=%" G_GUINT64_FORMAT
+        ",CODECS=\"%s\"",
+        format.peak, format.average, format.codecs);
+    if (format.height > 0)
+      g_string_append_printf (text, ",RESOLUTION=%ux%u", format.width, format.height);
+    if (format.frame_rate > 0)
+      g_string_append_printf (
+          text, ",FRAME-RATE=%s", g_ascii_formatd (rate, sizeof rate, "%.3f", format.frame_rate));
+    g_string_append_printf (
+        text, "\n~%s/%u/%s\n", self->id, i, kind == HLS_LIVE ? "live.m3u8" : "segments.m3u8");
+    hls_format_clear (&format);
+    n++;
+  }
+  if (n > 0)
+    return g_string_free_to_bytes (text);
+  g_string_free (text, TRUE);
+  return NULL;
+}

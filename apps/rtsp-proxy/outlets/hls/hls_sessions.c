@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/hls/hls_sessions.h"
+
+#include <libsoup/soup.h>
+
+#include "access/connections.h"
+#include "base/memory.h"
+#include "base/timer.h"
+#include "content/live_content.h"
+#include "readers/places.h"
+
+#define SWEEP_MS 1000
+
+typedef struct {
+  HlsStream *stream;
+  guint n_users; // sessions
+} Used;
+
+struct _HlsSessions {
+  HlsSettings settings;
+  Mounts *mounts;
+  Connections *connections; // a session counts like one, as it lasts longer than its connections
+  Timer *timer;
+
+  GMutex lock;         // protects the fields below
+  GHashTable *by_id;   // id: HlsSession
+  GHashTable *streams; // path of a presentation: Used
+};
+
+// ---- streams ----
+
+static void
+free_used (gpointer data)
+{
+  Used *used = data;
+
+  hls_stream_stop (used->stream);
+  hls_stream_unref (used->stream);
+  g_free (used);
+}
+
+// Returns the stream of the content, with one more user. Takes ownership of `content`.
+static HlsStream *
+use_stream (HlsSessions *self, Content *content)
+{
+  const gchar *path = content_get_path (content);
+  HlsStream *stream;
+  Used *used;
+
+  g_mutex_lock (&self->lock);
+  used = g_hash_table_lookup (self->streams, path);
+  if (!used) {
+    g_mutex_unlock (&self->lock);
+    stream = hls_stream_new (content_ref (content), &self->settings);
+    g_mutex_lock (&self->lock);
+    used = g_hash_table_lookup (self->streams, path);
+    if (!used) { // else another thread was faster
+      used = g_new (Used, 1);
+      *used = (Used) { hls_stream_ref (stream), 0 };
+      g_hash_table_insert (self->streams, g_strdup (path), used);
+    }
+    if (used->stream != stream)
+      hls_stream_stop (stream);
+    hls_stream_unref (stream);
+  }
+  used->n_users++;
+  stream = hls_stream_ref (used->stream);
+  g_mutex_unlock (&self->lock);
+  content_unref (content);
+  return stream;
+}
+
+// Counts a user out, and removes the stream with the last one. Call with the lock held. Returns it
+// then (transfer full), to be freed without the lock.
+static Used *
+unuse_stream (HlsSessions *self, HlsStream *stream)
+{
+  const gchar *path = content_get_path (hls_stream_get_content (stream));
+  Used *used = g_hash_table_lookup (self->streams, path);
+  gpointer key;
+
+  if (!used || used->stream != stream || --used->n_users > 0)
+    return NULL;
+  g_hash_table_steal_extended (self->streams, path, &key, NULL);
+  g_free (key);
+  return used;
+}
+
+// A stream that has failed makes room for a new one.
+static void
+forget_failed (HlsSessions *self)
+{
+  GPtrArray *failed = g_ptr_array_new_with_free_func (free_used);
+  GHashTableIter iter;
+  gpointer key, used;
+
+  g_mutex_lock (&self->lock);
+  g_hash_table_iter_init (&iter, self->streams);
+  while (g_hash_table_iter_next (&iter, &key, &used)) {
+    if (hls_stream_has_failed (((Used *) used)->stream)) {
+      g_ptr_array_add (failed, used);
+      g_hash_table_iter_steal (&iter);
+      g_free (key);
+    }
+  }
+  g_mutex_unlock (&self->lock);
+  g_ptr_array_unref (failed);
+}
+
+// ---- sessions ----
+
+static void
+end (HlsSessions *self, HlsSession *session)
+{
+  for (guint i = 0; i < hls_session_n_streams (session); i++) {
+    Used *last;
+
+    g_mutex_lock (&self->lock);
+    last = unuse_stream (self, hls_session_get_stream (session, i));
+    g_mutex_unlock (&self->lock);
+    if (last)
+      free_used (last);
+  }
+  places_leave (hls_session_get_mount (session));
+  connections_leave (self->connections, hls_session_get_address (session));
+  hls_session_end (session);
+  hls_session_unref (session);
+}
+
+// Returns sessions that are over, or all. (transfer full)
+static GPtrArray *
+take_out (HlsSessions *self, gboolean all)
+{
+  GPtrArray *out = g_ptr_array_new ();
+  GHashTableIter iter;
+  gpointer session;
+
+  g_mutex_lock (&self->lock);
+  g_hash_table_iter_init (&iter, self->by_id);
+  while (g_hash_table_iter_next (&iter, NULL, &session)) {
+    if (all || hls_session_is_over (session)) {
+      g_ptr_array_add (out, session);
+      g_hash_table_iter_steal (&iter);
+    }
+  }
+  g_mutex_unlock (&self->lock);
+  return out;
+}
+
+static void
+end_sessions (HlsSessions *self, gboolean all)
+{
+  GPtrArray *out = take_out (self, all);
+
+  for (guint i = 0; i < out->len; i++)
+    end (self, g_ptr_array_index (out, i));
+  g_ptr_array_unref (out);
+}
+
+static gboolean
+sweep (gpointer self)
+{
+  end_sessions (self, FALSE);
+  forget_failed (self);
+  return G_SOURCE_CONTINUE;
+}
+
+HlsSessions *
+hls_sessions_new (const HlsSettings *settings, Mounts *mounts)
+{
+  HlsSessions *self = g_new0 (HlsSessions, 1);
+
+  g_mutex_init (&self->lock);
+  self->settings = *settings;
+  self->mounts = mounts;
+  self->connections = connections_new ();
+  self->by_id = g_hash_table_new (g_str_hash, g_str_equal);
+  self->streams = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, free_used);
+  self->timer = timer_add_tick (SWEEP_MS, sweep, self);
+  return self;
+}
+
+void
+hls_sessions_free (HlsSessions *self)
+{
+  timer_remove (self->timer);
+  end_sessions (self, TRUE);
+  g_hash_table_unref (self->by_id);
+  g_hash_table_unref (self->streams);
+  connections_unref (self->connections);
+  g_mutex_clear (&self->lock);
+  g_free (self);
+}
+
+// ---- the beginning of a session ----
+
+static gchar *
+find_no_room (HlsSessions *self, GInetAddress *address, const gchar *peer)
+{
+  static const gchar *const texts[REFUSED_N_REASONS] = {
+    [REFUSED_CONNECTIONS] = "there are too many HLS sessions (limits.connections)",
+    [REFUSED_ADDRESS] =
+        "there are too many HLS sessions from this address (limits.connections-per-address)",
+    [REFUSED_MEMORY] = MEMORY_PROBLEM,
+  };
+  RefusedReason reason = REFUSED_MEMORY;
+  Limits limits;
+
+  limits_get (&limits);
+  if (memory_get_level () == MEMORY_ENOUGH
+      && connections_enter (self->connections, &limits, address, &reason))
+    return NULL;
+  refusals_note (reason, peer, "%s", texts[reason]);
+  return g_strdup (texts[reason]);
+}
+
+static gboolean
+take_place (Mount *mount)
+{
+  MountConfig *config = mount_dup_config (mount);
+  gboolean taken = places_take (mount_get_path (mount), config->max_readers);
+
+  mount_config_unref (config);
+  return taken;
+}
+
+static Content *
+use_content (HlsSessions *self, const Resolved *resolved, guint *status, gchar **text)
+{
+  GError *error = NULL;
+  Content *content;
+
+  if (!resolved->mount) {
+    *status = SOUP_STATUS_NOT_FOUND;
+    return NULL;
+  }
+  if (resolved->title || !resolved->path) {
+    *status = SOUP_STATUS_UNSUPPORTED_MEDIA_TYPE;
+    *text = g_strdup ("HLS serves live streams, not stored titles");
+    return NULL;
+  }
+  content = mounts_use (self->mounts, resolved, &error);
+  if (content && live_content_get (content))
+    return content;
+  g_clear_pointer (&content, content_unref);
+  *status = SOUP_STATUS_SERVICE_UNAVAILABLE;
+  *text = g_strdup (error ? error->message : NULL);
+  g_clear_error (&error);
+  return NULL;
+}
+
+HlsSession *
+hls_sessions_begin (HlsSessions *self, const Resolved *resolved, GInetAddress *address,
+    const gchar *peer, guint *status, gchar **text)
+{
+  const gchar *mount = resolved->mount ? mount_get_path (resolved->mount) : NULL;
+  Content *content = use_content (self, resolved, status, text);
+  HlsSession *session;
+  HlsStream *stream;
+
+  if (!content)
+    return NULL;
+  *status = SOUP_STATUS_SERVICE_UNAVAILABLE;
+  *text = find_no_room (self, address, peer);
+  if (!*text && !take_place (resolved->mount)) {
+    connections_leave (self->connections, address);
+    *text = g_strdup ("the mount has no room for another reader (max-readers)");
+    refusals_note (REFUSED_READERS, peer, "%s", *text);
+  }
+  if (*text) {
+    content_unref (content);
+    return NULL;
+  }
+  stream = use_stream (self, content);
+  session = hls_session_new (mount, address, peer, &stream, 1);
+  g_mutex_lock (&self->lock);
+  g_hash_table_insert (
+      self->by_id, (gpointer) hls_session_get_id (session), hls_session_ref (session));
+  g_mutex_unlock (&self->lock);
+  return session;
+}
+
+HlsSession *
+hls_sessions_find (HlsSessions *self, const gchar *id)
+{
+  HlsSession *session;
+
+  g_mutex_lock (&self->lock);
+  session = g_hash_table_lookup (self->by_id, id);
+  if (session)
+    hls_session_ref (session);
+  g_mutex_unlock (&self->lock);
+  if (session && hls_session_is_over (session))
+    g_clear_pointer (&session, hls_session_unref);
+  return session;
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/hls/hls_stream.h"
+
+#include "base/log.h"
+#include "content/live_content.h"
+#include "outlets/hls/hls_pipeline.h"
+
+struct _HlsStream {
+  gatomicrefcount refs;
+  Content *content;
+  HlsSettings settings;
+  HlsWindow *window;
+  Relay *relay;
+
+  // Of the main thread.
+  HlsPipeline *pipeline;
+  GPtrArray *caps; // of the tracks of `pipeline`
+  gboolean stopped;
+
+  GMutex lock; // protects the fields below
+  HlsStreamState state;
+  gchar *reason;
+  GPtrArray *left_out; // of texts
+};
+
+static void
+set_state (HlsStream *self, HlsStreamState state, const gchar *reason)
+{
+  g_mutex_lock (&self->lock);
+  self->state = state;
+  g_free (self->reason);
+  self->reason = g_strdup (reason);
+  g_mutex_unlock (&self->lock);
+  hls_window_wake (self->window);
+}
+
+static void
+on_failed (const gchar *reason, gpointer data)
+{
+  HlsStream *self = data;
+
+  log_event ("hls %s failed: %s", content_get_label (self->content), reason);
+  set_state (self, HLS_STREAM_FAILED, reason);
+}
+
+// ---- the relay's side ----
+
+typedef struct {
+  HlsStream *stream;
+  GPtrArray *caps;
+} Begun;
+
+static gboolean
+same_caps (const GPtrArray *a, const GPtrArray *b)
+{
+  gboolean same = a->len == b->len;
+
+  for (guint i = 0; i < a->len && same; i++)
+    same = gst_caps_is_equal (g_ptr_array_index (a, i), g_ptr_array_index (b, i));
+  return same;
+}
+
+static void
+start_pipeline (HlsStream *self, GPtrArray *caps)
+{
+  GPtrArray *left_out = g_ptr_array_new_with_free_func (g_free), *old;
+  gchar *reason;
+
+  self->caps = g_ptr_array_ref (caps);
+  self->pipeline = hls_pipeline_new (self->relay, caps, self->window, &self->settings,
+      content_get_label (self->content), left_out, on_failed, self);
+  g_mutex_lock (&self->lock);
+  old = self->left_out;
+  self->left_out = left_out;
+  g_mutex_unlock (&self->lock);
+  g_clear_pointer (&old, g_ptr_array_unref);
+  if (self->pipeline)
+    return;
+  reason = hls_stream_dup_left_out (self);
+  set_state (self, HLS_STREAM_UNSUPPORTED, reason);
+  g_free (reason);
+}
+
+static gboolean
+on_begun_here (gpointer data)
+{
+  Begun *begun = data;
+  HlsStream *self = begun->stream;
+
+  if (self->stopped)
+    ; // nobody uses it any more
+  else if (!self->caps)
+    start_pipeline (self, begun->caps);
+  else if (!same_caps (self->caps, begun->caps))
+    on_failed ("its tracks have changed", self);
+  hls_stream_unref (self);
+  g_ptr_array_unref (begun->caps);
+  g_free (begun);
+  return G_SOURCE_REMOVE;
+}
+
+static void
+on_begun (gpointer data, Relay *relay, GPtrArray *caps, gint64 start)
+{
+  Begun *begun = g_new (Begun, 1);
+
+  *begun = (Begun) { hls_stream_ref (data), g_ptr_array_ref (caps) };
+  g_idle_add_full (G_PRIORITY_DEFAULT, on_begun_here, begun, NULL);
+}
+
+static void
+on_push (gpointer self, const RelayPacket *packet)
+{
+  gst_buffer_unref (packet->buffer);
+}
+
+static void
+on_ended (gpointer self)
+{
+  hls_stream_unref (self);
+}
+
+// It only learns the tracks: the feeds of the pipeline take the packets.
+static const RelaySink functions = { .begun = on_begun, .push = on_push, .ended = on_ended };
+
+// ---- the content ----
+
+static void
+on_waited (gpointer data)
+{
+  HlsStream *self = data;
+  GError *error = NULL;
+
+  if (content_ask (self->content, &error) == CONTENT_FAILED)
+    set_state (self, HLS_STREAM_FAILED, error ? error->message : NULL);
+  g_clear_error (&error);
+  hls_stream_unref (self);
+}
+
+HlsStream *
+hls_stream_new (Content *content, const HlsSettings *settings)
+{
+  HlsStream *self = g_new0 (HlsStream, 1);
+
+  g_atomic_ref_count_init (&self->refs);
+  g_mutex_init (&self->lock);
+  self->content = content;
+  self->settings = *settings;
+  self->window = hls_window_new (settings);
+  self->relay = relay_ref (presentation_get_relay (live_content_get (content)));
+  relay_add_sink (self->relay, &functions, hls_stream_ref (self), 0, 0);
+  content_wait (content, on_waited, hls_stream_ref (self));
+  return self;
+}
+
+HlsStream *
+hls_stream_ref (HlsStream *self)
+{
+  g_atomic_ref_count_inc (&self->refs);
+  return self;
+}
+
+void
+hls_stream_unref (HlsStream *self)
+{
+  if (!g_atomic_ref_count_dec (&self->refs))
+    return;
+  hls_window_unref (self->window);
+  relay_unref (self->relay);
+  content_unref (self->content);
+  g_clear_pointer (&self->caps, g_ptr_array_unref);
+  g_clear_pointer (&self->left_out, g_ptr_array_unref);
+  g_mutex_clear (&self->lock);
+  g_free (self->reason);
+  g_free (self);
+}
+
+static gboolean
+stop_here (gpointer data)
+{
+  HlsStream *self = data;
+
+  self->stopped = TRUE;
+  relay_remove_sink (self->relay, self);
+  g_clear_pointer (&self->pipeline, hls_pipeline_free);
+  hls_stream_unref (self);
+  return G_SOURCE_REMOVE;
+}
+
+void
+hls_stream_stop (HlsStream *self)
+{
+  set_state (self, HLS_STREAM_FAILED, "the stream has ended");
+  g_main_context_invoke (NULL, stop_here, hls_stream_ref (self));
+}
+
+HlsStreamState
+hls_stream_ask (HlsStream *self, gchar **reason)
+{
+  HlsFormat format = { 0 };
+  HlsStreamState state;
+
+  g_mutex_lock (&self->lock);
+  state = self->state;
+  if (state != HLS_STREAM_STARTING)
+    *reason = g_strdup (self->reason);
+  g_mutex_unlock (&self->lock);
+  if (state == HLS_STREAM_STARTING && hls_window_dup_format (self->window, &format))
+    state = HLS_STREAM_READY;
+  hls_format_clear (&format);
+  return state;
+}
+
+gboolean
+hls_stream_has_failed (HlsStream *self)
+{
+  gboolean failed;
+
+  g_mutex_lock (&self->lock);
+  failed = self->state == HLS_STREAM_FAILED;
+  g_mutex_unlock (&self->lock);
+  return failed;
+}
+
+HlsWindow *
+hls_stream_get_window (HlsStream *self)
+{
+  return self->window;
+}
+
+Content *
+hls_stream_get_content (HlsStream *self)
+{
+  return self->content;
+}
+
+gchar *
+hls_stream_dup_left_out (HlsStream *self)
+{
+  gchar *text = NULL;
+
+  g_mutex_lock (&self->lock);
+  if (self->left_out && self->left_out->len > 0) {
+    GString *lines = g_string_new (g_ptr_array_index (self->left_out, 0));
+
+    for (guint i = 1; i < self->left_out->len; i++)
+      g_string_append_printf (lines, "; %s", (const gchar *) g_ptr_array_index (self->left_out, i));
+    text = g_string_free (lines, FALSE);
+  }
+  g_mutex_unlock (&self->lock);
+  return text;
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// A live presentation over HLS: its window, and the pipeline that fills it while the stream is in
+// use. Reference-counted. Call from any thread.
+
+#include "content/content.h"
+#include "outlets/hls/hls_window.h"
+
+typedef struct _HlsStream HlsStream;
+
+// Starts. Takes ownership of `content`, which is live.
+HlsStream *hls_stream_new (Content *content, const HlsSettings *settings);
+HlsStream *hls_stream_ref (HlsStream *self);
+void hls_stream_unref (HlsStream *self);
+
+// Ends the use of the content.
+void hls_stream_stop (HlsStream *self);
+
+typedef enum {
+  HLS_STREAM_STARTING, // the window's waiters are woken when this changes
+  HLS_STREAM_READY,
+  HLS_STREAM_FAILED,
+  HLS_STREAM_UNSUPPORTED, // HLS cannot carry any of its tracks
+} HlsStreamState;
+
+// Returns the state. Sets `reason` (transfer full) if it has failed or is not supported.
+HlsStreamState hls_stream_ask (HlsStream *self, gchar **reason);
+
+gboolean hls_stream_has_failed (HlsStream *self);
+
+HlsWindow *hls_stream_get_window (HlsStream *self); // (transfer none)
+Content *hls_stream_get_content (HlsStream *self);  // (transfer none)
+
+// Returns why tracks are left out, one line each (transfer full), or NULL.
+gchar *hls_stream_dup_left_out (HlsStream *self);

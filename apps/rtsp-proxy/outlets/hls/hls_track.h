@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// The frames of one track that wait to be written. Decode times are the presentation times, sorted:
+// RTP carries no others. That needs as many frames ahead as the stream reorders. For one thread at
+// a time.
+
+#include <gst/gst.h>
+
+#include "mp4/fragment.h"
+#include "mp4/track.h"
+
+typedef struct {
+  GstBuffer *data;
+  gint64 pts, dts; // ns
+  gint64 wall_us;
+  gboolean key;
+} HlsFrame;
+
+typedef struct {
+  WeirMp4Track mp4; // `config` is NULL until the format is known
+  GArray *frames;   // of HlsFrame, in the order of decoding; the first `n_timed` have a `dts`
+  guint n_timed;
+  GArray *times;    // of gint64: presentation times that are no frame's decode time yet, sorted
+  guint depth;      // frames ahead
+  gboolean is_live; // the depth is known, so frames get their times as they come
+  gint64 last_dts;
+  gint64 typical_ns; // duration of a frame
+  gsize bytes;       // of `frames`
+} HlsTrack;
+
+void hls_track_init (HlsTrack *self, WeirMp4Codec codec);
+void hls_track_clear (HlsTrack *self);
+
+// Copies the format, and reports whether it differs.
+gboolean hls_track_set_format (HlsTrack *self, const WeirMp4Track *format);
+
+// Takes ownership of `data`.
+void hls_track_add (HlsTrack *self, GstBuffer *data, gint64 pts, gboolean key, gint64 wall_us);
+
+// Measures how far the frames so far are reordered, and how long a frame lasts, and times them.
+void hls_track_measure (HlsTrack *self);
+
+// Times all frames: no others follow.
+void hls_track_flush (HlsTrack *self);
+
+// Drops the first `n` frames.
+void hls_track_drop (HlsTrack *self, guint n);
+
+static inline HlsFrame *
+hls_track_nth (const HlsTrack *self, guint i)
+{
+  return &g_array_index (self->frames, HlsFrame, i);
+}
+
+// Returns the decode time after frame `i`, which is timed.
+gint64 hls_track_get_end (const HlsTrack *self, guint i);
+
+// Returns a time in units of the track's timescale.
+gint64 hls_track_get_ticks (const HlsTrack *self, gint64 ns);
+
+// Fills `samples` for the first `n` frames, and `run`.
+void hls_track_fill (const HlsTrack *self, guint n, WeirMp4Sample *samples, WeirMp4Run *run);

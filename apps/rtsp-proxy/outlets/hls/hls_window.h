@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// The window of one stream over HLS: its newest segments and their parts, each muxed once and
+// shared by all readers, and the playlists about them (RFC 8216bis). One thread at a time writes;
+// call the other functions from any thread.
+
+#include <glib.h>
+
+#include "outlets/hls/hls_settings.h"
+
+typedef struct _HlsWindow HlsWindow;
+
+HlsWindow *hls_window_new (const HlsSettings *settings);
+HlsWindow *hls_window_ref (HlsWindow *self);
+void hls_window_unref (HlsWindow *self);
+
+// ---- for the writer ----
+
+// What a multivariant playlist says of the stream.
+typedef struct {
+  gchar *codecs; // "avc1.64001f,mp4a.40.2"
+  guint width, height;
+  gdouble frame_rate;    // 0: not known
+  guint64 average, peak; // bits a second
+} HlsFormat;
+
+void hls_format_clear (HlsFormat *self);
+
+// Sets the longest duration of a part, which never changes later.
+void hls_window_set_part_target (HlsWindow *self, gint64 part_ns);
+
+// Begins a segment. `init` is its initialization segment if that differs from the one before, and
+// `format` what it holds; else both are NULL. `wall_us` is the time of its first frame, in us since
+// the epoch. `discontinuity`: its timestamps or its format do not continue those before.
+void hls_window_begin_segment (
+    HlsWindow *self, GBytes *init, const HlsFormat *format, gint64 wall_us, gboolean discontinuity);
+
+// Adds a part to the segment. `independent`: a decoder can start with it. Takes ownership of
+// `data`.
+void hls_window_add_part (HlsWindow *self, GBytes *data, gint64 duration_ns, gboolean independent);
+
+// Ends the segment.
+void hls_window_end_segment (HlsWindow *self);
+
+// Returns the longest allowed duration of a segment in ns: EXT-X-TARGETDURATION, as EXTINF is
+// rounded; 0 until the first segment has ended, which sets it.
+gint64 hls_window_get_segment_max (HlsWindow *self);
+
+// ---- for readers ----
+
+typedef enum {
+  HLS_READY,
+  HLS_LATER, // it will come soon: ask again when the waiter is woken
+  HLS_GONE,  // there is no such thing, or no longer
+  HLS_WRONG, // the request is against the rules
+} HlsState;
+
+typedef enum { HLS_LIVE, HLS_PLAIN, HLS_N_KINDS } HlsKind; // with parts; of whole segments
+
+// A request for a playlist: the values of _HLS_msn and _HLS_part, or -1, and of _HLS_skip.
+typedef struct {
+  HlsKind kind;
+  gint64 msn, part;
+  gboolean skips;
+} HlsAsk;
+
+// Each sets its result (transfer full) with HLS_READY.
+HlsState hls_window_get_playlist (HlsWindow *self, const HlsAsk *ask, GBytes **text);
+HlsState hls_window_get_init (HlsWindow *self, guint64 number, GBytes **data);
+HlsState hls_window_get_part (HlsWindow *self, guint64 number, GBytes **data);
+HlsState hls_window_get_segment (HlsWindow *self, guint64 msn, GPtrArray **blocks); // of GBytes
+
+// Returns whether playlists can be had, and then sets `format`. (transfer full)
+gboolean hls_window_dup_format (HlsWindow *self, HlsFormat *format);
+
+// Returns how long a request may wait, in ns.
+gint64 hls_window_get_patience (HlsWindow *self);
+
+// Wakes `wake` whenever something new is there, until hls_window_leave() returns. `wake` must not
+// block, nor call functions of the window.
+void hls_window_wait (HlsWindow *self, void (*wake) (gpointer data), gpointer data);
+void hls_window_leave (HlsWindow *self, gpointer data);
+
+// Wakes all.
+void hls_window_wake (HlsWindow *self);
