@@ -11,6 +11,7 @@
 #include "control/reload.h"
 #include "isolate/pool.h"
 #include "outlets/hls/hls_outlet.h"
+#include "outlets/hls/page_outlet.h"
 #include "outlets/http/http_outlet.h"
 #include "outlets/rtsp/server.h"
 #include "outlets/rtsp/kernel_path.h"
@@ -90,7 +91,8 @@ log_access (const ProxyConfig *config)
 typedef struct {
   HttpOutlet *http;
   HlsOutlet *hls;
-  HttpRoute routes[2]; // the last one is empty
+  PageOutlet page;
+  HttpRoute routes[4]; // the last one is empty
 } Web;
 
 static gboolean
@@ -102,7 +104,10 @@ start_http (Web *self, const ProxyConfig *config, Server *server, GError **error
   if (!config->http.listen.address && !config->http.tls_listen.address)
     return TRUE;
   self->hls = hls_outlet_new (&hls, server_get_mounts (server));
+  self->page = (PageOutlet) { server_get_mounts (server), server_get_access (server) };
   self->routes[0] = hls_outlet_get_route (self->hls);
+  self->routes[1] = page_outlet_get_watch_route (&self->page);
+  self->routes[2] = page_outlet_get_list_route (&self->page);
   self->http = http_outlet_new (&config->http, server_get_mounts (server),
       server_get_access (server), self->routes, server_get_tls (server), error);
   if (!self->http)

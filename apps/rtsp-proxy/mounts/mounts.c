@@ -80,9 +80,11 @@ mounts_dup_all (Mounts *self)
   GHashTableIter iter;
   gpointer mount;
 
+  g_mutex_lock (&self->lock);
   g_hash_table_iter_init (&iter, self->mounts);
   while (g_hash_table_iter_next (&iter, NULL, &mount))
     g_ptr_array_add (mounts, mount_ref (mount));
+  g_mutex_unlock (&self->lock);
   g_ptr_array_sort (mounts, compare_paths);
   return mounts;
 }

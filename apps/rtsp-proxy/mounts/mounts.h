@@ -23,7 +23,7 @@ void mounts_remove (Mounts *self, const gchar *path);
 // Returns the mount with exactly this path, or NULL. Call from any thread. (transfer full)
 Mount *mounts_get (Mounts *self, const gchar *path);
 
-// Returns references to all mounts, sorted by path. (transfer full)
+// Returns references to all mounts, sorted by path. Call from any thread. (transfer full)
 GPtrArray *mounts_dup_all (Mounts *self);
 
 // ---- requests; call from any thread ----

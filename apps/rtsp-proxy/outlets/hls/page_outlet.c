@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/hls/page_outlet.h"
+
+#include <libsoup/soup.h>
+#include <string.h>
+
+#include "outlets/hls/page_list.h"
+#include "outlets/http/http_answer.h"
+#include "rtsp-proxy-page.h"
+
+#define FILES PAGE_PREFIX "~/" // of the page
+#define POLICY                                                                                     \
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "                  \
+  "media-src 'self' blob:; worker-src blob:; img-src 'self' data:"
+
+typedef struct {
+  HttpReply reply;
+  const gchar *type;
+  GBytes *body; // NULL: there is no such page
+} Page;
+
+static gboolean
+begin (HttpReply *reply, HttpHead *head, gint64 now_ns, gint64 *wake_ns)
+{
+  Page *self = (Page *) reply;
+
+  *head = (HttpHead) { .status = SOUP_STATUS_NOT_FOUND, .headers = head->headers };
+  if (!self->body)
+    return TRUE;
+  head->status = SOUP_STATUS_OK;
+  head->type = self->type;
+  head->length = (gint64) g_bytes_get_size (self->body);
+  http_answer_add (head->headers, "Content-Security-Policy", POLICY);
+  // Another version of the proxy may have other files.
+  http_answer_add (head->headers, "Cache-Control", "max-age=60");
+  return TRUE;
+}
+
+static GBytes *
+next (HttpReply *reply, gboolean *ended)
+{
+  *ended = TRUE;
+  return g_bytes_ref (((Page *) reply)->body);
+}
+
+static void
+free_page (HttpReply *reply)
+{
+  g_clear_pointer (&((Page *) reply)->body, g_bytes_unref);
+  g_free (reply);
+}
+
+static const HttpReplyOps page_ops = { begin, next, NULL, free_page };
+
+static GBytes *
+find_file (const gchar *name)
+{
+  gchar *path = g_strconcat ("/weir/page/", name, NULL);
+  GBytes *bytes = g_resource_lookup_data (
+      rtsp_proxy_page_get_resource (), path, G_RESOURCE_LOOKUP_FLAGS_NONE, NULL);
+
+  g_free (path);
+  return bytes;
+}
+
+static const gchar *
+get_type (const gchar *name)
+{
+  return g_str_has_suffix (name, ".js")    ? "text/javascript; charset=utf-8"
+         : g_str_has_suffix (name, ".css") ? "text/css; charset=utf-8"
+         : g_str_has_suffix (name, ".html") ? "text/html; charset=utf-8"
+                                           : "text/plain; charset=utf-8";
+}
+
+static HttpReply *
+answer_watch (gpointer outlet, const HttpAsked *asked)
+{
+  const gchar *target = asked->request->target;
+  const gchar *name = g_str_has_prefix (target, FILES)   ? target + strlen (FILES)
+                      : asked->resolved->mount
+                              && !asked->resolved->title ? "watch.html"
+                                                         : NULL;
+  Page *self = g_new0 (Page, 1);
+
+  self->reply.ops = &page_ops;
+  self->body = name ? find_file (name) : NULL;
+  self->type = name ? get_type (name) : NULL;
+  return &self->reply;
+}
+
+// The files are not secret.
+static gchar *
+dup_watched (gpointer outlet, const gchar *target)
+{
+  return g_str_has_prefix (target, FILES) ? NULL : g_strdup (target + strlen (PAGE_PREFIX) - 1);
+}
+
+HttpRoute
+page_outlet_get_watch_route (PageOutlet *self)
+{
+  return (HttpRoute) { PAGE_PREFIX, ACCESS_READ, dup_watched, answer_watch, self };
+}
+
+// ---- the list ----
+
+static gchar *
+dup_nothing (gpointer outlet, const gchar *target)
+{
+  return NULL;
+}
+
+static HttpReply *
+answer_list (gpointer outlet, const HttpAsked *asked)
+{
+  PageOutlet *self = outlet;
+
+  return page_list_new (self->mounts, self->access, asked);
+}
+
+HttpRoute
+page_outlet_get_list_route (PageOutlet *self)
+{
+  return (HttpRoute) { "/", ACCESS_READ, dup_nothing, answer_list, self };
+}

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A headless Chromium with one page, driven over its debugging protocol."""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+
+from tap import Skip
+
+ARGUMENTS = ('--headless=new', '--no-sandbox', '--disable-gpu', '--mute-audio', '--no-first-run',
+             '--disable-dev-shm-usage', '--disable-background-networking',
+             '--disable-background-timer-throttling', '--disable-renderer-backgrounding',
+             '--autoplay-policy=no-user-gesture-required', '--remote-debugging-pipe')
+
+
+class Chromium:
+    def __init__(self, *arguments):
+        program = shutil.which('chromium')
+        if not program:
+            raise Skip('no chromium found')
+        self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        take, self.out = os.pipe()
+        self.into, give = os.pipe()
+        # The browser reads descriptor 3 and writes 4.
+        command = ['/bin/sh', '-c', f'exec "$0" "$@" 3<&{take} 4>&{give}', program, *ARGUMENTS, *arguments,
+                   f'--user-data-dir={self.folder.name}', 'about:blank']
+        self.process = subprocess.Popen(command, pass_fds=(take, give), stderr=subprocess.DEVNULL)
+        os.close(take)
+        os.close(give)
+        self.count, self.session, self.rest = 0, None, b''
+        targets = self.call('Target.getTargets')['targetInfos']
+        page = next(each for each in targets if each['type'] == 'page')
+        self.session = self.call('Target.attachToTarget', targetId=page['targetId'], flatten=True)['sessionId']
+        self.call('Page.enable')
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.out)
+        os.close(self.into)
+        self.folder.cleanup()
+
+    def receive(self):
+        while b'\0' not in self.rest:
+            data = os.read(self.into, 65536)
+            assert data, 'the browser has ended'
+            self.rest += data
+        message, _, self.rest = self.rest.partition(b'\0')
+        return json.loads(message)
+
+    def call(self, method, **parameters):
+        self.count += 1
+        message = {'id': self.count, 'method': method, 'params': parameters}
+        if self.session:
+            message['sessionId'] = self.session
+        os.write(self.out, json.dumps(message).encode() + b'\0')
+        while (answer := self.receive()).get('id') != self.count:
+            pass
+        assert 'result' in answer, answer
+        return answer['result']
+
+    def open(self, url):
+        self.call('Page.navigate', url=url)
+
+    def run(self, script):
+        """Returns the value of an expression, or None if it fails."""
+        return self.call('Runtime.evaluate', expression=script, returnByValue=True,
+                         awaitPromise=True)['result'].get('value')
+
+    def wait(self, script, timeout, what):
+        end = time.monotonic() + timeout
+        while not (value := self.run(script)):
+            assert time.monotonic() < end, f'{what}: {value}'
+            time.sleep(0.1)
+        return value
+
+    def screenshot(self):
+        return base64.b64decode(self.call('Page.captureScreenshot')['data'])
