@@ -164,6 +164,7 @@ def man(template, table, values):
             'BROADCAST-KEYS': lambda: man_keys(table['broadcast']),
             'TLS-KEYS': lambda: man_keys(table['tls']),
             'HTTP-KEYS': lambda: man_keys(table['http']),
+            'HLS-KEYS': lambda: man_keys(table['hls']),
             'USER-KEYS': lambda: man_keys(table['users']),
             'PERMISSION-KEYS': lambda: man_keys(table['permissions']),
             'JWT-KEYS': lambda: man_keys(table['jwt']),

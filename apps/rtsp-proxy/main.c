@@ -27,6 +27,7 @@
 #include <sys/resource.h>
 
 #define STOP_TIMEOUT_MS 4000
+#define NS_PER_MS G_GINT64_CONSTANT (1000000)
 
 static gboolean
 quit (gpointer loop)
@@ -98,7 +99,8 @@ typedef struct {
 static gboolean
 start_http (Web *self, const ProxyConfig *config, Server *server, GError **error)
 {
-  const HlsSettings hls = { 1000000000, 200000000, 7 };
+  const HlsSettings hls = { config->hls.segment_ms * NS_PER_MS, config->hls.part_ms * NS_PER_MS,
+    config->hls.n_segments };
   GStrv urls;
 
   if (!config->http.listen.address && !config->http.tls_listen.address)

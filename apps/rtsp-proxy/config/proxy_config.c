@@ -129,6 +129,12 @@ equal_receive_tick (gconstpointer a, gconstpointer b)
 }
 
 static gboolean
+equal_hls (gconstpointer a, gconstpointer b)
+{
+  return hls_config_equal (&((const ProxyConfig *) a)->hls, &((const ProxyConfig *) b)->hls);
+}
+
+static gboolean
 equal_limits (gconstpointer a, gconstpointer b)
 {
   return limits_equal (&((const ProxyConfig *) a)->limits, &((const ProxyConfig *) b)->limits);
@@ -246,6 +252,7 @@ static const SchemaValue receive_tick_value = { .read = read_receive_tick,
   .equal = equal_receive_tick };
 static const SchemaValue users_value = { .read = read_users, .equal = equal_users };
 static const SchemaValue users_file_value = { .read = read_users };
+static const SchemaValue hls_value = { .read = hls_config_read, .equal = equal_hls };
 static const SchemaValue limits_value = { .read = limits_read, .equal = equal_limits };
 static const SchemaValue jwt_value = { .read = read_jwt };
 static const SchemaValue external_auth_value = { .read = read_external_auth };
@@ -269,7 +276,12 @@ static const SchemaKey top_keys[] = {
   { "http", SCHEMA_OTHER, .form = "{listen: ADDR:PORT}", .value = &http_value,
       .effect = PROXY_EFFECT_RESTART,
       .help = "serves the titles of mounts over HTTP, too, as they are stored and at their own "
-              "rate; off without this key" },
+              "rate, and live mounts as HLS; off without this key" },
+  { "hls", SCHEMA_OTHER, AT (hls), .form = "{KEY: ...}", .value = &hls_value,
+      .effect = PROXY_EFFECT_RESTART,
+      .help =
+          "how live mounts are cut for HLS, which the listener of `http` serves; see the keys of "
+          "`hls`" },
   { "api", SCHEMA_OTHER, .preset = "127.0.0.1:9554", .form = "ADDR:PORT", .value = &api_value,
       .effect = PROXY_EFFECT_RESTART,
       .help = "where the control API and the metrics listen; `off` disables them" },
@@ -349,6 +361,7 @@ proxy_config_new (void)
   self->receive_tick = RECEIVE_TICK_US;
   self->isolate = ISOLATE_AUTO;
   self->workers = 16;
+  hls_config_init (&self->hls);
   limits_init (&self->limits);
   self->mounts = g_ptr_array_new_with_free_func ((GDestroyNotify) mount_config_unref);
   self->paths = g_hash_table_new (g_str_hash, g_str_equal);

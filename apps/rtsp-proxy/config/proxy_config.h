@@ -9,6 +9,7 @@
 #include "config/auth_config.h"
 #include "config/http_config.h"
 #include "config/listen_address.h"
+#include "config/hls_config.h"
 #include "config/limits.h"
 #include "config/mount_config.h"
 #include "config/proxy_effect.h"
@@ -33,6 +34,7 @@ typedef struct {
   ApiWanted api;
   ListenAddress api_listen;
   gchar *api_token; // NULL: the API asks for no token
+  HlsConfig hls;
   Limits limits;
   guint receive_tick;  // us, between two rounds of receiving; 0: no rounds
   guint isolate;       // Isolate

@@ -122,6 +122,7 @@ each_row_is_complete (void)
   check_rows (mount_config_keys (), mount_effect_words);
   check_rows (proxy_config_keys (), proxy_effect_words);
   check_rows (limits_keys (), proxy_effect_words);
+  check_rows (hls_config_keys (), proxy_effect_words);
   check_rows (mount_cache_keys (), mount_effect_words);
   check_rows (mount_broadcast_keys (), mount_effect_words);
 }

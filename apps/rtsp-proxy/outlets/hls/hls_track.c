@@ -124,6 +124,7 @@ hls_track_measure (HlsTrack *self)
   if (durations->len > 0)
     self->typical_ns = g_array_index (durations, gint64, durations->len / 2);
   g_array_unref (durations);
+  self->shift_ns = self->depth * self->typical_ns;
   self->is_live = TRUE;
   time_frames (self, self->depth);
 }
@@ -167,14 +168,16 @@ hls_track_fill (const HlsTrack *self, guint n, WeirMp4Sample *samples, WeirMp4Ru
 {
   for (guint i = 0; i < n; i++) {
     const HlsFrame *frame = hls_track_nth (self, i);
-    gint64 at = hls_track_get_ticks (self, frame->dts);
+    gint64 at = hls_track_get_ticks (self, frame->dts - self->shift_ns);
+    gint64 end = hls_track_get_ticks (self, hls_track_get_end (self, i) - self->shift_ns);
 
     samples[i] = (WeirMp4Sample) { .size = (guint32) gst_buffer_get_size (frame->data),
-      .duration = (guint32) (hls_track_get_ticks (self, hls_track_get_end (self, i)) - at),
+      .duration = (guint32) (end - at),
       .offset = (gint32) (hls_track_get_ticks (self, frame->pts) - at),
       .key = frame->key };
   }
   *run = (WeirMp4Run) { .samples = samples, .n_samples = n };
   if (n > 0)
-    run->start = (guint64) hls_track_get_ticks (self, hls_track_nth (self, 0)->dts);
+    run->start =
+        (guint64) hls_track_get_ticks (self, hls_track_nth (self, 0)->dts - self->shift_ns);
 }

@@ -26,6 +26,8 @@ typedef struct {
   gboolean is_live; // the depth is known, so frames get their times as they come
   gint64 last_dts;
   gint64 typical_ns; // duration of a frame
+  gint64 shift_ns;   // by which decode times are written earlier, so that none is after its frame's
+                     // presentation time: some readers take negative offsets for a delay
   gsize bytes;       // of `frames`
 } HlsTrack;
 

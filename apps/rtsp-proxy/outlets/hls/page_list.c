@@ -76,9 +76,8 @@ add_item (List *self, Mount *mount)
   const gchar *path = mount_get_path (mount), *token = self->asked->demand->token;
   gchar *url = g_uri_escape_string (path + 1, "/", FALSE);
   gchar *query = token ? g_uri_escape_string (token, NULL, FALSE) : NULL;
-  gchar *item = g_markup_printf_escaped (
-      "<li><a href=\"/watch/%s%s%s\">%s</a></li>\n", url, query ? "?token=" : "",
-      query ? query : "", path);
+  gchar *item = g_markup_printf_escaped ("<li><a href=\"/watch/%s%s%s\">%s</a></li>\n", url,
+      query ? "?token=" : "", query ? query : "", path);
 
   g_string_append (self->items, item);
   g_free (item);
@@ -135,7 +134,8 @@ make_body (List *self)
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<title>Streams</title>\n<link rel=\"stylesheet\" href=\"/watch/~/watch.css\">\n</head>\n"
       "<body>\n<h1>Streams</h1>\n<ul>\n%s</ul>\n%s</body>\n</html>\n",
-      self->items->str, self->items->len > 0 ? "" : "<p>There is no stream that you may watch.</p>\n");
+      self->items->str,
+      self->items->len > 0 ? "" : "<p>There is no stream that you may watch.</p>\n");
 
   self->body = g_bytes_new_take (text, strlen (text));
 }
@@ -156,8 +156,7 @@ begin (HttpReply *reply, HttpHead *head, gint64 now_ns, gint64 *wake_ns)
   } else if (self->items->len == 0 && self->challenges->len > 0) {
     head->status = SOUP_STATUS_UNAUTHORIZED;
     for (guint i = 0; i < self->challenges->len; i++)
-      http_answer_add (
-          head->headers, "WWW-Authenticate", g_ptr_array_index (self->challenges, i));
+      http_answer_add (head->headers, "WWW-Authenticate", g_ptr_array_index (self->challenges, i));
   } else {
     http_answer_add (head->headers, "Content-Security-Policy", "default-src 'self'");
     make_body (self);

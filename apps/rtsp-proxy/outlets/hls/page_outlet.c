@@ -66,20 +66,19 @@ find_file (const gchar *name)
 static const gchar *
 get_type (const gchar *name)
 {
-  return g_str_has_suffix (name, ".js")    ? "text/javascript; charset=utf-8"
-         : g_str_has_suffix (name, ".css") ? "text/css; charset=utf-8"
+  return g_str_has_suffix (name, ".js")     ? "text/javascript; charset=utf-8"
+         : g_str_has_suffix (name, ".css")  ? "text/css; charset=utf-8"
          : g_str_has_suffix (name, ".html") ? "text/html; charset=utf-8"
-                                           : "text/plain; charset=utf-8";
+                                            : "text/plain; charset=utf-8";
 }
 
 static HttpReply *
 answer_watch (gpointer outlet, const HttpAsked *asked)
 {
   const gchar *target = asked->request->target;
-  const gchar *name = g_str_has_prefix (target, FILES)   ? target + strlen (FILES)
-                      : asked->resolved->mount
-                              && !asked->resolved->title ? "watch.html"
-                                                         : NULL;
+  const gchar *name = g_str_has_prefix (target, FILES)                    ? target + strlen (FILES)
+                      : asked->resolved->mount && !asked->resolved->title ? "watch.html"
+                                                                          : NULL;
   Page *self = g_new0 (Page, 1);
 
   self->reply.ops = &page_ops;

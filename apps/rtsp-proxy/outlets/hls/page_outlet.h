@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The page that plays a live mount in a browser (/watch/PATH), and the list of those that the visitor
-// may read (/). Both are routes of the HTTP outlet. Call from any thread.
+// The page that plays a live mount in a browser (/watch/PATH), and the list of those that the
+// visitor may read (/). Both are routes of the HTTP outlet. Call from any thread.
 
 #include "access/access.h"
 #include "outlets/http/http_route.h"

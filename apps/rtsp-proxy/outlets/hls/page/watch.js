@@ -3,6 +3,12 @@
 'use strict';
 
 const RETRY_MS = 3000;
+const TICK_MS = 100;
+const LATE = 0.05; // seconds
+const AHEAD = 0.3; // seconds of media that stay buffered while the page catches up
+const SPEED_MAX = 1.3;
+const SLACK_STEP = 0.2; // seconds further from the live edge after each stall
+const SLACK_MAX = 2;
 const NAMES = [[/^(hvc1|hev1)/, 'H.265'], [/^avc[13]/, 'H.264'], [/^vp09/, 'VP9'], [/^av01/, 'AV1'],
   [/^mp4a/, 'AAC'], [/^opus/i, 'Opus']];
 const STATUSES = {
@@ -17,6 +23,7 @@ const video = document.getElementById('video');
 const problem = document.getElementById('problem');
 const state = document.getElementById('state');
 let hls = null;
+let slack = 0;
 let retry = 0;
 
 function tell(text) {
@@ -66,13 +73,22 @@ function start() {
     video.src = source;
     return;
   }
-  hls = new Hls({ lowLatencyMode: true, backBufferLength: 10, maxLiveSyncPlaybackRate: 1.5 });
+  hls = new Hls({ lowLatencyMode: true, backBufferLength: 10 });
   hls.on(Hls.Events.ERROR, (event, data) => {
     if (data.fatal) restart(`Playback failed: ${data.details}.`);
   });
   hls.on(Hls.Events.FRAG_BUFFERED, () => tell(''));
   hls.loadSource(source);
   hls.attachMedia(video);
+}
+
+// hls.js catches up only while more than a second is buffered, which is more than the whole latency
+// here.
+function keepUp() {
+  if (!hls || !hls.targetLatency || video.paused || video.buffered.length === 0) return;
+  const ahead = video.buffered.end(video.buffered.length - 1) - video.currentTime;
+  const late = hls.latency - hls.targetLatency - slack;
+  video.playbackRate = late > LATE && ahead > AHEAD ? Math.min(1 + late, SPEED_MAX) : 1;
 }
 
 // The time of a picture at the proxy is in the playlist, so this is the whole way to the screen if
@@ -89,5 +105,9 @@ function showState() {
 
 document.getElementById('name').textContent = decodeURIComponent(path);
 document.title = decodeURIComponent(path);
-setInterval(showState, 250);
+video.addEventListener('waiting', () => {
+  if (video.currentTime > 0) slack = Math.min(slack + SLACK_STEP, SLACK_MAX);
+});
+setInterval(keepUp, TICK_MS);
+setInterval(showState, TICK_MS);
 start();

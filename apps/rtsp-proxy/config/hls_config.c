@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config/hls_config.h"
+
+#include "config/proxy_effect.h"
+
+#define AT(field) G_STRUCT_OFFSET (HlsConfig, field)
+#define SEGMENT_MAX_MS 60000
+#define PART_MAX_MS 5000
+
+static const SchemaKey keys[] = {
+  { "segment", SCHEMA_DURATION, AT (segment_ms), "1s", .min = 200, .effect = PROXY_EFFECT_RESTART,
+      .help = "shortest segment, up to 60s; a segment ends before the next keyframe after that" },
+  { "part", SCHEMA_DURATION, AT (part_ms), "200ms", .min = 50, .effect = PROXY_EFFECT_RESTART,
+      .help = "length of a part of a segment, up to 5s and no longer than a segment, rounded to "
+              "whole frames; low-latency players are about four parts behind the stream" },
+  { "segments", SCHEMA_NUMBER, AT (n_segments), "7", 3, 100, .effect = PROXY_EFFECT_RESTART,
+      .help = "segments in a playlist; these and three more are in memory while a mount has HLS "
+              "readers" },
+  { NULL },
+};
+
+#undef AT
+
+const SchemaKey *
+hls_config_keys (void)
+{
+  return keys;
+}
+
+void
+hls_config_init (HlsConfig *self)
+{
+  *self = (HlsConfig) { 0 };
+  schema_init (keys, self);
+}
+
+gboolean
+hls_config_read (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  HlsConfig *self = (HlsConfig *) ((guint8 *) object + key->offset);
+
+  if (!yaml_is_mapping (node))
+    return schema_fail (reader, node, key, error, "expected {KEY: VALUE}, such as {part: 300ms}");
+  hls_config_init (self);
+  if (!schema_read (keys, self, reader, node, key->name, SCHEMA_WHOLE, error))
+    return FALSE;
+  if (self->segment_ms > SEGMENT_MAX_MS || self->part_ms > PART_MAX_MS)
+    return schema_fail (reader, node, key, error, "a segment is 60s long at most, and a part 5s");
+  return self->part_ms <= self->segment_ms
+         || schema_fail (reader, node, key, error, "a part cannot be longer than a segment");
+}
+
+gboolean
+hls_config_equal (const HlsConfig *a, const HlsConfig *b)
+{
+  return a->segment_ms == b->segment_ms && a->part_ms == b->part_ms
+         && a->n_segments == b->n_segments;
+}

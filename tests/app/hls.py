@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""HLS and Low-Latency HLS: frames and times as at the source, playlists by the rules, requests that
+wait, who may read, and the page in a browser."""
+
+import hashlib
+import http.client
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from functools import lru_cache
+
+from chromium import Chromium
+from control import Controlled
+from proxy import QUICK, wait_until
+from tap import Skip, run, test
+
+PASSWORD = 'S3cr3tCanary'
+VIDEO = {
+    'h264': ['libx264', '-preset', 'ultrafast', '-tune', 'zerolatency', '-g', '25'],
+    'h264-reordered': ['libx264', '-preset', 'veryfast', '-bf', '2', '-g', '25', '-x264-params', 'scenecut=0'],
+    'h265': ['libx265', '-preset', 'ultrafast', '-x265-params', 'keyint=25:bframes=0:log-level=none'],
+    'vp9': ['libvpx-vp9', '-deadline', 'realtime', '-cpu-used', '8', '-g', '25'],
+}
+AUDIO = {'aac': ['aac'], 'opus': ['libopus']}
+
+
+@lru_cache
+def clips():
+    return tempfile.TemporaryDirectory()
+
+
+@lru_cache
+def clip(video='h264', audio='aac', seconds=40):
+    """Makes a clip. Returns its path."""
+    if not shutil.which('ffmpeg'):
+        raise Skip('no ffmpeg found')
+    path = os.path.join(clips().name, f'{video}-{audio}.{"mp4" if "264" in video else "mkv"}')
+    command = ['ffmpeg', '-y', '-v', 'error', '-f', 'lavfi', '-i', 'testsrc2=size=320x180:rate=25']
+    if audio:
+        command += ['-f', 'lavfi', '-i', 'sine=frequency=440:sample_rate=48000']
+    command += ['-t', str(seconds), '-c:v', *VIDEO[video], '-pix_fmt', 'yuv420p', '-b:v', '300k']
+    command += ['-c:a', *AUDIO[audio], '-ac', '2'] if audio else []
+    subprocess.run([*command, path], check=True)
+    return path
+
+
+class Web(Controlled):
+    """A proxy with /cam, also over HTTP."""
+
+    def __init__(self, upstream=None, mount=None, **top):
+        source = upstream or f'file://{clip()}'
+        super().__init__({'/cam': {'upstream': source, **QUICK, 'start-timeout': '10s', **(mount or {})}},
+                         http={'listen': '127.0.0.1:0'}, **top)
+        self.web_port = int(self.wait_for_line(r' titles http://[\d.]+:(\d+)')[1])
+        self.web = f'http://127.0.0.1:{self.web_port}'
+
+    def fetch(self, path, headers=None):
+        """Returns status, headers and body of an answer."""
+        connection = http.client.HTTPConnection('127.0.0.1', self.web_port, timeout=40)
+        connection.request('GET', path, headers=headers or {})
+        answer = connection.getresponse()
+        body = answer.read()
+        connection.close()
+        return answer.status, {k.lower(): v for k, v in answer.getheaders()}, body
+
+    def begin(self, name='index.m3u8', mount='/cam'):
+        """Begins a session. Returns the folder of its playlist, and the playlist's name."""
+        status, _, body = self.fetch(f'/hls{mount}/{name}')
+        assert status == 200, (status, body)
+        uri = [line for line in body.decode().splitlines() if not line.startswith('#')][0]
+        folder, name = uri.rsplit('/', 1)
+        return f'/hls{mount}/{folder}', name
+
+    def playlist(self, folder, name='live.m3u8', query=''):
+        status, headers, body = self.fetch(f'{folder}/{name}{query}')
+        assert status == 200, (status, body)
+        assert headers['content-type'] == 'application/vnd.apple.mpegurl', headers
+        assert headers['access-control-allow-origin'] == '*', headers
+        return body.decode()
+
+
+# ---- frames ----
+
+def frames(url, *options):
+    """Returns {stream: {hash: presentation time}} of decoded pictures and of the packets of audio,
+    without hashes that come twice."""
+    done = subprocess.run(
+        ['ffmpeg', '-v', 'error', '-i', url, *options, '-map', '0:v', '-map', '0:a', '-c:a', 'copy', '-pix_fmt', 'yuv420p',
+         '-fps_mode', 'passthrough', '-copyts', '-f', 'framehash', '-hash', 'md5', '-'],
+        capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    found, twice, units = {}, set(), {}
+    for line in done.stdout.splitlines():
+        if unit := re.match(r'#tb (\d): (\d+)/(\d+)', line):
+            units[unit[1]] = int(unit[2]) / int(unit[3])
+        elif not line.startswith('#'):
+            stream, _, pts, _, _, digest = (each.strip() for each in line.split(',')[:6])
+            times = found.setdefault(stream, {})
+            if digest in times:
+                twice.add(digest)
+            times[digest] = int(pts) * units[stream]
+    return {stream: {k: v for k, v in times.items() if k not in twice} for stream, times in found.items()}
+
+
+def check_times(got, source, least):
+    """Checks that frames are the source's, all of a stretch, at the same distances, also between
+    tracks."""
+    shifts = []
+    for stream, times in got.items():
+        both = sorted((source[stream][key], when) for key, when in times.items() if key in source[stream])
+        assert len(both) >= least and len(both) >= 0.9 * len(times), (stream, len(both), len(times))
+        offsets = [when - at for at, when in both]
+        assert max(offsets) - min(offsets) < 0.001, (stream, min(offsets), max(offsets))
+        stretch = [at for at in source[stream].values() if both[0][0] <= at <= both[-1][0]]
+        assert len(stretch) == len(both), (stream, len(stretch), len(both))
+        shifts.append(offsets[0])
+    assert max(shifts) - min(shifts) < 0.005, shifts
+
+
+def check_clip(video, audio, name='plain.m3u8'):
+    path = clip(video, audio)
+    with Web(f'file://{path}') as proxy:
+        got = frames(f'{proxy.web}/hls/cam/{name}', '-frames:v', '100', '-frames:a', '180')
+        assert len(got) == 2, got.keys()
+        check_times(got, frames(path), 60)
+
+
+@test(timeout=120)
+def ffmpeg_gets_the_frames_of_h264_and_aac():
+    check_clip('h264', 'aac')
+
+
+@test(timeout=120)
+def ffmpeg_gets_the_frames_of_reordered_h264():
+    check_clip('h264-reordered', 'aac', 'index.m3u8')
+
+
+@test(timeout=120)
+def ffmpeg_gets_the_frames_of_h265_and_opus():
+    check_clip('h265', 'opus')
+
+
+@test(timeout=120)
+def ffmpeg_gets_the_frames_of_vp9_and_opus():
+    check_clip('vp9', 'opus')
+
+
+# ---- playlists ----
+
+def attributes(line):
+    return dict(re.findall(r'([A-Z0-9-]+)=("[^"]*"|[^,]*)', line.split(':', 1)[1]))
+
+
+def check_live(text):
+    """Checks the rules that mediastreamvalidator checks, of RFC 8216bis, 4.4 and 6.2.2, appendix B.
+    Returns the numbers that never change."""
+    lines = text.splitlines()
+    assert lines[0] == '#EXTM3U' and text.endswith('\n')
+    single = {line.split(':')[0]: line.split(':', 1)[1] for line in lines if line.startswith('#EXT') and ':' in line}
+    target = int(single['#EXT-X-TARGETDURATION'])
+    control = attributes('x:' + single['#EXT-X-SERVER-CONTROL'])
+    part_target = float(attributes('x:' + single['#EXT-X-PART-INF'])['PART-TARGET'])
+    assert control['CAN-BLOCK-RELOAD'] == 'YES', control
+    assert float(control['PART-HOLD-BACK']) >= 3 * part_target - 1e-6, control
+    assert float(control['CAN-SKIP-UNTIL']) >= 6 * target, control
+    assert int(single['#EXT-X-VERSION']) >= 9, single
+    assert '#EXT-X-MAP' in single and lines[-1].startswith('#EXT-X-PRELOAD-HINT:TYPE=PART,URI="'), lines[-1]
+    sequence = int(single['#EXT-X-MEDIA-SEQUENCE'])
+    parts, numbers, segments, gap = [], [], 0, False
+    for line in lines:
+        if line.startswith('#EXT-X-PART:'):
+            one = attributes(line)
+            parts.append((float(one['DURATION']), 'INDEPENDENT' in one))
+            numbers.append(int(re.search(r'part(\d+)\.mp4', one['URI'])[1]))
+        elif line == '#EXT-X-GAP':
+            gap = True
+        elif line.startswith('#EXTINF:'):
+            duration = float(line[8:].split(',')[0])
+            assert round(duration) <= target, line
+            if parts:
+                assert abs(sum(each for each, _ in parts) - duration) < 0.002, (parts, duration)
+                assert parts[0][1], 'a segment begins with a keyframe'
+                check_parts(parts[:-1], part_target)
+            parts = []
+        elif not line.startswith('#'):
+            assert line == f'seg{sequence + segments}.mp4', (line, sequence, segments)
+            segments, gap = segments + 1, False
+    check_parts(parts, part_target)
+    hint = int(re.search(r'part(\d+)\.mp4', lines[-1])[1])
+    assert not gap and numbers == list(range(hint - len(numbers), hint)), (numbers, hint)
+    return target, part_target, control['PART-HOLD-BACK']
+
+
+def check_parts(parts, part_target):
+    for duration, _ in parts:
+        assert 0.85 * part_target <= duration <= part_target + 1e-6, (duration, part_target)
+
+
+@test(timeout=60)
+def playlists_keep_the_rules():
+    with Web() as proxy:
+        folder, name = proxy.begin()
+        assert name == 'live.m3u8'
+        kept = set()
+        text = proxy.playlist(folder)
+        assert text.count('#EXT-X-GAP') == 6, text
+        for _ in range(45):
+            kept.add(check_live(text))
+            last = int(re.findall(r'^seg(\d+)\.mp4', text, re.M)[-1])
+            open_parts = len(re.findall('#EXT-X-PART:', text.rsplit('seg', 1)[1]))
+            text = proxy.playlist(folder, query=f'?_HLS_msn={last + 1}&_HLS_part={open_parts}')
+        assert len(kept) == 1, kept
+        assert '#EXT-X-GAP' not in text and text.count('#EXTINF') == 7, text
+        delta = proxy.playlist(folder, query='?_HLS_skip=YES')
+        skipped = int(re.search(r'#EXT-X-SKIP:SKIPPED-SEGMENTS=(\d+)', delta)[1])
+        assert skipped + delta.count('#EXTINF') == 7, delta
+
+
+@test(timeout=60)
+def a_parser_of_others_reads_the_playlists():
+    script = ('import m3u8, sys; p = m3u8.load(sys.argv[1]); q = m3u8.load(p.playlists[0].absolute_uri); '
+              'print(p.playlists[0].stream_info.codecs, p.playlists[0].stream_info.resolution, len(q.segments), '
+              'q.target_duration, q.segment_map is not None)')
+    pythons = [each for each in ('python3', '/usr/bin/python3')
+               if subprocess.run([each, '-c', 'import m3u8'], capture_output=True, check=False).returncode == 0]
+    if not pythons:
+        raise Skip('no module m3u8 found')
+    with Web() as proxy:
+        proxy.begin()
+        said = subprocess.run([pythons[0], '-c', script, f'{proxy.web}/hls/cam/index.m3u8'], check=True,
+                              capture_output=True, text=True, timeout=30).stdout.split()
+    assert re.fullmatch(r'avc1\.[0-9a-f]{6},mp4a\.40\.2', said[0]), said
+    assert said[1:3] == ['(320,', '180)'] and int(said[3]) >= 7 and said[4:] in (['1', 'True'], ['1.0', 'True']), said
+
+
+# ---- requests that wait ----
+
+@test(timeout=60)
+def requests_wait_for_the_next_part_only():
+    with Web() as proxy:
+        folder, _ = proxy.begin()
+        text = proxy.playlist(folder)
+        hint = int(re.search(r'HINT:TYPE=PART,URI="part(\d+)\.mp4"', text)[1])
+        last = int(re.findall(r'^seg(\d+)\.mp4', text, re.M)[-1])
+        status, headers, body = proxy.fetch(f'{folder}/part{hint}.mp4')
+        assert (status, body[4:8] in (b'moof', b'styp')) == (200, True), (status, body[:16])
+        assert headers['content-type'] == 'video/mp4', headers
+        got = proxy.playlist(folder, query=f'?_HLS_msn={last + 1}')
+        assert f'seg{last + 1}.mp4' in got, got
+        for path, wanted in ((f'part{hint + 1000}.mp4', 404), ('seg0.mp4', 404), ('init9.mp4', 404),
+                             (f'live.m3u8?_HLS_msn={last + 100}', 400), ('live.m3u8?_HLS_part=1', 400),
+                             ('live.m3u8?_HLS_msn=-1', 400), ('live.m3u8?_HLS_msn=x', 400), ('../live.m3u8', 404),
+                             (f'part{"9" * 30}.mp4', 404), ('part.mp4', 404), ('other', 404)):
+            assert proxy.fetch(f'{folder}/{path}')[0] == wanted, path
+
+
+@test(timeout=60)
+def parts_make_up_their_segment():
+    with Web() as proxy:
+        folder, _ = proxy.begin()
+        text = proxy.playlist(folder)
+        last = re.findall(r'((?:#EXT-X-PART:.*\n)+)#EXTINF.*\n(seg\d+\.mp4)', text)[-1]
+        parts = re.findall(r'URI="(part\d+\.mp4)"', last[0])
+        whole = proxy.fetch(f'{folder}/{last[1]}')[2]
+        assert len(parts) == 5 and b''.join(proxy.fetch(f'{folder}/{each}')[2] for each in parts) == whole
+
+
+@test(timeout=60)
+def an_upstream_that_stops_ends_the_wait():
+    with Web() as proxy:
+        folder, _ = proxy.begin()
+        last = int(re.findall(r'^seg(\d+)\.mp4', proxy.playlist(folder), re.M)[-1])
+        assert proxy.http('DELETE', '/v1/mounts/cam')[0] == 200
+        start = time.monotonic()
+        status, _, body = proxy.fetch(f'{folder}/live.m3u8?_HLS_msn={last + 2}')
+        assert status in (503, 404) and time.monotonic() - start < 10, (status, body)
+
+
+@test(timeout=60)
+def a_reader_that_goes_away_is_forgotten():
+    with Web() as proxy:
+        folder, _ = proxy.begin()
+        connection = http.client.HTTPConnection('127.0.0.1', proxy.web_port, timeout=10)
+        last = int(re.findall(r'^seg(\d+)\.mp4', proxy.playlist(folder), re.M)[-1])
+        connection.request('GET', f'{folder}/live.m3u8?_HLS_msn={last + 2}')
+        connection.close()
+        readers = proxy.get('/v1/readers')['readers']
+        assert [each['transport'] for each in readers] == ['HLS'], readers
+        assert 'weir_readers{mount="/cam",transport="hls"} 1' in proxy.get('/metrics').decode()
+        assert proxy.http('DELETE', f'/v1/readers/{readers[0]["id"]}')[0] == 200
+        wait_until(lambda: not proxy.get('/v1/readers')['readers'], 10, 'the reader has left')
+        assert proxy.fetch(f'{folder}/live.m3u8')[0] == 404
+        proxy.wait_for_line(r' mount /cam down: no readers', 10)
+
+
+# ---- who may read ----
+
+@test(timeout=60)
+def a_reader_needs_the_permission():
+    digest = ['MD5:' + hashlib.md5(f'ann:rtsp-proxy:{PASSWORD}'.encode()).hexdigest()]
+    users = [{'name': 'ann', 'digest': digest, 'permissions': [{'action': 'read', 'path': '/cam'}]}]
+    basic = {'Authorization': 'Basic YW5uOlMzY3IzdENhbmFyeQ=='}
+    with Web(users=users, api='off', **{'basic-without-tls': 'yes'}) as proxy:
+        for path in '/hls/cam/index.m3u8', '/hls/none/index.m3u8', '/watch/cam', '/':
+            status, headers, _ = proxy.fetch(path)
+            assert status == 401 and 'www-authenticate' in headers, (path, status)
+        assert b'/watch/cam' in proxy.fetch('/', basic)[2]
+        assert proxy.fetch('/watch/cam', basic)[0] == 200
+        status, _, body = proxy.fetch('/hls/cam/index.m3u8', basic)
+        assert status == 200, body
+        folder = '/hls/cam/' + body.decode().splitlines()[-1].rsplit('/', 1)[0]
+        assert check_live(proxy.playlist(folder))
+        other = folder.replace(folder.split('~')[1][:8], '00000000')
+        assert proxy.fetch(f'{other}/live.m3u8')[0] == 404
+
+
+@test(timeout=60)
+def limits_bound_the_readers():
+    with Web(mount={'max-readers': 1}) as proxy:
+        proxy.begin()
+        status, _, body = proxy.fetch('/hls/cam/index.m3u8')
+        assert status == 503 and b'max-readers' in body, (status, body)
+
+
+# ---- what HLS cannot carry ----
+
+@test(timeout=60)
+def a_track_that_hls_cannot_carry_is_left_out():
+    line = ('launch: videotestsrc is-live=true ! video/x-raw,width=160,height=120,framerate=25/1 ! openh264enc '
+            'gop-size=25 ! h264parse ! rtph264pay name=pay0 audiotestsrc is-live=true ! audio/x-raw,rate=8000,channels=1 '
+            '! mulawenc ! rtppcmupay name=pay1')
+    with Web(line) as proxy:
+        status, _, body = proxy.fetch('/hls/cam/index.m3u8')
+        if status == 503:
+            raise Skip('no openh264enc')
+        assert status == 200 and b'CODECS="avc1.' in body and b',mp4a' not in body, body
+        proxy.wait_for_line(r'hls /cam: track 1 is left out: HLS cannot carry PCMU')
+
+
+@test(timeout=60)
+def a_stream_that_hls_cannot_carry_gets_415():
+    with Web('launch: audiotestsrc is-live=true ! audio/x-raw,rate=8000,channels=1 ! mulawenc ! rtppcmupay name=pay0') as proxy:
+        status, _, body = proxy.fetch('/hls/cam/index.m3u8')
+        assert status == 415 and b'HLS cannot carry PCMU' in body, (status, body)
+
+
+@test(timeout=60)
+def audio_alone_is_served():
+    line = 'launch: audiotestsrc is-live=true ! audio/x-raw,rate=48000,channels=2 ! opusenc ! rtpopuspay name=pay0'
+    with Web(line) as proxy:
+        folder, _ = proxy.begin()
+        assert check_live(proxy.playlist(folder))
+
+
+# ---- the browser ----
+
+SHOWN = '''(() => { const q = video.getVideoPlaybackQuality(); return { frames: q.totalVideoFrames,
+dropped: q.droppedVideoFrames, time: video.currentTime, latency: Number(state.dataset.latency || 0) }; })()'''
+
+
+@test(timeout=90)
+def the_page_plays_in_a_browser():
+    with Chromium() as browser, Web() as proxy:
+        browser.open(f'{proxy.web}/watch/cam')
+        browser.wait('video.currentTime > 0 && video.getVideoPlaybackQuality().totalVideoFrames > 50', 40, 'it plays')
+        first, start = browser.run(SHOWN), time.monotonic()
+        browser.wait(f'video.currentTime > {first["time"]} + 5', 20, 'it goes on')
+        last, passed = browser.run(SHOWN), time.monotonic() - start
+        assert last['frames'] - first['frames'] >= 25 * (last['time'] - first['time']) - 5, (first, last)
+        assert passed < 7 and 0 < last['latency'] < 4, (passed, last)
+        print(f'# latency {last["latency"]} s, {last["frames"]} frames, {last["dropped"]} dropped')
+        assert browser.run('problem.hidden') is True
+
+
+@test(timeout=60)
+def the_page_says_what_fails():
+    with Chromium() as browser, Web('launch: audiotestsrc is-live=true ! mulawenc ! rtppcmupay name=pay0') as proxy:
+        browser.open(f'{proxy.web}/watch/cam')
+        text = browser.wait('problem.textContent', 30, 'a problem')
+        assert 'HLS cannot carry PCMU' in text, text
+
+
+if __name__ == '__main__':
+    run()
