@@ -339,6 +339,8 @@ def a_track_that_hls_cannot_carry_is_left_out():
             raise Skip('no openh264enc')
         assert status == 200 and b'CODECS="avc1.' in body and b',mp4a' not in body, body
         proxy.wait_for_line(r'hls /cam: track 1 is left out: HLS cannot carry PCMU')
+        mount = proxy.get('/v1/mounts/cam')
+        assert mount['presentations'][0]['hls-left-out'] == 'track 1: HLS cannot carry PCMU', mount
 
 
 @test(timeout=60)
@@ -371,7 +373,9 @@ def the_page_plays_in_a_browser():
         browser.wait(f'video.currentTime > {first["time"]} + 5', 20, 'it goes on')
         last, passed = browser.run(SHOWN), time.monotonic() - start
         assert last['frames'] - first['frames'] >= 25 * (last['time'] - first['time']) - 5, (first, last)
-        assert passed < 7 and 0 < last['latency'] < 4, (passed, last)
+        assert passed < 7, (passed, last)
+        # A busy machine may have delayed the page, which then catches up.
+        last['latency'] = browser.wait('state.dataset.latency < 3 && Number(state.dataset.latency)', 30, 'a low latency')
         print(f'# latency {last["latency"]} s, {last["frames"]} frames, {last["dropped"]} dropped')
         assert browser.run('problem.hidden') is True
 

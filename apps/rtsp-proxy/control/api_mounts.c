@@ -6,6 +6,7 @@
 #include "control/disk_figures.h"
 #include "config/mount_read.h"
 
+#include "outlets/hls/hls_left_out.h"
 #include "readers/readers.h"
 
 static guint
@@ -49,6 +50,7 @@ static void
 write_presentation (JsonBuilder *builder, Presentation *presentation)
 {
   gchar *problem = presentation_dup_problem (presentation);
+  gchar *left_out = hls_left_out_dup (presentation_get_path (presentation));
 
   json_builder_begin_object (builder);
   api_add_text (builder, "url", presentation_get_label (presentation));
@@ -58,7 +60,10 @@ write_presentation (JsonBuilder *builder, Presentation *presentation)
   json_builder_add_boolean_value (builder, presentation_is_switching (presentation));
   if (problem)
     api_add_text (builder, "problem", problem);
+  if (left_out)
+    api_add_text (builder, "hls-left-out", left_out);
   json_builder_end_object (builder);
+  g_free (left_out);
   g_free (problem);
 }
 

@@ -253,7 +253,7 @@ start (HlsPipeline *self)
 
 HlsPipeline *
 hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsWindow *window, const HlsSettings *settings,
-    const gchar *label, GPtrArray *left_out, void (*failed) (const gchar *reason, gpointer data),
+    const gchar *label, GString *left_out, void (*failed) (const gchar *reason, gpointer data),
     gpointer data)
 {
   HlsPipeline *self = g_new0 (HlsPipeline, 1);
@@ -268,7 +268,9 @@ hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsWindow *window, const HlsSet
 
     if (problem) {
       log_event ("hls %s: track %u is left out: %s", label, i, problem);
-      g_ptr_array_add (left_out, problem);
+      g_string_append_printf (
+          left_out, "%strack %u: %s", left_out->len > 0 ? "; " : "", i, problem);
+      g_free (problem);
     }
   }
   for (guint i = 0; i < self->n_tracks; i++)

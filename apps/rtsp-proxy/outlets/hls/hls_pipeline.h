@@ -10,9 +10,9 @@
 typedef struct _HlsPipeline HlsPipeline;
 
 // Starts. `caps` are of the relay's tracks. `failed` runs on the main thread if a pipeline's
-// element fails. Sets `left_out` to a text about each track that HLS cannot carry (transfer full).
-// Returns NULL if none is left.
+// element fails. Adds to `left_out` why tracks are left out. Returns NULL if none
+// is left.
 HlsPipeline *hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsWindow *window,
-    const HlsSettings *settings, const gchar *label, GPtrArray *left_out,
+    const HlsSettings *settings, const gchar *label, GString *left_out,
     void (*failed) (const gchar *reason, gpointer data), gpointer data);
 void hls_pipeline_free (HlsPipeline *self);

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "content/live_content.h"
+#include "outlets/hls/hls_left_out.h"
 #include "outlets/hls/hls_pipeline.h"
 
 struct _HlsStream {
@@ -20,7 +21,6 @@ struct _HlsStream {
   GMutex lock; // protects the fields below
   HlsStreamState state;
   gchar *reason;
-  GPtrArray *left_out; // of texts
 };
 
 static void
@@ -63,22 +63,15 @@ same_caps (const GPtrArray *a, const GPtrArray *b)
 static void
 start_pipeline (HlsStream *self, GPtrArray *caps)
 {
-  GPtrArray *left_out = g_ptr_array_new_with_free_func (g_free), *old;
-  gchar *reason;
+  GString *left_out = g_string_new (NULL);
 
   self->caps = g_ptr_array_ref (caps);
   self->pipeline = hls_pipeline_new (self->relay, caps, self->window, &self->settings,
       content_get_label (self->content), left_out, on_failed, self);
-  g_mutex_lock (&self->lock);
-  old = self->left_out;
-  self->left_out = left_out;
-  g_mutex_unlock (&self->lock);
-  g_clear_pointer (&old, g_ptr_array_unref);
-  if (self->pipeline)
-    return;
-  reason = hls_stream_dup_left_out (self);
-  set_state (self, HLS_STREAM_UNSUPPORTED, reason);
-  g_free (reason);
+  hls_left_out_set (content_get_path (self->content), left_out->len > 0 ? left_out->str : NULL);
+  if (!self->pipeline)
+    set_state (self, HLS_STREAM_UNSUPPORTED, left_out->str);
+  g_string_free (left_out, TRUE);
 }
 
 static gboolean
@@ -169,7 +162,6 @@ hls_stream_unref (HlsStream *self)
   relay_unref (self->relay);
   content_unref (self->content);
   g_clear_pointer (&self->caps, g_ptr_array_unref);
-  g_clear_pointer (&self->left_out, g_ptr_array_unref);
   g_mutex_clear (&self->lock);
   g_free (self->reason);
   g_free (self);
@@ -181,6 +173,8 @@ stop_here (gpointer data)
   HlsStream *self = data;
 
   self->stopped = TRUE;
+  if (self->caps)
+    hls_left_out_set (content_get_path (self->content), NULL);
   relay_remove_sink (self->relay, self);
   g_clear_pointer (&self->pipeline, hls_pipeline_free);
   hls_stream_unref (self);
@@ -232,21 +226,4 @@ Content *
 hls_stream_get_content (HlsStream *self)
 {
   return self->content;
-}
-
-gchar *
-hls_stream_dup_left_out (HlsStream *self)
-{
-  gchar *text = NULL;
-
-  g_mutex_lock (&self->lock);
-  if (self->left_out && self->left_out->len > 0) {
-    GString *lines = g_string_new (g_ptr_array_index (self->left_out, 0));
-
-    for (guint i = 1; i < self->left_out->len; i++)
-      g_string_append_printf (lines, "; %s", (const gchar *) g_ptr_array_index (self->left_out, i));
-    text = g_string_free (lines, FALSE);
-  }
-  g_mutex_unlock (&self->lock);
-  return text;
 }
