@@ -559,6 +559,18 @@ def wrong_keys_of_tokens_and_checks_are_named():
 
 
 @test
+def wrong_keys_of_hls_are_named():
+    refused([
+        (f'hls: 7\n{MOUNT}', 'FILE:1:6: hls: expected {KEY: VALUE}, such as {part: 300ms}'),
+        (f'hls: {{part: 2s}}\n{MOUNT}', 'FILE:1:6: hls: a part cannot be longer than a segment'),
+        (f'hls: {{segment: 2m}}\n{MOUNT}', 'FILE:1:6: hls: a segment is 60s long at most, and a part 5s'),
+        (f'hls: {{segmnt: 2s}}\n{MOUNT}',
+         'FILE:1:7: hls: unknown key "segmnt"; the nearest known one is "segment"'),
+        (f'hls: {{segments: 2}}\n{MOUNT}', 'FILE:1:17: segments: "2" is not a number from 3 to 100'),
+    ])
+
+
+@test
 def a_wrong_receive_tick_is_named():
     wrong = 'receive-tick: expected a time from 0ms to 100ms, such as 2ms or 0.5ms'
     refused([(f'receive-tick: {value}\n{MOUNT}', f'FILE:1:15: {wrong}')
@@ -570,7 +582,7 @@ def the_page_shows_every_key():
     """docs/configuration.md has the tables that the program prints"""
     out, _, status = proxy('--print-config-docs')
     tables = out.split('\n\n')
-    assert status == 0 and len(tables) == 12, out
+    assert status == 0 and len(tables) == 13, out
     with open(PAGE, encoding='utf-8') as file:
         page = file.read()
     for table in tables:
