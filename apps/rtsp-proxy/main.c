@@ -195,7 +195,7 @@ static int
 serve (const Options *options, ProxyConfig *config)
 {
   GError *error = NULL;
-  Web web = { 0 };
+  static Web web; // connections that do not end in time still use it
   Notices *notices;
   Reload *reload;
   Server *server;

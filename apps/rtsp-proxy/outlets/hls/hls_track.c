@@ -133,6 +133,7 @@ void
 hls_track_flush (HlsTrack *self)
 {
   time_frames (self, 0);
+  self->last_dts = 0; // the times of what follows may be earlier
 }
 
 void
