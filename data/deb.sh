@@ -23,6 +23,9 @@ Copyright (c) the authors of Weir
 Weir is free software: you can redistribute it and modify it under the terms of the GNU Lesser
 General Public License, version 2.1 or any later version. On Debian systems its text is in
 /usr/share/common-licenses/LGPL-2.1.
+
+The page of rtsp-proxy contains hls.js, Copyright (c) 2017 Dailymotion (http://www.dailymotion.com),
+under the Apache License, Version 2.0: /usr/share/common-licenses/Apache-2.0.
 EOF
 
 # dpkg-shlibdeps needs the layout of a source package.
