@@ -4,6 +4,9 @@
 import ctypes
 import socket
 import subprocess
+from contextlib import contextmanager
+
+from tap import Skip
 
 CLONE_NEWNET = 0x40000000
 
@@ -13,7 +16,8 @@ def enter_network():
     it has one, which needs root. Call before the first socket."""
     if ctypes.CDLL(None).unshare(CLONE_NEWNET) != 0:
         return False
-    subprocess.run(['ip', 'link', 'set', 'lo', 'up'], check=True)
+    for line in ('ip link set lo up multicast on', 'ip route add 224.0.0.0/4 dev lo'):
+        subprocess.run(line.split(), check=True)
     return True
 
 
@@ -27,3 +31,20 @@ def join(group, port):
                         socket.inet_aton(group) + socket.inet_aton('127.0.0.1'))
     receiver.settimeout(10)
     return receiver
+
+
+@contextmanager
+def dropping(groups, rule=''):
+    """Drops packets to groups that match an nftables expression. Yields a function that ends it."""
+    def nft(text):
+        subprocess.run(['nft', '-f', '-'], input=text.encode(), check=True)
+
+    try:
+        nft('table ip t {\nchain i {\ntype filter hook input priority 0\n'
+            f'ip daddr {groups} {rule} drop\n}}\n}}\n')
+    except FileNotFoundError as error:
+        raise Skip('nft is not installed') from error
+    try:
+        yield lambda: nft('flush table ip t')
+    finally:
+        nft('delete table ip t')

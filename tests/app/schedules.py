@@ -3,7 +3,6 @@
 joins, losses and a restart of the server; and another proxy serves such a title to ordinary players.
 The multicast stays in a network of this process."""
 
-import ctypes
 import json
 import os
 import random
@@ -16,13 +15,14 @@ from functools import lru_cache
 
 from control import Controlled
 from films import ffmpeg, pictures
+from multicast import dropping, enter_network
 from proc import Proc, free_port
 from sanitized import environment
 from schedule_server import Server, Title
 from tap import Skip, run, test
 
-CLONE_NEWNET = 0x40000000
 SECONDS = 8
+GROUPS = '239.77.0.0/16'
 MS = 1000000  # ns
 PATIENCE = 60
 ROOM = 400 * MS  # latency with which a busy machine loses nothing
@@ -31,16 +31,7 @@ SCHEMES = {'gdb': {'scheme': 'gdb', 'first': '1s'},
            'patching': {'scheme': 'patching', 'threshold': '6s'}}
 
 
-def enter_namespace():
-    """Gives this process a network of its own. Returns whether it has one."""
-    if ctypes.CDLL(None).unshare(CLONE_NEWNET) != 0:
-        return False
-    for line in ('ip link set lo up multicast on', 'ip route add 224.0.0.0/4 dev lo'):
-        subprocess.run(line.split(), check=True)
-    return True
-
-
-HAS_NETWORK = enter_namespace()
+HAS_NETWORK = enter_network()
 
 
 @lru_cache
@@ -110,23 +101,6 @@ def url_of(proxy, scheme):
     return f'rtsp-schedule://127.0.0.1:{proxy.port}/{scheme}/a.mp4'
 
 
-@contextmanager
-def dropping(rule):
-    """Drops packets to groups that match an nftables expression. Yields a function that ends it."""
-    def nft(text):
-        subprocess.run(['nft', '-f', '-'], input=text.encode(), check=True)
-
-    try:
-        nft('table ip t {\nchain i {\ntype filter hook input priority 0\n'
-            f'ip daddr 239.77.0.0/16 {rule} drop\n}}\n}}\n')
-    except FileNotFoundError as error:
-        raise Skip('nft is not installed') from error
-    try:
-        yield lambda: nft('flush table ip t')
-    finally:
-        nft('delete table ip t')
-
-
 @test
 def every_frame_comes_for_arrivals_at_random_times():
     seed = int(os.environ.get('WEIR_SEED', random.randrange(1 << 30)))
@@ -151,7 +125,7 @@ def every_frame_comes_for_arrivals_at_random_times():
 @test
 def a_fifth_of_the_packets_on_groups_is_repaired():
     with (Controlled(mounts()) as proxy, tempfile.TemporaryDirectory() as folder,
-          dropping('numgen random mod 100 lt 20'),
+          dropping(GROUPS, 'numgen random mod 100 lt 20'),
           Receiver(url_of(proxy, 'gdb'), folder, latency=ROOM) as client):
         stats = client.expect_all_frames()
         assert stats['group-missed'] > stats['packets'] / 8, stats
@@ -162,7 +136,7 @@ def a_fifth_of_the_packets_on_groups_is_repaired():
 @test
 def groups_that_come_late_cost_only_unicast():
     with (Controlled(mounts()) as proxy, tempfile.TemporaryDirectory() as folder,
-          dropping('') as end, Receiver(url_of(proxy, 'gdb'), folder, latency=ROOM) as client):
+          dropping(GROUPS) as end, Receiver(url_of(proxy, 'gdb'), folder, latency=ROOM) as client):
         proxy.wait_for_line(r'packetized')
         client.wait_for_line('Redistribute latency', timeout=PATIENCE)  # it plays
         end()
