@@ -89,6 +89,7 @@ typedef struct {
   int64_t join_ns;    // until a group's packets come
   int64_t down_ns[2]; // the server is not there
   bool no_multicast;  // no group brings anything
+  int64_t restart_ns; // the server begins anew; 0: it does not
   uint32_t max_groups;
 } Line;
 
@@ -265,6 +266,27 @@ describe (const WeirReception *reception)
   }
 }
 
+// The server is another one now, and the client has noticed it.
+static void
+restart (const WeirSchemeConfig *config)
+{
+  WeirDescription *before = malloc (sizeof *before);
+  char why[WEIR_SCHEME_WHY];
+  WeirReception reception;
+
+  *before = w.description;
+  w.follow.description = before;
+  weir_scheme_free (&w.scheme, w.now);
+  weir_group_pool_free (&w.pool);
+  CHECK_INT (weir_group_pool_init (&w.pool, 64), 0);
+  CHECK_INT (weir_scheme_init (&w.scheme, config, FRAMES, FRAME, &w.pool, w.now, why), 0);
+  CHECK_INT (weir_scheme_admit (&w.scheme, w.now, &reception, why), 0);
+  describe (&reception);
+  CHECK_INT (weir_follow_resume (&w.follow, &w.description, w.now), 0);
+  CHECK_INT (w.follow.stats.groups, 0);
+  free (before);
+}
+
 // One client of a scheme, which comes `after_ns` after another one.
 static void
 run (WeirSchemeKind kind, int64_t after_ns, const Line *line)
@@ -288,6 +310,8 @@ run (WeirSchemeKind kind, int64_t after_ns, const Line *line)
   CHECK_INT (weir_follow_init (&w.follow, &w.description, &settings, w.now), 0);
   for (uint64_t round = 0; round < 90000; round++) {
     step (round);
+    if (line->restart_ns > 0 && w.now == line->restart_ns)
+      restart (&config);
     if (weir_follow_ended (&w.follow, 0) && weir_follow_ended (&w.follow, 1))
       break;
     w.now += MS;
@@ -435,6 +459,28 @@ a_slow_answer_moves_only_the_start (void)
 // ---- hostile packets ----
 
 static void
+after_a_restart_groups_bring_the_rest (void)
+{
+  // New transmissions of the whole title are behind the client.
+  static const WeirSchemeKind periodic[] = { WEIR_SCHEME_GDB, WEIR_SCHEME_GREEDY,
+    WEIR_SCHEME_SKYSCRAPER };
+
+  for (size_t i = 0; i < sizeof periodic / sizeof periodic[0]; i++) {
+    for (int64_t at = 1500; at < 20000; at += 4750) {
+      Line line = { .rtt_ns = 5 * MS, .join_ns = 20 * MS, .restart_ns = (2000 + at) * MS };
+      uint64_t whole = (uint64_t) (n_video + AUDIO) * 1000;
+
+      run (periodic[i], 1000 * MS, &line);
+      CHECK_INT (w.stats.lost, 0);
+      CHECK_INT (w.stats.stalls, 0);
+      // What no group brings in time is by unicast: what the client has missed of the new ones.
+      CHECK (w.stats.unicast_bytes < whole / 2);
+      CHECK (w.stats.group_bytes > whole / 2);
+    }
+  }
+}
+
+static void
 packets_of_others_are_refused (void)
 {
   const WeirFollowSettings settings = {
@@ -491,6 +537,7 @@ main (void)
   RUN (groups_beyond_the_limit_are_not_joined);
   RUN (a_server_that_is_gone_for_a_while_costs_no_packets);
   RUN (a_slow_answer_moves_only_the_start);
+  RUN (after_a_restart_groups_bring_the_rest);
   RUN (packets_of_others_are_refused);
   return tap_done ();
 }

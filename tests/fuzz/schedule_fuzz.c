@@ -11,7 +11,7 @@ static void
 check (const WeirDescription *d)
 {
   require (d->n_tracks > 0 && d->n_tracks <= WEIR_DESCRIPTION_TRACKS_MAX);
-  require (d->n_frames <= WEIR_TITLE_NS_MAX / d->frame_ns);
+  require (d->n_frames == 0 || d->n_frames <= WEIR_TITLE_NS_MAX / d->frame_ns);
   for (uint32_t i = 0; i < d->n_channels; i++)
     require (weir_address_is_multicast (&d->channels[i].group));
   for (uint32_t i = 0; i < d->n_receives; i++) {

@@ -202,6 +202,23 @@ read_packets (Reader *r)
 }
 
 static void
+read_time (Reader *r)
+{
+  WeirDescribedTime *time;
+
+  if (r->d->n_tracks == 0) {
+    fail (r, "x-weir-rtptime is not of a media");
+    return;
+  }
+  time = &r->d->times[r->d->n_tracks - 1];
+  if (time->known)
+    fail (r, "a second x-weir-rtptime of the media");
+  time->timestamp = (uint32_t) number (r, "x-weir-rtptime", 0, UINT32_MAX);
+  time->known = true;
+  end_of_line (r);
+}
+
+static void
 read_validity (Reader *r)
 {
   r->d->ntp_now = number (r, "t", 0, UINT64_MAX);
@@ -231,11 +248,11 @@ read_schedule (Reader *r)
   expect (r, " frames=");
   d->n_frames = (uint32_t) number (r, "frames", 0, UINT32_MAX);
   expect (r, " frame=");
-  d->frame_ns = (int64_t) number (r, "frame", 1, WEIR_TITLE_NS_MAX);
+  d->frame_ns = (int64_t) number (r, "frame", is_live (d) ? 0 : 1, WEIR_TITLE_NS_MAX);
   end_of_line (r);
   if (r->failed)
     return;
-  if (d->n_frames > WEIR_TITLE_NS_MAX / d->frame_ns)
+  if (!is_live (d) && d->n_frames > WEIR_TITLE_NS_MAX / d->frame_ns)
     fail (r, "the title is longer than %" PRId64 " s", WEIR_TITLE_NS_MAX / (1000 * MS));
   else if (is_live (d) != (strcmp (d->scheme, "live") == 0))
     fail (r, "no frames are for scheme=live, and only for it");
@@ -451,6 +468,7 @@ static const struct {
 } parts[] = {
   { "m=", read_media, 0, true },
   { "a=x-weir-packets:", read_packets, 0, true },
+  { "a=x-weir-rtptime:", read_time, 0, true },
   { "t=", read_validity, 0, false },
   { "a=x-weir-schedule:", read_schedule, 1, false },
   { "a=x-weir-channel:", read_channel, 2, false },

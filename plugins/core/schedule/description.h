@@ -12,6 +12,7 @@
 //   a=x-weir-send:K start=MS period=MS repeat=N frames=A-B packets=F-T,F-T
 //   a=x-weir-receive:K join=MS leave=MS frames=A-B packets=F-T,-
 //   a=x-weir-packets:N             of each media: its number of packets
+//   a=x-weir-rtptime:N             of a live mount's media: its RTP timestamp at one instant
 //
 // `repeat=*` is forever. `packets` has a range for each media, or "-" for none. A live mount has
 // `scheme=live`, frames=0, one channel, and neither sends nor receives nor numbers of packets.
@@ -19,6 +20,7 @@
 // The client receives the packets of its x-weir-receive lines from the groups, and asks for all
 // others by unicast.
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,6 +48,12 @@ typedef struct {
   WeirAddress source; // the only sender, with any port; family AF_UNSPEC: not known
   uint8_t ttl;
 } WeirDescribedChannel;
+
+// The RTP timestamp of a track at an instant that is the same for all tracks of a live mount.
+typedef struct {
+  bool known;
+  uint32_t timestamp;
+} WeirDescribedTime;
 
 // Frames `from` to `to` - 1 are sent on the channel from `start_ns` on, and again each `period_ns`,
 // `repeat` times.
@@ -77,6 +85,7 @@ typedef struct {
   int64_t frame_ns;
   uint32_t n_tracks;
   uint32_t n_packets[WEIR_DESCRIPTION_TRACKS_MAX];
+  WeirDescribedTime times[WEIR_DESCRIPTION_TRACKS_MAX]; // of a live mount
   uint32_t n_channels, n_sends, n_receives;
   WeirDescribedChannel channels[WEIR_DESCRIPTION_CHANNELS_MAX];
   WeirDescribedSend sends[WEIR_DESCRIPTION_SENDS_MAX];

@@ -108,6 +108,8 @@ put_end (FILE *to, const WeirDescription *d, uint32_t number)
     put_session (to, d);
   else if (number <= d->n_tracks && d->n_packets[number - 1] > 0)
     fprintf (to, "a=x-weir-packets:%" PRIu32 "\r\n", d->n_packets[number - 1]);
+  if (number > 0 && number <= d->n_tracks && d->times[number - 1].known)
+    fprintf (to, "a=x-weir-rtptime:%" PRIu32 "\r\n", d->times[number - 1].timestamp);
 }
 
 int

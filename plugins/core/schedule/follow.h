@@ -127,6 +127,12 @@ typedef struct {
 int weir_follow_init (WeirFollow *self, const WeirDescription *description,
     const WeirFollowSettings *settings, int64_t now_ns);
 
+// The server has begun anew, and described the same title at `now_ns`, for a client that comes now.
+// Has this client go on with the groups of that: replaces the receives of `next`, which must stay
+// as it is and outlive `self`. Groups that are joined are to be left before. Returns 0; -EINVAL if
+// the numbers of packets differ; or -ENOMEM. After an error nothing has changed.
+int weir_follow_resume (WeirFollow *self, WeirDescription *next, int64_t now_ns);
+
 // Frees all; `free_item` is called for each packet that is still there, unless it is NULL.
 void weir_follow_clear (WeirFollow *self, void (*free_item) (void *item));
 
